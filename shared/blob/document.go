@@ -1,0 +1,98 @@
+package blob
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/joist-autoscaler/joist/shared/event"
+	"github.com/joist-autoscaler/joist/shared/fault"
+	"github.com/klauspost/compress/zstd"
+)
+
+// MaxDocument is the largest document accepted once decompressed, in bytes. A
+// batch of 100,000 unequal pods stays under a third of it.
+const MaxDocument = 512 << 20
+
+// Encode compresses doc into the bytes that are stored, and names them. The
+// same document always gives the same bytes: encoding/json sorts map keys, and
+// the compressor runs alone.
+func Encode(kind string, doc any) (event.Ref, []byte, error) {
+	text, err := json.Marshal(doc)
+	if err != nil {
+		return event.Ref{}, nil, fault.E("encoding a document of "+kind, fault.Bug, err)
+	}
+	encoder, err := zstd.NewWriter(nil, zstd.WithEncoderConcurrency(1), zstd.WithEncoderCRC(true))
+	if err != nil {
+		return event.Ref{}, nil, fault.E("preparing compression", fault.Bug, err)
+	}
+	data := encoder.EncodeAll(text, nil)
+	return event.Ref{Kind: kind, Digest: event.DigestOf(data), Size: len(data)}, data, nil
+}
+
+// Put stores doc under its digest. An object that is already there and younger
+// than half its retention is left alone, so that a quiet cluster writes nothing.
+func Put(ctx context.Context, store Store, now time.Time, kind string, doc any) (event.Ref, error) {
+	ref, data, err := Encode(kind, doc)
+	if err != nil {
+		return event.Ref{}, err
+	}
+	if len(data) > MaxObject {
+		return event.Ref{}, fault.F("storing "+ref.Key(), fault.Bug, "%d bytes exceed the limit of %d", len(data), MaxObject)
+	}
+	written, err := store.Written(ctx, ref.Key())
+	switch {
+	case err == nil && now.Sub(written) < Retention/2:
+		return ref, nil
+	case err != nil && !fault.Is(err, fault.Missing):
+		return event.Ref{}, fmt.Errorf("looking for %s: %w", ref.Key(), err)
+	}
+	if err := store.Put(ctx, ref.Key(), data); err != nil {
+		return event.Ref{}, fmt.Errorf("storing %s: %w", ref.Key(), err)
+	}
+	return ref, nil
+}
+
+// Get reads the document that ref names and verifies it. A missing object is a
+// Retry, for the writer may be about to write it again; bytes that do not match
+// the digest, or that do not decode, are Poison.
+func Get[T any](ctx context.Context, store Store, ref event.Ref) (T, error) {
+	var doc T
+	if err := ref.Validate(); err != nil {
+		return doc, err
+	}
+	if ref.Size > MaxObject {
+		return doc, fault.F("reading "+ref.Key(), fault.Poison, "%d bytes exceed the limit of %d", ref.Size, MaxObject)
+	}
+	data, err := store.Get(ctx, ref.Key())
+	if fault.Is(err, fault.Missing) {
+		return doc, fault.E("reading "+ref.Key(), fault.Retry, err)
+	}
+	if err != nil {
+		return doc, fmt.Errorf("reading %s: %w", ref.Key(), err)
+	}
+	return doc, Decode(ref, data, &doc)
+}
+
+// Decode verifies data against ref and fills doc from it, strictly.
+func Decode(ref event.Ref, data []byte, doc any) error {
+	if got := event.DigestOf(data); got != ref.Digest || len(data) != ref.Size {
+		return fault.F("verifying "+ref.Key(), fault.Poison, "the object has digest %s and %d bytes", got, len(data))
+	}
+	decoder, err := zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxMemory(MaxDocument))
+	if err != nil {
+		return fault.E("preparing decompression", fault.Bug, err)
+	}
+	defer decoder.Close()
+	text, err := decoder.DecodeAll(data, nil)
+	if err != nil {
+		return fault.E("decompressing "+ref.Key(), fault.Poison, err)
+	}
+	strict := json.NewDecoder(bytes.NewReader(text))
+	if err := strict.Decode(doc); err != nil {
+		return fault.E("decoding "+ref.Key(), fault.Poison, err)
+	}
+	return nil
+}

@@ -1,0 +1,148 @@
+package event
+
+import (
+	"encoding/json"
+	"time"
+
+	"github.com/joist-autoscaler/joist/shared/fault"
+)
+
+// SpecVersion is the CloudEvents version that envelopes follow.
+const SpecVersion = "1.0"
+
+// Cluster says whose message it is. The UID is that of the kube-system
+// namespace; services outside of the cluster may not know it, and then it is
+// empty and agrees with any.
+type Cluster struct {
+	Name string
+	UID  string
+}
+
+// Agrees reports whether two statements of a cluster can be of the same one.
+func (c Cluster) Agrees(other Cluster) bool {
+	if c.Name != other.Name {
+		return false
+	}
+	return c.UID == "" || other.UID == "" || c.UID == other.UID
+}
+
+// Envelope is one message. The JSON names are the CloudEvents attributes;
+// cluster, clusteruid, correlation, causation, expires, traceparent and dataref
+// are extensions.
+type Envelope struct {
+	SpecVersion string          `json:"specversion"`
+	ID          string          `json:"id"`
+	Source      string          `json:"source"`
+	Type        Type            `json:"type"`
+	Subject     string          `json:"subject,omitempty"`
+	Time        time.Time       `json:"time"`
+	Cluster     string          `json:"cluster"`
+	ClusterUID  string          `json:"clusteruid,omitempty"`
+	Correlation string          `json:"correlation,omitempty"`
+	Causation   string          `json:"causation,omitempty"`
+	Expires     time.Time       `json:"expires"`
+	Traceparent string          `json:"traceparent,omitempty"`
+	Dataref     string          `json:"dataref,omitempty"`
+	Data        json.RawMessage `json:"data"`
+
+	// extra keeps attributes that this version does not know, so that passing
+	// a message on does not lose them.
+	extra map[string]json.RawMessage
+}
+
+// Of gives the cluster that the envelope states.
+func (e Envelope) Of() Cluster { return Cluster{Name: e.Cluster, UID: e.ClusterUID} }
+
+// Expired reports whether the envelope must be dropped at now.
+func (e Envelope) Expired(now time.Time) bool { return !now.Before(e.Expires) }
+
+// Body is the typed content of a message.
+type Body interface {
+	// EventType is the type under which the body travels.
+	EventType() Type
+	// Key lists the canonical fields from which the id is derived.
+	Key() []string
+	// Subject names what the message is about, for people.
+	Subject() string
+	// Validate reports a body that no consumer could obey.
+	Validate() error
+}
+
+// referrer is a body whose bulk lies in a document.
+type referrer interface{ Reference() Ref }
+
+// Maker stamps envelopes for one service.
+type Maker struct {
+	// Service is the producer's name; the source becomes "joist/<service>".
+	Service string
+	Cluster Cluster
+}
+
+// New wraps body in an envelope that expires after its type's TTL. cause is
+// the message that led to this one, or nil where a story begins.
+func (m Maker) New(now time.Time, body Body, cause *Envelope) (Envelope, error) {
+	spec, err := body.EventType().Spec()
+	if err != nil {
+		return Envelope{}, err
+	}
+	return m.Until(now, now.Add(spec.TTL), body, cause)
+}
+
+// Until is New with an absolute expiry. An expiry closer than MinTTL is moved
+// to MinTTL: a shorter one would die of ordinary delivery delay.
+func (m Maker) Until(now, expires time.Time, body Body, cause *Envelope) (Envelope, error) {
+	if err := body.Validate(); err != nil {
+		return Envelope{}, fault.E("making "+string(body.EventType()), fault.Bug, err)
+	}
+	data, err := json.Marshal(body)
+	if err != nil {
+		return Envelope{}, fault.E("encoding "+string(body.EventType()), fault.Bug, err)
+	}
+	if earliest := now.Add(MinTTL); expires.Before(earliest) {
+		expires = earliest
+	}
+	e := Envelope{
+		SpecVersion: SpecVersion, Source: "joist/" + m.Service,
+		Type: body.EventType(), Subject: body.Subject(), Time: now.UTC(),
+		Cluster: m.Cluster.Name, ClusterUID: m.Cluster.UID,
+		Expires: expires.UTC(), Data: data,
+	}
+	e.ID = DeriveID(string(e.Type), m.Cluster, body.Key()...)
+	e.Correlation = e.ID
+	if cause != nil {
+		e.inherit(*cause)
+	}
+	if r, ok := body.(referrer); ok {
+		e.Dataref = r.Reference().Key()
+	}
+	return e, nil
+}
+
+// inherit takes the story from the cause. An emitter that does not know the
+// cluster's UID learns it here; the id is not changed by that, so that it does
+// not depend on which message happened to be the cause.
+func (e *Envelope) inherit(cause Envelope) {
+	e.Correlation = cause.Correlation
+	e.Causation = cause.ID
+	e.Traceparent = cause.Traceparent
+	if e.ClusterUID == "" {
+		e.ClusterUID = cause.ClusterUID
+	}
+}
+
+// Encode writes the envelope as structured JSON, with attributes that were
+// unknown on arrival after the known ones.
+func (e Envelope) Encode() ([]byte, error) {
+	known, err := json.Marshal(e)
+	if err != nil {
+		return nil, fault.E("encoding "+string(e.Type)+" "+e.ID, fault.Bug, err)
+	}
+	if len(e.extra) == 0 {
+		return known, nil
+	}
+	extra, err := json.Marshal(e.extra)
+	if err != nil {
+		return nil, fault.E("encoding "+string(e.Type)+" "+e.ID, fault.Bug, err)
+	}
+	return append(append(known[:len(known)-1], ','), extra[1:]...), nil
+}

@@ -1,0 +1,228 @@
+package event
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+)
+
+// LaunchRequested asks the launcher to obey one intent. It is sent again with
+// the same id until the claims are settled; EC2's ClientToken derives from the
+// intent's id, so that many requests are one launch.
+type LaunchRequested struct {
+	// Intent is the id of the intent, and IntentRef where it is written down.
+	Intent    string `json:"intent"`
+	IntentRef Ref    `json:"intentRef"`
+	// Claims is how many NodeClaims share the fleet call.
+	Claims int `json:"claims"`
+}
+
+func (LaunchRequested) EventType() Type { return LaunchRequestedType }
+
+// Key is the intent.
+func (b LaunchRequested) Key() []string   { return []string{b.Intent} }
+func (b LaunchRequested) Subject() string { return "intent/" + b.Intent }
+func (b LaunchRequested) Reference() Ref  { return b.IntentRef }
+
+// Validate demands an intent that can be read.
+func (b LaunchRequested) Validate() error {
+	if b.Intent == "" || b.Claims <= 0 {
+		return errors.New("intent and claims are needed")
+	}
+	return b.IntentRef.Validate()
+}
+
+// Offering is what EC2 sells: a type in a zone under a capacity type. An empty
+// field means all of them.
+type Offering struct {
+	InstanceType string `json:"instanceType,omitempty"`
+	Zone         string `json:"zone,omitempty"`
+	CapacityType string `json:"capacityType,omitempty"`
+}
+
+// Launched is one instance that a fleet call gave.
+type Launched struct {
+	InstanceID string `json:"instanceId"`
+	Offering
+	ImageID string `json:"imageId,omitempty"`
+}
+
+// Refusal is one definite reason why an intent got fewer instances than it
+// asked for.
+type Refusal struct {
+	// Code is EC2's error code ("InsufficientInstanceCapacity").
+	Code    string `json:"code"`
+	Message string `json:"message,omitempty"`
+	// Blamed lists what to leave alone for a while. Only a shortage blames;
+	// throttling, denial and invalid input say nothing about an offering.
+	Blamed []Offering `json:"blamed,omitempty"`
+	// Subnet is set when the shortage is of addresses in it.
+	Subnet string `json:"subnet,omitempty"`
+}
+
+// LaunchSettled tells how an intent ended: all of its instances, some, or none.
+// An unknown outcome is never published; it is asked again under the same token.
+type LaunchSettled struct {
+	Intent    string     `json:"intent"`
+	Wanted    int        `json:"wanted"`
+	Instances []Launched `json:"instances,omitempty"`
+	Refusals  []Refusal  `json:"refusals,omitempty"`
+	// Spent says that EC2 has remembered this answer under the intent's token,
+	// so that no copy of the request can launch any more. A refusal that came
+	// before EC2 took the token (denial, invalid input) is not spent, and its
+	// claims wait out the life of the last request.
+	Spent bool `json:"spent"`
+}
+
+func (LaunchSettled) EventType() Type { return LaunchSettledType }
+
+// Key is the intent and what became of it, so that a later, fuller answer is
+// another event.
+func (b LaunchSettled) Key() []string {
+	key := []string{b.Intent, fmt.Sprint(b.Spent)}
+	for _, i := range b.Instances {
+		key = append(key, i.InstanceID)
+	}
+	slices.Sort(key[2:])
+	for _, r := range b.Refusals {
+		key = append(key, r.Code)
+	}
+	return key
+}
+func (b LaunchSettled) Subject() string { return "intent/" + b.Intent }
+
+// Validate demands an outcome.
+func (b LaunchSettled) Validate() error {
+	switch {
+	case b.Intent == "" || b.Wanted <= 0:
+		return errors.New("intent and wanted are needed")
+	case len(b.Instances)+len(b.Refusals) == 0:
+		return errors.New("neither instances nor refusals: an unknown outcome is not settled")
+	case len(b.Instances) > b.Wanted:
+		return fmt.Errorf("%d instances for %d claims", len(b.Instances), b.Wanted)
+	}
+	for _, i := range b.Instances {
+		if i.InstanceID == "" {
+			return errors.New("an instance has no id")
+		}
+	}
+	return nil
+}
+
+// TerminateRequested asks for an instance to be ended. The claim's deletion is
+// persisted before it is sent, and it is sent again while the finalizer stands.
+type TerminateRequested struct {
+	InstanceID string `json:"instanceId"`
+	// Claim and ClaimUID are empty for an instance that no claim stands for.
+	Claim    string `json:"claim,omitempty"`
+	ClaimUID string `json:"claimUid,omitempty"`
+	Reason   string `json:"reason"`
+}
+
+func (TerminateRequested) EventType() Type { return TerminateRequestedType }
+
+// Key is the claim and the instance.
+func (b TerminateRequested) Key() []string   { return []string{b.ClaimUID, b.InstanceID} }
+func (b TerminateRequested) Subject() string { return "instance/" + b.InstanceID }
+
+// Validate demands an instance.
+func (b TerminateRequested) Validate() error {
+	if b.InstanceID == "" {
+		return errors.New("instanceId is missing")
+	}
+	return nil
+}
+
+// TagRequested asks for the tags that only a bound claim can have (B141).
+type TagRequested struct {
+	InstanceID string            `json:"instanceId"`
+	ClaimUID   string            `json:"claimUid"`
+	Tags       map[string]string `json:"tags"`
+}
+
+func (TagRequested) EventType() Type { return TagRequestedType }
+
+// Key is the claim, the instance and the tags.
+func (b TagRequested) Key() []string {
+	key := []string{b.ClaimUID, b.InstanceID}
+	for k, v := range b.Tags {
+		key = append(key, k+"="+v)
+	}
+	slices.Sort(key[2:])
+	return key
+}
+func (b TagRequested) Subject() string { return "instance/" + b.InstanceID }
+
+// Validate demands an instance and tags.
+func (b TagRequested) Validate() error {
+	if b.InstanceID == "" || b.ClaimUID == "" || len(b.Tags) == 0 {
+		return errors.New("instanceId, claimUid and tags are needed")
+	}
+	return nil
+}
+
+// InventoryWanted asks which instances exist.
+type InventoryWanted struct {
+	Asked time.Time `json:"asked"`
+}
+
+func (InventoryWanted) EventType() Type { return InventoryWantedType }
+
+// Key is when it was asked.
+func (b InventoryWanted) Key() []string { return []string{b.Asked.UTC().Format(time.RFC3339Nano)} }
+func (InventoryWanted) Subject() string { return "inventory" }
+
+// Validate demands a time.
+func (b InventoryWanted) Validate() error {
+	if b.Asked.IsZero() {
+		return errors.New("asked is missing")
+	}
+	return nil
+}
+
+// InstancesListed says what exists. It is complete or not said at all.
+type InstancesListed struct {
+	// Started is when the listing began: what was launched later may be absent.
+	Started   time.Time `json:"started"`
+	Inventory Ref       `json:"inventory"`
+	Count     int       `json:"count"`
+}
+
+func (InstancesListed) EventType() Type { return InstancesListedType }
+
+// Key is when the listing began and what it found.
+func (b InstancesListed) Key() []string {
+	return []string{b.Started.UTC().Format(time.RFC3339Nano), string(b.Inventory.Digest)}
+}
+func (InstancesListed) Subject() string  { return "inventory" }
+func (b InstancesListed) Reference() Ref { return b.Inventory }
+
+// Validate demands a beginning and the document.
+func (b InstancesListed) Validate() error {
+	if b.Started.IsZero() {
+		return errors.New("started is missing")
+	}
+	return b.Inventory.Validate()
+}
+
+// InventoryKind is the folder of inventory documents.
+const InventoryKind = "inventories"
+
+// Inventory is the document that instances.listed refers to.
+type Inventory struct {
+	Started   time.Time `json:"started"`
+	Instances []Listed  `json:"instances"`
+}
+
+// Listed is one instance that carries the cluster's tags.
+type Listed struct {
+	InstanceID string    `json:"instanceId"`
+	State      string    `json:"state"`
+	Intent     string    `json:"intent,omitempty"`
+	NodePool   string    `json:"nodePool,omitempty"`
+	Claim      string    `json:"claim,omitempty"`
+	Launched   time.Time `json:"launched"`
+	ImageID    string    `json:"imageId,omitempty"`
+	Offering
+}

@@ -1,0 +1,114 @@
+package event
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/joist-autoscaler/joist/shared/fault"
+)
+
+// MinTTL is the shortest life of a message: a shorter one would be dropped by
+// an ordinary cold start or redelivery.
+const MinTTL = 2 * time.Minute
+
+// Type names a message type and its major version: "launch.requested.v1".
+type Type string
+
+// The message types.
+const (
+	PodsUnschedulableType  Type = "pods.unschedulable.v1"
+	ClusterSnapshotType    Type = "cluster.snapshot.v1"
+	NodeClassChangedType   Type = "nodeclass.changed.v1"
+	InventoryWantedType    Type = "inventory.wanted.v1"
+	TickType               Type = "tick.v1"
+	PlanMadeType           Type = "plan.made.v1"
+	DisruptionProposedType Type = "disruption.proposed.v1"
+	LaunchRequestedType    Type = "launch.requested.v1"
+	LaunchSettledType      Type = "launch.settled.v1"
+	TagRequestedType       Type = "tag.requested.v1"
+	TerminateRequestedType Type = "terminate.requested.v1"
+	NodeClassEnsureType    Type = "nodeclass.ensure.v1"
+	NodeClassEnsuredType   Type = "nodeclass.ensured.v1"
+	CatalogRefreshedType   Type = "catalog.refreshed.v1"
+	NodeClassResolvedType  Type = "nodeclass.resolved.v1"
+	InstancesListedType    Type = "instances.listed.v1"
+	NodeNoticedType        Type = "node.noticed.v1"
+	InstanceGoneType       Type = "instance.gone.v1"
+)
+
+// Spec is what the contract says of a type: who says it, who listens, how long
+// it lives, and how large its data may be in bytes.
+type Spec struct {
+	Type      Type
+	Producers []string
+	Consumers []string
+	TTL       time.Duration
+	MaxData   int
+}
+
+// Fact reports whether the type goes to the bus; the others are commands and go
+// to their consumer's queue.
+func (s Spec) Fact() bool {
+	return slices.Contains([]Type{
+		PlanMadeType, DisruptionProposedType, LaunchSettledType, NodeClassEnsuredType, CatalogRefreshedType,
+		NodeClassResolvedType, InstancesListedType, NodeNoticedType, InstanceGoneType,
+	}, s.Type)
+}
+
+const kib = 1 << 10
+
+// Specs is the contract as data: the diagram, the docs and the bus's rules are
+// made from it.
+var Specs = []Spec{
+	{PodsUnschedulableType, []string{"watcher"}, []string{"planner"}, 5 * time.Minute, 4 * kib},
+	{ClusterSnapshotType, []string{"watcher"}, []string{"disruption"}, 2 * time.Minute, 4 * kib},
+	{NodeClassChangedType, []string{"watcher"}, []string{"catalog"}, 5 * time.Minute, 128 * kib},
+	{InventoryWantedType, []string{"watcher"}, []string{"catalog"}, 2 * time.Minute, 4 * kib},
+	{TickType, []string{"scheduler"}, []string{"catalog", "interruption"}, 2 * time.Minute, 4 * kib},
+	{PlanMadeType, []string{"planner"}, []string{"lifecycle"}, 5 * time.Minute, 16 * kib},
+	{DisruptionProposedType, []string{"disruption"}, []string{"lifecycle"}, 2 * time.Minute, 64 * kib},
+	{LaunchRequestedType, []string{"lifecycle"}, []string{"launcher"}, 2 * time.Minute, 4 * kib},
+	{LaunchSettledType, []string{"launcher"}, []string{"lifecycle"}, 10 * time.Minute, 200 * kib},
+	{TagRequestedType, []string{"lifecycle"}, []string{"launcher"}, 5 * time.Minute, 16 * kib},
+	{TerminateRequestedType, []string{"lifecycle"}, []string{"launcher"}, 5 * time.Minute, 4 * kib},
+	{NodeClassEnsureType, []string{"lifecycle"}, []string{"launcher"}, 5 * time.Minute, 16 * kib},
+	{NodeClassEnsuredType, []string{"launcher"}, []string{"lifecycle"}, 5 * time.Minute, 16 * kib},
+	{CatalogRefreshedType, []string{"catalog"}, []string{"audit"}, 10 * time.Minute, 4 * kib},
+	{NodeClassResolvedType, []string{"catalog"}, []string{"lifecycle"}, 5 * time.Minute, 128 * kib},
+	{InstancesListedType, []string{"catalog"}, []string{"lifecycle"}, 5 * time.Minute, 4 * kib},
+	{NodeNoticedType, []string{"interruption"}, []string{"lifecycle"}, 10 * time.Minute, 16 * kib},
+	{InstanceGoneType, []string{"interruption"}, []string{"lifecycle"}, time.Hour, 4 * kib},
+}
+
+// Spec looks the type up. A type of another major version, or of no version,
+// is poison: its meaning is not known here.
+func (t Type) Spec() (Spec, error) {
+	for _, spec := range Specs {
+		if spec.Type == t {
+			return spec, nil
+		}
+	}
+	name, major, ok := t.split()
+	if !ok {
+		return Spec{}, fault.F("reading the type", fault.Poison, "%q is not of the form name.vN", string(t))
+	}
+	for _, spec := range Specs {
+		if known, ours, _ := spec.Type.split(); known == name {
+			return Spec{}, fault.F("reading the type", fault.Poison, "%s has major version %d, and this service knows %d", name, major, ours).
+				WithHint("upgrade the older of the two services, then replay the message")
+		}
+	}
+	return Spec{}, fault.F("reading the type", fault.Poison, "%q is no message type of Joist", string(t))
+}
+
+// split separates name and major version.
+func (t Type) split() (name string, major int, ok bool) {
+	cut := strings.LastIndex(string(t), ".v")
+	if cut <= 0 {
+		return "", 0, false
+	}
+	major, err := strconv.Atoi(string(t[cut+2:]))
+	return string(t[:cut]), major, err == nil && major > 0
+}
