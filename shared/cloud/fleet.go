@@ -1,0 +1,162 @@
+package cloud
+
+import "time"
+
+// TagSet is the tags that one kind of resource gets at creation
+// ("instance", "volume", "fleet", "network-interface", "spot-instances-request").
+type TagSet struct {
+	Resource string            `json:"resource"`
+	Tags     map[string]string `json:"tags"`
+}
+
+// Template is a whole launch template. The name derives from the content.
+type Template struct {
+	Name     string `json:"name"`
+	ImageID  string `json:"imageId"`
+	UserData string `json:"userData"`
+	// InstanceProfile is a name.
+	InstanceProfile string              `json:"instanceProfile,omitempty"`
+	SecurityGroups  []string            `json:"securityGroups,omitempty"`
+	BlockDevices    []BlockDevice       `json:"blockDevices,omitempty"`
+	Metadata        Metadata            `json:"metadata"`
+	Monitoring      bool                `json:"monitoring,omitempty"`
+	PublicIP        *bool               `json:"publicIp,omitempty"`
+	Interfaces      []NetworkInterface  `json:"interfaces,omitempty"`
+	PrefixCount     *int32              `json:"prefixCount,omitempty"`
+	Connections     *ConnectionTracking `json:"connections,omitempty"`
+	CPU             *CPUOptions         `json:"cpu,omitempty"`
+	Placement       *Placement          `json:"placement,omitempty"`
+	Reservation     *ReservationTarget  `json:"reservation,omitempty"`
+	TagSets         []TagSet            `json:"tagSets,omitempty"`
+	Tags            map[string]string   `json:"tags,omitempty"`
+	PrivateDNS      *PrivateDNSOptions  `json:"privateDns,omitempty"`
+}
+
+// BlockDevice is one EBS volume that an instance starts with. Sizes are GiB.
+type BlockDevice struct {
+	Device              string `json:"device"`
+	SizeGiB             int64  `json:"sizeGiB,omitempty"`
+	Type                string `json:"type,omitempty"`
+	IOPS                int64  `json:"iops,omitempty"`
+	ThroughputMiBps     int64  `json:"throughputMiBps,omitempty"`
+	Encrypted           *bool  `json:"encrypted,omitempty"`
+	KMSKey              string `json:"kmsKey,omitempty"`
+	Snapshot            string `json:"snapshot,omitempty"`
+	DeleteOnTermination *bool  `json:"deleteOnTermination,omitempty"`
+	InitializationRate  int32  `json:"initializationRate,omitempty"`
+}
+
+// Metadata is how the instance metadata service answers (B052).
+type Metadata struct {
+	Endpoint string `json:"endpoint"`
+	IPv6     string `json:"ipv6"`
+	HopLimit int64  `json:"hopLimit"`
+	Tokens   string `json:"tokens"`
+	Tags     string `json:"tags,omitempty"`
+}
+
+// NetworkInterface is one network interface of an instance (B042).
+type NetworkInterface struct {
+	Card   int32  `json:"card"`
+	Device int32  `json:"device"`
+	Kind   string `json:"kind"`
+}
+
+// ConnectionTracking is idle timeouts in seconds (B051).
+type ConnectionTracking struct {
+	TCPEstablished *int32 `json:"tcpEstablished,omitempty"`
+	UDPStream      *int32 `json:"udpStream,omitempty"`
+	UDP            *int32 `json:"udp,omitempty"`
+}
+
+// CPUOptions is what the CPU allows ("enabled" or "disabled").
+type CPUOptions struct {
+	NestedVirtualization string `json:"nestedVirtualization,omitempty"`
+}
+
+// Placement is a placement group.
+type Placement struct {
+	Group     string `json:"group,omitempty"`
+	GroupID   string `json:"groupId,omitempty"`
+	Partition int32  `json:"partition,omitempty"`
+}
+
+// ReservationTarget is the capacity reservation that an instance must run in.
+type ReservationTarget struct {
+	ID         string `json:"id,omitempty"`
+	Preference string `json:"preference,omitempty"`
+}
+
+// PrivateDNSOptions is how the host name is made.
+type PrivateDNSOptions struct {
+	HostnameType string `json:"hostnameType,omitempty"`
+}
+
+// TemplateInfo is what Templates says of one launch template.
+type TemplateInfo struct {
+	Name    string
+	Created time.Time
+	Tags    map[string]string
+}
+
+// Capacity types, as the labels spell them.
+const (
+	Spot     = "spot"
+	OnDemand = "on-demand"
+	Reserved = "reserved"
+)
+
+// Override is one way to fulfil a fleet: a type in a subnet. Priority orders
+// prioritized strategies; the lowest is tried first.
+type Override struct {
+	InstanceType string   `json:"instanceType"`
+	SubnetID     string   `json:"subnetId"`
+	Zone         string   `json:"zone"`
+	ImageID      string   `json:"imageId,omitempty"`
+	Priority     *float64 `json:"priority,omitempty"`
+}
+
+// FleetConfig is one launch template with its overrides.
+type FleetConfig struct {
+	Template  string     `json:"template"`
+	Overrides []Override `json:"overrides"`
+}
+
+// FleetRequest is the whole of a CreateFleet call of type instant.
+type FleetRequest struct {
+	// Token is the ClientToken, at most 64 ASCII characters.
+	Token        string `json:"token"`
+	Count        int    `json:"count"`
+	CapacityType string `json:"capacityType"`
+	// Strategy is the allocation strategy ("lowest-price", "prioritized",
+	// "price-capacity-optimized", "capacity-optimized-prioritized").
+	Strategy string        `json:"strategy"`
+	Configs  []FleetConfig `json:"configs"`
+	TagSets  []TagSet      `json:"tagSets,omitempty"`
+}
+
+// FleetResult is what a call gave: instances, errors inside the 200, or both.
+type FleetResult struct {
+	FleetID   string
+	Instances []FleetInstances
+	Errors    []FleetError
+}
+
+// FleetInstances is the instances that one override gave.
+type FleetInstances struct {
+	IDs          []string
+	InstanceType string
+	Zone         string
+	SubnetID     string
+	Template     string
+	CapacityType string
+}
+
+// FleetError is why one override gave nothing.
+type FleetError struct {
+	Code, Message string
+	InstanceType  string
+	Zone          string
+	SubnetID      string
+	Template      string
+}

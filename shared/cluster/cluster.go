@@ -1,0 +1,128 @@
+// Package cluster is Joist's word for the Kubernetes API: live reads and
+// writes (Client), and a cache that is fed by watches (Cache).
+//
+// The invariants that clustertest proves of every implementation:
+//
+//   - Update is a compare-and-swap on resourceVersion and nothing else; a lost
+//     one is fault.Conflict, and so is creating a name that is taken.
+//   - Update leaves status alone and UpdateStatus leaves the rest alone, for
+//     kinds with a status subresource.
+//   - An object with finalizers is not removed by Delete; it gets a deletion
+//     timestamp, and goes when its last finalizer does.
+//   - Each kind's watch is its own stream: a cache may have seen a Pod that is
+//     bound to a Node that it has not seen.
+//   - Objects that a Cache gives belong to the cache: copy before changing.
+package cluster
+
+import (
+	"context"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// Object is a typed Kubernetes object.
+type Object interface {
+	metav1.Object
+	runtime.Object
+}
+
+// Key names an object of a kind. Namespace is empty for cluster-scoped kinds.
+type Key struct {
+	Namespace, Name string
+}
+
+// String is "namespace/name", or the name alone.
+func (k Key) String() string {
+	if k.Namespace == "" {
+		return k.Name
+	}
+	return k.Namespace + "/" + k.Name
+}
+
+// KeyOf names the object.
+func KeyOf(o metav1.Object) Key { return Key{o.GetNamespace(), o.GetName()} }
+
+// Client reads and writes the API server itself.
+type Client interface {
+	// Get reads one object; fault.Missing when there is none.
+	Get(ctx context.Context, kind Kind, key Key) (Object, error)
+	// List reads all objects of a kind; a namespace of "" means all.
+	List(ctx context.Context, kind Kind, namespace string) ([]Object, error)
+	// Create writes a new object and returns it as stored; fault.Conflict when
+	// the name is taken.
+	Create(ctx context.Context, object Object) (Object, error)
+	// Update swaps the object at its resourceVersion and returns it as stored;
+	// fault.Conflict when it has changed, fault.Missing when it is gone.
+	Update(ctx context.Context, object Object) (Object, error)
+	// UpdateStatus is Update for the status alone.
+	UpdateStatus(ctx context.Context, object Object) (Object, error)
+	// Delete asks for removal of the object with that UID (empty: any);
+	// fault.Missing when it is gone, fault.Conflict when the UID is another.
+	Delete(ctx context.Context, kind Kind, key Key, uid types.UID) error
+	// Evict asks the Eviction API to remove the pod with that UID.
+	// fault.Throttled when a PodDisruptionBudget forbids it now; fault.Invalid
+	// when more than one budget covers the pod; fault.Missing when it is gone.
+	Evict(ctx context.Context, pod Key, uid types.UID) error
+	// DeletePod deletes a pod with a grace period in seconds, past any budget.
+	DeletePod(ctx context.Context, pod Key, uid types.UID, graceSeconds int64) error
+	// Report records a Kubernetes Event about an object. Losing one is allowed.
+	Report(ctx context.Context, event Event) error
+}
+
+// Cache is what the watches have told so far.
+type Cache interface {
+	// List gives all objects of a kind, ordered by namespace and name.
+	List(kind Kind) []Object
+	// Get gives one object, or false.
+	Get(kind Kind, key Key) (Object, bool)
+	// Synced reports whether the first list of every kind has arrived.
+	Synced() bool
+}
+
+// Event is a Kubernetes Event to be recorded.
+type Event struct {
+	// About is the object; only its kind, name, namespace and UID matter.
+	About  Object
+	Kind   Kind
+	Type   string // "Normal" or "Warning"
+	Reason string
+	// Message is for people.
+	Message string
+	// Dedupe is how long an equal event is not said again (B214).
+	Dedupe time.Duration
+	Now    time.Time
+}
+
+// Get reads one object as its Go type.
+func Get[T Object](ctx context.Context, c Client, kind Kind, key Key) (T, error) {
+	var none T
+	object, err := c.Get(ctx, kind, key)
+	if err != nil {
+		return none, err
+	}
+	return object.(T), nil
+}
+
+// List reads all objects of a kind as their Go type.
+func List[T Object](ctx context.Context, c Client, kind Kind) ([]T, error) {
+	objects, err := c.List(ctx, kind, "")
+	if err != nil {
+		return nil, err
+	}
+	return Cast[T](objects), nil
+}
+
+// Cached gives all objects of a kind from the cache as their Go type.
+func Cached[T Object](c Cache, kind Kind) []T { return Cast[T](c.List(kind)) }
+
+// Cast turns objects of one kind into their Go type.
+func Cast[T Object](objects []Object) []T {
+	out := make([]T, len(objects))
+	for i, o := range objects {
+		out[i] = o.(T)
+	}
+	return out
+}
