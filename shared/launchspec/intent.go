@@ -1,0 +1,42 @@
+package launchspec
+
+import (
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/joist-autoscaler/joist/shared/cloud"
+)
+
+// Kind is the folder of intent documents.
+const Kind = "intents"
+
+// Intent is the whole of one fleet call, written by a thinker and obeyed by the
+// launcher, which decides nothing. Its id is EC2's ClientToken, and the token is
+// never sent with another body: the document is immutable and verified by
+// digest.
+type Intent struct {
+	ID        string `json:"id"`
+	Cluster   string `json:"cluster"`
+	NodePool  string `json:"nodePool"`
+	NodeClass string `json:"nodeClass"`
+	// Templates are the launch templates that Fleet names.
+	Templates []cloud.Template `json:"templates"`
+	// Fleet is the call; Token is the id and Count the number of claims.
+	Fleet cloud.FleetRequest `json:"fleet"`
+	// Claims are the names of the NodeClaims that share the call.
+	Claims []string `json:"claims"`
+	// Types says what a claim becomes once its instance type is known.
+	Types map[string]TypeFacts `json:"types"`
+	// Prices are US dollars an hour by type and zone ("t4g.large/ap-northeast-2a").
+	Prices map[string]float64 `json:"prices,omitempty"`
+}
+
+// TypeFacts is what lifecycle writes on a claim whose instance is of the type.
+type TypeFacts struct {
+	Capacity    corev1.ResourceList `json:"capacity"`
+	Allocatable corev1.ResourceList `json:"allocatable"`
+	// Labels are those that the type alone determines; zone and capacity type
+	// come from the instance.
+	Labels map[string]string `json:"labels"`
+	// ZoneIDs maps zones to zone ids (topology.k8s.aws/zone-id).
+	ZoneIDs map[string]string `json:"zoneIds,omitempty"`
+}

@@ -1,0 +1,73 @@
+package scheduling
+
+import (
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/joist-autoscaler/joist/shared/event"
+	"github.com/joist-autoscaler/joist/shared/karpenter"
+)
+
+// Plan is what the planner decided for one batch. It is the document that
+// plan.made refers to, and what explain shows.
+type Plan struct {
+	Outbox  string          `json:"outbox"`
+	Seq     uint64          `json:"seq"`
+	Batch   event.Ref       `json:"batch"`
+	Intents []PlannedIntent `json:"intents,omitempty"`
+	// Nominations says where each placed pod is expected.
+	Nominations []Nomination `json:"nominations,omitempty"`
+	Unplaced    []Unplaced   `json:"unplaced,omitempty"`
+	// PricePerHour is what the new nodes cost, in US dollars.
+	PricePerHour float64 `json:"pricePerHour"`
+}
+
+// PlannedIntent is one fleet call to be: the intent's document, and the claims
+// that share it.
+type PlannedIntent struct {
+	// ID derives from the batch and the index; EC2's ClientToken is this.
+	ID  string    `json:"id"`
+	Ref event.Ref `json:"ref"`
+	// NodePool is whose limits the claims count against.
+	NodePool string         `json:"nodePool"`
+	Claims   []PlannedClaim `json:"claims"`
+}
+
+// PlannedClaim is one NodeClaim as lifecycle creates it.
+type PlannedClaim struct {
+	// Object has its name (derived from intent and slot), labels, annotations,
+	// finalizer, owner and spec.
+	Object karpenter.NodeClaim `json:"object"`
+	// Ceiling is the largest capacity, by resource, of any type that the launch
+	// may choose, and nodes=1. The door counts it against the limits until the
+	// type is known (B013).
+	Ceiling corev1.ResourceList `json:"ceiling"`
+	// PricePerHour is that of the cheapest offering, in US dollars.
+	PricePerHour float64 `json:"pricePerHour"`
+	Pods         int     `json:"pods"`
+}
+
+// Nomination expects a pod on a claim or on a node.
+type Nomination struct {
+	Namespace string `json:"namespace"`
+	Pod       PodRef `json:"pod"`
+	// Claim is a claim's name, new or existing; empty for an unmanaged node.
+	Claim string `json:"claim,omitempty"`
+	Node  string `json:"node,omitempty"`
+}
+
+// Unplaced is a class of pods that found no place, and why.
+type Unplaced struct {
+	Namespace  string      `json:"namespace"`
+	Pods       []PodRef    `json:"pods"`
+	Rejections []Rejection `json:"rejections"`
+}
+
+// Rejection is the rule by which one NodePool, or every existing node, refused.
+type Rejection struct {
+	// NodePool is empty when the reason lies in the pod itself.
+	NodePool string `json:"nodePool,omitempty"`
+	// Rule is a short stable name ("taints", "requirements", "resources",
+	// "limits", "no-offering", "not-ready", "pod").
+	Rule   string `json:"rule"`
+	Detail string `json:"detail"`
+}

@@ -1,0 +1,172 @@
+package scheduling
+
+import (
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/joist-autoscaler/joist/shared/event"
+	"github.com/joist-autoscaler/joist/shared/karpenter"
+)
+
+// The folders of the documents.
+const (
+	BatchKind    = "batches"
+	SnapshotKind = "snapshots"
+	PlanKind     = "plans"
+)
+
+// Snapshot is everything that a decision about the cluster may depend on. Two
+// equal snapshots give two equal decisions: there is no other input, and the
+// time is part of it.
+type Snapshot struct {
+	Taken   time.Time `json:"taken"`
+	Cluster string    `json:"cluster"`
+	// UID is that of the kube-system namespace.
+	UID string `json:"uid"`
+	// Catalogue is what EC2 offers; the document is read beside the snapshot.
+	Catalogue   event.Ref                `json:"catalogue"`
+	Settings    Settings                 `json:"settings"`
+	NodePools   []karpenter.NodePool     `json:"nodePools"`
+	NodeClasses []karpenter.EC2NodeClass `json:"nodeClasses"`
+	Nodes       []Node                   `json:"nodes"`
+	DaemonSets  []PodSpec                `json:"daemonSets,omitempty"`
+	// Unavailable lists offerings that EC2 refused or takes away.
+	Unavailable []Unavailable `json:"unavailable,omitempty"`
+}
+
+// Batch is what the planner decides from: a snapshot, and every provisionable
+// pod, nominated or not.
+type Batch struct {
+	// Outbox and Seq name the batch; the plan carries them back through the
+	// fence.
+	Outbox   string     `json:"outbox"`
+	Seq      uint64     `json:"seq"`
+	Snapshot Snapshot   `json:"snapshot"`
+	Pending  []PodClass `json:"pending"`
+}
+
+// Settings are the knobs that change a decision (B.5).
+type Settings struct {
+	// PreferencePolicy is Respect or Ignore (B066).
+	PreferencePolicy string `json:"preferencePolicy,omitempty"`
+	// MinValuesPolicy is Strict or BestEffort (B067).
+	MinValuesPolicy string `json:"minValuesPolicy,omitempty"`
+	// VMMemoryOverheadPercent is a fraction, 0.075 by default (B074).
+	VMMemoryOverheadPercent float64 `json:"vmMemoryOverheadPercent,omitempty"`
+	// ReservedENIs are kept from pods (B076).
+	ReservedENIs int `json:"reservedEnis,omitempty"`
+}
+
+// Unavailable is an offering that is left alone until a time (B192). Empty
+// fields of the offering mean all.
+type Unavailable struct {
+	event.Offering
+	Until  time.Time `json:"until"`
+	Reason string    `json:"reason"`
+}
+
+// PodClass is a group of pods that scheduling cannot tell apart.
+type PodClass struct {
+	Spec PodSpec  `json:"spec"`
+	Pods []PodRef `json:"pods"`
+}
+
+// PodRef names one pod.
+type PodRef struct {
+	Name string `json:"name"`
+	UID  string `json:"uid"`
+	// Created is part of the order in which pods are placed (B087).
+	Created time.Time `json:"created"`
+	// Node is set for a pod that still runs on a node that is going away.
+	Node string `json:"node,omitempty"`
+}
+
+// PodSpec is the part of a pod that planning reads, and all of a pod that ever
+// leaves the cluster: no environment, no image, no other annotation.
+type PodSpec struct {
+	Namespace string `json:"namespace"`
+	OwnerKind string `json:"ownerKind,omitempty"`
+	// Labels are only those that some selector names.
+	Labels map[string]string `json:"labels,omitempty"`
+	// Requests is what the pod takes from a node, init containers, sidecars and
+	// overhead included (B101), with pods=1.
+	Requests     corev1.ResourceList               `json:"requests"`
+	NodeSelector map[string]string                 `json:"nodeSelector,omitempty"`
+	Affinity     *corev1.Affinity                  `json:"affinity,omitempty"`
+	Tolerations  []corev1.Toleration               `json:"tolerations,omitempty"`
+	Spread       []corev1.TopologySpreadConstraint `json:"spread,omitempty"`
+	HostPorts    []HostPort                        `json:"hostPorts,omitempty"`
+	Volumes      []Volume                          `json:"volumes,omitempty"`
+	Priority     int32                             `json:"priority,omitempty"`
+	GraceSeconds int64                             `json:"graceSeconds,omitempty"`
+	// ResourceClaims counts dynamic resource claims (B068).
+	ResourceClaims int    `json:"resourceClaims,omitempty"`
+	DoNotDisrupt   string `json:"doNotDisrupt,omitempty"`
+	DeletionCost   string `json:"deletionCost,omitempty"`
+}
+
+// HostPort is a port of the node that the pod binds (B100).
+type HostPort struct {
+	IP       string          `json:"ip,omitempty"`
+	Port     int32           `json:"port"`
+	Protocol corev1.Protocol `json:"protocol,omitempty"`
+}
+
+// Volume is what a volume claim asks of the node: alternatives of which one
+// must hold, and the driver whose attach limit it counts against (B117–B120).
+type Volume struct {
+	Claim        string                    `json:"claim"`
+	Driver       string                    `json:"driver,omitempty"`
+	Alternatives []corev1.NodeSelectorTerm `json:"alternatives,omitempty"`
+	// Problem says why no node could ever mount it (B119).
+	Problem string `json:"problem,omitempty"`
+}
+
+// Node is a node that exists, or a claim that will become one.
+type Node struct {
+	// Name is the node's, or the claim's while no node has joined.
+	Name string `json:"name"`
+	// Claim is empty for a node that Joist does not manage.
+	Claim    string `json:"claim,omitempty"`
+	ClaimUID string `json:"claimUid,omitempty"`
+	NodePool string `json:"nodePool,omitempty"`
+	Instance string `json:"instance,omitempty"`
+	// Labels and Taints are the node's, or what the claim promises.
+	Labels map[string]string `json:"labels,omitempty"`
+	Taints []corev1.Taint    `json:"taints,omitempty"`
+	// Requirements are set while the claim is not launched: what is still open.
+	Requirements []karpenter.NodeSelectorRequirementWithMinValues `json:"requirements,omitempty"`
+	// Allocatable is what pods may take in all. For a claim that is not launched
+	// it is what the claim was planned for, so that exactly those pods fit again.
+	Allocatable corev1.ResourceList `json:"allocatable"`
+	Capacity    corev1.ResourceList `json:"capacity,omitempty"`
+	// Used is what bound pods take, daemons included; Daemons is their part.
+	Used        corev1.ResourceList `json:"used,omitempty"`
+	Daemons     corev1.ResourceList `json:"daemons,omitempty"`
+	HostPorts   []HostPort          `json:"hostPorts,omitempty"`
+	Launched    bool                `json:"launched,omitempty"`
+	Registered  bool                `json:"registered,omitempty"`
+	Initialized bool                `json:"initialized,omitempty"`
+	// InitializedAt is the transition time of the condition.
+	InitializedAt time.Time `json:"initializedAt,omitzero"`
+	// Going means deleting, or noticed by AWS: no pod may be planned onto it.
+	Going    bool      `json:"going,omitempty"`
+	Deadline time.Time `json:"deadline,omitzero"`
+	Ready    bool      `json:"ready,omitempty"`
+	// Nominated is until when pods are expected here (B091).
+	Nominated    time.Time `json:"nominated,omitzero"`
+	LastPodEvent time.Time `json:"lastPodEvent,omitzero"`
+	Created      time.Time `json:"created,omitzero"`
+	DoNotDisrupt bool      `json:"doNotDisrupt,omitempty"`
+	Proposal     *Proposal `json:"proposal,omitempty"`
+	// Pods are the bound pods that are neither daemons nor mirrors nor ended.
+	Pods []PodClass `json:"pods,omitempty"`
+}
+
+// Proposal is what lifecycle wrote on a claim for a disruption proposal.
+type Proposal struct {
+	ID       string    `json:"id"`
+	Reason   string    `json:"reason"`
+	Proposed time.Time `json:"proposed"`
+}
