@@ -33,6 +33,9 @@ type Outgoing struct {
 	Source string
 	Type   string
 	Body   []byte
+	// Attributes are further message attributes of a queue (a dead letter's
+	// reason); the bus does not carry them.
+	Attributes map[string]string
 }
 
 // Message is one delivery of a message.

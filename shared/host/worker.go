@@ -1,0 +1,92 @@
+package host
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/joist-autoscaler/joist/shared/fault"
+	"github.com/joist-autoscaler/joist/shared/queue"
+)
+
+// Worker applies a handler and the verdict table to the messages of one queue.
+// Every host is made of it.
+type Worker struct {
+	// Service names the worker in logs and dead letters.
+	Service string
+	Queue   queue.Queue
+	// Dead is the dead-letter queue of Queue.
+	Dead   queue.Sender
+	Handle Handler
+	// Log takes one line per message; nil logs nothing.
+	Log func(Line)
+	Now func() time.Time
+}
+
+// Line is the one wide log line of one message.
+type Line struct {
+	Service string
+	Note    Note
+	Message queue.Message
+	Verdict Verdict
+	Took    time.Duration
+	// Err is a failure to carry out the verdict; the message then comes again.
+	Err error
+}
+
+// Do handles one delivery and carries out the verdict on it.
+func (w Worker) Do(ctx context.Context, m queue.Message) Verdict {
+	began := w.Now()
+	var note Note
+	err := safely(withNote(ctx, &note), w.Handle, m)
+	verdict := Judge(err, m)
+	line := Line{Service: w.Service, Note: note, Message: m, Verdict: verdict, Took: w.Now().Sub(began)}
+	line.Err = w.carryOut(ctx, m, verdict)
+	if w.Log != nil {
+		w.Log(line)
+	}
+	return verdict
+}
+
+// carryOut applies the verdict. A dead letter is sent before the original is
+// deleted: a crash between leaves two copies, never none.
+func (w Worker) carryOut(ctx context.Context, m queue.Message, v Verdict) error {
+	// Stopping must not undo work that is done, so the verdict outlives the
+	// handler's context for a moment.
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
+	defer cancel()
+	switch v.Action {
+	case Delete:
+		return w.Queue.Delete(ctx, m.Receipt)
+	case Hide:
+		err := w.Queue.Hide(ctx, m.Receipt, v.After)
+		if fault.Is(err, fault.Missing) {
+			return nil
+		}
+		return err
+	case Park:
+		if err := w.park(ctx, m, v); err != nil {
+			return fmt.Errorf("parking a message: %w", err)
+		}
+		return w.Queue.Delete(ctx, m.Receipt)
+	default:
+		return nil
+	}
+}
+
+// reasonLength keeps a reason within what a message attribute is read for.
+const reasonLength = 1024
+
+func (w Worker) park(ctx context.Context, m queue.Message, v Verdict) error {
+	reason := v.Reason
+	if len(reason) > reasonLength {
+		reason = reason[:reasonLength]
+	}
+	return w.Dead.Send(ctx, queue.Outgoing{
+		Source: m.Attributes["source"], Type: m.Attributes["type"], Body: m.Body,
+		Attributes: map[string]string{
+			"reason": reason, "kind": string(v.Kind), "service": w.Service,
+			"parked": w.Now().UTC().Format(time.RFC3339),
+		},
+	})
+}
