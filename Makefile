@@ -1,0 +1,113 @@
+# Joist: every command a contributor needs. `make` alone prints this list.
+#
+# The recipes are one line each: what a stage does is in .ci/stages, which
+# prints a header per stage and a table of stages and times at the end.
+
+SHELL := /bin/bash
+.DEFAULT_GOAL := help
+
+# Seeds that `make sim`, `make crash` and `make planted` walk through.
+SEEDS ?= 500
+# Arguments for the demo, such as ARGS='--seed 7'.
+ARGS ?=
+export SEEDS ARGS
+
+STAGES := .ci/stages
+
+##@ First steps
+
+.PHONY: help
+help: ## Print this list
+	@.ci/help $(MAKEFILE_LIST)
+
+.PHONY: demo
+demo: ## Play a whole day of a cluster on this machine: no AWS account, no Kubernetes (ARGS='--seed 7')
+	@$(STAGES) demo
+
+.PHONY: build
+build: ## Build bin/joist and bin/joist-<service>, each as it is released (GOWORK=off, static)
+	@$(STAGES) build
+
+.PHONY: test
+test: ## Everything a pull request must pass: preflight, lint, unit, rules, simulator, planted bugs, wire, e2e
+	@$(STAGES) preflight lint unit rules sim planted wire e2e
+
+##@ One stage of the tests
+
+.PHONY: preflight
+preflight: ## Check that this machine can build and test Joist, and say what to do if not
+	@$(STAGES) preflight
+
+.PHONY: lint
+lint: ## Run golangci-lint over every module of the workspace
+	@$(STAGES) lint
+
+.PHONY: unit
+unit: ## Run unit, property and conformance tests of shared and of each service
+	@$(STAGES) unit
+
+.PHONY: race
+race: ## The same under the race detector (needs a C compiler; slow)
+	@$(STAGES) race
+
+.PHONY: conformance
+conformance: ## Run the conformance suites alone, over every model and adapter
+	@$(STAGES) conformance
+
+.PHONY: rules
+rules: ## Check the import rules and the tidiness of the repository's text
+	@$(STAGES) rules
+
+.PHONY: sim
+sim: ## Run the simulator: whole clusters under seeded faults (SEEDS=500)
+	@$(STAGES) sim
+
+.PHONY: crash
+crash: ## Crash every service at every effect, and check that nothing is lost, doubled or orphaned
+	@$(STAGES) crash
+
+.PHONY: planted
+planted: ## Plant known bugs and prove that the simulator finds each of them
+	@$(STAGES) planted
+
+.PHONY: wire
+wire: ## Run the services' adapters against loopback fakes that speak AWS's wire protocols
+	@$(STAGES) wire
+
+.PHONY: e2e
+e2e: ## Run the services against a real Kubernetes control plane on loopback
+	@$(STAGES) e2e
+
+.PHONY: peers
+peers: ## Compare our fakes and our decisions with other projects' (needs Python and Java)
+	@$(STAGES) peers
+
+##@ Measuring and generating
+
+.PHONY: bench
+bench: ## Run the benchmarks
+	@$(STAGES) bench
+
+.PHONY: figures
+figures: ## Measure again, and write the figures into README.md
+	@$(STAGES) figures
+
+.PHONY: controlplane
+controlplane: ## Build the Kubernetes control plane that e2e runs on (about 5 minutes, once)
+	@$(STAGES) controlplane
+
+.PHONY: catalog
+catalog: ## Rebuild the embedded offline catalogue of instance types (run by hand, commit the result)
+	@$(STAGES) catalog
+
+.PHONY: generate
+generate: ## Rewrite every generated file
+	@$(STAGES) generate
+
+.PHONY: verify
+verify: ## Fail when `make generate` would change a file
+	@$(STAGES) verify
+
+.PHONY: clean
+clean: ## Remove what was built (bin/ and .cache/)
+	@$(STAGES) clean

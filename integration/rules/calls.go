@@ -1,0 +1,99 @@
+package rules
+
+import (
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// Ban forbids some names of an imported package, where forbidding the import
+// would go too far: the inner rooms do use time.Duration, but no clock.
+type Ban struct {
+	Packages []string // whom it binds, as in a Rule
+	Unless   []string
+	Import   string
+	Names    []string
+	Reason   string
+	Mend     string
+}
+
+// Bans lists every such ban.
+func Bans() []Ban {
+	return []Ban{{
+		Packages: patterns(below("shared", contract, rooms),
+			[]string{"./services/planner/internal/...", "./services/disruption/internal/..."}),
+		Unless: suites(),
+		Import: "time",
+		Names:  []string{"Now", "Since", "Until", "Sleep", "After", "AfterFunc", "Tick", "NewTimer", "NewTicker"},
+		Reason: "what thinks is a function of its inputs; `now` is one of them, or a decision could not be replayed",
+		Mend:   "take the time as an argument, and let the handler read it from the event or the host",
+	}}
+}
+
+// CheckCalls returns a message for each use of a banned name in the non-test
+// files of the graph's own packages. A use is any reference, called or not:
+// time.Now passed as a value is a clock too.
+func CheckCalls(g Graph, bans []Ban) ([]string, error) {
+	var found []string
+	for _, ban := range bans {
+		for _, path := range g.Roots() {
+			if !matchAny(ban.Packages, path) || matchAny(ban.Unless, path) {
+				continue
+			}
+			for _, file := range g[path].Files {
+				messages, err := ban.judge(file)
+				if err != nil {
+					return nil, err
+				}
+				found = append(found, messages...)
+			}
+		}
+	}
+	return found, nil
+}
+
+func (b Ban) judge(file string) ([]string, error) {
+	set := token.NewFileSet()
+	syntax, err := parser.ParseFile(set, file, nil, parser.SkipObjectResolution)
+	if err != nil {
+		return nil, fmt.Errorf("reading %s: %w", file, err)
+	}
+	local := localName(syntax, b.Import)
+	var found []string
+	report := func(pos token.Pos, what string) {
+		found = append(found, fmt.Sprintf("%s: %s\n\twhy:  %s\n\tmend: %s", set.Position(pos), what, b.Reason, b.Mend))
+	}
+	if local == "." {
+		report(syntax.Pos(), "dot import of "+b.Import+" hides the names that are banned here")
+	}
+	ast.Inspect(syntax, func(n ast.Node) bool {
+		selector, ok := n.(*ast.SelectorExpr)
+		if !ok {
+			return true
+		}
+		if id, ok := selector.X.(*ast.Ident); ok && local != "" && id.Name == local && slices.Contains(b.Names, selector.Sel.Name) {
+			report(selector.Pos(), "uses "+b.Import+"."+selector.Sel.Name)
+		}
+		return true
+	})
+	return found, nil
+}
+
+// localName is the name under which a file knows an import, or "".
+func localName(file *ast.File, importPath string) string {
+	for _, spec := range file.Imports {
+		if value, err := strconv.Unquote(spec.Path.Value); err != nil || value != importPath {
+			continue
+		}
+		if spec.Name != nil {
+			return spec.Name.Name
+		}
+		return path.Base(strings.TrimSuffix(importPath, "/v2"))
+	}
+	return ""
+}

@@ -1,0 +1,284 @@
+package rules
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// world is a small graph in which nothing is wrong; each case below breaks it
+// in one place, and the row of the table that guards the place must say so.
+func world() Graph {
+	g := Graph{}
+	for path, imports := range map[string][]string{
+		"shared/event":                           {"time", own("shared/fault")},
+		"shared/fault":                           {"errors"},
+		"shared/queue":                           {"context", own("shared/event")},
+		"shared/scheduling":                      {"k8s.io/api/core/v1", own("shared/catalog")},
+		"shared/catalog":                         {"sort"},
+		"shared/sqsqueue":                        {own("shared/queue"), "github.com/aws/aws-sdk-go-v2/service/sqs"},
+		"shared/ec2cloud":                        {"github.com/aws/aws-sdk-go-v2/service/ec2"},
+		"shared/kubecluster":                     {"k8s.io/client-go/kubernetes"},
+		"shared/memqueue":                        {own("shared/queue"), "math/rand/v2"},
+		"shared/host":                            {own("shared/queue")},
+		"services/launcher":                      {own("shared/host"), own("shared/queue")},
+		"services/launcher/cmd/joist-launcher":   {own("services/launcher"), own("shared/ec2cloud")},
+		"services/lifecycle":                     {own("shared/host")},
+		"services/lifecycle/cmd/joist-lifecycle": {own("services/lifecycle"), own("shared/kubecluster")},
+		"services/planner":                       {own("shared/scheduling")},
+		"services/watcher":                       {own("shared/host")},
+		"services/cli":                           {own("services/planner"), own("services/launcher")},
+	} {
+		g[own(path)] = Package{Path: own(path), Imports: imports}
+	}
+	g["k8s.io/client-go/kubernetes"] = Package{Path: "k8s.io/client-go/kubernetes", Dependency: true}
+	g["example.com/wrapper"] = Package{Path: "example.com/wrapper", Dependency: true, Imports: []string{"github.com/aws/aws-sdk-go-v2/service/ec2"}}
+	return g
+}
+
+func own(path string) string { return Module + "/" + path }
+
+func TestAWholeWorldPasses(t *testing.T) {
+	for _, violation := range Check(world(), Table()) {
+		t.Error(violation)
+	}
+}
+
+func TestEachRuleBites(t *testing.T) {
+	for _, tt := range []struct {
+		name    string
+		subject string
+		adds    string
+		test    bool
+		want    string // name of the rule, or "" when the import is fine
+	}{
+		{"a library in the contract", "shared/event", "github.com/google/go-cmp/cmp", false, "the contract stands alone"},
+		{"an inner room in the contract", "shared/fault", own("shared/queue"), false, "the contract stands alone"},
+		{"a library in the contract's tests", "shared/event", "pgregory.net/rapid", true, ""},
+		{"an SDK in a room", "shared/queue", "github.com/aws/aws-sdk-go-v2/aws", false, "inner rooms know no technology"},
+		{"an SDK behind a library in a room", "shared/catalog", "example.com/wrapper", false, "inner rooms know no technology"},
+		{"client-go in a room", "shared/scheduling", "k8s.io/client-go/kubernetes", false, "inner rooms know no technology"},
+		{"Kubernetes types in a room", "shared/catalog", "k8s.io/apimachinery/pkg/api/resource", false, ""},
+		{"a host in a room", "shared/scheduling", own("shared/host"), false, "inner rooms import no outer room"},
+		{"a model in a room", "shared/queue", own("shared/memqueue"), false, "inner rooms import no outer room"},
+		{"a model in a room's tests", "shared/queue", own("shared/memqueue"), true, ""},
+		{"dice in a room", "shared/scheduling", "math/rand/v2", false, "inner rooms have no dice"},
+		{"true dice in a room", "shared/event", "crypto/rand", false, "inner rooms have no dice"},
+		{"a service in shared", "shared/host", own("services/planner"), false, "shared imports no service"},
+		{"a service in the tests of shared", "shared/host", own("services/planner"), true, "shared imports no service"},
+		{"adapters together", "shared/sqsqueue", own("shared/ec2cloud"), false, "adapters do not import each other"},
+		{"models together", "shared/memqueue", own("shared/memblob"), false, "models do not import each other"},
+		{"an adapter in a model", "shared/memqueue", own("shared/sqsqueue"), false, "models do not import each other"},
+		{"Kubernetes in the launcher", "services/launcher/cmd/joist-launcher", own("shared/kubecluster"), false, "inventory of client-go"},
+		{"client-go in the planner", "services/planner", "k8s.io/client-go/kubernetes", false, "inventory of client-go"},
+		{"EC2 in the lifecycle", "services/lifecycle/cmd/joist-lifecycle", own("shared/ec2cloud"), false, "inventory of the EC2 SDK"},
+		{"EC2 in the watcher through a library", "services/watcher", "example.com/wrapper", false, "inventory of the EC2 SDK"},
+		{"an SDK in a handler", "services/launcher", "github.com/aws/aws-sdk-go-v2/service/sqs", false, "one home for each technology"},
+		{"an SDK in a command", "services/launcher/cmd/joist-launcher", "github.com/aws/aws-sdk-go-v2/service/sqs", false, ""},
+		{"Karpenter in a service", "services/planner", "sigs.k8s.io/karpenter/pkg/scheduling", false, "upstream Karpenter is a peer"},
+		{"Karpenter in a service's tests", "services/planner", "sigs.k8s.io/karpenter/pkg/scheduling", true, "upstream Karpenter is a peer"},
+		{"a service in another", "services/planner", own("services/launcher"), false, "no service imports another"},
+		{"a service in another's tests", "services/planner", own("services/launcher"), true, "no service imports another"},
+		{"a service in the cli", "services/cli", own("services/watcher"), false, ""},
+		{"integration in the cli", "services/cli", own("integration/sim"), false, "the cli is nobody's test"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			g := world()
+			p := g[own(tt.subject)]
+			if p.Path == "" {
+				t.Fatalf("the world has no %s", tt.subject)
+			}
+			if tt.test {
+				p.TestImports = append(slices.Clone(p.TestImports), tt.adds)
+			} else {
+				p.Imports = append(slices.Clone(p.Imports), tt.adds)
+			}
+			g[p.Path] = p
+			got := names(Check(g, Table()))
+			if tt.want == "" && len(got) > 0 || tt.want != "" && !slices.Contains(got, tt.want) {
+				t.Errorf("%s importing %s: got violations %q, want %q", tt.subject, tt.adds, got, tt.want)
+			}
+		})
+	}
+}
+
+func names(violations []Violation) []string {
+	var all []string
+	for _, v := range violations {
+		all = append(all, v.Rule.Name)
+	}
+	return all
+}
+
+func TestAViolationTellsTheWayAndTheRemedy(t *testing.T) {
+	g := world()
+	g[own("services/watcher")] = Package{Path: own("services/watcher"), Imports: []string{"example.com/wrapper"}}
+	var message string
+	for _, v := range Check(g, Table()) {
+		message += v.String()
+	}
+	for _, want := range []string{
+		own("services/watcher") + " imports example.com/wrapper imports github.com/aws/aws-sdk-go-v2/service/ec2",
+		"why:", "mend:",
+	} {
+		if !strings.Contains(message, want) {
+			t.Errorf("the message lacks %q:\n%s", want, message)
+		}
+	}
+}
+
+func TestEveryRuleExplainsItself(t *testing.T) {
+	for _, rule := range Table() {
+		if rule.Name == "" || rule.Reason == "" || rule.Mend == "" || len(rule.Packages) == 0 || len(rule.Forbid) == 0 {
+			t.Errorf("incomplete rule: %+v", rule)
+		}
+	}
+}
+
+func TestMatch(t *testing.T) {
+	for _, tt := range []struct {
+		pattern, path string
+		want          bool
+	}{
+		{"k8s.io/client-go/...", "k8s.io/client-go", true},
+		{"k8s.io/client-go/...", "k8s.io/client-go/rest", true},
+		{"k8s.io/client-go/...", "k8s.io/client-gopher", false},
+		{"time", "time", true},
+		{"time", "time/tzdata", false},
+		{"./shared/event/...", own("shared/event"), true},
+		{"./shared/event/...", own("shared/eventbus"), false},
+		{"./shared/queue/*test/...", own("shared/queue/queuetest"), true},
+		{"./shared/queue/*test/...", own("shared/queue"), false},
+		{"./services/*/cmd/...", own("services/launcher/cmd/joist-launcher"), true},
+		{"./services/*/cmd/...", own("services/launcher/internal/cmd"), false},
+		{outside, "fmt", false},
+		{outside, own("shared/event"), false},
+		{outside, "k8s.io/api", true},
+	} {
+		if got := match(tt.pattern, tt.path); got != tt.want {
+			t.Errorf("match(%q, %q) = %t, want %t", tt.pattern, tt.path, got, tt.want)
+		}
+	}
+}
+
+func TestClocksAreFound(t *testing.T) {
+	for _, tt := range []struct {
+		name, source string
+		want         int
+	}{
+		{"a call", "package p\nimport \"time\"\nvar t = time.Now()", 1},
+		{"a value", "package p\nimport \"time\"\nvar clock = time.Now", 1},
+		{"another name", "package p\nimport clock \"time\"\nvar t = clock.Now()", 1},
+		{"a dot import", "package p\nimport . \"time\"\nvar t = Now()", 1},
+		{"two uses", "package p\nimport \"time\"\nfunc f() { time.Sleep(1); <-time.After(1) }", 2},
+		{"a duration", "package p\nimport \"time\"\nconst d = 3 * time.Second", 0},
+		{"another Now", "package p\ntype c struct{ Now int }\nvar time c\nvar t = time.Now", 0},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			file := write(t, tt.source)
+			g := Graph{own("shared/queue"): {Path: own("shared/queue"), Files: []string{file}}}
+			got, err := CheckCalls(g, Bans())
+			if err != nil {
+				t.Fatal(err)
+			}
+			if len(got) != tt.want {
+				t.Errorf("got %d findings, want %d: %q", len(got), tt.want, got)
+			}
+		})
+	}
+}
+
+func TestMainsThatDoMoreAreFound(t *testing.T) {
+	for _, tt := range []struct {
+		name, source string
+		want         int
+	}{
+		{"wiring", "package main\nfunc main() {}\ntype wire struct{}\nfunc (wire) Close() {}\n", 0},
+		{"an exported type", "package main\ntype Wire struct{}\n", 1},
+		{"an exported function", "package main\nfunc Run() {}\n", 1},
+		{"an exported constant", "package main\nconst Limit = 1\n", 1},
+		{"too long", "package main\n" + strings.Repeat("\n", mainLinesMax), 1},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			got, err := CheckMain(write(t, tt.source))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if len(got) != tt.want {
+				t.Errorf("got %d findings, want %d: %q", len(got), tt.want, got)
+			}
+		})
+	}
+}
+
+func TestAbsences(t *testing.T) {
+	client := Absence{"services/launcher", "k8s.io/client-go", "no rights"}
+	cdk := Absence{"services/launcher", "github.com/aws/aws-cdk-go/", "no CDK"}
+	for _, tt := range []struct {
+		name    string
+		absence Absence
+		require string
+		want    bool
+	}{
+		{"the module", client, "k8s.io/client-go", true},
+		{"a neighbour", client, "k8s.io/api", false},
+		{"below a prefix", cdk, "github.com/aws/aws-cdk-go/awscdk/v2", true},
+		{"beside a prefix", cdk, "github.com/aws/aws-sdk-go-v2", false},
+	} {
+		if _, got := tt.absence.Judge([]string{tt.require}); got != tt.want {
+			t.Errorf("%s: broken = %t, want %t", tt.name, got, tt.want)
+		}
+	}
+}
+
+// TestALoadedModuleWithAHoleIsAnError uses a module whose import cannot resolve.
+func TestALoadedModuleWithAHoleIsAnError(t *testing.T) {
+	dir := t.TempDir()
+	for name, text := range map[string]string{
+		"go.mod": "module " + Module + "/shared\n\ngo 1.26.0\n",
+		"p.go":   "package shared\n\nimport _ \"" + Module + "/shared/absent\"\n",
+	} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := Load(dir, false); err == nil {
+		t.Error("a graph with a missing package was accepted")
+	}
+}
+
+// TestALoadedModuleIsJudgedUnderEveryTag proves that a build tag hides nothing.
+func TestALoadedModuleIsJudgedUnderEveryTag(t *testing.T) {
+	dir := t.TempDir()
+	for name, text := range map[string]string{
+		"go.mod":          "module " + Module + "/shared\n\ngo 1.26.0\n",
+		"queue/queue.go":  "package queue\n",
+		"queue/tagged.go": "//go:build never\n\npackage queue\n\nimport _ \"crypto/rand\"\n",
+	} {
+		file := filepath.Join(dir, name)
+		if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	g, err := Load(dir, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := names(Check(g, Table())); !slices.Contains(got, "inner rooms have no dice") {
+		t.Errorf("got violations %q", got)
+	}
+}
+
+func write(t *testing.T, source string) string {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "source.go")
+	if err := os.WriteFile(file, []byte(source), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return file
+}

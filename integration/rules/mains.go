@@ -1,0 +1,66 @@
+package rules
+
+import (
+	"bytes"
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"os"
+)
+
+// mainLinesMax is generous for a straight line of constructors; whatever needs
+// more is logic, and logic in a main is logic that no test reaches.
+const mainLinesMax = 150
+
+// CheckMain judges one file of a command: wiring only, so it is short and
+// exports nothing.
+func CheckMain(file string) ([]string, error) {
+	source, err := os.ReadFile(file) //nolint:gosec // the path comes from the go command
+	if err != nil {
+		return nil, fmt.Errorf("reading a command: %w", err)
+	}
+	set := token.NewFileSet()
+	syntax, err := parser.ParseFile(set, file, source, parser.SkipObjectResolution)
+	if err != nil {
+		return nil, fmt.Errorf("parsing a command: %w", err)
+	}
+	const mend = "\n\twhy:  a command wires and does nothing else, so that tests, demo and simulator can wire the same parts\n\tmend: move it into the service's package"
+	var found []string
+	if lines := bytes.Count(source, []byte("\n")); lines > mainLinesMax {
+		found = append(found, fmt.Sprintf("%s: %d lines, more than %d%s", file, lines, mainLinesMax, mend))
+	}
+	for _, declaration := range syntax.Decls {
+		for _, name := range exported(declaration) {
+			found = append(found, fmt.Sprintf("%s: declares %s%s", set.Position(name.Pos()), name.Name, mend))
+		}
+	}
+	return found, nil
+}
+
+func exported(declaration ast.Decl) []*ast.Ident {
+	var names []*ast.Ident
+	switch d := declaration.(type) {
+	case *ast.FuncDecl:
+		// A method may be exported to satisfy an interface.
+		if d.Recv == nil {
+			names = append(names, d.Name)
+		}
+	case *ast.GenDecl:
+		for _, spec := range d.Specs {
+			switch s := spec.(type) {
+			case *ast.TypeSpec:
+				names = append(names, s.Name)
+			case *ast.ValueSpec:
+				names = append(names, s.Names...)
+			}
+		}
+	}
+	var public []*ast.Ident
+	for _, name := range names {
+		if name.IsExported() {
+			public = append(public, name)
+		}
+	}
+	return public
+}

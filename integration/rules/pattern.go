@@ -1,0 +1,65 @@
+package rules
+
+import (
+	"path"
+	"slices"
+	"strings"
+)
+
+// Module is the import path that "./" stands for in a pattern.
+const Module = "github.com/joist-autoscaler/joist"
+
+// outside is the pattern of packages that others publish.
+const outside = "outside"
+
+func matchAny(patterns []string, importPath string) bool {
+	return slices.ContainsFunc(patterns, func(pattern string) bool { return match(pattern, importPath) })
+}
+
+func match(pattern, importPath string) bool {
+	if pattern == outside {
+		return !isStandard(importPath) && !isOwn(importPath)
+	}
+	if rest, ok := strings.CutPrefix(pattern, "./"); ok {
+		pattern = Module + "/" + rest
+	}
+	prefix, open := strings.CutSuffix(pattern, "/...")
+	want, have := strings.Split(prefix, "/"), strings.Split(importPath, "/")
+	if len(have) < len(want) || !open && len(have) > len(want) {
+		return false
+	}
+	for i, element := range want {
+		if ok, err := path.Match(element, have[i]); err != nil || !ok {
+			return false
+		}
+	}
+	return true
+}
+
+func isOwn(importPath string) bool {
+	return importPath == Module || strings.HasPrefix(importPath, Module+"/")
+}
+
+// isStandard follows the go command: only a path whose first element has a dot
+// can be fetched, the rest is the standard library.
+func isStandard(importPath string) bool {
+	first, _, _ := strings.Cut(importPath, "/")
+	return !strings.Contains(first, ".")
+}
+
+// literal is the directory in this repository below which a pattern can match,
+// or "" for a pattern of others' packages.
+func literal(pattern string) string {
+	rest, ok := strings.CutPrefix(pattern, "./")
+	if !ok {
+		return ""
+	}
+	var fixed []string
+	for element := range strings.SplitSeq(rest, "/") {
+		if element == "..." || strings.ContainsAny(element, "*?[") {
+			break
+		}
+		fixed = append(fixed, element)
+	}
+	return strings.Join(fixed, "/")
+}
