@@ -1,0 +1,144 @@
+package karpenter
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// EC2NodeClassStatus is what the class's selectors came to.
+type EC2NodeClassStatus struct {
+	// Subnets that the selectors found.
+	// +optional
+	Subnets []Subnet `json:"subnets,omitempty"`
+	// Security groups that the selectors found.
+	// +optional
+	SecurityGroups []SecurityGroup `json:"securityGroups,omitempty"`
+	// Capacity reservations that the selectors found.
+	// +optional
+	CapacityReservations []CapacityReservation `json:"capacityReservations,omitempty"`
+	// Machine images that the selectors found.
+	// +optional
+	AMIs []AMI `json:"amis,omitempty"`
+	// The instance profile that launches use.
+	// +optional
+	InstanceProfile string `json:"instanceProfile,omitempty"`
+	// Conditions of the class.
+	// +optional
+	Conditions Conditions `json:"conditions,omitempty"`
+}
+
+// Subnet is a subnet that instances may go to.
+type Subnet struct {
+	// Id of the subnet.
+	// +required
+	ID string `json:"id"`
+	// Name of its availability zone.
+	// +required
+	Zone string `json:"zone"`
+	// Id of its availability zone, which is the same in every account.
+	// +optional
+	ZoneID string `json:"zoneID,omitempty"`
+}
+
+// SecurityGroup is a security group that instances get.
+type SecurityGroup struct {
+	// Id of the security group.
+	// +required
+	ID string `json:"id"`
+	// Name of the security group.
+	// +optional
+	Name string `json:"name,omitempty"`
+}
+
+// AMI is a machine image and the instance types that it runs on.
+type AMI struct {
+	// Id of the image.
+	// +required
+	ID string `json:"id"`
+	// Whether its owner has deprecated it.
+	// +optional
+	Deprecated bool `json:"deprecated,omitempty"`
+	// Name of the image.
+	// +optional
+	Name string `json:"name,omitempty"`
+	// What an instance type must be like to run the image.
+	// +required
+	Requirements []corev1.NodeSelectorRequirement `json:"requirements"`
+}
+
+// CapacityReservation is a reservation that instances may use.
+type CapacityReservation struct {
+	// The availability zone of the reservation.
+	// +required
+	AvailabilityZone string `json:"availabilityZone"`
+	// When the reservation ends, if it does.
+	// +optional
+	EndTime *metav1.Time `json:"endTime,omitempty" hash:"ignore"`
+	// Id of the reservation.
+	// +kubebuilder:validation:Pattern:="^cr-[0-9a-z]+$"
+	// +required
+	ID string `json:"id"`
+	// Which launches the reservation takes.
+	// +kubebuilder:validation:Enum:={open,targeted}
+	// +required
+	InstanceMatchCriteria string `json:"instanceMatchCriteria"`
+	// The instance type that is reserved.
+	// +required
+	InstanceType string `json:"instanceType"`
+	// The account that owns the reservation.
+	// +kubebuilder:validation:Pattern:="^[0-9]{12}$"
+	// +required
+	OwnerID string `json:"ownerID"`
+	// An ordinary reservation or a capacity block.
+	// +kubebuilder:validation:Enum:={default,capacity-block}
+	// +kubebuilder:default=default
+	// +optional
+	ReservationType CapacityReservationType `json:"reservationType"`
+	// Whether EC2 may take the capacity back.
+	// +optional
+	Interruptible bool `json:"interruptible"`
+	// Whether the reservation is about to end; capacity blocks alone expire.
+	// +kubebuilder:validation:Enum:={active,expiring}
+	// +kubebuilder:default=active
+	// +optional
+	State CapacityReservationState `json:"state"`
+}
+
+// CapacityReservationType tells ordinary reservations from capacity blocks.
+type CapacityReservationType string
+
+const (
+	CapacityReservationTypeDefault       CapacityReservationType = "default"
+	CapacityReservationTypeCapacityBlock CapacityReservationType = "capacity-block"
+)
+
+// CapacityReservationState tells whether a reservation is about to end.
+type CapacityReservationState string
+
+const (
+	CapacityReservationStateActive   CapacityReservationState = "active"
+	CapacityReservationStateExpiring CapacityReservationState = "expiring"
+)
+
+// Condition types of an EC2NodeClass (B053); ValidationSucceeded is shared with NodePool.
+const (
+	ConditionTypeSubnetsReady              = "SubnetsReady"
+	ConditionTypeSecurityGroupsReady       = "SecurityGroupsReady"
+	ConditionTypeAMIsReady                 = "AMIsReady"
+	ConditionTypeInstanceProfileReady      = "InstanceProfileReady"
+	ConditionTypePlacementGroupReady       = "PlacementGroupReady"
+	ConditionTypeCapacityReservationsReady = "CapacityReservationsReady"
+)
+
+// EC2NodeClassReady lists the conditions that an EC2NodeClass's Ready sums up; capacity reservations count when their feature
+// gate is on (B053).
+func EC2NodeClassReady(capacityReservations bool) []string {
+	out := []string{
+		ConditionTypeAMIsReady, ConditionTypeSubnetsReady, ConditionTypeSecurityGroupsReady,
+		ConditionTypeInstanceProfileReady, ConditionTypeValidationSucceeded, ConditionTypePlacementGroupReady,
+	}
+	if capacityReservations {
+		out = append(out, ConditionTypeCapacityReservationsReady)
+	}
+	return out
+}

@@ -1,0 +1,63 @@
+package karpenter
+
+import "k8s.io/apimachinery/pkg/api/resource"
+
+// BlockDeviceMapping is one disk of an instance (B049).
+type BlockDeviceMapping struct {
+	// Device name, for example /dev/xvda.
+	// +optional
+	DeviceName *string `json:"deviceName,omitempty"`
+	// The EBS volume behind the device.
+	// +kubebuilder:validation:XValidation:message="snapshotID or volumeSize must be defined",rule="has(self.snapshotID) || has(self.volumeSize)"
+	// +kubebuilder:validation:XValidation:message="snapshotID must be set when volumeInitializationRate is set",rule="!has(self.volumeInitializationRate) || (has(self.snapshotID) && self.snapshotID != '')"
+	// +optional
+	EBS *BlockDevice `json:"ebs,omitempty"`
+	// Whether the kubelet's root directory lies here; at most one device says so.
+	// +optional
+	RootVolume bool `json:"rootVolume,omitempty"`
+}
+
+// BlockDevice describes an EBS volume; what is unset, EC2 decides.
+type BlockDevice struct {
+	// Whether the volume goes when the instance goes.
+	// +optional
+	DeleteOnTermination *bool `json:"deleteOnTermination,omitempty"`
+	// Whether the volume is encrypted. A volume from a snapshot takes this from the snapshot.
+	// +optional
+	Encrypted *bool `json:"encrypted,omitempty"`
+	// I/O operations per second, for gp3, io1 and io2.
+	// +optional
+	IOPS *int64 `json:"iops,omitempty"`
+	// The customer managed key for encryption, as key id, alias or ARN.
+	// +optional
+	KMSKeyID *string `json:"kmsKeyID,omitempty"`
+	// The snapshot that the volume starts from.
+	// +optional
+	SnapshotID *string `json:"snapshotID,omitempty"`
+	// MiB per second, for gp3.
+	// +optional
+	Throughput *int64 `json:"throughput,omitempty"`
+	// MiB per second at which the snapshot is copied to the volume; needs snapshotID.
+	// +kubebuilder:validation:Minimum:=100
+	// +kubebuilder:validation:Maximum:=300
+	// +optional
+	VolumeInitializationRate *int32 `json:"volumeInitializationRate,omitempty"`
+	// Size in Gi, G, Ti or T. Either this or snapshotID must be set.
+	// +kubebuilder:validation:Pattern:="^((?:[1-9][0-9]{0,3}|[1-4][0-9]{4}|[5][0-8][0-9]{3}|59000)Gi|(?:[1-9][0-9]{0,3}|[1-5][0-9]{4}|[6][0-3][0-9]{3}|64000)G|([1-9]||[1-5][0-7]|58)Ti|([1-9]||[1-5][0-9]|6[0-3]|64)T)$"
+	// +kubebuilder:validation:Schemaless
+	// +kubebuilder:validation:Type:=string
+	// +optional
+	VolumeSize *resource.Quantity `json:"volumeSize,omitempty" hash:"string"`
+	// Type of the volume.
+	// +kubebuilder:validation:Enum:={standard,io1,io2,gp2,sc1,st1,gp3}
+	// +optional
+	VolumeType *string `json:"volumeType,omitempty"`
+}
+
+// InstanceStorePolicy says what becomes of an instance's own NVMe disks (B050).
+// +kubebuilder:validation:Enum={RAID0}
+type InstanceStorePolicy string
+
+// InstanceStorePolicyRAID0 joins the disks into one array that the kubelet and containerd live on, so that the array is the
+// node's ephemeral storage.
+const InstanceStorePolicyRAID0 InstanceStorePolicy = "RAID0"

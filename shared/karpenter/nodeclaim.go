@@ -1,0 +1,111 @@
+package karpenter
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// NodeClaim asks for one node and, once it exists, is its record.
+// +kubebuilder:object:root=true
+// +kubebuilder:resource:path=nodeclaims,scope=Cluster,categories=karpenter
+// +kubebuilder:subresource:status
+// +kubebuilder:storageversion
+// +kubebuilder:printcolumn:name="Type",type="string",JSONPath=".metadata.labels.node\\.kubernetes\\.io/instance-type",description=""
+// +kubebuilder:printcolumn:name="Capacity",type="string",JSONPath=".metadata.labels.karpenter\\.sh/capacity-type",description=""
+// +kubebuilder:printcolumn:name="Zone",type="string",JSONPath=".metadata.labels.topology\\.kubernetes\\.io/zone",description=""
+// +kubebuilder:printcolumn:name="Node",type="string",JSONPath=".status.nodeName",description=""
+// +kubebuilder:printcolumn:name="Ready",type="string",JSONPath=".status.conditions[?(@.type==\"Ready\")].status",description=""
+// +kubebuilder:printcolumn:name="Age",type="date",JSONPath=".metadata.creationTimestamp",description=""
+// +kubebuilder:printcolumn:name="ImageID",type="string",JSONPath=".status.imageID",priority=1,description=""
+// +kubebuilder:printcolumn:name="ID",type="string",JSONPath=".status.providerID",priority=1,description=""
+// +kubebuilder:printcolumn:name="NodePool",type="string",JSONPath=".metadata.labels.karpenter\\.sh/nodepool",priority=1,description=""
+// +kubebuilder:printcolumn:name="NodeClass",type="string",JSONPath=".spec.nodeClassRef.name",priority=1,description=""
+// +kubebuilder:printcolumn:name="Drifted",type="string",JSONPath=".status.conditions[?(@.type==\"Drifted\")].status",priority=1,description=""
+type NodeClaim struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="spec is immutable"
+	// +required
+	Spec   NodeClaimSpec   `json:"spec"`
+	Status NodeClaimStatus `json:"status,omitempty"`
+}
+
+// NodeClaimList is what listing NodeClaims returns.
+// +kubebuilder:object:root=true
+type NodeClaimList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+	Items           []NodeClaim `json:"items"`
+}
+
+// NodeClaimSpec is what the node must be like. It never changes once written.
+type NodeClaimSpec struct {
+	// Taints of the node; pods must tolerate them.
+	// +optional
+	// +listType=atomic
+	Taints []corev1.Taint `json:"taints,omitempty"`
+	// Taints that the node starts with and that something else, typically a DaemonSet, takes off.
+	// Pods need not tolerate them; the node counts as initialized when they are gone.
+	// +optional
+	// +listType=atomic
+	StartupTaints []corev1.Taint `json:"startupTaints,omitempty"`
+	// What the instance must be like, as constraints on labels.
+	// +kubebuilder:validation:XValidation:message="requirements with operator 'In' must have a value defined",rule="self.all(x, x.operator == 'In' ? x.values.size() != 0 : true)"
+	// +kubebuilder:validation:XValidation:message="requirements operator 'Gt', 'Lt', 'Gte', or 'Lte' must have a single positive integer value",rule="self.all(x, (x.operator == 'Gt' || x.operator == 'Lt' || x.operator == 'Gte' || x.operator == 'Lte') ? (x.values.size() == 1 && int(x.values[0]) >= 0) : true)"
+	// +kubebuilder:validation:XValidation:message="requirements with 'minValues' must have at least that many values specified in the 'values' field",rule="self.all(x, (x.operator == 'In' && has(x.minValues)) ? x.values.size() >= x.minValues : true)"
+	// +kubebuilder:validation:MaxItems:=100
+	// +required
+	// +listType=atomic
+	Requirements []NodeSelectorRequirementWithMinValues `json:"requirements" hash:"ignore"`
+	// What the pods planned for this node need.
+	// +optional
+	Resources ResourceRequirements `json:"resources,omitempty" hash:"ignore"`
+	// The node class that says how to make the instance.
+	// +required
+	NodeClassRef *NodeClassReference `json:"nodeClassRef"`
+	// The longest that draining may take, counted from the deletion. Once it is over, pods are deleted
+	// whatever their disruption budgets and do-not-disrupt annotations say; pods that need longer to stop are deleted
+	// that much earlier. Unset means draining may take for ever.
+	// +kubebuilder:validation:Pattern=`^([0-9]+(s|m|h))+$`
+	// +kubebuilder:validation:Type="string"
+	// +optional
+	TerminationGracePeriod *metav1.Duration `json:"terminationGracePeriod,omitempty"`
+	// The age at which the node is replaced, or Never.
+	// +kubebuilder:default:="720h"
+	// +kubebuilder:validation:Pattern=`^(([0-9]+(s|m|h))+|Never)$`
+	// +kubebuilder:validation:Type="string"
+	// +kubebuilder:validation:Schemaless
+	// +optional
+	ExpireAfter NillableDuration `json:"expireAfter,omitempty"`
+}
+
+// ResourceRequirements are the resources that a NodeClaim must offer.
+type ResourceRequirements struct {
+	// The least that the node must be able to allocate.
+	// +optional
+	Requests corev1.ResourceList `json:"requests,omitempty"`
+}
+
+// NodeClassReference points to a node class by group, kind and name (B007).
+type NodeClassReference struct {
+	// Kind of the node class, for example EC2NodeClass.
+	// +kubebuilder:validation:XValidation:rule="self != ''",message="kind may not be empty"
+	// +required
+	Kind string `json:"kind"`
+	// Name of the node class.
+	// +kubebuilder:validation:XValidation:rule="self != ''",message="name may not be empty"
+	// +required
+	Name string `json:"name"`
+	// API group of the node class, for example karpenter.k8s.aws.
+	// +kubebuilder:validation:XValidation:rule="self != ''",message="group may not be empty"
+	// +kubebuilder:validation:Pattern=`^[^/]*$`
+	// +required
+	Group string `json:"group"`
+}
+
+// GroupKind of the node class.
+func (r *NodeClassReference) GroupKind() schema.GroupKind {
+	return schema.GroupKind{Group: r.Group, Kind: r.Kind}
+}

@@ -1,0 +1,73 @@
+package karpenter
+
+import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+// Disruption says when nodes of a pool may be consolidated and how many at once (B010 to B012).
+type Disruption struct {
+	// How long a node must have been quiet before it may be consolidated, or Never. Static pools ignore it.
+	// +kubebuilder:validation:Pattern=`^(([0-9]+(s|m|h))+|Never)$`
+	// +kubebuilder:validation:Type="string"
+	// +kubebuilder:validation:Schemaless
+	// +required
+	ConsolidateAfter NillableDuration `json:"consolidateAfter"`
+	// Which nodes may be consolidated. Static pools ignore it.
+	// +kubebuilder:default:="WhenEmptyOrUnderutilized"
+	// +kubebuilder:validation:Enum:=WhenEmpty;WhenEmptyOrUnderutilized;Balanced
+	// +optional
+	ConsolidationPolicy ConsolidationPolicy `json:"consolidationPolicy,omitempty"`
+	// How many nodes may be disrupted at once; of the active budgets the strictest counts.
+	// +kubebuilder:validation:XValidation:message="'schedule' must be set with 'duration'",rule="self.all(x, has(x.schedule) == has(x.duration))"
+	// +kubebuilder:default:={{nodes: "10%"}}
+	// +kubebuilder:validation:MaxItems=50
+	// +optional
+	// +listType=atomic
+	Budgets []Budget `json:"budgets,omitempty" hash:"ignore"`
+}
+
+// Budget bounds how many of a pool's nodes may be going away at the same time.
+type Budget struct {
+	// The kinds of disruption that the budget bounds; all of them when empty.
+	// +kubebuilder:validation:MaxItems=50
+	// +optional
+	// +listType=set
+	Reasons []DisruptionReason `json:"reasons,omitempty"`
+	// How many nodes: a count, or a percentage of the pool rounded up.
+	// +kubebuilder:validation:Pattern:="^((100|[0-9]{1,2})%|[0-9]+)$"
+	// +kubebuilder:default:="10%"
+	Nodes string `json:"nodes" hash:"ignore"`
+	// When the budget begins to apply, in cron's five fields or its @names, in UTC. Goes with duration; without both
+	// the budget always applies.
+	// +kubebuilder:validation:Pattern:=`^(@(annually|yearly|monthly|weekly|daily|midnight|hourly))|((.+)\s(.+)\s(.+)\s(.+)\s(.+))$`
+	// +optional
+	Schedule *string `json:"schedule,omitempty" hash:"ignore"`
+	// How long the budget applies from each hit of the schedule, in hours and minutes.
+	// +kubebuilder:validation:Pattern=`^((([0-9]+(h|m))|([0-9]+h[0-9]+m))(0s)?)$`
+	// +kubebuilder:validation:Type="string"
+	// +optional
+	Duration *metav1.Duration `json:"duration,omitempty" hash:"ignore"`
+}
+
+// ConsolidationPolicy names which nodes consolidation may touch (B011).
+type ConsolidationPolicy string
+
+const (
+	// ConsolidationPolicyWhenEmpty removes empty nodes alone.
+	ConsolidationPolicyWhenEmpty ConsolidationPolicy = "WhenEmpty"
+	// ConsolidationPolicyWhenEmptyOrUnderutilized also removes and replaces nodes whose pods fit elsewhere for less.
+	ConsolidationPolicyWhenEmptyOrUnderutilized ConsolidationPolicy = "WhenEmptyOrUnderutilized"
+	// ConsolidationPolicyBalanced weighs what a move saves against the pods that it disturbs.
+	ConsolidationPolicyBalanced ConsolidationPolicy = "Balanced"
+)
+
+// BalancedK is the k of the Balanced policy: a move passes when its score is at least 1/k (B011).
+const BalancedK int32 = 2
+
+// DisruptionReason names a kind of disruption in a budget (B012).
+// +kubebuilder:validation:Enum={Underutilized,Empty,Drifted}
+type DisruptionReason string
+
+const (
+	DisruptionReasonUnderutilized DisruptionReason = "Underutilized"
+	DisruptionReasonEmpty         DisruptionReason = "Empty"
+	DisruptionReasonDrifted       DisruptionReason = "Drifted"
+)

@@ -1,0 +1,35 @@
+package karpenter
+
+import corev1 "k8s.io/api/core/v1"
+
+// NodePoolStatus is what has been observed of a pool (B017).
+type NodePoolStatus struct {
+	// The sum of the resources of the pool's nodes.
+	// +optional
+	Resources corev1.ResourceList `json:"resources,omitempty"`
+	// How many nodes the pool has.
+	// +kubebuilder:default:=0
+	// +optional
+	Nodes *int64 `json:"nodes"`
+	// The generation of the node class that NodeRegistrationHealthy speaks of; a newer one resets that condition.
+	// +optional
+	NodeClassObservedGeneration int64 `json:"nodeClassObservedGeneration,omitempty"`
+	// Conditions of the pool.
+	// +optional
+	// +listType=map
+	// +listMapKey=type
+	Conditions Conditions `json:"conditions,omitempty"`
+}
+
+// Condition types of a NodePool (B017).
+const (
+	// ConditionTypeNodeClassReady: the node class exists and is Ready.
+	ConditionTypeNodeClassReady = "NodeClassReady"
+	// ConditionTypeNodeRegistrationHealthy: recent launches have become nodes (B018).
+	ConditionTypeNodeRegistrationHealthy = "NodeRegistrationHealthy"
+)
+
+// NodePoolReady lists the conditions that a NodePool's Ready sums up.
+func NodePoolReady() []string {
+	return []string{ConditionTypeValidationSucceeded, ConditionTypeNodeClassReady}
+}

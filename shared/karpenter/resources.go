@@ -1,0 +1,25 @@
+package karpenter
+
+import corev1 "k8s.io/api/core/v1"
+
+// Resources beyond cpu, memory, ephemeral-storage, pods and huge pages that EC2 instances offer (B034).
+const (
+	ResourceNVIDIAGPU          corev1.ResourceName = "nvidia.com/gpu"
+	ResourceAMDGPU             corev1.ResourceName = "amd.com/gpu"
+	ResourceAWSNeuron          corev1.ResourceName = "aws.amazon.com/neuron"
+	ResourceAWSNeuronCore      corev1.ResourceName = "aws.amazon.com/neuroncore"
+	ResourceHabanaGaudi        corev1.ResourceName = "habana.ai/gaudi"
+	ResourceAWSPodENI          corev1.ResourceName = "vpc.amazonaws.com/pod-eni"
+	ResourcePrivateIPv4Address corev1.ResourceName = "vpc.amazonaws.com/PrivateIPv4Address"
+	ResourceEFA                corev1.ResourceName = "vpc.amazonaws.com/efa"
+	// ResourceNIPSlots: a claim that asks for it needs an instance with Nitro Enclaves.
+	ResourceNIPSlots corev1.ResourceName = "eks.amazonaws.com/nip-slots"
+)
+
+// ExoticResources lists the resources that make an instance type expensive, so that types with them are left to the pods that
+// ask for them.
+func ExoticResources() []corev1.ResourceName {
+	return []corev1.ResourceName{
+		ResourceNVIDIAGPU, ResourceAMDGPU, ResourceAWSNeuron, ResourceAWSNeuronCore, ResourceHabanaGaudi,
+	}
+}

@@ -1,0 +1,24 @@
+package karpenter
+
+import "strings"
+
+// Tags on what is created in EC2 (B047).
+const (
+	NameTagKey           = "Name"
+	NodePoolTagKey       = NodePoolLabelKey
+	NodeClaimTagKey      = Group + "/nodeclaim"
+	NodeClassTagKey      = LabelEC2NodeClass
+	EKSClusterNameTagKey = "eks:eks-cluster-name"
+
+	// ClusterTagPrefix comes before the cluster's name; the value is "owned".
+	ClusterTagPrefix = "kubernetes.io/cluster/"
+)
+
+// RestrictedTag reports whether the tag is ours to set, so that a node class must not (B047).
+func RestrictedTag(key string) bool {
+	switch key {
+	case "", NodePoolTagKey, NodeClaimTagKey, NodeClassTagKey, EKSClusterNameTagKey:
+		return true
+	}
+	return strings.HasPrefix(key, strings.TrimSuffix(ClusterTagPrefix, "/"))
+}
