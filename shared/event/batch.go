@@ -108,7 +108,7 @@ func (b CatalogRefreshed) Validate() error { return b.Catalogue.Validate() }
 // Tick is what the scheduler sends each minute. Its template fills in id and
 // time; the expiry follows from the type.
 type Tick struct {
-	// Want is "catalogue", "inventory" or "status".
+	// Want is "catalogue", "inventory", "status" or "templates".
 	Want string `json:"want"`
 	// Due is the scheduled time, so that two minutes are two ticks.
 	Due time.Time `json:"due"`
@@ -123,10 +123,10 @@ func (b Tick) Subject() string { return "tick/" + b.Want }
 // Validate demands a known wish.
 func (b Tick) Validate() error {
 	switch b.Want {
-	case WantCatalogue, WantInventory, WantStatus:
+	case WantCatalogue, WantInventory, WantStatus, WantTemplates:
 		return nil
 	default:
-		return errors.New(`want is not "catalogue", "inventory" or "status"`)
+		return errors.New(`want is not "catalogue", "inventory", "status" or "templates"`)
 	}
 }
 
@@ -135,4 +135,6 @@ const (
 	WantCatalogue = "catalogue"
 	WantInventory = "inventory"
 	WantStatus    = "status"
+	// WantTemplates asks the launcher to delete launch templates out of use.
+	WantTemplates = "templates"
 )

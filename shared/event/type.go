@@ -66,7 +66,7 @@ var Specs = []Spec{
 	{ClusterSnapshotType, []string{"watcher"}, []string{"disruption"}, 2 * time.Minute, 4 * kib},
 	{NodeClassChangedType, []string{"watcher"}, []string{"catalog"}, 5 * time.Minute, 128 * kib},
 	{InventoryWantedType, []string{"watcher"}, []string{"catalog"}, 2 * time.Minute, 4 * kib},
-	{TickType, []string{"scheduler"}, []string{"catalog", "interruption"}, 2 * time.Minute, 4 * kib},
+	{TickType, []string{"scheduler"}, []string{"catalog", "interruption", "launcher"}, 2 * time.Minute, 4 * kib},
 	{PlanMadeType, []string{"planner"}, []string{"lifecycle"}, 5 * time.Minute, 16 * kib},
 	{DisruptionProposedType, []string{"disruption"}, []string{"lifecycle"}, 2 * time.Minute, 64 * kib},
 	{LaunchRequestedType, []string{"lifecycle"}, []string{"launcher"}, 2 * time.Minute, 4 * kib},

@@ -1,0 +1,89 @@
+// Package launcher writes EC2 and decides nothing: it obeys intents that a
+// thinker wrote and lifecycle let through the door.
+//
+// The invariants:
+//
+//   - An intent is read by digest and launched under a ClientToken that is its
+//     id, so any number of requests is one launch.
+//   - Only a definite outcome is published. After an unknown one the same
+//     request is made again under the same token until the message expires.
+//   - Nothing is terminated or tagged that does not carry the cluster's tags.
+package launcher
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/joist-autoscaler/joist/shared/blob"
+	"github.com/joist-autoscaler/joist/shared/cloud"
+	"github.com/joist-autoscaler/joist/shared/event"
+	"github.com/joist-autoscaler/joist/shared/fault"
+	"github.com/joist-autoscaler/joist/shared/queue"
+)
+
+// Types are the messages that the launcher takes.
+var Types = []event.Type{
+	event.LaunchRequestedType, event.TerminateRequestedType, event.TagRequestedType, event.NodeClassEnsureType, event.TickType,
+}
+
+// TemplateAge is how long a launch template is kept after its creation (A014):
+// many times the life of a launch request, so that none in flight names it.
+const TemplateAge = time.Hour
+
+// Service is the launcher over its ports.
+type Service struct {
+	EC2      cloud.Launcher
+	Profiles cloud.Profiles
+	Blobs    blob.Store
+	Bus      queue.Sender
+	Cluster  event.Cluster
+	Now      func() time.Time
+	// TemplateAge replaces the constant where it is positive.
+	TemplateAge time.Duration
+}
+
+// Handle obeys one message.
+func (s Service) Handle(ctx context.Context, e event.Envelope) error {
+	switch e.Type {
+	case event.LaunchRequestedType:
+		return with(ctx, s.launch, e)
+	case event.TerminateRequestedType:
+		return with(ctx, s.terminate, e)
+	case event.TagRequestedType:
+		return with(ctx, s.tag, e)
+	case event.NodeClassEnsureType:
+		return with(ctx, s.ensure, e)
+	case event.TickType:
+		return with(ctx, s.tick, e)
+	default:
+		return fault.F("handling "+string(e.Type), fault.Poison, "the launcher does not know the type")
+	}
+}
+
+// with decodes the body that the handler wants.
+func with[T event.Body](ctx context.Context, handle func(context.Context, event.Envelope, T) error, e event.Envelope) error {
+	body, err := event.As[T](e)
+	if err != nil {
+		return err
+	}
+	return handle(ctx, e, body)
+}
+
+// publish says a fact that e caused.
+func (s Service) publish(ctx context.Context, e event.Envelope, body event.Body) error {
+	maker := event.Maker{Service: "launcher", Cluster: s.Cluster}
+	fact, err := maker.New(s.Now(), body, &e)
+	if err != nil {
+		return err
+	}
+	if err := queue.Publish(ctx, s.Bus, fact); err != nil {
+		return fmt.Errorf("publishing %s: %w", fact.Type, err)
+	}
+	return nil
+}
+
+// ownerTag is the tag by which AWS and Joist know a cluster's resources (B142).
+func (s Service) ownerTag() (key, value string) {
+	return "kubernetes.io/cluster/" + s.Cluster.Name, "owned"
+}
