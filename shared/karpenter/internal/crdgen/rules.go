@@ -1,0 +1,146 @@
+package main
+
+import (
+	"strings"
+
+	"github.com/joist-autoscaler/joist/shared/karpenter"
+)
+
+// Patterns of Kubernetes' own words.
+const (
+	qualifiedName = `^([a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*(\/))?([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]$`
+	labelValue    = `^(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?$`
+	quantity      = `(\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))(([KMGTPE]i)|[numkMGTPE]|([eE](\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))))?`
+	// threshold is a percentage or a quantity; the doubled bar, which lets the empty text pass, is upstream's.
+	threshold = `^((\d{1,2}(\.\d{1,2})?|100(\.0{1,2})?)%||` + quantity + `)$`
+	// oldReason lets the empty reasons pass that claims from before v1 carry.
+	oldReason = `^([A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?|)$`
+)
+
+func manifests() []manifest {
+	return []manifest{
+		{"karpenter.sh_nodepools.yaml", "karpenter.sh_nodepools.yaml", nodePool()},
+		{"karpenter.sh_nodeclaims.yaml", "karpenter.sh_nodeclaims.yaml", nodeClaim()},
+		{"karpenter.sh_ec2nodeclasses.yaml", "karpenter.k8s.aws_ec2nodeclasses.yaml", nodeClass()},
+	}
+}
+
+func nodePool() []edit {
+	const spec, labels = "spec.template.spec", "spec.template.metadata.labels"
+	edits := append(common(), taints(spec)...)
+	edits = append(edits, requirements(spec, restrictedDomain, restrictedPool, restrictedHost, restrictedAWS())...)
+	return append(edits,
+		set(labels, validations(
+			overKeys(restrictedDomain), overKeys(restrictedPool), overKeys(restrictedHost), overKeys(restrictedAWSLabels()))),
+		set(labels+"{}", node{"maxLength": karpenter.LabelValueMax, "pattern": labelValue}),
+	)
+}
+
+func nodeClaim() []edit {
+	edits := append(common(), taints("spec")...)
+	edits = append(edits, requirements("spec", restrictedDomain, restrictedHost, restrictedAWS())...)
+	return append(edits,
+		unset("status.conditions[].reason", "minLength"),
+		set("status.conditions[].reason", node{"pattern": oldReason}),
+		set("status.conditions[]", node{"required": []any{"lastTransitionTime", "status", "type"}}),
+	)
+}
+
+func nodeClass() []edit {
+	edits := append(common(), regroup(karpenter.AWSGroup), mute("status.amis[].requirements[]"))
+	for _, field := range []string{"kubeReserved", "systemReserved"} {
+		edits = append(edits, set("spec.kubelet."+field+"{}", node{"pattern": "^" + quantity + "$"}))
+	}
+	for _, field := range []string{"evictionHard", "evictionSoft"} {
+		edits = append(edits, set("spec.kubelet."+field+"{}", node{"pattern": threshold}))
+	}
+	return edits
+}
+
+func common() []edit {
+	return []edit{mute("apiVersion"), mute("kind"), mute("status.conditions[]")}
+}
+
+func taints(spec string) []edit {
+	var edits []edit
+	for _, field := range []string{"taints", "startupTaints"} {
+		at := spec + "." + field + "[]"
+		edits = append(edits,
+			mute(at),
+			set(at+".key", node{"minLength": 1, "pattern": qualifiedName}),
+			set(at+".value", node{"pattern": qualifiedName}),
+			set(at+".effect", node{"enum": []any{"NoSchedule", "PreferNoSchedule", "NoExecute"}}),
+		)
+	}
+	return edits
+}
+
+// requirements puts length and pattern on values as well, although API servers do not check them on a list; they are
+// what upstream's manifests say.
+func requirements(spec string, rules ...rule) []edit {
+	at := spec + ".requirements[]"
+	return []edit{
+		set(at+".key", node{"maxLength": karpenter.LabelKeyMax, "pattern": qualifiedName}),
+		set(at+".key", validations(rules...)),
+		set(at+".operator", node{"enum": []any{"Gte", "Lte", "In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt"}}),
+		set(at+".values", node{"maxLength": karpenter.LabelValueMax, "pattern": labelValue}),
+	}
+}
+
+// rule is a condition on the label key that it calls KEY, with the message for when it fails.
+type rule struct{ message, condition string }
+
+var (
+	restrictedDomain = domain(karpenter.Group, karpenter.CapacityTypeLabelKey, karpenter.NodePoolLabelKey)
+	restrictedPool   = other(karpenter.NodePoolLabelKey)
+	restrictedHost   = other("kubernetes.io/hostname")
+)
+
+func restrictedAWS() rule {
+	return domain(karpenter.AWSGroup, awsKeys(karpenter.LabelCapacityReservationInterruptible)...)
+}
+
+// restrictedAWSLabels names one label twice because upstream's text does, and we compare texts.
+func restrictedAWSLabels() rule {
+	twice := karpenter.LabelCapacityReservationInterruptible
+	return domain(karpenter.AWSGroup, awsKeys(twice, twice)...)
+}
+
+// awsKeys are the labels that the AWS domain leaves free: the well-known ones and the class's name, which the schema admits.
+// The class's name and repeats of the interruptible label stand where upstream has them.
+func awsKeys(interruptible ...string) []string {
+	var keys []string
+	for _, key := range karpenter.AWSLabels() {
+		if key != karpenter.LabelCapacityReservationInterruptible {
+			keys = append(keys, key)
+			continue
+		}
+		keys = append(keys, interruptible...)
+		keys = append(keys, karpenter.LabelEC2NodeClass)
+	}
+	return keys
+}
+
+func domain(name string, free ...string) rule {
+	return rule{
+		`label domain "` + name + `" is restricted`,
+		`KEY in ["` + strings.Join(free, `", "`) + `"] || !KEY.find("^([^/]+)").endsWith("` + name + `")`,
+	}
+}
+
+func other(key string) rule {
+	return rule{`label "` + key + `" is restricted`, `KEY != "` + key + `"`}
+}
+
+// overKeys turns a rule on a key into one on all keys of a map.
+func overKeys(r rule) rule {
+	return rule{r.message, "self.all(x, " + strings.ReplaceAll(r.condition, "KEY", "x") + ")"}
+}
+
+func validations(rules ...rule) node {
+	var list []any
+	for _, r := range rules {
+		list = append(list, node{"message": r.message, "rule": strings.ReplaceAll(r.condition, "KEY", "self")})
+	}
+	return node{"x-kubernetes-validations": list}
+}
