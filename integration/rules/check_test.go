@@ -1,6 +1,7 @@
 package rules
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -115,10 +116,7 @@ func names(violations []Violation) []string {
 func TestAViolationTellsTheWayAndTheRemedy(t *testing.T) {
 	g := world()
 	g[own("services/watcher")] = Package{Path: own("services/watcher"), Imports: []string{"example.com/wrapper"}}
-	var message string
-	for _, v := range Check(g, Table()) {
-		message += v.String()
-	}
+	message := fmt.Sprint(Check(g, Table()))
 	for _, want := range []string{
 		own("services/watcher") + " imports example.com/wrapper imports github.com/aws/aws-sdk-go-v2/service/ec2",
 		"why:", "mend:",
