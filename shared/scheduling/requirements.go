@@ -1,0 +1,202 @@
+package scheduling
+
+import (
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/joist-autoscaler/joist/shared/karpenter"
+)
+
+// Requirements say what each label may be; a key that is missing may be
+// anything. They are immutable: every method returns new ones.
+type Requirements map[string]Values
+
+// and narrows one key in place. It is for building a value that nobody else has
+// seen yet; keys are written under their stable names (B031).
+func (r Requirements) and(key string, values Values) {
+	key = karpenter.NormalizeLabel(key)
+	if was, ok := r[key]; ok {
+		values = was.Intersect(values)
+	}
+	r[key] = values
+}
+
+// And narrows one key.
+func (r Requirements) And(key string, values Values) Requirements {
+	out := r.clone()
+	out.and(key, values)
+	return out
+}
+
+// Intersect narrows every key of other.
+func (r Requirements) Intersect(other Requirements) Requirements {
+	out := r.clone()
+	for key, values := range other {
+		out.and(key, values)
+	}
+	return out
+}
+
+func (r Requirements) clone() Requirements {
+	if r == nil {
+		return Requirements{}
+	}
+	return maps.Clone(r)
+}
+
+// FromLabels requires each label to be exactly as it is.
+func FromLabels(labels map[string]string) Requirements {
+	out := Requirements{}
+	for _, key := range slices.Sorted(maps.Keys(labels)) {
+		out.and(key, In(labels[key]))
+	}
+	return out
+}
+
+// FromClaim reads the requirements of a NodePool or NodeClaim.
+func FromClaim(list []karpenter.NodeSelectorRequirementWithMinValues) Requirements {
+	out := Requirements{}
+	for _, one := range list {
+		values := NewValues(one.Operator, one.Values...)
+		if one.MinValues != nil {
+			values = values.WithMinValues(*one.MinValues)
+		}
+		out.and(one.Key, values)
+	}
+	return out
+}
+
+// FromTerm reads the expressions of one node selector term. Match fields cannot
+// be planned for (B086), so a term that has any matches nothing.
+func FromTerm(term corev1.NodeSelectorTerm) Requirements {
+	out := Requirements{}
+	for _, one := range term.MatchExpressions {
+		out.and(one.Key, NewValues(one.Operator, one.Values...))
+	}
+	for _, one := range term.MatchFields {
+		out.and(one.Key, Values{})
+	}
+	return out
+}
+
+// FromSelectors reads a list of node selector requirements, all of which hold.
+func FromSelectors(list []corev1.NodeSelectorRequirement) Requirements {
+	return FromTerm(corev1.NodeSelectorTerm{MatchExpressions: list})
+}
+
+// Conflict finds the first key, in alphabetical order, on which nodes that
+// satisfy r cannot satisfy want: the one key of a nearest miss. A label that r
+// does not define may be anything if it is well known, and else is absent (B035).
+func (r Requirements) Conflict(want Requirements) (key string, found bool) {
+	for _, key := range slices.Sorted(maps.Keys(want)) {
+		if r.offered(key).Intersect(want[key]).Empty() {
+			return key, true
+		}
+	}
+	return "", false
+}
+
+// Compatible is Conflict's opposite.
+func (r Requirements) Compatible(want Requirements) bool {
+	for key, values := range want {
+		if r.offered(key).Intersect(values).Empty() {
+			return false
+		}
+	}
+	return true
+}
+
+// offered is what a node to be launched under r may have under a key.
+func (r Requirements) offered(key string) Values {
+	if values, ok := r[key]; ok {
+		return values
+	}
+	if karpenter.WellKnownLabel(key) {
+		return Any()
+	}
+	return Absent()
+}
+
+// Guaranteed reports whether every node that satisfies r satisfies want. It is
+// the question for a claim whose node is still to come: nothing can be narrowed
+// any more, so what is open must be good whichever way it falls.
+func (r Requirements) Guaranteed(want Requirements) bool {
+	for key, values := range want {
+		if !r.offered(key).Subset(values) {
+			return false
+		}
+	}
+	return true
+}
+
+// Labels are the labels that r fixes to one value.
+func (r Requirements) Labels() map[string]string {
+	out := map[string]string{}
+	for key, values := range r {
+		if value, ok := values.Single(); ok && key != corev1.LabelHostname {
+			out[key] = value
+		}
+	}
+	return out
+}
+
+// List writes the requirements as a NodeClaim has them, sorted by key. Keys that
+// may be anything are left out.
+func (r Requirements) List() []karpenter.NodeSelectorRequirementWithMinValues {
+	var out []karpenter.NodeSelectorRequirementWithMinValues
+	for _, key := range slices.Sorted(maps.Keys(r)) {
+		out = append(out, r[key].list(key)...)
+	}
+	return out
+}
+
+// list writes one key. A set of numbers may need up to three requirements.
+func (v Values) list(key string) []karpenter.NodeSelectorRequirementWithMinValues {
+	var out []karpenter.NodeSelectorRequirementWithMinValues
+	add := func(operator corev1.NodeSelectorOperator, values ...string) {
+		one := karpenter.NodeSelectorRequirementWithMinValues{Key: key, Operator: operator, Values: values}
+		if v.minValues > 0 && len(out) == 0 {
+			one.MinValues = new(v.minValues)
+		}
+		out = append(out, one)
+	}
+	if v.bounded && v.least != math.MinInt64 {
+		add(karpenter.NodeSelectorOpGte, strconv.FormatInt(v.least, 10))
+	}
+	if v.bounded && v.most != math.MaxInt64 {
+		add(karpenter.NodeSelectorOpLte, strconv.FormatInt(v.most, 10))
+	}
+	switch {
+	case v.others && len(v.listed) > 0:
+		add(karpenter.NodeSelectorOpNotIn, v.listed...)
+	case !v.others && !v.absent:
+		add(karpenter.NodeSelectorOpIn, v.listed...)
+	case !v.others:
+		add(karpenter.NodeSelectorOpDoesNotExist)
+	case !v.absent && len(out) == 0:
+		add(karpenter.NodeSelectorOpExists)
+	}
+	return out
+}
+
+// String reads as a user would write it.
+func (v Values) String() string {
+	var parts []string
+	for _, one := range v.list("") {
+		part := string(one.Operator)
+		if len(one.Values) > 0 {
+			part += fmt.Sprint(" ", one.Values)
+		}
+		parts = append(parts, part)
+	}
+	if len(parts) == 0 {
+		return "anything"
+	}
+	return strings.Join(parts, " and ")
+}
