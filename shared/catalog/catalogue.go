@@ -71,7 +71,7 @@ type InstanceType struct {
 
 	// SupportedUsage is a sorted subset of on-demand and spot.
 	SupportedUsage []string   `json:"supportedUsage"`
-	Offerings      []Offering `json:"offerings"`
+	Offerings      []Offering `json:"offerings,omitempty"`
 }
 
 // GPU is one model of graphics card in an instance type.

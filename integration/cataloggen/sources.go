@@ -1,0 +1,126 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+
+	"github.com/joist-autoscaler/joist/shared/catalog"
+)
+
+// module is one Go module read as data. Its checksum is pinned here, because nothing of it is compiled and so no
+// go.sum covers it.
+type module struct {
+	catalog.Provenance
+	sum string
+}
+
+var (
+	instancesModule = module{catalog.Provenance{
+		Source:  "github.com/LeanerCloud/ec2-instances-info",
+		Version: "v0.0.0-20250528091325-32acf84f42eb",
+		License: "MIT",
+		Date:    "2025-05-28",
+		Carries: "hardware, zones, spot prices, on-demand prices outside us-east-1",
+	}, "h1:iluzDOiXmKFvLkGHlwg54pu+HkOVF6zacqArEiAppg4="}
+	limitsModule = module{catalog.Provenance{
+		Source:  "github.com/aws/amazon-vpc-resource-controller-k8s",
+		Version: "v1.8.2",
+		License: "Apache-2.0",
+		Date:    "2026-09-02",
+		Carries: "network interfaces, addresses, trunking, hypervisor, bare metal",
+	}, "h1:S6fvZf7+Xjho4LLo2AdxT3x9yaOJ37Ly/eGQd+ASWi4="}
+	karpenterModule = module{catalog.Provenance{
+		Source:  "github.com/aws/karpenter-provider-aws",
+		Version: "v1.14.0",
+		License: "Apache-2.0",
+		Date:    "2026-07-06",
+		Carries: "on-demand prices of us-east-1, network bandwidth",
+	}, "h1:QVQ947vQKzxM87aDbpZBtUnlVRVcU75c/RMlgVyX7nc="}
+	ownFacts = catalog.Provenance{
+		Source:  "integration/cataloggen/facts.go",
+		License: "Apache-2.0",
+		Date:    "2026-11-20",
+		Carries: "GPU and accelerator models, EFA, encryption in transit, corrections",
+	}
+)
+
+// sources is all that was read, before anything is merged.
+type sources struct {
+	instances []instance
+	limits    map[string]limit
+	// onDemand is region, then type, to US dollars per hour.
+	onDemand  map[string]map[string]float64
+	bandwidth map[string]float64
+}
+
+func load(progress io.Writer) (src sources, err error) {
+	instances, err := download(instancesModule, progress)
+	if err != nil {
+		return src, err
+	}
+	limits, err := download(limitsModule, progress)
+	if err != nil {
+		return src, err
+	}
+	karpenter, err := download(karpenterModule, progress)
+	if err != nil {
+		return src, err
+	}
+	fmt.Fprintln(progress, "reading  instances (some seconds)")
+	if src.instances, err = readInstances(filepath.Join(instances, "data", "instances.json")); err != nil {
+		return src, err
+	}
+	if src.limits, err = readLimits(filepath.Join(limits, "pkg", "aws", "vpc", "limits.go")); err != nil {
+		return src, err
+	}
+	providers := filepath.Join(karpenter, "pkg", "providers")
+	if src.onDemand, err = readPrices(filepath.Join(providers, "pricing", "zz_generated.pricing_aws.go")); err != nil {
+		return src, err
+	}
+	src.bandwidth, err = readBandwidth(filepath.Join(providers, "instancetype", "zz_generated.bandwidth.go"))
+	return src, err
+}
+
+// regions are those whose zones are known, sorted. Without zones there is nothing to offer.
+func (s sources) regions() []string {
+	seen := map[string]bool{}
+	for _, i := range s.instances {
+		for region := range i.Zones {
+			seen[region] = true
+		}
+	}
+	var regions []string
+	for region := range seen {
+		regions = append(regions, region)
+	}
+	slices.Sort(regions)
+	return regions
+}
+
+// download has the go command fetch a module, and returns its directory once its checksum is the pinned one.
+func download(m module, progress io.Writer) (dir string, err error) {
+	fmt.Fprintf(progress, "fetching %s@%s\n", m.Source, m.Version)
+	cmd := exec.Command("go", "mod", "download", "-json", m.Source+"@"+m.Version)
+	// Outside of any module and workspace, so that this generator's own requirements do not matter.
+	cmd.Dir, cmd.Env = os.TempDir(), append(os.Environ(), "GOWORK=off", "GOFLAGS=-mod=mod")
+	var stderr bytes.Buffer
+	cmd.Stderr = &stderr
+	answer, err := cmd.Output()
+	if err != nil {
+		return "", fmt.Errorf("downloading %s: %w: %s%s", m.Source, err, answer, stderr.String())
+	}
+	var got struct{ Dir, Sum string }
+	if err := json.Unmarshal(answer, &got); err != nil {
+		return "", fmt.Errorf("downloading %s: %w", m.Source, err)
+	}
+	if got.Sum != m.sum {
+		return "", fmt.Errorf("downloading %s: checksum %s, pinned %s", m.Source, got.Sum, m.sum)
+	}
+	return got.Dir, nil
+}

@@ -1,0 +1,49 @@
+package main
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/joist-autoscaler/joist/shared/catalog"
+)
+
+// zones lists a region's zones by name. The data knows zone ids only, and AWS maps names to ids anew for each account,
+// so no mapping is right for everyone. The rule here is fixed: the n-th zone id is the n-th letter (apne2-az1 is
+// ap-northeast-2a). Tokyo differs, as it does for accounts made since its second zone closed to them.
+func zones(src sources, region string) []catalog.Zone {
+	seen := map[string]bool{}
+	for _, i := range src.instances {
+		for _, id := range i.Zones[region] {
+			seen[id] = true
+		}
+	}
+	var all []catalog.Zone
+	for id := range seen {
+		if letter := zoneLetter(id); letter != "" {
+			all = append(all, catalog.Zone{Name: region + letter, ID: id})
+		}
+	}
+	slices.SortFunc(all, func(a, b catalog.Zone) int { return strings.Compare(a.Name, b.Name) })
+	return all
+}
+
+// zoneLetter is empty for local and wavelength zones, whose ids end otherwise.
+func zoneLetter(id string) string {
+	switch id {
+	case "apne1-az4":
+		return "a"
+	case "apne1-az3":
+		return "b"
+	case "apne1-az1":
+		return "c"
+	case "apne1-az2":
+		return "d"
+	}
+	_, digits, found := strings.Cut(id, "-az")
+	n, err := strconv.Atoi(digits)
+	if !found || err != nil || n < 1 || n > 26 {
+		return ""
+	}
+	return string(rune('a' + n - 1))
+}

@@ -1,0 +1,89 @@
+package catalog
+
+import (
+	"embed"
+	"encoding/json"
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/klauspost/compress/zstd"
+)
+
+// The committed data: hardware.json.zst, and market-<region>.json.zst for each region. `make catalog` writes them.
+//
+//go:embed data/*.zst
+var stored embed.FS
+
+const (
+	storedSuffix = ".json.zst"
+	marketPrefix = "market-"
+	// storedBytesMax bounds what one stored file may unpack to; the largest is under 1 MB.
+	storedBytesMax = 16 << 20
+)
+
+// Embedded is the offline catalogue of a region: no account and no network, but prices of the day that AsOf names, a spot price
+// that is the region's average rather than the zone's, and zone names that follow a fixed rule instead of an
+// account's own shuffle. It is decoded on first use, and then shared: treat it as read-only.
+func Embedded(region string) (Catalogue, error) {
+	if !slices.Contains(Regions(), region) {
+		return Catalogue{}, fmt.Errorf("no embedded catalogue of region %q; there are %s", region, strings.Join(Regions(), ", "))
+	}
+	decode, _ := embedded.LoadOrStore(region, sync.OnceValues(func() (Catalogue, error) { return decodeEmbedded(region) }))
+	return decode.(func() (Catalogue, error))()
+}
+
+// embedded memoizes one decoding function for each region that was asked for.
+var embedded sync.Map
+
+// Regions are the regions that Embedded knows, sorted.
+var Regions = sync.OnceValue(func() []string {
+	entries, err := stored.ReadDir("data")
+	if err != nil {
+		return nil // Not reached: the directory is part of the binary.
+	}
+	var regions []string
+	for _, entry := range entries {
+		name, isMarket := strings.CutPrefix(entry.Name(), marketPrefix)
+		if region, whole := strings.CutSuffix(name, storedSuffix); isMarket && whole {
+			regions = append(regions, region)
+		}
+	}
+	return regions
+})
+
+var hardware = sync.OnceValues(func() (Hardware, error) { return decodeStored[Hardware]("hardware") })
+
+func decodeEmbedded(region string) (Catalogue, error) {
+	h, err := hardware()
+	if err != nil {
+		return Catalogue{}, err
+	}
+	m, err := decodeStored[Market](marketPrefix + region)
+	if err != nil {
+		return Catalogue{}, err
+	}
+	return Join(h, m), nil
+}
+
+func decodeStored[T any](name string) (value T, err error) {
+	packed, err := stored.ReadFile(path.Join("data", name+storedSuffix))
+	if err != nil {
+		return value, fmt.Errorf("reading the embedded %s: %w", name, err)
+	}
+	reader, err := zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxMemory(storedBytesMax))
+	if err != nil {
+		return value, fmt.Errorf("unpacking the embedded %s: %w", name, err)
+	}
+	defer reader.Close()
+	text, err := reader.DecodeAll(packed, nil)
+	if err != nil {
+		return value, fmt.Errorf("unpacking the embedded %s: %w", name, err)
+	}
+	if err := json.Unmarshal(text, &value); err != nil {
+		return value, fmt.Errorf("decoding the embedded %s: %w", name, err)
+	}
+	return value, nil
+}

@@ -1,0 +1,69 @@
+package catalog
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+)
+
+// Validate checks the invariants of the package doc and names each type that breaks one.
+func (c Catalogue) Validate() error {
+	var all []error
+	if c.Region == "" {
+		all = append(all, errors.New("the catalogue names no region"))
+	}
+	for i, t := range c.Types {
+		if i > 0 && c.Types[i-1].Name >= t.Name {
+			all = append(all, fmt.Errorf("type %s is out of order or there twice", t.Name))
+		}
+		if err := t.validate(); err != nil {
+			all = append(all, fmt.Errorf("type %s: %w", t.Name, err))
+		}
+	}
+	return errors.Join(all...)
+}
+
+func (t InstanceType) validate() error {
+	switch {
+	case t.Arch != AMD64 && t.Arch != ARM64:
+		return fmt.Errorf("architecture %q is neither %s nor %s", t.Arch, AMD64, ARM64)
+	case t.VCPU <= 0 || t.MemoryMiB <= 0:
+		return fmt.Errorf("%d vCPUs and %d MiB cannot run a node", t.VCPU, t.MemoryMiB)
+	case !slices.IsSortedFunc(t.Offerings, compareOfferings):
+		return errors.New("its offerings are out of order")
+	}
+	for i, o := range t.Offerings {
+		if i > 0 && compareOfferings(t.Offerings[i-1], o) == 0 && o.CapacityType != Reserved {
+			return fmt.Errorf("%s in %s is offered twice", o.CapacityType, o.Zone)
+		}
+		if !(o.PricePerHour > 0) || math.IsInf(o.PricePerHour, 1) {
+			return fmt.Errorf("%s in %s has the price %v", o.CapacityType, o.Zone, o.PricePerHour)
+		}
+		if o.Zone == "" {
+			return errors.New("an offering names no zone")
+		}
+	}
+	return nil
+}
+
+// Find is the type of that name.
+func (c Catalogue) Find(name string) (InstanceType, bool) {
+	i, found := slices.BinarySearchFunc(c.Types, name, func(t InstanceType, name string) int {
+		return cmp.Compare(t.Name, name)
+	})
+	if !found {
+		return InstanceType{}, false
+	}
+	return c.Types[i], true
+}
+
+// Clone is a copy whose types and offerings may be changed freely; the leaves below them stay shared.
+func (c Catalogue) Clone() Catalogue {
+	c.Types = slices.Clone(c.Types)
+	for i := range c.Types {
+		c.Types[i].Offerings = slices.Clone(c.Types[i].Offerings)
+	}
+	return c
+}
