@@ -1,0 +1,201 @@
+package eventpattern
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"net/netip"
+	"slices"
+	"strings"
+)
+
+// matcher decides about one leaf of an event: a string, json.Number, bool or
+// nil.
+type matcher func(leaf any) bool
+
+// compileLeaf reads the list of a field.
+func compileLeaf(path string, list []any) (field, error) {
+	out := field{path: path}
+	if len(list) == 0 {
+		return out, fmt.Errorf("%s: an empty array selects nothing", path)
+	}
+	for _, entry := range list {
+		object, ok := entry.(map[string]any)
+		if !ok {
+			exact, err := exactly(entry)
+			if err != nil {
+				return out, fmt.Errorf("%s: %w", path, err)
+			}
+			out.matchers = append(out.matchers, exact)
+			continue
+		}
+		if err := out.compileExpression(object); err != nil {
+			return out, fmt.Errorf("%s: %w", path, err)
+		}
+	}
+	return out, nil
+}
+
+// compileExpression adds {"operator": operand}.
+func (f *field) compileExpression(object map[string]any) error {
+	operator, operand, err := only(object)
+	if err != nil {
+		return err
+	}
+	if operator == "exists" {
+		return f.compileExists(operand)
+	}
+	compile, ok := expressions[operator]
+	if !ok {
+		return fmt.Errorf("%q is no operator", operator)
+	}
+	m, err := compile(operand)
+	if err != nil {
+		return fmt.Errorf("%s: %w", operator, err)
+	}
+	f.matchers = append(f.matchers, m)
+	return nil
+}
+
+func (f *field) compileExists(operand any) error {
+	exists, ok := operand.(bool)
+	switch {
+	case !ok:
+		return fmt.Errorf("exists: %s must be true or false", describe(operand))
+	case exists:
+		f.matchers = append(f.matchers, func(any) bool { return true })
+	default:
+		f.absent = true
+	}
+	return nil
+}
+
+var expressions = map[string]func(operand any) (matcher, error){
+	"exactly":            exactly,
+	"prefix":             affix(strings.HasPrefix, hasPrefixFold),
+	"suffix":             affix(strings.HasSuffix, hasSuffixFold),
+	"equals-ignore-case": foldEqual,
+	"wildcard":           wildcard,
+	"anything-but":       anythingBut,
+	"numeric":            numeric,
+	"cidr":               cidr,
+}
+
+// exactly matches a scalar. Numbers are equal when they are written alike or
+// when their values are.
+func exactly(operand any) (matcher, error) {
+	switch operand := operand.(type) {
+	case map[string]any, []any:
+		return nil, fmt.Errorf("%s must be a string, a number, true, false or null", describe(operand))
+	case json.Number:
+		return func(leaf any) bool {
+			number, ok := leaf.(json.Number)
+			return ok && (number == operand || equalNumbers(number, operand))
+		}, nil
+	default:
+		return func(leaf any) bool { return leaf == operand }, nil
+	}
+}
+
+// affix matches the beginning or the end of strings, as it is written or, for
+// {"equals-ignore-case": …}, in any case.
+func affix(has, hasFold func(s, part string) bool) func(operand any) (matcher, error) {
+	return func(operand any) (matcher, error) {
+		test := has
+		if object, ok := operand.(map[string]any); ok {
+			operator, inner, err := only(object)
+			if err != nil {
+				return nil, err
+			}
+			if operator != "equals-ignore-case" {
+				return nil, fmt.Errorf("%q cannot stand inside", operator)
+			}
+			operand, test = inner, hasFold
+		}
+		part, ok := operand.(string)
+		if !ok {
+			return nil, fmt.Errorf("%s must be a string", describe(operand))
+		}
+		return onStrings(func(s string) bool { return test(s, part) }), nil
+	}
+}
+
+// foldEqual matches a string in any case.
+func foldEqual(operand any) (matcher, error) {
+	want, ok := operand.(string)
+	if !ok {
+		return nil, fmt.Errorf("%s must be a string", describe(operand))
+	}
+	return onStrings(func(s string) bool { return strings.EqualFold(s, want) }), nil
+}
+
+// cidr matches strings that are addresses of the block.
+func cidr(operand any) (matcher, error) {
+	text, ok := operand.(string)
+	if !ok {
+		return nil, fmt.Errorf("%s must be a string", describe(operand))
+	}
+	block, err := netip.ParsePrefix(text)
+	if err != nil {
+		return nil, err
+	}
+	return onStrings(func(s string) bool {
+		address, err := netip.ParseAddr(s)
+		return err == nil && block.Contains(address)
+	}), nil
+}
+
+func onStrings(test func(string) bool) matcher {
+	return func(leaf any) bool {
+		s, ok := leaf.(string)
+		return ok && test(s)
+	}
+}
+
+// The folding tests cut by runes, for upper and lower case may differ in bytes.
+func hasPrefixFold(s, part string) bool {
+	text, want := []rune(s), []rune(part)
+	return len(text) >= len(want) && strings.EqualFold(string(text[:len(want)]), part)
+}
+
+func hasSuffixFold(s, part string) bool {
+	text, want := []rune(s), []rune(part)
+	return len(text) >= len(want) && strings.EqualFold(string(text[len(text)-len(want):]), part)
+}
+
+// only gives the single member of an object.
+func only(object map[string]any) (name string, value any, err error) {
+	if len(object) != 1 {
+		return "", nil, errors.New("a match expression has exactly one operator")
+	}
+	for name, value = range object {
+		return name, value, nil
+	}
+	return "", nil, nil
+}
+
+func sortedKeys(object map[string]any) []string { return slices.Sorted(maps.Keys(object)) }
+
+func orRoot(path string) string {
+	if path == "" {
+		return "the pattern"
+	}
+	return path
+}
+
+// describe names a JSON value for an error.
+func describe(value any) string {
+	switch value := value.(type) {
+	case nil:
+		return "null"
+	case map[string]any:
+		return "an object"
+	case []any:
+		return "an array"
+	case string:
+		return fmt.Sprintf("%q", value)
+	default:
+		return fmt.Sprint(value)
+	}
+}

@@ -1,0 +1,115 @@
+package eventpattern
+
+import (
+	"maps"
+
+	"github.com/joist-autoscaler/joist/shared/fault"
+)
+
+// MaxEvent is the largest event in bytes, as EventBridge has it.
+const MaxEvent = 256 << 10
+
+// leaf is one scalar of an event, and in which element of which array it lies.
+type leaf struct {
+	value any
+	in    place
+}
+
+// place maps arrays, numbered in order of appearance, to an element of each.
+type place map[int]int
+
+// agrees reports whether no array has different elements in a and b.
+func (a place) agrees(b place) bool {
+	for array, element := range b {
+		if mine, ok := a[array]; ok && mine != element {
+			return false
+		}
+	}
+	return true
+}
+
+// Match reports whether the pattern selects the event, a JSON object. An event
+// that cannot be read is fault.Invalid.
+func (p *Pattern) Match(event []byte) (bool, error) {
+	if len(event) > MaxEvent {
+		return false, fault.F("matching an event", fault.Invalid, "%d bytes exceed the limit of %d", len(event), MaxEvent)
+	}
+	tree, err := decode(event)
+	if err != nil {
+		return false, fault.E("matching an event", fault.Invalid, err)
+	}
+	object, ok := tree.(map[string]any)
+	if !ok {
+		return false, fault.F("matching an event", fault.Invalid, "it is %s, not an object", describe(tree))
+	}
+	f := flattener{leaves: map[string][]leaf{}}
+	f.flatten("", object, place{})
+	for _, fields := range p.alternatives {
+		if matchAll(fields, f.leaves, place{}) {
+			return true, nil
+		}
+	}
+	return false, nil
+}
+
+// matchAll looks for a leaf for each field such that all of them agree.
+func matchAll(fields []field, leaves map[string][]leaf, in place) bool {
+	if len(fields) == 0 {
+		return true
+	}
+	head, rest := fields[0], fields[1:]
+	candidates := leaves[head.path]
+	if head.absent && len(candidates) == 0 {
+		return matchAll(rest, leaves, in)
+	}
+	for _, l := range candidates {
+		if !in.agrees(l.in) || !head.matches(l.value) {
+			continue
+		}
+		both := maps.Clone(in)
+		maps.Copy(both, l.in)
+		if matchAll(rest, leaves, both) {
+			return true
+		}
+	}
+	return false
+}
+
+func (f field) matches(value any) bool {
+	for _, m := range f.matchers {
+		if m(value) {
+			return true
+		}
+	}
+	return false
+}
+
+// flattener lists the leaves of an event by path. Arrays leave no trace in the
+// path.
+type flattener struct {
+	arrays int
+	leaves map[string][]leaf
+}
+
+func (f *flattener) flatten(path string, value any, in place) {
+	switch value := value.(type) {
+	case map[string]any:
+		for _, name := range sortedKeys(value) {
+			below := name
+			if path != "" {
+				below = path + "." + name
+			}
+			f.flatten(below, value[name], in)
+		}
+	case []any:
+		array := f.arrays
+		f.arrays++
+		for i, element := range value {
+			inside := maps.Clone(in)
+			inside[array] = i
+			f.flatten(path, element, inside)
+		}
+	default:
+		f.leaves[path] = append(f.leaves[path], leaf{value: value, in: in})
+	}
+}

@@ -1,0 +1,89 @@
+package eventpattern
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+)
+
+// MaxNumber bounds the numbers that numeric matching sees, either way.
+const MaxNumber = 5e9
+
+// precision is how finely numbers are told apart: six decimals.
+const precision = 1e6
+
+// inRange reads a number that numeric matching can see, in units of precision.
+func inRange(number json.Number) (float64, bool) {
+	f, err := number.Float64()
+	if err != nil || math.Abs(f) > MaxNumber {
+		return 0, false
+	}
+	return math.Round(f * precision), true
+}
+
+func equalNumbers(a, b json.Number) bool {
+	x, okX := inRange(a)
+	y, okY := inRange(b)
+	return okX && okY && x == y
+}
+
+// comparisons say of the operators whether they bound from below or above.
+var comparisons = map[string]struct {
+	side int
+	test func(value, bound float64) bool
+}{
+	"=":  {0, func(v, b float64) bool { return v == b }},
+	">":  {1, func(v, b float64) bool { return v > b }},
+	">=": {1, func(v, b float64) bool { return v >= b }},
+	"<":  {-1, func(v, b float64) bool { return v < b }},
+	"<=": {-1, func(v, b float64) bool { return v <= b }},
+}
+
+// numeric matches numbers by one comparison, or by a lower and an upper bound
+// in that order.
+func numeric(operand any) (matcher, error) {
+	list, ok := operand.([]any)
+	if !ok || (len(list) != 2 && len(list) != 4) {
+		return nil, errors.New("it takes an array of one or two comparisons")
+	}
+	first, side, low, err := comparison(list[0], list[1])
+	if err != nil || len(list) == 2 {
+		return first, err
+	}
+	second, other, high, err := comparison(list[2], list[3])
+	if err != nil {
+		return nil, err
+	}
+	if side != 1 || other != -1 {
+		return nil, errors.New("a range is a lower bound followed by an upper bound")
+	}
+	if low >= high {
+		return nil, errors.New("the lower bound is not below the upper bound")
+	}
+	return func(leaf any) bool { return first(leaf) && second(leaf) }, nil
+}
+
+func comparison(operator, operand any) (m matcher, side int, bound float64, err error) {
+	name, _ := operator.(string)
+	comparison, ok := comparisons[name]
+	if !ok {
+		return nil, 0, 0, fmt.Errorf("%s is no comparison", describe(operator))
+	}
+	number, ok := operand.(json.Number)
+	if !ok {
+		return nil, 0, 0, fmt.Errorf("%s must be a number", describe(operand))
+	}
+	bound, ok = inRange(number)
+	if !ok {
+		return nil, 0, 0, fmt.Errorf("%s is not between -5e9 and 5e9", number)
+	}
+	return func(leaf any) bool {
+		number, ok := leaf.(json.Number)
+		if !ok {
+			return false
+		}
+		value, ok := inRange(number)
+		return ok && comparison.test(value, bound)
+	}, comparison.side, bound, nil
+}

@@ -1,0 +1,166 @@
+// Package eventpattern is the language of EventBridge rules: which events a
+// pattern selects.
+//
+// A pattern is a JSON object of the event's shape whose leaves are lists. All
+// fields it names must match (and), a field matches by any entry of its list
+// (or), and "$or" joins whole objects. Fields that the pattern does not name are
+// not looked at. Arrays in the event are searched: a field under an array
+// matches when one element does, and fields under the same array must match in
+// the same element.
+//
+// Compile is strict where EventBridge is, so that a rule that AWS would refuse
+// is refused by a test. Both functions are pure.
+package eventpattern
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+
+	"github.com/joist-autoscaler/joist/shared/fault"
+)
+
+// MaxAlternatives is how many combinations the "$or"s of one pattern may make.
+// EventBridge refuses more.
+const MaxAlternatives = 1000
+
+// Pattern is a compiled pattern, safe for concurrent use.
+type Pattern struct {
+	// alternatives is the pattern in disjunctive form: it matches when every
+	// field of one alternative does.
+	alternatives [][]field
+}
+
+// field is one leaf of a pattern.
+type field struct {
+	path     string
+	matchers []matcher
+	// absent is set by {"exists": false}: the field also matches when no leaf
+	// of the event has the path.
+	absent bool
+}
+
+// Compile reads a pattern. What EventBridge refuses is fault.Invalid.
+func Compile(text []byte) (*Pattern, error) {
+	tree, err := decode(text)
+	if err != nil {
+		return nil, fault.E("compiling an event pattern", fault.Invalid, err)
+	}
+	object, ok := tree.(map[string]any)
+	if !ok {
+		return nil, fault.F("compiling an event pattern", fault.Invalid, "it is %s, not an object", describe(tree))
+	}
+	alternatives, err := compileObject("", object)
+	if err != nil {
+		return nil, fault.E("compiling an event pattern", fault.Invalid, err)
+	}
+	return &Pattern{alternatives: alternatives}, nil
+}
+
+// compileObject turns an object into its alternatives.
+func compileObject(path string, object map[string]any) ([][]field, error) {
+	if len(object) == 0 {
+		return nil, fmt.Errorf("%s: an empty object selects nothing", orRoot(path))
+	}
+	all := [][]field{nil}
+	for _, name := range sortedKeys(object) {
+		some, err := compileMember(path, name, object[name])
+		if err != nil {
+			return nil, err
+		}
+		if len(all)*len(some) > MaxAlternatives {
+			return nil, fmt.Errorf("%s: its $or make more than %d combinations", orRoot(path), MaxAlternatives)
+		}
+		all = product(all, some)
+	}
+	return all, nil
+}
+
+// compileMember turns one member of an object into alternatives.
+func compileMember(path, name string, value any) ([][]field, error) {
+	if list, ok := orList(name, value); ok {
+		return compileOr(path, list)
+	}
+	below := name
+	if path != "" {
+		below = path + "." + name
+	}
+	switch value := value.(type) {
+	case map[string]any:
+		return compileObject(below, value)
+	case []any:
+		leaf, err := compileLeaf(below, value)
+		return [][]field{{leaf}}, err
+	default:
+		return nil, fmt.Errorf("%s: %s must stand in an object or an array", below, describe(value))
+	}
+}
+
+// compileOr collects the alternatives of every object.
+func compileOr(path string, list []map[string]any) ([][]field, error) {
+	var all [][]field
+	for _, object := range list {
+		some, err := compileObject(path, object)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, some...)
+	}
+	return all, nil
+}
+
+// operators are the names that make an object in a list a match expression.
+var operators = []string{
+	"exactly", "prefix", "suffix", "equals-ignore-case", "wildcard", "anything-but", "numeric", "exists", "cidr",
+}
+
+// orList reports whether the member is an "or" of objects. An array that could
+// be a list of match expressions is not: "$or" is then an ordinary name.
+func orList(name string, value any) ([]map[string]any, bool) {
+	list, ok := value.([]any)
+	if name != "$or" || !ok || len(list) < 2 {
+		return nil, false
+	}
+	objects := make([]map[string]any, 0, len(list))
+	for _, entry := range list {
+		object, ok := entry.(map[string]any)
+		if !ok {
+			return nil, false
+		}
+		for key := range object {
+			if slices.Contains(operators, key) {
+				return nil, false
+			}
+		}
+		objects = append(objects, object)
+	}
+	return objects, true
+}
+
+// product joins each alternative of a with each of b.
+func product(a, b [][]field) [][]field {
+	out := make([][]field, 0, len(a)*len(b))
+	for _, left := range a {
+		for _, right := range b {
+			out = append(out, slices.Concat(left, right))
+		}
+	}
+	return out
+}
+
+// decode reads one JSON value and keeps numbers as they are written.
+func decode(text []byte) (any, error) {
+	decoder := json.NewDecoder(bytes.NewReader(text))
+	decoder.UseNumber()
+	var tree any
+	if err := decoder.Decode(&tree); err != nil {
+		return nil, fmt.Errorf("reading JSON: %w", err)
+	}
+	if _, err := decoder.Token(); !errors.Is(err, io.EOF) {
+		return nil, errors.New("more than one JSON value")
+	}
+	return tree, nil
+}

@@ -1,0 +1,69 @@
+package eventpattern
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+)
+
+// wildcard matches strings in which each * stands for any characters, or none.
+// A backslash escapes * and itself.
+func wildcard(operand any) (matcher, error) {
+	text, ok := operand.(string)
+	if !ok {
+		return nil, fmt.Errorf("%s must be a string", describe(operand))
+	}
+	pieces, err := splitWildcard(text)
+	if err != nil {
+		return nil, err
+	}
+	return onStrings(func(s string) bool { return fits(s, pieces) }), nil
+}
+
+// splitWildcard cuts the text at its stars, so that n stars give n+1 pieces.
+func splitWildcard(text string) ([]string, error) {
+	pieces := []string{""}
+	star := false
+	for i := 0; i < len(text); i++ {
+		c := text[i]
+		if c == '*' {
+			if star {
+				return nil, errors.New("two * in a row")
+			}
+			star, pieces = true, append(pieces, "")
+			continue
+		}
+		star = false
+		if c == '\\' {
+			i++
+			if i == len(text) || (text[i] != '*' && text[i] != '\\') {
+				return nil, errors.New(`a backslash may stand only before * and \`)
+			}
+			c = text[i]
+		}
+		pieces[len(pieces)-1] += string([]byte{c})
+	}
+	return pieces, nil
+}
+
+// fits takes the first place of each inner piece: an earlier place never
+// spoils a later one.
+func fits(s string, pieces []string) bool {
+	first, last := pieces[0], pieces[len(pieces)-1]
+	if len(pieces) == 1 {
+		return s == first
+	}
+	rest, ok := strings.CutPrefix(s, first)
+	if !ok || len(rest) < len(last) || !strings.HasSuffix(rest, last) {
+		return false
+	}
+	rest = rest[:len(rest)-len(last)]
+	for _, piece := range pieces[1 : len(pieces)-1] {
+		at := strings.Index(rest, piece)
+		if at < 0 {
+			return false
+		}
+		rest = rest[at+len(piece):]
+	}
+	return true
+}
