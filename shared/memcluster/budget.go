@@ -1,0 +1,162 @@
+package memcluster
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"github.com/joist-autoscaler/joist/shared/cluster"
+)
+
+// settle brings the status of budgets up to date, as the disruption controller
+// does. It runs before anybody looks, so that writes of many pods cost nothing.
+func (s *Server) settle() {
+	if len(s.stale) == 0 {
+		return
+	}
+	stale := s.stale
+	s.stale = map[string]bool{}
+	acting := s.acting
+	s.acting = caller{"disruption-controller", VerbSettle}
+	for _, key := range s.keys(cluster.DisruptionBudgets) {
+		if stale[key.Namespace] {
+			s.settleOne(s.objects[cluster.DisruptionBudgets][key].(*policyv1.PodDisruptionBudget))
+		}
+	}
+	s.acting = acting
+	// What was just written made the namespaces stale again.
+	s.stale = map[string]bool{}
+}
+
+func (s *Server) settleOne(old *policyv1.PodDisruptionBudget) {
+	next := old.DeepCopy()
+	next.Status = s.judge(old)
+	if !equality.Semantic.DeepEqual(old.Status, next.Status) {
+		s.put(cluster.DisruptionBudgets, next)
+	}
+}
+
+// judge computes a budget's status from the pods that it covers.
+func (s *Server) judge(budget *policyv1.PodDisruptionBudget) policyv1.PodDisruptionBudgetStatus {
+	pods := s.covered(budget)
+	status := policyv1.PodDisruptionBudgetStatus{
+		ObservedGeneration: budget.Generation,
+		Conditions:         slices.Clone(budget.Status.Conditions),
+	}
+	condition := metav1.Condition{
+		Type: policyv1.DisruptionAllowedCondition, Status: metav1.ConditionFalse, Reason: policyv1.InsufficientPodsReason,
+		ObservedGeneration: budget.Generation, LastTransitionTime: s.clock(),
+	}
+	expected, desired, err := s.desired(budget, pods)
+	for _, pod := range pods {
+		if pod.DeletionTimestamp == nil && ready(pod) {
+			status.CurrentHealthy++
+		}
+	}
+	status.ExpectedPods, status.DesiredHealthy = expected, desired
+	if spare := status.CurrentHealthy - desired; err == nil && expected > 0 && spare > 0 {
+		status.DisruptionsAllowed = spare
+		condition.Status, condition.Reason = metav1.ConditionTrue, policyv1.SufficientPodsReason
+	}
+	if err != nil {
+		condition.Reason, condition.Message = policyv1.SyncFailedReason, err.Error()
+	}
+	meta.SetStatusCondition(&status.Conditions, condition)
+	return status
+}
+
+// desired is how many pods should exist, and how many have to be healthy.
+func (s *Server) desired(budget *policyv1.PodDisruptionBudget, pods []*corev1.Pod) (expected, healthy int32, err error) {
+	atLeast, atMost := budget.Spec.MinAvailable, budget.Spec.MaxUnavailable
+	if atMost == nil && (atLeast == nil || atLeast.Type == intstr.Int) {
+		expected = int32(len(pods))
+		if atLeast != nil {
+			healthy = atLeast.IntVal
+		}
+		return expected, healthy, nil
+	}
+	expected, err = s.scale(pods)
+	if err != nil {
+		return 0, 0, err
+	}
+	if atMost != nil {
+		down, err := intstr.GetScaledValueFromIntOrPercent(atMost, int(expected), true)
+		return expected, max(0, expected-int32(down)), err
+	}
+	up, err := intstr.GetScaledValueFromIntOrPercent(atLeast, int(expected), true)
+	return expected, int32(up), err
+}
+
+// scale adds up how many pods the controllers of these pods want. Pods without
+// a controller count for nothing, and a controller that cannot scale is an
+// error: both as in Kubernetes.
+func (s *Server) scale(pods []*corev1.Pod) (int32, error) {
+	wanted := map[types.UID]int32{}
+	for _, pod := range pods {
+		owner := metav1.GetControllerOf(pod)
+		if owner == nil {
+			continue
+		}
+		if owner.Kind == cluster.DaemonSets.Kind || owner.Kind == cluster.Nodes.Kind {
+			return 0, fmt.Errorf("found no controllers for pod %q", pod.Name)
+		}
+		replicas, known := s.replicas(pod.Namespace, owner)
+		if !known {
+			// Nothing is known of the controller: what it has is what it wants.
+			replicas = wanted[owner.UID] + 1
+		}
+		wanted[owner.UID] = replicas
+	}
+	var total int32
+	for _, n := range slices.Collect(maps.Values(wanted)) {
+		total += n
+	}
+	return total, nil
+}
+
+// replicas asks the Deployment behind a ReplicaSet. The model has no
+// ReplicaSets: the name leads to the Deployment.
+func (s *Server) replicas(namespace string, owner *metav1.OwnerReference) (int32, bool) {
+	i := strings.LastIndexByte(owner.Name, '-')
+	if owner.Kind != "ReplicaSet" || i < 0 {
+		return 0, false
+	}
+	found, ok := s.objects[cluster.Deployments][cluster.Key{Namespace: namespace, Name: owner.Name[:i]}]
+	if !ok {
+		return 0, false
+	}
+	if n := found.(*appsv1.Deployment).Spec.Replicas; n != nil {
+		return *n, true
+	}
+	return 1, true
+}
+
+// covered lists the pods of a budget.
+func (s *Server) covered(budget *policyv1.PodDisruptionBudget) []*corev1.Pod {
+	var out []*corev1.Pod
+	for key, object := range s.objects[cluster.Pods] {
+		if pod := object.(*corev1.Pod); key.Namespace == budget.Namespace && covers(budget, pod) {
+			out = append(out, pod)
+		}
+	}
+	slices.SortFunc(out, func(a, b *corev1.Pod) int { return strings.Compare(a.Name, b.Name) })
+	return out
+}
+
+// covers reports whether the budget's selector matches: an empty one matches
+// every pod of the namespace, none at all matches no pod.
+func covers(budget *policyv1.PodDisruptionBudget, pod *corev1.Pod) bool {
+	selector, err := metav1.LabelSelectorAsSelector(budget.Spec.Selector)
+	return err == nil && selector.Matches(labels.Set(pod.Labels))
+}

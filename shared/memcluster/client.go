@@ -1,0 +1,162 @@
+package memcluster
+
+import (
+	"context"
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/joist-autoscaler/joist/shared/cluster"
+	"github.com/joist-autoscaler/joist/shared/fault"
+)
+
+// Client is one actor's way to the server. It implements cluster.Client.
+type Client struct {
+	server *Server
+	actor  string
+	exempt bool // no fault strikes it
+}
+
+var _ cluster.Client = (*Client)(nil)
+
+// call names one request, for faults and errors.
+type call struct {
+	verb Verb
+	kind cluster.Kind
+	key  cluster.Key
+}
+
+func (c call) String() string {
+	if c.key == (cluster.Key{}) {
+		return fmt.Sprintf("%s %s", c.verb, c.kind.Resource)
+	}
+	return fmt.Sprintf("%s %s %s", c.verb, c.kind.Kind, c.key)
+}
+
+// fail is an error of this call.
+func (c call) fail(kind fault.Kind, format string, args ...any) *fault.Error {
+	return fault.F(c.String(), kind, format, args...)
+}
+
+// do runs one request under the server's lock, with whatever fault strikes it.
+func do[T any](ctx context.Context, c *Client, what call, run func(*Server) (T, error)) (T, error) {
+	var none T
+	if err := ctx.Err(); err != nil {
+		return none, fmt.Errorf("%s: %w", what, err)
+	}
+	s := c.server
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if _, ok := s.objects[what.kind]; !ok {
+		return none, what.fail(fault.Bug, "the kind is not in cluster.Kinds")
+	}
+	s.calls[fmt.Sprintf("%s %s %s", c.actor, what.verb, what.kind.Kind)]++
+	struck := s.strike(c, what)
+	if struck != nil && !struck.Done {
+		return none, struck.answer(what)
+	}
+	s.acting = caller{c.actor, what.verb}
+	out, err := run(s)
+	s.acting = caller{}
+	if struck != nil {
+		// The answer is lost, whatever it was.
+		return none, struck.answer(what)
+	}
+	return out, err
+}
+
+// Get implements cluster.Client.
+func (c *Client) Get(ctx context.Context, kind cluster.Kind, key cluster.Key) (cluster.Object, error) {
+	what := call{VerbGet, kind, key}
+	return do(ctx, c, what, func(s *Server) (cluster.Object, error) {
+		s.settle()
+		object, ok := s.objects[kind][key]
+		if !ok {
+			return nil, what.fail(fault.Missing, "there is none")
+		}
+		return copyOf(object), nil
+	})
+}
+
+// List implements cluster.Client. The order is by namespace and name.
+func (c *Client) List(ctx context.Context, kind cluster.Kind, namespace string) ([]cluster.Object, error) {
+	what := call{VerbList, kind, cluster.Key{Namespace: namespace}}
+	return do(ctx, c, what, func(s *Server) ([]cluster.Object, error) {
+		s.settle()
+		out := []cluster.Object{}
+		for _, key := range s.keys(kind) {
+			if namespace == "" || namespace == key.Namespace {
+				out = append(out, copyOf(s.objects[kind][key]))
+			}
+		}
+		return out, nil
+	})
+}
+
+// Create implements cluster.Client.
+func (c *Client) Create(ctx context.Context, object cluster.Object) (cluster.Object, error) {
+	return c.write(ctx, VerbCreate, object, (*Server).create)
+}
+
+// Update implements cluster.Client.
+func (c *Client) Update(ctx context.Context, object cluster.Object) (cluster.Object, error) {
+	return c.write(ctx, VerbUpdate, object, (*Server).update)
+}
+
+// UpdateStatus implements cluster.Client.
+func (c *Client) UpdateStatus(ctx context.Context, object cluster.Object) (cluster.Object, error) {
+	return c.write(ctx, VerbUpdateStatus, object, (*Server).updateStatus)
+}
+
+// rule is how one verb writes an object that is nobody else's.
+type rule func(s *Server, what call, object cluster.Object) (cluster.Object, error)
+
+func (c *Client) write(ctx context.Context, verb Verb, object cluster.Object, run rule) (cluster.Object, error) {
+	kind, ok := cluster.KindOf(object)
+	if !ok {
+		return nil, fault.F(string(verb), fault.Bug, "the type %T is not in cluster.Kinds", object)
+	}
+	what := call{verb, kind, cluster.KeyOf(object)}
+	return do(ctx, c, what, func(s *Server) (cluster.Object, error) {
+		stored, err := run(s, what, copyOf(object))
+		if err != nil {
+			return nil, err
+		}
+		return copyOf(stored), nil
+	})
+}
+
+// Delete implements cluster.Client. A pod gets its own grace period.
+func (c *Client) Delete(ctx context.Context, kind cluster.Kind, key cluster.Key, uid types.UID) error {
+	what := call{VerbDelete, kind, key}
+	_, err := do(ctx, c, what, func(s *Server) (none, error) { return none{}, s.remove(what, uid, nil) })
+	return err
+}
+
+// DeletePod implements cluster.Client.
+func (c *Client) DeletePod(ctx context.Context, pod cluster.Key, uid types.UID, graceSeconds int64) error {
+	what := call{VerbDeletePod, cluster.Pods, pod}
+	_, err := do(ctx, c, what, func(s *Server) (none, error) { return none{}, s.remove(what, uid, &graceSeconds) })
+	return err
+}
+
+// Evict implements cluster.Client.
+func (c *Client) Evict(ctx context.Context, pod cluster.Key, uid types.UID) error {
+	what := call{VerbEvict, cluster.Pods, pod}
+	_, err := do(ctx, c, what, func(s *Server) (none, error) { return none{}, s.evict(what, uid) })
+	return err
+}
+
+// Bind assigns a pod to a node, as the scheduler does through the API's
+// binding subresource; it is no part of cluster.Client.
+func (c *Client) Bind(ctx context.Context, pod cluster.Key, uid types.UID, node string) error {
+	what := call{VerbBind, cluster.Pods, pod}
+	_, err := do(ctx, c, what, func(s *Server) (none, error) { return none{}, s.bind(what, uid, node) })
+	return err
+}
+
+// none is the answer of a call that has none.
+type none struct{}
+
+// copyOf copies an object whole.
+func copyOf(o cluster.Object) cluster.Object { return o.DeepCopyObject().(cluster.Object) }

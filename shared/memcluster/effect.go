@@ -1,0 +1,76 @@
+package memcluster
+
+import (
+	"slices"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/joist-autoscaler/joist/shared/cluster"
+)
+
+// Verb names a request of the port.
+type Verb string
+
+// The verbs, as faults and effects name them.
+const (
+	VerbGet          Verb = "get"
+	VerbList         Verb = "list"
+	VerbCreate       Verb = "create"
+	VerbUpdate       Verb = "update"
+	VerbUpdateStatus Verb = "update status of"
+	VerbDelete       Verb = "delete"
+	VerbDeletePod    Verb = "delete with grace"
+	VerbEvict        Verb = "evict"
+	VerbBind         Verb = "bind"
+	VerbReport       Verb = "report on"
+	// VerbCollect is the garbage collector's, VerbSettle the disruption
+	// controller's; no actor sends them.
+	VerbCollect Verb = "collect"
+	VerbSettle  Verb = "settle"
+
+	verbSeed Verb = "seed"
+)
+
+// Effect is one change of the store, for checkers. Before is nil for a new
+// object, After for one that is gone. Both are the store's own: only read.
+type Effect struct {
+	At      time.Time
+	Version int64
+	Actor   string
+	Verb    Verb
+	Kind    cluster.Kind
+	Key     cluster.Key
+	UID     types.UID
+	Before  cluster.Object
+	After   cluster.Object
+}
+
+// Effects is every change so far, in order.
+func (s *Server) Effects() []Effect {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.effects)
+}
+
+// Forget empties the effect log, for long runs that use Options.Observe.
+func (s *Server) Forget() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.effects = nil
+}
+
+func (s *Server) record(kind cluster.Kind, key cluster.Key, before, after cluster.Object) {
+	one := after
+	if one == nil {
+		one = before
+	}
+	effect := Effect{
+		At: s.now(), Version: s.version, Actor: s.acting.actor, Verb: s.acting.verb,
+		Kind: kind, Key: key, UID: one.GetUID(), Before: before, After: after,
+	}
+	s.effects = append(s.effects, effect)
+	if s.observe != nil {
+		s.observe(effect)
+	}
+}

@@ -1,0 +1,106 @@
+package memcluster
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/joist-autoscaler/joist/shared/cluster"
+)
+
+// Collect is one round of background garbage collection: objects none of whose
+// owners exist any more are deleted, and namespaces that are being deleted are
+// emptied. It reports how many objects it touched; 0 means that nothing is left
+// to do. Owners of kinds that the model does not have count as alive.
+func (s *Server) Collect() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.acting = caller{"garbage-collector", VerbCollect}
+	defer func() { s.acting = caller{} }()
+	done := 0
+	for _, kind := range cluster.Kinds {
+		for _, key := range s.keys(kind) {
+			object := s.objects[kind][key]
+			if object.GetDeletionTimestamp() == nil && (s.orphaned(object) || s.homeless(object)) {
+				// It exists under this very UID, so removal cannot fail.
+				_ = s.remove(call{VerbCollect, kind, key}, object.GetUID(), nil)
+				done++
+			}
+		}
+	}
+	return done + s.finishNamespaces()
+}
+
+// orphaned reports whether the object has owners and none of them is left.
+func (s *Server) orphaned(object cluster.Object) bool {
+	owners := object.GetOwnerReferences()
+	for _, owner := range owners {
+		if s.alive(object.GetNamespace(), owner) {
+			return false
+		}
+	}
+	return len(owners) > 0
+}
+
+func (s *Server) alive(namespace string, owner metav1.OwnerReference) bool {
+	kind, known := kindNamed(owner.APIVersion, owner.Kind)
+	if !known {
+		return true
+	}
+	key := cluster.Key{Name: owner.Name}
+	if kind.Namespaced {
+		key.Namespace = namespace
+	}
+	found, ok := s.objects[kind][key]
+	return ok && found.GetUID() == owner.UID
+}
+
+func kindNamed(apiVersion, name string) (cluster.Kind, bool) {
+	for _, kind := range cluster.Kinds {
+		if kind.Kind == name && kind.APIVersion() == apiVersion {
+			return kind, true
+		}
+	}
+	return cluster.Kind{}, false
+}
+
+// homeless reports whether the object's namespace is being deleted or gone.
+func (s *Server) homeless(object cluster.Object) bool {
+	if object.GetNamespace() == "" {
+		return false
+	}
+	home, ok := s.objects[cluster.Namespaces][cluster.Key{Name: object.GetNamespace()}]
+	return !ok || home.GetDeletionTimestamp() != nil
+}
+
+// finishNamespaces removes the namespaces that are being deleted and empty.
+func (s *Server) finishNamespaces() int {
+	inhabited := map[string]bool{}
+	for _, kind := range cluster.Kinds {
+		for key := range s.objects[kind] {
+			inhabited[key.Namespace] = true
+		}
+	}
+	done := 0
+	for _, key := range s.keys(cluster.Namespaces) {
+		home := s.objects[cluster.Namespaces][key]
+		if home.GetDeletionTimestamp() != nil && !inhabited[key.Name] && len(home.GetFinalizers()) == 0 {
+			s.drop(cluster.Namespaces, key)
+			done++
+		}
+	}
+	return done
+}
+
+// Owner makes an owner reference to a stored object, as a controller.
+func Owner(object cluster.Object) metav1.OwnerReference {
+	kind, _ := cluster.KindOf(object)
+	return OwnerNamed(kind.APIVersion(), kind.Kind, object.GetName(), object.GetUID())
+}
+
+// OwnerNamed makes a controlling owner reference of a kind that may not be in
+// cluster.Kinds, such as a ReplicaSet.
+func OwnerNamed(apiVersion, kind, name string, uid types.UID) metav1.OwnerReference {
+	return metav1.OwnerReference{
+		APIVersion: apiVersion, Kind: kind, Name: name, UID: uid, Controller: new(true), BlockOwnerDeletion: new(true),
+	}
+}

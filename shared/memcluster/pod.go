@@ -1,0 +1,171 @@
+package memcluster
+
+import (
+	"maps"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	schedulingv1 "k8s.io/api/scheduling/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/joist-autoscaler/joist/shared/cluster"
+	"github.com/joist-autoscaler/joist/shared/fault"
+)
+
+// What the API server fills in where a pod says nothing.
+const (
+	graceSeconds      int64 = 30
+	tolerationSeconds int64 = 300
+)
+
+// fillPod sets a new pod's defaults, and what admission adds to every pod.
+func (s *Server) fillPod(what call, pod *corev1.Pod) error {
+	if pod.Status.Phase == "" {
+		pod.Status.Phase = corev1.PodPending
+	}
+	if pod.Spec.RestartPolicy == "" {
+		pod.Spec.RestartPolicy = corev1.RestartPolicyAlways
+	}
+	if pod.Spec.SchedulerName == "" {
+		pod.Spec.SchedulerName = corev1.DefaultSchedulerName
+	}
+	if pod.Spec.TerminationGracePeriodSeconds == nil {
+		pod.Spec.TerminationGracePeriodSeconds = new(graceSeconds)
+	}
+	for i := range pod.Spec.InitContainers {
+		requestLimits(&pod.Spec.InitContainers[i].Resources)
+	}
+	for i := range pod.Spec.Containers {
+		requestLimits(&pod.Spec.Containers[i].Resources)
+	}
+	tolerateForAWhile(pod, corev1.TaintNodeNotReady)
+	tolerateForAWhile(pod, corev1.TaintNodeUnreachable)
+	return s.prioritize(what, pod)
+}
+
+// requestLimits makes a limit without a request the request.
+func requestLimits(r *corev1.ResourceRequirements) {
+	for name, limit := range r.Limits {
+		if _, ok := r.Requests[name]; ok {
+			continue
+		}
+		if r.Requests == nil {
+			r.Requests = corev1.ResourceList{}
+		}
+		r.Requests[name] = limit.DeepCopy()
+	}
+}
+
+// tolerateForAWhile keeps a pod for five minutes on a node that went silent.
+func tolerateForAWhile(pod *corev1.Pod, taint string) {
+	for _, t := range pod.Spec.Tolerations {
+		covers := t.Key == taint || t.Key == "" && t.Operator == corev1.TolerationOpExists
+		if covers && (t.Effect == corev1.TaintEffectNoExecute || t.Effect == "") {
+			return
+		}
+	}
+	pod.Spec.Tolerations = append(pod.Spec.Tolerations, corev1.Toleration{
+		Key: taint, Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoExecute,
+		TolerationSeconds: new(tolerationSeconds),
+	})
+}
+
+// prioritize resolves the pod's priority class, as admission does.
+func (s *Server) prioritize(what call, pod *corev1.Pod) error {
+	if pod.Spec.Priority != nil {
+		return nil
+	}
+	class, err := s.priorityClass(what, pod.Spec.PriorityClassName)
+	if err != nil {
+		return err
+	}
+	pod.Spec.PriorityClassName = class.Name
+	pod.Spec.Priority = new(class.Value)
+	if pod.Spec.PreemptionPolicy == nil {
+		pod.Spec.PreemptionPolicy = class.PreemptionPolicy
+	}
+	if pod.Spec.PreemptionPolicy == nil {
+		pod.Spec.PreemptionPolicy = new(corev1.PreemptLowerPriority)
+	}
+	return nil
+}
+
+func (s *Server) priorityClass(what call, name string) (*schedulingv1.PriorityClass, error) {
+	classes := s.objects[cluster.PriorityClasses]
+	if name != "" {
+		class, ok := classes[cluster.Key{Name: name}]
+		if !ok {
+			return nil, what.fail(fault.Denied, "there is no priority class %s", name)
+		}
+		return class.(*schedulingv1.PriorityClass), nil
+	}
+	none := &schedulingv1.PriorityClass{}
+	// Of several default classes the API takes the lowest.
+	for _, key := range slices.SortedFunc(maps.Keys(classes), compareKeys) {
+		class := classes[key].(*schedulingv1.PriorityClass)
+		if class.GlobalDefault && (none.Name == "" || class.Value < none.Value) {
+			none = class
+		}
+	}
+	return none, nil
+}
+
+// systemPriorities are the two classes that every API server makes.
+func systemPriorities() []*schedulingv1.PriorityClass {
+	return []*schedulingv1.PriorityClass{
+		{ObjectMeta: metav1.ObjectMeta{Name: "system-cluster-critical"}, Value: 2_000_000_000},
+		{ObjectMeta: metav1.ObjectMeta{Name: "system-node-critical"}, Value: 2_000_001_000},
+	}
+}
+
+// bind assigns a pod to a node once and for all.
+func (s *Server) bind(what call, uid types.UID, node string) error {
+	stored, err := s.find(what, uid)
+	if err != nil {
+		return err
+	}
+	pod := stored.(*corev1.Pod).DeepCopy()
+	switch {
+	case pod.DeletionTimestamp != nil:
+		return what.fail(fault.Conflict, "the pod is being deleted")
+	case pod.Spec.NodeName != "":
+		return what.fail(fault.Conflict, "the pod is bound to node %s", pod.Spec.NodeName)
+	}
+	pod.Spec.NodeName = node
+	SetPodCondition(pod, corev1.PodCondition{Type: corev1.PodScheduled, Status: corev1.ConditionTrue}, s.clock())
+	s.put(cluster.Pods, pod)
+	return nil
+}
+
+// SetPodCondition sets one condition and reports whether that changed the pod.
+func SetPodCondition(pod *corev1.Pod, condition corev1.PodCondition, now metav1.Time) bool {
+	for i, old := range pod.Status.Conditions {
+		if old.Type != condition.Type {
+			continue
+		}
+		condition.LastTransitionTime = old.LastTransitionTime
+		if old.Status != condition.Status {
+			condition.LastTransitionTime = now
+		}
+		condition.LastProbeTime = old.LastProbeTime
+		if old == condition {
+			return false
+		}
+		pod.Status.Conditions[i] = condition
+		return true
+	}
+	condition.LastTransitionTime = now
+	pod.Status.Conditions = append(pod.Status.Conditions, condition)
+	return true
+}
+
+// ready reports whether the pod's Ready condition is true.
+func ready(pod *corev1.Pod) bool {
+	for _, c := range pod.Status.Conditions {
+		if c.Type == corev1.PodReady {
+			return c.Status == corev1.ConditionTrue
+		}
+	}
+	return false
+}

@@ -1,0 +1,41 @@
+package memcluster
+
+import (
+	"context"
+	"slices"
+
+	"github.com/joist-autoscaler/joist/shared/cluster"
+	"github.com/joist-autoscaler/joist/shared/fault"
+)
+
+// Report implements cluster.Client. An event equal to one that was stored less
+// than its Dedupe ago is dropped.
+func (c *Client) Report(ctx context.Context, event cluster.Event) error {
+	if event.About == nil {
+		return fault.F("reporting", fault.Bug, "the event %s is about nothing", event.Reason)
+	}
+	what := call{VerbReport, event.Kind, cluster.KeyOf(event.About)}
+	_, err := do(ctx, c, what, func(s *Server) (none, error) {
+		event.About = copyOf(event.About)
+		if !s.said(event) {
+			s.events = append(s.events, event)
+		}
+		return none{}, nil
+	})
+	return err
+}
+
+func (s *Server) said(event cluster.Event) bool {
+	return slices.ContainsFunc(s.events, func(old cluster.Event) bool {
+		return old.Kind == event.Kind && old.Type == event.Type && old.Reason == event.Reason &&
+			old.Message == event.Message && cluster.KeyOf(old.About) == cluster.KeyOf(event.About) &&
+			old.About.GetUID() == event.About.GetUID() && event.Now.Before(old.Now.Add(event.Dedupe))
+	})
+}
+
+// Events is what was reported, in order.
+func (s *Server) Events() []cluster.Event {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.events)
+}

@@ -1,0 +1,138 @@
+package memcluster
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/joist-autoscaler/joist/shared/cluster"
+)
+
+// Options shape a Server.
+type Options struct {
+	// Now is the server's clock; nil is a clock that stands still.
+	Now func() time.Time
+	// Seed makes UIDs, jitter and faults repeatable.
+	Seed int64
+	// Observe is told every effect as it happens, before any later call. It
+	// must not call the server.
+	Observe func(Effect)
+}
+
+// Server is the model. It implements cluster.Client as the test's own hand.
+type Server struct {
+	*Client
+
+	mu      sync.Mutex
+	now     func() time.Time
+	seed    int64
+	observe func(Effect)
+
+	version int64 // the one counter behind every resourceVersion
+	born    int64 // the counter behind every UID
+	objects map[cluster.Kind]map[cluster.Key]cluster.Object
+	caches  []*Cache
+	opened  uint64 // how many caches were ever opened, for their seeds
+
+	faults []*Fault
+	dice   *rand.Rand
+	struck map[string]int
+	calls  map[string]int
+
+	acting  caller
+	effects []Effect
+	events  []cluster.Event
+	stale   map[string]bool // namespaces whose budgets have to be computed anew
+}
+
+// caller is who acts on the store at the moment, for the effect log.
+type caller struct {
+	actor string
+	verb  Verb
+}
+
+// Epoch is where a clock stands that nobody gave.
+var Epoch = time.Date(2026, time.January, 1, 0, 0, 0, 0, time.UTC)
+
+// New makes a server that holds what every cluster holds: the system's
+// namespaces and priority classes.
+func New(o Options) *Server {
+	if o.Now == nil {
+		o.Now = func() time.Time { return Epoch }
+	}
+	s := &Server{
+		now:     o.Now,
+		seed:    o.Seed,
+		observe: o.Observe,
+		objects: map[cluster.Kind]map[cluster.Key]cluster.Object{},
+		dice:    rand.New(rand.NewPCG(uint64(o.Seed), 1)),
+		struck:  map[string]int{},
+		calls:   map[string]int{},
+		stale:   map[string]bool{},
+	}
+	s.Client = &Client{server: s, exempt: true}
+	for _, kind := range cluster.Kinds {
+		s.objects[kind] = map[cluster.Key]cluster.Object{}
+	}
+	for _, name := range []string{"default", "kube-node-lease", "kube-public", "kube-system"} {
+		s.Seed(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}})
+	}
+	for _, class := range systemPriorities() {
+		s.Seed(class)
+	}
+	return s
+}
+
+// As gives the client of a named actor, such as "lifecycle". Faults strike it.
+func (s *Server) As(actor string) *Client { return &Client{server: s, actor: actor} }
+
+// World gives the client of a part of Kubernetes itself, such as "scheduler".
+// Faults do not strike it.
+func (s *Server) World(actor string) *Client {
+	return &Client{server: s, actor: actor, exempt: true}
+}
+
+// UID is the cluster's UID: that of the kube-system namespace.
+func (s *Server) UID() types.UID {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.objects[cluster.Namespaces][cluster.Key{Name: "kube-system"}].GetUID()
+}
+
+// Version is the resourceVersion of the last write.
+func (s *Server) Version() int64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.version
+}
+
+// Calls counts the calls so far by "actor verb kind".
+func (s *Server) Calls() map[string]int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return maps.Clone(s.calls)
+}
+
+// clock is the time as the API writes it: in whole seconds.
+func (s *Server) clock() metav1.Time { return metav1.NewTime(s.now().Truncate(time.Second)) }
+
+// nextUID derives the next UID from the seed and a counter, in the shape of a
+// version 4 UUID.
+func (s *Server) nextUID() types.UID {
+	s.born++
+	var in [16]byte
+	binary.BigEndian.PutUint64(in[:8], uint64(s.seed))
+	binary.BigEndian.PutUint64(in[8:], uint64(s.born))
+	sum := sha256.Sum256(in[:])
+	sum[6] = sum[6]&0x0f | 0x40
+	sum[8] = sum[8]&0x3f | 0x80
+	return types.UID(fmt.Sprintf("%x-%x-%x-%x-%x", sum[0:4], sum[4:6], sum[6:8], sum[8:10], sum[10:16]))
+}
