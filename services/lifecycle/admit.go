@@ -1,0 +1,155 @@
+package lifecycle
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/joist-autoscaler/joist/services/lifecycle/internal/door"
+	"github.com/joist-autoscaler/joist/services/lifecycle/internal/effect"
+	"github.com/joist-autoscaler/joist/shared/blob"
+	"github.com/joist-autoscaler/joist/shared/cluster"
+	"github.com/joist-autoscaler/joist/shared/event"
+	"github.com/joist-autoscaler/joist/shared/fault"
+	"github.com/joist-autoscaler/joist/shared/host"
+	"github.com/joist-autoscaler/joist/shared/karpenter"
+	"github.com/joist-autoscaler/joist/shared/outbox"
+	"github.com/joist-autoscaler/joist/shared/scheduling"
+)
+
+// NominatedAnnotation says until when pods are expected on a claim (B091).
+const NominatedAnnotation = "joist.sh/nominated-until"
+
+// NominationWindow is max(2×batchMaxDuration, 10 s) at the default of 10 s
+// (B091, B232).
+const NominationWindow = 20 * time.Second
+
+// admit passes a plan through the door. The order is the safety: the outbox is
+// read first, then what exists is counted, then the swap makes the count count,
+// then claims are created, and only the second swap lets them be launched.
+func (s *Service) admit(ctx context.Context, e event.Envelope, b event.PlanMade) error {
+	held, err := outbox.Read(ctx, s.Client, s.Namespace)
+	if err != nil {
+		return err
+	}
+	if err := fits(held, b); err != nil {
+		return err
+	}
+	if held.State == outbox.Done {
+		return nil
+	}
+	plan, err := blob.Get[scheduling.Plan](ctx, s.Blobs, b.Plan)
+	if err != nil {
+		return fmt.Errorf("reading the plan of batch %d: %w", b.Seq, err)
+	}
+	if held.State == outbox.Sent {
+		if held, err = s.pass(ctx, held, plan, b); err != nil {
+			return err
+		}
+	}
+	if err := s.create(ctx, held, plan); err != nil {
+		return err
+	}
+	if held, err = held.Swap(ctx, s.Client, finished(held.Outbox, s.Now())); err != nil {
+		return err
+	}
+	if err := s.nominate(ctx, plan); err != nil {
+		return err
+	}
+	return s.launch(ctx, &e, held.Outbox)
+}
+
+// fits refuses a plan that the outbox does not wait for.
+func fits(held outbox.Held, b event.PlanMade) error {
+	stale := func(format string, args ...any) error {
+		return fault.F(fmt.Sprintf("admitting a plan of batch %d", b.Seq), fault.Stale, format, args...)
+	}
+	switch {
+	case held.UID() != b.Outbox:
+		return stale("it is of another outbox")
+	case held.Seq != b.Seq:
+		return stale("the outbox is at %d", held.Seq)
+	case held.State == outbox.Sent && held.Batch != b.Batch:
+		return stale("it answers another batch body")
+	case held.State != outbox.Sent && held.Plan != b.Plan.Digest:
+		return stale("another plan passed first")
+	}
+	return nil
+}
+
+// pass counts and swaps sent → applying.
+func (s *Service) pass(ctx context.Context, held outbox.Held, plan scheduling.Plan, b event.PlanMade) (outbox.Held, error) {
+	pools, err := cluster.List[*karpenter.NodePool](ctx, s.Client, cluster.NodePools)
+	if err != nil {
+		return held, fmt.Errorf("listing NodePools at the door: %w", err)
+	}
+	claims, err := cluster.List[*karpenter.NodeClaim](ctx, s.Client, cluster.NodeClaims)
+	if err != nil {
+		return held, fmt.Errorf("listing NodeClaims at the door: %w", err)
+	}
+	admission := door.Admit(plan, pools, claims)
+	host.Say(ctx, "intents", len(admission.Intents), "refused", len(admission.Refused), "claims", len(admission.Claims))
+	next := held.Outbox
+	next.State, next.Plan, next.Claims, next.Since = outbox.Applying, b.Plan.Digest, admission.Claims, s.Now()
+	return held.Swap(ctx, s.Client, next)
+}
+
+// create makes the claims that the outbox lists. A name that is taken is a
+// claim that an earlier delivery made.
+func (s *Service) create(ctx context.Context, held outbox.Held, plan scheduling.Plan) error {
+	for _, intent := range plan.Intents {
+		for _, planned := range intent.Claims {
+			if !held.Lists(planned.Object.Name) {
+				continue
+			}
+			claim := planned.Object.DeepCopy()
+			if planned.Pods > 0 {
+				annotate(claim, NominatedAnnotation, s.Now().Add(NominationWindow).Format(time.RFC3339))
+			}
+			_, err := s.Client.Create(ctx, claim)
+			if err != nil && !fault.Is(err, fault.Conflict) {
+				return fmt.Errorf("creating NodeClaim %s: %w", claim.Name, err)
+			}
+		}
+	}
+	return nil
+}
+
+// finished is the outbox once every claim exists.
+func finished(o outbox.Outbox, now time.Time) outbox.Outbox {
+	o.State, o.Since = outbox.Done, now
+	return o
+}
+
+// nominate keeps disruption away from existing claims on which the plan expects
+// pods. Losing one is harmless: the pods are in the next batch again.
+func (s *Service) nominate(ctx context.Context, plan scheduling.Plan) error {
+	var names []string
+	for _, n := range plan.Nominations {
+		names = append(names, n.Claim)
+	}
+	slices.Sort(names)
+	until := s.Now().Add(NominationWindow).Format(time.RFC3339)
+	for _, name := range slices.Compact(names) {
+		object, ok := s.Cache.Get(cluster.NodeClaims, cluster.Key{Name: name})
+		if !ok {
+			continue
+		}
+		claim := object.(*karpenter.NodeClaim).DeepCopy()
+		annotate(claim, NominatedAnnotation, until)
+		if err := s.do.Do(ctx, nil, effect.Update{Object: claim}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func annotate(o cluster.Object, key, value string) {
+	annotations := map[string]string{}
+	for k, v := range o.GetAnnotations() {
+		annotations[k] = v
+	}
+	annotations[key] = value
+	o.SetAnnotations(annotations)
+}

@@ -1,0 +1,160 @@
+// Package door is the one door through which planned claims pass: it counts
+// what exists against the NodePools' limits and admits whole intents.
+//
+// It is pure, and its caller makes it serial: the answer takes effect only by a
+// swap of the outbox that was read before the counting began, so that two
+// admissions can never rest on the same count.
+package door
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/joist-autoscaler/joist/shared/karpenter"
+	"github.com/joist-autoscaler/joist/shared/launchspec"
+	"github.com/joist-autoscaler/joist/shared/scheduling"
+)
+
+// AdmittedAnnotation marks a claim that came through the door and whose plan is
+// done: only such a claim is launched. Its value is the time, RFC 3339.
+const AdmittedAnnotation = "joist.sh/admitted"
+
+// Refusal is an intent that did not pass.
+type Refusal struct {
+	Intent   string
+	NodePool string
+	Reason   string
+}
+
+// Admission is the door's answer.
+type Admission struct {
+	// Claims are all names that may exist after this plan: the admitted
+	// intents' own, and those that an abandoned plan left behind. What exists
+	// counts, so it is carried along rather than forgotten.
+	Claims []string
+	// Intents are the ids that passed.
+	Intents []string
+	Refused []Refusal
+}
+
+// Admit decides which intents of a plan pass, in the plan's order. An intent
+// passes whole or not at all, because its fleet call is for all of its claims.
+func Admit(plan scheduling.Plan, pools []*karpenter.NodePool, claims []*karpenter.NodeClaim) Admission {
+	var a Admission
+	usage := Usage(claims)
+	exists := map[string]bool{}
+	for _, c := range claims {
+		exists[c.Name] = true
+		if leftBehind(c, plan) {
+			a.Claims = append(a.Claims, c.Name)
+		}
+	}
+	for _, intent := range plan.Intents {
+		reason := refuse(intent, pools, usage[intent.NodePool], exists)
+		if reason != "" {
+			a.Refused = append(a.Refused, Refusal{Intent: intent.ID, NodePool: intent.NodePool, Reason: reason})
+			continue
+		}
+		a.Intents = append(a.Intents, intent.ID)
+		for _, c := range intent.Claims {
+			a.Claims = append(a.Claims, c.Object.Name)
+			if !exists[c.Object.Name] {
+				usage[intent.NodePool] = add(usage[intent.NodePool], c.Ceiling)
+			}
+		}
+	}
+	slices.Sort(a.Claims)
+	a.Claims = slices.Compact(a.Claims)
+	return a
+}
+
+// refuse says why an intent may not pass, or "".
+func refuse(intent scheduling.PlannedIntent, pools []*karpenter.NodePool, used corev1.ResourceList, exists map[string]bool) string {
+	i := slices.IndexFunc(pools, func(p *karpenter.NodePool) bool { return p.Name == intent.NodePool })
+	if i < 0 || pools[i].DeletionTimestamp != nil {
+		return "the NodePool is gone or going"
+	}
+	wanted := corev1.ResourceList{}
+	for _, c := range intent.Claims {
+		if !exists[c.Object.Name] {
+			wanted = add(wanted, c.Ceiling)
+		}
+	}
+	total := add(used, wanted)
+	for name, limit := range pools[i].Spec.Limits {
+		if sum, ok := total[name]; ok && sum.Cmp(limit) > 0 && !isZero(wanted[name]) {
+			return fmt.Sprintf("limit %s=%s would be exceeded: %s with this intent", name, limit.String(), sum.String())
+		}
+	}
+	return ""
+}
+
+// leftBehind reports whether the claim comes from an earlier plan that never
+// got done. A claim without our batch annotation is not of a plan.
+func leftBehind(c *karpenter.NodeClaim, plan scheduling.Plan) bool {
+	outbox, seq, ok := Batch(c)
+	if !ok || c.DeletionTimestamp != nil || Admitted(c) {
+		return false
+	}
+	return outbox == plan.Outbox && seq < plan.Seq
+}
+
+// Admitted reports whether the claim may be launched.
+func Admitted(c *karpenter.NodeClaim) bool { return c.Annotations[AdmittedAnnotation] != "" }
+
+// Batch reads which batch the claim was planned in.
+func Batch(c *karpenter.NodeClaim) (outbox string, seq uint64, ok bool) {
+	outbox, number, found := strings.Cut(c.Annotations[launchspec.BatchAnnotation], "/")
+	if !found {
+		return "", 0, false
+	}
+	seq, err := strconv.ParseUint(number, 10, 64)
+	return outbox, seq, err == nil
+}
+
+// Usage sums what each pool's claims take: their capacity once launched, and
+// before that the most that they may turn out to be (B013). A claim that is
+// being deleted counts until it is gone, because its instance may still run.
+func Usage(claims []*karpenter.NodeClaim) map[string]corev1.ResourceList {
+	usage := map[string]corev1.ResourceList{}
+	for _, c := range claims {
+		pool := c.Labels[karpenter.NodePoolLabelKey]
+		usage[pool] = add(usage[pool], Footprint(c))
+	}
+	return usage
+}
+
+// Footprint is what one claim counts for, "nodes" included.
+func Footprint(c *karpenter.NodeClaim) corev1.ResourceList {
+	footprint := corev1.ResourceList{}
+	if len(c.Status.Capacity) > 0 {
+		footprint = add(footprint, c.Status.Capacity)
+	} else if text := c.Annotations[launchspec.CeilingAnnotation]; text != "" {
+		// An annotation that does not parse counts for nothing but a node; the
+		// planner wrote it, and the plan's digest vouches for it.
+		_ = json.Unmarshal([]byte(text), &footprint)
+	}
+	footprint[karpenter.ResourceNodes] = resource.MustParse("1")
+	return footprint
+}
+
+func add(a, b corev1.ResourceList) corev1.ResourceList {
+	sum := corev1.ResourceList{}
+	for name, q := range a {
+		sum[name] = q.DeepCopy()
+	}
+	for name, q := range b {
+		total := sum[name]
+		total.Add(q)
+		sum[name] = total
+	}
+	return sum
+}
+
+func isZero(q resource.Quantity) bool { return q.IsZero() }

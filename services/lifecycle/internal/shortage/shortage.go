@@ -1,0 +1,87 @@
+// Package shortage remembers which offerings to leave alone and until when, in
+// one ConfigMap that changes by compare-and-swap. The watcher puts it into
+// every batch.
+package shortage
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/joist-autoscaler/joist/shared/cluster"
+	"github.com/joist-autoscaler/joist/shared/event"
+	"github.com/joist-autoscaler/joist/shared/fault"
+	"github.com/joist-autoscaler/joist/shared/scheduling"
+)
+
+// TTL is how long an offering is left alone (B192).
+const TTL = 3 * time.Minute
+
+// Record writes down what the refusals blame. One that blames nothing changes
+// nothing.
+func Record(ctx context.Context, client cluster.Client, namespace string, refusals []event.Refusal, now time.Time) error {
+	var fresh []scheduling.Unavailable
+	for _, r := range refusals {
+		for _, o := range r.Blamed {
+			fresh = append(fresh, scheduling.Unavailable{Offering: o, Until: now.Add(TTL).UTC(), Reason: r.Code})
+		}
+	}
+	return Add(ctx, client, namespace, fresh, now)
+}
+
+// Add merges offerings into the ConfigMap and drops what has passed.
+func Add(ctx context.Context, client cluster.Client, namespace string, fresh []scheduling.Unavailable, now time.Time) error {
+	if len(fresh) == 0 {
+		return nil
+	}
+	key := cluster.Key{Namespace: namespace, Name: scheduling.UnavailableName}
+	object, err := cluster.Get[*corev1.ConfigMap](ctx, client, cluster.ConfigMaps, key)
+	missing := fault.Is(err, fault.Missing)
+	if err != nil && !missing {
+		return fmt.Errorf("reading the unavailable offerings: %w", err)
+	}
+	if missing {
+		object = &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name}}
+	}
+	object = object.DeepCopy()
+	text, err := json.Marshal(merge(scheduling.ReadUnavailable(object), fresh, now))
+	if err != nil {
+		return fault.E("encoding the unavailable offerings", fault.Bug, err)
+	}
+	object.Data = map[string]string{scheduling.UnavailableKey: string(text)}
+	if missing {
+		_, err = client.Create(ctx, object)
+	} else {
+		_, err = client.Update(ctx, object)
+	}
+	if err != nil {
+		return fmt.Errorf("writing the unavailable offerings: %w", err)
+	}
+	return nil
+}
+
+// merge keeps the latest end for each offering and drops what has passed.
+func merge(old, fresh []scheduling.Unavailable, now time.Time) []scheduling.Unavailable {
+	latest := map[event.Offering]scheduling.Unavailable{}
+	for _, u := range slices.Concat(old, fresh) {
+		if have, ok := latest[u.Offering]; u.Until.After(now) && (!ok || u.Until.After(have.Until)) {
+			latest[u.Offering] = u
+		}
+	}
+	out := make([]scheduling.Unavailable, 0, len(latest))
+	for _, u := range latest {
+		out = append(out, u)
+	}
+	slices.SortFunc(out, func(a, b scheduling.Unavailable) int { return strings.Compare(text(a), text(b)) })
+	return out
+}
+
+func text(u scheduling.Unavailable) string {
+	return u.InstanceType + "/" + u.Zone + "/" + u.CapacityType
+}

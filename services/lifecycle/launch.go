@@ -1,0 +1,89 @@
+package lifecycle
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/joist-autoscaler/joist/services/lifecycle/internal/door"
+	"github.com/joist-autoscaler/joist/services/lifecycle/internal/effect"
+	"github.com/joist-autoscaler/joist/shared/cluster"
+	"github.com/joist-autoscaler/joist/shared/event"
+	"github.com/joist-autoscaler/joist/shared/karpenter"
+	"github.com/joist-autoscaler/joist/shared/launchspec"
+	"github.com/joist-autoscaler/joist/shared/outbox"
+)
+
+const (
+	// launchTimeout is how long a claim may go without an instance (B131), and
+	// how long its launch is asked for.
+	launchTimeout = 5 * time.Minute
+	// resend is how often an unsettled question is asked again.
+	resend = 30 * time.Second
+)
+
+// launch lets the claims of a plan that is done be launched, and asks for it.
+func (s *Service) launch(ctx context.Context, cause *event.Envelope, o outbox.Outbox) error {
+	if o.State != outbox.Done {
+		return nil
+	}
+	claims, err := cluster.List[*karpenter.NodeClaim](ctx, s.Client, cluster.NodeClaims)
+	if err != nil {
+		return fmt.Errorf("listing NodeClaims to launch: %w", err)
+	}
+	for i, claim := range claims {
+		if !o.Lists(claim.Name) || door.Admitted(claim) || claim.DeletionTimestamp != nil {
+			continue
+		}
+		claim = claim.DeepCopy()
+		annotate(claim, door.AdmittedAnnotation, s.Now().UTC().Format(time.RFC3339))
+		if err := s.do.Do(ctx, cause, effect.Update{Object: claim}); err != nil {
+			return err
+		}
+		claims[i] = claim
+	}
+	return s.ask(ctx, cause, claims)
+}
+
+// ask sends launch.requested for every intent that has a claim to be launched,
+// at most once in resend. The same intent is always the same message.
+func (s *Service) ask(ctx context.Context, cause *event.Envelope, claims []*karpenter.NodeClaim) error {
+	now := s.Now()
+	for _, claim := range claims {
+		if !launchable(claim, now) {
+			continue
+		}
+		request, err := request(claim)
+		if err != nil {
+			return err
+		}
+		if !s.due("launch/"+request.Intent, resend) {
+			continue
+		}
+		if err := s.do.Do(ctx, cause, effect.Send{Body: request}); err != nil {
+			delete(s.asked, "launch/"+request.Intent)
+			return err
+		}
+	}
+	return nil
+}
+
+// launchable reports whether the claim's launch is to be asked for now.
+func launchable(c *karpenter.NodeClaim, now time.Time) bool {
+	return door.Admitted(c) && c.Status.ProviderID == "" && c.DeletionTimestamp == nil && c.Annotations[RefusedAnnotation] == "" &&
+		now.Sub(c.CreationTimestamp.Time) < launchTimeout
+}
+
+// request reads the launch request off a claim's annotations.
+func request(c *karpenter.NodeClaim) (event.LaunchRequested, error) {
+	ref, err := launchspec.ParseRef(c.Annotations[launchspec.IntentRefAnnotation])
+	if err != nil {
+		return event.LaunchRequested{}, fmt.Errorf("reading the intent of NodeClaim %s: %w", c.Name, err)
+	}
+	count, err := strconv.Atoi(c.Annotations[launchspec.ClaimsAnnotation])
+	if err != nil {
+		return event.LaunchRequested{}, fmt.Errorf("reading annotation %s of NodeClaim %s: %w", launchspec.ClaimsAnnotation, c.Name, err)
+	}
+	return event.LaunchRequested{Intent: c.Annotations[launchspec.IntentTag], IntentRef: ref, Claims: count}, nil
+}

@@ -1,0 +1,147 @@
+// Package lifecycle writes Kubernetes. It is the one door through which claims
+// and removals pass, and it carries every claim from creation to the moment
+// when EC2 shows its instance terminated.
+//
+// The invariants:
+//
+//   - Claims first: there is no launch without a NodeClaim that came through
+//     the door, and the door's answer takes effect by one swap of the outbox.
+//   - A claim is bound to an instance once, by compare-and-swap of its
+//     providerID, and never bound again.
+//   - Absence is not death: a claim goes when EC2 shows its instance terminated,
+//     or when two complete inventories begun well after its launch lack it and
+//     its node is not ready.
+//   - What must happen is read off the objects each time (Step); messages only
+//     make it happen sooner.
+package lifecycle
+
+import (
+	"context"
+	"time"
+
+	"github.com/joist-autoscaler/joist/services/lifecycle/internal/effect"
+	"github.com/joist-autoscaler/joist/shared/blob"
+	"github.com/joist-autoscaler/joist/shared/cluster"
+	"github.com/joist-autoscaler/joist/shared/event"
+	"github.com/joist-autoscaler/joist/shared/fault"
+	"github.com/joist-autoscaler/joist/shared/lease"
+	"github.com/joist-autoscaler/joist/shared/queue"
+)
+
+// Types are the facts that the inbox carries.
+var Types = []event.Type{
+	event.PlanMadeType, event.LaunchSettledType, event.InstancesListedType, event.InstanceGoneType,
+	event.NodeNoticedType, event.NodeClassResolvedType, event.NodeClassEnsuredType, event.DisruptionProposedType,
+}
+
+// Config is what lifecycle is built from.
+type Config struct {
+	Client   cluster.Client
+	Cache    cluster.Cache
+	Blobs    blob.Store
+	Launcher queue.Sender
+	Cluster  event.Cluster
+	// Namespace is Joist's own: the outbox, the leases and the shortages are
+	// there.
+	Namespace string
+	// KarpenterNamespace is where Karpenter's Lease is.
+	KarpenterNamespace string
+	// Holder tells replicas apart.
+	Holder string
+	Region string
+	Now    func() time.Time
+}
+
+// Service is lifecycle. It is not safe for concurrent use: the host calls
+// Handle and Step one at a time.
+type Service struct {
+	Config
+	do     effect.Doer
+	leases []*lease.Lease
+
+	// What follows is only memory of when things were last asked; losing it
+	// repeats a question.
+	asked map[string]time.Time
+	tries map[string]attempt
+	pods  map[string]string
+}
+
+// attempt is how the eviction of one pod stands.
+type attempt struct {
+	next time.Time
+	wait time.Duration
+}
+
+// New makes the service.
+func New(config Config) *Service {
+	return &Service{
+		Config: config,
+		do: effect.Doer{
+			Client: config.Client, Launcher: config.Launcher, Now: config.Now,
+			Maker: event.Maker{Service: "lifecycle", Cluster: config.Cluster},
+		},
+		leases: []*lease.Lease{
+			{Key: cluster.Key{Namespace: config.Namespace, Name: "joist-lifecycle"}, Holder: config.Holder},
+			{Key: cluster.Key{Namespace: config.KarpenterNamespace, Name: lease.KarpenterName}, Holder: lease.KarpenterHolder},
+		},
+		asked: map[string]time.Time{},
+		tries: map[string]attempt{},
+		pods:  map[string]string{},
+	}
+}
+
+// Leads reports whether this replica may act: it holds its own Lease, and
+// Karpenter's as well.
+func (s *Service) Leads(ctx context.Context) (bool, error) {
+	return lease.All(ctx, s.Client, s.Now(), s.leases...)
+}
+
+// Handle takes one fact from the inbox.
+func (s *Service) Handle(ctx context.Context, e event.Envelope) error {
+	leads, err := s.Leads(ctx)
+	if err != nil {
+		return err
+	}
+	if !leads {
+		return fault.F("handling "+string(e.Type), fault.Retry, "another replica leads")
+	}
+	switch e.Type {
+	case event.PlanMadeType:
+		return with(ctx, s.admit, e)
+	case event.LaunchSettledType:
+		return with(ctx, s.settle, e)
+	case event.InstancesListedType:
+		return with(ctx, s.listed, e)
+	case event.InstanceGoneType:
+		return with(ctx, s.gone, e)
+	case event.NodeNoticedType:
+		return with(ctx, s.noticed, e)
+	case event.NodeClassResolvedType:
+		return with(ctx, s.resolved, e)
+	case event.NodeClassEnsuredType:
+		return with(ctx, s.ensured, e)
+	case event.DisruptionProposedType:
+		return with(ctx, s.proposed, e)
+	default:
+		return fault.F("handling "+string(e.Type), fault.Poison, "lifecycle does not know the type")
+	}
+}
+
+// with decodes the body that the handler wants.
+func with[T event.Body](ctx context.Context, handle func(context.Context, event.Envelope, T) error, e event.Envelope) error {
+	body, err := event.As[T](e)
+	if err != nil {
+		return err
+	}
+	return handle(ctx, e, body)
+}
+
+// due reports whether a question may be asked again, and notes that it was.
+func (s *Service) due(key string, every time.Duration) bool {
+	last, ok := s.asked[key]
+	if ok && s.Now().Sub(last) < every {
+		return false
+	}
+	s.asked[key] = s.Now()
+	return true
+}

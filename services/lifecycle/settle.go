@@ -1,0 +1,201 @@
+package lifecycle
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/joist-autoscaler/joist/services/lifecycle/internal/effect"
+	"github.com/joist-autoscaler/joist/services/lifecycle/internal/shortage"
+	"github.com/joist-autoscaler/joist/shared/blob"
+	"github.com/joist-autoscaler/joist/shared/cluster"
+	"github.com/joist-autoscaler/joist/shared/event"
+	"github.com/joist-autoscaler/joist/shared/fault"
+	"github.com/joist-autoscaler/joist/shared/karpenter"
+	"github.com/joist-autoscaler/joist/shared/launchspec"
+)
+
+// RefusedAnnotation marks a claim whose launch was definitely refused. Its
+// value is "spent" when no copy of the request can launch any more; then the
+// claim may go at once. "unspent" waits until the last request has died.
+const RefusedAnnotation = "joist.sh/refused"
+
+const (
+	spent   = "spent"
+	unspent = "unspent"
+)
+
+// settle takes the outcome of one intent: instances are bound, shortages are
+// written down, and claims that got nothing are removed, in that order.
+func (s *Service) settle(ctx context.Context, e event.Envelope, b event.LaunchSettled) error {
+	claims, err := s.claimsOf(ctx, b.Intent)
+	if err != nil {
+		return err
+	}
+	for _, instance := range sorted(b.Instances) {
+		if claims, err = s.bind(ctx, e, claims, b.Intent, instance); err != nil {
+			return err
+		}
+	}
+	if len(b.Refusals) == 0 {
+		return nil
+	}
+	// The shortage must be known before the claim goes, or the next plan would
+	// ask for the same again.
+	if err := shortage.Record(ctx, s.Client, s.Namespace, b.Refusals, s.Now()); err != nil {
+		return err
+	}
+	return s.refuse(ctx, e, claims, b)
+}
+
+// claimsOf reads the claims of an intent, live, by name.
+func (s *Service) claimsOf(ctx context.Context, intent string) ([]*karpenter.NodeClaim, error) {
+	all, err := cluster.List[*karpenter.NodeClaim](ctx, s.Client, cluster.NodeClaims)
+	if err != nil {
+		return nil, fmt.Errorf("listing the NodeClaims of intent %s: %w", intent, err)
+	}
+	claims := slices.DeleteFunc(slices.Clone(all), func(c *karpenter.NodeClaim) bool { return c.Annotations[launchspec.IntentTag] != intent })
+	slices.SortFunc(claims, func(a, b *karpenter.NodeClaim) int { return strings.Compare(a.Name, b.Name) })
+	return claims, nil
+}
+
+func sorted(instances []event.Launched) []event.Launched {
+	out := slices.Clone(instances)
+	slices.SortFunc(out, func(a, b event.Launched) int { return strings.Compare(a.InstanceID, b.InstanceID) })
+	return out
+}
+
+// bind gives an instance to a claim of its intent that has none, and returns
+// the claims as they are then. An instance that a claim already has is left
+// alone; one for which no claim is left is an orphan.
+func (s *Service) bind(ctx context.Context, e event.Envelope, claims []*karpenter.NodeClaim, intent string, instance event.Launched) ([]*karpenter.NodeClaim, error) {
+	providerID := karpenter.ProviderID{Zone: instance.Zone, InstanceID: instance.InstanceID}.String()
+	free := -1
+	for i, c := range claims {
+		if c.Status.ProviderID == providerID {
+			return claims, nil
+		}
+		if c.Status.ProviderID == "" && (free < 0 || claims[free].DeletionTimestamp != nil && c.DeletionTimestamp == nil) {
+			free = i
+		}
+	}
+	if free < 0 {
+		return claims, s.do.Do(ctx, &e, effect.Send{Body: event.TerminateRequested{
+			InstanceID: instance.InstanceID, Reason: "no claim of intent " + intent + " stands for it",
+		}})
+	}
+	bound, err := s.bindTo(ctx, claims[free], providerID, instance)
+	if err != nil {
+		return claims, err
+	}
+	claims = slices.Clone(claims)
+	claims[free] = bound
+	return claims, nil
+}
+
+// bindTo swaps the providerID in. A lost swap is a retry of the message: who
+// won may have bound another instance.
+func (s *Service) bindTo(ctx context.Context, claim *karpenter.NodeClaim, providerID string, instance event.Launched) (*karpenter.NodeClaim, error) {
+	facts, err := s.facts(ctx, claim, instance.InstanceType)
+	if err != nil {
+		return nil, err
+	}
+	claim = claim.DeepCopy()
+	claim.Status.ProviderID = providerID
+	claim.Status.ImageID = instance.ImageID
+	claim.Status.Capacity, claim.Status.Allocatable = facts.Capacity, facts.Allocatable
+	claim.Status.Conditions = claim.Status.Conditions.With(metav1.Condition{
+		Type: karpenter.ConditionTypeLaunched, Status: metav1.ConditionTrue, Reason: karpenter.ConditionTypeLaunched, ObservedGeneration: claim.Generation,
+	}, s.Now())
+	stored, err := s.Client.UpdateStatus(ctx, claim)
+	if err != nil {
+		return nil, fmt.Errorf("binding %s to NodeClaim %s: %w", instance.InstanceID, claim.Name, err)
+	}
+	bound := stored.(*karpenter.NodeClaim)
+	return bound, s.label(ctx, bound, facts, instance.Offering)
+}
+
+// facts reads what the intent says of the type that the instance turned out to
+// be. A type that the intent does not name cannot come from its fleet.
+func (s *Service) facts(ctx context.Context, claim *karpenter.NodeClaim, instanceType string) (launchspec.TypeFacts, error) {
+	ref, err := launchspec.ParseRef(claim.Annotations[launchspec.IntentRefAnnotation])
+	if err != nil {
+		return launchspec.TypeFacts{}, fault.E("reading the intent of NodeClaim "+claim.Name, fault.Bug, err)
+	}
+	intent, err := blob.Get[launchspec.Intent](ctx, s.Blobs, ref)
+	if err != nil {
+		return launchspec.TypeFacts{}, fmt.Errorf("reading the intent of NodeClaim %s: %w", claim.Name, err)
+	}
+	facts, ok := intent.Types[instanceType]
+	if !ok {
+		return facts, fault.F("binding NodeClaim "+claim.Name, fault.Bug, "intent %s does not name the type %s", intent.ID, instanceType)
+	}
+	return facts, nil
+}
+
+// label writes what the claim turned out to be. It comes after the binding,
+// because labels of an instance that lost the swap would be lies.
+func (s *Service) label(ctx context.Context, claim *karpenter.NodeClaim, facts launchspec.TypeFacts, o event.Offering) error {
+	labels := map[string]string{}
+	for k, v := range claim.Labels {
+		labels[k] = v
+	}
+	for k, v := range facts.Labels {
+		labels[k] = v
+	}
+	labels["node.kubernetes.io/instance-type"] = o.InstanceType
+	labels["topology.kubernetes.io/zone"] = o.Zone
+	labels["topology.kubernetes.io/region"] = s.Region
+	labels[karpenter.CapacityTypeLabelKey] = o.CapacityType
+	if id := facts.ZoneIDs[o.Zone]; id != "" {
+		labels[karpenter.LabelTopologyZoneID] = id
+	}
+	claim = claim.DeepCopy()
+	claim.Labels = labels
+	return s.do.Do(ctx, nil, effect.Update{Object: claim})
+}
+
+// refuse removes the claims that the outcome left without an instance. A claim
+// is marked before it is deleted, so that whoever looks after a crash knows why
+// it may go.
+func (s *Service) refuse(ctx context.Context, e event.Envelope, claims []*karpenter.NodeClaim, b event.LaunchSettled) error {
+	if !b.Spent && len(b.Instances) > 0 {
+		return nil
+	}
+	mark := unspent
+	if b.Spent {
+		mark = spent
+	}
+	for _, claim := range claims {
+		if claim.Status.ProviderID != "" || claim.Annotations[RefusedAnnotation] == spent {
+			continue
+		}
+		marked := claim.DeepCopy()
+		annotate(marked, RefusedAnnotation, mark)
+		effects := []effect.Effect{effect.Update{Object: marked}}
+		effects = append(effects, effect.Report{Event: cluster.Event{
+			About: claim, Kind: cluster.NodeClaims, Type: "Warning", Reason: "InsufficientCapacityError",
+			Message: refusalText(b), Dedupe: 2 * time.Minute, Now: s.Now(),
+		}})
+		if claim.DeletionTimestamp == nil {
+			effects = append(effects, effect.Delete{Kind: cluster.NodeClaims, Key: cluster.KeyOf(claim), UID: claim.UID, Why: "launch refused"})
+		}
+		if err := s.do.Do(ctx, &e, effects...); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func refusalText(b event.LaunchSettled) string {
+	var parts []string
+	for _, r := range b.Refusals {
+		parts = append(parts, strings.TrimSpace(r.Code+" "+r.Message))
+	}
+	slices.Sort(parts)
+	return "launch refused: " + strings.Join(slices.Compact(parts), "; ")
+}
