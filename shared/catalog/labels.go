@@ -1,0 +1,136 @@
+package catalog
+
+import (
+	"maps"
+	"regexp"
+	"strconv"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/joist-autoscaler/joist/shared/karpenter"
+)
+
+// Labels are the well-known labels of a node of type t, bought as o (rows B030, B032, B033). A label without a value is
+// left out: bare metal has no hypervisor, and most types no GPU. The operating system is Linux; an image family that says
+// otherwise overrides it with FamilyLabels. Tenancy is default, since that is what catalogue prices are of.
+func Labels(t InstanceType, o Offering, region string) map[string]string {
+	labels := TypeLabels(t)
+	maps.Copy(labels, map[string]string{
+		corev1.LabelTopologyRegion:     region,
+		corev1.LabelTopologyZone:       o.Zone,
+		karpenter.LabelTopologyZoneID:  o.ZoneID,
+		karpenter.CapacityTypeLabelKey: o.CapacityType,
+	})
+	dropEmpty(labels)
+	return labels
+}
+
+// TypeLabels are those of Labels that do not depend on the offering: computed once for a type, not once for each zone.
+func TypeLabels(t InstanceType) map[string]string {
+	name := ParseName(t.Name)
+	labels := map[string]string{
+		corev1.LabelInstanceTypeStable: t.Name,
+		corev1.LabelArchStable:         t.Arch,
+		corev1.LabelOSStable:           Linux,
+
+		karpenter.LabelInstanceTenancy:                      karpenter.TenancyDefault,
+		karpenter.LabelInstanceCategory:                     name.Category,
+		karpenter.LabelInstanceFamily:                       name.Family,
+		karpenter.LabelInstanceGeneration:                   name.Generation,
+		karpenter.LabelInstanceSize:                         name.Size,
+		karpenter.LabelInstanceCapabilityFlex:               strconv.FormatBool(name.Flex),
+		karpenter.LabelInstanceCPU:                          strconv.FormatInt(t.VCPU, 10),
+		karpenter.LabelInstanceCPUManufacturer:              kebab(t.CPUManufacturer),
+		karpenter.LabelInstanceCPUSustainedClockSpeedMHz:    positive(t.ClockMHz),
+		karpenter.LabelInstanceMemory:                       strconv.FormatInt(t.MemoryMiB, 10),
+		karpenter.LabelInstanceEBSBandwidth:                 positive(t.EBSMbps),
+		karpenter.LabelInstanceNetworkBandwidth:             positive(t.Network.Mbps),
+		karpenter.LabelInstanceHypervisor:                   t.Hypervisor,
+		karpenter.LabelInstanceEncryptionInTransitSupported: strconv.FormatBool(t.EncryptionInTransit),
+	}
+	if t.Storage.NVMe {
+		labels[karpenter.LabelInstanceLocalNVME] = positive(t.Storage.TotalGB)
+	}
+	// A type with two models of GPU could not be described by one label, so it has none.
+	if len(t.GPUs) == 1 {
+		maps.Copy(labels, gpuLabels(t.GPUs[0]))
+	}
+	if len(t.Accelerators) == 1 {
+		maps.Copy(labels, acceleratorLabels(t.Accelerators[0]))
+	}
+	dropEmpty(labels)
+	return labels
+}
+
+func gpuLabels(g GPU) map[string]string {
+	return map[string]string{
+		karpenter.LabelInstanceGPUName:         kebab(g.Name),
+		karpenter.LabelInstanceGPUManufacturer: kebab(g.Manufacturer),
+		karpenter.LabelInstanceGPUCount:        strconv.FormatInt(g.Count, 10),
+		karpenter.LabelInstanceGPUMemory:       strconv.FormatInt(g.MemoryMiB, 10),
+	}
+}
+
+func acceleratorLabels(a Accelerator) map[string]string {
+	return map[string]string{
+		karpenter.LabelInstanceAcceleratorName:         kebab(a.Name),
+		karpenter.LabelInstanceAcceleratorManufacturer: kebab(a.Manufacturer),
+		karpenter.LabelInstanceAcceleratorCount:        strconv.FormatInt(a.Count, 10),
+	}
+}
+
+// windowsBuilds are the values of node.kubernetes.io/windows-build, by image family (row B030).
+var windowsBuilds = map[string]string{
+	karpenter.AMIFamilyWindows2019: karpenter.Windows2019Build,
+	karpenter.AMIFamilyWindows2022: karpenter.Windows2022Build,
+	karpenter.AMIFamilyWindows2025: karpenter.Windows2025Build,
+}
+
+// FamilyLabels are the labels that the image family decides, whatever the type.
+func FamilyLabels(amiFamily string) map[string]string {
+	if build, ok := windowsBuilds[amiFamily]; ok {
+		return map[string]string{corev1.LabelOSStable: Windows, corev1.LabelWindowsBuild: build}
+	}
+	return map[string]string{corev1.LabelOSStable: Linux}
+}
+
+// Name is an instance type's name in its parts.
+type Name struct {
+	Family, Size string
+	// Category and Generation are empty where the name does not follow the scheme, as in mac-m4.metal.
+	Category, Generation string
+	// Flex types give their full speed most of the time only.
+	Flex bool
+}
+
+// nameScheme is letters, then perhaps a size in terabytes, then the generation: c7gn, u-6tb1, u7i-12tb, mac2-m2pro.
+var nameScheme = regexp.MustCompile(`^([a-z]+)(?:-[0-9]+tb)?([0-9]+)`)
+
+// ParseName takes an instance type's name apart (row B032). A name without exactly one dot has neither family nor size.
+func ParseName(name string) Name {
+	family, size, dotted := strings.Cut(name, ".")
+	n := Name{Flex: strings.Contains(family, "-flex")}
+	if dotted && !strings.Contains(size, ".") {
+		n.Family, n.Size = family, size
+	}
+	if match := nameScheme.FindStringSubmatch(family); dotted && match != nil {
+		n.Category, n.Generation = match[1], match[2]
+	}
+	return n
+}
+
+// kebab writes "Radeon Pro V520" as radeon-pro-v520, which is a valid label value.
+func kebab(s string) string { return strings.ToLower(strings.ReplaceAll(s, " ", "-")) }
+
+// positive is empty for 0, which stands for unknown.
+func positive(n int64) string {
+	if n <= 0 {
+		return ""
+	}
+	return strconv.FormatInt(n, 10)
+}
+
+func dropEmpty(labels map[string]string) {
+	maps.DeleteFunc(labels, func(_, value string) bool { return value == "" })
+}

@@ -1,0 +1,109 @@
+package catalog
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/joist-autoscaler/joist/shared/karpenter"
+)
+
+// DefaultVMMemoryOverheadPercent is the share of memory that the hypervisor and the kernel keep (row B204). Despite its name,
+// which Karpenter's setting has too, it is a fraction.
+const DefaultVMMemoryOverheadPercent = 0.075
+
+// NodeConfig is how nodes are set up, as far as it changes what pods may use. The zero value is a node of family Custom with
+// every default.
+type NodeConfig struct {
+	// AMIFamily is one of karpenter's AMIFamily constants; anything else counts as Custom.
+	AMIFamily string
+	// Kubelet may be nil. Quantities in it that do not parse count as unset: Validate names them.
+	Kubelet             *karpenter.KubeletConfiguration
+	BlockDevices        []karpenter.BlockDeviceMapping
+	InstanceStorePolicy karpenter.InstanceStorePolicy
+	NetworkInterfaces   []karpenter.NetworkInterface
+	// ReservedENIs are interfaces that pods cannot have, as with custom networking.
+	ReservedENIs int64
+	// VMMemoryOverheadPercent is a fraction; nil means DefaultVMMemoryOverheadPercent.
+	VMMemoryOverheadPercent *float64
+	// DiscoveredMemory is the memory that a node of this type and image was seen to have; nil when none was seen.
+	DiscoveredMemory *resource.Quantity
+}
+
+// ConfigOf reads a class. Settings of the installation (ReservedENIs, VMMemoryOverheadPercent) and DiscoveredMemory, which
+// goes by type, are for the caller to fill in.
+func ConfigOf(class *karpenter.EC2NodeClass) (NodeConfig, error) {
+	family, err := class.AMIFamily()
+	if err != nil {
+		return NodeConfig{}, err
+	}
+	cfg := NodeConfig{
+		AMIFamily:         family,
+		Kubelet:           class.Spec.Kubelet,
+		BlockDevices:      class.Spec.BlockDeviceMappings,
+		NetworkInterfaces: class.Spec.NetworkInterfaces,
+	}
+	if policy := class.Spec.InstanceStorePolicy; policy != nil {
+		cfg.InstanceStorePolicy = *policy
+	}
+	if err := cfg.Validate(); err != nil {
+		return NodeConfig{}, fmt.Errorf("reading the kubelet settings of EC2NodeClass %s: %w", class.Name, err)
+	}
+	return cfg, nil
+}
+
+// Validate names each kubelet setting that Resources could not read. The API server lets such values pass.
+func (cfg NodeConfig) Validate() error {
+	if cfg.Kubelet == nil {
+		return nil
+	}
+	var all []error
+	for _, field := range []struct {
+		name   string
+		values map[string]string
+		parse  func(string) error
+	}{
+		{"kubeReserved", cfg.Kubelet.KubeReserved, parseQuantity},
+		{"systemReserved", cfg.Kubelet.SystemReserved, parseQuantity},
+		{"evictionHard", cfg.Kubelet.EvictionHard, parseThreshold},
+		{"evictionSoft", cfg.Kubelet.EvictionSoft, parseThreshold},
+	} {
+		for _, key := range slices.Sorted(maps.Keys(field.values)) {
+			if err := field.parse(field.values[key]); err != nil {
+				all = append(all, fmt.Errorf("%s[%s]: %w", field.name, key, err))
+			}
+		}
+	}
+	return errors.Join(all...)
+}
+
+func parseQuantity(text string) error {
+	if _, err := resource.ParseQuantity(text); err != nil {
+		return fmt.Errorf("%q is no quantity: write for example 100m, 512Mi or 1Gi", text)
+	}
+	return nil
+}
+
+func parseThreshold(text string) error {
+	percent, isPercent := strings.CutSuffix(text, "%")
+	if !isPercent {
+		return parseQuantity(text)
+	}
+	if share, err := strconv.ParseFloat(percent, 64); err != nil || share < 0 || share > 100 {
+		return fmt.Errorf("%q is no percentage: write for example 5%%", text)
+	}
+	return nil
+}
+
+// kubelet is never nil, so that readers need not ask.
+func (cfg NodeConfig) kubelet() karpenter.KubeletConfiguration {
+	if cfg.Kubelet == nil {
+		return karpenter.KubeletConfiguration{}
+	}
+	return *cfg.Kubelet
+}

@@ -1,0 +1,100 @@
+package catalog
+
+import (
+	"maps"
+	"math"
+	"strconv"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+)
+
+// The kubelet's reserve (row B205), as the EKS images compute it.
+const (
+	reservedMiBPerPod   = 11
+	reservedMiBFixed    = 255
+	reservedStorageGi   = 1
+	evictionMemoryMiB   = 100 // row B206
+	evictionStoragePart = 10  // percent of the disk, row B206
+)
+
+// reservedCPU takes a falling share of each further core, in parts of ten thousand.
+var reservedCPU = []struct{ fromMilli, toMilli, share int64 }{
+	{0, 1000, 600},
+	{1000, 2000, 100},
+	{2000, 4000, 50},
+	{4000, math.MaxInt64, 25},
+}
+
+func kubeReserved(t InstanceType, cfg NodeConfig) corev1.ResourceList {
+	pods := Pods(t, cfg)
+	if familyOf(cfg.AMIFamily).eniReserve {
+		// These images reserve by the type alone: neither maxPods nor ReservedENIs lowers it.
+		pods = addressablePods(t, cfg, 0)
+	}
+	var milli int64
+	for _, r := range reservedCPU {
+		milli += max(0, min(t.VCPU*1000, r.toMilli)-r.fromMilli) * r.share / 10000
+	}
+	reserved := corev1.ResourceList{
+		corev1.ResourceCPU:              *resource.NewMilliQuantity(milli, resource.DecimalSI),
+		corev1.ResourceMemory:           *resource.NewQuantity((reservedMiBPerPod*pods+reservedMiBFixed)*mebibyte, resource.BinarySI),
+		corev1.ResourceEphemeralStorage: *resource.NewQuantity(reservedStorageGi<<30, resource.BinarySI),
+	}
+	maps.Copy(reserved, quantities(cfg.kubelet().KubeReserved))
+	return reserved
+}
+
+func systemReserved(cfg NodeConfig) corev1.ResourceList { return quantities(cfg.kubelet().SystemReserved) }
+
+// evictionThreshold is the room that the kubelet defends. Hard thresholds alone count: a soft one warns, and does not
+// lower what a node reports as allocatable.
+func evictionThreshold(memory, storage resource.Quantity, cfg NodeConfig) corev1.ResourceList {
+	hard := cfg.kubelet().EvictionHard
+	threshold := corev1.ResourceList{
+		corev1.ResourceMemory:           *resource.NewQuantity(evictionMemoryMiB*mebibyte, resource.BinarySI),
+		corev1.ResourceEphemeralStorage: share(storage, evictionStoragePart),
+	}
+	for signal, of := range map[string]struct {
+		name     corev1.ResourceName
+		capacity resource.Quantity
+	}{
+		"memory.available": {corev1.ResourceMemory, memory},
+		"nodefs.available": {corev1.ResourceEphemeralStorage, storage},
+	} {
+		if text, set := hard[signal]; set && parseThreshold(text) == nil {
+			threshold[of.name] = thresholdOf(of.capacity, text)
+		}
+	}
+	return threshold
+}
+
+// thresholdOf reads a threshold that parseThreshold accepted. The kubelet takes 100% for "no threshold".
+func thresholdOf(capacity resource.Quantity, text string) resource.Quantity {
+	percent, isPercent := strings.CutSuffix(text, "%")
+	if !isPercent {
+		return resource.MustParse(text)
+	}
+	part, _ := strconv.ParseFloat(percent, 64)
+	if part == 100 {
+		part = 0
+	}
+	return share(capacity, part)
+}
+
+// share is a percentage of a quantity, rounded up to a whole byte.
+func share(of resource.Quantity, percent float64) resource.Quantity {
+	return *resource.NewQuantity(int64(math.Ceil(of.AsApproximateFloat64()/100*percent)), of.Format)
+}
+
+// quantities reads what a person wrote; Validate has named what is left out here.
+func quantities(texts map[string]string) corev1.ResourceList {
+	list := corev1.ResourceList{}
+	for name, text := range texts {
+		if quantity, err := resource.ParseQuantity(text); err == nil {
+			list[corev1.ResourceName(name)] = quantity
+		}
+	}
+	return list
+}

@@ -1,0 +1,37 @@
+package catalog
+
+import "github.com/joist-autoscaler/joist/shared/karpenter"
+
+// podsDefault is the kubelet's own limit, for families that do not count addresses (row B207).
+const podsDefault = 110
+
+// Pods is how many pods a node runs at most (row B207).
+func Pods(t InstanceType, cfg NodeConfig) int64 {
+	kubelet, f := cfg.kubelet(), familyOf(cfg.AMIFamily)
+	count := int64(podsDefault)
+	switch {
+	case kubelet.MaxPods != nil:
+		count = int64(*kubelet.MaxPods)
+	case f.eniPods:
+		count = addressablePods(t, cfg, cfg.ReservedENIs)
+	}
+	if perCore := kubelet.PodsPerCore; perCore != nil && *perCore > 0 && f.podsPerCore {
+		count = min(count, int64(*perCore)*t.VCPU)
+	}
+	return count
+}
+
+// addressablePods is how many pods can have an address: an interface keeps its first address for itself, and two pods of
+// every node use the host's network. EFA-only interfaces take a place and give no address.
+func addressablePods(t InstanceType, cfg NodeConfig, reservedENIs int64) int64 {
+	interfaces := t.Network.ENIs - reservedENIs
+	for _, n := range cfg.NetworkInterfaces {
+		if n.NetworkCardIndex == 0 && n.InterfaceType == karpenter.InterfaceTypeEFAOnly {
+			interfaces--
+		}
+	}
+	if interfaces <= 0 {
+		return 0
+	}
+	return interfaces*(t.Network.IPv4PerENI-1) + 2
+}
