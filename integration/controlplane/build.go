@@ -1,0 +1,204 @@
+package controlplane
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"time"
+)
+
+// Build returns a folder with the control plane's programs, and compiles them
+// first when no earlier call has. Compiling takes minutes (see README.md) and
+// reports to progress while it does; finding the cached folder takes
+// milliseconds and is silent. Processes that call Build at the same time wait
+// for the one that compiles.
+//
+// The cache is joist/controlplane in the user's cache folder, or controlplane
+// in $JOIST_CACHE. Where KUBEBUILDER_ASSETS is set its folder is returned
+// instead, and nothing is built.
+func Build(ctx context.Context, progress io.Writer) (string, error) {
+	if dir := os.Getenv("KUBEBUILDER_ASSETS"); dir != "" {
+		return dir, checkAssets(dir, needed(true))
+	}
+	cache, err := cacheDir(os.Getenv("JOIST_CACHE"), os.UserCacheDir)
+	if err != nil {
+		return "", err
+	}
+	b, err := newBuild(cache)
+	if err != nil {
+		return "", err
+	}
+	return b.dir, b.ensure(ctx, progress)
+}
+
+func cacheDir(override string, userCache func() (string, error)) (string, error) {
+	if override != "" {
+		return filepath.Join(override, "controlplane"), nil
+	}
+	base, err := userCache()
+	if err != nil {
+		return "", fmt.Errorf("finding a folder for the control plane's binary: %w: set JOIST_CACHE to a folder that lasts", err)
+	}
+	return filepath.Join(base, "joist", "controlplane"), nil
+}
+
+// A build is one version of the executable and its place in the cache.
+type build struct {
+	source string   // the nested module
+	flags  []string // of go build
+	dir    string   // exists only when complete
+}
+
+func newBuild(cache string) (build, error) {
+	workDir, err := os.Getwd()
+	if err != nil {
+		return build{}, fmt.Errorf("finding the control plane's sources: %w", err)
+	}
+	source, err := findSource(workDir)
+	if err != nil {
+		return build{}, err
+	}
+	goMod, err := os.ReadFile(filepath.Join(source, "go.mod"))
+	if err != nil {
+		return build{}, fmt.Errorf("reading the control plane's go.mod: %w", err)
+	}
+	flags, err := buildFlags(goMod)
+	if err != nil {
+		return build{}, err
+	}
+	key, err := cacheKey(os.DirFS(source), runtime.Version(), runtime.GOOS+"/"+runtime.GOARCH, flags)
+	if err != nil {
+		return build{}, err
+	}
+	return build{source: source, flags: flags, dir: filepath.Join(cache, key)}, nil
+}
+
+func (b build) complete() bool {
+	info, err := os.Stat(b.dir)
+	return err == nil && info.IsDir()
+}
+
+// ensure compiles at most once per machine: it looks, takes the lock, and looks
+// again, since whoever held the lock may have built what is wanted.
+func (b build) ensure(ctx context.Context, progress io.Writer) error {
+	if b.complete() {
+		return nil
+	}
+	if err := os.MkdirAll(filepath.Dir(b.dir), 0o755); err != nil {
+		return fmt.Errorf("making the control plane's cache: %w", err)
+	}
+	defer report(progress, "control plane: still building or waiting for another process that builds")()
+	lock, err := lockFile(ctx, b.dir+".lock")
+	if err != nil {
+		return fmt.Errorf("waiting for another build of the control plane: %w", err)
+	}
+	defer lock.unlock()
+	if b.complete() {
+		return nil
+	}
+	return b.make(ctx, progress)
+}
+
+// make fills a folder beside the final one and renames it, so that a build
+// which was killed leaves nothing that looks complete.
+func (b build) make(ctx context.Context, progress io.Writer) error {
+	began := time.Now()
+	fmt.Fprintf(progress, "control plane: building etcd, kube-apiserver, kube-controller-manager, kube-scheduler and kwok into %s (once; about 5 minutes on 2 cores)\n", b.dir)
+	temp := b.dir + ".partial"
+	if err := os.RemoveAll(temp); err != nil {
+		return fmt.Errorf("removing what an earlier build left: %w", err)
+	}
+	if err := os.MkdirAll(temp, 0o755); err != nil {
+		return fmt.Errorf("making the control plane's folder: %w", err)
+	}
+	if err := b.compile(ctx, filepath.Join(temp, executable)); err != nil {
+		return err
+	}
+	if err := furnish(ctx, temp); err != nil {
+		return err
+	}
+	if err := os.Rename(temp, b.dir); err != nil {
+		return fmt.Errorf("putting the control plane in its place: %w", err)
+	}
+	fmt.Fprintf(progress, "control plane: built in %s\n", time.Since(began).Round(time.Second))
+	return nil
+}
+
+func (b build) compile(ctx context.Context, output string) error {
+	args := append([]string{"build", "-o", output}, b.flags...)
+	name, args := politely("go", append(args, "."))
+	cmd := exec.CommandContext(ctx, name, args...)
+	cmd.Dir = b.source
+	cmd.Env = append(os.Environ(), "GOWORK=off", "CGO_ENABLED=0")
+	ownGroup(cmd) // the compiler's children must end with it
+	if out, err := cmd.CombinedOutput(); err != nil {
+		if ctx.Err() != nil {
+			err = ctx.Err()
+		}
+		return fmt.Errorf("compiling the control plane in %s: %w\n%s", b.source, err, tail(out, 4000))
+	}
+	return nil
+}
+
+// politely lowers the priority of a long command where the system can.
+func politely(name string, args []string) (string, []string) {
+	nice, err := exec.LookPath("nice")
+	if err != nil {
+		return name, args
+	}
+	return nice, append([]string{"-n", "10", name}, args...)
+}
+
+// furnish gives the executable its names, and writes down the stages it carries.
+func furnish(ctx context.Context, dir string) error {
+	const stagesProgram = "kwok-stages"
+	for _, name := range append(programs(), stagesProgram) {
+		if err := os.Symlink(executable, filepath.Join(dir, name)); err != nil {
+			return fmt.Errorf("naming the control plane's programs: %w", err)
+		}
+	}
+	stages, err := exec.CommandContext(ctx, filepath.Join(dir, stagesProgram)).Output()
+	if err != nil {
+		return fmt.Errorf("asking the control plane for kwok's stages: %w", err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, kwokStages), stages, 0o644); err != nil {
+		return fmt.Errorf("writing kwok's stages: %w", err)
+	}
+	return nil
+}
+
+// report writes a line with the elapsed time every 15 s until it is told to stop.
+func report(progress io.Writer, what string) (stop func()) {
+	began, quit, done := time.Now(), make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(done)
+		ticker := time.NewTicker(15 * time.Second)
+		defer ticker.Stop()
+		for {
+			select {
+			case now := <-ticker.C:
+				fmt.Fprintf(progress, "%s, %s so far\n", what, now.Sub(began).Round(time.Second))
+			case <-quit:
+				return
+			}
+		}
+	}()
+	return func() { close(quit); <-done }
+}
+
+// tail returns the last bytes of an output, from the start of a line.
+func tail(output []byte, size int) []byte {
+	if len(output) <= size {
+		return output
+	}
+	output = output[len(output)-size:]
+	if _, rest, found := bytes.Cut(output, []byte("\n")); found {
+		return rest
+	}
+	return output
+}

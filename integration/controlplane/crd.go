@@ -1,0 +1,127 @@
+package controlplane
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/yaml"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/rest"
+)
+
+var crdResource = schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
+
+// readCRDs returns the definitions of all YAML files of a folder. Anything else
+// in there is a mistake that would otherwise show as a missing type much later.
+func readCRDs(dir string) ([]*unstructured.Unstructured, error) {
+	paths, err := filepath.Glob(filepath.Join(dir, "*.y*ml"))
+	if err != nil {
+		return nil, fmt.Errorf("reading CRDs: %w", err)
+	}
+	var crds []*unstructured.Unstructured
+	for _, path := range paths {
+		content, err := os.ReadFile(path)
+		if err != nil {
+			return nil, fmt.Errorf("reading CRDs: %w", err)
+		}
+		found, err := parseCRDs(content)
+		if err != nil {
+			return nil, fmt.Errorf("reading CRDs of %s: %w", path, err)
+		}
+		crds = append(crds, found...)
+	}
+	if len(crds) == 0 {
+		return nil, fmt.Errorf("reading CRDs: %s has none in files named *.yaml", dir)
+	}
+	return crds, nil
+}
+
+func parseCRDs(content []byte) ([]*unstructured.Unstructured, error) {
+	var crds []*unstructured.Unstructured
+	decoder := yaml.NewYAMLOrJSONDecoder(bytes.NewReader(content), 4096)
+	for {
+		var crd unstructured.Unstructured
+		err := decoder.Decode(&crd.Object)
+		switch {
+		case errors.Is(err, io.EOF):
+			return crds, nil
+		case err != nil:
+			return nil, err
+		case len(crd.Object) == 0: // nothing between two separators
+		case crd.GetKind() != "CustomResourceDefinition":
+			return nil, fmt.Errorf("%s %q is no CustomResourceDefinition", crd.GetKind(), crd.GetName())
+		default:
+			crds = append(crds, &crd)
+		}
+	}
+}
+
+// applyCRDs installs the definitions of a folder and waits until all are served.
+func applyCRDs(ctx context.Context, config *rest.Config, dir string) error {
+	crds, err := readCRDs(dir)
+	if err != nil {
+		return err
+	}
+	client, err := dynamic.NewForConfig(config)
+	if err != nil {
+		return fmt.Errorf("making a client: %w", err)
+	}
+	resource := client.Resource(crdResource)
+	for _, crd := range crds {
+		if _, err := resource.Create(ctx, crd, metav1.CreateOptions{}); err != nil {
+			return fmt.Errorf("creating CRD %s: %w", crd.GetName(), err)
+		}
+	}
+	for _, crd := range crds {
+		if err := awaitServed(ctx, client, crd.GetName()); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// awaitServed waits for the condition and then for an answer: the part of the
+// server that handles the new type learns of the condition a moment later.
+func awaitServed(ctx context.Context, client dynamic.Interface, name string) error {
+	return await(ctx, "CRD "+name+" to be established", crdPatience, func(ctx context.Context) error {
+		crd, err := client.Resource(crdResource).Get(ctx, name, metav1.GetOptions{})
+		if err != nil {
+			return err
+		}
+		if !hasCondition(crd, "Established") {
+			return errors.New("it is not established yet")
+		}
+		_, err = client.Resource(instancesOf(crd)).List(ctx, metav1.ListOptions{Limit: 1})
+		return err
+	})
+}
+
+// instancesOf names the type that an established CRD defines, in the version it stores.
+func instancesOf(crd *unstructured.Unstructured) schema.GroupVersionResource {
+	group, _, _ := unstructured.NestedString(crd.Object, "spec", "group")
+	plural, _, _ := unstructured.NestedString(crd.Object, "spec", "names", "plural")
+	stored, _, _ := unstructured.NestedStringSlice(crd.Object, "status", "storedVersions")
+	if len(stored) == 0 {
+		stored = []string{""}
+	}
+	return schema.GroupVersionResource{Group: group, Version: stored[len(stored)-1], Resource: plural}
+}
+
+func hasCondition(object *unstructured.Unstructured, kind string) bool {
+	conditions, _, _ := unstructured.NestedSlice(object.Object, "status", "conditions")
+	for _, c := range conditions {
+		condition, isMap := c.(map[string]any)
+		if isMap && condition["type"] == kind && condition["status"] == "True" {
+			return true
+		}
+	}
+	return false
+}

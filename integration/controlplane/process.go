@@ -1,0 +1,89 @@
+package controlplane
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"runtime"
+)
+
+// A process is one running program. It cannot outlive us: on Linux the kernel
+// kills it with the thread that started it, and elsewhere the executable that
+// we build watches its standard input, whose other end only we hold.
+type process struct {
+	name string
+	log  string
+	cmd  *exec.Cmd
+
+	done chan struct{} // closed once the process was waited for
+	err  error         // what waiting said; read it after done
+}
+
+// startProcess returns once the program runs, its output going to the log.
+func startProcess(l layout, name string, args []string) (*process, error) {
+	log, err := os.Create(l.log(name))
+	if err != nil {
+		return nil, fmt.Errorf("starting %s: %w", name, err)
+	}
+	defer log.Close()
+
+	cmd := exec.Command(l.program(name), args...)
+	cmd.Dir = l.dir
+	cmd.Stdout, cmd.Stderr = log, log
+	// A home of its own: kwok reads ~/.kwok, and nothing of the person's may matter.
+	cmd.Env = []string{"HOME=" + l.dir, "PATH=" + os.Getenv("PATH"), "JOIST_LIFELINE=stdin"}
+	ownGroup(cmd)
+	dieWithUs(cmd)
+	lifeline, err := cmd.StdinPipe()
+	if err != nil {
+		return nil, fmt.Errorf("starting %s: %w", name, err)
+	}
+	p := &process{name: name, log: l.log(name), cmd: cmd, done: make(chan struct{})}
+	started := make(chan error)
+	go p.run(started, lifeline)
+	if err := <-started; err != nil {
+		return nil, fmt.Errorf("starting %s: %w", name, err)
+	}
+	return p, nil
+}
+
+// run starts the program and waits for its end on one and the same thread,
+// which nothing else may use: the death signal is tied to the thread.
+func (p *process) run(started chan<- error, lifeline io.Closer) {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	err := p.cmd.Start()
+	started <- err
+	if err != nil {
+		return
+	}
+	p.err = p.cmd.Wait()
+	_ = lifeline.Close()
+	close(p.done)
+}
+
+// kill ends the program at once and returns when it has gone. SIGTERM would
+// take ten seconds of good manners, and the data is thrown away in any case.
+func (p *process) kill() {
+	_ = p.cmd.Process.Kill() // fails when it is dead already
+	<-p.done
+}
+
+// died describes the end of a process that should have lived. Read it after done.
+func (p *process) died() error {
+	how := "exited with status 0"
+	if p.err != nil {
+		how = "ended: " + p.err.Error()
+	}
+	return fmt.Errorf("%s %s\n%s", p.name, how, p.lastWords())
+}
+
+// lastWords names the log and shows its end.
+func (p *process) lastWords() string {
+	content, err := os.ReadFile(p.log)
+	if err != nil {
+		return fmt.Sprintf("its log cannot be read: %v", err)
+	}
+	return fmt.Sprintf("log %s ends with:\n%s", p.log, tail(content, 2000))
+}

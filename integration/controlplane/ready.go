@@ -1,0 +1,82 @@
+package controlplane
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+)
+
+// Every wait has an end of its own: a loaded machine needs tens of seconds, and
+// nothing that takes longer is going to come.
+const (
+	etcdPatience           = 30 * time.Second
+	readyPatience          = 90 * time.Second
+	serviceAccountPatience = 60 * time.Second
+	crdPatience            = 60 * time.Second
+
+	askEvery = 50 * time.Millisecond
+)
+
+func awaitEtcd(ctx context.Context, port int) error {
+	return await(ctx, "etcd to listen", etcdPatience, func(ctx context.Context) error {
+		if !answers(ctx, port) {
+			return errors.New("nobody listens")
+		}
+		return nil
+	})
+}
+
+func awaitReady(ctx context.Context, config *rest.Config) error {
+	client, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		return fmt.Errorf("making a client: %w", err)
+	}
+	return await(ctx, "kube-apiserver to be ready", readyPatience, func(ctx context.Context) error {
+		return client.Discovery().RESTClient().Get().AbsPath("/readyz").Do(ctx).Error()
+	})
+}
+
+// awaitServiceAccount waits for the account that every pod gets. The controller
+// manager makes it, and until then admission refuses pods.
+func awaitServiceAccount(ctx context.Context, config *rest.Config) error {
+	client, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		return fmt.Errorf("making a client: %w", err)
+	}
+	return await(ctx, "the default ServiceAccount", serviceAccountPatience, func(ctx context.Context) error {
+		_, err := client.CoreV1().ServiceAccounts(metav1.NamespaceDefault).Get(ctx, "default", metav1.GetOptions{})
+		return err
+	})
+}
+
+// await asks until the answer is no error. A denial is final. The error says
+// what was waited for, why the wait ended, and the last answer.
+func await(ctx context.Context, what string, patience time.Duration, ask func(context.Context) error) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, patience, fmt.Errorf("not within %s", patience))
+	defer cancel()
+	var last error
+	err := poll(ctx, askEvery, func() (bool, error) {
+		err := ask(ctx)
+		if err != nil && ctx.Err() == nil {
+			last = err
+		}
+		if apierrors.IsUnauthorized(err) || apierrors.IsForbidden(err) {
+			return false, err
+		}
+		return err == nil, nil
+	})
+	switch {
+	case err == nil:
+		return nil
+	case last != nil && !errors.Is(err, last):
+		return fmt.Errorf("waiting for %s: %w (last answer: %w)", what, err, last)
+	default:
+		return fmt.Errorf("waiting for %s: %w", what, err)
+	}
+}
