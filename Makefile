@@ -29,8 +29,8 @@ build: ## Build bin/joist and bin/joist-<service>, each as it is released (GOWOR
 	@$(STAGES) build
 
 .PHONY: test
-test: ## Everything a pull request must pass: preflight, lint, unit, rules, simulator, planted bugs, wire, e2e
-	@$(STAGES) preflight lint unit rules sim planted wire e2e
+test: ## Everything a pull request must pass: preflight, lint, unit, rules, upstream, simulator, planted bugs, wire, e2e
+	@$(STAGES) preflight lint unit rules upstream sim planted wire e2e
 
 ##@ One stage of the tests
 
@@ -57,6 +57,10 @@ conformance: ## Run the conformance suites alone, over every model and adapter
 .PHONY: rules
 rules: ## Check the import rules and the tidiness of the repository's text
 	@$(STAGES) rules
+
+.PHONY: upstream
+upstream: ## Compare our Karpenter objects with Karpenter's own types and manifests
+	@$(STAGES) upstream
 
 .PHONY: sim
 sim: ## Run the simulator: whole clusters under seeded faults (SEEDS=500)

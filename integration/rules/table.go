@@ -4,8 +4,11 @@ package rules
 var (
 	// contract is what all services agree on.
 	contract = []string{"event", "fault"}
-	// rooms are the inner rooms: values to values.
-	rooms = []string{"scheduling", "launchspec", "karpenter", "catalog", "queue", "blob", "cloud", "cluster"}
+	// rooms are the inner rooms: values to values, and ports in our own words.
+	rooms = []string{
+		"scheduling", "launchspec", "karpenter", "catalog", "eventpattern",
+		"queue", "blob", "cloud", "cluster", "lease", "outbox",
+	}
 	// hosts run handlers and tell how it went.
 	hosts = []string{"host", "telemetry"}
 	// adapters speak to one technology each.

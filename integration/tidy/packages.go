@@ -4,9 +4,36 @@ import (
 	"cmp"
 	"go/parser"
 	"go/token"
+	"maps"
 	"path"
+	"regexp"
 	"slices"
+	"strings"
 )
+
+// IdleTests finds test packages of integration that no stage of `make` runs: a
+// test that nobody runs cannot fail. The stages are the text of .ci/stage.
+func IdleTests(files []File) []Finding {
+	stages, tested := "", map[string]bool{}
+	for _, file := range files {
+		if file.Path == ".ci/stage" {
+			stages = file.Text
+		}
+		below, ok := strings.CutPrefix(file.Path, "integration/")
+		if ok && file.isTest() && !file.isData() {
+			dir, _, _ := strings.Cut(below, "/")
+			tested[dir] = true
+		}
+	}
+	var found []Finding
+	for _, dir := range slices.Sorted(maps.Keys(tested)) {
+		run := regexp.MustCompile(`go_tests ("[a-z0-9 ]*\b)?` + regexp.QuoteMeta(dir) + `\b`)
+		if !run.MatchString(stages) {
+			found = append(found, Finding{"integration/" + dir, 0, "has tests that no stage of .ci/stage runs"})
+		}
+	}
+	return found
+}
 
 // PackageDocs finds packages that do not say their idea.
 func PackageDocs(files []File) []Finding {

@@ -24,6 +24,7 @@ func TestRepository(t *testing.T) {
 		{"no promise without an issue", Promises},
 		{"no file that outgrew its idea", func(files []File) []Finding { return LongFiles(files, longAllowed) }},
 		{"every package says its idea", PackageDocs},
+		{"every test has a stage", IdleTests},
 		{"every link leads somewhere", DeadLinks},
 		{"every service has its card", Cards},
 	} {
@@ -77,6 +78,8 @@ func TestChecksBite(t *testing.T) {
 		{"no package doc", PackageDocs, []File{{"p/a.go", "package p\n"}, {"p/b.go", "package p\n"}}, 1},
 		{"a package doc in one file", PackageDocs, []File{{"p/a.go", "package p\n"}, {"p/b.go", "// Package p is.\npackage p\n"}}, 0},
 		{"a directive is no doc", PackageDocs, []File{{"p/a.go", "//go:build linux\n\npackage p\n"}}, 1},
+		{"a test without a stage", IdleTests, []File{{".ci/stage", `go_tests "wire sim"`}, {"integration/wir/a_test.go", ""}}, 1},
+		{"tests with stages", IdleTests, []File{{".ci/stage", "go_tests \"wire sim\"\ngo_tests e2e -v"}, {"integration/sim/x/a_test.go", ""}, {"integration/e2e/a_test.go", ""}}, 0},
 		{"a dead link", DeadLinks, []File{{"docs/a.md", "[b](b.md)"}}, 1},
 		{"a live link", DeadLinks, []File{{"docs/a.md", "[b](b.md#part) [up](../x/) [x](https://x.example/y) [h](#h)"}, {"docs/b.md", ""}, {"x/y.go", ""}}, 0},
 		{"a dead runbook", DeadLinks, []File{{"a.go", `Runbook: "deploy/docs/runbooks/dead.md"`}}, 1},
