@@ -1,0 +1,126 @@
+package upstream
+
+import (
+	"encoding/json"
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// Upstream has no JSON field that we lack, nor we one that upstream lacks, at any depth. Unlike the round trip, this names
+// every missing field at once after an upgrade.
+func TestSameFields(t *testing.T) {
+	for _, k := range kinds() {
+		t.Run(k.name, func(t *testing.T) {
+			for _, problem := range compareFields(k.name, reflect.TypeOf(k.ours()), reflect.TypeOf(k.theirs())) {
+				t.Error(problem)
+			}
+		})
+	}
+}
+
+func TestCompareFieldsSeesDifferences(t *testing.T) {
+	type innerOurs struct {
+		Same string `json:"same"`
+		Mine *int   `json:"mine,omitempty"`
+	}
+	type innerTheirs struct {
+		Same  string `json:"same,omitempty"`
+		Yours *int   `json:"yours,omitempty" hash:"ignore"`
+	}
+	type ours struct {
+		innerOurs
+		List []innerOurs `json:"list"`
+		Type string      `json:"type"`
+	}
+	type theirs struct {
+		innerTheirs
+		List []*innerTheirs `json:"list"`
+		Type int            `json:"type"`
+	}
+	got := compareFields("X", reflect.TypeFor[ours](), reflect.TypeFor[*theirs]())
+	want := []string{
+		"X.list.mine: ours alone",
+		"X.list.same: ours is tagged json:\"same\", upstream's json:\"same,omitempty\"",
+		"X.list.yours: upstream's alone",
+		"X.mine: ours alone",
+		"X.same: ours is tagged json:\"same\", upstream's json:\"same,omitempty\"",
+		"X.type: ours is string, upstream's int",
+		"X.yours: upstream's alone",
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("problems (-want +got):\n%s", diff)
+	}
+}
+
+func compareFields(path string, ours, theirs reflect.Type) []string {
+	ours, theirs = bare(ours), bare(theirs)
+	switch {
+	case ours == theirs:
+		return nil
+	case ours.Kind() != theirs.Kind():
+		return []string{fmt.Sprintf("%s: ours is %v, upstream's %v", path, ours, theirs)}
+	case ours.Kind() == reflect.Map:
+		return append(compareFields(path+"<key>", ours.Key(), theirs.Key()), compareFields(path, ours.Elem(), theirs.Elem())...)
+	case ours.Kind() == reflect.Struct && !writesItself(ours) && !writesItself(theirs):
+		return compareStructs(path, ours, theirs)
+	}
+	return nil
+}
+
+func compareStructs(path string, ours, theirs reflect.Type) []string {
+	a, b := fields(ours), fields(theirs)
+	var problems []string
+	for name, field := range a {
+		other, both := b[name]
+		if !both {
+			problems = append(problems, path+"."+name+": ours alone")
+			continue
+		}
+		if field.Tag != other.Tag {
+			problems = append(problems, fmt.Sprintf("%s.%s: ours is tagged %s, upstream's %s", path, name, field.Tag, other.Tag))
+		}
+		problems = append(problems, compareFields(path+"."+name, field.Type, other.Type)...)
+	}
+	for name := range b {
+		if _, both := a[name]; !both {
+			problems = append(problems, path+"."+name+": upstream's alone")
+		}
+	}
+	slices.Sort(problems)
+	return problems
+}
+
+// fields maps JSON names to fields; those of embedded structs without a name of their own count as the outer struct's.
+func fields(t reflect.Type) map[string]reflect.StructField {
+	out := map[string]reflect.StructField{}
+	for i := range t.NumField() {
+		field := t.Field(i)
+		name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
+		switch {
+		case name == "" && field.Anonymous:
+			for inner, f := range fields(bare(field.Type)) {
+				out[inner] = f
+			}
+		case name != "-" && field.IsExported():
+			out[name] = field
+		}
+	}
+	return out
+}
+
+// bare takes pointers and lists off: where we hold values, upstream sometimes holds pointers.
+func bare(t reflect.Type) reflect.Type {
+	for t.Kind() == reflect.Pointer || t.Kind() == reflect.Slice {
+		t = t.Elem()
+	}
+	return t
+}
+
+func writesItself(t reflect.Type) bool {
+	return reflect.PointerTo(t).Implements(reflect.TypeFor[json.Marshaler]())
+}

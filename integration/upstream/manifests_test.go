@@ -1,0 +1,89 @@
+package upstream
+
+import (
+	"os"
+	"testing"
+
+	awsapis "github.com/aws/karpenter-provider-aws/pkg/apis"
+	"github.com/google/go-cmp/cmp"
+	"sigs.k8s.io/yaml"
+)
+
+const deployed = "../../deploy/crds/"
+
+// Our manifests say the same as those of Karpenter's AWS provider: the same fields, types, defaults, limits and rules, the same
+// names, columns and subresources. Descriptions are ours.
+func TestSameManifests(t *testing.T) {
+	for _, c := range []struct {
+		file   string
+		theirs []byte
+		rules  int // B020, with what the AWS provider adds
+	}{
+		{"karpenter.sh_nodepools.yaml", awsapis.NodePoolCRD, 20},
+		{"karpenter.sh_nodeclaims.yaml", awsapis.NodeClaimCRD, 10},
+		{"karpenter.k8s.aws_ec2nodeclasses.yaml", awsapis.EC2NodeClassCRD, 54},
+	} {
+		t.Run(c.file, func(t *testing.T) {
+			text, err := os.ReadFile(deployed + c.file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			ours := manifest(t, text)
+			for _, problem := range compareManifests("", ours, manifest(t, c.theirs)) {
+				t.Error(problem)
+			}
+			if got := countRules(ours); got != c.rules {
+				t.Errorf("%d validation rules, want %d", got, c.rules)
+			}
+		})
+	}
+}
+
+func TestCompareManifestsSeesDifferences(t *testing.T) {
+	const ours = `
+description: mine
+properties:
+  description: {type: string, description: mine}
+  size: {type: integer, maximum: 50}
+  mine: {type: string}
+required: [b, a]
+x-kubernetes-validations:
+- {rule: one, message: m}
+- {rule: two, message: m}
+`
+	const theirs = `
+properties:
+  description: {type: integer, description: theirs}
+  size: {type: integer, maximum: 51}
+  theirs: {type: string}
+required: [a, b]
+x-kubernetes-validations:
+- {rule: two, message: m}
+- {rule: three, message: m}
+`
+	want := []string{
+		".properties.description.type: ours string, upstream's integer",
+		".properties.mine: ours alone: map[type:string]",
+		".properties.size.maximum: ours 50, upstream's 51",
+		".properties.theirs: upstream's alone: map[type:string]",
+		".x-kubernetes-validations: ours alone: map[message:m rule:one]",
+		".x-kubernetes-validations: upstream's alone: map[message:m rule:three]",
+	}
+	got := compareManifests("", manifest(t, []byte(ours)), manifest(t, []byte(theirs)))
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("problems (-want +got):\n%s", diff)
+	}
+}
+
+// manifest reads YAML and drops the generator's annotation.
+func manifest(t *testing.T, text []byte) any {
+	t.Helper()
+	var out map[string]any
+	if err := yaml.Unmarshal(text, &out); err != nil {
+		t.Fatalf("reading a manifest: %v", err)
+	}
+	if meta, ok := out["metadata"].(map[string]any); ok {
+		delete(meta, "annotations")
+	}
+	return out
+}

@@ -1,0 +1,138 @@
+package upstream
+
+import (
+	"slices"
+	"testing"
+
+	awsv1 "github.com/aws/karpenter-provider-aws/pkg/apis/v1"
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/util/sets"
+	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
+
+	"github.com/joist-autoscaler/joist/shared/karpenter"
+)
+
+// The words that users, dashboards and other controllers rely on (B024 to B034, B053).
+func TestSameConstants(t *testing.T) {
+	for _, c := range []struct{ ours, theirs string }{
+		{karpenter.NodePoolLabelKey, karpv1.NodePoolLabelKey},
+		{karpenter.NodeInitializedLabelKey, karpv1.NodeInitializedLabelKey},
+		{karpenter.NodeRegisteredLabelKey, karpv1.NodeRegisteredLabelKey},
+		{karpenter.NodeDoNotSyncTaintsLabelKey, karpv1.NodeDoNotSyncTaintsLabelKey},
+		{karpenter.CapacityTypeLabelKey, karpv1.CapacityTypeLabelKey},
+		{karpenter.LabelEC2NodeClass, awsv1.LabelNodeClass},
+		{karpenter.LabelTopologyZoneID, awsv1.LabelTopologyZoneID},
+		{karpenter.ArchitectureAMD64, karpv1.ArchitectureAmd64},
+		{karpenter.ArchitectureARM64, karpv1.ArchitectureArm64},
+		{karpenter.DoNotDisruptAnnotationKey, karpv1.DoNotDisruptAnnotationKey},
+		{karpenter.ProviderCompatibilityAnnotationKey, karpv1.ProviderCompatibilityAnnotationKey},
+		{karpenter.NodePoolHashAnnotationKey, karpv1.NodePoolHashAnnotationKey},
+		{karpenter.NodePoolHashVersionAnnotationKey, karpv1.NodePoolHashVersionAnnotationKey},
+		{karpenter.NodeClaimTerminationTimestampAnnotationKey, karpv1.NodeClaimTerminationTimestampAnnotationKey},
+		{karpenter.NodeClaimMinValuesRelaxedAnnotationKey, karpv1.NodeClaimMinValuesRelaxedAnnotationKey},
+		{karpenter.DRADriversAnnotationKey, karpv1.DRADriversAnnotationKey},
+		{karpenter.EC2NodeClassHashAnnotationKey, awsv1.AnnotationEC2NodeClassHash},
+		{karpenter.EC2NodeClassHashVersionAnnotationKey, awsv1.AnnotationEC2NodeClassHashVersion},
+		{karpenter.InstanceTaggedAnnotationKey, awsv1.AnnotationInstanceTagged},
+		{karpenter.InstanceProfileAnnotationKey, awsv1.AnnotationInstanceProfile},
+		{karpenter.ClusterNameTaggedCompatibilityAnnotationKey, awsv1.AnnotationClusterNameTaggedCompatability},
+		{karpenter.TerminationFinalizer, karpv1.TerminationFinalizer},
+		{karpenter.EC2NodeClassTerminationFinalizer, awsv1.TerminationFinalizer},
+		{karpenter.NameTagKey, awsv1.NameTagKey},
+		{karpenter.NodePoolTagKey, awsv1.NodePoolTagKey},
+		{karpenter.NodeClaimTagKey, awsv1.NodeClaimTagKey},
+		{karpenter.NodeClassTagKey, awsv1.NodeClassTagKey},
+		{karpenter.EKSClusterNameTagKey, awsv1.EKSClusterNameTagKey},
+		{karpenter.Windows2019Build, awsv1.Windows2019Build},
+		{karpenter.Windows2022Build, awsv1.Windows2022Build},
+		{karpenter.Windows2025Build, awsv1.Windows2025Build},
+		{string(karpenter.NodeSelectorOpGte), string(karpv1.NodeSelectorOpGte)},
+		{string(karpenter.NodeSelectorOpLte), string(karpv1.NodeSelectorOpLte)},
+		{string(karpenter.ConsolidationPolicyBalanced), string(karpv1.ConsolidationPolicyBalanced)},
+		{string(karpenter.ResourcePrivateIPv4Address), string(awsv1.ResourcePrivateIPv4Address)},
+		{string(karpenter.ResourceNIPSlots), string(awsv1.ResourceNIPSlots)},
+		{string(karpenter.ResourceEFA), string(awsv1.ResourceEFA)},
+		{string(karpenter.ResourceAWSPodENI), string(awsv1.ResourceAWSPodENI)},
+	} {
+		if c.ours != c.theirs {
+			t.Errorf("ours %q, upstream's %q", c.ours, c.theirs)
+		}
+	}
+}
+
+func TestSameTaints(t *testing.T) {
+	if diff := cmp.Diff(karpv1.DisruptedNoScheduleTaint, karpenter.DisruptedTaint()); diff != "" {
+		t.Errorf("disrupted taint (-upstream +ours):\n%s", diff)
+	}
+	if diff := cmp.Diff(karpv1.UnregisteredNoExecuteTaint, karpenter.UnregisteredTaint()); diff != "" {
+		t.Errorf("unregistered taint (-upstream +ours):\n%s", diff)
+	}
+}
+
+func TestSameLabelSets(t *testing.T) {
+	if diff := cmp.Diff(sets.List(karpv1.WellKnownLabels), karpenter.WellKnownLabels()); diff != "" {
+		t.Errorf("well-known labels (-upstream +ours):\n%s", diff)
+	}
+	domains := sets.New(karpenter.RestrictedLabelDomains()...)
+	if diff := cmp.Diff(sets.List(karpv1.RestrictedLabelDomains), sets.List(domains)); diff != "" {
+		t.Errorf("restricted domains (-upstream +ours):\n%s", diff)
+	}
+	for key, values := range karpv1.WellKnownValuesForRequirements {
+		if diff := cmp.Diff(sets.List(values), karpenter.WellKnownLabelValues(key)); diff != "" {
+			t.Errorf("values of %s (-upstream +ours):\n%s", key, diff)
+		}
+	}
+	if diff := cmp.Diff(sets.List(awsv1.WellKnownExoticResources), slices.Sorted(slices.Values(karpenter.ExoticResources()))); diff != "" {
+		t.Errorf("exotic resources (-upstream +ours):\n%s", diff)
+	}
+}
+
+// Upstream's AWS operator adds the EBS driver's zone label when it starts, which is not part of its API package.
+func TestSameNormalizedLabels(t *testing.T) {
+	ours := karpenter.NormalizedLabels()
+	delete(ours, "topology.ebs.csi.aws.com/zone")
+	if diff := cmp.Diff(karpv1.NormalizedLabels, ours); diff != "" {
+		t.Errorf("normalised labels (-upstream +ours):\n%s", diff)
+	}
+}
+
+func TestSameRestrictedLabels(t *testing.T) {
+	keys := []string{
+		"", "team", "example.com/team", "karpenter.sh/anything", "sub.karpenter.sh/anything", "notkarpenter.sh/anything",
+		"karpenter.k8s.aws/anything", "sub.karpenter.k8s.aws/x", "kubernetes.io/hostname", "kubernetes.io/anything",
+		"k8s.io/anything", "node.kubernetes.io/anything", karpenter.LabelEC2NodeClass, karpenter.NodePoolLabelKey, "karpenter.sh", "/x",
+	}
+	for _, key := range append(keys, karpenter.WellKnownLabels()...) {
+		if ours, theirs := karpenter.RestrictedLabel(key), karpv1.IsRestrictedLabel(key) != nil; ours != theirs {
+			t.Errorf("label %q: restricted %v, upstream's %v", key, ours, theirs)
+		}
+	}
+}
+
+// Upstream sets every condition that Ready depends on to Unknown as soon as it looks at an object.
+func TestSameConditions(t *testing.T) {
+	pool, claim, class := &karpv1.NodePool{}, &karpv1.NodeClaim{}, &awsv1.EC2NodeClass{}
+	pool.StatusConditions()
+	claim.StatusConditions()
+	class.StatusConditions()
+	for _, c := range []struct {
+		name   string
+		ours   []string
+		theirs any
+	}{
+		{"NodePool", karpenter.NodePoolReady(), pool.Status.Conditions},
+		{"NodeClaim", karpenter.NodeClaimReady(), claim.Status.Conditions},
+		{"EC2NodeClass", karpenter.EC2NodeClassReady(false), class.Status.Conditions},
+	} {
+		var theirs karpenter.Conditions
+		decode(t, encode(t, c.theirs), &theirs)
+		types := sets.New[string]()
+		for _, condition := range theirs {
+			types.Insert(condition.Type)
+		}
+		want := sets.New(c.ours...).Insert(karpenter.ConditionTypeReady)
+		if diff := cmp.Diff(sets.List(types), sets.List(want)); diff != "" {
+			t.Errorf("%s (-upstream +ours):\n%s", c.name, diff)
+		}
+	}
+}
