@@ -1,0 +1,139 @@
+package userdata
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// applyFlags reads the kubelet's command line. Flags win over its
+// configuration; labels of several flags add up, taints of the last one count.
+func (j *Joining) applyFlags(flags []string) error {
+	if j.Labels == nil {
+		j.Labels = map[string]string{}
+	}
+	for i := 0; i < len(flags); i++ {
+		name, value, joined := strings.Cut(strings.TrimSpace(flags[i]), "=")
+		if !joined {
+			// "--flag value" in one piece or in two.
+			if name, value, joined = strings.Cut(name, " "); !joined && i+1 < len(flags) && !strings.HasPrefix(flags[i+1], "-") {
+				i++
+				value = flags[i]
+			}
+		}
+		if err := j.applyFlag(name, strings.Trim(value, `"' `)); err != nil {
+			return fmt.Errorf("the kubelet's flag %s: %w", name, err)
+		}
+	}
+	return nil
+}
+
+func (j *Joining) applyFlag(name, value string) (err error) {
+	switch name {
+	case "--node-labels":
+		return addLabels(j.Labels, value)
+	case "--register-with-taints":
+		j.Taints, err = parseTaints(value)
+	case "--max-pods":
+		j.MaxPods, err = strconv.Atoi(value)
+	case "--cluster-dns":
+		j.ClusterDNS = strings.Split(value, ",")
+	case "--kube-reserved":
+		return addPairs(&j.KubeReserved, value, "=")
+	case "--system-reserved":
+		return addPairs(&j.SystemReserved, value, "=")
+	case "--eviction-hard":
+		return addPairs(&j.EvictionHard, value, "<")
+	case "--eviction-soft":
+		return addPairs(&j.EvictionSoft, value, "<")
+	}
+	return err
+}
+
+func addLabels(labels map[string]string, text string) error {
+	return addPairs(&labels, text, "=")
+}
+
+func addPairs(to *map[string]string, text, sep string) error {
+	pairs := map[string]string{}
+	for pair := range strings.SplitSeq(text, ",") {
+		if pair == "" {
+			continue
+		}
+		key, value, ok := strings.Cut(pair, sep)
+		if !ok {
+			return fmt.Errorf("%q is not of the form key%svalue", pair, sep)
+		}
+		pairs[key] = value
+	}
+	merge(to, pairs)
+	return nil
+}
+
+func parseTaints(text string) ([]corev1.Taint, error) {
+	var taints []corev1.Taint
+	for one := range strings.SplitSeq(text, ",") {
+		if one == "" {
+			continue
+		}
+		pair, effect, ok := cutLast(one, ":")
+		if !ok {
+			return nil, fmt.Errorf("the taint %q has no effect", one)
+		}
+		key, value, _ := strings.Cut(pair, "=")
+		taint, err := newTaint(key, value, effect)
+		if err != nil {
+			return nil, err
+		}
+		taints = append(taints, taint)
+	}
+	return taints, nil
+}
+
+func newTaint(key, value, effect string) (corev1.Taint, error) {
+	taint := corev1.Taint{Key: key, Value: value, Effect: corev1.TaintEffect(effect)}
+	switch taint.Effect {
+	case corev1.TaintEffectNoSchedule, corev1.TaintEffectPreferNoSchedule, corev1.TaintEffectNoExecute:
+		return taint, nil
+	}
+	return taint, fmt.Errorf("the taint %s has the effect %q, which is none", key, effect)
+}
+
+func cutLast(s, sep string) (before, after string, found bool) {
+	if i := strings.LastIndex(s, sep); i >= 0 {
+		return s[:i], s[i+len(sep):], true
+	}
+	return s, "", false
+}
+
+// The labels of Kubernetes' own name spaces that a kubelet may give itself. It
+// does not start with any other.
+var (
+	ownLabels = []string{
+		corev1.LabelHostname, corev1.LabelOSStable, corev1.LabelArchStable, corev1.LabelInstanceTypeStable,
+		corev1.LabelTopologyZone, corev1.LabelTopologyRegion, corev1.LabelFailureDomainBetaZone,
+		corev1.LabelFailureDomainBetaRegion, corev1.LabelInstanceType, "beta.kubernetes.io/os", "beta.kubernetes.io/arch",
+	}
+	ownSpaces = []string{"kubelet.kubernetes.io", "node.kubernetes.io"}
+)
+
+// checkLabels refuses the labels that the kubelet refuses.
+func checkLabels(labels map[string]string) error {
+	for _, key := range slices.Sorted(maps.Keys(labels)) {
+		space, _, _ := strings.Cut(key, "/")
+		if !strings.Contains(key, "/") || !under(space, "kubernetes.io") && !under(space, "k8s.io") {
+			continue
+		}
+		allowed := slices.ContainsFunc(ownSpaces, func(own string) bool { return under(space, own) })
+		if !allowed && !slices.Contains(ownLabels, key) {
+			return fmt.Errorf("the kubelet does not start with the label %s", key)
+		}
+	}
+	return nil
+}
+
+func under(space, parent string) bool { return space == parent || strings.HasSuffix(space, "."+parent) }
