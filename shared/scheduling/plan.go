@@ -66,8 +66,25 @@ type Unplaced struct {
 type Rejection struct {
 	// NodePool is empty when the reason lies in the pod itself.
 	NodePool string `json:"nodePool,omitempty"`
-	// Rule is a short stable name ("taints", "requirements", "resources",
-	// "limits", "no-offering", "not-ready", "pod").
+	// Rule is one of the Rule constants.
 	Rule   string `json:"rule"`
 	Detail string `json:"detail"`
 }
+
+// Rules, as they stand in a Rejection. Tools match them: the names are stable.
+const (
+	// RulePod: no node could hold the pod; the reason lies in the pod.
+	RulePod = "pod"
+	// RuleNotReady: the pool launches nothing at the moment.
+	RuleNotReady = "not-ready"
+	// RuleTaints: the pod does not tolerate a taint of the pool.
+	RuleTaints = "taints"
+	// RuleRequirements: pod and pool want different values of a label.
+	RuleRequirements = "requirements"
+	// RuleNoOffering: no instance type of the pool suits, or none can be bought.
+	RuleNoOffering = "no-offering"
+	// RuleResources: no instance type of the pool is large enough.
+	RuleResources = "resources"
+	// RuleLimits: another node would exceed the pool's limits.
+	RuleLimits = "limits"
+)

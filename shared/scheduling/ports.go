@@ -1,0 +1,32 @@
+package scheduling
+
+import (
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// clash finds a port of want that the node already gives away (B100). The
+// wildcard address clashes with every address.
+func clash(taken, want []HostPort) (HostPort, bool) {
+	for _, port := range want {
+		if slices.ContainsFunc(taken, port.overlaps) {
+			return port, true
+		}
+	}
+	return HostPort{}, false
+}
+
+func (p HostPort) overlaps(other HostPort) bool {
+	return p.Port == other.Port && p.protocol() == other.protocol() &&
+		(p.wildcard() || other.wildcard() || p.IP == other.IP)
+}
+
+func (p HostPort) protocol() corev1.Protocol {
+	if p.Protocol == "" {
+		return corev1.ProtocolTCP
+	}
+	return p.Protocol
+}
+
+func (p HostPort) wildcard() bool { return p.IP == "" || p.IP == "0.0.0.0" || p.IP == "::" }

@@ -1,0 +1,24 @@
+package scheduling
+
+import (
+	"encoding/json"
+	"time"
+
+	"github.com/joist-autoscaler/joist/shared/karpenter"
+)
+
+// ProposalAnnotation is where lifecycle writes a disruption proposal on a
+// NodeClaim, as JSON.
+const ProposalAnnotation = "joist.sh/proposal"
+
+// ConfirmAfter is how old a proposal must be before a confirmation acts (B152).
+const ConfirmAfter = 15 * time.Second
+
+// ProposalOf reads the proposal on a claim, or nil.
+func ProposalOf(claim *karpenter.NodeClaim) *Proposal {
+	var p Proposal
+	if json.Unmarshal([]byte(claim.Annotations[ProposalAnnotation]), &p) != nil || p.ID == "" {
+		return nil
+	}
+	return &p
+}

@@ -1,0 +1,137 @@
+package scheduling
+
+import (
+	"maps"
+	"math"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+)
+
+// axis numbers the resources that one batch speaks of, so that amounts are
+// vectors of integers: packing compares them millions of times.
+type axis struct {
+	names []corev1.ResourceName
+	index map[corev1.ResourceName]int
+}
+
+func newAxis(lists ...corev1.ResourceList) axis {
+	seen := map[corev1.ResourceName]bool{corev1.ResourceCPU: true, corev1.ResourceMemory: true}
+	for _, list := range lists {
+		for name := range list {
+			seen[name] = true
+		}
+	}
+	a := axis{names: slices.Sorted(maps.Keys(seen)), index: map[corev1.ResourceName]int{}}
+	for i, name := range a.names {
+		a.index[name] = i
+	}
+	return a
+}
+
+// amounts are thousandths of a core for cpu, and whole units of anything else.
+// They are never changed once another value holds them.
+type amounts []int64
+
+// of reads a list; resources that the batch never asks for are dropped.
+func (a axis) of(list corev1.ResourceList) amounts {
+	out := make(amounts, len(a.names))
+	for name, quantity := range list {
+		if i, ok := a.index[name]; ok {
+			out[i] = integer(name, quantity)
+		}
+	}
+	return out
+}
+
+func integer(name corev1.ResourceName, quantity resource.Quantity) int64 {
+	if name == corev1.ResourceCPU {
+		return quantity.MilliValue()
+	}
+	return quantity.Value()
+}
+
+// list is of's inverse; zeroes are left out.
+func (a axis) list(v amounts) corev1.ResourceList {
+	out := corev1.ResourceList{}
+	for i, name := range a.names {
+		if v[i] != 0 {
+			out[name] = quantity(name, v[i])
+		}
+	}
+	return out
+}
+
+func quantity(name corev1.ResourceName, v int64) resource.Quantity {
+	switch name {
+	case corev1.ResourceCPU:
+		return *resource.NewMilliQuantity(v, resource.DecimalSI)
+	case corev1.ResourceMemory, corev1.ResourceEphemeralStorage:
+		return *resource.NewQuantity(v, resource.BinarySI)
+	default:
+		return *resource.NewQuantity(v, resource.DecimalSI)
+	}
+}
+
+func (a axis) get(v amounts, name corev1.ResourceName) int64 {
+	if i, ok := a.index[name]; ok {
+		return v[i]
+	}
+	return 0
+}
+
+// plus saturates, so that an absurd request is too large rather than negative.
+func (v amounts) plus(w amounts) amounts {
+	out := make(amounts, len(v))
+	for i := range v {
+		out[i] = v[i] + w[i]
+		if v[i] > 0 && w[i] > 0 && out[i] < 0 {
+			out[i] = math.MaxInt64
+		}
+	}
+	return out
+}
+
+func (v amounts) minus(w amounts) amounts {
+	out := make(amounts, len(v))
+	for i := range v {
+		out[i] = v[i] - w[i]
+	}
+	return out
+}
+
+// most is the larger of each.
+func (v amounts) most(w amounts) amounts {
+	out := slices.Clone(v)
+	for i := range out {
+		out[i] = max(out[i], w[i])
+	}
+	return out
+}
+
+// fits reports whether v is inside of room. Negative room holds nothing, not
+// even a request for nothing (B102).
+func (v amounts) fits(room amounts) bool {
+	for i := range v {
+		if v[i] > room[i] || room[i] < 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// short finds the resource that is missing most, relative to what is wanted; -1
+// when v fits.
+func (v amounts) short(room amounts) (index int, share float64) {
+	index = -1
+	for i := range v {
+		if v[i] <= room[i] {
+			continue
+		}
+		if s := 1 - float64(max(room[i], 0))/float64(v[i]); index < 0 || s > share {
+			index, share = i, s
+		}
+	}
+	return index, share
+}

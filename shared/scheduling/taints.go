@@ -1,0 +1,69 @@
+package scheduling
+
+import (
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/joist-autoscaler/joist/shared/karpenter"
+)
+
+// readinessPrefix marks taints that node readiness rules take off by themselves.
+const readinessPrefix = "readiness.k8s.io/"
+
+// ephemeralTaints go away on their own while a node starts up (B099).
+var ephemeralTaints = []corev1.Taint{
+	{Key: corev1.TaintNodeNotReady, Effect: corev1.TaintEffectNoSchedule},
+	{Key: corev1.TaintNodeNotReady, Effect: corev1.TaintEffectNoExecute},
+	{Key: corev1.TaintNodeUnreachable, Effect: corev1.TaintEffectNoSchedule},
+	{Key: "node.cloudprovider.kubernetes.io/uninitialized", Effect: corev1.TaintEffectNoSchedule, Value: "true"},
+	karpenter.UnregisteredTaint(),
+}
+
+// lasting leaves out the taints that a node which is not yet initialized will
+// lose: the ephemeral ones and its startup taints.
+func lasting(taints, startup []corev1.Taint) []corev1.Taint {
+	return slices.DeleteFunc(slices.Clone(taints), func(t corev1.Taint) bool {
+		return strings.HasPrefix(t.Key, readinessPrefix) || holds(ephemeralTaints, t) || holds(startup, t)
+	})
+}
+
+func holds(taints []corev1.Taint, t corev1.Taint) bool {
+	return slices.ContainsFunc(taints, func(other corev1.Taint) bool {
+		return t.Key == other.Key && t.Effect == other.Effect && (other.Value == "" || t.Value == other.Value)
+	})
+}
+
+// untolerated finds the first taint that keeps the pod away. PreferNoSchedule
+// counts like the others (B098) until the pod has been relaxed (B096).
+func untolerated(taints []corev1.Taint, tolerations []corev1.Toleration, relaxed bool) (corev1.Taint, bool) {
+	for _, taint := range taints {
+		if relaxed && taint.Effect == corev1.TaintEffectPreferNoSchedule {
+			continue
+		}
+		if !slices.ContainsFunc(tolerations, func(t corev1.Toleration) bool { return tolerates(t, taint) }) {
+			return taint, true
+		}
+	}
+	return corev1.Taint{}, false
+}
+
+// tolerates is Kubernetes' rule: an empty effect or key matches all of them, and
+// an empty operator means Equal.
+func tolerates(t corev1.Toleration, taint corev1.Taint) bool {
+	if t.Effect != "" && t.Effect != taint.Effect {
+		return false
+	}
+	if t.Key != "" && t.Key != taint.Key {
+		return false
+	}
+	switch t.Operator {
+	case corev1.TolerationOpExists:
+		return true
+	case "", corev1.TolerationOpEqual:
+		return t.Key != "" && t.Value == taint.Value
+	default:
+		return false
+	}
+}
