@@ -1,0 +1,142 @@
+package karpenter
+
+import (
+	"flag"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"sigs.k8s.io/yaml"
+)
+
+var update = flag.Bool("update", false, "write the golden files")
+
+// The hashes in testdata are on nodes in clusters: a change here means that every node drifts. The comparison with Karpenter
+// in integration/upstream says which values are right; this one says at once, and without Karpenter, that they moved.
+func TestHashesStayWhatTheyAre(t *testing.T) {
+	pool, class := loadPool(t), loadClass(t)
+	got := "nodepool " + NodePoolHashVersion + " " + poolHash(t, pool) + "\n" +
+		"ec2nodeclass " + EC2NodeClassHashVersion + " " + classHash(t, class, "") + "\n" +
+		"ec2nodeclass with authority " + EC2NodeClassHashVersion + " " + classHash(t, class, "Q0VSVA==") + "\n"
+	golden := filepath.Join("testdata", "hashes.golden")
+	if *update {
+		if err := os.WriteFile(golden, []byte(got), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(golden)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(string(want), got); diff != "" {
+		t.Errorf("hashes (-golden +got):\n%s", diff)
+	}
+}
+
+func TestWhatMovesANodePoolHash(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		change func(*NodePool)
+		moves  bool
+	}{
+		{"label", func(p *NodePool) { p.Spec.Template.Labels["team"] = "other" }, true},
+		{"annotation", func(p *NodePool) { p.Spec.Template.Annotations = map[string]string{"a": "b"} }, true},
+		{"taint", func(p *NodePool) { p.Spec.Template.Spec.Taints[0].Value = "other" }, true},
+		{"expiry", func(p *NodePool) { p.Spec.Template.Spec.ExpireAfter = NillableDuration{} }, true},
+		{"class", func(p *NodePool) { p.Spec.Template.Spec.NodeClassRef.Name = "other" }, true},
+		{"spelling of the expiry", func(p *NodePool) {
+			p.Spec.Template.Spec.ExpireAfter = DurationOf(*p.Spec.Template.Spec.ExpireAfter.Duration)
+		}, false},
+		{"requirements", func(p *NodePool) { p.Spec.Template.Spec.Requirements = nil }, false},
+		{"limits", func(p *NodePool) { p.Spec.Limits = nil }, false},
+		{"weight", func(p *NodePool) { p.Spec.Weight = nil }, false},
+		{"budgets", func(p *NodePool) { p.Spec.Disruption.Budgets = nil }, false},
+		{"name", func(p *NodePool) { p.Name = "other" }, false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			pool := loadPool(t)
+			before := poolHash(t, pool)
+			c.change(pool)
+			if moved := poolHash(t, pool) != before; moved != c.moves {
+				t.Errorf("moved %v, want %v", moved, c.moves)
+			}
+		})
+	}
+}
+
+func TestWhatMovesAnEC2NodeClassHash(t *testing.T) {
+	al2023, custom := AMIFamilyAL2023, AMIFamilyCustom
+	for _, c := range []struct {
+		name   string
+		change func(*EC2NodeClassSpec)
+		moves  bool
+	}{
+		{"user data", func(s *EC2NodeClassSpec) { s.UserData = &custom }, true},
+		{"tags", func(s *EC2NodeClassSpec) { s.Tags["team"] = "other" }, true},
+		{"disk", func(s *EC2NodeClassSpec) {
+			s.BlockDeviceMappings[0].EBS.VolumeSize.Add(*s.BlockDeviceMappings[0].EBS.VolumeSize)
+		}, true},
+		{"kubelet", func(s *EC2NodeClassSpec) { s.Kubelet.MaxPods = nil }, true},
+		{"family", func(s *EC2NodeClassSpec) { s.AMIFamily = &custom }, true},
+		{"family that the alias implies", func(s *EC2NodeClassSpec) { s.AMIFamily = &al2023 }, false},
+		{"version of the alias", func(s *EC2NodeClassSpec) { s.AMISelectorTerms[0].Alias = "al2023@latest" }, false},
+		{"subnets", func(s *EC2NodeClassSpec) { s.SubnetSelectorTerms = nil }, false},
+		{"security groups", func(s *EC2NodeClassSpec) { s.SecurityGroupSelectorTerms = nil }, false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			class := loadClass(t)
+			before := classHash(t, class, "")
+			c.change(&class.Spec)
+			if moved := classHash(t, class, "") != before; moved != c.moves {
+				t.Errorf("moved %v, want %v", moved, c.moves)
+			}
+		})
+	}
+}
+
+func poolHash(t *testing.T, pool *NodePool) string {
+	t.Helper()
+	sum, err := pool.Hash()
+	return checked(t, sum, err)
+}
+
+func classHash(t *testing.T, class *EC2NodeClass, authority string) string {
+	t.Helper()
+	sum, err := class.Hash(authority)
+	return checked(t, sum, err)
+}
+
+func checked(t *testing.T, sum string, err error) string {
+	t.Helper()
+	if err != nil || strings.Trim(sum, "0123456789") != "" {
+		t.Fatalf("hash %q: %v", sum, err)
+	}
+	return sum
+}
+
+func loadPool(t *testing.T) *NodePool {
+	t.Helper()
+	pool := &NodePool{}
+	load(t, "nodepool.yaml", pool)
+	return pool
+}
+
+func loadClass(t *testing.T) *EC2NodeClass {
+	t.Helper()
+	class := &EC2NodeClass{}
+	load(t, "ec2nodeclass.yaml", class)
+	return class
+}
+
+func load(t *testing.T, name string, into any) {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join("testdata", name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := yaml.UnmarshalStrict(text, into); err != nil {
+		t.Fatalf("reading %s: %v", name, err)
+	}
+}

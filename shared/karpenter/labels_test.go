@@ -1,0 +1,93 @@
+package karpenter
+
+import (
+	"slices"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+func TestNormalizeLabel(t *testing.T) {
+	for key, want := range map[string]string{
+		"failure-domain.beta.kubernetes.io/zone":   "topology.kubernetes.io/zone",
+		"failure-domain.beta.kubernetes.io/region": "topology.kubernetes.io/region",
+		"beta.kubernetes.io/instance-type":         "node.kubernetes.io/instance-type",
+		"beta.kubernetes.io/arch":                  "kubernetes.io/arch",
+		"beta.kubernetes.io/os":                    "kubernetes.io/os",
+		"topology.ebs.csi.aws.com/zone":            "topology.kubernetes.io/zone",
+		"topology.kubernetes.io/zone":              "topology.kubernetes.io/zone",
+		"team":                                     "team",
+	} {
+		if got := NormalizeLabel(key); got != want {
+			t.Errorf("%s became %s, want %s", key, got, want)
+		}
+	}
+	for old, stable := range NormalizedLabels() {
+		if WellKnownLabel(old) || !WellKnownLabel(stable) {
+			t.Errorf("%s to %s must lead from a label that is not well-known to one that is", old, stable)
+		}
+	}
+}
+
+func TestValidateTemplateLabel(t *testing.T) {
+	for key, allowed := range map[string]bool{
+		"team":                              true,
+		"example.com/team":                  true,
+		"kubernetes.io/anything":            true,
+		"k8s.io/anything":                   true,
+		"notkarpenter.sh/team":              true,
+		CapacityTypeLabelKey:                true,
+		LabelInstanceCPU:                    true,
+		corev1.LabelTopologyZone:            true,
+		NodePoolLabelKey:                    false,
+		corev1.LabelHostname:                false,
+		"karpenter.sh/team":                 false,
+		"sub.karpenter.sh/team":             false,
+		"karpenter.k8s.aws/instance-colour": false,
+		LabelEC2NodeClass:                   false,
+	} {
+		if err := ValidateTemplateLabel(key); (err == nil) != allowed {
+			t.Errorf("%s: %v, want allowed %v", key, err, allowed)
+		}
+	}
+}
+
+// The lists are handed out as copies: a caller that sorts or cuts one must not change what everybody else sees.
+func TestListsAreCopies(t *testing.T) {
+	first := AWSLabels()
+	first[0] = "changed"
+	if slices.Contains(AWSLabels(), "changed") {
+		t.Error("AWSLabels hands out its own list")
+	}
+	labels := NormalizedLabels()
+	labels["team"] = "changed"
+	if NormalizeLabel("team") != "team" {
+		t.Error("NormalizedLabels hands out its own map")
+	}
+}
+
+func TestNodeClassLabelKey(t *testing.T) {
+	if got := NodeClassLabelKey(schema.GroupKind{Group: AWSGroup, Kind: "EC2NodeClass"}); got != LabelEC2NodeClass {
+		t.Errorf("got %s", got)
+	}
+}
+
+func TestRestrictedTag(t *testing.T) {
+	for key, want := range map[string]bool{
+		"":                               true,
+		"eks:eks-cluster-name":           true,
+		"kubernetes.io/cluster":          true,
+		"kubernetes.io/cluster/prod":     true,
+		"karpenter.sh/nodepool":          true,
+		"karpenter.sh/nodeclaim":         true,
+		"karpenter.k8s.aws/ec2nodeclass": true,
+		"Name":                           false,
+		"team":                           false,
+		"karpenter.sh/discovery":         false,
+	} {
+		if got := RestrictedTag(key); got != want {
+			t.Errorf("%q: %v, want %v", key, got, want)
+		}
+	}
+}

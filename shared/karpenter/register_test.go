@@ -1,0 +1,43 @@
+package karpenter
+
+import (
+	"testing"
+
+	"k8s.io/apimachinery/pkg/runtime"
+)
+
+func TestAddToScheme(t *testing.T) {
+	scheme := runtime.NewScheme()
+	if err := AddToScheme(scheme); err != nil {
+		t.Fatal(err)
+	}
+	for object, want := range map[runtime.Object]string{
+		&NodePool{}:         "karpenter.sh/v1, Kind=NodePool",
+		&NodePoolList{}:     "karpenter.sh/v1, Kind=NodePoolList",
+		&NodeClaim{}:        "karpenter.sh/v1, Kind=NodeClaim",
+		&NodeClaimList{}:    "karpenter.sh/v1, Kind=NodeClaimList",
+		&EC2NodeClass{}:     "karpenter.k8s.aws/v1, Kind=EC2NodeClass",
+		&EC2NodeClassList{}: "karpenter.k8s.aws/v1, Kind=EC2NodeClassList",
+	} {
+		kinds, _, err := scheme.ObjectKinds(object)
+		if err != nil || len(kinds) != 1 || kinds[0].String() != want {
+			t.Errorf("%T is registered as %v (%v), want %s", object, kinds, err, want)
+		}
+	}
+}
+
+// A copy shares nothing, the text of a duration included.
+func TestDeepCopySharesNothing(t *testing.T) {
+	pool := loadPool(t)
+	twin := pool.DeepCopy()
+	twin.Spec.Template.Labels["team"] = "other"
+	*twin.Spec.Template.Spec.ExpireAfter.Duration = 0
+	twin.Spec.Template.Spec.ExpireAfter.Raw[1] = '9'
+	*twin.Spec.Template.Spec.Requirements[1].MinValues = 1
+	if before := loadPool(t); pool.Spec.Template.Labels["team"] != "web" ||
+		*pool.Spec.Template.Spec.ExpireAfter.Duration != *before.Spec.Template.Spec.ExpireAfter.Duration ||
+		pool.Spec.Template.Spec.ExpireAfter.String() != "720h" ||
+		*pool.Spec.Template.Spec.Requirements[1].MinValues != 5 {
+		t.Errorf("changing the copy changed the original: %+v", pool.Spec.Template)
+	}
+}
