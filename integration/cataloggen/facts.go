@@ -39,6 +39,9 @@ func clockFact(name string) int64 {
 	return 2800
 }
 
+// memoryMiB is the memory that EC2 reports, where the data has the advertised figure instead.
+var memoryMiB = map[string]int64{"r3.large": 15360}
+
 // ebsByFamily is the EBS bandwidth where the data lacks it or is older than a raise, in Mbps.
 var ebsByFamily = map[string]int64{
 	"hpc6a": 2085, "hpc6id": 2085, "hpc7a": 2085, "p4de": 19000, "p5e": 80000, "trn2": 80000, "u7i-6tb": 100000, "u7i-8tb": 100000, "u7i-12tb": 100000,

@@ -72,7 +72,7 @@ func instanceType(i instance, src sources) catalog.InstanceType {
 	limit, limited := src.limits[i.Name]
 	t := catalog.InstanceType{
 		Name: i.Name, Arch: architecture(i), OS: []string{catalog.Linux},
-		VCPU: i.VCPU, MemoryMiB: int64(math.Round(i.MemoryGiB * 1024)),
+		VCPU: i.VCPU, MemoryMiB: cmp.Or(memoryMiB[i.Name], int64(math.Round(i.MemoryGiB*1024))),
 		Storage: storage(i), Network: network(i, src), EBSMbps: ebsMbps(i),
 		BareMetal:  limit.BareMetal || strings.Contains(i.Name, ".metal"),
 		Hypervisor: limit.Hypervisor, Burstable: burstable.MatchString(i.Name),

@@ -28,7 +28,7 @@ func zones(src sources, region string) []catalog.Zone {
 	return all
 }
 
-// zoneLetter is empty for local and wavelength zones, whose ids end otherwise.
+// zoneLetter is empty for local and wavelength zones, whose ids name a city too (use1-bos1-az1).
 func zoneLetter(id string) string {
 	switch id {
 	case "apne1-az4":
@@ -40,9 +40,9 @@ func zoneLetter(id string) string {
 	case "apne1-az2":
 		return "d"
 	}
-	_, digits, found := strings.Cut(id, "-az")
+	region, digits, found := strings.Cut(id, "-az")
 	n, err := strconv.Atoi(digits)
-	if !found || err != nil || n < 1 || n > 26 {
+	if !found || strings.Contains(region, "-") || err != nil || n < 1 || n > 26 {
 		return ""
 	}
 	return string(rune('a' + n - 1))

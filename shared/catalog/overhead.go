@@ -46,7 +46,9 @@ func kubeReserved(t InstanceType, cfg NodeConfig) corev1.ResourceList {
 	return reserved
 }
 
-func systemReserved(cfg NodeConfig) corev1.ResourceList { return quantities(cfg.kubelet().SystemReserved) }
+func systemReserved(cfg NodeConfig) corev1.ResourceList {
+	return quantities(cfg.kubelet().SystemReserved)
+}
 
 // evictionThreshold is the room that the kubelet defends. Hard thresholds alone count: a soft one warns, and does not
 // lower what a node reports as allocatable.

@@ -1,0 +1,54 @@
+package catalog
+
+import "testing"
+
+// storedBudgetBytes keeps the binaries that embed the catalogue small.
+const storedBudgetBytes = 1 << 20
+
+func TestStoredSize(t *testing.T) {
+	entries, err := stored.ReadDir("data")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var total int64
+	for _, entry := range entries {
+		info, err := entry.Info()
+		if err != nil {
+			t.Fatal(err)
+		}
+		total += info.Size()
+	}
+	if total == 0 || total > storedBudgetBytes {
+		t.Errorf("the embedded files are %d bytes, want at most %d", total, storedBudgetBytes)
+	}
+}
+
+// The largest region from cold: hardware and market, unpacked, decoded and joined. Under 150 ms is what a command line
+// can spend unnoticed.
+func BenchmarkDecode(b *testing.B) {
+	for b.Loop() {
+		h, err := decodeStored[Hardware]("hardware")
+		if err != nil {
+			b.Fatal(err)
+		}
+		m, err := decodeStored[Market](marketPrefix + "us-east-1")
+		if err != nil {
+			b.Fatal(err)
+		}
+		if c := Join(h, m); len(c.Types) == 0 {
+			b.Fatal("no types")
+		}
+	}
+}
+
+func BenchmarkResources(b *testing.B) {
+	c, err := Embedded("us-east-1")
+	if err != nil {
+		b.Fatal(err)
+	}
+	for b.Loop() {
+		for _, t := range c.Types {
+			Resources(t, NodeConfig{AMIFamily: "AL2023"})
+		}
+	}
+}

@@ -1,0 +1,78 @@
+package catalog_test
+
+import (
+	"math"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/joist-autoscaler/joist/shared/catalog"
+)
+
+func TestJoin(t *testing.T) {
+	hardware := catalog.Hardware{Types: []catalog.InstanceType{{Name: "a1.large"}, {Name: "b1.large"}, {Name: "c1.large"}}}
+	market := catalog.Market{
+		Region: "r", Partition: "aws",
+		Zones: []catalog.Zone{{Name: "ra", ID: "r-az1"}, {Name: "rb", ID: "r-az2"}, {Name: "rc", ID: "r-az3"}},
+		Prices: []catalog.Price{
+			{Type: "c1.large", OnDemand: 2, Zones: 0b010},
+			{Type: "a1.large", OnDemand: 1, Spot: 0.5, Zones: 0b101},
+			{Type: "b1.large", OnDemand: 1, Zones: 0}, // sold nowhere
+			{Type: "z9.large", OnDemand: 1, Zones: 1}, // no hardware
+		},
+	}
+	want := []catalog.InstanceType{
+		{Name: "a1.large", Offerings: []catalog.Offering{
+			{"ra", "r-az1", "on-demand", 1, true}, {"ra", "r-az1", "spot", 0.5, true},
+			{"rc", "r-az3", "on-demand", 1, true}, {"rc", "r-az3", "spot", 0.5, true},
+		}},
+		{Name: "c1.large", Offerings: []catalog.Offering{{"rb", "r-az2", "on-demand", 2, true}}},
+	}
+	if diff := cmp.Diff(want, catalog.Join(hardware, market).Types); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestValidateRefuses(t *testing.T) {
+	good := func() catalog.Catalogue {
+		offers := func() []catalog.Offering {
+			return []catalog.Offering{{"ra", "r-az1", "on-demand", 1, true}, {"ra", "r-az1", "spot", 0.5, true}}
+		}
+		one := catalog.InstanceType{Name: "a", Arch: catalog.AMD64, VCPU: 1, MemoryMiB: 1, Offerings: offers()}
+		two := one
+		two.Name, two.Offerings = "b", offers()
+		return catalog.Catalogue{Region: "r", Types: []catalog.InstanceType{one, two}}
+	}
+	if err := good().Validate(); err != nil {
+		t.Fatalf("a good catalogue is refused: %v", err)
+	}
+	tests := []struct {
+		name, want string
+		spoil      func(*catalog.Catalogue)
+	}{
+		{"no region", "names no region", func(c *catalog.Catalogue) { c.Region = "" }},
+		{"order of types", "out of order", func(c *catalog.Catalogue) { c.Types[0], c.Types[1] = c.Types[1], c.Types[0] }},
+		{"a type twice", "there twice", func(c *catalog.Catalogue) { c.Types[1].Name = "a" }},
+		{"architecture", `"x86_64"`, func(c *catalog.Catalogue) { c.Types[0].Arch = "x86_64" }},
+		{"no CPU", "cannot run a node", func(c *catalog.Catalogue) { c.Types[0].VCPU = 0 }},
+		{"free", "has the price 0", func(c *catalog.Catalogue) { c.Types[0].Offerings[0].PricePerHour = 0 }},
+		{"not a number", "has the price NaN", func(c *catalog.Catalogue) { c.Types[0].Offerings[0].PricePerHour = math.NaN() }},
+		{"infinite", "has the price +Inf", func(c *catalog.Catalogue) { c.Types[0].Offerings[0].PricePerHour = math.Inf(1) }},
+		{"order of offerings", "out of order", func(c *catalog.Catalogue) { c.Types[0].Offerings[1].Zone = "a" }},
+		{"an offering twice", "offered twice", func(c *catalog.Catalogue) { c.Types[0].Offerings[1].CapacityType = "on-demand" }},
+		{"no zone", "names no zone", func(c *catalog.Catalogue) {
+			c.Types[0].Offerings = c.Types[0].Offerings[:1]
+			c.Types[0].Offerings[0].Zone = ""
+		}},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			c := good()
+			test.spoil(&c)
+			if err := c.Validate(); err == nil || !strings.Contains(err.Error(), test.want) {
+				t.Errorf("got %v, want %q", err, test.want)
+			}
+		})
+	}
+}
