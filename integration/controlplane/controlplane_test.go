@@ -34,7 +34,7 @@ func TestControlPlane(t *testing.T) {
 
 	cp, err := Start(ctx, Options{CRDs: "testdata/crds"})
 	check(t, err)
-	t.Cleanup(func() { check(t, cp.Stop()) })
+	t.Cleanup(func() { _ = cp.Stop() })
 	lap("control plane ready for pods")
 	client := kubernetes.NewForConfigOrDie(cp.Config)
 
@@ -48,6 +48,7 @@ func TestControlPlane(t *testing.T) {
 			t.Errorf("the server says it is %#v; clients parse that", version)
 		}
 	})
+	t.Run("death", func(t *testing.T) { testDeath(t, cp) }) // last: it ends the control plane
 }
 
 func testDeployment(ctx context.Context, t *testing.T, client kubernetes.Interface, lap func(string)) {
@@ -104,6 +105,32 @@ func testRights(ctx context.Context, t *testing.T, cp *ControlPlane) {
 	if !apierrors.IsForbidden(err) {
 		t.Errorf("listing nodes without rights: got %v, want a %d", err, http.StatusForbidden)
 	}
+}
+
+// testDeath shows that a program's end is noticed and told at Stop, and that
+// Stop leaves nothing but the logs that tell of the death.
+func testDeath(t *testing.T, cp *ControlPlane) {
+	check(t, cp.Err())
+	for _, p := range cp.processes {
+		if p.name == kwok {
+			p.kill()
+		}
+	}
+	<-cp.Died()
+	err := cp.Stop()
+	if err == nil || !strings.Contains(err.Error(), "kwok ended: signal: killed") {
+		t.Errorf("stopping after kwok's death: %v", err)
+	}
+	for _, p := range cp.processes {
+		<-p.done
+	}
+	if isFile(cp.Kubeconfig) {
+		t.Errorf("%s stays", cp.Kubeconfig)
+	}
+	if !isFile(cp.Logs + "/kwok.log") {
+		t.Error("the dead program's log is gone")
+	}
+	check(t, os.RemoveAll(cp.Logs))
 }
 
 // TestStartNoticesDeath shows that Start does not wait for a program that has

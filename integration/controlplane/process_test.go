@@ -1,0 +1,162 @@
+package controlplane
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"testing"
+	"time"
+)
+
+// The test binary plays two parts of its own: as "etcd" it holds a lock for as
+// long as it lives, and with parentEnv it starts that etcd and waits.
+const (
+	parentEnv = "JOIST_TEST_PARENT"
+	aliveLock = "alive.lock"
+)
+
+func TestMain(m *testing.M) {
+	if filepath.Base(os.Args[0]) == etcd {
+		liveForever()
+	}
+	if dir := os.Getenv(parentEnv); dir != "" {
+		beParent(dir)
+	}
+	os.Exit(m.Run())
+}
+
+func liveForever() {
+	lock, err := tryLockFile(aliveLock)
+	if err != nil || lock == nil {
+		panic(fmt.Sprintf("%v %v", lock, err))
+	}
+	fmt.Println("alive")
+	if runtime.GOOS != "linux" {
+		_, _ = io.Copy(io.Discard, os.Stdin) // as the real programs do
+		os.Exit(1)
+	}
+	for {
+		time.Sleep(time.Hour)
+	}
+}
+
+func beParent(dir string) {
+	if _, err := startEtcd(dir); err != nil {
+		panic(err)
+	}
+	fmt.Println("started")
+	for {
+		time.Sleep(time.Hour)
+	}
+}
+
+func startEtcd(dir string) (*process, error) {
+	self, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
+	if err := os.Symlink(self, filepath.Join(dir, etcd)); err != nil {
+		return nil, err
+	}
+	return startProcess(layout{assets: dir, dir: dir, logs: dir}, etcd, nil)
+}
+
+// TestOrphans shows that a program ends when whoever started it is killed and
+// has no chance to clean up.
+func TestOrphans(t *testing.T) {
+	dir := t.TempDir()
+	parent := exec.CommandContext(t.Context(), os.Args[0])
+	parent.Env = append(os.Environ(), parentEnv+"="+dir)
+	out, err := parent.StdoutPipe()
+	check(t, err)
+	check(t, parent.Start())
+	_, err = bufio.NewReader(out).ReadString('\n')
+	check(t, err)
+	eventually(t.Context(), t, "the program to live", func() error { return alive(dir, true) })
+	check(t, parent.Process.Kill())
+	_ = parent.Wait()
+	eventually(t.Context(), t, "the program to die", func() error { return alive(dir, false) })
+}
+
+// alive asks by the lock, since the kernel lets go of it at death and not at
+// the time when somebody waits for the dead.
+func alive(dir string, want bool) error {
+	lock, err := tryLockFile(filepath.Join(dir, aliveLock))
+	if err != nil {
+		return err
+	}
+	if lock != nil {
+		lock.unlock()
+	}
+	if got := lock == nil; got != want {
+		return fmt.Errorf("alive is %t", got)
+	}
+	return nil
+}
+
+func TestKill(t *testing.T) {
+	dir := t.TempDir()
+	p, err := startEtcd(dir)
+	check(t, err)
+	eventually(t.Context(), t, "the program to live", func() error { return alive(dir, true) })
+	p.kill()
+	p.kill() // twice is as good as once
+	check(t, alive(dir, false))
+}
+
+func TestStartProcessMissing(t *testing.T) {
+	dir := t.TempDir()
+	if _, err := startProcess(layout{assets: dir, dir: dir, logs: dir}, kwok, nil); err == nil {
+		t.Error("a program that does not exist was started")
+	}
+}
+
+// TestScratch shows that the next run removes what a dead one left, and never
+// touches what a living one uses.
+func TestScratch(t *testing.T) {
+	base := t.TempDir()
+	living, err := newScratch(t.Context(), base)
+	check(t, err)
+	dead, err := newScratch(t.Context(), base)
+	check(t, err)
+	dead.lock.unlock() // what death does
+
+	next, err := newScratch(t.Context(), base)
+	check(t, err)
+	if !isFile(filepath.Join(living.dir, ownerLock)) {
+		t.Error("a living run lost its folder")
+	}
+	if isFile(filepath.Join(dead.dir, ownerLock)) {
+		t.Error("a dead run's folder stays")
+	}
+	check(t, living.remove())
+	check(t, next.remove())
+	left, err := filepath.Glob(filepath.Join(base, "*", "run-*"))
+	check(t, err)
+	if len(left) != 0 {
+		t.Errorf("left behind: %v", left)
+	}
+}
+
+func TestScratchBase(t *testing.T) {
+	if got, want := scratchBase(filepath.Join(t.TempDir(), "missing")), os.TempDir(); got != want { //nolint:usetesting // it is what the code falls back to
+		t.Errorf("without memory: got %s, want %s", got, want)
+	}
+}
+
+func TestLockWaitEnds(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "lock")
+	held, err := lockFile(t.Context(), path)
+	check(t, err)
+	defer held.unlock()
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if lock, err := lockFile(ctx, path); err == nil || lock != nil {
+		t.Errorf("got %v, %v for a lock that another holds", lock, err)
+	}
+}

@@ -1,0 +1,85 @@
+package controlplane
+
+import (
+	"maps"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+	"testing/fstest"
+)
+
+func TestCacheKey(t *testing.T) {
+	base := fstest.MapFS{
+		"main.go": {Data: []byte("package main")},
+		"kwok.go": {Data: []byte("package main // kwok")},
+		"go.mod":  {Data: []byte("module m")},
+		"go.sum":  {Data: []byte("sums")},
+		"README":  {Data: []byte("read me")},
+	}
+	with := func(name, content string) fstest.MapFS {
+		changed := maps.Clone(base)
+		changed[name] = &fstest.MapFile{Data: []byte(content)}
+		return changed
+	}
+	key := func(source fstest.MapFS, version, platform string, flags ...string) string {
+		key, err := cacheKey(source, version, platform, flags)
+		check(t, err)
+		return key
+	}
+	want := key(base, "go1.26", "linux/amd64", "-trimpath")
+	tests := []struct {
+		name string
+		got  string
+		same bool
+	}{
+		{"again", key(base, "go1.26", "linux/amd64", "-trimpath"), true},
+		{"another text beside it", key(with("README", "changed"), "go1.26", "linux/amd64", "-trimpath"), true},
+		{"main.go", key(with("main.go", "changed"), "go1.26", "linux/amd64", "-trimpath"), false},
+		{"a new source", key(with("new.go", "package main"), "go1.26", "linux/amd64", "-trimpath"), false},
+		{"go.mod", key(with("go.mod", "changed"), "go1.26", "linux/amd64", "-trimpath"), false},
+		{"go.sum", key(with("go.sum", "changed"), "go1.26", "linux/amd64", "-trimpath"), false},
+		{"compiler", key(base, "go1.27", "linux/amd64", "-trimpath"), false},
+		{"platform", key(base, "go1.26", "darwin/arm64", "-trimpath"), false},
+		{"flags", key(base, "go1.26", "linux/amd64"), false},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			if (tt.got == want) != tt.same {
+				t.Errorf("key %s against %s: want same %t", tt.got, want, tt.same)
+			}
+		})
+	}
+}
+
+func TestCacheKeyWithoutSums(t *testing.T) {
+	_, err := cacheKey(fstest.MapFS{"go.mod": {}}, "", "", nil)
+	if err == nil || !strings.Contains(err.Error(), "go.sum") {
+		t.Errorf("got %v, want an error that names go.sum", err)
+	}
+}
+
+func TestFindSource(t *testing.T) {
+	_, here, _, _ := runtime.Caller(0)
+	want := filepath.Join(filepath.Dir(here), "binary")
+	for _, from := range []string{filepath.Dir(here), filepath.Join(filepath.Dir(here), "..", ".."), t.TempDir()} {
+		got, err := findSource(from)
+		if err != nil || got != want {
+			t.Errorf("from %s: got %s, %v, want %s", from, got, err, want)
+		}
+	}
+}
+
+// TestBuildFlags reads the real go.mod: a change of its form must not lose the version.
+func TestBuildFlags(t *testing.T) {
+	goMod, err := os.ReadFile("binary/go.mod")
+	check(t, err)
+	flags, err := buildFlags(goMod)
+	check(t, err)
+	golden(t, "buildflags", strings.ReplaceAll(strings.Join(flags, "\n"), " -X ", "\n-X ")+"\n")
+
+	if _, err := buildFlags([]byte("module m\n")); err == nil {
+		t.Error("a go.mod without Kubernetes gave flags")
+	}
+}
