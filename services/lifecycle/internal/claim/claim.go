@@ -1,0 +1,107 @@
+// Package claim decides what a NodeClaim needs next, from what is known of it
+// and its node. It is pure: the same view gives the same effects.
+//
+// At most one write an object comes out of one look, because a second would be
+// at a resourceVersion that the first has made old; the next look sees the
+// result and goes on. So a claim moves on by small steps, any of which may be
+// the last before a crash.
+package claim
+
+import (
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+
+	"github.com/joist-autoscaler/joist/services/lifecycle/internal/door"
+	"github.com/joist-autoscaler/joist/services/lifecycle/internal/effect"
+	"github.com/joist-autoscaler/joist/shared/cluster"
+	"github.com/joist-autoscaler/joist/shared/karpenter"
+	"github.com/joist-autoscaler/joist/shared/outbox"
+)
+
+const (
+	// LaunchTimeout is how long a claim may go without an instance (B131).
+	LaunchTimeout = 5 * time.Minute
+	// RegistrationTimeout is how long it may go without a node (B134).
+	RegistrationTimeout = 15 * time.Minute
+	// SpentMark is the value of the refused annotation that lets a claim go at
+	// once.
+	SpentMark = "spent"
+)
+
+// View is all that a decision may look at.
+type View struct {
+	Claim *karpenter.NodeClaim
+	// Node is the node with the claim's providerID, or nil.
+	Node *corev1.Node
+	// Pods are those on the node.
+	Pods    []*corev1.Pod
+	Budgets []*policyv1.PodDisruptionBudget
+	Pool    *karpenter.NodePool
+	// Outbox is read live; nil when no claim waits for admission.
+	Outbox *outbox.Held
+	// Cluster is the EKS cluster's name, for tags.
+	Cluster string
+	// PodsChanged says that pods came or went since the last look.
+	PodsChanged bool
+	// Refused is the claim's refusal mark, and Gone whether its instance is no
+	// more.
+	Refused string
+	Gone    bool
+	// MayAsk says whether a repeated question of the kind is due.
+	MayAsk func(kind string) bool
+	// MayEvict says whether the pod's eviction may be tried again.
+	MayEvict func(pod *corev1.Pod) bool
+	Now      time.Time
+}
+
+// Next decides what to do for the claim now.
+func Next(v View) []effect.Effect {
+	if v.Claim.DeletionTimestamp != nil {
+		return v.going()
+	}
+	switch {
+	case v.Claim.Status.ProviderID == "":
+		return v.unlaunched()
+	case !v.is(karpenter.ConditionTypeRegistered):
+		return v.unregistered()
+	case !v.is(karpenter.ConditionTypeInitialized):
+		return v.uninitialized()
+	default:
+		return v.running()
+	}
+}
+
+func (v View) is(condition string) bool { return v.Claim.Status.Conditions.True(condition) }
+
+// unlaunched lets a claim be launched, or gives it up.
+func (v View) unlaunched() []effect.Effect {
+	if !door.Admitted(v.Claim) {
+		return v.unadmitted()
+	}
+	if v.age() >= LaunchTimeout {
+		return v.remove("not launched in " + LaunchTimeout.String())
+	}
+	return nil
+}
+
+// unadmitted removes a claim whose plan was given up. One whose plan is done is
+// admitted by the caller, who alone has read the outbox live.
+func (v View) unadmitted() []effect.Effect {
+	uid, seq, planned := door.Batch(v.Claim)
+	if !planned || v.Outbox == nil {
+		return nil
+	}
+	abandoned := uid != v.Outbox.UID() || seq < v.Outbox.Seq
+	if abandoned && v.Outbox.State == outbox.Done && !v.Outbox.Lists(v.Claim.Name) {
+		return v.remove("its plan was given up")
+	}
+	return nil
+}
+
+func (v View) age() time.Duration { return v.Now.Sub(v.Claim.CreationTimestamp.Time) }
+
+func (v View) remove(why string) []effect.Effect {
+	return []effect.Effect{effect.Delete{Kind: cluster.NodeClaims, Key: cluster.KeyOf(v.Claim), UID: v.Claim.UID, Why: why}}
+}

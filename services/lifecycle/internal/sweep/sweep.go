@@ -1,0 +1,175 @@
+// Package sweep compares what EC2 shows with what the claims say. It is pure:
+// it finds, and lifecycle acts.
+//
+// The invariants:
+//
+//   - Absence is not death. A launched claim is gone when EC2 shows its instance
+//     terminated, or when two complete inventories, each begun well after the
+//     launch, lack it and its node is not ready.
+//   - A claim whose launch may still be under way is never taken for unlaunched.
+//   - An instance without a claim is an orphan; nothing is adopted.
+package sweep
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/joist-autoscaler/joist/shared/cloud"
+	"github.com/joist-autoscaler/joist/shared/event"
+	"github.com/joist-autoscaler/joist/shared/fault"
+	"github.com/joist-autoscaler/joist/shared/karpenter"
+	"github.com/joist-autoscaler/joist/shared/launchspec"
+)
+
+const (
+	// AbsentAnnotation is when the first inventory began that lacked the claim's
+	// instance, RFC 3339.
+	AbsentAnnotation = "joist.sh/absent-since"
+	// GoneAnnotation is when the claim's instance was found to be no more.
+	GoneAnnotation = "joist.sh/instance-gone"
+	// SettleTime is how long after a launch an inventory must begin in order to
+	// say anything by leaving an instance out: twice the 30 s that EC2's
+	// descriptions may lag.
+	SettleTime = 60 * time.Second
+	// Horizon is how long after a claim's creation its launch can still happen:
+	// 5 min of requests, 2 min of life of the last, 1 min for the call, and 1 min
+	// for clocks that disagree.
+	Horizon = 9 * time.Minute
+)
+
+// Bound is a claim and the instance that it has.
+type Bound struct {
+	Claim    *karpenter.NodeClaim
+	Instance event.Listed
+}
+
+// Findings are what an inventory means for the claims.
+type Findings struct {
+	Started time.Time
+	// Bind lists instances with an intent that has a claim without instance.
+	Bind []event.Listed
+	// Orphans lists instances for which no claim stands.
+	Orphans []event.Listed
+	// Absent lists claims whose instance is missing for the first time.
+	Absent []*karpenter.NodeClaim
+	// Gone lists claims whose instance is no more.
+	Gone []*karpenter.NodeClaim
+	// Unlabelled lists claims that were bound and not yet labelled.
+	Unlabelled []Bound
+	// Tagged lists claims whose instance carries their tags, not yet noted.
+	Tagged []*karpenter.NodeClaim
+	// Returned lists claims whose instance was missing once and is back.
+	Returned []*karpenter.NodeClaim
+	// lost counts claims that had an instance which is now merely missing.
+	lost int
+}
+
+// Compare finds what an inventory means. ready tells, by claim, whether its
+// node is Ready.
+func Compare(inventory event.Inventory, claims []*karpenter.NodeClaim, ready map[string]bool, now time.Time) Findings {
+	f := Findings{Started: inventory.Started}
+	byInstance := map[string]*karpenter.NodeClaim{}
+	waiting := map[string]int{}
+	for _, c := range claims {
+		if id, err := c.Instance(); err == nil {
+			byInstance[id.InstanceID] = c
+		} else if intent := c.Annotations[launchspec.IntentTag]; intent != "" {
+			waiting[intent]++
+		}
+	}
+	seen := map[string]bool{}
+	for _, i := range inventory.Instances {
+		f.instance(i, byInstance[i.InstanceID], waiting, seen)
+	}
+	for _, c := range claims {
+		f.claim(c, seen, ready[c.Name], now)
+	}
+	return f
+}
+
+// instance files one instance.
+func (f *Findings) instance(i event.Listed, claim *karpenter.NodeClaim, waiting map[string]int, seen map[string]bool) {
+	gone := cloud.State(i.State).Gone()
+	switch {
+	case claim != nil && gone:
+		f.Gone = append(f.Gone, claim)
+		seen[claim.Name] = true
+	case claim != nil:
+		seen[claim.Name] = true
+		if claim.Annotations[AbsentAnnotation] != "" {
+			f.Returned = append(f.Returned, claim)
+		}
+		if claim.Labels["node.kubernetes.io/instance-type"] == "" && claim.Annotations[launchspec.IntentTag] != "" {
+			f.Unlabelled = append(f.Unlabelled, Bound{claim, i})
+		}
+		if i.Claim == claim.Name && claim.Annotations[karpenter.InstanceTaggedAnnotationKey] == "" {
+			f.Tagged = append(f.Tagged, claim)
+		}
+	case gone || i.State == string(cloud.ShuttingDown):
+	case waiting[i.Intent] > 0:
+		waiting[i.Intent]--
+		f.Bind = append(f.Bind, i)
+		seen[i.Intent] = true
+	default:
+		f.Orphans = append(f.Orphans, i)
+	}
+}
+
+// claim files a claim that the inventory does not show.
+func (f *Findings) claim(c *karpenter.NodeClaim, seen map[string]bool, ready bool, now time.Time) {
+	if seen[c.Name] || ready || c.Annotations[GoneAnnotation] != "" || now.Before(f.Started) {
+		return
+	}
+	if c.Status.ProviderID == "" && seen[c.Annotations[launchspec.IntentTag]] {
+		return
+	}
+	from, ok := settled(c)
+	if !ok || f.Started.Before(from.Add(SettleTime)) {
+		return
+	}
+	first, err := time.Parse(time.RFC3339Nano, c.Annotations[AbsentAnnotation])
+	switch {
+	case err != nil:
+		f.Absent = append(f.Absent, c)
+	case first.Before(f.Started):
+		f.Gone = append(f.Gone, c)
+		if c.Status.ProviderID != "" {
+			f.lost++
+		}
+	}
+}
+
+// settled says from when on the claim's instance ought to be seen. A claim
+// without an instance matters only once it is being deleted: until then its
+// launch is asked for again.
+func settled(c *karpenter.NodeClaim) (time.Time, bool) {
+	if c.Status.ProviderID == "" {
+		return c.CreationTimestamp.Add(Horizon), c.DeletionTimestamp != nil
+	}
+	launched, ok := c.Status.Conditions.Get(karpenter.ConditionTypeLaunched)
+	return launched.LastTransitionTime.Time, ok
+}
+
+// Safe stops a sweep that would touch too much of the cluster at once: more
+// than three and more than a tenth (architecture, "absence is not death").
+// What EC2 shows terminated, and claims that never had an instance, do not
+// count: removing those takes nothing away.
+func (f Findings) Safe(instances, claims int) error {
+	touched := len(f.Orphans) + f.lost
+	allowed := max(3, max(instances, claims)/10)
+	if touched <= allowed {
+		return nil
+	}
+	var names []string
+	for _, o := range f.Orphans {
+		names = append(names, o.InstanceID)
+	}
+	for _, c := range f.Gone {
+		names = append(names, c.Name)
+	}
+	slices.Sort(names)
+	return fault.F("sweeping", fault.Denied, "it would touch %d of %d, and %d is the most at once: %s",
+		touched, max(instances, claims), allowed, strings.Join(names, " ")).
+		WithHint("look at these before anything else; delete the claims or instances by hand if they are really gone")
+}

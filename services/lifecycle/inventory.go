@@ -1,0 +1,158 @@
+package lifecycle
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/joist-autoscaler/joist/services/lifecycle/internal/effect"
+	"github.com/joist-autoscaler/joist/services/lifecycle/internal/sweep"
+	"github.com/joist-autoscaler/joist/shared/blob"
+	"github.com/joist-autoscaler/joist/shared/cluster"
+	"github.com/joist-autoscaler/joist/shared/event"
+	"github.com/joist-autoscaler/joist/shared/fault"
+	"github.com/joist-autoscaler/joist/shared/host"
+	"github.com/joist-autoscaler/joist/shared/karpenter"
+)
+
+// listed compares a complete inventory with the claims, read live after it: an
+// instance that it shows was launched for a claim that existed before.
+func (s *Service) listed(ctx context.Context, e event.Envelope, b event.InstancesListed) error {
+	inventory, err := blob.Get[event.Inventory](ctx, s.Blobs, b.Inventory)
+	if err != nil {
+		return fmt.Errorf("reading the inventory: %w", err)
+	}
+	claims, err := cluster.List[*karpenter.NodeClaim](ctx, s.Client, cluster.NodeClaims)
+	if err != nil {
+		return fmt.Errorf("listing NodeClaims for the inventory: %w", err)
+	}
+	findings := sweep.Compare(inventory, claims, s.readiness(claims), s.Now())
+	host.Say(ctx, "instances", len(inventory.Instances), "bind", len(findings.Bind), "orphans", len(findings.Orphans), "gone", len(findings.Gone))
+	for _, found := range findings.Bind {
+		if err := s.bindListed(ctx, e, found); err != nil {
+			return err
+		}
+	}
+	if err := findings.Safe(len(inventory.Instances), len(claims)); err != nil {
+		return err
+	}
+	return s.carryOutSweep(ctx, e, findings)
+}
+
+// bindListed binds an instance whose launch was never answered.
+func (s *Service) bindListed(ctx context.Context, e event.Envelope, found event.Listed) error {
+	claims, err := s.claimsOf(ctx, found.Intent)
+	if err != nil {
+		return err
+	}
+	_, err = s.bind(ctx, e, claims, found.Intent, event.Launched{InstanceID: found.InstanceID, Offering: found.Offering, ImageID: found.ImageID})
+	return err
+}
+
+func (s *Service) carryOutSweep(ctx context.Context, e event.Envelope, f sweep.Findings) error {
+	for _, o := range f.Orphans {
+		send := effect.Send{Body: event.TerminateRequested{InstanceID: o.InstanceID, Reason: "no NodeClaim stands for it"}}
+		if err := s.do.Do(ctx, &e, send); err != nil {
+			return err
+		}
+	}
+	for _, claim := range f.Absent {
+		marked := claim.DeepCopy()
+		annotate(marked, sweep.AbsentAnnotation, f.Started.UTC().Format(time.RFC3339Nano))
+		if err := s.do.Do(ctx, &e, effect.Update{Object: marked}); err != nil {
+			return err
+		}
+	}
+	for _, claim := range f.Gone {
+		if err := s.markGone(ctx, e, claim); err != nil {
+			return err
+		}
+	}
+	return s.relabel(ctx, f)
+}
+
+// relabel mends claims that were bound just before a crash, and keeps their
+// notes about the instance true.
+func (s *Service) relabel(ctx context.Context, f sweep.Findings) error {
+	for _, bound := range f.Unlabelled {
+		facts, err := s.facts(ctx, bound.Claim, bound.Instance.InstanceType)
+		if err != nil {
+			return err
+		}
+		if err := s.label(ctx, bound.Claim, facts, bound.Instance.Offering); err != nil {
+			return err
+		}
+	}
+	for _, claim := range f.Returned {
+		back := claim.DeepCopy()
+		delete(back.Annotations, sweep.AbsentAnnotation)
+		if err := s.do.Do(ctx, nil, effect.Update{Object: back}); err != nil {
+			return err
+		}
+	}
+	for _, claim := range f.Tagged {
+		tagged := claim.DeepCopy()
+		annotate(tagged, karpenter.InstanceTaggedAnnotationKey, "true")
+		if err := s.do.Do(ctx, nil, effect.Update{Object: tagged}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// markGone writes down that the claim's instance is no more, and asks for the
+// claim's deletion; Step does the rest.
+func (s *Service) markGone(ctx context.Context, e event.Envelope, claim *karpenter.NodeClaim) error {
+	var effects []effect.Effect
+	if claim.Annotations[sweep.GoneAnnotation] == "" {
+		marked := claim.DeepCopy()
+		annotate(marked, sweep.GoneAnnotation, s.Now().UTC().Format(time.RFC3339))
+		effects = append(effects, effect.Update{Object: marked})
+	}
+	if claim.DeletionTimestamp == nil {
+		effects = append(effects, effect.Delete{Kind: cluster.NodeClaims, Key: cluster.KeyOf(claim), UID: claim.UID, Why: "instance gone"})
+	}
+	return s.do.Do(ctx, &e, effects...)
+}
+
+// readiness says which claims have a node that is Ready, by providerID.
+func (s *Service) readiness(claims []*karpenter.NodeClaim) map[string]bool {
+	ready := map[string]bool{}
+	nodes := nodesByProvider(s.Cache)
+	for _, c := range claims {
+		if node := nodes[c.Status.ProviderID]; node != nil && c.Status.ProviderID != "" {
+			ready[c.Name] = isReady(node)
+		}
+	}
+	return ready
+}
+
+// gone takes the news that EC2 shows an instance terminated.
+func (s *Service) gone(ctx context.Context, e event.Envelope, b event.InstanceGone) error {
+	claims, err := cluster.List[*karpenter.NodeClaim](ctx, s.Client, cluster.NodeClaims)
+	if err != nil {
+		return fmt.Errorf("listing NodeClaims for a gone instance: %w", err)
+	}
+	for _, claim := range claims {
+		if id, err := claim.Instance(); err == nil && id.InstanceID == b.InstanceID {
+			return s.markGone(ctx, e, claim)
+		}
+	}
+	return nil
+}
+
+// noticed takes the news that AWS is about to take an instance. The deadline is
+// absolute and is written down before the claim is deleted, so that the drain
+// that follows knows it.
+func (s *Service) noticed(ctx context.Context, e event.Envelope, b event.NodeNoticed) error {
+	claims, err := cluster.List[*karpenter.NodeClaim](ctx, s.Client, cluster.NodeClaims)
+	if err != nil {
+		return fmt.Errorf("listing NodeClaims for a notice: %w", err)
+	}
+	for _, claim := range claims {
+		if id, err := claim.Instance(); err == nil && id.InstanceID == b.InstanceID {
+			return s.obey(ctx, e, claim, b)
+		}
+	}
+	return fault.F("obeying a notice about "+b.InstanceID, fault.Foreign, "no NodeClaim has the instance")
+}
