@@ -1,0 +1,200 @@
+package memqueue
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/joist-autoscaler/joist/shared/fault"
+	"github.com/joist-autoscaler/joist/shared/queue"
+)
+
+// MaxEntry is the largest entry in bytes: source, detail-type and detail. A
+// call carries no more than that either.
+const MaxEntry = queue.MaxBody
+
+// Bus is a model of an EventBridge bus: it wraps what is sent into an event and
+// gives it to the targets of every rule that matches.
+type Bus struct {
+	broker  *Broker
+	name    string
+	account string
+	region  string
+	rules   []*compiled
+	archive []archived
+	stats   BusStats
+}
+
+// BusStats count events.
+type BusStats struct {
+	// Taken counts events that were sent, put or replayed, Unmatched those of them that no
+	// rule selected.
+	Taken, Unmatched int
+	// Routed counts deliveries to targets, Undelivered those to a queue that does
+	// not exist and that had no dead-letter queue.
+	Routed, Undelivered int
+}
+
+type archived struct {
+	at    time.Time
+	event []byte
+}
+
+var _ queue.Sender = (*Bus)(nil)
+
+// Bus gives the bus of that name, made at the first call.
+func (b *Broker) Bus(name string) *Bus {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	bus := b.buses[name]
+	if bus == nil {
+		bus = &Bus{broker: b, name: name, account: "123456789012", region: "eu-west-1"}
+		b.buses[name] = bus
+	}
+	return bus
+}
+
+// In sets the account and region that events state, and returns the bus.
+func (s *Bus) In(account, region string) *Bus {
+	s.broker.mu.Lock()
+	defer s.broker.mu.Unlock()
+	s.account, s.region = account, region
+	return s
+}
+
+// Name is the bus's name.
+func (s *Bus) Name() string { return s.name }
+
+// Send wraps each message into an event and routes it. A body has to be a JSON
+// object; attributes do not travel.
+func (s *Bus) Send(ctx context.Context, messages ...queue.Outgoing) error {
+	op := "sending to bus " + s.name
+	for _, m := range messages {
+		if err := checkEntry(m); err != nil {
+			return fmt.Errorf("%s: %w", op, err)
+		}
+	}
+	for batch := range slices.Chunk(messages, queue.MaxBatch) {
+		if err := ctx.Err(); err != nil {
+			return fmt.Errorf("%s: %w", op, err)
+		}
+		if err := s.call(batch); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// checkEntry refuses what PutEvents refuses.
+func checkEntry(m queue.Outgoing) error {
+	op := "checking an entry of type " + m.Type
+	size := len(m.Source) + len(m.Type) + len(m.Body)
+	switch {
+	case m.Source == "" || m.Type == "":
+		return fault.F(op, fault.Invalid, "source and type are needed")
+	case strings.HasPrefix(m.Source, "aws."):
+		return fault.F(op, fault.Invalid, "source %q belongs to AWS", m.Source)
+	case size > MaxEntry:
+		return fault.F(op, fault.Invalid, "%d bytes exceed the limit of %d", size, MaxEntry)
+	case !json.Valid(m.Body) || bytes.TrimLeft(m.Body, " \t\r\n")[0] != '{':
+		return fault.F(op, fault.Invalid, "the body is not a JSON object")
+	}
+	return nil
+}
+
+// call is one PutEvents.
+func (s *Bus) call(batch []queue.Outgoing) error {
+	b := s.broker
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.strikes(SendFailed, b.faults.FailSend) {
+		return fault.F("sending to bus "+s.name, fault.Retry, "the model failed the call")
+	}
+	for _, m := range batch {
+		event, err := s.wrap(m)
+		if err != nil {
+			return err
+		}
+		s.take(event)
+	}
+	if b.strikes(SendAnswerLost, b.faults.LoseSendAnswer) {
+		return fault.F("sending to bus "+s.name, fault.Unknown, "the model lost the answer")
+	}
+	return nil
+}
+
+// event is EventBridge's envelope, in its order.
+type event struct {
+	Version    string          `json:"version"`
+	ID         string          `json:"id"`
+	DetailType string          `json:"detail-type"`
+	Source     string          `json:"source"`
+	Account    string          `json:"account"`
+	Time       string          `json:"time"`
+	Region     string          `json:"region"`
+	Resources  []string        `json:"resources"`
+	Detail     json.RawMessage `json:"detail"`
+}
+
+// wrap makes the event. The detail is compacted on the way, as EventBridge
+// keeps its value and not its spaces.
+func (s *Bus) wrap(m queue.Outgoing) ([]byte, error) {
+	var text bytes.Buffer
+	encoder := json.NewEncoder(&text)
+	encoder.SetEscapeHTML(false)
+	err := encoder.Encode(event{
+		Version: "0", ID: s.broker.newID(), DetailType: m.Type, Source: m.Source, Account: s.account,
+		Time: s.broker.now().UTC().Format(time.RFC3339), Region: s.region, Resources: []string{}, Detail: m.Body,
+	})
+	if err != nil {
+		return nil, fault.E("wrapping an event of type "+m.Type, fault.Invalid, err)
+	}
+	return bytes.TrimRight(text.Bytes(), "\n"), nil
+}
+
+// Put routes a whole event as AWS itself sends them.
+func (s *Bus) Put(raw []byte) error {
+	if !json.Valid(raw) || bytes.TrimLeft(raw, " \t\r\n")[0] != '{' {
+		return fault.F("putting an event on bus "+s.name, fault.Invalid, "it is not a JSON object")
+	}
+	b := s.broker
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if !b.strikes(EventLost, b.faults.LoseEvent) {
+		s.take(bytes.Clone(raw))
+	}
+	return nil
+}
+
+// Replay routes the archived events of [from, to) again, to the named rules or,
+// without names, to all. As from EventBridge's archive they carry "replay-name".
+func (s *Bus) Replay(name string, from, to time.Time, rules ...string) (int, error) {
+	s.broker.mu.Lock()
+	defer s.broker.mu.Unlock()
+	mark, err := json.Marshal(name)
+	if err != nil {
+		return 0, fault.E("replaying", fault.Invalid, err)
+	}
+	count := 0
+	for _, a := range s.archive {
+		if a.at.Before(from) || !a.at.Before(to) {
+			continue
+		}
+		prefix := append([]byte(`{"replay-name":`), mark...)
+		again := append(append(prefix, ','), bytes.TrimLeft(a.event, " \t\r\n")[1:]...)
+		s.route(again, rules)
+		count++
+	}
+	return count, nil
+}
+
+// Stats counts the bus's events.
+func (s *Bus) Stats() BusStats {
+	s.broker.mu.Lock()
+	defer s.broker.mu.Unlock()
+	return s.stats
+}

@@ -1,0 +1,100 @@
+package memqueue
+
+import (
+	"time"
+
+	"github.com/joist-autoscaler/joist/shared/fault"
+)
+
+// isDead reports whether the record has had its receives.
+func (q *Queue) isDead(r *record) bool {
+	o := q.options
+	grave := q.broker.queues[o.DeadLetter]
+	return o.MaxReceives > 0 && r.receives >= o.MaxReceives && grave != nil && grave != q
+}
+
+// bury moves a record, already out of the line, to the dead-letter queue. Like
+// in SQS it keeps its ID and the time when it was sent.
+func (q *Queue) bury(r *record) {
+	grave := q.broker.queues[q.options.DeadLetter]
+	delete(q.inFlight, r.receipt)
+	q.stats.Dead++
+	r.receipt, r.from, r.visible = "", q.name, q.broker.now()
+	grave.stats.Arrived++
+	grave.insert(r)
+}
+
+// Move is a message-move task that ends at once: it sends the visible messages
+// of a dead-letter queue to the queue named by to, or, when to is "", back to the
+// queue that each came from. They become new messages with new IDs. A message
+// that came from no queue stays.
+func (b *Broker) Move(from, to string) (moved int, err error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	q := b.queues[from]
+	if q == nil || (to != "" && b.queues[to] == nil) {
+		return 0, fault.F("moving messages from "+from, fault.Missing, "there is no queue %q or %q", from, to)
+	}
+	q.sweep()
+	var stay []*record
+	for len(q.line) > 0 && !q.line[0].visible.After(b.now()) {
+		r := q.line.next()
+		target := b.queues[to]
+		if to == "" {
+			target = b.queues[r.from]
+		}
+		if target == nil {
+			stay = append(stay, r)
+			continue
+		}
+		delete(q.inFlight, r.receipt)
+		q.stats.Moved++
+		target.enqueue(r, 0)
+		moved++
+	}
+	for _, r := range stay {
+		q.line.add(r)
+	}
+	return moved, nil
+}
+
+// Purge removes everything.
+func (q *Queue) Purge() {
+	q.broker.mu.Lock()
+	defer q.broker.mu.Unlock()
+	q.sweep()
+	q.stats.Purged += len(q.line)
+	q.line, q.nextExpiry = nil, time.Time{}
+	clear(q.inFlight)
+}
+
+// sweep removes the records whose retention has ended.
+func (q *Queue) sweep() {
+	now := q.broker.now()
+	if q.nextExpiry.IsZero() || now.Before(q.nextExpiry) {
+		return
+	}
+	var expired []*record
+	for _, r := range q.line {
+		if !now.Before(r.sent.Add(q.options.Retention)) {
+			expired = append(expired, r)
+		}
+	}
+	for _, r := range expired {
+		q.drop(r)
+	}
+	q.stats.Expired += len(expired)
+	q.nextExpiry = q.firstExpiry()
+}
+
+// firstExpiry is when the first record's retention ends, zero for an empty
+// queue.
+func (q *Queue) firstExpiry() time.Time {
+	var first time.Time
+	for _, r := range q.line {
+		if at := r.sent.Add(q.options.Retention); first.IsZero() || at.Before(first) {
+			first = at
+		}
+	}
+	return first
+}

@@ -1,0 +1,281 @@
+package memqueue
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/joist-autoscaler/joist/shared/fault"
+	"github.com/joist-autoscaler/joist/shared/queue"
+	"pgregory.net/rapid"
+)
+
+var epoch = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
+
+// clock is virtual time.
+type clock struct{ now time.Time }
+
+func (c *clock) Now() time.Time          { return c.now }
+func (c *clock) Advance(d time.Duration) { c.now = c.now.Add(d) }
+
+func made(t *testing.T, f Faults) (*Broker, *Queue, *Queue, *clock) {
+	t.Helper()
+	c := &clock{now: epoch}
+	b := New(Options{Now: c.Now, Seed: 1, Faults: f})
+	dead := b.Queue("q-dead", QueueOptions{})
+	return b, b.Queue("q", QueueOptions{MaxReceives: 2, DeadLetter: "q-dead", Retention: time.Hour}), dead, c
+}
+
+func send(t *testing.T, to queue.Sender, bodies ...string) {
+	t.Helper()
+	for _, body := range bodies {
+		if err := to.Send(t.Context(), queue.Outgoing{Source: "s", Type: "t", Body: []byte(body)}); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func receive(t *testing.T, q *Queue, visibility time.Duration) []queue.Message {
+	t.Helper()
+	messages, err := q.Receive(t.Context(), 10, time.Minute, visibility)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return messages
+}
+
+func TestRetentionExpires(t *testing.T) {
+	b, q, _, c := made(t, Faults{})
+	send(t, q, "1")
+	c.Advance(time.Hour - 1)
+	if got := receive(t, q, 0); len(got) != 1 {
+		t.Fatalf("just before the end there are %d messages", len(got))
+	}
+	c.Advance(1)
+	if got := receive(t, q, 0); len(got) != 0 {
+		t.Fatalf("after the end there are %d messages", len(got))
+	}
+	if s := q.Stats(); s.Expired != 1 || b.Conserved() != nil {
+		t.Errorf("%+v, %v", s, b.Conserved())
+	}
+}
+
+func TestNextVisible(t *testing.T) {
+	b, q, _, c := made(t, Faults{})
+	if !q.NextVisible().IsZero() || !b.NextVisible().IsZero() {
+		t.Fatal("an empty queue has a next message")
+	}
+	send(t, q, "1", "2")
+	receive(t, q, 30*time.Second)
+	if got := b.NextVisible(); !got.Equal(epoch.Add(30 * time.Second)) {
+		t.Errorf("next visible at %s", got)
+	}
+	c.Advance(10 * time.Second)
+	send(t, q, "3")
+	if got := b.NextVisible(); !got.Equal(c.now) {
+		t.Errorf("next visible at %s", got)
+	}
+}
+
+// A move task gives dead letters back as new messages, and a purge conserves.
+func TestMove(t *testing.T) {
+	b, q, dead, c := made(t, Faults{})
+	send(t, q, "1")
+	id := receive(t, q, 0)[0].ID
+	receive(t, q, 0)
+	receive(t, q, 0)
+	letters := receive(t, dead, 0)
+	if len(letters) != 1 || letters[0].ID != id || !letters[0].Sent.Equal(epoch) {
+		t.Fatalf("dead letters: %+v", letters)
+	}
+	c.Advance(time.Minute)
+	dead.Put([]byte("stranger"))
+	if moved, err := b.Move("q-dead", ""); moved != 1 || err != nil {
+		t.Fatalf("moved %d, %v", moved, err)
+	}
+	back := receive(t, q, 0)
+	if len(back) != 1 || back[0].ID == id || back[0].Receives != 1 || !back[0].Sent.Equal(c.now) {
+		t.Errorf("moved back: %+v", back)
+	}
+	if _, err := b.Move("q-dead", "nowhere"); !fault.Is(err, fault.Missing) {
+		t.Errorf("moving to nowhere: %v", err)
+	}
+	dead.Purge()
+	if err := b.Conserved(); err != nil || len(receive(t, dead, 0)) != 0 {
+		t.Error(err)
+	}
+}
+
+func TestDelay(t *testing.T) {
+	b, _, _, c := made(t, Faults{})
+	q := b.Queue("slow", QueueOptions{Delay: time.Minute})
+	send(t, q, "1")
+	if got := receive(t, q, 0); len(got) != 0 {
+		t.Fatal("delivered before the delay has ended")
+	}
+	c.Advance(time.Minute)
+	if got := receive(t, q, 0); len(got) != 1 {
+		t.Fatal("not delivered after the delay")
+	}
+}
+
+// Idle is asked to let time pass, until the next message or the deadline.
+func TestIdle(t *testing.T) {
+	c := &clock{now: epoch}
+	var asked []time.Duration
+	b := New(Options{Now: c.Now, Idle: func(_ context.Context, until time.Time) error {
+		asked = append(asked, until.Sub(epoch))
+		c.now = until
+		return nil
+	}})
+	q := b.Queue("q", QueueOptions{Delay: 5 * time.Second})
+	send(t, q, "1")
+	if got := receive(t, q, time.Hour); len(got) != 1 {
+		t.Fatalf("%d messages", len(got))
+	}
+	receive(t, q, time.Hour)
+	if diff := cmp.Diff([]time.Duration{5 * time.Second, 65 * time.Second}, asked); diff != "" {
+		t.Error(diff)
+	}
+	broken := errors.New("stopped")
+	b.idle = func(context.Context, time.Time) error { return broken }
+	if _, err := q.Receive(t.Context(), 1, time.Second, 0); !errors.Is(err, broken) {
+		t.Errorf("%v", err)
+	}
+}
+
+// Each fault alone, at certainty, has its effect and is counted.
+func TestFaults(t *testing.T) {
+	for _, test := range []struct {
+		fault  Fault
+		faults Faults
+		want   string
+	}{
+		{SendFailed, Faults{FailSend: 1}, "retry, held 0"},
+		{SendAnswerLost, Faults{LoseSendAnswer: 1}, "unknown, held 1"},
+		{Delayed, Faults{Delay: 1, MaxDelay: time.Minute}, "got 0, held 1"},
+		{ReceiveFailed, Faults{FailReceive: 1}, "retry, held 1"},
+		{ReceiveAnswerLost, Faults{LoseReceiveAnswer: 1}, "retry, held 1"},
+		{ReceiveEmpty, Faults{Empty: 1}, "got 0, held 1"},
+		{DeleteFailed, Faults{FailDelete: 1}, "retry, held 1"},
+		{HideFailed, Faults{FailHide: 1}, "retry, held 1"},
+		{Duplicated, Faults{Duplicate: 1}, "got 1, held 1"},
+	} {
+		t.Run(string(test.fault), func(t *testing.T) {
+			b, q, _, _ := made(t, test.faults)
+			got := walk(q)
+			s := q.Stats()
+			if got = fmt.Sprintf("%s, held %d", got, s.Visible+s.Hidden); got != test.want {
+				t.Errorf("%s; want %s", got, test.want)
+			}
+			if diff := cmp.Diff(map[Fault]int{test.fault: 1}, b.Counts()); diff != "" {
+				t.Error(diff)
+			}
+			if err := b.Conserved(); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+// walk sends, receives, hides and deletes one message up to the first error.
+func walk(q *Queue) string {
+	ctx := context.Background()
+	if err := q.Send(ctx, queue.Outgoing{Type: "t", Body: []byte("x")}); err != nil {
+		return string(fault.KindOf(err))
+	}
+	messages, err := q.Receive(ctx, 10, 0, time.Minute)
+	if err != nil {
+		return string(fault.KindOf(err))
+	}
+	for _, m := range messages {
+		if err := q.Hide(ctx, m.Receipt, time.Minute); err != nil {
+			return string(fault.KindOf(err))
+		}
+		if err := q.Delete(ctx, m.Receipt); err != nil {
+			return string(fault.KindOf(err))
+		}
+	}
+	return fmt.Sprintf("got %d", len(messages))
+}
+
+func TestReorder(t *testing.T) {
+	b, q, _, _ := made(t, Faults{Reorder: 1})
+	var want []string
+	for i := range 20 {
+		want = append(want, fmt.Sprint(i))
+	}
+	send(t, q, want...)
+	var got []string
+	for range 2 {
+		for _, m := range receive(t, q, time.Minute) {
+			got = append(got, string(m.Body))
+		}
+	}
+	if len(got) != len(want) || cmp.Equal(got, want) || b.Counts()[Reordered] == 0 {
+		t.Errorf("order %v, %v", got, b.Counts())
+	}
+}
+
+// A message that is never deleted ends in the dead-letter queue; whatever
+// happens, messages add up, and the same seed gives the same story.
+func TestConservation(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		seed := rapid.Uint64().Draw(t, "seed")
+		steps := rapid.SliceOfN(rapid.IntRange(0, 5), 1, 200).Draw(t, "steps")
+		first, err := story(seed, steps)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if second, _ := story(seed, steps); first != second {
+			t.Fatalf("two runs of one seed differ:\n%s\n%s", first, second)
+		}
+	})
+}
+
+// story plays the steps against a faulty broker and tells what happened.
+func story(seed uint64, steps []int) (string, error) {
+	ctx := context.Background()
+	c := &clock{now: epoch}
+	b := New(Options{Now: c.Now, Seed: seed, Faults: Faults{
+		FailSend: .1, LoseSendAnswer: .1, FailReceive: .1, LoseReceiveAnswer: .1, FailDelete: .1, FailHide: .1,
+		Duplicate: .1, Reorder: .3, Empty: .1, Delay: .3, MaxDelay: time.Minute,
+	}})
+	b.Queue("dead", QueueOptions{Retention: 10 * time.Minute})
+	q := b.Queue("q", QueueOptions{MaxReceives: 3, DeadLetter: "dead", Retention: 5 * time.Minute})
+	var told strings.Builder
+	var receipts []string
+	for i, step := range steps {
+		var err error
+		switch step {
+		case 0:
+			err = q.Send(ctx, queue.Outgoing{Type: "t", Body: fmt.Appendf(nil, "%d", i)})
+		case 1:
+			var got []queue.Message
+			got, err = q.Receive(ctx, 3, 0, 20*time.Second)
+			for _, m := range got {
+				receipts = append(receipts, m.Receipt)
+			}
+		case 2:
+			err = q.Delete(ctx, receipts[len(receipts)/2:]...)
+		case 3:
+			if len(receipts) > 0 {
+				err = q.Hide(ctx, receipts[len(receipts)-1], time.Minute)
+			}
+		case 4:
+			c.Advance(15 * time.Second)
+		case 5:
+			_, err = b.Move("dead", "")
+		}
+		if bad := b.Conserved(); bad != nil {
+			return "", fmt.Errorf("after step %d: %w", i, bad)
+		}
+		fmt.Fprintln(&told, step, err, receipts)
+	}
+	fmt.Fprintln(&told, b.Counts(), q.Stats())
+	return told.String(), nil
+}

@@ -1,0 +1,147 @@
+package memqueue
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/joist-autoscaler/joist/shared/fault"
+	"github.com/joist-autoscaler/joist/shared/queue"
+)
+
+// QueueOptions are a queue's attributes.
+type QueueOptions struct {
+	// Visibility is the queue's default for receivers that state none. Receive
+	// always states one; the wire may not.
+	Visibility time.Duration
+	// MaxReceives moves a message that was received so often and not deleted to
+	// DeadLetter, at the next receive; zero never does.
+	MaxReceives int
+	// DeadLetter is the name of a queue of the same broker.
+	DeadLetter string
+	// Retention is how long a message is kept after it was sent; zero is SQS's
+	// default of 4 days.
+	Retention time.Duration
+	// Delay keeps each new message invisible for a while.
+	Delay time.Duration
+}
+
+// DefaultRetention is how long SQS keeps messages unless told otherwise.
+const DefaultRetention = 4 * 24 * time.Hour
+
+func (o QueueOptions) withDefaults() QueueOptions {
+	if o.Retention == 0 {
+		o.Retention = DefaultRetention
+	}
+	return o
+}
+
+// Queue is one queue. Its exported methods take the broker's lock.
+type Queue struct {
+	broker  *Broker
+	name    string
+	options QueueOptions
+	line    line
+	// inFlight finds records by their latest receipt.
+	inFlight   map[string]*record
+	nextExpiry time.Time
+	stats      Stats
+}
+
+var _ queue.Queue = (*Queue)(nil)
+
+// Name is the queue's name.
+func (q *Queue) Name() string { return q.name }
+
+// Options are the queue's attributes, with the defaults filled in.
+func (q *Queue) Options() QueueOptions {
+	q.broker.mu.Lock()
+	defer q.broker.mu.Unlock()
+	return q.options
+}
+
+// Receive gives up to max visible messages and hides them. See Options.Idle
+// for what wait does.
+func (q *Queue) Receive(ctx context.Context, limit int, wait, visibility time.Duration) ([]queue.Message, error) {
+	if limit < 1 || limit > queue.MaxBatch || visibility < 0 || visibility > queue.MaxVisibility {
+		return nil, fault.F("receiving from "+q.name, fault.Invalid, "max %d, visibility %s", limit, visibility)
+	}
+	deadline := q.broker.now().Add(wait)
+	for {
+		if err := ctx.Err(); err != nil {
+			return nil, fmt.Errorf("receiving from %s: %w", q.name, err)
+		}
+		messages, err := q.take(limit, visibility)
+		if err != nil || len(messages) > 0 || q.broker.idle == nil || !q.broker.now().Before(deadline) {
+			return messages, err
+		}
+		until := deadline
+		if next := q.NextVisible(); !next.IsZero() && next.Before(until) {
+			until = next
+		}
+		if err := q.broker.idle(ctx, until); err != nil {
+			return nil, fmt.Errorf("receiving from %s: %w", q.name, err)
+		}
+	}
+}
+
+// Delete removes deliveries. A receipt that is not the latest removes nothing.
+func (q *Queue) Delete(_ context.Context, receipts ...string) error {
+	b := q.broker
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.strikes(DeleteFailed, b.faults.FailDelete) {
+		return fault.F("deleting from "+q.name, fault.Retry, "the model failed the call")
+	}
+	q.sweep()
+	for _, receipt := range receipts {
+		if r := q.inFlight[receipt]; r != nil {
+			q.drop(r)
+			q.stats.Deleted++
+		}
+	}
+	return nil
+}
+
+// Hide sets when a delivery becomes visible. One that is visible already is no
+// longer in flight, and is Missing like one that is gone.
+func (q *Queue) Hide(_ context.Context, receipt string, visibility time.Duration) error {
+	b := q.broker
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	op := "hiding a message of " + q.name
+	if visibility < 0 || visibility > queue.MaxVisibility {
+		return fault.F(op, fault.Invalid, "visibility %s is not between 0 and %s", visibility, queue.MaxVisibility)
+	}
+	if b.strikes(HideFailed, b.faults.FailHide) {
+		return fault.F(op, fault.Retry, "the model failed the call")
+	}
+	q.sweep()
+	now := b.now()
+	r := q.inFlight[receipt]
+	if r == nil || !r.visible.After(now) {
+		return fault.F(op, fault.Missing, "the receipt names no delivery in flight")
+	}
+	q.line.remove(r)
+	r.visible = now.Add(visibility)
+	q.line.add(r)
+	return nil
+}
+
+// Depth counts the visible and the hidden messages.
+func (q *Queue) Depth(context.Context) (visible, hidden int, err error) {
+	s := q.Stats()
+	return s.Visible, s.Hidden, nil
+}
+
+// NextVisible is when the next message can be received: now or earlier when one
+// can be already, the zero time when the queue is empty.
+func (q *Queue) NextVisible() time.Time {
+	q.broker.mu.Lock()
+	defer q.broker.mu.Unlock()
+	q.sweep()
+	if len(q.line) == 0 {
+		return time.Time{}
+	}
+	return q.line[0].visible
+}

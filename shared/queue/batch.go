@@ -1,0 +1,100 @@
+package queue
+
+import (
+	"fmt"
+	"maps"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/joist-autoscaler/joist/shared/fault"
+)
+
+// The message attributes under which a queue keeps Outgoing.Source and
+// Outgoing.Type.
+const (
+	SourceAttribute = "source"
+	TypeAttribute   = "type"
+)
+
+// MessageAttributes gives every attribute that a queue is to keep: source,
+// type and the sender's own. Empty values are left out and characters that SQS
+// refuses are replaced, for the reason of a dead letter may hold anything.
+func (m Outgoing) MessageAttributes() map[string]string {
+	out := make(map[string]string, len(m.Attributes)+2)
+	maps.Copy(out, m.Attributes)
+	out[SourceAttribute], out[TypeAttribute] = m.Source, m.Type
+	for name, value := range out {
+		if value == "" {
+			delete(out, name)
+			continue
+		}
+		out[name] = strings.Map(func(r rune) rune {
+			if legal(r) {
+				return r
+			}
+			return utf8.RuneError
+		}, value)
+	}
+	return out
+}
+
+// Check refuses a body that a queue cannot carry byte for byte: an empty one, one
+// beyond MaxBody, and text with characters that XML does not allow.
+func (m Outgoing) Check() error {
+	refuse := func(format string, args ...any) error {
+		return fault.F("checking a message of type "+m.Type, fault.Invalid, format, args...)
+	}
+	switch {
+	case len(m.Body) == 0:
+		return refuse("the body is empty")
+	case len(m.Body) > MaxBody:
+		return refuse("%d bytes exceed the limit of %d", len(m.Body), MaxBody)
+	case !utf8.Valid(m.Body):
+		return refuse("the body is not UTF-8")
+	}
+	for at, r := range string(m.Body) {
+		if !legal(r) {
+			return refuse("the character %U at byte %d is not allowed in a message", r, at)
+		}
+	}
+	return nil
+}
+
+// legal reports whether SQS takes the character.
+func legal(r rune) bool {
+	return r == '\t' || r == '\n' || r == '\r' || (r >= 0x20 && r <= 0xD7FF) || (r >= 0xE000 && r <= 0xFFFD) || r >= 0x10000
+}
+
+// Batches splits messages into calls of at most MaxBatch messages and maxBytes
+// bytes, attributes included, and refuses what no call can carry.
+func Batches(maxBytes int, messages ...Outgoing) ([][]Outgoing, error) {
+	var out [][]Outgoing
+	var batch []Outgoing
+	total := 0
+	for i, m := range messages {
+		if err := m.Check(); err != nil {
+			return nil, fmt.Errorf("message %d of %d: %w", i+1, len(messages), err)
+		}
+		size := m.size()
+		if size > maxBytes {
+			return nil, fault.F("sending "+m.Type, fault.Invalid, "%d bytes with attributes exceed the limit of %d", size, maxBytes)
+		}
+		if len(batch) == MaxBatch || total+size > maxBytes {
+			out, batch, total = append(out, batch), nil, 0
+		}
+		batch, total = append(batch, m), total+size
+	}
+	if len(batch) > 0 {
+		out = append(out, batch)
+	}
+	return out, nil
+}
+
+// size is what the message counts towards the limits of a call.
+func (m Outgoing) size() int {
+	size := len(m.Body)
+	for name, value := range m.MessageAttributes() {
+		size += len(name) + len(value) + len("String")
+	}
+	return size
+}

@@ -1,0 +1,60 @@
+package queue
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/joist-autoscaler/joist/shared/fault"
+	"pgregory.net/rapid"
+)
+
+// However messages are cut into batches: all are there, in order, and no batch
+// breaks a limit.
+func TestBatches(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		const limit = 1000
+		var messages []Outgoing
+		for _, n := range rapid.SliceOf(rapid.IntRange(1, 900)).Draw(t, "sizes") {
+			messages = append(messages, Outgoing{Source: "s", Type: "t", Body: bytes.Repeat([]byte("x"), n)})
+		}
+		batches, err := Batches(limit, messages...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var all []Outgoing
+		for _, batch := range batches {
+			total := 0
+			for _, m := range batch {
+				total += m.size()
+			}
+			if len(batch) == 0 || len(batch) > MaxBatch || total > limit {
+				t.Fatalf("a batch of %d messages and %d bytes", len(batch), total)
+			}
+			all = append(all, batch...)
+		}
+		if diff := cmp.Diff(messages, all); diff != "" {
+			t.Fatal(diff)
+		}
+	})
+}
+
+func TestBatchesRefuse(t *testing.T) {
+	for name, body := range map[string]string{
+		"empty": "", "beyond MaxBody": strings.Repeat("x", MaxBody+1), "not UTF-8": "a\xff", "control character": "a\x01",
+		"not a character": "a\uFFFE", "beyond the call": strings.Repeat("x", 2000),
+	} {
+		if _, err := Batches(1000, Outgoing{Type: "t", Body: []byte(body)}); !fault.Is(err, fault.Invalid) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+func TestMessageAttributes(t *testing.T) {
+	m := Outgoing{Type: "t.v1", Attributes: map[string]string{"reason": "byte \x00 of\n\xff", "kind": ""}}
+	want := map[string]string{"type": "t.v1", "reason": "byte \uFFFD of\n\uFFFD"}
+	if diff := cmp.Diff(want, m.MessageAttributes()); diff != "" {
+		t.Error(diff)
+	}
+}
