@@ -1,0 +1,194 @@
+// Package memblob is a seeded model of an S3 bucket: objects in memory, with
+// the faults of the real one as switches.
+//
+// It is strongly consistent, as S3 is, and deterministic: time comes from
+// Options.Now and chance from the seed. Bytes are copied on the way in and out,
+// so that nobody can change an object without writing it. It is safe for
+// concurrent use, but then the order of the calls is not the seed's.
+package memblob
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/joist-autoscaler/joist/shared/blob"
+	"github.com/joist-autoscaler/joist/shared/fault"
+)
+
+// Options say what a store runs on.
+type Options struct {
+	// Now is the clock.
+	Now  func() time.Time
+	Seed uint64
+	// Faults are those of the beginning; SetFaults changes them.
+	Faults Faults
+	// Retention removes an object that long after its last write, as the
+	// bucket's lifecycle rule does; zero keeps all.
+	Retention time.Duration
+}
+
+// Faults are the chances, from 0 to 1, that something goes wrong in one call.
+type Faults struct {
+	// FailPut, FailGet and FailWritten refuse a call.
+	FailPut, FailGet, FailWritten float64
+	// LosePutAnswer writes the object, yet the caller sees an error.
+	LosePutAnswer float64
+	// Missing says of an object that is there that it is not: somebody
+	// shortened the bucket's lifecycle rule.
+	Missing float64
+	// Corrupt flips a bit of what is read.
+	Corrupt float64
+}
+
+// Fault names one kind of fault in the counts.
+type Fault string
+
+// The faults that are counted.
+const (
+	PutFailed     Fault = "put-failed"
+	PutAnswerLost Fault = "put-answer-lost"
+	GetFailed     Fault = "get-failed"
+	WrittenFailed Fault = "written-failed"
+	Hidden        Fault = "missing"
+	Corrupted     Fault = "corrupted"
+)
+
+// Store is a bucket.
+type Store struct {
+	mu        sync.Mutex
+	now       func() time.Time
+	retention time.Duration
+	dice      *rand.Rand
+	faults    Faults
+	counts    map[Fault]int
+	objects   map[string]object
+}
+
+type object struct {
+	data    []byte
+	written time.Time
+}
+
+var _ blob.Store = (*Store)(nil)
+
+// New makes an empty store.
+func New(o Options) *Store {
+	return &Store{
+		now: o.Now, retention: o.Retention, faults: o.Faults,
+		dice:   rand.New(rand.NewPCG(o.Seed, 0x626c6f62)),
+		counts: map[Fault]int{}, objects: map[string]object{},
+	}
+}
+
+// Put writes the object.
+func (s *Store) Put(ctx context.Context, key string, data []byte) error {
+	op := "writing " + key
+	if err := ctx.Err(); err != nil {
+		return fmt.Errorf("%s: %w", op, err)
+	}
+	if key == "" || len(data) > blob.MaxObject {
+		return fault.F(op, fault.Invalid, "%d bytes under a key of %d characters", len(data), len(key))
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.strikes(PutFailed, s.faults.FailPut) {
+		return fault.F(op, fault.Retry, "the model failed the call")
+	}
+	s.objects[key] = object{data: bytes.Clone(data), written: s.now()}
+	if s.strikes(PutAnswerLost, s.faults.LosePutAnswer) {
+		return fault.F(op, fault.Unknown, "the model lost the answer")
+	}
+	return nil
+}
+
+// Get reads the object.
+func (s *Store) Get(ctx context.Context, key string) ([]byte, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	found, err := s.find(ctx, "reading "+key, key, GetFailed, s.faults.FailGet)
+	if err != nil {
+		return nil, err
+	}
+	data := append([]byte{}, found.data...)
+	if len(data) > 0 && s.strikes(Corrupted, s.faults.Corrupt) {
+		data[s.dice.IntN(len(data))] ^= 1 << s.dice.IntN(8)
+	}
+	return data, nil
+}
+
+// Written says when the object was last written.
+func (s *Store) Written(ctx context.Context, key string) (time.Time, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	found, err := s.find(ctx, "asking for "+key, key, WrittenFailed, s.faults.FailWritten)
+	return found.written, err
+}
+
+// find looks an object up, unless a fault strikes.
+func (s *Store) find(ctx context.Context, op, key string, kind Fault, chance float64) (object, error) {
+	if err := ctx.Err(); err != nil {
+		return object{}, fmt.Errorf("%s: %w", op, err)
+	}
+	if s.strikes(kind, chance) {
+		return object{}, fault.F(op, fault.Retry, "the model failed the call")
+	}
+	s.expire(key)
+	found, ok := s.objects[key]
+	if !ok || s.strikes(Hidden, s.faults.Missing) {
+		return object{}, fault.F(op, fault.Missing, "there is no such object")
+	}
+	return found, nil
+}
+
+// expire removes an object whose retention has ended.
+func (s *Store) expire(key string) {
+	if o, ok := s.objects[key]; ok && s.retention > 0 && !s.now().Before(o.written.Add(s.retention)) {
+		delete(s.objects, key)
+	}
+}
+
+// Keys lists the objects, sorted.
+func (s *Store) Keys() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for key := range s.objects {
+		s.expire(key)
+	}
+	return slices.Sorted(maps.Keys(s.objects))
+}
+
+// Remove deletes an object, as a person or a lifecycle rule may.
+func (s *Store) Remove(key string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.objects, key)
+}
+
+// SetFaults changes the faults from now on; the zero value heals the store.
+func (s *Store) SetFaults(f Faults) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.faults = f
+}
+
+// Counts is how often each fault has happened.
+func (s *Store) Counts() map[Fault]int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return maps.Clone(s.counts)
+}
+
+// strikes rolls for a fault and counts it.
+func (s *Store) strikes(kind Fault, chance float64) bool {
+	if chance <= 0 || s.dice.Float64() >= chance {
+		return false
+	}
+	s.counts[kind]++
+	return true
+}

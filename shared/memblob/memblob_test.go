@@ -1,0 +1,78 @@
+package memblob
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/joist-autoscaler/joist/shared/fault"
+)
+
+var epoch = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
+
+func TestRetention(t *testing.T) {
+	now := epoch
+	s := New(Options{Now: func() time.Time { return now }, Retention: time.Hour})
+	for _, key := range []string{"plans/b", "plans/a"} {
+		if err := s.Put(t.Context(), key, []byte(key)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	now = now.Add(time.Hour - 1)
+	if err := s.Put(t.Context(), "plans/a", []byte("anew")); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]string{"plans/a", "plans/b"}, s.Keys()); diff != "" {
+		t.Error(diff)
+	}
+	now = now.Add(1)
+	if _, err := s.Get(t.Context(), "plans/b"); !fault.Is(err, fault.Missing) {
+		t.Errorf("after its retention: %v", err)
+	}
+	if diff := cmp.Diff([]string{"plans/a"}, s.Keys()); diff != "" {
+		t.Error(diff)
+	}
+	s.Remove("plans/a")
+	if len(s.Keys()) != 0 {
+		t.Errorf("after removing all: %v", s.Keys())
+	}
+}
+
+// Each fault alone, at certainty, has its effect and is counted.
+func TestFaults(t *testing.T) {
+	for _, test := range []struct {
+		fault         Fault
+		faults        Faults
+		put, get, ask fault.Kind
+		count         int
+		data          string
+	}{
+		{PutFailed, Faults{FailPut: 1}, fault.Retry, fault.Missing, fault.Missing, 1, ""},
+		{PutAnswerLost, Faults{LosePutAnswer: 1}, fault.Unknown, "", "", 1, "x"},
+		{GetFailed, Faults{FailGet: 1}, "", fault.Retry, "", 1, ""},
+		{WrittenFailed, Faults{FailWritten: 1}, "", "", fault.Retry, 1, "x"},
+		{Hidden, Faults{Missing: 1}, "", fault.Missing, fault.Missing, 2, ""},
+		{Corrupted, Faults{Corrupt: 1}, "", "", "", 1, "other"},
+	} {
+		t.Run(string(test.fault), func(t *testing.T) {
+			s := New(Options{Now: func() time.Time { return epoch }, Seed: 7, Faults: test.faults})
+			put := s.Put(t.Context(), "k", []byte("x"))
+			data, get := s.Get(t.Context(), "k")
+			_, ask := s.Written(t.Context(), "k")
+			kinds := []fault.Kind{fault.KindOf(put), fault.KindOf(get), fault.KindOf(ask)}
+			if diff := cmp.Diff([]fault.Kind{test.put, test.get, test.ask}, kinds); diff != "" {
+				t.Error(diff)
+			}
+			if text := string(data); text != test.data && (test.data != "other" || text == "x") {
+				t.Errorf("read %q, want %q", text, test.data)
+			}
+			if diff := cmp.Diff(map[Fault]int{test.fault: test.count}, s.Counts()); diff != "" {
+				t.Error(diff)
+			}
+			s.SetFaults(Faults{})
+			if err := s.Put(t.Context(), "k", nil); err != nil {
+				t.Errorf("after healing: %v", err)
+			}
+		})
+	}
+}
