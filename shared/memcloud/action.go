@@ -1,0 +1,34 @@
+package memcloud
+
+// Action is an API call by the name that IAM has for it.
+type Action string
+
+// The actions that the model knows.
+const (
+	CreateFleet            Action = "ec2:CreateFleet"
+	CreateTemplate         Action = "ec2:CreateLaunchTemplate"
+	DeleteTemplate         Action = "ec2:DeleteLaunchTemplate"
+	DescribeTemplates      Action = "ec2:DescribeLaunchTemplates"
+	DescribeInstances      Action = "ec2:DescribeInstances"
+	DescribeStatus         Action = "ec2:DescribeInstanceStatus"
+	DescribeSubnets        Action = "ec2:DescribeSubnets"
+	DescribeSecurityGroups Action = "ec2:DescribeSecurityGroups"
+	DescribeImages         Action = "ec2:DescribeImages"
+	TerminateInstances     Action = "ec2:TerminateInstances"
+	CreateTags             Action = "ec2:CreateTags"
+	GetParameter           Action = "ssm:GetParameter"
+	DescribeCluster        Action = "eks:DescribeCluster"
+	GetProfile             Action = "iam:GetInstanceProfile"
+	CreateProfile          Action = "iam:CreateInstanceProfile"
+	DeleteProfile          Action = "iam:DeleteInstanceProfile"
+	TagProfile             Action = "iam:TagInstanceProfile"
+	AttachRole             Action = "iam:AddRoleToInstanceProfile"
+	DetachRole             Action = "iam:RemoveRoleFromInstanceProfile"
+)
+
+// mutating are the actions whose answer matters when it is lost.
+var mutating = map[Action]bool{
+	CreateFleet: true, CreateTemplate: true, DeleteTemplate: true,
+	TerminateInstances: true, CreateTags: true, CreateProfile: true,
+	DeleteProfile: true, TagProfile: true, AttachRole: true, DetachRole: true,
+}

@@ -1,0 +1,69 @@
+package memcloud
+
+import (
+	"encoding/binary"
+	"encoding/hex"
+	"fmt"
+	"hash/fnv"
+	"time"
+)
+
+// Chance is a hash and not a stream of random numbers: what one thing gets
+// does not depend on how many others were asked for before it.
+
+// draw gives 64 bits for what is being decided.
+func (c *Cloud) draw(about ...string) uint64 {
+	h := fnv.New64a()
+	var seed [8]byte
+	binary.LittleEndian.PutUint64(seed[:], uint64(c.options.Seed))
+	_, _ = h.Write(seed[:])
+	for _, s := range about {
+		_, _ = h.Write([]byte(s))
+		_, _ = h.Write([]byte{0})
+	}
+	return mix(h.Sum64())
+}
+
+// mix spreads FNV's weak high bits (the finalizer of MurmurHash3).
+func mix(x uint64) uint64 {
+	x ^= x >> 33
+	x *= 0xff51afd7ed558ccd
+	x ^= x >> 33
+	x *= 0xc4ceb9fe1a85ec53
+	return x ^ x>>33
+}
+
+// share gives a number in [0, 1).
+func (c *Cloud) share(about ...string) float64 {
+	return float64(c.draw(about...)>>11) / (1 << 53)
+}
+
+// upTo gives a duration in [0, most), in whole milliseconds.
+func (c *Cloud) upTo(most time.Duration, about ...string) time.Duration {
+	if most < time.Millisecond {
+		return 0
+	}
+	return time.Duration(c.draw(about...)%uint64(most/time.Millisecond)) * time.Millisecond
+}
+
+// serial counts the things of a kind.
+func (c *Cloud) serial(kind string) string {
+	c.serials[kind]++
+	return fmt.Sprint(c.serials[kind])
+}
+
+// identify makes the next id of a kind: a prefix and 17 hexadecimal digits.
+func (c *Cloud) identify(prefix string) string {
+	n := c.serial(prefix)
+	return fmt.Sprintf("%s-0%016x", prefix, c.draw("id", prefix, n))
+}
+
+// uuid makes the next id of a kind in the shape of a UUID.
+func (c *Cloud) uuid(kind string) string {
+	n := c.serial(kind)
+	var b [16]byte
+	binary.BigEndian.PutUint64(b[:8], c.draw("uuid", kind, n))
+	binary.BigEndian.PutUint64(b[8:], c.draw("diuu", kind, n))
+	s := hex.EncodeToString(b[:])
+	return fmt.Sprintf("%s-%s-%s-%s-%s", s[:8], s[8:12], s[12:16], s[16:20], s[20:])
+}

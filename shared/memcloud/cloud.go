@@ -1,0 +1,116 @@
+package memcloud
+
+import (
+	"sync"
+	"time"
+
+	"github.com/joist-autoscaler/joist/shared/catalog"
+	"github.com/joist-autoscaler/joist/shared/cloud"
+)
+
+// Cloud is one account in one region. It is safe for concurrent use.
+type Cloud struct {
+	mu      sync.Mutex
+	options Options
+	faults  Faults
+	clock   time.Time
+
+	offers  map[Offering]*offer
+	types   map[string]catalog.InstanceType
+	blocked []blockade
+
+	// all is every instance ever; existing those that EC2 still knows; leaving
+	// the terminated among them, in the order of their end.
+	all, existing, leaving []*instance
+	instances              map[string]*instance
+	steps                  steps
+
+	templates map[string]*template
+	tokens    map[string]answer
+	subnets   map[string]*subnet
+	groups    []cloud.SecurityGroup
+	images    []cloud.Image
+	params    map[string]string
+	clusters  map[string]cloud.ClusterInfo
+	profiles  map[string]*cloud.Profile
+	roles     map[string]bool
+	health    map[string]*cloud.Status
+
+	buckets map[bucketName]*bucket
+	counts  map[Action]*Count
+	scripts map[Action][]script
+	denied  map[Action]bool
+	serials map[string]uint64
+
+	effects []Effect
+	booted  []Boot
+	outbox  [][]byte
+	spent   float64
+}
+
+// The whole of shared/cloud, by who may call what.
+var (
+	_ cloud.Launcher = (*Cloud)(nil)
+	_ cloud.Network  = (*Cloud)(nil)
+	_ cloud.Images   = (*Cloud)(nil)
+	_ cloud.Clusters = (*Cloud)(nil)
+	_ cloud.Profiles = (*Cloud)(nil)
+	_ cloud.Statuses = (*Cloud)(nil)
+)
+
+// New makes an account with nothing in it but what the catalogue offers; see
+// Furnish for a network, images and a cluster.
+func New(options Options) *Cloud {
+	o := options.withDefaults()
+	c := &Cloud{
+		options: o, faults: o.Faults, clock: o.Now(),
+		offers: map[Offering]*offer{}, types: map[string]catalog.InstanceType{},
+		instances: map[string]*instance{}, templates: map[string]*template{},
+		tokens: map[string]answer{}, subnets: map[string]*subnet{},
+		params: map[string]string{}, clusters: map[string]cloud.ClusterInfo{},
+		profiles: map[string]*cloud.Profile{}, roles: map[string]bool{},
+		health: map[string]*cloud.Status{}, counts: map[Action]*Count{},
+		scripts: map[Action][]script{}, denied: map[Action]bool{}, serials: map[string]uint64{},
+	}
+	c.buckets = newBuckets(o.RateDivisor, c.clock)
+	c.stock(o.Catalogue)
+	return c
+}
+
+// Region is the region of the account.
+func (c *Cloud) Region() string { return c.options.Region }
+
+// Account is the number of the account.
+func (c *Cloud) Account() string { return c.options.Account }
+
+// SetFaults replaces what goes wrong by chance from now on.
+func (c *Cloud) SetFaults(faults Faults) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.faults = faults
+}
+
+// Advance lets happen what has become due, and sends the events of it.
+func (c *Cloud) Advance() { c.do(func(time.Time) {}) }
+
+// do runs f at the present, with the lock, and then sends the events.
+func (c *Cloud) do(f func(now time.Time)) {
+	c.mu.Lock()
+	c.advance(c.options.Now())
+	f(c.clock)
+	c.flush()
+}
+
+// flush releases the lock and then calls the hook: a hook may call back.
+func (c *Cloud) flush() {
+	events := c.outbox
+	c.outbox = nil
+	hook := c.options.Events
+	c.mu.Unlock()
+	if hook == nil {
+		return
+	}
+	for _, raw := range events {
+		hook(raw)
+	}
+}

@@ -1,0 +1,35 @@
+package memcloud
+
+import (
+	"slices"
+	"time"
+)
+
+// Effect is one write that changed something or was refused while trying. A
+// repeated token that gets its first answer again is no effect.
+type Effect struct {
+	Time   time.Time
+	Action Action
+	// Token is the ClientToken of a CreateFleet.
+	Token string
+	// IDs are instances, or the name of a template or profile.
+	IDs []string
+	// Error is AWS's codes, where it refused all or some.
+	Error string
+}
+
+// Effects lists the writes from the nth on, in order.
+func (c *Cloud) Effects(from int) []Effect {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if from >= len(c.effects) {
+		return nil
+	}
+	return slices.Clone(c.effects[from:])
+}
+
+func (c *Cloud) note(action Action, token, code string, ids ...string) {
+	c.effects = append(c.effects, Effect{
+		Time: c.clock, Action: action, Token: token, IDs: slices.Clone(ids), Error: code,
+	})
+}

@@ -1,0 +1,158 @@
+package memcloud
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/joist-autoscaler/joist/shared/cloud"
+)
+
+// instance is the truth about one instance.
+type instance struct {
+	cloud.Instance
+	template cloud.Template
+	token    string
+	fleet    string
+	offering Offering
+	price    float64
+	address  int
+	subnet   *subnet
+	// others are the tags of what came with the instance, by kind of resource.
+	others map[string]map[string]string
+
+	// born are the tags that it was launched with.
+	born map[string]string
+
+	visible time.Time
+	history []moment
+	writes  []tagWrite
+	// running and ended bound what is paid for; ended is zero while it runs.
+	running, ended time.Time
+	gone           time.Time
+	forgotten      bool
+	// warned is when a spot warning said that it ends.
+	warned time.Time
+}
+
+// moment is a state that Describe shows from a time on.
+type moment struct {
+	state cloud.State
+	shown time.Time
+}
+
+// tagWrite is tags that Describe shows from a time on.
+type tagWrite struct {
+	tags  map[string]string
+	shown time.Time
+}
+
+// launch makes one instance of a candidate that is neither unlaunchable nor
+// exhausted.
+func (c *Cloud) launch(request cloud.FleetRequest, from candidate, fleet string) *instance {
+	offer := c.offers[from.offering]
+	if offer.counted {
+		offer.free--
+	}
+	t := c.templates[from.template].Template
+	i := &instance{template: t, token: request.Token, fleet: fleet, offering: from.offering, price: offer.price}
+	i.subnet = c.subnets[from.SubnetID]
+	i.address = i.subnet.lease(c.faults.ReuseAddresses)
+	i.Instance = cloud.Instance{
+		ID: c.identify("i"), Type: from.InstanceType, Zone: from.offering.Zone,
+		CapacityType: from.offering.CapacityType, State: cloud.Pending, ImageID: t.ImageID,
+		SubnetID: from.SubnetID, Launched: c.clock, PrivateDNS: c.privateDNS(i.subnet, i.address),
+	}
+	if from.ImageID != "" {
+		i.ImageID = from.ImageID
+	}
+	i.born, i.others = launchTags(t, request, fleet)
+	i.Tags = maps.Clone(i.born)
+	i.visible = c.clock.Add(c.upTo(c.faults.Lag, "visible", i.ID))
+	c.all = append(c.all, i)
+	c.existing = append(c.existing, i)
+	c.instances[i.ID] = i
+	c.announce(i, cloud.Pending)
+	wait := c.options.Boot/2 + c.upTo(c.options.Boot, "boot", i.ID)
+	c.schedule(i, c.clock.Add(wait), cloud.Running)
+	return i
+}
+
+// launchTags merges the tags of the template with those of the request, which
+// win; instances carry their fleet's id as AWS writes it.
+func launchTags(t cloud.Template, request cloud.FleetRequest, fleet string) (own map[string]string, others map[string]map[string]string) {
+	others = map[string]map[string]string{}
+	for _, set := range slices.Concat(t.TagSets, request.TagSets) {
+		if others[set.Resource] == nil {
+			others[set.Resource] = map[string]string{}
+		}
+		maps.Copy(others[set.Resource], set.Tags)
+	}
+	own = others["instance"]
+	if own == nil {
+		own = map[string]string{}
+	}
+	own["aws:ec2:fleet-id"] = fleet
+	delete(others, "instance")
+	return own, others
+}
+
+func (c *Cloud) privateDNS(s *subnet, address int) string {
+	suffix := c.options.Region + ".compute.internal"
+	if c.options.Region == "us-east-1" {
+		suffix = "ec2.internal"
+	}
+	return fmt.Sprintf("ip-10-%d-%d-%d.%s", s.ordinal, address>>8, address&255, suffix)
+}
+
+// Record is the truth about one instance, for checkers.
+type Record struct {
+	// Instance is as it is, and not as Describe shows it.
+	cloud.Instance
+	Token, FleetID, Template string
+	// PricePerHour is in dollars, and was fixed at launch.
+	PricePerHour float64
+	// Others are the tags of volumes and interfaces, by kind of resource.
+	Others map[string]map[string]string
+	// Visible is from when Describe shows it.
+	Visible time.Time
+	// Running, Ended and Gone are when it was running, shutting down and
+	// terminated; zero where it is not yet.
+	Running, Ended, Gone time.Time
+	// Warned is the deadline of a spot warning.
+	Warned time.Time
+}
+
+// Records tells the truth about every instance that there ever was, in the
+// order of launch.
+func (c *Cloud) Records() []Record {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	out := make([]Record, 0, len(c.all))
+	for _, i := range c.all {
+		out = append(out, i.record())
+	}
+	return out
+}
+
+// Record tells the truth about one instance.
+func (c *Cloud) Record(id string) (Record, bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	i := c.instances[id]
+	if i == nil {
+		return Record{}, false
+	}
+	return i.record(), true
+}
+
+func (i *instance) record() Record {
+	out := Record{
+		Instance: i.Instance, Token: i.token, FleetID: i.fleet, Template: i.template.Name,
+		PricePerHour: i.price, Others: i.others, Visible: i.visible,
+		Running: i.running, Ended: i.ended, Gone: i.gone, Warned: i.warned,
+	}
+	out.Tags = maps.Clone(i.Tags)
+	return out
+}

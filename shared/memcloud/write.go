@@ -1,0 +1,97 @@
+package memcloud
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/joist-autoscaler/joist/shared/cloud"
+	"github.com/joist-autoscaler/joist/shared/fault"
+)
+
+// Terminate ends the instances that EC2 knows, and ignores the others.
+func (c *Cloud) Terminate(ctx context.Context, ids []string) error {
+	if len(ids) == 0 {
+		return nil
+	}
+	return c.call(ctx, TerminateInstances, func(now time.Time) error {
+		c.terminate(slices.DeleteFunc(slices.Clone(ids), func(id string) bool { return c.shown(id) == nil }))
+		return nil
+	})
+}
+
+// TerminateStrictly is as EC2 does it: one id that it does not know, and
+// nothing is terminated.
+func (c *Cloud) TerminateStrictly(ctx context.Context, ids []string) error {
+	return c.call(ctx, TerminateInstances, func(time.Time) error {
+		if err := c.allShown(ids); err != nil {
+			return err
+		}
+		c.terminate(ids)
+		return nil
+	})
+}
+
+// terminate notes only what it ended: terminating twice is terminating once.
+func (c *Cloud) terminate(ids []string) {
+	var ended []string
+	for _, id := range ids {
+		i := c.instances[id]
+		if (step{of: i, to: cloud.ShuttingDown}).stale() {
+			continue
+		}
+		c.enter(i, cloud.ShuttingDown)
+		ended = append(ended, id)
+	}
+	if len(ended) > 0 {
+		c.note(TerminateInstances, "", "", ended...)
+	}
+}
+
+// Tag sets tags; one id that EC2 does not know, and nothing is tagged.
+func (c *Cloud) Tag(ctx context.Context, ids []string, tags map[string]string) error {
+	if len(ids) == 0 || len(tags) == 0 {
+		return nil
+	}
+	return c.call(ctx, CreateTags, func(now time.Time) error {
+		if err := c.allShown(ids); err != nil {
+			return err
+		}
+		for _, id := range ids {
+			i := c.instances[id]
+			shown := now.Add(c.upTo(c.faults.Lag, "tags", id, c.serial("tags")))
+			i.writes = append(i.writes, tagWrite{maps.Clone(tags), shown})
+			maps.Copy(i.Tags, tags)
+		}
+		c.note(CreateTags, "", "", ids...)
+		return nil
+	})
+}
+
+// shown finds an instance that calls naming its id find now: what Describe
+// does not show yet, other calls do not know either.
+func (c *Cloud) shown(id string) *instance {
+	i := c.known(id)
+	if i == nil || c.clock.Before(i.visible) {
+		return nil
+	}
+	return i
+}
+
+func (c *Cloud) allShown(ids []string) error {
+	var missing []string
+	for _, id := range ids {
+		if c.shown(id) == nil {
+			missing = append(missing, id)
+		}
+	}
+	switch len(missing) {
+	case 0:
+		return nil
+	case 1:
+		return refuse(fault.Missing, "InvalidInstanceID.NotFound", "The instance ID '%s' does not exist", missing[0])
+	}
+	return refuse(fault.Missing, "InvalidInstanceID.NotFound", "The instance IDs '%s' do not exist", strings.Join(missing, ", "))
+}
