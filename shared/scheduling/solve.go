@@ -137,4 +137,3 @@ func (p *packer) result(unplaced []Unplaced) Result {
 	}
 	return out
 }
-
