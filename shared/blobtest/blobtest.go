@@ -1,0 +1,242 @@
+// Package blobtest is the conformance suite of blob.Store: what every
+// implementation must do, be it the model, the S3 adapter over loopback, or S3
+// itself.
+//
+// Each behaviour gets a Subject of its own with an empty store.
+package blobtest
+
+import (
+	"bytes"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/joist-autoscaler/joist/shared/blob"
+	"github.com/joist-autoscaler/joist/shared/fault"
+)
+
+// Subject is one store under test.
+type Subject struct {
+	Store blob.Store
+	// Now is the store's clock, and Advance lets time pass on it.
+	Now     func() time.Time
+	Advance func(time.Duration)
+}
+
+// Run proves that the subjects behave as a store.
+func Run(t *testing.T, subject func(t *testing.T) Subject) {
+	for _, b := range []struct {
+		name  string
+		check func(*testing.T, Subject)
+	}{
+		{"reads what was written", readsWritten},
+		{"says what is missing", saysMissing},
+		{"overwrites", overwrites},
+		{"keeps every byte", keepsBytes},
+		{"keeps keys apart", keepsKeysApart},
+		{"knows when an object was written", knowsWritten},
+		{"shares no memory", sharesNoMemory},
+		{"carries large objects", carriesLarge},
+		{"refuses what is too large", refusesTooLarge},
+		{"survives writers at once", survivesWriters},
+		{"carries documents", carriesDocuments},
+		{"refreshes old documents", refreshesDocuments},
+		{"points to the latest", pointsToLatest},
+	} {
+		t.Run(b.name, func(t *testing.T) { b.check(t, subject(t)) })
+	}
+}
+
+func put(t *testing.T, s Subject, key string, data []byte) {
+	t.Helper()
+	if err := s.Store.Put(t.Context(), key, data); err != nil {
+		t.Fatalf("writing %s: %v", key, err)
+	}
+}
+
+func wantData(t *testing.T, s Subject, key string, want []byte) {
+	t.Helper()
+	got, err := s.Store.Get(t.Context(), key)
+	if err != nil || !bytes.Equal(got, want) {
+		t.Errorf("%s has %d bytes %.40q, %v; want %d bytes %.40q", key, len(got), got, err, len(want), want)
+	}
+}
+
+func readsWritten(t *testing.T, s Subject) {
+	put(t, s, "plans/a", []byte("one"))
+	wantData(t, s, "plans/a", []byte("one"))
+	wantData(t, s, "plans/a", []byte("one"))
+}
+
+func saysMissing(t *testing.T, s Subject) {
+	put(t, s, "plans/ab", []byte("one"))
+	for _, key := range []string{"plans/a", "plans", "plans/ab/c"} {
+		if data, err := s.Store.Get(t.Context(), key); !fault.Is(err, fault.Missing) {
+			t.Errorf("reading %s gave %q, %v", key, data, err)
+		}
+		if at, err := s.Store.Written(t.Context(), key); !fault.Is(err, fault.Missing) {
+			t.Errorf("asking for %s gave %s, %v", key, at, err)
+		}
+	}
+}
+
+func overwrites(t *testing.T, s Subject) {
+	put(t, s, "plans/a", []byte("a long first version"))
+	put(t, s, "plans/a", []byte("two"))
+	wantData(t, s, "plans/a", []byte("two"))
+}
+
+func keepsBytes(t *testing.T, s Subject) {
+	var all []byte
+	for b := range 256 {
+		all = append(all, byte(b))
+	}
+	for name, data := range map[string][]byte{"all": all, "nothing": {}, "lines": []byte("a\r\nb\n\r"), "zero": make([]byte, 1000)} {
+		put(t, s, "bytes/"+name, data)
+		wantData(t, s, "bytes/"+name, data)
+	}
+}
+
+func keepsKeysApart(t *testing.T, s Subject) {
+	keys := []string{"a", "a/b", "a/b/c", "A", "a b", "a+b", "a%20b", "a?b=c&d", "a#b", "a=b", "節点/x"}
+	for _, key := range keys {
+		put(t, s, key, []byte(key))
+	}
+	for _, key := range keys {
+		wantData(t, s, key, []byte(key))
+	}
+}
+
+// knowsWritten allows for a clock that is told in seconds and for a second of
+// skew.
+func knowsWritten(t *testing.T, s Subject) {
+	for range 2 {
+		before := s.Now().Add(-2 * time.Second)
+		put(t, s, "plans/a", []byte("one"))
+		after := s.Now().Add(time.Second)
+		at, err := s.Store.Written(t.Context(), "plans/a")
+		if err != nil || at.Before(before) || at.After(after) {
+			t.Errorf("written at %s, %v; want %s to %s", at, err, before, after)
+		}
+		s.Advance(time.Minute)
+	}
+}
+
+func sharesNoMemory(t *testing.T, s Subject) {
+	data := []byte("one")
+	put(t, s, "plans/a", data)
+	data[0] = 'X'
+	got, err := s.Store.Get(t.Context(), "plans/a")
+	if err != nil {
+		t.Fatal(err)
+	}
+	got[1] = 'X'
+	wantData(t, s, "plans/a", []byte("one"))
+}
+
+func carriesLarge(t *testing.T, s Subject) {
+	data := bytes.Repeat([]byte("0123456789abcdef"), 8<<20/16)
+	put(t, s, "batches/large", data)
+	wantData(t, s, "batches/large", data)
+}
+
+func refusesTooLarge(t *testing.T, s Subject) {
+	err := s.Store.Put(t.Context(), "batches/a", make([]byte, blob.MaxObject+1))
+	if !fault.Is(err, fault.Invalid) {
+		t.Errorf("%v", err)
+	}
+	if _, err := s.Store.Get(t.Context(), "batches/a"); !fault.Is(err, fault.Missing) {
+		t.Errorf("after a refusal: %v", err)
+	}
+}
+
+// survivesWriters lets writers race: a reader sees one version, whole.
+func survivesWriters(t *testing.T, s Subject) {
+	version := func(n int) []byte { return bytes.Repeat([]byte{byte('a' + n)}, 1000+n) }
+	put(t, s, "catalogs/latest", version(0))
+	var group sync.WaitGroup
+	for n := range 4 {
+		group.Go(func() {
+			for range 5 {
+				if err := s.Store.Put(t.Context(), "catalogs/latest", version(n)); err != nil {
+					t.Errorf("writing: %v", err)
+				}
+				got, err := s.Store.Get(t.Context(), "catalogs/latest")
+				if err != nil || len(got) < 1000 || !bytes.Equal(got, version(len(got)-1000)) {
+					t.Errorf("read %d bytes %.20q, %v", len(got), got, err)
+				}
+			}
+		})
+	}
+	group.Wait()
+}
+
+type document struct {
+	Name  string
+	Count map[string]int
+}
+
+func sample(n int) document {
+	d := document{Name: fmt.Sprintf("batch %d", n), Count: map[string]int{}}
+	for i := range 100 {
+		d.Count[fmt.Sprintf("pod-%d", i)] = i * n
+	}
+	return d
+}
+
+func carriesDocuments(t *testing.T, s Subject) {
+	ref, err := blob.Put(t.Context(), s.Store, s.Now(), "batches", sample(3))
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := blob.Get[document](t.Context(), s.Store, ref)
+	if err != nil || got.Name != "batch 3" || got.Count["pod-99"] != 297 {
+		t.Errorf("%+v, %v", got, err)
+	}
+	put(t, s, ref.Key(), []byte("something else"))
+	if _, err := blob.Get[document](t.Context(), s.Store, ref); !fault.Is(err, fault.Poison) {
+		t.Errorf("an object that does not fit its name: %v", err)
+	}
+}
+
+func refreshesDocuments(t *testing.T, s Subject) {
+	written := func() time.Time {
+		ref, err := blob.Put(t.Context(), s.Store, s.Now(), "batches", sample(1))
+		if err != nil {
+			t.Fatal(err)
+		}
+		at, err := s.Store.Written(t.Context(), ref.Key())
+		if err != nil {
+			t.Fatal(err)
+		}
+		return at
+	}
+	first := written()
+	s.Advance(blob.Retention/2 - time.Hour)
+	if again := written(); !again.Equal(first) {
+		t.Errorf("a young document was written again at %s", again)
+	}
+	s.Advance(2 * time.Hour)
+	if again := written(); again.Sub(first) < blob.Retention/2 {
+		t.Errorf("an old document was not written again; it is of %s", again)
+	}
+}
+
+func pointsToLatest(t *testing.T, s Subject) {
+	if _, err := blob.Latest(t.Context(), s.Store, "catalogs"); !fault.Is(err, fault.Missing) {
+		t.Errorf("before the first: %v", err)
+	}
+	for n := range 2 {
+		ref, err := blob.Put(t.Context(), s.Store, s.Now(), "catalogs", sample(n))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := blob.Point(t.Context(), s.Store, ref); err != nil {
+			t.Fatal(err)
+		}
+		if got, err := blob.Latest(t.Context(), s.Store, "catalogs"); err != nil || got != ref {
+			t.Errorf("the latest is %v, %v; want %v", got, err, ref)
+		}
+	}
+}

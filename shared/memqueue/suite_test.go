@@ -1,0 +1,31 @@
+package memqueue_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/joist-autoscaler/joist/shared/memqueue"
+	"github.com/joist-autoscaler/joist/shared/queuetest"
+)
+
+func TestSuite(t *testing.T) {
+	queuetest.Run(t, func(t *testing.T) queuetest.Subject {
+		now := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
+		clock := func() time.Time { return now }
+		broker := memqueue.New(memqueue.Options{Now: clock, Seed: 1})
+		dead := broker.Queue("q-dead", memqueue.QueueOptions{})
+		bus := broker.Bus("joist")
+		if err := bus.Rule(memqueue.Rule{
+			Name: "q", Pattern: `{"source": ["` + queuetest.BusSource + `"]}`,
+			Targets: []memqueue.Target{{Queue: "q", InputPath: "$.detail"}},
+		}); err != nil {
+			t.Fatal(err)
+		}
+		return queuetest.Subject{
+			Queue: broker.Queue("q", memqueue.QueueOptions{MaxReceives: 3, DeadLetter: "q-dead"}),
+			Dead:  dead, MaxReceives: 3, Bus: bus,
+			Now: clock, Advance: func(d time.Duration) { now = now.Add(d) },
+			Features: queuetest.Features{Bus: true, Strict: true, Jumps: true},
+		}
+	})
+}

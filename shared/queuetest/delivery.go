@@ -1,0 +1,216 @@
+package queuetest
+
+import (
+	"context"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/joist-autoscaler/joist/shared/fault"
+	"github.com/joist-autoscaler/joist/shared/queue"
+)
+
+func deliversUntilDeleted(t *testing.T, s Subject) {
+	send(t, s.Queue, text("a")...)
+	for range 2 {
+		m := one(t, s.Queue, long)
+		hide(t, s.Queue, m.Receipt, 0)
+	}
+	remove(t, s.Queue, one(t, s.Queue, short).Receipt)
+	s.Advance(short + time.Second)
+	nothing(t, s.Queue)
+}
+
+func hidesReceived(t *testing.T, s Subject) {
+	send(t, s.Queue, text("a")...)
+	one(t, s.Queue, long)
+	nothing(t, s.Queue)
+}
+
+func deliversAgain(t *testing.T, s Subject) {
+	send(t, s.Queue, text("a")...)
+	first := one(t, s.Queue, short)
+	nothing(t, s.Queue)
+	s.Advance(short + time.Second)
+	second := one(t, s.Queue, long)
+	if first.ID != second.ID || string(second.Body) != "a" {
+		t.Errorf("delivered %+v, then %+v", first, second)
+	}
+}
+
+func hideExtends(t *testing.T, s Subject) {
+	send(t, s.Queue, text("a")...)
+	m := one(t, s.Queue, short)
+	hide(t, s.Queue, m.Receipt, 2*short)
+	s.Advance(short + time.Second)
+	nothing(t, s.Queue)
+	s.Advance(short)
+	one(t, s.Queue, long)
+}
+
+func hideGivesBack(t *testing.T, s Subject) {
+	send(t, s.Queue, text("a")...)
+	hide(t, s.Queue, one(t, s.Queue, long).Receipt, 0)
+	one(t, s.Queue, long)
+}
+
+func hideRefusesStale(t *testing.T, s Subject) {
+	send(t, s.Queue, text("a")...)
+	stale := one(t, s.Queue, short).Receipt
+	s.Advance(short + time.Second)
+	wantKind(t, s.Queue.Hide(t.Context(), stale, long), fault.Missing)
+	fresh := one(t, s.Queue, long).Receipt
+	if s.Strict {
+		wantKind(t, s.Queue.Hide(t.Context(), stale, long), fault.Missing)
+	}
+	hide(t, s.Queue, fresh, long)
+}
+
+func hideRefusesDeleted(t *testing.T, s Subject) {
+	send(t, s.Queue, text("a")...)
+	m := one(t, s.Queue, long)
+	remove(t, s.Queue, m.Receipt)
+	wantKind(t, s.Queue.Hide(t.Context(), m.Receipt, long), fault.Missing)
+}
+
+func deleteForgivesStale(t *testing.T, s Subject) {
+	send(t, s.Queue, text("a")...)
+	first := one(t, s.Queue, long)
+	hide(t, s.Queue, first.Receipt, 0)
+	second := one(t, s.Queue, long)
+	remove(t, s.Queue, second.Receipt)
+	remove(t, s.Queue, first.Receipt)
+	remove(t, s.Queue, second.Receipt)
+	remove(t, s.Queue)
+}
+
+func staleDeleteKeeps(t *testing.T, s Subject) {
+	send(t, s.Queue, text("a")...)
+	first := one(t, s.Queue, long)
+	hide(t, s.Queue, first.Receipt, 0)
+	second := one(t, s.Queue, long)
+	remove(t, s.Queue, first.Receipt)
+	hide(t, s.Queue, second.Receipt, 0)
+	one(t, s.Queue, long)
+}
+
+func countsReceives(t *testing.T, s Subject) {
+	send(t, s.Queue, text("a")...)
+	for want := 1; want <= 2; want++ {
+		m := one(t, s.Queue, long)
+		if m.Receives != want {
+			t.Errorf("delivery %d says %d receives", want, m.Receives)
+		}
+		hide(t, s.Queue, m.Receipt, 0)
+	}
+}
+
+func receiptsDiffer(t *testing.T, s Subject) {
+	send(t, s.Queue, text("a")...)
+	first := one(t, s.Queue, long)
+	hide(t, s.Queue, first.Receipt, 0)
+	if second := one(t, s.Queue, long); first.Receipt == second.Receipt {
+		t.Errorf("two deliveries share the receipt %s", first.Receipt)
+	}
+}
+
+// keepsSentTime allows for a clock that is told in milliseconds and for a
+// second of skew.
+func keepsSentTime(t *testing.T, s Subject) {
+	before := s.Now().Add(-time.Second)
+	send(t, s.Queue, text("a")...)
+	after := s.Now().Add(time.Second)
+	first := one(t, s.Queue, short)
+	if first.Sent.Before(before) || first.Sent.After(after) {
+		t.Errorf("sent at %s, want %s to %s", first.Sent, before, after)
+	}
+	s.Advance(short + time.Second)
+	if again := one(t, s.Queue, long); !again.Sent.Equal(first.Sent) {
+		t.Errorf("sent at %s, then at %s", first.Sent, again.Sent)
+	}
+}
+
+func emptyGivesNothing(t *testing.T, s Subject) {
+	got, err := s.Queue.Receive(t.Context(), 1, time.Second, long)
+	if err != nil || len(got) != 0 {
+		t.Errorf("received %v, %v", got, err)
+	}
+}
+
+func cancelledReceive(t *testing.T, s Subject) {
+	send(t, s.Queue, text("a")...)
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	got, err := s.Queue.Receive(ctx, 1, time.Second, long)
+	if len(got) != 0 {
+		t.Errorf("received %v", got)
+	}
+	wantKind(t, err, fault.Retry)
+	one(t, s.Queue, long)
+}
+
+// buries receives a message once more than it may be received.
+func buries(t *testing.T, s Subject) {
+	send(t, s.Queue, queue.Outgoing{Source: "queuetest", Type: "poison.v1", Body: []byte("a")})
+	for range s.MaxReceives {
+		one(t, s.Queue, short)
+		nothing(t, s.Dead)
+		s.Advance(short + time.Second)
+	}
+	nothing(t, s.Queue)
+	m := one(t, s.Dead, long)
+	if string(m.Body) != "a" || m.Attributes[queue.TypeAttribute] != "poison.v1" {
+		t.Errorf("the dead letter is %+v", m)
+	}
+	s.Advance(long + time.Second)
+	nothing(t, s.Queue)
+}
+
+// receiversDoNotShare lets four receivers take what they can.
+func receiversDoNotShare(t *testing.T, s Subject) {
+	const messages = 40
+	for range messages {
+		send(t, s.Queue, text("a")...)
+	}
+	var mu sync.Mutex
+	seen := map[string]int{}
+	var group sync.WaitGroup
+	for range 4 {
+		group.Go(func() {
+			for range messages {
+				got, err := s.Queue.Receive(t.Context(), 3, 0, long)
+				if err != nil {
+					t.Errorf("receiving: %v", err)
+					return
+				}
+				mu.Lock()
+				for _, m := range got {
+					seen[m.ID]++
+				}
+				mu.Unlock()
+			}
+		})
+	}
+	group.Wait()
+	for id, n := range seen {
+		if n > 1 {
+			t.Errorf("message %s was received %d times while it was hidden", id, n)
+		}
+	}
+	if len(seen) != messages {
+		t.Errorf("%d of %d messages were received", len(seen), messages)
+	}
+}
+
+// waitsForMessage receives before it sends.
+func waitsForMessage(t *testing.T, s Subject) {
+	var group sync.WaitGroup
+	group.Go(func() {
+		got, err := s.Queue.Receive(t.Context(), 1, 20*time.Second, long)
+		if err != nil || len(got) != 1 {
+			t.Errorf("received %d messages, %v; want 1", len(got), err)
+		}
+	})
+	send(t, s.Queue, text("a")...)
+	group.Wait()
+}

@@ -1,0 +1,176 @@
+// Package queuetest is the conformance suite of queue.Queue: what every
+// implementation must do, be it the model, the SQS adapter over loopback, or
+// SQS itself.
+//
+// Each behaviour gets a Subject of its own with empty queues. Time passes only
+// through Subject.Advance, so the suite never sleeps by itself.
+package queuetest
+
+import (
+	"testing"
+	"time"
+
+	"github.com/joist-autoscaler/joist/shared/fault"
+	"github.com/joist-autoscaler/joist/shared/queue"
+)
+
+// Subject is one queue under test with what surrounds it.
+type Subject struct {
+	// Queue is empty, and its messages are kept for an hour or longer.
+	Queue queue.Queue
+	// Dead is the dead-letter queue of Queue.
+	Dead queue.Queue
+	// MaxReceives is after how many receives a message goes to Dead.
+	MaxReceives int
+	// Bus gives the body of every message whose source is BusSource to Queue; it
+	// is needed with Features.Bus only.
+	Bus queue.Sender
+	// Now is the queue's clock, and Advance lets time pass on it.
+	Now     func() time.Time
+	Advance func(time.Duration)
+	Features
+}
+
+// BusSource is the source of messages that the bus must route to the queue.
+const BusSource = "queuetest/bus"
+
+// Features say which behaviours a subject has beyond those of all.
+type Features struct {
+	// Bus means that Subject.Bus is there.
+	Bus bool
+	// Strict means that a stale receipt deletes nothing. SQS calls it likely.
+	Strict bool
+	// Waits means that a receive really waits for a message to arrive.
+	Waits bool
+	// Jumps means that Advance costs no real time.
+	Jumps bool
+}
+
+// behaviour is one test of the suite.
+type behaviour struct {
+	name  string
+	needs func(Features) bool
+	check func(*testing.T, Subject)
+}
+
+// Run proves that the subjects behave as a queue.
+func Run(t *testing.T, subject func(t *testing.T) Subject) {
+	for _, b := range behaviours() {
+		t.Run(b.name, func(t *testing.T) {
+			s := subject(t)
+			if b.needs != nil && !b.needs(s.Features) {
+				t.Skip("the subject does not have this feature")
+			}
+			b.check(t, s)
+		})
+	}
+}
+
+func behaviours() []behaviour {
+	return []behaviour{
+		{"delivers until deleted", nil, deliversUntilDeleted},
+		{"hides what was received", nil, hidesReceived},
+		{"delivers again when visibility ends", nil, deliversAgain},
+		{"hide extends", nil, hideExtends},
+		{"hide of zero gives back", nil, hideGivesBack},
+		{"hide refuses a stale receipt", nil, hideRefusesStale},
+		{"hide refuses a deleted message", nil, hideRefusesDeleted},
+		{"delete forgives a stale receipt", nil, deleteForgivesStale},
+		{"delete with a stale receipt keeps", func(f Features) bool { return f.Strict }, staleDeleteKeeps},
+		{"delete takes many receipts", nil, deletesMany},
+		{"counts receives", nil, countsReceives},
+		{"each delivery has its receipt", nil, receiptsDiffer},
+		{"keeps the time of sending", nil, keepsSentTime},
+		{"splits a large send", nil, splitsSends},
+		{"limits a receive", nil, limitsReceive},
+		{"keeps bodies exactly", nil, keepsBodies},
+		{"keeps attributes", nil, keepsAttributes},
+		{"refuses what it cannot carry", nil, refusesBodies},
+		{"an empty queue gives nothing", nil, emptyGivesNothing},
+		{"a cancelled receive says so", nil, cancelledReceive},
+		{"buries after the last receive", func(f Features) bool { return f.Jumps }, buries},
+		{"tells its depth", nil, tellsDepth},
+		{"receivers do not share", nil, receiversDoNotShare},
+		{"queues do not mix", nil, queuesDoNotMix},
+		{"waits for a message", func(f Features) bool { return f.Waits }, waitsForMessage},
+		{"receives from the bus", func(f Features) bool { return f.Bus }, receivesFromBus},
+	}
+}
+
+// long hides a message for longer than any behaviour takes; short ends when a
+// behaviour advances by more.
+const (
+	long  = 5 * time.Minute
+	short = 10 * time.Second
+)
+
+func text(bodies ...string) []queue.Outgoing {
+	var out []queue.Outgoing
+	for _, body := range bodies {
+		out = append(out, queue.Outgoing{Source: "queuetest", Type: "test.v1", Body: []byte(body)})
+	}
+	return out
+}
+
+func send(t *testing.T, to queue.Sender, messages ...queue.Outgoing) {
+	t.Helper()
+	if err := to.Send(t.Context(), messages...); err != nil {
+		t.Fatalf("sending: %v", err)
+	}
+}
+
+// gather receives until there are n messages. A queue may give fewer than it
+// has, so it asks several times.
+func gather(t *testing.T, q queue.Queue, n int, visibility time.Duration) []queue.Message {
+	t.Helper()
+	var all []queue.Message
+	for range n + 5 {
+		got, err := q.Receive(t.Context(), queue.MaxBatch, time.Second, visibility)
+		if err != nil {
+			t.Fatalf("receiving: %v", err)
+		}
+		if all = append(all, got...); len(all) >= n {
+			break
+		}
+	}
+	if len(all) != n {
+		t.Fatalf("received %d messages, want %d", len(all), n)
+	}
+	return all
+}
+
+// one receives the only message.
+func one(t *testing.T, q queue.Queue, visibility time.Duration) queue.Message {
+	t.Helper()
+	return gather(t, q, 1, visibility)[0]
+}
+
+// nothing proves that no message is visible.
+func nothing(t *testing.T, q queue.Queue) {
+	t.Helper()
+	got, err := q.Receive(t.Context(), queue.MaxBatch, 0, long)
+	if err != nil || len(got) != 0 {
+		t.Fatalf("received %d messages, %v; want none", len(got), err)
+	}
+}
+
+func remove(t *testing.T, q queue.Queue, receipts ...string) {
+	t.Helper()
+	if err := q.Delete(t.Context(), receipts...); err != nil {
+		t.Fatalf("deleting: %v", err)
+	}
+}
+
+func hide(t *testing.T, q queue.Queue, receipt string, d time.Duration) {
+	t.Helper()
+	if err := q.Hide(t.Context(), receipt, d); err != nil {
+		t.Fatalf("hiding: %v", err)
+	}
+}
+
+func wantKind(t *testing.T, err error, kinds ...fault.Kind) {
+	t.Helper()
+	if !fault.Is(err, kinds...) {
+		t.Errorf("error %v of kind %q, want %q", err, fault.KindOf(err), kinds)
+	}
+}
