@@ -1,0 +1,179 @@
+package watcher
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/joist-autoscaler/joist/services/watcher/internal/collect"
+	"github.com/joist-autoscaler/joist/services/watcher/internal/flight"
+	"github.com/joist-autoscaler/joist/shared/blob"
+	"github.com/joist-autoscaler/joist/shared/cluster"
+	"github.com/joist-autoscaler/joist/shared/event"
+	"github.com/joist-autoscaler/joist/shared/fault"
+	"github.com/joist-autoscaler/joist/shared/karpenter"
+	"github.com/joist-autoscaler/joist/shared/outbox"
+	"github.com/joist-autoscaler/joist/shared/scheduling"
+)
+
+// admittedAnnotation is how lifecycle marks a claim that may be launched. The
+// watcher only waits for it.
+const admittedAnnotation = "joist.sh/admitted"
+
+// batches moves the batch in flight, or starts the next.
+func (s *Service) batches(ctx context.Context, view collect.View) error {
+	keys := view.PendingKeys()
+	now := s.Now()
+	s.window.Observe(keys, now)
+	held, err := outbox.Read(ctx, s.Client, s.Namespace)
+	if err != nil {
+		return err
+	}
+	s.note(held.Outbox)
+	seen, err := s.seen(ctx, held.Outbox)
+	if err != nil {
+		return err
+	}
+	if s.vanished() {
+		s.window.Open(now)
+	}
+	v := flight.View{
+		Outbox: held.Outbox, Seen: seen, InState: now.Sub(s.knownFrom), SinceSent: -1, SinceBatch: -1,
+		Due: s.window.Closed(now), Waiting: len(keys) > 0,
+	}
+	if s.sentSeq == held.Seq && !s.sentAt.IsZero() {
+		v.SinceSent = now.Sub(s.sentAt)
+	}
+	if !s.batchAt.IsZero() {
+		v.SinceBatch = now.Sub(s.batchAt)
+	}
+	switch flight.Decide(v) {
+	case flight.Repeat:
+		return s.emit(ctx, held)
+	case flight.Open:
+		return s.open(ctx, held, view)
+	case flight.GiveUp:
+		if len(keys) == 0 {
+			return s.close(ctx, held)
+		}
+		return s.open(ctx, held, view)
+	default:
+		return nil
+	}
+}
+
+// note remembers since when the outbox is as it is, on our own clock.
+func (s *Service) note(o outbox.Outbox) {
+	if o.Seq != s.known.Seq || o.State != s.known.State || o.Epoch != s.known.Epoch || s.knownFrom.IsZero() {
+		s.known, s.knownFrom = o, s.Now()
+	}
+}
+
+// seen reports whether the cache shows every claim of the last plan as one that
+// may be launched. One that the cache does not show is asked for live: it may
+// be gone again already.
+func (s *Service) seen(ctx context.Context, o outbox.Outbox) (bool, error) {
+	if o.State != outbox.Done {
+		return false, nil
+	}
+	for _, name := range o.Claims {
+		key := cluster.Key{Name: name}
+		if object, ok := s.Cache.Get(cluster.NodeClaims, key); ok {
+			if object.GetAnnotations()[admittedAnnotation] == "" && object.GetDeletionTimestamp() == nil {
+				return false, nil
+			}
+			s.expected[name] = true
+			continue
+		}
+		if s.expected[name] {
+			continue
+		}
+		_, err := s.Client.Get(ctx, cluster.NodeClaims, key)
+		if err == nil {
+			return false, nil
+		}
+		if !fault.Is(err, fault.Missing) {
+			return false, fmt.Errorf("looking for NodeClaim %s: %w", name, err)
+		}
+	}
+	return true, nil
+}
+
+// vanished reports whether a claim of the last plan is gone or going, and
+// forgets it.
+func (s *Service) vanished() bool {
+	found := false
+	for name := range s.expected {
+		object, ok := s.Cache.Get(cluster.NodeClaims, cluster.Key{Name: name})
+		if !ok || object.GetDeletionTimestamp() != nil {
+			delete(s.expected, name)
+			found = true
+			continue
+		}
+		if object.(*karpenter.NodeClaim).Status.Conditions.True(karpenter.ConditionTypeInitialized) {
+			delete(s.expected, name)
+		}
+	}
+	return found
+}
+
+// open builds the next batch: the body is stored, then the outbox swapped, then
+// the message sent. Whoever dies in between leaves an unread object, or a
+// message that the next leader sends.
+func (s *Service) open(ctx context.Context, held outbox.Held, view collect.View) error {
+	next := held.Outbox
+	next.Seq++
+	batch := scheduling.Batch{Outbox: held.UID(), Seq: next.Seq, Snapshot: view.Snapshot, Pending: view.Pending}
+	ref, err := blob.Put(ctx, s.Blobs, s.Now(), scheduling.BatchKind, batch)
+	if err != nil {
+		return err
+	}
+	if !s.led {
+		next.Epoch++
+	}
+	next.State, next.Batch, next.Plan, next.Claims, next.Since = outbox.Sent, ref, "", nil, s.Now().UTC()
+	if held, err = held.Swap(ctx, s.Client, next); err != nil {
+		return err
+	}
+	s.led = true
+	s.batchAt = s.Now()
+	s.window.Close(view.PendingKeys())
+	clear(s.expected)
+	s.note(held.Outbox)
+	return s.emit(ctx, held)
+}
+
+// close ends a batch that was given up while no pod waits any more.
+func (s *Service) close(ctx context.Context, held outbox.Held) error {
+	next := held.Outbox
+	next.Seq++
+	next.State, next.Batch, next.Plan, next.Claims, next.Since = outbox.Done, event.Ref{}, "", nil, s.Now().UTC()
+	_, err := held.Swap(ctx, s.Client, next)
+	return err
+}
+
+// emit sends the batch in flight. The id is the same each time.
+func (s *Service) emit(ctx context.Context, held outbox.Held) error {
+	body := event.PodsUnschedulable{Outbox: held.UID(), Seq: held.Seq, Batch: held.Batch}
+	if err := s.send(ctx, s.Planner, body); err != nil {
+		return fmt.Errorf("sending batch %d: %w", held.Seq, err)
+	}
+	s.sentSeq, s.sentAt = held.Seq, s.Now()
+	return nil
+}
+
+// snapshot sends the state of the cluster to disruption.
+func (s *Service) snapshot(ctx context.Context, view collect.View) error {
+	managed := slices.ContainsFunc(view.Snapshot.Nodes, func(n scheduling.Node) bool { return n.Claim != "" && n.Initialized })
+	if !managed || !s.due("snapshot", snapshotEvery) {
+		return nil
+	}
+	ref, err := blob.Put(ctx, s.Blobs, s.Now(), scheduling.SnapshotKind, view.Snapshot)
+	if err != nil {
+		return err
+	}
+	if err := s.send(ctx, s.Disruption, event.ClusterSnapshot{Taken: view.Snapshot.Taken, Snapshot: ref}); err != nil {
+		return fmt.Errorf("sending a snapshot: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,106 @@
+// Package collect turns what the cache shows into the documents that decisions
+// are made from. It reads the cache and nothing else, so it is as pure as the
+// cache is still.
+//
+// The invariant: every input of a decision is in the view. Nothing is left out
+// because it seems not to matter; only pods' private fields never enter.
+package collect
+
+import (
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/joist-autoscaler/joist/shared/cluster"
+	"github.com/joist-autoscaler/joist/shared/event"
+	"github.com/joist-autoscaler/joist/shared/karpenter"
+	"github.com/joist-autoscaler/joist/shared/podspec"
+	"github.com/joist-autoscaler/joist/shared/scheduling"
+)
+
+// Given is what a snapshot holds beside what the cache shows.
+type Given struct {
+	Cluster     event.Cluster
+	Catalogue   event.Ref
+	Settings    scheduling.Settings
+	Unavailable []scheduling.Unavailable
+	Now         time.Time
+}
+
+// View is a snapshot and the pods that wait.
+type View struct {
+	Snapshot scheduling.Snapshot
+	Pending  []scheduling.PodClass
+}
+
+// PendingKeys names every provisionable pod. A pod on a node that goes away is
+// another key than the same pod waiting, so that its eviction is news.
+func (v View) PendingKeys() []string {
+	var keys []string
+	for _, class := range v.Pending {
+		for _, pod := range class.Pods {
+			keys = append(keys, pod.UID+"@"+pod.Node)
+		}
+	}
+	return keys
+}
+
+// From collects the view.
+func From(cache cluster.Cache, given Given) View {
+	c := collection{
+		given: given,
+		pods:  cluster.Cached[*corev1.Pod](cache, cluster.Pods),
+		named: podspec.Named{},
+	}
+	for _, pod := range c.pods {
+		c.named.Add(pod)
+	}
+	s := scheduling.Snapshot{
+		Taken: given.Now, Cluster: given.Cluster.Name, UID: given.Cluster.UID, Catalogue: given.Catalogue,
+		Settings: given.Settings, Unavailable: given.Unavailable,
+		Nodes: c.nodes(cache), DaemonSets: daemons(cache),
+	}
+	for _, pool := range cluster.Cached[*karpenter.NodePool](cache, cluster.NodePools) {
+		s.NodePools = append(s.NodePools, *tidy(pool.DeepCopy()))
+	}
+	for _, class := range cluster.Cached[*karpenter.EC2NodeClass](cache, cluster.NodeClasses) {
+		s.NodeClasses = append(s.NodeClasses, *tidy(class.DeepCopy()))
+	}
+	return View{Snapshot: s, Pending: c.pending()}
+}
+
+// tidy drops what no decision reads and what would make equal states differ.
+func tidy[T cluster.Object](o T) T {
+	o.SetManagedFields(nil)
+	o.SetResourceVersion("")
+	return o
+}
+
+// collection is one gathering under way.
+type collection struct {
+	given Given
+	pods  []*corev1.Pod
+	named podspec.Named
+	// going holds the names of nodes that are going away.
+	going map[string]bool
+}
+
+// pending groups the pods that wait for a node, and those that soon will
+// because their node goes away (B083, and at once rather than when they are
+// Pending).
+func (c *collection) pending() []scheduling.PodClass {
+	var classes podspec.Classes
+	for _, pod := range c.pods {
+		waits := podspec.Provisionable(pod).Provisionable
+		soon := pod.Spec.NodeName != "" && c.going[pod.Spec.NodeName] && podspec.Reschedulable(pod)
+		if waits || soon {
+			c.add(&classes, pod)
+		}
+	}
+	return classes.List()
+}
+
+func (c *collection) add(classes *podspec.Classes, pod *corev1.Pod) {
+	// A spec that cannot be written as JSON cannot have been read as JSON.
+	_ = classes.Add(podspec.Convert(pod, c.named, nil), podspec.Ref(pod))
+}

@@ -1,0 +1,201 @@
+package collect
+
+import (
+	"maps"
+	"slices"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/joist-autoscaler/joist/shared/cluster"
+	"github.com/joist-autoscaler/joist/shared/karpenter"
+	"github.com/joist-autoscaler/joist/shared/podspec"
+	"github.com/joist-autoscaler/joist/shared/scheduling"
+)
+
+// nominatedAnnotation is until when lifecycle expects pods on a claim.
+const nominatedAnnotation = "joist.sh/nominated-until"
+
+// nodes joins nodes and claims by providerID: a claim without a node is a node
+// to be.
+func (c *collection) nodes(cache cluster.Cache) []scheduling.Node {
+	c.going = map[string]bool{}
+	claims := map[string]*karpenter.NodeClaim{}
+	var out []scheduling.Node
+	all := cluster.Cached[*karpenter.NodeClaim](cache, cluster.NodeClaims)
+	for _, claim := range all {
+		if claim.Status.ProviderID != "" {
+			claims[claim.Status.ProviderID] = claim
+		}
+	}
+	joined := map[string]bool{}
+	bound := c.byNode()
+	for _, node := range cluster.Cached[*corev1.Node](cache, cluster.Nodes) {
+		claim := claims[node.Spec.ProviderID]
+		if claim != nil {
+			joined[claim.Name] = true
+		}
+		out = append(out, c.node(node, claim, bound[node.Name]))
+	}
+	for _, claim := range all {
+		if !joined[claim.Name] {
+			out = append(out, coming(claim))
+		}
+	}
+	return out
+}
+
+// byNode groups the pods that take room on a node.
+func (c *collection) byNode() map[string][]*corev1.Pod {
+	bound := map[string][]*corev1.Pod{}
+	for _, pod := range c.pods {
+		if pod.Spec.NodeName != "" && pod.Status.Phase != corev1.PodSucceeded && pod.Status.Phase != corev1.PodFailed {
+			bound[pod.Spec.NodeName] = append(bound[pod.Spec.NodeName], pod)
+		}
+	}
+	return bound
+}
+
+// node describes a node that has joined.
+func (c *collection) node(node *corev1.Node, claim *karpenter.NodeClaim, pods []*corev1.Pod) scheduling.Node {
+	out := scheduling.Node{
+		Name: node.Name, Labels: node.Labels, Taints: node.Spec.Taints, Created: node.CreationTimestamp.UTC(),
+		Allocatable: node.Status.Allocatable, Capacity: node.Status.Capacity, Ready: ready(node),
+		Launched: true, Registered: true, Initialized: true,
+	}
+	if claim != nil {
+		describe(&out, claim)
+		if !out.Registered {
+			out.Labels = merged(claim.Labels, node.Labels)
+		}
+		if len(out.Allocatable) == 0 {
+			// The kubelet has not reported yet; the claim knows what will come.
+			out.Allocatable, out.Capacity = claim.Status.Allocatable, claim.Status.Capacity
+		}
+	}
+	disrupted := slices.ContainsFunc(node.Spec.Taints, func(t corev1.Taint) bool { return t.Key == karpenter.DisruptedTaintKey })
+	out.Going = out.Going || disrupted || node.DeletionTimestamp != nil
+	out.DoNotDisrupt = out.DoNotDisrupt || node.Annotations[karpenter.DoNotDisruptAnnotationKey] == "true"
+	if out.Going {
+		c.going[node.Name] = true
+	}
+	c.fill(&out, pods)
+	return out
+}
+
+// fill counts the pods of a node.
+func (c *collection) fill(out *scheduling.Node, pods []*corev1.Pod) {
+	var classes podspec.Classes
+	for _, pod := range pods {
+		spec := podspec.Convert(pod, c.named, nil)
+		out.Used = sum(out.Used, spec.Requests)
+		out.HostPorts = append(out.HostPorts, spec.HostPorts...)
+		if daemon(pod) {
+			out.Daemons = sum(out.Daemons, spec.Requests)
+			continue
+		}
+		if podspec.Reschedulable(pod) || pod.DeletionTimestamp != nil {
+			c.add(&classes, pod)
+		}
+	}
+	out.Pods = classes.List()
+}
+
+// coming describes a claim whose node has not joined.
+func coming(claim *karpenter.NodeClaim) scheduling.Node {
+	out := scheduling.Node{
+		Name: claim.Name, Labels: claim.Labels, Created: claim.CreationTimestamp.UTC(),
+		Taints:      slices.Concat(claim.Spec.Taints, claim.Spec.StartupTaints),
+		Allocatable: claim.Status.Allocatable, Capacity: claim.Status.Capacity,
+	}
+	describe(&out, claim)
+	// Between the binding and its labels nobody knows the zone yet: until then
+	// the claim is what it was planned to be.
+	out.Launched = out.Launched && claim.Labels[corev1.LabelInstanceTypeStable] != ""
+	if !out.Launched {
+		// What it was planned for, so that exactly those pods fit again.
+		out.Allocatable = claim.Spec.Resources.Requests
+		out.Requirements = claim.Spec.Requirements
+	}
+	return out
+}
+
+// describe adds what the claim says.
+func describe(out *scheduling.Node, claim *karpenter.NodeClaim) {
+	conditions := claim.Status.Conditions
+	out.Claim, out.ClaimUID, out.NodePool = claim.Name, string(claim.UID), claim.Labels[karpenter.NodePoolLabelKey]
+	if id, err := claim.Instance(); err == nil {
+		out.Instance = id.InstanceID
+	}
+	out.Launched = claim.Status.ProviderID != ""
+	out.Registered = conditions.True(karpenter.ConditionTypeRegistered)
+	out.Initialized = conditions.True(karpenter.ConditionTypeInitialized)
+	if initialized, ok := conditions.Get(karpenter.ConditionTypeInitialized); ok && out.Initialized {
+		out.InitializedAt = initialized.LastTransitionTime.UTC()
+	}
+	out.Going = claim.DeletionTimestamp != nil
+	out.Deadline = instant(claim.Annotations[karpenter.NodeClaimTerminationTimestampAnnotationKey])
+	out.Nominated = instant(claim.Annotations[nominatedAnnotation])
+	if !claim.Status.LastPodEventTime.IsZero() {
+		out.LastPodEvent = claim.Status.LastPodEventTime.UTC()
+	}
+	out.DoNotDisrupt = claim.Annotations[karpenter.DoNotDisruptAnnotationKey] == "true"
+	out.Proposal = scheduling.ProposalOf(claim)
+}
+
+// daemons describes what each DaemonSet puts on a node (B103).
+func daemons(cache cluster.Cache) []scheduling.PodSpec {
+	var out []scheduling.PodSpec
+	for _, set := range cluster.Cached[*appsv1.DaemonSet](cache, cluster.DaemonSets) {
+		pod := &corev1.Pod{Spec: set.Spec.Template.Spec}
+		pod.Namespace, pod.Labels = set.Namespace, set.Spec.Template.Labels
+		out = append(out, podspec.Daemon(pod))
+	}
+	return out
+}
+
+func daemon(pod *corev1.Pod) bool {
+	owner := metav1.GetControllerOf(pod)
+	return owner != nil && owner.Kind == "DaemonSet"
+}
+
+func ready(node *corev1.Node) bool {
+	for _, c := range node.Status.Conditions {
+		if c.Type == corev1.NodeReady {
+			return c.Status == corev1.ConditionTrue
+		}
+	}
+	return false
+}
+
+func instant(text string) time.Time {
+	at, err := time.Parse(time.RFC3339, text)
+	if err != nil {
+		return time.Time{}
+	}
+	return at.UTC()
+}
+
+func merged(under, over map[string]string) map[string]string {
+	out := maps.Clone(under)
+	if out == nil {
+		out = map[string]string{}
+	}
+	maps.Copy(out, over)
+	return out
+}
+
+func sum(a, b corev1.ResourceList) corev1.ResourceList {
+	out := corev1.ResourceList{}
+	for name, q := range a {
+		out[name] = q.DeepCopy()
+	}
+	for name, q := range b {
+		total := out[name]
+		total.Add(q)
+		out[name] = total
+	}
+	return out
+}

@@ -1,0 +1,100 @@
+// Package flight decides what to do with the batch in flight. It is pure: the
+// outbox, what the cache has seen, and how long this process has been looking.
+//
+// The invariant: at most one batch is in flight, and the next is built only
+// when the claims of the last are in the cache, so that no two plans are made
+// from the same free capacity.
+package flight
+
+import (
+	"time"
+
+	"github.com/joist-autoscaler/joist/shared/outbox"
+)
+
+const (
+	// Resend is how often the batch in flight is sent again, unchanged.
+	Resend = 15 * time.Second
+	// GiveUpSent is the solve budget (B085, 60 s) plus 30 s.
+	GiveUpSent = 90 * time.Second
+	// GiveUpApplying is how long lifecycle may take to write a plan's claims.
+	GiveUpApplying = 120 * time.Second
+	// GiveUpSeeing is how long the cache may take to show them.
+	GiveUpSeeing = 120 * time.Second
+	// Reopen is how long pods may stay unschedulable before they are planned
+	// again although nothing is new.
+	Reopen = 30 * time.Second
+)
+
+// Action is what to do now.
+type Action string
+
+const (
+	// Wait: nothing is due.
+	Wait Action = "wait"
+	// Repeat: send the batch in flight again.
+	Repeat Action = "repeat"
+	// Open: build the next batch.
+	Open Action = "open"
+	// GiveUp: build the next batch although the last has no plan, or close it
+	// when no pod waits.
+	GiveUp Action = "give-up"
+)
+
+// View is what the decision looks at.
+type View struct {
+	Outbox outbox.Outbox
+	// Seen says that the cache shows each of the outbox's claims admitted, or
+	// that it is gone again.
+	Seen bool
+	// InState is how long this process has seen the outbox as it is, on its
+	// monotonic clock.
+	InState time.Duration
+	// SinceSent is how long ago this process sent the batch in flight; negative
+	// when it never did.
+	SinceSent time.Duration
+	// Due says that a batch window is over.
+	Due bool
+	// Waiting says that some pod is provisionable.
+	Waiting bool
+	// SinceBatch is how long ago this process built a batch; negative when never.
+	SinceBatch time.Duration
+}
+
+// Decide says what to do now.
+func Decide(v View) Action {
+	switch v.Outbox.State {
+	case outbox.Sent:
+		return v.patience(GiveUpSent, true)
+	case outbox.Applying:
+		return v.patience(GiveUpApplying, false)
+	case outbox.Done:
+		if !v.Seen && v.InState < GiveUpSeeing {
+			return Wait
+		}
+	case outbox.Idle:
+	}
+	return v.open()
+}
+
+// patience waits for others, repeating the question where that helps.
+func (v View) patience(limit time.Duration, repeat bool) Action {
+	switch {
+	case v.InState >= limit:
+		return GiveUp
+	case repeat && (v.SinceSent < 0 || v.SinceSent >= Resend):
+		return Repeat
+	default:
+		return Wait
+	}
+}
+
+// open starts the next batch when something is new, or when pods have waited
+// long enough to be looked at again.
+func (v View) open() Action {
+	stale := v.SinceBatch < 0 || v.SinceBatch >= Reopen
+	if v.Waiting && (v.Due || stale) {
+		return Open
+	}
+	return Wait
+}

@@ -1,0 +1,71 @@
+package watcher
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/joist-autoscaler/joist/services/watcher/internal/collect"
+	"github.com/joist-autoscaler/joist/shared/blob"
+	"github.com/joist-autoscaler/joist/shared/catalog"
+	"github.com/joist-autoscaler/joist/shared/cluster"
+	"github.com/joist-autoscaler/joist/shared/event"
+	"github.com/joist-autoscaler/joist/shared/fault"
+	"github.com/joist-autoscaler/joist/shared/karpenter"
+	"github.com/joist-autoscaler/joist/shared/scheduling"
+)
+
+// questions asks the catalog what node classes resolve to and what exists.
+func (s *Service) questions(ctx context.Context) error {
+	for _, class := range cluster.Cached[*karpenter.EC2NodeClass](s.Cache, cluster.NodeClasses) {
+		if err := s.resolve(ctx, class); err != nil {
+			return err
+		}
+	}
+	// Without a claim there is still something to ask for: an instance whose
+	// claim is gone is an orphan, and only an inventory shows it.
+	if !s.due("inventory", inventoryEvery) {
+		return nil
+	}
+	if err := s.send(ctx, s.Catalog, event.InventoryWanted{Asked: s.Now().UTC()}); err != nil {
+		return fmt.Errorf("asking for an inventory: %w", err)
+	}
+	return nil
+}
+
+func (s *Service) resolve(ctx context.Context, class *karpenter.EC2NodeClass) error {
+	every := resolveEvery
+	subnets, _ := class.Status.Conditions.Get(karpenter.ConditionTypeSubnetsReady)
+	if !class.Status.Conditions.True(karpenter.ConditionTypeReady) || subnets.ObservedGeneration != class.Generation {
+		every = unreadyEvery
+	}
+	if class.DeletionTimestamp != nil || !s.due(fmt.Sprintf("resolve/%s/%d", class.UID, class.Generation), every) {
+		return nil
+	}
+	spec, err := json.Marshal(class.Spec)
+	if err != nil {
+		return fault.E("encoding EC2NodeClass "+class.Name, fault.Bug, err)
+	}
+	body := event.NodeClassChanged{Name: class.Name, UID: string(class.UID), Generation: class.Generation, Spec: spec, Asked: s.Now().UTC()}
+	if err := s.send(ctx, s.Catalog, body); err != nil {
+		return fmt.Errorf("asking for EC2NodeClass %s: %w", class.Name, err)
+	}
+	return nil
+}
+
+// gather collects what decisions look at, from the cache and from the two
+// small things beside it.
+func (s *Service) gather(ctx context.Context) (collect.View, error) {
+	ref, err := blob.Latest(ctx, s.Blobs, catalog.Kind)
+	if err != nil && !fault.Is(err, fault.Missing) {
+		return collect.View{}, err
+	}
+	object, _ := s.Cache.Get(cluster.ConfigMaps, cluster.Key{Namespace: s.Namespace, Name: scheduling.UnavailableName})
+	unavailable, _ := object.(*corev1.ConfigMap)
+	return collect.From(s.Cache, collect.Given{
+		Cluster: s.Cluster, Catalogue: ref, Settings: s.Settings, Now: s.Now().UTC(),
+		Unavailable: scheduling.Current(scheduling.ReadUnavailable(unavailable), s.Now()),
+	}), nil
+}

@@ -1,0 +1,150 @@
+// Package watcher reads Kubernetes and asks for what is missing: it sends
+// batches of unschedulable pods to the planner, snapshots to disruption, and
+// questions about node classes and instances to the catalog. It writes nothing
+// but its outbox and its Lease.
+//
+// The invariants:
+//
+//   - One batch is in flight, fenced by the outbox: the body is stored, the
+//     outbox swapped, and only then is the message sent; a message that was
+//     lost is sent again unchanged.
+//   - A batch has every provisionable pod and every input of the decision.
+//   - It is level-triggered: while pods stay unschedulable, batches go on.
+package watcher
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/joist-autoscaler/joist/services/watcher/internal/window"
+	"github.com/joist-autoscaler/joist/shared/blob"
+	"github.com/joist-autoscaler/joist/shared/cluster"
+	"github.com/joist-autoscaler/joist/shared/event"
+	"github.com/joist-autoscaler/joist/shared/fault"
+	"github.com/joist-autoscaler/joist/shared/lease"
+	"github.com/joist-autoscaler/joist/shared/outbox"
+	"github.com/joist-autoscaler/joist/shared/queue"
+	"github.com/joist-autoscaler/joist/shared/scheduling"
+)
+
+// How often the questions beside the batches are asked.
+const (
+	// inventoryEvery asks which instances exist (architecture 1).
+	inventoryEvery = 30 * time.Second
+	// resolveEvery asks what a node class's selectors find (B054, subnets).
+	resolveEvery = time.Minute
+	// unreadyEvery asks again for a node class that is not ready.
+	unreadyEvery = 15 * time.Second
+	// snapshotEvery is disruption's pace (B144).
+	snapshotEvery = 10 * time.Second
+)
+
+// Config is what the watcher is built from.
+type Config struct {
+	Client     cluster.Client
+	Cache      cluster.Cache
+	Blobs      blob.Store
+	Planner    queue.Sender
+	Disruption queue.Sender
+	Catalog    queue.Sender
+	Cluster    event.Cluster
+	Namespace  string
+	// KarpenterNamespace is where Karpenter's Lease is.
+	KarpenterNamespace string
+	Holder             string
+	Settings           scheduling.Settings
+	// BatchIdle and BatchMax are the window's durations; zero means the default.
+	BatchIdle, BatchMax time.Duration
+	Now                 func() time.Time
+}
+
+// Service is the watcher. It is not safe for concurrent use.
+type Service struct {
+	Config
+	maker  event.Maker
+	leases []*lease.Lease
+	window window.Window
+
+	// What follows is memory of when things were last done; losing it repeats a
+	// question or a message.
+	asked     map[string]time.Time
+	known     outbox.Outbox
+	knownFrom time.Time
+	sentSeq   uint64
+	sentAt    time.Time
+	batchAt   time.Time
+	// expected are the claims of the last plan that were seen; one that vanishes
+	// means that its pods need another plan now.
+	expected map[string]bool
+	led      bool
+}
+
+// New makes the service.
+func New(config Config) *Service {
+	if config.BatchIdle <= 0 {
+		config.BatchIdle = window.DefaultIdle
+	}
+	if config.BatchMax <= 0 {
+		config.BatchMax = window.DefaultMax
+	}
+	return &Service{
+		Config: config,
+		maker:  event.Maker{Service: "watcher", Cluster: config.Cluster},
+		leases: []*lease.Lease{
+			{Key: cluster.Key{Namespace: config.Namespace, Name: "joist-watcher"}, Holder: config.Holder},
+			{Key: cluster.Key{Namespace: config.KarpenterNamespace, Name: lease.KarpenterName}, Holder: lease.KarpenterHolder},
+		},
+		window:   window.Window{Idle: config.BatchIdle, Max: config.BatchMax},
+		asked:    map[string]time.Time{},
+		expected: map[string]bool{},
+	}
+}
+
+// Pace is how often Step looks when nothing changes.
+const Pace = 500 * time.Millisecond
+
+// Leads reports whether this replica may act.
+func (s *Service) Leads(ctx context.Context) (bool, error) {
+	return lease.All(ctx, s.Client, s.Now(), s.leases...)
+}
+
+// Step looks at everything once and sends what is due.
+func (s *Service) Step(ctx context.Context) error {
+	leads, err := s.Leads(ctx)
+	if err != nil || !leads || !s.Cache.Synced() {
+		s.led = s.led && leads
+		return err
+	}
+	failures := []error{s.questions(ctx)}
+	view, err := s.gather(ctx)
+	if err != nil {
+		return errors.Join(append(failures, err)...)
+	}
+	failures = append(failures, s.snapshot(ctx, view), s.batches(ctx, view))
+	err = errors.Join(failures...)
+	if fault.Is(err, fault.Conflict) {
+		// Somebody else moved the outbox: look again next time.
+		return nil
+	}
+	return err
+}
+
+// due reports whether a question may be asked again, and notes that it was.
+func (s *Service) due(key string, every time.Duration) bool {
+	last, ok := s.asked[key]
+	if ok && s.Now().Sub(last) < every {
+		return false
+	}
+	s.asked[key] = s.Now()
+	return true
+}
+
+// send says one message, once its turn has come.
+func (s *Service) send(ctx context.Context, to queue.Sender, body event.Body) error {
+	envelope, err := s.maker.New(s.Now(), body, nil)
+	if err != nil {
+		return err
+	}
+	return queue.Publish(ctx, to, envelope)
+}

@@ -1,0 +1,4 @@
+package catalog
+
+// Kind is the folder of catalogue documents.
+const Kind = "catalogues"
