@@ -16,6 +16,9 @@ func (s *Server) Collect() int {
 	defer s.mu.Unlock()
 	s.acting = caller{"garbage-collector", VerbCollect}
 	defer func() { s.acting = caller{} }()
+	if !s.litter {
+		return 0
+	}
 	done := 0
 	for _, kind := range cluster.Kinds {
 		for _, key := range s.keys(kind) {
@@ -27,7 +30,10 @@ func (s *Server) Collect() int {
 			}
 		}
 	}
-	return done + s.finishNamespaces()
+	done += s.finishNamespaces()
+	// A round that found nothing leaves nothing for the next.
+	s.litter = done > 0
+	return done
 }
 
 // orphaned reports whether the object has owners and none of them is left.

@@ -51,6 +51,7 @@ type Server struct {
 	effects []Effect
 	events  []cluster.Event
 	stale   map[string]bool // namespaces whose budgets have to be computed anew
+	litter  bool            // something may have to be collected
 }
 
 // caller is who acts on the store at the moment, for the effect log.

@@ -40,6 +40,9 @@ func (s *Server) tell(kind cluster.Kind, key cluster.Key, before, after cluster.
 	for _, cache := range s.caches {
 		cache.feed(kind, notice{at: s.now(), key: key, object: after})
 	}
+	if after == nil || kind == cluster.Namespaces || s.orphaned(after) {
+		s.litter = true
+	}
 	switch kind {
 	case cluster.Pods, cluster.DisruptionBudgets, cluster.Deployments:
 		s.stale[key.Namespace] = true

@@ -1,0 +1,35 @@
+package memworkload
+
+import (
+	"context"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// collect is the garbage collector, and the removal of pods whose node is gone.
+func (k *Kubernetes) collect(ctx context.Context) error {
+	k.changes += k.server.Collect()
+	nodes := map[string]bool{}
+	for _, node := range k.nodes {
+		nodes[node.Name] = true
+	}
+	orphans := k.orphans
+	k.orphans = map[types.UID]time.Time{}
+	for _, pod := range k.pods {
+		if pod.Spec.NodeName == "" || nodes[pod.Spec.NodeName] {
+			continue
+		}
+		since, known := orphans[pod.UID]
+		if !known {
+			since = k.now
+		}
+		k.orphans[pod.UID] = since
+		if k.due(since.Add(k.options.OrphanAfter)) {
+			if err := k.killPod(ctx, "pod-garbage-collector", pod); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}

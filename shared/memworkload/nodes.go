@@ -1,0 +1,189 @@
+package memworkload
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/go-logr/logr"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/joist-autoscaler/joist/shared/cluster"
+)
+
+const nodeKeeper = "node-controller"
+
+// stamp is the moment as the API writes it, in whole seconds.
+func (k *Kubernetes) stamp() metav1.Time { return metav1.NewTime(k.now.Truncate(time.Second)) }
+
+// watchNodes moves nodes from joining to ready to silent to removed, and keeps
+// their taints as their condition is.
+func (k *Kubernetes) watchNodes(ctx context.Context) error {
+	machines := k.machinesByNode()
+	for _, node := range k.nodes {
+		m := machines[node.Spec.ProviderID]
+		if m != nil && k.forgotten(m) && node.DeletionTimestamp == nil {
+			err := k.server.World("cloud-node-lifecycle-controller").Delete(ctx, cluster.Nodes, cluster.KeyOf(node), node.UID)
+			if err := k.wrote(err); err != nil {
+				return err
+			}
+			continue
+		}
+		if err := k.watchNode(ctx, node, m); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (k *Kubernetes) machinesByNode() map[string]*machine {
+	out := map[string]*machine{}
+	for _, m := range k.machines {
+		if m.joined {
+			out[m.boot.ProviderID] = m
+		}
+	}
+	return out
+}
+
+// forgotten reports whether the cloud's controller removes the machine's node.
+func (k *Kubernetes) forgotten(m *machine) bool {
+	return k.options.ForgetAfter > 0 && !m.gone.IsZero() && k.due(m.gone.Add(k.options.ForgetAfter))
+}
+
+func (k *Kubernetes) watchNode(ctx context.Context, node *corev1.Node, m *machine) error {
+	next := node.DeepCopy()
+	if m != nil {
+		k.judge(next, m)
+	}
+	if !equality.Semantic.DeepEqual(node.Status, next.Status) {
+		// The taints follow in the next pass, with the version that this makes.
+		return k.setStatus(ctx, "kubelet", next)
+	}
+	k.taintByCondition(next)
+	if equality.Semantic.DeepEqual(node.Spec, next.Spec) {
+		return nil
+	}
+	_, err := k.server.World(nodeKeeper).Update(ctx, next)
+	return k.wrote(err)
+}
+
+// judge sets the condition of a node whose machine is known.
+func (k *Kubernetes) judge(node *corev1.Node, m *machine) {
+	switch {
+	case !m.gone.IsZero():
+		if k.due(m.gone.Add(k.options.SilentAfter)) {
+			setNodeCondition(node, corev1.ConditionUnknown, "NodeStatusUnknown", k.stamp())
+		}
+	case condition(node) == corev1.ConditionFalse && k.due(node.CreationTimestamp.Add(k.options.ReadyAfter)):
+		setNodeCondition(node, corev1.ConditionTrue, "KubeletReady", k.stamp())
+	}
+}
+
+// taintByCondition taints a node that is not ready or silent, and takes such
+// taints from one that is ready. A node without a condition is left alone.
+func (k *Kubernetes) taintByCondition(node *corev1.Node) {
+	wanted := ""
+	switch condition(node) {
+	case corev1.ConditionFalse:
+		wanted = corev1.TaintNodeNotReady
+	case corev1.ConditionUnknown:
+		wanted = corev1.TaintNodeUnreachable
+	case "":
+		return
+	}
+	node.Spec.Taints = slices.DeleteFunc(node.Spec.Taints, func(t corev1.Taint) bool {
+		return t.Key != wanted && (t.Key == corev1.TaintNodeNotReady || t.Key == corev1.TaintNodeUnreachable)
+	})
+	if wanted != "" {
+		taint(node, wanted, corev1.TaintEffectNoSchedule, k.stamp())
+		taint(node, wanted, corev1.TaintEffectNoExecute, k.stamp())
+	}
+	if len(node.Spec.Taints) == 0 {
+		node.Spec.Taints = nil
+	}
+}
+
+func taint(node *corev1.Node, key string, effect corev1.TaintEffect, now metav1.Time) {
+	for _, t := range node.Spec.Taints {
+		if t.Key == key && t.Effect == effect {
+			return
+		}
+	}
+	node.Spec.Taints = append(node.Spec.Taints, corev1.Taint{Key: key, Effect: effect, TimeAdded: &now})
+}
+
+// condition is the status of the node's Ready condition, or "".
+func condition(node *corev1.Node) corev1.ConditionStatus {
+	for _, c := range node.Status.Conditions {
+		if c.Type == corev1.NodeReady {
+			return c.Status
+		}
+	}
+	return ""
+}
+
+func setNodeCondition(node *corev1.Node, status corev1.ConditionStatus, reason string, now metav1.Time) {
+	if condition(node) == status {
+		return
+	}
+	node.Status.Conditions = slices.DeleteFunc(node.Status.Conditions, func(c corev1.NodeCondition) bool { return c.Type == corev1.NodeReady })
+	node.Status.Conditions = append(node.Status.Conditions, corev1.NodeCondition{
+		Type: corev1.NodeReady, Status: status, Reason: reason, LastTransitionTime: now, LastHeartbeatTime: now,
+	})
+}
+
+// evictTainted deletes pods that do not tolerate a NoExecute taint of their
+// node, or no longer.
+func (k *Kubernetes) evictTainted(ctx context.Context) error {
+	nodes := map[string]*corev1.Node{}
+	for _, node := range k.nodes {
+		nodes[node.Name] = node
+	}
+	for _, pod := range k.pods {
+		node, ok := nodes[pod.Spec.NodeName]
+		if !ok || !active(pod) || !k.expelled(pod, node) {
+			continue
+		}
+		if err := k.removePod(ctx, "taint-eviction-controller", pod); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (k *Kubernetes) expelled(pod *corev1.Pod, node *corev1.Node) bool {
+	out := false
+	for _, t := range node.Spec.Taints {
+		if t.Effect != corev1.TaintEffectNoExecute {
+			continue
+		}
+		since := node.CreationTimestamp.Time
+		if t.TimeAdded != nil {
+			since = t.TimeAdded.Time
+		}
+		end, forever := tolerance(pod, t, since)
+		out = out || !forever && k.due(end)
+	}
+	return out
+}
+
+// tolerance is until when the pod tolerates the taint: from the taint's time
+// on, the longest that any of its tolerations says.
+func tolerance(pod *corev1.Pod, t corev1.Taint, since time.Time) (end time.Time, forever bool) {
+	end = since
+	for _, toleration := range pod.Spec.Tolerations {
+		if !toleration.ToleratesTaint(logr.Discard(), &t, false) {
+			continue
+		}
+		if toleration.TolerationSeconds == nil {
+			return end, true
+		}
+		if until := since.Add(time.Duration(*toleration.TolerationSeconds) * time.Second); until.After(end) {
+			end = until
+		}
+	}
+	return end, false
+}

@@ -1,0 +1,42 @@
+package memworkload
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	apiresource "k8s.io/apimachinery/pkg/api/resource"
+)
+
+var one = apiresource.MustParse("1")
+
+// port is a port of the node that a container takes.
+type port struct {
+	protocol corev1.Protocol
+	ip       string
+	number   int32
+}
+
+const anyIP = "0.0.0.0"
+
+func hostPorts(pod *corev1.Pod) []port {
+	var ports []port
+	for _, container := range pod.Spec.Containers {
+		for _, p := range container.Ports {
+			if p.HostPort == 0 {
+				continue
+			}
+			taken := port{p.Protocol, p.HostIP, p.HostPort}
+			if taken.protocol == "" {
+				taken.protocol = corev1.ProtocolTCP
+			}
+			if taken.ip == "" {
+				taken.ip = anyIP
+			}
+			ports = append(ports, taken)
+		}
+	}
+	return ports
+}
+
+// clashes reports whether two containers cannot have these ports on one node.
+func (p port) clashes(q port) bool {
+	return p.number == q.number && p.protocol == q.protocol && (p.ip == q.ip || p.ip == anyIP || q.ip == anyIP)
+}

@@ -1,0 +1,129 @@
+package memworkload
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/component-helpers/resource"
+	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
+)
+
+// claim is what a pod asks of a node.
+type claim struct {
+	pod      *corev1.Pod
+	requests corev1.ResourceList
+	affinity nodeaffinity.RequiredNodeAffinity
+	ports    []port
+}
+
+func claimOf(pod *corev1.Pod) claim {
+	requests := resource.PodRequests(pod, resource.PodResourcesOptions{})
+	requests[corev1.ResourcePods] = one
+	return claim{pod, requests, nodeaffinity.GetRequiredNodeAffinity(pod), hostPorts(pod)}
+}
+
+// room is a node and what is left of it.
+type room struct {
+	node  *corev1.Node
+	free  corev1.ResourceList
+	ports map[port]bool
+}
+
+// roomsOf computes what the pods on each node leave. A pod counts until it has
+// ended, even while it terminates.
+func roomsOf(nodes []*corev1.Node, pods []*corev1.Pod) []*room {
+	rooms := make([]*room, 0, len(nodes))
+	named := map[string]*room{}
+	for _, node := range nodes {
+		r := &room{node, node.Status.Allocatable.DeepCopy(), map[port]bool{}}
+		if r.free == nil {
+			r.free = corev1.ResourceList{}
+		}
+		rooms = append(rooms, r)
+		named[node.Name] = r
+	}
+	for _, pod := range pods {
+		if r, ok := named[pod.Spec.NodeName]; ok && !ended(pod) {
+			r.take(claimOf(pod))
+		}
+	}
+	return rooms
+}
+
+func (r *room) take(c claim) {
+	for name, amount := range c.requests {
+		left := r.free[name]
+		left.Sub(amount)
+		r.free[name] = left
+	}
+	for _, p := range c.ports {
+		r.ports[p] = true
+	}
+}
+
+// refuses is why the node does not take the pod, or "".
+func (r *room) refuses(c claim) string {
+	if r.node.Spec.Unschedulable && !toleratesUnschedulable(c.pod) {
+		return "node(s) were unschedulable"
+	}
+	if !tolerates(c.pod, r.node, corev1.TaintEffectNoSchedule, corev1.TaintEffectNoExecute) {
+		return "node(s) had untolerated taint(s)"
+	}
+	if fits, err := c.affinity.Match(r.node); err != nil || !fits {
+		return "node(s) didn't match Pod's node affinity/selector"
+	}
+	for _, wanted := range c.ports {
+		for taken := range r.ports {
+			if wanted.clashes(taken) {
+				return "node(s) didn't have free ports for the requested pod ports"
+			}
+		}
+	}
+	return r.lacks(c)
+}
+
+func (r *room) lacks(c claim) string {
+	short := ""
+	for name, amount := range c.requests {
+		left := r.free[name]
+		if amount.IsZero() || left.Cmp(amount) >= 0 {
+			continue
+		}
+		// Of several the first by name is told, so that it is always the same.
+		if reason := "Insufficient " + string(name); short == "" || reason < short {
+			short = reason
+		}
+	}
+	return short
+}
+
+func toleratesUnschedulable(pod *corev1.Pod) bool {
+	node := &corev1.Node{Spec: corev1.NodeSpec{Taints: []corev1.Taint{{Key: corev1.TaintNodeUnschedulable, Effect: corev1.TaintEffectNoSchedule}}}}
+	return tolerates(pod, node, corev1.TaintEffectNoSchedule)
+}
+
+// score ranks nodes that fit: one that would rather not take the pod comes
+// last, and of the others the emptiest first.
+type score struct {
+	unwilling bool
+	free      float64
+}
+
+func (s score) better(than score) bool {
+	if s.unwilling != than.unwilling {
+		return than.unwilling
+	}
+	return s.free > than.free
+}
+
+func (r *room) score(c claim) score {
+	share := func(name corev1.ResourceName) float64 {
+		all, left, asked := r.node.Status.Allocatable[name], r.free[name], c.requests[name]
+		if all.IsZero() {
+			return 0
+		}
+		return (left.AsApproximateFloat64() - asked.AsApproximateFloat64()) / all.AsApproximateFloat64()
+	}
+	return score{
+		unwilling: !tolerates(c.pod, r.node, corev1.TaintEffectPreferNoSchedule),
+		free:      share(corev1.ResourceCPU) + share(corev1.ResourceMemory),
+	}
+}
