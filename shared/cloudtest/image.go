@@ -1,0 +1,87 @@
+package cloudtest
+
+import (
+	"context"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/joist-autoscaler/joist/shared/cloud"
+	"github.com/joist-autoscaler/joist/shared/fault"
+)
+
+var images = []behaviour{
+	{"is found", findsImages},
+	{"is described whole", describesImage},
+	{"is named by a parameter", readsParameter},
+	{"has no parameter", missesParameter},
+}
+
+func findsImages(t *testing.T, s Subject) {
+	i := s.Image
+	all := []string{i.ID}
+	for _, test := range []selection{
+		{"id", []cloud.Selector{{ID: i.ID}}, all},
+		{"name and owner", []cloud.Selector{{Name: i.Name, Owner: i.Owner}}, all},
+		{"name with * and owner", []cloud.Selector{{Name: i.Name[:len(i.Name)-2] + "*", Owner: i.Owner}}, all},
+		{"name of somebody else", []cloud.Selector{{Name: i.Name, Owner: "999999999999"}}, nil},
+		{"tag", []cloud.Selector{{Tags: i.Tags}}, all},
+		{"tag with ?", []cloud.Selector{{Tags: map[string]string{"joist/image": "?es"}}}, all},
+		{"another tag", []cloud.Selector{{Tags: map[string]string{"joist/image": "no"}}}, nil},
+		{"id and owner", []cloud.Selector{{ID: i.ID, Owner: i.Owner}}, all},
+		{"two that find the same", []cloud.Selector{{ID: i.ID}, {Name: i.Name, Owner: i.Owner}}, all},
+		{"an unknown id beside", []cloud.Selector{{ID: "ami-0123456789abcdef0"}, {ID: i.ID}}, all},
+		{"an unknown id", []cloud.Selector{{ID: "ami-0123456789abcdef0"}}, nil},
+		{"nothing", nil, nil},
+		{"an empty selector", []cloud.Selector{{}}, nil},
+	} {
+		found, err := s.DescribeImages(context.Background(), test.selectors)
+		must(t, err)
+		var got []string
+		for _, image := range found {
+			got = append(got, image.ID)
+		}
+		if diff := cmp.Diff(test.want, got); diff != "" {
+			t.Errorf("%s: %s", test.name, diff)
+		}
+	}
+}
+
+func describesImage(t *testing.T, s Subject) {
+	found, err := s.DescribeImages(context.Background(), []cloud.Selector{{ID: s.Image.ID}})
+	must(t, err)
+	if diff := cmp.Diff([]cloud.Image{s.Image}, found); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func readsParameter(t *testing.T, s Subject) {
+	got, err := s.Parameter(context.Background(), s.ImageParameter)
+	must(t, err)
+	if got != s.Image.ID {
+		t.Errorf("got %q, want %q", got, s.Image.ID)
+	}
+}
+
+func missesParameter(t *testing.T, s Subject) {
+	_, err := s.Parameter(context.Background(), "/joist/nowhere")
+	wantKind(t, err, fault.Missing)
+}
+
+var clusters = []behaviour{
+	{"is described", describesCluster},
+	{"is missing", missesCluster},
+}
+
+func describesCluster(t *testing.T, s Subject) {
+	got, err := s.DescribeCluster(context.Background(), s.Cluster.Name)
+	must(t, err)
+	if diff := cmp.Diff(s.Cluster, got); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func missesCluster(t *testing.T, s Subject) {
+	_, err := s.DescribeCluster(context.Background(), "joist-nowhere")
+	wantKind(t, err, fault.Missing)
+}
