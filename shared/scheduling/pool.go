@@ -54,7 +54,7 @@ func newPool(np *karpenter.NodePool, s Snapshot, cat catalog.Catalogue, a axis, 
 		return p
 	}
 	p.class = class.Name
-	config, err := nodeConfig(class, s.Settings)
+	config, err := NodeConfig(class, s.Settings)
 	if err != nil {
 		p.refusal = Rejection{NodePool: np.Name, Rule: RuleNotReady, Detail: err.Error()}
 		return p
@@ -99,7 +99,8 @@ func classOf(np *karpenter.NodePool, s Snapshot) (class *karpenter.EC2NodeClass,
 	return class, ""
 }
 
-func nodeConfig(class *karpenter.EC2NodeClass, settings Settings) (catalog.NodeConfig, error) {
+// NodeConfig is how the nodes of a class are set up in this installation.
+func NodeConfig(class *karpenter.EC2NodeClass, settings Settings) (catalog.NodeConfig, error) {
 	config, err := catalog.ConfigOf(class)
 	if err != nil {
 		return config, err

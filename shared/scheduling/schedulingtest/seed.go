@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	"sigs.k8s.io/yaml"
 
+	"github.com/joist-autoscaler/joist/shared/catalog"
 	"github.com/joist-autoscaler/joist/shared/karpenter"
 	"github.com/joist-autoscaler/joist/shared/scheduling"
 )
@@ -75,4 +76,18 @@ func Requests(cpu, memory string) corev1.ResourceList {
 		corev1.ResourceCPU: resource.MustParse(cpu), corev1.ResourceMemory: resource.MustParse(memory),
 		corev1.ResourcePods: resource.MustParse("1"),
 	}
+}
+
+// Catalogue is the embedded one of the seed's region, with what nodes need in
+// order to join the seed's cluster.
+func Catalogue() catalog.Catalogue {
+	cat, err := catalog.Embedded(Region)
+	if err != nil {
+		panic(fmt.Sprintf("reading the embedded catalogue: %v", err))
+	}
+	cat.Cluster = catalog.ClusterFacts{
+		Name: "demo", Endpoint: "https://4BE4EC4E.gr7.ap-northeast-2.eks.amazonaws.com", CABundle: "LS0tLS1CRUdJTg==",
+		ServiceCIDR: "10.100.0.0/16", Version: "1.35", IPFamily: "ipv4",
+	}
+	return cat
 }

@@ -1,0 +1,141 @@
+package launchspec
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"github.com/joist-autoscaler/joist/shared/blob"
+	"github.com/joist-autoscaler/joist/shared/catalog"
+	"github.com/joist-autoscaler/joist/shared/event"
+	"github.com/joist-autoscaler/joist/shared/fault"
+	"github.com/joist-autoscaler/joist/shared/scheduling"
+)
+
+// maxClaims is how many claims may share one fleet call. A call that fails is
+// planned anew as a whole, and its answer travels in one message: 50 instances
+// with their refusals stay far below the message's limit.
+const maxClaims = 50
+
+// Built is a whole plan, and the documents that it refers to.
+type Built struct {
+	Plan    scheduling.Plan
+	Intents []Intent
+}
+
+// Build turns what was decided into requests: nodes that may be bought in the
+// same ways share an intent. A node whose request cannot be written leaves its
+// pods among the unplaced, with the reason; the others are not held up.
+func Build(batch scheduling.Batch, ref event.Ref, result scheduling.Result, cat catalog.Catalogue) (Built, error) {
+	b := builder{batch: batch, ref: ref, catalogue: cat, built: Built{Plan: scheduling.Plan{
+		Outbox: batch.Outbox, Seq: batch.Seq, Batch: ref,
+		Nominations: result.Nominations, Unplaced: result.Unplaced,
+	}}}
+	groups, err := group(result.Nodes)
+	if err != nil {
+		return Built{}, err
+	}
+	for _, nodes := range groups {
+		err := b.add(nodes)
+		if fault.Is(err, fault.Invalid) {
+			b.setAside(nodes, err)
+			continue
+		}
+		if err != nil {
+			return Built{}, fmt.Errorf("writing the intent for %d nodes of NodePool %s: %w", len(nodes), nodes[0].NodePool, err)
+		}
+	}
+	return b.built, nil
+}
+
+// group collects nodes that may be bought in the same ways and have the same
+// labels, in the order of the first of each.
+func group(nodes []scheduling.PlannedNode) ([][]scheduling.PlannedNode, error) {
+	var groups [][]scheduling.PlannedNode
+	index := map[string]int{}
+	for _, node := range nodes {
+		key, err := json.Marshal([]any{node.NodePool, node.Requirements.List(), node.Options})
+		if err != nil {
+			return nil, fault.E("grouping nodes", fault.Bug, err)
+		}
+		i, known := index[string(key)]
+		if !known || len(groups[i]) == maxClaims {
+			i = len(groups)
+			index[string(key)] = i
+			groups = append(groups, nil)
+		}
+		groups[i] = append(groups[i], node)
+	}
+	return groups, nil
+}
+
+type builder struct {
+	batch     scheduling.Batch
+	ref       event.Ref
+	catalogue catalog.Catalogue
+	built     Built
+}
+
+// add writes one intent and its claims. The id derives from the batch and the
+// index, the claims' names from the id.
+func (b *builder) add(nodes []scheduling.PlannedNode) error {
+	g, err := newRecipe(nodes[0], b.batch.Snapshot, b.catalogue)
+	if err != nil {
+		return err
+	}
+	intent, err := g.intent(len(nodes))
+	if err != nil {
+		return err
+	}
+	cluster := event.Cluster{Name: b.batch.Snapshot.Cluster, UID: b.batch.Snapshot.UID}
+	cause := fmt.Sprintf("%s/%d/%s", b.batch.Outbox, b.batch.Seq, b.ref.Digest)
+	intent.ID = IntentID(cluster, cause, len(b.built.Intents))
+	intent.Fleet.Token = intent.ID
+	intent.Fleet.TagSets = fleetTagSets(ownerTags(g.cluster.Name, g.pool.Name, g.class), intent.ID)
+	for slot := range nodes {
+		intent.Claims = append(intent.Claims, ClaimName(g.pool.Name, intent.ID, slot))
+	}
+	ref, _, err := blob.Encode(Kind, intent)
+	if err != nil {
+		return err
+	}
+	from := origin{outbox: b.batch.Outbox, seq: b.batch.Seq, intent: intent, ref: ref}
+	planned := scheduling.PlannedIntent{ID: intent.ID, Ref: ref, NodePool: g.pool.Name}
+	for slot, node := range nodes {
+		claim, err := g.claim(node, from, slot)
+		if err != nil {
+			return err
+		}
+		planned.Claims = append(planned.Claims, claim)
+	}
+	b.accept(intent, planned, nodes)
+	return nil
+}
+
+// accept takes over an intent that is whole.
+func (b *builder) accept(intent Intent, planned scheduling.PlannedIntent, nodes []scheduling.PlannedNode) {
+	b.built.Intents = append(b.built.Intents, intent)
+	b.built.Plan.Intents = append(b.built.Plan.Intents, planned)
+	for slot, node := range nodes {
+		b.built.Plan.PricePerHour += planned.Claims[slot].PricePerHour
+		for _, pod := range node.Pods {
+			b.built.Plan.Nominations = append(b.built.Plan.Nominations,
+				scheduling.Nomination{Namespace: pod.Namespace, Pod: pod.Pod, Claim: intent.Claims[slot]})
+		}
+	}
+}
+
+// setAside gives the pods of nodes back, by namespace.
+func (b *builder) setAside(nodes []scheduling.PlannedNode, cause error) {
+	why := []scheduling.Rejection{{NodePool: nodes[0].NodePool, Rule: scheduling.RuleNotReady, Detail: cause.Error()}}
+	for _, node := range nodes {
+		for _, pod := range node.Pods {
+			all := b.built.Plan.Unplaced
+			if last := len(all) - 1; last >= 0 && all[last].Namespace == pod.Namespace && len(all[last].Rejections) == 1 &&
+				all[last].Rejections[0] == why[0] {
+				all[last].Pods = append(all[last].Pods, pod.Pod)
+				continue
+			}
+			b.built.Plan.Unplaced = append(all, scheduling.Unplaced{Namespace: pod.Namespace, Pods: []scheduling.PodRef{pod.Pod}, Rejections: why})
+		}
+	}
+}

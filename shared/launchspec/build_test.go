@@ -1,0 +1,206 @@
+package launchspec_test
+
+import (
+	"encoding/json"
+	"flag"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/joist-autoscaler/joist/shared/blob"
+	"github.com/joist-autoscaler/joist/shared/cloud"
+	"github.com/joist-autoscaler/joist/shared/event"
+	"github.com/joist-autoscaler/joist/shared/karpenter"
+	"github.com/joist-autoscaler/joist/shared/launchspec"
+	"github.com/joist-autoscaler/joist/shared/scheduling"
+	"github.com/joist-autoscaler/joist/shared/scheduling/schedulingtest"
+	"github.com/joist-autoscaler/joist/shared/userdata"
+)
+
+var update = flag.Bool("update", false, "write the golden files anew")
+
+func golden(t *testing.T, name, got string) {
+	t.Helper()
+	path := filepath.Join("testdata", name)
+	if *update {
+		if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatalf("%v (write it with -update)", err)
+	}
+	if diff := cmp.Diff(string(want), got); diff != "" {
+		t.Errorf("%s (-want +got):\n%s", name, diff)
+	}
+}
+
+func text(t *testing.T, value any) string {
+	t.Helper()
+	out, err := json.MarshalIndent(value, "", "  ")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(out) + "\n"
+}
+
+func build(t *testing.T, batch scheduling.Batch) launchspec.Built {
+	t.Helper()
+	cat := schedulingtest.Catalogue()
+	ref, _, err := blob.Encode(scheduling.BatchKind, batch)
+	if err != nil {
+		t.Fatal(err)
+	}
+	built, err := launchspec.Build(batch, ref, scheduling.Solve(batch, cat), cat)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return built
+}
+
+// seed is the seed's workload on the seed's pool.
+func seed() scheduling.Batch {
+	return schedulingtest.Seed(schedulingtest.Pods("inflate", 5, "1", "0"))
+}
+
+func TestSeedGoldens(t *testing.T) {
+	built := build(t, seed())
+	if len(built.Intents) == 0 {
+		t.Fatal("no intent")
+	}
+	first := built.Intents[0].Templates[0]
+	golden(t, "seed-userdata.txt", strings.ReplaceAll(first.UserData, "\r\n", "\n"))
+	first.UserData = "(see seed-userdata.txt)"
+	golden(t, "seed-template.json", text(t, first))
+	golden(t, "seed-fleet.json", text(t, built.Intents[0].Fleet))
+	golden(t, "seed-claim.json", text(t, built.Plan.Intents[0].Claims[0]))
+}
+
+func TestMachinesReadWhatWasWritten(t *testing.T) {
+	batch := seed()
+	pool := &batch.Snapshot.NodePools[0]
+	pool.Spec.Template.Labels = map[string]string{"team": "shop", "node-role.kubernetes.io/web": "true"}
+	pool.Spec.Template.Spec.Taints = []corev1.Taint{{Key: "dedicated", Value: "shop", Effect: corev1.TaintEffectNoSchedule}}
+	pool.Spec.Template.Spec.StartupTaints = []corev1.Taint{{Key: "cni", Effect: corev1.TaintEffectNoExecute}}
+	batch.Pending[0].Spec.Tolerations = []corev1.Toleration{{Key: "dedicated", Operator: corev1.TolerationOpExists}}
+	built := build(t, batch)
+	for _, intent := range built.Intents {
+		for _, template := range intent.Templates {
+			joining, err := userdata.Parse(template.UserData)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if joining.ClusterName != "demo" || joining.MaxPods == 0 {
+				t.Errorf("joining = %+v", joining)
+			}
+			for key, want := range map[string]string{
+				karpenter.NodePoolLabelKey: "default", karpenter.CapacityTypeLabelKey: "spot", "team": "shop",
+				corev1.LabelTopologyZone: "ap-northeast-2a", "node-role.kubernetes.io/web": "",
+				corev1.LabelInstanceTypeStable: "",
+			} {
+				if got := joining.Labels[key]; got != want {
+					t.Errorf("label %s = %q, want %q", key, got, want)
+				}
+			}
+			want := []corev1.Taint{
+				{Key: "dedicated", Value: "shop", Effect: corev1.TaintEffectNoSchedule},
+				{Key: "cni", Effect: corev1.TaintEffectNoExecute}, karpenter.UnregisteredTaint(),
+			}
+			if diff := cmp.Diff(want, joining.Taints); diff != "" {
+				t.Error(diff)
+			}
+		}
+	}
+}
+
+func TestEqualNodesShareAnIntent(t *testing.T) {
+	batch := schedulingtest.Seed(schedulingtest.Pods("big", 120, "3", "0"))
+	batch.Snapshot.NodePools[0].Spec.Limits = nil
+	built := build(t, batch)
+	var sizes []int
+	claims := map[string]bool{}
+	for i, intent := range built.Intents {
+		sizes = append(sizes, len(intent.Claims))
+		for _, name := range intent.Claims {
+			claims[name] = true
+		}
+		if intent.Fleet.Count != len(intent.Claims) || len(built.Plan.Intents[i].Claims) != len(intent.Claims) || intent.Fleet.Token != intent.ID {
+			t.Errorf("intent %d: count %d, token %s, %d claims planned, %d named", i, intent.Fleet.Count, intent.Fleet.Token,
+				len(built.Plan.Intents[i].Claims), len(intent.Claims))
+		}
+		if ref, _, err := blob.Encode(launchspec.Kind, intent); err != nil || ref != built.Plan.Intents[i].Ref {
+			t.Errorf("intent %d is not the document that the plan refers to (%v)", i, err)
+		}
+	}
+	if diff := cmp.Diff([]int{50, 50, 20}, sizes); diff != "" {
+		t.Error(diff)
+	}
+	if len(claims) != 120 || len(built.Plan.Nominations) != 120 {
+		t.Errorf("%d names and %d nominations, want 120", len(claims), len(built.Plan.Nominations))
+	}
+	if a, b := built.Intents[0].Templates[0].Name, built.Intents[1].Templates[0].Name; a != b {
+		t.Errorf("equal content has two names: %s and %s", a, b)
+	}
+}
+
+func TestTemplateNameFollowsContent(t *testing.T) {
+	was := build(t, seed()).Intents[0].Templates[0].Name
+	batch := seed()
+	batch.Snapshot.NodeClasses[0].Spec.DetailedMonitoring = new(true)
+	if now := build(t, batch).Intents[0].Templates[0].Name; now == was {
+		t.Error("another content has the same name")
+	}
+}
+
+func TestOwnerTagsB142(t *testing.T) {
+	batch := seed()
+	batch.Snapshot.NodeClasses[0].Spec.Tags = map[string]string{"Env": "dev", karpenter.NodePoolTagKey: "stolen"}
+	intent := build(t, batch).Intents[0]
+	want := map[string]string{
+		"Env": "dev", "kubernetes.io/cluster/demo": "owned", "eks:eks-cluster-name": "demo",
+		"karpenter.sh/nodepool": "default", "karpenter.k8s.aws/ec2nodeclass": "default",
+	}
+	if diff := cmp.Diff(want, intent.Templates[0].Tags); diff != "" {
+		t.Error(diff)
+	}
+	want[launchspec.IntentTag] = intent.ID
+	var resources []string
+	for _, set := range intent.Fleet.TagSets {
+		resources = append(resources, set.Resource)
+		if diff := cmp.Diff(want, set.Tags); diff != "" {
+			t.Errorf("%s: %s", set.Resource, diff)
+		}
+	}
+	if diff := cmp.Diff([]string{"instance", "volume", "fleet"}, resources); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestUnsupportedFamilyGivesPodsBack(t *testing.T) {
+	batch := seed()
+	batch.Snapshot.NodeClasses[0].Spec.AMIFamily = new("Bottlerocket")
+	built := build(t, batch)
+	if len(built.Intents) != 0 || len(built.Plan.Unplaced) != 1 || len(built.Plan.Unplaced[0].Pods) != 5 {
+		t.Fatalf("built = %+v", built)
+	}
+	rejection := built.Plan.Unplaced[0].Rejections[0]
+	if rejection.NodePool != "default" || !strings.Contains(rejection.Detail, "Bottlerocket is not supported") {
+		t.Errorf("rejection = %+v", rejection)
+	}
+}
+
+func TestOnDemandWhereSpotIsSoldOut(t *testing.T) {
+	batch := seed()
+	batch.Snapshot.Unavailable = []scheduling.Unavailable{
+		{Offering: event.Offering{CapacityType: cloud.Spot}, Until: schedulingtest.Now.Add(1), Reason: "test"},
+	}
+	fleet := build(t, batch).Intents[0].Fleet
+	if fleet.CapacityType != cloud.OnDemand || fleet.Strategy != "lowest-price" {
+		t.Errorf("fleet = %+v", fleet)
+	}
+}

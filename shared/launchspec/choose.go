@@ -1,0 +1,71 @@
+package launchspec
+
+import (
+	"slices"
+
+	"github.com/joist-autoscaler/joist/shared/cloud"
+	"github.com/joist-autoscaler/joist/shared/scheduling"
+)
+
+const (
+	// maxLaunchTypes is how many instance types one launch tries (B090).
+	maxLaunchTypes = 60
+	// maxOverrides is how many overrides EC2 takes in one fleet call.
+	maxOverrides = 300
+)
+
+// choice is what one fleet call tries: offerings of one capacity type, the
+// cheapest first.
+type choice struct {
+	capacityType string
+	options      []scheduling.Option
+}
+
+// choose narrows the ways to buy a node to those of one launch. Spot goes before
+// on-demand (B186), but spot that is dearer than the cheapest on-demand offering
+// is no bargain (B188). Reservations come before both, once catalogues have them.
+// Exotic types were left out when the node was planned.
+func choose(options []scheduling.Option) choice {
+	onDemand := ofType(options, cloud.OnDemand)
+	spot := ofType(options, cloud.Spot)
+	if len(onDemand) > 0 {
+		dearest := onDemand[0].PricePerHour
+		spot = slices.DeleteFunc(spot, func(o scheduling.Option) bool { return o.PricePerHour > dearest })
+	}
+	if len(spot) > 0 {
+		return choice{cloud.Spot, cheapestTypes(spot)}
+	}
+	return choice{cloud.OnDemand, cheapestTypes(onDemand)}
+}
+
+func ofType(options []scheduling.Option, capacityType string) []scheduling.Option {
+	return slices.DeleteFunc(slices.Clone(options), func(o scheduling.Option) bool { return o.CapacityType != capacityType })
+}
+
+// cheapestTypes keeps the offerings of the cheapest types. They come sorted by
+// price, so a type's first offering is its rank.
+func cheapestTypes(options []scheduling.Option) []scheduling.Option {
+	var types []string
+	var out []scheduling.Option
+	for _, o := range options {
+		if !slices.Contains(types, o.InstanceType) {
+			if len(types) == maxLaunchTypes {
+				continue
+			}
+			types = append(types, o.InstanceType)
+		}
+		if len(out) < maxOverrides {
+			out = append(out, o)
+		}
+	}
+	return out
+}
+
+// strategy lets EC2 weigh spot by how long it is likely to last, and takes the
+// cheapest of what does not go away (B185).
+func strategy(capacityType string) string {
+	if capacityType == cloud.Spot {
+		return "price-capacity-optimized"
+	}
+	return "lowest-price"
+}

@@ -1,0 +1,107 @@
+package launchspec
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"strconv"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/joist-autoscaler/joist/shared/event"
+	"github.com/joist-autoscaler/joist/shared/fault"
+	"github.com/joist-autoscaler/joist/shared/karpenter"
+	"github.com/joist-autoscaler/joist/shared/scheduling"
+)
+
+// origin says where a claim comes from: its annotations carry it, so that a
+// claim alone is enough to go on after any crash.
+type origin struct {
+	outbox string
+	seq    uint64
+	intent Intent
+	ref    event.Ref
+}
+
+// claim writes the NodeClaim in a slot of an intent.
+func (g *recipe) claim(node scheduling.PlannedNode, from origin, slot int) (scheduling.PlannedClaim, error) {
+	out := scheduling.PlannedClaim{
+		Ceiling: ceiling(from.intent), PricePerHour: g.choice.options[0].PricePerHour, Pods: len(node.Pods),
+	}
+	annotations, err := g.annotations(node, from, out.Ceiling)
+	if err != nil {
+		return out, fmt.Errorf("writing the annotations of NodeClaim %s: %w", from.intent.Claims[slot], err)
+	}
+	spec := g.pool.Spec.Template.Spec
+	labels := maps.Clone(g.labels)
+	maps.Copy(labels, g.pool.Spec.Template.Labels)
+	out.Object = karpenter.NodeClaim{
+		TypeMeta: metav1.TypeMeta{APIVersion: karpenter.SchemeGroupVersion.String(), Kind: "NodeClaim"},
+		ObjectMeta: metav1.ObjectMeta{
+			Name: from.intent.Claims[slot], Labels: labels, Annotations: annotations,
+			Finalizers: []string{karpenter.TerminationFinalizer},
+			OwnerReferences: []metav1.OwnerReference{{
+				APIVersion: karpenter.SchemeGroupVersion.String(), Kind: "NodePool",
+				Name: g.pool.Name, UID: g.pool.UID, BlockOwnerDeletion: new(true),
+			}},
+		},
+		Spec: karpenter.NodeClaimSpec{
+			Taints: spec.Taints, StartupTaints: spec.StartupTaints, NodeClassRef: spec.NodeClassRef,
+			Requirements:           node.Requirements.List(),
+			Resources:              karpenter.ResourceRequirements{Requests: node.Requests},
+			TerminationGracePeriod: spec.TerminationGracePeriod, ExpireAfter: spec.ExpireAfter,
+		},
+	}
+	return out, nil
+}
+
+func (g *recipe) annotations(node scheduling.PlannedNode, from origin, ceiling corev1.ResourceList) (map[string]string, error) {
+	out := maps.Clone(g.pool.Spec.Template.Annotations)
+	if out == nil {
+		out = map[string]string{}
+	}
+	poolHash, err := g.pool.Hash()
+	if err != nil {
+		return nil, err
+	}
+	classHash, err := g.class.Hash(g.cluster.CABundle)
+	if err != nil {
+		return nil, err
+	}
+	largest, err := json.Marshal(ceiling)
+	if err != nil {
+		return nil, fault.E("writing the ceiling", fault.Bug, err)
+	}
+	maps.Copy(out, map[string]string{
+		karpenter.NodePoolHashAnnotationKey:            poolHash,
+		karpenter.NodePoolHashVersionAnnotationKey:     karpenter.NodePoolHashVersion,
+		karpenter.EC2NodeClassHashAnnotationKey:        classHash,
+		karpenter.EC2NodeClassHashVersionAnnotationKey: karpenter.EC2NodeClassHashVersion,
+		karpenter.InstanceProfileAnnotationKey:         from.intent.Templates[0].InstanceProfile,
+		IntentTag:                                      from.intent.ID,
+		IntentRefAnnotation:                            FormatRef(from.ref),
+		BatchAnnotation:                                fmt.Sprintf("%s/%d", from.outbox, from.seq),
+		ClaimsAnnotation:                               strconv.Itoa(len(from.intent.Claims)),
+		CeilingAnnotation:                              string(largest),
+	})
+	if node.MinValuesRelaxed {
+		out[karpenter.NodeClaimMinValuesRelaxedAnnotationKey] = "true"
+	}
+	return out, nil
+}
+
+// ceiling is the most of each resource that any type of the launch has, and the
+// one node that it is.
+func ceiling(intent Intent) corev1.ResourceList {
+	out := corev1.ResourceList{karpenter.ResourceNodes: *resource.NewQuantity(1, resource.DecimalSI)}
+	for _, facts := range intent.Types {
+		for name, amount := range facts.Capacity {
+			if was, ok := out[name]; !ok || was.Cmp(amount) < 0 {
+				out[name] = amount
+			}
+		}
+	}
+	return out
+}
