@@ -1,0 +1,113 @@
+package clustertest
+
+import (
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	schedulingv1 "k8s.io/api/scheduling/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/joist-autoscaler/joist/shared/cluster"
+	"github.com/joist-autoscaler/joist/shared/karpenter"
+)
+
+func (s *suite) lease(name string) *coordinationv1.Lease {
+	return &coordinationv1.Lease{ObjectMeta: s.meta(name), Spec: coordinationv1.LeaseSpec{
+		HolderIdentity: new("me"), LeaseDurationSeconds: new(int32(15)),
+	}}
+}
+
+func (s *suite) claim(name string) *karpenter.NodeClaim {
+	return &karpenter.NodeClaim{ObjectMeta: s.global(name), Spec: karpenter.NodeClaimSpec{
+		Requirements: []karpenter.NodeSelectorRequirementWithMinValues{{
+			Key: corev1.LabelArchStable, Operator: corev1.NodeSelectorOpIn, Values: []string{"amd64"},
+		}},
+		NodeClassRef: &karpenter.NodeClassReference{Group: karpenter.AWSGroup, Kind: "EC2NodeClass", Name: "default"},
+	}}
+}
+
+// kinds round-trips one object of each kind that needs little to be valid.
+func kinds(s *suite) {
+	create(s, s.lease("a"))
+	if got := get[*coordinationv1.Lease](s, cluster.Leases, s.key("a")); *got.Spec.HolderIdentity != "me" {
+		s.Errorf("the lease is held by %q", *got.Spec.HolderIdentity)
+	}
+	node := create(s, &corev1.Node{ObjectMeta: s.global("a"), Spec: corev1.NodeSpec{ProviderID: "aws:///zone/i-1"}})
+	if got := get[*corev1.Node](s, cluster.Nodes, cluster.KeyOf(node)); got.Spec.ProviderID != "aws:///zone/i-1" {
+		s.Errorf("the node has the provider id %q", got.Spec.ProviderID)
+	}
+	class := create(s, &storagev1.StorageClass{ObjectMeta: s.global("a"), Provisioner: "ebs.csi.aws.com"})
+	if got := get[*storagev1.StorageClass](s, cluster.StorageClasses, cluster.KeyOf(class)); got.Provisioner != "ebs.csi.aws.com" {
+		s.Errorf("the storage class is provisioned by %q", got.Provisioner)
+	}
+	priority := create(s, &schedulingv1.PriorityClass{ObjectMeta: s.global("a"), Value: 7})
+	pod := s.pod("a")
+	pod.Spec.PriorityClassName = priority.Name
+	create(s, pod)
+	if got := get[*corev1.Pod](s, cluster.Pods, s.key("a")); got.Spec.Priority == nil || *got.Spec.Priority != 7 {
+		s.Errorf("the pod's priority is %v", got.Spec.Priority)
+	}
+	system := get[*corev1.Namespace](s, cluster.Namespaces, cluster.Key{Name: metav1.NamespaceSystem})
+	if system.UID == "" {
+		s.Error("the namespace kube-system has no UID")
+	}
+}
+
+func customKinds(s *suite) {
+	claim := create(s, s.claim("a"))
+	if got := get[*karpenter.NodeClaim](s, cluster.NodeClaims, cluster.KeyOf(claim)); got.Spec.NodeClassRef.Name != "default" {
+		s.Errorf("the claim's node class is %+v", got.Spec.NodeClassRef)
+	}
+	pool := create(s, &karpenter.NodePool{ObjectMeta: s.global("a"), Spec: karpenter.NodePoolSpec{
+		Template: karpenter.NodeClaimTemplate{Spec: karpenter.NodeClaimTemplateSpec{
+			Requirements: claim.Spec.Requirements, NodeClassRef: claim.Spec.NodeClassRef,
+		}},
+		Limits: karpenter.Limits{corev1.ResourceCPU: resource.MustParse("100")},
+	}})
+	got := get[*karpenter.NodePool](s, cluster.NodePools, cluster.KeyOf(pool))
+	if limit := got.Spec.Limits[corev1.ResourceCPU]; limit.Value() != 100 {
+		s.Errorf("the pool's limits are %v", got.Spec.Limits)
+	}
+	got.Spec.Weight = new(int32(5))
+	if stored := update(s, got); stored.Generation != pool.Generation+1 {
+		s.Errorf("a change of the spec took the generation from %d to %d", pool.Generation, stored.Generation)
+	}
+	listed, err := cluster.List[*karpenter.NodeClaim](s.ctx(), s.Client, cluster.NodeClaims)
+	if err != nil || len(listed) == 0 {
+		s.Errorf("%d claims are listed: %v", len(listed), err)
+	}
+}
+
+// status proves that the status and the rest are written apart, and that the
+// generation counts changes of the spec alone.
+func status(s *suite) {
+	object := s.claim("a")
+	object.Status.NodeName = "born with it"
+	made := create(s, object)
+	if made.Status.NodeName != "" || made.Generation != 1 {
+		s.Fatalf("the claim was born with the status %+v and generation %d", made.Status, made.Generation)
+	}
+
+	change := made.DeepCopy()
+	change.Status.NodeName = "n"
+	change.Spec.Taints = []corev1.Taint{{Key: "a", Effect: corev1.TaintEffectNoSchedule}}
+	change.Labels = map[string]string{"joist.example/a": "b"}
+	told := updateStatus(s, change)
+	if told.Status.NodeName != "n" || told.Labels["joist.example/a"] != "" || len(told.Spec.Taints) != 0 || told.Generation != 1 {
+		s.Errorf("writing the status made %+v", told)
+	}
+	if told.ResourceVersion == made.ResourceVersion {
+		s.Error("a new status kept its version")
+	}
+	change.Status.NodeName = "lost"
+	_, err := s.Client.UpdateStatus(s.ctx(), change)
+	s.fails(err, "conflict", "writing the status of an old version")
+
+	told.Status.NodeName = "no"
+	told.Annotations = map[string]string{"joist.example/a": "b"}
+	noted := update(s, told)
+	if noted.Status.NodeName != "n" || noted.Annotations["joist.example/a"] != "b" || noted.Generation != 1 {
+		s.Errorf("writing an annotation made %+v, %v, generation %d", noted.Status, noted.Annotations, noted.Generation)
+	}
+}

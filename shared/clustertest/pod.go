@@ -1,0 +1,181 @@
+package clustertest
+
+import (
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"github.com/joist-autoscaler/joist/shared/cluster"
+	"github.com/joist-autoscaler/joist/shared/fault"
+)
+
+const otherUID = "00000000-0000-0000-0000-000000000000"
+
+func (s *suite) pod(name string) *corev1.Pod {
+	pod := &corev1.Pod{ObjectMeta: s.meta(name), Spec: corev1.PodSpec{
+		Containers: []corev1.Container{{Name: "c", Image: "example.com/pause"}},
+		// No scheduler takes it away from the test.
+		SchedulerName: "none",
+	}}
+	pod.Labels = map[string]string{"app": "web"}
+	return pod
+}
+
+// running makes a pod that runs on a node which nobody watches.
+func (s *suite) running(name string, healthy bool) *corev1.Pod {
+	s.Helper()
+	pod := s.pod(name)
+	pod.Spec.NodeName = s.Namespace + "-nowhere"
+	made := create(s, pod)
+	made.Status.Phase = corev1.PodRunning
+	made.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionFalse}}
+	if healthy {
+		made.Status.Conditions[0].Status = corev1.ConditionTrue
+	}
+	return updateStatus(s, made)
+}
+
+func unboundPod(s *suite) {
+	made := create(s, s.pod("a"))
+	if err := s.Client.DeletePod(s.ctx(), s.key("a"), made.UID, 30); err != nil {
+		s.Fatal(err)
+	}
+	_, err := s.Client.Get(s.ctx(), cluster.Pods, s.key("a"))
+	s.fails(err, fault.Missing, "reading a deleted pod that was on no node")
+	err = s.Client.DeletePod(s.ctx(), s.key("a"), made.UID, 30)
+	s.fails(err, fault.Missing, "deleting it again")
+}
+
+func gracePeriod(s *suite) {
+	made := s.running("a", true)
+	if got := *made.Spec.TerminationGracePeriodSeconds; got != 30 {
+		s.Errorf("a pod's own grace period is %d s", got)
+	}
+	before := time.Time{}
+	expect := func(grace int64) {
+		s.Helper()
+		dying := get[*corev1.Pod](s, cluster.Pods, s.key("a"))
+		if dying.DeletionTimestamp == nil || *dying.DeletionGracePeriodSeconds != grace {
+			s.Fatalf("the pod has the deletion timestamp %v and grace %v, want %d s", dying.DeletionTimestamp, dying.DeletionGracePeriodSeconds, grace)
+		}
+		began := dying.DeletionTimestamp.Add(-time.Duration(grace) * time.Second)
+		if !before.IsZero() && !near(began, before) {
+			s.Errorf("the grace period began at %s, and at %s before", began, before)
+		}
+		before = began
+	}
+	if err := s.Client.Delete(s.ctx(), cluster.Pods, s.key("a"), made.UID); err != nil {
+		s.Fatal(err)
+	}
+	expect(30)
+	if !near(before, get[*corev1.Pod](s, cluster.Pods, s.key("a")).CreationTimestamp.Time) {
+		s.Errorf("the deletion timestamp is not the end of the grace period")
+	}
+	for _, step := range []struct{ ask, get int64 }{{300, 30}, {20, 20}, {25, 20}} {
+		if err := s.Client.DeletePod(s.ctx(), s.key("a"), made.UID, step.ask); err != nil {
+			s.Fatal(err)
+		}
+		expect(step.get)
+	}
+}
+
+func noGrace(s *suite) {
+	made := s.running("a", true)
+	if err := s.Client.DeletePod(s.ctx(), s.key("a"), made.UID, 0); err != nil {
+		s.Fatal(err)
+	}
+	_, err := s.Client.Get(s.ctx(), cluster.Pods, s.key("a"))
+	s.fails(err, fault.Missing, "reading a pod that was deleted without grace")
+}
+
+func deletePodUID(s *suite) {
+	s.running("a", true)
+	err := s.Client.DeletePod(s.ctx(), s.key("a"), otherUID, 0)
+	s.fails(err, fault.Conflict, "deleting a pod of another UID")
+	get[*corev1.Pod](s, cluster.Pods, s.key("a"))
+}
+
+func evict(s *suite) {
+	made := s.running("a", true)
+	s.fails(s.Client.Evict(s.ctx(), s.key("b"), ""), fault.Missing, "evicting what is not there")
+	s.fails(s.Client.Evict(s.ctx(), s.key("a"), otherUID), fault.Conflict, "evicting a pod of another UID")
+	if err := s.Client.Evict(s.ctx(), s.key("a"), made.UID); err != nil {
+		s.Fatal(err)
+	}
+	dying := get[*corev1.Pod](s, cluster.Pods, s.key("a"))
+	if dying.DeletionTimestamp == nil || *dying.DeletionGracePeriodSeconds != 30 {
+		s.Errorf("the evicted pod reads as %+v", dying.ObjectMeta)
+	}
+	if err := s.Client.Evict(s.ctx(), s.key("a"), made.UID); err != nil {
+		s.Errorf("evicting a pod that goes already: %v", err)
+	}
+}
+
+// budget makes a PodDisruptionBudget over the suite's pods, and waits until
+// its status says how many may go.
+func (s *suite) budget(name string, least int32, policy *policyv1.UnhealthyPodEvictionPolicyType, healthy, allowed int32) {
+	s.Helper()
+	made := create(s, &policyv1.PodDisruptionBudget{ObjectMeta: s.meta(name), Spec: policyv1.PodDisruptionBudgetSpec{
+		MinAvailable: new(intstr.FromInt32(least)), UnhealthyPodEvictionPolicy: policy,
+		Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "web"}},
+	}})
+	if !s.Features.Budgets {
+		made.Status = policyv1.PodDisruptionBudgetStatus{
+			ObservedGeneration: made.Generation, DisruptionsAllowed: allowed,
+			CurrentHealthy: healthy, DesiredHealthy: least, ExpectedPods: healthy,
+		}
+		updateStatus(s, made)
+	}
+	s.eventually("the budget's status is current", func() bool {
+		got := get[*policyv1.PodDisruptionBudget](s, cluster.DisruptionBudgets, s.key(name)).Status
+		return got.ObservedGeneration > 0 && got.DisruptionsAllowed == allowed && got.CurrentHealthy == healthy
+	})
+}
+
+func evictWithin(s *suite) {
+	a, b := s.running("a", true), s.running("b", true)
+	s.budget("web", 1, nil, 2, 1)
+	if err := s.Client.Evict(s.ctx(), s.key("a"), a.UID); err != nil {
+		s.Fatalf("evicting what the budget allows: %v", err)
+	}
+	s.fails(s.Client.Evict(s.ctx(), s.key("b"), b.UID), fault.Throttled, "evicting one more than the budget allows")
+	if get[*corev1.Pod](s, cluster.Pods, s.key("b")).DeletionTimestamp != nil {
+		s.Error("a refused eviction deleted the pod")
+	}
+	if err := s.Client.DeletePod(s.ctx(), s.key("b"), b.UID, 5); err != nil {
+		s.Errorf("deleting past the budget: %v", err)
+	}
+}
+
+func evictTwo(s *suite) {
+	s.running("a", true)
+	s.budget("web", 0, nil, 1, 1)
+	s.budget("more", 0, nil, 1, 1)
+	s.fails(s.Client.Evict(s.ctx(), s.key("a"), ""), fault.Invalid, "evicting under two budgets")
+}
+
+func evictUnhealthy(s *suite) {
+	sick := s.running("a", false)
+	s.budget("web", 1, nil, 0, 0)
+	s.fails(s.Client.Evict(s.ctx(), s.key("a"), sick.UID), fault.Throttled, "evicting a sick pod while too few are healthy")
+	if err := s.Client.Delete(s.ctx(), cluster.DisruptionBudgets, s.key("web"), ""); err != nil {
+		s.Fatal(err)
+	}
+	s.gone(cluster.DisruptionBudgets, s.key("web"))
+	s.budget("lenient", 1, new(policyv1.AlwaysAllow), 0, 0)
+	if err := s.Client.Evict(s.ctx(), s.key("a"), sick.UID); err != nil {
+		s.Errorf("evicting a sick pod under a lenient budget: %v", err)
+	}
+}
+
+func evictPending(s *suite) {
+	create(s, s.pod("a"))
+	s.budget("web", 5, nil, 0, 0)
+	if err := s.Client.Evict(s.ctx(), s.key("a"), ""); err != nil {
+		s.Errorf("evicting a pod that has not started: %v", err)
+	}
+	s.gone(cluster.Pods, s.key("a"))
+}

@@ -1,0 +1,161 @@
+package clustertest
+
+import (
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/joist-autoscaler/joist/shared/cluster"
+)
+
+func lists(s *suite) {
+	other := s.Namespace + "-b"
+	create(s, &corev1.Namespace{ObjectMeta: s.global("b")})
+	for _, name := range []string{"c", "a", "b"} {
+		create(s, s.lease(name))
+	}
+	elsewhere := s.lease("a")
+	elsewhere.Namespace = other
+	create(s, elsewhere)
+	if got := s.names(s.listOf(s.Namespace)); !slices.Equal(got, []string{"a", "b", "c"}) {
+		s.Errorf("the namespace lists %v", got)
+	}
+	everywhere := s.listOf("")
+	var ours []string
+	for _, o := range everywhere {
+		if o.GetNamespace() == s.Namespace || o.GetNamespace() == other {
+			ours = append(ours, cluster.KeyOf(o).String())
+		}
+	}
+	want := []string{s.Namespace + "/a", s.Namespace + "/b", s.Namespace + "/c", other + "/a"}
+	if !slices.Equal(ours, want) {
+		s.Errorf("everything lists %v, want %v", ours, want)
+	}
+	if got := s.listOf(s.Namespace + "-absent"); len(got) != 0 {
+		s.Errorf("a namespace that does not exist lists %v", s.names(got))
+	}
+}
+
+func (s *suite) listOf(namespace string) []cluster.Object {
+	s.Helper()
+	objects, err := s.Client.List(s.ctx(), cluster.Leases, namespace)
+	if err != nil {
+		s.Fatal(err)
+	}
+	return objects
+}
+
+func (s *suite) names(objects []cluster.Object) (out []string) {
+	for _, o := range objects {
+		out = append(out, o.GetName())
+	}
+	return out
+}
+
+func isolation(s *suite) {
+	given := s.configMap("a")
+	made := create(s, given)
+	given.Data["a"] = "changed in what was given"
+	made.Data["a"] = "changed in what was answered"
+	read := get[*corev1.ConfigMap](s, cluster.ConfigMaps, s.key("a"))
+	if read.Data["a"] != "1" {
+		s.Fatalf("the stored object was %s", read.Data["a"])
+	}
+	read.Data["a"] = "changed in what was read"
+	listed, err := s.Client.List(s.ctx(), cluster.ConfigMaps, s.Namespace)
+	if err != nil {
+		s.Fatal(err)
+	}
+	for _, o := range listed {
+		if o := o.(*corev1.ConfigMap); o.Name == "a" && o.Data["a"] != "1" {
+			s.Fatalf("the stored object was %s", o.Data["a"])
+		}
+	}
+}
+
+// cached finds an object in a cache once it has come.
+func (s *suite) cached(cache cluster.Cache, kind cluster.Kind, key cluster.Key, holds func(cluster.Object) bool) cluster.Object {
+	s.Helper()
+	var found cluster.Object
+	s.eventually(kind.Kind+" "+key.String()+" is in the cache as it should be", func() bool {
+		object, ok := cache.Get(kind, key)
+		found = object
+		return ok && holds(object)
+	})
+	return found
+}
+
+func anything(cluster.Object) bool { return true }
+
+func (s *suite) newCache() cluster.Cache {
+	s.Helper()
+	cache := s.NewCache(s.T)
+	s.eventually("the cache is synced", cache.Synced)
+	return cache
+}
+
+func cacheLists(s *suite) {
+	for _, name := range []string{"c", "a", "b"} {
+		create(s, s.lease(name))
+	}
+	cache := s.newCache()
+	var got []string
+	for _, o := range cache.List(cluster.Leases) {
+		if o.GetNamespace() == s.Namespace {
+			got = append(got, o.GetName())
+		}
+	}
+	if !slices.Equal(got, []string{"a", "b", "c"}) {
+		s.Errorf("a synced cache lists %v, want what was there, ordered", got)
+	}
+	if !slices.IsSortedFunc(cache.List(cluster.Leases), func(a, b cluster.Object) int {
+		return slices.Compare([]string{a.GetNamespace(), a.GetName()}, []string{b.GetNamespace(), b.GetName()})
+	}) {
+		s.Error("the list is not ordered by namespace and name")
+	}
+}
+
+func cacheLearns(s *suite) {
+	cache := s.newCache()
+	if _, ok := cache.Get(cluster.ConfigMaps, s.key("a")); ok {
+		s.Fatal("the cache holds what does not exist")
+	}
+	made := create(s, s.configMap("a"))
+	seen := s.cached(cache, cluster.ConfigMaps, s.key("a"), anything)
+	if seen.GetUID() != made.UID || seen.GetResourceVersion() != made.ResourceVersion {
+		s.Errorf("the cache holds %+v", seen)
+	}
+	made.Data["a"] = "2"
+	made = update(s, made)
+	s.cached(cache, cluster.ConfigMaps, s.key("a"), func(o cluster.Object) bool {
+		return o.(*corev1.ConfigMap).Data["a"] == "2" && o.GetResourceVersion() == made.ResourceVersion
+	})
+	if seen.(*corev1.ConfigMap).Data["a"] != "1" {
+		s.Error("an object that the cache gave changed later")
+	}
+	if err := s.Client.Delete(s.ctx(), cluster.ConfigMaps, s.key("a"), ""); err != nil {
+		s.Fatal(err)
+	}
+	s.eventually("the cache has seen the removal", func() bool {
+		_, ok := cache.Get(cluster.ConfigMaps, s.key("a"))
+		return !ok
+	})
+}
+
+func cachesApart(s *suite) {
+	create(s, s.configMap("a"))
+	one, two := s.newCache(), s.newCache()
+	first, _ := one.Get(cluster.ConfigMaps, s.key("a"))
+	first.(*corev1.ConfigMap).Data["a"] = "changed in a cache"
+	second, _ := two.Get(cluster.ConfigMaps, s.key("a"))
+	stored := get[*corev1.ConfigMap](s, cluster.ConfigMaps, s.key("a"))
+	if second.(*corev1.ConfigMap).Data["a"] != "1" || stored.Data["a"] != "1" {
+		s.Error("two caches, or a cache and the server, share an object")
+	}
+	list := one.List(cluster.ConfigMaps)
+	slices.Reverse(list)
+	clear(list)
+	if again := one.List(cluster.ConfigMaps); len(again) == 0 || again[0] == nil {
+		s.Error("a list that was given is the cache's own")
+	}
+}

@@ -1,0 +1,48 @@
+package memcluster_test
+
+import (
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/joist-autoscaler/joist/shared/cluster"
+	"github.com/joist-autoscaler/joist/shared/clustertest"
+	"github.com/joist-autoscaler/joist/shared/memcluster"
+)
+
+// The model keeps the port's promises, with caches that lag and jitter.
+func TestConformance(t *testing.T) {
+	clustertest.Run(t, func(t *testing.T) clustertest.Subject {
+		s, c := newServer(1)
+		s.Seed(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "suite"}})
+		var caches []*memcluster.Cache
+		t.Cleanup(func() {
+			for _, effect := range s.Effects() {
+				if effect.Actor == "x" && effect.Verb == "" {
+					t.Errorf("the effect %+v has no verb", effect)
+				}
+			}
+		})
+		return clustertest.Subject{
+			Client:    s.As("x"),
+			Namespace: "suite",
+			NewCache: func(*testing.T) cluster.Cache {
+				cache := s.NewCache(memcluster.CacheOptions{
+					Delay:  map[cluster.Kind]time.Duration{cluster.ConfigMaps: 3 * time.Second},
+					Jitter: time.Second,
+				})
+				caches = append(caches, cache)
+				return cache
+			},
+			Wait: func() {
+				c.forward(500 * time.Millisecond)
+				for _, cache := range caches {
+					cache.Advance(c.now)
+				}
+			},
+			Features: clustertest.Features{Custom: true, Budgets: true},
+		}
+	})
+}
