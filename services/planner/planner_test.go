@@ -1,0 +1,175 @@
+package planner_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/joist-autoscaler/joist/services/planner"
+	"github.com/joist-autoscaler/joist/shared/blob"
+	"github.com/joist-autoscaler/joist/shared/catalog"
+	"github.com/joist-autoscaler/joist/shared/event"
+	"github.com/joist-autoscaler/joist/shared/fault"
+	"github.com/joist-autoscaler/joist/shared/launchspec"
+	"github.com/joist-autoscaler/joist/shared/memblob"
+	"github.com/joist-autoscaler/joist/shared/queue"
+	"github.com/joist-autoscaler/joist/shared/scheduling"
+	"github.com/joist-autoscaler/joist/shared/scheduling/schedulingtest"
+)
+
+// bus remembers what was sent, or fails.
+type bus struct {
+	sent []event.Envelope
+	err  error
+}
+
+func (b *bus) Send(_ context.Context, messages ...queue.Outgoing) error {
+	for _, m := range messages {
+		e, err := event.Decode(m.Body)
+		if err != nil {
+			return err
+		}
+		b.sent = append(b.sent, e)
+	}
+	return b.err
+}
+
+type fixture struct {
+	bus   *bus
+	blobs blob.Store
+	svc   planner.Service
+	now   time.Time
+}
+
+func newFixture(t *testing.T) *fixture {
+	t.Helper()
+	f := &fixture{bus: &bus{}, now: schedulingtest.Now}
+	f.blobs = memblob.New(memblob.Options{Now: func() time.Time { return f.now }})
+	f.svc = planner.Service{
+		Blobs: f.blobs, Bus: f.bus, Cluster: event.Cluster{Name: "demo"},
+		Now: func() time.Time { return f.now },
+	}
+	return f
+}
+
+// ask stores the batch with its catalogue and makes the message about it.
+func (f *fixture) ask(t *testing.T, batch scheduling.Batch) event.Envelope {
+	t.Helper()
+	var err error
+	if batch.Snapshot.Catalogue, err = blob.Put(t.Context(), f.blobs, f.now, catalog.Kind, schedulingtest.Catalogue()); err != nil {
+		t.Fatal(err)
+	}
+	return f.send(t, batch, batch.Seq)
+}
+
+func (f *fixture) send(t *testing.T, batch scheduling.Batch, seq uint64) event.Envelope {
+	t.Helper()
+	ref, err := blob.Put(t.Context(), f.blobs, f.now, scheduling.BatchKind, batch)
+	if err != nil {
+		t.Fatal(err)
+	}
+	maker := event.Maker{Service: "watcher", Cluster: event.Cluster{Name: "demo", UID: batch.Snapshot.UID}}
+	e, err := maker.New(f.now, event.PodsUnschedulable{Outbox: batch.Outbox, Seq: seq, Batch: ref}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return e
+}
+
+func seed() scheduling.Batch { return schedulingtest.Seed(schedulingtest.Pods("inflate", 5, "1", "0")) }
+
+func TestPlansTheSeed(t *testing.T) {
+	f := newFixture(t)
+	e := f.ask(t, seed())
+	if err := f.svc.Handle(t.Context(), e); err != nil {
+		t.Fatal(err)
+	}
+	made, err := event.As[event.PlanMade](f.bus.sent[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	if made.Seq != 7 || made.Claims == 0 || made.Nominated != 5 || made.Unplaced != 0 || made.PricePerHr <= 0 {
+		t.Errorf("plan.made = %+v", made)
+	}
+	if f.bus.sent[0].Causation != e.ID {
+		t.Errorf("causation = %q, want the batch's message %q", f.bus.sent[0].Causation, e.ID)
+	}
+	plan, err := blob.Get[scheduling.Plan](t.Context(), f.blobs, made.Plan)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, planned := range plan.Intents {
+		intent, err := blob.Get[launchspec.Intent](t.Context(), f.blobs, planned.Ref)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if intent.ID != planned.ID || len(intent.Claims) != len(planned.Claims) {
+			t.Errorf("the plan says %s with %d claims, the intent %s with %d", planned.ID, len(planned.Claims), intent.ID, len(intent.Claims))
+		}
+	}
+}
+
+func TestSameBatchSamePlan(t *testing.T) {
+	f := newFixture(t)
+	e := f.ask(t, seed())
+	for range 2 {
+		if err := f.svc.Handle(t.Context(), e); err != nil {
+			t.Fatal(err)
+		}
+		f.now = f.now.Add(time.Hour)
+	}
+	if diff := cmp.Diff(string(f.bus.sent[0].Data), string(f.bus.sent[1].Data)); diff != "" || f.bus.sent[0].ID != f.bus.sent[1].ID {
+		t.Errorf("the second plan differs:\n%s", diff)
+	}
+}
+
+func TestAnswersAlsoWhenNothingFits(t *testing.T) {
+	f := newFixture(t)
+	if err := f.svc.Handle(t.Context(), f.ask(t, schedulingtest.Seed(schedulingtest.Pods("huge", 3, "500", "1Gi")))); err != nil {
+		t.Fatal(err)
+	}
+	made, err := event.As[event.PlanMade](f.bus.sent[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	if made.Unplaced != 3 || made.Claims != 0 {
+		t.Errorf("plan.made = %+v", made)
+	}
+}
+
+func TestRefusals(t *testing.T) {
+	foreign := seed()
+	foreign.Snapshot.Cluster = "other"
+	for _, tt := range []struct {
+		name string
+		make func(*testing.T, *fixture) event.Envelope
+		hint bool
+	}{
+		{"no catalogue", func(t *testing.T, f *fixture) event.Envelope { return f.send(t, seed(), 7) }, true},
+		{"another sequence", func(t *testing.T, f *fixture) event.Envelope { return f.send(t, seed(), 8) }, false},
+		{"another cluster", func(t *testing.T, f *fixture) event.Envelope { return f.send(t, foreign, 7) }, false},
+		{"another type", func(*testing.T, *fixture) event.Envelope { return event.Envelope{Type: event.TickType} }, false},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			f := newFixture(t)
+			err := f.svc.Handle(t.Context(), tt.make(t, f))
+			if !fault.Is(err, fault.Poison) || (fault.HintOf(err) != "") != tt.hint {
+				t.Errorf("error = %v, want poison, with a hint: %v", err, tt.hint)
+			}
+			if len(f.bus.sent) != 0 {
+				t.Errorf("something was published: %v", f.bus.sent)
+			}
+		})
+	}
+}
+
+func TestBusFailureIsReturned(t *testing.T) {
+	f := newFixture(t)
+	f.bus.err = fault.E("sending", fault.Retry, errors.New("down"))
+	if err := f.svc.Handle(t.Context(), f.ask(t, seed())); !fault.Is(err, fault.Retry) {
+		t.Errorf("error = %v, want a retry", err)
+	}
+}
