@@ -13,7 +13,9 @@ const (
 )
 
 // switchedOff are the controllers that have no work here, or would do harm:
-// they want a cloud, a kubelet's certificates, or a driver for volumes.
+// they want a cloud, a kubelet's certificates, or a driver for volumes. Those
+// that take the protecting finalizers off volumes and claims are not among
+// them: admission puts the finalizers on, and nothing else could delete a volume.
 var switchedOff = []string{
 	"bootstrap-signer-controller",
 	"certificatesigningrequest-approving-controller",

@@ -18,7 +18,6 @@ import (
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/clientcmd"
-	"k8s.io/utils/ptr"
 )
 
 // TestControlPlane shows that the five programs work together: a node becomes
@@ -139,7 +138,7 @@ func TestStartNoticesDeath(t *testing.T) {
 	assets := t.TempDir()
 	for _, name := range append(programs(), kwokStages) {
 		script := "#!/bin/sh\necho " + name + " has a bad day\nexit 3\n"
-		check(t, os.WriteFile(assets+"/"+name, []byte(script), 0o755)) //nolint:gosec // a program must be executable
+		check(t, os.WriteFile(assets+"/"+name, []byte(script), 0o755))
 	}
 	t.Setenv("KUBEBUILDER_ASSETS", assets)
 	logs := t.TempDir()
@@ -185,7 +184,7 @@ func pauseDeployment(name string, replicas int32) *appsv1.Deployment {
 	return &appsv1.Deployment{
 		ObjectMeta: metav1.ObjectMeta{Name: name},
 		Spec: appsv1.DeploymentSpec{
-			Replicas: ptr.To(replicas),
+			Replicas: new(replicas),
 			Selector: &metav1.LabelSelector{MatchLabels: labels},
 			Template: corev1.PodTemplateSpec{
 				ObjectMeta: metav1.ObjectMeta{Labels: labels},

@@ -69,7 +69,7 @@ const roomNeeded = 512 << 20
 // scratchBase prefers memory: etcd on a busy disk is most of a slow start.
 func scratchBase(memory string) string {
 	var fs syscall.Statfs_t
-	if syscall.Statfs(memory, &fs) != nil || uint64(fs.Bavail)*uint64(fs.Bsize) < roomNeeded {
+	if syscall.Statfs(memory, &fs) != nil || fs.Bavail*uint64(fs.Bsize) < roomNeeded {
 		return os.TempDir()
 	}
 	probe, err := os.MkdirTemp(memory, "joist-probe-")

@@ -15,9 +15,9 @@ import (
 	"github.com/joist-autoscaler/joist/integration/controlplane"
 )
 
-const usage = `usage: controlplane build            compile the programs into the cache
-       controlplane run [flags]      run one until ^C
-`
+const usage = `usage:
+  controlplane build          compile the programs into the cache
+  controlplane run [flags]    run one until ^C`
 
 func main() {
 	ctx, cancel := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
@@ -31,7 +31,7 @@ func main() {
 
 func dispatch(ctx context.Context, args []string) error {
 	if len(args) == 0 {
-		return errors.New("say what to do\n" + usage)
+		return errors.New(usage)
 	}
 	switch args[0] {
 	case "build":
