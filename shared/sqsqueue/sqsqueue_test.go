@@ -1,0 +1,163 @@
+package sqsqueue
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/sqs"
+	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
+	"github.com/aws/smithy-go"
+	"github.com/google/go-cmp/cmp"
+	"github.com/joist-autoscaler/joist/shared/fault"
+	"github.com/joist-autoscaler/joist/shared/queue"
+)
+
+// fake fails the entries that fail names, by body or receipt, so many times.
+type fake struct {
+	api
+	fail   map[string]int
+	code   string
+	sender bool
+	err    error
+	calls  []int
+	taken  map[string]int
+}
+
+func (f *fake) answer(key, id string) *types.BatchResultErrorEntry {
+	if f.fail[key] == 0 {
+		f.taken[key]++
+		return nil
+	}
+	f.fail[key]--
+	return &types.BatchResultErrorEntry{Id: aws.String(id), Code: aws.String(f.code), SenderFault: f.sender, Message: aws.String("no")}
+}
+
+func (f *fake) SendMessageBatch(_ context.Context, in *sqs.SendMessageBatchInput, _ ...func(*sqs.Options)) (*sqs.SendMessageBatchOutput, error) {
+	f.calls = append(f.calls, len(in.Entries))
+	out := &sqs.SendMessageBatchOutput{}
+	for _, e := range in.Entries {
+		if failed := f.answer(*e.MessageBody, *e.Id); failed != nil {
+			out.Failed = append(out.Failed, *failed)
+		}
+	}
+	return out, f.err
+}
+
+func (f *fake) DeleteMessageBatch(_ context.Context, in *sqs.DeleteMessageBatchInput, _ ...func(*sqs.Options)) (*sqs.DeleteMessageBatchOutput, error) {
+	f.calls = append(f.calls, len(in.Entries))
+	out := &sqs.DeleteMessageBatchOutput{}
+	for _, e := range in.Entries {
+		if failed := f.answer(*e.ReceiptHandle, *e.Id); failed != nil {
+			out.Failed = append(out.Failed, *failed)
+		}
+	}
+	return out, f.err
+}
+
+func (f *fake) ChangeMessageVisibility(context.Context, *sqs.ChangeMessageVisibilityInput, ...func(*sqs.Options)) (*sqs.ChangeMessageVisibilityOutput, error) {
+	return nil, f.err
+}
+
+func (f *fake) ReceiveMessage(context.Context, *sqs.ReceiveMessageInput, ...func(*sqs.Options)) (*sqs.ReceiveMessageOutput, error) {
+	return nil, f.err
+}
+
+func over(f *fake) *Queue {
+	f.taken = map[string]int{}
+	return &Queue{client: f, url: "http://x/1/q", name: "q", setting: "JOIST_QUEUE_URL", pause: func(context.Context, int) error { return nil }}
+}
+
+func messages(bodies string) []queue.Outgoing {
+	var out []queue.Outgoing
+	for body := range strings.FieldsSeq(bodies) {
+		out = append(out, queue.Outgoing{Type: "t", Body: []byte(body)})
+	}
+	return out
+}
+
+// Only what failed is sent again, and what was taken is not.
+func TestPartialFailures(t *testing.T) {
+	f := &fake{fail: map[string]int{"b": 1, "d": 2}, code: "InternalError"}
+	if err := over(f).Send(t.Context(), messages("a b c d")...); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]int{4, 2, 1}, f.calls); diff != "" {
+		t.Error(diff)
+	}
+	if diff := cmp.Diff(map[string]int{"a": 1, "b": 1, "c": 1, "d": 1}, f.taken); diff != "" {
+		t.Error(diff)
+	}
+	f = &fake{fail: map[string]int{"r2": 1}, code: "InternalError"}
+	if err := over(f).Delete(t.Context(), "r1", "r2"); err != nil || f.taken["r2"] != 1 {
+		t.Errorf("deleting: %v, %v", err, f.taken)
+	}
+}
+
+func TestPartialFailuresForGood(t *testing.T) {
+	f := &fake{fail: map[string]int{"b": 100}, code: "InternalError"}
+	err := over(f).Send(t.Context(), messages("a b")...)
+	if !fault.Is(err, fault.Retry) || !strings.Contains(err.Error(), "entry 1") || len(f.calls) != attempts {
+		t.Errorf("%v after %d calls", err, len(f.calls))
+	}
+	f = &fake{fail: map[string]int{"b": 100}, code: "InvalidMessageContents", sender: true}
+	if err := over(f).Send(t.Context(), messages("a b")...); !fault.Is(err, fault.Invalid) || len(f.calls) != 1 {
+		t.Errorf("%v after %d calls", err, len(f.calls))
+	}
+	f = &fake{fail: map[string]int{"r": 100}, code: "ReceiptHandleIsInvalid", sender: true}
+	if err := over(f).Delete(t.Context(), "r"); err != nil || len(f.calls) != 1 {
+		t.Errorf("a stale receipt: %v after %d calls", err, len(f.calls))
+	}
+}
+
+func TestPauseStops(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	q := over(&fake{fail: map[string]int{"a": 100}, code: "InternalError"})
+	q.pause = pause
+	if err := q.Send(ctx, messages("a")...); !errors.Is(err, context.Canceled) {
+		t.Errorf("%v", err)
+	}
+	if err := pause(t.Context(), 0); err != nil {
+		t.Errorf("%v", err)
+	}
+}
+
+func TestErrors(t *testing.T) {
+	for _, test := range []struct {
+		name       string
+		err        error
+		send, hide fault.Kind
+		hint       string
+	}{
+		{"no queue", &types.QueueDoesNotExist{}, fault.Missing, fault.Missing, "JOIST_QUEUE_URL"},
+		{"denied", &smithy.GenericAPIError{Code: "AccessDenied"}, fault.Denied, fault.Denied, "sqs:SendMessage"},
+		{"theirs", &smithy.GenericAPIError{Code: "InternalFailure", Fault: smithy.FaultServer}, fault.Unknown, fault.Retry, ""},
+		{"receipt gone", &smithy.GenericAPIError{Code: "InvalidParameterValue", Message: "Value x for parameter ReceiptHandle is invalid"},
+			fault.Invalid, fault.Missing, ""},
+		{"not in flight", &types.MessageNotInflight{}, fault.Invalid, fault.Missing, ""},
+		{"too much in flight", &types.OverLimit{}, fault.Throttled, fault.Throttled, ""},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			q := over(&fake{err: test.err})
+			send, hide := q.Send(t.Context(), messages("a")...), q.Hide(t.Context(), "r", time.Second)
+			if fault.KindOf(send) != test.send || fault.KindOf(hide) != test.hide {
+				t.Errorf("sending: %v; hiding: %v", send, hide)
+			}
+			if hint := fault.HintOf(send); !strings.Contains(hint, test.hint) {
+				t.Errorf("hint %q", hint)
+			}
+		})
+	}
+}
+
+func TestSeconds(t *testing.T) {
+	for d, want := range map[time.Duration]int32{0: 0, 1: 1, time.Second: 1, time.Second + 1: 2, queue.MaxVisibility: 43200} {
+		if got := seconds(d); got != want {
+			t.Errorf("%s is %d seconds, want %d", d, got, want)
+		}
+	}
+}
