@@ -127,7 +127,7 @@ const templateName = "joist-cloudtest"
 // template is one that boots Image.
 func (s Subject) template(name string) cloud.Template {
 	return cloud.Template{
-		Name: name, ImageID: s.Image.ID, UserData: "IyEvYmluL3NoCg==",
+		Name: name, ImageID: s.Image.ID, UserData: "#!/bin/sh\n",
 		SecurityGroups: []string{s.SecurityGroup.ID},
 		BlockDevices:   []cloud.BlockDevice{{Device: "/dev/xvda", SizeGiB: 20, Type: "gp3"}},
 		Metadata:       cloud.Metadata{Endpoint: "enabled", IPv6: "disabled", HopLimit: 1, Tokens: "required"},

@@ -73,7 +73,7 @@ func (c *Cloud) DescribeSubnets(ctx context.Context, selectors []cloud.Selector)
 	err := c.call(ctx, DescribeSubnets, func(time.Time) error {
 		for _, id := range slices.Sorted(maps.Keys(c.subnets)) {
 			s := c.subnets[id]
-			if c.finds(selectors, thing{id: id, tags: s.Tags}) {
+			if c.finds(selectors, thing{id: id, name: s.Tags["Name"], tags: s.Tags}) {
 				shown := s.Subnet
 				shown.FreeIPs = max(0, s.size-len(s.taken))
 				shown.Tags = maps.Clone(s.Tags)

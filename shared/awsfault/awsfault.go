@@ -1,0 +1,129 @@
+// Package awsfault says what an error of the AWS SDK means for the world: the
+// kind that package fault has for it, and how a person can mend it.
+//
+// The invariant: a write that may have arrived is fault.Unknown, unless AWS
+// itself said no. Nothing that AWS refused is ever Unknown.
+package awsfault
+
+import (
+	"context"
+	"errors"
+	"net"
+	"net/http"
+	"regexp"
+
+	"github.com/aws/smithy-go"
+	smithyhttp "github.com/aws/smithy-go/transport/http"
+
+	"github.com/joist-autoscaler/joist/shared/fault"
+)
+
+// Call is an API call: what for, in words; the action by IAM's name; and
+// whether it changes anything.
+type Call struct {
+	Op     string
+	Action string
+	Writes bool
+}
+
+// Read is a call that changes nothing.
+func Read(op, action string) Call { return Call{Op: op, Action: action} }
+
+// Write is a call that changes something.
+func Write(op, action string) Call { return Call{Op: op, Action: action, Writes: true} }
+
+// Fault gives an error of the SDK its kind and hint; nil stays nil.
+func (c Call) Fault(err error) error {
+	if err == nil {
+		return nil
+	}
+	var api smithy.APIError
+	if !errors.As(err, &api) {
+		return fault.E(c.Op, c.unanswered(err), err)
+	}
+	out := fault.E(c.Op, c.answered(api, err), err)
+	out.Hint = c.hint(out.Kind, api)
+	return out
+}
+
+// Code is AWS's code in an error, or "".
+func Code(err error) string {
+	var api smithy.APIError
+	if !errors.As(err, &api) {
+		return ""
+	}
+	return api.ErrorCode()
+}
+
+// unanswered is the kind of an error without a word of AWS in it.
+func (c Call) unanswered(err error) fault.Kind {
+	var parameters smithy.InvalidParamsError
+	var pointer *smithy.InvalidParamsError
+	switch {
+	case errors.As(err, &parameters), errors.As(err, &pointer):
+		return fault.Invalid
+	case !c.Writes || !sent(err):
+		return fault.Retry
+	}
+	return fault.Unknown
+}
+
+// sent reports whether the request may have left this machine. A connection
+// that was never made carried nothing; neither does a call that failed over
+// its credentials. All other errors are taken for the worst.
+func sent(err error) bool {
+	var dial *net.OpError
+	if errors.As(err, &dial) && dial.Op == "dial" {
+		return false
+	}
+	var send *smithyhttp.RequestSendError
+	var cancelled *smithy.CanceledError
+	var answer *smithyhttp.ResponseError
+	var body *smithy.DeserializationError
+	return errors.As(err, &send) || errors.As(err, &cancelled) || errors.As(err, &answer) || errors.As(err, &body) ||
+		errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)
+}
+
+// answered is the kind of AWS's own word. A server's failure leaves open
+// whether a write happened.
+func (c Call) answered(api smithy.APIError, err error) fault.Kind {
+	kind, known := kindOf(api.ErrorCode())
+	switch {
+	case known && kind != fault.Retry:
+		return kind
+	case known || ofServer(api, err):
+		if c.Writes && !harmless[api.ErrorCode()] {
+			return fault.Unknown
+		}
+		return fault.Retry
+	}
+	return fault.Invalid
+}
+
+func ofServer(api smithy.APIError, err error) bool {
+	var answer *smithyhttp.ResponseError
+	return api.ErrorFault() == smithy.FaultServer ||
+		errors.As(err, &answer) && answer.HTTPStatusCode() >= http.StatusInternalServerError
+}
+
+// notAuthorized finds the action in AWS's sentence: a fleet needs more rights
+// than its own.
+var notAuthorized = regexp.MustCompile(`not authorized to perform:? ([a-z0-9-]+:[A-Za-z0-9]+)`)
+
+func (c Call) hint(kind fault.Kind, api smithy.APIError) string {
+	if hint := hints[api.ErrorCode()]; hint != "" {
+		return hint
+	}
+	if kind != fault.Denied {
+		return ""
+	}
+	action := c.Action
+	if found := notAuthorized.FindStringSubmatch(api.ErrorMessage()); found != nil {
+		action = found[1]
+	}
+	hint := "allow " + action + " in the IAM policy of this service's role"
+	if action != c.Action {
+		hint += " (" + c.Action + " needs it too)"
+	}
+	return hint + "; also look for a service control policy or permissions boundary that denies it"
+}

@@ -1,0 +1,56 @@
+package ec2cloud
+
+import (
+	"maps"
+	"slices"
+
+	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
+
+	"github.com/joist-autoscaler/joist/shared/cloud"
+)
+
+// query is one Describe call: filters are ANDed, so that selectors, which are
+// ORed, need one each. Those by id alone share calls.
+type query struct {
+	owner   string
+	byID    bool
+	filters []types.Filter
+}
+
+// queries are the calls that the selectors take. One that says nothing would
+// find everything, and finds nothing instead.
+func queries(selectors []cloud.Selector, idFilter, nameFilter string) []query {
+	var out []query
+	var ids []string
+	for _, s := range selectors {
+		if s.ID != "" && s.Name == "" && s.Owner == "" && len(s.Tags) == 0 {
+			ids = append(ids, s.ID)
+			continue
+		}
+		if s.ID != "" || s.Name != "" || s.Owner != "" || len(s.Tags) > 0 {
+			out = append(out, toQuery(s, idFilter, nameFilter))
+		}
+	}
+	for some := range slices.Chunk(ids, filterValues) {
+		out = append(out, query{byID: true, filters: []types.Filter{filter(idFilter, some...)}})
+	}
+	return out
+}
+
+func toQuery(s cloud.Selector, idFilter, nameFilter string) query {
+	out := query{owner: s.Owner, byID: s.ID != ""}
+	if s.ID != "" {
+		out.filters = append(out.filters, filter(idFilter, s.ID))
+	}
+	if s.Name != "" {
+		out.filters = append(out.filters, filter(nameFilter, s.Name))
+	}
+	for _, key := range slices.Sorted(maps.Keys(s.Tags)) {
+		if s.Tags[key] == "*" {
+			out.filters = append(out.filters, filter("tag-key", key))
+		} else {
+			out.filters = append(out.filters, filter("tag:"+key, s.Tags[key]))
+		}
+	}
+	return out
+}
