@@ -1,0 +1,40 @@
+// Package listing turns what EC2 shows into the inventory document.
+//
+// The same instances in any order give the same document: they are sorted by
+// id. Nothing is left out and nothing is judged; what an instance without a
+// claim means is lifecycle's to say.
+package listing
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"github.com/joist-autoscaler/joist/shared/cloud"
+	"github.com/joist-autoscaler/joist/shared/event"
+	"github.com/joist-autoscaler/joist/shared/karpenter"
+	"github.com/joist-autoscaler/joist/shared/launchspec"
+)
+
+// Of makes the inventory that was begun at started.
+func Of(started time.Time, instances []cloud.Instance) event.Inventory {
+	out := event.Inventory{Started: started, Instances: make([]event.Listed, 0, len(instances))}
+	for _, i := range instances {
+		out.Instances = append(out.Instances, listed(i))
+	}
+	slices.SortFunc(out.Instances, func(a, b event.Listed) int { return cmp.Compare(a.InstanceID, b.InstanceID) })
+	return out
+}
+
+func listed(i cloud.Instance) event.Listed {
+	return event.Listed{
+		InstanceID: i.ID,
+		State:      string(i.State),
+		Intent:     i.Tags[launchspec.IntentTag],
+		NodePool:   i.Tags[karpenter.NodePoolTagKey],
+		Claim:      i.Tags[karpenter.NodeClaimTagKey],
+		Launched:   i.Launched.UTC(),
+		ImageID:    i.ImageID,
+		Offering:   event.Offering{InstanceType: i.Type, Zone: i.Zone, CapacityType: i.CapacityType},
+	}
+}

@@ -1,0 +1,63 @@
+package catalog
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/joist-autoscaler/joist/shared/blob"
+	"github.com/joist-autoscaler/joist/shared/catalog"
+	"github.com/joist-autoscaler/joist/shared/cloud"
+	"github.com/joist-autoscaler/joist/shared/event"
+	"github.com/joist-autoscaler/joist/shared/fault"
+	"github.com/joist-autoscaler/joist/shared/host"
+)
+
+// refresh publishes the catalogue of the region with the facts of the cluster,
+// if it is another than the one that is current.
+func (s Service) refresh(ctx context.Context, e event.Envelope) error {
+	doc, err := catalog.Embedded(s.Region)
+	if err != nil {
+		return fault.E("reading the offline catalogue", fault.Invalid, err).
+			WithHint("run in a region that the catalogue knows, or write its data with make catalog")
+	}
+	info, err := s.describe(ctx)
+	if err != nil {
+		return err
+	}
+	// The embedded catalogue is shared; only the copied head is changed.
+	doc.Cluster = facts(info)
+	ref, err := blob.Put(ctx, s.Blobs, s.Now(), catalog.Kind, doc)
+	if err != nil {
+		return fmt.Errorf("storing the catalogue: %w", err)
+	}
+	current, err := blob.Latest(ctx, s.Blobs, catalog.Kind)
+	if err != nil && !fault.Is(err, fault.Missing, fault.Invalid, fault.Poison) {
+		return err
+	}
+	changed := err != nil || current != ref
+	host.Say(ctx, "types", len(doc.Types), "catalogue", ref.Digest.Short(), "changed", changed)
+	if !changed {
+		return nil
+	}
+	// The pointer is moved last. Were it first, a crash between the two would
+	// leave a catalogue that is current and that nobody was told of.
+	fact := event.CatalogRefreshed{Region: doc.Region, AsOf: doc.AsOf, Types: len(doc.Types), Catalogue: ref}
+	if err := s.publish(ctx, e, fact); err != nil {
+		return err
+	}
+	return blob.Point(ctx, s.Blobs, ref)
+}
+
+// facts are what nodes need of the cluster. EKS has no word for the family in
+// this shape, but a service range has colons only in IPv6.
+func facts(info cloud.ClusterInfo) catalog.ClusterFacts {
+	family := "ipv4"
+	if strings.Contains(info.ServiceCIDR, ":") {
+		family = "ipv6"
+	}
+	return catalog.ClusterFacts{
+		Name: info.Name, Endpoint: info.Endpoint, CABundle: info.CABundle,
+		ServiceCIDR: info.ServiceCIDR, Version: info.Version, IPFamily: family,
+	}
+}
