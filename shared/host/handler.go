@@ -27,7 +27,8 @@ type Accept struct {
 }
 
 // MaxSkew is how far an envelope's time may lie after the queue's own stamp
-// before the clocks are said to disagree.
+// before the clocks are said to disagree. That is told, and refuses nothing: no
+// decision rests on two machines' clocks.
 const MaxSkew = time.Minute
 
 // Events makes a handler of messages from a handler of envelopes: it decodes,
@@ -35,11 +36,12 @@ const MaxSkew = time.Minute
 func Events(accept Accept, handle func(ctx context.Context, e event.Envelope) error) Handler {
 	return func(ctx context.Context, m queue.Message) error {
 		e, err := Open(accept, m)
+		// A dropped envelope is named as well, if it could be decoded.
+		if note := noteOf(ctx); note != nil && e.ID != "" {
+			note.envelope(e, m.Sent)
+		}
 		if err != nil {
 			return err
-		}
-		if note := noteOf(ctx); note != nil {
-			note.envelope(e)
 		}
 		return handle(ctx, e)
 	}

@@ -2,13 +2,17 @@ package host
 
 import (
 	"context"
+	"time"
 
 	"github.com/joist-autoscaler/joist/shared/event"
 )
 
 // Note collects what the wide log line of one message says beside the verdict.
 type Note struct {
-	Type, ID, Subject, Correlation, Traceparent string
+	Type, ID, Subject, Cluster, Correlation, Traceparent string
+	// Skew is how far the sender's clock is ahead of the queue's, where that is
+	// more than MaxSkew.
+	Skew time.Duration
 	// Fields are the handler's own: counts, names, effects.
 	Fields []any
 }
@@ -33,7 +37,21 @@ func Say(ctx context.Context, keysAndValues ...any) {
 	}
 }
 
-func (n *Note) envelope(e event.Envelope) {
-	n.Type, n.ID, n.Subject = string(e.Type), e.ID, e.Subject
+// About names a message that is no envelope, such as an event of AWS's own, for
+// the line and the metrics. The type must come from a list, never from the
+// message, or the metrics grow without bound.
+func About(ctx context.Context, typ, id, subject string) {
+	if n := noteOf(ctx); n != nil {
+		n.Type, n.ID, n.Subject = typ, id, subject
+	}
+}
+
+// envelope notes whose message it is, and whether clocks disagree: a message
+// cannot have been made after the queue took it.
+func (n *Note) envelope(e event.Envelope, sent time.Time) {
+	n.Type, n.ID, n.Subject, n.Cluster = string(e.Type), e.ID, e.Subject, e.Cluster
 	n.Correlation, n.Traceparent = e.Correlation, e.Traceparent
+	if skew := e.Time.Sub(sent); skew > MaxSkew && !sent.IsZero() {
+		n.Skew = skew
+	}
 }

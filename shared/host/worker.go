@@ -29,23 +29,33 @@ type Line struct {
 	Note    Note
 	Message queue.Message
 	Verdict Verdict
-	Took    time.Duration
+	// Began is when the handler was called.
+	Began time.Time
+	Took  time.Duration
 	// Err is a failure to carry out the verdict; the message then comes again.
 	Err error
 }
 
+// Age is how long the message had waited when its handling began.
+func (l Line) Age() time.Duration { return l.Began.Sub(l.Message.Sent) }
+
 // Do handles one delivery and carries out the verdict on it.
 func (w Worker) Do(ctx context.Context, m queue.Message) Verdict {
+	return w.Deal(ctx, m).Verdict
+}
+
+// Deal is Do for a host that has to know whether the verdict was carried out.
+func (w Worker) Deal(ctx context.Context, m queue.Message) Line {
 	began := w.Now()
 	var note Note
 	err := safely(withNote(ctx, &note), w.Handle, m)
 	verdict := Judge(err, m)
-	line := Line{Service: w.Service, Note: note, Message: m, Verdict: verdict, Took: w.Now().Sub(began)}
+	line := Line{Service: w.Service, Note: note, Message: m, Verdict: verdict, Began: began, Took: w.Now().Sub(began)}
 	line.Err = w.carryOut(ctx, m, verdict)
 	if w.Log != nil {
 		w.Log(line)
 	}
-	return verdict
+	return line
 }
 
 // carryOut applies the verdict. A dead letter is sent before the original is

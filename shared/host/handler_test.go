@@ -1,0 +1,97 @@
+package host_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/joist-autoscaler/joist/shared/event"
+	"github.com/joist-autoscaler/joist/shared/fault"
+	"github.com/joist-autoscaler/joist/shared/host"
+	"github.com/joist-autoscaler/joist/shared/queue"
+)
+
+var noon = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
+
+func TestEvents(t *testing.T) {
+	for _, c := range []struct {
+		name    string
+		change  func(*event.Envelope)
+		garble  bool
+		after   time.Duration // how long after it was made it is handled
+		types   []event.Type
+		handled bool
+		kind    fault.Kind
+	}{
+		{name: "ours and fresh", handled: true},
+		{name: "of our name, without a UID", change: func(e *event.Envelope) { e.ClusterUID = "" }, handled: true},
+		{name: "of another cluster", change: func(e *event.Envelope) { e.Cluster = "test" }, kind: fault.Foreign},
+		{name: "of a cluster of our name", change: func(e *event.Envelope) { e.ClusterUID = "uid-2" }, kind: fault.Foreign},
+		{name: "just before expiry", change: expiring, after: event.MinTTL - time.Nanosecond, handled: true},
+		{name: "at expiry", change: expiring, after: event.MinTTL, kind: fault.Stale},
+		{name: "of a type for others", types: []event.Type{event.PlanMadeType}, kind: fault.Poison},
+		{name: "foreign and stale and misrouted", change: func(e *event.Envelope) { e.Cluster = "test" }, after: 24 * time.Hour,
+			types: []event.Type{event.PlanMadeType}, kind: fault.Foreign},
+		{name: "no envelope", garble: true, kind: fault.Poison},
+		{name: "of an unknown major version", change: func(e *event.Envelope) { e.Type = "tick.v99" }, kind: fault.Poison},
+		{name: "of our cluster, from a clock ahead of ours", change: func(e *event.Envelope) { e.Time = noon.Add(time.Hour); e.Expires = noon.Add(2 * time.Hour) }, handled: true},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			body := tick(t, noon, c.change)
+			if c.garble {
+				body = body[:len(body)/2]
+			}
+			accept := host.Accept{Cluster: ours, Types: c.types, Now: func() time.Time { return noon.Add(c.after) }}
+			if accept.Types == nil {
+				accept.Types = []event.Type{event.TickType}
+			}
+			handled := false
+			err := host.Events(accept, func(context.Context, event.Envelope) error { handled = true; return nil })(t.Context(),
+				queue.Message{ID: "m", Body: body, Receives: 1, Sent: noon})
+			if handled != c.handled || fault.KindOf(err) != c.kind {
+				t.Errorf("handled %t with %v, want %t with kind %q", handled, err, c.handled, c.kind)
+			}
+		})
+	}
+}
+
+func expiring(e *event.Envelope) { e.Expires = e.Time.Add(event.MinTTL) }
+
+// What a line says of an envelope, dropped ones included.
+func TestEventsNote(t *testing.T) {
+	note := func(t *testing.T, body []byte, sent time.Time) host.Note {
+		t.Helper()
+		b := newBench()
+		w := b.worker(host.Events(host.Accept{Cluster: ours, Types: []event.Type{event.TickType}, Now: func() time.Time { return noon }},
+			func(ctx context.Context, _ event.Envelope) error { host.Say(ctx, "pods", 7); return nil }))
+		return w.Deal(t.Context(), queue.Message{ID: "m", Body: body, Sent: sent}).Note
+	}
+	t.Run("handled", func(t *testing.T) {
+		n := note(t, tick(t, noon, nil), noon)
+		if n.Type != "tick.v1" || n.ID == "" || n.Cluster != "prod" || n.Correlation != n.ID || n.Skew != 0 {
+			t.Errorf("%+v", n)
+		}
+		if len(n.Fields) != 2 || n.Fields[0] != "pods" || n.Fields[1] != 7 {
+			t.Errorf("fields %v", n.Fields)
+		}
+	})
+	t.Run("foreign", func(t *testing.T) {
+		if n := note(t, tick(t, noon, func(e *event.Envelope) { e.Cluster = "test" }), noon); n.Cluster != "test" || n.Fields != nil {
+			t.Errorf("%+v", n)
+		}
+	})
+	t.Run("skewed by no more than allowed", func(t *testing.T) {
+		if n := note(t, tick(t, noon, nil), noon.Add(-host.MaxSkew)); n.Skew != 0 {
+			t.Errorf("skew %s", n.Skew)
+		}
+	})
+	t.Run("skewed", func(t *testing.T) {
+		if n := note(t, tick(t, noon, nil), noon.Add(-host.MaxSkew-time.Second)); n.Skew != host.MaxSkew+time.Second {
+			t.Errorf("skew %s", n.Skew)
+		}
+	})
+	t.Run("said outside of a host", func(t *testing.T) {
+		host.Say(t.Context(), "nobody", "listens")
+		host.About(t.Context(), "nobody", "listens", "")
+	})
+}

@@ -1,0 +1,102 @@
+// Package lambda is the host for AWS Lambda: it deals with the records of an
+// SQS event source, and answers which of them must come again.
+//
+// It is apart from package host so that the services inside of the cluster do
+// not link Lambda's runtime. The invariants:
+//
+//   - A record is reported as dealt with only when its verdict has been carried
+//     out: a dead letter that could not be sent keeps its original.
+//   - A record that panics fails alone.
+//   - A record that comes again is hidden for as long as the verdict says, on
+//     the queue that the record names.
+package lambda
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/aws/aws-lambda-go/events"
+	"github.com/aws/aws-lambda-go/lambda"
+
+	"github.com/joist-autoscaler/joist/shared/host"
+	"github.com/joist-autoscaler/joist/shared/queue"
+)
+
+// Options say what the host needs beside the worker.
+type Options struct {
+	// Queue gives the queue of an event source ARN.
+	Queue func(arn string) (queue.Queue, error)
+	// Margin, 5 s by default, is what is kept of the function's time to carry
+	// out verdicts, and what the visibility has beyond the function's end.
+	Margin time.Duration
+	// After is called at the end of each invocation, when the process may be
+	// frozen: telemetry that waits to be sent must go now. Nil does nothing.
+	After func(ctx context.Context)
+}
+
+// Serve handles invocations, and does not return.
+func Serve(ctx context.Context, w host.Worker, o Options) {
+	lambda.StartWithOptions(Handler(w, o), lambda.WithContext(ctx))
+}
+
+// Handler makes a Lambda handler of a worker, whose Queue is not used: each
+// record names its own. All records are handled at the same time, for their
+// visibility runs at the same time as well.
+func Handler(w host.Worker, o Options) func(ctx context.Context, e events.SQSEvent) (events.SQSEventResponse, error) {
+	if o.Margin <= 0 {
+		o.Margin = 5 * time.Second
+	}
+	return func(ctx context.Context, e events.SQSEvent) (events.SQSEventResponse, error) {
+		if o.After != nil {
+			defer o.After(ctx)
+		}
+		again := make([]bool, len(e.Records))
+		var all sync.WaitGroup
+		for i, record := range e.Records {
+			all.Go(func() { again[i] = !handle(ctx, w, o, record) })
+		}
+		all.Wait()
+		response := events.SQSEventResponse{BatchItemFailures: []events.SQSBatchItemFailure{}}
+		for i, record := range e.Records {
+			if again[i] {
+				response.BatchItemFailures = append(response.BatchItemFailures, events.SQSBatchItemFailure{ItemIdentifier: record.MessageId})
+			}
+		}
+		return response, nil
+	}
+}
+
+// handle deals with one record and reports whether it is dealt with.
+func handle(ctx context.Context, w host.Worker, o Options, record events.SQSMessage) bool {
+	m := message(record)
+	source, err := o.Queue(record.EventSourceARN)
+	if err != nil {
+		if w.Log != nil {
+			w.Log(host.Line{Service: w.Service, Message: m, Began: w.Now(), Verdict: host.Verdict{Action: host.Keep},
+				Err: fmt.Errorf("finding the queue %s: %w", record.EventSourceARN, err)})
+		}
+		return false
+	}
+	w.Queue = undeleted{source}
+	if end, ok := ctx.Deadline(); ok {
+		// The queue hides a batch for several times the function's timeout. If we
+		// die, the message need not wait for that; if this call fails, it will.
+		_ = source.Hide(ctx, m.Receipt, max(end.Sub(w.Now()), 0)+o.Margin)
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithDeadline(ctx, end.Add(-o.Margin))
+		defer cancel()
+	}
+	line := w.Deal(ctx, m)
+	if line.Err != nil {
+		return false
+	}
+	return line.Verdict.Action == host.Delete || line.Verdict.Action == host.Park
+}
+
+// undeleted leaves deleting to Lambda, which does it for every record that is
+// not reported as failed.
+type undeleted struct{ queue.Queue }
+
+func (undeleted) Delete(context.Context, ...string) error { return nil }

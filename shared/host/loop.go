@@ -1,0 +1,101 @@
+package host
+
+import (
+	"context"
+	"fmt"
+	"runtime/debug"
+	"time"
+
+	"github.com/joist-autoscaler/joist/shared/fault"
+)
+
+// stepRest is the pause after a step during which changes gather. Without it a
+// cluster in turmoil would be looked at after every single change.
+const stepRest = 100 * time.Millisecond
+
+// Loop calls a step again and again: soon after something has changed, and at
+// least every Pace. It is the host of the services inside the cluster, which
+// read what must happen off the objects each time. A step that fails or panics
+// is told and called again; the loop ends with its context alone.
+type Loop struct {
+	Step func(ctx context.Context) error
+	Pace time.Duration
+	// Changed says that there may be something new. Any number of changes
+	// before a step are one; nil means that only Pace counts.
+	Changed <-chan struct{}
+	// Limit bounds one step; zero means a minute.
+	Limit time.Duration
+	// Told hears of steps that went wrong; nil hears nothing.
+	Told *Trouble
+	// Ran is called after each step; nil is not.
+	Ran func(took time.Duration, err error)
+}
+
+// Run steps until the context ends, and returns nil.
+func (l Loop) Run(ctx context.Context) error {
+	if l.Limit <= 0 {
+		l.Limit = time.Minute
+	}
+	for ctx.Err() == nil {
+		l.once(ctx)
+		l.wait(ctx)
+	}
+	return nil
+}
+
+func (l Loop) once(ctx context.Context) {
+	began := time.Now()
+	limited, cancel := context.WithTimeout(ctx, l.Limit)
+	defer cancel()
+	err := l.step(limited)
+	if ctx.Err() != nil {
+		// What fails because we stop is no trouble.
+		return
+	}
+	l.Told.Happened(time.Now(), err)
+	if l.Ran != nil {
+		l.Ran(time.Since(began), err)
+	}
+}
+
+// step calls the step and turns a panic into a bug, with its stack.
+func (l Loop) step(ctx context.Context) (err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			err = fault.F("looking at the cluster", fault.Bug, "panic: %v\n%s", r, debug.Stack())
+		}
+	}()
+	if err := l.Step(ctx); err != nil {
+		return fmt.Errorf("looking at the cluster: %w", err)
+	}
+	return nil
+}
+
+// wait rests, then waits for a change or for Pace to pass since the step ended.
+func (l Loop) wait(ctx context.Context) {
+	pace := time.NewTimer(l.Pace)
+	defer pace.Stop()
+	rest := time.NewTimer(min(stepRest, l.Pace))
+	defer rest.Stop()
+	select {
+	case <-ctx.Done():
+		return
+	case <-rest.C:
+	}
+	select {
+	case <-ctx.Done():
+	case <-pace.C:
+	case <-l.Changed:
+	}
+	// A channel with room holds changes that the coming step sees anyway.
+	for {
+		select {
+		case _, open := <-l.Changed:
+			if !open {
+				return
+			}
+		default:
+			return
+		}
+	}
+}

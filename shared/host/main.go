@@ -1,0 +1,88 @@
+package host
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"runtime/debug"
+	"strings"
+	"syscall"
+)
+
+// version is set by the linker (-X …/shared/host.version=v1.2.3) where a
+// release is built; otherwise the build information speaks.
+var version string
+
+// Command is the command line of one service.
+type Command struct {
+	// Name is the binary's.
+	Name string
+	// Help is what --help prints.
+	Help string
+	// Run does everything, and returns once ctx has ended or something is wrong
+	// that a person must mend.
+	Run func(ctx context.Context) error
+}
+
+// Main runs a service until it is told to stop, and ends the process: with 0
+// after a graceful stop, with 1 and one line that says what to do otherwise.
+func Main(c Command) {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	code := c.main(ctx, os.Args[1:], os.Stdout, os.Stderr)
+	stop()
+	os.Exit(code)
+}
+
+func (c Command) main(ctx context.Context, args []string, out, problems io.Writer) int {
+	for _, arg := range args {
+		switch arg {
+		case "--version", "-version":
+			fmt.Fprintln(out, c.Name, Version())
+			return 0
+		case "--help", "-help", "-h":
+			fmt.Fprintln(out, c.Help)
+			return 0
+		default:
+			fmt.Fprintf(problems, "%s: unknown argument %q: everything is configured by environment variables, see %s --help\n", c.Name, arg, c.Name)
+			return 2
+		}
+	}
+	if err := c.Run(ctx); err != nil && !(ctx.Err() != nil && errors.Is(err, context.Canceled)) {
+		fmt.Fprintf(problems, "%s: %s\n", c.Name, oneLine(err.Error()))
+		return 1
+	}
+	return 0
+}
+
+// oneLine joins lines, so that a log collector keeps the problem together.
+func oneLine(text string) string {
+	return strings.Join(strings.FieldsFunc(text, func(r rune) bool { return r == '\n' || r == '\r' }), "; ")
+}
+
+// Version says what was built, from which commit and with which Go.
+func Version() string {
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return cmp.Or(version, "unknown")
+	}
+	commit, modified := "", ""
+	for _, s := range info.Settings {
+		switch s.Key {
+		case "vcs.revision":
+			commit = s.Value[:min(12, len(s.Value))]
+		case "vcs.modified":
+			if s.Value == "true" {
+				modified = "+changes"
+			}
+		}
+	}
+	text := cmp.Or(version, info.Main.Version, "unknown")
+	if commit != "" {
+		text += " commit " + commit + modified
+	}
+	return text + " " + info.GoVersion
+}

@@ -1,0 +1,82 @@
+package host_test
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/joist-autoscaler/joist/shared/fault"
+	"github.com/joist-autoscaler/joist/shared/host"
+	"github.com/joist-autoscaler/joist/shared/queue"
+)
+
+func TestJudge(t *testing.T) {
+	kind := func(k fault.Kind) error { return fmt.Errorf("around: %w", fault.F("doing", k, "because")) }
+	for _, c := range []struct {
+		name     string
+		err      error
+		receives int
+		action   host.Action
+		kind     fault.Kind
+	}{
+		{"success", nil, 1, host.Delete, ""},
+		{"success at the hundredth receive", nil, 100, host.Delete, ""},
+		{"foreign", kind(fault.Foreign), 1, host.Delete, fault.Foreign},
+		{"stale", kind(fault.Stale), 1, host.Delete, fault.Stale},
+		{"poison", kind(fault.Poison), 1, host.Park, fault.Poison},
+		{"retry", kind(fault.Retry), 1, host.Hide, fault.Retry},
+		{"retry never parks by itself", kind(fault.Retry), 99, host.Hide, fault.Retry},
+		{"throttled", kind(fault.Throttled), 1, host.Hide, fault.Throttled},
+		{"unknown", kind(fault.Unknown), 1, host.Hide, fault.Unknown},
+		{"denied", kind(fault.Denied), 1, host.Hide, fault.Denied},
+		{"conflict", kind(fault.Conflict), 1, host.Hide, fault.Conflict},
+		{"missing", kind(fault.Missing), 1, host.Hide, fault.Missing},
+		{"bug", kind(fault.Bug), 1, host.Keep, fault.Bug},
+		{"bug just before the limit", kind(fault.Bug), host.ParkAfter - 1, host.Keep, fault.Bug},
+		{"bug at the limit", kind(fault.Bug), host.ParkAfter, host.Park, fault.Bug},
+		{"invalid", kind(fault.Invalid), 1, host.Keep, fault.Invalid},
+		{"invalid at the limit", kind(fault.Invalid), host.ParkAfter, host.Park, fault.Invalid},
+		{"an error without a kind is a bug", errors.New("plain"), 1, host.Keep, fault.Bug},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			v := host.Judge(c.err, queue.Message{ID: "m", Receives: c.receives})
+			if v.Action != c.action || v.Kind != c.kind {
+				t.Errorf("%s of kind %q, want %s of kind %q", v.Action, v.Kind, c.action, c.kind)
+			}
+			if c.err != nil && v.Reason != c.err.Error() {
+				t.Errorf("reason %q", v.Reason)
+			}
+			if (v.After > 0) != (v.Action == host.Hide) {
+				t.Errorf("%s for %s", v.Action, v.After)
+			}
+		})
+	}
+}
+
+// The backoff stays within its bounds, repeats, and spreads.
+func TestBackoff(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		m := queue.Message{ID: rapid.String().Draw(t, "id"), Receives: rapid.IntRange(0, 1000).Draw(t, "receives")}
+		full := time.Minute
+		if m.Receives < 6 {
+			full = 2 * time.Second << max(m.Receives-1, 0)
+		}
+		got := host.Backoff(m)
+		if got > full || got < full*3/4 {
+			t.Fatalf("%s at receive %d, want between three quarters and all of %s", got, m.Receives, full)
+		}
+		if again := host.Backoff(m); again != got {
+			t.Fatalf("%s, then %s", got, again)
+		}
+	})
+	distinct := map[time.Duration]bool{}
+	for i := range 100 {
+		distinct[host.Backoff(queue.Message{ID: fmt.Sprint(i), Receives: 3})] = true
+	}
+	if len(distinct) < 50 {
+		t.Errorf("100 messages come back at %d moments", len(distinct))
+	}
+}

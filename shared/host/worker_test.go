@@ -1,0 +1,138 @@
+package host_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/joist-autoscaler/joist/shared/fault"
+	"github.com/joist-autoscaler/joist/shared/host"
+	"github.com/joist-autoscaler/joist/shared/queue"
+)
+
+func returns(err error) host.Handler {
+	return func(context.Context, queue.Message) error { return err }
+}
+
+// What each verdict does to the queue, and in which order.
+func TestDo(t *testing.T) {
+	poison := fault.F("reading", fault.Poison, "no envelope")
+	for _, c := range []struct {
+		name   string
+		handle host.Handler
+		calls  []string
+		in     int // messages left
+		dead   int
+	}{
+		{"success", returns(nil), []string{"delete"}, 0, 0},
+		{"stale", returns(fault.F("x", fault.Stale, "y")), []string{"delete"}, 0, 0},
+		{"bug", returns(errors.New("no kind")), nil, 1, 0},
+		{"panic", func(context.Context, queue.Message) error { panic("oh") }, nil, 1, 0},
+		{"poison", returns(poison), []string{"park", "delete"}, 0, 1},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			b := newBench()
+			m := b.deliver(t, []byte("{}"))
+			b.worker(c.handle).Do(t.Context(), m)
+			if diff := cmp.Diff(c.calls, b.log()); diff != "" {
+				t.Error(diff)
+			}
+			if in, dead := b.left(t); in != c.in || dead != c.dead {
+				t.Errorf("%d messages and %d dead letters are left, want %d and %d", in, dead, c.in, c.dead)
+			}
+		})
+	}
+}
+
+func (b *bench) left(t *testing.T) (in, dead int) {
+	t.Helper()
+	depth := func(q queue.Queue) int {
+		visible, hidden, err := q.Depth(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		return visible + hidden
+	}
+	return depth(b.Queue), depth(b.dead)
+}
+
+func TestDoHidesForTheBackoff(t *testing.T) {
+	b := newBench()
+	m := b.deliver(t, []byte("{}"))
+	v := b.worker(returns(fault.F("calling", fault.Throttled, "slow down"))).Do(t.Context(), m)
+	if diff := cmp.Diff([]string{"hide " + host.Backoff(m).String()}, b.log()); diff != "" || v.After != host.Backoff(m) {
+		t.Errorf("%s after %s", diff, v.After)
+	}
+}
+
+// A message that panics is tried ParkAfter times, then it is a dead letter that
+// says why.
+func TestPanicIsParkedInTheEnd(t *testing.T) {
+	b := newBench()
+	m := b.deliver(t, []byte(`{"a":1}`))
+	w := b.worker(func(context.Context, queue.Message) error { panic("index out of range") })
+	for m.Receives = 1; m.Receives < host.ParkAfter; m.Receives++ {
+		if v := w.Do(t.Context(), m); v.Action != host.Keep || v.Kind != fault.Bug {
+			t.Fatalf("receive %d: %+v", m.Receives, v)
+		}
+	}
+	if v := w.Do(t.Context(), m); v.Action != host.Park {
+		t.Fatalf("receive %d: %+v", m.Receives, v)
+	}
+	letters, err := b.dead.Receive(t.Context(), 1, 0, time.Minute)
+	if err != nil || len(letters) != 1 {
+		t.Fatalf("%d letters: %v", len(letters), err)
+	}
+	a := letters[0].Attributes
+	if string(letters[0].Body) != `{"a":1}` || a["kind"] != "bug" || a["service"] != "planner" || a["parked"] == "" {
+		t.Errorf("%s with %v", letters[0].Body, a)
+	}
+	if !strings.Contains(a["reason"], "index out of range") || len(a["reason"]) > 1024 {
+		t.Errorf("reason of %d bytes: %s", len(a["reason"]), a["reason"])
+	}
+}
+
+// A dead letter that cannot be sent keeps its original.
+func TestParkBeforeDelete(t *testing.T) {
+	b := newBench()
+	m := b.deliver(t, []byte("{}"))
+	b.refuse = errAway
+	line := b.worker(returns(fault.F("reading", fault.Poison, "bad"))).Deal(t.Context(), m)
+	if !errors.Is(line.Err, errAway) {
+		t.Errorf("the line says %v", line.Err)
+	}
+	if diff := cmp.Diff([]string{"park"}, b.log()); diff != "" {
+		t.Error(diff)
+	}
+	if in, _ := b.left(t); in != 1 {
+		t.Errorf("%d messages are left", in)
+	}
+}
+
+// Stopping does not undo work that is done.
+func TestVerdictOutlivesTheContext(t *testing.T) {
+	b := newBench()
+	m := b.deliver(t, []byte("{}"))
+	ctx, cancel := context.WithCancel(t.Context())
+	line := b.worker(func(context.Context, queue.Message) error { cancel(); return nil }).Deal(ctx, m)
+	if in, _ := b.left(t); in != 0 || line.Err != nil {
+		t.Errorf("%d messages are left: %v", in, line.Err)
+	}
+}
+
+// A handler whose context ended is retried and never parked.
+func TestCancelledHandlerIsRetried(t *testing.T) {
+	b := newBench()
+	m := b.deliver(t, []byte("{}"))
+	m.Receives = 50
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	v := b.worker(func(ctx context.Context, _ queue.Message) error { return ctx.Err() }).Do(ctx, m)
+	if v.Action != host.Hide || v.Kind != fault.Retry {
+		t.Errorf("%+v", v)
+	}
+}
