@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"github.com/joist-autoscaler/joist/shared/blob"
+	"github.com/joist-autoscaler/joist/shared/catalog"
 	"github.com/joist-autoscaler/joist/shared/cloud"
 	"github.com/joist-autoscaler/joist/shared/event"
 	"github.com/joist-autoscaler/joist/shared/fault"
@@ -39,6 +40,8 @@ type Service struct {
 	Cluster   event.Cluster
 	// Region is whose catalogue is published.
 	Region string
+	// Offers reads what the region sells; nil means the embedded catalogue.
+	Offers func(ctx context.Context, region string) (catalog.Catalogue, error)
 	Now    func() time.Time
 }
 

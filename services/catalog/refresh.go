@@ -16,16 +16,15 @@ import (
 // refresh publishes the catalogue of the region with the facts of the cluster,
 // if it is another than the one that is current.
 func (s Service) refresh(ctx context.Context, e event.Envelope) error {
-	doc, err := catalog.Embedded(s.Region)
+	doc, err := s.offers(ctx)
 	if err != nil {
-		return fault.E("reading the offline catalogue", fault.Invalid, err).
-			WithHint("run in a region that the catalogue knows, or write its data with make catalog")
+		return err
 	}
 	info, err := s.describe(ctx)
 	if err != nil {
 		return err
 	}
-	// The embedded catalogue is shared; only the copied head is changed.
+	// A catalogue that was handed out is shared; only the copied head is changed.
 	doc.Cluster = facts(info)
 	ref, err := blob.Put(ctx, s.Blobs, s.Now(), catalog.Kind, doc)
 	if err != nil {
@@ -47,6 +46,23 @@ func (s Service) refresh(ctx context.Context, e event.Envelope) error {
 		return err
 	}
 	return blob.Point(ctx, s.Blobs, ref)
+}
+
+// offers is what the region sells.
+func (s Service) offers(ctx context.Context) (catalog.Catalogue, error) {
+	if s.Offers != nil {
+		doc, err := s.Offers(ctx, s.Region)
+		if err != nil {
+			return doc, fmt.Errorf("reading what %s sells: %w", s.Region, err)
+		}
+		return doc, nil
+	}
+	doc, err := catalog.Embedded(s.Region)
+	if err != nil {
+		return doc, fault.E("reading the embedded catalogue", fault.Invalid, err).
+			WithHint("run in a region that the catalogue knows, or write its data with make catalog")
+	}
+	return doc, nil
 }
 
 // facts are what nodes need of the cluster. EKS has no word for the family in

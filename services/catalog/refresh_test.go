@@ -10,6 +10,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/cloud"
 	"github.com/joist-autoscaler/joist/shared/event"
 	"github.com/joist-autoscaler/joist/shared/fault"
+	"github.com/joist-autoscaler/joist/shared/memcloud"
 	"github.com/joist-autoscaler/joist/shared/queue"
 )
 
@@ -65,6 +66,23 @@ func TestRefreshSaysAnUpgrade(t *testing.T) {
 	doc, err := blob.Get[catalog.Catalogue](t.Context(), b.blobs, last[event.CatalogRefreshed](t, b).Catalogue)
 	if err != nil || doc.Cluster.Version != "1.37" || doc.Cluster.IPFamily != "ipv6" {
 		t.Fatalf("cluster %+v (%v)", doc.Cluster, err)
+	}
+}
+
+func TestRefreshTakesOffersFromAPort(t *testing.T) {
+	b := newBench(t)
+	b.Offers = func(_ context.Context, region string) (catalog.Catalogue, error) { return memcloud.Small(region), nil }
+	if err := b.ask(t, "scheduler", due); err != nil {
+		t.Fatal(err)
+	}
+	if got, want := last[event.CatalogRefreshed](t, b).Types, len(memcloud.Small("us-west-2").Types); got != want {
+		t.Fatalf("%d types, want %d", got, want)
+	}
+	b.Offers = func(context.Context, string) (catalog.Catalogue, error) {
+		return catalog.Catalogue{}, fault.F("describing types", fault.Throttled, "rate")
+	}
+	if err := b.ask(t, "scheduler", due); !fault.Is(err, fault.Throttled) {
+		t.Fatalf("got %v", err)
 	}
 }
 
