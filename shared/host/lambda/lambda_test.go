@@ -1,0 +1,180 @@
+package lambda_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/aws/aws-lambda-go/events"
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/joist-autoscaler/joist/shared/fault"
+	"github.com/joist-autoscaler/joist/shared/host"
+	"github.com/joist-autoscaler/joist/shared/host/lambda"
+	"github.com/joist-autoscaler/joist/shared/queue"
+)
+
+const arn = "arn:aws:sqs:eu-west-1:111122223333:prod-planner"
+
+// source records what the host asks of the queue.
+type source struct {
+	queue.Queue
+	mu    sync.Mutex
+	hides []string
+	dead  []queue.Outgoing
+	// refuse is what the dead-letter queue answers.
+	refuse error
+}
+
+func (s *source) Hide(_ context.Context, receipt string, visibility time.Duration) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.hides = append(s.hides, fmt.Sprintf("%s %s", receipt, visibility))
+	return nil
+}
+
+func (s *source) Delete(context.Context, ...string) error {
+	return errors.New("Lambda deletes, not the host")
+}
+
+func (s *source) Send(_ context.Context, messages ...queue.Outgoing) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.dead = append(s.dead, messages...)
+	return s.refuse
+}
+
+func record(id string, receives int) events.SQSMessage {
+	text := "planner"
+	return events.SQSMessage{
+		MessageId: id, ReceiptHandle: "r-" + id, Body: id, EventSourceARN: arn,
+		Attributes: map[string]string{"ApproximateReceiveCount": fmt.Sprint(receives), "SentTimestamp": "1795176000000"},
+		MessageAttributes: map[string]events.SQSMessageAttribute{
+			"source": {DataType: "String", StringValue: &text}, "bytes": {DataType: "Binary", BinaryValue: []byte("x")},
+		},
+	}
+}
+
+// outcome is what a record's handler does, by the record's body.
+func outcome(_ context.Context, m queue.Message) error {
+	switch string(m.Body) {
+	case "ok":
+		return nil
+	case "stale":
+		return fault.F("accepting", fault.Stale, "expired")
+	case "poison":
+		return fault.F("decoding", fault.Poison, "not JSON")
+	case "retry":
+		return fault.F("calling", fault.Retry, "later")
+	case "panic":
+		panic("oh")
+	default:
+		return errors.New("a bug")
+	}
+}
+
+func serve(s *source, o lambda.Options, handle host.Handler, ctx context.Context, records ...events.SQSMessage) []string {
+	o.Queue = func(got string) (queue.Queue, error) {
+		if got != arn {
+			return nil, fmt.Errorf("no queue %s", got)
+		}
+		return s, nil
+	}
+	w := host.Worker{Service: "planner", Dead: s, Handle: handle, Now: time.Now}
+	response, err := lambda.Handler(w, o)(ctx, events.SQSEvent{Records: records})
+	if err != nil {
+		return []string{err.Error()}
+	}
+	again := []string{}
+	for _, f := range response.BatchItemFailures {
+		again = append(again, f.ItemIdentifier)
+	}
+	return again
+}
+
+func TestPartialBatch(t *testing.T) {
+	s := &source{}
+	strange := record("ok", 1)
+	strange.MessageId, strange.EventSourceARN = "strange", "arn:aws:sqs:eu-west-1:111122223333:other"
+	again := serve(s, lambda.Options{}, outcome, t.Context(),
+		record("ok", 1), record("retry", 1), record("stale", 1), record("panic", 1), record("poison", 1), record("bug", 1), strange)
+	if diff := cmp.Diff([]string{"retry", "panic", "bug", "strange"}, again); diff != "" {
+		t.Error(diff)
+	}
+	want := "r-retry " + host.Backoff(queue.Message{ID: "retry", Receives: 1}).String()
+	if diff := cmp.Diff([]string{want}, s.hides); diff != "" {
+		t.Error(diff)
+	}
+	if len(s.dead) != 1 || string(s.dead[0].Body) != "poison" || s.dead[0].Source != "planner" {
+		t.Errorf("dead letters %v", s.dead)
+	}
+}
+
+func TestBugIsParkedInTheEnd(t *testing.T) {
+	s := &source{}
+	again := serve(s, lambda.Options{}, outcome, t.Context(), record("panic", host.ParkAfter))
+	if len(again) != 0 || len(s.dead) != 1 {
+		t.Errorf("again %v, dead %v", again, s.dead)
+	}
+}
+
+// A record whose dead letter could not be sent must come again.
+func TestUndeliveredLetterKeepsTheRecord(t *testing.T) {
+	s := &source{refuse: errors.New("away")}
+	if again := serve(s, lambda.Options{}, outcome, t.Context(), record("poison", 1)); !slices.Equal(again, []string{"poison"}) {
+		t.Errorf("again %v", again)
+	}
+}
+
+// The visibility is shortened at the start, and handlers run at the same time
+// and end before the function does.
+func TestDeadline(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		s, began, flushed := &source{}, time.Now(), false
+		slow := func(ctx context.Context, _ queue.Message) error {
+			<-ctx.Done()
+			return ctx.Err()
+		}
+		again := serve(s, lambda.Options{Margin: 5 * time.Second, After: func(context.Context) { flushed = true }}, slow, ctx, record("a", 1), record("b", 1))
+		if took := time.Since(began); took != 55*time.Second || !flushed {
+			t.Errorf("took %s, flushed %t", took, flushed)
+		}
+		if diff := cmp.Diff([]string{"a", "b"}, again); diff != "" {
+			t.Error(diff)
+		}
+		first := slices.Sorted(slices.Values(s.hides[:2]))
+		if diff := cmp.Diff([]string{"r-a 1m5s", "r-b 1m5s"}, first); diff != "" || len(s.hides) != 4 {
+			t.Errorf("%v%s", s.hides, diff)
+		}
+	})
+}
+
+// What a handler sees of a record.
+func TestMessage(t *testing.T) {
+	var got queue.Message
+	serve(&source{}, lambda.Options{}, func(_ context.Context, m queue.Message) error { got = m; return nil }, t.Context(), record("ok", 3))
+	want := queue.Message{ID: "ok", Body: []byte("ok"), Receipt: "r-ok", Receives: 3, Sent: time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC),
+		Attributes: map[string]string{"source": "planner"}}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// An empty list, and not null, tells Lambda that all is well.
+func TestResponseJSON(t *testing.T) {
+	response, err := lambda.Handler(host.Worker{}, lambda.Options{})(t.Context(), events.SQSEvent{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if text, _ := json.Marshal(response); string(text) != `{"batchItemFailures":[]}` {
+		t.Errorf("%s", text)
+	}
+}

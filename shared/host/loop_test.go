@@ -1,0 +1,173 @@
+package host_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/joist-autoscaler/joist/shared/host"
+)
+
+// looping runs a loop in a bubble for a while.
+func looping(t *testing.T, l host.Loop, during func()) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- l.Run(ctx) }()
+	during()
+	cancel()
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+}
+
+func TestLoopKeepsItsPace(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var steps int
+		looping(t, host.Loop{Pace: time.Second, Step: func(context.Context) error { steps++; return nil }}, func() {
+			time.Sleep(10*time.Second + time.Millisecond)
+		})
+		if steps != 11 {
+			t.Errorf("%d steps in 10 s", steps)
+		}
+	})
+}
+
+// A change is looked at at once, a flood of them ten times a second, and one
+// that comes during a step is not lost.
+func TestLoopCoalescesChanges(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		changed := make(chan struct{}, 1)
+		notify := func() {
+			select {
+			case changed <- struct{}{}:
+			default:
+			}
+		}
+		var steps int
+		first := true
+		l := host.Loop{Pace: time.Hour, Changed: changed, Step: func(context.Context) error {
+			if steps++; first {
+				first = false
+				notify()
+			}
+			return nil
+		}}
+		looping(t, l, func() {
+			time.Sleep(time.Second)
+			if steps != 2 {
+				t.Errorf("%d steps, want the first and one for the change during it", steps)
+			}
+			notify()
+			synctest.Wait()
+			if steps != 3 {
+				t.Errorf("%d steps after a change", steps)
+			}
+			for range 1000 {
+				notify()
+				time.Sleep(time.Millisecond)
+			}
+			if steps < 11 || steps > 14 {
+				t.Errorf("%d steps after a second of changes", steps)
+			}
+		})
+	})
+}
+
+// Steps that fail, panic or hang are told and do not end the loop.
+func TestLoopGoesOn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		steps, told := 0, []string{}
+		l := host.Loop{Pace: time.Second, Limit: 5 * time.Second, Told: &host.Trouble{Tell: func(err error, _ int) { told = append(told, err.Error()[:30]) }}}
+		l.Step = func(ctx context.Context) error {
+			switch steps++; {
+			case steps <= 3:
+				return errors.New("first trouble")
+			case steps <= 6:
+				panic("second trouble")
+			case steps == 7:
+				<-ctx.Done()
+				return ctx.Err()
+			}
+			return nil
+		}
+		looping(t, l, func() { time.Sleep(15 * time.Second) })
+		want := []string{"looking at the cluster: first trouble"[:30], "looking at the cluster: panic: second trouble"[:30], "looking at the cluster: context deadline exceeded"[:30]}
+		if diff := cmp.Diff(want, told); diff != "" || steps < 10 {
+			t.Errorf("%d steps%s", steps, diff)
+		}
+	})
+}
+
+// What fails because we stop is no trouble.
+func TestLoopStopsQuietly(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := host.Loop{Pace: time.Second, Told: &host.Trouble{Tell: func(err error, _ int) { t.Error(err) }},
+			Step: func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() }}
+		looping(t, l, func() { time.Sleep(time.Second) })
+	})
+}
+
+func TestTrouble(t *testing.T) {
+	var told []string
+	trouble := &host.Trouble{Tell: func(err error, times int) { told = append(told, fmt.Sprintf("%v ×%d", err, times)) }}
+	for second := range 600 {
+		at := noon.Add(time.Duration(second) * time.Second)
+		trouble.Happened(at, fmt.Errorf("no route (request 0%d-abcdef)", second))
+		if second == 90 {
+			trouble.Happened(at, errors.New("denied"))
+		}
+		trouble.Happened(at, nil)
+	}
+	want := []string{
+		"no route (request 00-abcdef) ×1", "no route (request 060-abcdef) ×60", "denied ×1",
+		"no route (request 0180-abcdef) ×120", "no route (request 0420-abcdef) ×240",
+	}
+	if diff := cmp.Diff(want, told); diff != "" {
+		t.Error(diff)
+	}
+	var none *host.Trouble
+	none.Happened(noon, errors.New("nobody listens"))
+}
+
+func TestGate(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		gate := host.NewGate()
+		var inside, most, done atomic.Int32
+		work := gate.Step(func(context.Context) error {
+			most.Store(max(most.Load(), inside.Add(1)))
+			time.Sleep(time.Second)
+			inside.Add(-1)
+			done.Add(1)
+			return nil
+		})
+		for range 5 {
+			go func() { _ = work(t.Context()) }()
+		}
+		time.Sleep(1500 * time.Millisecond)
+		hurried, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if _, err := gate.Allowed(func(context.Context) (bool, error) { return true, nil })(hurried); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("waiting was not given up: %v", err)
+		}
+		time.Sleep(10 * time.Second)
+		if most.Load() != 1 || done.Load() != 5 {
+			t.Errorf("%d at once, %d done", most.Load(), done.Load())
+		}
+		// A panic inside leaves the gate open.
+		func() {
+			defer func() { _ = recover() }()
+			_ = gate.Do(t.Context(), func(context.Context) error { panic("oh") })
+		}()
+		allowed, err := gate.Allowed(func(context.Context) (bool, error) { return true, nil })(t.Context())
+		if !allowed || err != nil {
+			t.Error(allowed, err)
+		}
+	})
+}

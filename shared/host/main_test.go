@@ -1,0 +1,73 @@
+package host
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/joist-autoscaler/joist/shared/fault"
+)
+
+func TestRunChooses(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		at   Place
+		want string
+	}{
+		{"under Lambda", Place{Lambda: "127.0.0.1:9001"}, "lambda"},
+		{"with a queue", Place{QueueURL: "https://sqs.local/1/q"}, "poll"},
+		{"under Lambda with a queue", Place{Lambda: "127.0.0.1:9001", QueueURL: "https://sqs.local/1/q"}, "lambda"},
+		{"nowhere", Place{QueueVariable: "JOIST_QUEUE_URL"}, ""},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			chosen := ""
+			choose := func(name string) func(context.Context) error {
+				return func(context.Context) error { chosen = name; return nil }
+			}
+			err := Run(t.Context(), c.at, choose("lambda"), choose("poll"))
+			if chosen != c.want || (err == nil) != (c.want != "") {
+				t.Fatalf("chose %q: %v", chosen, err)
+			}
+			if err != nil && (!strings.Contains(err.Error(), LambdaVariable) || !strings.Contains(err.Error(), "JOIST_QUEUE_URL")) {
+				t.Errorf("not both variables are named: %v", err)
+			}
+		})
+	}
+}
+
+func TestCommand(t *testing.T) {
+	stopped, stop := context.WithCancel(t.Context())
+	stop()
+	for _, c := range []struct {
+		name     string
+		args     []string
+		ctx      context.Context
+		err      error
+		code     int
+		out      string
+		problems string
+	}{
+		{name: "graceful", code: 0},
+		{name: "a problem", err: fault.F("reading the queue", fault.Missing, "no such\nqueue").WithHint("deploy it"), code: 1,
+			problems: "joist-x: reading the queue: no such; queue (try: deploy it)\n"},
+		{name: "stopped", ctx: stopped, err: context.Canceled, code: 0},
+		{name: "cancelled without being stopped", err: context.Canceled, code: 1, problems: "joist-x: context canceled\n"},
+		{name: "failed while stopping", ctx: stopped, err: errors.New("lost"), code: 1, problems: "joist-x: lost\n"},
+		{name: "version", args: []string{"--version"}, err: errors.New("must not run"), out: "joist-x " + Version() + "\n"},
+		{name: "help", args: []string{"--help"}, err: errors.New("must not run"), out: "what it needs\n"},
+		{name: "unknown", args: []string{"--verbose"}, code: 2, problems: "joist-x: unknown argument \"--verbose\": everything is configured by environment variables, see joist-x --help\n"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			if c.ctx == nil {
+				c.ctx = t.Context()
+			}
+			var out, problems bytes.Buffer
+			code := Command{Name: "joist-x", Help: "what it needs", Run: func(context.Context) error { return c.err }}.main(c.ctx, c.args, &out, &problems)
+			if code != c.code || out.String() != c.out || problems.String() != c.problems {
+				t.Errorf("code %d, out %q, problems %q", code, out.String(), problems.String())
+			}
+		})
+	}
+}

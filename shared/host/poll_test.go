@@ -1,0 +1,295 @@
+package host_test
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/joist-autoscaler/joist/shared/fault"
+	"github.com/joist-autoscaler/joist/shared/host"
+	"github.com/joist-autoscaler/joist/shared/queue"
+)
+
+// polling runs Poll in a bubble until stop is called, and gives its error.
+func polling(t *testing.T, w host.Worker, o host.Options) (stop func() error) {
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- host.Poll(ctx, w, o) }()
+	return func() error {
+		cancel()
+		return <-done
+	}
+}
+
+func (b *bench) put(n int) {
+	for range n {
+		b.Put([]byte("{}"))
+	}
+}
+
+// How many handlers run at once, and that everything is handled once.
+func TestPollBoundsConcurrency(t *testing.T) {
+	for _, parallel := range []int{1, 3, 10, 25} {
+		synctest.Test(t, func(t *testing.T) {
+			b := newBench()
+			var running, most, handled atomic.Int32
+			w := b.worker(func(context.Context, queue.Message) error {
+				most.Store(max(most.Load(), running.Add(1)))
+				time.Sleep(time.Second)
+				running.Add(-1)
+				handled.Add(1)
+				return nil
+			})
+			b.put(60)
+			stop := polling(t, w, host.Options{Parallel: parallel})
+			time.Sleep(2 * time.Minute)
+			if err := stop(); err != nil {
+				t.Error(err)
+			}
+			if int(most.Load()) != parallel || handled.Load() != 60 {
+				t.Errorf("%d handled, at most %d at once; want 60 and %d", handled.Load(), most.Load(), parallel)
+			}
+			if in, _ := b.left(t); in != 0 {
+				t.Errorf("%d messages are left", in)
+			}
+		})
+	}
+}
+
+// A message is hidden for the handler's deadline and a margin from the start,
+// and longer only while its handler runs on.
+func TestPollVisibility(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		runs time.Duration
+		want []string
+	}{
+		{"a quick handler", time.Second, []string{"receive 1 for 35s", "delete"}},
+		{"a handler just within its deadline", 29 * time.Second, []string{"receive 1 for 35s", "delete"}},
+		{"a handler that ignores its deadline", 70 * time.Second, []string{"receive 1 for 35s", "hide 35s", "hide 35s", "delete"}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				b := newBench()
+				var calls atomic.Int32
+				w := b.worker(func(context.Context, queue.Message) error { calls.Add(1); time.Sleep(c.runs); return nil })
+				b.put(1)
+				stop := polling(t, w, host.Options{Parallel: 1, Deadline: 30 * time.Second, Margin: 5 * time.Second})
+				time.Sleep(c.runs + 10*time.Millisecond)
+				got := b.log()
+				if err := stop(); err != nil {
+					t.Error(err)
+				}
+				// The receive that follows is not of interest.
+				if diff := cmp.Diff(c.want, got[:min(len(got), len(c.want))]); diff != "" || calls.Load() != 1 {
+					t.Errorf("%d calls%s", calls.Load(), diff)
+				}
+			})
+		})
+	}
+}
+
+// A handler's context ends at its deadline.
+func TestPollDeadline(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench()
+		began := time.Now()
+		var took time.Duration
+		w := b.worker(func(ctx context.Context, _ queue.Message) error {
+			<-ctx.Done()
+			took = time.Since(began)
+			return ctx.Err()
+		})
+		b.put(1)
+		stop := polling(t, w, host.Options{Deadline: 7 * time.Second})
+		time.Sleep(8 * time.Second)
+		if err := stop(); err != nil {
+			t.Error(err)
+		}
+		if took != 7*time.Second {
+			t.Errorf("the handler had %s", took)
+		}
+		if calls := b.log(); !slices.ContainsFunc(calls, func(c string) bool { return strings.HasPrefix(c, "hide ") }) {
+			t.Errorf("it was not hidden for its next try: %v", calls)
+		}
+	})
+}
+
+// Stopping: what is done in time counts, what is not is given back.
+func TestPollStops(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		handle host.Handler
+		took   time.Duration // from the order to stop
+		in     int
+		last   string
+	}{
+		{"a handler that ends within the grace", func(context.Context, queue.Message) error {
+			time.Sleep(10 * time.Second)
+			return nil
+		}, 9 * time.Second, 0, "delete"},
+		{"a handler that heeds its context", func(ctx context.Context, _ queue.Message) error {
+			<-ctx.Done()
+			return ctx.Err()
+		}, 15 * time.Second, 1, "hide "},
+		{"a handler that heeds nothing", func(context.Context, queue.Message) error {
+			time.Sleep(50 * time.Second)
+			return nil
+		}, 17 * time.Second, 1, "hide 0s"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				b := newBench()
+				b.put(1)
+				stop := polling(t, b.worker(c.handle), host.Options{Grace: 15 * time.Second, Deadline: time.Minute})
+				time.Sleep(time.Second)
+				began := time.Now()
+				if err := stop(); err != nil {
+					t.Error(err)
+				}
+				calls := b.log()
+				if took := time.Since(began).Round(time.Second); took != c.took {
+					t.Errorf("stopping took %s, want %s", took, c.took)
+				}
+				if in, _ := b.left(t); in != c.in || !strings.HasPrefix(calls[len(calls)-1], c.last) {
+					t.Errorf("%d messages are left after %v", in, calls)
+				}
+				if c.last == "hide 0s" {
+					if again, err := b.Queue.Receive(t.Context(), 1, 0, time.Minute); err != nil || len(again) != 1 {
+						t.Errorf("nobody else can have it: %v", err)
+					}
+					time.Sleep(time.Minute) // let the deaf handler end
+				}
+			})
+		})
+	}
+}
+
+// late is a queue whose receive returns messages although its context ended.
+type late struct {
+	*bench
+	stop context.CancelFunc
+}
+
+func (l late) Receive(ctx context.Context, limit int, wait, visibility time.Duration) ([]queue.Message, error) {
+	messages, err := l.bench.Receive(ctx, limit, wait, visibility)
+	l.stop()
+	return messages, err
+}
+
+func TestPollGivesBackWhatCameTooLate(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench()
+		b.put(2)
+		ctx, cancel := context.WithCancel(t.Context())
+		w := b.worker(func(context.Context, queue.Message) error { t.Error("handled"); return nil })
+		w.Queue = late{b, cancel}
+		if err := host.Poll(ctx, w, host.Options{}); err != nil {
+			t.Error(err)
+		}
+		if diff := cmp.Diff([]string{"receive 10 for 1m10s", "hide 0s", "hide 0s"}, b.log()); diff != "" {
+			t.Error(diff)
+		}
+		if visible, _, _ := b.Depth(t.Context()); visible != 2 {
+			t.Errorf("%d are visible", visible)
+		}
+	})
+}
+
+// A queue that fails is asked ever more slowly, told about once, and used again
+// as soon as it answers.
+func TestPollBacksOff(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench()
+		b.fail, b.failures = fault.F("receiving", fault.Retry, "request 1234abcd: no route"), 12
+		b.put(1)
+		var told []string
+		w := b.worker(returns(nil))
+		stop := polling(t, w, host.Options{Told: &host.Trouble{Tell: func(err error, _ int) { told = append(told, err.Error()) }}})
+		time.Sleep(30 * time.Second)
+		if failed := len(b.log()); failed < 4 || failed > 12 {
+			t.Errorf("%d receives in 30 s", failed)
+		}
+		if len(told) != 1 || !strings.Contains(told[0], "no route") {
+			t.Errorf("told %q", told)
+		}
+		time.Sleep(5 * time.Minute)
+		if in, _ := b.left(t); in != 0 {
+			t.Error("the message is still there")
+		}
+		if err := stop(); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// Only at the beginning is a missing queue a person's mistake.
+func TestPollRefusesAQueueThatIsNotThere(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		kind  fault.Kind
+		fatal bool
+	}{
+		{"missing", fault.Missing, true}, {"denied", fault.Denied, true}, {"throttled", fault.Throttled, false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				b := newBench()
+				b.fail, b.failures = fault.E("receiving", c.kind, errAway), -1
+				ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+				defer cancel()
+				err := host.Poll(ctx, b.worker(returns(nil)), host.Options{})
+				if errors.Is(err, errAway) != c.fatal {
+					t.Error(err)
+				}
+			})
+		})
+	}
+	t.Run("gone later", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			b := newBench()
+			stop := polling(t, b.worker(returns(nil)), host.Options{})
+			time.Sleep(time.Minute)
+			b.mu.Lock()
+			b.fail, b.failures = fault.E("receiving", fault.Missing, errAway), -1
+			b.mu.Unlock()
+			time.Sleep(time.Minute)
+			if err := stop(); err != nil {
+				t.Error(err)
+			}
+		})
+	})
+}
+
+// A replica that may not act leaves the messages alone.
+func TestPollWhenAllowed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench()
+		b.put(1)
+		var leads atomic.Bool
+		var beats atomic.Int32
+		stop := polling(t, b.worker(returns(nil)), host.Options{
+			Allowed: func(context.Context) (bool, error) { return leads.Load(), nil },
+			Beat:    func() { beats.Add(1) },
+		})
+		time.Sleep(time.Minute)
+		if calls := b.log(); calls != nil || beats.Load() < 50 {
+			t.Errorf("%v, %d beats", calls, beats.Load())
+		}
+		leads.Store(true)
+		time.Sleep(2 * time.Second)
+		if in, _ := b.left(t); in != 0 {
+			t.Error("the message is still there")
+		}
+		if err := stop(); err != nil {
+			t.Error(err)
+		}
+	})
+}
