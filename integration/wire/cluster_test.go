@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -17,6 +18,7 @@ import (
 	"github.com/joist-autoscaler/joist/integration/controlplane"
 	"github.com/joist-autoscaler/joist/shared/cluster"
 	"github.com/joist-autoscaler/joist/shared/clustertest"
+	"github.com/joist-autoscaler/joist/shared/fault"
 	"github.com/joist-autoscaler/joist/shared/kubecluster"
 )
 
@@ -37,6 +39,12 @@ func TestCluster(t *testing.T) {
 		t.Fatal(err)
 	}
 	admin := kubernetes.NewForConfigOrDie(cp.Config)
+	t.Run("port", func(t *testing.T) { conforms(t, client, admin) })
+	t.Run("changes", func(t *testing.T) { tellsChanges(t, client) })
+	t.Run("rights", func(t *testing.T) { namesRights(t, cp) })
+}
+
+func conforms(t *testing.T, client *kubecluster.Client, admin kubernetes.Interface) {
 	var opened atomic.Int64
 	clustertest.Run(t, func(t *testing.T) clustertest.Subject {
 		return clustertest.Subject{
@@ -47,6 +55,88 @@ func TestCluster(t *testing.T) {
 			Features:  clustertest.Features{Custom: true, Budgets: true},
 		}
 	})
+}
+
+// tellsChanges waits on nothing but the cache's own word.
+func tellsChanges(t *testing.T, client *kubecluster.Client) {
+	cache := watching(t, client)
+	until := func(what string, holds func() bool) {
+		t.Helper()
+		for !holds() {
+			select {
+			case <-cache.Changed():
+			case <-time.After(20 * time.Second):
+				t.Fatalf("the cache told nothing more before %s", what)
+			}
+		}
+	}
+	until("it was synced", cache.Synced)
+	key := cluster.Key{Namespace: "default", Name: "changes"}
+	object := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name}}
+	if _, err := client.Create(t.Context(), object); err != nil {
+		t.Fatal(err)
+	}
+	until("what was created came", func() bool { _, ok := cache.Get(cluster.ConfigMaps, key); return ok })
+	if err := client.Delete(t.Context(), cluster.ConfigMaps, key, ""); err != nil {
+		t.Fatal(err)
+	}
+	until("what was deleted went", func() bool { _, ok := cache.Get(cluster.ConfigMaps, key); return !ok })
+}
+
+// namesRights calls as somebody who may do nothing.
+func namesRights(t *testing.T, cp *controlplane.ControlPlane) {
+	path, err := cp.KubeconfigAs("system:serviceaccount:joist:nobody")
+	if err != nil {
+		t.Fatal(err)
+	}
+	config, err := kubecluster.Config(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	client, err := kubecluster.New(config, "joist-test")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = client.List(t.Context(), cluster.NodeClaims, "")
+	denied(t, err, `"list"`, `"nodeclaims"`, `"karpenter.sh"`)
+	denied(t, client.Evict(t.Context(), cluster.Key{Namespace: "default", Name: "p"}, ""), `"create"`, `"pods/eviction"`)
+
+	cache, err := client.NewCache(kubecluster.CacheOptions{Kinds: []cluster.Kind{cluster.Nodes}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		cache.Run(ctx)
+	}()
+	t.Cleanup(func() {
+		cancel()
+		<-done
+	})
+	for range 1000 {
+		if cache.Problem() != nil {
+			break
+		}
+		pause()
+	}
+	denied(t, cache.Problem(), `"watch"`, `"nodes"`)
+	if cache.Synced() {
+		t.Error("a cache that may not watch is synced")
+	}
+}
+
+func denied(t *testing.T, err error, names ...string) {
+	t.Helper()
+	if !fault.Is(err, fault.Denied) {
+		t.Fatalf("the error is %q, want it denied: %v", fault.KindOf(err), err)
+	}
+	for _, name := range names {
+		if !strings.Contains(fault.HintOf(err), name) {
+			t.Errorf("the hint %q does not name %s", fault.HintOf(err), name)
+		}
+	}
 }
 
 // pause gives the servers a moment. The suite asks again, so that its length
@@ -86,7 +176,7 @@ func namespace(t *testing.T, admin kubernetes.Interface, name string) string {
 }
 
 // watching opens a cache that runs until the test ends.
-func watching(t *testing.T, client *kubecluster.Client) cluster.Cache {
+func watching(t *testing.T, client *kubecluster.Client) *kubecluster.Cache {
 	t.Helper()
 	cache, err := client.NewCache(kubecluster.CacheOptions{})
 	if err != nil {

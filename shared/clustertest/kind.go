@@ -73,6 +73,15 @@ func customKinds(s *suite) {
 	if stored := update(s, got); stored.Generation != pool.Generation+1 {
 		s.Errorf("a change of the spec took the generation from %d to %d", pool.Generation, stored.Generation)
 	}
+	class := create(s, &karpenter.EC2NodeClass{ObjectMeta: s.global("a"), Spec: karpenter.EC2NodeClassSpec{
+		AMISelectorTerms:           []karpenter.AMISelectorTerm{{Alias: "al2023@latest"}},
+		SubnetSelectorTerms:        []karpenter.SubnetSelectorTerm{{ID: "subnet-1"}},
+		SecurityGroupSelectorTerms: []karpenter.SecurityGroupSelectorTerm{{ID: "sg-1"}},
+		Role:                       "nodes",
+	}})
+	if read := get[*karpenter.EC2NodeClass](s, cluster.NodeClasses, cluster.KeyOf(class)); read.Spec.AMISelectorTerms[0].Alias != "al2023@latest" {
+		s.Errorf("the node class has the images %+v", read.Spec.AMISelectorTerms)
+	}
 	listed, err := cluster.List[*karpenter.NodeClaim](s.ctx(), s.Client, cluster.NodeClaims)
 	if err != nil || len(listed) == 0 {
 		s.Errorf("%d claims are listed: %v", len(listed), err)

@@ -1,0 +1,53 @@
+// Package wire runs the adapters of AWS, unchanged, against the fake AWS over
+// loopback: the same conformance suites as the models, now with every byte on
+// the wire.
+package wire
+
+import (
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/joist-autoscaler/joist/integration/fakeaws"
+	"github.com/joist-autoscaler/joist/shared/memblob"
+	"github.com/joist-autoscaler/joist/shared/memqueue"
+)
+
+// clock is the real clock, which a test can move forward. Requests take real
+// time, and nobody has to wait for a visibility to end.
+type clock struct {
+	mu     sync.Mutex
+	offset time.Duration
+}
+
+func (c *clock) Now() time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return time.Now().Add(c.offset)
+}
+
+func (c *clock) Advance(d time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.offset += d
+}
+
+// world is a fake AWS with its models.
+type world struct {
+	*fakeaws.Server
+	clock  *clock
+	broker *memqueue.Broker
+	blobs  *memblob.Store
+}
+
+func start(t *testing.T) world {
+	t.Helper()
+	c := &clock{}
+	w := world{
+		clock:  c,
+		broker: memqueue.New(memqueue.Options{Now: c.Now, Seed: 1}),
+		blobs:  memblob.New(memblob.Options{Now: c.Now, Seed: 1}),
+	}
+	w.Server = fakeaws.Start(t, fakeaws.Options{Broker: w.broker, Blobs: w.blobs})
+	return w
+}
