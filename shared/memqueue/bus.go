@@ -58,6 +58,14 @@ func (b *Broker) Bus(name string) *Bus {
 	return bus
 }
 
+// LookupBus finds a bus that was made before.
+func (b *Broker) LookupBus(name string) (*Bus, bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	bus, ok := b.buses[name]
+	return bus, ok
+}
+
 // In sets the account and region that events state, and returns the bus.
 func (s *Bus) In(account, region string) *Bus {
 	s.broker.mu.Lock()

@@ -1,0 +1,107 @@
+// Package awsjson speaks AWS's JSON protocols on the server's side: the
+// operation stands in X-Amz-Target, input and output are JSON objects, and an
+// error is an object with a __type.
+package awsjson
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+
+	"github.com/joist-autoscaler/joist/shared/fault"
+)
+
+// Error is an error as AWS answers it.
+type Error struct {
+	// Shape is the error's name in the service's model.
+	Shape string
+	// Code is what the older query protocol called it, for services whose
+	// clients still ask for that; "" means Shape.
+	Code    string
+	Message string
+	// Status is the HTTP status; 0 means 400.
+	Status int
+}
+
+func (e *Error) Error() string { return e.Shape + ": " + e.Message }
+
+// Errorf makes an error of the caller's fault.
+func Errorf(shape, format string, args ...any) *Error {
+	return &Error{Shape: shape, Message: fmt.Sprintf(format, args...)}
+}
+
+// Operation reads its input from a request and gives its output.
+type Operation func(r *http.Request, decode func(into any) error) (any, error)
+
+// Op makes an operation of a function with a typed input.
+func Op[In any](do func(r *http.Request, in In) (any, error)) Operation {
+	return func(r *http.Request, decode func(into any) error) (any, error) {
+		var in In
+		if err := decode(&in); err != nil {
+			return nil, &Error{Shape: "SerializationException", Message: err.Error()}
+		}
+		return do(r, in)
+	}
+}
+
+// API is a service that speaks the protocol.
+type API struct {
+	// Target is what stands before the dot in X-Amz-Target.
+	Target string
+	// Version is that of the protocol: "1.0" or "1.1".
+	Version    string
+	Operations map[string]Operation
+}
+
+// Match reports whether the request is for this API.
+func (a *API) Match(r *http.Request, _ []byte) bool {
+	target, _, ok := strings.Cut(r.Header.Get("X-Amz-Target"), ".")
+	return ok && target == a.Target
+}
+
+// ServeHTTP runs the operation. A model's fault.Unknown has no answer: the
+// connection breaks off, as when an answer is lost.
+func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	_, name, _ := strings.Cut(r.Header.Get("X-Amz-Target"), ".")
+	operation, ok := a.Operations[name]
+	if !ok {
+		a.refuse(w, &Error{Shape: "UnknownOperationException", Message: "the fake has no " + name})
+		return
+	}
+	out, err := operation(r, json.NewDecoder(r.Body).Decode)
+	switch {
+	case fault.Is(err, fault.Unknown):
+		panic(http.ErrAbortHandler)
+	case err != nil:
+		a.refuse(w, err)
+		return
+	}
+	if out == nil {
+		out = struct{}{}
+	}
+	a.write(w, http.StatusOK, out)
+}
+
+// refuse answers with an error. One that is no Error is the server's fault.
+func (a *API) refuse(w http.ResponseWriter, err error) {
+	var e *Error
+	if !errors.As(err, &e) {
+		e = &Error{Shape: "ServiceUnavailable", Message: err.Error(), Status: http.StatusServiceUnavailable}
+	}
+	if e.Status == 0 {
+		e.Status = http.StatusBadRequest
+	}
+	if e.Code != "" {
+		w.Header().Set("X-Amzn-Query-Error", e.Code+";Sender")
+	}
+	a.write(w, e.Status, map[string]string{"__type": "com.amazonaws#" + e.Shape, "message": e.Message})
+}
+
+func (a *API) write(w http.ResponseWriter, status int, out any) {
+	w.Header().Set("Content-Type", "application/x-amz-json-"+a.Version)
+	w.WriteHeader(status)
+	// The client is gone when this fails, and hears no more.
+	_ = json.NewEncoder(w).Encode(out)
+}

@@ -1,0 +1,151 @@
+package lambdaruntime
+
+import (
+	"context"
+	"crypto/md5" //nolint:gosec // the protocol's own checksum
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/joist-autoscaler/joist/shared/memqueue"
+	"github.com/joist-autoscaler/joist/shared/queue"
+)
+
+// Mapping is an event source mapping with ReportBatchItemFailures: it invokes a
+// function with what it receives, and deletes what the function has dealt with.
+type Mapping struct {
+	Runtime  *Runtime
+	Function string
+	Queue    *memqueue.Queue
+	// Batch is the most messages of one invocation; 0 means 10.
+	Batch int
+	// Timeout is the function's; 0 means 30 seconds.
+	Timeout time.Duration
+}
+
+// Run polls until the context ends. A failed invocation deletes nothing: its
+// messages come back when their visibility ends.
+func (m Mapping) Run(ctx context.Context) error {
+	for {
+		n, err := m.Poll(ctx)
+		if ctx.Err() != nil {
+			return nil
+		}
+		if n > 0 && err == nil {
+			continue
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-time.After(10 * time.Millisecond):
+		}
+	}
+}
+
+// Poll is one round: it gives how many messages the function was invoked with,
+// and the error of the invocation.
+func (m Mapping) Poll(ctx context.Context) (int, error) {
+	batch, timeout := m.Batch, m.Timeout
+	if batch == 0 {
+		batch = queue.MaxBatch
+	}
+	if timeout == 0 {
+		timeout = 30 * time.Second
+	}
+	messages, err := m.Queue.Receive(ctx, batch, 0, m.Queue.Options().Visibility)
+	if err != nil || len(messages) == 0 {
+		return 0, err
+	}
+	payload, err := json.Marshal(event{Records: m.records(messages)})
+	if err != nil {
+		return 0, fmt.Errorf("writing the event for %s: %w", m.Function, err)
+	}
+	out, err := m.Runtime.Invoke(ctx, m.Function, payload, timeout)
+	if err != nil {
+		return len(messages), err
+	}
+	done, err := finished(messages, out)
+	if err != nil {
+		return len(messages), fmt.Errorf("reading the answer of %s: %w", m.Function, err)
+	}
+	return len(messages), m.Queue.Delete(ctx, done...)
+}
+
+// finished gives the receipts of the messages that the answer does not name as
+// failed. As in Lambda, an answer that names a message that was not in the batch
+// fails all of them.
+func finished(messages []queue.Message, out []byte) ([]string, error) {
+	var response struct {
+		BatchItemFailures []struct {
+			ItemIdentifier string `json:"itemIdentifier"`
+		} `json:"batchItemFailures"`
+	}
+	if len(out) > 0 {
+		if err := json.Unmarshal(out, &response); err != nil {
+			return nil, err
+		}
+	}
+	failed := map[string]bool{}
+	for _, f := range response.BatchItemFailures {
+		failed[f.ItemIdentifier] = true
+	}
+	named := 0
+	var receipts []string
+	for _, m := range messages {
+		if failed[m.ID] {
+			named++
+			continue
+		}
+		receipts = append(receipts, m.Receipt)
+	}
+	if named < len(failed) {
+		return nil, fmt.Errorf("%d of %d failures name no message of the batch", len(failed)-named, len(failed))
+	}
+	return receipts, nil
+}
+
+type event struct {
+	Records []record `json:"Records"`
+}
+
+type record struct {
+	MessageID         string               `json:"messageId"`
+	ReceiptHandle     string               `json:"receiptHandle"`
+	Body              string               `json:"body"`
+	MD5OfBody         string               `json:"md5OfBody"`
+	Attributes        map[string]string    `json:"attributes"`
+	MessageAttributes map[string]attribute `json:"messageAttributes"`
+	EventSource       string               `json:"eventSource"`
+	EventSourceARN    string               `json:"eventSourceARN"`
+	AWSRegion         string               `json:"awsRegion"`
+}
+
+type attribute struct {
+	StringValue string `json:"stringValue"`
+	DataType    string `json:"dataType"`
+}
+
+// records writes messages as Lambda hands them over.
+func (m Mapping) records(messages []queue.Message) []record {
+	out := make([]record, 0, len(messages))
+	for _, message := range messages {
+		sum := md5.Sum(message.Body) //nolint:gosec // the protocol's own checksum
+		attributes := map[string]attribute{}
+		for name, value := range message.Attributes {
+			attributes[name] = attribute{StringValue: value, DataType: "String"}
+		}
+		out = append(out, record{
+			MessageID: message.ID, ReceiptHandle: message.Receipt, Body: string(message.Body), MD5OfBody: hex.EncodeToString(sum[:]),
+			Attributes: map[string]string{
+				"ApproximateReceiveCount": strconv.Itoa(message.Receives),
+				"SentTimestamp":           strconv.FormatInt(message.Sent.UnixMilli(), 10),
+				"SenderId":                "AIDAFAKE",
+			},
+			MessageAttributes: attributes, EventSource: "aws:sqs",
+			EventSourceARN: "arn:aws:sqs:eu-west-1:123456789012:" + m.Queue.Name(), AWSRegion: "eu-west-1",
+		})
+	}
+	return out
+}

@@ -1,0 +1,154 @@
+// Package s3 is the part of S3's REST protocol that Joist calls, path style,
+// over memblob: one bucket, whole objects.
+package s3
+
+import (
+	"crypto/md5" //nolint:gosec // the protocol's own checksum
+	"encoding/hex"
+	"encoding/xml"
+	"io"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/joist-autoscaler/joist/shared/fault"
+	"github.com/joist-autoscaler/joist/shared/memblob"
+)
+
+// Service is the API.
+type Service struct {
+	bucket string
+	store  *memblob.Store
+}
+
+// New serves the store as a bucket of that name. There is no other bucket.
+func New(bucket string, store *memblob.Store) *Service { return &Service{bucket: bucket, store: store} }
+
+// Match knows S3 by the service that the request is signed for: its paths could
+// be anybody's.
+func (s *Service) Match(r *http.Request, _ []byte) bool {
+	return strings.Contains(r.Header.Get("Authorization"), "/s3/aws4_request")
+}
+
+// ServeHTTP serves an object or, without a key, the list of them.
+func (s *Service) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	bucket, key, _ := strings.Cut(strings.TrimPrefix(r.URL.Path, "/"), "/")
+	switch {
+	case bucket != s.bucket:
+		refuse(w, http.StatusNotFound, "NoSuchBucket", "The specified bucket does not exist")
+	case key == "" && r.Method == http.MethodGet && r.URL.Query().Get("list-type") == "2":
+		s.list(w, r.URL.Query().Get("prefix"))
+	case key != "" && r.Method == http.MethodPut:
+		s.put(w, r, key)
+	case key != "" && r.Method == http.MethodGet:
+		s.get(w, r, key)
+	case key != "" && r.Method == http.MethodHead:
+		s.head(w, r, key)
+	default:
+		refuse(w, http.StatusNotImplemented, "NotImplemented", "the fake has no "+r.Method+" of this")
+	}
+}
+
+func (s *Service) put(w http.ResponseWriter, r *http.Request, key string) {
+	if strings.Contains(r.Header.Get("Content-Encoding"), "aws-chunked") {
+		refuse(w, http.StatusNotImplemented, "NotImplemented", "the fake takes no chunked signatures")
+		return
+	}
+	data, err := io.ReadAll(r.Body)
+	if err != nil {
+		refuse(w, http.StatusBadRequest, "IncompleteBody", err.Error())
+		return
+	}
+	if err := s.store.Put(r.Context(), key, data); err != nil {
+		answer(w, err)
+		return
+	}
+	w.Header().Set("ETag", etag(data))
+}
+
+func (s *Service) get(w http.ResponseWriter, r *http.Request, key string) {
+	data, err := s.store.Get(r.Context(), key)
+	if err != nil {
+		answer(w, err)
+		return
+	}
+	written, err := s.store.Written(r.Context(), key)
+	if err != nil {
+		answer(w, err)
+		return
+	}
+	w.Header().Set("ETag", etag(data))
+	w.Header().Set("Last-Modified", written.UTC().Format(http.TimeFormat))
+	w.Header().Set("Content-Type", "application/octet-stream")
+	w.Header().Set("Content-Length", strconv.Itoa(len(data)))
+	// The client is gone when this fails, and hears no more.
+	_, _ = w.Write(data)
+}
+
+// head answers without a body, errors too, as HTTP has it.
+func (s *Service) head(w http.ResponseWriter, r *http.Request, key string) {
+	written, err := s.store.Written(r.Context(), key)
+	if err != nil {
+		answer(w, err)
+		return
+	}
+	w.Header().Set("Last-Modified", written.UTC().Format(http.TimeFormat))
+}
+
+type list struct {
+	XMLName     xml.Name `xml:"http://s3.amazonaws.com/doc/2006-03-01/ ListBucketResult"`
+	Name        string
+	Prefix      string
+	KeyCount    int
+	MaxKeys     int
+	IsTruncated bool
+	Contents    []content
+}
+
+type content struct{ Key string }
+
+func (s *Service) list(w http.ResponseWriter, prefix string) {
+	keys := slices.DeleteFunc(s.store.Keys(), func(key string) bool { return !strings.HasPrefix(key, prefix) })
+	out := list{Name: s.bucket, Prefix: prefix, KeyCount: len(keys), MaxKeys: max(1000, len(keys))}
+	for _, key := range keys {
+		out.Contents = append(out.Contents, content{Key: key})
+	}
+	write(w, http.StatusOK, out)
+}
+
+// answer turns the model's error into S3's. A write whose answer is lost breaks
+// the connection off.
+func answer(w http.ResponseWriter, err error) {
+	switch fault.KindOf(err) {
+	case fault.Unknown:
+		panic(http.ErrAbortHandler)
+	case fault.Missing:
+		refuse(w, http.StatusNotFound, "NoSuchKey", "The specified key does not exist.")
+	case fault.Invalid:
+		refuse(w, http.StatusBadRequest, "EntityTooLarge", err.Error())
+	default:
+		refuse(w, http.StatusServiceUnavailable, "ServiceUnavailable", err.Error())
+	}
+}
+
+func refuse(w http.ResponseWriter, status int, code, message string) {
+	write(w, status, struct {
+		XMLName xml.Name `xml:"Error"`
+		Code    string
+		Message string
+	}{Code: code, Message: message})
+}
+
+func write(w http.ResponseWriter, status int, body any) {
+	w.Header().Set("Content-Type", "application/xml")
+	w.WriteHeader(status)
+	// The client is gone when this fails, and hears no more.
+	_, _ = io.WriteString(w, xml.Header)
+	_ = xml.NewEncoder(w).Encode(body)
+}
+
+func etag(data []byte) string {
+	sum := md5.Sum(data) //nolint:gosec // the protocol's own checksum
+	return `"` + hex.EncodeToString(sum[:]) + `"`
+}
