@@ -86,14 +86,29 @@ func (c *candidate) options(r Requirements) []Option {
 // sold reports whether there is any.
 func (c *candidate) sold(r Requirements) bool { return slices.ContainsFunc(c.offers, r.buys) }
 
-// offers lists what is on sale, leaving out what EC2 refused of late (B192).
-func offers(t catalog.InstanceType, snapshot Snapshot) []Option {
+// listed are all ways to buy a type that the planner can use.
+func listed(t catalog.InstanceType) []Option {
 	var out []Option
 	for _, o := range t.Offerings {
+		// Reservations are launched by id, which a catalogue does not carry yet.
+		if o.CapacityType == catalog.Reserved {
+			continue
+		}
 		option := Option{ZoneID: o.ZoneID, PricePerHour: o.PricePerHour}
 		option.InstanceType, option.Zone, option.CapacityType = t.Name, o.Zone, o.CapacityType
-		// Reservations are launched by id, which a catalogue does not carry yet.
-		if o.Available && o.CapacityType != catalog.Reserved && !unavailable(option, snapshot) {
+		out = append(out, option)
+	}
+	return out
+}
+
+// onSale leaves out what EC2 is known to refuse (B192).
+func onSale(t catalog.InstanceType, s Snapshot) []Option {
+	var out []Option
+	for _, option := range listed(t) {
+		available := slices.ContainsFunc(t.Offerings, func(o catalog.Offering) bool {
+			return o.Available && o.Zone == option.Zone && o.CapacityType == option.CapacityType
+		})
+		if available && !unavailable(option, s) {
 			out = append(out, option)
 		}
 	}

@@ -180,6 +180,7 @@ func (n *planned) finish(a axis) PlannedNode {
 	}
 	reqs := n.reqs.And(corev1.LabelInstanceTypeStable, In(types...))
 	delete(reqs, corev1.LabelHostname)
+	reqs.settle()
 	daemons, _ := n.pool.overhead(reqs, a)
 	return PlannedNode{
 		NodePool: n.pool.name, NodeClass: n.pool.class, Requirements: reqs,

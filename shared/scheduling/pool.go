@@ -168,9 +168,11 @@ func (p *pool) stock(s Snapshot, cat catalog.Catalogue, class *karpenter.EC2Node
 		if _, bootable := ImageFor(labels, class.Status.AMIs); !bootable {
 			continue
 		}
-		c := candidate{name: t.Name, labels: labels, exotic: exotic(t), offers: offers(t, s)}
+		c := candidate{name: t.Name, labels: labels, exotic: exotic(t), offers: onSale(t, s)}
 		if !c.sold(p.base) {
-			p.soldOut++
+			if slices.ContainsFunc(listed(t), p.base.buys) {
+				p.soldOut++
+			}
 			continue
 		}
 		capacity, _, allocatable := catalog.Resources(t, config)

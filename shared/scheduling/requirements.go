@@ -146,6 +146,43 @@ func (r Requirements) Labels() map[string]string {
 	return out
 }
 
+// settle gives each label that nobody but the pool decides one of the values that
+// it may have. An instance brings its well-known labels along; a custom one that
+// must be there would otherwise be missing, and the pods with it.
+func (r Requirements) settle() {
+	for key, values := range r {
+		if !karpenter.WellKnownLabel(key) && !values.absent {
+			r[key] = In(values.some()).WithMinValues(values.minValues)
+		}
+	}
+}
+
+// some is one value of the set, the same each time; "" for the empty set.
+func (v Values) some() string {
+	if !v.others {
+		if len(v.listed) == 0 {
+			return ""
+		}
+		return v.listed[0]
+	}
+	start, step := int64(0), int64(1)
+	switch {
+	case v.bounded && v.least != math.MinInt64:
+		start = v.least
+	case v.bounded:
+		start, step = v.most, -1
+	case v.Has("true"):
+		return "true"
+	}
+	// Each excluded value costs one step at most, so this ends.
+	for n, tries := start, len(v.listed)+1; tries > 0; n, tries = n+step, tries-1 {
+		if text := strconv.FormatInt(n, 10); v.Has(text) {
+			return text
+		}
+	}
+	return ""
+}
+
 // List writes the requirements as a NodeClaim has them, sorted by key. Keys that
 // may be anything are left out.
 func (r Requirements) List() []karpenter.NodeSelectorRequirementWithMinValues {
@@ -174,6 +211,10 @@ func (v Values) list(key string) []karpenter.NodeSelectorRequirementWithMinValue
 	}
 	switch {
 	case v.others && len(v.listed) > 0:
+		if !v.absent && !v.bounded {
+			// NotIn alone would let the label be missing.
+			add(karpenter.NodeSelectorOpExists)
+		}
 		add(karpenter.NodeSelectorOpNotIn, v.listed...)
 	case !v.others && !v.absent:
 		add(karpenter.NodeSelectorOpIn, v.listed...)
