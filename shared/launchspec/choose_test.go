@@ -2,6 +2,7 @@ package launchspec
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -28,11 +29,11 @@ func TestChooseB186B188(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			got := choose(tt.options)
-			text := got.capacityType
+			words := []string{got.capacityType}
 			for _, o := range got.options {
-				text += " " + o.InstanceType
+				words = append(words, o.InstanceType)
 			}
-			if text != tt.want {
+			if text := strings.Join(words, " "); text != tt.want {
 				t.Errorf("choose = %s, want %s", text, tt.want)
 			}
 		})

@@ -112,7 +112,7 @@ func (e *existing) suitable(d *demand, l level) bool {
 
 // take puts one more pod of d on the node, if there is room beside the others.
 func (e *existing) take(d *demand) bool {
-	if _, taken := clash(e.ports, d.ports); taken || !d.requests.fits(e.room) || !d.admits(e.groups) {
+	if clash(e.ports, d.ports) || !d.requests.fits(e.room) || !d.admits(e.groups) {
 		return false
 	}
 	e.room = e.room.minus(d.requests)

@@ -51,7 +51,7 @@ func (n *planned) with(d *demand, l level, pod PlacedPod, s Settings) *planned {
 	if _, kept := untolerated(n.pool.taints, d.spec.Tolerations, l.relaxed); kept {
 		return nil
 	}
-	if _, taken := clash(n.ports, d.ports); taken || !d.admits(n.groups) {
+	if clash(n.ports, d.ports) || !d.admits(n.groups) {
 		return nil
 	}
 	for _, want := range l.anyOf {

@@ -6,15 +6,10 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// clash finds a port of want that the node already gives away (B100). The
+// clash reports whether the node already gives away a port of want (B100). The
 // wildcard address clashes with every address.
-func clash(taken, want []HostPort) (HostPort, bool) {
-	for _, port := range want {
-		if slices.ContainsFunc(taken, port.overlaps) {
-			return port, true
-		}
-	}
-	return HostPort{}, false
+func clash(taken, want []HostPort) bool {
+	return slices.ContainsFunc(want, func(port HostPort) bool { return slices.ContainsFunc(taken, port.overlaps) })
 }
 
 func (p HostPort) overlaps(other HostPort) bool {

@@ -197,31 +197,29 @@ func (r Requirements) List() []karpenter.NodeSelectorRequirementWithMinValues {
 func (v Values) list(key string) []karpenter.NodeSelectorRequirementWithMinValues {
 	var out []karpenter.NodeSelectorRequirementWithMinValues
 	add := func(operator corev1.NodeSelectorOperator, values ...string) {
-		one := karpenter.NodeSelectorRequirementWithMinValues{Key: key, Operator: operator, Values: values}
-		if v.minValues > 0 && len(out) == 0 {
-			one.MinValues = new(v.minValues)
-		}
-		out = append(out, one)
-	}
-	if v.bounded && v.least != math.MinInt64 {
-		add(karpenter.NodeSelectorOpGte, strconv.FormatInt(v.least, 10))
-	}
-	if v.bounded && v.most != math.MaxInt64 {
-		add(karpenter.NodeSelectorOpLte, strconv.FormatInt(v.most, 10))
+		out = append(out, karpenter.NodeSelectorRequirementWithMinValues{Key: key, Operator: operator, Values: values})
 	}
 	switch {
-	case v.others && len(v.listed) > 0:
-		if !v.absent && !v.bounded {
-			// NotIn alone would let the label be missing.
-			add(karpenter.NodeSelectorOpExists)
-		}
-		add(karpenter.NodeSelectorOpNotIn, v.listed...)
-	case !v.others && !v.absent:
-		add(karpenter.NodeSelectorOpIn, v.listed...)
-	case !v.others:
+	case !v.others && v.absent:
 		add(karpenter.NodeSelectorOpDoesNotExist)
-	case !v.absent && len(out) == 0:
+	case !v.others:
+		add(karpenter.NodeSelectorOpIn, v.listed...)
+	case v.bounded:
+		if v.least != math.MinInt64 || v.most == math.MaxInt64 {
+			add(karpenter.NodeSelectorOpGte, strconv.FormatInt(v.least, 10))
+		}
+		if v.most != math.MaxInt64 {
+			add(karpenter.NodeSelectorOpLte, strconv.FormatInt(v.most, 10))
+		}
+	case !v.absent:
+		// NotIn alone would let the label be missing.
 		add(karpenter.NodeSelectorOpExists)
+	}
+	if v.others && len(v.listed) > 0 {
+		add(karpenter.NodeSelectorOpNotIn, v.listed...)
+	}
+	if v.minValues > 0 && len(out) > 0 {
+		out[0].MinValues = new(v.minValues)
 	}
 	return out
 }

@@ -54,7 +54,7 @@ func TestPortsClashB100(t *testing.T) {
 		{"IPv6 wildcard", HostPort{Port: 80, IP: "::"}, HostPort{Port: 80, IP: "fd00::1"}, true},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			if _, got := clash([]HostPort{tt.taken}, []HostPort{tt.want}); got != tt.clash {
+			if got := clash([]HostPort{tt.taken}, []HostPort{tt.want}); got != tt.clash {
 				t.Errorf("clash = %v, want %v", got, tt.clash)
 			}
 		})
