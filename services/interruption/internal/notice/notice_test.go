@@ -1,0 +1,198 @@
+package notice
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/joist-autoscaler/joist/shared/cloud"
+	"github.com/joist-autoscaler/joist/shared/event"
+	"github.com/joist-autoscaler/joist/shared/fault"
+)
+
+const (
+	one = "i-0123456789abcdef0"
+	two = "i-0123456789abcdef1"
+	arn = "arn:aws:ec2:us-east-2:123456789012:instance/" + one
+)
+
+var said = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
+
+// raw writes an event as EventBridge does.
+func raw(source, detailType, resource, detail string) string {
+	return fmt.Sprintf(`{"version":"0","id":"e-1","detail-type":%q,"source":%q,"account":"123456789012",`+
+		`"time":"2026-11-20T12:00:00Z","region":"us-east-2","resources":[%q],"detail":%s}`, detailType, source, resource, detail)
+}
+
+const (
+	spotType        = "EC2 Spot Instance Interruption Warning"
+	rebalanceType   = "EC2 Instance Rebalance Recommendation"
+	stateType       = "EC2 Instance State-change Notification"
+	healthType      = "AWS Health Event"
+	reservationType = "EC2 Capacity Reservation Instance Interruption Warning"
+)
+
+func ofOne(rest string) string { return `{"instance-id":"` + one + `"` + rest + `}` }
+
+func TestParse(t *testing.T) {
+	notice := func(kind event.NoticeKind, detail string, deadline time.Time) Notice {
+		return Notice{
+			Kind: kind, Instances: []string{one}, Noticed: said, Deadline: deadline, Detail: detail,
+			Account: "123456789012", Region: "us-east-2",
+		}
+	}
+	stopping := notice(event.StateChange, "stopping", time.Time{})
+	stopping.State = cloud.Stopping
+	both := notice(event.ScheduledChange, "AWS_EC2_X", time.Time{})
+	both.Instances = []string{one, two}
+	health := `{"service":"EC2","eventTypeCategory":"scheduledChange","eventTypeCode":"AWS_EC2_X","affectedEntities":[` +
+		`{"entityValue":"` + one + `"},{"entityValue":"vol-1"},{"entityValue":"` + two + `"},{"entityValue":"` + one + `"}]}`
+	for _, tt := range []struct {
+		name string
+		raw  string
+		want Notice
+	}{
+		{"B176 spot, with a zone in the ARN as AWS writes it",
+			raw("aws.ec2", spotType, "arn:aws:ec2:us-east-2a:instance/"+one, ofOne(`,"instance-action":"terminate"`)),
+			notice(event.SpotInterruption, "terminate", said.Add(2*time.Minute))},
+		{"B176 spot, with an ordinary ARN", raw("aws.ec2", spotType, arn, ofOne(`,"instance-action":"stop"`)),
+			notice(event.SpotInterruption, "stop", said.Add(2*time.Minute))},
+		{"another partition", raw("aws.ec2", spotType, strings.Replace(arn, "aws:", "aws-cn:", 1), ofOne("")),
+			notice(event.SpotInterruption, "", said.Add(2*time.Minute))},
+		{"B179 rebalance", raw("aws.ec2", rebalanceType, arn, ofOne("")), notice(event.RebalanceRecommendation, "", time.Time{})},
+		{"B178 state", raw("aws.ec2", stateType, arn, ofOne(`,"state":"stopping"`)), stopping},
+		{"B177 health", raw("aws.health", healthType, one, health), both},
+		{"B177 health with an ARN", raw("aws.health", healthType, arn, health), both},
+		{"B180 reservation", raw("aws.ec2", reservationType, arn, ofOne(`,"instance-action":"terminate","instance-termination-time":"2026-11-20T12:01:00Z"`)),
+			notice(event.ReservationInterruption, "terminate", said.Add(time.Minute))},
+		{"a later end does not move the deadline", raw("aws.ec2", reservationType, arn, ofOne(`,"instance-termination-time":"2026-11-20T18:00:00Z"`)),
+			notice(event.ReservationInterruption, "", said.Add(2*time.Minute))},
+		{"an odd end is passed over", raw("aws.ec2", reservationType, arn, ofOne(`,"instance-termination-time":"soon"`)),
+			notice(event.ReservationInterruption, "", said.Add(2*time.Minute))},
+		{"one resource without a list", strings.Replace(raw("aws.ec2", rebalanceType, arn, ofOne("")), `["`+arn+`"]`, `"`+arn+`"`, 1),
+			notice(event.RebalanceRecommendation, "", time.Time{})},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			got, err := Parse([]byte(tt.raw))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(tt.want, got); diff != "" {
+				t.Fatalf("notice (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestParseRefuses(t *testing.T) {
+	good := raw("aws.ec2", spotType, arn, ofOne(""))
+	with := func(old, text string) string {
+		if !strings.Contains(good, old) {
+			panic("the test replaces nothing: " + old)
+		}
+		return strings.Replace(good, old, text, 1)
+	}
+	entities := `"affectedEntities":[{"entityValue":"` + one + `"}]`
+	for _, tt := range []struct {
+		name string
+		raw  string
+		want fault.Kind
+	}{
+		{"nothing", "", fault.Poison},
+		{"no JSON", "{", fault.Poison},
+		{"no object", "[1]", fault.Poison},
+		{"two values", good + good, fault.Poison},
+		{"too deep", strings.Repeat("[", 50) + strings.Repeat("]", 50), fault.Poison},
+		{"too large", `"` + strings.Repeat("x", event.MaxEnvelope) + `"`, fault.Poison},
+		{"another type in a field", with(`"2026-11-20T12:00:00Z"`, "7"), fault.Poison},
+		{"no time", with(`"time":"2026-11-20T12:00:00Z",`, ""), fault.Poison},
+		{"another version", with(`"version":"0"`, `"version":"1"`), fault.Poison},
+		{"an account that is none", with(`"account":"123456789012"`, `"account":"me"`), fault.Poison},
+		{"another account than the ARN's", with(`"account":"123456789012"`, `"account":"123456789013"`), fault.Poison},
+		{"another region than the ARN's", with(`"region":"us-east-2"`, `"region":"us-east-1"`), fault.Poison},
+		{"no region", with(`"region":"us-east-2"`, `"region":""`), fault.Poison},
+		{"another instance than the ARN's", with(`"instance-id":"`+one, `"instance-id":"`+two), fault.Poison},
+		{"an instance that is none", with(`"instance-id":"`+one, `"instance-id":"*`), fault.Poison},
+		{"no resources", with(`["`+arn+`"]`, `[]`), fault.Poison},
+		{"a resource that is no ARN", with(`["`+arn+`"]`, `["`+one+`"]`), fault.Poison},
+		{"a zone of another region", with(arn, "arn:aws:ec2:eu-west-1a:instance/"+one), fault.Poison},
+		{"no detail", with(`{"instance-id":"`+one+`"}`, `7`), fault.Poison},
+		{"an unknown state", raw("aws.ec2", stateType, arn, ofOne(`,"state":"asleep"`)), fault.Poison},
+		{"health that names another resource", raw("aws.health", healthType, two, `{"service":"EC2","eventTypeCategory":"scheduledChange",`+entities+`}`), fault.Poison},
+		{"B181 unknown kind", raw("aws.ec2", "EBS Volume Notification", arn, `{}`), fault.Foreign},
+		{"unknown source", raw("aws.s3", spotType, arn, ofOne("")), fault.Foreign},
+		{"an empty object", "{}", fault.Foreign},
+		{"an instance that starts", raw("aws.ec2", stateType, arn, ofOne(`,"state":"running"`)), fault.Foreign},
+		{"health of another service", raw("aws.health", healthType, one, `{"service":"RDS","eventTypeCategory":"scheduledChange",`+entities+`}`), fault.Foreign},
+		{"health of another category", raw("aws.health", healthType, one, `{"service":"EC2","eventTypeCategory":"issue",`+entities+`}`), fault.Foreign},
+		{"health of a volume", raw("aws.health", healthType, "vol-1", `{"service":"EC2","eventTypeCategory":"scheduledChange","affectedEntities":[{"entityValue":"vol-1"}]}`), fault.Foreign},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			if _, err := Parse([]byte(tt.raw)); fault.KindOf(err) != tt.want {
+				t.Fatalf("got %s (%v), want %s", fault.KindOf(err), err, tt.want)
+			}
+		})
+	}
+}
+
+// Parse must be total: a notice that can be acted on, or one of two verdicts.
+func FuzzParse(f *testing.F) {
+	f.Add([]byte(raw("aws.ec2", spotType, arn, ofOne(""))))
+	f.Add([]byte(raw("aws.ec2", stateType, arn, ofOne(`,"state":"stopped"`))))
+	f.Add([]byte(raw("aws.health", healthType, one, `{"service":"EC2","eventTypeCategory":"scheduledChange","affectedEntities":[{"entityValue":"`+one+`"}]}`)))
+	f.Add([]byte("{}"))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		n, err := Parse(data)
+		if err != nil {
+			if !fault.Is(err, fault.Poison, fault.Foreign) {
+				t.Fatalf("kind %s: %v", fault.KindOf(err), err)
+			}
+			return
+		}
+		if n.Kind == "" || len(n.Instances) == 0 || n.Noticed.IsZero() {
+			t.Fatalf("a notice of nothing: %+v", n)
+		}
+		for _, id := range n.Instances {
+			if !instanceID.MatchString(id) {
+				t.Fatalf("instance %q", id)
+			}
+		}
+	})
+}
+
+func TestB182OfStatus(t *testing.T) {
+	due, now := said, said.Add(3*time.Second)
+	impaired := func(ago time.Duration) cloud.Status { return cloud.Status{InstanceID: one, Impaired: now.Add(-ago)} }
+	planned := func(codes ...string) cloud.Status {
+		s := cloud.Status{InstanceID: one}
+		for _, code := range codes {
+			s.Events = append(s.Events, cloud.ScheduledEvent{Code: code, NotBefore: now.Add(time.Hour)})
+		}
+		return s
+	}
+	change := func(code string) Notice {
+		return Notice{Kind: event.ScheduledChange, Instances: []string{one}, Noticed: due, Detail: code}
+	}
+	for _, tt := range []struct {
+		name   string
+		status cloud.Status
+		want   []Notice
+	}{
+		{"well", cloud.Status{InstanceID: one}, nil},
+		{"impaired for a moment", impaired(ImpairedAfter - 1), nil},
+		{"impaired for long", impaired(ImpairedAfter), []Notice{{
+			Kind: event.StatusImpaired, Instances: []string{one}, Noticed: now.Add(-ImpairedAfter), Deadline: now, Detail: "impaired",
+		}}},
+		{"maintenance", planned("system-maintenance", "system-maintenance", "instance-stop"), []Notice{change("system-maintenance"), change("instance-stop")}},
+		{"an event of no interest", planned("volume-retirement"), nil},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			if diff := cmp.Diff(tt.want, OfStatus(tt.status, due, now)); diff != "" {
+				t.Fatalf("notices (-want +got):\n%s", diff)
+			}
+		})
+	}
+}

@@ -1,0 +1,37 @@
+package interruption
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/joist-autoscaler/joist/services/interruption/internal/notice"
+	"github.com/joist-autoscaler/joist/shared/event"
+	"github.com/joist-autoscaler/joist/shared/host"
+)
+
+// poll reads the status checks (B182). What is wrong is said at each poll until
+// it is right again, so that a notice that was lost is said anew.
+func (s *Service) poll(ctx context.Context, e event.Envelope, tick event.Tick) error {
+	statuses, err := s.Statuses.DescribeStatus(ctx)
+	if err != nil {
+		return fmt.Errorf("describing the status of instances: %w", err)
+	}
+	var notices []notice.Notice
+	var ids []string
+	for _, status := range statuses {
+		if found := notice.OfStatus(status, tick.Due, s.Now()); len(found) > 0 {
+			notices = append(notices, found...)
+			ids = append(ids, status.InstanceID)
+		}
+	}
+	ours, _, err := s.find(ctx, ids)
+	if err != nil {
+		return err
+	}
+	var facts []event.Body
+	for _, n := range notices {
+		facts = append(facts, noticed(n, ours)...)
+	}
+	host.Say(ctx, "statuses", len(statuses), "notices", len(facts))
+	return s.publish(ctx, &e, facts...)
+}

@@ -1,0 +1,87 @@
+package interruption
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/joist-autoscaler/joist/shared/cloud"
+	"github.com/joist-autoscaler/joist/shared/event"
+	"github.com/joist-autoscaler/joist/shared/fault"
+	"github.com/joist-autoscaler/joist/shared/queue"
+)
+
+// tick hands the service the scheduler's tick, or another envelope.
+func (b *bench) tick(t *testing.T, of event.Cluster, content event.Body) (event.Envelope, error) {
+	t.Helper()
+	e, err := event.Maker{Service: "scheduler", Cluster: of}.New(b.now, content, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := e.Encode()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return e, b.Handle(t.Context(), queue.Message{ID: "m", Body: text})
+}
+
+func TestB182StatusIsSaidUntilItIsRight(t *testing.T) {
+	b := newBench()
+	impaired := start.Add(-2 * time.Minute)
+	b.statuses = []cloud.Status{
+		{InstanceID: mine, Impaired: impaired, Events: []cloud.ScheduledEvent{{Code: "instance-stop", NotBefore: start.Add(time.Hour)}}},
+		{InstanceID: theirs, Impaired: impaired},
+		{InstanceID: unseen, Impaired: impaired},
+	}
+	cause, err := b.tick(t, web, event.Tick{Want: event.WantStatus, Due: start})
+	if err != nil {
+		t.Fatal(err)
+	}
+	offering := event.Offering{InstanceType: "m6i.large", Zone: "us-west-2a", CapacityType: "spot"}
+	want := []event.NodeNoticed{
+		{Kind: event.StatusImpaired, InstanceID: mine, Deadline: start, Noticed: impaired, Detail: "impaired", Offering: offering},
+		{Kind: event.ScheduledChange, InstanceID: mine, Noticed: start, Detail: "instance-stop", Offering: offering},
+	}
+	var got []event.NodeNoticed
+	for _, e := range b.said {
+		got = append(got, body[event.NodeNoticed](t, e))
+		if e.Causation != cause.ID {
+			t.Errorf("caused by %q", e.Causation)
+		}
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Fatalf("notices (-want +got):\n%s", diff)
+	}
+	b.now = start.Add(time.Minute)
+	if _, err := b.tick(t, web, event.Tick{Want: event.WantStatus, Due: b.now}); err != nil || len(b.said) != 4 {
+		t.Fatalf("said %d (%v)", len(b.said), err)
+	}
+	if b.said[0].ID != b.said[2].ID {
+		t.Fatal("the same impairment was another event at the next poll")
+	}
+}
+
+func TestEnvelopesThatAreNotForUs(t *testing.T) {
+	for _, tt := range []struct {
+		name    string
+		cluster event.Cluster
+		content event.Body
+		want    fault.Kind
+	}{
+		{"another wish", web, event.Tick{Want: event.WantInventory, Due: start}, ""},
+		{"another cluster", event.Cluster{Name: "db"}, event.Tick{Want: event.WantStatus, Due: start}, fault.Foreign},
+		{"another type", web, event.InventoryWanted{Asked: start}, fault.Poison},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			b := newBench()
+			b.statuses = []cloud.Status{{InstanceID: mine, Impaired: start.Add(-time.Hour)}}
+			if _, err := b.tick(t, tt.cluster, tt.content); fault.KindOf(err) != tt.want {
+				t.Fatalf("got %v, want %q", err, tt.want)
+			}
+			if len(b.said) > 0 {
+				t.Fatalf("it said %d facts", len(b.said))
+			}
+		})
+	}
+}
