@@ -66,7 +66,7 @@ func hangUp(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }
 // for a write.
 func TestErrors(t *testing.T) {
 	forbidden := apierrors.NewForbidden(podName, "p", errors.New(`User "x" cannot get resource "pods" in API group "" in the namespace "default"`))
-	budgets := apierrors.NewInternalError(errors.New("This pod has more than one PodDisruptionBudget, which the eviction subresource does not support."))
+	budgets := apierrors.NewInternalError(errors.New("this pod has more than one PodDisruptionBudget, which the eviction subresource does not support"))
 	tests := []struct {
 		name        string
 		answer      http.HandlerFunc

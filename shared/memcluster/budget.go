@@ -2,7 +2,6 @@ package memcluster
 
 import (
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 
@@ -119,7 +118,7 @@ func (s *Server) scale(pods []*corev1.Pod) (int32, error) {
 		wanted[owner.UID] = replicas
 	}
 	var total int32
-	for _, n := range slices.Collect(maps.Values(wanted)) {
+	for _, n := range wanted {
 		total += n
 	}
 	return total, nil

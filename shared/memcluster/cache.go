@@ -1,6 +1,7 @@
 package memcluster
 
 import (
+	"maps"
 	"math/rand/v2"
 	"slices"
 	"sync"
@@ -197,9 +198,5 @@ func (c *Cache) shake() time.Duration {
 
 // listing is a list of a kind as a watch begins with one.
 func (s *Server) listing(kind cluster.Kind) notice {
-	list := make(map[cluster.Key]cluster.Object, len(s.objects[kind]))
-	for key, object := range s.objects[kind] {
-		list[key] = object
-	}
-	return notice{at: s.now(), list: list}
+	return notice{at: s.now(), list: maps.Clone(s.objects[kind])}
 }

@@ -2,6 +2,7 @@ package memcluster_test
 
 import (
 	"context"
+	"strings"
 	"testing"
 	"time"
 
@@ -113,7 +114,8 @@ func TestFaultsRunOutAndSpareTheWorld(t *testing.T) {
 }
 
 func TestChanceOfFaultsFollowsTheSeed(t *testing.T) {
-	run := func(seed int64) (pattern string) {
+	run := func(seed int64) string {
+		var pattern strings.Builder
 		s, _ := newServer(seed)
 		s.Inject(memcluster.Fault{As: fault.Throttled, Chance: 0.5})
 		for range 64 {
@@ -121,9 +123,9 @@ func TestChanceOfFaultsFollowsTheSeed(t *testing.T) {
 			if _, err := s.As("x").List(context.Background(), cluster.Pods, ""); err != nil {
 				mark = "!"
 			}
-			pattern += mark
+			pattern.WriteString(mark)
 		}
-		return pattern
+		return pattern.String()
 	}
 	if a, b := run(3), run(3); a != b {
 		t.Errorf("the same seed gave\n%s and\n%s", a, b)

@@ -2,6 +2,7 @@ package memworkload
 
 import (
 	"context"
+	"slices"
 
 	"github.com/go-logr/logr"
 	appsv1 "k8s.io/api/apps/v1"
@@ -77,12 +78,7 @@ func daemonFits(set *appsv1.DaemonSet, node *corev1.Node) (start, stay bool) {
 func tolerates(pod *corev1.Pod, node *corev1.Node, effects ...corev1.TaintEffect) bool {
 	_, found := schedulingv1.FindMatchingUntoleratedTaint(logr.Discard(), node.Spec.Taints, pod.Spec.Tolerations,
 		func(t *corev1.Taint) bool {
-			for _, effect := range effects {
-				if t.Effect == effect {
-					return true
-				}
-			}
-			return false
+			return slices.Contains(effects, t.Effect)
 		}, false)
 	return !found
 }

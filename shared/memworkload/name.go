@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/json"
 	"fmt"
+	"strconv"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -44,5 +45,5 @@ func hashOf(template corev1.PodTemplateSpec) (string, error) {
 func (k *Kubernetes) attempt(prefix string, purpose ...string) string {
 	whole := strings.Join(purpose, "/")
 	k.attempts[whole]++
-	return prefix + "-" + suffix(5, whole, fmt.Sprint(k.attempts[whole]))
+	return prefix + "-" + suffix(5, whole, strconv.Itoa(k.attempts[whole]))
 }

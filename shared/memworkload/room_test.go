@@ -3,6 +3,7 @@ package memworkload_test
 import (
 	"context"
 	"fmt"
+	"maps"
 	"testing"
 	"time"
 
@@ -57,10 +58,7 @@ func judge(t *rapid.T, server *memcluster.Server, cpu map[string]int64) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	free, count := map[string]int64{}, map[string]int{}
-	for name, all := range cpu {
-		free[name] = all
-	}
+	free, count := maps.Clone(cpu), map[string]int{}
 	for _, pod := range pods {
 		free[pod.Spec.NodeName] -= request(pod)
 		count[pod.Spec.NodeName]++

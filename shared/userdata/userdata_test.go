@@ -31,11 +31,12 @@ spec:
 `
 
 func multipart(parts ...string) string {
-	text := "MIME-Version: 1.0\nContent-Type: multipart/mixed; boundary=\"//\"\n\n"
+	var text strings.Builder
+	text.WriteString("MIME-Version: 1.0\nContent-Type: multipart/mixed; boundary=\"//\"\n\n")
 	for i := 0; i < len(parts); i += 2 {
-		text += "--//\nContent-Type: " + parts[i] + "\n\n" + parts[i+1] + "\n"
+		text.WriteString("--//\nContent-Type: " + parts[i] + "\n\n" + parts[i+1] + "\n")
 	}
-	return text + "--//--\n"
+	return text.String() + "--//--\n"
 }
 
 var prod = userdata.Joining{
