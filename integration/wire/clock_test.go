@@ -1,6 +1,3 @@
-// Package wire runs the adapters of AWS, unchanged, against the fake AWS over
-// loopback: the same conformance suites as the models, now with every byte on
-// the wire.
 package wire
 
 import (
