@@ -1,0 +1,83 @@
+package telemetry
+
+import (
+	"context"
+	"net/http/httptest"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// Each entry says all that a dashboard and a reader need.
+func TestCatalogue(t *testing.T) {
+	names := map[string]bool{}
+	for _, m := range Catalogue {
+		t.Run(m.Name, func(t *testing.T) {
+			if names[m.Name] || !regexp.MustCompile(`^joist_[a-z_]+$`).MatchString(m.Name) {
+				t.Error("the name is taken or not lower_case")
+			}
+			names[m.Name] = true
+			if strings.HasSuffix(m.Name, "_total") != (m.Kind == Counter) {
+				t.Error("counters end in _total, and nothing else does")
+			}
+			if m.Unit == "s" && !strings.HasSuffix(m.Name, "_seconds") {
+				t.Error("the name does not say its unit")
+			}
+			if m.Unit == "" || !strings.HasSuffix(m.Help, ".") {
+				t.Error("unit or help are missing")
+			}
+			if (m.Kind == Histogram) != (len(m.Buckets) > 0) || !slices.IsSorted(m.Buckets) {
+				t.Errorf("buckets %v", m.Buckets)
+			}
+			series := 1
+			for _, l := range m.Labels {
+				if l.Help == "" || l.Max <= 0 {
+					t.Errorf("label %s has no help or no bound", l.Name)
+				}
+				series *= l.Max
+			}
+			if series > 2000 {
+				t.Errorf("there can be %d series", series)
+			}
+		})
+	}
+}
+
+// Every entry comes out under its own name, with its labels.
+func TestCatalogueIsServed(t *testing.T) {
+	m, err := newMeters()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, entry := range Catalogue {
+		values := make([]string, len(entry.Labels))
+		for i, l := range entry.Labels {
+			values[i] = "a-" + l.Name
+		}
+		m.record(context.Background(), entry, 1, values...)
+	}
+	w := httptest.NewRecorder()
+	m.handler().ServeHTTP(w, httptest.NewRequest("GET", "/metrics", nil))
+	found := map[string]bool{}
+	for _, line := range strings.Split(w.Body.String(), "\n") {
+		if name, ok := strings.CutPrefix(line, "# TYPE joist_"); ok {
+			found["joist_"+name] = true
+		}
+	}
+	want := map[string]bool{}
+	for _, entry := range Catalogue {
+		want[entry.Name+" "+string(entry.Kind)] = true
+	}
+	if diff := cmp.Diff(want, found); diff != "" {
+		t.Error(diff)
+	}
+	if want := `joist_events_handled_total{service="a-service",type="a-type",verdict="a-verdict"} 1`; !strings.Contains(w.Body.String(), want+"\n") {
+		t.Errorf("no line %s", want)
+	}
+	if !strings.Contains(w.Body.String(), "go_goroutines ") {
+		t.Error("nothing of the process itself")
+	}
+}

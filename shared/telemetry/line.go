@@ -1,0 +1,74 @@
+package telemetry
+
+import (
+	"context"
+	"log/slog"
+
+	"github.com/joist-autoscaler/joist/shared/host"
+)
+
+// Line tells of one message: a wide line of what it was, what became of it and
+// what its handler said, and the metrics of the same.
+func (t *Telemetry) Line(l host.Line) {
+	ctx := context.Background()
+	t.count(ctx, l)
+	if !t.Log.Enabled(ctx, level(l)) {
+		return
+	}
+	record := slog.NewRecord(l.Began.Add(l.Took), level(l), "handled", 0)
+	record.AddAttrs(
+		slog.String("event.type", l.Note.Type), slog.String("event.id", l.Note.ID), slog.String("subject", l.Note.Subject),
+		slog.String("cluster", l.Note.Cluster), slog.String("correlation", l.Note.Correlation),
+		slog.Int("receive_count", l.Message.Receives), slog.Int64("age_ms", l.Age().Milliseconds()),
+		slog.String("verdict", string(l.Verdict.Action)), slog.String("kind", string(l.Verdict.Kind)),
+		slog.Int64("took_ms", l.Took.Milliseconds()),
+	)
+	if l.Verdict.After > 0 {
+		record.AddAttrs(slog.Int64("again_ms", l.Verdict.After.Milliseconds()))
+	}
+	if l.Note.Skew > 0 {
+		record.AddAttrs(slog.Int64("skew_ms", l.Note.Skew.Milliseconds()))
+	}
+	record.Add(l.Note.Fields...)
+	if l.Verdict.Reason != "" {
+		record.AddAttrs(slog.String("error", l.Verdict.Reason))
+	}
+	if l.Err != nil {
+		record.AddAttrs(slog.String("undone", l.Err.Error()))
+	}
+	_ = t.Log.Handler().Handle(ctx, record)
+}
+
+// level is Error for what a person should look at, Warn for what heals itself,
+// and Info for the ordinary: foreign and stale messages are that.
+func level(l host.Line) slog.Level {
+	switch {
+	case l.Err != nil, l.Verdict.Action == host.Park, l.Verdict.Action == host.Keep:
+		return slog.LevelError
+	case l.Verdict.Action == host.Hide, l.Note.Skew > 0:
+		return slog.LevelWarn
+	default:
+		return slog.LevelInfo
+	}
+}
+
+func (t *Telemetry) count(ctx context.Context, l host.Line) {
+	service, typ, verdict, kind := l.Service, l.Note.Type, string(l.Verdict.Action), string(l.Verdict.Kind)
+	t.meters.record(ctx, Handled, 1, service, typ, verdict)
+	t.meters.record(ctx, Took, l.Took.Seconds(), service, typ)
+	if !l.Message.Sent.IsZero() {
+		t.meters.record(ctx, Age, l.Age().Seconds(), service, typ)
+	}
+	if kind != "" {
+		t.meters.record(ctx, Refused, 1, service, kind)
+	}
+	if l.Note.Skew > 0 {
+		t.meters.record(ctx, Skewed, 1, service, typ)
+	}
+	switch {
+	case l.Err != nil:
+		t.meters.record(ctx, Undone, 1, service, verdict)
+	case l.Verdict.Action == host.Park:
+		t.meters.record(ctx, DeadLetters, 1, service, kind)
+	}
+}

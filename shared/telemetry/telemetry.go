@@ -1,0 +1,90 @@
+package telemetry
+
+import (
+	"context"
+	"errors"
+	"io"
+	"log/slog"
+	"time"
+
+	"go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracehttp"
+	"go.opentelemetry.io/otel/sdk/resource"
+	tracing "go.opentelemetry.io/otel/sdk/trace"
+	semconv "go.opentelemetry.io/otel/semconv/v1.40.0"
+
+	"github.com/joist-autoscaler/joist/shared/fault"
+	"github.com/joist-autoscaler/joist/shared/host"
+)
+
+// Options say what is told, and where.
+type Options struct {
+	Service, Version, Cluster string
+	// Out gets the log lines.
+	Out   io.Writer
+	Level slog.Level
+	// Export sends spans over OTLP, to where OTEL_EXPORTER_OTLP_ENDPOINT and its
+	// like say. Spans are made in any case, because they carry the story on.
+	Export bool
+}
+
+// Telemetry is one process's voice.
+type Telemetry struct {
+	Options
+	Log    *slog.Logger
+	meters meters
+	traces *tracing.TracerProvider
+}
+
+// New makes it.
+func New(ctx context.Context, o Options) (*Telemetry, error) {
+	meters, err := newMeters()
+	if err != nil {
+		return nil, err
+	}
+	about := resource.NewSchemaless(semconv.ServiceName("joist-"+o.Service), semconv.ServiceVersion(o.Version), semconv.K8SClusterName(o.Cluster))
+	traces := []tracing.TracerProviderOption{
+		tracing.WithResource(about), tracing.WithIDGenerator(stories{}), tracing.WithSampler(tracing.ParentBased(tracing.AlwaysSample())),
+	}
+	if o.Export {
+		exporter, err := otlptracehttp.New(ctx)
+		if err != nil {
+			return nil, fault.E("preparing the export of traces", fault.Invalid, err).
+				WithHint("set OTEL_EXPORTER_OTLP_ENDPOINT to the URL of a collector, such as http://collector:4318, or to nothing")
+		}
+		traces = append(traces, tracing.WithBatcher(exporter))
+	}
+	handler := slog.NewJSONHandler(o.Out, &slog.HandlerOptions{Level: o.Level}).
+		WithAttrs([]slog.Attr{slog.String("service", o.Service)})
+	return &Telemetry{Options: o, Log: slog.New(handler), meters: meters, traces: tracing.NewTracerProvider(traces...)}, nil
+}
+
+// Flush sends what waits to be sent, for a process that may be frozen now.
+func (t *Telemetry) Flush(ctx context.Context) {
+	// Nobody could do anything about a failure.
+	_ = t.traces.ForceFlush(ctx)
+}
+
+// Close sends what is left and ends it.
+func (t *Telemetry) Close() error {
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+	defer cancel()
+	return errors.Join(t.traces.Shutdown(ctx), t.meters.provider.Shutdown(ctx))
+}
+
+// Trouble logs failures that no message stands for, each as often as is worth
+// reading.
+func (t *Telemetry) Trouble() *host.Trouble {
+	return &host.Trouble{Tell: func(err error, times int) {
+		t.Log.LogAttrs(context.Background(), slog.LevelError, "trouble", slog.String("error", err.Error()),
+			slog.String("kind", string(fault.KindOf(err))), slog.Int("times", times))
+	}}
+}
+
+// Stepped counts one step of a loop.
+func (t *Telemetry) Stepped(took time.Duration, err error) {
+	result := "ok"
+	if err != nil {
+		result = string(fault.KindOf(err))
+	}
+	t.meters.record(context.Background(), Steps, took.Seconds(), t.Service, result)
+}

@@ -1,0 +1,136 @@
+package telemetry
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"go.opentelemetry.io/otel/codes"
+	"go.opentelemetry.io/otel/sdk/trace/tracetest"
+
+	"github.com/joist-autoscaler/joist/shared/event"
+)
+
+// Two hops of one story: the second's parent is the first's span, and both are
+// in the trace that the correlation id names.
+func TestTraceCarriesTheStory(t *testing.T) {
+	told, _ := quiet(t, slog.LevelInfo)
+	spans := tracetest.NewSpanRecorder()
+	told.traces.RegisterSpanProcessor(spans)
+	maker := event.Maker{Service: "watcher", Cluster: event.Cluster{Name: "prod"}}
+	first, err := maker.New(noon, event.InventoryWanted{Asked: noon}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var second event.Envelope
+	if err := told.Trace(func(_ context.Context, e event.Envelope) (err error) {
+		second, err = maker.New(noon, event.Tick{Want: event.WantStatus, Due: noon}, &e)
+		return err
+	})(t.Context(), first); err != nil {
+		t.Fatal(err)
+	}
+	if err := told.Trace(func(context.Context, event.Envelope) error { return errors.New("no luck") })(t.Context(), second); err == nil {
+		t.Fatal("the handler's error is lost")
+	}
+	ended := spans.Ended()
+	if len(ended) != 2 {
+		t.Fatalf("%d spans", len(ended))
+	}
+	a, b := ended[0], ended[1]
+	if id := a.SpanContext().TraceID().String(); id != first.Correlation || a.Parent().IsValid() {
+		t.Errorf("the first span is in trace %s, want %s, under %v", id, first.Correlation, a.Parent())
+	}
+	if b.Parent().SpanID() != a.SpanContext().SpanID() || b.SpanContext().TraceID() != a.SpanContext().TraceID() {
+		t.Errorf("the second span is not below the first: %v", b.Parent())
+	}
+	if want := "00-" + first.Correlation + "-" + a.SpanContext().SpanID().String() + "-01"; second.Traceparent != want {
+		t.Errorf("traceparent %s, want %s", second.Traceparent, want)
+	}
+	if a.Status().Code != codes.Unset || b.Status().Code != codes.Error || b.Name() != "process tick.v1" {
+		t.Errorf("%v, then %s with %v", a.Status(), b.Name(), b.Status())
+	}
+}
+
+func TestTraceOf(t *testing.T) {
+	known := event.DeriveID("x", event.Cluster{Name: "prod"})
+	if got := traceOf(known).String(); got != known {
+		t.Errorf("%s became %s", known, got)
+	}
+	if a, b := traceOf("scheduler-1"), traceOf("scheduler-1"); a != b || !a.IsValid() || a == traceOf("scheduler-2") {
+		t.Error("an id that is not ours is not hashed")
+	}
+	if a, b := traceOf(""), traceOf(""); a == b || !a.IsValid() {
+		t.Error("without an id none is drawn")
+	}
+}
+
+// A span that cannot be exported fails nothing.
+func TestExportWithoutCollector(t *testing.T) {
+	t.Setenv("OTEL_EXPORTER_OTLP_ENDPOINT", "http://127.0.0.1:1")
+	t.Setenv("OTEL_EXPORTER_OTLP_TIMEOUT", "1")
+	told, err := New(t.Context(), Options{Service: "planner", Out: t.Output(), Export: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := told.Trace(func(context.Context, event.Envelope) error { return nil })(t.Context(), event.Envelope{}); err != nil {
+		t.Error(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+	defer cancel()
+	told.Flush(ctx)
+}
+
+func TestProbes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		pulse := &Pulse{Name: "the poller", Limit: time.Minute}
+		pulse.Beat()
+		ready := errors.New("the cache is not synced")
+		handler := Probes{Alive: pulse.Alive, Ready: func() error { return ready }}.handler()
+		get := func(path string) (int, string) {
+			w := httptest.NewRecorder()
+			handler.ServeHTTP(w, httptest.NewRequest("GET", path, nil))
+			return w.Code, w.Body.String()
+		}
+		if code, body := get("/healthz"); code != 200 {
+			t.Error(code, body)
+		}
+		if code, body := get("/readyz"); code != 503 || !strings.Contains(body, "not synced") {
+			t.Error(code, body)
+		}
+		ready = nil
+		time.Sleep(time.Minute + time.Second)
+		if code, body := get("/healthz"); code != 503 || !strings.Contains(body, "the poller: it has not moved for 1m1s") {
+			t.Error(code, body)
+		}
+		if code, _ := get("/readyz"); code != 200 {
+			t.Error(code)
+		}
+		pulse.Beat()
+		if code, _ := get("/healthz"); code != 200 {
+			t.Error(code)
+		}
+	})
+}
+
+// A port in use is one that a person can change.
+func TestServe(t *testing.T) {
+	told, _ := quiet(t, slog.LevelInfo)
+	if err := told.Serve(t.Context(), Ports{}, Probes{}); err != nil {
+		t.Error(err)
+	}
+	taken, err := net.Listen("tcp", "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer taken.Close()
+	port := taken.Addr().(*net.TCPAddr).Port
+	if err := told.Serve(t.Context(), Ports{Health: port}, Probes{}); err == nil || !strings.Contains(err.Error(), "HEALTH_PROBE_PORT") {
+		t.Error(err)
+	}
+}
