@@ -1,0 +1,90 @@
+package settings
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// pause is a duration that must be positive.
+type pause time.Duration
+
+type setter func(s *Settings, text string) error
+
+func text(field func(*Settings) *string) setter {
+	return func(s *Settings, text string) error {
+		*field(s) = text
+		return nil
+	}
+}
+
+// queue is a variable that holds the URL of a queue.
+func queue(name, purpose, example string, field func(*Settings) *string) Variable {
+	return Variable{
+		Name: name, For: "the URL of " + purpose, Example: "https://sqs.eu-west-1.amazonaws.com/111122223333/prod-" + example,
+		set: func(s *Settings, text string) error {
+			u, err := url.Parse(text)
+			if err != nil || u.Host == "" || (u.Scheme != "https" && u.Scheme != "http") {
+				return errors.New("is no URL")
+			}
+			*field(s) = text
+			return nil
+		},
+	}
+}
+
+// duration reads what Go and Karpenter write: 10s, 1m30s.
+func duration(field func(*Settings) *pause) setter {
+	return func(s *Settings, text string) error {
+		d, err := time.ParseDuration(text)
+		if err != nil || d <= 0 {
+			return errors.New("is no positive duration")
+		}
+		*field(s) = pause(d)
+		return nil
+	}
+}
+
+func fraction(field func(*Settings) *float64) setter {
+	return func(s *Settings, text string) error {
+		f, err := strconv.ParseFloat(text, 64)
+		if err != nil || !(f >= 0 && f < 1) {
+			return errors.New("is no number from 0 to 1")
+		}
+		*field(s) = f
+		return nil
+	}
+}
+
+func number(most int, field func(*Settings) *int) setter {
+	return func(s *Settings, text string) error {
+		n, err := strconv.Atoi(text)
+		if err != nil || n < 0 || n > most {
+			return fmt.Errorf("is no number from 0 to %d", most)
+		}
+		*field(s) = n
+		return nil
+	}
+}
+
+func choice(field func(*Settings) *string, allowed ...string) setter {
+	return func(s *Settings, text string) error {
+		if !slices.Contains(allowed, text) {
+			return errors.New("is not one of " + strings.Join(allowed, ", "))
+		}
+		*field(s) = text
+		return nil
+	}
+}
+
+func level(s *Settings, text string) error {
+	if err := s.LogLevel.UnmarshalText([]byte(text)); err != nil {
+		return fmt.Errorf("is not one of %s, %s, %s, %s", slog.LevelDebug, slog.LevelInfo, slog.LevelWarn, slog.LevelError)
+	}
+	return nil
+}

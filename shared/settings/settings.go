@@ -1,0 +1,86 @@
+// Package settings reads the environment variables of the services, once, into
+// one struct.
+//
+// A variable is an entry of one table that says what it is for, gives an
+// example, and has a default or none; errors, --help and documentation are made
+// of it. The invariants: names and defaults that Karpenter has are accepted as
+// they are; and every problem is reported at once, each naming its variable.
+package settings
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"time"
+
+	"github.com/joist-autoscaler/joist/shared/event"
+	"github.com/joist-autoscaler/joist/shared/fault"
+	"github.com/joist-autoscaler/joist/shared/scheduling"
+)
+
+// Settings is what the environment says.
+type Settings struct {
+	Cluster event.Cluster
+	Region  string
+
+	Bucket, Prefix, Bus string
+	// QueueURL is the service's own queue.
+	QueueURL, DeadLetterURL                            string
+	PlannerURL, DisruptionURL, CatalogURL, LauncherURL string
+
+	// Namespace is Joist's own, LeaseNamespace that of Karpenter's Lease.
+	Namespace, LeaseNamespace string
+	// Holder tells replicas apart.
+	Holder     string
+	Kubeconfig string
+
+	BatchMax, BatchIdle time.Duration
+	Scheduling          scheduling.Settings
+	TemplateAge         time.Duration
+
+	LogLevel                slog.Level
+	MetricsPort, HealthPort int
+	// Traces says that spans are exported.
+	Traces bool
+	// Lambda is set where the process runs under Lambda.
+	Lambda string
+}
+
+// Read looks up every variable. Those in required must be set.
+func Read(lookup func(name string) (string, bool), required ...string) (Settings, error) {
+	var s Settings
+	var problems []error
+	for _, v := range Variables {
+		text, by := v.find(lookup)
+		if text == "" {
+			if slices.Contains(required, v.Name) {
+				problems = append(problems, fmt.Errorf("%s is not set: it is %s, for example %s=%s", v.Name, v.For, v.Name, v.Example))
+			}
+			text = v.Default
+		}
+		if text == "" {
+			continue
+		}
+		if err := v.set(&s, text); err != nil {
+			problems = append(problems, fmt.Errorf("%s=%q %w: it is %s, for example %s=%s", by, text, err, v.For, by, v.Example))
+		}
+	}
+	if s.BatchIdle > s.BatchMax {
+		problems = append(problems, fmt.Errorf("%s is %s, longer than %s, which is %s", BatchIdle, s.BatchIdle, BatchMax, s.BatchMax))
+	}
+	if len(problems) > 0 {
+		return s, fault.E("reading the environment", fault.Invalid, errors.Join(problems...))
+	}
+	return s, nil
+}
+
+// find looks under all names of the variable. Empty is not set.
+func (v Variable) find(lookup func(string) (string, bool)) (text, by string) {
+	for _, name := range append([]string{v.Name}, v.Also...) {
+		if text, ok := lookup(name); ok && text != "" {
+			return text, name
+		}
+	}
+	return "", v.Name
+}

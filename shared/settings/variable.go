@@ -1,0 +1,127 @@
+package settings
+
+import "strings"
+
+// Variable is one environment variable.
+type Variable struct {
+	// Name is ours; Also are others that are accepted when Name is not set.
+	Name string
+	Also []string
+	// For says what it is, after "it is": "the name of the EKS cluster".
+	For, Example, Default string
+
+	set func(s *Settings, text string) error
+}
+
+// The names, for those who require one or hint at it.
+const (
+	ClusterName    = "JOIST_CLUSTER_NAME"
+	ClusterUID     = "JOIST_CLUSTER_UID"
+	Region         = "AWS_REGION"
+	Bucket         = "JOIST_BUCKET"
+	Prefix         = "JOIST_PREFIX"
+	Bus            = "JOIST_BUS"
+	QueueURL       = "JOIST_QUEUE_URL"
+	DeadLetterURL  = "JOIST_DEAD_LETTER_URL"
+	PlannerURL     = "JOIST_PLANNER_QUEUE_URL"
+	DisruptionURL  = "JOIST_DISRUPTION_QUEUE_URL"
+	CatalogURL     = "JOIST_CATALOG_QUEUE_URL"
+	LauncherURL    = "JOIST_LAUNCHER_QUEUE_URL"
+	Namespace      = "JOIST_NAMESPACE"
+	LeaseNamespace = "LEADER_ELECTION_NAMESPACE"
+	Holder         = "POD_NAME"
+	Kubeconfig     = "KUBECONFIG"
+	BatchMax       = "BATCH_MAX_DURATION"
+	BatchIdle      = "BATCH_IDLE_DURATION"
+	MemoryOverhead = "VM_MEMORY_OVERHEAD_PERCENT"
+	Preferences    = "PREFERENCE_POLICY"
+	MinValues      = "MIN_VALUES_POLICY"
+	ReservedENIs   = "RESERVED_ENIS"
+	TemplateAge    = "JOIST_TEMPLATE_AGE"
+	LogLevel       = "LOG_LEVEL"
+	MetricsPort    = "METRICS_PORT"
+	HealthPort     = "HEALTH_PROBE_PORT"
+	Traces         = "OTEL_EXPORTER_OTLP_ENDPOINT"
+	Lambda         = "AWS_LAMBDA_RUNTIME_API"
+)
+
+// Variables is the table.
+var Variables = []Variable{
+	{Name: ClusterName, Also: []string{"CLUSTER_NAME"}, For: "the name of the EKS cluster", Example: "prod",
+		set: text(func(s *Settings) *string { return &s.Cluster.Name })},
+	{Name: ClusterUID, For: "the UID of the cluster's kube-system namespace, which tells clusters of one name apart", Example: "0b5e1d0a-6f0c-4c55-9d0e-3f1f6f1c2a77",
+		set: text(func(s *Settings) *string { return &s.Cluster.UID })},
+	{Name: Region, Also: []string{"AWS_DEFAULT_REGION"}, For: "the cluster's AWS region", Example: "eu-west-1",
+		set: text(func(s *Settings) *string { return &s.Region })},
+	{Name: Bucket, For: "the S3 bucket of batches, plans and catalogues", Example: "joist-prod-111122223333",
+		set: text(func(s *Settings) *string { return &s.Bucket })},
+	{Name: Prefix, For: "the cluster's prefix in the bucket", Example: "prod",
+		set: text(func(s *Settings) *string { return &s.Prefix })},
+	{Name: Bus, For: "the name or ARN of the EventBridge bus to which facts are published", Example: "joist",
+		set: text(func(s *Settings) *string { return &s.Bus })},
+	queue(QueueURL, "the SQS queue that this service works on", "planner", func(s *Settings) *string { return &s.QueueURL }),
+	queue(DeadLetterURL, "the dead-letter queue of the service's queue", "planner-dead", func(s *Settings) *string { return &s.DeadLetterURL }),
+	queue(PlannerURL, "the planner's SQS queue", "planner", func(s *Settings) *string { return &s.PlannerURL }),
+	queue(DisruptionURL, "the disruption service's SQS queue", "disruption", func(s *Settings) *string { return &s.DisruptionURL }),
+	queue(CatalogURL, "the catalog's SQS queue", "catalog", func(s *Settings) *string { return &s.CatalogURL }),
+	queue(LauncherURL, "the launcher's SQS queue", "launcher", func(s *Settings) *string { return &s.LauncherURL }),
+	{Name: Namespace, Also: []string{"POD_NAMESPACE"}, For: "the namespace of Joist's own objects", Example: "joist", Default: "joist",
+		set: text(func(s *Settings) *string { return &s.Namespace })},
+	{Name: LeaseNamespace, For: "the namespace of Karpenter's Lease, which Joist holds while it acts", Example: "kube-system", Default: "kube-system",
+		set: text(func(s *Settings) *string { return &s.LeaseNamespace })},
+	{Name: Holder, Also: []string{"HOSTNAME"}, For: "what tells this replica from others", Example: "joist-watcher-0",
+		set: text(func(s *Settings) *string { return &s.Holder })},
+	{Name: Kubeconfig, For: "the kubeconfig file to use outside of a pod", Example: "/home/me/.kube/config",
+		set: text(func(s *Settings) *string { return &s.Kubeconfig })},
+	{Name: BatchMax, For: "the longest time for which pods gather into a batch", Example: "10s", Default: "10s",
+		set: duration(func(s *Settings) *pause { return (*pause)(&s.BatchMax) })},
+	{Name: BatchIdle, For: "the time without a new pod after which a batch is sent", Example: "1s", Default: "1s",
+		set: duration(func(s *Settings) *pause { return (*pause)(&s.BatchIdle) })},
+	{Name: MemoryOverhead, For: "the fraction of an instance's memory that its hypervisor keeps", Example: "0.075", Default: "0.075",
+		set: fraction(func(s *Settings) *float64 { return &s.Scheduling.VMMemoryOverheadPercent })},
+	{Name: Preferences, For: "whether preferred terms count", Example: "Respect", Default: "Respect",
+		set: choice(func(s *Settings) *string { return &s.Scheduling.PreferencePolicy }, "Respect", "Ignore")},
+	{Name: MinValues, For: "whether minValues of a NodePool must hold", Example: "Strict", Default: "Strict",
+		set: choice(func(s *Settings) *string { return &s.Scheduling.MinValuesPolicy }, "Strict", "BestEffort")},
+	{Name: ReservedENIs, For: "the number of network interfaces kept from pods", Example: "1", Default: "0",
+		set: number(100, func(s *Settings) *int { return &s.Scheduling.ReservedENIs })},
+	{Name: TemplateAge, For: "the age at which a launch template is deleted", Example: "1h", Default: "1h",
+		set: duration(func(s *Settings) *pause { return (*pause)(&s.TemplateAge) })},
+	{Name: LogLevel, For: "the least level that is logged", Example: "info", Default: "info", set: level},
+	{Name: MetricsPort, For: "the port of /metrics, or 0 for none", Example: "8080", Default: "8080",
+		set: number(65535, func(s *Settings) *int { return &s.MetricsPort })},
+	{Name: HealthPort, For: "the port of /healthz and /readyz, or 0 for none", Example: "8081", Default: "8081",
+		set: number(65535, func(s *Settings) *int { return &s.HealthPort })},
+	{Name: Traces, Also: []string{"OTEL_EXPORTER_OTLP_TRACES_ENDPOINT"}, For: "the OpenTelemetry collector that gets the spans", Example: "http://collector:4318",
+		set: func(s *Settings, _ string) error { s.Traces = true; return nil }},
+	{Name: Lambda, For: "set by Lambda itself, and makes the process a function", Example: "127.0.0.1:9001",
+		set: text(func(s *Settings) *string { return &s.Lambda })},
+}
+
+// Help explains the variables of one command: those it requires, then those it
+// may read.
+func Help(intro string, required, optional []string) string {
+	var b strings.Builder
+	b.WriteString(intro + "\n\nRequired environment variables:\n")
+	explain(&b, required)
+	b.WriteString("\nOptional ones:\n")
+	explain(&b, optional)
+	return strings.TrimRight(b.String(), "\n")
+}
+
+func explain(b *strings.Builder, names []string) {
+	for _, name := range names {
+		for _, v := range Variables {
+			if v.Name != name {
+				continue
+			}
+			b.WriteString("  " + strings.Join(append([]string{v.Name}, v.Also...), ", or ") + "\n        " + v.For)
+			if v.Default != "" {
+				b.WriteString(" (default " + v.Default + ")")
+			} else {
+				b.WriteString(", for example " + v.Example)
+			}
+			b.WriteString("\n")
+		}
+	}
+}
