@@ -3,8 +3,10 @@ package host
 import (
 	"context"
 	"errors"
+	"time"
 
 	"github.com/joist-autoscaler/joist/shared/fault"
+	"github.com/joist-autoscaler/joist/shared/queue"
 )
 
 // LambdaVariable is the variable by which a process knows that it runs under
@@ -31,4 +33,17 @@ func Run(ctx context.Context, place Place, lambda, poll func(ctx context.Context
 		return fault.E("choosing a host", fault.Invalid, errors.New("neither "+LambdaVariable+" nor "+place.QueueVariable+" is set")).
 			WithHint("run this as a Lambda function, which sets the first, or set %s to the URL of the queue to poll", place.QueueVariable)
 	}
+}
+
+// LambdaOptions say what the Lambda host needs beside a worker. They are here
+// so that a service can be wired without linking Lambda's runtime.
+type LambdaOptions struct {
+	// Queue gives the queue of an event source ARN.
+	Queue func(arn string) (queue.Queue, error)
+	// Margin, 5 s by default, is what is kept of the function's time to carry
+	// out verdicts, and what the visibility has beyond the function's end.
+	Margin time.Duration
+	// After is called at the end of each invocation, when the process may be
+	// frozen: telemetry that waits to be sent must go now. Nil does nothing.
+	After func(ctx context.Context)
 }

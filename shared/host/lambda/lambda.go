@@ -24,21 +24,13 @@ import (
 	"github.com/joist-autoscaler/joist/shared/queue"
 )
 
-// Options say what the host needs beside the worker.
-type Options struct {
-	// Queue gives the queue of an event source ARN.
-	Queue func(arn string) (queue.Queue, error)
-	// Margin, 5 s by default, is what is kept of the function's time to carry
-	// out verdicts, and what the visibility has beyond the function's end.
-	Margin time.Duration
-	// After is called at the end of each invocation, when the process may be
-	// frozen: telemetry that waits to be sent must go now. Nil does nothing.
-	After func(ctx context.Context)
-}
+// Options are host.LambdaOptions.
+type Options = host.LambdaOptions
 
-// Serve handles invocations, and does not return.
-func Serve(ctx context.Context, w host.Worker, o Options) {
+// Serve handles invocations. It does not return: Lambda ends the process.
+func Serve(ctx context.Context, w host.Worker, o Options) error {
 	lambda.StartWithOptions(Handler(w, o), lambda.WithContext(ctx))
+	return nil
 }
 
 // Handler makes a Lambda handler of a worker, whose Queue is not used: each
