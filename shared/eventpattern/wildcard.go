@@ -54,7 +54,7 @@ func fits(s string, pieces []string) bool {
 		return s == first
 	}
 	rest, ok := strings.CutPrefix(s, first)
-	if !ok || len(rest) < len(last) || !strings.HasSuffix(rest, last) {
+	if !ok || !strings.HasSuffix(rest, last) {
 		return false
 	}
 	rest = rest[:len(rest)-len(last)]

@@ -16,7 +16,8 @@ func TestBatches(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		const limit = 1000
 		var messages []Outgoing
-		for _, n := range rapid.SliceOf(rapid.IntRange(1, 900)).Draw(t, "sizes") {
+		largest := rapid.SampledFrom([]int{5, 900}).Draw(t, "largest")
+		for _, n := range rapid.SliceOfN(rapid.IntRange(1, largest), 0, 50).Draw(t, "sizes") {
 			messages = append(messages, Outgoing{Source: "s", Type: "t", Body: bytes.Repeat([]byte("x"), n)})
 		}
 		batches, err := Batches(limit, messages...)
