@@ -6,7 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/joist-autoscaler/joist/shared/fault"
 )
@@ -20,6 +22,8 @@ const (
 	// MaxTokens is how many JSON tokens a message may have; one of the largest
 	// size that is made of real fields has about 20,000.
 	MaxTokens = 100_000
+	// lastYear is the last that RFC 3339 can write.
+	lastYear = 9999
 )
 
 // Decode reads an envelope. It is total: whatever the bytes are, the result is
@@ -41,7 +45,24 @@ func Decode(data []byte) (Envelope, error) {
 	for _, known := range attributes {
 		delete(e.extra, known)
 	}
+	if err := e.spelled(); err != nil {
+		return Envelope{}, err
+	}
 	return e, nil
+}
+
+// spelled refuses attributes that encoding/json takes for a known one and that
+// are spelled otherwise: "ID" beside "id" would make it a matter of their order
+// which of the two counts.
+func (e *Envelope) spelled() error {
+	for name := range e.extra {
+		for _, known := range attributes {
+			if strings.EqualFold(name, known) {
+				return fault.F("decoding an envelope", fault.Poison, "attribute %q is to be spelled %q", name, known)
+			}
+		}
+	}
+	return nil
 }
 
 var attributes = []string{
@@ -73,6 +94,8 @@ func (e *Envelope) validate() error {
 		return poison("cluster is missing")
 	case e.Time.IsZero():
 		return poison("time is missing")
+	case e.Expires.Year() > lastYear:
+		return poison("expires in the year %d", e.Expires.Year())
 	case e.Expires.Sub(e.Time) < MinTTL:
 		return poison("expires %s is less than %s after time %s", e.Expires.Format(time.RFC3339), MinTTL, e.Time.Format(time.RFC3339))
 	case len(e.Data) == 0:
@@ -98,41 +121,95 @@ func As[T Body](e Envelope) (T, error) {
 	return body, nil
 }
 
-// CheckLimits refuses bytes that are too large, not one JSON value, too deep or
-// of too many tokens, before anything is decoded into memory.
+// CheckLimits refuses bytes that are too large, not UTF-8, not one JSON value,
+// too deep or of too many tokens, before anything is decoded into memory. It
+// refuses objects with a name twice as well: readers do not agree which counts.
 func CheckLimits(data []byte) error {
-	poison := func(format string, args ...any) error {
-		return fault.F("reading a message", fault.Poison, format, args...)
-	}
 	if len(data) > MaxEnvelope {
-		return poison("%d bytes exceed the limit of %d", len(data), MaxEnvelope)
+		return unreadable("%d bytes exceed the limit of %d", len(data), MaxEnvelope)
+	}
+	if !utf8.Valid(data) {
+		return unreadable("not UTF-8")
 	}
 	decoder := json.NewDecoder(bytes.NewReader(data))
 	decoder.UseNumber()
-	depth, tokens := 0, 0
-	for {
+	var w walk
+	for tokens := 0; ; tokens++ {
 		token, err := decoder.Token()
-		if errors.Is(err, io.EOF) && tokens > 0 && depth == 0 {
+		switch {
+		case errors.Is(err, io.EOF) && tokens > 0 && len(w) == 0:
 			return nil
+		case err != nil:
+			return unreadable("not JSON: %w", located(data, err))
+		case tokens > 0 && len(w) == 0:
+			return unreadable("more than one JSON value (the second ends at byte %d)", decoder.InputOffset())
+		case tokens == MaxTokens:
+			return unreadable("more than %d JSON tokens", MaxTokens)
 		}
-		if err != nil {
-			return poison("not JSON: %w", located(data, err))
+		if err := w.step(token); err != nil {
+			return err
 		}
-		if tokens++; tokens > MaxTokens {
-			return poison("more than %d JSON tokens", MaxTokens)
-		}
-		switch token {
-		case json.Delim('{'), json.Delim('['):
-			depth++
-		case json.Delim('}'), json.Delim(']'):
-			depth--
-		}
-		if depth > MaxDepth {
-			return poison("JSON nests deeper than %d", MaxDepth)
-		}
-		if depth == 0 && decoder.More() {
-			return poison("more than one JSON value (the second begins at byte %d)", decoder.InputOffset())
-		}
+	}
+}
+
+func unreadable(format string, args ...any) error {
+	return fault.F("reading a message", fault.Poison, format, args...)
+}
+
+// walk is the way from the outermost JSON value to the present token: one level
+// for each object or array that is open.
+type walk []level
+
+// level is an object, with the names that it has had so far, or an array, which
+// has none.
+type level struct {
+	names map[string]bool
+	// inValue says that a name was read and its value was not.
+	inValue bool
+}
+
+// step takes the next token.
+func (w *walk) step(token json.Token) error {
+	switch token {
+	case json.Delim('{'):
+		w.value()
+		*w = append(*w, level{names: map[string]bool{}})
+	case json.Delim('['):
+		w.value()
+		*w = append(*w, level{})
+	case json.Delim('}'), json.Delim(']'):
+		*w = (*w)[:len(*w)-1]
+	default:
+		return w.scalar(token)
+	}
+	if len(*w) > MaxDepth {
+		return unreadable("JSON nests deeper than %d", MaxDepth)
+	}
+	return nil
+}
+
+// scalar takes a name or a value that opens nothing.
+func (w *walk) scalar(token json.Token) error {
+	if len(*w) == 0 {
+		return nil
+	}
+	inner := &(*w)[len(*w)-1]
+	if inner.names == nil || inner.inValue {
+		inner.inValue = false
+		return nil
+	}
+	name, _ := token.(string)
+	if inner.names[name] {
+		return unreadable("the name %q stands twice in one object", name)
+	}
+	inner.names[name], inner.inValue = true, true
+	return nil
+}
+
+// value notes that the value of the innermost object's last name begins.
+func (w *walk) value() {
+	if len(*w) > 0 {
+		(*w)[len(*w)-1].inValue = false
 	}
 }
 

@@ -91,12 +91,20 @@ func (m Maker) New(now time.Time, body Body, cause *Envelope) (Envelope, error) 
 // Until is New with an absolute expiry. An expiry closer than MinTTL is moved
 // to MinTTL: a shorter one would die of ordinary delivery delay.
 func (m Maker) Until(now, expires time.Time, body Body, cause *Envelope) (Envelope, error) {
+	spec, err := body.EventType().Spec()
+	if err != nil {
+		return Envelope{}, err
+	}
 	if err := body.Validate(); err != nil {
 		return Envelope{}, fault.E("making "+string(body.EventType()), fault.Bug, err)
 	}
 	data, err := json.Marshal(body)
 	if err != nil {
 		return Envelope{}, fault.E("encoding "+string(body.EventType()), fault.Bug, err)
+	}
+	if len(data) > spec.MaxData {
+		// The other end would park it; here somebody still knows what it is.
+		return Envelope{}, fault.F("encoding "+string(body.EventType()), fault.Bug, "%d bytes exceed the limit of %d", len(data), spec.MaxData)
 	}
 	if earliest := now.Add(MinTTL); expires.Before(earliest) {
 		expires = earliest

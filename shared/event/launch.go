@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"time"
 )
 
@@ -80,14 +81,15 @@ func (LaunchSettled) EventType() Type { return LaunchSettledType }
 // Key is the intent and what became of it, so that a later, fuller answer is
 // another event.
 func (b LaunchSettled) Key() []string {
-	key := []string{b.Intent, fmt.Sprint(b.Spent)}
+	key := []string{b.Intent, strconv.FormatBool(b.Spent)}
 	for _, i := range b.Instances {
 		key = append(key, i.InstanceID)
 	}
-	slices.Sort(key[2:])
 	for _, r := range b.Refusals {
-		key = append(key, r.Code)
+		key = append(key, "refusal:"+r.Code)
 	}
+	// EC2 may tell the same answer in another order.
+	slices.Sort(key[2:])
 	return key
 }
 func (b LaunchSettled) Subject() string { return "intent/" + b.Intent }

@@ -3,7 +3,7 @@ package event
 import (
 	"encoding/json"
 	"errors"
-	"fmt"
+	"strconv"
 	"time"
 )
 
@@ -22,7 +22,7 @@ func (NodeClassChanged) EventType() Type { return NodeClassChangedType }
 
 // Key is the object, its generation and when it was asked.
 func (b NodeClassChanged) Key() []string {
-	return []string{b.UID, fmt.Sprint(b.Generation), b.Asked.UTC().Format(time.RFC3339Nano)}
+	return []string{b.UID, strconv.FormatInt(b.Generation, 10), b.Asked.UTC().Format(time.RFC3339Nano)}
 }
 func (b NodeClassChanged) Subject() string { return "ec2nodeclass/" + b.Name }
 
@@ -76,7 +76,7 @@ func (NodeClassResolved) EventType() Type { return NodeClassResolvedType }
 
 // Key is the object, its generation and when it was asked.
 func (b NodeClassResolved) Key() []string {
-	return []string{b.UID, fmt.Sprint(b.Generation), b.Asked.UTC().Format(time.RFC3339Nano)}
+	return []string{b.UID, strconv.FormatInt(b.Generation, 10), b.Asked.UTC().Format(time.RFC3339Nano)}
 }
 func (b NodeClassResolved) Subject() string { return "ec2nodeclass/" + b.Name }
 
@@ -101,7 +101,7 @@ func (NodeClassEnsure) EventType() Type { return NodeClassEnsureType }
 
 // Key is the object, the role, the profile and when it was asked.
 func (b NodeClassEnsure) Key() []string {
-	return []string{b.UID, b.Role, b.Profile, fmt.Sprint(b.Delete), b.Asked.UTC().Format(time.RFC3339Nano)}
+	return []string{b.UID, b.Role, b.Profile, strconv.FormatBool(b.Delete), b.Asked.UTC().Format(time.RFC3339Nano)}
 }
 func (b NodeClassEnsure) Subject() string { return "ec2nodeclass/" + b.Name }
 
@@ -123,7 +123,7 @@ func (NodeClassEnsured) EventType() Type { return NodeClassEnsuredType }
 
 // Key is the object, the profile, the outcome and when it was asked.
 func (b NodeClassEnsured) Key() []string {
-	return []string{b.UID, b.Role, b.Profile, fmt.Sprint(b.Deleted), b.Asked.UTC().Format(time.RFC3339Nano)}
+	return []string{b.UID, b.Role, b.Profile, strconv.FormatBool(b.Deleted), b.Asked.UTC().Format(time.RFC3339Nano)}
 }
 func (b NodeClassEnsured) Subject() string { return "ec2nodeclass/" + b.Name }
 

@@ -1,0 +1,96 @@
+package event_test
+
+import (
+	"errors"
+	"flag"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/joist-autoscaler/joist/shared/event"
+)
+
+var update = flag.Bool("update", false, "write the goldens that are missing; those that exist are never edited")
+
+// Every type has one golden: what was once said must be understood for ever.
+func TestGoldens(t *testing.T) {
+	byType := map[event.Type]sample{}
+	for _, s := range samples {
+		byType[s.body.EventType()] = s
+	}
+	for _, spec := range event.Specs {
+		t.Run(string(spec.Type), func(t *testing.T) {
+			s, ok := byType[spec.Type]
+			if !ok {
+				t.Fatal("the type has no sample body")
+			}
+			made, err := maker.New(noon, s.body, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			text := golden(t, spec.Type, made)
+			e, err := event.Decode(text[:len(text)-1])
+			if err != nil {
+				t.Fatal(err)
+			}
+			body, err := s.read(e)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(s.body, body); diff != "" {
+				t.Errorf("the golden no longer reads as what it was written from (-sample +golden):\n%s", diff)
+			}
+			if diff := cmp.Diff(string(text), string(wire(t, e))); diff != "" {
+				t.Errorf("decoding and encoding again changed bytes:\n%s", diff)
+			}
+			if made.ID != e.ID {
+				t.Errorf("the id is %s now and was %s: a re-send across an upgrade would be another event", made.ID, e.ID)
+			}
+		})
+	}
+	if len(samples) != len(event.Specs) {
+		t.Errorf("there are %d samples for %d types", len(samples), len(event.Specs))
+	}
+}
+
+// golden reads the golden of a type; with -update it writes one that is missing.
+func golden(t *testing.T, typ event.Type, made event.Envelope) []byte {
+	t.Helper()
+	path := filepath.Join("testdata", "v1", string(typ)+".json")
+	text, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) && *update {
+		text = wire(t, made)
+		err = os.WriteFile(path, text, 0o644)
+	}
+	if err != nil {
+		t.Fatalf("%v (try: go test ./event -run TestGoldens -update)", err)
+	}
+	return text
+}
+
+// wire encodes the envelope as it travels, and ends the line for editors.
+func wire(t *testing.T, e event.Envelope) []byte {
+	t.Helper()
+	text, err := e.Encode()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return append(text, '\n')
+}
+
+// A golden whose type is no longer spoken would be a promise that nobody keeps.
+func TestNoGoldenWithoutType(t *testing.T) {
+	files, err := filepath.Glob("testdata/v1/*.json")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no goldens: %v", err)
+	}
+	for _, file := range files {
+		name := filepath.Base(file)
+		if _, err := event.Type(name[:len(name)-len(".json")]).Spec(); err != nil {
+			t.Errorf("%s: %v", file, err)
+		}
+	}
+}

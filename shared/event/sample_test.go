@@ -1,0 +1,81 @@
+package event_test
+
+import (
+	"encoding/json"
+	"time"
+
+	"github.com/joist-autoscaler/joist/shared/event"
+)
+
+var (
+	noon  = time.Date(2026, time.November, 20, 12, 0, 0, 0, time.UTC)
+	home  = event.Cluster{Name: "prod", UID: "7c0e2b1c-0d7e-4b0f-9a83-2f6b1a1f5f10"}
+	maker = event.Maker{Service: "golden", Cluster: home}
+)
+
+func ref(kind string) event.Ref {
+	return event.Ref{Kind: kind, Digest: event.DigestOf([]byte(kind)), Size: 1234}
+}
+
+var offering = event.Offering{InstanceType: "m7g.large", Zone: "eu-west-1a", CapacityType: "spot"}
+
+// sample is one full body of every type and how an envelope's data is read as
+// that body again.
+type sample struct {
+	body event.Body
+	read func(event.Envelope) (event.Body, error)
+}
+
+func of[T event.Body](body T) sample {
+	return sample{body, func(e event.Envelope) (event.Body, error) { return event.As[T](e) }}
+}
+
+var samples = []sample{
+	of(event.PodsUnschedulable{Outbox: "uid-1", Seq: 7, Batch: ref("batches")}),
+	of(event.ClusterSnapshot{Taken: noon, Snapshot: ref("snapshots")}),
+	of(event.NodeClassChanged{
+		Name: "default", UID: "uid-2", Generation: 3, Spec: json.RawMessage(`{"role":"node"}`), Asked: noon,
+	}),
+	of(event.InventoryWanted{Asked: noon}),
+	of(event.Tick{Want: event.WantTemplates, Due: noon}),
+	of(event.PlanMade{
+		Outbox: "uid-1", Seq: 7, Batch: ref("batches"), Plan: ref("plans"), Claims: 2, Nominated: 30, Unplaced: 1, PricePerHr: 0.0734,
+	}),
+	of(event.DisruptionProposed{
+		Proposal: "p-1", Phase: event.Confirmed, Reason: "empty", Claims: []string{"default-abc"}, SavedPerHr: 0.12,
+		Snapshot: ref("snapshots"), Decided: noon,
+	}),
+	of(event.LaunchRequested{Intent: "3f2a", IntentRef: ref("intents"), Claims: 2}),
+	of(event.LaunchSettled{
+		Intent: "3f2a", Wanted: 2, Spent: true,
+		Instances: []event.Launched{{InstanceID: "i-0123456789abcdef0", Offering: offering, ImageID: "ami-1"}},
+		Refusals: []event.Refusal{{
+			Code: "InsufficientFreeAddressesInSubnet", Message: "not enough <addresses>", Subnet: "subnet-1",
+			Blamed: []event.Offering{{Zone: "eu-west-1b"}},
+		}},
+	}),
+	of(event.TagRequested{InstanceID: "i-0123456789abcdef0", ClaimUID: "uid-3", Tags: map[string]string{"Name": "ip-10-0-0-1"}}),
+	of(event.TerminateRequested{InstanceID: "i-0123456789abcdef0", Claim: "default-abc", ClaimUID: "uid-3", Reason: "drained"}),
+	of(event.NodeClassEnsure{
+		Name: "default", UID: "uid-2", Role: "node", Profile: "prod_1f", Path: "/karpenter/", Asked: noon,
+		Tags: map[string]string{"kubernetes.io/cluster/prod": "owned"}, Delete: true,
+	}),
+	of(event.NodeClassEnsured{
+		Name: "default", UID: "uid-2", Role: "node", Profile: "prod_1f", Asked: noon,
+		Problem: &event.Problem{Condition: "InstanceProfileReady", Reason: "InstanceProfileRefused", Message: "denied"},
+	}),
+	of(event.CatalogRefreshed{Region: "eu-west-1", AsOf: noon, Types: 800, Catalogue: ref("catalogues")}),
+	of(event.NodeClassResolved{
+		Name: "default", UID: "uid-2", Generation: 3, Asked: noon,
+		Subnets:        []event.Subnet{{ID: "subnet-1", Zone: "eu-west-1a", ZoneID: "euw1-az1", FreeIPs: 250}},
+		SecurityGroups: []event.SecurityGroup{{ID: "sg-1", Name: "nodes"}},
+		Images:         []event.Image{{ID: "ami-1", Name: "al2023", Deprecated: true, Requirements: json.RawMessage(`[{"key":"kubernetes.io/arch"}]`)}},
+		Problems:       []event.Problem{{Condition: "AMIsReady", Reason: "AMINotFound", Message: "no image"}},
+	}),
+	of(event.InstancesListed{Started: noon, Inventory: ref(event.InventoryKind), Count: 12}),
+	of(event.NodeNoticed{
+		Kind: event.SpotInterruption, InstanceID: "i-0123456789abcdef0", Deadline: noon.Add(2 * time.Minute), Noticed: noon,
+		Detail: "terminate", Offering: offering,
+	}),
+	of(event.InstanceGone{InstanceID: "i-0123456789abcdef0", Shown: noon}),
+}
