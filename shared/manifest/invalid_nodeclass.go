@@ -1,0 +1,111 @@
+package manifest
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/joist-autoscaler/joist/shared/karpenter"
+)
+
+func (in *inspection) nodeClass(c *karpenter.EC2NodeClass) {
+	spec := &c.Spec
+	in.identity(spec)
+	in.images(c)
+	if len(spec.SubnetSelectorTerms) == 0 {
+		in.report("spec.subnetSelectorTerms", "missing: name at least one subnet by tags or id")
+	}
+	if len(spec.SecurityGroupSelectorTerms) == 0 {
+		in.report("spec.securityGroupSelectorTerms", "missing: name at least one security group by tags, id or name")
+	}
+	for _, key := range slices.Sorted(maps.Keys(spec.Tags)) {
+		if karpenter.RestrictedTag(key) { // A118, A159
+			in.report(join("spec.tags", key), "this tag is set by the system: take it out")
+		}
+	}
+	in.kubelet(spec.Kubelet)
+	in.disks(spec.BlockDeviceMappings)
+}
+
+// identity wants exactly one of role and instance profile (A114, A160).
+func (in *inspection) identity(spec *karpenter.EC2NodeClassSpec) {
+	switch {
+	case spec.Role != "" && spec.InstanceProfile != nil:
+		in.report("spec.instanceProfile", "role and instanceProfile exclude each other: keep role to have a profile made, or instanceProfile for one that you made")
+	case spec.Role == "" && spec.InstanceProfile == nil:
+		in.report("spec.role", "missing: write the nodes' IAM role, or an instanceProfile")
+	}
+}
+
+func (in *inspection) images(c *karpenter.EC2NodeClass) {
+	spec := &c.Spec
+	if len(spec.AMISelectorTerms) == 0 {
+		in.report("spec.amiSelectorTerms", "missing: write for example [{alias: al2023@latest}]")
+	}
+	aliased := false
+	for i, term := range spec.AMISelectorTerms {
+		path := fmt.Sprintf("spec.amiSelectorTerms[%d]", i)
+		if term.Alias != "" {
+			aliased = true
+			if _, err := karpenter.ParseAlias(term.Alias); err != nil {
+				in.report(path+".alias", "%v", err)
+			}
+			if len(spec.AMISelectorTerms) > 1 {
+				in.report(path+".alias", "an alias stands alone: take the other terms out")
+			}
+		}
+		if term.Alias == "" && term.ID == "" && term.Name == "" && term.SSMParameter == "" && len(term.Tags) == 0 {
+			in.report(path, "the term selects nothing: write alias, id, name, ssmParameter or tags")
+		}
+	}
+	families := []string{"AL2", "AL2023", "Bottlerocket", "Custom", "Windows2019", "Windows2022", "Windows2025"}
+	switch {
+	case spec.AMIFamily != nil:
+		in.oneOf("spec.amiFamily", *spec.AMIFamily, families, map[string]string{
+			"Ubuntu": `: it is gone since v1; write Custom with your own userData`,
+		})
+	case !aliased && len(spec.AMISelectorTerms) > 0:
+		in.report("spec.amiFamily", "missing: images that are not named by an alias need a family")
+	}
+}
+
+func (in *inspection) kubelet(k *karpenter.KubeletConfiguration) {
+	if k == nil {
+		return
+	}
+	for _, signal := range slices.Sorted(maps.Keys(k.EvictionSoft)) {
+		if _, ok := k.EvictionSoftGracePeriod[signal]; !ok { // A164
+			in.report(join("spec.kubelet.evictionSoft", signal), "has no evictionSoftGracePeriod: add one under the same name")
+		}
+	}
+	for _, signal := range slices.Sorted(maps.Keys(k.EvictionSoftGracePeriod)) {
+		if _, ok := k.EvictionSoft[signal]; !ok {
+			in.report(join("spec.kubelet.evictionSoftGracePeriod", signal), "has no evictionSoft: add one under the same name")
+		}
+	}
+	high, low := k.ImageGCHighThresholdPercent, k.ImageGCLowThresholdPercent
+	if high != nil && low != nil && *high <= *low {
+		in.report("spec.kubelet.imageGCHighThresholdPercent", "%d is not above imageGCLowThresholdPercent, %d", *high, *low)
+	}
+}
+
+func (in *inspection) disks(mappings []karpenter.BlockDeviceMapping) {
+	roots := 0
+	for i, m := range mappings {
+		path := fmt.Sprintf("spec.blockDeviceMappings[%d]", i)
+		if m.RootVolume {
+			if roots++; roots == 2 {
+				in.report(path+".rootVolume", "another disk is the root volume already")
+			}
+		}
+		if m.EBS == nil {
+			continue
+		}
+		if m.EBS.VolumeSize == nil && m.EBS.SnapshotID == nil {
+			in.report(path+".ebs", "volumeSize or snapshotID is missing")
+		}
+		if m.EBS.VolumeType != nil {
+			in.oneOf(path+".ebs.volumeType", *m.EBS.VolumeType, []string{"standard", "io1", "io2", "gp2", "sc1", "st1", "gp3"}, nil)
+		}
+	}
+}

@@ -1,0 +1,161 @@
+package manifest
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/joist-autoscaler/joist/shared/karpenter"
+)
+
+// Lint warns of what the API server takes and a person would regret, as far as
+// the documents alone show it.
+func Lint(documents []Document) []Warning {
+	var out []Warning
+	classes := map[string]*karpenter.EC2NodeClass{}
+	for _, d := range documents {
+		if class, ok := d.Object.(*karpenter.EC2NodeClass); ok {
+			classes[class.Name] = class
+		}
+	}
+	for _, d := range documents {
+		l := linter{Document: d}
+		switch object := d.Object.(type) {
+		case *karpenter.NodePool:
+			l.pool(object, classes)
+		case *karpenter.EC2NodeClass:
+			l.class(object)
+		}
+		l.placeholders()
+		out = append(out, l.warnings...)
+	}
+	slices.SortStableFunc(out, func(a, b Warning) int {
+		return cmp.Or(cmp.Compare(a.File, b.File), cmp.Compare(a.Line, b.Line), cmp.Compare(a.Column, b.Column))
+	})
+	return out
+}
+
+type linter struct {
+	Document
+	warnings []Warning
+}
+
+func (l *linter) warn(path, format string, args ...any) {
+	l.warnings = append(l.warnings, Warning{l.At(path), path, fmt.Sprintf(format, args...)})
+}
+
+func (l *linter) pool(p *karpenter.NodePool, classes map[string]*karpenter.EC2NodeClass) {
+	if len(p.Spec.Limits) == 0 && !p.Static() {
+		l.warn("spec.limits", "there is no limit: nothing bounds what this pool may cost")
+	}
+	l.tooTight(p)
+	if ref := p.Spec.Template.Spec.NodeClassRef; ref != nil && classes[ref.Name] != nil {
+		l.zones(p, classes[ref.Name])
+	}
+}
+
+// tooTight finds limits below the smallest instance that the requirements leave:
+// no node could ever be launched (A123, A161).
+func (l *linter) tooTight(p *karpenter.NodePool) {
+	for _, r := range p.Spec.Template.Spec.Requirements {
+		least, ok := smallest(r)
+		if !ok {
+			continue
+		}
+		name, size := corev1.ResourceCPU, *resource.NewQuantity(least, resource.DecimalSI)
+		if r.Key == karpenter.LabelInstanceMemory {
+			name, size = corev1.ResourceMemory, *resource.NewQuantity(least<<20, resource.BinarySI)
+		}
+		limit, bounded := p.Spec.Limits[name]
+		if bounded && limit.Cmp(size) < 0 {
+			l.warn(join("spec.limits", string(name)), "%s is less than the smallest instance that the requirements allow (%s): no node can ever be launched",
+				limit.String(), size.String())
+		}
+	}
+}
+
+// smallest is the least number of cores or MiB that a requirement leaves.
+func smallest(r karpenter.NodeSelectorRequirementWithMinValues) (int64, bool) {
+	if r.Key != karpenter.LabelInstanceCPU && r.Key != karpenter.LabelInstanceMemory {
+		return 0, false
+	}
+	least, found := int64(0), false
+	for _, value := range r.Values {
+		n, err := strconv.ParseInt(value, 10, 64)
+		if err != nil || n < 0 || n > 1<<40 {
+			return 0, false
+		}
+		if !found || n < least {
+			least, found = n, true
+		}
+	}
+	switch r.Operator {
+	case karpenter.NodeSelectorOpIn, karpenter.NodeSelectorOpGte:
+		return least, found
+	case karpenter.NodeSelectorOpGt:
+		return least + 1, found
+	}
+	return 0, false
+}
+
+// zones finds pools whose zones have no subnet (A129).
+func (l *linter) zones(p *karpenter.NodePool, class *karpenter.EC2NodeClass) {
+	if len(class.Status.Subnets) == 0 {
+		return
+	}
+	var have []string
+	for _, subnet := range class.Status.Subnets {
+		have = append(have, subnet.Zone)
+	}
+	for i, r := range p.Spec.Template.Spec.Requirements {
+		if r.Key != corev1.LabelTopologyZone || r.Operator != karpenter.NodeSelectorOpIn {
+			continue
+		}
+		missing := slices.DeleteFunc(slices.Clone(r.Values), func(zone string) bool { return slices.Contains(have, zone) })
+		path := fmt.Sprintf("spec.template.spec.requirements[%d].values", i)
+		switch {
+		case len(missing) == len(r.Values):
+			l.warn(path, "EC2NodeClass %s has no subnet in any of these zones, only in %v: no node can ever be launched", class.Name, have)
+		case len(missing) > 0:
+			l.warn(path, "EC2NodeClass %s has no subnet in %v", class.Name, missing)
+		}
+	}
+}
+
+// resourceID is how EC2 numbers things; starred ones are from documentation.
+var resourceID = regexp.MustCompile(`^(ami|subnet|sg)-[0-9a-f*x]+$`)
+
+func (l *linter) class(c *karpenter.EC2NodeClass) {
+	family, err := c.AMIFamily()
+	if err == nil && family == karpenter.AMIFamilyAL2 { // A109
+		path := "spec.amiFamily"
+		if c.Spec.AMIFamily == nil {
+			path = "spec.amiSelectorTerms[0].alias"
+		}
+		l.warn(path, "AL2 images end with Kubernetes 1.32: move to AL2023")
+	}
+	for _, key := range slices.Sorted(maps.Keys(c.Spec.Tags)) {
+		if strings.HasPrefix(key, "aws:") { // A135
+			l.warn(join("spec.tags", key), "AWS sets tags with aws: itself and refuses them from others: take it out")
+		}
+	}
+	for i, term := range c.Spec.AMISelectorTerms { // A110
+		l.idAsName(fmt.Sprintf("spec.amiSelectorTerms[%d].name", i), term.Name)
+	}
+	for i, term := range c.Spec.SecurityGroupSelectorTerms {
+		l.idAsName(fmt.Sprintf("spec.securityGroupSelectorTerms[%d].name", i), term.Name)
+	}
+}
+
+func (l *linter) idAsName(path, name string) {
+	if resourceID.MatchString(name) {
+		l.warn(path, "%s looks like an id, and as a name it matches nothing: write it as id", quoted(name))
+	}
+}
