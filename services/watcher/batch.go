@@ -121,6 +121,10 @@ func (s *Service) vanished() bool {
 // the message sent. Whoever dies in between leaves an unread object, or a
 // message that the next leader sends.
 func (s *Service) open(ctx context.Context, held outbox.Held, view collect.View) error {
+	if view.Snapshot.Catalogue.IsZero() {
+		return fault.F("building a batch", fault.Retry, "no catalogue is published yet").
+			WithHint("see whether the catalog service runs and gets its ticks; it publishes within a minute")
+	}
 	next := held.Outbox
 	next.Seq++
 	batch := scheduling.Batch{Outbox: held.UID(), Seq: next.Seq, Snapshot: view.Snapshot, Pending: view.Pending}

@@ -1,6 +1,7 @@
 package collect
 
 import (
+	"encoding/json"
 	"maps"
 	"slices"
 	"time"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/joist-autoscaler/joist/shared/cluster"
 	"github.com/joist-autoscaler/joist/shared/karpenter"
+	"github.com/joist-autoscaler/joist/shared/launchspec"
 	"github.com/joist-autoscaler/joist/shared/podspec"
 	"github.com/joist-autoscaler/joist/shared/scheduling"
 )
@@ -118,6 +120,18 @@ func coming(claim *karpenter.NodeClaim) scheduling.Node {
 		// What it was planned for, so that exactly those pods fit again.
 		out.Allocatable = claim.Spec.Resources.Requests
 		out.Requirements = claim.Spec.Requirements
+		// The most that it may turn out to be is what counts against limits.
+		out.Capacity = ceiling(claim)
+	}
+	return out
+}
+
+// ceiling reads the largest capacity that the planner left open. The plan's
+// digest vouches for it, so one that does not parse is none.
+func ceiling(claim *karpenter.NodeClaim) corev1.ResourceList {
+	var out corev1.ResourceList
+	if json.Unmarshal([]byte(claim.Annotations[launchspec.CeilingAnnotation]), &out) != nil {
+		return nil
 	}
 	return out
 }

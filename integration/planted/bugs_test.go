@@ -1,0 +1,72 @@
+package planted_test
+
+// bugs are the ten mistakes that the protocol exists to rule out.
+var bugs = []bug{{
+	name: "token-random", promise: "no intent is launched twice",
+	file: "services/launcher/launch.go",
+	from: `	result, err := s.EC2.CreateFleet(ctx, intent.Fleet)`,
+	to:   `	intent.Fleet.Token = fmt.Sprint(intent.ID, s.Now().UnixNano()); result, err := s.EC2.CreateFleet(ctx, intent.Fleet)`,
+}, {
+	name: "fence-removed", promise: "no limit is exceeded",
+	file: "shared/outbox/outbox.go",
+	from: `	object := h.object.DeepCopy()
+	object.Data`,
+	to: `	object := h.object.DeepCopy()
+	if now, err := cluster.Get[*corev1.ConfigMap](ctx, client, cluster.ConfigMaps, cluster.KeyOf(object)); err == nil { object.ResourceVersion = now.ResourceVersion }
+	object.Data`,
+}, {
+	name: "claims-after-launch", promise: "no orphan is older than 90 s",
+	file: "services/lifecycle/admit.go",
+	from: `	if err := s.create(ctx, held, plan); err != nil {
+		return err
+	}
+	if held`,
+	to: `	for _, intent := range plan.Intents { for _, c := range intent.Claims { if held.Lists(c.Object.Name) {
+		r, _ := request(&c.Object)
+		_ = s.do.Do(ctx, &e, effect.Send{Body: r})
+	} } }
+	if s.Now().UnixNano()%2 == 0 { return fault.F("creating claims", fault.Stale, "planted") }
+	if err := s.create(ctx, held, plan); err != nil {
+		return err
+	}
+	if held`,
+}, {
+	name: "done-before-seen", promise: "",
+	file: "services/watcher/internal/flight/flight.go",
+	from: `		if !v.Seen && v.InState < GiveUpSeeing {`,
+	to:   `		if false {`,
+}, {
+	name: "absence-as-death", promise: "",
+	file: "services/lifecycle/internal/sweep/sweep.go",
+	from: `	case err != nil:
+		f.Absent = append(f.Absent, c)`,
+	to: `	case err != nil:
+		f.Gone = append(f.Gone, c)`,
+}, {
+	name: "slot-order", promise: "a claim is bound once",
+	file: "services/lifecycle/settle.go",
+	from: `		if claims, err = s.bind(ctx, e, claims, b.Intent, instance); err != nil {`,
+	to:   `		if claims, err = s.bind(ctx, e, claims, b.Intent, instance); err != nil {`,
+}, {
+	name: "dedupe-by-message-id", promise: "a message goes after its work",
+	file: "shared/host/worker.go",
+	from: `	err := safely(withNote(ctx, &note), w.Handle, m)`,
+	to: `	if m.Receives > 1 { _ = w.Queue.Delete(ctx, m.Receipt); return Verdict{Action: Delete} }
+	err := safely(withNote(ctx, &note), w.Handle, m)`,
+}, {
+	name: "delete-before-effect", promise: "a message goes after its work",
+	file: "shared/host/worker.go",
+	from: `	err := safely(withNote(ctx, &note), w.Handle, m)`,
+	to: `	_ = w.Queue.Delete(ctx, m.Receipt)
+	err := safely(withNote(ctx, &note), w.Handle, m)`,
+}, {
+	name: "no-expiry", promise: "an expired message does nothing",
+	file: "shared/host/handler.go",
+	from: `	case e.Expired(accept.Now()):`,
+	to:   `	case false:`,
+}, {
+	name: "relative-deadline", promise: "a deadline is absolute",
+	file: "services/lifecycle/notice.go",
+	from: `	if marked, changed := withDeadline(claim, b.Deadline); changed {`,
+	to:   `	if marked, changed := withDeadline(claim, s.Now().Add(2*time.Minute)); changed {`,
+}}

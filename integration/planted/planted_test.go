@@ -1,0 +1,95 @@
+// Package planted plants known bugs in the services, one at a time, and demands
+// that the simulator finds each of them. A simulator that has never found
+// anything proves nothing.
+//
+// A bug is a piece of source and what to write instead; the go command builds
+// the simulator with that file overlaid, so that nothing of it is ever in the
+// product.
+package planted_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// bug is a mistake that somebody could make.
+type bug struct {
+	name string
+	// file is relative to the repository's root.
+	file     string
+	from, to string
+	// promise is a part of the violation that finds it.
+	promise string
+}
+
+func TestPlantedBugsAreFound(t *testing.T) {
+	root, err := filepath.Abs("../..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, b := range bugs {
+		t.Run(b.name, func(t *testing.T) {
+			out := play(t, root, b)
+			line := firstLine(out, b.promise)
+			if line == "" {
+				t.Fatalf("no seed broke the promise %q. The end of what it printed:\n%s", b.promise, tail(out, 30))
+			}
+			fmt.Printf("planted: %-28s found: %s\n", b.name, strings.TrimSpace(line))
+		})
+	}
+}
+
+// play builds the simulator with the bug in it and runs some seeds.
+func play(t *testing.T, root string, b bug) string {
+	t.Helper()
+	file := filepath.Join(root, b.file)
+	source, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := strings.Count(string(source), b.from); n != 1 {
+		t.Fatalf("%s has the piece to change %d times, not once: the bug must follow the code\n%s", b.file, n, b.from)
+	}
+	mutant := filepath.Join(t.TempDir(), filepath.Base(file))
+	if err := os.WriteFile(mutant, []byte(strings.Replace(string(source), b.from, b.to, 1)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	overlay, err := json.Marshal(map[string]map[string]string{"Replace": {file: mutant}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	overlayFile := filepath.Join(t.TempDir(), "overlay.json")
+	if err := os.WriteFile(overlayFile, overlay, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	command := exec.CommandContext(t.Context(), "go", "test", "-count=1", "-run", "TestSeeds", "-overlay", overlayFile, "./integration/sim")
+	command.Dir = root
+	command.Env = append(os.Environ(), "JOIST_SEEDS=60", "JOIST_SEED=", "JOIST_STOP_AT="+b.promise)
+	out, err := command.CombinedOutput()
+	if err == nil {
+		t.Fatalf("every promise held with the bug planted:\n%s", tail(string(out), 30))
+	}
+	if strings.Contains(string(out), "[build failed]") {
+		t.Fatalf("the bug does not build:\n%s", tail(string(out), 30))
+	}
+	return string(out)
+}
+
+func firstLine(text, part string) string {
+	for line := range strings.SplitSeq(text, "\n") {
+		if strings.Contains(line, part) {
+			return line
+		}
+	}
+	return ""
+}
+
+func tail(text string, n int) string {
+	lines := strings.Split(strings.TrimSpace(text), "\n")
+	return strings.Join(lines[max(0, len(lines)-n):], "\n")
+}

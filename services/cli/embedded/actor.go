@@ -1,0 +1,188 @@
+package embedded
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/joist-autoscaler/joist/services/catalog"
+	"github.com/joist-autoscaler/joist/services/disruption"
+	"github.com/joist-autoscaler/joist/services/interruption"
+	"github.com/joist-autoscaler/joist/services/launcher"
+	"github.com/joist-autoscaler/joist/services/lifecycle"
+	"github.com/joist-autoscaler/joist/services/planner"
+	"github.com/joist-autoscaler/joist/services/watcher"
+	"github.com/joist-autoscaler/joist/shared/cluster"
+	"github.com/joist-autoscaler/joist/shared/event"
+	"github.com/joist-autoscaler/joist/shared/host"
+	"github.com/joist-autoscaler/joist/shared/memcluster"
+	"github.com/joist-autoscaler/joist/shared/queue"
+)
+
+// Actor is one replica of one service: a process, as far as the world can tell.
+type Actor struct {
+	Name, Service string
+
+	world  *World
+	queue  string // the queue it consumes, or ""
+	worker host.Worker
+	step   func(ctx context.Context) error
+	pace   time.Duration
+	next   time.Time
+	cache  *memcluster.Cache
+	build  func(a *Actor, w wire)
+	// Err is what the last step returned, for those who look.
+	Err error
+}
+
+// employ makes the replicas of every service.
+func (w *World) employ() {
+	builders := []struct {
+		service string
+		build   func(*Actor, wire)
+	}{
+		{"watcher", buildWatcher}, {"planner", buildPlanner}, {"lifecycle", buildLifecycle}, {"launcher", buildLauncher},
+		{"catalog", buildCatalog}, {"interruption", buildInterruption}, {"disruption", buildDisruption},
+	}
+	for _, b := range builders {
+		for i := range w.Replicas {
+			a := &Actor{Name: fmt.Sprintf("%s-%d", b.service, i), Service: b.service, world: w, build: b.build}
+			w.Actors = append(w.Actors, a)
+			a.Restart()
+		}
+	}
+}
+
+// Restart is the death of the process and the start of another: everything
+// that it had in memory is gone, its caches as well.
+func (a *Actor) Restart() {
+	if a.cache != nil {
+		a.cache.Close()
+	}
+	a.step, a.cache, a.queue, a.next = nil, nil, "", a.world.now
+	a.build(a, wire{actor: a.Name, tap: a.world.Tap})
+}
+
+// watch opens the actor's own cache.
+func (a *Actor) watch() *memcluster.Cache {
+	delay := a.world.CacheDelay
+	a.cache = a.world.Kube.NewCache(memcluster.CacheOptions{Delay: evenly(delay), Jitter: delay})
+	return a.cache
+}
+
+// consume makes the actor a worker of its service's queue.
+func (a *Actor) consume(w wire, handle host.Handler) {
+	a.queue = a.world.queueName(a.Service)
+	a.worker = host.Worker{
+		Service: a.Service, Queue: w.queue(a.world, a.Service), Dead: w.sender(a.world, a.Service+"-dead"),
+		Handle: a.observed(handle), Log: a.world.Log, Now: a.world.Now,
+	}
+}
+
+// observed tells the world's observer what came of each message.
+func (a *Actor) observed(handle host.Handler) host.Handler {
+	observe := a.world.Observe
+	if observe == nil {
+		return handle
+	}
+	return func(ctx context.Context, m queue.Message) error {
+		began := a.world.now
+		err := handle(ctx, m)
+		observe(a.Name, m, began, err)
+		return err
+	}
+}
+
+func (w wire) sender(world *World, service string) queue.Sender {
+	q, _ := world.Broker.Lookup(world.queueName(service))
+	return sender{w, q, service}
+}
+
+func (w wire) queue(world *World, service string) queue.Queue {
+	q, _ := world.Broker.Lookup(world.queueName(service))
+	return line{sender{w, q, service}, q}
+}
+
+func (w wire) bus(world *World) queue.Sender { return sender{w, world.Bus, "bus"} }
+
+func (a *Actor) accept(types []event.Type) host.Accept {
+	return host.Accept{Cluster: a.world.Identity(), Types: types, Now: a.world.Now}
+}
+
+func buildWatcher(a *Actor, w wire) {
+	world := a.world
+	s := watcher.New(watcher.Config{
+		Client: client{w, world.Kube.As(a.Name)}, Cache: a.watch(), Blobs: store{w, world.Blobs},
+		Planner: w.sender(world, "planner"), Disruption: w.sender(world, "disruption"), Catalog: w.sender(world, "catalog"),
+		Cluster: world.Identity(), Namespace: Namespace, KarpenterNamespace: "kube-system", Holder: a.Name, Now: world.Now,
+	})
+	a.step, a.pace = s.Step, watcher.Pace
+}
+
+func buildLifecycle(a *Actor, w wire) {
+	world := a.world
+	s := lifecycle.New(lifecycle.Config{
+		Client: client{w, world.Kube.As(a.Name)}, Cache: a.watch(), Blobs: store{w, world.Blobs},
+		Launcher: w.sender(world, "launcher"), Cluster: world.Identity(), Namespace: Namespace,
+		KarpenterNamespace: "kube-system", Holder: a.Name, Region: world.Region, Now: world.Now,
+	})
+	a.step, a.pace = s.Step, lifecycle.Pace
+	a.consume(w, host.Events(a.accept(lifecycle.Types), s.Handle))
+}
+
+func buildPlanner(a *Actor, w wire) {
+	world := a.world
+	s := planner.Service{Blobs: store{w, world.Blobs}, Bus: w.bus(world), Cluster: world.Identity(), Now: world.Now}
+	a.consume(w, host.Events(a.accept(planner.Types), s.Handle))
+}
+
+func buildDisruption(a *Actor, w wire) {
+	world := a.world
+	s := disruption.Service{Blobs: store{w, world.Blobs}, Bus: w.bus(world), Cluster: world.Identity(), Now: world.Now}
+	a.consume(w, host.Events(a.accept(disruption.Types), s.Handle))
+}
+
+func buildLauncher(a *Actor, w wire) {
+	world := a.world
+	aws := ec2{w, world.Cloud}
+	s := launcher.Service{
+		EC2: aws, Profiles: aws, Blobs: store{w, world.Blobs}, Bus: w.bus(world), Cluster: world.Identity(), Now: world.Now,
+		TemplateAge: world.TemplateAge,
+	}
+	a.consume(w, host.Events(a.accept(launcher.Types), s.Handle))
+}
+
+func buildCatalog(a *Actor, w wire) {
+	world := a.world
+	aws := ec2{w, world.Cloud}
+	s := catalog.Service{
+		Instances: aws, Network: aws, Images: aws, Clusters: aws, Blobs: store{w, world.Blobs}, Bus: w.bus(world),
+		Region: world.Region, Cluster: world.Identity(), Now: world.Now,
+	}
+	a.consume(w, host.Events(a.accept(catalog.Types), s.Handle))
+}
+
+func buildInterruption(a *Actor, w wire) {
+	world := a.world
+	aws := ec2{w, world.Cloud}
+	s := &interruption.Service{
+		EC2: aws, Statuses: aws, Bus: w.bus(world), Cluster: world.Identity(), Now: world.Now,
+		Account: world.Cloud.Account(), Region: world.Region,
+	}
+	a.consume(w, s.Handle)
+}
+
+func join(ids []string) string { return strings.Join(ids, " ") }
+
+// Lag makes the actor's watch of a kind late from now on.
+func (a *Actor) Lag(kind cluster.Kind, delay time.Duration) {
+	if a.cache != nil {
+		a.cache.Lag(kind, delay)
+	}
+}
+
+// DeadOf gives the queue whose dead letters a queue holds.
+func (w *World) DeadOf(name string) (source string, ok bool) {
+	return strings.CutSuffix(name, "-dead")
+}
