@@ -22,6 +22,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
 
 	"github.com/joist-autoscaler/joist/shared/awsfault"
+	"github.com/joist-autoscaler/joist/shared/awshttp"
 	"github.com/joist-autoscaler/joist/shared/cloud"
 )
 
@@ -50,7 +51,7 @@ var (
 )
 
 // New makes a Cloud from the AWS configuration that main has loaded.
-func New(config aws.Config) Cloud { return Cloud{client: ec2.NewFromConfig(config)} }
+func New(config aws.Config) Cloud { return Cloud{client: ec2.NewFromConfig(awshttp.Steady(config))} }
 
 // call runs one API call under the timeout and gives its error a kind.
 func call[T any](ctx context.Context, what awsfault.Call, do func(context.Context) (T, error)) (T, error) {

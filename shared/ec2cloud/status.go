@@ -35,22 +35,29 @@ func (c Cloud) DescribeStatus(ctx context.Context) ([]cloud.Status, error) {
 }
 
 // impaired is the earliest that any check fails since; now where EC2 does not
-// say.
+// say since when.
 func impaired(now time.Time, summaries ...*types.InstanceStatusSummary) time.Time {
 	var since time.Time
 	for _, summary := range summaries {
 		if summary == nil || summary.Status != types.SummaryStatusImpaired {
 			continue
 		}
-		from := now
-		for _, detail := range summary.Details {
-			if at := aws.ToTime(detail.ImpairedSince); !at.IsZero() && at.Before(from) {
-				from = at
-			}
-		}
-		if since.IsZero() || from.Before(since) {
+		if from := failing(summary.Details, now); since.IsZero() || from.Before(since) {
 			since = from
 		}
+	}
+	return since
+}
+
+func failing(details []types.InstanceStatusDetails, otherwise time.Time) time.Time {
+	var since time.Time
+	for _, detail := range details {
+		if at := aws.ToTime(detail.ImpairedSince); !at.IsZero() && (since.IsZero() || at.Before(since)) {
+			since = at
+		}
+	}
+	if since.IsZero() {
+		return otherwise
 	}
 	return since
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/eks/types"
 
 	"github.com/joist-autoscaler/joist/shared/awsfault"
+	"github.com/joist-autoscaler/joist/shared/awshttp"
 	"github.com/joist-autoscaler/joist/shared/cloud"
 )
 
@@ -24,7 +25,9 @@ type Clusters struct {
 var _ cloud.Clusters = Clusters{}
 
 // New makes Clusters from the AWS configuration that main has loaded.
-func New(config aws.Config) Clusters { return Clusters{client: eks.NewFromConfig(config)} }
+func New(config aws.Config) Clusters {
+	return Clusters{client: eks.NewFromConfig(awshttp.Steady(config))}
+}
 
 // DescribeCluster is eks:DescribeCluster.
 func (c Clusters) DescribeCluster(ctx context.Context, name string) (cloud.ClusterInfo, error) {

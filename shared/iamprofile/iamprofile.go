@@ -15,6 +15,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/iam/types"
 
 	"github.com/joist-autoscaler/joist/shared/awsfault"
+	"github.com/joist-autoscaler/joist/shared/awshttp"
 	"github.com/joist-autoscaler/joist/shared/cloud"
 	"github.com/joist-autoscaler/joist/shared/fault"
 )
@@ -30,7 +31,9 @@ type Profiles struct {
 var _ cloud.Profiles = Profiles{}
 
 // New makes Profiles from the AWS configuration that main has loaded.
-func New(config aws.Config) Profiles { return Profiles{client: iam.NewFromConfig(config)} }
+func New(config aws.Config) Profiles {
+	return Profiles{client: iam.NewFromConfig(awshttp.Steady(config))}
+}
 
 // EnsureProfile creates the profile if need be, and sets its tags and role.
 func (p Profiles) EnsureProfile(ctx context.Context, want cloud.Profile) error {

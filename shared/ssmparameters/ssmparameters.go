@@ -10,6 +10,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/ssm"
 
 	"github.com/joist-autoscaler/joist/shared/awsfault"
+	"github.com/joist-autoscaler/joist/shared/awshttp"
 )
 
 // timeout is how long one call may take.
@@ -21,7 +22,9 @@ type Parameters struct {
 }
 
 // New makes Parameters from the AWS configuration that main has loaded.
-func New(config aws.Config) Parameters { return Parameters{client: ssm.NewFromConfig(config)} }
+func New(config aws.Config) Parameters {
+	return Parameters{client: ssm.NewFromConfig(awshttp.Steady(config))}
+}
 
 // Parameter is ssm:GetParameter.
 func (p Parameters) Parameter(ctx context.Context, name string) (string, error) {

@@ -1,0 +1,76 @@
+package awshttp_test
+
+import (
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	smithyhttp "github.com/aws/smithy-go/transport/http"
+
+	"github.com/joist-autoscaler/joist/shared/awshttp"
+)
+
+// early is a server that has answered before the request's body was looked at
+// to its end: the SDK closes the body, and then net/http looks.
+type early struct {
+	extra int64
+	err   error
+}
+
+func (e *early) Do(r *http.Request) (*http.Response, error) {
+	if r.Body == nil {
+		return &http.Response{Body: http.NoBody}, nil
+	}
+	if _, err := io.CopyN(io.Discard, r.Body, r.ContentLength); err != nil {
+		return nil, err
+	}
+	if err := r.Body.Close(); err != nil {
+		return nil, err
+	}
+	e.extra, e.err = io.Copy(io.Discard, r.Body)
+	return &http.Response{Body: http.NoBody}, nil
+}
+
+func request(t *testing.T, body string) *http.Request {
+	t.Helper()
+	r, err := smithyhttp.NewStackRequest().(*smithyhttp.Request).SetStream(strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r.Build(t.Context())
+}
+
+func TestBodyEndsQuietly(t *testing.T) {
+	server := &early{}
+	config := awshttp.Steady(awshttp.Steady(aws.Config{HTTPClient: server}))
+	if _, err := config.HTTPClient.Do(request(t, "Action=DescribeInstances")); err != nil {
+		t.Fatal(err)
+	}
+	if server.extra != 0 || server.err != nil {
+		t.Errorf("after the end there were %d bytes and %v", server.extra, server.err)
+	}
+}
+
+// TestStillNeeded fails once the SDK's own bodies end quietly: then this
+// package has no reason any more.
+func TestStillNeeded(t *testing.T) {
+	server := &early{}
+	if _, err := server.Do(request(t, "Action=DescribeInstances")); err != nil {
+		t.Fatal(err)
+	}
+	if server.err == nil {
+		t.Error("the SDK has mended this: remove package awshttp")
+	}
+}
+
+func TestNoBodyStaysNone(t *testing.T) {
+	config := awshttp.Steady(aws.Config{HTTPClient: &early{}})
+	if _, err := config.HTTPClient.Do(request(t, "")); err != nil {
+		t.Fatal(err)
+	}
+	if awshttp.Steady(aws.Config{}).HTTPClient == nil {
+		t.Error("a configuration without a client got none")
+	}
+}
