@@ -1,0 +1,28 @@
+// Command joist-disruption runs the disruption service: as a Lambda function, or polling its
+// queue.
+package main
+
+import (
+	"context"
+	"time"
+
+	"github.com/joist-autoscaler/joist/services/disruption"
+	"github.com/joist-autoscaler/joist/shared/host"
+	"github.com/joist-autoscaler/joist/shared/host/lambda"
+	"github.com/joist-autoscaler/joist/shared/parts"
+	"github.com/joist-autoscaler/joist/shared/settings"
+)
+
+func main() {
+	parts.Main(parts.Service{
+		Name:     "disruption",
+		Purpose:  "joist-disruption reads snapshots of the cluster and proposes what to remove or replace.",
+		Required: []string{settings.Bucket, settings.Bus, settings.DeadLetterURL},
+		Optional: []string{settings.QueueURL, settings.Prefix},
+	}, run)
+}
+
+func run(ctx context.Context, p *parts.Parts) error {
+	service := disruption.Service{Blobs: p.Blobs(), Bus: p.Facts(), Cluster: p.Cluster, Now: time.Now}
+	return p.Run(ctx, p.Events(disruption.Types, service.Handle), host.Options{Deadline: 2 * time.Minute}, lambda.Serve)
+}
