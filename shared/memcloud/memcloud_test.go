@@ -196,3 +196,53 @@ func TestFleetBeyondTheBucketOfInstances(t *testing.T) {
 		t.Errorf("got %+v", got)
 	}
 }
+
+// TestCapacityComesBack: what ends leaves room for others.
+func TestCapacityComesBack(t *testing.T) {
+	s := newSite(t, memcloud.Options{})
+	zone := s.Subnets[0].Zone
+	offering := memcloud.Offering{Type: "m6i.large", Zone: zone, CapacityType: cloud.OnDemand}
+	s.SetCapacity(offering, 1)
+	request := s.request("", cloud.OnDemand, 1, "m6i.large")
+	request.Configs[0].Overrides = request.Configs[0].Overrides[:1]
+	id := s.launch(t, request).Instances[0].IDs[0]
+	if got := s.launch(t, request); len(got.Errors) != 1 || s.Capacity(offering) != 0 {
+		t.Fatalf("the second got %+v", got)
+	}
+	s.Fail(id)
+	s.pass(time.Minute)
+	if got := s.launch(t, request); len(got.Instances) != 1 {
+		t.Errorf("after the end of the first, the third got %+v", got)
+	}
+}
+
+// TestBlocked: codes are answered while they last, for what the pattern covers.
+func TestBlocked(t *testing.T) {
+	s := newSite(t, memcloud.Options{})
+	s.Block(memcloud.Offering{CapacityType: cloud.Spot}, "MaxSpotInstanceCountExceeded", start.Add(time.Minute))
+	s.Shortage(memcloud.Offering{Type: "m6i.large", Zone: s.Subnets[0].Zone}, start.Add(time.Minute))
+	got := s.launch(t, s.request("", cloud.Spot, 1, "c6i.large"))
+	if len(got.Instances) != 0 || len(got.Errors) != 3 || got.Errors[0].Code != "MaxSpotInstanceCountExceeded" {
+		t.Errorf("spot got %+v", got)
+	}
+	got = s.launch(t, s.request("", cloud.OnDemand, 1, "m6i.large"))
+	if len(got.Errors) != 1 || got.Errors[0].Code != "InsufficientInstanceCapacity" || got.Instances[0].Zone != s.Subnets[1].Zone {
+		t.Errorf("on-demand got %+v", got)
+	}
+	s.pass(time.Minute)
+	if got := s.launch(t, s.request("", cloud.Spot, 1, "c6i.large")); len(got.Instances) != 1 {
+		t.Errorf("afterwards spot got %+v", got)
+	}
+}
+
+// TestAddressesRunOut: a subnet gives as many instances as it has addresses.
+func TestAddressesRunOut(t *testing.T) {
+	s := newSite(t, memcloud.Options{})
+	s.SetFreeIPs(s.Subnets[0].ID, 2)
+	request := s.request("", cloud.OnDemand, 3, "m6i.large")
+	request.Configs[0].Overrides = request.Configs[0].Overrides[:1]
+	got := s.launch(t, request)
+	if len(got.Instances) != 1 || len(got.Instances[0].IDs) != 2 || got.Errors[0].Code != "InsufficientFreeAddressesInSubnet" {
+		t.Errorf("got %+v", got)
+	}
+}

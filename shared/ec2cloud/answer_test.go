@@ -1,0 +1,175 @@
+package ec2cloud
+
+import (
+	"bytes"
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/joist-autoscaler/joist/shared/cloud"
+)
+
+// refusing is an EC2 that knows one instance, and does not say which of those
+// asked for it misses.
+type refusing struct {
+	known string
+	calls [][]string
+}
+
+func (r *refusing) Do(request *http.Request) (*http.Response, error) {
+	body, err := io.ReadAll(request.Body)
+	if err != nil {
+		return nil, err
+	}
+	form, err := url.ParseQuery(string(body))
+	if err != nil {
+		return nil, err
+	}
+	var ids []string
+	for _, key := range []string{"InstanceId.1", "InstanceId.2", "InstanceId.3"} {
+		if id := form.Get(key); id != "" {
+			ids = append(ids, id)
+		}
+	}
+	r.calls = append(r.calls, ids)
+	status, text := http.StatusOK, `<TerminateInstancesResponse/>`
+	if len(ids) != 1 || ids[0] != r.known {
+		status, text = http.StatusBadRequest,
+			`<Response><Errors><Error><Code>InvalidInstanceID.NotFound</Code><Message>no</Message></Error></Errors></Response>`
+	}
+	return &http.Response{StatusCode: status, Header: http.Header{}, Body: io.NopCloser(bytes.NewBufferString(text))}, nil
+}
+
+func TestTerminateWhereEC2DoesNotSayWhich(t *testing.T) {
+	server := &refusing{known: "i-2"}
+	c := New(aws.Config{Region: "us-west-2", HTTPClient: server, Credentials: aws.AnonymousCredentials{}})
+	if err := c.Terminate(t.Context(), []string{"i-1", "i-2", "i-3"}); err != nil {
+		t.Fatal(err)
+	}
+	want := [][]string{{"i-1", "i-2", "i-3"}, {"i-1"}, {"i-2"}, {"i-3"}}
+	if diff := cmp.Diff(want, server.calls); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestOrigin(t *testing.T) {
+	request := cloud.FleetRequest{Configs: []cloud.FleetConfig{
+		{Template: "amd", Overrides: []cloud.Override{{InstanceType: "a", SubnetID: "s1", Zone: "z1", ImageID: "i1"}}},
+		{Template: "arm", Overrides: []cloud.Override{
+			{InstanceType: "b", SubnetID: "s1", Zone: "z1"}, {InstanceType: "b", SubnetID: "s2", Zone: "z2"},
+		}},
+	}}
+	said := func(instanceType, subnet, zone, template string) *types.LaunchTemplateAndOverridesResponse {
+		return &types.LaunchTemplateAndOverridesResponse{
+			Overrides: &types.FleetLaunchTemplateOverrides{
+				InstanceType: types.InstanceType(instanceType), SubnetId: optional(subnet), AvailabilityZone: optional(zone),
+			},
+			LaunchTemplateSpecification: &types.FleetLaunchTemplateSpecification{LaunchTemplateName: optional(template)},
+		}
+	}
+	for _, test := range []struct {
+		name                 string
+		answer               *types.LaunchTemplateAndOverridesResponse
+		zone, subnet, origin string
+	}{
+		{"whole", said("b", "s2", "z2", "arm"), "z2", "s2", "arm"},
+		{"without a zone", said("b", "s2", "", "arm"), "z2", "s2", "arm"},
+		{"without a template", said("b", "s1", "z1", ""), "z1", "s1", "arm"},
+		{"without both", said("a", "s1", "", ""), "z1", "s1", "amd"},
+		{"of something else", said("c", "s1", "", ""), "", "s1", ""},
+		{"of nothing", nil, "", "", ""},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			got := origin(request, test.answer)
+			if got.Zone != test.zone || got.SubnetID != test.subnet || got.template != test.origin {
+				t.Errorf("got %+v", got)
+			}
+		})
+	}
+}
+
+func TestImpaired(t *testing.T) {
+	now := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
+	earlier, later := now.Add(-time.Hour), now.Add(time.Minute)
+	failed := func(since ...*time.Time) *types.InstanceStatusSummary {
+		out := &types.InstanceStatusSummary{Status: types.SummaryStatusImpaired}
+		for _, at := range since {
+			out.Details = append(out.Details, types.InstanceStatusDetails{ImpairedSince: at})
+		}
+		return out
+	}
+	passed := &types.InstanceStatusSummary{Status: types.SummaryStatusOk, Details: []types.InstanceStatusDetails{{ImpairedSince: &earlier}}}
+	for _, test := range []struct {
+		name      string
+		summaries []*types.InstanceStatusSummary
+		want      time.Time
+	}{
+		{"nothing is known", []*types.InstanceStatusSummary{nil, nil}, time.Time{}},
+		{"all passed", []*types.InstanceStatusSummary{passed, passed}, time.Time{}},
+		{"the system", []*types.InstanceStatusSummary{passed, failed(&later)}, later},
+		{"both", []*types.InstanceStatusSummary{failed(&later), failed(&later, &earlier)}, earlier},
+		{"since it does not say when", []*types.InstanceStatusSummary{failed(nil)}, now},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			if got := impaired(now, test.summaries...); !got.Equal(test.want) {
+				t.Errorf("got %v, want %v", got, test.want)
+			}
+		})
+	}
+}
+
+func TestEventsThatAreOver(t *testing.T) {
+	at := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
+	event := func(code types.EventCode, text string) types.InstanceStatusEvent {
+		return types.InstanceStatusEvent{Code: code, Description: aws.String(text), NotBefore: &at}
+	}
+	got := pending([]types.InstanceStatusEvent{
+		event(types.EventCodeInstanceReboot, "[Completed] reboot"),
+		event(types.EventCodeInstanceRetirement, "retirement"),
+		event(types.EventCodeSystemReboot, "[Canceled] reboot"),
+	})
+	want := []cloud.ScheduledEvent{{Code: "instance-retirement", NotBefore: at}}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestQueries(t *testing.T) {
+	var many []cloud.Selector
+	for range filterValues + 1 {
+		many = append(many, cloud.Selector{ID: "x"})
+	}
+	for _, test := range []struct {
+		name      string
+		selectors []cloud.Selector
+		want      string
+	}{
+		{"nothing", []cloud.Selector{{}}, ""},
+		{"ids share a call", []cloud.Selector{{ID: "a"}, {ID: "b"}}, "id=a,b"},
+		{"but 200 at most", many, "id=" + strings.Repeat("x,", filterValues-1) + "x|id=x"},
+		{"tags are calls of their own", []cloud.Selector{
+			{Tags: map[string]string{"k": "*", "j": "v*"}}, {ID: "a", Tags: map[string]string{"k": "v"}}, {Name: "n?"},
+		}, "tag:j=v*;tag-key=k|id=a;tag:k=v|name=n?"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			var calls []string
+			for _, q := range queries(test.selectors, "id", "name") {
+				var filters []string
+				for _, f := range q.filters {
+					filters = append(filters, aws.ToString(f.Name)+"="+strings.Join(f.Values, ","))
+				}
+				calls = append(calls, strings.Join(filters, ";"))
+			}
+			if got := strings.Join(calls, "|"); got != test.want {
+				t.Errorf("got %s, want %s", got, test.want)
+			}
+		})
+	}
+}
