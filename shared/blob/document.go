@@ -1,15 +1,15 @@
 package blob
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
 	"time"
 
+	"github.com/klauspost/compress/zstd"
+
 	"github.com/joist-autoscaler/joist/shared/event"
 	"github.com/joist-autoscaler/joist/shared/fault"
-	"github.com/klauspost/compress/zstd"
 )
 
 // MaxDocument is the largest document accepted once decompressed, in bytes. A
@@ -73,10 +73,15 @@ func Get[T any](ctx context.Context, store Store, ref event.Ref) (T, error) {
 	if err != nil {
 		return doc, fmt.Errorf("reading %s: %w", ref.Key(), err)
 	}
-	return doc, Decode(ref, data, &doc)
+	if err := Decode(ref, data, &doc); err != nil {
+		var none T
+		return none, err
+	}
+	return doc, nil
 }
 
-// Decode verifies data against ref and fills doc from it, strictly.
+// Decode verifies data against ref and fills doc from it. More than one JSON
+// value is refused, and so is one that does not fit; unknown fields are not.
 func Decode(ref event.Ref, data []byte, doc any) error {
 	if got := event.DigestOf(data); got != ref.Digest || len(data) != ref.Size {
 		return fault.F("verifying "+ref.Key(), fault.Poison, "the object has digest %s and %d bytes", got, len(data))
@@ -90,8 +95,7 @@ func Decode(ref event.Ref, data []byte, doc any) error {
 	if err != nil {
 		return fault.E("decompressing "+ref.Key(), fault.Poison, err)
 	}
-	strict := json.NewDecoder(bytes.NewReader(text))
-	if err := strict.Decode(doc); err != nil {
+	if err := json.Unmarshal(text, doc); err != nil {
 		return fault.E("decoding "+ref.Key(), fault.Poison, err)
 	}
 	return nil

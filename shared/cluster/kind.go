@@ -1,6 +1,8 @@
 package cluster
 
 import (
+	"reflect"
+
 	appsv1 "k8s.io/api/apps/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -48,92 +50,80 @@ var (
 	NodeClasses       = Kind{"karpenter.k8s.aws", "v1", "EC2NodeClass", "ec2nodeclasses", false, true}
 )
 
-// Kinds is all of them.
-var Kinds = []Kind{
-	Pods, Nodes, Namespaces, ConfigMaps, VolumeClaims, Volumes, DaemonSets, Deployments, StorageClasses, CSINodes,
-	VolumeAttachments, DisruptionBudgets, PriorityClasses, Leases, NodePools, NodeClaims, NodeClasses,
+// made is one kind and how an empty object of it is made.
+type made struct {
+	kind Kind
+	make func() Object
 }
+
+// of ties a kind to its Go type.
+func of[T any, P interface {
+	*T
+	Object
+}](kind Kind) made {
+	return made{kind, func() Object { return P(new(T)) }}
+}
+
+// table ties every kind to its Go type.
+var table = []made{
+	of[corev1.Pod](Pods),
+	of[corev1.Node](Nodes),
+	of[corev1.Namespace](Namespaces),
+	of[corev1.ConfigMap](ConfigMaps),
+	of[corev1.PersistentVolumeClaim](VolumeClaims),
+	of[corev1.PersistentVolume](Volumes),
+	of[appsv1.DaemonSet](DaemonSets),
+	of[appsv1.Deployment](Deployments),
+	of[storagev1.StorageClass](StorageClasses),
+	of[storagev1.CSINode](CSINodes),
+	of[storagev1.VolumeAttachment](VolumeAttachments),
+	of[policyv1.PodDisruptionBudget](DisruptionBudgets),
+	of[schedulingv1.PriorityClass](PriorityClasses),
+	of[coordinationv1.Lease](Leases),
+	of[karpenter.NodePool](NodePools),
+	of[karpenter.NodeClaim](NodeClaims),
+	of[karpenter.EC2NodeClass](NodeClasses),
+}
+
+// Kinds is all of them.
+var Kinds = kinds()
+
+func kinds() []Kind {
+	out := make([]Kind, len(table))
+	for i, m := range table {
+		out[i] = m.kind
+	}
+	return out
+}
+
+// makers and byType index the table.
+var (
+	makers = func() map[Kind]func() Object {
+		out := map[Kind]func() Object{}
+		for _, m := range table {
+			out[m.kind] = m.make
+		}
+		return out
+	}()
+	byType = func() map[reflect.Type]Kind {
+		out := map[reflect.Type]Kind{}
+		for _, m := range table {
+			out[reflect.TypeOf(m.make())] = m.kind
+		}
+		return out
+	}()
+)
 
 // New makes an empty object of the kind, or nil for one that is not listed.
 func (k Kind) New() Object {
-	switch k {
-	case Pods:
-		return &corev1.Pod{}
-	case Nodes:
-		return &corev1.Node{}
-	case Namespaces:
-		return &corev1.Namespace{}
-	case ConfigMaps:
-		return &corev1.ConfigMap{}
-	case VolumeClaims:
-		return &corev1.PersistentVolumeClaim{}
-	case Volumes:
-		return &corev1.PersistentVolume{}
-	case DaemonSets:
-		return &appsv1.DaemonSet{}
-	case Deployments:
-		return &appsv1.Deployment{}
-	case StorageClasses:
-		return &storagev1.StorageClass{}
-	case CSINodes:
-		return &storagev1.CSINode{}
-	case VolumeAttachments:
-		return &storagev1.VolumeAttachment{}
-	case DisruptionBudgets:
-		return &policyv1.PodDisruptionBudget{}
-	case PriorityClasses:
-		return &schedulingv1.PriorityClass{}
-	case Leases:
-		return &coordinationv1.Lease{}
-	case NodePools:
-		return &karpenter.NodePool{}
-	case NodeClaims:
-		return &karpenter.NodeClaim{}
-	case NodeClasses:
-		return &karpenter.EC2NodeClass{}
-	default:
-		return nil
+	if make, ok := makers[k]; ok {
+		return make()
 	}
+	return nil
 }
 
 // KindOf finds the kind of an object by its Go type.
 func KindOf(o Object) (Kind, bool) {
-	switch o.(type) {
-	case *corev1.Pod:
-		return Pods, true
-	case *corev1.Node:
-		return Nodes, true
-	case *corev1.Namespace:
-		return Namespaces, true
-	case *corev1.ConfigMap:
-		return ConfigMaps, true
-	case *corev1.PersistentVolumeClaim:
-		return VolumeClaims, true
-	case *corev1.PersistentVolume:
-		return Volumes, true
-	case *appsv1.DaemonSet:
-		return DaemonSets, true
-	case *appsv1.Deployment:
-		return Deployments, true
-	case *storagev1.StorageClass:
-		return StorageClasses, true
-	case *storagev1.CSINode:
-		return CSINodes, true
-	case *storagev1.VolumeAttachment:
-		return VolumeAttachments, true
-	case *policyv1.PodDisruptionBudget:
-		return DisruptionBudgets, true
-	case *schedulingv1.PriorityClass:
-		return PriorityClasses, true
-	case *coordinationv1.Lease:
-		return Leases, true
-	case *karpenter.NodePool:
-		return NodePools, true
-	case *karpenter.NodeClaim:
-		return NodeClaims, true
-	case *karpenter.EC2NodeClass:
-		return NodeClasses, true
-	default:
-		return Kind{}, false
-	}
+	kind, ok := byType[reflect.TypeOf(o)]
+	return kind, ok
 }

@@ -14,6 +14,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 )
 
 // Kind classifies an error. Kinds are written into logs and dead letters, so
@@ -94,8 +95,7 @@ func KindOf(err error) Kind {
 	if err == nil {
 		return ""
 	}
-	var e *Error
-	if errors.As(err, &e) {
+	if e, ok := errors.AsType[*Error](err); ok {
 		return e.Kind
 	}
 	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
@@ -106,26 +106,23 @@ func KindOf(err error) Kind {
 
 // Is reports whether err is of one of the kinds.
 func Is(err error, kinds ...Kind) bool {
-	kind := KindOf(err)
-	for _, k := range kinds {
-		if k == kind {
-			return true
-		}
-	}
-	return false
+	return err != nil && slices.Contains(kinds, KindOf(err))
 }
 
-// HintOf finds the first hint in err's chain, or "".
+// HintOf finds the first hint in err's tree, or "".
 func HintOf(err error) string {
-	for err != nil {
-		var e *Error
-		if !errors.As(err, &e) {
-			return ""
+	if e, ok := err.(*Error); ok && e.Hint != "" { //nolint:errorlint // the tree is walked here
+		return e.Hint
+	}
+	switch e := err.(type) { //nolint:errorlint // the tree is walked here
+	case interface{ Unwrap() error }:
+		return HintOf(e.Unwrap())
+	case interface{ Unwrap() []error }:
+		for _, cause := range e.Unwrap() {
+			if hint := HintOf(cause); hint != "" {
+				return hint
+			}
 		}
-		if e.Hint != "" {
-			return e.Hint
-		}
-		err = e.Err
 	}
 	return ""
 }

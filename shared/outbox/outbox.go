@@ -106,7 +106,13 @@ func parse(object *corev1.ConfigMap) (Held, error) {
 		return Held{}, fault.E("reading the outbox", fault.Invalid, err).
 			WithHint("ConfigMap %s/%s was edited by hand: delete it, and the watcher makes a new one", object.Namespace, object.Name)
 	}
-	return h, nil
+	switch h.State {
+	case Idle, Sent, Applying, Done:
+		return h, nil
+	default:
+		return Held{}, fault.F("reading the outbox", fault.Invalid, "there is no state %q", h.State).
+			WithHint("ConfigMap %s/%s was edited by hand: delete it, and the watcher makes a new one", object.Namespace, object.Name)
+	}
 }
 
 // Swap writes next if nothing has changed since h was read; fault.Conflict
@@ -130,21 +136,35 @@ func (h Held) Swap(ctx context.Context, client cluster.Client, next Outbox) (Hel
 
 // allows draws the state machine.
 func (h Held) allows(next Outbox) bool {
+	if next.Epoch < h.Epoch {
+		return false
+	}
 	switch next.State {
 	case Sent:
-		return next.Seq == h.Seq+1 && !next.Batch.IsZero()
+		return next.Seq == h.Seq+1 && !next.Batch.IsZero() && next.unplanned()
 	case Applying:
-		return h.State == Sent && next.Seq == h.Seq && next.Plan != ""
+		return h.State == Sent && next.Seq == h.Seq && next.Batch == h.Batch && next.Plan != ""
 	case Done:
-		// Closing without a plan is how a batch is given up when no pod waits.
-		closing := next.Seq == h.Seq+1 && next.Plan == "" && len(next.Claims) == 0
-		return closing || h.State == Applying && next.Seq == h.Seq && next.Plan == h.Plan
+		return h.closes(next) || h.finishes(next)
 	case Idle:
 		return false
 	default:
 		return false
 	}
 }
+
+// closes reports whether a batch in flight is given up because no pod waits.
+func (h Held) closes(next Outbox) bool {
+	return (h.State == Sent || h.State == Applying) && next.Seq == h.Seq+1 && next.unplanned()
+}
+
+// finishes reports whether the plan that passed is done, unchanged.
+func (h Held) finishes(next Outbox) bool {
+	return h.State == Applying && next.Seq == h.Seq && next.Plan == h.Plan && slices.Equal(next.Claims, h.Claims)
+}
+
+// unplanned reports that no plan has passed yet.
+func (o Outbox) unplanned() bool { return o.Plan == "" && len(o.Claims) == 0 }
 
 // Lists reports whether the plan that passed names the claim.
 func (o Outbox) Lists(claim string) bool { return slices.Contains(o.Claims, claim) }

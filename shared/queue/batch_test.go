@@ -6,8 +6,9 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/joist-autoscaler/joist/shared/fault"
 	"pgregory.net/rapid"
+
+	"github.com/joist-autoscaler/joist/shared/fault"
 )
 
 // However messages are cut into batches: all are there, in order, and no batch

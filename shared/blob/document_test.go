@@ -1,0 +1,241 @@
+package blob_test
+
+import (
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/klauspost/compress/zstd"
+	"pgregory.net/rapid"
+
+	"github.com/joist-autoscaler/joist/shared/blob"
+	"github.com/joist-autoscaler/joist/shared/event"
+	"github.com/joist-autoscaler/joist/shared/fault"
+	"github.com/joist-autoscaler/joist/shared/memblob"
+)
+
+var noon = time.Date(2026, time.November, 20, 12, 0, 0, 0, time.UTC)
+
+type document struct {
+	Name  string            `json:"name"`
+	Tags  map[string]string `json:"tags,omitempty"`
+	Sizes []int             `json:"sizes,omitempty"`
+}
+
+// bucket is a store with a clock that the test moves.
+type bucket struct {
+	*memblob.Store
+	now time.Time
+}
+
+func newBucket() *bucket {
+	b := &bucket{now: noon}
+	b.Store = memblob.New(memblob.Options{Now: func() time.Time { return b.now }})
+	return b
+}
+
+// stored lays raw bytes under their digest, as a writer of ours would not.
+func (b *bucket) stored(t *testing.T, text []byte) event.Ref {
+	t.Helper()
+	encoder, err := zstd.NewWriter(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	data := encoder.EncodeAll(text, nil)
+	ref := event.Ref{Kind: "things", Digest: event.DigestOf(data), Size: len(data)}
+	if err := b.Put(t.Context(), ref.Key(), data); err != nil {
+		t.Fatal(err)
+	}
+	return ref
+}
+
+func TestDocumentsComeBack(t *testing.T) {
+	rapid.Check(t, func(r *rapid.T) {
+		doc := document{
+			Name:  rapid.String().Draw(r, "name"),
+			Tags:  rapid.MapOfN(rapid.StringN(1, 5, -1), rapid.String(), 1, 8).Draw(r, "tags"),
+			Sizes: rapid.SliceOfN(rapid.Int(), 1, 50).Draw(r, "sizes"),
+		}
+		b := newBucket()
+		ref, err := blob.Put(t.Context(), b, noon, "things", doc)
+		if err != nil {
+			r.Fatal(err)
+		}
+		got, err := blob.Get[document](t.Context(), b, ref)
+		if err != nil {
+			r.Fatal(err)
+		}
+		if diff := cmp.Diff(doc, got); diff != "" {
+			r.Fatal(diff)
+		}
+		again, _, err := blob.Encode("things", got)
+		if err != nil || again != ref {
+			r.Fatalf("the same document has the references %v and %v (%v)", ref, again, err)
+		}
+	})
+}
+
+// A document that lives is never older than half of what the bucket keeps, and
+// one that is young costs no write.
+func TestPutKeepsAlive(t *testing.T) {
+	for _, test := range []struct {
+		name  string
+		after time.Duration
+		fresh bool
+	}{
+		{"at once", 0, false},
+		{"just under half", blob.Retention/2 - time.Second, false},
+		{"at half", blob.Retention / 2, true},
+		{"much later", 3 * blob.Retention, true},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			b := newBucket()
+			doc := document{Name: "x"}
+			first, err := blob.Put(t.Context(), b, b.now, "things", doc)
+			if err != nil {
+				t.Fatal(err)
+			}
+			b.now = b.now.Add(test.after)
+			second, err := blob.Put(t.Context(), b, b.now, "things", doc)
+			if err != nil || first != second {
+				t.Fatalf("%v, then %v (%v)", first, second, err)
+			}
+			written, err := b.Written(t.Context(), first.Key())
+			if err != nil {
+				t.Fatal(err)
+			}
+			if fresh := test.after > 0 && written.Equal(b.now); fresh != test.fresh {
+				t.Errorf("written at %s, and it is %s: written again: %t, want %t", written, b.now, fresh, test.fresh)
+			}
+		})
+	}
+}
+
+func TestPutFails(t *testing.T) {
+	for name, faults := range map[string]memblob.Faults{
+		"looking": {FailWritten: 1}, "writing": {FailPut: 1}, "losing the answer": {LosePutAnswer: 1},
+	} {
+		b := newBucket()
+		b.SetFaults(faults)
+		ref, err := blob.Put(t.Context(), b, b.now, "things", document{Name: "x"})
+		if !fault.Is(err, fault.Retry, fault.Unknown) || !ref.IsZero() {
+			t.Errorf("%s: %v, %v", name, ref, err)
+		}
+	}
+	if _, err := blob.Put(t.Context(), newBucket(), noon, "things", func() {}); !fault.Is(err, fault.Bug) {
+		t.Errorf("a document that is no JSON: %v", err)
+	}
+}
+
+func TestGetVerifies(t *testing.T) {
+	b := newBucket()
+	good, err := blob.Put(t.Context(), b, noon, "things", document{Name: "x", Sizes: []int{1, 2, 3}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	spoilt := func(spoil func(*event.Ref)) event.Ref {
+		ref := good
+		spoil(&ref)
+		return ref
+	}
+	swapped := spoilt(func(r *event.Ref) { r.Digest = event.DigestOf([]byte("another")) })
+	data, err := b.Get(t.Context(), good.Key())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := b.Put(t.Context(), swapped.Key(), data); err != nil {
+		t.Fatal(err)
+	}
+	raw := []byte(`{"name":"not compressed"}`)
+	plain := event.Ref{Kind: "things", Digest: event.DigestOf(raw), Size: len(raw)}
+	if err := b.Put(t.Context(), plain.Key(), raw); err != nil {
+		t.Fatal(err)
+	}
+	for _, test := range []struct {
+		name string
+		ref  event.Ref
+		want fault.Kind
+	}{
+		{"what was written", good, ""},
+		{"another size", spoilt(func(r *event.Ref) { r.Size++ }), fault.Poison},
+		{"other bytes", swapped, fault.Poison},
+		{"not there", spoilt(func(r *event.Ref) { r.Digest = event.DigestOf([]byte("none")) }), fault.Retry},
+		{"no reference", event.Ref{}, fault.Poison},
+		{"larger than any", spoilt(func(r *event.Ref) { r.Size = blob.MaxObject + 1 }), fault.Poison},
+		{"not compressed", plain, fault.Poison},
+		{"not JSON", b.stored(t, []byte("{")), fault.Poison},
+		{"two values", b.stored(t, []byte(`{"name":"a"}{"name":"b"}`)), fault.Poison},
+		{"another shape", b.stored(t, []byte(`{"name":7}`)), fault.Poison},
+		{"a field that we do not know", b.stored(t, []byte(`{"name":"x","new":1}`)), ""},
+	} {
+		doc, err := blob.Get[document](t.Context(), b, test.ref)
+		if got := fault.KindOf(err); got != test.want {
+			t.Errorf("%s: %q (%v), want %q", test.name, got, err, test.want)
+		}
+		if want := test.want == ""; want != (doc.Name == "x") {
+			t.Errorf("%s: the document is %+v", test.name, doc)
+		}
+	}
+	b.SetFaults(memblob.Faults{Corrupt: 1})
+	if _, err := blob.Get[document](t.Context(), b, good); !fault.Is(err, fault.Poison) {
+		t.Errorf("a flipped bit: %v, want poison", err)
+	}
+	b.SetFaults(memblob.Faults{FailGet: 1})
+	if _, err := blob.Get[document](t.Context(), b, good); !fault.Is(err, fault.Retry) {
+		t.Errorf("a failed call: %v, want retry", err)
+	}
+}
+
+// What is small as stored must not be huge once it is read: a frame that states
+// a gigabyte is not even begun.
+func TestDecodeStopsBombs(t *testing.T) {
+	frame := []byte{0x28, 0xb5, 0x2f, 0xfd, 0xe0} // magic, and: one segment, its size in eight bytes
+	frame = binary.LittleEndian.AppendUint64(frame, 1<<30)
+	const runs = 1 << 13
+	for i := range runs {
+		last := uint32(0)
+		if i == runs-1 {
+			last = 1
+		}
+		// A block of 128 KiB that is one byte again and again.
+		header := uint32(128<<10)<<3 | 1<<1 | last
+		frame = append(frame, byte(header), byte(header>>8), byte(header>>16), ' ')
+	}
+	ref := event.Ref{Kind: "things", Digest: event.DigestOf(frame), Size: len(frame)}
+	var doc json.RawMessage
+	err := blob.Decode(ref, frame, &doc)
+	if !fault.Is(err, fault.Poison) || !errors.Is(err, zstd.ErrDecoderSizeExceeded) {
+		t.Errorf("%d bytes that unpack to a gigabyte: %v", len(frame), err)
+	}
+}
+
+func TestPointer(t *testing.T) {
+	b := newBucket()
+	if _, err := blob.Latest(t.Context(), b, "things"); !fault.Is(err, fault.Missing) {
+		t.Errorf("before anything was written: %v, want missing", err)
+	}
+	for _, name := range []string{"first", "second"} {
+		ref, err := blob.Put(t.Context(), b, noon, "things", document{Name: name})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := blob.Point(t.Context(), b, ref); err != nil {
+			t.Fatal(err)
+		}
+		got, err := blob.Latest(t.Context(), b, "things")
+		if err != nil || got != ref {
+			t.Errorf("%s: %v (%v), want %v", name, got, err, ref)
+		}
+	}
+	for _, text := range []string{"{", `{"kind":"things"}`} {
+		if err := b.Put(t.Context(), "things/latest", []byte(text)); err != nil {
+			t.Fatal(err)
+		}
+		if ref, err := blob.Latest(t.Context(), b, "things"); err == nil {
+			t.Errorf("a broken pointer %s leads to %v", text, ref)
+		}
+	}
+}

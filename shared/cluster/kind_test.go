@@ -1,0 +1,47 @@
+package cluster_test
+
+import (
+	"reflect"
+	"testing"
+
+	"github.com/joist-autoscaler/joist/shared/cluster"
+)
+
+func TestKinds(t *testing.T) {
+	if len(cluster.Kinds) != 17 {
+		t.Errorf("there are %d kinds", len(cluster.Kinds))
+	}
+	types := map[reflect.Type]bool{}
+	for _, kind := range cluster.Kinds {
+		object := kind.New()
+		if object == nil {
+			t.Errorf("%s: nothing is made", kind.Kind)
+			continue
+		}
+		if got := reflect.TypeOf(object).Elem().Name(); got != kind.Kind {
+			t.Errorf("%s makes a %s", kind.Kind, got)
+		}
+		if back, ok := cluster.KindOf(object); !ok || back != kind {
+			t.Errorf("%s is found as %+v", kind.Kind, back)
+		}
+		types[reflect.TypeOf(object)] = true
+	}
+	if len(types) != len(cluster.Kinds) {
+		t.Errorf("%d Go types for %d kinds", len(types), len(cluster.Kinds))
+	}
+	if (cluster.Kind{Kind: "Coffee"}).New() != nil {
+		t.Error("an object of an unknown kind was made")
+	}
+	if _, ok := cluster.KindOf(nil); ok {
+		t.Error("nothing has a kind")
+	}
+}
+
+func TestAPIVersion(t *testing.T) {
+	if got := cluster.Pods.APIVersion(); got != "v1" {
+		t.Errorf("pods are %q", got)
+	}
+	if got := cluster.NodeClaims.APIVersion(); got != "karpenter.sh/v1" {
+		t.Errorf("claims are %q", got)
+	}
+}

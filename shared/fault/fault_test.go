@@ -1,0 +1,78 @@
+package fault_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"testing"
+
+	"github.com/joist-autoscaler/joist/shared/fault"
+)
+
+func TestKindOf(t *testing.T) {
+	poison := fault.E("decoding", fault.Poison, io.EOF)
+	for _, test := range []struct {
+		name string
+		err  error
+		want fault.Kind
+	}{
+		{"success", nil, ""},
+		{"no kind", io.EOF, fault.Bug},
+		{"wrapped without a kind", fmt.Errorf("reading: %w", io.EOF), fault.Bug},
+		{"its own", poison, fault.Poison},
+		{"wrapped", fmt.Errorf("handling: %w", poison), fault.Poison},
+		{"outermost", fault.E("reading", fault.Retry, poison), fault.Retry},
+		{"first of many", errors.Join(io.EOF, poison, fault.E("x", fault.Retry, nil)), fault.Poison},
+		{"stopping", fmt.Errorf("calling: %w", context.Canceled), fault.Retry},
+		{"late", context.DeadlineExceeded, fault.Retry},
+		{"a kind beats the context", fault.E("calling", fault.Unknown, context.Canceled), fault.Unknown},
+	} {
+		if got := fault.KindOf(test.err); got != test.want {
+			t.Errorf("%s: %q, want %q", test.name, got, test.want)
+		}
+	}
+}
+
+func TestIs(t *testing.T) {
+	err := fmt.Errorf("more: %w", fault.F("reading", fault.Missing, "no %s", "thing"))
+	if !fault.Is(err, fault.Retry, fault.Missing) {
+		t.Error("the second of the kinds does not count")
+	}
+	if fault.Is(err, fault.Retry) || fault.Is(err) || fault.Is(nil, "") {
+		t.Error("a kind was found that is not there")
+	}
+}
+
+func TestText(t *testing.T) {
+	err := fault.F("reading intent 3f", fault.Denied, "status %d: %w", 403, io.EOF).WithHint("grant %s", "s3:GetObject")
+	if want := "reading intent 3f: status 403: EOF (try: grant s3:GetObject)"; err.Error() != want {
+		t.Errorf("got  %s\nwant %s", err, want)
+	}
+	if !errors.Is(err, io.EOF) {
+		t.Error("the cause is not found")
+	}
+	if got := fault.E("waiting", fault.Retry, nil).Error(); got != "waiting" {
+		t.Errorf("an error without a cause says %q", got)
+	}
+}
+
+func TestHintOf(t *testing.T) {
+	hinted := fault.F("a", fault.Denied, "b").WithHint("c")
+	for _, test := range []struct {
+		name string
+		err  error
+		want string
+	}{
+		{"success", nil, ""},
+		{"none", fault.F("a", fault.Denied, "b"), ""},
+		{"its own", hinted, "c"},
+		{"below another", fault.E("x", fault.Retry, fmt.Errorf("y: %w", hinted)), "c"},
+		{"the outermost", fault.E("x", fault.Retry, hinted).WithHint("d"), "d"},
+		{"in the second of many", fmt.Errorf("z: %w", errors.Join(io.EOF, fault.E("x", fault.Bug, nil), hinted)), "c"},
+	} {
+		if got := fault.HintOf(test.err); got != test.want {
+			t.Errorf("%s: %q, want %q", test.name, got, test.want)
+		}
+	}
+}

@@ -1,0 +1,216 @@
+package outbox_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/joist-autoscaler/joist/shared/cluster"
+	"github.com/joist-autoscaler/joist/shared/event"
+	"github.com/joist-autoscaler/joist/shared/fault"
+	"github.com/joist-autoscaler/joist/shared/memcluster"
+	"github.com/joist-autoscaler/joist/shared/outbox"
+)
+
+const namespace = "kube-system"
+
+var (
+	batch = event.Ref{Kind: "batches", Digest: event.DigestOf([]byte("b")), Size: 1}
+	other = event.Ref{Kind: "batches", Digest: event.DigestOf([]byte("o")), Size: 1}
+	plan  = event.DigestOf([]byte("p"))
+)
+
+// The steps to each state, as those take them who may.
+var (
+	idle     = outbox.Outbox{State: outbox.Idle}
+	sent     = outbox.Outbox{Epoch: 1, Seq: 1, State: outbox.Sent, Batch: batch}
+	applying = outbox.Outbox{Epoch: 1, Seq: 1, State: outbox.Applying, Batch: batch, Plan: plan, Claims: []string{"a", "b"}}
+	done     = outbox.Outbox{Epoch: 1, Seq: 1, State: outbox.Done, Batch: batch, Plan: plan, Claims: []string{"a", "b"}}
+)
+
+func read(t *testing.T, client cluster.Client) outbox.Held {
+	t.Helper()
+	held, err := outbox.Read(t.Context(), client, namespace)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return held
+}
+
+// at brings a new outbox into a state.
+func at(t *testing.T, client cluster.Client, state outbox.State) outbox.Held {
+	t.Helper()
+	held := read(t, client)
+	for _, next := range []outbox.Outbox{sent, applying, done} {
+		if held.State == state {
+			break
+		}
+		var err error
+		if held, err = held.Swap(t.Context(), client, next); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return held
+}
+
+func changed(o outbox.Outbox, change func(*outbox.Outbox)) outbox.Outbox {
+	change(&o)
+	return o
+}
+
+func TestTransitions(t *testing.T) {
+	next := changed(sent, func(o *outbox.Outbox) { o.Seq = 2 })
+	closed := outbox.Outbox{Epoch: 1, Seq: 2, State: outbox.Done}
+	all := []outbox.State{outbox.Idle, outbox.Sent, outbox.Applying, outbox.Done}
+	for _, test := range []struct {
+		name string
+		next outbox.Outbox
+		from []outbox.State
+	}{
+		{"the first batch", sent, []outbox.State{outbox.Idle}},
+		{"the next batch", next, []outbox.State{outbox.Sent, outbox.Applying, outbox.Done}},
+		{"a new leader's batch", changed(next, func(o *outbox.Outbox) { o.Epoch = 2 }), []outbox.State{outbox.Sent, outbox.Applying, outbox.Done}},
+		{"a plan", applying, []outbox.State{outbox.Sent}},
+		{"a plan without claims", changed(applying, func(o *outbox.Outbox) { o.Claims = nil }), []outbox.State{outbox.Sent}},
+		{"the plan is done", done, []outbox.State{outbox.Applying}},
+		{"given up", closed, []outbox.State{outbox.Sent, outbox.Applying}},
+
+		{"back to idle", idle, nil},
+		{"an unknown state", outbox.Outbox{Epoch: 1, Seq: 1, State: "lost"}, nil},
+		{"no state", outbox.Outbox{Epoch: 1, Seq: 2}, nil},
+		{"a batch skipped", changed(next, func(o *outbox.Outbox) { o.Seq = 3 }), nil},
+		{"seq 0 again", changed(sent, func(o *outbox.Outbox) { o.Seq = 0 }), nil},
+		{"no body", changed(next, func(o *outbox.Outbox) { o.Batch = event.Ref{} }), nil},
+		{"a batch that has a plan already", changed(next, func(o *outbox.Outbox) { o.Plan = plan }), nil},
+		{"a batch that has claims already", changed(next, func(o *outbox.Outbox) { o.Claims = []string{"a"} }), nil},
+		{"a plan of the next batch", changed(applying, func(o *outbox.Outbox) { o.Seq = 2 }), nil},
+		{"a plan of another body", changed(applying, func(o *outbox.Outbox) { o.Batch = other }), nil},
+		{"no plan", changed(applying, func(o *outbox.Outbox) { o.Plan = "" }), nil},
+		{"another plan is done", changed(done, func(o *outbox.Outbox) { o.Plan = event.DigestOf([]byte("q")) }), nil},
+		{"other claims are done", changed(done, func(o *outbox.Outbox) { o.Claims = []string{"a"} }), nil},
+		{"given up with claims", changed(closed, func(o *outbox.Outbox) { o.Claims = []string{"a"} }), nil},
+	} {
+		for _, from := range all {
+			t.Run(test.name+" from "+string(from), func(t *testing.T) {
+				server := memcluster.New(memcluster.Options{})
+				held := at(t, server, from)
+				_, err := held.Swap(t.Context(), server, test.next)
+				want := fault.Bug
+				for _, allowed := range test.from {
+					if allowed == from {
+						want = ""
+					}
+				}
+				if got := fault.KindOf(err); got != want {
+					t.Fatalf("%q (%v), want %q", got, err, want)
+				}
+				expected := held.Outbox
+				if want == "" {
+					expected = test.next
+				}
+				if diff := cmp.Diff(expected, read(t, server).Outbox); diff != "" {
+					t.Errorf("stored (-want +got):\n%s", diff)
+				}
+			})
+		}
+	}
+}
+
+// An epoch never goes back: who led earlier cannot lead again under its number.
+func TestEpochNeverGoesBack(t *testing.T) {
+	server := memcluster.New(memcluster.Options{})
+	held := at(t, server, outbox.Done)
+	next := changed(sent, func(o *outbox.Outbox) { o.Seq, o.Epoch = 2, 0 })
+	if _, err := held.Swap(t.Context(), server, next); !fault.Is(err, fault.Bug) {
+		t.Errorf("got %v", err)
+	}
+}
+
+// Of two that read the same state one wins, whoever they are.
+func TestOneOfTwoWins(t *testing.T) {
+	server := memcluster.New(memcluster.Options{})
+	at(t, server, outbox.Sent)
+	watcher, lifecycle := server.As("watcher"), server.As("lifecycle")
+	first, second := read(t, watcher), read(t, lifecycle)
+	if _, err := second.Swap(t.Context(), lifecycle, applying); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := first.Swap(t.Context(), watcher, changed(sent, func(o *outbox.Outbox) { o.Seq = 2 })); !fault.Is(err, fault.Conflict) {
+		t.Fatalf("the second swap: %v, want a conflict", err)
+	}
+	if _, err := second.Swap(t.Context(), lifecycle, applying); !fault.Is(err, fault.Conflict) {
+		t.Errorf("the same swap again: %v, want a conflict", err)
+	}
+	if diff := cmp.Diff(applying, read(t, server).Outbox); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// A swap whose answer was lost has happened; who does not know reads again.
+func TestLostAnswer(t *testing.T) {
+	server := memcluster.New(memcluster.Options{})
+	held := at(t, server, outbox.Sent)
+	server.Inject(memcluster.Fault{Actor: "lifecycle", Verb: memcluster.VerbUpdate, Done: true, Times: 1})
+	lifecycle := server.As("lifecycle")
+	if _, err := held.Swap(t.Context(), lifecycle, applying); !fault.Is(err, fault.Unknown) {
+		t.Fatalf("got %v", err)
+	}
+	if again := read(t, lifecycle); again.State != outbox.Applying || again.Plan != plan {
+		t.Errorf("the outbox is %+v", again.Outbox)
+	}
+}
+
+// A new ConfigMap is another outbox: nothing of the old one fits it.
+func TestRecreated(t *testing.T) {
+	server := memcluster.New(memcluster.Options{})
+	old := at(t, server, outbox.Sent)
+	key := cluster.Key{Namespace: namespace, Name: outbox.Name}
+	if err := server.Delete(t.Context(), cluster.ConfigMaps, key, ""); err != nil {
+		t.Fatal(err)
+	}
+	fresh := read(t, server)
+	if fresh.UID() == old.UID() || fresh.UID() == "" {
+		t.Errorf("the UIDs are %q and %q", old.UID(), fresh.UID())
+	}
+	if diff := cmp.Diff(idle, fresh.Outbox); diff != "" {
+		t.Error(diff)
+	}
+	if _, err := old.Swap(t.Context(), server, applying); !fault.Is(err, fault.Conflict, fault.Missing) {
+		t.Errorf("a swap of the old one: %v", err)
+	}
+}
+
+func TestTwoCreateIt(t *testing.T) {
+	server := memcluster.New(memcluster.Options{})
+	// The read says that there is none, and then somebody else is faster.
+	server.Inject(memcluster.Fault{Actor: "late", Verb: memcluster.VerbGet, As: fault.Missing, Times: 1})
+	read(t, server)
+	if _, err := outbox.Read(t.Context(), server.As("late"), namespace); !fault.Is(err, fault.Conflict) {
+		t.Errorf("got %v, want a conflict", err)
+	}
+	if held := read(t, server.As("late")); held.State != outbox.Idle {
+		t.Errorf("the outbox is %+v", held.Outbox)
+	}
+}
+
+func TestBrokenByHand(t *testing.T) {
+	for _, text := range []string{"", "{", `{"state":"lost"}`, `{}`} {
+		server := memcluster.New(memcluster.Options{})
+		read(t, server)
+		server.Change(cluster.ConfigMaps, cluster.Key{Namespace: namespace, Name: outbox.Name}, func(o cluster.Object) {
+			o.(*corev1.ConfigMap).Data = map[string]string{"outbox.json": text}
+		})
+		_, err := outbox.Read(t.Context(), server, namespace)
+		if !fault.Is(err, fault.Invalid) || !strings.Contains(fault.HintOf(err), "delete it") {
+			t.Errorf("%q: %v, hint %q", text, err, fault.HintOf(err))
+		}
+	}
+}
+
+func TestLists(t *testing.T) {
+	if !done.Lists("b") || done.Lists("c") || idle.Lists("") {
+		t.Error("the list of claims is not what it says")
+	}
+}
