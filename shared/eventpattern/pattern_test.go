@@ -5,8 +5,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/joist-autoscaler/joist/shared/fault"
 	"pgregory.net/rapid"
+
+	"github.com/joist-autoscaler/joist/shared/fault"
 )
 
 // notice is an event as EC2 sends it, with fields of every kind in its detail.

@@ -27,18 +27,13 @@ type Mapping struct {
 
 // Run polls until the context ends. A failed invocation deletes nothing: its
 // messages come back when their visibility ends.
-func (m Mapping) Run(ctx context.Context) error {
-	for {
-		n, err := m.Poll(ctx)
-		if ctx.Err() != nil {
-			return nil
-		}
-		if n > 0 && err == nil {
+func (m Mapping) Run(ctx context.Context) {
+	for ctx.Err() == nil {
+		if n, err := m.Poll(ctx); n > 0 && err == nil {
 			continue
 		}
 		select {
 		case <-ctx.Done():
-			return nil
 		case <-time.After(10 * time.Millisecond):
 		}
 	}

@@ -18,8 +18,8 @@ import (
 	"github.com/joist-autoscaler/joist/shared/memqueue"
 )
 
+// Account and Region stand in every ARN.
 const (
-	// Account and Region stand in every ARN.
 	Account = "123456789012"
 	Region  = "eu-west-1"
 )
@@ -119,8 +119,7 @@ type failure struct {
 
 // failureOf is the entry of a batch's answer for an error.
 func failureOf(id string, err error) failure {
-	var e *awsjson.Error
-	if errors.As(err, &e) {
+	if e, ok := errors.AsType[*awsjson.Error](err); ok {
 		return failure{ID: id, Code: e.Shape, Message: e.Message, SenderFault: true}
 	}
 	return failure{ID: id, Code: "InternalError", Message: err.Error()}
