@@ -2,6 +2,66 @@ module github.com/joist-autoscaler/joist/services/cli
 
 go 1.26.0
 
-require github.com/joist-autoscaler/joist/shared v0.0.0
+require (
+	github.com/jedib0t/go-pretty/v6 v6.8.3
+	github.com/joist-autoscaler/joist/services/catalog v0.0.0
+	github.com/joist-autoscaler/joist/services/disruption v0.0.0
+	github.com/joist-autoscaler/joist/services/interruption v0.0.0
+	github.com/joist-autoscaler/joist/services/launcher v0.0.0
+	github.com/joist-autoscaler/joist/services/lifecycle v0.0.0
+	github.com/joist-autoscaler/joist/services/planner v0.0.0
+	github.com/joist-autoscaler/joist/services/watcher v0.0.0
+	github.com/joist-autoscaler/joist/shared v0.0.0
+	github.com/spf13/cobra v1.10.2
+	k8s.io/api v0.37.2
+	k8s.io/apimachinery v0.37.2
+)
 
-replace github.com/joist-autoscaler/joist/shared => ../../shared
+require (
+	github.com/aws/aws-sdk-go-v2 v1.47.6 // indirect
+	github.com/aws/aws-sdk-go-v2/internal/configsources v1.5.9 // indirect
+	github.com/aws/aws-sdk-go-v2/internal/endpoints/v2 v2.8.9 // indirect
+	github.com/aws/aws-sdk-go-v2/service/ec2 v1.344.0 // indirect
+	github.com/aws/aws-sdk-go-v2/service/internal/accept-encoding v1.13.24 // indirect
+	github.com/aws/aws-sdk-go-v2/service/internal/presigned-url v1.14.9 // indirect
+	github.com/aws/smithy-go v1.28.8 // indirect
+	github.com/cenkalti/backoff/v5 v5.0.3 // indirect
+	github.com/fxamacker/cbor/v2 v2.9.1 // indirect
+	github.com/go-logr/logr v1.4.4 // indirect
+	github.com/goccy/go-yaml v1.19.2 // indirect
+	github.com/inconshreveable/mousetrap v1.1.0 // indirect
+	github.com/json-iterator/go v1.1.12 // indirect
+	github.com/klauspost/compress v1.20.3 // indirect
+	github.com/mattn/go-runewidth v0.0.16 // indirect
+	github.com/mitchellh/hashstructure/v2 v2.0.2 // indirect
+	github.com/modern-go/concurrent v0.0.0-20180306012644-bacd9c7ef1dd // indirect
+	github.com/modern-go/reflect2 v1.0.3-0.20250322232337-35a7c28c31ee // indirect
+	github.com/pelletier/go-toml/v2 v2.4.3 // indirect
+	github.com/rivo/uniseg v0.4.7 // indirect
+	github.com/spf13/pflag v1.0.10 // indirect
+	github.com/x448/float16 v0.8.4 // indirect
+	go.yaml.in/yaml/v2 v2.4.4 // indirect
+	golang.org/x/net v0.59.0 // indirect
+	golang.org/x/sys v0.48.0 // indirect
+	golang.org/x/text v0.42.0 // indirect
+	gopkg.in/inf.v0 v0.9.1 // indirect
+	k8s.io/component-helpers v0.37.2 // indirect
+	k8s.io/klog/v2 v2.140.0 // indirect
+	k8s.io/kube-openapi v0.0.0-20260721132016-d427ff9ee9ad // indirect
+	k8s.io/utils v0.0.0-20260626114624-be93311217bd // indirect
+	sigs.k8s.io/json v0.0.0-20250730193827-2d320260d730 // indirect
+	sigs.k8s.io/randfill v1.0.0 // indirect
+	sigs.k8s.io/structured-merge-diff/v6 v6.4.2 // indirect
+	sigs.k8s.io/yaml v1.6.0 // indirect
+)
+
+replace (
+	github.com/joist-autoscaler/joist/services/catalog => ../catalog
+	github.com/joist-autoscaler/joist/services/disruption => ../disruption
+	github.com/joist-autoscaler/joist/services/interruption => ../interruption
+	github.com/joist-autoscaler/joist/services/launcher => ../launcher
+	github.com/joist-autoscaler/joist/services/lifecycle => ../lifecycle
+	github.com/joist-autoscaler/joist/services/planner => ../planner
+	github.com/joist-autoscaler/joist/services/watcher => ../watcher
+	github.com/joist-autoscaler/joist/shared => ../../shared
+)

@@ -34,7 +34,7 @@ func (s *Service) batches(ctx context.Context, view collect.View) error {
 	if err != nil {
 		return err
 	}
-	if s.vanished() {
+	if s.vanished() || len(keys) > 0 && view.Offer() != s.offered {
 		s.window.Open(now)
 	}
 	v := flight.View{
@@ -142,6 +142,7 @@ func (s *Service) open(ctx context.Context, held outbox.Held, view collect.View)
 	s.led = true
 	s.batchAt = s.Now()
 	s.window.Close(view.PendingKeys())
+	s.offered = view.Offer()
 	clear(s.expected)
 	s.note(held.Outbox)
 	return s.emit(ctx, held)

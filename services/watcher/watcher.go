@@ -77,7 +77,9 @@ type Service struct {
 	// expected are the claims of the last plan that were seen; one that vanishes
 	// means that its pods need another plan now.
 	expected map[string]bool
-	led      bool
+	// offered is what the last batch could choose from.
+	offered string
+	led     bool
 }
 
 // New makes the service.

@@ -7,6 +7,8 @@
 package collect
 
 import (
+	"fmt"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -43,6 +45,23 @@ func (v View) PendingKeys() []string {
 		}
 	}
 	return keys
+}
+
+// Offer says in one line what decides, beside pods and nodes, whether a pod can
+// be placed at all. When it changes, pods that found no place may find one now.
+func (v View) Offer() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s", v.Snapshot.Catalogue.Digest)
+	for _, pool := range v.Snapshot.NodePools {
+		fmt.Fprintf(&b, " %s %d %v", pool.UID, pool.Generation, pool.Status.Conditions.True(karpenter.ConditionTypeReady))
+	}
+	for _, class := range v.Snapshot.NodeClasses {
+		fmt.Fprintf(&b, " %s %d %v", class.UID, class.Generation, class.Status.Conditions.True(karpenter.ConditionTypeReady))
+	}
+	for _, u := range v.Snapshot.Unavailable {
+		fmt.Fprintf(&b, " %v", u.Offering)
+	}
+	return b.String()
 }
 
 // From collects the view.

@@ -92,8 +92,7 @@ func (v View) patience(limit time.Duration, repeat bool) Action {
 // open starts the next batch when something is new, or when pods have waited
 // long enough to be looked at again.
 func (v View) open() Action {
-	stale := v.SinceBatch < 0 || v.SinceBatch >= Reopen
-	if v.Waiting && (v.Due || stale) {
+	if v.Waiting && (v.Due || v.SinceBatch >= Reopen) {
 		return Open
 	}
 	return Wait

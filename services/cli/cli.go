@@ -1,0 +1,118 @@
+// Package cli is the person's door to Joist: the command `joist`.
+//
+// The idea: the whole command is a function of its environment (Run), so that
+// tests and examples run the very same thing as a terminal does. Commands print
+// data to stdout and everything else to stderr; what a command learns it says in
+// a form for people and in a JSON form that is a documented contract.
+//
+// The exit codes: 0 when there is nothing to do, 2 when there are changes to
+// make, 1 for an error. An error says what failed, why, and what to try.
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/joist-autoscaler/joist/shared/fault"
+	"github.com/joist-autoscaler/joist/shared/manifest"
+)
+
+// Exit codes.
+const (
+	ExitNothing = 0
+	ExitError   = 1
+	ExitChanges = 2
+)
+
+// Env is all that a command knows of the world.
+type Env struct {
+	// Args come without the command's own name.
+	Args           []string
+	Stdin          io.Reader
+	Stdout, Stderr io.Writer
+	// Environ holds the environment as NAME=value.
+	Environ []string
+	Now     func() time.Time
+	Build   Build
+}
+
+// errChanges is how a command says that there is something to do; it is no error.
+var errChanges = errors.New("there are changes")
+
+// Run runs one command and gives its exit code.
+func Run(ctx context.Context, env Env) int {
+	root := newRoot(env)
+	root.SetArgs(env.Args)
+	root.SetIn(env.Stdin)
+	root.SetOut(env.Stdout)
+	root.SetErr(env.Stderr)
+	err := root.ExecuteContext(ctx)
+	switch {
+	case err == nil:
+		return ExitNothing
+	case errors.Is(err, errChanges):
+		return ExitChanges
+	}
+	fmt.Fprint(env.Stderr, complaint(err))
+	return ExitError
+}
+
+func newRoot(env Env) *cobra.Command {
+	root := &cobra.Command{
+		Use:   "joist",
+		Short: "Joist gives Kubernetes pods the EC2 instances that they need",
+		Long: "Joist gives Kubernetes pods the EC2 instances that they need.\n\n" +
+			"Exit codes: 0 nothing to do, 2 there are changes to make, 1 an error.",
+		SilenceUsage: true, SilenceErrors: true,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
+		return usage(err, cmd.CommandPath()+" --help")
+	})
+	root.AddCommand(planCommand(env), versionCommand(env))
+	return root
+}
+
+// usage is an error in how the command was called.
+func usage(err error, try string) error {
+	return fault.E("reading the command line", fault.Invalid, err).WithHint("%s", try)
+}
+
+// complaint tells an error to a person: what failed, why, what to try.
+func complaint(err error) string {
+	var problems *manifest.Problems
+	hint := fault.HintOf(err)
+	if errors.As(err, &problems) {
+		return problems.Error() + "\nTry: correct these lines and run the command again\n"
+	}
+	what := strings.TrimSuffix(err.Error(), " (try: "+hint+")")
+	if strings.HasPrefix(what, "unknown command") && hint == "" {
+		hint = "joist --help"
+	}
+	out := "joist: " + what + "\n"
+	if hint != "" {
+		out += "Try: " + hint + "\n"
+	}
+	return out
+}
+
+// formatFlag adds -o with the formats that a command knows, the first by default.
+func formatFlag(cmd *cobra.Command, format *string, known ...string) {
+	cmd.Flags().StringVarP(format, "output", "o", known[0], "format of the output: "+strings.Join(known, " or "))
+	run := cmd.RunE
+	cmd.RunE = func(c *cobra.Command, args []string) error {
+		for _, one := range known {
+			if *format == one {
+				return run(c, args)
+			}
+		}
+		return usage(fmt.Errorf("the output format %q is none of %s", *format, strings.Join(known, ", ")), c.CommandPath()+" -o "+known[0])
+	}
+}

@@ -1,0 +1,150 @@
+package cli_test
+
+import (
+	"bytes"
+	"context"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/joist-autoscaler/joist/services/cli"
+)
+
+var update = flag.Bool("update", false, "write the golden files")
+
+// joist runs a command as a terminal would, and gives all that it said.
+func joist(t *testing.T, stdin string, environ []string, args ...string) (stdout, stderr string, code int) {
+	t.Helper()
+	var out, errs bytes.Buffer
+	code = cli.Run(context.Background(), cli.Env{
+		Args: args, Stdin: strings.NewReader(stdin), Stdout: &out, Stderr: &errs, Environ: environ,
+		Now:   func() time.Time { return time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC) },
+		Build: cli.Build{Version: "v1.2.3", Commit: "abc", Go: "go1", Platform: "os/arch"},
+	})
+	return out.String(), errs.String(), code
+}
+
+// TestGolden holds what each command prints. The JSON of plan and version is a
+// contract: a change of those files is a change for somebody's program.
+func TestGolden(t *testing.T) {
+	seed := []string{"plan", "-f", "testdata/nodepool.yaml", "-f", "testdata/nodeclass.yaml", "-f", "testdata/inflate.yaml", "--region", "ap-northeast-2"}
+	with := func(args []string, more ...string) []string { return append(append([]string{}, args...), more...) }
+	for _, tt := range []struct {
+		name string
+		args []string
+		code int
+	}{
+		{"version", []string{"version"}, cli.ExitNothing},
+		{"version-json", []string{"version", "-o", "json"}, cli.ExitNothing},
+		{"help", []string{"--help"}, cli.ExitNothing},
+		{"help-plan", []string{"plan", "--help"}, cli.ExitNothing},
+		{"plan", seed, cli.ExitChanges},
+		{"plan-json", with(seed, "-o", "json", "--var", "EKS_CLUSTER_NAME=prod", "--var", "KARPENTER_NODE_ROLE=nodes"), cli.ExitChanges},
+		{"plan-mixed", []string{"plan", "-f", "testdata/mixed.yaml", "--region", "eu-central-1"}, cli.ExitChanges},
+		{"plan-mixed-json", []string{"plan", "-f", "testdata/mixed.yaml", "--region", "eu-central-1", "-o", "json"}, cli.ExitChanges},
+		{"plan-nothing", []string{"plan", "-f", "testdata/nothing.yaml", "-f", "testdata/nodepool.yaml", "--region", "us-east-1"}, cli.ExitNothing},
+		{"plan-without-pools", []string{"plan", "-f", "testdata/inflate.yaml", "--region", "us-east-1"}, cli.ExitChanges},
+		{"problems", []string{"plan", "-f", "testdata/nodepool-limit.yaml", "-f", "testdata/broken.yaml", "--region", "us-east-1"}, cli.ExitError},
+		{"no-file", []string{"plan"}, cli.ExitError},
+		{"no-region", []string{"plan", "-f", "testdata/inflate.yaml"}, cli.ExitError},
+		{"unknown-region", []string{"plan", "-f", "testdata/inflate.yaml", "--region", "mars-1"}, cli.ExitError},
+		{"unknown-file", []string{"plan", "-f", "testdata/none.yaml", "--region", "us-east-1"}, cli.ExitError},
+		{"unknown-format", []string{"plan", "-f", "testdata/inflate.yaml", "-o", "xml"}, cli.ExitError},
+		{"unknown-flag", []string{"plan", "--file", "x"}, cli.ExitError},
+		{"unknown-command", []string{"plna"}, cli.ExitError},
+		{"unknown-argument", []string{"plan", "pool.yaml"}, cli.ExitError},
+		{"bad-var", []string{"plan", "-f", "testdata/inflate.yaml", "--region", "us-east-1", "--var", "A"}, cli.ExitError},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			stdout, stderr, code := joist(t, "", nil, tt.args...)
+			if code != tt.code {
+				t.Errorf("exit code %d, want %d", code, tt.code)
+			}
+			got := fmt.Sprintf("$ joist %s\n%s\nstderr:\n%s\nexit code %d\n", strings.Join(tt.args, " "), stdout, stderr, code)
+			golden := filepath.Join("testdata", tt.name+".golden")
+			if *update {
+				if err := os.WriteFile(golden, []byte(got), 0o644); err != nil {
+					t.Fatal(err)
+				}
+			}
+			want, err := os.ReadFile(golden)
+			if err != nil {
+				t.Fatalf("%v (run the test with -update)", err)
+			}
+			if diff := cmp.Diff(string(want), got); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+func TestPlanReadsStdinAndTheEnvironment(t *testing.T) {
+	manifests := ""
+	for _, name := range []string{"nodepool", "nodeclass", "inflate"} {
+		text, err := os.ReadFile("testdata/" + name + ".yaml")
+		if err != nil {
+			t.Fatal(err)
+		}
+		manifests += "---\n" + string(text)
+	}
+	environ := []string{"AWS_DEFAULT_REGION=ap-northeast-2", "EKS_CLUSTER_NAME=prod", "KARPENTER_NODE_ROLE=nodes"}
+	stdout, stderr, code := joist(t, manifests, environ, "plan", "-f", "-", "--expand")
+	if code != cli.ExitChanges || stderr != "" || !strings.Contains(stdout, "t4g.xlarge") {
+		t.Errorf("code %d, stderr %q, stdout:\n%s", code, stderr, stdout)
+	}
+	if _, stderr, _ := joist(t, manifests, environ, "plan", "-f", "-"); !strings.Contains(stderr, "${KARPENTER_NODE_ROLE} is still to be filled in") {
+		t.Errorf("without --expand, stderr is %q", stderr)
+	}
+}
+
+func TestPlanReadsADirectory(t *testing.T) {
+	dir := t.TempDir()
+	for _, name := range []string{"nodepool", "nodeclass", "inflate"} {
+		text, err := os.ReadFile("testdata/" + name + ".yaml")
+		if err == nil {
+			err = os.WriteFile(filepath.Join(dir, name+".yml"), text, 0o644)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	stdout, _, code := joist(t, "", nil, "plan", "-f", dir, "--region", "ap-northeast-2")
+	if code != cli.ExitChanges || !strings.Contains(stdout, "2 nodes to launch for 5 pods") {
+		t.Errorf("code %d:\n%s", code, stdout)
+	}
+	if _, stderr, code := joist(t, "", nil, "plan", "-f", t.TempDir(), "--region", "us-east-1"); code != cli.ExitError || !strings.Contains(stderr, "holds no .yaml") {
+		t.Errorf("an empty directory: code %d, %s", code, stderr)
+	}
+}
+
+// TestCardListsTheVerbs compares the card with the commands that there are.
+func TestCardListsTheVerbs(t *testing.T) {
+	card, err := os.ReadFile("README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	help, _, _ := joist(t, "", nil, "--help")
+	_, listed, _ := strings.Cut(help, "Available Commands:\n")
+	listed, _, _ = strings.Cut(listed, "\n\n")
+	there := regexp.MustCompile(`(?m)^  (\w+)`).FindAllStringSubmatch(listed, -1)
+	if len(there) < 3 {
+		t.Fatalf("the help lists %d commands:\n%s", len(there), help)
+	}
+	for _, verb := range there {
+		if verb[1] != "help" && !strings.Contains(string(card), "| `joist "+verb[1]) {
+			t.Errorf("the card has no row for joist %s", verb[1])
+		}
+	}
+	for _, row := range regexp.MustCompile("(?m)^\\| `joist (\\w+)").FindAllStringSubmatch(string(card), -1) {
+		if !strings.Contains(listed, "  "+row[1]+" ") {
+			t.Errorf("the card lists joist %s, which is no command", row[1])
+		}
+	}
+}

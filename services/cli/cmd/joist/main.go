@@ -1,0 +1,38 @@
+// Command joist is the person's door to Joist.
+package main
+
+import (
+	"context"
+	"os"
+	"os/signal"
+	"runtime/debug"
+	"syscall"
+	"time"
+
+	"github.com/joist-autoscaler/joist/services/cli"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	code := cli.Run(ctx, cli.Env{
+		Args: os.Args[1:], Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr,
+		Environ: os.Environ(), Now: time.Now, Build: build(),
+	})
+	stop()
+	os.Exit(code)
+}
+
+// build is what the go command wrote into the binary.
+func build() cli.Build {
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return cli.Build{}
+	}
+	out := cli.Build{Version: info.Main.Version}
+	for _, setting := range info.Settings {
+		if setting.Key == "vcs.revision" {
+			out.Commit = setting.Value
+		}
+	}
+	return out
+}

@@ -1,0 +1,94 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/joist-autoscaler/joist/shared/fault"
+	"github.com/joist-autoscaler/joist/shared/manifest"
+)
+
+// stdinMax bounds what is read from a pipe.
+const stdinMax = 64 << 20
+
+// readAll reads the manifests of all files. The problems of all of them are told
+// together.
+func readAll(stdin io.Reader, names []string, vars map[string]string) ([]manifest.Document, error) {
+	var files []string
+	for _, name := range names {
+		more, err := filesOf(name)
+		if err != nil {
+			return nil, err
+		}
+		files = append(files, more...)
+	}
+	var documents []manifest.Document
+	var all manifest.Problems
+	for _, file := range files {
+		data, err := load(stdin, file)
+		if err != nil {
+			return nil, err
+		}
+		found, err := manifest.Read(file, data, manifest.Expand(vars))
+		var problems *manifest.Problems
+		switch {
+		case errors.As(err, &problems):
+			all.List, all.More = append(all.List, problems.List...), all.More+problems.More
+		case err != nil:
+			return nil, err
+		}
+		documents = append(documents, found...)
+	}
+	if len(all.List) > 0 {
+		return nil, fault.E("reading the manifests", fault.Invalid, &all)
+	}
+	return documents, nil
+}
+
+// filesOf is a file itself, or the manifests of a directory.
+func filesOf(name string) ([]string, error) {
+	if name == "-" {
+		return []string{name}, nil
+	}
+	info, err := os.Stat(name)
+	if err != nil {
+		return nil, fault.E("finding the manifests", fault.Missing, err).WithHint("look at the path; - reads from stdin")
+	}
+	if !info.IsDir() {
+		return []string{name}, nil
+	}
+	entries, err := os.ReadDir(name)
+	if err != nil {
+		return nil, fmt.Errorf("listing the manifests: %w", err)
+	}
+	var out []string
+	for _, entry := range entries {
+		if slices.Contains([]string{".yaml", ".yml", ".json"}, strings.ToLower(filepath.Ext(entry.Name()))) && !entry.IsDir() {
+			out = append(out, filepath.Join(name, entry.Name()))
+		}
+	}
+	if len(out) == 0 {
+		return nil, fault.F("listing the manifests", fault.Missing, "directory %s holds no .yaml, .yml or .json file", name).
+			WithHint("name a file with -f; directories within it are not searched")
+	}
+	return out, nil
+}
+
+func load(stdin io.Reader, name string) ([]byte, error) {
+	var data []byte
+	var err error
+	if name == "-" {
+		data, err = io.ReadAll(io.LimitReader(stdin, stdinMax))
+	} else {
+		data, err = os.ReadFile(name)
+	}
+	if err != nil {
+		return nil, fault.E("reading the manifests", fault.Missing, err)
+	}
+	return data, nil
+}

@@ -1,0 +1,127 @@
+// Package report shows a plan to people and to programs.
+//
+// The JSON form is a contract: fields are added, never renamed or removed, and a
+// golden file holds it. Lists keep the order of the plan; a list that is empty
+// is [], never null.
+package report
+
+import (
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/joist-autoscaler/joist/services/cli/internal/offline"
+	"github.com/joist-autoscaler/joist/shared/launchspec"
+	"github.com/joist-autoscaler/joist/shared/scheduling"
+)
+
+// Plan is what `joist plan -o json` prints.
+type Plan struct {
+	APIVersion string `json:"apiVersion"`
+	Kind       string `json:"kind"`
+	Region     string `json:"region"`
+	// PricesOf is the day that the prices are of, as YYYY-MM-DD.
+	PricesOf string `json:"pricesOf"`
+	Nodes    []Node `json:"nodes"`
+	// PricePerHour is that of all nodes, in US dollars.
+	PricePerHour float64 `json:"pricePerHour"`
+	// Fitting are pods that nodes of the manifests have room for.
+	Fitting     []Fitting  `json:"fitting"`
+	Unplaced    []Unplaced `json:"unplaced"`
+	Assumptions []string   `json:"assumptions"`
+	Warnings    []string   `json:"warnings"`
+}
+
+// Node is one node that would be launched. EC2 chooses among Offerings ways to
+// buy it; the type, the zone and the price are those of the cheapest.
+type Node struct {
+	NodePool     string  `json:"nodePool"`
+	NodeClass    string  `json:"nodeClass"`
+	InstanceType string  `json:"instanceType"`
+	Zone         string  `json:"zone"`
+	CapacityType string  `json:"capacityType"`
+	PricePerHour float64 `json:"pricePerHour"`
+	Offerings    int     `json:"offerings"`
+	// Requests is what the pods and the daemons of the node ask for together.
+	Requests corev1.ResourceList `json:"requests"`
+	Pods     []Pod               `json:"pods"`
+}
+
+// Pod names a pod.
+type Pod struct {
+	Namespace string `json:"namespace"`
+	Name      string `json:"name"`
+}
+
+// Fitting is a pod and the node that has room for it.
+type Fitting struct {
+	Pod
+	Node string `json:"node"`
+}
+
+// Unplaced are equal pods that found no place.
+type Unplaced struct {
+	Namespace string                 `json:"namespace"`
+	Pods      []string               `json:"pods"`
+	Reasons   []scheduling.Rejection `json:"reasons"`
+}
+
+// Changes says whether the cluster is not yet as the manifests want it.
+func (p Plan) Changes() bool { return len(p.Nodes)+len(p.Unplaced) > 0 }
+
+// Of describes an answer.
+func Of(a offline.Answer, warnings []string) Plan {
+	out := Plan{
+		APIVersion: "cli.joist.sh/v1", Kind: "Plan",
+		Region: a.Catalogue.Region, PricesOf: a.Catalogue.AsOf.Format("2006-01-02"), PricePerHour: a.Built.Plan.PricePerHour,
+		Nodes: []Node{}, Fitting: []Fitting{}, Unplaced: []Unplaced{},
+		Assumptions: append([]string{}, a.Assumptions...), Warnings: append([]string{}, warnings...),
+	}
+	pods := map[string][]Pod{}
+	for _, n := range a.Built.Plan.Nominations {
+		pod := Pod{n.Namespace, n.Pod.Name}
+		if n.Node != "" {
+			out.Fitting = append(out.Fitting, Fitting{pod, n.Node})
+			continue
+		}
+		pods[n.Claim] = append(pods[n.Claim], pod)
+	}
+	for i, planned := range a.Built.Plan.Intents {
+		intent := a.Built.Intents[i]
+		cheapest, offerings := cheapest(intent)
+		for _, claim := range planned.Claims {
+			out.Nodes = append(out.Nodes, Node{
+				NodePool: intent.NodePool, NodeClass: intent.NodeClass,
+				InstanceType: cheapest.instanceType, Zone: cheapest.zone, CapacityType: intent.Fleet.CapacityType,
+				PricePerHour: claim.PricePerHour, Offerings: offerings,
+				Requests: claim.Object.Spec.Resources.Requests, Pods: pods[claim.Object.Name],
+			})
+		}
+	}
+	for _, u := range a.Built.Plan.Unplaced {
+		one := Unplaced{Namespace: u.Namespace, Reasons: slices.Clone(u.Rejections)}
+		for _, pod := range u.Pods {
+			one.Pods = append(one.Pods, pod.Name)
+		}
+		out.Unplaced = append(out.Unplaced, one)
+	}
+	return out
+}
+
+type offering struct{ instanceType, zone string }
+
+// cheapest finds the offering whose price the plan counts, the first of equals,
+// and how many there are.
+func cheapest(intent launchspec.Intent) (best offering, count int) {
+	least := 0.0
+	for _, config := range intent.Fleet.Configs {
+		for _, o := range config.Overrides {
+			price := intent.Prices[o.InstanceType+"/"+o.Zone]
+			if count == 0 || price < least {
+				best, least = offering{o.InstanceType, o.Zone}, price
+			}
+			count++
+		}
+	}
+	return best, count
+}

@@ -1,0 +1,151 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/joist-autoscaler/joist/services/cli/internal/offline"
+	"github.com/joist-autoscaler/joist/services/cli/internal/report"
+	"github.com/joist-autoscaler/joist/shared/catalog"
+	"github.com/joist-autoscaler/joist/shared/manifest"
+)
+
+// planFlags are those of `joist plan`.
+type planFlags struct {
+	files   []string
+	region  string
+	cluster string
+	expand  bool
+	vars    []string
+	format  string
+}
+
+func planCommand(env Env) *cobra.Command {
+	var flags planFlags
+	cmd := &cobra.Command{
+		Use:   "plan -f FILE...",
+		Short: "Say which nodes would be launched for the pods of some manifests, and why some find none",
+		Long: "Plan reads NodePools, EC2NodeClasses and workloads from manifests and says which nodes would be launched,\n" +
+			"at what price, and which pods would find no place, for which reason. It needs neither a cluster nor an\n" +
+			"account: prices come with the command, and what a cluster would have found out is assumed aloud.\n\n" +
+			"Exit codes: 0 nothing to launch and every pod has a place, 2 nodes to launch or pods without a place,\n" +
+			"1 an error.",
+		Example: "  joist plan -f nodepool.yaml -f inflate.yaml --region eu-central-1\n" +
+			"  kubectl get deployments,nodepools,ec2nodeclasses -o yaml | joist plan -f - -o json",
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return plan(cmd, env, flags) },
+	}
+	f := cmd.Flags()
+	f.StringArrayVarP(&flags.files, "filename", "f", nil, "file of manifests, directory of such files, or - for stdin; may be repeated")
+	f.StringVar(&flags.region, "region", "", "AWS region whose types and prices count (default: AWS_REGION or AWS_DEFAULT_REGION)")
+	f.StringVar(&flags.cluster, "cluster-name", "cluster", "name of the EKS cluster")
+	f.BoolVar(&flags.expand, "expand", false, "fill in ${NAME} in the files from the environment")
+	f.StringArrayVar(&flags.vars, "var", nil, "fill in ${NAME} in the files, as NAME=value; may be repeated")
+	formatFlag(cmd, &flags.format, "table", "json")
+	return cmd
+}
+
+func plan(cmd *cobra.Command, env Env, flags planFlags) error {
+	if len(flags.files) == 0 {
+		return nothingToRead()
+	}
+	region, err := regionOf(env, flags.region)
+	if err != nil {
+		return err
+	}
+	vars, err := varsOf(env, flags)
+	if err != nil {
+		return err
+	}
+	documents, err := readAll(cmd.InOrStdin(), flags.files, vars)
+	if err != nil {
+		return err
+	}
+	warnings := warningsOf(documents)
+	for _, warning := range warnings {
+		fmt.Fprintln(cmd.ErrOrStderr(), "warning: "+warning)
+	}
+	answer, err := offline.Ask(offline.Question{
+		Objects: manifest.Objects(documents), Region: region, Cluster: flags.cluster, Now: env.Now(),
+	})
+	if err != nil {
+		return fmt.Errorf("planning: %w", err)
+	}
+	shown := report.Of(answer, warnings)
+	if flags.format == "json" {
+		err = printJSON(cmd.OutOrStdout(), shown)
+	} else {
+		err = report.Table(cmd.OutOrStdout(), shown)
+	}
+	if err == nil && shown.Changes() {
+		return errChanges
+	}
+	return err
+}
+
+// regionOf takes the region from the flag or, as the AWS tools do, from the
+// environment.
+func regionOf(env Env, flag string) (string, error) {
+	region := flag
+	for _, name := range []string{"AWS_REGION", "AWS_DEFAULT_REGION"} {
+		if region == "" {
+			region = env.variables()[name]
+		}
+	}
+	known := strings.Join(catalog.Regions(), ", ")
+	switch {
+	case region == "":
+		return "", usage(errors.New("no region is given"), "--region, with one of "+known)
+	case !slices.Contains(catalog.Regions(), region):
+		return "", usage(fmt.Errorf("there are no prices of region %q", region), "--region, with one of "+known)
+	}
+	return region, nil
+}
+
+func (env Env) variables() map[string]string {
+	out := map[string]string{}
+	for _, one := range env.Environ {
+		name, value, _ := strings.Cut(one, "=")
+		out[name] = value
+	}
+	return out
+}
+
+// varsOf collects what placeholders stand for; --var goes before the environment.
+func varsOf(env Env, flags planFlags) (map[string]string, error) {
+	out := map[string]string{}
+	if flags.expand {
+		out = env.variables()
+	}
+	for _, one := range flags.vars {
+		name, value, ok := strings.Cut(one, "=")
+		if !ok || name == "" {
+			return nil, usage(fmt.Errorf("--var %q is no NAME=value", one), "--var CLUSTER_NAME=my-cluster")
+		}
+		out[name] = value
+	}
+	return out, nil
+}
+
+// warningsOf collects what the reader warns of, and what planning leaves out.
+func warningsOf(documents []manifest.Document) []string {
+	var out []string
+	for _, d := range documents {
+		if d.Object == nil {
+			out = append(out, fmt.Sprintf("%s: %s of %s plays no part in planning, and is left out", d.Place, d.Kind.Kind, d.Kind.APIVersion()))
+		}
+	}
+	for _, warning := range manifest.Lint(documents) {
+		out = append(out, warning.String())
+	}
+	return out
+}
+
+// nothingToRead is the error of a plan without manifests.
+func nothingToRead() error {
+	return usage(errors.New("no file is given"), "joist plan -f nodepool.yaml -f deployment.yaml")
+}

@@ -1,0 +1,68 @@
+package cli
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"runtime"
+
+	"github.com/spf13/cobra"
+)
+
+// Build says which build of the command runs. It is what `joist version -o json`
+// prints, which is a contract.
+type Build struct {
+	Version string `json:"version"`
+	// Commit is that of the source; empty when the build did not know it.
+	Commit string `json:"commit,omitempty"`
+	// Go and Platform are filled in where they are empty.
+	Go       string `json:"go"`
+	Platform string `json:"platform"`
+}
+
+func versionCommand(env Env) *cobra.Command {
+	var format string
+	cmd := &cobra.Command{
+		Use:     "version",
+		Short:   "Say which build this is",
+		Example: "  joist version\n  joist version -o json",
+		Args:    cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return printVersion(cmd.OutOrStdout(), env.Build.complete(), format)
+		},
+	}
+	formatFlag(cmd, &format, "text", "json")
+	return cmd
+}
+
+func (b Build) complete() Build {
+	if b.Version == "" {
+		b.Version = "development"
+	}
+	if b.Go == "" {
+		b.Go = runtime.Version()
+	}
+	if b.Platform == "" {
+		b.Platform = runtime.GOOS + "/" + runtime.GOARCH
+	}
+	return b
+}
+
+func printVersion(w io.Writer, b Build, format string) error {
+	if format == "json" {
+		return printJSON(w, b)
+	}
+	commit := ""
+	if b.Commit != "" {
+		commit = " (" + b.Commit + ")"
+	}
+	_, err := fmt.Fprintf(w, "joist %s%s, %s, %s\n", b.Version, commit, b.Go, b.Platform)
+	return err
+}
+
+func printJSON(w io.Writer, value any) error {
+	encoder := json.NewEncoder(w)
+	encoder.SetEscapeHTML(false)
+	encoder.SetIndent("", "  ")
+	return encoder.Encode(value)
+}
