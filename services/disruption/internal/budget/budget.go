@@ -70,7 +70,6 @@ func active(b karpenter.Budget, now time.Time) (bool, error) {
 	if err != nil {
 		return false, fmt.Errorf("reading schedule %q (write five fields such as %q, or @daily): %w", *b.Schedule, "0 9 * * 1-5", err)
 	}
-	now = now.UTC()
 	return !schedule.Next(now.Add(-b.Duration.Duration)).After(now), nil
 }
 
