@@ -10,6 +10,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/event"
 	"github.com/joist-autoscaler/joist/shared/fault"
 	"github.com/joist-autoscaler/joist/shared/host"
+	"github.com/joist-autoscaler/joist/shared/karpenter"
 	"github.com/joist-autoscaler/joist/shared/launchspec"
 )
 
@@ -62,11 +63,13 @@ func (s Service) check(intent launchspec.Intent, b event.LaunchRequested) error 
 		return poison("%d claims were admitted, and the intent is for %d with count %d", b.Claims, len(intent.Claims), intent.Fleet.Count)
 	}
 	for _, set := range intent.Fleet.TagSets {
-		if set.Resource == "instance" && set.Tags[key] == value && set.Tags[launchspec.IntentTag] == intent.ID {
+		if set.Resource == "instance" && set.Tags[key] == value && set.Tags[launchspec.IntentTag] == intent.ID &&
+			set.Tags[karpenter.NodePoolLabelKey] != "" {
 			return nil
 		}
 	}
-	return poison("its instances would not carry the tags %s=%s and %s", key, value, launchspec.IntentTag)
+	// What does not carry them all could never be terminated again: see owned.
+	return poison("its instances would not carry the tags %s=%s, %s and %s", key, value, launchspec.IntentTag, karpenter.NodePoolLabelKey)
 }
 
 // unlaunched decides what an error before or of the fleet call means. Denial

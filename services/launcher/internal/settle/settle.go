@@ -18,7 +18,7 @@ func Result(intent launchspec.Intent, result cloud.FleetResult) (settled event.L
 			settled.Instances = append(settled.Instances, event.Launched{
 				InstanceID: id,
 				Offering: event.Offering{
-					InstanceType: group.InstanceType, Zone: group.Zone, CapacityType: intent.Fleet.CapacityType,
+					InstanceType: group.InstanceType, Zone: zoneOf(intent, group.Zone, group.SubnetID), CapacityType: intent.Fleet.CapacityType,
 				},
 				ImageID: imageOf(intent, group.Template),
 			})

@@ -1,0 +1,127 @@
+package launcher_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/joist-autoscaler/joist/shared/cloud"
+	"github.com/joist-autoscaler/joist/shared/event"
+	"github.com/joist-autoscaler/joist/shared/fault"
+	"github.com/joist-autoscaler/joist/shared/memcloud"
+)
+
+func TestTerminate(t *testing.T) {
+	s := newSite(t)
+	id := s.launch("one")
+	e := s.message(event.TerminateRequested{InstanceID: id, Claim: "c", ClaimUID: "u", Reason: "test"})
+	s.handle(e, "")
+	s.handle(e, "")
+	if record, _ := s.Record(id); record.State != cloud.ShuttingDown {
+		t.Errorf("the instance is %s", record.State)
+	}
+	if n := s.Counts()[memcloud.TerminateInstances].Calls; n != 1 {
+		t.Errorf("%d calls for one end", n)
+	}
+	s.pass(time.Minute)
+	s.handle(e, "")
+	if n := s.Counts()[memcloud.TerminateInstances].Calls; n != 1 {
+		t.Errorf("what is terminated was terminated again")
+	}
+	s.silent()
+}
+
+// What cannot be seen may be too young: lifecycle asks again.
+func TestTerminateUnseen(t *testing.T) {
+	s := newSite(t)
+	s.handle(s.message(event.TerminateRequested{InstanceID: "i-0000000000000000", Reason: "test"}), "")
+	if n := s.Counts()[memcloud.TerminateInstances].Calls; n != 0 {
+		t.Errorf("%d calls", n)
+	}
+}
+
+func TestTerminateFails(t *testing.T) {
+	s := newSite(t)
+	e := s.message(event.TerminateRequested{InstanceID: s.launch("one"), Reason: "test"})
+	s.LoseAnswer(memcloud.TerminateInstances)
+	s.handle(e, fault.Unknown)
+	s.handle(e, "")
+	s.Deny(memcloud.DescribeInstances)
+	s.handle(e, fault.Denied)
+}
+
+// What Joist did not launch for this cluster it does not touch, whoever asks.
+func TestForeignInstances(t *testing.T) {
+	for name, spoil := range map[string]func(tags map[string]string){
+		"another cluster's": func(tags map[string]string) {
+			delete(tags, "kubernetes.io/cluster/prod")
+			tags["kubernetes.io/cluster/dev"] = "owned"
+		},
+		"shared":       func(tags map[string]string) { tags["kubernetes.io/cluster/prod"] = "shared" },
+		"of no pool":   func(tags map[string]string) { delete(tags, "karpenter.sh/nodepool") },
+		"of nobody":    func(tags map[string]string) { clear(tags) },
+		"a pool alone": func(tags map[string]string) { delete(tags, "kubernetes.io/cluster/prod") },
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newSite(t)
+			intent := s.intent("one", 1)
+			if err := s.EnsureTemplate(t.Context(), intent.Templates[0]); err != nil {
+				t.Fatal(err)
+			}
+			spoil(intent.Fleet.TagSets[0].Tags)
+			result, err := s.CreateFleet(t.Context(), intent.Fleet)
+			if err != nil {
+				t.Fatal(err)
+			}
+			id := result.Instances[0].IDs[0]
+			before := len(s.Effects(0))
+			s.handle(s.message(event.TerminateRequested{InstanceID: id, Reason: "test"}), fault.Foreign)
+			s.handle(s.message(event.TagRequested{InstanceID: id, ClaimUID: "u", Tags: map[string]string{"Name": "mine"}}), fault.Foreign)
+			if len(s.Effects(0)) != before {
+				t.Errorf("it was touched: %+v", s.Effects(before))
+			}
+		})
+	}
+}
+
+func TestTag(t *testing.T) {
+	s := newSite(t)
+	id := s.launch("one")
+	wanted := map[string]string{"Name": "ip-10-0-0-1", "karpenter.sh/nodeclaim": "one-a", "eks:eks-cluster-name": "prod"}
+	e := s.message(event.TagRequested{InstanceID: id, ClaimUID: "u", Tags: wanted})
+	s.handle(e, "")
+	record, _ := s.Record(id)
+	for key, value := range wanted {
+		if record.Tags[key] != value {
+			t.Errorf("tag %s is %q", key, record.Tags[key])
+		}
+	}
+	s.handle(e, "")
+	if n := s.Counts()[memcloud.CreateTags].Calls; n != 1 {
+		t.Errorf("%d calls for tags that are there", n)
+	}
+	s.handle(s.message(event.TagRequested{InstanceID: "i-0000000000000000", ClaimUID: "u", Tags: wanted}), fault.Retry)
+}
+
+// A message cannot rename an instance into somebody else's.
+func TestTagsOutsideTheList(t *testing.T) {
+	s := newSite(t)
+	id := s.launch("one")
+	for _, key := range []string{"kubernetes.io/cluster/prod", "karpenter.sh/nodepool", "joist.sh/intent", "cost-centre"} {
+		e := s.message(event.TagRequested{InstanceID: id, ClaimUID: "u", Tags: map[string]string{"Name": "x", key: "y"}})
+		s.handle(e, fault.Poison)
+	}
+	if n := s.Counts()[memcloud.CreateTags].Calls; n != 0 {
+		t.Errorf("%d calls", n)
+	}
+}
+
+func TestTagAfterTheEnd(t *testing.T) {
+	s := newSite(t)
+	id := s.launch("one")
+	s.handle(s.message(event.TerminateRequested{InstanceID: id, Reason: "test"}), "")
+	s.pass(time.Minute)
+	s.handle(s.message(event.TagRequested{InstanceID: id, ClaimUID: "u", Tags: map[string]string{"Name": "x"}}), "")
+	if n := s.Counts()[memcloud.CreateTags].Calls; n != 0 {
+		t.Errorf("a terminated instance was tagged")
+	}
+}

@@ -1,0 +1,282 @@
+package launcher_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/joist-autoscaler/joist/shared/cloud"
+	"github.com/joist-autoscaler/joist/shared/event"
+	"github.com/joist-autoscaler/joist/shared/fault"
+	"github.com/joist-autoscaler/joist/shared/launchspec"
+	"github.com/joist-autoscaler/joist/shared/memblob"
+	"github.com/joist-autoscaler/joist/shared/memcloud"
+)
+
+func TestLaunch(t *testing.T) {
+	s := newSite(t)
+	e := s.request(s.intent("one", 3))
+	s.handle(e, "")
+	said := s.bus.said[0]
+	if said.Causation != e.ID || said.Correlation != e.Correlation || said.Source != "joist/launcher" {
+		t.Errorf("the fact is %+v", said)
+	}
+	settled := s.settled()
+	if len(settled.Instances) != 3 || !settled.Spent || len(settled.Refusals) != 0 {
+		t.Fatalf("settled as %+v", settled)
+	}
+	for _, i := range settled.Instances {
+		record, ok := s.Record(i.InstanceID)
+		if !ok || record.Tags[launchspec.IntentTag] != "one" || record.Type != i.InstanceType || record.Zone != i.Zone || i.ImageID != s.ImageAMD64.ID {
+			t.Errorf("EC2 has %+v, and %+v was said", record, i)
+		}
+	}
+	if template, ok := s.Template("template-one"); !ok || template.ImageID != s.ImageAMD64.ID {
+		t.Errorf("the launch template is %+v", template)
+	}
+}
+
+// However often it is asked, one intent is one launch with one answer.
+func TestAskedAgain(t *testing.T) {
+	s := newSite(t)
+	e := s.request(s.intent("one", 2))
+	s.handle(e, "")
+	first := s.bus.said[0]
+	s.pass(30 * time.Second)
+	s.handle(s.request(s.intent("one", 2)), "")
+	if n := len(s.Records()); n != 2 {
+		t.Errorf("%d instances for 2 claims", n)
+	}
+	if len(s.bus.said) != 2 || s.bus.said[1].ID != first.ID {
+		t.Error("the same answer is another event")
+	}
+}
+
+func TestLostAnswer(t *testing.T) {
+	s := newSite(t)
+	s.LoseAnswer(memcloud.CreateFleet)
+	e := s.request(s.intent("one", 1))
+	s.handle(e, fault.Unknown)
+	s.silent()
+	s.handle(e, "")
+	if settled := s.settled(); len(settled.Instances) != 1 || len(s.Records()) != 1 {
+		t.Errorf("%d instances, settled as %+v", len(s.Records()), settled)
+	}
+}
+
+func TestLostCall(t *testing.T) {
+	s := newSite(t)
+	s.LoseCall(memcloud.CreateFleet)
+	e := s.request(s.intent("one", 1))
+	s.handle(e, fault.Unknown)
+	s.silent()
+	s.handle(e, "")
+	if len(s.settled().Instances) != 1 {
+		t.Error("the second call did not launch")
+	}
+}
+
+// The fact comes before the message goes: a bus that is away means another try,
+// and that is the same launch.
+func TestBusAway(t *testing.T) {
+	s := newSite(t)
+	s.bus.err = fault.E("publishing", fault.Retry, nil)
+	e := s.request(s.intent("one", 1))
+	s.handle(e, fault.Retry)
+	s.bus.err = nil
+	s.handle(e, "")
+	if len(s.settled().Instances) != 1 || len(s.Records()) != 1 {
+		t.Errorf("%d instances", len(s.Records()))
+	}
+}
+
+// A token that came with another body proves no launch. Only instances do.
+func TestTokenMismatch(t *testing.T) {
+	s := newSite(t)
+	intent := s.intent("one", 2)
+	for _, template := range intent.Templates {
+		if err := s.EnsureTemplate(t.Context(), template); err != nil {
+			t.Fatal(err)
+		}
+	}
+	other := intent.Fleet
+	other.Count = 1
+	given, err := s.CreateFleet(t.Context(), other)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.handle(s.request(intent), "")
+	settled := s.settled()
+	if len(settled.Instances) != 1 || settled.Instances[0].InstanceID != given.Instances[0].IDs[0] || settled.Spent {
+		t.Errorf("settled as %+v, EC2 gave %+v", settled, given.Instances)
+	}
+
+	empty := s.intent("two", 1)
+	s.Shortage(memcloud.Offering{}, s.now.Add(time.Hour))
+	other = empty.Fleet
+	other.Strategy = "prioritized"
+	if _, err := s.CreateFleet(t.Context(), other); err != nil {
+		t.Fatal(err)
+	}
+	s.handle(s.request(empty), fault.Unknown)
+	s.silent()
+}
+
+func TestShortage(t *testing.T) {
+	s := newSite(t)
+	s.Shortage(memcloud.Offering{Type: "m6i.large"}, s.now.Add(time.Hour))
+	s.handle(s.request(s.intent("one", 1)), "")
+	settled := s.settled()
+	if len(settled.Instances) != 0 || !settled.Spent || len(settled.Refusals) != len(s.Subnets) {
+		t.Fatalf("settled as %+v", settled)
+	}
+	for _, r := range settled.Refusals {
+		if len(r.Blamed) != 1 || r.Blamed[0].InstanceType != "m6i.large" || r.Blamed[0].Zone == "" || r.Blamed[0].CapacityType != cloud.OnDemand {
+			t.Errorf("it blames %+v", r)
+		}
+	}
+	// EC2 remembers the answer under the token, even when it has stock again.
+	s.Unblock()
+	s.handle(s.request(s.intent("one", 1)), "")
+	if len(s.settled().Instances) != 0 {
+		t.Error("a spent token launched")
+	}
+}
+
+func TestPartly(t *testing.T) {
+	s := newSite(t)
+	for i, subnet := range s.Subnets {
+		s.SetCapacity(memcloud.Offering{Type: "m6i.large", Zone: subnet.Zone, CapacityType: cloud.OnDemand}, 1-min(i, 1))
+	}
+	s.handle(s.request(s.intent("one", 3)), "")
+	settled := s.settled()
+	if len(settled.Instances) != 1 || len(settled.Refusals) == 0 || !settled.Spent || settled.Wanted != 3 {
+		t.Errorf("settled as %+v", settled)
+	}
+}
+
+// What is definite and came before EC2 took the token is refused and not spent.
+func TestRefused(t *testing.T) {
+	for _, test := range []struct {
+		name  string
+		spoil func(*site)
+		want  fault.Kind
+		code  string
+	}{
+		{"no right to launch", func(s *site) { s.Deny(memcloud.CreateFleet) }, "", "denied"},
+		{"no right to make templates", func(s *site) { s.Deny(memcloud.CreateTemplate) }, "", "denied"},
+		{"an invalid request", func(s *site) { s.Refuse(memcloud.CreateFleet, fault.Invalid, "InvalidParameterValue", "no") }, "", "invalid"},
+		{"throttled", func(s *site) { s.Refuse(memcloud.CreateFleet, fault.Throttled, "RequestLimitExceeded", "no") }, fault.Throttled, ""},
+		{"EC2 is away", func(s *site) { s.Refuse(memcloud.CreateFleet, fault.Retry, "InternalError", "no") }, fault.Retry, ""},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			s := newSite(t)
+			test.spoil(s)
+			s.handle(s.request(s.intent("one", 1)), test.want)
+			if len(s.Records()) != 0 {
+				t.Fatal("something was launched")
+			}
+			if test.code == "" {
+				s.silent()
+				return
+			}
+			settled := s.settled()
+			if settled.Spent || len(settled.Instances) != 0 || settled.Refusals[0].Code != test.code || settled.Refusals[0].Blamed != nil {
+				t.Errorf("settled as %+v", settled)
+			}
+		})
+	}
+}
+
+// An intent that is not what lifecycle admitted, or not ours, is poison: no
+// retry makes it right, and nothing is launched.
+func TestForeignIntents(t *testing.T) {
+	for _, test := range []struct {
+		name  string
+		spoil func(*launchspec.Intent)
+	}{
+		{"another cluster", func(i *launchspec.Intent) { i.Cluster = "dev" }},
+		{"another token", func(i *launchspec.Intent) { i.Fleet.Token = "other" }},
+		{"more instances than claims", func(i *launchspec.Intent) { i.Fleet.Count = 9 }},
+		{"no instance tags", func(i *launchspec.Intent) { i.Fleet.TagSets = nil }},
+		{"no owner", func(i *launchspec.Intent) { delete(i.Fleet.TagSets[0].Tags, "kubernetes.io/cluster/prod") }},
+		{"no pool", func(i *launchspec.Intent) { delete(i.Fleet.TagSets[0].Tags, "karpenter.sh/nodepool") }},
+		{"no intent tag", func(i *launchspec.Intent) { delete(i.Fleet.TagSets[0].Tags, launchspec.IntentTag) }},
+		{"tags on volumes only", func(i *launchspec.Intent) { i.Fleet.TagSets[0].Resource = "volume" }},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			s := newSite(t)
+			intent := s.intent("one", 1)
+			test.spoil(&intent)
+			s.handle(s.request(intent), fault.Poison)
+			if len(s.Effects(0)) != 0 {
+				t.Errorf("EC2 was written to: %+v", s.Effects(0))
+			}
+			s.silent()
+		})
+	}
+}
+
+func TestRequestsThatDoNotFit(t *testing.T) {
+	s := newSite(t)
+	good := s.request(s.intent("one", 2))
+	body, err := event.As[event.LaunchRequested](good)
+	if err != nil {
+		t.Fatal(err)
+	}
+	change := func(how func(*event.LaunchRequested)) event.Envelope {
+		b := body
+		how(&b)
+		return s.message(b)
+	}
+	s.handle(change(func(b *event.LaunchRequested) { b.Intent = "two" }), fault.Poison)
+	s.handle(change(func(b *event.LaunchRequested) { b.Claims = 1 }), fault.Poison)
+	s.handle(change(func(b *event.LaunchRequested) { b.IntentRef.Size++ }), fault.Poison)
+	s.handle(change(func(b *event.LaunchRequested) { b.IntentRef.Digest = event.DigestOf(nil) }), fault.Retry)
+	s.blobs.SetFaults(memblob.Faults{Corrupt: 1})
+	s.handle(good, fault.Poison)
+	if len(s.Effects(0)) != 0 {
+		t.Errorf("EC2 was written to: %+v", s.Effects(0))
+	}
+	s.handle(s.message(event.InstanceGone{InstanceID: "i-1"}), fault.Poison)
+}
+
+// slow is an EC2 whose templates take a while.
+type slow struct {
+	cloud.Launcher
+	wait func()
+}
+
+func (s slow) EnsureTemplate(ctx context.Context, template cloud.Template) error {
+	s.wait()
+	return s.Launcher.EnsureTemplate(ctx, template)
+}
+
+// A request that dies while its templates are made launches nothing: lifecycle
+// may have let its claims go meanwhile.
+func TestExpiredMeanwhile(t *testing.T) {
+	s := newSite(t)
+	s.svc.EC2 = slow{s.Cloud, func() { s.pass(3 * time.Minute) }}
+	s.handle(s.request(s.intent("one", 1)), fault.Stale)
+	if len(s.Records()) != 0 {
+		t.Error("it was launched all the same")
+	}
+}
+
+// Templates are there before the fleet names them, and equal ones are made once.
+func TestTemplates(t *testing.T) {
+	s := newSite(t)
+	first, second := s.intent("one", 1), s.intent("two", 1)
+	second.Templates, second.Fleet.Configs = first.Templates, first.Fleet.Configs
+	s.handle(s.request(first), "")
+	s.handle(s.request(second), "")
+	var writes []memcloud.Action
+	for _, e := range s.Effects(0) {
+		writes = append(writes, e.Action)
+	}
+	if diff := cmp.Diff([]memcloud.Action{memcloud.CreateTemplate, memcloud.CreateFleet, memcloud.CreateFleet}, writes); diff != "" {
+		t.Error(diff)
+	}
+}
