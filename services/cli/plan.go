@@ -36,7 +36,12 @@ func planCommand(env Env) *cobra.Command {
 			"1 an error.",
 		Example: "  joist plan -f nodepool.yaml -f inflate.yaml --region eu-central-1\n" +
 			"  kubectl get deployments,nodepools,ec2nodeclasses -o yaml | joist plan -f - -o json",
-		Args: cobra.NoArgs,
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return nil
+			}
+			return usage(fmt.Errorf("plan takes its files with -f, and %q stands alone", args[0]), "joist plan -f "+args[0])
+		},
 		RunE: func(cmd *cobra.Command, _ []string) error { return plan(cmd, env, flags) },
 	}
 	f := cmd.Flags()

@@ -42,7 +42,7 @@ func scalarOf(n ast.Node) (s scalar, ok bool) {
 		}
 		return scalar{v.Value, v.Value}, true
 	case *ast.InfinityNode, *ast.NanNode:
-		return scalar{written, written}, true
+		return scalar{json.Number(written), written}, true // and fits nothing that JSON can say
 	}
 	return scalar{}, false
 }
