@@ -30,10 +30,13 @@ var Types = []event.Type{event.PodsUnschedulableType}
 
 // Service is the planner over its ports.
 type Service struct {
-	Blobs   blob.Store
-	Bus     queue.Sender
-	Now     func() time.Time
-	Cluster event.Cluster
+	Blobs blob.Store
+	// Catalogues remembers the catalogue, which changes far less often than it
+	// is asked for; nil reads it for each batch.
+	Catalogues *blob.Kept[catalog.Catalogue]
+	Bus        queue.Sender
+	Now        func() time.Time
+	Cluster    event.Cluster
 }
 
 // Handle plans one batch.
@@ -91,7 +94,7 @@ func (s Service) catalogue(ctx context.Context, ref event.Ref) (catalog.Catalogu
 		return catalog.Catalogue{}, fault.F("finding the catalogue", fault.Poison, "the batch names none").
 			WithHint("see whether the catalog service runs: the watcher takes the reference from its pointer")
 	}
-	cat, err := blob.Get[catalog.Catalogue](ctx, s.Blobs, ref)
+	cat, err := s.Catalogues.Get(ctx, s.Blobs, ref)
 	if err != nil {
 		return cat, err
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"sync"
 	"time"
 
 	"github.com/klauspost/compress/zstd"
@@ -16,6 +17,12 @@ import (
 // batch of 100,000 unequal pods stays under a third of it.
 const MaxDocument = 512 << 20
 
+// encoder is made once: its buffers are larger than most documents, and
+// EncodeAll may be called from everywhere.
+var encoder = sync.OnceValues(func() (*zstd.Encoder, error) {
+	return zstd.NewWriter(nil, zstd.WithEncoderConcurrency(1), zstd.WithEncoderCRC(true))
+})
+
 // Encode compresses doc into the bytes that are stored, and names them. The
 // same document always gives the same bytes: encoding/json sorts map keys, and
 // the compressor runs alone.
@@ -24,11 +31,11 @@ func Encode(kind string, doc any) (event.Ref, []byte, error) {
 	if err != nil {
 		return event.Ref{}, nil, fault.E("encoding a document of "+kind, fault.Bug, err)
 	}
-	encoder, err := zstd.NewWriter(nil, zstd.WithEncoderConcurrency(1), zstd.WithEncoderCRC(true))
+	compress, err := encoder()
 	if err != nil {
 		return event.Ref{}, nil, fault.E("preparing compression", fault.Bug, err)
 	}
-	data := encoder.EncodeAll(text, nil)
+	data := compress.EncodeAll(text, nil)
 	return event.Ref{Kind: kind, Digest: event.DigestOf(data), Size: len(data)}, data, nil
 }
 

@@ -13,6 +13,8 @@ import (
 	"github.com/joist-autoscaler/joist/services/lifecycle"
 	"github.com/joist-autoscaler/joist/services/planner"
 	"github.com/joist-autoscaler/joist/services/watcher"
+	"github.com/joist-autoscaler/joist/shared/blob"
+	offers "github.com/joist-autoscaler/joist/shared/catalog"
 	"github.com/joist-autoscaler/joist/shared/cluster"
 	"github.com/joist-autoscaler/joist/shared/event"
 	"github.com/joist-autoscaler/joist/shared/host"
@@ -133,7 +135,7 @@ func buildLifecycle(a *Actor, w wire) {
 
 func buildPlanner(a *Actor, w wire) {
 	world := a.world
-	s := planner.Service{Blobs: store{w, world.Blobs}, Bus: w.bus(world), Cluster: world.Identity(), Now: world.Now}
+	s := planner.Service{Blobs: store{w, world.Blobs}, Catalogues: &blob.Kept[offers.Catalogue]{}, Bus: w.bus(world), Cluster: world.Identity(), Now: world.Now}
 	a.consume(w, host.Events(a.accept(planner.Types), s.Handle))
 }
 

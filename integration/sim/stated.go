@@ -1,0 +1,92 @@
+package sim
+
+import (
+	"context"
+	"encoding/json"
+
+	"github.com/klauspost/compress/zstd"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/joist-autoscaler/joist/services/cli/embedded"
+	"github.com/joist-autoscaler/joist/shared/cluster"
+	"github.com/joist-autoscaler/joist/shared/karpenter"
+)
+
+// stated counts the pods of which the plan that passed last says that a limit
+// of their pool keeps them waiting, if that is so: the pool runs as many nodes
+// or CPUs as it may, or so many that no type fits any more.
+func (c *checker) stated(waiting []*corev1.Pod) int {
+	if !c.atLimit() {
+		return 0
+	}
+	limited := c.limitedPods()
+	n := 0
+	for _, pod := range waiting {
+		if limited[string(pod.UID)] {
+			n++
+		}
+	}
+	return n
+}
+
+// atLimit reports whether some pool has no room for its largest type.
+func (c *checker) atLimit() bool {
+	const largest = 4
+	sums := map[string][2]int64{}
+	for _, r := range c.world.Cloud.Records() {
+		if r.Gone.IsZero() {
+			pool := r.Tags["karpenter.sh/nodepool"]
+			sums[pool] = [2]int64{sums[pool][0] + c.vcpu[r.Type], sums[pool][1] + 1}
+		}
+	}
+	for pool, limit := range c.limits {
+		nodes := limit[karpenter.ResourceNodes]
+		if sums[pool][0]+largest > limit.Cpu().Value() || sums[pool][1] >= nodes.Value() {
+			return true
+		}
+	}
+	return false
+}
+
+// limitedPods reads the plan out of the store, in its own way.
+func (c *checker) limitedPods() map[string]bool {
+	out := map[string]bool{}
+	key := cluster.Key{Namespace: embedded.Namespace, Name: "joist-outbox"}
+	object, err := c.world.Kube.World("checker").Get(context.Background(), cluster.ConfigMaps, key)
+	if err != nil {
+		return out
+	}
+	var outbox struct {
+		Plan string `json:"plan"`
+	}
+	var plan struct {
+		Unplaced []struct {
+			Pods []struct {
+				UID string `json:"uid"`
+			} `json:"pods"`
+			Rejections []struct {
+				Rule string `json:"rule"`
+			} `json:"rejections"`
+		} `json:"unplaced"`
+	}
+	_ = json.Unmarshal([]byte(object.(*corev1.ConfigMap).Data["outbox.json"]), &outbox)
+	data, err := c.world.Blobs.Get(context.Background(), "plans/"+outbox.Plan)
+	if err != nil {
+		return out
+	}
+	decoder, err := zstd.NewReader(nil)
+	if err != nil {
+		return out
+	}
+	defer decoder.Close()
+	text, _ := decoder.DecodeAll(data, nil)
+	_ = json.Unmarshal(text, &plan)
+	for _, u := range plan.Unplaced {
+		for _, r := range u.Rejections {
+			for _, pod := range u.Pods {
+				out[pod.UID] = out[pod.UID] || r.Rule == "limits"
+			}
+		}
+	}
+	return out
+}
