@@ -2,6 +2,7 @@ package lifecycle
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strconv"
 	"time"
@@ -10,6 +11,7 @@ import (
 	"github.com/joist-autoscaler/joist/services/lifecycle/internal/effect"
 	"github.com/joist-autoscaler/joist/shared/cluster"
 	"github.com/joist-autoscaler/joist/shared/event"
+	"github.com/joist-autoscaler/joist/shared/fault"
 	"github.com/joist-autoscaler/joist/shared/karpenter"
 	"github.com/joist-autoscaler/joist/shared/launchspec"
 	"github.com/joist-autoscaler/joist/shared/outbox"
@@ -36,37 +38,55 @@ func (s *Service) launch(ctx context.Context, cause *event.Envelope, o outbox.Ou
 		if !o.Lists(claim.Name) || door.Admitted(claim) || claim.DeletionTimestamp != nil {
 			continue
 		}
-		claim = claim.DeepCopy()
-		annotate(claim, door.AdmittedAnnotation, s.Now().UTC().Format(time.RFC3339))
-		if err := s.do.Do(ctx, cause, effect.Update{Object: claim}); err != nil {
+		admitted, err := s.letIn(ctx, claim)
+		if err != nil {
 			return err
 		}
-		claims[i] = claim
+		claims[i] = admitted
 	}
 	return s.ask(ctx, cause, claims)
 }
 
+// letIn writes down that the claim may be launched, and gives it as it is then.
+// A swap that was lost leaves it as it was: what is not written may not be
+// launched, for a claim without the mark is let go as one that never was.
+func (s *Service) letIn(ctx context.Context, claim *karpenter.NodeClaim) (*karpenter.NodeClaim, error) {
+	marked := claim.DeepCopy()
+	annotate(marked, door.AdmittedAnnotation, s.Now().UTC().Format(time.RFC3339))
+	stored, err := s.Client.Update(ctx, marked)
+	if fault.Is(err, fault.Conflict, fault.Missing) {
+		return claim, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("admitting NodeClaim %s: %w", claim.Name, err)
+	}
+	return stored.(*karpenter.NodeClaim), nil
+}
+
 // ask sends launch.requested for every intent that has a claim to be launched,
-// at most once in resend. The same intent is always the same message.
+// at most once in resend. The same intent is always the same message. A claim
+// whose annotations were broken holds up nothing but itself (B242).
 func (s *Service) ask(ctx context.Context, cause *event.Envelope, claims []*karpenter.NodeClaim) error {
 	now := s.Now()
+	var failures []error
 	for _, claim := range claims {
 		if !launchable(claim, now) {
 			continue
 		}
 		request, err := request(claim)
 		if err != nil {
-			return err
+			failures = append(failures, err)
+			continue
 		}
 		if !s.due("launch/"+request.Intent, resend) {
 			continue
 		}
 		if err := s.do.Do(ctx, cause, effect.Send{Body: request}); err != nil {
 			delete(s.asked, "launch/"+request.Intent)
-			return err
+			return errors.Join(append(failures, err)...)
 		}
 	}
-	return nil
+	return errors.Join(failures...)
 }
 
 // launchable reports whether the claim's launch is to be asked for now.
