@@ -171,12 +171,15 @@ func (s *Service) refuse(ctx context.Context, e event.Envelope, claims []*karpen
 		mark = spent
 	}
 	for _, claim := range claims {
-		if claim.Status.ProviderID != "" || claim.Annotations[RefusedAnnotation] == spent {
+		if claim.Status.ProviderID != "" {
 			continue
 		}
-		marked := claim.DeepCopy()
-		annotate(marked, RefusedAnnotation, mark)
-		effects := []effect.Effect{effect.Update{Object: marked}}
+		var effects []effect.Effect
+		if have := claim.Annotations[RefusedAnnotation]; have != spent && have != mark {
+			marked := claim.DeepCopy()
+			annotate(marked, RefusedAnnotation, mark)
+			effects = append(effects, effect.Update{Object: marked})
+		}
 		effects = append(effects, effect.Report{Event: cluster.Event{
 			About: claim, Kind: cluster.NodeClaims, Type: "Warning", Reason: "InsufficientCapacityError",
 			Message: refusalText(b), Dedupe: 2 * time.Minute, Now: s.Now(),

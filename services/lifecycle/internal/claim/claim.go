@@ -62,6 +62,11 @@ func Next(v View) []effect.Effect {
 		return v.going()
 	}
 	switch {
+	case v.Claim.Spec.ExpireAfter.Elapsed(v.Claim.CreationTimestamp.Time, v.Now):
+		return v.remove("expired")
+	case v.Node != nil && v.Node.DeletionTimestamp != nil:
+		// Somebody deleted the Node: that means the machine as well (A032).
+		return v.remove("its node was deleted")
 	case v.Claim.Status.ProviderID == "":
 		return v.unlaunched()
 	case !v.is(karpenter.ConditionTypeRegistered):
@@ -79,6 +84,10 @@ func (v View) is(condition string) bool { return v.Claim.Status.Conditions.True(
 func (v View) unlaunched() []effect.Effect {
 	if !door.Admitted(v.Claim) {
 		return v.unadmitted()
+	}
+	if v.Refused != "" {
+		// Whoever marked it died before deleting it.
+		return v.remove("its launch was refused")
 	}
 	if v.age() >= LaunchTimeout {
 		return v.remove("not launched in " + LaunchTimeout.String())

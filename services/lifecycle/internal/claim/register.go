@@ -15,15 +15,12 @@ import (
 // unregistered makes the node the claim's own (B133), or gives up on a node
 // that never joins (B134).
 func (v View) unregistered() []effect.Effect {
-	if v.Node == nil {
+	// The labels come from the binding; until they are there the node would be
+	// registered without them.
+	if v.Node == nil || v.Claim.Labels[corev1.LabelInstanceTypeStable] == "" {
 		if v.age() >= RegistrationTimeout {
-			return v.remove("no node joined in " + RegistrationTimeout.String())
+			return v.remove("no node registered in " + RegistrationTimeout.String())
 		}
-		return nil
-	}
-	if v.Claim.Labels[corev1.LabelInstanceTypeStable] == "" {
-		// The labels come from the binding; until they are there the node would
-		// be registered without them.
 		return nil
 	}
 	if v.Node.Labels[karpenter.NodeRegisteredLabelKey] != "true" {

@@ -15,13 +15,6 @@ const podEventDedupe = 10 * time.Second
 
 // running keeps an initialized claim true to what happens on its node.
 func (v View) running() []effect.Effect {
-	if v.Claim.Spec.ExpireAfter.Elapsed(v.Claim.CreationTimestamp.Time, v.Now) {
-		return v.remove("expired")
-	}
-	if v.Node != nil && v.Node.DeletionTimestamp != nil {
-		// Somebody deleted the Node: that means the machine as well (A032).
-		return v.remove("its node was deleted")
-	}
 	var effects []effect.Effect
 	if v.Node != nil && v.Claim.Annotations[karpenter.InstanceTaggedAnnotationKey] == "" && v.MayAsk("tag") {
 		effects = append(effects, v.tags())
