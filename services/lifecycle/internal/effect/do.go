@@ -21,9 +21,11 @@ type Doer struct {
 }
 
 // Do carries out the effects of one decision in order and stops at the first
-// that fails: a later one may rest on it. A lost swap and an object that is
-// gone end the list without an error, because the next look decides anew. An
-// eviction that a budget forbids does not hold up the others.
+// that fails: a later one may rest on it. An object that is gone ends the list
+// without an error, and so does a lost swap where the next look decides anew.
+// With a cause there is no next look but the message itself, so that a lost swap
+// is an error and the message comes again. An eviction that a budget forbids
+// does not hold up the others.
 func (d Doer) Do(ctx context.Context, cause *event.Envelope, effects ...Effect) error {
 	var blocked error
 	for _, e := range effects {
@@ -34,7 +36,7 @@ func (d Doer) Do(ctx context.Context, cause *event.Envelope, effects ...Effect) 
 			}
 			continue
 		}
-		if fault.Is(err, fault.Conflict, fault.Missing) {
+		if fault.Is(err, fault.Missing) || cause == nil && fault.Is(err, fault.Conflict) {
 			return nil
 		}
 		if err != nil {
