@@ -2,7 +2,8 @@
 //
 // The order is Karpenter's (B167): ordinary pods, then ordinary daemons, then
 // critical pods, then critical daemons; a later group starts when the earlier is
-// gone. Before the deadline pods are evicted, so that budgets are honoured; each
+// gone. Before the deadline pods are evicted, so that budgets are honoured, and
+// one that must not be disrupted is only waited for (B009); each
 // pod is deleted outright early enough to have its whole grace period, and at
 // the deadline the node counts as drained (B171).
 package drain
@@ -72,7 +73,7 @@ func (p *Plan) add(pod *corev1.Pod, deadline, now time.Time) {
 			return
 		}
 	}
-	if pod.DeletionTimestamp == nil {
+	if pod.DeletionTimestamp == nil && pod.Annotations[karpenter.DoNotDisruptAnnotationKey] != "true" {
 		p.Evict = append(p.Evict, pod)
 	}
 }
