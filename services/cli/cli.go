@@ -19,6 +19,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/joist-autoscaler/joist/services/cli/internal/demo"
 	"github.com/joist-autoscaler/joist/shared/fault"
 	"github.com/joist-autoscaler/joist/shared/manifest"
 )
@@ -76,7 +77,7 @@ func newRoot(env Env) *cobra.Command {
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		return usage(err, cmd.CommandPath()+" --help")
 	})
-	root.AddCommand(planCommand(env), versionCommand(env))
+	root.AddCommand(demo.Command(), planCommand(env), versionCommand(env))
 	return root
 }
 
