@@ -1,0 +1,44 @@
+// Command joist-catalog runs the catalog service: as a Lambda function, or polling its
+// queue.
+package main
+
+import (
+	"context"
+	"time"
+
+	"github.com/joist-autoscaler/joist/services/catalog"
+	"github.com/joist-autoscaler/joist/shared/cloud"
+	"github.com/joist-autoscaler/joist/shared/ec2cloud"
+	"github.com/joist-autoscaler/joist/shared/ekscluster"
+	"github.com/joist-autoscaler/joist/shared/host"
+	"github.com/joist-autoscaler/joist/shared/host/lambda"
+	"github.com/joist-autoscaler/joist/shared/parts"
+	"github.com/joist-autoscaler/joist/shared/settings"
+	"github.com/joist-autoscaler/joist/shared/ssmparameters"
+)
+
+func main() {
+	parts.Main(parts.Service{
+		Name:     "catalog",
+		Purpose:  "joist-catalog reads AWS: instances, what node classes select, and what the region sells.",
+		Required: []string{settings.Bucket, settings.Bus, settings.DeadLetterURL},
+		Optional: []string{settings.QueueURL, settings.Prefix},
+	}, run)
+}
+
+func run(ctx context.Context, p *parts.Parts) error {
+	ec2 := ec2cloud.New(p.AWS)
+	service := catalog.Service{
+		Instances: ec2, Network: ec2, Images: images{ec2, ssmparameters.New(p.AWS)}, Clusters: ekscluster.New(p.AWS),
+		Blobs: p.Blobs(), Bus: p.Facts(), Cluster: p.Cluster, Region: p.Region, Now: time.Now,
+	}
+	return p.Run(ctx, p.Events(catalog.Types, service.Handle), host.Options{Deadline: 2 * time.Minute}, lambda.Serve)
+}
+
+// images are found in EC2, and named by SSM.
+type images struct {
+	ec2cloud.Cloud
+	ssmparameters.Parameters
+}
+
+var _ cloud.Images = images{}

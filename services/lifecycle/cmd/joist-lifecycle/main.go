@@ -1,0 +1,61 @@
+// Command joist-lifecycle runs the lifecycle service inside of a cluster.
+package main
+
+import (
+	"context"
+	"time"
+
+	"github.com/joist-autoscaler/joist/services/lifecycle"
+	"github.com/joist-autoscaler/joist/shared/cluster"
+	"github.com/joist-autoscaler/joist/shared/host"
+	"github.com/joist-autoscaler/joist/shared/kubecluster"
+	"github.com/joist-autoscaler/joist/shared/parts"
+	"github.com/joist-autoscaler/joist/shared/settings"
+)
+
+func main() {
+	parts.Main(parts.Service{
+		Name:     "lifecycle",
+		Purpose:  "joist-lifecycle writes Kubernetes, and is the one door for claims and removals.",
+		Required: []string{settings.Bucket, settings.QueueURL, settings.DeadLetterURL, settings.LauncherURL, settings.Holder},
+		Optional: []string{settings.Prefix, settings.Namespace, settings.LeaseNamespace, settings.Kubeconfig},
+	}, run)
+}
+
+// watched is what a step looks at. Everything else is read live at the door.
+var watched = []cluster.Kind{
+	cluster.Pods, cluster.Nodes, cluster.DisruptionBudgets, cluster.VolumeAttachments,
+	cluster.NodePools, cluster.NodeClaims, cluster.NodeClasses,
+}
+
+func run(ctx context.Context, p *parts.Parts) error {
+	config, err := kubecluster.Config(p.Kubeconfig)
+	if err != nil {
+		return err
+	}
+	client, err := kubecluster.New(config, "joist-lifecycle")
+	if err != nil {
+		return err
+	}
+	if p.Cluster, err = parts.Identify(ctx, client, p.Cluster); err != nil {
+		return err
+	}
+	cache, err := client.NewCache(kubecluster.CacheOptions{Kinds: watched})
+	if err != nil {
+		return err
+	}
+	service := lifecycle.New(lifecycle.Config{
+		Client: client, Cache: cache, Blobs: p.Blobs(), Launcher: p.Queue(p.LauncherURL, settings.LauncherURL),
+		Cluster: p.Cluster, Namespace: p.Namespace, KarpenterNamespace: p.LeaseNamespace, Holder: p.Holder,
+		Region: p.Region, Now: time.Now,
+	})
+	// The service does one thing at a time, and only a leader takes messages.
+	gate := host.NewGate()
+	loop, feed := p.Loop(gate.Step(service.Step), lifecycle.Pace, cache)
+	inbox := p.Worker(gate.Handler(p.Events(lifecycle.Types, service.Handle)))
+	poll := p.Poll(inbox, host.Options{Parallel: 1, Allowed: gate.Allowed(service.Leads)})
+	if err := p.Serve(ctx, cache); err != nil {
+		return err
+	}
+	return host.Together(ctx, feed, loop, poll)
+}

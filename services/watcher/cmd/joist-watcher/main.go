@@ -1,0 +1,67 @@
+// Command joist-watcher runs the watcher service inside of a cluster.
+package main
+
+import (
+	"context"
+	"time"
+
+	"github.com/joist-autoscaler/joist/services/watcher"
+	"github.com/joist-autoscaler/joist/shared/cluster"
+	"github.com/joist-autoscaler/joist/shared/host"
+	"github.com/joist-autoscaler/joist/shared/kubecluster"
+	"github.com/joist-autoscaler/joist/shared/parts"
+	"github.com/joist-autoscaler/joist/shared/settings"
+)
+
+func main() {
+	parts.Main(parts.Service{
+		Name:     "watcher",
+		Purpose:  "joist-watcher reads Kubernetes and asks for what is missing.",
+		Required: []string{settings.Bucket, settings.PlannerURL, settings.DisruptionURL, settings.CatalogURL, settings.Holder},
+		Optional: []string{
+			settings.Prefix, settings.Namespace, settings.LeaseNamespace, settings.Kubeconfig, settings.BatchMax, settings.BatchIdle,
+			settings.MemoryOverhead, settings.Preferences, settings.MinValues, settings.ReservedENIs,
+		},
+	}, run)
+}
+
+// watched is all that decisions may look at. Of ConfigMaps only Joist's own are
+// watched: others are nobody's business.
+var watched = []cluster.Kind{
+	cluster.Pods, cluster.Nodes, cluster.Namespaces, cluster.DaemonSets, cluster.DisruptionBudgets, cluster.PriorityClasses,
+	cluster.VolumeClaims, cluster.Volumes, cluster.StorageClasses, cluster.CSINodes, cluster.VolumeAttachments,
+	cluster.NodePools, cluster.NodeClaims, cluster.NodeClasses, cluster.ConfigMaps,
+}
+
+func run(ctx context.Context, p *parts.Parts) error {
+	config, err := kubecluster.Config(p.Kubeconfig)
+	if err != nil {
+		return err
+	}
+	client, err := kubecluster.New(config, "joist-watcher")
+	if err != nil {
+		return err
+	}
+	if p.Cluster, err = parts.Identify(ctx, client, p.Cluster); err != nil {
+		return err
+	}
+	cache, err := client.NewCache(kubecluster.CacheOptions{
+		Kinds: watched, Namespaces: map[cluster.Kind]string{cluster.ConfigMaps: p.Namespace},
+	})
+	if err != nil {
+		return err
+	}
+	service := watcher.New(watcher.Config{
+		Client: client, Cache: cache, Blobs: p.Blobs(),
+		Planner:    p.Queue(p.PlannerURL, settings.PlannerURL),
+		Disruption: p.Queue(p.DisruptionURL, settings.DisruptionURL),
+		Catalog:    p.Queue(p.CatalogURL, settings.CatalogURL),
+		Cluster:    p.Cluster, Namespace: p.Namespace, KarpenterNamespace: p.LeaseNamespace, Holder: p.Holder,
+		Settings: p.Scheduling, BatchIdle: p.BatchIdle, BatchMax: p.BatchMax, Now: time.Now,
+	})
+	loop, feed := p.Loop(service.Step, watcher.Pace, cache)
+	if err := p.Serve(ctx, cache); err != nil {
+		return err
+	}
+	return host.Together(ctx, feed, loop)
+}

@@ -1,0 +1,120 @@
+package parts
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/joist-autoscaler/joist/shared/cluster"
+	"github.com/joist-autoscaler/joist/shared/event"
+	"github.com/joist-autoscaler/joist/shared/fault"
+	"github.com/joist-autoscaler/joist/shared/host"
+	"github.com/joist-autoscaler/joist/shared/settings"
+	"github.com/joist-autoscaler/joist/shared/telemetry"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// stillMax is how long a poller or a loop may stand still before the process
+// counts as dead: several times the longest deadline.
+const stillMax = 5 * time.Minute
+
+// Run handles messages where the process finds itself: under Lambda by the given
+// host, elsewhere by polling the service's queue.
+func (p *Parts) Run(ctx context.Context, handle host.Handler, o host.Options,
+	lambda func(ctx context.Context, w host.Worker, o host.LambdaOptions) error) error {
+	w := p.Worker(handle)
+	return host.Run(ctx, host.Place{Lambda: p.Lambda, QueueURL: p.QueueURL, QueueVariable: settings.QueueURL},
+		func(ctx context.Context) error {
+			return lambda(ctx, w, host.LambdaOptions{Queue: p.Source, After: p.Telemetry.Flush})
+		},
+		func(ctx context.Context) error {
+			poll := p.Poll(w, o)
+			if err := p.Serve(ctx, nil); err != nil {
+				return err
+			}
+			return poll(ctx)
+		})
+}
+
+// Poll makes an actor that polls the worker's queue.
+func (p *Parts) Poll(w host.Worker, o host.Options) func(ctx context.Context) error {
+	o.Told, o.Beat = p.Trouble, p.pulse("the poller").Beat
+	return func(ctx context.Context) error { return host.Poll(ctx, w, o) }
+}
+
+// Watched is a cache that says when it changes, and what keeps it from being
+// synced.
+type Watched interface {
+	Run(ctx context.Context)
+	Changed() <-chan struct{}
+	Synced() bool
+	Problem() error
+}
+
+// Loop makes an actor that steps whenever the cache changes, and one that feeds
+// the cache.
+func (p *Parts) Loop(step func(ctx context.Context) error, pace time.Duration, cache Watched) (loop, feed func(ctx context.Context) error) {
+	pulse := p.pulse("the loop")
+	looped := host.Loop{
+		// A step does nothing before the cache is synced; somebody should hear
+		// why it is not.
+		Step: func(ctx context.Context) error { return errors.Join(cache.Problem(), step(ctx)) },
+		Pace: pace, Changed: cache.Changed(), Told: p.Trouble,
+		Ran: func(took time.Duration, err error) {
+			pulse.Beat()
+			p.Telemetry.Stepped(took, err)
+		},
+	}
+	return looped.Run, func(ctx context.Context) error {
+		cache.Run(ctx)
+		return nil
+	}
+}
+
+// Serve serves metrics and probes. The process is ready when the cache, if
+// there is one, is synced.
+func (p *Parts) Serve(ctx context.Context, cache Watched) error {
+	probes := telemetry.Probes{Alive: func() error {
+		var dead []error
+		for _, pulse := range p.pulses {
+			dead = append(dead, pulse.Alive())
+		}
+		return errors.Join(dead...)
+	}}
+	if cache != nil {
+		probes.Ready = func() error {
+			if cache.Synced() {
+				return nil
+			}
+			return errors.Join(errors.New("the cache is not synced yet"), cache.Problem())
+		}
+	}
+	return p.Telemetry.Serve(ctx, telemetry.Ports{Metrics: p.MetricsPort, Health: p.HealthPort}, probes)
+}
+
+func (p *Parts) pulse(name string) *telemetry.Pulse {
+	pulse := &telemetry.Pulse{Name: name, Limit: stillMax}
+	pulse.Beat()
+	p.pulses = append(p.pulses, pulse)
+	return pulse
+}
+
+// Identify asks the API server which cluster it is, and so proves that it can be
+// reached and that Karpenter's kinds are installed.
+func Identify(ctx context.Context, client cluster.Client, told event.Cluster) (event.Cluster, error) {
+	system, err := cluster.Get[*corev1.Namespace](ctx, client, cluster.Namespaces, cluster.Key{Name: "kube-system"})
+	if err != nil {
+		return told, fmt.Errorf("asking the API server for the cluster's identity: %w", err)
+	}
+	found := event.Cluster{Name: told.Name, UID: string(system.UID)}
+	if !found.Agrees(told) {
+		return told, fault.F("comparing the cluster's identity", fault.Invalid, "%s is %s, and this cluster's is %s", settings.ClusterUID, told.UID, found.UID).
+			WithHint("unset it, or point the service to the right cluster")
+	}
+	if _, err := client.List(ctx, cluster.NodePools, ""); err != nil {
+		return told, fmt.Errorf("asking the API server for NodePools: %w", err)
+	}
+	return found, nil
+}
