@@ -9,8 +9,8 @@ var (
 		"scheduling", "launchspec", "karpenter", "catalog", "eventpattern", "userdata", "manifest",
 		"queue", "blob", "cloud", "cluster", "lease", "outbox",
 	}
-	// hosts run handlers and tell how it went.
-	hosts = []string{"host", "telemetry"}
+	// hosts run handlers, tell how it went, and open what mains wire.
+	hosts = []string{"host", "telemetry", "settings", "parts"}
 	// adapters speak to one technology each.
 	adapters = []string{"sqsqueue", "s3blob", "ec2cloud", "eventbus", "kubecluster"}
 	// models are the seeded stand-ins for those technologies.
