@@ -59,7 +59,7 @@ var harmless = map[string]bool{
 }
 
 // hints are for codes that need another remedy than a right.
-var hints = map[string]string{
+var hints = map[string]string{ //nolint:gosec // the sentences speak of credentials and hold none
 	"AuthFailure.ServiceLinkedRoleCreationNotPermitted": "create the role once: aws iam create-service-linked-role --aws-service-name spot.amazonaws.com",
 	"InvalidClientTokenId":                              "check which AWS credentials this process finds; these are of no account",
 	"UnrecognizedClientException":                       "check which AWS credentials this process finds; these are of no account",

@@ -3,6 +3,7 @@ package memcloud
 import (
 	"context"
 	"fmt"
+	"strconv"
 	"time"
 
 	"github.com/joist-autoscaler/joist/shared/fault"
@@ -138,7 +139,7 @@ func (c *Cloud) next(action Action) script {
 
 // chance decides about this one call of an action.
 func (c *Cloud) chance(share float64, about string, action Action) bool {
-	return share > 0 && c.share(about, string(action), fmt.Sprint(c.counts[action].Calls)) < share
+	return share > 0 && c.share(about, string(action), strconv.Itoa(c.counts[action].Calls)) < share
 }
 
 func (s script) error() error {

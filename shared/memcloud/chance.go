@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"fmt"
 	"hash/fnv"
+	"strconv"
 	"time"
 )
 
@@ -49,7 +50,7 @@ func (c *Cloud) upTo(most time.Duration, about ...string) time.Duration {
 // serial counts the things of a kind.
 func (c *Cloud) serial(kind string) string {
 	c.serials[kind]++
-	return fmt.Sprint(c.serials[kind])
+	return strconv.FormatUint(c.serials[kind], 10)
 }
 
 // identify makes the next id of a kind: a prefix and 17 hexadecimal digits.

@@ -50,12 +50,7 @@ var from = map[cloud.State][]cloud.State{
 }
 
 func (s step) stale() bool {
-	for _, state := range from[s.to] {
-		if s.of.State == state {
-			return false
-		}
-	}
-	return true
+	return !slices.Contains(from[s.to], s.of.State)
 }
 
 func (c *Cloud) schedule(i *instance, at time.Time, to cloud.State) {

@@ -3,7 +3,7 @@ package memcloud_test
 import (
 	"context"
 	"encoding/json"
-	"fmt"
+	"strconv"
 	"testing"
 	"time"
 
@@ -105,7 +105,7 @@ func TestBuckets(t *testing.T) {
 				if n == 20 {
 					s.pass(test.wait)
 				}
-				_, err := s.CreateFleet(context.Background(), s.request(fmt.Sprint(n), cloud.OnDemand, 1, "m6i.large"))
+				_, err := s.CreateFleet(context.Background(), s.request(strconv.Itoa(n), cloud.OnDemand, 1, "m6i.large"))
 				switch {
 				case err == nil:
 					admitted++
