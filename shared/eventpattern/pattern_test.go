@@ -7,168 +7,30 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/joist-autoscaler/joist/shared/eventpattern/patterntest"
 	"github.com/joist-autoscaler/joist/shared/fault"
 )
 
-// notice is an event as EC2 sends it, with fields of every kind in its detail.
-const notice = `{
-  "version": "0", "id": "7bf73129", "detail-type": "EC2 Spot Instance Interruption Warning",
-  "source": "aws.ec2", "account": "123456789012", "time": "2026-11-20T10:00:00Z", "region": "eu-west-1",
-  "resources": ["arn:aws:ec2:eu-west-1:123456789012:instance/i-0a", "arn:aws:ec2:eu-west-1:123456789012:instance/i-0b"],
-  "detail": {
-    "instance-id": "i-0a", "instance-action": "terminate", "count": 5, "limit": 301.80, "ok": true, "none": null,
-    "empty": "", "list": [], "ip": "10.0.0.33", "ip6": "2001:db8::1", "path": "/opt/lib/a*b.png", "back": "a\\b",
-    "tags": [{"key": "owner", "value": "joist"}, {"key": "env", "value": "prod"}],
-    "nested": [[{"deep": [1, 2]}], [{"deep": [3]}]],
-    "a.b": "dotted"
-  }
-}`
-
 func TestMatch(t *testing.T) {
-	for _, test := range []struct {
-		name, pattern string
-		want          bool
-	}{
-		{"source", `{"source": ["aws.ec2"]}`, true},
-		{"another source", `{"source": ["joist/planner"]}`, false},
-		{"any of a list", `{"source": ["joist/planner", "aws.ec2"]}`, true},
-		{"all fields", `{"source": ["aws.ec2"], "region": ["eu-west-1"]}`, true},
-		{"all but one field", `{"source": ["aws.ec2"], "region": ["eu-west-2"]}`, false},
-		{"field in detail", `{"detail": {"instance-action": ["terminate"]}}`, true},
-		{"case counts", `{"detail": {"instance-action": ["Terminate"]}}`, false},
-		{"field that is not there", `{"detail": {"gone": ["x"]}}`, false},
-		{"array in the event", `{"resources": ["arn:aws:ec2:eu-west-1:123456789012:instance/i-0b"]}`, true},
-		{"number", `{"detail": {"count": [5]}}`, true},
-		{"number written otherwise", `{"detail": {"count": [5.0]}}`, true},
-		{"number is no string", `{"detail": {"count": ["5"]}}`, false},
-		{"string is no number", `{"account": [123456789012]}`, false},
-		{"true", `{"detail": {"ok": [true]}}`, true},
-		{"true is not false", `{"detail": {"ok": [false]}}`, false},
-		{"null", `{"detail": {"none": [null]}}`, true},
-		{"null is not absent", `{"detail": {"gone": [null]}}`, false},
-		{"empty string", `{"detail": {"empty": [""]}}`, true},
-		{"object is no leaf", `{"detail": ["x"]}`, false},
-		{"dots join names", `{"detail": {"a": {"b": ["dotted"]}}}`, true},
-
-		{"prefix", `{"time": [{"prefix": "2026-11-20"}]}`, true},
-		{"not the prefix", `{"time": [{"prefix": "11-20"}]}`, false},
-		{"prefix of any case", `{"source": [{"prefix": {"equals-ignore-case": "AWS."}}]}`, true},
-		{"prefix of a number", `{"detail": {"count": [{"prefix": "5"}]}}`, false},
-		{"suffix", `{"detail": {"path": [{"suffix": ".png"}]}}`, true},
-		{"not the suffix", `{"detail": {"path": [{"suffix": ".PNG"}]}}`, false},
-		{"suffix of any case", `{"detail": {"path": [{"suffix": {"equals-ignore-case": ".PNG"}}]}}`, true},
-		{"any case", `{"source": [{"equals-ignore-case": "AWS.EC2"}]}`, true},
-		{"any case, other letters", `{"source": [{"equals-ignore-case": "AWS.EC3"}]}`, false},
-
-		{"wildcard", `{"source": [{"wildcard": "aws.*"}]}`, true},
-		{"wildcard in the middle", `{"detail": {"path": [{"wildcard": "*/lib/*"}]}}`, true},
-		{"wildcard for nothing", `{"source": [{"wildcard": "*aws.ec2*"}]}`, true},
-		{"wildcard ends do not overlap", `{"source": [{"wildcard": "aws.ec*ec2"}]}`, false},
-		{"wildcard escaped", `{"detail": {"path": [{"wildcard": "*a\\*b*"}]}}`, true},
-		{"wildcard escaped, no star there", `{"source": [{"wildcard": "aws\\*ec2"}]}`, false},
-		{"wildcard backslash", `{"detail": {"back": [{"wildcard": "a\\\\*"}]}}`, true},
-
-		{"anything but a string", `{"source": [{"anything-but": "joist"}]}`, true},
-		{"anything but this string", `{"source": [{"anything-but": "aws.ec2"}]}`, false},
-		{"anything but strings", `{"source": [{"anything-but": ["joist", "aws.ec2"]}]}`, false},
-		{"anything but a number", `{"detail": {"count": [{"anything-but": 4}]}}`, true},
-		{"anything but these numbers", `{"detail": {"count": [{"anything-but": [4, 5]}]}}`, false},
-		{"anything but needs the field", `{"detail": {"gone": [{"anything-but": "x"}]}}`, false},
-		{"anything but one of an array", `{"resources": [{"anything-but": "arn:aws:ec2:eu-west-1:123456789012:instance/i-0a"}]}`, true},
-		{"anything but a prefix", `{"source": [{"anything-but": {"prefix": "aws."}}]}`, false},
-		{"anything but prefixes", `{"source": [{"anything-but": {"prefix": ["joist/", "x"]}}]}`, true},
-		{"anything but a suffix", `{"detail": {"path": [{"anything-but": {"suffix": ".png"}}]}}`, false},
-		{"anything but suffixes", `{"detail": {"path": [{"anything-but": {"suffix": [".gif", ".jpg"]}}]}}`, true},
-		{"anything but any case", `{"source": [{"anything-but": {"equals-ignore-case": "AWS.EC2"}}]}`, false},
-		{"anything but any cases", `{"source": [{"anything-but": {"equals-ignore-case": ["A", "B"]}}]}`, true},
-		{"anything but a wildcard", `{"detail": {"path": [{"anything-but": {"wildcard": "*/lib/*"}}]}}`, false},
-		{"anything but wildcards", `{"detail": {"path": [{"anything-but": {"wildcard": ["*/bin/*", "*/src/*"]}}]}}`, true},
-
-		{"numeric equal", `{"detail": {"limit": [{"numeric": ["=", 3.018e2]}]}}`, true},
-		{"numeric range", `{"detail": {"count": [{"numeric": [">", 0, "<=", 5]}]}}`, true},
-		{"numeric open end", `{"detail": {"count": [{"numeric": [">=", 0, "<", 5]}]}}`, false},
-		{"numeric of a string", `{"account": [{"numeric": [">", 0]}]}`, false},
-		{"exists", `{"detail": {"none": [{"exists": true}]}}`, true},
-		{"exists not", `{"detail": {"gone": [{"exists": true}]}}`, false},
-		{"absent", `{"detail": {"gone": [{"exists": false}]}}`, true},
-		{"absent not", `{"detail": {"ok": [{"exists": false}]}}`, false},
-		{"absent, for it is no leaf", `{"detail": [{"exists": false}]}`, true},
-		{"absent or a value", `{"detail": {"ok": [{"exists": false}, true]}}`, true},
-		{"an empty array has no leaf", `{"detail": {"list": [{"exists": true}]}}`, false},
-		{"absent anywhere in an array", `{"detail": {"tags": {"key": [{"exists": false}]}}}`, false},
-		{"cidr", `{"detail": {"ip": [{"cidr": "10.0.0.0/24"}]}}`, true},
-		{"cidr outside", `{"detail": {"ip": [{"cidr": "10.0.1.0/24"}]}}`, false},
-		{"cidr of version 6", `{"detail": {"ip6": [{"cidr": "2001:db8::/32"}]}}`, true},
-		{"cidr of no address", `{"source": [{"cidr": "0.0.0.0/0"}]}`, false},
-
-		{"or, first", `{"$or": [{"source": ["aws.ec2"]}, {"region": ["x"]}]}`, true},
-		{"or, second", `{"$or": [{"source": ["x"]}, {"region": ["eu-west-1"]}]}`, true},
-		{"or, none", `{"$or": [{"source": ["x"]}, {"region": ["x"]}]}`, false},
-		{"or and a field", `{"account": ["x"], "$or": [{"source": ["aws.ec2"]}, {"region": ["x"]}]}`, false},
-		{"or inside", `{"detail": {"$or": [{"count": [1]}, {"ok": [true], "$or": [{"empty": ["x"]}, {"none": [null]}]}]}}`, true},
-		{"or as a name", `{"$or": ["x"]}`, false},
-
-		{"element of an array", `{"detail": {"tags": {"key": ["owner"], "value": ["joist"]}}}`, true},
-		{"fields of two elements", `{"detail": {"tags": {"key": ["owner"], "value": ["prod"]}}}`, false},
-		{"nested arrays", `{"detail": {"nested": {"deep": [2]}}}`, true},
-		{"nested arrays, no such leaf", `{"detail": {"nested": {"deep": [4]}}}`, false},
-	} {
-		t.Run(test.name, func(t *testing.T) {
-			pattern, err := Compile([]byte(test.pattern))
+	for _, test := range patterntest.Cases {
+		t.Run(test.Name, func(t *testing.T) {
+			pattern, err := Compile([]byte(test.Pattern))
 			if err != nil {
 				t.Fatal(err)
 			}
-			got, err := pattern.Match([]byte(notice))
-			if err != nil || got != test.want {
-				t.Errorf("%s: %v, %v; want %v", test.pattern, got, err, test.want)
+			got, err := pattern.Match([]byte(patterntest.Notice))
+			if err != nil || got != test.Want {
+				t.Errorf("%s: %v, %v; want %v", test.Pattern, got, err, test.Want)
 			}
 		})
 	}
 }
 
 func TestCompileRefuses(t *testing.T) {
-	var deep strings.Builder
-	for range 10 {
-		deep.WriteString(`{"$or": [{"a":[1]},{"b":[2]}], "x": `)
-	}
-	for _, test := range []struct{ pattern, says string }{
-		{``, "reading JSON"},
-		{`{"a":["x"]} {}`, "more than one"},
-		{`["a"]`, "an array, not an object"},
-		{`{}`, "empty object"},
-		{`{"detail": {}}`, "detail: an empty object"},
-		{`{"a": []}`, "empty array"},
-		{`{"a": "x"}`, `a: "x" must stand in`},
-		{`{"a": [["x"]]}`, "an array must be a string"},
-		{`{"a": [{}]}`, "exactly one operator"},
-		{`{"a": [{"prefix": "x", "suffix": "y"}]}`, "exactly one operator"},
-		{`{"a": [{"contains": "x"}]}`, `"contains" is no operator`},
-		{`{"a": [{"prefix": 1}]}`, "prefix: 1 must be a string"},
-		{`{"a": [{"prefix": {"wildcard": "x"}}]}`, "cannot stand inside"},
-		{`{"a": [{"equals-ignore-case": ["x"]}]}`, "must be a string"},
-		{`{"a": [{"wildcard": "a**"}]}`, "two * in a row"},
-		{`{"a": [{"wildcard": "a\\b"}]}`, "backslash"},
-		{`{"a": [{"wildcard": "a\\"}]}`, "backslash"},
-		{`{"a": [{"anything-but": []}]}`, "strings alone or numbers alone"},
-		{`{"a": [{"anything-but": ["x", 1]}]}`, "strings alone or numbers alone"},
-		{`{"a": [{"anything-but": true}]}`, "must be a string or a number"},
-		{`{"a": [{"anything-but": {"prefix": ""}}]}`, "not empty"},
-		{`{"a": [{"anything-but": {"suffix": []}}]}`, "the list is empty"},
-		{`{"a": [{"anything-but": {"cidr": "10.0.0.0/8"}}]}`, "cannot stand inside"},
-		{`{"a": [{"numeric": []}]}`, "one or two comparisons"},
-		{`{"a": [{"numeric": ["~", 1]}]}`, "is no comparison"},
-		{`{"a": [{"numeric": ["<", "1"]}]}`, "must be a number"},
-		{`{"a": [{"numeric": ["<", 5000000001]}]}`, "not between"},
-		{`{"a": [{"numeric": ["<", 1, ">", 0]}]}`, "lower bound followed by"},
-		{`{"a": [{"numeric": [">", 1, "<", 1]}]}`, "not below"},
-		{`{"a": [{"exists": "yes"}]}`, "true or false"},
-		{`{"a": [{"cidr": "10.0.0.0"}]}`, "cidr"},
-		{`{"$or": [{"a": ["x"]}, {}]}`, "empty object"},
-		{deep.String() + `["y"]` + strings.Repeat("}", 10), "more than 1000 combinations"},
-	} {
-		_, err := Compile([]byte(test.pattern))
-		if !fault.Is(err, fault.Invalid) || !strings.Contains(err.Error(), test.says) {
-			t.Errorf("%s: %v; want %q", test.pattern, err, test.says)
+	for _, test := range patterntest.Refusals {
+		_, err := Compile([]byte(test.Pattern))
+		if !fault.Is(err, fault.Invalid) || !strings.Contains(err.Error(), test.Says) {
+			t.Errorf("%s: %v; want %q", test.Pattern, err, test.Says)
 		}
 	}
 }
@@ -204,7 +66,7 @@ func TestWildcardIsARegularExpression(t *testing.T) {
 }
 
 func FuzzMatch(f *testing.F) {
-	f.Add(`{"source": [{"wildcard": "aws.*"}]}`, notice)
+	f.Add(`{"source": [{"wildcard": "aws.*"}]}`, patterntest.Notice)
 	f.Add(`{"$or": [{"a": [{"numeric": [">", 0, "<=", 5]}]}, {"b": [{"cidr": "10.0.0.0/8"}]}]}`, `{"a": [1, [2]]}`)
 	f.Fuzz(func(t *testing.T, pattern, event string) {
 		p, err := Compile([]byte(pattern))
