@@ -50,6 +50,9 @@ func Main(s Service, run func(ctx context.Context, p *Parts) error) {
 			}
 			// What is lost here is the last few spans.
 			defer func() { _ = p.Telemetry.Close() }()
+			if err := p.identified(ctx); err != nil {
+				return err
+			}
 			return run(ctx, p)
 		},
 	})
@@ -84,6 +87,21 @@ func Open(ctx context.Context, s Service) (*Parts, error) {
 			WithHint("see whether AWS_PROFILE and the files in ~/.aws are right")
 	}
 	return &Parts{Settings: read, Service: s, Telemetry: told, Trouble: told.Trouble(), AWS: loaded}, nil
+}
+
+// credentialsTime is enough for a role's credentials to be handed out.
+const credentialsTime = 30 * time.Second
+
+// identified makes sure that AWS will know us: without credentials every single
+// call would fail, each with its own words.
+func (p *Parts) identified(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, credentialsTime)
+	defer cancel()
+	if _, err := p.AWS.Credentials.Retrieve(ctx); err != nil {
+		return fault.E("finding AWS credentials", fault.Denied, err).
+			WithHint("give the pod, task or function a role, or set AWS_PROFILE")
+	}
+	return nil
 }
 
 // Blobs is the store of documents.

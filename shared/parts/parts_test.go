@@ -70,6 +70,29 @@ func TestOpen(t *testing.T) {
 	})
 }
 
+// Without credentials nothing starts, and one sentence says what to do.
+func TestCredentials(t *testing.T) {
+	t.Setenv("AWS_EC2_METADATA_DISABLED", "true")
+	t.Setenv("AWS_ACCESS_KEY_ID", "")
+	t.Setenv("AWS_SECRET_ACCESS_KEY", "")
+	env := map[string]string{"CLUSTER_NAME": "prod", "AWS_REGION": "eu-west-1", "JOIST_BUCKET": "b"}
+	p, err := open(t, env, planner)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := p.identified(t.Context()); err == nil || !strings.Contains(err.Error(), "AWS_PROFILE") {
+		t.Error(err)
+	}
+	t.Setenv("AWS_ACCESS_KEY_ID", "AKIDEXAMPLE")
+	t.Setenv("AWS_SECRET_ACCESS_KEY", "secret")
+	if p, err = open(t, env, planner); err != nil {
+		t.Fatal(err)
+	}
+	if err := p.identified(t.Context()); err != nil {
+		t.Error(err)
+	}
+}
+
 // Where the process runs decides the host.
 func TestRun(t *testing.T) {
 	required := map[string]string{"CLUSTER_NAME": "prod", "AWS_REGION": "eu-west-1", "JOIST_BUCKET": "b"}
