@@ -14,6 +14,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"time"
 
@@ -88,9 +89,8 @@ func usage(err error, try string) error {
 
 // complaint tells an error to a person: what failed, why, what to try.
 func complaint(err error) string {
-	var problems *manifest.Problems
 	hint := fault.HintOf(err)
-	if errors.As(err, &problems) {
+	if problems, ok := errors.AsType[*manifest.Problems](err); ok {
 		return problems.Error() + "\nTry: correct these lines and run the command again\n"
 	}
 	what := strings.TrimSuffix(err.Error(), " (try: "+hint+")")
@@ -109,10 +109,8 @@ func formatFlag(cmd *cobra.Command, format *string, known ...string) {
 	cmd.Flags().StringVarP(format, "output", "o", known[0], "format of the output: "+strings.Join(known, " or "))
 	run := cmd.RunE
 	cmd.RunE = func(c *cobra.Command, args []string) error {
-		for _, one := range known {
-			if *format == one {
-				return run(c, args)
-			}
+		if slices.Contains(known, *format) {
+			return run(c, args)
 		}
 		return usage(fmt.Errorf("the output format %q is none of %s", *format, strings.Join(known, ", ")), c.CommandPath()+" -o "+known[0])
 	}

@@ -86,14 +86,15 @@ func TestGolden(t *testing.T) {
 }
 
 func TestPlanReadsStdinAndTheEnvironment(t *testing.T) {
-	manifests := ""
+	var joined strings.Builder
 	for _, name := range []string{"nodepool", "nodeclass", "inflate"} {
 		text, err := os.ReadFile("testdata/" + name + ".yaml")
 		if err != nil {
 			t.Fatal(err)
 		}
-		manifests += "---\n" + string(text)
+		joined.WriteString("---\n" + string(text))
 	}
+	manifests := joined.String()
 	environ := []string{"AWS_DEFAULT_REGION=ap-northeast-2", "EKS_CLUSTER_NAME=prod", "KARPENTER_NODE_ROLE=nodes"}
 	stdout, stderr, code := joist(t, manifests, environ, "plan", "-f", "-", "--expand")
 	if code != cli.ExitChanges || stderr != "" || !strings.Contains(stdout, "t4g.xlarge") {

@@ -115,11 +115,16 @@ func (in *inspection) requirement(path string, r karpenter.NodeSelectorRequireme
 			in.report(path+".values", "%s needs one whole number in quotes, such as [\"4\"]", r.Operator)
 		}
 	}
-	if r.MinValues != nil && (*r.MinValues < 1 || *r.MinValues > karpenter.MinValuesMax) {
-		in.report(path+".minValues", "%d is not between 1 and %d", *r.MinValues, karpenter.MinValuesMax)
-	}
-	if r.MinValues != nil && r.Operator == karpenter.NodeSelectorOpIn && len(r.Values) < *r.MinValues {
-		in.report(path+".minValues", "%d values are asked for and only %d are listed", *r.MinValues, len(r.Values))
+	in.minValues(path+".minValues", r)
+}
+
+func (in *inspection) minValues(path string, r karpenter.NodeSelectorRequirementWithMinValues) {
+	switch least := r.MinValues; {
+	case least == nil:
+	case *least < 1 || *least > karpenter.MinValuesMax:
+		in.report(path, "%d is not between 1 and %d", *least, karpenter.MinValuesMax)
+	case r.Operator == karpenter.NodeSelectorOpIn && len(r.Values) < *least:
+		in.report(path, "%d values are asked for and only %d are listed", *least, len(r.Values))
 	}
 }
 

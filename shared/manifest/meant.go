@@ -3,6 +3,7 @@ package manifest
 import (
 	"fmt"
 	"reflect"
+	"slices"
 	"strings"
 
 	"github.com/goccy/go-yaml/ast"
@@ -73,18 +74,18 @@ func (r *reader) meant(name, path string, t reflect.Type, above []entry) string 
 // orphanOf finds the empty field above that should have held the name: what is
 // left of nesting when indentation is lost (A133, A154).
 func (r *reader) orphanOf(name string, t reflect.Type, above []entry) string {
-	for i := len(above) - 1; i >= 0; i-- {
-		n, _, ok := r.follow(above[i].value, "")
+	for _, e := range slices.Backward(above) {
+		n, _, ok := r.follow(e.value, "")
 		if _, null := n.(*ast.NullNode); !ok || !null {
 			continue
 		}
-		inside, isField := shapeOf(t).byName[above[i].key]
+		inside, isField := shapeOf(t).byName[e.key]
 		if !isField {
 			continue
 		}
 		if in, _, isStruct := nested(inside); isStruct {
 			if _, has := shapeOf(in).byName[name]; has {
-				return above[i].key
+				return e.key
 			}
 		}
 	}

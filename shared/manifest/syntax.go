@@ -90,8 +90,7 @@ func tooMuch(tokens token.Tokens) (line int, what string) {
 // explain turns the parser's error into a place and words for a person.
 func explain(err error, text string) (line, column int, what string) {
 	line, what = 1, "is no YAML: "+err.Error()
-	var syntax *yaml.SyntaxError
-	if errors.As(err, &syntax) {
+	if syntax, ok := errors.AsType[*yaml.SyntaxError](err); ok {
 		what = "is no YAML: " + syntax.Message
 		if syntax.Token != nil && syntax.Token.Position != nil {
 			line, column = syntax.Token.Position.Line, syntax.Token.Position.Column
