@@ -1,0 +1,141 @@
+package shortage_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/joist-autoscaler/joist/services/lifecycle/internal/shortage"
+	"github.com/joist-autoscaler/joist/shared/cluster"
+	"github.com/joist-autoscaler/joist/shared/event"
+	"github.com/joist-autoscaler/joist/shared/fault"
+	"github.com/joist-autoscaler/joist/shared/memcluster"
+	"github.com/joist-autoscaler/joist/shared/scheduling"
+)
+
+const namespace = "kube-system"
+
+var (
+	noon  = memcluster.Epoch
+	small = event.Offering{InstanceType: "m6i.large", Zone: "a", CapacityType: "spot"}
+	large = event.Offering{InstanceType: "m6i.xlarge", Zone: "a", CapacityType: "spot"}
+	zone  = event.Offering{Zone: "b"}
+)
+
+func until(o event.Offering, minutes int, reason string) scheduling.Unavailable {
+	return scheduling.Unavailable{Offering: o, Until: noon.Add(time.Duration(minutes) * time.Minute), Reason: reason}
+}
+
+func stored(t *testing.T, server *memcluster.Server) []scheduling.Unavailable {
+	t.Helper()
+	key := cluster.Key{Namespace: namespace, Name: scheduling.UnavailableName}
+	object, err := cluster.Get[*corev1.ConfigMap](t.Context(), server, cluster.ConfigMaps, key)
+	if fault.Is(err, fault.Missing) {
+		return nil
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return scheduling.ReadUnavailable(object)
+}
+
+func TestAdd(t *testing.T) {
+	for _, test := range []struct {
+		name  string
+		old   []scheduling.Unavailable
+		fresh []scheduling.Unavailable
+		want  []scheduling.Unavailable
+	}{
+		{"the first", nil, []scheduling.Unavailable{until(small, 3, "x")}, []scheduling.Unavailable{until(small, 3, "x")}},
+		{"another", []scheduling.Unavailable{until(small, 3, "x")}, []scheduling.Unavailable{until(zone, 2, "y")}, []scheduling.Unavailable{until(zone, 2, "y"), until(small, 3, "x")}},
+		{"the same for longer", []scheduling.Unavailable{until(small, 2, "x")}, []scheduling.Unavailable{until(small, 3, "y")}, []scheduling.Unavailable{until(small, 3, "y")}},
+		{"the same for less", []scheduling.Unavailable{until(small, 3, "x")}, []scheduling.Unavailable{until(small, 2, "y")}, []scheduling.Unavailable{until(small, 3, "x")}},
+		{"one that has passed", []scheduling.Unavailable{until(small, 0, "x"), until(large, -1, "x")}, []scheduling.Unavailable{until(zone, 3, "y")}, []scheduling.Unavailable{until(zone, 3, "y")}},
+		{"nothing", []scheduling.Unavailable{until(small, -1, "x")}, nil, nil},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			server := memcluster.New(memcluster.Options{})
+			earlier := noon.Add(-time.Hour)
+			if err := shortage.Add(t.Context(), server, namespace, test.old, earlier); err != nil {
+				t.Fatal(err)
+			}
+			before := server.Version()
+			if err := shortage.Add(t.Context(), server, namespace, test.fresh, noon); err != nil {
+				t.Fatal(err)
+			}
+			if len(test.fresh) == 0 {
+				if server.Version() != before {
+					t.Error("nothing new was written")
+				}
+				return
+			}
+			if diff := cmp.Diff(test.want, stored(t, server)); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+func TestRecord(t *testing.T) {
+	server := memcluster.New(memcluster.Options{})
+	refusals := []event.Refusal{
+		{Code: "InsufficientInstanceCapacity", Blamed: []event.Offering{small, large}},
+		{Code: "RequestLimitExceeded"},
+		{Code: "InsufficientFreeAddressesInSubnet", Blamed: []event.Offering{zone}, Subnet: "subnet-1"},
+	}
+	if err := shortage.Record(t.Context(), server, namespace, refusals[1:2], noon); err != nil {
+		t.Fatal(err)
+	}
+	if got := stored(t, server); got != nil {
+		t.Errorf("a refusal that blames nothing wrote %v", got)
+	}
+	if err := shortage.Record(t.Context(), server, namespace, refusals, noon); err != nil {
+		t.Fatal(err)
+	}
+	want := []scheduling.Unavailable{
+		until(zone, 3, "InsufficientFreeAddressesInSubnet"),
+		until(small, 3, "InsufficientInstanceCapacity"), until(large, 3, "InsufficientInstanceCapacity"),
+	}
+	if diff := cmp.Diff(want, stored(t, server)); diff != "" {
+		t.Error(diff)
+	}
+	if got := scheduling.Current(stored(t, server), noon.Add(shortage.TTL)); got != nil {
+		t.Errorf("after its time there is still %v", got)
+	}
+}
+
+// A ConfigMap that somebody broke must not stop what has to be written.
+func TestBrokenByHand(t *testing.T) {
+	server := memcluster.New(memcluster.Options{})
+	server.Seed(&corev1.ConfigMap{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: scheduling.UnavailableName},
+		Data:       map[string]string{scheduling.UnavailableKey: "{"},
+	})
+	fresh := []scheduling.Unavailable{until(small, 3, "x")}
+	if err := shortage.Add(t.Context(), server, namespace, fresh, noon); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(fresh, stored(t, server)); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestConflict(t *testing.T) {
+	for _, verb := range []memcluster.Verb{memcluster.VerbCreate, memcluster.VerbUpdate} {
+		server := memcluster.New(memcluster.Options{})
+		fresh := []scheduling.Unavailable{until(small, 3, "x")}
+		if verb == memcluster.VerbUpdate {
+			if err := shortage.Add(t.Context(), server, namespace, fresh, noon); err != nil {
+				t.Fatal(err)
+			}
+		}
+		server.Inject(memcluster.Fault{Verb: verb, As: fault.Conflict, Times: 1})
+		err := shortage.Add(t.Context(), server.As("lifecycle"), namespace, []scheduling.Unavailable{until(large, 3, "y")}, noon)
+		if !fault.Is(err, fault.Conflict) {
+			t.Errorf("%s: %v, want a conflict, so that the message comes again", verb, err)
+		}
+	}
+}

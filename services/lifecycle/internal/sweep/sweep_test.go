@@ -1,0 +1,229 @@
+package sweep_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/joist-autoscaler/joist/services/lifecycle/internal/sweep"
+	"github.com/joist-autoscaler/joist/shared/event"
+	"github.com/joist-autoscaler/joist/shared/fault"
+	"github.com/joist-autoscaler/joist/shared/karpenter"
+	"github.com/joist-autoscaler/joist/shared/launchspec"
+)
+
+var noon = time.Date(2026, time.November, 20, 12, 0, 0, 0, time.UTC)
+
+// born is when the claims of these tests were created, and bound when their
+// instances were.
+var (
+	born  = noon.Add(-time.Hour)
+	bound = born.Add(time.Minute)
+)
+
+type change func(*karpenter.NodeClaim)
+
+// claim is one that was launched, labelled and tagged as i-<name>.
+func claim(name string, changes ...change) *karpenter.NodeClaim {
+	c := &karpenter.NodeClaim{ObjectMeta: metav1.ObjectMeta{
+		Name: name, CreationTimestamp: metav1.NewTime(born),
+		Labels:      map[string]string{"node.kubernetes.io/instance-type": "m6i.large"},
+		Annotations: map[string]string{launchspec.IntentTag: "intent-" + name, karpenter.InstanceTaggedAnnotationKey: "true"},
+	}}
+	c.Status.ProviderID = "aws:///eu-west-1a/i-" + name
+	c.Status.Conditions = c.Status.Conditions.With(metav1.Condition{Type: karpenter.ConditionTypeLaunched, Status: metav1.ConditionTrue}, bound)
+	for _, change := range changes {
+		change(c)
+	}
+	return c
+}
+
+func unlaunched(c *karpenter.NodeClaim) { c.Status = karpenter.NodeClaimStatus{}; c.Labels = nil }
+
+func annotated(key, value string) change {
+	return func(c *karpenter.NodeClaim) { c.Annotations[key] = value }
+}
+
+func absentSince(at time.Time) change {
+	return annotated(sweep.AbsentAnnotation, at.Format(time.RFC3339Nano))
+}
+
+func going(c *karpenter.NodeClaim) { at := metav1.NewTime(noon); c.DeletionTimestamp = &at }
+
+func created(at time.Time) change {
+	return func(c *karpenter.NodeClaim) { c.CreationTimestamp = metav1.NewTime(at) }
+}
+
+// instance is what EC2 shows for a claim of that name.
+func instance(name, state string) event.Listed {
+	return event.Listed{InstanceID: "i-" + name, State: state, Intent: "intent-" + name, Claim: name}
+}
+
+// found is the findings by name.
+type found struct{ Bind, Orphans, Absent, Gone, Unlabelled, Tagged, Returned []string }
+
+func names(f sweep.Findings) found {
+	var out found
+	for _, i := range f.Bind {
+		out.Bind = append(out.Bind, i.InstanceID)
+	}
+	for _, i := range f.Orphans {
+		out.Orphans = append(out.Orphans, i.InstanceID)
+	}
+	for _, b := range f.Unlabelled {
+		out.Unlabelled = append(out.Unlabelled, b.Claim.Name)
+	}
+	for _, list := range []struct {
+		claims []*karpenter.NodeClaim
+		into   *[]string
+	}{{f.Absent, &out.Absent}, {f.Gone, &out.Gone}, {f.Tagged, &out.Tagged}, {f.Returned, &out.Returned}} {
+		for _, c := range list.claims {
+			*list.into = append(*list.into, c.Name)
+		}
+	}
+	return out
+}
+
+func TestCompare(t *testing.T) {
+	one := []string{"a"}
+	horizon := noon.Add(-sweep.Horizon - sweep.SettleTime)
+	for _, test := range []struct {
+		name  string
+		claim *karpenter.NodeClaim
+		shown []event.Listed
+		ready bool
+		want  found
+	}{
+		{"running", claim("a"), []event.Listed{instance("a", "running")}, false, found{}},
+		{"stopped is not gone", claim("a"), []event.Listed{instance("a", "stopped")}, false, found{}},
+		{"shutting down is not gone", claim("a"), []event.Listed{instance("a", "shutting-down")}, false, found{}},
+		{"shown terminated", claim("a"), []event.Listed{instance("a", "terminated")}, true, found{Gone: one}},
+
+		{"absent for the first time", claim("a"), nil, false, found{Absent: one}},
+		{"absent for the second time", claim("a", absentSince(noon.Add(-time.Minute))), nil, false, found{Gone: one}},
+		{"absent in the same inventory twice", claim("a", absentSince(noon)), nil, false, found{}},
+		{"absent, by a mark that cannot be read", claim("a", annotated(sweep.AbsentAnnotation, "x")), nil, false, found{Absent: one}},
+		{"absent, but its node is ready", claim("a", absentSince(noon.Add(-time.Minute))), nil, true, found{}},
+		{"absent, and known to be gone", claim("a", absentSince(noon.Add(-time.Minute)), annotated(sweep.GoneAnnotation, "x")), nil, false, found{}},
+		{"absent, too soon after its launch", claim("a", func(c *karpenter.NodeClaim) {
+			c.Status.Conditions[0].LastTransitionTime = metav1.NewTime(noon.Add(-sweep.SettleTime + 1))
+		}), nil, false, found{}},
+		{"absent, just long enough after it", claim("a", func(c *karpenter.NodeClaim) {
+			c.Status.Conditions[0].LastTransitionTime = metav1.NewTime(noon.Add(-sweep.SettleTime))
+		}), nil, false, found{Absent: one}},
+		{"absent, launched nobody knows when", claim("a", func(c *karpenter.NodeClaim) { c.Status.Conditions = nil }), nil, false, found{}},
+		{"back again", claim("a", absentSince(noon.Add(-time.Minute))), []event.Listed{instance("a", "running")}, false, found{Returned: one}},
+
+		{"not launched yet", claim("a", unlaunched), nil, false, found{}},
+		{"not launched in hours", claim("a", unlaunched, created(noon.Add(-9*time.Hour))), nil, false, found{}},
+		{"going, and may still be launched", claim("a", unlaunched, going, created(horizon.Add(1))), nil, false, found{}},
+		{"going, and cannot be launched any more", claim("a", unlaunched, going, created(horizon)), nil, false, found{Absent: one}},
+		{"going, and twice not there", claim("a", unlaunched, going, created(horizon), absentSince(noon.Add(-time.Minute))), nil, false, found{Gone: one}},
+		{"going, and launched after all", claim("a", unlaunched, going, created(horizon), absentSince(noon.Add(-time.Minute))), []event.Listed{instance("a", "running")}, false, found{Bind: []string{"i-a"}}},
+
+		{"launched without an answer", claim("a", unlaunched), []event.Listed{instance("a", "pending")}, false, found{Bind: []string{"i-a"}}},
+		{"launched and lost already", claim("a", unlaunched), []event.Listed{instance("a", "terminated")}, false, found{}},
+		{"launched and shutting down", claim("a", unlaunched), []event.Listed{instance("a", "shutting-down")}, false, found{}},
+		{"more instances than claims", claim("a", unlaunched), []event.Listed{instance("a", "running"), {InstanceID: "i-b", State: "running", Intent: "intent-a"}}, false, found{Bind: []string{"i-a"}, Orphans: []string{"i-b"}}},
+
+		{"no claim", claim("b"), []event.Listed{instance("a", "running"), instance("b", "running")}, false, found{Orphans: []string{"i-a"}}},
+		{"no claim, stopped", claim("b"), []event.Listed{instance("a", "stopped"), instance("b", "running")}, false, found{Orphans: []string{"i-a"}}},
+		{"no claim, but over anyway", claim("b"), []event.Listed{instance("a", "shutting-down"), instance("c", "terminated"), instance("b", "running")}, false, found{}},
+		{"no claim and no intent", claim("b", unlaunched), []event.Listed{{InstanceID: "i-x", State: "running"}}, false, found{Orphans: []string{"i-x"}}},
+
+		{"bound and not labelled", claim("a", func(c *karpenter.NodeClaim) { c.Labels = nil }), []event.Listed{instance("a", "running")}, false, found{Unlabelled: one}},
+		{"somebody else's, not labelled", claim("a", func(c *karpenter.NodeClaim) { c.Labels, c.Annotations = nil, nil }), []event.Listed{{InstanceID: "i-a", State: "running"}}, false, found{}},
+		{"tagged and not noted", claim("a", annotated(karpenter.InstanceTaggedAnnotationKey, "")), []event.Listed{instance("a", "running")}, false, found{Tagged: one}},
+		{"not tagged yet", claim("a", annotated(karpenter.InstanceTaggedAnnotationKey, "")), []event.Listed{{InstanceID: "i-a", State: "running", Intent: "intent-a"}}, false, found{}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			inventory := event.Inventory{Started: noon, Instances: test.shown}
+			f := sweep.Compare(inventory, []*karpenter.NodeClaim{test.claim}, map[string]bool{test.claim.Name: test.ready}, noon.Add(time.Second))
+			if diff := cmp.Diff(test.want, names(f)); diff != "" {
+				t.Error(diff)
+			}
+			if !f.Started.Equal(noon) {
+				t.Errorf("it began at %s", f.Started)
+			}
+		})
+	}
+}
+
+// An inventory that begins in our future comes from a clock that disagrees: it
+// proves nothing by leaving something out.
+func TestInventoryOfTheFuture(t *testing.T) {
+	f := sweep.Compare(event.Inventory{Started: noon}, []*karpenter.NodeClaim{claim("a")}, nil, noon.Add(-time.Second))
+	if diff := cmp.Diff(found{}, names(f)); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// Claims of one intent share its instances: each gets at most one.
+func TestClaimsOfOneIntent(t *testing.T) {
+	same := annotated(launchspec.IntentTag, "intent")
+	claims := []*karpenter.NodeClaim{claim("a", same), claim("b", same, unlaunched), claim("c", same, unlaunched)}
+	shown := []event.Listed{
+		{InstanceID: "i-a", State: "running", Intent: "intent"}, {InstanceID: "i-1", State: "running", Intent: "intent"},
+		{InstanceID: "i-2", State: "running", Intent: "intent"}, {InstanceID: "i-3", State: "running", Intent: "intent"},
+	}
+	f := sweep.Compare(event.Inventory{Started: noon, Instances: shown}, claims, nil, noon)
+	if diff := cmp.Diff(found{Bind: []string{"i-1", "i-2"}, Orphans: []string{"i-3"}}, names(f)); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestSafe(t *testing.T) {
+	for _, test := range []struct {
+		name                         string
+		orphans, lost, shown, others int
+		safe                         bool
+	}{
+		{"nothing", 0, 0, 0, 50, true},
+		{"three of few", 3, 0, 0, 2, true},
+		{"four of few", 4, 0, 0, 2, false},
+		{"three lost of few", 0, 3, 0, 2, true},
+		{"both count", 2, 2, 0, 20, false},
+		{"a tenth of many", 5, 5, 0, 95, true},
+		{"more than a tenth of many", 6, 5, 0, 95, false},
+		{"what EC2 shows terminated does not count", 0, 0, 40, 2, true},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			var claims []*karpenter.NodeClaim
+			inventory := event.Inventory{Started: noon}
+			for i := range test.others {
+				name := fmt.Sprintf("other%d", i)
+				claims = append(claims, claim(name))
+				inventory.Instances = append(inventory.Instances, instance(name, "running"))
+			}
+			for i := range test.lost {
+				claims = append(claims, claim(fmt.Sprintf("lost%d", i), absentSince(bound.Add(2*time.Minute))))
+			}
+			for i := range test.shown {
+				name := fmt.Sprintf("shown%d", i)
+				claims = append(claims, claim(name))
+				inventory.Instances = append(inventory.Instances, instance(name, "terminated"))
+			}
+			for i := range test.orphans {
+				inventory.Instances = append(inventory.Instances, instance(fmt.Sprintf("orphan%d", i), "running"))
+			}
+			f := sweep.Compare(inventory, claims, nil, noon)
+			if len(f.Orphans) != test.orphans || len(f.Gone) != test.lost+test.shown {
+				t.Fatalf("%d orphans, %d gone", len(f.Orphans), len(f.Gone))
+			}
+			err := f.Safe(len(inventory.Instances), len(claims))
+			if (err == nil) != test.safe {
+				t.Fatalf("got %v", err)
+			}
+			if test.safe {
+				return
+			}
+			if !fault.Is(err, fault.Denied) || fault.HintOf(err) == "" || !strings.Contains(err.Error(), "orphan0") && test.orphans > 0 {
+				t.Errorf("the error does not help: %v", err)
+			}
+		})
+	}
+}
