@@ -16,6 +16,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/eventbridge/types"
 
 	"github.com/joist-autoscaler/joist/shared/awsfault"
+	"github.com/joist-autoscaler/joist/shared/awshttp"
 	"github.com/joist-autoscaler/joist/shared/fault"
 	"github.com/joist-autoscaler/joist/shared/queue"
 )
@@ -45,7 +46,7 @@ var _ queue.Sender = (*Bus)(nil)
 // New speaks to the bus of that name or ARN. setting names where the name came
 // from ("JOIST_BUS"), for the hint when there is no such bus.
 func New(config aws.Config, name, setting string) *Bus {
-	return &Bus{client: eventbridge.NewFromConfig(config), name: name, setting: setting, pause: pause}
+	return &Bus{client: eventbridge.NewFromConfig(awshttp.Steady(config)), name: name, setting: setting, pause: pause}
 }
 
 // Send sends every message, in as many calls as it takes.

@@ -18,6 +18,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/s3"
 
 	"github.com/joist-autoscaler/joist/shared/awsfault"
+	"github.com/joist-autoscaler/joist/shared/awshttp"
 	"github.com/joist-autoscaler/joist/shared/blob"
 	"github.com/joist-autoscaler/joist/shared/fault"
 )
@@ -42,7 +43,7 @@ var _ blob.Store = (*Store)(nil)
 // setting names where the bucket's name came from ("JOIST_BUCKET"), for the
 // hint when there is no such bucket.
 func New(config aws.Config, bucket, prefix, setting string) *Store {
-	client := s3.NewFromConfig(config, func(o *s3.Options) {
+	client := s3.NewFromConfig(awshttp.Steady(config), func(o *s3.Options) {
 		o.UsePathStyle = o.BaseEndpoint != nil
 		// Documents are verified against their digest anyway.
 		o.DisableLogOutputChecksumValidationSkipped = true

@@ -20,6 +20,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
 
 	"github.com/joist-autoscaler/joist/shared/awsfault"
+	"github.com/joist-autoscaler/joist/shared/awshttp"
 	"github.com/joist-autoscaler/joist/shared/fault"
 	"github.com/joist-autoscaler/joist/shared/queue"
 )
@@ -54,7 +55,7 @@ var _ queue.Queue = (*Queue)(nil)
 // New speaks to the queue at url. setting names where the url came from
 // ("JOIST_QUEUE_URL"), for the hint when there is no such queue.
 func New(config aws.Config, url, setting string) *Queue {
-	return &Queue{client: sqs.NewFromConfig(config), url: url, name: path.Base(url), setting: setting, pause: pause}
+	return &Queue{client: sqs.NewFromConfig(awshttp.Steady(config)), url: url, name: path.Base(url), setting: setting, pause: pause}
 }
 
 // Receive asks once, and waits up to wait for a message.
