@@ -15,7 +15,7 @@ var bugs = []bug{{
 	if now, err := cluster.Get[*corev1.ConfigMap](ctx, client, cluster.ConfigMaps, cluster.KeyOf(object)); err == nil { object.ResourceVersion = now.ResourceVersion }
 	object.Data`,
 }, {
-	name: "claims-after-launch", promise: "no orphan is older than 90 s",
+	name: "claims-after-launch", promise: "no intent is launched twice",
 	file: "services/lifecycle/admit.go",
 	from: `	if err := s.create(ctx, held, plan); err != nil {
 		return err
@@ -31,12 +31,12 @@ var bugs = []bug{{
 	}
 	if held`,
 }, {
-	name: "done-before-seen", promise: "",
+	name: "done-before-seen", promise: "a batch knows the claims before it",
 	file: "services/watcher/internal/flight/flight.go",
 	from: `		if !v.Seen && v.InState < GiveUpSeeing {`,
 	to:   `		if false {`,
 }, {
-	name: "absence-as-death", promise: "",
+	name: "absence-as-death", promise: "a claim outlives its instance",
 	file: "services/lifecycle/internal/sweep/sweep.go",
 	from: `	case err != nil:
 		f.Absent = append(f.Absent, c)`,
@@ -45,8 +45,8 @@ var bugs = []bug{{
 }, {
 	name: "slot-order", promise: "a claim is bound once",
 	file: "services/lifecycle/settle.go",
-	from: `		if claims, err = s.bind(ctx, e, claims, b.Intent, instance); err != nil {`,
-	to:   `		if claims, err = s.bind(ctx, e, claims, b.Intent, instance); err != nil {`,
+	from: `		if c.Status.ProviderID == "" && (free < 0`,
+	to:   `		if free < 0 || c.Status.ProviderID == "" && (free < 0`,
 }, {
 	name: "dedupe-by-message-id", promise: "a message goes after its work",
 	file: "shared/host/worker.go",

@@ -51,6 +51,9 @@ type checker struct {
 	vcpu    map[string]int64
 	seen    []*karpenter.NodeClaim
 	version int64
+	// owners are the claims that had an instance when they were last seen.
+	owners map[string]string
+	fence  fence
 	// finished are the receipts whose handler has returned.
 	finished map[string]bool
 }
@@ -62,7 +65,7 @@ func newChecker(world *embedded.World, limits map[string]corev1.ResourceList) *c
 	}
 	return &checker{
 		vcpu: vcpu, world: world, limits: limits, orphaned: map[string]time.Time{}, bound: map[string]string{},
-		wanted: map[string]map[string]bool{}, said: map[string]bool{}, finished: map[string]bool{},
+		wanted: map[string]map[string]bool{}, said: map[string]bool{}, finished: map[string]bool{}, owners: map[string]string{},
 	}
 }
 
@@ -81,6 +84,7 @@ func (c *checker) look() {
 	claims := c.claims()
 	records := c.world.Cloud.Records()
 	c.oneLaunchAnIntent(records)
+	c.claimOutlivesInstance(records, claims)
 	c.noOrphan(records, claims)
 	c.withinLimits(records)
 	c.deadlines(records, claims)
@@ -108,6 +112,7 @@ func (c *checker) claims() []*karpenter.NodeClaim {
 		c.neverRebound(claim)
 	}
 	c.seen = out
+	c.fence.look(c, out)
 	return out
 }
 
@@ -142,6 +147,24 @@ func (c *checker) oneLaunchAnIntent(records []memcloud.Record) {
 			c.violate("no intent is launched twice", "intent %s has %d instances for %d claims", intent, n, claims)
 		}
 	}
+}
+
+// claimOutlivesInstance: a claim that has an instance stays until EC2 has ended
+// it.
+func (c *checker) claimOutlivesInstance(records []memcloud.Record, claims []*karpenter.NodeClaim) {
+	owners := map[string]string{}
+	for _, claim := range claims {
+		if claim.Status.ProviderID != "" {
+			owners[claim.Status.ProviderID] = claim.Name
+		}
+	}
+	for _, r := range records {
+		provider := "aws:///" + r.Zone + "/" + r.ID
+		if name := c.owners[provider]; name != "" && owners[provider] == "" && r.Gone.IsZero() {
+			c.violate("a claim outlives its instance", "%s is gone, and %s is %s", name, r.ID, r.State)
+		}
+	}
+	c.owners = owners
 }
 
 // noOrphan: an instance that lives has a claim, or a claim that waits for it.

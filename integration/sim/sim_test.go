@@ -71,7 +71,14 @@ func TestSeeds(t *testing.T) {
 		})
 	}
 	all := seeds(t)
+	first := os.Getenv("JOIST_FIRST") != ""
 	for i, seed := range all {
+		mu.Lock()
+		stop := first && failed > 0
+		mu.Unlock()
+		if stop {
+			break
+		}
 		work <- seed
 		if (i+1)%50 == 0 {
 			fmt.Printf("sim: %d of %d seeds\n", i+1, len(all))

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 
-	"github.com/klauspost/compress/zstd"
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/joist-autoscaler/joist/services/cli/embedded"
@@ -70,17 +69,9 @@ func (c *checker) limitedPods() map[string]bool {
 		} `json:"unplaced"`
 	}
 	_ = json.Unmarshal([]byte(object.(*corev1.ConfigMap).Data["outbox.json"]), &outbox)
-	data, err := c.world.Blobs.Get(context.Background(), "plans/"+outbox.Plan)
-	if err != nil {
+	if !c.document("plans/"+outbox.Plan, &plan) {
 		return out
 	}
-	decoder, err := zstd.NewReader(nil)
-	if err != nil {
-		return out
-	}
-	defer decoder.Close()
-	text, _ := decoder.DecodeAll(data, nil)
-	_ = json.Unmarshal(text, &plan)
 	for _, u := range plan.Unplaced {
 		for _, r := range u.Rejections {
 			for _, pod := range u.Pods {

@@ -1,0 +1,97 @@
+package sim
+
+import (
+	"context"
+	"encoding/json"
+
+	"github.com/klauspost/compress/zstd"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/joist-autoscaler/joist/services/cli/embedded"
+	"github.com/joist-autoscaler/joist/shared/cluster"
+	"github.com/joist-autoscaler/joist/shared/karpenter"
+)
+
+// fence watches the outbox from outside.
+type fence struct {
+	seq  uint64
+	done []string
+}
+
+// outbox is the part of it that the fence reads.
+type outbox struct {
+	Seq    uint64   `json:"seq"`
+	State  string   `json:"state"`
+	Claims []string `json:"claims"`
+	Batch  struct {
+		Digest string `json:"digest"`
+	} `json:"batch"`
+}
+
+// look: a batch knows every claim of the plan before it that is still there.
+// Otherwise two plans would be made from the same free capacity.
+func (f *fence) look(c *checker, claims []*karpenter.NodeClaim) {
+	var now outbox
+	key := cluster.Key{Namespace: embedded.Namespace, Name: "joist-outbox"}
+	object, err := c.world.Kube.World("checker").Get(context.Background(), cluster.ConfigMaps, key)
+	if err != nil || json.Unmarshal([]byte(object.(*corev1.ConfigMap).Data["outbox.json"]), &now) != nil {
+		return
+	}
+	if now.Seq < f.seq {
+		c.violate("the fence never goes back", "from %d to %d", f.seq, now.Seq)
+	}
+	if now.State == "sent" && now.Seq != f.seq {
+		f.knows(c, now, claims)
+	}
+	if now.State == "done" {
+		f.done = now.Claims
+	} else if now.Seq != f.seq {
+		f.done = nil
+	}
+	f.seq = now.Seq
+}
+
+func (f *fence) knows(c *checker, now outbox, claims []*karpenter.NodeClaim) {
+	var batch struct {
+		Snapshot struct {
+			Nodes []struct {
+				Claim string `json:"claim"`
+			} `json:"nodes"`
+		} `json:"snapshot"`
+	}
+	if !c.document("batches/"+now.Batch.Digest, &batch) {
+		return
+	}
+	known := map[string]bool{}
+	for _, node := range batch.Snapshot.Nodes {
+		known[node.Claim] = true
+	}
+	alive := map[string]bool{}
+	for _, claim := range claims {
+		alive[claim.Name] = claim.DeletionTimestamp == nil
+	}
+	for _, name := range f.done {
+		if alive[name] && !known[name] {
+			c.violate("a batch knows the claims before it", "batch %d was built without %s", now.Seq, name)
+		}
+	}
+}
+
+// document reads a document out of the store, in the checker's own way.
+func (c *checker) document(key string, into any) bool {
+	for range 20 {
+		// The store's faults strike readers as well; they pass.
+		data, err := c.world.Blobs.Get(context.Background(), key)
+		if err != nil {
+			continue
+		}
+		decoder, err := zstd.NewReader(nil, zstd.WithDecoderConcurrency(1))
+		if err != nil {
+			return false
+		}
+		defer decoder.Close()
+		text, err := decoder.DecodeAll(data, nil)
+		return err == nil && json.Unmarshal(text, into) == nil
+	}
+	return false
+}
