@@ -27,9 +27,12 @@ import (
 // Options are host.LambdaOptions.
 type Options = host.LambdaOptions
 
-// Serve handles invocations. It does not return: Lambda ends the process.
+// Serve handles invocations until the context ends: Lambda says so by a signal
+// once there are none, and a person by Ctrl-C.
 func Serve(ctx context.Context, w host.Worker, o Options) error {
-	lambda.StartWithOptions(Handler(w, o), lambda.WithContext(ctx))
+	// Lambda's own loop never returns; it dies with the process.
+	go lambda.StartWithOptions(Handler(w, o), lambda.WithContext(context.WithoutCancel(ctx)))
+	<-ctx.Done()
 	return nil
 }
 
