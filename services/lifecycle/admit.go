@@ -3,6 +3,7 @@ package lifecycle
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -147,9 +148,7 @@ func (s *Service) nominate(ctx context.Context, plan scheduling.Plan) error {
 
 func annotate(o cluster.Object, key, value string) {
 	annotations := map[string]string{}
-	for k, v := range o.GetAnnotations() {
-		annotations[k] = v
-	}
+	maps.Copy(annotations, o.GetAnnotations())
 	annotations[key] = value
 	o.SetAnnotations(annotations)
 }

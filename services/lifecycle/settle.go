@@ -3,6 +3,7 @@ package lifecycle
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -141,12 +142,8 @@ func (s *Service) facts(ctx context.Context, claim *karpenter.NodeClaim, instanc
 // because labels of an instance that lost the swap would be lies.
 func (s *Service) label(ctx context.Context, claim *karpenter.NodeClaim, facts launchspec.TypeFacts, o event.Offering) error {
 	labels := map[string]string{}
-	for k, v := range claim.Labels {
-		labels[k] = v
-	}
-	for k, v := range facts.Labels {
-		labels[k] = v
-	}
+	maps.Copy(labels, claim.Labels)
+	maps.Copy(labels, facts.Labels)
 	labels["node.kubernetes.io/instance-type"] = o.InstanceType
 	labels["topology.kubernetes.io/zone"] = o.Zone
 	labels["topology.kubernetes.io/region"] = s.Region

@@ -38,7 +38,7 @@ func object[T cluster.Object](t *testing.T, v claim.View) T {
 
 // Without an instance a claim may go when none can come any more.
 func TestGoingUnlaunched(t *testing.T) {
-	leaves := change(going(time.Hour))
+	leaves := going(time.Hour)
 	run(t, []row{
 		{"never launched", view(leaves, unadmitted), []string{"update c"}},
 		{"refused for good", view(leaves, refused(claim.SpentMark)), []string{"update c"}},

@@ -1,6 +1,7 @@
 package claim
 
 import (
+	"maps"
 	"slices"
 	"strings"
 
@@ -129,12 +130,8 @@ func Ready(node *corev1.Node) bool {
 
 func merge(into, from map[string]string) map[string]string {
 	out := map[string]string{}
-	for key, value := range into {
-		out[key] = value
-	}
-	for key, value := range from {
-		out[key] = value
-	}
+	maps.Copy(out, into)
+	maps.Copy(out, from)
 	return out
 }
 

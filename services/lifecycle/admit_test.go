@@ -1,0 +1,236 @@
+package lifecycle_test
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/joist-autoscaler/joist/services/lifecycle/internal/door"
+	"github.com/joist-autoscaler/joist/shared/cluster"
+	"github.com/joist-autoscaler/joist/shared/event"
+	"github.com/joist-autoscaler/joist/shared/fault"
+	"github.com/joist-autoscaler/joist/shared/karpenter"
+	"github.com/joist-autoscaler/joist/shared/launchspec"
+	"github.com/joist-autoscaler/joist/shared/memcluster"
+	"github.com/joist-autoscaler/joist/shared/outbox"
+)
+
+func TestPlanIsAdmittedOnce(t *testing.T) {
+	s := newSite(t)
+	held := s.batch()
+	made := s.plan(held, s.planned(held, "one", 2), s.planned(held, "two", 1))
+	s.handle(made, "")
+	want := []string{"launch.requested.v1 intent/one", "launch.requested.v1 intent/two"}
+	sent := s.sent()
+	if diff := cmp.Diff(want, words(sent)); diff != "" {
+		t.Fatal(diff)
+	}
+	if request, err := event.As[event.LaunchRequested](sent[0]); err != nil || request.Claims != 2 || request.Intent != "one" {
+		t.Errorf("%+v, %v", request, err)
+	}
+	if sent[0].Causation != made.ID {
+		t.Error("the plan is not said to be the cause")
+	}
+	after := s.outbox()
+	if after.State != outbox.Done || !slices.Equal(after.Claims, []string{"one-0", "one-1", "two-0"}) {
+		t.Errorf("the outbox says %+v", after.Outbox)
+	}
+	for _, c := range s.claims() {
+		if !door.Admitted(c) || c.Annotations["joist.sh/nominated-until"] != "2026-01-01T00:00:20Z" {
+			t.Errorf("%s has %v", c.Name, c.Annotations)
+		}
+	}
+
+	version := s.Version()
+	s.handle(made, "")
+	if s.Version() != version || len(s.sent()) != 0 {
+		t.Error("a plan that comes again did something")
+	}
+}
+
+func TestPlansThatComeTooLate(t *testing.T) {
+	s := newSite(t)
+	old := s.batch()
+	late := s.plan(old, s.planned(old, "old", 1))
+	held := s.batch()
+	s.handle(late, fault.Stale)
+	s.handle(s.plan(held, s.planned(held, "one", 1)), "")
+	s.handle(s.plan(held, s.planned(held, "two", 1)), fault.Stale)
+	s.handle(late, fault.Stale)
+	body := event.PlanMade{Outbox: "another", Seq: held.Seq, Batch: held.Batch, Plan: held.Batch}
+	s.handle(s.message(body), fault.Stale)
+	held = s.batch()
+	body = event.PlanMade{Outbox: held.UID(), Seq: held.Seq, Batch: old.Batch, Plan: old.Batch}
+	s.handle(s.message(body), fault.Stale)
+	if diff := cmp.Diff(map[string]string{"one-0": ""}, s.bound()); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestLimitsAreCheckedLive(t *testing.T) {
+	s := newSite(t)
+	s.Change(cluster.NodePools, cluster.Key{Name: "default"}, func(o cluster.Object) {
+		o.(*karpenter.NodePool).Spec.Limits = karpenter.Limits{"cpu": resource.MustParse("5")}
+	})
+	held := s.batch()
+	s.handle(s.plan(held, s.planned(held, "one", 2), s.planned(held, "two", 1)), "")
+	if diff := cmp.Diff([]string{"launch.requested.v1 intent/one"}, words(s.sent())); diff != "" {
+		t.Error(diff)
+	}
+	if diff := cmp.Diff(map[string]string{"one-0": "", "one-1": ""}, s.bound()); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// A crash at any write of an admission, before or after it took effect, is
+// healed by the message that comes again, and launches the intent once.
+func TestCrashesWhileAdmitting(t *testing.T) {
+	const writes = 8 // two swaps, three claims, three marks
+	for n := range writes + 1 {
+		for _, done := range []bool{false, true} {
+			s := newSite(t)
+			held := s.batch()
+			made := s.plan(held, s.planned(held, "one", 3))
+			s.step()
+			s.crashAt(n, done)
+			if err := s.svc.Handle(t.Context(), made); (err == nil) != (n == writes) {
+				t.Fatalf("write %d: %v", n, err)
+			}
+			s.restart()
+			s.handle(made, "")
+			s.step()
+			s.step()
+			requests := s.sent()
+			if len(requests) == 0 || len(requests) > 2 || requests[0].ID != requests[len(requests)-1].ID {
+				t.Fatalf("write %d, done %t: %v was sent", n, done, words(requests))
+			}
+			if diff := cmp.Diff(map[string]string{"one-0": "", "one-1": "", "one-2": ""}, s.bound()); diff != "" {
+				t.Errorf("write %d, done %t:\n%s", n, done, diff)
+			}
+			for _, c := range s.claims() {
+				if !door.Admitted(c) || c.DeletionTimestamp != nil {
+					t.Errorf("write %d, done %t: %s was forgotten", n, done, c.Name)
+				}
+			}
+		}
+	}
+}
+
+// What was created for a plan that was given up is removed once a later plan is
+// done without it, and never launched.
+func TestAbandonedPlan(t *testing.T) {
+	s := newSite(t)
+	held := s.batch()
+	s.step()
+	s.crashAt(2, false)
+	if err := s.svc.Handle(t.Context(), s.plan(held, s.planned(held, "one", 2))); err == nil {
+		t.Fatal("it did not crash")
+	}
+	if diff := cmp.Diff(map[string]string{"one-0": ""}, s.bound()); diff != "" || s.outbox().State != outbox.Applying {
+		t.Fatalf("the outbox is %s:\n%s", s.outbox().State, diff)
+	}
+	s.restart()
+	if _, err := s.outbox().Swap(t.Context(), s.Server, outbox.Outbox{Epoch: 1, Seq: held.Seq + 1, State: outbox.Done}); err != nil {
+		t.Fatal(err)
+	}
+	for range 3 {
+		s.step()
+	}
+	if diff := cmp.Diff(map[string]string{}, s.bound()); diff != "" {
+		t.Errorf("claims of the abandoned plan are left:\n%s", diff)
+	}
+	if got := s.sent(); len(got) != 0 {
+		t.Errorf("it was launched: %v", words(got))
+	}
+}
+
+// What an abandoned plan left is carried along by the next plan, and launched.
+func TestLeftBehindIsLaunched(t *testing.T) {
+	s := newSite(t)
+	held := s.batch()
+	s.step()
+	s.crashAt(2, false)
+	_ = s.svc.Handle(t.Context(), s.plan(held, s.planned(held, "one", 2)))
+	s.restart()
+	next := s.batch()
+	s.handle(s.plan(next, s.planned(next, "two", 1)), "")
+	if diff := cmp.Diff([]string{"launch.requested.v1 intent/one", "launch.requested.v1 intent/two"}, words(s.sent())); diff != "" {
+		t.Error(diff)
+	}
+	if got := s.outbox().Claims; !slices.Equal(got, []string{"one-0", "two-0"}) {
+		t.Errorf("the outbox lists %v", got)
+	}
+}
+
+// The request is said again, unchanged, until the claim is too old; then the
+// claim goes.
+func TestRequestIsSentAgain(t *testing.T) {
+	s := newSite(t)
+	held := s.batch()
+	s.handle(s.plan(held, s.planned(held, "one", 2)), "")
+	first := s.sent()[0]
+	s.pass(29 * time.Second)
+	if n := len(s.sent()); n != 0 {
+		t.Fatalf("%d requests within 30 s", n)
+	}
+	s.pass(2 * time.Second)
+	again := s.sent()
+	if len(again) != 1 || again[0].ID != first.ID || string(again[0].Data) != string(first.Data) {
+		t.Fatalf("after 30 s came %v", words(again))
+	}
+	s.pass(5 * time.Minute)
+	last := s.sent()
+	if len(last) != 8 {
+		t.Errorf("%d requests until the claims were 5 min old", len(last))
+	}
+	for _, c := range s.claims() {
+		if c.DeletionTimestamp == nil {
+			t.Errorf("%s was not given up", c.Name)
+		}
+	}
+	if n := len(s.claims()); n != 2 {
+		t.Error("a claim whose launch may still happen was let go")
+	}
+}
+
+// A claim that is deleted while it is let in is not launched: it carries no mark,
+// so nobody would wait for its instance.
+func TestLostSwapLaunchesNothing(t *testing.T) {
+	s := newSite(t)
+	held := s.batch()
+	s.Inject(memcluster.Fault{Actor: "lifecycle", Verb: memcluster.VerbUpdate, Kind: cluster.NodeClaims, As: fault.Conflict})
+	s.handle(s.plan(held, s.planned(held, "one", 1)), "")
+	if got := s.sent(); len(got) != 0 {
+		t.Fatalf("launched without a mark: %v", words(got))
+	}
+	s.Heal()
+	s.step()
+	if got := words(s.sent()); len(got) != 1 {
+		t.Errorf("the next look sent %v", got)
+	}
+}
+
+// A claim whose annotations somebody broke holds up nothing but itself.
+func TestBrokenClaim(t *testing.T) {
+	s := newSite(t)
+	s.launched("one", 1)
+	s.Change(cluster.NodeClaims, cluster.Key{Name: "one-0"}, func(o cluster.Object) {
+		o.GetAnnotations()[launchspec.IntentRefAnnotation] = "broken"
+	})
+	held := s.batch()
+	_ = s.svc.Handle(t.Context(), s.plan(held, s.planned(held, "two", 1)))
+	if diff := cmp.Diff([]string{"launch.requested.v1 intent/two"}, words(s.sent())); diff != "" {
+		t.Error(diff)
+	}
+	s.now = s.now.Add(31 * time.Second)
+	s.cache.Flush()
+	if err := s.svc.Step(t.Context()); err == nil {
+		t.Error("nobody hears of it")
+	}
+	if diff := cmp.Diff([]string{"launch.requested.v1 intent/two"}, words(s.sent())); diff != "" {
+		t.Error(diff)
+	}
+}

@@ -1,0 +1,111 @@
+package lifecycle_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/joist-autoscaler/joist/services/lifecycle/internal/sweep"
+	"github.com/joist-autoscaler/joist/shared/cluster"
+	"github.com/joist-autoscaler/joist/shared/event"
+	"github.com/joist-autoscaler/joist/shared/fault"
+)
+
+// A launch that nobody answered is learned from the inventory.
+func TestInventoryBinds(t *testing.T) {
+	s := newSite(t)
+	s.launched("one", 2)
+	shown := []event.Listed{listed("i-1", "one", ""), listed("i-2", "one", ""), listed("i-3", "one", "")}
+	e := s.inventory(s.now, shown...)
+	s.handle(e, "")
+	if diff := cmp.Diff(map[string]string{"one-0": "i-1", "one-1": "i-2"}, s.bound()); diff != "" {
+		t.Error(diff)
+	}
+	if c := s.claim("one-0"); c.Labels[corev1.LabelInstanceTypeStable] != "m6i.large" {
+		t.Errorf("it has the labels %v", c.Labels)
+	}
+	if diff := cmp.Diff([]string{"terminate.requested.v1 instance/i-3"}, words(s.sent())); diff != "" {
+		t.Error(diff)
+	}
+	// The answer that comes after all changes nothing.
+	s.handle(s.message(settled("one", 2, "i-2", "i-1")), "")
+	if diff := cmp.Diff(map[string]string{"one-0": "i-1", "one-1": "i-2"}, s.bound()); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// Absence is not death: it takes two inventories, and a node that is not ready.
+func TestAbsence(t *testing.T) {
+	s := newSite(t)
+	s.running()
+	absent := func() string { return s.claim("one-0").Annotations[sweep.AbsentAnnotation] }
+	look := func(instances ...event.Listed) {
+		t.Helper()
+		s.now = s.now.Add(time.Minute)
+		s.handle(s.inventory(s.now, instances...), "")
+	}
+	look()
+	look()
+	if absent() != "" {
+		t.Fatal("an instance whose node is ready counts as absent")
+	}
+	s.Change(cluster.Nodes, cluster.Key{Name: "node-1"}, func(o cluster.Object) {
+		o.(*corev1.Node).Status.Conditions[0].Status = corev1.ConditionUnknown
+	})
+	look()
+	if absent() == "" || s.claim("one-0").DeletionTimestamp != nil {
+		t.Fatal("one absence is to be noted, and no more")
+	}
+	look(listed("i-1", "one", "one-0"))
+	if absent() != "" {
+		t.Fatal("what came back is still noted as absent")
+	}
+	look()
+	again := s.inventory(s.now)
+	s.handle(again, "")
+	if s.claim("one-0").DeletionTimestamp != nil {
+		t.Fatal("the same inventory counted twice")
+	}
+	look()
+	if s.claim("one-0").DeletionTimestamp == nil {
+		t.Fatal("twice absent and not removed")
+	}
+	s.pass(5 * time.Second)
+	if s.claim("one-0") != nil || s.node() != nil {
+		t.Error("claim or node is left")
+	}
+}
+
+func TestShownTerminated(t *testing.T) {
+	s := newSite(t)
+	s.running()
+	dead := listed("i-1", "one", "one-0")
+	dead.State = "terminated"
+	s.handle(s.inventory(s.now, dead), "")
+	s.pass(5 * time.Second)
+	if s.claim("one-0") != nil || s.node() != nil {
+		t.Error("claim or node is left")
+	}
+}
+
+// A sweep that would take too much stops, and takes nothing.
+func TestSweepStops(t *testing.T) {
+	s := newSite(t)
+	s.running()
+	var shown []event.Listed
+	for i := range 4 {
+		shown = append(shown, listed(fmt.Sprintf("i-orphan%d", i), "lost", ""))
+	}
+	s.now = s.now.Add(time.Minute)
+	s.handle(s.inventory(s.now, append(shown, listed("i-1", "one", "one-0"))...), fault.Denied)
+	if got := s.sent(); len(got) != 0 {
+		t.Errorf("it took %v", words(got))
+	}
+	s.handle(s.inventory(s.now, append(shown[:3], listed("i-1", "one", "one-0"))...), "")
+	if n := len(s.sent()); n != 3 {
+		t.Errorf("three orphans: %d ends", n)
+	}
+}

@@ -1,0 +1,210 @@
+package lifecycle_test
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/joist-autoscaler/joist/shared/cluster"
+	"github.com/joist-autoscaler/joist/shared/event"
+	"github.com/joist-autoscaler/joist/shared/fault"
+	"github.com/joist-autoscaler/joist/shared/karpenter"
+	"github.com/joist-autoscaler/joist/shared/memcluster"
+)
+
+// running brings a claim of one instance to a node that is initialized.
+func (s *site) running() {
+	s.t.Helper()
+	s.launched("one", 1)
+	s.handle(s.message(settled("one", 1, "i-1")), "")
+	s.join("node-1", "i-1")
+	s.pass(5 * time.Second)
+	if c := s.claim("one-0"); c == nil || !c.Status.Conditions.True(karpenter.ConditionTypeReady) {
+		s.t.Fatalf("the claim is %+v", c)
+	}
+	s.sent()
+}
+
+func (s *site) node() *corev1.Node {
+	s.t.Helper()
+	node, err := cluster.Get[*corev1.Node](s.t.Context(), s.Server, cluster.Nodes, cluster.Key{Name: "node-1"})
+	if fault.Is(err, fault.Missing) {
+		return nil
+	}
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return node
+}
+
+// pod puts a running pod on the node.
+func (s *site) pod(name string) {
+	s.t.Helper()
+	grace := int64(600)
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name}}
+	pod.Spec.NodeName = "node-1"
+	pod.Spec.TerminationGracePeriodSeconds = &grace
+	pod.Status.Phase = corev1.PodRunning
+	s.Seed(pod)
+}
+
+func (s *site) deadline() string {
+	s.t.Helper()
+	return s.claim("one-0").Annotations[karpenter.NodeClaimTerminationTimestampAnnotationKey]
+}
+
+// A claim from its birth to its end.
+func TestLife(t *testing.T) {
+	s := newSite(t)
+	s.running()
+	node := s.node()
+	if node.Labels["karpenter.sh/registered"] != "true" || node.Labels["karpenter.sh/initialized"] != "true" || len(node.Spec.Taints) != 0 {
+		t.Errorf("the node has labels %v and taints %v", node.Labels, node.Spec.Taints)
+	}
+	s.pass(31 * time.Second)
+	if diff := cmp.Diff([]string{"tag.requested.v1 instance/i-1"}, words(s.sent())); diff != "" {
+		t.Error(diff)
+	}
+	s.handle(s.inventory(s.now, listed("i-1", "one", "one-0")), "")
+	s.pass(time.Minute)
+	if got := words(s.sent()); len(got) != 0 {
+		t.Errorf("it is tagged, and yet %v", got)
+	}
+
+	s.pod("web")
+	if err := s.Delete(t.Context(), cluster.NodeClaims, cluster.Key{Name: "one-0"}, ""); err != nil {
+		t.Fatal(err)
+	}
+	s.pass(3 * time.Second)
+	if node := s.node(); len(node.Spec.Taints) != 1 || node.Spec.Taints[0] != karpenter.DisruptedTaint() {
+		t.Errorf("the node has the taints %v", node.Spec.Taints)
+	}
+	web, err := s.Get(t.Context(), cluster.Pods, cluster.Key{Namespace: "default", Name: "web"})
+	if err != nil || web.GetDeletionTimestamp() == nil {
+		t.Fatalf("the pod was not evicted: %v", err)
+	}
+	s.pass(10 * time.Second)
+	if got := words(s.sent()); len(got) != 0 {
+		t.Fatalf("while the pod still runs: %v", got)
+	}
+	if err := s.DeletePod(t.Context(), cluster.KeyOf(web), "", 0); err != nil {
+		t.Fatal(err)
+	}
+	s.pass(5 * time.Second)
+	if diff := cmp.Diff([]string{"terminate.requested.v1 instance/i-1"}, words(s.sent())); diff != "" {
+		t.Fatal(diff)
+	}
+	s.restart()
+	s.pass(65 * time.Second)
+	if n := len(s.sent()); n != 3 {
+		t.Errorf("asked %d times in 65 s while the finalizer stands", n)
+	}
+	if s.claim("one-0") == nil || s.node() == nil {
+		t.Fatal("claim or node went before EC2 showed the instance terminated")
+	}
+
+	s.handle(s.message(event.InstanceGone{InstanceID: "i-1", Shown: s.now}), "")
+	s.pass(4 * time.Second)
+	if s.claim("one-0") != nil || s.node() != nil {
+		t.Errorf("what is left: claim %v, node %v", s.claim("one-0"), s.node())
+	}
+	if got := words(s.sent()); len(got) != 0 {
+		t.Errorf("afterwards: %v", got)
+	}
+}
+
+// An instance that EC2 shows terminated takes its claim and node along, though
+// nobody asked for it.
+func TestInstanceGoneByItself(t *testing.T) {
+	s := newSite(t)
+	s.running()
+	e := s.message(event.InstanceGone{InstanceID: "i-1", Shown: s.now})
+	s.handle(e, "")
+	s.handle(e, "")
+	s.pass(5 * time.Second)
+	if s.claim("one-0") != nil || s.node() != nil {
+		t.Error("claim or node is left")
+	}
+	s.handle(s.message(event.InstanceGone{InstanceID: "i-2", Shown: s.now}), "")
+}
+
+func TestNotice(t *testing.T) {
+	s := newSite(t)
+	s.running()
+	notice := func(kind event.NoticeKind, in time.Duration) event.Envelope {
+		b := event.NodeNoticed{Kind: kind, InstanceID: "i-1", Noticed: s.now}
+		if in != 0 {
+			b.Deadline = s.now.Add(in)
+		}
+		return s.message(b)
+	}
+	s.handle(notice(event.RebalanceRecommendation, 0), "")
+	if s.claim("one-0").DeletionTimestamp != nil {
+		t.Fatal("a recommendation removed the node")
+	}
+
+	s.handle(notice(event.SpotInterruption, 2*time.Minute), "")
+	want := s.now.Add(2 * time.Minute).Format(time.RFC3339)
+	if got := s.deadline(); got != want || s.claim("one-0").DeletionTimestamp == nil {
+		t.Fatalf("the deadline is %q, want %s", got, want)
+	}
+	if got := s.unavailable(); len(got) != 1 || got[0].Offering != offering || got[0].Reason != "spot-interruption" {
+		t.Errorf("what is left alone: %v", got)
+	}
+	writes := s.Effects()
+	marked := slices.IndexFunc(writes, func(e memcluster.Effect) bool {
+		return e.After != nil && e.Key.Name == "one-0" && e.After.GetAnnotations()[karpenter.NodeClaimTerminationTimestampAnnotationKey] != ""
+	})
+	deleted := slices.IndexFunc(writes, func(e memcluster.Effect) bool { return e.Verb == memcluster.VerbDelete && e.Key.Name == "one-0" })
+	if marked < 0 || deleted < marked {
+		t.Errorf("the deadline is write %d, and the deletion %d", marked, deleted)
+	}
+
+	// Said again later the deadline stays where it is; it is never put off, but
+	// an earlier one holds.
+	s.now = s.now.Add(30 * time.Second)
+	s.handle(notice(event.SpotInterruption, 2*time.Minute), "")
+	s.handle(notice(event.StateChange, 0), "")
+	if got := s.deadline(); got != want {
+		t.Errorf("the deadline moved from %s to %s", want, got)
+	}
+	s.handle(notice(event.ScheduledChange, time.Minute), "")
+	if got, want := s.deadline(), s.now.Add(time.Minute).Format(time.RFC3339); got != want {
+		t.Errorf("an earlier deadline: %s, want %s", got, want)
+	}
+}
+
+// A notice whose swap is lost comes again: a spot instance has two minutes, and
+// nothing else will say it.
+func TestNoticeIsNotLost(t *testing.T) {
+	s := newSite(t)
+	s.running()
+	s.Inject(memcluster.Fault{Actor: "lifecycle", Verb: memcluster.VerbUpdate, Kind: cluster.NodeClaims, As: fault.Conflict, Times: 1})
+	e := s.message(event.NodeNoticed{Kind: event.SpotInterruption, InstanceID: "i-1", Noticed: s.now, Deadline: s.now.Add(2 * time.Minute)})
+	s.handle(e, fault.Conflict)
+	s.handle(e, "")
+	if s.deadline() == "" || s.claim("one-0").DeletionTimestamp == nil {
+		t.Error("the notice was lost")
+	}
+	s.handle(s.message(event.NodeNoticed{Kind: event.SpotInterruption, InstanceID: "i-2", Noticed: s.now}), fault.Foreign)
+}
+
+// When the deadline comes the instance ends, whatever still runs.
+func TestDeadlineEndsTheDrain(t *testing.T) {
+	s := newSite(t)
+	s.running()
+	s.pod("web")
+	s.handle(s.message(event.NodeNoticed{Kind: event.SpotInterruption, InstanceID: "i-1", Noticed: s.now, Deadline: s.now.Add(2 * time.Minute)}), "")
+	s.pass(119 * time.Second)
+	if got := slices.DeleteFunc(words(s.sent()), func(w string) bool { return w == "tag.requested.v1 instance/i-1" }); len(got) != 0 {
+		t.Fatalf("before the deadline: %v", got)
+	}
+	s.pass(4 * time.Second)
+	if diff := cmp.Diff([]string{"terminate.requested.v1 instance/i-1"}, words(s.sent())); diff != "" {
+		t.Error(diff)
+	}
+}

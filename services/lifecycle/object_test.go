@@ -1,0 +1,275 @@
+package lifecycle_test
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/joist-autoscaler/joist/shared/cluster"
+	"github.com/joist-autoscaler/joist/shared/event"
+	"github.com/joist-autoscaler/joist/shared/fault"
+	"github.com/joist-autoscaler/joist/shared/karpenter"
+	"github.com/joist-autoscaler/joist/shared/scheduling"
+)
+
+func (s *site) proposal(phase event.Phase, id string) event.Envelope {
+	s.t.Helper()
+	return s.message(event.DisruptionProposed{
+		Proposal: id, Phase: phase, Reason: "empty", Claims: []string{"one-0", "gone-already"}, Decided: s.now,
+		Snapshot: event.Ref{Kind: scheduling.SnapshotKind, Digest: event.DigestOf([]byte(s.now.String())), Size: 1},
+	})
+}
+
+func (s *site) written() string {
+	s.t.Helper()
+	if p := scheduling.ProposalOf(s.claim("one-0")); p != nil {
+		return p.ID
+	}
+	return ""
+}
+
+// A proposal is written, confirmed no sooner than 15 s later, and only then acts.
+func TestProposals(t *testing.T) {
+	s := newSite(t)
+	s.running()
+	s.pass(30 * time.Second) // until nobody is expected on it any more
+	s.handle(s.proposal(event.Confirmed, "p"), "")
+	if s.claim("one-0").DeletionTimestamp != nil {
+		t.Fatal("what was never proposed was done")
+	}
+	s.handle(s.proposal(event.Proposed, "p"), "")
+	if s.written() != "p" {
+		t.Fatal("the proposal is not written")
+	}
+	s.handle(s.proposal(event.Confirmed, "p"), fault.Stale)
+	s.handle(s.proposal(event.Dropped, "q"), "")
+	if s.written() != "p" {
+		t.Fatal("another proposal's end took it off")
+	}
+	s.handle(s.proposal(event.Dropped, "p"), "")
+	if s.written() != "" {
+		t.Fatal("a dropped proposal is still written")
+	}
+	s.handle(s.proposal(event.Proposed, "r"), "")
+	s.pass(scheduling.ConfirmAfter)
+	s.handle(s.proposal(event.Confirmed, "r"), "")
+	if s.claim("one-0").DeletionTimestamp == nil {
+		t.Error("a confirmed proposal did nothing")
+	}
+}
+
+// What is live counts more than the snapshot that confirmed.
+func TestObjections(t *testing.T) {
+	for name, object := range map[string]func(*site){
+		"a pod came":        func(s *site) { s.pod("web") },
+		"a pod is expected": func(s *site) { s.nominate(time.Minute) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newSite(t)
+			s.running()
+			s.pass(30 * time.Second)
+			s.handle(s.proposal(event.Proposed, "p"), "")
+			s.pass(scheduling.ConfirmAfter)
+			object(s)
+			s.handle(s.proposal(event.Confirmed, "p"), "")
+			if s.claim("one-0").DeletionTimestamp != nil || s.written() != "" {
+				t.Errorf("it was removed all the same, or is still proposed (%q)", s.written())
+			}
+		})
+	}
+}
+
+func (s *site) nominate(d time.Duration) {
+	s.t.Helper()
+	s.Change(cluster.NodeClaims, cluster.Key{Name: "one-0"}, func(o cluster.Object) {
+		o.GetAnnotations()["joist.sh/nominated-until"] = s.now.Add(d).Format(time.RFC3339)
+	})
+}
+
+// A plan that puts pods on an existing claim keeps disruption away from it.
+func TestNominations(t *testing.T) {
+	s := newSite(t)
+	s.running()
+	s.pass(time.Minute)
+	held := s.batch()
+	plan := scheduling.Plan{Outbox: held.UID(), Seq: held.Seq, Batch: held.Batch, Nominations: []scheduling.Nomination{{Claim: "one-0"}, {Claim: "one-0"}, {Claim: "nobody"}, {Node: "foreign"}}}
+	s.handle(s.planMade(held, plan), "")
+	if got, want := s.claim("one-0").Annotations["joist.sh/nominated-until"], s.now.Add(20*time.Second).Format(time.RFC3339); got != want {
+		t.Errorf("it is nominated until %s, want %s", got, want)
+	}
+}
+
+// class puts a node class with a role into the cluster and gives its UID.
+func (s *site) class(role string) *karpenter.EC2NodeClass {
+	s.t.Helper()
+	class := &karpenter.EC2NodeClass{ObjectMeta: metav1.ObjectMeta{Name: "default"}}
+	class.Spec.Role = role
+	if role == "" {
+		profile := "mine"
+		class.Spec.InstanceProfile = &profile
+	}
+	s.Seed(class)
+	s.step()
+	return s.stored()
+}
+
+func (s *site) stored() *karpenter.EC2NodeClass {
+	s.t.Helper()
+	class, err := cluster.Get[*karpenter.EC2NodeClass](s.t.Context(), s.Server, cluster.NodeClasses, cluster.Key{Name: "default"})
+	if fault.Is(err, fault.Missing) {
+		return nil
+	}
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return class
+}
+
+func (s *site) resolved(class *karpenter.EC2NodeClass, problems ...event.Problem) event.Envelope {
+	s.t.Helper()
+	return s.message(event.NodeClassResolved{
+		Name: class.Name, UID: string(class.UID), Generation: class.Generation, Asked: s.now, Problems: problems,
+		Subnets: []event.Subnet{{ID: "subnet-1", Zone: "eu-west-1a"}}, SecurityGroups: []event.SecurityGroup{{ID: "sg-1"}},
+		Images: []event.Image{{ID: "ami-1", Requirements: []byte(`[{"key":"kubernetes.io/arch","operator":"In","values":["amd64"]}]`)}},
+	})
+}
+
+// A node class with a role: a profile is asked for, and what it resolves to is
+// written; when it goes, its profile goes first.
+func TestNodeClassWithRole(t *testing.T) {
+	s := newSite(t)
+	class := s.class("node")
+	if !slices.Contains(class.Finalizers, karpenter.EC2NodeClassTerminationFinalizer) {
+		t.Fatal("it has no finalizer")
+	}
+	s.step()
+	sent := s.sent()
+	if diff := cmp.Diff([]string{"nodeclass.ensure.v1 ec2nodeclass/default"}, words(sent)); diff != "" {
+		t.Fatal(diff)
+	}
+	ask, err := event.As[event.NodeClassEnsure](sent[0])
+	if err != nil || ask.Role != "node" || ask.Delete || ask.Tags["kubernetes.io/cluster/prod"] != "owned" {
+		t.Fatalf("%+v, %v", ask, err)
+	}
+	class = s.stored()
+	s.handle(s.resolved(class), "")
+	if s.stored().Status.Conditions.True(karpenter.ConditionTypeReady) {
+		t.Error("it is ready without a profile")
+	}
+	problem := &event.Problem{Condition: karpenter.ConditionTypeInstanceProfileReady, Reason: "InstanceProfileRefused", Message: "no"}
+	ensured := event.NodeClassEnsured{Name: class.Name, UID: string(class.UID), Role: "node", Profile: ask.Profile, Problem: problem, Asked: s.now}
+	s.handle(s.message(ensured), "")
+	if s.stored().Status.Conditions.True(karpenter.ConditionTypeInstanceProfileReady) || s.stored().Status.InstanceProfile != "" {
+		t.Error("a refusal made it ready")
+	}
+	ensured.Problem = nil
+	s.handle(s.message(ensured), "")
+	if got := s.stored(); got.Status.InstanceProfile != ask.Profile || !got.Status.Conditions.True(karpenter.ConditionTypeReady) {
+		t.Errorf("the status is %+v", got.Status)
+	}
+	ensured.Role = "another"
+	s.handle(s.message(ensured), fault.Stale)
+
+	s.launched("one", 1)
+	s.Change(cluster.NodeClaims, cluster.Key{Name: "one-0"}, func(o cluster.Object) {
+		o.(*karpenter.NodeClaim).Spec.NodeClassRef = &karpenter.NodeClassReference{Name: "default"}
+	})
+	if err := s.Delete(t.Context(), cluster.NodeClasses, cluster.Key{Name: "default"}, ""); err != nil {
+		t.Fatal(err)
+	}
+	s.step()
+	if got := words(s.sent()); slices.Contains(got, "nodeclass.ensure.v1 ec2nodeclass/default") {
+		t.Error("the profile was taken away under a claim")
+	}
+	s.handle(s.message(settled("one", 1)), "")
+	s.pass(2 * time.Second)
+	sent = s.sent()
+	ask, err = event.As[event.NodeClassEnsure](sent[len(sent)-1])
+	if err != nil || !ask.Delete {
+		t.Fatalf("%+v, %v", ask, err)
+	}
+	ensured = event.NodeClassEnsured{Name: class.Name, UID: string(class.UID), Role: "node", Profile: ask.Profile, Problem: problem, Asked: s.now}
+	s.handle(s.message(ensured), "")
+	if s.stored() == nil {
+		t.Fatal("it went although its profile is still there")
+	}
+	ensured.Problem, ensured.Deleted = nil, true
+	s.handle(s.message(ensured), "")
+	if s.stored() != nil {
+		t.Error("it stays for ever")
+	}
+	s.handle(s.message(ensured), "")
+}
+
+func TestNodeClassWithProfile(t *testing.T) {
+	s := newSite(t)
+	class := s.class("")
+	s.step()
+	if got := words(s.sent()); len(got) != 0 {
+		t.Fatalf("IAM is asked about a profile of the user's own: %v", got)
+	}
+	s.handle(s.resolved(class, event.Problem{Condition: karpenter.ConditionTypeSubnetsReady, Reason: "SubnetsNotFound", Message: "none"}), "")
+	got := s.stored().Status
+	subnets, _ := got.Conditions.Get(karpenter.ConditionTypeSubnetsReady)
+	if subnets.Status != metav1.ConditionFalse || subnets.Reason != "SubnetsNotFound" || got.Conditions.True(karpenter.ConditionTypeReady) {
+		t.Errorf("the conditions are %+v", got.Conditions)
+	}
+	s.handle(s.resolved(s.stored()), "")
+	if got := s.stored().Status; !got.Conditions.True(karpenter.ConditionTypeReady) || got.InstanceProfile != "mine" || len(got.AMIs) != 1 {
+		t.Errorf("the status is %+v", got)
+	}
+	version := s.Version()
+	s.handle(s.resolved(s.stored()), "")
+	if s.Version() != version {
+		t.Error("an answer that says nothing new was written")
+	}
+	old := s.stored()
+	old.Generation--
+	s.handle(s.resolved(old), fault.Stale)
+	other := s.stored()
+	other.UID = "other"
+	s.handle(s.resolved(other), "")
+	if err := s.Delete(t.Context(), cluster.NodeClasses, cluster.Key{Name: "default"}, ""); err != nil {
+		t.Fatal(err)
+	}
+	s.step()
+	if s.stored() != nil {
+		t.Error("it stays for ever")
+	}
+}
+
+func TestNodePools(t *testing.T) {
+	s := newSite(t)
+	pool := func() *karpenter.NodePool {
+		object, err := s.Get(t.Context(), cluster.NodePools, cluster.Key{Name: "default"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return object.(*karpenter.NodePool)
+	}
+	s.Change(cluster.NodePools, cluster.Key{Name: "default"}, func(o cluster.Object) {
+		o.(*karpenter.NodePool).Spec.Template.Spec.NodeClassRef = &karpenter.NodeClassReference{Name: "default"}
+	})
+	s.running()
+	got := pool()
+	if got.Annotations[karpenter.NodePoolHashVersionAnnotationKey] != karpenter.NodePoolHashVersion || *got.Status.Nodes != 1 || got.Status.Resources.Cpu().Value() != 2 {
+		t.Errorf("annotations %v, status %+v", got.Annotations, got.Status)
+	}
+	ready, _ := got.Status.Conditions.Get(karpenter.ConditionTypeNodeClassReady)
+	if ready.Reason != "NodeClassNotFound" || got.Status.Conditions.True(karpenter.ConditionTypeReady) {
+		t.Errorf("without its node class: %+v", got.Status.Conditions)
+	}
+	class := s.class("")
+	s.step()
+	if ready, _ := pool().Status.Conditions.Get(karpenter.ConditionTypeNodeClassReady); ready.Reason != "NodeClassNotReady" {
+		t.Errorf("with a node class that is not ready: %+v", ready)
+	}
+	s.handle(s.resolved(class), "")
+	s.step()
+	if !pool().Status.Conditions.True(karpenter.ConditionTypeReady) {
+		t.Errorf("with a node class that is ready: %+v", pool().Status.Conditions)
+	}
+}

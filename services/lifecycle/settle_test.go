@@ -1,0 +1,285 @@
+package lifecycle_test
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/joist-autoscaler/joist/services/lifecycle"
+	"github.com/joist-autoscaler/joist/shared/cluster"
+	"github.com/joist-autoscaler/joist/shared/event"
+	"github.com/joist-autoscaler/joist/shared/fault"
+	"github.com/joist-autoscaler/joist/shared/karpenter"
+	"github.com/joist-autoscaler/joist/shared/memcluster"
+	"github.com/joist-autoscaler/joist/shared/scheduling"
+)
+
+func TestSettledBindsEachClaimOnce(t *testing.T) {
+	s := newSite(t)
+	s.launched("one", 3)
+	e := s.message(settled("one", 3, "i-3", "i-1", "i-2"))
+	s.handle(e, "")
+	want := map[string]string{"one-0": "i-1", "one-1": "i-2", "one-2": "i-3"}
+	if diff := cmp.Diff(want, s.bound()); diff != "" {
+		t.Fatal(diff)
+	}
+	c := s.claim("one-0")
+	labels := map[string]string{
+		"kubernetes.io/arch": "amd64", "node.kubernetes.io/instance-type": "m6i.large", "topology.kubernetes.io/zone": "eu-west-1a",
+		"topology.kubernetes.io/region": "eu-west-1", "topology.k8s.aws/zone-id": "euw1-az1", "karpenter.sh/capacity-type": "spot",
+		"karpenter.sh/nodepool": "default",
+	}
+	if diff := cmp.Diff(labels, c.Labels); diff != "" {
+		t.Error(diff)
+	}
+	if c.Status.ImageID != "ami-1" || !c.Status.Conditions.True(karpenter.ConditionTypeLaunched) || c.Status.Capacity.Cpu().Value() != 2 {
+		t.Errorf("the status is %+v", c.Status)
+	}
+	version := s.Version()
+	s.handle(e, "")
+	if s.Version() != version || len(s.sent()) != 0 {
+		t.Error("the same outcome once more did something")
+	}
+}
+
+// A crash between any two writes of a settlement heals without binding an
+// instance twice or moving it.
+func TestCrashesWhileSettling(t *testing.T) {
+	const writes = 4 // two bindings, each with its labels
+	for n := range writes + 1 {
+		for _, done := range []bool{false, true} {
+			s := newSite(t)
+			s.launched("one", 2)
+			s.step()
+			s.crashAt(n, done)
+			e := s.message(settled("one", 2, "i-1", "i-2"))
+			if err := s.svc.Handle(t.Context(), e); (err == nil) != (n == writes) {
+				t.Fatalf("write %d: %v", n, err)
+			}
+			s.restart()
+			s.handle(e, "")
+			if diff := cmp.Diff(map[string]string{"one-0": "i-1", "one-1": "i-2"}, s.bound()); diff != "" {
+				t.Fatalf("write %d, done %t:\n%s", n, done, diff)
+			}
+			// Labels that the crash has cost come with the next inventory.
+			s.now = s.now.Add(time.Minute)
+			s.handle(s.inventory(s.now, listed("i-1", "one", ""), listed("i-2", "one", "")), "")
+			for _, c := range s.claims() {
+				if c.Labels[corev1.LabelInstanceTypeStable] != "m6i.large" {
+					t.Errorf("write %d, done %t: %s has the labels %v", n, done, c.Name, c.Labels)
+				}
+			}
+			if got := s.sent(); len(got) != 0 {
+				t.Errorf("write %d, done %t: %v was sent", n, done, words(got))
+			}
+		}
+	}
+}
+
+func listed(instance, intent, claim string) event.Listed {
+	return event.Listed{InstanceID: instance, State: "running", Intent: intent, Claim: claim, NodePool: "default", Offering: offering}
+}
+
+func TestLostSwapIsARetry(t *testing.T) {
+	s := newSite(t)
+	s.launched("one", 1)
+	s.Inject(memcluster.Fault{Actor: "lifecycle", Verb: memcluster.VerbUpdateStatus, As: fault.Conflict, Times: 1})
+	e := s.message(settled("one", 1, "i-1"))
+	s.handle(e, fault.Conflict)
+	s.handle(e, "")
+	if diff := cmp.Diff(map[string]string{"one-0": "i-1"}, s.bound()); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// EC2 gave some: those are bound, and the claims of the rest go, after what was
+// short is written down.
+func TestPartlyFulfilled(t *testing.T) {
+	s := newSite(t)
+	s.launched("one", 3)
+	s.handle(s.message(settled("one", 3, "i-1")), "")
+	if diff := cmp.Diff(map[string]string{"one-0": "i-1", "one-1": "", "one-2": ""}, s.bound()); diff != "" {
+		t.Fatal(diff)
+	}
+	want := []scheduling.Unavailable{{Offering: offering, Until: s.now.Add(3 * time.Minute), Reason: "InsufficientInstanceCapacity"}}
+	if diff := cmp.Diff(want, s.unavailable()); diff != "" {
+		t.Error(diff)
+	}
+	writes := s.Effects()
+	recorded := slices.IndexFunc(writes, func(e memcluster.Effect) bool { return e.Key.Name == scheduling.UnavailableName })
+	deleted := slices.IndexFunc(writes, func(e memcluster.Effect) bool { return e.Verb == memcluster.VerbDelete && e.Kind == cluster.NodeClaims })
+	if recorded < 0 || deleted < recorded {
+		t.Errorf("the shortage is write %d, and the first deletion %d: the next plan would ask for the same", recorded, deleted)
+	}
+	s.step()
+	s.step()
+	if diff := cmp.Diff(map[string]string{"one-0": "i-1"}, s.bound()); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestRefusedForGood(t *testing.T) {
+	s := newSite(t)
+	s.launched("one", 2)
+	s.handle(s.message(settled("one", 2)), "")
+	s.step()
+	if diff := cmp.Diff(map[string]string{}, s.bound()); diff != "" {
+		t.Error(diff)
+	}
+	told := slices.ContainsFunc(s.Events(), func(e cluster.Event) bool {
+		return e.Reason == "InsufficientCapacityError" && e.Message == "launch refused: InsufficientInstanceCapacity"
+	})
+	if !told {
+		t.Errorf("nobody is told why: %v", s.Events())
+	}
+}
+
+// A refusal that has not spent the token keeps its claims until no copy of the
+// request can launch any more.
+func TestRefusedForNow(t *testing.T) {
+	s := newSite(t)
+	s.launched("one", 1)
+	denied := event.LaunchSettled{Intent: "one", Wanted: 1, Refusals: []event.Refusal{{Code: "denied"}}}
+	s.handle(s.message(denied), "")
+	s.pass(time.Minute)
+	c := s.claim("one-0")
+	if c == nil || c.DeletionTimestamp == nil || c.Annotations[lifecycle.RefusedAnnotation] != "unspent" {
+		t.Fatalf("the claim is %+v", c)
+	}
+	if got := s.sent(); len(got) != 0 {
+		t.Errorf("it was asked for again: %v", words(got))
+	}
+	if got := s.unavailable(); got != nil {
+		t.Errorf("a denial blames %v", got)
+	}
+	t.Run("then spent", func(t *testing.T) {
+		s.handle(s.message(settled("one", 1)), "")
+		s.step()
+		if s.claim("one-0") != nil {
+			t.Error("it is kept although its token is spent")
+		}
+	})
+}
+
+func TestRefusedForNowUntilTheHorizon(t *testing.T) {
+	s := newSite(t)
+	s.launched("one", 1)
+	s.handle(s.message(event.LaunchSettled{Intent: "one", Wanted: 1, Refusals: []event.Refusal{{Code: "denied"}}}), "")
+	for range 10 {
+		s.now = s.now.Add(time.Minute)
+		s.handle(s.inventory(s.now), "")
+		s.step()
+	}
+	if s.claim("one-0") == nil {
+		t.Fatal("it was let go while a copy of its request could still launch")
+	}
+	for range 2 {
+		s.now = s.now.Add(time.Minute)
+		s.handle(s.inventory(s.now), "")
+		s.step()
+	}
+	s.step()
+	if s.claim("one-0") != nil {
+		t.Error("it is kept for ever")
+	}
+}
+
+// A crash between the mark and the deletion is healed by the next look, and any
+// by the message.
+func TestCrashWhileRefusing(t *testing.T) {
+	const writes = 3 // the shortage, the mark, the deletion
+	for n := range writes {
+		for _, again := range []bool{false, true} {
+			if !again && n < writes-1 {
+				continue
+			}
+			s := newSite(t)
+			s.launched("one", 1)
+			s.step()
+			s.crashAt(n, false)
+			e := s.message(settled("one", 1))
+			if err := s.svc.Handle(t.Context(), e); err == nil {
+				t.Fatalf("it survived write %d", n)
+			}
+			s.restart()
+			if again {
+				s.handle(e, "")
+			}
+			s.step()
+			s.step()
+			if c := s.claim("one-0"); c != nil {
+				t.Errorf("write %d, message %t: the claim is left, with %v", n, again, c.Annotations)
+			}
+		}
+	}
+}
+
+// An instance for which no claim stands is terminated at once.
+func TestOrphanInSettled(t *testing.T) {
+	s := newSite(t)
+	s.handle(s.message(settled("unknown", 1, "i-9")), "")
+	s.launched("one", 1)
+	body := settled("one", 2, "i-1", "i-2")
+	s.handle(s.message(body), "")
+	sent := s.sent()
+	if diff := cmp.Diff([]string{"terminate.requested.v1 instance/i-2"}, words(sent)); diff != "" {
+		t.Fatal(diff)
+	}
+	order, err := event.As[event.TerminateRequested](sent[0])
+	if err != nil || order.Claim != "" || order.Reason != "no claim of intent one stands for it" {
+		t.Errorf("%+v, %v", order, err)
+	}
+}
+
+// A late instance is bound to a claim that goes already, so that its end is
+// cared for like any other's.
+func TestLateInstanceOfAGoingClaim(t *testing.T) {
+	s := newSite(t)
+	s.launched("one", 2)
+	if err := s.Delete(t.Context(), cluster.NodeClaims, cluster.Key{Name: "one-0"}, ""); err != nil {
+		t.Fatal(err)
+	}
+	s.handle(s.message(settled("one", 2, "i-1", "i-2")), "")
+	if diff := cmp.Diff(map[string]string{"one-0": "i-2", "one-1": "i-1"}, s.bound()); diff != "" {
+		t.Error(diff)
+	}
+	s.step()
+	s.step()
+	if diff := cmp.Diff([]string{"terminate.requested.v1 instance/i-2"}, words(s.sent())); diff != "" {
+		t.Error(diff)
+	}
+	if s.claim("one-0") == nil {
+		t.Error("the claim went before its instance")
+	}
+}
+
+func TestTypeThatTheIntentDoesNotName(t *testing.T) {
+	s := newSite(t)
+	s.launched("one", 1)
+	body := settled("one", 1, "i-1")
+	body.Instances[0].InstanceType = "p5.48xlarge"
+	s.handle(s.message(body), fault.Bug)
+	if diff := cmp.Diff(map[string]string{"one-0": ""}, s.bound()); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestOnlyTheLeaderActs(t *testing.T) {
+	s := newSite(t)
+	s.launched("one", 1)
+	other := lifecycle.New(lifecycle.Config{
+		Client: s.As("other"), Cache: s.cache, Blobs: s.blobs, Launcher: s.launcher, Cluster: home,
+		Namespace: namespace, KarpenterNamespace: namespace, Holder: "pod-2", Now: func() time.Time { return s.now },
+	})
+	if err := other.Handle(t.Context(), s.message(settled("one", 1, "i-1"))); !fault.Is(err, fault.Retry) {
+		t.Errorf("another replica: %v", err)
+	}
+	version := s.Version()
+	if err := other.Step(t.Context()); err != nil || s.Version() != version {
+		t.Errorf("another replica's look: %v", err)
+	}
+	s.handle(s.message(event.Tick{Want: event.WantStatus, Due: s.now}), fault.Poison)
+}
