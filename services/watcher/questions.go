@@ -3,6 +3,7 @@ package watcher
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
@@ -17,22 +18,22 @@ import (
 	"github.com/joist-autoscaler/joist/shared/scheduling"
 )
 
-// questions asks the catalog what node classes resolve to and what exists.
+// questions asks the catalog what node classes resolve to and what exists. A
+// class that cannot be asked for holds up nothing but itself.
 func (s *Service) questions(ctx context.Context) error {
+	var failures []error
 	for _, class := range cluster.Cached[*karpenter.EC2NodeClass](s.Cache, cluster.NodeClasses) {
-		if err := s.resolve(ctx, class); err != nil {
-			return err
-		}
+		failures = append(failures, s.resolve(ctx, class))
 	}
 	// Without a claim there is still something to ask for: an instance whose
 	// claim is gone is an orphan, and only an inventory shows it.
-	if !s.due("inventory", inventoryEvery) {
+	failures = append(failures, s.ask("inventory", inventoryEvery, func() error {
+		if err := s.send(ctx, s.Catalog, event.InventoryWanted{Asked: s.Now().UTC()}); err != nil {
+			return fmt.Errorf("asking for an inventory: %w", err)
+		}
 		return nil
-	}
-	if err := s.send(ctx, s.Catalog, event.InventoryWanted{Asked: s.Now().UTC()}); err != nil {
-		return fmt.Errorf("asking for an inventory: %w", err)
-	}
-	return nil
+	}))
+	return errors.Join(failures...)
 }
 
 func (s *Service) resolve(ctx context.Context, class *karpenter.EC2NodeClass) error {
@@ -41,18 +42,20 @@ func (s *Service) resolve(ctx context.Context, class *karpenter.EC2NodeClass) er
 	if !class.Status.Conditions.True(karpenter.ConditionTypeReady) || subnets.ObservedGeneration != class.Generation {
 		every = unreadyEvery
 	}
-	if class.DeletionTimestamp != nil || !s.due(fmt.Sprintf("resolve/%s/%d", class.UID, class.Generation), every) {
+	if class.DeletionTimestamp != nil {
 		return nil
 	}
-	spec, err := json.Marshal(class.Spec)
-	if err != nil {
-		return fault.E("encoding EC2NodeClass "+class.Name, fault.Bug, err)
-	}
-	body := event.NodeClassChanged{Name: class.Name, UID: string(class.UID), Generation: class.Generation, Spec: spec, Asked: s.Now().UTC()}
-	if err := s.send(ctx, s.Catalog, body); err != nil {
-		return fmt.Errorf("asking for EC2NodeClass %s: %w", class.Name, err)
-	}
-	return nil
+	return s.ask(fmt.Sprintf("resolve/%s/%d", class.UID, class.Generation), every, func() error {
+		spec, err := json.Marshal(class.Spec)
+		if err != nil {
+			return fault.E("encoding EC2NodeClass "+class.Name, fault.Bug, err)
+		}
+		body := event.NodeClassChanged{Name: class.Name, UID: string(class.UID), Generation: class.Generation, Spec: spec, Asked: s.Now().UTC()}
+		if err := s.send(ctx, s.Catalog, body); err != nil {
+			return fmt.Errorf("asking for EC2NodeClass %s: %w", class.Name, err)
+		}
+		return nil
+	})
 }
 
 // gather collects what decisions look at, from the cache and from the two

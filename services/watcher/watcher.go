@@ -15,6 +15,7 @@ package watcher
 import (
 	"context"
 	"errors"
+	"maps"
 	"time"
 
 	"github.com/joist-autoscaler/joist/services/watcher/internal/window"
@@ -38,6 +39,8 @@ const (
 	unreadyEvery = 15 * time.Second
 	// snapshotEvery is disruption's pace (B144).
 	snapshotEvery = 10 * time.Second
+	// forgetAfter drops the memory of questions about what is no more.
+	forgetAfter = time.Hour
 )
 
 // Config is what the watcher is built from.
@@ -123,23 +126,27 @@ func (s *Service) Step(ctx context.Context) error {
 	if err != nil {
 		return errors.Join(append(failures, err)...)
 	}
-	failures = append(failures, s.snapshot(ctx, view), s.batches(ctx, view))
-	err = errors.Join(failures...)
+	err = s.batches(ctx, view)
 	if fault.Is(err, fault.Conflict) {
 		// Somebody else moved the outbox: look again next time.
-		return nil
+		err = nil
 	}
-	return err
+	return errors.Join(append(failures, s.snapshot(ctx, view), err)...)
 }
 
-// due reports whether a question may be asked again, and notes that it was.
-func (s *Service) due(key string, every time.Duration) bool {
-	last, ok := s.asked[key]
-	if ok && s.Now().Sub(last) < every {
-		return false
+// ask asks a question if it was not asked within every. One that could not be
+// sent was not asked.
+func (s *Service) ask(key string, every time.Duration, question func() error) error {
+	now := s.Now()
+	if last, ok := s.asked[key]; ok && now.Sub(last) < every {
+		return nil
 	}
-	s.asked[key] = s.Now()
-	return true
+	if err := question(); err != nil {
+		return err
+	}
+	s.asked[key] = now
+	maps.DeleteFunc(s.asked, func(_ string, at time.Time) bool { return now.Sub(at) > forgetAfter })
+	return nil
 }
 
 // send says one message, once its turn has come.

@@ -8,6 +8,7 @@ package collect
 
 import (
 	"fmt"
+	"maps"
 	"strings"
 	"time"
 
@@ -90,6 +91,9 @@ func From(cache cluster.Cache, given Given) View {
 
 // tidy drops what no decision reads and what would make equal states differ.
 func tidy[T cluster.Object](o T) T {
+	annotations := maps.Clone(o.GetAnnotations())
+	delete(annotations, corev1.LastAppliedConfigAnnotation)
+	o.SetAnnotations(annotations)
 	o.SetManagedFields(nil)
 	o.SetResourceVersion("")
 	return o
@@ -100,8 +104,8 @@ type collection struct {
 	given Given
 	pods  []*corev1.Pod
 	named podspec.Named
-	// going holds the names of nodes that are going away.
-	going map[string]bool
+	// going holds the nodes that are going away, with their deadlines or zero.
+	going map[string]time.Time
 }
 
 // pending groups the pods that wait for a node, and those that soon will
@@ -111,12 +115,22 @@ func (c *collection) pending() []scheduling.PodClass {
 	var classes podspec.Classes
 	for _, pod := range c.pods {
 		waits := podspec.Provisionable(pod).Provisionable
-		soon := pod.Spec.NodeName != "" && c.going[pod.Spec.NodeName] && podspec.Reschedulable(pod)
-		if waits || soon {
+		if waits || c.soon(pod) {
 			c.add(&classes, pod)
 		}
 	}
 	return classes.List()
+}
+
+// soon reports whether the pod will leave a node that goes. One that must not be
+// disrupted stays until the node's deadline (B083): a place for it would be
+// empty for as long, be removed, and be planned again.
+func (c *collection) soon(pod *corev1.Pod) bool {
+	deadline, going := c.going[pod.Spec.NodeName]
+	if pod.Spec.NodeName == "" || !going || !podspec.Reschedulable(pod) {
+		return false
+	}
+	return pod.Annotations[karpenter.DoNotDisruptAnnotationKey] != "true" || !deadline.IsZero()
 }
 
 func (c *collection) add(classes *podspec.Classes, pod *corev1.Pod) {

@@ -23,7 +23,7 @@ const nominatedAnnotation = "joist.sh/nominated-until"
 // nodes joins nodes and claims by providerID: a claim without a node is a node
 // to be.
 func (c *collection) nodes(cache cluster.Cache) []scheduling.Node {
-	c.going = map[string]bool{}
+	c.going = map[string]time.Time{}
 	claims := map[string]*karpenter.NodeClaim{}
 	var out []scheduling.Node
 	all := cluster.Cached[*karpenter.NodeClaim](cache, cluster.NodeClaims)
@@ -81,7 +81,7 @@ func (c *collection) node(node *corev1.Node, claim *karpenter.NodeClaim, pods []
 	out.Going = out.Going || disrupted || node.DeletionTimestamp != nil
 	out.DoNotDisrupt = out.DoNotDisrupt || node.Annotations[karpenter.DoNotDisruptAnnotationKey] == "true"
 	if out.Going {
-		c.going[node.Name] = true
+		c.going[node.Name] = out.Deadline
 	}
 	c.fill(&out, pods)
 	return out

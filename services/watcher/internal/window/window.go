@@ -20,8 +20,12 @@ type Window struct {
 }
 
 // Observe notes the keys that wait now. A key is new when the last Close did
-// not have it.
+// not have it. When none waits, the window is no longer open: left open, it
+// would be over at once when the next burst begins, with its first pod alone.
 func (w *Window) Observe(keys []string, now time.Time) {
+	if len(keys) == 0 {
+		w.opened, w.last = time.Time{}, time.Time{}
+	}
 	if w.seen == nil {
 		w.seen = map[string]bool{}
 	}
