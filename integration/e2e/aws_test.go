@@ -1,0 +1,115 @@
+package e2e
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/joist-autoscaler/joist/integration/fakeaws"
+	fakeec2 "github.com/joist-autoscaler/joist/integration/fakeaws/ec2"
+	fakeeks "github.com/joist-autoscaler/joist/integration/fakeaws/eks"
+	fakeiam "github.com/joist-autoscaler/joist/integration/fakeaws/iam"
+	fakessm "github.com/joist-autoscaler/joist/integration/fakeaws/ssm"
+	fakests "github.com/joist-autoscaler/joist/integration/fakeaws/sts"
+	"github.com/joist-autoscaler/joist/shared/catalog"
+	"github.com/joist-autoscaler/joist/shared/event"
+	"github.com/joist-autoscaler/joist/shared/memblob"
+	"github.com/joist-autoscaler/joist/shared/memcloud"
+	"github.com/joist-autoscaler/joist/shared/memqueue"
+	"github.com/joist-autoscaler/joist/shared/queue"
+)
+
+const (
+	// bus is where facts are published. AWS's own events come by the bus
+	// "default".
+	bus = clusterName + "-joist"
+	// tickEvery is how often the ticks come. EventBridge Scheduler's finest is a
+	// minute.
+	tickEvery = 5 * time.Second
+	// bootMean and shutdown are how long EC2 takes here.
+	bootMean, shutdown = time.Second, time.Second
+)
+
+func queueName(service string) string { return clusterName + "-" + service }
+
+// startAWS serves the models, with the queues and rules that the CDK app makes.
+func (w *world) startAWS() {
+	w.Helper()
+	var err error
+	w.catalogue, err = catalog.Embedded(region)
+	w.check(err)
+	w.broker = memqueue.New(memqueue.Options{Now: time.Now, Seed: 1})
+	events := w.broker.Bus("default").In("123456789012", region)
+	w.cloud = memcloud.New(memcloud.Options{
+		Now: time.Now, Seed: 1, Region: region, Catalogue: w.catalogue, Boot: bootMean, Shutdown: shutdown,
+		Events: func(raw []byte) {
+			if err := events.Put(raw); err != nil {
+				w.trouble <- err
+			}
+		},
+	})
+	w.aws = w.cloud.Furnish(clusterName)
+	w.wire(events, w.broker.Bus(bus).In("123456789012", region))
+	w.server = fakeaws.Start(w.T, fakeaws.Options{
+		Broker: w.broker, Blobs: memblob.New(memblob.Options{Now: time.Now, Seed: 1}),
+		More: []fakeaws.Service{fakeec2.New(w.cloud), fakeiam.New(w.cloud), fakessm.New(w.cloud), fakeeks.New(w.cloud), fakests.New(w.cloud)},
+	})
+	w.say("AWS is at %s", w.server.URL)
+}
+
+// wire makes each queue with its dead-letter queue, and the rules of the buses.
+func (w *world) wire(aws, facts *memqueue.Bus) {
+	w.Helper()
+	for _, service := range append([]string{"lifecycle"}, outside...) {
+		dead := queueName(service) + "-dead"
+		w.broker.Queue(dead, memqueue.QueueOptions{Retention: 14 * 24 * time.Hour})
+		w.broker.Queue(queueName(service), memqueue.QueueOptions{Visibility: 30 * time.Second, MaxReceives: 100, DeadLetter: dead})
+	}
+	w.check(facts.Rule(memqueue.Rule{
+		Name: clusterName + "-inbox", Pattern: inboxPattern(),
+		Targets: []memqueue.Target{{ID: "inbox", Queue: queueName("lifecycle"), InputPath: "$.detail", DeadLetter: queueName("lifecycle") + "-dead"}},
+	}))
+	w.check(aws.Rule(memqueue.Rule{
+		Name: clusterName + "-notices",
+		Pattern: `{"source":["aws.ec2","aws.health"],"detail-type":["EC2 Spot Instance Interruption Warning",` +
+			`"EC2 Instance Rebalance Recommendation","EC2 Instance State-change Notification","AWS Health Event",` +
+			`"EC2 Capacity Reservation Instance Interruption Warning"]}`,
+		Targets: []memqueue.Target{{ID: "interruption", Queue: queueName("interruption"), DeadLetter: queueName("interruption") + "-dead"}},
+	}))
+}
+
+// inboxPattern selects the facts that lifecycle consumes, as the contract says.
+func inboxPattern() string {
+	var types []string
+	for _, spec := range event.Specs {
+		if spec.Fact() && slices.Contains(spec.Consumers, "lifecycle") {
+			types = append(types, fmt.Sprintf("%q", spec.Type))
+		}
+	}
+	return fmt.Sprintf(`{"source":[{"prefix":"joist/"}],"detail-type":[%s],"detail":{"cluster":[%q]}}`, strings.Join(types, ","), clusterName)
+}
+
+// tick is EventBridge Scheduler.
+func (w *world) tick() error {
+	due := time.Now()
+	maker := event.Maker{Service: "scheduler", Cluster: w.id}
+	for _, t := range []struct{ service, want string }{
+		{"catalog", event.WantCatalogue}, {"catalog", event.WantInventory},
+		{"interruption", event.WantStatus}, {"launcher", event.WantTemplates},
+	} {
+		// The catalogue is large and does not change: once is enough.
+		if t.want == event.WantCatalogue && due.Sub(w.began) > time.Minute {
+			continue
+		}
+		e, err := maker.New(due, event.Tick{Want: t.want, Due: due.UTC()}, nil)
+		if err != nil {
+			return err
+		}
+		q, _ := w.broker.Lookup(queueName(t.service))
+		if err := queue.Publish(w.ctx, q, e); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,183 @@
+package e2e
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/dynamic"
+
+	"github.com/joist-autoscaler/joist/shared/cloud"
+	"github.com/joist-autoscaler/joist/shared/cluster"
+	"github.com/joist-autoscaler/joist/shared/karpenter"
+)
+
+// TestFunctions runs what may run under Lambda as functions.
+func TestFunctions(t *testing.T) { play(t, true) }
+
+// TestPollers runs everything as pollers and loops.
+func TestPollers(t *testing.T) { play(t, false) }
+
+const (
+	replicas = 5
+	// manifests are the demo's: a pool of small Graviton machines, spot first.
+	manifests = root + "/services/cli/internal/demo/manifests/"
+	// consolidateAfter replaces the manifest's ten minutes.
+	consolidateAfter = "5s"
+)
+
+func play(t *testing.T, lambda bool) {
+	if testing.Short() {
+		t.Skip("-short: runs a control plane and seven services, twice")
+	}
+	t.Parallel()
+	w := newWorld(t)
+	w.startJoist(lambda)
+	w.chapter("the NodePool and the EC2NodeClass", w.applied)
+	w.chapter("0→5", w.inflate)
+	w.chapter("a spot instance", w.interrupt)
+	w.chapter("5→0", w.deflate)
+	w.chapter("the end", w.end)
+}
+
+// chapter is a part of the story, without which the next makes no sense.
+func (w *world) chapter(name string, tell func()) {
+	began := time.Now()
+	tell()
+	if w.Failed() {
+		w.Fatalf("%s went wrong\n%s", name, w.tails())
+	}
+	w.say("✓ %s, in %.1f s", name, time.Since(began).Seconds())
+}
+
+func (w *world) applied() {
+	w.title("kubectl apply: the EC2NodeClass and the NodePool, and a Deployment of 0 replicas")
+	w.apply(manifests+"nodepool.yaml", map[string]string{"EKS_CLUSTER_NAME": clusterName, "KARPENTER_NODE_ROLE": w.aws.Role})
+	w.apply(manifests+"inflate.yaml", nil)
+	client, err := dynamic.NewForConfig(w.plane.Config)
+	w.check(err)
+	patch := fmt.Sprintf(`{"spec":{"disruption":{"consolidateAfter":%q}}}`, consolidateAfter)
+	pools := client.Resource(schema.GroupVersionResource{Group: "karpenter.sh", Version: "v1", Resource: "nodepools"})
+	_, err = pools.Patch(w.Context(), "default", types.MergePatchType, []byte(patch), metav1.PatchOptions{})
+	w.check(err)
+	w.say("the pool's consolidateAfter is %s instead of 10m, for the test's sake", consolidateAfter)
+	w.wait(time.Minute, "the NodePool to be ready", func() bool {
+		for _, pool := range cluster.Cached[*karpenter.NodePool](w.cache, cluster.NodePools) {
+			return pool.Status.Conditions.True(karpenter.ConditionTypeReady)
+		}
+		return false
+	})
+}
+
+func (w *world) scale(n int) {
+	w.Helper()
+	w.title("kubectl scale deployment inflate --replicas %d", n)
+	patch := fmt.Sprintf(`{"spec":{"replicas":%d}}`, n)
+	_, err := w.kube.AppsV1().Deployments("default").Patch(w.Context(), "inflate", types.MergePatchType, []byte(patch), metav1.PatchOptions{})
+	w.check(err)
+}
+
+func (w *world) inflate() {
+	w.scale(replicas)
+	w.wait(time.Minute, "five pods to run", func() bool { return w.running() == replicas })
+	if !w.story.unschedulable {
+		w.Error("no pod was ever seen Unschedulable")
+	}
+	w.settled()
+	w.judgeFleet()
+}
+
+// settled waits until every claim is initialized and its instance tagged.
+func (w *world) settled() {
+	w.wait(time.Minute, "every NodeClaim to be initialized, and its instance to be tagged", func() bool {
+		for _, claim := range w.claims() {
+			r, _ := w.cloud.Record(instanceOf(claim.Status.ProviderID))
+			if !claim.Status.Conditions.True(karpenter.ConditionTypeInitialized) || r.Tags[karpenter.NodeClaimTagKey] == "" {
+				return false
+			}
+		}
+		return true
+	})
+}
+
+// interrupt lets AWS take the first spot instance back.
+func (w *world) interrupt() {
+	var victim string
+	for _, r := range w.alive() {
+		if r.CapacityType == cloud.Spot {
+			victim = r.ID
+			break
+		}
+	}
+	if victim == "" || !w.cloud.InterruptSpot(victim) {
+		w.Fatal("there is no spot instance, though the pool prefers them")
+	}
+	warned := time.Now()
+	w.title("EC2 Spot Instance Interruption Warning for %s", victim)
+	w.wait(90*time.Second, "the node to be replaced", func() bool {
+		r, _ := w.cloud.Record(victim)
+		for _, claim := range w.claims() {
+			if instanceOf(claim.Status.ProviderID) == victim {
+				return false
+			}
+		}
+		for _, node := range w.nodes() {
+			if instanceOf(node.Spec.ProviderID) == victim {
+				return false
+			}
+		}
+		return !r.Gone.IsZero() && w.running() == replicas
+	})
+	w.say("replaced within %.1f of the 120 s that AWS gives", time.Since(warned).Seconds())
+	w.settled()
+	w.judgeFleet()
+}
+
+func (w *world) deflate() {
+	w.scale(0)
+	w.wait(2*time.Minute, "the nodes, NodeClaims and instances to go", func() bool {
+		return len(w.nodes())+len(w.claims())+len(w.pods()) == 0 && w.terminated()
+	})
+	var left []string
+	w.wait(time.Minute, "the launch templates to be deleted", func() bool {
+		templates, err := w.cloud.Templates(w.Context(), nil)
+		w.check(err)
+		left = nil
+		for _, template := range templates {
+			left = append(left, template.Name)
+		}
+		return len(left) == 0
+	})
+	w.say("no node, no NodeClaim, no instance and no launch template is left; all of it cost $%.6f", w.cloud.Dollars())
+}
+
+// terminated reports whether EC2 shows every instance that ever was terminated.
+func (w *world) terminated() bool {
+	for _, r := range w.cloud.Records() {
+		if r.Gone.IsZero() {
+			return false
+		}
+	}
+	return true
+}
+
+// end stops Joist, and looks for what it left behind.
+func (w *world) end() {
+	w.title("SIGTERM")
+	for _, p := range w.processes {
+		if err := p.stop(); err != nil {
+			w.Error(err)
+		}
+	}
+	for _, p := range append(w.processes, w.functions...) {
+		if complaints := p.errors(); len(complaints) > 0 {
+			w.Errorf("lines of level ERROR:\n%s", strings.Join(complaints, "\n"))
+		}
+	}
+	w.processes = nil
+	w.judgeQueues()
+}

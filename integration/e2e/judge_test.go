@@ -1,0 +1,167 @@
+package e2e
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/joist-autoscaler/joist/shared/cloud"
+	"github.com/joist-autoscaler/joist/shared/karpenter"
+	"github.com/joist-autoscaler/joist/shared/launchspec"
+	"github.com/joist-autoscaler/joist/shared/memcloud"
+)
+
+// judgeFleet compares every instance with its node, its claim, and what the pool
+// allows.
+func (w *world) judgeFleet() {
+	w.Helper()
+	nodes := map[string]*corev1.Node{}
+	for _, node := range w.nodes() {
+		nodes[instanceOf(node.Spec.ProviderID)] = node
+	}
+	claims := map[string]*karpenter.NodeClaim{}
+	for _, claim := range w.claims() {
+		claims[instanceOf(claim.Status.ProviderID)] = claim
+	}
+	alive := w.alive()
+	if len(alive) == 0 || len(nodes) != len(alive) || len(claims) != len(alive) {
+		w.Errorf("%d instances, %d nodes, %d NodeClaims", len(alive), len(nodes), len(claims))
+	}
+	for _, r := range alive {
+		node, claim := nodes[r.ID], claims[r.ID]
+		if node == nil || claim == nil {
+			w.Errorf("instance %s has node %v and NodeClaim %v", r.ID, node != nil, claim != nil)
+			continue
+		}
+		w.judgeNode(r, node)
+		w.judgeTags(r, node, claim)
+		w.say("judged %s: %d labels of %s, and the tags of %d kinds of resources", r.ID, len(node.Labels), node.Name, len(r.Others)+2)
+	}
+}
+
+// sizes are the types that the pool allows: vCPUs and MiB (https://aws.amazon.com/ec2/instance-types/t4/).
+var sizes = map[string][2]string{
+	"medium": {"2", "4096"}, "large": {"2", "8192"}, "xlarge": {"4", "16384"},
+}
+
+// judgeNode asserts every label that a pod may ask of such a node (B027–B033),
+// and that nothing of its start is left.
+func (w *world) judgeNode(r memcloud.Record, node *corev1.Node) {
+	w.Helper()
+	size := strings.TrimPrefix(r.Type, "t4g.")
+	hardware, known := sizes[size]
+	if !known || r.Zone != "ap-northeast-2a" || r.CapacityType != cloud.Spot && r.CapacityType != cloud.OnDemand {
+		w.Errorf("%s is %s, %s, in %s: the pool does not allow it", r.ID, r.Type, r.CapacityType, r.Zone)
+	}
+	want := map[string]string{
+		corev1.LabelHostname:                                node.Name,
+		corev1.LabelInstanceTypeStable:                      r.Type,
+		corev1.LabelTopologyZone:                            "ap-northeast-2a",
+		corev1.LabelTopologyRegion:                          region,
+		corev1.LabelArchStable:                              "arm64",
+		corev1.LabelOSStable:                                "linux",
+		karpenter.LabelTopologyZoneID:                       w.zoneID(r),
+		karpenter.CapacityTypeLabelKey:                      r.CapacityType,
+		karpenter.NodePoolLabelKey:                          "default",
+		karpenter.LabelEC2NodeClass:                         "default",
+		karpenter.NodeRegisteredLabelKey:                    "true",
+		karpenter.NodeInitializedLabelKey:                   "true",
+		karpenter.LabelInstanceCategory:                     "t",
+		karpenter.LabelInstanceFamily:                       "t4g",
+		karpenter.LabelInstanceGeneration:                   "4",
+		karpenter.LabelInstanceSize:                         size,
+		karpenter.LabelInstanceCPU:                          hardware[0],
+		karpenter.LabelInstanceMemory:                       hardware[1],
+		karpenter.LabelInstanceCPUManufacturer:              "aws",
+		karpenter.LabelInstanceHypervisor:                   "nitro",
+		karpenter.LabelInstanceEncryptionInTransitSupported: "false",
+		karpenter.LabelInstanceTenancy:                      karpenter.TenancyDefault,
+	}
+	for key, value := range want {
+		if got, ok := node.Labels[key]; !ok || got != value {
+			w.Errorf("node %s: label %s is %q, want %q", node.Name, key, got, value)
+		}
+	}
+	for _, key := range []string{
+		karpenter.LabelInstanceCPUSustainedClockSpeedMHz, karpenter.LabelInstanceEBSBandwidth, karpenter.LabelInstanceNetworkBandwidth,
+	} {
+		if !number.MatchString(node.Labels[key]) {
+			w.Errorf("node %s: label %s is %q, want a whole number", node.Name, key, node.Labels[key])
+		}
+	}
+	if len(node.Spec.Taints) > 0 {
+		w.Errorf("node %s has the taints %v", node.Name, node.Spec.Taints)
+	}
+	if !slices.Contains(node.Finalizers, karpenter.TerminationFinalizer) {
+		w.Errorf("node %s has the finalizers %v", node.Name, node.Finalizers)
+	}
+}
+
+var number = regexp.MustCompile(`^[1-9][0-9]*$`)
+
+func (w *world) zoneID(r memcloud.Record) string {
+	for _, subnet := range w.aws.Subnets {
+		if subnet.Zone == r.Zone {
+			return subnet.ZoneID
+		}
+	}
+	return ""
+}
+
+// judgeTags asserts every tag of everything that came with the instance (B142),
+// and those that name it afterwards (B141).
+func (w *world) judgeTags(r memcloud.Record, node *corev1.Node, claim *karpenter.NodeClaim) {
+	w.Helper()
+	owner := map[string]string{
+		"kubernetes.io/cluster/" + clusterName: "owned",
+		"eks:eks-cluster-name":                 clusterName,
+		"karpenter.sh/nodepool":                "default",
+		"karpenter.k8s.aws/ec2nodeclass":       "default",
+	}
+	w.carries("instance "+r.ID, r.Tags, owner)
+	w.carries("instance "+r.ID, r.Tags, map[string]string{
+		"Name": node.Name, "karpenter.sh/nodeclaim": claim.Name, launchspec.IntentTag: claim.Annotations[launchspec.IntentTag],
+	})
+	kinds := []string{"volume", "fleet", "network-interface"}
+	if r.CapacityType == cloud.Spot {
+		kinds = append(kinds, "spot-instances-request")
+	}
+	for _, kind := range kinds {
+		w.carries(fmt.Sprintf("the %s of %s", kind, r.ID), r.Others[kind], owner)
+	}
+	// A template may be gone already: it is old when nothing was launched by it
+	// for a while.
+	if template, ok := w.cloud.Template(r.Template); ok {
+		w.carries("launch template "+r.Template, template.Tags, owner)
+	}
+}
+
+func (w *world) carries(what string, tags, want map[string]string) {
+	w.Helper()
+	for key, value := range want {
+		if got, ok := tags[key]; !ok || got != value || value == "" {
+			w.Errorf("%s: tag %s is %q, want %q", what, key, got, value)
+		}
+	}
+}
+
+// judgeQueues proves that no message was lost and none was given up.
+func (w *world) judgeQueues() {
+	w.Helper()
+	if err := w.broker.Conserved(); err != nil {
+		w.Error(err)
+	}
+	for _, name := range w.broker.Queues() {
+		q, _ := w.broker.Lookup(name)
+		if visible, hidden, err := q.Depth(w.ctx); strings.HasSuffix(name, "-dead") && (err != nil || visible+hidden > 0) {
+			messages, _ := q.Receive(w.ctx, 10, 0, 0)
+			w.Errorf("%s holds %d messages (%v)", name, visible+hidden, err)
+			for _, m := range messages {
+				w.Logf("%v %s", m.Attributes, m.Body)
+			}
+		}
+	}
+}

@@ -1,0 +1,173 @@
+package e2e
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/joist-autoscaler/joist/shared/cloud"
+	"github.com/joist-autoscaler/joist/shared/cluster"
+	"github.com/joist-autoscaler/joist/shared/karpenter"
+	"github.com/joist-autoscaler/joist/shared/memcloud"
+)
+
+// story tells what can be seen from outside.
+type story struct {
+	// said is the last thing that was said of each pod, node, claim and instance.
+	said map[string]string
+	// unschedulable says that the scheduler was seen to refuse a pod.
+	unschedulable bool
+}
+
+func (w *world) say(format string, args ...any) {
+	fmt.Fprintf(w.Output(), "%6.1fs  %s\n", time.Since(w.began).Seconds(), fmt.Sprintf(format, args...))
+}
+
+func (w *world) title(format string, args ...any) {
+	w.say("▸ "+format, args...)
+}
+
+// look says what has changed since the last look.
+func (w *world) look() {
+	now := map[string]string{"pods": "pods: " + w.podCounts()}
+	for _, class := range cluster.Cached[*karpenter.EC2NodeClass](w.cache, cluster.NodeClasses) {
+		if class.Status.Conditions.True(karpenter.ConditionTypeReady) {
+			now["class "+class.Name] = fmt.Sprintf("EC2NodeClass %s is ready: %d subnets, %d images, profile %s",
+				class.Name, len(class.Status.Subnets), len(class.Status.AMIs), class.Status.InstanceProfile)
+		}
+	}
+	for _, claim := range w.claims() {
+		now["claim "+claim.Name] = fmt.Sprintf("NodeClaim %s %s", claim.Name, claimState(claim))
+	}
+	for _, node := range w.nodes() {
+		now["node "+node.Name] = fmt.Sprintf("node %s %s", node.Name, w.nodeState(node))
+	}
+	for _, r := range w.cloud.Records() {
+		now["instance "+r.ID] = fmt.Sprintf("EC2 instance %s is %s (%s, %s, %s, $%.4f an hour)", r.ID, r.State, r.Type, r.CapacityType, r.Zone, r.PricePerHour)
+	}
+	w.tell(now)
+}
+
+// tell says what is new and what is gone.
+func (w *world) tell(now map[string]string) {
+	for _, key := range slices.Sorted(maps.Keys(w.story.said)) {
+		if kind, name, _ := strings.Cut(key, " "); now[key] == "" && (kind == "claim" || kind == "node") {
+			w.say("%s %s is gone", map[string]string{"claim": "NodeClaim", "node": "node"}[kind], name)
+		}
+	}
+	for _, key := range slices.Sorted(maps.Keys(now)) {
+		if w.story.said[key] != now[key] {
+			w.say("%s", now[key])
+		}
+	}
+	w.story.said = now
+}
+
+func (w *world) pods() []*corev1.Pod {
+	return slices.DeleteFunc(cluster.Cached[*corev1.Pod](w.cache, cluster.Pods), func(p *corev1.Pod) bool { return p.Labels["app"] != "inflate" })
+}
+
+func (w *world) nodes() []*corev1.Node { return cluster.Cached[*corev1.Node](w.cache, cluster.Nodes) }
+
+func (w *world) claims() []*karpenter.NodeClaim {
+	return cluster.Cached[*karpenter.NodeClaim](w.cache, cluster.NodeClaims)
+}
+
+func (w *world) podCounts() string {
+	counts := map[string]int{}
+	for _, pod := range w.pods() {
+		state := podState(pod)
+		counts[state]++
+		w.story.unschedulable = w.story.unschedulable || state == "unschedulable"
+	}
+	if len(counts) == 0 {
+		return "none"
+	}
+	var parts []string
+	for _, state := range slices.Sorted(maps.Keys(counts)) {
+		parts = append(parts, fmt.Sprintf("%d %s", counts[state], state))
+	}
+	return strings.Join(parts, ", ")
+}
+
+func podState(pod *corev1.Pod) string {
+	if pod.DeletionTimestamp != nil {
+		return "terminating"
+	}
+	if pod.Spec.NodeName != "" {
+		return strings.ToLower(string(pod.Status.Phase)) + " on a node"
+	}
+	for _, c := range pod.Status.Conditions {
+		if c.Type == corev1.PodScheduled && c.Reason == corev1.PodReasonUnschedulable {
+			return "unschedulable"
+		}
+	}
+	return "new"
+}
+
+// running counts the pods that run on nodes of ours that are ready.
+func (w *world) running() int {
+	ready := map[string]bool{}
+	for _, node := range w.nodes() {
+		ready[node.Name] = node.DeletionTimestamp == nil && nodeReady(node)
+	}
+	n := 0
+	for _, pod := range w.pods() {
+		if pod.DeletionTimestamp == nil && pod.Status.Phase == corev1.PodRunning && ready[pod.Spec.NodeName] {
+			n++
+		}
+	}
+	return n
+}
+
+func nodeReady(node *corev1.Node) bool {
+	return slices.ContainsFunc(node.Status.Conditions, func(c corev1.NodeCondition) bool {
+		return c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue
+	})
+}
+
+func (w *world) nodeState(node *corev1.Node) string {
+	disrupted := slices.ContainsFunc(node.Spec.Taints, func(t corev1.Taint) bool { return t.Key == karpenter.DisruptedTaintKey })
+	r, _ := w.cloud.Record(instanceOf(node.Spec.ProviderID))
+	switch {
+	case !nodeReady(node) && !r.Ended.IsZero():
+		return "is heard of no more"
+	case !nodeReady(node):
+		return "has joined"
+	case disrupted:
+		return "is being drained"
+	case node.Labels[karpenter.NodeInitializedLabelKey] == "true":
+		return fmt.Sprintf("is initialized (%s, %s, %s)", r.Type, r.CapacityType, r.Zone)
+	default:
+		return fmt.Sprintf("Ready (%s, %s, %s)", r.Type, r.CapacityType, r.Zone)
+	}
+}
+
+func claimState(c *karpenter.NodeClaim) string {
+	conditions := c.Status.Conditions
+	switch {
+	case c.DeletionTimestamp != nil && conditions.True(karpenter.ConditionTypeInstanceTerminating):
+		return "is drained, its instance is to be terminated"
+	case c.DeletionTimestamp != nil:
+		return "is being deleted"
+	case conditions.True(karpenter.ConditionTypeInitialized):
+		return "is initialized"
+	case conditions.True(karpenter.ConditionTypeRegistered):
+		return "is registered as node " + c.Status.NodeName
+	case c.Status.ProviderID != "":
+		return "is launched as " + c.Status.ProviderID
+	default:
+		return "is created"
+	}
+}
+
+// alive are the instances that are neither terminated nor about to be.
+func (w *world) alive() []memcloud.Record {
+	return slices.DeleteFunc(w.cloud.Records(), func(r memcloud.Record) bool {
+		return r.State != cloud.Pending && r.State != cloud.Running
+	})
+}
