@@ -6,11 +6,12 @@
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
 
-# Seeds that `make sim`, `make crash` and `make planted` walk through.
+# How many seeds `make sim` walks through, and the one seed to play instead.
 SEEDS ?= 500
+SEED ?=
 # Arguments for the demo, such as ARGS='--seed 7'.
 ARGS ?=
-export SEEDS ARGS
+export SEEDS SEED ARGS
 
 STAGES := .ci/stages
 
@@ -29,8 +30,8 @@ build: ## Build bin/joist and bin/joist-<service>, each as it is released (GOWOR
 	@$(STAGES) build
 
 .PHONY: test
-test: ## Everything a pull request must pass: preflight, lint, unit, rules, upstream, simulator, planted bugs, wire, e2e
-	@$(STAGES) preflight lint unit rules upstream sim planted wire e2e
+test: ## Everything a pull request must pass: preflight, lint, unit, rules, upstream, simulator, crash points, planted bugs, wire, e2e
+	@$(STAGES) preflight lint unit rules upstream sim crash planted wire e2e
 
 ##@ One stage of the tests
 
@@ -63,7 +64,7 @@ upstream: ## Compare our Karpenter objects with Karpenter's own types and manife
 	@$(STAGES) upstream
 
 .PHONY: sim
-sim: ## Run the simulator: whole clusters under seeded faults (SEEDS=500)
+sim: ## Run the simulator: whole clusters under seeded faults (SEEDS=500, or SEED=7 alone)
 	@$(STAGES) sim
 
 .PHONY: crash

@@ -7,7 +7,7 @@ var bugs = []bug{{
 	from: `	result, err := s.EC2.CreateFleet(ctx, intent.Fleet)`,
 	to:   `	intent.Fleet.Token = fmt.Sprint(intent.ID, s.Now().UnixNano()); result, err := s.EC2.CreateFleet(ctx, intent.Fleet)`,
 }, {
-	name: "fence-removed", promise: "no limit is exceeded",
+	name: "fence-removed", promise: "the fence never goes back",
 	file: "shared/outbox/outbox.go",
 	from: `	object := h.object.DeepCopy()
 	object.Data`,
@@ -38,9 +38,19 @@ var bugs = []bug{{
 }, {
 	name: "absence-as-death", promise: "a claim outlives its instance",
 	file: "services/lifecycle/internal/sweep/sweep.go",
-	from: `	case err != nil:
+	from: `	if !ok || f.Started.Before(from.Add(SettleTime)) {
+		return
+	}
+	first, err := time.Parse(time.RFC3339Nano, c.Annotations[AbsentAnnotation])
+	switch {
+	case err != nil:
 		f.Absent = append(f.Absent, c)`,
-	to: `	case err != nil:
+	to: `	if !ok || from.IsZero() {
+		return
+	}
+	first, err := time.Parse(time.RFC3339Nano, c.Annotations[AbsentAnnotation])
+	switch {
+	case err != nil:
 		f.Gone = append(f.Gone, c)`,
 }, {
 	name: "slot-order", promise: "a claim is bound once",
@@ -51,7 +61,7 @@ var bugs = []bug{{
 	name: "dedupe-by-message-id", promise: "a message goes after its work",
 	file: "shared/host/worker.go",
 	from: `	err := safely(withNote(ctx, &note), w.Handle, m)`,
-	to: `	if m.Receives > 1 { _ = w.Queue.Delete(ctx, m.Receipt); return Verdict{Action: Delete} }
+	to: `	if m.Receives > 1 { _ = w.Queue.Delete(ctx, m.Receipt); return Line{Verdict: Verdict{Action: Delete}} }
 	err := safely(withNote(ctx, &note), w.Handle, m)`,
 }, {
 	name: "delete-before-effect", promise: "a message goes after its work",

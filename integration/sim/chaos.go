@@ -54,7 +54,7 @@ func (c *chaos) rate(most float64) float64 {
 }
 
 // strike decides what befalls a task at a call.
-func (c *chaos) strike(call embedded.Call, m moment) blow {
+func (c *chaos) strike(call embedded.Call, _ int, m moment) blow {
 	roll := c.dice.Float64()
 	switch {
 	case roll < c.crash:

@@ -18,16 +18,17 @@ import (
 // and at every call to the world it hands the decision who goes on back to the
 // engine. So a seed decides every interleaving.
 type engine struct {
-	world *embedded.World
-	dice  *rand.Rand
-	tasks []*task
-	trace hash.Hash64
-	lines []string // the last calls, for the report of a failure
-	calls int
+	world         *embedded.World
+	dice          *rand.Rand
+	tasks         []*task
+	trace         hash.Hash64
+	lines         []string // the last calls, for the report of a failure
+	calls, serial int
 	// panics are those of steps; the host recovers those of handlers.
 	panics []string
 	// strike decides what befalls a task at a call; nil lets everything pass.
-	strike func(call embedded.Call, moment moment) blow
+	// serial numbers the calls, so that before and after are known to be of one.
+	strike func(call embedded.Call, serial int, moment moment) blow
 	// observe is told of every call that took place.
 	observe func(call embedded.Call, err error)
 }
@@ -70,19 +71,21 @@ func (e *engine) tap(ctx context.Context, call embedded.Call, effect func() erro
 	if t == nil {
 		return effect()
 	}
-	e.meet(t, call, before)
+	e.serial++
+	serial := e.serial
+	e.meet(t, call, serial, before)
 	err := effect()
 	e.note(call, err)
-	e.meet(t, call, after)
+	e.meet(t, call, serial, after)
 	return err
 }
 
 // meet lets the engine decide, and waits for its turn.
-func (e *engine) meet(t *task, call embedded.Call, m moment) {
+func (e *engine) meet(t *task, call embedded.Call, serial int, m moment) {
 	if e.strike == nil {
 		return
 	}
-	b := e.strike(call, m)
+	b := e.strike(call, serial, m)
 	if b.crash {
 		t.crashed = true
 		runtime.Goexit()

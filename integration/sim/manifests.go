@@ -29,6 +29,10 @@ func nodeClass(w *embedded.World) *karpenter.EC2NodeClass {
 	}
 }
 
+// families is what the market of a simulated region has: what the pool takes,
+// and some that it does not.
+var families = []string{"t4g", "m6g", "c6g", "m6i", "g5"}
+
 // nodePool is a pool of small arm64 types, spot first, with limits.
 func nodePool(name string, cpu, nodes int64) *karpenter.NodePool {
 	in := func(key string, values ...string) karpenter.NodeSelectorRequirementWithMinValues {

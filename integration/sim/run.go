@@ -19,7 +19,7 @@ const wanted = 14
 
 const (
 	// faultPhase is how long things go wrong.
-	faultPhase = 8 * time.Minute
+	faultPhase = 6 * time.Minute
 	// healPhase is how long everything may take to come right: a launch that has
 	// to time out, and then another.
 	healPhase = 25 * time.Minute
@@ -64,7 +64,7 @@ func Run(seed int64) (Report, error) {
 	workload := memworkload.Typical("", nil)
 	workload.ForgetAfter = time.Minute
 	world, err := embedded.New(embedded.Options{
-		Seed: seed, Region: "us-west-2", Replicas: 2, Tap: s.tap, CacheDelay: 200 * time.Millisecond, Workload: &workload,
+		Seed: seed, Region: "us-west-2", Families: families, Replicas: 2, Tap: s.tap, CacheDelay: 200 * time.Millisecond, Workload: &workload,
 		Observe: func(actor string, m message, began time.Time, err error) { s.checker.handled(actor, m, began, err) },
 	})
 	if err != nil {

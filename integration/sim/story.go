@@ -40,7 +40,7 @@ func Story(point Point) (Death, error) {
 	workload := memworkload.Typical("", nil)
 	workload.ForgetAfter = time.Minute
 	world, err := embedded.New(embedded.Options{
-		Seed: seed, Region: "us-west-2", Tap: s.tap, CacheDelay: 50 * time.Millisecond, Workload: &workload,
+		Seed: seed, Region: "us-west-2", Families: families, Tap: s.tap, CacheDelay: 50 * time.Millisecond, Workload: &workload,
 		Observe: func(actor string, m message, began time.Time, err error) { s.checker.handled(actor, m, began, err) },
 	})
 	if err != nil {
@@ -63,19 +63,20 @@ func Story(point Point) (Death, error) {
 }
 
 // once strikes at one write only.
-func (s *sim) once(point Point, death *Death) func(embedded.Call, moment) blow {
-	leases := map[string]int{}
-	return func(call embedded.Call, m moment) blow {
+func (s *sim) once(point Point, death *Death) func(embedded.Call, int, moment) blow {
+	leases, number := map[string]int{}, map[int]int{}
+	return func(call embedded.Call, serial int, m moment) blow {
 		if !call.Writes || beat(call) && leases[call.Actor] > firstBeats {
 			return blow{}
 		}
 		if m == before {
 			death.Writes++
+			number[serial] = death.Writes
 			if beat(call) {
 				leases[call.Actor]++
 			}
 		}
-		if death.Struck || point.Write != death.Writes || point.After != (m == after) {
+		if death.Struck || point.Write != number[serial] || point.After != (m == after) {
 			return blow{}
 		}
 		death.Struck, death.Actor, death.Verb = true, call.Actor, call.Port+"."+call.Verb

@@ -161,6 +161,7 @@ func buildCatalog(a *Actor, w wire) {
 	s := catalog.Service{
 		Instances: aws, Network: aws, Images: aws, Clusters: aws, Blobs: store{w, world.Blobs}, Bus: w.bus(world),
 		Region: world.Region, Cluster: world.Identity(), Now: world.Now,
+		Offers: func(context.Context, string) (offers.Catalogue, error) { return world.Catalogue, nil },
 	}
 	a.consume(w, host.Events(a.accept(catalog.Types), s.Handle))
 }

@@ -28,6 +28,9 @@ type Options struct {
 	Seed int64
 	// Region names the embedded catalogue: ap-northeast-2 when empty.
 	Region string
+	// Families keeps only the instance types whose names begin with one of these
+	// and a dot; nil keeps all. A small market makes a run quick.
+	Families []string
 	// Cluster is the EKS cluster's name: "demo" when empty.
 	Cluster string
 	// Replicas is how many of each service run: 1 when zero.
@@ -76,6 +79,8 @@ func New(o Options) (*World, error) {
 	if err != nil {
 		return nil, fmt.Errorf("reading the catalogue of %s: %w", o.Region, err)
 	}
+	full = full.Clone()
+	full.Types = slices.DeleteFunc(full.Types, func(t catalog.InstanceType) bool { return !o.sells(t.Name) })
 	w := &World{Options: o, now: o.Start, nextTick: o.Start, Catalogue: full}
 	w.Kube = memcluster.New(memcluster.Options{Now: w.Now, Seed: o.Seed})
 	w.Broker = memqueue.New(memqueue.Options{Now: w.Now, Seed: uint64(o.Seed)})
@@ -108,6 +113,12 @@ func (o Options) withDefaults() Options {
 		o.Start = memcluster.Epoch
 	}
 	return o
+}
+
+// sells reports whether the world's market has the type.
+func (o Options) sells(name string) bool {
+	family, _, _ := strings.Cut(name, ".")
+	return o.Families == nil || slices.Contains(o.Families, family)
 }
 
 // Now is the world's clock.
