@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strconv"
 	"testing"
 	"time"
 
@@ -202,7 +203,7 @@ func (s *site) batch() outbox.Held {
 	s.t.Helper()
 	held := s.outbox()
 	next := outbox.Outbox{Epoch: 1, Seq: held.Seq + 1, State: outbox.Sent, Batch: event.Ref{
-		Kind: scheduling.BatchKind, Digest: event.DigestOf([]byte(fmt.Sprint(held.Seq))), Size: 1,
+		Kind: scheduling.BatchKind, Digest: event.DigestOf([]byte(strconv.FormatUint(held.Seq, 10))), Size: 1,
 	}}
 	held, err := held.Swap(s.t.Context(), s.Server, next)
 	if err != nil {
@@ -238,7 +239,7 @@ func (s *site) planned(held outbox.Held, id string, n int) scheduling.PlannedInt
 			Annotations: map[string]string{
 				launchspec.IntentTag: id, launchspec.IntentRefAnnotation: launchspec.FormatRef(ref),
 				launchspec.BatchAnnotation:  fmt.Sprintf("%s/%d", held.UID(), held.Seq),
-				launchspec.ClaimsAnnotation: fmt.Sprint(n), launchspec.CeilingAnnotation: `{"cpu":"2"}`,
+				launchspec.ClaimsAnnotation: strconv.Itoa(n), launchspec.CeilingAnnotation: `{"cpu":"2"}`,
 			},
 		}}
 		out.Claims = append(out.Claims, scheduling.PlannedClaim{Object: c, Ceiling: cpu("2"), Pods: 1})

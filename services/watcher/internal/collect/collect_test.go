@@ -1,0 +1,234 @@
+package collect_test
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/joist-autoscaler/joist/services/watcher/internal/collect"
+	"github.com/joist-autoscaler/joist/shared/cluster"
+	"github.com/joist-autoscaler/joist/shared/event"
+	"github.com/joist-autoscaler/joist/shared/karpenter"
+	"github.com/joist-autoscaler/joist/shared/memcluster"
+	"github.com/joist-autoscaler/joist/shared/scheduling"
+)
+
+var noon = memcluster.Epoch
+
+const providerID = "aws:///eu-west-1a/i-1"
+
+// from collects what a cluster of these objects shows.
+func from(objects ...cluster.Object) collect.View {
+	server := memcluster.New(memcluster.Options{})
+	server.Seed(objects...)
+	cache := server.NewCache(memcluster.CacheOptions{})
+	cache.Flush()
+	view := collect.From(cache, collect.Given{Cluster: event.Cluster{Name: "prod", UID: "uid"}, Now: noon})
+	if changed := cache.Mutated(); len(changed) > 0 {
+		panic("objects of the cache were changed: " + strings.Join(changed, ", "))
+	}
+	return view
+}
+
+func pod(name, node string, changes ...func(*corev1.Pod)) *corev1.Pod {
+	p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name, UID: types.UID(name)}}
+	p.Spec.NodeName = node
+	p.Spec.Containers = []corev1.Container{{Name: "c", Resources: corev1.ResourceRequirements{Requests: list("cpu", "1")}}}
+	p.Status.Phase = corev1.PodRunning
+	if node == "" {
+		p.Status.Phase = corev1.PodPending
+		p.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonUnschedulable}}
+	}
+	for _, change := range changes {
+		change(p)
+	}
+	return p
+}
+
+func list(name, amount string) corev1.ResourceList {
+	return corev1.ResourceList{corev1.ResourceName(name): resource.MustParse(amount)}
+}
+
+func owner(kind string) func(*corev1.Pod) {
+	return func(p *corev1.Pod) {
+		yes := true
+		p.OwnerReferences = []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: kind, Name: "x", Controller: &yes, UID: "x"}}
+	}
+}
+
+func doNotDisrupt(p *corev1.Pod) {
+	p.Annotations = map[string]string{karpenter.DoNotDisruptAnnotationKey: "true"}
+}
+
+func node(name string, changes ...func(*corev1.Node)) *corev1.Node {
+	n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{"on": "node"}}}
+	n.Spec.ProviderID = providerID
+	n.Status.Allocatable, n.Status.Capacity = list("cpu", "4"), list("cpu", "4")
+	for _, change := range changes {
+		change(n)
+	}
+	return n
+}
+
+func disrupted(n *corev1.Node) { n.Spec.Taints = append(n.Spec.Taints, karpenter.DisruptedTaint()) }
+
+func claim(name string, changes ...func(*karpenter.NodeClaim)) *karpenter.NodeClaim {
+	c := &karpenter.NodeClaim{ObjectMeta: metav1.ObjectMeta{
+		Name: name, UID: types.UID(name), Labels: map[string]string{karpenter.NodePoolLabelKey: "default"}, Annotations: map[string]string{},
+	}}
+	c.Spec.Resources.Requests = list("cpu", "3")
+	c.Spec.Requirements = []karpenter.NodeSelectorRequirementWithMinValues{{Key: "zone", Operator: corev1.NodeSelectorOpIn, Values: []string{"a"}}}
+	for _, change := range changes {
+		change(c)
+	}
+	return c
+}
+
+func launched(c *karpenter.NodeClaim) {
+	c.Status.ProviderID = providerID
+	c.Status.Capacity, c.Status.Allocatable = list("cpu", "8"), list("cpu", "7")
+	c.Labels[corev1.LabelInstanceTypeStable] = "m6i.large"
+}
+
+func registered(c *karpenter.NodeClaim) {
+	launched(c)
+	for _, kind := range karpenter.NodeClaimReady() {
+		c.Status.Conditions = c.Status.Conditions.With(metav1.Condition{Type: kind, Status: metav1.ConditionTrue}, noon)
+	}
+}
+
+func annotated(key, value string) func(*karpenter.NodeClaim) {
+	return func(c *karpenter.NodeClaim) { c.Annotations[key] = value }
+}
+
+// Who is in a batch: those that wait, and at once those whose node goes.
+func TestPending(t *testing.T) {
+	going := []cluster.Object{node("n", disrupted), claim("c", registered)}
+	deadline := []cluster.Object{node("n", disrupted), claim("c", registered, annotated(karpenter.NodeClaimTerminationTimestampAnnotationKey, noon.Add(time.Minute).Format(time.RFC3339)))}
+	staying := []cluster.Object{node("n"), claim("c", registered)}
+	for _, test := range []struct {
+		name    string
+		objects []cluster.Object
+		pod     *corev1.Pod
+		want    []string
+	}{
+		{"waits", nil, pod("p", ""), []string{"p@"}},
+		{"not looked at by the scheduler", nil, pod("p", "", func(p *corev1.Pod) { p.Status.Conditions = nil }), nil},
+		{"runs", staying, pod("p", "n"), nil},
+		{"runs on a node that goes", going, pod("p", "n"), []string{"p@n"}},
+		{"runs on a node whose claim goes", []cluster.Object{node("n"), claim("c", registered, func(c *karpenter.NodeClaim) {
+			at := metav1.NewTime(noon)
+			c.DeletionTimestamp, c.Finalizers = &at, []string{karpenter.TerminationFinalizer}
+		})}, pod("p", "n"), []string{"p@n"}},
+		{"has ended on a node that goes", going, pod("p", "n", func(p *corev1.Pod) { p.Status.Phase = corev1.PodSucceeded }), nil},
+		{"is leaving a node that goes", going, pod("p", "n", func(p *corev1.Pod) {
+			at, grace := metav1.NewTime(noon.Add(time.Minute)), int64(60)
+			p.DeletionTimestamp, p.DeletionGracePeriodSeconds = &at, &grace
+		}), nil},
+		{"a daemon on a node that goes", going, pod("p", "n", owner("DaemonSet")), nil},
+		{"must stay on a node that goes", going, pod("p", "n", doNotDisrupt), nil},
+		{"must stay on a node with a deadline", deadline, pod("p", "n", doNotDisrupt), []string{"p@n"}},
+		{"must not be disrupted and waits", going, pod("p", "", doNotDisrupt), []string{"p@"}},
+	} {
+		view := from(append(slices.Clone(test.objects), test.pod)...)
+		if diff := cmp.Diff(test.want, view.PendingKeys()); diff != "" {
+			t.Errorf("%s:\n%s", test.name, diff)
+		}
+	}
+}
+
+// What a claim promises at each of its ages.
+func TestNodes(t *testing.T) {
+	one := func(objects ...cluster.Object) scheduling.Node {
+		t.Helper()
+		nodes := from(objects...).Snapshot.Nodes
+		if len(nodes) != 1 {
+			t.Fatalf("%d nodes: %+v", len(nodes), nodes)
+		}
+		return nodes[0]
+	}
+	cpu := func(n scheduling.Node) int64 { return n.Allocatable.Cpu().Value() }
+
+	planned := one(claim("c"))
+	if planned.Launched || cpu(planned) != 3 || len(planned.Requirements) != 1 || planned.Name != "c" {
+		t.Errorf("planned: what it was planned for, and no more: %+v", planned)
+	}
+	unlabelled := one(claim("c", launched, func(c *karpenter.NodeClaim) { delete(c.Labels, corev1.LabelInstanceTypeStable) }))
+	if unlabelled.Launched || cpu(unlabelled) != 3 || len(unlabelled.Requirements) != 1 {
+		t.Errorf("bound and not labelled: as planned: %+v", unlabelled)
+	}
+	bound := one(claim("c", launched))
+	if !bound.Launched || cpu(bound) != 7 || bound.Requirements != nil || bound.Instance != "i-1" {
+		t.Errorf("launched: what its type has: %+v", bound)
+	}
+	silent := one(claim("c", registered), node("n", func(n *corev1.Node) { n.Status.Allocatable = nil }))
+	if silent.Name != "n" || silent.Claim != "c" || cpu(silent) != 7 {
+		t.Errorf("a node whose kubelet said nothing yet: %+v", silent)
+	}
+	joined := one(claim("c", launched, func(c *karpenter.NodeClaim) { c.Labels["on"] = "claim" }), node("n"))
+	if joined.Registered || joined.Labels["on"] != "node" || joined.Labels[karpenter.NodePoolLabelKey] != "default" {
+		t.Errorf("joined and not registered: the claim's labels below the node's: %+v", joined)
+	}
+	running := one(claim("c", registered), node("n"), pod("p", "n"), pod("d", "n", owner("DaemonSet")), pod("done", "n", func(p *corev1.Pod) { p.Status.Phase = corev1.PodFailed }))
+	if !running.Initialized || cpu(running) != 4 || running.Used.Cpu().Value() != 2 || running.Daemons.Cpu().Value() != 1 || len(running.Pods) != 1 {
+		t.Errorf("running: %+v", running)
+	}
+	foreign := one(node("n", func(n *corev1.Node) { n.Spec.ProviderID = "kind://n" }))
+	if foreign.Claim != "" || !foreign.Registered || !foreign.Launched {
+		t.Errorf("of nobody: %+v", foreign)
+	}
+}
+
+// Nothing of a pod leaves the cluster that planning does not read, nor what
+// somebody once applied.
+func TestSecretsStay(t *testing.T) {
+	const secret = "hunter2"
+	private := func(p *corev1.Pod) {
+		p.Annotations = map[string]string{"note": secret, corev1.LastAppliedConfigAnnotation: secret}
+		p.Labels = map[string]string{"label": secret}
+		p.Spec.ServiceAccountName, p.Spec.Hostname = secret, secret
+		p.Spec.ImagePullSecrets = []corev1.LocalObjectReference{{Name: secret}}
+		p.Spec.Volumes = []corev1.Volume{{Name: secret, VolumeSource: corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{SecretName: secret}}}}
+		c := &p.Spec.Containers[0]
+		c.Image, c.Args, c.Command = secret, []string{secret}, []string{secret}
+		c.Env = []corev1.EnvVar{{Name: secret, Value: secret}}
+		c.EnvFrom = []corev1.EnvFromSource{{Prefix: secret}}
+		p.Spec.InitContainers = []corev1.Container{*c.DeepCopy()}
+		p.Status.Message = secret
+	}
+	pool := &karpenter.NodePool{ObjectMeta: metav1.ObjectMeta{Name: "default", Annotations: map[string]string{corev1.LastAppliedConfigAnnotation: secret, "keep": "me"}}}
+	class := &karpenter.EC2NodeClass{ObjectMeta: metav1.ObjectMeta{Name: "default", Annotations: map[string]string{corev1.LastAppliedConfigAnnotation: secret}}}
+	view := from(pool, class, node("n", disrupted), claim("c", registered), pod("waits", "", private), pod("leaves", "n", private), pod("stays", "n", private, owner("DaemonSet")))
+	text, err := json.Marshal(scheduling.Batch{Snapshot: view.Snapshot, Pending: view.Pending})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if at := strings.Index(string(text), secret); at >= 0 {
+		t.Errorf("a secret leaves the cluster: …%s…", text[max(0, at-80):at+len(secret)])
+	}
+	if len(view.PendingKeys()) != 2 || view.Snapshot.NodePools[0].Annotations["keep"] != "me" {
+		t.Errorf("the view is %s", text)
+	}
+}
+
+// Offer changes with what could place a pod, and with nothing else.
+func TestOffer(t *testing.T) {
+	pool := func(generation int64) *karpenter.NodePool {
+		return &karpenter.NodePool{ObjectMeta: metav1.ObjectMeta{Name: "default", UID: "u", Generation: generation}}
+	}
+	first := from(pool(1)).Offer()
+	if again := from(pool(1), pod("p", ""), node("n")).Offer(); again != first {
+		t.Errorf("pods and nodes change the offer: %q and %q", first, again)
+	}
+	if changed := from(pool(2)).Offer(); changed == first {
+		t.Error("a changed pool is no other offer")
+	}
+}
