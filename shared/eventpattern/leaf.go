@@ -72,7 +72,7 @@ func (f *field) compileExists(operand any) error {
 }
 
 var expressions = map[string]func(operand any) (matcher, error){
-	"exactly":            exactly,
+	"exactly":            text,
 	"prefix":             affix(strings.HasPrefix, hasPrefixFold),
 	"suffix":             affix(strings.HasSuffix, hasSuffixFold),
 	"equals-ignore-case": foldEqual,
@@ -96,6 +96,14 @@ func exactly(operand any) (matcher, error) {
 	default:
 		return func(leaf any) bool { return leaf == operand }, nil
 	}
+}
+
+// text is exactly for strings, the only ones that {"exactly": …} takes.
+func text(operand any) (matcher, error) {
+	if _, ok := operand.(string); !ok {
+		return nil, fmt.Errorf("%s must be a string", describe(operand))
+	}
+	return exactly(operand)
 }
 
 // affix matches the beginning or the end of strings, as it is written or, for
@@ -130,7 +138,8 @@ func foldEqual(operand any) (matcher, error) {
 	return onStrings(func(s string) bool { return strings.EqualFold(s, want) }), nil
 }
 
-// cidr matches strings that are addresses of the block.
+// cidr matches strings that are addresses of the block. EventBridge refuses a
+// block of one address, and one of mapped addresses.
 func cidr(operand any) (matcher, error) {
 	text, ok := operand.(string)
 	if !ok {
@@ -139,6 +148,9 @@ func cidr(operand any) (matcher, error) {
 	block, err := netip.ParsePrefix(text)
 	if err != nil {
 		return nil, err
+	}
+	if block.IsSingleIP() || block.Addr().Is4In6() {
+		return nil, fmt.Errorf("%s must be a block of two or more addresses, none of them IPv4 within IPv6", describe(operand))
 	}
 	return onStrings(func(s string) bool {
 		address, err := netip.ParseAddr(s)

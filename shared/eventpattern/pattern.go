@@ -74,7 +74,9 @@ func compileObject(path string, object map[string]any) ([][]field, error) {
 		if len(all)*len(some) > MaxAlternatives {
 			return nil, fmt.Errorf("%s: its $or make more than %d combinations", orRoot(path), MaxAlternatives)
 		}
-		all = product(all, some)
+		if all, err = product(all, some); err != nil {
+			return nil, err
+		}
 	}
 	return all, nil
 }
@@ -140,15 +142,21 @@ func orList(name string, value any) ([]map[string]any, bool) {
 	return objects, true
 }
 
-// product joins each alternative of a with each of b.
-func product(a, b [][]field) [][]field {
+// product joins each alternative of a with each of b. A field may be in one of
+// them: EventBridge would listen to the one that is written last alone.
+func product(a, b [][]field) ([][]field, error) {
 	out := make([][]field, 0, len(a)*len(b))
 	for _, left := range a {
 		for _, right := range b {
+			for _, f := range right {
+				if slices.ContainsFunc(left, func(other field) bool { return other.path == f.path }) {
+					return nil, fmt.Errorf("%s: the field stands both inside and outside of an $or, or twice", f.path)
+				}
+			}
 			out = append(out, slices.Concat(left, right))
 		}
 	}
-	return out
+	return out, nil
 }
 
 // decode reads one JSON value and keeps numbers as they are written.
