@@ -70,7 +70,8 @@ type Queue interface {
 	// Delete removes deliveries for good. A stale receipt is not an error.
 	Delete(ctx context.Context, receipts ...string) error
 	// Hide sets how long from now a delivery stays hidden; zero gives it back.
-	// A receipt whose message was received again or deleted is fault.Missing.
+	// A receipt whose message was received again or deleted is fault.Missing; one
+	// whose time is over hides nothing, and a queue need not say so.
 	Hide(ctx context.Context, receipt string, visibility time.Duration) error
 	// Depth reports the approximate number of visible and of hidden messages.
 	Depth(ctx context.Context) (visible, hidden int, err error)

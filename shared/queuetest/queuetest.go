@@ -38,7 +38,9 @@ const BusSource = "queuetest/bus"
 type Features struct {
 	// Bus means that Subject.Bus is there.
 	Bus bool
-	// Strict means that a stale receipt deletes nothing. SQS calls it likely.
+	// Strict means that a stale receipt deletes nothing, and that hiding by one
+	// is an error. SQS calls the former likely, and is seen to be silent about
+	// the latter.
 	Strict bool
 	// Waits means that a receive really waits for a message to arrive.
 	Waits bool
@@ -89,6 +91,7 @@ func behaviours() []behaviour {
 		{"an empty queue gives nothing", nil, emptyGivesNothing},
 		{"a cancelled receive says so", nil, cancelledReceive},
 		{"buries after the last receive", func(f Features) bool { return f.Jumps }, buries},
+		{"buries what was given back too often", nil, buriesGivenBack},
 		{"tells its depth", nil, tellsDepth},
 		{"receivers do not share", nil, receiversDoNotShare},
 		{"queues do not mix", nil, queuesDoNotMix},
