@@ -1,0 +1,71 @@
+package peers
+
+import (
+	"net/http"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+
+	"github.com/joist-autoscaler/joist/shared/cloudtest"
+	"github.com/joist-autoscaler/joist/shared/ec2cloud"
+	"github.com/joist-autoscaler/joist/shared/ekscluster"
+	"github.com/joist-autoscaler/joist/shared/iamprofile"
+	"github.com/joist-autoscaler/joist/shared/ssmparameters"
+)
+
+// account is all adapters of package cloud over one server.
+type account struct {
+	ec2cloud.Cloud
+	ssmparameters.Parameters
+	ekscluster.Clusters
+	iamprofile.Profiles
+}
+
+// TestMotoCloud runs the cloud suite against moto. Nobody has a hand inside of
+// moto, so shortages, denials and lost answers are not tried.
+func TestMotoCloud(t *testing.T) {
+	at := peers(t)
+	t.Parallel()
+	url := startMoto(t, at)
+	server := config(url)
+	server.RetryMaxAttempts = 1
+	cloudtest.Run(t, func(t *testing.T) cloudtest.Subject {
+		forget(t, url)
+		return cloudtest.Subject{
+			Cloud: account{ec2cloud.New(server), ssmparameters.New(server), ekscluster.New(server), iamprofile.New(server)},
+			World: furnish(t, server),
+			// moto changes states at once.
+			Features: cloudtest.Features{Wait: func(time.Duration) {}},
+		}
+	})
+}
+
+// forget empties moto.
+func forget(t *testing.T, url string) {
+	t.Helper()
+	response, err := http.Post(url+"/moto-api/reset", "", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close()
+	if response.StatusCode != http.StatusOK {
+		t.Fatalf("moto does not forget: %s", response.Status)
+	}
+}
+
+// furnish makes the world of the suite by plain API calls.
+func furnish(t *testing.T, server aws.Config) cloudtest.World {
+	t.Helper()
+	f := furnisher{t, server}
+	network := f.network()
+	image := f.image()
+	f.parameter("/joist/image", image.ID)
+	f.role("node")
+	f.role("other")
+	return cloudtest.World{
+		Cluster: f.cluster("web", network.subnets), ImageParameter: "/joist/image",
+		Subnets: network.subnets, SecurityGroup: network.group, TagKey: tagKey, TagValue: tagValue,
+		Image: image, Type: "m6i.large", Role: "node", OtherRole: "other",
+	}
+}

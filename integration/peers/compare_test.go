@@ -1,0 +1,99 @@
+package peers
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// stream is what test2json makes of a run: a pass, a known failure, another
+// failure of the same behaviour as a known one, a skip, a failure of a setup.
+const stream = `
+{"Action":"start"}
+{"Action":"run","Test":"TestElasticMQ"}
+{"Action":"run","Test":"TestElasticMQ/does_this"}
+{"Action":"pass","Test":"TestElasticMQ/does_this"}
+{"Action":"run","Test":"TestElasticMQ/does_that"}
+{"Action":"output","Test":"TestElasticMQ/does_that","Output":"    a.go:1: one, and\n"}
+{"Action":"output","Test":"TestElasticMQ/does_that","Output":"        its diff\n"}
+{"Action":"output","Test":"TestElasticMQ/does_that","Output":"    a.go:2: two\n"}
+{"Action":"fail","Test":"TestElasticMQ/does_that"}
+{"Action":"run","Test":"TestElasticMQ/does_more"}
+{"Action":"skip","Test":"TestElasticMQ/does_more"}
+{"Action":"output","Test":"TestElasticMQ","Output":"--- FAIL: TestElasticMQ (1.00s)\n"}
+{"Action":"fail","Test":"TestElasticMQ"}
+{"Action":"run","Test":"TestRuler"}
+{"Action":"output","Test":"TestRuler","Output":"    b.go:1: no Java\n"}
+{"Action":"fail","Test":"TestRuler"}
+{"Action":"fail"}`
+
+func results(t *testing.T) []result {
+	t.Helper()
+	out, err := read(strings.NewReader(stream))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+func TestMessages(t *testing.T) {
+	for _, r := range results(t) {
+		want := map[string][]string{
+			"TestElasticMQ/does_that": {"one, and\n        its diff\n", "two\n"}, "TestRuler": {"no Java\n"},
+		}[r.test]
+		if diff := cmp.Diff(want, r.messages()); diff != "" {
+			t.Errorf("%s: %s", r.test, diff)
+		}
+	}
+}
+
+// TestJudgement wants a table that is exactly true: no failure without a row,
+// no row without its failure.
+func TestJudgement(t *testing.T) {
+	noJava := difference{"TestRuler", "", nil, ""}
+	for _, test := range []struct {
+		name  string
+		table []difference
+		wrong []string
+	}{
+		{"no rows", nil, []string{"no known difference: TestElasticMQ/does_that", "no known difference: TestRuler"}},
+		{"a row", []difference{{"TestElasticMQ", "does that", []string{"one", "two"}, ""}}, []string{"no known difference: TestRuler"}},
+		{"a row for a part", []difference{{"TestElasticMQ", "does that", []string{"two"}, ""}},
+			[]string{"no known difference: TestElasticMQ/does_that", "no known difference: TestRuler"}},
+		{"a row for what works", []difference{{"TestElasticMQ", "does this", []string{"one"}, ""}},
+			[]string{"no known difference: TestElasticMQ/does_that", "no known difference: TestRuler", "is gone: TestElasticMQ, does this"}},
+		{"rows for what did not run", []difference{{"TestElasticMQ", "does more", nil, ""}, noJava},
+			[]string{"no known difference: TestElasticMQ/does_that", "no known difference: TestRuler",
+				"not tried: TestElasticMQ, does more", "not tried: TestRuler, "}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			err := compare(results(t), test.table).print(new(strings.Builder), false)
+			if err == nil {
+				t.Fatal("nothing is wrong")
+			}
+			text := err.Error()
+			for _, want := range test.wrong {
+				if !strings.Contains(text, want) {
+					t.Errorf("%q is missing from %q", want, text)
+				}
+			}
+			for _, each := range []string{"no known difference:", "is gone:", "was not tried:"} {
+				if got, want := strings.Count(text, each), strings.Count(strings.Join(test.wrong, ""), strings.TrimPrefix(each, "was ")); got != want {
+					t.Errorf("%q is there %d times, want %d: %s", each, got, want, text)
+				}
+			}
+		})
+	}
+}
+
+// TestDifferencesAreReasoned: a row is nothing without its words and reason.
+func TestDifferencesAreReasoned(t *testing.T) {
+	seen := map[string]bool{}
+	for _, row := range differences {
+		if len(row.says) == 0 || row.reason == "" || seen[row.full()] {
+			t.Errorf("%s has no words or no reason, or stands twice", row.full())
+		}
+		seen[row.full()] = true
+	}
+}

@@ -1,0 +1,11 @@
+//go:build !unix
+
+package peers
+
+import "os/exec"
+
+// group has nothing to do: only Unix has process groups.
+func group(*exec.Cmd) {}
+
+// end kills the program alone.
+func end(cmd *exec.Cmd) { _ = cmd.Process.Kill() }

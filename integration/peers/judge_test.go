@@ -1,0 +1,153 @@
+package peers
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// peer is a peer and the test that is about it.
+type peer struct {
+	test, name string
+	// version finds its version in one of our files.
+	file    string
+	version *regexp.Regexp
+}
+
+var allOfThem = []peer{
+	{"TestElasticMQ", "ElasticMQ", "pom.xml", regexp.MustCompile(`elasticmq-server_2.13</artifactId>\s*<version>(.*)<`)},
+	{"TestMotoQueues", "moto (SQS, EventBridge)", "requirements.txt", regexp.MustCompile(`moto.*==(.*)`)},
+	{"TestMotoCloud", "moto (EC2, SSM, EKS, IAM)", "requirements.txt", regexp.MustCompile(`moto.*==(.*)`)},
+	{"TestRuler", "event-ruler", "pom.xml", regexp.MustCompile(`event-ruler</artifactId>\s*<version>(.*)<`)},
+}
+
+// allPeers is the regular expression of their tests.
+func allPeers() string {
+	var names []string
+	for _, p := range allOfThem {
+		names = append(names, p.test)
+	}
+	return "^(" + strings.Join(names, "|") + ")$"
+}
+
+func (p peer) String() string {
+	text, err := os.ReadFile(p.file)
+	if err != nil {
+		return p.name
+	}
+	found := p.version.FindSubmatch(text)
+	if found == nil {
+		return p.name
+	}
+	return p.name + " " + string(found[1])
+}
+
+// judgement is what the suites say of the peers.
+type judgement struct {
+	passed, skipped map[string][]string // by test
+	known           []difference
+	// strange are failures that no row explains, vanished the rows that
+	// explain nothing any more, unseen those whose behaviour did not run.
+	strange          []string
+	vanished, unseen []difference
+}
+
+// compare holds the results against the table.
+func compare(results []result, table []difference) judgement {
+	out := judgement{passed: map[string][]string{}, skipped: map[string][]string{}}
+	ran := map[string]result{}
+	for _, r := range results {
+		ran[r.test] = r
+		test, behaviour, _ := strings.Cut(r.test, "/")
+		behaviour = strings.ReplaceAll(behaviour, "_", " ")
+		switch {
+		case r.failed():
+			if row := explain(r, table); row == nil {
+				out.strange = append(out.strange, r.test+"\n"+strings.Join(r.output, ""))
+			}
+		case r.inner || behaviour == "":
+		case r.action == "skip":
+			out.skipped[test] = append(out.skipped[test], behaviour)
+		default:
+			out.passed[test] = append(out.passed[test], behaviour)
+		}
+	}
+	for _, row := range table {
+		r, ok := ran[row.full()]
+		switch {
+		case !ok || r.action == "skip":
+			out.unseen = append(out.unseen, row)
+		case r.failed():
+			out.known = append(out.known, row)
+		default:
+			out.vanished = append(out.vanished, row)
+		}
+	}
+	return out
+}
+
+// explain finds the row of a failure. All that the failure says must be what
+// the row expects, so that a known difference cannot hide another one.
+func explain(r result, table []difference) *difference {
+	at := slices.IndexFunc(table, func(d difference) bool { return d.full() == r.test })
+	if at < 0 || len(r.messages()) == 0 {
+		return nil
+	}
+	for _, message := range r.messages() {
+		if !slices.ContainsFunc(table[at].says, func(s string) bool { return strings.Contains(message, s) }) {
+			return nil
+		}
+	}
+	return &table[at]
+}
+
+// print writes the summary. It is an error when the table is not the truth;
+// some tells that only a part was asked for.
+func (j judgement) print(w io.Writer, some bool) error {
+	var wrong []error
+	fmt.Fprintf(w, "%-34s %8s %8s %10s\n", "peer", "agrees", "differs", "not tried")
+	for _, p := range allOfThem {
+		passed := len(j.passed[p.test])
+		if passed == 0 && !some {
+			wrong = append(wrong, fmt.Errorf("no behaviour of %s was seen", p))
+		}
+		known := 0
+		for _, row := range j.known {
+			if row.test == p.test {
+				known++
+			}
+		}
+		fmt.Fprintf(w, "%-34s %8d %8d %10d\n", p, passed, known, len(j.skipped[p.test]))
+	}
+	for _, p := range allOfThem {
+		j.printPeer(w, p)
+	}
+	for _, each := range j.strange {
+		wrong = append(wrong, fmt.Errorf("\nno known difference: %s", each))
+	}
+	for _, row := range j.vanished {
+		wrong = append(wrong, fmt.Errorf("a known difference is gone: %s, %s. Try: take its row out of differences_test.go", row.test, row.behaviour))
+	}
+	if !some {
+		for _, row := range j.unseen {
+			wrong = append(wrong, fmt.Errorf("a known difference was not tried: %s, %s. Try: correct its name", row.test, row.behaviour))
+		}
+	}
+	return errors.Join(wrong...)
+}
+
+func (j judgement) printPeer(w io.Writer, p peer) {
+	fmt.Fprintf(w, "\n%s\n", p)
+	for _, row := range j.known {
+		if row.test == p.test {
+			fmt.Fprintf(w, "  differs: %s: %s\n", row.behaviour, row.reason)
+		}
+	}
+	for _, behaviour := range j.skipped[p.test] {
+		fmt.Fprintf(w, "  not tried: %s\n", behaviour)
+	}
+}

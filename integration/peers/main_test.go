@@ -1,0 +1,71 @@
+package peers
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"testing"
+)
+
+const (
+	// wantedEnv asks for the peers; `make peers` sets it.
+	wantedEnv = "JOIST_PEERS"
+	// judgedEnv tells the run that is judged from the one that judges.
+	judgedEnv = "JOIST_PEERS_JUDGED"
+)
+
+// TestMain judges. A suite fails its test where a peer differs, and a test
+// cannot take that back; so the suites run in a process of their own, and this
+// one holds what it says against the table of differences.
+func TestMain(m *testing.M) {
+	flag.Parse()
+	if os.Getenv(wantedEnv) == "" || os.Getenv(judgedEnv) != "" {
+		_, _ = flag.Set("rapid.checks", "600"), flag.Set("rapid.nofailfile", "true")
+		os.Exit(m.Run())
+	}
+	if err := judge(); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}
+
+// judge installs the peers, runs the suites and prints what came of it.
+func judge() error {
+	if err := missing(); err != nil {
+		return err
+	}
+	if err := install(); err != nil {
+		return err
+	}
+	selected := flag.Lookup("test.run").Value.String()
+	results, err := judged(selected)
+	if err != nil {
+		return err
+	}
+	return compare(results, differences).print(os.Stdout, selected != "")
+}
+
+// judged runs this very binary again and reads its test events. That a test
+// failed is no error of the run.
+func judged(selected string) ([]result, error) {
+	if selected == "" {
+		selected = allPeers()
+	}
+	cmd := exec.Command("go", "tool", "test2json", os.Args[0], "-test.v=test2json", "-test.run="+selected,
+		"-test.timeout="+flag.Lookup("test.timeout").Value.String())
+	cmd.Env = append(os.Environ(), judgedEnv+"=1")
+	cmd.Stderr = os.Stderr
+	group(cmd)
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		return nil, err
+	}
+	if err := cmd.Start(); err != nil {
+		return nil, fmt.Errorf("running the suites: %w", err)
+	}
+	defer end(cmd)
+	results, err := read(out)
+	_ = cmd.Wait()
+	return results, err
+}

@@ -1,0 +1,89 @@
+package peers
+
+import (
+	"errors"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+	"time"
+)
+
+// patience is how long a peer may take to answer its first request; the Java
+// and Python ones take 5 s on a machine that has nothing else to do.
+const patience = 2 * time.Minute
+
+// peers skips the test unless this is the run that `make peers` judges.
+func peers(t *testing.T) installed {
+	t.Helper()
+	if os.Getenv(judgedEnv) == "" {
+		t.Skip("peers run by `make peers`, which needs Java, Maven and Python")
+	}
+	_, at, err := locate()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return at
+}
+
+// freePort is a loopback port that nothing listens on.
+func freePort(t *testing.T) string {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer listener.Close()
+	_, port, err := net.SplitHostPort(listener.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return port
+}
+
+// serve runs a server until the test ends, and waits until url answers.
+func serve(t *testing.T, url, program string, args ...string) {
+	t.Helper()
+	log, err := os.Create(filepath.Join(t.TempDir(), "log"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command(program, args...)
+	cmd.Stdout, cmd.Stderr = log, log
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- cmd.Wait() }()
+	t.Cleanup(func() {
+		_ = cmd.Process.Kill()
+		ended <- <-ended
+		log.Close()
+	})
+	if err := answers(url, ended); err != nil {
+		text, _ := os.ReadFile(log.Name())
+		t.Fatalf("starting %s: %v; it printed:\n%s", program, err, text)
+	}
+}
+
+// answers waits until anything answers at the url.
+func answers(url string, ended chan error) error {
+	tick := time.NewTicker(200 * time.Millisecond)
+	defer tick.Stop()
+	late := time.After(patience)
+	for {
+		select {
+		case err := <-ended:
+			ended <- err
+			return errors.Join(errors.New("it has ended"), err)
+		case <-late:
+			return errors.New("it does not answer")
+		case <-tick.C:
+			if response, err := http.Get(url); err == nil {
+				return response.Body.Close()
+			}
+		}
+	}
+}

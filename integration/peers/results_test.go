@@ -1,0 +1,82 @@
+package peers
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"regexp"
+	"strings"
+)
+
+// result is what became of one test.
+type result struct {
+	// test is its full name: "TestMotoCloud/fleet/refuses_a_count_of_none".
+	test string
+	// action is "pass", "fail" or "skip".
+	action string
+	// output is all lines that it printed itself.
+	output []string
+	// inner means that it has subtests.
+	inner bool
+}
+
+// read reads the events that test2json writes.
+func read(from io.Reader) ([]result, error) {
+	var order []string
+	byName := map[string]*result{}
+	for decoder := json.NewDecoder(from); ; {
+		var event struct{ Action, Test, Output string }
+		if err := decoder.Decode(&event); err == io.EOF {
+			break
+		} else if err != nil {
+			return nil, fmt.Errorf("reading what the suites printed: %w", err)
+		}
+		if event.Test == "" {
+			continue
+		}
+		r := byName[event.Test]
+		if r == nil {
+			order = append(order, event.Test)
+			r = &result{test: event.Test}
+			byName[event.Test] = r
+		}
+		switch event.Action {
+		case "pass", "fail", "skip":
+			r.action = event.Action
+		case "output":
+			r.output = append(r.output, event.Output)
+		}
+	}
+	var out []result
+	for _, name := range order {
+		if at := strings.LastIndex(name, "/"); at > 0 && byName[name[:at]] != nil {
+			byName[name[:at]].inner = true
+		}
+	}
+	for _, name := range order {
+		out = append(out, *byName[name])
+	}
+	return out, nil
+}
+
+// beginning is how the testing package begins what a test logs.
+var beginning = regexp.MustCompile(`^ +\S+\.go:\d+: `)
+
+// messages are what the test logged, each with its further lines.
+func (r result) messages() []string {
+	var out []string
+	for _, line := range r.output {
+		switch {
+		case beginning.MatchString(line):
+			out = append(out, beginning.ReplaceAllString(line, ""))
+		case len(out) > 0 && strings.HasPrefix(line, "     "):
+			out[len(out)-1] += line
+		}
+	}
+	return out
+}
+
+// failed tells whether the test failed by itself, and not by its subtests.
+func (r result) failed() bool {
+	return r.action != "pass" && r.action != "skip" && (!r.inner || len(r.messages()) > 0)
+}

@@ -1,0 +1,137 @@
+package peers
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os/exec"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/joist-autoscaler/joist/shared/eventpattern"
+	"github.com/joist-autoscaler/joist/shared/eventpattern/patterntest"
+)
+
+// ruler is AWS's event-ruler, which answers a line with a line.
+type ruler struct {
+	in  io.Writer
+	out *bufio.Scanner
+}
+
+func startRuler(t *testing.T, at installed) ruler {
+	t.Helper()
+	cmd := exec.Command("java", "-cp", at.classes, "Ask")
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = in.Close()
+		if err := cmd.Wait(); err != nil {
+			t.Errorf("ending event-ruler: %v", err)
+		}
+	})
+	return ruler{in, bufio.NewScanner(out)}
+}
+
+// ask gives "match", "no match", or "refused: …".
+func (r ruler) ask(pattern, event string) (string, error) {
+	line, err := json.Marshal(map[string]string{"pattern": pattern, "event": event})
+	if err != nil {
+		return "", err
+	}
+	if _, err := fmt.Fprintf(r.in, "%s\n", line); err != nil {
+		return "", err
+	}
+	if !r.out.Scan() {
+		return "", fmt.Errorf("event-ruler ended: %w", r.out.Err())
+	}
+	return r.out.Text(), nil
+}
+
+// ours is the same question to package eventpattern.
+func ours(pattern, event string) string {
+	compiled, err := eventpattern.Compile([]byte(pattern))
+	if err != nil {
+		return "refused: " + err.Error()
+	}
+	matches, err := compiled.Match([]byte(event))
+	switch {
+	case err != nil:
+		return "broken: " + err.Error()
+	case matches:
+		return "match"
+	}
+	return "no match"
+}
+
+// verdict leaves out why a pattern is refused: the words differ.
+func verdict(answer string) string {
+	word, _, _ := strings.Cut(answer, ":")
+	return word
+}
+
+// TestRuler asks event-ruler what our own tests say of patterns.
+func TestRuler(t *testing.T) {
+	at := peers(t)
+	t.Parallel()
+	r := startRuler(t, at)
+	agree := func(name, pattern, want string) {
+		t.Run(name, func(t *testing.T) {
+			got, err := r.ask(pattern, patterntest.Notice)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if verdict(got) != want {
+				t.Errorf("%s: %s; we say %s", pattern, got, want)
+			}
+		})
+	}
+	for _, test := range patterntest.Cases {
+		agree("case "+test.Name, test.Pattern, map[bool]string{true: "match", false: "no match"}[test.Want])
+	}
+	for _, test := range patterntest.Refusals {
+		agree("refusal "+test.Says, test.Pattern, "refused")
+	}
+	for _, corner := range corners {
+		t.Run("corner "+corner.name, func(t *testing.T) {
+			theirs, err := r.ask(corner.pattern, corner.event)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if mine := ours(corner.pattern, corner.event); verdict(mine) != verdict(theirs) {
+				t.Errorf("we say %q, event-ruler says %q", mine, theirs)
+			}
+		})
+	}
+	t.Run("drawn patterns and events", func(t *testing.T) {
+		counts := map[string]int{}
+		rapid.Check(t, func(t *rapid.T) {
+			pattern, event := drawPattern(t), drawEvent(t)
+			theirs, err := r.ask(pattern, event)
+			if err != nil {
+				t.Fatal(err)
+			}
+			counts[verdict(theirs)]++
+			if mine := ours(pattern, event); verdict(mine) != verdict(theirs) {
+				t.Fatalf("%s on %s: we say %q, event-ruler says %q", pattern, event, mine, theirs)
+			}
+		})
+		t.Logf("event-ruler and eventpattern agree on %v", counts)
+		for _, each := range []string{"match", "no match"} {
+			if counts[each] == 0 {
+				t.Errorf("no pair was drawn that is %q: %v", each, counts)
+			}
+		}
+	})
+}

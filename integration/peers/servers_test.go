@@ -1,0 +1,50 @@
+package peers
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/credentials"
+)
+
+// region is the one that all peers are asked for.
+const region = "eu-west-1"
+
+// config makes AWS clients that call the peer at the url.
+func config(url string) aws.Config {
+	return aws.Config{
+		Region: region, BaseEndpoint: aws.String(url),
+		Credentials: credentials.NewStaticCredentialsProvider("AKIDPEER", "secret", ""),
+	}
+}
+
+const elasticMQ = `include classpath("application.conf")
+node-address { protocol = http, host = "127.0.0.1", port = %[1]s, context-path = "" }
+rest-sqs { enabled = true, bind-hostname = "127.0.0.1", bind-port = %[1]s, sqs-limits = strict }
+rest-stats { enabled = false }
+`
+
+// startElasticMQ gives the URL of a server that is for this test alone.
+func startElasticMQ(t *testing.T, at installed) string {
+	t.Helper()
+	port := freePort(t)
+	path := filepath.Join(t.TempDir(), "elasticmq.conf")
+	if err := os.WriteFile(path, fmt.Appendf(nil, elasticMQ, port), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	url := "http://127.0.0.1:" + port
+	serve(t, url, "java", "-Dconfig.file="+path, "-cp", at.classes, "org.elasticmq.server.Main")
+	return url
+}
+
+// startMoto gives the URL of a server that is for this test alone.
+func startMoto(t *testing.T, at installed) string {
+	t.Helper()
+	port := freePort(t)
+	url := "http://127.0.0.1:" + port
+	serve(t, url+"/moto-api/", at.python, "-m", "moto.server", "-H", "127.0.0.1", "-p", port)
+	return url
+}
