@@ -51,7 +51,9 @@ func (c Command) main(ctx context.Context, args []string, out, problems io.Write
 			return 2
 		}
 	}
-	if err := c.Run(ctx); err != nil && !(ctx.Err() != nil && errors.Is(err, context.Canceled)) {
+	err := c.Run(ctx)
+	stopped := ctx.Err() != nil && errors.Is(err, context.Canceled)
+	if err != nil && !stopped {
 		fmt.Fprintf(problems, "%s: %s\n", c.Name, oneLine(err.Error()))
 		return 1
 	}

@@ -111,20 +111,19 @@ func (p *poller) receive(ctx, work context.Context) error {
 		if err == nil {
 			err = p.batch(ctx, work)
 		}
-		if ctx.Err() != nil {
-			return nil
-		}
-		if err == nil {
+		switch {
+		case ctx.Err() != nil:
+			// What fails because we stop is no trouble.
+		case err == nil:
 			proved = true
 			p.Beat()
 			pause.Reset()
-			continue
-		}
-		if !proved && fault.Is(err, fault.Missing, fault.Denied, fault.Invalid) {
+		case !proved && fault.Is(err, fault.Missing, fault.Denied, fault.Invalid):
 			return fmt.Errorf("polling the queue of %s: %w", p.Service, err)
+		default:
+			p.Told.Happened(p.Now(), fmt.Errorf("polling the queue of %s: %w", p.Service, err))
+			sleep(ctx, pause.NextBackOff())
 		}
-		p.Told.Happened(p.Now(), fmt.Errorf("polling the queue of %s: %w", p.Service, err))
-		sleep(ctx, pause.NextBackOff())
 	}
 	return nil
 }

@@ -3,6 +3,7 @@ package host_test
 import (
 	"errors"
 	"fmt"
+	"strconv"
 	"testing"
 	"time"
 
@@ -74,7 +75,7 @@ func TestBackoff(t *testing.T) {
 	})
 	distinct := map[time.Duration]bool{}
 	for i := range 100 {
-		distinct[host.Backoff(queue.Message{ID: fmt.Sprint(i), Receives: 3})] = true
+		distinct[host.Backoff(queue.Message{ID: strconv.Itoa(i), Receives: 3})] = true
 	}
 	if len(distinct) < 50 {
 		t.Errorf("100 messages come back at %d moments", len(distinct))

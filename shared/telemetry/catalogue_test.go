@@ -62,7 +62,7 @@ func TestCatalogueIsServed(t *testing.T) {
 	w := httptest.NewRecorder()
 	m.handler().ServeHTTP(w, httptest.NewRequest("GET", "/metrics", nil))
 	found := map[string]bool{}
-	for _, line := range strings.Split(w.Body.String(), "\n") {
+	for line := range strings.SplitSeq(w.Body.String(), "\n") {
 		if name, ok := strings.CutPrefix(line, "# TYPE joist_"); ok {
 			found["joist_"+name] = true
 		}

@@ -126,7 +126,7 @@ func TestCounts(t *testing.T) {
 
 func grep(text, prefix string) string {
 	var out []string
-	for _, l := range strings.Split(text, "\n") {
+	for l := range strings.SplitSeq(text, "\n") {
 		if strings.HasPrefix(l, prefix) {
 			out = append(out, l)
 		}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -54,7 +55,7 @@ func record(id string, receives int) events.SQSMessage {
 	text := "planner"
 	return events.SQSMessage{
 		MessageId: id, ReceiptHandle: "r-" + id, Body: id, EventSourceARN: arn,
-		Attributes: map[string]string{"ApproximateReceiveCount": fmt.Sprint(receives), "SentTimestamp": "1795176000000"},
+		Attributes: map[string]string{"ApproximateReceiveCount": strconv.Itoa(receives), "SentTimestamp": "1795176000000"},
 		MessageAttributes: map[string]events.SQSMessageAttribute{
 			"source": {DataType: "String", StringValue: &text}, "bytes": {DataType: "Binary", BinaryValue: []byte("x")},
 		},
