@@ -2,7 +2,10 @@ module github.com/joist-autoscaler/joist/services/launcher
 
 go 1.26.0
 
-require github.com/joist-autoscaler/joist/shared v0.0.0
+require (
+	github.com/google/go-cmp v0.7.0
+	github.com/joist-autoscaler/joist/shared v0.0.0
+)
 
 require (
 	github.com/aws/aws-lambda-go v1.55.1 // indirect

@@ -3,9 +3,11 @@ module github.com/joist-autoscaler/joist/services/watcher
 go 1.26.0
 
 require (
+	github.com/google/go-cmp v0.7.0
 	github.com/joist-autoscaler/joist/shared v0.0.0
 	k8s.io/api v0.37.2
 	k8s.io/apimachinery v0.37.2
+	pgregory.net/rapid v1.3.0
 )
 
 require (
