@@ -30,13 +30,13 @@ const (
 type Action string
 
 const (
-	// Wait: nothing is due.
+	// Wait says that nothing is due.
 	Wait Action = "wait"
-	// Repeat: send the batch in flight again.
+	// Repeat says to send the batch in flight again.
 	Repeat Action = "repeat"
-	// Open: build the next batch.
+	// Open says to build the next batch.
 	Open Action = "open"
-	// GiveUp: build the next batch although the last has no plan, or close it
+	// GiveUp says to build the next batch although the last has no plan, or close it
 	// when no pod waits.
 	GiveUp Action = "give-up"
 )
