@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"fmt"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -35,8 +36,12 @@ func play(t *testing.T, lambda bool) {
 		t.Skip("-short: runs a control plane and seven services, twice")
 	}
 	t.Parallel()
+	dir, err := binaries()
+	if err != nil {
+		t.Fatal(err)
+	}
 	w := newWorld(t)
-	w.startJoist(lambda)
+	w.startJoist(dir, lambda)
 	w.chapter("the NodePool and the EC2NodeClass", w.applied)
 	w.chapter("0→5", w.inflate)
 	w.chapter("a spot instance", w.interrupt)
@@ -51,7 +56,10 @@ func (w *world) chapter(name string, tell func()) {
 	if w.Failed() {
 		w.Fatalf("%s went wrong\n%s", name, w.tails())
 	}
-	w.say("✓ %s, in %.1f s", name, time.Since(began).Seconds())
+	done := fmt.Sprintf("✓ %s, in %.1f s", name, time.Since(began).Seconds())
+	w.say("%s", done)
+	// The story comes at the end; whoever waits hears this much.
+	fmt.Fprintln(os.Stderr, w.Name(), done)
 }
 
 func (w *world) applied() {

@@ -18,12 +18,10 @@ const (
 	functionTimeout = 30 * time.Second
 )
 
-// startJoist starts a process for each service. Those outside of the cluster
+// startJoist starts a process for each service from the folder of binaries. Those outside of the cluster
 // are functions under Lambda, or poll their queues.
-func (w *world) startJoist(lambda bool) {
+func (w *world) startJoist(dir string, lambda bool) {
 	w.Helper()
-	dir, err := binaries()
-	w.check(err)
 	for _, file := range []string{"watcher", "lifecycle", "karpenter-lease"} {
 		w.apply(root+"/deploy/rbac/"+file+".yaml", nil)
 	}

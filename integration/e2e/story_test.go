@@ -19,12 +19,21 @@ import (
 type story struct {
 	// said is the last thing that was said of each pod, node, claim and instance.
 	said map[string]string
+	// pods is what is to be said of the pods, and since when.
+	pods  string
+	since time.Time
 	// unschedulable says that the scheduler was seen to refuse a pod.
 	unschedulable bool
+	// text is the whole story. It is printed at the end, for two stories are told
+	// at the same time.
+	text strings.Builder
 }
 
+// steady is how long pods must be as they are to be worth a line.
+const steady = 150 * time.Millisecond
+
 func (w *world) say(format string, args ...any) {
-	fmt.Fprintf(w.Output(), "%6.1fs  %s\n", time.Since(w.began).Seconds(), fmt.Sprintf(format, args...))
+	fmt.Fprintf(&w.story.text, "%6.1fs  %s\n", time.Since(w.began).Seconds(), fmt.Sprintf(format, args...))
 }
 
 func (w *world) title(format string, args ...any) {
@@ -33,7 +42,13 @@ func (w *world) title(format string, args ...any) {
 
 // look says what has changed since the last look.
 func (w *world) look() {
-	now := map[string]string{"pods": "pods: " + w.podCounts()}
+	now := map[string]string{"pods": w.story.said["pods"]}
+	if counts := "pods: " + w.podCounts(); counts != w.story.pods {
+		w.story.pods, w.story.since = counts, time.Now()
+	}
+	if time.Since(w.story.since) >= steady {
+		now["pods"] = w.story.pods
+	}
 	for _, class := range cluster.Cached[*karpenter.EC2NodeClass](w.cache, cluster.NodeClasses) {
 		if class.Status.Conditions.True(karpenter.ConditionTypeReady) {
 			now["class "+class.Name] = fmt.Sprintf("EC2NodeClass %s is ready: %d subnets, %d images, profile %s",
@@ -47,7 +62,7 @@ func (w *world) look() {
 		now["node "+node.Name] = fmt.Sprintf("node %s %s", node.Name, w.nodeState(node))
 	}
 	for _, r := range w.cloud.Records() {
-		now["instance "+r.ID] = fmt.Sprintf("EC2 instance %s is %s (%s, %s, %s, $%.4f an hour)", r.ID, r.State, r.Type, r.CapacityType, r.Zone, r.PricePerHour)
+		now["instance "+r.ID] = fmt.Sprintf("EC2 instance %s is %s", r.ID, instanceState(r))
 	}
 	w.tell(now)
 }
@@ -147,6 +162,13 @@ func (w *world) nodeState(node *corev1.Node) string {
 	}
 }
 
+func instanceState(r memcloud.Record) string {
+	if r.State != cloud.Pending {
+		return string(r.State)
+	}
+	return fmt.Sprintf("launched: %s, %s, %s, $%.4f an hour", r.Type, r.CapacityType, r.Zone, r.PricePerHour)
+}
+
 func claimState(c *karpenter.NodeClaim) string {
 	conditions := c.Status.Conditions
 	switch {
@@ -159,7 +181,7 @@ func claimState(c *karpenter.NodeClaim) string {
 	case conditions.True(karpenter.ConditionTypeRegistered):
 		return "is registered as node " + c.Status.NodeName
 	case c.Status.ProviderID != "":
-		return "is launched as " + c.Status.ProviderID
+		return "is bound to " + c.Status.ProviderID
 	default:
 		return "is created"
 	}

@@ -57,6 +57,7 @@ type world struct {
 func newWorld(t *testing.T) *world {
 	t.Helper()
 	w := &world{T: t, began: time.Now(), trouble: make(chan error, 100), story: story{said: map[string]string{}}}
+	t.Cleanup(func() { fmt.Fprintf(t.Output(), "\n%s\n%s\n", t.Name(), w.story.text.String()) })
 	w.startPlane()
 	w.startAWS()
 	// Whatever runs beside the scenario ends before what it talks to.
