@@ -117,7 +117,7 @@ func TestGoModsNameNoForbiddenModule(t *testing.T) {
 // TestEveryPackageOfSharedHasARoom keeps a new directory, or a misspelt row of
 // the table, from escaping the rules.
 func TestEveryPackageOfSharedHasARoom(t *testing.T) {
-	known := slices.Concat(contract, rooms, hosts, adapters, models)
+	known := slices.Concat(contract, rooms, hosts, adapters, connections, models, worlds, conformance)
 	entries, err := os.ReadDir(filepath.Join(root, "shared"))
 	if err != nil {
 		t.Fatal(err)

@@ -6,15 +6,21 @@ var (
 	contract = []string{"event", "fault"}
 	// rooms are the inner rooms: values to values, and ports in our own words.
 	rooms = []string{
-		"scheduling", "launchspec", "karpenter", "catalog", "eventpattern", "userdata", "manifest",
+		"scheduling", "launchspec", "karpenter", "catalog", "eventpattern", "userdata", "manifest", "podspec",
 		"queue", "blob", "cloud", "cluster", "lease", "outbox",
 	}
 	// hosts run handlers, tell how it went, and open what mains wire.
 	hosts = []string{"host", "telemetry", "settings", "parts"}
 	// adapters speak to one technology each.
-	adapters = []string{"sqsqueue", "s3blob", "ec2cloud", "eventbus", "kubecluster"}
+	adapters = []string{"sqsqueue", "s3blob", "ec2cloud", "ssmparameters", "ekscluster", "iamprofile", "eventbus", "kubecluster"}
+	// connections are what the adapters of AWS share.
+	connections = []string{"awsfault", "awshttp"}
 	// models are the seeded stand-ins for those technologies.
 	models = []string{"memqueue", "memblob", "memcloud", "memcluster"}
+	// worlds are models of what acts on those models.
+	worlds = []string{"memworkload"}
+	// conformance holds the suites that ports are proved with.
+	conformance = []string{"queuetest", "blobtest", "cloudtest", "clustertest"}
 )
 
 // services are the deployables; each is a module.
@@ -69,7 +75,7 @@ func Table() []Rule {
 		{
 			Name:     "inner rooms import no outer room",
 			Packages: below("shared", contract, rooms),
-			Forbid:   patterns(below("shared", hosts, adapters, models), []string{"./services/...", "./integration/...", "./infra/..."}),
+			Forbid:   patterns(below("shared", hosts, adapters, connections, models, worlds, conformance), []string{"./services/...", "./integration/...", "./infra/..."}),
 			Reach:    Transitive,
 			Reason:   "imports point inwards; otherwise a change in an adapter could change a decision",
 			Mend:     "take the value or a small interface as an argument, and let main pass it in",

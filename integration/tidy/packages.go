@@ -27,7 +27,7 @@ func IdleTests(files []File) []Finding {
 	}
 	var found []Finding
 	for _, dir := range slices.Sorted(maps.Keys(tested)) {
-		run := regexp.MustCompile(`go_tests ("[a-z0-9 ]*\b)?` + regexp.QuoteMeta(dir) + `\b`)
+		run := regexp.MustCompile(`(go_tests ("[a-z0-9 ]*\b)?|go test integration/)` + regexp.QuoteMeta(dir) + `\b`)
 		if !run.MatchString(stages) {
 			found = append(found, Finding{"integration/" + dir, 0, "has tests that no stage of .ci/stage runs"})
 		}
