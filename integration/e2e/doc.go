@@ -5,7 +5,8 @@
 //
 // The scenario is a person's: a NodePool and an EC2NodeClass are applied, a
 // Deployment goes 0→5, AWS takes a spot instance back, the Deployment goes to 0.
-// It is played twice, with the services that may run under Lambda once as
+// While the instance is replaced, all of Joist is killed at once and started
+// anew. It is played twice, with the services that may run under Lambda once as
 // functions and once as pollers of their queues.
 //
 // What is not real: EC2 boots in a second, ticks come more often than EventBridge

@@ -3,6 +3,7 @@ package e2e
 import (
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -44,7 +45,7 @@ func play(t *testing.T, lambda bool) {
 	w.startJoist(dir, lambda)
 	w.chapter("the NodePool and the EC2NodeClass", w.applied)
 	w.chapter("0→5", w.inflate)
-	w.chapter("a spot instance", w.interrupt)
+	w.chapter("a spot instance, and a crash", w.interrupt)
 	w.chapter("5→0", w.deflate)
 	w.chapter("the end", w.end)
 }
@@ -112,7 +113,8 @@ func (w *world) settled() {
 	})
 }
 
-// interrupt lets AWS take the first spot instance back.
+// interrupt lets AWS take the first spot instance back. As soon as there is a
+// claim for another, every service of Joist dies.
 func (w *world) interrupt() {
 	var victim string
 	for _, r := range w.alive() {
@@ -126,7 +128,10 @@ func (w *world) interrupt() {
 	}
 	warned := time.Now()
 	w.title("EC2 Spot Instance Interruption Warning for %s", victim)
-	w.wait(90*time.Second, "the node to be replaced", func() bool {
+	claims := len(w.claims())
+	w.wait(time.Minute, "a NodeClaim that replaces it", func() bool { return len(w.claims()) > claims })
+	w.crash()
+	w.wait(100*time.Second, "the node to be replaced", func() bool {
 		r, _ := w.cloud.Record(victim)
 		for _, claim := range w.claims() {
 			if instanceOf(claim.Status.ProviderID) == victim {
@@ -181,7 +186,7 @@ func (w *world) end() {
 			w.Error(err)
 		}
 	}
-	for _, p := range append(w.processes, w.functions...) {
+	for _, p := range slices.Concat(w.dead, w.processes, w.functions) {
 		if complaints := p.errors(); len(complaints) > 0 {
 			w.Errorf("lines of level ERROR:\n%s", strings.Join(complaints, "\n"))
 		}

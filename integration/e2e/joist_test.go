@@ -15,7 +15,7 @@ const (
 	// soon enough for a test.
 	templateAge = 10 * time.Second
 	// functionTimeout is that of every function.
-	functionTimeout = 30 * time.Second
+	functionTimeout = 10 * time.Second
 )
 
 // startJoist starts a process for each service from the folder of binaries. Those outside of the cluster
@@ -85,4 +85,19 @@ func (w *world) inClusterEnviron(service string) []string {
 		settings.Kubeconfig+"="+kubeconfig, settings.Namespace+"="+namespace, settings.Holder+"=joist-"+service+"-0",
 		settings.QueueURL+"="+w.url(service), settings.PlannerURL+"="+w.url("planner"), settings.DisruptionURL+"="+w.url("disruption"),
 		settings.CatalogURL+"="+w.url("catalog"), settings.LauncherURL+"="+w.url("launcher"))
+}
+
+// crash kills every service at the same moment, and starts each anew.
+func (w *world) crash() {
+	for _, list := range [][]*process{w.processes, w.functions} {
+		for _, p := range list {
+			p.kill()
+		}
+	}
+	for _, list := range [][]*process{w.processes, w.functions} {
+		for i, p := range list {
+			w.dead, list[i] = append(w.dead, p), p.begin()
+		}
+	}
+	w.say("kill -9 of every service of Joist, and new ones start")
 }

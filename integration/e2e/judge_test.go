@@ -30,6 +30,9 @@ func (w *world) judgeFleet() {
 	if len(alive) == 0 || len(nodes) != len(alive) || len(claims) != len(alive) {
 		w.Errorf("%d instances, %d nodes, %d NodeClaims", len(alive), len(nodes), len(claims))
 	}
+	if launched := len(w.cloud.Records()); launched != len(w.story.claims) {
+		w.Errorf("%d instances were launched for %d NodeClaims", launched, len(w.story.claims))
+	}
 	for _, r := range alive {
 		node, claim := nodes[r.ID], claims[r.ID]
 		if node == nil || claim == nil {

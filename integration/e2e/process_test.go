@@ -18,7 +18,11 @@ import (
 // process is one service that runs.
 type process struct {
 	name, log string
-	command   *exec.Cmd
+	// begin starts another of the same.
+	begin   func() *process
+	command *exec.Cmd
+	// killed says that the last line of the log may be torn.
+	killed bool
 	// done is closed when it has ended, and err says how.
 	done chan struct{}
 	err  error
@@ -30,7 +34,10 @@ const stopMax = 15 * time.Second
 // run starts a binary with no environment but the given.
 func run(t *testing.T, dir, service string, environ []string) *process {
 	t.Helper()
-	p := &process{name: "joist-" + service, log: filepath.Join(t.TempDir(), service+".log"), done: make(chan struct{})}
+	p := &process{
+		name: "joist-" + service, log: filepath.Join(t.TempDir(), service+".log"), done: make(chan struct{}),
+		begin: func() *process { return run(t, dir, service, environ) },
+	}
 	out, err := os.Create(p.log)
 	if err != nil {
 		t.Fatal(err)
@@ -87,8 +94,9 @@ func (p *process) stop() error {
 	return nil
 }
 
-// kill ends the process as Lambda ends a sandbox.
+// kill ends the process as a power cut does.
 func (p *process) kill() {
+	p.killed = true
 	// A process that has ended meanwhile is what was wanted.
 	_ = p.command.Process.Kill()
 	<-p.done
@@ -119,7 +127,8 @@ func (p *process) errors() []string {
 	lines.Buffer(nil, 1<<20)
 	for lines.Scan() {
 		var line struct{ Level string }
-		if err := json.Unmarshal(lines.Bytes(), &line); err != nil || line.Level == "ERROR" {
+		err := json.Unmarshal(lines.Bytes(), &line)
+		if err != nil && !p.killed || line.Level == "ERROR" {
 			found = append(found, p.name+": "+lines.Text())
 		}
 	}

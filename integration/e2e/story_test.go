@@ -22,6 +22,8 @@ type story struct {
 	// pods is what is to be said of the pods, and since when.
 	pods  string
 	since time.Time
+	// claims are the names of all that ever were.
+	claims map[string]bool
 	// unschedulable says that the scheduler was seen to refuse a pod.
 	unschedulable bool
 	// text is the whole story. It is printed at the end, for two stories are told
@@ -56,6 +58,7 @@ func (w *world) look() {
 		}
 	}
 	for _, claim := range w.claims() {
+		w.story.claims[claim.Name] = true
 		now["claim "+claim.Name] = fmt.Sprintf("NodeClaim %s %s", claim.Name, claimState(claim))
 	}
 	for _, node := range w.nodes() {

@@ -46,6 +46,8 @@ type world struct {
 	server    *fakeaws.Server
 
 	processes, functions []*process
+	// dead are those that were killed and have successors.
+	dead []*process
 	// trouble takes what goes wrong beside the scenario.
 	trouble chan error
 	// beside counts what runs beside the scenario.
@@ -56,7 +58,7 @@ type world struct {
 // newWorld starts everything but Joist.
 func newWorld(t *testing.T) *world {
 	t.Helper()
-	w := &world{T: t, began: time.Now(), trouble: make(chan error, 100), story: story{said: map[string]string{}}}
+	w := &world{T: t, began: time.Now(), trouble: make(chan error, 100), story: story{said: map[string]string{}, claims: map[string]bool{}}}
 	t.Cleanup(func() { fmt.Fprintf(t.Output(), "\n%s\n%s\n", t.Name(), w.story.text.String()) })
 	w.startPlane()
 	w.startAWS()
