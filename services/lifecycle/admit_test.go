@@ -65,6 +65,8 @@ func TestPlansThatComeTooLate(t *testing.T) {
 	held = s.batch()
 	body = event.PlanMade{Outbox: held.UID(), Seq: held.Seq, Batch: old.Batch, Plan: old.Batch}
 	s.handle(s.message(body), fault.Stale)
+	body = event.PlanMade{Outbox: held.UID(), Seq: held.Seq - 1, Batch: held.Batch, Plan: old.Batch}
+	s.handle(s.message(body), fault.Stale)
 	if diff := cmp.Diff(map[string]string{"one-0": ""}, s.bound()); diff != "" {
 		t.Error(diff)
 	}
