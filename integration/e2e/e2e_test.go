@@ -43,6 +43,7 @@ func play(t *testing.T, lambda bool) {
 	}
 	w := newWorld(t)
 	w.startJoist(dir, lambda)
+	w.judgeRights()
 	w.chapter("the NodePool and the EC2NodeClass", w.applied)
 	w.chapter("0→5", w.inflate)
 	w.chapter("a spot instance, and a crash", w.interrupt)

@@ -79,7 +79,7 @@ func (w *world) environ(service string) []string {
 // inClusterEnviron acts with the rights of the service's own service account.
 func (w *world) inClusterEnviron(service string) []string {
 	w.Helper()
-	kubeconfig, err := w.plane.KubeconfigAs("system:serviceaccount:" + namespace + ":joist-" + service)
+	kubeconfig, err := w.plane.KubeconfigAs(account(service))
 	w.check(err)
 	return append(w.environ(service),
 		settings.Kubeconfig+"="+kubeconfig, settings.Namespace+"="+namespace, settings.Holder+"=joist-"+service+"-0",

@@ -67,7 +67,7 @@ func run(t *testing.T, dir, service string, environ []string) *process {
 func (p *process) ended() error {
 	select {
 	case <-p.done:
-		return fmt.Errorf("%s ended: %v\n%s", p.name, p.err, p.tail())
+		return fmt.Errorf("%s ended: %s\n%s", p.name, p.command.ProcessState, p.tail())
 	default:
 		return nil
 	}
@@ -104,7 +104,7 @@ func (p *process) kill() {
 
 const tailLines = 25
 
-// tail is the end of the log.
+// tail is what a person should see of the log: its complaints, and its end.
 func (p *process) tail() string {
 	text, err := os.ReadFile(p.log)
 	if err != nil {
@@ -112,7 +112,10 @@ func (p *process) tail() string {
 	}
 	lines := strings.Split(strings.TrimSpace(string(text)), "\n")
 	lines = lines[max(0, len(lines)-tailLines):]
-	return fmt.Sprintf("--- the end of %s's log\n%s", p.name, strings.Join(lines, "\n"))
+	complaints := p.errors()
+	complaints = complaints[:min(len(complaints), tailLines)]
+	return fmt.Sprintf("--- %s: %d lines of level ERROR\n%s\n--- the end of its log\n%s",
+		p.name, len(complaints), strings.Join(complaints, "\n"), strings.Join(lines, "\n"))
 }
 
 // errors are the lines of the log at level ERROR: what a person would be called
