@@ -5,6 +5,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -135,9 +136,8 @@ func (w *world) judgeTags(r memcloud.Record, node *corev1.Node, claim *karpenter
 	for _, kind := range kinds {
 		w.carries(fmt.Sprintf("the %s of %s", kind, r.ID), r.Others[kind], owner)
 	}
-	// A template may be gone already: it is old when nothing was launched by it
-	// for a while.
-	if template, ok := w.cloud.Template(r.Template); ok {
+	template, ok := w.cloud.Template(r.Template)
+	if ok || time.Since(r.Launched) < templateAge {
 		w.carries("launch template "+r.Template, template.Tags, owner)
 	}
 }

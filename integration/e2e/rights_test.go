@@ -44,4 +44,6 @@ func (w *world) judgeRights() {
 }
 
 // account is the user that a service is to Kubernetes.
-func account(service string) string { return "system:serviceaccount:" + namespace + ":joist-" + service }
+func account(service string) string {
+	return "system:serviceaccount:" + namespace + ":joist-" + service
+}
