@@ -132,7 +132,9 @@ func (w *world) interrupt() {
 	claims := len(w.claims())
 	w.wait(time.Minute, "a NodeClaim that replaces it", func() bool { return len(w.claims()) > claims })
 	w.crash()
-	w.wait(100*time.Second, "the node to be replaced", func() bool {
+	// What a service held in its hands when it died comes back when its
+	// visibility ends, which may be 70 s.
+	w.wait(2*time.Minute, "the node to be replaced", func() bool {
 		r, _ := w.cloud.Record(victim)
 		for _, claim := range w.claims() {
 			if instanceOf(claim.Status.ProviderID) == victim {
