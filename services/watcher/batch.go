@@ -20,25 +20,34 @@ import (
 // watcher only waits for it.
 const admittedAnnotation = "joist.sh/admitted"
 
-// batches moves the batch in flight, or starts the next.
-func (s *Service) batches(ctx context.Context, view collect.View) error {
-	keys := view.PendingKeys()
-	now := s.Now()
-	s.window.Observe(keys, now)
+// fence is the outbox as it was read, and whether the cache had seen the claims
+// of the last plan then.
+type fence struct {
+	held outbox.Held
+	seen bool
+}
+
+func (s *Service) fence(ctx context.Context) (fence, error) {
 	held, err := outbox.Read(ctx, s.Client, s.Namespace)
 	if err != nil {
-		return err
+		return fence{}, err
 	}
 	s.note(held.Outbox)
 	seen, err := s.seen(ctx, held.Outbox)
-	if err != nil {
-		return err
-	}
+	return fence{held, seen}, err
+}
+
+// batches moves the batch in flight, or starts the next.
+func (s *Service) batches(ctx context.Context, at fence, view collect.View) error {
+	held := at.held
+	keys := view.PendingKeys()
+	now := s.Now()
+	s.window.Observe(keys, now)
 	if s.vanished() || len(keys) > 0 && view.Offer() != s.offered {
 		s.window.Open(now)
 	}
 	v := flight.View{
-		Outbox: held.Outbox, Seen: seen, InState: now.Sub(s.knownFrom), SinceSent: -1, SinceBatch: -1,
+		Outbox: held.Outbox, Seen: at.seen, InState: now.Sub(s.knownFrom), SinceSent: -1, SinceBatch: -1,
 		Due: s.window.Closed(now), Waiting: len(keys) > 0,
 	}
 	if s.sentSeq == held.Seq && !s.sentAt.IsZero() {

@@ -122,11 +122,18 @@ func (s *Service) Step(ctx context.Context) error {
 		return err
 	}
 	failures := []error{s.questions(ctx)}
+	// The outbox is read before the cache is: what the cache then shows is newer
+	// than the plan whose claims it must show. The other way round, a process that
+	// paused in between would build a batch from before those claims.
+	fence, err := s.fence(ctx)
+	if err != nil {
+		return errors.Join(append(failures, err)...)
+	}
 	view, err := s.gather(ctx)
 	if err != nil {
 		return errors.Join(append(failures, err)...)
 	}
-	err = s.batches(ctx, view)
+	err = s.batches(ctx, fence, view)
 	if fault.Is(err, fault.Conflict) {
 		// Somebody else moved the outbox: look again next time.
 		err = nil
