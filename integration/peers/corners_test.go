@@ -45,6 +45,8 @@ var corners = []struct{ name, pattern, event string }{
 	{"a name with a dot in the event", `{"a": {"b": ["x"]}}`, `{"a.b": "x"}`},
 	{"a name with a dot in the pattern", `{"a.b": ["x"]}`, `{"a": {"b": "x"}}`},
 	{"a wildcard with two parts twice", `{"a": [{"wildcard": "*ab*ab*"}]}`, `{"a": "xabab"}`},
+	{"a wildcard before any case", `{"a": [{"wildcard": "*a*a"}, {"equals-ignore-case": "a"}]}`, `{"a": "aA"}`},
+	{"a wildcard after any case", `{"a": [{"equals-ignore-case": "a"}, {"wildcard": "*a*a"}]}`, `{"a": "aA"}`},
 	{"an escaped star", `{"a": [{"wildcard": "a\\*"}]}`, `{"a": "a*"}`},
 	{"characters beyond the plane", `{"a": [{"prefix": "\ud83c\udfd7"}]}`, `{"a": "\ud83c\udfd7x"}`},
 	{"strings of escapes", `{"a": ["\u0061\n"]}`, `{"a": "a\n"}`},

@@ -30,13 +30,13 @@ func text(t *rapid.T, value any) string {
 }
 
 func drawEvent(t *rapid.T) string {
-	return text(t, fields(t, names, func() any { return eventValue(t, 2) }))
+	return text(t, fields(t, names, 3, func() any { return eventValue(t, 2) }))
 }
 
-// fields draws an object of one to three members.
-func fields(t *rapid.T, names []string, value func() any) object {
+// fields draws an object of at least one member and at most some.
+func fields(t *rapid.T, names []string, most int, value func() any) object {
 	out := object{}
-	for _, name := range rapid.SliceOfNDistinct(rapid.SampledFrom(names), 1, len(names), rapid.ID).Draw(t, "names") {
+	for _, name := range rapid.SliceOfNDistinct(rapid.SampledFrom(names), 1, min(most, len(names)), rapid.ID).Draw(t, "names") {
 		out[name] = value()
 	}
 	return out
@@ -57,7 +57,7 @@ func eventValue(t *rapid.T, depth int) any {
 	case "true":
 		return rapid.Bool().Draw(t, "bool")
 	case "object":
-		return fields(t, names, func() any { return eventValue(t, depth-1) })
+		return fields(t, names, 3, func() any { return eventValue(t, depth-1) })
 	case "array":
 		var list []any
 		for range rapid.IntRange(1, 3).Draw(t, "elements") {
@@ -68,35 +68,47 @@ func eventValue(t *rapid.T, depth int) any {
 	return nil
 }
 
-func drawPattern(t *rapid.T) string { return text(t, patternObject(t, names, 2)) }
+// language is what a drawn pattern may say: wildcards and anything-but, or
+// matching in any case. Where both stand in one pattern event-ruler's answer
+// depends on their order; corners have it.
+type language struct{ wild bool }
 
-// patternObject draws an object of fields of these names. No field stands both
+func drawPattern(t *rapid.T) string {
+	l := language{rapid.Bool().Draw(t, "wild")}
+	return text(t, l.object(t, names, 2))
+}
+
+// object draws an object of fields of these names. No field stands both
 // inside and outside of an $or, for which we refuse a pattern.
-func patternObject(t *rapid.T, names []string, depth int) object {
-	out := fields(t, names, func() any { return patternValue(t, depth) })
+func (l language) object(t *rapid.T, names []string, depth int) object {
+	out := fields(t, names, 1+rapid.IntRange(0, 2).Draw(t, "more")/2, func() any { return l.value(t, depth) })
 	rest := slices.DeleteFunc(slices.Clone(names), func(name string) bool { return out[name] != nil })
 	if depth > 0 && len(rest) > 0 && rapid.Bool().Draw(t, "or") {
-		out["$or"] = []any{patternObject(t, rest, depth-1), patternObject(t, rest, depth-1)}
+		out["$or"] = []any{l.object(t, rest, depth-1), l.object(t, rest, depth-1)}
 	}
 	return out
 }
 
-func patternValue(t *rapid.T, depth int) any {
-	if depth > 0 && rapid.IntRange(0, 2).Draw(t, "nest") == 0 {
-		return patternObject(t, names, depth-1)
+func (l language) value(t *rapid.T, depth int) any {
+	if depth > 0 && rapid.IntRange(0, 4).Draw(t, "nest") == 0 {
+		return l.object(t, names, depth-1)
 	}
 	var list []any
-	for range rapid.IntRange(1, 2).Draw(t, "alternatives") {
-		list = append(list, matcher(t))
+	for range rapid.IntRange(1, 3).Draw(t, "alternatives") {
+		list = append(list, l.matcher(t))
 	}
 	return list
 }
 
 // matcher draws one entry of a field's list.
-func matcher(t *rapid.T) any {
-	switch rapid.SampledFrom([]string{
-		"word", "number", "bool", "null", "prefix", "suffix", "fold", "wildcard", "but", "buts", "not", "compare", "range", "exists", "cidr",
-	}).Draw(t, "matcher") {
+func (l language) matcher(t *rapid.T) any {
+	kinds := []string{
+		"word", "number", "bool", "null", "prefix", "suffix", "fold", "compare", "range", "exists", "cidr",
+	}
+	if l.wild {
+		kinds = append(kinds, "but", "buts", "not")
+	}
+	switch rapid.SampledFrom(kinds).Draw(t, "matcher") {
 	case "word":
 		return words.Draw(t, "word")
 	case "number":
@@ -104,19 +116,17 @@ func matcher(t *rapid.T) any {
 	case "bool":
 		return rapid.Bool().Draw(t, "bool")
 	case "prefix":
-		return object{"prefix": affixOperand(t)}
+		return object{"prefix": l.affix(t)}
 	case "suffix":
-		return object{"suffix": affixOperand(t)}
+		return object{"suffix": l.affix(t)}
 	case "fold":
-		return object{"equals-ignore-case": words.Draw(t, "word")}
-	case "wildcard":
-		return object{"wildcard": stars(t)}
+		return l.fold(t)
 	case "but":
 		return object{"anything-but": words.Draw(t, "word")}
 	case "buts":
 		return object{"anything-but": rapid.SliceOfN(numbers, 1, 2).Draw(t, "numbers")}
 	case "not":
-		return object{"anything-but": exception(t)}
+		return object{"anything-but": l.exception(t)}
 	case "compare":
 		return object{"numeric": []any{comparison(t, "=", "<", "<=", ">", ">="), numbers.Draw(t, "bound")}}
 	case "range":
@@ -130,23 +140,33 @@ func matcher(t *rapid.T) any {
 	return nil
 }
 
-func affixOperand(t *rapid.T) any {
-	if rapid.Bool().Draw(t, "fold") {
-		return object{"equals-ignore-case": words.Draw(t, "word")}
+// fold is a wildcard in the other language.
+func (l language) fold(t *rapid.T) object {
+	if l.wild {
+		return object{"wildcard": stars(t)}
+	}
+	return object{"equals-ignore-case": words.Draw(t, "word")}
+}
+
+func (l language) affix(t *rapid.T) any {
+	if !l.wild && rapid.Bool().Draw(t, "fold") {
+		return l.fold(t)
 	}
 	return words.Draw(t, "word")
 }
 
-func exception(t *rapid.T) any {
-	operator := rapid.SampledFrom([]string{"prefix", "suffix", "equals-ignore-case", "wildcard"}).Draw(t, "operator")
-	operand := words.Draw(t, "word")
-	if operator == "wildcard" {
-		operand = stars(t)
+// exception is what anything-but turns around, alone or in a list.
+func (l language) exception(t *rapid.T) object {
+	out := l.fold(t)
+	if other := rapid.SampledFrom([]string{"", "prefix", "suffix"}).Draw(t, "operator"); other != "" {
+		out = object{other: words.Draw(t, "word")}
 	}
-	if rapid.Bool().Draw(t, "one") {
-		return object{operator: operand}
+	for operator, operand := range out {
+		if rapid.Bool().Draw(t, "list") {
+			out[operator] = []any{operand, words.Draw(t, "word")}
+		}
 	}
-	return object{operator: []string{operand, words.Draw(t, "word")}}
+	return out
 }
 
 // stars is a wildcard whose stars do not touch.

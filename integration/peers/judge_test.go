@@ -49,6 +49,7 @@ func (p peer) String() string {
 // judgement is what the suites say of the peers.
 type judgement struct {
 	passed, skipped map[string][]string // by test
+	notes           map[string][]string // what passed and had something to say
 	known           []difference
 	// strange are failures that no row explains, vanished the rows that
 	// explain nothing any more, unseen those whose behaviour did not run.
@@ -58,7 +59,7 @@ type judgement struct {
 
 // compare holds the results against the table.
 func compare(results []result, table []difference) judgement {
-	out := judgement{passed: map[string][]string{}, skipped: map[string][]string{}}
+	out := judgement{passed: map[string][]string{}, skipped: map[string][]string{}, notes: map[string][]string{}}
 	ran := map[string]result{}
 	for _, r := range results {
 		ran[r.test] = r
@@ -74,6 +75,7 @@ func compare(results []result, table []difference) judgement {
 			out.skipped[test] = append(out.skipped[test], behaviour)
 		default:
 			out.passed[test] = append(out.passed[test], behaviour)
+			out.notes[test] = append(out.notes[test], r.messages()...)
 		}
 	}
 	for _, row := range table {
@@ -141,11 +143,17 @@ func (j judgement) print(w io.Writer, some bool) error {
 }
 
 func (j judgement) printPeer(w io.Writer, p peer) {
+	if len(j.passed[p.test])+len(j.skipped[p.test]) == 0 {
+		return
+	}
 	fmt.Fprintf(w, "\n%s\n", p)
 	for _, row := range j.known {
 		if row.test == p.test {
 			fmt.Fprintf(w, "  differs: %s: %s\n", row.behaviour, row.reason)
 		}
+	}
+	for _, note := range j.notes[p.test] {
+		fmt.Fprintf(w, "  %s\n", strings.TrimSpace(note))
 	}
 	for _, behaviour := range j.skipped[p.test] {
 		fmt.Fprintf(w, "  not tried: %s\n", behaviour)
