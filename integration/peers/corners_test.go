@@ -47,6 +47,8 @@ var corners = []struct{ name, pattern, event string }{
 	{"a wildcard with two parts twice", `{"a": [{"wildcard": "*ab*ab*"}]}`, `{"a": "xabab"}`},
 	{"a wildcard before any case", `{"a": [{"wildcard": "*a*a"}, {"equals-ignore-case": "a"}]}`, `{"a": "aA"}`},
 	{"a wildcard after any case", `{"a": [{"equals-ignore-case": "a"}, {"wildcard": "*a*a"}]}`, `{"a": "aA"}`},
+	{"alternatives that share a value", `{"$or": [{"c": ["x"]}, {"c": ["y", "x"]}], "b": ["z"]}`, `{"b": "z", "c": "y"}`},
+	{"alternatives that share no value", `{"$or": [{"c": ["x"]}, {"c": ["y"]}], "b": ["z"]}`, `{"b": "z", "c": "y"}`},
 	{"an escaped star", `{"a": [{"wildcard": "a\\*"}]}`, `{"a": "a*"}`},
 	{"characters beyond the plane", `{"a": [{"prefix": "\ud83c\udfd7"}]}`, `{"a": "\ud83c\udfd7x"}`},
 	{"strings of escapes", `{"a": ["\u0061\n"]}`, `{"a": "a\n"}`},

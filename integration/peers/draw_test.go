@@ -68,9 +68,9 @@ func eventValue(t *rapid.T, depth int) any {
 	return nil
 }
 
-// language is what a drawn pattern may say: wildcards and anything-but, or
-// matching in any case. Where both stand in one pattern event-ruler's answer
-// depends on their order; corners have it.
+// language is what a drawn pattern may say: wildcards, or matching in any case.
+// Where both stand in one pattern event-ruler finds what neither means; a
+// corner has it.
 type language struct{ wild bool }
 
 func drawPattern(t *rapid.T) string {
@@ -79,12 +79,13 @@ func drawPattern(t *rapid.T) string {
 }
 
 // object draws an object of fields of these names. No field stands both
-// inside and outside of an $or, for which we refuse a pattern.
+// inside and outside of an $or, for which we refuse a pattern, and no field in
+// two alternatives, where event-ruler may miss one; a corner has it.
 func (l language) object(t *rapid.T, names []string, depth int) object {
 	out := fields(t, names, 1+rapid.IntRange(0, 2).Draw(t, "more")/2, func() any { return l.value(t, depth) })
 	rest := slices.DeleteFunc(slices.Clone(names), func(name string) bool { return out[name] != nil })
-	if depth > 0 && len(rest) > 0 && rapid.Bool().Draw(t, "or") {
-		out["$or"] = []any{l.object(t, rest, depth-1), l.object(t, rest, depth-1)}
+	if depth > 0 && len(rest) > 1 && rapid.Bool().Draw(t, "or") {
+		out["$or"] = []any{l.object(t, rest[:1], depth-1), l.object(t, rest[1:], depth-1)}
 	}
 	return out
 }
@@ -103,10 +104,7 @@ func (l language) value(t *rapid.T, depth int) any {
 // matcher draws one entry of a field's list.
 func (l language) matcher(t *rapid.T) any {
 	kinds := []string{
-		"word", "number", "bool", "null", "prefix", "suffix", "fold", "compare", "range", "exists", "cidr",
-	}
-	if l.wild {
-		kinds = append(kinds, "but", "buts", "not")
+		"word", "number", "bool", "null", "prefix", "suffix", "fold", "but", "buts", "not", "compare", "range", "exists", "cidr",
 	}
 	switch rapid.SampledFrom(kinds).Draw(t, "matcher") {
 	case "word":
