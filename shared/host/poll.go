@@ -20,9 +20,11 @@ type Options struct {
 	// Deadline is how long a handler may take, a minute by default: its context
 	// ends then.
 	Deadline time.Duration
-	// Margin, 10 s by default, is what the visibility has beyond the deadline, so
-	// that the verdict comes before the message does.
-	Margin time.Duration
+	// Visibility is how long a message stays hidden at a time, 15 s by default.
+	// It is extended at each third while the handler runs, so that a handler may
+	// take its whole deadline, and yet a worker that dies hides its messages for
+	// no longer than this.
+	Visibility time.Duration
 	// Wait is how long one receive waits for a message: 20 s, SQS's longest.
 	Wait time.Duration
 	// Grace is how long running handlers may go on once the worker must stop:
@@ -50,7 +52,7 @@ func (o Options) withDefaults() Options {
 		o.Parallel = 10
 	}
 	set(&o.Deadline, time.Minute)
-	set(&o.Margin, 10*time.Second)
+	set(&o.Visibility, 15*time.Second)
 	set(&o.Wait, 20*time.Second)
 	set(&o.Grace, 20*time.Second)
 	if o.Allowed == nil {
@@ -134,7 +136,7 @@ func (p *poller) batch(ctx, work context.Context) error {
 	if slots == 0 {
 		return nil
 	}
-	messages, err := p.Queue.Receive(ctx, slots, p.Wait, p.Deadline+p.Margin)
+	messages, err := p.Queue.Receive(ctx, slots, p.Wait, p.Visibility)
 	for range slots - len(messages) {
 		p.free <- struct{}{}
 	}
@@ -170,8 +172,8 @@ func (p *poller) take(ctx context.Context) (slots int) {
 	return slots
 }
 
-// handle deals with one message and keeps it hidden while the handler runs on
-// past its deadline: a second worker on the same message would be harmless, but
+// handle deals with one message and keeps it hidden while the handler runs, past
+// its deadline too: a second worker on the same message would be harmless, but
 // never helpful.
 func (p *poller) handle(work context.Context, m queue.Message) {
 	defer func() { p.free <- struct{}{} }()
@@ -186,16 +188,16 @@ func (p *poller) handle(work context.Context, m queue.Message) {
 }
 
 func (p *poller) extend(work context.Context, m queue.Message, done <-chan struct{}) {
-	overdue := time.NewTicker(p.Deadline)
-	defer overdue.Stop()
+	third := time.NewTicker(p.Visibility / 3)
+	defer third.Stop()
 	for {
 		select {
 		case <-done:
 			return
 		case <-work.Done():
 			return
-		case <-overdue.C:
-			err := p.Queue.Hide(work, m.Receipt, p.Deadline+p.Margin)
+		case <-third.C:
+			err := p.Queue.Hide(work, m.Receipt, p.Visibility)
 			if err != nil && !fault.Is(err, fault.Missing) {
 				p.Told.Happened(p.Now(), fmt.Errorf("keeping a message of %s hidden: %w", p.Service, err))
 			}

@@ -71,9 +71,9 @@ func TestPollVisibility(t *testing.T) {
 		runs time.Duration
 		want []string
 	}{
-		{"a quick handler", time.Second, []string{"receive 1 for 35s", "delete"}},
-		{"a handler just within its deadline", 29 * time.Second, []string{"receive 1 for 35s", "delete"}},
-		{"a handler that ignores its deadline", 70 * time.Second, []string{"receive 1 for 35s", "hide 35s", "hide 35s", "delete"}},
+		{"a quick handler", time.Second, []string{"receive 1 for 30s", "delete"}},
+		{"a handler just within its deadline", 19 * time.Second, []string{"receive 1 for 30s", "hide 30s", "delete"}},
+		{"a handler that ignores its deadline", 25 * time.Second, []string{"receive 1 for 30s", "hide 30s", "hide 30s", "delete"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -81,7 +81,7 @@ func TestPollVisibility(t *testing.T) {
 				var calls atomic.Int32
 				w := b.worker(func(context.Context, queue.Message) error { calls.Add(1); time.Sleep(c.runs); return nil })
 				b.put(1)
-				stop := polling(t, w, host.Options{Parallel: 1, Deadline: 30 * time.Second, Margin: 5 * time.Second})
+				stop := polling(t, w, host.Options{Parallel: 1, Deadline: 20 * time.Second, Visibility: 30 * time.Second})
 				time.Sleep(c.runs + 10*time.Millisecond)
 				got := b.log()
 				if err := stop(); err != nil {
@@ -194,7 +194,7 @@ func TestPollGivesBackWhatCameTooLate(t *testing.T) {
 		if err := host.Poll(ctx, w, host.Options{}); err != nil {
 			t.Error(err)
 		}
-		if diff := cmp.Diff([]string{"receive 10 for 1m10s", "hide 0s", "hide 0s"}, b.log()); diff != "" {
+		if diff := cmp.Diff([]string{"receive 10 for 15s", "hide 0s", "hide 0s"}, b.log()); diff != "" {
 			t.Error(diff)
 		}
 		if visible, _, _ := b.Depth(t.Context()); visible != 2 {

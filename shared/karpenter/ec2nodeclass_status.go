@@ -107,6 +107,7 @@ type CapacityReservation struct {
 // CapacityReservationType tells ordinary reservations from capacity blocks.
 type CapacityReservationType string
 
+// The types of a capacity reservation.
 const (
 	CapacityReservationTypeDefault       CapacityReservationType = "default"
 	CapacityReservationTypeCapacityBlock CapacityReservationType = "capacity-block"
@@ -115,6 +116,7 @@ const (
 // CapacityReservationState tells whether a reservation is about to end.
 type CapacityReservationState string
 
+// The states of a capacity reservation that can be launched into.
 const (
 	CapacityReservationStateActive   CapacityReservationState = "active"
 	CapacityReservationStateExpiring CapacityReservationState = "expiring"

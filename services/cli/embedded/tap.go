@@ -50,11 +50,11 @@ type sender struct {
 }
 
 func (s sender) Send(ctx context.Context, messages ...queue.Outgoing) error {
-	about := s.name
+	about := []string{s.name}
 	for _, m := range messages {
-		about += " " + m.Type
+		about = append(about, m.Type)
 	}
-	return s.do(ctx, "queue", "send", about, true, func() error { return s.to.Send(ctx, messages...) })
+	return s.do(ctx, "queue", "send", join(about), true, func() error { return s.to.Send(ctx, messages...) })
 }
 
 // line taps a queue.Queue.

@@ -9,6 +9,7 @@
 package budget
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -64,7 +65,7 @@ func active(b karpenter.Budget, now time.Time) (bool, error) {
 		return true, nil
 	}
 	if b.Schedule == nil || b.Duration == nil {
-		return false, fmt.Errorf("schedule and duration go together: write both, or neither")
+		return false, errors.New("schedule and duration go together: write both, or neither")
 	}
 	schedule, err := cron.ParseStandard("TZ=UTC " + *b.Schedule)
 	if err != nil {

@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"maps"
 	"strings"
 )
 
@@ -18,9 +19,7 @@ func set(path string, keywords node) edit {
 		if err != nil {
 			return err
 		}
-		for key, value := range keywords {
-			schema[key] = value
-		}
+		maps.Copy(schema, keywords)
 		return nil
 	}
 }
