@@ -23,6 +23,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/cloud"
 	"github.com/joist-autoscaler/joist/shared/event"
 	"github.com/joist-autoscaler/joist/shared/fault"
+	"github.com/joist-autoscaler/joist/shared/host"
 	"github.com/joist-autoscaler/joist/shared/queue"
 )
 
@@ -49,11 +50,11 @@ type Service struct {
 func (s Service) Handle(ctx context.Context, e event.Envelope) error {
 	switch e.Type {
 	case event.NodeClassChangedType:
-		return with(ctx, s.resolve, e)
+		return host.Body(ctx, s.resolve, e)
 	case event.InventoryWantedType:
-		return with(ctx, s.wanted, e)
+		return host.Body(ctx, s.wanted, e)
 	case event.TickType:
-		return with(ctx, s.tick, e)
+		return host.Body(ctx, s.tick, e)
 	default:
 		return fault.F("handling "+string(e.Type), fault.Poison, "the catalog does not know the type")
 	}
@@ -75,15 +76,6 @@ func (s Service) tick(ctx context.Context, e event.Envelope, b event.Tick) error
 	default:
 		return nil
 	}
-}
-
-// with decodes the body that the handler wants.
-func with[T event.Body](ctx context.Context, handle func(context.Context, event.Envelope, T) error, e event.Envelope) error {
-	body, err := event.As[T](e)
-	if err != nil {
-		return err
-	}
-	return handle(ctx, e, body)
 }
 
 // publish says a fact that e caused.

@@ -19,6 +19,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/cloud"
 	"github.com/joist-autoscaler/joist/shared/event"
 	"github.com/joist-autoscaler/joist/shared/fault"
+	"github.com/joist-autoscaler/joist/shared/host"
 	"github.com/joist-autoscaler/joist/shared/queue"
 )
 
@@ -47,27 +48,18 @@ type Service struct {
 func (s Service) Handle(ctx context.Context, e event.Envelope) error {
 	switch e.Type {
 	case event.LaunchRequestedType:
-		return with(ctx, s.launch, e)
+		return host.Body(ctx, s.launch, e)
 	case event.TerminateRequestedType:
-		return with(ctx, s.terminate, e)
+		return host.Body(ctx, s.terminate, e)
 	case event.TagRequestedType:
-		return with(ctx, s.tag, e)
+		return host.Body(ctx, s.tag, e)
 	case event.NodeClassEnsureType:
-		return with(ctx, s.ensure, e)
+		return host.Body(ctx, s.ensure, e)
 	case event.TickType:
-		return with(ctx, s.tick, e)
+		return host.Body(ctx, s.tick, e)
 	default:
 		return fault.F("handling "+string(e.Type), fault.Poison, "the launcher does not know the type")
 	}
-}
-
-// with decodes the body that the handler wants.
-func with[T event.Body](ctx context.Context, handle func(context.Context, event.Envelope, T) error, e event.Envelope) error {
-	body, err := event.As[T](e)
-	if err != nil {
-		return err
-	}
-	return handle(ctx, e, body)
 }
 
 // publish says a fact that e caused.

@@ -24,6 +24,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/cluster"
 	"github.com/joist-autoscaler/joist/shared/event"
 	"github.com/joist-autoscaler/joist/shared/fault"
+	"github.com/joist-autoscaler/joist/shared/host"
 	"github.com/joist-autoscaler/joist/shared/lease"
 	"github.com/joist-autoscaler/joist/shared/queue"
 )
@@ -107,33 +108,24 @@ func (s *Service) Handle(ctx context.Context, e event.Envelope) error {
 	}
 	switch e.Type {
 	case event.PlanMadeType:
-		return with(ctx, s.admit, e)
+		return host.Body(ctx, s.admit, e)
 	case event.LaunchSettledType:
-		return with(ctx, s.settle, e)
+		return host.Body(ctx, s.settle, e)
 	case event.InstancesListedType:
-		return with(ctx, s.listed, e)
+		return host.Body(ctx, s.listed, e)
 	case event.InstanceGoneType:
-		return with(ctx, s.gone, e)
+		return host.Body(ctx, s.gone, e)
 	case event.NodeNoticedType:
-		return with(ctx, s.noticed, e)
+		return host.Body(ctx, s.noticed, e)
 	case event.NodeClassResolvedType:
-		return with(ctx, s.resolved, e)
+		return host.Body(ctx, s.resolved, e)
 	case event.NodeClassEnsuredType:
-		return with(ctx, s.ensured, e)
+		return host.Body(ctx, s.ensured, e)
 	case event.DisruptionProposedType:
-		return with(ctx, s.proposed, e)
+		return host.Body(ctx, s.proposed, e)
 	default:
 		return fault.F("handling "+string(e.Type), fault.Poison, "lifecycle does not know the type")
 	}
-}
-
-// with decodes the body that the handler wants.
-func with[T event.Body](ctx context.Context, handle func(context.Context, event.Envelope, T) error, e event.Envelope) error {
-	body, err := event.As[T](e)
-	if err != nil {
-		return err
-	}
-	return handle(ctx, e, body)
 }
 
 // due reports whether a question may be asked again, and notes that it was.

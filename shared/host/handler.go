@@ -47,6 +47,16 @@ func Events(accept Accept, handle func(ctx context.Context, e event.Envelope) er
 	}
 }
 
+// Body decodes the body that a handler wants and hands it over with its
+// envelope, which becomes the cause of what the handler says.
+func Body[T event.Body](ctx context.Context, handle func(context.Context, event.Envelope, T) error, e event.Envelope) error {
+	body, err := event.As[T](e)
+	if err != nil {
+		return err
+	}
+	return handle(ctx, e, body)
+}
+
 // Open decodes the message and checks that it is for this service now.
 func Open(accept Accept, m queue.Message) (event.Envelope, error) {
 	e, err := event.Decode(m.Body)
