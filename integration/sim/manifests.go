@@ -65,8 +65,9 @@ func nodePool(name string, cpu, nodes int64) *karpenter.NodePool {
 	}
 }
 
-// deployment is n pods that ask for so many millicores each.
-func deployment(name string, replicas int32, milli int64) *appsv1.Deployment {
+// deployment is of no pods yet, which will ask for so many millicores each.
+func deployment(name string, milli int64) *appsv1.Deployment {
+	replicas := int32(0)
 	labels := map[string]string{"app": name}
 	grace := int64(5)
 	return &appsv1.Deployment{

@@ -73,10 +73,10 @@ func Run(seed int64) (Report, error) {
 	s.world = world
 	pool := nodePool("default", 16, 8)
 	s.checker = newChecker(world, map[string]corev1.ResourceList{"default": corev1.ResourceList(pool.Spec.Limits)})
-	s.engine.observe = func(call embedded.Call, _ error) { s.checker.called(call) }
+	s.observe = func(call embedded.Call, _ error) { s.checker.called(call) }
 	s.chaos = newChaos(s)
 	defer s.close()
-	if err := world.Apply(ctx, nodeClass(world), pool, deployment("web", 0, 900), deployment("batch", 0, 400)); err != nil {
+	if err := world.Apply(ctx, nodeClass(world), pool, deployment("web", 900), deployment("batch", 400)); err != nil {
 		return Report{}, err
 	}
 	if err := s.play(ctx); err != nil {

@@ -49,12 +49,12 @@ func Story(point Point) (Death, error) {
 	s.world = world
 	pool := nodePool("default", 16, 8)
 	s.checker = newChecker(world, map[string]corev1.ResourceList{"default": corev1.ResourceList(pool.Spec.Limits)})
-	s.engine.observe = func(call embedded.Call, _ error) { s.checker.called(call) }
+	s.observe = func(call embedded.Call, _ error) { s.checker.called(call) }
 	s.chaos = &chaos{sim: s, healed: true}
 	defer s.close()
 	var death Death
 	s.strike = s.once(point, &death)
-	if err := world.Apply(ctx, nodeClass(world), pool, deployment("web", 0, 900), deployment("batch", 0, 400)); err != nil {
+	if err := world.Apply(ctx, nodeClass(world), pool, deployment("web", 900), deployment("batch", 400)); err != nil {
 		return Death{}, err
 	}
 	err = s.tell(ctx)

@@ -3,6 +3,7 @@ package upstream
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"reflect"
 	"slices"
 	"strings"
@@ -98,14 +99,11 @@ func compareStructs(path string, ours, theirs reflect.Type) []string {
 // fields maps JSON names to fields; those of embedded structs without a name of their own count as the outer struct's.
 func fields(t reflect.Type) map[string]reflect.StructField {
 	out := map[string]reflect.StructField{}
-	for i := range t.NumField() {
-		field := t.Field(i)
+	for field := range t.Fields() {
 		name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
 		switch {
 		case name == "" && field.Anonymous:
-			for inner, f := range fields(bare(field.Type)) {
-				out[inner] = f
-			}
+			maps.Copy(out, fields(bare(field.Type)))
 		case name != "-" && field.IsExported():
 			out[name] = field
 		}

@@ -35,7 +35,7 @@ func fill(seed int64, object any) {
 			*q = resource.MustParse(pick(c, quantities))
 		},
 		func(f *metav1.FieldsV1, c randfill.Continue) {
-			f.Raw = []byte(`{"f:spec":{}}`)
+			f.SetRawBytes([]byte(`{"f:spec":{}}`))
 		},
 		func(d *karpenter.NillableDuration, c randfill.Continue) {
 			parsed, err := karpenter.ParseNillableDuration(pick(c, durations))

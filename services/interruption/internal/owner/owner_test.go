@@ -2,6 +2,7 @@ package owner
 
 import (
 	"fmt"
+	"strconv"
 	"testing"
 
 	"github.com/joist-autoscaler/joist/shared/cloud"
@@ -10,8 +11,8 @@ import (
 func TestBookForgetsTheOldest(t *testing.T) {
 	var b Book
 	for n := range Size {
-		b.Strange(fmt.Sprint(n))
-		b.Strange(fmt.Sprint(n))
+		b.Strange(strconv.Itoa(n))
+		b.Strange(strconv.Itoa(n))
 	}
 	for n := range 3 {
 		b.Strange(fmt.Sprint("new", n))
