@@ -66,17 +66,14 @@ func Story(point Point) (Death, error) {
 func (s *sim) once(point Point, death *Death) func(embedded.Call, int, moment) blow {
 	leases, number := map[string]int{}, map[int]int{}
 	return func(call embedded.Call, serial int, m moment) blow {
-		if !call.Writes || beat(call) && leases[call.Actor] > firstBeats {
-			return blow{}
-		}
-		if m == before {
+		if m == before && call.Writes && (!beat(call) || leases[call.Actor] < firstBeats) {
 			death.Writes++
 			number[serial] = death.Writes
 			if beat(call) {
 				leases[call.Actor]++
 			}
 		}
-		if death.Struck || point.Write != number[serial] || point.After != (m == after) {
+		if n, counted := number[serial]; death.Struck || !counted || point.Write != n || point.After != (m == after) {
 			return blow{}
 		}
 		death.Struck, death.Actor, death.Verb = true, call.Actor, call.Port+"."+call.Verb
