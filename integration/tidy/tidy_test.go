@@ -66,7 +66,7 @@ func TestChecksBite(t *testing.T) {
 		{"a machine's path", MachinePaths, []File{{"a.md", "see /wo" + "rk/x"}}, 1},
 		{"a machine's path in quotes", MachinePaths, []File{{"a.go", `"/ro` + `ot/.x"`}}, 1},
 		{"a job's path", MachinePaths, []File{{"a.go", "cat /tmp/ba" + "sh_jobs.0/x"}}, 1},
-		{"a relative path", MachinePaths, []File{{"a.md", "see home/work/x and https://x.example/work/y"}}, 0},
+		{"a relative path", MachinePaths, []File{{"a.md", "see home/" + "work/x and https://x.example/" + "work/y"}}, 0},
 		{"a bare promise", Promises, []File{{"a.go", "// TO" + "DO: later"}}, 1},
 		{"a promise with an issue", Promises, []File{{"a.go", "// TO" + "DO(#12): later"}}, 0},
 		{"a long file", long(nil), []File{{"a.go", strings.Repeat("\n", linesMax+1)}}, 1},
