@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/joist-autoscaler/joist/services/lifecycle/internal/claim"
 	"github.com/joist-autoscaler/joist/services/lifecycle/internal/door"
 	"github.com/joist-autoscaler/joist/services/lifecycle/internal/effect"
 	"github.com/joist-autoscaler/joist/shared/cluster"
@@ -18,9 +19,6 @@ import (
 )
 
 const (
-	// launchTimeout is how long a claim may go without an instance (B131), and
-	// how long its launch is asked for.
-	launchTimeout = 5 * time.Minute
 	// resend is how often an unsettled question is asked again.
 	resend = 30 * time.Second
 )
@@ -92,7 +90,7 @@ func (s *Service) ask(ctx context.Context, cause *event.Envelope, claims []*karp
 // launchable reports whether the claim's launch is to be asked for now.
 func launchable(c *karpenter.NodeClaim, now time.Time) bool {
 	return door.Admitted(c) && c.Status.ProviderID == "" && c.DeletionTimestamp == nil && c.Annotations[RefusedAnnotation] == "" &&
-		now.Sub(c.CreationTimestamp.Time) < launchTimeout
+		now.Sub(c.CreationTimestamp.Time) < claim.LaunchTimeout
 }
 
 // request reads the launch request off a claim's annotations.

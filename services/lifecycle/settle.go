@@ -10,6 +10,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/joist-autoscaler/joist/services/lifecycle/internal/claim"
 	"github.com/joist-autoscaler/joist/services/lifecycle/internal/effect"
 	"github.com/joist-autoscaler/joist/services/lifecycle/internal/shortage"
 	"github.com/joist-autoscaler/joist/shared/blob"
@@ -26,7 +27,7 @@ import (
 const RefusedAnnotation = "joist.sh/refused"
 
 const (
-	spent   = "spent"
+	spent   = claim.SpentMark
 	unspent = "unspent"
 )
 

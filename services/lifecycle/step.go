@@ -9,7 +9,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	policyv1 "k8s.io/api/policy/v1"
 
 	"github.com/joist-autoscaler/joist/services/lifecycle/internal/claim"
 	"github.com/joist-autoscaler/joist/services/lifecycle/internal/door"
@@ -86,16 +85,14 @@ func (s *Service) fence(ctx context.Context, claims []*karpenter.NodeClaim) (*ou
 
 // world is the cache, indexed for one look.
 type world struct {
-	nodes   map[string]*corev1.Node
-	pods    map[string][]*corev1.Pod
-	pools   map[string]*karpenter.NodePool
-	budgets []*policyv1.PodDisruptionBudget
+	nodes map[string]*corev1.Node
+	pods  map[string][]*corev1.Pod
+	pools map[string]*karpenter.NodePool
 }
 
 func (s *Service) look() world {
 	w := world{
 		nodes: nodesByProvider(s.Cache), pods: map[string][]*corev1.Pod{}, pools: map[string]*karpenter.NodePool{},
-		budgets: cluster.Cached[*policyv1.PodDisruptionBudget](s.Cache, cluster.DisruptionBudgets),
 	}
 	for _, pod := range cluster.Cached[*corev1.Pod](s.Cache, cluster.Pods) {
 		if pod.Spec.NodeName != "" {
@@ -123,7 +120,7 @@ func isReady(node *corev1.Node) bool { return claim.Ready(node) }
 // view gathers what the decision about one claim may look at.
 func (s *Service) view(c *karpenter.NodeClaim, held *outbox.Held, w world) claim.View {
 	v := claim.View{
-		Claim: c, Budgets: w.budgets, Pool: w.pools[c.Labels[karpenter.NodePoolLabelKey]], Outbox: held, Cluster: s.Cluster.Name,
+		Claim: c, Pool: w.pools[c.Labels[karpenter.NodePoolLabelKey]], Outbox: held, Cluster: s.Cluster.Name,
 		Refused: c.Annotations[RefusedAnnotation], Gone: c.Annotations[sweep.GoneAnnotation] != "", Now: s.Now(),
 		MayAsk:   func(kind string) bool { return s.due(kind+"/"+string(c.UID), resend) },
 		MayEvict: s.mayEvict,

@@ -11,7 +11,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	policyv1 "k8s.io/api/policy/v1"
 
 	"github.com/joist-autoscaler/joist/services/lifecycle/internal/door"
 	"github.com/joist-autoscaler/joist/services/lifecycle/internal/effect"
@@ -21,7 +20,8 @@ import (
 )
 
 const (
-	// LaunchTimeout is how long a claim may go without an instance (B131).
+	// LaunchTimeout is how long a claim may go without an instance (B131), and how
+	// long its launch is asked for.
 	LaunchTimeout = 5 * time.Minute
 	// RegistrationTimeout is how long it may go without a node (B134).
 	RegistrationTimeout = 15 * time.Minute
@@ -36,9 +36,8 @@ type View struct {
 	// Node is the node with the claim's providerID, or nil.
 	Node *corev1.Node
 	// Pods are those on the node.
-	Pods    []*corev1.Pod
-	Budgets []*policyv1.PodDisruptionBudget
-	Pool    *karpenter.NodePool
+	Pods []*corev1.Pod
+	Pool *karpenter.NodePool
 	// Outbox is read live; nil when no claim waits for admission.
 	Outbox *outbox.Held
 	// Cluster is the EKS cluster's name, for tags.
