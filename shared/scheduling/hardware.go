@@ -86,35 +86,6 @@ func (c *candidate) options(r Requirements) []Option {
 // sold reports whether there is any.
 func (c *candidate) sold(r Requirements) bool { return slices.ContainsFunc(c.offers, r.buys) }
 
-// listed are all ways to buy a type that the planner can use.
-func listed(t catalog.InstanceType) []Option {
-	var out []Option
-	for _, o := range t.Offerings {
-		// Reservations are launched by id, which a catalogue does not carry yet.
-		if o.CapacityType == catalog.Reserved {
-			continue
-		}
-		option := Option{ZoneID: o.ZoneID, PricePerHour: o.PricePerHour}
-		option.InstanceType, option.Zone, option.CapacityType = t.Name, o.Zone, o.CapacityType
-		out = append(out, option)
-	}
-	return out
-}
-
-// onSale leaves out what EC2 is known to refuse (B192).
-func onSale(t catalog.InstanceType, s Snapshot) []Option {
-	var out []Option
-	for _, option := range listed(t) {
-		available := slices.ContainsFunc(t.Offerings, func(o catalog.Offering) bool {
-			return o.Available && o.Zone == option.Zone && o.CapacityType == option.CapacityType
-		})
-		if available && !unavailable(option, s) {
-			out = append(out, option)
-		}
-	}
-	return out
-}
-
 func unavailable(o Option, snapshot Snapshot) bool {
 	either := func(field, value string) bool { return field == "" || field == value }
 	return slices.ContainsFunc(snapshot.Unavailable, func(u Unavailable) bool {

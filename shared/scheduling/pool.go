@@ -3,7 +3,6 @@ package scheduling
 import (
 	"cmp"
 	"fmt"
-	"maps"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
@@ -31,14 +30,14 @@ type pool struct {
 
 // newPools prepares all pools in the order in which they are tried: heavier
 // first, and of equal weights the later name first (B014, B089).
-func newPools(s Snapshot, cat catalog.Catalogue, a axis, daemons []*demand) []*pool {
+func newPools(s Snapshot, stock Stock, a axis, daemons []*demand) []*pool {
 	var out []*pool
 	for i := range s.NodePools {
 		np := &s.NodePools[i]
 		if np.Static() {
 			continue // Static pools count nodes, not pods (B128).
 		}
-		out = append(out, newPool(np, s, cat, a, daemons))
+		out = append(out, newPool(np, s, stock, a, daemons))
 	}
 	slices.SortFunc(out, func(x, y *pool) int {
 		return cmp.Or(cmp.Compare(y.weight, x.weight), cmp.Compare(y.name, x.name))
@@ -46,7 +45,7 @@ func newPools(s Snapshot, cat catalog.Catalogue, a axis, daemons []*demand) []*p
 	return out
 }
 
-func newPool(np *karpenter.NodePool, s Snapshot, cat catalog.Catalogue, a axis, daemons []*demand) *pool {
+func newPool(np *karpenter.NodePool, s Snapshot, stock Stock, a axis, daemons []*demand) *pool {
 	p := &pool{name: np.Name, weight: np.Weight(), taints: np.Spec.Template.Spec.Taints, quota: newQuota(np, s, a)}
 	class, refusal := classOf(np, s)
 	if refusal != "" {
@@ -59,9 +58,9 @@ func newPool(np *karpenter.NodePool, s Snapshot, cat catalog.Catalogue, a axis, 
 		p.refusal = Rejection{NodePool: np.Name, Rule: RuleNotReady, Detail: err.Error()}
 		return p
 	}
-	p.base = base(np, class, config.AMIFamily, cat.Region)
+	p.base = base(np, class, config.AMIFamily, stock.Region)
 	p.daemons = p.admitted(daemons)
-	p.stock(s, cat, class, config, a)
+	p.fill(stock.Types[class.Name], a)
 	return p
 }
 
@@ -157,27 +156,28 @@ func daemonLoad(daemons []*demand, r Requirements, a axis) (amounts, []HostPort)
 	return total, ports
 }
 
-// stock lists the instance types that suit the pool.
-func (p *pool) stock(s Snapshot, cat catalog.Catalogue, class *karpenter.EC2NodeClass, config catalog.NodeConfig, a axis) {
-	for _, t := range cat.Types {
-		labels := catalog.TypeLabels(t)
-		maps.Copy(labels, catalog.FamilyLabels(config.AMIFamily))
-		if !slices.Contains(t.OS, labels[corev1.LabelOSStable]) || !p.base.allows(labels) {
+// fill lists the instance types of the stock that suit the pool.
+func (p *pool) fill(types []Type, a axis) {
+	for _, t := range types {
+		if !p.base.allows(t.Labels) {
 			continue
 		}
-		if _, bootable := ImageFor(labels, class.Status.AMIs); !bootable {
-			continue
+		c := candidate{name: t.Name, labels: t.Labels, exotic: t.Exotic}
+		known := false
+		for _, o := range t.Offers {
+			known = known || p.base.buys(o.Option)
+			if o.Available {
+				c.offers = append(c.offers, o.Option)
+			}
 		}
-		c := candidate{name: t.Name, labels: labels, exotic: exotic(t), offers: onSale(t, s)}
 		if !c.sold(p.base) {
-			if slices.ContainsFunc(listed(t), p.base.buys) {
+			if known {
 				p.soldOut++
 			}
 			continue
 		}
-		capacity, _, allocatable := catalog.Resources(t, config)
-		daemons, _ := p.overhead(p.base.Intersect(FromLabels(labels)), a)
-		c.capacity, c.room = a.of(capacity), a.of(allocatable).minus(daemons)
+		daemons, _ := p.overhead(p.base.Intersect(FromLabels(t.Labels)), a)
+		c.capacity, c.room = a.of(t.Capacity), a.of(t.Allocatable).minus(daemons)
 		p.candidates = append(p.candidates, c)
 	}
 }

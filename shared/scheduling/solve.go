@@ -13,11 +13,16 @@ import (
 // the same result, and it never fails as a whole. A class of pods that cannot be
 // planned, even for a fault of ours, is among the unplaced with the reason.
 func Solve(batch Batch, cat catalog.Catalogue) Result {
+	return SolveStock(batch, NewStock(batch.Snapshot, cat))
+}
+
+// SolveStock is Solve with the instance types worked out already.
+func SolveStock(batch Batch, stock Stock) Result {
 	s := batch.Snapshot
 	p := &packer{axis: axisOf(batch), settings: s.Settings, left: map[*demand][]PodRef{}, prefers: prefers(s)}
 	daemons := daemonDemands(s, p.axis)
 	p.existing = newExisting(s, p.axis, daemons)
-	p.pools = newPools(s, cat, p.axis, daemons)
+	p.pools = newPools(s, stock, p.axis, daemons)
 
 	demands, pods, unplaced := p.demands(batch)
 	for _, r := range order(demands, pods, p.axis) {

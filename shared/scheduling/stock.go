@@ -1,0 +1,92 @@
+package scheduling
+
+import (
+	"maps"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/joist-autoscaler/joist/shared/catalog"
+	"github.com/joist-autoscaler/joist/shared/karpenter"
+)
+
+// Stock is what EC2 has for a cluster: for each EC2NodeClass, by its name, the
+// instance types as nodes of that class would be. It is all that planning knows
+// of EC2, so a plan can be made of any types that somebody writes down.
+type Stock struct {
+	Region string
+	Types  map[string][]Type
+}
+
+// Type is one instance type as the nodes of one EC2NodeClass would have it.
+type Type struct {
+	Name string
+	// Labels are those that the type and the class's image determine: not the
+	// zone, the capacity type or the pool.
+	Labels map[string]string
+	// Capacity counts against limits. Allocatable is what pods may take, daemons
+	// included.
+	Capacity, Allocatable corev1.ResourceList
+	Offers                []Offer
+	// Exotic types are dear for what ordinary pods use of them (B188).
+	Exotic bool
+}
+
+// Offer is one way to buy a type.
+type Offer struct {
+	Option
+	// Available is false for what EC2 refuses at the moment (B192).
+	Available bool
+}
+
+// NewStock reads a catalogue for the classes of a snapshot. Types that a class
+// has no image for are left out, and so are classes that cannot be read: their
+// pools say so themselves.
+func NewStock(s Snapshot, cat catalog.Catalogue) Stock {
+	out := Stock{Region: cat.Region, Types: map[string][]Type{}}
+	for i := range s.NodeClasses {
+		class := &s.NodeClasses[i]
+		config, err := NodeConfig(class, s.Settings)
+		if err != nil {
+			continue
+		}
+		for _, t := range cat.Types {
+			if one, ok := newType(t, class, config, s); ok {
+				out.Types[class.Name] = append(out.Types[class.Name], one)
+			}
+		}
+	}
+	return out
+}
+
+func newType(t catalog.InstanceType, class *karpenter.EC2NodeClass, config catalog.NodeConfig, s Snapshot) (Type, bool) {
+	labels := catalog.TypeLabels(t)
+	maps.Copy(labels, catalog.FamilyLabels(config.AMIFamily))
+	if !slices.Contains(t.OS, labels[corev1.LabelOSStable]) {
+		return Type{}, false
+	}
+	if _, bootable := ImageFor(labels, class.Status.AMIs); !bootable {
+		return Type{}, false
+	}
+	capacity, _, allocatable := catalog.Resources(t, config)
+	return Type{
+		Name: t.Name, Labels: labels, Capacity: capacity, Allocatable: allocatable,
+		Offers: offers(t, class, s), Exotic: exotic(t),
+	}, true
+}
+
+// offers are the ways to buy the type where the class has subnets.
+func offers(t catalog.InstanceType, class *karpenter.EC2NodeClass, s Snapshot) []Offer {
+	var out []Offer
+	for _, o := range t.Offerings {
+		// Reservations are launched by id, which a catalogue does not carry yet.
+		if o.CapacityType == catalog.Reserved || !slices.ContainsFunc(class.Status.Subnets, func(n karpenter.Subnet) bool { return n.Zone == o.Zone }) {
+			continue
+		}
+		offer := Offer{Option: Option{ZoneID: o.ZoneID, PricePerHour: o.PricePerHour}, Available: o.Available}
+		offer.InstanceType, offer.Zone, offer.CapacityType = t.Name, o.Zone, o.CapacityType
+		offer.Available = offer.Available && !unavailable(offer.Option, s)
+		out = append(out, offer)
+	}
+	return out
+}
