@@ -13,6 +13,15 @@ type Catalogue struct {
 	Types   []InstanceType `json:"types"`
 	// Cluster is empty in an embedded catalogue.
 	Cluster ClusterFacts `json:"cluster,omitzero"`
+	// Reservations are what the account had left of its capacity reservations at AsOf, sorted by id; what is not listed is
+	// not known.
+	Reservations []ReservationCount `json:"reservations,omitempty"`
+}
+
+// ReservationCount is how many more instances a capacity reservation takes (row B122).
+type ReservationCount struct {
+	ID    string `json:"id"`
+	Count int64  `json:"count"`
 }
 
 // Provenance names one source of a catalogue's data.

@@ -61,6 +61,10 @@ func TestValidateRefuses(t *testing.T) {
 		{"infinite", "has the price +Inf", func(c *catalog.Catalogue) { c.Types[0].Offerings[0].PricePerHour = math.Inf(1) }},
 		{"order of offerings", "out of order", func(c *catalog.Catalogue) { c.Types[0].Offerings[1].Zone = "a" }},
 		{"an offering twice", "offered twice", func(c *catalog.Catalogue) { c.Types[0].Offerings[1].CapacityType = "on-demand" }},
+		{"a reservation twice", "there twice", func(c *catalog.Catalogue) {
+			c.Reservations = []catalog.ReservationCount{{ID: "cr-1"}, {ID: "cr-1", Count: 1}}
+		}},
+		{"less than nothing left", "-1 left", func(c *catalog.Catalogue) { c.Reservations = []catalog.ReservationCount{{ID: "cr-1", Count: -1}} }},
 		{"no zone", "names no zone", func(c *catalog.Catalogue) {
 			c.Types[0].Offerings = c.Types[0].Offerings[:1]
 			c.Types[0].Offerings[0].Zone = ""

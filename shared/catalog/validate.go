@@ -22,6 +22,11 @@ func (c Catalogue) Validate() error {
 			all = append(all, fmt.Errorf("type %s: %w", t.Name, err))
 		}
 	}
+	for i, r := range c.Reservations {
+		if r.ID == "" || r.Count < 0 || i > 0 && c.Reservations[i-1].ID >= r.ID {
+			all = append(all, fmt.Errorf("reservation %q with %d left is out of order, there twice, or no reservation", r.ID, r.Count))
+		}
+	}
 	return errors.Join(all...)
 }
 

@@ -55,7 +55,15 @@ type Settings struct {
 	// VMMemoryOverheadPercent is a fraction, 0.075 by default (B074).
 	VMMemoryOverheadPercent float64 `json:"vmMemoryOverheadPercent,omitempty"`
 	// ReservedENIs are kept from pods (B076).
-	ReservedENIs int `json:"reservedEnis,omitempty"`
+	ReservedENIs int   `json:"reservedEnis,omitempty"`
+	Gates        Gates `json:"gates,omitzero"`
+}
+
+// Gates are the features that are on (B069). A document from before a gate was
+// carried has it off, which is how it was decided then.
+type Gates struct {
+	// ReservedCapacity lets launches take from capacity reservations (B122).
+	ReservedCapacity bool `json:"reservedCapacity,omitempty"`
 }
 
 // Unavailable is an offering that is left alone until a time (B192). Empty

@@ -37,6 +37,14 @@ type Offer struct {
 	Option
 	// Available is false for what EC2 refuses at the moment (B192).
 	Available bool
+	// Reservation is the id of the capacity reservation that a launch takes from,
+	// empty for other offers.
+	Reservation string
+	// Count is how many launches the reservation has left, for all pools and
+	// classes together (B122). It means nothing for other offers.
+	Count int
+	// Labels are those that the reservation gives to a node (B033).
+	Labels map[string]string
 }
 
 // NewStock reads a catalogue for the classes of a snapshot. Types that a class
@@ -44,6 +52,7 @@ type Offer struct {
 // pools say so themselves.
 func NewStock(s Snapshot, cat catalog.Catalogue) Stock {
 	out := Stock{Region: cat.Region, Types: map[string][]Type{}}
+	left := reservationsLeft(s, cat)
 	for i := range s.NodeClasses {
 		class := &s.NodeClasses[i]
 		config, err := NodeConfig(class, s.Settings)
@@ -52,6 +61,7 @@ func NewStock(s Snapshot, cat catalog.Catalogue) Stock {
 		}
 		for _, t := range cat.Types {
 			if one, ok := newType(t, class, config, s); ok {
+				one.Offers = append(one.Offers, reservedOffers(t, class, s, left)...)
 				out.Types[class.Name] = append(out.Types[class.Name], one)
 			}
 		}
@@ -79,7 +89,7 @@ func newType(t catalog.InstanceType, class *karpenter.EC2NodeClass, config catal
 func offers(t catalog.InstanceType, class *karpenter.EC2NodeClass, s Snapshot) []Offer {
 	var out []Offer
 	for _, o := range t.Offerings {
-		// Reservations are launched by id, which a catalogue does not carry yet.
+		// Which reservations a class may use is for its status to say.
 		if o.CapacityType == catalog.Reserved || !slices.ContainsFunc(class.Status.Subnets, func(n karpenter.Subnet) bool { return n.Zone == o.Zone }) {
 			continue
 		}
