@@ -20,7 +20,9 @@ require (
 	github.com/joist-autoscaler/joist/services/lifecycle v0.0.0 // indirect
 	github.com/joist-autoscaler/joist/services/planner v0.0.0 // indirect
 	github.com/joist-autoscaler/joist/services/watcher v0.0.0 // indirect
+	github.com/mattn/go-runewidth v0.0.17 // indirect
 	github.com/pelletier/go-toml/v2 v2.4.3 // indirect
+	github.com/rivo/uniseg v0.4.7 // indirect
 )
 
 require (
@@ -78,6 +80,7 @@ require (
 	github.com/google/gnostic-models v0.7.1 // indirect
 	github.com/google/uuid v1.6.0 // indirect
 	github.com/inconshreveable/mousetrap v1.1.0 // indirect
+	github.com/jedib0t/go-pretty/v6 v6.8.3
 	github.com/joist-autoscaler/joist/services/cli v0.0.0
 	github.com/json-iterator/go v1.1.12 // indirect
 	github.com/klauspost/compress v1.20.3

@@ -1,0 +1,45 @@
+package contest
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"time"
+)
+
+// The programs that take part.
+const (
+	joistPackage     = "github.com/joist-autoscaler/joist/services/cli/cmd/joist"
+	karpenterPackage = "github.com/joist-autoscaler/joist/integration/incumbent/cmd/incumbent"
+)
+
+// deadlineMargin is what a planner may need beside solving: reading the
+// scenario and printing the plan.
+const deadlineMargin = 5 * time.Minute
+
+// Joist is the planner of this repository. An empty path builds it into scratch.
+func Joist(ctx context.Context, path, scratch string) (Planner, error) {
+	path, err := built(ctx, path, joistPackage, filepath.Join(scratch, "joist"))
+	return Planner{Name: "joist", Command: []string{path, "plan", "--scenario", File, "-o", "json"}, Deadline: deadlineMargin}, err
+}
+
+// Karpenter is upstream's scheduler, which stops solving after limit and keeps
+// what it has placed by then. An empty path builds it into scratch.
+func Karpenter(ctx context.Context, path, scratch string, limit time.Duration) (Planner, error) {
+	path, err := built(ctx, path, karpenterPackage, filepath.Join(scratch, "incumbent"))
+	return Planner{Name: "karpenter", Command: []string{path, "-timeout", limit.String(), File}, Deadline: limit + deadlineMargin}, err
+}
+
+func built(ctx context.Context, path, from, to string) (string, error) {
+	if path != "" {
+		return path, nil
+	}
+	cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-o", to, from)
+	cmd.Stdout, cmd.Stderr = os.Stderr, os.Stderr
+	if err := cmd.Run(); err != nil {
+		return "", fmt.Errorf("building %s: %w", from, err)
+	}
+	return to, nil
+}

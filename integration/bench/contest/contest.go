@@ -1,0 +1,68 @@
+package contest
+
+import (
+	"context"
+	"fmt"
+)
+
+// Contest is who plans what, and how often.
+type Contest struct {
+	Planners []Planner
+	Samples  []Sample
+	// Runs of each planner on each scenario, 1 or more.
+	Runs int
+	// Judge may be nil: then nothing is checked, and the tables say so.
+	Judge Judge
+	// Progress hears of each run before it starts.
+	Progress func(done, all int, what string)
+}
+
+// Play runs everything, one process at a time, and returns a row for each
+// scenario in the order of the samples. It ends early only with the context.
+func (c Contest) Play(ctx context.Context) ([]Row, error) {
+	var rows []Row
+	done, all := 0, len(c.Samples)*len(c.Planners)*c.Runs
+	for _, s := range c.Samples {
+		runs := make([][]Measurement, len(c.Planners))
+		for n := range c.Runs {
+			for i, p := range c.Planners {
+				c.Progress(done, all, fmt.Sprintf("%s on %s, run %d of %d", p.Name, s.Name, n+1, c.Runs))
+				runs[i] = append(runs[i], once(ctx, p, s, c.Judge))
+				if ctx.Err() != nil {
+					return rows, fmt.Errorf("running the contest: %w", ctx.Err())
+				}
+				done++
+			}
+		}
+		row, err := c.row(s, runs)
+		if err != nil {
+			return rows, err
+		}
+		rows = append(rows, row)
+	}
+	return rows, nil
+}
+
+// Row is what all planners made of one scenario, in the order of the planners.
+type Row struct {
+	Scenario string        `json:"scenario"`
+	Kind     string        `json:"kind"`
+	Pods     int           `json:"pods"`
+	Bound    float64       `json:"boundDollarsPerHour,omitempty"`
+	Results  []Measurement `json:"results"`
+}
+
+func (c Contest) row(s Sample, runs [][]Measurement) (Row, error) {
+	row := Row{Scenario: s.Name, Kind: s.Kind, Pods: s.Pods}
+	if c.Judge != nil {
+		bound, err := c.Judge.Bound(s)
+		if err != nil {
+			return Row{}, fmt.Errorf("bounding %s from below: %w", s.Name, err)
+		}
+		row.Bound = bound
+	}
+	for _, of := range runs {
+		row.Results = append(row.Results, middle(of))
+	}
+	return row, nil
+}

@@ -1,0 +1,101 @@
+package contest
+
+import (
+	"cmp"
+	"context"
+	"slices"
+)
+
+// Judge says what is wrong with a plan, and what no plan can cost less than.
+type Judge interface {
+	// Judge returns the violations, none for a valid plan.
+	Judge(scenario Sample, plan []byte) ([]string, error)
+	// Bound is in US dollars an hour.
+	Bound(scenario Sample) (float64, error)
+}
+
+// Measurement is what a planner made of a scenario, in one run or in the middle
+// one of several.
+type Measurement struct {
+	Planner  string `json:"planner"`
+	Version  string `json:"version"`
+	Scenario string `json:"scenario"`
+	Kind     string `json:"kind"`
+	Pods     int    `json:"pods"`
+	// Runs is how many there were.
+	Runs int `json:"runs"`
+
+	Scheduled      int     `json:"scheduled"`
+	Nodes          int     `json:"nodes"`
+	DollarsPerHour float64 `json:"dollarsPerHour"`
+	OptionsLeast   int     `json:"optionsLeast"`
+	OptionsMedian  int     `json:"optionsMedian"`
+	SolveUserS     float64 `json:"solveUserS"`
+	SolveWallS     float64 `json:"solveWallS"`
+	Mallocs        uint64  `json:"mallocs"`
+	AllocMB        float64 `json:"allocMB"`
+	PeakRSSMB      float64 `json:"peakRSSMB"`
+	// ProcessUserS is that of the whole process as the system counts it, reading
+	// and writing included.
+	ProcessUserS float64 `json:"processUserS"`
+	TimedOut     bool    `json:"timedOut,omitempty"`
+
+	// Bound is the judge's, and ClaimedBound the planner's own.
+	Bound        float64 `json:"boundDollarsPerHour,omitempty"`
+	ClaimedBound float64 `json:"claimedBoundDollarsPerHour,omitempty"`
+	// Judged says that a judge saw the plan; Violations are what it found.
+	Judged     bool     `json:"judged"`
+	Violations []string `json:"violations,omitempty"`
+	// Failure says why there is no plan.
+	Failure string `json:"failure,omitempty"`
+}
+
+// once runs a planner on a scenario, and has the plan judged.
+func once(ctx context.Context, p Planner, s Sample, judge Judge) Measurement {
+	m := Measurement{Planner: p.Name, Scenario: s.Name, Kind: s.Kind, Pods: s.Pods, Runs: 1}
+	ran, err := p.run(ctx, s.Path)
+	m.ProcessUserS = ran.userS
+	if err != nil {
+		m.Failure = err.Error()
+		return m
+	}
+	plan, err := readPlan(ran.stdout)
+	if err != nil {
+		m.Failure = err.Error()
+		return m
+	}
+	m.take(plan)
+	if judge == nil {
+		return m
+	}
+	if m.Violations, err = judge.Judge(s, ran.stdout); err != nil {
+		m.Failure = err.Error()
+	}
+	m.Judged = err == nil
+	return m
+}
+
+func (m *Measurement) take(plan Plan) {
+	did := plan.Summary
+	m.Version = plan.Planner
+	m.Scheduled, m.Nodes, m.DollarsPerHour = did.Scheduled, did.NewNodes, plan.dollars()
+	m.OptionsLeast, m.OptionsMedian = plan.options()
+	m.SolveUserS, m.SolveWallS = did.SolveUserS, did.SolveWallS
+	m.Mallocs, m.AllocMB, m.PeakRSSMB = did.SolveMallocs, did.SolveAllocMB, did.PeakRSSMB
+	m.TimedOut, m.ClaimedBound = did.TimedOut, did.LowerBoundDollarsPerHour
+}
+
+// Valid reports whether the plan counts.
+func (m Measurement) Valid() bool { return m.Failure == "" && len(m.Violations) == 0 }
+
+// middle is the run with the median CPU, unless one failed or was found invalid:
+// then that one speaks for all.
+func middle(runs []Measurement) Measurement {
+	if bad := slices.IndexFunc(runs, func(m Measurement) bool { return !m.Valid() }); bad >= 0 {
+		return runs[bad]
+	}
+	sorted := slices.SortedStableFunc(slices.Values(runs), func(a, b Measurement) int { return cmp.Compare(a.SolveUserS, b.SolveUserS) })
+	one := sorted[(len(sorted)-1)/2]
+	one.Runs = len(runs)
+	return one
+}

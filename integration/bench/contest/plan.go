@@ -1,0 +1,82 @@
+package contest
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+)
+
+// Plan is the part of a planner's result that the tables show.
+type Plan struct {
+	Planner       string            `json:"planner"`
+	Scenario      string            `json:"scenario"`
+	Pods          int               `json:"pods"`
+	InstanceTypes int               `json:"instanceTypes"`
+	NewNodes      []Node            `json:"newNodes"`
+	Unscheduled   map[string]string `json:"unscheduled"`
+	Summary       Summary           `json:"summary"`
+}
+
+// Node is one node of a plan.
+type Node struct {
+	InstanceType string `json:"instanceType"`
+	// Price is in US dollars an hour.
+	Price float64 `json:"price"`
+	// Options is how many instance types the launch may still choose from.
+	Options int `json:"options"`
+}
+
+// Summary is what the planner says of its own work. Solving begins with single
+// pods in hand and ends with the plan; reading and writing JSON are outside.
+type Summary struct {
+	NewNodes                 int     `json:"newNodes"`
+	Scheduled                int     `json:"scheduled"`
+	Unscheduled              int     `json:"unscheduled"`
+	DollarsPerHour           float64 `json:"dollarsPerHour"`
+	LowerBoundDollarsPerHour float64 `json:"lowerBoundDollarsPerHour,omitempty"`
+	SetupWallS               float64 `json:"setupWallS"`
+	SolveWallS               float64 `json:"solveWallS"`
+	SolveUserS               float64 `json:"solveUserS"`
+	SolveSysS                float64 `json:"solveSysS"`
+	SolveMallocs             uint64  `json:"solveMallocs"`
+	SolveAllocMB             float64 `json:"solveAllocMB"`
+	PeakRSSMB                float64 `json:"peakRSSMB"`
+	TimedOut                 bool    `json:"timedOut"`
+}
+
+// readPlan decodes a result and refuses one that contradicts itself.
+func readPlan(text []byte) (Plan, error) {
+	var plan Plan
+	if err := json.Unmarshal(text, &plan); err != nil {
+		return Plan{}, fmt.Errorf("reading the plan: %w", err)
+	}
+	if len(plan.NewNodes) != plan.Summary.NewNodes {
+		return Plan{}, fmt.Errorf("the plan's summary counts %d new nodes and the plan lists %d", plan.Summary.NewNodes, len(plan.NewNodes))
+	}
+	if missing := plan.Pods - plan.Summary.Scheduled - plan.Summary.Unscheduled; missing != 0 {
+		return Plan{}, fmt.Errorf("the plan's summary leaves out %d of %d pods", missing, plan.Pods)
+	}
+	return plan, nil
+}
+
+// dollars is the sum of the nodes' prices, whatever the summary says.
+func (p Plan) dollars() float64 {
+	var sum float64
+	for _, n := range p.NewNodes {
+		sum += n.Price
+	}
+	return sum
+}
+
+// options are the least and the middle number of types a launch may choose from.
+func (p Plan) options() (least, median int) {
+	if len(p.NewNodes) == 0 {
+		return 0, 0
+	}
+	var all []int
+	for _, n := range p.NewNodes {
+		all = append(all, n.Options)
+	}
+	slices.Sort(all)
+	return all[0], all[(len(all)-1)/2]
+}

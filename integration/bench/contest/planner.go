@@ -1,0 +1,78 @@
+package contest
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os/exec"
+	"slices"
+	"strings"
+	"time"
+)
+
+// File stands for the path of the scenario in a Planner's command.
+const File = "{scenario}"
+
+// exitFound is the status with which `joist plan` says that there are nodes to
+// launch; it comes with a whole plan.
+const exitFound = 2
+
+// Planner is a program that reads a scenario and prints a plan as JSON.
+type Planner struct {
+	// Name is how the tables call it.
+	Name string
+	// Command is the program and its arguments, with File among them.
+	Command []string
+	// Deadline ends the process. A planner's own limit on solving is an argument
+	// of its command, and shorter.
+	Deadline time.Duration
+}
+
+// process is what the operating system saw of one run.
+type process struct {
+	stdout []byte
+	userS  float64
+	sysS   float64
+}
+
+// run starts the planner on a scenario and waits for it.
+func (p Planner) run(ctx context.Context, scenario string) (process, error) {
+	ctx, cancel := context.WithTimeout(ctx, p.Deadline)
+	defer cancel()
+	args := slices.Clone(p.Command)
+	for i := range args {
+		args[i] = strings.ReplaceAll(args[i], File, scenario)
+	}
+	cmd := exec.CommandContext(ctx, args[0], args[1:]...)
+	var stdout, stderr bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &stdout, &stderr
+	err := cmd.Run()
+	if exit := (*exec.ExitError)(nil); errors.As(err, &exit) && exit.ExitCode() == exitFound && stdout.Len() > 0 {
+		err = nil
+	}
+	if ctx.Err() != nil {
+		err = fmt.Errorf("it was ended after %s: %w", p.Deadline, ctx.Err())
+	}
+	out := process{stdout: stdout.Bytes()}
+	if state := cmd.ProcessState; state != nil {
+		out.userS, out.sysS = state.UserTime().Seconds(), state.SystemTime().Seconds()
+	}
+	if err != nil {
+		return out, fmt.Errorf("running %s: %w%s", strings.Join(args, " "), err, lastWords(stderr.String()))
+	}
+	return out, nil
+}
+
+// lastWords are the end of what a process said on stderr, where it says why.
+func lastWords(stderr string) string {
+	const charsMax = 400
+	said := strings.TrimSpace(stderr)
+	if said == "" {
+		return ""
+	}
+	if len(said) > charsMax {
+		said = "…" + said[len(said)-charsMax:]
+	}
+	return ": " + said
+}

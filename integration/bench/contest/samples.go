@@ -1,0 +1,121 @@
+package contest
+
+import (
+	"cmp"
+	"compress/gzip"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// Sample is a scenario in a file.
+type Sample struct {
+	// Name is the scenario's own.
+	Name string
+	// Path is a file that planners can read: not packed, its types beside it.
+	Path string
+	// Kind is the first part of the name; Pods counts those that wait.
+	Kind string
+	Pods int
+}
+
+// outline is as much of a scenario as is needed to tell what it is.
+type outline struct {
+	Name              string          `json:"name"`
+	InstanceTypesFile string          `json:"instanceTypesFile"`
+	InstanceTypes     json.RawMessage `json:"instanceTypes"`
+	NodePools         json.RawMessage `json:"nodePools"`
+	PodGroups         []struct {
+		Count int `json:"count"`
+	} `json:"podGroups"`
+	Pods []json.RawMessage `json:"pods"`
+}
+
+// Samples finds the scenarios in a directory, smallest of a kind first. Packed
+// ones are unpacked into scratch. Files without a pod that waits are left out:
+// there is nothing to plan in them, and they are named in the second result.
+func Samples(dir, scratch string) (found []Sample, without []string, err error) {
+	paths, err := filepath.Glob(filepath.Join(dir, "*.json*"))
+	if err != nil {
+		return nil, nil, fmt.Errorf("listing the scenarios in %s: %w", dir, err)
+	}
+	for _, path := range paths {
+		one, isScenario, err := readSample(path, scratch)
+		switch {
+		case err != nil:
+			return nil, nil, err
+		case !isScenario:
+		case one.Pods == 0:
+			without = append(without, one.Name)
+		default:
+			found = append(found, one)
+		}
+	}
+	slices.SortFunc(found, func(a, b Sample) int { return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Pods, b.Pods)) })
+	return found, without, nil
+}
+
+func readSample(path, scratch string) (one Sample, isScenario bool, err error) {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return Sample{}, false, fmt.Errorf("reading a scenario: %w", err)
+	}
+	if strings.HasSuffix(path, ".gz") {
+		if text, err = unpack(path); err != nil {
+			return Sample{}, false, err
+		}
+	}
+	var o outline
+	if json.Unmarshal(text, &o) != nil || o.NodePools == nil {
+		return Sample{}, false, nil // The list of types, or something else.
+	}
+	one = Sample{Name: o.Name, Path: path, Pods: len(o.Pods)}
+	one.Kind, _, _ = strings.Cut(o.Name, "-")
+	for _, g := range o.PodGroups {
+		one.Pods += g.Count
+	}
+	if strings.HasSuffix(path, ".gz") {
+		one.Path, err = settle(text, path, o.InstanceTypesFile, scratch)
+	}
+	return one, true, err
+}
+
+func unpack(path string) ([]byte, error) {
+	packed, err := os.Open(path)
+	if err != nil {
+		return nil, fmt.Errorf("opening a packed scenario: %w", err)
+	}
+	defer packed.Close()
+	reader, err := gzip.NewReader(packed)
+	if err != nil {
+		return nil, fmt.Errorf("unpacking %s: %w", path, err)
+	}
+	text, err := io.ReadAll(reader)
+	if err != nil {
+		return nil, fmt.Errorf("unpacking %s: %w", path, err)
+	}
+	return text, nil
+}
+
+// settle writes an unpacked scenario, and a link to its types beside it.
+func settle(text []byte, path, types, scratch string) (string, error) {
+	to := filepath.Join(scratch, strings.TrimSuffix(filepath.Base(path), ".gz"))
+	if err := os.WriteFile(to, text, 0o600); err != nil {
+		return "", fmt.Errorf("writing an unpacked scenario: %w", err)
+	}
+	if types == "" {
+		return to, nil
+	}
+	from, err := filepath.Abs(filepath.Join(filepath.Dir(path), types))
+	if err != nil {
+		return "", fmt.Errorf("finding the types of %s: %w", path, err)
+	}
+	if err := os.Symlink(from, filepath.Join(scratch, types)); err != nil && !os.IsExist(err) {
+		return "", fmt.Errorf("putting the types beside %s: %w", to, err)
+	}
+	return to, nil
+}

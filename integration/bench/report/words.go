@@ -1,0 +1,43 @@
+package report
+
+import (
+	"fmt"
+
+	"github.com/jedib0t/go-pretty/v6/table"
+	"github.com/jedib0t/go-pretty/v6/text"
+)
+
+// none stands for a figure that there is not.
+const none = "–"
+
+// plainStyle has no frames: tables are read in logs and pasted into issues.
+func plainStyle() table.Style {
+	style := table.StyleDefault
+	style.Options = table.OptionsNoBordersAndSeparators
+	style.Format.Header = text.FormatDefault
+	style.Box.PaddingLeft, style.Box.PaddingRight = "", "  "
+	return style
+}
+
+// money is in US dollars an hour.
+func money(dollars float64) string {
+	if dollars == 0 {
+		return none
+	}
+	return fmt.Sprintf("%.2f", dollars)
+}
+
+// ratio is how many times the part the whole is.
+func ratio(whole, part float64) string {
+	if part <= 0 || whole <= 0 {
+		return none
+	}
+	return fmt.Sprintf("%.3f", whole/part)
+}
+
+func milliseconds(seconds float64) string {
+	if seconds < 0.1 {
+		return fmt.Sprintf("%.1f", seconds*1000)
+	}
+	return fmt.Sprintf("%.0f", seconds*1000)
+}
