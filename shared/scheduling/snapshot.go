@@ -31,6 +31,9 @@ type Snapshot struct {
 	NodeClasses []karpenter.EC2NodeClass `json:"nodeClasses"`
 	Nodes       []Node                   `json:"nodes"`
 	DaemonSets  []PodSpec                `json:"daemonSets,omitempty"`
+	// Namespaces are the labels of the namespaces of pods here, and of those only
+	// what some namespaceSelector names (B115). One that is missing has none.
+	Namespaces map[string]map[string]string `json:"namespaces,omitempty"`
 	// Unavailable lists offerings that EC2 refused or takes away.
 	Unavailable []Unavailable `json:"unavailable,omitempty"`
 }
@@ -44,6 +47,16 @@ type Batch struct {
 	Seq      uint64     `json:"seq"`
 	Snapshot Snapshot   `json:"snapshot"`
 	Pending  []PodClass `json:"pending"`
+	// Ignored are the pods that wait and are not for Joist to plan, so that it can
+	// be explained (B086, B248).
+	Ignored []Ignored `json:"ignored,omitempty"`
+}
+
+// Ignored is a group of pods of one namespace that are left alone for one reason.
+type Ignored struct {
+	Namespace string   `json:"namespace"`
+	Reason    string   `json:"reason"`
+	Pods      []PodRef `json:"pods"`
 }
 
 // Settings are the knobs that change a decision (B.5).
@@ -88,6 +101,9 @@ type PodRef struct {
 	Created time.Time `json:"created"`
 	// Node is set for a pod that still runs on a node that is going away.
 	Node string `json:"node,omitempty"`
+	// Going is set for a pod that is being deleted: it takes room until it is gone,
+	// and counts in no topology (B116).
+	Going bool `json:"going,omitempty"`
 }
 
 // PodSpec is the part of a pod that planning reads, and all of a pod that ever
@@ -170,6 +186,9 @@ type Node struct {
 	Proposal     *Proposal `json:"proposal,omitempty"`
 	// Pods are the bound pods that are neither daemons nor mirrors nor ended.
 	Pods []PodClass `json:"pods,omitempty"`
+	// DaemonPods are the daemons and mirrors that a selector may count, or that
+	// keep other pods away (B116). Used has what they take.
+	DaemonPods []PodClass `json:"daemonPods,omitempty"`
 }
 
 // Proposal is what lifecycle wrote on a claim for a disruption proposal.
