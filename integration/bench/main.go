@@ -1,38 +1,21 @@
 // Command bench measures planners on the benchmark's scenarios, side by side.
 //
-//	go run ./integration/bench -only joist -scenarios DIR
+//	go run ./integration/bench                                  Joist beside Karpenter on generated scenarios
+//	go run ./integration/bench -only joist -scenarios DIR       Joist alone on scenarios that there are
+//	go run ./integration/bench -write DIR -set 'b=1000'         no measuring: the scenarios alone
 package main
 
 import (
 	"context"
-	"flag"
 	"fmt"
 	"os"
 	"os/signal"
+	"slices"
 	"strings"
 
 	"github.com/joist-autoscaler/joist/integration/bench/contest"
 	"github.com/joist-autoscaler/joist/integration/bench/report"
 )
-
-// options are the command's flags.
-type options struct {
-	only, scenarios, match string
-	joist, karpenter       string
-	runs                   int
-}
-
-func parse(args []string) options {
-	var o options
-	flags := flag.NewFlagSet("bench", flag.ExitOnError)
-	flags.StringVar(&o.only, "only", "", "measure this planner alone: joist or karpenter")
-	flags.StringVar(&o.scenarios, "scenarios", "", "directory of scenarios to measure on, instead of generated ones")
-	flags.StringVar(&o.match, "match", "", "only scenarios whose name contains this")
-	flags.IntVar(&o.runs, "runs", 1, "runs of each planner on each scenario; the one with the median CPU counts")
-	flags.StringVar(&o.joist, "joist", "", "the joist command (default: built for this run)")
-	flags.Parse(args) //nolint:errcheck // it exits by itself
-	return o
-}
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
@@ -45,6 +28,12 @@ func main() {
 }
 
 func run(ctx context.Context, o options) error {
+	if o.write != "" {
+		if err := os.MkdirAll(o.write, 0o755); err != nil {
+			return fmt.Errorf("making the directory for scenarios: %w", err)
+		}
+		return o.set.Generate(o.write, o.seed)
+	}
 	scratch, err := os.MkdirTemp("", "joist-bench-")
 	if err != nil {
 		return fmt.Errorf("making a scratch directory: %w", err)
@@ -54,32 +43,56 @@ func run(ctx context.Context, o options) error {
 	if err != nil {
 		return err
 	}
-	joist, err := contest.Joist(ctx, o.joist, scratch)
+	planners, err := planners(ctx, o, scratch)
 	if err != nil {
 		return err
 	}
-	rows, err := contest.Contest{
-		Planners: []contest.Planner{joist}, Samples: samples, Runs: o.runs, Progress: progress,
-	}.Play(ctx)
+	rows, err := contest.Contest{Planners: planners, Samples: samples, Runs: o.runs, Progress: progress}.Play(ctx)
 	fmt.Println(report.Each(rows))
 	return err
 }
 
+// choose finds the scenarios, or makes them.
 func choose(o options, scratch string) ([]contest.Sample, error) {
-	samples, without, err := contest.Samples(o.scenarios, scratch)
+	dir := o.scenarios
+	if dir == "" {
+		dir = scratch
+		if err := o.set.Generate(dir, o.seed); err != nil {
+			return nil, err
+		}
+	}
+	samples, without, err := contest.Samples(dir, scratch)
 	if err != nil {
 		return nil, err
 	}
 	if len(without) > 0 {
 		fmt.Fprintln(os.Stderr, "no pod waits in", strings.Join(without, ", "))
 	}
-	var chosen []contest.Sample
-	for _, s := range samples {
-		if strings.Contains(s.Name, o.match) {
-			chosen = append(chosen, s)
-		}
+	samples = slices.DeleteFunc(samples, func(s contest.Sample) bool { return !strings.Contains(s.Name, o.match) })
+	if len(samples) == 0 {
+		return nil, fmt.Errorf("there is no scenario to measure in %s; leave -match and -scenarios out for the generated ones", dir)
 	}
-	return chosen, nil
+	return samples, nil
+}
+
+// planners are those that take part, each built for this run unless it is named.
+func planners(ctx context.Context, o options, scratch string) ([]contest.Planner, error) {
+	var out []contest.Planner
+	if o.only != "karpenter" {
+		joist, err := contest.Joist(ctx, o.joist, scratch)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, joist)
+	}
+	if o.only != "joist" {
+		karpenter, err := contest.Karpenter(ctx, o.karpenter, scratch, o.limit)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, karpenter)
+	}
+	return out, nil
 }
 
 func progress(done, all int, what string) { fmt.Fprintf(os.Stderr, "[%d/%d] %s\n", done+1, all, what) }

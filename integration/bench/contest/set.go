@@ -1,0 +1,68 @@
+package contest
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/joist-autoscaler/joist/integration/bench/scenarios"
+)
+
+// Set says which kinds are measured in which sizes, as "a,b=100,1000;a=5000".
+type Set string
+
+// The sets that a contest is held on.
+const (
+	// Usual takes about ten minutes with both planners.
+	Usual Set = "a,b,bamd,bspot,u,c,r,d=100,1000;a,b,c=5000"
+	// Large takes an hour: Karpenter needs minutes of CPU for each of these.
+	Large Set = "a,b,u,c,r,d=5000,10000;a,b,c=50000"
+)
+
+// Entry is a kind in a size.
+type Entry struct {
+	Kind scenarios.Kind
+	Size int
+}
+
+// Entries reads the set.
+func (s Set) Entries() ([]Entry, error) {
+	var out []Entry
+	for part := range strings.SplitSeq(string(s), ";") {
+		kinds, sizes, ok := strings.Cut(part, "=")
+		if !ok {
+			return nil, fmt.Errorf("%q names no sizes: write a set as %q", part, "a,b=100,1000;a=5000")
+		}
+		for name := range strings.SplitSeq(kinds, ",") {
+			kind, err := scenarios.Find(strings.TrimSpace(name))
+			if err != nil {
+				return nil, err
+			}
+			for text := range strings.SplitSeq(sizes, ",") {
+				size, err := strconv.Atoi(strings.TrimSpace(text))
+				if err != nil || size < 1 {
+					return nil, fmt.Errorf("%q is no size of a scenario: it counts pods or nodes, 1 or more", text)
+				}
+				out = append(out, Entry{kind, size})
+			}
+		}
+	}
+	return out, nil
+}
+
+// Generate writes the set's scenarios into a directory, with their types.
+func (s Set) Generate(dir string, seed uint64) error {
+	entries, err := s.Entries()
+	if err != nil {
+		return err
+	}
+	if err := scenarios.WriteTypes(dir); err != nil {
+		return err
+	}
+	for _, e := range entries {
+		if _, err := e.Kind.Make(e.Size, seed).Write(dir); err != nil {
+			return err
+		}
+	}
+	return nil
+}

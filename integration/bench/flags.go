@@ -1,0 +1,39 @@
+package main
+
+import (
+	"flag"
+	"time"
+
+	"github.com/joist-autoscaler/joist/integration/bench/contest"
+)
+
+// options are the command's flags.
+type options struct {
+	set              contest.Set
+	seed             uint64
+	scenarios, match string
+	only             string
+	joist, karpenter string
+	limit            time.Duration
+	runs             int
+	write, into      string
+}
+
+func parse(args []string) options {
+	var o options
+	flags := flag.NewFlagSet("bench", flag.ExitOnError)
+	set := flags.String("set", string(contest.Usual), "kinds and sizes to measure, as a,b=100,1000;a=5000")
+	flags.Uint64Var(&o.seed, "seed", 42, "seed of the generated scenarios")
+	flags.StringVar(&o.scenarios, "scenarios", "", "directory of scenarios to measure on, instead of generated ones")
+	flags.StringVar(&o.match, "match", "", "only scenarios whose name contains this")
+	flags.StringVar(&o.only, "only", "", "measure this planner alone: joist or karpenter")
+	flags.StringVar(&o.joist, "joist", "", "the joist command (default: built for this run)")
+	flags.StringVar(&o.karpenter, "karpenter", "", "the incumbent command (default: built for this run)")
+	flags.DurationVar(&o.limit, "limit", time.Minute, "time that Karpenter may solve for, as in production")
+	flags.IntVar(&o.runs, "runs", 1, "runs of each planner on each scenario, in turns; the one with the median CPU counts")
+	flags.StringVar(&o.write, "write", "", "write the scenarios into this directory, and measure nothing")
+	flags.StringVar(&o.into, "into", "", "write the measurements as JSON, and the plot, into this directory")
+	flags.Parse(args) //nolint:errcheck // it exits by itself
+	o.set = contest.Set(*set)
+	return o
+}

@@ -1,0 +1,76 @@
+package scenarios
+
+import (
+	"fmt"
+	"hash/fnv"
+	"maps"
+	"math"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/joist-autoscaler/joist/shared/catalog"
+	"github.com/joist-autoscaler/joist/shared/karpenter"
+)
+
+// TypesFile is the name of the file of instance types, beside the scenarios.
+const TypesFile = "catalog.json"
+
+const region = "us-east-1"
+
+// Zones of the scenarios: the three in which the catalogue has most on offer.
+func Zones() []string { return []string{"us-east-1b", "us-east-1d", "us-east-1f"} }
+
+// Types are those of the embedded catalogue in Zones, as nodes of a class with
+// Amazon Linux 2023 and no settings.
+func Types() ([]Type, error) {
+	cat, err := catalog.Embedded(region)
+	if err != nil {
+		return nil, fmt.Errorf("reading the instance types for scenarios: %w", err)
+	}
+	var out []Type
+	for _, t := range cat.Types {
+		one := newType(t)
+		if len(one.Offerings) > 0 {
+			out = append(out, one)
+		}
+	}
+	return out, nil
+}
+
+func newType(t catalog.InstanceType) Type {
+	capacity, overhead, _ := catalog.Resources(t, catalog.NodeConfig{AMIFamily: karpenter.AMIFamilyAL2023})
+	out := Type{Name: t.Name, Arch: t.Arch, OS: []string{catalog.Linux}, Capacity: capacity, Overhead: overhead}
+	out.Labels = catalog.TypeLabels(t)
+	// These follow from other fields of the document.
+	maps.DeleteFunc(out.Labels, func(key, _ string) bool {
+		return key == corev1.LabelInstanceTypeStable || key == corev1.LabelArchStable || key == corev1.LabelOSStable
+	})
+	out.Labels[corev1.LabelTopologyRegion] = region
+	for _, o := range t.Offerings {
+		if slices.Contains(Zones(), o.Zone) {
+			out.Offerings = append(out.Offerings, Offering{o.Zone, o.ZoneID, o.CapacityType, price(t, o), true})
+		}
+	}
+	return out
+}
+
+// price is the catalogue's, but for spot: there the catalogue knows the
+// region's average alone, while a zone is usually dearer or cheaper by some
+// percent, never dearer than on-demand. Which it is comes from the names.
+func price(t catalog.InstanceType, o catalog.Offering) float64 {
+	if o.CapacityType != catalog.Spot {
+		return o.PricePerHour
+	}
+	const apart, steps, decimals = 0.15, 1001, 1e6
+	hash := fnv.New64a()
+	hash.Write([]byte(t.Name + "/" + o.Zone))
+	factor := 1 - apart + 2*apart*float64(hash.Sum64()%steps)/(steps-1)
+	spot := math.Round(o.PricePerHour*factor*decimals) / decimals
+	for _, other := range t.Offerings {
+		if other.Zone == o.Zone && other.CapacityType == catalog.OnDemand {
+			spot = min(spot, other.PricePerHour)
+		}
+	}
+	return spot
+}

@@ -1,0 +1,70 @@
+package scenarios
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/joist-autoscaler/joist/shared/karpenter"
+)
+
+// Kind is a sort of workload, of any size.
+type Kind struct {
+	// Name is the first part of the scenario's name, Word the second.
+	Name, Word string
+	// About says in a few words what is hard about it.
+	About string
+	// Fleet kinds are clusters to consolidate: their size counts nodes, and no pod
+	// waits.
+	Fleet bool
+
+	pools func(size int) []karpenter.NodePool
+	// fill adds what runs or waits.
+	fill func(*draw, *Scenario, int)
+}
+
+// Kinds are all there are, in the order of the tables.
+func Kinds() []Kind {
+	return []Kind{
+		{Name: "a", Word: "inflate", About: "identical pods", pools: one(onDemandOnly, amd64), fill: identical},
+		{Name: "b", Word: "hetero", About: "deployments of all sizes, heavy tails", pools: one(onDemandOnly, both), fill: deployments},
+		{Name: "bamd", About: "b on one architecture", pools: one(onDemandOnly, amd64), fill: deployments},
+		{Name: "bspot", About: "b with spot", pools: one(spotToo, both), fill: deployments},
+		{Name: "u", Word: "unique", About: "as b, every pod different", pools: one(onDemandOnly, both), fill: unique},
+		{Name: "c", Word: "mixed", About: "the mix of Karpenter's own benchmark", pools: one(onDemandOnly, both), fill: mixed},
+		{Name: "r", Word: "services", About: "constraints of real services", pools: one(onDemandOnly, both), fill: services},
+		{Name: "d", Word: "multi", About: "five NodePools with GPUs, taints, weights and limits", pools: five, fill: teams},
+		{Name: "e", Word: "consolidate", About: "nodes that are mostly empty", Fleet: true, pools: one(onDemandOnly, both), fill: sparse},
+		{Name: "f", Word: "consolidate", About: "nodes that are fairly full", Fleet: true, pools: one(onDemandOnly, both), fill: dense},
+	}
+}
+
+// Find is the kind of a name.
+func Find(name string) (Kind, error) {
+	kinds := Kinds()
+	i := slices.IndexFunc(kinds, func(k Kind) bool { return k.Name == name })
+	if i < 0 {
+		var names []string
+		for _, k := range kinds {
+			names = append(names, k.Name)
+		}
+		return Kind{}, fmt.Errorf("there is no kind of scenario %q; there are %s", name, strings.Join(names, ", "))
+	}
+	return kinds[i], nil
+}
+
+// Make is the scenario of a size. A larger one of the same seed begins with the
+// same deployments, so that sizes can be compared.
+func (k Kind) Make(size int, seed uint64) Scenario {
+	s := Scenario{
+		Name: k.name(size), Seed: seed, InstanceTypesFile: TypesFile,
+		NodePools: k.pools(size), DaemonSetPods: daemons(),
+	}
+	k.fill(newDraw(seed), &s, size)
+	return s
+}
+
+func (k Kind) name(size int) string {
+	parts := []string{k.Name, k.Word, fmt.Sprint(size)}
+	return strings.Join(slices.DeleteFunc(parts, func(s string) bool { return s == "" }), "-")
+}
