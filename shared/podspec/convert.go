@@ -4,9 +4,7 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	helpers "k8s.io/component-helpers/resource"
 
 	"github.com/joist-autoscaler/joist/shared/karpenter"
 	"github.com/joist-autoscaler/joist/shared/scheduling"
@@ -16,19 +14,34 @@ import (
 const defaultGraceSeconds = 30
 
 // Convert takes from a pod what planning reads. Labels are kept where named has
-// their key; volumes are what the caller found out about the pod's volume claims.
+// their key; volumes are what Volumes says of the pod's volume claims.
 func Convert(pod *corev1.Pod, named Named, volumes []scheduling.Volume) scheduling.PodSpec {
+	var d draft
+	d.read(pod, named, volumes)
+	return d.finish()
+}
+
+// draft is a pod's spec while it is not known whether an equal one is there
+// already: its maps are lists and its lists are borrowed, so that reading the
+// thousandth pod of a class costs no memory.
+type draft struct {
+	// spec lacks labels, requests and host ports.
+	spec     scheduling.PodSpec
+	labels   pairs
+	requests amounts
+	ports    []scheduling.HostPort
+}
+
+// read replaces the draft by that of a pod.
+func (d *draft) read(pod *corev1.Pod, named Named, volumes []scheduling.Volume) {
 	spec := &pod.Spec
-	return scheduling.PodSpec{
+	d.spec = scheduling.PodSpec{
 		Namespace:      pod.Namespace,
 		OwnerKind:      ownerKind(pod),
-		Labels:         named.pick(pod.Labels),
-		Requests:       Requests(pod),
 		NodeSelector:   spec.NodeSelector,
 		Affinity:       spec.Affinity,
 		Tolerations:    spec.Tolerations,
 		Spread:         spec.TopologySpreadConstraints,
-		HostPorts:      hostPorts(spec.Containers),
 		Volumes:        volumes,
 		Priority:       valueOr(spec.Priority, 0),
 		GraceSeconds:   valueOr(spec.TerminationGracePeriodSeconds, defaultGraceSeconds),
@@ -36,18 +49,41 @@ func Convert(pod *corev1.Pod, named Named, volumes []scheduling.Volume) scheduli
 		DoNotDisrupt:   pod.Annotations[karpenter.DoNotDisruptAnnotationKey],
 		DeletionCost:   pod.Annotations[corev1.PodDeletionCost],
 	}
+	d.labels = named.pick(pod.Labels, d.labels[:0])
+	d.labels.sort()
+	d.requests.read(pod)
+	d.ports = hostPorts(spec.Containers, d.ports[:0])
+}
+
+// readSpec replaces the draft by that of a finished spec.
+func (d *draft) readSpec(spec *scheduling.PodSpec) {
+	d.spec = *spec
+	d.labels = d.labels.of(spec.Labels)
+	d.requests.readList(spec.Requests)
+	d.ports = spec.HostPorts
+}
+
+// finish is the spec that the draft describes, with maps and lists of its own.
+func (d *draft) finish() scheduling.PodSpec {
+	out := d.spec
+	out.Labels, out.Requests, out.HostPorts = d.labels.labels(), d.requests.list(), nil
+	if len(d.ports) > 0 {
+		out.HostPorts = slices.Clone(d.ports)
+	}
+	return out
 }
 
 // Daemon takes from a pod of a DaemonSet, or from its template made into a pod,
 // what it takes from every node. The controller ties each such pod to its node
 // by name, and that is left out: the question is on which nodes there will be one.
 func Daemon(pod *corev1.Pod) scheduling.PodSpec {
+	pod = pod.DeepCopy()
+	SetDefaults(&pod.Spec)
 	out := Convert(pod, nil, nil)
 	out.OwnerKind = "DaemonSet"
 	if out.Affinity == nil || out.Affinity.NodeAffinity == nil {
 		return out
 	}
-	out.Affinity = out.Affinity.DeepCopy()
 	required := out.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution
 	if required == nil {
 		return out
@@ -65,44 +101,14 @@ func Daemon(pod *corev1.Pod) scheduling.PodSpec {
 
 // Ref names the pod.
 func Ref(pod *corev1.Pod) scheduling.PodRef {
-	return scheduling.PodRef{Name: pod.Name, UID: string(pod.UID), Created: pod.CreationTimestamp.UTC(), Node: pod.Spec.NodeName}
-}
-
-// Requests is what a pod takes from its node: the larger of its init containers
-// and its containers, sidecars and overhead included, and one of the node's pods
-// (B101). Equal amounts come out in one spelling.
-func Requests(pod *corev1.Pod) corev1.ResourceList {
-	out := corev1.ResourceList{corev1.ResourcePods: *resource.NewQuantity(1, resource.DecimalSI)}
-	for name, quantity := range helpers.PodRequests(pod, helpers.PodResourcesOptions{UseStatusResources: true}) {
-		switch {
-		case quantity.IsZero():
-		case name == corev1.ResourceCPU:
-			out[name] = *resource.NewMilliQuantity(quantity.MilliValue(), resource.DecimalSI)
-		case name == corev1.ResourceMemory || name == corev1.ResourceEphemeralStorage:
-			out[name] = *resource.NewQuantity(quantity.Value(), resource.BinarySI)
-		default:
-			out[name] = *resource.NewQuantity(quantity.Value(), resource.DecimalSI)
-		}
+	return scheduling.PodRef{
+		Name: pod.Name, UID: string(pod.UID), Created: pod.CreationTimestamp.UTC(),
+		Node: pod.Spec.NodeName, Going: pod.DeletionTimestamp != nil,
 	}
-	return out
-}
-
-// hostPorts are those of ordinary containers; init containers are gone before
-// anything could clash (B100).
-func hostPorts(containers []corev1.Container) []scheduling.HostPort {
-	var out []scheduling.HostPort
-	for _, c := range containers {
-		for _, port := range c.Ports {
-			if port.HostPort != 0 {
-				out = append(out, scheduling.HostPort{IP: port.HostIP, Port: port.HostPort, Protocol: port.Protocol})
-			}
-		}
-	}
-	return out
 }
 
 func ownerKind(pod *corev1.Pod) string {
-	if owner := metav1.GetControllerOf(pod); owner != nil {
+	if owner := metav1.GetControllerOfNoCopy(pod); owner != nil {
 		return owner.Kind
 	}
 	return ""
@@ -113,71 +119,4 @@ func valueOr[T any](p *T, otherwise T) T {
 		return otherwise
 	}
 	return *p
-}
-
-// Named is the set of label keys that some selector names. Other labels do not
-// change a decision, and so they stay at home.
-type Named map[string]bool
-
-// Add collects the keys that a pod's own rules select other pods by.
-func (n Named) Add(pod *corev1.Pod) {
-	for _, constraint := range pod.Spec.TopologySpreadConstraints {
-		n.AddSelector(constraint.LabelSelector)
-		n.addKeys(constraint.MatchLabelKeys)
-	}
-	affinity := pod.Spec.Affinity
-	if affinity == nil {
-		return
-	}
-	if affinity.PodAffinity != nil {
-		n.addTerms(affinity.PodAffinity.RequiredDuringSchedulingIgnoredDuringExecution, affinity.PodAffinity.PreferredDuringSchedulingIgnoredDuringExecution)
-	}
-	if affinity.PodAntiAffinity != nil {
-		n.addTerms(affinity.PodAntiAffinity.RequiredDuringSchedulingIgnoredDuringExecution, affinity.PodAntiAffinity.PreferredDuringSchedulingIgnoredDuringExecution)
-	}
-}
-
-// AddSelector collects the keys of a selector.
-func (n Named) AddSelector(selector *metav1.LabelSelector) {
-	if selector == nil {
-		return
-	}
-	for key := range selector.MatchLabels {
-		n[key] = true
-	}
-	for _, one := range selector.MatchExpressions {
-		n[one.Key] = true
-	}
-}
-
-func (n Named) addTerms(required []corev1.PodAffinityTerm, preferred []corev1.WeightedPodAffinityTerm) {
-	terms := slices.Clone(required)
-	for _, one := range preferred {
-		terms = append(terms, one.PodAffinityTerm)
-	}
-	for _, term := range terms {
-		n.AddSelector(term.LabelSelector)
-		n.addKeys(term.MatchLabelKeys)
-		n.addKeys(term.MismatchLabelKeys)
-	}
-}
-
-func (n Named) addKeys(keys []string) {
-	for _, key := range keys {
-		n[key] = true
-	}
-}
-
-func (n Named) pick(labels map[string]string) map[string]string {
-	var out map[string]string
-	for key, value := range labels {
-		if !n[key] {
-			continue
-		}
-		if out == nil {
-			out = map[string]string{}
-		}
-		out[key] = value
-	}
-	return out
 }

@@ -79,39 +79,6 @@ func TestConvert(t *testing.T) {
 	}
 }
 
-func container(cpu string, restart *corev1.ContainerRestartPolicy) corev1.Container {
-	return corev1.Container{RestartPolicy: restart, Resources: corev1.ResourceRequirements{
-		Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(cpu)},
-	}}
-}
-
-func TestRequestsB101(t *testing.T) {
-	sidecar := new(corev1.ContainerRestartPolicyAlways)
-	for _, tt := range []struct {
-		name       string
-		init, main []corev1.Container
-		overhead   corev1.ResourceList
-		want       string
-	}{
-		{"containers add up", nil, []corev1.Container{container("1", nil), container("500m", nil)}, nil, "1500m"},
-		{"a larger init container counts", []corev1.Container{container("3", nil)}, []corev1.Container{container("1", nil)}, nil, "3"},
-		{"a sidecar adds to the containers", []corev1.Container{container("1", sidecar)}, []corev1.Container{container("1", nil)}, nil, "2"},
-		{"a sidecar runs beside later init containers", []corev1.Container{container("1", sidecar), container("2", nil)}, []corev1.Container{container("1", nil)}, nil, "3"},
-		{"overhead", nil, []corev1.Container{container("1", nil)}, corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("100m")}, "1100m"},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			pod := &corev1.Pod{Spec: corev1.PodSpec{InitContainers: tt.init, Containers: tt.main, Overhead: tt.overhead}}
-			requests := podspec.Requests(pod)
-			if cpu := requests[corev1.ResourceCPU]; cpu.Cmp(resource.MustParse(tt.want)) != 0 {
-				t.Errorf("cpu = %s, want %s", cpu.String(), tt.want)
-			}
-			if pods := requests[corev1.ResourcePods]; pods.Value() != 1 {
-				t.Errorf("pods = %s, want 1", pods.String())
-			}
-		})
-	}
-}
-
 // pending is a pod that the scheduler found no node for.
 func pending(edits ...func(*corev1.Pod)) *corev1.Pod {
 	pod := &corev1.Pod{Status: corev1.PodStatus{Phase: corev1.PodPending, Conditions: []corev1.PodCondition{
@@ -123,12 +90,15 @@ func pending(edits ...func(*corev1.Pod)) *corev1.Pod {
 	return pod
 }
 
-func TestProvisionableB082(t *testing.T) {
+func TestProvisionableB082B086B248(t *testing.T) {
 	noPools := corev1.NodeSelectorTerm{MatchExpressions: []corev1.NodeSelectorRequirement{
 		{Key: "karpenter.sh/nodepool", Operator: corev1.NodeSelectorOpDoesNotExist},
 	}}
 	anyNode := corev1.NodeSelectorTerm{MatchExpressions: []corev1.NodeSelectorRequirement{
 		{Key: "kubernetes.io/os", Operator: corev1.NodeSelectorOpExists},
+	}}
+	byName := corev1.NodeSelectorTerm{MatchFields: []corev1.NodeSelectorRequirement{
+		{Key: metav1.ObjectNameField, Operator: corev1.NodeSelectorOpIn, Values: []string{"n"}},
 	}}
 	require := func(terms ...corev1.NodeSelectorTerm) func(*corev1.Pod) {
 		return func(p *corev1.Pod) {
@@ -153,6 +123,10 @@ func TestProvisionableB082(t *testing.T) {
 		{"mirror", pending(func(p *corev1.Pod) { p.Annotations = map[string]string{corev1.MirrorPodAnnotationKey: "x"} }), false, true},
 		{"keeps off pools", pending(require(noPools)), false, true},
 		{"keeps off pools in one of two ways", pending(require(noPools, anyNode)), true, false},
+		{"picks a node by its name", pending(require(byName)), false, true},
+		{"picks a node by its name, or keeps off pools", pending(require(noPools, byName)), false, true},
+		{"picks a node by its name, or any", pending(require(byName, anyNode)), true, false},
+		{"requires no term at all", pending(require()), true, false},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			got := podspec.Provisionable(tt.pod)
@@ -183,10 +157,7 @@ func TestGroupJoinsEqualPods(t *testing.T) {
 		}
 	}
 	pods := []*corev1.Pod{pod("late", "1", "x", 9), pod("big", "2", "x", 5), pod("early", "1000m", "y", 1)}
-	got, err := podspec.Group(pods, podspec.Named{"app": true}, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	got := podspec.Group(pods, podspec.Named{"app": true}, nil)
 	var names [][]string
 	for _, class := range got {
 		var of []string
@@ -197,24 +168,6 @@ func TestGroupJoinsEqualPods(t *testing.T) {
 	}
 	if diff := cmp.Diff([][]string{{"early", "late"}, {"big"}}, names); diff != "" {
 		t.Errorf("labels that no selector names, and spellings, must not part pods (-want +got):\n%s", diff)
-	}
-}
-
-func TestNamed(t *testing.T) {
-	selector := func(key string) *metav1.LabelSelector {
-		return &metav1.LabelSelector{MatchLabels: map[string]string{key: "v"}}
-	}
-	pod := &corev1.Pod{Spec: corev1.PodSpec{
-		TopologySpreadConstraints: []corev1.TopologySpreadConstraint{{LabelSelector: selector("a"), MatchLabelKeys: []string{"b"}}},
-		Affinity: &corev1.Affinity{
-			PodAffinity:     &corev1.PodAffinity{PreferredDuringSchedulingIgnoredDuringExecution: []corev1.WeightedPodAffinityTerm{{PodAffinityTerm: corev1.PodAffinityTerm{LabelSelector: selector("c")}}}},
-			PodAntiAffinity: &corev1.PodAntiAffinity{RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{{LabelSelector: selector("d")}}},
-		},
-	}}
-	named := podspec.Named{}
-	named.Add(pod)
-	if diff := cmp.Diff(podspec.Named{"a": true, "b": true, "c": true, "d": true}, named); diff != "" {
-		t.Error(diff)
 	}
 }
 

@@ -25,10 +25,11 @@ func Provisionable(pod *corev1.Pod) Verdict {
 		return Verdict{}
 	case pod.Status.NominatedNodeName != "":
 		return Verdict{Reason: "it waits for pods that it preempts"}
-	case nodeBound(pod):
+	case NodeBound(pod):
 		return Verdict{Reason: "its kind of pod belongs to a node that exists"}
-	case refusesPools(pod):
-		return Verdict{Reason: "it requires " + karpenter.NodePoolLabelKey + " to be absent"}
+	}
+	if reason := refusesNewNodes(pod); reason != "" {
+		return Verdict{Reason: reason}
 	}
 	return Verdict{Provisionable: true}
 }
@@ -36,7 +37,7 @@ func Provisionable(pod *corev1.Pod) Verdict {
 // Reschedulable reports whether a pod on a node that goes away will need another
 // (B083): it runs, somebody replaces it, and it is not going itself.
 func Reschedulable(pod *corev1.Pod) bool {
-	return !ended(pod) && pod.DeletionTimestamp == nil && !nodeBound(pod)
+	return !ended(pod) && pod.DeletionTimestamp == nil && !NodeBound(pod)
 }
 
 func unschedulable(pod *corev1.Pod) bool {
@@ -49,8 +50,8 @@ func ended(pod *corev1.Pod) bool {
 	return pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
 }
 
-// nodeBound pods come and go with their node: daemons, static pods and mirrors.
-func nodeBound(pod *corev1.Pod) bool {
+// NodeBound pods come and go with their node: daemons, static pods and mirrors.
+func NodeBound(pod *corev1.Pod) bool {
 	if _, mirror := pod.Annotations[corev1.MirrorPodAnnotationKey]; mirror {
 		return true
 	}
@@ -59,18 +60,28 @@ func nodeBound(pod *corev1.Pod) bool {
 	})
 }
 
-// refusesPools reports whether every term of the required affinity keeps the pod
-// off nodes of any pool, as autoscalers themselves do (A013).
-func refusesPools(pod *corev1.Pod) bool {
+// refusesNewNodes says why no term of the required affinity admits a node of any
+// pool (B086, B248): each demands a node without a pool, as autoscalers do of
+// their own (A013), or picks a node that exists by its fields.
+func refusesNewNodes(pod *corev1.Pod) string {
 	affinity := pod.Spec.Affinity
 	if affinity == nil || affinity.NodeAffinity == nil || affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution == nil {
-		return false
+		return ""
 	}
-	terms := affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms
-	refuses := func(term corev1.NodeSelectorTerm) bool {
-		return slices.ContainsFunc(term.MatchExpressions, func(r corev1.NodeSelectorRequirement) bool {
-			return r.Key == karpenter.NodePoolLabelKey && r.Operator == corev1.NodeSelectorOpDoesNotExist
-		})
+	reason := ""
+	for _, term := range affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms {
+		switch {
+		case slices.ContainsFunc(term.MatchExpressions, refusesPools):
+			reason = "it requires " + karpenter.NodePoolLabelKey + " to be absent"
+		case len(term.MatchFields) > 0:
+			reason = "it picks nodes by their fields (matchFields), which a new node cannot have"
+		default:
+			return ""
+		}
 	}
-	return len(terms) > 0 && !slices.ContainsFunc(terms, func(term corev1.NodeSelectorTerm) bool { return !refuses(term) })
+	return reason
+}
+
+func refusesPools(r corev1.NodeSelectorRequirement) bool {
+	return r.Key == karpenter.NodePoolLabelKey && r.Operator == corev1.NodeSelectorOpDoesNotExist
 }

@@ -10,7 +10,7 @@ import (
 )
 
 // nodeOf describes a node of the manifests, with the pods that are bound to it.
-func nodeOf(node *corev1.Node, pods []*corev1.Pod, named podspec.Named) (scheduling.Node, error) {
+func nodeOf(node *corev1.Node, pods []*corev1.Pod, named podspec.Named) scheduling.Node {
 	out := scheduling.Node{
 		Name: node.Name, NodePool: node.Labels[karpenter.NodePoolLabelKey],
 		Labels: node.Labels, Taints: node.Spec.Taints, Created: node.CreationTimestamp.UTC(),
@@ -30,9 +30,8 @@ func nodeOf(node *corev1.Node, pods []*corev1.Pod, named podspec.Named) (schedul
 			staying = append(staying, pod)
 		}
 	}
-	var err error
-	out.Pods, err = podspec.Group(staying, named, nil)
-	return out, err
+	out.Pods = podspec.Group(staying, named, nil)
+	return out
 }
 
 // add counts more into a sum.

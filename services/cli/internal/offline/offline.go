@@ -54,9 +54,7 @@ func Ask(q Question) (Answer, error) {
 		return Answer{}, err
 	}
 	a.Assumptions = append(a.Assumptions, demand.Notes...)
-	if err := a.collect(q, demand); err != nil {
-		return Answer{}, err
-	}
+	a.collect(q, demand)
 	ref, _, err := blob.Encode(scheduling.BatchKind, a.Batch)
 	if err != nil {
 		return Answer{}, fmt.Errorf("writing the batch: %w", err)
@@ -74,15 +72,12 @@ func (a *Answer) assume(format string, args ...any) {
 
 // collect makes the batch that the watcher would have made of a cluster with
 // these objects.
-func (a *Answer) collect(q Question, demand workload.Demand) error {
+func (a *Answer) collect(q Question, demand workload.Demand) {
 	named := podspec.Named{}
 	for _, pod := range slices.Concat(demand.Waiting, bound(demand)) {
 		named.Add(pod)
 	}
-	pending, err := podspec.Group(demand.Waiting, named, nil)
-	if err != nil {
-		return err
-	}
+	pending := podspec.Group(demand.Waiting, named, nil)
 	s := scheduling.Snapshot{Taken: q.Now.UTC(), Cluster: q.Cluster, UID: "offline"}
 	for _, pod := range demand.Daemons {
 		s.DaemonSets = append(s.DaemonSets, podspec.Daemon(pod))
@@ -97,16 +92,11 @@ func (a *Answer) collect(q Question, demand workload.Demand) error {
 		case *karpenter.EC2NodeClass:
 			s.NodeClasses = append(s.NodeClasses, *o.DeepCopy())
 		case *corev1.Node:
-			node, err := nodeOf(o, demand.Bound[o.Name], named)
-			if err != nil {
-				return err
-			}
-			s.Nodes = append(s.Nodes, node)
+			s.Nodes = append(s.Nodes, nodeOf(o, demand.Bound[o.Name], named))
 		}
 	}
 	a.classes(&s, q.Now)
 	a.Batch = scheduling.Batch{Outbox: "offline", Seq: 1, Snapshot: s, Pending: pending}
-	return nil
 }
 
 func bound(demand workload.Demand) []*corev1.Pod {

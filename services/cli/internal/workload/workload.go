@@ -18,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/joist-autoscaler/joist/shared/cluster"
+	"github.com/joist-autoscaler/joist/shared/podspec"
 )
 
 // podsMax bounds how many pods one set of manifests may come to.
@@ -176,7 +177,7 @@ func (e *expansion) settle(pod *corev1.Pod) {
 	if pod.UID == "" {
 		pod.UID = types.UID(pod.Namespace + "/" + pod.Name)
 	}
-	setDefaults(&pod.Spec)
+	podspec.SetDefaults(&pod.Spec)
 	e.priorities.resolve(&pod.Spec)
 }
 

@@ -1,0 +1,30 @@
+package podspec
+
+import (
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/joist-autoscaler/joist/shared/scheduling"
+)
+
+// Namespaces gives the named labels of the namespaces that the classes are in
+// (B115). Namespaces without any are left out.
+func Namespaces(all []*corev1.Namespace, named Named, classes ...[]scheduling.PodClass) map[string]map[string]string {
+	used := map[string]bool{}
+	for _, list := range classes {
+		for i := range list {
+			used[list[i].Spec.Namespace] = true
+		}
+	}
+	var out map[string]map[string]string
+	for _, namespace := range all {
+		labels := named.Pick(namespace.Labels)
+		if !used[namespace.Name] || labels == nil {
+			continue
+		}
+		if out == nil {
+			out = map[string]map[string]string{}
+		}
+		out[namespace.Name] = labels
+	}
+	return out
+}
