@@ -48,8 +48,16 @@ func run(ctx context.Context, o options) error {
 		return err
 	}
 	rows, err := contest.Contest{Planners: planners, Samples: samples, Runs: o.runs, Progress: progress}.Play(ctx)
-	fmt.Println(report.Each(rows))
+	fmt.Println(tables(rows))
 	return err
+}
+
+// tables shows a contest of two side by side, and others line by line.
+func tables(rows []contest.Row) string {
+	if pairs := report.PairsOf(rows); len(pairs) > 0 {
+		return pairs.Cost() + "\n\n" + pairs.Effort()
+	}
+	return report.Each(rows)
 }
 
 // choose finds the scenarios, or makes them.

@@ -41,3 +41,26 @@ func milliseconds(seconds float64) string {
 	}
 	return fmt.Sprintf("%.0f", seconds*1000)
 }
+
+// times is by how much a is more than b.
+func times(a, b float64) string {
+	if a <= 0 || b <= 0 {
+		return none
+	}
+	if a/b < 10 {
+		return fmt.Sprintf("%.1f×", a/b)
+	}
+	return fmt.Sprintf("%.0f×", a/b)
+}
+
+// count is a large number in thousands or millions.
+func count(n uint64) string {
+	switch {
+	case n < 10_000:
+		return fmt.Sprint(n)
+	case n < 10_000_000:
+		return fmt.Sprintf("%dk", (n+500)/1000)
+	default:
+		return fmt.Sprintf("%.1fM", float64(n)/1e6)
+	}
+}

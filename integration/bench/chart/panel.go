@@ -1,0 +1,87 @@
+package chart
+
+import (
+	"slices"
+
+	"gonum.org/v1/plot/plotter"
+
+	"github.com/joist-autoscaler/joist/integration/bench/contest"
+)
+
+// panel is one kind's figures.
+type panel struct {
+	title string
+	// cost is over the bound, and seconds are of CPU: a line for each planner.
+	cost, seconds []line
+}
+
+// line is what a planner took, by pods.
+type line struct {
+	planner string
+	points  plotter.XYs
+	// partial marks the points of plans that leave out pods.
+	partial plotter.XYs
+}
+
+// panels sorts rows by kind, in the order in which kinds appear.
+func panels(rows []contest.Row) []panel {
+	var kinds []string
+	for _, row := range rows {
+		if !slices.Contains(kinds, row.Kind) {
+			kinds = append(kinds, row.Kind)
+		}
+	}
+	var out []panel
+	for _, kind := range kinds {
+		of := slices.DeleteFunc(slices.Clone(rows), func(r contest.Row) bool { return r.Kind != kind })
+		slices.SortFunc(of, func(a, b contest.Row) int { return a.Pods - b.Pods })
+		out = append(out, panel{kind, lines(of, overBound), lines(of, seconds)})
+	}
+	return out
+}
+
+// lines takes a figure from each measurement; 0 is none.
+func lines(rows []contest.Row, figure func(contest.Row, contest.Measurement) float64) []line {
+	var out []line
+	for i, first := range rows[0].Results {
+		l := line{planner: first.Planner}
+		for _, row := range rows {
+			m := row.Results[i]
+			value := figure(row, m)
+			if value <= 0 || !m.Valid() {
+				continue
+			}
+			at := plotter.XY{X: float64(row.Pods), Y: value}
+			if l.points = append(l.points, at); m.Scheduled < row.Pods {
+				l.partial = append(l.partial, at)
+			}
+		}
+		out = append(out, l)
+	}
+	return out
+}
+
+// overBound is of whole plans alone: the bound is that of placing every pod.
+func overBound(row contest.Row, m contest.Measurement) float64 {
+	if row.Bound <= 0 || m.Scheduled < row.Pods {
+		return 0
+	}
+	return m.DollarsPerHour / row.Bound
+}
+
+func seconds(_ contest.Row, m contest.Measurement) float64 { return m.SolveUserS }
+
+// reach is the range of all lines that pick takes from the panels.
+func reach(all []panel, pick func(panel) []line) (low, high float64) {
+	for _, p := range all {
+		for _, l := range pick(p) {
+			for _, at := range l.points {
+				if low == 0 || at.Y < low {
+					low = at.Y
+				}
+				high = max(high, at.Y)
+			}
+		}
+	}
+	return low, high
+}

@@ -1,0 +1,121 @@
+package report
+
+import (
+	"fmt"
+
+	"github.com/jedib0t/go-pretty/v6/table"
+	"github.com/jedib0t/go-pretty/v6/text"
+
+	"github.com/joist-autoscaler/joist/integration/bench/contest"
+)
+
+// Pairs are rows with two results each: a challenger's and an incumbent's.
+type Pairs []contest.Row
+
+// PairsOf keeps the rows that two planners took part in.
+func PairsOf(rows []contest.Row) Pairs {
+	var out Pairs
+	for _, row := range rows {
+		if len(row.Results) == 2 {
+			out = append(out, row)
+		}
+	}
+	return out
+}
+
+// Cost compares the plans: what they place, what they cost, what they leave to
+// choose from.
+func (p Pairs) Cost() string {
+	t := p.table("PLACED", "NODES", "OPTIONS", "$/HOUR")
+	t.header = append(t.header, "RATIO", "BOUND")
+	t.add2("OVER BOUND")
+	for _, row := range p {
+		ours, theirs := row.Results[0], row.Results[1]
+		t.row(row,
+			ours.Scheduled, theirs.Scheduled, ours.Nodes, theirs.Nodes, ours.OptionsMedian, theirs.OptionsMedian,
+			money(ours.DollarsPerHour), money(theirs.DollarsPerHour), costs(ours, theirs), money(row.Bound),
+			overBound(row, ours), overBound(row, theirs),
+		)
+	}
+	return t.render()
+}
+
+// Effort compares what making the plans took. The ratios say how many times as
+// much the incumbent took.
+func (p Pairs) Effort() string {
+	t := p.table("CPU MS")
+	t.header = append(t.header, "RATIO")
+	t.add2("MALLOCS")
+	t.header = append(t.header, "RATIO")
+	t.add2("ALLOC MB")
+	t.add2("RSS MB")
+	t.add2("VERDICT")
+	for _, row := range p {
+		ours, theirs := row.Results[0], row.Results[1]
+		t.row(row,
+			milliseconds(ours.SolveUserS), milliseconds(theirs.SolveUserS), times(theirs.SolveUserS, ours.SolveUserS),
+			count(ours.Mallocs), count(theirs.Mallocs), times(float64(theirs.Mallocs), float64(ours.Mallocs)),
+			fmt.Sprintf("%.1f", ours.AllocMB), fmt.Sprintf("%.1f", theirs.AllocMB),
+			fmt.Sprintf("%.0f", ours.PeakRSSMB), fmt.Sprintf("%.0f", theirs.PeakRSSMB),
+			verdict(ours), verdict(theirs),
+		)
+	}
+	return t.render()
+}
+
+// costs is the ratio of two plans' prices; a plan that places fewer pods than
+// the other is no cheaper plan, so then there is none.
+func costs(ours, theirs contest.Measurement) string {
+	if !ours.Valid() || !theirs.Valid() || ours.Scheduled != theirs.Scheduled {
+		return none
+	}
+	return ratio(ours.DollarsPerHour, theirs.DollarsPerHour)
+}
+
+// overBound is a plan's price over the bound, which is that of placing all pods.
+func overBound(row contest.Row, m contest.Measurement) string {
+	if !m.Valid() || m.Scheduled != row.Pods {
+		return none
+	}
+	return ratio(m.DollarsPerHour, row.Bound)
+}
+
+// sheet is a table of which some columns come in pairs.
+type sheet struct {
+	planners [2]string
+	header   table.Row
+	writer   table.Writer
+}
+
+func (p Pairs) table(columns ...string) *sheet {
+	s := &sheet{header: table.Row{"SCENARIO"}, writer: table.NewWriter()}
+	if len(p) > 0 {
+		s.planners = [2]string{p[0].Results[0].Planner, p[0].Results[1].Planner}
+	}
+	s.writer.SetStyle(plainStyle())
+	for _, c := range columns {
+		s.add2(c)
+	}
+	return s
+}
+
+// add2 adds a column for each planner.
+func (s *sheet) add2(name string) {
+	for _, planner := range s.planners {
+		s.header = append(s.header, name+"\n"+planner)
+	}
+}
+
+func (s *sheet) row(row contest.Row, cells ...any) {
+	s.writer.AppendRow(append(table.Row{row.Scenario}, cells...))
+}
+
+func (s *sheet) render() string {
+	s.writer.AppendHeader(s.header)
+	var columns []table.ColumnConfig
+	for n := 2; n <= len(s.header); n++ {
+		columns = append(columns, table.ColumnConfig{Number: n, Align: text.AlignRight, AlignHeader: text.AlignRight})
+	}
+	s.writer.SetColumnConfigs(columns)
+	return s.writer.Render()
+}
