@@ -1,4 +1,4 @@
-// Command cataloggen makes the offline catalogue that shared/catalog embeds. It reads three public Go modules as data,
+// Command cataloggen makes the offline catalogue that shared/catalog embeds. It reads four public Go modules as data,
 // at fixed versions with fixed checksums, and writes one hardware file and one market file for each region.
 //
 // The same inputs give the same bytes. It is run by hand, because its output is reviewed and committed: see README.md.

@@ -29,7 +29,7 @@ func (l leftOut) lines() []string {
 func mergeHardware(src sources) (catalog.Hardware, leftOut) {
 	dropped := leftOut{}
 	h := catalog.Hardware{Sources: []catalog.Provenance{
-		instancesModule.Provenance, limitsModule.Provenance, karpenterModule.Provenance, ownFacts,
+		instancesModule.Provenance, limitsModule.Provenance, karpenterModule.Provenance, driverModule.Provenance, ownFacts,
 	}}
 	for _, i := range src.instances {
 		if reason := unfit(i, src); reason != "" {
@@ -73,7 +73,7 @@ func instanceType(i instance, src sources) catalog.InstanceType {
 	t := catalog.InstanceType{
 		Name: i.Name, Arch: architecture(i), OS: []string{catalog.Linux},
 		VCPU: i.VCPU, MemoryMiB: cmp.Or(memoryMiB[i.Name], int64(math.Round(i.MemoryGiB*1024))),
-		Storage: storage(i), Network: network(i, src), EBSMbps: ebsMbps(i),
+		Storage: storage(i), Network: network(i, src), EBSMbps: ebsMbps(i), Volumes: src.volumes[i.Name],
 		BareMetal:  limit.BareMetal || strings.Contains(i.Name, ".metal"),
 		Hypervisor: limit.Hypervisor, Burstable: burstable.MatchString(i.Name),
 		CPUManufacturer: manufacturer(i.Processor), ClockMHz: cmp.Or(clockFact(i.Name), clockMHz(i.Clock)),

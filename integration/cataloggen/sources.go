@@ -42,6 +42,13 @@ var (
 		Date:    "2026-07-06",
 		Carries: "on-demand prices of us-east-1, network bandwidth",
 	}, "h1:QVQ947vQKzxM87aDbpZBtUnlVRVcU75c/RMlgVyX7nc="}
+	driverModule = module{catalog.Provenance{
+		Source:  "github.com/kubernetes-sigs/aws-ebs-csi-driver",
+		Version: "v1.63.1",
+		License: "Apache-2.0",
+		Date:    "2026-07-27",
+		Carries: "limits of EBS volumes",
+	}, "h1:fWvOYJ9DgkSS8G49r2ShJl2F/6Ukkaj16qZUtFlXfvs="}
 	ownFacts = catalog.Provenance{
 		Source:  "integration/cataloggen/facts.go",
 		License: "Apache-2.0",
@@ -57,6 +64,7 @@ type sources struct {
 	// onDemand is region, then type, to US dollars per hour.
 	onDemand  map[string]map[string]float64
 	bandwidth map[string]float64
+	volumes   map[string]catalog.Attachments
 }
 
 func load(progress io.Writer) (src sources, err error) {
@@ -72,6 +80,10 @@ func load(progress io.Writer) (src sources, err error) {
 	if err != nil {
 		return src, err
 	}
+	driver, err := download(driverModule, progress)
+	if err != nil {
+		return src, err
+	}
 	fmt.Fprintln(progress, "reading  instances (some seconds)")
 	if src.instances, err = readInstances(filepath.Join(instances, "data", "instances.json")); err != nil {
 		return src, err
@@ -83,7 +95,10 @@ func load(progress io.Writer) (src sources, err error) {
 	if src.onDemand, err = readPrices(filepath.Join(providers, "pricing", "zz_generated.pricing_aws.go")); err != nil {
 		return src, err
 	}
-	src.bandwidth, err = readBandwidth(filepath.Join(providers, "instancetype", "zz_generated.bandwidth.go"))
+	if src.bandwidth, err = readBandwidth(filepath.Join(providers, "instancetype", "zz_generated.bandwidth.go")); err != nil {
+		return src, err
+	}
+	src.volumes, err = readVolumes(filepath.Join(driver, "pkg", "cloud", "limits"))
 	return src, err
 }
 

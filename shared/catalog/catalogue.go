@@ -66,6 +66,8 @@ type InstanceType struct {
 
 	// EBSMbps is the largest EBS bandwidth; 0 where EBS optimization is not on by default.
 	EBSMbps int64 `json:"ebsMbps,omitempty"`
+	// Volumes is how EC2 bounds the EBS volumes of an instance; zero is what it says of most types.
+	Volumes Attachments `json:"volumes,omitzero"`
 
 	// Hypervisor is nitro or xen; empty on bare metal.
 	Hypervisor string `json:"hypervisor,omitempty"`
@@ -81,6 +83,14 @@ type InstanceType struct {
 	// SupportedUsage is a sorted subset of on-demand and spot.
 	SupportedUsage []string   `json:"supportedUsage"`
 	Offerings      []Offering `json:"offerings,omitempty"`
+}
+
+// Attachments is how many EBS volumes an instance takes, the root volume included; what its instance store and its first
+// network interface take of a common limit is off already (row B244).
+type Attachments struct {
+	Count int64 `json:"count"`
+	// Dedicated limits are for volumes alone. Of any other, each further network interface takes one.
+	Dedicated bool `json:"dedicated,omitempty"`
 }
 
 // GPU is one model of graphics card in an instance type.

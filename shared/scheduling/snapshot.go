@@ -140,7 +140,9 @@ type HostPort struct {
 // Volume is what a volume claim asks of the node: alternatives of which one
 // must hold, and the driver whose attach limit it counts against (B117–B120).
 type Volume struct {
-	Claim        string                    `json:"claim"`
+	// Claim is empty when no other pod uses the claim: it is a volume of the pod's
+	// own then, and its name would part pods that are alike.
+	Claim        string                    `json:"claim,omitempty"`
 	Driver       string                    `json:"driver,omitempty"`
 	Alternatives []corev1.NodeSelectorTerm `json:"alternatives,omitempty"`
 	// Problem says why no node could ever mount it (B119).
