@@ -136,7 +136,7 @@ func (s *Service) open(ctx context.Context, held outbox.Held, view collect.View)
 	}
 	next := held.Outbox
 	next.Seq++
-	batch := scheduling.Batch{Outbox: held.UID(), Seq: next.Seq, Snapshot: view.Snapshot, Pending: view.Pending}
+	batch := scheduling.Batch{Outbox: held.UID(), Seq: next.Seq, Snapshot: view.Snapshot, Pending: view.Pending, Ignored: view.Ignored}
 	ref, err := blob.Put(ctx, s.Blobs, s.Now(), scheduling.BatchKind, batch)
 	if err != nil {
 		return err

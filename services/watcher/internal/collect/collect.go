@@ -30,10 +30,11 @@ type Given struct {
 	Now         time.Time
 }
 
-// View is a snapshot and the pods that wait.
+// View is a snapshot, the pods that wait, and those that wait for somebody else.
 type View struct {
 	Snapshot scheduling.Snapshot
 	Pending  []scheduling.PodClass
+	Ignored  []scheduling.Ignored
 }
 
 // PendingKeys names every provisionable pod. A pod on a node that goes away is
@@ -65,20 +66,31 @@ func (v View) Offer() string {
 	return b.String()
 }
 
+// collection is one gathering under way.
+type collection struct {
+	cache cluster.Cache
+	pods  []*corev1.Pod
+	// named are the keys by which some pod selects pods, and spaces those by which
+	// it selects namespaces.
+	named, spaces podspec.Named
+	// going holds the nodes that are going away, with their deadlines or zero.
+	going map[string]time.Time
+}
+
 // From collects the view.
 func From(cache cluster.Cache, given Given) View {
 	c := collection{
-		given: given,
-		pods:  cluster.Cached[*corev1.Pod](cache, cluster.Pods),
-		named: podspec.Named{},
+		cache: cache, pods: cluster.Cached[*corev1.Pod](cache, cluster.Pods),
+		named: podspec.Named{}, spaces: podspec.Named{}, going: map[string]time.Time{},
 	}
 	for _, pod := range c.pods {
 		c.named.Add(pod)
+		c.spaces.AddNamespaces(pod)
 	}
 	s := scheduling.Snapshot{
 		Taken: given.Now, Cluster: given.Cluster.Name, UID: given.Cluster.UID, Catalogue: given.Catalogue,
 		Settings: given.Settings, Unavailable: given.Unavailable,
-		Nodes: c.nodes(cache), DaemonSets: daemons(cache),
+		Nodes: c.nodes(), DaemonSets: c.daemons(),
 	}
 	for _, pool := range cluster.Cached[*karpenter.NodePool](cache, cluster.NodePools) {
 		s.NodePools = append(s.NodePools, *tidy(pool.DeepCopy()))
@@ -86,7 +98,18 @@ func From(cache cluster.Cache, given Given) View {
 	for _, class := range cluster.Cached[*karpenter.EC2NodeClass](cache, cluster.NodeClasses) {
 		s.NodeClasses = append(s.NodeClasses, *tidy(class.DeepCopy()))
 	}
-	return View{Snapshot: s, Pending: c.pending()}
+	pending, ignored := c.waiting()
+	s.Namespaces = c.namespaces(s.Nodes, pending)
+	return View{Snapshot: s, Pending: pending, Ignored: ignored}
+}
+
+// namespaces describes the namespaces of all pods that are in the view.
+func (c *collection) namespaces(nodes []scheduling.Node, pending []scheduling.PodClass) map[string]map[string]string {
+	classes := [][]scheduling.PodClass{pending}
+	for _, node := range nodes {
+		classes = append(classes, node.Pods, node.DaemonPods)
+	}
+	return podspec.Namespaces(cluster.Cached[*corev1.Namespace](c.cache, cluster.Namespaces), c.spaces, classes...)
 }
 
 // tidy drops what no decision reads and what would make equal states differ.
@@ -97,43 +120,4 @@ func tidy[T cluster.Object](o T) T {
 	o.SetManagedFields(nil)
 	o.SetResourceVersion("")
 	return o
-}
-
-// collection is one gathering under way.
-type collection struct {
-	given Given
-	pods  []*corev1.Pod
-	named podspec.Named
-	// going holds the nodes that are going away, with their deadlines or zero.
-	going map[string]time.Time
-}
-
-// pending groups the pods that wait for a node, and those that soon will
-// because their node goes away (B083, and at once rather than when they are
-// Pending).
-func (c *collection) pending() []scheduling.PodClass {
-	var classes podspec.Classes
-	for _, pod := range c.pods {
-		waits := podspec.Provisionable(pod).Provisionable
-		if waits || c.soon(pod) {
-			c.add(&classes, pod)
-		}
-	}
-	return classes.List()
-}
-
-// soon reports whether the pod will leave a node that goes. One that must not be
-// disrupted stays until the node's deadline (B083): a place for it would be
-// empty for as long, be removed, and be planned again.
-func (c *collection) soon(pod *corev1.Pod) bool {
-	deadline, going := c.going[pod.Spec.NodeName]
-	if pod.Spec.NodeName == "" || !going || !podspec.Reschedulable(pod) {
-		return false
-	}
-	return pod.Annotations[karpenter.DoNotDisruptAnnotationKey] != "true" || !deadline.IsZero()
-}
-
-func (c *collection) add(classes *podspec.Classes, pod *corev1.Pod) {
-	// A spec that cannot be written as JSON cannot have been read as JSON.
-	_ = classes.Add(podspec.Convert(pod, c.named, nil), podspec.Ref(pod))
 }

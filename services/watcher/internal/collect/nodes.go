@@ -6,9 +6,7 @@ import (
 	"slices"
 	"time"
 
-	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/joist-autoscaler/joist/shared/cluster"
 	"github.com/joist-autoscaler/joist/shared/karpenter"
@@ -22,11 +20,10 @@ const nominatedAnnotation = "joist.sh/nominated-until"
 
 // nodes joins nodes and claims by providerID: a claim without a node is a node
 // to be.
-func (c *collection) nodes(cache cluster.Cache) []scheduling.Node {
-	c.going = map[string]time.Time{}
+func (c *collection) nodes() []scheduling.Node {
 	claims := map[string]*karpenter.NodeClaim{}
 	var out []scheduling.Node
-	all := cluster.Cached[*karpenter.NodeClaim](cache, cluster.NodeClaims)
+	all := cluster.Cached[*karpenter.NodeClaim](c.cache, cluster.NodeClaims)
 	for _, claim := range all {
 		if claim.Status.ProviderID != "" {
 			claims[claim.Status.ProviderID] = claim
@@ -34,7 +31,7 @@ func (c *collection) nodes(cache cluster.Cache) []scheduling.Node {
 	}
 	joined := map[string]bool{}
 	bound := c.byNode()
-	for _, node := range cluster.Cached[*corev1.Node](cache, cluster.Nodes) {
+	for _, node := range cluster.Cached[*corev1.Node](c.cache, cluster.Nodes) {
 		claim := claims[node.Spec.ProviderID]
 		if claim != nil {
 			joined[claim.Name] = true
@@ -53,7 +50,7 @@ func (c *collection) nodes(cache cluster.Cache) []scheduling.Node {
 func (c *collection) byNode() map[string][]*corev1.Pod {
 	bound := map[string][]*corev1.Pod{}
 	for _, pod := range c.pods {
-		if pod.Spec.NodeName != "" && pod.Status.Phase != corev1.PodSucceeded && pod.Status.Phase != corev1.PodFailed {
+		if pod.Spec.NodeName != "" && !ended(pod) {
 			bound[pod.Spec.NodeName] = append(bound[pod.Spec.NodeName], pod)
 		}
 	}
@@ -89,20 +86,22 @@ func (c *collection) node(node *corev1.Node, claim *karpenter.NodeClaim, pods []
 
 // fill counts the pods of a node.
 func (c *collection) fill(out *scheduling.Node, pods []*corev1.Pod) {
-	var classes podspec.Classes
+	var classes, bound podspec.Classes
 	for _, pod := range pods {
 		spec := podspec.Convert(pod, c.named, nil)
 		out.Used = sum(out.Used, spec.Requests)
 		out.HostPorts = append(out.HostPorts, spec.HostPorts...)
 		if daemon(pod) {
 			out.Daemons = sum(out.Daemons, spec.Requests)
-			continue
 		}
-		if podspec.Reschedulable(pod) || pod.DeletionTimestamp != nil {
+		switch {
+		case !podspec.NodeBound(pod):
 			c.add(&classes, pod)
+		case c.matters(pod):
+			c.add(&bound, pod)
 		}
 	}
-	out.Pods = classes.List()
+	out.Pods, out.DaemonPods = classes.List(), bound.List()
 }
 
 // coming describes a claim whose node has not joined.
@@ -157,22 +156,6 @@ func describe(out *scheduling.Node, claim *karpenter.NodeClaim) {
 	}
 	out.DoNotDisrupt = claim.Annotations[karpenter.DoNotDisruptAnnotationKey] == "true"
 	out.Proposal = scheduling.ProposalOf(claim)
-}
-
-// daemons describes what each DaemonSet puts on a node (B103).
-func daemons(cache cluster.Cache) []scheduling.PodSpec {
-	var out []scheduling.PodSpec
-	for _, set := range cluster.Cached[*appsv1.DaemonSet](cache, cluster.DaemonSets) {
-		pod := &corev1.Pod{Spec: set.Spec.Template.Spec}
-		pod.Namespace, pod.Labels = set.Namespace, set.Spec.Template.Labels
-		out = append(out, podspec.Daemon(pod))
-	}
-	return out
-}
-
-func daemon(pod *corev1.Pod) bool {
-	owner := metav1.GetControllerOf(pod)
-	return owner != nil && owner.Kind == "DaemonSet"
 }
 
 func ready(node *corev1.Node) bool {

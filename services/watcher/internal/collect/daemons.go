@@ -1,0 +1,64 @@
+package collect
+
+import (
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/joist-autoscaler/joist/shared/cluster"
+	"github.com/joist-autoscaler/joist/shared/podspec"
+	"github.com/joist-autoscaler/joist/shared/scheduling"
+)
+
+// daemons describes what each DaemonSet puts on a node (B103). The newest pod of
+// it that lives tells more than its template: admission may have changed it,
+// and a resize the running pod.
+func (c *collection) daemons() []scheduling.PodSpec {
+	live := c.newest()
+	var out []scheduling.PodSpec
+	for _, set := range cluster.Cached[*appsv1.DaemonSet](c.cache, cluster.DaemonSets) {
+		pod := live[set.UID]
+		if pod == nil {
+			pod = &corev1.Pod{Spec: set.Spec.Template.Spec}
+			pod.Namespace, pod.Labels = set.Namespace, set.Spec.Template.Labels
+		}
+		out = append(out, podspec.Daemon(pod))
+	}
+	return out
+}
+
+// newest finds the youngest living pod of each DaemonSet; of equally young ones
+// the first by name.
+func (c *collection) newest() map[types.UID]*corev1.Pod {
+	out := map[types.UID]*corev1.Pod{}
+	for _, pod := range c.pods {
+		if !daemon(pod) || pod.DeletionTimestamp != nil || ended(pod) {
+			continue
+		}
+		set := metav1.GetControllerOf(pod).UID
+		if other := out[set]; other == nil || other.CreationTimestamp.Before(&pod.CreationTimestamp) {
+			out[set] = pod
+		}
+	}
+	return out
+}
+
+// matters reports whether a pod that belongs to its node changes where others may
+// go: because a selector may count it, or because it keeps them away itself.
+func (c *collection) matters(pod *corev1.Pod) bool {
+	if pod.DeletionTimestamp != nil {
+		return false
+	}
+	repels := pod.Spec.Affinity != nil && pod.Spec.Affinity.PodAntiAffinity != nil
+	return repels || c.named.Everything() || c.named.Pick(pod.Labels) != nil
+}
+
+func daemon(pod *corev1.Pod) bool {
+	owner := metav1.GetControllerOf(pod)
+	return owner != nil && owner.Kind == "DaemonSet"
+}
+
+func ended(pod *corev1.Pod) bool {
+	return pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
+}

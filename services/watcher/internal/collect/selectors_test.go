@@ -1,0 +1,155 @@
+package collect_test
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/joist-autoscaler/joist/shared/cluster"
+	"github.com/joist-autoscaler/joist/shared/scheduling"
+)
+
+func labelled(key, value string) func(*corev1.Pod) {
+	return func(p *corev1.Pod) { p.Labels = map[string]string{key: value, "other": "x"} }
+}
+
+// avoids keeps a pod apart from those that carry the label, in namespaces that
+// carry the other.
+func avoids(label, space string) func(*corev1.Pod) {
+	return func(p *corev1.Pod) {
+		p.Spec.Affinity = &corev1.Affinity{PodAntiAffinity: &corev1.PodAntiAffinity{
+			RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{{
+				TopologyKey:       corev1.LabelHostname,
+				LabelSelector:     &metav1.LabelSelector{MatchLabels: map[string]string{label: "a"}},
+				NamespaceSelector: &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: space, Operator: metav1.LabelSelectorOpExists}}},
+			}},
+		}}
+	}
+}
+
+// onNode is the one node of the view.
+func onNode(t *testing.T, objects ...cluster.Object) scheduling.Node {
+	t.Helper()
+	nodes := from(append(objects, node("n"), claim("c", registered))...).Snapshot.Nodes
+	if len(nodes) != 1 {
+		t.Fatalf("%d nodes", len(nodes))
+	}
+	return nodes[0]
+}
+
+// Labels of running pods travel when anybody selects by them: one that waits, or
+// one that runs.
+func TestSelectedLabels(t *testing.T) {
+	want := map[string]string{"app": "a"}
+	for name, chooser := range map[string]*corev1.Pod{
+		"a pod that waits":       pod("q", "", avoids("app", "team")),
+		"a pod that runs":        pod("q", "n", avoids("app", "team")),
+		"a daemon":               pod("q", "n", avoids("app", "team"), owner("DaemonSet")),
+		"a pod of another owner": pod("q", "elsewhere", avoids("app", "team")),
+	} {
+		got := onNode(t, chooser, pod("p", "n", labelled("app", "a")))
+		found := false
+		for _, class := range got.Pods {
+			found = found || cmp.Equal(want, class.Spec.Labels)
+		}
+		if !found {
+			t.Errorf("selected by %s: %+v", name, got.Pods)
+		}
+	}
+	if got := onNode(t, pod("p", "n", labelled("app", "a"))); got.Pods[0].Spec.Labels != nil {
+		t.Errorf("nobody selects, and these leave: %v", got.Pods[0].Spec.Labels)
+	}
+}
+
+func TestNamespacesB115(t *testing.T) {
+	space := func(name, team string) *corev1.Namespace {
+		return &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{"team": team, "private": "x"}}}
+	}
+	in := func(namespace string) func(*corev1.Pod) { return func(p *corev1.Pod) { p.Namespace = namespace } }
+	view := from(space("web", "a"), space("db", "b"), space("unused", "c"), node("n"),
+		pod("p", "", avoids("app", "team"), in("web")), pod("q", "n", in("db")))
+	if diff := cmp.Diff(map[string]map[string]string{"web": {"team": "a"}, "db": {"team": "b"}}, view.Snapshot.Namespaces); diff != "" {
+		t.Error(diff)
+	}
+	if view := from(space("web", "a"), pod("p", "", in("web"))); view.Snapshot.Namespaces != nil {
+		t.Errorf("nobody selects namespaces, and these leave: %v", view.Snapshot.Namespaces)
+	}
+}
+
+// Pods of the node itself are there for those who count them (B116).
+func TestDaemonPods(t *testing.T) {
+	everything := func(p *corev1.Pod) {
+		p.Spec.TopologySpreadConstraints = []corev1.TopologySpreadConstraint{{
+			MaxSkew: 1, TopologyKey: corev1.LabelHostname, WhenUnsatisfiable: corev1.DoNotSchedule, LabelSelector: &metav1.LabelSelector{},
+		}}
+	}
+	mirror := func(p *corev1.Pod) { p.Annotations = map[string]string{corev1.MirrorPodAnnotationKey: "x"} }
+	going := func(p *corev1.Pod) {
+		at, grace := metav1.NewTime(noon), int64(60)
+		p.DeletionTimestamp, p.DeletionGracePeriodSeconds = &at, &grace
+	}
+	for _, tt := range []struct {
+		name    string
+		objects []cluster.Object
+		want    int
+	}{
+		{"a daemon that nobody selects", []cluster.Object{pod("d", "n", owner("DaemonSet"))}, 0},
+		{"a daemon that is selected", []cluster.Object{pod("d", "n", owner("DaemonSet"), labelled("app", "a")), pod("p", "", avoids("app", "team"))}, 1},
+		{"a mirror that is selected", []cluster.Object{pod("d", "n", mirror, labelled("app", "a")), pod("p", "", avoids("app", "team"))}, 1},
+		{"a daemon that keeps others away", []cluster.Object{pod("d", "n", owner("DaemonSet"), avoids("app", "team"))}, 1},
+		{"somebody counts everything", []cluster.Object{pod("d", "n", owner("DaemonSet")), pod("p", "", everything)}, 1},
+		{"a daemon that goes", []cluster.Object{pod("d", "n", owner("DaemonSet"), going), pod("p", "", everything)}, 0},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			got := onNode(t, tt.objects...)
+			if len(got.DaemonPods) != tt.want || len(got.Pods) != 0 {
+				t.Errorf("%d daemons and %d others: %+v", len(got.DaemonPods), len(got.Pods), got)
+			}
+			if got.Used.Cpu().Value() != 1 {
+				t.Errorf("they use %v", got.Used)
+			}
+		})
+	}
+}
+
+// A pod that is being deleted takes room, and is marked so that nobody counts it
+// (B116).
+func TestGoingB116(t *testing.T) {
+	got := onNode(t, pod("p", "n", func(p *corev1.Pod) {
+		at, grace := metav1.NewTime(noon), int64(60)
+		p.DeletionTimestamp, p.DeletionGracePeriodSeconds = &at, &grace
+	}))
+	if len(got.Pods) != 1 || !got.Pods[0].Pods[0].Going || got.Used.Cpu().Value() != 1 {
+		t.Errorf("%+v", got)
+	}
+}
+
+// Pods that wait for somebody else are named with the reason (B086, B248).
+func TestIgnoredB086B248(t *testing.T) {
+	offPools := func(p *corev1.Pod) {
+		p.Spec.Affinity = &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{
+			NodeSelectorTerms: []corev1.NodeSelectorTerm{{MatchExpressions: []corev1.NodeSelectorRequirement{
+				{Key: "karpenter.sh/nodepool", Operator: corev1.NodeSelectorOpDoesNotExist},
+			}}},
+		}}}
+	}
+	view := from(pod("a", "", offPools), pod("b", "", offPools), pod("c", "", owner("DaemonSet")), pod("d", ""), pod("e", "n"))
+	var got []string
+	for _, one := range view.Ignored {
+		for _, ref := range one.Pods {
+			got = append(got, one.Namespace+"/"+ref.Name+": "+one.Reason)
+		}
+	}
+	want := []string{
+		"default/a: it requires karpenter.sh/nodepool to be absent", "default/b: it requires karpenter.sh/nodepool to be absent",
+		"default/c: its kind of pod belongs to a node that exists",
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+	if diff := cmp.Diff([]string{"d@"}, view.PendingKeys()); diff != "" {
+		t.Error(diff)
+	}
+}
