@@ -21,6 +21,10 @@ type choice struct {
 	options      []scheduling.Option
 }
 
+// Launchable are the offerings that the launch of a node with these options would
+// try, the cheapest first.
+func Launchable(options []scheduling.Option) []scheduling.Option { return choose(options).options }
+
 // choose narrows the ways to buy a node to those of one launch. Spot goes before
 // on-demand (B186), but spot that is dearer than the cheapest on-demand offering
 // is no bargain (B188). Reservations come before both, once catalogues have them.
@@ -45,14 +49,14 @@ func ofType(options []scheduling.Option, capacityType string) []scheduling.Optio
 // cheapestTypes keeps the offerings of the cheapest types. They come sorted by
 // price, so a type's first offering is its rank.
 func cheapestTypes(options []scheduling.Option) []scheduling.Option {
-	var types []string
+	types := map[string]bool{}
 	var out []scheduling.Option
 	for _, o := range options {
-		if !slices.Contains(types, o.InstanceType) {
+		if !types[o.InstanceType] {
 			if len(types) == maxLaunchTypes {
 				continue
 			}
-			types = append(types, o.InstanceType)
+			types[o.InstanceType] = true
 		}
 		if len(out) < maxOverrides {
 			out = append(out, o)

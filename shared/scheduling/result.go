@@ -15,6 +15,9 @@ type Result struct {
 	Unplaced    []Unplaced
 	// PricePerHour is the sum over Nodes, in US dollars.
 	PricePerHour float64
+	// BoundPerHour is what no plan for these pods can cost less than, in US
+	// dollars; 0 when it is not known.
+	BoundPerHour float64
 }
 
 // PlannedNode is one node to launch, with every way to buy it that is left.
