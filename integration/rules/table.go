@@ -6,7 +6,7 @@ var (
 	contract = []string{"event", "fault"}
 	// rooms are the inner rooms: values to values, and ports in our own words.
 	rooms = []string{
-		"scheduling", "launchspec", "karpenter", "catalog", "eventpattern", "userdata", "manifest", "podspec",
+		"scheduling", "launchspec", "karpenter", "catalog", "eventpattern", "userdata", "manifest", "podspec", "scenario",
 		"queue", "blob", "cloud", "cluster", "lease", "outbox",
 	}
 	// hosts run handlers, tell how it went, and open what mains wire.

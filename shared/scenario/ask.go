@@ -1,0 +1,37 @@
+package scenario
+
+import (
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/joist-autoscaler/joist/shared/podspec"
+	"github.com/joist-autoscaler/joist/shared/scheduling"
+)
+
+// Problem is the scenario in the planner's words: the batch that the watcher
+// would have sent of such a cluster, and what EC2 has. It is the first part of
+// planning, and so it is counted when planners are compared: pods that are equal
+// are found here.
+func (s *Scenario) Problem(pods []*corev1.Pod) (scheduling.Batch, scheduling.Stock) {
+	named := podspec.Named{}
+	for _, pod := range pods {
+		named.Add(pod)
+	}
+	for i := range s.Nodes {
+		for _, pod := range s.Nodes[i].Pods {
+			named.Add(pod)
+		}
+	}
+	snapshot := scheduling.Snapshot{
+		Taken: taken, Cluster: s.Name, UID: "scenario",
+		NodePools: s.NodePools, NodeClasses: s.classes,
+		Nodes:      make([]scheduling.Node, len(s.Nodes)),
+		DaemonSets: make([]scheduling.PodSpec, len(s.Daemons)),
+	}
+	for i := range s.Nodes {
+		snapshot.Nodes[i] = s.Nodes[i].filled(named)
+	}
+	for i := range s.Daemons {
+		snapshot.DaemonSets[i] = podspec.Daemon(&s.Daemons[i])
+	}
+	return scheduling.Batch{Outbox: "scenario", Seq: 1, Snapshot: snapshot, Pending: podspec.Group(pods, named, nil)}, s.stock
+}

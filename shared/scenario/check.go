@@ -1,0 +1,211 @@
+package scenario
+
+import (
+	"fmt"
+	"math"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/joist-autoscaler/joist/shared/karpenter"
+)
+
+// check looks for what the format forbids. What a cluster could hold as well,
+// however absurd, is for the planner to answer.
+type check struct {
+	file, typesFile string
+	document        document
+	types           []instanceType
+	problems        *Problems
+}
+
+func (c *check) problem(path, format string, args ...any) {
+	c.problems.add(c.file, path, format, args...)
+}
+
+func (c *check) all() {
+	types, pools := map[string]bool{}, map[string]bool{}
+	if c.fits("instanceTypes", len(c.types), typesMax) {
+		for i := range c.types {
+			c.instanceType(i, types)
+		}
+	}
+	if c.document.NodePools == nil {
+		c.problem("nodePools", "missing: list the NodePools, or write [] for none")
+	} else if c.fits("nodePools", len(*c.document.NodePools), poolsMax) {
+		for i, pool := range *c.document.NodePools {
+			c.name(fmt.Sprintf("nodePools[%d].metadata.name", i), pool.Name, pools)
+		}
+	}
+	if c.fits("pods", c.pods(), podsMax) {
+		c.everyPod(types, pools)
+	}
+}
+
+// pods is how many pods there are in all.
+func (c *check) pods() int {
+	count := len(c.document.Pods)
+	for _, group := range c.document.PodGroups {
+		count = min(count+min(max(group.Count, 0), podsMax+1), podsMax+1)
+	}
+	for i := range c.document.Nodes {
+		count += len(c.document.Nodes[i].Pods)
+	}
+	return count
+}
+
+func (c *check) everyPod(types, pools map[string]bool) {
+	names := map[string]bool{}
+	for i := range c.document.PodGroups {
+		c.group(fmt.Sprintf("podGroups[%d]", i), &c.document.PodGroups[i], names)
+	}
+	for i := range c.document.Pods {
+		path, pod := fmt.Sprintf("pods[%d]", i), &c.document.Pods[i]
+		c.namespaced(path, pod, names)
+		if pod.Spec.NodeName != "" {
+			c.problem(path+".spec.nodeName", "the pod waits and is on node %s at once: take the field out, or list the pod under that node", pod.Spec.NodeName)
+		}
+	}
+	if !c.fits("nodes", len(c.document.Nodes), nodesMax) {
+		return
+	}
+	nodes := map[string]bool{}
+	for i := range c.document.Nodes {
+		path := fmt.Sprintf("nodes[%d]", i)
+		c.node(path, &c.document.Nodes[i], types, pools, nodes)
+		for j := range c.document.Nodes[i].Pods {
+			c.namespaced(fmt.Sprintf("%s.pods[%d]", path, j), &c.document.Nodes[i].Pods[j], names)
+		}
+	}
+}
+
+func (c *check) group(path string, group *podGroup, names map[string]bool) {
+	if group.Count < 1 {
+		c.problem(path+".count", "%d pods are no group: write 1 or more", group.Count)
+		return
+	}
+	if group.Template.Name == "" {
+		c.problem(path+".template.metadata.name", "missing: the pods of the group are named after it")
+		return
+	}
+	for i := range group.Count {
+		if !c.called(path, group.Template.Namespace, fmt.Sprintf("%s-%d", group.Template.Name, i), names) {
+			return // The other pods of the group clash as well.
+		}
+	}
+}
+
+// namespaced checks the name of one pod.
+func (c *check) namespaced(path string, pod *corev1.Pod, names map[string]bool) {
+	if pod.Name == "" {
+		c.problem(path+".metadata.name", "missing: a plan calls pods by their names")
+		return
+	}
+	c.called(path+".metadata.name", pod.Namespace, pod.Name, names)
+}
+
+// called takes a pod's name, unless another pod has it.
+func (c *check) called(path, namespace, name string, names map[string]bool) bool {
+	if namespace == "" {
+		namespace = metav1.NamespaceDefault
+	}
+	full := namespace + "/" + name
+	if names[full] {
+		c.problem(path, "there is another pod %s: rename one of the two", full)
+		return false
+	}
+	names[full] = true
+	return true
+}
+
+func (c *check) name(path, name string, taken map[string]bool) {
+	switch {
+	case name == "":
+		c.problem(path, "missing: give it a name")
+	case taken[name]:
+		c.problem(path, "there is another %s: rename one of the two", name)
+	}
+	taken[name] = true
+}
+
+func (c *check) fits(path string, count, most int) bool {
+	if count > most {
+		c.problem(path, "there are more than %d: split the scenario", most)
+	}
+	return count <= most
+}
+
+func (c *check) node(path string, n *node, types, pools, nodes map[string]bool) {
+	c.name(path+".name", n.Name, nodes)
+	if !types[n.InstanceType] {
+		c.problem(path+".instanceType", "%q is none of the instance types: name one of them", n.InstanceType)
+	}
+	if n.NodePool != "" && !pools[n.NodePool] {
+		c.problem(path+".nodePool", "%q is none of the NodePools: name one of them, or leave it out for a node of nobody", n.NodePool)
+	}
+	if n.Zone == "" {
+		c.problem(path+".zone", "missing: write the zone that the node is in")
+	}
+	c.capacityType(c.file, path+".capacityType", n.CapacityType)
+}
+
+func (c *check) capacityType(file, path, word string) {
+	if known := karpenter.WellKnownLabelValues(karpenter.CapacityTypeLabelKey); !slices.Contains(known, word) {
+		c.problems.add(file, path, "%q is none of %v", word, known)
+	}
+}
+
+// needed are the resources that every instance has. A type without them would
+// hold no pod, and nobody would see why.
+var needed = []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory, corev1.ResourcePods}
+
+func (c *check) instanceType(i int, names map[string]bool) {
+	t, path := &c.types[i], fmt.Sprintf("[%d]", i)
+	if c.typesFile == c.file {
+		path = "instanceTypes" + path
+	}
+	say := func(field, format string, args ...any) { c.problems.add(c.typesFile, path+field, format, args...) }
+	switch {
+	case t.Name == "":
+		say(".name", "missing: write the name, such as m7g.large")
+	case names[t.Name]:
+		say(".name", "there is another %s: take one of the two out", t.Name)
+	}
+	names[t.Name] = true
+	if t.Arch == "" {
+		say(".arch", "missing: write amd64 or arm64")
+	}
+	if len(t.OS) == 0 {
+		say(".os", `missing: write ["linux"]`)
+	}
+	for _, name := range needed {
+		if _, has := t.Capacity[name]; !has {
+			say(".capacity."+string(name), "missing: write how much of it the type has")
+		}
+	}
+	if len(t.Offerings) > offeringsMax {
+		say(".offerings", "there are more than %d", offeringsMax)
+		return
+	}
+	for j := range t.Offerings {
+		c.offering(fmt.Sprintf("%s.offerings[%d]", path, j), &t.Offerings[j])
+	}
+}
+
+func (c *check) offering(path string, o *offering) {
+	say := func(field, format string, args ...any) { c.problems.add(c.typesFile, path+field, format, args...) }
+	if o.Zone == "" {
+		say(".zone", "missing: write the zone's name, such as us-east-1a")
+	}
+	c.capacityType(c.typesFile, path+".capacityType", o.CapacityType)
+	switch {
+	case o.Price == nil:
+		say(".price", "missing: write dollars per hour, or take the offering out")
+	case !(*o.Price >= 0) || math.IsInf(*o.Price, 0):
+		say(".price", "%v is no price: write dollars per hour", *o.Price)
+	}
+	if o.Available == nil {
+		say(".available", "missing: write true, or false when it cannot be bought at the moment")
+	}
+}

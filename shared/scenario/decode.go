@@ -1,0 +1,121 @@
+package scenario
+
+import (
+	"bytes"
+	gojson "encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/resource"
+	"sigs.k8s.io/json"
+)
+
+// decode reads JSON into a value. Fields that the value does not have come back
+// as notes; what cannot be read is told as problems.
+func decode(file string, data []byte, into any, problems *Problems) (notes []string) {
+	unknown, err := json.UnmarshalStrict(data, into)
+	if err != nil {
+		diagnose(file, data, into, err, problems)
+		return nil
+	}
+	for _, one := range unknown {
+		notes = append(notes, file+": "+one.Error()+" is left out")
+	}
+	return notes
+}
+
+// diagnose finds out where data cannot be read. It reads the data again, more
+// slowly, because the fast way does not tell.
+func diagnose(file string, data []byte, into any, cause error, problems *Problems) {
+	if broken, offset := json.SyntaxErrorOffset(cause); broken {
+		problems.add(place(file, data, offset), "", "this is no JSON: %s", strings.TrimPrefix(cause.Error(), "json: "))
+		return
+	}
+	var tree any
+	if json.UnmarshalCaseSensitivePreserveInts(data, &tree) == nil {
+		before := len(problems.List)
+		quantities(file, "", "", tree, problems)
+		if len(problems.List) > before {
+			return
+		}
+	}
+	wrong := (*gojson.UnmarshalTypeError)(nil)
+	if errors.As(gojson.Unmarshal(data, into), &wrong) {
+		problems.add(file, pathAt(data, wrong.Offset), "%s stands where %s is expected", wrong.Value, expected(wrong))
+		return
+	}
+	problems.add(file, "", "it cannot be read: %v", cause)
+}
+
+// place is a file's name with the line and the column of an offset.
+func place(file string, data []byte, offset int64) string {
+	before := data[:min(max(offset-1, 0), int64(len(data)))]
+	line := bytes.Count(before, []byte("\n")) + 1
+	return fmt.Sprintf("%s:%d:%d", file, line, len(before)-bytes.LastIndexByte(before, '\n'))
+}
+
+// expected says in JSON's words what a field takes.
+func expected(wrong *gojson.UnmarshalTypeError) string {
+	switch kind := wrong.Type.Kind().String(); {
+	case kind == "struct" || kind == "map":
+		return "an object"
+	case kind == "slice":
+		return "a list"
+	case kind == "bool":
+		return "true or false"
+	case kind == "string":
+		return "a text in quotes"
+	case strings.HasPrefix(kind, "int"), strings.HasPrefix(kind, "uint"):
+		return "a whole number"
+	default:
+		return "a number"
+	}
+}
+
+// amounts are the fields whose values are quantities.
+var amounts = []string{"requests", "limits", "capacity", "overhead", "allocatable"}
+
+// quantities tells which quantities below a field cannot be read.
+func quantities(file, path, field string, value any, problems *Problems) {
+	switch value := value.(type) {
+	case []any:
+		for i, item := range value {
+			quantities(file, fmt.Sprintf("%s[%d]", path, i), "", item, problems)
+		}
+	case map[string]any:
+		for _, key := range slices.Sorted(maps.Keys(value)) {
+			below := key
+			if path != "" {
+				below = path + "." + key
+			}
+			text, isText := value[key].(string)
+			if !isText || !slices.Contains(amounts, field) {
+				quantities(file, below, key, value[key], problems)
+				continue
+			}
+			if _, err := resource.ParseQuantity(text); err != nil {
+				problems.add(file, below, "%q is no quantity: write a number with an optional suffix, such as 500m, 2 or 4Gi", text)
+			}
+		}
+	}
+}
+
+// pathAt is the field whose value ends at an offset or stands around it.
+func pathAt(data []byte, offset int64) string {
+	var at walk
+	tokens := gojson.NewDecoder(bytes.NewReader(data))
+	for {
+		token, err := tokens.Token()
+		if err != nil {
+			return at.String()
+		}
+		at.enter(token)
+		if tokens.InputOffset() >= offset {
+			return at.String()
+		}
+		at.leave(token)
+	}
+}

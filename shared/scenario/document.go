@@ -1,0 +1,67 @@
+package scenario
+
+import (
+	"encoding/json"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/joist-autoscaler/joist/shared/karpenter"
+)
+
+// Bounds of what is read. They keep an absurd file from taking the machine down,
+// and are far above what can be planned.
+const (
+	fileMax      = 256 << 20 // bytes, unpacked
+	podsMax      = 200_000
+	typesMax     = 10_000
+	offeringsMax = 1_000 // of one type
+	poolsMax     = 1_000
+	nodesMax     = 50_000
+)
+
+// document is the file as it stands. Pointers tell what is absent from what is
+// zero, where that is the difference between an oversight and a decision.
+type document struct {
+	Name string `json:"name"`
+	// Seed names the draw that a generator made the scenario from.
+	Seed              json.RawMessage       `json:"seed,omitempty"`
+	InstanceTypes     []instanceType        `json:"instanceTypes,omitempty"`
+	InstanceTypesFile string                `json:"instanceTypesFile,omitempty"`
+	NodePools         *[]karpenter.NodePool `json:"nodePools"`
+	DaemonSetPods     []corev1.Pod          `json:"daemonSetPods,omitempty"`
+	PodGroups         []podGroup            `json:"podGroups,omitempty"`
+	Pods              []corev1.Pod          `json:"pods,omitempty"`
+	Nodes             []node                `json:"nodes,omitempty"`
+}
+
+type podGroup struct {
+	Count    int        `json:"count"`
+	Template corev1.Pod `json:"template"`
+}
+
+type instanceType struct {
+	Name      string              `json:"name"`
+	Arch      string              `json:"arch"`
+	OS        []string            `json:"os"`
+	Capacity  corev1.ResourceList `json:"capacity"`
+	Overhead  corev1.ResourceList `json:"overhead,omitempty"`
+	Labels    map[string]string   `json:"labels,omitempty"`
+	Offerings []offering          `json:"offerings"`
+}
+
+type offering struct {
+	Zone         string   `json:"zone"`
+	ZoneID       string   `json:"zoneID,omitempty"`
+	CapacityType string   `json:"capacityType"`
+	Price        *float64 `json:"price"`
+	Available    *bool    `json:"available"`
+}
+
+type node struct {
+	Name         string       `json:"name"`
+	NodePool     string       `json:"nodePool,omitempty"`
+	InstanceType string       `json:"instanceType"`
+	Zone         string       `json:"zone"`
+	CapacityType string       `json:"capacityType"`
+	Pods         []corev1.Pod `json:"pods,omitempty"`
+}

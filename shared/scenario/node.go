@@ -1,0 +1,94 @@
+package scenario
+
+import (
+	"maps"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/joist-autoscaler/joist/shared/karpenter"
+	"github.com/joist-autoscaler/joist/shared/podspec"
+	"github.com/joist-autoscaler/joist/shared/scheduling"
+)
+
+// nodeOf describes a node that exists and is ready. What its pool and its type
+// say of nodes is true of it.
+func (s *Scenario) nodeOf(n *node, types map[string]*scheduling.Type) Node {
+	kind := types[n.InstanceType]
+	out := Node{Name: n.Name, NodePool: n.NodePool, InstanceType: n.InstanceType, Zone: n.Zone, CapacityType: n.CapacityType}
+	out.bare = scheduling.Node{
+		Name: n.Name, NodePool: n.NodePool, Labels: maps.Clone(kind.Labels),
+		Allocatable: kind.Allocatable, Capacity: kind.Capacity,
+		Launched: true, Registered: true, Initialized: true, Ready: true, InitializedAt: taken, Created: taken,
+	}
+	labels := out.bare.Labels
+	if i := slices.IndexFunc(s.NodePools, func(p karpenter.NodePool) bool { return p.Name == n.NodePool }); i >= 0 {
+		out.bare.Claim, out.bare.ClaimUID = n.Name, "scenario"
+		out.bare.Taints = s.NodePools[i].Spec.Template.Spec.Taints
+		ofPool(labels, &s.NodePools[i])
+	}
+	maps.Copy(labels, map[string]string{
+		corev1.LabelHostname:           n.Name,
+		corev1.LabelTopologyRegion:     s.stock.Region,
+		corev1.LabelTopologyZone:       n.Zone,
+		karpenter.CapacityTypeLabelKey: n.CapacityType,
+	})
+	for _, o := range kind.Offers {
+		if o.Zone == n.Zone && o.ZoneID != "" {
+			labels[karpenter.LabelTopologyZoneID] = o.ZoneID
+		}
+	}
+	for i := range n.Pods {
+		pod := &n.Pods[i]
+		pod.Spec.NodeName = n.Name
+		settle(pod)
+		out.Pods = append(out.Pods, pod)
+	}
+	return out
+}
+
+// ofPool adds the labels that a pool gives to its nodes.
+func ofPool(labels map[string]string, pool *karpenter.NodePool) {
+	maps.Copy(labels, pool.Spec.Template.Labels)
+	labels[karpenter.NodePoolLabelKey] = pool.Name
+	labels[karpenter.NodeRegisteredLabelKey], labels[karpenter.NodeInitializedLabelKey] = "true", "true"
+	if ref := pool.Spec.Template.Spec.NodeClassRef; ref != nil {
+		labels[karpenter.LabelEC2NodeClass] = ref.Name
+	}
+}
+
+// filled is the node with what its pods take.
+func (n *Node) filled(named podspec.Named) scheduling.Node {
+	out := n.bare
+	var staying, bound podspec.Classes
+	for _, pod := range n.Pods {
+		if podspec.NodeBound(pod) {
+			bound.AddPod(pod, named, nil)
+		} else {
+			staying.AddPod(pod, named, nil)
+		}
+	}
+	out.Pods, out.DaemonPods = staying.List(), bound.List()
+	out.Used, out.Daemons = corev1.ResourceList{}, corev1.ResourceList{}
+	take(out.Used, out.Pods)
+	take(out.Used, out.DaemonPods)
+	take(out.Daemons, out.DaemonPods)
+	for _, class := range slices.Concat(out.Pods, out.DaemonPods) {
+		for range class.Pods {
+			out.HostPorts = append(out.HostPorts, class.Spec.HostPorts...)
+		}
+	}
+	return out
+}
+
+// take adds what the pods of classes ask for.
+func take(sum corev1.ResourceList, classes []scheduling.PodClass) {
+	for i := range classes {
+		for name, each := range classes[i].Spec.Requests {
+			each.Mul(int64(len(classes[i].Pods)))
+			total := sum[name]
+			total.Add(each)
+			sum[name] = total
+		}
+	}
+}

@@ -1,0 +1,115 @@
+package scenario
+
+import (
+	"bytes"
+	"compress/gzip"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"path"
+	"strings"
+
+	"github.com/joist-autoscaler/joist/shared/fault"
+)
+
+const reading = "reading the scenario"
+
+// Read reads a scenario from a folder, and the file of instance types that it
+// names beside it. Names that end in .gz are unpacked. An error is a
+// fault.Missing when the file is not there, and else a fault.Invalid around
+// Problems.
+func Read(folder fs.FS, name string) (Scenario, error) {
+	data, err := load(folder, name)
+	if err != nil {
+		return Scenario{}, fault.E(reading, fault.Missing, err).WithHint("look at the path")
+	}
+	return Parse(folder, name, data)
+}
+
+// Parse reads a scenario that was loaded already. folder may be nil when there
+// is nothing beside it; name is how messages call it.
+func Parse(folder fs.FS, name string, data []byte) (Scenario, error) {
+	var problems Problems
+	c := check{file: name, problems: &problems}
+	notes := decode(name, data, &c.document, &problems)
+	c.typesFile, c.types = name, c.document.InstanceTypes
+	if len(problems.List) == 0 {
+		notes = append(notes, c.beside(folder)...)
+	}
+	if len(problems.List) == 0 {
+		c.all()
+	}
+	if len(problems.List) > 0 {
+		return Scenario{}, fault.E(reading, fault.Invalid, &problems)
+	}
+	out := build(c.document, c.types)
+	out.Notes = append(notes, out.Notes...)
+	return out, nil
+}
+
+// beside reads the file of instance types.
+func (c *check) beside(folder fs.FS) (notes []string) {
+	name := c.document.InstanceTypesFile
+	const field = "instanceTypesFile"
+	switch {
+	case name == "" && c.types == nil:
+		c.problem("instanceTypes", "missing: list the instance types, or name a file beside this one in %s", field)
+		return nil
+	case name == "":
+		return nil
+	case c.types != nil:
+		c.problem(field, "there are instanceTypes as well: take one of the two out")
+		return nil
+	case folder == nil:
+		c.problem(field, "there is no folder to look for %q in: put the list into instanceTypes", name)
+		return nil
+	}
+	data, err := load(folder, path.Join(path.Dir(c.file), name))
+	if err != nil {
+		c.problem(field, "%v: put that file beside this one", err)
+		return nil
+	}
+	c.typesFile, c.types = name, []instanceType{}
+	return decode(name, data, &c.types, c.problems)
+}
+
+// load reads a whole file.
+func load(folder fs.FS, name string) ([]byte, error) {
+	if !fs.ValidPath(name) {
+		return nil, fmt.Errorf("%q is outside of the scenario's folder", name)
+	}
+	file, err := folder.Open(name)
+	if err != nil {
+		return nil, fmt.Errorf("opening %s: %w", name, reason(err))
+	}
+	data, err := unpack(name, file)
+	return data, errors.Join(err, file.Close())
+}
+
+// reason is why a file cannot be opened, without its path, which depends on the
+// folder.
+func reason(err error) error {
+	if e, ok := errors.AsType[*fs.PathError](err); ok {
+		return e.Err
+	}
+	return err
+}
+
+func unpack(name string, from io.Reader) ([]byte, error) {
+	if strings.HasSuffix(name, ".gz") {
+		unpacked, err := gzip.NewReader(from)
+		if err != nil {
+			return nil, fmt.Errorf("unpacking %s: %w", name, err)
+		}
+		from = unpacked
+	}
+	data, err := io.ReadAll(io.LimitReader(from, fileMax+1))
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("reading %s: %w", name, err)
+	case len(data) > fileMax:
+		return nil, fmt.Errorf("%s is larger than %d MiB", name, fileMax>>20)
+	}
+	return bytes.TrimPrefix(data, []byte("\xef\xbb\xbf")), nil
+}
