@@ -7,45 +7,48 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/joist-autoscaler/joist/shared/karpenter"
+	"github.com/joist-autoscaler/joist/shared/scheduling/packing"
 )
 
-// existing is a node that is there, or a claim that will become one, with the
-// room that is left on it.
+// existing is a node that is there, or a claim that will become one.
 type existing struct {
 	node   *Node
 	labels map[string]string
 	// open are a claim's requirements while nothing of it is launched.
 	open   Requirements
 	taints []corev1.Taint
-	room   amounts
-	groups []group
-	ports  []HostPort
+	// going nodes take no pods, and the pods on them are planned anew.
+	going bool
 }
 
-// newExisting lists the nodes that may take pods, initialized ones first (B089).
-func newExisting(s Snapshot, a axis, daemons []*demand) []*existing {
-	var out []*existing
-	for i := range s.Nodes {
-		if node := &s.Nodes[i]; !node.Going {
-			out = append(out, settle(node, s, a, daemons))
-		}
+// addNodes lists the nodes, initialized ones first (B089). Those that are going
+// come last, so that the packer's nodes are a prefix of the list.
+func (w *world) addNodes() {
+	for i := range w.snapshot.Nodes {
+		w.nodes = append(w.nodes, settle(&w.snapshot.Nodes[i], w.snapshot))
 	}
-	slices.SortStableFunc(out, func(x, y *existing) int {
-		if x.node.Initialized != y.node.Initialized {
-			if x.node.Initialized {
-				return -1
-			}
+	rank := func(e *existing) int {
+		switch {
+		case e.going:
+			return 2
+		case !e.node.Initialized:
 			return 1
 		}
-		return cmp.Compare(x.node.Name, y.node.Name)
+		return 0
+	}
+	slices.SortStableFunc(w.nodes, func(x, y *existing) int {
+		return cmp.Or(cmp.Compare(rank(x), rank(y)), cmp.Compare(x.node.Name, y.node.Name))
 	})
-	return out
+	for _, e := range w.nodes {
+		if !e.going {
+			room := w.axis.of(e.node.Allocatable).minus(w.axis.of(e.node.Used))
+			w.problem.Nodes = append(w.problem.Nodes, packing.Node{Room: room})
+		}
+	}
 }
 
-// settle works out what a node still has to give. Daemons that will come but
-// have not come yet are kept room for.
-func settle(node *Node, s Snapshot, a axis, daemons []*demand) *existing {
-	e := &existing{node: node, taints: node.Taints, labels: map[string]string{}, ports: node.HostPorts}
+func settle(node *Node, s *Snapshot) *existing {
+	e := &existing{node: node, taints: node.Taints, going: node.Going, labels: make(map[string]string, len(node.Labels))}
 	for key, value := range node.Labels {
 		e.labels[karpenter.NormalizeLabel(key)] = value
 	}
@@ -55,37 +58,30 @@ func settle(node *Node, s Snapshot, a axis, daemons []*demand) *existing {
 	if node.Claim != "" && !node.Launched {
 		e.open = FromClaim(node.Requirements).Intersect(FromLabels(e.labels))
 	}
-	expected := make(amounts, len(a.names))
-	for _, d := range daemons {
-		if _, kept := untolerated(e.taints, d.spec.Tolerations, true); !kept && e.attracts(d) {
-			expected = expected.plus(d.requests)
-		}
-	}
-	coming := expected.minus(a.of(node.Daemons)).most(make(amounts, len(a.names)))
-	e.room = a.of(node.Allocatable).minus(a.of(node.Used)).minus(coming)
-	for _, class := range node.Pods {
-		rules, _ := newRules(class.Spec) // What Kubernetes cannot read it does not obey either.
-		e.groups = append(e.groups, group{spec: class.Spec, rules: rules, count: len(class.Pods)})
-	}
 	return e
 }
 
-// attracts reports whether a daemon is going to run on the node. For an open
-// claim it is enough that it could: that is how the claim was planned.
-func (e *existing) attracts(d *demand) bool {
-	if e.open != nil {
-		return d.suits(e.open)
-	}
-	return slices.ContainsFunc(d.levels[len(d.levels)-1].anyOf, e.satisfies)
-}
-
-func startupTaints(pool string, s Snapshot) []corev1.Taint {
+func startupTaints(pool string, s *Snapshot) []corev1.Taint {
 	for i := range s.NodePools {
 		if s.NodePools[i].Name == pool {
 			return s.NodePools[i].Spec.Template.Spec.StartupTaints
 		}
 	}
 	return nil
+}
+
+// nodesOf are the nodes on which the requirements hold.
+func (w *world) nodesOf(r *reach) packing.Set {
+	if len(w.problem.Nodes) == 0 {
+		return nil
+	}
+	out := packing.NewSet(len(w.problem.Nodes))
+	for i := range w.problem.Nodes {
+		if _, kept := untolerated(w.nodes[i].taints, r.tolerate, r.relaxed); !kept && w.nodes[i].satisfies(r.want) {
+			out.Add(i)
+		}
+	}
+	return out
 }
 
 // satisfies reports whether the node is what want asks for. Labels of a node are
@@ -104,26 +100,22 @@ func (e *existing) satisfies(want Requirements) bool {
 	return true
 }
 
-// suitable is the part of the test that does not change as pods are added.
-func (e *existing) suitable(d *demand, l level) bool {
-	_, kept := untolerated(e.taints, d.spec.Tolerations, l.relaxed)
-	return !kept && slices.ContainsFunc(l.anyOf, e.satisfies)
-}
-
-// take puts one more pod of d on the node, if there is room beside the others.
-func (e *existing) take(d *demand) bool {
-	if clash(e.ports, d.ports) || !d.requests.fits(e.room) || !d.admits(e.groups) {
-		return false
+// domain is the node's value of a topology key, if it is known.
+func (e *existing) domain(key string) (string, bool) {
+	key = karpenter.NormalizeLabel(key)
+	if key == corev1.LabelHostname {
+		return e.node.Name, true
 	}
-	e.room = e.room.minus(d.requests)
-	e.groups = join(e.groups, d)
-	e.ports = append(slices.Clip(e.ports), d.ports...)
-	return true
+	if e.open != nil {
+		return e.open[key].Single()
+	}
+	value, ok := e.labels[key]
+	return value, ok
 }
 
 // nominate expects the pod on the node.
-func (e *existing) nominate(pod PlacedPod) Nomination {
-	n := Nomination{Namespace: pod.Namespace, Pod: pod.Pod, Claim: e.node.Claim}
+func (e *existing) nominate(namespace string, pod PodRef) Nomination {
+	n := Nomination{Namespace: namespace, Pod: pod, Claim: e.node.Claim}
 	if e.node.Claim == "" || e.node.Registered {
 		n.Node = e.node.Name
 	}

@@ -9,19 +9,6 @@ import (
 	"github.com/joist-autoscaler/joist/shared/karpenter"
 )
 
-// candidate is one instance type as one pool may use it.
-type candidate struct {
-	name string
-	// labels are those that the type alone determines.
-	labels map[string]string
-	// capacity counts against limits; room is what is left for pods after the
-	// system's and the daemons' part.
-	capacity, room amounts
-	// offers are the ways to buy it that are not known to be sold out.
-	offers []Option
-	exotic bool
-}
-
 // openLabels are well-known, but not a matter of the instance type: the pool
 // fixes them, or they are open until the launch.
 var openLabels = []string{
@@ -46,17 +33,18 @@ func (r Requirements) allows(typeLabels map[string]string) bool {
 	return true
 }
 
+// planeKeys are the labels that the offering decides, not the type.
+var planeKeys = []string{corev1.LabelTopologyZone, karpenter.LabelTopologyZoneID, karpenter.CapacityTypeLabelKey}
+
 // buys reports whether the requirements allow the offering.
 func (r Requirements) buys(o Option) bool {
-	for _, key := range offeringKeys {
+	for _, key := range planeKeys {
 		if values, ok := r[key]; ok && !values.Has(o.label(key)) {
 			return false
 		}
 	}
 	return true
 }
-
-var offeringKeys = []string{corev1.LabelTopologyZone, karpenter.LabelTopologyZoneID, karpenter.CapacityTypeLabelKey}
 
 // label is what the offering decides of a node's labels.
 func (o Option) label(key string) string {
@@ -71,20 +59,6 @@ func (o Option) label(key string) string {
 		return ""
 	}
 }
-
-// options are the ways to buy the type under the requirements.
-func (c *candidate) options(r Requirements) []Option {
-	var out []Option
-	for _, o := range c.offers {
-		if r.buys(o) {
-			out = append(out, o)
-		}
-	}
-	return out
-}
-
-// sold reports whether there is any.
-func (c *candidate) sold(r Requirements) bool { return slices.ContainsFunc(c.offers, r.buys) }
 
 func unavailable(o Option, snapshot Snapshot) bool {
 	either := func(field, value string) bool { return field == "" || field == value }

@@ -85,6 +85,8 @@ const (
 	RuleNoOffering = "no-offering"
 	// RuleResources: no instance type of the pool is large enough.
 	RuleResources = "resources"
+	// RuleTopology: spread, affinity or anti-affinity to other pods kept it out.
+	RuleTopology = "topology"
 	// RuleLimits: another node would exceed the pool's limits.
 	RuleLimits = "limits"
 )

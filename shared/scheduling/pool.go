@@ -1,7 +1,6 @@
 package scheduling
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 
@@ -11,62 +10,45 @@ import (
 	"github.com/joist-autoscaler/joist/shared/karpenter"
 )
 
-// pool is a NodePool with its class and everything that it could launch.
+// pool is a NodePool with its class.
 type pool struct {
+	object      *karpenter.NodePool
 	name, class string
 	weight      int32
+	index       int
 	// refusal is why the pool launches nothing at all; its rule is empty when it
 	// may.
 	refusal Rejection
 	taints  []corev1.Taint
-	// base is what every node of the pool is like.
-	base       Requirements
-	candidates []candidate
-	daemons    []*demand
-	quota      quota
+	// base is what every node of the pool is like; variants are base with each
+	// label that the pool leaves open and a pod may ask for set to one value.
+	base     Requirements
+	variants []Requirements
 	// soldOut counts types that suit the pool and cannot be bought at the moment.
 	soldOut int
 }
 
-// newPools prepares all pools in the order in which they are tried: heavier
-// first, and of equal weights the later name first (B014, B089).
-func newPools(s Snapshot, stock Stock, a axis, daemons []*demand) []*pool {
-	var out []*pool
-	for i := range s.NodePools {
-		np := &s.NodePools[i]
-		if np.Static() {
-			continue // Static pools count nodes, not pods (B128).
-		}
-		out = append(out, newPool(np, s, stock, a, daemons))
-	}
-	slices.SortFunc(out, func(x, y *pool) int {
-		return cmp.Or(cmp.Compare(y.weight, x.weight), cmp.Compare(y.name, x.name))
-	})
-	return out
-}
-
-func newPool(np *karpenter.NodePool, s Snapshot, stock Stock, a axis, daemons []*demand) *pool {
-	p := &pool{name: np.Name, weight: np.Weight(), taints: np.Spec.Template.Spec.Taints, quota: newQuota(np, s, a)}
-	class, refusal := classOf(np, s)
+func (w *world) newPool(np *karpenter.NodePool, stock Stock, named namedLabels) *pool {
+	p := &pool{object: np, name: np.Name, weight: np.Weight(), taints: np.Spec.Template.Spec.Taints}
+	class, refusal := classOf(np, w.snapshot)
 	if refusal != "" {
 		p.refusal = Rejection{NodePool: np.Name, Rule: RuleNotReady, Detail: refusal}
 		return p
 	}
 	p.class = class.Name
-	config, err := NodeConfig(class, s.Settings)
+	config, err := NodeConfig(class, w.snapshot.Settings)
 	if err != nil {
 		p.refusal = Rejection{NodePool: np.Name, Rule: RuleNotReady, Detail: err.Error()}
 		return p
 	}
 	p.base = base(np, class, config.AMIFamily, stock.Region)
-	p.daemons = p.admitted(daemons)
-	p.fill(stock.Types[class.Name], a)
+	p.variants = w.variants(p.base, named)
 	return p
 }
 
 // classOf finds the pool's node class and says why the pool launches nothing
 // (B092).
-func classOf(np *karpenter.NodePool, s Snapshot) (class *karpenter.EC2NodeClass, refusal string) {
+func classOf(np *karpenter.NodePool, s *Snapshot) (class *karpenter.EC2NodeClass, refusal string) {
 	ref := np.Spec.Template.Spec.NodeClassRef
 	switch {
 	case np.DeletionTimestamp != nil:
@@ -125,61 +107,6 @@ func base(np *karpenter.NodePool, class *karpenter.EC2NodeClass, family, region 
 	}
 	out.and(corev1.LabelTopologyZone, In(zones...))
 	return out
-}
-
-// admitted are the daemons that could run on some node of the pool (B103).
-func (p *pool) admitted(daemons []*demand) []*demand {
-	return slices.DeleteFunc(slices.Clone(daemons), func(d *demand) bool {
-		_, kept := untolerated(p.taints, d.spec.Tolerations, true)
-		return kept || !d.suits(p.base)
-	})
-}
-
-// suits reports whether the pod could go to a node of these requirements.
-func (d *demand) suits(r Requirements) bool {
-	last := d.levels[len(d.levels)-1]
-	return slices.ContainsFunc(last.anyOf, r.Compatible)
-}
-
-// overhead is what the daemons take from a node of these requirements.
-func (p *pool) overhead(r Requirements, a axis) (amounts, []HostPort) {
-	return daemonLoad(p.daemons, r, a)
-}
-
-func daemonLoad(daemons []*demand, r Requirements, a axis) (amounts, []HostPort) {
-	total, ports := make(amounts, len(a.names)), []HostPort(nil)
-	for _, d := range daemons {
-		if d.suits(r) {
-			total, ports = total.plus(d.requests), append(ports, d.ports...)
-		}
-	}
-	return total, ports
-}
-
-// fill lists the instance types of the stock that suit the pool.
-func (p *pool) fill(types []Type, a axis) {
-	for _, t := range types {
-		if !p.base.allows(t.Labels) {
-			continue
-		}
-		c := candidate{name: t.Name, labels: t.Labels, exotic: t.Exotic}
-		known := false
-		for _, o := range t.Offers {
-			known = known || p.base.buys(o.Option)
-			if o.Available {
-				c.offers = append(c.offers, o.Option)
-			}
-		}
-		if !c.sold(p.base) {
-			if known {
-				p.soldOut++
-			}
-			continue
-		}
-		daemons, _ := p.overhead(p.base.Intersect(FromLabels(t.Labels)), a)
-		c.capacity, c.room = a.of(t.Capacity), a.of(t.Allocatable).minus(daemons)
-		p.candidates = append(p.candidates, c)
-	}
 }
 
 // ImageFor finds the first image, in the order of the class's status, that a type

@@ -25,3 +25,8 @@ func (p HostPort) protocol() corev1.Protocol {
 }
 
 func (p HostPort) wildcard() bool { return p.IP == "" || p.IP == "0.0.0.0" || p.IP == "::" }
+
+// same reports whether two ports are one and the same.
+func (p HostPort) same(other HostPort) bool {
+	return p.Port == other.Port && p.protocol() == other.protocol() && p.IP == other.IP
+}

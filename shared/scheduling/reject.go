@@ -4,31 +4,71 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
+
+	"github.com/joist-autoscaler/joist/shared/scheduling/packing"
 )
 
-// reach orders rules by how far a pod got before one stopped it.
-var reach = []string{RuleNotReady, RuleTaints, RuleRequirements, RuleNoOffering, RuleResources, RuleLimits, RulePod}
+// rejections say why a class found no place: one for each pool, or one for all
+// when the reason lies in the pod.
+func (r *rounds) rejections(c *class) []Rejection {
+	if c.problem != "" {
+		return []Rejection{{Rule: RulePod, Detail: c.problem}}
+	}
+	if len(r.w.pools) == 0 {
+		return []Rejection{{Rule: RuleNotReady, Detail: "the cluster has no NodePool that launches nodes for pods"}}
+	}
+	var out []Rejection
+	for _, p := range r.w.pools {
+		out = append(out, r.reject(p, c))
+	}
+	return out
+}
 
-// reject says why the pool takes no pod of d, by the alternative that came
-// closest.
-func (p *pool) reject(d *demand, a axis) Rejection {
+// reject finds the rule that stopped the class in a pool, by the alternative that
+// was tried last.
+func (r *rounds) reject(p *pool, c *class) Rejection {
+	w := r.w
 	if p.refusal.Rule != "" {
 		return p.refusal
 	}
-	last := d.levels[len(d.levels)-1]
-	if taint, kept := untolerated(p.taints, d.spec.Tolerations, last.relaxed); kept {
+	if taint, kept := untolerated(p.taints, c.spec.Tolerations, c.wish.relaxed); kept {
 		return p.because(RuleTaints, "the pod does not tolerate %s", taint.ToString())
 	}
-	if len(p.candidates) == 0 {
-		return p.barren()
-	}
-	var nearest Rejection
-	for _, want := range last.anyOf {
-		if r := p.rejectOne(d, want, a); slices.Index(reach, r.Rule) > slices.Index(reach, nearest.Rule) {
-			nearest = r
+	own := packing.NewSet(len(w.columns))
+	for k := range w.columns {
+		if w.columns[k].pool == p {
+			own.Add(k)
 		}
 	}
-	return nearest
+	if own.Len() == 0 {
+		return p.barren()
+	}
+	want := c.wish.anyOf[0]
+	if key, found := p.base.Conflict(want); found {
+		return p.because(RuleRequirements, "%s: the pod needs %s, the pool allows %s", key, want[key], p.base.offered(key))
+	}
+	sold := w.sold(own, c.reach)
+	if sold.Len() == 0 {
+		return w.noOffering(p, own, want)
+	}
+	large := packing.NewSet(len(w.columns))
+	sold.Each(func(k int) bool {
+		if c.need.fits(w.problem.Columns[k].Room) {
+			large.Add(k)
+		}
+		return true
+	})
+	switch {
+	case large.Len() == 0:
+		return w.tooSmall(p, c, sold)
+	case !r.affordable(large):
+		return w.overLimits(p, large, r.packer.Quota(p.index))
+	case c.stuck != "" || len(c.closed) > 0 || len(c.own.hosts) > 0:
+		return p.because(RuleTopology, "%s", w.crowded(c))
+	default:
+		return p.because(RulePod, "a new node would hold it, but not beside the pool's daemons (host ports), or not with minValues")
+	}
 }
 
 func (p *pool) because(rule, format string, args ...any) Rejection {
@@ -42,41 +82,37 @@ func (p *pool) barren() Rejection {
 	return p.because(RuleNoOffering, "no instance type suits the pool's own requirements, zones and images")
 }
 
-// rejectOne narrows the pool's types step by step until none is left.
-func (p *pool) rejectOne(d *demand, want Requirements, a axis) Rejection {
-	if key, found := p.base.Conflict(want); found {
-		return p.because(RuleRequirements, "%s: the pod needs %s, the pool allows %s", key, want[key], p.base.offered(key))
-	}
-	var sold, large []*candidate
-	for i := range p.candidates {
-		c := &p.candidates[i]
-		reqs := p.base.Intersect(want)
-		if !reqs.allows(c.labels) || !c.sold(reqs) {
-			continue
+// sold are the columns of a set that the reach allows and that can be bought there.
+func (w *world) sold(own packing.Set, r *reach) packing.Set {
+	out := packing.NewSet(len(w.columns))
+	own.And(r.columns).Each(func(k int) bool {
+		for _, o := range w.problem.Columns[k].Offers {
+			if r.planes&(1<<o.Plane) != 0 {
+				out.Add(k)
+			}
 		}
-		if sold = append(sold, c); d.requests.fits(c.room) {
-			large = append(large, c)
-		}
-	}
-	switch {
-	case len(sold) == 0:
-		return p.noOffering(want)
-	case len(large) == 0:
-		return p.tooSmall(d, sold, a)
-	case !slices.ContainsFunc(large, func(c *candidate) bool { return p.quota.holds(c.capacity) }):
-		return p.overLimits(large, a)
-	default:
-		return p.because(RulePod, "a new node would hold it, but not beside the pool's daemons (host ports), or not with minValues")
-	}
+		return true
+	})
+	return out
+}
+
+func (r *rounds) affordable(large packing.Set) bool {
+	found := false
+	large.Each(func(k int) bool {
+		found = r.packer.Buyable(k)
+		return !found
+	})
+	return found
 }
 
 // noOffering looks for the one requirement without which a type would suit.
-func (p *pool) noOffering(want Requirements) Rejection {
+func (w *world) noOffering(p *pool, own packing.Set, want Requirements) Rejection {
 	for _, key := range slices.Sorted(maps.Keys(want)) {
 		rest := maps.Clone(want)
 		delete(rest, key)
-		reqs := p.base.Intersect(rest)
-		if slices.ContainsFunc(p.candidates, func(c candidate) bool { return reqs.allows(c.labels) && c.sold(reqs) }) {
+		one := &reach{want: rest, planes: w.planesOf(rest), tolerate: everything}
+		one.columns = w.columnsOf(one)
+		if w.sold(own, one).Len() > 0 {
 			return p.because(RuleNoOffering, "no offering of the pool has %s %s beside the pod's other requirements", key, want[key])
 		}
 	}
@@ -84,38 +120,71 @@ func (p *pool) noOffering(want Requirements) Rejection {
 }
 
 // tooSmall names the type that comes closest, and what it lacks.
-func (p *pool) tooSmall(d *demand, sold []*candidate, a axis) Rejection {
-	closest, index, least := sold[0], -1, 2.0
-	for _, c := range sold {
-		if i, share := d.requests.short(c.room); i >= 0 && share < least {
-			closest, index, least = c, i, share
+func (w *world) tooSmall(p *pool, c *class, sold packing.Set) Rejection {
+	closest, index, least := -1, -1, 2.0
+	sold.Each(func(k int) bool {
+		if i, share := c.need.short(w.problem.Columns[k].Room); i >= 0 && share < least {
+			closest, index, least = k, i, share
 		}
-	}
+		return true
+	})
 	if index < 0 {
 		return p.because(RuleResources, "the daemons leave no room on any instance type")
 	}
-	name := a.names[index]
-	needs, has := quantity(name, d.requests[index]), quantity(name, max(0, closest.room[index]))
+	name := w.axis.names[index]
+	needs, has := quantity(name, c.need[index]), quantity(name, max(0, w.problem.Columns[closest].Room[index]))
 	return p.because(RuleResources, "%s: the pod needs %s, and the closest type, %s, has %s beside the daemons",
-		name, needs.String(), closest.name, has.String())
+		name, needs.String(), w.columns[closest].typ.Name, has.String())
 }
 
 // overLimits names the limit that the smallest type which holds the pod exceeds.
-func (p *pool) overLimits(large []*candidate, a axis) Rejection {
-	if p.quota.nodes <= 0 {
+func (w *world) overLimits(p *pool, large packing.Set, left packing.Pool) Rejection {
+	if left.Nodes <= 0 {
 		return p.because(RuleLimits, "limits.nodes is reached")
 	}
-	c := large[0]
-	for _, other := range large[1:] {
-		if slices.Compare(other.capacity, c.capacity) < 0 {
-			c = other
+	smallest := -1
+	large.Each(func(k int) bool {
+		if smallest < 0 || slices.Compare(w.problem.Columns[k].Capacity, w.problem.Columns[smallest].Capacity) < 0 {
+			smallest = k
 		}
-	}
-	for i, name := range a.names {
-		if c.capacity[i] > p.quota.left[i] {
-			left, has := quantity(name, max(0, p.quota.left[i])), quantity(name, c.capacity[i])
-			return p.because(RuleLimits, "limits.%s leaves %s, and %s has %s", name, left.String(), c.name, has.String())
+		return true
+	})
+	capacity := w.problem.Columns[smallest].Capacity
+	for i, name := range w.axis.names {
+		if left.Left[i] != packing.Unlimited && capacity[i] > left.Left[i] {
+			rest, has := quantity(name, max(0, left.Left[i])), quantity(name, capacity[i])
+			return p.because(RuleLimits, "limits.%s leaves %s, and %s has %s", name, rest.String(), w.columns[smallest].typ.Name, has.String())
 		}
 	}
 	return p.because(RuleLimits, "another node would exceed the pool's limits")
+}
+
+// crowded names the rules over other pods that were in the way.
+func (w *world) crowded(c *class) string {
+	var parts []string
+	for _, g := range c.own.groups {
+		switch g.kind {
+		case spreadKind:
+			parts = append(parts, fmt.Sprintf("its spread over %s allows a skew of %d, and the other domains have no room", g.key, g.skew))
+		case besideKind:
+			parts = append(parts, "no pod that its affinity over "+g.key+" selects is where a node could be")
+		case apartKind:
+			parts = append(parts, "every "+g.key+" has a pod that its anti-affinity selects")
+		}
+	}
+	for _, h := range c.own.hosts {
+		if h.kind == besideKind {
+			parts = append(parts, "no node with a pod that its affinity over host names selects has room")
+		}
+	}
+	for _, g := range c.set.counted {
+		if g.kind == apartKind {
+			parts = append(parts, "pods with anti-affinity to it over "+g.key+" keep it out")
+		}
+	}
+	if len(parts) == 0 {
+		return "no domain has room"
+	}
+	slices.Sort(parts)
+	return strings.Join(slices.Compact(parts), "; ")
 }

@@ -1,6 +1,7 @@
 package scheduling
 
 import (
+	"cmp"
 	"maps"
 	"math"
 	"slices"
@@ -16,14 +17,23 @@ type axis struct {
 	index map[corev1.ResourceName]int
 }
 
-func newAxis(lists ...corev1.ResourceList) axis {
-	seen := map[corev1.ResourceName]bool{corev1.ResourceCPU: true, corev1.ResourceMemory: true}
-	for _, list := range lists {
-		for name := range list {
-			seen[name] = true
-		}
+func newAxis() axis {
+	return axis{index: map[corev1.ResourceName]int{corev1.ResourceCPU: 0, corev1.ResourceMemory: 0}}
+}
+
+// add takes in the resources of a list.
+func (a axis) add(list corev1.ResourceList) {
+	for name := range list {
+		a.index[name] = 0
 	}
-	a := axis{names: slices.Sorted(maps.Keys(seen)), index: map[corev1.ResourceName]int{}}
+}
+
+// sorted numbers the resources: cpu first, then memory, then the others by name.
+func (a axis) sorted() axis {
+	rank := map[corev1.ResourceName]int{corev1.ResourceCPU: -2, corev1.ResourceMemory: -1}
+	a.names = slices.SortedFunc(maps.Keys(a.index), func(x, y corev1.ResourceName) int {
+		return cmp.Or(cmp.Compare(rank[x], rank[y]), cmp.Compare(x, y))
+	})
 	for i, name := range a.names {
 		a.index[name] = i
 	}
@@ -43,6 +53,19 @@ func (a axis) of(list corev1.ResourceList) amounts {
 		}
 	}
 	return out
+}
+
+// into is of, with room for the answer taken from an arena.
+func (a axis) into(arena *[]int64, list corev1.ResourceList) amounts {
+	from := len(*arena)
+	for _, name := range a.names {
+		amount := int64(0)
+		if quantity, ok := list[name]; ok {
+			amount = integer(name, quantity)
+		}
+		*arena = append(*arena, amount)
+	}
+	return amounts((*arena)[from:len(*arena):len(*arena)])
 }
 
 func integer(name corev1.ResourceName, quantity resource.Quantity) int64 {
@@ -99,6 +122,13 @@ func (v amounts) minus(w amounts) amounts {
 		out[i] = v[i] - w[i]
 	}
 	return out
+}
+
+// sub takes w off in place.
+func (v amounts) sub(w amounts) {
+	for i := range v {
+		v[i] -= w[i]
+	}
 }
 
 // most is the larger of each.

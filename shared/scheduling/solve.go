@@ -2,9 +2,6 @@ package scheduling
 
 import (
 	"fmt"
-	"slices"
-
-	corev1 "k8s.io/api/core/v1"
 
 	"github.com/joist-autoscaler/joist/shared/catalog"
 )
@@ -16,129 +13,63 @@ func Solve(batch Batch, cat catalog.Catalogue) Result {
 	return SolveStock(batch, NewStock(batch.Snapshot, cat))
 }
 
+// faultsMax is how many classes are set aside one by one for a fault of ours,
+// before everything is.
+const faultsMax = 16
+
 // SolveStock is Solve with the instance types worked out already.
 func SolveStock(batch Batch, stock Stock) Result {
-	s := batch.Snapshot
-	p := &packer{axis: axisOf(batch), settings: s.Settings, left: map[*demand][]PodRef{}, prefers: prefers(s)}
-	daemons := daemonDemands(s, p.axis)
-	p.existing = newExisting(s, p.axis, daemons)
-	p.pools = newPools(s, stock, p.axis, daemons)
-
-	demands, pods, unplaced := p.demands(batch)
-	for _, r := range order(demands, pods, p.axis) {
-		if aside := p.guarded(r); aside != nil {
-			unplaced = append(unplaced, Unplaced{r.d.spec.Namespace, aside.pods, []Rejection{{Rule: RulePod, Detail: aside.reason()}}})
+	var aside []Unplaced
+	for {
+		result, fault := attempt(&batch, stock)
+		if fault == nil {
+			result.Unplaced = append(aside, result.Unplaced...)
+			return result
 		}
-	}
-	for _, d := range demands {
-		if rest := p.left[d]; len(rest) > 0 {
-			unplaced = append(unplaced, Unplaced{d.spec.Namespace, rest, p.rejections(d)})
-		}
-	}
-	return p.result(unplaced)
-}
-
-// axisOf collects the resources that anything in the batch asks for or limits.
-func axisOf(batch Batch) axis {
-	var lists []corev1.ResourceList
-	for _, class := range batch.Pending {
-		lists = append(lists, class.Spec.Requests)
-	}
-	for _, daemon := range batch.Snapshot.DaemonSets {
-		lists = append(lists, daemon.Requests)
-	}
-	for _, np := range batch.Snapshot.NodePools {
-		lists = append(lists, corev1.ResourceList(np.Spec.Limits))
-	}
-	return newAxis(lists...)
-}
-
-// demands prepares the classes; those that no node can hold are unplaced at once.
-func (p *packer) demands(batch Batch) (demands []*demand, pods map[*demand][]PodRef, unplaced []Unplaced) {
-	pods = map[*demand][]PodRef{}
-	against := repellers(batch.Snapshot.Nodes)
-	for _, class := range batch.Pending {
-		d, problem := prepare(class.Spec, p.axis, p.settings)
-		if problem == "" {
-			problem = repelled(class.Spec, against)
-		}
-		if problem != "" {
-			unplaced = append(unplaced, Unplaced{class.Spec.Namespace, class.Pods, []Rejection{{Rule: RulePod, Detail: problem}}})
-			continue
-		}
-		demands, pods[d] = append(demands, d), class.Pods
-	}
-	return demands, pods, unplaced
-}
-
-// prepare is newDemand behind a recover.
-func prepare(spec PodSpec, a axis, settings Settings) (d *demand, problem string) {
-	defer func() {
-		if cause := recover(); cause != nil {
-			d, problem = nil, fmt.Sprintf("reading it failed: %v", cause)
-		}
-	}()
-	return newDemand(spec, a, settings)
-}
-
-// guarded is place behind a recover.
-func (p *packer) guarded(r run) (aside *setAside) {
-	defer func() {
-		if cause := recover(); cause != nil {
-			got, ok := cause.(setAside)
-			if !ok {
-				got = setAside{r.d, r.pods, cause}
+		if fault.class == nil || len(aside) == faultsMax {
+			for i := range batch.Pending {
+				aside = append(aside, fault.unplaced(&batch.Pending[i]))
 			}
-			aside = &got
+			return Result{Unplaced: aside}
+		}
+		rest := make([]PodClass, 0, len(batch.Pending))
+		for i := range batch.Pending {
+			if class := &batch.Pending[i]; &class.Spec == fault.class.spec {
+				aside = append(aside, fault.unplaced(class))
+			} else {
+				rest = append(rest, *class)
+			}
+		}
+		batch.Pending = rest
+	}
+}
+
+// broken is a panic while planning, and the class that it was about.
+type broken struct {
+	class *class
+	cause any
+}
+
+func (b *broken) unplaced(class *PodClass) Unplaced {
+	return Unplaced{class.Spec.Namespace, class.Pods, []Rejection{{Rule: RulePod, Detail: fmt.Sprintf("planning for it failed: %v", b.cause)}}}
+}
+
+// attempt plans everything once. A panic is a fault of ours and must not cost the
+// other pods their nodes.
+func attempt(batch *Batch, stock Stock) (result Result, fault *broken) {
+	var w *world
+	defer func() {
+		if cause := recover(); cause != nil {
+			fault = &broken{cause: cause}
+			if w != nil {
+				fault.class = w.at
+			}
 		}
 	}()
-	p.place(r)
-	return nil
-}
-
-// daemonDemands reads the daemons; one that cannot be read takes no room.
-func daemonDemands(s Snapshot, a axis) []*demand {
-	var out []*demand
-	for _, spec := range s.DaemonSets {
-		// What daemons want of the pods beside them does not change their load.
-		spec.Spread, spec.Volumes, spec.ResourceClaims = nil, nil, 0
-		if spec.Affinity != nil {
-			spec.Affinity = &corev1.Affinity{NodeAffinity: spec.Affinity.NodeAffinity}
-		}
-		if d, problem := prepare(spec, a, s.Settings); problem == "" {
-			out = append(out, d)
-		}
-	}
-	return out
-}
-
-func prefers(s Snapshot) bool {
-	soft := func(t corev1.Taint) bool { return t.Effect == corev1.TaintEffectPreferNoSchedule }
-	for _, np := range s.NodePools {
-		if slices.ContainsFunc(np.Spec.Template.Spec.Taints, soft) {
-			return true
-		}
-	}
-	return slices.ContainsFunc(s.Nodes, func(n Node) bool { return slices.ContainsFunc(n.Taints, soft) })
-}
-
-func (p *packer) rejections(d *demand) []Rejection {
-	if len(p.pools) == 0 {
-		return []Rejection{{Rule: RuleNotReady, Detail: "the cluster has no NodePool that launches nodes for pods"}}
-	}
-	var out []Rejection
-	for _, from := range p.pools {
-		out = append(out, from.reject(d, p.axis))
-	}
-	return out
-}
-
-func (p *packer) result(unplaced []Unplaced) Result {
-	out := Result{Nominations: p.nominations, Unplaced: unplaced}
-	for _, n := range p.planned {
-		node := n.finish(p.axis)
-		out.PricePerHour += node.PricePerHour
-		out.Nodes = append(out.Nodes, node)
-	}
-	return out
+	w = newWorld(batch, stock)
+	w.readClasses(batch)
+	w.addTopology()
+	r := newRounds(w)
+	r.run()
+	return r.result(), nil
 }

@@ -67,3 +67,6 @@ func tolerates(t corev1.Toleration, taint corev1.Taint) bool {
 		return false
 	}
 }
+
+// everything tolerates every taint.
+var everything = []corev1.Toleration{{Operator: corev1.TolerationOpExists}}

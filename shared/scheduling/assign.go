@@ -1,0 +1,274 @@
+package scheduling
+
+import (
+	"slices"
+
+	"github.com/joist-autoscaler/joist/shared/scheduling/packing"
+)
+
+// share is a number of a class's pods that were given the same domains.
+type share struct {
+	class *class
+	reach *reach
+	pods  []PodRef
+	// domains are what was counted for each of them.
+	domains []domain
+}
+
+type domain struct{ key, value string }
+
+// assign gives the pods of a class their domains, one by one, until one finds
+// none. It counts them as if they were placed; forget takes that back.
+func (w *world) assign(c *class) (shares []share) {
+	c.stuck = ""
+	keys := w.keysOf(c)
+	if len(keys) == 0 {
+		if len(c.pods) > 0 {
+			shares = []share{{class: c, reach: c.reach, pods: c.pods}}
+			c.pods = nil
+		}
+		return shares
+	}
+	at := map[string]int{}
+	for len(c.pods) > 0 {
+		r, domains, ok := w.choose(c, keys)
+		if !ok {
+			break
+		}
+		i, known := at[r.key]
+		if !known {
+			i, at[r.key] = len(shares), len(shares)
+			shares = append(shares, share{class: c, reach: r, domains: domains})
+		}
+		shares[i].pods = append(shares[i].pods, c.pods[0])
+		c.pods = c.pods[1:]
+		w.count(c, domains, 1)
+	}
+	return shares
+}
+
+// keysOf are the labels of which the class must be given a value: those that its
+// own rules speak of, and those over which others count it.
+func (w *world) keysOf(c *class) []string {
+	var out []string
+	for _, g := range c.own.groups {
+		out = append(out, g.key)
+	}
+	for _, g := range c.set.counted {
+		if g.hard {
+			out = append(out, g.key)
+		}
+	}
+	if len(out) < 2 {
+		return out
+	}
+	return sorted(out)
+}
+
+// choose finds the domains for one more pod of the class: for each label the
+// allowed value with the fewest pods that count.
+func (w *world) choose(c *class, keys []string) (r *reach, domains []domain, ok bool) {
+	r = c.reach
+	for _, key := range keys {
+		owned := slices.ContainsFunc(c.own.groups, func(g *group) bool { return g.key == key })
+		best, found := w.domainFor(c, r, key)
+		switch {
+		case found:
+			domains = append(domains, domain{key, best})
+			r = w.narrowed(r, key, best)
+		case owned || w.repelled(c, key):
+			c.stuck = key
+			return nil, nil, false
+		}
+	}
+	return r, domains, true
+}
+
+// repelled reports whether others keep the class out of some domain of a key.
+func (w *world) repelled(c *class, key string) bool {
+	return slices.ContainsFunc(c.set.counted, func(g *group) bool { return g.key == key && g.kind == apartKind })
+}
+
+func (w *world) domainFor(c *class, r *reach, key string) (best string, found bool) {
+	least := w.minima(c, key)
+	var rank [3]int64
+	for _, value := range w.topology.values(w, key) {
+		n := w.narrowed(r, key, value)
+		if !n.some || c.closed[n.key] || !w.allows(c, key, value, least) {
+			continue
+		}
+		now := [3]int64{0, 0, w.topology.load[key][value]}
+		for _, g := range c.own.groups {
+			if g.key == key && g.kind == spreadKind {
+				now[0] += int64(g.counts[value])
+			}
+		}
+		for _, g := range c.set.counted {
+			if g.key == key && g.kind == spreadKind {
+				now[1] += int64(g.counts[value])
+			}
+		}
+		if !found || slices.Compare(now[:], rank[:]) < 0 {
+			best, rank, found = value, now, true
+		}
+	}
+	return best, found
+}
+
+// allows asks every rule over a label whether the class may go to a value of it.
+func (w *world) allows(c *class, key, value string, least []int) bool {
+	for i, g := range c.own.groups {
+		if g.key != key {
+			continue
+		}
+		self := g.members[c.set]
+		switch g.kind {
+		case spreadKind:
+			count := g.counts[value]
+			if self {
+				count++
+			}
+			if count-least[i] > g.skew {
+				return false
+			}
+		case besideKind:
+			// One that selects itself may be the first anywhere (B113).
+			if g.counts[value] == 0 && (!self || g.total() > 0) {
+				return false
+			}
+		case apartKind:
+			if g.counts[value] > 0 {
+				return false
+			}
+		}
+	}
+	for _, g := range c.set.counted {
+		if g.key == key && g.kind == apartKind && g.owners[value] > 0 {
+			return false
+		}
+	}
+	return true
+}
+
+func (g *group) total() int {
+	sum := 0
+	for _, n := range g.counts {
+		sum += n
+	}
+	return sum
+}
+
+// minima are the global minima of the class's spread constraints over a label: the
+// fewest pods in any domain that counts, or 0 while there are fewer domains than
+// minDomains asks for (B109).
+func (w *world) minima(c *class, key string) []int {
+	out := make([]int, len(c.own.groups))
+	for i, g := range c.own.groups {
+		if g.kind != spreadKind || g.key != key {
+			continue
+		}
+		domains, least := 0, 0
+		for _, value := range w.topology.values(w, key) {
+			if !w.eligible(c, g, value) {
+				continue
+			}
+			if n := g.counts[value]; domains == 0 || n < least {
+				least = n
+			}
+			domains++
+		}
+		if domains < g.min {
+			least = 0
+		}
+		out[i] = least
+	}
+	return out
+}
+
+// eligible reports whether a domain counts for a spread constraint: there are
+// nodes in it that the constraint looks at, or there could be.
+func (w *world) eligible(c *class, g *group, value string) bool {
+	if w.narrowed(w.strict(c), g.key, value).some {
+		return true
+	}
+	for i := range w.problem.Nodes {
+		if at, ok := w.nodes[i].domain(g.key); ok && at == value && (g.where == nil || g.where.nodes.Has(i)) {
+			return true
+		}
+	}
+	return false
+}
+
+// strict is where the class may go by what it requires, its preferences left out.
+func (w *world) strict(c *class) *reach {
+	if len(c.wish.preferred) == 0 {
+		return c.reach
+	}
+	return w.reach(c.shape+"\x00strict"+string(rune('0'+len(c.wish.anyOf))), c.wish.anyOf[0], c.spec.Tolerations, c.wish.relaxed)
+}
+
+// count adds n pods of the class to its domains; n may be negative.
+func (w *world) count(c *class, domains []domain, n int) {
+	for _, d := range domains {
+		for _, g := range c.set.counted {
+			if g.key == d.key {
+				g.counts[d.value] += n
+			}
+		}
+		for _, g := range c.own.groups {
+			if g.key == d.key && g.kind == apartKind && g.hard {
+				g.owners[d.value] += n
+			}
+		}
+		if w.topology.load[d.key] == nil {
+			w.topology.load[d.key] = map[string]int64{}
+		}
+		w.topology.load[d.key][d.value] += int64(n) * c.weight()
+	}
+}
+
+// weight is roughly what a pod takes: thousandths of a core, and 4 GiB for one.
+func (c *class) weight() int64 { return c.need[0] + c.need[1]>>22 + 1 }
+
+// values are all that a label may be, on a node that exists or could be bought.
+func (t *topology) values(w *world, key string) []string {
+	if got, ok := t.domains[key]; ok {
+		return got
+	}
+	var out []string
+	for _, plane := range w.planes {
+		if value := plane.label(key); value != "" {
+			out = append(out, value)
+		}
+	}
+	for k := range w.columns {
+		c := &w.columns[k]
+		if value, ok := c.labels[key]; ok {
+			out = append(out, value)
+		} else if k == 0 || w.columns[k-1].pool != c.pool || w.columns[k-1].variant != c.variant {
+			if finite, ok := c.pool.variants[c.variant][key].Finite(); ok {
+				out = append(out, finite...)
+			}
+		}
+	}
+	for i := range w.problem.Nodes {
+		if value, ok := w.nodes[i].domain(key); ok {
+			out = append(out, value)
+		}
+	}
+	out = sorted(out)
+	if t.domains == nil {
+		t.domains = map[string][]string{}
+	}
+	t.domains[key] = out
+	return out
+}
+
+// lot is the share in the packer's words.
+func (w *world) lot(s *share) packing.Lot {
+	marks, beside := w.marks(s.class)
+	return packing.Lot{
+		Need: s.class.need, Columns: s.reach.columns, Nodes: s.reach.nodes, Planes: s.reach.planes,
+		Marks: marks, Beside: beside, Count: len(s.pods),
+	}
+}

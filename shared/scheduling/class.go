@@ -1,0 +1,163 @@
+package scheduling
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+)
+
+// class is a group of equal pods that are to be placed.
+type class struct {
+	spec *PodSpec
+	need amounts
+	// pods wait for a place; they are taken from the front, the oldest first.
+	pods []PodRef
+	wish wish
+	// reach is where the wish holds now.
+	reach *reach
+	// set is the class's labels, and own what its wish says of other pods.
+	set *labelSet
+	own ownTerms
+	// closed are the places in which no more pods of the class fit, by the key of
+	// the reach.
+	closed map[string]bool
+	// problem is why no node can ever hold it; stuck, what kept the last one out.
+	problem string
+	stuck   string
+	shape   string
+}
+
+// readClasses prepares the pending classes in the order in which they are placed:
+// by cpu and memory, the largest first, then by age and UID (B087).
+func (w *world) readClasses(batch *Batch) {
+	w.classes = make([]*class, len(batch.Pending))
+	all := make([]class, len(batch.Pending))
+	arena := make([]int64, 0, len(all)*len(w.axis.names))
+	for i := range batch.Pending {
+		c := &all[i]
+		w.at, w.classes[i] = c, c
+		c.spec, c.pods = &batch.Pending[i].Spec, batch.Pending[i].Pods
+		c.need = w.axis.into(&arena, c.spec.Requests)
+		w.volumes(c)
+		c.shape = shape(c.spec)
+		if c.problem = absurd(c.spec); c.problem == "" {
+			c.wish, c.problem = w.wishOf(c)
+		}
+	}
+	w.at = nil
+	slices.SortStableFunc(w.classes, func(x, y *class) int {
+		return cmp.Or(cmp.Compare(y.need[0], x.need[0]), cmp.Compare(y.need[1], x.need[1]), comparePods(x.pods, y.pods))
+	})
+}
+
+func comparePods(x, y []PodRef) int {
+	if len(x) == 0 || len(y) == 0 {
+		return cmp.Compare(len(x), len(y))
+	}
+	return cmp.Or(x[0].Created.Compare(y[0].Created), strings.Compare(x[0].UID, y[0].UID))
+}
+
+// wishOf is newWish, made once for classes of one shape.
+func (w *world) wishOf(c *class) (wish, string) {
+	if c.spec.ResourceClaims > 0 {
+		return wish{}, "it has dynamic resource claims, which are not planned for (B068): remove spec.resourceClaims, or run it on nodes that exist"
+	}
+	return newWish(c.spec, w.snapshot.Settings.PreferencePolicy == "Ignore")
+}
+
+// absurd finds amounts that no planner can mean.
+func absurd(spec *PodSpec) string {
+	for _, name := range slices.Sorted(maps.Keys(spec.Requests)) {
+		if quantity := spec.Requests[name]; quantity.Sign() < 0 {
+			return fmt.Sprintf("it requests %s of %s: requests must not be negative", quantity.String(), name)
+		}
+	}
+	return ""
+}
+
+// volumes counts the pod's claims against the attach limits of their drivers. A
+// claim that many pods share is attached once, and is not counted at all.
+func (w *world) volumes(c *class) {
+	if len(c.pods) > 1 {
+		return
+	}
+	for i := range c.spec.Volumes {
+		if at, ok := w.axis.index[AttachLimit(c.spec.Volumes[i].Driver)]; ok {
+			c.need[at]++
+		}
+	}
+}
+
+// shape writes down what decides where a pod may go by labels and taints. Most
+// pods say nothing, and their shape is empty.
+func shape(spec *PodSpec) string {
+	var b strings.Builder
+	for _, key := range slices.Sorted(maps.Keys(spec.NodeSelector)) {
+		fmt.Fprintf(&b, "%q=%q,", key, spec.NodeSelector[key])
+	}
+	if spec.Affinity != nil && spec.Affinity.NodeAffinity != nil {
+		b.WriteString(spec.Affinity.NodeAffinity.String())
+	}
+	for i := range spec.Tolerations {
+		t := &spec.Tolerations[i]
+		fmt.Fprintf(&b, "|%q%s%q%s", t.Key, t.Operator, t.Value, t.Effect)
+	}
+	for i := range spec.Volumes {
+		for j := range spec.Volumes[i].Alternatives {
+			fmt.Fprintf(&b, "&%d%s", i, spec.Volumes[i].Alternatives[j].String())
+		}
+	}
+	for _, port := range spec.HostPorts {
+		fmt.Fprintf(&b, ":%s/%d/%s", port.IP, port.Port, port.protocol())
+	}
+	return b.String()
+}
+
+// look finds where the class may go as its wish stands, and what its wish says of
+// other pods.
+func (w *world) look(c *class) {
+	key := fmt.Sprintf("%s\x00%d,%d,%t", c.shape, len(c.wish.anyOf), len(c.wish.preferred), c.wish.relaxed)
+	c.reach = w.reach(key, c.wish.node(), c.spec.Tolerations, c.wish.relaxed)
+	if len(c.spec.HostPorts) > 0 {
+		c.reach = w.besideDaemons(c)
+	}
+	w.bind(c)
+}
+
+// besideDaemons leaves out columns on which a daemon has the class's host port.
+func (w *world) besideDaemons(c *class) *reach {
+	key := c.reach.key + "\x00ports"
+	if r, ok := w.reaches[key]; ok {
+		return r
+	}
+	out := *c.reach
+	out.key, out.narrow = key, nil
+	for _, d := range w.daemons {
+		if clash(d.spec.HostPorts, c.spec.HostPorts) {
+			out.columns = out.columns.Without(d.columns)
+		}
+	}
+	out.some = out.columns.Len() > 0 && out.planes != 0 || out.nodes.Len() > 0
+	w.reaches[key] = &out
+	return &out
+}
+
+// fits reports whether a node that could be bought, or one that exists, could hold
+// a pod of the class alone.
+func (w *world) fits(c *class, r *reach) bool {
+	if r.nodes.Len() > 0 {
+		return true
+	}
+	found := false
+	r.columns.Each(func(k int) bool {
+		column := &w.problem.Columns[k]
+		for _, o := range column.Offers {
+			found = found || r.planes&(1<<o.Plane) != 0
+		}
+		found = found && c.need.fits(column.Room)
+		return !found
+	})
+	return found
+}

@@ -1,0 +1,199 @@
+package scheduling
+
+import (
+	"cmp"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/joist-autoscaler/joist/shared/karpenter"
+	"github.com/joist-autoscaler/joist/shared/scheduling/packing"
+)
+
+// maxTypes is how many instance types a claim names, the cheapest ones (B090).
+const maxTypes = 600
+
+// finisher turns what was packed into the result.
+type finisher struct {
+	*rounds
+	// shelves are all offers of a pool, cheapest first.
+	shelves map[int][]shelved
+	// names are the numbers of a pool's columns, by the names of their types.
+	options map[string][]Option
+}
+
+// shelved is one offer of a column.
+type shelved struct {
+	column, plane int
+	option        Option
+}
+
+func (r *rounds) result() Result {
+	f := &finisher{rounds: r, shelves: map[int][]shelved{}, options: map[string][]Option{}}
+	out := Result{BoundPerHour: r.packer.Bound()}
+	for i := range r.w.problem.Nodes {
+		for _, part := range r.packer.Onto(i) {
+			s := &r.shares[part.Lot]
+			for range part.Count {
+				out.Nominations = append(out.Nominations, r.w.nodes[i].nominate(s.class.spec.Namespace, s.pods[0]))
+				s.pods = s.pods[1:]
+			}
+		}
+	}
+	for b := range r.packer.Bins() {
+		node := f.finish(b)
+		out.PricePerHour += node.PricePerHour
+		out.Nodes = append(out.Nodes, node)
+	}
+	for _, c := range r.w.classes {
+		if len(c.pods) > 0 {
+			out.Unplaced = append(out.Unplaced, Unplaced{c.spec.Namespace, c.pods, r.rejections(c)})
+		}
+	}
+	return out
+}
+
+// finish turns a bin into what is to be launched. The types are written into the
+// requirements (B090) before the daemons are summed up, so that a later batch,
+// which has nothing but the claim, arrives at the same sum.
+func (f *finisher) finish(b int) PlannedNode {
+	w, bin := f.w, &f.packer.Bins()[b]
+	column := &w.columns[bin.Column]
+	reqs, pods, taken := f.contents(column, bin)
+	choice := f.packer.Choice(b)
+	options, types := f.sell(column, choice, bin.Planes)
+	reqs.and(corev1.LabelInstanceTypeStable, In(types...))
+	f.pin(reqs, column, options)
+	reqs.settle()
+	return PlannedNode{
+		NodePool: column.pool.name, NodeClass: column.pool.class, Requirements: reqs, Options: options, Pods: pods,
+		Requests:         f.requests(taken.plus(w.overhead(column.pool.taints, reqs))),
+		PricePerHour:     options[0].PricePerHour,
+		MinValuesRelaxed: w.problem.Pools[column.pool.index].Enough == nil && !w.varied(column.pool, choice, bin.Planes),
+	}
+}
+
+// contents are the pods of a bin, what they take, and what they ask of it together.
+func (f *finisher) contents(column *column, bin *packing.Bin) (Requirements, []PlacedPod, amounts) {
+	reqs, taken := column.pool.variants[column.variant].clone(), make(amounts, len(f.w.axis.names))
+	count := 0
+	for _, part := range bin.Parts {
+		count += part.Count
+	}
+	pods := make([]PlacedPod, 0, count)
+	var last *reach
+	for _, part := range bin.Parts {
+		s := &f.shares[part.Lot]
+		if s.reach != last {
+			for key, values := range s.reach.want {
+				if key != corev1.LabelHostname {
+					reqs.and(key, values)
+				}
+			}
+			last = s.reach
+		}
+		for r, need := range s.class.need {
+			taken[r] += need * int64(part.Count)
+		}
+		for _, pod := range s.pods[:part.Count] {
+			pods = append(pods, PlacedPod{s.class.spec.Namespace, pod})
+		}
+		s.pods = s.pods[part.Count:]
+	}
+	return reqs, pods, taken
+}
+
+// requests leaves out what only planning counts.
+func (f *finisher) requests(taken amounts) corev1.ResourceList {
+	out := f.w.axis.list(taken)
+	for name := range out {
+		if IsAttachLimit(name) {
+			delete(out, name)
+		}
+	}
+	return out
+}
+
+// sell lists every way to buy a bin, cheapest first, and the types' names. Bins
+// with the same choice share one list.
+func (f *finisher) sell(column *column, choice packing.Set, planes uint64) ([]Option, []string) {
+	shelf := f.shelf(column.pool)
+	options := make([]Option, 0, 16)
+	seen := packing.NewSet(len(f.w.columns))
+	var types []string
+	full := false
+	for i := range shelf {
+		s := &shelf[i]
+		if !choice.Has(s.column) || planes&(1<<s.plane) == 0 {
+			continue
+		}
+		if !seen.Has(s.column) {
+			if full = full || len(types) == maxTypes; full {
+				continue
+			}
+			seen.Add(s.column)
+			types = append(types, s.option.InstanceType)
+		}
+		options = append(options, s.option)
+	}
+	return options, types
+}
+
+func (f *finisher) shelf(p *pool) []shelved {
+	if got, ok := f.shelves[p.index]; ok {
+		return got
+	}
+	var out []shelved
+	for k := range f.w.columns {
+		if f.w.columns[k].pool != p {
+			continue
+		}
+		for _, o := range f.w.problem.Columns[k].Offers {
+			option := f.w.planes[o.Plane]
+			option.InstanceType, option.PricePerHour = f.w.columns[k].typ.Name, o.Price
+			out = append(out, shelved{k, o.Plane, option})
+		}
+	}
+	slices.SortFunc(out, func(x, y shelved) int {
+		return cmp.Or(cmp.Compare(x.option.PricePerHour, y.option.PricePerHour), cmp.Compare(x.option.InstanceType, y.option.InstanceType),
+			cmp.Compare(x.plane, y.plane), cmp.Compare(x.column, y.column))
+	})
+	f.shelves[p.index] = out
+	return out
+}
+
+// pin writes down what was decided about the places and the reservation (B123).
+func (f *finisher) pin(reqs Requirements, column *column, options []Option) {
+	if column.reservation == "" {
+		return
+	}
+	reqs.and(karpenter.CapacityTypeLabelKey, In(karpenter.CapacityTypeReserved))
+	reqs.and(karpenter.LabelCapacityReservationID, In(column.reservation))
+	_ = options
+}
+
+// varied reports whether columns cover every minValues of a pool (B005).
+func (w *world) varied(p *pool, columns packing.Set, planes uint64) bool {
+	for key, values := range p.base {
+		if values.MinValues() == 0 {
+			continue
+		}
+		seen := map[string]bool{}
+		columns.Each(func(k int) bool {
+			if value, ok := w.columns[k].labels[key]; ok {
+				seen[value] = true
+				return true
+			}
+			for _, o := range w.problem.Columns[k].Offers {
+				if value := w.planes[o.Plane].label(key); planes&(1<<o.Plane) != 0 && value != "" {
+					seen[value] = true
+				}
+			}
+			return true
+		})
+		if len(seen) < values.MinValues() {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,150 @@
+package packing
+
+import "sort"
+
+// fillState is the memory of one filling, kept for the next.
+type fillState struct {
+	room   []int64
+	cursor []int
+	taken  []int
+	picks  []pick
+	order  []int
+	kind   []uint8
+}
+
+// pick is a number of pods of the i-th lot of a stage.
+type pick struct{ lot, count int }
+
+func (f *fillState) kinds(n int) []uint8 {
+	if cap(f.kind) < n {
+		f.kind = make([]uint8, n)
+	}
+	return f.kind[:n]
+}
+
+// fill finds pods for one node of a candidate, such that its resources run out
+// together: the next pod is always the most valuable that fits among those that
+// take most of the resource of which most is left. A pod that does not fit now
+// will not fit later, for room only shrinks and rules only tighten: each list is
+// walked once. The picks are valid until the next call.
+func (s *stage) fill(c *candidate) (value float64, picks []pick) {
+	if c.lists == nil {
+		s.list(c)
+	}
+	f, column := &s.scratch, &s.p.problem.Columns[c.column]
+	f.room = append(f.room[:0], column.Room...)
+	f.picks = f.picks[:0]
+	f.cursor, f.taken = zeroed(f.cursor, len(c.lists)), zeroed(f.taken, len(c.lists))
+	s.p.content.clear()
+	for {
+		d, i, n := s.next(c, column)
+		if n == 0 {
+			break
+		}
+		need := s.need[i*len(f.room) : (i+1)*len(f.room)]
+		for r := range need {
+			f.room[r] -= need[r] * int64(n)
+		}
+		s.p.content.add(s.p.lots[s.ids[i]].Marks, n)
+		f.taken[d] += n
+		value += float64(s.value[i] * float64(n))
+	}
+	for d := range c.lists {
+		s.leave(c, d)
+	}
+	return value, f.picks
+}
+
+// next chooses a list and the first lot in it of which n pods fit.
+func (s *stage) next(c *candidate, column *Column) (d, i, n int) {
+	f := &s.scratch
+	f.order = f.order[:0]
+	for d := range c.lists {
+		f.order = append(f.order, d)
+	}
+	share := func(d int) float64 {
+		if len(s.priced) == 0 {
+			return 0
+		}
+		r := s.priced[d]
+		return float64(f.room[r]) / float64(max(1, column.Room[r]))
+	}
+	for a := 1; a < len(f.order); a++ {
+		for b := a; b > 0 && share(f.order[b]) > share(f.order[b-1]); b-- {
+			f.order[b], f.order[b-1] = f.order[b-1], f.order[b]
+		}
+	}
+	open := 0
+	for at, d := range f.order {
+		i, n := s.advance(c, d)
+		if n == 0 {
+			continue
+		}
+		for _, other := range f.order[at+1:] {
+			if f.cursor[other] < len(c.lists[other]) {
+				open++
+			}
+		}
+		if open > 0 {
+			n = 1 // What is left of the other resources decides anew after each.
+		}
+		return d, i, n
+	}
+	return 0, 0, 0
+}
+
+// advance moves a list's cursor to the first lot that fits and says how many do.
+func (s *stage) advance(c *candidate, d int) (i, n int) {
+	f, list, dims := &s.scratch, c.lists[d], len(s.scratch.room)
+	most := 0.0
+	for _, r := range s.priced {
+		most += float64(s.top[r] * float64(max(0, f.room[r])))
+	}
+	most += s.p.hostPrice
+	for f.cursor[d] < len(list) {
+		i = int(list[f.cursor[d]])
+		if s.value[i] > most*(1+1e-9) && f.taken[d] == 0 {
+			from := f.cursor[d]
+			f.cursor[d] += sort.Search(len(list)-from, func(j int) bool { return s.value[list[from+j]] <= most*(1+1e-9) })
+			continue
+		}
+		n = s.left[i] - f.taken[d]
+		need := s.need[i*dims : (i+1)*dims]
+		for r := 0; r < dims && n > 0; r++ {
+			if need[r] > 0 {
+				n = min(n, int(max(0, f.room[r])/need[r]))
+			} else if f.room[r] < 0 {
+				n = 0
+			}
+		}
+		if n > 0 {
+			if marks := s.p.lots[s.ids[i]].Marks; len(marks) > 0 {
+				n = s.p.content.room(marks, n)
+			}
+		}
+		if n > 0 {
+			return i, n
+		}
+		s.leave(c, d)
+		f.cursor[d]++
+	}
+	return 0, 0
+}
+
+// leave writes down what was taken of the lot under a cursor.
+func (s *stage) leave(c *candidate, d int) {
+	f := &s.scratch
+	if f.taken[d] > 0 {
+		f.picks = append(f.picks, pick{int(c.lists[d][f.cursor[d]]), f.taken[d]})
+		f.taken[d] = 0
+	}
+}
+
+func zeroed(s []int, n int) []int {
+	if cap(s) < n {
+		return make([]int, n)
+	}
+	s = s[:n]
+	clear(s)
+	return s
+}

@@ -1,0 +1,193 @@
+package packing
+
+import (
+	"cmp"
+	"math"
+	"slices"
+)
+
+const (
+	// perSize is how many columns of about one price are tried.
+	perSize = 4
+	// wasteMax leaves columns alone that waste more than this part of their price
+	// even when they are full, if there are better of their size.
+	wasteMax = 0.25
+	// slackMin is by how much a score may fall, since its candidate was last tried,
+	// before all others are looked at again.
+	slackMin = 0.002
+)
+
+// open opens bins until no lot of the stage fits anything any more.
+func (s *stage) open() {
+	s.shortlist()
+	for s.rest > 0 {
+		c := s.best()
+		if c == nil {
+			if c = s.rescue(); c == nil {
+				return
+			}
+		}
+		value, picks := s.fill(c)
+		if len(picks) == 0 {
+			c.dead = true
+			continue
+		}
+		s.commit(c, value, picks)
+	}
+}
+
+// shortlist picks the columns that waste least of their price, some of each size.
+func (s *stage) shortlist() {
+	type scored struct {
+		candidate
+		waste float64
+		size  int
+	}
+	var all []scored
+	for _, planes := range s.planesOf() {
+		for _, k := range s.columns {
+			if c, ok := s.candidate(k, planes); ok && s.moderate(&c) {
+				all = append(all, scored{c, 1 - c.worth/c.price, int(math.Floor(math.Log2(c.price) * 2))})
+			}
+		}
+	}
+	slices.SortFunc(all, func(a, b scored) int {
+		return cmp.Or(cmp.Compare(a.size, b.size), cmp.Compare(a.planes, b.planes), cmp.Compare(a.waste, b.waste), cmp.Compare(a.column, b.column))
+	})
+	count := 0
+	for i, one := range all {
+		if i == 0 || one.size != all[i-1].size || one.planes != all[i-1].planes {
+			count = 0
+		}
+		if count++; count > perSize || one.waste > wasteMax && count > 1 {
+			continue
+		}
+		s.offers = append(s.offers, one.candidate)
+	}
+}
+
+// moderate reports whether a node of the column may carry what it can carry.
+func (s *stage) moderate(c *candidate) bool {
+	policy := &s.p.problem.Policy
+	return policy.MaxShare <= 0 || c.worth <= policy.MaxShare*s.total ||
+		s.p.problem.Columns[c.column].Room[0] <= policy.SmallRoom
+}
+
+// score is what a node gives for its price, less for one that carries much.
+func (s *stage) score(c *candidate, value float64) float64 {
+	return value / c.price * (1 - s.p.problem.Policy.ShareCost*value/s.total)
+}
+
+// best tries candidates until the best known score was just found. Scores fall as
+// pods run out, so one that was not the best before seldom is the best now.
+func (s *stage) best() *candidate {
+	for {
+		var top *candidate
+		for i := range s.offers {
+			c := &s.offers[i]
+			if !c.dead && (top == nil || c.hoped() > top.hoped()) {
+				top = c
+			}
+		}
+		if top == nil || !top.stale && top.score <= 0 {
+			return nil
+		}
+		if !top.stale {
+			return top
+		}
+		if !s.p.Buyable(top.column) {
+			top.dead = true
+			continue
+		}
+		value, _ := s.fill(top)
+		was := top.hoped()
+		top.score, top.stale = s.score(top, value), false
+		if value == 0 {
+			top.dead = true
+		} else if top.score >= was*(1-slackMin) {
+			return top
+		}
+	}
+}
+
+// hoped is the score, or what it cannot exceed when none was found yet.
+func (c *candidate) hoped() float64 {
+	if c.score > 0 {
+		return c.score
+	}
+	return c.worth / c.price
+}
+
+// commit makes a bin of what was picked.
+func (s *stage) commit(c *candidate, value float64, picks []pick) {
+	dims := s.p.problem.Dims
+	bin := Bin{Column: c.column, Planes: c.planes, used: make([]int64, dims), Parts: make([]Part, len(picks))}
+	group := -1
+	for j, pick := range picks {
+		bin.Parts[j] = Part{s.ids[pick.lot], pick.count}
+		s.left[pick.lot] -= pick.count
+		s.p.left[s.ids[pick.lot]] -= pick.count
+		s.p.count(&s.p.lots[s.ids[pick.lot]], pick.count)
+		for r := range dims {
+			bin.used[r] += s.need[pick.lot*dims+r] * int64(pick.count)
+		}
+		if g := s.group[pick.lot]; g != group {
+			bin.Columns, group = s.p.narrowed(bin.Columns, s.groups[g].columns), g
+		}
+	}
+	s.p.buy(&bin, 1)
+	s.p.bins = append(s.p.bins, bin)
+	s.rest -= value
+	if !slices.ContainsFunc(s.left, func(n int) bool { return n > 0 }) {
+		s.rest = 0
+	}
+	for i := range s.offers {
+		s.offers[i].stale = true
+	}
+}
+
+// narrowed intersects two shared sets, and makes a new one only if it must.
+func (p *Packer) narrowed(was, with Set) Set {
+	if was == nil || same(was, with) {
+		return with
+	}
+	return was.And(with)
+}
+
+// buy takes a bin off its pool's quota; sign -1 gives it back.
+func (p *Packer) buy(b *Bin, sign int64) {
+	c := &p.problem.Columns[b.Column]
+	p.problem.Pools[c.Pool].take(c.Capacity, sign)
+	if c.Supply > 0 {
+		p.problem.Supplies[c.Supply-1] -= int(sign)
+	}
+}
+
+// rescue finds a column for the first lot that none of the shortlist takes.
+func (s *stage) rescue() *candidate {
+	for i, id := range s.ids {
+		if s.left[i] == 0 {
+			continue
+		}
+		g, best := &s.groups[s.group[i]], candidate{column: -1}
+		for _, k := range s.columns {
+			column := &s.p.problem.Columns[k]
+			if !g.columns.Has(k) || column.planes&g.planes == 0 || !s.p.Buyable(k) || !fits(s.p.lots[id].Need, column.Room) {
+				continue
+			}
+			if price := column.price(g.planes); best.column < 0 || price < best.price {
+				best.column, best.price = k, price
+			}
+		}
+		if best.column >= 0 {
+			if c, ok := s.candidate(best.column, g.planes); ok {
+				s.offers = append(s.offers, c)
+				return &s.offers[len(s.offers)-1]
+			}
+		}
+		s.rest -= float64(s.value[i] * float64(s.left[i]))
+		s.left[i] = 0 // No column is left for it in this stage.
+	}
+	s.rest = 0
+	return nil
+}

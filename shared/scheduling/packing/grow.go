@@ -1,0 +1,203 @@
+package packing
+
+import "math"
+
+// topUp puts lots into bins that have room for them as they are.
+func (p *Packer) topUp(ids []int) {
+	room := make([]int64, p.problem.Dims)
+	for _, id := range ids {
+		lot := &p.lots[id]
+		for b := 0; b < len(p.bins) && p.left[id] > 0 && len(lot.Beside) == 0; b++ {
+			bin := &p.bins[b]
+			if !lot.Columns.Has(bin.Column) || bin.Planes&lot.Planes == 0 || p.problem.Columns[bin.Column].planes&bin.Planes&lot.Planes == 0 {
+				continue
+			}
+			p.steps++
+			for r, total := range p.problem.Columns[bin.Column].Room {
+				room[r] = total - bin.used[r]
+			}
+			if n := p.allowed(id, b, times(lot.Need, room, p.left[id])); n > 0 {
+				p.join(id, b, n, bin.Column)
+			}
+		}
+	}
+}
+
+// allowed is how many pods of a lot the rules and the pool let into a bin.
+func (p *Packer) allowed(id, b, n int) int {
+	lot := &p.lots[id]
+	if n == 0 {
+		return 0
+	}
+	if len(lot.Marks)+len(lot.Beside) > 0 {
+		site := p.site(b)
+		if n = site.admits(p.problem.Rules, lot, n); n == 0 || !p.company(lot, site) {
+			return 0
+		}
+	}
+	for n > 0 && !p.enough(b, lot, n) {
+		n /= 2
+	}
+	return n
+}
+
+// site makes sure that a bin's tallies are counted.
+func (p *Packer) site(b int) *site {
+	for len(p.binSites) <= b {
+		p.binSites = append(p.binSites, site{})
+	}
+	s := &p.binSites[b]
+	if !s.counted {
+		s.counted = true
+		s.tallies = nil
+		for _, part := range p.bins[b].Parts {
+			s.join(p.lots[part.Lot].Marks, part.Count)
+		}
+	}
+	return s
+}
+
+// join adds pods to a bin, which becomes a node of the given column.
+func (p *Packer) join(id, b, n, column int) {
+	lot, bin := &p.lots[id], &p.bins[b]
+	if column != bin.Column {
+		p.buy(bin, -1)
+		bin.Column = column
+		p.buy(bin, 1)
+	}
+	bin.Planes &= lot.Planes & p.problem.Columns[column].planes
+	bin.Columns = p.narrowed(bin.Columns, lot.Columns)
+	for r, need := range lot.Need {
+		bin.used[r] += need * int64(n)
+	}
+	p.place(id, n, p.site(b))
+	for i := range bin.Parts {
+		if bin.Parts[i].Lot == id {
+			bin.Parts[i].Count += n
+			return
+		}
+	}
+	bin.Parts = append(bin.Parts, Part{id, n})
+}
+
+// grow places the rest one pod at a time where it costs least: in a bin that may
+// become a larger type for it, or in one of its own. It is the way of pods that
+// must stand beside others, and of what stages could not place.
+func (p *Packer) grow(ids []int) {
+	for progress := true; progress; {
+		progress = false
+		for _, id := range ids {
+			for p.left[id] > 0 && p.growOne(id) {
+				progress = true
+			}
+		}
+	}
+}
+
+func (p *Packer) growOne(id int) bool {
+	lot := &p.lots[id]
+	if len(lot.Nodes) > 0 && len(lot.Beside) > 0 {
+		before := p.left[id]
+		lot.Nodes.Each(func(i int) bool { p.ontoNode(id, i); return p.left[id] == before })
+		if p.left[id] < before {
+			return true
+		}
+	}
+	if len(lot.Columns) == 0 {
+		return false
+	}
+	best, at, column := math.Inf(1), -1, -1
+	for b := range p.bins {
+		bin := &p.bins[b]
+		if bin.Planes&lot.Planes == 0 {
+			continue
+		}
+		k, extra := p.enlarged(bin, lot)
+		if k >= 0 && extra < best && p.allowed(id, b, 1) > 0 {
+			best, at, column = extra, b, k
+		}
+	}
+	k, n := p.alone(lot, p.left[id])
+	if k >= 0 && p.mayLead(lot) {
+		if price := p.problem.Columns[k].price(lot.Planes); at < 0 || price < best {
+			p.openBin(id, k, n)
+			return true
+		}
+	}
+	if at < 0 {
+		return false
+	}
+	p.join(id, at, 1, column)
+	return true
+}
+
+// enlarged is the cheapest column of a bin's pool that holds one pod more, and
+// what it costs more.
+func (p *Packer) enlarged(bin *Bin, lot *Lot) (column int, extra float64) {
+	planes := bin.Planes & lot.Planes
+	was := &p.problem.Columns[bin.Column]
+	column, extra = -1, math.Inf(1)
+	p.buy(bin, -1)
+	defer p.buy(bin, 1)
+	bin.Columns.Each(func(k int) bool {
+		c := &p.problem.Columns[k]
+		if c.Pool != was.Pool || c.Stage != was.Stage || c.planes&planes == 0 || !lot.Columns.Has(k) {
+			return true
+		}
+		p.steps++
+		if price := c.price(planes) - was.price(bin.Planes); price < extra && p.supplied(c) && p.carries(c, bin.used, lot.Need) &&
+			p.problem.Pools[c.Pool].holds(c.Capacity) {
+			column, extra = k, price
+		}
+		return true
+	})
+	return column, extra
+}
+
+func (p *Packer) carries(c *Column, used, need []int64) bool {
+	for r := range need {
+		if used[r]+need[r] > c.Room[r] || c.Room[r] < 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// alone is the column for pods that nobody else takes in: of the first stage that
+// has one, the one that holds most of them, and then the cheapest.
+func (p *Packer) alone(lot *Lot, want int) (column, n int) {
+	if len(lot.Beside) == 0 {
+		want = 1 // Stages have had their turn: what is left is placed pod by pod.
+	}
+	want = p.limited(lot, want)
+	column, stage, price := -1, math.MaxInt, math.Inf(1)
+	lot.Columns.Each(func(k int) bool {
+		c := &p.problem.Columns[k]
+		if c.planes&lot.Planes == 0 || c.Stage > stage || !p.supplied(c) || !p.problem.Pools[c.Pool].holds(c.Capacity) {
+			return true
+		}
+		m, cost := times(lot.Need, c.Room, want), c.price(lot.Planes)
+		if m > 0 && (c.Stage < stage || m > n || m == n && cost < price) {
+			column, stage, n, price = k, c.Stage, m, cost
+		}
+		return true
+	})
+	return column, n
+}
+
+// limited is how many pods of a lot may share a node by its own rules.
+func (p *Packer) limited(lot *Lot, n int) int {
+	var empty site
+	return empty.admits(p.problem.Rules, lot, n)
+}
+
+func (p *Packer) openBin(id, k, n int) {
+	lot := &p.lots[id]
+	bin := Bin{Column: k, Planes: lot.Planes & p.problem.Columns[k].planes, Columns: lot.Columns, used: make([]int64, p.problem.Dims)}
+	p.buy(&bin, 1)
+	p.bins = append(p.bins, bin)
+	for n > 0 && !p.enough(len(p.bins)-1, lot, n) && n > 1 {
+		n /= 2
+	}
+	p.join(id, len(p.bins)-1, n, k)
+}

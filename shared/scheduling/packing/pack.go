@@ -1,0 +1,112 @@
+package packing
+
+import (
+	"slices"
+)
+
+// New prepares a problem. The problem is the packer's from then on.
+func New(problem Problem) *Packer {
+	p := &Packer{problem: problem, lonely: -1, content: newTallies(problem.Rules), onto: make([][]Part, len(problem.Nodes)), members: make([]int, len(problem.Rules)), nodeSites: make([]site, len(problem.Nodes))}
+	for i := range problem.Nodes {
+		p.nodeSites[i] = site{tallies: problem.Nodes[i].Tallies, counted: true}
+		for _, t := range problem.Nodes[i].Tallies {
+			p.members[t.Rule] += int(t.Members)
+		}
+	}
+	for k := range p.problem.Columns {
+		c := &p.problem.Columns[k]
+		for _, o := range c.Offers {
+			c.planes |= 1 << o.Plane
+		}
+	}
+	return p
+}
+
+// Pack places lots: on nodes that exist, then beside what was placed before, then
+// on new nodes, one stage of columns after the other. It returns the number of the
+// first of them; Left says what found no place.
+func (p *Packer) Pack(lots []Lot) (first int) {
+	first = len(p.lots)
+	p.lots = append(p.lots, lots...)
+	ids := make([]int, len(lots))
+	for i, lot := range lots {
+		p.left = append(p.left, lot.Count)
+		ids[i] = first + i
+	}
+	p.ontoNodes(ids)
+	p.lonely = p.loneliest(ids)
+	for _, stage := range p.stages() {
+		p.topUp(ids)
+		if s := p.newStage(stage, ids); s != nil {
+			s.open()
+		}
+	}
+	p.grow(ids)
+	p.settle()
+	return first
+}
+
+// stages are the numbers of the columns' stages, in order.
+func (p *Packer) stages() []int {
+	var out []int
+	for k := range p.problem.Columns {
+		if n := p.problem.Columns[k].Stage; !slices.Contains(out, n) {
+			out = append(out, n)
+		}
+	}
+	slices.Sort(out)
+	return out
+}
+
+// loneliest is the rule that demands the most nodes, -1 without any.
+func (p *Packer) loneliest(ids []int) int {
+	if len(p.problem.Rules) == 0 {
+		return -1
+	}
+	hosts := make([]int, len(p.problem.Rules))
+	best := -1
+	for _, id := range ids {
+		for _, m := range p.lots[id].Marks {
+			if limit := int(p.problem.Rules[m.Rule].WithMember); m.Owner && m.Member && limit > 0 {
+				hosts[m.Rule] += p.left[id]
+				if best < 0 || hosts[m.Rule]/limit > hosts[best]/int(p.problem.Rules[best].WithMember) {
+					best = int(m.Rule)
+				}
+			}
+		}
+	}
+	return best
+}
+
+// Left is how many pods of a lot found no place.
+func (p *Packer) Left(lot int) int { return p.left[lot] }
+
+// Bins are the nodes to launch.
+func (p *Packer) Bins() []Bin { return p.bins }
+
+// Onto are the parts that went to an existing node.
+func (p *Packer) Onto(node int) []Part { return p.onto[node] }
+
+// Cost is what the bins cost in US dollars per hour.
+func (p *Packer) Cost() float64 {
+	sum := 0.0
+	for i := range p.bins {
+		sum += p.problem.Columns[p.bins[i].Column].price(p.bins[i].Planes)
+	}
+	return sum
+}
+
+// Bound is the least that the lots could cost, in US dollars per hour.
+func (p *Packer) Bound() float64 { return p.bound }
+
+// Drop gives up what is left of a lot, so that no later round takes it up again.
+func (p *Packer) Drop(lot int) { p.left[lot] = 0 }
+
+// Quota is what is left of a pool's limits.
+func (p *Packer) Quota(pool int) Pool { return p.problem.Pools[pool] }
+
+// Buyable reports whether limits and reservations allow one more node of a column.
+func (p *Packer) Buyable(k int) bool {
+	c := &p.problem.Columns[k]
+	return p.problem.Pools[c.Pool].holds(c.Capacity) && p.supplied(c)
+}

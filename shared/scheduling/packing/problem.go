@@ -1,0 +1,183 @@
+package packing
+
+import "math"
+
+// Unlimited is the quota of a resource without a limit.
+const Unlimited = math.MaxInt64
+
+// Problem is the world that lots are packed into. Amounts are integers of the
+// caller's units, Dims of them each, in the caller's order.
+type Problem struct {
+	Dims    int
+	Pools   []Pool
+	Columns []Column
+	Nodes   []Node
+	Rules   []Rule
+	// Supplies count how many more nodes of a reservation can be launched.
+	Supplies []int
+	// Policy holds the knobs; the zero value is replaced by DefaultPolicy.
+	Policy Policy
+}
+
+// Pool is what columns share: limits.
+type Pool struct {
+	// Left is what may still be added by resource, Unlimited where there is none.
+	Left []int64
+	// Nodes is how many nodes may still be added.
+	Nodes int64
+	// Enough says whether columns are varied enough for a node to have no other
+	// choice (B005); nil when any one is.
+	Enough func(columns Set, planes uint64) bool
+}
+
+// Column is one way to buy nodes: an instance type in a pool.
+type Column struct {
+	Pool int
+	// Stage orders the choice: a column is looked at only for pods that no column
+	// of a lower stage can take.
+	Stage int
+	// Room is what pods may take; Capacity is what the node counts for in limits.
+	Room, Capacity []int64
+	// Offers are the planes (places and ways to buy) that have it.
+	Offers []Offer
+	// Supply is 1 + the index of the reservation that it uses up, 0 for none.
+	Supply int
+	// planes are those of Offers.
+	planes uint64
+}
+
+// Offer is a price on one plane, in US dollars per hour.
+type Offer struct {
+	Plane int
+	Price float64
+}
+
+// Node is one that exists.
+type Node struct {
+	// Room is what is left on it.
+	Room []int64
+	// Tallies are what the pods that run there count for in the rules.
+	Tallies []Tally
+}
+
+// Rule bounds how many of some pods, its members, may share a node with some
+// pods, its owners. Required anti-affinity over host names is a rule with limits
+// 1 and 0, topology spread one with the skew twice, and a host port one as well.
+type Rule struct {
+	// WithMember is how many members a node may hold beside an owner that is a
+	// member itself, the owner included; WithOther, beside one that is not.
+	WithMember, WithOther int32
+	// Soft rules bind their owners only: another member may join later.
+	Soft bool
+}
+
+// Tally is what a node holds of one rule.
+type Tally struct {
+	Rule int32
+	// Inside and Outside count owners that are members and that are not.
+	Inside, Outside, Members int32
+}
+
+// Mark is a lot's part in a rule.
+type Mark struct {
+	Rule          int32
+	Owner, Member bool
+}
+
+// Lot is a number of equal pods.
+type Lot struct {
+	// Need is what one pod takes.
+	Need []int64
+	// Columns and Nodes are where it may go; Planes where the columns' nodes may be.
+	Columns Set
+	Nodes   Set
+	Planes  uint64
+	Marks   []Mark
+	// Beside are rules of which a member must be on the node already, or nowhere at
+	// all when the lot is a member itself: affinity over host names.
+	Beside []int32
+	Count  int
+}
+
+// Part is a number of a lot's pods on one node.
+type Part struct{ Lot, Count int }
+
+// Bin is a node to be launched.
+type Bin struct {
+	// Column is the cheapest way to buy it.
+	Column int
+	// Planes are where it may still be.
+	Planes uint64
+	Parts  []Part
+	// Columns are all that its pods may run on, large enough or not.
+	Columns Set
+	used    []int64
+}
+
+// Policy is how a plan trades price for resilience.
+type Policy struct {
+	// MaxShare is the largest part of a plan's worth that one node may carry.
+	// Columns of up to SmallRoom are exempt, and so is what no smaller node holds.
+	MaxShare float64
+	// SmallRoom is an amount of the first resource.
+	SmallRoom int64
+	// ShareCost is how much dearer a plan may be for not standing on one node: a
+	// node that carries the share s of the plan counts as dearer by s times this.
+	ShareCost float64
+	// Effort bounds the search: steps for each pod.
+	Effort int
+}
+
+// price is that of the cheapest offer on some planes; infinite without any.
+func (c *Column) price(planes uint64) float64 {
+	best := math.Inf(1)
+	for _, o := range c.Offers {
+		if planes&(1<<o.Plane) != 0 && o.Price < best {
+			best = o.Price
+		}
+	}
+	return best
+}
+
+// fits reports whether need is inside of room. Negative room holds nothing, not
+// even a need of nothing (B102).
+func fits(need, room []int64) bool {
+	for i, n := range need {
+		if n > room[i] || room[i] < 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// holds reports whether one more node of that capacity stays inside the limits.
+func (p *Pool) holds(capacity []int64) bool {
+	if p.Nodes <= 0 {
+		return false
+	}
+	for i, c := range capacity {
+		if p.Left[i] != Unlimited && c > p.Left[i] {
+			return false
+		}
+	}
+	return true
+}
+
+// Count takes a node that exists off the quota.
+func (p *Pool) Count(capacity []int64) { p.take(capacity, 1) }
+
+// take counts a node; sign is 1, or -1 to give it back.
+func (p *Pool) take(capacity []int64, sign int64) {
+	if p.Nodes != Unlimited {
+		p.Nodes -= sign
+	}
+	for i, c := range capacity {
+		if p.Left[i] != Unlimited {
+			p.Left[i] -= sign * c
+		}
+	}
+}
+
+// DefaultPolicy keeps a plan from standing on one or two nodes: a third of it at
+// most on one, and up to five percent dearer for being spread out.
+var DefaultPolicy = Policy{MaxShare: 1.0 / 3, SmallRoom: 8000, ShareCost: 0.05, Effort: 64}

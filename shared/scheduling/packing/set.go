@@ -1,0 +1,83 @@
+package packing
+
+import "math/bits"
+
+// Set is a set of small numbers, one bit each. Sets are shared between lots:
+// they are never changed once a lot holds them.
+type Set []uint64
+
+// NewSet makes an empty set for numbers below n.
+func NewSet(n int) Set { return make(Set, (n+63)/64) }
+
+// Add puts i into the set.
+func (s Set) Add(i int) { s[i>>6] |= 1 << (i & 63) }
+
+// Has reports whether i is in the set; a nil set has nothing.
+func (s Set) Has(i int) bool { return i>>6 < len(s) && s[i>>6]&(1<<(i&63)) != 0 }
+
+// And gives what both hold.
+func (s Set) And(t Set) Set {
+	out := make(Set, min(len(s), len(t)))
+	for i := range out {
+		out[i] = s[i] & t[i]
+	}
+	return out
+}
+
+// Keep drops what t does not hold; the set is changed.
+func (s Set) Keep(t Set) {
+	for i := range s {
+		if i < len(t) {
+			s[i] &= t[i]
+		} else {
+			s[i] = 0
+		}
+	}
+}
+
+// Len counts the members.
+func (s Set) Len() int {
+	n := 0
+	for _, word := range s {
+		n += bits.OnesCount64(word)
+	}
+	return n
+}
+
+// Each calls f with every member in rising order until f says no.
+func (s Set) Each(f func(i int) bool) {
+	for w, word := range s {
+		for word != 0 {
+			i := w<<6 + bits.TrailingZeros64(word)
+			if !f(i) {
+				return
+			}
+			word &= word - 1
+		}
+	}
+}
+
+// Or gives what either holds.
+func (s Set) Or(t Set) Set {
+	if len(s) < len(t) {
+		s, t = t, s
+	}
+	out := make(Set, len(s))
+	copy(out, s)
+	for i := range t {
+		out[i] |= t[i]
+	}
+	return out
+}
+
+// Without gives what s holds and t does not.
+func (s Set) Without(t Set) Set {
+	out := make(Set, len(s))
+	copy(out, s)
+	for i := range out {
+		if i < len(t) {
+			out[i] &^= t[i]
+		}
+	}
+	return out
+}

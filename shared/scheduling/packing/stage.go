@@ -1,0 +1,305 @@
+package packing
+
+import (
+	"cmp"
+	"math"
+	"math/bits"
+	"slices"
+)
+
+// stage is one round of opening bins: some lots, and the columns of one stage.
+type stage struct {
+	p *Packer
+	// ids are the lots, the most valuable pod first; the slices below are parallel.
+	ids   []int
+	left  []int
+	need  []int64
+	value []float64
+	group []int
+	// groups are lots with the same columns and planes.
+	groups []lotGroup
+	// priced are the dimensions that have a price, and top the highest price of each
+	// among the groups: no pod that fits is worth more than the room at these.
+	priced []int
+	top    []float64
+	offers []candidate
+	// total is what all pods are worth; rest, those that are not in a bin.
+	total, rest float64
+	columns     []int
+	scratch     fillState
+}
+
+type lotGroup struct {
+	columns Set
+	planes  uint64
+	prices  []float64
+	host    float64
+}
+
+// candidate is a column on some planes as something to open next.
+type candidate struct {
+	column int
+	planes uint64
+	price  float64
+	// worth is that of its room, at the top prices.
+	worth float64
+	// admits says which groups may use it.
+	admits []bool
+	// lists are the lots by the dimension that they take most of, in their order.
+	lists [][]int32
+	score float64
+	// stale candidates have not been tried since bins were opened.
+	stale bool
+	dead  bool
+}
+
+// newStage gathers the lots that some column of the stage can take.
+func (p *Packer) newStage(number int, lots []int) *stage {
+	s := &stage{p: p}
+	for k := range p.problem.Columns {
+		if c := &p.problem.Columns[k]; c.Stage == number && p.problem.Pools[c.Pool].holds(c.Capacity) && p.supplied(c) {
+			s.columns = append(s.columns, k)
+		}
+	}
+	if len(s.columns) == 0 {
+		return nil
+	}
+	s.collect(lots)
+	if len(s.ids) == 0 {
+		return nil
+	}
+	s.appraise()
+	s.sort()
+	return s
+}
+
+func (p *Packer) supplied(c *Column) bool { return c.Supply == 0 || p.problem.Supplies[c.Supply-1] > 0 }
+
+// collect finds the lots' groups, and drops lots that fit no column.
+func (s *stage) collect(lots []int) {
+	p := s.p
+	in := NewSet(len(p.problem.Columns))
+	for _, k := range s.columns {
+		in.Add(k)
+	}
+	for _, id := range lots {
+		lot := &p.lots[id]
+		if p.left[id] == 0 || len(lot.Beside) > 0 {
+			continue
+		}
+		g := s.groupOf(lot, in)
+		if s.groups[g].columns == nil || !s.placeable(lot, &s.groups[g]) {
+			continue
+		}
+		s.ids, s.group = append(s.ids, id), append(s.group, g)
+	}
+}
+
+// groupOf finds or makes the group of a lot. Lots of equal columns share one set,
+// so that it is enough to compare where the sets begin.
+func (s *stage) groupOf(lot *Lot, in Set) int {
+	for g := range s.groups {
+		if s.groups[g].planes == lot.Planes && same(s.groups[g].columns, lot.Columns) {
+			return g
+		}
+	}
+	s.groups = append(s.groups, lotGroup{columns: lot.Columns, planes: lot.Planes})
+	return len(s.groups) - 1
+}
+
+func same(a, b Set) bool { return len(a) == len(b) && (len(a) == 0 || &a[0] == &b[0]) }
+
+func (s *stage) placeable(lot *Lot, g *lotGroup) bool {
+	for _, k := range s.columns {
+		c := &s.p.problem.Columns[k]
+		if g.columns.Has(k) && c.planes&g.planes != 0 && fits(lot.Need, c.Room) {
+			return true
+		}
+	}
+	return false
+}
+
+// sort lines the lots up by value and fills the parallel slices.
+func (s *stage) sort() {
+	p, n, dims := s.p, len(s.ids), s.p.problem.Dims
+	order := make([]int32, n)
+	value := make([]float64, n)
+	for i, id := range s.ids {
+		order[i] = int32(i)
+		value[i] = s.worthOf(&p.lots[id], s.group[i])
+	}
+	slices.SortFunc(order, func(a, b int32) int {
+		return cmp.Or(cmp.Compare(value[b], value[a]), cmp.Compare(s.ids[a], s.ids[b]))
+	})
+	ids, group := make([]int, n), make([]int, n)
+	s.value, s.left, s.need = make([]float64, n), make([]int, n), make([]int64, n*dims)
+	for i, from := range order {
+		ids[i], group[i], s.value[i] = s.ids[from], s.group[from], value[from]
+		s.left[i] = p.left[ids[i]]
+		copy(s.need[i*dims:(i+1)*dims], p.lots[ids[i]].Need)
+		s.total += float64(s.value[i] * float64(s.left[i]))
+	}
+	s.ids, s.group, s.rest = ids, group, s.total
+}
+
+func (s *stage) worthOf(lot *Lot, g int) float64 {
+	sum := 0.0
+	for r, price := range s.groups[g].prices {
+		sum += float64(price * float64(lot.Need[r]))
+	}
+	if s.groups[g].host > 0 && s.hosted(lot) {
+		sum += s.groups[g].host
+	}
+	return sum
+}
+
+// hosted reports whether pods of the lot need a node each.
+func (s *stage) hosted(lot *Lot) bool {
+	return s.p.lonely >= 0 && slices.ContainsFunc(lot.Marks, func(m Mark) bool { return m.Owner && int(m.Rule) == s.p.lonely })
+}
+
+// appraise prices the resources for each set of columns. Planes are left out of
+// it: where two groups may be in different zones they still compete for the same
+// types, and a bound over more columns is a bound.
+func (s *stage) appraise() {
+	p, dims := s.p, s.p.problem.Dims
+	s.top = make([]float64, dims)
+	done := make([]bool, len(s.groups))
+	for g := range s.groups {
+		if done[g] {
+			continue
+		}
+		planes, members := uint64(0), []int{}
+		for h := g; h < len(s.groups); h++ {
+			if same(s.groups[h].columns, s.groups[g].columns) {
+				members, planes, done[h] = append(members, h), planes|s.groups[h].planes, true
+			}
+		}
+		demand := make([]float64, dims+1)
+		for i, id := range s.ids {
+			if slices.Contains(members, s.group[i]) {
+				s.demand(demand, id)
+			}
+		}
+		prices, bound := worth(demand, p.rows(s.columns, s.groups[g].columns, planes, s.hostsMatter(demand)))
+		p.bound += bound
+		p.hostPrice = max(p.hostPrice, prices[dims])
+		for _, h := range members {
+			s.groups[h].prices, s.groups[h].host = prices[:dims], prices[dims]
+		}
+		for r := range s.top {
+			s.top[r] = max(s.top[r], prices[r])
+		}
+	}
+	for r := range s.top {
+		if s.top[r] > 0 {
+			s.priced = append(s.priced, r)
+		}
+	}
+}
+
+func (s *stage) hostsMatter(demand []float64) bool { return demand[len(demand)-1] > 0 }
+
+// demand adds what is left of a lot; its last entry counts nodes.
+func (s *stage) demand(into []float64, id int) {
+	lot, n := &s.p.lots[id], float64(s.p.left[id])
+	for r, need := range lot.Need {
+		into[r] += float64(float64(need) * n)
+	}
+	if s.hosted(lot) {
+		into[len(lot.Need)] += n / float64(s.p.problem.Rules[s.p.lonely].WithMember)
+	}
+}
+
+// rows are the columns as the linear program sees them: without those that
+// another one beats in everything.
+func (p *Packer) rows(columns []int, in Set, planes uint64, _ bool) []offerRow {
+	dims := p.problem.Dims
+	var out []offerRow
+	flat := make([]float64, 0, len(columns)*(dims+1))
+	for _, k := range columns {
+		c := &p.problem.Columns[k]
+		price := c.price(planes)
+		if !in.Has(k) || math.IsInf(price, 1) {
+			continue
+		}
+		for _, room := range c.Room {
+			flat = append(flat, float64(max(room, 0)))
+		}
+		flat = append(flat, 1)
+		out = append(out, offerRow{flat[len(flat)-dims-1:], price})
+	}
+	return out
+}
+
+// dominant is the dimension of which a pod takes the largest part of a room.
+func (s *stage) dominant(i int, room []int64) int {
+	dims := s.p.problem.Dims
+	best, at := -1.0, 0
+	for slot, r := range s.priced {
+		if room[r] <= 0 {
+			continue
+		}
+		if part := float64(s.need[i*dims+r]) / float64(room[r]); part > best {
+			best, at = part, slot
+		}
+	}
+	return at
+}
+
+// candidate prepares a column on some planes; false when nobody may use it.
+func (s *stage) candidate(k int, planes uint64) (candidate, bool) {
+	column := &s.p.problem.Columns[k]
+	c := candidate{column: k, planes: planes & column.planes, admits: make([]bool, len(s.groups)), stale: true}
+	c.price = column.price(c.planes)
+	if c.planes == 0 {
+		return c, false
+	}
+	any := false
+	for g := range s.groups {
+		c.admits[g] = s.groups[g].columns.Has(k) && s.groups[g].planes&c.planes == c.planes
+		any = any || c.admits[g]
+	}
+	for r, price := range s.top {
+		c.worth += float64(price * float64(max(0, column.Room[r])))
+	}
+	return c, any
+}
+
+// list sorts the lots into the candidate's lists. It is done when the candidate is
+// tried first: most never are.
+func (s *stage) list(c *candidate) {
+	room := s.p.problem.Columns[c.column].Room
+	counts := make([]int32, len(s.priced)+1)
+	kinds := s.scratch.kinds(len(s.ids))
+	for i := range s.ids {
+		kinds[i] = 255
+		if s.left[i] > 0 && c.admits[s.group[i]] {
+			kinds[i] = uint8(s.dominant(i, room))
+			counts[kinds[i]]++
+		}
+	}
+	c.lists = make([][]int32, max(1, len(s.priced)))
+	for d := range c.lists {
+		c.lists[d] = make([]int32, 0, counts[d])
+	}
+	for i, kind := range kinds {
+		if kind != 255 {
+			c.lists[kind] = append(c.lists[kind], int32(i))
+		}
+	}
+}
+
+// planesOf lists the sets of planes that lots ask for, the widest last.
+func (s *stage) planesOf() []uint64 {
+	var out []uint64
+	for _, g := range s.groups {
+		if !slices.Contains(out, g.planes) {
+			out = append(out, g.planes)
+		}
+	}
+	slices.SortFunc(out, func(a, b uint64) int {
+		return cmp.Or(cmp.Compare(bits.OnesCount64(a), bits.OnesCount64(b)), cmp.Compare(a, b))
+	})
+	return out
+}

@@ -1,0 +1,25 @@
+package packing
+
+// Packer packs lots, round after round: what an earlier round placed stays.
+type Packer struct {
+	problem Problem
+	lots    []Lot
+	left    []int
+	bins    []Bin
+	// onto are the parts that went to existing nodes, by node.
+	onto [][]Part
+	// content counts what a bin or node holds of each rule while one is looked at.
+	content  tallies
+	nodeSlot [][]int64
+	// nodeSites and binSites are what each holds of the rules; a bin's is made when
+	// it is first asked for.
+	nodeSites, binSites []site
+	// members counts the placed members of each rule.
+	members []int
+	bound   float64
+	steps   int
+	// lonely is the rule that demands the most nodes, -1 for none; hostPrice is what
+	// a node of its own is worth at most.
+	lonely    int
+	hostPrice float64
+}

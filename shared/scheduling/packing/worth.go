@@ -1,0 +1,133 @@
+package packing
+
+import (
+	"math"
+
+	"gonum.org/v1/gonum/mat"
+	"gonum.org/v1/gonum/optimize/convex/lp"
+)
+
+// cutsMax bounds the rounds of the linear program; it needs about ten.
+const cutsMax = 60
+
+// roomOf is what the program sees of a column: its resources, and one host.
+type offerRow struct {
+	room  []float64
+	price float64
+}
+
+// worth finds prices of resources, in dollars an hour for a unit, under which no
+// column is worth more than it costs, and the demand is worth the most. That sum
+// is a lower bound on the cost of the demand: any node of price p has room worth
+// at most p. The answer is feasible whatever the solver returns, for it is scaled
+// until no column is overpaid.
+//
+// The program is solved by cutting planes: it begins with the best column for
+// each resource alone, and takes in the column that is most overpaid.
+func worth(demand []float64, rows []offerRow) (prices []float64, bound float64) {
+	prices = make([]float64, len(demand))
+	var dims []int
+	for r, d := range demand {
+		if d > 0 {
+			dims = append(dims, r)
+		}
+	}
+	if len(dims) == 0 || len(rows) == 0 {
+		return prices, 0
+	}
+	scale := 0.0
+	cuts := make([]int, 0, cutsMax)
+	for _, r := range dims {
+		best, cheapest := math.Inf(1), -1
+		for k := range rows {
+			if rows[k].room[r] <= 0 {
+				continue
+			}
+			if cost := demand[r] / rows[k].room[r] * rows[k].price; cost < best {
+				best, cheapest = cost, k
+			}
+		}
+		if cheapest < 0 {
+			return prices, 0
+		}
+		scale = max(scale, best)
+		cuts = add(cuts, cheapest)
+	}
+	if scale <= 0 {
+		return prices, 0
+	}
+	for {
+		x, ok := cutting(demand, rows, dims, cuts, scale)
+		if !ok {
+			break
+		}
+		for i, r := range dims {
+			prices[r] = max(0, x[i]) * scale / demand[r]
+		}
+		k, over := overpaid(prices, rows)
+		if over <= 1+1e-6 || len(cuts) == cutsMax || len(add(cuts, k)) == len(cuts) {
+			break
+		}
+		cuts = add(cuts, k)
+	}
+	return feasible(prices, demand, rows)
+}
+
+func add(cuts []int, k int) []int {
+	for _, c := range cuts {
+		if c == k {
+			return cuts
+		}
+	}
+	return append(cuts, k)
+}
+
+// cutting solves the program over some columns. The slacks are a first basis, for
+// prices of nothing are always feasible.
+func cutting(demand []float64, rows []offerRow, dims, cuts []int, scale float64) (x []float64, ok bool) {
+	defer func() {
+		if recover() != nil { // The solver panics on what it takes for a singular basis.
+			ok = false
+		}
+	}()
+	m, n := len(cuts), len(dims)+len(cuts)
+	a, b, c, basis := mat.NewDense(m, n, nil), make([]float64, m), make([]float64, n), make([]int, m)
+	for i, k := range cuts {
+		for j, r := range dims {
+			a.Set(i, j, rows[k].room[r]*scale/(demand[r]*rows[k].price))
+		}
+		a.Set(i, len(dims)+i, 1)
+		b[i], basis[i] = 1, len(dims)+i
+	}
+	for j := range dims {
+		c[j] = -1
+	}
+	_, x, err := lp.Simplex(c, a, b, 1e-9, basis)
+	return x, err == nil
+}
+
+// overpaid finds the column whose room is worth most in proportion to its price.
+func overpaid(prices []float64, rows []offerRow) (at int, ratio float64) {
+	for k := range rows {
+		sum := 0.0
+		for r, p := range prices {
+			sum += float64(p * max(0, rows[k].room[r]))
+		}
+		if got := sum / rows[k].price; got > ratio {
+			at, ratio = k, got
+		}
+	}
+	return at, ratio
+}
+
+func feasible(prices, demand []float64, rows []offerRow) ([]float64, float64) {
+	_, ratio := overpaid(prices, rows)
+	bound := 0.0
+	for r := range prices {
+		if ratio > 0 {
+			prices[r] /= ratio
+		}
+		bound += float64(prices[r] * demand[r])
+	}
+	return prices, bound
+}

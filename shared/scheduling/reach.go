@@ -1,0 +1,186 @@
+package scheduling
+
+import (
+	"maps"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/joist-autoscaler/joist/shared/karpenter"
+	"github.com/joist-autoscaler/joist/shared/scheduling/packing"
+)
+
+// placeholder is the host name of nodes to come: a pod that asks for a
+// particular one must not be promised any of them.
+const placeholder = "joist.sh/planned"
+
+// reach is where a set of requirements can be satisfied: on which columns, on
+// which of the planes of those, and on which nodes that exist.
+type reach struct {
+	want    Requirements
+	columns packing.Set
+	planes  uint64
+	nodes   packing.Set
+	// some is whether there is any column or node at all.
+	some bool
+	// key is equal for equal reaches; narrower ones are kept by label and value.
+	key      string
+	tolerate []corev1.Toleration
+	relaxed  bool
+	narrow   map[string]map[string]*reach
+}
+
+// reach works out where requirements hold, once for each key.
+func (w *world) reach(key string, want Requirements, tolerations []corev1.Toleration, relaxed bool) *reach {
+	if r, ok := w.reaches[key]; ok {
+		return r
+	}
+	r := &reach{want: want, key: key, tolerate: tolerations, relaxed: relaxed}
+	r.planes = w.planesOf(want)
+	r.columns = w.columnsOf(r)
+	r.nodes = w.nodesOf(r)
+	r.some = r.columns.Len() > 0 && r.planes != 0 || r.nodes.Len() > 0
+	w.reaches[key] = r
+	return r
+}
+
+// narrowed is the part of a reach where a label has one value.
+func (w *world) narrowed(r *reach, key, value string) *reach {
+	if got, ok := r.narrow[key][value]; ok {
+		return got
+	}
+	out := *r
+	out.narrow = nil
+	out.want = r.want.And(key, In(value))
+	if slices.Contains(planeKeys, key) {
+		out.planes = r.planes & w.planesOf(Requirements{key: In(value)})
+		if out.planes == 0 {
+			out.columns = nil
+		}
+	} else {
+		out.columns = w.columnsOf(&out)
+	}
+	out.nodes = w.nodesOf(&out)
+	out.key = r.key + "\x00" + key + "=" + value
+	out.some = out.columns.Len() > 0 && out.planes != 0 || out.nodes.Len() > 0
+	if r.narrow == nil {
+		r.narrow = map[string]map[string]*reach{}
+	}
+	if r.narrow[key] == nil {
+		r.narrow[key] = map[string]*reach{}
+	}
+	r.narrow[key][value] = &out
+	return &out
+}
+
+// planesOf are the planes on which the requirements hold.
+func (w *world) planesOf(want Requirements) uint64 {
+	out := uint64(0)
+	for i, plane := range w.planes {
+		if want.buys(plane) {
+			out |= 1 << i
+		}
+	}
+	return out
+}
+
+// columnsOf are the columns whose nodes could satisfy the requirements.
+func (w *world) columnsOf(r *reach) packing.Set {
+	out := packing.NewSet(len(w.columns))
+	if host, ok := r.want[corev1.LabelHostname]; ok && !host.Has(placeholder) {
+		return out
+	}
+	var typed rules
+	for _, one := range r.want.rules() {
+		if w.typeKeys[one.key] {
+			typed = append(typed, one)
+		}
+	}
+	for k := 0; k < len(w.columns); {
+		c := &w.columns[k]
+		end := k
+		for end < len(w.columns) && w.columns[end].pool == c.pool {
+			end++
+		}
+		w.fromPool(r, c.pool, k, end, typed, out)
+		k = end
+	}
+	return out
+}
+
+// fromPool adds the columns of one pool, which are neighbours.
+func (w *world) fromPool(r *reach, p *pool, from, to int, typed rules, out packing.Set) {
+	if _, kept := untolerated(p.taints, r.tolerate, r.relaxed); kept {
+		return
+	}
+	suits := make([]bool, len(p.variants))
+	for v := range p.variants {
+		suits[v] = w.poolSuits(p.variants[v], r.want)
+	}
+	for k := from; k < to; k++ {
+		if c := &w.columns[k]; suits[c.variant] && typed.allow(c.labels, p.base) {
+			out.Add(k)
+		}
+	}
+}
+
+// poolSuits checks the labels that neither the type nor the offering decides.
+func (w *world) poolSuits(base, want Requirements) bool {
+	for key, values := range want {
+		if w.typeKeys[key] || key == corev1.LabelHostname || slices.Contains(planeKeys, key) {
+			continue
+		}
+		offered := base.offered(key)
+		if _, fixed := base[key]; !fixed && karpenter.WellKnownLabel(key) {
+			offered = Absent() // No type here has it, and no pool says otherwise.
+		}
+		if offered.Intersect(values).Empty() {
+			return false
+		}
+	}
+	return true
+}
+
+// rules are requirements as a list, which is faster to go through than a map.
+type rules []struct {
+	key    string
+	values Values
+	// decided is whether a type without the label lacks it for good.
+	decided bool
+}
+
+func (r Requirements) rules() rules {
+	out := make(rules, 0, len(r))
+	for _, key := range slices.Sorted(maps.Keys(r)) {
+		out = append(out, struct {
+			key     string
+			values  Values
+			decided bool
+		}{key, r[key], karpenter.WellKnownLabel(key) && !slices.Contains(openLabels, key)})
+	}
+	return out
+}
+
+// allow reports whether a node of a type with these labels could satisfy the
+// rules. A label that the type lacks may still be given by the pool's base.
+func (r rules) allow(labels map[string]string, base Requirements) bool {
+	for i := range r {
+		one := &r[i]
+		if value, ok := labels[one.key]; ok {
+			if !one.values.Has(value) {
+				return false
+			}
+			continue
+		}
+		if one.values.HasAbsent() {
+			continue
+		}
+		if given, ok := base[one.key]; ok && !given.Intersect(one.values).Empty() {
+			continue
+		}
+		if one.decided || base != nil {
+			return false
+		}
+	}
+	return true
+}

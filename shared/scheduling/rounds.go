@@ -1,0 +1,120 @@
+package scheduling
+
+import (
+	"slices"
+
+	"github.com/joist-autoscaler/joist/shared/scheduling/packing"
+)
+
+// roundsMax bounds how often what found no place is tried again. Each round but
+// the last relaxes something, closes a domain or places a pod.
+const roundsMax = 1000
+
+// rounds packs the classes, and what found no place again after its wishes were
+// relaxed (B088, B096).
+type rounds struct {
+	w      *world
+	packer *packing.Packer
+	// shares are the packer's lots, by number.
+	shares []share
+	// placed is whether the last round placed any pod.
+	placed bool
+}
+
+func newRounds(w *world) *rounds { return &rounds{w: w, packer: packing.New(w.problem)} }
+
+func (r *rounds) run() {
+	var waiting []*class
+	for _, c := range r.w.classes {
+		if c.problem == "" && len(c.pods) > 0 {
+			waiting = append(waiting, c)
+		}
+	}
+	for round := 0; len(waiting) > 0 && round < roundsMax; round++ {
+		r.round(waiting)
+		waiting = slices.DeleteFunc(waiting, func(c *class) bool { return len(c.pods) == 0 || !r.again(c) })
+	}
+}
+
+// round gives the waiting pods their domains and packs them.
+func (r *rounds) round(waiting []*class) {
+	var shares []share
+	for progress := true; progress; {
+		progress = false
+		for _, c := range waiting {
+			r.w.at = c
+			if len(c.pods) == 0 || !r.feasible(c) {
+				continue
+			}
+			if got := r.w.assign(c); len(got) > 0 {
+				shares, progress = append(shares, got...), true
+			}
+		}
+	}
+	r.w.at = nil
+	lots := make([]packing.Lot, len(shares))
+	for i := range shares {
+		lots[i] = r.w.lot(&shares[i])
+	}
+	first := r.packer.Pack(lots)
+	r.shares = append(r.shares, shares...)
+	r.placed = false
+	for i := range shares {
+		r.settle(first + i)
+	}
+}
+
+// feasible relaxes the class until something could hold it, or nothing is left to
+// relax: there is no need to pack in order to see that.
+func (r *rounds) feasible(c *class) bool {
+	for !c.reach.some || !r.w.fits(c, c.reach) {
+		if !c.wish.relax(r.w.soft) {
+			return false
+		}
+		r.w.look(c)
+	}
+	return c.problem == ""
+}
+
+// settle takes back the pods of a lot that found no place.
+func (r *rounds) settle(lot int) {
+	s := &r.shares[lot]
+	left := r.packer.Left(lot)
+	if left < len(s.pods) {
+		r.placed = true
+	}
+	if left == 0 {
+		return
+	}
+	c, kept := s.class, len(s.pods)-left
+	r.w.count(c, s.domains, -left)
+	c.pods = append(slices.Clone(s.pods[kept:]), c.pods...)
+	s.pods = s.pods[:kept]
+	if len(s.domains) > 0 {
+		if c.closed == nil {
+			c.closed = map[string]bool{}
+		}
+		c.closed[s.reach.key] = true
+		c.stuck = ""
+	}
+	r.packer.Drop(lot)
+}
+
+// again reports whether another round could place more of the class: in another
+// domain, after a relaxation, or beside pods that were placed meanwhile.
+func (r *rounds) again(c *class) bool {
+	r.w.at = c
+	if c.problem != "" {
+		return false
+	}
+	if len(c.closed) > 0 && c.stuck == "" {
+		c.stuck = "closed"
+		return true
+	}
+	if c.wish.relax(r.w.soft) {
+		c.closed = nil
+		r.w.look(c)
+		return c.problem == ""
+	}
+	return r.placed && len(c.own.groups)+len(c.own.hosts) > 0
+}

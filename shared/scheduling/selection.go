@@ -1,0 +1,179 @@
+package scheduling
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	sel "k8s.io/apimachinery/pkg/selection"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// labelSet is a namespace and the labels of pods in it: all that selectors can
+// tell apart.
+type labelSet struct {
+	namespace string
+	labels    labels.Set
+	id        int
+	// pending is whether pods that are to be placed have it; bound are those that run.
+	pending bool
+	bound   []boundPods
+	// counted are the topology groups and host rules that select the set.
+	counted []*group
+	hosts   []*hostRule
+}
+
+// boundPods are a number of pods on the i-th node.
+type boundPods struct{ node, count int }
+
+// labelSets numbers them.
+type labelSets struct {
+	all   []*labelSet
+	byKey map[string]*labelSet
+	// having are the sets with a label of one value, by "key=value": most selectors
+	// name one, and need not look at the others.
+	having map[string][]*labelSet
+}
+
+func (l *labelSets) of(namespace string, of map[string]string) *labelSet {
+	var b strings.Builder
+	b.WriteString(namespace)
+	for _, key := range slices.Sorted(maps.Keys(of)) {
+		b.WriteByte(0)
+		b.WriteString(key)
+		b.WriteByte('=')
+		b.WriteString(of[key])
+	}
+	if set, ok := l.byKey[b.String()]; ok {
+		return set
+	}
+	set := &labelSet{namespace: namespace, labels: of, id: len(l.all)}
+	if l.byKey == nil {
+		l.byKey, l.having = map[string]*labelSet{}, map[string][]*labelSet{}
+	}
+	l.byKey[b.String()] = set
+	l.all = append(l.all, set)
+	for key, value := range of {
+		l.having[key+"="+value] = append(l.having[key+"="+value], set)
+	}
+	return set
+}
+
+// selection picks pods by namespace and label.
+type selection struct {
+	// namespaces is nil for all of them.
+	namespaces []string
+	selector   labels.Selector
+	// needs is a label that every selected pod has, as "key=value"; empty if none is
+	// known.
+	needs string
+}
+
+func (s selection) picks(set *labelSet) bool {
+	return (s.namespaces == nil || slices.Contains(s.namespaces, set.namespace)) && s.selector.Matches(set.labels)
+}
+
+// key is equal for equal selections.
+func (s selection) key() string {
+	if s.namespaces == nil {
+		return "*\x00" + s.selector.String()
+	}
+	return strings.Join(s.namespaces, ",") + "\x00" + s.selector.String()
+}
+
+// select lists the sets that a selection picks.
+func (l *labelSets) selected(s selection) []*labelSet {
+	among := l.all
+	if s.needs != "" {
+		among = l.having[s.needs]
+	}
+	var out []*labelSet
+	for _, set := range among {
+		if s.picks(set) {
+			out = append(out, set)
+		}
+	}
+	return out
+}
+
+// spreadSelection is what a spread constraint counts: pods of its own namespace.
+// The pod's own values of matchLabelKeys are ANDed to the selector (B111).
+func spreadSelection(c *corev1.TopologySpreadConstraint, spec *PodSpec) (selection, error) {
+	return newSelection([]string{spec.Namespace}, c.LabelSelector, spec, c.MatchLabelKeys, nil)
+}
+
+// termSelection is what a term of pod affinity selects (B111, B115).
+func (w *world) termSelection(t *corev1.PodAffinityTerm, spec *PodSpec) (selection, error) {
+	namespaces, err := w.namespaces(t, spec)
+	if err != nil {
+		return selection{}, err
+	}
+	return newSelection(namespaces, t.LabelSelector, spec, t.MatchLabelKeys, t.MismatchLabelKeys)
+}
+
+// namespaces are those that a term names or selects; its own when it says neither,
+// and all (nil) when its selector is there and empty.
+func (w *world) namespaces(t *corev1.PodAffinityTerm, spec *PodSpec) ([]string, error) {
+	if t.NamespaceSelector == nil {
+		if len(t.Namespaces) == 0 {
+			return []string{spec.Namespace}, nil
+		}
+		return sorted(t.Namespaces), nil
+	}
+	selector, err := metav1.LabelSelectorAsSelector(t.NamespaceSelector)
+	if err != nil {
+		return nil, fmt.Errorf("its namespaceSelector cannot be read: %w", err)
+	}
+	if selector.Empty() {
+		return nil, nil
+	}
+	out := slices.Clone(t.Namespaces)
+	for _, set := range w.topology.sets.all {
+		if selector.Matches(labels.Set(w.snapshot.Namespaces[set.namespace])) {
+			out = append(out, set.namespace)
+		}
+	}
+	if out = sorted(out); out == nil {
+		out = []string{} // None, which is not the same as all.
+	}
+	return out, nil
+}
+
+func newSelection(namespaces []string, selector *metav1.LabelSelector, spec *PodSpec, match, mismatch []string) (selection, error) {
+	out := selection{namespaces: namespaces, selector: labels.Nothing()}
+	if selector == nil {
+		return out, nil
+	}
+	parsed, err := metav1.LabelSelectorAsSelector(selector)
+	if err != nil {
+		return out, fmt.Errorf("its labelSelector cannot be read: %w", err)
+	}
+	for _, key := range slices.Sorted(maps.Keys(selector.MatchLabels)) {
+		out.needs = key + "=" + selector.MatchLabels[key]
+		break
+	}
+	for _, key := range match {
+		if value, ok := spec.Labels[key]; ok {
+			parsed = parsed.Add(requirement(key, sel.In, value)...)
+		}
+	}
+	for _, key := range mismatch {
+		if value, ok := spec.Labels[key]; ok {
+			parsed = parsed.Add(requirement(key, sel.NotIn, value)...)
+		}
+	}
+	out.selector = parsed
+	return out, nil
+}
+
+func requirement(key string, operator sel.Operator, value string) labels.Requirements {
+	r, err := labels.NewRequirement(key, operator, []string{value})
+	if err != nil {
+		return nil // The label is on a pod, so Kubernetes has accepted both.
+	}
+	return labels.Requirements{*r}
+}

@@ -1,0 +1,109 @@
+package scheduling
+
+import (
+	"maps"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/joist-autoscaler/joist/shared/karpenter"
+)
+
+// variantsMax bounds how many kinds of nodes one pool is split into.
+const variantsMax = 64
+
+// namedLabels are the values of custom labels that pods ask for, by key, and the
+// keys that they are spread over.
+type namedLabels map[string][]string
+
+// named collects them from the pods' selectors, affinity and topology.
+func named(batch *Batch) namedLabels {
+	out := namedLabels{}
+	for i := range batch.Pending {
+		spec := &batch.Pending[i].Spec
+		for key, value := range spec.NodeSelector {
+			out.add(key, value)
+		}
+		for _, constraint := range spec.Spread {
+			out.add(constraint.TopologyKey)
+		}
+		if spec.Affinity != nil {
+			out.affinity(spec.Affinity)
+		}
+	}
+	return out
+}
+
+func (n namedLabels) affinity(a *corev1.Affinity) {
+	if a.NodeAffinity != nil {
+		for _, term := range requiredTerms(a) {
+			n.term(term)
+		}
+		for _, one := range a.NodeAffinity.PreferredDuringSchedulingIgnoredDuringExecution {
+			n.term(one.Preference)
+		}
+	}
+	for _, term := range podTerms(a) {
+		n.add(term.TopologyKey)
+	}
+}
+
+func (n namedLabels) term(term corev1.NodeSelectorTerm) {
+	for _, one := range term.MatchExpressions {
+		n.add(one.Key, one.Values...)
+	}
+}
+
+func (n namedLabels) add(key string, values ...string) {
+	if karpenter.WellKnownLabel(karpenter.NormalizeLabel(key)) || key == corev1.LabelHostname {
+		return
+	}
+	n[key] = append(n[key], values...)
+}
+
+// variants splits what every node of a pool is like by the values of the custom
+// labels that the pool leaves open and somebody asks for: a node gets one of them,
+// and pods that want another one cannot share it.
+func (w *world) variants(base Requirements, named namedLabels) []Requirements {
+	out := []Requirements{base}
+	for _, key := range slices.Sorted(maps.Keys(named)) {
+		values, ok := base[key]
+		if !ok || karpenter.WellKnownLabel(key) {
+			continue
+		}
+		if _, single := values.Single(); single {
+			continue
+		}
+		out = split(out, key, choices(values, named[key]))
+	}
+	return out
+}
+
+// choices are the values that are worth telling apart: those that somebody names,
+// those that the pool lists, and one that stands for all others.
+func choices(values Values, named []string) []Values {
+	listed, _ := values.Finite()
+	var out []Values
+	for _, value := range sorted(append(slices.Clone(listed), named...)) {
+		if values.Has(value) {
+			out = append(out, In(value))
+		}
+	}
+	if rest := values.Intersect(NewValues(corev1.NodeSelectorOpNotIn, named...)); !rest.Empty() && values.others {
+		out = append(out, rest)
+	}
+	return out
+}
+
+func split(sets []Requirements, key string, choices []Values) []Requirements {
+	if len(choices) == 0 || len(sets)*len(choices) > variantsMax {
+		return sets
+	}
+	var out []Requirements
+	for _, set := range sets {
+		for _, choice := range choices {
+			out = append(out, set.And(key, choice))
+		}
+	}
+	return out
+}

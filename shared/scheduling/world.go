@@ -1,0 +1,230 @@
+package scheduling
+
+import (
+	"cmp"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/joist-autoscaler/joist/shared/karpenter"
+	"github.com/joist-autoscaler/joist/shared/scheduling/packing"
+)
+
+// world is one batch in the words of the packer: what can be bought as columns,
+// where as planes, what exists as nodes, and who asks as classes.
+type world struct {
+	snapshot *Snapshot
+	axis     axis
+	pools    []*pool
+	columns  []column
+	planes   []Option
+	nodes    []*existing
+	classes  []*class
+	problem  packing.Problem
+	// typeKeys are the labels that instance types have.
+	typeKeys map[string]bool
+	reaches  map[string]*reach
+	topology topology
+	daemons  []daemon
+	// soft is whether any taint is PreferNoSchedule, so that relaxing helps.
+	soft bool
+	// at is the class that is being looked at, for the report of a panic.
+	at *class
+}
+
+// column is what a column of the packer stands for.
+type column struct {
+	pool    *pool
+	variant int
+	typ     *Type
+	// labels are the type's, and the reservation's if it is one.
+	labels      map[string]string
+	reservation string
+}
+
+// maxPlanes is how many places and ways to buy one batch can tell apart: a region
+// has at most six zones, and there are three capacity types.
+const maxPlanes = 64
+
+func newWorld(batch *Batch, stock Stock) *world {
+	s := &batch.Snapshot
+	w := &world{snapshot: s, axis: axisOf(batch), reaches: map[string]*reach{}, soft: prefers(s), typeKeys: map[string]bool{}}
+	w.problem = packing.Problem{Dims: len(w.axis.names), Policy: policy(s.Settings)}
+	for _, types := range stock.Types {
+		for i := range types {
+			for key := range types[i].Labels {
+				w.typeKeys[key] = true
+			}
+		}
+	}
+	w.addPools(stock, named(batch))
+	w.addNodes()
+	w.addDaemons()
+	return w
+}
+
+// axisOf collects the resources that anything in the batch asks for or limits.
+func axisOf(batch *Batch) axis {
+	a := newAxis()
+	for i := range batch.Pending {
+		a.add(batch.Pending[i].Spec.Requests)
+	}
+	for i := range batch.Snapshot.DaemonSets {
+		a.add(batch.Snapshot.DaemonSets[i].Requests)
+	}
+	for i := range batch.Pending {
+		for _, volume := range batch.Pending[i].Spec.Volumes {
+			if volume.Driver != "" {
+				a.add(corev1.ResourceList{AttachLimit(volume.Driver): {}})
+			}
+		}
+	}
+	for i := range batch.Snapshot.NodePools {
+		a.add(corev1.ResourceList(batch.Snapshot.NodePools[i].Spec.Limits))
+	}
+	return a.sorted()
+}
+
+// prefers reports whether tolerating PreferNoSchedule could change anything.
+func prefers(s *Snapshot) bool {
+	soft := func(t corev1.Taint) bool { return t.Effect == corev1.TaintEffectPreferNoSchedule }
+	for i := range s.NodePools {
+		if slices.ContainsFunc(s.NodePools[i].Spec.Template.Spec.Taints, soft) {
+			return true
+		}
+	}
+	return slices.ContainsFunc(s.Nodes, func(n Node) bool { return slices.ContainsFunc(n.Taints, soft) })
+}
+
+// plane numbers a place and a way to buy.
+func (w *world) plane(o Option) (int, bool) {
+	for i, p := range w.planes {
+		if p.Zone == o.Zone && p.CapacityType == o.CapacityType {
+			return i, true
+		}
+	}
+	if len(w.planes) == maxPlanes {
+		return 0, false
+	}
+	o.InstanceType, o.PricePerHour = "", 0
+	w.planes = append(w.planes, o)
+	return len(w.planes) - 1, true
+}
+
+// addPools prepares all pools in the order in which they are tried: heavier first
+// (B014). Of equal weights Karpenter takes the later name first (B089); here the
+// price decides between them, and the name only where prices are equal.
+func (w *world) addPools(stock Stock, named namedLabels) {
+	s := w.snapshot
+	for i := range s.NodePools {
+		if np := &s.NodePools[i]; !np.Static() { // Static pools count nodes, not pods (B128).
+			w.pools = append(w.pools, w.newPool(np, stock, named))
+		}
+	}
+	slices.SortFunc(w.pools, func(x, y *pool) int {
+		return cmp.Or(cmp.Compare(y.weight, x.weight), cmp.Compare(y.name, x.name))
+	})
+	supplies := map[string]int{}
+	tier := 0
+	for i, p := range w.pools {
+		if i > 0 && p.weight != w.pools[i-1].weight {
+			tier++
+		}
+		p.index = len(w.problem.Pools)
+		w.problem.Pools = append(w.problem.Pools, quota(p.object, s, w.axis))
+		if p.refusal.Rule == "" {
+			w.addColumns(p, stock.Types[p.class], tier, supplies)
+		}
+	}
+}
+
+// Kinds of columns inside of a tier of pools, in the order of trying: reserved
+// capacity is paid for already (B122), and exotic types are dear for what
+// ordinary pods use of them (B188).
+const (
+	reservedKind = iota
+	plainKind
+	exoticKind
+	kinds
+)
+
+// addColumns lists the instance types of the stock that suit the pool.
+func (w *world) addColumns(p *pool, types []Type, tier int, supplies map[string]int) {
+	rules := p.base.rules()
+	arena := make([]int64, 0, 2*len(types)*len(w.axis.names))
+	for i := range types {
+		t := &types[i]
+		if !rules.allow(t.Labels, nil) {
+			continue
+		}
+		capacity, room := w.axis.into(&arena, t.Capacity), w.axis.into(&arena, t.Allocatable)
+		plain := packing.Column{Pool: p.index, Stage: tier*kinds + plainKind, Capacity: capacity, Room: room}
+		if t.Exotic {
+			plain.Stage = tier*kinds + exoticKind
+		}
+		known := false
+		for j := range t.Offers {
+			o := &t.Offers[j]
+			if !p.base.buys(o.Option) {
+				continue
+			}
+			known = true
+			n, ok := w.plane(o.Option)
+			switch {
+			case !o.Available || !ok || !(o.PricePerHour >= 0):
+			case o.Reservation != "":
+				w.addReserved(p, t, o, n, plain, tier, supplies)
+			default:
+				plain.Offers = append(plain.Offers, packing.Offer{Plane: n, Price: o.PricePerHour})
+			}
+		}
+		if len(plain.Offers) > 0 {
+			w.addVariants(p, column{pool: p, typ: t, labels: t.Labels}, plain)
+		} else if known {
+			p.soldOut++
+		}
+	}
+}
+
+func (w *world) addReserved(p *pool, t *Type, o *Offer, plane int, plain packing.Column, tier int, supplies map[string]int) {
+	if o.Count <= 0 {
+		return
+	}
+	if supplies[o.Reservation] == 0 {
+		w.problem.Supplies = append(w.problem.Supplies, o.Count)
+		supplies[o.Reservation] = len(w.problem.Supplies)
+	}
+	plain.Stage, plain.Supply = tier*kinds+reservedKind, supplies[o.Reservation]
+	plain.Offers = []packing.Offer{{Plane: plane, Price: o.PricePerHour}}
+	labels := merged(t.Labels, o.Labels)
+	for key := range o.Labels {
+		w.typeKeys[key] = true
+	}
+	w.addVariants(p, column{pool: p, typ: t, labels: labels, reservation: o.Reservation}, plain)
+}
+
+func (w *world) addVariants(p *pool, c column, of packing.Column) {
+	for v := range p.variants {
+		c.variant = v
+		w.columns = append(w.columns, c)
+		of.Room = slices.Clip(of.Room)
+		if v > 0 || c.reservation != "" {
+			of.Room = slices.Clone(of.Room) // Daemons are taken off each on its own.
+		}
+		w.problem.Columns = append(w.problem.Columns, of)
+	}
+}
+
+func merged(a, b map[string]string) map[string]string {
+	if len(b) == 0 {
+		return a
+	}
+	out := make(map[string]string, len(a)+len(b))
+	for key, value := range a {
+		out[key] = value
+	}
+	for key, value := range b {
+		out[karpenter.NormalizeLabel(key)] = value
+	}
+	return out
+}
