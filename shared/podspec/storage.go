@@ -1,0 +1,83 @@
+package podspec
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/joist-autoscaler/joist/shared/scheduling"
+)
+
+// defaultClassAnnotation marks the StorageClass of claims that name none.
+const defaultClassAnnotation = "storageclass.kubernetes.io/is-default-class"
+
+// Storage is what the volume claims of pods are looked up in.
+type Storage struct {
+	claims  map[types.NamespacedName]*corev1.PersistentVolumeClaim
+	volumes map[string]*corev1.PersistentVolume
+	classes map[string]*storagev1.StorageClass
+	// standard is the class of claims that name none; nil when there is none.
+	standard *storagev1.StorageClass
+}
+
+// NewStorage indexes the objects. They are read and never changed.
+func NewStorage(claims []*corev1.PersistentVolumeClaim, volumes []*corev1.PersistentVolume, classes []*storagev1.StorageClass) *Storage {
+	s := &Storage{
+		claims:  make(map[types.NamespacedName]*corev1.PersistentVolumeClaim, len(claims)),
+		volumes: make(map[string]*corev1.PersistentVolume, len(volumes)),
+		classes: make(map[string]*storagev1.StorageClass, len(classes)),
+	}
+	for _, claim := range claims {
+		s.claims[types.NamespacedName{Namespace: claim.Namespace, Name: claim.Name}] = claim
+	}
+	for _, volume := range volumes {
+		s.volumes[volume.Name] = volume
+	}
+	for _, class := range classes {
+		s.classes[class.Name] = class
+		if class.Annotations[defaultClassAnnotation] == "true" && preferred(class, s.standard) {
+			s.standard = class
+		}
+	}
+	return s
+}
+
+// preferred is Kubernetes' choice among several defaults: the newest, and of
+// equally new ones the first by name.
+func preferred(class, over *storagev1.StorageClass) bool {
+	switch {
+	case over == nil:
+		return true
+	case !class.CreationTimestamp.Equal(&over.CreationTimestamp):
+		return over.CreationTimestamp.Before(&class.CreationTimestamp)
+	default:
+		return class.Name < over.Name
+	}
+}
+
+// classOf finds the class of a claim; named is false for one that names none and
+// gets none.
+func (s *Storage) classOf(claim *corev1.PersistentVolumeClaim) (class *storagev1.StorageClass, name string, named bool) {
+	name, named = claim.Annotations[corev1.BetaStorageClassAnnotation], true
+	switch {
+	case name != "":
+	case claim.Spec.StorageClassName != nil:
+		name = *claim.Spec.StorageClassName
+	case s.standard != nil:
+		return s.standard, s.standard.Name, true
+	}
+	return s.classes[name], name, name != ""
+}
+
+// AttachLimits are how many volumes of each driver a node takes, as its drivers
+// have told it (B120).
+func AttachLimits(node *storagev1.CSINode) corev1.ResourceList {
+	out := corev1.ResourceList{}
+	for _, driver := range node.Spec.Drivers {
+		if driver.Allocatable != nil && driver.Allocatable.Count != nil {
+			out[scheduling.AttachLimit(driver.Name)] = *resource.NewQuantity(int64(*driver.Allocatable.Count), resource.DecimalSI)
+		}
+	}
+	return out
+}
