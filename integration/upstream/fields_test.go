@@ -30,7 +30,7 @@ func TestCompareFieldsSeesDifferences(t *testing.T) {
 		Mine *int   `json:"mine,omitempty"`
 	}
 	type innerTheirs struct {
-		Same  string `json:"same,omitempty"`
+		Same  string `json:"same,omitempty" protobuf:"x"`
 		Yours *int   `json:"yours,omitempty" hash:"ignore"`
 	}
 	type ours struct {
@@ -82,8 +82,8 @@ func compareStructs(path string, ours, theirs reflect.Type) []string {
 			problems = append(problems, path+"."+name+": ours alone")
 			continue
 		}
-		if field.Tag != other.Tag {
-			problems = append(problems, fmt.Sprintf("%s.%s: ours is tagged %s, upstream's %s", path, name, field.Tag, other.Tag))
+		if a, b := tags(field), tags(other); a != b {
+			problems = append(problems, fmt.Sprintf("%s.%s: ours is tagged %s, upstream's %s", path, name, a, b))
 		}
 		problems = append(problems, compareFields(path+"."+name, field.Type, other.Type)...)
 	}
@@ -94,6 +94,18 @@ func compareStructs(path string, ours, theirs reflect.Type) []string {
 	}
 	slices.Sort(problems)
 	return problems
+}
+
+// tags are those that something reads: how a field is encoded, and whether it is hashed. Upstream's copies of other
+// projects' types have further ones.
+func tags(field reflect.StructField) string {
+	var out []string
+	for _, key := range []string{"json", "hash"} {
+		if value, ok := field.Tag.Lookup(key); ok {
+			out = append(out, fmt.Sprintf("%s:%q", key, value))
+		}
+	}
+	return strings.Join(out, " ")
 }
 
 // fields maps JSON names to fields; those of embedded structs without a name of their own count as the outer struct's.

@@ -8,7 +8,9 @@ import (
 
 	awsv1 "github.com/aws/karpenter-provider-aws/pkg/apis/v1"
 	"github.com/google/go-cmp/cmp"
+	bufferv1beta1 "sigs.k8s.io/karpenter/pkg/apis/autoscaling/v1beta1"
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
+	karpv1alpha1 "sigs.k8s.io/karpenter/pkg/apis/v1alpha1"
 
 	"github.com/joist-autoscaler/joist/shared/karpenter"
 )
@@ -24,9 +26,13 @@ func kinds() []kind {
 		{"NodePool", func() any { return &karpenter.NodePool{} }, func() any { return &karpv1.NodePool{} }},
 		{"NodeClaim", func() any { return &karpenter.NodeClaim{} }, func() any { return &karpv1.NodeClaim{} }},
 		{"EC2NodeClass", func() any { return &karpenter.EC2NodeClass{} }, func() any { return &awsv1.EC2NodeClass{} }},
+		{"NodeOverlay", func() any { return &karpenter.NodeOverlay{} }, func() any { return &karpv1alpha1.NodeOverlay{} }},
+		{"CapacityBuffer", func() any { return &karpenter.CapacityBuffer{} }, func() any { return &bufferv1beta1.CapacityBuffer{} }},
 		{"NodePoolList", func() any { return &karpenter.NodePoolList{} }, func() any { return &karpv1.NodePoolList{} }},
 		{"NodeClaimList", func() any { return &karpenter.NodeClaimList{} }, func() any { return &karpv1.NodeClaimList{} }},
 		{"EC2NodeClassList", func() any { return &karpenter.EC2NodeClassList{} }, func() any { return &awsv1.EC2NodeClassList{} }},
+		{"NodeOverlayList", func() any { return &karpenter.NodeOverlayList{} }, func() any { return &karpv1alpha1.NodeOverlayList{} }},
+		{"CapacityBufferList", func() any { return &karpenter.CapacityBufferList{} }, func() any { return &bufferv1beta1.CapacityBufferList{} }},
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 
 	awsapis "github.com/aws/karpenter-provider-aws/pkg/apis"
 	"github.com/google/go-cmp/cmp"
+	karpapis "sigs.k8s.io/karpenter/pkg/apis"
 	"sigs.k8s.io/yaml"
 )
 
@@ -22,6 +23,8 @@ func TestSameManifests(t *testing.T) {
 		{"karpenter.sh_nodepools.yaml", awsapis.NodePoolCRD, 20},
 		{"karpenter.sh_nodeclaims.yaml", awsapis.NodeClaimCRD, 10},
 		{"karpenter.k8s.aws_ec2nodeclasses.yaml", awsapis.EC2NodeClassCRD, 54},
+		{"karpenter.sh_nodeoverlays.yaml", awsapis.NodeOverlayCRD, 8},
+		{"autoscaling.x-k8s.io_capacitybuffers.yaml", karpapis.CapacityBufferCRD, 2},
 	} {
 		t.Run(c.file, func(t *testing.T) {
 			text, err := os.ReadFile(deployed + c.file)

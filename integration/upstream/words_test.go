@@ -7,7 +7,9 @@ import (
 	awsv1 "github.com/aws/karpenter-provider-aws/pkg/apis/v1"
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/util/sets"
+	bufferv1beta1 "sigs.k8s.io/karpenter/pkg/apis/autoscaling/v1beta1"
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
+	karpv1alpha1 "sigs.k8s.io/karpenter/pkg/apis/v1alpha1"
 
 	"github.com/joist-autoscaler/joist/shared/karpenter"
 )
@@ -49,6 +51,10 @@ func TestSameConstants(t *testing.T) {
 		{string(karpenter.NodeSelectorOpGte), string(karpv1.NodeSelectorOpGte)},
 		{string(karpenter.NodeSelectorOpLte), string(karpv1.NodeSelectorOpLte)},
 		{string(karpenter.ConsolidationPolicyBalanced), string(karpv1.ConsolidationPolicyBalanced)},
+		{karpenter.ActiveCapacityStrategy, bufferv1beta1.ActiveProvisioningStrategy},
+		{karpenter.ConditionTypeReadyForProvisioning, bufferv1beta1.ReadyForProvisioningCondition},
+		{karpenter.ConditionTypeProvisioning, bufferv1beta1.ProvisioningCondition},
+		{karpenter.BufferGroup, bufferv1beta1.Group},
 		{string(karpenter.ResourcePrivateIPv4Address), string(awsv1.ResourcePrivateIPv4Address)},
 		{string(karpenter.ResourceNIPSlots), string(awsv1.ResourceNIPSlots)},
 		{string(karpenter.ResourceEFA), string(awsv1.ResourceEFA)},
@@ -111,7 +117,8 @@ func TestSameRestrictedLabels(t *testing.T) {
 
 // Upstream sets every condition that Ready depends on to Unknown as soon as it looks at an object.
 func TestSameConditions(t *testing.T) {
-	pool, claim, class := &karpv1.NodePool{}, &karpv1.NodeClaim{}, &awsv1.EC2NodeClass{}
+	pool, claim, class, overlay := &karpv1.NodePool{}, &karpv1.NodeClaim{}, &awsv1.EC2NodeClass{}, &karpv1alpha1.NodeOverlay{}
+	overlay.StatusConditions()
 	pool.StatusConditions()
 	claim.StatusConditions()
 	class.StatusConditions()
@@ -123,6 +130,7 @@ func TestSameConditions(t *testing.T) {
 		{"NodePool", karpenter.NodePoolReady(), pool.Status.Conditions},
 		{"NodeClaim", karpenter.NodeClaimReady(), claim.Status.Conditions},
 		{"EC2NodeClass", karpenter.EC2NodeClassReady(false), class.Status.Conditions},
+		{"NodeOverlay", karpenter.NodeOverlayReady(), overlay.Status.Conditions},
 	} {
 		var theirs karpenter.Conditions
 		decode(t, encode(t, c.theirs), &theirs)

@@ -37,8 +37,11 @@ var (
 	ConfigMaps        = Kind{"", "v1", "ConfigMap", "configmaps", true, false}
 	VolumeClaims      = Kind{"", "v1", "PersistentVolumeClaim", "persistentvolumeclaims", true, true}
 	Volumes           = Kind{"", "v1", "PersistentVolume", "persistentvolumes", false, true}
+	PodTemplates      = Kind{"", "v1", "PodTemplate", "podtemplates", true, false}
 	DaemonSets        = Kind{"apps", "v1", "DaemonSet", "daemonsets", true, true}
 	Deployments       = Kind{"apps", "v1", "Deployment", "deployments", true, true}
+	StatefulSets      = Kind{"apps", "v1", "StatefulSet", "statefulsets", true, true}
+	ReplicaSets       = Kind{"apps", "v1", "ReplicaSet", "replicasets", true, true}
 	StorageClasses    = Kind{"storage.k8s.io", "v1", "StorageClass", "storageclasses", false, false}
 	CSINodes          = Kind{"storage.k8s.io", "v1", "CSINode", "csinodes", false, false}
 	VolumeAttachments = Kind{"storage.k8s.io", "v1", "VolumeAttachment", "volumeattachments", false, true}
@@ -48,6 +51,8 @@ var (
 	NodePools         = Kind{"karpenter.sh", "v1", "NodePool", "nodepools", false, true}
 	NodeClaims        = Kind{"karpenter.sh", "v1", "NodeClaim", "nodeclaims", false, true}
 	NodeClasses       = Kind{"karpenter.k8s.aws", "v1", "EC2NodeClass", "ec2nodeclasses", false, true}
+	NodeOverlays      = Kind{"karpenter.sh", "v1alpha1", "NodeOverlay", "nodeoverlays", false, true}
+	CapacityBuffers   = Kind{"autoscaling.x-k8s.io", "v1beta1", "CapacityBuffer", "capacitybuffers", true, true}
 )
 
 // made is one kind and how an empty object of it is made.
@@ -72,8 +77,11 @@ var table = []made{
 	of[corev1.ConfigMap](ConfigMaps),
 	of[corev1.PersistentVolumeClaim](VolumeClaims),
 	of[corev1.PersistentVolume](Volumes),
+	of[corev1.PodTemplate](PodTemplates),
 	of[appsv1.DaemonSet](DaemonSets),
 	of[appsv1.Deployment](Deployments),
+	of[appsv1.StatefulSet](StatefulSets),
+	of[appsv1.ReplicaSet](ReplicaSets),
 	of[storagev1.StorageClass](StorageClasses),
 	of[storagev1.CSINode](CSINodes),
 	of[storagev1.VolumeAttachment](VolumeAttachments),
@@ -83,6 +91,8 @@ var table = []made{
 	of[karpenter.NodePool](NodePools),
 	of[karpenter.NodeClaim](NodeClaims),
 	of[karpenter.EC2NodeClass](NodeClasses),
+	of[karpenter.NodeOverlay](NodeOverlays),
+	of[karpenter.CapacityBuffer](CapacityBuffers),
 }
 
 // Kinds is all of them.

@@ -8,7 +8,7 @@ import (
 )
 
 func TestKinds(t *testing.T) {
-	if len(cluster.Kinds) != 17 {
+	if len(cluster.Kinds) != 22 {
 		t.Errorf("there are %d kinds", len(cluster.Kinds))
 	}
 	types := map[reflect.Type]bool{}

@@ -65,6 +65,7 @@ func Run(t *testing.T, open func(t *testing.T) Subject) {
 		{"nothing is shared", isolation, false},
 		{"kinds keep their content", kinds, false},
 		{"custom kinds keep their content", customKinds, true},
+		{"overlays and buffers keep their content", alphaKinds, true},
 		{"a pod on no node goes at once", unboundPod, false},
 		{"a pod on a node has its grace", gracePeriod, false},
 		{"no grace is none", noGrace, false},

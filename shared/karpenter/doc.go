@@ -2,8 +2,8 @@
 // +versionName=v1
 // +kubebuilder:object:generate=true
 
-// Package karpenter holds the words that users of Karpenter v1 already write: NodePool, NodeClaim (group karpenter.sh)
-// and EC2NodeClass (group karpenter.k8s.aws), with their labels, annotations, taints, finalizers and condition names.
+// Package karpenter holds the words that users of Karpenter v1 already write: NodePool, NodeClaim and
+// NodeOverlay (group karpenter.sh), EC2NodeClass (group karpenter.k8s.aws) and CapacityBuffer (group autoscaling.x-k8s.io), with their labels, annotations, taints, finalizers and condition names.
 //
 // The idea is that an object may pass from Karpenter to Joist and back without either noticing. Four invariants follow:
 //

@@ -6,11 +6,16 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// The two API groups and the one version that is served (B001).
+// The API groups and the versions that are served (B001).
 const (
 	Group    = "karpenter.sh"      // NodePool, NodeClaim
 	AWSGroup = "karpenter.k8s.aws" // EC2NodeClass
 	Version  = "v1"
+
+	OverlayVersion = "v1alpha1" // NodeOverlay, in Group
+
+	BufferGroup   = "autoscaling.x-k8s.io" // CapacityBuffer
+	BufferVersion = "v1beta1"
 
 	// CompatibilityGroup prefixes annotations that carry state over from the API before v1.
 	CompatibilityGroup = "compatibility." + Group
@@ -21,13 +26,20 @@ var (
 	SchemeGroupVersion = schema.GroupVersion{Group: Group, Version: Version}
 	// AWSSchemeGroupVersion is the group and version of EC2NodeClass.
 	AWSSchemeGroupVersion = schema.GroupVersion{Group: AWSGroup, Version: Version}
+	// OverlaySchemeGroupVersion is the group and version of NodeOverlay.
+	OverlaySchemeGroupVersion = schema.GroupVersion{Group: Group, Version: OverlayVersion}
+	// BufferSchemeGroupVersion is the group and version of CapacityBuffer.
+	BufferSchemeGroupVersion = schema.GroupVersion{Group: BufferGroup, Version: BufferVersion}
 )
 
-// AddToScheme teaches a scheme all three kinds and their lists.
+// AddToScheme teaches a scheme all five kinds and their lists.
 func AddToScheme(scheme *runtime.Scheme) error {
 	scheme.AddKnownTypes(SchemeGroupVersion, &NodePool{}, &NodePoolList{}, &NodeClaim{}, &NodeClaimList{})
 	scheme.AddKnownTypes(AWSSchemeGroupVersion, &EC2NodeClass{}, &EC2NodeClassList{})
-	metav1.AddToGroupVersion(scheme, SchemeGroupVersion)
-	metav1.AddToGroupVersion(scheme, AWSSchemeGroupVersion)
+	scheme.AddKnownTypes(OverlaySchemeGroupVersion, &NodeOverlay{}, &NodeOverlayList{})
+	scheme.AddKnownTypes(BufferSchemeGroupVersion, &CapacityBuffer{}, &CapacityBufferList{})
+	for _, served := range []schema.GroupVersion{SchemeGroupVersion, AWSSchemeGroupVersion, OverlaySchemeGroupVersion, BufferSchemeGroupVersion} {
+		metav1.AddToGroupVersion(scheme, served)
+	}
 	return nil
 }

@@ -12,12 +12,16 @@ func TestAddToScheme(t *testing.T) {
 		t.Fatal(err)
 	}
 	for object, want := range map[runtime.Object]string{
-		&NodePool{}:         "karpenter.sh/v1, Kind=NodePool",
-		&NodePoolList{}:     "karpenter.sh/v1, Kind=NodePoolList",
-		&NodeClaim{}:        "karpenter.sh/v1, Kind=NodeClaim",
-		&NodeClaimList{}:    "karpenter.sh/v1, Kind=NodeClaimList",
-		&EC2NodeClass{}:     "karpenter.k8s.aws/v1, Kind=EC2NodeClass",
-		&EC2NodeClassList{}: "karpenter.k8s.aws/v1, Kind=EC2NodeClassList",
+		&NodePool{}:           "karpenter.sh/v1, Kind=NodePool",
+		&NodePoolList{}:       "karpenter.sh/v1, Kind=NodePoolList",
+		&NodeClaim{}:          "karpenter.sh/v1, Kind=NodeClaim",
+		&NodeClaimList{}:      "karpenter.sh/v1, Kind=NodeClaimList",
+		&EC2NodeClass{}:       "karpenter.k8s.aws/v1, Kind=EC2NodeClass",
+		&EC2NodeClassList{}:   "karpenter.k8s.aws/v1, Kind=EC2NodeClassList",
+		&NodeOverlay{}:        "karpenter.sh/v1alpha1, Kind=NodeOverlay",
+		&NodeOverlayList{}:    "karpenter.sh/v1alpha1, Kind=NodeOverlayList",
+		&CapacityBuffer{}:     "autoscaling.x-k8s.io/v1beta1, Kind=CapacityBuffer",
+		&CapacityBufferList{}: "autoscaling.x-k8s.io/v1beta1, Kind=CapacityBufferList",
 	} {
 		kinds, _, err := scheme.ObjectKinds(object)
 		if err != nil || len(kinds) != 1 || kinds[0].String() != want {

@@ -1,6 +1,8 @@
 package kubecluster
 
 import (
+	"slices"
+
 	appsv1 "k8s.io/api/apps/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -71,7 +73,7 @@ func connect(config *rest.Config, scheme *runtime.Scheme) (map[schema.GroupVersi
 		if gv.Group == "" {
 			own.APIPath = "/api"
 		}
-		if gv.Group == karpenter.Group || gv.Group == karpenter.AWSGroup {
+		if slices.Contains([]string{karpenter.Group, karpenter.AWSGroup, karpenter.BufferGroup}, gv.Group) {
 			own.ContentType, own.AcceptContentTypes = json, json
 		}
 		if clients[gv], err = rest.RESTClientForConfigAndClient(own, transport); err != nil {

@@ -3,7 +3,6 @@ package manifest
 import (
 	"strings"
 
-	appsv1 "k8s.io/api/apps/v1"
 	batchv1 "k8s.io/api/batch/v1"
 
 	"github.com/joist-autoscaler/joist/shared/cluster"
@@ -12,24 +11,18 @@ import (
 // Kinds that planning reads from manifests and from nowhere else: a cluster
 // shows their pods instead.
 var (
-	StatefulSets = cluster.Kind{Group: "apps", Version: "v1", Kind: "StatefulSet", Resource: "statefulsets", Namespaced: true, Status: true}
-	ReplicaSets  = cluster.Kind{Group: "apps", Version: "v1", Kind: "ReplicaSet", Resource: "replicasets", Namespaced: true, Status: true}
-	Jobs         = cluster.Kind{Group: "batch", Version: "v1", Kind: "Job", Resource: "jobs", Namespaced: true, Status: true}
-	CronJobs     = cluster.Kind{Group: "batch", Version: "v1", Kind: "CronJob", Resource: "cronjobs", Namespaced: true, Status: true}
+	Jobs     = cluster.Kind{Group: "batch", Version: "v1", Kind: "Job", Resource: "jobs", Namespaced: true, Status: true}
+	CronJobs = cluster.Kind{Group: "batch", Version: "v1", Kind: "CronJob", Resource: "cronjobs", Namespaced: true, Status: true}
 )
 
 // known is every kind that Read decodes.
 func known() []cluster.Kind {
-	return append([]cluster.Kind{StatefulSets, ReplicaSets, Jobs, CronJobs}, cluster.Kinds...)
+	return append([]cluster.Kind{Jobs, CronJobs}, cluster.Kinds...)
 }
 
 // newObject makes an empty object of a known kind.
 func newObject(kind cluster.Kind) cluster.Object {
 	switch kind {
-	case StatefulSets:
-		return &appsv1.StatefulSet{}
-	case ReplicaSets:
-		return &appsv1.ReplicaSet{}
 	case Jobs:
 		return &batchv1.Job{}
 	case CronJobs:
@@ -54,7 +47,7 @@ var legacy = map[string]cluster.Kind{
 	"extensions/Deployment":             cluster.Deployments,
 	"extensions/DaemonSet":              cluster.DaemonSets,
 	"apps/Deployment":                   cluster.Deployments,
-	"apps/StatefulSet":                  StatefulSets,
+	"apps/StatefulSet":                  cluster.StatefulSets,
 	"apps/DaemonSet":                    cluster.DaemonSets,
 	"batch/CronJob":                     CronJobs,
 	"policy/PodDisruptionBudget":        cluster.DisruptionBudgets,
@@ -111,4 +104,4 @@ func nearKind(group, name string) (cluster.Kind, bool) {
 }
 
 // others exist and are near to one of ours by chance.
-var others = map[string]bool{"PodTemplate": true, "Role": true, "NodeOverlay": true}
+var others = map[string]bool{"Role": true}

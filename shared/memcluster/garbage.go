@@ -60,9 +60,12 @@ func (s *Server) alive(namespace string, owner metav1.OwnerReference) bool {
 	return ok && found.GetUID() == owner.UID
 }
 
+// kindNamed finds the kind of an owner. Of ReplicaSets the model of a cluster's
+// workloads has but the names, so pods of one that is not stored are not
+// orphans.
 func kindNamed(apiVersion, name string) (cluster.Kind, bool) {
 	for _, kind := range cluster.Kinds {
-		if kind.Kind == name && kind.APIVersion() == apiVersion {
+		if kind != cluster.ReplicaSets && kind.Kind == name && kind.APIVersion() == apiVersion {
 			return kind, true
 		}
 	}
@@ -103,8 +106,8 @@ func Owner(object cluster.Object) metav1.OwnerReference {
 	return OwnerNamed(kind.APIVersion(), kind.Kind, object.GetName(), object.GetUID())
 }
 
-// OwnerNamed makes a controlling owner reference of a kind that may not be in
-// cluster.Kinds, such as a ReplicaSet.
+// OwnerNamed makes a controlling owner reference to what may not be stored, such
+// as a ReplicaSet.
 func OwnerNamed(apiVersion, kind, name string, uid types.UID) metav1.OwnerReference {
 	return metav1.OwnerReference{
 		APIVersion: apiVersion, Kind: kind, Name: name, UID: uid, Controller: new(true), BlockOwnerDeletion: new(true),

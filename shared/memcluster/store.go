@@ -96,8 +96,8 @@ func sameSpec(a, b cluster.Object) bool {
 // counted reports whether the API counts generations of the kind.
 func counted(kind cluster.Kind) bool {
 	switch kind {
-	case cluster.Pods, cluster.Deployments, cluster.DaemonSets, cluster.DisruptionBudgets,
-		cluster.NodePools, cluster.NodeClaims, cluster.NodeClasses:
+	case cluster.Pods, cluster.Deployments, cluster.StatefulSets, cluster.ReplicaSets, cluster.DaemonSets, cluster.DisruptionBudgets,
+		cluster.NodePools, cluster.NodeClaims, cluster.NodeClasses, cluster.NodeOverlays, cluster.CapacityBuffers:
 		return true
 	default:
 		return false

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/joist-autoscaler/joist/shared/karpenter"
@@ -22,6 +23,8 @@ func manifests() []manifest {
 		{"karpenter.sh_nodepools.yaml", "karpenter.sh_nodepools.yaml", nodePool()},
 		{"karpenter.sh_nodeclaims.yaml", "karpenter.sh_nodeclaims.yaml", nodeClaim()},
 		{"karpenter.sh_ec2nodeclasses.yaml", "karpenter.k8s.aws_ec2nodeclasses.yaml", nodeClass()},
+		{"karpenter.sh_nodeoverlays.yaml", "karpenter.sh_nodeoverlays.yaml", nodeOverlay()},
+		{"karpenter.sh_capacitybuffers.yaml", "autoscaling.x-k8s.io_capacitybuffers.yaml", capacityBuffer()},
 	}
 }
 
@@ -55,6 +58,15 @@ func nodeClass() []edit {
 		edits = append(edits, set("spec.kubelet."+field+"{}", node{"pattern": threshold}))
 	}
 	return edits
+}
+
+func nodeOverlay() []edit {
+	edits := append(common(), version(karpenter.OverlayVersion))
+	return append(edits, requirements("spec", restrictedDomain, restrictedHost, restrictedOverlay())...)
+}
+
+func capacityBuffer() []edit {
+	return append(common(), regroup(karpenter.BufferGroup), version(karpenter.BufferVersion))
 }
 
 func common() []edit {
@@ -104,6 +116,16 @@ func restrictedAWS() rule {
 func restrictedAWSLabels() rule {
 	twice := karpenter.LabelCapacityReservationInterruptible
 	return domain(karpenter.AWSGroup, awsKeys(twice, twice)...)
+}
+
+// restrictedOverlay leaves those labels free that are known before a launch of the type alone.
+func restrictedOverlay() rule {
+	later := []string{
+		karpenter.LabelInstanceTenancy, karpenter.LabelCapacityReservationID, karpenter.LabelCapacityReservationType,
+		karpenter.LabelCapacityReservationInterruptible, karpenter.LabelPlacementGroupID, karpenter.LabelPlacementGroupPartition,
+	}
+	keys := slices.DeleteFunc(karpenter.AWSLabels(), func(key string) bool { return slices.Contains(later, key) })
+	return domain(karpenter.AWSGroup, append([]string{karpenter.LabelEC2NodeClass}, keys...)...)
 }
 
 // awsKeys are the labels that the AWS domain leaves free: the well-known ones and the class's name, which the schema admits.

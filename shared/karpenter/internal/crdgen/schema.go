@@ -72,6 +72,14 @@ func regroup(group string) edit {
 	}
 }
 
+// version renames the one version that is served.
+func version(name string) edit {
+	return func(crd node) error {
+		crd["spec"].(node)["versions"].([]any)[0].(node)["name"] = name
+		return nil
+	}
+}
+
 // find walks to a schema. A path is property names joined by dots; [] steps into the items of a list and {} into the
 // values of a map.
 func find(crd node, path string) (node, error) {

@@ -1,0 +1,124 @@
+package karpenter
+
+import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+// CapacityBuffer keeps room for pods that do not exist yet (B127). The kind is SIG Autoscaling's and not Karpenter's: its
+// group is autoscaling.x-k8s.io, its version v1beta1.
+// +kubebuilder:object:root=true
+// +kubebuilder:storageversion
+// +kubebuilder:resource:path=capacitybuffers,scope=Namespaced,shortName=cb,categories=autoscaling
+// +kubebuilder:printcolumn:name="Strategy",type="string",JSONPath=".spec.provisioningStrategy",description="The strategy to be used."
+// +kubebuilder:printcolumn:name="PodTemplate",type="string",JSONPath=".status.podTemplateRef.name",description="The name of the PodTemplate used."
+// +kubebuilder:printcolumn:name="Replicas",type="integer",JSONPath=".status.replicas",description="The actual number of buffer chunks."
+// +kubebuilder:printcolumn:name="ConditionsType",type="string",JSONPath=".status.conditions[*].type",description="List of all condition types."
+// +kubebuilder:printcolumn:name="ConditionsStatus",type="string",JSONPath=".status.conditions[*].status",description="List of all condition statuses."
+// +kubebuilder:printcolumn:name="ConditionsReason",type="string",JSONPath=".status.conditions[*].reason",description="List of all condition reasons."
+// +kubebuilder:printcolumn:name="Age",type="date",JSONPath=".metadata.creationTimestamp",description="The age of the CapacityBuffer."
+// +kubebuilder:subresource:status
+type CapacityBuffer struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	// +required
+	Spec   CapacityBufferSpec   `json:"spec"`
+	Status CapacityBufferStatus `json:"status,omitempty"`
+}
+
+// CapacityBufferList is what listing CapacityBuffers returns.
+// +kubebuilder:object:root=true
+type CapacityBufferList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+	Items           []CapacityBuffer `json:"items"`
+}
+
+// CapacityBufferSpec says for what pods room is kept, and for how many: for the larger of replicas and percentage, and never
+// for more than limits hold.
+// +kubebuilder:validation:XValidation:rule="!has(self.podTemplateRef) || has(self.replicas) || has(self.limits)",message="If podTemplateRef is set, replicas or limits must also be set"
+// +kubebuilder:validation:XValidation:rule="!(has(self.podTemplateRef) && has(self.scalableRef))",message="You must define either PodTemplateRef or ScalableRef, but not both"
+type CapacityBufferSpec struct {
+	// How room is kept. Only buffer.x-k8s.io/active-capacity is known: nodes stand ready.
+	// +kubebuilder:default:="buffer.x-k8s.io/active-capacity"
+	// +optional
+	ProvisioningStrategy *string `json:"provisioningStrategy,omitempty"`
+	// A PodTemplate of the same namespace that the pods are like.
+	// +optional
+	PodTemplateRef *LocalObjectRef `json:"podTemplateRef,omitempty"`
+	// A Deployment, StatefulSet or ReplicaSet of the same namespace whose pods they are like.
+	// +optional
+	ScalableRef *ScalableRef `json:"scalableRef,omitempty"`
+	// For how many pods room is kept.
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:ExclusiveMinimum=false
+	// +optional
+	Replicas *int32 `json:"replicas,omitempty"`
+	// The same as a percentage of what scalableRef has now, rounded up.
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:ExclusiveMinimum=false
+	// +optional
+	Percentage *int32 `json:"percentage,omitempty"`
+	// The most that the pods may request together. Alone, it is filled.
+	// +optional
+	Limits Limits `json:"limits,omitempty"`
+}
+
+// LocalObjectRef names an object of the same namespace.
+type LocalObjectRef struct {
+	// Name of the object.
+	// +kubebuilder:validation:MinLength=1
+	// +required
+	Name string `json:"name"`
+}
+
+// ScalableRef names a workload of the same namespace.
+type ScalableRef struct {
+	// The API group of the workload; apps when it is empty.
+	// +optional
+	APIGroup string `json:"apiGroup,omitempty"`
+	// Kind of the workload.
+	// +kubebuilder:validation:MinLength=1
+	// +required
+	Kind string `json:"kind"`
+	// Name of the workload.
+	// +kubebuilder:validation:MinLength=1
+	// +required
+	Name string `json:"name"`
+}
+
+// CapacityBufferStatus is what came of a buffer.
+type CapacityBufferStatus struct {
+	// The PodTemplate that was read.
+	// +optional
+	PodTemplateRef *LocalObjectRef `json:"podTemplateRef,omitempty"`
+	// For how many pods room is kept.
+	// +optional
+	Replicas *int32 `json:"replicas,omitempty"`
+	// The generation of the PodTemplate that was read.
+	// +optional
+	PodTemplateGeneration *int64 `json:"podTemplateGeneration,omitempty"`
+	// Conditions of the buffer.
+	// +optional
+	// +listType=map
+	// +listMapKey=type
+	Conditions Conditions `json:"conditions,omitempty"`
+	// How room is kept.
+	// +optional
+	ProvisioningStrategy *string `json:"provisioningStrategy,omitempty"`
+}
+
+// ActiveCapacityStrategy keeps nodes ready; it is the strategy when none is named.
+const ActiveCapacityStrategy = "buffer.x-k8s.io/active-capacity"
+
+// Condition types of a CapacityBuffer.
+const (
+	// ConditionTypeReadyForProvisioning: it is known what pods room is kept for.
+	ConditionTypeReadyForProvisioning = "ReadyForProvisioning"
+	// ConditionTypeProvisioning: there is room for all of them.
+	ConditionTypeProvisioning = "Provisioning"
+)
+
+// Active reports whether nodes are to be kept ready for the buffer.
+func (b *CapacityBuffer) Active() bool {
+	strategy := b.Spec.ProvisioningStrategy
+	return strategy == nil || *strategy == "" || *strategy == ActiveCapacityStrategy
+}
