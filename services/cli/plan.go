@@ -16,26 +16,30 @@ import (
 
 // planFlags are those of `joist plan`.
 type planFlags struct {
-	files   []string
-	region  string
-	cluster string
-	expand  bool
-	vars    []string
-	format  string
+	files    []string
+	scenario string
+	region   string
+	cluster  string
+	expand   bool
+	vars     []string
+	format   string
 }
 
 func planCommand(env Env) *cobra.Command {
 	var flags planFlags
 	cmd := &cobra.Command{
-		Use:   "plan -f FILE...",
+		Use:   "plan {-f FILE... | --scenario FILE}",
 		Short: "Say which nodes would be launched for the pods of some manifests, and why some find none",
 		Long: "Plan reads NodePools, EC2NodeClasses and workloads from manifests and says which nodes would be launched,\n" +
 			"at what price, and which pods would find no place, for which reason. It needs neither a cluster nor an\n" +
 			"account: prices come with the command, and what a cluster would have found out is assumed aloud.\n\n" +
+			"With --scenario it reads a planning benchmark instead, which brings its own instance types and prices, and\n" +
+			"says also what planning took.\n\n" +
 			"Exit codes: 0 nothing to launch and every pod has a place, 2 nodes to launch or pods without a place,\n" +
-			"1 an error.",
+			"1 an error. With --scenario: 0 a plan was made, 1 an error.",
 		Example: "  joist plan -f nodepool.yaml -f inflate.yaml --region eu-central-1\n" +
-			"  kubectl get deployments,nodepools,ec2nodeclasses -o yaml | joist plan -f - -o json",
+			"  kubectl get deployments,nodepools,ec2nodeclasses -o yaml | joist plan -f - -o json\n" +
+			"  joist plan --scenario b-1000.json -o json",
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) == 0 {
 				return nil
@@ -46,6 +50,7 @@ func planCommand(env Env) *cobra.Command {
 	}
 	f := cmd.Flags()
 	f.StringArrayVarP(&flags.files, "filename", "f", nil, "file of manifests, directory of such files, or - for stdin; may be repeated")
+	f.StringVar(&flags.scenario, "scenario", "", "file of a planning benchmark as JSON, packed with gzip if its name ends in .gz, or - for stdin")
 	f.StringVar(&flags.region, "region", "", "AWS region whose types and prices count (default: AWS_REGION or AWS_DEFAULT_REGION)")
 	f.StringVar(&flags.cluster, "cluster-name", "cluster", "name of the EKS cluster")
 	f.BoolVar(&flags.expand, "expand", false, "fill in ${NAME} in the files from the environment")
@@ -55,7 +60,12 @@ func planCommand(env Env) *cobra.Command {
 }
 
 func plan(cmd *cobra.Command, env Env, flags planFlags) error {
-	if len(flags.files) == 0 {
+	switch {
+	case flags.scenario != "" && len(flags.files) > 0:
+		return usage(errors.New("a scenario and manifests are given"), "one of --scenario and -f")
+	case flags.scenario != "":
+		return planScenario(cmd, env, flags.scenario, flags.format)
+	case len(flags.files) == 0:
 		return nothingToRead()
 	}
 	region, err := regionOf(env, flags.region)

@@ -45,6 +45,9 @@ func Parse(folder fs.FS, name string, data []byte) (Scenario, error) {
 	}
 	out := build(c.document, c.types)
 	out.Notes = append(notes, out.Notes...)
+	if more := len(out.Notes) - problemsMax; more > 0 {
+		out.Notes = append(out.Notes[:problemsMax], fmt.Sprintf("and %d more", more))
+	}
 	return out, nil
 }
 
@@ -81,15 +84,15 @@ func load(folder fs.FS, name string) ([]byte, error) {
 	}
 	file, err := folder.Open(name)
 	if err != nil {
-		return nil, fmt.Errorf("opening %s: %w", name, reason(err))
+		return nil, fmt.Errorf("opening %s: %w", name, cause(err))
 	}
 	data, err := unpack(name, file)
 	return data, errors.Join(err, file.Close())
 }
 
-// reason is why a file cannot be opened, without its path, which depends on the
+// cause is why a file cannot be used, without its path, which depends on the
 // folder.
-func reason(err error) error {
+func cause(err error) error {
 	if e, ok := errors.AsType[*fs.PathError](err); ok {
 		return e.Err
 	}
@@ -107,7 +110,7 @@ func unpack(name string, from io.Reader) ([]byte, error) {
 	data, err := io.ReadAll(io.LimitReader(from, fileMax+1))
 	switch {
 	case err != nil:
-		return nil, fmt.Errorf("reading %s: %w", name, err)
+		return nil, fmt.Errorf("reading %s: %w", name, cause(err))
 	case len(data) > fileMax:
 		return nil, fmt.Errorf("%s is larger than %d MiB", name, fileMax>>20)
 	}

@@ -14,6 +14,9 @@ import (
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	// A plan is thought out in one go: whoever does not want to wait for it
+	// interrupts a second time.
+	context.AfterFunc(ctx, stop)
 	code := cli.Run(ctx, cli.Env{
 		Args: os.Args[1:], Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr,
 		Environ: os.Environ(), Now: time.Now, Build: build(),

@@ -19,7 +19,7 @@ const namesMax = 5
 func Table(w io.Writer, p Plan) error {
 	var out strings.Builder
 	if len(p.Nodes) > 0 {
-		out.WriteString(nodes(p) + "\n")
+		out.WriteString(nodes(p.Nodes, "OFFERINGS") + "\n")
 	}
 	out.WriteString(summary(p))
 	for _, u := range p.Unplaced {
@@ -42,12 +42,13 @@ func Table(w io.Writer, p Plan) error {
 	return err
 }
 
-// nodes lists the nodes; equal ones share a row.
-func nodes(p Plan) string {
+// nodes lists nodes; equal ones share a row. choices is what is counted of the
+// ways to launch one.
+func nodes(list []Node, choices string) string {
 	t := table.NewWriter()
 	t.SetStyle(plainStyle())
-	t.AppendHeader(table.Row{"NODES", "NODEPOOL", "TYPE", "ZONE", "CAPACITY", "$/HOUR EACH", "PODS EACH", "CPU EACH", "MEMORY EACH", "OFFERINGS"})
-	for _, r := range rows(p.Nodes) {
+	t.AppendHeader(table.Row{"NODES", "NODEPOOL", "TYPE", "ZONE", "CAPACITY", "$/HOUR EACH", "PODS EACH", "CPU EACH", "MEMORY EACH", choices})
+	for _, r := range rows(list) {
 		n := r.node
 		cpu, memory := n.Requests[corev1.ResourceCPU], n.Requests[corev1.ResourceMemory]
 		t.AppendRow(table.Row{

@@ -1,0 +1,58 @@
+package cli
+
+import (
+	"cmp"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+
+	"github.com/joist-autoscaler/joist/services/cli/internal/meter"
+	"github.com/joist-autoscaler/joist/services/cli/internal/report"
+	"github.com/joist-autoscaler/joist/shared/scenario"
+	"github.com/joist-autoscaler/joist/shared/scheduling"
+)
+
+// planScenario plans a scenario and says what planning took. It is no question
+// about a cluster, so that every plan is a success.
+func planScenario(cmd *cobra.Command, env Env, name, format string) error {
+	progress := cmd.ErrOrStderr()
+	started := env.Now()
+	s, err := readScenario(cmd, name)
+	if err != nil {
+		return err
+	}
+	pods := s.Pods()
+	setup := env.Now().Sub(started)
+	for _, note := range s.Notes {
+		fmt.Fprintln(progress, "note: "+note)
+	}
+	fmt.Fprintf(progress, "planning %d pods with %d instance types (read in %.1f s)\n", len(pods), s.Types(), setup.Seconds())
+	var result scheduling.Result
+	effort := meter.Solving(env.Now, func() {
+		batch, stock := s.Problem(pods)
+		result = scheduling.SolveStock(batch, stock)
+	})
+	effort.SetupWallS = setup.Seconds()
+	outcome := s.Outcome(pods, result)
+	outcome.Planner = "joist " + cmp.Or(env.Build.Version, "development")
+	outcome.Summary.Effort = effort
+	if format == "json" {
+		return printJSON(cmd.OutOrStdout(), outcome)
+	}
+	return report.Scenario(cmd.OutOrStdout(), outcome)
+}
+
+// readScenario reads a scenario from a file, or from stdin, beside which the
+// current directory is.
+func readScenario(cmd *cobra.Command, name string) (scenario.Scenario, error) {
+	if name != "-" {
+		return scenario.Read(os.DirFS(filepath.Dir(name)), filepath.Base(name))
+	}
+	data, err := load(cmd.InOrStdin(), name)
+	if err != nil {
+		return scenario.Scenario{}, err
+	}
+	return scenario.Parse(os.DirFS("."), "stdin", data)
+}

@@ -1,0 +1,93 @@
+package cli_test
+
+import (
+	"encoding/json"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/joist-autoscaler/joist/services/cli"
+	"github.com/joist-autoscaler/joist/shared/scenario"
+)
+
+// tiny has one plan only, so that what is said of it does not change with the
+// planner's skill.
+const tiny = "testdata/scenario/tiny.json"
+
+func TestScenarioAsJSON(t *testing.T) {
+	stdout, stderr, code := joist(t, "", nil, "plan", "--scenario", tiny, "-o", "json")
+	if code != cli.ExitNothing || !strings.Contains(stderr, "planning 4 pods with 1 instance types") {
+		t.Fatalf("exit code %d, stderr:\n%s", code, stderr)
+	}
+	var got scenario.Outcome
+	if err := json.Unmarshal([]byte(stdout), &got); err != nil {
+		t.Fatal(err)
+	}
+	effort := got.Summary.Effort
+	if effort.SolveMallocs == 0 || effort.SolveAllocMB == 0 || effort.PeakRSSMB == 0 || effort.TimedOut {
+		t.Errorf("effort: %+v", effort)
+	}
+	if why := got.Unscheduled["huge"]; !strings.Contains(why, "NodePool default: resources") {
+		t.Errorf("huge has no place because %q", why)
+	}
+	if got.Planner != "joist v1.2.3" || got.Pods != 4 || got.InstanceTypes != 1 || len(got.Unscheduled) != 1 {
+		t.Errorf("outcome: %+v", got)
+	}
+	if diff := cmp.Diff(map[string][]string{"node-1": {"small"}}, got.ExistingPods); diff != "" {
+		t.Error(diff)
+	}
+	if len(got.NewNodes) != 2 {
+		t.Fatalf("%d new nodes:\n%s", len(got.NewNodes), stdout)
+	}
+	for _, n := range got.NewNodes {
+		if n.InstanceType != "m7g.large" || n.Zone != "eu-west-1a" || n.Price != 0.0911 || n.Options != 1 || len(n.Pods) != 1 {
+			t.Errorf("node: %+v", n)
+		}
+	}
+	if s := got.Summary; s.NewNodes != 2 || s.Scheduled != 3 || s.Unscheduled != 1 || s.DollarsPerHour != 0.1822 {
+		t.Errorf("summary: %+v", s)
+	}
+}
+
+func TestScenarioAsATable(t *testing.T) {
+	text, err := os.ReadFile(tiny)
+	if err != nil {
+		t.Fatal(err)
+	}
+	stdout, _, code := joist(t, strings.Replace(string(text), `"tiny"`, `"tiny", "color": "red"`, 1), nil, "plan", "--scenario", "-")
+	for _, want := range []string{
+		"NODES", "m7g.large", "tiny: 2 nodes to launch for 2 pods, $0.1822 an hour", "1 pod on nodes that exist; 1 pod without a place",
+		"planned in ", "1 pod found no place: huge",
+	} {
+		if !strings.Contains(stdout, want) {
+			t.Errorf("the table lacks %q:\n%s", want, stdout)
+		}
+	}
+	if code != cli.ExitNothing {
+		t.Errorf("exit code %d", code)
+	}
+}
+
+func TestScenarioComplaints(t *testing.T) {
+	for _, tt := range []struct {
+		name, stdin string
+		args        []string
+		want        string
+	}{
+		{"both", "", []string{"-f", "x.yaml", "--scenario", tiny}, "joist: reading the command line: a scenario and manifests are given\nTry: one of --scenario and -f\n"},
+		{"no file", "", []string{"--scenario", "testdata/none.json"}, "joist: reading the scenario: opening none.json: no such file or directory\nTry: look at the path\n"},
+		{"a folder", "", []string{"--scenario", "testdata"}, "joist: reading the scenario: reading testdata: is a directory\nTry: look at the path\n"},
+		{"nonsense", "{]", []string{"--scenario", "-"}, "joist: reading the scenario: stdin:1:2: this is no JSON: invalid character ']' looking for beginning of object key string\n"},
+		{"a note", `{"instanceTypes": [], "nodePools": [], "color": 1}`, []string{"--scenario", "-"},
+			"note: stdin: unknown field \"color\" is left out\nplanning 0 pods with 0 instance types (read in 0.0 s)\n"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			_, stderr, _ := joist(t, tt.stdin, nil, append([]string{"plan"}, tt.args...)...)
+			if diff := cmp.Diff(tt.want, stderr); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
