@@ -136,7 +136,7 @@ func (w *world) besideDaemons(c *class) *reach {
 	out.key, out.narrow = key, nil
 	for _, d := range w.daemons {
 		if clash(d.spec.HostPorts, c.spec.HostPorts) {
-			out.columns = out.columns.Without(d.columns)
+			out.columns = w.interned(out.columns.Without(d.columns))
 		}
 	}
 	out.some = out.columns.Len() > 0 && out.planes != 0 || out.nodes.Len() > 0

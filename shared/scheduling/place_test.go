@@ -122,10 +122,14 @@ func TestPlannedPodsFitTheirClaims(t *testing.T) {
 	}
 	for _, n := range first.Nodes {
 		name := string(rune('a' + len(batch.Snapshot.Nodes)))
-		batch.Snapshot.Nodes = append(batch.Snapshot.Nodes, scheduling.Node{
+		claim := scheduling.Node{
 			Name: name, Claim: name, NodePool: n.NodePool, Labels: n.Requirements.Labels(),
 			Requirements: n.Requirements.List(), Allocatable: n.Requests,
-		})
+		}
+		for _, pod := range n.Pods {
+			claim.Expected = append(claim.Expected, pod.Pod.UID)
+		}
+		batch.Snapshot.Nodes = append(batch.Snapshot.Nodes, claim)
 	}
 	again := scheduling.Solve(batch, schedulingtest.Catalogue())
 	if len(again.Nodes) > 0 || len(again.Unplaced) > 0 {
@@ -168,8 +172,8 @@ func TestRunningPodsAreRespected(t *testing.T) {
 
 	guard.Spec.Affinity.PodAntiAffinity.RequiredDuringSchedulingIgnoredDuringExecution[0].TopologyKey = corev1.LabelTopologyZone
 	batch.Snapshot.Nodes[0].Pods = []scheduling.PodClass{guard}
-	if rules, detail := rule(t, batch); rules[0] != scheduling.RulePod {
-		t.Errorf("refused by %v: %s; a whole zone is not planned for yet", rules, detail)
+	if rules, detail := rule(t, batch); rules[0] != scheduling.RuleTopology {
+		t.Errorf("refused by %v: %s; the pod refuses newcomers in its whole zone, and the pool has no other", rules, detail)
 	}
 }
 

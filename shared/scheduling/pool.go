@@ -120,3 +120,13 @@ func ImageFor(typeLabels map[string]string, images []karpenter.AMI) (karpenter.A
 	}
 	return images[i], true
 }
+
+// demanding reports whether the pool asks for a choice of values (B005).
+func (p *pool) demanding() bool {
+	for _, values := range p.base {
+		if values.MinValues() > 0 {
+			return true
+		}
+	}
+	return false
+}

@@ -105,7 +105,21 @@ func (w *world) columnsOf(r *reach) packing.Set {
 		w.fromPool(r, c.pool, k, end, typed, out)
 		k = end
 	}
-	return out
+	return w.interned(out)
+}
+
+// interned is the one set of all that are equal, so that the packer sees which
+// pods may go to the same columns.
+func (w *world) interned(set packing.Set) packing.Set {
+	key := set.Key()
+	if w.sets == nil {
+		w.sets = map[string]packing.Set{}
+	}
+	if got, ok := w.sets[key]; ok {
+		return got
+	}
+	w.sets[key] = set
+	return set
 }
 
 // fromPool adds the columns of one pool, which are neighbours.

@@ -24,6 +24,7 @@ type rounds struct {
 func newRounds(w *world) *rounds { return &rounds{w: w, packer: packing.New(w.problem)} }
 
 func (r *rounds) run() {
+	r.pin()
 	var waiting []*class
 	for _, c := range r.w.classes {
 		if c.problem == "" && len(c.pods) > 0 {
@@ -52,6 +53,11 @@ func (r *rounds) round(waiting []*class) {
 		}
 	}
 	r.w.at = nil
+	r.pack(shares)
+}
+
+// pack hands shares to the packer, and takes back what found no place.
+func (r *rounds) pack(shares []share) {
 	lots := make([]packing.Lot, len(shares))
 	for i := range shares {
 		lots[i] = r.w.lot(&shares[i])
@@ -117,4 +123,76 @@ func (r *rounds) again(c *class) bool {
 		return c.problem == ""
 	}
 	return r.placed && len(c.own.groups)+len(c.own.hosts) > 0
+}
+
+// pin puts pods on the claims that were made for them. To find such a place again
+// by trying would be luck: a claim is planned to be full.
+func (r *rounds) pin() {
+	expected := map[string]int{}
+	for i := range r.w.problem.Nodes {
+		for _, uid := range r.w.nodes[i].node.Expected {
+			expected[uid] = i
+		}
+	}
+	if len(expected) == 0 {
+		return
+	}
+	var shares []share
+	for _, c := range r.w.classes {
+		if r.w.at = c; c.problem == "" {
+			shares = append(shares, r.pinned(c, expected)...)
+		}
+	}
+	r.w.at = nil
+	r.pack(shares)
+	for _, c := range r.w.classes {
+		c.closed, c.stuck = nil, ""
+	}
+}
+
+// pinned takes the expected pods out of a class.
+func (r *rounds) pinned(c *class, expected map[string]int) (out []share) {
+	byNode := map[int]int{}
+	var rest []PodRef
+	for _, pod := range c.pods {
+		node, ok := expected[pod.UID]
+		if !ok {
+			rest = append(rest, pod)
+			continue
+		}
+		at, known := byNode[node]
+		if !known {
+			one, ok := r.w.only(c, node)
+			if !ok {
+				rest = append(rest, pod)
+				continue
+			}
+			at, byNode[node] = len(out), len(out)
+			out = append(out, one)
+		}
+		out[at].pods = append(out[at].pods, pod)
+		r.w.count(c, out[at].domains, 1)
+	}
+	if len(out) > 0 {
+		c.pods = rest
+	}
+	return out
+}
+
+// only is the share of a class that goes to one node; false when that node is not
+// for the class any more.
+func (w *world) only(c *class, node int) (share, bool) {
+	suits := slices.ContainsFunc(c.wish.anyOf, w.nodes[node].satisfies)
+	if _, kept := untolerated(w.nodes[node].taints, c.spec.Tolerations, true); kept || !suits {
+		return share{}, false
+	}
+	one := &reach{want: Requirements{}, nodes: packing.NewSet(len(w.problem.Nodes)), some: true}
+	one.nodes.Add(node)
+	out := share{class: c, reach: one}
+	for _, key := range w.keysOf(c) {
+		if value, ok := w.nodes[node].domain(key); ok {
+			out.domains = append(out.domains, domain{key, value})
+		}
+	}
+	return out, true
 }

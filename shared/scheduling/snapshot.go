@@ -180,6 +180,9 @@ type Node struct {
 	Going    bool      `json:"going,omitempty"`
 	Deadline time.Time `json:"deadline,omitzero"`
 	Ready    bool      `json:"ready,omitempty"`
+	// Expected are the UIDs of the pods that the claim was planned for. They are put
+	// there again, whatever order would find for the rest.
+	Expected []string `json:"expected,omitempty"`
 	// Nominated is until when pods are expected here (B091).
 	Nominated    time.Time `json:"nominated,omitzero"`
 	LastPodEvent time.Time `json:"lastPodEvent,omitzero"`

@@ -2,6 +2,7 @@ package scheduling
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/joist-autoscaler/joist/shared/catalog"
 )
@@ -54,8 +55,8 @@ func (b *broken) unplaced(class *PodClass) Unplaced {
 	return Unplaced{class.Spec.Namespace, class.Pods, []Rejection{{Rule: RulePod, Detail: fmt.Sprintf("planning for it failed: %v", b.cause)}}}
 }
 
-// attempt plans everything once. A panic is a fault of ours and must not cost the
-// other pods their nodes.
+// attempt plans everything, and once more with an eye on the limits if they kept
+// pods out. A panic is a fault of ours and must not cost the other pods their nodes.
 func attempt(batch *Batch, stock Stock) (result Result, fault *broken) {
 	var w *world
 	defer func() {
@@ -67,9 +68,37 @@ func attempt(batch *Batch, stock Stock) (result Result, fault *broken) {
 		}
 	}()
 	w = newWorld(batch, stock)
+	result = w.solve(batch)
+	if !limited(result) {
+		return result, nil
+	}
+	w = newWorld(batch, stock)
+	w.problem.Policy = tight
+	if other := w.solve(batch); unplaced(other) < unplaced(result) {
+		return other, nil
+	}
+	return result, nil
+}
+
+func (w *world) solve(batch *Batch) Result {
 	w.readClasses(batch)
 	w.addTopology()
 	r := newRounds(w)
 	r.run()
-	return r.result(), nil
+	return r.result()
+}
+
+// limited reports whether limits kept any pod out.
+func limited(r Result) bool {
+	return slices.ContainsFunc(r.Unplaced, func(u Unplaced) bool {
+		return slices.ContainsFunc(u.Rejections, func(r Rejection) bool { return r.Rule == RuleLimits })
+	})
+}
+
+func unplaced(r Result) int {
+	n := 0
+	for _, u := range r.Unplaced {
+		n += len(u.Pods)
+	}
+	return n
 }

@@ -58,8 +58,8 @@ func TestSeedLimits(t *testing.T) {
 	if len(result.Unplaced) != 1 || result.Unplaced[0].Rejections[0].Rule != scheduling.RuleLimits {
 		t.Fatalf("unplaced = %+v, want one class held up by the limits", result.Unplaced)
 	}
-	if len(result.Nodes) != 5 {
-		t.Errorf("%d nodes of 4 cpu under a limit of 20, want 5", len(result.Nodes))
+	if len(result.Nodes) != 5 || len(result.Unplaced[0].Pods) != 25 {
+		t.Errorf("%d nodes and %d pods without, want 5 nodes of 4 cpu for 15 pods under a limit of 20", len(result.Nodes), len(result.Unplaced[0].Pods))
 	}
 }
 
@@ -138,9 +138,10 @@ func TestRejections(t *testing.T) {
 		{"lost volume (B119)", func(b *scheduling.Batch) {
 			b.Pending[0].Spec.Volumes = []scheduling.Volume{{Claim: "data", Problem: "it is lost"}}
 		}, scheduling.RulePod, "volume claim data: it is lost"},
-		{"zone spread", func(b *scheduling.Batch) {
-			b.Pending[0].Spec.Spread = []corev1.TopologySpreadConstraint{{TopologyKey: corev1.LabelTopologyZone, MaxSkew: 1, WhenUnsatisfiable: corev1.DoNotSchedule}}
-		}, scheduling.RulePod, "does not plan for topology spread"},
+		{"apart in zones, of which there is one (B114)", func(b *scheduling.Batch) {
+			apart("web")(&b.Pending[0].Spec)
+			b.Pending[0].Spec.Affinity.PodAntiAffinity.RequiredDuringSchedulingIgnoredDuringExecution[0].TopologyKey = corev1.LabelTopologyZone
+		}, scheduling.RuleTopology, "every topology.kubernetes.io/zone has a pod that its anti-affinity selects"},
 		{"minValues (B005)", func(b *scheduling.Batch) {
 			pool(b).Spec.Template.Spec.Requirements[0].MinValues = new(2)
 		}, scheduling.RulePod, "minValues"},

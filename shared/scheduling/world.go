@@ -24,6 +24,7 @@ type world struct {
 	// typeKeys are the labels that instance types have.
 	typeKeys map[string]bool
 	reaches  map[string]*reach
+	sets     map[string]packing.Set
 	topology topology
 	daemons  []daemon
 	// soft is whether any taint is PreferNoSchedule, so that relaxing helps.
@@ -132,6 +133,9 @@ func (w *world) addPools(stock Stock, named namedLabels) {
 		}
 		p.index = len(w.problem.Pools)
 		w.problem.Pools = append(w.problem.Pools, quota(p.object, s, w.axis))
+		if s.Settings.MinValuesPolicy != "BestEffort" && p.demanding() {
+			w.problem.Pools[p.index].Enough = func(columns packing.Set, planes uint64) bool { return w.varied(p, columns, planes) }
+		}
 		if p.refusal.Rule == "" {
 			w.addColumns(p, stock.Types[p.class], tier, supplies)
 		}

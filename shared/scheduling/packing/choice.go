@@ -33,8 +33,7 @@ func (p *Packer) moderateLimits(chosen, c *Column) bool {
 
 // enough asks the pool whether the columns that would still hold the bin are
 // varied enough with n more pods of a lot.
-func (p *Packer) enough(b int, lot *Lot, n int) bool {
-	bin := &p.bins[b]
+func (p *Packer) enough(bin *Bin, lot *Lot, n int) bool {
 	ask := p.problem.Pools[p.problem.Columns[bin.Column].Pool].Enough
 	if ask == nil {
 		return true

@@ -21,19 +21,58 @@ const (
 func (s *stage) open() {
 	s.shortlist()
 	for s.rest > 0 {
-		c := s.best()
+		c, lot := s.best(), -1
 		if c == nil {
-			if c = s.rescue(); c == nil {
+			if c, lot = s.rescue(); c == nil {
 				return
 			}
 		}
 		value, picks := s.fill(c)
-		if len(picks) == 0 {
-			c.dead = true
+		if value, picks = s.trim(c, value, picks); len(picks) > 0 {
+			s.commit(c, value, picks)
 			continue
 		}
-		s.commit(c, value, picks)
+		c.dead = true
+		if lot >= 0 {
+			s.giveUp(lot)
+		}
 	}
+}
+
+// trim takes pods out again until enough columns hold the rest (B005).
+func (s *stage) trim(c *candidate, value float64, picks []pick) (float64, []pick) {
+	column := &s.p.problem.Columns[c.column]
+	ask := s.p.problem.Pools[column.Pool].Enough
+	if ask == nil {
+		return value, picks
+	}
+	bin := Bin{Column: c.column, Planes: c.planes}
+	for len(picks) > 0 {
+		used := make([]int64, s.p.problem.Dims)
+		bin.Columns, value = nil, 0
+		for _, pick := range picks {
+			bin.Columns = s.p.narrowed(bin.Columns, s.groups[s.group[pick.lot]].columns)
+			value += float64(s.value[pick.lot] * float64(pick.count))
+			for r := range used {
+				used[r] += s.need[pick.lot*len(used)+r] * int64(pick.count)
+			}
+		}
+		if ask(s.p.choice(&bin, used, bin.Planes, bin.Columns), bin.Planes) {
+			return value, picks
+		}
+		if last := &picks[len(picks)-1]; last.count > 1 {
+			last.count /= 2
+		} else {
+			picks = picks[:len(picks)-1]
+		}
+	}
+	return 0, nil
+}
+
+// giveUp leaves a lot to later stages.
+func (s *stage) giveUp(i int) {
+	s.rest -= float64(s.value[i] * float64(s.left[i]))
+	s.left[i] = 0
 }
 
 // shortlist picks the columns that waste least of their price, some of each size.
@@ -164,7 +203,7 @@ func (p *Packer) buy(b *Bin, sign int64) {
 }
 
 // rescue finds a column for the first lot that none of the shortlist takes.
-func (s *stage) rescue() *candidate {
+func (s *stage) rescue() (found *candidate, lot int) {
 	for i, id := range s.ids {
 		if s.left[i] == 0 {
 			continue
@@ -175,19 +214,18 @@ func (s *stage) rescue() *candidate {
 			if !g.columns.Has(k) || column.planes&g.planes == 0 || !s.p.Buyable(k) || !fits(s.p.lots[id].Need, column.Room) {
 				continue
 			}
-			if price := column.price(g.planes); best.column < 0 || price < best.price {
+			if price := s.p.cost(column, g.planes); best.column < 0 || price < best.price {
 				best.column, best.price = k, price
 			}
 		}
 		if best.column >= 0 {
 			if c, ok := s.candidate(best.column, g.planes); ok {
 				s.offers = append(s.offers, c)
-				return &s.offers[len(s.offers)-1]
+				return &s.offers[len(s.offers)-1], i
 			}
 		}
-		s.rest -= float64(s.value[i] * float64(s.left[i]))
-		s.left[i] = 0 // No column is left for it in this stage.
+		s.giveUp(i)
 	}
 	s.rest = 0
-	return nil
+	return nil, -1
 }

@@ -35,7 +35,7 @@ func (p *Packer) allowed(id, b, n int) int {
 			return 0
 		}
 	}
-	for n > 0 && !p.enough(b, lot, n) {
+	for n > 0 && !p.enough(&p.bins[b], lot, n) {
 		n /= 2
 	}
 	return n
@@ -119,7 +119,7 @@ func (p *Packer) growOne(id int) bool {
 	}
 	k, n := p.alone(lot, p.left[id])
 	if k >= 0 && p.mayLead(lot) {
-		if price := p.problem.Columns[k].price(lot.Planes); at < 0 || price < best {
+		if price := p.cost(&p.problem.Columns[k], lot.Planes); at < 0 || price < best {
 			p.openBin(id, k, n)
 			return true
 		}
@@ -145,7 +145,7 @@ func (p *Packer) enlarged(bin *Bin, lot *Lot) (column int, extra float64) {
 			return true
 		}
 		p.steps++
-		if price := c.price(planes) - was.price(bin.Planes); price < extra && p.supplied(c) && p.carries(c, bin.used, lot.Need) &&
+		if price := p.cost(c, planes) - p.cost(was, bin.Planes); price < extra && p.supplied(c) && p.carries(c, bin.used, lot.Need) &&
 			p.problem.Pools[c.Pool].holds(c.Capacity) {
 			column, extra = k, price
 		}
@@ -176,7 +176,10 @@ func (p *Packer) alone(lot *Lot, want int) (column, n int) {
 		if c.planes&lot.Planes == 0 || c.Stage > stage || !p.supplied(c) || !p.problem.Pools[c.Pool].holds(c.Capacity) {
 			return true
 		}
-		m, cost := times(lot.Need, c.Room, want), c.price(lot.Planes)
+		m, cost := times(lot.Need, c.Room, want), p.cost(c, lot.Planes)
+		for m > 0 && !p.enoughAlone(k, lot, m) {
+			m /= 2
+		}
 		if m > 0 && (c.Stage < stage || m > n || m == n && cost < price) {
 			column, stage, n, price = k, c.Stage, m, cost
 		}
@@ -192,12 +195,21 @@ func (p *Packer) limited(lot *Lot, n int) int {
 }
 
 func (p *Packer) openBin(id, k, n int) {
-	lot := &p.lots[id]
-	bin := Bin{Column: k, Planes: lot.Planes & p.problem.Columns[k].planes, Columns: lot.Columns, used: make([]int64, p.problem.Dims)}
+	bin := p.emptyBin(&p.lots[id], k)
 	p.buy(&bin, 1)
 	p.bins = append(p.bins, bin)
-	for n > 0 && !p.enough(len(p.bins)-1, lot, n) && n > 1 {
-		n /= 2
-	}
 	p.join(id, len(p.bins)-1, n, k)
+}
+
+func (p *Packer) emptyBin(lot *Lot, k int) Bin {
+	return Bin{Column: k, Planes: lot.Planes & p.problem.Columns[k].planes, Columns: lot.Columns, used: make([]int64, p.problem.Dims)}
+}
+
+// enoughAlone asks whether a new node for n pods of a lot leaves choice enough.
+func (p *Packer) enoughAlone(k int, lot *Lot, n int) bool {
+	if p.problem.Pools[p.problem.Columns[k].Pool].Enough == nil {
+		return true
+	}
+	bin := p.emptyBin(lot, k)
+	return p.enough(&bin, lot, n)
 }

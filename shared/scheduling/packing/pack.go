@@ -4,15 +4,25 @@ import (
 	"slices"
 )
 
-// New prepares a problem. The problem is the packer's from then on.
+// New prepares a problem. What is counted down is copied, so that one problem can
+// be packed again, under another policy.
 func New(problem Problem) *Packer {
 	p := &Packer{problem: problem, lonely: -1, content: newTallies(problem.Rules), onto: make([][]Part, len(problem.Nodes)), members: make([]int, len(problem.Rules)), nodeSites: make([]site, len(problem.Nodes))}
+	for i := range problem.Pools {
+		p.problem.Pools[i].Left = slices.Clone(problem.Pools[i].Left)
+		p.quotas = append(p.quotas, problem.Pools[i])
+		p.quotas[i].Left = slices.Clone(problem.Pools[i].Left)
+	}
+	p.problem.Nodes = slices.Clone(problem.Nodes)
+	p.problem.Supplies = slices.Clone(problem.Supplies)
 	for i := range problem.Nodes {
+		p.problem.Nodes[i].Room = slices.Clone(problem.Nodes[i].Room)
 		p.nodeSites[i] = site{tallies: problem.Nodes[i].Tallies, counted: true}
 		for _, t := range problem.Nodes[i].Tallies {
 			p.members[t.Rule] += int(t.Members)
 		}
 	}
+	p.problem.Columns, p.problem.Pools = slices.Clone(problem.Columns), slices.Clone(problem.Pools)
 	for k := range p.problem.Columns {
 		c := &p.problem.Columns[k]
 		for _, o := range c.Offers {
@@ -95,9 +105,6 @@ func (p *Packer) Cost() float64 {
 	}
 	return sum
 }
-
-// Bound is the least that the lots could cost, in US dollars per hour.
-func (p *Packer) Bound() float64 { return p.bound }
 
 // Drop gives up what is left of a lot, so that no later round takes it up again.
 func (p *Packer) Drop(lot int) { p.left[lot] = 0 }

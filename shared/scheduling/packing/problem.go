@@ -124,6 +124,9 @@ type Policy struct {
 	// ShareCost is how much dearer a plan may be for not standing on one node: a
 	// node that carries the share s of the plan counts as dearer by s times this.
 	ShareCost float64
+	// Tight spends limits sparingly instead of money: it is for what did not fit
+	// into the limits otherwise.
+	Tight bool
 	// Effort bounds the search: steps for each pod.
 	Effort int
 }

@@ -1,6 +1,9 @@
 package packing
 
-import "math/bits"
+import (
+	"encoding/binary"
+	"math/bits"
+)
 
 // Set is a set of small numbers, one bit each. Sets are shared between lots:
 // they are never changed once a lot holds them.
@@ -80,4 +83,13 @@ func (s Set) Without(t Set) Set {
 		}
 	}
 	return out
+}
+
+// Key is equal for equal sets, as a map's key.
+func (s Set) Key() string {
+	out := make([]byte, 0, 8*len(s))
+	for _, word := range s {
+		out = binary.LittleEndian.AppendUint64(out, word)
+	}
+	return string(out)
 }

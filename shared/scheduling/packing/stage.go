@@ -2,7 +2,6 @@ package packing
 
 import (
 	"cmp"
-	"math"
 	"math/bits"
 	"slices"
 )
@@ -147,46 +146,33 @@ func (s *stage) worthOf(lot *Lot, g int) float64 {
 	for r, price := range s.groups[g].prices {
 		sum += float64(price * float64(lot.Need[r]))
 	}
-	if s.groups[g].host > 0 && s.hosted(lot) {
+	if s.groups[g].host > 0 && s.p.hosted(lot) {
 		sum += s.groups[g].host
 	}
 	return sum
 }
 
 // hosted reports whether pods of the lot need a node each.
-func (s *stage) hosted(lot *Lot) bool {
-	return s.p.lonely >= 0 && slices.ContainsFunc(lot.Marks, func(m Mark) bool { return m.Owner && int(m.Rule) == s.p.lonely })
+func (p *Packer) hosted(lot *Lot) bool {
+	return p.lonely >= 0 && slices.ContainsFunc(lot.Marks, func(m Mark) bool { return m.Owner && int(m.Rule) == p.lonely })
 }
 
-// appraise prices the resources for each set of columns. Planes are left out of
-// it: where two groups may be in different zones they still compete for the same
-// types, and a bound over more columns is a bound.
+// appraise prices the resources for each set of columns.
 func (s *stage) appraise() {
 	p, dims := s.p, s.p.problem.Dims
 	s.top = make([]float64, dims)
-	done := make([]bool, len(s.groups))
+	parties := make([]party, len(s.groups))
 	for g := range s.groups {
-		if done[g] {
-			continue
-		}
-		planes, members := uint64(0), []int{}
-		for h := g; h < len(s.groups); h++ {
-			if same(s.groups[h].columns, s.groups[g].columns) {
-				members, planes, done[h] = append(members, h), planes|s.groups[h].planes, true
-			}
-		}
-		demand := make([]float64, dims+1)
-		for i, id := range s.ids {
-			if slices.Contains(members, s.group[i]) {
-				s.demand(demand, id)
-			}
-		}
-		prices, bound := worth(demand, p.rows(s.columns, s.groups[g].columns, planes, s.hostsMatter(demand)))
-		p.bound += bound
+		parties[g] = party{columns: s.groups[g].columns, planes: s.groups[g].planes, demand: make([]float64, dims+1)}
+	}
+	for i, id := range s.ids {
+		p.demand(parties[s.group[i]].demand, &p.lots[id], p.left[id])
+	}
+	p.appraise(s.columns, parties)
+	for g := range s.groups {
+		prices := parties[g].prices
+		s.groups[g].prices, s.groups[g].host = prices[:dims], prices[dims]
 		p.hostPrice = max(p.hostPrice, prices[dims])
-		for _, h := range members {
-			s.groups[h].prices, s.groups[h].host = prices[:dims], prices[dims]
-		}
 		for r := range s.top {
 			s.top[r] = max(s.top[r], prices[r])
 		}
@@ -196,40 +182,6 @@ func (s *stage) appraise() {
 			s.priced = append(s.priced, r)
 		}
 	}
-}
-
-func (s *stage) hostsMatter(demand []float64) bool { return demand[len(demand)-1] > 0 }
-
-// demand adds what is left of a lot; its last entry counts nodes.
-func (s *stage) demand(into []float64, id int) {
-	lot, n := &s.p.lots[id], float64(s.p.left[id])
-	for r, need := range lot.Need {
-		into[r] += float64(float64(need) * n)
-	}
-	if s.hosted(lot) {
-		into[len(lot.Need)] += n / float64(s.p.problem.Rules[s.p.lonely].WithMember)
-	}
-}
-
-// rows are the columns as the linear program sees them: without those that
-// another one beats in everything.
-func (p *Packer) rows(columns []int, in Set, planes uint64, _ bool) []offerRow {
-	dims := p.problem.Dims
-	var out []offerRow
-	flat := make([]float64, 0, len(columns)*(dims+1))
-	for _, k := range columns {
-		c := &p.problem.Columns[k]
-		price := c.price(planes)
-		if !in.Has(k) || math.IsInf(price, 1) {
-			continue
-		}
-		for _, room := range c.Room {
-			flat = append(flat, float64(max(room, 0)))
-		}
-		flat = append(flat, 1)
-		out = append(out, offerRow{flat[len(flat)-dims-1:], price})
-	}
-	return out
 }
 
 // dominant is the dimension of which a pod takes the largest part of a room.
@@ -251,7 +203,7 @@ func (s *stage) dominant(i int, room []int64) int {
 func (s *stage) candidate(k int, planes uint64) (candidate, bool) {
 	column := &s.p.problem.Columns[k]
 	c := candidate{column: k, planes: planes & column.planes, admits: make([]bool, len(s.groups)), stale: true}
-	c.price = column.price(c.planes)
+	c.price = s.p.cost(column, c.planes)
 	if c.planes == 0 {
 		return c, false
 	}

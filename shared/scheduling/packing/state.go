@@ -8,18 +8,22 @@ type Packer struct {
 	bins    []Bin
 	// onto are the parts that went to existing nodes, by node.
 	onto [][]Part
-	// content counts what a bin or node holds of each rule while one is looked at.
-	content  tallies
-	nodeSlot [][]int64
+	// content counts what a bin holds of each rule while it is being filled.
+	content tallies
 	// nodeSites and binSites are what each holds of the rules; a bin's is made when
 	// it is first asked for.
 	nodeSites, binSites []site
 	// members counts the placed members of each rule.
 	members []int
-	bound   float64
-	steps   int
+	// steps counts the effort.
+	steps int
+	// quotas are the pools' limits as they were in the beginning.
+	quotas []Pool
 	// lonely is the rule that demands the most nodes, -1 for none; hostPrice is what
 	// a node of its own is worth at most.
 	lonely    int
 	hostPrice float64
+	// rooms are the columns' room as the linear program sees it.
+	rooms     [][]float64
+	roomArena []float64
 }

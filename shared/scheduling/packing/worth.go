@@ -10,10 +10,12 @@ import (
 // cutsMax bounds the rounds of the linear program; it needs about ten.
 const cutsMax = 60
 
-// roomOf is what the program sees of a column: its resources, and one host.
+// offerRow is what the program sees of a column: its room by dimension, one node,
+// and its price.
 type offerRow struct {
-	room  []float64
-	price float64
+	column int
+	room   []float64
+	price  float64
 }
 
 // worth finds prices of resources, in dollars an hour for a unit, under which no

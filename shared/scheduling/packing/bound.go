@@ -1,0 +1,185 @@
+package packing
+
+import (
+	"math"
+	"slices"
+)
+
+// party is a group of pods that may use the same columns on the same planes, and
+// what resources are worth to it.
+type party struct {
+	columns Set
+	planes  uint64
+	// demand and prices are by dimension; the last entry counts nodes.
+	demand, prices []float64
+	bound          float64
+}
+
+// Bound is the least that the pods in the bins could cost in US dollars per hour,
+// however they were packed: nodes and pods divisible, every column open to all who
+// may use it, and nothing asked but resources and, for the rule that demands the
+// most nodes, their number. What runs on reservations is left out on both sides,
+// for it is paid for already.
+//
+// Each party has prices of its own, found as if its pods were alone. No column may
+// be worth more than it costs even if each of its resources goes to the pods who
+// value it most; so the prices are scaled until that holds.
+func (p *Packer) Bound() float64 {
+	was := p.problem.Policy.Tight
+	p.problem.Policy.Tight = false
+	defer func() { p.problem.Policy.Tight = was }()
+	all := make([]int, 0, len(p.problem.Columns))
+	for k := range p.problem.Columns {
+		if p.problem.Columns[k].Supply == 0 {
+			all = append(all, k)
+		}
+	}
+	// Where pods may be sets them apart, or is forgotten: both are bounds, and
+	// either may be the better one.
+	apart, together := p.parties(true), p.parties(false)
+	bound := p.boundOf(all, together)
+	if len(apart) > len(together) {
+		bound = max(bound, p.boundOf(all, apart))
+	}
+	return bound
+}
+
+func (p *Packer) boundOf(columns []int, parties []party) float64 {
+	p.appraise(columns, parties)
+	sum, counted := 0.0, map[*float64]bool{}
+	for i := range parties {
+		// Parties that were appraised together share their prices, and the bound.
+		if at := &parties[i].prices[0]; !counted[at] {
+			counted[at] = true
+			sum += parties[i].bound
+		}
+	}
+	return sum / max(1, p.overpaid(columns, parties))
+}
+
+// parties sums up the pods in bins.
+func (p *Packer) parties(byPlanes bool) []party {
+	var out []party
+	for b := range p.bins {
+		if p.problem.Columns[p.bins[b].Column].Supply > 0 {
+			continue
+		}
+		for _, part := range p.bins[b].Parts {
+			lot := &p.lots[part.Lot]
+			g := 0
+			for g < len(out) && (byPlanes && out[g].planes != lot.Planes || !same(out[g].columns, lot.Columns)) {
+				g++
+			}
+			if g == len(out) {
+				out = append(out, party{columns: lot.Columns, planes: lot.Planes, demand: make([]float64, p.problem.Dims+1)})
+			}
+			out[g].planes |= lot.Planes
+			p.demand(out[g].demand, lot, part.Count)
+		}
+	}
+	return out
+}
+
+// demand adds n pods of a lot; its last entry counts nodes.
+func (p *Packer) demand(into []float64, lot *Lot, n int) {
+	for r, need := range lot.Need {
+		into[r] += float64(float64(need) * float64(n))
+	}
+	if p.hosted(lot) {
+		into[len(lot.Need)] += float64(n) / float64(p.problem.Rules[p.lonely].WithMember)
+	}
+}
+
+// appraise finds the prices for each party. Parties for whom everything costs the
+// same are one, as those are that want different zones of one price: they compete
+// for the same types.
+func (p *Packer) appraise(columns []int, parties []party) {
+	for i := range parties {
+		if parties[i].prices != nil {
+			continue
+		}
+		demand := slices.Clone(parties[i].demand)
+		alike, planes := []int{i}, parties[i].planes
+		for j := i + 1; j < len(parties); j++ {
+			if parties[j].prices == nil && same(parties[i].columns, parties[j].columns) && p.equalPrices(columns, &parties[i], &parties[j]) {
+				alike, planes = append(alike, j), planes|parties[j].planes
+				for r, d := range parties[j].demand {
+					demand[r] += d
+				}
+			}
+		}
+		prices, bound := worth(demand, p.rows(columns, parties[i].columns, planes))
+		for _, j := range alike {
+			parties[j].prices, parties[j].bound = prices, bound
+		}
+	}
+}
+
+// equalPrices reports whether everything that both could buy costs them the same.
+func (p *Packer) equalPrices(columns []int, a, b *party) bool {
+	for _, k := range columns {
+		if c := &p.problem.Columns[k]; a.columns.Has(k) && c.planes&a.planes != 0 && c.planes&b.planes != 0 && c.price(a.planes) != c.price(b.planes) {
+			return false
+		}
+	}
+	return true
+}
+
+// rows are the columns as the linear program sees them.
+func (p *Packer) rows(columns []int, in Set, planes uint64) []offerRow {
+	out := make([]offerRow, 0, len(columns))
+	for _, k := range columns {
+		if !in.Has(k) {
+			continue
+		}
+		c := &p.problem.Columns[k]
+		if price := p.cost(c, planes); !math.IsInf(price, 1) && price > 0 {
+			out = append(out, offerRow{column: k, room: p.room(k), price: price})
+		}
+	}
+	return out
+}
+
+// room is a column's room in the words of the linear program, made once.
+func (p *Packer) room(k int) []float64 {
+	if p.rooms == nil {
+		p.rooms = make([][]float64, len(p.problem.Columns))
+	}
+	if p.rooms[k] == nil {
+		c, dims := &p.problem.Columns[k], p.problem.Dims
+		if len(p.roomArena) < dims+1 {
+			p.roomArena = make([]float64, (dims+1)*256)
+		}
+		out := p.roomArena[: dims+1 : dims+1]
+		p.roomArena = p.roomArena[dims+1:]
+		for r, room := range c.Room {
+			out[r] = float64(max(0, room))
+		}
+		out[dims] = 1
+		p.rooms[k] = out
+	}
+	return p.rooms[k]
+}
+
+// overpaid is by how much the most overpaid column is worth more than it costs.
+func (p *Packer) overpaid(columns []int, parties []party) float64 {
+	worst := 0.0
+	for _, k := range columns {
+		for _, o := range p.problem.Columns[k].Offers {
+			sum := 0.0
+			for r, room := range p.room(k) {
+				top := 0.0
+				for i := range parties {
+					if parties[i].planes&(1<<o.Plane) != 0 && parties[i].columns.Has(k) {
+						top = max(top, parties[i].prices[r])
+					}
+				}
+				sum += float64(top * room)
+			}
+			if o.Price > 0 {
+				worst = max(worst, sum/o.Price)
+			}
+		}
+	}
+	return worst
+}

@@ -1,0 +1,24 @@
+package packing
+
+// cost is what a column counts as: its price, or, when a plan must be tight
+// because limits are short, the part of the limits that it uses up.
+func (p *Packer) cost(c *Column, planes uint64) float64 {
+	price := c.price(planes)
+	if !p.problem.Policy.Tight {
+		return price
+	}
+	share := 0.0
+	pool := &p.quotas[c.Pool]
+	for r, left := range pool.Left {
+		if left != Unlimited && left > 0 {
+			share = max(share, float64(c.Capacity[r])/float64(left))
+		}
+	}
+	if pool.Nodes != Unlimited && pool.Nodes > 0 {
+		share = max(share, 1/float64(pool.Nodes))
+	}
+	if share == 0 {
+		return price
+	}
+	return share + float64(price*1e-6)
+}
