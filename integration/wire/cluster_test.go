@@ -14,6 +14,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
+	karpapis "sigs.k8s.io/karpenter/pkg/apis"
 
 	"github.com/joist-autoscaler/joist/integration/controlplane"
 	"github.com/joist-autoscaler/joist/shared/cluster"
@@ -149,6 +150,7 @@ func definitions(t *testing.T) string {
 	dir := t.TempDir()
 	for name, text := range map[string][]byte{
 		"nodepools.yaml": awsapis.NodePoolCRD, "nodeclaims.yaml": awsapis.NodeClaimCRD, "ec2nodeclasses.yaml": awsapis.EC2NodeClassCRD,
+		"nodeoverlays.yaml": awsapis.NodeOverlayCRD, "capacitybuffers.yaml": karpapis.CapacityBufferCRD,
 	} {
 		if err := os.WriteFile(filepath.Join(dir, name), text, 0o600); err != nil {
 			t.Fatal(err)

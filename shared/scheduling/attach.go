@@ -1,12 +1,14 @@
 package scheduling
 
 import (
+	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/joist-autoscaler/joist/shared/catalog"
+	"github.com/joist-autoscaler/joist/shared/karpenter"
 )
 
 // attachPrefix begins the resources that count volumes, one for each CSI driver.
@@ -50,6 +52,27 @@ func Attachments(volumes ...Volume) corev1.ResourceList {
 
 // attachment tells volumes apart.
 type attachment struct{ driver, claim string }
+
+// Expected is what pods may take of the node, with what EC2 lets it attach while
+// it is so young that its drivers have not told (B244). One that is initialized
+// and has no limit has no such driver.
+func (s Stock) Expected(node *Node) corev1.ResourceList {
+	limit := AttachLimit(catalog.EBSDriver)
+	if _, told := node.Allocatable[limit]; told || node.Initialized {
+		return node.Allocatable
+	}
+	types := s.Types[node.Labels[karpenter.LabelEC2NodeClass]]
+	i := slices.IndexFunc(types, func(t Type) bool { return t.Name == node.Labels[corev1.LabelInstanceTypeStable] })
+	if i < 0 {
+		return node.Allocatable
+	}
+	out := node.Allocatable.DeepCopy()
+	if out == nil {
+		out = corev1.ResourceList{}
+	}
+	out[limit] = types[i].Allocatable[limit]
+	return out
+}
 
 // withAttachLimits adds what EC2 lets a new node of the type attach (B244).
 func withAttachLimits(allocatable corev1.ResourceList, t catalog.InstanceType, config catalog.NodeConfig) corev1.ResourceList {

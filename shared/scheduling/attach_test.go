@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/joist-autoscaler/joist/shared/catalog"
+	"github.com/joist-autoscaler/joist/shared/karpenter"
 	"github.com/joist-autoscaler/joist/shared/scheduling"
 	"github.com/joist-autoscaler/joist/shared/scheduling/schedulingtest"
 )
@@ -53,5 +54,30 @@ func TestStockAttachLimitsB244(t *testing.T) {
 	}
 	if len(types) == 0 || !scheduling.IsAttachLimit(limit) || scheduling.IsAttachLimit(corev1.ResourceCPU) {
 		t.Errorf("%d types", len(types))
+	}
+}
+
+// Until its drivers have told, a node is taken to attach what its type does.
+func TestExpectedB244(t *testing.T) {
+	stock := scheduling.NewStock(schedulingtest.Seed().Snapshot, schedulingtest.Catalogue())
+	limit := scheduling.AttachLimit(catalog.EBSDriver)
+	of := func(instanceType string) map[string]string {
+		return map[string]string{karpenter.LabelEC2NodeClass: schedulingtest.NodeClass().Name, corev1.LabelInstanceTypeStable: instanceType}
+	}
+	told := corev1.ResourceList{limit: resource.MustParse("3")}
+	for _, tt := range []struct {
+		name string
+		node scheduling.Node
+		want int64
+	}{
+		{"young", scheduling.Node{Labels: of("t4g.medium")}, 25},
+		{"told", scheduling.Node{Labels: of("t4g.medium"), Allocatable: told}, 3},
+		{"grown up, without a driver", scheduling.Node{Labels: of("t4g.medium"), Initialized: true}, 0},
+		{"of a type that nobody knows", scheduling.Node{Labels: of("t9.huge")}, 0},
+		{"not launched", scheduling.Node{}, 0},
+	} {
+		if got := stock.Expected(&tt.node)[limit]; got.Value() != tt.want {
+			t.Errorf("%s: %s volumes, want %d", tt.name, got.String(), tt.want)
+		}
 	}
 }

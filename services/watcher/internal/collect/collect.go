@@ -63,6 +63,11 @@ func (v View) Offer() string {
 	for _, u := range v.Snapshot.Unavailable {
 		fmt.Fprintf(&b, " %v", u.Offering)
 	}
+	for _, class := range v.Pending {
+		for _, volume := range class.Spec.Volumes {
+			fmt.Fprintf(&b, " %s", volume.Problem)
+		}
+	}
 	return b.String()
 }
 
@@ -73,6 +78,7 @@ type collection struct {
 	// named are the keys by which some pod selects pods, and spaces those by which
 	// it selects namespaces.
 	named, spaces podspec.Named
+	mounts        mounts
 	// going holds the nodes that are going away, with their deadlines or zero.
 	going map[string]time.Time
 }
@@ -83,6 +89,7 @@ func From(cache cluster.Cache, given Given) View {
 		cache: cache, pods: cluster.Cached[*corev1.Pod](cache, cluster.Pods),
 		named: podspec.Named{}, spaces: podspec.Named{}, going: map[string]time.Time{},
 	}
+	c.mounts = newMounts(cache, c.pods)
 	for _, pod := range c.pods {
 		c.named.Add(pod)
 		c.spaces.AddNamespaces(pod)

@@ -81,6 +81,7 @@ func (c *collection) node(node *corev1.Node, claim *karpenter.NodeClaim, pods []
 		c.going[node.Name] = out.Deadline
 	}
 	c.fill(&out, pods)
+	c.attachLimits(&out, pods)
 	return out
 }
 

@@ -52,5 +52,5 @@ func ignore(list []scheduling.Ignored, pod *corev1.Pod, reason string) []schedul
 }
 
 func (c *collection) add(classes *podspec.Classes, pod *corev1.Pod) {
-	classes.AddPod(pod, c.named, nil)
+	classes.AddPod(pod, c.named, c.mounts.apart(pod))
 }

@@ -1,0 +1,114 @@
+package collect_test
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/joist-autoscaler/joist/shared/catalog"
+	"github.com/joist-autoscaler/joist/shared/cluster"
+	"github.com/joist-autoscaler/joist/shared/scheduling"
+)
+
+var attachLimit = scheduling.AttachLimit(catalog.EBSDriver)
+
+func storageClass() *storagev1.StorageClass {
+	wait := storagev1.VolumeBindingWaitForFirstConsumer
+	return &storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: "gp3"}, Provisioner: catalog.EBSDriver, VolumeBindingMode: &wait}
+}
+
+func volumeClaim(name string) *corev1.PersistentVolumeClaim {
+	class := "gp3"
+	return &corev1.PersistentVolumeClaim{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name}, Spec: corev1.PersistentVolumeClaimSpec{StorageClassName: &class},
+	}
+}
+
+// volume is bound to the claim.
+func volume(name, claim string) *corev1.PersistentVolume {
+	v := &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	v.Spec.CSI = &corev1.CSIPersistentVolumeSource{Driver: catalog.EBSDriver}
+	v.Spec.ClaimRef = &corev1.ObjectReference{Namespace: "default", Name: claim}
+	return v
+}
+
+func attachment(name, volume, node string) *storagev1.VolumeAttachment {
+	return &storagev1.VolumeAttachment{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: storagev1.VolumeAttachmentSpec{
+		Attacher: catalog.EBSDriver, NodeName: node, Source: storagev1.VolumeAttachmentSource{PersistentVolumeName: &volume},
+	}}
+}
+
+func csiNode(count int32) *storagev1.CSINode {
+	return &storagev1.CSINode{ObjectMeta: metav1.ObjectMeta{Name: "n"}, Spec: storagev1.CSINodeSpec{Drivers: []storagev1.CSINodeDriver{
+		{Name: catalog.EBSDriver, NodeID: "i-1", Allocatable: &storagev1.VolumeNodeResources{Count: &count}},
+	}}}
+}
+
+func claims(names ...string) func(*corev1.Pod) {
+	return func(p *corev1.Pod) {
+		for _, name := range names {
+			p.Spec.Volumes = append(p.Spec.Volumes, corev1.Volume{Name: name, VolumeSource: corev1.VolumeSource{
+				PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: name},
+			}})
+		}
+	}
+}
+
+// Pods with a claim of their own each, as StatefulSets have them, are still one
+// class; those that share one say which.
+func TestVolumesOfPendingPods(t *testing.T) {
+	view := from(storageClass(), volumeClaim("a"), volumeClaim("b"), volumeClaim("shared"),
+		pod("a", "", claims("a")), pod("b", "", claims("b")), pod("c", "", claims("shared")), pod("d", "", claims("shared")), pod("e", "", claims("lost")))
+	got := map[string][]scheduling.Volume{}
+	for _, class := range view.Pending {
+		for _, ref := range class.Pods {
+			got[ref.Name] = class.Spec.Volumes
+		}
+	}
+	own, shared := []scheduling.Volume{{Driver: catalog.EBSDriver}}, []scheduling.Volume{{Claim: "shared", Driver: catalog.EBSDriver}}
+	want := map[string][]scheduling.Volume{
+		"a": own, "b": own, "c": shared, "d": shared, "e": {{Claim: "lost", Problem: "it does not exist"}},
+	}
+	if diff := cmp.Diff(want, got); diff != "" || len(view.Pending) != 3 {
+		t.Errorf("%d classes\n%s", len(view.Pending), diff)
+	}
+}
+
+func TestAttachLimitsB120(t *testing.T) {
+	for _, tt := range []struct {
+		name        string
+		objects     []cluster.Object
+		limit, used int64
+	}{
+		{"no driver has told", nil, 0, 0},
+		{"nothing is used", []cluster.Object{csiNode(24)}, 24, 0},
+		{"a claim each", []cluster.Object{csiNode(24), pod("a", "n", claims("a")), pod("b", "n", claims("b"))}, 24, 2},
+		{"a claim that two pods use", []cluster.Object{csiNode(24), pod("a", "n", claims("a")), pod("b", "n", claims("a"))}, 24, 1},
+		{"daemons have volumes too", []cluster.Object{csiNode(24), pod("a", "n", claims("a"), owner("DaemonSet"))}, 24, 1},
+		{"a pod that has ended", []cluster.Object{csiNode(24), pod("a", "n", claims("a"), func(p *corev1.Pod) { p.Status.Phase = corev1.PodSucceeded })}, 24, 0},
+		{"attached, and used", []cluster.Object{csiNode(24), pod("a", "n", claims("a")), volume("va", "a"), attachment("x", "va", "n")}, 24, 1},
+		{"attached still, for nobody", []cluster.Object{csiNode(24), volume("va", "a"), attachment("x", "va", "n")}, 24, 1},
+		{"attached still, and its volume is gone", []cluster.Object{csiNode(24), attachment("x", "va", "n")}, 24, 1},
+		{"attached elsewhere", []cluster.Object{csiNode(24), volume("va", "a"), attachment("x", "va", "m")}, 24, 0},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			got := onNode(t, append(tt.objects, storageClass(), volumeClaim("a"), volumeClaim("b"))...)
+			limit, used := got.Allocatable[attachLimit], got.Used[attachLimit]
+			if limit.Value() != tt.limit || used.Value() != tt.used || got.Allocatable.Cpu().Value() != 4 {
+				t.Errorf("%s of %s volumes, want %d of %d, beside %s cpu", used.String(), limit.String(), tt.used, tt.limit, got.Allocatable.Cpu())
+			}
+		})
+	}
+}
+
+// A claim that appears may be all that a pod waited for.
+func TestOfferVolumes(t *testing.T) {
+	before := from(storageClass(), pod("a", "", claims("a"))).Offer()
+	after := from(storageClass(), pod("a", "", claims("a")), volumeClaim("a")).Offer()
+	if before == after {
+		t.Error("a claim that is there now is no other offer")
+	}
+}
