@@ -16,6 +16,7 @@ type options struct {
 	joist, karpenter string
 	limit            time.Duration
 	runs             int
+	judge            bool
 	write, into      string
 }
 
@@ -31,8 +32,9 @@ func parse(args []string) options {
 	flags.StringVar(&o.karpenter, "karpenter", "", "the incumbent command (default: built for this run)")
 	flags.DurationVar(&o.limit, "limit", time.Minute, "time that Karpenter may solve for, as in production")
 	flags.IntVar(&o.runs, "runs", 1, "runs of each planner on each scenario, in turns; the one with the median CPU counts")
+	flags.BoolVar(&o.judge, "judge", true, "check every plan, and bound the cost from below")
 	flags.StringVar(&o.write, "write", "", "write the scenarios into this directory, and measure nothing")
-	flags.StringVar(&o.into, "into", "", "write the measurements as JSON, and the plot, into this directory")
+	flags.StringVar(&o.into, "into", "", "write the measurements and their drawing into this directory")
 	flags.Parse(args) //nolint:errcheck // it exits by itself
 	o.set = contest.Set(*set)
 	return o

@@ -47,9 +47,17 @@ func run(ctx context.Context, o options) error {
 	if err != nil {
 		return err
 	}
-	rows, err := contest.Contest{Planners: planners, Samples: samples, Runs: o.runs, Progress: progress}.Play(ctx)
-	fmt.Println(tables(rows))
-	return err
+	r := record(o)
+	held := contest.Contest{Planners: planners, Samples: samples, Runs: o.runs, Progress: progress}
+	if o.judge {
+		held.Judge = &contest.Referee{}
+	}
+	r.Rows, err = held.Play(ctx)
+	fmt.Printf("%s\n\n%s", tables(r.Rows), report.Problems(r.Rows))
+	if err != nil || o.into == "" {
+		return err
+	}
+	return keep(o.into, r)
 }
 
 // tables shows a contest of two side by side, and others line by line.

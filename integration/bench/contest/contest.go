@@ -18,7 +18,8 @@ type Contest struct {
 }
 
 // Play runs everything, one process at a time, and returns a row for each
-// scenario in the order of the samples. It ends early only with the context.
+// scenario in the order of the samples. What goes wrong stands in the rows; the
+// contest ends early only with the context.
 func (c Contest) Play(ctx context.Context) ([]Row, error) {
 	var rows []Row
 	done, all := 0, len(c.Samples)*len(c.Planners)*c.Runs
@@ -34,35 +35,33 @@ func (c Contest) Play(ctx context.Context) ([]Row, error) {
 				done++
 			}
 		}
-		row, err := c.row(s, runs)
-		if err != nil {
-			return rows, err
-		}
-		rows = append(rows, row)
+		rows = append(rows, c.row(s, runs))
 	}
 	return rows, nil
 }
 
 // Row is what all planners made of one scenario, in the order of the planners.
 type Row struct {
-	Scenario string        `json:"scenario"`
-	Kind     string        `json:"kind"`
-	Pods     int           `json:"pods"`
-	Bound    float64       `json:"boundDollarsPerHour,omitempty"`
-	Results  []Measurement `json:"results"`
+	Scenario string `json:"scenario"`
+	Kind     string `json:"kind"`
+	Pods     int    `json:"pods"`
+	// Bound is what no plan that places all pods can cost less than, in US
+	// dollars an hour; 0 when there is none, for the reason of BoundFailure.
+	Bound        float64       `json:"boundDollarsPerHour,omitempty"`
+	BoundFailure string        `json:"boundFailure,omitempty"`
+	Results      []Measurement `json:"results"`
 }
 
-func (c Contest) row(s Sample, runs [][]Measurement) (Row, error) {
+func (c Contest) row(s Sample, runs [][]Measurement) Row {
 	row := Row{Scenario: s.Name, Kind: s.Kind, Pods: s.Pods}
 	if c.Judge != nil {
 		bound, err := c.Judge.Bound(s)
-		if err != nil {
-			return Row{}, fmt.Errorf("bounding %s from below: %w", s.Name, err)
+		if row.Bound = bound; err != nil {
+			row.BoundFailure = err.Error()
 		}
-		row.Bound = bound
 	}
 	for _, of := range runs {
 		row.Results = append(row.Results, middle(of))
 	}
-	return row, nil
+	return row
 }

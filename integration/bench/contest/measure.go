@@ -40,8 +40,7 @@ type Measurement struct {
 	ProcessUserS float64 `json:"processUserS"`
 	TimedOut     bool    `json:"timedOut,omitempty"`
 
-	// Bound is the judge's, and ClaimedBound the planner's own.
-	Bound        float64 `json:"boundDollarsPerHour,omitempty"`
+	// ClaimedBound is the planner's own; a row has the judge's.
 	ClaimedBound float64 `json:"claimedBoundDollarsPerHour,omitempty"`
 	// Judged says that a judge saw the plan; Violations are what it found.
 	Judged     bool     `json:"judged"`

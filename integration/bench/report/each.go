@@ -20,7 +20,7 @@ func Each(rows []contest.Row) string {
 		for _, m := range row.Results {
 			t.AppendRow(table.Row{
 				row.Scenario, row.Pods, m.Planner, m.Scheduled, m.Nodes, m.OptionsMedian, money(m.DollarsPerHour), money(bound(row, m)),
-				ratio(m.DollarsPerHour, bound(row, m)), milliseconds(m.SolveUserS), count(m.Mallocs), fmt.Sprintf("%.1f", m.AllocMB), fmt.Sprintf("%.0f", m.PeakRSSMB), verdict(m),
+				overBound(bound(row, m), m), milliseconds(m.SolveUserS), count(m.Mallocs), fmt.Sprintf("%.1f", m.AllocMB), fmt.Sprintf("%.0f", m.PeakRSSMB), verdict(m),
 			})
 		}
 	}
@@ -32,26 +32,10 @@ func Each(rows []contest.Row) string {
 	return t.Render()
 }
 
-// bound is the judge's, or else what the planner claims.
+// bound is the judge's, or else what the planner claims of itself.
 func bound(row contest.Row, m contest.Measurement) float64 {
 	if row.Bound > 0 {
 		return row.Bound
 	}
 	return m.ClaimedBound
-}
-
-// verdict says whether the plan counts.
-func verdict(m contest.Measurement) string {
-	switch {
-	case m.Failure != "":
-		return "FAILED: " + m.Failure
-	case len(m.Violations) > 0:
-		return fmt.Sprintf("INVALID (%d): %s", len(m.Violations), m.Violations[0])
-	case m.TimedOut:
-		return "out of time"
-	case !m.Judged:
-		return "not judged"
-	default:
-		return "valid"
-	}
 }

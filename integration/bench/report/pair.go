@@ -34,7 +34,7 @@ func (p Pairs) Cost() string {
 		t.row(row,
 			ours.Scheduled, theirs.Scheduled, ours.Nodes, theirs.Nodes, ours.OptionsMedian, theirs.OptionsMedian,
 			money(ours.DollarsPerHour), money(theirs.DollarsPerHour), costs(ours, theirs), money(row.Bound),
-			overBound(row, ours), overBound(row, theirs),
+			overBound(row.Bound, ours), overBound(row.Bound, theirs),
 		)
 	}
 	return t.render()
@@ -53,31 +53,14 @@ func (p Pairs) Effort() string {
 	for _, row := range p {
 		ours, theirs := row.Results[0], row.Results[1]
 		t.row(row,
-			milliseconds(ours.SolveUserS), milliseconds(theirs.SolveUserS), times(theirs.SolveUserS, ours.SolveUserS),
-			count(ours.Mallocs), count(theirs.Mallocs), times(float64(theirs.Mallocs), float64(ours.Mallocs)),
+			milliseconds(ours.SolveUserS), milliseconds(theirs.SolveUserS), effort(ours, theirs, seconds),
+			count(ours.Mallocs), count(theirs.Mallocs), effort(ours, theirs, mallocs),
 			fmt.Sprintf("%.1f", ours.AllocMB), fmt.Sprintf("%.1f", theirs.AllocMB),
 			fmt.Sprintf("%.0f", ours.PeakRSSMB), fmt.Sprintf("%.0f", theirs.PeakRSSMB),
 			verdict(ours), verdict(theirs),
 		)
 	}
 	return t.render()
-}
-
-// costs is the ratio of two plans' prices; a plan that places fewer pods than
-// the other is no cheaper plan, so then there is none.
-func costs(ours, theirs contest.Measurement) string {
-	if !ours.Valid() || !theirs.Valid() || ours.Scheduled != theirs.Scheduled {
-		return none
-	}
-	return ratio(ours.DollarsPerHour, theirs.DollarsPerHour)
-}
-
-// overBound is a plan's price over the bound, which is that of placing all pods.
-func overBound(row contest.Row, m contest.Measurement) string {
-	if !m.Valid() || m.Scheduled != row.Pods {
-		return none
-	}
-	return ratio(m.DollarsPerHour, row.Bound)
 }
 
 // sheet is a table of which some columns come in pairs.

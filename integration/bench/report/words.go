@@ -64,3 +64,11 @@ func count(n uint64) string {
 		return fmt.Sprintf("%.1fM", float64(n)/1e6)
 	}
 }
+
+// thousands is a number of pods as people write it.
+func thousands(n int) string {
+	if n < 1000 {
+		return fmt.Sprint(n)
+	}
+	return fmt.Sprintf("%d,%03d", n/1000, n%1000)
+}

@@ -1,0 +1,51 @@
+package contest
+
+import (
+	"fmt"
+
+	"github.com/joist-autoscaler/joist/integration/judge"
+)
+
+// Referee judges by integration/judge. It keeps the last scenario, because all
+// planners' runs on one come together.
+type Referee struct {
+	path     string
+	scenario *judge.Scenario
+}
+
+func (r *Referee) read(s Sample) (*judge.Scenario, error) {
+	if r.path != s.Path {
+		scenario, err := judge.Read(s.Path)
+		if err != nil {
+			return nil, err
+		}
+		r.path, r.scenario = s.Path, scenario
+	}
+	return r.scenario, nil
+}
+
+// Judge implements Judge.
+func (r *Referee) Judge(s Sample, plan []byte) ([]string, error) {
+	scenario, err := r.read(s)
+	if err != nil {
+		return nil, err
+	}
+	result, err := judge.ParseResult(plan)
+	if err != nil {
+		return nil, fmt.Errorf("judging the plan for %s: %w", s.Name, err)
+	}
+	var out []string
+	for _, v := range judge.Check(scenario, result) {
+		out = append(out, v.Error())
+	}
+	return out, nil
+}
+
+// Bound implements Judge.
+func (r *Referee) Bound(s Sample) (float64, error) {
+	scenario, err := r.read(s)
+	if err != nil {
+		return 0, err
+	}
+	return judge.Bound(scenario)
+}

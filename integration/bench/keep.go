@@ -1,0 +1,49 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"time"
+
+	"github.com/joist-autoscaler/joist/integration/bench/chart"
+	"github.com/joist-autoscaler/joist/integration/bench/contest"
+	"github.com/joist-autoscaler/joist/integration/bench/report"
+)
+
+// Names of the files that -into writes.
+const (
+	dataFile    = "bench.json"
+	drawingFile = "bench.svg"
+)
+
+// record is what is known of the contest before it begins.
+func record(o options) report.Record {
+	return report.Record{
+		Date: time.Now().UTC().Truncate(time.Second), Commit: contest.Commit(), Go: runtime.Version(), Machine: contest.ThisMachine(),
+		Seed: o.seed, Runs: o.runs, Limit: o.limit.String(),
+	}
+}
+
+// keep writes the measurements and their drawing.
+func keep(dir string, r report.Record) error {
+	data, err := r.Encode()
+	if err != nil {
+		return err
+	}
+	drawing, err := chart.SVG(r.Rows)
+	if err != nil {
+		return err
+	}
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return fmt.Errorf("making a directory for the figures: %w", err)
+	}
+	for name, text := range map[string][]byte{dataFile: data, drawingFile: drawing} {
+		if err := os.WriteFile(filepath.Join(dir, name), text, 0o644); err != nil {
+			return fmt.Errorf("writing the figures: %w", err)
+		}
+	}
+	fmt.Println("\nfigures:", filepath.Join(dir, dataFile), filepath.Join(dir, drawingFile))
+	return nil
+}

@@ -1,0 +1,168 @@
+package report
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/jedib0t/go-pretty/v6/table"
+	"github.com/jedib0t/go-pretty/v6/text"
+
+	"github.com/joist-autoscaler/joist/integration/bench/contest"
+	"github.com/joist-autoscaler/joist/integration/bench/scenarios"
+)
+
+// Markdown is the record as a section of a README: what was run and where, the
+// table, what it means, and what was not run.
+func (r Record) Markdown(drawing, data string) string {
+	var out strings.Builder
+	fmt.Fprintf(&out, "%s planned the same scenarios on the same machine, in turns, each run in a process of its own: %s, %d cores, %s, %s, on %s, from commit %s. "+
+		"Seed %d, %s; the median CPU counts. Load before: %.1f. %s\n\n",
+		strings.Join(r.planners(), " and "), r.Machine.CPU, r.Machine.Cores, r.Machine.OS, r.Go, r.Date.Format("2006-01-02"), r.Commit,
+		r.Seed, counted(r.Runs, "run"), r.Machine.Load, r.judged())
+	out.WriteString(r.headline())
+	fmt.Fprintf(&out, "![Cost over the bound and CPU, by kind and number of pods](%s)\n\n", drawing)
+	out.WriteString(PairsOf(r.Rows).markdown() + "\n\n")
+	out.WriteString(legend(r.Limit))
+	fmt.Fprintf(&out, "\nNot run: %s. All figures are in [%s](%s).\n", strings.Join(r.absent(), "; "), data, data)
+	return out.String()
+}
+
+// headline says the range of the two ratios over all scenarios, best and worst.
+func (r Record) headline() string {
+	var cost, cpu span
+	for _, row := range PairsOf(r.Rows) {
+		ours, theirs := row.Results[0], row.Results[1]
+		if !ours.Valid() || !theirs.Valid() {
+			continue
+		}
+		if ours.Scheduled == theirs.Scheduled {
+			cost.add(ours.DollarsPerHour / theirs.DollarsPerHour)
+		}
+		if !theirs.TimedOut && ours.SolveUserS > 0 {
+			cpu.add(theirs.SolveUserS / ours.SolveUserS)
+		}
+	}
+	if cost.count == 0 || cpu.count == 0 {
+		return ""
+	}
+	return fmt.Sprintf("Where both placed the same number of pods, Joist's plans cost %.2f to %.2f times Karpenter's, and Karpenter took %s to %s Joist's CPU.\n\n",
+		cost.low, cost.high, times(cpu.low, 1), times(cpu.high, 1))
+}
+
+// span is the range of some values.
+type span struct {
+	count     int
+	low, high float64
+}
+
+func (s *span) add(value float64) {
+	if s.count == 0 {
+		s.low, s.high = value, value
+	}
+	s.count, s.low, s.high = s.count+1, min(s.low, value), max(s.high, value)
+}
+
+// judged says how many plans the judge found valid.
+func (r Record) judged() string {
+	plans, valid, failed := 0, 0, 0
+	for _, row := range r.Rows {
+		for _, m := range row.Results {
+			switch {
+			case m.Failure != "":
+				failed++
+			case m.Judged && m.Valid():
+				valid++
+				fallthrough
+			default:
+				plans++
+			}
+		}
+	}
+	said := fmt.Sprintf("An independent checker found %d of %d plans valid.", valid, plans)
+	if failed > 0 {
+		said += fmt.Sprintf(" No plan came of %s.", counted(failed, "run"))
+	}
+	return said
+}
+
+func (p Pairs) markdown() string {
+	t := table.NewWriter()
+	t.AppendHeader(table.Row{"scenario", "pods", "nodes", "options", "$/h", "", "over bound", "CPU", "", "allocations", ""})
+	for _, row := range p {
+		ours, theirs := row.Results[0], row.Results[1]
+		t.AppendRow(table.Row{
+			row.Kind, thousands(row.Pods), both(fmt.Sprint(ours.Nodes), fmt.Sprint(theirs.Nodes)), both(fmt.Sprint(ours.OptionsMedian), fmt.Sprint(theirs.OptionsMedian)),
+			both(price(ours), price(theirs)), costs(ours, theirs), both(overBound(row.Bound, ours), overBound(row.Bound, theirs)),
+			both(cpu(ours), cpu(theirs)), effort(ours, theirs, seconds),
+			both(count(ours.Mallocs), count(theirs.Mallocs)), effort(ours, theirs, mallocs),
+		})
+	}
+	var columns []table.ColumnConfig
+	for n := 2; n <= 11; n++ {
+		columns = append(columns, table.ColumnConfig{Number: n, Align: text.AlignRight})
+	}
+	t.SetColumnConfigs(columns)
+	return t.RenderMarkdown()
+}
+
+// both is a cell with both planners' figures.
+func both(ours, theirs string) string { return ours + " : " + theirs }
+
+// price is the plan's, with what is wrong with it beside it.
+func price(m contest.Measurement) string {
+	switch {
+	case m.Failure != "":
+		return "failed"
+	case len(m.Violations) > 0:
+		return "invalid"
+	case m.Scheduled < m.Pods:
+		return fmt.Sprintf("%s for %s pods", money(m.DollarsPerHour), thousands(m.Scheduled))
+	default:
+		return money(m.DollarsPerHour)
+	}
+}
+
+func cpu(m contest.Measurement) string {
+	if m.Failure != "" {
+		return none
+	}
+	if m.SolveUserS >= 1 {
+		return fmt.Sprintf("%.1f s", m.SolveUserS)
+	}
+	return milliseconds(m.SolveUserS) + " ms"
+}
+
+// legend explains the columns and the kinds.
+func legend(limit string) string {
+	var kinds []string
+	for _, k := range scenarios.Kinds() {
+		if !k.Fleet {
+			kinds = append(kinds, fmt.Sprintf("**%s** %s", k.Name, k.About))
+		}
+	}
+	return "Pairs are Joist : Karpenter, and the figure after a pair is its ratio: of dollars Joist's part of Karpenter's, of CPU and allocations how many times Joist's Karpenter took. " +
+		"CPU is the user time of the process while it solves, grouping of pods included. *Options* is the median number of instance types that a launch may still choose from: " +
+		"fewer and fuller nodes are cheaper to run as pods and worse to lose. The bound is fractional and leaves out topology, weights and limits, so it is loose for c, r and d. " +
+		"Karpenter may solve for " + limit + ", as in production.\n\nKinds: " + strings.Join(kinds, "; ") + ".\n"
+}
+
+// absent says what the record does not show.
+func (r Record) absent() []string {
+	var kinds, fleets []string
+	for _, k := range scenarios.Kinds() {
+		if k.Fleet {
+			fleets = append(fleets, k.Name)
+		} else {
+			kinds = append(kinds, k.Name)
+		}
+	}
+	return append(r.missing(kinds), fmt.Sprintf("consolidation (kinds %s)", strings.Join(fleets, ", ")))
+}
+
+// counted is a number with its noun.
+func counted(n int, noun string) string {
+	if n == 1 {
+		return "one " + noun
+	}
+	return fmt.Sprintf("%d %ss", n, noun)
+}

@@ -1,0 +1,87 @@
+package report
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/joist-autoscaler/joist/integration/bench/contest"
+)
+
+// Record is a whole contest with what somebody needs in order to believe it or
+// to repeat it.
+type Record struct {
+	Date time.Time `json:"date"`
+	// Commit is this repository's, with a plus sign when files had been changed.
+	Commit  string          `json:"commit"`
+	Go      string          `json:"go"`
+	Machine contest.Machine `json:"machine"`
+	Seed    uint64          `json:"seed"`
+	// Runs is how often each planner planned each scenario.
+	Runs int `json:"runs"`
+	// Limit is how long Karpenter might solve.
+	Limit string        `json:"limit"`
+	Rows  []contest.Row `json:"rows"`
+}
+
+// Encode is the record as a file.
+func (r Record) Encode() ([]byte, error) {
+	text, err := json.MarshalIndent(r, "", " ")
+	if err != nil {
+		return nil, fmt.Errorf("encoding the measurements: %w", err)
+	}
+	return append(text, '\n'), nil
+}
+
+// Decode reads the file of a record.
+func Decode(text []byte) (Record, error) {
+	var r Record
+	if err := json.Unmarshal(text, &r); err != nil {
+		return Record{}, fmt.Errorf("reading the measurements: %w", err)
+	}
+	return r, nil
+}
+
+// planners are the versions of those that took part, as they call themselves.
+func (r Record) planners() []string {
+	seen := map[string]bool{}
+	for _, row := range r.Rows {
+		for _, m := range row.Results {
+			if m.Version != "" {
+				seen[m.Version] = true
+			}
+		}
+	}
+	return slices.Sorted(maps.Keys(seen))
+}
+
+// sizes are what a full comparison covers.
+var sizes = []int{100, 1000, 5000, 10000, 50000}
+
+// missing says which kinds were not measured in which sizes.
+func (r Record) missing(kinds []string) []string {
+	measured := map[string]bool{}
+	for _, row := range r.Rows {
+		measured[fmt.Sprint(row.Kind, row.Pods)] = true
+	}
+	var out []string
+	for _, size := range sizes {
+		var absent []string
+		for _, kind := range kinds {
+			if !measured[fmt.Sprint(kind, size)] {
+				absent = append(absent, kind)
+			}
+		}
+		switch len(absent) {
+		case 0:
+		case len(kinds):
+			out = append(out, fmt.Sprintf("%s pods", thousands(size)))
+		default:
+			out = append(out, fmt.Sprintf("%s pods of %s", thousands(size), strings.Join(absent, ", ")))
+		}
+	}
+	return out
+}

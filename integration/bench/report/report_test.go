@@ -1,0 +1,92 @@
+package report
+
+import (
+	"flag"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/joist-autoscaler/joist/integration/bench/contest"
+)
+
+var update = flag.Bool("update", false, "write the golden files")
+
+// contests are made up: a plan that is cheaper, one that is not valid, one that
+// ran out of time, one that failed, and a scenario without a bound.
+func contests() []contest.Row {
+	plan := func(planner string, pods, nodes, options int, dollars, seconds float64, mallocs uint64) contest.Measurement {
+		return contest.Measurement{
+			Planner: planner, Version: planner + " v1", Pods: pods, Scheduled: pods, Nodes: nodes, OptionsMedian: options, DollarsPerHour: dollars,
+			SolveUserS: seconds, Mallocs: mallocs, AllocMB: float64(mallocs) / 1e4, PeakRSSMB: 80, Judged: true, Runs: 3,
+		}
+	}
+	wrong, late := plan("joist", 1000, 20, 60, 39, 0.0312, 41_000), plan("karpenter", 50_000, 32, 9, 200, 61.5, 43_000_000)
+	wrong.Violations = []string{"spread: dep-7: 3 pods in us-east-1b, 1 in us-east-1d", "once: dep-8"}
+	late.Scheduled, late.TimedOut = 5150, true
+	failed := contest.Measurement{Planner: "karpenter", Pods: 100, Failure: "running incumbent: exit status 2"}
+	rows := []contest.Row{
+		{Scenario: "b-hetero-1000", Kind: "b", Pods: 1000, Bound: 34.98, Results: []contest.Measurement{
+			plan("joist", 1000, 25, 17, 35.51, 0.0041, 6100), plan("karpenter", 1000, 5, 5, 46.48, 0.64, 480_000)}},
+		{Scenario: "b-hetero-50000", Kind: "b", Pods: 50_000, Bound: 1900, Results: []contest.Measurement{
+			plan("joist", 50_000, 900, 15, 1950, 0.9, 300_000), late}},
+		{Scenario: "c-mixed-1000", Kind: "c", Pods: 1000, Bound: 25.04, Results: []contest.Measurement{
+			wrong, plan("karpenter", 1000, 200, 60, 40.1, 4.9, 4_600_000)}},
+		{Scenario: "d-multi-100", Kind: "d", Pods: 100, BoundFailure: "it is unbounded", Results: []contest.Measurement{
+			plan("joist", 100, 7, 30, 8.09, 0.0008, 900), failed}},
+	}
+	return rows
+}
+
+func TestTables(t *testing.T) {
+	rows := contests()
+	record := Record{
+		Date: time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC), Commit: "0123456789ab+", Go: "go1.26.5",
+		Machine: contest.Machine{CPU: "A processor", Cores: 2, OS: "linux/amd64", Load: 0.5}, Seed: 42, Runs: 3, Limit: "1m0s", Rows: rows,
+	}
+	for name, text := range map[string]string{
+		"each.txt": Each(rows), "cost.txt": PairsOf(rows).Cost(), "effort.txt": PairsOf(rows).Effort(), "problems.txt": Problems(rows),
+		"section.md": record.Markdown("figures/bench.svg", "figures/bench.json"),
+	} {
+		golden(t, name, text)
+	}
+}
+
+func golden(t *testing.T, name, got string) {
+	t.Helper()
+	path := filepath.Join("testdata", name)
+	if *update {
+		if err := os.WriteFile(path, []byte(got+"\n"), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(string(want), got+"\n"); diff != "" {
+		t.Errorf("%s (-want +got), go test -update rewrites it:\n%s", name, diff)
+	}
+}
+
+func TestRecordsComeBack(t *testing.T) {
+	before := Record{Date: time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC), Commit: "0123", Rows: contests()}
+	text, err := before.Encode()
+	if err != nil {
+		t.Fatal(err)
+	}
+	after, err := Decode(text)
+	if diff := cmp.Diff(before, after); err != nil || diff != "" {
+		t.Errorf("%v (-want +got):\n%s", err, diff)
+	}
+}
+
+func TestWhatWasNotRunIsSaid(t *testing.T) {
+	got := Record{Rows: contests()}.missing([]string{"b", "c", "d"})
+	want := []string{"100 pods of b, c", "1,000 pods of d", "5,000 pods", "10,000 pods", "50,000 pods of c, d"}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("missing (-want +got):\n%s", diff)
+	}
+}

@@ -1,0 +1,22 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+)
+
+// The section lies between these lines of the README.
+const (
+	begin = "<!-- figures: written by make figures -->\n"
+	end   = "<!-- figures: end -->\n"
+)
+
+// replace puts a section between the marks and leaves all else alone.
+func replace(page []byte, section string) ([]byte, error) {
+	before, rest, ok := bytes.Cut(page, []byte(begin))
+	_, after, closed := bytes.Cut(rest, []byte(end))
+	if !ok || !closed {
+		return nil, fmt.Errorf("the README has no place for figures: put the lines %q and %q where they belong", begin, end)
+	}
+	return bytes.Join([][]byte{before, []byte(begin), []byte(section), []byte(end), after}, nil), nil
+}
