@@ -60,35 +60,6 @@ func ofPool(labels map[string]string, pool *karpenter.NodePool) {
 // filled is the node with what its pods take.
 func (n *Node) filled(named podspec.Named) scheduling.Node {
 	out := n.bare
-	var staying, bound podspec.Classes
-	for _, pod := range n.Pods {
-		if podspec.NodeBound(pod) {
-			bound.AddPod(pod, named, nil)
-		} else {
-			staying.AddPod(pod, named, nil)
-		}
-	}
-	out.Pods, out.DaemonPods = staying.List(), bound.List()
-	out.Used, out.Daemons = corev1.ResourceList{}, corev1.ResourceList{}
-	take(out.Used, out.Pods)
-	take(out.Used, out.DaemonPods)
-	take(out.Daemons, out.DaemonPods)
-	for _, class := range slices.Concat(out.Pods, out.DaemonPods) {
-		for range class.Pods {
-			out.HostPorts = append(out.HostPorts, class.Spec.HostPorts...)
-		}
-	}
+	podspec.Settle(&out, n.Pods, named, nil)
 	return out
-}
-
-// take adds what the pods of classes ask for.
-func take(sum corev1.ResourceList, classes []scheduling.PodClass) {
-	for i := range classes {
-		for name, each := range classes[i].Spec.Requests {
-			each.Mul(int64(len(classes[i].Pods)))
-			total := sum[name]
-			total.Add(each)
-			sum[name] = total
-		}
-	}
 }

@@ -1,0 +1,81 @@
+package podspec
+
+import (
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/joist-autoscaler/joist/shared/scheduling"
+)
+
+// Settle counts the pods that are bound to a node and have not ended: what they
+// take of it, its volumes' limits included (B120), which ports they hold, and
+// which of them others are placed by. volumes may be nil when none matter.
+func Settle(node *scheduling.Node, pods []*corev1.Pod, named Named, volumes func(*corev1.Pod) []scheduling.Volume) {
+	var staying, fixed, unseen Classes
+	for _, pod := range pods {
+		var claims []scheduling.Volume
+		if volumes != nil {
+			claims = volumes(pod)
+		}
+		switch {
+		case !NodeBound(pod):
+			staying.AddPod(pod, named, claims)
+		case named.counts(pod):
+			fixed.AddPod(pod, named, claims)
+		default:
+			unseen.AddPod(pod, named, claims)
+		}
+	}
+	node.Pods, node.DaemonPods = staying.List(), fixed.List()
+	rest := unseen.List()
+	node.Used, node.Daemons = corev1.ResourceList{}, corev1.ResourceList{}
+	attached := map[string][]scheduling.Volume{}
+	for _, list := range [][]scheduling.PodClass{node.Pods, node.DaemonPods, rest} {
+		take(node.Used, list)
+		for i := range list {
+			spec := &list[i].Spec
+			attached[spec.Namespace] = append(attached[spec.Namespace], spec.Volumes...)
+			for range list[i].Pods {
+				node.HostPorts = append(node.HostPorts, spec.HostPorts...)
+			}
+		}
+	}
+	take(node.Daemons, node.DaemonPods)
+	take(node.Daemons, rest)
+	for _, list := range attached {
+		add(node.Used, scheduling.Attachments(list...), 1)
+	}
+}
+
+// counts reports whether a pod that belongs to its node changes where others may
+// go: because a selector may count it, or because it keeps them away itself
+// (B116).
+func (n Named) counts(pod *corev1.Pod) bool {
+	if pod.DeletionTimestamp != nil {
+		return false
+	}
+	if affinity := pod.Spec.Affinity; affinity != nil && affinity.PodAntiAffinity != nil || n.Everything() {
+		return true
+	}
+	for key := range pod.Labels {
+		if n[key] {
+			return true
+		}
+	}
+	return false
+}
+
+// take adds what the pods of classes ask for.
+func take(sum corev1.ResourceList, classes []scheduling.PodClass) {
+	for i := range classes {
+		add(sum, classes[i].Spec.Requests, int64(len(classes[i].Pods)))
+	}
+}
+
+func add(sum, each corev1.ResourceList, times int64) {
+	for name, quantity := range each {
+		quantity.Mul(times)
+		total := sum[name]
+		total.Add(quantity)
+		sum[name] = total
+	}
+}
