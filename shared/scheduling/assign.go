@@ -18,15 +18,13 @@ type share struct {
 type domain struct{ key, value string }
 
 // assign gives the pods of a class their domains, one by one, until one finds
-// none. It counts them as if they were placed; forget takes that back.
-func (w *world) assign(c *class) (shares []share) {
+// none. It counts them as if they were placed.
+func (w *world) assign(c *class, shares []share) []share {
 	c.stuck = ""
 	keys := w.keysOf(c)
 	if len(keys) == 0 {
-		if len(c.pods) > 0 {
-			shares = []share{{class: c, reach: c.reach, pods: c.pods}}
-			c.pods = nil
-		}
+		shares = append(shares, share{class: c, reach: c.reach, pods: c.pods})
+		c.pods = nil
 		return shares
 	}
 	at := map[string]int{}

@@ -3,7 +3,6 @@ package scheduling
 import (
 	"cmp"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 )
@@ -59,18 +58,27 @@ func comparePods(x, y []PodRef) int {
 	return cmp.Or(x[0].Created.Compare(y[0].Created), strings.Compare(x[0].UID, y[0].UID))
 }
 
-// wishOf is newWish, made once for classes of one shape.
+// wishOf is newWish, made once for classes of one shape that say nothing of other
+// pods.
 func (w *world) wishOf(c *class) (wish, string) {
 	if c.spec.ResourceClaims > 0 {
 		return wish{}, "it has dynamic resource claims, which are not planned for (B068): remove spec.resourceClaims, or run it on nodes that exist"
 	}
-	return newWish(c.spec, w.snapshot.Settings.PreferencePolicy == "Ignore")
+	alone := len(c.spec.Spread) == 0 && len(c.spec.Volumes) == 0 && (c.spec.Affinity == nil || c.spec.Affinity.PodAffinity == nil && c.spec.Affinity.PodAntiAffinity == nil)
+	if got, ok := w.wishes[c.shape]; ok && alone {
+		return got, ""
+	}
+	made, problem := newWish(c.spec, w.snapshot.Settings.PreferencePolicy == "Ignore")
+	if alone && problem == "" {
+		w.wishes[c.shape] = made
+	}
+	return made, problem
 }
 
 // absurd finds amounts that no planner can mean.
 func absurd(spec *PodSpec) string {
-	for _, name := range slices.Sorted(maps.Keys(spec.Requests)) {
-		if quantity := spec.Requests[name]; quantity.Sign() < 0 {
+	for name, quantity := range spec.Requests {
+		if quantity.Sign() < 0 {
 			return fmt.Sprintf("it requests %s of %s: requests must not be negative", quantity.String(), name)
 		}
 	}
@@ -93,8 +101,11 @@ func (w *world) volumes(c *class) {
 // shape writes down what decides where a pod may go by labels and taints. Most
 // pods say nothing, and their shape is empty.
 func shape(spec *PodSpec) string {
+	if len(spec.NodeSelector)+len(spec.Tolerations)+len(spec.Volumes)+len(spec.HostPorts) == 0 && spec.Affinity == nil {
+		return ""
+	}
 	var b strings.Builder
-	for _, key := range slices.Sorted(maps.Keys(spec.NodeSelector)) {
+	for _, key := range sortedKeys(spec.NodeSelector) {
 		fmt.Fprintf(&b, "%q=%q,", key, spec.NodeSelector[key])
 	}
 	if spec.Affinity != nil && spec.Affinity.NodeAffinity != nil {
@@ -115,11 +126,21 @@ func shape(spec *PodSpec) string {
 	return b.String()
 }
 
+// lookKey is equal for wishes that ask the same of nodes.
+type lookKey struct {
+	shape            string
+	anyOf, preferred int
+	relaxed          bool
+}
+
 // look finds where the class may go as its wish stands, and what its wish says of
 // other pods.
 func (w *world) look(c *class) {
-	key := fmt.Sprintf("%s\x00%d,%d,%t", c.shape, len(c.wish.anyOf), len(c.wish.preferred), c.wish.relaxed)
-	c.reach = w.reach(key, c.wish.node(), c.spec.Tolerations, c.wish.relaxed)
+	at := lookKey{c.shape, len(c.wish.anyOf), len(c.wish.preferred), c.wish.relaxed}
+	if c.reach = w.looks[at]; c.reach == nil {
+		c.reach = w.reach(fmt.Sprint(at), c.wish.node(), c.spec.Tolerations, c.wish.relaxed)
+		w.looks[at] = c.reach
+	}
 	if len(c.spec.HostPorts) > 0 {
 		c.reach = w.besideDaemons(c)
 	}

@@ -13,6 +13,9 @@ import (
 // maxTypes is how many instance types a claim names, the cheapest ones (B090).
 const maxTypes = 600
 
+// launchTypes is how many instance types one launch chooses from (B185).
+const launchTypes = 60
+
 // finisher turns what was packed into the result.
 type finisher struct {
 	*rounds
@@ -114,29 +117,51 @@ func (f *finisher) requests(taken amounts) corev1.ResourceList {
 	return out
 }
 
-// sell lists every way to buy a bin, cheapest first, and the types' names. Bins
-// with the same choice share one list.
+// sell lists the ways to buy a bin, cheapest first, and the names of all types that
+// it could be. A launch names sixty types at most (B185), so the offers of the
+// others are left out unless some minValues may need them.
 func (f *finisher) sell(column *column, choice packing.Set, planes uint64) ([]Option, []string) {
+	most := launchTypes
+	if column.pool.demanding() {
+		most = maxTypes
+	}
+	options := make([]Option, 0, 4*launchTypes)
+	seen, types := packing.NewSet(len(f.w.columns)), 0
 	shelf := f.shelf(column.pool)
-	options := make([]Option, 0, 16)
-	seen := packing.NewSet(len(f.w.columns))
-	var types []string
-	full := false
 	for i := range shelf {
 		s := &shelf[i]
 		if !choice.Has(s.column) || planes&(1<<s.plane) == 0 {
 			continue
 		}
 		if !seen.Has(s.column) {
-			if full = full || len(types) == maxTypes; full {
+			if types == most {
 				continue
 			}
 			seen.Add(s.column)
-			types = append(types, s.option.InstanceType)
+			types++
 		}
 		options = append(options, s.option)
 	}
-	return options, types
+	return options, f.names(choice, planes, options)
+}
+
+// names are the types of a choice by name, the cheapest if there are too many.
+func (f *finisher) names(choice packing.Set, planes uint64, options []Option) []string {
+	out := make([]string, 0, choice.Len())
+	choice.Each(func(k int) bool {
+		out = append(out, f.w.columns[k].typ.Name)
+		return true
+	})
+	if len(out) <= maxTypes {
+		return out
+	}
+	out = out[:0]
+	for _, o := range options {
+		if len(out) < maxTypes && !slices.Contains(out, o.InstanceType) {
+			out = append(out, o.InstanceType)
+		}
+	}
+	return out
 }
 
 func (f *finisher) shelf(p *pool) []shelved {

@@ -53,7 +53,7 @@ func (r Requirements) clone() Requirements {
 // FromLabels requires each label to be exactly as it is.
 func FromLabels(labels map[string]string) Requirements {
 	out := Requirements{}
-	for _, key := range slices.Sorted(maps.Keys(labels)) {
+	for _, key := range sortedKeys(labels) {
 		out.and(key, In(labels[key]))
 	}
 	return out

@@ -39,7 +39,7 @@ func (r *rounds) run() {
 
 // round gives the waiting pods their domains and packs them.
 func (r *rounds) round(waiting []*class) {
-	var shares []share
+	shares := make([]share, 0, len(waiting))
 	for progress := true; progress; {
 		progress = false
 		for _, c := range waiting {
@@ -47,9 +47,9 @@ func (r *rounds) round(waiting []*class) {
 			if len(c.pods) == 0 || !r.feasible(c) {
 				continue
 			}
-			if got := r.w.assign(c); len(got) > 0 {
-				shares, progress = append(shares, got...), true
-			}
+			before := len(shares)
+			shares = r.w.assign(c, shares)
+			progress = progress || len(shares) > before && len(r.w.topology.groups) > 0
 		}
 	}
 	r.w.at = nil

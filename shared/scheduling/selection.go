@@ -40,27 +40,31 @@ type labelSets struct {
 }
 
 func (l *labelSets) of(namespace string, of map[string]string) *labelSet {
-	var b strings.Builder
-	b.WriteString(namespace)
-	for _, key := range slices.Sorted(maps.Keys(of)) {
-		b.WriteByte(0)
-		b.WriteString(key)
-		b.WriteByte('=')
-		b.WriteString(of[key])
+	key := namespace
+	for _, name := range sortedKeys(of) {
+		key += "\x00" + name + "=" + of[name]
 	}
-	if set, ok := l.byKey[b.String()]; ok {
+	if set, ok := l.byKey[key]; ok {
 		return set
 	}
 	set := &labelSet{namespace: namespace, labels: of, id: len(l.all)}
 	if l.byKey == nil {
 		l.byKey, l.having = map[string]*labelSet{}, map[string][]*labelSet{}
 	}
-	l.byKey[b.String()] = set
+	l.byKey[key] = set
 	l.all = append(l.all, set)
-	for key, value := range of {
-		l.having[key+"="+value] = append(l.having[key+"="+value], set)
+	for name, value := range of {
+		l.having[name+"="+value] = append(l.having[name+"="+value], set)
 	}
 	return set
+}
+
+// sortedKeys are the keys of labels by name; most sets of labels are empty.
+func sortedKeys(of map[string]string) []string {
+	if len(of) == 0 {
+		return nil
+	}
+	return slices.Sorted(maps.Keys(of))
 }
 
 // selection picks pods by namespace and label.

@@ -24,6 +24,8 @@ type world struct {
 	// typeKeys are the labels that instance types have.
 	typeKeys map[string]bool
 	reaches  map[string]*reach
+	looks    map[lookKey]*reach
+	wishes   map[string]wish
 	sets     map[string]packing.Set
 	topology topology
 	daemons  []daemon
@@ -49,7 +51,7 @@ const maxPlanes = 64
 
 func newWorld(batch *Batch, stock Stock) *world {
 	s := &batch.Snapshot
-	w := &world{snapshot: s, axis: axisOf(batch), reaches: map[string]*reach{}, soft: prefers(s), typeKeys: map[string]bool{}}
+	w := &world{snapshot: s, axis: axisOf(batch), reaches: map[string]*reach{}, looks: map[lookKey]*reach{}, wishes: map[string]wish{}, soft: prefers(s), typeKeys: map[string]bool{}}
 	w.problem = packing.Problem{Dims: len(w.axis.names), Policy: policy(s.Settings)}
 	for _, types := range stock.Types {
 		for i := range types {
@@ -156,6 +158,9 @@ const (
 func (w *world) addColumns(p *pool, types []Type, tier int, supplies map[string]int) {
 	rules := p.base.rules()
 	arena := make([]int64, 0, 2*len(types)*len(w.axis.names))
+	offers := make([]packing.Offer, 0, 6*len(types))
+	w.columns = slices.Grow(w.columns, len(types)*len(p.variants))
+	w.problem.Columns = slices.Grow(w.problem.Columns, len(types)*len(p.variants))
 	for i := range types {
 		t := &types[i]
 		if !rules.allow(t.Labels, nil) {
@@ -166,7 +171,7 @@ func (w *world) addColumns(p *pool, types []Type, tier int, supplies map[string]
 		if t.Exotic {
 			plain.Stage = tier*kinds + exoticKind
 		}
-		known := false
+		known, from := false, len(offers)
 		for j := range t.Offers {
 			o := &t.Offers[j]
 			if !p.base.buys(o.Option) {
@@ -179,10 +184,10 @@ func (w *world) addColumns(p *pool, types []Type, tier int, supplies map[string]
 			case o.Reservation != "":
 				w.addReserved(p, t, o, n, plain, tier, supplies)
 			default:
-				plain.Offers = append(plain.Offers, packing.Offer{Plane: n, Price: o.PricePerHour})
+				offers = append(offers, packing.Offer{Plane: n, Price: o.PricePerHour})
 			}
 		}
-		if len(plain.Offers) > 0 {
+		if plain.Offers = offers[from:len(offers):len(offers)]; len(plain.Offers) > 0 {
 			w.addVariants(p, column{pool: p, typ: t, labels: t.Labels}, plain)
 		} else if known {
 			p.soldOut++
