@@ -27,8 +27,8 @@ type finisher struct {
 
 // shelved is one offer of a column.
 type shelved struct {
-	column, plane int
-	option        Option
+	price         float64
+	column, plane int32
 }
 
 func (r *rounds) result() Result {
@@ -130,17 +130,20 @@ func (f *finisher) sell(column *column, choice packing.Set, planes uint64) ([]Op
 	shelf := f.shelf(column.pool)
 	for i := range shelf {
 		s := &shelf[i]
-		if !choice.Has(s.column) || planes&(1<<s.plane) == 0 {
+		k := int(s.column)
+		if !choice.Has(k) || planes&(1<<s.plane) == 0 {
 			continue
 		}
-		if !seen.Has(s.column) {
+		if !seen.Has(k) {
 			if types == most {
 				continue
 			}
-			seen.Add(s.column)
+			seen.Add(k)
 			types++
 		}
-		options = append(options, s.option)
+		option := f.w.planes[s.plane]
+		option.InstanceType, option.PricePerHour = f.w.columns[k].typ.Name, s.price
+		options = append(options, option)
 	}
 	return options, f.names(choice, planes, options)
 }
@@ -168,20 +171,17 @@ func (f *finisher) shelf(p *pool) []shelved {
 	if got, ok := f.shelves[p.index]; ok {
 		return got
 	}
-	var out []shelved
+	out := make([]shelved, 0, 6*len(f.w.columns))
 	for k := range f.w.columns {
 		if f.w.columns[k].pool != p {
 			continue
 		}
 		for _, o := range f.w.problem.Columns[k].Offers {
-			option := f.w.planes[o.Plane]
-			option.InstanceType, option.PricePerHour = f.w.columns[k].typ.Name, o.Price
-			out = append(out, shelved{k, o.Plane, option})
+			out = append(out, shelved{o.Price, int32(k), int32(o.Plane)})
 		}
 	}
 	slices.SortFunc(out, func(x, y shelved) int {
-		return cmp.Or(cmp.Compare(x.option.PricePerHour, y.option.PricePerHour), cmp.Compare(x.option.InstanceType, y.option.InstanceType),
-			cmp.Compare(x.plane, y.plane), cmp.Compare(x.column, y.column))
+		return cmp.Or(cmp.Compare(x.price, y.price), cmp.Compare(x.column, y.column), cmp.Compare(x.plane, y.plane))
 	})
 	f.shelves[p.index] = out
 	return out
