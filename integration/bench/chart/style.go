@@ -34,7 +34,7 @@ func bare() *plot.Plot {
 	p.Title.TextStyle.Color = ink
 	sans(&p.Title.TextStyle.Font, usual)
 	for _, a := range []*plot.Axis{&p.X, &p.Y} {
-		a.LineStyle.Color, a.Tick.LineStyle.Color, a.Tick.Label.Color, a.Label.TextStyle.Color = ink, ink, ink, ink
+		a.Color, a.Tick.Color, a.Tick.Label.Color, a.Label.TextStyle.Color = ink, ink, ink, ink
 		sans(&a.Tick.Label.Font, small)
 		sans(&a.Label.TextStyle.Font, usual)
 	}

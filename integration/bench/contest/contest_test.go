@@ -30,9 +30,8 @@ func pretend(behaviour string) int {
 	switch behaviour {
 	case "honest":
 		fmt.Printf(plan, 2, 3)
-	case "found": // as `joist plan` ends when there are nodes to launch
+	case "diligent":
 		fmt.Printf(plan, 2, 3)
-		return exitFound
 	case "forgetful":
 		fmt.Printf(plan, 2, 2)
 	case "miscounting":
@@ -61,20 +60,15 @@ func fake(t *testing.T, behaviour string) Planner {
 var three = Sample{Name: "a-3", Kind: "a", Path: "a-3.json", Pods: 3}
 
 func TestWhatAPlannerPrintsIsMeasured(t *testing.T) {
-	for _, behaviour := range []string{"honest", "found"} {
-		m := once(t.Context(), fake(t, behaviour), three, nil)
-		if m.Failure != "" {
-			t.Fatalf("%s: %s", behaviour, m.Failure)
-		}
-		// The dollars are the nodes', not the summary's.
-		want := Measurement{
-			Planner: behaviour, Version: "fake v1", Scenario: "a-3", Kind: "a", Pods: 3, Runs: 1, Scheduled: 3, Nodes: 2,
-			DollarsPerHour: 0.75, OptionsLeast: 4, OptionsMedian: 4, SolveUserS: 0.25, Mallocs: 7,
-		}
-		m.ProcessUserS = 0
-		if diff := cmp.Diff(want, m); diff != "" {
-			t.Errorf("%s (-want +got):\n%s", behaviour, diff)
-		}
+	m := once(t.Context(), fake(t, "honest"), three, nil)
+	// The dollars are the nodes', not the summary's.
+	want := Measurement{
+		Planner: "honest", Version: "fake v1", Scenario: "a-3", Kind: "a", Pods: 3, Runs: 1, Scheduled: 3, Nodes: 2,
+		DollarsPerHour: 0.75, OptionsLeast: 4, OptionsMedian: 4, SolveUserS: 0.25, Mallocs: 7,
+	}
+	m.ProcessUserS = 0
+	if diff := cmp.Diff(want, m); diff != "" {
+		t.Errorf("measured (-want +got):\n%s", diff)
 	}
 }
 
@@ -114,7 +108,7 @@ func (s strict) Bound(Sample) (float64, error) { return 0.5, nil }
 func TestPlannersTakeTurns(t *testing.T) {
 	var heard []string
 	contest := Contest{
-		Planners: []Planner{fake(t, "honest"), fake(t, "found")}, Samples: []Sample{three}, Runs: 2, Judge: strict{},
+		Planners: []Planner{fake(t, "honest"), fake(t, "diligent")}, Samples: []Sample{three}, Runs: 2, Judge: strict{},
 		Progress: func(done, all int, what string) { heard = append(heard, fmt.Sprintf("%d/%d %s", done, all, what)) },
 	}
 	rows, err := contest.Play(t.Context())
@@ -122,7 +116,7 @@ func TestPlannersTakeTurns(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := []string{
-		"0/4 honest on a-3, run 1 of 2", "1/4 found on a-3, run 1 of 2", "2/4 honest on a-3, run 2 of 2", "3/4 found on a-3, run 2 of 2",
+		"0/4 honest on a-3, run 1 of 2", "1/4 diligent on a-3, run 1 of 2", "2/4 honest on a-3, run 2 of 2", "3/4 diligent on a-3, run 2 of 2",
 	}
 	if diff := cmp.Diff(want, heard); diff != "" {
 		t.Errorf("runs (-want +got):\n%s", diff)

@@ -3,7 +3,6 @@ package contest
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"os/exec"
 	"slices"
@@ -13,10 +12,6 @@ import (
 
 // File stands for the path of the scenario in a Planner's command.
 const File = "{scenario}"
-
-// exitFound is the status with which `joist plan` says that there are nodes to
-// launch; it comes with a whole plan.
-const exitFound = 2
 
 // Planner is a program that reads a scenario and prints a plan as JSON.
 type Planner struct {
@@ -48,9 +43,6 @@ func (p Planner) run(ctx context.Context, scenario string) (process, error) {
 	var stdout, stderr bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
 	err := cmd.Run()
-	if exit := (*exec.ExitError)(nil); errors.As(err, &exit) && exit.ExitCode() == exitFound && stdout.Len() > 0 {
-		err = nil
-	}
 	if ctx.Err() != nil {
 		err = fmt.Errorf("it was ended after %s: %w", p.Deadline, ctx.Err())
 	}

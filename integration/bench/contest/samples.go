@@ -69,9 +69,9 @@ func readSample(path, scratch string) (one Sample, isScenario bool, err error) {
 			return Sample{}, false, err
 		}
 	}
-	var o outline
-	if json.Unmarshal(text, &o) != nil || o.NodePools == nil {
-		return Sample{}, false, nil // The list of types, or something else.
+	o, isScenario := outlined(text)
+	if !isScenario {
+		return Sample{}, false, nil
 	}
 	one = Sample{Name: o.Name, Path: path, Pods: len(o.Pods)}
 	one.Kind, _, _ = strings.Cut(o.Name, "-")
@@ -82,6 +82,12 @@ func readSample(path, scratch string) (one Sample, isScenario bool, err error) {
 		one.Path, err = settle(text, path, o.InstanceTypesFile, scratch)
 	}
 	return one, true, err
+}
+
+// outlined tells a scenario from the list of types, and from anything else.
+func outlined(text []byte) (o outline, isScenario bool) {
+	err := json.Unmarshal(text, &o)
+	return o, err == nil && o.NodePools != nil
 }
 
 func unpack(path string) ([]byte, error) {

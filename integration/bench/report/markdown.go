@@ -2,6 +2,7 @@ package report
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 
 	"github.com/jedib0t/go-pretty/v6/table"
@@ -91,7 +92,7 @@ func (p Pairs) markdown() string {
 	for _, row := range p {
 		ours, theirs := row.Results[0], row.Results[1]
 		t.AppendRow(table.Row{
-			row.Kind, thousands(row.Pods), both(fmt.Sprint(ours.Nodes), fmt.Sprint(theirs.Nodes)), both(fmt.Sprint(ours.OptionsMedian), fmt.Sprint(theirs.OptionsMedian)),
+			row.Kind, thousands(row.Pods), both(strconv.Itoa(ours.Nodes), strconv.Itoa(theirs.Nodes)), both(strconv.Itoa(ours.OptionsMedian), strconv.Itoa(theirs.OptionsMedian)),
 			both(price(ours), price(theirs)), costs(ours, theirs), both(overBound(row.Bound, ours), overBound(row.Bound, theirs)),
 			both(cpu(ours), cpu(theirs)), effort(ours, theirs, seconds),
 			both(count(ours.Mallocs), count(theirs.Mallocs)), effort(ours, theirs, mallocs),

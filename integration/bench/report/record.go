@@ -78,7 +78,7 @@ func (r Record) missing(kinds []string) []string {
 		switch len(absent) {
 		case 0:
 		case len(kinds):
-			out = append(out, fmt.Sprintf("%s pods", thousands(size)))
+			out = append(out, thousands(size)+" pods")
 		default:
 			out = append(out, fmt.Sprintf("%s pods of %s", thousands(size), strings.Join(absent, ", ")))
 		}

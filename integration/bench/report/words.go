@@ -2,6 +2,7 @@ package report
 
 import (
 	"fmt"
+	"strconv"
 
 	"github.com/jedib0t/go-pretty/v6/table"
 	"github.com/jedib0t/go-pretty/v6/text"
@@ -57,7 +58,7 @@ func times(a, b float64) string {
 func count(n uint64) string {
 	switch {
 	case n < 10_000:
-		return fmt.Sprint(n)
+		return strconv.FormatUint(n, 10)
 	case n < 10_000_000:
 		return fmt.Sprintf("%dk", (n+500)/1000)
 	default:
@@ -68,7 +69,7 @@ func count(n uint64) string {
 // thousands is a number of pods as people write it.
 func thousands(n int) string {
 	if n < 1000 {
-		return fmt.Sprint(n)
+		return strconv.Itoa(n)
 	}
 	return fmt.Sprintf("%d,%03d", n/1000, n%1000)
 }

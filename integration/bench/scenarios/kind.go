@@ -3,6 +3,7 @@ package scenarios
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/joist-autoscaler/joist/shared/karpenter"
@@ -65,6 +66,6 @@ func (k Kind) Make(size int, seed uint64) Scenario {
 }
 
 func (k Kind) name(size int) string {
-	parts := []string{k.Name, k.Word, fmt.Sprint(size)}
+	parts := []string{k.Name, k.Word, strconv.Itoa(size)}
 	return strings.Join(slices.DeleteFunc(parts, func(s string) bool { return s == "" }), "-")
 }

@@ -1,7 +1,7 @@
 package scenarios
 
 import (
-	"fmt"
+	"strconv"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -81,5 +81,5 @@ func five(size int) []karpenter.NodePool {
 }
 
 func limit(name corev1.ResourceName, amount int) karpenter.Limits {
-	return karpenter.Limits{name: resource.MustParse(fmt.Sprint(amount))}
+	return karpenter.Limits{name: resource.MustParse(strconv.Itoa(amount))}
 }
