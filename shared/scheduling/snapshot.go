@@ -34,6 +34,8 @@ type Snapshot struct {
 	// Namespaces are the labels of the namespaces of pods here, and of those only
 	// what some namespaceSelector names (B115). One that is missing has none.
 	Namespaces map[string]map[string]string `json:"namespaces,omitempty"`
+	// NodeOverlays are heeded where their gate is on (B126).
+	NodeOverlays []karpenter.NodeOverlay `json:"nodeOverlays,omitempty"`
 	// Unavailable lists offerings that EC2 refused or takes away.
 	Unavailable []Unavailable `json:"unavailable,omitempty"`
 }
@@ -77,6 +79,8 @@ type Settings struct {
 type Gates struct {
 	// ReservedCapacity lets launches take from capacity reservations (B122).
 	ReservedCapacity bool `json:"reservedCapacity,omitempty"`
+	// NodeOverlay heeds NodeOverlays (B126).
+	NodeOverlay bool `json:"nodeOverlay,omitempty"`
 }
 
 // Unavailable is an offering that is left alone until a time (B192). Empty

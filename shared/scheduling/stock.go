@@ -16,6 +16,9 @@ import (
 type Stock struct {
 	Region string
 	Types  map[string][]Type
+	// Pools has the types of those NodePools, by name, for which NodeOverlays make
+	// them something else. Read them through TypesOf.
+	Pools map[string][]Type
 }
 
 // Type is one instance type as the nodes of one EC2NodeClass would have it.
@@ -45,6 +48,9 @@ type Offer struct {
 	Count int
 	// Labels are those that the reservation gives to a node (B033).
 	Labels map[string]string
+	// Overlaid says that the price is a NodeOverlay's, so that EC2 cannot know which
+	// offer is cheap and has to be told (B185).
+	Overlaid bool
 }
 
 // NewStock reads a catalogue for the classes of a snapshot. Types that a class
@@ -65,6 +71,10 @@ func NewStock(s Snapshot, cat catalog.Catalogue) Stock {
 				out.Types[class.Name] = append(out.Types[class.Name], one)
 			}
 		}
+	}
+	if s.Settings.Gates.NodeOverlay {
+		// What is wrong with an overlay is said on the overlay.
+		out, _ = out.Overlaid(s.NodeOverlays, s.NodePools)
 	}
 	return out
 }

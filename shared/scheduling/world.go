@@ -139,7 +139,7 @@ func (w *world) addPools(stock Stock, named namedLabels) {
 			w.problem.Pools[p.index].Enough = func(columns packing.Set, planes uint64) bool { return w.varied(p, columns, planes) }
 		}
 		if p.refusal.Rule == "" {
-			w.addColumns(p, stock.Types[p.class], tier, supplies)
+			w.addColumns(p, stock.TypesOf(p.name, p.class), tier, supplies)
 		}
 	}
 }
