@@ -85,6 +85,7 @@ func (g *recipe) annotations(node scheduling.PlannedNode, from origin, ceiling c
 		BatchAnnotation:                                fmt.Sprintf("%s/%d", from.outbox, from.seq),
 		ClaimsAnnotation:                               strconv.Itoa(len(from.intent.Claims)),
 		CeilingAnnotation:                              string(largest),
+		scheduling.ExpectedAnnotation:                  scheduling.FormatExpected(node.Pods),
 	})
 	if node.MinValuesRelaxed {
 		out[karpenter.NodeClaimMinValuesRelaxedAnnotationKey] = "true"

@@ -149,6 +149,9 @@ func describe(out *scheduling.Node, claim *karpenter.NodeClaim) {
 	if initialized, ok := conditions.Get(karpenter.ConditionTypeInitialized); ok && out.Initialized {
 		out.InitializedAt = initialized.LastTransitionTime.UTC()
 	}
+	if !out.Initialized {
+		out.Expected = scheduling.ParseExpected(claim.Annotations[scheduling.ExpectedAnnotation])
+	}
 	out.Going = claim.DeletionTimestamp != nil
 	out.Deadline = instant(claim.Annotations[karpenter.NodeClaimTerminationTimestampAnnotationKey])
 	out.Nominated = instant(claim.Annotations[nominatedAnnotation])
