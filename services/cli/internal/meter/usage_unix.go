@@ -15,9 +15,12 @@ func usage() (user, sys time.Duration, peak uint64) {
 	if syscall.Getrusage(syscall.RUSAGE_SELF, &u) != nil {
 		return 0, 0, 0 // The call cannot fail for the process itself.
 	}
-	peak = uint64(u.Maxrss)
-	if runtime.GOOS != "darwin" {
-		peak *= 1 << 10 // Others count in kibibytes.
+	var known bool
+	if peak, known = highWater(); !known {
+		peak = uint64(u.Maxrss)
+		if runtime.GOOS != "darwin" {
+			peak *= 1 << 10 // Others count in kibibytes.
+		}
 	}
 	return time.Duration(u.Utime.Nano()), time.Duration(u.Stime.Nano()), peak
 }
