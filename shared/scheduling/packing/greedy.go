@@ -108,7 +108,7 @@ func (s *stage) shortlist() {
 // moderate reports whether a node of the column may carry what it can carry.
 func (s *stage) moderate(c *candidate) bool {
 	policy := &s.p.problem.Policy
-	return policy.MaxShare <= 0 || c.worth <= policy.MaxShare*s.total ||
+	return !s.modest || c.worth <= policy.MaxShare*s.total ||
 		s.p.problem.Columns[c.column].Room[0] <= policy.SmallRoom
 }
 

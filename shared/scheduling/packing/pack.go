@@ -48,7 +48,7 @@ func (p *Packer) Pack(lots []Lot) (first int) {
 	for _, stage := range p.stages() {
 		p.topUp(ids)
 		if s := p.newStage(stage, ids); s != nil {
-			s.open()
+			s.run()
 		}
 	}
 	p.grow(ids)

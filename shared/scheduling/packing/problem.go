@@ -116,19 +116,19 @@ type Bin struct {
 
 // Policy is how a plan trades price for resilience.
 type Policy struct {
-	// MaxShare is the largest part of a plan's worth that one node may carry.
-	// Columns of up to SmallRoom are exempt, and so is what no smaller node holds.
-	MaxShare float64
-	// SmallRoom is an amount of the first resource.
+	// MaxShare is the largest part of a plan's worth that one node should carry;
+	// nodes of up to SmallRoom of the first resource are exempt. 0 is no such wish.
+	MaxShare  float64
 	SmallRoom int64
-	// ShareCost is how much dearer a plan may be for not standing on one node: a
-	// node that carries the share s of the plan counts as dearer by s times this.
+	// Premium is how much dearer, as a part of the price, a plan may be that keeps to
+	// MaxShare.
+	Premium float64
+	// ShareCost weighs resilience node by node: one that carries the share s of the
+	// plan counts as dearer by s times this.
 	ShareCost float64
 	// Tight spends limits sparingly instead of money: it is for what did not fit
 	// into the limits otherwise.
 	Tight bool
-	// Effort bounds the search: steps for each pod.
-	Effort int
 }
 
 // price is that of the cheapest offer on some planes; infinite without any.
@@ -181,6 +181,6 @@ func (p *Pool) take(capacity []int64, sign int64) {
 	}
 }
 
-// DefaultPolicy keeps a plan from standing on one or two nodes: a third of it at
-// most on one, and up to five percent dearer for being spread out.
-var DefaultPolicy = Policy{MaxShare: 1.0 / 3, SmallRoom: 8000, ShareCost: 0.05, Effort: 64}
+// DefaultPolicy pays up to five percent for a plan of which no node carries more
+// than a third.
+var DefaultPolicy = Policy{MaxShare: 1.0 / 3, SmallRoom: 8000, Premium: 0.05, ShareCost: 0.05}

@@ -24,8 +24,10 @@ type stage struct {
 	offers []candidate
 	// total is what all pods are worth; rest, those that are not in a bin.
 	total, rest float64
-	columns     []int
-	scratch     fillState
+	// modest leaves out columns that could carry too much of the plan.
+	modest  bool
+	columns []int
+	scratch fillState
 }
 
 type lotGroup struct {
