@@ -154,6 +154,7 @@ func TestBounds(t *testing.T) {
 		{"deep block", strings.Repeat("- ", 100_000) + "a", "nested deeper than 100 levels"},
 		{"deep tags", "a: " + strings.Repeat("!!map ", 10_000) + "b", "nested deeper than 100 levels"},
 		{"wide", keys.String(), "more than 10000 keys"},
+		{"wide flow", "a: {" + strings.Repeat("a: b, ", 10_001) + "}", "more than 10000 keys"},
 		{"aliases that multiply", bomb.String(), "aliases expand to more than"},
 		{"an alias of itself", "apiVersion: v1\nkind: Pod\nmetadata: &m {name: a, annotations: {a: *m}}\n", "nested deeper"},
 		{"an alias of nothing", "apiVersion: v1\nkind: Pod\nmetadata: {name: *a}\n", "x.yaml:3:18: metadata.name: the alias *a stands for nothing"},
@@ -186,5 +187,18 @@ func TestObjectsLeavesOthersOut(t *testing.T) {
 	}
 	if _, ok := objects[0].(*appsv1.Deployment); !ok {
 		t.Errorf("object is a %T", objects[0])
+	}
+}
+
+// TestWideFlow: what stands side by side in braces is not deep.
+func TestWideFlow(t *testing.T) {
+	var labels strings.Builder
+	for i := range 5_000 {
+		fmt.Fprintf(&labels, "k%d: v, ", i)
+	}
+	text := "apiVersion: v1\nkind: Pod\nmetadata: {name: a, labels: {" + labels.String() + "}}\n"
+	documents, err := manifest.Read("x.yaml", []byte(text))
+	if err != nil || len(documents[0].Object.GetLabels()) != 5_000 {
+		t.Errorf("error %v", err)
 	}
 }

@@ -54,13 +54,16 @@ func tooMuch(tokens token.Tokens) (line int, what string) {
 		return 1, fmt.Sprintf("the document has more than %d words", tokensMax)
 	}
 	flow, inARow := 0, 0
-	keys := map[int]int{} // by column, in the mapping that is open there
+	// By column, in the mapping that is open there; within braces, where columns
+	// mean nothing, by their depth below zero.
+	keys := map[int]int{}
 	for i, t := range tokens {
 		at := t.Position.Column
 		switch t.Type {
 		case token.MappingStartType, token.SequenceStartType:
 			flow++
 		case token.MappingEndType, token.SequenceEndType:
+			delete(keys, -flow)
 			flow--
 		case token.SequenceEntryType:
 			maps.DeleteFunc(keys, func(column, _ int) bool { return column > at })
@@ -69,7 +72,10 @@ func tooMuch(tokens token.Tokens) (line int, what string) {
 			inARow++
 		case token.MappingValueType:
 			inARow = 0
-			if i > 0 {
+			if flow > 0 {
+				at = -flow
+				keys[at]++
+			} else if i > 0 {
 				at = tokens[i-1].Position.Column
 				maps.DeleteFunc(keys, func(column, _ int) bool { return column > at })
 				keys[at]++
