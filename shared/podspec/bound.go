@@ -33,8 +33,8 @@ func Settle(node *scheduling.Node, pods []*corev1.Pod, named Named, volumes func
 		take(node.Used, list)
 		for i := range list {
 			spec := &list[i].Spec
-			attached[spec.Namespace] = append(attached[spec.Namespace], spec.Volumes...)
 			for range list[i].Pods {
+				attached[spec.Namespace] = append(attached[spec.Namespace], spec.Volumes...)
 				node.HostPorts = append(node.HostPorts, spec.HostPorts...)
 			}
 		}

@@ -39,7 +39,7 @@ func TestSettle(t *testing.T) {
 		running("logs", "100m", ofDaemon), running("quiet", "100m", ofDaemon, unlabelled), running("alone", "100m", ofDaemon, unlabelled, repels),
 		running("late", "100m", ofDaemon, leaves),
 	}, podspec.Named{"app": true}, func(*corev1.Pod) []scheduling.Volume {
-		return []scheduling.Volume{{Claim: "shared", Driver: "d"}}
+		return []scheduling.Volume{{Claim: "shared", Driver: "d"}, {Driver: "own"}}
 	})
 	names := func(classes []scheduling.PodClass) (out []string) {
 		for _, class := range classes {
@@ -57,8 +57,10 @@ func TestSettle(t *testing.T) {
 	if used.String() != "2900m" || daemons.String() != "400m" || pods.Value() != 7 || len(node.HostPorts) != 2 {
 		t.Errorf("%s used, %s by daemons, %s pods, ports %v", used.String(), daemons.String(), pods.String(), node.HostPorts)
 	}
-	// One claim of each namespace, however many pods share it.
-	if attached.Value() != 2 {
-		t.Errorf("%s volumes are attached", attached.String())
+	own := node.Used[scheduling.AttachLimit("own")]
+	// One claim of each namespace, however many pods share it; claims without a
+	// name are nobody else's.
+	if attached.Value() != 2 || own.Value() != 7 {
+		t.Errorf("%s shared volumes and %s others are attached", attached.String(), own.String())
 	}
 }

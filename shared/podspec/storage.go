@@ -9,8 +9,8 @@ import (
 	"github.com/joist-autoscaler/joist/shared/scheduling"
 )
 
-// defaultClassAnnotation marks the StorageClass of claims that name none.
-const defaultClassAnnotation = "storageclass.kubernetes.io/is-default-class"
+// DefaultClassAnnotation is "true" on the StorageClass of claims that name none.
+const DefaultClassAnnotation = "storageclass.kubernetes.io/is-default-class"
 
 // Storage is what the volume claims of pods are looked up in.
 type Storage struct {
@@ -36,7 +36,7 @@ func NewStorage(claims []*corev1.PersistentVolumeClaim, volumes []*corev1.Persis
 	}
 	for _, class := range classes {
 		s.classes[class.Name] = class
-		if class.Annotations[defaultClassAnnotation] == "true" && preferred(class, s.standard) {
+		if class.Annotations[DefaultClassAnnotation] == "true" && preferred(class, s.standard) {
 			s.standard = class
 		}
 	}

@@ -8,7 +8,6 @@ package workload
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -32,13 +31,19 @@ type Demand struct {
 	Bound map[string][]*corev1.Pod
 	// Daemons are one pod of each DaemonSet.
 	Daemons []*corev1.Pod
+	// Claims are the volume claims of the objects, and those that StatefulSets
+	// would make.
+	Claims map[cluster.Key]*corev1.PersistentVolumeClaim
 	// Notes say what was left out or supposed.
 	Notes []string
 }
 
 // Of works out the demand of objects.
 func Of(objects []cluster.Object) (Demand, error) {
-	e := expansion{Demand: Demand{Bound: map[string][]*corev1.Pod{}}, priorities: prioritiesOf(objects), owned: ownersOf(objects)}
+	e := expansion{
+		Demand:     Demand{Bound: map[string][]*corev1.Pod{}, Claims: claimsOf(objects)},
+		priorities: prioritiesOf(objects), owned: ownersOf(objects), taken: map[cluster.Key]bool{},
+	}
 	for _, object := range objects {
 		e.add(object)
 		if e.count > podsMax {
@@ -67,6 +72,8 @@ type expansion struct {
 	priorities priorities
 	owned      map[owner]bool
 	count      int
+	// taken are the names of pods, which their identities are made of.
+	taken map[cluster.Key]bool
 }
 
 func (e *expansion) note(format string, args ...any) {
@@ -84,14 +91,11 @@ func (e *expansion) add(object cluster.Object) {
 			e.copies(o, "ReplicaSet", "ReplicaSet", o.Spec.Template, o.Spec.Replicas)
 		}
 	case *appsv1.StatefulSet:
-		e.copies(o, "StatefulSet", "StatefulSet", o.Spec.Template, o.Spec.Replicas)
-		if len(o.Spec.VolumeClaimTemplates) > 0 {
-			e.note("StatefulSet %s: its volumes are not looked at; they may tie pods to a zone", cluster.KeyOf(o))
-		}
+		e.statefulSet(o)
 	case *batchv1.Job:
-		e.copies(o, "Job", "Job", o.Spec.Template, atOnce(o.Spec))
+		e.job(o)
 	case *batchv1.CronJob:
-		e.note("CronJob %s has no pods until it runs, and is left out", cluster.KeyOf(o))
+		e.cronJob(o)
 	case *appsv1.DaemonSet:
 		e.Daemons = append(e.Daemons, e.made(o, "DaemonSet", o.Spec.Template, o.Name))
 	}
@@ -112,43 +116,41 @@ func (e *expansion) pod(o *corev1.Pod) {
 		if by := metav1.GetControllerOf(pod); by != nil && by.Kind == "DaemonSet" {
 			return
 		}
-		e.wait(pod)
-	}
-}
-
-func (e *expansion) wait(pod *corev1.Pod) {
-	e.settle(pod)
-	if slices.ContainsFunc(pod.Spec.Volumes, func(v corev1.Volume) bool { return v.PersistentVolumeClaim != nil || v.Ephemeral != nil }) {
-		e.noteOnce("volume claims of pods are not looked at; they may tie pods to a zone")
-	}
-	e.Waiting = append(e.Waiting, pod)
-}
-
-func (e *expansion) noteOnce(text string) {
-	if !slices.Contains(e.Notes, text) {
-		e.Notes = append(e.Notes, text)
+		e.settle(pod)
+		e.Waiting = append(e.Waiting, pod)
 	}
 }
 
 // copies makes the pods of a workload, unless they are among the objects.
 func (e *expansion) copies(o cluster.Object, kind, podOwner string, template corev1.PodTemplateSpec, replicas *int32) {
-	if e.hasPodsOf(namespace(o), kind, o.GetName()) {
-		return
+	name := nameOf(o)
+	for i := range e.missing(o, kind, replicas) {
+		e.Waiting = append(e.Waiting, e.made(o, podOwner, template, fmt.Sprintf("%s-%d", name, i)))
+	}
+}
+
+// missing is how many pods of a workload have to be made: none when they are
+// among the objects, and none when there are too many, which Of reports.
+func (e *expansion) missing(o cluster.Object, kind string, replicas *int32) int {
+	if e.hasPodsOf(o.GetNamespace(), kind, o.GetName()) {
+		return 0
 	}
 	wanted := 1
 	if replicas != nil {
-		wanted = int(*replicas)
+		wanted = max(int(*replicas), 0)
 	}
 	if e.count += wanted; e.count > podsMax {
-		return // Of reports it.
+		return 0
 	}
-	name := o.GetName()
-	if name == "" {
-		name = strings.TrimSuffix(o.GetGenerateName(), "-")
+	return wanted
+}
+
+// nameOf is what the pods of a workload are named after.
+func nameOf(o cluster.Object) string {
+	if o.GetName() == "" {
+		return strings.TrimSuffix(o.GetGenerateName(), "-")
 	}
-	for i := range wanted {
-		e.wait(e.made(o, podOwner, template, fmt.Sprintf("%s-%d", name, i)))
-	}
+	return o.GetName()
 }
 
 func (e *expansion) hasPodsOf(ns, kind, name string) bool {
@@ -167,15 +169,21 @@ func (e *expansion) made(o cluster.Object, kind string, template corev1.PodTempl
 	return pod
 }
 
-// settle gives a pod what the API server would: a namespace, an identity, and
-// defaults.
+// settle gives a pod what the API server would: a namespace, a name that no other
+// pod has, an identity, and defaults.
 func (e *expansion) settle(pod *corev1.Pod) {
 	pod.Namespace = namespace(pod)
 	if pod.Name == "" {
 		pod.Name = strings.TrimSuffix(pod.GenerateName, "-")
 	}
+	key := cluster.KeyOf(pod)
+	for n := 2; e.taken[key]; n++ {
+		key.Name = fmt.Sprintf("%s-%d", pod.Name, n)
+	}
+	e.taken[key] = true
+	pod.Name = key.Name
 	if pod.UID == "" {
-		pod.UID = types.UID(pod.Namespace + "/" + pod.Name)
+		pod.UID = types.UID(key.String())
 	}
 	podspec.SetDefaults(&pod.Spec)
 	e.priorities.resolve(&pod.Spec)
@@ -186,19 +194,4 @@ func namespace(o metav1.Object) string {
 		return metav1.NamespaceDefault
 	}
 	return o.GetNamespace()
-}
-
-// atOnce is how many pods of a Job run at the same time.
-func atOnce(spec batchv1.JobSpec) *int32 {
-	parallel := int32(1)
-	if spec.Parallelism != nil {
-		parallel = *spec.Parallelism
-	}
-	if spec.Completions != nil {
-		parallel = min(parallel, *spec.Completions)
-	}
-	if spec.Suspend != nil && *spec.Suspend {
-		parallel = 0
-	}
-	return &parallel
 }

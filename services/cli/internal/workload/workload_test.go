@@ -1,12 +1,14 @@
 package workload_test
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/joist-autoscaler/joist/services/cli/internal/workload"
+	"github.com/joist-autoscaler/joist/shared/cluster"
 	"github.com/joist-autoscaler/joist/shared/manifest"
 )
 
@@ -34,7 +36,7 @@ func TestWhoWaits(t *testing.T) {
 		return "apiVersion: " + group + "\nkind: " + kind + "\nmetadata: {name: " + name + ", namespace: shop}\n"
 	}
 	owned := func(kind, name, by, owner string) string {
-		return "apiVersion: " + map[string]string{"Pod": "v1"}[kind] + map[string]string{"ReplicaSet": "apps/v1"}[kind] + "\nkind: " + kind +
+		return "apiVersion: " + map[string]string{"Pod": "v1"}[kind] + map[string]string{"ReplicaSet": "apps/v1", "Job": "batch/v1"}[kind] + "\nkind: " + kind +
 			"\nmetadata: {name: " + name + ", namespace: shop, ownerReferences: [{apiVersion: v1, uid: u, kind: " + by + ", name: " + owner + ", controller: true}]}\n"
 	}
 	pod := "spec: {containers: [{name: a, image: b}]}\n"
@@ -46,14 +48,21 @@ func TestWhoWaits(t *testing.T) {
 		{"a Deployment without replicas has one", head("Deployment", "web") + "spec: {template: " + template + "}", []string{"web-0"}, 0},
 		{"a Deployment with replicas", head("Deployment", "web") + "spec: {replicas: 2, template: " + template + "}", []string{"web-0", "web-1"}, 0},
 		{"a Deployment that is off", head("Deployment", "web") + "spec: {replicas: 0, template: " + template + "}", nil, 0},
+		{"a Deployment of less than nothing", head("Deployment", "web") + "spec: {replicas: -3, template: " + template + "}", nil, 0},
 		{"a StatefulSet", head("StatefulSet", "db") + "spec: {replicas: 1, template: " + template + "}", []string{"db-0"}, 0},
+		{"a StatefulSet that begins later", head("StatefulSet", "db") + "spec: {replicas: 2, ordinals: {start: 3}, template: " + template + "}", []string{"db-3", "db-4"}, 0},
+		{"a Job that is done", head("Job", "once") + "spec: {template: " + template + "}\nstatus: {conditions: [{type: Complete, status: \"True\"}]}", nil, 0},
 		{"a Job runs as many as it needs", head("Job", "once") + "spec: {parallelism: 5, completions: 2, template: " + template + "}", []string{"once-0", "once-1"}, 0},
 		{"a Job that is suspended", head("Job", "once") + "spec: {suspend: true, template: " + template + "}", nil, 0},
-		{"a CronJob waits for its hour", head("CronJob", "nightly") + "spec: {jobTemplate: {spec: {template: " + template + "}}}", nil, 1},
+		{"a CronJob runs once", head("CronJob", "nightly") + "spec: {jobTemplate: {spec: {parallelism: 2, completions: 2, template: " + template + "}}}", []string{"nightly-0", "nightly-1"}, 1},
+		{"a CronJob that is suspended", head("CronJob", "nightly") + "spec: {suspend: true, jobTemplate: {spec: {template: " + template + "}}}", nil, 1},
+		{"a CronJob that runs", head("CronJob", "nightly") + "spec: {jobTemplate: {spec: {template: " + template + "}}}\n---\n" +
+			owned("Job", "nightly-1", "CronJob", "nightly") + "spec: {template: " + template + "}", []string{"nightly-1-0"}, 0},
 		{"a Pod", head("Pod", "p") + pod, []string{"p"}, 0},
 		{"a Pod that has ended", head("Pod", "p") + pod + "status: {phase: Succeeded}", nil, 0},
 		{"a Pod behind gates", head("Pod", "p") + "spec: {schedulingGates: [{name: g}], containers: [{name: a, image: b}]}", nil, 1},
-		{"a Pod with a volume", head("Pod", "p") + "spec: {volumes: [{name: v, persistentVolumeClaim: {claimName: c}}], containers: [{name: a, image: b}]}", []string{"p"}, 1},
+		{"a Pod with a volume", head("Pod", "p") + "spec: {volumes: [{name: v, persistentVolumeClaim: {claimName: c}}], containers: [{name: a, image: b}]}", []string{"p"}, 0},
+		{"Pods whose names are to be made", strings.Repeat("apiVersion: v1\nkind: Pod\nmetadata: {generateName: p-, namespace: shop}\n"+pod+"---\n", 3), []string{"p", "p-2", "p-3"}, 0},
 		{"a Pod that runs", head("Pod", "p") + "spec: {nodeName: node-1, containers: [{name: a, image: b}]}", nil, 0},
 		{"a daemon's Pod", owned("Pod", "p", "DaemonSet", "logs") + pod, nil, 0},
 		{
@@ -116,5 +125,43 @@ func TestTooManyPods(t *testing.T) {
 	}
 	if _, err := workload.Of(manifest.Objects(documents)); err == nil {
 		t.Error("two thousand million pods are accepted")
+	}
+}
+
+// TestClaimsOfStatefulSets: each pod has claims of its own, and those that are
+// there already are older than the set's wishes.
+func TestClaimsOfStatefulSets(t *testing.T) {
+	got := demand(t, `apiVersion: apps/v1
+kind: StatefulSet
+metadata: {name: db, namespace: shop}
+spec:
+  replicas: 2
+  serviceName: db
+  template:
+    metadata: {labels: {app: db}}
+    spec:
+      containers: [{name: a, image: b}]
+      volumes: [{name: data, emptyDir: {}}, {name: tmp, emptyDir: {}}]
+  volumeClaimTemplates:
+  - metadata: {name: data}
+    spec: {storageClassName: fast, accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}
+---
+apiVersion: v1
+kind: PersistentVolumeClaim
+metadata: {name: data-db-1, namespace: shop}
+spec: {volumeName: disk, accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}
+`)
+	if len(got.Waiting) != 2 || len(got.Claims) != 2 {
+		t.Fatalf("%d pods and %d claims", len(got.Waiting), len(got.Claims))
+	}
+	for i, want := range []string{"data-db-0", "data-db-1"} {
+		volumes := got.Waiting[i].Spec.Volumes
+		if len(volumes) != 2 || volumes[1].PersistentVolumeClaim == nil || volumes[1].PersistentVolumeClaim.ClaimName != want {
+			t.Errorf("pod %d has the volumes %+v", i, volumes)
+		}
+	}
+	made, there := got.Claims[cluster.Key{Namespace: "shop", Name: "data-db-0"}], got.Claims[cluster.Key{Namespace: "shop", Name: "data-db-1"}]
+	if *made.Spec.StorageClassName != "fast" || made.Spec.VolumeName != "" || there.Spec.VolumeName != "disk" {
+		t.Errorf("made %+v, there %+v", made.Spec, there.Spec)
 	}
 }

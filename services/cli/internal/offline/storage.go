@@ -1,0 +1,122 @@
+package offline
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+
+	"github.com/joist-autoscaler/joist/services/cli/internal/workload"
+	"github.com/joist-autoscaler/joist/shared/catalog"
+	"github.com/joist-autoscaler/joist/shared/cluster"
+	"github.com/joist-autoscaler/joist/shared/podspec"
+	"github.com/joist-autoscaler/joist/shared/scheduling"
+)
+
+// mounts answers what the volumes of pods ask of their nodes.
+type mounts struct {
+	storage *podspec.Storage
+	// users counts the pods of each claim.
+	users map[cluster.Key]int
+}
+
+// newMounts looks volumes up in the objects. StorageClasses are a cluster's own
+// and seldom among them: what is missing is supposed.
+func (a *Answer) newMounts(objects []cluster.Object, demand workload.Demand) mounts {
+	var volumes []*corev1.PersistentVolume
+	var classes []*storagev1.StorageClass
+	for _, object := range objects {
+		switch o := object.(type) {
+		case *corev1.PersistentVolume:
+			volumes = append(volumes, o)
+		case *storagev1.StorageClass:
+			classes = append(classes, o)
+		}
+	}
+	var claims []*corev1.PersistentVolumeClaim
+	byName := func(x, y cluster.Key) int {
+		return cmp.Or(strings.Compare(x.Namespace, y.Namespace), strings.Compare(x.Name, y.Name))
+	}
+	for _, key := range slices.SortedFunc(maps.Keys(demand.Claims), byName) {
+		claims = append(claims, demand.Claims[key])
+	}
+	pods := slices.Concat(demand.Waiting, bound(demand))
+	classes = append(classes, a.supposed(claims, pods, classes)...)
+	m := mounts{storage: podspec.NewStorage(claims, volumes, classes), users: map[cluster.Key]int{}}
+	for _, pod := range pods {
+		for _, v := range podspec.Volumes(pod, m.storage) {
+			m.users[cluster.Key{Namespace: pod.Namespace, Name: v.Claim}]++
+		}
+	}
+	return m
+}
+
+// of gives the volumes of a pod. Claims that are its own alone go without their
+// names, which would part pods that are alike; one with a problem keeps it,
+// because somebody must mend it.
+func (m mounts) of(pod *corev1.Pod) []scheduling.Volume {
+	out := podspec.Volumes(pod, m.storage)
+	for i := range out {
+		if out[i].Problem == "" && m.users[cluster.Key{Namespace: pod.Namespace, Name: out[i].Claim}] == 1 {
+			out[i].Claim = ""
+		}
+	}
+	return out
+}
+
+// supposed makes the StorageClasses that claims without a volume name and the
+// objects lack: EBS volumes, made where the pod goes.
+func (a *Answer) supposed(claims []*corev1.PersistentVolumeClaim, pods []*corev1.Pod, known []*storagev1.StorageClass) []*storagev1.StorageClass {
+	var out []*storagev1.StorageClass
+	for _, spec := range slices.Concat(unbound(claims), ephemeral(pods)) {
+		fits := isDefault
+		if spec.StorageClassName != nil {
+			fits = func(c *storagev1.StorageClass) bool { return c.Name == *spec.StorageClassName }
+		}
+		if slices.ContainsFunc(known, fits) || slices.ContainsFunc(out, fits) {
+			continue
+		}
+		class := &storagev1.StorageClass{Provisioner: catalog.EBSDriver, VolumeBindingMode: new(storagev1.VolumeBindingWaitForFirstConsumer)}
+		switch {
+		case spec.StorageClassName == nil:
+			class.Name, class.Annotations = "assumed", map[string]string{podspec.DefaultClassAnnotation: "true"}
+			a.assume("no default StorageClass is in the files: one is taken that makes EBS volumes where the pods go")
+		case *spec.StorageClassName == "":
+			continue // It asks for a volume that exists, and for no class.
+		default:
+			class.Name = *spec.StorageClassName
+			a.assume("StorageClass %s is in none of the files: it is taken to make EBS volumes where the pods go", class.Name)
+		}
+		out = append(out, class)
+	}
+	return out
+}
+
+func isDefault(c *storagev1.StorageClass) bool {
+	return c.Annotations[podspec.DefaultClassAnnotation] == "true"
+}
+
+// unbound are the wishes of claims that have no volume.
+func unbound(claims []*corev1.PersistentVolumeClaim) (out []corev1.PersistentVolumeClaimSpec) {
+	for _, claim := range claims {
+		if claim.Spec.VolumeName == "" {
+			out = append(out, claim.Spec)
+		}
+	}
+	return out
+}
+
+// ephemeral are the wishes of volumes that live and die with their pods.
+func ephemeral(pods []*corev1.Pod) (out []corev1.PersistentVolumeClaimSpec) {
+	for _, pod := range pods {
+		for _, volume := range pod.Spec.Volumes {
+			if volume.Ephemeral != nil && volume.Ephemeral.VolumeClaimTemplate != nil {
+				out = append(out, volume.Ephemeral.VolumeClaimTemplate.Spec)
+			}
+		}
+	}
+	return out
+}
