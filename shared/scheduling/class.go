@@ -61,8 +61,9 @@ func comparePods(x, y []PodRef) int {
 // wishOf is newWish, made once for classes of one shape that say nothing of other
 // pods.
 func (w *world) wishOf(c *class) (wish, string) {
-	if c.spec.ResourceClaims > 0 {
-		return wish{}, "it has dynamic resource claims, which are not planned for (B068): remove spec.resourceClaims, or run it on nodes that exist"
+	if c.spec.ResourceClaims > 0 && !w.snapshot.Settings.PlanDRARequests {
+		return wish{}, "it has dynamic resource claims, which are not planned for (B068): remove spec.resourceClaims, run it on nodes that exist, " +
+			"or set IGNORE_DRA_REQUESTS=false to plan it by everything else that it asks for"
 	}
 	alone := len(c.spec.Spread) == 0 && len(c.spec.Volumes) == 0 && (c.spec.Affinity == nil || c.spec.Affinity.PodAffinity == nil && c.spec.Affinity.PodAntiAffinity == nil)
 	if got, ok := w.wishes[c.shape]; ok && alone {
@@ -86,12 +87,13 @@ func absurd(spec *PodSpec) string {
 }
 
 // volumes counts the pod's claims against the attach limits of their drivers. A
-// claim that many pods share is attached once, and is not counted at all.
+// claim that many pods of the class share is attached once, and is not counted
+// at all.
 func (w *world) volumes(c *class) {
-	if len(c.pods) > 1 {
-		return
-	}
 	for i := range c.spec.Volumes {
+		if c.spec.Volumes[i].Claim != "" && len(c.pods) > 1 {
+			continue
+		}
 		if at, ok := w.axis.index[AttachLimit(c.spec.Volumes[i].Driver)]; ok {
 			c.need[at]++
 		}

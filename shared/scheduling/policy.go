@@ -7,4 +7,4 @@ func policy(_ Settings) packing.Policy { return packing.DefaultPolicy }
 
 // tight is for batches that limits would leave pods out of: it fills few and large
 // nodes.
-var tight = packing.Policy{Tight: true}
+var tight = packing.Policy{Tight: true, Effort: packing.DefaultPolicy.Effort}

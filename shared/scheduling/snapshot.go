@@ -36,6 +36,8 @@ type Snapshot struct {
 	Namespaces map[string]map[string]string `json:"namespaces,omitempty"`
 	// NodeOverlays are heeded where their gate is on (B126).
 	NodeOverlays []karpenter.NodeOverlay `json:"nodeOverlays,omitempty"`
+	// Buffers are the CapacityBuffers, where their gate is on (B127).
+	Buffers []Buffer `json:"buffers,omitempty"`
 	// Unavailable lists offerings that EC2 refused or takes away.
 	Unavailable []Unavailable `json:"unavailable,omitempty"`
 }
@@ -70,8 +72,13 @@ type Settings struct {
 	// VMMemoryOverheadPercent is a fraction, 0.075 by default (B074).
 	VMMemoryOverheadPercent float64 `json:"vmMemoryOverheadPercent,omitempty"`
 	// ReservedENIs are kept from pods (B076).
-	ReservedENIs int   `json:"reservedEnis,omitempty"`
-	Gates        Gates `json:"gates,omitzero"`
+	ReservedENIs int `json:"reservedEnis,omitempty"`
+	// PlanDRARequests plans pods with dynamic resource claims by everything else
+	// that they ask for. Otherwise, as Karpenter does by default with
+	// IGNORE_DRA_REQUESTS, they are left alone and told so (B068): which devices a
+	// node will publish is not known before it is there.
+	PlanDRARequests bool  `json:"planDraRequests,omitempty"`
+	Gates           Gates `json:"gates,omitzero"`
 }
 
 // Gates are the features that are on (B069). A document from before a gate was
@@ -81,6 +88,10 @@ type Gates struct {
 	ReservedCapacity bool `json:"reservedCapacity,omitempty"`
 	// NodeOverlay heeds NodeOverlays (B126).
 	NodeOverlay bool `json:"nodeOverlay,omitempty"`
+	// CapacityBuffer keeps room for CapacityBuffers (B127).
+	CapacityBuffer bool `json:"capacityBuffer,omitempty"`
+	// StaticCapacity keeps the nodes of static pools (B128).
+	StaticCapacity bool `json:"staticCapacity,omitempty"`
 }
 
 // Unavailable is an offering that is left alone until a time (B192). Empty
@@ -108,6 +119,9 @@ type PodRef struct {
 	// Going is set for a pod that is being deleted: it takes room until it is gone,
 	// and counts in no topology (B116).
 	Going bool `json:"going,omitempty"`
+	// Buffer names the CapacityBuffer that keeps room for the pod, which does not
+	// exist (B127): nobody waits for it, and no Event can be about it.
+	Buffer string `json:"buffer,omitempty"`
 }
 
 // PodSpec is the part of a pod that planning reads, and all of a pod that ever

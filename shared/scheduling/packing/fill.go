@@ -10,6 +10,18 @@ type fillState struct {
 	picks  []pick
 	order  []int
 	kind   []uint8
+	scored []scored
+	flags  []bool
+}
+
+// bools takes some of a larger piece of memory.
+func (f *fillState) bools(n int) []bool {
+	if len(f.flags) < n {
+		f.flags = make([]bool, max(n, 1024))
+	}
+	out := f.flags[:n:n]
+	f.flags = f.flags[n:]
+	return out
 }
 
 // pick is a number of pods of the i-th lot of a stage.
@@ -103,11 +115,12 @@ func (s *stage) advance(c *candidate, d int) (i, n int) {
 	most += s.p.hostPrice
 	for f.cursor[d] < len(list) {
 		i = int(list[f.cursor[d]])
-		if s.value[i] > most*(1+1e-9) && f.taken[d] == 0 {
+		if s.floor[i] > most*(1+1e-9) && f.taken[d] == 0 {
 			from := f.cursor[d]
-			f.cursor[d] += sort.Search(len(list)-from, func(j int) bool { return s.value[list[from+j]] <= most*(1+1e-9) })
+			f.cursor[d] += sort.Search(len(list)-from, func(j int) bool { return s.floor[list[from+j]] <= most*(1+1e-9) })
 			continue
 		}
+		s.p.steps++
 		n = s.left[i] - f.taken[d]
 		need := s.need[i*dims : (i+1)*dims]
 		for r := 0; r < dims && n > 0; r++ {

@@ -77,19 +77,15 @@ func (s *stage) giveUp(i int) {
 
 // shortlist picks the columns that waste least of their price, some of each size.
 func (s *stage) shortlist() {
-	type scored struct {
-		candidate
-		waste float64
-		size  int
-	}
-	var all []scored
+	all := s.scratch.scored[:0]
 	for _, planes := range s.planesOf() {
 		for _, k := range s.columns {
-			if c, ok := s.candidate(k, planes); ok && s.moderate(&c) {
-				all = append(all, scored{c, 1 - c.worth/c.price, int(math.Floor(math.Log2(c.price) * 2))})
+			if one, ok := s.appraised(k, planes); ok {
+				all = append(all, one)
 			}
 		}
 	}
+	s.scratch.scored = all
 	slices.SortFunc(all, func(a, b scored) int {
 		return cmp.Or(cmp.Compare(a.size, b.size), cmp.Compare(a.planes, b.planes), cmp.Compare(a.waste, b.waste), cmp.Compare(a.column, b.column))
 	})
@@ -101,15 +97,48 @@ func (s *stage) shortlist() {
 		if count++; count > perSize || one.waste > wasteMax && count > 1 {
 			continue
 		}
-		s.offers = append(s.offers, one.candidate)
+		if c, ok := s.candidate(one.column, one.planes); ok {
+			s.offers = append(s.offers, c)
+		}
 	}
 }
 
+// scored is a column on some planes, and which part of its price it would waste.
+type scored struct {
+	column int
+	planes uint64
+	waste  float64
+	size   int
+}
+
+func (s *stage) appraised(k int, planes uint64) (scored, bool) {
+	column := &s.p.problem.Columns[k]
+	planes &= column.planes
+	if planes == 0 {
+		return scored{}, false
+	}
+	usable := slices.ContainsFunc(s.groups, func(g lotGroup) bool { return g.planes&planes == planes && g.columns.Has(k) })
+	worth := s.worthOfRoom(column)
+	if !usable || !s.moderate(column, worth) {
+		return scored{}, false
+	}
+	price := s.p.cost(column, planes)
+	return scored{k, planes, 1 - worth/price, int(math.Floor(math.Log2(price) * 2))}, true
+}
+
+// worthOfRoom is what all of a column's room could be worth.
+func (s *stage) worthOfRoom(c *Column) float64 {
+	sum := 0.0
+	for r, price := range s.top {
+		sum += float64(price * float64(max(0, c.Room[r])))
+	}
+	return sum
+}
+
 // moderate reports whether a node of the column may carry what it can carry.
-func (s *stage) moderate(c *candidate) bool {
+func (s *stage) moderate(c *Column, worth float64) bool {
 	policy := &s.p.problem.Policy
-	return !s.modest || c.worth <= policy.MaxShare*s.total ||
-		s.p.problem.Columns[c.column].Room[0] <= policy.SmallRoom
+	return !s.modest || worth <= policy.MaxShare*s.total || c.Room[0] <= policy.SmallRoom
 }
 
 // score is what a node gives for its price, less for one that carries much.

@@ -129,6 +129,9 @@ type Policy struct {
 	// Tight spends limits sparingly instead of money: it is for what did not fit
 	// into the limits otherwise.
 	Tight bool
+	// Effort is how many steps may be spent before no more orders are tried; one is
+	// a look at a lot, a few nanoseconds.
+	Effort int
 }
 
 // price is that of the cheapest offer on some planes; infinite without any.
@@ -183,4 +186,4 @@ func (p *Pool) take(capacity []int64, sign int64) {
 
 // DefaultPolicy pays up to five percent for a plan of which no node carries more
 // than a third.
-var DefaultPolicy = Policy{MaxShare: 1.0 / 3, SmallRoom: 8000, Premium: 0.05, ShareCost: 0.05}
+var DefaultPolicy = Policy{MaxShare: 1.0 / 3, SmallRoom: 8000, Premium: 0.05, ShareCost: 0.05, Effort: 100e6}

@@ -15,6 +15,8 @@ type stage struct {
 	need  []int64
 	value []float64
 	group []int
+	// floor is at most the value, and falls along the list.
+	floor []float64
 	// groups are lots with the same columns and planes.
 	groups []lotGroup
 	// priced are the dimensions that have a price, and top the highest price of each
@@ -70,7 +72,6 @@ func (p *Packer) newStage(number int, lots []int) *stage {
 		return nil
 	}
 	s.appraise()
-	s.sort()
 	return s
 }
 
@@ -118,29 +119,6 @@ func (s *stage) placeable(lot *Lot, g *lotGroup) bool {
 		}
 	}
 	return false
-}
-
-// sort lines the lots up by value and fills the parallel slices.
-func (s *stage) sort() {
-	p, n, dims := s.p, len(s.ids), s.p.problem.Dims
-	order := make([]int32, n)
-	value := make([]float64, n)
-	for i, id := range s.ids {
-		order[i] = int32(i)
-		value[i] = s.worthOf(&p.lots[id], s.group[i])
-	}
-	slices.SortFunc(order, func(a, b int32) int {
-		return cmp.Or(cmp.Compare(value[b], value[a]), cmp.Compare(s.ids[a], s.ids[b]))
-	})
-	ids, group := make([]int, n), make([]int, n)
-	s.value, s.left, s.need = make([]float64, n), make([]int, n), make([]int64, n*dims)
-	for i, from := range order {
-		ids[i], group[i], s.value[i] = s.ids[from], s.group[from], value[from]
-		s.left[i] = p.left[ids[i]]
-		copy(s.need[i*dims:(i+1)*dims], p.lots[ids[i]].Need)
-		s.total += float64(s.value[i] * float64(s.left[i]))
-	}
-	s.ids, s.group, s.rest = ids, group, s.total
 }
 
 func (s *stage) worthOf(lot *Lot, g int) float64 {
@@ -204,7 +182,7 @@ func (s *stage) dominant(i int, room []int64) int {
 // candidate prepares a column on some planes; false when nobody may use it.
 func (s *stage) candidate(k int, planes uint64) (candidate, bool) {
 	column := &s.p.problem.Columns[k]
-	c := candidate{column: k, planes: planes & column.planes, admits: make([]bool, len(s.groups)), stale: true}
+	c := candidate{column: k, planes: planes & column.planes, admits: s.scratch.bools(len(s.groups)), stale: true}
 	c.price = s.p.cost(column, c.planes)
 	if c.planes == 0 {
 		return c, false
@@ -214,9 +192,7 @@ func (s *stage) candidate(k int, planes uint64) (candidate, bool) {
 		c.admits[g] = s.groups[g].columns.Has(k) && s.groups[g].planes&c.planes == c.planes
 		any = any || c.admits[g]
 	}
-	for r, price := range s.top {
-		c.worth += float64(price * float64(max(0, column.Room[r])))
-	}
+	c.worth = s.worthOfRoom(column)
 	return c, any
 }
 
@@ -234,8 +210,10 @@ func (s *stage) list(c *candidate) {
 		}
 	}
 	c.lists = make([][]int32, max(1, len(s.priced)))
+	all, from := make([]int32, len(s.ids)), int32(0)
 	for d := range c.lists {
-		c.lists[d] = make([]int32, 0, counts[d])
+		c.lists[d] = all[from : from : from+counts[d]]
+		from += counts[d]
 	}
 	for i, kind := range kinds {
 		if kind != 255 {

@@ -1,0 +1,69 @@
+package packing
+
+import (
+	"cmp"
+	"math"
+	"slices"
+)
+
+// orders are the orders in which lots are tried: by value, in steps of so many to
+// a doubling; inside of a step, those come first that lean most to one resource,
+// as they can only be balanced while others that lean the other way are left. 0 is
+// by value alone. None is the best for all batches.
+var orders = []float64{0, 1, 4}
+
+// arrange lines the lots up and fills the parallel slices.
+func (s *stage) arrange(steps float64) {
+	p, n, dims := s.p, len(s.ids), s.p.problem.Dims
+	value, floor, lean := make([]float64, n), make([]float64, n), make([]float64, n)
+	order, mean := make([]int32, n), s.mean()
+	for i, id := range s.ids {
+		order[i] = int32(i)
+		value[i] = s.worthOf(&p.lots[id], s.group[i])
+		floor[i] = value[i]
+		if steps > 0 && value[i] > 0 {
+			floor[i] = math.Exp2(math.Floor(math.Log2(value[i])*steps) / steps)
+			lean[i] = s.lean(&p.lots[id], s.group[i], value[i], mean)
+		}
+	}
+	slices.SortFunc(order, func(a, b int32) int {
+		return cmp.Or(cmp.Compare(floor[b], floor[a]), cmp.Compare(lean[b], lean[a]), cmp.Compare(value[b], value[a]), cmp.Compare(s.ids[a], s.ids[b]))
+	})
+	ids, group := make([]int, n), make([]int, n)
+	s.value, s.floor, s.left, s.need, s.total = make([]float64, n), make([]float64, n), make([]int, n), make([]int64, n*dims), 0
+	for i, from := range order {
+		ids[i], group[i], s.value[i], s.floor[i] = s.ids[from], s.group[from], value[from], floor[from]
+		s.left[i] = p.left[ids[i]]
+		copy(s.need[i*dims:(i+1)*dims], p.lots[ids[i]].Need)
+		s.total += float64(s.value[i] * float64(s.left[i]))
+	}
+	s.ids, s.group, s.rest, s.offers = ids, group, s.total, nil
+}
+
+// mean is each resource's part of what all pods are worth.
+func (s *stage) mean() []float64 {
+	out, all := make([]float64, s.p.problem.Dims), 0.0
+	for i, id := range s.ids {
+		for r, price := range s.groups[s.group[i]].prices {
+			part := float64(price * float64(s.p.lots[id].Need[r]) * float64(s.p.left[id]))
+			out[r] += part
+			all += part
+		}
+	}
+	for r := range out {
+		out[r] /= max(all, math.SmallestNonzeroFloat64)
+	}
+	return out
+}
+
+// lean is how far a pod leans to one resource, in sixteenths: 0 for one that takes
+// of each what the average pod takes.
+func (s *stage) lean(lot *Lot, g int, value float64, mean []float64) float64 {
+	far := 0.0
+	for r, price := range s.groups[g].prices {
+		if price > 0 {
+			far = max(far, math.Abs(float64(price*float64(lot.Need[r]))/value-mean[r]))
+		}
+	}
+	return math.Round(far * 16)
+}

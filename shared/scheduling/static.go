@@ -1,0 +1,50 @@
+package scheduling
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/joist-autoscaler/joist/shared/karpenter"
+)
+
+// Shortfall is how many nodes a static NodePool lacks.
+type Shortfall struct {
+	NodePool string
+	// Count is positive.
+	Count int
+}
+
+// Shortfalls lists the static pools that have fewer nodes than their replicas
+// (B128), by name. Nodes that are going do not count as theirs any more, but do
+// count against limits.nodes until they are gone. Too many nodes are
+// disruption's to remove.
+func Shortfalls(s Snapshot) []Shortfall {
+	if !s.Settings.Gates.StaticCapacity {
+		return nil
+	}
+	var out []Shortfall
+	for i := range s.NodePools {
+		np := &s.NodePools[i]
+		if !np.Static() || np.DeletionTimestamp != nil || np.Status.Conditions.False(karpenter.ConditionTypeReady) {
+			continue
+		}
+		staying, all := int64(0), int64(0)
+		for j := range s.Nodes {
+			if node := &s.Nodes[j]; node.Claim != "" && node.NodePool == np.Name {
+				all++
+				if !node.Going {
+					staying++
+				}
+			}
+		}
+		count := *np.Spec.Replicas - staying
+		if limit, limited := np.Spec.Limits[karpenter.ResourceNodes]; limited {
+			count = min(count, limit.Value()-all)
+		}
+		if count > 0 {
+			out = append(out, Shortfall{np.Name, int(count)})
+		}
+	}
+	slices.SortFunc(out, func(a, b Shortfall) int { return cmp.Compare(a.NodePool, b.NodePool) })
+	return out
+}
