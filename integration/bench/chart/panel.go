@@ -69,7 +69,7 @@ func overBound(row contest.Row, m contest.Measurement) float64 {
 	return m.DollarsPerHour / row.Bound
 }
 
-func seconds(_ contest.Row, m contest.Measurement) float64 { return m.SolveUserS }
+func seconds(_ contest.Row, m contest.Measurement) float64 { return m.CPU() }
 
 // reach is the range of all lines that pick takes from the panels.
 func reach(all []panel, pick func(panel) []line) (low, high float64) {

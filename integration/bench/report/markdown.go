@@ -39,8 +39,8 @@ func (r Record) headline() string {
 		if ours.Scheduled == theirs.Scheduled {
 			cost.add(ours.DollarsPerHour / theirs.DollarsPerHour)
 		}
-		if !theirs.TimedOut && ours.SolveUserS > 0 {
-			cpu.add(theirs.SolveUserS / ours.SolveUserS)
+		if !theirs.TimedOut && ours.CPU() > 0 {
+			cpu.add(theirs.CPU() / ours.CPU())
 		}
 	}
 	if cost.count == 0 || cpu.count == 0 {
@@ -127,10 +127,10 @@ func cpu(m contest.Measurement) string {
 	if m.Failure != "" {
 		return none
 	}
-	if m.SolveUserS >= 1 {
-		return fmt.Sprintf("%.1f s", m.SolveUserS)
+	if m.CPU() >= 1 {
+		return fmt.Sprintf("%.1f s", m.CPU())
 	}
-	return milliseconds(m.SolveUserS) + " ms"
+	return milliseconds(m.CPU()) + " ms"
 }
 
 // legend explains the columns and the kinds.
@@ -142,7 +142,7 @@ func legend(limit string) string {
 		}
 	}
 	return "Pairs are Joist : Karpenter, and the figure after a pair is its ratio: of dollars Joist's part of Karpenter's, of CPU and allocations how many times Joist's Karpenter took. " +
-		"CPU is the user time of the process while it solves, grouping of pods included. *Options* is the median number of instance types that a launch may still choose from: " +
+		"CPU is the user and system time of the process while it solves, from single pods in hand: Joist's grouping and indexing count, Karpenter's setting up of its topology and scheduler does not. *Options* is the median number of instance types that a launch may still choose from: " +
 		"fewer and fuller nodes are cheaper to run as pods and worse to lose. The bound is fractional and leaves out topology, weights and limits, so it is loose for c, r and d. " +
 		"Karpenter may solve for " + limit + ", as in production.\n\nKinds: " + strings.Join(kinds, "; ") + ".\n"
 }

@@ -53,7 +53,7 @@ func (p Pairs) Effort() string {
 	for _, row := range p {
 		ours, theirs := row.Results[0], row.Results[1]
 		t.row(row,
-			milliseconds(ours.SolveUserS), milliseconds(theirs.SolveUserS), effort(ours, theirs, seconds),
+			milliseconds(ours.CPU()), milliseconds(theirs.CPU()), effort(ours, theirs, seconds),
 			count(ours.Mallocs), count(theirs.Mallocs), effort(ours, theirs, mallocs),
 			fmt.Sprintf("%.1f", ours.AllocMB), fmt.Sprintf("%.1f", theirs.AllocMB),
 			fmt.Sprintf("%.0f", ours.PeakRSSMB), fmt.Sprintf("%.0f", theirs.PeakRSSMB),

@@ -71,5 +71,5 @@ func effort(ours, theirs contest.Measurement, figure func(contest.Measurement) f
 	return times(figure(theirs), figure(ours))
 }
 
-func seconds(m contest.Measurement) float64 { return m.SolveUserS }
+func seconds(m contest.Measurement) float64 { return m.CPU() }
 func mallocs(m contest.Measurement) float64 { return float64(m.Mallocs) }
