@@ -1,6 +1,8 @@
 package podspec
 
 import (
+	"slices"
+
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/joist-autoscaler/joist/shared/scheduling"
@@ -39,11 +41,16 @@ func Settle(node *scheduling.Node, pods []*corev1.Pod, named Named, volumes func
 			}
 		}
 	}
-	take(node.Daemons, node.DaemonPods)
-	take(node.Daemons, rest)
+	take(node.Daemons, daemonsOf(node.DaemonPods))
+	take(node.Daemons, daemonsOf(rest))
 	for _, list := range attached {
 		add(node.Used, scheduling.Attachments(list...), 1)
 	}
+}
+
+// daemonsOf leaves static pods and mirrors out: no DaemonSet brings them.
+func daemonsOf(classes []scheduling.PodClass) []scheduling.PodClass {
+	return slices.DeleteFunc(slices.Clone(classes), func(c scheduling.PodClass) bool { return c.Spec.OwnerKind != "DaemonSet" })
 }
 
 // counts reports whether a pod that belongs to its node changes where others may

@@ -24,6 +24,10 @@ func ofDaemon(pod *corev1.Pod) {
 	pod.OwnerReferences = []metav1.OwnerReference{{Kind: "DaemonSet", Controller: new(true)}}
 }
 
+func mirrored(pod *corev1.Pod) {
+	pod.Annotations = map[string]string{corev1.MirrorPodAnnotationKey: "x"}
+}
+
 func unlabelled(pod *corev1.Pod) { pod.Labels = nil }
 
 func TestSettle(t *testing.T) {
@@ -37,7 +41,7 @@ func TestSettle(t *testing.T) {
 	podspec.Settle(&node, []*corev1.Pod{
 		running("web", "1", port), running("web", "1", port), running("api", "500m", elsewhere),
 		running("logs", "100m", ofDaemon), running("quiet", "100m", ofDaemon, unlabelled), running("alone", "100m", ofDaemon, unlabelled, repels),
-		running("late", "100m", ofDaemon, leaves),
+		running("late", "100m", ofDaemon, leaves), running("static", "100m", mirrored, unlabelled),
 	}, podspec.Named{"app": true}, func(*corev1.Pod) []scheduling.Volume {
 		return []scheduling.Volume{{Claim: "shared", Driver: "d"}, {Driver: "own"}}
 	})
@@ -54,13 +58,13 @@ func TestSettle(t *testing.T) {
 	}
 	used, daemons := node.Used[corev1.ResourceCPU], node.Daemons[corev1.ResourceCPU]
 	pods, attached := node.Used[corev1.ResourcePods], node.Used[scheduling.AttachLimit("d")]
-	if used.String() != "2900m" || daemons.String() != "400m" || pods.Value() != 7 || len(node.HostPorts) != 2 {
+	if used.String() != "3" || daemons.String() != "400m" || pods.Value() != 8 || len(node.HostPorts) != 2 {
 		t.Errorf("%s used, %s by daemons, %s pods, ports %v", used.String(), daemons.String(), pods.String(), node.HostPorts)
 	}
 	own := node.Used[scheduling.AttachLimit("own")]
 	// One claim of each namespace, however many pods share it; claims without a
 	// name are nobody else's.
-	if attached.Value() != 2 || own.Value() != 7 {
+	if attached.Value() != 2 || own.Value() != 8 {
 		t.Errorf("%s shared volumes and %s others are attached", attached.String(), own.String())
 	}
 }

@@ -4,11 +4,14 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"net/url"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/joist-autoscaler/joist/shared/scheduling"
 )
 
 // pause is a duration that must be positive.
@@ -80,6 +83,43 @@ func choice(field func(*Settings) *string, allowed ...string) setter {
 		*field(s) = text
 		return nil
 	}
+}
+
+// toggle reads what Go and Kubernetes take for a truth value.
+func toggle(set func(s *Settings, on bool)) setter {
+	return func(s *Settings, text string) error {
+		on, err := strconv.ParseBool(text)
+		if err != nil {
+			return errors.New("is neither true nor false")
+		}
+		set(s, on)
+		return nil
+	}
+}
+
+// gates reads Karpenter's feature gates (B069): "NodeOverlay=true,NodeRepair=false".
+// Those that are not named keep their defaults. Some gate what Joist does not do
+// or always does; they are read, so that no installation must be changed.
+func gates(s *Settings, text string) error {
+	s.Scheduling.Gates = scheduling.Gates{ReservedCapacity: true}
+	known := map[string]*bool{
+		"ReservedCapacity": &s.Scheduling.Gates.ReservedCapacity, "NodeOverlay": &s.Scheduling.Gates.NodeOverlay,
+		"StaticCapacity": &s.Scheduling.Gates.StaticCapacity, "CapacityBuffer": &s.Scheduling.Gates.CapacityBuffer,
+		"NodeRepair": new(bool), "SpotToSpotConsolidation": new(bool),
+	}
+	for gate := range strings.SplitSeq(text, ",") {
+		name, value, _ := strings.Cut(strings.TrimSpace(gate), "=")
+		switch on, err := strconv.ParseBool(value); {
+		case name == "" && value == "":
+		case known[name] == nil:
+			return fmt.Errorf("is no list of gates: %q is not one of %s", name, strings.Join(slices.Sorted(maps.Keys(known)), ", "))
+		case err != nil:
+			return fmt.Errorf("is no list of gates: write %s=true or %s=false", name, name)
+		default:
+			*known[name] = on
+		}
+	}
+	return nil
 }
 
 func level(s *Settings, text string) error {

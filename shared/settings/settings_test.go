@@ -21,7 +21,7 @@ func environment(of map[string]string) func(string) (string, bool) {
 
 var defaults = settings.Settings{
 	Namespace: "joist", LeaseNamespace: "kube-system", BatchMax: 10 * time.Second, BatchIdle: time.Second,
-	Scheduling:  scheduling.Settings{PreferencePolicy: "Respect", MinValuesPolicy: "Strict", VMMemoryOverheadPercent: 0.075},
+	Scheduling:  scheduling.Settings{PreferencePolicy: "Respect", MinValuesPolicy: "Strict", VMMemoryOverheadPercent: 0.075, Gates: scheduling.Gates{ReservedCapacity: true}},
 	TemplateAge: time.Hour, MetricsPort: 8080, HealthPort: 8081,
 }
 
@@ -43,9 +43,16 @@ func TestRead(t *testing.T) {
 			"VM_MEMORY_OVERHEAD_PERCENT": "0", "PREFERENCE_POLICY": "Ignore", "MIN_VALUES_POLICY": "BestEffort", "RESERVED_ENIS": "2",
 			"LOG_LEVEL": "debug", "METRICS_PORT": "0", "HEALTH_PROBE_PORT": "9", "OTEL_EXPORTER_OTLP_ENDPOINT": "http://c", "JOIST_TEMPLATE_AGE": "24h",
 		}, func(s *settings.Settings) {
-			s.Scheduling = scheduling.Settings{PreferencePolicy: "Ignore", MinValuesPolicy: "BestEffort", ReservedENIs: 2}
+			s.Scheduling = scheduling.Settings{PreferencePolicy: "Ignore", MinValuesPolicy: "BestEffort", ReservedENIs: 2, Gates: scheduling.Gates{ReservedCapacity: true}}
 			s.LogLevel, s.MetricsPort, s.HealthPort, s.Traces, s.TemplateAge = slog.LevelDebug, 0, 9, true, 24*time.Hour
 		}},
+		{"gates beside the defaults (B069)", map[string]string{"FEATURE_GATES": "NodeOverlay=true, CapacityBuffer=1,NodeRepair=true,"}, func(s *settings.Settings) {
+			s.Scheduling.Gates = scheduling.Gates{ReservedCapacity: true, NodeOverlay: true, CapacityBuffer: true}
+		}},
+		{"gates against the defaults", map[string]string{"FEATURE_GATES": "ReservedCapacity=false,StaticCapacity=true"}, func(s *settings.Settings) {
+			s.Scheduling.Gates = scheduling.Gates{StaticCapacity: true}
+		}},
+		{"resource claims (B068)", map[string]string{"IGNORE_DRA_REQUESTS": "false"}, func(s *settings.Settings) { s.Scheduling.PlanDRARequests = true }},
 		{"places", map[string]string{
 			"AWS_REGION": "r", "JOIST_BUCKET": "b", "JOIST_PREFIX": "p", "JOIST_BUS": "u", "JOIST_NAMESPACE": "n", "LEADER_ELECTION_NAMESPACE": "l",
 			"POD_NAME": "h", "KUBECONFIG": "k", "AWS_LAMBDA_RUNTIME_API": "a", "JOIST_QUEUE_URL": "http://q/1", "JOIST_DEAD_LETTER_URL": "http://q/2",
@@ -70,6 +77,7 @@ func TestRead(t *testing.T) {
 // come at once.
 func TestReadRefuses(t *testing.T) {
 	for name, value := range map[string]string{
+		"FEATURE_GATES": "NodeOverlays=true", "IGNORE_DRA_REQUESTS": "maybe",
 		"BATCH_MAX_DURATION": "10", "BATCH_IDLE_DURATION": "-1s", "VM_MEMORY_OVERHEAD_PERCENT": "7.5", "PREFERENCE_POLICY": "respect",
 		"MIN_VALUES_POLICY": "none", "RESERVED_ENIS": "-1", "LOG_LEVEL": "loud", "METRICS_PORT": "65536", "HEALTH_PROBE_PORT": "x",
 		"JOIST_QUEUE_URL": "prod-planner", "JOIST_DEAD_LETTER_URL": "arn:aws:sqs:eu-west-1:111122223333:prod", "JOIST_TEMPLATE_AGE": "0s",

@@ -37,6 +37,8 @@ const (
 	Preferences    = "PREFERENCE_POLICY"
 	MinValues      = "MIN_VALUES_POLICY"
 	ReservedENIs   = "RESERVED_ENIS"
+	FeatureGates   = "FEATURE_GATES"
+	IgnoreDRA      = "IGNORE_DRA_REQUESTS"
 	TemplateAge    = "JOIST_TEMPLATE_AGE"
 	LogLevel       = "LOG_LEVEL"
 	MetricsPort    = "METRICS_PORT"
@@ -85,6 +87,9 @@ var Variables = []Variable{
 		set: choice(func(s *Settings) *string { return &s.Scheduling.MinValuesPolicy }, "Strict", "BestEffort")},
 	{Name: ReservedENIs, For: "the number of network interfaces kept from pods", Example: "1", Default: "0",
 		set: number(100, func(s *Settings) *int { return &s.Scheduling.ReservedENIs })},
+	{Name: FeatureGates, For: "the features that are switched on or off", Example: "NodeOverlay=true,StaticCapacity=true", Default: "ReservedCapacity=true", set: gates},
+	{Name: IgnoreDRA, For: "whether pods with resource claims are left alone", Example: "true", Default: "true",
+		set: toggle(func(s *Settings, on bool) { s.Scheduling.PlanDRARequests = !on })},
 	{Name: TemplateAge, For: "the age at which a launch template is deleted", Example: "1h", Default: "1h",
 		set: duration(func(s *Settings) *pause { return (*pause)(&s.TemplateAge) })},
 	{Name: LogLevel, For: "the least level that is logged", Example: "info", Default: "info", set: level},

@@ -18,7 +18,7 @@ import (
 type collection struct {
 	*Answer
 	demand workload.Demand
-	mounts mounts
+	mounts podspec.Mounts
 	// named are the keys by which some pod selects pods, and spaces those by which
 	// it selects namespaces.
 	named, spaces podspec.Named
@@ -43,7 +43,7 @@ func (a *Answer) collect(q Question, demand workload.Demand) {
 	}
 	c.objects(&s, q.Objects)
 	a.classes(&s, q.Now)
-	pending := podspec.Group(demand.Waiting, c.named, c.mounts.of)
+	pending := podspec.Group(demand.Waiting, c.named, c.mounts.Of)
 	s.Namespaces = c.namespaces(q.Objects, s.Nodes, pending)
 	a.Batch = scheduling.Batch{Outbox: "offline", Seq: 1, Snapshot: s, Pending: pending}
 }

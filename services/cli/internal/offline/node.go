@@ -25,7 +25,7 @@ func (c *collection) node(node *corev1.Node) scheduling.Node {
 		maps.Copy(limits, out.Allocatable)
 		out.Allocatable = limits
 	}
-	podspec.Settle(&out, c.demand.Bound[node.Name], c.named, c.mounts.of)
+	podspec.Settle(&out, c.demand.Bound[node.Name], c.named, c.mounts.Of)
 	return out
 }
 

@@ -13,19 +13,11 @@ import (
 	"github.com/joist-autoscaler/joist/shared/catalog"
 	"github.com/joist-autoscaler/joist/shared/cluster"
 	"github.com/joist-autoscaler/joist/shared/podspec"
-	"github.com/joist-autoscaler/joist/shared/scheduling"
 )
-
-// mounts answers what the volumes of pods ask of their nodes.
-type mounts struct {
-	storage *podspec.Storage
-	// users counts the pods of each claim.
-	users map[cluster.Key]int
-}
 
 // newMounts looks volumes up in the objects. StorageClasses are a cluster's own
 // and seldom among them: what is missing is supposed.
-func (a *Answer) newMounts(objects []cluster.Object, demand workload.Demand) mounts {
+func (a *Answer) newMounts(objects []cluster.Object, demand workload.Demand) podspec.Mounts {
 	var volumes []*corev1.PersistentVolume
 	var classes []*storagev1.StorageClass
 	for _, object := range objects {
@@ -45,26 +37,7 @@ func (a *Answer) newMounts(objects []cluster.Object, demand workload.Demand) mou
 	}
 	pods := slices.Concat(demand.Waiting, bound(demand))
 	classes = append(classes, a.supposed(claims, pods, classes)...)
-	m := mounts{storage: podspec.NewStorage(claims, volumes, classes), users: map[cluster.Key]int{}}
-	for _, pod := range pods {
-		for _, v := range podspec.Volumes(pod, m.storage) {
-			m.users[cluster.Key{Namespace: pod.Namespace, Name: v.Claim}]++
-		}
-	}
-	return m
-}
-
-// of gives the volumes of a pod. Claims that are its own alone go without their
-// names, which would part pods that are alike; one with a problem keeps it,
-// because somebody must mend it.
-func (m mounts) of(pod *corev1.Pod) []scheduling.Volume {
-	out := podspec.Volumes(pod, m.storage)
-	for i := range out {
-		if out[i].Problem == "" && m.users[cluster.Key{Namespace: pod.Namespace, Name: out[i].Claim}] == 1 {
-			out[i].Claim = ""
-		}
-	}
-	return out
+	return podspec.NewMounts(pods, podspec.NewStorage(claims, volumes, classes))
 }
 
 // supposed makes the StorageClasses that claims without a volume name and the

@@ -10,6 +10,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/host"
 	"github.com/joist-autoscaler/joist/shared/kubecluster"
 	"github.com/joist-autoscaler/joist/shared/parts"
+	"github.com/joist-autoscaler/joist/shared/scheduling"
 	"github.com/joist-autoscaler/joist/shared/settings"
 )
 
@@ -21,16 +22,28 @@ func main() {
 		Optional: []string{
 			settings.Prefix, settings.Namespace, settings.LeaseNamespace, settings.Kubeconfig, settings.BatchMax, settings.BatchIdle,
 			settings.MemoryOverhead, settings.Preferences, settings.MinValues, settings.ReservedENIs,
+			settings.FeatureGates, settings.IgnoreDRA,
 		},
 	}, run)
 }
 
 // watched is all that decisions may look at. Of ConfigMaps only Joist's own are
 // watched: others are nobody's business.
-var watched = []cluster.Kind{
-	cluster.Pods, cluster.Nodes, cluster.Namespaces, cluster.DaemonSets, cluster.DisruptionBudgets, cluster.PriorityClasses,
-	cluster.VolumeClaims, cluster.Volumes, cluster.StorageClasses, cluster.CSINodes, cluster.VolumeAttachments,
-	cluster.NodePools, cluster.NodeClaims, cluster.NodeClasses, cluster.ConfigMaps,
+func watched(gates scheduling.Gates) []cluster.Kind {
+	kinds := []cluster.Kind{
+		cluster.Pods, cluster.Nodes, cluster.Namespaces, cluster.DaemonSets, cluster.DisruptionBudgets, cluster.PriorityClasses,
+		cluster.VolumeClaims, cluster.Volumes, cluster.StorageClasses, cluster.CSINodes, cluster.VolumeAttachments,
+		cluster.NodePools, cluster.NodeClaims, cluster.NodeClasses, cluster.ConfigMaps,
+	}
+	// A cluster need not have the definitions of what is switched off, and a cache
+	// that waits for one of those would never be complete.
+	if gates.NodeOverlay {
+		kinds = append(kinds, cluster.NodeOverlays)
+	}
+	if gates.CapacityBuffer {
+		kinds = append(kinds, cluster.CapacityBuffers, cluster.PodTemplates, cluster.Deployments, cluster.StatefulSets, cluster.ReplicaSets)
+	}
+	return kinds
 }
 
 func run(ctx context.Context, p *parts.Parts) error {
@@ -46,7 +59,7 @@ func run(ctx context.Context, p *parts.Parts) error {
 		return err
 	}
 	cache, err := client.NewCache(kubecluster.CacheOptions{
-		Kinds: watched, Namespaces: map[cluster.Kind]string{cluster.ConfigMaps: p.Namespace},
+		Kinds: watched(p.Scheduling.Gates), Namespaces: map[cluster.Kind]string{cluster.ConfigMaps: p.Namespace},
 	})
 	if err != nil {
 		return err

@@ -78,7 +78,9 @@ type collection struct {
 	// named are the keys by which some pod selects pods, and spaces those by which
 	// it selects namespaces.
 	named, spaces podspec.Named
-	mounts        mounts
+	mounts        podspec.Mounts
+	// attached are the volumes on each node.
+	attached map[string][]attached
 	// going holds the nodes that are going away, with their deadlines or zero.
 	going map[string]time.Time
 }
@@ -89,7 +91,7 @@ func From(cache cluster.Cache, given Given) View {
 		cache: cache, pods: cluster.Cached[*corev1.Pod](cache, cluster.Pods),
 		named: podspec.Named{}, spaces: podspec.Named{}, going: map[string]time.Time{},
 	}
-	c.mounts = newMounts(cache, c.pods)
+	c.mount()
 	for _, pod := range c.pods {
 		c.named.Add(pod)
 		c.spaces.AddNamespaces(pod)

@@ -44,16 +44,6 @@ func (c *collection) newest() map[types.UID]*corev1.Pod {
 	return out
 }
 
-// matters reports whether a pod that belongs to its node changes where others may
-// go: because a selector may count it, or because it keeps them away itself.
-func (c *collection) matters(pod *corev1.Pod) bool {
-	if pod.DeletionTimestamp != nil {
-		return false
-	}
-	repels := pod.Spec.Affinity != nil && pod.Spec.Affinity.PodAntiAffinity != nil
-	return repels || c.named.Everything() || c.named.Pick(pod.Labels) != nil
-}
-
 func daemon(pod *corev1.Pod) bool {
 	owner := metav1.GetControllerOf(pod)
 	return owner != nil && owner.Kind == "DaemonSet"

@@ -80,29 +80,9 @@ func (c *collection) node(node *corev1.Node, claim *karpenter.NodeClaim, pods []
 	if out.Going {
 		c.going[node.Name] = out.Deadline
 	}
-	c.fill(&out, pods)
+	podspec.Settle(&out, pods, c.named, c.mounts.Of)
 	c.attachLimits(&out, pods)
 	return out
-}
-
-// fill counts the pods of a node.
-func (c *collection) fill(out *scheduling.Node, pods []*corev1.Pod) {
-	var classes, bound podspec.Classes
-	for _, pod := range pods {
-		spec := podspec.Convert(pod, c.named, nil)
-		out.Used = sum(out.Used, spec.Requests)
-		out.HostPorts = append(out.HostPorts, spec.HostPorts...)
-		if daemon(pod) {
-			out.Daemons = sum(out.Daemons, spec.Requests)
-		}
-		switch {
-		case !podspec.NodeBound(pod):
-			c.add(&classes, pod)
-		case c.matters(pod):
-			c.add(&bound, pod)
-		}
-	}
-	out.Pods, out.DaemonPods = classes.List(), bound.List()
 }
 
 // coming describes a claim whose node has not joined.

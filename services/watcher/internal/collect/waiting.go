@@ -20,7 +20,7 @@ func (c *collection) waiting() ([]scheduling.PodClass, []scheduling.Ignored) {
 		verdict := podspec.Provisionable(pod)
 		switch {
 		case verdict.Provisionable || c.soon(pod):
-			c.add(&classes, pod)
+			classes.AddPod(pod, c.named, c.mounts.Of(pod))
 		case verdict.Reason != "":
 			ignored = ignore(ignored, pod, verdict.Reason)
 		}
@@ -49,8 +49,4 @@ func ignore(list []scheduling.Ignored, pod *corev1.Pod, reason string) []schedul
 	}
 	list[i].Pods = append(list[i].Pods, podspec.Ref(pod))
 	return list
-}
-
-func (c *collection) add(classes *podspec.Classes, pod *corev1.Pod) {
-	classes.AddPod(pod, c.named, c.mounts.apart(pod))
 }
