@@ -56,18 +56,18 @@ func preferred(class, over *storagev1.StorageClass) bool {
 	}
 }
 
-// classOf finds the class of a claim; named is false for one that names none and
-// gets none.
-func (s *Storage) classOf(claim *corev1.PersistentVolumeClaim) (class *storagev1.StorageClass, name string, named bool) {
-	name, named = claim.Annotations[corev1.BetaStorageClassAnnotation], true
+// classOf finds the class of a claim and its name; the name is empty for a claim
+// that names none and gets none.
+func (s *Storage) classOf(claim *corev1.PersistentVolumeClaim) (class *storagev1.StorageClass, name string) {
+	name = claim.Annotations[corev1.BetaStorageClassAnnotation]
 	switch {
 	case name != "":
 	case claim.Spec.StorageClassName != nil:
 		name = *claim.Spec.StorageClassName
 	case s.standard != nil:
-		return s.standard, s.standard.Name, true
+		return s.standard, s.standard.Name
 	}
-	return s.classes[name], name, name != ""
+	return s.classes[name], name
 }
 
 // AttachLimits are how many volumes of each driver a node takes, as its drivers

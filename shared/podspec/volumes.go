@@ -113,9 +113,9 @@ func empty(term corev1.NodeSelectorTerm) bool {
 
 // unbound is for a claim whose volume is made where its pod goes (B118).
 func (s *Storage) unbound(claim *corev1.PersistentVolumeClaim) scheduling.Volume {
-	class, name, named := s.classOf(claim)
+	class, name := s.classOf(claim)
 	switch {
-	case !named:
+	case name == "":
 		return problem("it is not bound, and it has no StorageClass that would make a volume for it")
 	case class == nil:
 		return problem("its StorageClass %s does not exist", name)

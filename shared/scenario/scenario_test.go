@@ -85,11 +85,11 @@ func TestProblemHoldsPodsAndNodes(t *testing.T) {
 	batch, _ := s.Problem(s.Pods())
 	classes := func(list []scheduling.PodClass) (out []string) {
 		for _, class := range list {
-			text := amounts(class.Spec.Requests, corev1.ResourceCPU)
+			words := []string{amounts(class.Spec.Requests, corev1.ResourceCPU)}
 			for _, ref := range class.Pods {
-				text += " " + ref.Name
+				words = append(words, ref.Name)
 			}
-			out = append(out, fmt.Sprint(text, " ", class.Spec.Labels))
+			out = append(out, fmt.Sprint(strings.Join(words, " "), " ", class.Spec.Labels))
 		}
 		return out
 	}
