@@ -29,6 +29,7 @@ func Build(batch scheduling.Batch, ref event.Ref, result scheduling.Result, cat 
 	b := builder{batch: batch, ref: ref, catalogue: cat, built: Built{Plan: scheduling.Plan{
 		Outbox: batch.Outbox, Seq: batch.Seq, Batch: ref,
 		Nominations: result.Nominations, Unplaced: result.Unplaced,
+		BoundPerHour: result.BoundPerHour, Partial: result.Partial,
 	}}}
 	groups, err := group(result.Nodes)
 	if err != nil {

@@ -33,7 +33,7 @@ type shelved struct {
 
 func (r *rounds) result() Result {
 	f := &finisher{rounds: r, shelves: map[int][]shelved{}, options: map[string][]Option{}}
-	out := Result{BoundPerHour: r.packer.Bound()}
+	out := Result{BoundPerHour: r.packer.Bound(), Partial: r.packer.Spent()}
 	for i := range r.w.problem.Nodes {
 		for _, part := range r.packer.Onto(i) {
 			s := &r.shares[part.Lot]

@@ -17,8 +17,12 @@ type Plan struct {
 	// Nominations says where each placed pod is expected.
 	Nominations []Nomination `json:"nominations,omitempty"`
 	Unplaced    []Unplaced   `json:"unplaced,omitempty"`
-	// PricePerHour is what the new nodes cost, in US dollars.
+	// PricePerHour is what the new nodes cost, and BoundPerHour what no plan for
+	// their pods can cost less than, both in US dollars.
 	PricePerHour float64 `json:"pricePerHour"`
+	BoundPerHour float64 `json:"boundPerHour,omitempty"`
+	// Partial says that the work budget ran out before all pods were looked at.
+	Partial bool `json:"partial,omitempty"`
 }
 
 // PlannedIntent is one fleet call to be: the intent's document, and the claims
@@ -87,6 +91,8 @@ const (
 	RuleResources = "resources"
 	// RuleTopology: spread, affinity or anti-affinity to other pods kept it out.
 	RuleTopology = "topology"
+	// RuleBudget: the work budget ran out before the pod's turn came.
+	RuleBudget = "budget"
 	// RuleLimits: another node would exceed the pool's limits.
 	RuleLimits = "limits"
 )

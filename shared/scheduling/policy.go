@@ -3,8 +3,17 @@ package scheduling
 import "github.com/joist-autoscaler/joist/shared/scheduling/packing"
 
 // policy is how the settings trade price for resilience.
-func policy(_ Settings) packing.Policy { return packing.DefaultPolicy }
+func policy(s Settings) packing.Policy {
+	out := packing.DefaultPolicy
+	if s.MaxNodeShare > 0 {
+		out.MaxShare = s.MaxNodeShare
+	}
+	if s.ResiliencePremium != nil {
+		out.Premium = *s.ResiliencePremium
+	}
+	return out
+}
 
 // tight is for batches that limits would leave pods out of: it fills few and large
 // nodes.
-var tight = packing.Policy{Tight: true, Effort: packing.DefaultPolicy.Effort}
+var tight = packing.Policy{Tight: true, Effort: packing.DefaultPolicy.Effort, Budget: packing.DefaultPolicy.Budget}

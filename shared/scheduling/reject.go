@@ -62,6 +62,8 @@ func (r *rounds) reject(p *pool, c *class) Rejection {
 	switch {
 	case large.Len() == 0:
 		return w.tooSmall(p, c, sold)
+	case r.packer.Spent():
+		return p.because(RuleBudget, "the work budget ran out before the pod's turn came; the next batch goes on from here")
 	case !r.affordable(large):
 		return w.overLimits(p, large, r.packer.Quota(p.index))
 	case c.stuck != "" || len(c.closed) > 0 || len(c.own.hosts) > 0:

@@ -18,6 +18,8 @@ type Result struct {
 	// BoundPerHour is what no plan for these pods can cost less than, in US
 	// dollars; 0 when it is not known.
 	BoundPerHour float64
+	// Partial says that the work budget ran out before all pods were looked at.
+	Partial bool
 }
 
 // PlannedNode is one node to launch, with every way to buy it that is left.

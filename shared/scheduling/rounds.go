@@ -1,6 +1,7 @@
 package scheduling
 
 import (
+	"cmp"
 	"slices"
 
 	"github.com/joist-autoscaler/joist/shared/scheduling/packing"
@@ -39,6 +40,7 @@ func (r *rounds) run() {
 
 // round gives the waiting pods their domains and packs them.
 func (r *rounds) round(waiting []*class) {
+	r.placed = false
 	shares := make([]share, 0, len(waiting))
 	for progress := true; progress; {
 		progress = false
@@ -53,7 +55,26 @@ func (r *rounds) round(waiting []*class) {
 		}
 	}
 	r.w.at = nil
-	r.pack(shares)
+	for _, rank := range r.ranked(shares) {
+		r.pack(rank)
+	}
+}
+
+// ranked splits shares by the priority of their pods, the highest first, if that
+// is to count (B243); Karpenter does not look at it (B106).
+func (r *rounds) ranked(shares []share) [][]share {
+	if !r.w.snapshot.Settings.PlanByPriority {
+		return [][]share{shares}
+	}
+	slices.SortStableFunc(shares, func(a, b share) int { return cmp.Compare(b.class.spec.Priority, a.class.spec.Priority) })
+	var out [][]share
+	for i := range shares {
+		if i == 0 || shares[i].class.spec.Priority != shares[i-1].class.spec.Priority {
+			out = append(out, nil)
+		}
+		out[len(out)-1] = append(out[len(out)-1], shares[i])
+	}
+	return out
 }
 
 // pack hands shares to the packer, and takes back what found no place.
@@ -64,7 +85,6 @@ func (r *rounds) pack(shares []share) {
 	}
 	first := r.packer.Pack(lots)
 	r.shares = append(r.shares, shares...)
-	r.placed = false
 	for i := range shares {
 		r.settle(first + i)
 	}

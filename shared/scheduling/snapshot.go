@@ -79,6 +79,13 @@ type Settings struct {
 	// node will publish is not known before it is there.
 	PlanDRARequests bool  `json:"planDraRequests,omitempty"`
 	Gates           Gates `json:"gates,omitzero"`
+	// MaxNodeShare is the largest part of a plan that one new node should carry, a
+	// third by default; ResiliencePremium is how much dearer a plan may be for it,
+	// as a part of the price, 0.05 by default.
+	MaxNodeShare      float64  `json:"maxNodeShare,omitempty"`
+	ResiliencePremium *float64 `json:"resiliencePremium,omitempty"`
+	// PlanByPriority lets pods of higher priority have the limits first (B243).
+	PlanByPriority bool `json:"planByPriority,omitempty"`
 }
 
 // Gates are the features that are on (B069). A document from before a gate was

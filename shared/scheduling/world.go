@@ -185,6 +185,7 @@ func (w *world) addColumns(p *pool, types []Type, tier int, supplies map[string]
 				w.addReserved(p, t, o, n, plain, tier, supplies)
 			default:
 				offers = append(offers, packing.Offer{Plane: n, Price: o.PricePerHour})
+				plain.Flexible = max(plain.Flexible, flexibility(o.CapacityType))
 			}
 		}
 		if plain.Offers = offers[from:len(offers):len(offers)]; len(plain.Offers) > 0 {
@@ -195,10 +196,20 @@ func (w *world) addColumns(p *pool, types []Type, tier int, supplies map[string]
 	}
 }
 
+// flexibility is how many types a launch should have to choose from: 15 where spot
+// capacity comes and goes (B222), and five elsewhere (B223).
+func flexibility(capacityType string) int {
+	if capacityType == karpenter.CapacityTypeSpot {
+		return 15
+	}
+	return 5
+}
+
 func (w *world) addReserved(p *pool, t *Type, o *Offer, plane int, plain packing.Column, tier int, supplies map[string]int) {
 	if o.Count <= 0 {
 		return
 	}
+	plain.Flexible = 0
 	if supplies[o.Reservation] == 0 {
 		w.problem.Supplies = append(w.problem.Supplies, o.Count)
 		supplies[o.Reservation] = len(w.problem.Supplies)

@@ -20,7 +20,7 @@ const (
 // open opens bins until no lot of the stage fits anything any more.
 func (s *stage) open() {
 	s.shortlist()
-	for s.rest > 0 {
+	for s.rest > 0 && !s.p.Spent() {
 		c, lot := s.best(), -1
 		if c == nil {
 			if c, lot = s.rescue(); c == nil {
@@ -123,6 +123,9 @@ func (s *stage) appraised(k int, planes uint64) (scored, bool) {
 		return scored{}, false
 	}
 	price := s.p.cost(column, planes)
+	if !s.p.flexible(k, planes) {
+		price *= 1 + s.p.problem.Policy.FlexibleCost
+	}
 	return scored{k, planes, 1 - worth/price, int(math.Floor(math.Log2(price) * 2))}, true
 }
 
@@ -143,7 +146,7 @@ func (s *stage) moderate(c *Column, worth float64) bool {
 
 // score is what a node gives for its price, less for one that carries much.
 func (s *stage) score(c *candidate, value float64) float64 {
-	return value / c.price * (1 - s.p.problem.Policy.ShareCost*value/s.total)
+	return value / (c.price * c.factor) * (1 - s.p.problem.Policy.ShareCost*value/s.total)
 }
 
 // best tries candidates until the best known score was just found. Scores fall as
@@ -183,7 +186,7 @@ func (c *candidate) hoped() float64 {
 	if c.score > 0 {
 		return c.score
 	}
-	return c.worth / c.price
+	return c.worth / (c.price * c.factor)
 }
 
 // commit makes a bin of what was picked.

@@ -87,7 +87,7 @@ func (p *Packer) grow(ids []int) {
 	for progress := true; progress; {
 		progress = false
 		for _, id := range ids {
-			for p.left[id] > 0 && p.growOne(id) {
+			for p.left[id] > 0 && !p.Spent() && p.growOne(id) {
 				progress = true
 			}
 		}
@@ -109,6 +109,7 @@ func (p *Packer) growOne(id int) bool {
 	best, at, column := math.Inf(1), -1, -1
 	for b := range p.bins {
 		bin := &p.bins[b]
+		p.steps++
 		if bin.Planes&lot.Planes == 0 {
 			continue
 		}

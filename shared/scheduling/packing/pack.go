@@ -117,3 +117,8 @@ func (p *Packer) Buyable(k int) bool {
 	c := &p.problem.Columns[k]
 	return p.problem.Pools[c.Pool].holds(c.Capacity) && p.supplied(c)
 }
+
+// Spent reports whether the budget ran out, so that the plan is partial.
+func (p *Packer) Spent() bool {
+	return p.problem.Policy.Budget > 0 && p.steps > p.problem.Policy.Budget
+}

@@ -40,6 +40,9 @@ type Column struct {
 	Room, Capacity []int64
 	// Offers are the planes (places and ways to buy) that have it.
 	Offers []Offer
+	// Flexible is how many columns should hold whatever is planned for this one, so
+	// that a shortage of one type does not matter.
+	Flexible int
 	// Supply is 1 + the index of the reservation that it uses up, 0 for none.
 	Supply int
 	// planes are those of Offers.
@@ -126,12 +129,16 @@ type Policy struct {
 	// ShareCost weighs resilience node by node: one that carries the share s of the
 	// plan counts as dearer by s times this.
 	ShareCost float64
+	// FlexibleCost is how much dearer, as a part of the price, a column counts for
+	// having fewer alternatives than it should.
+	FlexibleCost float64
 	// Tight spends limits sparingly instead of money: it is for what did not fit
 	// into the limits otherwise.
 	Tight bool
-	// Effort is how many steps may be spent before no more orders are tried; one is
-	// a look at a lot, a few nanoseconds.
-	Effort int
+	// Effort is how many steps may be spent before no more orders are tried, and
+	// Budget how many before the plan stays partial. A step is a look at a lot, a bin
+	// or a column: about five nanoseconds.
+	Effort, Budget int
 }
 
 // price is that of the cheapest offer on some planes; infinite without any.
@@ -185,5 +192,8 @@ func (p *Pool) take(capacity []int64, sign int64) {
 }
 
 // DefaultPolicy pays up to five percent for a plan of which no node carries more
-// than a third.
-var DefaultPolicy = Policy{MaxShare: 1.0 / 3, SmallRoom: 8000, Premium: 0.05, ShareCost: 0.05, Effort: 100e6}
+// than a third, and three for a node that enough types could be. Its budget is
+// about 20 s of one core.
+var DefaultPolicy = Policy{
+	MaxShare: 1.0 / 3, SmallRoom: 8000, Premium: 0.05, ShareCost: 0.05, FlexibleCost: 0.03, Effort: 100e6, Budget: 4e9,
+}

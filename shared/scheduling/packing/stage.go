@@ -44,6 +44,8 @@ type candidate struct {
 	column int
 	planes uint64
 	price  float64
+	// factor makes a column look dearer that has few alternatives.
+	factor float64
 	// worth is that of its room, at the top prices.
 	worth float64
 	// admits says which groups may use it.
@@ -192,7 +194,10 @@ func (s *stage) candidate(k int, planes uint64) (candidate, bool) {
 		c.admits[g] = s.groups[g].columns.Has(k) && s.groups[g].planes&c.planes == c.planes
 		any = any || c.admits[g]
 	}
-	c.worth = s.worthOfRoom(column)
+	c.worth, c.factor = s.worthOfRoom(column), 1
+	if !s.p.flexible(k, c.planes) {
+		c.factor += s.p.problem.Policy.FlexibleCost
+	}
 	return c, any
 }
 
@@ -201,6 +206,7 @@ func (s *stage) candidate(k int, planes uint64) (candidate, bool) {
 func (s *stage) list(c *candidate) {
 	room := s.p.problem.Columns[c.column].Room
 	counts := make([]int32, len(s.priced)+1)
+	s.p.steps += len(s.ids)
 	kinds := s.scratch.kinds(len(s.ids))
 	for i := range s.ids {
 		kinds[i] = 255

@@ -26,4 +26,6 @@ type Packer struct {
 	// rooms are the columns' room as the linear program sees it.
 	rooms     [][]float64
 	roomArena []float64
+	// flexibles remembers which columns have alternatives enough.
+	flexibles map[alternatives]bool
 }
