@@ -125,6 +125,17 @@ func TestPlanReadsADirectory(t *testing.T) {
 	}
 }
 
+// TestPlanSaysWhatItLeavesOut: of kinds that it can read, as of others.
+func TestPlanSaysWhatItLeavesOut(t *testing.T) {
+	text := "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: c}\n---\napiVersion: v1\nkind: Service\nmetadata: {name: s}\n---\napiVersion: v1\nkind: Namespace\nmetadata: {name: x}\n"
+	_, stderr, _ := joist(t, text, nil, "plan", "-f", "-", "--region", "us-east-1")
+	want := "warning: -:1:1: ConfigMap of v1 plays no part in planning, and is left out\n" +
+		"warning: -:5:1: Service of v1 plays no part in planning, and is left out\n"
+	if diff := cmp.Diff(want, stderr); diff != "" {
+		t.Error(diff)
+	}
+}
+
 // TestCardListsTheVerbs compares the card with the commands that there are.
 func TestCardListsTheVerbs(t *testing.T) {
 	card, err := os.ReadFile("README.md")

@@ -11,6 +11,7 @@ import (
 	"github.com/joist-autoscaler/joist/services/cli/internal/offline"
 	"github.com/joist-autoscaler/joist/services/cli/internal/report"
 	"github.com/joist-autoscaler/joist/shared/catalog"
+	"github.com/joist-autoscaler/joist/shared/cluster"
 	"github.com/joist-autoscaler/joist/shared/manifest"
 )
 
@@ -150,7 +151,7 @@ func varsOf(env Env, flags planFlags) (map[string]string, error) {
 func warningsOf(documents []manifest.Document) []string {
 	var out []string
 	for _, d := range documents {
-		if d.Object == nil {
+		if d.Object == nil || !slices.Contains(planned, d.Kind) {
 			out = append(out, fmt.Sprintf("%s: %s of %s plays no part in planning, and is left out", d.Place, d.Kind.Kind, d.Kind.APIVersion()))
 		}
 	}
@@ -158,6 +159,13 @@ func warningsOf(documents []manifest.Document) []string {
 		out = append(out, warning.String())
 	}
 	return out
+}
+
+// planned are the kinds that a plan of manifests depends on.
+var planned = []cluster.Kind{
+	cluster.NodePools, cluster.NodeClasses, cluster.Nodes, cluster.CSINodes, cluster.Namespaces, cluster.PriorityClasses,
+	cluster.Pods, cluster.Deployments, cluster.ReplicaSets, cluster.StatefulSets, manifest.Jobs, manifest.CronJobs, cluster.DaemonSets,
+	cluster.VolumeClaims, cluster.Volumes, cluster.StorageClasses,
 }
 
 // nothingToRead is the error of a plan without manifests.
