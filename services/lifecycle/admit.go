@@ -124,11 +124,14 @@ func finished(o outbox.Outbox, now time.Time) outbox.Outbox {
 }
 
 // nominate keeps disruption away from existing claims on which the plan expects
-// pods. Losing one is harmless: the pods are in the next batch again.
+// pods. Losing one is harmless: the pods are in the next batch again. Room for a
+// buffer is no pod, and does not keep a node from being replaced (B127).
 func (s *Service) nominate(ctx context.Context, plan scheduling.Plan) error {
 	var names []string
 	for _, n := range plan.Nominations {
-		names = append(names, n.Claim)
+		if n.Pod.Buffer == "" {
+			names = append(names, n.Claim)
+		}
 	}
 	slices.Sort(names)
 	until := s.Now().Add(NominationWindow).Format(time.RFC3339)

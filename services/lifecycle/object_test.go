@@ -94,8 +94,15 @@ func TestNominations(t *testing.T) {
 	s := newSite(t)
 	s.running()
 	s.pass(time.Minute)
+	before := s.claim("one-0").Annotations["joist.sh/nominated-until"]
 	held := s.batch()
-	plan := scheduling.Plan{Outbox: held.UID(), Seq: held.Seq, Batch: held.Batch, Nominations: []scheduling.Nomination{{Claim: "one-0"}, {Claim: "one-0"}, {Claim: "nobody"}, {Node: "foreign"}}}
+	plan := scheduling.Plan{Outbox: held.UID(), Seq: held.Seq, Batch: held.Batch, Nominations: []scheduling.Nomination{{Claim: "one-0", Pod: scheduling.PodRef{Buffer: "spare"}}}}
+	s.handle(s.planMade(held, plan), "")
+	if got := s.claim("one-0").Annotations["joist.sh/nominated-until"]; got != before {
+		t.Errorf("room for a buffer nominates it until %s", got)
+	}
+	held = s.batch()
+	plan = scheduling.Plan{Outbox: held.UID(), Seq: held.Seq, Batch: held.Batch, Nominations: []scheduling.Nomination{{Claim: "one-0"}, {Claim: "one-0"}, {Claim: "nobody"}, {Node: "foreign"}}}
 	s.handle(s.planMade(held, plan), "")
 	if got, want := s.claim("one-0").Annotations["joist.sh/nominated-until"], s.now.Add(20*time.Second).Format(time.RFC3339); got != want {
 		t.Errorf("it is nominated until %s, want %s", got, want)

@@ -50,9 +50,11 @@ func Find(s scheduling.Snapshot) []Candidate {
 		pools[s.NodePools[i].Name] = &s.NodePools[i]
 	}
 	var out []Candidate
+	buffers := scheduling.BufferNodes(s)
 	for _, node := range s.Nodes {
 		pool := pools[node.NodePool]
-		if Objection(node, pool, s.Taken) != "" {
+		// Where room is kept for a buffer, a node is meant to be empty (B127).
+		if Objection(node, pool, s.Taken) != "" || buffers[node.Name] {
 			continue
 		}
 		since := idle(node).Add(*pool.Spec.Disruption.ConsolidateAfter.Duration)

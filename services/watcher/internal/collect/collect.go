@@ -37,13 +37,20 @@ type View struct {
 	Ignored  []scheduling.Ignored
 }
 
-// PendingKeys names every provisionable pod. A pod on a node that goes away is
-// another key than the same pod waiting, so that its eviction is news.
+// PendingKeys names everything that waits for a node: provisionable pods, pods
+// that do not exist but have a buffer (B127), and places in static pools (B128).
+// A pod on a node that goes away is another key than the same pod waiting, so
+// that its eviction is news.
 func (v View) PendingKeys() []string {
 	var keys []string
 	for _, class := range v.Pending {
 		for _, pod := range class.Pods {
 			keys = append(keys, pod.UID+"@"+pod.Node)
+		}
+	}
+	for _, short := range scheduling.Shortfalls(v.Snapshot) {
+		for i := range short.Count {
+			keys = append(keys, fmt.Sprintf("static/%s/%d", short.NodePool, i))
 		}
 	}
 	return keys
@@ -59,6 +66,9 @@ func (v View) Offer() string {
 	}
 	for _, class := range v.Snapshot.NodeClasses {
 		fmt.Fprintf(&b, " %s %d %v", class.UID, class.Generation, class.Status.Conditions.True(karpenter.ConditionTypeReady))
+	}
+	for _, overlay := range v.Snapshot.NodeOverlays {
+		fmt.Fprintf(&b, " %s %d", overlay.UID, overlay.Generation)
 	}
 	for _, u := range v.Snapshot.Unavailable {
 		fmt.Fprintf(&b, " %v", u.Offering)
@@ -107,9 +117,25 @@ func From(cache cluster.Cache, given Given) View {
 	for _, class := range cluster.Cached[*karpenter.EC2NodeClass](cache, cluster.NodeClasses) {
 		s.NodeClasses = append(s.NodeClasses, *tidy(class.DeepCopy()))
 	}
+	c.alpha(&s)
 	pending, ignored := c.waiting()
+	pending = append(pending, scheduling.BufferPods(s.Buffers)...)
 	s.Namespaces = c.namespaces(s.Nodes, pending)
 	return View{Snapshot: s, Pending: pending, Ignored: ignored}
+}
+
+// alpha adds the kinds that are behind gates.
+func (c *collection) alpha(s *scheduling.Snapshot) {
+	if s.Settings.Gates.NodeOverlay {
+		for _, overlay := range cluster.Cached[*karpenter.NodeOverlay](c.cache, cluster.NodeOverlays) {
+			s.NodeOverlays = append(s.NodeOverlays, *tidy(overlay.DeepCopy()))
+		}
+	}
+	if s.Settings.Gates.CapacityBuffer {
+		for _, buffer := range cluster.Cached[*karpenter.CapacityBuffer](c.cache, cluster.CapacityBuffers) {
+			s.Buffers = append(s.Buffers, podspec.Buffer(buffer, c.cache.Get))
+		}
+	}
 }
 
 // namespaces describes the namespaces of all pods that are in the view.

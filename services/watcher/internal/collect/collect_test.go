@@ -26,12 +26,15 @@ var noon = memcluster.Epoch
 const providerID = "aws:///eu-west-1a/i-1"
 
 // from collects what a cluster of these objects shows.
-func from(objects ...cluster.Object) collect.View {
+func from(objects ...cluster.Object) collect.View { return given(collect.Given{}, objects...) }
+
+func given(what collect.Given, objects ...cluster.Object) collect.View {
 	server := memcluster.New(memcluster.Options{})
 	server.Seed(objects...)
 	cache := server.NewCache(memcluster.CacheOptions{})
 	cache.Flush()
-	view := collect.From(cache, collect.Given{Cluster: event.Cluster{Name: "prod", UID: "uid"}, Now: noon})
+	what.Cluster, what.Now = event.Cluster{Name: "prod", UID: "uid"}, noon
+	view := collect.From(cache, what)
 	if changed := cache.Mutated(); len(changed) > 0 {
 		panic("objects of the cache were changed: " + strings.Join(changed, ", "))
 	}
@@ -206,15 +209,23 @@ func TestSecretsStay(t *testing.T) {
 	}
 	pool := &karpenter.NodePool{ObjectMeta: metav1.ObjectMeta{Name: "default", Annotations: map[string]string{corev1.LastAppliedConfigAnnotation: secret, "keep": "me"}}}
 	class := &karpenter.EC2NodeClass{ObjectMeta: metav1.ObjectMeta{Name: "default", Annotations: map[string]string{corev1.LastAppliedConfigAnnotation: secret}}}
-	view := from(pool, class, node("n", disrupted), claim("c", registered), pod("waits", "", private), pod("leaves", "n", private), pod("stays", "n", private, owner("DaemonSet")))
-	text, err := json.Marshal(scheduling.Batch{Snapshot: view.Snapshot, Pending: view.Pending})
+	workload, fleet := deployment("web", 2), &karpenter.NodeOverlay{ObjectMeta: metav1.ObjectMeta{
+		Name: "cheap", Annotations: map[string]string{corev1.LastAppliedConfigAnnotation: secret},
+	}}
+	hidden := pod("hidden", "", private)
+	workload.Spec.Template.Spec, workload.Spec.Template.Labels, workload.Spec.Template.Annotations = hidden.Spec, hidden.Labels, hidden.Annotations
+	spare := buffer("spare", karpenter.CapacityBufferSpec{ScalableRef: &karpenter.ScalableRef{Kind: "Deployment", Name: "web"}, Replicas: new(int32(1))})
+	spare.Annotations = map[string]string{"note": secret}
+	view := gated(everyGate, workload, spare, fleet, pool, class, node("n", disrupted), claim("c", registered), pod("waits", "", private), pod("leaves", "n", private), pod("stays", "n", private, owner("DaemonSet")),
+		pod("kept", "", private, owner("DaemonSet")))
+	text, err := json.Marshal(scheduling.Batch{Snapshot: view.Snapshot, Pending: view.Pending, Ignored: view.Ignored})
 	if err != nil {
 		t.Fatal(err)
 	}
 	if at := strings.Index(string(text), secret); at >= 0 {
 		t.Errorf("a secret leaves the cluster: …%s…", text[max(0, at-80):at+len(secret)])
 	}
-	if len(view.PendingKeys()) != 2 || view.Snapshot.NodePools[0].Annotations["keep"] != "me" {
+	if len(view.PendingKeys()) != 3 || view.Snapshot.NodePools[0].Annotations["keep"] != "me" {
 		t.Errorf("the view is %s", text)
 	}
 }
