@@ -30,8 +30,8 @@ build: ## Build bin/joist and bin/joist-<service>, each as it is released (GOWOR
 	@$(STAGES) build
 
 .PHONY: test
-test: ## Everything a pull request must pass: preflight, lint, unit, rules, upstream, simulator, crash points, planted bugs, wire, e2e
-	@$(STAGES) preflight lint unit rules upstream sim crash planted wire e2e
+test: ## Everything a pull request must pass: preflight, lint, unit, rules, upstream, differential, simulator, crash points, planted bugs, wire, e2e
+	@$(STAGES) preflight lint unit rules upstream differential sim crash planted wire e2e
 
 ##@ One stage of the tests
 
@@ -62,6 +62,10 @@ rules: ## Check the import rules and the tidiness of the repository's text
 .PHONY: upstream
 upstream: ## Compare our Karpenter objects with Karpenter's own types and manifests
 	@$(STAGES) upstream
+
+.PHONY: differential
+differential: ## Plan random scenarios beside upstream Karpenter, and have an independent judge check every plan
+	@$(STAGES) differential
 
 .PHONY: sim
 sim: ## Run the simulator: whole clusters under seeded faults (SEEDS=500, or SEED=7 alone)

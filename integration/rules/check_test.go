@@ -31,6 +31,7 @@ func world() Graph {
 		"services/planner":                       {own("shared/scheduling")},
 		"services/watcher":                       {own("shared/host")},
 		"services/cli":                           {own("services/planner"), own("services/launcher")},
+		"integration/judge":                      {"k8s.io/api/core/v1"},
 	} {
 		g[own(path)] = Package{Path: own(path), Imports: imports}
 	}
@@ -84,6 +85,8 @@ func TestEachRuleBites(t *testing.T) {
 		{"a service in another's tests", "services/planner", own("services/launcher"), true, "no service imports another"},
 		{"a service in the cli", "services/cli", own("services/watcher"), false, ""},
 		{"integration in the cli", "services/cli", own("integration/sim"), false, "the cli is nobody's test"},
+		{"a planner's word in the judge", "integration/judge", own("shared/scheduling"), false, "the judge is nobody's friend"},
+		{"a peer's word in the judge", "integration/judge", "sigs.k8s.io/karpenter/pkg/scheduling", false, "the judge is nobody's friend"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			g := world()

@@ -135,6 +135,15 @@ func Table() []Rule {
 			Reason:   "we compare ourselves with Karpenter; code that is compared with itself proves nothing, and its types pull in 863 packages",
 			Mend:     "use shared/karpenter for the types, and put comparisons into integration",
 		},
+		{
+			Name:     "the judge is nobody's friend",
+			Packages: []string{"./integration/judge/..."},
+			Forbid:   []string{"./...", "sigs.k8s.io/karpenter/...", "github.com/aws/..."},
+			Except:   []string{"./integration/judge/..."},
+			Reach:    Transitive,
+			Reason:   "a judge that shares code with a planner shares its mistakes, and finds them right",
+			Mend:     "say it again in the judge, with Kubernetes' own matching where there is some",
+		},
 	}
 	table = append(table, apart("adapters do not import each other", adapters)...)
 	table = append(table, apart("models do not import each other", models)...)

@@ -1,0 +1,45 @@
+// Command incumbent plans a scenario with upstream Karpenter's scheduler and
+// prints the plan as JSON.
+//
+//	go run ./integration/incumbent/cmd/incumbent [-timeout 1m] FILE
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+
+	"github.com/joist-autoscaler/joist/integration/incumbent"
+)
+
+func main() {
+	if err := run(); err != nil {
+		fmt.Fprintln(os.Stderr, "incumbent:", err)
+		os.Exit(1)
+	}
+}
+
+func run() error {
+	var o incumbent.Options
+	flag.DurationVar(&o.Timeout, "timeout", 0, "end solving after this time and keep what is placed; 0 is never, and production's is 1m")
+	flag.IntVar(&o.Concurrency, "concurrency", 2, "the scheduler's workers; in production the CPUs that the controller requests")
+	flag.Parse()
+	if flag.NArg() != 1 {
+		return errors.New("name one scenario file")
+	}
+	s, err := incumbent.Read(flag.Arg(0))
+	if err != nil {
+		return err
+	}
+	result, err := incumbent.Plan(context.Background(), s, o)
+	if err != nil {
+		return err
+	}
+	if err := json.NewEncoder(os.Stdout).Encode(result); err != nil {
+		return fmt.Errorf("printing the plan: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,58 @@
+// Command judge says what is wrong with a plan, and what it costs beside the
+// bound below which no plan can be.
+//
+//	go run ./integration/judge/cmd/judge SCENARIO PLAN
+//
+// It ends with 1 when the plan is not valid.
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+
+	"github.com/joist-autoscaler/joist/integration/judge"
+)
+
+func main() {
+	if err := run(os.Args[1:]); err != nil {
+		fmt.Fprintln(os.Stderr, "judge:", err)
+		os.Exit(1)
+	}
+}
+
+func run(args []string) error {
+	if len(args) != 2 {
+		return errors.New("name a scenario file and a plan's")
+	}
+	s, err := judge.Read(args[0])
+	if err != nil {
+		return err
+	}
+	text, err := os.ReadFile(args[1])
+	if err != nil {
+		return fmt.Errorf("reading the plan: %w", err)
+	}
+	plan, err := judge.ParseResult(text)
+	if err != nil {
+		return err
+	}
+	bound, err := judge.Bound(s)
+	if err != nil {
+		return err
+	}
+	violations := judge.Check(s, plan)
+	for _, v := range violations {
+		fmt.Println(v.Error())
+	}
+	cost := plan.Summary.DollarsPerHour
+	fmt.Printf("%s on %s: %d nodes, $%.4f an hour, %d pods placed and %d not; the bound is $%.4f", plan.Planner, s.Name, len(plan.NewNodes), cost, plan.Summary.Scheduled, plan.Summary.Unscheduled, bound)
+	if bound > 0 {
+		fmt.Printf(", %.3f times it", cost/bound)
+	}
+	fmt.Println()
+	if len(violations) > 0 {
+		return fmt.Errorf("%d violations", len(violations))
+	}
+	return nil
+}
