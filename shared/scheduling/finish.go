@@ -171,7 +171,13 @@ func (f *finisher) shelf(p *pool) []shelved {
 	if got, ok := f.shelves[p.index]; ok {
 		return got
 	}
-	out := make([]shelved, 0, 6*len(f.w.columns))
+	count := 0
+	for k := range f.w.columns {
+		if f.w.columns[k].pool == p {
+			count += len(f.w.problem.Columns[k].Offers)
+		}
+	}
+	out := make([]shelved, 0, count)
 	for k := range f.w.columns {
 		if f.w.columns[k].pool != p {
 			continue

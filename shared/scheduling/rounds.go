@@ -36,6 +36,7 @@ func (r *rounds) run() {
 		r.round(waiting)
 		waiting = slices.DeleteFunc(waiting, func(c *class) bool { return len(c.pods) == 0 || !r.again(c) })
 	}
+	r.packer.Finish()
 }
 
 // round gives the waiting pods their domains and packs them.

@@ -157,15 +157,17 @@ const (
 // addColumns lists the instance types of the stock that suit the pool.
 func (w *world) addColumns(p *pool, types []Type, tier int, supplies map[string]int) {
 	rules := p.base.rules()
-	arena := make([]int64, 0, 2*len(types)*len(w.axis.names))
-	offers := make([]packing.Offer, 0, 6*len(types))
-	w.columns = slices.Grow(w.columns, len(types)*len(p.variants))
-	w.problem.Columns = slices.Grow(w.problem.Columns, len(types)*len(p.variants))
+	var suitable []*Type
 	for i := range types {
-		t := &types[i]
-		if !rules.allow(t.Labels, nil) {
-			continue
+		if rules.allow(types[i].Labels, nil) {
+			suitable = append(suitable, &types[i])
 		}
+	}
+	arena := make([]int64, 0, 2*len(suitable)*len(w.axis.names))
+	offers := make([]packing.Offer, 0, 6*len(suitable))
+	w.columns = slices.Grow(w.columns, len(suitable)*len(p.variants))
+	w.problem.Columns = slices.Grow(w.problem.Columns, len(suitable)*len(p.variants))
+	for _, t := range suitable {
 		capacity, room := w.axis.into(&arena, t.Capacity), w.axis.into(&arena, t.Allocatable)
 		plain := packing.Column{Pool: p.index, Stage: tier*kinds + plainKind, Capacity: capacity, Room: room}
 		if t.Exotic {

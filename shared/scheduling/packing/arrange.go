@@ -37,7 +37,11 @@ func (s *stage) arrange(steps float64) {
 		copy(s.need[i*dims:(i+1)*dims], p.lots[ids[i]].Need)
 		s.total += float64(s.value[i] * float64(s.left[i]))
 	}
-	s.ids, s.group, s.rest, s.offers = ids, group, s.total, nil
+	s.ids, s.group, s.rest = ids, group, s.total
+	s.offers, s.hopes = s.scratch.offers[:0], s.scratch.hopes[:0]
+	s.scratch.flags.empty()
+	s.scratch.lots.empty()
+	s.scratch.lists.empty()
 }
 
 // mean is each resource's part of what all pods are worth.

@@ -125,18 +125,19 @@ func (p *Packer) equalPrices(columns []int, a, b *party) bool {
 	return true
 }
 
-// rows are the columns as the linear program sees them.
+// rows are the columns as the linear program sees them, until the next call.
 func (p *Packer) rows(columns []int, in Set, planes uint64) []offerRow {
-	out := make([]offerRow, 0, len(columns))
+	out := p.scratch.rows[:0]
 	for _, k := range columns {
 		if !in.Has(k) {
 			continue
 		}
 		c := &p.problem.Columns[k]
 		if price := p.cost(c, planes); !math.IsInf(price, 1) && price > 0 {
-			out = append(out, offerRow{column: k, room: p.room(k), price: price})
+			out = append(out, offerRow{room: p.room(k), price: price})
 		}
 	}
+	p.scratch.rows = out
 	return out
 }
 

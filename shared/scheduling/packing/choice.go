@@ -1,7 +1,10 @@
 package packing
 
+import "slices"
+
 // Choice is the set of columns that a node could be bought as: large enough for
-// what it holds, in its pool and stage, and sold where it may be.
+// what it holds, in its pool and stage, and sold where it may be. Of what limits
+// have left over, each bin has been given an equal part to be larger by.
 func (p *Packer) Choice(b int) Set {
 	bin := &p.bins[b]
 	return p.choice(bin, bin.used, bin.Planes, bin.Columns)
@@ -11,7 +14,7 @@ func (p *Packer) choice(bin *Bin, used []int64, planes uint64, in Set) Set {
 	was, out := &p.problem.Columns[bin.Column], NewSet(len(p.problem.Columns))
 	in.Each(func(k int) bool {
 		c := &p.problem.Columns[k]
-		if c.Pool == was.Pool && c.Stage == was.Stage && c.planes&planes != 0 && fits(used, c.Room) && p.moderateLimits(was, c) {
+		if c.Pool == was.Pool && c.Stage == was.Stage && c.planes&planes != 0 && fits(used, c.Room) && p.moderateLimits(was, c, bin.extra) {
 			out.Add(k)
 		}
 		return true
@@ -21,14 +24,64 @@ func (p *Packer) choice(bin *Bin, used []int64, planes uint64, in Set) Set {
 
 // moderateLimits keeps a bin from becoming larger than planned in a resource that
 // its pool has a limit for: limits count the largest type that a node may become
-// (B104), and so the plan counts what it chose and nothing more.
-func (p *Packer) moderateLimits(chosen, c *Column) bool {
+// (B104).
+func (p *Packer) moderateLimits(chosen, c *Column, extra []int64) bool {
 	for r, left := range p.problem.Pools[c.Pool].Left {
-		if left != Unlimited && c.Capacity[r] > chosen.Capacity[r] {
+		if left == Unlimited {
+			continue
+		}
+		most := chosen.Capacity[r]
+		if extra != nil {
+			most += extra[r]
+		}
+		if c.Capacity[r] > most {
 			return false
 		}
 	}
 	return true
+}
+
+// loosen shares what limits have left over among the bins, so that launches have
+// more types to choose from.
+func (p *Packer) loosen() {
+	waiting := make([]int64, len(p.problem.Pools))
+	for b := range p.bins {
+		p.bins[b].extra = nil
+		waiting[p.problem.Columns[p.bins[b].Column].Pool]++
+	}
+	for b := range p.bins {
+		at := p.problem.Columns[p.bins[b].Column].Pool
+		if pool := &p.spare[at]; pool.limited() {
+			p.loosenOne(&p.bins[b], pool, waiting[at])
+		}
+		waiting[at]--
+	}
+}
+
+func (p *Packer) loosenOne(bin *Bin, pool *Pool, sharers int64) {
+	bin.extra = make([]int64, len(pool.Left))
+	for r, left := range pool.Left {
+		if left != Unlimited {
+			bin.extra[r] = max(0, left) / sharers
+		}
+	}
+	chosen, largest := &p.problem.Columns[bin.Column], make([]int64, len(pool.Left))
+	p.choice(bin, bin.used, bin.Planes, bin.Columns).Each(func(k int) bool {
+		for r, c := range p.problem.Columns[k].Capacity {
+			largest[r] = max(largest[r], c-chosen.Capacity[r])
+		}
+		return true
+	})
+	for r := range pool.Left {
+		if pool.Left[r] != Unlimited {
+			pool.Left[r] -= largest[r]
+		}
+	}
+}
+
+// limited reports whether any resource has a limit.
+func (p *Pool) limited() bool {
+	return slices.ContainsFunc(p.Left, func(left int64) bool { return left != Unlimited })
 }
 
 // enough asks the pool whether the columns that would still hold the bin are

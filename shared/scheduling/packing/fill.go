@@ -2,8 +2,8 @@ package packing
 
 import "sort"
 
-// fillState is the memory of one filling, kept for the next.
-type fillState struct {
+// scratch is memory that one stage and one order after the other use again.
+type scratch struct {
 	room   []int64
 	cursor []int
 	taken  []int
@@ -11,23 +11,36 @@ type fillState struct {
 	order  []int
 	kind   []uint8
 	scored []scored
-	flags  []bool
+	offers []candidate
+	hopes  []float64
+	rows   []offerRow
+	flags  arena[bool]
+	lots   arena[int32]
+	lists  arena[[]int32]
 }
 
-// bools takes some of a larger piece of memory.
-func (f *fillState) bools(n int) []bool {
-	if len(f.flags) < n {
-		f.flags = make([]bool, max(n, 1024))
+// arena hands out pieces of larger pieces of memory, until it is emptied.
+type arena[T any] struct {
+	piece []T
+	used  int
+}
+
+// take gives n values that nobody else has. They are not zeroed.
+func (a *arena[T]) take(n int) []T {
+	if a.used+n > len(a.piece) {
+		a.piece, a.used = make([]T, max(n, 2*len(a.piece), 1024)), 0
 	}
-	out := f.flags[:n:n]
-	f.flags = f.flags[n:]
+	out := a.piece[a.used : a.used+n : a.used+n]
+	a.used += n
 	return out
 }
+
+func (a *arena[T]) empty() { a.used = 0 }
 
 // pick is a number of pods of the i-th lot of a stage.
 type pick struct{ lot, count int }
 
-func (f *fillState) kinds(n int) []uint8 {
+func (f *scratch) kinds(n int) []uint8 {
 	if cap(f.kind) < n {
 		f.kind = make([]uint8, n)
 	}
@@ -43,7 +56,7 @@ func (s *stage) fill(c *candidate) (value float64, picks []pick) {
 	if c.lists == nil {
 		s.list(c)
 	}
-	f, column := &s.scratch, &s.p.problem.Columns[c.column]
+	f, column := s.scratch, &s.p.problem.Columns[c.column]
 	f.room = append(f.room[:0], column.Room...)
 	f.picks = f.picks[:0]
 	f.cursor, f.taken = zeroed(f.cursor, len(c.lists)), zeroed(f.taken, len(c.lists))
@@ -69,7 +82,7 @@ func (s *stage) fill(c *candidate) (value float64, picks []pick) {
 
 // next chooses a list and the first lot in it of which n pods fit.
 func (s *stage) next(c *candidate, column *Column) (d, i, n int) {
-	f := &s.scratch
+	f := s.scratch
 	f.order = f.order[:0]
 	for d := range c.lists {
 		f.order = append(f.order, d)
@@ -107,7 +120,7 @@ func (s *stage) next(c *candidate, column *Column) (d, i, n int) {
 
 // advance moves a list's cursor to the first lot that fits and says how many do.
 func (s *stage) advance(c *candidate, d int) (i, n int) {
-	f, list, dims := &s.scratch, c.lists[d], len(s.scratch.room)
+	f, list, dims := s.scratch, c.lists[d], len(s.scratch.room)
 	most := 0.0
 	for _, r := range s.priced {
 		most += float64(s.top[r] * float64(max(0, f.room[r])))
@@ -146,7 +159,7 @@ func (s *stage) advance(c *candidate, d int) (i, n int) {
 
 // leave writes down what was taken of the lot under a cursor.
 func (s *stage) leave(c *candidate, d int) {
-	f := &s.scratch
+	f := s.scratch
 	if f.taken[d] > 0 {
 		f.picks = append(f.picks, pick{int(c.lists[d][f.cursor[d]]), f.taken[d]})
 		f.taken[d] = 0

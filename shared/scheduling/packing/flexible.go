@@ -20,7 +20,7 @@ func (p *Packer) flexible(k int, planes uint64) bool {
 	count := 0
 	for other := range p.problem.Columns {
 		o := &p.problem.Columns[other]
-		if o.Pool != c.Pool || o.Stage != c.Stage || o.planes&planes == 0 || !fits(c.Room, o.Room) || !p.moderateLimits(c, o) {
+		if o.Pool != c.Pool || o.Stage != c.Stage || o.planes&planes == 0 || !fits(c.Room, o.Room) || !p.moderateLimits(c, o, nil) {
 			continue
 		}
 		if count++; count >= c.Flexible {

@@ -32,7 +32,7 @@ func (s *stage) open() {
 			s.commit(c, value, picks)
 			continue
 		}
-		c.dead = true
+		s.drop(c)
 		if lot >= 0 {
 			s.giveUp(lot)
 		}
@@ -98,7 +98,7 @@ func (s *stage) shortlist() {
 			continue
 		}
 		if c, ok := s.candidate(one.column, one.planes); ok {
-			s.offers = append(s.offers, c)
+			s.offer(c)
 		}
 	}
 }
@@ -150,43 +150,51 @@ func (s *stage) score(c *candidate, value float64) float64 {
 }
 
 // best tries candidates until the best known score was just found. Scores fall as
-// pods run out, so one that was not the best before seldom is the best now.
+// pods run out, so one that was not the best before seldom is the best now. What is
+// hoped of a candidate is its last score, or what it cannot exceed when it has none;
+// nothing is hoped of one that took no pod.
 func (s *stage) best() *candidate {
 	for {
-		var top *candidate
-		for i := range s.offers {
-			c := &s.offers[i]
-			if !c.dead && (top == nil || c.hoped() > top.hoped()) {
-				top = c
+		at := -1
+		for i, hope := range s.hopes {
+			if hope > 0 && (at < 0 || hope > s.hopes[at]) {
+				at = i
 			}
 		}
-		if top == nil || !top.stale && top.score <= 0 {
+		if at < 0 {
 			return nil
 		}
+		top := &s.offers[at]
 		if !top.stale {
 			return top
 		}
 		if !s.p.Buyable(top.column) {
-			top.dead = true
+			s.hopes[at] = 0
 			continue
 		}
 		value, _ := s.fill(top)
-		was := top.hoped()
-		top.score, top.stale = s.score(top, value), false
-		if value == 0 {
-			top.dead = true
-		} else if top.score >= was*(1-slackMin) {
+		was := s.hopes[at]
+		s.hopes[at], top.stale = s.score(top, value), false
+		if value > 0 && s.hopes[at] >= was*(1-slackMin) {
 			return top
 		}
 	}
 }
 
-// hoped is the score, or what it cannot exceed when none was found yet.
-func (c *candidate) hoped() float64 {
-	if c.score > 0 {
-		return c.score
+// offer adds a candidate.
+func (s *stage) offer(c candidate) *candidate {
+	s.offers = append(s.offers, c)
+	s.hopes = append(s.hopes, c.worth/(c.price*c.factor))
+	return &s.offers[len(s.offers)-1]
+}
+
+// drop hopes nothing more of a candidate.
+func (s *stage) drop(c *candidate) {
+	for i := range s.offers {
+		if &s.offers[i] == c {
+			s.hopes[i] = 0
+		}
 	}
-	return c.worth / (c.price * c.factor)
 }
 
 // commit makes a bin of what was picked.
@@ -252,8 +260,7 @@ func (s *stage) rescue() (found *candidate, lot int) {
 		}
 		if best.column >= 0 {
 			if c, ok := s.candidate(best.column, g.planes); ok {
-				s.offers = append(s.offers, c)
-				return &s.offers[len(s.offers)-1], i
+				return s.offer(c), i
 			}
 		}
 		s.giveUp(i)

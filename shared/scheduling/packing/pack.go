@@ -106,6 +106,16 @@ func (p *Packer) Cost() float64 {
 	return sum
 }
 
+// Finish shares out what limits have left over. It is called once, after the last
+// round.
+func (p *Packer) Finish() {
+	p.spare = slices.Clone(p.problem.Pools)
+	for i := range p.spare {
+		p.spare[i].Left = slices.Clone(p.spare[i].Left)
+	}
+	p.loosen()
+}
+
 // Drop gives up what is left of a lot, so that no later round takes it up again.
 func (p *Packer) Drop(lot int) { p.left[lot] = 0 }
 

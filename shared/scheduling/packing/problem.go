@@ -115,6 +115,8 @@ type Bin struct {
 	// Columns are all that its pods may run on, large enough or not.
 	Columns Set
 	used    []int64
+	// extra is by how much it may turn out larger than planned in what is limited.
+	extra []int64
 }
 
 // Policy is how a plan trades price for resilience.

@@ -4,6 +4,10 @@ package packing
 // other order to be tried.
 const goodEnough = 1.015
 
+// hopeless is the gain of a second order, as a part of the cost, below which no
+// third is tried.
+const hopeless = -0.01
+
 // run opens the stage's bins, in the order of lots that gives the cheapest plan. A
 // plan that stands on one or two nodes is made anew with smaller ones, and that is
 // taken unless it costs too much more.
@@ -14,8 +18,13 @@ func (s *stage) run() {
 		if s.p.costOf(best) <= goodEnough*s.total || s.p.steps > s.p.problem.Policy.Effort {
 			break
 		}
-		if other := s.attempt(first, order); placed(other) >= placed(best) && s.p.costOf(other) < s.p.costOf(best) {
+		other := s.attempt(first, order)
+		gain := s.p.costOf(best) - s.p.costOf(other)
+		if placed(other) >= placed(best) && gain > 0 {
 			best = other
+		}
+		if gain < hopeless*s.p.costOf(best) {
+			break
 		}
 	}
 	if s.concentrated(best) {
@@ -36,6 +45,7 @@ func (s *stage) run() {
 func (s *stage) attempt(first int, order float64) []Bin {
 	s.arrange(order)
 	s.open()
+	s.scratch.offers, s.scratch.hopes = s.offers[:0], s.hopes[:0]
 	return s.undo(first)
 }
 

@@ -24,12 +24,13 @@ type stage struct {
 	priced []int
 	top    []float64
 	offers []candidate
+	hopes  []float64
 	// total is what all pods are worth; rest, those that are not in a bin.
 	total, rest float64
 	// modest leaves out columns that could carry too much of the plan.
 	modest  bool
 	columns []int
-	scratch fillState
+	scratch *scratch
 }
 
 type lotGroup struct {
@@ -60,7 +61,7 @@ type candidate struct {
 
 // newStage gathers the lots that some column of the stage can take.
 func (p *Packer) newStage(number int, lots []int) *stage {
-	s := &stage{p: p}
+	s := &stage{p: p, scratch: &p.scratch}
 	for k := range p.problem.Columns {
 		if c := &p.problem.Columns[k]; c.Stage == number && p.problem.Pools[c.Pool].holds(c.Capacity) && p.supplied(c) {
 			s.columns = append(s.columns, k)
@@ -160,7 +161,7 @@ func (s *stage) appraise() {
 		}
 	}
 	for r := range s.top {
-		if s.top[r] > 0 {
+		if s.top[r] > 0 && len(s.priced) < maxDims {
 			s.priced = append(s.priced, r)
 		}
 	}
@@ -184,7 +185,7 @@ func (s *stage) dominant(i int, room []int64) int {
 // candidate prepares a column on some planes; false when nobody may use it.
 func (s *stage) candidate(k int, planes uint64) (candidate, bool) {
 	column := &s.p.problem.Columns[k]
-	c := candidate{column: k, planes: planes & column.planes, admits: s.scratch.bools(len(s.groups)), stale: true}
+	c := candidate{column: k, planes: planes & column.planes, admits: s.scratch.flags.take(len(s.groups)), stale: true}
 	c.price = s.p.cost(column, c.planes)
 	if c.planes == 0 {
 		return c, false
@@ -205,7 +206,7 @@ func (s *stage) candidate(k int, planes uint64) (candidate, bool) {
 // tried first: most never are.
 func (s *stage) list(c *candidate) {
 	room := s.p.problem.Columns[c.column].Room
-	counts := make([]int32, len(s.priced)+1)
+	counts := [maxDims + 1]int32{}
 	s.p.steps += len(s.ids)
 	kinds := s.scratch.kinds(len(s.ids))
 	for i := range s.ids {
@@ -215,8 +216,12 @@ func (s *stage) list(c *candidate) {
 			counts[kinds[i]]++
 		}
 	}
-	c.lists = make([][]int32, max(1, len(s.priced)))
-	all, from := make([]int32, len(s.ids)), int32(0)
+	total := int32(0)
+	for _, n := range counts {
+		total += n
+	}
+	c.lists = s.scratch.lists.take(max(1, len(s.priced)))
+	all, from := s.scratch.lots.take(int(total)), int32(0)
 	for d := range c.lists {
 		c.lists[d] = all[from : from : from+counts[d]]
 		from += counts[d]
@@ -229,6 +234,9 @@ func (s *stage) list(c *candidate) {
 }
 
 // planesOf lists the sets of planes that lots ask for, the widest last.
+// maxDims bounds how many dimensions have a price: a list of lots is kept by each.
+const maxDims = 32
+
 func (s *stage) planesOf() []uint64 {
 	var out []uint64
 	for _, g := range s.groups {

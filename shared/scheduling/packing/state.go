@@ -19,6 +19,8 @@ type Packer struct {
 	steps int
 	// quotas are the pools' limits as they were in the beginning.
 	quotas []Pool
+	// spare is what is left of them when all is packed and shared out.
+	spare []Pool
 	// lonely is the rule that demands the most nodes, -1 for none; hostPrice is what
 	// a node of its own is worth at most.
 	lonely    int
@@ -26,6 +28,7 @@ type Packer struct {
 	// rooms are the columns' room as the linear program sees it.
 	rooms     [][]float64
 	roomArena []float64
+	scratch   scratch
 	// flexibles remembers which columns have alternatives enough.
 	flexibles map[alternatives]bool
 }

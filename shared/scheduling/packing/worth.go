@@ -13,9 +13,8 @@ const cutsMax = 60
 // offerRow is what the program sees of a column: its room by dimension, one node,
 // and its price.
 type offerRow struct {
-	column int
-	room   []float64
-	price  float64
+	room  []float64
+	price float64
 }
 
 // worth finds prices of resources, in dollars an hour for a unit, under which no
