@@ -92,7 +92,7 @@ func (w *world) columnsOf(r *reach) packing.Set {
 	}
 	var typed rules
 	for _, one := range r.want.rules() {
-		if w.typeKeys[one.key] {
+		if w.typeKey(one.key) {
 			typed = append(typed, one)
 		}
 	}
@@ -141,7 +141,7 @@ func (w *world) fromPool(r *reach, p *pool, from, to int, typed rules, out packi
 // poolSuits checks the labels that neither the type nor the offering decides.
 func (w *world) poolSuits(base, want Requirements) bool {
 	for key, values := range want {
-		if w.typeKeys[key] || key == corev1.LabelHostname || slices.Contains(planeKeys, key) {
+		if w.typeKey(key) || key == corev1.LabelHostname || slices.Contains(planeKeys, key) {
 			continue
 		}
 		offered := base.offered(key)

@@ -21,7 +21,7 @@ type world struct {
 	nodes    []*existing
 	classes  []*class
 	problem  packing.Problem
-	// typeKeys are the labels that instance types have.
+	// typeKeys remembers of labels whether instance types have them.
 	typeKeys map[string]bool
 	reaches  map[string]*reach
 	looks    map[lookKey]*reach
@@ -53,13 +53,6 @@ func newWorld(batch *Batch, stock Stock) *world {
 	s := &batch.Snapshot
 	w := &world{snapshot: s, axis: axisOf(batch), reaches: map[string]*reach{}, looks: map[lookKey]*reach{}, wishes: map[string]wish{}, soft: prefers(s), typeKeys: map[string]bool{}}
 	w.problem = packing.Problem{Dims: len(w.axis.names), Policy: policy(s.Settings)}
-	for _, types := range stock.Types {
-		for i := range types {
-			for key := range types[i].Labels {
-				w.typeKeys[key] = true
-			}
-		}
-	}
 	w.addPools(stock, named(batch))
 	w.addNodes()
 	w.addDaemons()
@@ -219,9 +212,6 @@ func (w *world) addReserved(p *pool, t *Type, o *Offer, plane int, plain packing
 	plain.Stage, plain.Supply = tier*kinds+reservedKind, supplies[o.Reservation]
 	plain.Offers = []packing.Offer{{Plane: plane, Price: o.PricePerHour}}
 	labels := merged(t.Labels, o.Labels)
-	for key := range o.Labels {
-		w.typeKeys[key] = true
-	}
 	w.addVariants(p, column{pool: p, typ: t, labels: labels, reservation: o.Reservation}, plain)
 }
 
@@ -235,6 +225,16 @@ func (w *world) addVariants(p *pool, c column, of packing.Column) {
 		}
 		w.problem.Columns = append(w.problem.Columns, of)
 	}
+}
+
+// typeKey reports whether some instance type, or reservation, decides a label.
+func (w *world) typeKey(key string) bool {
+	got, known := w.typeKeys[key]
+	if !known {
+		got = slices.ContainsFunc(w.columns, func(c column) bool { _, has := c.labels[key]; return has })
+		w.typeKeys[key] = got
+	}
+	return got
 }
 
 func merged(a, b map[string]string) map[string]string {

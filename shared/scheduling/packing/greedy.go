@@ -76,7 +76,19 @@ func (s *stage) giveUp(i int) {
 }
 
 // shortlist picks the columns that waste least of their price, some of each size.
+// It does not depend on the order of lots.
 func (s *stage) shortlist() {
+	if s.short == nil || s.modest != s.shortModest {
+		s.short, s.shortModest = s.leastWaste(), s.modest
+	}
+	for _, one := range s.short {
+		if c, ok := s.candidate(one.column, one.planes); ok {
+			s.offer(c)
+		}
+	}
+}
+
+func (s *stage) leastWaste() []scored {
 	all := s.scratch.scored[:0]
 	for _, planes := range s.planesOf() {
 		for _, k := range s.columns {
@@ -89,18 +101,16 @@ func (s *stage) shortlist() {
 	slices.SortFunc(all, func(a, b scored) int {
 		return cmp.Or(cmp.Compare(a.size, b.size), cmp.Compare(a.planes, b.planes), cmp.Compare(a.waste, b.waste), cmp.Compare(a.column, b.column))
 	})
-	count := 0
+	out, count := []scored{}, 0
 	for i, one := range all {
 		if i == 0 || one.size != all[i-1].size || one.planes != all[i-1].planes {
 			count = 0
 		}
-		if count++; count > perSize || one.waste > wasteMax && count > 1 {
-			continue
-		}
-		if c, ok := s.candidate(one.column, one.planes); ok {
-			s.offer(c)
+		if count++; count <= perSize && (one.waste <= wasteMax || count == 1) {
+			out = append(out, one)
 		}
 	}
+	return out
 }
 
 // scored is a column on some planes, and which part of its price it would waste.
@@ -123,9 +133,6 @@ func (s *stage) appraised(k int, planes uint64) (scored, bool) {
 		return scored{}, false
 	}
 	price := s.p.cost(column, planes)
-	if !s.p.flexible(k, planes) {
-		price *= 1 + s.p.problem.Policy.FlexibleCost
-	}
 	return scored{k, planes, 1 - worth/price, int(math.Floor(math.Log2(price) * 2))}, true
 }
 

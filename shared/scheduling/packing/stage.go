@@ -28,9 +28,12 @@ type stage struct {
 	// total is what all pods are worth; rest, those that are not in a bin.
 	total, rest float64
 	// modest leaves out columns that could carry too much of the plan.
-	modest  bool
-	columns []int
-	scratch *scratch
+	modest bool
+	// short is the shortlist as it was made for shortModest.
+	short       []scored
+	shortModest bool
+	columns     []int
+	scratch     *scratch
 }
 
 type lotGroup struct {
