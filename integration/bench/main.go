@@ -93,6 +93,9 @@ func choose(o options, scratch string) ([]contest.Sample, error) {
 
 // planners are those that take part, each built for this run unless it is named.
 func planners(ctx context.Context, o options, scratch string) ([]contest.Planner, error) {
+	if o.only != "" && o.only != "joist" && o.only != "karpenter" {
+		return nil, fmt.Errorf("there is no planner %q: -only takes joist or karpenter", o.only)
+	}
 	var out []contest.Planner
 	if o.only != "karpenter" {
 		joist, err := contest.Joist(ctx, o.joist, scratch)
