@@ -16,7 +16,28 @@ type Catalogue struct {
 	// Reservations are what the account had left of its capacity reservations at AsOf, sorted by id; what is not listed is
 	// not known.
 	Reservations []ReservationCount `json:"reservations,omitempty"`
+	// Subnets are how many addresses the account's subnets had left at AsOf, and PlacementGroups its placement groups, both
+	// sorted by id; what is not listed is not known.
+	Subnets         []SubnetCount    `json:"subnets,omitempty"`
+	PlacementGroups []PlacementGroup `json:"placementGroups,omitempty"`
 }
+
+// SubnetCount is how many IPv4 addresses a subnet has left (row B193).
+type SubnetCount struct {
+	ID      string `json:"id"`
+	FreeIPs int64  `json:"freeIPs"`
+}
+
+// PlacementGroup says how EC2 places instances beside each other (row B130).
+type PlacementGroup struct {
+	ID   string `json:"id"`
+	Name string `json:"name"`
+	// Strategy is cluster, partition or spread.
+	Strategy string `json:"strategy"`
+}
+
+// SpreadStrategy is that of a placement group which keeps instances on hardware apart.
+const SpreadStrategy = "spread"
 
 // ReservationCount is how many more instances a capacity reservation takes (row B122).
 type ReservationCount struct {

@@ -64,6 +64,9 @@ func TestValidateRefuses(t *testing.T) {
 		{"a reservation twice", "there twice", func(c *catalog.Catalogue) {
 			c.Reservations = []catalog.ReservationCount{{ID: "cr-1"}, {ID: "cr-1", Count: 1}}
 		}},
+		{"a subnet twice", `subnet "subnet-1"`, func(c *catalog.Catalogue) { c.Subnets = []catalog.SubnetCount{{ID: "subnet-1"}, {ID: "subnet-1"}} }},
+		{"fewer addresses than none", "-1 addresses", func(c *catalog.Catalogue) { c.Subnets = []catalog.SubnetCount{{ID: "subnet-1", FreeIPs: -1}} }},
+		{"a placement group twice", `group "pg-1"`, func(c *catalog.Catalogue) { c.PlacementGroups = []catalog.PlacementGroup{{ID: "pg-1"}, {ID: "pg-1"}} }},
 		{"less than nothing left", "-1 left", func(c *catalog.Catalogue) { c.Reservations = []catalog.ReservationCount{{ID: "cr-1", Count: -1}} }},
 		{"no zone", "names no zone", func(c *catalog.Catalogue) {
 			c.Types[0].Offerings = c.Types[0].Offerings[:1]

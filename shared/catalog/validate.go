@@ -27,6 +27,16 @@ func (c Catalogue) Validate() error {
 			all = append(all, fmt.Errorf("reservation %q with %d left is out of order, there twice, or no reservation", r.ID, r.Count))
 		}
 	}
+	for i, n := range c.Subnets {
+		if n.ID == "" || n.FreeIPs < 0 || i > 0 && c.Subnets[i-1].ID >= n.ID {
+			all = append(all, fmt.Errorf("subnet %q with %d addresses left is out of order, there twice, or no subnet", n.ID, n.FreeIPs))
+		}
+	}
+	for i, g := range c.PlacementGroups {
+		if g.ID == "" || i > 0 && c.PlacementGroups[i-1].ID >= g.ID {
+			all = append(all, fmt.Errorf("placement group %q is out of order, there twice, or no placement group", g.ID))
+		}
+	}
 	return errors.Join(all...)
 }
 

@@ -52,17 +52,30 @@ func spreadRooms(s Snapshot, cat catalog.Catalogue) map[string]map[string]int {
 	return out
 }
 
-// members counts the nodes of a group in a zone: those that say so, and claims of
-// the class that may yet come there.
+// members counts the nodes of a group in a zone, and claims that may yet come
+// there. Of a node that does not say in which group it is, its class does.
 func members(s Snapshot, class, group, zone string) int {
 	count := 0
 	for i := range s.Nodes {
 		node := &s.Nodes[i]
-		mine := node.Labels[karpenter.LabelPlacementGroupID] == group
-		coming := node.Claim != "" && !node.Launched && node.Labels[karpenter.LabelEC2NodeClass] == class
-		if (mine || coming) && node.mayBeIn(zone) {
+		in, said := node.Labels[karpenter.LabelPlacementGroupID]
+		mine := said && in == group || !said && node.Labels[karpenter.LabelEC2NodeClass] == class
+		if mine && node.mayBeIn(zone) {
 			count++
 		}
 	}
 	return count
+}
+
+// join puts the type's nodes into the class's placement group. Where a group is
+// full, nothing is for sale.
+func (t *Type) join(class *karpenter.EC2NodeClass, cat catalog.Catalogue, rooms map[string]int) {
+	if group, selected := placementGroup(class, cat); selected && group.ID != "" {
+		t.Labels[karpenter.LabelPlacementGroupID] = group.ID
+	}
+	for i := range t.Offers {
+		if room, bounded := rooms[t.Offers[i].Zone]; bounded && room == 0 {
+			t.Offers[i].Available = false
+		}
+	}
 }

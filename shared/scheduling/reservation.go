@@ -20,8 +20,8 @@ const (
 	// blockLead is how long before its end a capacity block takes no more nodes
 	// and lets go of those it has (B125).
 	blockLead = 40 * time.Minute
-	// launchLag is how long a launch may take to show in EC2's count of what a
-	// reservation has left.
+	// launchLag is how long a launch may take to show in what EC2 counts: launches
+	// that a reservation has left, addresses of a subnet.
 	launchLag = time.Minute
 )
 

@@ -19,6 +19,13 @@ type Stock struct {
 	// Pools has the types of those NodePools, by name, for which NodeOverlays make
 	// them something else. Read them through TypesOf.
 	Pools map[string][]Type
+	// FreeIPs is how many addresses are left for new nodes, by class and zone: each
+	// node takes one, and each of its pods another. A zone that is missing is not
+	// known to lack any.
+	FreeIPs map[string]map[string]int64
+	// Rooms is how many more nodes a zone takes, by class and zone, of classes whose
+	// placement group spreads its instances (B130). Others have no such bound.
+	Rooms map[string]map[string]int
 }
 
 // Type is one instance type as the nodes of one EC2NodeClass would have it.
@@ -57,7 +64,7 @@ type Offer struct {
 // has no image for are left out, and so are classes that cannot be read: their
 // pools say so themselves.
 func NewStock(s Snapshot, cat catalog.Catalogue) Stock {
-	out := Stock{Region: cat.Region, Types: map[string][]Type{}}
+	out := Stock{Region: cat.Region, Types: map[string][]Type{}, FreeIPs: freeIPs(s, cat), Rooms: spreadRooms(s, cat)}
 	left := reservationsLeft(s, cat)
 	for i := range s.NodeClasses {
 		class := &s.NodeClasses[i]
@@ -68,6 +75,7 @@ func NewStock(s Snapshot, cat catalog.Catalogue) Stock {
 		for _, t := range cat.Types {
 			if one, ok := newType(t, class, config, s); ok {
 				one.Offers = append(one.Offers, reservedOffers(t, class, s, left)...)
+				one.join(class, cat, out.Rooms[class.Name])
 				out.Types[class.Name] = append(out.Types[class.Name], one)
 			}
 		}

@@ -10,9 +10,6 @@ import (
 	"github.com/joist-autoscaler/joist/shared/karpenter"
 )
 
-// countLag is how long something may exist in EC2 before it shows in a count.
-const countLag = time.Minute
-
 // freeIPs is how many addresses each zone has left for new nodes of each class,
 // by class and zone: those of its largest subnet there, because a launch uses one
 // subnet of a zone. Zones of which no subnet was counted are left out.
@@ -48,7 +45,7 @@ func taken(s Snapshot, counted time.Time, zone string) int64 {
 	total := int64(0)
 	for i := range s.Nodes {
 		node := &s.Nodes[i]
-		if node.Claim == "" || node.Launched && node.Created.Before(counted.Add(-countLag)) || !node.mayBeIn(zone) {
+		if node.Claim == "" || node.Launched && node.Created.Before(counted.Add(-launchLag)) || !node.mayBeIn(zone) {
 			continue
 		}
 		pods := node.Used[corev1.ResourcePods]
