@@ -56,5 +56,9 @@ func usage() (user, sys, peak float64) {
 		return 0, 0, 0
 	}
 	seconds := func(t syscall.Timeval) float64 { return float64(t.Sec) + float64(t.Usec)/1e6 }
-	return seconds(u.Utime), seconds(u.Stime), float64(u.Maxrss) / 1024
+	peak, known := highWater()
+	if !known {
+		peak = float64(u.Maxrss) / 1024
+	}
+	return seconds(u.Utime), seconds(u.Stime), peak
 }
