@@ -15,9 +15,9 @@ const (
 	karpenterPackage = "github.com/joist-autoscaler/joist/integration/incumbent/cmd/incumbent"
 )
 
-// deadlineMargin is what a planner may need beside solving: reading the
-// scenario and printing the plan.
-const deadlineMargin = 5 * time.Minute
+// deadlineMargin is what a planner may need beside solving: reading the scenario
+// and printing the plan, for which Karpenter sorts the types of each node.
+const deadlineMargin = 15 * time.Minute
 
 // Joist is the planner of this repository. An empty path builds it into scratch.
 func Joist(ctx context.Context, path, scratch string) (Planner, error) {
