@@ -37,14 +37,14 @@ func files(parts ...string) string { return strings.Join(parts, "---\n") }
 func asked(a offline.Answer) (out []string) {
 	for _, class := range a.Batch.Pending {
 		for _, v := range class.Spec.Volumes {
-			text := v.Claim + " " + v.Driver + " " + v.Problem
+			words := []string{v.Claim, v.Driver, v.Problem}
 			for _, term := range v.Alternatives {
 				for _, r := range term.MatchExpressions {
-					text += r.Key + string(r.Operator) + strings.Join(r.Values, "|")
+					words = append(words, r.Key+string(r.Operator)+strings.Join(r.Values, "|"))
 				}
 			}
 			for _, ref := range class.Pods {
-				out = append(out, ref.Name+": "+strings.TrimSpace(text))
+				out = append(out, ref.Name+": "+strings.Join(strings.Fields(strings.Join(words, " ")), " "))
 			}
 		}
 	}
@@ -91,10 +91,10 @@ spec: {containers: [{name: a, image: b}], volumes: [{name: v, persistentVolumeCl
 			"no default StorageClass is in the files: one is taken that makes EBS volumes where the pods go"},
 		{"B117 a claim that is there", files(stateful, fast, disk),
 			[]string{"db-0: ebs.csi.aws.com " + zone + "eu-west-1c", "db-1: ebs.csi.aws.com " + zone + "eu-west-1b"}, ""},
-		{"B119 a claim that is not", user, []string{"p: data  it does not exist"}, ""},
+		{"B119 a claim that is not", user, []string{"p: data it does not exist"}, ""},
 		{"B119 no class on purpose", strings.Replace(stateful, "fast", `""`, 1), []string{
-			"db-0: data-db-0  it is not bound, and it has no StorageClass that would make a volume for it",
-			"db-1: data-db-1  it is not bound, and it has no StorageClass that would make a volume for it",
+			"db-0: data-db-0 it is not bound, and it has no StorageClass that would make a volume for it",
+			"db-1: data-db-1 it is not bound, and it has no StorageClass that would make a volume for it",
 		}, ""},
 		{"a claim that two pods share keeps its name", files(user, strings.Replace(user, "name: p,", "name: q,", 1), strings.ReplaceAll(disk, "data-db-0", "data")),
 			[]string{"p: data ebs.csi.aws.com " + zone + "eu-west-1c", "q: data ebs.csi.aws.com " + zone + "eu-west-1c"}, ""},
