@@ -91,6 +91,8 @@ const (
 	RuleResources = "resources"
 	// RuleTopology: spread, affinity or anti-affinity to other pods kept it out.
 	RuleTopology = "topology"
+	// RuleAddresses: no subnet or placement group has room for another node.
+	RuleAddresses = "addresses"
 	// RuleBudget: the work budget ran out before the pod's turn came.
 	RuleBudget = "budget"
 	// RuleLimits: another node would exceed the pool's limits.

@@ -66,6 +66,8 @@ func (r *rounds) reject(p *pool, c *class) Rejection {
 		return p.because(RuleBudget, "the work budget ran out before the pod's turn came; the next batch goes on from here")
 	case !r.affordable(large):
 		return w.overLimits(p, large, r.packer.Quota(p.index))
+	case !r.addressable(large, c.reach.planes):
+		return p.because(RuleAddresses, "no zone of the pool has an address left in its subnets, or a place in its placement group")
 	case c.stuck != "" || len(c.closed) > 0 || len(c.own.hosts) > 0:
 		return p.because(RuleTopology, "%s", w.crowded(c))
 	default:
@@ -102,6 +104,15 @@ func (r *rounds) affordable(large packing.Set) bool {
 	found := false
 	large.Each(func(k int) bool {
 		found = r.packer.Buyable(k)
+		return !found
+	})
+	return found
+}
+
+func (r *rounds) addressable(large packing.Set, planes uint64) bool {
+	found := false
+	large.Each(func(k int) bool {
+		found = r.packer.Addressable(k, planes)
 		return !found
 	})
 	return found

@@ -62,18 +62,21 @@ func (r *rounds) round(waiting []*class) {
 }
 
 // ranked splits shares by the priority of their pods, the highest first, if that
-// is to count (B243); Karpenter does not look at it (B106).
+// is to count (B243); Karpenter does not look at it (B106). Pods of buffers do not
+// exist, and come after all that do (B127).
 func (r *rounds) ranked(shares []share) [][]share {
-	if !r.w.snapshot.Settings.PlanByPriority {
-		return [][]share{shares}
-	}
-	slices.SortStableFunc(shares, func(a, b share) int { return cmp.Compare(b.class.spec.Priority, a.class.spec.Priority) })
-	var out [][]share
-	for i := range shares {
-		if i == 0 || shares[i].class.spec.Priority != shares[i-1].class.spec.Priority {
-			out = append(out, nil)
+	rank := func(s share) int32 {
+		if p := s.class.spec.Priority; r.w.snapshot.Settings.PlanByPriority || p == BufferPriority {
+			return p
 		}
-		out[len(out)-1] = append(out[len(out)-1], shares[i])
+		return 0
+	}
+	var out [][]share
+	slices.SortStableFunc(shares, func(a, b share) int { return cmp.Compare(rank(b), rank(a)) })
+	for from, i := 0, 1; i <= len(shares); i++ {
+		if i == len(shares) || rank(shares[i]) != rank(shares[from]) {
+			out, from = append(out, shares[from:i]), i
+		}
 	}
 	return out
 }

@@ -14,20 +14,25 @@ func Solve(batch Batch, cat catalog.Catalogue) Result {
 	return SolveStock(batch, NewStock(batch.Snapshot, cat))
 }
 
+// SolveStock is Solve with the instance types worked out already.
+func SolveStock(batch Batch, stock Stock) Result {
+	return isolate(batch, func(b *Batch) (Result, *broken) { return attempt(b, stock) })
+}
+
 // faultsMax is how many classes are set aside one by one for a fault of ours,
 // before everything is.
 const faultsMax = 16
 
-// SolveStock is Solve with the instance types worked out already.
-func SolveStock(batch Batch, stock Stock) Result {
+// isolate plans without the classes that cannot be planned for a fault of ours.
+func isolate(batch Batch, attempt func(*Batch) (Result, *broken)) Result {
 	var aside []Unplaced
 	for {
-		result, fault := attempt(&batch, stock)
+		result, fault := attempt(&batch)
 		if fault == nil {
 			result.Unplaced = append(aside, result.Unplaced...)
 			return result
 		}
-		if fault.class == nil || len(aside) == faultsMax {
+		if fault.spec == nil || len(aside) == faultsMax {
 			for i := range batch.Pending {
 				aside = append(aside, fault.unplaced(&batch.Pending[i]))
 			}
@@ -35,7 +40,7 @@ func SolveStock(batch Batch, stock Stock) Result {
 		}
 		rest := make([]PodClass, 0, len(batch.Pending))
 		for i := range batch.Pending {
-			if class := &batch.Pending[i]; &class.Spec == fault.class.spec {
+			if class := &batch.Pending[i]; &class.Spec == fault.spec {
 				aside = append(aside, fault.unplaced(class))
 			} else {
 				rest = append(rest, *class)
@@ -45,9 +50,9 @@ func SolveStock(batch Batch, stock Stock) Result {
 	}
 }
 
-// broken is a panic while planning, and the class that it was about.
+// broken is a panic while planning, and the class that it was about, if any.
 type broken struct {
-	class *class
+	spec  *PodSpec
 	cause any
 }
 
@@ -62,22 +67,33 @@ func attempt(batch *Batch, stock Stock) (result Result, fault *broken) {
 	defer func() {
 		if cause := recover(); cause != nil {
 			fault = &broken{cause: cause}
-			if w != nil {
-				fault.class = w.at
+			if w != nil && w.at != nil {
+				fault.spec = w.at.spec
 			}
 		}
 	}()
 	w = newWorld(batch, stock)
 	result = w.solve(batch)
+	static := w.staticNodes(stock)
 	if !limited(result) {
-		return result, nil
+		return result.with(static), nil
 	}
 	w = newWorld(batch, stock)
 	w.problem.Policy = tight
 	if other := w.solve(batch); unplaced(other) < unplaced(result) {
-		return other, nil
+		return other.with(static), nil
 	}
-	return result, nil
+	return result.with(static), nil
+}
+
+// with adds nodes that no pod asked for.
+func (r Result) with(nodes []PlannedNode) Result {
+	for i := range nodes {
+		r.PricePerHour += nodes[i].PricePerHour
+		r.BoundPerHour += nodes[i].PricePerHour
+	}
+	r.Nodes = append(r.Nodes, nodes...)
+	return r
 }
 
 func (w *world) solve(batch *Batch) Result {

@@ -135,6 +135,37 @@ func (w *world) addPools(stock Stock, named namedLabels) {
 			w.addColumns(p, stock.TypesOf(p.name, p.class), tier, supplies)
 		}
 	}
+	w.addRations(stock)
+}
+
+// addRations counts what zones have left for nodes of each class: addresses, and
+// places in placement groups that spread their instances.
+func (w *world) addRations(stock Stock) {
+	known := map[[2]string]int{}
+	for _, p := range w.pools {
+		rations := make([]int, len(w.planes))
+		for i, plane := range w.planes {
+			free, counted := stock.FreeIPs[p.class][plane.Zone]
+			rooms, spread := stock.Rooms[p.class][plane.Zone]
+			if !counted && !spread {
+				continue
+			}
+			at := [2]string{p.class, plane.Zone}
+			if known[at] == 0 {
+				one := packing.Ration{Addresses: packing.Unlimited, Nodes: packing.Unlimited}
+				if counted {
+					one.Addresses = free
+				}
+				if spread {
+					one.Nodes = int64(rooms)
+				}
+				w.problem.Rations = append(w.problem.Rations, one)
+				known[at] = len(w.problem.Rations)
+			}
+			rations[i] = known[at]
+		}
+		w.problem.Pools[p.index].Rations = rations
+	}
 }
 
 // Kinds of columns inside of a tier of pools, in the order of trying: reserved

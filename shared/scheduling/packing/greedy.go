@@ -42,6 +42,9 @@ func (s *stage) open() {
 // trim takes pods out again until enough columns hold the rest (B005).
 func (s *stage) trim(c *candidate, value float64, picks []pick) (float64, []pick) {
 	column := &s.p.problem.Columns[c.column]
+	if s.p.scarce {
+		value, picks = s.address(value, picks, s.p.holdsPods(c.column, c.planes))
+	}
 	ask := s.p.problem.Pools[column.Pool].Enough
 	if ask == nil {
 		return value, picks
@@ -67,6 +70,25 @@ func (s *stage) trim(c *candidate, value float64, picks []pick) (float64, []pick
 		}
 	}
 	return 0, nil
+}
+
+// address takes pods out that the best zone has no addresses for.
+func (s *stage) address(value float64, picks []pick, room int) (float64, []pick) {
+	count := 0
+	for _, pick := range picks {
+		count += pick.count
+	}
+	for over := count - room; over > 0 && len(picks) > 0; {
+		last := &picks[len(picks)-1]
+		n := min(over, last.count)
+		last.count -= n
+		over -= n
+		value -= float64(s.value[last.lot] * float64(n))
+		if last.count == 0 {
+			picks = picks[:len(picks)-1]
+		}
+	}
+	return value, picks
 }
 
 // giveUp leaves a lot to later stages.
@@ -221,7 +243,9 @@ func (s *stage) commit(c *candidate, value float64, picks []pick) {
 			bin.Columns, group = s.p.narrowed(bin.Columns, s.groups[g].columns), g
 		}
 	}
+	s.p.allot(&bin)
 	s.p.buy(&bin, 1)
+	s.p.charge(&bin, 1)
 	s.p.bins = append(s.p.bins, bin)
 	s.rest -= value
 	if !slices.ContainsFunc(s.left, func(n int) bool { return n > 0 }) {

@@ -26,7 +26,7 @@ func (p *Packer) topUp(ids []int) {
 // allowed is how many pods of a lot the rules and the pool let into a bin.
 func (p *Packer) allowed(id, b, n int) int {
 	lot := &p.lots[id]
-	if n == 0 {
+	if n = min(n, p.spareAddresses(&p.bins[b])); n == 0 {
 		return 0
 	}
 	if len(lot.Marks)+len(lot.Beside) > 0 {
@@ -70,6 +70,8 @@ func (p *Packer) join(id, b, n, column int) {
 	for r, need := range lot.Need {
 		bin.used[r] += need * int64(n)
 	}
+	p.charge(bin, -1)
+	defer p.charge(bin, 1)
 	p.place(id, n, p.site(b))
 	for i := range bin.Parts {
 		if bin.Parts[i].Lot == id {
@@ -174,10 +176,13 @@ func (p *Packer) alone(lot *Lot, want int) (column, n int) {
 	column, stage, price := -1, math.MaxInt, math.Inf(1)
 	lot.Columns.Each(func(k int) bool {
 		c := &p.problem.Columns[k]
-		if c.planes&lot.Planes == 0 || c.Stage > stage || !p.supplied(c) || !p.problem.Pools[c.Pool].holds(c.Capacity) {
+		if c.planes&lot.Planes == 0 || c.Stage > stage || !p.Addressable(k, lot.Planes) || !p.supplied(c) || !p.problem.Pools[c.Pool].holds(c.Capacity) {
 			return true
 		}
 		m, cost := times(lot.Need, c.Room, want), p.cost(c, lot.Planes)
+		if p.scarce {
+			m = min(m, p.holdsPods(k, lot.Planes))
+		}
 		for m > 0 && !p.enoughAlone(k, lot, m) {
 			m /= 2
 		}
@@ -197,7 +202,9 @@ func (p *Packer) limited(lot *Lot, n int) int {
 
 func (p *Packer) openBin(id, k, n int) {
 	bin := p.emptyBin(&p.lots[id], k)
+	p.allot(&bin)
 	p.buy(&bin, 1)
+	p.charge(&bin, 1)
 	p.bins = append(p.bins, bin)
 	p.join(id, len(p.bins)-1, n, k)
 }

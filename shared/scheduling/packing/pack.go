@@ -14,7 +14,7 @@ func New(problem Problem) *Packer {
 		p.quotas[i].Left = slices.Clone(problem.Pools[i].Left)
 	}
 	p.problem.Nodes = slices.Clone(problem.Nodes)
-	p.problem.Supplies = slices.Clone(problem.Supplies)
+	p.problem.Supplies, p.problem.Rations = slices.Clone(problem.Supplies), slices.Clone(problem.Rations)
 	for i := range problem.Nodes {
 		p.problem.Nodes[i].Room = slices.Clone(problem.Nodes[i].Room)
 		p.nodeSites[i] = site{tallies: problem.Nodes[i].Tallies, counted: true}
@@ -43,6 +43,10 @@ func (p *Packer) Pack(lots []Lot) (first int) {
 		p.left = append(p.left, lot.Count)
 		ids[i] = first + i
 	}
+	for _, lot := range lots {
+		p.asked += lot.Count
+	}
+	p.scarce = p.short(p.asked)
 	p.ontoNodes(ids)
 	p.lonely = p.loneliest(ids)
 	for _, stage := range p.stages() {
@@ -126,6 +130,12 @@ func (p *Packer) Quota(pool int) Pool { return p.problem.Pools[pool] }
 func (p *Packer) Buyable(k int) bool {
 	c := &p.problem.Columns[k]
 	return p.problem.Pools[c.Pool].holds(c.Capacity) && p.supplied(c)
+}
+
+// Addressable reports whether some zone on the planes has an address for one more
+// node of a column, and for a pod.
+func (p *Packer) Addressable(k int, planes uint64) bool {
+	return !p.scarce || p.holdsPods(k, planes) > 0
 }
 
 // Spent reports whether the budget ran out, so that the plan is partial.

@@ -13,6 +13,8 @@ type Problem struct {
 	Columns []Column
 	Nodes   []Node
 	Rules   []Rule
+	// Rations are what zones have left for new nodes.
+	Rations []Ration
 	// Supplies count how many more nodes of a reservation can be launched.
 	Supplies []int
 	// Policy holds the knobs; the zero value is replaced by DefaultPolicy.
@@ -25,6 +27,9 @@ type Pool struct {
 	Left []int64
 	// Nodes is how many nodes may still be added.
 	Nodes int64
+	// Rations are, by plane, 1 + the index of the ration that the pool's nodes take
+	// from there; 0, or nothing, where none is kept.
+	Rations []int
 	// Enough says whether columns are varied enough for a node to have no other
 	// choice (B005); nil when any one is.
 	Enough func(columns Set, planes uint64) bool
@@ -115,6 +120,8 @@ type Bin struct {
 	// Columns are all that its pods may run on, large enough or not.
 	Columns Set
 	used    []int64
+	// ration is 1 + the index of the one that it takes from, 0 for none.
+	ration int
 	// extra is by how much it may turn out larger than planned in what is limited.
 	extra []int64
 }

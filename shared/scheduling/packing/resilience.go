@@ -77,6 +77,7 @@ func (s *stage) undo(first int) []Bin {
 	gone := append([]Bin(nil), p.bins[first:]...)
 	for b := range gone {
 		p.buy(&gone[b], -1)
+		p.charge(&gone[b], -1)
 		for _, part := range gone[b].Parts {
 			p.left[part.Lot] += part.Count
 			p.count(&p.lots[part.Lot], -part.Count)
@@ -92,6 +93,7 @@ func (s *stage) redo(bins []Bin) {
 	p := s.p
 	for b := range bins {
 		p.buy(&bins[b], 1)
+		p.charge(&bins[b], 1)
 		for _, part := range bins[b].Parts {
 			p.left[part.Lot] -= part.Count
 			p.count(&p.lots[part.Lot], part.Count)

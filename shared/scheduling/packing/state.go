@@ -15,10 +15,14 @@ type Packer struct {
 	nodeSites, binSites []site
 	// members counts the placed members of each rule.
 	members []int
+	// asked counts the pods of all lots.
+	asked int
 	// steps counts the effort.
 	steps int
 	// quotas are the pools' limits as they were in the beginning.
 	quotas []Pool
+	// scarce is whether rations have to be looked at.
+	scarce bool
 	// spare is what is left of them when all is packed and shared out.
 	spare []Pool
 	// lonely is the rule that demands the most nodes, -1 for none; hostPrice is what

@@ -1,0 +1,54 @@
+package scheduling
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+)
+
+// TestPanicIsOneClassesFault lets planning break on some classes, and looks at what
+// becomes of the others.
+func TestPanicIsOneClassesFault(t *testing.T) {
+	for _, tt := range []struct {
+		name         string
+		bad          int
+		blamed       bool
+		placed, lost int
+	}{
+		{"one class", 1, true, 39, 1},
+		{"as many as are worth the trouble", faultsMax, true, 40 - faultsMax, faultsMax},
+		{"too many", faultsMax + 1, true, 0, 40},
+		{"nobody to blame", 1, false, 0, 40},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			var batch Batch
+			for i := range 40 {
+				ref := PodRef{UID: fmt.Sprint(i)}
+				batch.Pending = append(batch.Pending, PodClass{Spec: PodSpec{Namespace: "n", Priority: int32(i)}, Pods: []PodRef{ref}})
+			}
+			result := isolate(batch, func(b *Batch) (Result, *broken) {
+				out := Result{}
+				for i := range b.Pending {
+					class := &b.Pending[i]
+					if int(class.Spec.Priority) < tt.bad {
+						fault := &broken{cause: "index out of range"}
+						if tt.blamed {
+							fault.spec = &class.Spec
+						}
+						return Result{}, fault
+					}
+					out.Nominations = append(out.Nominations, Nomination{Pod: class.Pods[0]})
+				}
+				return out, nil
+			})
+			if len(result.Nominations) != tt.placed || unplaced(result) != tt.lost {
+				t.Errorf("%d placed and %d lost, want %d and %d", len(result.Nominations), unplaced(result), tt.placed, tt.lost)
+			}
+			for _, u := range result.Unplaced {
+				if !strings.Contains(u.Rejections[0].Detail, "index out of range") {
+					t.Errorf("set aside with %q, want the cause", u.Rejections[0].Detail)
+				}
+			}
+		})
+	}
+}

@@ -1,0 +1,76 @@
+package scheduling
+
+import (
+	"cmp"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/joist-autoscaler/joist/shared/karpenter"
+)
+
+// staticNodes are the nodes that static pools lack (B128). They hold no pods: the
+// pool asks for so many nodes of whatever type is cheapest.
+func (w *world) staticNodes(stock Stock) []PlannedNode {
+	var out []PlannedNode
+	for _, short := range Shortfalls(*w.snapshot) {
+		i := slices.IndexFunc(w.snapshot.NodePools, func(np karpenter.NodePool) bool { return np.Name == short.NodePool })
+		p := w.newPool(&w.snapshot.NodePools[i], stock, nil)
+		if p.refusal.Rule != "" {
+			continue // It is not ready; its own conditions say why.
+		}
+		node, ok := w.staticNode(p, stock.TypesOf(p.name, p.class))
+		for range short.Count {
+			if ok {
+				out = append(out, node)
+			}
+		}
+	}
+	return out
+}
+
+// staticNode is what one more node of a static pool is launched as; false when
+// nothing suits or can be bought.
+func (w *world) staticNode(p *pool, types []Type) (PlannedNode, bool) {
+	options := buyable(types, p.base, false)
+	if len(options) == 0 {
+		options = buyable(types, p.base, true) // The pool allows nothing ordinary (B188).
+	}
+	if len(options) == 0 {
+		return PlannedNode{}, false
+	}
+	slices.SortStableFunc(options, func(x, y Option) int { return cmp.Compare(x.PricePerHour, y.PricePerHour) })
+	var names []string
+	options = slices.DeleteFunc(options, func(o Option) bool {
+		if !slices.Contains(names, o.InstanceType) {
+			if len(names) == launchTypes {
+				return true
+			}
+			names = append(names, o.InstanceType)
+		}
+		return false
+	})
+	reqs := p.base.And(corev1.LabelInstanceTypeStable, In(names...))
+	reqs.settle()
+	return PlannedNode{
+		NodePool: p.name, NodeClass: p.class, Requirements: reqs, Options: options,
+		Requests: w.axis.list(w.overhead(p.taints, reqs)), PricePerHour: options[0].PricePerHour,
+	}, true
+}
+
+// buyable are the offers of all types, exotic or not, that suit a pool.
+func buyable(types []Type, base Requirements, exotic bool) []Option {
+	var out []Option
+	for i := range types {
+		t := &types[i]
+		if t.Exotic != exotic || !base.allows(t.Labels) {
+			continue
+		}
+		for j := range t.Offers {
+			if o := &t.Offers[j]; o.Available && o.Reservation == "" && base.buys(o.Option) {
+				out = append(out, o.Option)
+			}
+		}
+	}
+	return out
+}
