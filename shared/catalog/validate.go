@@ -22,22 +22,36 @@ func (c Catalogue) Validate() error {
 			all = append(all, fmt.Errorf("type %s: %w", t.Name, err))
 		}
 	}
-	for i, r := range c.Reservations {
-		if r.ID == "" || r.Count < 0 || i > 0 && c.Reservations[i-1].ID >= r.ID {
-			all = append(all, fmt.Errorf("reservation %q with %d left is out of order, there twice, or no reservation", r.ID, r.Count))
+	return errors.Join(append(all, c.validateAccount()...)...)
+}
+
+// validateAccount checks what belongs to an account and not to EC2.
+func (c Catalogue) validateAccount() []error {
+	all := ordered("reservation", c.Reservations, func(r ReservationCount) string { return r.ID })
+	all = append(all, ordered("subnet", c.Subnets, func(n SubnetCount) string { return n.ID })...)
+	all = append(all, ordered("placement group", c.PlacementGroups, func(g PlacementGroup) string { return g.ID })...)
+	for _, r := range c.Reservations {
+		if r.Count < 0 {
+			all = append(all, fmt.Errorf("reservation %s has %d left", r.ID, r.Count))
 		}
 	}
-	for i, n := range c.Subnets {
-		if n.ID == "" || n.FreeIPs < 0 || i > 0 && c.Subnets[i-1].ID >= n.ID {
-			all = append(all, fmt.Errorf("subnet %q with %d addresses left is out of order, there twice, or no subnet", n.ID, n.FreeIPs))
+	for _, n := range c.Subnets {
+		if n.FreeIPs < 0 {
+			all = append(all, fmt.Errorf("subnet %s has %d addresses left", n.ID, n.FreeIPs))
 		}
 	}
-	for i, g := range c.PlacementGroups {
-		if g.ID == "" || i > 0 && c.PlacementGroups[i-1].ID >= g.ID {
-			all = append(all, fmt.Errorf("placement group %q is out of order, there twice, or no placement group", g.ID))
+	return all
+}
+
+// ordered demands that ids are there, sorted, and differ.
+func ordered[T any](what string, list []T, id func(T) string) []error {
+	var all []error
+	for i, one := range list {
+		if id(one) == "" || i > 0 && id(list[i-1]) >= id(one) {
+			all = append(all, fmt.Errorf("%s %q is out of order, there twice, or none", what, id(one)))
 		}
 	}
-	return errors.Join(all...)
+	return all
 }
 
 func (t InstanceType) validate() error {
