@@ -26,7 +26,7 @@ func TestScenarioAsJSON(t *testing.T) {
 		t.Fatal(err)
 	}
 	effort := got.Summary.Effort
-	if effort.SolveMallocs == 0 || effort.SolveAllocMB == 0 || effort.PeakRSSMB == 0 || effort.TimedOut {
+	if effort.SolveMallocs == 0 || effort.SolveAllocMB == 0 || effort.PeakRSSMB == 0 || got.Summary.TimedOut {
 		t.Errorf("effort: %+v", effort)
 	}
 	if why := got.Unscheduled["huge"]; !strings.Contains(why, "NodePool default: resources") {

@@ -61,6 +61,8 @@ type Summary struct {
 	// planner does not know.
 	LowerBoundDollarsPerHour float64 `json:"lowerBoundDollarsPerHour"`
 	Effort
+	// TimedOut says that the planner gave up before it had looked at all pods.
+	TimedOut bool `json:"timedOut"`
 }
 
 // Effort is what planning took, as whoever ran it measured. Setup is reading;
@@ -74,7 +76,6 @@ type Effort struct {
 	SolveMallocs uint64  `json:"solveMallocs"`
 	SolveAllocMB float64 `json:"solveAllocMB"`
 	PeakRSSMB    float64 `json:"peakRSSMB"`
-	TimedOut     bool    `json:"timedOut"`
 }
 
 // Outcome describes a result for the scenario. Who planned, and at what effort,
@@ -84,7 +85,7 @@ func (s *Scenario) Outcome(pods []*corev1.Pod, result scheduling.Result) Outcome
 	out := Outcome{
 		Scenario: s.Name, Pods: len(pods), InstanceTypes: s.types,
 		NewNodes: []NewNode{}, ExistingNodes: map[string]int{}, ExistingPods: map[string][]string{}, Unscheduled: map[string]string{},
-		Summary: Summary{NewNodes: len(result.Nodes), LowerBoundDollarsPerHour: result.BoundPerHour},
+		Summary: Summary{NewNodes: len(result.Nodes), LowerBoundDollarsPerHour: result.BoundPerHour, TimedOut: result.Partial},
 	}
 	for i := range result.Nodes {
 		node := s.newNode(&result.Nodes[i], names)

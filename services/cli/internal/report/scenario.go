@@ -48,6 +48,9 @@ func came(o scenario.Outcome) string {
 	if o.Summary.Unscheduled > 0 {
 		text += "; " + count(o.Summary.Unscheduled, "pod") + " without a place"
 	}
+	if o.Summary.TimedOut {
+		text += "; planning was given up before it was done"
+	}
 	return text + "\n"
 }
 
