@@ -196,7 +196,7 @@ func repels(a, b scheduling.PodSpec) bool {
 	}
 	return slices.ContainsFunc(a.Affinity.PodAntiAffinity.RequiredDuringSchedulingIgnoredDuringExecution, func(t corev1.PodAffinityTerm) bool {
 		selector, err := metav1.LabelSelectorAsSelector(t.LabelSelector)
-		return err == nil && a.Namespace == b.Namespace && selector.Matches(set.Set(b.Labels))
+		return err == nil && t.TopologyKey == corev1.LabelHostname && a.Namespace == b.Namespace && selector.Matches(set.Set(b.Labels))
 	})
 }
 
