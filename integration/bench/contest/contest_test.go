@@ -168,7 +168,7 @@ func TestEntries(t *testing.T) {
 
 func TestSamplesOfAGeneratedSet(t *testing.T) {
 	dir := t.TempDir()
-	if err := Set("b,u=20,10;e=3").Generate(dir, 7); err != nil {
+	if err := Set("d,b,u=20,10;e=3").Generate(dir, 7); err != nil {
 		t.Fatal(err)
 	}
 	samples, without, err := Samples(dir, t.TempDir())
@@ -179,7 +179,7 @@ func TestSamplesOfAGeneratedSet(t *testing.T) {
 	for _, s := range samples {
 		got = append(got, fmt.Sprintf("%s %s %d", s.Name, s.Kind, s.Pods))
 	}
-	want := []string{"b-hetero-10 b 10", "b-hetero-20 b 20", "u-unique-10 u 10", "u-unique-20 u 20"}
+	want := []string{"b-hetero-10 b 10", "b-hetero-20 b 20", "u-unique-10 u 10", "u-unique-20 u 20", "d-multi-10 d 10", "d-multi-20 d 20"}
 	if diff := cmp.Diff(want, got); diff != "" || !slices.Equal(without, []string{"e-consolidate-3"}) {
 		t.Errorf("without pods: %v; samples (-want +got):\n%s", without, diff)
 	}

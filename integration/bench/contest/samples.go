@@ -10,6 +10,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"github.com/joist-autoscaler/joist/integration/bench/scenarios"
 )
 
 // Sample is a scenario in a file.
@@ -35,7 +37,7 @@ type outline struct {
 	Pods []json.RawMessage `json:"pods"`
 }
 
-// Samples finds the scenarios in a directory, smallest of a kind first. Packed
+// Samples finds the scenarios in a directory, by kind and size. Packed
 // ones are unpacked into scratch. Files without a pod that waits are left out:
 // there is nothing to plan in them, and they are named in the second result.
 func Samples(dir, scratch string) (found []Sample, without []string, err error) {
@@ -55,8 +57,19 @@ func Samples(dir, scratch string) (found []Sample, without []string, err error) 
 			found = append(found, one)
 		}
 	}
-	slices.SortFunc(found, func(a, b Sample) int { return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Pods, b.Pods)) })
+	slices.SortFunc(found, func(a, b Sample) int {
+		return cmp.Or(cmp.Compare(rank(a.Kind), rank(b.Kind)), cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Pods, b.Pods))
+	})
 	return found, without, nil
+}
+
+// rank is a kind's place among those that can be generated; strangers are last.
+func rank(kind string) int {
+	kinds := scenarios.Kinds()
+	if i := slices.IndexFunc(kinds, func(k scenarios.Kind) bool { return k.Name == kind }); i >= 0 {
+		return i
+	}
+	return len(kinds)
 }
 
 func readSample(path, scratch string) (one Sample, isScenario bool, err error) {
