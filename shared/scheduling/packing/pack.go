@@ -8,6 +8,7 @@ import (
 // be packed again, under another policy.
 func New(problem Problem) *Packer {
 	p := &Packer{problem: problem, lonely: -1, content: newTallies(problem.Rules), onto: make([][]Part, len(problem.Nodes)), members: make([]int, len(problem.Rules)), nodeSites: make([]site, len(problem.Nodes))}
+	p.problem.Columns, p.problem.Pools = slices.Clone(problem.Columns), slices.Clone(problem.Pools)
 	for i := range problem.Pools {
 		p.problem.Pools[i].Left = slices.Clone(problem.Pools[i].Left)
 		p.quotas = append(p.quotas, problem.Pools[i])
@@ -22,7 +23,6 @@ func New(problem Problem) *Packer {
 			p.members[t.Rule] += int(t.Members)
 		}
 	}
-	p.problem.Columns, p.problem.Pools = slices.Clone(problem.Columns), slices.Clone(problem.Pools)
 	for k := range p.problem.Columns {
 		c := &p.problem.Columns[k]
 		for _, o := range c.Offers {

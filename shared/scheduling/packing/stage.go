@@ -140,7 +140,7 @@ func (s *stage) worthOf(lot *Lot, g int) float64 {
 
 // hosted reports whether pods of the lot need a node each.
 func (p *Packer) hosted(lot *Lot) bool {
-	return p.lonely >= 0 && slices.ContainsFunc(lot.Marks, func(m Mark) bool { return m.Owner && int(m.Rule) == p.lonely })
+	return p.lonely >= 0 && slices.ContainsFunc(lot.Marks, func(m Mark) bool { return m.Owner && m.Member && int(m.Rule) == p.lonely })
 }
 
 // appraise prices the resources for each set of columns.
