@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	corev1 "k8s.io/api/core/v1"
 )
 
 // class is a group of equal pods that are to be placed.
@@ -78,12 +80,17 @@ func (w *world) wishOf(c *class) (wish, string) {
 
 // absurd finds amounts that no planner can mean.
 func absurd(spec *PodSpec) string {
+	var worst corev1.ResourceName
 	for name, quantity := range spec.Requests {
-		if quantity.Sign() < 0 {
-			return fmt.Sprintf("it requests %s of %s: requests must not be negative", quantity.String(), name)
+		if quantity.Sign() < 0 && (worst == "" || name < worst) {
+			worst = name
 		}
 	}
-	return ""
+	if worst == "" {
+		return ""
+	}
+	quantity := spec.Requests[worst]
+	return fmt.Sprintf("it requests %s of %s: requests must not be negative", quantity.String(), worst)
 }
 
 // volumes counts the pod's claims against the attach limits of their drivers. A

@@ -23,7 +23,7 @@ type existing struct {
 
 // addNodes lists the nodes, initialized ones first (B089). Those that are going
 // come last, so that the packer's nodes are a prefix of the list.
-func (w *world) addNodes() {
+func (w *world) addNodes(stock Stock) {
 	for i := range w.snapshot.Nodes {
 		w.nodes = append(w.nodes, settle(&w.snapshot.Nodes[i], w.snapshot))
 	}
@@ -41,7 +41,8 @@ func (w *world) addNodes() {
 	})
 	for _, e := range w.nodes {
 		if !e.going {
-			room := w.axis.of(e.node.Allocatable).minus(w.axis.of(e.node.Used))
+			has := stock.Expected(e.node)
+			room := w.axis.open(w.axis.of(has), has).minus(w.axis.of(e.node.Used))
 			w.problem.Nodes = append(w.problem.Nodes, packing.Node{Room: room})
 		}
 	}

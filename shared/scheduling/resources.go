@@ -3,7 +3,6 @@ package scheduling
 import (
 	"cmp"
 	"maps"
-	"math"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
@@ -68,11 +67,36 @@ func (a axis) into(arena *[]int64, list corev1.ResourceList) amounts {
 	return amounts((*arena)[from:len(*arena):len(*arena)])
 }
 
-func integer(name corev1.ResourceName, quantity resource.Quantity) int64 {
-	if name == corev1.ResourceCPU {
-		return quantity.MilliValue()
+// open makes what limits attachments unlimited where a list says nothing of it: a
+// node that does not report a limit has none that anybody knows.
+func (a axis) open(v amounts, list corev1.ResourceList) amounts {
+	for i, name := range a.names {
+		if _, told := list[name]; !told && IsAttachLimit(name) {
+			v[i] = most
+		}
 	}
-	return quantity.Value()
+	return v
+}
+
+// most is as much as anything can have: sums of a few hundred of it still fit.
+const most = int64(1) << 54
+
+// integer saturates, so that an absurd amount is too large rather than small.
+func integer(name corev1.ResourceName, quantity resource.Quantity) int64 {
+	scale := 1.0
+	if name == corev1.ResourceCPU {
+		scale = 1000
+	}
+	switch about := quantity.AsApproximateFloat64() * scale; {
+	case about > float64(most):
+		return most
+	case about < -float64(most):
+		return -most
+	case name == corev1.ResourceCPU:
+		return quantity.MilliValue()
+	default:
+		return quantity.Value()
+	}
 }
 
 // list is of's inverse; zeroes are left out.
@@ -104,14 +128,10 @@ func (a axis) get(v amounts, name corev1.ResourceName) int64 {
 	return 0
 }
 
-// plus saturates, so that an absurd request is too large rather than negative.
 func (v amounts) plus(w amounts) amounts {
 	out := make(amounts, len(v))
 	for i := range v {
 		out[i] = v[i] + w[i]
-		if v[i] > 0 && w[i] > 0 && out[i] < 0 {
-			out[i] = math.MaxInt64
-		}
 	}
 	return out
 }

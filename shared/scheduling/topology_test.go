@@ -1,6 +1,7 @@
 package scheduling_test
 
 import (
+	"fmt"
 	"maps"
 	"slices"
 	"testing"
@@ -10,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/joist-autoscaler/joist/shared/catalog"
 	"github.com/joist-autoscaler/joist/shared/karpenter"
 	"github.com/joist-autoscaler/joist/shared/scheduling"
 	"github.com/joist-autoscaler/joist/shared/scheduling/schedulingtest"
@@ -268,5 +270,38 @@ func TestHosts(t *testing.T) {
 				t.Errorf("%d nodes and %d pods without one, want %d and %d: %+v", len(result.Nodes), count(result.Unplaced), tt.nodes, tt.left, result.Unplaced)
 			}
 		})
+	}
+}
+
+// TestAttachLimits holds for nodes that exist and for those to come (B120, B244).
+func TestAttachLimits(t *testing.T) {
+	var classes []scheduling.PodClass
+	for i := range 4 {
+		classes = append(classes, schedulingtest.Pods(fmt.Sprint("db-", i), 1, "100m", "64Mi", func(s *scheduling.PodSpec) {
+			for v := range 12 {
+				s.Volumes = append(s.Volumes, scheduling.Volume{Claim: fmt.Sprint("data-", i, "-", v), Driver: catalog.EBSDriver})
+			}
+		}))
+	}
+	batch := inZones(classes...)
+	limited := node("n", func(n *scheduling.Node) {
+		n.Allocatable[scheduling.AttachLimit(catalog.EBSDriver)] = resource.MustParse("25")
+		n.Used = corev1.ResourceList{scheduling.AttachLimit(catalog.EBSDriver): resource.MustParse("10")}
+	})
+	batch.Snapshot.Nodes = []scheduling.Node{limited}
+	result := solve(t, batch)
+	if len(result.Nominations) != 1 {
+		t.Errorf("%d pods on a node that takes 15 volumes more, want 1 of 12 volumes", len(result.Nominations))
+	}
+	for _, n := range result.Nodes {
+		if len(n.Pods) > 2 {
+			t.Errorf("%d pods of 12 volumes on one new node", len(n.Pods))
+		}
+		if _, asked := n.Requests[scheduling.AttachLimit(catalog.EBSDriver)]; asked {
+			t.Error("the claim asks for attachments, which no kubelet reports")
+		}
+	}
+	if len(result.Unplaced) > 0 || len(result.Nodes) < 2 {
+		t.Errorf("%d new nodes, unplaced %+v", len(result.Nodes), result.Unplaced)
 	}
 }

@@ -2,6 +2,7 @@ package scheduling
 
 import (
 	"cmp"
+	"math"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
@@ -54,7 +55,7 @@ func newWorld(batch *Batch, stock Stock) *world {
 	w := &world{snapshot: s, axis: axisOf(batch), reaches: map[string]*reach{}, looks: map[lookKey]*reach{}, wishes: map[string]wish{}, soft: prefers(s), typeKeys: map[string]bool{}}
 	w.problem = packing.Problem{Dims: len(w.axis.names), Policy: policy(s.Settings)}
 	w.addPools(stock, named(batch))
-	w.addNodes()
+	w.addNodes(stock)
 	w.addDaemons()
 	return w
 }
@@ -192,7 +193,8 @@ func (w *world) addColumns(p *pool, types []Type, tier int, supplies map[string]
 	w.columns = slices.Grow(w.columns, len(suitable)*len(p.variants))
 	w.problem.Columns = slices.Grow(w.problem.Columns, len(suitable)*len(p.variants))
 	for _, t := range suitable {
-		capacity, room := w.axis.into(&arena, t.Capacity), w.axis.into(&arena, t.Allocatable)
+		capacity := w.axis.into(&arena, t.Capacity)
+		room := w.axis.open(w.axis.into(&arena, t.Allocatable), t.Allocatable)
 		plain := packing.Column{Pool: p.index, Stage: tier*kinds + plainKind, Capacity: capacity, Room: room}
 		if t.Exotic {
 			plain.Stage = tier*kinds + exoticKind
@@ -206,7 +208,7 @@ func (w *world) addColumns(p *pool, types []Type, tier int, supplies map[string]
 			known = true
 			n, ok := w.plane(o.Option)
 			switch {
-			case !o.Available || !ok || !(o.PricePerHour >= 0):
+			case !o.Available || !ok || !(o.PricePerHour >= 0) || math.IsInf(o.PricePerHour, 1):
 			case o.Reservation != "":
 				w.addReserved(p, t, o, n, plain, tier, supplies)
 			default:
