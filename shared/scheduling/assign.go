@@ -116,36 +116,30 @@ func (w *world) domainFor(c *class, r *reach, key string) (best string, found bo
 // allows asks every rule over a label whether the class may go to a value of it.
 func (w *world) allows(c *class, key, value string, least []int) bool {
 	for i, g := range c.own.groups {
-		if g.key != key {
-			continue
-		}
-		self := g.members[c.set]
-		switch g.kind {
-		case spreadKind:
-			count := g.counts[value]
-			if self {
-				count++
-			}
-			if count-least[i] > g.skew {
-				return false
-			}
-		case besideKind:
-			// One that selects itself may be the first anywhere (B113).
-			if g.counts[value] == 0 && (!self || g.total() > 0) {
-				return false
-			}
-		case apartKind:
-			if g.counts[value] > 0 {
-				return false
-			}
-		}
-	}
-	for _, g := range c.set.counted {
-		if g.key == key && g.kind == apartKind && g.owners[value] > 0 {
+		if g.key == key && !g.admits(c.set, value, least[i]) {
 			return false
 		}
 	}
-	return true
+	return !slices.ContainsFunc(c.set.counted, func(g *group) bool { return g.key == key && g.kind == apartKind && g.owners[value] > 0 })
+}
+
+// admits reports whether one of the group's owners may go to a domain; least is
+// the global minimum for spread.
+func (g *group) admits(set *labelSet, value string, least int) bool {
+	self := g.members[set]
+	switch g.kind {
+	case besideKind:
+		// One that selects itself may be the first anywhere (B113).
+		return g.counts[value] > 0 || self && g.total() == 0
+	case apartKind:
+		return g.counts[value] == 0
+	default:
+		count := g.counts[value]
+		if self {
+			count++
+		}
+		return count-least <= g.skew
+	}
 }
 
 func (g *group) total() int {

@@ -21,8 +21,6 @@ type finisher struct {
 	*rounds
 	// shelves are all offers of a pool, cheapest first.
 	shelves map[int][]shelved
-	// names are the numbers of a pool's columns, by the names of their types.
-	options map[string][]Option
 }
 
 // shelved is one offer of a column.
@@ -32,7 +30,7 @@ type shelved struct {
 }
 
 func (r *rounds) result() Result {
-	f := &finisher{rounds: r, shelves: map[int][]shelved{}, options: map[string][]Option{}}
+	f := &finisher{rounds: r, shelves: map[int][]shelved{}}
 	out := Result{BoundPerHour: r.packer.Bound(), Partial: r.packer.Spent()}
 	for i := range r.w.problem.Nodes {
 		for _, part := range r.packer.Onto(i) {
@@ -66,7 +64,7 @@ func (f *finisher) finish(b int) PlannedNode {
 	choice := f.packer.Choice(b)
 	options, types := f.sell(column, choice, bin.Planes)
 	reqs.and(corev1.LabelInstanceTypeStable, In(types...))
-	f.pin(reqs, column, options)
+	pin(reqs, column)
 	reqs.settle()
 	return PlannedNode{
 		NodePool: column.pool.name, NodeClass: column.pool.class, Requirements: reqs, Options: options, Pods: pods,
@@ -145,23 +143,24 @@ func (f *finisher) sell(column *column, choice packing.Set, planes uint64) ([]Op
 		option.InstanceType, option.PricePerHour = f.w.columns[k].typ.Name, s.price
 		options = append(options, option)
 	}
-	return options, f.names(choice, planes, options)
+	return options, f.names(column.pool, choice)
 }
 
-// names are the types of a choice by name, the cheapest if there are too many.
-func (f *finisher) names(choice packing.Set, planes uint64, options []Option) []string {
-	out := make([]string, 0, choice.Len())
-	choice.Each(func(k int) bool {
-		out = append(out, f.w.columns[k].typ.Name)
-		return true
-	})
-	if len(out) <= maxTypes {
+// names are the types of a choice by name; if there are too many, the cheapest.
+func (f *finisher) names(p *pool, choice packing.Set) []string {
+	out := make([]string, 0, min(choice.Len(), maxTypes))
+	if choice.Len() <= maxTypes {
+		choice.Each(func(k int) bool {
+			out = append(out, f.w.columns[k].typ.Name)
+			return true
+		})
 		return out
 	}
-	out = out[:0]
-	for _, o := range options {
-		if len(out) < maxTypes && !slices.Contains(out, o.InstanceType) {
-			out = append(out, o.InstanceType)
+	seen := packing.NewSet(len(f.w.columns))
+	for _, s := range f.shelf(p) {
+		if k := int(s.column); choice.Has(k) && !seen.Has(k) && len(out) < maxTypes {
+			seen.Add(k)
+			out = append(out, f.w.columns[k].typ.Name)
 		}
 	}
 	return out
@@ -193,14 +192,13 @@ func (f *finisher) shelf(p *pool) []shelved {
 	return out
 }
 
-// pin writes down what was decided about the places and the reservation (B123).
-func (f *finisher) pin(reqs Requirements, column *column, options []Option) {
+// pin writes down which reservation was decided on (B123).
+func pin(reqs Requirements, column *column) {
 	if column.reservation == "" {
 		return
 	}
 	reqs.and(karpenter.CapacityTypeLabelKey, In(karpenter.CapacityTypeReserved))
 	reqs.and(karpenter.LabelCapacityReservationID, In(column.reservation))
-	_ = options
 }
 
 // varied reports whether columns cover every minValues of a pool (B005).

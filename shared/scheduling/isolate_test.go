@@ -1,7 +1,7 @@
 package scheduling
 
 import (
-	"fmt"
+	"strconv"
 	"strings"
 	"testing"
 )
@@ -23,7 +23,7 @@ func TestPanicIsOneClassesFault(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			var batch Batch
 			for i := range 40 {
-				ref := PodRef{UID: fmt.Sprint(i)}
+				ref := PodRef{UID: strconv.Itoa(i)}
 				batch.Pending = append(batch.Pending, PodClass{Spec: PodSpec{Namespace: "n", Priority: int32(i)}, Pods: []PodRef{ref}})
 			}
 			result := isolate(batch, func(b *Batch) (Result, *broken) {

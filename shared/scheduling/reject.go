@@ -52,6 +52,12 @@ func (r *rounds) reject(p *pool, c *class) Rejection {
 	if sold.Len() == 0 {
 		return w.noOffering(p, own, want)
 	}
+	return r.rejectNode(p, c, sold)
+}
+
+// rejectNode finds what keeps a node of the types from being launched for the class.
+func (r *rounds) rejectNode(p *pool, c *class, sold packing.Set) Rejection {
+	w := r.w
 	large := packing.NewSet(len(w.columns))
 	sold.Each(func(k int) bool {
 		if c.need.fits(w.problem.Columns[k].Room) {
@@ -64,15 +70,25 @@ func (r *rounds) reject(p *pool, c *class) Rejection {
 		return w.tooSmall(p, c, sold)
 	case r.packer.Spent():
 		return p.because(RuleBudget, "the work budget ran out before the pod's turn came; the next batch goes on from here")
-	case !r.affordable(large):
+	case !r.any(large, r.packer.Buyable):
 		return w.overLimits(p, large, r.packer.Quota(p.index))
-	case !r.addressable(large, c.reach.planes):
+	case !r.any(large, func(k int) bool { return r.packer.Addressable(k, c.reach.planes) }):
 		return p.because(RuleAddresses, "no zone of the pool has an address left in its subnets, or a place in its placement group")
 	case c.stuck != "" || len(c.closed) > 0 || len(c.own.hosts) > 0:
 		return p.because(RuleTopology, "%s", w.crowded(c))
 	default:
 		return p.because(RulePod, "a new node would hold it, but not beside the pool's daemons (host ports), or not with minValues")
 	}
+}
+
+// any reports whether something holds for a column of the set.
+func (r *rounds) any(columns packing.Set, holds func(k int) bool) bool {
+	found := false
+	columns.Each(func(k int) bool {
+		found = holds(k)
+		return !found
+	})
+	return found
 }
 
 func (p *pool) because(rule, format string, args ...any) Rejection {
@@ -98,24 +114,6 @@ func (w *world) sold(own packing.Set, r *reach) packing.Set {
 		return true
 	})
 	return out
-}
-
-func (r *rounds) affordable(large packing.Set) bool {
-	found := false
-	large.Each(func(k int) bool {
-		found = r.packer.Buyable(k)
-		return !found
-	})
-	return found
-}
-
-func (r *rounds) addressable(large packing.Set, planes uint64) bool {
-	found := false
-	large.Each(func(k int) bool {
-		found = r.packer.Addressable(k, planes)
-		return !found
-	})
-	return found
 }
 
 // noOffering looks for the one requirement without which a type would suit.

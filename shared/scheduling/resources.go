@@ -121,13 +121,6 @@ func quantity(name corev1.ResourceName, v int64) resource.Quantity {
 	}
 }
 
-func (a axis) get(v amounts, name corev1.ResourceName) int64 {
-	if i, ok := a.index[name]; ok {
-		return v[i]
-	}
-	return 0
-}
-
 func (v amounts) plus(w amounts) amounts {
 	out := make(amounts, len(v))
 	for i := range v {

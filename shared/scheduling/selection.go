@@ -41,8 +41,8 @@ type labelSets struct {
 
 func (l *labelSets) of(namespace string, of map[string]string) *labelSet {
 	key := namespace
-	for _, name := range sortedKeys(of) {
-		key += "\x00" + name + "=" + of[name]
+	if len(of) > 0 {
+		key = labelKey(namespace, of)
 	}
 	if set, ok := l.byKey[key]; ok {
 		return set
@@ -57,6 +57,15 @@ func (l *labelSets) of(namespace string, of map[string]string) *labelSet {
 		l.having[name+"="+value] = append(l.having[name+"="+value], set)
 	}
 	return set
+}
+
+func labelKey(namespace string, of map[string]string) string {
+	var b strings.Builder
+	b.WriteString(namespace)
+	for _, name := range sortedKeys(of) {
+		b.WriteString("\x00" + name + "=" + of[name])
+	}
+	return b.String()
 }
 
 // sortedKeys are the keys of labels by name; most sets of labels are empty.

@@ -2,6 +2,7 @@ package scheduling
 
 import (
 	"cmp"
+	"maps"
 	"math"
 	"slices"
 
@@ -275,9 +276,7 @@ func merged(a, b map[string]string) map[string]string {
 		return a
 	}
 	out := make(map[string]string, len(a)+len(b))
-	for key, value := range a {
-		out[key] = value
-	}
+	maps.Copy(out, a)
 	for key, value := range b {
 		out[karpenter.NormalizeLabel(key)] = value
 	}

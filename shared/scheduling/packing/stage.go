@@ -56,10 +56,8 @@ type candidate struct {
 	admits []bool
 	// lists are the lots by the dimension that they take most of, in their order.
 	lists [][]int32
-	score float64
 	// stale candidates have not been tried since bins were opened.
 	stale bool
-	dead  bool
 }
 
 // newStage gathers the lots that some column of the stage can take.
@@ -86,16 +84,12 @@ func (p *Packer) supplied(c *Column) bool { return c.Supply == 0 || p.problem.Su
 // collect finds the lots' groups, and drops lots that fit no column.
 func (s *stage) collect(lots []int) {
 	p := s.p
-	in := NewSet(len(p.problem.Columns))
-	for _, k := range s.columns {
-		in.Add(k)
-	}
 	for _, id := range lots {
 		lot := &p.lots[id]
 		if p.left[id] == 0 || len(lot.Beside) > 0 {
 			continue
 		}
-		g := s.groupOf(lot, in)
+		g := s.groupOf(lot)
 		if s.groups[g].columns == nil || !s.placeable(lot, &s.groups[g]) {
 			continue
 		}
@@ -105,7 +99,7 @@ func (s *stage) collect(lots []int) {
 
 // groupOf finds or makes the group of a lot. Lots of equal columns share one set,
 // so that it is enough to compare where the sets begin.
-func (s *stage) groupOf(lot *Lot, in Set) int {
+func (s *stage) groupOf(lot *Lot) int {
 	for g := range s.groups {
 		if s.groups[g].planes == lot.Planes && same(s.groups[g].columns, lot.Columns) {
 			return g

@@ -2,6 +2,7 @@ package packing
 
 import (
 	"math"
+	"slices"
 
 	"gonum.org/v1/gonum/mat"
 	"gonum.org/v1/gonum/optimize/convex/lp"
@@ -33,27 +34,7 @@ func worth(demand []float64, rows []offerRow) (prices []float64, bound float64) 
 			dims = append(dims, r)
 		}
 	}
-	if len(dims) == 0 || len(rows) == 0 {
-		return prices, 0
-	}
-	scale := 0.0
-	cuts := make([]int, 0, cutsMax)
-	for _, r := range dims {
-		best, cheapest := math.Inf(1), -1
-		for k := range rows {
-			if rows[k].room[r] <= 0 {
-				continue
-			}
-			if cost := demand[r] / rows[k].room[r] * rows[k].price; cost < best {
-				best, cheapest = cost, k
-			}
-		}
-		if cheapest < 0 {
-			return prices, 0
-		}
-		scale = max(scale, best)
-		cuts = add(cuts, cheapest)
-	}
+	cuts, scale := firstCuts(demand, rows, dims)
 	if scale <= 0 {
 		return prices, 0
 	}
@@ -66,21 +47,38 @@ func worth(demand []float64, rows []offerRow) (prices []float64, bound float64) 
 			prices[r] = max(0, x[i]) * scale / demand[r]
 		}
 		k, over := overpaid(prices, rows)
-		if over <= 1+1e-6 || len(cuts) == cutsMax || len(add(cuts, k)) == len(cuts) {
+		if over <= 1+1e-6 || len(cuts) == cutsMax || slices.Contains(cuts, k) {
 			break
 		}
-		cuts = add(cuts, k)
+		cuts = append(cuts, k)
 	}
 	return feasible(prices, demand, rows)
 }
 
-func add(cuts []int, k int) []int {
-	for _, c := range cuts {
-		if c == k {
-			return cuts
+// firstCuts are the cheapest rows for each resource alone, and the largest of
+// their costs, which scales the program; 0 when something is demanded that no row
+// has.
+func firstCuts(demand []float64, rows []offerRow, dims []int) (cuts []int, scale float64) {
+	cuts = make([]int, 0, cutsMax)
+	for _, r := range dims {
+		best, cheapest := math.Inf(1), -1
+		for k := range rows {
+			if rows[k].room[r] <= 0 {
+				continue
+			}
+			if cost := demand[r] / rows[k].room[r] * rows[k].price; cost < best {
+				best, cheapest = cost, k
+			}
+		}
+		if cheapest < 0 {
+			return nil, 0
+		}
+		scale = max(scale, best)
+		if !slices.Contains(cuts, cheapest) {
+			cuts = append(cuts, cheapest)
 		}
 	}
-	return append(cuts, k)
+	return cuts, scale
 }
 
 // cutting solves the program over some columns. The slacks are a first basis, for
