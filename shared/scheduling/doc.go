@@ -1,7 +1,24 @@
-// Package scheduling decides where pods go: requirement algebra, taints,
-// resources and packing, over documents that hold every input.
+// Package scheduling decides where pods go: onto nodes that exist, onto claims
+// that are on their way, or onto new nodes, and which types those may be.
 //
-// The invariants: it is pure, so that the same batch gives the same plan, byte
-// for byte; it never plans above a NodePool's limits; and for every pod that it
-// cannot place it says which rule of which NodePool refused.
+// The idea: what a pod says about labels, taints, volumes and other pods is turned
+// into sets before anything is packed. A batch becomes a world (world.go): columns
+// are the instance types of each NodePool, planes the zones and capacity types in
+// which they are sold, nodes what exists. A class of equal pods gets a reach
+// (reach.go), the columns, planes and nodes where its requirements hold; rules over
+// zones and other wide domains are settled by giving each pod its domains first
+// (assign.go), rules over host names are handed on as they are (group.go). What is
+// left is arithmetic, and package packing does it. Then rounds (rounds.go) let go of
+// preferences one by one for pods that found no place, and finish.go writes down
+// what each node may be bought as.
+//
+// Invariants:
+//   - It is pure: the same batch and stock give the same result, byte for byte. The
+//     time is the batch's, and effort is counted in steps.
+//   - It never plans above a NodePool's limits, counting each node as the largest
+//     type that its launch may choose.
+//   - A pod is placed where Kubernetes' scheduler will put it, or not at all: what is
+//     not understood is refused with a reason.
+//   - Every pod of the batch is in exactly one place: nominated, on a planned node, or
+//     unplaced with one reason for each NodePool.
 package scheduling
