@@ -39,6 +39,9 @@ const (
 	ReservedENIs   = "RESERVED_ENIS"
 	FeatureGates   = "FEATURE_GATES"
 	IgnoreDRA      = "IGNORE_DRA_REQUESTS"
+	MaxNodeShare   = "MAX_NODE_SHARE"
+	Premium        = "RESILIENCE_PREMIUM"
+	ByPriority     = "PLAN_BY_PRIORITY"
 	TemplateAge    = "JOIST_TEMPLATE_AGE"
 	LogLevel       = "LOG_LEVEL"
 	MetricsPort    = "METRICS_PORT"
@@ -90,6 +93,15 @@ var Variables = []Variable{
 	{Name: FeatureGates, For: "the features that are switched on or off", Example: "NodeOverlay=true,StaticCapacity=true", Default: "ReservedCapacity=true", set: gates},
 	{Name: IgnoreDRA, For: "whether pods with resource claims are left alone", Example: "true", Default: "true",
 		set: toggle(func(s *Settings, on bool) { s.Scheduling.PlanDRARequests = !on })},
+	{Name: MaxNodeShare, For: "the largest part of one plan that one new node should carry, a third unless said otherwise", Example: "0.2",
+		set: fraction(func(s *Settings) *float64 { return &s.Scheduling.MaxNodeShare })},
+	{Name: Premium, For: "how much dearer a plan may be for keeping to " + MaxNodeShare + ", as a part of its price, 0.05 unless said otherwise", Example: "0.1",
+		set: fraction(func(s *Settings) *float64 {
+			s.Scheduling.ResiliencePremium = new(float64)
+			return s.Scheduling.ResiliencePremium
+		})},
+	{Name: ByPriority, For: "whether pods of higher priority have the limits of NodePools first", Example: "true", Default: "false",
+		set: toggle(func(s *Settings, on bool) { s.Scheduling.PlanByPriority = on })},
 	{Name: TemplateAge, For: "the age at which a launch template is deleted", Example: "1h", Default: "1h",
 		set: duration(func(s *Settings) *pause { return (*pause)(&s.TemplateAge) })},
 	{Name: LogLevel, For: "the least level that is logged", Example: "info", Default: "info", set: level},

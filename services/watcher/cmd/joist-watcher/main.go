@@ -22,7 +22,7 @@ func main() {
 		Optional: []string{
 			settings.Prefix, settings.Namespace, settings.LeaseNamespace, settings.Kubeconfig, settings.BatchMax, settings.BatchIdle,
 			settings.MemoryOverhead, settings.Preferences, settings.MinValues, settings.ReservedENIs,
-			settings.FeatureGates, settings.IgnoreDRA,
+			settings.FeatureGates, settings.IgnoreDRA, settings.MaxNodeShare, settings.Premium, settings.ByPriority,
 		},
 	}, run)
 }
