@@ -12,13 +12,14 @@ import (
 	"os/signal"
 	"slices"
 	"strings"
+	"syscall"
 
 	"github.com/joist-autoscaler/joist/integration/bench/contest"
 	"github.com/joist-autoscaler/joist/integration/bench/report"
 )
 
 func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	err := run(ctx, parse(os.Args[1:]))
 	stop()
 	if err != nil {

@@ -17,15 +17,23 @@ import (
 func (r Record) Markdown(drawing, data string) string {
 	var out strings.Builder
 	fmt.Fprintf(&out, "%s planned the same scenarios on the same machine, in turns, each run in a process of its own: %s, %d cores, %s, %s, on %s, from commit %s. "+
-		"Seed %d, %s; the median CPU counts. Load before: %.1f. %s\n\n",
+		"Seed %d; %s; the load average was %.1f before. %s\n\n",
 		strings.Join(r.planners(), " and "), r.Machine.CPU, r.Machine.Cores, r.Machine.OS, r.Go, r.Date.Format("2006-01-02"), r.Commit,
-		r.Seed, counted(r.Runs, "run"), r.Machine.Load, r.judged())
+		r.Seed, r.repeated(), r.Machine.Load, r.judged())
 	out.WriteString(r.headline())
 	fmt.Fprintf(&out, "![Cost over the bound and CPU, by kind and number of pods](%s)\n\n", drawing)
 	out.WriteString(PairsOf(r.Rows).markdown() + "\n\n")
 	out.WriteString(legend(r.Limit))
 	fmt.Fprintf(&out, "\nNot run: %s. All figures are in [%s](%s).\n", strings.Join(r.absent(), "; "), data, data)
 	return out.String()
+}
+
+// repeated says how often each planner planned each scenario.
+func (r Record) repeated() string {
+	if r.Runs == 1 {
+		return "one run each"
+	}
+	return fmt.Sprintf("%d runs each, of which the one with the median CPU counts", r.Runs)
 }
 
 // headline says the range of the two ratios over all scenarios, best and worst.

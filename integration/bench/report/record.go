@@ -50,8 +50,9 @@ func (r Record) planners() []string {
 	seen := map[string]bool{}
 	for _, row := range r.Rows {
 		for _, m := range row.Results {
-			if m.Version != "" {
-				seen[m.Version] = true
+			// A build of a work tree has no version; the commit says what it is.
+			if name := strings.TrimSuffix(m.Version, " (devel)"); name != "" {
+				seen[name] = true
 			}
 		}
 	}
