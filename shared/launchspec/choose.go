@@ -21,18 +21,18 @@ type choice struct {
 	options      []scheduling.Option
 }
 
-// Launchable are the offerings that the launch of a node with these options would
-// try, the cheapest first.
-func Launchable(options []scheduling.Option) []scheduling.Option { return choose(options).options }
+// Launchable are the offerings that the launch of a node would try, the cheapest
+// first.
+func Launchable(node *scheduling.PlannedNode) []scheduling.Option { return choose(node).options }
 
 // choose narrows the ways to buy a node to those of one launch. Spot goes before
 // on-demand (B186), but spot that is dearer than the cheapest on-demand offering
-// is no bargain (B188). Reservations come before both, once catalogues have them.
+// is no bargain (B188), unless the pool asks for variety (B005). Reservations come before both, once catalogues have them.
 // Exotic types were left out when the node was planned.
-func choose(options []scheduling.Option) choice {
-	onDemand := ofType(options, cloud.OnDemand)
-	spot := ofType(options, cloud.Spot)
-	if len(onDemand) > 0 {
+func choose(node *scheduling.PlannedNode) choice {
+	onDemand := ofType(node.Options, cloud.OnDemand)
+	spot := ofType(node.Options, cloud.Spot)
+	if len(onDemand) > 0 && !node.Requirements.Demanding() {
 		dearest := onDemand[0].PricePerHour
 		spot = slices.DeleteFunc(spot, func(o scheduling.Option) bool { return o.PricePerHour > dearest })
 	}

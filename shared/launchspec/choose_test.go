@@ -28,7 +28,7 @@ func TestChooseB186B188(t *testing.T) {
 		{"spot alone may cost anything", []scheduling.Option{option("a", "spot", 9)}, "spot a"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			got := choose(tt.options)
+			got := choose(&scheduling.PlannedNode{Options: tt.options})
 			words := []string{got.capacityType}
 			for _, o := range got.options {
 				words = append(words, o.InstanceType)
@@ -46,7 +46,7 @@ func TestChooseKeepsSixtyTypesB090(t *testing.T) {
 		options = append(options, option(fmt.Sprintf("t%02d", i), "spot", float64(i+1)))
 	}
 	options = append(options, option("t00", "spot", 99), option("t70", "spot", 100))
-	got := choose(options)
+	got := choose(&scheduling.PlannedNode{Options: options})
 	if len(got.options) != 61 || got.options[60].InstanceType != "t00" {
 		t.Errorf("%d options, the last is %+v; want the 60 cheapest types with all their offerings", len(got.options), got.options[len(got.options)-1])
 	}

@@ -26,7 +26,7 @@ type recipe struct {
 
 // newRecipe looks everything up for a planned node.
 func newRecipe(node scheduling.PlannedNode, s scheduling.Snapshot, cat catalog.Catalogue) (*recipe, error) {
-	g := &recipe{cluster: cat.Cluster, catalogue: cat, choice: choose(node.Options), labels: node.Requirements.Labels()}
+	g := &recipe{cluster: cat.Cluster, catalogue: cat, choice: choose(&node), labels: node.Requirements.Labels()}
 	delete(g.labels, corev1.LabelInstanceTypeStable)
 	if g.cluster.Name == "" {
 		g.cluster.Name = s.Cluster

@@ -129,21 +129,12 @@ func (s *Scenario) newNode(n *scheduling.PlannedNode, names names) NewNode {
 // launchable are the offerings that a launch of the node would try. Exotic types
 // go where ordinary ones remain, unless the pool asks for variety (B188).
 func (s *Scenario) launchable(n *scheduling.PlannedNode) []scheduling.Option {
-	options := n.Options
-	ordinary := slices.DeleteFunc(slices.Clone(options), func(o scheduling.Option) bool { return s.exotic[o.InstanceType] })
-	if len(ordinary) > 0 && !varied(n.Requirements) {
-		options = ordinary
+	ordinary := slices.DeleteFunc(slices.Clone(n.Options), func(o scheduling.Option) bool { return s.exotic[o.InstanceType] })
+	if len(ordinary) > 0 && !n.Requirements.Demanding() {
+		plain := *n
+		plain.Options, n = ordinary, &plain
 	}
-	return launchspec.Launchable(options)
-}
-
-func varied(r scheduling.Requirements) bool {
-	for _, values := range r {
-		if values.MinValues() > 0 {
-			return true
-		}
-	}
-	return false
+	return launchspec.Launchable(n)
 }
 
 // chosen are the labels of the node that neither its machine nor the words of its

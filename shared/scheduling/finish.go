@@ -1,9 +1,6 @@
 package scheduling
 
 import (
-	"cmp"
-	"slices"
-
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/joist-autoscaler/joist/shared/karpenter"
@@ -16,21 +13,7 @@ const maxTypes = 600
 // launchTypes is how many instance types one launch chooses from (B185).
 const launchTypes = 60
 
-// finisher turns what was packed into the result.
-type finisher struct {
-	*rounds
-	// shelves are all offers of a pool, cheapest first.
-	shelves map[int][]shelved
-}
-
-// shelved is one offer of a column.
-type shelved struct {
-	price         float64
-	column, plane int32
-}
-
 func (r *rounds) result() Result {
-	f := &finisher{rounds: r, shelves: map[int][]shelved{}}
 	out := Result{BoundPerHour: r.packer.Bound(), Partial: r.packer.Spent()}
 	for i := range r.w.problem.Nodes {
 		for _, part := range r.packer.Onto(i) {
@@ -42,7 +25,7 @@ func (r *rounds) result() Result {
 		}
 	}
 	for b := range r.packer.Bins() {
-		node := f.finish(b)
+		node := r.finish(b)
 		out.PricePerHour += node.PricePerHour
 		out.Nodes = append(out.Nodes, node)
 	}
@@ -57,26 +40,26 @@ func (r *rounds) result() Result {
 // finish turns a bin into what is to be launched. The types are written into the
 // requirements (B090) before the daemons are summed up, so that a later batch,
 // which has nothing but the claim, arrives at the same sum.
-func (f *finisher) finish(b int) PlannedNode {
-	w, bin := f.w, &f.packer.Bins()[b]
+func (r *rounds) finish(b int) PlannedNode {
+	w, bin := r.w, &r.packer.Bins()[b]
 	column := &w.columns[bin.Column]
-	reqs, pods, taken := f.contents(column, bin)
-	choice := f.packer.Choice(b)
-	options, types := f.sell(column, choice, bin.Planes)
+	reqs, pods, taken := r.contents(column, bin)
+	choice := r.packer.Choice(b)
+	options, types := r.sell(column, choice, bin.Planes)
 	reqs.and(corev1.LabelInstanceTypeStable, In(types...))
 	pin(reqs, column)
 	reqs.settle()
 	return PlannedNode{
 		NodePool: column.pool.name, NodeClass: column.pool.class, Requirements: reqs, Options: options, Pods: pods,
-		Requests:         f.requests(taken.plus(w.overhead(column.pool.taints, reqs))),
+		Requests:         r.requests(taken.plus(w.overhead(column.pool.taints, reqs))),
 		PricePerHour:     options[0].PricePerHour,
-		MinValuesRelaxed: w.problem.Pools[column.pool.index].Enough == nil && !w.varied(column.pool, choice, bin.Planes),
+		MinValuesRelaxed: column.pool.base.Demanding() && !w.varied(column.pool, choice, bin.Planes),
 	}
 }
 
 // contents are the pods of a bin, what they take, and what they ask of it together.
-func (f *finisher) contents(column *column, bin *packing.Bin) (Requirements, []PlacedPod, amounts) {
-	reqs, taken := column.pool.variants[column.variant].clone(), make(amounts, len(f.w.axis.names))
+func (r *rounds) contents(column *column, bin *packing.Bin) (Requirements, []PlacedPod, amounts) {
+	reqs, taken := column.pool.variants[column.variant].clone(), make(amounts, len(r.w.axis.names))
 	count := 0
 	for _, part := range bin.Parts {
 		count += part.Count
@@ -84,7 +67,7 @@ func (f *finisher) contents(column *column, bin *packing.Bin) (Requirements, []P
 	pods := make([]PlacedPod, 0, count)
 	var last *reach
 	for _, part := range bin.Parts {
-		s := &f.shares[part.Lot]
+		s := &r.shares[part.Lot]
 		if s.reach != last {
 			for key, values := range s.reach.want {
 				if key != corev1.LabelHostname {
@@ -93,8 +76,8 @@ func (f *finisher) contents(column *column, bin *packing.Bin) (Requirements, []P
 			}
 			last = s.reach
 		}
-		for r, need := range s.class.need {
-			taken[r] += need * int64(part.Count)
+		for i, need := range s.class.need {
+			taken[i] += need * int64(part.Count)
 		}
 		for _, pod := range s.pods[:part.Count] {
 			pods = append(pods, PlacedPod{s.class.spec.Namespace, pod})
@@ -105,8 +88,8 @@ func (f *finisher) contents(column *column, bin *packing.Bin) (Requirements, []P
 }
 
 // requests leaves out what only planning counts.
-func (f *finisher) requests(taken amounts) corev1.ResourceList {
-	out := f.w.axis.list(taken)
+func (r *rounds) requests(taken amounts) corev1.ResourceList {
+	out := r.w.axis.list(taken)
 	for name := range out {
 		if IsAttachLimit(name) {
 			delete(out, name)
@@ -118,14 +101,14 @@ func (f *finisher) requests(taken amounts) corev1.ResourceList {
 // sell lists the ways to buy a bin, cheapest first, and the names of all types that
 // it could be. A launch names sixty types at most (B185), so the offers of the
 // others are left out unless some minValues may need them.
-func (f *finisher) sell(column *column, choice packing.Set, planes uint64) ([]Option, []string) {
+func (r *rounds) sell(column *column, choice packing.Set, planes uint64) ([]Option, []string) {
 	most := launchTypes
-	if column.pool.demanding() {
+	if column.pool.base.Demanding() {
 		most = maxTypes
 	}
 	options := make([]Option, 0, 4*launchTypes)
-	seen, types := packing.NewSet(len(f.w.columns)), 0
-	shelf := f.shelf(column.pool)
+	seen, types := packing.NewSet(len(r.w.columns)), 0
+	shelf := r.w.shelf(column.pool)
 	for i := range shelf {
 		s := &shelf[i]
 		k := int(s.column)
@@ -139,56 +122,30 @@ func (f *finisher) sell(column *column, choice packing.Set, planes uint64) ([]Op
 			seen.Add(k)
 			types++
 		}
-		option := f.w.planes[s.plane]
-		option.InstanceType, option.PricePerHour = f.w.columns[k].typ.Name, s.price
+		option := r.w.planes[s.plane]
+		option.InstanceType, option.PricePerHour = r.w.columns[k].typ.Name, s.price
 		options = append(options, option)
 	}
-	return options, f.names(column.pool, choice)
+	return options, r.names(column.pool, choice)
 }
 
 // names are the types of a choice by name; if there are too many, the cheapest.
-func (f *finisher) names(p *pool, choice packing.Set) []string {
+func (r *rounds) names(p *pool, choice packing.Set) []string {
 	out := make([]string, 0, min(choice.Len(), maxTypes))
 	if choice.Len() <= maxTypes {
 		choice.Each(func(k int) bool {
-			out = append(out, f.w.columns[k].typ.Name)
+			out = append(out, r.w.columns[k].typ.Name)
 			return true
 		})
 		return out
 	}
-	seen := packing.NewSet(len(f.w.columns))
-	for _, s := range f.shelf(p) {
+	seen := packing.NewSet(len(r.w.columns))
+	for _, s := range r.w.shelf(p) {
 		if k := int(s.column); choice.Has(k) && !seen.Has(k) && len(out) < maxTypes {
 			seen.Add(k)
-			out = append(out, f.w.columns[k].typ.Name)
+			out = append(out, r.w.columns[k].typ.Name)
 		}
 	}
-	return out
-}
-
-func (f *finisher) shelf(p *pool) []shelved {
-	if got, ok := f.shelves[p.index]; ok {
-		return got
-	}
-	count := 0
-	for k := range f.w.columns {
-		if f.w.columns[k].pool == p {
-			count += len(f.w.problem.Columns[k].Offers)
-		}
-	}
-	out := make([]shelved, 0, count)
-	for k := range f.w.columns {
-		if f.w.columns[k].pool != p {
-			continue
-		}
-		for _, o := range f.w.problem.Columns[k].Offers {
-			out = append(out, shelved{o.Price, int32(k), int32(o.Plane)})
-		}
-	}
-	slices.SortFunc(out, func(x, y shelved) int {
-		return cmp.Or(cmp.Compare(x.price, y.price), cmp.Compare(x.column, y.column), cmp.Compare(x.plane, y.plane))
-	})
-	f.shelves[p.index] = out
 	return out
 }
 
@@ -199,30 +156,4 @@ func pin(reqs Requirements, column *column) {
 	}
 	reqs.and(karpenter.CapacityTypeLabelKey, In(karpenter.CapacityTypeReserved))
 	reqs.and(karpenter.LabelCapacityReservationID, In(column.reservation))
-}
-
-// varied reports whether columns cover every minValues of a pool (B005).
-func (w *world) varied(p *pool, columns packing.Set, planes uint64) bool {
-	for key, values := range p.base {
-		if values.MinValues() == 0 {
-			continue
-		}
-		seen := map[string]bool{}
-		columns.Each(func(k int) bool {
-			if value, ok := w.columns[k].labels[key]; ok {
-				seen[value] = true
-				return true
-			}
-			for _, o := range w.problem.Columns[k].Offers {
-				if value := w.planes[o.Plane].label(key); planes&(1<<o.Plane) != 0 && value != "" {
-					seen[value] = true
-				}
-			}
-			return true
-		})
-		if len(seen) < values.MinValues() {
-			return false
-		}
-	}
-	return true
 }

@@ -26,6 +26,8 @@ type pool struct {
 	variants []Requirements
 	// soldOut counts types that suit the pool and cannot be bought at the moment.
 	soldOut int
+	// shelf is made when it is first asked for.
+	shelf []shelved
 }
 
 func (w *world) newPool(np *karpenter.NodePool, stock Stock, named namedLabels) *pool {
@@ -119,14 +121,4 @@ func ImageFor(typeLabels map[string]string, images []karpenter.AMI) (karpenter.A
 		return karpenter.AMI{}, false
 	}
 	return images[i], true
-}
-
-// demanding reports whether the pool asks for a choice of values (B005).
-func (p *pool) demanding() bool {
-	for _, values := range p.base {
-		if values.MinValues() > 0 {
-			return true
-		}
-	}
-	return false
 }

@@ -135,6 +135,16 @@ func (r Requirements) Guaranteed(want Requirements) bool {
 	return true
 }
 
+// Demanding reports whether any key asks for a choice of values (B005).
+func (r Requirements) Demanding() bool {
+	for _, values := range r {
+		if values.minValues > 0 {
+			return true
+		}
+	}
+	return false
+}
+
 // Labels are the labels that r fixes to one value.
 func (r Requirements) Labels() map[string]string {
 	out := map[string]string{}

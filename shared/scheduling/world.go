@@ -130,7 +130,7 @@ func (w *world) addPools(stock Stock, named namedLabels) {
 		}
 		p.index = len(w.problem.Pools)
 		w.problem.Pools = append(w.problem.Pools, quota(p.object, s, w.axis))
-		if s.Settings.MinValuesPolicy != "BestEffort" && p.demanding() {
+		if s.Settings.MinValuesPolicy != "BestEffort" && p.base.Demanding() {
 			w.problem.Pools[p.index].Enough = func(columns packing.Set, planes uint64) bool { return w.varied(p, columns, planes) }
 		}
 		if p.refusal.Rule == "" {

@@ -1,0 +1,90 @@
+package scheduling
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/joist-autoscaler/joist/shared/karpenter"
+	"github.com/joist-autoscaler/joist/shared/scheduling/packing"
+)
+
+// shelved is one offer of a column.
+type shelved struct {
+	price         float64
+	column, plane int32
+}
+
+// shelf lists all offers of a pool, the cheapest first.
+func (w *world) shelf(p *pool) []shelved {
+	if p.shelf != nil {
+		return p.shelf
+	}
+	count := 0
+	for k := range w.columns {
+		if w.columns[k].pool == p {
+			count += len(w.problem.Columns[k].Offers)
+		}
+	}
+	out := make([]shelved, 0, count)
+	for k := range w.columns {
+		if w.columns[k].pool != p {
+			continue
+		}
+		for _, o := range w.problem.Columns[k].Offers {
+			out = append(out, shelved{o.Price, int32(k), int32(o.Plane)})
+		}
+	}
+	slices.SortFunc(out, func(x, y shelved) int {
+		return cmp.Or(cmp.Compare(x.price, y.price), cmp.Compare(x.column, y.column), cmp.Compare(x.plane, y.plane))
+	})
+	p.shelf = out
+	return out
+}
+
+// varied reports whether what one launch would try of some columns covers every
+// minValues of a pool (B005): the cheapest types, and spot alone where there is spot.
+func (w *world) varied(p *pool, columns packing.Set, planes uint64) bool {
+	tried := w.tried(p, columns, planes)
+	for key, values := range p.base {
+		if values.MinValues() == 0 {
+			continue
+		}
+		seen := map[string]bool{}
+		for _, s := range tried {
+			value, ok := w.columns[s.column].labels[key]
+			if !ok {
+				value = w.planes[s.plane].label(key)
+			}
+			if value != "" {
+				seen[value] = true
+			}
+		}
+		if len(seen) < values.MinValues() {
+			return false
+		}
+	}
+	return true
+}
+
+// tried are the offers of the types that one launch names.
+func (w *world) tried(p *pool, columns packing.Set, planes uint64) []shelved {
+	var all []shelved
+	spot := false
+	for _, s := range w.shelf(p) {
+		if columns.Has(int(s.column)) && planes&(1<<s.plane) != 0 {
+			all = append(all, s)
+			spot = spot || w.planes[s.plane].CapacityType == karpenter.CapacityTypeSpot
+		}
+	}
+	if spot {
+		all = slices.DeleteFunc(all, func(s shelved) bool { return w.planes[s.plane].CapacityType != karpenter.CapacityTypeSpot })
+	}
+	types := map[int32]bool{}
+	return slices.DeleteFunc(all, func(s shelved) bool {
+		if !types[s.column] && len(types) == launchTypes {
+			return true
+		}
+		types[s.column] = true
+		return false
+	})
+}
