@@ -104,6 +104,9 @@ func (w *world) domainFor(c *class, r *reach, key string) (best string, found bo
 		for _, g := range c.set.counted {
 			if g.key == key && g.kind == spreadKind {
 				now[1] += int64(g.counts[value])
+				if g.tips(value, len(w.topology.values(w, key))) {
+					now[0] += tipped
+				}
 			}
 		}
 		if !found || slices.Compare(now[:], rank[:]) < 0 {
@@ -111,6 +114,26 @@ func (w *world) domainFor(c *class, r *reach, key string) (best string, found bo
 		}
 	}
 	return best, found
+}
+
+// tipped ranks a domain behind all in which nobody's spread would be broken.
+const tipped = 1 << 32
+
+// tips reports whether one more member in a domain would break the spread of
+// owners that are there: an unconstrained pod may go elsewhere. It looks at all
+// domains, which is near enough for a preference.
+func (g *group) tips(value string, domains int) bool {
+	if g.owners[value] == 0 {
+		return false
+	}
+	least := g.counts[value]
+	for _, n := range g.counts {
+		least = min(least, n)
+	}
+	if len(g.counts) < domains || domains < g.min {
+		least = 0
+	}
+	return g.counts[value]+1-least > g.skew
 }
 
 // allows asks every rule over a label whether the class may go to a value of it.
@@ -208,7 +231,7 @@ func (w *world) count(c *class, domains []domain, n int) {
 			}
 		}
 		for _, g := range c.own.groups {
-			if g.key == d.key && g.kind == apartKind && g.hard {
+			if g.key == d.key && g.kind != besideKind && g.hard {
 				g.owners[d.value] += n
 			}
 		}

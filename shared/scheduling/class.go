@@ -27,6 +27,8 @@ type class struct {
 	// problem is why no node can ever hold it; stuck, what kept the last one out.
 	problem string
 	stuck   string
+	// rank is its place in the order.
+	rank int
 	shape   string
 }
 
@@ -51,6 +53,9 @@ func (w *world) readClasses(batch *Batch) {
 	slices.SortStableFunc(w.classes, func(x, y *class) int {
 		return cmp.Or(cmp.Compare(y.need[0], x.need[0]), cmp.Compare(y.need[1], x.need[1]), comparePods(x.pods, y.pods))
 	})
+	for i, c := range w.classes {
+		c.rank = i
+	}
 }
 
 func comparePods(x, y []PodRef) int {

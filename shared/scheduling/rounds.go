@@ -45,7 +45,7 @@ func (r *rounds) round(waiting []*class) {
 	shares := make([]share, 0, len(waiting))
 	for progress := true; progress; {
 		progress = false
-		for _, c := range waiting {
+		for _, c := range boundFirst(waiting) {
 			r.w.at = c
 			if len(c.pods) == 0 || !r.feasible(c) {
 				continue
@@ -72,7 +72,9 @@ func (r *rounds) ranked(shares []share) [][]share {
 		return 0
 	}
 	var out [][]share
-	slices.SortStableFunc(shares, func(a, b share) int { return cmp.Compare(rank(b), rank(a)) })
+	slices.SortStableFunc(shares, func(a, b share) int {
+		return cmp.Or(cmp.Compare(rank(b), rank(a)), cmp.Compare(a.class.rank, b.class.rank))
+	})
 	for from, i := 0, 1; i <= len(shares); i++ {
 		if i == len(shares) || rank(shares[i]) != rank(shares[from]) {
 			out, from = append(out, shares[from:i]), i
@@ -92,6 +94,16 @@ func (r *rounds) pack(shares []share) {
 	for i := range shares {
 		r.settle(first + i)
 	}
+}
+
+// boundFirst puts the classes first that have rules over domains of their own: the
+// others can go anywhere, and make room for them.
+func boundFirst(classes []*class) []*class {
+	out := slices.Clone(classes)
+	slices.SortStableFunc(out, func(a, b *class) int {
+		return cmp.Compare(min(len(b.own.groups), 1), min(len(a.own.groups), 1))
+	})
+	return out
 }
 
 // feasible relaxes the class until something could hold it, or nothing is left to

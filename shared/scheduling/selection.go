@@ -146,7 +146,7 @@ func (w *world) namespaces(t *corev1.PodAffinityTerm, spec *PodSpec) ([]string, 
 	}
 	out := slices.Clone(t.Namespaces)
 	for _, set := range w.topology.sets.all {
-		if selector.Matches(labels.Set(w.snapshot.Namespaces[set.namespace])) {
+		if selector.Matches(w.namespaceLabels(set.namespace)) {
 			out = append(out, set.namespace)
 		}
 	}
@@ -154,6 +154,13 @@ func (w *world) namespaces(t *corev1.PodAffinityTerm, spec *PodSpec) ([]string, 
 		out = []string{} // None, which is not the same as all.
 	}
 	return out, nil
+}
+
+// namespaceLabels are a namespace's, and the one that Kubernetes gives to each.
+func (w *world) namespaceLabels(name string) labels.Set {
+	out := labels.Set{corev1.LabelMetadataName: name}
+	maps.Copy(out, w.snapshot.Namespaces[name])
+	return out
 }
 
 func newSelection(namespaces []string, selector *metav1.LabelSelector, spec *PodSpec, match, mismatch []string) (selection, error) {

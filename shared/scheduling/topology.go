@@ -39,7 +39,7 @@ type group struct {
 	// where is what its owners ask of nodes: only such domains and nodes count for
 	// spread, by the node policies (B110). nil for everywhere.
 	where *reach
-	// counts are the members by domain, and owners those that keep others away.
+	// counts are the members by domain, and owners those that obey the rule there.
 	counts, owners map[string]int
 	// hard is whether some owner requires it.
 	hard bool

@@ -197,7 +197,7 @@ func (w *world) addColumns(p *pool, types []Type, tier int, supplies map[string]
 		capacity := w.axis.into(&arena, t.Capacity)
 		room := w.axis.open(w.axis.into(&arena, t.Allocatable), t.Allocatable)
 		plain := packing.Column{Pool: p.index, Stage: tier*kinds + plainKind, Capacity: capacity, Room: room}
-		if t.Exotic {
+		if t.Exotic && !p.base.Demanding() { // Variety counts exotic types as well (B188).
 			plain.Stage = tier*kinds + exoticKind
 		}
 		known, from := false, len(offers)

@@ -145,8 +145,7 @@ type scored struct {
 
 func (s *stage) appraised(k int, planes uint64) (scored, bool) {
 	column := &s.p.problem.Columns[k]
-	planes &= column.planes
-	if planes == 0 {
+	if planes&column.planes == 0 {
 		return scored{}, false
 	}
 	usable := slices.ContainsFunc(s.groups, func(g lotGroup) bool { return g.planes&planes == planes && g.columns.Has(k) })

@@ -65,7 +65,7 @@ func (p *Packer) join(id, b, n, column int) {
 		bin.Column = column
 		p.buy(bin, 1)
 	}
-	bin.Planes &= lot.Planes & p.problem.Columns[column].planes
+	bin.Planes &= lot.Planes
 	bin.Columns = p.narrowed(bin.Columns, lot.Columns)
 	for r, need := range lot.Need {
 		bin.used[r] += need * int64(n)
@@ -210,7 +210,7 @@ func (p *Packer) openBin(id, k, n int) {
 }
 
 func (p *Packer) emptyBin(lot *Lot, k int) Bin {
-	return Bin{Column: k, Planes: lot.Planes & p.problem.Columns[k].planes, Columns: lot.Columns, used: make([]int64, p.problem.Dims)}
+	return Bin{Column: k, Planes: lot.Planes, Columns: lot.Columns, used: make([]int64, p.problem.Dims)}
 }
 
 // enoughAlone asks whether a new node for n pods of a lot leaves choice enough.

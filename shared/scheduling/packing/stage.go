@@ -179,21 +179,23 @@ func (s *stage) dominant(i int, room []int64) int {
 	return at
 }
 
-// candidate prepares a column on some planes; false when nobody may use it.
+// candidate prepares a column for pods that may be on some planes; false when
+// nobody may use it. The planes are not narrowed to those of the column: the bin
+// may become another one.
 func (s *stage) candidate(k int, planes uint64) (candidate, bool) {
 	column := &s.p.problem.Columns[k]
-	c := candidate{column: k, planes: planes & column.planes, admits: s.scratch.flags.take(len(s.groups)), stale: true}
-	c.price = s.p.cost(column, c.planes)
-	if c.planes == 0 {
+	c := candidate{column: k, planes: planes, admits: s.scratch.flags.take(len(s.groups)), stale: true}
+	c.price = s.p.cost(column, planes)
+	if planes&column.planes == 0 {
 		return c, false
 	}
 	any := false
 	for g := range s.groups {
-		c.admits[g] = s.groups[g].columns.Has(k) && s.groups[g].planes&c.planes == c.planes
+		c.admits[g] = s.groups[g].columns.Has(k) && s.groups[g].planes&planes == planes
 		any = any || c.admits[g]
 	}
 	c.worth, c.factor = s.worthOfRoom(column), 1
-	if !s.p.flexible(k, c.planes) {
+	if !s.p.flexible(k, planes) {
 		c.factor += s.p.problem.Policy.FlexibleCost
 	}
 	return c, any
