@@ -45,6 +45,15 @@ func (w *world) assign(c *class, shares []share) []share {
 	return shares
 }
 
+// waits reports whether a class must stand beside pods that have been assigned and
+// not packed yet: where those end up is not certain. One that selects itself is its
+// own company.
+func (w *world) waits(c *class) bool {
+	return slices.ContainsFunc(c.own.groups, func(g *group) bool {
+		return g.kind == besideKind && g.pass == w.topology.pass && !g.members[c.set]
+	})
+}
+
 // keysOf are the labels of which the class must be given a value: those that its
 // own rules speak of, and those over which others count it.
 func (w *world) keysOf(c *class) []string {
@@ -89,6 +98,8 @@ func (w *world) repelled(c *class, key string) bool {
 
 func (w *world) domainFor(c *class, r *reach, key string) (best string, found bool) {
 	least := w.minima(c, key)
+	// Pods that must share a node had better share everything wider as well.
+	together := slices.ContainsFunc(c.own.hosts, func(h *hostRule) bool { return h.kind == besideKind })
 	var rank [3]int64
 	for _, value := range w.topology.values(w, key) {
 		n := w.narrowed(r, key, value)
@@ -96,6 +107,9 @@ func (w *world) domainFor(c *class, r *reach, key string) (best string, found bo
 			continue
 		}
 		now := [3]int64{0, 0, w.topology.load[key][value]}
+		if together {
+			now[0] -= int64(c.placed[value])
+		}
 		for _, g := range c.own.groups {
 			if g.key == key && g.kind == spreadKind {
 				now[0] += int64(g.counts[value])
@@ -203,7 +217,7 @@ func (w *world) minima(c *class, key string) []int {
 // eligible reports whether a domain counts for a spread constraint: there are
 // nodes in it that the constraint looks at, or there could be.
 func (w *world) eligible(c *class, g *group, value string) bool {
-	if w.narrowed(w.strict(c), g.key, value).some {
+	if g.everywhere || w.narrowed(w.strict(c), g.key, value).some {
 		return true
 	}
 	for i := range w.problem.Nodes {
@@ -228,6 +242,7 @@ func (w *world) count(c *class, domains []domain, n int) {
 		for _, g := range c.set.counted {
 			if g.key == d.key {
 				g.counts[d.value] += n
+				g.pass = w.topology.pass
 			}
 		}
 		for _, g := range c.own.groups {
@@ -235,6 +250,10 @@ func (w *world) count(c *class, domains []domain, n int) {
 				g.owners[d.value] += n
 			}
 		}
+		if c.placed == nil {
+			c.placed = map[string]int{}
+		}
+		c.placed[d.value] += n
 		if w.topology.load[d.key] == nil {
 			w.topology.load[d.key] = map[string]int64{}
 		}

@@ -24,12 +24,14 @@ type class struct {
 	// closed are the places in which no more pods of the class fit, by the key of
 	// the reach.
 	closed map[string]bool
+	// placed counts its pods by domain.
+	placed map[string]int
 	// problem is why no node can ever hold it; stuck, what kept the last one out.
 	problem string
 	stuck   string
 	// rank is its place in the order.
-	rank int
-	shape   string
+	rank  int
+	shape string
 }
 
 // readClasses prepares the pending classes in the order in which they are placed:

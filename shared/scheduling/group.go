@@ -97,11 +97,15 @@ func (w *world) group(t term, c *class) *group {
 	if where != nil {
 		id += "\x00" + where.key
 	}
+	everywhere := t.spread != nil && t.spread.NodeAffinityPolicy != nil && *t.spread.NodeAffinityPolicy == corev1.NodeInclusionPolicyIgnore
+	if everywhere {
+		id += "\x00everywhere"
+	}
 	if g, ok := w.topology.groups[id]; ok {
 		return g
 	}
 	g := &group{
-		id: len(w.topology.groups), kind: t.kind, key: t.key, skew: t.skew, min: t.min, where: where,
+		id: len(w.topology.groups), kind: t.kind, key: t.key, skew: t.skew, min: t.min, where: where, everywhere: everywhere,
 		members: map[*labelSet]bool{}, counts: map[string]int{}, owners: map[string]int{},
 	}
 	w.topology.groups[id] = g

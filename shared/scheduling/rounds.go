@@ -39,15 +39,28 @@ func (r *rounds) run() {
 	r.packer.Finish()
 }
 
-// round gives the waiting pods their domains and packs them.
+// round gives the waiting pods their domains and packs them. Pods that must stand
+// beside others get theirs when those are packed.
 func (r *rounds) round(waiting []*class) {
 	r.placed = false
+	for progress := true; progress; {
+		r.w.topology.pass++
+		shares := r.assign(waiting)
+		for _, rank := range r.ranked(shares) {
+			r.pack(rank)
+		}
+		progress = len(shares) > 0 && slices.ContainsFunc(waiting, func(c *class) bool { return len(c.pods) > 0 && len(c.own.groups) > 0 && len(c.closed) == 0 })
+	}
+}
+
+// assign goes through the waiting classes until none of them finds a domain.
+func (r *rounds) assign(waiting []*class) []share {
 	shares := make([]share, 0, len(waiting))
 	for progress := true; progress; {
 		progress = false
 		for _, c := range boundFirst(waiting) {
 			r.w.at = c
-			if len(c.pods) == 0 || !r.feasible(c) {
+			if len(c.pods) == 0 || !r.feasible(c) || r.w.waits(c) {
 				continue
 			}
 			before := len(shares)
@@ -56,9 +69,7 @@ func (r *rounds) round(waiting []*class) {
 		}
 	}
 	r.w.at = nil
-	for _, rank := range r.ranked(shares) {
-		r.pack(rank)
-	}
+	return shares
 }
 
 // ranked splits shares by the priority of their pods, the highest first, if that

@@ -18,6 +18,8 @@ type topology struct {
 	load map[string]map[string]int64
 	// domains are the values of each label that was asked for.
 	domains map[string][]string
+	// pass numbers the assignments between two packings.
+	pass int
 }
 
 // kind is what a group asks for.
@@ -39,6 +41,11 @@ type group struct {
 	// where is what its owners ask of nodes: only such domains and nodes count for
 	// spread, by the node policies (B110). nil for everywhere.
 	where *reach
+	// everywhere says that domains count which the owners could not go to.
+	everywhere bool
+	// pass is the last in which pods were assigned that it counts and that are not
+	// packed yet.
+	pass int
 	// counts are the members by domain, and owners those that obey the rule there.
 	counts, owners map[string]int
 	// hard is whether some owner requires it.

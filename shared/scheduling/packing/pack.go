@@ -48,6 +48,7 @@ func (p *Packer) Pack(lots []Lot) (first int) {
 	}
 	p.scarce = p.short(p.asked)
 	p.ontoNodes(ids)
+	p.accompany(ids)
 	p.lonely = p.loneliest(ids)
 	for _, stage := range p.stages() {
 		p.topUp(ids)

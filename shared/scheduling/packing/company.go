@@ -1,0 +1,60 @@
+package packing
+
+// accompany places the lots that must stand beside others before nodes fill up:
+// each gets a node with one pod of its company, and grows it for itself. What
+// follows fills the nodes up.
+func (p *Packer) accompany(ids []int) {
+	for _, id := range ids {
+		if len(p.lots[id].Beside) == 0 {
+			continue
+		}
+		for p.left[id] > 0 && !p.Spent() {
+			if !p.growOne(id) && !p.invite(ids, id) {
+				break
+			}
+		}
+	}
+}
+
+// invite places one pod that a lot must stand beside, on a node where both may be.
+func (p *Packer) invite(ids []int, host int) bool {
+	lot := &p.lots[host]
+	for _, id := range ids {
+		guest := &p.lots[id]
+		if id == host || p.left[id] == 0 || guest.Planes&lot.Planes == 0 || !p.suits(lot, guest) {
+			continue
+		}
+		if len(guest.Beside) > 0 && !p.mayLead(guest) {
+			continue
+		}
+		both := *guest
+		both.Planes &= lot.Planes
+		both.Columns = guest.Columns.And(lot.Columns)
+		both.Need = make([]int64, len(guest.Need))
+		for r := range both.Need {
+			both.Need[r] = guest.Need[r] + lot.Need[r]
+		}
+		k, n := p.alone(&both, 1)
+		if k < 0 || n == 0 {
+			continue
+		}
+		p.openBin(id, k, 1)
+		p.bins[len(p.bins)-1].Planes = both.Planes
+		return true
+	}
+	return false
+}
+
+// suits reports whether a pod of the guest is what the lot must stand beside.
+func (p *Packer) suits(lot, guest *Lot) bool {
+	for _, r := range lot.Beside {
+		member := false
+		for _, m := range guest.Marks {
+			member = member || m.Rule == r && m.Member
+		}
+		if !member {
+			return false
+		}
+	}
+	return true
+}
