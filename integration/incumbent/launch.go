@@ -70,13 +70,16 @@ func filtered(ctx context.Context, all []*cloudprovider.InstanceType, wanted sch
 	return cloudprovider.InstanceTypes(types).Truncate(ctx, wanted, launchTypesMax)
 }
 
-// decided are the claim's labels that its pool left a choice about.
+// decided are the labels for which the pool lists several values. The claim has
+// more: upstream also labels nodes with a random number where pods only say what
+// a label must not be.
 func (r *run) decided(claim *karpv1.NodeClaim, pool string) map[string]string {
 	out := map[string]string{}
-	for name, value := range claim.Labels {
-		_, said := r.scenario.pool(pool).Spec.Template.Labels[name]
-		if !said && !karpv1.WellKnownLabels.Has(name) && karpv1.IsRestrictedLabel(name) == nil {
-			out[name] = value
+	template := r.scenario.pool(pool).Spec.Template
+	for _, requirement := range template.Spec.Requirements {
+		_, said := template.Labels[requirement.Key]
+		if value, decided := claim.Labels[requirement.Key]; decided && !said && !karpv1.WellKnownLabels.Has(requirement.Key) {
+			out[requirement.Key] = value
 		}
 	}
 	return out

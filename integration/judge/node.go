@@ -67,10 +67,15 @@ func (n *node) selectors(out *report) {
 	}
 }
 
-// hostPorts looks for two pods that want the same port of the node.
+// hostPorts looks for two pods that want the same port of the node. A daemon that
+// is not on a node which exists may never have been.
 func (n *node) hostPorts(out *report) {
 	var taken []hostPort
-	for _, list := range [][]*pod{n.daemons, n.pods} {
+	there := n.daemons
+	if n.plan == nil {
+		there = nil
+	}
+	for _, list := range [][]*pod{there, n.pods} {
 		for _, p := range list {
 			ports := portsOf(p)
 			for _, port := range ports {

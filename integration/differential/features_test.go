@@ -1,0 +1,61 @@
+package differential
+
+import (
+	"flag"
+	"testing"
+
+	"pgregory.net/rapid"
+)
+
+var all = flag.Bool("all", false, "play also what is known to fail: the switches in waiting, and testdata/waiting")
+
+// features are what a scenario may have. A switch that is off takes the feature
+// out of all scenarios.
+type features struct {
+	selectors, alternatives, preferences bool
+	taints, weights, minValues, limits   bool
+	spread, affinity, antiAffinity       bool
+	namespaces, labelKeys, policies      bool
+	ports, devices, sidecars             bool
+	nodes, daemons                       bool
+}
+
+// group is a combination that is played.
+type group struct {
+	name string
+	on   features
+	// off says why the group waits; an empty one is played.
+	off string
+}
+
+// groups are played one after the other.
+var groups = []group{
+	{"sizes", features{daemons: true, devices: true, sidecars: true}, ""},
+	{"selection", features{selectors: true, alternatives: true, taints: true, weights: true, devices: true}, ""},
+	{"preferences", features{selectors: true, alternatives: true, preferences: true, taints: true}, ""},
+	{"ports", features{ports: true, nodes: true, daemons: true}, ""},
+	{"spread", features{selectors: true, taints: true, spread: true, labelKeys: true}, ""},
+	{"policies", features{selectors: true, taints: true, spread: true, policies: true}, "nodeAffinityPolicy Ignore is read as Karpenter reads it, and not as Kubernetes does"},
+	{"anti-affinity", features{antiAffinity: true, namespaces: true, nodes: true}, ""},
+	{"affinity", features{affinity: true, namespaces: true, nodes: true}, ""},
+	{"company", features{affinity: true, antiAffinity: true, namespaces: true, nodes: true}, "pods that keep others away and seek company themselves are given up too early"},
+	{"limits", features{selectors: true, weights: true, limits: true, nodes: true}, ""},
+	{"minimum values", features{selectors: true, weights: true, minValues: true}, ""},
+	{"everything", features{
+		selectors: true, alternatives: true, preferences: true, taints: true, weights: true, minValues: true, limits: true,
+		spread: true, affinity: true, antiAffinity: true, namespaces: true, labelKeys: true, policies: true,
+		ports: true, devices: true, sidecars: true, nodes: true, daemons: true,
+	}, "of the groups before"},
+}
+
+// wait skips a group that is known to fail.
+func (g group) wait(t *testing.T) {
+	if g.off != "" && !*all {
+		t.Skip("known to fail: " + g.off)
+	}
+}
+
+// sometimes is true in a third of the draws of a feature that is on.
+func sometimes(t *rapid.T, on bool, what string) bool {
+	return on && rapid.IntRange(0, 2).Draw(t, what) == 2
+}

@@ -1,0 +1,64 @@
+package differential
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/joist-autoscaler/joist/integration/incumbent"
+	"github.com/joist-autoscaler/joist/integration/judge"
+	"github.com/joist-autoscaler/joist/shared/scenario"
+	"github.com/joist-autoscaler/joist/shared/scheduling"
+)
+
+// beside reads the machines that scenarios name.
+func beside(name string) ([]byte, error) { return os.ReadFile(filepath.Join("testdata", name)) }
+
+// ours plans a scenario file with Joist. Shuffle may reorder the pods before
+// they are told.
+func ours(text []byte, shuffle func([]*corev1.Pod)) ([]byte, error) {
+	s, err := scenario.Parse(os.DirFS("testdata"), "scenario.json", text)
+	if err != nil {
+		return nil, fmt.Errorf("reading the scenario as Joist does: %w", err)
+	}
+	pods := s.Pods()
+	if shuffle != nil {
+		shuffle(pods)
+	}
+	batch, stock := s.Problem(pods)
+	return json.Marshal(s.Outcome(pods, scheduling.SolveStock(batch, stock)))
+}
+
+// theirs plans a scenario file with upstream Karpenter, by one worker, because
+// more of them race for ties.
+func theirs(text []byte) ([]byte, error) {
+	s, err := incumbent.Parse(text, beside)
+	if err != nil {
+		return nil, fmt.Errorf("reading the scenario as upstream does: %w", err)
+	}
+	result, err := incumbent.Plan(context.Background(), s, incumbent.Options{Concurrency: 1})
+	if err != nil {
+		return nil, err
+	}
+	return json.Marshal(result)
+}
+
+// judged is a plan and what the judge thinks of it.
+type judged struct {
+	*judge.Result
+	violations []judge.Violation
+}
+
+func judgeIt(s *judge.Scenario, plan []byte) (judged, error) {
+	r, err := judge.ParseResult(plan)
+	if err != nil {
+		return judged{}, err
+	}
+	return judged{r, judge.Check(s, r)}, nil
+}
+
+func (j judged) placed() int { return j.Pods - len(j.Unscheduled) }
