@@ -24,6 +24,8 @@ type class struct {
 	// closed are the places in which no more pods of the class fit, by the key of
 	// the reach.
 	closed map[string]bool
+	// failed is whether pods of it found no place in this round.
+	failed bool
 	// placed counts its pods by domain.
 	placed map[string]int
 	// problem is why no node can ever hold it; stuck, what kept the last one out.

@@ -43,13 +43,18 @@ func (r *rounds) run() {
 // beside others get theirs when those are packed.
 func (r *rounds) round(waiting []*class) {
 	r.placed = false
-	for progress := true; progress; {
+	for _, c := range waiting {
+		c.failed = false
+	}
+	for {
 		r.w.topology.pass++
 		shares := r.assign(waiting)
+		if len(shares) == 0 {
+			return
+		}
 		for _, rank := range r.ranked(shares) {
 			r.pack(rank)
 		}
-		progress = len(shares) > 0 && slices.ContainsFunc(waiting, func(c *class) bool { return len(c.pods) > 0 && len(c.own.groups) > 0 && len(c.closed) == 0 })
 	}
 }
 
@@ -60,7 +65,7 @@ func (r *rounds) assign(waiting []*class) []share {
 		progress = false
 		for _, c := range boundFirst(waiting) {
 			r.w.at = c
-			if len(c.pods) == 0 || !r.feasible(c) || r.w.waits(c) {
+			if len(c.pods) == 0 || c.failed || !r.feasible(c) || r.w.waits(c) {
 				continue
 			}
 			before := len(shares)
@@ -140,6 +145,7 @@ func (r *rounds) settle(lot int) {
 		return
 	}
 	c, kept := s.class, len(s.pods)-left
+	c.failed = true
 	r.w.count(c, s.domains, -left)
 	c.pods = append(slices.Clone(s.pods[kept:]), c.pods...)
 	s.pods = s.pods[:kept]
