@@ -46,7 +46,7 @@ func (r *rounds) round(waiting []*class) {
 	for _, c := range waiting {
 		c.failed = false
 	}
-	for {
+	for range roundsMax {
 		r.w.topology.pass++
 		shares := r.assign(waiting)
 		if len(shares) == 0 {
