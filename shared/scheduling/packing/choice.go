@@ -14,7 +14,7 @@ func (p *Packer) choice(bin *Bin, used []int64, planes uint64, in Set) Set {
 	was, out := &p.problem.Columns[bin.Column], NewSet(len(p.problem.Columns))
 	in.Each(func(k int) bool {
 		c := &p.problem.Columns[k]
-		if c.Pool == was.Pool && c.Stage == was.Stage && c.planes&planes != 0 && fits(used, c.Room) && p.moderateLimits(was, c, bin.extra) {
+		if c.Pool == was.Pool && c.Stage == was.Stage && c.Supply == was.Supply && c.planes&planes != 0 && fits(used, c.Room) && p.moderateLimits(was, c, bin.extra) {
 			out.Add(k)
 		}
 		return true

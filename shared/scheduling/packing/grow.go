@@ -144,7 +144,7 @@ func (p *Packer) enlarged(bin *Bin, lot *Lot) (column int, extra float64) {
 	defer p.buy(bin, 1)
 	bin.Columns.Each(func(k int) bool {
 		c := &p.problem.Columns[k]
-		if c.Pool != was.Pool || c.Stage != was.Stage || c.planes&planes == 0 || !lot.Columns.Has(k) {
+		if c.Pool != was.Pool || c.Stage != was.Stage || c.Supply != was.Supply || c.planes&planes == 0 || !lot.Columns.Has(k) {
 			return true
 		}
 		p.steps++

@@ -39,6 +39,7 @@ func (s *stage) run() {
 		}
 	}
 	s.redo(best)
+	s.merge(first)
 }
 
 // attempt packs in one order, and takes it apart again.

@@ -1,0 +1,152 @@
+package packing
+
+import (
+	"cmp"
+	"slices"
+)
+
+// mergeMax is how many of the bins that give least for their price are tried in
+// pairs.
+const mergeMax = 24
+
+// merge makes one bin of two as long as that is cheaper. Opening the best node
+// first leaves odd pods for the end, on nodes that are too small to be cheap.
+func (s *stage) merge(first int) {
+	worth := map[int]float64{}
+	for i, id := range s.ids {
+		worth[id] = s.value[i]
+	}
+	for {
+		a, b, into := s.bestMerge(s.poorest(first, worth))
+		if a < 0 {
+			return
+		}
+		s.p.combine(a, b, into)
+	}
+}
+
+// poorest are the bins whose pods are worth least of what they cost.
+func (s *stage) poorest(first int, worth map[int]float64) []int {
+	out, rate := make([]int, 0, len(s.p.bins)-first), map[int]float64{}
+	for b := first; b < len(s.p.bins); b++ {
+		bin, sum := &s.p.bins[b], 0.0
+		for _, part := range bin.Parts {
+			sum += float64(worth[part.Lot] * float64(part.Count))
+		}
+		out, rate[b] = append(out, b), sum/s.p.cost(&s.p.problem.Columns[bin.Column], bin.Planes)
+	}
+	slices.SortStableFunc(out, func(x, y int) int { return cmp.Compare(rate[x], rate[y]) })
+	return out[:min(len(out), mergeMax)]
+}
+
+// bestMerge finds the two bins whose union saves most, and the column for it; a is
+// -1 when none saves anything.
+func (s *stage) bestMerge(bins []int) (a, b, into int) {
+	a, saved := -1, 1e-9*s.total
+	for i, x := range bins {
+		for _, y := range bins[i+1:] {
+			column, gain := s.p.union(x, y)
+			if column >= 0 && gain > saved && s.bearable(column, x, y, gain) {
+				a, b, into, saved = x, y, column, gain
+			}
+		}
+	}
+	return a, b, into
+}
+
+// bearable reports whether a union does not carry too much of the plan, or is worth
+// that.
+func (s *stage) bearable(column, x, y int, gain float64) bool {
+	policy, c := &s.p.problem.Policy, &s.p.problem.Columns[column]
+	if policy.MaxShare <= 0 || c.Room[0] <= policy.SmallRoom || gain > policy.Premium*s.total {
+		return true
+	}
+	used := 0.0
+	for r, price := range s.top {
+		used += float64(price * float64(s.p.bins[x].used[r]+s.p.bins[y].used[r]))
+	}
+	return used <= policy.MaxShare*s.total
+}
+
+// union is the cheapest column that holds the pods of two bins, and what it saves;
+// -1 when there is none.
+func (p *Packer) union(x, y int) (column int, gain float64) {
+	a, b := &p.bins[x], &p.bins[y]
+	ca, cb := &p.problem.Columns[a.Column], &p.problem.Columns[b.Column]
+	planes := a.Planes & b.Planes
+	if ca.Pool != cb.Pool || ca.Stage != cb.Stage || ca.Supply+cb.Supply > 0 || planes == 0 || a.ration != b.ration {
+		return -1, 0
+	}
+	was := p.cost(ca, a.Planes) + p.cost(cb, b.Planes)
+	column = -1
+	p.buy(a, -1)
+	p.buy(b, -1)
+	a.Columns.Each(func(k int) bool {
+		c := &p.problem.Columns[k]
+		p.steps++
+		if c.Pool != ca.Pool || c.Stage != ca.Stage || c.Supply > 0 || c.planes&planes == 0 || !b.Columns.Has(k) || !p.carries(c, a.used, b.used) {
+			return true
+		}
+		if saves := was - p.cost(c, planes); saves > gain && p.problem.Pools[c.Pool].holds(c.Capacity) {
+			column, gain = k, saves
+		}
+		return true
+	})
+	p.buy(a, 1)
+	p.buy(b, 1)
+	if column >= 0 && (!p.compatible(a, b) || !p.enoughTogether(a, b, column, planes)) {
+		return -1, 0
+	}
+	return column, gain
+}
+
+// compatible asks the rules whether the pods of two bins may share one.
+func (p *Packer) compatible(a, b *Bin) bool {
+	p.content.clear()
+	for _, bin := range []*Bin{a, b} {
+		for _, part := range bin.Parts {
+			marks := p.lots[part.Lot].Marks
+			if p.content.room(marks, part.Count) < part.Count {
+				return false
+			}
+			p.content.add(marks, part.Count)
+		}
+	}
+	return true
+}
+
+func (p *Packer) enoughTogether(a, b *Bin, column int, planes uint64) bool {
+	ask := p.problem.Pools[p.problem.Columns[column].Pool].Enough
+	if ask == nil {
+		return true
+	}
+	used := slices.Clone(a.used)
+	for r := range used {
+		used[r] += b.used[r]
+	}
+	union := Bin{Column: column}
+	return ask(p.choice(&union, used, planes, a.Columns.And(b.Columns)), planes)
+}
+
+// combine makes bin x a node of the column with the pods of both, and drops y.
+func (p *Packer) combine(x, y, column int) {
+	a, b := &p.bins[x], &p.bins[y]
+	p.buy(a, -1)
+	p.buy(b, -1)
+	p.charge(a, -1)
+	p.charge(b, -1)
+	a.Column, a.Planes, a.Columns = column, a.Planes&b.Planes, p.narrowed(a.Columns, b.Columns)
+	a.Parts = append(slices.Clone(a.Parts), b.Parts...)
+	for r := range a.used {
+		a.used[r] += b.used[r]
+	}
+	p.buy(a, 1)
+	p.charge(a, 1)
+	if x < len(p.binSites) {
+		p.binSites[x].counted = false
+	}
+	if y < len(p.binSites) {
+		p.binSites = slices.Delete(p.binSites, y, y+1)
+	}
+	p.bins = slices.Delete(p.bins, y, y+1)
+}
