@@ -35,10 +35,10 @@ var groups = []group{
 	{"preferences", features{selectors: true, alternatives: true, preferences: true, taints: true}, ""},
 	{"ports", features{ports: true, nodes: true, daemons: true}, ""},
 	{"spread", features{selectors: true, taints: true, spread: true, labelKeys: true}, ""},
-	{"policies", features{selectors: true, taints: true, spread: true, policies: true}, "nodeAffinityPolicy Ignore is read as Karpenter reads it, and not as Kubernetes does"},
+	{"policies", features{selectors: true, taints: true, spread: true, policies: true}, "a spread is left askew when the last pods of a zone find no room there"},
 	{"anti-affinity", features{antiAffinity: true, namespaces: true, nodes: true}, ""},
 	{"affinity", features{affinity: true, namespaces: true, nodes: true}, ""},
-	{"company", features{affinity: true, antiAffinity: true, namespaces: true, nodes: true}, "pods that keep others away and seek company themselves are given up too early"},
+	{"company", features{affinity: true, antiAffinity: true, namespaces: true, nodes: true}, "pods that seek company and keep others away are placed in an order that gives some of them up"},
 	{"limits", features{selectors: true, weights: true, limits: true, nodes: true}, ""},
 	{"minimum values", features{selectors: true, weights: true, minValues: true}, ""},
 	{"everything", features{

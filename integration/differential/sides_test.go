@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -29,8 +30,19 @@ func ours(text []byte, shuffle func([]*corev1.Pod)) ([]byte, error) {
 	if shuffle != nil {
 		shuffle(pods)
 	}
+	defer hurry(text)()
 	batch, stock := s.Problem(pods)
 	return json.Marshal(s.Outcome(pods, scheduling.SolveStock(batch, stock)))
+}
+
+// patience is many times what a plan of so few pods takes on a busy machine.
+const patience = 20 * time.Second
+
+// hurry ends the whole run when a plan takes so long that something must hang: a
+// planner that does may take the machine's memory with it.
+func hurry(text []byte) (stop func()) {
+	late := time.AfterFunc(patience, func() { panic(fmt.Sprintf("no plan after %s\nscenario: %s", patience, text)) })
+	return func() { late.Stop() }
 }
 
 // theirs plans a scenario file with upstream Karpenter, by one worker, because

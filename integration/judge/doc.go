@@ -8,9 +8,11 @@
 // planner, not even the decoding, so that no misreading can be common to both.
 //
 // The invariants: a violation that is reported is certain, which for rules that
-// depend on the order of binding means that no order satisfies them; a result
-// that leaves out what a rule needs is a violation, never a pass; and what was
-// bound before the plan is given, not judged.
+// depend on the order of binding means that no order satisfies them, and for the
+// domains of a spread that those which could be launched count as well, as they
+// do for Karpenter (B112); a result that leaves out what a rule needs is a
+// violation, never a pass; and what was bound before the plan is given, not
+// judged.
 //
 // Left out, because the files cannot say them: volumes and resource claims.
 // Daemons take resources and host ports, and no part in affinity and spread.
