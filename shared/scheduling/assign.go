@@ -1,6 +1,7 @@
 package scheduling
 
 import (
+	"fmt"
 	"slices"
 
 	"github.com/joist-autoscaler/joist/shared/scheduling/packing"
@@ -217,7 +218,7 @@ func (w *world) minima(c *class, key string) []int {
 // eligible reports whether a domain counts for a spread constraint: there are
 // nodes in it that the constraint looks at, or there could be.
 func (w *world) eligible(c *class, g *group, value string) bool {
-	if g.everywhere || w.narrowed(w.strict(c), g.key, value).some {
+	if g.everywhere || w.narrowed(w.strict(c, g), g.key, value).some {
 		return true
 	}
 	for i := range w.problem.Nodes {
@@ -228,12 +229,21 @@ func (w *world) eligible(c *class, g *group, value string) bool {
 	return false
 }
 
-// strict is where the class may go by what it requires, its preferences left out.
-func (w *world) strict(c *class) *reach {
-	if len(c.wish.preferred) == 0 {
-		return c.reach
+// strict is where nodes that count for the class's spread could be: what it
+// requires, its preferences left out, and whatever their taints are unless the
+// constraint honours those (B110).
+func (w *world) strict(c *class, g *group) *reach {
+	tolerations := everything
+	if g.tolerated {
+		tolerations = c.spec.Tolerations
 	}
-	return w.reach(c.shape+"\x00strict"+string(rune('0'+len(c.wish.anyOf))), c.wish.anyOf[0], c.spec.Tolerations, c.wish.relaxed)
+	at := lookKey{c.shape, len(c.wish.anyOf), -1, g.tolerated}
+	got := w.looks[at]
+	if got == nil {
+		got = w.reach("strict"+fmt.Sprint(at), c.wish.anyOf[0], tolerations, true)
+		w.looks[at] = got
+	}
+	return got
 }
 
 // count adds n pods of the class to its domains; n may be negative.

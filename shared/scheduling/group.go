@@ -98,14 +98,13 @@ func (w *world) group(t term, c *class) *group {
 		id += "\x00" + where.key
 	}
 	everywhere := t.spread != nil && t.spread.NodeAffinityPolicy != nil && *t.spread.NodeAffinityPolicy == corev1.NodeInclusionPolicyIgnore
-	if everywhere {
-		id += "\x00everywhere"
-	}
+	tolerated := t.spread != nil && t.spread.NodeTaintsPolicy != nil && *t.spread.NodeTaintsPolicy == corev1.NodeInclusionPolicyHonor
+	id += fmt.Sprintf("\x00%t%t", everywhere, tolerated)
 	if g, ok := w.topology.groups[id]; ok {
 		return g
 	}
 	g := &group{
-		id: len(w.topology.groups), kind: t.kind, key: t.key, skew: t.skew, min: t.min, where: where, everywhere: everywhere,
+		id: len(w.topology.groups), kind: t.kind, key: t.key, skew: t.skew, min: t.min, where: where, everywhere: everywhere, tolerated: tolerated,
 		members: map[*labelSet]bool{}, counts: map[string]int{}, owners: map[string]int{},
 	}
 	w.topology.groups[id] = g

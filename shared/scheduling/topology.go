@@ -43,6 +43,8 @@ type group struct {
 	where *reach
 	// everywhere says that domains count which the owners could not go to.
 	everywhere bool
+	// tolerated says that nodes do not count whose taints the owners do not tolerate.
+	tolerated bool
 	// pass is the last in which pods were assigned that it counts and that are not
 	// packed yet.
 	pass int
