@@ -35,17 +35,17 @@ var groups = []group{
 	{"preferences", features{selectors: true, alternatives: true, preferences: true, taints: true}, ""},
 	{"ports", features{ports: true, nodes: true, daemons: true}, ""},
 	{"spread", features{selectors: true, taints: true, spread: true, labelKeys: true}, ""},
-	{"policies", features{selectors: true, taints: true, spread: true, policies: true}, "a spread is left askew when the last pods of a zone find no room there"},
+	{"policies", features{selectors: true, taints: true, spread: true, policies: true}, ""},
 	{"anti-affinity", features{antiAffinity: true, namespaces: true, nodes: true}, ""},
 	{"affinity", features{affinity: true, namespaces: true, nodes: true}, ""},
-	{"company", features{affinity: true, antiAffinity: true, namespaces: true, nodes: true}, "pods that seek company and keep others away are placed in an order that gives some of them up"},
+	{"company", features{affinity: true, antiAffinity: true, namespaces: true, nodes: true}, ""},
 	{"limits", features{selectors: true, weights: true, limits: true, nodes: true}, ""},
 	{"minimum values", features{selectors: true, weights: true, minValues: true}, ""},
 	{"everything", features{
 		selectors: true, alternatives: true, preferences: true, taints: true, weights: true, minValues: true, limits: true,
 		spread: true, affinity: true, antiAffinity: true, namespaces: true, labelKeys: true, policies: true,
 		ports: true, devices: true, sidecars: true, nodes: true, daemons: true,
-	}, "of the groups before"},
+	}, "where limits bind, a plan that packs by price may place a pod less than one that packs by size"},
 }
 
 // wait skips a group that is known to fail.

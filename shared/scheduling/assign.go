@@ -40,6 +40,7 @@ func (w *world) assign(c *class, shares []share) []share {
 			shares = append(shares, share{class: c, reach: r, domains: domains})
 		}
 		shares[i].pods = append(shares[i].pods, c.pods[0])
+		c.hold(r.key, 1)
 		c.pods = c.pods[1:]
 		w.count(c, domains, 1)
 	}
@@ -104,7 +105,7 @@ func (w *world) domainFor(c *class, r *reach, key string) (best string, found bo
 	var rank [3]int64
 	for _, value := range w.topology.values(w, key) {
 		n := w.narrowed(r, key, value)
-		if !n.some || c.closed[n.key] || !w.allows(c, key, value, least) {
+		if !n.some || w.full(c, n) || !w.allows(c, key, value, least) {
 			continue
 		}
 		now := [3]int64{0, 0, w.topology.load[key][value]}
@@ -129,6 +130,18 @@ func (w *world) domainFor(c *class, r *reach, key string) (best string, found bo
 		}
 	}
 	return best, found
+}
+
+// place is a class in the domains that a reach was narrowed to.
+type place struct {
+	spec  *PodSpec
+	reach string
+}
+
+// full reports whether no more pods of the class go to a place.
+func (w *world) full(c *class, r *reach) bool {
+	most, capped := w.caps[place{c.spec, r.key}]
+	return c.closed[r.key] || capped && c.held[r.key] >= most
 }
 
 // tipped ranks a domain behind all in which nobody's spread would be broken.
@@ -269,6 +282,14 @@ func (w *world) count(c *class, domains []domain, n int) {
 		}
 		w.topology.load[d.key][d.value] += int64(n) * c.weight()
 	}
+}
+
+// hold counts pods of the class in a place.
+func (c *class) hold(reach string, n int) {
+	if c.held == nil {
+		c.held = map[string]int{}
+	}
+	c.held[reach] += n
 }
 
 // weight is roughly what a pod takes: thousandths of a core, and 4 GiB for one.

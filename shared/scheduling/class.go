@@ -24,6 +24,8 @@ type class struct {
 	// closed are the places in which no more pods of the class fit, by the key of
 	// the reach.
 	closed map[string]bool
+	// held counts its pods by the key of the reach that they were given.
+	held map[string]int
 	// failed is whether pods of it found no place in this round.
 	failed bool
 	// placed counts its pods by domain.
@@ -178,7 +180,7 @@ func (w *world) besideDaemons(c *class) *reach {
 			out.columns = w.interned(out.columns.Without(d.columns))
 		}
 	}
-	out.some = out.columns.Len() > 0 && out.planes != 0 || out.nodes.Len() > 0
+	out.some = w.buyable(&out) || out.nodes.Len() > 0
 	w.reaches[key] = &out
 	return &out
 }

@@ -39,7 +39,7 @@ func (w *world) reach(key string, want Requirements, tolerations []corev1.Tolera
 	r.planes = w.planesOf(want)
 	r.columns = w.columnsOf(r)
 	r.nodes = w.nodesOf(r)
-	r.some = r.columns.Len() > 0 && r.planes != 0 || r.nodes.Len() > 0
+	r.some = w.buyable(r) || r.nodes.Len() > 0
 	w.reaches[key] = r
 	return r
 }
@@ -62,7 +62,7 @@ func (w *world) narrowed(r *reach, key, value string) *reach {
 	}
 	out.nodes = w.nodesOf(&out)
 	out.key = r.key + "\x00" + key + "=" + value
-	out.some = out.columns.Len() > 0 && out.planes != 0 || out.nodes.Len() > 0
+	out.some = w.buyable(&out) || out.nodes.Len() > 0
 	if r.narrow == nil {
 		r.narrow = map[string]map[string]*reach{}
 	}
@@ -71,6 +71,20 @@ func (w *world) narrowed(r *reach, key, value string) *reach {
 	}
 	r.narrow[key][value] = &out
 	return &out
+}
+
+// buyable reports whether any of the columns is sold on any of the planes.
+func (w *world) buyable(r *reach) bool {
+	found := false
+	if r.planes != 0 {
+		r.columns.Each(func(k int) bool {
+			for _, o := range w.problem.Columns[k].Offers {
+				found = found || r.planes&(1<<o.Plane) != 0
+			}
+			return !found
+		})
+	}
+	return found
 }
 
 // planesOf are the planes on which the requirements hold.

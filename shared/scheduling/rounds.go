@@ -18,11 +18,15 @@ type rounds struct {
 	packer *packing.Packer
 	// shares are the packer's lots, by number.
 	shares []share
+	// short are places that took fewer pods than they were given, and how many.
+	short map[place]int
 	// placed is whether the last round placed any pod.
 	placed bool
 }
 
-func newRounds(w *world) *rounds { return &rounds{w: w, packer: packing.New(w.problem)} }
+func newRounds(w *world) *rounds {
+	return &rounds{w: w, packer: packing.New(w.problem), short: map[place]int{}}
+}
 
 func (r *rounds) run() {
 	r.pin()
@@ -150,6 +154,8 @@ func (r *rounds) settle(lot int) {
 	c.pods = append(slices.Clone(s.pods[kept:]), c.pods...)
 	s.pods = s.pods[:kept]
 	if len(s.domains) > 0 {
+		c.hold(s.reach.key, -left)
+		r.short[place{c.spec, s.reach.key}] = c.held[s.reach.key]
 		if c.closed == nil {
 			c.closed = map[string]bool{}
 		}
@@ -248,4 +254,34 @@ func (w *world) only(c *class, node int) (share, bool) {
 		}
 	}
 	return out, true
+}
+
+// askew reports whether a spread constraint does not hold for pods that were
+// placed: others, which would have evened it out, found no room.
+func (r *rounds) askew() bool {
+	for _, c := range r.w.classes {
+		for i, g := range c.own.groups {
+			if g.kind != spreadKind || !g.hard {
+				continue
+			}
+			least := r.w.minima(c, g.key)[i]
+			for _, n := range c.placedIn(g) {
+				if n-least > g.skew {
+					return true
+				}
+			}
+		}
+	}
+	return false
+}
+
+// placedIn are the counts of the group's domains in which the class has pods.
+func (c *class) placedIn(g *group) []int {
+	var out []int
+	for value, n := range c.placed {
+		if n > 0 {
+			out = append(out, g.counts[value])
+		}
+	}
+	return out
 }

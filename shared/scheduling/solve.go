@@ -2,9 +2,11 @@ package scheduling
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 
 	"github.com/joist-autoscaler/joist/shared/catalog"
+	"github.com/joist-autoscaler/joist/shared/scheduling/packing"
 )
 
 // Solve plans a batch. It is a pure function: the same batch and catalogue give
@@ -72,15 +74,26 @@ func attempt(batch *Batch, stock Stock) (result Result, fault *broken) {
 			}
 		}
 	}()
-	w = newWorld(batch, stock)
-	result = w.solve(batch)
+	plan := func(policy *packing.Policy) Result {
+		var caps map[place]int
+		for try := 0; ; try++ {
+			w = newWorld(batch, stock)
+			if w.caps = caps; policy != nil {
+				w.problem.Policy = *policy
+			}
+			r := w.solve(batch)
+			if try == evenings || len(r.short) == 0 || !r.askew() {
+				return r.result()
+			}
+			caps = merge(caps, r.short)
+		}
+	}
+	result = plan(nil)
 	static := w.staticNodes(stock)
 	if !limited(result) {
 		return result.with(static), nil
 	}
-	w = newWorld(batch, stock)
-	w.problem.Policy = tight
-	if other := w.solve(batch); unplaced(other) < unplaced(result) {
+	if other := plan(&tight); unplaced(other) < unplaced(result) {
 		return other.with(static), nil
 	}
 	return result.with(static), nil
@@ -96,12 +109,30 @@ func (r Result) with(nodes []PlannedNode) Result {
 	return r
 }
 
-func (w *world) solve(batch *Batch) Result {
+// evenings is how often a batch is planned again because pods that found no room
+// left a spread askew.
+const evenings = 8
+
+// merge keeps the smaller of what two attempts found out.
+func merge(caps, short map[place]int) map[place]int {
+	out := maps.Clone(caps)
+	if out == nil {
+		out = map[place]int{}
+	}
+	for at, n := range short {
+		if was, known := out[at]; !known || n < was {
+			out[at] = n
+		}
+	}
+	return out
+}
+
+func (w *world) solve(batch *Batch) *rounds {
 	w.readClasses(batch)
 	w.addTopology()
 	r := newRounds(w)
 	r.run()
-	return r.result()
+	return r
 }
 
 // limited reports whether limits kept any pod out.

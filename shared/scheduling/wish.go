@@ -25,6 +25,9 @@ type wish struct {
 	anyway []corev1.TopologySpreadConstraint
 	// relaxed lets PreferNoSchedule taints pass.
 	relaxed bool
+	// all are the terms of anyOf as they were: one that was dropped for the sake of a
+	// preference is tried again without any. Karpenter does not do that.
+	all []Requirements
 }
 
 // newWish reads a pod; problem says why no node can ever hold it. With the
@@ -33,6 +36,7 @@ func newWish(spec *PodSpec, ignore bool) (w wish, problem string) {
 	if w.anyOf, problem = required(spec, false); problem != "" {
 		return w, problem
 	}
+	w.all = w.anyOf
 	if ignore {
 		return w, ""
 	}
@@ -70,6 +74,8 @@ func (w *wish) relax(soft bool) bool {
 		w.anyway = w.anyway[1:]
 	case soft && !w.relaxed:
 		w.relaxed = true
+	case len(w.all) > 1:
+		w.anyOf, w.all = w.all, nil
 	default:
 		return false
 	}

@@ -33,6 +33,9 @@ type world struct {
 	daemons  []daemon
 	// soft is whether any taint is PreferNoSchedule, so that relaxing helps.
 	soft bool
+	// caps are how many pods of a class fit into a domain at most, as far as an
+	// earlier attempt found out.
+	caps map[place]int
 	// at is the class that is being looked at, for the report of a panic.
 	at *class
 }

@@ -58,3 +58,32 @@ func (p *Packer) suits(lot, guest *Lot) bool {
 	}
 	return true
 }
+
+// companyOnNode puts pods of a lot on a node that exists: where their company is,
+// or, if they may be the first anywhere, where most of them fit, unless more would
+// fit on a new node.
+func (p *Packer) companyOnNode(id int) bool {
+	lot, before := &p.lots[id], p.left[id]
+	best, most := -1, 0
+	lot.Nodes.Each(func(i int) bool {
+		n := p.nodeSites[i].admits(p.problem.Rules, lot, times(lot.Need, p.problem.Nodes[i].Room, before))
+		switch {
+		case n == 0:
+		case p.nodeSites[i].beside(lot):
+			best, most = i, before
+		case p.mayLead(lot) && n > most:
+			best, most = i, n
+		}
+		return most < before
+	})
+	if best < 0 {
+		return false
+	}
+	if !p.nodeSites[best].beside(lot) && len(lot.Columns) > 0 {
+		if _, n := p.alone(lot, before); n > most {
+			return false
+		}
+	}
+	p.ontoNode(id, best)
+	return p.left[id] < before
+}

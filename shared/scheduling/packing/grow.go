@@ -98,12 +98,8 @@ func (p *Packer) grow(ids []int) {
 
 func (p *Packer) growOne(id int) bool {
 	lot := &p.lots[id]
-	if len(lot.Nodes) > 0 && len(lot.Beside) > 0 {
-		before := p.left[id]
-		lot.Nodes.Each(func(i int) bool { p.ontoNode(id, i); return p.left[id] == before })
-		if p.left[id] < before {
-			return true
-		}
+	if len(lot.Nodes) > 0 && len(lot.Beside) > 0 && p.companyOnNode(id) {
+		return true
 	}
 	if len(lot.Columns) == 0 {
 		return false

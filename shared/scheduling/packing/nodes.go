@@ -8,7 +8,10 @@ func (p *Packer) ontoNodes(ids []int) {
 			continue
 		}
 		lot.Nodes.Each(func(i int) bool {
-			p.ontoNode(id, i)
+			// Who may be the first anywhere chooses the place later.
+			if p.nodeSites[i].beside(lot) {
+				p.ontoNode(id, i)
+			}
 			return p.left[id] > 0
 		})
 	}
