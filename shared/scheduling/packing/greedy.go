@@ -8,7 +8,7 @@ import (
 
 const (
 	// perSize is how many columns of about one price are tried.
-	perSize = 4
+	perSize = 3
 	// wasteMax leaves columns alone that waste more than this part of their price
 	// even when they are full, if there are better of their size.
 	wasteMax = 0.25

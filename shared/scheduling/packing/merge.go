@@ -72,19 +72,34 @@ func (s *stage) bearable(column, x, y int, gain float64) bool {
 // -1 when there is none.
 func (p *Packer) union(x, y int) (column int, gain float64) {
 	a, b := &p.bins[x], &p.bins[y]
-	ca, cb := &p.problem.Columns[a.Column], &p.problem.Columns[b.Column]
 	planes := a.Planes & b.Planes
-	if ca.Pool != cb.Pool || ca.Stage != cb.Stage || ca.Supply+cb.Supply > 0 || planes == 0 || a.ration != b.ration {
+	if planes == 0 || a.ration != b.ration || !p.alike(a.Column, b.Column) {
 		return -1, 0
 	}
-	was := p.cost(ca, a.Planes) + p.cost(cb, b.Planes)
-	column = -1
 	p.buy(a, -1)
 	p.buy(b, -1)
+	column, gain = p.cheapestUnion(a, b, planes)
+	p.buy(a, 1)
+	p.buy(b, 1)
+	if column >= 0 && (!p.compatible(a, b) || !p.enoughTogether(a, b, column, planes)) {
+		return -1, 0
+	}
+	return column, gain
+}
+
+// alike reports whether two columns are of one pool and stage, and not reserved.
+func (p *Packer) alike(k, l int) bool {
+	a, b := &p.problem.Columns[k], &p.problem.Columns[l]
+	return a.Pool == b.Pool && a.Stage == b.Stage && a.Supply+b.Supply == 0
+}
+
+func (p *Packer) cheapestUnion(a, b *Bin, planes uint64) (column int, gain float64) {
+	was := p.cost(&p.problem.Columns[a.Column], a.Planes) + p.cost(&p.problem.Columns[b.Column], b.Planes)
+	column = -1
 	a.Columns.Each(func(k int) bool {
 		c := &p.problem.Columns[k]
 		p.steps++
-		if c.Pool != ca.Pool || c.Stage != ca.Stage || c.Supply > 0 || c.planes&planes == 0 || !b.Columns.Has(k) || !p.carries(c, a.used, b.used) {
+		if c.planes&planes == 0 || !b.Columns.Has(k) || !p.alike(k, a.Column) || !p.carries(c, a.used, b.used) {
 			return true
 		}
 		if saves := was - p.cost(c, planes); saves > gain && p.problem.Pools[c.Pool].holds(c.Capacity) {
@@ -92,11 +107,6 @@ func (p *Packer) union(x, y int) (column int, gain float64) {
 		}
 		return true
 	})
-	p.buy(a, 1)
-	p.buy(b, 1)
-	if column >= 0 && (!p.compatible(a, b) || !p.enoughTogether(a, b, column, planes)) {
-		return -1, 0
-	}
 	return column, gain
 }
 

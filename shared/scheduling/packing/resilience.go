@@ -4,6 +4,10 @@ package packing
 // other order to be tried.
 const goodEnough = 1.015
 
+// outOfReach is how far above that no order helps: what is wasted then lies in pods
+// that no type suits.
+const outOfReach = 1.3
+
 // hopeless is the gain of a second order, as a part of the cost, below which no
 // third is tried.
 const hopeless = -0.01
@@ -15,7 +19,7 @@ func (s *stage) run() {
 	first := len(s.p.bins)
 	best := s.attempt(first, orders[0])
 	for _, order := range orders[1:] {
-		if s.p.costOf(best) <= goodEnough*s.total || s.p.steps > s.p.problem.Policy.Effort {
+		if cost := s.p.costOf(best); cost <= goodEnough*s.total || cost > outOfReach*s.total || s.p.steps > s.p.problem.Policy.Effort {
 			break
 		}
 		other := s.attempt(first, order)
