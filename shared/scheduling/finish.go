@@ -1,6 +1,8 @@
 package scheduling
 
 import (
+	"math"
+
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/joist-autoscaler/joist/shared/karpenter"
@@ -14,7 +16,7 @@ const maxTypes = 600
 const launchTypes = 60
 
 func (r *rounds) result() Result {
-	out := Result{BoundPerHour: r.packer.Bound(), Partial: r.packer.Spent()}
+	out := Result{BoundPerHour: floor(r.packer.Bound()), Partial: r.packer.Spent()}
 	for i := range r.w.problem.Nodes {
 		for _, part := range r.packer.Onto(i) {
 			s := &r.shares[part.Lot]
@@ -36,6 +38,10 @@ func (r *rounds) result() Result {
 	}
 	return out
 }
+
+// floor rounds a bound down to millionths of a dollar: what it has beyond that may
+// differ between processors.
+func floor(dollars float64) float64 { return math.Floor(dollars*1e6) / 1e6 }
 
 // finish turns a bin into what is to be launched. The types are written into the
 // requirements (B090) before the daemons are summed up, so that a later batch,

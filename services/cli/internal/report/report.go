@@ -25,6 +25,10 @@ type Plan struct {
 	Nodes    []Node `json:"nodes"`
 	// PricePerHour is that of all nodes, in US dollars.
 	PricePerHour float64 `json:"pricePerHour"`
+	// BoundPerHour is what no plan for the same pods could cost less than.
+	BoundPerHour float64 `json:"boundPerHour"`
+	// Partial says that the work budget ran out before all pods were looked at.
+	Partial bool `json:"partial"`
 	// Fitting are pods that nodes of the manifests have room for.
 	Fitting     []Fitting  `json:"fitting"`
 	Unplaced    []Unplaced `json:"unplaced"`
@@ -74,6 +78,7 @@ func Of(a offline.Answer, warnings []string) Plan {
 	out := Plan{
 		APIVersion: "cli.joist.sh/v1", Kind: "Plan",
 		Region: a.Catalogue.Region, PricesOf: a.Catalogue.AsOf.Format("2006-01-02"), PricePerHour: a.Built.Plan.PricePerHour,
+		BoundPerHour: a.Built.Plan.BoundPerHour, Partial: a.Built.Plan.Partial,
 		Nodes: []Node{}, Fitting: []Fitting{}, Unplaced: []Unplaced{},
 		Assumptions: append([]string{}, a.Assumptions...), Warnings: append([]string{}, warnings...),
 	}

@@ -114,7 +114,7 @@ func summary(p Plan) string {
 	if len(p.Nodes) == 0 {
 		parts = append(parts, "nothing to launch")
 	} else {
-		parts = append(parts, fmt.Sprintf("%s to launch for %s, %s an hour", count(len(p.Nodes), "node"), count(placed, "pod"), money(p.PricePerHour)))
+		parts = append(parts, fmt.Sprintf("%s to launch for %s, %s an hour%s", count(len(p.Nodes), "node"), count(placed, "pod"), money(p.PricePerHour), gap(p)))
 	}
 	if len(p.Fitting) > 0 {
 		parts = append(parts, count(len(p.Fitting), "pod")+" on nodes that exist")
@@ -122,7 +122,18 @@ func summary(p Plan) string {
 	if lost > 0 {
 		parts = append(parts, count(lost, "pod")+" without a place")
 	}
+	if p.Partial {
+		parts = append(parts, "partial, because the work budget ran out")
+	}
 	return strings.Join(parts, "; ") + "\n"
+}
+
+// gap is how far the plan is from what any plan must cost.
+func gap(p Plan) string {
+	if p.BoundPerHour <= 0 {
+		return ""
+	}
+	return fmt.Sprintf(" (any plan costs %s or more)", money(p.BoundPerHour))
 }
 
 func money(dollars float64) string { return fmt.Sprintf("$%.4f", dollars) }
