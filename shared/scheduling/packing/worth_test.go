@@ -1,0 +1,60 @@
+package packing
+
+import (
+	"math"
+	"testing"
+
+	"pgregory.net/rapid"
+)
+
+// TestWorth checks the prices of resources where they can be worked out by hand.
+func TestWorth(t *testing.T) {
+	for _, tt := range []struct {
+		name   string
+		demand []float64
+		rows   []offerRow
+		want   float64
+	}{
+		{"one resource", []float64{100}, []offerRow{{[]float64{4}, 1}, {[]float64{16}, 3}}, 100.0 / 16 * 3},
+		{"two that balance", []float64{10, 10}, []offerRow{{[]float64{4, 2}, 1}, {[]float64{2, 4}, 1}}, 10.0 / 3},
+		{"the dearer is never needed", []float64{10, 10}, []offerRow{{[]float64{4, 4}, 1}, {[]float64{4, 4}, 2}}, 2.5},
+		{"nothing demanded", []float64{0, 0}, []offerRow{{[]float64{4, 4}, 1}}, 0},
+		{"nobody has it", []float64{1, 1}, []offerRow{{[]float64{4, 0}, 1}}, 0},
+		{"no market", []float64{1}, nil, 0},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			if _, got := worth(tt.demand, tt.rows); math.Abs(got-tt.want) > 1e-9*max(1, tt.want) {
+				t.Errorf("the demand is worth %v, want %v", got, tt.want)
+			}
+		})
+	}
+}
+
+// TestWorthIsABound buys at random and never pays less than the bound; and no row
+// is worth more than it costs.
+func TestWorthIsABound(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		rows := make([]offerRow, rapid.IntRange(1, 8).Draw(t, "rows"))
+		for i := range rows {
+			rows[i] = offerRow{
+				room:  rapid.SliceOfN(rapid.Float64Range(0, 64), 3, 3).Draw(t, "room"),
+				price: rapid.Float64Range(0.01, 10).Draw(t, "price"),
+			}
+		}
+		counts := rapid.SliceOfN(rapid.IntRange(0, 5), len(rows), len(rows)).Draw(t, "bought")
+		demand, cost := make([]float64, 3), 0.0
+		for i, n := range counts {
+			cost += float64(n) * rows[i].price
+			for r := range demand {
+				demand[r] += float64(n) * rows[i].room[r]
+			}
+		}
+		prices, bound := worth(demand, rows)
+		if bound > cost*(1+1e-9)+1e-9 {
+			t.Fatalf("the bound is %v, and it was bought for %v", bound, cost)
+		}
+		if _, over := overpaid(prices, rows); over > 1+1e-9 {
+			t.Fatalf("a row is worth %v of its price", over)
+		}
+	})
+}
