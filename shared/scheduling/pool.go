@@ -26,6 +26,8 @@ type pool struct {
 	variants []Requirements
 	// soldOut counts types that suit the pool and cannot be bought at the moment.
 	soldOut int
+	// bought remembers which planes the pool allows: 1 for yes, -1 for no.
+	bought [maxPlanes]int8
 	// shelf is made when it is first asked for.
 	shelf []shelved
 }
@@ -46,6 +48,17 @@ func (w *world) newPool(np *karpenter.NodePool, stock Stock, named namedLabels) 
 	p.base = base(np, class, config.AMIFamily, stock.Region)
 	p.variants = w.variants(p.base, named)
 	return p
+}
+
+// buys reports whether the pool allows offers on a plane.
+func (p *pool) buys(plane int, o Option) bool {
+	if p.bought[plane] == 0 {
+		p.bought[plane] = -1
+		if p.base.buys(o) {
+			p.bought[plane] = 1
+		}
+	}
+	return p.bought[plane] > 0
 }
 
 // classOf finds the pool's node class and says why the pool launches nothing

@@ -20,9 +20,11 @@ type world struct {
 	pools    []*pool
 	columns  []column
 	planes   []Option
-	nodes    []*existing
-	classes  []*class
-	problem  packing.Problem
+	// lastPlane is the one that was asked for last.
+	lastPlane int
+	nodes     []*existing
+	classes   []*class
+	problem   packing.Problem
 	// typeKeys remembers of labels whether instance types have them.
 	typeKeys map[string]bool
 	reaches  map[string]*reach
@@ -97,19 +99,24 @@ func prefers(s *Snapshot) bool {
 	return slices.ContainsFunc(s.Nodes, func(n Node) bool { return slices.ContainsFunc(n.Taints, soft) })
 }
 
-// plane numbers a place and a way to buy.
-func (w *world) plane(o Option) (int, bool) {
-	for i, p := range w.planes {
-		if p.Zone == o.Zone && p.CapacityType == o.CapacityType {
+// plane numbers a place and a way to buy. Types list their offers in one order, so
+// the plane after the last one asked for is the likeliest.
+func (w *world) plane(o *Option) (int, bool) {
+	for step := range w.planes {
+		i := (w.lastPlane + 1 + step) % len(w.planes)
+		if p := &w.planes[i]; p.CapacityType == o.CapacityType && p.Zone == o.Zone {
+			w.lastPlane = i
 			return i, true
 		}
 	}
 	if len(w.planes) == maxPlanes {
 		return 0, false
 	}
-	o.InstanceType, o.PricePerHour = "", 0
-	w.planes = append(w.planes, o)
-	return len(w.planes) - 1, true
+	one := *o
+	one.InstanceType, one.PricePerHour = "", 0
+	w.planes = append(w.planes, one)
+	w.lastPlane = len(w.planes) - 1
+	return w.lastPlane, true
 }
 
 // addPools prepares all pools in the order in which they are tried: heavier first
@@ -206,11 +213,11 @@ func (w *world) addColumns(p *pool, types []Type, tier int, supplies map[string]
 		known, from := false, len(offers)
 		for j := range t.Offers {
 			o := &t.Offers[j]
-			if !p.base.buys(o.Option) {
+			n, ok := w.plane(&o.Option)
+			if ok && !p.buys(n, o.Option) || !ok && !p.base.buys(o.Option) {
 				continue
 			}
 			known = true
-			n, ok := w.plane(o.Option)
 			switch {
 			case !o.Available || !ok || !(o.PricePerHour >= 0) || math.IsInf(o.PricePerHour, 1):
 			case o.Reservation != "":

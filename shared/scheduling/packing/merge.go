@@ -7,7 +7,7 @@ import (
 
 // mergeMax is how many of the bins that give least for their price are tried in
 // pairs.
-const mergeMax = 24
+const mergeMax = 16
 
 // merge makes one bin of two as long as that is cheaper. Opening the best node
 // first leaves odd pods for the end, on nodes that are too small to be cheap.

@@ -2,7 +2,7 @@ package packing
 
 // goodEnough is how near to the worth of its pods a plan's cost must be for no
 // other order to be tried.
-const goodEnough = 1.015
+const goodEnough = 1.02
 
 // outOfReach is how far above that no order helps: what is wasted then lies in pods
 // that no type suits.
