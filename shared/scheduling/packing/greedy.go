@@ -20,7 +20,7 @@ const (
 // open opens bins until no lot of the stage fits anything any more.
 func (s *stage) open() {
 	s.shortlist()
-	for s.rest > 0 && !s.p.Spent() {
+	for s.rest > 0 && !s.beyond() && !s.p.Spent() {
 		c, lot := s.best(), -1
 		if c == nil {
 			if c, lot = s.rescue(); c == nil {
@@ -246,6 +246,7 @@ func (s *stage) commit(c *candidate, value float64, picks []pick) {
 	s.p.buy(&bin, 1)
 	s.p.charge(&bin, 1)
 	s.p.bins = append(s.p.bins, bin)
+	s.spent += c.price
 	s.rest -= value
 	if !slices.ContainsFunc(s.left, func(n int) bool { return n > 0 }) {
 		s.rest = 0

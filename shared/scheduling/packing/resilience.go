@@ -1,5 +1,7 @@
 package packing
 
+import "math"
+
 // goodEnough is how near to the worth of its pods a plan's cost must be for no
 // other order to be tried.
 const goodEnough = 1.02
@@ -8,35 +10,26 @@ const goodEnough = 1.02
 // that no type suits.
 const outOfReach = 1.3
 
-// hopeless is the gain of a second order, as a part of the cost, below which no
-// third is tried.
-const hopeless = -0.01
-
 // run opens the stage's bins, in the order of lots that gives the cheapest plan. A
 // plan that stands on one or two nodes is made anew with smaller ones, and that is
 // taken unless it costs too much more.
 func (s *stage) run() {
 	first := len(s.p.bins)
-	best := s.attempt(first, orders[0])
+	best, _ := s.attempt(first, orders[0], math.Inf(1))
 	for _, order := range orders[1:] {
-		if cost := s.p.costOf(best); cost <= goodEnough*s.total || cost > outOfReach*s.total || s.p.steps > s.p.problem.Policy.Effort {
+		cost := s.p.costOf(best)
+		if cost <= goodEnough*s.total || cost > outOfReach*s.total || s.p.steps > s.p.problem.Policy.Effort {
 			break
 		}
-		other := s.attempt(first, order)
-		gain := s.p.costOf(best) - s.p.costOf(other)
-		if placed(other) >= placed(best) && gain > 0 {
+		if other, ok := s.attempt(first, order, cost); ok && placed(other) >= placed(best) && s.p.costOf(other) < cost {
 			best = other
-		}
-		if gain < hopeless*s.p.costOf(best) {
-			break
 		}
 	}
 	if s.concentrated(best) {
 		s.modest = true
-		premium := 1 + s.p.problem.Policy.Premium
+		most := s.p.costOf(best) * (1 + s.p.problem.Policy.Premium)
 		for _, order := range orders {
-			modest := s.attempt(first, order)
-			if placed(modest) >= placed(best) && s.p.costOf(modest) <= s.p.costOf(best)*premium {
+			if modest, ok := s.attempt(first, order, most); ok && placed(modest) >= placed(best) && s.p.costOf(modest) <= most {
 				best = modest
 				break
 			}
@@ -46,13 +39,18 @@ func (s *stage) run() {
 	s.merge(first)
 }
 
-// attempt packs in one order, and takes it apart again.
-func (s *stage) attempt(first int, order float64) []Bin {
+// attempt packs in one order, and takes it apart again. It gives up as soon as the
+// plan must cost more than most: what is not placed yet costs its worth at least.
+func (s *stage) attempt(first int, order, most float64) (bins []Bin, ok bool) {
 	s.arrange(order)
+	s.most, s.spent = most, 0
 	s.open()
 	s.scratch.offers, s.scratch.hopes = s.offers[:0], s.hopes[:0]
-	return s.undo(first)
+	return s.undo(first), !s.beyond()
 }
+
+// beyond reports whether the plan is too dear already.
+func (s *stage) beyond() bool { return s.spent+s.rest > s.most*(1+1e-9) }
 
 // concentrated reports whether any bin carries more of the plan than it should.
 func (s *stage) concentrated(bins []Bin) bool {

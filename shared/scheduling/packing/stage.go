@@ -27,6 +27,8 @@ type stage struct {
 	hopes  []float64
 	// total is what all pods are worth; rest, those that are not in a bin.
 	total, rest float64
+	// spent is what the bins of this attempt cost, and most what they may.
+	spent, most float64
 	// modest leaves out columns that could carry too much of the plan.
 	modest bool
 	// short is the shortlist as it was made for shortModest.
