@@ -45,7 +45,7 @@ var groups = []group{
 		selectors: true, alternatives: true, preferences: true, taints: true, weights: true, minValues: true, limits: true,
 		spread: true, affinity: true, antiAffinity: true, namespaces: true, labelKeys: true, policies: true,
 		ports: true, devices: true, sidecars: true, nodes: true, daemons: true,
-	}, "where limits bind, a plan that packs by price may place a pod less than one that packs by size"},
+	}, "under a limit of nodes, or with aversion over capacity types, a pod less may be placed than by Karpenter"},
 }
 
 // wait skips a group that is known to fail.

@@ -14,6 +14,9 @@ func policy(s Settings) packing.Policy {
 	return out
 }
 
+// crowded is for batches that leave pods out even so: it has as many as possible.
+var crowded = packing.Policy{Tight: true, SmallFirst: true, Budget: 200e6}
+
 // tight is for batches that limits would leave pods out of: it fills few and large
 // nodes.
 var tight = packing.Policy{Tight: true, Effort: packing.DefaultPolicy.Effort, Budget: packing.DefaultPolicy.Budget}

@@ -62,8 +62,8 @@ func (b *broken) unplaced(class *PodClass) Unplaced {
 	return Unplaced{class.Spec.Namespace, class.Pods, []Rejection{{Rule: RulePod, Detail: fmt.Sprintf("planning for it failed: %v", b.cause)}}}
 }
 
-// attempt plans everything, and once more with an eye on the limits if they kept
-// pods out. A panic is a fault of ours and must not cost the other pods their nodes.
+// attempt plans everything, and again with an eye on the limits if they kept pods
+// out. A panic is a fault of ours and must not cost the other pods their nodes.
 func attempt(batch *Batch, stock Stock) (result Result, fault *broken) {
 	var w *world
 	defer func() {
@@ -93,8 +93,10 @@ func attempt(batch *Batch, stock Stock) (result Result, fault *broken) {
 	if !limited(result) {
 		return result.with(static), nil
 	}
-	if other := plan(&tight); unplaced(other) < unplaced(result) {
-		return other.with(static), nil
+	for _, policy := range []*packing.Policy{&tight, &crowded} {
+		if other := plan(policy); unplaced(other) < unplaced(result) {
+			result = other
+		}
 	}
 	return result.with(static), nil
 }

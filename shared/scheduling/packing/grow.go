@@ -82,6 +82,10 @@ func (p *Packer) join(id, b, n, column int) {
 	bin.Parts = append(bin.Parts, Part{id, n})
 }
 
+// evenly is how near two costs count as equal: a larger node is then better than
+// two, because each node keeps something for itself.
+const evenly = 1e-6
+
 // grow places the rest one pod at a time where it costs least: in a bin that may
 // become a larger type for it, or in one of its own. It is the way of pods that
 // must stand beside others, and of what stages could not place.
@@ -118,7 +122,7 @@ func (p *Packer) growOne(id int) bool {
 	}
 	k, n := p.alone(lot, p.left[id])
 	if k >= 0 && p.mayLead(lot) {
-		if price := p.cost(&p.problem.Columns[k], lot.Planes); at < 0 || price < best {
+		if price := p.cost(&p.problem.Columns[k], lot.Planes); at < 0 || price < best*(1-evenly) {
 			p.openBin(id, k, n)
 			return true
 		}

@@ -1,6 +1,7 @@
 package packing
 
 import (
+	"cmp"
 	"slices"
 )
 
@@ -49,6 +50,11 @@ func (p *Packer) Pack(lots []Lot) (first int) {
 	p.scarce = p.short(p.asked)
 	p.ontoNodes(ids)
 	p.accompany(ids)
+	if p.problem.Policy.SmallFirst {
+		p.grow(p.smallestFirst(ids))
+		p.settle()
+		return first
+	}
 	p.lonely = p.loneliest(ids)
 	for _, stage := range p.stages() {
 		p.topUp(ids)
@@ -59,6 +65,28 @@ func (p *Packer) Pack(lots []Lot) (first int) {
 	p.grow(ids)
 	p.settle()
 	return first
+}
+
+// smallestFirst orders lots by what a pod takes of all that is asked for.
+func (p *Packer) smallestFirst(ids []int) []int {
+	total := make([]float64, p.problem.Dims)
+	for _, id := range ids {
+		for r, need := range p.lots[id].Need {
+			total[r] += float64(float64(need) * float64(p.lots[id].Count))
+		}
+	}
+	share := func(id int) float64 {
+		most := 0.0
+		for r, need := range p.lots[id].Need {
+			if total[r] > 0 {
+				most = max(most, float64(need)/total[r])
+			}
+		}
+		return most
+	}
+	out := slices.Clone(ids)
+	slices.SortStableFunc(out, func(a, b int) int { return cmp.Compare(share(a), share(b)) })
+	return out
 }
 
 // stages are the numbers of the columns' stages, in order.

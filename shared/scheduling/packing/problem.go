@@ -144,6 +144,9 @@ type Policy struct {
 	// Tight spends limits sparingly instead of money: it is for what did not fit
 	// into the limits otherwise.
 	Tight bool
+	// SmallFirst places pods one by one, the smallest first, each where it uses least
+	// of the limits: it is for having as many pods as possible under them.
+	SmallFirst bool
 	// Effort is how many steps may be spent before no more orders are tried, and
 	// Budget how many before the plan stays partial. A step is a look at a lot, a bin
 	// or a column: about five nanoseconds.
