@@ -35,7 +35,10 @@ func (w *world) shelf(p *pool) []shelved {
 		}
 	}
 	slices.SortFunc(out, func(x, y shelved) int {
-		return cmp.Or(cmp.Compare(x.price, y.price), cmp.Compare(x.column, y.column), cmp.Compare(x.plane, y.plane))
+		if x.price != y.price {
+			return cmp.Compare(x.price, y.price)
+		}
+		return cmp.Or(cmp.Compare(x.column, y.column), cmp.Compare(x.plane, y.plane))
 	})
 	p.shelf = out
 	return out

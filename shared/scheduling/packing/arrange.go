@@ -27,7 +27,10 @@ func (s *stage) arrange(steps float64) {
 		}
 	}
 	slices.SortFunc(order, func(a, b int32) int {
-		return cmp.Or(cmp.Compare(floor[b], floor[a]), cmp.Compare(lean[b], lean[a]), cmp.Compare(value[b], value[a]), cmp.Compare(s.ids[a], s.ids[b]))
+		if floor[a] != floor[b] {
+			return cmp.Compare(floor[b], floor[a])
+		}
+		return cmp.Or(cmp.Compare(lean[b], lean[a]), cmp.Compare(value[b], value[a]), cmp.Compare(s.ids[a], s.ids[b]))
 	})
 	ids, group := make([]int, n), make([]int, n)
 	s.value, s.floor, s.left, s.need, s.total = make([]float64, n), make([]float64, n), make([]int, n), make([]int64, n*dims), 0

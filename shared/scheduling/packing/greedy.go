@@ -121,7 +121,10 @@ func (s *stage) leastWaste() []scored {
 	}
 	s.scratch.scored = all
 	slices.SortFunc(all, func(a, b scored) int {
-		return cmp.Or(cmp.Compare(a.size, b.size), cmp.Compare(a.planes, b.planes), cmp.Compare(a.waste, b.waste), cmp.Compare(a.column, b.column))
+		if a.size != b.size {
+			return cmp.Compare(a.size, b.size)
+		}
+		return cmp.Or(cmp.Compare(a.planes, b.planes), cmp.Compare(a.waste, b.waste), cmp.Compare(a.column, b.column))
 	})
 	out, count := []scored{}, 0
 	for i, one := range all {
