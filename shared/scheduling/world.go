@@ -3,7 +3,6 @@ package scheduling
 import (
 	"cmp"
 	"maps"
-	"math"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
@@ -177,97 +176,6 @@ func (w *world) addRations(stock Stock) {
 			rations[i] = known[at]
 		}
 		w.problem.Pools[p.index].Rations = rations
-	}
-}
-
-// Kinds of columns inside of a tier of pools, in the order of trying: reserved
-// capacity is paid for already (B122), and exotic types are dear for what
-// ordinary pods use of them (B188).
-const (
-	reservedKind = iota
-	plainKind
-	exoticKind
-	kinds
-)
-
-// addColumns lists the instance types of the stock that suit the pool.
-func (w *world) addColumns(p *pool, types []Type, tier int, supplies map[string]int) {
-	rules := p.base.rules()
-	var suitable []*Type
-	for i := range types {
-		if rules.allow(types[i].Labels, nil) {
-			suitable = append(suitable, &types[i])
-		}
-	}
-	arena := make([]int64, 0, 2*len(suitable)*len(w.axis.names))
-	offers := make([]packing.Offer, 0, 6*len(suitable))
-	w.columns = slices.Grow(w.columns, len(suitable)*len(p.variants))
-	w.problem.Columns = slices.Grow(w.problem.Columns, len(suitable)*len(p.variants))
-	for _, t := range suitable {
-		capacity := w.axis.into(&arena, t.Capacity)
-		room := w.axis.open(w.axis.into(&arena, t.Allocatable), t.Allocatable)
-		plain := packing.Column{Pool: p.index, Stage: tier*kinds + plainKind, Capacity: capacity, Room: room}
-		if t.Exotic && !p.base.Demanding() { // Variety counts exotic types as well (B188).
-			plain.Stage = tier*kinds + exoticKind
-		}
-		known, from := false, len(offers)
-		for j := range t.Offers {
-			o := &t.Offers[j]
-			n, ok := w.plane(&o.Option)
-			if ok && !p.buys(n, o.Option) || !ok && !p.base.buys(o.Option) {
-				continue
-			}
-			known = true
-			switch {
-			case !o.Available || !ok || !(o.PricePerHour >= 0) || math.IsInf(o.PricePerHour, 1):
-			case o.Reservation != "":
-				w.addReserved(p, t, o, n, plain, tier, supplies)
-			default:
-				offers = append(offers, packing.Offer{Plane: n, Price: o.PricePerHour})
-				plain.Flexible = max(plain.Flexible, flexibility(o.CapacityType))
-			}
-		}
-		if plain.Offers = offers[from:len(offers):len(offers)]; len(plain.Offers) > 0 {
-			w.addVariants(p, column{pool: p, typ: t, labels: t.Labels}, plain)
-		} else if known {
-			p.soldOut++
-		}
-	}
-}
-
-// flexibility is how many types a launch should have to choose from: 15 where spot
-// capacity comes and goes (B222), and five elsewhere (B223).
-func flexibility(capacityType string) int {
-	if capacityType == karpenter.CapacityTypeSpot {
-		return 15
-	}
-	return 5
-}
-
-func (w *world) addReserved(p *pool, t *Type, o *Offer, plane int, plain packing.Column, tier int, supplies map[string]int) {
-	if o.Count <= 0 {
-		return
-	}
-	plain.Flexible = 0
-	if supplies[o.Reservation] == 0 {
-		w.problem.Supplies = append(w.problem.Supplies, o.Count)
-		supplies[o.Reservation] = len(w.problem.Supplies)
-	}
-	plain.Stage, plain.Supply = tier*kinds+reservedKind, supplies[o.Reservation]
-	plain.Offers = []packing.Offer{{Plane: plane, Price: o.PricePerHour}}
-	labels := merged(t.Labels, o.Labels)
-	w.addVariants(p, column{pool: p, typ: t, labels: labels, reservation: o.Reservation}, plain)
-}
-
-func (w *world) addVariants(p *pool, c column, of packing.Column) {
-	for v := range p.variants {
-		c.variant = v
-		w.columns = append(w.columns, c)
-		of.Room = slices.Clip(of.Room)
-		if v > 0 || c.reservation != "" {
-			of.Room = slices.Clone(of.Room) // Daemons are taken off each on its own.
-		}
-		w.problem.Columns = append(w.problem.Columns, of)
 	}
 }
 

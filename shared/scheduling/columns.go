@@ -1,0 +1,124 @@
+package scheduling
+
+import (
+	"math"
+	"slices"
+
+	"github.com/joist-autoscaler/joist/shared/karpenter"
+	"github.com/joist-autoscaler/joist/shared/scheduling/packing"
+)
+
+// Kinds of columns inside of a tier of pools, in the order of trying: reserved
+// capacity is paid for already (B122), and exotic types are dear for what
+// ordinary pods use of them (B188).
+const (
+	reservedKind = iota
+	plainKind
+	exoticKind
+	kinds
+)
+
+// shelves are what the columns of one pool are made with.
+type shelves struct {
+	pool *pool
+	tier int
+	// supplies number the reservations, of all pools together.
+	supplies map[string]int
+	arena    []int64
+	offers   []packing.Offer
+}
+
+// addColumns lists the instance types of the stock that suit the pool.
+func (w *world) addColumns(p *pool, types []Type, tier int, supplies map[string]int) {
+	rules := p.base.rules()
+	var suitable []*Type
+	for i := range types {
+		if rules.allow(types[i].Labels, nil) {
+			suitable = append(suitable, &types[i])
+		}
+	}
+	s := &shelves{
+		pool: p, tier: tier, supplies: supplies,
+		arena: make([]int64, 0, 2*len(suitable)*len(w.axis.names)), offers: make([]packing.Offer, 0, 6*len(suitable)),
+	}
+	w.columns = slices.Grow(w.columns, len(suitable)*len(p.variants))
+	w.problem.Columns = slices.Grow(w.problem.Columns, len(suitable)*len(p.variants))
+	for _, t := range suitable {
+		w.addType(s, t)
+	}
+}
+
+// addType adds the columns of one type: an ordinary one, and one for each
+// reservation.
+func (w *world) addType(s *shelves, t *Type) {
+	p := s.pool
+	capacity := w.axis.into(&s.arena, t.Capacity)
+	room := w.axis.open(w.axis.into(&s.arena, t.Allocatable), t.Allocatable)
+	plain := packing.Column{Pool: p.index, Stage: s.tier*kinds + plainKind, Capacity: capacity, Room: room}
+	if t.Exotic && !p.base.Demanding() { // Variety counts exotic types as well (B188).
+		plain.Stage = s.tier*kinds + exoticKind
+	}
+	known, from := false, len(s.offers)
+	for j := range t.Offers {
+		o := &t.Offers[j]
+		n, ok := w.plane(&o.Option)
+		if !ok || !p.buys(n, o.Option) {
+			continue
+		}
+		known = true
+		switch {
+		case !o.sane():
+		case o.Reservation != "":
+			w.addReserved(s, t, o, n, plain)
+		default:
+			s.offers = append(s.offers, packing.Offer{Plane: n, Price: o.PricePerHour})
+			plain.Flexible = max(plain.Flexible, flexibility(o.CapacityType))
+		}
+	}
+	if plain.Offers = s.offers[from:len(s.offers):len(s.offers)]; len(plain.Offers) > 0 {
+		w.addVariants(p, column{pool: p, typ: t, labels: t.Labels}, plain)
+	} else if known {
+		p.soldOut++
+	}
+}
+
+// sane reports whether an offer can be bought, at a price that is one.
+func (o *Offer) sane() bool {
+	return o.Available && o.PricePerHour >= 0 && !math.IsInf(o.PricePerHour, 1)
+}
+
+// flexibility is how many types a launch should have to choose from: 15 where spot
+// capacity comes and goes (B222), and five elsewhere (B223).
+func flexibility(capacityType string) int {
+	if capacityType == karpenter.CapacityTypeSpot {
+		return 15
+	}
+	return 5
+}
+
+func (w *world) addReserved(s *shelves, t *Type, o *Offer, plane int, plain packing.Column) {
+	if o.Count <= 0 {
+		return
+	}
+	plain.Flexible = 0
+	if s.supplies[o.Reservation] == 0 {
+		w.problem.Supplies = append(w.problem.Supplies, o.Count)
+		s.supplies[o.Reservation] = len(w.problem.Supplies)
+	}
+	plain.Stage, plain.Supply = s.tier*kinds+reservedKind, s.supplies[o.Reservation]
+	plain.Offers = []packing.Offer{{Plane: plane, Price: o.PricePerHour}}
+	labels := merged(t.Labels, o.Labels)
+	w.addVariants(s.pool, column{pool: s.pool, typ: t, labels: labels, reservation: o.Reservation}, plain)
+}
+
+func (w *world) addVariants(p *pool, c column, of packing.Column) {
+	for v := range p.variants {
+		c.variant = v
+		w.columns = append(w.columns, c)
+		of.Room = slices.Clip(of.Room)
+		if v > 0 || c.reservation != "" {
+			of.Room = slices.Clone(of.Room) // Daemons are taken off each on its own.
+		}
+		w.problem.Columns = append(w.problem.Columns, of)
+	}
+}
