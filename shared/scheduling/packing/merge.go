@@ -9,6 +9,10 @@ import (
 // pairs.
 const mergeMax = 16
 
+// wellSpent is the part of a bin's price that its pods are worth from which on
+// nothing is expected of merging it.
+const wellSpent = 0.95
+
 // merge makes one bin of two as long as that is cheaper. Opening the best node
 // first leaves odd pods for the end, on nodes that are too small to be cheap.
 func (s *stage) merge(first int) {
@@ -25,7 +29,8 @@ func (s *stage) merge(first int) {
 	}
 }
 
-// poorest are the bins whose pods are worth least of what they cost.
+// poorest are the bins whose pods are worth least of what they cost, and clearly
+// less.
 func (s *stage) poorest(first int, worth map[int]float64) []int {
 	out, rate := make([]int, 0, len(s.p.bins)-first), map[int]float64{}
 	for b := first; b < len(s.p.bins); b++ {
@@ -33,7 +38,9 @@ func (s *stage) poorest(first int, worth map[int]float64) []int {
 		for _, part := range bin.Parts {
 			sum += float64(worth[part.Lot] * float64(part.Count))
 		}
-		out, rate[b] = append(out, b), sum/s.p.cost(&s.p.problem.Columns[bin.Column], bin.Planes)
+		if rate[b] = sum / s.p.cost(&s.p.problem.Columns[bin.Column], bin.Planes); rate[b] < wellSpent {
+			out = append(out, b)
+		}
 	}
 	slices.SortStableFunc(out, func(x, y int) int { return cmp.Compare(rate[x], rate[y]) })
 	return out[:min(len(out), mergeMax)]
