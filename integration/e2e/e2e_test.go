@@ -155,7 +155,9 @@ func (w *world) interrupt() {
 
 func (w *world) deflate() {
 	w.scale(0)
-	w.wait(2*time.Minute, "the nodes, NodeClaims and instances to go", func() bool {
+	// The pool's budget lets one node of five go at a time, and each is proposed,
+	// looked at again 15 s later, and drained: half a minute for each replica.
+	w.wait(replicas*time.Minute, "the nodes, NodeClaims and instances to go", func() bool {
 		return len(w.nodes())+len(w.claims())+len(w.pods()) == 0 && w.terminated()
 	})
 	var left []string
