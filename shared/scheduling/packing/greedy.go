@@ -172,7 +172,7 @@ func (s *stage) worthOfRoom(c *Column) float64 {
 // moderate reports whether a node of the column may carry what it can carry.
 func (s *stage) moderate(c *Column, worth float64) bool {
 	policy := &s.p.problem.Policy
-	return !s.modest || worth <= policy.MaxShare*s.total || c.Room[0] <= policy.SmallRoom
+	return !s.modest || worth <= policy.MaxShare*(s.before+s.total) || c.Room[0] <= policy.SmallRoom
 }
 
 // score is what a node gives for its price, less for one that carries much.

@@ -72,7 +72,7 @@ func (s *stage) bearable(column, x, y int, gain float64) bool {
 	for r, price := range s.top {
 		used += float64(price * float64(s.p.bins[x].used[r]+s.p.bins[y].used[r]))
 	}
-	return used <= policy.MaxShare*s.total
+	return used <= policy.MaxShare*(s.before+s.total)
 }
 
 // union is the cheapest column that holds the pods of two bins, and what it saves;

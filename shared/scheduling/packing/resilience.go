@@ -14,25 +14,23 @@ const outOfReach = 1.3
 // plan that stands on one or two nodes is made anew with smaller ones, and that is
 // taken unless it costs too much more.
 func (s *stage) run() {
-	first := len(s.p.bins)
-	best, _ := s.attempt(first, orders[0], math.Inf(1))
+	first, won := len(s.p.bins), orders[0]
+	s.before = s.p.costOf(s.p.bins)
+	best, _ := s.attempt(first, won, math.Inf(1))
 	for _, order := range orders[1:] {
 		cost := s.p.costOf(best)
 		if cost <= goodEnough*s.total || cost > outOfReach*s.total || s.p.steps > s.p.problem.Policy.Effort {
 			break
 		}
 		if other, ok := s.attempt(first, order, cost); ok && placed(other) >= placed(best) && s.p.costOf(other) < cost {
-			best = other
+			best, won = other, order
 		}
 	}
 	if s.concentrated(best) {
 		s.modest = true
 		most := s.p.costOf(best) * (1 + s.p.problem.Policy.Premium)
-		for _, order := range orders {
-			if modest, ok := s.attempt(first, order, most); ok && placed(modest) >= placed(best) && s.p.costOf(modest) <= most {
-				best = modest
-				break
-			}
+		if modest, ok := s.attempt(first, won, most); ok && placed(modest) >= placed(best) && s.p.costOf(modest) <= most {
+			best = modest
 		}
 	}
 	s.redo(best)
@@ -67,7 +65,7 @@ func (s *stage) concentrated(bins []Bin) bool {
 		for _, part := range bin.Parts {
 			sum += float64(value[part.Lot] * float64(part.Count))
 		}
-		if sum > policy.MaxShare*s.total && s.p.problem.Columns[bin.Column].Room[0] > policy.SmallRoom {
+		if sum > policy.MaxShare*(s.before+s.total) && s.p.problem.Columns[bin.Column].Room[0] > policy.SmallRoom {
 			return true
 		}
 	}

@@ -29,6 +29,8 @@ type stage struct {
 	total, rest float64
 	// spent is what the bins of this attempt cost, and most what they may.
 	spent, most float64
+	// before is what the bins of earlier stages cost: the plan is theirs and this.
+	before float64
 	// modest leaves out columns that could carry too much of the plan.
 	modest bool
 	// short is the shortlist as it was made for shortModest.
