@@ -17,7 +17,7 @@ type Problem struct {
 	Rations []Ration
 	// Supplies count how many more nodes of a reservation can be launched.
 	Supplies []int
-	// Policy holds the knobs; the zero value is replaced by DefaultPolicy.
+	// Policy holds the knobs. The zero value wants no resilience and tries one order.
 	Policy Policy
 }
 
