@@ -276,3 +276,36 @@ func TestNearTheBound(t *testing.T) {
 		t.Errorf("the plan costs %.4f of the bound, want between 1 and 1.02", ratio)
 	}
 }
+
+// TestBudgetLeavesAPartialPlan stops in the middle: what was placed stays placed,
+// the rest is left, and the packer says so.
+func TestBudgetLeavesAPartialPlan(t *testing.T) {
+	for _, tt := range []struct {
+		budget  int
+		partial bool
+	}{{40, true}, {1e9, false}} {
+		w := world{problem: packing.Problem{Dims: dims, Policy: packing.DefaultPolicy, Pools: []packing.Pool{
+			{Left: []int64{packing.Unlimited, packing.Unlimited}, Nodes: packing.Unlimited}}}}
+		w.problem.Policy.Budget = tt.budget
+		w.problem.Columns = []packing.Column{{Room: []int64{4000, 8000}, Capacity: []int64{4000, 8000}, Offers: []packing.Offer{{Plane: 0, Price: 1}}}}
+		all := packing.NewSet(1)
+		all.Add(0)
+		for i := range int64(30) {
+			w.lots = append(w.lots, packing.Lot{Need: []int64{900 + i, 1500 - i}, Columns: all, Planes: 1, Count: 2})
+		}
+		p := packing.New(w.problem)
+		p.Pack(w.lots)
+		left, placed := 0, 0
+		for i := range w.lots {
+			left += p.Left(i)
+		}
+		for _, bin := range p.Bins() {
+			for _, part := range bin.Parts {
+				placed += part.Count
+			}
+		}
+		if p.Spent() != tt.partial || left > 0 != tt.partial || left+placed != 60 {
+			t.Errorf("budget %d: spent %t, %d left and %d placed of 60", tt.budget, p.Spent(), left, placed)
+		}
+	}
+}
