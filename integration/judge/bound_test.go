@@ -3,6 +3,7 @@ package judge_test
 import (
 	"fmt"
 	"math"
+	"slices"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -52,7 +53,8 @@ func TestBound(t *testing.T) {
 		{"there is some room", there(undisturbed(many(10)...), "large"), 0.04},
 		{"not for these", there(undisturbed(many(5, selects(zone, "z2"))...), "large"), 0.1},
 		{"there is a host", there(undisturbed(many(3, requests("cpu", "1m"), labelled("app", "x"), awayFrom(term(hostname, "x")))...), "small"), 0.08},
-		{"sold out", soldOut(undisturbed(many(2)...)), 0.12},
+		{"room that nobody sells", there(soldOut(undisturbed(many(2)...), "spot", "on-demand"), "large"), 0},
+		{"sold out", soldOut(undisturbed(many(2)...), "spot"), 0.12},
 		{"an open label", open(undisturbed(pod("a", selects("team", "red")), pod("b", selects("team", "green")))), 0.04},
 	} {
 		got, err := judge.Bound(parsed(c.scenario))
@@ -67,11 +69,10 @@ func there(s *judge.Scenario, machine string) *judge.Scenario {
 	return s
 }
 
-// soldOut has no spot.
-func soldOut(s *judge.Scenario) *judge.Scenario {
+func soldOut(s *judge.Scenario, capacityTypes ...string) *judge.Scenario {
 	for _, t := range s.InstanceTypes {
 		for i := range t.Offerings {
-			t.Offerings[i].Available = t.Offerings[i].CapacityType != "spot"
+			t.Offerings[i].Available = !slices.Contains(capacityTypes, t.Offerings[i].CapacityType)
 		}
 	}
 	return s

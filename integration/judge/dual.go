@@ -42,6 +42,9 @@ type limit struct {
 // solve returns the value of prices that keep all limits.
 func (p *programme) solve() (float64, error) {
 	limits, known := p.opening(), map[string]bool{}
+	if len(limits) == 0 {
+		return 0, nil // nobody sells what they need: they fit on what exists, or nowhere
+	}
 	best := 0.0
 	for range roundsMax {
 		paid, value, err := p.pay(limits)

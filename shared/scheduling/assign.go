@@ -231,7 +231,7 @@ func (w *world) minima(c *class, key string) []int {
 // eligible reports whether a domain counts for a spread constraint: there are
 // nodes in it that the constraint looks at, or there could be.
 func (w *world) eligible(c *class, g *group, value string) bool {
-	if g.everywhere || w.narrowed(w.strict(c, g), g.key, value).some {
+	if g.everywhere || slices.ContainsFunc(w.strict(c, g), func(r *reach) bool { return w.narrowed(r, g.key, value).some }) {
 		return true
 	}
 	for i := range w.problem.Nodes {
@@ -243,20 +243,27 @@ func (w *world) eligible(c *class, g *group, value string) bool {
 }
 
 // strict is where nodes that count for the class's spread could be: what it
-// requires, its preferences left out, and whatever their taints are unless the
-// constraint honours those (B110).
-func (w *world) strict(c *class, g *group) *reach {
+// requires, by any of its alternatives, its preferences left out, and whatever
+// their taints are unless the constraint honours those (B110).
+func (w *world) strict(c *class, g *group) []*reach {
+	at := lookKey{shape: c.shape, relaxed: g.tolerated}
+	if got, known := w.stricts[at]; known {
+		return got
+	}
 	tolerations := everything
 	if g.tolerated {
 		tolerations = c.spec.Tolerations
 	}
-	at := lookKey{c.shape, len(c.wish.anyOf), -1, g.tolerated}
-	got := w.looks[at]
-	if got == nil {
-		got = w.reach("strict"+fmt.Sprint(at), c.wish.anyOf[0], tolerations, true)
-		w.looks[at] = got
+	anyOf, _ := required(c.spec, false)
+	out := make([]*reach, 0, len(anyOf))
+	for i, want := range anyOf {
+		out = append(out, w.reach(fmt.Sprint("strict", i, at), want, tolerations, true))
 	}
-	return got
+	if w.stricts == nil {
+		w.stricts = map[lookKey][]*reach{}
+	}
+	w.stricts[at] = out
+	return out
 }
 
 // count adds n pods of the class to its domains; n may be negative.

@@ -127,10 +127,10 @@ func (w *world) where(s *corev1.TopologySpreadConstraint, c *class) *reach {
 	if s == nil {
 		return nil
 	}
-	want, tolerations, key := Requirements{}, everything, "where"
+	anyOf, tolerations, key := []Requirements{{}}, everything, "where"
 	if s.NodeAffinityPolicy == nil || *s.NodeAffinityPolicy == corev1.NodeInclusionPolicyHonor {
-		if anyOf, problem := required(c.spec, true); problem == "" && len(anyOf) == 1 && len(anyOf[0]) > 0 {
-			want, key = anyOf[0], key+c.shape
+		if got, problem := required(c.spec, true); problem == "" && (len(got) > 1 || len(got[0]) > 0) {
+			anyOf, key = got, key+c.shape
 		}
 	}
 	if s.NodeTaintsPolicy != nil && *s.NodeTaintsPolicy == corev1.NodeInclusionPolicyHonor {
@@ -139,7 +139,11 @@ func (w *world) where(s *corev1.TopologySpreadConstraint, c *class) *reach {
 	if key == "where" {
 		return nil
 	}
-	return w.reach(key, want, tolerations, true)
+	out := &reach{key: key, nodes: packing.NewSet(len(w.problem.Nodes))}
+	for i, want := range anyOf {
+		out.nodes = out.nodes.Or(w.reach(fmt.Sprint(key, i), want, tolerations, true).nodes)
+	}
+	return out
 }
 
 // host finds or makes the rule of a term over host names.

@@ -58,7 +58,8 @@ func (w *world) narrowed(r *reach, key, value string) *reach {
 			out.columns = nil
 		}
 	} else {
-		out.columns = w.columnsOf(&out)
+		// What a class cannot use for other reasons stays out.
+		out.columns = w.interned(w.columnsOf(&out).And(r.columns))
 	}
 	out.nodes = w.nodesOf(&out)
 	out.key = r.key + "\x00" + key + "=" + value

@@ -84,18 +84,24 @@ func (p *Pool) limited() bool {
 	return slices.ContainsFunc(p.Left, func(left int64) bool { return left != Unlimited })
 }
 
-// enough asks the pool whether the columns that would still hold the bin are
-// varied enough with n more pods of a lot.
-func (p *Packer) enough(bin *Bin, lot *Lot, n int) bool {
-	ask := p.problem.Pools[p.problem.Columns[bin.Column].Pool].Enough
-	if ask == nil {
+// enough asks the pool whether a bin leaves choice enough with n more pods of a
+// lot, as a node of the column.
+func (p *Packer) enough(bin *Bin, lot *Lot, n, column int) bool {
+	if p.problem.Pools[p.problem.Columns[column].Pool].Enough == nil {
 		return true
 	}
 	used := make([]int64, p.problem.Dims)
 	for r := range used {
 		used[r] = bin.used[r] + lot.Need[r]*int64(n)
 	}
-	return ask(p.choice(bin, used, bin.Planes&lot.Planes, bin.Columns.And(lot.Columns)), bin.Planes&lot.Planes)
+	return p.varied(column, used, bin.Planes&lot.Planes, bin.Columns.And(lot.Columns))
+}
+
+// varied asks the pool whether a node planned as a column leaves choice enough:
+// limits keep it from becoming a larger one.
+func (p *Packer) varied(column int, used []int64, planes uint64, in Set) bool {
+	ask := p.problem.Pools[p.problem.Columns[column].Pool].Enough
+	return ask == nil || ask(p.choice(&Bin{Column: column}, used, planes, in), planes)
 }
 
 // settle buys every bin as the cheapest column that holds it.
@@ -110,7 +116,7 @@ func (p *Packer) settle() {
 			if c.Pool != was.Pool || c.Stage != was.Stage || c.planes&bin.Planes == 0 || c.Supply != was.Supply {
 				return true
 			}
-			if cost := c.price(bin.Planes); cost < price && fits(bin.used, c.Room) && p.problem.Pools[c.Pool].holds(c.Capacity) {
+			if cost := c.price(bin.Planes); cost < price && fits(bin.used, c.Room) && p.problem.Pools[c.Pool].holds(c.Capacity) && p.varied(k, bin.used, bin.Planes, bin.Columns) {
 				best, price = k, cost
 			}
 			return true

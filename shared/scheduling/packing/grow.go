@@ -16,15 +16,16 @@ func (p *Packer) topUp(ids []int) {
 			for r, total := range p.problem.Columns[bin.Column].Room {
 				room[r] = total - bin.used[r]
 			}
-			if n := p.allowed(id, b, times(lot.Need, room, p.left[id])); n > 0 {
+			if n := p.allowed(id, b, times(lot.Need, room, p.left[id]), bin.Column); n > 0 {
 				p.join(id, b, n, bin.Column)
 			}
 		}
 	}
 }
 
-// allowed is how many pods of a lot the rules and the pool let into a bin.
-func (p *Packer) allowed(id, b, n int) int {
+// allowed is how many pods of a lot the rules and the pool let into a bin, if it
+// becomes a node of the column.
+func (p *Packer) allowed(id, b, n, column int) int {
 	lot := &p.lots[id]
 	if n = min(n, p.spareAddresses(&p.bins[b])); n == 0 {
 		return 0
@@ -35,7 +36,7 @@ func (p *Packer) allowed(id, b, n int) int {
 			return 0
 		}
 	}
-	for n > 0 && !p.enough(&p.bins[b], lot, n) {
+	for n > 0 && !p.enough(&p.bins[b], lot, n, column) {
 		n /= 2
 	}
 	return n
@@ -116,7 +117,7 @@ func (p *Packer) growOne(id int) bool {
 			continue
 		}
 		k, extra := p.enlarged(bin, lot)
-		if k >= 0 && extra < best && p.allowed(id, b, 1) > 0 {
+		if k >= 0 && extra < best && p.allowed(id, b, 1, k) > 0 {
 			best, at, column = extra, b, k
 		}
 	}
@@ -219,5 +220,5 @@ func (p *Packer) enoughAlone(k int, lot *Lot, n int) bool {
 		return true
 	}
 	bin := p.emptyBin(lot, k)
-	return p.enough(&bin, lot, n)
+	return p.enough(&bin, lot, n, k)
 }

@@ -133,16 +133,14 @@ func (p *Packer) compatible(a, b *Bin) bool {
 }
 
 func (p *Packer) enoughTogether(a, b *Bin, column int, planes uint64) bool {
-	ask := p.problem.Pools[p.problem.Columns[column].Pool].Enough
-	if ask == nil {
+	if p.problem.Pools[p.problem.Columns[column].Pool].Enough == nil {
 		return true
 	}
 	used := slices.Clone(a.used)
 	for r := range used {
 		used[r] += b.used[r]
 	}
-	union := Bin{Column: column}
-	return ask(p.choice(&union, used, planes, a.Columns.And(b.Columns)), planes)
+	return p.varied(column, used, planes, a.Columns.And(b.Columns))
 }
 
 // combine makes bin x a node of the column with the pods of both, and drops y.
