@@ -50,7 +50,7 @@ func (w *world) readClasses(batch *Batch) {
 		c.spec, c.pods = &batch.Pending[i].Spec, batch.Pending[i].Pods
 		c.need = w.axis.into(&arena, c.spec.Requests)
 		w.volumes(c)
-		c.shape = shape(c.spec)
+		c.shape = w.shapes.of(c.spec)
 		if c.problem = absurd(c.spec); c.problem == "" {
 			c.wish, c.problem = w.wishOf(c)
 		}
@@ -116,34 +116,6 @@ func (w *world) volumes(c *class) {
 			c.need[at]++
 		}
 	}
-}
-
-// shape writes down what decides where a pod may go by labels and taints. Most
-// pods say nothing, and their shape is empty.
-func shape(spec *PodSpec) string {
-	if len(spec.NodeSelector)+len(spec.Tolerations)+len(spec.Volumes)+len(spec.HostPorts) == 0 && spec.Affinity == nil {
-		return ""
-	}
-	var b strings.Builder
-	for _, key := range sortedKeys(spec.NodeSelector) {
-		fmt.Fprintf(&b, "%q=%q,", key, spec.NodeSelector[key])
-	}
-	if spec.Affinity != nil && spec.Affinity.NodeAffinity != nil {
-		b.WriteString(spec.Affinity.NodeAffinity.String())
-	}
-	for i := range spec.Tolerations {
-		t := &spec.Tolerations[i]
-		fmt.Fprintf(&b, "|%q%s%q%s", t.Key, t.Operator, t.Value, t.Effect)
-	}
-	for i := range spec.Volumes {
-		for j := range spec.Volumes[i].Alternatives {
-			fmt.Fprintf(&b, "&%d%s", i, spec.Volumes[i].Alternatives[j].String())
-		}
-	}
-	for _, port := range spec.HostPorts {
-		fmt.Fprintf(&b, ":%s/%d/%s", port.IP, port.Port, port.protocol())
-	}
-	return b.String()
 }
 
 // lookKey is equal for wishes that ask the same of nodes.

@@ -30,31 +30,33 @@ type shelves struct {
 
 // addColumns lists the instance types of the stock that suit the pool.
 func (w *world) addColumns(p *pool, types []Type, tier int, supplies map[string]int) {
-	rules := p.base.rules()
-	var suitable []*Type
-	for i := range types {
-		if rules.allow(types[i].Labels, nil) {
-			suitable = append(suitable, &types[i])
+	index := w.index(types)
+	allowed, count := index.allowed(p.base.rules()), 0
+	for _, ok := range allowed {
+		if ok {
+			count++
 		}
 	}
 	s := &shelves{
 		pool: p, tier: tier, supplies: supplies,
-		arena: make([]int64, 0, 2*len(suitable)*len(w.axis.names)), offers: make([]packing.Offer, 0, 6*len(suitable)),
+		arena: make([]int64, 0, count*len(w.axis.names)), offers: make([]packing.Offer, 0, 6*count),
 	}
-	w.columns = slices.Grow(w.columns, len(suitable)*len(p.variants))
-	w.problem.Columns = slices.Grow(w.problem.Columns, len(suitable)*len(p.variants))
-	for _, t := range suitable {
-		w.addType(s, t)
+	w.columns = slices.Grow(w.columns, count*len(p.variants))
+	w.problem.Columns = slices.Grow(w.problem.Columns, count*len(p.variants))
+	for i, ok := range allowed {
+		if ok {
+			capacity, room := index.amounts(w.axis, i)
+			w.addType(s, &types[i], capacity, room)
+		}
 	}
 }
 
 // addType adds the columns of one type: an ordinary one, and one for each
 // reservation.
-func (w *world) addType(s *shelves, t *Type) {
-	p := s.pool
-	capacity := w.axis.into(&s.arena, t.Capacity)
-	room := w.axis.open(w.axis.into(&s.arena, t.Allocatable), t.Allocatable)
-	plain := packing.Column{Pool: p.index, Stage: s.tier*kinds + plainKind, Capacity: capacity, Room: room}
+func (w *world) addType(s *shelves, t *Type, capacity, room amounts) {
+	p, at := s.pool, len(s.arena)
+	s.arena = append(s.arena, room...) // Daemons are taken off each pool's on its own.
+	plain := packing.Column{Pool: p.index, Stage: s.tier*kinds + plainKind, Capacity: capacity, Room: s.arena[at:len(s.arena):len(s.arena)]}
 	if t.Exotic && !p.base.Demanding() { // Variety counts exotic types as well (B188).
 		plain.Stage = s.tier*kinds + exoticKind
 	}
@@ -115,7 +117,6 @@ func (w *world) addVariants(p *pool, c column, of packing.Column) {
 	for v := range p.variants {
 		c.variant = v
 		w.columns = append(w.columns, c)
-		of.Room = slices.Clip(of.Room)
 		if v > 0 || c.reservation != "" {
 			of.Room = slices.Clone(of.Room) // Daemons are taken off each on its own.
 		}

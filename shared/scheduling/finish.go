@@ -51,15 +51,15 @@ func (r *rounds) finish(b int) PlannedNode {
 	column := &w.columns[bin.Column]
 	reqs, pods, taken := r.contents(column, bin)
 	choice := r.packer.Choice(b)
-	options, types := r.sell(column, choice, bin.Planes)
-	reqs.and(corev1.LabelInstanceTypeStable, In(types...))
+	sold := r.sell(column.pool, choice, bin.Planes)
+	reqs.and(corev1.LabelInstanceTypeStable, sold.types)
 	pin(reqs, column)
 	reqs.settle()
 	return PlannedNode{
-		NodePool: column.pool.name, NodeClass: column.pool.class, Requirements: reqs, Options: options, Pods: pods,
+		NodePool: column.pool.name, NodeClass: column.pool.class, Requirements: reqs, Options: sold.options, Pods: pods,
 		Requests:         r.requests(taken.plus(w.overhead(column.pool.taints, reqs))),
-		PricePerHour:     options[0].PricePerHour,
-		MinValuesRelaxed: column.pool.base.Demanding() && !w.varied(column.pool, choice, bin.Planes),
+		PricePerHour:     sold.options[0].PricePerHour,
+		MinValuesRelaxed: sold.short,
 	}
 }
 
@@ -99,57 +99,6 @@ func (r *rounds) requests(taken amounts) corev1.ResourceList {
 	for name := range out {
 		if IsAttachLimit(name) {
 			delete(out, name)
-		}
-	}
-	return out
-}
-
-// sell lists the ways to buy a bin, cheapest first, and the names of all types that
-// it could be. A launch names sixty types at most (B185), so the offers of the
-// others are left out unless some minValues may need them.
-func (r *rounds) sell(column *column, choice packing.Set, planes uint64) ([]Option, []string) {
-	most := launchTypes
-	if column.pool.base.Demanding() {
-		most = maxTypes
-	}
-	options := make([]Option, 0, 4*launchTypes)
-	seen, types := packing.NewSet(len(r.w.columns)), 0
-	shelf := r.w.shelf(column.pool)
-	for i := range shelf {
-		s := &shelf[i]
-		k := int(s.column)
-		if !choice.Has(k) || planes&(1<<s.plane) == 0 {
-			continue
-		}
-		if !seen.Has(k) {
-			if types == most {
-				continue
-			}
-			seen.Add(k)
-			types++
-		}
-		option := r.w.planes[s.plane]
-		option.InstanceType, option.PricePerHour = r.w.columns[k].typ.Name, s.price
-		options = append(options, option)
-	}
-	return options, r.names(column.pool, choice)
-}
-
-// names are the types of a choice by name; if there are too many, the cheapest.
-func (r *rounds) names(p *pool, choice packing.Set) []string {
-	out := make([]string, 0, min(choice.Len(), maxTypes))
-	if choice.Len() <= maxTypes {
-		choice.Each(func(k int) bool {
-			out = append(out, r.w.columns[k].typ.Name)
-			return true
-		})
-		return out
-	}
-	seen := packing.NewSet(len(r.w.columns))
-	for _, s := range r.w.shelf(p) {
-		if k := int(s.column); choice.Has(k) && !seen.Has(k) && len(out) < maxTypes {
-			seen.Add(k)
-			out = append(out, r.w.columns[k].typ.Name)
 		}
 	}
 	return out

@@ -29,7 +29,7 @@ type PlannedNode struct {
 	// Requirements are the pool's, narrowed by those of the pods.
 	Requirements Requirements
 	// Options are the offerings that hold all of the pods, cheapest first; never
-	// empty.
+	// empty. Nodes with the same choice share one list: it is not to be changed.
 	Options []Option
 	Pods    []PlacedPod
 	// Requests is what the pods and the daemons of the node take together.

@@ -20,12 +20,17 @@ type rounds struct {
 	shares []share
 	// short are places that took fewer pods than they were given, and how many.
 	short map[place]int
+	// sales are what was sold already, by what was chosen from; saleKey and chosen are
+	// memory for making them.
+	sales   map[string]sale
+	saleKey []byte
+	chosen  []int32
 	// placed is whether the last round placed any pod.
 	placed bool
 }
 
 func newRounds(w *world) *rounds {
-	return &rounds{w: w, packer: packing.New(w.problem), short: map[place]int{}}
+	return &rounds{w: w, packer: packing.New(w.problem), short: map[place]int{}, sales: map[string]sale{}}
 }
 
 func (r *rounds) run() {

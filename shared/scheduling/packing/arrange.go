@@ -42,7 +42,6 @@ func (s *stage) arrange(steps float64) {
 	}
 	s.ids, s.group, s.rest = ids, group, s.total
 	s.offers, s.hopes = s.scratch.offers[:0], s.scratch.hopes[:0]
-	s.scratch.flags.empty()
 	s.scratch.lots.empty()
 	s.scratch.lists.empty()
 }

@@ -13,6 +13,8 @@ type party struct {
 	// demand and prices are by dimension; the last entry counts nodes.
 	demand, prices []float64
 	bound          float64
+	// shared is whether other parties were appraised with this one.
+	shared bool
 }
 
 // Bound is the least that the pods in the bins could cost in US dollars per hour,
@@ -39,9 +41,21 @@ func (p *Packer) Bound() float64 {
 	apart, together := p.parties(true), p.parties(false)
 	bound := p.boundOf(all, together)
 	if len(apart) > len(together) {
+		for i := range apart {
+			apart[i].adopt(together)
+		}
 		bound = max(bound, p.boundOf(all, apart))
 	}
 	return bound
+}
+
+// adopt takes the prices of the same party, if it was appraised by itself already.
+func (q *party) adopt(from []party) {
+	for i := range from {
+		if o := &from[i]; !o.shared && o.planes == q.planes && same(o.columns, q.columns) && slices.Equal(o.demand, q.demand) {
+			q.prices, q.bound = o.prices, o.bound
+		}
+	}
 }
 
 func (p *Packer) boundOf(columns []int, parties []party) float64 {
@@ -108,9 +122,13 @@ func (p *Packer) appraise(columns []int, parties []party) {
 				}
 			}
 		}
-		prices, bound := worth(demand, p.rows(columns, parties[i].columns, planes))
+		// Parties differ in where they may be more than in what suits them, so that the
+		// columns that decided for the last one are a good guess for this one.
+		var prices []float64
+		var bound float64
+		prices, bound, p.decisive = worth(demand, p.rows(columns, parties[i].columns, planes), p.decisive)
 		for _, j := range alike {
-			parties[j].prices, parties[j].bound = prices, bound
+			parties[j].prices, parties[j].bound, parties[j].shared = prices, bound, len(alike) > 1
 		}
 	}
 }
@@ -134,7 +152,7 @@ func (p *Packer) rows(columns []int, in Set, planes uint64) []offerRow {
 		}
 		c := &p.problem.Columns[k]
 		if price := p.cost(c, planes); !math.IsInf(price, 1) && price > 0 {
-			out = append(out, offerRow{room: p.room(k), price: price})
+			out = append(out, offerRow{room: p.room(k), price: price, column: k})
 		}
 	}
 	p.scratch.rows = out
@@ -164,23 +182,39 @@ func (p *Packer) room(k int) []float64 {
 
 // overpaid is by how much the most overpaid column is worth more than it costs.
 func (p *Packer) overpaid(columns []int, parties []party) float64 {
-	worst := 0.0
+	worst, who := 0.0, make([]int, 0, len(parties))
 	for _, k := range columns {
-		for _, o := range p.problem.Columns[k].Offers {
-			sum := 0.0
-			for r, room := range p.room(k) {
-				top := 0.0
-				for i := range parties {
-					if parties[i].planes&(1<<o.Plane) != 0 && parties[i].columns.Has(k) {
-						top = max(top, parties[i].prices[r])
-					}
-				}
-				sum += float64(top * room)
+		c := &p.problem.Columns[k]
+		who = who[:0]
+		for i := range parties {
+			if parties[i].columns.Has(k) && parties[i].planes&c.planes != 0 {
+				who = append(who, i)
 			}
+		}
+		if p.worthTo(parties, who, k, c.planes) <= worst*c.price(c.planes) {
+			continue // Not even the cheapest offer, with all planes taken for one, is.
+		}
+		for _, o := range c.Offers {
 			if o.Price > 0 {
-				worst = max(worst, sum/o.Price)
+				worst = max(worst, p.worthTo(parties, who, k, 1<<o.Plane)/o.Price)
 			}
 		}
 	}
 	return worst
+}
+
+// worthTo is what a column's room is worth on some planes if each resource goes to
+// the party that values it most.
+func (p *Packer) worthTo(parties []party, who []int, k int, planes uint64) float64 {
+	sum := 0.0
+	for r, room := range p.room(k) {
+		top := 0.0
+		for _, i := range who {
+			if parties[i].planes&planes != 0 {
+				top = max(top, parties[i].prices[r])
+			}
+		}
+		sum += float64(top * room)
+	}
+	return sum
 }

@@ -10,9 +10,9 @@ type scratch struct {
 	picks  []pick
 	order  []int
 	kind   []uint8
-	scored []scored
 	offers []candidate
-	hopes  []float64
+	hopes  hopes
+	rungs  []rung
 	rows   []offerRow
 	flags  arena[bool]
 	lots   arena[int32]

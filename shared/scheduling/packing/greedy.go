@@ -1,8 +1,7 @@
 package packing
 
 import (
-	"cmp"
-	"math"
+	"container/heap"
 	"slices"
 )
 
@@ -97,69 +96,6 @@ func (s *stage) giveUp(i int) {
 	s.left[i] = 0
 }
 
-// shortlist picks the columns that waste least of their price, some of each size.
-// It does not depend on the order of lots.
-func (s *stage) shortlist() {
-	if s.short == nil || s.modest != s.shortModest {
-		s.short, s.shortModest = s.leastWaste(), s.modest
-	}
-	for _, one := range s.short {
-		if c, ok := s.candidate(one.column, one.planes); ok {
-			s.offer(c)
-		}
-	}
-}
-
-func (s *stage) leastWaste() []scored {
-	all := s.scratch.scored[:0]
-	for _, planes := range s.planesOf() {
-		for _, k := range s.columns {
-			if one, ok := s.appraised(k, planes); ok {
-				all = append(all, one)
-			}
-		}
-	}
-	s.scratch.scored = all
-	slices.SortFunc(all, func(a, b scored) int {
-		if a.size != b.size {
-			return cmp.Compare(a.size, b.size)
-		}
-		return cmp.Or(cmp.Compare(a.planes, b.planes), cmp.Compare(a.waste, b.waste), cmp.Compare(a.column, b.column))
-	})
-	out, count := []scored{}, 0
-	for i, one := range all {
-		if i == 0 || one.size != all[i-1].size || one.planes != all[i-1].planes {
-			count = 0
-		}
-		if count++; count <= perSize && (one.waste <= wasteMax || count == 1) {
-			out = append(out, one)
-		}
-	}
-	return out
-}
-
-// scored is a column on some planes, and which part of its price it would waste.
-type scored struct {
-	column int
-	planes uint64
-	waste  float64
-	size   int
-}
-
-func (s *stage) appraised(k int, planes uint64) (scored, bool) {
-	column := &s.p.problem.Columns[k]
-	if planes&column.planes == 0 {
-		return scored{}, false
-	}
-	usable := slices.ContainsFunc(s.groups, func(g lotGroup) bool { return g.planes&planes == planes && g.columns.Has(k) })
-	worth := s.worthOfRoom(column)
-	if !usable || !s.moderate(column, worth) {
-		return scored{}, false
-	}
-	price := s.p.cost(column, planes)
-	return scored{k, planes, 1 - worth/price, int(math.Floor(math.Log2(price) * 2))}, true
-}
-
 // worthOfRoom is what all of a column's room could be worth.
 func (s *stage) worthOfRoom(c *Column) float64 {
 	sum := 0.0
@@ -185,45 +121,47 @@ func (s *stage) score(c *candidate, value float64) float64 {
 // hoped of a candidate is its last score, or what it cannot exceed when it has none;
 // nothing is hoped of one that took no pod.
 func (s *stage) best() *candidate {
-	for {
-		at := -1
-		for i, hope := range s.hopes {
-			if hope > 0 && (at < 0 || hope > s.hopes[at]) {
-				at = i
-			}
-		}
-		if at < 0 {
-			return nil
-		}
+	for len(s.hopes) > 0 && s.hopes[0].score > 0 {
+		at := s.hopes[0].offer
 		top := &s.offers[at]
 		if !top.stale {
 			return top
 		}
 		if !s.p.Buyable(top.column) {
-			s.hopes[at] = 0
+			s.hope(0)
 			continue
 		}
 		value, _ := s.fill(top)
-		was := s.hopes[at]
-		s.hopes[at], top.stale = s.score(top, value), false
-		if value > 0 && s.hopes[at] >= was*(1-slackMin) {
-			return top
+		was, is := s.hopes[0].score, s.score(top, value)
+		top.stale = false
+		s.hope(is)
+		if value > 0 && is >= was*(1-slackMin) {
+			return &s.offers[at]
 		}
 	}
+	return nil
 }
 
-// offer adds a candidate.
+// hope says what is hoped of the candidate of which most was hoped.
+func (s *stage) hope(score float64) {
+	s.hopes[0].score = score
+	heap.Fix(&s.hopes, 0)
+}
+
+// offer adds a candidate that is not on the shortlist.
 func (s *stage) offer(c candidate) *candidate {
 	s.offers = append(s.offers, c)
-	s.hopes = append(s.hopes, c.worth/(c.price*c.factor))
+	heap.Push(&s.hopes, c.hope(len(s.offers)-1))
 	return &s.offers[len(s.offers)-1]
 }
 
 // drop hopes nothing more of a candidate.
 func (s *stage) drop(c *candidate) {
-	for i := range s.offers {
-		if &s.offers[i] == c {
-			s.hopes[i] = 0
+	for i := range s.hopes {
+		if &s.offers[s.hopes[i].offer] == c {
+			s.hopes[i].score = 0
+			heap.Fix(&s.hopes, i)
+			return
 		}
 	}
 }

@@ -19,6 +19,9 @@ func (s *stage) run() {
 	best, _ := s.attempt(first, won, math.Inf(1))
 	for _, order := range orders[1:] {
 		cost := s.p.costOf(best)
+		if len(s.priced) < 2 {
+			break // Nothing leans to the only resource that is worth something.
+		}
 		if cost <= goodEnough*s.total || cost > outOfReach*s.total || s.p.steps > s.p.problem.Policy.Effort {
 			break
 		}

@@ -86,10 +86,12 @@ func (s Set) Without(t Set) Set {
 }
 
 // Key is equal for equal sets, as a map's key.
-func (s Set) Key() string {
-	out := make([]byte, 0, 8*len(s))
+func (s Set) Key() string { return string(s.AppendKey(make([]byte, 0, 8*len(s)))) }
+
+// AppendKey is Key, appended to what is there.
+func (s Set) AppendKey(out []byte) []byte {
 	for _, word := range s {
 		out = binary.LittleEndian.AppendUint64(out, word)
 	}
-	return string(out)
+	return out
 }

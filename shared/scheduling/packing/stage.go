@@ -24,7 +24,7 @@ type stage struct {
 	priced []int
 	top    []float64
 	offers []candidate
-	hopes  []float64
+	hopes  hopes
 	// total is what all pods are worth; rest, those that are not in a bin.
 	total, rest float64
 	// spent is what the bins of this attempt cost, and most what they may.
@@ -34,7 +34,7 @@ type stage struct {
 	// modest leaves out columns that could carry too much of the plan.
 	modest bool
 	// short is the shortlist as it was made for shortModest.
-	short       []scored
+	short       []candidate
 	shortModest bool
 	columns     []int
 	scratch     *scratch
@@ -54,7 +54,7 @@ type candidate struct {
 	price  float64
 	// factor makes a column look dearer that has few alternatives.
 	factor float64
-	// worth is that of its room, at the top prices.
+	// worth is that of its room, at the top prices of those who may use it.
 	worth float64
 	// admits says which groups may use it.
 	admits []bool
@@ -67,6 +67,7 @@ type candidate struct {
 // newStage gathers the lots that some column of the stage can take.
 func (p *Packer) newStage(number int, lots []int) *stage {
 	s := &stage{p: p, scratch: &p.scratch}
+	s.scratch.flags.empty()
 	for k := range p.problem.Columns {
 		if c := &p.problem.Columns[k]; c.Stage == number && p.problem.Pools[c.Pool].holds(c.Capacity) && p.supplied(c) {
 			s.columns = append(s.columns, k)
@@ -198,11 +199,26 @@ func (s *stage) candidate(k int, planes uint64) (candidate, bool) {
 		c.admits[g] = s.groups[g].columns.Has(k) && s.groups[g].planes&planes == planes
 		any = any || c.admits[g]
 	}
-	c.worth, c.factor = s.worthOfRoom(column), 1
-	if !s.p.flexible(k, planes) {
+	c.worth, c.factor = s.worthTo(c.admits, column), 1
+	if !s.flexible(k, planes) {
 		c.factor += s.p.problem.Policy.FlexibleCost
 	}
 	return c, any
+}
+
+// worthTo is what all of a column's room could be worth to some of the groups.
+func (s *stage) worthTo(groups []bool, c *Column) float64 {
+	sum, host := 0.0, 0.0
+	for r, room := range c.Room {
+		top := 0.0
+		for g, admitted := range groups {
+			if admitted {
+				top, host = max(top, s.groups[g].prices[r]), max(host, s.groups[g].host)
+			}
+		}
+		sum += float64(top * float64(max(0, room)))
+	}
+	return sum + host
 }
 
 // list sorts the lots into the candidate's lists. It is done when the candidate is

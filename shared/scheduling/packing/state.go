@@ -32,7 +32,7 @@ type Packer struct {
 	// rooms are the columns' room as the linear program sees it.
 	rooms     [][]float64
 	roomArena []float64
-	scratch   scratch
-	// flexibles remembers which columns have alternatives enough.
-	flexibles map[alternatives]bool
+	// decisive are the columns that decided the last prices.
+	decisive []int
+	scratch  scratch
 }

@@ -14,8 +14,9 @@ const cutsMax = 60
 // offerRow is what the program sees of a column: its room by dimension, one node,
 // and its price.
 type offerRow struct {
-	room  []float64
-	price float64
+	room   []float64
+	price  float64
+	column int
 }
 
 // worth finds prices of resources, in dollars an hour for a unit, under which no
@@ -25,8 +26,9 @@ type offerRow struct {
 // until no column is overpaid.
 //
 // The program is solved by cutting planes: it begins with the best column for
-// each resource alone, and takes in the column that is most overpaid.
-func worth(demand []float64, rows []offerRow) (prices []float64, bound float64) {
+// each resource alone, and takes in the column that is most overpaid. A guess of
+// the columns that decide saves rounds; those that did are returned.
+func worth(demand []float64, rows []offerRow, guess []int) (prices []float64, bound float64, decisive []int) {
 	prices = make([]float64, len(demand))
 	var dims []int
 	for r, d := range demand {
@@ -34,9 +36,15 @@ func worth(demand []float64, rows []offerRow) (prices []float64, bound float64) 
 			dims = append(dims, r)
 		}
 	}
-	cuts, scale := firstCuts(demand, rows, dims)
+	cuts, scale := firstCuts(demand, prices, rows, dims)
 	if scale <= 0 {
-		return prices, 0
+		clear(prices)
+		return prices, 0, guess
+	}
+	for k := range rows {
+		if slices.Contains(guess, rows[k].column) && !slices.Contains(cuts, k) {
+			cuts = append(cuts, k)
+		}
 	}
 	for {
 		x, ok := cutting(demand, rows, dims, cuts, scale)
@@ -52,13 +60,19 @@ func worth(demand []float64, rows []offerRow) (prices []float64, bound float64) 
 		}
 		cuts = append(cuts, k)
 	}
-	return feasible(prices, demand, rows)
+	bound = feasible(prices, demand, rows)
+	for _, k := range cuts {
+		if rows[k].paid(prices) > 1-1e-6 {
+			decisive = append(decisive, rows[k].column)
+		}
+	}
+	return prices, bound, decisive
 }
 
 // firstCuts are the cheapest rows for each resource alone, and the largest of
 // their costs, which scales the program; 0 when something is demanded that no row
 // has.
-func firstCuts(demand []float64, rows []offerRow, dims []int) (cuts []int, scale float64) {
+func firstCuts(demand, prices []float64, rows []offerRow, dims []int) (cuts []int, scale float64) {
 	cuts = make([]int, 0, cutsMax)
 	for _, r := range dims {
 		best, cheapest := math.Inf(1), -1
@@ -73,7 +87,8 @@ func firstCuts(demand []float64, rows []offerRow, dims []int) (cuts []int, scale
 		if cheapest < 0 {
 			return nil, 0
 		}
-		scale = max(scale, best)
+		// Until the program knows better, each resource is worth what it costs alone.
+		prices[r], scale = best/demand[r], max(scale, best)
 		if !slices.Contains(cuts, cheapest) {
 			cuts = append(cuts, cheapest)
 		}
@@ -108,25 +123,31 @@ func cutting(demand []float64, rows []offerRow, dims, cuts []int, scale float64)
 // overpaid finds the column whose room is worth most in proportion to its price.
 func overpaid(prices []float64, rows []offerRow) (at int, ratio float64) {
 	for k := range rows {
-		sum := 0.0
-		for r, p := range prices {
-			sum += float64(p * max(0, rows[k].room[r]))
-		}
-		if got := sum / rows[k].price; got > ratio {
+		if got := rows[k].paid(prices); got > ratio {
 			at, ratio = k, got
 		}
 	}
 	return at, ratio
 }
 
-func feasible(prices, demand []float64, rows []offerRow) ([]float64, float64) {
+// paid is what the room of a column is worth in proportion to its price.
+func (o *offerRow) paid(prices []float64) float64 {
+	sum := 0.0
+	for r, p := range prices {
+		sum += float64(p * max(0, o.room[r]))
+	}
+	return sum / o.price
+}
+
+// feasible scales prices until no column is overpaid, and says what the demand is
+// worth then.
+func feasible(prices, demand []float64, rows []offerRow) (bound float64) {
 	_, ratio := overpaid(prices, rows)
-	bound := 0.0
 	for r := range prices {
 		if ratio > 0 {
 			prices[r] /= ratio
 		}
 		bound += float64(prices[r] * demand[r])
 	}
-	return prices, bound
+	return bound
 }

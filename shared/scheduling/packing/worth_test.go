@@ -15,15 +15,15 @@ func TestWorth(t *testing.T) {
 		rows   []offerRow
 		want   float64
 	}{
-		{"one resource", []float64{100}, []offerRow{{[]float64{4}, 1}, {[]float64{16}, 3}}, 100.0 / 16 * 3},
-		{"two that balance", []float64{10, 10}, []offerRow{{[]float64{4, 2}, 1}, {[]float64{2, 4}, 1}}, 10.0 / 3},
-		{"the dearer is never needed", []float64{10, 10}, []offerRow{{[]float64{4, 4}, 1}, {[]float64{4, 4}, 2}}, 2.5},
-		{"nothing demanded", []float64{0, 0}, []offerRow{{[]float64{4, 4}, 1}}, 0},
-		{"nobody has it", []float64{1, 1}, []offerRow{{[]float64{4, 0}, 1}}, 0},
+		{"one resource", []float64{100}, []offerRow{{[]float64{4}, 1, 0}, {[]float64{16}, 3, 1}}, 100.0 / 16 * 3},
+		{"two that balance", []float64{10, 10}, []offerRow{{[]float64{4, 2}, 1, 0}, {[]float64{2, 4}, 1, 1}}, 10.0 / 3},
+		{"the dearer is never needed", []float64{10, 10}, []offerRow{{[]float64{4, 4}, 1, 0}, {[]float64{4, 4}, 2, 1}}, 2.5},
+		{"nothing demanded", []float64{0, 0}, []offerRow{{[]float64{4, 4}, 1, 0}}, 0},
+		{"nobody has it", []float64{1, 1}, []offerRow{{[]float64{4, 0}, 1, 0}}, 0},
 		{"no market", []float64{1}, nil, 0},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			if _, got := worth(tt.demand, tt.rows); math.Abs(got-tt.want) > 1e-9*max(1, tt.want) {
+			if _, got, _ := worth(tt.demand, tt.rows, nil); math.Abs(got-tt.want) > 1e-9*max(1, tt.want) {
 				t.Errorf("the demand is worth %v, want %v", got, tt.want)
 			}
 		})
@@ -38,7 +38,7 @@ func TestWorthIsABound(t *testing.T) {
 		for i := range rows {
 			rows[i] = offerRow{
 				room:  rapid.SliceOfN(rapid.Float64Range(0, 64), 3, 3).Draw(t, "room"),
-				price: rapid.Float64Range(0.01, 10).Draw(t, "price"),
+				price: rapid.Float64Range(0.01, 10).Draw(t, "price"), column: i,
 			}
 		}
 		counts := rapid.SliceOfN(rapid.IntRange(0, 5), len(rows), len(rows)).Draw(t, "bought")
@@ -49,9 +49,13 @@ func TestWorthIsABound(t *testing.T) {
 				demand[r] += float64(n) * rows[i].room[r]
 			}
 		}
-		prices, bound := worth(demand, rows)
+		guess := rapid.SliceOf(rapid.IntRange(0, 9)).Draw(t, "guess")
+		prices, bound, _ := worth(demand, rows, guess)
 		if bound > cost*(1+1e-9)+1e-9 {
 			t.Fatalf("the bound is %v, and it was bought for %v", bound, cost)
+		}
+		if bound <= 0 && cost > 0 {
+			t.Fatalf("what costs %v is worth nothing", cost)
 		}
 		if _, over := overpaid(prices, rows); over > 1+1e-9 {
 			t.Fatalf("a row is worth %v of its price", over)

@@ -1,0 +1,103 @@
+package packing
+
+import (
+	"cmp"
+	"container/heap"
+	"math"
+	"slices"
+)
+
+// shortlist picks the columns that waste least of their price, some of each size.
+// It does not depend on the order of lots.
+func (s *stage) shortlist() {
+	if s.short == nil || s.modest != s.shortModest {
+		s.short, s.shortModest = s.leastWaste(), s.modest
+	}
+	for i := range s.short {
+		s.offers = append(s.offers, s.short[i])
+		s.hopes = append(s.hopes, s.short[i].hope(i))
+	}
+	heap.Init(&s.hopes)
+}
+
+// rung is the least wasteful columns of one size.
+type rung struct {
+	size, count int
+	best        [perSize]scored
+}
+
+// scored is a column and which part of its price it would waste.
+type scored struct {
+	column int
+	waste  float64
+}
+
+func (s *stage) leastWaste() []candidate {
+	out := []candidate{}
+	for _, planes := range s.planesOf() {
+		for _, one := range s.rungs(planes) {
+			for i, best := range one.best[:one.count] {
+				if i > 0 && best.waste > wasteMax {
+					break
+				}
+				if c, ok := s.candidate(best.column, planes); ok {
+					out = append(out, c)
+				}
+			}
+		}
+	}
+	return out
+}
+
+// rungs sorts the columns that anybody may use on some planes by size; each is half
+// as dear again as the one before.
+func (s *stage) rungs(planes uint64) []rung {
+	all, last := s.scratch.rungs[:0], 0
+	for _, k := range s.columns {
+		waste, price, ok := s.appraised(k, planes)
+		if !ok {
+			continue
+		}
+		size := int(math.Floor(math.Log2(price) * 2))
+		if last >= len(all) || all[last].size != size {
+			last = slices.IndexFunc(all, func(r rung) bool { return r.size == size })
+		}
+		if last < 0 {
+			last = len(all)
+			all = append(all, rung{size: size})
+		}
+		all[last].keep(scored{k, waste})
+	}
+	s.scratch.rungs = all
+	slices.SortFunc(all, func(a, b rung) int { return cmp.Compare(a.size, b.size) })
+	return all
+}
+
+// keep takes a column in if it is one of the least wasteful so far.
+func (r *rung) keep(one scored) {
+	at := r.count
+	for ; at > 0 && one.waste < r.best[at-1].waste; at-- {
+		if at < perSize {
+			r.best[at] = r.best[at-1]
+		}
+	}
+	if at < perSize {
+		r.best[at], r.count = one, min(r.count+1, perSize)
+	}
+}
+
+// appraised is which part of its price a column wastes at best, and the price; not
+// ok when nobody may use it or when it could carry too much.
+func (s *stage) appraised(k int, planes uint64) (waste, price float64, ok bool) {
+	column := &s.p.problem.Columns[k]
+	if planes&column.planes == 0 {
+		return 0, 0, false
+	}
+	usable := slices.ContainsFunc(s.groups, func(g lotGroup) bool { return g.planes&planes == planes && g.columns.Has(k) })
+	worth := s.worthOfRoom(column)
+	if !usable || !s.moderate(column, worth) {
+		return 0, 0, false
+	}
+	price = s.p.cost(column, planes)
+	return 1 - worth/price, price, true
+}

@@ -1,0 +1,87 @@
+package scheduling
+
+import (
+	"encoding/binary"
+
+	"github.com/joist-autoscaler/joist/shared/scheduling/packing"
+)
+
+// sale is how nodes of one choice can be bought. Many nodes of a plan have the same
+// choice, so they share one sale, and nobody changes it.
+type sale struct {
+	// options are the ways to buy, cheapest first.
+	options []Option
+	// types are all instance types of the choice.
+	types Values
+	// short says that the options do not cover every minValues of the pool.
+	short bool
+}
+
+// sell finds the sale of a choice of columns on some planes.
+func (r *rounds) sell(p *pool, choice packing.Set, planes uint64) sale {
+	r.saleKey = binary.AppendUvarint(binary.AppendUvarint(r.saleKey[:0], uint64(p.index)), planes)
+	r.saleKey = choice.AppendKey(r.saleKey)
+	if got, ok := r.sales[string(r.saleKey)]; ok {
+		return got
+	}
+	made := sale{
+		options: r.options(p, choice, planes), types: In(r.names(p, choice)...),
+		short: p.base.Demanding() && !r.w.varied(p, choice, planes),
+	}
+	r.sales[string(r.saleKey)] = made
+	return made
+}
+
+// options lists the ways to buy a choice, cheapest first. A launch names sixty types
+// at most (B185), so the offers of the others are left out unless some minValues
+// may need them.
+func (r *rounds) options(p *pool, choice packing.Set, planes uint64) []Option {
+	most := launchTypes
+	if p.base.Demanding() {
+		most = maxTypes
+	}
+	shelf := r.w.shelf(p)
+	r.chosen = r.chosen[:0]
+	seen, types := packing.NewSet(len(r.w.columns)), 0
+	for i := range shelf {
+		k := int(shelf[i].column)
+		if !choice.Has(k) || planes&(1<<shelf[i].plane) == 0 {
+			continue
+		}
+		if !seen.Has(k) {
+			if types == most {
+				continue
+			}
+			seen.Add(k)
+			types++
+		}
+		r.chosen = append(r.chosen, int32(i))
+	}
+	out := make([]Option, len(r.chosen))
+	for i, at := range r.chosen {
+		s := &shelf[at]
+		out[i] = r.w.planes[s.plane]
+		out[i].InstanceType, out[i].PricePerHour = r.w.columns[s.column].typ.Name, s.price
+	}
+	return out
+}
+
+// names are the types of a choice by name; if there are too many, the cheapest.
+func (r *rounds) names(p *pool, choice packing.Set) []string {
+	out := make([]string, 0, min(choice.Len(), maxTypes))
+	if choice.Len() <= maxTypes {
+		choice.Each(func(k int) bool {
+			out = append(out, r.w.columns[k].typ.Name)
+			return true
+		})
+		return out
+	}
+	seen := packing.NewSet(len(r.w.columns))
+	for _, s := range r.w.shelf(p) {
+		if k := int(s.column); choice.Has(k) && !seen.Has(k) && len(out) < maxTypes {
+			seen.Add(k)
+			out = append(out, r.w.columns[k].typ.Name)
+		}
+	}
+	return out
+}
