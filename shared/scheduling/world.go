@@ -28,6 +28,8 @@ type world struct {
 	typeKeys map[string]bool
 	reaches  map[string]*reach
 	looks    map[lookKey]*reach
+	// stricts are where what pods require holds, by each of their alternatives.
+	stricts  map[lookKey][]*reach
 	wishes   map[string]wish
 	shapes   shapes
 	indexes  map[*Type]*typeIndex
