@@ -25,7 +25,8 @@ type party struct {
 //
 // Each party has prices of its own, found as if its pods were alone. No column may
 // be worth more than it costs even if each of its resources goes to the pods who
-// value it most; so the prices are scaled until that holds.
+// value it most; so the prices of those who could use it are scaled until that
+// holds.
 func (p *Packer) Bound() float64 {
 	was := p.problem.Policy.Tight
 	p.problem.Policy.Tight = false
@@ -60,15 +61,21 @@ func (q *party) adopt(from []party) {
 
 func (p *Packer) boundOf(columns []int, parties []party) float64 {
 	p.appraise(columns, parties)
-	sum, counted := 0.0, map[*float64]bool{}
+	scale := p.overpaid(columns, parties)
+	// Parties that were appraised together share their prices, and the bound.
+	worst := map[*float64]float64{}
 	for i := range parties {
-		// Parties that were appraised together share their prices, and the bound.
-		if at := &parties[i].prices[0]; !counted[at] {
-			counted[at] = true
-			sum += parties[i].bound
+		at := &parties[i].prices[0]
+		worst[at] = max(worst[at], scale[i])
+	}
+	sum := 0.0
+	for i := range parties {
+		if at := &parties[i].prices[0]; worst[at] > 0 {
+			sum += parties[i].bound / worst[at]
+			worst[at] = 0
 		}
 	}
-	return sum / max(1, p.overpaid(columns, parties))
+	return sum
 }
 
 // parties sums up the pods in bins.
@@ -180,23 +187,35 @@ func (p *Packer) room(k int) []float64 {
 	return p.rooms[k]
 }
 
-// overpaid is by how much the most overpaid column is worth more than it costs.
-func (p *Packer) overpaid(columns []int, parties []party) float64 {
-	worst, who := 0.0, make([]int, 0, len(parties))
+// overpaid is, for each party, by how much the most overpaid of its columns is worth
+// more than it costs; 1 when none is. Prices that are divided by these overpay
+// nothing: no party of a column is scaled by less than that column asks for.
+func (p *Packer) overpaid(columns []int, parties []party) []float64 {
+	worst, who := make([]float64, len(parties)), make([]int, 0, len(parties))
+	for i := range worst {
+		worst[i] = 1
+	}
 	for _, k := range columns {
 		c := &p.problem.Columns[k]
 		who = who[:0]
+		least := math.Inf(1)
 		for i := range parties {
 			if parties[i].columns.Has(k) && parties[i].planes&c.planes != 0 {
-				who = append(who, i)
+				who, least = append(who, i), min(least, worst[i])
 			}
 		}
-		if p.worthTo(parties, who, k, c.planes) <= worst*c.price(c.planes) {
+		if len(who) == 0 || p.worthTo(parties, who, k, c.planes) <= least*c.price(c.planes) {
 			continue // Not even the cheapest offer, with all planes taken for one, is.
 		}
 		for _, o := range c.Offers {
-			if o.Price > 0 {
-				worst = max(worst, p.worthTo(parties, who, k, 1<<o.Plane)/o.Price)
+			if o.Price <= 0 {
+				continue
+			}
+			ratio := p.worthTo(parties, who, k, 1<<o.Plane) / o.Price
+			for _, i := range who {
+				if parties[i].planes&(1<<o.Plane) != 0 {
+					worst[i] = max(worst[i], ratio)
+				}
 			}
 		}
 	}
