@@ -31,23 +31,17 @@ type shelves struct {
 // addColumns lists the instance types of the stock that suit the pool.
 func (w *world) addColumns(p *pool, types []Type, tier int, supplies map[string]int) {
 	index := w.index(types)
-	allowed, count := index.allowed(p.base.rules()), 0
-	for _, ok := range allowed {
-		if ok {
-			count++
-		}
-	}
+	allowed := index.allowed(p.base.rules())
+	count := len(allowed)
 	s := &shelves{
 		pool: p, tier: tier, supplies: supplies,
 		arena: make([]int64, 0, count*len(w.axis.names)), offers: make([]packing.Offer, 0, 6*count),
 	}
 	w.columns = slices.Grow(w.columns, count*len(p.variants))
 	w.problem.Columns = slices.Grow(w.problem.Columns, count*len(p.variants))
-	for i, ok := range allowed {
-		if ok {
-			capacity, room := index.amounts(w.axis, i)
-			w.addType(s, &types[i], capacity, room)
-		}
+	for _, i := range allowed {
+		capacity, room := index.amounts(w.axis, i)
+		w.addType(s, &types[i], capacity, room)
 	}
 }
 

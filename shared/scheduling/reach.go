@@ -171,7 +171,9 @@ func (w *world) poolSuits(base, want Requirements) bool {
 }
 
 // rules are requirements as a list, which is faster to go through than a map.
-type rules []struct {
+type rules []rule
+
+type rule struct {
 	key    string
 	values Values
 	// decided is whether a type without the label lacks it for good.
@@ -181,11 +183,7 @@ type rules []struct {
 func (r Requirements) rules() rules {
 	out := make(rules, 0, len(r))
 	for _, key := range slices.Sorted(maps.Keys(r)) {
-		out = append(out, struct {
-			key     string
-			values  Values
-			decided bool
-		}{key, r[key], karpenter.WellKnownLabel(key) && !slices.Contains(openLabels, key)})
+		out = append(out, rule{key, r[key], karpenter.WellKnownLabel(key) && !slices.Contains(openLabels, key)})
 	}
 	return out
 }

@@ -3,33 +3,42 @@ package scheduling
 import "slices"
 
 // typeIndex answers what pools ask of one list of instance types. Several pools
-// mostly share a list and ask for the same labels, so each label is read once from
-// every type, and what a type has is counted once.
+// mostly share a list and ask for the same labels, so a label is read from a type
+// once, when somebody first wants to know, and what a type has is counted once.
 type typeIndex struct {
 	types  []Type
-	labels map[string]labelIndex
+	labels map[string]*labelIndex
 	// capacity and room are those of each type, made when they are first asked for.
 	capacity, room []amounts
 	arena          []int64
 }
 
-// labelIndex is one label of all types: its values, and which of them each type
-// has, -1 for none.
+// labelIndex is one label: the values that were seen, and which of them each type
+// has.
 type labelIndex struct {
+	key    string
 	values []string
-	of     []int32
+	known  map[string]int32
+	// of is by type: the place of its value, or one of the two below.
+	of   []int32
+	last int32
 }
+
+const (
+	unread int32 = -1
+	absent int32 = -2
+)
 
 // index finds the index of a list. The lists of a stock do not change.
 func (w *world) index(types []Type) *typeIndex {
 	if len(types) == 0 {
-		return &typeIndex{labels: map[string]labelIndex{}}
+		return &typeIndex{labels: map[string]*labelIndex{}}
 	}
 	if got, ok := w.indexes[&types[0]]; ok {
 		return got
 	}
 	out := &typeIndex{
-		types: types, labels: map[string]labelIndex{}, capacity: make([]amounts, len(types)), room: make([]amounts, len(types)),
+		types: types, labels: map[string]*labelIndex{}, capacity: make([]amounts, len(types)), room: make([]amounts, len(types)),
 		arena: make([]int64, 0, 2*len(types)*len(w.axis.names)),
 	}
 	if w.indexes == nil {
@@ -39,57 +48,70 @@ func (w *world) index(types []Type) *typeIndex {
 	return out
 }
 
-func (x *typeIndex) label(key string) labelIndex {
+func (x *typeIndex) label(key string) *labelIndex {
 	if got, ok := x.labels[key]; ok {
 		return got
 	}
-	out, known, last := labelIndex{of: make([]int32, len(x.types))}, map[string]int32{}, int32(-1)
-	for i := range x.types {
-		value, ok := x.types[i].Labels[key]
-		if !ok {
-			out.of[i] = -1
-			continue
-		}
-		// Neighbours are of one family, and mostly have the same value.
-		if last < 0 || out.values[last] != value {
-			if last, ok = known[value]; !ok {
-				last = int32(len(out.values))
-				known[value], out.values = last, append(out.values, value)
-			}
-		}
-		out.of[i] = last
+	out := &labelIndex{key: key, known: map[string]int32{}, of: make([]int32, len(x.types))}
+	for i := range out.of {
+		out.of[i] = unread
 	}
 	x.labels[key] = out
 	return out
 }
 
-// allowed says of each type whether a node of it could satisfy the rules, as
-// rules.allow does for a pool's own.
-func (x *typeIndex) allowed(rules rules) []bool {
-	out := make([]bool, len(x.types))
-	for i := range out {
-		out[i] = true
+// read is the place of the value that the i-th type has.
+func (l *labelIndex) read(t *Type, i int) int32 {
+	if l.of[i] != unread {
+		return l.of[i]
 	}
-	var verdicts []bool
+	value, ok := t.Labels[l.key]
+	if !ok {
+		l.of[i] = absent
+		return absent
+	}
+	// Neighbours are of one family, and mostly have the same value.
+	if len(l.values) == 0 || l.values[l.last] != value {
+		at, ok := l.known[value]
+		if !ok {
+			at = int32(len(l.values))
+			l.known[value], l.values = at, append(l.values, value)
+		}
+		l.last = at
+	}
+	l.of[i] = l.last
+	return l.last
+}
+
+// allowed are the types of which a node could satisfy the rules, as rules.allow
+// finds them for a pool's own.
+func (x *typeIndex) allowed(rules rules) []int {
+	out := make([]int, len(x.types))
+	for i := range out {
+		out[i] = i
+	}
 	for j := range rules {
-		if slices.Contains(openLabels, rules[j].key) {
-			continue // No type has it.
-		}
-		one, labels := &rules[j], x.label(rules[j].key)
-		without := one.values.HasAbsent() || !one.decided
-		verdicts = verdicts[:0]
-		for _, value := range labels.values {
-			verdicts = append(verdicts, one.values.Has(value))
-		}
-		for i, value := range labels.of {
-			if value < 0 {
-				out[i] = out[i] && without
-			} else {
-				out[i] = out[i] && verdicts[value]
-			}
+		if !slices.Contains(openLabels, rules[j].key) { // Those no type has.
+			out = x.narrowed(out, rules[j])
 		}
 	}
 	return out
+}
+
+// narrowed drops the types that one rule does not allow.
+func (x *typeIndex) narrowed(types []int, by rule) []int {
+	label, without := x.label(by.key), by.values.HasAbsent() || !by.decided
+	var verdicts []bool
+	return slices.DeleteFunc(types, func(i int) bool {
+		value := label.read(&x.types[i], i)
+		if value == absent {
+			return !without
+		}
+		for len(verdicts) <= int(value) {
+			verdicts = append(verdicts, by.values.Has(label.values[len(verdicts)]))
+		}
+		return !verdicts[value]
+	})
 }
 
 // amounts are what a node of the i-th type has, and what pods may take of it. They

@@ -32,18 +32,28 @@ func (s *stage) arrange(steps float64) {
 		}
 		return cmp.Or(cmp.Compare(lean[b], lean[a]), cmp.Compare(value[b], value[a]), cmp.Compare(s.ids[a], s.ids[b]))
 	})
-	ids, group := make([]int, n), make([]int, n)
+	ids, group := make([]int, n), s.group
+	s.group, s.wants = make([]int, n), make([]float64, len(s.groups)*dims)
 	s.value, s.floor, s.left, s.need, s.total = make([]float64, n), make([]float64, n), make([]int, n), make([]int64, n*dims), 0
 	for i, from := range order {
-		ids[i], group[i], s.value[i], s.floor[i] = s.ids[from], s.group[from], value[from], floor[from]
+		ids[i], s.group[i], s.value[i], s.floor[i] = s.ids[from], group[from], value[from], floor[from]
 		s.left[i] = p.left[ids[i]]
 		copy(s.need[i*dims:(i+1)*dims], p.lots[ids[i]].Need)
+		s.want(i, s.left[i])
 		s.total += float64(s.value[i] * float64(s.left[i]))
 	}
-	s.ids, s.group, s.rest = ids, group, s.total
+	s.ids, s.rest = ids, s.total
 	s.offers, s.hopes = s.scratch.offers[:0], s.scratch.hopes[:0]
 	s.scratch.lots.empty()
 	s.scratch.lists.empty()
+}
+
+// want counts n pods of a lot as not in a bin; n may be negative.
+func (s *stage) want(i, n int) {
+	dims, g := s.p.problem.Dims, s.group[i]
+	for r, need := range s.need[i*dims : (i+1)*dims] {
+		s.wants[g*dims+r] += float64(float64(need) * float64(n))
+	}
 }
 
 // mean is each resource's part of what all pods are worth.

@@ -93,6 +93,7 @@ func (s *stage) address(value float64, picks []pick, room int) (float64, []pick)
 // giveUp leaves a lot to later stages.
 func (s *stage) giveUp(i int) {
 	s.rest -= float64(s.value[i] * float64(s.left[i]))
+	s.want(i, -s.left[i])
 	s.left[i] = 0
 }
 
@@ -113,6 +114,12 @@ func (s *stage) moderate(c *Column, worth float64) bool {
 
 // score is what a node gives for its price, less for one that carries much.
 func (s *stage) score(c *candidate, value float64) float64 {
+	if c.factor == 0 {
+		c.factor = 1
+		if !s.flexible(c.column, c.planes) {
+			c.factor += s.p.problem.Policy.FlexibleCost
+		}
+	}
 	return value / (c.price * c.factor) * (1 - s.p.problem.Policy.ShareCost*value/s.total)
 }
 
@@ -129,6 +136,10 @@ func (s *stage) best() *candidate {
 		}
 		if !s.p.Buyable(top.column) {
 			s.hope(0)
+			continue
+		}
+		if most := s.limit(top) / top.price; most < s.hopes[0].score {
+			s.hope(most)
 			continue
 		}
 		value, _ := s.fill(top)
@@ -151,7 +162,7 @@ func (s *stage) hope(score float64) {
 // offer adds a candidate that is not on the shortlist.
 func (s *stage) offer(c candidate) *candidate {
 	s.offers = append(s.offers, c)
-	heap.Push(&s.hopes, c.hope(len(s.offers)-1))
+	heap.Push(&s.hopes, hope{s.limit(&c) / c.price, len(s.offers) - 1})
 	return &s.offers[len(s.offers)-1]
 }
 
@@ -174,6 +185,7 @@ func (s *stage) commit(c *candidate, value float64, picks []pick) {
 	for j, pick := range picks {
 		bin.Parts[j] = Part{s.ids[pick.lot], pick.count}
 		s.left[pick.lot] -= pick.count
+		s.want(pick.lot, -pick.count)
 		s.p.left[s.ids[pick.lot]] -= pick.count
 		s.p.count(&s.p.lots[s.ids[pick.lot]], pick.count)
 		for r := range dims {

@@ -6,9 +6,6 @@ type hope struct {
 	offer int
 }
 
-// hope is what can be hoped of a candidate that was not tried yet.
-func (c *candidate) hope(offer int) hope { return hope{c.worth / (c.price * c.factor), offer} }
-
 // hopes are a heap, the highest first; of equal ones, the candidate that was offered
 // first.
 type hopes []hope

@@ -29,32 +29,41 @@ func (s *stage) merge(first int) {
 	}
 }
 
-// poorest are the bins whose pods are worth least of what they cost, and clearly
-// less.
-func (s *stage) poorest(first int, worth map[int]float64) []int {
-	out, rate := make([]int, 0, len(s.p.bins)-first), map[int]float64{}
+// poor is a bin whose pods are worth clearly less than it costs.
+type poor struct {
+	bin         int
+	rate, waste float64
+}
+
+// poorest are the bins whose pods are worth least of what they cost.
+func (s *stage) poorest(first int, worth map[int]float64) []poor {
+	out := make([]poor, 0, len(s.p.bins)-first)
 	for b := first; b < len(s.p.bins); b++ {
 		bin, sum := &s.p.bins[b], 0.0
 		for _, part := range bin.Parts {
 			sum += float64(worth[part.Lot] * float64(part.Count))
 		}
-		if rate[b] = sum / s.p.cost(&s.p.problem.Columns[bin.Column], bin.Planes); rate[b] < wellSpent {
-			out = append(out, b)
+		price := s.p.cost(&s.p.problem.Columns[bin.Column], bin.Planes)
+		if rate := sum / price; rate < wellSpent {
+			out = append(out, poor{b, rate, price - sum})
 		}
 	}
-	slices.SortStableFunc(out, func(x, y int) int { return cmp.Compare(rate[x], rate[y]) })
+	slices.SortStableFunc(out, func(x, y poor) int { return cmp.Compare(x.rate, y.rate) })
 	return out[:min(len(out), mergeMax)]
 }
 
 // bestMerge finds the two bins whose union saves most, and the column for it; a is
-// -1 when none saves anything.
-func (s *stage) bestMerge(bins []int) (a, b, into int) {
+// -1 when none saves anything. No union saves more than its bins waste.
+func (s *stage) bestMerge(bins []poor) (a, b, into int) {
 	a, saved := -1, 1e-9*s.total
 	for i, x := range bins {
 		for _, y := range bins[i+1:] {
-			column, gain := s.p.union(x, y)
-			if column >= 0 && gain > saved && s.bearable(column, x, y, gain) {
-				a, b, into, saved = x, y, column, gain
+			if x.waste+y.waste <= saved {
+				continue
+			}
+			column, gain := s.union(x.bin, y.bin, saved)
+			if column >= 0 && s.bearable(column, x.bin, y.bin, gain) {
+				a, b, into, saved = x.bin, y.bin, column, gain
 			}
 		}
 	}
@@ -76,8 +85,9 @@ func (s *stage) bearable(column, x, y int, gain float64) bool {
 }
 
 // union is the cheapest column that holds the pods of two bins, and what it saves;
-// -1 when there is none.
-func (p *Packer) union(x, y int) (column int, gain float64) {
+// -1 when none saves more than least.
+func (s *stage) union(x, y int, least float64) (column int, gain float64) {
+	p := s.p
 	a, b := &p.bins[x], &p.bins[y]
 	planes := a.Planes & b.Planes
 	if planes == 0 || a.ration != b.ration || !p.alike(a.Column, b.Column) {
@@ -85,7 +95,7 @@ func (p *Packer) union(x, y int) (column int, gain float64) {
 	}
 	p.buy(a, -1)
 	p.buy(b, -1)
-	column, gain = p.cheapestUnion(a, b, planes)
+	column, gain = s.cheapestUnion(a, b, planes, least)
 	p.buy(a, 1)
 	p.buy(b, 1)
 	if column >= 0 && (!p.compatible(a, b) || !p.enoughTogether(a, b, column, planes)) {
@@ -100,20 +110,20 @@ func (p *Packer) alike(k, l int) bool {
 	return a.Pool == b.Pool && a.Stage == b.Stage && a.Supply+b.Supply == 0
 }
 
-func (p *Packer) cheapestUnion(a, b *Bin, planes uint64) (column int, gain float64) {
+func (s *stage) cheapestUnion(a, b *Bin, planes uint64, least float64) (column int, gain float64) {
+	p := s.p
 	was := p.cost(&p.problem.Columns[a.Column], a.Planes) + p.cost(&p.problem.Columns[b.Column], b.Planes)
-	column = -1
-	a.Columns.Each(func(k int) bool {
+	column, gain = -1, least
+	p.steps += len(s.columns)
+	for _, k := range s.columns {
 		c := &p.problem.Columns[k]
-		p.steps++
-		if c.planes&planes == 0 || !b.Columns.Has(k) || !p.alike(k, a.Column) || !p.carries(c, a.used, b.used) {
-			return true
+		if !a.Columns.Has(k) || !b.Columns.Has(k) || c.planes&planes == 0 || !p.carries(c, a.used, b.used) || !p.alike(k, a.Column) {
+			continue
 		}
 		if saves := was - p.cost(c, planes); saves > gain && p.problem.Pools[c.Pool].holds(c.Capacity) {
 			column, gain = k, saves
 		}
-		return true
-	})
+	}
 	return column, gain
 }
 

@@ -15,7 +15,7 @@ func (s *stage) shortlist() {
 	}
 	for i := range s.short {
 		s.offers = append(s.offers, s.short[i])
-		s.hopes = append(s.hopes, s.short[i].hope(i))
+		s.hopes = append(s.hopes, hope{s.limit(&s.short[i]) / s.short[i].price, i})
 	}
 	heap.Init(&s.hopes)
 }

@@ -25,6 +25,10 @@ type stage struct {
 	top    []float64
 	offers []candidate
 	hopes  hopes
+	// keenest are the groups by dimension, those first to whom it is worth most.
+	keenest []int32
+	// wants is what the pods of each group that are not in a bin need, by dimension.
+	wants []float64
 	// total is what all pods are worth; rest, those that are not in a bin.
 	total, rest float64
 	// spent is what the bins of this attempt cost, and most what they may.
@@ -52,10 +56,9 @@ type candidate struct {
 	column int
 	planes uint64
 	price  float64
-	// factor makes a column look dearer that has few alternatives.
+	// factor makes a column look dearer that has few alternatives; 0 until that is
+	// known, when the candidate is tried first.
 	factor float64
-	// worth is that of its room, at the top prices of those who may use it.
-	worth float64
 	// admits says which groups may use it.
 	admits []bool
 	// lists are the lots by the dimension that they take most of, in their order.
@@ -162,6 +165,7 @@ func (s *stage) appraise() {
 			s.top[r] = max(s.top[r], prices[r])
 		}
 	}
+	s.rank()
 	for r := range s.top {
 		if s.top[r] > 0 && len(s.priced) < maxDims {
 			s.priced = append(s.priced, r)
@@ -199,26 +203,47 @@ func (s *stage) candidate(k int, planes uint64) (candidate, bool) {
 		c.admits[g] = s.groups[g].columns.Has(k) && s.groups[g].planes&planes == planes
 		any = any || c.admits[g]
 	}
-	c.worth, c.factor = s.worthTo(c.admits, column), 1
-	if !s.flexible(k, planes) {
-		c.factor += s.p.problem.Policy.FlexibleCost
-	}
 	return c, any
 }
 
-// worthTo is what all of a column's room could be worth to some of the groups.
-func (s *stage) worthTo(groups []bool, c *Column) float64 {
-	sum, host := 0.0, 0.0
-	for r, room := range c.Room {
-		top := 0.0
-		for g, admitted := range groups {
-			if admitted {
-				top, host = max(top, s.groups[g].prices[r]), max(host, s.groups[g].host)
+// limit is what a candidate's room could be worth at most to the pods that may use
+// it and are left: each resource goes to those who value it most.
+func (s *stage) limit(c *candidate) float64 {
+	sum, host, dims := 0.0, 0.0, s.p.problem.Dims
+	for _, r := range s.priced {
+		room := float64(max(0, s.p.problem.Columns[c.column].Room[r]))
+		for _, g := range s.keenest[r*len(s.groups) : (r+1)*len(s.groups)] {
+			if !c.admits[g] {
+				continue
+			}
+			n := min(room, s.wants[int(g)*dims+r])
+			sum += float64(s.groups[g].prices[r] * n)
+			if room -= n; room <= 0 {
+				break
 			}
 		}
-		sum += float64(top * float64(max(0, room)))
+	}
+	for g, admitted := range c.admits {
+		if admitted {
+			host = max(host, s.groups[g].host)
+		}
 	}
 	return sum + host
+}
+
+// rank lists for each dimension the groups to whom it is worth most first.
+func (s *stage) rank() {
+	n := len(s.groups)
+	s.keenest = make([]int32, n*len(s.top))
+	for r := range s.top {
+		order := s.keenest[r*n : (r+1)*n]
+		for g := range order {
+			order[g] = int32(g)
+		}
+		slices.SortFunc(order, func(a, b int32) int {
+			return cmp.Or(cmp.Compare(s.groups[b].prices[r], s.groups[a].prices[r]), cmp.Compare(a, b))
+		})
+	}
 }
 
 // list sorts the lots into the candidate's lists. It is done when the candidate is
