@@ -58,6 +58,34 @@ type Problem struct {
 	Condition string `json:"condition"`
 	Reason    string `json:"reason"`
 	Message   string `json:"message"`
+	// Unread says that AWS did not answer (denied, throttled, unreachable), so that
+	// nothing new is known: what was known of the same spec still holds.
+	Unread bool `json:"unread,omitempty"`
+}
+
+// Reservation is one resolved capacity reservation (B038). How much of it is left
+// is in the catalogue, for that changes with every launch.
+type Reservation struct {
+	ID            string `json:"id"`
+	InstanceType  string `json:"instanceType"`
+	Zone          string `json:"zone"`
+	OwnerID       string `json:"ownerId"`
+	MatchCriteria string `json:"matchCriteria"`
+	// Kind is "default" or "capacity-block".
+	Kind          string `json:"kind"`
+	Interruptible bool   `json:"interruptible,omitempty"`
+	// Expiring says that a capacity block is about to end (B125).
+	Expiring bool `json:"expiring,omitempty"`
+	// Ends is zero for a reservation without an end.
+	Ends time.Time `json:"ends,omitzero"`
+}
+
+// PlacementGroup is the resolved placement group (B039). Strategy is "cluster",
+// "partition" or "spread".
+type PlacementGroup struct {
+	ID       string `json:"id"`
+	Name     string `json:"name"`
+	Strategy string `json:"strategy"`
 }
 
 // NodeClassResolved says what an EC2NodeClass's selectors find.
@@ -69,6 +97,9 @@ type NodeClassResolved struct {
 	Subnets        []Subnet        `json:"subnets,omitempty"`
 	SecurityGroups []SecurityGroup `json:"securityGroups,omitempty"`
 	Images         []Image         `json:"images,omitempty"`
+	Reservations   []Reservation   `json:"reservations,omitempty"`
+	// PlacementGroup is nil where the class selects none.
+	PlacementGroup *PlacementGroup `json:"placementGroup,omitempty"`
 	Problems       []Problem       `json:"problems,omitempty"`
 }
 
@@ -84,7 +115,10 @@ func (b NodeClassResolved) Subject() string { return "ec2nodeclass/" + b.Name }
 func (b NodeClassResolved) Validate() error { return named(b.Name, b.UID, true) }
 
 // NodeClassEnsure asks for the instance profile of a node class that names a
-// role (B197). Nothing is asked where it names an instance profile.
+// role (B197), and for dry runs of what its launches will call (B055).
+//
+// Role is empty where the class names an instance profile of its own: then no
+// IAM call may be made (A017), and the message asks for the rest alone.
 type NodeClassEnsure struct {
 	Name    string            `json:"name"`
 	UID     string            `json:"uid"`
@@ -92,7 +126,14 @@ type NodeClassEnsure struct {
 	Profile string            `json:"profile"`
 	Path    string            `json:"path"`
 	Tags    map[string]string `json:"tags"`
-	// Delete asks for the opposite: the node class is going away.
+	// Generation is the object's when this was asked; the answer repeats it.
+	Generation int64 `json:"generation,omitempty"`
+	// Class is the EC2NodeClass with its spec and its resolved status, for which dry
+	// runs are wanted; absent where none are: something is not resolved yet, or the
+	// settings disable them.
+	Class json.RawMessage `json:"class,omitempty"`
+	// Delete asks for the opposite: the node class is going away, and with it its
+	// profile (where Role is set) and its launch templates (B058).
 	Delete bool      `json:"delete,omitempty"`
 	Asked  time.Time `json:"asked"`
 }
@@ -108,15 +149,35 @@ func (b NodeClassEnsure) Subject() string { return "ec2nodeclass/" + b.Name }
 // Validate demands an object and a profile.
 func (b NodeClassEnsure) Validate() error { return named(b.Name, b.UID, b.Profile != "") }
 
+// Reasons for which ValidationSucceeded is false (B055, B056). The launcher says
+// the three of the dry runs, the catalog the others.
+const (
+	CreateFleetAuthCheckFailed          = "CreateFleetAuthCheckFailed"
+	CreateLaunchTemplateAuthCheckFailed = "CreateLaunchTemplateAuthCheckFailed"
+	RunInstancesAuthCheckFailed         = "RunInstancesAuthCheckFailed"
+	DependenciesNotReady                = "DependenciesNotReady"
+	TagValidationFailed                 = "TagValidationFailed"
+	UserDataSizeLimitExceeded           = "UserDataSizeLimitExceeded"
+	ClusterCIDRResolutionFailed         = "ClusterCIDRResolutionFailed"
+)
+
 // NodeClassEnsured says how that ended.
 type NodeClassEnsured struct {
-	Name    string    `json:"name"`
-	UID     string    `json:"uid"`
-	Role    string    `json:"role"`
-	Profile string    `json:"profile"`
-	Deleted bool      `json:"deleted,omitempty"`
-	Problem *Problem  `json:"problem,omitempty"`
-	Asked   time.Time `json:"asked"`
+	Name    string `json:"name"`
+	UID     string `json:"uid"`
+	Role    string `json:"role"`
+	Profile string `json:"profile"`
+	// Generation is that of the question; 0 says that it was not given.
+	Generation int64 `json:"generation,omitempty"`
+	Deleted    bool  `json:"deleted,omitempty"`
+	// Problem is what is wrong with the profile, or with the deletion.
+	Problem *Problem `json:"problem,omitempty"`
+	// Validated says that the dry runs were made and gave a definite answer: Invalid
+	// is what they refused, nil when they refused nothing. A dry run that was
+	// throttled or timed out is neither, and is asked for again.
+	Validated bool      `json:"validated,omitempty"`
+	Invalid   *Problem  `json:"invalid,omitempty"`
+	Asked     time.Time `json:"asked"`
 }
 
 func (NodeClassEnsured) EventType() Type { return NodeClassEnsuredType }

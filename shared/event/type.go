@@ -73,7 +73,7 @@ var Specs = []Spec{
 	{LaunchSettledType, []string{"launcher"}, []string{"lifecycle"}, 10 * time.Minute, 200 * kib},
 	{TagRequestedType, []string{"lifecycle"}, []string{"launcher"}, 5 * time.Minute, 16 * kib},
 	{TerminateRequestedType, []string{"lifecycle"}, []string{"launcher"}, 5 * time.Minute, 4 * kib},
-	{NodeClassEnsureType, []string{"lifecycle"}, []string{"launcher"}, 5 * time.Minute, 16 * kib},
+	{NodeClassEnsureType, []string{"lifecycle"}, []string{"launcher"}, 5 * time.Minute, 192 * kib},
 	{NodeClassEnsuredType, []string{"launcher"}, []string{"lifecycle"}, 5 * time.Minute, 16 * kib},
 	{CatalogRefreshedType, []string{"catalog"}, []string{"audit"}, 10 * time.Minute, 4 * kib},
 	{NodeClassResolvedType, []string{"catalog"}, []string{"lifecycle"}, 5 * time.Minute, 128 * kib},
