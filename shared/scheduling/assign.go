@@ -74,23 +74,43 @@ func (w *world) keysOf(c *class) []string {
 	return sorted(out)
 }
 
+// choicesMax bounds how many combinations of domains are looked at for one pod.
+const choicesMax = 64
+
 // choose finds the domains for one more pod of the class: for each label the
-// allowed value with the fewest pods that count.
+// allowed value that ranks first, and the next where that leaves none for the
+// labels that follow.
 func (w *world) choose(c *class, keys []string) (r *reach, domains []domain, ok bool) {
-	r = c.reach
-	for _, key := range keys {
-		owned := slices.ContainsFunc(c.own.groups, func(g *group) bool { return g.key == key })
-		best, found := w.domainFor(c, r, key)
-		switch {
-		case found:
-			domains = append(domains, domain{key, best})
-			r = w.narrowed(r, key, best)
-		case owned || w.repelled(c, key):
-			c.stuck = key
-			return nil, nil, false
-		}
+	ok = w.eachChoice(c, c.reach, keys, nil, func(at *reach, chosen []domain) bool {
+		r, domains = at, chosen
+		return true
+	})
+	return r, domains, ok
+}
+
+// eachChoice visits the combinations of domains that the rules allow for one more
+// pod of the class, by rank, until enough says so.
+func (w *world) eachChoice(c *class, at *reach, keys []string, chosen []domain, enough func(*reach, []domain) bool) bool {
+	if len(keys) == 0 {
+		return enough(at, slices.Clone(chosen))
 	}
-	return r, domains, true
+	var tried []string
+	for len(tried) < choicesMax {
+		best, found := w.domainFor(c, at, keys[0], tried)
+		if !found {
+			break
+		}
+		if w.eachChoice(c, w.narrowed(at, keys[0], best), keys[1:], append(chosen, domain{keys[0], best}), enough) {
+			return true
+		}
+		tried = append(tried, best)
+	}
+	owned := slices.ContainsFunc(c.own.groups, func(g *group) bool { return g.key == keys[0] })
+	if len(tried) == 0 && !owned && !w.repelled(c, keys[0]) {
+		return w.eachChoice(c, at, keys[1:], chosen, enough)
+	}
+	c.stuck = keys[0]
+	return false
 }
 
 // repelled reports whether others keep the class out of some domain of a key.
@@ -98,38 +118,58 @@ func (w *world) repelled(c *class, key string) bool {
 	return slices.ContainsFunc(c.set.counted, func(g *group) bool { return g.key == key && g.kind == apartKind })
 }
 
-func (w *world) domainFor(c *class, r *reach, key string) (best string, found bool) {
+// domainFor is the allowed value of a label that ranks first, of those that have
+// not been tried: where the fewest pods are that count, then where the pod shuts
+// the fewest others out, then where the least has been planned.
+func (w *world) domainFor(c *class, r *reach, key string, tried []string) (best string, found bool) {
 	least := w.minima(c, key)
-	// Pods that must share a node had better share everything wider as well.
-	together := slices.ContainsFunc(c.own.hosts, func(h *hostRule) bool { return h.kind == besideKind })
 	var rank [3]int64
 	for _, value := range w.topology.values(w, key) {
-		n := w.narrowed(r, key, value)
-		if !n.some || w.full(c, n) || !w.allows(c, key, value, least) {
+		if slices.Contains(tried, value) {
 			continue
 		}
-		now := [3]int64{0, 0, w.topology.load[key][value]}
-		if together {
-			now[0] -= int64(c.placed[value])
+		n := w.narrowed(r, key, value)
+		if !n.some || w.full(c, n) || !w.allows(c, key, value, least) || !w.holds(c, n) {
+			continue
 		}
-		for _, g := range c.own.groups {
-			if g.key == key && g.kind == spreadKind {
-				now[0] += int64(g.counts[value])
-			}
-		}
-		for _, g := range c.set.counted {
-			if g.key == key && g.kind == spreadKind {
-				now[1] += int64(g.counts[value])
-				if g.tips(value, len(w.topology.values(w, key))) {
-					now[0] += tipped
-				}
-			}
-		}
-		if !found || slices.Compare(now[:], rank[:]) < 0 {
+		now := w.rank(c, key, value)
+		if than := slices.Compare(now[:], rank[:]); !found || than < 0 || than == 0 && w.contrary {
 			best, rank, found = value, now, true
 		}
 	}
 	return best, found
+}
+
+// rank says how good a domain is for one more pod of the class, the less the
+// better.
+func (w *world) rank(c *class, key, value string) (rank [3]int64) {
+	rank[2] = w.topology.load[key][value]
+	// Pods that must share a node had better share everything wider as well.
+	if c.placed[value] > 0 && slices.ContainsFunc(c.own.hosts, func(h *hostRule) bool { return h.kind == besideKind }) {
+		rank[0] = -tipped
+	}
+	for _, g := range c.own.groups {
+		switch {
+		case g.key != key:
+		case g.kind == spreadKind:
+			rank[0] += int64(g.counts[value])
+		case g.kind == apartKind && g.hard && g.owners[value] == 0 && w.pressed:
+			rank[1] += shuts
+		}
+	}
+	for _, g := range c.set.counted {
+		switch {
+		case g.key != key:
+		case g.kind == spreadKind:
+			rank[1] += int64(g.counts[value])
+			if g.tips(value, len(w.topology.values(w, key))) {
+				rank[0] += tipped
+			}
+		case g.kind == apartKind && g.hard && g.counts[value] == 0 && w.pressed:
+			rank[1] += shuts
+		}
+	}
+	return rank
 }
 
 // place is a class in the domains that a reach was narrowed to.
@@ -144,8 +184,32 @@ func (w *world) full(c *class, r *reach) bool {
 	return c.closed[r.key] || capped && c.held[r.key] >= most
 }
 
-// tipped ranks a domain behind all in which nobody's spread would be broken.
-const tipped = 1 << 32
+const (
+	// tipped ranks a domain behind all in which nobody's spread would be broken.
+	tipped = 1 << 32
+	// shuts ranks a domain behind those that are closed already to the pods that a
+	// rule of anti-affinity keeps from it.
+	shuts = 1 << 16
+)
+
+// holds reports whether a place could hold a pod of the class, by its size and by
+// what limits leave in the beginning.
+func (w *world) holds(c *class, r *reach) bool {
+	if r.nodes.Len() > 0 {
+		return true
+	}
+	if got, known := c.holding[r]; known {
+		return got
+	}
+	found := w.some(r, func(column *packing.Column) bool {
+		return c.need.fits(column.Room) && w.problem.Pools[column.Pool].Holds(column.Capacity)
+	})
+	if c.holding == nil {
+		c.holding = map[*reach]bool{}
+	}
+	c.holding[r] = found
+	return found
+}
 
 // tips reports whether one more member in a domain would break the spread of
 // owners that are there: an unconstrained pod may go elsewhere. It looks at all

@@ -7,6 +7,8 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+
+	"github.com/joist-autoscaler/joist/shared/scheduling/packing"
 )
 
 // class is a group of equal pods that are to be placed.
@@ -16,6 +18,8 @@ type class struct {
 	// pods wait for a place; they are taken from the front, the oldest first.
 	pods []PodRef
 	wish wish
+	// first is the wish before anything was let go, for pods that are placed singly.
+	first wish
 	// reach is where the wish holds now.
 	reach *reach
 	// set is the class's labels, and own what its wish says of other pods.
@@ -24,6 +28,8 @@ type class struct {
 	// closed are the places in which no more pods of the class fit, by the key of
 	// the reach.
 	closed map[string]bool
+	// holding remembers which places could hold one of its pods.
+	holding map[*reach]bool
 	// held counts its pods by the key of the reach that they were given.
 	held map[string]int
 	// failed is whether pods of it found no place in this round.
@@ -163,14 +169,5 @@ func (w *world) fits(c *class, r *reach) bool {
 	if r.nodes.Len() > 0 {
 		return true
 	}
-	found := false
-	r.columns.Each(func(k int) bool {
-		column := &w.problem.Columns[k]
-		for _, o := range column.Offers {
-			found = found || r.planes&(1<<o.Plane) != 0
-		}
-		found = found && c.need.fits(column.Room)
-		return !found
-	})
-	return found
+	return w.some(r, func(column *packing.Column) bool { return c.need.fits(column.Room) })
 }

@@ -54,6 +54,7 @@ func (w *world) addType(s *shelves, t *Type, capacity, room amounts) {
 	if t.Exotic && !p.base.Demanding() { // Variety counts exotic types as well (B188).
 		plain.Stage = s.tier*kinds + exoticKind
 	}
+	plain.Mixed = s.tier*kinds + plainKind
 	known, from := false, len(s.offers)
 	for j := range t.Offers {
 		o := &t.Offers[j]
@@ -102,6 +103,7 @@ func (w *world) addReserved(s *shelves, t *Type, o *Offer, plane int, plain pack
 		s.supplies[o.Reservation] = len(w.problem.Supplies)
 	}
 	plain.Stage, plain.Supply = s.tier*kinds+reservedKind, s.supplies[o.Reservation]
+	plain.Mixed = plain.Stage
 	plain.Offers = []packing.Offer{{Plane: plane, Price: o.PricePerHour}}
 	labels := merged(t.Labels, o.Labels)
 	w.addVariants(s.pool, column{pool: s.pool, typ: t, labels: labels, reservation: o.Reservation}, plain)

@@ -51,7 +51,11 @@ func (r *rounds) finish(b int) PlannedNode {
 	column := &w.columns[bin.Column]
 	reqs, pods, taken := r.contents(column, bin)
 	choice := r.packer.Choice(b)
-	sold := r.sell(column.pool, choice, bin.Planes)
+	planes := w.launched(column.pool, choice, bin.Planes)
+	if planes != bin.Planes {
+		reqs.and(karpenter.CapacityTypeLabelKey, In(karpenter.CapacityTypeOnDemand))
+	}
+	sold := r.sell(column.pool, choice, planes)
 	reqs.and(corev1.LabelInstanceTypeStable, sold.types)
 	pin(reqs, column)
 	reqs.settle()

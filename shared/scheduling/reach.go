@@ -76,15 +76,18 @@ func (w *world) narrowed(r *reach, key, value string) *reach {
 
 // buyable reports whether any of the columns is sold on any of the planes.
 func (w *world) buyable(r *reach) bool {
+	return r.planes != 0 && w.some(r, func(*packing.Column) bool { return true })
+}
+
+// some reports whether something holds for a column of the reach that is sold in
+// it.
+func (w *world) some(r *reach, holds func(*packing.Column) bool) bool {
 	found := false
-	if r.planes != 0 {
-		r.columns.Each(func(k int) bool {
-			for _, o := range w.problem.Columns[k].Offers {
-				found = found || r.planes&(1<<o.Plane) != 0
-			}
-			return !found
-		})
-	}
+	r.columns.Each(func(k int) bool {
+		column := &w.problem.Columns[k]
+		found = slices.ContainsFunc(column.Offers, func(o packing.Offer) bool { return r.planes&(1<<o.Plane) != 0 }) && holds(column)
+		return !found
+	})
 	return found
 }
 

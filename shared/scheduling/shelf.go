@@ -44,9 +44,34 @@ func (w *world) shelf(p *pool) []shelved {
 	return out
 }
 
-// varied reports whether what one launch would try of some columns covers every
-// minValues of a pool (B005): the cheapest types, and spot alone where there is spot.
+// varied reports whether a launch of some columns covers every minValues of a pool
+// (B005), with spot or without.
 func (w *world) varied(p *pool, columns packing.Set, planes uint64) bool {
+	return w.covers(p, columns, planes) || w.pressed && w.covers(p, columns, w.steady(planes))
+}
+
+// launched are the planes on which a node is bought: spot is left out if only what
+// remains covers every minValues of the pool.
+func (w *world) launched(p *pool, columns packing.Set, planes uint64) uint64 {
+	if rest := w.steady(planes); w.pressed && rest != planes && p.base.Demanding() && !w.covers(p, columns, planes) && w.covers(p, columns, rest) {
+		return rest
+	}
+	return planes
+}
+
+// steady are the planes that are not spot.
+func (w *world) steady(planes uint64) uint64 {
+	for i := range w.planes {
+		if w.planes[i].CapacityType == karpenter.CapacityTypeSpot {
+			planes &^= 1 << i
+		}
+	}
+	return planes
+}
+
+// covers reports whether what one launch would try of some columns covers every
+// minValues of a pool: the cheapest types, and spot alone where there is spot.
+func (w *world) covers(p *pool, columns packing.Set, planes uint64) bool {
 	tried := w.tried(p, columns, planes)
 	for key, values := range p.base {
 		if values.MinValues() == 0 {

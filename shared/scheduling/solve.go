@@ -6,7 +6,6 @@ import (
 	"slices"
 
 	"github.com/joist-autoscaler/joist/shared/catalog"
-	"github.com/joist-autoscaler/joist/shared/scheduling/packing"
 )
 
 // Solve plans a batch. It is a pure function: the same batch and catalogue give
@@ -74,31 +73,39 @@ func attempt(batch *Batch, stock Stock) (result Result, fault *broken) {
 			}
 		}
 	}()
-	plan := func(policy *packing.Policy) Result {
-		var caps map[place]int
-		for try := 0; ; try++ {
-			w = newWorld(batch, stock)
-			if w.caps = caps; policy != nil {
-				w.problem.Policy = *policy
-			}
-			r := w.solve(batch)
-			if try == evenings || len(r.short) == 0 || !r.askew() {
-				return r.result()
-			}
-			caps = merge(caps, r.short)
-		}
-	}
-	result = plan(nil)
+	result = plan(batch, stock, effort{}, &w)
 	static := w.staticNodes(stock)
-	if !limited(result) {
-		return result.with(static), nil
-	}
-	for _, policy := range []*packing.Policy{&tight, &crowded} {
-		if other := plan(policy); unplaced(other) < unplaced(result) {
+	for _, e := range efforts {
+		if !wanting(result) {
+			break
+		}
+		if e.limits && !limited(result) {
+			continue
+		}
+		if other := plan(batch, stock, e, &w); unplaced(other) < unplaced(result) {
 			result = other
 		}
 	}
 	return result.with(static), nil
+}
+
+// plan plans with one effort, again while pods that found no room leave a spread
+// askew. The world is told as soon as it is made, for the report of a panic.
+func plan(batch *Batch, stock Stock, e effort, at **world) Result {
+	var caps map[place]int
+	for try := 0; ; try++ {
+		w := newWorld(batch, stock)
+		*at = w
+		w.caps, w.pressed, w.contrary = caps, e.pressed, e.contrary
+		if e.policy != nil {
+			w.problem.Policy = *e.policy
+		}
+		r := w.solve(batch, e.order)
+		if try == evenings || len(r.short) == 0 || !r.askew() {
+			return r.result()
+		}
+		caps = merge(caps, r.short)
+	}
 }
 
 // with adds nodes that no pod asked for.
@@ -129,11 +136,15 @@ func merge(caps, short map[place]int) map[place]int {
 	return out
 }
 
-func (w *world) solve(batch *Batch) *rounds {
+func (w *world) solve(batch *Batch, order func(a, b *one) int) *rounds {
 	w.readClasses(batch)
 	w.addTopology()
 	r := newRounds(w)
-	r.run()
+	if order != nil {
+		r.single(order)
+	} else {
+		r.run()
+	}
 	return r
 }
 
@@ -141,6 +152,16 @@ func (w *world) solve(batch *Batch) *rounds {
 func limited(r Result) bool {
 	return slices.ContainsFunc(r.Unplaced, func(u Unplaced) bool {
 		return slices.ContainsFunc(u.Rejections, func(r Rejection) bool { return r.Rule == RuleLimits })
+	})
+}
+
+// wanting reports whether any pod was left out that might have found a place, had
+// others been placed elsewhere.
+func wanting(r Result) bool {
+	return slices.ContainsFunc(r.Unplaced, func(u Unplaced) bool {
+		return slices.ContainsFunc(u.Rejections, func(r Rejection) bool {
+			return r.Rule == RuleLimits || r.Rule == RuleTopology || r.Rule == RulePod && r.NodePool != ""
+		})
 	})
 }
 

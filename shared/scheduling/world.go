@@ -41,6 +41,12 @@ type world struct {
 	// caps are how many pods of a class fit into a domain at most, as far as an
 	// earlier attempt found out.
 	caps map[place]int
+	// pressed is whether pods were left out before. Pods that shut others out of their
+	// domain then share few of them, and spot is given up where a pool's minValues
+	// need that.
+	pressed bool
+	// contrary takes the last of domains that are equally good.
+	contrary bool
 	// at is the class that is being looked at, for the report of a panic.
 	at *class
 }

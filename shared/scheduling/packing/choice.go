@@ -14,7 +14,7 @@ func (p *Packer) choice(bin *Bin, used []int64, planes uint64, in Set) Set {
 	was, out := &p.problem.Columns[bin.Column], NewSet(len(p.problem.Columns))
 	in.Each(func(k int) bool {
 		c := &p.problem.Columns[k]
-		if c.Pool == was.Pool && c.Stage == was.Stage && c.Supply == was.Supply && c.planes&planes != 0 && fits(used, c.Room) && p.moderateLimits(was, c, bin.extra) {
+		if c.Pool == was.Pool && c.shelf == was.shelf && c.Supply == was.Supply && c.planes&planes != 0 && fits(used, c.Room) && p.moderateLimits(was, c, bin.extra) {
 			out.Add(k)
 		}
 		return true
@@ -116,7 +116,7 @@ func (p *Packer) settle() {
 			if c.Pool != was.Pool || c.Stage != was.Stage || c.planes&bin.Planes == 0 || c.Supply != was.Supply {
 				return true
 			}
-			if cost := c.price(bin.Planes); cost < price && fits(bin.used, c.Room) && p.problem.Pools[c.Pool].holds(c.Capacity) && p.varied(k, bin.used, bin.Planes, bin.Columns) {
+			if cost := c.price(bin.Planes); cost < price && fits(bin.used, c.Room) && p.problem.Pools[c.Pool].Holds(c.Capacity) && p.varied(k, bin.used, bin.Planes, bin.Columns) {
 				best, price = k, cost
 			}
 			return true

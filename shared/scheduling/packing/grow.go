@@ -109,18 +109,7 @@ func (p *Packer) growOne(id int) bool {
 	if len(lot.Columns) == 0 {
 		return false
 	}
-	best, at, column := math.Inf(1), -1, -1
-	for b := range p.bins {
-		bin := &p.bins[b]
-		p.steps++
-		if bin.Planes&lot.Planes == 0 {
-			continue
-		}
-		k, extra := p.enlarged(bin, lot)
-		if k >= 0 && extra < best && p.allowed(id, b, 1, k) > 0 {
-			best, at, column = extra, b, k
-		}
-	}
+	at, column, best := p.roomiest(id)
 	k, n := p.alone(lot, p.left[id])
 	if k >= 0 && p.mayLead(lot) {
 		if price := p.cost(&p.problem.Columns[k], lot.Planes); at < 0 || price < best*(1-evenly) {
@@ -135,12 +124,33 @@ func (p *Packer) growOne(id int) bool {
 	return true
 }
 
+// roomiest is the bin in which one pod more of a lot costs least, and the column
+// that it then becomes; -1 when there is none.
+func (p *Packer) roomiest(id int) (at, column int, extra float64) {
+	lot := &p.lots[id]
+	at, column, extra = -1, -1, math.Inf(1)
+	for b := range p.bins {
+		bin := &p.bins[b]
+		p.steps++
+		if bin.Planes&lot.Planes == 0 {
+			continue
+		}
+		k, more := p.enlarged(bin, lot)
+		if k >= 0 && more < extra && p.allowed(id, b, 1, k) > 0 {
+			at, column, extra = b, k, more
+		}
+	}
+	return at, column, extra
+}
+
 // enlarged is the cheapest column of a bin's pool that holds one pod more, and
 // what it costs more.
 func (p *Packer) enlarged(bin *Bin, lot *Lot) (column int, extra float64) {
 	planes := bin.Planes & lot.Planes
 	was := &p.problem.Columns[bin.Column]
 	column, extra = -1, math.Inf(1)
+	// Under limits a larger type may leave the choice that a smaller one does not.
+	picky := p.problem.Pools[was.Pool].Enough != nil && p.problem.Pools[was.Pool].limited()
 	p.buy(bin, -1)
 	defer p.buy(bin, 1)
 	bin.Columns.Each(func(k int) bool {
@@ -150,7 +160,7 @@ func (p *Packer) enlarged(bin *Bin, lot *Lot) (column int, extra float64) {
 		}
 		p.steps++
 		if price := p.cost(c, planes) - p.cost(was, bin.Planes); price < extra && p.supplied(c) && p.carries(c, bin.used, lot.Need) &&
-			p.problem.Pools[c.Pool].holds(c.Capacity) {
+			p.problem.Pools[c.Pool].Holds(c.Capacity) && (!picky || p.enough(bin, lot, 1, k)) {
 			column, extra = k, price
 		}
 		return true
@@ -177,7 +187,7 @@ func (p *Packer) alone(lot *Lot, want int) (column, n int) {
 	column, stage, price := -1, math.MaxInt, math.Inf(1)
 	lot.Columns.Each(func(k int) bool {
 		c := &p.problem.Columns[k]
-		if c.planes&lot.Planes == 0 || c.Stage > stage || !p.Addressable(k, lot.Planes) || !p.supplied(c) || !p.problem.Pools[c.Pool].holds(c.Capacity) {
+		if c.planes&lot.Planes == 0 || c.Stage > stage || !p.Addressable(k, lot.Planes) || !p.supplied(c) || !p.problem.Pools[c.Pool].Holds(c.Capacity) {
 			return true
 		}
 		m, cost := times(lot.Need, c.Room, want), p.cost(c, lot.Planes)

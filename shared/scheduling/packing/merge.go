@@ -120,7 +120,7 @@ func (s *stage) cheapestUnion(a, b *Bin, planes uint64, least float64) (column i
 		if !a.Columns.Has(k) || !b.Columns.Has(k) || c.planes&planes == 0 || !p.carries(c, a.used, b.used) || !p.alike(k, a.Column) {
 			continue
 		}
-		if saves := was - p.cost(c, planes); saves > gain && p.problem.Pools[c.Pool].holds(c.Capacity) {
+		if saves := was - p.cost(c, planes); saves > gain && p.problem.Pools[c.Pool].Holds(c.Capacity) {
 			column, gain = k, saves
 		}
 	}

@@ -29,6 +29,9 @@ func New(problem Problem) *Packer {
 		for _, o := range c.Offers {
 			c.planes |= 1 << o.Plane
 		}
+		if c.shelf = c.Stage; problem.Policy.Mixed {
+			c.Stage = c.Mixed
+		}
 	}
 	return p
 }
@@ -142,6 +145,9 @@ func (p *Packer) Cost() float64 {
 // Finish shares out what limits have left over. It is called once, after the last
 // round.
 func (p *Packer) Finish() {
+	if p.singly {
+		p.settle()
+	}
 	p.spare = slices.Clone(p.problem.Pools)
 	for i := range p.spare {
 		p.spare[i].Left = slices.Clone(p.spare[i].Left)
@@ -158,7 +164,7 @@ func (p *Packer) Quota(pool int) Pool { return p.problem.Pools[pool] }
 // Buyable reports whether limits and reservations allow one more node of a column.
 func (p *Packer) Buyable(k int) bool {
 	c := &p.problem.Columns[k]
-	return p.problem.Pools[c.Pool].holds(c.Capacity) && p.supplied(c)
+	return p.problem.Pools[c.Pool].Holds(c.Capacity) && p.supplied(c)
 }
 
 // Addressable reports whether some zone on the planes has an address for one more

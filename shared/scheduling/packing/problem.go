@@ -41,6 +41,8 @@ type Column struct {
 	// Stage orders the choice: a column is looked at only for pods that no column
 	// of a lower stage can take.
 	Stage int
+	// Mixed is the stage that counts instead where the policy says so.
+	Mixed int
 	// Room is what pods may take; Capacity is what the node counts for in limits.
 	Room, Capacity []int64
 	// Offers are the planes (places and ways to buy) that have it.
@@ -52,6 +54,8 @@ type Column struct {
 	Supply int
 	// planes are those of Offers.
 	planes uint64
+	// shelf is the stage as it was given: alternatives are of one shelf.
+	shelf int
 }
 
 // Offer is a price on one plane, in US dollars per hour.
@@ -147,6 +151,9 @@ type Policy struct {
 	// SmallFirst places pods one by one, the smallest first, each where it uses least
 	// of the limits: it is for having as many pods as possible under them.
 	SmallFirst bool
+	// Mixed lets nodes that only some pods need be opened for all, so that those
+	// need no other.
+	Mixed bool
 	// Effort is how many steps may be spent before no more orders are tried, and
 	// Budget how many before the plan stays partial. A step is a look at a lot, a bin
 	// or a column: about five nanoseconds.
@@ -175,8 +182,8 @@ func fits(need, room []int64) bool {
 	return true
 }
 
-// holds reports whether one more node of that capacity stays inside the limits.
-func (p *Pool) holds(capacity []int64) bool {
+// Holds reports whether one more node of that capacity stays inside the limits.
+func (p *Pool) Holds(capacity []int64) bool {
 	if p.Nodes <= 0 {
 		return false
 	}

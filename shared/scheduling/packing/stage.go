@@ -72,7 +72,7 @@ func (p *Packer) newStage(number int, lots []int) *stage {
 	s := &stage{p: p, scratch: &p.scratch}
 	s.scratch.flags.empty()
 	for k := range p.problem.Columns {
-		if c := &p.problem.Columns[k]; c.Stage == number && p.problem.Pools[c.Pool].holds(c.Capacity) && p.supplied(c) {
+		if c := &p.problem.Columns[k]; c.Stage == number && p.problem.Pools[c.Pool].Holds(c.Capacity) && p.supplied(c) {
 			s.columns = append(s.columns, k)
 		}
 	}

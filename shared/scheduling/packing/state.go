@@ -21,6 +21,8 @@ type Packer struct {
 	steps int
 	// quotas are the pools' limits as they were in the beginning.
 	quotas []Pool
+	// singly is whether pods were placed one by one, and bins not settled since.
+	singly bool
 	// scarce is whether rations have to be looked at.
 	scarce bool
 	// spare is what is left of them when all is packed and shared out.

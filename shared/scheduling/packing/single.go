@@ -1,0 +1,45 @@
+package packing
+
+// Join puts one pod onto a node that exists, or beside what is placed already. It
+// returns the number of its lot; false, and no lot, if nothing has room.
+func (p *Packer) Join(lot Lot) (id int, ok bool) {
+	return p.single(lot, func(id int) {
+		lot := &p.lots[id]
+		lot.Nodes.Each(func(i int) bool {
+			p.ontoNode(id, i)
+			return p.left[id] > 0
+		})
+		if p.left[id] == 0 {
+			return
+		}
+		if at, column, _ := p.roomiest(id); at >= 0 {
+			p.join(id, at, 1, column)
+		}
+	})
+}
+
+// Open buys a node for one pod. It returns the number of its lot; false, and no
+// lot, if none can be bought.
+func (p *Packer) Open(lot Lot) (id int, ok bool) {
+	return p.single(lot, func(id int) {
+		lot := &p.lots[id]
+		if k, n := p.alone(lot, 1); n > 0 && p.mayLead(lot) {
+			p.openBin(id, k, 1)
+		}
+	})
+}
+
+// single tries to place one pod, and forgets it if that fails.
+func (p *Packer) single(lot Lot, place func(id int)) (id int, ok bool) {
+	id, p.singly = len(p.lots), true
+	lot.Count = 1
+	p.lots, p.left = append(p.lots, lot), append(p.left, 1)
+	p.asked++
+	p.scarce = p.short(p.asked)
+	if place(id); p.left[id] == 0 {
+		return id, true
+	}
+	p.lots, p.left = p.lots[:id], p.left[:id]
+	p.asked--
+	return -1, false
+}
