@@ -63,7 +63,12 @@ func (w *world) readClasses(batch *Batch) {
 	}
 	w.at = nil
 	slices.SortStableFunc(w.classes, func(x, y *class) int {
-		return cmp.Or(cmp.Compare(y.need[0], x.need[0]), cmp.Compare(y.need[1], x.need[1]), comparePods(x.pods, y.pods))
+		for r := range 2 {
+			if x.need[r] != y.need[r] {
+				return cmp.Compare(y.need[r], x.need[r])
+			}
+		}
+		return comparePods(x.pods, y.pods)
 	})
 	for i, c := range w.classes {
 		c.rank = i

@@ -30,8 +30,8 @@ type shelves struct {
 
 // addColumns lists the instance types of the stock that suit the pool.
 func (w *world) addColumns(p *pool, types []Type, tier int, supplies map[string]int) {
-	index := w.index(types)
-	allowed := index.allowed(p.base.rules())
+	p.types = w.index(types)
+	allowed := p.types.allowed(p.base.rules())
 	count := len(allowed)
 	s := &shelves{
 		pool: p, tier: tier, supplies: supplies,
@@ -40,15 +40,15 @@ func (w *world) addColumns(p *pool, types []Type, tier int, supplies map[string]
 	w.columns = slices.Grow(w.columns, count*len(p.variants))
 	w.problem.Columns = slices.Grow(w.problem.Columns, count*len(p.variants))
 	for _, i := range allowed {
-		capacity, room := index.amounts(w.axis, i)
-		w.addType(s, &types[i], capacity, room)
+		w.addType(s, i)
 	}
 }
 
 // addType adds the columns of one type: an ordinary one, and one for each
 // reservation.
-func (w *world) addType(s *shelves, t *Type, capacity, room amounts) {
-	p, at := s.pool, len(s.arena)
+func (w *world) addType(s *shelves, i int) {
+	p, t, at := s.pool, &s.pool.types.types[i], len(s.arena)
+	capacity, room := p.types.amounts(w.axis, i)
 	s.arena = append(s.arena, room...) // Daemons are taken off each pool's on its own.
 	plain := packing.Column{Pool: p.index, Stage: s.tier*kinds + plainKind, Capacity: capacity, Room: s.arena[at:len(s.arena):len(s.arena)]}
 	if t.Exotic && !p.base.Demanding() { // Variety counts exotic types as well (B188).
@@ -66,14 +66,14 @@ func (w *world) addType(s *shelves, t *Type, capacity, room amounts) {
 		switch {
 		case !o.sane():
 		case o.Reservation != "":
-			w.addReserved(s, t, o, n, plain)
+			w.addReserved(s, column{pool: p, typ: t, at: i}, o, n, plain)
 		default:
 			s.offers = append(s.offers, packing.Offer{Plane: n, Price: o.PricePerHour})
 			plain.Flexible = max(plain.Flexible, flexibility(o.CapacityType))
 		}
 	}
 	if plain.Offers = s.offers[from:len(s.offers):len(s.offers)]; len(plain.Offers) > 0 {
-		w.addVariants(p, column{pool: p, typ: t, labels: t.Labels}, plain)
+		w.addVariants(p, column{pool: p, typ: t, at: i, labels: t.Labels}, plain)
 	} else if known {
 		p.soldOut++
 	}
@@ -93,7 +93,7 @@ func flexibility(capacityType string) int {
 	return 5
 }
 
-func (w *world) addReserved(s *shelves, t *Type, o *Offer, plane int, plain packing.Column) {
+func (w *world) addReserved(s *shelves, c column, o *Offer, plane int, plain packing.Column) {
 	if o.Count <= 0 {
 		return
 	}
@@ -105,8 +105,8 @@ func (w *world) addReserved(s *shelves, t *Type, o *Offer, plane int, plain pack
 	plain.Stage, plain.Supply = s.tier*kinds+reservedKind, s.supplies[o.Reservation]
 	plain.Mixed = plain.Stage
 	plain.Offers = []packing.Offer{{Plane: plane, Price: o.PricePerHour}}
-	labels := merged(t.Labels, o.Labels)
-	w.addVariants(s.pool, column{pool: s.pool, typ: t, labels: labels, reservation: o.Reservation}, plain)
+	c.labels, c.reservation = merged(c.typ.Labels, o.Labels), o.Reservation
+	w.addVariants(s.pool, c, plain)
 }
 
 func (w *world) addVariants(p *pool, c column, of packing.Column) {

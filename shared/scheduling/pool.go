@@ -24,6 +24,8 @@ type pool struct {
 	// label that the pool leaves open and a pod may ask for set to one value.
 	base     Requirements
 	variants []Requirements
+	// types are those of the stock, suitable or not.
+	types *typeIndex
 	// soldOut counts types that suit the pool and cannot be bought at the moment.
 	soldOut int
 	// bought remembers which planes the pool allows: 1 for yes, -1 for no.

@@ -149,11 +149,34 @@ func (w *world) fromPool(r *reach, p *pool, from, to int, typed rules, out packi
 	for v := range p.variants {
 		suits[v] = w.poolSuits(p.variants[v], r.want)
 	}
+	questions := make([]question, len(typed))
+	for i, one := range typed {
+		questions[i] = p.types.ask(one, one.values.HasAbsent() || p.gives(one))
+	}
 	for k := from; k < to; k++ {
-		if c := &w.columns[k]; suits[c.variant] && typed.allow(c.labels, p.base) {
+		if c := &w.columns[k]; suits[c.variant] && c.answers(questions, typed) {
 			out.Add(k)
 		}
 	}
+}
+
+// gives reports whether the pool gives its nodes a label that their type lacks.
+func (p *pool) gives(one rule) bool {
+	given, ok := p.base[one.key]
+	return ok && !given.Intersect(one.values).Empty()
+}
+
+// answers reports whether a column satisfies rules about what types decide.
+func (c *column) answers(questions []question, rules rules) bool {
+	if c.reservation != "" { // It has labels of its own.
+		return rules.allow(c.labels, c.pool.base)
+	}
+	for i := range questions {
+		if !questions[i].allows(c.at) {
+			return false
+		}
+	}
+	return true
 }
 
 // poolSuits checks the labels that neither the type nor the offering decides.

@@ -83,6 +83,9 @@ const most = int64(1) << 54
 
 // integer saturates, so that an absurd amount is too large rather than small.
 func integer(name corev1.ResourceName, quantity resource.Quantity) int64 {
+	if exact, ok := quantity.AsInt64(); ok && name != corev1.ResourceCPU && -most < exact && exact < most {
+		return exact
+	}
 	scale := 1.0
 	if name == corev1.ResourceCPU {
 		scale = 1000

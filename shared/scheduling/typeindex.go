@@ -100,19 +100,38 @@ func (x *typeIndex) allowed(rules rules) []int {
 
 // narrowed drops the types that one rule does not allow.
 func (x *typeIndex) narrowed(types []int, by rule) []int {
-	label, without := x.label(by.key), by.values.HasAbsent() || !by.decided
-	var verdicts []bool
-	return slices.DeleteFunc(types, func(i int) bool {
-		value := label.read(&x.types[i], i)
-		if value == absent {
-			return !without
-		}
-		for len(verdicts) <= int(value) {
-			verdicts = append(verdicts, by.values.Has(label.values[len(verdicts)]))
-		}
-		return !verdicts[value]
-	})
+	q := x.ask(by, by.values.HasAbsent() || !by.decided)
+	return slices.DeleteFunc(types, func(i int) bool { return !q.allows(i) })
 }
+
+// question is a rule that is asked of many types: each value is looked at once.
+type question struct {
+	types []Type
+	label *labelIndex
+	by    rule
+	// without is the answer for types without the label.
+	without  bool
+	verdicts []bool
+}
+
+func (x *typeIndex) ask(by rule, without bool) question {
+	return question{types: x.types, label: x.label(by.key), by: by, without: without}
+}
+
+// allows is the answer for the i-th type.
+func (q *question) allows(i int) bool {
+	value := q.label.read(&q.types[i], i)
+	if value == absent {
+		return q.without
+	}
+	for len(q.verdicts) <= int(value) {
+		q.verdicts = append(q.verdicts, q.by.values.Has(q.label.values[len(q.verdicts)]))
+	}
+	return q.verdicts[value]
+}
+
+// has reports whether the i-th type has a label.
+func (x *typeIndex) has(key string, i int) bool { return x.label(key).read(&x.types[i], i) != absent }
 
 // amounts are what a node of the i-th type has, and what pods may take of it. They
 // are shared: who changes one clones it.

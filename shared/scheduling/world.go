@@ -56,6 +56,8 @@ type column struct {
 	pool    *pool
 	variant int
 	typ     *Type
+	// at is the place of the type among the pool's.
+	at int
 	// labels are the type's, and the reservation's if it is one.
 	labels      map[string]string
 	reservation string
@@ -191,12 +193,24 @@ func (w *world) addRations(stock Stock) {
 
 // typeKey reports whether some instance type, or reservation, decides a label.
 func (w *world) typeKey(key string) bool {
+	if slices.Contains(openLabels, key) {
+		return false
+	}
 	got, known := w.typeKeys[key]
 	if !known {
-		got = slices.ContainsFunc(w.columns, func(c column) bool { _, has := c.labels[key]; return has })
+		got = slices.ContainsFunc(w.columns, func(c column) bool { return c.has(key) })
 		w.typeKeys[key] = got
 	}
 	return got
+}
+
+// has reports whether the type of a column, or its reservation, has a label.
+func (c *column) has(key string) bool {
+	if c.reservation == "" {
+		return c.pool.types.has(key, c.at)
+	}
+	_, has := c.labels[key]
+	return has
 }
 
 func merged(a, b map[string]string) map[string]string {

@@ -20,6 +20,7 @@ func (s *stage) merge(first int) {
 	for i, id := range s.ids {
 		worth[id] = s.value[i]
 	}
+	s.rankPrices()
 	for {
 		a, b, into := s.bestMerge(s.poorest(first, worth))
 		if a < 0 {
@@ -27,6 +28,24 @@ func (s *stage) merge(first int) {
 		}
 		s.p.combine(a, b, into)
 	}
+}
+
+// priced is a column and its price where it is cheapest.
+type priced struct {
+	column int
+	price  float64
+}
+
+// rankPrices lists the stage's columns, the cheapest first.
+func (s *stage) rankPrices() {
+	s.cheapest = make([]priced, 0, len(s.columns))
+	for _, k := range s.columns {
+		c := &s.p.problem.Columns[k]
+		s.cheapest = append(s.cheapest, priced{k, s.p.cost(c, c.planes)})
+	}
+	slices.SortFunc(s.cheapest, func(a, b priced) int {
+		return cmp.Or(cmp.Compare(a.price, b.price), cmp.Compare(a.column, b.column))
+	})
 }
 
 // poor is a bin whose pods are worth clearly less than it costs.
@@ -114,9 +133,12 @@ func (s *stage) cheapestUnion(a, b *Bin, planes uint64, least float64) (column i
 	p := s.p
 	was := p.cost(&p.problem.Columns[a.Column], a.Planes) + p.cost(&p.problem.Columns[b.Column], b.Planes)
 	column, gain = -1, least
-	p.steps += len(s.columns)
-	for _, k := range s.columns {
-		c := &p.problem.Columns[k]
+	for _, one := range s.cheapest {
+		k, c := one.column, &p.problem.Columns[one.column]
+		if was-one.price <= gain {
+			break // All that follow save less.
+		}
+		p.steps++
 		if !a.Columns.Has(k) || !b.Columns.Has(k) || c.planes&planes == 0 || !p.carries(c, a.used, b.used) || !p.alike(k, a.Column) {
 			continue
 		}

@@ -41,7 +41,9 @@ type stage struct {
 	short       []candidate
 	shortModest bool
 	columns     []int
-	scratch     *scratch
+	// cheapest are the same, by price.
+	cheapest []priced
+	scratch  *scratch
 }
 
 type lotGroup struct {
