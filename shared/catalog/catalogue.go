@@ -13,13 +13,24 @@ type Catalogue struct {
 	Types   []InstanceType `json:"types"`
 	// Cluster is empty in an embedded catalogue.
 	Cluster ClusterFacts `json:"cluster,omitzero"`
-	// Reservations are what the account had left of its capacity reservations at AsOf, sorted by id; what is not listed is
-	// not known.
+	// Counted is the moment at which what is left in the account was counted, or from which it has been the same; zero means
+	// AsOf. Read it through CountedAt.
+	Counted time.Time `json:"counted,omitzero"`
+	// Reservations are what the account had left of its capacity reservations when it was counted, sorted by id; what is not
+	// listed is not known.
 	Reservations []ReservationCount `json:"reservations,omitempty"`
-	// Subnets are how many addresses the account's subnets had left at AsOf, and PlacementGroups its placement groups, both
+	// Subnets are how many addresses the account's subnets had left then, and PlacementGroups its placement groups, both
 	// sorted by id; what is not listed is not known.
 	Subnets         []SubnetCount    `json:"subnets,omitempty"`
 	PlacementGroups []PlacementGroup `json:"placementGroups,omitempty"`
+}
+
+// CountedAt is when Reservations and Subnets were counted.
+func (c Catalogue) CountedAt() time.Time {
+	if c.Counted.IsZero() {
+		return c.AsOf
+	}
+	return c.Counted
 }
 
 // SubnetCount is how many IPv4 addresses a subnet has left (row B193).
@@ -34,6 +45,8 @@ type PlacementGroup struct {
 	Name string `json:"name"`
 	// Strategy is cluster, partition or spread.
 	Strategy string `json:"strategy"`
+	// Partitions is how many partitions a group of that strategy has.
+	Partitions int64 `json:"partitions,omitempty"`
 }
 
 // SpreadStrategy is that of a placement group which keeps instances on hardware apart.

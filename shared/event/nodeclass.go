@@ -80,14 +80,6 @@ type Reservation struct {
 	Ends time.Time `json:"ends,omitzero"`
 }
 
-// PlacementGroup is the resolved placement group (B039). Strategy is "cluster",
-// "partition" or "spread".
-type PlacementGroup struct {
-	ID       string `json:"id"`
-	Name     string `json:"name"`
-	Strategy string `json:"strategy"`
-}
-
 // NodeClassResolved says what an EC2NodeClass's selectors find.
 type NodeClassResolved struct {
 	Name           string          `json:"name"`
@@ -98,9 +90,10 @@ type NodeClassResolved struct {
 	SecurityGroups []SecurityGroup `json:"securityGroups,omitempty"`
 	Images         []Image         `json:"images,omitempty"`
 	Reservations   []Reservation   `json:"reservations,omitempty"`
-	// PlacementGroup is nil where the class selects none.
-	PlacementGroup *PlacementGroup `json:"placementGroup,omitempty"`
-	Problems       []Problem       `json:"problems,omitempty"`
+	// Hash is the drift hash of the spec in this cluster (B057); empty when the
+	// cluster could not be read.
+	Hash     string    `json:"hash,omitempty"`
+	Problems []Problem `json:"problems,omitempty"`
 }
 
 func (NodeClassResolved) EventType() Type { return NodeClassResolvedType }

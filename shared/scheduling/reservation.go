@@ -88,7 +88,7 @@ func reservationsLeft(s Snapshot, cat catalog.Catalogue) map[string]int {
 		out[r.ID] = int(r.Count)
 	}
 	for i := range s.Nodes {
-		for _, id := range taking(&s.Nodes[i], cat.AsOf) {
+		for _, id := range taking(&s.Nodes[i], cat.CountedAt()) {
 			out[id] = max(0, out[id]-1)
 		}
 	}

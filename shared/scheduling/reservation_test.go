@@ -121,6 +121,10 @@ func TestReservationsLeftB122B125(t *testing.T) {
 		{"a node from just before the count", nodes(scheduling.Node{Launched: true, Labels: mine, Created: since(-60)}), 1, true, 4},
 		{"a node from after the count", nodes(scheduling.Node{Launched: true, Labels: mine, Created: since(1)}), 1, true, 4},
 		{"a claim that may take it", nodes(scheduling.Node{Requirements: planned, Created: since(-3600)}), 1, true, 4},
+		{"a node from before a count that is younger than the prices", func(s *snapshot, c *catalogue, _ *reservation) {
+			s.Nodes = []scheduling.Node{{Launched: true, Labels: mine, Created: c.AsOf.Add(time.Minute)}}
+			c.Counted = c.AsOf.Add(10 * time.Minute)
+		}, 1, true, 5},
 		{"a node of the shelf", nodes(scheduling.Node{Launched: true, Created: since(1)}), 1, true, 5},
 		{"more nodes than were left", func(s *snapshot, c *catalogue, _ *reservation) {
 			s.Nodes = make([]scheduling.Node, 6)

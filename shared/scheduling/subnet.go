@@ -31,7 +31,7 @@ func freeIPs(s Snapshot, cat catalog.Catalogue) map[string]map[string]int64 {
 			}
 		}
 		for zone := range zones {
-			zones[zone] = max(0, zones[zone]-taken(s, cat.AsOf, zone))
+			zones[zone] = max(0, zones[zone]-taken(s, cat.CountedAt(), zone))
 		}
 		out[class.Name] = zones
 	}
