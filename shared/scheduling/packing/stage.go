@@ -147,20 +147,28 @@ func (p *Packer) hosted(lot *Lot) bool {
 	return p.lonely >= 0 && slices.ContainsFunc(lot.Marks, func(m Mark) bool { return m.Owner && m.Member && int(m.Rule) == p.lonely })
 }
 
-// appraise prices the resources for each set of columns.
+// appraise prices the resources for each set of columns. Pods that want different
+// zones of one set compete for the same types: what they would pay is told apart by
+// the prices of the columns, and hardly by those of the resources.
 func (s *stage) appraise() {
 	p, dims := s.p, s.p.problem.Dims
 	s.top = make([]float64, dims)
-	parties := make([]party, len(s.groups))
+	var parties []party
+	of := make([]int, len(s.groups))
 	for g := range s.groups {
-		parties[g] = party{columns: s.groups[g].columns, planes: s.groups[g].planes, demand: make([]float64, dims+1)}
+		of[g] = slices.IndexFunc(parties, func(q party) bool { return same(q.columns, s.groups[g].columns) })
+		if of[g] < 0 {
+			of[g] = len(parties)
+			parties = append(parties, party{columns: s.groups[g].columns, demand: make([]float64, dims+1)})
+		}
+		parties[of[g]].planes |= s.groups[g].planes
 	}
 	for i, id := range s.ids {
-		p.demand(parties[s.group[i]].demand, &p.lots[id], p.left[id])
+		p.demand(parties[of[s.group[i]]].demand, &p.lots[id], p.left[id])
 	}
 	p.appraise(s.columns, parties)
 	for g := range s.groups {
-		prices := parties[g].prices
+		prices := parties[of[g]].prices
 		s.groups[g].prices, s.groups[g].host = prices[:dims], prices[dims]
 		p.hostPrice = max(p.hostPrice, prices[dims])
 		for r := range s.top {
