@@ -55,7 +55,7 @@ func (w *world) addType(s *shelves, i int) {
 		plain.Stage = s.tier*kinds + exoticKind
 	}
 	plain.Mixed = s.tier*kinds + plainKind
-	known, from := false, len(s.offers)
+	known, from, overlaid := false, len(s.offers), uint64(0)
 	for j := range t.Offers {
 		o := &t.Offers[j]
 		n, ok := w.plane(&o.Option)
@@ -69,11 +69,14 @@ func (w *world) addType(s *shelves, i int) {
 			w.addReserved(s, column{pool: p, typ: t, at: i}, o, n, plain)
 		default:
 			s.offers = append(s.offers, packing.Offer{Plane: n, Price: o.PricePerHour})
+			if o.Overlaid {
+				overlaid |= 1 << n
+			}
 			plain.Flexible = max(plain.Flexible, flexibility(o.CapacityType))
 		}
 	}
 	if plain.Offers = s.offers[from:len(s.offers):len(s.offers)]; len(plain.Offers) > 0 {
-		w.addVariants(p, column{pool: p, typ: t, at: i, labels: t.Labels}, plain)
+		w.addVariants(p, column{pool: p, typ: t, at: i, labels: t.Labels, overlaid: overlaid}, plain)
 	} else if known {
 		p.soldOut++
 	}
@@ -105,6 +108,9 @@ func (w *world) addReserved(s *shelves, c column, o *Offer, plane int, plain pac
 	plain.Stage, plain.Supply = s.tier*kinds+reservedKind, s.supplies[o.Reservation]
 	plain.Mixed = plain.Stage
 	plain.Offers = []packing.Offer{{Plane: plane, Price: o.PricePerHour}}
+	if o.Overlaid {
+		c.overlaid = 1 << plane
+	}
 	c.labels, c.reservation = merged(c.typ.Labels, o.Labels), o.Reservation
 	w.addVariants(s.pool, c, plain)
 }

@@ -48,6 +48,9 @@ type Option struct {
 	ZoneID string
 	// PricePerHour is in US dollars.
 	PricePerHour float64
+	// Overlaid says that the price is a NodeOverlay's, so that EC2 cannot know which
+	// offering is cheap and has to be told (B185).
+	Overlaid bool
 }
 
 // PlacedPod is a pod and its namespace.

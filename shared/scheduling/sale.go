@@ -62,6 +62,7 @@ func (r *rounds) options(p *pool, choice packing.Set, planes uint64) []Option {
 		s := &shelf[at]
 		out[i] = r.w.planes[s.plane]
 		out[i].InstanceType, out[i].PricePerHour = r.w.columns[s.column].typ.Name, s.price
+		out[i].Overlaid = r.w.columns[s.column].overlaid&(1<<s.plane) != 0
 	}
 	return out
 }

@@ -55,9 +55,6 @@ type Offer struct {
 	Count int
 	// Labels are those that the reservation gives to a node (B033).
 	Labels map[string]string
-	// Overlaid says that the price is a NodeOverlay's, so that EC2 cannot know which
-	// offer is cheap and has to be told (B185).
-	Overlaid bool
 }
 
 // NewStock reads a catalogue for the classes of a snapshot. Types that a class

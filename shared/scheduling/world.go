@@ -61,6 +61,8 @@ type column struct {
 	// labels are the type's, and the reservation's if it is one.
 	labels      map[string]string
 	reservation string
+	// overlaid are the planes on which a NodeOverlay made the price.
+	overlaid uint64
 }
 
 // maxPlanes is how many places and ways to buy one batch can tell apart: a region
@@ -124,7 +126,7 @@ func (w *world) plane(o *Option) (int, bool) {
 		return 0, false
 	}
 	one := *o
-	one.InstanceType, one.PricePerHour = "", 0
+	one.InstanceType, one.PricePerHour, one.Overlaid = "", 0, false
 	w.planes = append(w.planes, one)
 	w.lastPlane = len(w.planes) - 1
 	return w.lastPlane, true
