@@ -30,7 +30,19 @@ type Template struct {
 	TagSets         []TagSet            `json:"tagSets,omitempty"`
 	Tags            map[string]string   `json:"tags,omitempty"`
 	PrivateDNS      *PrivateDNSOptions  `json:"privateDns,omitempty"`
+	// IPv6 gives an IPv6 address to every interface that carries IP, and counts
+	// PrefixCount in IPv6 prefixes.
+	IPv6 bool `json:"ipv6,omitempty"`
+	// Market is how instances of the template are bought where their reservation is
+	// no plain one: MarketCapacityBlock or MarketInterruptible.
+	Market string `json:"market,omitempty"`
 }
+
+// Markets of a launch template, as EC2 spells them (InstanceMarketOptions).
+const (
+	MarketCapacityBlock = "capacity-block"
+	MarketInterruptible = "interruptible-capacity-reservation"
+)
 
 // BlockDevice is one EBS volume that an instance starts with. Sizes are GiB.
 type BlockDevice struct {
@@ -54,6 +66,12 @@ type Metadata struct {
 	Tokens   string `json:"tokens"`
 	Tags     string `json:"tags,omitempty"`
 }
+
+// Kinds of network interfaces, as EC2 spells them. EFA-only interfaces carry no IP.
+const (
+	InterfaceEFA     = "efa"
+	InterfaceEFAOnly = "efa-only"
+)
 
 // NetworkInterface is one network interface of an instance (B042).
 type NetworkInterface struct {
@@ -122,6 +140,13 @@ type FleetConfig struct {
 	Overrides []Override `json:"overrides"`
 }
 
+// Targets of a fleet of CapacityType Reserved that takes from another kind of
+// reservation than a plain one, which to a fleet is on-demand (B185).
+const (
+	TargetCapacityBlock    = "capacity-block"
+	TargetReservedCapacity = "reserved-capacity"
+)
+
 // FleetRequest is the whole of a CreateFleet call of type instant.
 type FleetRequest struct {
 	// Token is the ClientToken, at most 64 ASCII characters.
@@ -130,9 +155,13 @@ type FleetRequest struct {
 	CapacityType string `json:"capacityType"`
 	// Strategy is the allocation strategy ("lowest-price", "prioritized",
 	// "price-capacity-optimized", "capacity-optimized-prioritized").
-	Strategy string        `json:"strategy"`
-	Configs  []FleetConfig `json:"configs"`
-	TagSets  []TagSet      `json:"tagSets,omitempty"`
+	Strategy string `json:"strategy"`
+	// Target is one of the Targets, empty for what CapacityType says by itself.
+	Target string `json:"target,omitempty"`
+	// Context is a value that EC2 reserves, handed on as it is (B051).
+	Context string        `json:"context,omitempty"`
+	Configs []FleetConfig `json:"configs"`
+	TagSets []TagSet      `json:"tagSets,omitempty"`
 }
 
 // FleetResult is what a call gave: instances, errors inside the 200, or both.

@@ -34,23 +34,36 @@ func toFleet(request cloud.FleetRequest) *ec2.CreateFleetInput {
 			// Plain reservations are on-demand to a fleet: the template names them.
 			DefaultTargetCapacityType: types.DefaultTargetCapacityTypeOnDemand,
 		},
-		TagSpecifications: toSpecifications(request.TagSets),
+		TagSpecifications: toSpecifications(request.TagSets), Context: optional(request.Context),
 	}
 	if request.Token != "" {
 		in.ClientToken = aws.String(request.Token)
 	}
-	if request.CapacityType == cloud.Spot {
-		in.TargetCapacitySpecification.DefaultTargetCapacityType = types.DefaultTargetCapacityTypeSpot
-		in.SpotOptions = &types.SpotOptionsRequest{AllocationStrategy: types.SpotAllocationStrategy(request.Strategy)}
-	} else {
-		in.OnDemandOptions = &types.OnDemandOptionsRequest{
-			AllocationStrategy: types.FleetOnDemandAllocationStrategy(request.Strategy),
-		}
-	}
+	setTarget(in, request)
 	for _, config := range request.Configs {
 		in.LaunchTemplateConfigs = append(in.LaunchTemplateConfigs, toConfig(config))
 	}
 	return in
+}
+
+// setTarget says how the instances are bought, and in which order EC2 tries. What
+// is reserved other than plainly has no order.
+func setTarget(in *ec2.CreateFleetInput, request cloud.FleetRequest) {
+	to := in.TargetCapacitySpecification
+	switch {
+	case request.CapacityType == cloud.Spot:
+		to.DefaultTargetCapacityType = types.DefaultTargetCapacityTypeSpot
+		in.SpotOptions = &types.SpotOptionsRequest{AllocationStrategy: types.SpotAllocationStrategy(request.Strategy)}
+	case request.Target == "":
+		in.OnDemandOptions = &types.OnDemandOptionsRequest{AllocationStrategy: types.FleetOnDemandAllocationStrategy(request.Strategy)}
+	default:
+		to.DefaultTargetCapacityType = types.DefaultTargetCapacityType(request.Target)
+		if request.Target == cloud.TargetReservedCapacity {
+			in.ReservedCapacityOptions = &types.ReservedCapacityOptionsRequest{
+				ReservationTypes: []types.FleetReservationType{types.FleetReservationTypeInterruptibleCapacityReservation},
+			}
+		}
+	}
 }
 
 func toConfig(config cloud.FleetConfig) types.FleetLaunchTemplateConfigRequest {

@@ -48,7 +48,7 @@ func number(n int64) *int32 {
 func toInterfaces(t cloud.Template) []types.LaunchTemplateInstanceNetworkInterfaceSpecificationRequest {
 	wanted := t.Interfaces
 	if len(wanted) == 0 {
-		if t.PublicIP == nil && t.PrefixCount == nil && t.Connections == nil {
+		if t.PublicIP == nil && t.PrefixCount == nil && t.Connections == nil && !t.IPv6 {
 			return nil
 		}
 		wanted = []cloud.NetworkInterface{{}}
@@ -63,11 +63,24 @@ func toInterfaces(t cloud.Template) []types.LaunchTemplateInstanceNetworkInterfa
 func toInterface(t cloud.Template, i cloud.NetworkInterface) types.LaunchTemplateInstanceNetworkInterfaceSpecificationRequest {
 	out := types.LaunchTemplateInstanceNetworkInterfaceSpecificationRequest{
 		NetworkCardIndex: aws.Int32(i.Card), DeviceIndex: aws.Int32(i.Device), InterfaceType: optional(i.Kind),
-		Groups: t.SecurityGroups, DeleteOnTermination: aws.Bool(true), ConnectionTrackingSpecification: toConnections(t.Connections),
+		Groups: t.SecurityGroups, DeleteOnTermination: aws.Bool(true),
 	}
-	if i.Card == 0 && i.Device == 0 {
-		// Only the first interface has addresses that others see.
-		out.AssociatePublicIpAddress, out.Ipv4PrefixCount = t.PublicIP, t.PrefixCount
+	if i.Kind == cloud.InterfaceEFAOnly {
+		return out // EC2 refuses whatever is about IP there.
+	}
+	out.ConnectionTrackingSpecification = toConnections(t.Connections)
+	if t.IPv6 {
+		out.PrimaryIpv6, out.Ipv6AddressCount = aws.Bool(true), aws.Int32(1)
+	}
+	if i.Card != 0 || i.Device != 0 {
+		return out
+	}
+	// Only the first interface has addresses that others see.
+	out.AssociatePublicIpAddress = t.PublicIP
+	if t.IPv6 {
+		out.Ipv6PrefixCount = t.PrefixCount
+	} else {
+		out.Ipv4PrefixCount = t.PrefixCount
 	}
 	return out
 }

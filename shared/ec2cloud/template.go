@@ -108,6 +108,9 @@ func toRest(t cloud.Template, out *types.RequestLaunchTemplateData) {
 				&types.CapacityReservationTarget{CapacityReservationId: aws.String(r.ID)}
 		}
 	}
+	if t.Market != "" {
+		out.InstanceMarketOptions = &types.LaunchTemplateInstanceMarketOptionsRequest{MarketType: types.MarketType(t.Market)}
+	}
 	if d := t.PrivateDNS; d != nil && d.HostnameType != "" {
 		out.PrivateDnsNameOptions = &types.LaunchTemplatePrivateDnsNameOptionsRequest{
 			HostnameType: types.HostnameType(d.HostnameType),

@@ -1,6 +1,7 @@
 package ec2
 
 import (
+	"cmp"
 	"context"
 	"strconv"
 
@@ -40,9 +41,12 @@ type from struct {
 
 func (s *Service) createFleet(ctx context.Context, form query.Form) (any, error) {
 	request := fleetRequest(form)
-	lifecycle := request.CapacityType
+	lifecycle := cmp.Or(request.Target, request.CapacityType)
 	if s.reserved(request) {
 		request.CapacityType = cloud.Reserved
+	}
+	if isRehearsal(form) {
+		return nil, rehearsed(s.cloud.TryFleet(ctx, request))
 	}
 	result, err := s.cloud.CreateFleet(ctx, request)
 	if err != nil {
@@ -80,6 +84,10 @@ func fleetRequest(form query.Form) cloud.FleetRequest {
 	out := cloud.FleetRequest{
 		Token: form.Get("ClientToken"), Count: form.Int("TargetCapacitySpecification.TotalTargetCapacity"),
 		CapacityType: form.Get("TargetCapacitySpecification.DefaultTargetCapacityType"), TagSets: tagSets(form),
+	}
+	out.Context = form.Get("Context")
+	if out.CapacityType == cloud.TargetCapacityBlock || out.CapacityType == cloud.TargetReservedCapacity {
+		out.CapacityType, out.Target = cloud.Reserved, out.CapacityType
 	}
 	out.Strategy = form.Get("OnDemandOptions.AllocationStrategy")
 	if out.CapacityType == cloud.Spot {

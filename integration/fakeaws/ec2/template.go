@@ -26,6 +26,9 @@ func (s *Service) createTemplate(ctx context.Context, form query.Form) (any, err
 	if err != nil {
 		return nil, err
 	}
+	if isRehearsal(form) {
+		return nil, rehearsed(s.cloud.TryTemplate(ctx, t))
+	}
 	if err := s.cloud.CreateTemplate(ctx, t); err != nil {
 		return nil, err
 	}
@@ -112,6 +115,9 @@ func interfaces(d query.Form, out *cloud.Template) {
 		if n == 0 {
 			out.SecurityGroups = f.List("SecurityGroupId")
 			out.PublicIP, out.PrefixCount = f.Bool("AssociatePublicIpAddress"), f.Int32("Ipv4PrefixCount")
+			if out.IPv6 = f.Get("PrimaryIpv6") == "true" && f.Int("Ipv6AddressCount") == 1; out.IPv6 {
+				out.PrefixCount = f.Int32("Ipv6PrefixCount")
+			}
 			out.Connections = connections(f)
 		}
 		if kind := f.Get("InterfaceType"); kind != "" {
@@ -134,6 +140,7 @@ func connections(f query.Form) *cloud.ConnectionTracking {
 
 // rest is what few templates have.
 func rest(d query.Form, out *cloud.Template) {
+	out.Market = d.Get("InstanceMarketOptions.MarketType")
 	if d.Has("CpuOptions") {
 		out.CPU = &cloud.CPUOptions{NestedVirtualization: d.Get("CpuOptions.NestedVirtualization")}
 	}
