@@ -13,8 +13,6 @@ type party struct {
 	// demand and prices are by dimension; the last entry counts nodes.
 	demand, prices []float64
 	bound          float64
-	// shared is whether other parties were appraised with this one.
-	shared bool
 }
 
 // Bound is the least that the pods in the bins could cost in US dollars per hour,
@@ -37,26 +35,7 @@ func (p *Packer) Bound() float64 {
 			all = append(all, k)
 		}
 	}
-	// Where pods may be sets them apart, or is forgotten: both are bounds, and
-	// either may be the better one.
-	apart, together := p.parties(true), p.parties(false)
-	bound := p.boundOf(all, together)
-	if len(apart) > len(together) {
-		for i := range apart {
-			apart[i].adopt(together)
-		}
-		bound = max(bound, p.boundOf(all, apart))
-	}
-	return bound
-}
-
-// adopt takes the prices of the same party, if it was appraised by itself already.
-func (q *party) adopt(from []party) {
-	for i := range from {
-		if o := &from[i]; !o.shared && o.planes == q.planes && same(o.columns, q.columns) && slices.Equal(o.demand, q.demand) {
-			q.prices, q.bound = o.prices, o.bound
-		}
-	}
+	return p.boundOf(all, p.parties())
 }
 
 func (p *Packer) boundOf(columns []int, parties []party) float64 {
@@ -79,7 +58,7 @@ func (p *Packer) boundOf(columns []int, parties []party) float64 {
 }
 
 // parties sums up the pods in bins.
-func (p *Packer) parties(byPlanes bool) []party {
+func (p *Packer) parties() []party {
 	var out []party
 	for b := range p.bins {
 		if p.problem.Columns[p.bins[b].Column].Supply > 0 {
@@ -88,13 +67,12 @@ func (p *Packer) parties(byPlanes bool) []party {
 		for _, part := range p.bins[b].Parts {
 			lot := &p.lots[part.Lot]
 			g := 0
-			for g < len(out) && (byPlanes && out[g].planes != lot.Planes || !same(out[g].columns, lot.Columns)) {
+			for g < len(out) && (out[g].planes != lot.Planes || !same(out[g].columns, lot.Columns)) {
 				g++
 			}
 			if g == len(out) {
 				out = append(out, party{columns: lot.Columns, planes: lot.Planes, demand: make([]float64, p.problem.Dims+1)})
 			}
-			out[g].planes |= lot.Planes
 			p.demand(out[g].demand, lot, part.Count)
 		}
 	}
@@ -135,7 +113,7 @@ func (p *Packer) appraise(columns []int, parties []party) {
 		var bound float64
 		prices, bound, p.decisive = worth(demand, p.rows(columns, parties[i].columns, planes), p.decisive)
 		for _, j := range alike {
-			parties[j].prices, parties[j].bound, parties[j].shared = prices, bound, len(alike) > 1
+			parties[j].prices, parties[j].bound = prices, bound
 		}
 	}
 }
