@@ -73,11 +73,13 @@ func TestCloudSuite(t *testing.T) {
 			Created: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC),
 		})
 		s.model.SetParameter("/joist/image", image.ID)
+		reservations, groups := cloudtest.FurnishPlacements(s.model, testType, s.Subnets[0].Zone, s.clock.Now())
 		return cloudtest.Subject{
 			Cloud: s.account,
 			World: cloudtest.World{
 				Cluster: s.Cluster, ImageParameter: "/joist/image", Subnets: s.Subnets, SecurityGroup: s.SecurityGroup,
 				TagKey: "karpenter.sh/discovery", TagValue: "web", Image: image, Type: testType,
+				Reservations: reservations, PlacementGroups: groups,
 				Role: s.Role, OtherRole: "other",
 			},
 			Features: hands(s),

@@ -120,8 +120,11 @@ type Statuses interface {
 }
 
 // Selector is one term that finds resources: fields are ANDed, selectors ORed.
-// Values of tags, and Name, may hold the wildcards * and ?.
+// Values of tags, and Name, may hold the wildcards * and ?. A selector that says
+// nothing finds nothing.
 type Selector struct {
+	// Any finds everything there is, whatever the other fields say.
+	Any   bool
 	ID    string
 	Name  string
 	Owner string

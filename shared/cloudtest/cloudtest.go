@@ -21,6 +21,7 @@ import (
 type Cloud interface {
 	cloud.Launcher
 	cloud.Network
+	cloud.Placements
 	cloud.Images
 	cloud.Clusters
 	cloud.Profiles
@@ -45,6 +46,10 @@ type World struct {
 	Subnets          []cloud.Subnet
 	SecurityGroup    cloud.SecurityGroup
 	TagKey, TagValue string
+	// Reservations and PlacementGroups are all in the account. The first
+	// reservation is of Type, in the zone of the first subnet.
+	Reservations    []cloud.Reservation
+	PlacementGroups []cloud.PlacementGroup
 	// Image carries the tag joist/image: yes, as nothing else does.
 	Image cloud.Image
 	// Type is an instance type of Image's architecture that each zone offers.
@@ -87,7 +92,7 @@ func Run(t *testing.T, subject func(t *testing.T) Subject) {
 		name       string
 		behaviours []behaviour
 	}{
-		{"fleet", fleets}, {"template", templates}, {"instance", instances}, {"network", networks},
+		{"fleet", fleets}, {"template", templates}, {"instance", instances}, {"network", networks}, {"placement", placements},
 		{"image", images}, {"cluster", clusters}, {"profile", profiles}, {"fault", faults},
 	} {
 		t.Run(group.name, func(t *testing.T) {

@@ -58,6 +58,14 @@ var calls = []call{
 		_, err := s.DescribeSecurityGroups(ctx, anything)
 		return err
 	}},
+	{"ec2:DescribeCapacityReservations", false, func(ctx context.Context, s Subject, _ []string, _ cloud.FleetRequest) error {
+		_, err := s.DescribeReservations(ctx)
+		return err
+	}},
+	{"ec2:DescribePlacementGroups", false, func(ctx context.Context, s Subject, _ []string, _ cloud.FleetRequest) error {
+		_, err := s.DescribePlacementGroups(ctx)
+		return err
+	}},
 	{"ec2:DescribeImages", false, func(ctx context.Context, s Subject, _ []string, _ cloud.FleetRequest) error {
 		_, err := s.DescribeImages(ctx, anything)
 		return err

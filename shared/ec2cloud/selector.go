@@ -23,6 +23,9 @@ func queries(selectors []cloud.Selector, idFilter, nameFilter string) []query {
 	var out []query
 	var ids []string
 	for _, s := range selectors {
+		if s.Any {
+			return []query{{}}
+		}
 		if s.ID != "" && s.Name == "" && s.Owner == "" && len(s.Tags) == 0 {
 			ids = append(ids, s.ID)
 			continue

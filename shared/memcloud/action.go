@@ -14,6 +14,8 @@ const (
 	DescribeSubnets        Action = "ec2:DescribeSubnets"
 	DescribeSecurityGroups Action = "ec2:DescribeSecurityGroups"
 	DescribeImages         Action = "ec2:DescribeImages"
+	DescribeReservations   Action = "ec2:DescribeCapacityReservations"
+	DescribeGroups         Action = "ec2:DescribePlacementGroups"
 	TerminateInstances     Action = "ec2:TerminateInstances"
 	CreateTags             Action = "ec2:CreateTags"
 	GetParameter           Action = "ssm:GetParameter"

@@ -38,6 +38,8 @@ var bucketOf = map[Action]bucketName{
 	DescribeSecurityGroups: reads,
 	DescribeImages:         reads,
 	DescribeStatus:         reads,
+	DescribeReservations:   reads,
+	DescribeGroups:         reads,
 	CreateTemplate:         writes,
 	DeleteTemplate:         writes,
 	CreateFleet:            launches,

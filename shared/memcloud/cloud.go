@@ -29,6 +29,8 @@ type Cloud struct {
 	tokens    map[string]answer
 	subnets   map[string]*subnet
 	groups    []cloud.SecurityGroup
+	reserved  []*reservation
+	placement []cloud.PlacementGroup
 	images    []cloud.Image
 	params    map[string]string
 	clusters  map[string]cloud.ClusterInfo

@@ -20,11 +20,13 @@ func TestConformance(t *testing.T) {
 			Name: "joist-test-1", Arch: "amd64", Tags: map[string]string{"joist/image": "yes"},
 		})
 		c.SetParameter("/joist/image", image.ID)
+		reservations, groups := cloudtest.FurnishPlacements(c, "m6i.large", w.Subnets[0].Zone, start)
 		return cloudtest.Subject{
 			Cloud: c,
 			World: cloudtest.World{
 				Cluster: w.Cluster, ImageParameter: "/joist/image", Subnets: w.Subnets, SecurityGroup: w.SecurityGroup,
 				TagKey: "karpenter.sh/discovery", TagValue: "web", Image: image, Type: "m6i.large",
+				Reservations: reservations, PlacementGroups: groups,
 				Role: w.Role, OtherRole: "other",
 			},
 			Features: cloudtest.Features{

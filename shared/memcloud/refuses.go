@@ -85,6 +85,9 @@ func (c *Cloud) exhausted(from candidate) *Refusal {
 			"We currently do not have sufficient %s capacity in the Availability Zone you requested (%s).",
 			from.InstanceType, from.offering.Zone)}
 	}
+	if refusal := c.overbooked(from); refusal != nil {
+		return refusal
+	}
 	if c.subnets[from.SubnetID].full() {
 		return &Refusal{"InsufficientFreeAddressesInSubnet", fmt.Sprintf(
 			"There are not enough free addresses in subnet '%s' to satisfy the requested number of instances.", from.SubnetID)}

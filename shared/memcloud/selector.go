@@ -23,18 +23,16 @@ func (c *Cloud) finds(selectors []cloud.Selector, t thing) bool {
 }
 
 func (c *Cloud) selects(s cloud.Selector, t thing) bool {
+	if s.Any {
+		return true
+	}
 	if s.ID == "" && s.Name == "" && s.Owner == "" && len(s.Tags) == 0 {
 		return false
 	}
-	if s.ID != "" && s.ID != t.id || s.Name != "" && !glob(s.Name, t.name) || !c.ownedBy(s, t) {
+	if s.ID != "" && s.ID != t.id || s.Name != "" && !cloud.Glob(s.Name, t.name) || !c.ownedBy(s, t) {
 		return false
 	}
-	for key, pattern := range s.Tags {
-		if value, ok := t.tags[key]; !ok || !glob(pattern, value) {
-			return false
-		}
-	}
-	return true
+	return cloud.Tagged(s.Tags, t.tags)
 }
 
 func (c *Cloud) ownedBy(s cloud.Selector, t thing) bool {
@@ -50,28 +48,4 @@ func (c *Cloud) ownedBy(s cloud.Selector, t thing) bool {
 		return true
 	}
 	return own || t.owner == "amazon"
-}
-
-// glob matches EC2's wildcards: * is any text and ? any one character.
-func glob(pattern, text string) bool {
-	p, t, star, mark := 0, 0, -1, 0
-	for t < len(text) {
-		switch {
-		case p < len(pattern) && pattern[p] == '*':
-			star, mark = p, t
-			p++
-		case p < len(pattern) && (pattern[p] == '?' || pattern[p] == text[t]):
-			p++
-			t++
-		case star >= 0:
-			mark++
-			p, t = star+1, mark
-		default:
-			return false
-		}
-	}
-	for p < len(pattern) && pattern[p] == '*' {
-		p++
-	}
-	return p == len(pattern)
 }

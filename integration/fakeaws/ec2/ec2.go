@@ -45,6 +45,9 @@ var operations = map[string]func(*Service, context.Context, query.Form) (any, er
 	"DescribeSubnets":         (*Service).describeSubnets,
 	"DescribeSecurityGroups":  (*Service).describeGroups,
 	"DescribeImages":          (*Service).describeImages,
+
+	"DescribeCapacityReservations": (*Service).describeReservations,
+	"DescribePlacementGroups":      (*Service).describePlacementGroups,
 }
 
 // ServeHTTP answers one call.

@@ -48,9 +48,10 @@ func tagFilter(name string, values []string, tags map[string]string, any string)
 	return true
 }
 
-// selectors reads the filters that make one selector, or one for each id.
+// selectors reads the filters that make one selector, or one for each id. Without
+// a filter EC2 finds everything.
 func selectors(form query.Form, idFilter, nameFilter string) ([]cloud.Selector, error) {
-	one := cloud.Selector{Tags: map[string]string{}}
+	one := cloud.Selector{Tags: map[string]string{}, Any: len(form.Each("Filter")) == 0}
 	ids := []string{""}
 	for _, f := range form.Each("Filter") {
 		name, values := f.Get("Name"), f.List("Value")

@@ -1,0 +1,127 @@
+package cloudtest
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/joist-autoscaler/joist/shared/cloud"
+)
+
+var placements = []behaviour{
+	{"describes capacity reservations whole", describesReservations},
+	{"counts what a reservation has left", countsReservation},
+	{"describes placement groups whole", describesGroups},
+	{"finds every subnet", findsEverySubnet},
+}
+
+// reservations describes and fails the behaviour on an error.
+func (s Subject) reservations(t *testing.T) []cloud.Reservation {
+	t.Helper()
+	out, err := s.DescribeReservations(context.Background())
+	must(t, err)
+	return out
+}
+
+func describesReservations(t *testing.T, s Subject) {
+	need(t, len(s.World.Reservations) > 0, "capacity reservations")
+	byID := func(a, b cloud.Reservation) int { return strings.Compare(a.ID, b.ID) }
+	got, want := s.reservations(t), slices.Clone(s.World.Reservations)
+	slices.SortFunc(got, byID)
+	slices.SortFunc(want, byID)
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// The first reservation is of Type and in the first subnet's zone.
+func countsReservation(t *testing.T, s Subject) {
+	need(t, len(s.World.Reservations) > 0, "capacity reservations")
+	r := s.World.Reservations[0]
+	template := s.template("joist-reserved")
+	template.Reservation = &cloud.ReservationTarget{ID: r.ID}
+	must(t, s.EnsureTemplate(context.Background(), template))
+	request := s.request(t, "reserved", 1, s.Subnets[0])
+	request.CapacityType, request.Configs[0].Template = cloud.Reserved, template.Name
+	for want := r.Available - 1; want >= 0; want-- {
+		request.Token += "+"
+		if got := ids(s.launch(t, request)); len(got) != 1 {
+			t.Fatalf("%d instances with %d left", len(got), want+1)
+		}
+		if got := s.left(t, r.ID); got != want {
+			t.Fatalf("%d are left, want %d", got, want)
+		}
+	}
+	request.Token += "+"
+	result := s.launch(t, request)
+	if len(ids(result)) > 0 || len(result.Errors) != 1 || result.Errors[0].Code != "ReservationCapacityExceeded" {
+		t.Errorf("a full reservation gives %+v", result)
+	}
+}
+
+func (s Subject) left(t *testing.T, id string) int {
+	t.Helper()
+	for _, r := range s.reservations(t) {
+		if r.ID == id {
+			return r.Available
+		}
+	}
+	t.Fatalf("reservation %s is not described", id)
+	return 0
+}
+
+func describesGroups(t *testing.T, s Subject) {
+	need(t, len(s.World.PlacementGroups) > 0, "placement groups")
+	got, err := s.DescribePlacementGroups(context.Background())
+	must(t, err)
+	byID := func(a, b cloud.PlacementGroup) int { return strings.Compare(a.ID, b.ID) }
+	want := slices.Clone(s.World.PlacementGroups)
+	slices.SortFunc(got, byID)
+	slices.SortFunc(want, byID)
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func findsEverySubnet(t *testing.T, s Subject) {
+	got, err := s.DescribeSubnets(context.Background(), []cloud.Selector{{Any: true}})
+	must(t, err)
+	for _, want := range s.Subnets {
+		if !slices.ContainsFunc(got, func(n cloud.Subnet) bool { return n.ID == want.ID }) {
+			t.Errorf("%s is not among all subnets", want.ID)
+		}
+	}
+}
+
+// Furnisher is a model to which placements can be added.
+type Furnisher interface {
+	AddReservation(cloud.Reservation) cloud.Reservation
+	AddPlacementGroup(cloud.PlacementGroup) cloud.PlacementGroup
+}
+
+// FurnishPlacements adds one of every sort of reservation and placement group,
+// the first reservation of the type and in the zone.
+func FurnishPlacements(model Furnisher, instanceType, zone string, now time.Time) ([]cloud.Reservation, []cloud.PlacementGroup) {
+	tags := map[string]string{"joist/placed": "yes"}
+	var reservations []cloud.Reservation
+	for _, r := range []cloud.Reservation{
+		{InstanceType: instanceType, Zone: zone, Available: 2, Tags: tags},
+		{InstanceType: instanceType, Zone: zone, Available: 1, Match: cloud.MatchOpen, Owner: "999999999999", Interruptible: true},
+		{InstanceType: "p5.48xlarge", Zone: zone, Available: 4, Kind: cloud.CapacityBlock, Ends: now.Add(24 * time.Hour).UTC()},
+	} {
+		reservations = append(reservations, model.AddReservation(r))
+	}
+	var groups []cloud.PlacementGroup
+	for _, g := range []cloud.PlacementGroup{
+		{Name: "close", Strategy: "cluster", Tags: tags},
+		{Name: "racks", Strategy: "partition", Partitions: 7},
+		{Name: "apart", Strategy: "spread"},
+	} {
+		groups = append(groups, model.AddPlacementGroup(g))
+	}
+	return reservations, groups
+}

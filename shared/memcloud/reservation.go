@@ -1,0 +1,125 @@
+package memcloud
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/joist-autoscaler/joist/shared/cloud"
+)
+
+var _ cloud.Placements = (*Cloud)(nil)
+
+// reservation is capacity for size instances.
+type reservation struct {
+	cloud.Reservation
+	size int
+}
+
+// AddReservation adds a capacity reservation that takes Available instances. An
+// empty ID gets one; the account's own, targeted and without kind are defaults.
+func (c *Cloud) AddReservation(r cloud.Reservation) cloud.Reservation {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if r.ID == "" {
+		r.ID = c.identify("cr")
+	}
+	r.Owner = cmp.Or(r.Owner, c.options.Account)
+	r.Match = cmp.Or(r.Match, cloud.MatchTargeted)
+	r.Kind = cmp.Or(r.Kind, cloud.DefaultReservation)
+	r.Tags = maps.Clone(r.Tags)
+	c.reserved = append(c.reserved, &reservation{Reservation: r, size: r.Available})
+	at := Offering{r.InstanceType, r.Zone, cloud.Reserved}
+	if c.offers[at] == nil {
+		c.offers[at] = &offer{counted: true}
+	}
+	c.offers[at].free += r.Available
+	return r
+}
+
+// RemoveReservation cancels a capacity reservation: what runs in it goes on.
+func (c *Cloud) RemoveReservation(id string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.reserved = slices.DeleteFunc(c.reserved, func(r *reservation) bool {
+		if r.ID == id {
+			at := Offering{r.InstanceType, r.Zone, cloud.Reserved}
+			c.offers[at].free = max(0, c.offers[at].free-c.left(r))
+		}
+		return r.ID == id
+	})
+}
+
+// left is how many more instances a reservation takes: those that name it in
+// their template and have not ended are in it.
+func (c *Cloud) left(r *reservation) int {
+	left := r.size
+	for _, i := range c.existing {
+		target := i.template.Reservation
+		if i.CapacityType == cloud.Reserved && i.State != cloud.Terminated && target != nil && target.ID == r.ID {
+			left--
+		}
+	}
+	return max(0, left)
+}
+
+// overbooked refuses a launch into a reservation that is full.
+func (c *Cloud) overbooked(from candidate) *Refusal {
+	target := c.templates[from.template].Reservation
+	if from.offering.CapacityType != cloud.Reserved || target == nil {
+		return nil
+	}
+	for _, r := range c.reserved {
+		if r.ID == target.ID && c.left(r) == 0 {
+			return &Refusal{"ReservationCapacityExceeded", fmt.Sprintf(
+				"The requested reservation %s does not have sufficient capacity.", r.ID)}
+		}
+	}
+	return nil
+}
+
+// DescribeReservations lists the capacity reservations that have not ended, as
+// added.
+func (c *Cloud) DescribeReservations(ctx context.Context) ([]cloud.Reservation, error) {
+	var out []cloud.Reservation
+	err := c.call(ctx, DescribeReservations, func(now time.Time) error {
+		for _, r := range c.reserved {
+			if !r.Ends.IsZero() && !now.Before(r.Ends) {
+				continue
+			}
+			shown := r.Reservation
+			shown.Available, shown.Tags = c.left(r), maps.Clone(r.Tags)
+			out = append(out, shown)
+		}
+		return nil
+	})
+	return out, err
+}
+
+// AddPlacementGroup adds a placement group. An empty ID gets one.
+func (c *Cloud) AddPlacementGroup(g cloud.PlacementGroup) cloud.PlacementGroup {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if g.ID == "" {
+		g.ID = c.identify("pg")
+	}
+	g.Tags = maps.Clone(g.Tags)
+	c.placement = append(c.placement, g)
+	return g
+}
+
+// DescribePlacementGroups lists the placement groups, as added.
+func (c *Cloud) DescribePlacementGroups(ctx context.Context) ([]cloud.PlacementGroup, error) {
+	var out []cloud.PlacementGroup
+	err := c.call(ctx, DescribeGroups, func(time.Time) error {
+		for _, g := range c.placement {
+			g.Tags = maps.Clone(g.Tags)
+			out = append(out, g)
+		}
+		return nil
+	})
+	return out, err
+}
