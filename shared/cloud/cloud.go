@@ -19,6 +19,7 @@ package cloud
 
 import (
 	"context"
+	"strings"
 	"time"
 )
 
@@ -40,16 +41,18 @@ func (s State) Gone() bool { return s == Terminated }
 
 // Instance is what Describe says of one instance.
 type Instance struct {
-	ID           string            `json:"id"`
-	Type         string            `json:"type"`
-	Zone         string            `json:"zone"`
-	CapacityType string            `json:"capacityType"`
-	State        State             `json:"state"`
-	ImageID      string            `json:"imageId,omitempty"`
-	SubnetID     string            `json:"subnetId,omitempty"`
-	PrivateDNS   string            `json:"privateDns,omitempty"`
-	Launched     time.Time         `json:"launched"`
-	Tags         map[string]string `json:"tags,omitempty"`
+	ID           string    `json:"id"`
+	Type         string    `json:"type"`
+	Zone         string    `json:"zone"`
+	CapacityType string    `json:"capacityType"`
+	State        State     `json:"state"`
+	ImageID      string    `json:"imageId,omitempty"`
+	SubnetID     string    `json:"subnetId,omitempty"`
+	PrivateDNS   string    `json:"privateDns,omitempty"`
+	Launched     time.Time `json:"launched"`
+	// Profile is the name of the instance profile that it runs with.
+	Profile string            `json:"profile,omitempty"`
+	Tags    map[string]string `json:"tags,omitempty"`
 }
 
 // InstanceFilter selects instances; empty fields select all. Tags are ANDed; a
@@ -79,7 +82,9 @@ type Launcher interface {
 	DeleteTemplate(ctx context.Context, name string) error
 	// CreateFleet asks for instances at once (type instant).
 	CreateFleet(ctx context.Context, request FleetRequest) (FleetResult, error)
-	// Terminate ends instances. Ids that EC2 no longer knows are ignored.
+	// Terminate ends instances. Ids that EC2 no longer knows are ignored. EC2 may
+	// end some of them or none where it refuses one for another reason, such as
+	// termination protection: whoever batches asks again one by one.
 	Terminate(ctx context.Context, ids []string) error
 	// Tag sets tags on instances.
 	Tag(ctx context.Context, ids []string, tags map[string]string) error
@@ -105,8 +110,14 @@ type Clusters interface {
 	DescribeCluster(ctx context.Context, name string) (ClusterInfo, error)
 }
 
-// Profiles writes IAM instance profiles.
+// Profiles reads and writes IAM instance profiles.
 type Profiles interface {
+	// Profile reads one; fault.Missing when there is none.
+	Profile(ctx context.Context, name string) (Profile, error)
+	// ListProfiles lists those below a path. IAM leaves their tags out.
+	ListProfiles(ctx context.Context, path string) ([]Profile, error)
+	// TagProfile sets tags beside those that are there.
+	TagProfile(ctx context.Context, name string, tags map[string]string) error
 	// EnsureProfile makes sure that the profile exists with the tags and holds
 	// exactly the role.
 	EnsureProfile(ctx context.Context, profile Profile) error
@@ -165,9 +176,17 @@ type ClusterInfo struct {
 
 // Profile is an IAM instance profile.
 type Profile struct {
-	Name, Path, Role string
-	Tags             map[string]string
+	Name, Path string
+	// Role is a name, or where it is wanted also a name behind a path, which IAM
+	// does not take and which is cut off.
+	Role string
+	Tags map[string]string
+	// Created is not read where a profile is wanted.
+	Created time.Time
 }
+
+// RoleName is the name of a role without its path.
+func RoleName(role string) string { return role[strings.LastIndex(role, "/")+1:] }
 
 // Status is what the instance's status checks say.
 type Status struct {

@@ -26,6 +26,7 @@ type Cloud interface {
 	cloud.Clusters
 	cloud.Profiles
 	cloud.Statuses
+	cloud.Rehearsal
 }
 
 // Subject is an account to be tried. Nothing may run in it.
@@ -93,7 +94,7 @@ func Run(t *testing.T, subject func(t *testing.T) Subject) {
 		behaviours []behaviour
 	}{
 		{"fleet", fleets}, {"template", templates}, {"instance", instances}, {"network", networks}, {"placement", placements},
-		{"image", images}, {"cluster", clusters}, {"profile", profiles}, {"fault", faults},
+		{"image", images}, {"cluster", clusters}, {"profile", profiles}, {"rehearsal", rehearsals}, {"fault", faults},
 	} {
 		t.Run(group.name, func(t *testing.T) {
 			for _, b := range group.behaviours {

@@ -82,6 +82,10 @@ var calls = []call{
 		_, err := s.DescribeCluster(ctx, s.Cluster.Name)
 		return err
 	}},
+	{"iam:ListInstanceProfiles", false, func(ctx context.Context, s Subject, _ []string, _ cloud.FleetRequest) error {
+		_, err := s.ListProfiles(ctx, "/joist/")
+		return err
+	}},
 	{"iam:CreateInstanceProfile", true, func(ctx context.Context, s Subject, _ []string, _ cloud.FleetRequest) error {
 		return s.EnsureProfile(ctx, s.profile(s.Role))
 	}},

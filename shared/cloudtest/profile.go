@@ -3,6 +3,9 @@ package cloudtest
 import (
 	"context"
 	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
 
 	"github.com/joist-autoscaler/joist/shared/cloud"
 	"github.com/joist-autoscaler/joist/shared/fault"
@@ -14,6 +17,11 @@ var profiles = []behaviour{
 	{"is deleted twice", deletesProfileTwice},
 	{"refuses a role that is missing", missesRole},
 	{"is there again after its end", ensuresAgain},
+	{"is read whole", readsProfile},
+	{"is listed by its path", listsProfiles},
+	{"is tagged afterwards", tagsProfile},
+	{"takes a role's name and not its path", cutsPath},
+	{"is told by its instances", toldByInstances},
 }
 
 func (s Subject) profile(role string) cloud.Profile {
@@ -67,4 +75,80 @@ func ensuresAgain(t *testing.T, s Subject) {
 	must(t, s.DeleteProfile(context.Background(), s.profile("").Name))
 	must(t, s.EnsureProfile(context.Background(), s.profile(s.OtherRole)))
 	s.boots(t, true)
+}
+
+func readsProfile(t *testing.T, s Subject) {
+	want := s.profile(s.Role)
+	_, err := s.Profile(context.Background(), want.Name)
+	wantKind(t, err, fault.Missing)
+	must(t, s.EnsureProfile(context.Background(), want))
+	got, err := s.Profile(context.Background(), want.Name)
+	must(t, err)
+	if got.Created.IsZero() {
+		t.Error("it does not say when it was created")
+	}
+	got.Created = want.Created
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func listsProfiles(t *testing.T, s Subject) {
+	other := s.profile(s.Role)
+	other.Name, other.Path = "joist-cloudtest-other", "/karpenter/tested/"
+	must(t, s.EnsureProfile(context.Background(), s.profile(s.Role)))
+	must(t, s.EnsureProfile(context.Background(), other))
+	for path, want := range map[string][]string{
+		"/karpenter/test/": {s.profile("").Name}, "/karpenter/test": {s.profile("").Name, other.Name}, "/joist/nowhere/": nil,
+	} {
+		found, err := s.ListProfiles(context.Background(), path)
+		must(t, err)
+		var names []string
+		for _, p := range found {
+			names = append(names, p.Name)
+			if p.Role != s.Role || p.Created.IsZero() {
+				t.Errorf("it tells %+v", p)
+			}
+		}
+		if diff := cmp.Diff(want, names); diff != "" {
+			t.Errorf("below %s: %s", path, diff)
+		}
+	}
+}
+
+func tagsProfile(t *testing.T, s Subject) {
+	must(t, s.EnsureProfile(context.Background(), s.profile(s.Role)))
+	must(t, s.TagProfile(context.Background(), s.profile("").Name, map[string]string{"joist/more": "yes"}))
+	must(t, s.EnsureProfile(context.Background(), s.profile(s.Role)))
+	got, err := s.Profile(context.Background(), s.profile("").Name)
+	must(t, err)
+	if diff := cmp.Diff(map[string]string{"joist/test": "profile", "joist/more": "yes"}, got.Tags); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func cutsPath(t *testing.T, s Subject) {
+	for range 2 {
+		must(t, s.EnsureProfile(context.Background(), s.profile("service-role/"+s.Role)))
+	}
+	got, err := s.Profile(context.Background(), s.profile("").Name)
+	must(t, err)
+	if got.Role != s.Role {
+		t.Errorf("it holds %q", got.Role)
+	}
+}
+
+func toldByInstances(t *testing.T, s Subject) {
+	must(t, s.EnsureProfile(context.Background(), s.profile(s.Role)))
+	request := s.request(t, "", 1)
+	template := s.template("joist-profile")
+	template.InstanceProfile = s.profile("").Name
+	must(t, s.EnsureTemplate(context.Background(), template))
+	request.Configs[0].Template = template.Name
+	launched := ids(s.launch(t, request))
+	s.wait(time.Minute)
+	found := s.described(t, cloud.InstanceFilter{IDs: launched})
+	if len(found) != 1 || found[0].Profile != template.InstanceProfile {
+		t.Errorf("described %+v", found)
+	}
 }

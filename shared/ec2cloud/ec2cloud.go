@@ -26,9 +26,10 @@ import (
 	"github.com/joist-autoscaler/joist/shared/cloud"
 )
 
-// Timeout is how long one call may take, retries of the SDK included. A fleet
-// of some hundred instances answers within 20 s.
-const Timeout = time.Minute
+// Timeout is how long one call may take, retries of the SDK included (B196). A
+// fleet of some hundred instances answers within 20 s; the caller's context may
+// end sooner.
+const Timeout = 4 * time.Minute
 
 const (
 	// page is the most items that a Describe call returns at once.

@@ -18,7 +18,7 @@ const version = "1"
 func (c Cloud) CreateFleet(ctx context.Context, request cloud.FleetRequest) (cloud.FleetResult, error) {
 	what := awsfault.Write("creating the fleet", "ec2:CreateFleet")
 	out, err := call(ctx, what, func(ctx context.Context) (*ec2.CreateFleetOutput, error) {
-		return c.client.CreateFleet(ctx, toFleet(request), func(o *ec2.Options) { o.Retryer = aws.NopRetryer{} })
+		return c.client.CreateFleet(ctx, toFleet(request), single)
 	})
 	if err != nil {
 		return cloud.FleetResult{}, err

@@ -3,6 +3,7 @@ package ec2cloud
 import (
 	"context"
 	"slices"
+	"strings"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/ec2"
@@ -61,6 +62,10 @@ func fromInstance(i types.Instance) cloud.Instance {
 	}
 	if i.Placement != nil {
 		out.Zone = aws.ToString(i.Placement.AvailabilityZone)
+	}
+	if i.IamInstanceProfile != nil {
+		arn := aws.ToString(i.IamInstanceProfile.Arn)
+		out.Profile = arn[strings.LastIndex(arn, "/")+1:]
 	}
 	if i.State != nil {
 		out.State = cloud.State(i.State.Name)

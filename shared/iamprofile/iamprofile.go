@@ -6,13 +6,16 @@ package iamprofile
 
 import (
 	"context"
+	"errors"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/iam"
 	"github.com/aws/aws-sdk-go-v2/service/iam/types"
+	"github.com/aws/smithy-go"
 
 	"github.com/joist-autoscaler/joist/shared/awsfault"
 	"github.com/joist-autoscaler/joist/shared/awshttp"
@@ -39,6 +42,7 @@ func New(config aws.Config) Profiles {
 func (p Profiles) EnsureProfile(ctx context.Context, want cloud.Profile) error {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
+	want.Role = cloud.RoleName(want.Role)
 	have, err := p.get(ctx, want.Name)
 	if fault.Is(err, fault.Missing) {
 		have, err = &types.InstanceProfile{Tags: toTags(want.Tags)}, p.create(ctx, want)
@@ -50,6 +54,43 @@ func (p Profiles) EnsureProfile(ctx context.Context, want cloud.Profile) error {
 		return err
 	}
 	return p.setRole(ctx, want, have)
+}
+
+// Profile is iam:GetInstanceProfile.
+func (p Profiles) Profile(ctx context.Context, name string) (cloud.Profile, error) {
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	have, err := p.get(ctx, name)
+	if err != nil {
+		return cloud.Profile{}, err
+	}
+	return fromProfile(*have), nil
+}
+
+// ListProfiles is iam:ListInstanceProfiles, all pages of it.
+func (p Profiles) ListProfiles(ctx context.Context, path string) ([]cloud.Profile, error) {
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	var out []cloud.Profile
+	pages := iam.NewListInstanceProfilesPaginator(p.client, &iam.ListInstanceProfilesInput{PathPrefix: aws.String(path)})
+	for pages.HasMorePages() {
+		page, err := pages.NextPage(ctx)
+		if err != nil {
+			return nil, awsfault.Read("listing instance profiles below "+path, "iam:ListInstanceProfiles").Fault(err)
+		}
+		for _, found := range page.InstanceProfiles {
+			out = append(out, fromProfile(found))
+		}
+	}
+	return out, nil
+}
+
+// TagProfile is iam:TagInstanceProfile.
+func (p Profiles) TagProfile(ctx context.Context, name string, tags map[string]string) error {
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	_, err := p.client.TagInstanceProfile(ctx, &iam.TagInstanceProfileInput{InstanceProfileName: aws.String(name), Tags: toTags(tags)})
+	return awsfault.Write("tagging instance profile "+name, "iam:TagInstanceProfile").Fault(err)
 }
 
 // DeleteProfile takes the roles out, which IAM demands, and removes the profile.
@@ -108,10 +149,7 @@ func (p Profiles) tag(ctx context.Context, want cloud.Profile, have *types.Insta
 	if complete {
 		return nil
 	}
-	_, err := p.client.TagInstanceProfile(ctx, &iam.TagInstanceProfileInput{
-		InstanceProfileName: aws.String(want.Name), Tags: toTags(want.Tags),
-	})
-	return awsfault.Write("tagging instance profile "+want.Name, "iam:TagInstanceProfile").Fault(err)
+	return p.TagProfile(ctx, want.Name, want.Tags)
 }
 
 // setRole takes others out first: a profile holds one role.
@@ -127,7 +165,21 @@ func (p Profiles) setRole(ctx context.Context, want cloud.Profile, have *types.I
 	_, err := p.client.AddRoleToInstanceProfile(ctx, &iam.AddRoleToInstanceProfileInput{
 		InstanceProfileName: aws.String(want.Name), RoleName: aws.String(want.Role),
 	})
-	return awsfault.Write("putting role "+want.Role+" into instance profile "+want.Name, "iam:AddRoleToInstanceProfile").Fault(err)
+	err = awsfault.Write("putting role "+want.Role+" into instance profile "+want.Name, "iam:AddRoleToInstanceProfile").Fault(err)
+	if fault.Is(err, fault.Missing) && !strings.Contains(messageOf(err), "role") {
+		// The profile was read or made a moment ago: IAM has not spread it yet.
+		return fault.E("putting a role into a new instance profile", fault.Retry, err)
+	}
+	return err
+}
+
+// messageOf is IAM's own sentence, which alone says what of the two is missing.
+func messageOf(err error) string {
+	var api smithy.APIError
+	if !errors.As(err, &api) {
+		return ""
+	}
+	return strings.ToLower(api.ErrorMessage())
 }
 
 // detach takes out all roles but one.
@@ -145,6 +197,19 @@ func (p Profiles) detach(ctx context.Context, name string, roles []types.Role, b
 		}
 	}
 	return nil
+}
+
+func fromProfile(p types.InstanceProfile) cloud.Profile {
+	out := cloud.Profile{
+		Name: aws.ToString(p.InstanceProfileName), Path: aws.ToString(p.Path), Created: aws.ToTime(p.CreateDate), Tags: map[string]string{},
+	}
+	for _, tag := range p.Tags {
+		out.Tags[aws.ToString(tag.Key)] = aws.ToString(tag.Value)
+	}
+	if len(p.Roles) > 0 {
+		out.Role = aws.ToString(p.Roles[0].RoleName)
+	}
+	return out
 }
 
 func toTags(tags map[string]string) []types.Tag {

@@ -6,6 +6,7 @@ type Action string
 // The actions that the model knows.
 const (
 	CreateFleet            Action = "ec2:CreateFleet"
+	RunInstances           Action = "ec2:RunInstances"
 	CreateTemplate         Action = "ec2:CreateLaunchTemplate"
 	DeleteTemplate         Action = "ec2:DeleteLaunchTemplate"
 	DescribeTemplates      Action = "ec2:DescribeLaunchTemplates"
@@ -21,6 +22,7 @@ const (
 	GetParameter           Action = "ssm:GetParameter"
 	DescribeCluster        Action = "eks:DescribeCluster"
 	GetProfile             Action = "iam:GetInstanceProfile"
+	ListProfiles           Action = "iam:ListInstanceProfiles"
 	CreateProfile          Action = "iam:CreateInstanceProfile"
 	DeleteProfile          Action = "iam:DeleteInstanceProfile"
 	TagProfile             Action = "iam:TagInstanceProfile"

@@ -43,6 +43,7 @@ var bucketOf = map[Action]bucketName{
 	CreateTemplate:         writes,
 	DeleteTemplate:         writes,
 	CreateFleet:            launches,
+	RunInstances:           launches,
 	TerminateInstances:     ends,
 	CreateTags:             tagging,
 }

@@ -58,6 +58,8 @@ var (
 	_ cloud.Clusters = (*Cloud)(nil)
 	_ cloud.Profiles = (*Cloud)(nil)
 	_ cloud.Statuses = (*Cloud)(nil)
+
+	_ cloud.Rehearsal = (*Cloud)(nil)
 )
 
 // New makes an account with nothing in it but what the catalogue offers; see

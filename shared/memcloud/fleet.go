@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/json"
+	"strconv"
 	"strings"
 	"time"
 
@@ -130,6 +131,9 @@ func (c *Cloud) overrun(request cloud.FleetRequest, out cloud.FleetResult) cloud
 func (c *Cloud) draft(request cloud.FleetRequest, from candidate, n int, fleet string) ([]string, *Refusal) {
 	if refusal := c.unlaunchable(from); refusal != nil {
 		return nil, refusal
+	}
+	if about := strconv.Itoa(from.index); c.faults.Shortage > 0 && c.share("shortage", fleet, about) < c.faults.Shortage {
+		return nil, c.short(from)
 	}
 	var ids []string
 	for range n {

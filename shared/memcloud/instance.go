@@ -34,6 +34,8 @@ type instance struct {
 	forgotten      bool
 	// warned is when a spot warning said that it ends.
 	warned time.Time
+	// protected instances are not terminated by a call.
+	protected bool
 }
 
 // moment is a state that Describe shows from a time on.
@@ -62,7 +64,7 @@ func (c *Cloud) launch(request cloud.FleetRequest, from candidate, fleet string)
 	i.Instance = cloud.Instance{
 		ID: c.identify("i"), Type: from.InstanceType, Zone: from.offering.Zone,
 		CapacityType: from.offering.CapacityType, State: cloud.Pending, ImageID: t.ImageID,
-		SubnetID: from.SubnetID, Launched: c.clock, PrivateDNS: c.privateDNS(i.subnet, i.address),
+		SubnetID: from.SubnetID, Launched: c.clock, PrivateDNS: c.privateDNS(i.subnet, i.address), Profile: t.InstanceProfile,
 	}
 	if from.ImageID != "" {
 		i.ImageID = from.ImageID

@@ -46,6 +46,9 @@ type Faults struct {
 	LostCall float64
 	// Throttle is the share of calls that are throttled without reason.
 	Throttle float64
+	// Shortage is the share of overrides for which a fleet finds no capacity. It is
+	// drawn for each fleet anew.
+	Shortage float64
 	// ReuseAddresses gives the lowest free address to each new instance, so
 	// that node names come back as soon as they can.
 	ReuseAddresses bool

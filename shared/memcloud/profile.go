@@ -3,6 +3,8 @@ package memcloud
 import (
 	"context"
 	"maps"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/joist-autoscaler/joist/shared/cloud"
@@ -18,15 +20,18 @@ func (c *Cloud) AddRole(name string) {
 
 // EnsureProfile is the five IAM calls that it takes, each of which may fail.
 func (c *Cloud) EnsureProfile(ctx context.Context, want cloud.Profile) error {
+	want.Role = cloud.RoleName(want.Role)
 	have, err := c.Profile(ctx, want.Name)
 	if fault.Is(err, fault.Missing) {
-		have, err = cloud.Profile{}, c.CreateProfile(ctx, want)
+		have, err = cloud.Profile{Tags: want.Tags}, c.CreateProfile(ctx, want)
 	}
 	if err != nil && !fault.Is(err, fault.Conflict) {
 		return err
 	}
-	if err := c.TagProfile(ctx, want.Name, want.Tags); err != nil {
-		return err
+	if !contains(have.Tags, want.Tags) {
+		if err := c.TagProfile(ctx, want.Name, want.Tags); err != nil {
+			return err
+		}
 	}
 	if have.Role == want.Role {
 		return nil
@@ -68,9 +73,33 @@ func (c *Cloud) Profile(ctx context.Context, name string) (cloud.Profile, error)
 	return out, err
 }
 
+func contains(have, want map[string]string) bool {
+	for key, value := range want {
+		if had, ok := have[key]; !ok || had != value {
+			return false
+		}
+	}
+	return true
+}
+
+// ListProfiles is iam:ListInstanceProfiles, which does not tell tags.
+func (c *Cloud) ListProfiles(ctx context.Context, path string) ([]cloud.Profile, error) {
+	var out []cloud.Profile
+	err := c.call(ctx, ListProfiles, func(time.Time) error {
+		for _, name := range slices.Sorted(maps.Keys(c.profiles)) {
+			if p := *c.profiles[name]; strings.HasPrefix(p.Path, path) {
+				p.Tags = nil
+				out = append(out, p)
+			}
+		}
+		return nil
+	})
+	return out, err
+}
+
 // CreateProfile is iam:CreateInstanceProfile: a profile without a role.
 func (c *Cloud) CreateProfile(ctx context.Context, p cloud.Profile) error {
-	return c.call(ctx, CreateProfile, func(time.Time) error {
+	return c.call(ctx, CreateProfile, func(now time.Time) error {
 		if c.profiles[p.Name] != nil {
 			return refuse(fault.Conflict, "EntityAlreadyExists", "Instance Profile %s already exists.", p.Name)
 		}
@@ -78,7 +107,7 @@ func (c *Cloud) CreateProfile(ctx context.Context, p cloud.Profile) error {
 		if tags == nil {
 			tags = map[string]string{}
 		}
-		c.profiles[p.Name] = &cloud.Profile{Name: p.Name, Path: p.Path, Tags: tags}
+		c.profiles[p.Name] = &cloud.Profile{Name: p.Name, Path: p.Path, Tags: tags, Created: now}
 		c.note(CreateProfile, "", "", p.Name)
 		return nil
 	})
@@ -96,6 +125,8 @@ func (c *Cloud) TagProfile(ctx context.Context, name string, tags map[string]str
 func (c *Cloud) AttachRole(ctx context.Context, name, role string) error {
 	return c.change(ctx, AttachRole, name, func(p *cloud.Profile) error {
 		switch {
+		case strings.Contains(role, "/"):
+			return refuse(fault.Invalid, "ValidationError", "The specified value for roleName is invalid.")
 		case !c.roles[role]:
 			return refuse(fault.Missing, "NoSuchEntity", "The role with name %s cannot be found.", role)
 		case p.Role != "":

@@ -15,6 +15,9 @@ type Refusal struct {
 // Error is the code and the message.
 func (r *Refusal) Error() string { return r.Code + ": " + r.Message }
 
+// ErrorCode is the code, as errors of the SDK tell it.
+func (r *Refusal) ErrorCode() string { return r.Code }
+
 // Code finds AWS's code and message in an error of this package, for fakes
 // that have to put it on the wire. Both are empty where AWS said nothing.
 func Code(err error) (code, message string) {

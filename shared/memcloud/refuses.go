@@ -81,9 +81,7 @@ func (c *Cloud) badOffering(from candidate, _ cloud.Template) *Refusal {
 // exhausted finds why a candidate can give no further instance.
 func (c *Cloud) exhausted(from candidate) *Refusal {
 	if offer := c.offers[from.offering]; offer.counted && offer.free == 0 {
-		return &Refusal{shortOf(from.offering.CapacityType), fmt.Sprintf(
-			"We currently do not have sufficient %s capacity in the Availability Zone you requested (%s).",
-			from.InstanceType, from.offering.Zone)}
+		return c.short(from)
 	}
 	if refusal := c.overbooked(from); refusal != nil {
 		return refusal
@@ -93,6 +91,13 @@ func (c *Cloud) exhausted(from candidate) *Refusal {
 			"There are not enough free addresses in subnet '%s' to satisfy the requested number of instances.", from.SubnetID)}
 	}
 	return nil
+}
+
+// short is the ordinary shortage of an offering.
+func (c *Cloud) short(from candidate) *Refusal {
+	return &Refusal{shortOf(from.offering.CapacityType), fmt.Sprintf(
+		"We currently do not have sufficient %s capacity in the Availability Zone you requested (%s).",
+		from.InstanceType, from.offering.Zone)}
 }
 
 func shortOf(capacityType string) string {

@@ -17,8 +17,7 @@ func (c *Cloud) Terminate(ctx context.Context, ids []string) error {
 		return nil
 	}
 	return c.call(ctx, TerminateInstances, func(now time.Time) error {
-		c.terminate(slices.DeleteFunc(slices.Clone(ids), func(id string) bool { return c.shown(id) == nil }))
-		return nil
+		return c.terminate(slices.DeleteFunc(slices.Clone(ids), func(id string) bool { return c.shown(id) == nil }))
 	})
 }
 
@@ -29,13 +28,26 @@ func (c *Cloud) TerminateStrictly(ctx context.Context, ids []string) error {
 		if err := c.allShown(ids); err != nil {
 			return err
 		}
-		c.terminate(ids)
-		return nil
+		return c.terminate(ids)
 	})
 }
 
+// Protect switches termination protection of an instance on or off.
+func (c *Cloud) Protect(id string, on bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.instances[id].protected = on
+}
+
 // terminate notes only what it ended: terminating twice is terminating once.
-func (c *Cloud) terminate(ids []string) {
+// One that is protected keeps all of them.
+func (c *Cloud) terminate(ids []string) error {
+	for _, id := range ids {
+		if c.instances[id].protected {
+			return refuse(fault.Invalid, "OperationNotPermitted", "The instance '%s' may not be terminated. "+
+				"Modify its 'disableApiTermination' instance attribute and try again.", id)
+		}
+	}
 	var ended []string
 	for _, id := range ids {
 		i := c.instances[id]
@@ -48,6 +60,7 @@ func (c *Cloud) terminate(ids []string) {
 	if len(ended) > 0 {
 		c.note(TerminateInstances, "", "", ended...)
 	}
+	return nil
 }
 
 // Tag sets tags; one id that EC2 does not know, and nothing is tagged.

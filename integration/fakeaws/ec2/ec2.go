@@ -35,6 +35,7 @@ func (s *Service) Match(r *http.Request, body []byte) bool { return query.Is(r, 
 // operations are all that Joist calls.
 var operations = map[string]func(*Service, context.Context, query.Form) (any, error){
 	"CreateFleet":             (*Service).createFleet,
+	"RunInstances":            (*Service).runInstances,
 	"CreateLaunchTemplate":    (*Service).createTemplate,
 	"DescribeLaunchTemplates": (*Service).describeTemplates,
 	"DeleteLaunchTemplate":    (*Service).deleteTemplate,
@@ -65,6 +66,8 @@ func (s *Service) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	// A caller that hangs up does not undo what EC2 has begun.
 	out, err := do(s, context.WithoutCancel(r.Context()), form)
 	switch {
+	case errors.Is(err, errRehearsed):
+		refuse(w, http.StatusPreconditionFailed, "DryRunOperation", "Request would have succeeded, but DryRun flag is set.")
 	case errors.Is(err, query.ErrUnserved):
 		refuse(w, http.StatusBadRequest, "InvalidParameterValue", err.Error())
 	case err != nil:

@@ -19,6 +19,7 @@ type instance struct {
 	Subnet      string     `xml:"subnetId,omitempty"`
 	Lifecycle   string     `xml:"instanceLifecycle,omitempty"`
 	Reservation string     `xml:"capacityReservationId,omitempty"`
+	Profile     string     `xml:"iamInstanceProfile>arn,omitempty"`
 	Tags        []tag      `xml:"tagSet>item"`
 }
 
@@ -65,6 +66,9 @@ func shown(i cloud.Instance) instance {
 	out := instance{
 		ID: i.ID, Image: i.ImageID, State: state(i.State), DNS: i.PrivateDNS, Type: i.Type,
 		Launched: i.Launched, Zone: i.Zone, Subnet: i.SubnetID, Tags: tagSet(i.Tags),
+	}
+	if i.Profile != "" {
+		out.Profile = "arn:aws:iam::123456789012:instance-profile/karpenter/" + i.Profile
 	}
 	switch i.CapacityType {
 	case cloud.Spot:

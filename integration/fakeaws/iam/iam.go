@@ -5,6 +5,8 @@ import (
 	"context"
 	"encoding/xml"
 	"net/http"
+	"strconv"
+	"time"
 
 	"github.com/joist-autoscaler/joist/integration/fakeaws/query"
 	"github.com/joist-autoscaler/joist/shared/cloud"
@@ -34,7 +36,13 @@ func (s *Service) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, err.Error(), http.StatusBadRequest)
 		return
 	}
-	profile, err := s.do(context.WithoutCancel(r.Context()), form)
+	ctx := context.WithoutCancel(r.Context())
+	var out result
+	if form.Get("Action") == "ListInstanceProfiles" {
+		err = s.list(ctx, form, &out)
+	} else {
+		out.Profile, err = s.do(ctx, form)
+	}
 	if err != nil {
 		code, message, status := query.Refusal(err)
 		if code == "NoSuchEntity" {
@@ -43,19 +51,35 @@ func (s *Service) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		query.Refuse(w, namespace, status, code, message)
 		return
 	}
-	query.Write(w, http.StatusOK, answer{form.Get("Action"), profile})
+	query.Write(w, http.StatusOK, answer{form.Get("Action"), out})
+}
+
+// list is ListInstanceProfiles, one profile to a page.
+func (s *Service) list(ctx context.Context, form query.Form, out *result) error {
+	found, err := s.cloud.ListProfiles(ctx, form.Get("PathPrefix"))
+	if err != nil {
+		return err
+	}
+	out.Profiles = &[]*profile{}
+	if at := form.Int("Marker"); at < len(found) {
+		*out.Profiles = append(*out.Profiles, shown(found[at]))
+		if out.Truncated = at+1 < len(found); out.Truncated {
+			out.Marker = strconv.Itoa(at + 1)
+		}
+	}
+	return nil
 }
 
 // do runs one operation; it gives a profile where the operation tells one.
-func (s *Service) do(ctx context.Context, form query.Form) (*cloud.Profile, error) {
+func (s *Service) do(ctx context.Context, form query.Form) (*profile, error) {
 	name, role := form.Get("InstanceProfileName"), form.Get("RoleName")
 	switch form.Get("Action") {
 	case "GetInstanceProfile":
 		p, err := s.cloud.Profile(ctx, name)
-		return &p, err
+		return shown(p), err
 	case "CreateInstanceProfile":
 		p := cloud.Profile{Name: name, Path: form.Get("Path"), Tags: form.Tags("Tags.member")}
-		return &p, s.cloud.CreateProfile(ctx, p)
+		return shown(p), s.cloud.CreateProfile(ctx, p)
 	case "DeleteInstanceProfile":
 		return nil, s.cloud.RemoveProfile(ctx, name)
 	case "TagInstanceProfile":
@@ -70,19 +94,24 @@ func (s *Service) do(ctx context.Context, form query.Form) (*cloud.Profile, erro
 
 // answer is <ActionResponse><ActionResult>, as IAM nests them.
 type answer struct {
-	action  string
-	profile *cloud.Profile
+	action string
+	result result
 }
 
 type result struct {
-	Profile *profile `xml:"InstanceProfile"`
+	Profile   *profile    `xml:"InstanceProfile"`
+	Profiles  *[]*profile `xml:"InstanceProfiles>member"`
+	Truncated bool        `xml:"IsTruncated,omitempty"`
+	Marker    string      `xml:"Marker,omitempty"`
 }
 
 type profile struct {
-	Name  string `xml:"InstanceProfileName"`
-	Path  string `xml:"Path"`
-	Roles []role `xml:"Roles>member"`
-	Tags  []tag  `xml:"Tags>member"`
+	Name string `xml:"InstanceProfileName"`
+	Path string `xml:"Path"`
+	// Created is in ISO 8601.
+	Created string `xml:"CreateDate,omitempty"`
+	Roles   []role `xml:"Roles>member"`
+	Tags    []tag  `xml:"Tags>member"`
 }
 
 type role struct {
@@ -103,11 +132,7 @@ func (a answer) MarshalXML(e *xml.Encoder, _ xml.StartElement) error {
 	if err := e.EncodeToken(outer); err != nil {
 		return err
 	}
-	var out result
-	if a.profile != nil {
-		out.Profile = shown(*a.profile)
-	}
-	if err := e.EncodeElement(out, xml.StartElement{Name: xml.Name{Local: a.action + "Result"}}); err != nil {
+	if err := e.EncodeElement(a.result, xml.StartElement{Name: xml.Name{Local: a.action + "Result"}}); err != nil {
 		return err
 	}
 	return e.EncodeToken(outer.End())
@@ -115,6 +140,9 @@ func (a answer) MarshalXML(e *xml.Encoder, _ xml.StartElement) error {
 
 func shown(p cloud.Profile) *profile {
 	out := &profile{Name: p.Name, Path: p.Path}
+	if !p.Created.IsZero() {
+		out.Created = p.Created.UTC().Format(time.RFC3339)
+	}
 	if p.Role != "" {
 		out.Roles = []role{{p.Role}}
 	}

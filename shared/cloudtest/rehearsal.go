@@ -1,0 +1,82 @@
+package cloudtest
+
+import (
+	"context"
+	"testing"
+
+	"github.com/joist-autoscaler/joist/shared/cloud"
+	"github.com/joist-autoscaler/joist/shared/fault"
+)
+
+var rehearsals = []behaviour{
+	{"says yes and does nothing", rehearses},
+	{"says no with the action", rehearsesDenial},
+	{"is throttled like the call", rehearsesThrottling},
+	{"finds what is missing", rehearsesMissing},
+}
+
+// rehearsal is one rehearsed call and its action.
+type rehearsal struct {
+	action string
+	try    func(s Subject, t *testing.T) error
+}
+
+var rehearsed = []rehearsal{
+	{"ec2:CreateLaunchTemplate", func(s Subject, _ *testing.T) error {
+		return s.TryTemplate(context.Background(), s.template("joist-rehearsed"))
+	}},
+	{"ec2:CreateFleet", func(s Subject, t *testing.T) error {
+		return s.TryFleet(context.Background(), s.request(t, "rehearsed", 1))
+	}},
+	{"ec2:RunInstances", func(s Subject, t *testing.T) error {
+		s.request(t, "", 1)
+		return s.TryRun(context.Background(), cloud.RunRequest{
+			Template: templateName, InstanceType: s.Type, SubnetID: s.Subnets[0].ID,
+			TagSets: []cloud.TagSet{{Resource: "instance", Tags: map[string]string{"joist/test": t.Name()}}},
+		})
+	}},
+}
+
+func rehearses(t *testing.T, s Subject) {
+	for _, r := range rehearsed {
+		must(t, r.try(s, t))
+	}
+	s.countIs(t, 0)
+	for _, name := range s.templateNames(t, map[string]string{"joist/test": "template"}) {
+		if name == "joist-rehearsed" {
+			t.Error("a template was made")
+		}
+	}
+	// The token of the rehearsal is as good as new.
+	if n := len(ids(s.launch(t, s.request(t, "rehearsed", 2)))); n != 2 {
+		t.Errorf("%d instances", n)
+	}
+}
+
+func rehearsesDenial(t *testing.T, s Subject) {
+	need(t, s.Deny != nil, "Deny")
+	s.request(t, "", 1)
+	for _, r := range rehearsed[1:] {
+		allow := s.Deny(r.action)
+		err := r.try(s, t)
+		allow()
+		wantKind(t, err, fault.Denied)
+		if code := cloud.Code(err); code != "UnauthorizedOperation" {
+			t.Errorf("%s: code %q", r.action, code)
+		}
+	}
+}
+
+func rehearsesThrottling(t *testing.T, s Subject) {
+	need(t, s.Throttle != nil, "Throttle")
+	s.request(t, "", 1)
+	for _, r := range rehearsed[1:] {
+		s.Throttle(r.action)
+		wantKind(t, r.try(s, t), fault.Throttled)
+	}
+}
+
+func rehearsesMissing(t *testing.T, s Subject) {
+	err := s.TryRun(context.Background(), cloud.RunRequest{Template: "joist-nowhere", InstanceType: s.Type, SubnetID: s.Subnets[0].ID})
+	wantKind(t, err, fault.Missing)
+}
