@@ -60,7 +60,7 @@ func members(s Snapshot, class, group, zone string) int {
 		node := &s.Nodes[i]
 		in, said := node.Labels[karpenter.LabelPlacementGroupID]
 		mine := said && in == group || !said && node.Labels[karpenter.LabelEC2NodeClass] == class
-		if mine && node.mayBeIn(zone) {
+		if mine && node.MayBeIn(zone) {
 			count++
 		}
 	}

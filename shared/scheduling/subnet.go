@@ -38,27 +38,33 @@ func freeIPs(s Snapshot, cat catalog.Catalogue) map[string]map[string]int64 {
 	return out
 }
 
-// taken is how many addresses of a zone young nodes may have that the count does
-// not know of: one each, and one for each of their pods. Which subnet they took
-// is not known here, so they count in all.
+// taken is how many addresses of a zone the count does not know of. Which subnet
+// they are of is not known here, so they count in all.
 func taken(s Snapshot, counted time.Time, zone string) int64 {
 	total := int64(0)
 	for i := range s.Nodes {
-		node := &s.Nodes[i]
-		if node.Claim == "" || node.Launched && node.Created.Before(counted.Add(-launchLag)) || !node.mayBeIn(zone) {
-			continue
+		if s.Nodes[i].MayBeIn(zone) {
+			total += s.Nodes[i].Uncounted(counted)
 		}
-		pods := node.Used[corev1.ResourcePods]
-		if !node.Launched {
-			pods = node.Allocatable[corev1.ResourcePods] // what it was planned for
-		}
-		total += 1 + pods.Value()
 	}
 	return total
 }
 
-// mayBeIn reports whether the node is in the zone, or could still come to be.
-func (n *Node) mayBeIn(zone string) bool {
+// Uncounted is how many addresses the node may have that a count of that time does
+// not know of, because it is too young: one for itself, and one for each pod.
+func (n *Node) Uncounted(counted time.Time) int64 {
+	if n.Claim == "" || n.Launched && n.Created.Before(counted.Add(-launchLag)) {
+		return 0
+	}
+	pods := n.Used[corev1.ResourcePods]
+	if !n.Launched {
+		pods = n.Allocatable[corev1.ResourcePods] // what it was planned for
+	}
+	return 1 + pods.Value()
+}
+
+// MayBeIn reports whether the node is in the zone, or could still come to be.
+func (n *Node) MayBeIn(zone string) bool {
 	if in := n.Labels[corev1.LabelTopologyZone]; in != "" || n.Launched {
 		return in == zone
 	}
