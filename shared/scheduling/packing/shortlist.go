@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"container/heap"
 	"math"
+	"math/bits"
 	"slices"
 )
 
@@ -100,4 +101,18 @@ func (s *stage) appraised(k int, planes uint64) (waste, price float64, ok bool) 
 	}
 	price = s.p.cost(column, planes)
 	return 1 - worth/price, price, true
+}
+
+// planesOf lists the sets of planes that lots ask for, the widest last.
+func (s *stage) planesOf() []uint64 {
+	var out []uint64
+	for _, g := range s.groups {
+		if !slices.Contains(out, g.planes) {
+			out = append(out, g.planes)
+		}
+	}
+	slices.SortFunc(out, func(a, b uint64) int {
+		return cmp.Or(cmp.Compare(bits.OnesCount64(a), bits.OnesCount64(b)), cmp.Compare(a, b))
+	})
+	return out
 }
