@@ -3,6 +3,8 @@ module github.com/joist-autoscaler/joist/shared
 go 1.26.0
 
 require (
+	github.com/aws/aws-sdk-go-v2/service/arczonalshift v1.34.6
+	github.com/aws/aws-sdk-go-v2/service/pricing v1.51.3
 	github.com/google/go-cmp v0.7.0
 	github.com/mitchellh/hashstructure/v2 v2.0.2
 	gonum.org/v1/gonum v0.17.0

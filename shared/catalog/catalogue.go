@@ -11,6 +11,11 @@ type Catalogue struct {
 	// Sources says where the data came from, in the order of use.
 	Sources []Provenance   `json:"sources,omitempty"`
 	Types   []InstanceType `json:"types"`
+	// Currency is what prices are in where it is not US dollars: CNY in China.
+	Currency string `json:"currency,omitempty"`
+	// ShiftedZones are the ids of the zones that a zonal shift keeps the cluster away from, sorted (row B183). Their offerings
+	// are not available, reservations there included.
+	ShiftedZones []string `json:"shiftedZones,omitempty"`
 	// Cluster is empty in an embedded catalogue.
 	Cluster ClusterFacts `json:"cluster,omitzero"`
 	// Counted is the moment at which what is left in the account was counted, or from which it has been the same; zero means
@@ -174,7 +179,7 @@ type Offering struct {
 	ZoneID string `json:"zoneID"`
 	// CapacityType is spot, on-demand or reserved (row B029).
 	CapacityType string `json:"capacityType"`
-	// PricePerHour is in US dollars, for Linux on shared tenancy.
+	// PricePerHour is in US dollars, or in the catalogue's Currency, for Linux on shared tenancy.
 	PricePerHour float64 `json:"pricePerHour"`
 	// Available is false where EC2 is known to refuse it for now; the price stays, so a reader can say what was lost.
 	Available bool `json:"available"`

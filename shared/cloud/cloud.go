@@ -167,7 +167,7 @@ type Image struct {
 
 // ClusterInfo is what a node needs to know of its cluster.
 type ClusterInfo struct {
-	Name, Endpoint string
+	Name, ARN, Endpoint string
 	// CABundle is the base64 of the PEM certificates.
 	CABundle    string
 	ServiceCIDR string

@@ -42,7 +42,7 @@ func (c Clusters) DescribeCluster(ctx context.Context, name string) (cloud.Clust
 
 func fromCluster(c *types.Cluster) cloud.ClusterInfo {
 	out := cloud.ClusterInfo{
-		Name: aws.ToString(c.Name), Endpoint: aws.ToString(c.Endpoint), Version: aws.ToString(c.Version),
+		Name: aws.ToString(c.Name), ARN: aws.ToString(c.Arn), Endpoint: aws.ToString(c.Endpoint), Version: aws.ToString(c.Version),
 	}
 	if c.CertificateAuthority != nil {
 		out.CABundle = aws.ToString(c.CertificateAuthority.Data)

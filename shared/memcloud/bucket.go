@@ -46,6 +46,11 @@ var bucketOf = map[Action]bucketName{
 	RunInstances:           launches,
 	TerminateInstances:     ends,
 	CreateTags:             tagging,
+
+	DescribeInstanceTypes:         reads,
+	DescribeInstanceTypeOfferings: reads,
+	DescribeAvailabilityZones:     reads,
+	DescribeSpotPriceHistory:      reads,
 }
 
 // bucket is a token bucket; tokens is never negative.

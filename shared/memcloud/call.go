@@ -111,7 +111,7 @@ func denial(action Action, account string) error {
 	switch {
 	case bucketOf[action] != unmeasured:
 		code = "UnauthorizedOperation"
-	case action == GetParameter || action == DescribeCluster:
+	case action == GetParameter || action == DescribeCluster || action == GetProducts || action == GetManagedResource:
 		code = "AccessDeniedException"
 	}
 	return refuse(fault.Denied, code,

@@ -48,6 +48,10 @@ type Cloud struct {
 	booted  []Boot
 	outbox  [][]byte
 	spent   float64
+
+	// shifts and down are what AWS keeps the account away from.
+	shifts []cloud.ZonalShift
+	down   map[string]bool
 }
 
 // The whole of shared/cloud, by who may call what.

@@ -30,7 +30,8 @@ func (c *Cloud) Furnish(name string) World {
 	tags := map[string]string{"karpenter.sh/discovery": name, "kubernetes.io/cluster/" + name: "owned"}
 	w := World{Role: name + "-node", Profile: name + "-node"}
 	w.Cluster = cloud.ClusterInfo{
-		Name: name, Endpoint: "https://" + name + ".eks.example", CABundle: "Y2EK",
+		Name: name, ARN: "arn:aws:eks:" + c.options.Region + ":" + c.options.Account + ":cluster/" + name,
+		Endpoint: "https://" + name + ".eks.example", CABundle: "Y2EK",
 		ServiceCIDR: "172.20.0.0/16", Version: KubernetesVersion,
 	}
 	c.AddCluster(w.Cluster)

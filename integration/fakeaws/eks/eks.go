@@ -32,6 +32,7 @@ func (s *Service) Match(r *http.Request, _ []byte) bool {
 
 type cluster struct {
 	Name        string      `json:"name"`
+	ARN         string      `json:"arn"`
 	Endpoint    string      `json:"endpoint"`
 	Version     string      `json:"version"`
 	Status      string      `json:"status"`
@@ -57,7 +58,7 @@ func (s *Service) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	out := cluster{
-		Name: info.Name, Endpoint: info.Endpoint, Version: info.Version, Status: "ACTIVE",
+		Name: info.Name, ARN: info.ARN, Endpoint: info.Endpoint, Version: info.Version, Status: "ACTIVE",
 		Certificate: certificate{info.CABundle}, Network: network{ServiceIPv4: info.ServiceCIDR, Family: "ipv4"},
 	}
 	if strings.Contains(info.ServiceCIDR, ":") {

@@ -1,0 +1,112 @@
+package catalog
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"github.com/joist-autoscaler/joist/shared/cloud"
+)
+
+// Parts are what a catalogue is assembled from. Each was read on its own, or stands in for what could not be read.
+type Parts struct {
+	Region string
+	// AsOf and Sources are passed on.
+	AsOf    time.Time
+	Sources []Provenance
+	Cluster ClusterFacts
+	// Types are without offerings.
+	Types     []InstanceType
+	Offerings []cloud.TypeOffering
+	Zones     []cloud.AvailabilityZone
+	OnDemand  []cloud.OnDemandPrice
+	// Spot prices without a zone hold in every zone that has no price of its own.
+	Spot []cloud.SpotPrice
+	// Shifted are the ids of the zones that the cluster is kept away from.
+	Shifted []string
+}
+
+// Assemble makes the catalogue. An offering needs a price; a type needs an offering. An offering in a zone that takes no
+// launches, or that the cluster is shifted away from, stays with its price and is not available.
+func Assemble(p Parts) Catalogue {
+	desk := newDesk(p)
+	c := Catalogue{
+		Region: p.Region, Partition: Partition(p.Region), AsOf: p.AsOf, Sources: p.Sources, Cluster: p.Cluster,
+		Currency: currency(p.OnDemand), ShiftedZones: sortedUnique(p.Shifted), Types: make([]InstanceType, 0, len(p.Types)),
+	}
+	for _, t := range p.Types {
+		if t.Offerings = desk.offerings(t); len(t.Offerings) > 0 {
+			c.Types = append(c.Types, t)
+		}
+	}
+	slices.SortFunc(c.Types, func(a, b InstanceType) int { return cmp.Compare(a.Name, b.Name) })
+	c.Types = slices.CompactFunc(c.Types, func(a, b InstanceType) bool { return a.Name == b.Name })
+	return c
+}
+
+// desk looks prices and zones up.
+type desk struct {
+	zones    map[string][]string // by type
+	ids      map[string]string   // by name
+	closed   map[string]bool     // by name
+	onDemand map[string]float64
+	spot     map[cloud.TypeOffering]float64
+}
+
+func newDesk(p Parts) desk {
+	d := desk{
+		zones: map[string][]string{}, ids: map[string]string{}, closed: map[string]bool{},
+		onDemand: map[string]float64{}, spot: map[cloud.TypeOffering]float64{},
+	}
+	for _, o := range p.Offerings {
+		d.zones[o.Type] = append(d.zones[o.Type], o.Zone)
+	}
+	for _, s := range p.Spot {
+		d.spot[cloud.TypeOffering{Type: s.Type, Zone: s.Zone}] = s.PerHour
+		if s.ZoneID != "" {
+			d.ids[s.Zone] = s.ZoneID
+		}
+	}
+	for _, z := range p.Zones {
+		d.ids[z.Name], d.closed[z.Name] = z.ID, z.Down
+	}
+	for name, id := range d.ids {
+		d.closed[name] = d.closed[name] || slices.Contains(p.Shifted, id)
+	}
+	for _, o := range p.OnDemand {
+		d.onDemand[o.Type] = o.PerHour
+	}
+	return d
+}
+
+func (d desk) offerings(t InstanceType) []Offering {
+	var all []Offering
+	for _, zone := range sortedUnique(d.zones[t.Name]) {
+		for _, kind := range t.SupportedUsage {
+			if price := d.price(t.Name, zone, kind); price > 0 {
+				all = append(all, Offering{zone, d.ids[zone], kind, price, !d.closed[zone]})
+			}
+		}
+	}
+	slices.SortFunc(all, compareOfferings)
+	return all
+}
+
+func (d desk) price(name, zone, capacityType string) float64 {
+	if capacityType == OnDemand {
+		return d.onDemand[name]
+	}
+	return cmp.Or(d.spot[cloud.TypeOffering{Type: name, Zone: zone}], d.spot[cloud.TypeOffering{Type: name}])
+}
+
+// currency is empty for US dollars.
+func currency(prices []cloud.OnDemandPrice) string {
+	if len(prices) > 0 && prices[0].Currency != "USD" {
+		return prices[0].Currency
+	}
+	return ""
+}
+
+func sortedUnique(list []string) []string {
+	return slices.Compact(slices.Sorted(slices.Values(list)))
+}

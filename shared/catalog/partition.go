@@ -1,0 +1,31 @@
+package catalog
+
+import "strings"
+
+// partitions are AWS's partitions by how the names of their regions begin.
+var partitions = []struct{ prefix, name string }{
+	{"cn-", "aws-cn"},
+	{"us-gov-", "aws-us-gov"},
+	{"us-isob-", "aws-iso-b"},
+	{"us-isof-", "aws-iso-f"},
+	{"us-iso-", "aws-iso"},
+	{"eu-isoe-", "aws-iso-e"},
+	{"eusc-", "aws-eusc"},
+}
+
+// Partition is the partition of a region: what its ARNs begin with, after "arn:".
+func Partition(region string) string {
+	for _, p := range partitions {
+		if strings.HasPrefix(region, p.prefix) {
+			return p.name
+		}
+	}
+	return "aws"
+}
+
+// Listed reports whether AWS's price list has the region (row B210): GovCloud and the isolated partitions have no
+// endpoint of it.
+func Listed(region string) bool {
+	partition := Partition(region)
+	return partition == "aws" || partition == "aws-cn"
+}

@@ -1,0 +1,181 @@
+package memcloud
+
+import (
+	"cmp"
+	"context"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/joist-autoscaler/joist/shared/catalog"
+	"github.com/joist-autoscaler/joist/shared/cloud"
+)
+
+// The actions that read what the region sells.
+const (
+	DescribeInstanceTypes         Action = "ec2:DescribeInstanceTypes"
+	DescribeInstanceTypeOfferings Action = "ec2:DescribeInstanceTypeOfferings"
+	DescribeAvailabilityZones     Action = "ec2:DescribeAvailabilityZones"
+	DescribeSpotPriceHistory      Action = "ec2:DescribeSpotPriceHistory"
+	GetProducts                   Action = "pricing:GetProducts"
+	GetManagedResource            Action = "arc-zonal-shift:GetManagedResource"
+)
+
+var (
+	_ cloud.Market      = (*Cloud)(nil)
+	_ cloud.Prices      = (*Cloud)(nil)
+	_ cloud.ZonalShifts = (*Cloud)(nil)
+)
+
+// InstanceTypes lists the hardware of the catalogue, by name, in EC2's words.
+func (c *Cloud) InstanceTypes(ctx context.Context) ([]cloud.InstanceType, error) {
+	var out []cloud.InstanceType
+	err := c.call(ctx, DescribeInstanceTypes, func(time.Time) error {
+		for _, name := range slices.Sorted(maps.Keys(c.types)) {
+			out = append(out, described(c.types[name]))
+		}
+		return nil
+	})
+	return out, err
+}
+
+// TypeOfferings lists which zone sells which type: one way to buy is enough.
+func (c *Cloud) TypeOfferings(ctx context.Context) ([]cloud.TypeOffering, error) {
+	var out []cloud.TypeOffering
+	err := c.call(ctx, DescribeInstanceTypeOfferings, func(time.Time) error {
+		for _, o := range c.sold() {
+			out = append(out, cloud.TypeOffering{Type: o.Type, Zone: o.Zone})
+		}
+		out = slices.Compact(out)
+		return nil
+	})
+	return out, err
+}
+
+// AvailabilityZones lists the zones of the catalogue, by name.
+func (c *Cloud) AvailabilityZones(ctx context.Context) ([]cloud.AvailabilityZone, error) {
+	var out []cloud.AvailabilityZone
+	err := c.call(ctx, DescribeAvailabilityZones, func(time.Time) error {
+		for name, id := range c.sortedZones() {
+			out = append(out, cloud.AvailabilityZone{Name: name, ID: id, Down: c.down[name]})
+		}
+		return nil
+	})
+	return out, err
+}
+
+// SpotPrices lists today's prices: the model keeps no history of them.
+func (c *Cloud) SpotPrices(ctx context.Context, _ time.Time) ([]cloud.SpotPrice, error) {
+	var out []cloud.SpotPrice
+	err := c.call(ctx, DescribeSpotPriceHistory, func(time.Time) error {
+		ids := maps.Collect(c.sortedZones())
+		for _, o := range c.sold() {
+			if o.CapacityType == cloud.Spot {
+				out = append(out, cloud.SpotPrice{Type: o.Type, Zone: o.Zone, ZoneID: ids[o.Zone], PerHour: c.offers[o].price})
+			}
+		}
+		return nil
+	})
+	return out, err
+}
+
+// OnDemandPrices lists the dearest price of each type, which is the same in all
+// zones as long as nobody changed one.
+func (c *Cloud) OnDemandPrices(ctx context.Context, _ string) ([]cloud.OnDemandPrice, error) {
+	var out []cloud.OnDemandPrice
+	err := c.call(ctx, GetProducts, func(time.Time) error {
+		prices := map[string]float64{}
+		for _, o := range c.sold() {
+			if o.CapacityType == cloud.OnDemand {
+				prices[o.Type] = max(prices[o.Type], c.offers[o].price)
+			}
+		}
+		for _, name := range slices.Sorted(maps.Keys(prices)) {
+			out = append(out, cloud.OnDemandPrice{Type: name, PerHour: prices[name], Currency: "USD"})
+		}
+		return nil
+	})
+	return out, err
+}
+
+// ZonalShifts lists the shifts in force, whatever the resource.
+func (c *Cloud) ZonalShifts(ctx context.Context, _ string) ([]cloud.ZonalShift, error) {
+	var out []cloud.ZonalShift
+	err := c.call(ctx, GetManagedResource, func(now time.Time) error {
+		for _, s := range c.shifts {
+			if s.Until.IsZero() || now.Before(s.Until) {
+				out = append(out, s)
+			}
+		}
+		return nil
+	})
+	return out, err
+}
+
+// Shift keeps clusters away from zones, and from these alone.
+func (c *Cloud) Shift(shifts ...cloud.ZonalShift) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.shifts = shifts
+}
+
+// SetZoneDown lets a zone be described as one that takes no launches, or as
+// one that does. What it really takes is Block's to say.
+func (c *Cloud) SetZoneDown(zone string, down bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.down == nil {
+		c.down = map[string]bool{}
+	}
+	c.down[zone] = down
+}
+
+// Withdraw ends the sale of what the pattern covers.
+func (c *Cloud) Withdraw(pattern Offering) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	maps.DeleteFunc(c.offers, func(o Offering, _ *offer) bool { return pattern.covers(o) })
+}
+
+// sold is everything that may be bought for a price, sorted.
+func (c *Cloud) sold() []Offering {
+	var out []Offering
+	for o, what := range c.offers {
+		if what.price > 0 {
+			out = append(out, o)
+		}
+	}
+	slices.SortFunc(out, func(a, b Offering) int {
+		return cmp.Or(cmp.Compare(a.Type, b.Type), cmp.Compare(a.Zone, b.Zone), cmp.Compare(a.CapacityType, b.CapacityType))
+	})
+	return out
+}
+
+// described says of a type what EC2 would.
+func described(t catalog.InstanceType) cloud.InstanceType {
+	out := cloud.InstanceType{
+		Name: t.Name, Architectures: []string{"x86_64"}, VCPU: t.VCPU, MemoryMiB: t.MemoryMiB, BareMetal: t.BareMetal,
+		Burstable: t.Burstable, Hypervisor: t.Hypervisor, Manufacturer: t.CPUManufacturer, ClockGHz: float64(t.ClockMHz) / 1000,
+		UsageClasses: slices.Clone(t.SupportedUsage), Storage: cloud.InstanceStore(t.Storage),
+		EBS: cloud.EBS{Optimized: t.EBSMbps > 0, MaximumMbps: t.EBSMbps, Attachments: t.Volumes.Count, Dedicated: t.Volumes.Dedicated},
+		Network: cloud.InstanceNetwork{
+			Interfaces: t.Network.ENIs, IPv4: t.Network.IPv4PerENI, Cards: t.Network.Cards, EFAs: t.Network.EFAs,
+			BaselineGbps: float64(t.Network.Mbps) / 1000, EncryptionInTransit: t.EncryptionInTransit,
+		},
+	}
+	if t.Arch == catalog.ARM64 {
+		out.Architectures = []string{"arm64"}
+	}
+	for _, g := range t.GPUs {
+		out.GPUs = append(out.GPUs, cloud.Device{Name: g.Name, Manufacturer: g.Manufacturer, Count: g.Count, MemoryMiB: g.MemoryMiB})
+	}
+	for _, a := range t.Accelerators {
+		d := cloud.Device{Name: a.Name, Manufacturer: a.Manufacturer, Count: a.Count, Cores: a.CoresPerDevice}
+		if a.CoresPerDevice > 0 {
+			out.Neuron = append(out.Neuron, d)
+		} else {
+			out.Inference = append(out.Inference, d)
+		}
+	}
+	return out
+}
