@@ -68,7 +68,7 @@ func unavailable(o Option, snapshot Snapshot) bool {
 	})
 }
 
-// exotic types are dear for what ordinary pods use of them (B188).
-func exotic(t catalog.InstanceType) bool {
+// Exotic reports whether a type is dear for what ordinary pods use of it (B188).
+func Exotic(t catalog.InstanceType) bool {
 	return t.BareMetal || len(t.GPUs) > 0 || len(t.Accelerators) > 0
 }
