@@ -33,7 +33,6 @@ func TestMain(m *testing.M) {
 func TestAgainstUpstream(t *testing.T) {
 	for _, g := range groups {
 		t.Run(g.name, func(t *testing.T) {
-			g.wait(t)
 			seen := &tally{}
 			rapid.Check(t, func(t *rapid.T) {
 				s := drawn(t, g.on)
@@ -45,18 +44,8 @@ func TestAgainstUpstream(t *testing.T) {
 }
 
 // TestReplay plays the scenarios that were counterexamples once.
-func TestReplay(t *testing.T) { replay(t, "testdata/replay/*.json") }
-
-// TestWaiting plays those that still are.
-func TestWaiting(t *testing.T) {
-	if !*all {
-		t.Skip("known to fail: see testdata/waiting, and move to testdata/replay what passes")
-	}
-	replay(t, "testdata/waiting/*.json")
-}
-
-func replay(t *testing.T, pattern string) {
-	files, err := filepath.Glob(pattern)
+func TestReplay(t *testing.T) {
+	files, err := filepath.Glob("testdata/replay/*.json")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,16 +1,8 @@
 package differential
 
-import (
-	"flag"
-	"testing"
+import "pgregory.net/rapid"
 
-	"pgregory.net/rapid"
-)
-
-var all = flag.Bool("all", false, "play also what is known to fail: the switches in waiting, and testdata/waiting")
-
-// features are what a scenario may have. A switch that is off takes the feature
-// out of all scenarios.
+// features are what a scenario may have.
 type features struct {
 	selectors, alternatives, preferences bool
 	taints, weights, minValues, limits   bool
@@ -24,35 +16,26 @@ type features struct {
 type group struct {
 	name string
 	on   features
-	// off says why the group waits; an empty one is played.
-	off string
 }
 
 // groups are played one after the other.
 var groups = []group{
-	{"sizes", features{daemons: true, devices: true, sidecars: true}, ""},
-	{"selection", features{selectors: true, alternatives: true, taints: true, weights: true, devices: true}, ""},
-	{"preferences", features{selectors: true, alternatives: true, preferences: true, taints: true}, ""},
-	{"ports", features{ports: true, nodes: true, daemons: true}, ""},
-	{"spread", features{selectors: true, taints: true, spread: true, labelKeys: true}, ""},
-	{"policies", features{selectors: true, taints: true, spread: true, policies: true}, ""},
-	{"anti-affinity", features{antiAffinity: true, namespaces: true, nodes: true}, ""},
-	{"affinity", features{affinity: true, namespaces: true, nodes: true}, ""},
-	{"company", features{affinity: true, antiAffinity: true, namespaces: true, nodes: true}, ""},
-	{"limits", features{selectors: true, weights: true, limits: true, nodes: true}, ""},
-	{"minimum values", features{selectors: true, weights: true, minValues: true}, ""},
+	{"sizes", features{daemons: true, devices: true, sidecars: true}},
+	{"selection", features{selectors: true, alternatives: true, taints: true, weights: true, devices: true}},
+	{"preferences", features{selectors: true, alternatives: true, preferences: true, taints: true}},
+	{"ports", features{ports: true, nodes: true, daemons: true}},
+	{"spread", features{selectors: true, taints: true, spread: true, labelKeys: true}},
+	{"policies", features{selectors: true, taints: true, spread: true, policies: true}},
+	{"anti-affinity", features{antiAffinity: true, namespaces: true, nodes: true}},
+	{"affinity", features{affinity: true, namespaces: true, nodes: true}},
+	{"company", features{affinity: true, antiAffinity: true, namespaces: true, nodes: true}},
+	{"limits", features{selectors: true, weights: true, limits: true, nodes: true}},
+	{"minimum values", features{selectors: true, weights: true, minValues: true}},
 	{"everything", features{
 		selectors: true, alternatives: true, preferences: true, taints: true, weights: true, minValues: true, limits: true,
 		spread: true, affinity: true, antiAffinity: true, namespaces: true, labelKeys: true, policies: true,
 		ports: true, devices: true, sidecars: true, nodes: true, daemons: true,
-	}, "under a limit of nodes, or with aversion over capacity types, a pod less may be placed than by Karpenter"},
-}
-
-// wait skips a group that is known to fail.
-func (g group) wait(t *testing.T) {
-	if g.off != "" && !*all {
-		t.Skip("known to fail: " + g.off)
-	}
+	}},
 }
 
 // sometimes is true in a third of the draws of a feature that is on.

@@ -3,6 +3,7 @@ package scheduling
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/joist-autoscaler/joist/shared/scheduling/packing"
 )
@@ -201,14 +202,19 @@ func (w *world) holds(c *class, r *reach) bool {
 	if got, known := c.holding[r]; known {
 		return got
 	}
-	found := w.some(r, func(column *packing.Column) bool {
-		return c.need.fits(column.Room) && w.problem.Pools[column.Pool].Holds(column.Capacity)
-	})
 	if c.holding == nil {
 		c.holding = map[*reach]bool{}
 	}
-	c.holding[r] = found
-	return found
+	c.holding[r] = w.affords(c, r)
+	return c.holding[r]
+}
+
+// affords reports whether limits allow, in the beginning, a node for a pod of the
+// class.
+func (w *world) affords(c *class, r *reach) bool {
+	return w.some(r, func(column *packing.Column) bool {
+		return c.need.fits(column.Room) && w.problem.Pools[column.Pool].Holds(column.Capacity)
+	})
 }
 
 // tips reports whether one more member in a domain would break the spread of
@@ -295,7 +301,7 @@ func (w *world) minima(c *class, key string) []int {
 // eligible reports whether a domain counts for a spread constraint: there are
 // nodes in it that the constraint looks at, or there could be.
 func (w *world) eligible(c *class, g *group, value string) bool {
-	if g.everywhere || slices.ContainsFunc(w.strict(c, g), func(r *reach) bool { return w.narrowed(r, g.key, value).some }) {
+	if slices.ContainsFunc(w.strict(c, g), func(r *reach) bool { return w.narrowed(r, g.key, value).some }) {
 		return true
 	}
 	for i := range w.problem.Nodes {
@@ -306,11 +312,18 @@ func (w *world) eligible(c *class, g *group, value string) bool {
 	return false
 }
 
+// strictKey is equal for constraints that count the same nodes to come.
+type strictKey struct {
+	shape, labels         string
+	everywhere, tolerated bool
+}
+
 // strict is where nodes that count for the class's spread could be: what it
-// requires, by any of its alternatives, its preferences left out, and whatever
-// their taints are unless the constraint honours those (B110).
+// requires, by any of its alternatives, its preferences left out, unless the
+// constraint ignores that, and whatever their taints are unless it honours those
+// (B110).
 func (w *world) strict(c *class, g *group) []*reach {
-	at := lookKey{shape: c.shape, relaxed: g.tolerated}
+	at := strictKey{c.shape, strings.Join(g.labels, ","), g.everywhere, g.tolerated}
 	if got, known := w.stricts[at]; known {
 		return got
 	}
@@ -318,13 +331,16 @@ func (w *world) strict(c *class, g *group) []*reach {
 	if g.tolerated {
 		tolerations = c.spec.Tolerations
 	}
-	anyOf, _ := required(c.spec, false)
+	anyOf := []Requirements{{}}
+	if !g.everywhere {
+		anyOf, _ = required(c.spec, false)
+	}
 	out := make([]*reach, 0, len(anyOf))
 	for i, want := range anyOf {
-		out = append(out, w.reach(fmt.Sprint("strict", i, at), want, tolerations, true))
+		out = append(out, w.reach(fmt.Sprint("strict", i, at), labelled(want, g.labels), tolerations, true))
 	}
 	if w.stricts == nil {
-		w.stricts = map[lookKey][]*reach{}
+		w.stricts = map[strictKey][]*reach{}
 	}
 	w.stricts[at] = out
 	return out

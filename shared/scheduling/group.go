@@ -100,12 +100,16 @@ func (w *world) group(t term, c *class) *group {
 	everywhere := t.spread != nil && t.spread.NodeAffinityPolicy != nil && *t.spread.NodeAffinityPolicy == corev1.NodeInclusionPolicyIgnore
 	tolerated := t.spread != nil && t.spread.NodeTaintsPolicy != nil && *t.spread.NodeTaintsPolicy == corev1.NodeInclusionPolicyHonor
 	id += fmt.Sprintf("\x00%t%t", everywhere, tolerated)
+	var labels []string
+	if t.spread != nil {
+		labels = spreadLabels(c.spec)
+	}
 	if g, ok := w.topology.groups[id]; ok {
 		return g
 	}
 	g := &group{
 		id: len(w.topology.groups), kind: t.kind, key: t.key, skew: t.skew, min: t.min, where: where, everywhere: everywhere, tolerated: tolerated,
-		members: map[*labelSet]bool{}, counts: map[string]int{}, owners: map[string]int{},
+		labels: labels, members: map[*labelSet]bool{}, counts: map[string]int{}, owners: map[string]int{},
 	}
 	w.topology.groups[id] = g
 	for _, set := range w.topology.sets.selected(t.selection) {
@@ -136,6 +140,12 @@ func (w *world) where(s *corev1.TopologySpreadConstraint, c *class) *reach {
 	if s.NodeTaintsPolicy != nil && *s.NodeTaintsPolicy == corev1.NodeInclusionPolicyHonor {
 		tolerations, key = c.spec.Tolerations, key+"\x00tolerated"+c.shape
 	}
+	if labels := spreadLabels(c.spec); len(labels) > 0 {
+		key += fmt.Sprint("\x00labelled", labels)
+		for i := range anyOf {
+			anyOf[i] = labelled(anyOf[i], labels)
+		}
+	}
 	if key == "where" {
 		return nil
 	}
@@ -144,6 +154,27 @@ func (w *world) where(s *corev1.TopologySpreadConstraint, c *class) *reach {
 		out.nodes = out.nodes.Or(w.reach(fmt.Sprint(key, i), want, tolerations, true).nodes)
 	}
 	return out
+}
+
+// spreadLabels are the custom labels that a node must have to count for the pod's
+// required spread: all those that it is spread over.
+func spreadLabels(spec *PodSpec) []string {
+	var out []string
+	for i := range spec.Spread {
+		key := karpenter.NormalizeLabel(spec.Spread[i].TopologyKey)
+		if spec.Spread[i].WhenUnsatisfiable == corev1.DoNotSchedule && key != corev1.LabelHostname && !karpenter.WellKnownLabel(key) {
+			out = append(out, key)
+		}
+	}
+	return sorted(out)
+}
+
+// labelled asks for the labels beside what is wanted.
+func labelled(want Requirements, labels []string) Requirements {
+	for _, key := range labels {
+		want = want.And(key, NewValues(corev1.NodeSelectorOpExists))
+	}
+	return want
 }
 
 // host finds or makes the rule of a term over host names.

@@ -1,6 +1,10 @@
 package scheduling
 
-import "github.com/joist-autoscaler/joist/shared/scheduling/packing"
+import (
+	"slices"
+
+	"github.com/joist-autoscaler/joist/shared/scheduling/packing"
+)
 
 // policy is how the settings trade price for resilience.
 func policy(s Settings) packing.Policy {
@@ -37,8 +41,32 @@ var efforts = []effort{
 	{policy: &crowded, limits: true, pressed: true},
 	{policy: &singly, pressed: true, order: byNeed},
 	{policy: &singly, pressed: true, order: byNeed, contrary: true},
+	{policy: &singly, limits: true, pressed: true, order: backwards},
 	{policy: &singly, pressed: true, order: byRules},
 	{policy: &singly, pressed: true, order: byRules, contrary: true},
+}
+
+// differs reports whether the effort could come to another plan than the one
+// before.
+func (e *effort) differs(w *world) bool {
+	switch {
+	case e.order != nil && !e.limits:
+		return true
+	case e.limits:
+		return slices.ContainsFunc(w.pools, func(p *pool) bool { return len(p.object.Spec.Limits) > 0 })
+	default:
+		return slices.ContainsFunc(w.pools, func(p *pool) bool { return p.base.Demanding() }) || w.topology.shuts()
+	}
+}
+
+// shuts reports whether any pods keep others out of a whole domain.
+func (t *topology) shuts() bool {
+	for _, g := range t.groups {
+		if g.kind == apartKind && g.hard {
+			return true
+		}
+	}
+	return false
 }
 
 // tight is for batches that limits would leave pods out of: it fills few and large

@@ -97,6 +97,9 @@ func byNeed(a, b *one) int {
 		a.pod.Created.Compare(b.pod.Created), cmp.Compare(a.pod.UID, b.pod.UID))
 }
 
+// backwards places the smallest pods first: most of them fit into what is scarce.
+func backwards(a, b *one) int { return byNeed(b, a) }
+
 // byRules places pods first that can go to the fewest places: those with rules over
 // others, then those of the smallest reach.
 func byRules(a, b *one) int {

@@ -73,25 +73,24 @@ func attempt(batch *Batch, stock Stock) (result Result, fault *broken) {
 			}
 		}
 	}()
-	result = plan(batch, stock, effort{}, &w)
+	result, wanting := plan(batch, stock, effort{}, &w)
 	static := w.staticNodes(stock)
-	for _, e := range efforts {
-		if !wanting(result) {
-			break
-		}
-		if e.limits && !limited(result) {
+	for i := 0; i < len(efforts) && wanting; i++ {
+		if !efforts[i].differs(w) {
 			continue
 		}
-		if other := plan(batch, stock, e, &w); unplaced(other) < unplaced(result) {
-			result = other
+		other, still := plan(batch, stock, efforts[i], &w)
+		if unplaced(other) < unplaced(result) {
+			result, wanting = other, still
 		}
 	}
 	return result.with(static), nil
 }
 
 // plan plans with one effort, again while pods that found no room leave a spread
-// askew. The world is told as soon as it is made, for the report of a panic.
-func plan(batch *Batch, stock Stock, e effort, at **world) Result {
+// askew. The world is told as soon as it is made, for the report of a panic. A plan
+// is wanting if it leaves pods out that could have found a place.
+func plan(batch *Batch, stock Stock, e effort, at **world) (made Result, wanting bool) {
 	var caps map[place]int
 	for try := 0; ; try++ {
 		w := newWorld(batch, stock)
@@ -102,7 +101,7 @@ func plan(batch *Batch, stock Stock, e effort, at **world) Result {
 		}
 		r := w.solve(batch, e.order)
 		if try == evenings || len(r.short) == 0 || !r.askew() {
-			return r.result()
+			return r.result(), r.w.wanting()
 		}
 		caps = merge(caps, r.short)
 	}
@@ -148,21 +147,31 @@ func (w *world) solve(batch *Batch, order func(a, b *one) int) *rounds {
 	return r
 }
 
-// limited reports whether limits kept any pod out.
-func limited(r Result) bool {
-	return slices.ContainsFunc(r.Unplaced, func(u Unplaced) bool {
-		return slices.ContainsFunc(u.Rejections, func(r Rejection) bool { return r.Rule == RuleLimits })
+// wanting reports whether any pod was left out that would find a place if it were
+// alone.
+func (w *world) wanting() bool {
+	return slices.ContainsFunc(w.classes, func(c *class) bool {
+		w.at = c
+		return c.problem == "" && len(c.pods) > 0 && w.suits(c)
 	})
 }
 
-// wanting reports whether any pod was left out that might have found a place, had
-// others been placed elsewhere.
-func wanting(r Result) bool {
-	return slices.ContainsFunc(r.Unplaced, func(u Unplaced) bool {
-		return slices.ContainsFunc(u.Rejections, func(r Rejection) bool {
-			return r.Rule == RuleLimits || r.Rule == RuleTopology || r.Rule == RulePod && r.NodePool != ""
+// suits reports whether some node could hold a pod of the class if that were all
+// that is to be placed.
+func (w *world) suits(c *class) bool {
+	anyOf, _ := required(c.spec, false)
+	for i, want := range anyOf {
+		r := w.reach(fmt.Sprint("suits", i, c.shape), want, c.spec.Tolerations, true)
+		found := r.some && w.affords(c, r)
+		r.nodes.Each(func(n int) bool {
+			found = found || c.need.fits(w.problem.Nodes[n].Room)
+			return !found
 		})
-	})
+		if found {
+			return true
+		}
+	}
+	return false
 }
 
 func unplaced(r Result) int {

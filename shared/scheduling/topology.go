@@ -45,6 +45,8 @@ type group struct {
 	everywhere bool
 	// tolerated says that nodes do not count whose taints the owners do not tolerate.
 	tolerated bool
+	// labels are those that nodes must have to count for spread.
+	labels []string
 	// pass is the last in which pods were assigned that it counts and that are not
 	// packed yet.
 	pass int

@@ -29,7 +29,7 @@ type world struct {
 	reaches  map[string]*reach
 	looks    map[lookKey]*reach
 	// stricts are where what pods require holds, by each of their alternatives.
-	stricts  map[lookKey][]*reach
+	stricts  map[strictKey][]*reach
 	wishes   map[string]wish
 	shapes   shapes
 	indexes  map[*Type]*typeIndex

@@ -1,5 +1,7 @@
 package packing
 
+import "math"
+
 // Join puts one pod onto a node that exists, or beside what is placed already. It
 // returns the number of its lot; false, and no lot, if nothing has room.
 func (p *Packer) Join(lot Lot) (id int, ok bool) {
@@ -34,12 +36,10 @@ func (p *Packer) single(lot Lot, place func(id int)) (id int, ok bool) {
 	id, p.singly = len(p.lots), true
 	lot.Count = 1
 	p.lots, p.left = append(p.lots, lot), append(p.left, 1)
-	p.asked++
-	p.scarce = p.short(p.asked)
+	p.scarce = p.short(math.MaxInt32) // Nobody knows how many pods are to come.
 	if place(id); p.left[id] == 0 {
 		return id, true
 	}
 	p.lots, p.left = p.lots[:id], p.left[:id]
-	p.asked--
 	return -1, false
 }
