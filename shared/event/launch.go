@@ -58,8 +58,12 @@ type Refusal struct {
 	// Blamed lists what to leave alone for a while. Only a shortage blames;
 	// throttling, denial and invalid input say nothing about an offering.
 	Blamed []Offering `json:"blamed,omitempty"`
-	// Subnet is set when the shortage is of addresses in it.
+	// Subnet is set when the shortage is of addresses in it. Blamed has its zone
+	// then, in which another subnet may have some (B192).
 	Subnet string `json:"subnet,omitempty"`
+	// PlacementGroup is set where the launch was into one, by its id or its name:
+	// what is blamed is short within the group, and elsewhere there may be plenty.
+	PlacementGroup string `json:"placementGroup,omitempty"`
 }
 
 // LaunchSettled tells how an intent ended: all of its instances, some, or none.

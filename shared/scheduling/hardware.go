@@ -60,14 +60,6 @@ func (o Option) label(key string) string {
 	}
 }
 
-func unavailable(o Option, snapshot Snapshot) bool {
-	either := func(field, value string) bool { return field == "" || field == value }
-	return slices.ContainsFunc(snapshot.Unavailable, func(u Unavailable) bool {
-		return snapshot.Taken.Before(u.Until) && either(u.InstanceType, o.InstanceType) &&
-			either(u.Zone, o.Zone) && either(u.CapacityType, o.CapacityType)
-	})
-}
-
 // Exotic reports whether a type is dear for what ordinary pods use of it (B188).
 func Exotic(t catalog.InstanceType) bool {
 	return t.BareMetal || len(t.GPUs) > 0 || len(t.Accelerators) > 0

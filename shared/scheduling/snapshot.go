@@ -105,6 +105,12 @@ type Gates struct {
 // fields of the offering mean all.
 type Unavailable struct {
 	event.Offering
+	// Subnet is set when it is one subnet that has no addresses left; the offering is
+	// its zone then, which is unavailable to a class once all of its subnets are.
+	Subnet string `json:"subnet,omitempty"`
+	// PlacementGroup confines it to classes that select this group, by id or name.
+	PlacementGroup string `json:"placementGroup,omitempty"`
+
 	Until  time.Time `json:"until"`
 	Reason string    `json:"reason"`
 }

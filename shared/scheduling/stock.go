@@ -110,7 +110,7 @@ func offers(t catalog.InstanceType, class *karpenter.EC2NodeClass, s Snapshot) [
 		}
 		offer := Offer{Option: Option{ZoneID: o.ZoneID, PricePerHour: o.PricePerHour}, Available: o.Available}
 		offer.InstanceType, offer.Zone, offer.CapacityType = t.Name, o.Zone, o.CapacityType
-		offer.Available = offer.Available && !unavailable(offer.Option, s)
+		offer.Available = offer.Available && !unavailable(offer.Option, class, s)
 		out = append(out, offer)
 	}
 	return out

@@ -110,6 +110,14 @@ func (c *checker) onSale(option scheduling.Option, class *karpenter.EC2NodeClass
 		c.failf("there is no subnet in %s", option.Zone)
 	}
 	for _, u := range c.batch.Snapshot.Unavailable {
+		if u.Subnet != "" && slices.ContainsFunc(class.Status.Subnets, func(s karpenter.Subnet) bool {
+			return s.Zone == option.Zone && !scheduling.SubnetUnavailable(s.ID, c.batch.Snapshot)
+		}) {
+			continue
+		}
+		if u.PlacementGroup != "" && class.Spec.PlacementGroupSelector == nil {
+			continue
+		}
 		if (u.InstanceType == "" || u.InstanceType == option.InstanceType) && (u.Zone == "" || u.Zone == option.Zone) &&
 			(u.CapacityType == "" || u.CapacityType == option.CapacityType) && c.batch.Snapshot.Taken.Before(u.Until) {
 			c.failf("%s %s in %s is unavailable", option.CapacityType, option.InstanceType, option.Zone)

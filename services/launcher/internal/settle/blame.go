@@ -1,7 +1,9 @@
 package settle
 
 import (
+	"cmp"
 	"slices"
+	"strings"
 
 	"github.com/joist-autoscaler/joist/shared/cloud"
 	"github.com/joist-autoscaler/joist/shared/event"
@@ -23,7 +25,7 @@ const (
 // nothing about what EC2 has in stock.
 var scopes = map[string]scope{
 	"InsufficientInstanceCapacity":                      offering,
-	"MaxSpotInstanceCountExceeded":                      offering,
+	"MaxSpotInstanceCountExceeded":                      capacityType,
 	"VcpuLimitExceeded":                                 offering,
 	"UnfulfillableCapacity":                             offering,
 	"Unsupported":                                       offering,
@@ -33,25 +35,42 @@ var scopes = map[string]scope{
 	"AuthFailure.ServiceLinkedRoleCreationNotPermitted": capacityType,
 }
 
+// spreadLimit is in the message where a spread placement group has its seven
+// instances of a zone (B130): then no type fits into that zone.
+const spreadLimit = "limit of instances in this spread placement group"
+
 func refusal(intent launchspec.Intent, e cloud.FleetError) event.Refusal {
 	r := event.Refusal{Code: e.Code, Message: e.Message}
 	ct := intent.Fleet.CapacityType
 	switch scopes[e.Code] {
 	case offering:
-		r.Blamed = offerings(intent, e)
+		r.Blamed, r.PlacementGroup = offerings(intent, e), groupOf(intent, e.Template)
+		if zone := zoneOf(intent, e.Zone, e.SubnetID); strings.Contains(e.Message, spreadLimit) && r.PlacementGroup != "" && zone != "" {
+			r.Blamed = []event.Offering{{Zone: zone}}
+		}
 	case capacityType:
 		r.Blamed = []event.Offering{{CapacityType: ct}}
 	case subnet:
 		r.Subnet = e.SubnetID
-		// One subnet a zone is asked, so that its zone is what cannot be had. A
-		// subnet that the intent does not name blames nothing: an offering
-		// without a zone would be all of them.
+		// The zone is for whoever does not look at subnets. A subnet that the intent
+		// does not name blames nothing: an offering without a zone would be all of them.
 		if zone := zoneOf(intent, e.Zone, e.SubnetID); zone != "" {
 			r.Blamed = []event.Offering{{Zone: zone}}
 		}
 	case nothing:
 	}
 	return r
+}
+
+// groupOf is the placement group of a template, or of the intent's first where
+// EC2 does not say which it was: one class has one group.
+func groupOf(intent launchspec.Intent, template string) string {
+	for _, t := range intent.Templates {
+		if t.Placement != nil && (template == "" || t.Name == template) {
+			return cmp.Or(t.Placement.GroupID, t.Placement.Group)
+		}
+	}
+	return ""
 }
 
 // offerings lists what a shortage is about: the one that the error names, or,

@@ -3,6 +3,8 @@
 package settle
 
 import (
+	"cmp"
+
 	"github.com/joist-autoscaler/joist/shared/cloud"
 	"github.com/joist-autoscaler/joist/shared/event"
 	"github.com/joist-autoscaler/joist/shared/fault"
@@ -36,12 +38,11 @@ func Result(intent launchspec.Intent, result cloud.FleetResult) (settled event.L
 	return settled, true
 }
 
-// Refused settles an intent that EC2 turned away before taking its token.
+// Refused settles an intent that EC2 turned away before taking its token. A code
+// that is a shortage blames what it would blame inside an answer.
 func Refused(intent launchspec.Intent, err error) event.LaunchSettled {
-	return event.LaunchSettled{
-		Intent: intent.ID, Wanted: intent.Fleet.Count,
-		Refusals: []event.Refusal{{Code: string(fault.KindOf(err)), Message: err.Error()}},
-	}
+	e := cloud.FleetError{Code: cmp.Or(cloud.Code(err), string(fault.KindOf(err))), Message: err.Error()}
+	return event.LaunchSettled{Intent: intent.ID, Wanted: intent.Fleet.Count, Refusals: []event.Refusal{refusal(intent, e)}}
 }
 
 // Found settles an intent by instances that carry its tag.

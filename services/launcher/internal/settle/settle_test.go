@@ -1,6 +1,7 @@
 package settle_test
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -10,6 +11,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/event"
 	"github.com/joist-autoscaler/joist/shared/fault"
 	"github.com/joist-autoscaler/joist/shared/launchspec"
+	"github.com/joist-autoscaler/joist/shared/memcloud"
 )
 
 // intent asks for n spot instances of two types in two zones.
@@ -47,7 +49,7 @@ func TestBlame(t *testing.T) {
 		subnet string
 	}{
 		{"no capacity", "InsufficientInstanceCapacity", named, one, ""},
-		{"too many spot instances", "MaxSpotInstanceCountExceeded", named, one, ""},
+		{"too many spot instances", "MaxSpotInstanceCountExceeded", named, []event.Offering{{CapacityType: cloud.Spot}}, ""},
 		{"too many CPUs", "VcpuLimitExceeded", named, one, ""},
 		{"unfulfillable", "UnfulfillableCapacity", named, one, ""},
 		{"unsupported", "Unsupported", named, one, ""},
@@ -144,6 +146,16 @@ func TestRefused(t *testing.T) {
 	if diff := cmp.Diff(want, settled); diff != "" {
 		t.Error(diff)
 	}
+	for code, blamed := range map[string][]event.Offering{
+		"UnauthorizedOperation":                             nil,
+		"AuthFailure.ServiceLinkedRoleCreationNotPermitted": {{CapacityType: cloud.Spot}},
+		"MaxFleetCountExceeded":                             {spot("m6g.large", "a"), spot("m6g.large", "b"), spot("m6i.large", "a")},
+	} {
+		got := settle.Refused(intent(2), fault.E("creating", fault.Denied, &memcloud.Refusal{Code: code})).Refusals[0]
+		if diff := cmp.Diff(blamed, got.Blamed); diff != "" || got.Code != code {
+			t.Errorf("%s: %s %s", code, got.Code, diff)
+		}
+	}
 	if err := settled.Validate(); err != nil {
 		t.Error(err)
 	}
@@ -169,6 +181,34 @@ func TestFound(t *testing.T) {
 		}
 		if got := settled.Instances[0]; got.Offering != spot("m6g.large", "b") || got.ImageID != "ami-arm" {
 			t.Errorf("%s: %+v", test.name, got)
+		}
+	}
+}
+
+// A shortage in a placement group is nobody's beside it (B192), and one that is
+// full has room for no type (B130).
+func TestBlameInPlacementGroups(t *testing.T) {
+	placed := intent(1)
+	for i := range placed.Templates {
+		placed.Templates[i].Placement = &cloud.Placement{Group: "near", GroupID: "pg-1"}
+	}
+	e := cloud.FleetError{Code: "InsufficientInstanceCapacity", InstanceType: "m6g.large", Zone: "b", Template: "t-arm"}
+	full := e
+	full.Message = "You've reached the limit of instances in this spread placement group."
+	for _, test := range []struct {
+		name   string
+		intent launchspec.Intent
+		from   cloud.FleetError
+		blamed event.Offering
+		group  string
+	}{
+		{"short within", placed, e, spot("m6g.large", "b"), "pg-1"},
+		{"full", placed, full, event.Offering{Zone: "b"}, "pg-1"},
+		{"such a message without a group", intent(1), full, spot("m6g.large", "b"), ""},
+	} {
+		settled, _ := settle.Result(test.intent, cloud.FleetResult{Errors: []cloud.FleetError{test.from}})
+		if r := settled.Refusals[0]; r.PlacementGroup != test.group || !slices.Equal(r.Blamed, []event.Offering{test.blamed}) {
+			t.Errorf("%s: %+v", test.name, r)
 		}
 	}
 }

@@ -29,7 +29,9 @@ func Record(ctx context.Context, client cluster.Client, namespace string, refusa
 	var fresh []scheduling.Unavailable
 	for _, r := range refusals {
 		for _, o := range r.Blamed {
-			fresh = append(fresh, scheduling.Unavailable{Offering: o, Until: now.Add(TTL).UTC(), Reason: r.Code})
+			fresh = append(fresh, scheduling.Unavailable{
+				Offering: o, Subnet: r.Subnet, PlacementGroup: r.PlacementGroup, Until: now.Add(TTL).UTC(), Reason: r.Code,
+			})
 		}
 	}
 	return Add(ctx, client, namespace, fresh, now)
@@ -68,10 +70,10 @@ func Add(ctx context.Context, client cluster.Client, namespace string, fresh []s
 
 // merge keeps the latest end for each offering and drops what has passed.
 func merge(old, fresh []scheduling.Unavailable, now time.Time) []scheduling.Unavailable {
-	latest := map[event.Offering]scheduling.Unavailable{}
+	latest := map[string]scheduling.Unavailable{}
 	for _, u := range slices.Concat(old, fresh) {
-		if have, ok := latest[u.Offering]; u.Until.After(now) && (!ok || u.Until.After(have.Until)) {
-			latest[u.Offering] = u
+		if have, ok := latest[text(u)]; u.Until.After(now) && (!ok || u.Until.After(have.Until)) {
+			latest[text(u)] = u
 		}
 	}
 	out := make([]scheduling.Unavailable, 0, len(latest))
@@ -82,6 +84,7 @@ func merge(old, fresh []scheduling.Unavailable, now time.Time) []scheduling.Unav
 	return out
 }
 
+// text is what an entry is about, whenever it ends.
 func text(u scheduling.Unavailable) string {
-	return u.InstanceType + "/" + u.Zone + "/" + u.CapacityType
+	return strings.Join([]string{u.InstanceType, u.Zone, u.CapacityType, u.Subnet, u.PlacementGroup}, "/")
 }

@@ -42,6 +42,34 @@ func stored(t *testing.T, server *memcluster.Server) []scheduling.Unavailable {
 	return scheduling.ReadUnavailable(object)
 }
 
+// What is blamed keeps how far it reaches: a subnet is not its zone, and a
+// placement group is not everybody's (B192).
+func TestRecordKeepsTheReach(t *testing.T) {
+	server := memcluster.New(memcluster.Options{})
+	end := noon.Add(shortage.TTL)
+	for _, refusals := range [][]event.Refusal{
+		{{Code: "InsufficientFreeAddressesInSubnet", Subnet: "subnet-1", Blamed: []event.Offering{zone}}},
+		{{Code: "InsufficientFreeAddressesInSubnet", Subnet: "subnet-2", Blamed: []event.Offering{zone}}},
+		{{Code: "MaxSpotInstanceCountExceeded", Blamed: []event.Offering{{CapacityType: "spot"}}}},
+		{{Code: "InsufficientInstanceCapacity", Blamed: []event.Offering{small}, PlacementGroup: "pg-1"}, {Code: "InsufficientInstanceCapacity", Blamed: []event.Offering{small}}},
+		{{Code: "RequestLimitExceeded"}, {Code: "InsufficientFreeAddressesInSubnet", Subnet: "subnet-of-nowhere"}},
+	} {
+		if err := shortage.Record(t.Context(), server, namespace, refusals, noon); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want := []scheduling.Unavailable{
+		{Offering: event.Offering{CapacityType: "spot"}, Until: end, Reason: "MaxSpotInstanceCountExceeded"},
+		{Offering: zone, Subnet: "subnet-1", Until: end, Reason: "InsufficientFreeAddressesInSubnet"},
+		{Offering: zone, Subnet: "subnet-2", Until: end, Reason: "InsufficientFreeAddressesInSubnet"},
+		{Offering: small, Until: end, Reason: "InsufficientInstanceCapacity"},
+		{Offering: small, PlacementGroup: "pg-1", Until: end, Reason: "InsufficientInstanceCapacity"},
+	}
+	if diff := cmp.Diff(want, stored(t, server)); diff != "" {
+		t.Error(diff)
+	}
+}
+
 func TestAdd(t *testing.T) {
 	for _, test := range []struct {
 		name  string
@@ -95,9 +123,10 @@ func TestRecord(t *testing.T) {
 	if err := shortage.Record(t.Context(), server, namespace, refusals, noon); err != nil {
 		t.Fatal(err)
 	}
+	full := until(zone, 3, "InsufficientFreeAddressesInSubnet")
+	full.Subnet = "subnet-1"
 	want := []scheduling.Unavailable{
-		until(zone, 3, "InsufficientFreeAddressesInSubnet"),
-		until(small, 3, "InsufficientInstanceCapacity"), until(large, 3, "InsufficientInstanceCapacity"),
+		full, until(small, 3, "InsufficientInstanceCapacity"), until(large, 3, "InsufficientInstanceCapacity"),
 	}
 	if diff := cmp.Diff(want, stored(t, server)); diff != "" {
 		t.Error(diff)

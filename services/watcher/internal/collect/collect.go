@@ -71,7 +71,7 @@ func (v View) Offer() string {
 		fmt.Fprintf(&b, " %s %d", overlay.UID, overlay.Generation)
 	}
 	for _, u := range v.Snapshot.Unavailable {
-		fmt.Fprintf(&b, " %v", u.Offering)
+		fmt.Fprintf(&b, " %v %s", u.Offering, u.Subnet)
 	}
 	for _, class := range v.Pending {
 		for _, volume := range class.Spec.Volumes {
