@@ -3,6 +3,7 @@ package launchspec
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 
 	"github.com/joist-autoscaler/joist/shared/blob"
 	"github.com/joist-autoscaler/joist/shared/catalog"
@@ -20,13 +21,15 @@ const maxClaims = 50
 type Built struct {
 	Plan    scheduling.Plan
 	Intents []Intent
+	// Warnings are what a person should know of the launches, each once.
+	Warnings []Warning
 }
 
 // Build turns what was decided into requests: nodes that may be bought in the
 // same ways share an intent. A node whose request cannot be written leaves its
 // pods among the unplaced, with the reason; the others are not held up.
 func Build(batch scheduling.Batch, ref event.Ref, result scheduling.Result, cat catalog.Catalogue) (Built, error) {
-	b := builder{batch: batch, ref: ref, catalogue: cat, built: Built{Plan: scheduling.Plan{
+	b := builder{batch: batch, ref: ref, catalogue: cat, machines: machines{}, addresses: newAddresses(batch.Snapshot, cat), built: Built{Plan: scheduling.Plan{
 		Outbox: batch.Outbox, Seq: batch.Seq, Batch: ref,
 		Nominations: result.Nominations, Unplaced: result.Unplaced,
 		BoundPerHour: result.BoundPerHour, Partial: result.Partial,
@@ -73,13 +76,15 @@ type builder struct {
 	batch     scheduling.Batch
 	ref       event.Ref
 	catalogue catalog.Catalogue
+	machines  machines
+	addresses addresses
 	built     Built
 }
 
 // add writes one intent and its claims. The id derives from the batch and the
 // index, the claims' names from the id.
 func (b *builder) add(nodes []scheduling.PlannedNode) error {
-	g, err := newRecipe(nodes[0], b.batch.Snapshot, b.catalogue)
+	g, err := b.recipe(nodes[0])
 	if err != nil {
 		return err
 	}
@@ -109,7 +114,31 @@ func (b *builder) add(nodes []scheduling.PlannedNode) error {
 		planned.Claims = append(planned.Claims, claim)
 	}
 	b.accept(intent, planned, nodes)
+	b.account(g, intent, nodes)
 	return nil
+}
+
+// account takes the addresses of an accepted intent off the subnets that it names,
+// so that the next one goes where there are more, and collects its warnings.
+func (b *builder) account(g *recipe, intent Intent, nodes []scheduling.PlannedNode) {
+	count := int64(0)
+	for _, node := range nodes {
+		count += 1 + int64(len(node.Pods))
+	}
+	named := map[string]bool{}
+	for _, config := range intent.Fleet.Configs {
+		for _, o := range config.Overrides {
+			if !named[o.SubnetID] {
+				named[o.SubnetID] = true
+				b.addresses.take(o.SubnetID, count)
+			}
+		}
+	}
+	for _, warning := range g.warnings(intent) {
+		if !slices.Contains(b.built.Warnings, warning) {
+			b.built.Warnings = append(b.built.Warnings, warning)
+		}
+	}
 }
 
 // accept takes over an intent that is whole.

@@ -181,15 +181,16 @@ func TestOwnerTagsB142(t *testing.T) {
 	}
 }
 
-func TestUnsupportedFamilyGivesPodsBack(t *testing.T) {
+func TestUnreadableUserDataGivesPodsBack(t *testing.T) {
 	batch := seed()
-	batch.Snapshot.NodeClasses[0].Spec.AMIFamily = new("Bottlerocket")
+	class := &batch.Snapshot.NodeClasses[0]
+	class.Spec.AMIFamily, class.Spec.UserData = new(karpenter.AMIFamilyBottlerocket), new("echo hello")
 	built := build(t, batch)
 	if len(built.Intents) != 0 || len(built.Plan.Unplaced) != 1 || len(built.Plan.Unplaced[0].Pods) != 5 {
 		t.Fatalf("built = %+v", built)
 	}
 	rejection := built.Plan.Unplaced[0].Rejections[0]
-	if rejection.NodePool != "default" || !strings.Contains(rejection.Detail, "Bottlerocket is not supported") {
+	if rejection.NodePool != "default" || !strings.Contains(rejection.Detail, "Bottlerocket takes TOML") {
 		t.Errorf("rejection = %+v", rejection)
 	}
 }

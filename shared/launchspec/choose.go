@@ -1,57 +1,88 @@
 package launchspec
 
 import (
-	"slices"
-
 	"github.com/joist-autoscaler/joist/shared/cloud"
+	"github.com/joist-autoscaler/joist/shared/fault"
 	"github.com/joist-autoscaler/joist/shared/scheduling"
 )
 
 const (
-	// maxLaunchTypes is how many instance types one launch tries (B090).
+	// maxLaunchTypes is how many instance types one launch tries (B188).
 	maxLaunchTypes = 60
 	// maxOverrides is how many overrides EC2 takes in one fleet call.
 	maxOverrides = 300
 )
 
-// choice is what one fleet call tries: offerings of one capacity type, the
-// cheapest first.
+// choice is what one fleet call tries: offers of one capacity type, the cheapest
+// first.
 type choice struct {
 	capacityType string
-	options      []scheduling.Option
+	offers       []offer
+	// fallback says that spot was allowed as well, and on-demand is what is left.
+	fallback bool
 }
 
-// Launchable are the offerings that the launch of a node would try, the cheapest
-// first.
-func Launchable(node *scheduling.PlannedNode) []scheduling.Option { return choose(node).options }
+// precedence is the order in which capacity types are tried (B186).
+var precedence = []string{cloud.Reserved, cloud.Spot, cloud.OnDemand}
 
-// choose narrows the ways to buy a node to those of one launch. Spot goes before
-// on-demand (B186), but spot that is dearer than the cheapest on-demand offering
-// is no bargain (B188), unless the pool asks for variety (B005). Reservations come before both, once catalogues have them.
-// Exotic types were left out when the node was planned.
-func choose(node *scheduling.PlannedNode) choice {
-	onDemand := ofType(node.Options, cloud.OnDemand)
-	spot := ofType(node.Options, cloud.Spot)
-	if len(onDemand) > 0 && !node.Requirements.Demanding() {
-		dearest := onDemand[0].PricePerHour
-		spot = slices.DeleteFunc(spot, func(o scheduling.Option) bool { return o.PricePerHour > dearest })
+// Launchable are the options that the launch of a node would try, the cheapest
+// first, if exotic tells which types are dear for what ordinary pods use of them.
+func Launchable(node *scheduling.PlannedNode, exotic func(instanceType string) bool) []scheduling.Option {
+	var offers []offer
+	for _, o := range node.Options {
+		offers = append(offers, offer{Option: o, exotic: exotic(o.InstanceType)})
 	}
-	if len(spot) > 0 {
-		return choice{cloud.Spot, cheapestTypes(spot)}
-	}
-	return choice{cloud.OnDemand, cheapestTypes(onDemand)}
-}
-
-func ofType(options []scheduling.Option, capacityType string) []scheduling.Option {
-	return slices.DeleteFunc(slices.Clone(options), func(o scheduling.Option) bool { return o.CapacityType != capacityType })
-}
-
-// cheapestTypes keeps the offerings of the cheapest types. They come sorted by
-// price, so a type's first offering is its rank.
-func cheapestTypes(options []scheduling.Option) []scheduling.Option {
-	types := map[string]bool{}
 	var out []scheduling.Option
-	for _, o := range options {
+	for _, o := range narrow(node.Requirements, offers).offers {
+		out = append(out, o.Option)
+	}
+	return out
+}
+
+// choose narrows the ways to buy a node to those of one launch, and refuses what
+// would break a promise: a pool that asks for so many values of a label gets them
+// (B005), unless the policy is to do without.
+func choose(node *scheduling.PlannedNode, offers []offer, bestEffort bool) (choice, error) {
+	out := narrow(node.Requirements, offers)
+	refuse := func(format string, args ...any) *fault.Error {
+		return fault.F("choosing what a launch of NodePool "+node.NodePool+" tries", fault.Invalid, format, args...)
+	}
+	if len(out.offers) == 0 {
+		return out, refuse("none of the %d offerings that suit can be launched", len(offers)).
+			WithHint("see whether the capacity reservations of the EC2NodeClass are still in its status")
+	}
+	if bestEffort || node.MinValuesRelaxed || !node.Requirements.Demanding() {
+		return out, nil
+	}
+	if key, values := short(node.Requirements, out.offers); key != "" {
+		return out, refuse("the %d cheapest types have %d values of %s, and the pool asks for %d",
+			maxLaunchTypes, values, key, node.Requirements[key].MinValues()).
+			WithHint("lower minValues, or set MIN_VALUES_POLICY=BestEffort")
+	}
+	return out, nil
+}
+
+// narrow applies the filters in their order, and takes the first capacity type that
+// has anything left.
+func narrow(reqs scheduling.Requirements, offers []offer) choice {
+	for _, f := range filters {
+		offers = f.keep(reqs, offers)
+	}
+	for _, capacityType := range precedence {
+		of := kept(offers, func(o offer) bool { return o.CapacityType == capacityType })
+		if len(of) > 0 {
+			return choice{capacityType, truncate(of), capacityType == cloud.OnDemand && allows(reqs, cloud.Spot)}
+		}
+	}
+	return choice{}
+}
+
+// truncate keeps the offers of the cheapest types. They come sorted by price, so a
+// type's first offer is its rank.
+func truncate(offers []offer) []offer {
+	types := map[string]bool{}
+	var out []offer
+	for _, o := range offers {
 		if !types[o.InstanceType] {
 			if len(types) == maxLaunchTypes {
 				continue
@@ -63,13 +94,4 @@ func cheapestTypes(options []scheduling.Option) []scheduling.Option {
 		}
 	}
 	return out
-}
-
-// strategy lets EC2 weigh spot by how long it is likely to last, and takes the
-// cheapest of what does not go away (B185).
-func strategy(capacityType string) string {
-	if capacityType == cloud.Spot {
-		return "price-capacity-optimized"
-	}
-	return "lowest-price"
 }

@@ -28,7 +28,7 @@ type origin struct {
 // claim writes the NodeClaim in a slot of an intent.
 func (g *recipe) claim(node scheduling.PlannedNode, from origin, slot int) (scheduling.PlannedClaim, error) {
 	out := scheduling.PlannedClaim{
-		Ceiling: ceiling(from.intent), PricePerHour: g.choice.options[0].PricePerHour, Pods: len(node.Pods),
+		Ceiling: ceiling(from.intent), PricePerHour: g.choice.offers[0].PricePerHour, Pods: len(node.Pods),
 	}
 	annotations, err := g.annotations(node, from, out.Ceiling)
 	if err != nil {

@@ -1,6 +1,8 @@
 package launchspec
 
 import (
+	"strings"
+
 	"github.com/joist-autoscaler/joist/shared/cloud"
 	"github.com/joist-autoscaler/joist/shared/karpenter"
 )
@@ -58,16 +60,21 @@ func defaultDevices(family string) []cloud.BlockDevice {
 }
 
 // metadata fills in what the schema would, for a class that was written before
-// the field was there (B052).
-func metadata(options *karpenter.MetadataOptions) cloud.Metadata {
-	out := cloud.Metadata{Endpoint: "enabled", IPv6: "disabled", HopLimit: 1, Tokens: "required"}
+// the field was there (B052). Tags are never shown there, whatever the account's
+// default is: their keys have slashes, with which EC2 would refuse the launch.
+// Isolated regions do not know the setting for IPv6.
+func metadata(options *karpenter.MetadataOptions, region string) cloud.Metadata {
+	out := cloud.Metadata{Endpoint: "enabled", IPv6: "disabled", HopLimit: 1, Tokens: "required", Tags: "disabled"}
 	if options == nil {
-		return out
+		options = &karpenter.MetadataOptions{}
 	}
 	replace(&out.Endpoint, options.HTTPEndpoint)
 	replace(&out.IPv6, options.HTTPProtocolIPv6)
 	replace(&out.HopLimit, options.HTTPPutResponseHopLimit)
 	replace(&out.Tokens, options.HTTPTokens)
+	if strings.HasPrefix(region, "us-iso") {
+		out.IPv6 = ""
+	}
 	return out
 }
 

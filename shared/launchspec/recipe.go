@@ -1,6 +1,9 @@
 package launchspec
 
 import (
+	"slices"
+	"strconv"
+
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/joist-autoscaler/joist/shared/catalog"
@@ -14,51 +17,110 @@ import (
 type recipe struct {
 	cluster   catalog.ClusterFacts
 	catalogue catalog.Catalogue
+	machines  machines
 	pool      *karpenter.NodePool
 	class     *karpenter.EC2NodeClass
 	config    catalog.NodeConfig
+	gates     scheduling.Gates
 	choice    choice
+	// requirements and requests are the node's.
+	requirements scheduling.Requirements
+	requests     corev1.ResourceList
+	// relaxed says that the offers do not cover every minValues.
+	relaxed bool
+	// subnets are the one of each zone that launches go to.
+	subnets map[string]string
+	// priorities are by price, where EC2 has to be told the order.
+	priorities map[float64]float64
 	// labels are those that the claim has before its instance is known. The type
 	// is not among them even where there is no choice: its presence is how
 	// lifecycle sees that the labels of the true instance have been written.
 	labels map[string]string
 }
 
-// newRecipe looks everything up for a planned node.
-func newRecipe(node scheduling.PlannedNode, s scheduling.Snapshot, cat catalog.Catalogue) (*recipe, error) {
-	g := &recipe{cluster: cat.Cluster, catalogue: cat, choice: choose(&node), labels: node.Requirements.Labels()}
+// recipe looks everything up for a planned node, and chooses how to buy it.
+func (b *builder) recipe(node scheduling.PlannedNode) (*recipe, error) {
+	s, cat := b.batch.Snapshot, b.catalogue
+	g := &recipe{
+		cluster: cat.Cluster, catalogue: cat, machines: b.machines, gates: s.Settings.Gates, labels: node.Requirements.Labels(),
+		requirements: node.Requirements, requests: node.Requests, relaxed: node.MinValuesRelaxed,
+	}
 	delete(g.labels, corev1.LabelInstanceTypeStable)
 	if g.cluster.Name == "" {
 		g.cluster.Name = s.Cluster
 	}
-	for i := range s.NodePools {
-		if s.NodePools[i].Name == node.NodePool {
-			g.pool = &s.NodePools[i]
-		}
+	if at := slices.IndexFunc(s.NodePools, func(p karpenter.NodePool) bool { return p.Name == node.NodePool }); at >= 0 {
+		g.pool = &s.NodePools[at]
 	}
-	for i := range s.NodeClasses {
-		if s.NodeClasses[i].Name == node.NodeClass {
-			g.class = &s.NodeClasses[i]
-		}
+	if at := slices.IndexFunc(s.NodeClasses, func(c karpenter.EC2NodeClass) bool { return c.Name == node.NodeClass }); at >= 0 {
+		g.class = &s.NodeClasses[at]
 	}
 	if g.pool == nil || g.class == nil {
 		return nil, fault.F("looking up NodePool "+node.NodePool, fault.Bug, "the snapshot lacks it or its EC2NodeClass %q", node.NodeClass)
 	}
 	var err error
-	g.config, err = scheduling.NodeConfig(g.class, s.Settings)
-	return g, err
+	if g.config, err = scheduling.NodeConfig(g.class, s.Settings); err != nil {
+		return nil, err
+	}
+	g.subnets = b.addresses.byZone(g.class)
+	return g, g.choose(&node, s.Settings.MinValuesPolicy == "BestEffort")
+}
+
+// choose looks up what the filters ask of each option, and applies them.
+func (g *recipe) choose(node *scheduling.PlannedNode, bestEffort bool) error {
+	left := map[string]int{}
+	for _, r := range g.catalogue.Reservations {
+		left[r.ID] = int(r.Count)
+	}
+	var offers []offer
+	for _, option := range node.Options {
+		m, err := g.machine(option.InstanceType)
+		if err != nil {
+			return err
+		}
+		o := offer{Option: option, exotic: scheduling.Exotic(m.hardware), labels: m.labels}
+		offers = append(offers, reserved(o, g.class, left)...)
+	}
+	var err error
+	if g.choice, err = choose(node, offers, bestEffort); err != nil {
+		return err
+	}
+	g.priorities = g.choice.priorities()
+	g.labelReservation()
+	return nil
+}
+
+// labelReservation says on the claim where it is to run, if that is one place
+// (B033, B123).
+func (g *recipe) labelReservation() {
+	first := g.choice.offers[0].reservation
+	if first == nil || slices.ContainsFunc(g.choice.offers, func(o offer) bool { return o.reservation != first }) {
+		return
+	}
+	kind := first.ReservationType
+	if kind == "" {
+		kind = karpenter.CapacityReservationTypeDefault
+	}
+	g.labels[karpenter.LabelCapacityReservationID] = first.ID
+	g.labels[karpenter.LabelCapacityReservationType] = string(kind)
+	g.labels[karpenter.LabelCapacityReservationInterruptible] = strconv.FormatBool(first.Interruptible)
 }
 
 // intent writes the request for count nodes, but for who asks.
 func (g *recipe) intent(count int) (Intent, error) {
-	order, options, err := g.variants()
+	order, offers, err := g.variants()
 	if err != nil {
 		return Intent{}, err
 	}
 	out := Intent{
 		Cluster: g.cluster.Name, NodePool: g.pool.Name, NodeClass: g.class.Name,
-		Fleet: cloud.FleetRequest{Count: count, CapacityType: g.choice.capacityType, Strategy: strategy(g.choice.capacityType)},
+		Fleet: cloud.FleetRequest{
+			Count: count, CapacityType: g.choice.capacityType, Strategy: g.choice.strategy(), Target: g.choice.target(),
+		},
 		Types: map[string]TypeFacts{}, Prices: map[string]float64{},
+	}
+	if !g.relaxed {
+		out.Fleet.Context = value(g.class.Spec.Context)
 	}
 	for _, v := range order {
 		template, err := g.template(v)
@@ -66,7 +128,7 @@ func (g *recipe) intent(count int) (Intent, error) {
 			return Intent{}, err
 		}
 		out.Templates = append(out.Templates, template)
-		overrides, err := g.overrides(options[v])
+		overrides, err := g.overrides(offers[v])
 		if err != nil {
 			return Intent{}, err
 		}
@@ -75,37 +137,18 @@ func (g *recipe) intent(count int) (Intent, error) {
 	return out, g.facts(&out)
 }
 
-// overrides are type by zone, with one subnet for each zone (B187). The class
-// lists its subnets with the most free addresses first (B193).
-func (g *recipe) overrides(options []scheduling.Option) ([]cloud.Override, error) {
-	var out []cloud.Override
-	for _, o := range options {
-		subnet := ""
-		for _, candidate := range g.class.Status.Subnets {
-			if candidate.Zone == o.Zone && subnet == "" {
-				subnet = candidate.ID
-			}
-		}
-		if subnet == "" {
-			return nil, fault.F("choosing a subnet", fault.Bug, "EC2NodeClass %s has none in %s", g.class.Name, o.Zone)
-		}
-		out = append(out, cloud.Override{InstanceType: o.InstanceType, SubnetID: subnet, Zone: o.Zone})
-	}
-	return out, nil
-}
-
 // facts tells lifecycle what a claim becomes, whichever type EC2 gives.
 func (g *recipe) facts(intent *Intent) error {
-	for _, o := range g.choice.options {
+	for _, o := range g.choice.offers {
 		intent.Prices[o.InstanceType+"/"+o.Zone] = o.PricePerHour
 		facts, known := intent.Types[o.InstanceType]
 		if !known {
-			t, labels, err := g.hardware(o.InstanceType)
+			m, err := g.machine(o.InstanceType)
 			if err != nil {
 				return err
 			}
-			capacity, _, allocatable := catalog.Resources(t, g.config)
-			facts = TypeFacts{Capacity: capacity, Allocatable: allocatable, Labels: labels, ZoneIDs: map[string]string{}}
+			capacity, _, allocatable := catalog.Resources(m.hardware, g.config)
+			facts = TypeFacts{Capacity: capacity, Allocatable: allocatable, Labels: m.labels, ZoneIDs: map[string]string{}}
 		}
 		if o.ZoneID != "" {
 			facts.ZoneIDs[o.Zone] = o.ZoneID

@@ -8,11 +8,12 @@ import (
 )
 
 // ownerTags are on everything that is made for the pool (B142): by them Joist
-// knows its own, and the policies that bound its rights let it act. The class's
-// tags come first, so that they cannot replace one.
+// knows its own, and the policies that bound its rights let it act. The class may
+// add to them, and neither replace one nor claim another owner (B047).
 func ownerTags(cluster, nodePool string, class *karpenter.EC2NodeClass) map[string]string {
 	tags := map[string]string{}
 	maps.Copy(tags, class.Spec.Tags)
+	maps.DeleteFunc(tags, func(key, _ string) bool { return karpenter.RestrictedTag(key) })
 	maps.Copy(tags, map[string]string{
 		karpenter.ClusterTagPrefix + cluster: "owned",
 		karpenter.EKSClusterNameTagKey:       cluster,

@@ -5,11 +5,14 @@ import (
 	"maps"
 	"slices"
 
+	corev1 "k8s.io/api/core/v1"
+
 	"github.com/joist-autoscaler/joist/shared/catalog"
 	"github.com/joist-autoscaler/joist/shared/cloud"
 	"github.com/joist-autoscaler/joist/shared/event"
 	"github.com/joist-autoscaler/joist/shared/fault"
 	"github.com/joist-autoscaler/joist/shared/karpenter"
+	"github.com/joist-autoscaler/joist/shared/launchspec/bootstrap"
 	"github.com/joist-autoscaler/joist/shared/scheduling"
 )
 
@@ -18,48 +21,50 @@ const templatePrefix = "karpenter.k8s.aws/"
 
 // variant is what makes two templates of one launch differ.
 type variant struct {
-	image   string
-	maxPods int64
+	image, imageName string
+	maxPods, efas    int64
+	reservation      string
+	kind             reservationKind
 }
 
-// variants groups the chosen types by the template that they need, in the order
+// variants groups the chosen offers by the template that they need, in the order
 // of the cheapest.
-func (g *recipe) variants() ([]variant, map[variant][]scheduling.Option, error) {
+func (g *recipe) variants() ([]variant, map[variant][]offer, error) {
 	var order []variant
-	options := map[variant][]scheduling.Option{}
-	for _, o := range g.choice.options {
-		t, labels, err := g.hardware(o.InstanceType)
+	offers := map[variant][]offer{}
+	for _, o := range g.choice.offers {
+		v, err := g.variant(o)
 		if err != nil {
 			return nil, nil, err
 		}
-		image, ok := scheduling.ImageFor(labels, g.class.Status.AMIs)
-		if !ok {
-			return nil, nil, fault.F("choosing an image", fault.Bug, "no image of EC2NodeClass %s boots %s", g.class.Name, o.InstanceType)
-		}
-		v := variant{image.ID, catalog.Pods(t, g.config)}
-		if options[v] == nil {
+		if offers[v] == nil {
 			order = append(order, v)
 		}
-		options[v] = append(options[v], o)
+		offers[v] = append(offers[v], o)
 	}
-	return order, options, nil
+	return order, offers, nil
 }
 
-// hardware is the type and the labels that it gives to a node.
-func (g *recipe) hardware(name string) (catalog.InstanceType, map[string]string, error) {
-	t, ok := g.catalogue.Find(name)
-	if !ok {
-		return t, nil, fault.F("reading the catalogue", fault.Bug, "it has no type %s", name)
+func (g *recipe) variant(o offer) (variant, error) {
+	m, err := g.machine(o.InstanceType)
+	if err != nil {
+		return variant{}, err
 	}
-	labels := catalog.TypeLabels(t)
-	maps.Copy(labels, catalog.FamilyLabels(g.config.AMIFamily))
-	return t, labels, nil
+	image, ok := scheduling.ImageFor(m.labels, g.class.Status.AMIs)
+	if !ok {
+		return variant{}, fault.F("choosing an image", fault.Bug, "no image of EC2NodeClass %s boots %s", g.class.Name, o.InstanceType)
+	}
+	v := variant{image: image.ID, imageName: image.Name, maxPods: catalog.Pods(m.hardware, g.config), efas: g.efas(m.hardware)}
+	if o.reservation != nil {
+		v.reservation, v.kind = o.reservation.ID, o.kind()
+	}
+	return v, nil
 }
 
 // template writes one launch template whole.
 func (g *recipe) template(v variant) (cloud.Template, error) {
 	class := g.class
-	text, err := userData(g.config.AMIFamily, g.boot(v))
+	text, err := bootstrap.Write(g.config.AMIFamily, g.node(v))
 	if err != nil {
 		return cloud.Template{}, err
 	}
@@ -71,26 +76,43 @@ func (g *recipe) template(v variant) (cloud.Template, error) {
 	template := cloud.Template{
 		ImageID: v.image, UserData: text, InstanceProfile: profile,
 		SecurityGroups: securityGroups(class), BlockDevices: blockDevices(class, g.config.AMIFamily),
-		Metadata: metadata(class.Spec.MetadataOptions), Monitoring: value(class.Spec.DetailedMonitoring),
-		PublicIP: class.Spec.AssociatePublicIPAddress, PrefixCount: class.Spec.IPPrefixCount,
-		Interfaces: interfaces(class), Connections: connections(class), CPU: cpu(class), Placement: placement(class),
+		Metadata: metadata(class.Spec.MetadataOptions, g.catalogue.Region), Monitoring: value(class.Spec.DetailedMonitoring),
+		PublicIP: class.Spec.AssociatePublicIPAddress, PrefixCount: class.Spec.IPPrefixCount, IPv6: g.cluster.IPFamily == "ipv6",
+		Interfaces: interfaces(class, v.efas), Connections: connections(class), CPU: cpu(class),
+		Placement: placement(class, g.requirements), Reservation: g.reservation(v), Market: v.kind.market(),
 		TagSets: templateTagSets(owner, g.choice.capacityType), Tags: owner,
 	}
 	template.Name, err = templateName(template)
 	return template, err
 }
 
-// boot gathers what user data needs. Taints that start with the node are in it,
+// node gathers what user data needs. Taints that start with the node are in it,
 // and the one that keeps pods off until the node has all of its labels (B028).
-func (g *recipe) boot(v variant) boot {
+func (g *recipe) node(v variant) bootstrap.Node {
 	labels := maps.Clone(g.labels)
 	labels[karpenter.CapacityTypeLabelKey] = g.choice.capacityType
 	spec := g.pool.Spec.Template.Spec
 	taints := slices.Concat(spec.Taints, spec.StartupTaints)
-	taints = append(taints, karpenter.UnregisteredTaint())
-	return boot{
-		cluster: g.cluster, kubelet: g.class.Spec.Kubelet, maxPods: v.maxPods, labels: labels, taints: taints,
-		instanceStore: g.config.InstanceStorePolicy, custom: value(g.class.Spec.UserData),
+	if unregistered := karpenter.UnregisteredTaint(); !slices.ContainsFunc(taints, func(t corev1.Taint) bool { return t.MatchTaint(&unregistered) }) {
+		taints = append(taints, unregistered)
+	}
+	return bootstrap.Node{
+		Cluster: g.cluster, Kubelet: g.class.Spec.Kubelet, MaxPods: v.maxPods, Labels: labels, Taints: taints,
+		InstanceStore: g.config.InstanceStorePolicy, ImageName: v.imageName, Custom: value(g.class.Spec.UserData),
+	}
+}
+
+// reservation names the one that instances must run in. Where reservations are
+// counted on at all, no other launch may take from one that happens to be open: the
+// plan has counted that capacity for somebody else.
+func (g *recipe) reservation(v variant) *cloud.ReservationTarget {
+	switch {
+	case v.reservation != "":
+		return &cloud.ReservationTarget{ID: v.reservation, Preference: "capacity-reservations-only"}
+	case g.gates.ReservedCapacity:
+		return &cloud.ReservationTarget{Preference: "none"}
+	default:
+		return nil
 	}
 }
 
@@ -114,43 +136,4 @@ func instanceProfile(class *karpenter.EC2NodeClass) (string, error) {
 			WithHint("see its condition %s", karpenter.ConditionTypeInstanceProfileReady)
 	}
 	return class.Status.InstanceProfile, nil
-}
-
-func securityGroups(class *karpenter.EC2NodeClass) []string {
-	var out []string
-	for _, group := range class.Status.SecurityGroups {
-		out = append(out, group.ID)
-	}
-	return out
-}
-
-func interfaces(class *karpenter.EC2NodeClass) []cloud.NetworkInterface {
-	var out []cloud.NetworkInterface
-	for _, i := range class.Spec.NetworkInterfaces {
-		out = append(out, cloud.NetworkInterface{Card: i.NetworkCardIndex, Device: i.DeviceIndex, Kind: string(i.InterfaceType)})
-	}
-	return out
-}
-
-func connections(class *karpenter.EC2NodeClass) *cloud.ConnectionTracking {
-	c := class.Spec.ConnectionTracking
-	if c == nil {
-		return nil
-	}
-	return &cloud.ConnectionTracking{TCPEstablished: c.TCPEstablishedTimeout, UDPStream: c.UDPStreamTimeout, UDP: c.UDPTimeout}
-}
-
-func cpu(class *karpenter.EC2NodeClass) *cloud.CPUOptions {
-	if class.Spec.CPUOptions == nil {
-		return nil
-	}
-	return &cloud.CPUOptions{NestedVirtualization: value(class.Spec.CPUOptions.NestedVirtualization)}
-}
-
-func placement(class *karpenter.EC2NodeClass) *cloud.Placement {
-	selector := class.Spec.PlacementGroupSelector
-	if selector == nil {
-		return nil
-	}
-	return &cloud.Placement{Group: value(selector.Name), GroupID: value(selector.ID)}
 }

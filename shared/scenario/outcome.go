@@ -126,15 +126,9 @@ func (s *Scenario) newNode(n *scheduling.PlannedNode, names names) NewNode {
 	return out
 }
 
-// launchable are the offerings that a launch of the node would try. Exotic types
-// go where ordinary ones remain, unless the pool asks for variety (B188).
+// launchable are the offerings that a launch of the node would try.
 func (s *Scenario) launchable(n *scheduling.PlannedNode) []scheduling.Option {
-	ordinary := slices.DeleteFunc(slices.Clone(n.Options), func(o scheduling.Option) bool { return s.exotic[o.InstanceType] })
-	if len(ordinary) > 0 && !n.Requirements.Demanding() {
-		plain := *n
-		plain.Options, n = ordinary, &plain
-	}
-	return launchspec.Launchable(n)
+	return launchspec.Launchable(n, func(instanceType string) bool { return s.exotic[instanceType] })
 }
 
 // chosen are the labels of the node that neither its machine nor the words of its

@@ -79,7 +79,7 @@ func TestLaunchFilters(t *testing.T) {
 	for i := range 80 {
 		many = append(many, option(fmt.Sprintf("t%02d.large", i), "eu-west-1a", "on-demand", float64(i+1)))
 	}
-	varied := scheduling.Requirements{"node.kubernetes.io/instance-type": scheduling.In("a", "b").WithMinValues(2)}
+	varied := scheduling.Requirements{"node.kubernetes.io/instance-type": scheduling.In("g6.xlarge", "m7g.large").WithMinValues(2)}
 	for _, tt := range []struct {
 		name         string
 		options      []scheduling.Option

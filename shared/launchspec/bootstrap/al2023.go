@@ -1,0 +1,113 @@
+package bootstrap
+
+import (
+	"fmt"
+	"strings"
+
+	"sigs.k8s.io/yaml"
+
+	"github.com/joist-autoscaler/joist/shared/fault"
+)
+
+// How nodeadm, the agent that joins AL2023 machines, finds its configuration.
+const (
+	nodeConfigVersion = "node.eks.aws/v1alpha1"
+	nodeConfigMedia   = "application/node.eks.aws"
+)
+
+// nodeConfig is the document of nodeadm.
+type nodeConfig struct {
+	APIVersion string         `json:"apiVersion"`
+	Kind       string         `json:"kind"`
+	Spec       nodeConfigSpec `json:"spec"`
+}
+
+type nodeConfigSpec struct {
+	Cluster  nodeCluster   `json:"cluster"`
+	Kubelet  nodeKubelet   `json:"kubelet"`
+	Instance *nodeInstance `json:"instance,omitempty"`
+}
+
+type nodeCluster struct {
+	Name      string `json:"name"`
+	Endpoint  string `json:"apiServerEndpoint"`
+	Authority string `json:"certificateAuthority"`
+	CIDR      string `json:"cidr"`
+}
+
+type nodeKubelet struct {
+	Config map[string]any `json:"config"`
+	Flags  []string       `json:"flags"`
+}
+
+type nodeInstance struct {
+	LocalStorage struct {
+		Strategy string `json:"strategy"`
+	} `json:"localStorage"`
+}
+
+// al2023 writes the user's parts first and ours last, because later NodeConfigs
+// win where both speak (B199).
+func (n Node) al2023() (string, error) {
+	config, err := n.nodeConfig()
+	if err != nil {
+		return "", err
+	}
+	parts, err := al2023Parts(n.Custom)
+	if err != nil {
+		return "", unreadable(err, "AL2023 takes a shell script, a NodeConfig, or a MIME multipart document of both")
+	}
+	return writeParts(append(parts, newPart(nodeConfigMedia, config)))
+}
+
+// al2023Parts knows a NodeConfig that stands alone. NodeConfigs that are no YAML
+// would keep the machine from joining, so they are refused.
+func al2023Parts(text string) ([]part, error) {
+	parts, err := userParts(text)
+	if err != nil {
+		return nil, err
+	}
+	if alone := len(parts) == 1 && parts[0].media() == "text/x-shellscript"; alone &&
+		strings.Contains(text, nodeConfigVersion) && !strings.HasPrefix(strings.TrimSpace(text), "#!") {
+		parts = []part{newPart(nodeConfigMedia, text)}
+	}
+	for i, p := range parts {
+		config, readable := p.text()
+		if p.media() != nodeConfigMedia || !readable {
+			continue
+		}
+		var any map[string]any
+		if err := yaml.Unmarshal([]byte(config), &any); err != nil {
+			return nil, fmt.Errorf("reading the NodeConfig in part %d: %w", i+1, err)
+		}
+	}
+	return parts, nil
+}
+
+func (n Node) nodeConfig() (string, error) {
+	if err := n.joins(); err != nil {
+		return "", err
+	}
+	c := n.Cluster
+	if c.ServiceCIDR == "" {
+		return "", fault.F("writing user data", fault.Invalid, "the catalogue does not say the service CIDR of the cluster, which AL2023 asks for").
+			WithHint("let the catalog service call eks:DescribeCluster")
+	}
+	config := nodeConfig{APIVersion: nodeConfigVersion, Kind: "NodeConfig"}
+	config.Spec.Cluster = nodeCluster{Name: c.Name, Endpoint: c.Endpoint, Authority: c.CABundle, CIDR: c.ServiceCIDR}
+	settings, err := n.config()
+	if err != nil {
+		return "", err
+	}
+	config.Spec.Kubelet.Config = settings
+	config.Spec.Kubelet.Flags = []string{"--node-labels=" + n.labelFlag(), "--register-with-taints=" + n.taintFlag()}
+	if n.raid0() {
+		config.Spec.Instance = &nodeInstance{}
+		config.Spec.Instance.LocalStorage.Strategy = "RAID0"
+	}
+	text, err := yaml.Marshal(config)
+	if err != nil {
+		return "", fault.E("writing user data", fault.Bug, err)
+	}
+	return string(text), nil
+}

@@ -1,0 +1,160 @@
+package bootstrap
+
+import (
+	"errors"
+	"fmt"
+	"regexp"
+	"strconv"
+
+	"github.com/pelletier/go-toml/v2"
+
+	"github.com/joist-autoscaler/joist/shared/fault"
+)
+
+// table is a table of a TOML document.
+type table = map[string]any
+
+const bottlerocketHint = "Bottlerocket takes TOML, with all settings below [settings]"
+
+// bottlerocket merges ours into the user's settings (B200).
+func (n Node) bottlerocket() (string, error) {
+	if err := n.joins(); err != nil {
+		return "", err
+	}
+	document := table{}
+	if err := toml.Unmarshal([]byte(n.Custom), &document); err != nil {
+		return "", unreadable(located(err), bottlerocketHint)
+	}
+	settings, err := below(document, "settings")
+	if err != nil {
+		return "", unreadable(err, bottlerocketHint)
+	}
+	kubernetes, err := below(settings, "kubernetes")
+	if err != nil {
+		return "", unreadable(err, bottlerocketHint)
+	}
+	if err := n.setKubernetes(kubernetes); err != nil {
+		return "", unreadable(err, bottlerocketHint)
+	}
+	if n.raid0() {
+		commands, err := below(settings, "bootstrap-commands")
+		if err != nil {
+			return "", unreadable(err, bottlerocketHint)
+		}
+		commands["000-mount-instance-storage"] = n.mountCommand()
+	}
+	text, err := toml.Marshal(document)
+	if err != nil {
+		return "", fault.E("writing user data", fault.Bug, err)
+	}
+	return string(text), nil
+}
+
+// located says the line of a mistake.
+func located(err error) error {
+	var at *toml.DecodeError
+	if errors.As(err, &at) {
+		row, column := at.Position()
+		return fmt.Errorf("line %d, column %d: %w", row, column, err)
+	}
+	return err
+}
+
+// below finds or makes a table in another.
+func below(in table, name string) (table, error) {
+	switch found := in[name].(type) {
+	case nil:
+		made := table{}
+		in[name] = made
+		return made, nil
+	case table:
+		return found, nil
+	default:
+		return nil, fmt.Errorf("%s is a %T, and must be a table", name, found)
+	}
+}
+
+// setKubernetes writes what the plan counted on over what is there. Taints are ours
+// alone: one that the plan knows nothing of would keep its pods off. Labels of both
+// are kept.
+func (n Node) setKubernetes(to table) error {
+	k := n.settings()
+	to["cluster-name"], to["api-server"], to["cluster-certificate"] = n.Cluster.Name, n.Cluster.Endpoint, n.Cluster.CABundle
+	to["max-pods"] = n.MaxPods
+	labels, err := below(to, "node-labels")
+	if err != nil {
+		return err
+	}
+	for key, value := range n.ownLabels() {
+		labels[key] = value
+	}
+	taints := map[string][]string{}
+	for _, t := range n.Taints {
+		taints[t.Key] = append(taints[t.Key], t.Value+":"+string(t.Effect))
+	}
+	to["node-taints"] = taints
+	switch dns := n.dns(); len(dns) {
+	case 0:
+	case 1:
+		to["cluster-dns-ip"] = dns[0]
+	default:
+		to["cluster-dns-ip"] = dns
+	}
+	for name, values := range map[string]map[string]string{
+		"system-reserved": k.SystemReserved, "kube-reserved": k.KubeReserved, "eviction-hard": k.EvictionHard,
+		"eviction-soft": k.EvictionSoft, "eviction-soft-grace-period": graces(k),
+	} {
+		if len(values) > 0 {
+			to[name] = values
+		}
+	}
+	n.setNumbers(to)
+	return nil
+}
+
+// setNumbers writes the settings that are single values. Bottlerocket has none for
+// podsPerCore, and wants percentages as text.
+func (n Node) setNumbers(to table) {
+	k := n.settings()
+	if k.EvictionMaxPodGracePeriod != nil {
+		to["eviction-max-pod-grace-period"] = *k.EvictionMaxPodGracePeriod
+	}
+	for name, percent := range map[string]*int32{
+		"image-gc-high-threshold-percent": k.ImageGCHighThresholdPercent, "image-gc-low-threshold-percent": k.ImageGCLowThresholdPercent,
+	} {
+		if percent != nil {
+			to[name] = strconv.Itoa(int(*percent))
+		}
+	}
+	if k.CPUCFSQuota != nil {
+		to["cpu-cfs-quota-enforced"] = *k.CPUCFSQuota
+	}
+}
+
+// mountCommand joins the disks at each boot, before the kubelet starts (B050). Newer
+// images know by themselves which directories belong there; older ones must be told.
+func (n Node) mountCommand() table {
+	bind := []string{"apiclient", "ephemeral-storage", "bind"}
+	if !n.knowsDirectories() {
+		bind = append(bind, "--dirs", "/var/lib/containerd", "/var/lib/kubelet", "/var/log/pods")
+	}
+	return table{
+		"commands": [][]string{{"apiclient", "ephemeral-storage", "init"}, bind},
+		"mode":     "always", "essential": true,
+	}
+}
+
+// imageVersion finds the version in names such as
+// bottlerocket-aws-k8s-1.33-x86_64-v1.46.0-431fe75a.
+var imageVersion = regexp.MustCompile(`-v(\d+)\.(\d+)\.\d+`)
+
+// knowsDirectories is true of version 1.46 and later.
+func (n Node) knowsDirectories() bool {
+	found := imageVersion.FindStringSubmatch(n.ImageName)
+	if found == nil {
+		return false
+	}
+	major, err1 := strconv.Atoi(found[1])
+	minor, err2 := strconv.Atoi(found[2])
+	return errors.Join(err1, err2) == nil && (major > 1 || major == 1 && minor >= 46)
+}

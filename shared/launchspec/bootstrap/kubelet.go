@@ -1,0 +1,80 @@
+package bootstrap
+
+import (
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/joist-autoscaler/joist/shared/fault"
+	"github.com/joist-autoscaler/joist/shared/karpenter"
+)
+
+// settings is never nil, so that readers need not ask.
+func (n Node) settings() karpenter.KubeletConfiguration {
+	if n.Kubelet == nil {
+		return karpenter.KubeletConfiguration{}
+	}
+	return *n.Kubelet
+}
+
+// flags are the kubelet's command line, for families whose script takes one. One
+// address of the DNS is an argument of those scripts themselves. Lists are quoted:
+// a threshold contains a "<".
+func (n Node) flags() []string {
+	k := n.settings()
+	var out []string
+	list := func(name, value string) {
+		if value != "" {
+			out = append(out, fmt.Sprintf("--%s=%q", name, value))
+		}
+	}
+	number := func(name string, value *int32) {
+		if value != nil {
+			out = append(out, fmt.Sprintf("--%s=%d", name, *value))
+		}
+	}
+	list("node-labels", n.labelFlag())
+	list("register-with-taints", n.taintFlag())
+	out = append(out, "--max-pods="+strconv.FormatInt(n.MaxPods, 10))
+	if len(k.ClusterDNS) > 1 {
+		list("cluster-dns", strings.Join(k.ClusterDNS, ","))
+	}
+	number("pods-per-core", k.PodsPerCore)
+	list("system-reserved", pairs(k.SystemReserved, "="))
+	list("kube-reserved", pairs(k.KubeReserved, "="))
+	list("eviction-hard", pairs(k.EvictionHard, "<"))
+	list("eviction-soft", pairs(k.EvictionSoft, "<"))
+	list("eviction-soft-grace-period", pairs(graces(k), "="))
+	number("eviction-max-pod-grace-period", k.EvictionMaxPodGracePeriod)
+	number("image-gc-high-threshold", k.ImageGCHighThresholdPercent)
+	number("image-gc-low-threshold", k.ImageGCLowThresholdPercent)
+	if k.CPUCFSQuota != nil {
+		out = append(out, "--cpu-cfs-quota="+strconv.FormatBool(*k.CPUCFSQuota))
+	}
+	return out
+}
+
+// graces are the grace periods of the soft thresholds, as the kubelet writes them.
+func graces(k karpenter.KubeletConfiguration) map[string]string {
+	out := map[string]string{}
+	for signal, grace := range k.EvictionSoftGracePeriod {
+		out[signal] = grace.Duration.String()
+	}
+	return out
+}
+
+// config hands the class's settings on under the names that they have in the
+// kubelet's own configuration too.
+func (n Node) config() (map[string]any, error) {
+	out := map[string]any{}
+	text, err := json.Marshal(n.settings())
+	if err == nil {
+		err = json.Unmarshal(text, &out)
+	}
+	if err != nil {
+		return nil, fault.E("writing the kubelet's settings", fault.Bug, err)
+	}
+	out["maxPods"] = n.MaxPods
+	return out, nil
+}

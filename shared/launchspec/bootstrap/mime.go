@@ -1,0 +1,127 @@
+package bootstrap
+
+import (
+	"bytes"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"io"
+	"mime"
+	"mime/multipart"
+	"net/mail"
+	"net/textproto"
+	"strings"
+
+	"github.com/joist-autoscaler/joist/shared/event"
+	"github.com/joist-autoscaler/joist/shared/fault"
+)
+
+// Media types of the parts that cloud-init and nodeadm look for.
+const (
+	scriptMedia      = `text/x-shellscript; charset="us-ascii"`
+	cloudConfigMedia = `text/cloud-config; charset="us-ascii"`
+)
+
+// part is one part of a multipart document, as it was written.
+type part struct {
+	header textproto.MIMEHeader
+	body   string
+}
+
+func newPart(media, body string) part {
+	return part{textproto.MIMEHeader{"Content-Type": {media}}, body}
+}
+
+// media is the type of the part, without its parameters.
+func (p part) media() string {
+	media, _, err := mime.ParseMediaType(p.header.Get("Content-Type"))
+	if err != nil {
+		return ""
+	}
+	return media
+}
+
+// text is what the part says. One whose encoding is not known says nothing.
+func (p part) text() (string, bool) {
+	switch strings.ToLower(p.header.Get("Content-Transfer-Encoding")) {
+	case "", "7bit", "8bit", "binary":
+		return p.body, true
+	case "base64":
+		text, err := io.ReadAll(base64.NewDecoder(base64.StdEncoding, strings.NewReader(p.body)))
+		return string(text), err == nil
+	default:
+		return "", false
+	}
+}
+
+// userParts takes the user's data apart, or makes one part of it.
+func userParts(text string) ([]part, error) {
+	trimmed := strings.TrimSpace(text)
+	head := strings.ToLower(trimmed[:min(len(trimmed), len("mime-version:"))])
+	switch {
+	case trimmed == "":
+		return nil, nil
+	case head == "mime-version:" || strings.HasPrefix(head, "content-type:"):
+		return readParts(strings.TrimLeft(text, " \t\r\n"))
+	case strings.HasPrefix(trimmed, "#cloud-config"):
+		return []part{newPart(cloudConfigMedia, text)}, nil
+	default:
+		return []part{newPart(scriptMedia, text)}, nil
+	}
+}
+
+func readParts(text string) ([]part, error) {
+	message, err := mail.ReadMessage(strings.NewReader(text))
+	if err != nil {
+		return nil, fmt.Errorf("reading the MIME header: %w", err)
+	}
+	media, params, err := mime.ParseMediaType(message.Header.Get("Content-Type"))
+	if err != nil || !strings.HasPrefix(media, "multipart/") {
+		return nil, fmt.Errorf("the content type %q is not multipart", message.Header.Get("Content-Type"))
+	}
+	var out []part
+	for reader := multipart.NewReader(message.Body, params["boundary"]); ; {
+		// The raw part: what the user encoded stays as it was encoded.
+		one, err := reader.NextRawPart()
+		if errors.Is(err, io.EOF) {
+			return out, nil
+		}
+		if err != nil {
+			return nil, fmt.Errorf("reading part %d: %w", len(out)+1, err)
+		}
+		body, err := io.ReadAll(one)
+		if err != nil {
+			return nil, fmt.Errorf("reading part %d: %w", len(out)+1, err)
+		}
+		out = append(out, part{one.Header, string(body)})
+	}
+}
+
+// writeParts joins parts. The boundary derives from the content: it is the same
+// each time, and no part can contain it.
+func writeParts(parts []part) (string, error) {
+	var bodies []string
+	for _, p := range parts {
+		bodies = append(bodies, p.body)
+	}
+	boundary := "joist-" + event.DeriveID("boundary", event.Cluster{}, bodies...)
+	var out bytes.Buffer
+	writer := multipart.NewWriter(&out)
+	if err := writer.SetBoundary(boundary); err != nil {
+		return "", fault.E("writing user data", fault.Bug, err)
+	}
+	fmt.Fprintf(&out, "MIME-Version: 1.0\r\nContent-Type: multipart/mixed; boundary=%q\r\n\r\n", boundary)
+	for _, p := range parts {
+		to, err := writer.CreatePart(p.header)
+		if err == nil {
+			_, err = io.WriteString(to, p.body)
+		}
+		if err != nil {
+			return "", fault.E("writing user data", fault.Bug, err)
+		}
+	}
+	if err := writer.Close(); err != nil {
+		return "", fault.E("writing user data", fault.Bug, err)
+	}
+	return out.String(), nil
+}

@@ -1,0 +1,71 @@
+package bootstrap
+
+import (
+	"errors"
+	"regexp"
+	"strings"
+)
+
+// powershell finds the script in user data that has tags of its own.
+var powershell = regexp.MustCompile(`(?is)<powershell>(.*?)</powershell>`)
+
+// windows appends the call of the image's script to the user's PowerShell (B201).
+func (n Node) windows() (string, error) {
+	if err := n.joins(); err != nil {
+		return "", err
+	}
+	script, rest, err := userScript(n.Custom)
+	if err != nil {
+		return "", unreadable(err, "Windows takes PowerShell, with or without <powershell> around it")
+	}
+	var out strings.Builder
+	out.WriteString("<powershell>\n")
+	if script != "" {
+		out.WriteString(script + "\n")
+	}
+	out.WriteString(n.startScript() + "\n</powershell>\n")
+	if rest != "" {
+		out.WriteString(rest + "\n")
+	}
+	return out.String(), nil
+}
+
+// userScript is the user's PowerShell, and what stands beside it: settings of the
+// launch agent such as <persist>.
+func userScript(text string) (script, rest string, err error) {
+	trimmed := strings.TrimSpace(text)
+	lower := strings.ToLower(trimmed)
+	switch found := powershell.FindAllStringSubmatchIndex(trimmed, -1); {
+	case len(found) == 1:
+		at := found[0]
+		script = strings.Trim(trimmed[at[2]:at[3]], "\r\n")
+		rest = strings.TrimSpace(trimmed[:at[0]] + trimmed[at[1]:])
+	case len(found) > 1:
+		return "", "", errors.New("it has more than one <powershell>")
+	case strings.HasPrefix(lower, "<script>") || strings.HasPrefix(lower, "version:"):
+		return "", "", errors.New("it is a batch script or an agent's task list, which nothing can be appended to")
+	default:
+		script = strings.TrimRight(text, "\r\n")
+	}
+	if strings.Contains(strings.ToLower(script+rest), "powershell>") {
+		return "", "", errors.New("a <powershell> tag has no partner")
+	}
+	return script, rest, nil
+}
+
+func (n Node) startScript() string {
+	c := n.Cluster
+	words := []string{
+		`& "$env:ProgramFiles\Amazon\EKS\Start-EKSBootstrap.ps1"`,
+		"-EKSClusterName " + windowsQuote(c.Name), "-APIServerEndpoint " + windowsQuote(c.Endpoint),
+		"-Base64ClusterCA " + windowsQuote(c.CABundle),
+	}
+	if dns := n.dns(); len(dns) > 0 {
+		words = append(words, "-DNSClusterIP "+windowsQuote(dns[0]))
+	}
+	words = append(words, "-KubeletExtraArgs "+windowsQuote(strings.Join(n.flags(), " ")))
+	return strings.Join(words, " ")
+}
+
+// windowsQuote makes one word of a text for PowerShell.
+func windowsQuote(text string) string { return "'" + strings.ReplaceAll(text, "'", "''") + "'" }

@@ -1,0 +1,142 @@
+package launchspec
+
+import (
+	"cmp"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/joist-autoscaler/joist/shared/cloud"
+	"github.com/joist-autoscaler/joist/shared/karpenter"
+	"github.com/joist-autoscaler/joist/shared/scheduling"
+)
+
+// filter narrows the offers of one launch. It looks at all of them at once: what
+// one is worth depends on what else there is. The offers come cheapest first, and
+// stay in that order.
+type filter struct {
+	name string
+	keep func(scheduling.Requirements, []offer) []offer
+}
+
+// filters in their order (B188). What EC2 refuses at the moment was left out when
+// the node was planned.
+var filters = []filter{
+	{"CompatibleAvailable", compatible},
+	{"CapacityReservationType", oneReservationType},
+	{"CapacityBlock", oneCapacityBlock},
+	{"ReservedOffering", oneReservationEach},
+	{"ExoticInstanceType", noExotic},
+	{"SpotOffering", noDearSpot},
+}
+
+// compatible keeps what the node's requirements allow.
+func compatible(reqs scheduling.Requirements, offers []offer) []offer {
+	return kept(offers, func(o offer) bool {
+		if (o.CapacityType == cloud.Reserved) != (o.reservation != nil) {
+			return false // The class no longer knows the reservation.
+		}
+		for _, key := range offerKeys {
+			if values, asked := reqs[key]; asked && o.label(key) != "" && !values.Has(o.label(key)) {
+				return false
+			}
+		}
+		return true
+	})
+}
+
+// offerKeys are the labels that an offer decides, beside those of its type.
+var offerKeys = []string{
+	corev1.LabelInstanceTypeStable, corev1.LabelTopologyZone, karpenter.LabelTopologyZoneID,
+	karpenter.CapacityTypeLabelKey, karpenter.LabelCapacityReservationID,
+}
+
+// oneReservationType keeps the reservations of the market that has the cheapest one:
+// a fleet call buys in one market. Where something is reserved, nothing else is kept.
+func oneReservationType(_ scheduling.Requirements, offers []offer) []offer {
+	best := -1
+	for i, o := range offers {
+		if o.reservation != nil && (best < 0 || cheaper(o, offers[best])) {
+			best = i
+		}
+	}
+	if best < 0 {
+		return offers
+	}
+	kind := offers[best].kind()
+	return kept(offers, func(o offer) bool { return o.reservation != nil && o.kind() == kind })
+}
+
+func cheaper(a, b offer) bool {
+	return cmp.Or(cmp.Compare(a.PricePerHour, b.PricePerHour), cmp.Compare(a.kind().rank(), b.kind().rank())) < 0
+}
+
+// oneCapacityBlock keeps the cheapest capacity block: a fleet call takes one.
+func oneCapacityBlock(_ scheduling.Requirements, offers []offer) []offer {
+	best := -1
+	for i, o := range offers {
+		if o.reservation != nil && o.kind().block && (best < 0 || o.PricePerHour < offers[best].PricePerHour) {
+			best = i
+		}
+	}
+	if best < 0 {
+		return offers
+	}
+	return offers[best : best+1]
+}
+
+// oneReservationEach keeps, of each type in each zone, the reservation that has most
+// left: two of them would be the same pool of capacity to a fleet.
+func oneReservationEach(_ scheduling.Requirements, offers []offer) []offer {
+	best := map[[2]string]int{}
+	for i, o := range offers {
+		if o.reservation == nil {
+			continue
+		}
+		at := [2]string{o.InstanceType, o.Zone}
+		if was, known := best[at]; !known || o.left > offers[was].left {
+			best[at] = i
+		}
+	}
+	if len(best) == 0 {
+		return offers
+	}
+	var out []offer
+	for i, o := range offers {
+		if was, known := best[[2]string{o.InstanceType, o.Zone}]; known && was == i {
+			out = append(out, o)
+		}
+	}
+	return out
+}
+
+// noExotic drops exotic types where others are left, unless the pool asks for
+// variety.
+func noExotic(reqs scheduling.Requirements, offers []offer) []offer {
+	plain := kept(offers, func(o offer) bool { return !o.exotic })
+	if len(plain) == 0 || reqs.Demanding() {
+		return offers
+	}
+	return plain
+}
+
+// noDearSpot drops spot that costs more than the cheapest on-demand offer, unless
+// the pool asks for variety: it is no bargain.
+func noDearSpot(reqs scheduling.Requirements, offers []offer) []offer {
+	at := slices.IndexFunc(offers, func(o offer) bool { return o.CapacityType == cloud.OnDemand })
+	if at < 0 || reqs.Demanding() {
+		return offers
+	}
+	cheapest := offers[at].PricePerHour
+	return kept(offers, func(o offer) bool { return o.CapacityType != cloud.Spot || o.PricePerHour <= cheapest })
+}
+
+func kept(offers []offer, keep func(offer) bool) []offer {
+	var out []offer
+	for _, o := range offers {
+		if keep(o) {
+			out = append(out, o)
+		}
+	}
+	return out
+}

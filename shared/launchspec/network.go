@@ -1,0 +1,83 @@
+package launchspec
+
+import (
+	"slices"
+	"strconv"
+
+	"github.com/joist-autoscaler/joist/shared/catalog"
+	"github.com/joist-autoscaler/joist/shared/cloud"
+	"github.com/joist-autoscaler/joist/shared/karpenter"
+	"github.com/joist-autoscaler/joist/shared/scheduling"
+)
+
+// efas is how many EFA interfaces an instance of the type starts with: all that it
+// has, if a pod of the node asks for any. Interfaces that the class lists are all
+// there are.
+func (g *recipe) efas(t catalog.InstanceType) int64 {
+	asked := g.requests[karpenter.ResourceEFA]
+	if asked.IsZero() || len(g.class.Spec.NetworkInterfaces) > 0 {
+		return 0
+	}
+	return t.Network.EFAs
+}
+
+// interfaces are those of the class (B042), or one EFA on each network card. None
+// leaves EC2 to give the one that every instance has. Where there are several on
+// different cards, the first one alone is device 0: it is the primary one.
+func interfaces(class *karpenter.EC2NodeClass, efas int64) []cloud.NetworkInterface {
+	var out []cloud.NetworkInterface
+	for _, i := range class.Spec.NetworkInterfaces {
+		out = append(out, cloud.NetworkInterface{Card: i.NetworkCardIndex, Device: i.DeviceIndex, Kind: string(i.InterfaceType)})
+	}
+	for card := range int32(efas) {
+		out = append(out, cloud.NetworkInterface{Card: card, Device: min(card, 1), Kind: cloud.InterfaceEFA})
+	}
+	return out
+}
+
+func securityGroups(class *karpenter.EC2NodeClass) []string {
+	var out []string
+	for _, group := range class.Status.SecurityGroups {
+		out = append(out, group.ID)
+	}
+	return out
+}
+
+func connections(class *karpenter.EC2NodeClass) *cloud.ConnectionTracking {
+	c := class.Spec.ConnectionTracking
+	if c == nil {
+		return nil
+	}
+	return &cloud.ConnectionTracking{TCPEstablished: c.TCPEstablishedTimeout, UDPStream: c.UDPStreamTimeout, UDP: c.UDPTimeout}
+}
+
+func cpu(class *karpenter.EC2NodeClass) *cloud.CPUOptions {
+	if class.Spec.CPUOptions == nil {
+		return nil
+	}
+	return &cloud.CPUOptions{NestedVirtualization: value(class.Spec.CPUOptions.NestedVirtualization)}
+}
+
+// placement is the class's placement group (B130), and in one of partitions the
+// lowest that the node may be in: EC2 takes one.
+func placement(class *karpenter.EC2NodeClass, reqs scheduling.Requirements) *cloud.Placement {
+	selector := class.Spec.PlacementGroupSelector
+	if selector == nil {
+		return nil
+	}
+	return &cloud.Placement{Group: value(selector.Name), GroupID: value(selector.ID), Partition: partition(reqs)}
+}
+
+func partition(reqs scheduling.Requirements) int32 {
+	values, _ := reqs[karpenter.LabelPlacementGroupPartition].Finite()
+	var numbers []int32
+	for _, text := range values {
+		if n, err := strconv.ParseInt(text, 10, 32); err == nil && n > 0 {
+			numbers = append(numbers, int32(n))
+		}
+	}
+	if len(numbers) == 0 {
+		return 0
+	}
+	return slices.Min(numbers)
+}

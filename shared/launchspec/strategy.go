@@ -1,0 +1,92 @@
+package launchspec
+
+import (
+	"slices"
+
+	"github.com/joist-autoscaler/joist/shared/cloud"
+	"github.com/joist-autoscaler/joist/shared/karpenter"
+	"github.com/joist-autoscaler/joist/shared/scheduling"
+)
+
+// overlaid reports whether a NodeOverlay made a price: EC2 knows nothing of it, and
+// has to be told the order (B185).
+func (c choice) overlaid() bool {
+	return slices.ContainsFunc(c.offers, func(o offer) bool { return o.Overlaid })
+}
+
+// strategy lets EC2 weigh spot by how long it is likely to last, and takes the
+// cheapest of what does not go away (B185). What is reserved in a market of its own
+// has no strategy.
+func (c choice) strategy() string {
+	switch {
+	case c.capacityType == cloud.Reserved && c.target() != "":
+		return ""
+	case c.capacityType == cloud.Spot && c.overlaid():
+		return "capacity-optimized-prioritized"
+	case c.capacityType == cloud.Spot:
+		return "price-capacity-optimized"
+	case c.overlaid():
+		return "prioritized"
+	default:
+		return "lowest-price"
+	}
+}
+
+// target is the market of the fleet call, where it has one of its own.
+func (c choice) target() string {
+	if first := c.offers[0]; first.reservation != nil {
+		return first.kind().target()
+	}
+	return ""
+}
+
+// priorities number the prices from 0 up, where EC2 has to be told the order: it
+// takes whole numbers, the lowest first.
+func (c choice) priorities() map[float64]float64 {
+	if !c.overlaid() {
+		return nil
+	}
+	out := map[float64]float64{}
+	for _, o := range c.offers {
+		if _, known := out[o.PricePerHour]; !known {
+			out[o.PricePerHour] = float64(len(out))
+		}
+	}
+	return out
+}
+
+// types counts the instance types that are tried.
+func (c choice) types() int {
+	seen := map[string]bool{}
+	for _, o := range c.offers {
+		seen[o.InstanceType] = true
+	}
+	return len(seen)
+}
+
+// allows reports whether a node of the capacity type could satisfy the requirements.
+func allows(reqs scheduling.Requirements, capacityType string) bool {
+	values, asked := reqs[karpenter.CapacityTypeLabelKey]
+	return !asked || values.Has(capacityType)
+}
+
+// short finds a label of which the offers have fewer values than the requirements
+// ask for, and how many they have. Labels that nobody knows are not judged.
+func short(reqs scheduling.Requirements, offers []offer) (key string, values int) {
+	for _, wanted := range reqs.List() {
+		least := reqs[wanted.Key].MinValues()
+		if least == 0 {
+			continue
+		}
+		seen := map[string]bool{}
+		for _, o := range offers {
+			if value := o.label(wanted.Key); value != "" {
+				seen[value] = true
+			}
+		}
+		if len(seen) < least {
+			return wanted.Key, len(seen)
+		}
+	}
+	return "", 0
+}

@@ -1,0 +1,89 @@
+package launchspec
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/joist-autoscaler/joist/shared/catalog"
+	"github.com/joist-autoscaler/joist/shared/cloud"
+	"github.com/joist-autoscaler/joist/shared/fault"
+	"github.com/joist-autoscaler/joist/shared/karpenter"
+	"github.com/joist-autoscaler/joist/shared/scheduling"
+)
+
+// addresses are how many IPv4 addresses each subnet has left, by id: those that were
+// counted, less what nodes took since (B193). A subnet that is missing was not
+// counted.
+type addresses map[string]int64
+
+// newAddresses takes off what the count does not know of. Which subnets young nodes
+// went to is not written down anywhere, but it was decided as here: in each zone,
+// the subnet that had most left. A claim that may still go to several zones takes
+// from each: to be wrong that way only spreads launches.
+func newAddresses(s scheduling.Snapshot, cat catalog.Catalogue) addresses {
+	left := addresses{}
+	for _, n := range cat.Subnets {
+		left[n.ID] = n.FreeIPs
+	}
+	classes := map[string]*karpenter.EC2NodeClass{}
+	for i := range s.NodeClasses {
+		classes[s.NodeClasses[i].Name] = &s.NodeClasses[i]
+	}
+	var young []*scheduling.Node
+	for i := range s.Nodes {
+		if s.Nodes[i].Uncounted(cat.CountedAt()) > 0 {
+			young = append(young, &s.Nodes[i])
+		}
+	}
+	slices.SortFunc(young, func(a, b *scheduling.Node) int {
+		return cmp.Or(a.Created.Compare(b.Created), cmp.Compare(a.Name, b.Name))
+	})
+	for _, node := range young {
+		class := classes[node.Labels[karpenter.LabelEC2NodeClass]]
+		if class == nil {
+			continue
+		}
+		for zone, subnet := range left.byZone(class) {
+			if node.MayBeIn(zone) {
+				left.take(subnet, node.Uncounted(cat.CountedAt()))
+			}
+		}
+	}
+	return left
+}
+
+// byZone is the subnet of each zone to which launches of the class go: the one that
+// has most left. Where nothing was counted, or the same, the class's order decides.
+func (a addresses) byZone(class *karpenter.EC2NodeClass) map[string]string {
+	out := map[string]string{}
+	for _, subnet := range class.Status.Subnets {
+		if best, known := out[subnet.Zone]; !known || a[subnet.ID] > a[best] {
+			out[subnet.Zone] = subnet.ID
+		}
+	}
+	return out
+}
+
+func (a addresses) take(subnet string, count int64) {
+	if left, counted := a[subnet]; counted {
+		a[subnet] = left - count
+	}
+}
+
+// overrides are type by zone, with one subnet for each zone (B187), and the order
+// where EC2 has to be told it.
+func (g *recipe) overrides(offers []offer) ([]cloud.Override, error) {
+	var out []cloud.Override
+	for _, o := range offers {
+		subnet := g.subnets[o.Zone]
+		if subnet == "" {
+			return nil, fault.F("choosing a subnet", fault.Bug, "EC2NodeClass %s has none in %s", g.class.Name, o.Zone)
+		}
+		override := cloud.Override{InstanceType: o.InstanceType, SubnetID: subnet, Zone: o.Zone}
+		if priority, told := g.priorities[o.PricePerHour]; told {
+			override.Priority = &priority
+		}
+		out = append(out, override)
+	}
+	return out, nil
+}

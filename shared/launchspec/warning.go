@@ -1,0 +1,62 @@
+package launchspec
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/joist-autoscaler/joist/shared/karpenter"
+	"github.com/joist-autoscaler/joist/shared/launchspec/bootstrap"
+)
+
+// Warning is something about a launch that a person should know, and that nothing
+// fails for.
+type Warning struct {
+	NodePool  string `json:"nodePool"`
+	NodeClass string `json:"nodeClass"`
+	// Rule is one of the Warn constants.
+	Rule    string `json:"rule"`
+	Message string `json:"message"`
+}
+
+// Rules, as they stand in a Warning. Tools match them: the names are stable.
+const (
+	// WarnFlexibility: on-demand is asked for where spot was allowed, with few types
+	// to choose from (B189).
+	WarnFlexibility = "flexibility"
+	// WarnUserData: user data is nearly as large as EC2 takes (B056).
+	WarnUserData = "user-data"
+	// WarnInstanceStore: the family cannot join the disks of the instance (B050).
+	WarnInstanceStore = "instance-store"
+	// WarnTags: the class sets tags that are Joist's to set (B047).
+	WarnTags = "tags"
+)
+
+// flexible is how many types a launch should have to choose from (B189).
+const flexible = 5
+
+// warnings are what is to be known of an intent.
+func (g *recipe) warnings(intent Intent) []Warning {
+	var out []Warning
+	warn := func(rule, format string, args ...any) {
+		out = append(out, Warning{g.pool.Name, g.class.Name, rule, fmt.Sprintf(format, args...)})
+	}
+	if types := g.choice.types(); g.choice.fallback && types < flexible {
+		warn(WarnFlexibility, "no spot is to be had, and on-demand has %d types to choose from: allow at least %d", types, flexible)
+	}
+	for _, t := range intent.Templates {
+		if size := len(t.UserData); size > bootstrap.Near {
+			warn(WarnUserData, "the user data has %d bytes, and EC2 takes %d: move the class's userData into the image before it grows", size, bootstrap.Limit)
+			break
+		}
+	}
+	if g.config.InstanceStorePolicy == karpenter.InstanceStorePolicyRAID0 && !bootstrap.JoinsInstanceStore(g.config.AMIFamily) {
+		warn(WarnInstanceStore, "images of family %s do not join the instance's disks: remove instanceStorePolicy, or let userData join them", g.config.AMIFamily)
+	}
+	keys := slices.Sorted(maps.Keys(g.class.Spec.Tags))
+	if keys = slices.DeleteFunc(keys, func(key string) bool { return !karpenter.RestrictedTag(key) }); len(keys) > 0 {
+		warn(WarnTags, "the tags %s are Joist's to set, and were left out: remove them from the class", strings.Join(keys, ", "))
+	}
+	return out
+}
