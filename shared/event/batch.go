@@ -93,6 +93,8 @@ type CatalogRefreshed struct {
 	AsOf      time.Time `json:"asOf"`
 	Types     int       `json:"types"`
 	Catalogue Ref       `json:"catalogue"`
+	// Warnings say which parts of it are not as fresh as they should be, and why.
+	Warnings []string `json:"warnings,omitempty"`
 }
 
 func (CatalogRefreshed) EventType() Type { return CatalogRefreshedType }
