@@ -34,11 +34,13 @@ var Types = []event.Type{event.NodeClassChangedType, event.InventoryWantedType, 
 type Service struct {
 	Instances cloud.Instances
 	Network   cloud.Network
-	Images    cloud.Images
-	Clusters  cloud.Clusters
-	Blobs     blob.Store
-	Bus       queue.Sender
-	Cluster   event.Cluster
+	// Placements are asked for classes that select any, and for the catalogue.
+	Placements cloud.Placements
+	Images     cloud.Images
+	Clusters   cloud.Clusters
+	Blobs      blob.Store
+	Bus        queue.Sender
+	Cluster    event.Cluster
 	// Region is whose catalogue is published.
 	Region string
 	// Offers reads what the region sells; nil means the embedded catalogue.

@@ -36,7 +36,7 @@ func newBench(t *testing.T) *bench {
 	b.world = b.ec2.Furnish(demo.Name)
 	b.blobs = memblob.New(memblob.Options{Now: clock})
 	b.Service = Service{
-		Instances: b.ec2, Network: b.ec2, Images: b.ec2, Clusters: b.ec2,
+		Instances: b.ec2, Network: b.ec2, Placements: b.ec2, Images: b.ec2, Clusters: b.ec2,
 		Blobs: b.blobs, Bus: b, Cluster: demo, Region: "us-west-2", Now: clock,
 	}
 	return b

@@ -21,9 +21,8 @@ type search struct {
 }
 
 // images finds the machine images (B043).
-func (s Service) images(ctx context.Context, spec karpenter.EC2NodeClassSpec, out *event.NodeClassResolved) (*event.Problem, error) {
-	class := karpenter.EC2NodeClass{Spec: spec}
-	alias, named, err := class.Alias()
+func (s Service) images(ctx context.Context, q *question, out *event.NodeClassResolved) (*event.Problem, error) {
+	alias, named, err := q.class.Alias()
 	if err != nil {
 		problem := remedy.Alias(err)
 		return &problem, nil
@@ -31,9 +30,9 @@ func (s Service) images(ctx context.Context, spec karpenter.EC2NodeClassSpec, ou
 	var look search
 	var problem *event.Problem
 	if named {
-		look, problem, err = s.published(ctx, alias)
+		look, problem, err = s.published(ctx, q, alias)
 	} else {
-		look, err = s.terms(ctx, spec.AMISelectorTerms)
+		look, err = s.terms(ctx, q.class.Spec.AMISelectorTerms)
 	}
 	if problem != nil || err != nil {
 		return problem, err
@@ -44,12 +43,11 @@ func (s Service) images(ctx context.Context, spec karpenter.EC2NodeClassSpec, ou
 // published reads the ids that AWS publishes for an alias. One that is missing
 // is no error: not every version has every variant. Any other error is, for
 // leaving a variant out would look like its end.
-func (s Service) published(ctx context.Context, alias karpenter.Alias) (search, *event.Problem, error) {
-	info, err := s.describe(ctx)
-	if err != nil {
-		return search{}, nil, err
+func (s Service) published(ctx context.Context, q *question, alias karpenter.Alias) (search, *event.Problem, error) {
+	if q.clusterErr != nil {
+		return search{}, nil, q.clusterErr
 	}
-	parameters, err := image.Parameters(alias, info.Version)
+	parameters, err := image.Parameters(alias, q.cluster.Version)
 	if err != nil {
 		problem := remedy.Alias(err)
 		return search{}, &problem, nil
@@ -69,7 +67,7 @@ func (s Service) published(ctx context.Context, alias karpenter.Alias) (search, 
 		look.known[id] = append(look.known[id], p.Fits...)
 	}
 	if len(look.selectors) == 0 {
-		problem := remedy.Published(alias, info.Version)
+		problem := remedy.Published(alias, q.cluster.Version)
 		return search{}, &problem, nil
 	}
 	return look, nil, nil

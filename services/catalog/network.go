@@ -9,14 +9,13 @@ import (
 	"github.com/joist-autoscaler/joist/services/catalog/internal/remedy"
 	"github.com/joist-autoscaler/joist/shared/cloud"
 	"github.com/joist-autoscaler/joist/shared/event"
-	"github.com/joist-autoscaler/joist/shared/karpenter"
 )
 
 // subnets finds the subnets (B036), those with the most free addresses first,
 // since a launch takes the first of its zone (B193).
-func (s Service) subnets(ctx context.Context, spec karpenter.EC2NodeClassSpec, out *event.NodeClassResolved) (*event.Problem, error) {
+func (s Service) subnets(ctx context.Context, q *question, out *event.NodeClassResolved) (*event.Problem, error) {
 	var selectors []cloud.Selector
-	for _, term := range spec.SubnetSelectorTerms {
+	for _, term := range q.class.Spec.SubnetSelectorTerms {
 		selectors = append(selectors, cloud.Selector{ID: term.ID, Tags: term.Tags})
 	}
 	found, err := s.Network.DescribeSubnets(ctx, selectors)
@@ -37,9 +36,9 @@ func (s Service) subnets(ctx context.Context, spec karpenter.EC2NodeClassSpec, o
 }
 
 // groups finds the security groups (B037), by id.
-func (s Service) groups(ctx context.Context, spec karpenter.EC2NodeClassSpec, out *event.NodeClassResolved) (*event.Problem, error) {
+func (s Service) groups(ctx context.Context, q *question, out *event.NodeClassResolved) (*event.Problem, error) {
 	var selectors []cloud.Selector
-	for _, term := range spec.SecurityGroupSelectorTerms {
+	for _, term := range q.class.Spec.SecurityGroupSelectorTerms {
 		selectors = append(selectors, cloud.Selector{ID: term.ID, Name: term.Name, Tags: term.Tags})
 	}
 	found, err := s.Network.DescribeSecurityGroups(ctx, selectors)

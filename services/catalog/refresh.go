@@ -26,6 +26,9 @@ func (s Service) refresh(ctx context.Context, e event.Envelope) error {
 	}
 	// A catalogue that was handed out is shared; only the copied head is changed.
 	doc.Cluster = facts(info)
+	if doc, err = s.count(ctx, doc); err != nil {
+		return err
+	}
 	ref, err := blob.Put(ctx, s.Blobs, s.Now(), catalog.Kind, doc)
 	if err != nil {
 		return fmt.Errorf("storing the catalogue: %w", err)

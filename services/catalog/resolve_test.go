@@ -2,10 +2,12 @@ package catalog
 
 import (
 	"encoding/json"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/joist-autoscaler/joist/shared/cloud"
 	"github.com/joist-autoscaler/joist/shared/event"
@@ -103,6 +105,9 @@ func TestResolveProblems(t *testing.T) {
 		{"A109 AL2 after its end", func(s *class) { s.AMISelectorTerms[0].Alias = "al2@latest" }, "AMIsReady", "UnsupportedAlias", "al2023@latest"},
 		{"no such version", func(s *class) { s.AMISelectorTerms[0].Alias = "al2023@v19700101" }, "AMIsReady", "AMINotFound", "al2023@latest"},
 		{"no such family", func(s *class) { s.AMISelectorTerms[0].Alias = "beos@latest" }, "AMIsReady", "UnsupportedAlias", "al2023"},
+		{"A114 role and profile", func(s *class) { s.Role, s.InstanceProfile = "r", new("p") }, "ValidationSucceeded", "RoleAndInstanceProfile", "remove one"},
+		{"A138 a tag of ours", func(s *class) { s.Tags = map[string]string{"karpenter.sh/nodepool": "x"} }, "ValidationSucceeded", "TagValidationFailed", `"karpenter.sh/nodepool" is set`},
+		{"B056 too much user data", func(s *class) { s.UserData = new(strings.Repeat("x", 16384)) }, "ValidationSucceeded", "UserDataSizeLimitExceeded", "shorten"},
 		{"no such parameter", func(s *class) { s.AMISelectorTerms[0] = karpenter.AMISelectorTerm{SSMParameter: "/mine"} }, "AMIsReady", "AMINotFound", "/mine does not exist"},
 		{"a parameter of something else", func(s *class) { s.AMISelectorTerms[0] = karpenter.AMISelectorTerm{SSMParameter: "/odd"} },
 			"AMIsReady", "AMINotFound", "/odd does not hold an AMI id"},
@@ -147,23 +152,114 @@ func TestTermsFindImages(t *testing.T) {
 	}
 }
 
-// A lost right must not make a working class unready.
-func TestDeniedIsAnErrorAndNoProblem(t *testing.T) {
+// A lost right must not make a working class unready: what it concerns is said to
+// be unread, the rest is told, and the error is there for the alarm.
+func TestA080WhatIsNotTold(t *testing.T) {
+	for _, tt := range []struct {
+		action    memcloud.Action
+		condition []string
+	}{
+		{memcloud.DescribeSubnets, []string{"SubnetsReady"}},
+		{memcloud.DescribeSecurityGroups, []string{"SecurityGroupsReady"}},
+		{memcloud.DescribeImages, []string{"AMIsReady"}},
+		{memcloud.GetParameter, []string{"AMIsReady"}},
+		{memcloud.DescribeReservations, []string{"CapacityReservationsReady"}},
+		{memcloud.DescribeGroups, []string{"PlacementGroupReady"}},
+		{memcloud.DescribeCluster, []string{"AMIsReady", "ValidationSucceeded"}},
+	} {
+		t.Run(string(tt.action), func(t *testing.T) {
+			b := newBench(t)
+			b.ec2.Deny(tt.action)
+			if err := b.ask(t, "watcher", changed(t, placed(b))); !fault.Is(err, fault.Denied) {
+				t.Fatalf("got %v", err)
+			}
+			got := last[event.NodeClassResolved](t, b)
+			var unread []string
+			for _, p := range got.Problems {
+				unread = append(unread, p.Condition)
+				if !p.Unread || p.Warning || p.Reason != "AWSAccessDenied" || !strings.Contains(p.Message, string(tt.action)) {
+					t.Errorf("got %+v", p)
+				}
+			}
+			if diff := cmp.Diff(tt.condition, unread); diff != "" {
+				t.Fatalf("unread (-want +got):\n%s", diff)
+			}
+			found := map[string]int{
+				"SubnetsReady": len(got.Subnets), "SecurityGroupsReady": len(got.SecurityGroups),
+				"AMIsReady": len(got.Images), "CapacityReservationsReady": len(got.Reservations),
+			}
+			for condition, n := range found {
+				if (n == 0) != slices.Contains(tt.condition, condition) {
+					t.Errorf("%s: %d were found", condition, n)
+				}
+			}
+			if (got.Hash == "") != (tt.action == memcloud.DescribeCluster) {
+				t.Errorf("hash %q", got.Hash)
+			}
+			partial := b.said[len(b.said)-1].ID
+			b.ec2.Allow(tt.action)
+			if err := b.ask(t, "watcher", changed(t, placed(b))); err != nil || b.said[len(b.said)-1].ID == partial {
+				t.Errorf("the whole answer passes for the partial one, or is none: %v", err)
+			}
+		})
+	}
+}
+
+// B054: an answer that was throttled says so, and is asked for again.
+func TestThrottledIsUnread(t *testing.T) {
 	b := newBench(t)
-	b.Network = denied{}
-	if err := b.ask(t, "watcher", changed(t, discovered())); !fault.Is(err, fault.Denied) {
+	b.ec2.Refuse(memcloud.DescribeSubnets, fault.Throttled, "RequestLimitExceeded", "Request limit exceeded.")
+	if err := b.ask(t, "watcher", changed(t, discovered())); !fault.Is(err, fault.Throttled) {
 		t.Fatalf("got %v", err)
 	}
-	b.Network = b.ec2
-	for _, action := range []memcloud.Action{memcloud.GetParameter, memcloud.DescribeImages} {
-		b.ec2.Deny(action)
-		if err := b.ask(t, "watcher", changed(t, discovered())); !fault.Is(err, fault.Denied) {
-			t.Fatalf("%s: got %v", action, err)
-		}
-		b.ec2.Allow(action)
+	got := last[event.NodeClassResolved](t, b)
+	if len(got.Problems) != 1 || got.Problems[0].Reason != "AWSThrottled" || !got.Problems[0].Unread {
+		t.Fatalf("got %+v", got.Problems)
 	}
-	if len(b.said) > 0 {
-		t.Fatalf("it said %d facts", len(b.said))
+}
+
+// placed selects of everything something.
+func placed(b *bench) karpenter.EC2NodeClassSpec {
+	spec := discovered()
+	tags := map[string]string{"team": "ml"}
+	b.ec2.AddReservation(cloud.Reservation{InstanceType: "m6i.large", Zone: "us-west-2a", Available: 3, Tags: tags})
+	b.ec2.AddPlacementGroup(cloud.PlacementGroup{Name: "apart", Strategy: "spread"})
+	spec.CapacityReservationSelectorTerms = []karpenter.CapacityReservationSelectorTerm{{Tags: tags}}
+	spec.PlacementGroupSelector = &karpenter.PlacementGroupSelector{Name: new("apart")}
+	return spec
+}
+
+func TestB038B039Placements(t *testing.T) {
+	b := newBench(t)
+	got := b.resolved(t, placed(b))
+	if len(got.Problems) > 0 || len(got.Reservations) != 1 {
+		t.Fatalf("got %+v", got)
+	}
+	if r := got.Reservations[0]; r.InstanceType != "m6i.large" || r.Zone != "us-west-2a" || r.MatchCriteria != "targeted" || r.Kind != "default" {
+		t.Errorf("got %+v", r)
+	}
+	spec := placed(b)
+	spec.CapacityReservationSelectorTerms = []karpenter.CapacityReservationSelectorTerm{{ID: "cr-0"}}
+	spec.PlacementGroupSelector.Name = new("nowhere")
+	got = b.resolved(t, spec)
+	want := []event.Problem{
+		{Condition: "CapacityReservationsReady", Reason: "CapacityReservationsNotFound", Warning: true},
+		{Condition: "PlacementGroupReady", Reason: "PlacementGroupNotFound"},
+	}
+	if len(got.Problems) != 2 || !strings.Contains(got.Problems[0].Message, "id cr-0") || !strings.Contains(got.Problems[1].Message, "name nowhere") {
+		t.Fatalf("problems %+v", got.Problems)
+	}
+	if diff := cmp.Diff(want, got.Problems, cmpopts.IgnoreFields(event.Problem{}, "Message")); diff != "" {
+		t.Fatalf("problems (-want +got):\n%s", diff)
+	}
+}
+
+// A080: a class that selects no such thing needs no right to read it.
+func TestRightsThatAreNotNeeded(t *testing.T) {
+	b := newBench(t)
+	b.ec2.Deny(memcloud.DescribeReservations, memcloud.DescribeGroups)
+	if got := b.resolved(t, discovered()); len(got.Problems) > 0 {
+		t.Fatalf("problems %+v", got.Problems)
 	}
 }
 

@@ -52,7 +52,8 @@ type Image struct {
 	Requirements json.RawMessage `json:"requirements,omitempty"`
 }
 
-// Problem is why a part of an EC2NodeClass is not ready.
+// Problem is why a part of an EC2NodeClass is not ready, or, with Warning, what
+// is odd about one that is.
 type Problem struct {
 	// Condition is the status condition that it makes false ("SubnetsReady").
 	Condition string `json:"condition"`
@@ -61,6 +62,8 @@ type Problem struct {
 	// Unread says that AWS did not answer (denied, throttled, unreachable), so that
 	// nothing new is known: what was known of the same spec still holds.
 	Unread bool `json:"unread,omitempty"`
+	// Warning says that the condition is true all the same.
+	Warning bool `json:"warning,omitempty"`
 }
 
 // Reservation is one resolved capacity reservation (B038). How much of it is left
@@ -98,9 +101,16 @@ type NodeClassResolved struct {
 
 func (NodeClassResolved) EventType() Type { return NodeClassResolvedType }
 
-// Key is the object, its generation and when it was asked.
+// Key is the object, its generation, when it was asked, and what AWS would not
+// tell: an answer that is whole is another than one that was not.
 func (b NodeClassResolved) Key() []string {
-	return []string{b.UID, strconv.FormatInt(b.Generation, 10), b.Asked.UTC().Format(time.RFC3339Nano)}
+	key := []string{b.UID, strconv.FormatInt(b.Generation, 10), b.Asked.UTC().Format(time.RFC3339Nano)}
+	for _, p := range b.Problems {
+		if p.Unread {
+			key = append(key, p.Condition)
+		}
+	}
+	return key
 }
 func (b NodeClassResolved) Subject() string { return "ec2nodeclass/" + b.Name }
 

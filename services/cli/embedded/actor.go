@@ -159,7 +159,7 @@ func buildCatalog(a *Actor, w wire) {
 	world := a.world
 	aws := ec2{w, world.Cloud}
 	s := catalog.Service{
-		Instances: aws, Network: aws, Images: aws, Clusters: aws, Blobs: store{w, world.Blobs}, Bus: w.bus(world),
+		Instances: aws, Network: aws, Placements: aws, Images: aws, Clusters: aws, Blobs: store{w, world.Blobs}, Bus: w.bus(world),
 		Region: world.Region, Cluster: world.Identity(), Now: world.Now,
 		Offers: func(context.Context, string) (offers.Catalogue, error) { return world.Catalogue, nil },
 	}

@@ -176,6 +176,7 @@ type ec2 struct {
 type EC2 interface {
 	cloud.Launcher
 	cloud.Network
+	cloud.Placements
 	cloud.Images
 	cloud.Clusters
 	cloud.Profiles

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/joist-autoscaler/joist/services/catalog"
+	"github.com/joist-autoscaler/joist/services/catalog/internal/recall"
 	"github.com/joist-autoscaler/joist/shared/cloud"
 	"github.com/joist-autoscaler/joist/shared/ec2cloud"
 	"github.com/joist-autoscaler/joist/shared/ekscluster"
@@ -29,8 +30,10 @@ func main() {
 func run(ctx context.Context, p *parts.Parts) error {
 	ec2 := ec2cloud.New(p.AWS)
 	service := catalog.Service{
-		Instances: ec2, Network: ec2, Images: images{ec2, ssmparameters.New(p.AWS)}, Clusters: ekscluster.New(p.AWS),
-		Blobs: p.Blobs(), Bus: p.Facts(), Cluster: p.Cluster, Region: p.Region, Now: time.Now,
+		Instances: ec2, Network: ec2, Placements: ec2,
+		Images:   recall.NewImages(images{ec2, ssmparameters.New(p.AWS)}, time.Now),
+		Clusters: recall.NewClusters(ekscluster.New(p.AWS), time.Now),
+		Blobs:    p.Blobs(), Bus: p.Facts(), Cluster: p.Cluster, Region: p.Region, Now: time.Now,
 	}
 	return p.Run(ctx, p.Events(catalog.Types, service.Handle), host.Options{Deadline: 2 * time.Minute}, lambda.Serve)
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/joist-autoscaler/joist/shared/cloud"
 	"github.com/joist-autoscaler/joist/shared/event"
+	"github.com/joist-autoscaler/joist/shared/fault"
 	"github.com/joist-autoscaler/joist/shared/karpenter"
 )
 
@@ -60,6 +61,53 @@ func Images(terms []cloud.Selector, notes []string) event.Problem {
 	return problem(karpenter.ConditionTypeAMIsReady, "AMINotFound", strings.Join(append([]string{text}, notes...), "; "))
 }
 
+// Reservations is the warning that no capacity reservation was found.
+func Reservations(terms []karpenter.CapacityReservationSelectorTerm) event.Problem {
+	var looked []string
+	for _, t := range terms {
+		words := fields(field{"id", t.ID}, field{"owner", t.OwnerID}, field{"instanceMatchCriteria", t.InstanceMatchCriteria})
+		looked = append(looked, cmp.Or(strings.Join(append(words, tags(t.Tags)...), " and "), "an empty term"))
+	}
+	out := problem(karpenter.ConditionTypeCapacityReservationsReady, "CapacityReservationsNotFound",
+		"no active capacity reservation has "+strings.Join(looked, ", or ")+
+			", so that launches are on-demand and spot: tag the reservations so, share them with this account, or correct spec.capacityReservationSelectorTerms")
+	out.Warning = true
+	return out
+}
+
+// PlacementGroup is the problem that the placement group was not found.
+func PlacementGroup(selector karpenter.PlacementGroupSelector) event.Problem {
+	var words []string
+	if selector.Name != nil {
+		words = append(words, "name "+*selector.Name)
+	}
+	if selector.ID != nil {
+		words = append(words, "id "+*selector.ID)
+	}
+	return problem(karpenter.ConditionTypePlacementGroupReady, "PlacementGroupNotFound",
+		"no available placement group has "+cmp.Or(strings.Join(words, " and "), "an empty selector")+
+			": create it in this region, or correct spec.placementGroupSelector")
+}
+
+// Unread says that AWS did not tell what a condition is about. The reason names
+// the kind, because what to do about a right is not what to do about a rate.
+func Unread(condition string, why error) event.Problem {
+	out := problem(condition, reasons[fault.KindOf(why)], Told(why))
+	out.Reason = cmp.Or(out.Reason, "AWSUnavailable")
+	out.Unread = true
+	return out
+}
+
+var reasons = map[fault.Kind]string{fault.Denied: "AWSAccessDenied", fault.Throttled: "AWSThrottled", fault.Missing: "ClusterNotFound"}
+
+// Told is an error with its remedy.
+func Told(why error) string {
+	if hint := fault.HintOf(why); hint != "" {
+		return why.Error() + ": " + hint
+	}
+	return why.Error()
+}
+
 // Looked says what the terms look for.
 func Looked(terms []cloud.Selector) string {
 	if len(terms) == 0 {
@@ -73,16 +121,29 @@ func Looked(terms []cloud.Selector) string {
 }
 
 func looked(term cloud.Selector) string {
+	words := fields(field{"id", term.ID}, field{"name", term.Name}, field{"owner", term.Owner})
+	return cmp.Or(strings.Join(append(words, tags(term.Tags)...), " and "), "an empty term")
+}
+
+type field struct{ name, value string }
+
+// fields are those that say something.
+func fields(all ...field) []string {
 	var out []string
-	for _, field := range []struct{ name, value string }{{"id", term.ID}, {"name", term.Name}, {"owner", term.Owner}} {
-		if field.value != "" {
-			out = append(out, field.name+" "+field.value)
+	for _, f := range all {
+		if f.value != "" {
+			out = append(out, f.name+" "+f.value)
 		}
 	}
-	for _, key := range slices.Sorted(maps.Keys(term.Tags)) {
-		out = append(out, "tag "+key+"="+term.Tags[key])
+	return out
+}
+
+func tags(all map[string]string) []string {
+	var out []string
+	for _, key := range slices.Sorted(maps.Keys(all)) {
+		out = append(out, "tag "+key+"="+all[key])
 	}
-	return cmp.Or(strings.Join(out, " and "), "an empty term")
+	return out
 }
 
 func problem(condition, reason, message string) event.Problem {
