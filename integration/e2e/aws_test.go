@@ -10,8 +10,10 @@ import (
 	fakeec2 "github.com/joist-autoscaler/joist/integration/fakeaws/ec2"
 	fakeeks "github.com/joist-autoscaler/joist/integration/fakeaws/eks"
 	fakeiam "github.com/joist-autoscaler/joist/integration/fakeaws/iam"
+	fakepricing "github.com/joist-autoscaler/joist/integration/fakeaws/pricing"
 	fakessm "github.com/joist-autoscaler/joist/integration/fakeaws/ssm"
 	fakests "github.com/joist-autoscaler/joist/integration/fakeaws/sts"
+	fakeshift "github.com/joist-autoscaler/joist/integration/fakeaws/zonalshift"
 	"github.com/joist-autoscaler/joist/shared/catalog"
 	"github.com/joist-autoscaler/joist/shared/event"
 	"github.com/joist-autoscaler/joist/shared/memblob"
@@ -53,7 +55,7 @@ func (w *world) startAWS() {
 	w.wire(events, w.broker.Bus(bus).In("123456789012", region))
 	w.server = fakeaws.Start(w.T, fakeaws.Options{
 		Broker: w.broker, Blobs: memblob.New(memblob.Options{Now: time.Now, Seed: 1}),
-		More: []fakeaws.Service{fakeec2.New(w.cloud), fakeiam.New(w.cloud), fakessm.New(w.cloud), fakeeks.New(w.cloud), fakests.New(w.cloud)},
+		More: []fakeaws.Service{fakeec2.New(w.cloud), fakeiam.New(w.cloud), fakessm.New(w.cloud), fakeeks.New(w.cloud), fakests.New(w.cloud), fakepricing.New(w.cloud), fakeshift.New(w.cloud)},
 	})
 	w.say("AWS is at %s", w.server.URL)
 }

@@ -13,8 +13,13 @@ import (
 	fakeec2 "github.com/joist-autoscaler/joist/integration/fakeaws/ec2"
 	fakeeks "github.com/joist-autoscaler/joist/integration/fakeaws/eks"
 	fakeiam "github.com/joist-autoscaler/joist/integration/fakeaws/iam"
+	fakepricing "github.com/joist-autoscaler/joist/integration/fakeaws/pricing"
 	fakessm "github.com/joist-autoscaler/joist/integration/fakeaws/ssm"
 	fakests "github.com/joist-autoscaler/joist/integration/fakeaws/sts"
+	fakeshift "github.com/joist-autoscaler/joist/integration/fakeaws/zonalshift"
+	"github.com/joist-autoscaler/joist/shared/arczonalshift"
+	"github.com/joist-autoscaler/joist/shared/awspricing"
+	"github.com/joist-autoscaler/joist/shared/catalog"
 	"github.com/joist-autoscaler/joist/shared/cloud"
 	"github.com/joist-autoscaler/joist/shared/cloudtest"
 	"github.com/joist-autoscaler/joist/shared/ec2cloud"
@@ -31,6 +36,8 @@ type account struct {
 	ssmparameters.Parameters
 	ekscluster.Clusters
 	iamprofile.Profiles
+	awspricing.Prices
+	arczonalshift.Shifts
 }
 
 // site is a modelled account behind the wire.
@@ -44,10 +51,17 @@ type site struct {
 
 func startCloud(t *testing.T) site {
 	t.Helper()
+	return startCloudWith(t, catalog.Catalogue{})
+}
+
+// startCloudWith starts an account that sells what the catalogue has.
+func startCloudWith(t *testing.T, catalogue catalog.Catalogue) site {
+	t.Helper()
 	c := &clock{}
-	model := memcloud.New(memcloud.Options{Now: c.Now, Seed: 1, Region: fakeaws.Region})
+	model := memcloud.New(memcloud.Options{Now: c.Now, Seed: 1, Region: fakeaws.Region, Catalogue: catalogue})
 	server := fakeaws.Start(t, fakeaws.Options{More: []fakeaws.Service{
 		fakeec2.New(model), fakeiam.New(model), fakessm.New(model), fakeeks.New(model), fakests.New(model),
+		fakepricing.New(model), fakeshift.New(model),
 	}})
 	config := server.Config()
 	// What the suite spoils must reach it: no retry may hide it.
@@ -55,6 +69,7 @@ func startCloud(t *testing.T) site {
 	return site{
 		account: account{
 			ec2cloud.New(config), ssmparameters.New(config), ekscluster.New(config), iamprofile.New(config),
+			awspricing.New(config), arczonalshift.New(config),
 		},
 		World: model.Furnish("web"), model: model, server: server, clock: c,
 	}
@@ -77,7 +92,7 @@ func TestCloudSuite(t *testing.T) {
 		return cloudtest.Subject{
 			Cloud: s.account,
 			World: cloudtest.World{
-				Cluster: s.Cluster, ImageParameter: "/joist/image", Subnets: s.Subnets, SecurityGroup: s.SecurityGroup,
+				Region: fakeaws.Region, Cluster: s.Cluster, ImageParameter: "/joist/image", Subnets: s.Subnets, SecurityGroup: s.SecurityGroup,
 				TagKey: "karpenter.sh/discovery", TagValue: "web", Image: image, Type: testType,
 				Reservations: reservations, PlacementGroups: groups,
 				Role: s.Role, OtherRole: "other",
@@ -104,6 +119,7 @@ func hands(s site) cloudtest.Features {
 		Lag:    func(d time.Duration) { s.model.SetFaults(memcloud.Faults{Lag: d}) },
 		Impair: s.model.Impair,
 		Plan:   s.model.Plan,
+		Shift:  cloudtest.Shifter(s.model.Shift, s.clock.Now),
 	}
 }
 
@@ -261,7 +277,7 @@ func TestServicesDoNotOverlap(t *testing.T) {
 	model := memcloud.New(memcloud.Options{Now: time.Now})
 	services := map[string]fakeaws.Service{
 		"ec2": fakeec2.New(model), "iam": fakeiam.New(model), "sts": fakests.New(model),
-		"ssm": fakessm.New(model), "eks": fakeeks.New(model),
+		"ssm": fakessm.New(model), "eks": fakeeks.New(model), "pricing": fakepricing.New(model), "shifts": fakeshift.New(model),
 	}
 	form := http.Header{"Content-Type": {"application/x-www-form-urlencoded"}}
 	for _, test := range []struct {
@@ -274,6 +290,8 @@ func TestServicesDoNotOverlap(t *testing.T) {
 		{"STS", "POST", "/", "Action=GetCallerIdentity&Version=2011-06-15", form, "sts"},
 		{"SSM", "POST", "/", "{}", http.Header{"X-Amz-Target": {"AmazonSSM.GetParameter"}}, "ssm"},
 		{"EKS", "GET", "/clusters/web", "", http.Header{"Authorization": {"x/eks/aws4_request, y"}}, "eks"},
+		{"prices", "POST", "/", "{}", http.Header{"X-Amz-Target": {"AWSPriceListService.GetProducts"}}, "pricing"},
+		{"shifts", "GET", "/managedresources/arn%3Aaws", "", http.Header{"Authorization": {"x/arc-zonal-shift/aws4_request, y"}}, "shifts"},
 		{"an object", "GET", "/clusters/web", "", http.Header{"Authorization": {"x/s3/aws4_request, y"}}, ""},
 		{"SQS", "POST", "/", "{}", http.Header{"X-Amz-Target": {"AmazonSQS.SendMessage"}}, ""},
 	} {

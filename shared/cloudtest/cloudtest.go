@@ -27,6 +27,9 @@ type Cloud interface {
 	cloud.Profiles
 	cloud.Statuses
 	cloud.Rehearsal
+	cloud.Market
+	cloud.Prices
+	cloud.ZonalShifts
 }
 
 // Subject is an account to be tried. Nothing may run in it.
@@ -38,6 +41,8 @@ type Subject struct {
 
 // World is what exists in the account.
 type World struct {
+	// Region is that of the account.
+	Region string
 	// Cluster is an EKS cluster, and ImageParameter an SSM parameter that holds
 	// the id of Image.
 	Cluster        cloud.ClusterInfo
@@ -76,6 +81,9 @@ type Features struct {
 	Lag func(time.Duration)
 	// Impair lets the status checks of an instance fail since a time.
 	Impair func(id string, since time.Time)
+	// Shift keeps the cluster away from a zone from now on; one that lasts for 0
+	// is AWS's own and has no end.
+	Shift func(zoneID string, lasts time.Duration)
 	// Plan schedules an event for an instance.
 	Plan func(id, code string, notBefore time.Time)
 }
@@ -94,7 +102,7 @@ func Run(t *testing.T, subject func(t *testing.T) Subject) {
 		behaviours []behaviour
 	}{
 		{"fleet", fleets}, {"template", templates}, {"instance", instances}, {"network", networks}, {"placement", placements},
-		{"image", images}, {"cluster", clusters}, {"profile", profiles}, {"rehearsal", rehearsals}, {"fault", faults},
+		{"image", images}, {"cluster", clusters}, {"profile", profiles}, {"rehearsal", rehearsals}, {"fault", faults}, {"market", markets},
 	} {
 		t.Run(group.name, func(t *testing.T) {
 			for _, b := range group.behaviours {

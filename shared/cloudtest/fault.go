@@ -3,6 +3,7 @@ package cloudtest
 import (
 	"context"
 	"testing"
+	"time"
 
 	"github.com/joist-autoscaler/joist/shared/cloud"
 	"github.com/joist-autoscaler/joist/shared/fault"
@@ -72,6 +73,30 @@ var calls = []call{
 	}},
 	{"ec2:DescribeInstanceStatus", false, func(ctx context.Context, s Subject, _ []string, _ cloud.FleetRequest) error {
 		_, err := s.DescribeStatus(ctx)
+		return err
+	}},
+	{"ec2:DescribeInstanceTypes", false, func(ctx context.Context, s Subject, _ []string, _ cloud.FleetRequest) error {
+		_, err := s.InstanceTypes(ctx)
+		return err
+	}},
+	{"ec2:DescribeInstanceTypeOfferings", false, func(ctx context.Context, s Subject, _ []string, _ cloud.FleetRequest) error {
+		_, err := s.TypeOfferings(ctx)
+		return err
+	}},
+	{"ec2:DescribeAvailabilityZones", false, func(ctx context.Context, s Subject, _ []string, _ cloud.FleetRequest) error {
+		_, err := s.AvailabilityZones(ctx)
+		return err
+	}},
+	{"ec2:DescribeSpotPriceHistory", false, func(ctx context.Context, s Subject, _ []string, _ cloud.FleetRequest) error {
+		_, err := s.SpotPrices(ctx, time.Now())
+		return err
+	}},
+	{"pricing:GetProducts", false, func(ctx context.Context, s Subject, _ []string, _ cloud.FleetRequest) error {
+		_, err := s.OnDemandPrices(ctx, s.Region)
+		return err
+	}},
+	{"arc-zonal-shift:GetManagedResource", false, func(ctx context.Context, s Subject, _ []string, _ cloud.FleetRequest) error {
+		_, err := s.ZonalShifts(ctx, s.Cluster.ARN)
 		return err
 	}},
 	{"ssm:GetParameter", false, func(ctx context.Context, s Subject, _ []string, _ cloud.FleetRequest) error {

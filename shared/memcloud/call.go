@@ -13,8 +13,9 @@ import (
 type script struct {
 	refusal *Refusal
 	kind    fault.Kind
-	// after says that the call takes effect before it goes wrong.
-	after bool
+	// after says that the call takes effect before it goes wrong; fine that it
+	// does not go wrong at all.
+	after, fine bool
 }
 
 // Deny takes the rights to the actions away until Allow.
@@ -35,6 +36,15 @@ func (c *Cloud) permit(actions []Action, denied bool) {
 // anything; calls of Refuse and of the others below queue up.
 func (c *Cloud) Refuse(action Action, kind fault.Kind, code, message string) {
 	c.program(action, script{kind: kind, refusal: &Refusal{Code: code, Message: message}})
+}
+
+// RefuseLater is Refuse for the call that comes after n others: the page of a
+// list after which it breaks off.
+func (c *Cloud) RefuseLater(action Action, n int, kind fault.Kind, code, message string) {
+	for range n {
+		c.program(action, script{fine: true})
+	}
+	c.Refuse(action, kind, code, message)
 }
 
 // LoseCall makes the next call of the action never arrive.
@@ -123,6 +133,9 @@ func denial(action Action, account string) error {
 func (c *Cloud) next(action Action) script {
 	if queue := c.scripts[action]; len(queue) > 0 {
 		c.scripts[action] = queue[1:]
+		if queue[0].fine {
+			return script{}
+		}
 		return queue[0]
 	}
 	if !mutating[action] {

@@ -24,7 +24,7 @@ func TestConformance(t *testing.T) {
 		return cloudtest.Subject{
 			Cloud: c,
 			World: cloudtest.World{
-				Cluster: w.Cluster, ImageParameter: "/joist/image", Subnets: w.Subnets, SecurityGroup: w.SecurityGroup,
+				Region: c.Region(), Cluster: w.Cluster, ImageParameter: "/joist/image", Subnets: w.Subnets, SecurityGroup: w.SecurityGroup,
 				TagKey: "karpenter.sh/discovery", TagValue: "web", Image: image, Type: "m6i.large",
 				Reservations: reservations, PlacementGroups: groups,
 				Role: w.Role, OtherRole: "other",
@@ -43,7 +43,7 @@ func TestConformance(t *testing.T) {
 				},
 				Lose:   func(action string) { c.LoseAnswer(memcloud.Action(action)) },
 				Lag:    func(d time.Duration) { c.SetFaults(memcloud.Faults{Lag: d}) },
-				Impair: c.Impair, Plan: c.Plan,
+				Impair: c.Impair, Plan: c.Plan, Shift: cloudtest.Shifter(c.Shift, func() time.Time { return now }),
 			},
 		}
 	})

@@ -47,6 +47,11 @@ var operations = map[string]func(*Service, context.Context, query.Form) (any, er
 	"DescribeSecurityGroups":  (*Service).describeGroups,
 	"DescribeImages":          (*Service).describeImages,
 
+	"DescribeInstanceTypes":         (*Service).describeTypes,
+	"DescribeInstanceTypeOfferings": (*Service).describeOfferings,
+	"DescribeAvailabilityZones":     (*Service).describeZones,
+	"DescribeSpotPriceHistory":      (*Service).describeSpotPrices,
+
 	"DescribeCapacityReservations": (*Service).describeReservations,
 	"DescribePlacementGroups":      (*Service).describePlacementGroups,
 }
