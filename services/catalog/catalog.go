@@ -43,7 +43,14 @@ type Service struct {
 	Cluster    event.Cluster
 	// Region is whose catalogue is published.
 	Region string
-	// Offers reads what the region sells; nil means the embedded catalogue.
+	// Market reads what the region sells, Prices what it costs on demand, unless
+	// Isolated, and Shifts which zones to avoid, unless it is nil.
+	Market   cloud.Market
+	Prices   cloud.Prices
+	Shifts   cloud.ZonalShifts
+	Isolated bool
+	// Offers has a catalogue at hand, where Market is nil; where it is nil too, the
+	// embedded catalogue is published.
 	Offers func(ctx context.Context, region string) (catalog.Catalogue, error)
 	Now    func() time.Time
 }

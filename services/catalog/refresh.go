@@ -16,16 +16,14 @@ import (
 // refresh publishes the catalogue of the region with the facts of the cluster,
 // if it is another than the one that is current.
 func (s Service) refresh(ctx context.Context, e event.Envelope) error {
-	doc, err := s.offers(ctx)
+	read := s.atHand
+	if s.Market != nil {
+		read = s.sells
+	}
+	doc, warnings, err := read(ctx)
 	if err != nil {
 		return err
 	}
-	info, err := s.describe(ctx)
-	if err != nil {
-		return err
-	}
-	// A catalogue that was handed out is shared; only the copied head is changed.
-	doc.Cluster = facts(info)
 	if doc, err = s.count(ctx, doc); err != nil {
 		return err
 	}
@@ -39,19 +37,47 @@ func (s Service) refresh(ctx context.Context, e event.Envelope) error {
 	}
 	changed := err != nil || current != ref
 	host.Say(ctx, "types", len(doc.Types), "catalogue", ref.Digest.Short(), "changed", changed)
+	if len(warnings) > 0 {
+		host.Say(ctx, "warnings", warnings)
+	}
 	if !changed {
-		return nil
+		return s.keep(ctx, ref)
 	}
 	// The pointer is moved last. Were it first, a crash between the two would
 	// leave a catalogue that is current and that nobody was told of.
-	fact := event.CatalogRefreshed{Region: doc.Region, AsOf: doc.AsOf, Types: len(doc.Types), Catalogue: ref}
+	fact := event.CatalogRefreshed{Region: doc.Region, AsOf: doc.AsOf, Types: len(doc.Types), Catalogue: ref, Warnings: warnings}
 	if err := s.publish(ctx, e, fact); err != nil {
 		return err
 	}
 	return blob.Point(ctx, s.Blobs, ref)
 }
 
-// offers is what the region sells.
+// keep points to the current catalogue again before the bucket forgets that it
+// is current.
+func (s Service) keep(ctx context.Context, ref event.Ref) error {
+	written, err := s.Blobs.Written(ctx, catalog.Kind+"/latest")
+	if err == nil && s.Now().Sub(written) < blob.Retention/2 {
+		return nil
+	}
+	return blob.Point(ctx, s.Blobs, ref)
+}
+
+// atHand is a catalogue that needs no asking, with the facts of the cluster.
+func (s Service) atHand(ctx context.Context) (catalog.Catalogue, []string, error) {
+	doc, err := s.offers(ctx)
+	if err != nil {
+		return doc, nil, err
+	}
+	info, err := s.describe(ctx)
+	if err != nil {
+		return doc, nil, err
+	}
+	// A catalogue that was handed out is shared; only the copied head is changed.
+	doc.Cluster = facts(info)
+	return doc, nil, nil
+}
+
+// offers is what the region sells, where AWS is not asked.
 func (s Service) offers(ctx context.Context) (catalog.Catalogue, error) {
 	if s.Offers != nil {
 		doc, err := s.Offers(ctx, s.Region)
