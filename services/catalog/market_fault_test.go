@@ -30,7 +30,7 @@ func TestA080MarketPartByPart(t *testing.T) {
 				} else {
 					b.ec2.Refuse(action, how, "Code", "no")
 				}
-				doc, warnings := b.refreshed(t)
+				doc, warnings := b.sold(t)
 				if len(warnings) != 1 || !strings.Contains(warnings[0], string(action)) {
 					t.Fatalf("warnings: %q", warnings)
 				}
@@ -47,7 +47,7 @@ func TestA080MarketPartByPart(t *testing.T) {
 				}
 				b.ec2.Allow(action)
 				b.now = b.now.Add(5 * time.Minute)
-				whole, warnings := b.refreshed(t)
+				whole, warnings := b.sold(t)
 				if len(warnings) > 0 || len(whole.Types) != len(memcloud.Small("us-west-2").Types) {
 					t.Errorf("afterwards: %d types, warnings %q", len(whole.Types), warnings)
 				}
@@ -59,11 +59,11 @@ func TestA080MarketPartByPart(t *testing.T) {
 // A right that is lost later leaves what was read, and not the embedded data.
 func TestA080LostRightKeepsWhatWasRead(t *testing.T) {
 	b := newMarket(t)
-	before, _ := b.refreshed(t)
+	before, _ := b.sold(t)
 	b.ec2.Deny(marketActions...)
 	b.ec2.Deny(memcloud.DescribeCluster)
 	b.now = b.now.Add(13 * time.Hour)
-	after, _ := b.refreshed(t)
+	after, _ := b.sold(t)
 	if diff := cmp.Diff(before, after, cmpopts.IgnoreFields(catalog.Catalogue{}, "Counted")); diff != "" {
 		t.Error(diff)
 	}
@@ -77,7 +77,7 @@ func TestB210SkipsThePriceList(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			b := newMarket(t)
 			spoil(b)
-			doc, warnings := b.refreshed(t)
+			doc, warnings := b.sold(t)
 			if b.calls()[memcloud.GetProducts] > 0 {
 				t.Error("the price list was read")
 			}
@@ -111,10 +111,10 @@ func (nothing) TypeOfferings(context.Context) ([]cloud.TypeOffering, error) { re
 
 func TestMarketBelievesNoEmptyList(t *testing.T) {
 	b := newMarket(t)
-	before, _ := b.refreshed(t)
+	before, _ := b.sold(t)
 	b.Market = nothing{b.ec2}
 	b.now = b.now.Add(5 * time.Minute)
-	if after, _ := b.refreshed(t); len(after.Types) != len(before.Types) {
+	if after, _ := b.sold(t); len(after.Types) != len(before.Types) {
 		t.Errorf("%d types were left", len(after.Types))
 	}
 }
@@ -153,7 +153,7 @@ func TestMarketForgets(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := newMarket(t)
-			b.refreshed(t)
+			b.sold(t)
 			spoil(t, b)
 			b.now = b.now.Add(time.Minute)
 			if err := b.ask(t, "scheduler", event.Tick{Want: event.WantCatalogue, Due: b.now}); err != nil {
@@ -166,7 +166,7 @@ func TestMarketForgets(t *testing.T) {
 	}
 	t.Run("a store that fails", func(t *testing.T) {
 		b := newMarket(t)
-		b.refreshed(t)
+		b.sold(t)
 		b.blobs.SetFaults(memblob.Faults{FailGet: 1})
 		if err := b.ask(t, "scheduler", event.Tick{Want: event.WantCatalogue, Due: b.now}); !fault.Is(err, fault.Retry) {
 			t.Errorf("got %v", err)

@@ -22,9 +22,9 @@ func newMarket(t *testing.T) *bench {
 	return b
 }
 
-// refreshed asks for the catalogue and gives what is current then, and what the
+// sold asks for the catalogue and gives what is current then, and what the
 // service warned of if it said that the catalogue changed.
-func (b *bench) refreshed(t *testing.T) (catalog.Catalogue, []string) {
+func (b *bench) sold(t *testing.T) (catalog.Catalogue, []string) {
 	t.Helper()
 	before := len(b.said)
 	if err := b.ask(t, "scheduler", event.Tick{Want: event.WantCatalogue, Due: b.now}); err != nil {
@@ -54,7 +54,7 @@ func (b *bench) refreshed(t *testing.T) (catalog.Catalogue, []string) {
 // What the model sells is what is published, all of it and nothing else.
 func TestMarketIsTheModels(t *testing.T) {
 	b := newMarket(t)
-	doc, warnings := b.refreshed(t)
+	doc, warnings := b.sold(t)
 	if len(warnings) > 0 {
 		t.Errorf("warnings: %q", warnings)
 	}
@@ -110,14 +110,14 @@ func TestB209B229MarketIsReadOnTime(t *testing.T) {
 // and then nothing that is current has been forgotten.
 func TestMarketWritesNothingThatIsThere(t *testing.T) {
 	b := newMarket(t)
-	b.refreshed(t)
+	b.sold(t)
 	ref, _ := blob.Latest(t.Context(), b.blobs, catalog.Kind)
 	for _, step := range []struct {
 		after time.Duration
 		want  time.Time
 	}{{time.Hour, start}, {blob.Retention/2 - 2*time.Hour, start}, {2 * time.Hour, start.Add(blob.Retention/2 + time.Hour)}} {
 		b.now = b.now.Add(step.after)
-		b.refreshed(t)
+		b.sold(t)
 		for _, key := range []string{ref.Key(), catalog.Kind + "/latest"} {
 			if written, err := b.blobs.Written(t.Context(), key); err != nil || !written.Equal(step.want) {
 				t.Errorf("%s at %s: written at %s, want %s (%v)", key, b.now, written, step.want, err)
@@ -147,14 +147,14 @@ func TestMarketSaysWhatChanged(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			b := newMarket(t)
-			b.refreshed(t)
+			b.sold(t)
 			test.change(b)
 			for _, step := range []struct {
 				after time.Duration
 				want  bool
 			}{{0, false}, {test.after, true}} {
 				b.now = start.Add(step.after)
-				doc, _ := b.refreshed(t)
+				doc, _ := b.sold(t)
 				at, sold := find(doc, spot)
 				if got := test.see(at, sold); got != step.want {
 					t.Errorf("after %s: seen %t", step.after, got)
@@ -180,16 +180,16 @@ func find(doc catalog.Catalogue, o memcloud.Offering) (catalog.Offering, bool) {
 func TestB183ShiftEnds(t *testing.T) {
 	b := newMarket(t)
 	b.ec2.Shift(cloud.ZonalShift{ZoneID: "usw2-az2", Until: start.Add(30 * time.Minute)})
-	if doc, _ := b.refreshed(t); !slices.Equal(doc.ShiftedZones, []string{"usw2-az2"}) {
+	if doc, _ := b.sold(t); !slices.Equal(doc.ShiftedZones, []string{"usw2-az2"}) {
 		t.Fatalf("shifted away from %v", doc.ShiftedZones)
 	}
 	b.ec2.Deny(memcloud.GetManagedResource)
 	b.now = start.Add(29 * time.Minute)
-	if doc, _ := b.refreshed(t); len(doc.ShiftedZones) != 1 {
+	if doc, _ := b.sold(t); len(doc.ShiftedZones) != 1 {
 		t.Fatal("a lost right ended a shift")
 	}
 	b.now = start.Add(31 * time.Minute)
-	if doc, _ := b.refreshed(t); len(doc.ShiftedZones) != 0 {
+	if doc, _ := b.sold(t); len(doc.ShiftedZones) != 0 {
 		t.Fatal("a shift goes on after its end")
 	}
 }
