@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 
 	"github.com/pelletier/go-toml/v2"
 )
@@ -24,7 +25,16 @@ type settings struct {
 			SystemReserved map[string]string   `toml:"system-reserved"`
 			EvictionHard   map[string]string   `toml:"eviction-hard"`
 			EvictionSoft   map[string]string   `toml:"eviction-soft"`
+			SoftGraces     map[string]string   `toml:"eviction-soft-grace-period"`
+			MaxPodGrace    int                 `toml:"eviction-max-pod-grace-period"`
+			ImageGCHigh    string              `toml:"image-gc-high-threshold-percent"`
+			ImageGCLow     string              `toml:"image-gc-low-threshold-percent"`
+			CPUCFSQuota    *bool               `toml:"cpu-cfs-quota-enforced"`
 		} `toml:"kubernetes"`
+		Commands map[string]struct {
+			Commands [][]string `toml:"commands"`
+			Mode     string     `toml:"mode"`
+		} `toml:"bootstrap-commands"`
 	} `toml:"settings"`
 }
 
@@ -39,9 +49,14 @@ func parseSettings(text string) (Joining, error) {
 	}
 	j := Joining{
 		Format: Bottlerocket, ClusterName: k.ClusterName, Endpoint: k.Endpoint, Authority: k.Authority,
-		Labels: map[string]string{}, MaxPods: k.MaxPods, ClusterDNS: oneOrMany(k.DNS),
-		KubeReserved: k.KubeReserved, SystemReserved: k.SystemReserved,
-		EvictionHard: k.EvictionHard, EvictionSoft: k.EvictionSoft,
+		Labels: map[string]string{}, RAID0: s.mounts(), Kubelet: Kubelet{
+			MaxPods: k.MaxPods, ClusterDNS: oneOrMany(k.DNS), KubeReserved: k.KubeReserved, SystemReserved: k.SystemReserved,
+			EvictionHard: k.EvictionHard, EvictionSoft: k.EvictionSoft, EvictionSoftGracePeriod: k.SoftGraces,
+			EvictionMaxPodGracePeriod: k.MaxPodGrace, CPUCFSQuota: k.CPUCFSQuota,
+		},
+	}
+	if err := errors.Join(percent(&j.ImageGCHighThresholdPercent, k.ImageGCHigh), percent(&j.ImageGCLowThresholdPercent, k.ImageGCLow)); err != nil {
+		return Joining{}, err
 	}
 	maps.Copy(j.Labels, k.Labels)
 	for _, key := range slices.Sorted(maps.Keys(k.Taints)) {
@@ -58,6 +73,31 @@ func parseSettings(text string) (Joining, error) {
 		}
 	}
 	return j, nil
+}
+
+// mounts reports whether a command joins the machine's own disks at each boot.
+func (s *settings) mounts() bool {
+	for _, c := range s.Settings.Commands {
+		for i, command := range c.Commands {
+			if c.Mode == "always" && i > 0 && startsWith(c.Commands[i-1], "apiclient", "ephemeral-storage", "init") &&
+				startsWith(command, "apiclient", "ephemeral-storage", "bind") {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+func startsWith(words []string, first ...string) bool {
+	return len(words) >= len(first) && slices.Equal(words[:len(first)], first)
+}
+
+// percent reads a percentage, which Bottlerocket keeps as text.
+func percent(to *int, text string) (err error) {
+	if text != "" {
+		*to, err = strconv.Atoi(text)
+	}
+	return err
 }
 
 // oneOrMany reads a setting that is a string or a list of strings.

@@ -38,20 +38,41 @@ func (j *Joining) applyFlag(name, value string) (err error) {
 		return addLabels(j.Labels, value)
 	case "--register-with-taints":
 		j.Taints, err = parseTaints(value)
-	case "--max-pods":
-		j.MaxPods, err = strconv.Atoi(value)
 	case "--cluster-dns":
 		j.ClusterDNS = strings.Split(value, ",")
-	case "--kube-reserved":
-		return addPairs(&j.KubeReserved, value, "=")
-	case "--system-reserved":
-		return addPairs(&j.SystemReserved, value, "=")
-	case "--eviction-hard":
-		return addPairs(&j.EvictionHard, value, "<")
-	case "--eviction-soft":
-		return addPairs(&j.EvictionSoft, value, "<")
+	case "--cpu-cfs-quota":
+		var on bool
+		on, err = strconv.ParseBool(value)
+		j.CPUCFSQuota = &on
+	default:
+		return j.apply(name, value)
 	}
 	return err
+}
+
+// apply reads the flags that are numbers, or lists of pairs. Others are not about
+// what shows on the node.
+func (k *Kubelet) apply(name, value string) (err error) {
+	numbers := map[string]*int{
+		"--max-pods": &k.MaxPods, "--pods-per-core": &k.PodsPerCore, "--eviction-max-pod-grace-period": &k.EvictionMaxPodGracePeriod,
+		"--image-gc-high-threshold": &k.ImageGCHighThresholdPercent, "--image-gc-low-threshold": &k.ImageGCLowThresholdPercent,
+	}
+	if to, known := numbers[name]; known {
+		*to, err = strconv.Atoi(value)
+		return err
+	}
+	lists := map[string]*map[string]string{
+		"--kube-reserved": &k.KubeReserved, "--system-reserved": &k.SystemReserved, "--eviction-soft-grace-period": &k.EvictionSoftGracePeriod,
+		"--eviction-hard": &k.EvictionHard, "--eviction-soft": &k.EvictionSoft,
+	}
+	if to, known := lists[name]; known {
+		separator := "="
+		if name == "--eviction-hard" || name == "--eviction-soft" {
+			separator = "<"
+		}
+		return addPairs(to, value, separator)
+	}
+	return nil
 }
 
 func addLabels(labels map[string]string, text string) error {

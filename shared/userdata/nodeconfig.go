@@ -33,21 +33,31 @@ type nodeConfig struct {
 			Config kubeletConfig `json:"config"`
 			Flags  []string      `json:"flags"`
 		} `json:"kubelet"`
-		Containerd   json.RawMessage `json:"containerd,omitempty"`
-		Instance     json.RawMessage `json:"instance,omitempty"`
+		Containerd json.RawMessage `json:"containerd,omitempty"`
+		Instance   struct {
+			LocalStorage struct {
+				Strategy string `json:"strategy"`
+			} `json:"localStorage"`
+		} `json:"instance"`
 		FeatureGates json.RawMessage `json:"featureGates,omitempty"`
 	} `json:"spec"`
 }
 
 // kubeletConfig is the part of a KubeletConfiguration that shows on the node.
 type kubeletConfig struct {
-	MaxPods        int               `json:"maxPods"`
-	ClusterDNS     []string          `json:"clusterDNS"`
-	Taints         []corev1.Taint    `json:"registerWithTaints"`
-	KubeReserved   map[string]string `json:"kubeReserved"`
-	SystemReserved map[string]string `json:"systemReserved"`
-	EvictionHard   map[string]string `json:"evictionHard"`
-	EvictionSoft   map[string]string `json:"evictionSoft"`
+	MaxPods                     int               `json:"maxPods"`
+	PodsPerCore                 int               `json:"podsPerCore"`
+	ClusterDNS                  []string          `json:"clusterDNS"`
+	Taints                      []corev1.Taint    `json:"registerWithTaints"`
+	KubeReserved                map[string]string `json:"kubeReserved"`
+	SystemReserved              map[string]string `json:"systemReserved"`
+	EvictionHard                map[string]string `json:"evictionHard"`
+	EvictionSoft                map[string]string `json:"evictionSoft"`
+	EvictionSoftGracePeriod     map[string]string `json:"evictionSoftGracePeriod"`
+	EvictionMaxPodGracePeriod   int               `json:"evictionMaxPodGracePeriod"`
+	ImageGCHighThresholdPercent int               `json:"imageGCHighThresholdPercent"`
+	ImageGCLowThresholdPercent  int               `json:"imageGCLowThresholdPercent"`
+	CPUCFSQuota                 *bool             `json:"cpuCFSQuota"`
 }
 
 // parseNodeConfigs merges documents as nodeadm does: later ones win field by
@@ -104,8 +114,14 @@ func overlay(j *Joining, c *nodeConfig) {
 	set(&j.Endpoint, c.Spec.Cluster.Endpoint)
 	set(&j.Authority, c.Spec.Cluster.Authority)
 	set(&j.CIDR, c.Spec.Cluster.CIDR)
+	j.RAID0 = j.RAID0 || c.Spec.Instance.LocalStorage.Strategy == "RAID0"
 	kubelet := c.Spec.Kubelet.Config
 	set(&j.MaxPods, kubelet.MaxPods)
+	set(&j.PodsPerCore, kubelet.PodsPerCore)
+	set(&j.EvictionMaxPodGracePeriod, kubelet.EvictionMaxPodGracePeriod)
+	set(&j.ImageGCHighThresholdPercent, kubelet.ImageGCHighThresholdPercent)
+	set(&j.ImageGCLowThresholdPercent, kubelet.ImageGCLowThresholdPercent)
+	set(&j.CPUCFSQuota, kubelet.CPUCFSQuota)
 	if kubelet.ClusterDNS != nil {
 		j.ClusterDNS = kubelet.ClusterDNS
 	}
@@ -116,6 +132,7 @@ func overlay(j *Joining, c *nodeConfig) {
 	merge(&j.SystemReserved, kubelet.SystemReserved)
 	merge(&j.EvictionHard, kubelet.EvictionHard)
 	merge(&j.EvictionSoft, kubelet.EvictionSoft)
+	merge(&j.EvictionSoftGracePeriod, kubelet.EvictionSoftGracePeriod)
 }
 
 // set overwrites with what is not zero.

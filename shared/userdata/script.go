@@ -48,6 +48,8 @@ func (j *Joining) applyBootstrap(words []string) error {
 			j.Authority = value
 		case "--dns-cluster-ip":
 			j.ClusterDNS = []string{value}
+		case "--local-disks":
+			j.RAID0 = value == "raid0"
 		case "--kubelet-extra-args":
 			if err := j.applyFlags(shellWords(value)); err != nil {
 				return err

@@ -15,11 +15,12 @@ const (
 	AL2023       = "AL2023"
 	AL2          = "AL2"
 	Bottlerocket = "Bottlerocket"
+	Windows      = "Windows"
 )
 
 // Joining is how a machine joins a cluster.
 type Joining struct {
-	// Format is one of AL2023, AL2 and Bottlerocket.
+	// Format is one of AL2023, AL2, Bottlerocket and Windows.
 	Format string
 	// ClusterName, Endpoint, Authority and CIDR say which cluster. Authority is
 	// the certificate, in base64; CIDR is the services', and only AL2023's.
@@ -30,14 +31,28 @@ type Joining struct {
 	// Labels and Taints are what the node is registered with.
 	Labels map[string]string
 	Taints []corev1.Taint
-	// MaxPods is 0 where the machine finds out by itself.
-	MaxPods    int
-	ClusterDNS []string
+	// RAID0 says that the machine joins its own disks into one.
+	RAID0 bool
+	Kubelet
+}
+
+// Kubelet is what the kubelet is told of itself. What is zero it finds out or has
+// defaults for.
+type Kubelet struct {
+	MaxPods     int
+	PodsPerCore int
+	ClusterDNS  []string
 	// Reserved resources and eviction thresholds, as the kubelet spells them.
-	KubeReserved   map[string]string
-	SystemReserved map[string]string
-	EvictionHard   map[string]string
-	EvictionSoft   map[string]string
+	KubeReserved            map[string]string
+	SystemReserved          map[string]string
+	EvictionHard            map[string]string
+	EvictionSoft            map[string]string
+	EvictionSoftGracePeriod map[string]string
+	// EvictionMaxPodGracePeriod is in seconds, the thresholds in percent of the disk.
+	EvictionMaxPodGracePeriod   int
+	ImageGCHighThresholdPercent int
+	ImageGCLowThresholdPercent  int
+	CPUCFSQuota                 *bool
 }
 
 // Parse reads user data (not in base64) of any known format.
@@ -66,6 +81,8 @@ func parse(raw string) (Joining, error) {
 		return parseNodeConfigs([]string{text})
 	case strings.HasPrefix(text, "#!"):
 		return parseScripts([]string{text})
+	case strings.HasPrefix(strings.ToLower(text[:min(len(text), len("<powershell>"))]), "<powershell>"):
+		return parsePowerShell(text)
 	default:
 		return parseSettings(text)
 	}
@@ -100,8 +117,8 @@ func (j *Joining) check() error {
 		}
 	}
 	lacks(j.ClusterName, "the cluster's name")
-	if j.Format != AL2 {
-		// AL2's script asks EKS for what it is not told.
+	if j.Format != AL2 && j.Format != Windows {
+		// The scripts of these ask EKS for what they are not told.
 		lacks(j.Endpoint, "the API server's endpoint")
 		lacks(j.Authority, "the certificate authority")
 	}

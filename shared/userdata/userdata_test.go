@@ -46,7 +46,7 @@ var prod = userdata.Joining{
 		{Key: "karpenter.sh/unregistered", Effect: corev1.TaintEffectNoExecute},
 		{Key: "dedicated", Value: "gpu", Effect: corev1.TaintEffectNoSchedule},
 	},
-	MaxPods: 58, ClusterDNS: []string{"10.100.0.10"}, KubeReserved: map[string]string{"cpu": "80m"},
+	Kubelet: userdata.Kubelet{MaxPods: 58, ClusterDNS: []string{"10.100.0.10"}, KubeReserved: map[string]string{"cpu": "80m"}},
 }
 
 // in is prod with some changes.
@@ -95,6 +95,12 @@ exec > >(tee /var/log/user-data.log) 2>&1
 --use-max-pods false \
 --kubelet-extra-args '--node-labels="karpenter.sh/nodepool=default,team=a" --max-pods=58 --register-with-taints="karpenter.sh/unregistered:NoExecute,dedicated=gpu:NoSchedule" --kube-reserved="cpu=80m"'`),
 			in(func(j *userdata.Joining) { j.Format, j.CIDR = userdata.AL2, "" })},
+		{"Windows", `<powershell>
+Write-Host 'it''s me'
+& "$env:ProgramFiles\Amazon\EKS\Start-EKSBootstrap.ps1" -EKSClusterName 'prod' -APIServerEndpoint 'https://api.example' -Base64ClusterCA 'Y2E=' -DNSClusterIP '10.100.0.10' -KubeletExtraArgs '--node-labels="karpenter.sh/nodepool=default,team=a" --max-pods=58 --register-with-taints="karpenter.sh/unregistered:NoExecute,dedicated=gpu:NoSchedule" --kube-reserved="cpu=80m"'
+</powershell>
+<persist>true</persist>
+`, in(func(j *userdata.Joining) { j.Format, j.CIDR = userdata.Windows, "" })},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -136,6 +142,8 @@ func TestRefuses(t *testing.T) {
 		{"a field given twice", nodeConfig + "kind: NodeConfig\n", "already set"},
 		{"a boundary that is missing", "MIME-Version: 1.0\nContent-Type: multipart/mixed\n\n--//\n", "part 1"},
 		{"settings without Kubernetes", "[settings.ntp]\ntime-servers = []\n", "settings.kubernetes"},
+		{"PowerShell that is not closed", "<powershell>\n", "not closed"},
+		{"PowerShell that calls nothing", "<powershell>\n# Start-EKSBootstrap.ps1\" -EKSClusterName a\n</powershell>", "nothing calls"},
 		{"noise", "\x00\x01", "TOML"},
 	}
 	for _, test := range tests {

@@ -60,8 +60,8 @@ func (n Node) al2023() (string, error) {
 	return writeParts(append(parts, newPart(nodeConfigMedia, config)))
 }
 
-// al2023Parts knows a NodeConfig that stands alone. NodeConfigs that are no YAML
-// would keep the machine from joining, so they are refused.
+// al2023Parts knows a NodeConfig that stands alone. One that nodeadm cannot read
+// would keep the machine from joining, so it is refused.
 func al2023Parts(text string) ([]part, error) {
 	parts, err := userParts(text)
 	if err != nil {
@@ -72,16 +72,34 @@ func al2023Parts(text string) ([]part, error) {
 		parts = []part{newPart(nodeConfigMedia, text)}
 	}
 	for i, p := range parts {
-		config, readable := p.text()
-		if p.media() != nodeConfigMedia || !readable {
+		if p.media() != nodeConfigMedia {
 			continue
 		}
-		var any map[string]any
-		if err := yaml.Unmarshal([]byte(config), &any); err != nil {
+		if err := p.nodeConfig(); err != nil {
 			return nil, fmt.Errorf("reading the NodeConfig in part %d: %w", i+1, err)
 		}
 	}
 	return parts, nil
+}
+
+// nodeConfig finds out whether the part is one. What it says is the user's and
+// nodeadm's matter: newer images know more settings than are known here.
+func (p part) nodeConfig() error {
+	text, err := p.text()
+	if err != nil {
+		return err
+	}
+	var found struct {
+		APIVersion string `json:"apiVersion"`
+		Kind       string `json:"kind"`
+	}
+	if err := yaml.Unmarshal([]byte(text), &found); err != nil {
+		return err
+	}
+	if !strings.HasPrefix(found.APIVersion, "node.eks.aws/") || found.Kind != "NodeConfig" {
+		return fmt.Errorf("it is a %q of %q, and not a NodeConfig of %q", found.Kind, found.APIVersion, nodeConfigVersion)
+	}
+	return nil
 }
 
 func (n Node) nodeConfig() (string, error) {

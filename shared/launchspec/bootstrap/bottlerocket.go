@@ -52,8 +52,7 @@ func (n Node) bottlerocket() (string, error) {
 
 // located says the line of a mistake.
 func located(err error) error {
-	var at *toml.DecodeError
-	if errors.As(err, &at) {
+	if at, ok := errors.AsType[*toml.DecodeError](err); ok {
 		row, column := at.Position()
 		return fmt.Errorf("line %d, column %d: %w", row, column, err)
 	}

@@ -8,6 +8,7 @@ import (
 	"io"
 	"mime"
 	"mime/multipart"
+	"mime/quotedprintable"
 	"net/mail"
 	"net/textproto"
 	"strings"
@@ -41,17 +42,20 @@ func (p part) media() string {
 	return media
 }
 
-// text is what the part says. One whose encoding is not known says nothing.
-func (p part) text() (string, bool) {
-	switch strings.ToLower(p.header.Get("Content-Transfer-Encoding")) {
+// text is what the part says.
+func (p part) text() (string, error) {
+	var body io.Reader = strings.NewReader(p.body)
+	switch encoding := strings.ToLower(p.header.Get("Content-Transfer-Encoding")); encoding {
 	case "", "7bit", "8bit", "binary":
-		return p.body, true
 	case "base64":
-		text, err := io.ReadAll(base64.NewDecoder(base64.StdEncoding, strings.NewReader(p.body)))
-		return string(text), err == nil
+		body = base64.NewDecoder(base64.StdEncoding, body)
+	case "quoted-printable":
+		body = quotedprintable.NewReader(body)
 	default:
-		return "", false
+		return "", fmt.Errorf("the encoding %q is none of MIME", encoding)
 	}
+	text, err := io.ReadAll(body)
+	return string(text), err
 }
 
 // userParts takes the user's data apart, or makes one part of it.
@@ -93,7 +97,11 @@ func readParts(text string) ([]part, error) {
 		if err != nil {
 			return nil, fmt.Errorf("reading part %d: %w", len(out)+1, err)
 		}
-		out = append(out, part{one.Header, string(body)})
+		next := part{one.Header, string(body)}
+		if _, err := next.text(); err != nil {
+			return nil, fmt.Errorf("reading part %d: %w", len(out)+1, err)
+		}
+		out = append(out, next)
 	}
 }
 

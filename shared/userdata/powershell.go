@@ -1,0 +1,54 @@
+package userdata
+
+import (
+	"errors"
+	"regexp"
+	"strings"
+)
+
+// startScript is what user data of Windows calls to join.
+const startScript = `Start-EKSBootstrap.ps1"`
+
+// scripts finds the PowerShell in user data.
+var scripts = regexp.MustCompile(`(?is)<powershell>(.*?)</powershell>`)
+
+// parsePowerShell reads the call of the start script. The last one counts.
+func parsePowerShell(text string) (Joining, error) {
+	found := scripts.FindAllStringSubmatch(text, -1)
+	if len(found) != 1 {
+		return Joining{}, errors.New("<powershell> is not closed, or not the only one")
+	}
+	var words []string
+	for line := range strings.SplitSeq(found[0][1], "\n") {
+		if _, rest, ok := strings.Cut(line, startScript); ok && !strings.HasPrefix(strings.TrimSpace(line), "#") {
+			words = shellWords(rest)
+		}
+	}
+	if words == nil {
+		return Joining{}, errors.New("nothing calls " + strings.TrimSuffix(startScript, `"`))
+	}
+	j := Joining{Format: Windows, Labels: map[string]string{}}
+	return j, j.applyStart(words)
+}
+
+// applyStart reads the script's parameters, a value each.
+func (j *Joining) applyStart(words []string) error {
+	for i := 0; i+1 < len(words); i += 2 {
+		value := words[i+1]
+		switch words[i] {
+		case "-EKSClusterName":
+			j.ClusterName = value
+		case "-APIServerEndpoint":
+			j.Endpoint = value
+		case "-Base64ClusterCA":
+			j.Authority = value
+		case "-DNSClusterIP":
+			j.ClusterDNS = []string{value}
+		case "-KubeletExtraArgs":
+			if err := j.applyFlags(shellWords(value)); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
