@@ -64,6 +64,18 @@ func fraction(field func(*Settings) *float64) setter {
 	}
 }
 
+// share is a fraction of something, and not nothing of it.
+func share(field func(*Settings) *float64) setter {
+	return func(s *Settings, text string) error {
+		f, err := strconv.ParseFloat(text, 64)
+		if err != nil || !(f > 0 && f <= 1) {
+			return errors.New("is no number above 0 and up to 1")
+		}
+		*field(s) = f
+		return nil
+	}
+}
+
 func number(most int, field func(*Settings) *int) setter {
 	return func(s *Settings, text string) error {
 		n, err := strconv.Atoi(text)

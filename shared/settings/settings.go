@@ -38,6 +38,13 @@ type Settings struct {
 	BatchMax, BatchIdle time.Duration
 	Scheduling          scheduling.Settings
 	TemplateAge         time.Duration
+	// IsolatedVPC says that AWS is reached through VPC endpoints only; ZonalShift
+	// that zones are avoided while a zonal shift is in force.
+	IsolatedVPC, ZonalShift bool
+	// MaxPerIntent and MaxPerMinute stop the launcher from starting more instances
+	// at once than anybody means; EC2Share is its part of EC2's request rates.
+	MaxPerIntent, MaxPerMinute int
+	EC2Share                   float64
 
 	LogLevel                slog.Level
 	MetricsPort, HealthPort int

@@ -22,7 +22,7 @@ func environment(of map[string]string) func(string) (string, bool) {
 var defaults = settings.Settings{
 	Namespace: "joist", LeaseNamespace: "kube-system", BatchMax: 10 * time.Second, BatchIdle: time.Second,
 	Scheduling:  scheduling.Settings{PreferencePolicy: "Respect", MinValuesPolicy: "Strict", VMMemoryOverheadPercent: 0.075, Gates: scheduling.Gates{ReservedCapacity: true}},
-	TemplateAge: time.Hour, MetricsPort: 8080, HealthPort: 8081,
+	TemplateAge: time.Hour, MaxPerIntent: 500, MaxPerMinute: 1000, EC2Share: 1, MetricsPort: 8080, HealthPort: 8081,
 }
 
 func TestRead(t *testing.T) {
@@ -42,9 +42,11 @@ func TestRead(t *testing.T) {
 		{"knobs", map[string]string{
 			"VM_MEMORY_OVERHEAD_PERCENT": "0", "PREFERENCE_POLICY": "Ignore", "MIN_VALUES_POLICY": "BestEffort", "RESERVED_ENIS": "2",
 			"LOG_LEVEL": "debug", "METRICS_PORT": "0", "HEALTH_PROBE_PORT": "9", "OTEL_EXPORTER_OTLP_ENDPOINT": "http://c", "JOIST_TEMPLATE_AGE": "24h",
+			"JOIST_MAX_INSTANCES_PER_INTENT": "10", "JOIST_MAX_INSTANCES_PER_MINUTE": "20", "JOIST_EC2_RATE_SHARE": "0.25",
 		}, func(s *settings.Settings) {
 			s.Scheduling = scheduling.Settings{PreferencePolicy: "Ignore", MinValuesPolicy: "BestEffort", ReservedENIs: 2, Gates: scheduling.Gates{ReservedCapacity: true}}
 			s.LogLevel, s.MetricsPort, s.HealthPort, s.Traces, s.TemplateAge = slog.LevelDebug, 0, 9, true, 24*time.Hour
+			s.MaxPerIntent, s.MaxPerMinute, s.EC2Share = 10, 20, 0.25
 		}},
 		{"gates beside the defaults (B069)", map[string]string{"FEATURE_GATES": "NodeOverlay=true, CapacityBuffer=1,NodeRepair=true,"}, func(s *settings.Settings) {
 			s.Scheduling.Gates = scheduling.Gates{ReservedCapacity: true, NodeOverlay: true, CapacityBuffer: true}
@@ -81,6 +83,7 @@ func TestReadRefuses(t *testing.T) {
 		"BATCH_MAX_DURATION": "10", "BATCH_IDLE_DURATION": "-1s", "VM_MEMORY_OVERHEAD_PERCENT": "7.5", "PREFERENCE_POLICY": "respect",
 		"MIN_VALUES_POLICY": "none", "RESERVED_ENIS": "-1", "LOG_LEVEL": "loud", "METRICS_PORT": "65536", "HEALTH_PROBE_PORT": "x",
 		"JOIST_QUEUE_URL": "prod-planner", "JOIST_DEAD_LETTER_URL": "arn:aws:sqs:eu-west-1:111122223333:prod", "JOIST_TEMPLATE_AGE": "0s",
+		"JOIST_MAX_INSTANCES_PER_INTENT": "1001", "JOIST_MAX_INSTANCES_PER_MINUTE": "many", "JOIST_EC2_RATE_SHARE": "0",
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := settings.Read(environment(map[string]string{name: value}))

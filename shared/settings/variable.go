@@ -43,6 +43,11 @@ const (
 	Premium        = "RESILIENCE_PREMIUM"
 	ByPriority     = "PLAN_BY_PRIORITY"
 	TemplateAge    = "JOIST_TEMPLATE_AGE"
+	MaxPerIntent   = "JOIST_MAX_INSTANCES_PER_INTENT"
+	MaxPerMinute   = "JOIST_MAX_INSTANCES_PER_MINUTE"
+	EC2Share       = "JOIST_EC2_RATE_SHARE"
+	IsolatedVPC    = "ISOLATED_VPC"
+	ZonalShift     = "ENABLE_ZONAL_SHIFT"
 	LogLevel       = "LOG_LEVEL"
 	MetricsPort    = "METRICS_PORT"
 	HealthPort     = "HEALTH_PROBE_PORT"
@@ -104,6 +109,16 @@ var Variables = []Variable{
 		set: toggle(func(s *Settings, on bool) { s.Scheduling.PlanByPriority = on })},
 	{Name: TemplateAge, For: "the age at which a launch template is deleted", Example: "1h", Default: "1h",
 		set: duration(func(s *Settings) *pause { return (*pause)(&s.TemplateAge) })},
+	{Name: MaxPerIntent, For: "the most instances that one launch intent may ask for", Example: "500", Default: "500",
+		set: number(1000, func(s *Settings) *int { return &s.MaxPerIntent })},
+	{Name: MaxPerMinute, For: "the most instances that a launcher starts for the cluster within a minute", Example: "1000", Default: "1000",
+		set: number(100000, func(s *Settings) *int { return &s.MaxPerMinute })},
+	{Name: EC2Share, For: "the part of EC2's documented request rates that a launcher may use at most", Example: "0.25", Default: "1",
+		set: share(func(s *Settings) *float64 { return &s.EC2Share })},
+	{Name: IsolatedVPC, For: "whether AWS is reached through VPC endpoints only, so that on-demand prices are those of the binary", Example: "true", Default: "false",
+		set: toggle(func(s *Settings, on bool) { s.IsolatedVPC = on })},
+	{Name: ZonalShift, For: "whether zones are avoided from which a zonal shift moves the cluster away", Example: "true", Default: "false",
+		set: toggle(func(s *Settings, on bool) { s.ZonalShift = on })},
 	{Name: LogLevel, For: "the least level that is logged", Example: "info", Default: "info", set: level},
 	{Name: MetricsPort, For: "the port of /metrics, or 0 for none", Example: "8080", Default: "8080",
 		set: number(65535, func(s *Settings) *int { return &s.MetricsPort })},

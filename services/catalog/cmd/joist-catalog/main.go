@@ -8,6 +8,8 @@ import (
 
 	"github.com/joist-autoscaler/joist/services/catalog"
 	"github.com/joist-autoscaler/joist/services/catalog/internal/recall"
+	"github.com/joist-autoscaler/joist/shared/arczonalshift"
+	"github.com/joist-autoscaler/joist/shared/awspricing"
 	"github.com/joist-autoscaler/joist/shared/cloud"
 	"github.com/joist-autoscaler/joist/shared/ec2cloud"
 	"github.com/joist-autoscaler/joist/shared/ekscluster"
@@ -23,7 +25,7 @@ func main() {
 		Name:     "catalog",
 		Purpose:  "joist-catalog reads AWS: instances, what node classes select, and what the region sells.",
 		Required: []string{settings.Bucket, settings.Bus, settings.DeadLetterURL},
-		Optional: []string{settings.QueueURL, settings.Prefix},
+		Optional: []string{settings.QueueURL, settings.Prefix, settings.IsolatedVPC, settings.ZonalShift},
 	}, run)
 }
 
@@ -33,7 +35,11 @@ func run(ctx context.Context, p *parts.Parts) error {
 		Instances: ec2, Network: ec2, Placements: ec2,
 		Images:   recall.NewImages(images{ec2, ssmparameters.New(p.AWS)}, time.Now),
 		Clusters: recall.NewClusters(ekscluster.New(p.AWS), time.Now),
-		Blobs:    p.Blobs(), Bus: p.Facts(), Cluster: p.Cluster, Region: p.Region, Now: time.Now,
+		Market:   ec2, Prices: awspricing.New(p.AWS), Isolated: p.IsolatedVPC,
+		Blobs: p.Blobs(), Bus: p.Facts(), Cluster: p.Cluster, Region: p.Region, Now: time.Now,
+	}
+	if p.ZonalShift {
+		service.Shifts = arczonalshift.New(p.AWS)
 	}
 	return p.Run(ctx, p.Events(catalog.Types, service.Handle), host.Options{Deadline: 2 * time.Minute}, lambda.Serve)
 }
