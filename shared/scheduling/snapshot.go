@@ -189,6 +189,8 @@ type Node struct {
 	ClaimUID string `json:"claimUid,omitempty"`
 	NodePool string `json:"nodePool,omitempty"`
 	Instance string `json:"instance,omitempty"`
+	// Image is the id of the machine image that the claim's instance booted.
+	Image string `json:"image,omitempty"`
 	// Labels and Taints are the node's, or what the claim promises.
 	Labels map[string]string `json:"labels,omitempty"`
 	Taints []corev1.Taint    `json:"taints,omitempty"`

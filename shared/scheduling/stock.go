@@ -1,10 +1,12 @@
 package scheduling
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/joist-autoscaler/joist/shared/catalog"
 	"github.com/joist-autoscaler/joist/shared/karpenter"
@@ -62,7 +64,7 @@ type Offer struct {
 // pools say so themselves.
 func NewStock(s Snapshot, cat catalog.Catalogue) Stock {
 	out := Stock{Region: cat.Region, Types: map[string][]Type{}, FreeIPs: freeIPs(s, cat), Rooms: spreadRooms(s, cat)}
-	left := reservationsLeft(s, cat)
+	left, seen := reservationsLeft(s, cat), memorySeen(s.Nodes)
 	for i := range s.NodeClasses {
 		class := &s.NodeClasses[i]
 		config, err := NodeConfig(class, s.Settings)
@@ -70,8 +72,8 @@ func NewStock(s Snapshot, cat catalog.Catalogue) Stock {
 			continue
 		}
 		for _, t := range cat.Types {
-			if one, ok := newType(t, class, config, s); ok {
-				one.Offers = append(one.Offers, reservedOffers(t, class, s, left)...)
+			if one, ok := newType(t, class, config, s, seen); ok {
+				one.Offers = shift(append(one.Offers, reservedOffers(t, class, s, left)...), cat.ShiftedZones)
 				one.join(class, cat, out.Rooms[class.Name])
 				out.Types[class.Name] = append(out.Types[class.Name], one)
 			}
@@ -84,14 +86,18 @@ func NewStock(s Snapshot, cat catalog.Catalogue) Stock {
 	return out
 }
 
-func newType(t catalog.InstanceType, class *karpenter.EC2NodeClass, config catalog.NodeConfig, s Snapshot) (Type, bool) {
+func newType(t catalog.InstanceType, class *karpenter.EC2NodeClass, config catalog.NodeConfig, s Snapshot, seen map[boot]resource.Quantity) (Type, bool) {
 	labels := catalog.TypeLabels(t)
 	maps.Copy(labels, catalog.FamilyLabels(config.AMIFamily))
 	if !slices.Contains(t.OS, labels[corev1.LabelOSStable]) {
 		return Type{}, false
 	}
-	if _, bootable := ImageFor(labels, class.Status.AMIs); !bootable {
+	image, bootable := ImageFor(labels, class.Status.AMIs)
+	if !bootable {
 		return Type{}, false
+	}
+	if memory, ok := seen[boot{t.Name, image.ID}]; ok {
+		config.DiscoveredMemory = &memory
 	}
 	capacity, _, allocatable := catalog.Resources(t, config)
 	return Type{
@@ -105,10 +111,13 @@ func offers(t catalog.InstanceType, class *karpenter.EC2NodeClass, s Snapshot) [
 	var out []Offer
 	for _, o := range t.Offerings {
 		// Which reservations a class may use is for its status to say.
-		if o.CapacityType == catalog.Reserved || !slices.ContainsFunc(class.Status.Subnets, func(n karpenter.Subnet) bool { return n.Zone == o.Zone }) {
+		i := slices.IndexFunc(class.Status.Subnets, func(n karpenter.Subnet) bool { return n.Zone == o.Zone })
+		if o.CapacityType == catalog.Reserved || i < 0 {
 			continue
 		}
-		offer := Offer{Option: Option{ZoneID: o.ZoneID, PricePerHour: o.PricePerHour}, Available: o.Available}
+		// A catalogue whose zones could not be read has no ids; the subnets have.
+		id := cmp.Or(o.ZoneID, class.Status.Subnets[i].ZoneID)
+		offer := Offer{Option: Option{ZoneID: id, PricePerHour: o.PricePerHour}, Available: o.Available}
 		offer.InstanceType, offer.Zone, offer.CapacityType = t.Name, o.Zone, o.CapacityType
 		offer.Available = offer.Available && !unavailable(offer.Option, class, s)
 		out = append(out, offer)

@@ -96,7 +96,7 @@ func claim(name string, changes ...func(*karpenter.NodeClaim)) *karpenter.NodeCl
 }
 
 func launched(c *karpenter.NodeClaim) {
-	c.Status.ProviderID = providerID
+	c.Status.ProviderID, c.Status.ImageID = providerID, "ami-1"
 	c.Status.Capacity, c.Status.Allocatable = list("cpu", "8"), list("cpu", "7")
 	c.Labels[corev1.LabelInstanceTypeStable] = "m6i.large"
 }
@@ -181,6 +181,9 @@ func TestNodes(t *testing.T) {
 		t.Errorf("joined and not registered: the claim's labels below the node's: %+v", joined)
 	}
 	running := one(claim("c", registered), node("n"), pod("p", "n"), pod("d", "n", owner("DaemonSet")), pod("done", "n", func(p *corev1.Pod) { p.Status.Phase = corev1.PodFailed }))
+	if running.Image != "ami-1" {
+		t.Errorf("it booted %q", running.Image)
+	}
 	if !running.Initialized || cpu(running) != 4 || running.Used.Cpu().Value() != 2 || running.Daemons.Cpu().Value() != 1 || len(running.Pods) != 1 {
 		t.Errorf("running: %+v", running)
 	}

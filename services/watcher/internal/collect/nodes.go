@@ -120,6 +120,7 @@ func ceiling(claim *karpenter.NodeClaim) corev1.ResourceList {
 func describe(out *scheduling.Node, claim *karpenter.NodeClaim) {
 	conditions := claim.Status.Conditions
 	out.Claim, out.ClaimUID, out.NodePool = claim.Name, string(claim.UID), claim.Labels[karpenter.NodePoolLabelKey]
+	out.Image = claim.Status.ImageID
 	if id, err := claim.Instance(); err == nil {
 		out.Instance = id.InstanceID
 	}
