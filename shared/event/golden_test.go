@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -27,28 +28,7 @@ func TestGoldens(t *testing.T) {
 			if !ok {
 				t.Fatal("the type has no sample body")
 			}
-			made, err := maker.New(noon, s.body, nil)
-			if err != nil {
-				t.Fatal(err)
-			}
-			text := golden(t, spec.Type, made)
-			e, err := event.Decode(text[:len(text)-1])
-			if err != nil {
-				t.Fatal(err)
-			}
-			body, err := s.read(e)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if diff := cmp.Diff(s.body, body); diff != "" {
-				t.Errorf("the golden no longer reads as what it was written from (-sample +golden):\n%s", diff)
-			}
-			if diff := cmp.Diff(string(text), string(wire(t, e))); diff != "" {
-				t.Errorf("decoding and encoding again changed bytes:\n%s", diff)
-			}
-			if made.ID != e.ID {
-				t.Errorf("the id is %s now and was %s: a re-send across an upgrade would be another event", made.ID, e.ID)
-			}
+			keeps(t, filepath.Join("testdata", "v1", string(spec.Type)+".json"), s)
 		})
 	}
 	if len(samples) != len(event.Specs) {
@@ -56,17 +36,56 @@ func TestGoldens(t *testing.T) {
 	}
 }
 
-// golden reads the golden of a type; with -update it writes one that is missing.
-func golden(t *testing.T, typ event.Type, made event.Envelope) []byte {
+// Fields that a type got later have goldens of their own beside its first.
+func TestFurtherGoldens(t *testing.T) {
+	for name, s := range further {
+		t.Run(name, func(t *testing.T) {
+			if !strings.HasPrefix(name, string(s.body.EventType())+"-") {
+				t.Fatalf("it is a %s", s.body.EventType())
+			}
+			keeps(t, filepath.Join("testdata", "v1-further", name+".json"), s)
+		})
+	}
+}
+
+// keeps demands that a golden reads as the body that it was written from, and is
+// written as it was.
+func keeps(t *testing.T, path string, s sample) {
 	t.Helper()
-	path := filepath.Join("testdata", "v1", string(typ)+".json")
+	made, err := maker.New(noon, s.body, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := golden(t, path, made)
+	e, err := event.Decode(text[:len(text)-1])
+	if err != nil {
+		t.Fatal(err)
+	}
+	body, err := s.read(e)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(s.body, body); diff != "" {
+		t.Errorf("the golden no longer reads as what it was written from (-sample +golden):\n%s", diff)
+	}
+	if diff := cmp.Diff(string(text), string(wire(t, e))); diff != "" {
+		t.Errorf("decoding and encoding again changed bytes:\n%s", diff)
+	}
+	if made.ID != e.ID {
+		t.Errorf("the id is %s now and was %s: a re-send across an upgrade would be another event", made.ID, e.ID)
+	}
+}
+
+// golden reads a golden; with -update it writes one that is missing.
+func golden(t *testing.T, path string, made event.Envelope) []byte {
+	t.Helper()
 	text, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) && *update {
 		text = wire(t, made)
 		err = os.WriteFile(path, text, 0o644)
 	}
 	if err != nil {
-		t.Fatalf("%v (try: go test ./event -run TestGoldens -update)", err)
+		t.Fatalf("%v (try: go test ./event -run Goldens -update)", err)
 	}
 	return text
 }

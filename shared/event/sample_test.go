@@ -79,3 +79,27 @@ var samples = []sample{
 	}),
 	of(event.InstanceGone{InstanceID: "i-0123456789abcdef0", Shown: noon}),
 }
+
+// further are bodies with what was added to a type after its first golden, by the
+// names of their goldens.
+var further = map[string]sample{
+	"nodeclass.resolved.v1-reservations": of(event.NodeClassResolved{
+		Name: "default", UID: "uid-2", Generation: 3, Asked: noon, Hash: "4217",
+		Reservations: []event.Reservation{{
+			ID: "cr-1", InstanceType: "p5.48xlarge", Zone: "eu-west-1a", OwnerID: "111122223333", MatchCriteria: "targeted",
+			Kind: "capacity-block", Interruptible: true, Expiring: true, Ends: noon,
+		}},
+		Problems: []event.Problem{
+			{Condition: "SubnetsReady", Reason: "AWSAccessDenied", Message: "allow it", Unread: true},
+			{Condition: "CapacityReservationsReady", Reason: "CapacityReservationsNotFound", Message: "none", Warning: true},
+		},
+	}),
+	"nodeclass.ensure.v1-dry-runs": of(event.NodeClassEnsure{
+		Name: "default", UID: "uid-2", Profile: "mine", Path: "/karpenter/", Asked: noon, Generation: 3,
+		Tags: map[string]string{"kubernetes.io/cluster/prod": "owned"}, Class: json.RawMessage(`{"spec":{"instanceProfile":"mine"}}`),
+	}),
+	"nodeclass.ensured.v1-dry-runs": of(event.NodeClassEnsured{
+		Name: "default", UID: "uid-2", Profile: "mine", Asked: noon, Generation: 3, Validated: true,
+		Invalid: &event.Problem{Condition: "ValidationSucceeded", Reason: event.RunInstancesAuthCheckFailed, Message: "denied"},
+	}),
+}
