@@ -1,6 +1,7 @@
 package launchspec
 
 import (
+	"maps"
 	"slices"
 	"strconv"
 
@@ -66,6 +67,30 @@ func placement(class *karpenter.EC2NodeClass, reqs scheduling.Requirements) *clo
 		return nil
 	}
 	return &cloud.Placement{Group: value(selector.Name), GroupID: value(selector.ID), Partition: partition(reqs)}
+}
+
+// grouped adds the label of the placement group to those of a type, where the group
+// is known.
+func (g *recipe) grouped(labels map[string]string) map[string]string {
+	selector := g.class.Spec.PlacementGroupSelector
+	if selector == nil {
+		return labels
+	}
+	id := value(selector.ID)
+	for _, group := range g.catalogue.PlacementGroups {
+		if id == "" && group.Name == value(selector.Name) {
+			id = group.ID
+		}
+	}
+	if id == "" {
+		return labels
+	}
+	out := maps.Clone(labels)
+	out[karpenter.LabelPlacementGroupID] = id
+	if p := partition(g.requirements); p > 0 {
+		out[karpenter.LabelPlacementGroupPartition] = strconv.Itoa(int(p))
+	}
+	return out
 }
 
 func partition(reqs scheduling.Requirements) int32 {

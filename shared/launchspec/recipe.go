@@ -148,7 +148,7 @@ func (g *recipe) facts(intent *Intent) error {
 				return err
 			}
 			capacity, _, allocatable := catalog.Resources(m.hardware, g.config)
-			facts = TypeFacts{Capacity: capacity, Allocatable: allocatable, Labels: m.labels, ZoneIDs: map[string]string{}}
+			facts = TypeFacts{Capacity: capacity, Allocatable: allocatable, Labels: g.grouped(m.labels), ZoneIDs: map[string]string{}}
 		}
 		if o.ZoneID != "" {
 			facts.ZoneIDs[o.Zone] = o.ZoneID

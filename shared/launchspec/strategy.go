@@ -1,6 +1,7 @@
 package launchspec
 
 import (
+	"maps"
 	"slices"
 
 	"github.com/joist-autoscaler/joist/shared/cloud"
@@ -71,21 +72,20 @@ func allows(reqs scheduling.Requirements, capacityType string) bool {
 }
 
 // short finds a label of which the offers have fewer values than the requirements
-// ask for, and how many they have. Labels that nobody knows are not judged.
+// ask for, and how many they have.
 func short(reqs scheduling.Requirements, offers []offer) (key string, values int) {
-	for _, wanted := range reqs.List() {
-		least := reqs[wanted.Key].MinValues()
-		if least == 0 {
+	for _, key := range slices.Sorted(maps.Keys(reqs)) {
+		if reqs[key].MinValues() == 0 {
 			continue
 		}
 		seen := map[string]bool{}
 		for _, o := range offers {
-			if value := o.label(wanted.Key); value != "" {
+			if value := o.label(key); value != "" {
 				seen[value] = true
 			}
 		}
-		if len(seen) < least {
-			return wanted.Key, len(seen)
+		if len(seen) < reqs[key].MinValues() {
+			return key, len(seen)
 		}
 	}
 	return "", 0

@@ -2,6 +2,7 @@ package launchspec
 
 import (
 	"cmp"
+	"math"
 	"slices"
 
 	"github.com/joist-autoscaler/joist/shared/catalog"
@@ -16,6 +17,10 @@ import (
 // counted.
 type addresses map[string]int64
 
+// exhausted is what a subnet has left that EC2 has refused for lack of addresses: it
+// is the last to be tried, behind those that were not counted (B192).
+const exhausted = math.MinInt32
+
 // newAddresses takes off what the count does not know of. Which subnets young nodes
 // went to is not written down anywhere, but it was decided as here: in each zone,
 // the subnet that had most left. A claim that may still go to several zones takes
@@ -27,7 +32,13 @@ func newAddresses(s scheduling.Snapshot, cat catalog.Catalogue) addresses {
 	}
 	classes := map[string]*karpenter.EC2NodeClass{}
 	for i := range s.NodeClasses {
-		classes[s.NodeClasses[i].Name] = &s.NodeClasses[i]
+		class := &s.NodeClasses[i]
+		classes[class.Name] = class
+		for _, subnet := range class.Status.Subnets {
+			if scheduling.SubnetUnavailable(subnet.ID, s) {
+				left[subnet.ID] = exhausted
+			}
+		}
 	}
 	var young []*scheduling.Node
 	for i := range s.Nodes {

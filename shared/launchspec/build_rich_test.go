@@ -1,0 +1,395 @@
+package launchspec_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/joist-autoscaler/joist/shared/blob"
+	"github.com/joist-autoscaler/joist/shared/catalog"
+	"github.com/joist-autoscaler/joist/shared/cloud"
+	"github.com/joist-autoscaler/joist/shared/fault"
+	"github.com/joist-autoscaler/joist/shared/karpenter"
+	"github.com/joist-autoscaler/joist/shared/launchspec"
+	"github.com/joist-autoscaler/joist/shared/scheduling"
+	"github.com/joist-autoscaler/joist/shared/scheduling/schedulingtest"
+	"github.com/joist-autoscaler/joist/shared/userdata"
+)
+
+// world is a batch and the catalogue that it is planned with.
+type world struct {
+	batch scheduling.Batch
+	cat   catalog.Catalogue
+}
+
+func (w *world) class() *karpenter.EC2NodeClass { return &w.batch.Snapshot.NodeClasses[0] }
+func (w *world) pool() *karpenter.NodePool      { return &w.batch.Snapshot.NodePools[0] }
+
+// require replaces what the pool asks for.
+func (w *world) require(requirements ...karpenter.NodeSelectorRequirementWithMinValues) {
+	w.pool().Spec.Template.Spec.Requirements = requirements
+}
+
+func in(key string, values ...string) karpenter.NodeSelectorRequirementWithMinValues {
+	return karpenter.NodeSelectorRequirementWithMinValues{Key: key, Operator: karpenter.NodeSelectorOpIn, Values: values}
+}
+
+func newWorld(pods ...scheduling.PodClass) *world {
+	return &world{schedulingtest.Seed(pods...), schedulingtest.Catalogue()}
+}
+
+func (w *world) build(t *testing.T) launchspec.Built {
+	t.Helper()
+	ref, _, err := blob.Encode(scheduling.BatchKind, w.batch)
+	if err != nil {
+		t.Fatal(err)
+	}
+	built, err := launchspec.Build(w.batch, ref, scheduling.Solve(w.batch, w.cat), w.cat)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(built.Plan.Unplaced) > 0 {
+		t.Fatalf("pods are left out: %+v", built.Plan.Unplaced)
+	}
+	return built
+}
+
+// request is what goes to EC2 for an intent, with user data by line.
+type request struct {
+	Templates []shown            `json:"templates"`
+	Fleet     cloud.FleetRequest `json:"fleet"`
+}
+
+type shown struct {
+	cloud.Template
+	UserData []string `json:"userData"`
+}
+
+func show(t *testing.T, name string, intent launchspec.Intent) {
+	t.Helper()
+	out := request{Fleet: intent.Fleet}
+	for _, template := range intent.Templates {
+		out.Templates = append(out.Templates, shown{template, strings.Split(strings.ReplaceAll(template.UserData, "\r\n", "\n"), "\n")})
+	}
+	golden(t, name, text(t, out))
+}
+
+// enrich sets everything that an EC2NodeClass can set.
+func enrich(class *karpenter.EC2NodeClass) {
+	s := &class.Spec
+	s.Tags = map[string]string{"Env": "prd", "Name": "web", "karpenter.sh/discovery": "demo"}
+	s.DetailedMonitoring, s.AssociatePublicIPAddress, s.IPPrefixCount = new(true), new(true), new(int32(2))
+	s.Context, s.CPUOptions = new("ctx-1"), &karpenter.CPUOptions{NestedVirtualization: new("enabled")}
+	s.ConnectionTracking = &karpenter.ConnectionTracking{TCPEstablishedTimeout: new(int32(600)), UDPStreamTimeout: new(int32(90)), UDPTimeout: new(int32(45))}
+	s.PlacementGroupSelector = &karpenter.PlacementGroupSelector{Name: new("tight")}
+	s.InstanceStorePolicy = new(karpenter.InstanceStorePolicyRAID0)
+	s.MetadataOptions = &karpenter.MetadataOptions{
+		HTTPEndpoint: new("enabled"), HTTPProtocolIPv6: new("enabled"), HTTPPutResponseHopLimit: new(int64(2)), HTTPTokens: new("optional"),
+	}
+	s.BlockDeviceMappings = []karpenter.BlockDeviceMapping{
+		{DeviceName: new("/dev/xvda"), RootVolume: true, EBS: &karpenter.BlockDevice{
+			VolumeSize: new(resource.MustParse("100G")), VolumeType: new("gp3"), IOPS: new(int64(4000)), Throughput: new(int64(250)),
+			Encrypted: new(true), KMSKeyID: new("alias/disks"), DeleteOnTermination: new(true),
+		}},
+		{DeviceName: new("/dev/xvdb"), EBS: &karpenter.BlockDevice{
+			SnapshotID: new("snap-1"), VolumeInitializationRate: new(int32(200)), DeleteOnTermination: new(false),
+		}},
+	}
+	s.NetworkInterfaces = []karpenter.NetworkInterface{
+		{InterfaceType: karpenter.InterfaceTypeInterface}, {NetworkCardIndex: 0, DeviceIndex: 1, InterfaceType: karpenter.InterfaceTypeEFAOnly},
+	}
+	s.Kubelet = &karpenter.KubeletConfiguration{
+		ClusterDNS: []string{"10.0.1.100"}, MaxPods: new(int32(20)), PodsPerCore: new(int32(20)),
+		SystemReserved: map[string]string{"cpu": "100m", "memory": "100Mi", "ephemeral-storage": "1Gi"},
+		KubeReserved:   map[string]string{"cpu": "200m", "memory": "100Mi", "ephemeral-storage": "3Gi"},
+		EvictionHard:   map[string]string{"memory.available": "5%", "nodefs.available": "10%", "nodefs.inodesFree": "10%"},
+		EvictionSoft:   map[string]string{"memory.available": "500Mi"}, EvictionSoftGracePeriod: map[string]metav1.Duration{"memory.available": {Duration: time.Minute}},
+		EvictionMaxPodGracePeriod: new(int32(60)), ImageGCHighThresholdPercent: new(int32(85)), ImageGCLowThresholdPercent: new(int32(80)),
+		CPUCFSQuota: new(true),
+	}
+}
+
+// TestFamilyGoldens has the whole request for each family: for the seed's manifests,
+// and for a class that sets everything that there is.
+func TestFamilyGoldens(t *testing.T) {
+	for family, custom := range map[string]string{
+		karpenter.AMIFamilyAL2: "#!/bin/sh\necho hello\n", karpenter.AMIFamilyAL2023: "#!/bin/sh\necho hello\n",
+		karpenter.AMIFamilyBottlerocket: "[settings.kernel]\nlockdown = 'integrity'\n", karpenter.AMIFamilyCustom: "anything at all",
+		karpenter.AMIFamilyWindows2019: "Write-Host hello", karpenter.AMIFamilyWindows2022: "Write-Host hello", karpenter.AMIFamilyWindows2025: "Write-Host hello",
+	} {
+		for _, kind := range []string{"seed", "rich"} {
+			t.Run(family+" "+kind, func(t *testing.T) {
+				w := newWorld(schedulingtest.Pods("inflate", 1, "1", "1Gi"))
+				w.class().Spec.AMIFamily = &family
+				if strings.HasPrefix(family, "Windows") {
+					w.require(in(karpenter.LabelInstanceFamily, "t3"), in(karpenter.LabelInstanceCPU, "2"), in(corev1.LabelOSStable, "windows"))
+				}
+				if kind == "rich" {
+					enrich(w.class())
+					w.class().Spec.UserData = &custom
+				}
+				built := w.build(t)
+				show(t, strings.ToLower(family)+"-"+kind+".json", built.Intents[0])
+				for _, template := range built.Intents[0].Templates {
+					if family == karpenter.AMIFamilyCustom {
+						break
+					}
+					if _, err := userdata.Parse(template.UserData); err != nil {
+						t.Errorf("no machine joins with that: %v", err)
+					}
+				}
+			})
+		}
+	}
+}
+
+// reserve gives the class reservations for types in the seed's zone, and the catalogue
+// their counts.
+func (w *world) reserve(reservations ...karpenter.CapacityReservation) {
+	w.batch.Snapshot.Settings.Gates.ReservedCapacity = true
+	pool := w.pool().Spec.Template.Spec.Requirements
+	for i := range pool {
+		if pool[i].Key == karpenter.CapacityTypeLabelKey {
+			pool[i].Values = append(pool[i].Values, "reserved")
+		}
+	}
+	for _, r := range reservations {
+		r.AvailabilityZone, r.State, r.OwnerID, r.InstanceMatchCriteria = "ap-northeast-2a", karpenter.CapacityReservationStateActive, "123456789012", "targeted"
+		w.class().Status.CapacityReservations = append(w.class().Status.CapacityReservations, r)
+		w.cat.Reservations = append(w.cat.Reservations, catalog.ReservationCount{ID: r.ID, Count: 3})
+	}
+}
+
+func TestReservedLaunchesB122B123B185(t *testing.T) {
+	for _, tt := range []struct {
+		name           string
+		reservation    karpenter.CapacityReservation
+		target, market string
+		strategy       string
+	}{
+		{"plain", karpenter.CapacityReservation{ID: "cr-1", InstanceType: "t4g.medium"}, "", "", "lowest-price"},
+		{"interruptible", karpenter.CapacityReservation{ID: "cr-1", InstanceType: "t4g.medium", Interruptible: true}, cloud.TargetReservedCapacity, cloud.MarketInterruptible, ""},
+		{"capacity block", karpenter.CapacityReservation{ID: "cr-1", InstanceType: "t4g.medium", ReservationType: karpenter.CapacityReservationTypeCapacityBlock}, cloud.TargetCapacityBlock, cloud.MarketCapacityBlock, ""},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			w := newWorld(schedulingtest.Pods("inflate", 1, "1", "0"))
+			w.reserve(tt.reservation)
+			built := w.build(t)
+			intent := built.Intents[0]
+			if f := intent.Fleet; f.CapacityType != cloud.Reserved || f.Target != tt.target || f.Strategy != tt.strategy || len(f.Configs) != 1 || len(f.Configs[0].Overrides) != 1 {
+				t.Errorf("fleet = %+v", f)
+			}
+			template := intent.Templates[0]
+			if diff := cmp.Diff(&cloud.ReservationTarget{ID: "cr-1", Preference: "capacity-reservations-only"}, template.Reservation); diff != "" || template.Market != tt.market {
+				t.Errorf("market %q, reservation %s", template.Market, diff)
+			}
+			labels := built.Plan.Intents[0].Claims[0].Object.Labels
+			if labels[karpenter.CapacityTypeLabelKey] != "reserved" || labels[karpenter.LabelCapacityReservationID] != "cr-1" || labels[karpenter.LabelCapacityReservationType] == "" {
+				t.Errorf("the claim's labels are %v", labels)
+			}
+		})
+	}
+}
+
+// TestOtherLaunchesLeaveReservationsAlone: an open reservation would take any launch
+// that matches it, and the plan has counted it for somebody else.
+func TestOtherLaunchesLeaveReservationsAlone(t *testing.T) {
+	for _, gate := range []bool{false, true} {
+		w := newWorld(schedulingtest.Pods("inflate", 1, "1", "0"))
+		w.batch.Snapshot.Settings.Gates.ReservedCapacity = gate
+		var want *cloud.ReservationTarget
+		if gate {
+			want = &cloud.ReservationTarget{Preference: "none"}
+		}
+		if diff := cmp.Diff(want, w.build(t).Intents[0].Templates[0].Reservation); diff != "" {
+			t.Errorf("gate %t: %s", gate, diff)
+		}
+	}
+}
+
+func TestOverlaidPricesB126B185(t *testing.T) {
+	w := newWorld(schedulingtest.Pods("inflate", 1, "1", "0"))
+	w.batch.Snapshot.Settings.Gates.NodeOverlay = true
+	overlay := karpenter.NodeOverlay{}
+	overlay.Name = "dear"
+	overlay.Spec.Requirements = []karpenter.OverlayRequirement{{Key: corev1.LabelInstanceTypeStable, Operator: karpenter.NodeSelectorOpIn, Values: []string{"t4g.medium"}}}
+	overlay.Spec.PriceAdjustment = new("-50%")
+	w.batch.Snapshot.NodeOverlays = []karpenter.NodeOverlay{overlay}
+	fleet := w.build(t).Intents[0].Fleet
+	if fleet.Strategy != "capacity-optimized-prioritized" {
+		t.Errorf("strategy = %s", fleet.Strategy)
+	}
+	for _, config := range fleet.Configs {
+		for _, o := range config.Overrides {
+			if first := o.InstanceType == "t4g.medium"; o.Priority == nil || (*o.Priority == 0) != first {
+				t.Errorf("override %+v has the wrong priority", o)
+			}
+		}
+	}
+}
+
+// TestEFAInterfaces: one on each network card, where a pod asks for any.
+func TestEFAInterfaces(t *testing.T) {
+	efa := func(s *scheduling.PodSpec) { s.Requests[karpenter.ResourceEFA] = resource.MustParse("1") }
+	w := newWorld(schedulingtest.Pods("train", 1, "1", "0", efa))
+	w.require(in(corev1.LabelArchStable, "amd64"), in(karpenter.CapacityTypeLabelKey, "on-demand"))
+	w.pool().Spec.Limits = nil
+	intent := w.build(t).Intents[0]
+	for i, template := range intent.Templates {
+		hardware, _ := w.cat.Find(intent.Fleet.Configs[i].Overrides[0].InstanceType)
+		if n := len(template.Interfaces); n == 0 || int64(n) != hardware.Network.EFAs {
+			t.Fatalf("%d interfaces, and %s has %d EFAs", n, hardware.Name, hardware.Network.EFAs)
+		}
+		for card, got := range template.Interfaces {
+			if want := (cloud.NetworkInterface{Card: int32(card), Device: min(int32(card), 1), Kind: "efa"}); got != want {
+				t.Errorf("interface %d is %+v, want %+v", card, got, want)
+			}
+		}
+		for _, o := range intent.Fleet.Configs[i].Overrides {
+			if other, _ := w.cat.Find(o.InstanceType); other.Network.EFAs != hardware.Network.EFAs {
+				t.Errorf("%s has %d EFAs and shares the template of %s", o.InstanceType, other.Network.EFAs, hardware.Name)
+			}
+		}
+	}
+	w.class().Spec.NetworkInterfaces = []karpenter.NetworkInterface{
+		{InterfaceType: karpenter.InterfaceTypeInterface}, {DeviceIndex: 1, InterfaceType: karpenter.InterfaceTypeEFAOnly},
+	}
+	if got := w.build(t).Intents[0].Templates[0].Interfaces; len(got) != 2 || got[1].Kind != cloud.InterfaceEFAOnly {
+		t.Errorf("the class's own interfaces became %+v", got)
+	}
+}
+
+// TestTemplatesAreOneEachB194: what makes two templates differ, and that overrides
+// stand with the template of their own type.
+func TestTemplatesAreOneEachB194(t *testing.T) {
+	w := newWorld(schedulingtest.Pods("inflate", 1, "500m", "0"))
+	intent := w.build(t).Intents[0]
+	if len(intent.Templates) < 2 {
+		t.Fatalf("%d templates for types with different numbers of pods", len(intent.Templates))
+	}
+	names := map[string]bool{}
+	for i, template := range intent.Templates {
+		names[template.Name] = true
+		joining, err := userdata.Parse(template.UserData)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !strings.HasPrefix(template.Name, "karpenter.k8s.aws/") || intent.Fleet.Configs[i].Template != template.Name {
+			t.Errorf("config %d names %s, and the template is %s", i, intent.Fleet.Configs[i].Template, template.Name)
+		}
+		for _, o := range intent.Fleet.Configs[i].Overrides {
+			pods := intent.Types[o.InstanceType].Capacity[corev1.ResourcePods]
+			if pods.Value() != int64(joining.MaxPods) {
+				t.Errorf("%s has %s pods and a template for %d", o.InstanceType, pods.String(), joining.MaxPods)
+			}
+		}
+	}
+	if len(names) != len(intent.Templates) {
+		t.Error("two templates have one name")
+	}
+}
+
+// TestIPv6: nodes of a cluster whose pods have IPv6 addresses have some themselves.
+func TestIPv6(t *testing.T) {
+	w := newWorld(schedulingtest.Pods("inflate", 1, "1", "0"))
+	w.cat.Cluster.IPFamily, w.cat.Cluster.ServiceCIDR = "ipv6", "fd30:1c53::/108"
+	if template := w.build(t).Intents[0].Templates[0]; !template.IPv6 || !strings.Contains(template.UserData, "cidr: fd30:1c53::/108") {
+		t.Errorf("IPv6 is %t, and the user data\n%s", template.IPv6, template.UserData)
+	}
+}
+
+// TestPlansSpreadOverSubnetsB193: what one intent takes, the next one knows of.
+func TestPlansSpreadOverSubnetsB193(t *testing.T) {
+	w := newWorld(schedulingtest.Pods("big", 60, "3", "0"))
+	w.pool().Spec.Limits = nil
+	w.class().Status.Subnets = append(w.class().Status.Subnets, karpenter.Subnet{ID: "subnet-0a000000000000002", Zone: "ap-northeast-2a", ZoneID: "apne2-az1"})
+	w.cat.Subnets = []catalog.SubnetCount{{ID: "subnet-0a000000000000001", FreeIPs: 1000}, {ID: "subnet-0a000000000000002", FreeIPs: 950}}
+	var got []string
+	for _, intent := range w.build(t).Intents {
+		got = append(got, intent.Fleet.Configs[0].Overrides[0].SubnetID)
+	}
+	if diff := cmp.Diff([]string{"subnet-0a000000000000001", "subnet-0a000000000000002"}, got); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestWarnings(t *testing.T) {
+	for _, tt := range []struct {
+		name, rule, says string
+		edit             func(*world)
+	}{
+		{"few types where spot is sold out (B189)", launchspec.WarnFlexibility, "3 types", func(w *world) {
+			w.batch.Snapshot.Unavailable = []scheduling.Unavailable{{Until: schedulingtest.Now.Add(time.Minute)}}
+			w.batch.Snapshot.Unavailable[0].CapacityType = cloud.Spot
+			w.batch.Pending = []scheduling.PodClass{schedulingtest.Pods("inflate", 1, "1", "0")}
+			w.require(in(karpenter.LabelInstanceFamily, "t4g"), in(karpenter.LabelInstanceCPU, "2"), in(corev1.LabelInstanceTypeStable, "t4g.small", "t4g.medium", "t4g.large"))
+		}},
+		{"user data of 90 % (B056)", launchspec.WarnUserData, "16384", func(w *world) {
+			w.class().Spec.UserData = new("#!/bin/sh\n#" + strings.Repeat("x", 14300))
+		}},
+		{"disks that Windows does not join (B050)", launchspec.WarnInstanceStore, "instanceStorePolicy", func(w *world) {
+			w.class().Spec.AMIFamily, w.class().Spec.InstanceStorePolicy = new(karpenter.AMIFamilyWindows2022), new(karpenter.InstanceStorePolicyRAID0)
+			w.require(in(karpenter.LabelInstanceFamily, "m5"), in(corev1.LabelOSStable, "windows"))
+		}},
+		{"tags that are ours (B047)", launchspec.WarnTags, "karpenter.sh/nodeclaim", func(w *world) {
+			w.class().Spec.Tags = map[string]string{"Env": "dev", "karpenter.sh/nodeclaim": "stolen", "kubernetes.io/cluster/other": "owned"}
+		}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			w := newWorld(schedulingtest.Pods("inflate", 1, "1", "0"))
+			tt.edit(w)
+			built := w.build(t)
+			if len(built.Warnings) != 1 {
+				t.Fatalf("warnings = %+v", built.Warnings)
+			}
+			got := built.Warnings[0]
+			if got.Rule != tt.rule || !strings.Contains(got.Message, tt.says) || got.NodePool != "default" || got.NodeClass != "default" {
+				t.Errorf("warning = %+v, want %s that says %q", got, tt.rule, tt.says)
+			}
+			for key := range built.Intents[0].Templates[0].Tags {
+				if key == "karpenter.sh/nodeclaim" || key == "kubernetes.io/cluster/other" {
+					t.Errorf("the tag %s was set", key)
+				}
+			}
+		})
+	}
+	if built := newWorld(schedulingtest.Pods("inflate", 1, "1", "0")).build(t); len(built.Warnings) != 0 {
+		t.Errorf("warnings without cause: %+v", built.Warnings)
+	}
+}
+
+// TestInvalidClassesGivePodsBack: each says what to mend.
+func TestInvalidClassesGivePodsBack(t *testing.T) {
+	for _, tt := range []struct {
+		name, says string
+		edit       func(*world)
+	}{
+		{"too much user data (B056)", "16384", func(w *world) { w.class().Spec.UserData = new(strings.Repeat("x", 20000)) }},
+		{"no instance profile", "InstanceProfileReady", func(w *world) { w.class().Status.InstanceProfile = "" }},
+		{"a cluster that is not known", "eks:DescribeCluster", func(w *world) { w.cat.Cluster = catalog.ClusterFacts{} }},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			w := newWorld(schedulingtest.Pods("inflate", 2, "1", "0"))
+			tt.edit(w)
+			ref, _, err := blob.Encode(scheduling.BatchKind, w.batch)
+			if err != nil {
+				t.Fatal(err)
+			}
+			built, err := launchspec.Build(w.batch, ref, scheduling.Solve(w.batch, w.cat), w.cat)
+			if err != nil || fault.Is(err, fault.Invalid) {
+				t.Fatal(err)
+			}
+			if len(built.Intents) != 0 || len(built.Plan.Unplaced) == 0 {
+				t.Fatalf("built = %+v", built)
+			}
+			if detail := built.Plan.Unplaced[0].Rejections[0].Detail; !strings.Contains(detail, tt.says) {
+				t.Errorf("the reason %q does not say %q", detail, tt.says)
+			}
+		})
+	}
+}

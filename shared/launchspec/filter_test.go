@@ -1,0 +1,220 @@
+package launchspec
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/joist-autoscaler/joist/shared/cloud"
+	"github.com/joist-autoscaler/joist/shared/fault"
+	"github.com/joist-autoscaler/joist/shared/karpenter"
+	"github.com/joist-autoscaler/joist/shared/scheduling"
+)
+
+// sell is an offer in zone a.
+func sell(kind, capacityType string, price float64, edits ...func(*offer)) offer {
+	o := offer{Option: scheduling.Option{PricePerHour: price}}
+	o.InstanceType, o.CapacityType, o.Zone = kind, capacityType, "a"
+	for _, edit := range edits {
+		edit(&o)
+	}
+	return o
+}
+
+func exotic(o *offer)             { o.exotic = true }
+func in(zone string) func(*offer) { return func(o *offer) { o.Zone = zone } }
+func overlaid(o *offer)           { o.Overlaid = true }
+
+// from makes the offer one of a reservation: of a capacity block if the id begins
+// with "block", interruptible if it begins with "loan".
+func from(id string, left int) func(*offer) {
+	return func(o *offer) {
+		r := &karpenter.CapacityReservation{ID: id, Interruptible: strings.HasPrefix(id, "loan")}
+		if strings.HasPrefix(id, "block") {
+			r.ReservationType = karpenter.CapacityReservationTypeCapacityBlock
+		}
+		o.CapacityType, o.reservation, o.left = cloud.Reserved, r, left
+	}
+}
+
+// words says offers in short: type, then zone or reservation where it is not plain.
+func words(offers []offer) string {
+	var out []string
+	for _, o := range offers {
+		word := o.InstanceType
+		if o.Zone != "a" {
+			word += "/" + o.Zone
+		}
+		if o.reservation != nil {
+			word += ":" + o.reservation.ID
+		}
+		out = append(out, word)
+	}
+	return strings.Join(out, " ")
+}
+
+func TestFiltersB188(t *testing.T) {
+	varied := scheduling.Requirements{karpenter.LabelInstanceFamily: scheduling.Any().WithMinValues(2)}
+	only := func(key string, values ...string) scheduling.Requirements {
+		return scheduling.Requirements{key: scheduling.In(values...)}
+	}
+	for _, tt := range []struct {
+		filter, name string
+		reqs         scheduling.Requirements
+		offers       []offer
+		want         string
+	}{
+		{"CompatibleAvailable", "everything suits nobody's wish", nil, []offer{sell("m", "spot", 1), sell("n", "on-demand", 2)}, "m n"},
+		{"CompatibleAvailable", "another type", only("node.kubernetes.io/instance-type", "n"), []offer{sell("m", "spot", 1), sell("n", "spot", 2)}, "n"},
+		{"CompatibleAvailable", "another zone", only("topology.kubernetes.io/zone", "b"), []offer{sell("m", "spot", 1), sell("m", "spot", 2, in("b"))}, "m/b"},
+		{"CompatibleAvailable", "another capacity type", only(karpenter.CapacityTypeLabelKey, "on-demand"), []offer{sell("m", "spot", 1), sell("n", "on-demand", 2)}, "n"},
+		{"CompatibleAvailable", "another reservation", only(karpenter.LabelCapacityReservationID, "cr-2"), []offer{sell("m", "", 1, from("cr-1", 1)), sell("m", "", 1, from("cr-2", 1))}, "m:cr-2"},
+		{"CompatibleAvailable", "a reservation that the class no longer has", nil, []offer{sell("m", "reserved", 1), sell("n", "spot", 2)}, "n"},
+
+		{"CapacityReservationType", "nothing is reserved", nil, []offer{sell("m", "spot", 1), sell("n", "on-demand", 2)}, "m n"},
+		{"CapacityReservationType", "what is reserved stands alone", nil, []offer{sell("m", "spot", 1), sell("n", "", 2, from("cr-1", 1))}, "n:cr-1"},
+		{"CapacityReservationType", "the cheapest market", nil, []offer{sell("m", "", 1, from("block-1", 1)), sell("n", "", 2, from("cr-1", 1)), sell("o", "", 3, from("block-2", 1))}, "m:block-1 o:block-2"},
+		{"CapacityReservationType", "plain ones of equal markets", nil, []offer{sell("m", "", 1, from("loan-1", 1)), sell("n", "", 1, from("block-1", 1)), sell("o", "", 1, from("cr-1", 1))}, "o:cr-1"},
+		{"CapacityReservationType", "blocks before what is lent", nil, []offer{sell("m", "", 1, from("loan-1", 1)), sell("n", "", 1, from("block-1", 1))}, "n:block-1"},
+
+		{"CapacityBlock", "the cheapest block alone", nil, []offer{sell("m", "", 2, from("block-1", 9)), sell("n", "", 1, from("block-2", 1)), sell("o", "", 3, from("block-3", 1))}, "n:block-2"},
+		{"CapacityBlock", "no blocks", nil, []offer{sell("m", "", 2, from("cr-1", 1)), sell("n", "", 3, from("cr-2", 1))}, "m:cr-1 n:cr-2"},
+
+		{"ReservedOffering", "the one with most left, of each type and zone", nil, []offer{
+			sell("m", "", 1, from("cr-1", 1)), sell("m", "", 1, from("cr-2", 5)), sell("m", "", 1, in("b"), from("cr-3", 1)), sell("n", "", 1, from("cr-4", 1)),
+		}, "m:cr-2 m/b:cr-3 n:cr-4"},
+		{"ReservedOffering", "the first of equals", nil, []offer{sell("m", "", 1, from("cr-1", 2)), sell("m", "", 1, from("cr-2", 2))}, "m:cr-1"},
+		{"ReservedOffering", "nothing is reserved", nil, []offer{sell("m", "spot", 1), sell("m", "spot", 2)}, "m m"},
+
+		{"ExoticInstanceType", "dropped where others are left", nil, []offer{sell("gpu", "spot", 1, exotic), sell("m", "spot", 2)}, "m"},
+		{"ExoticInstanceType", "kept where nothing else is", nil, []offer{sell("gpu", "spot", 1, exotic)}, "gpu"},
+		{"ExoticInstanceType", "kept for variety (B005)", varied, []offer{sell("gpu", "spot", 1, exotic), sell("m", "spot", 2)}, "gpu m"},
+
+		{"SpotOffering", "dropped where it is dearer than on-demand", nil, []offer{sell("m", "spot", 1), sell("n", "on-demand", 2), sell("o", "spot", 3)}, "m n"},
+		{"SpotOffering", "kept at the same price", nil, []offer{sell("n", "on-demand", 2), sell("o", "spot", 2)}, "n o"},
+		{"SpotOffering", "kept at any price where it is alone", nil, []offer{sell("m", "spot", 9)}, "m"},
+		{"SpotOffering", "kept for variety (B005)", varied, []offer{sell("n", "on-demand", 2), sell("o", "spot", 3)}, "n o"},
+	} {
+		t.Run(tt.filter+"/"+tt.name, func(t *testing.T) {
+			for _, f := range filters {
+				if f.name != tt.filter {
+					continue
+				}
+				if got := words(f.keep(tt.reqs, tt.offers)); got != tt.want {
+					t.Errorf("kept %q, want %q", got, tt.want)
+				}
+				return
+			}
+			t.Fatal("there is no such filter")
+		})
+	}
+}
+
+func TestFiltersInOrderB188(t *testing.T) {
+	var got []string
+	for _, f := range filters {
+		got = append(got, f.name)
+	}
+	want := []string{"CompatibleAvailable", "CapacityReservationType", "CapacityBlock", "ReservedOffering", "ExoticInstanceType", "SpotOffering"}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// TestChoice: capacity type, target, strategy and order of what is left.
+func TestChoiceB185B186(t *testing.T) {
+	for _, tt := range []struct {
+		name   string
+		offers []offer
+		want   string
+	}{
+		{"spot before on-demand", []offer{sell("m", "spot", 1), sell("n", "on-demand", 2)}, "spot  price-capacity-optimized m"},
+		{"on-demand where spot is dearer", []offer{sell("n", "on-demand", 2), sell("m", "spot", 3)}, "on-demand  lowest-price n"},
+		{"reserved before both", []offer{sell("m", "spot", 1), sell("o", "", 2, from("cr-1", 1)), sell("n", "on-demand", 3)}, "reserved  lowest-price o:cr-1"},
+		{"a capacity block", []offer{sell("o", "", 2, from("block-1", 1))}, "reserved capacity-block  o:block-1"},
+		{"an interruptible reservation", []offer{sell("o", "", 2, from("loan-1", 1))}, "reserved reserved-capacity  o:loan-1"},
+		{"overlaid spot", []offer{sell("m", "spot", 1, overlaid), sell("n", "spot", 2)}, "spot  capacity-optimized-prioritized m n"},
+		{"overlaid on-demand", []offer{sell("m", "on-demand", 1), sell("n", "on-demand", 2, overlaid)}, "on-demand  prioritized m n"},
+		{"an overlay of what is not tried", []offer{sell("m", "spot", 1), sell("n", "on-demand", 2, overlaid)}, "spot  price-capacity-optimized m"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			c := narrow(nil, tt.offers)
+			if got := strings.Join([]string{c.capacityType, c.target(), c.strategy(), words(c.offers)}, " "); got != tt.want {
+				t.Errorf("choice = %q, want %q", got, tt.want)
+			}
+		})
+	}
+}
+
+func TestPrioritiesAreWholeNumbersB185(t *testing.T) {
+	c := narrow(nil, []offer{sell("m", "spot", 0.1, overlaid), sell("n", "spot", 0.1), sell("o", "spot", 0.25), sell("p", "spot", 3)})
+	if diff := cmp.Diff(map[float64]float64{0.1: 0, 0.25: 1, 3: 2}, c.priorities()); diff != "" {
+		t.Error(diff)
+	}
+	if plain := narrow(nil, []offer{sell("m", "spot", 1)}).priorities(); plain != nil {
+		t.Errorf("without an overlay EC2 is told %v", plain)
+	}
+}
+
+func TestSixtyTypesB090(t *testing.T) {
+	var offers []offer
+	for i := range 80 {
+		offers = append(offers, sell(fmt.Sprintf("t%02d", i), "spot", float64(i+1)))
+	}
+	offers = append(offers, sell("t00", "spot", 99, in("b")), sell("t70", "spot", 100, in("b")))
+	got := narrow(nil, offers).offers
+	if len(got) != 61 || got[60].InstanceType != "t00" {
+		t.Errorf("%d offers, the last is %+v; want the 60 cheapest types with all their offers", len(got), got[len(got)-1])
+	}
+	offers = nil
+	for i := range 500 {
+		offers = append(offers, sell(fmt.Sprintf("t%02d", i%50), "spot", float64(i), in(strconv.Itoa(i))))
+	}
+	if got := narrow(nil, offers).offers; len(got) != maxOverrides {
+		t.Errorf("%d overrides, and EC2 takes %d", len(got), maxOverrides)
+	}
+}
+
+// TestVarietyIsKeptOrRefusedB005: a launch that tries sixty types has the values
+// that the pool asks for, or is none.
+func TestVarietyIsKeptOrRefusedB005(t *testing.T) {
+	family := func(name string) func(*offer) {
+		return func(o *offer) { o.labels = map[string]string{karpenter.LabelInstanceFamily: name} }
+	}
+	var offers []offer
+	for i := range 60 {
+		offers = append(offers, sell(fmt.Sprintf("t%02d", i), "spot", float64(i), family("t")))
+	}
+	offers = append(offers, sell("m", "spot", 99, family("m")))
+	node := &scheduling.PlannedNode{NodePool: "p", Requirements: scheduling.Requirements{karpenter.LabelInstanceFamily: scheduling.Any().WithMinValues(2)}}
+	for _, tt := range []struct {
+		name       string
+		offers     []offer
+		bestEffort bool
+		relaxed    bool
+		want       string
+	}{
+		{"enough", offers[30:], false, false, ""},
+		{"too few among the cheapest", offers, false, false, "1 values of karpenter.k8s.aws/instance-family"},
+		{"too few, and that is good enough", offers, true, false, ""},
+		{"too few, as the plan knows", offers, false, true, ""},
+		{"nothing at all", nil, true, true, "none of the 0 offerings"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			node.MinValuesRelaxed = tt.relaxed
+			_, err := choose(node, tt.offers, tt.bestEffort)
+			if tt.want == "" {
+				if err != nil {
+					t.Error(err)
+				}
+				return
+			}
+			if !fault.Is(err, fault.Invalid) || !strings.Contains(err.Error(), tt.want) {
+				t.Errorf("error = %v, want one that says %q", err, tt.want)
+			}
+		})
+	}
+}

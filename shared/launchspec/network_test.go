@@ -1,0 +1,80 @@
+package launchspec
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/joist-autoscaler/joist/shared/catalog"
+	"github.com/joist-autoscaler/joist/shared/cloud"
+	"github.com/joist-autoscaler/joist/shared/karpenter"
+	"github.com/joist-autoscaler/joist/shared/scheduling"
+)
+
+func TestPlacementB130(t *testing.T) {
+	partitions := func(values ...string) scheduling.Requirements {
+		return scheduling.Requirements{karpenter.LabelPlacementGroupPartition: scheduling.In(values...)}
+	}
+	named, byID := &karpenter.PlacementGroupSelector{Name: new("tight")}, &karpenter.PlacementGroupSelector{ID: new("pg-2")}
+	for _, tt := range []struct {
+		name     string
+		selector *karpenter.PlacementGroupSelector
+		reqs     scheduling.Requirements
+		want     *cloud.Placement
+		labels   map[string]string
+	}{
+		{"none", nil, partitions("1"), nil, map[string]string{"a": "b"}},
+		{"by name", named, nil, &cloud.Placement{Group: "tight"}, map[string]string{"a": "b", karpenter.LabelPlacementGroupID: "pg-1"}},
+		{"by id", byID, nil, &cloud.Placement{GroupID: "pg-2"}, map[string]string{"a": "b", karpenter.LabelPlacementGroupID: "pg-2"}},
+		{"the lowest partition by number", byID, partitions("10", "9"), &cloud.Placement{GroupID: "pg-2", Partition: 9},
+			map[string]string{"a": "b", karpenter.LabelPlacementGroupID: "pg-2", karpenter.LabelPlacementGroupPartition: "9"}},
+		{"a partition that is none", byID, partitions("first"), &cloud.Placement{GroupID: "pg-2"}, map[string]string{"a": "b", karpenter.LabelPlacementGroupID: "pg-2"}},
+		{"a name that nobody knows", &karpenter.PlacementGroupSelector{Name: new("lost")}, nil, &cloud.Placement{Group: "lost"}, map[string]string{"a": "b"}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			g := &recipe{class: &karpenter.EC2NodeClass{}, requirements: tt.reqs}
+			g.class.Spec.PlacementGroupSelector = tt.selector
+			g.catalogue.PlacementGroups = []catalog.PlacementGroup{{ID: "pg-1", Name: "tight", Strategy: "cluster"}}
+			if diff := cmp.Diff(tt.want, placement(g.class, tt.reqs)); diff != "" {
+				t.Error(diff)
+			}
+			if diff := cmp.Diff(tt.labels, g.grouped(map[string]string{"a": "b"})); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+func TestMetadataB052(t *testing.T) {
+	set := &karpenter.MetadataOptions{HTTPEndpoint: new("disabled"), HTTPProtocolIPv6: new("enabled"), HTTPPutResponseHopLimit: new(int64(2)), HTTPTokens: new("optional")}
+	for _, tt := range []struct {
+		name, region string
+		options      *karpenter.MetadataOptions
+		want         cloud.Metadata
+	}{
+		{"what the schema has", "eu-west-1", nil, cloud.Metadata{Endpoint: "enabled", IPv6: "disabled", HopLimit: 1, Tokens: "required", Tags: "disabled"}},
+		{"what the class has", "eu-west-1", set, cloud.Metadata{Endpoint: "disabled", IPv6: "enabled", HopLimit: 2, Tokens: "optional", Tags: "disabled"}},
+		{"an isolated region", "us-iso-east-1", set, cloud.Metadata{Endpoint: "disabled", HopLimit: 2, Tokens: "optional", Tags: "disabled"}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			if diff := cmp.Diff(tt.want, metadata(tt.options, tt.region)); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+func TestDevicesB049(t *testing.T) {
+	encrypted := func(device string, size int64) cloud.BlockDevice {
+		return cloud.BlockDevice{Device: device, SizeGiB: size, Type: "gp3", Encrypted: new(true)}
+	}
+	for family, want := range map[string][]cloud.BlockDevice{
+		karpenter.AMIFamilyAL2: {encrypted("/dev/xvda", 20)}, karpenter.AMIFamilyAL2023: {encrypted("/dev/xvda", 20)},
+		karpenter.AMIFamilyBottlerocket: {encrypted("/dev/xvda", 4), encrypted("/dev/xvdb", 20)}, karpenter.AMIFamilyCustom: nil,
+		karpenter.AMIFamilyWindows2019: {encrypted("/dev/sda1", 50)}, karpenter.AMIFamilyWindows2025: {encrypted("/dev/sda1", 50)},
+	} {
+		if diff := cmp.Diff(want, blockDevices(&karpenter.EC2NodeClass{}, family)); diff != "" {
+			t.Errorf("%s: %s", family, diff)
+		}
+	}
+}
