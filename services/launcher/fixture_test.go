@@ -2,6 +2,7 @@ package launcher_test
 
 import (
 	"context"
+	"strings"
 	"testing"
 	"time"
 
@@ -47,6 +48,8 @@ type site struct {
 	blobs *memblob.Store
 	bus   *bus
 	now   time.Time
+	// counted are metrics with their labels.
+	counted []string
 }
 
 func newSite(t *testing.T) *site {
@@ -57,7 +60,10 @@ func newSite(t *testing.T) *site {
 	s.World = s.Furnish("prod")
 	s.blobs = memblob.New(memblob.Options{Now: clock})
 	s.svc = launcher.Service{
-		EC2: s.Cloud, Profiles: s.Cloud, Blobs: s.blobs, Bus: s.bus, Cluster: event.Cluster{Name: "prod", UID: "uid"}, Now: clock,
+		EC2: s.Cloud, Rehearsal: s.Cloud, Profiles: s.Cloud, Memory: launcher.NewMemory(launcher.Limits{}), Blobs: s.blobs, Bus: s.bus, Cluster: event.Cluster{Name: "prod", UID: "uid"}, Now: clock,
+		Count: func(what launcher.Counted, labels ...string) {
+			s.counted = append(s.counted, strings.Join(append([]string{string(what)}, labels...), " "))
+		},
 	}
 	return s
 }
@@ -90,10 +96,13 @@ func (s *site) intent(id string, n int) launchspec.Intent {
 		},
 	}
 	for i := range n {
-		out.Claims = append(out.Claims, id+"-"+string(rune('a'+i)))
+		out.Claims = append(out.Claims, claimOf(id, i))
 	}
 	return out
 }
+
+// claimOf names the claim in a slot of an intent, as the planner does.
+func claimOf(intent string, slot int) string { return launchspec.ClaimName("default", intent, slot) }
 
 // message makes what lifecycle would send, now.
 func (s *site) message(body event.Body) event.Envelope {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/joist-autoscaler/joist/services/launcher/internal/owner"
 	"github.com/joist-autoscaler/joist/shared/cloud"
 	"github.com/joist-autoscaler/joist/shared/event"
 	"github.com/joist-autoscaler/joist/shared/fault"
@@ -16,11 +17,11 @@ import (
 // next request: it may be too young to be described, and lifecycle asks again
 // while the finalizer stands.
 func (s Service) terminate(ctx context.Context, _ event.Envelope, b event.TerminateRequested) error {
-	instance, seen, err := s.owned(ctx, b.InstanceID)
+	instance, seen, err := s.owned(ctx, b.InstanceID, b.Claim)
+	host.Say(ctx, "instance", b.InstanceID, "claim", b.Claim, "reason", b.Reason, "seen", seen)
 	if err != nil {
 		return err
 	}
-	host.Say(ctx, "instance", b.InstanceID, "claim", b.Claim, "reason", b.Reason, "seen", seen)
 	if !seen || instance.State == cloud.ShuttingDown || instance.State.Gone() {
 		return nil
 	}
@@ -39,7 +40,7 @@ func (s Service) tag(ctx context.Context, _ event.Envelope, b event.TagRequested
 			return fault.F("tagging instance "+b.InstanceID, fault.Poison, "tag %q is not one of %v", key, taggable)
 		}
 	}
-	instance, seen, err := s.owned(ctx, b.InstanceID)
+	instance, seen, err := s.owned(ctx, b.InstanceID, b.Tags[karpenter.NodeClaimTagKey])
 	if err != nil {
 		return err
 	}
@@ -64,9 +65,9 @@ func tagged(have, want map[string]string) bool {
 	return true
 }
 
-// owned reads an instance and refuses one that is not this cluster's: whoever
-// sent the message, Joist does not touch what it did not launch.
-func (s Service) owned(ctx context.Context, id string) (instance cloud.Instance, seen bool, err error) {
+// owned reads an instance and refuses one that is not this cluster's, or another
+// claim's: whoever sent the message, Joist does not touch what it did not launch.
+func (s Service) owned(ctx context.Context, id, claim string) (instance cloud.Instance, seen bool, err error) {
 	found, err := s.EC2.DescribeInstances(ctx, cloud.InstanceFilter{IDs: []string{id}})
 	if err != nil {
 		return cloud.Instance{}, false, fmt.Errorf("describing instance %s: %w", id, err)
@@ -75,9 +76,9 @@ func (s Service) owned(ctx context.Context, id string) (instance cloud.Instance,
 		return cloud.Instance{}, false, nil
 	}
 	key, value := s.ownerTag()
-	if found[0].Tags[key] != value || found[0].Tags[karpenter.NodePoolLabelKey] == "" {
-		return cloud.Instance{}, false, fault.F("checking the owner of instance "+id, fault.Foreign,
-			"it does not carry %s=%s and %s", key, value, karpenter.NodePoolLabelKey)
+	if err := owner.Check(found[0], key, value, claim); err != nil {
+		s.count(Spared, "instance")
+		return found[0], true, err
 	}
 	return found[0], true, nil
 }

@@ -4,16 +4,19 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/joist-autoscaler/joist/shared/cloud"
 	"github.com/joist-autoscaler/joist/shared/event"
 	"github.com/joist-autoscaler/joist/shared/fault"
+	"github.com/joist-autoscaler/joist/shared/launchspec"
 	"github.com/joist-autoscaler/joist/shared/memcloud"
 )
 
 func TestTerminate(t *testing.T) {
 	s := newSite(t)
 	id := s.launch("one")
-	e := s.message(event.TerminateRequested{InstanceID: id, Claim: "c", ClaimUID: "u", Reason: "test"})
+	e := s.message(event.TerminateRequested{InstanceID: id, Claim: claimOf("one", 0), ClaimUID: "u", Reason: "test"})
 	s.handle(e, "")
 	s.handle(e, "")
 	if record, _ := s.Record(id); record.State != cloud.ShuttingDown {
@@ -79,6 +82,10 @@ func TestForeignInstances(t *testing.T) {
 			if len(s.Effects(0)) != before {
 				t.Errorf("it was touched: %+v", s.Effects(before))
 			}
+			want := []string{"spared instance", "spared instance"}
+			if diff := cmp.Diff(want, s.counted); diff != "" {
+				t.Error(diff)
+			}
 		})
 	}
 }
@@ -86,7 +93,7 @@ func TestForeignInstances(t *testing.T) {
 func TestTag(t *testing.T) {
 	s := newSite(t)
 	id := s.launch("one")
-	wanted := map[string]string{"Name": "ip-10-0-0-1", "karpenter.sh/nodeclaim": "one-a", "eks:eks-cluster-name": "prod"}
+	wanted := map[string]string{"Name": "ip-10-0-0-1", "karpenter.sh/nodeclaim": claimOf("one", 0), "eks:eks-cluster-name": "prod"}
 	e := s.message(event.TagRequested{InstanceID: id, ClaimUID: "u", Tags: wanted})
 	s.handle(e, "")
 	record, _ := s.Record(id)
@@ -123,5 +130,39 @@ func TestTagAfterTheEnd(t *testing.T) {
 	s.handle(s.message(event.TagRequested{InstanceID: id, ClaimUID: "u", Tags: map[string]string{"Name": "x"}}), "")
 	if n := s.Counts()[memcloud.CreateTags].Calls; n != 0 {
 		t.Errorf("a terminated instance was tagged")
+	}
+}
+
+// An instance is ended for its own claim alone, or for none (A060).
+func TestClaimsOfInstances(t *testing.T) {
+	for _, test := range []struct {
+		name  string
+		tags  map[string]string
+		claim string
+		kind  fault.Kind
+	}{
+		{"a claim of its intent", nil, claimOf("one", 0), ""},
+		{"another claim of its intent", nil, claimOf("one", 7), ""},
+		{"a claim of another intent", nil, claimOf("two", 0), fault.Foreign},
+		{"a claim of another pool", nil, launchspec.ClaimName("other", "one", 0), fault.Foreign},
+		{"no claim stands for it", nil, "", ""},
+		{"the claim that it is tagged with", map[string]string{"karpenter.sh/nodeclaim": claimOf("one", 1)}, claimOf("one", 1), ""},
+		{"another than it is tagged with", map[string]string{"karpenter.sh/nodeclaim": claimOf("one", 1)}, claimOf("one", 0), fault.Foreign},
+		{"launched by Karpenter", map[string]string{"karpenter.sh/nodeclaim": "default-x1", "joist.sh/intent": ""}, "default-x1", ""},
+		{"launched by Karpenter for another", map[string]string{"karpenter.sh/nodeclaim": "default-x1", "joist.sh/intent": ""}, "default-x2", fault.Foreign},
+		{"launched by Karpenter and not tagged yet", map[string]string{"joist.sh/intent": ""}, "default-x1", ""},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			s := newSite(t)
+			id := s.launch("one")
+			if err := s.Tag(t.Context(), []string{id}, test.tags); err != nil {
+				t.Fatal(err)
+			}
+			s.handle(s.message(event.TerminateRequested{InstanceID: id, Claim: test.claim, ClaimUID: "u", Reason: "test"}), test.kind)
+			record, _ := s.Record(id)
+			if ended := record.State == cloud.ShuttingDown; ended != (test.kind == "") {
+				t.Errorf("it is %s", record.State)
+			}
+		})
 	}
 }

@@ -24,27 +24,51 @@ func (s Service) launch(ctx context.Context, e event.Envelope, b event.LaunchReq
 	if err := s.check(intent, b); err != nil {
 		return err
 	}
-	for _, template := range intent.Templates {
-		if err := s.EC2.EnsureTemplate(ctx, template); err != nil {
-			return s.unlaunched(ctx, e, intent, fmt.Errorf("ensuring launch template %s: %w", template.Name, err))
-		}
+	if err := s.Memory.allow(s.Now(), intent.ID, intent.Fleet.Count); err != nil {
+		s.count(Stopped, string(fault.KindOf(err)))
+		return err
 	}
-	if e.Expired(s.Now()) {
-		return fault.F("launching intent "+intent.ID, fault.Stale, "the request expired while its templates were made")
-	}
-	result, err := s.EC2.CreateFleet(ctx, intent.Fleet)
-	if fault.Is(err, fault.Conflict) {
+	result, err := s.create(ctx, e, intent)
+	switch {
+	case fault.Is(err, fault.Conflict):
 		return s.mismatched(ctx, e, intent, err)
-	}
-	if err != nil {
-		return s.unlaunched(ctx, e, intent, fmt.Errorf("creating the fleet of intent %s: %w", intent.ID, err))
+	case fault.Is(err, fault.Denied, fault.Invalid, fault.Missing):
+		return s.refused(ctx, e, intent, err)
+	case err != nil:
+		return err
 	}
 	settled, ok := settle.Result(intent, result)
 	if !ok {
 		return fault.F("creating the fleet of intent "+intent.ID, fault.Unknown, "EC2 answered with neither instances nor errors")
 	}
-	host.Say(ctx, "intent", intent.ID, "instances", len(settled.Instances), "refusals", len(settled.Refusals))
-	return s.publish(ctx, e, settled)
+	return s.settled(ctx, e, intent, settled)
+}
+
+// create makes sure of the templates and calls EC2. A template that EC2 misses
+// although it was there, swept a moment ago or removed by somebody, is made again
+// once (B190); EC2 has not taken the token then.
+func (s Service) create(ctx context.Context, e event.Envelope, intent launchspec.Intent) (cloud.FleetResult, error) {
+	if err := s.ensureTemplates(ctx, intent); err != nil {
+		return cloud.FleetResult{}, err
+	}
+	if e.Expired(s.Now()) {
+		return cloud.FleetResult{}, fault.F("launching intent "+intent.ID, fault.Stale, "the request expired while its templates were made")
+	}
+	result, err := s.EC2.CreateFleet(ctx, intent.Fleet)
+	if cloud.Code(err) == templateGone {
+		s.forget(intent)
+		if err := s.ensureTemplates(ctx, intent); err != nil {
+			return cloud.FleetResult{}, err
+		}
+		if result, err = s.EC2.CreateFleet(ctx, intent.Fleet); cloud.Code(err) == templateGone {
+			// It was made a moment ago: EC2 has not spread it yet.
+			err = fault.E("finding the new launch template of intent "+intent.ID, fault.Retry, err)
+		}
+	}
+	if err != nil {
+		return cloud.FleetResult{}, fmt.Errorf("creating the fleet of intent %s: %w", intent.ID, err)
+	}
+	return result, nil
 }
 
 // check refuses an intent that is not what the request says, or that would
@@ -72,15 +96,24 @@ func (s Service) check(intent launchspec.Intent, b event.LaunchRequested) error 
 	return poison("its instances would not carry the tags %s=%s, %s and %s", key, value, launchspec.IntentTag, karpenter.NodePoolLabelKey)
 }
 
-// unlaunched decides what an error before or of the fleet call means. Denial
-// and invalid input are definite: nothing was launched, and EC2 has not taken
-// the token. Everything else is tried again, under the same token.
-func (s Service) unlaunched(ctx context.Context, e event.Envelope, intent launchspec.Intent, err error) error {
-	if !fault.Is(err, fault.Denied, fault.Invalid) {
-		return err
+// refused says that EC2 turned a request away: nothing was launched, and it has
+// not taken the token. Everything that is not as definite is tried again, under
+// the same token.
+func (s Service) refused(ctx context.Context, e event.Envelope, intent launchspec.Intent, err error) error {
+	host.Say(ctx, "refused", err.Error())
+	return s.settled(ctx, e, intent, settle.Refused(intent, err))
+}
+
+// settled publishes an outcome, and counts why EC2 gave less than was wanted.
+func (s Service) settled(ctx context.Context, e event.Envelope, intent launchspec.Intent, settled event.LaunchSettled) error {
+	host.Say(ctx, "intent", intent.ID, "instances", len(settled.Instances), "refusals", len(settled.Refusals))
+	for _, r := range settled.Refusals {
+		if r.Code == templateGone {
+			s.forget(intent)
+		}
+		s.count(Refused, settle.Known(r.Code), intent.Fleet.CapacityType)
 	}
-	host.Say(ctx, "intent", intent.ID, "refused", err.Error())
-	return s.publish(ctx, e, settle.Refused(intent, err))
+	return s.publish(ctx, e, settled)
 }
 
 // mismatched looks by tag after EC2 said that the token came with another body.
@@ -93,5 +126,5 @@ func (s Service) mismatched(ctx context.Context, e event.Envelope, intent launch
 	if len(found) == 0 {
 		return fault.E("creating the fleet of intent "+intent.ID, fault.Unknown, cause)
 	}
-	return s.publish(ctx, e, settle.Found(intent, found))
+	return s.settled(ctx, e, intent, settle.Found(intent, found))
 }

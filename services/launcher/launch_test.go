@@ -7,6 +7,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/joist-autoscaler/joist/services/launcher"
 	"github.com/joist-autoscaler/joist/shared/cloud"
 	"github.com/joist-autoscaler/joist/shared/event"
 	"github.com/joist-autoscaler/joist/shared/fault"
@@ -165,9 +166,10 @@ func TestRefused(t *testing.T) {
 		want  fault.Kind
 		code  string
 	}{
-		{"no right to launch", func(s *site) { s.Deny(memcloud.CreateFleet) }, "", "denied"},
-		{"no right to make templates", func(s *site) { s.Deny(memcloud.CreateTemplate) }, "", "denied"},
-		{"an invalid request", func(s *site) { s.Refuse(memcloud.CreateFleet, fault.Invalid, "InvalidParameterValue", "no") }, "", "invalid"},
+		{"no right to launch", func(s *site) { s.Deny(memcloud.CreateFleet) }, "", "UnauthorizedOperation"},
+		{"no right to make templates", func(s *site) { s.Deny(memcloud.CreateTemplate) }, "", "UnauthorizedOperation"},
+		{"an invalid request", func(s *site) { s.Refuse(memcloud.CreateFleet, fault.Invalid, "InvalidParameterValue", "no") }, "", "InvalidParameterValue"},
+		{"something that it names is gone", func(s *site) { s.Refuse(memcloud.CreateFleet, fault.Missing, "InvalidGroup.NotFound", "no") }, "", "InvalidGroup.NotFound"},
 		{"throttled", func(s *site) { s.Refuse(memcloud.CreateFleet, fault.Throttled, "RequestLimitExceeded", "no") }, fault.Throttled, ""},
 		{"EC2 is away", func(s *site) { s.Refuse(memcloud.CreateFleet, fault.Retry, "InternalError", "no") }, fault.Retry, ""},
 	} {
@@ -278,5 +280,79 @@ func TestTemplates(t *testing.T) {
 	}
 	if diff := cmp.Diff([]memcloud.Action{memcloud.CreateTemplate, memcloud.CreateFleet, memcloud.CreateFleet}, writes); diff != "" {
 		t.Error(diff)
+	}
+}
+
+// A shortage that EC2 tells instead of an answer blames what it would blame inside
+// one, and the token is as good as new (B191).
+func TestRefusedForShortage(t *testing.T) {
+	s := newSite(t)
+	s.Refuse(memcloud.CreateFleet, fault.Denied, "AuthFailure.ServiceLinkedRoleCreationNotPermitted", "no")
+	s.handle(s.request(s.intent("one", 1)), "")
+	settled := s.settled()
+	want := []event.Offering{{CapacityType: cloud.OnDemand}}
+	if diff := cmp.Diff(want, settled.Refusals[0].Blamed); diff != "" || settled.Spent {
+		t.Errorf("settled as %+v: %s", settled, diff)
+	}
+	if diff := cmp.Diff([]string{"refused AuthFailure.ServiceLinkedRoleCreationNotPermitted on-demand"}, s.counted); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// A flood is held back before EC2 hears of it, and goes on when a minute has
+// passed; the message is kept meanwhile.
+func TestBreaker(t *testing.T) {
+	s := newSite(t)
+	s.svc.Memory = launcher.NewMemory(launcher.Limits{PerIntent: 3, PerMinute: 5})
+	s.handle(s.request(s.intent("one", 3)), "")
+	s.handle(s.request(s.intent("one", 3)), "")
+	second := s.intent("two", 3)
+	s.handle(s.request(second), fault.Throttled)
+	s.handle(s.request(s.intent("large", 4)), fault.Denied)
+	if n := len(s.Records()); n != 3 {
+		t.Fatalf("%d instances", n)
+	}
+	s.pass(time.Minute)
+	s.handle(s.request(second), "")
+	if n := len(s.Records()); n != 6 {
+		t.Errorf("%d instances after a minute", n)
+	}
+	want := []string{"stopped throttled", "stopped denied"}
+	if diff := cmp.Diff(want, s.counted); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// A template that was swept behind our back is made again, once (B190).
+func TestTemplateRemade(t *testing.T) {
+	s := newSite(t)
+	first, second := s.intent("one", 1), s.intent("two", 1)
+	second.Templates, second.Fleet.Configs = first.Templates, first.Fleet.Configs
+	s.handle(s.request(first), "")
+	if err := s.DeleteTemplate(t.Context(), "template-one"); err != nil {
+		t.Fatal(err)
+	}
+	// EC2 may say it of the whole call, and then the token is unused.
+	s.Refuse(memcloud.CreateFleet, fault.Missing, "InvalidLaunchTemplateName.NotFoundException", "gone")
+	s.handle(s.request(second), "")
+	if _, there := s.Template("template-one"); !there || len(s.Records()) != 2 {
+		t.Errorf("%d instances", len(s.Records()))
+	}
+	// Or inside its answer: then the token is spent, and the next intent has it.
+	third, fourth := s.intent("three", 1), s.intent("four", 1)
+	for _, intent := range []*launchspec.Intent{&third, &fourth} {
+		intent.Templates, intent.Fleet.Configs = first.Templates, first.Fleet.Configs
+	}
+	if err := s.DeleteTemplate(t.Context(), "template-one"); err != nil {
+		t.Fatal(err)
+	}
+	s.bus.said = nil
+	s.handle(s.request(third), "")
+	if settled := s.settled(); !settled.Spent || len(settled.Instances) != 0 || settled.Refusals[0].Blamed != nil {
+		t.Errorf("settled as %+v", settled)
+	}
+	s.handle(s.request(fourth), "")
+	if len(s.settled().Instances) != 1 {
+		t.Error("the next intent found no template either")
 	}
 }

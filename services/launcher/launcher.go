@@ -7,7 +7,9 @@
 //     id, so any number of requests is one launch.
 //   - Only a definite outcome is published. After an unknown one the same
 //     request is made again under the same token until the message expires.
-//   - Nothing is terminated or tagged that does not carry the cluster's tags.
+//   - Nothing is terminated, tagged or deleted that does not carry the cluster's
+//     tags, whoever asks.
+//   - A flood is stopped before EC2 sees it, and nothing of it is lost.
 package launcher
 
 import (
@@ -34,7 +36,10 @@ const TemplateAge = time.Hour
 
 // Service is the launcher over its ports.
 type Service struct {
-	EC2      cloud.Launcher
+	EC2 cloud.Launcher
+	// Rehearsal makes dry runs; nil makes none.
+	Rehearsal cloud.Rehearsal
+	// Profiles is nil where the launcher may not write IAM.
 	Profiles cloud.Profiles
 	Blobs    blob.Store
 	Bus      queue.Sender
@@ -42,7 +47,24 @@ type Service struct {
 	Now      func() time.Time
 	// TemplateAge replaces the constant where it is positive.
 	TemplateAge time.Duration
+	// Memory may be nil: then nothing is remembered between messages.
+	Memory *Memory
+	// Count counts what happened, with labels; nil counts nothing.
+	Count func(what Counted, labels ...string)
 }
+
+// Counted is something that somebody may want to be woken for.
+type Counted string
+
+// What is counted, with its labels in brackets.
+const (
+	// Stopped is a request that the breaker held back [the kind of its error].
+	Stopped Counted = "stopped"
+	// Refused is a reason of EC2's for less than was wanted [its code, the capacity type].
+	Refused Counted = "refused"
+	// Spared is something foreign that was left alone [instance or profile].
+	Spared Counted = "spared"
+)
 
 // Handle obeys one message.
 func (s Service) Handle(ctx context.Context, e event.Envelope) error {
@@ -73,6 +95,13 @@ func (s Service) publish(ctx context.Context, e event.Envelope, body event.Body)
 		return fmt.Errorf("publishing %s: %w", fact.Type, err)
 	}
 	return nil
+}
+
+// count counts, where somebody listens.
+func (s Service) count(what Counted, labels ...string) {
+	if s.Count != nil {
+		s.Count(what, labels...)
+	}
 }
 
 // ownerTag is the tag by which AWS and Joist know a cluster's resources (B142).

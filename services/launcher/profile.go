@@ -4,37 +4,178 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"time"
 
 	"github.com/joist-autoscaler/joist/shared/cloud"
 	"github.com/joist-autoscaler/joist/shared/event"
 	"github.com/joist-autoscaler/joist/shared/fault"
+	"github.com/joist-autoscaler/joist/shared/host"
+	"github.com/joist-autoscaler/joist/shared/karpenter"
 )
 
-// ensure makes or removes the instance profile of a node class. A refusal that
-// a person has to mend becomes a condition of the node class, not a retry loop;
-// only a removal that succeeded is said to be one, for it lets the node class go.
-func (s Service) ensure(ctx context.Context, e event.Envelope, b event.NodeClassEnsure) error {
-	err := s.profile(ctx, b)
-	done := event.NodeClassEnsured{Name: b.Name, UID: b.UID, Role: b.Role, Profile: b.Profile, Deleted: b.Delete, Asked: b.Asked}
-	if fault.Is(err, fault.Denied, fault.Invalid, fault.Missing) {
-		done.Deleted = false
-		done.Problem = &event.Problem{Condition: "InstanceProfileReady", Reason: "InstanceProfileRefused", Message: err.Error()}
-		err = nil
+const (
+	// profileProtected is how long a profile outlives the role that it was for, so
+	// that no launch under way misses it (B197).
+	profileProtected = time.Hour
+	// supersededTag is since when a profile is of no use, or empty.
+	supersededTag = "joist.sh/superseded"
+	// regionTag is demanded by the IAM policies of this ecosystem (A074).
+	regionTag = "topology.kubernetes.io/region"
+)
+
+// profile makes sure of the class's instance profile, and removes those that
+// earlier roles of the class had.
+func (s Service) profile(ctx context.Context, b event.NodeClassEnsure) error {
+	if err := s.checkProfile(b); err != nil {
+		return err
 	}
-	if err != nil {
-		return fmt.Errorf("ensuring instance profile %s: %w", b.Profile, err)
+	have, err := s.ownProfile(ctx, b.Profile)
+	if err != nil && !fault.Is(err, fault.Missing) {
+		return err
 	}
-	return s.publish(ctx, e, done)
+	want := cloud.Profile{Name: b.Profile, Path: b.Path, Role: b.Role, Tags: maps.Clone(b.Tags)}
+	if have.Tags[supersededTag] != "" {
+		want.Tags[supersededTag] = ""
+	}
+	if err := s.Profiles.EnsureProfile(ctx, want); err != nil {
+		return err
+	}
+	if err := s.sweepProfiles(ctx, b); err != nil {
+		// What is left over costs nothing and is looked at again.
+		host.Say(ctx, "profile_sweep", err.Error())
+	}
+	return nil
 }
 
-func (s Service) profile(ctx context.Context, b event.NodeClassEnsure) error {
-	switch {
-	case s.Profiles == nil:
-		return fault.E("ensuring instance profile "+b.Profile, fault.Denied, errors.New("this launcher may not write IAM")).
-			WithHint("set spec.instanceProfile on EC2NodeClass %s, or give the launcher the iam actions", b.Name)
-	case b.Delete:
-		return s.Profiles.DeleteProfile(ctx, b.Profile)
-	default:
-		return s.Profiles.EnsureProfile(ctx, cloud.Profile{Name: b.Profile, Path: b.Path, Role: b.Role, Tags: b.Tags})
+// checkProfile refuses to make what the seeds' policies deny (A074–A077), and
+// what would not be this cluster's: a profile hands out rights.
+func (s Service) checkProfile(b event.NodeClassEnsure) error {
+	op := "checking instance profile " + b.Profile
+	key, value := s.ownerTag()
+	want := map[string]string{key: value, karpenter.NodeClassTagKey: b.Name, regionTag: b.Tags[regionTag]}
+	for key, value := range want {
+		if value == "" || b.Tags[key] != value {
+			return fault.F(op, fault.Poison, "the tag %s is %q", key, b.Tags[key])
+		}
 	}
+	if path := profilePath(b.Tags[regionTag], s.Cluster.Name, b.UID); b.Path != path {
+		return fault.F(op, fault.Poison, "its path is %q and not %q", b.Path, path)
+	}
+	if s.Profiles == nil {
+		return fault.E(op, fault.Denied, errors.New("this launcher may not write IAM")).
+			WithHint("set spec.instanceProfile on EC2NodeClass %s, or give the launcher the iam actions", b.Name)
+	}
+	return nil
+}
+
+// profilePath is upstream's (B197), so that what Karpenter made for the class is
+// found there too.
+func profilePath(region, cluster, class string) string {
+	return "/karpenter/" + region + "/" + cluster + "/" + class + "/"
+}
+
+// ownProfile reads a profile and refuses one that somebody else has made.
+func (s Service) ownProfile(ctx context.Context, name string) (cloud.Profile, error) {
+	have, err := s.Profiles.Profile(ctx, name)
+	if err != nil {
+		return cloud.Profile{}, err
+	}
+	key, value := s.ownerTag()
+	if have.Tags[key] != value {
+		s.count(Spared, "profile")
+		return cloud.Profile{}, fault.F("checking the owner of instance profile "+name, fault.Foreign, "it does not carry %s=%s", key, value).
+			WithHint("delete or rename it, or name it in spec.instanceProfile")
+	}
+	return have, nil
+}
+
+// removeProfiles removes every profile that the class has had. Where they may not
+// be listed (A080), it removes the one that is known.
+func (s Service) removeProfiles(ctx context.Context, b event.NodeClassEnsure) error {
+	if err := s.checkProfile(b); err != nil {
+		return err
+	}
+	names := []string{b.Profile}
+	listed, err := s.Profiles.ListProfiles(ctx, b.Path)
+	if err != nil && !fault.Is(err, fault.Denied) {
+		return err
+	}
+	if err != nil {
+		host.Say(ctx, "profiles_unlisted", err.Error())
+	}
+	for _, p := range listed {
+		if p.Name != b.Profile {
+			names = append(names, p.Name)
+		}
+	}
+	for _, name := range names {
+		_, err := s.ownProfile(ctx, name)
+		if err == nil {
+			err = s.Profiles.DeleteProfile(ctx, name)
+		}
+		if err != nil && !fault.Is(err, fault.Missing) {
+			return fmt.Errorf("deleting instance profile %s: %w", name, err)
+		}
+	}
+	return nil
+}
+
+// sweepProfiles removes the class's other profiles. Each is marked when it is
+// first seen out of use, and removed an hour later when no instance runs with it:
+// the mark is on the profile because nothing else remembers (B197).
+func (s Service) sweepProfiles(ctx context.Context, b event.NodeClassEnsure) error {
+	listed, err := s.Profiles.ListProfiles(ctx, b.Path)
+	if err != nil {
+		return err
+	}
+	var failures []error
+	for _, p := range listed {
+		if p.Name == b.Profile {
+			continue
+		}
+		if err := s.retire(ctx, b, p.Name); err != nil && !fault.Is(err, fault.Missing) {
+			failures = append(failures, fmt.Errorf("retiring instance profile %s: %w", p.Name, err))
+		}
+	}
+	return errors.Join(failures...)
+}
+
+func (s Service) retire(ctx context.Context, b event.NodeClassEnsure, name string) error {
+	have, err := s.ownProfile(ctx, name)
+	if err != nil {
+		return err
+	}
+	since, err := time.Parse(time.RFC3339, have.Tags[supersededTag])
+	if err != nil {
+		// Policies demand the others beside every tag that is set (A075).
+		tags := maps.Clone(b.Tags)
+		tags[supersededTag] = s.Now().UTC().Format(time.RFC3339)
+		return s.Profiles.TagProfile(ctx, name, tags)
+	}
+	if s.Now().Sub(since) < profileProtected {
+		return nil
+	}
+	used, err := s.runsWith(ctx, name)
+	if err != nil || used {
+		return err
+	}
+	return s.Profiles.DeleteProfile(ctx, name)
+}
+
+// runsWith reports whether an instance of the cluster has the profile: without it
+// the node would lose its rights.
+func (s Service) runsWith(ctx context.Context, name string) (bool, error) {
+	key, value := s.ownerTag()
+	alive := []cloud.State{cloud.Pending, cloud.Running, cloud.Stopping, cloud.Stopped, cloud.ShuttingDown}
+	found, err := s.EC2.DescribeInstances(ctx, cloud.InstanceFilter{Tags: map[string]string{key: value}, States: alive})
+	if err != nil {
+		return false, fmt.Errorf("looking for instances with instance profile %s: %w", name, err)
+	}
+	for _, i := range found {
+		if i.Profile == name {
+			return true, nil
+		}
+	}
+	return false, nil
 }

@@ -70,43 +70,21 @@ func TestSweepGoesOn(t *testing.T) {
 	s.handle(s.tick(event.WantTemplates), fault.Denied)
 }
 
-func TestProfiles(t *testing.T) {
-	ask := event.NodeClassEnsure{Name: "default", UID: "u", Role: "prod-node", Profile: "prod_1", Path: "/karpenter/", Asked: noon}
-	remove := ask
-	remove.Delete = true
-	nobody := ask
-	nobody.Role = "nobody"
-	for _, test := range []struct {
-		name    string
-		ask     event.NodeClassEnsure
-		spoil   func(*site)
-		kind    fault.Kind
-		deleted bool
-		problem bool
-	}{
-		{"made", ask, func(*site) {}, "", false, false},
-		{"removed, though it was not there", remove, func(*site) {}, "", true, false},
-		{"a role that does not exist", nobody, func(*site) {}, "", false, true},
-		{"no right to make it", ask, func(s *site) { s.Deny(memcloud.CreateProfile) }, "", false, true},
-		{"no right to remove it", remove, func(s *site) { s.Deny(memcloud.GetProfile, memcloud.DeleteProfile, memcloud.DetachRole) }, "", false, true},
-		{"a launcher without IAM", remove, func(s *site) { s.svc.Profiles = nil }, "", false, true},
-		{"IAM is away", ask, func(s *site) { s.LoseAnswer(memcloud.CreateProfile) }, fault.Unknown, false, false},
-	} {
-		t.Run(test.name, func(t *testing.T) {
-			s := newSite(t)
-			test.spoil(s)
-			s.handle(s.message(test.ask), test.kind)
-			if test.kind != "" {
-				s.silent()
-				return
-			}
-			done := fact[event.NodeClassEnsured](s)
-			if done.Deleted != test.deleted || (done.Problem != nil) != test.problem || done.Role != test.ask.Role || !done.Asked.Equal(noon) {
-				t.Errorf("it was said %+v", done)
-			}
-			if profile, err := s.Cloud.Profile(t.Context(), "prod_1"); test.name == "made" && (err != nil || profile.Role != "prod-node") {
-				t.Errorf("the profile is %+v (%v)", profile, err)
-			}
-		})
+// What this process has launched by lately it does not sweep, however old (A014).
+func TestTemplatesInUseAreKept(t *testing.T) {
+	s := newSite(t)
+	s.launch("old")
+	s.pass(launcher.TemplateAge)
+	old, intent := s.intent("old", 1), s.intent("next", 1)
+	intent.Templates, intent.Fleet.Configs = old.Templates, old.Fleet.Configs
+	s.handle(s.request(intent), "")
+	s.handle(s.tick(event.WantTemplates), "")
+	if _, there := s.Template("template-old"); !there {
+		t.Error("it was swept though a launch named it a moment ago")
+	}
+	s.pass(launcher.TemplateAge)
+	s.handle(s.tick(event.WantTemplates), "")
+	if n := s.templates(); n != 0 {
+		t.Errorf("%d templates are left", n)
 	}
 }

@@ -37,6 +37,11 @@ var (
 	labelType    = Label{"type", "the type of the message, or none for one that could not be read", 40}
 	labelVerdict = Label{"verdict", "what became of the message: delete, hide, park or keep", 4}
 	labelKind    = Label{"kind", "the kind of the error", 16}
+	labelLimit   = Label{"kind", "throttled for too many within a minute, denied for too many in one intent", 2}
+	labelCode    = Label{"code", "EC2's error code, or other", 20}
+	labelSold    = Label{"capacity_type", "spot, on-demand or reserved", 3}
+	labelThing   = Label{"thing", "instance or profile", 2}
+	labelBucket  = Label{"bucket", "EC2's token bucket", 6}
 	labelResult  = Label{"result", "ok, or the kind of the error", 17}
 )
 
@@ -85,7 +90,27 @@ var (
 		Help:   "How long a look at the whole cluster took, by how it ended.",
 		Labels: []Label{labelService, labelResult},
 	}
+	Stopped = Metric{
+		Name: "joist_launches_stopped_total", Kind: Counter, Unit: "{message}",
+		Help:   "Requests for launches that the breaker held back, each time that they came.",
+		Labels: []Label{labelLimit},
+	}
+	Refusals = Metric{
+		Name: "joist_launch_refusals_total", Kind: Counter, Unit: "{refusal}",
+		Help:   "Reasons that EC2 gave for starting fewer instances than it was asked for.",
+		Labels: []Label{labelCode, labelSold},
+	}
+	Spared = Metric{
+		Name: "joist_foreign_spared_total", Kind: Counter, Unit: "{message}",
+		Help:   "Requests to touch something that does not carry the cluster's tags or stands for another claim; it was left alone.",
+		Labels: []Label{labelThing},
+	}
+	EC2Wait = Metric{
+		Name: "joist_token_wait_seconds", Kind: Histogram, Unit: "s", Buckets: seconds,
+		Help:   "How long calls to EC2 waited for their token, by how they ended.",
+		Labels: []Label{labelBucket, labelResult},
+	}
 )
 
 // Catalogue is all of them.
-var Catalogue = []Metric{Handled, Age, Took, DeadLetters, Refused, Skewed, Undone, Steps}
+var Catalogue = []Metric{Handled, Age, Took, DeadLetters, Refused, Skewed, Undone, Steps, Stopped, Refusals, Spared, EC2Wait}

@@ -80,6 +80,12 @@ func (t *Telemetry) Trouble() *host.Trouble {
 	}}
 }
 
+// Count adds to a counter, or notes a value in a histogram, with the values of
+// its labels in the order of the catalogue.
+func (t *Telemetry) Count(metric Metric, value float64, labels ...string) {
+	t.meters.record(context.Background(), metric, value, labels...)
+}
+
 // Stepped counts one step of a loop.
 func (t *Telemetry) Stepped(took time.Duration, err error) {
 	result := "ok"

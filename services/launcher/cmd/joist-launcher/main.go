@@ -7,12 +7,16 @@ import (
 	"time"
 
 	"github.com/joist-autoscaler/joist/services/launcher"
+	"github.com/joist-autoscaler/joist/services/launcher/internal/batch"
+	"github.com/joist-autoscaler/joist/services/launcher/internal/pace"
 	"github.com/joist-autoscaler/joist/shared/ec2cloud"
+	"github.com/joist-autoscaler/joist/shared/fault"
 	"github.com/joist-autoscaler/joist/shared/host"
 	"github.com/joist-autoscaler/joist/shared/host/lambda"
 	"github.com/joist-autoscaler/joist/shared/iamprofile"
 	"github.com/joist-autoscaler/joist/shared/parts"
 	"github.com/joist-autoscaler/joist/shared/settings"
+	"github.com/joist-autoscaler/joist/shared/telemetry"
 )
 
 func main() {
@@ -20,15 +24,41 @@ func main() {
 		Name:     "launcher",
 		Purpose:  "joist-launcher launches, tags and terminates instances, as lifecycle asks.",
 		Required: []string{settings.Bucket, settings.Bus, settings.DeadLetterURL},
-		Optional: []string{settings.QueueURL, settings.Prefix, settings.TemplateAge},
+		Optional: []string{
+			settings.QueueURL, settings.Prefix, settings.TemplateAge, settings.MaxPerIntent, settings.MaxPerMinute, settings.EC2Share,
+		},
 	}, run)
 }
 
+// metrics are what the service's counts are called.
+var metrics = map[launcher.Counted]telemetry.Metric{
+	launcher.Stopped: telemetry.Stopped, launcher.Refused: telemetry.Refusals, launcher.Spared: telemetry.Spared,
+}
+
+// parallel is how many messages are obeyed at a time. Most of them wait: for a
+// token, or for others to share a call with.
+const parallel = 50
+
 func run(ctx context.Context, p *parts.Parts) error {
-	service := launcher.Service{
-		EC2: ec2cloud.New(p.AWS), Profiles: iamprofile.New(p.AWS), Blobs: p.Blobs(), Bus: p.Facts(),
-		Cluster: p.Cluster, TemplateAge: p.TemplateAge, Now: time.Now,
+	// The pacer hears of every throttled call only where the SDK does not try again.
+	once := p.AWS.Copy()
+	once.RetryMaxAttempts = 1
+	pacer := pace.New(p.EC2Share)
+	pacer.Told = func(bucket string, waited time.Duration, err error) {
+		result := "ok"
+		if err != nil {
+			result = string(fault.KindOf(err))
+		}
+		p.Telemetry.Count(telemetry.EC2Wait, waited.Seconds(), bucket, result)
 	}
-	// A fleet call may take its minute, and is described after.
-	return p.Run(ctx, p.Events(launcher.Types, service.Handle), host.Options{Deadline: 2 * time.Minute}, lambda.Serve)
+	ec2 := pacer.For(p.Cluster.Name, ec2cloud.New(once))
+	service := launcher.Service{
+		EC2: batch.New(ec2, ec2cloud.Timeout), Rehearsal: ec2, Profiles: iamprofile.New(p.AWS), Blobs: p.Blobs(), Bus: p.Facts(),
+		Cluster: p.Cluster, TemplateAge: p.TemplateAge, Now: time.Now,
+		Count:  func(what launcher.Counted, labels ...string) { p.Telemetry.Count(metrics[what], 1, labels...) },
+		Memory: launcher.NewMemory(launcher.Limits{PerIntent: p.MaxPerIntent, PerMinute: p.MaxPerMinute}),
+	}
+	// A fleet call may take its four minutes (B196), and is described after.
+	o := host.Options{Deadline: ec2cloud.Timeout + 15*time.Second, Parallel: parallel}
+	return p.Run(ctx, p.Events(launcher.Types, service.Handle), o, lambda.Serve)
 }

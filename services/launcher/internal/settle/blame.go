@@ -35,6 +35,20 @@ var scopes = map[string]scope{
 	"AuthFailure.ServiceLinkedRoleCreationNotPermitted": capacityType,
 }
 
+// Known is a code for a metric: those that no list has are "other", for labels
+// must not grow with what AWS may say one day.
+func Known(code string) string {
+	if _, known := scopes[code]; known || slices.Contains(harmless, code) {
+		return code
+	}
+	return "other"
+}
+
+// harmless are codes that are no shortage and that people look for.
+var harmless = []string{
+	"RequestLimitExceeded", "UnauthorizedOperation", "InvalidParameterValue", "InvalidLaunchTemplateName.NotFoundException", "Unfulfilled",
+}
+
 // spreadLimit is in the message where a spread placement group has its seven
 // instances of a zone (B130): then no type fits into that zone.
 const spreadLimit = "limit of instances in this spread placement group"

@@ -1,0 +1,20 @@
+package wire
+
+import (
+	"testing"
+
+	"github.com/joist-autoscaler/joist/services/launcher/launchertest"
+	"github.com/joist-autoscaler/joist/shared/ec2cloud"
+)
+
+// TestLauncherExactlyOnce launches over the wire, with the SDK's retries as main
+// has them: errors inside a 200, answers that never came and tokens that do not
+// match are what EC2 says they are.
+func TestLauncherExactlyOnce(t *testing.T) {
+	launchertest.Run(t, func(t *testing.T) launchertest.Subject {
+		s := startCloud(t)
+		config := s.server.Config()
+		config.RetryMaxAttempts = 1
+		return launchertest.Subject{EC2: ec2cloud.New(config), Model: s.model, World: s.World, Now: s.clock.Now, Pass: s.clock.Advance}
+	})
+}

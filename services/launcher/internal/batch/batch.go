@@ -1,0 +1,131 @@
+// Package batch gathers what several handlers ask of EC2 at about the same time
+// into one call, as upstream's batchers do (B195, B230).
+//
+// The invariants: everybody gets the answer about his own item and no other;
+// one bad item fails alone; nobody waits longer than Max for company; and that
+// one caller gives up does not take the call from the others.
+package batch
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/joist-autoscaler/joist/shared/fault"
+)
+
+// The times and the size of upstream's batches of describe and terminate calls.
+const (
+	// Idle is how long a batch waits for another item.
+	Idle = 100 * time.Millisecond
+	// Max is how long the first item waits at most.
+	Max = time.Second
+	// Items is the most ids that one of EC2's calls takes.
+	Items = 1000
+)
+
+// Batcher gathers items by bucket: what is in one bucket can be asked together.
+type Batcher[V any] struct {
+	// Do makes one call for all items of a bucket, which are sorted and differ. It
+	// answers by item; one that is missing has the zero value.
+	Do func(ctx context.Context, bucket string, items []string) (map[string]V, error)
+	// Limit bounds one call; the callers' own contexts end their waiting alone.
+	Limit time.Duration
+
+	mu   sync.Mutex
+	open map[string]*window[V]
+}
+
+// window is a batch that still takes items.
+type window[V any] struct {
+	items   []string
+	began   time.Time
+	timer   *time.Timer
+	done    chan struct{}
+	answers map[string]answer[V]
+}
+
+type answer[V any] struct {
+	value V
+	err   error
+}
+
+// Ask joins the bucket's batch and waits for the answer about the item.
+func (b *Batcher[V]) Ask(ctx context.Context, bucket, item string) (V, error) {
+	var none V
+	if err := ctx.Err(); err != nil {
+		return none, fault.E("waiting for a batch", fault.Retry, err)
+	}
+	w := b.join(ctx, bucket, item)
+	select {
+	case <-w.done:
+		return w.answers[item].value, w.answers[item].err
+	case <-ctx.Done():
+		return none, fault.E("waiting for a batch", fault.Retry, ctx.Err())
+	}
+}
+
+func (b *Batcher[V]) join(ctx context.Context, bucket, item string) *window[V] {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	w := b.open[bucket]
+	if w == nil {
+		w = &window[V]{began: time.Now(), done: make(chan struct{})}
+		if b.open == nil {
+			b.open = map[string]*window[V]{}
+		}
+		b.open[bucket] = w
+		// The call is everybody's, and whoever began it may leave.
+		shared := context.WithoutCancel(ctx)
+		w.timer = time.AfterFunc(Idle, func() { b.close(shared, bucket, w) })
+	} else {
+		w.timer.Reset(max(0, min(Idle, Max-time.Since(w.began))))
+	}
+	if !slices.Contains(w.items, item) {
+		w.items = append(w.items, item)
+	}
+	if len(w.items) == Items {
+		delete(b.open, bucket)
+		w.timer.Reset(0)
+	}
+	return w
+}
+
+// close stops the window from taking items, makes the call and answers. It may be
+// called twice, by a timer that fired as it was set anew.
+func (b *Batcher[V]) close(ctx context.Context, bucket string, w *window[V]) {
+	b.mu.Lock()
+	if w.answers != nil {
+		b.mu.Unlock()
+		return
+	}
+	w.answers = map[string]answer[V]{}
+	if b.open[bucket] == w {
+		delete(b.open, bucket)
+	}
+	b.mu.Unlock()
+	if b.Limit > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, b.Limit)
+		defer cancel()
+	}
+	slices.Sort(w.items)
+	b.call(ctx, bucket, w.items, w.answers)
+	close(w.done)
+}
+
+// call asks for all of them. Where EC2 definitely refuses it asks for both halves,
+// until the bad item is alone: a thousand items and a bad one cost twenty calls.
+func (b *Batcher[V]) call(ctx context.Context, bucket string, items []string, answers map[string]answer[V]) {
+	values, err := b.Do(ctx, bucket, items)
+	if len(items) > 1 && fault.Is(err, fault.Denied, fault.Invalid, fault.Missing, fault.Conflict) {
+		half := len(items) / 2
+		b.call(ctx, bucket, items[:half], answers)
+		b.call(ctx, bucket, items[half:], answers)
+		return
+	}
+	for _, item := range items {
+		answers[item] = answer[V]{values[item], err}
+	}
+}

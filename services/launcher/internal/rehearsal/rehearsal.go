@@ -1,0 +1,101 @@
+// Package rehearsal writes the calls by which a node class is tried: what a
+// launch for it would ask of EC2, as far as rights and named resources go. It is
+// pure. User data, devices and kubelets are left out, for EC2 does not look at
+// them in a dry run, or does so for their rights alone.
+package rehearsal
+
+import (
+	"encoding/json"
+	"maps"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/joist-autoscaler/joist/shared/cloud"
+	"github.com/joist-autoscaler/joist/shared/event"
+	"github.com/joist-autoscaler/joist/shared/fault"
+	"github.com/joist-autoscaler/joist/shared/karpenter"
+)
+
+// Script is what is tried, in this order: the template, the fleet, and the runs
+// until one is allowed (B055).
+type Script struct {
+	Template cloud.Template
+	Fleet    cloud.FleetRequest
+	Runs     []cloud.RunRequest
+}
+
+// Types that every region sells, by architecture. Which type it is means nothing
+// to a policy that lets nodes of the class start at all.
+var types = map[string]string{"amd64": "m5.large", "arm64": "m6g.large"}
+
+// Write writes the script for a class whose selectors are resolved.
+func Write(class *karpenter.EC2NodeClass, cluster string) (Script, error) {
+	status := class.Status
+	if len(status.AMIs) == 0 || len(status.SecurityGroups) == 0 || len(status.Subnets) == 0 || status.InstanceProfile == "" {
+		return Script{}, fault.F("writing dry runs of EC2NodeClass "+class.Name, fault.Invalid,
+			"an image, a security group, a subnet and an instance profile are needed")
+	}
+	tags := ownerTags(class, cluster)
+	template := cloud.Template{
+		ImageID: status.AMIs[0].ID, InstanceProfile: status.InstanceProfile, Tags: tags,
+		Metadata: cloud.Metadata{Endpoint: "enabled", IPv6: "disabled", HopLimit: 1, Tokens: "required"},
+		TagSets:  []cloud.TagSet{{Resource: "network-interface", Tags: tags}},
+	}
+	for _, group := range status.SecurityGroups {
+		template.SecurityGroups = append(template.SecurityGroups, group.ID)
+	}
+	content, err := json.Marshal(template)
+	if err != nil {
+		return Script{}, fault.E("naming the template of a dry run", fault.Bug, err)
+	}
+	template.Name = "karpenter.k8s.aws/" + event.DeriveID("rehearsal", event.Cluster{Name: cluster}, string(content))
+	out := Script{Template: template}
+	out.act(class, types[arch(status.AMIs[0])], tags)
+	return out, nil
+}
+
+// act writes the launches by the template.
+func (s *Script) act(class *karpenter.EC2NodeClass, instanceType string, tags map[string]string) {
+	sets := func(resources ...string) (out []cloud.TagSet) {
+		for _, resource := range resources {
+			out = append(out, cloud.TagSet{Resource: resource, Tags: tags})
+		}
+		return out
+	}
+	config := cloud.FleetConfig{Template: s.Template.Name}
+	for _, subnet := range class.Status.Subnets {
+		config.Overrides = append(config.Overrides, cloud.Override{InstanceType: instanceType, SubnetID: subnet.ID, Zone: subnet.Zone})
+		s.Runs = append(s.Runs, cloud.RunRequest{
+			Template: s.Template.Name, InstanceType: instanceType, SubnetID: subnet.ID, TagSets: sets("instance", "volume", "network-interface"),
+		})
+	}
+	s.Fleet = cloud.FleetRequest{
+		Count: 1, CapacityType: cloud.OnDemand, Strategy: "lowest-price",
+		Configs: []cloud.FleetConfig{config}, TagSets: sets("instance", "volume", "fleet"),
+	}
+}
+
+// ownerTags are those of a launch (B142), as policies demand them. No NodePool is
+// meant; the key is there because policies ask for it.
+func ownerTags(class *karpenter.EC2NodeClass, cluster string) map[string]string {
+	tags := map[string]string{}
+	maps.Copy(tags, class.Spec.Tags)
+	maps.Copy(tags, map[string]string{
+		karpenter.ClusterTagPrefix + cluster: "owned",
+		karpenter.EKSClusterNameTagKey:       cluster,
+		karpenter.NodePoolTagKey:             "",
+		karpenter.NodeClassTagKey:            class.Name,
+	})
+	return tags
+}
+
+// arch is what an image boots, amd64 where it does not say.
+func arch(ami karpenter.AMI) string {
+	for _, r := range ami.Requirements {
+		if r.Key == corev1.LabelArchStable && r.Operator == corev1.NodeSelectorOpIn && slices.Contains(r.Values, "arm64") {
+			return "arm64"
+		}
+	}
+	return "amd64"
+}

@@ -1,0 +1,227 @@
+package launcher_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/joist-autoscaler/joist/shared/cloud"
+	"github.com/joist-autoscaler/joist/shared/event"
+	"github.com/joist-autoscaler/joist/shared/fault"
+	"github.com/joist-autoscaler/joist/shared/memcloud"
+)
+
+const profilePath = "/karpenter/us-west-2/prod/u/"
+
+// policyTags are what the policies of the seeds demand (A074–A077).
+func policyTags() map[string]string {
+	return map[string]string{
+		"kubernetes.io/cluster/prod": "owned", "topology.kubernetes.io/region": "us-west-2",
+		"karpenter.k8s.aws/ec2nodeclass": "default", "eks:eks-cluster-name": "prod",
+	}
+}
+
+// ask is lifecycle's question about a class with a role.
+func ask(edits ...func(*event.NodeClassEnsure)) event.NodeClassEnsure {
+	b := event.NodeClassEnsure{
+		Name: "default", UID: "u", Role: "prod-node", Profile: "prod_1", Path: profilePath, Tags: policyTags(), Asked: noon, Generation: 3,
+	}
+	for _, edit := range edits {
+		edit(&b)
+	}
+	return b
+}
+
+func remove(b *event.NodeClassEnsure) { b.Delete = true }
+func role(name string) func(*event.NodeClassEnsure) {
+	return func(b *event.NodeClassEnsure) { b.Role = name }
+}
+
+// ensured asks and takes the answer.
+func (s *site) ensured(b event.NodeClassEnsure) event.NodeClassEnsured {
+	s.t.Helper()
+	s.handle(s.message(b), "")
+	return fact[event.NodeClassEnsured](s)
+}
+
+func TestProfilesB197(t *testing.T) {
+	for _, test := range []struct {
+		name    string
+		ask     event.NodeClassEnsure
+		spoil   func(*site)
+		kind    fault.Kind
+		deleted bool
+		problem bool
+	}{
+		{"made", ask(), func(*site) {}, "", false, false},
+		{"made for a role behind a path", ask(role("service/prod-node")), func(*site) {}, "", false, false},
+		{"removed, though it was not there", ask(remove), func(*site) {}, "", true, false},
+		{"a role that does not exist", ask(role("nobody")), func(*site) {}, "", false, true},
+		{"no right to make it", ask(), func(s *site) { s.Deny(memcloud.CreateProfile) }, "", false, true},
+		{"no right to remove it", ask(remove), func(s *site) { s.Deny(memcloud.GetProfile, memcloud.DeleteProfile, memcloud.DetachRole) }, "", false, true},
+		{"no right to list (A080)", ask(), func(s *site) { s.Deny(memcloud.ListProfiles) }, "", false, false},
+		{"removed without the right to list (A080)", ask(remove), func(s *site) { s.Deny(memcloud.ListProfiles) }, "", true, false},
+		{"a launcher without IAM", ask(remove), func(s *site) { s.svc.Profiles = nil }, "", false, true},
+		{"IAM is away", ask(), func(s *site) { s.LoseAnswer(memcloud.CreateProfile) }, fault.Unknown, false, false},
+		{"somebody else's profile", ask(), func(s *site) {
+			if err := s.CreateProfile(s.t.Context(), cloud.Profile{Name: "prod_1", Path: "/"}); err != nil {
+				s.t.Fatal(err)
+			}
+		}, "", false, true},
+		{"removing somebody else's profile", ask(remove), func(s *site) {
+			if err := s.CreateProfile(s.t.Context(), cloud.Profile{Name: "prod_1", Path: "/"}); err != nil {
+				s.t.Fatal(err)
+			}
+		}, "", false, true},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			s := newSite(t)
+			test.spoil(s)
+			s.handle(s.message(test.ask), test.kind)
+			if test.kind != "" {
+				s.silent()
+				return
+			}
+			done := fact[event.NodeClassEnsured](s)
+			if done.Deleted != test.deleted || (done.Problem != nil) != test.problem || done.Role != test.ask.Role || !done.Asked.Equal(noon) || done.Generation != 3 {
+				t.Errorf("it was said %+v", done)
+			}
+			if test.problem || test.deleted {
+				return
+			}
+			want := cloud.Profile{Name: "prod_1", Path: profilePath, Role: "prod-node", Tags: policyTags(), Created: noon}
+			got, err := s.Cloud.Profile(t.Context(), "prod_1")
+			if diff := cmp.Diff(want, got); diff != "" || err != nil {
+				t.Errorf("%v %s", err, diff)
+			}
+		})
+	}
+}
+
+// What the seeds' policies would deny, and what would not be the cluster's own, is
+// never asked of IAM.
+func TestProfilesThatPoliciesDeny(t *testing.T) {
+	for name, spoil := range map[string]func(*event.NodeClassEnsure){
+		"no cluster (A074)":        func(b *event.NodeClassEnsure) { delete(b.Tags, "kubernetes.io/cluster/prod") },
+		"another cluster (A074)":   func(b *event.NodeClassEnsure) { b.Tags["kubernetes.io/cluster/prod"] = "shared" },
+		"no region (A074)":         func(b *event.NodeClassEnsure) { delete(b.Tags, "topology.kubernetes.io/region") },
+		"no class (A074)":          func(b *event.NodeClassEnsure) { delete(b.Tags, "karpenter.k8s.aws/ec2nodeclass") },
+		"another class":            func(b *event.NodeClassEnsure) { b.Tags["karpenter.k8s.aws/ec2nodeclass"] = "other" },
+		"another path":             func(b *event.NodeClassEnsure) { b.Path = "/" },
+		"another cluster's path":   func(b *event.NodeClassEnsure) { b.Path = "/karpenter/us-west-2/dev/u/" },
+		"removing another's path":  func(b *event.NodeClassEnsure) { b.Path, b.Delete = "/karpenter/us-west-2/dev/u/", true },
+		"removing without a class": func(b *event.NodeClassEnsure) { b.Delete = true; clear(b.Tags) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newSite(t)
+			s.handle(s.message(ask(spoil)), fault.Poison)
+			for action, n := range s.Counts() {
+				if action != memcloud.DescribeTemplates {
+					t.Errorf("%s was called %d times", action, n.Calls)
+				}
+			}
+		})
+	}
+}
+
+// With an instance profile of the user's own IAM is not called, neither while the
+// class lives nor when it goes (A017).
+func TestOwnProfileA017(t *testing.T) {
+	for _, b := range []event.NodeClassEnsure{ask(role("")), ask(role(""), remove)} {
+		s := newSite(t)
+		b.Tags, b.Path, b.Profile = nil, "", s.World.Profile
+		done := s.ensured(b)
+		if done.Problem != nil || done.Deleted != b.Delete {
+			t.Errorf("it was said %+v", done)
+		}
+		for _, action := range []memcloud.Action{
+			memcloud.GetProfile, memcloud.ListProfiles, memcloud.CreateProfile, memcloud.DeleteProfile, memcloud.TagProfile, memcloud.AttachRole, memcloud.DetachRole,
+		} {
+			if n := s.Counts()[action].Calls; n != 0 {
+				t.Errorf("%s was called %d times", action, n)
+			}
+		}
+	}
+}
+
+// exists reports whether a profile is there.
+func (s *site) exists(name string) bool {
+	_, err := s.Cloud.Profile(s.t.Context(), name)
+	return err == nil
+}
+
+// A profile outlives its role by an hour, and as long as an instance runs with it
+// (B197). One that comes into use again is as good as new.
+func TestProfilesOfFormerRoles(t *testing.T) {
+	s := newSite(t)
+	s.AddRole("other")
+	next := ask(role("other"), func(b *event.NodeClassEnsure) { b.Profile = "prod_2" })
+	s.ensured(ask())
+	intent := s.intent("one", 1)
+	intent.Templates[0].InstanceProfile = "prod_1"
+	s.handle(s.request(intent), "")
+	node := s.settled().Instances[0].InstanceID
+
+	s.pass(24 * time.Hour)
+	s.ensured(next)
+	s.pass(59 * time.Minute)
+	s.ensured(next)
+	if !s.exists("prod_1") {
+		t.Fatal("it was removed within the hour")
+	}
+	s.pass(2 * time.Minute)
+	s.ensured(next)
+	if !s.exists("prod_1") {
+		t.Fatal("it was removed under an instance")
+	}
+	if err := s.Terminate(t.Context(), []string{node}); err != nil {
+		t.Fatal(err)
+	}
+	s.pass(5 * time.Minute)
+	s.ensured(ask())
+	s.pass(time.Minute)
+	s.ensured(next)
+	s.pass(50 * time.Minute)
+	s.ensured(next)
+	if !s.exists("prod_1") || !s.exists("prod_2") {
+		t.Fatal("the hour did not begin anew")
+	}
+	s.pass(10 * time.Minute)
+	s.ensured(next)
+	if s.exists("prod_1") || !s.exists("prod_2") {
+		t.Errorf("the former is there: %t, the current: %t", s.exists("prod_1"), s.exists("prod_2"))
+	}
+}
+
+// With the class go all of its profiles and templates, and nobody else's (B058).
+func TestClassGoes(t *testing.T) {
+	s := newSite(t)
+	s.AddRole("other")
+	s.ensured(ask())
+	s.ensured(ask(role("other"), func(b *event.NodeClassEnsure) { b.Profile = "prod_2" }))
+	s.ensured(ask(func(b *event.NodeClassEnsure) {
+		b.Name, b.UID, b.Profile, b.Path = "neighbour", "v", "prod_3", "/karpenter/us-west-2/prod/v/"
+		b.Tags["karpenter.k8s.aws/ec2nodeclass"] = "neighbour"
+	}))
+	for name, class := range map[string]string{"template-1": "default", "template-2": "neighbour"} {
+		tags := policyTags()
+		tags["karpenter.k8s.aws/ec2nodeclass"] = class
+		if err := s.EnsureTemplate(t.Context(), cloud.Template{Name: name, ImageID: s.ImageAMD64.ID, Tags: tags}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if done := s.ensured(ask(remove)); !done.Deleted || done.Problem != nil {
+		t.Errorf("it was said %+v", done)
+	}
+	for name, want := range map[string]bool{"prod_1": false, "prod_2": false, "prod_3": true, s.World.Profile: true} {
+		if s.exists(name) != want {
+			t.Errorf("profile %s is there: %t", name, !want)
+		}
+	}
+	for name, want := range map[string]bool{"template-1": false, "template-2": true} {
+		if _, there := s.Template(name); there != want {
+			t.Errorf("%s is there: %t", name, there)
+		}
+	}
+}

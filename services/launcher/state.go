@@ -1,0 +1,109 @@
+package launcher
+
+import (
+	"sync"
+	"time"
+
+	"github.com/joist-autoscaler/joist/services/launcher/internal/breaker"
+)
+
+// Limits are what one cluster may ask for; zero values are generous.
+type Limits = breaker.Limits
+
+const (
+	// templateKnown is how long a launch template that was there is not asked for
+	// again (B194). One that goes meanwhile is made anew when EC2 misses it.
+	templateKnown = time.Minute
+	// validated is for how long dry runs that went well are not repeated (B055).
+	validated = 30 * time.Minute
+)
+
+// Memory is what one process remembers of one cluster to spare EC2 calls and to
+// stop a flood. Nothing that is right or wrong depends on it.
+type Memory struct {
+	mu      sync.Mutex
+	breaker breaker.Breaker
+	// templates is when a template was last seen to be there, and used when this
+	// process last launched by it.
+	templates, used map[string]time.Time
+	rehearsed       map[string]time.Time
+}
+
+// NewMemory is an empty one with limits.
+func NewMemory(limits Limits) *Memory {
+	return &Memory{
+		breaker:   breaker.Breaker{Limits: limits},
+		templates: map[string]time.Time{}, used: map[string]time.Time{}, rehearsed: map[string]time.Time{},
+	}
+}
+
+// allow asks the breaker. Without a memory only the size of one intent counts.
+func (m *Memory) allow(now time.Time, intent string, count int) error {
+	if m == nil {
+		return (&breaker.Breaker{}).Allow(now, intent, count)
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.breaker.Allow(now, intent, count)
+}
+
+// knows reports whether the template was there a moment ago.
+func (m *Memory) knows(template string, now time.Time) bool {
+	return m.within(func() map[string]time.Time { return m.templates }, template, now, templateKnown)
+}
+
+// uses reports whether this process launched by the template not long ago.
+func (m *Memory) uses(template string, now time.Time, age time.Duration) bool {
+	return m.within(func() map[string]time.Time { return m.used }, template, now, age)
+}
+
+// sure reports whether dry runs of this have gone well lately.
+func (m *Memory) sure(rehearsal string, now time.Time) bool {
+	return m.within(func() map[string]time.Time { return m.rehearsed }, rehearsal, now, validated)
+}
+
+func (m *Memory) within(of func() map[string]time.Time, name string, now time.Time, age time.Duration) bool {
+	if m == nil {
+		return false
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	at, ok := of()[name]
+	return ok && now.Sub(at) < age
+}
+
+// saw notes a template that is there and about to be launched by.
+func (m *Memory) saw(template string, now time.Time) {
+	m.note(func() []map[string]time.Time { return []map[string]time.Time{m.templates, m.used} }, template, now)
+}
+
+// assured notes dry runs that went well.
+func (m *Memory) assured(rehearsal string, now time.Time) {
+	m.note(func() []map[string]time.Time { return []map[string]time.Time{m.rehearsed} }, rehearsal, now)
+}
+
+func (m *Memory) note(in func() []map[string]time.Time, name string, now time.Time) {
+	if m == nil {
+		return
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, notes := range in() {
+		notes[name] = now
+		for other, at := range notes {
+			if now.Sub(at) > TemplateAge {
+				delete(notes, other)
+			}
+		}
+	}
+}
+
+// miss forgets that a template was there.
+func (m *Memory) miss(template string) {
+	if m == nil {
+		return
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	delete(m.templates, template)
+}
