@@ -83,6 +83,10 @@ var samples = []sample{
 // further are bodies with what was added to a type after its first golden, by the
 // names of their goldens.
 var further = map[string]sample{
+	"catalog.refreshed.v1-warnings": of(event.CatalogRefreshed{
+		Region: "eu-west-1", AsOf: noon, Types: 800, Catalogue: ref("catalogues"),
+		Warnings: []string{"on-demand prices: the embedded ones of 2025-05-28, 541 days old, because ISOLATED_VPC is set"},
+	}),
 	"nodeclass.resolved.v1-reservations": of(event.NodeClassResolved{
 		Name: "default", UID: "uid-2", Generation: 3, Asked: noon, Hash: "4217",
 		Reservations: []event.Reservation{{
