@@ -54,6 +54,7 @@ func (w *world) readClasses(batch *Batch) {
 		c := &all[i]
 		w.at, w.classes[i] = c, c
 		c.spec, c.pods = &batch.Pending[i].Spec, batch.Pending[i].Pods
+		w.pods += len(c.pods)
 		c.need = w.axis.into(&arena, c.spec.Requests)
 		w.volumes(c)
 		c.shape = w.shapes.of(c.spec)

@@ -2,8 +2,6 @@ package scheduling
 
 import (
 	"fmt"
-	"maps"
-	"slices"
 
 	"github.com/joist-autoscaler/joist/shared/catalog"
 )
@@ -61,8 +59,7 @@ func (b *broken) unplaced(class *PodClass) Unplaced {
 	return Unplaced{class.Spec.Namespace, class.Pods, []Rejection{{Rule: RulePod, Detail: fmt.Sprintf("planning for it failed: %v", b.cause)}}}
 }
 
-// attempt plans everything, and again with an eye on the limits if they kept pods
-// out. A panic is a fault of ours and must not cost the other pods their nodes.
+// attempt plans everything, and again with more effort if pods were left out. A panic is a fault of ours and must not cost the other pods their nodes.
 func attempt(batch *Batch, stock Stock) (result Result, fault *broken) {
 	var w *world
 	defer func() {
@@ -76,7 +73,7 @@ func attempt(batch *Batch, stock Stock) (result Result, fault *broken) {
 	result, wanting := plan(batch, stock, effort{}, &w)
 	static := w.staticNodes(stock)
 	for i := 0; i < len(efforts) && wanting; i++ {
-		if !efforts[i].differs(w) {
+		if !efforts[i].due(w, result) {
 			continue
 		}
 		other, still := plan(batch, stock, efforts[i], &w)
@@ -85,26 +82,6 @@ func attempt(batch *Batch, stock Stock) (result Result, fault *broken) {
 		}
 	}
 	return result.with(static), nil
-}
-
-// plan plans with one effort, again while pods that found no room leave a spread
-// askew. The world is told as soon as it is made, for the report of a panic. A plan
-// is wanting if it leaves pods out that could have found a place.
-func plan(batch *Batch, stock Stock, e effort, at **world) (made Result, wanting bool) {
-	var caps map[place]int
-	for try := 0; ; try++ {
-		w := newWorld(batch, stock)
-		*at = w
-		w.caps, w.pressed, w.contrary = caps, e.pressed, e.contrary
-		if e.policy != nil {
-			w.problem.Policy = *e.policy
-		}
-		r := w.solve(batch, e.order)
-		if try == evenings || len(r.short) == 0 || !r.askew() {
-			return r.result(), r.w.wanting()
-		}
-		caps = merge(caps, r.short)
-	}
 }
 
 // with adds nodes that no pod asked for.
@@ -117,24 +94,6 @@ func (r Result) with(nodes []PlannedNode) Result {
 	return r
 }
 
-// evenings is how often a batch is planned again because pods that found no room
-// left a spread askew.
-const evenings = 8
-
-// merge keeps the smaller of what two attempts found out.
-func merge(caps, short map[place]int) map[place]int {
-	out := maps.Clone(caps)
-	if out == nil {
-		out = map[place]int{}
-	}
-	for at, n := range short {
-		if was, known := out[at]; !known || n < was {
-			out[at] = n
-		}
-	}
-	return out
-}
-
 func (w *world) solve(batch *Batch, order func(a, b *one) int) *rounds {
 	w.readClasses(batch)
 	w.addTopology()
@@ -145,33 +104,6 @@ func (w *world) solve(batch *Batch, order func(a, b *one) int) *rounds {
 		r.run()
 	}
 	return r
-}
-
-// wanting reports whether any pod was left out that would find a place if it were
-// alone.
-func (w *world) wanting() bool {
-	return slices.ContainsFunc(w.classes, func(c *class) bool {
-		w.at = c
-		return c.problem == "" && len(c.pods) > 0 && w.suits(c)
-	})
-}
-
-// suits reports whether some node could hold a pod of the class if that were all
-// that is to be placed.
-func (w *world) suits(c *class) bool {
-	anyOf, _ := required(c.spec, false)
-	for i, want := range anyOf {
-		r := w.reach(fmt.Sprint("suits", i, c.shape), want, c.spec.Tolerations, true)
-		found := r.some && w.affords(c, r)
-		r.nodes.Each(func(n int) bool {
-			found = found || c.need.fits(w.problem.Nodes[n].Room)
-			return !found
-		})
-		if found {
-			return true
-		}
-	}
-	return false
 }
 
 func unplaced(r Result) int {

@@ -23,7 +23,9 @@ type world struct {
 	lastPlane int
 	nodes     []*existing
 	classes   []*class
-	problem   packing.Problem
+	// pods is how many there are of all classes.
+	pods    int
+	problem packing.Problem
 	// typeKeys remembers of labels whether instance types have them.
 	typeKeys map[string]bool
 	reaches  map[string]*reach

@@ -1,0 +1,133 @@
+package scheduling
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/joist-autoscaler/joist/shared/scheduling/packing"
+)
+
+// effort is one way of planning a batch.
+type effort struct {
+	// policy is the packer's; nil is that of the settings.
+	policy *packing.Policy
+	// limits says that it is for batches that limits keep pods out of.
+	limits bool
+	// pressed is whether pods were left out by the efforts before.
+	pressed bool
+	// contrary takes the last of domains that are equally good, not the first.
+	contrary bool
+	// order is that of the pods if they are placed one by one.
+	order func(a, b *one) int
+}
+
+// efforts are made one after the other while pods are left out that might find a
+// place; the plan that places most is taken. Which pods share what is scarce is a
+// riddle that no one order solves for all batches.
+var efforts = []effort{
+	{pressed: true},
+	{policy: &tight, limits: true, pressed: true},
+	{policy: &crowded, limits: true, pressed: true},
+	{policy: &singly, pressed: true, order: byNeed},
+	{policy: &singly, pressed: true, order: byNeed, contrary: true},
+	{policy: &singly, limits: true, pressed: true, order: backwards},
+	{policy: &singly, pressed: true, order: byRules},
+	{policy: &singly, pressed: true, order: byRules, contrary: true},
+}
+
+// due reports whether the effort could place more than the plan so far, and is
+// not too dear for the batch: to place pods one by one, each is held against each
+// node and each type.
+func (e *effort) due(w *world, so Result) bool {
+	small := w.pods*(len(so.Nodes)+1)*len(w.columns) <= singly.Budget
+	switch {
+	case e.order != nil && !small:
+		return false
+	case e.limits:
+		return limited(so) || small && slices.ContainsFunc(w.pools, func(p *pool) bool { return len(p.object.Spec.Limits) > 0 })
+	case e.order != nil:
+		return true
+	default:
+		return slices.ContainsFunc(w.pools, func(p *pool) bool { return p.base.Demanding() }) || slices.ContainsFunc(w.classes, (*class).shutOut)
+	}
+}
+
+// limited reports whether limits kept any pod out.
+func limited(r Result) bool {
+	return slices.ContainsFunc(r.Unplaced, func(u Unplaced) bool {
+		return slices.ContainsFunc(u.Rejections, func(r Rejection) bool { return r.Rule == RuleLimits })
+	})
+}
+
+// shutOut reports whether pods of the class were left out that others keep from
+// whole domains, or that keep away from others.
+func (c *class) shutOut() bool {
+	apart := func(g *group) bool { return g.kind == apartKind && g.hard }
+	return c.problem == "" && len(c.pods) > 0 && (slices.ContainsFunc(c.own.groups, apart) || slices.ContainsFunc(c.set.counted, apart))
+}
+
+// plan plans with one effort, again while pods that found no room leave a spread
+// askew. The world is told as soon as it is made, for the report of a panic. A plan
+// is wanting if it leaves pods out that could have found a place.
+func plan(batch *Batch, stock Stock, e effort, at **world) (made Result, wanting bool) {
+	var caps map[place]int
+	for try := 0; ; try++ {
+		w := newWorld(batch, stock)
+		*at = w
+		w.caps, w.pressed, w.contrary = caps, e.pressed, e.contrary
+		if e.policy != nil {
+			w.problem.Policy = *e.policy
+		}
+		r := w.solve(batch, e.order)
+		if try == evenings || len(r.short) == 0 || !r.askew() {
+			return r.result(), r.w.wanting()
+		}
+		caps = merge(caps, r.short)
+	}
+}
+
+// evenings is how often a batch is planned again because pods that found no room
+// left a spread askew.
+const evenings = 8
+
+// merge keeps the smaller of what two attempts found out.
+func merge(caps, short map[place]int) map[place]int {
+	out := maps.Clone(caps)
+	if out == nil {
+		out = map[place]int{}
+	}
+	for at, n := range short {
+		if was, known := out[at]; !known || n < was {
+			out[at] = n
+		}
+	}
+	return out
+}
+
+// wanting reports whether any pod was left out that would find a place if it were
+// alone.
+func (w *world) wanting() bool {
+	return slices.ContainsFunc(w.classes, func(c *class) bool {
+		w.at = c
+		return c.problem == "" && len(c.pods) > 0 && w.suits(c)
+	})
+}
+
+// suits reports whether some node could hold a pod of the class if that were all
+// that is to be placed.
+func (w *world) suits(c *class) bool {
+	anyOf, _ := required(c.spec, false)
+	for i, want := range anyOf {
+		r := w.reach(fmt.Sprint("suits", i, c.shape), want, c.spec.Tolerations, true)
+		found := r.some && w.affords(c, r)
+		r.nodes.Each(func(n int) bool {
+			found = found || c.need.fits(w.problem.Nodes[n].Room)
+			return !found
+		})
+		if found {
+			return true
+		}
+	}
+	return false
+}
