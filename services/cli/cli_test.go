@@ -136,6 +136,23 @@ func TestPlanSaysWhatItLeavesOut(t *testing.T) {
 	}
 }
 
+// TestPlanWarnsOfLaunches: of what will work, and hardly.
+func TestPlanWarnsOfLaunches(t *testing.T) {
+	var all strings.Builder
+	for _, name := range []string{"nodepool", "inflate", "nodeclass"} {
+		text, err := os.ReadFile("testdata/" + name + ".yaml")
+		if err != nil {
+			t.Fatal(err)
+		}
+		all.WriteString("---\n" + string(text))
+	}
+	all.WriteString("  userData: \"#!/bin/sh #" + strings.Repeat("x", 14400) + "\"\n")
+	_, stderr, code := joist(t, all.String(), nil, "plan", "-f", "-", "--region", "ap-northeast-2")
+	if code != cli.ExitChanges || !strings.Contains(stderr, "warning: NodePool default, EC2NodeClass default: the user data has") {
+		t.Errorf("code %d, stderr %q", code, stderr)
+	}
+}
+
 // TestCardListsTheVerbs compares the card with the commands that there are.
 func TestCardListsTheVerbs(t *testing.T) {
 	card, err := os.ReadFile("README.md")

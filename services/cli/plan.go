@@ -91,6 +91,9 @@ func plan(cmd *cobra.Command, env Env, flags planFlags) error {
 	if err != nil {
 		return fmt.Errorf("planning: %w", err)
 	}
+	for _, warning := range answer.Built.Plan.Warnings {
+		fmt.Fprintln(cmd.ErrOrStderr(), "warning: "+warning.String())
+	}
 	shown := report.Of(answer, warnings)
 	if flags.format == "json" {
 		err = printJSON(cmd.OutOrStdout(), shown)

@@ -127,6 +127,9 @@ func (s Service) publish(ctx context.Context, e event.Envelope, asked event.Pods
 		Claims: claims, Nominated: len(built.Plan.Nominations), Unplaced: unplaced(built.Plan), PricePerHr: event.Usd(built.Plan.PricePerHour),
 	}
 	host.Say(ctx, "batch", made.Seq, "claims", made.Claims, "nominated", made.Nominated, "unplaced", made.Unplaced)
+	if len(built.Plan.Warnings) > 0 {
+		host.Say(ctx, "warnings", built.Plan.Warnings)
+	}
 	fact, err := event.Maker{Service: "planner", Cluster: s.Cluster}.New(now, made, &e)
 	if err != nil {
 		return err

@@ -21,8 +21,6 @@ const maxClaims = 50
 type Built struct {
 	Plan    scheduling.Plan
 	Intents []Intent
-	// Warnings are what a person should know of the launches, each once.
-	Warnings []Warning
 }
 
 // Build turns what was decided into requests: nodes that may be bought in the
@@ -135,8 +133,8 @@ func (b *builder) account(g *recipe, intent Intent, nodes []scheduling.PlannedNo
 		}
 	}
 	for _, warning := range g.warnings(intent) {
-		if !slices.Contains(b.built.Warnings, warning) {
-			b.built.Warnings = append(b.built.Warnings, warning)
+		if !slices.Contains(b.built.Plan.Warnings, warning) {
+			b.built.Plan.Warnings = append(b.built.Plan.Warnings, warning)
 		}
 	}
 }

@@ -344,10 +344,10 @@ func TestWarnings(t *testing.T) {
 			w := newWorld(schedulingtest.Pods("inflate", 1, "1", "0"))
 			tt.edit(w)
 			built := w.build(t)
-			if len(built.Warnings) != 1 {
-				t.Fatalf("warnings = %+v", built.Warnings)
+			if len(built.Plan.Warnings) != 1 {
+				t.Fatalf("warnings = %+v", built.Plan.Warnings)
 			}
-			got := built.Warnings[0]
+			got := built.Plan.Warnings[0]
 			if got.Rule != tt.rule || !strings.Contains(got.Message, tt.says) || got.NodePool != "default" || got.NodeClass != "default" {
 				t.Errorf("warning = %+v, want %s that says %q", got, tt.rule, tt.says)
 			}
@@ -358,8 +358,8 @@ func TestWarnings(t *testing.T) {
 			}
 		})
 	}
-	if built := newWorld(schedulingtest.Pods("inflate", 1, "1", "0")).build(t); len(built.Warnings) != 0 {
-		t.Errorf("warnings without cause: %+v", built.Warnings)
+	if built := newWorld(schedulingtest.Pods("inflate", 1, "1", "0")).build(t); len(built.Plan.Warnings) != 0 {
+		t.Errorf("warnings without cause: %+v", built.Plan.Warnings)
 	}
 }
 

@@ -8,17 +8,8 @@ import (
 
 	"github.com/joist-autoscaler/joist/shared/karpenter"
 	"github.com/joist-autoscaler/joist/shared/launchspec/bootstrap"
+	"github.com/joist-autoscaler/joist/shared/scheduling"
 )
-
-// Warning is something about a launch that a person should know, and that nothing
-// fails for.
-type Warning struct {
-	NodePool  string `json:"nodePool"`
-	NodeClass string `json:"nodeClass"`
-	// Rule is one of the Warn constants.
-	Rule    string `json:"rule"`
-	Message string `json:"message"`
-}
 
 // Rules, as they stand in a Warning. Tools match them: the names are stable.
 const (
@@ -37,10 +28,10 @@ const (
 const flexible = 5
 
 // warnings are what is to be known of an intent.
-func (g *recipe) warnings(intent Intent) []Warning {
-	var out []Warning
+func (g *recipe) warnings(intent Intent) []scheduling.Warning {
+	var out []scheduling.Warning
 	warn := func(rule, format string, args ...any) {
-		out = append(out, Warning{g.pool.Name, g.class.Name, rule, fmt.Sprintf(format, args...)})
+		out = append(out, scheduling.Warning{NodePool: g.pool.Name, NodeClass: g.class.Name, Rule: rule, Message: fmt.Sprintf(format, args...)})
 	}
 	if types := g.choice.types(); g.choice.fallback && types < flexible {
 		warn(WarnFlexibility, "no spot is to be had, and on-demand has %d types to choose from: allow at least %d", types, flexible)

@@ -23,6 +23,22 @@ type Plan struct {
 	BoundPerHour float64 `json:"boundPerHour,omitempty"`
 	// Partial says that the work budget ran out before all pods were looked at.
 	Partial bool `json:"partial,omitempty"`
+	// Warnings are what a person should know of the launches, each once.
+	Warnings []Warning `json:"warnings,omitempty"`
+}
+
+// Warning is something about a pool's launches that nothing fails for.
+type Warning struct {
+	NodePool  string `json:"nodePool"`
+	NodeClass string `json:"nodeClass"`
+	// Rule is a stable name that tools match; package launchspec has them.
+	Rule    string `json:"rule"`
+	Message string `json:"message"`
+}
+
+// String is the warning as a person reads it.
+func (w Warning) String() string {
+	return "NodePool " + w.NodePool + ", EC2NodeClass " + w.NodeClass + ": " + w.Message
 }
 
 // PlannedIntent is one fleet call to be: the intent's document, and the claims

@@ -82,6 +82,9 @@ func Of(a offline.Answer, warnings []string) Plan {
 		Nodes: []Node{}, Fitting: []Fitting{}, Unplaced: []Unplaced{},
 		Assumptions: append([]string{}, a.Assumptions...), Warnings: append([]string{}, warnings...),
 	}
+	for _, w := range a.Built.Plan.Warnings {
+		out.Warnings = append(out.Warnings, w.String())
+	}
 	pods := map[string][]Pod{}
 	for _, n := range a.Built.Plan.Nominations {
 		pod := Pod{n.Namespace, n.Pod.Name}
