@@ -12,12 +12,14 @@ import (
 	"github.com/joist-autoscaler/joist/shared/karpenter"
 )
 
-// list says which instances of the cluster exist, in every state: a terminated
-// one is the proof that a claim may go.
+// list says which instances exist that were launched for NodePools of the
+// cluster, in every state: a terminated one is the proof that a claim may go.
 func (s Service) list(ctx context.Context, e event.Envelope) error {
 	// Before the call: whatever the list lacks was launched after this moment.
 	started := s.Now().UTC()
-	owned := map[string]string{karpenter.ClusterTagPrefix + s.Cluster.Name: "owned"}
+	// Both tags: EKS puts the first on the instances of managed node groups too,
+	// and what is listed without a claim is ended.
+	owned := map[string]string{karpenter.ClusterTagPrefix + s.Cluster.Name: "owned", karpenter.NodePoolTagKey: ""}
 	instances, err := s.Instances.DescribeInstances(ctx, cloud.InstanceFilter{Tags: owned})
 	if err != nil {
 		return fmt.Errorf("listing the instances of cluster %s: %w", s.Cluster.Name, err)

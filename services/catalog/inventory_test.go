@@ -22,7 +22,7 @@ func TestListIsWholeAndSorted(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			b := newBench(t)
 			b.Instances = fleet(func(f cloud.InstanceFilter) ([]cloud.Instance, error) {
-				want := cloud.InstanceFilter{Tags: map[string]string{"kubernetes.io/cluster/demo": "owned"}}
+				want := cloud.InstanceFilter{Tags: map[string]string{"kubernetes.io/cluster/demo": "owned", "karpenter.sh/nodepool": ""}}
 				if diff := cmp.Diff(want, f); diff != "" {
 					t.Errorf("filter (-want +got):\n%s", diff)
 				}
@@ -82,5 +82,39 @@ func TestListIsNeverPartial(t *testing.T) {
 	}
 	if len(b.said) > 0 {
 		t.Fatalf("it said %d facts", len(b.said))
+	}
+}
+
+// What others launched for the cluster, such as the nodes of a managed node group
+// (A054), is nobody's orphan: it is not in the list.
+func TestListLeavesManagedNodeGroupsOut(t *testing.T) {
+	b := newBench(t)
+	template := cloud.Template{Name: "nodes", ImageID: b.world.ImageAMD64.ID}
+	if err := b.ec2.EnsureTemplate(t.Context(), template); err != nil {
+		t.Fatal(err)
+	}
+	subnet := b.world.Subnets[0]
+	launch := func(token string, tags map[string]string) string {
+		t.Helper()
+		out, err := b.ec2.CreateFleet(t.Context(), cloud.FleetRequest{
+			Token: token, Count: 1, CapacityType: cloud.OnDemand, Strategy: "lowest-price",
+			Configs: []cloud.FleetConfig{{Template: "nodes", Overrides: []cloud.Override{{InstanceType: "m6i.large", SubnetID: subnet.ID, Zone: subnet.Zone}}}},
+			TagSets: []cloud.TagSet{{Resource: "instance", Tags: tags}},
+		})
+		if err != nil || len(out.Instances) != 1 {
+			t.Fatalf("%+v, %v", out, err)
+		}
+		return out.Instances[0].IDs[0]
+	}
+	launch("a", map[string]string{"kubernetes.io/cluster/demo": "owned", "eks:nodegroup-name": "system"})
+	launch("b", map[string]string{"kubernetes.io/cluster/other": "owned", "karpenter.sh/nodepool": "default"})
+	ours := launch("c", map[string]string{"kubernetes.io/cluster/demo": "owned", "karpenter.sh/nodepool": "default", "joist.sh/intent": "in-1"})
+	b.now = b.now.Add(time.Minute)
+	if err := b.ask(t, "watcher", event.InventoryWanted{Asked: b.now}); err != nil {
+		t.Fatal(err)
+	}
+	got, err := blob.Get[event.Inventory](t.Context(), b.blobs, last[event.InstancesListed](t, b).Inventory)
+	if err != nil || len(got.Instances) != 1 || got.Instances[0].InstanceID != ours || got.Instances[0].Intent != "in-1" {
+		t.Fatalf("listed %+v (%v), want %s alone", got.Instances, err, ours)
 	}
 }
