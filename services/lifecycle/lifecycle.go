@@ -50,7 +50,11 @@ type Config struct {
 	// Holder tells replicas apart.
 	Holder string
 	Region string
-	Now    func() time.Time
+	// ReservedCapacity is the gate of that name (B069).
+	ReservedCapacity bool
+	// DryRuns asks for dry runs of each node class, and waits for them (B055).
+	DryRuns bool
+	Now     func() time.Time
 }
 
 // Service is lifecycle. It is not safe for concurrent use: the host calls

@@ -243,6 +243,11 @@ func TestNodeClassWithProfile(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.step()
+	ask := s.lastAsk()
+	if ask.Role != "" || ask.Profile != "mine" || !ask.Delete {
+		t.Fatalf("%+v", ask)
+	}
+	s.handle(s.message(event.NodeClassEnsured{Name: class.Name, UID: string(class.UID), Profile: "mine", Deleted: true, Asked: s.now}), "")
 	if s.stored() != nil {
 		t.Error("it stays for ever")
 	}

@@ -153,7 +153,7 @@ func (b NodeClassEnsure) Subject() string { return "ec2nodeclass/" + b.Name }
 func (b NodeClassEnsure) Validate() error { return named(b.Name, b.UID, b.Profile != "") }
 
 // Reasons for which ValidationSucceeded is false (B055, B056). The launcher says
-// the three of the dry runs, the catalog the others.
+// those of the dry runs, the catalog the others.
 const (
 	CreateFleetAuthCheckFailed          = "CreateFleetAuthCheckFailed"
 	CreateLaunchTemplateAuthCheckFailed = "CreateLaunchTemplateAuthCheckFailed"

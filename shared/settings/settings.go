@@ -38,6 +38,8 @@ type Settings struct {
 	BatchMax, BatchIdle time.Duration
 	Scheduling          scheduling.Settings
 	TemplateAge         time.Duration
+	// DryRuns says that node classes are tried with dry runs (B055).
+	DryRuns bool
 	// IsolatedVPC says that AWS is reached through VPC endpoints only; ZonalShift
 	// that zones are avoided while a zonal shift is in force.
 	IsolatedVPC, ZonalShift bool

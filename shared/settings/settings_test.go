@@ -22,7 +22,7 @@ func environment(of map[string]string) func(string) (string, bool) {
 var defaults = settings.Settings{
 	Namespace: "joist", LeaseNamespace: "kube-system", BatchMax: 10 * time.Second, BatchIdle: time.Second,
 	Scheduling:  scheduling.Settings{PreferencePolicy: "Respect", MinValuesPolicy: "Strict", VMMemoryOverheadPercent: 0.075, Gates: scheduling.Gates{ReservedCapacity: true}},
-	TemplateAge: time.Hour, MaxPerIntent: 500, MaxPerMinute: 1000, EC2Share: 1, MetricsPort: 8080, HealthPort: 8081,
+	TemplateAge: time.Hour, DryRuns: true, MaxPerIntent: 500, MaxPerMinute: 1000, EC2Share: 1, MetricsPort: 8080, HealthPort: 8081,
 }
 
 func TestRead(t *testing.T) {
@@ -54,6 +54,7 @@ func TestRead(t *testing.T) {
 		{"gates against the defaults", map[string]string{"FEATURE_GATES": "ReservedCapacity=false,StaticCapacity=true"}, func(s *settings.Settings) {
 			s.Scheduling.Gates = scheduling.Gates{StaticCapacity: true}
 		}},
+		{"no dry runs (B055)", map[string]string{"DISABLE_DRY_RUN": "true"}, func(s *settings.Settings) { s.DryRuns = false }},
 		{"resource claims (B068)", map[string]string{"IGNORE_DRA_REQUESTS": "false"}, func(s *settings.Settings) { s.Scheduling.PlanDRARequests = true }},
 		{"places", map[string]string{
 			"AWS_REGION": "r", "JOIST_BUCKET": "b", "JOIST_PREFIX": "p", "JOIST_BUS": "u", "JOIST_NAMESPACE": "n", "LEADER_ELECTION_NAMESPACE": "l",

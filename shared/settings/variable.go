@@ -38,6 +38,7 @@ const (
 	MinValues      = "MIN_VALUES_POLICY"
 	ReservedENIs   = "RESERVED_ENIS"
 	FeatureGates   = "FEATURE_GATES"
+	DisableDryRun  = "DISABLE_DRY_RUN"
 	IgnoreDRA      = "IGNORE_DRA_REQUESTS"
 	MaxNodeShare   = "MAX_NODE_SHARE"
 	Premium        = "RESILIENCE_PREMIUM"
@@ -96,6 +97,8 @@ var Variables = []Variable{
 	{Name: ReservedENIs, For: "the number of network interfaces kept from pods", Example: "1", Default: "0",
 		set: number(100, func(s *Settings) *int { return &s.Scheduling.ReservedENIs })},
 	{Name: FeatureGates, For: "the features that are switched on or off", Example: "NodeOverlay=true,StaticCapacity=true", Default: "ReservedCapacity=true", set: gates},
+	{Name: DisableDryRun, For: "whether node classes are ready without dry runs of what launches call", Example: "true", Default: "false",
+		set: toggle(func(s *Settings, on bool) { s.DryRuns = !on })},
 	{Name: IgnoreDRA, For: "whether pods with resource claims are left alone", Example: "true", Default: "true",
 		set: toggle(func(s *Settings, on bool) { s.Scheduling.PlanDRARequests = !on })},
 	{Name: MaxNodeShare, For: "the largest part of one plan that one new node should carry, a third unless said otherwise", Example: "0.2",

@@ -128,6 +128,7 @@ func buildLifecycle(a *Actor, w wire) {
 		Client: client{w, world.Kube.As(a.Name)}, Cache: a.watch(), Blobs: store{w, world.Blobs},
 		Launcher: w.sender(world, "launcher"), Cluster: world.Identity(), Namespace: Namespace,
 		KarpenterNamespace: "kube-system", Holder: a.Name, Region: world.Region, Now: world.Now,
+		ReservedCapacity: true, DryRuns: true,
 	})
 	a.step, a.pace = s.Step, lifecycle.Pace
 	a.consume(w, host.Events(a.accept(lifecycle.Types), s.Handle))
@@ -149,7 +150,7 @@ func buildLauncher(a *Actor, w wire) {
 	world := a.world
 	aws := ec2{w, world.Cloud}
 	s := launcher.Service{
-		EC2: aws, Profiles: aws, Blobs: store{w, world.Blobs}, Bus: w.bus(world), Cluster: world.Identity(), Now: world.Now,
+		EC2: aws, Rehearsal: aws, Profiles: aws, Blobs: store{w, world.Blobs}, Bus: w.bus(world), Cluster: world.Identity(), Now: world.Now,
 		TemplateAge: world.TemplateAge,
 	}
 	a.consume(w, host.Events(a.accept(launcher.Types), s.Handle))

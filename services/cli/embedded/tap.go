@@ -177,6 +177,7 @@ type EC2 interface {
 	cloud.Launcher
 	cloud.Network
 	cloud.Placements
+	cloud.Rehearsal
 	cloud.Images
 	cloud.Clusters
 	cloud.Profiles

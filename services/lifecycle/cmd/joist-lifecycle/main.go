@@ -18,7 +18,7 @@ func main() {
 		Name:     "lifecycle",
 		Purpose:  "joist-lifecycle writes Kubernetes, and is the one door for claims and removals.",
 		Required: []string{settings.Bucket, settings.QueueURL, settings.DeadLetterURL, settings.LauncherURL, settings.Holder},
-		Optional: []string{settings.Prefix, settings.Namespace, settings.LeaseNamespace, settings.Kubeconfig},
+		Optional: []string{settings.Prefix, settings.Namespace, settings.LeaseNamespace, settings.Kubeconfig, settings.FeatureGates, settings.DisableDryRun},
 	}, run)
 }
 
@@ -47,7 +47,7 @@ func run(ctx context.Context, p *parts.Parts) error {
 	service := lifecycle.New(lifecycle.Config{
 		Client: client, Cache: cache, Blobs: p.Blobs(), Launcher: p.Queue(p.LauncherURL, settings.LauncherURL),
 		Cluster: p.Cluster, Namespace: p.Namespace, KarpenterNamespace: p.LeaseNamespace, Holder: p.Holder,
-		Region: p.Region, Now: time.Now,
+		Region: p.Region, ReservedCapacity: p.Scheduling.Gates.ReservedCapacity, DryRuns: p.DryRuns, Now: time.Now,
 	})
 	// The service does one thing at a time, and only a leader takes messages.
 	gate := host.NewGate()

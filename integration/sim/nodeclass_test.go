@@ -1,0 +1,107 @@
+package sim_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/yaml"
+
+	"github.com/joist-autoscaler/joist/services/cli/embedded"
+	"github.com/joist-autoscaler/joist/shared/cloud"
+	"github.com/joist-autoscaler/joist/shared/cluster"
+	"github.com/joist-autoscaler/joist/shared/karpenter"
+)
+
+// The classes that people start with, as they write them: the walkthroughs' (A108)
+// and the reference's (A109-A117), whose image is selected by an id that it writes
+// as a name.
+const (
+	walkthrough = `
+spec:
+  amiFamily: AL2023
+  amiSelectorTerms: [{alias: al2023@latest}]
+  subnetSelectorTerms: [{tags: {karpenter.sh/discovery: demo}}]
+  securityGroupSelectorTerms: [{tags: {karpenter.sh/discovery: demo}}]
+  role: demo-node`
+	reference = `
+spec:
+  amiFamily: AL2
+  amiSelectorTerms: [{name: ami-0123456789abcdef0}]
+  blockDeviceMappings: [{deviceName: /dev/xvda, ebs: {volumeSize: 100Gi, volumeType: gp3, encrypted: true}}]
+  detailedMonitoring: true
+  metadataOptions: {httpEndpoint: enabled, httpProtocolIPv6: disabled, httpPutResponseHopLimit: 2, httpTokens: required}
+  instanceProfile: demo-node
+  securityGroupSelectorTerms: [{tags: {Name: foo-private-sg}}]
+  subnetSelectorTerms: [{tags: {Name: foo-private-subnet}}]
+  tags: {Env: prd, ManagedBy: "https://example.com/foo.git", Name: bar-cluster-foo-karpenter, karpenter.sh/discovery: foo-cluster}`
+)
+
+// through lets watcher, catalog, lifecycle and launcher make of a class what they
+// do within that much of the cluster's time.
+func through(t *testing.T, w *embedded.World, d time.Duration) *karpenter.EC2NodeClass {
+	t.Helper()
+	ctx := context.Background()
+	for end := w.Now().Add(d); w.Now().Before(end); {
+		if err := w.Advance(ctx, w.Now().Add(500*time.Millisecond)); err != nil {
+			t.Fatal(err)
+		}
+		for _, a := range w.Activities() {
+			a.Run(ctx)
+		}
+	}
+	class, err := cluster.Get[*karpenter.EC2NodeClass](ctx, w.Kube, cluster.NodeClasses, cluster.Key{Name: "default"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return class
+}
+
+func TestA108ClassesBecomeReady(t *testing.T) {
+	for _, tt := range []struct {
+		name, manifest string
+		edit           func(*karpenter.EC2NodeClassSpec)
+		images         int
+		subnets        int
+		broken         string
+	}{
+		{"A108 the walkthroughs' class", walkthrough, nil, 2, 4, ""},
+		{"A110 the reference's class as it is", reference, nil, 0, 1, karpenter.ConditionTypeAMIsReady},
+		{"A110 the reference's class, mended", reference, func(s *karpenter.EC2NodeClassSpec) {
+			s.AMISelectorTerms = []karpenter.AMISelectorTerm{{ID: "ami-0123456789abcdef0"}}
+		}, 1, 1, ""},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			w, err := embedded.New(embedded.Options{Seed: 1, Families: families})
+			if err != nil {
+				t.Fatal(err)
+			}
+			w.Cloud.AddSubnet(cloud.Subnet{Zone: w.AWS.Subnets[0].Zone, FreeIPs: 100, Tags: map[string]string{"Name": "foo-private-subnet"}})
+			w.Cloud.AddSecurityGroup(cloud.SecurityGroup{Name: "sg", Tags: map[string]string{"Name": "foo-private-sg"}})
+			w.Cloud.AddImage(cloud.Image{ID: "ami-0123456789abcdef0", Name: "mine", Arch: "amd64"})
+			class := &karpenter.EC2NodeClass{}
+			if err := yaml.UnmarshalStrict([]byte(tt.manifest), class); err != nil {
+				t.Fatal(err)
+			}
+			class.ObjectMeta = metav1.ObjectMeta{Name: "default"}
+			if tt.edit != nil {
+				tt.edit(&class.Spec)
+			}
+			w.Kube.Seed(class)
+			got := through(t, w, 2*time.Minute)
+			conditions := got.Status.Conditions
+			if conditions.True(karpenter.ConditionTypeReady) != (tt.broken == "") || tt.broken != "" && !conditions.False(tt.broken) {
+				t.Errorf("conditions %+v", conditions)
+			}
+			if len(got.Status.AMIs) != tt.images || len(got.Status.Subnets) != tt.subnets || len(got.Status.SecurityGroups) != 1 || got.Status.InstanceProfile == "" {
+				t.Errorf("status %+v", got.Status)
+			}
+			if got.Annotations[karpenter.EC2NodeClassHashVersionAnnotationKey] != karpenter.EC2NodeClassHashVersion {
+				t.Errorf("annotations %v", got.Annotations)
+			}
+		})
+	}
+}
+
+var families = []string{"t4g", "m6i"}

@@ -1,0 +1,307 @@
+package nodeclass
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"pgregory.net/rapid"
+
+	"github.com/joist-autoscaler/joist/shared/event"
+	"github.com/joist-autoscaler/joist/shared/karpenter"
+)
+
+var noon = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
+
+var everything = Policy{Reservations: true, DryRuns: true}
+
+func fresh() *karpenter.EC2NodeClass {
+	c := &karpenter.EC2NodeClass{ObjectMeta: metav1.ObjectMeta{Name: "default", Generation: 3}}
+	c.Spec.Role = "node"
+	return c
+}
+
+// found is the answer that everything was found.
+func found(problems ...event.Problem) event.NodeClassResolved {
+	return event.NodeClassResolved{
+		Name: "default", UID: "u", Generation: 3, Asked: noon, Problems: problems,
+		Subnets:        []event.Subnet{{ID: "subnet-2", Zone: "a", ZoneID: "az1", FreeIPs: 9}, {ID: "subnet-1", Zone: "b"}},
+		SecurityGroups: []event.SecurityGroup{{ID: "sg-1", Name: "nodes"}},
+		Images:         []event.Image{{ID: "ami-1", Name: "al2023", Requirements: []byte(`[{"key":"kubernetes.io/arch","operator":"In","values":["arm64"]}]`)}},
+		Reservations: []event.Reservation{{
+			ID: "cr-1", InstanceType: "p5.48xlarge", Zone: "a", OwnerID: "111111111111", MatchCriteria: "targeted",
+			Kind: "capacity-block", Expiring: true, Ends: noon.Add(time.Hour),
+		}},
+	}
+}
+
+func resolve(t testing.TB, c *karpenter.EC2NodeClass, b event.NodeClassResolved, policy Policy) *karpenter.EC2NodeClass {
+	t.Helper()
+	out, err := Resolved(c, b, policy, noon)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+// shown is the conditions, shortly.
+func shown(c *karpenter.EC2NodeClass) map[string]string {
+	out := map[string]string{}
+	for _, x := range c.Status.Conditions {
+		out[x.Type] = string(x.Status)
+		if x.Reason != x.Type {
+			out[x.Type] += " " + x.Reason
+		}
+	}
+	return out
+}
+
+// A016, A119: the lists of the status have upstream's shape.
+func TestA016Status(t *testing.T) {
+	c := resolve(t, fresh(), found(), everything)
+	want := karpenter.EC2NodeClassStatus{
+		Subnets:        []karpenter.Subnet{{ID: "subnet-2", Zone: "a", ZoneID: "az1"}, {ID: "subnet-1", Zone: "b"}},
+		SecurityGroups: []karpenter.SecurityGroup{{ID: "sg-1", Name: "nodes"}},
+		AMIs: []karpenter.AMI{{ID: "ami-1", Name: "al2023", Requirements: []corev1.NodeSelectorRequirement{
+			{Key: "kubernetes.io/arch", Operator: "In", Values: []string{"arm64"}},
+		}}},
+		CapacityReservations: []karpenter.CapacityReservation{{
+			ID: "cr-1", InstanceType: "p5.48xlarge", AvailabilityZone: "a", OwnerID: "111111111111", InstanceMatchCriteria: "targeted",
+			ReservationType: "capacity-block", State: "expiring", EndTime: &metav1.Time{Time: noon.Add(time.Hour)},
+		}},
+		Conditions: c.Status.Conditions,
+	}
+	if diff := cmp.Diff(want, c.Status); diff != "" {
+		t.Errorf("the status (-want +got):\n%s", diff)
+	}
+}
+
+func TestBadRequirements(t *testing.T) {
+	b := found()
+	b.Images[0].Requirements = []byte(`{}`)
+	if _, err := Resolved(fresh(), b, everything, noon); err == nil {
+		t.Error("it was read")
+	}
+}
+
+func TestB053Conditions(t *testing.T) {
+	type class = karpenter.EC2NodeClass
+	problem := func(condition, reason string) event.Problem {
+		return event.Problem{Condition: condition, Reason: reason, Message: "because"}
+	}
+	unread := func(condition string) event.Problem {
+		p := problem(condition, "AWSAccessDenied")
+		p.Unread = true
+		return p
+	}
+	warning := func(condition, reason string) event.Problem {
+		p := problem(condition, reason)
+		p.Warning = true
+		return p
+	}
+	ensured := func(edit func(*event.NodeClassEnsured)) func(*class) *class {
+		return func(c *class) *class {
+			b := event.NodeClassEnsured{Name: "default", UID: "u", Role: "node", Profile: "p", Generation: 3, Validated: true, Asked: noon}
+			if edit != nil {
+				edit(&b)
+			}
+			return Ensured(c, b, everything, noon)
+		}
+	}
+	answered := func(b event.NodeClassResolved) func(*class) *class {
+		return func(c *class) *class { return resolve(t, c, b, everything) }
+	}
+	newSpec := func(c *class) *class {
+		c = c.DeepCopy()
+		c.Generation++
+		return c
+	}
+	next := found(unread("SubnetsReady"))
+	next.Generation = 4
+	refused := func(b *event.NodeClassEnsured) {
+		b.Invalid = &event.Problem{Condition: "ValidationSucceeded", Reason: event.RunInstancesAuthCheckFailed, Message: "denied"}
+	}
+	badProfile := func(b *event.NodeClassEnsured) {
+		b.Problem, b.Validated = &event.Problem{Condition: "InstanceProfileReady", Reason: "InstanceProfileRefused", Message: "denied"}, false
+	}
+	steps := func(all ...func(*class) *class) []func(*class) *class { return all }
+	good := steps(answered(found()), ensured(nil))
+	for _, tt := range []struct {
+		name  string
+		steps []func(*class) *class
+		// want is what differs from a class that is wholly ready.
+		want map[string]string
+	}{
+		{"all is well", good, nil},
+		{"the profile first", steps(ensured(func(b *event.NodeClassEnsured) { b.Validated = false }), answered(found()), ensured(nil)), nil},
+		{"B055 before the dry runs", steps(answered(found()), ensured(func(b *event.NodeClassEnsured) { b.Validated = false })),
+			map[string]string{"ValidationSucceeded": "Unknown AwaitingReconciliation", "Ready": "Unknown ReconcilingDependents"}},
+		{"B055 before the profile", steps(answered(found())), map[string]string{
+			"InstanceProfileReady": "", "ValidationSucceeded": "Unknown DependenciesNotReady", "Ready": "Unknown ReconcilingDependents"}},
+		{"B055 a dry run is refused", steps(answered(found()), ensured(refused)), map[string]string{
+			"ValidationSucceeded": "False RunInstancesAuthCheckFailed", "Ready": "False UnhealthyDependents"}},
+		{"B055 and stays so when the selectors are asked again", steps(answered(found()), ensured(refused), answered(found())), map[string]string{
+			"ValidationSucceeded": "False RunInstancesAuthCheckFailed", "Ready": "False UnhealthyDependents"}},
+		{"B055 until it is not", steps(answered(found()), ensured(refused), ensured(nil)), nil},
+		{"B055 a dry run that was not made says nothing", steps(answered(found()), ensured(nil), ensured(func(b *event.NodeClassEnsured) { b.Validated = false })), nil},
+		{"B055 a dry run of another spec says nothing", steps(answered(found()), ensured(nil), ensured(func(b *event.NodeClassEnsured) { refused(b); b.Generation = 2 })), nil},
+		{"B055 a dependency that fails", steps(answered(found()), ensured(nil), answered(found(problem("SubnetsReady", "SubnetsNotFound")))), map[string]string{
+			"SubnetsReady": "False SubnetsNotFound", "ValidationSucceeded": "False DependenciesNotReady", "Ready": "False UnhealthyDependents"}},
+		{"B055 and is back", steps(answered(found()), ensured(nil), answered(found(problem("SubnetsReady", "SubnetsNotFound"))), answered(found())), map[string]string{
+			"ValidationSucceeded": "Unknown AwaitingReconciliation", "Ready": "Unknown ReconcilingDependents"}},
+		{"A138 the catalog objects", steps(answered(found(problem("ValidationSucceeded", event.TagValidationFailed))), ensured(nil)), map[string]string{
+			"ValidationSucceeded": "False TagValidationFailed", "Ready": "False UnhealthyDependents"}},
+		{"and no longer does", steps(answered(found(problem("ValidationSucceeded", event.ClusterCIDRResolutionFailed))), ensured(nil), answered(found()), ensured(nil)), nil},
+		{"B056 a warning", steps(answered(found()), ensured(nil), answered(found(warning("ValidationSucceeded", event.UserDataSizeLimitExceeded))), ensured(nil)), map[string]string{
+			"ValidationSucceeded": "True UserDataSizeLimitExceeded"}},
+		{"A080 unread, and never read before", steps(answered(found(unread("SubnetsReady"))), ensured(nil)), map[string]string{
+			"SubnetsReady": "Unknown AWSAccessDenied", "ValidationSucceeded": "Unknown DependenciesNotReady", "Ready": "Unknown ReconcilingDependents"}},
+		{"A080 unread, and read before", steps(answered(found()), ensured(nil), answered(found(unread("SubnetsReady"), unread("AMIsReady"), unread("ValidationSucceeded")))), map[string]string{
+			"SubnetsReady": "True AWSAccessDenied", "AMIsReady": "True AWSAccessDenied", "ValidationSucceeded": "True AWSAccessDenied"}},
+		{"A080 unread, and read again", steps(answered(found()), ensured(nil), answered(found(unread("SubnetsReady"), unread("ValidationSucceeded"))), answered(found())), nil},
+		{"A080 unread, and not there before", steps(answered(found(problem("AMIsReady", "AMINotFound"))), ensured(nil), answered(found(unread("AMIsReady")))), map[string]string{
+			"AMIsReady": "False AMINotFound", "ValidationSucceeded": "False DependenciesNotReady", "Ready": "False UnhealthyDependents"}},
+		{"unread of a new spec", steps(answered(found()), ensured(nil), newSpec, answered(next)), map[string]string{
+			"SubnetsReady": "Unknown AWSAccessDenied", "ValidationSucceeded": "Unknown DependenciesNotReady", "Ready": "Unknown ReconcilingDependents"}},
+		{"no reservation found", steps(answered(found()), ensured(nil), answered(found(warning("CapacityReservationsReady", "CapacityReservationsNotFound")))), map[string]string{
+			"CapacityReservationsReady": "True CapacityReservationsNotFound"}},
+		{"no placement group found", steps(answered(found()), ensured(nil), answered(found(problem("PlacementGroupReady", "PlacementGroupNotFound")))), map[string]string{
+			"PlacementGroupReady": "False PlacementGroupNotFound", "Ready": "False UnhealthyDependents"}},
+		{"B197 the profile is refused", steps(answered(found()), ensured(badProfile)), map[string]string{
+			"InstanceProfileReady": "False InstanceProfileRefused", "ValidationSucceeded": "False DependenciesNotReady", "Ready": "False UnhealthyDependents"}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			want := map[string]string{}
+			for _, kind := range append(karpenter.EC2NodeClassReady(true), "Ready") {
+				want[kind] = "True"
+			}
+			for kind, text := range tt.want {
+				if want[kind] = text; text == "" {
+					delete(want, kind)
+				}
+			}
+			c := fresh()
+			for _, step := range tt.steps {
+				c = step(c)
+			}
+			if diff := cmp.Diff(want, shown(c)); diff != "" {
+				t.Errorf("conditions (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// What could not be read stays as it was; what is not there does not.
+func TestListsOfWhatFails(t *testing.T) {
+	c := resolve(t, fresh(), found(), everything)
+	b := event.NodeClassResolved{Generation: 3, Problems: []event.Problem{
+		{Condition: "SubnetsReady", Reason: "AWSThrottled", Message: "rate", Unread: true},
+		{Condition: "AMIsReady", Reason: "AWSThrottled", Message: "rate", Unread: true},
+		{Condition: "CapacityReservationsReady", Reason: "AWSAccessDenied", Message: "allow it", Unread: true},
+		{Condition: "SecurityGroupsReady", Reason: "SecurityGroupsNotFound", Message: "none"},
+	}}
+	got := resolve(t, c, b, everything).Status
+	if len(got.Subnets) != 2 || len(got.AMIs) != 1 || len(got.CapacityReservations) != 1 || len(got.SecurityGroups) != 0 {
+		t.Errorf("got %+v", got)
+	}
+	again := resolve(t, resolve(t, c, b, everything), b, everything)
+	for _, x := range again.Status.Conditions {
+		if x.Type == "SubnetsReady" && (strings.Count(x.Message, "kept") != 1 || !strings.Contains(x.Message, "rate")) {
+			t.Errorf("message %q", x.Message)
+		}
+	}
+}
+
+func TestGates(t *testing.T) {
+	c := resolve(t, fresh(), found(), everything)
+	off := resolve(t, c, found(), Policy{})
+	if _, there := off.Status.Conditions.Get("CapacityReservationsReady"); there || off.Status.CapacityReservations != nil {
+		t.Error("reservations are there without the gate")
+	}
+	off = Ensured(off, event.NodeClassEnsured{Role: "node", Profile: "p"}, Policy{}, noon)
+	if !off.Status.Conditions.True("Ready") {
+		t.Errorf("without dry runs it waits for them: %v", shown(off))
+	}
+}
+
+// Dry runs are asked about what a launch is made of, however free addresses and
+// conditions change.
+func TestTried(t *testing.T) {
+	c := resolve(t, fresh(), found(), everything)
+	if Triable(c) {
+		t.Fatal("without a profile")
+	}
+	c = Ensured(c, event.NodeClassEnsured{Role: "node", Profile: "p", Generation: 3}, everything, noon)
+	if !Triable(c) {
+		t.Fatalf("with everything: %v", shown(c))
+	}
+	first, err := Tried(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := found()
+	b.Subnets[0], b.Subnets[1] = b.Subnets[1], b.Subnets[0]
+	c = resolve(t, c, b, everything)
+	c = Ensured(c, event.NodeClassEnsured{Role: "node", Profile: "p", Generation: 3, Validated: true}, everything, noon.Add(time.Hour))
+	second, err := Tried(c)
+	if err != nil || string(first) != string(second) {
+		t.Errorf("%s\nis another than\n%s (%v)", second, first, err)
+	}
+	c.Generation++
+	if Triable(c) || Validated(c) {
+		t.Error("what was found for another spec is tried")
+	}
+}
+
+// Answers may come twice and in any order: the object that was handed in never
+// changes, what is Ready has all that Ready sums up, and the same answer again
+// changes nothing.
+func TestAnswersInAnyOrder(t *testing.T) {
+	kinds := append(karpenter.EC2NodeClassReady(true), "Other")
+	rapid.Check(t, func(t *rapid.T) {
+		policy := Policy{Reservations: rapid.Bool().Draw(t, "gate"), DryRuns: rapid.Bool().Draw(t, "dry runs")}
+		c := fresh()
+		for i := range rapid.IntRange(1, 8).Draw(t, "answers") {
+			answer := func(c *karpenter.EC2NodeClass) *karpenter.EC2NodeClass { return c }
+			problem := &event.Problem{
+				Condition: rapid.SampledFrom(kinds).Draw(t, fmt.Sprint("kind", i)), Reason: rapid.SampledFrom([]string{event.TagValidationFailed, "Other"}).Draw(t, "reason"),
+				Unread: rapid.Bool().Draw(t, "unread"), Warning: rapid.Bool().Draw(t, "warning"), Message: "m",
+			}
+			if rapid.Bool().Draw(t, "selectors") {
+				answer = func(c *karpenter.EC2NodeClass) *karpenter.EC2NodeClass {
+					out, err := Resolved(c, found(*problem), policy, noon)
+					if err != nil {
+						t.Fatal(err)
+					}
+					return out
+				}
+			} else {
+				b := event.NodeClassEnsured{Role: "node", Profile: "p", Generation: 3, Validated: rapid.Bool().Draw(t, "validated")}
+				if rapid.Bool().Draw(t, "invalid") {
+					b.Invalid = problem
+				}
+				answer = func(c *karpenter.EC2NodeClass) *karpenter.EC2NodeClass { return Ensured(c, b, policy, noon) }
+			}
+			before := c.DeepCopy()
+			next := answer(c)
+			if diff := cmp.Diff(before, c); diff != "" {
+				t.Fatalf("the object was changed:\n%s", diff)
+			}
+			if diff := cmp.Diff(next.Status, answer(next).Status); diff != "" {
+				t.Fatalf("the same answer again changed something:\n%s", diff)
+			}
+			c = next
+		}
+		if c.Status.Conditions.True("Ready") {
+			for _, kind := range karpenter.EC2NodeClassReady(policy.Reservations) {
+				if !c.Status.Conditions.True(kind) {
+					t.Fatalf("Ready without %s", kind)
+				}
+			}
+		}
+	})
+}

@@ -1,0 +1,191 @@
+package lifecycle
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/joist-autoscaler/joist/services/lifecycle/internal/effect"
+	"github.com/joist-autoscaler/joist/services/lifecycle/internal/nodeclass"
+	"github.com/joist-autoscaler/joist/shared/cluster"
+	"github.com/joist-autoscaler/joist/shared/event"
+	"github.com/joist-autoscaler/joist/shared/karpenter"
+)
+
+const (
+	// profileCheck is how often an instance profile that stands is looked at
+	// (B197), and dryRunCheck how often a class that has passed is tried again
+	// (B055).
+	profileCheck = 15 * time.Minute
+	dryRunCheck  = 10 * time.Minute
+	// refusedCheck is how often what was refused is tried again (B054).
+	refusedCheck = time.Minute
+	// waitingEvery is how often an Event says why a class does not go, and
+	// waitingNames how many claims it names.
+	waitingEvery = 2 * time.Minute
+	waitingNames = 5
+)
+
+// nodeClasses keeps the finalizer, the instance profile and the judgement of each
+// node class. One that fails holds up no other.
+func (s *Service) nodeClasses(ctx context.Context, claims []*karpenter.NodeClaim) error {
+	users := map[string][]*karpenter.NodeClaim{}
+	for _, c := range claims {
+		if ref := c.Spec.NodeClassRef; ref != nil {
+			users[ref.Name] = append(users[ref.Name], c)
+		}
+	}
+	var failures []error
+	for _, class := range cluster.Cached[*karpenter.EC2NodeClass](s.Cache, cluster.NodeClasses) {
+		effects, err := s.nodeClassEffects(class, users[class.Name])
+		if err == nil {
+			err = s.do.Do(ctx, nil, effects...)
+		}
+		if err != nil {
+			failures = append(failures, fmt.Errorf("EC2NodeClass %s: %w", class.Name, err))
+		}
+	}
+	return worth(failures)
+}
+
+func (s *Service) nodeClassEffects(class *karpenter.EC2NodeClass, users []*karpenter.NodeClaim) ([]effect.Effect, error) {
+	finalized := slices.Contains(class.Finalizers, karpenter.EC2NodeClassTerminationFinalizer)
+	switch {
+	case class.DeletionTimestamp != nil:
+		return s.endClass(class, finalized, users), nil
+	case !finalized:
+		class = class.DeepCopy()
+		class.Finalizers = append(class.Finalizers, karpenter.EC2NodeClassTerminationFinalizer)
+		return []effect.Effect{effect.Update{Object: class}}, nil
+	}
+	var effects []effect.Effect
+	for _, claim := range nodeclass.Rehashed(class, users) {
+		effects = append(effects, effect.Update{Object: claim})
+	}
+	asked, err := s.askFor(class)
+	return append(effects, asked...), err
+}
+
+// askFor asks the launcher for the class's instance profile and for dry runs, as
+// far as either is wanted: soon again while something is missing.
+func (s *Service) askFor(class *karpenter.EC2NodeClass) ([]effect.Effect, error) {
+	try := s.DryRuns && nodeclass.Triable(class)
+	role := managedRole(class)
+	if role == "" && !try {
+		// A017: with an instance profile of the user's own no IAM call is made.
+		return nil, nil
+	}
+	if !s.due(fmt.Sprintf("class/%s/%d/%t", class.UID, class.Generation, try), s.patience(class, role != "", try)) {
+		return nil, nil
+	}
+	question := s.ensure(class, false)
+	if try {
+		text, err := nodeclass.Tried(class)
+		if err != nil {
+			return nil, err
+		}
+		question.Class = text
+	}
+	return []effect.Effect{effect.Send{Body: question}}, nil
+}
+
+// patience is how long to wait before the launcher is asked again.
+func (s *Service) patience(class *karpenter.EC2NodeClass, managed, try bool) time.Duration {
+	conditions := class.Status.Conditions
+	switch {
+	case managed && (!conditions.True(karpenter.ConditionTypeInstanceProfileReady) || class.Status.InstanceProfile != s.profileName(class)):
+		return resend
+	case try && conditions.False(karpenter.ConditionTypeValidationSucceeded):
+		return refusedCheck
+	case try && !nodeclass.Validated(class):
+		return resend
+	case try:
+		return dryRunCheck
+	}
+	return profileCheck
+}
+
+// endClass lets a node class go once no claim refers to it (B058), and when what
+// was made for it in AWS is gone.
+func (s *Service) endClass(class *karpenter.EC2NodeClass, finalized bool, users []*karpenter.NodeClaim) []effect.Effect {
+	switch {
+	case !finalized:
+		return nil
+	case len(users) > 0:
+		return []effect.Effect{effect.Report{Event: cluster.Event{
+			About: class, Kind: cluster.NodeClasses, Type: "Normal", Reason: "WaitingOnNodeClaimTermination",
+			Message: "Waiting on NodeClaim termination for " + names(users), Dedupe: waitingEvery, Now: s.Now(),
+		}}}
+	case !s.due("unclass/"+string(class.UID), resend):
+		return nil
+	}
+	return []effect.Effect{effect.Send{Body: s.ensure(class, true)}}
+}
+
+func names(claims []*karpenter.NodeClaim) string {
+	var out []string
+	for _, c := range claims {
+		out = append(out, c.Name)
+	}
+	slices.Sort(out)
+	if more := len(out) - waitingNames; more > 0 {
+		return fmt.Sprintf("%s and %d more", strings.Join(out[:waitingNames], ", "), more)
+	}
+	return strings.Join(out, ", ")
+}
+
+func (s *Service) releaseClass(ctx context.Context, class *karpenter.EC2NodeClass) error {
+	if class.DeletionTimestamp == nil {
+		return nil
+	}
+	return s.do.Do(ctx, nil, effect.Update{Object: releasedClass(class)})
+}
+
+func releasedClass(class *karpenter.EC2NodeClass) *karpenter.EC2NodeClass {
+	class = class.DeepCopy()
+	class.Finalizers = slices.DeleteFunc(class.Finalizers, func(f string) bool { return f == karpenter.EC2NodeClassTerminationFinalizer })
+	return class
+}
+
+// managedRole is the role for which an instance profile is made; none where the
+// class brings a profile along (A017), not even where it names a role too (A114).
+func managedRole(class *karpenter.EC2NodeClass) string {
+	if class.Spec.InstanceProfile != nil {
+		return ""
+	}
+	return class.Spec.Role
+}
+
+// ensure is the question about a class. The tags are those that IAM policies of
+// this ecosystem demand (A074–A077).
+func (s *Service) ensure(class *karpenter.EC2NodeClass, remove bool) event.NodeClassEnsure {
+	profile := s.profileName(class)
+	if class.Spec.InstanceProfile != nil {
+		profile = *class.Spec.InstanceProfile
+	}
+	return event.NodeClassEnsure{
+		Name: class.Name, UID: string(class.UID), Role: managedRole(class), Profile: profile, Generation: class.Generation,
+		Path: fmt.Sprintf("/karpenter/%s/%s/%s/", s.Region, s.Cluster.Name, class.UID),
+		Tags: map[string]string{
+			karpenter.ClusterTagPrefix + s.Cluster.Name: "owned",
+			karpenter.EKSClusterNameTagKey:              s.Cluster.Name,
+			karpenter.NodeClassTagKey:                   class.Name,
+			"topology.kubernetes.io/region":             s.Region,
+		},
+		Delete: remove, Asked: s.Now().UTC(),
+	}
+}
+
+// profileName is derived from what the profile is for (B197), within IAM's 128
+// characters.
+func (s *Service) profileName(class *karpenter.EC2NodeClass) string {
+	id := event.DeriveID("instance-profile", s.Cluster, s.Region, string(class.UID), class.Spec.Role)
+	name := s.Cluster.Name
+	const longest, suffix = 128, 20
+	if len(name) > longest-suffix-1 {
+		name = name[:longest-suffix-1]
+	}
+	return name + "_" + id[:suffix]
+}

@@ -1,0 +1,198 @@
+package lifecycle_test
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/joist-autoscaler/joist/services/lifecycle"
+	"github.com/joist-autoscaler/joist/shared/cluster"
+	"github.com/joist-autoscaler/joist/shared/event"
+	"github.com/joist-autoscaler/joist/shared/karpenter"
+)
+
+// trying is a site whose lifecycle waits for dry runs.
+func trying(t *testing.T) *site {
+	t.Helper()
+	s := newSite(t)
+	s.svc = lifecycle.New(lifecycle.Config{
+		Client: s.As("lifecycle"), Cache: s.cache, Blobs: s.blobs, Launcher: s.launcher, Cluster: home,
+		Namespace: namespace, KarpenterNamespace: namespace, Holder: "pod-1", Region: "eu-west-1",
+		ReservedCapacity: true, DryRuns: true, Now: func() time.Time { return s.now },
+	})
+	return s
+}
+
+// lastAsk is the last question about a node class.
+func (s *site) lastAsk() event.NodeClassEnsure {
+	s.t.Helper()
+	sent := s.sent()
+	for _, e := range slices.Backward(sent) {
+		if e.Type == event.NodeClassEnsureType {
+			ask, err := event.As[event.NodeClassEnsure](e)
+			if err != nil {
+				s.t.Fatal(err)
+			}
+			return ask
+		}
+	}
+	s.t.Fatal("nothing was asked about a node class")
+	return event.NodeClassEnsure{}
+}
+
+func (s *site) status(kind string) metav1.Condition {
+	s.t.Helper()
+	c, _ := s.stored().Status.Conditions.Get(kind)
+	return c
+}
+
+// A class with a role: the profile first, then dry runs of what is resolved, then
+// it is ready; and both are looked at again at their times (B054, B055, B197).
+func TestB055DryRuns(t *testing.T) {
+	s := trying(t)
+	class := s.class("node")
+	s.step()
+	ask := s.lastAsk()
+	if len(ask.Class) > 0 || ask.Generation != class.Generation {
+		t.Fatalf("asked %+v before anything is resolved", ask)
+	}
+	answer := event.NodeClassEnsured{Name: class.Name, UID: string(class.UID), Role: "node", Profile: ask.Profile, Generation: class.Generation, Asked: s.now}
+	s.handle(s.message(answer), "")
+	if c := s.status("ValidationSucceeded"); c.Status != metav1.ConditionUnknown || c.Reason != "DependenciesNotReady" || !strings.Contains(c.Message, "SubnetsReady") {
+		t.Fatalf("before anything is resolved: %+v", c)
+	}
+	s.handle(s.resolved(s.stored()), "")
+	if c := s.status("ValidationSucceeded"); c.Status != metav1.ConditionUnknown || c.Reason != "AwaitingReconciliation" {
+		t.Fatalf("before the dry runs: %+v", c)
+	}
+	s.step()
+	ask = s.lastAsk()
+	var tried karpenter.EC2NodeClass
+	if err := json.Unmarshal(ask.Class, &tried); err != nil || tried.Name != "default" || tried.Spec.Role != "node" ||
+		len(tried.Status.Subnets) != 1 || len(tried.Status.Conditions) != 0 {
+		t.Fatalf("asked with %s (%v)", ask.Class, err)
+	}
+	answer.Validated = true
+	answer.Invalid = &event.Problem{Condition: "ValidationSucceeded", Reason: event.CreateFleetAuthCheckFailed, Message: "allow ec2:CreateFleet"}
+	s.handle(s.message(answer), "")
+	if c := s.status("ValidationSucceeded"); c.Status != metav1.ConditionFalse || c.Reason != event.CreateFleetAuthCheckFailed || c.Message != "allow ec2:CreateFleet" {
+		t.Fatalf("after a refusal: %+v", c)
+	}
+	if s.asksWithin(59*time.Second) != 0 || s.asksWithin(2*time.Second) != 1 {
+		t.Error("what was refused is not tried again after a minute")
+	}
+	answer.Invalid = nil
+	s.handle(s.message(answer), "")
+	if !s.stored().Status.Conditions.True("Ready") {
+		t.Fatalf("it is not ready: %+v", s.stored().Status.Conditions)
+	}
+	s.asksWithin(time.Second)
+	if n := s.asksWithin(9 * time.Minute); n != 0 {
+		t.Errorf("asked %d times in nine minutes", n)
+	}
+	if n := s.asksWithin(time.Minute + time.Second); n != 1 {
+		t.Errorf("asked %d times in the tenth", n)
+	}
+}
+
+// asksWithin lets time pass and counts the questions about node classes.
+func (s *site) asksWithin(d time.Duration) int {
+	s.t.Helper()
+	s.pass(d)
+	count := 0
+	for _, e := range s.sent() {
+		if e.Type == event.NodeClassEnsureType {
+			count++
+		}
+	}
+	return count
+}
+
+// A017: a profile of the user's own is tried with, and never touched.
+func TestA017DryRunsWithAProfileOfOnesOwn(t *testing.T) {
+	s := trying(t)
+	class := s.class("")
+	s.handle(s.resolved(class), "")
+	s.step()
+	if ask := s.lastAsk(); ask.Role != "" || ask.Profile != "mine" || len(ask.Class) == 0 {
+		t.Fatalf("asked %+v", ask)
+	}
+	s.handle(s.message(event.NodeClassEnsured{
+		Name: class.Name, UID: string(class.UID), Profile: "mine", Generation: class.Generation, Validated: true, Asked: s.now,
+	}), "")
+	if got := s.stored().Status; !got.Conditions.True("Ready") || got.InstanceProfile != "mine" {
+		t.Errorf("the status is %+v", got)
+	}
+}
+
+// B057: the hash is written with what is resolved, and claims whose hash is of
+// another version take it over, unless they have drifted.
+func TestB057Hash(t *testing.T) {
+	s := newSite(t)
+	s.launched("one", 2)
+	for i, name := range []string{"one-0", "one-1"} {
+		s.Change(cluster.NodeClaims, cluster.Key{Name: name}, func(o cluster.Object) {
+			claim := o.(*karpenter.NodeClaim)
+			claim.Spec.NodeClassRef = &karpenter.NodeClassReference{Name: "default"}
+			claim.Annotations[karpenter.EC2NodeClassHashAnnotationKey] = "old"
+			claim.Annotations[karpenter.EC2NodeClassHashVersionAnnotationKey] = "v4"
+			if i == 1 {
+				claim.Status.Conditions = claim.Status.Conditions.With(metav1.Condition{Type: karpenter.ConditionTypeDrifted, Status: metav1.ConditionTrue, Reason: "Drifted"}, s.now)
+			}
+		})
+	}
+	class := s.class("")
+	answer := event.NodeClassResolved{Name: class.Name, UID: string(class.UID), Generation: class.Generation, Asked: s.now, Hash: "123"}
+	s.handle(s.message(answer), "")
+	got := s.stored()
+	if got.Annotations[karpenter.EC2NodeClassHashAnnotationKey] != "123" || got.Annotations[karpenter.EC2NodeClassHashVersionAnnotationKey] != "v5" {
+		t.Errorf("annotations %v", got.Annotations)
+	}
+	if _, there := got.Status.Conditions.Get("SubnetsReady"); !there {
+		t.Error("the status was not written beside")
+	}
+	s.step()
+	for name, want := range map[string]string{"one-0": "123", "one-1": "old"} {
+		a := s.claim(name).Annotations
+		if a[karpenter.EC2NodeClassHashAnnotationKey] != want || a[karpenter.EC2NodeClassHashVersionAnnotationKey] != "v5" {
+			t.Errorf("%s: annotations %v", name, a)
+		}
+	}
+	answer.Hash = ""
+	version := s.Version()
+	s.handle(s.message(answer), "")
+	if s.Version() != version {
+		t.Error("a cluster that could not be read changed the hash")
+	}
+}
+
+// B058: what keeps a class from going is said on it.
+func TestB058WaitingOnNodeClaimTermination(t *testing.T) {
+	s := newSite(t)
+	s.class("")
+	s.launched("one", 7)
+	for _, c := range []string{"one-0", "one-1", "one-2", "one-3", "one-4", "one-5", "one-6"} {
+		s.Change(cluster.NodeClaims, cluster.Key{Name: c}, func(o cluster.Object) {
+			o.(*karpenter.NodeClaim).Spec.NodeClassRef = &karpenter.NodeClassReference{Name: "default"}
+		})
+	}
+	if err := s.Delete(t.Context(), cluster.NodeClasses, cluster.Key{Name: "default"}, ""); err != nil {
+		t.Fatal(err)
+	}
+	s.step()
+	const want = "Waiting on NodeClaim termination for one-0, one-1, one-2, one-3, one-4 and 2 more"
+	found := false
+	for _, e := range s.Events() {
+		found = found || e.Reason == "WaitingOnNodeClaimTermination" && e.Message == want
+	}
+	if !found {
+		t.Errorf("events %+v", s.Events())
+	}
+	if s.stored() == nil {
+		t.Error("it went under its claims")
+	}
+}
