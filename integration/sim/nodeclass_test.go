@@ -9,9 +9,12 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/joist-autoscaler/joist/services/cli/embedded"
+	"github.com/joist-autoscaler/joist/shared/blob"
+	"github.com/joist-autoscaler/joist/shared/catalog"
 	"github.com/joist-autoscaler/joist/shared/cloud"
 	"github.com/joist-autoscaler/joist/shared/cluster"
 	"github.com/joist-autoscaler/joist/shared/karpenter"
+	"github.com/joist-autoscaler/joist/shared/scheduling"
 )
 
 // The classes that people start with, as they write them: the walkthroughs' (A108)
@@ -105,3 +108,59 @@ func TestA108ClassesBecomeReady(t *testing.T) {
 }
 
 var families = []string{"t4g", "m6i"}
+
+// B122, B130, B193: what the account has left reaches the planner: which
+// reservations a class may use through its status, and how much of them is left
+// through the catalogue.
+func TestB122ReservationsReachThePlanner(t *testing.T) {
+	w, err := embedded.New(embedded.Options{Seed: 1, Families: families})
+	if err != nil {
+		t.Fatal(err)
+	}
+	zone := w.AWS.Subnets[0].Zone
+	mine := map[string]string{"team": "web"}
+	reservation := w.Cloud.AddReservation(cloud.Reservation{InstanceType: "m6i.large", Zone: zone, Available: 3, Tags: mine})
+	w.Cloud.AddReservation(cloud.Reservation{InstanceType: "m6i.large", Zone: zone, Available: 9})
+	group := w.Cloud.AddPlacementGroup(cloud.PlacementGroup{Name: "apart", Strategy: "spread"})
+	class := &karpenter.EC2NodeClass{ObjectMeta: metav1.ObjectMeta{Name: "default"}}
+	if err := yaml.UnmarshalStrict([]byte(walkthrough), class); err != nil {
+		t.Fatal(err)
+	}
+	class.Name = "default"
+	class.Spec.CapacityReservationSelectorTerms = []karpenter.CapacityReservationSelectorTerm{{Tags: mine}}
+	class.Spec.PlacementGroupSelector = &karpenter.PlacementGroupSelector{Name: new("apart")}
+	w.Kube.Seed(class)
+	class = through(t, w, 90*time.Second)
+	ref, err := blob.Latest(t.Context(), w.Blobs, catalog.Kind)
+	if err != nil {
+		t.Fatal(err)
+	}
+	doc, err := blob.Get[catalog.Catalogue](t.Context(), w.Blobs, ref)
+	if err != nil {
+		t.Fatal(err)
+	}
+	stock := scheduling.NewStock(scheduling.Snapshot{
+		Taken: w.Now(), NodeClasses: []karpenter.EC2NodeClass{*class},
+		Settings: scheduling.Settings{Gates: scheduling.Gates{ReservedCapacity: true}},
+	}, doc)
+	var reserved []scheduling.Offer
+	for _, typ := range stock.Types["default"] {
+		for _, o := range typ.Offers {
+			if o.CapacityType == karpenter.CapacityTypeReserved {
+				reserved = append(reserved, o)
+			}
+		}
+		if typ.Labels[karpenter.LabelPlacementGroupID] != group.ID {
+			t.Fatalf("%s is in placement group %q", typ.Name, typ.Labels[karpenter.LabelPlacementGroupID])
+		}
+	}
+	if len(reserved) != 1 || reserved[0].Reservation != reservation.ID || reserved[0].Count != 3 || !reserved[0].Available || reserved[0].Zone != zone {
+		t.Errorf("reserved offers: %+v", reserved)
+	}
+	if got := stock.FreeIPs["default"][zone]; got != 4091 {
+		t.Errorf("%d free addresses in %s", got, zone)
+	}
+	if got := stock.Rooms["default"][zone]; got != 7 {
+		t.Errorf("room for %d nodes of the spread group in %s", got, zone)
+	}
+}
