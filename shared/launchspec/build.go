@@ -1,7 +1,6 @@
 package launchspec
 
 import (
-	"encoding/json"
 	"fmt"
 	"slices"
 
@@ -47,27 +46,6 @@ func Build(batch scheduling.Batch, ref event.Ref, result scheduling.Result, cat 
 		}
 	}
 	return b.built, nil
-}
-
-// group collects nodes that may be bought in the same ways and have the same
-// labels, in the order of the first of each.
-func group(nodes []scheduling.PlannedNode) ([][]scheduling.PlannedNode, error) {
-	var groups [][]scheduling.PlannedNode
-	index := map[string]int{}
-	for _, node := range nodes {
-		key, err := json.Marshal([]any{node.NodePool, node.Requirements.List(), node.Options})
-		if err != nil {
-			return nil, fault.E("grouping nodes", fault.Bug, err)
-		}
-		i, known := index[string(key)]
-		if !known || len(groups[i]) == maxClaims {
-			i = len(groups)
-			index[string(key)] = i
-			groups = append(groups, nil)
-		}
-		groups[i] = append(groups[i], node)
-	}
-	return groups, nil
 }
 
 type builder struct {

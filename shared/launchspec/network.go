@@ -15,11 +15,16 @@ import (
 // has, if a pod of the node asks for any. Interfaces that the class lists are all
 // there are.
 func (g *recipe) efas(t catalog.InstanceType) int64 {
-	asked := g.requests[karpenter.ResourceEFA]
-	if asked.IsZero() || len(g.class.Spec.NetworkInterfaces) > 0 {
+	if !g.efa || len(g.class.Spec.NetworkInterfaces) > 0 {
 		return 0
 	}
 	return t.Network.EFAs
+}
+
+// asksEFA reports whether a pod of the node asks for an EFA.
+func asksEFA(node scheduling.PlannedNode) bool {
+	asked := node.Requests[karpenter.ResourceEFA]
+	return !asked.IsZero()
 }
 
 // interfaces are those of the class (B042), or one EFA on each network card. None

@@ -23,9 +23,9 @@ type recipe struct {
 	config    catalog.NodeConfig
 	gates     scheduling.Gates
 	choice    choice
-	// requirements and requests are the node's.
+	// requirements are the node's, and efa says that its pods ask for an EFA.
 	requirements scheduling.Requirements
-	requests     corev1.ResourceList
+	efa          bool
 	// relaxed says that the offers do not cover every minValues.
 	relaxed bool
 	// subnets are the one of each zone that launches go to.
@@ -43,7 +43,7 @@ func (b *builder) recipe(node scheduling.PlannedNode) (*recipe, error) {
 	s, cat := b.batch.Snapshot, b.catalogue
 	g := &recipe{
 		cluster: cat.Cluster, catalogue: cat, machines: b.machines, gates: s.Settings.Gates, labels: node.Requirements.Labels(),
-		requirements: node.Requirements, requests: node.Requests, relaxed: node.MinValuesRelaxed,
+		requirements: node.Requirements, efa: asksEFA(node), relaxed: node.MinValuesRelaxed,
 	}
 	delete(g.labels, corev1.LabelInstanceTypeStable)
 	if g.cluster.Name == "" {

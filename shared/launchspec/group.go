@@ -1,0 +1,69 @@
+package launchspec
+
+import (
+	"encoding/json"
+
+	"github.com/joist-autoscaler/joist/shared/fault"
+	"github.com/joist-autoscaler/joist/shared/scheduling"
+)
+
+// group collects nodes that may be bought in the same ways and have the same
+// labels, in the order of the first of each.
+func group(nodes []scheduling.PlannedNode) ([][]scheduling.PlannedNode, error) {
+	var groups [][]scheduling.PlannedNode
+	index := map[string]int{}
+	lists := lists{at: map[listAt]int{}, said: map[string]int{}}
+	for _, node := range nodes {
+		options, err := lists.number(node.Options)
+		if err != nil {
+			return nil, err
+		}
+		key, err := json.Marshal([]any{node.NodePool, node.Requirements.List(), options, asksEFA(node)})
+		if err != nil {
+			return nil, fault.E("grouping nodes", fault.Bug, err)
+		}
+		i, known := index[string(key)]
+		if !known || len(groups[i]) == maxClaims {
+			i = len(groups)
+			index[string(key)] = i
+			groups = append(groups, nil)
+		}
+		groups[i] = append(groups[i], node)
+	}
+	return groups, nil
+}
+
+// lists numbers lists of options by what they say. Most nodes of a plan share one
+// list in memory, and reading hundreds of options for each of thousands of nodes
+// would take longer than planning them.
+type lists struct {
+	at   map[listAt]int
+	said map[string]int
+}
+
+// listAt is where a list lies.
+type listAt struct {
+	first *scheduling.Option
+	count int
+}
+
+func (l *lists) number(options []scheduling.Option) (int, error) {
+	at := listAt{count: len(options)}
+	if len(options) > 0 {
+		at.first = &options[0]
+	}
+	if n, known := l.at[at]; known {
+		return n, nil
+	}
+	text, err := json.Marshal(options)
+	if err != nil {
+		return 0, fault.E("grouping nodes", fault.Bug, err)
+	}
+	n, known := l.said[string(text)]
+	if !known {
+		n = len(l.said)
+		l.said[string(text)] = n
+	}
+	l.at[at] = n
+	return n, nil
+}
