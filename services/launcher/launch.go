@@ -24,6 +24,14 @@ func (s Service) launch(ctx context.Context, e event.Envelope, b event.LaunchReq
 	if err := s.check(intent, b); err != nil {
 		return err
 	}
+	known, end, err := s.Memory.begin(intent.ID)
+	if err != nil {
+		return err
+	}
+	defer end()
+	if known != nil {
+		return s.publish(ctx, e, *known)
+	}
 	if err := s.Memory.allow(s.Now(), intent.ID, intent.Fleet.Count); err != nil {
 		s.count(Stopped, string(fault.KindOf(err)))
 		return err
@@ -113,6 +121,7 @@ func (s Service) settled(ctx context.Context, e event.Envelope, intent launchspe
 		}
 		s.count(Refused, settle.Known(r.Code), intent.Fleet.CapacityType)
 	}
+	s.Memory.ended(settled, s.Now())
 	return s.publish(ctx, e, settled)
 }
 

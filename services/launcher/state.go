@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"github.com/joist-autoscaler/joist/services/launcher/internal/breaker"
+	"github.com/joist-autoscaler/joist/shared/event"
+	"github.com/joist-autoscaler/joist/shared/fault"
 )
 
 // Limits are what one cluster may ask for; zero values are generous.
@@ -27,14 +29,67 @@ type Memory struct {
 	// process last launched by it.
 	templates, used map[string]time.Time
 	rehearsed       map[string]time.Time
+	// flying are the intents that a handler of this process launches now, and
+	// settled how others ended.
+	flying  map[string]bool
+	settled map[string]outcome
 }
+
+// outcome is how an intent ended for good, and when.
+type outcome struct {
+	event.LaunchSettled
+	at time.Time
+}
+
+// outcomeKept is how long an outcome is remembered: longer than an intent is
+// asked for.
+const outcomeKept = 10 * time.Minute
 
 // NewMemory is an empty one with limits.
 func NewMemory(limits Limits) *Memory {
 	return &Memory{
 		breaker:   breaker.Breaker{Limits: limits},
 		templates: map[string]time.Time{}, used: map[string]time.Time{}, rehearsed: map[string]time.Time{},
+		flying: map[string]bool{}, settled: map[string]outcome{},
 	}
+}
+
+// begin reserves an intent for one handler, so that copies of its request do not
+// cost EC2's tokens. It gives the outcome where that is known: under a token that
+// is spent EC2 would only repeat it.
+func (m *Memory) begin(intent string) (done *event.LaunchSettled, end func(), err error) {
+	if m == nil {
+		return nil, func() {}, nil
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if known, ok := m.settled[intent]; ok {
+		return &known.LaunchSettled, func() {}, nil
+	}
+	if m.flying[intent] {
+		return nil, nil, fault.F("launching intent "+intent, fault.Retry, "a copy of the request is being obeyed")
+	}
+	m.flying[intent] = true
+	return nil, func() {
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		delete(m.flying, intent)
+	}, nil
+}
+
+// ended remembers an outcome that nothing can change.
+func (m *Memory) ended(settled event.LaunchSettled, now time.Time) {
+	if m == nil || !settled.Spent {
+		return
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for intent, old := range m.settled {
+		if now.Sub(old.at) > outcomeKept {
+			delete(m.settled, intent)
+		}
+	}
+	m.settled[settled.Intent] = outcome{settled, now}
 }
 
 // allow asks the breaker. Without a memory only the size of one intent counts.

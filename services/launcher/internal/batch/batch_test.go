@@ -1,0 +1,185 @@
+package batch_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/joist-autoscaler/joist/services/launcher/internal/batch"
+	"github.com/joist-autoscaler/joist/shared/fault"
+)
+
+// calls records what is asked for together; items that begin with bad are refused.
+type calls struct {
+	mu   sync.Mutex
+	made []string
+	err  error
+	took time.Duration
+}
+
+func (c *calls) do(_ context.Context, bucket string, items []string) (map[string]string, error) {
+	time.Sleep(c.took)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.made = append(c.made, bucket+":"+strings.Join(items, ","))
+	if c.err != nil {
+		return nil, c.err
+	}
+	out := map[string]string{}
+	for _, item := range items {
+		if strings.HasPrefix(item, "bad") {
+			return nil, fault.F("asking", fault.Invalid, "%s", item)
+		}
+		out[item] = "answer of " + item
+	}
+	return out, nil
+}
+
+// ask asks for an item after a while and tells how that went.
+func ask(b *batch.Batcher[string], after time.Duration, bucket, item string) func() string {
+	out := make(chan string, 1)
+	go func() {
+		time.Sleep(after)
+		value, err := b.Ask(context.Background(), bucket, item)
+		if err != nil {
+			value = string(fault.KindOf(err))
+		}
+		out <- value
+	}()
+	return func() string { return <-out }
+}
+
+func TestGathersB195(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := &calls{}
+		b := &batch.Batcher[string]{Do: c.do}
+		began := time.Now()
+		answers := []func() string{
+			ask(b, 0, "x", "b"), ask(b, 50*time.Millisecond, "x", "a"), ask(b, 60*time.Millisecond, "x", "b"),
+			ask(b, 70*time.Millisecond, "y", "c"),
+			ask(b, 161*time.Millisecond, "x", "d"),
+		}
+		var got []string
+		for _, answer := range answers {
+			got = append(got, answer())
+		}
+		if diff := cmp.Diff([]string{"answer of b", "answer of a", "answer of b", "answer of c", "answer of d"}, got); diff != "" {
+			t.Error(diff)
+		}
+		slices.Sort(c.made)
+		if diff := cmp.Diff([]string{"x:a,b", "x:d", "y:c"}, c.made); diff != "" {
+			t.Error(diff)
+		}
+		if took := time.Since(began); took != 261*time.Millisecond {
+			t.Errorf("it took %s", took)
+		}
+	})
+}
+
+// However many join, nobody waits longer than a second, and no call has more ids
+// than EC2 takes (B230).
+func TestBounds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := &calls{}
+		b := &batch.Batcher[string]{Do: c.do}
+		first := ask(b, 0, "", "first")
+		for i := range 40 {
+			defer ask(b, time.Duration(i)*50*time.Millisecond, "", fmt.Sprint("more-", i))()
+		}
+		began := time.Now()
+		first()
+		if took := time.Since(began); took != time.Second {
+			t.Errorf("the first waited %s", took)
+		}
+	})
+	synctest.Test(t, func(t *testing.T) {
+		c := &calls{}
+		b := &batch.Batcher[string]{Do: c.do}
+		var all []func() string
+		for i := range batch.Items + 1 {
+			all = append(all, ask(b, 0, "", fmt.Sprintf("%05d", i)))
+		}
+		for _, answer := range all {
+			answer()
+		}
+		if len(c.made) != 2 || strings.Count(c.made[0], ",") != batch.Items-1 {
+			t.Errorf("%d calls, the first with %d ids", len(c.made), strings.Count(c.made[0], ",")+1)
+		}
+	})
+}
+
+// One bad item fails alone; what says nothing about items fails all.
+func TestFailures(t *testing.T) {
+	for _, test := range []struct {
+		name  string
+		err   error
+		items []string
+		want  []string
+		most  int
+	}{
+		{"one bad item", nil, []string{"a", "b", "bad", "c", "d"}, []string{"answer of a", "answer of b", "invalid", "answer of c", "answer of d"}, 7},
+		{"only bad items", nil, []string{"bad1", "bad2"}, []string{"invalid", "invalid"}, 3},
+		{"throttled", fault.E("x", fault.Throttled, nil), []string{"a", "b"}, []string{"throttled", "throttled"}, 1},
+		{"not answered", fault.E("x", fault.Unknown, nil), []string{"a", "b"}, []string{"unknown", "unknown"}, 1},
+		{"denied", fault.E("x", fault.Denied, nil), []string{"a", "b"}, []string{"denied", "denied"}, 3},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				c := &calls{err: test.err}
+				b := &batch.Batcher[string]{Do: c.do}
+				var answers []func() string
+				for _, item := range test.items {
+					answers = append(answers, ask(b, 0, "", item))
+				}
+				var got []string
+				for _, answer := range answers {
+					got = append(got, answer())
+				}
+				if diff := cmp.Diff(test.want, got); diff != "" {
+					t.Error(diff)
+				}
+				if len(c.made) > test.most {
+					t.Errorf("%d calls: %v", len(c.made), c.made)
+				}
+			})
+		})
+	}
+}
+
+// One that gives up leaves the call to the others, and a call that hangs ends.
+func TestGivingUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := &calls{took: time.Second}
+		b := &batch.Batcher[string]{Do: c.do}
+		ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+		defer cancel()
+		other := ask(b, 10*time.Millisecond, "", "b")
+		if _, err := b.Ask(ctx, "", "a"); !fault.Is(err, fault.Retry) {
+			t.Errorf("got %v", err)
+		}
+		if got := other(); got != "answer of b" {
+			t.Errorf("the other got %q", got)
+		}
+		if _, err := b.Ask(ctx, "", "a"); !fault.Is(err, fault.Retry) {
+			t.Errorf("after the end: %v", err)
+		}
+	})
+	synctest.Test(t, func(t *testing.T) {
+		b := &batch.Batcher[string]{Limit: time.Minute, Do: func(ctx context.Context, _ string, _ []string) (map[string]string, error) {
+			<-ctx.Done()
+			return nil, fault.E("asking", fault.Unknown, errors.New("hung"))
+		}}
+		began := time.Now()
+		if _, err := b.Ask(t.Context(), "", "a"); !fault.Is(err, fault.Unknown) || time.Since(began) > 61*time.Second {
+			t.Errorf("%v after %s", err, time.Since(began))
+		}
+	})
+}

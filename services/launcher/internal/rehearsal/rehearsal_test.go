@@ -1,0 +1,88 @@
+package rehearsal_test
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/joist-autoscaler/joist/services/launcher/internal/rehearsal"
+	"github.com/joist-autoscaler/joist/shared/cloud"
+	"github.com/joist-autoscaler/joist/shared/fault"
+	"github.com/joist-autoscaler/joist/shared/karpenter"
+)
+
+func class(edits ...func(*karpenter.EC2NodeClass)) *karpenter.EC2NodeClass {
+	c := &karpenter.EC2NodeClass{}
+	c.Name = "web"
+	c.Spec.Tags = map[string]string{"team": "shop", "karpenter.k8s.aws/ec2nodeclass": "spoofed"}
+	c.Status = karpenter.EC2NodeClassStatus{
+		AMIs: []karpenter.AMI{{ID: "ami-1"}}, SecurityGroups: []karpenter.SecurityGroup{{ID: "sg-1"}}, InstanceProfile: "prod_1",
+		Subnets: []karpenter.Subnet{{ID: "subnet-a", Zone: "a"}, {ID: "subnet-b", Zone: "b"}},
+	}
+	for _, edit := range edits {
+		edit(c)
+	}
+	return c
+}
+
+// The calls carry what policies look at: the tags of a launch (B142), and what the
+// class names.
+func TestWriteB055(t *testing.T) {
+	script, err := rehearsal.Write(class(), "prod")
+	if err != nil {
+		t.Fatal(err)
+	}
+	tags := map[string]string{
+		"team": "shop", "karpenter.k8s.aws/ec2nodeclass": "web", "karpenter.sh/nodepool": "",
+		"kubernetes.io/cluster/prod": "owned", "eks:eks-cluster-name": "prod",
+	}
+	for _, got := range []map[string]string{script.Template.Tags, script.Fleet.TagSets[0].Tags, script.Runs[0].TagSets[0].Tags} {
+		if diff := cmp.Diff(tags, got); diff != "" {
+			t.Error(diff)
+		}
+	}
+	if script.Template.ImageID != "ami-1" || script.Template.InstanceProfile != "prod_1" || !cmp.Equal(script.Template.SecurityGroups, []string{"sg-1"}) {
+		t.Errorf("the template is %+v", script.Template)
+	}
+	name := script.Template.Name
+	overrides := []cloud.Override{{InstanceType: "m5.large", SubnetID: "subnet-a", Zone: "a"}, {InstanceType: "m5.large", SubnetID: "subnet-b", Zone: "b"}}
+	if diff := cmp.Diff([]cloud.FleetConfig{{Template: name, Overrides: overrides}}, script.Fleet.Configs); diff != "" {
+		t.Error(diff)
+	}
+	if len(script.Runs) != 2 || script.Runs[1].SubnetID != "subnet-b" || script.Runs[1].Template != name || script.Fleet.Token != "" {
+		t.Errorf("the runs are %+v", script.Runs)
+	}
+}
+
+func TestNamesAndTypes(t *testing.T) {
+	name := func(edits ...func(*karpenter.EC2NodeClass)) (string, string) {
+		script, err := rehearsal.Write(class(edits...), "prod")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return script.Template.Name, script.Runs[0].InstanceType
+	}
+	first, amd := name()
+	again, _ := name()
+	other, arm := name(func(c *karpenter.EC2NodeClass) {
+		c.Status.AMIs[0].Requirements = []corev1.NodeSelectorRequirement{{Key: corev1.LabelArchStable, Operator: corev1.NodeSelectorOpIn, Values: []string{"arm64"}}}
+		c.Status.AMIs[0].ID = "ami-2"
+	})
+	if first != again || first == other || amd != "m5.large" || arm != "m6g.large" {
+		t.Errorf("names %s, %s, %s; types %s, %s", first, again, other, amd, arm)
+	}
+}
+
+func TestUnresolved(t *testing.T) {
+	for name, edit := range map[string]func(*karpenter.EC2NodeClass){
+		"images":  func(c *karpenter.EC2NodeClass) { c.Status.AMIs = nil },
+		"groups":  func(c *karpenter.EC2NodeClass) { c.Status.SecurityGroups = nil },
+		"subnets": func(c *karpenter.EC2NodeClass) { c.Status.Subnets = nil },
+		"profile": func(c *karpenter.EC2NodeClass) { c.Status.InstanceProfile = "" },
+	} {
+		if _, err := rehearsal.Write(class(edit), "prod"); !fault.Is(err, fault.Invalid) {
+			t.Errorf("without %s: %v", name, err)
+		}
+	}
+}

@@ -1,0 +1,226 @@
+package launcher_test
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/joist-autoscaler/joist/services/launcher"
+	"github.com/joist-autoscaler/joist/services/launcher/internal/batch"
+	"github.com/joist-autoscaler/joist/services/launcher/internal/pace"
+	"github.com/joist-autoscaler/joist/shared/blob"
+	"github.com/joist-autoscaler/joist/shared/event"
+	"github.com/joist-autoscaler/joist/shared/host"
+	"github.com/joist-autoscaler/joist/shared/launchspec"
+	"github.com/joist-autoscaler/joist/shared/memblob"
+	"github.com/joist-autoscaler/joist/shared/memcloud"
+	"github.com/joist-autoscaler/joist/shared/memqueue"
+	"github.com/joist-autoscaler/joist/shared/queue"
+)
+
+// storm is a launcher as main wires it, polling a queue, before an EC2 that gives
+// a quarter of its rates; and a lifecycle that sends every 30 s what is not
+// settled, and asks under a new id for what was refused.
+type storm struct {
+	*site
+	queue *memqueue.Queue
+
+	mu sync.Mutex
+	// open are intents that wait for their answer; intents counts all of them.
+	open    map[string]event.Ref
+	intents int
+	bound   map[string]string
+	wanted  int
+}
+
+// TestStormG17 launches 1,000 nodes while 30 % of the launches find no capacity,
+// answers are lost, messages come twice, and EC2's buckets are a quarter of what is
+// documented: nothing twice, nothing left over, and hardly slower than the bucket.
+func TestStormG17(t *testing.T) {
+	const nodes, divisor = 1000, 4
+	// The encoder of documents is made once for the process, and must not be of the
+	// first bubble.
+	warm := newSite(t)
+	warm.handle(warm.request(warm.intent("warm", 1)), "")
+	for _, test := range []struct {
+		name  string
+		share float64
+		// slack is how much longer than the bucket's bound it may take, and throttled
+		// how large a share of the calls EC2 may throttle.
+		slack, throttled float64
+	}{
+		{"told of the quarter", 1.0 / divisor, 1.2, 0.005},
+		{"finding it out", 1, 1.3, 0.1},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := newStorm(t, nodes, divisor)
+				took := s.run(test.share)
+				s.judge()
+				calls := s.Counts()[memcloud.CreateFleet]
+				// Each intent takes a call of a bucket that refills with 2/4 a second.
+				least := float64(s.intents-1) / (2.0 / divisor)
+				t.Logf("%d nodes by %d intents in %s (the bucket's bound is %.0f s); %d calls, %d of them throttled",
+					nodes, s.intents, took.Round(time.Second), least, calls.Calls, calls.Throttled)
+				if took.Seconds() > least*test.slack {
+					t.Errorf("it took %s, and %.0f s are the bucket's bound", took, least)
+				}
+				if float64(calls.Throttled) > test.throttled*float64(calls.Calls) {
+					t.Errorf("%d of %d calls were throttled", calls.Throttled, calls.Calls)
+				}
+			})
+		})
+	}
+}
+
+func newStorm(t *testing.T, nodes, divisor int) *storm {
+	t.Helper()
+	s := &storm{site: &site{t: t, bus: &bus{}}, open: map[string]event.Ref{}, bound: map[string]string{}, wanted: nodes}
+	s.Cloud = memcloud.New(memcloud.Options{
+		Now: time.Now, Seed: 1, RateDivisor: float64(divisor),
+		Faults: memcloud.Faults{Shortage: 0.3, LostAnswer: 0.01, LostCall: 0.01, Lag: 30 * time.Second},
+	})
+	s.World = s.Furnish("prod")
+	s.blobs = memblob.New(memblob.Options{Now: time.Now})
+	broker := memqueue.New(memqueue.Options{Now: time.Now, Seed: 1, Faults: memqueue.Faults{Duplicate: 0.05}, Idle: func(ctx context.Context, until time.Time) error {
+		select {
+		case <-ctx.Done():
+		case <-time.After(min(time.Until(until), time.Second)):
+		}
+		return ctx.Err()
+	}})
+	s.queue = broker.Queue("launcher", memqueue.QueueOptions{MaxReceives: 1000})
+	return s
+}
+
+// run asks for all nodes and waits until each is bound.
+func (s *storm) run(share float64) time.Duration {
+	ec2 := pace.New(share).For("prod", s.Cloud)
+	service := launcher.Service{
+		EC2: batch.New(ec2, time.Minute), Rehearsal: ec2, Blobs: s.blobs, Bus: s, Cluster: event.Cluster{Name: "prod", UID: "uid"},
+		Now: time.Now, Memory: launcher.NewMemory(launcher.Limits{}),
+	}
+	s.svc = service
+	worker := host.Worker{
+		Service: "launcher", Queue: s.queue, Dead: s.queue, Now: time.Now,
+		Handle: host.Events(host.Accept{Cluster: service.Cluster, Types: launcher.Types, Now: time.Now}, service.Handle),
+	}
+	ctx, cancel := context.WithCancel(s.t.Context())
+	var group sync.WaitGroup
+	group.Go(func() {
+		if err := host.Poll(ctx, worker, host.Options{Parallel: 50}); err != nil {
+			s.t.Error(err)
+		}
+	})
+	began := time.Now()
+	for range s.wanted {
+		s.ask()
+	}
+	for s.bindings() < s.wanted && time.Since(began) < 4*time.Hour {
+		s.send()
+		time.Sleep(30 * time.Second)
+	}
+	took := time.Since(began)
+	cancel()
+	group.Wait()
+	return took
+}
+
+// ask writes a new intent for one node; each asks for one offering.
+func (s *storm) ask() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	id := fmt.Sprintf("intent-%04d", s.intents)
+	intent := s.intent(id, 1)
+	intent.Templates[0].Name = "template"
+	intent.Fleet.Configs[0].Template = "template"
+	intent.Fleet.Configs[0].Overrides = intent.Fleet.Configs[0].Overrides[s.intents%2:][:1]
+	s.intents++
+	ref, err := blob.Put(s.t.Context(), s.blobs, time.Now(), launchspec.Kind, intent)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	s.open[id] = ref
+}
+
+// send asks for all that is open, again.
+func (s *storm) send() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for id, ref := range s.open {
+		e, err := event.Maker{Service: "lifecycle", Cluster: s.svc.Cluster}.New(time.Now(), event.LaunchRequested{Intent: id, IntentRef: ref, Claims: 1}, nil)
+		if err != nil {
+			s.t.Fatal(err)
+		}
+		body, err := e.Encode()
+		if err != nil {
+			s.t.Fatal(err)
+		}
+		if err := s.queue.Send(s.t.Context(), queue.Outgoing{Type: string(e.Type), Body: body}); err != nil {
+			s.t.Fatal(err)
+		}
+	}
+}
+
+// Send is the bus, and lifecycle that listens: it binds, or plans anew.
+func (s *storm) Send(_ context.Context, messages ...queue.Outgoing) error {
+	for _, m := range messages {
+		e, err := event.Decode(m.Body)
+		if err != nil {
+			return err
+		}
+		settled, err := event.As[event.LaunchSettled](e)
+		if err != nil {
+			return err
+		}
+		if s.close(settled) {
+			s.ask()
+		}
+	}
+	return nil
+}
+
+// close notes an outcome and reports whether another launch is needed.
+func (s *storm) close(settled event.LaunchSettled) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	_, waited := s.open[settled.Intent]
+	delete(s.open, settled.Intent)
+	for _, i := range settled.Instances {
+		if other, taken := s.bound[i.InstanceID]; taken && other != settled.Intent {
+			s.t.Errorf("%s is of intent %s and of %s", i.InstanceID, other, settled.Intent)
+		}
+		s.bound[i.InstanceID] = settled.Intent
+	}
+	return waited && len(settled.Instances) == 0
+}
+
+func (s *storm) bindings() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.bound)
+}
+
+// judge compares the truth about EC2 with what was said: each instance is some
+// intent's only one, and each was said.
+func (s *storm) judge() {
+	s.t.Helper()
+	records := s.Records()
+	if len(records) != s.wanted {
+		s.t.Errorf("%d instances were launched for %d nodes", len(records), s.wanted)
+	}
+	seen := map[string]bool{}
+	for _, r := range records {
+		intent := r.Tags[launchspec.IntentTag]
+		if seen[intent] {
+			s.t.Errorf("intent %s has two instances", intent)
+		}
+		seen[intent] = true
+		if s.bound[r.ID] != intent {
+			s.t.Errorf("instance %s of intent %s is left over", r.ID, intent)
+		}
+	}
+}
