@@ -28,9 +28,9 @@ func (s Subject) reservations(t *testing.T) []cloud.Reservation {
 }
 
 func describesReservations(t *testing.T, s Subject) {
-	need(t, len(s.World.Reservations) > 0, "capacity reservations")
+	need(t, len(s.Reservations) > 0, "capacity reservations")
 	byID := func(a, b cloud.Reservation) int { return strings.Compare(a.ID, b.ID) }
-	got, want := s.reservations(t), slices.Clone(s.World.Reservations)
+	got, want := s.reservations(t), slices.Clone(s.Reservations)
 	slices.SortFunc(got, byID)
 	slices.SortFunc(want, byID)
 	if diff := cmp.Diff(want, got); diff != "" {
@@ -40,8 +40,8 @@ func describesReservations(t *testing.T, s Subject) {
 
 // The first reservation is of Type and in the first subnet's zone.
 func countsReservation(t *testing.T, s Subject) {
-	need(t, len(s.World.Reservations) > 0, "capacity reservations")
-	r := s.World.Reservations[0]
+	need(t, len(s.Reservations) > 0, "capacity reservations")
+	r := s.Reservations[0]
 	template := s.template("joist-reserved")
 	template.Reservation = &cloud.ReservationTarget{ID: r.ID}
 	must(t, s.EnsureTemplate(context.Background(), template))
@@ -75,11 +75,11 @@ func (s Subject) left(t *testing.T, id string) int {
 }
 
 func describesGroups(t *testing.T, s Subject) {
-	need(t, len(s.World.PlacementGroups) > 0, "placement groups")
+	need(t, len(s.PlacementGroups) > 0, "placement groups")
 	got, err := s.DescribePlacementGroups(context.Background())
 	must(t, err)
 	byID := func(a, b cloud.PlacementGroup) int { return strings.Compare(a.ID, b.ID) }
-	want := slices.Clone(s.World.PlacementGroups)
+	want := slices.Clone(s.PlacementGroups)
 	slices.SortFunc(got, byID)
 	slices.SortFunc(want, byID)
 	if diff := cmp.Diff(want, got); diff != "" {

@@ -266,7 +266,7 @@ func TestAnswersInAnyOrder(t *testing.T) {
 		policy := Policy{Reservations: rapid.Bool().Draw(t, "gate"), DryRuns: rapid.Bool().Draw(t, "dry runs")}
 		c := fresh()
 		for i := range rapid.IntRange(1, 8).Draw(t, "answers") {
-			answer := func(c *karpenter.EC2NodeClass) *karpenter.EC2NodeClass { return c }
+			var answer func(*karpenter.EC2NodeClass) *karpenter.EC2NodeClass
 			problem := &event.Problem{
 				Condition: rapid.SampledFrom(kinds).Draw(t, fmt.Sprint("kind", i)), Reason: rapid.SampledFrom([]string{event.TagValidationFailed, "Other"}).Draw(t, "reason"),
 				Unread: rapid.Bool().Draw(t, "unread"), Warning: rapid.Bool().Draw(t, "warning"), Message: "m",
