@@ -23,7 +23,6 @@ type setting struct {
 	name     string
 	kubelet  karpenter.KubeletConfiguration
 	raid     bool
-	devices  []karpenter.BlockDeviceMapping
 	networks []karpenter.NetworkInterface
 	reserved int
 	overhead float64

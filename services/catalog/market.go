@@ -2,12 +2,9 @@ package catalog
 
 import (
 	"context"
-	"encoding/json"
-	"fmt"
 	"time"
 
 	"github.com/joist-autoscaler/joist/services/catalog/internal/market"
-	"github.com/joist-autoscaler/joist/shared/blob"
 	"github.com/joist-autoscaler/joist/shared/catalog"
 	"github.com/joist-autoscaler/joist/shared/cloud"
 	"github.com/joist-autoscaler/joist/shared/fault"
@@ -136,56 +133,4 @@ func (s Service) hardware(ctx context.Context) ([]catalog.InstanceType, error) {
 		}
 	}
 	return out, nil
-}
-
-// stateKey is where the state lies.
-const stateKey = market.Kind + "/latest"
-
-// recalled is what was remembered of the region; nothing where that cannot be
-// used, since AWS has it all. A store that does not answer is an error: reading
-// everything again each minute would help nobody.
-func (s Service) recalled(ctx context.Context) (market.State, market.Book, error) {
-	fresh := market.State{Readings: map[market.Name]market.Reading{}}
-	empty := market.Book{Format: market.Format, Region: s.Region}
-	text, err := s.Blobs.Get(ctx, stateKey)
-	if fault.Is(err, fault.Missing) {
-		return fresh, empty, nil
-	}
-	if err != nil {
-		return fresh, empty, fmt.Errorf("recalling the market of %s: %w", s.Region, err)
-	}
-	var state market.State
-	if json.Unmarshal(text, &state) != nil || state.Readings == nil || state.Book.Validate() != nil {
-		return fresh, empty, nil
-	}
-	// A book that is gone is a Retry to blob.Get, as if its writer were about to
-	// write it again. Here the writer is we.
-	if _, err := s.Blobs.Written(ctx, state.Book.Key()); fault.Is(err, fault.Missing) {
-		return fresh, empty, nil
-	}
-	book, err := blob.Get[market.Book](ctx, s.Blobs, state.Book)
-	switch {
-	case fault.Is(err, fault.Poison) || err == nil && (book.Format != market.Format || book.Region != s.Region):
-		return fresh, empty, nil
-	case err != nil:
-		return fresh, empty, fmt.Errorf("recalling the market of %s: %w", s.Region, err)
-	}
-	return state, book, nil
-}
-
-// remember writes the book, if it is another, and then the state that names it.
-func (s Service) remember(ctx context.Context, state market.State, book market.Book) error {
-	ref, err := blob.Put(ctx, s.Blobs, s.Now(), market.Kind, book)
-	if err != nil {
-		return fmt.Errorf("remembering the market: %w", err)
-	}
-	state.Book = ref
-	text, err := json.Marshal(state)
-	if err != nil {
-		return fault.E("encoding the state of the market", fault.Bug, err)
-	}
-	if err := s.Blobs.Put(ctx, stateKey, text); err != nil {
-		return fmt.Errorf("remembering when the market was read: %w", err)
-	}
-	return nil
 }
