@@ -11,7 +11,6 @@ import (
 	"github.com/joist-autoscaler/joist/shared/cloud"
 	"github.com/joist-autoscaler/joist/shared/event"
 	"github.com/joist-autoscaler/joist/shared/fault"
-	"github.com/joist-autoscaler/joist/shared/host"
 )
 
 // reservations finds the capacity reservations (B038). EC2 is not asked for
@@ -52,8 +51,8 @@ func (s Service) placementGroup(ctx context.Context, q *question, _ *event.NodeC
 
 // count writes into the catalogue what the account has left: addresses,
 // reservations, placement groups (B193, B122, B130). What the service has no right
-// to read is left out, and said (A080).
-func (s Service) count(ctx context.Context, doc catalog.Catalogue) (catalog.Catalogue, error) {
+// to read is left out, and comes back as warnings (A080).
+func (s Service) count(ctx context.Context, doc catalog.Catalogue) (catalog.Catalogue, []string, error) {
 	// Before the calls: whatever is launched meanwhile is younger than the count.
 	account := placement.Account{Counted: s.Now()}
 	var denied []string
@@ -74,19 +73,16 @@ func (s Service) count(ctx context.Context, doc catalog.Catalogue) (catalog.Cata
 		err := read()
 		switch {
 		case fault.Is(err, fault.Denied):
-			denied = append(denied, remedy.Told(err))
+			denied = append(denied, "not counted: "+remedy.Told(err))
 		case err != nil:
-			return doc, fmt.Errorf("counting what the account has left: %w", err)
+			return doc, nil, fmt.Errorf("counting what the account has left: %w", err)
 		}
-	}
-	if len(denied) > 0 {
-		host.Say(ctx, "not_counted", denied)
 	}
 	before, err := s.current(ctx)
 	if err != nil {
-		return doc, err
+		return doc, nil, err
 	}
-	return account.Into(doc, before), nil
+	return account.Into(doc, before), denied, nil
 }
 
 // current is the catalogue that is current; empty when there is none that can be

@@ -1,6 +1,7 @@
 package catalog
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -70,7 +71,11 @@ func TestA080CountsThatAreDenied(t *testing.T) {
 	b := newBench(t)
 	b.ec2.AddReservation(cloud.Reservation{InstanceType: "m6i.large", Zone: "us-west-2a", Available: 1})
 	b.ec2.Deny(memcloud.DescribeReservations, memcloud.DescribeGroups)
-	if doc := b.refreshed(t); len(doc.Reservations) > 0 || len(doc.PlacementGroups) > 0 || len(doc.Subnets) != 3 || len(doc.Types) == 0 {
+	doc := b.refreshed(t)
+	if warnings := last[event.CatalogRefreshed](t, b).Warnings; len(warnings) != 2 || !strings.Contains(warnings[0], "ec2:DescribeCapacityReservations") {
+		t.Errorf("warnings %q", warnings)
+	}
+	if len(doc.Reservations) > 0 || len(doc.PlacementGroups) > 0 || len(doc.Subnets) != 3 || len(doc.Types) == 0 {
 		t.Errorf("%d reservations, %d groups, %d subnets, %d types", len(doc.Reservations), len(doc.PlacementGroups), len(doc.Subnets), len(doc.Types))
 	}
 }

@@ -24,9 +24,11 @@ func (s Service) refresh(ctx context.Context, e event.Envelope) error {
 	if err != nil {
 		return err
 	}
-	if doc, err = s.count(ctx, doc); err != nil {
+	doc, uncounted, err := s.count(ctx, doc)
+	if err != nil {
 		return err
 	}
+	warnings = append(warnings, uncounted...)
 	ref, err := blob.Put(ctx, s.Blobs, s.Now(), catalog.Kind, doc)
 	if err != nil {
 		return fmt.Errorf("storing the catalogue: %w", err)

@@ -55,7 +55,7 @@ func (s Service) resolve(ctx context.Context, e event.Envelope, b event.NodeClas
 		out.Hash, _ = q.class.Hash(q.cluster.CABundle)
 	}
 	host.Say(ctx, "nodeclass", b.Name, "subnets", len(out.Subnets), "groups", len(out.SecurityGroups),
-		"images", len(out.Images), "reservations", len(out.Reservations), "problems", len(out.Problems))
+		"images", len(out.Images), "reservations", len(out.Reservations), "problems", remedy.Lines(out.Problems))
 	if err := s.publish(ctx, e, out); err != nil {
 		return err
 	}

@@ -100,6 +100,15 @@ func Unread(condition string, why error) event.Problem {
 
 var reasons = map[fault.Kind]string{fault.Denied: "AWSAccessDenied", fault.Throttled: "AWSThrottled", fault.Missing: "ClusterNotFound"}
 
+// Lines are the problems as a log tells them.
+func Lines(problems []event.Problem) []string {
+	out := make([]string, 0, len(problems))
+	for _, p := range problems {
+		out = append(out, p.Condition+" "+p.Reason+": "+p.Message)
+	}
+	return out
+}
+
 // Told is an error with its remedy.
 func Told(why error) string {
 	if hint := fault.HintOf(why); hint != "" {
