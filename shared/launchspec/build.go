@@ -26,7 +26,7 @@ type Built struct {
 // same ways share an intent. A node whose request cannot be written leaves its
 // pods among the unplaced, with the reason; the others are not held up.
 func Build(batch scheduling.Batch, ref event.Ref, result scheduling.Result, cat catalog.Catalogue) (Built, error) {
-	b := builder{batch: batch, ref: ref, catalogue: cat, machines: machines{}, addresses: newAddresses(batch.Snapshot, cat), built: Built{Plan: scheduling.Plan{
+	b := builder{batch: batch, ref: ref, catalogue: cat, machines: newMachines(result.Nodes, batch.Snapshot, cat), addresses: newAddresses(batch.Snapshot, cat), built: Built{Plan: scheduling.Plan{
 		Outbox: batch.Outbox, Seq: batch.Seq, Batch: ref,
 		Nominations: result.Nominations, Unplaced: result.Unplaced,
 		BoundPerHour: result.BoundPerHour, Partial: result.Partial,

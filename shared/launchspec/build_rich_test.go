@@ -233,6 +233,35 @@ func TestOverlaidPricesB126B185(t *testing.T) {
 	}
 }
 
+// TestFactsAreThePlansOwn: what a claim is said to become is what the plan counted on,
+// overlays and placement groups included.
+func TestFactsAreThePlansOwn(t *testing.T) {
+	w := newWorld(schedulingtest.Pods("inflate", 1, "1", "0"))
+	w.batch.Snapshot.Settings.Gates.NodeOverlay = true
+	overlay := karpenter.NodeOverlay{}
+	overlay.Name = "licensed"
+	overlay.Spec.Capacity = corev1.ResourceList{"example.com/licence": resource.MustParse("3")}
+	w.batch.Snapshot.NodeOverlays = []karpenter.NodeOverlay{overlay}
+	w.class().Spec.PlacementGroupSelector = &karpenter.PlacementGroupSelector{Name: new("tight")}
+	w.cat.PlacementGroups = []catalog.PlacementGroup{{ID: "pg-1", Name: "tight", Strategy: "cluster"}}
+	built := w.build(t)
+	for name, facts := range built.Intents[0].Types {
+		licences := facts.Allocatable["example.com/licence"]
+		if licences.Value() != 3 || facts.Labels[karpenter.LabelPlacementGroupID] != "pg-1" {
+			t.Errorf("%s is said to become %+v", name, facts)
+		}
+		for resource := range facts.Allocatable {
+			if scheduling.IsAttachLimit(resource) {
+				t.Errorf("%s is said to have %s", name, resource)
+			}
+		}
+	}
+	ceiling := built.Plan.Intents[0].Claims[0].Ceiling["example.com/licence"]
+	if ceiling.Value() != 3 {
+		t.Errorf("the ceiling has %s licences", ceiling.String())
+	}
+}
+
 // TestEFAInterfaces: one on each network card, where a pod asks for any.
 func TestEFAInterfaces(t *testing.T) {
 	efa := func(s *scheduling.PodSpec) { s.Requests[karpenter.ResourceEFA] = resource.MustParse("1") }

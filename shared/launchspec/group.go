@@ -47,11 +47,15 @@ type listAt struct {
 	count int
 }
 
-func (l *lists) number(options []scheduling.Option) (int, error) {
-	at := listAt{count: len(options)}
-	if len(options) > 0 {
-		at.first = &options[0]
+func whereabouts(options []scheduling.Option) listAt {
+	if len(options) == 0 {
+		return listAt{}
 	}
+	return listAt{&options[0], len(options)}
+}
+
+func (l *lists) number(options []scheduling.Option) (int, error) {
+	at := whereabouts(options)
 	if n, known := l.at[at]; known {
 		return n, nil
 	}

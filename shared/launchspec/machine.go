@@ -2,34 +2,76 @@ package launchspec
 
 import (
 	"maps"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/joist-autoscaler/joist/shared/catalog"
 	"github.com/joist-autoscaler/joist/shared/fault"
+	"github.com/joist-autoscaler/joist/shared/scheduling"
 )
 
-// machine is an instance type, and the labels that it gives to nodes of a family of
-// images. Nobody changes them: many recipes share one.
+// machine is an instance type as nodes of a pool would be, which is what the plan
+// counted on, and its hardware. Nobody changes it: many launches share one.
 type machine struct {
 	hardware catalog.InstanceType
-	labels   map[string]string
+	typ      *scheduling.Type
 }
 
-// machines are those that were looked up already, by family and name: a plan has
-// many launches, and they try the same types.
+// machines are those that a plan's launches may try, by pool and type.
 type machines map[[2]string]machine
+
+// newMachines prepares the types of the nodes' options alone: a region has many
+// more.
+func newMachines(nodes []scheduling.PlannedNode, s scheduling.Snapshot, cat catalog.Catalogue) machines {
+	names, seen, pools := map[string]bool{}, map[listAt]bool{}, map[string]string{}
+	for i := range nodes {
+		pools[nodes[i].NodePool] = nodes[i].NodeClass
+		if at := whereabouts(nodes[i].Options); !seen[at] {
+			seen[at] = true
+			for _, o := range nodes[i].Options {
+				names[o.InstanceType] = true
+			}
+		}
+	}
+	wanted := cat
+	wanted.Types = slices.DeleteFunc(slices.Clone(cat.Types), func(t catalog.InstanceType) bool { return !names[t.Name] })
+	stock := scheduling.NewStock(s, wanted)
+	out := machines{}
+	for pool, class := range pools {
+		types := stock.TypesOf(pool, class)
+		for i := range types {
+			if hardware, ok := wanted.Find(types[i].Name); ok {
+				out[[2]string{pool, types[i].Name}] = machine{hardware, &types[i]}
+			}
+		}
+	}
+	return out
+}
 
 // machine looks a type up.
 func (g *recipe) machine(name string) (machine, error) {
-	at := [2]string{g.config.AMIFamily, name}
-	if m, known := g.machines[at]; known {
-		return m, nil
-	}
-	t, ok := g.catalogue.Find(name)
+	m, ok := g.machines[[2]string{g.pool.Name, name}]
 	if !ok {
-		return machine{}, fault.F("reading the catalogue", fault.Bug, "it has no type %s", name)
+		return machine{}, fault.F("reading the catalogue", fault.Bug, "it has no type %s for EC2NodeClass %s", name, g.class.Name)
 	}
-	m := machine{t, catalog.TypeLabels(t)}
-	maps.Copy(m.labels, catalog.FamilyLabels(g.config.AMIFamily))
-	g.machines[at] = m
 	return m, nil
+}
+
+// left is how many launches the reservations of the type still take.
+func (m machine) left(into map[string]int) {
+	for i := range m.typ.Offers {
+		if o := &m.typ.Offers[i]; o.Reservation != "" {
+			into[o.Reservation] = o.Count
+		}
+	}
+}
+
+// factsOf are what a claim becomes when its instance is of the type. What only
+// planning counts is left out.
+func (g *recipe) factsOf(m machine) TypeFacts {
+	allocatable := maps.Clone(m.typ.Allocatable)
+	maps.DeleteFunc(allocatable, func(name corev1.ResourceName, _ resource.Quantity) bool { return scheduling.IsAttachLimit(name) })
+	return TypeFacts{Capacity: m.typ.Capacity, Allocatable: allocatable, Labels: g.grouped(m.typ.Labels), ZoneIDs: map[string]string{}}
 }

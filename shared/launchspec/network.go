@@ -74,27 +74,15 @@ func placement(class *karpenter.EC2NodeClass, reqs scheduling.Requirements) *clo
 	return &cloud.Placement{Group: value(selector.Name), GroupID: value(selector.ID), Partition: partition(reqs)}
 }
 
-// grouped adds the label of the placement group to those of a type, where the group
-// is known.
+// grouped adds the partition of the placement group to the labels of a type, which
+// has the group already.
 func (g *recipe) grouped(labels map[string]string) map[string]string {
-	selector := g.class.Spec.PlacementGroupSelector
-	if selector == nil {
-		return labels
-	}
-	id := value(selector.ID)
-	for _, group := range g.catalogue.PlacementGroups {
-		if id == "" && group.Name == value(selector.Name) {
-			id = group.ID
-		}
-	}
-	if id == "" {
+	p := partition(g.requirements)
+	if g.class.Spec.PlacementGroupSelector == nil || p == 0 {
 		return labels
 	}
 	out := maps.Clone(labels)
-	out[karpenter.LabelPlacementGroupID] = id
-	if p := partition(g.requirements); p > 0 {
-		out[karpenter.LabelPlacementGroupPartition] = strconv.Itoa(int(p))
-	}
+	out[karpenter.LabelPlacementGroupPartition] = strconv.Itoa(int(p))
 	return out
 }
 

@@ -5,7 +5,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/joist-autoscaler/joist/shared/catalog"
 	"github.com/joist-autoscaler/joist/shared/cloud"
 	"github.com/joist-autoscaler/joist/shared/karpenter"
 	"github.com/joist-autoscaler/joist/shared/scheduling"
@@ -24,17 +23,16 @@ func TestPlacementB130(t *testing.T) {
 		labels   map[string]string
 	}{
 		{"none", nil, partitions("1"), nil, map[string]string{"a": "b"}},
-		{"by name", named, nil, &cloud.Placement{Group: "tight"}, map[string]string{"a": "b", karpenter.LabelPlacementGroupID: "pg-1"}},
-		{"by id", byID, nil, &cloud.Placement{GroupID: "pg-2"}, map[string]string{"a": "b", karpenter.LabelPlacementGroupID: "pg-2"}},
+		{"by name", named, nil, &cloud.Placement{Group: "tight"}, map[string]string{"a": "b"}},
+		{"by id", byID, nil, &cloud.Placement{GroupID: "pg-2"}, map[string]string{"a": "b"}},
 		{"the lowest partition by number", byID, partitions("10", "9"), &cloud.Placement{GroupID: "pg-2", Partition: 9},
-			map[string]string{"a": "b", karpenter.LabelPlacementGroupID: "pg-2", karpenter.LabelPlacementGroupPartition: "9"}},
-		{"a partition that is none", byID, partitions("first"), &cloud.Placement{GroupID: "pg-2"}, map[string]string{"a": "b", karpenter.LabelPlacementGroupID: "pg-2"}},
+			map[string]string{"a": "b", karpenter.LabelPlacementGroupPartition: "9"}},
+		{"a partition that is none", byID, partitions("first"), &cloud.Placement{GroupID: "pg-2"}, map[string]string{"a": "b"}},
 		{"a name that nobody knows", &karpenter.PlacementGroupSelector{Name: new("lost")}, nil, &cloud.Placement{Group: "lost"}, map[string]string{"a": "b"}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			g := &recipe{class: &karpenter.EC2NodeClass{}, requirements: tt.reqs}
 			g.class.Spec.PlacementGroupSelector = tt.selector
-			g.catalogue.PlacementGroups = []catalog.PlacementGroup{{ID: "pg-1", Name: "tight", Strategy: "cluster"}}
 			if diff := cmp.Diff(tt.want, placement(g.class, tt.reqs)); diff != "" {
 				t.Error(diff)
 			}

@@ -69,16 +69,14 @@ func (b *builder) recipe(node scheduling.PlannedNode) (*recipe, error) {
 // choose looks up what the filters ask of each option, and applies them.
 func (g *recipe) choose(node *scheduling.PlannedNode, bestEffort bool) error {
 	left := map[string]int{}
-	for _, r := range g.catalogue.Reservations {
-		left[r.ID] = int(r.Count)
-	}
 	var offers []offer
 	for _, option := range node.Options {
 		m, err := g.machine(option.InstanceType)
 		if err != nil {
 			return err
 		}
-		o := offer{Option: option, exotic: scheduling.Exotic(m.hardware), labels: m.labels}
+		m.left(left)
+		o := offer{Option: option, exotic: m.typ.Exotic, labels: m.typ.Labels}
 		offers = append(offers, reserved(o, g.class, left)...)
 	}
 	var err error
@@ -147,8 +145,7 @@ func (g *recipe) facts(intent *Intent) error {
 			if err != nil {
 				return err
 			}
-			capacity, _, allocatable := catalog.Resources(m.hardware, g.config)
-			facts = TypeFacts{Capacity: capacity, Allocatable: allocatable, Labels: g.grouped(m.labels), ZoneIDs: map[string]string{}}
+			facts = g.factsOf(m)
 		}
 		if o.ZoneID != "" {
 			facts.ZoneIDs[o.Zone] = o.ZoneID

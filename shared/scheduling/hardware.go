@@ -60,7 +60,7 @@ func (o Option) label(key string) string {
 	}
 }
 
-// Exotic reports whether a type is dear for what ordinary pods use of it (B188).
-func Exotic(t catalog.InstanceType) bool {
+// exotic types are dear for what ordinary pods use of them (B188).
+func exotic(t catalog.InstanceType) bool {
 	return t.BareMetal || len(t.GPUs) > 0 || len(t.Accelerators) > 0
 }

@@ -102,7 +102,7 @@ func newType(t catalog.InstanceType, class *karpenter.EC2NodeClass, config catal
 	capacity, _, allocatable := catalog.Resources(t, config)
 	return Type{
 		Name: t.Name, Labels: labels, Capacity: capacity, Allocatable: withAttachLimits(allocatable, t, config),
-		Offers: offers(t, class, s), Exotic: Exotic(t),
+		Offers: offers(t, class, s), Exotic: exotic(t),
 	}, true
 }
 
