@@ -94,7 +94,7 @@ var InstanceTypeBandwidthMegabits = map[string]int64{"a1.large": 750}
 	if err != nil || bandwidth["a1.large"] != 750 {
 		t.Errorf("got %v, %v", bandwidth, err)
 	}
-	if _, err := readPrices(path); err == nil {
+	if _, err := readPrices(path, "AWS"); err == nil {
 		t.Error("a missing variable is no error")
 	}
 }

@@ -40,8 +40,9 @@ func readLimits(path string) (map[string]limit, error) {
 	return limits, nil
 }
 
-func readPrices(path string) (map[string]map[string]float64, error) {
-	entries, err := variable(path, "InitialOnDemandPricesAWS")
+// readPrices reads the on-demand prices of a partition: AWS, USGov or CN, as the variable is called.
+func readPrices(path, partition string) (map[string]map[string]float64, error) {
+	entries, err := variable(path, "InitialOnDemandPrices"+partition)
 	if err != nil {
 		return nil, err
 	}

@@ -43,6 +43,11 @@ func run(out string, progress io.Writer) error {
 			return err
 		}
 	}
+	for _, list := range priceLists(src) {
+		if err := write(out, "prices-"+list.Region, list, progress); err != nil {
+			return err
+		}
+	}
 	return nil
 }
 

@@ -62,7 +62,9 @@ type sources struct {
 	instances []instance
 	limits    map[string]limit
 	// onDemand is region, then type, to US dollars per hour.
-	onDemand  map[string]map[string]float64
+	onDemand map[string]map[string]float64
+	// apart are the same of regions in other partitions, in their own currency.
+	apart     map[string]map[string]float64
 	bandwidth map[string]float64
 	volumes   map[string]catalog.Attachments
 }
@@ -92,7 +94,11 @@ func load(progress io.Writer) (src sources, err error) {
 		return src, err
 	}
 	providers := filepath.Join(karpenter, "pkg", "providers")
-	if src.onDemand, err = readPrices(filepath.Join(providers, "pricing", "zz_generated.pricing_aws.go")); err != nil {
+	prices := filepath.Join(providers, "pricing")
+	if src.onDemand, err = readPrices(filepath.Join(prices, "zz_generated.pricing_aws.go"), "AWS"); err != nil {
+		return src, err
+	}
+	if src.apart, err = readApart(prices); err != nil {
 		return src, err
 	}
 	if src.bandwidth, err = readBandwidth(filepath.Join(providers, "instancetype", "zz_generated.bandwidth.go")); err != nil {

@@ -70,18 +70,21 @@ func TestA080LostRightKeepsWhatWasRead(t *testing.T) {
 }
 
 func TestB210SkipsThePriceList(t *testing.T) {
-	for name, spoil := range map[string]func(*bench){
-		"B072 isolated": func(b *bench) { b.Isolated = true },
-		"GovCloud":      func(b *bench) { b.Region = "us-gov-west-1" },
+	for _, test := range []struct {
+		name, pricesOf string
+		spoil          func(*bench)
+	}{
+		{"B072 isolated", "2025-05-28", func(b *bench) { b.Isolated = true }},
+		{"GovCloud", "2026-07-06", func(b *bench) { b.Region = "us-gov-west-1" }},
 	} {
-		t.Run(name, func(t *testing.T) {
+		t.Run(test.name, func(t *testing.T) {
 			b := newMarket(t)
-			spoil(b)
+			test.spoil(b)
 			doc, warnings := b.sold(t)
 			if b.calls()[memcloud.GetProducts] > 0 {
 				t.Error("the price list was read")
 			}
-			if len(warnings) != 1 || !strings.HasPrefix(warnings[0], "on-demand prices: the embedded ones of 2025-05-28") {
+			if len(warnings) != 1 || !strings.HasPrefix(warnings[0], "on-demand prices: the embedded ones of "+test.pricesOf) {
 				t.Errorf("warnings: %q", warnings)
 			}
 			if o, sold := find(doc, memcloud.Offering{Type: "m6i.large", Zone: "us-west-2b", CapacityType: cloud.OnDemand}); !sold || o.PricePerHour <= 0 {

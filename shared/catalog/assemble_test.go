@@ -117,6 +117,18 @@ func TestOffline(t *testing.T) {
 	if known.Spot[0].Zone != "" || len(known.Offerings) == 0 || known.Region != "eu-west-1" {
 		t.Errorf("%s with %d offerings and the spot price %+v", known.Region, len(known.Offerings), known.Spot[0])
 	}
+	for region, want := range map[string]struct {
+		currency string
+		borrowed bool
+	}{
+		"us-gov-west-1": {"USD", false}, "us-gov-east-1": {"USD", false}, "us-gov-north-1": {"USD", true},
+		"cn-north-1": {"CNY", false}, "cn-northwest-1": {"CNY", true},
+	} {
+		apart, borrowed, err := catalog.Offline(region)
+		if err != nil || borrowed != want.borrowed || len(apart.OnDemand) < 100 || apart.OnDemand[0].Currency != want.currency || apart.AsOf.Year() != 2026 {
+			t.Errorf("%s: %d prices as of %s, borrowed %t (%v)", region, len(apart.OnDemand), apart.AsOf, borrowed, err)
+		}
+	}
 	strange, borrowed, err := catalog.Offline("mars-north-1")
 	if err != nil || !borrowed {
 		t.Fatalf("borrowed %t, %v", borrowed, err)

@@ -12,7 +12,8 @@ import (
 	"github.com/klauspost/compress/zstd"
 )
 
-// The committed data: hardware.json.zst, and market-<region>.json.zst for each region. `make catalog` writes them.
+// The committed data: hardware.json.zst, market-<region>.json.zst for each region whose zones are known, and
+// prices-<region>.json.zst for each of which only prices are. `make catalog` writes them.
 //
 //go:embed data/*.zst
 var stored embed.FS

@@ -3,38 +3,72 @@ package catalog
 import (
 	"cmp"
 	"maps"
+	"path"
 	"slices"
 
 	"github.com/joist-autoscaler/joist/shared/cloud"
 )
 
-// fallbackRegion is whose prices stand in for those of a region that the embedded catalogue does not know: they are
-// wrong in amount, and nearly right in order, which is what choosing needs.
+// fallbackRegion is whose prices stand in for those of a region that the embedded data does not know: they are wrong in
+// amount, and nearly right in order, which is what choosing needs.
 const fallbackRegion = "us-east-1"
 
+// relatives are the regions of other partitions whose prices stand in for those of the partition's other regions.
+var relatives = map[string]string{"aws-cn": "cn-north-1", "aws-us-gov": "us-gov-west-1"}
+
 // Offline is the embedded catalogue in parts, for those that cannot be read. Of a region that it does not know it has
-// the hardware and, from another region, prices; Borrowed says so.
+// the hardware and on-demand prices; borrowed says that these are another region's.
 func Offline(region string) (parts Parts, borrowed bool, err error) {
-	known := slices.Contains(Regions(), region)
-	from := region
-	if !known {
-		from = fallbackRegion
-	}
-	c, err := Embedded(from)
-	if err != nil {
-		return Parts{}, false, err
+	if slices.Contains(Regions(), region) {
+		c, err := Embedded(region)
+		if err != nil {
+			return Parts{}, false, err
+		}
+		parts = Disassemble(c)
+		parts.Spot = anywhere(parts.Spot)
+		return parts, false, nil
 	}
 	h, err := hardware()
 	if err != nil {
 		return Parts{}, false, err
 	}
-	parts = Disassemble(c)
-	parts.Region, parts.Spot = region, anywhere(parts.Spot)
-	if !known {
-		// Where is sold what is another region's own affair, and so is what spot costs.
-		parts.Types, parts.Offerings, parts.Zones, parts.Spot = h.Types, nil, nil, nil
+	// What is sold where is a region's own affair, and so is what spot costs.
+	parts = Parts{Region: region, Types: h.Types, Sources: h.Sources}
+	from := region
+	if !listed(from) {
+		from = relatives[Partition(region)]
 	}
-	return parts, !known, nil
+	if listed(from) {
+		err = parts.listed(from)
+		return parts, from != region, err
+	}
+	c, err := Embedded(fallbackRegion)
+	if err != nil {
+		return Parts{}, false, err
+	}
+	parts.OnDemand, parts.AsOf = Disassemble(c).OnDemand, c.AsOf
+	return parts, true, nil
+}
+
+// pricesPrefix is that of the stored price lists.
+const pricesPrefix = "prices-"
+
+func listed(region string) bool {
+	_, err := stored.Open(path.Join("data", pricesPrefix+region+storedSuffix))
+	return err == nil
+}
+
+// listed takes the prices of an embedded list.
+func (p *Parts) listed(region string) error {
+	list, err := decodeStored[PriceList](pricesPrefix + region)
+	if err != nil {
+		return err
+	}
+	p.AsOf = list.AsOf
+	for _, price := range list.Prices {
+		p.OnDemand = append(p.OnDemand, cloud.OnDemandPrice{Type: price.Type, PerHour: price.OnDemand, Currency: cmp.Or(list.Currency, "USD")})
+	}
+	return nil
 }
 
 // anywhere makes prices that hold in any zone of those that are the average of all, because an account's zones may have

@@ -38,6 +38,15 @@ type Price struct {
 	Zones uint64 `json:"z"`
 }
 
+// PriceList is what on-demand costs in a region of which nothing else is known: the regions of GovCloud and of China.
+type PriceList struct {
+	Region string    `json:"region"`
+	AsOf   time.Time `json:"asOf"`
+	// Currency is empty for US dollars.
+	Currency string  `json:"currency,omitempty"`
+	Prices   []Price `json:"prices"`
+}
+
 // Join makes the catalogue of a market. Prices of types that the hardware does not know are left out, and so are
 // types that the market does not sell.
 func Join(hardware Hardware, market Market) Catalogue {

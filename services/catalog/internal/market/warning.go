@@ -52,7 +52,7 @@ func stand(e entry, r Reading, b Book, off Offline, now time.Time) string {
 		return "those that the history of spot prices has"
 	case e.Name == Spot && len(off.Spot) == 0:
 		return "taken for the on-demand prices"
-	case off.Borrowed && e.Name == Offerings:
+	case len(off.Offerings) == 0 && e.Name == Offerings:
 		return "not known"
 	}
 	text := "the embedded ones of " + off.AsOf.Format(time.DateOnly) + ", " + old(now.Sub(off.AsOf))
