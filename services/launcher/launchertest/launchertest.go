@@ -9,7 +9,6 @@ package launchertest
 import (
 	"context"
 	"errors"
-	"fmt"
 	"sync"
 	"testing"
 	"time"
@@ -238,7 +237,7 @@ func (s *scene) silent() {
 
 func name(after bool, step string) string {
 	if after {
-		return fmt.Sprintf("after %s", step)
+		return "after " + step
 	}
-	return fmt.Sprintf("before %s", step)
+	return "before " + step
 }

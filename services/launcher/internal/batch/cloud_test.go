@@ -1,7 +1,7 @@
 package batch_test
 
 import (
-	"fmt"
+	"strconv"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -44,7 +44,7 @@ func TestCloudSharesCalls(t *testing.T) {
 				if err != nil || len(found) != 1 || found[0].ID != id {
 					t.Errorf("%s: %v %v", id, found, err)
 				}
-				if err := ec2.Tag(t.Context(), []string{id}, map[string]string{"half": fmt.Sprint(i % 2)}); err != nil {
+				if err := ec2.Tag(t.Context(), []string{id}, map[string]string{"half": strconv.Itoa(i % 2)}); err != nil {
 					t.Errorf("%s: %v", id, err)
 				}
 				if err := ec2.Terminate(t.Context(), []string{id}); fault.Is(err, fault.Invalid) != (i == 77) {
@@ -66,7 +66,7 @@ func TestCloudSharesCalls(t *testing.T) {
 		}
 		for i, id := range ids {
 			r, _ := model.Record(id)
-			if r.Tags["half"] != fmt.Sprint(i%2) || (r.State == cloud.ShuttingDown) == (i == 77) {
+			if r.Tags["half"] != strconv.Itoa(i%2) || (r.State == cloud.ShuttingDown) == (i == 77) {
 				t.Errorf("%s is %s with %v", id, r.State, r.Tags)
 			}
 		}
