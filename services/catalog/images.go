@@ -114,5 +114,5 @@ func (s Service) choose(ctx context.Context, look search, out *event.NodeClassRe
 		problem := remedy.Images(look.selectors, look.notes)
 		return &problem, nil
 	}
-	return nil, nil
+	return remedy.SomeImages(look.selectors, look.notes), nil
 }

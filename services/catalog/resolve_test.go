@@ -263,6 +263,22 @@ func TestRightsThatAreNotNeeded(t *testing.T) {
 	}
 }
 
+// What finds nothing beside terms that do is said, and holds up nothing.
+func TestA110OddTermsBesideOthers(t *testing.T) {
+	b := newBench(t)
+	mine := b.ec2.AddImage(cloud.Image{Name: "mine-1", Arch: "amd64"})
+	spec := discovered()
+	spec.AMISelectorTerms = []karpenter.AMISelectorTerm{{ID: mine.ID}, {Name: "ami-0123456789abcdef0"}, {SSMParameter: "/nowhere"}}
+	got := b.resolved(t, spec)
+	if len(got.Images) != 1 || len(got.Problems) != 1 {
+		t.Fatalf("got %+v", got)
+	}
+	p := got.Problems[0]
+	if !p.Warning || p.Reason != "AMITermsUnmatched" || !strings.Contains(p.Message, "use id:") || !strings.Contains(p.Message, "/nowhere does not exist") {
+		t.Fatalf("got %+v", p)
+	}
+}
+
 func TestSpecThatIsNone(t *testing.T) {
 	b := newBench(t)
 	body := changed(t, discovered())

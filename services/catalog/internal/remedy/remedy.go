@@ -47,13 +47,7 @@ func Published(alias karpenter.Alias, version string) event.Problem {
 // Images is the problem that no image was found. Notes say what is odd about
 // single terms.
 func Images(terms []cloud.Selector, notes []string) event.Problem {
-	notes = slices.Clone(notes)
-	for _, term := range terms {
-		if strings.HasPrefix(term.Name, "ami-") {
-			// A110: a name of that shape finds nothing, silently.
-			notes = append(notes, `name "`+term.Name+`" looks like an AMI id, so use id: instead of name:`)
-		}
-	}
+	notes = odd(terms, notes)
 	text := "no available image of amd64 or arm64 has " + Looked(terms) + ": correct spec.amiSelectorTerms, or share the image with this account"
 	if len(terms) == 0 {
 		text = "no term of spec.amiSelectorTerms names an image"
@@ -115,6 +109,30 @@ func Told(why error) string {
 		return why.Error() + ": " + hint
 	}
 	return why.Error()
+}
+
+// SomeImages is the warning that single terms found nothing, while others did; nil
+// when there is nothing odd about any.
+func SomeImages(terms []cloud.Selector, notes []string) *event.Problem {
+	notes = odd(terms, notes)
+	if len(notes) == 0 {
+		return nil
+	}
+	out := problem(karpenter.ConditionTypeAMIsReady, "AMITermsUnmatched", strings.Join(notes, "; "))
+	out.Warning = true
+	return &out
+}
+
+// odd adds what the terms themselves show to the notes.
+func odd(terms []cloud.Selector, notes []string) []string {
+	notes = slices.Clone(notes)
+	for _, term := range terms {
+		if strings.HasPrefix(term.Name, "ami-") {
+			// A110: a name of that shape finds nothing, silently.
+			notes = append(notes, `name "`+term.Name+`" looks like an AMI id, so use id: instead of name:`)
+		}
+	}
+	return notes
 }
 
 // Looked says what the terms look for.
