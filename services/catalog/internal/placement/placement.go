@@ -25,7 +25,7 @@ const blockLead = 40 * time.Minute
 func Reservations(found []cloud.Reservation, terms []karpenter.CapacityReservationSelectorTerm, now time.Time) []event.Reservation {
 	var out []event.Reservation
 	for _, r := range found {
-		if !slices.ContainsFunc(terms, func(t karpenter.CapacityReservationSelectorTerm) bool { return selects(t, r) }) {
+		if !known(r) || !slices.ContainsFunc(terms, func(t karpenter.CapacityReservationSelectorTerm) bool { return selects(t, r) }) {
 			continue
 		}
 		block := r.Kind == cloud.CapacityBlock
@@ -37,6 +37,13 @@ func Reservations(found []cloud.Reservation, terms []karpenter.CapacityReservati
 	}
 	slices.SortFunc(out, func(a, b event.Reservation) int { return cmp.Compare(a.ID, b.ID) })
 	return out
+}
+
+// known reports whether the status has words for the reservation: the schema would
+// refuse a whole status for one sort that EC2 has thought of since.
+func known(r cloud.Reservation) bool {
+	return r.Zone != "" && (r.Match == cloud.MatchOpen || r.Match == cloud.MatchTargeted) &&
+		(r.Kind == cloud.DefaultReservation || r.Kind == cloud.CapacityBlock)
 }
 
 // selects reports whether all that the term names is so. A term that names

@@ -54,6 +54,22 @@ func TestB038Terms(t *testing.T) {
 	}
 }
 
+// What the schema has no word for must not spoil the status of the others.
+func TestReservationsOfUnknownSorts(t *testing.T) {
+	terms := []karpenter.CapacityReservationSelectorTerm{{ID: "cr-1"}, {ID: "cr-2"}}
+	for name, spoil := range map[string]func(*cloud.Reservation){
+		"criteria": func(r *cloud.Reservation) { r.Match = "shared" },
+		"kind":     func(r *cloud.Reservation) { r.Kind = "future-capacity" },
+		"no zone":  func(r *cloud.Reservation) { r.Zone = "" },
+	} {
+		strange := account[1]
+		spoil(&strange)
+		if got := Reservations([]cloud.Reservation{strange, account[2]}, terms, noon); len(got) != 1 || got[0].ID != "cr-2" {
+			t.Errorf("%s: got %+v", name, got)
+		}
+	}
+}
+
 func TestB125Expiring(t *testing.T) {
 	terms := []karpenter.CapacityReservationSelectorTerm{{ID: "cr-3"}}
 	want := event.Reservation{
