@@ -33,7 +33,12 @@ func (s Service) rehearse(ctx context.Context, b event.NodeClassEnsure) (*event.
 	if err != nil {
 		return refused(event.DependenciesNotReady, "", err)
 	}
-	known := b.UID + "/" + string(event.DigestOf(b.Class))
+	// By what is tried and not by the object, whose conditions change all the time.
+	text, err := json.Marshal(script)
+	if err != nil {
+		return nil, fault.E("naming a rehearsal", fault.Bug, err)
+	}
+	known := b.UID + "/" + string(event.DigestOf(text))
 	if s.Memory.sure(known, s.Now()) {
 		return nil, nil
 	}

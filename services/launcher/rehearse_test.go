@@ -97,7 +97,7 @@ func TestRehearsalsAreKept(t *testing.T) {
 	runs := func() int { return s.Counts()[memcloud.RunInstances].Calls }
 	s.ensured(ask(s.resolved()))
 	s.pass(29 * time.Minute)
-	s.ensured(ask(s.resolved()))
+	s.ensured(ask(s.resolved(func(c *karpenter.EC2NodeClass) { c.ResourceVersion, c.Generation = "7", 2 })))
 	if runs() != 1 || len(s.Records()) != 0 {
 		t.Errorf("%d runs were rehearsed, %d instances launched", runs(), len(s.Records()))
 	}
