@@ -5,6 +5,7 @@ go 1.26.5
 require (
 	github.com/aws/karpenter-provider-aws v1.14.0
 	github.com/google/go-cmp v0.7.0
+	github.com/joist-autoscaler/joist/services/catalog v0.0.0
 	github.com/joist-autoscaler/joist/services/launcher v0.0.0
 	github.com/joist-autoscaler/joist/shared v0.0.0
 	gonum.org/v1/gonum v0.17.0
@@ -35,7 +36,6 @@ require (
 	github.com/google/cel-go v0.29.2 // indirect
 	github.com/google/pprof v0.0.0-20260402051712-545e8a4df936 // indirect
 	github.com/imdario/mergo v0.3.16 // indirect
-	github.com/joist-autoscaler/joist/services/catalog v0.0.0 // indirect
 	github.com/joist-autoscaler/joist/services/disruption v0.0.0 // indirect
 	github.com/joist-autoscaler/joist/services/interruption v0.0.0 // indirect
 	github.com/joist-autoscaler/joist/services/lifecycle v0.0.0 // indirect
