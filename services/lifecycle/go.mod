@@ -7,6 +7,7 @@ require (
 	github.com/joist-autoscaler/joist/shared v0.0.0
 	k8s.io/api v0.37.2
 	k8s.io/apimachinery v0.37.2
+	pgregory.net/rapid v1.3.0
 )
 
 require (
