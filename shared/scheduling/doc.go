@@ -7,10 +7,12 @@
 // which they are sold, nodes what exists. A class of equal pods gets a reach
 // (reach.go), the columns, planes and nodes where its requirements hold; rules over
 // zones and other wide domains are settled by giving each pod its domains first
-// (assign.go), rules over host names are handed on as they are (group.go). What is
-// left is arithmetic, and package packing does it. Then rounds (rounds.go) let go of
-// preferences one by one for pods that found no place, and finish.go writes down
-// what each node may be bought as.
+// (assign.go), the best of those (choose.go) that the rules allow (allow.go); rules
+// over host names are handed on as they are (group.go). What is left is arithmetic,
+// and package packing does it. Then rounds (rounds.go) let go of preferences one by
+// one for pods that found no place. Where pods are left out that could have had one,
+// the batch is planned again in other ways (effort.go), pod by pod in the end
+// (single.go). finish.go writes down what each node may be bought as.
 //
 // Invariants:
 //   - It is pure: the same batch and stock give the same result, byte for byte. The

@@ -61,10 +61,10 @@ func limited(r Result) bool {
 }
 
 // shutOut reports whether pods of the class were left out that others keep from
-// whole domains, or that keep away from others.
+// whole domains, or that keep away from others, or miss others there.
 func (c *class) shutOut() bool {
-	apart := func(g *group) bool { return g.kind == apartKind && g.hard }
-	return c.problem == "" && len(c.pods) > 0 && (slices.ContainsFunc(c.own.groups, apart) || slices.ContainsFunc(c.set.counted, apart))
+	bound := func(g *group) bool { return g.kind != spreadKind && g.hard }
+	return c.problem == "" && len(c.pods) > 0 && (slices.ContainsFunc(c.own.groups, bound) || slices.ContainsFunc(c.set.counted, bound))
 }
 
 // plan plans with one effort, again while pods that found no room leave a spread

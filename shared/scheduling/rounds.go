@@ -90,12 +90,7 @@ func (r *rounds) assign(waiting []*class) []share {
 // is to count (B243); Karpenter does not look at it (B106). Pods of buffers do not
 // exist, and come after all that do (B127).
 func (r *rounds) ranked(shares []share) [][]share {
-	rank := func(s share) int32 {
-		if p := s.class.spec.Priority; r.w.snapshot.Settings.PlanByPriority || p == BufferPriority {
-			return p
-		}
-		return 0
-	}
+	rank := func(s share) int32 { return r.w.priority(s.class.spec) }
 	var out [][]share
 	slices.SortStableFunc(shares, func(a, b share) int {
 		return cmp.Or(cmp.Compare(rank(b), rank(a)), cmp.Compare(a.class.rank, b.class.rank))
@@ -106,6 +101,14 @@ func (r *rounds) ranked(shares []share) [][]share {
 		}
 	}
 	return out
+}
+
+// priority is that of a pod as far as it counts.
+func (w *world) priority(spec *PodSpec) int32 {
+	if w.snapshot.Settings.PlanByPriority || spec.Priority == BufferPriority {
+		return spec.Priority
+	}
+	return 0
 }
 
 // pack hands shares to the packer, and takes back what found no place.

@@ -7,12 +7,10 @@ import (
 	"github.com/joist-autoscaler/joist/shared/scheduling/packing"
 )
 
-// place one by one: the pods, the largest first, each where the rules and the room
-// allow it at that moment, beside others if it can be. It is slow and dear, and it
-// places what sets and prices leave out: a pod's domain is chosen by where there is
-// room for it, and what one pod gives up of its wishes the next one need not.
-
-// one is a pod that waits for its turn.
+// one is a pod that waits for its turn to be placed singly: where the rules and the
+// room allow it at that moment, beside others if it can be. That is slow and dear,
+// and it places what sets and prices leave out: a pod's domain is chosen by where
+// there is room for it, and what one gives up of its wishes the next one need not.
 type one struct {
 	class *class
 	pod   PodRef
@@ -30,7 +28,9 @@ func (r *rounds) single(order func(a, b *one) int) {
 			c.pods, c.first = nil, c.wish
 		}
 	}
-	slices.SortStableFunc(queue, func(a, b one) int { return order(&a, &b) })
+	slices.SortStableFunc(queue, func(a, b one) int {
+		return cmp.Or(cmp.Compare(r.w.priority(b.class.spec), r.w.priority(a.class.spec)), order(&a, &b))
+	})
 	for placed := -1; placed != len(r.shares); {
 		placed = len(r.shares)
 		queue = r.pass(queue)

@@ -52,6 +52,8 @@ type group struct {
 	pass int
 	// counts are the members by domain, and owners those that obey the rule there.
 	counts, owners map[string]int
+	// sought are the domains to which others would follow its members.
+	sought map[string]bool
 	// hard is whether some owner requires it.
 	hard bool
 }

@@ -12,7 +12,8 @@
 // spread out where that costs little (resilience.go). Nodes that give little for
 // their price are merged in pairs (merge.go), pods that must stand beside others and
 // what stages left over are placed one by one (company.go, grow.go), and each node is
-// bought as the cheapest type that holds what it got (choice.go).
+// bought as the cheapest type that holds what it got (choice.go). A caller may place
+// pods singly instead, each where it fits at that moment (single.go).
 //
 // Invariants:
 //   - The same Problem and lots give the same bins: nothing depends on time,

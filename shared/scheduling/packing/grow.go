@@ -112,7 +112,9 @@ func (p *Packer) growOne(id int) bool {
 	at, column, best := p.roomiest(id)
 	k, n := p.alone(lot, p.left[id])
 	if k >= 0 && p.mayLead(lot) {
-		if price := p.cost(&p.problem.Columns[k], lot.Planes); at < 0 || price < best*(1-evenly) {
+		price := p.cost(&p.problem.Columns[k], lot.Planes)
+		// The first of a company decides for all of it.
+		if at < 0 || price < best*(1-evenly) || len(lot.Beside) > 0 && n > p.holdsOf(at, id) {
 			p.openBin(id, k, n)
 			return true
 		}
@@ -141,6 +143,29 @@ func (p *Packer) roomiest(id int) (at, column int, extra float64) {
 		}
 	}
 	return at, column, extra
+}
+
+// holdsOf is how many pods of a lot a bin could hold at most, as the largest node
+// that it may become.
+func (p *Packer) holdsOf(b, id int) int {
+	lot, bin, most := &p.lots[id], &p.bins[b], 0
+	was, room := &p.problem.Columns[bin.Column], make([]int64, p.problem.Dims)
+	p.buy(bin, -1)
+	defer p.buy(bin, 1)
+	bin.Columns.Each(func(k int) bool {
+		c := &p.problem.Columns[k]
+		if c.Pool != was.Pool || c.Stage != was.Stage || c.Supply != was.Supply || c.planes&bin.Planes&lot.Planes == 0 || !lot.Columns.Has(k) ||
+			!p.supplied(c) || !p.problem.Pools[c.Pool].Holds(c.Capacity) {
+			return true
+		}
+		p.steps++
+		for r := range room {
+			room[r] = c.Room[r] - bin.used[r]
+		}
+		most = max(most, times(lot.Need, room, p.left[id]))
+		return true
+	})
+	return most
 }
 
 // enlarged is the cheapest column of a bin's pool that holds one pod more, and
