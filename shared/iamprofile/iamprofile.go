@@ -56,35 +56,6 @@ func (p Profiles) EnsureProfile(ctx context.Context, want cloud.Profile) error {
 	return p.setRole(ctx, want, have)
 }
 
-// Profile is iam:GetInstanceProfile.
-func (p Profiles) Profile(ctx context.Context, name string) (cloud.Profile, error) {
-	ctx, cancel := context.WithTimeout(ctx, timeout)
-	defer cancel()
-	have, err := p.get(ctx, name)
-	if err != nil {
-		return cloud.Profile{}, err
-	}
-	return fromProfile(*have), nil
-}
-
-// ListProfiles is iam:ListInstanceProfiles, all pages of it.
-func (p Profiles) ListProfiles(ctx context.Context, path string) ([]cloud.Profile, error) {
-	ctx, cancel := context.WithTimeout(ctx, timeout)
-	defer cancel()
-	var out []cloud.Profile
-	pages := iam.NewListInstanceProfilesPaginator(p.client, &iam.ListInstanceProfilesInput{PathPrefix: aws.String(path)})
-	for pages.HasMorePages() {
-		page, err := pages.NextPage(ctx)
-		if err != nil {
-			return nil, awsfault.Read("listing instance profiles below "+path, "iam:ListInstanceProfiles").Fault(err)
-		}
-		for _, found := range page.InstanceProfiles {
-			out = append(out, fromProfile(found))
-		}
-	}
-	return out, nil
-}
-
 // TagProfile is iam:TagInstanceProfile.
 func (p Profiles) TagProfile(ctx context.Context, name string, tags map[string]string) error {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
@@ -109,14 +80,6 @@ func (p Profiles) DeleteProfile(ctx context.Context, name string) error {
 		return nil
 	}
 	return err
-}
-
-func (p Profiles) get(ctx context.Context, name string) (*types.InstanceProfile, error) {
-	out, err := p.client.GetInstanceProfile(ctx, &iam.GetInstanceProfileInput{InstanceProfileName: aws.String(name)})
-	if err != nil {
-		return nil, awsfault.Read("reading instance profile "+name, "iam:GetInstanceProfile").Fault(err)
-	}
-	return out.InstanceProfile, nil
 }
 
 // create asks for another try where somebody else has just created it: what
@@ -197,19 +160,6 @@ func (p Profiles) detach(ctx context.Context, name string, roles []types.Role, b
 		}
 	}
 	return nil
-}
-
-func fromProfile(p types.InstanceProfile) cloud.Profile {
-	out := cloud.Profile{
-		Name: aws.ToString(p.InstanceProfileName), Path: aws.ToString(p.Path), Created: aws.ToTime(p.CreateDate), Tags: map[string]string{},
-	}
-	for _, tag := range p.Tags {
-		out.Tags[aws.ToString(tag.Key)] = aws.ToString(tag.Value)
-	}
-	if len(p.Roles) > 0 {
-		out.Role = aws.ToString(p.Roles[0].RoleName)
-	}
-	return out
 }
 
 func toTags(tags map[string]string) []types.Tag {
