@@ -94,7 +94,7 @@ func (w *world) wishOf(c *class) (wish, string) {
 	if got, ok := w.wishes[c.shape]; ok && alone {
 		return got, ""
 	}
-	made, problem := newWish(c.spec, w.snapshot.Settings.PreferencePolicy == "Ignore")
+	made, problem := newWish(c.spec, w.bare || w.snapshot.Settings.PreferencePolicy == "Ignore")
 	if alone && problem == "" {
 		w.wishes[c.shape] = made
 	}

@@ -18,6 +18,9 @@ type effort struct {
 	pressed bool
 	// contrary takes the last of domains that are equally good, not the first.
 	contrary bool
+	// bare leaves out what pods prefer from the beginning: a preference of one may cost
+	// another its place.
+	bare bool
 	// order is that of the pods if they are placed one by one.
 	order func(a, b *one) int
 }
@@ -32,6 +35,7 @@ var efforts = []effort{
 	{policy: &singly, pressed: true, order: byNeed},
 	{policy: &singly, pressed: true, order: byNeed, contrary: true},
 	{policy: &singly, limits: true, pressed: true, order: backwards},
+	{policy: &singly, limits: true, pressed: true, order: byNeed, bare: true},
 	{policy: &singly, pressed: true, order: byRules},
 	{policy: &singly, pressed: true, order: byRules, contrary: true},
 }
@@ -75,7 +79,7 @@ func plan(batch *Batch, stock Stock, e effort, at **world) (made Result, wanting
 	for try := 0; ; try++ {
 		w := newWorld(batch, stock)
 		*at = w
-		w.caps, w.pressed, w.contrary = caps, e.pressed, e.contrary
+		w.caps, w.pressed, w.contrary, w.bare = caps, e.pressed, e.contrary, e.bare
 		if e.policy != nil {
 			w.problem.Policy = *e.policy
 		}

@@ -49,6 +49,8 @@ type world struct {
 	pressed bool
 	// contrary takes the last of domains that are equally good.
 	contrary bool
+	// bare leaves out what pods prefer.
+	bare bool
 	// at is the class that is being looked at, for the report of a panic.
 	at *class
 }
