@@ -29,6 +29,13 @@ func (s Service) ensure(ctx context.Context, e event.Envelope, b event.NodeClass
 			return fmt.Errorf("ensuring instance profile %s: %w", b.Profile, err)
 		}
 		done.Problem = problem
+	} else if b.Former != "" {
+		left, err := s.retireProfiles(ctx, b)
+		if err != nil {
+			// What is left over costs nothing and is looked at again.
+			host.Say(ctx, "profile_sweep", err.Error())
+		}
+		done.Retired = err == nil && !left
 	}
 	if done.Problem == nil && len(b.Class) > 0 && s.Rehearsal != nil {
 		invalid, err := s.rehearse(ctx, b)
@@ -47,7 +54,7 @@ func (s Service) dismiss(ctx context.Context, e event.Envelope, b event.NodeClas
 	key, value := s.ownerTag()
 	tags := map[string]string{key: value, karpenter.NodeClassTagKey: b.Name}
 	err := s.sweep(ctx, tags, func(cloud.TemplateInfo) bool { return true })
-	if err == nil && b.Role != "" {
+	if err == nil && (b.Role != "" || b.Former != "") {
 		err = s.removeProfiles(ctx, b)
 	}
 	problem, err := refusal(err)

@@ -194,6 +194,77 @@ func TestProfilesOfFormerRoles(t *testing.T) {
 	}
 }
 
+// A class that brings a profile of its own by now loses the one that was made for
+// its role: not within the hour, not under an instance, and nothing else (A017).
+func TestProfileOfAFormerRoleA017(t *testing.T) {
+	for name, listed := range map[string]bool{"profiles may be listed": true, "they may not (A080)": false} {
+		t.Run(name, func(t *testing.T) {
+			s := newSite(t)
+			if !listed {
+				s.Deny(memcloud.ListProfiles)
+			}
+			s.ensured(ask())
+			intent := s.intent("one", 1)
+			intent.Templates[0].InstanceProfile = "prod_1"
+			s.handle(s.request(intent), "")
+			node := s.settled().Instances[0].InstanceID
+			made := s.Counts()[memcloud.CreateProfile].Calls
+			own := ask(role(""), func(b *event.NodeClassEnsure) { b.Profile, b.Former = s.World.Profile, "prod_1" })
+			look := func(when string, want bool) {
+				t.Helper()
+				done := s.ensured(own)
+				if done.Retired == want || done.Problem != nil || s.exists("prod_1") != want {
+					t.Fatalf("%s: it is there: %t, and it was said %+v", when, s.exists("prod_1"), done)
+				}
+			}
+			look("at once", true)
+			s.pass(61 * time.Minute)
+			look("under an instance", true)
+			if err := s.Terminate(t.Context(), []string{node}); err != nil {
+				t.Fatal(err)
+			}
+			s.pass(5 * time.Minute)
+			look("out of use", false)
+			look("again", false)
+			if !s.exists(s.World.Profile) || s.Counts()[memcloud.CreateProfile].Calls != made {
+				t.Error("the user's own was touched, or something was made")
+			}
+		})
+	}
+}
+
+// What the class names itself is not removed, whoever made it, and neither is what
+// was made for another class.
+func TestProfilesThatAreKeptA017(t *testing.T) {
+	s := newSite(t)
+	s.ensured(ask())
+	s.ensured(ask(func(b *event.NodeClassEnsure) {
+		b.Name, b.UID, b.Profile, b.Path = "neighbour", "v", "prod_3", "/karpenter/us-west-2/prod/v/"
+		b.Tags["karpenter.k8s.aws/ec2nodeclass"] = "neighbour"
+	}))
+	own := func(profile, former string) func(*event.NodeClassEnsure) {
+		return func(b *event.NodeClassEnsure) { b.Role, b.Profile, b.Former = "", profile, former }
+	}
+	for range 2 {
+		if done := s.ensured(ask(own("prod_1", "prod_1"))); !done.Retired {
+			t.Errorf("it was said %+v", done)
+		}
+		if done := s.ensured(ask(own("prod_1", "prod_3"))); done.Retired {
+			t.Errorf("it was said %+v", done)
+		}
+		s.pass(2 * time.Hour)
+	}
+	if done := s.ensured(ask(remove, own("prod_1", "prod_1"))); !done.Deleted {
+		t.Errorf("it was said %+v", done)
+	}
+	if !s.exists("prod_1") || !s.exists("prod_3") {
+		t.Errorf("the class's own is there: %t, the neighbour's: %t", s.exists("prod_1"), s.exists("prod_3"))
+	}
+	if done := s.ensured(ask(remove, own(s.World.Profile, "prod_1"))); !done.Deleted || s.exists("prod_1") {
+		t.Errorf("with the class its former profile goes: %+v", done)
+	}
+}
+
 // With the class go all of its profiles and templates, and nobody else's (B058).
 func TestClassGoes(t *testing.T) {
 	s := newSite(t)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"slices"
 	"time"
 
 	"github.com/joist-autoscaler/joist/shared/cloud"
@@ -30,7 +31,7 @@ func (s Service) profile(ctx context.Context, b event.NodeClassEnsure) error {
 	if err := s.checkProfile(b); err != nil {
 		return err
 	}
-	have, err := s.ownProfile(ctx, b.Profile)
+	have, err := s.ownProfile(ctx, b, b.Profile)
 	if err != nil && !fault.Is(err, fault.Missing) {
 		return err
 	}
@@ -41,7 +42,7 @@ func (s Service) profile(ctx context.Context, b event.NodeClassEnsure) error {
 	if err := s.Profiles.EnsureProfile(ctx, want); err != nil {
 		return err
 	}
-	if err := s.sweepProfiles(ctx, b); err != nil {
+	if _, err := s.retireProfiles(ctx, b); err != nil {
 		// What is left over costs nothing and is looked at again.
 		host.Say(ctx, "profile_sweep", err.Error())
 	}
@@ -75,8 +76,9 @@ func profilePath(region, cluster, class string) string {
 	return "/karpenter/" + region + "/" + cluster + "/" + class + "/"
 }
 
-// ownProfile reads a profile and refuses one that somebody else has made.
-func (s Service) ownProfile(ctx context.Context, name string) (cloud.Profile, error) {
+// ownProfile reads a profile and refuses one that somebody else has made, or that
+// was made for another class.
+func (s Service) ownProfile(ctx context.Context, b event.NodeClassEnsure, name string) (cloud.Profile, error) {
 	have, err := s.Profiles.Profile(ctx, name)
 	if err != nil {
 		return cloud.Profile{}, err
@@ -87,30 +89,28 @@ func (s Service) ownProfile(ctx context.Context, name string) (cloud.Profile, er
 		return cloud.Profile{}, fault.F("checking the owner of instance profile "+name, fault.Foreign, "it does not carry %s=%s", key, value).
 			WithHint("delete or rename it, or name it in spec.instanceProfile")
 	}
+	if have.Path != b.Path {
+		s.count(Spared, "profile")
+		return cloud.Profile{}, fault.F("checking the owner of instance profile "+name, fault.Foreign, "its path is %q and not %q", have.Path, b.Path).
+			WithHint("delete it if it is of no use; it was made for something else than EC2NodeClass %s", b.Name)
+	}
 	return have, nil
 }
 
-// removeProfiles removes every profile that the class has had. Where they may not
-// be listed (A080), it removes the one that is known.
+// removeProfiles removes every profile that was made for the class.
 func (s Service) removeProfiles(ctx context.Context, b event.NodeClassEnsure) error {
 	if err := s.checkProfile(b); err != nil {
 		return err
 	}
-	names := []string{b.Profile}
-	listed, err := s.Profiles.ListProfiles(ctx, b.Path)
-	if err != nil && !fault.Is(err, fault.Denied) {
+	names, err := s.otherProfiles(ctx, b)
+	if err != nil {
 		return err
 	}
-	if err != nil {
-		host.Say(ctx, "profiles_unlisted", err.Error())
-	}
-	for _, p := range listed {
-		if p.Name != b.Profile {
-			names = append(names, p.Name)
-		}
+	if b.Role != "" {
+		names = append(names, b.Profile)
 	}
 	for _, name := range names {
-		_, err := s.ownProfile(ctx, name)
+		_, err := s.ownProfile(ctx, b, name)
 		if err == nil {
 			err = s.Profiles.DeleteProfile(ctx, name)
 		}
@@ -121,46 +121,74 @@ func (s Service) removeProfiles(ctx context.Context, b event.NodeClassEnsure) er
 	return nil
 }
 
-// sweepProfiles removes the class's other profiles. Each is marked when it is
-// first seen out of use, and removed an hour later when no instance runs with it:
-// the mark is on the profile because nothing else remembers (B197).
-func (s Service) sweepProfiles(ctx context.Context, b event.NodeClassEnsure) error {
+// otherProfiles names the class's profiles beside the one that it runs with now.
+// Where they may not be listed (A080), only the one that the class remembers is
+// known.
+func (s Service) otherProfiles(ctx context.Context, b event.NodeClassEnsure) ([]string, error) {
 	listed, err := s.Profiles.ListProfiles(ctx, b.Path)
+	if err != nil && !fault.Is(err, fault.Denied) {
+		return nil, err
+	}
 	if err != nil {
-		return err
+		host.Say(ctx, "profiles_unlisted", err.Error())
 	}
-	var failures []error
+	var names []string
+	if b.Former != "" {
+		names = append(names, b.Former)
+	}
 	for _, p := range listed {
-		if p.Name == b.Profile {
-			continue
-		}
-		if err := s.retire(ctx, b, p.Name); err != nil && !fault.Is(err, fault.Missing) {
-			failures = append(failures, fmt.Errorf("retiring instance profile %s: %w", p.Name, err))
+		if p.Name != b.Former {
+			names = append(names, p.Name)
 		}
 	}
-	return errors.Join(failures...)
+	return slices.DeleteFunc(names, func(name string) bool { return name == b.Profile }), nil
 }
 
-func (s Service) retire(ctx context.Context, b event.NodeClassEnsure, name string) error {
-	have, err := s.ownProfile(ctx, name)
+// retireProfiles removes the class's other profiles, and reports whether some are
+// left. Each is marked when it is first seen out of use, and removed an hour later
+// when no instance runs with it: the mark is on the profile because nothing else
+// remembers (B197).
+func (s Service) retireProfiles(ctx context.Context, b event.NodeClassEnsure) (left bool, err error) {
+	if err := s.checkProfile(b); err != nil {
+		return true, err
+	}
+	names, err := s.otherProfiles(ctx, b)
 	if err != nil {
-		return err
+		return true, err
+	}
+	var failures []error
+	for _, name := range names {
+		gone, err := s.retire(ctx, b, name)
+		if err != nil && !fault.Is(err, fault.Missing) {
+			failures = append(failures, fmt.Errorf("retiring instance profile %s: %w", name, err))
+		}
+		left = left || !gone && err == nil
+	}
+	return left, errors.Join(failures...)
+}
+
+// retire brings one profile nearer to its end, and reports whether it got there.
+func (s Service) retire(ctx context.Context, b event.NodeClassEnsure, name string) (gone bool, err error) {
+	have, err := s.ownProfile(ctx, b, name)
+	if err != nil {
+		return false, err
 	}
 	since, err := time.Parse(time.RFC3339, have.Tags[supersededTag])
 	if err != nil {
 		// Policies demand the others beside every tag that is set (A075).
 		tags := maps.Clone(b.Tags)
 		tags[supersededTag] = s.Now().UTC().Format(time.RFC3339)
-		return s.Profiles.TagProfile(ctx, name, tags)
+		return false, s.Profiles.TagProfile(ctx, name, tags)
 	}
 	if s.Now().Sub(since) < profileProtected {
-		return nil
+		return false, nil
 	}
 	used, err := s.runsWith(ctx, name)
 	if err != nil || used {
-		return err
+		return false, err
 	}
-	return s.Profiles.DeleteProfile(ctx, name)
+	err = s.Profiles.DeleteProfile(ctx, name)
+	return err == nil, err
 }
 
 // runsWith reports whether an instance of the cluster has the profile: without it

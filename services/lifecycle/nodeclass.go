@@ -58,6 +58,15 @@ func (s *Service) ensured(ctx context.Context, e event.Envelope, b event.NodeCla
 	if role := managedRole(class); role != b.Role {
 		return fault.F("ensuring the profile of EC2NodeClass "+b.Name, fault.Stale, "its role is %q now", role)
 	}
+	if b.Retired && formerProfile(class) != "" {
+		// The status is written at the version that this makes, so it is read anew.
+		if err := s.do.Do(ctx, &e, effect.Update{Object: nodeclass.Forgetful(class)}); err != nil {
+			return err
+		}
+		if class, err = s.nodeClass(ctx, b.Name, b.UID); class == nil || err != nil {
+			return err
+		}
+	}
 	return s.writeClass(ctx, e, class, nodeclass.Ensured(class, b, s.policy(), s.Now()))
 }
 

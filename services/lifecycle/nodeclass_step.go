@@ -55,10 +55,8 @@ func (s *Service) nodeClassEffects(class *karpenter.EC2NodeClass, users []*karpe
 	switch {
 	case class.DeletionTimestamp != nil:
 		return s.endClass(class, finalized, users), nil
-	case !finalized:
-		class = class.DeepCopy()
-		class.Finalizers = append(class.Finalizers, karpenter.EC2NodeClassTerminationFinalizer)
-		return []effect.Effect{effect.Update{Object: class}}, nil
+	case !finalized, s.unremembered(class):
+		return []effect.Effect{effect.Update{Object: s.kept(class, finalized)}}, nil
 	}
 	var effects []effect.Effect
 	for _, claim := range nodeclass.Rehashed(class, users) {
@@ -68,13 +66,33 @@ func (s *Service) nodeClassEffects(class *karpenter.EC2NodeClass, users []*karpe
 	return append(effects, asked...), err
 }
 
+// unremembered reports whether a profile is to be made for the class which the
+// class does not say yet. It is written down before anybody is asked to make it:
+// once the role has left the spec nothing else tells what was made for it.
+func (s *Service) unremembered(class *karpenter.EC2NodeClass) bool {
+	return managedRole(class) != "" && class.Annotations[nodeclass.ProfileAnnotation] != s.profileName(class)
+}
+
+// kept is the class with its finalizer, and with the name of what is made for it.
+func (s *Service) kept(class *karpenter.EC2NodeClass, finalized bool) *karpenter.EC2NodeClass {
+	class = class.DeepCopy()
+	if !finalized {
+		class.Finalizers = append(class.Finalizers, karpenter.EC2NodeClassTerminationFinalizer)
+	}
+	if managedRole(class) != "" {
+		annotate(class, nodeclass.ProfileAnnotation, s.profileName(class))
+	}
+	return class
+}
+
 // askFor asks the launcher for the class's instance profile and for dry runs, as
 // far as either is wanted: soon again while something is missing.
 func (s *Service) askFor(class *karpenter.EC2NodeClass) ([]effect.Effect, error) {
 	try := s.DryRuns && nodeclass.Triable(class)
 	role := managedRole(class)
-	if role == "" && !try {
-		// A017: with an instance profile of the user's own no IAM call is made.
+	if role == "" && formerProfile(class) == "" && !try {
+		// A017: with an instance profile of the user's own no IAM call is made, unless
+		// one that we had made for it is left.
 		return nil, nil
 	}
 	if !s.due(fmt.Sprintf("class/%s/%d/%t", class.UID, class.Generation, try), s.patience(class, role != "", try)) {
@@ -158,6 +176,15 @@ func managedRole(class *karpenter.EC2NodeClass) string {
 	return class.Spec.Role
 }
 
+// formerProfile is the profile that was made for the class's role, where the
+// class brings one of its own by now.
+func formerProfile(class *karpenter.EC2NodeClass) string {
+	if managedRole(class) != "" {
+		return ""
+	}
+	return class.Annotations[nodeclass.ProfileAnnotation]
+}
+
 // ensure is the question about a class. The tags are those that IAM policies of
 // this ecosystem demand (A074–A077).
 func (s *Service) ensure(class *karpenter.EC2NodeClass, remove bool) event.NodeClassEnsure {
@@ -167,7 +194,8 @@ func (s *Service) ensure(class *karpenter.EC2NodeClass, remove bool) event.NodeC
 	}
 	return event.NodeClassEnsure{
 		Name: class.Name, UID: string(class.UID), Role: managedRole(class), Profile: profile, Generation: class.Generation,
-		Path: fmt.Sprintf("/karpenter/%s/%s/%s/", s.Region, s.Cluster.Name, class.UID),
+		Former: formerProfile(class),
+		Path:   fmt.Sprintf("/karpenter/%s/%s/%s/", s.Region, s.Cluster.Name, class.UID),
 		Tags: map[string]string{
 			karpenter.ClusterTagPrefix + s.Cluster.Name: "owned",
 			karpenter.EKSClusterNameTagKey:              s.Cluster.Name,

@@ -129,6 +129,45 @@ func TestA017DryRunsWithAProfileOfOnesOwn(t *testing.T) {
 	}
 }
 
+// A017: a class that switches from a role to a profile of its own asks for the end
+// of the one that was made for it, until that is said to be over; one that never
+// had a role asks for nothing.
+func TestA017FromRoleToProfile(t *testing.T) {
+	s := newSite(t)
+	class := s.class("node")
+	managed := class.Annotations["joist.sh/instance-profile"]
+	if managed == "" {
+		t.Fatal("what is made for it is not written down before it is asked for")
+	}
+	s.step()
+	if ask := s.lastAsk(); ask.Profile != managed || ask.Former != "" {
+		t.Fatalf("asked %+v", ask)
+	}
+	s.Change(cluster.NodeClasses, cluster.Key{Name: "default"}, func(o cluster.Object) {
+		mine := "mine"
+		o.(*karpenter.EC2NodeClass).Spec.Role, o.(*karpenter.EC2NodeClass).Spec.InstanceProfile = "", &mine
+		o.(*karpenter.EC2NodeClass).Generation++
+	})
+	s.step()
+	ask := s.lastAsk()
+	if ask.Role != "" || ask.Profile != "mine" || ask.Former != managed || ask.Delete {
+		t.Fatalf("asked %+v", ask)
+	}
+	answer := event.NodeClassEnsured{Name: "default", UID: string(class.UID), Profile: "mine", Generation: ask.Generation, Asked: s.now}
+	s.handle(s.message(answer), "")
+	if n := s.asksWithin(16 * time.Minute); n != 1 {
+		t.Errorf("asked %d times in a quarter of an hour while it is there", n)
+	}
+	answer.Retired, answer.Asked = true, s.now
+	s.handle(s.message(answer), "")
+	if got := s.stored(); got.Annotations["joist.sh/instance-profile"] != "" {
+		t.Errorf("annotations %v", got.Annotations)
+	}
+	if n := s.asksWithin(time.Hour); n != 0 {
+		t.Errorf("asked %d times though nothing is left", n)
+	}
+}
+
 // B057: the hash is written with what is resolved, and claims whose hash is of
 // another version take it over, unless they have drifted.
 func TestB057Hash(t *testing.T) {

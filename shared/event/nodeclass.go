@@ -129,6 +129,10 @@ type NodeClassEnsure struct {
 	Profile string            `json:"profile"`
 	Path    string            `json:"path"`
 	Tags    map[string]string `json:"tags"`
+	// Former is the profile that was made for a role which the class named before it
+	// brought a profile of its own: what was made for the class is then removed, once
+	// nothing needs it. Empty, and Role too, nothing in IAM is looked at.
+	Former string `json:"former,omitempty"`
 	// Generation is the object's when this was asked; the answer repeats it.
 	Generation int64 `json:"generation,omitempty"`
 	// Class is the EC2NodeClass with its spec and its resolved status, for which dry
@@ -136,7 +140,7 @@ type NodeClassEnsure struct {
 	// settings disable them.
 	Class json.RawMessage `json:"class,omitempty"`
 	// Delete asks for the opposite: the node class is going away, and with it its
-	// profile (where Role is set) and its launch templates (B058).
+	// profile (where Role or Former is set) and its launch templates (B058).
 	Delete bool      `json:"delete,omitempty"`
 	Asked  time.Time `json:"asked"`
 }
@@ -173,6 +177,8 @@ type NodeClassEnsured struct {
 	// Generation is that of the question; 0 says that it was not given.
 	Generation int64 `json:"generation,omitempty"`
 	Deleted    bool  `json:"deleted,omitempty"`
+	// Retired says that nothing is left of what Former asked to be removed.
+	Retired bool `json:"retired,omitempty"`
 	// Problem is what is wrong with the profile, or with the deletion.
 	Problem *Problem `json:"problem,omitempty"`
 	// Validated says that the dry runs were made and gave a definite answer: Invalid
