@@ -33,7 +33,7 @@ func (s *Service) listed(ctx context.Context, e event.Envelope, b event.Instance
 			return err
 		}
 	}
-	if err := findings.Safe(len(inventory.Instances), len(claims)); err != nil {
+	if err := findings.Safe(); err != nil {
 		return err
 	}
 	return s.carryOutSweep(ctx, e, findings)

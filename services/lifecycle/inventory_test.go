@@ -91,6 +91,27 @@ func TestShownTerminated(t *testing.T) {
 	}
 }
 
+// Other instances of the cluster, as those of a managed node group, are left
+// alone, and however many an inventory shows, they neither stop a sweep nor let it
+// take more.
+func TestSweepLeavesOthersAlone(t *testing.T) {
+	s := newSite(t)
+	s.running()
+	shown := []event.Listed{listed("i-1", "one", "one-0"), listed("i-orphan", "lost", "")}
+	for i := range 40 {
+		shown = append(shown, event.Listed{InstanceID: fmt.Sprintf("i-group%d", i), State: "running", Offering: offering})
+	}
+	s.now = s.now.Add(time.Minute)
+	s.handle(s.inventory(s.now, shown...), "")
+	if diff := cmp.Diff([]string{"terminate.requested.v1 instance/i-orphan"}, words(s.sent())); diff != "" {
+		t.Error(diff)
+	}
+	for i := range 4 {
+		shown = append(shown, listed(fmt.Sprintf("i-lost%d", i), "lost", ""))
+	}
+	s.handle(s.inventory(s.now, shown...), fault.Denied)
+}
+
 // A sweep that would take too much stops, and takes nothing.
 func TestSweepStops(t *testing.T) {
 	s := newSite(t)

@@ -7,7 +7,8 @@
 //     terminated, or when two complete inventories, each begun well after the
 //     launch, lack it and its node is not ready.
 //   - A claim whose launch may still be under way is never taken for unlaunched.
-//   - An instance without a claim is an orphan; nothing is adopted.
+//   - An instance with our tags and no claim is an orphan; nothing is adopted, and
+//     nothing of somebody else's is touched, whatever the inventory shows.
 package sweep
 
 import (
@@ -49,7 +50,7 @@ type Findings struct {
 	Started time.Time
 	// Bind lists instances with an intent that has a claim without instance.
 	Bind []event.Listed
-	// Orphans lists instances for which no claim stands.
+	// Orphans lists instances of ours for which no claim stands.
 	Orphans []event.Listed
 	// Absent lists claims whose instance is missing for the first time.
 	Absent []*karpenter.NodeClaim
@@ -61,8 +62,9 @@ type Findings struct {
 	Tagged []*karpenter.NodeClaim
 	// Returned lists claims whose instance was missing once and is back.
 	Returned []*karpenter.NodeClaim
-	// lost counts claims that had an instance which is now merely missing.
-	lost int
+	// lost counts claims that had an instance which is now merely missing, and size
+	// what the cluster has of ours: instances or claims, whichever are more.
+	lost, size int
 }
 
 // Compare finds what an inventory means. ready tells, by claim, whether its
@@ -85,12 +87,16 @@ func Compare(inventory event.Inventory, claims []*karpenter.NodeClaim, ready map
 	for _, c := range claims {
 		f.claim(c, seen, ready[c.Name], now)
 	}
+	f.size = max(f.size, len(claims))
 	return f
 }
 
 // instance files one instance.
 func (f *Findings) instance(i event.Listed, claim *karpenter.NodeClaim, waiting map[string]int, seen map[string]bool) {
 	gone := cloud.State(i.State).Gone()
+	if claim != nil || ours(i) {
+		f.size++
+	}
 	switch {
 	case claim != nil && gone:
 		f.Gone = append(f.Gone, claim)
@@ -111,10 +117,15 @@ func (f *Findings) instance(i event.Listed, claim *karpenter.NodeClaim, waiting 
 		waiting[i.Intent]--
 		f.Bind = append(f.Bind, i)
 		seen[i.Intent] = true
-	default:
+	case ours(i):
 		f.Orphans = append(f.Orphans, i)
 	}
 }
+
+// ours reports whether a node autoscaler has launched the instance, we or Karpenter
+// before us. Managed node groups and instances that people started in the cluster
+// carry neither tag.
+func ours(i event.Listed) bool { return i.NodePool != "" || i.Intent != "" }
 
 // claim files a claim that the inventory does not show.
 func (f *Findings) claim(c *karpenter.NodeClaim, seen map[string]bool, ready bool, now time.Time) {
@@ -155,9 +166,9 @@ func settled(c *karpenter.NodeClaim) (time.Time, bool) {
 // than three and more than a tenth (architecture, "absence is not death").
 // What EC2 shows terminated, and claims that never had an instance, do not
 // count: removing those takes nothing away.
-func (f Findings) Safe(instances, claims int) error {
+func (f Findings) Safe() error {
 	touched := len(f.Orphans) + f.lost
-	allowed := max(3, max(instances, claims)/10)
+	allowed := max(3, f.size/10)
 	if touched <= allowed {
 		return nil
 	}
@@ -170,6 +181,6 @@ func (f Findings) Safe(instances, claims int) error {
 	}
 	slices.Sort(names)
 	return fault.F("sweeping", fault.Denied, "it would touch %d of %d, and %d is the most at once: %s",
-		touched, max(instances, claims), allowed, strings.Join(names, " ")).
+		touched, f.size, allowed, strings.Join(names, " ")).
 		WithHint("look at these before anything else; delete the claims or instances by hand if they are really gone")
 }

@@ -133,7 +133,8 @@ func TestCompare(t *testing.T) {
 		{"no claim", claim("b"), []event.Listed{instance("a", "running"), instance("b", "running")}, false, found{Orphans: []string{"i-a"}}},
 		{"no claim, stopped", claim("b"), []event.Listed{instance("a", "stopped"), instance("b", "running")}, false, found{Orphans: []string{"i-a"}}},
 		{"no claim, but over anyway", claim("b"), []event.Listed{instance("a", "shutting-down"), instance("c", "terminated"), instance("b", "running")}, false, found{}},
-		{"no claim and no intent", claim("b", unlaunched), []event.Listed{{InstanceID: "i-x", State: "running"}}, false, found{Orphans: []string{"i-x"}}},
+		{"no claim, launched by Karpenter", claim("b", unlaunched), []event.Listed{{InstanceID: "i-x", State: "running", NodePool: "default"}}, false, found{Orphans: []string{"i-x"}}},
+		{"no claim, of a managed node group", claim("b", unlaunched), []event.Listed{{InstanceID: "i-x", State: "running"}}, false, found{}},
 
 		{"bound and not labelled", claim("a", func(c *karpenter.NodeClaim) { c.Labels = nil }), []event.Listed{instance("a", "running")}, false, found{Unlabelled: one}},
 		{"somebody else's, not labelled", claim("a", func(c *karpenter.NodeClaim) { c.Labels, c.Annotations = nil, nil }), []event.Listed{{InstanceID: "i-a", State: "running"}}, false, found{}},
@@ -214,7 +215,7 @@ func TestSafe(t *testing.T) {
 			if len(f.Orphans) != test.orphans || len(f.Gone) != test.lost+test.shown {
 				t.Fatalf("%d orphans, %d gone", len(f.Orphans), len(f.Gone))
 			}
-			err := f.Safe(len(inventory.Instances), len(claims))
+			err := f.Safe()
 			if (err == nil) != test.safe {
 				t.Fatalf("got %v", err)
 			}
