@@ -58,6 +58,9 @@ func (s *Service) admit(ctx context.Context, e event.Envelope, b event.PlanMade)
 	if err := s.nominate(ctx, plan); err != nil {
 		return err
 	}
+	if err := s.advise(ctx, plan); err != nil {
+		return err
+	}
 	return s.launch(ctx, &e, held.Outbox)
 }
 

@@ -130,8 +130,13 @@ func (b *builder) accept(intent Intent, planned scheduling.PlannedIntent, nodes 
 	}
 }
 
-// setAside gives the pods of nodes back, by namespace.
+// setAside gives the pods of nodes back, by namespace, and warns whoever keeps the
+// class: it looks ready, and only the whole request shows that it is not.
 func (b *builder) setAside(nodes []scheduling.PlannedNode, cause error) {
+	warning := scheduling.Warning{NodePool: nodes[0].NodePool, NodeClass: nodes[0].NodeClass, Rule: WarnUnwritable, Message: cause.Error()}
+	if !slices.Contains(b.built.Plan.Warnings, warning) {
+		b.built.Plan.Warnings = append(b.built.Plan.Warnings, warning)
+	}
 	why := []scheduling.Rejection{{NodePool: nodes[0].NodePool, Rule: scheduling.RuleNotReady, Detail: cause.Error()}}
 	for _, node := range nodes {
 		for _, pod := range node.Pods {

@@ -1,6 +1,7 @@
 package launchspec_test
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -418,6 +419,10 @@ func TestInvalidClassesGivePodsBack(t *testing.T) {
 			}
 			if detail := built.Plan.Unplaced[0].Rejections[0].Detail; !strings.Contains(detail, tt.says) {
 				t.Errorf("the reason %q does not say %q", detail, tt.says)
+			}
+			want := scheduling.Warning{NodePool: "default", NodeClass: "default", Rule: launchspec.WarnUnwritable, Message: built.Plan.Unplaced[0].Rejections[0].Detail}
+			if !slices.Equal(built.Plan.Warnings, []scheduling.Warning{want}) {
+				t.Errorf("warnings = %+v", built.Plan.Warnings)
 			}
 		})
 	}

@@ -22,6 +22,9 @@ const (
 	WarnInstanceStore = "instance-store"
 	// WarnTags: the class sets tags that are Joist's to set (B047).
 	WarnTags = "tags"
+	// WarnUnwritable: the request could not be written as the class is, for one as its
+	// user data is larger than EC2 takes (B056). Nothing is launched by it.
+	WarnUnwritable = "unwritable"
 )
 
 // flexible is how many types a launch should have to choose from (B189).
