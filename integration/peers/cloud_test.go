@@ -7,6 +7,8 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 
+	"github.com/joist-autoscaler/joist/shared/arczonalshift"
+	"github.com/joist-autoscaler/joist/shared/awspricing"
 	"github.com/joist-autoscaler/joist/shared/cloudtest"
 	"github.com/joist-autoscaler/joist/shared/ec2cloud"
 	"github.com/joist-autoscaler/joist/shared/ekscluster"
@@ -20,10 +22,19 @@ type account struct {
 	ssmparameters.Parameters
 	ekscluster.Clusters
 	iamprofile.Profiles
+	awspricing.Prices
+	arczonalshift.Shifts
+}
+
+func newAccount(server aws.Config) account {
+	return account{
+		ec2cloud.New(server), ssmparameters.New(server), ekscluster.New(server), iamprofile.New(server),
+		awspricing.New(server), arczonalshift.New(server),
+	}
 }
 
 // TestMotoCloud runs the cloud suite against moto. Nobody has a hand inside of
-// moto, so shortages, denials and lost answers are not tried.
+// moto, so shortages, denials, lost answers and zonal shifts are not tried.
 func TestMotoCloud(t *testing.T) {
 	at := peers(t)
 	t.Parallel()
@@ -33,7 +44,7 @@ func TestMotoCloud(t *testing.T) {
 	cloudtest.Run(t, func(t *testing.T) cloudtest.Subject {
 		forget(t, url)
 		return cloudtest.Subject{
-			Cloud: account{ec2cloud.New(server), ssmparameters.New(server), ekscluster.New(server), iamprofile.New(server)},
+			Cloud: newAccount(server),
 			World: furnish(t, server),
 			// moto changes states at once.
 			Features: cloudtest.Features{Wait: func(time.Duration) {}},
@@ -54,7 +65,8 @@ func forget(t *testing.T, url string) {
 	}
 }
 
-// furnish makes the world of the suite by plain API calls.
+// furnish makes the world of the suite by plain API calls. moto makes neither
+// capacity reservations nor placement groups, so the suite skips what needs them.
 func furnish(t *testing.T, server aws.Config) cloudtest.World {
 	t.Helper()
 	f := furnisher{t, server}
@@ -64,7 +76,7 @@ func furnish(t *testing.T, server aws.Config) cloudtest.World {
 	f.role("node")
 	f.role("other")
 	return cloudtest.World{
-		Cluster: f.cluster("web", network.subnets), ImageParameter: "/joist/image",
+		Region: region, Cluster: f.cluster("web", network.subnets), ImageParameter: "/joist/image",
 		Subnets: network.subnets, SecurityGroup: network.group, TagKey: tagKey, TagValue: tagValue,
 		Image: image, Type: "m6i.large", Role: "node", OtherRole: "other",
 	}

@@ -126,6 +126,6 @@ func (f furnisher) cluster(name string, subnets []cloud.Subnet) cloud.ClusterInf
 	out, err := eks.NewFromConfig(f.server).CreateCluster(f.t.Context(), in)
 	made := done(f.t, out, err).Cluster
 	return cloud.ClusterInfo{
-		Name: name, Endpoint: *made.Endpoint, CABundle: *made.CertificateAuthority.Data, ServiceCIDR: "172.20.0.0/16", Version: "1.33",
+		Name: name, ARN: *made.Arn, Endpoint: *made.Endpoint, CABundle: *made.CertificateAuthority.Data, ServiceCIDR: "172.20.0.0/16", Version: "1.33",
 	}
 }
