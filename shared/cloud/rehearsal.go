@@ -18,8 +18,11 @@ type Rehearsal interface {
 // the caller's behalf. Template is the name of a launch template.
 type RunRequest struct {
 	Template, InstanceType, SubnetID string
-	Interfaces                       []NetworkInterface
-	TagSets                          []TagSet
+	// Interfaces take the place of the template's; none is one ordinary interface.
+	Interfaces []NetworkInterface
+	// SecurityGroups are those of the interfaces; none are the subnet's default.
+	SecurityGroups []string
+	TagSets        []TagSet
 }
 
 // Code is AWS's error code in an error of any implementation, or "".

@@ -56,13 +56,16 @@ func (c Cloud) TryRun(ctx context.Context, request cloud.RunRequest) error {
 // the template may have some.
 func toRunInterfaces(request cloud.RunRequest) []types.InstanceNetworkInterfaceSpecification {
 	if len(request.Interfaces) == 0 {
-		return []types.InstanceNetworkInterfaceSpecification{{DeviceIndex: aws.Int32(0), SubnetId: optional(request.SubnetID)}}
+		return []types.InstanceNetworkInterfaceSpecification{{
+			DeviceIndex: aws.Int32(0), SubnetId: optional(request.SubnetID), Groups: request.SecurityGroups,
+		}}
 	}
 	var out []types.InstanceNetworkInterfaceSpecification
 	for _, i := range request.Interfaces {
 		out = append(out, types.InstanceNetworkInterfaceSpecification{
 			NetworkCardIndex: aws.Int32(i.Card), DeviceIndex: aws.Int32(i.Device),
 			InterfaceType: optional(i.Kind), SubnetId: optional(request.SubnetID),
+			Groups: request.SecurityGroups,
 		})
 	}
 	return out

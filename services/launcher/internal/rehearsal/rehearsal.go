@@ -1,7 +1,8 @@
 // Package rehearsal writes the calls by which a node class is tried: what a
 // launch for it would ask of EC2, as far as rights and named resources go. It is
 // pure. User data, devices and kubelets are left out, for EC2 does not look at
-// them in a dry run, or does so for their rights alone.
+// them in a dry run, or does so for their rights alone; so are interfaces that the
+// stand-in type cannot have, for EC2 would refuse them for that alone.
 package rehearsal
 
 import (
@@ -25,9 +26,14 @@ type Script struct {
 	Runs     []cloud.RunRequest
 }
 
-// Types that every region sells, by architecture. Which type it is means nothing
-// to a policy that lets nodes of the class start at all.
+// Types that stand in for those of the NodePools, by architecture: every region
+// sells them. A policy that allows other types alone (ec2:InstanceType) refuses
+// them.
 var types = map[string]string{"amd64": "m5.large", "arm64": "m6g.large"}
+
+// fitting is how many interfaces either of the types takes, all on its one card.
+// https://docs.aws.amazon.com/ec2/latest/instancetypes/gp.html
+const fitting = 3
 
 // Write writes the script for a class whose selectors are resolved.
 func Write(class *karpenter.EC2NodeClass, cluster string) (Script, error) {
@@ -41,6 +47,7 @@ func Write(class *karpenter.EC2NodeClass, cluster string) (Script, error) {
 		ImageID: status.AMIs[0].ID, InstanceProfile: status.InstanceProfile, Tags: tags,
 		Metadata: cloud.Metadata{Endpoint: "enabled", IPv6: "disabled", HopLimit: 1, Tokens: "required"},
 		TagSets:  []cloud.TagSet{{Resource: "network-interface", Tags: tags}},
+		PublicIP: class.Spec.AssociatePublicIPAddress, Interfaces: interfaces(class),
 	}
 	for _, group := range status.SecurityGroups {
 		template.SecurityGroups = append(template.SecurityGroups, group.ID)
@@ -67,13 +74,32 @@ func (s *Script) act(class *karpenter.EC2NodeClass, instanceType string, tags ma
 	for _, subnet := range class.Status.Subnets {
 		config.Overrides = append(config.Overrides, cloud.Override{InstanceType: instanceType, SubnetID: subnet.ID, Zone: subnet.Zone})
 		s.Runs = append(s.Runs, cloud.RunRequest{
-			Template: s.Template.Name, InstanceType: instanceType, SubnetID: subnet.ID, TagSets: sets("instance", "volume", "network-interface"),
+			Template: s.Template.Name, InstanceType: instanceType, SubnetID: subnet.ID,
+			Interfaces: s.Template.Interfaces, SecurityGroups: s.Template.SecurityGroups, TagSets: sets("instance", "volume", "network-interface"),
 		})
 	}
 	s.Fleet = cloud.FleetRequest{
 		Count: 1, CapacityType: cloud.OnDemand, Strategy: "lowest-price",
 		Configs: []cloud.FleetConfig{config}, TagSets: sets("instance", "volume", "fleet"),
 	}
+}
+
+// interfaces are the class's (B042), written out also where they are the one that
+// every instance has: EC2 takes security groups beside interfaces or on them, and
+// a dry run must name the subnet on one.
+func interfaces(class *karpenter.EC2NodeClass) []cloud.NetworkInterface {
+	primary := []cloud.NetworkInterface{{}}
+	var out []cloud.NetworkInterface
+	for _, i := range class.Spec.NetworkInterfaces {
+		if i.InterfaceType != karpenter.InterfaceTypeInterface || i.NetworkCardIndex != 0 {
+			return primary
+		}
+		out = append(out, cloud.NetworkInterface{Card: i.NetworkCardIndex, Device: i.DeviceIndex, Kind: string(i.InterfaceType)})
+	}
+	if len(out) == 0 || len(out) > fitting {
+		return primary
+	}
+	return out
 }
 
 // ownerTags are those of a launch (B142), as policies demand them. No NodePool is

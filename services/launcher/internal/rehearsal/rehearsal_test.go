@@ -55,6 +55,48 @@ func TestWriteB055(t *testing.T) {
 	}
 }
 
+// The class's interfaces and groups are tried, as far as the type can have them.
+func TestInterfacesB042(t *testing.T) {
+	ordinary := func(card, device int32) karpenter.NetworkInterface {
+		return karpenter.NetworkInterface{NetworkCardIndex: card, DeviceIndex: device, InterfaceType: karpenter.InterfaceTypeInterface}
+	}
+	adapter := karpenter.NetworkInterface{DeviceIndex: 1, InterfaceType: karpenter.InterfaceTypeEFAOnly}
+	one := []cloud.NetworkInterface{{}}
+	for _, tt := range []struct {
+		name string
+		of   []karpenter.NetworkInterface
+		want []cloud.NetworkInterface
+	}{
+		{"none", nil, one},
+		{"two", []karpenter.NetworkInterface{ordinary(0, 0), ordinary(0, 1)}, []cloud.NetworkInterface{{Kind: "interface"}, {Device: 1, Kind: "interface"}}},
+		{"on another card", []karpenter.NetworkInterface{ordinary(0, 0), ordinary(1, 1)}, one},
+		{"an EFA", []karpenter.NetworkInterface{ordinary(0, 0), adapter}, one},
+		{"four", []karpenter.NetworkInterface{ordinary(0, 0), ordinary(0, 1), ordinary(0, 2), ordinary(0, 3)}, one},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			script, err := rehearsal.Write(class(func(c *karpenter.EC2NodeClass) {
+				c.Spec.NetworkInterfaces, c.Spec.AssociatePublicIPAddress = tt.of, new(false)
+			}), "prod")
+			if err != nil {
+				t.Fatal(err)
+			}
+			if p := script.Template.PublicIP; p == nil || *p || len(script.Runs) != 2 {
+				t.Errorf("script %+v", script)
+			}
+			for _, run := range script.Runs {
+				for _, got := range [][]cloud.NetworkInterface{run.Interfaces, script.Template.Interfaces} {
+					if diff := cmp.Diff(tt.want, got); diff != "" {
+						t.Error(diff)
+					}
+				}
+				if !cmp.Equal(run.SecurityGroups, []string{"sg-1"}) {
+					t.Errorf("groups %v", run.SecurityGroups)
+				}
+			}
+		})
+	}
+}
+
 func TestNamesAndTypes(t *testing.T) {
 	name := func(edits ...func(*karpenter.EC2NodeClass)) (string, string) {
 		script, err := rehearsal.Write(class(edits...), "prod")
