@@ -53,7 +53,7 @@ var differences = []difference{
 	{"TestMotoCloud", "market/prices on-demand", []string{"operation error Pricing: GetProducts, exceeded maximum number of attempts, 1, https response error StatusCode: 500"},
 		"has no price list, and fails with a page of HTML"},
 	{"TestMotoCloud", "market/knows no shift of a quiet cluster", []string{"operation error ARC Zonal Shift: GetManagedResource, exceeded maximum number of attempts, 1, https response error StatusCode: 500"},
-		"has no zonal shifts, and fails with a page of HTML; ARC documents ResourceNotFoundException, and no error of that sort"},
+		"has no zonal shifts, and fails with a page of HTML; ARC documents ResourceNotFoundException for what is not found"},
 
 	{"TestRuler", "refusal more than one", []string{"no match; we say refused"},
 		"reads the first JSON value and no further"},
