@@ -29,9 +29,9 @@ type effort struct {
 // place; the plan that places most is taken. Which pods share what is scarce is a
 // riddle that no one order solves for all batches.
 var efforts = []effort{
-	{pressed: true},
-	{policy: &tight, limits: true, pressed: true},
 	{policy: &crowded, limits: true, pressed: true},
+	{policy: &tight, limits: true, pressed: true},
+	{pressed: true},
 	{policy: &singly, pressed: true, order: byNeed},
 	{policy: &singly, pressed: true, order: byNeed, contrary: true},
 	{policy: &singly, limits: true, pressed: true, order: backwards},
@@ -49,7 +49,7 @@ func (e *effort) due(w *world, so Result) bool {
 	case e.order != nil && !small:
 		return false
 	case e.limits:
-		return limited(so) || small && slices.ContainsFunc(w.pools, func(p *pool) bool { return len(p.object.Spec.Limits) > 0 })
+		return limited(so) || slices.ContainsFunc(w.pools, func(p *pool) bool { return len(p.object.Spec.Limits) > 0 })
 	case e.order != nil:
 		return true
 	default:
@@ -71,10 +71,24 @@ func (c *class) shutOut() bool {
 	return c.problem == "" && len(c.pods) > 0 && (slices.ContainsFunc(c.own.groups, bound) || slices.ContainsFunc(c.set.counted, bound))
 }
 
+// afterthoughts is what may be spent on planning the first effort again, and once
+// more on all other efforts together, in the packer's steps: half a second of one
+// core each. A limit that is reached stays so for hours, and every batch pays for it.
+const afterthoughts = 50e6
+
+// attempted is a plan, and what is to be known of it.
+type attempted struct {
+	Result
+	// wanting plans leave pods out that could have found a place, and askew ones a
+	// spread that does not hold for pods that have.
+	wanting, askew bool
+	steps          int
+}
+
 // plan plans with one effort, again while pods that found no room leave a spread
-// askew. The world is told as soon as it is made, for the report of a panic. A plan
-// is wanting if it leaves pods out that could have found a place.
-func plan(batch *Batch, stock Stock, e effort, at **world) (made Result, wanting bool) {
+// askew and the budget lasts. Plans of the first effort are made whole, whatever
+// they take. The world is told as soon as it is made, for the report of a panic.
+func plan(batch *Batch, stock Stock, e effort, budget int, at **world) (out attempted) {
 	var caps map[place]int
 	for try := 0; ; try++ {
 		w := newWorld(batch, stock)
@@ -83,9 +97,17 @@ func plan(batch *Batch, stock Stock, e effort, at **world) (made Result, wanting
 		if e.policy != nil {
 			w.problem.Policy = *e.policy
 		}
+		if e.pressed {
+			w.problem.Policy.Budget = min(w.problem.Policy.Budget, budget-out.steps)
+		}
 		r := w.solve(batch, e.order)
-		if try == evenings || len(r.short) == 0 || !r.askew() {
-			return r.result(), r.w.wanting()
+		if out.steps += r.packer.Steps(); try == 0 && !e.pressed {
+			budget += out.steps
+		}
+		out.askew = len(r.short) > 0 && r.askew()
+		if try == evenings || !out.askew || out.steps >= budget {
+			out.Result, out.wanting = r.result(), r.w.wanting()
+			return out
 		}
 		caps = merge(caps, r.short)
 	}

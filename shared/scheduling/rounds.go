@@ -11,6 +11,11 @@ import (
 // the last relaxes something, closes a domain or places a pod.
 const roundsMax = 1000
 
+// secondThoughts is what may be spent on all rounds but the first, in the packer's
+// steps, if that is more than the first took. Pods that limits leave out could be
+// tried again for as long as some small one still finds a place.
+const secondThoughts = 20e6
+
 // rounds packs the classes, and what found no place again after its wishes were
 // relaxed (B088, B096).
 type rounds struct {
@@ -41,8 +46,11 @@ func (r *rounds) run() {
 			waiting = append(waiting, c)
 		}
 	}
-	for round := 0; len(waiting) > 0 && round < roundsMax; round++ {
+	for round, most := 0, 0; len(waiting) > 0 && round < roundsMax && (round == 0 || r.packer.Steps() <= most); round++ {
 		r.round(waiting)
+		if round == 0 {
+			most = r.packer.Steps() + max(r.packer.Steps(), secondThoughts)
+		}
 		waiting = slices.DeleteFunc(waiting, func(c *class) bool { return len(c.pods) == 0 || !r.again(c) })
 	}
 	r.packer.Finish()
@@ -111,8 +119,12 @@ func (w *world) priority(spec *PodSpec) int32 {
 	return 0
 }
 
+// shareSteps is what finding the domains of a share takes, in the packer's steps.
+const shareSteps = 500
+
 // pack hands shares to the packer, and takes back what found no place.
 func (r *rounds) pack(shares []share) {
+	r.packer.Spend(shareSteps * len(shares))
 	lots := make([]packing.Lot, len(shares))
 	for i := range shares {
 		lots[i] = r.w.lot(&shares[i])

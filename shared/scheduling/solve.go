@@ -59,7 +59,8 @@ func (b *broken) unplaced(class *PodClass) Unplaced {
 	return Unplaced{class.Spec.Namespace, class.Pods, []Rejection{{Rule: RulePod, Detail: fmt.Sprintf("planning for it failed: %v", b.cause)}}}
 }
 
-// attempt plans everything, and again with more effort if pods were left out. A panic is a fault of ours and must not cost the other pods their nodes.
+// attempt plans everything, and again with more effort if pods were left out. A
+// panic is a fault of ours and must not cost the other pods their nodes.
 func attempt(batch *Batch, stock Stock) (result Result, fault *broken) {
 	var w *world
 	defer func() {
@@ -70,18 +71,18 @@ func attempt(batch *Batch, stock Stock) (result Result, fault *broken) {
 			}
 		}
 	}()
-	result, wanting := plan(batch, stock, effort{}, &w)
-	static := w.staticNodes(stock)
-	for i := 0; i < len(efforts) && wanting; i++ {
-		if !efforts[i].due(w, result) {
+	best := plan(batch, stock, effort{}, afterthoughts, &w)
+	static, left := w.staticNodes(stock), int(afterthoughts)
+	for i := 0; i < len(efforts) && best.wanting && left > 0; i++ {
+		if !efforts[i].due(w, best.Result) {
 			continue
 		}
-		other, still := plan(batch, stock, efforts[i], &w)
-		if unplaced(other) < unplaced(result) {
-			result, wanting = other, still
+		other := plan(batch, stock, efforts[i], left, &w)
+		if left -= other.steps; unplaced(other.Result) < unplaced(best.Result) && (!other.askew || best.askew) {
+			best = other
 		}
 	}
-	return result.with(static), nil
+	return best.with(static), nil
 }
 
 // with adds nodes that no pod asked for.

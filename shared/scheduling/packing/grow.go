@@ -178,14 +178,15 @@ func (p *Packer) enlarged(bin *Bin, lot *Lot) (column int, extra float64) {
 	picky := p.problem.Pools[was.Pool].Enough != nil && p.problem.Pools[was.Pool].limited()
 	p.buy(bin, -1)
 	defer p.buy(bin, 1)
+	paid := p.cost(was, bin.Planes)
 	bin.Columns.Each(func(k int) bool {
 		c := &p.problem.Columns[k]
-		if c.Pool != was.Pool || c.Stage != was.Stage || c.Supply != was.Supply || c.planes&planes == 0 || !lot.Columns.Has(k) {
+		p.steps++
+		if !p.carries(c, bin.used, lot.Need) || c.Pool != was.Pool || c.Stage != was.Stage || c.Supply != was.Supply || c.planes&planes == 0 || !lot.Columns.Has(k) {
 			return true
 		}
-		p.steps++
-		if price := p.cost(c, planes) - p.cost(was, bin.Planes); price < extra && p.supplied(c) && p.carries(c, bin.used, lot.Need) &&
-			p.problem.Pools[c.Pool].Holds(c.Capacity) && (!picky || p.enough(bin, lot, 1, k)) {
+		if price := p.cost(c, planes) - paid; price < extra && p.supplied(c) && p.problem.Pools[c.Pool].Holds(c.Capacity) &&
+			(!picky || p.enough(bin, lot, 1, k)) {
 			column, extra = k, price
 		}
 		return true

@@ -173,6 +173,12 @@ func (p *Packer) Addressable(k int, planes uint64) bool {
 	return !p.scarce || p.holdsPods(k, planes) > 0
 }
 
+// Steps is the effort so far, in the steps of Policy.Budget.
+func (p *Packer) Steps() int { return p.steps }
+
+// Spend counts effort that the caller makes on the packer's behalf.
+func (p *Packer) Spend(steps int) { p.steps += steps }
+
 // Spent reports whether the budget ran out, so that the plan is partial.
 func (p *Packer) Spent() bool {
 	return p.problem.Policy.Budget > 0 && p.steps > p.problem.Policy.Budget
