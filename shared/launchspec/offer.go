@@ -1,6 +1,7 @@
 package launchspec
 
 import (
+	"cmp"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
@@ -79,19 +80,11 @@ func reserved(o offer, class *karpenter.EC2NodeClass, left map[string]int) []off
 
 // label is what the offer decides of a node's labels.
 func (o offer) label(key string) string {
-	switch key {
-	case corev1.LabelInstanceTypeStable:
+	switch {
+	case key == corev1.LabelInstanceTypeStable:
 		return o.InstanceType
-	case corev1.LabelTopologyZone:
-		return o.Zone
-	case karpenter.LabelTopologyZoneID:
-		return o.ZoneID
-	case karpenter.CapacityTypeLabelKey:
-		return o.CapacityType
-	case karpenter.LabelCapacityReservationID:
-		if o.reservation != nil {
-			return o.reservation.ID
-		}
+	case key == karpenter.LabelCapacityReservationID && o.reservation != nil:
+		return o.reservation.ID
 	}
-	return o.labels[key]
+	return cmp.Or(o.Label(key), o.labels[key])
 }

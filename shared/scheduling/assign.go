@@ -116,7 +116,7 @@ func (t *topology) values(w *world, key string) []string {
 	}
 	var out []string
 	for _, plane := range w.planes {
-		if value := plane.label(key); value != "" {
+		if value := plane.Label(key); value != "" {
 			out = append(out, value)
 		}
 	}

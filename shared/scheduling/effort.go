@@ -72,7 +72,7 @@ func (c *class) shutOut() bool {
 }
 
 // afterthoughts is what may be spent on planning the first effort again, and once
-// more on all other efforts together, in the packer's steps: half a second of one
+// more on all other efforts together, in the packer's steps: about a second of one
 // core each. A limit that is reached stays so for hours, and every batch pays for it.
 const afterthoughts = 50e6
 

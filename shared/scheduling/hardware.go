@@ -39,15 +39,16 @@ var planeKeys = []string{corev1.LabelTopologyZone, karpenter.LabelTopologyZoneID
 // buys reports whether the requirements allow the offering.
 func (r Requirements) buys(o Option) bool {
 	for _, key := range planeKeys {
-		if values, ok := r[key]; ok && !values.Has(o.label(key)) {
+		if values, ok := r[key]; ok && !values.Has(o.Label(key)) {
 			return false
 		}
 	}
 	return true
 }
 
-// label is what the offering decides of a node's labels.
-func (o Option) label(key string) string {
+// Label is what the offering decides of a node's labels: the zone, its id and the
+// capacity type; empty for any other.
+func (o Option) Label(key string) string {
 	switch key {
 	case corev1.LabelTopologyZone:
 		return o.Zone

@@ -131,7 +131,7 @@ func (c *overlayChange) selected(v *view, t *Type) []int {
 	for i := range t.Offers {
 		o := &t.Offers[i]
 		label := func(key string) (string, bool) {
-			if value := o.label(key); value != "" {
+			if value := o.Label(key); value != "" {
 				return value, true
 			}
 			for _, labels := range []map[string]string{o.Labels, t.Labels, v.labels} {

@@ -81,7 +81,7 @@ func (w *world) covers(p *pool, columns packing.Set, planes uint64) bool {
 		for _, s := range tried {
 			value, ok := w.columns[s.column].labels[key]
 			if !ok {
-				value = w.planes[s.plane].label(key)
+				value = w.planes[s.plane].Label(key)
 			}
 			if value != "" {
 				seen[value] = true
