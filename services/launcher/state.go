@@ -104,46 +104,44 @@ func (m *Memory) allow(now time.Time, intent string, count int) error {
 
 // knows reports whether the template was there a moment ago.
 func (m *Memory) knows(template string, now time.Time) bool {
-	return m.within(func() map[string]time.Time { return m.templates }, template, now, templateKnown)
+	return m != nil && m.within(m.templates, template, now, templateKnown)
 }
 
 // uses reports whether this process launched by the template not long ago.
 func (m *Memory) uses(template string, now time.Time, age time.Duration) bool {
-	return m.within(func() map[string]time.Time { return m.used }, template, now, age)
+	return m != nil && m.within(m.used, template, now, age)
 }
 
 // sure reports whether dry runs of this have gone well lately.
 func (m *Memory) sure(rehearsal string, now time.Time) bool {
-	return m.within(func() map[string]time.Time { return m.rehearsed }, rehearsal, now, validated)
+	return m != nil && m.within(m.rehearsed, rehearsal, now, validated)
 }
 
-func (m *Memory) within(of func() map[string]time.Time, name string, now time.Time, age time.Duration) bool {
-	if m == nil {
-		return false
-	}
+func (m *Memory) within(notes map[string]time.Time, name string, now time.Time, age time.Duration) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	at, ok := of()[name]
+	at, ok := notes[name]
 	return ok && now.Sub(at) < age
 }
 
 // saw notes a template that is there and about to be launched by.
 func (m *Memory) saw(template string, now time.Time) {
-	m.note(func() []map[string]time.Time { return []map[string]time.Time{m.templates, m.used} }, template, now)
+	if m != nil {
+		m.note(template, now, m.templates, m.used)
+	}
 }
 
 // assured notes dry runs that went well.
 func (m *Memory) assured(rehearsal string, now time.Time) {
-	m.note(func() []map[string]time.Time { return []map[string]time.Time{m.rehearsed} }, rehearsal, now)
+	if m != nil {
+		m.note(rehearsal, now, m.rehearsed)
+	}
 }
 
-func (m *Memory) note(in func() []map[string]time.Time, name string, now time.Time) {
-	if m == nil {
-		return
-	}
+func (m *Memory) note(name string, now time.Time, in ...map[string]time.Time) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	for _, notes := range in() {
+	for _, notes := range in {
 		notes[name] = now
 		for other, at := range notes {
 			if now.Sub(at) > TemplateAge {
