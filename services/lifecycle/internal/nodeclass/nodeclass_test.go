@@ -257,6 +257,29 @@ func TestTried(t *testing.T) {
 	}
 }
 
+// TestUnreadWhileWaiting reads nothing of validation just when what it waited for
+// is there: it goes on waiting, for the dry runs, and says the same each time.
+func TestUnreadWhileWaiting(t *testing.T) {
+	policy := Policy{DryRuns: true}
+	resolved := func(c *karpenter.EC2NodeClass, problem event.Problem) *karpenter.EC2NodeClass {
+		t.Helper()
+		out, err := Resolved(c, found(problem), policy, noon)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return out
+	}
+	c := Ensured(fresh(), event.NodeClassEnsured{Role: "node", Profile: "p", Generation: 3}, policy, noon)
+	c = resolved(c, event.Problem{Condition: karpenter.ConditionTypeAMIsReady, Reason: "Other", Message: "m"})
+	unread := event.Problem{Condition: karpenter.ConditionTypeValidationSucceeded, Reason: "Other", Message: "m", Unread: true}
+	for range 2 {
+		c = resolved(c, unread)
+		if have, _ := c.Status.Conditions.Get(validated); have.Reason != karpenter.ReasonAwaitingReconciliation {
+			t.Errorf("validation says %s: %s", have.Reason, have.Message)
+		}
+	}
+}
+
 // Answers may come twice and in any order: the object that was handed in never
 // changes, what is Ready has all that Ready sums up, and the same answer again
 // changes nothing.

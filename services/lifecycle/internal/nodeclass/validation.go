@@ -30,6 +30,8 @@ var needs = []string{
 func (e *editor) judge(p *event.Problem) {
 	have, known := e.known(validated)
 	switch {
+	case p != nil && p.Unread && e.waiting():
+		// There is no judgement yet that could be kept, and dry runs are to come.
 	case p != nil && p.Unread:
 		e.unread(validated, *p)
 	case p != nil && !p.Warning:
@@ -87,9 +89,15 @@ func (e *editor) wait() {
 	switch {
 	case len(missing) > 0:
 		e.await(status, event.DependenciesNotReady, strings.Join(missing, ", "))
-	case !there || have.ObservedGeneration != e.class.Generation || have.Reason == event.DependenciesNotReady && strings.HasPrefix(have.Message, awaiting):
+	case !there || have.ObservedGeneration != e.class.Generation || have.Reason == event.DependenciesNotReady && e.waiting():
 		e.await(metav1.ConditionUnknown, karpenter.ReasonAwaitingReconciliation, "dry runs of CreateLaunchTemplate, CreateFleet and RunInstances")
 	}
+}
+
+// waiting reports whether the condition waits, for this spec.
+func (e *editor) waiting() bool {
+	have, there := e.class.Status.Conditions.Get(validated)
+	return there && have.ObservedGeneration == e.class.Generation && strings.HasPrefix(have.Message, awaiting)
 }
 
 func (e *editor) await(status metav1.ConditionStatus, reason, what string) {
