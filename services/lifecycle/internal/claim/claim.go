@@ -8,6 +8,7 @@
 package claim
 
 import (
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -57,10 +58,21 @@ type View struct {
 
 // Next decides what to do for the claim now.
 func Next(v View) []effect.Effect {
+	if !managed(v.Claim) {
+		return nil
+	}
 	if v.Claim.DeletionTimestamp != nil {
 		return v.going()
 	}
 	switch {
+	case !slices.Contains(v.Claim.Finalizers, karpenter.TerminationFinalizer):
+		// Without it the claim could go and leave its instance behind (B028).
+		claim := v.Claim.DeepCopy()
+		claim.Finalizers = append(claim.Finalizers, karpenter.TerminationFinalizer)
+		return []effect.Effect{effect.Update{Object: claim}}
+	case v.Gone:
+		// Whoever marked it died before deleting it.
+		return v.remove("instance gone")
 	case v.Claim.Spec.ExpireAfter.Elapsed(v.Claim.CreationTimestamp.Time, v.Now):
 		return v.remove("expired")
 	case v.Node != nil && v.Node.DeletionTimestamp != nil:
@@ -75,6 +87,13 @@ func Next(v View) []effect.Effect {
 	default:
 		return v.running()
 	}
+}
+
+// managed reports whether the claim's class is an EC2NodeClass. Another
+// provider's claims may be in the same cluster.
+func managed(c *karpenter.NodeClaim) bool {
+	ref := c.Spec.NodeClassRef
+	return ref == nil || ref.Group == karpenter.AWSGroup && ref.Kind == cluster.NodeClasses.Kind
 }
 
 func (v View) is(condition string) bool { return v.Claim.Status.Conditions.True(condition) }
@@ -98,6 +117,11 @@ func (v View) unlaunched() []effect.Effect {
 // admitted by the caller, who alone has read the outbox live.
 func (v View) unadmitted() []effect.Effect {
 	uid, seq, planned := door.Batch(v.Claim)
+	if !planned && v.age() >= LaunchTimeout {
+		// Made by hand, or by Karpenter just before it handed over: nothing will
+		// ever be launched for it.
+		return v.remove("of no plan, and not launched in " + LaunchTimeout.String())
+	}
 	if !planned || v.Outbox == nil {
 		return nil
 	}

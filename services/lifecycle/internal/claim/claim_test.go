@@ -41,7 +41,9 @@ func TestUnadmitted(t *testing.T) {
 	gone := []string{"delete c claim-uid: its plan was given up"}
 	run(t, []row{
 		{"nobody has looked", view(waits), nil},
-		{"of no plan", view(waits, held(t, 9, outbox.Done), annotated(launchspec.BatchAnnotation, "")), nil},
+		{"B131: of no plan", view(waits, held(t, 9, outbox.Done), planless), nil},
+		{"B131: of no plan nearly too long", view(waits, planless, aged(claim.LaunchTimeout-1)), nil},
+		{"B131: of no plan for too long", view(waits, planless, aged(claim.LaunchTimeout)), []string{"delete c claim-uid: of no plan, and not launched in 5m0s"}},
 		{"its plan is being applied", view(waits, held(t, 7, outbox.Applying, "c")), nil},
 		{"its plan is done", view(waits, held(t, 7, outbox.Done, "c")), nil},
 		{"the next batch is under way", view(waits, held(t, 8, outbox.Sent)), nil},
@@ -79,6 +81,35 @@ func TestUnregistered(t *testing.T) {
 	})
 }
 
+// Nothing is launched for a claim that could go without its instance being
+// ended first (B028): whoever made or edited it by hand gets the finalizer.
+func TestB028Finalizer(t *testing.T) {
+	bare := func(v *claim.View) { v.Claim.Finalizers = []string{"other"} }
+	for name, at := range map[string]change{"unadmitted": unadmitted, "unlaunched": func(*claim.View) {}, "launched": launched, "registered": registered, "initialized": initialized} {
+		t.Run(name, func(t *testing.T) {
+			c := object[*karpenter.NodeClaim](t, view(at, bare))
+			if diff := cmp.Diff([]string{"other", karpenter.TerminationFinalizer}, c.Finalizers); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+// A claim of another provider's class is nobody's business here.
+func TestForeignClaim(t *testing.T) {
+	foreign := func(v *claim.View) {
+		v.Claim.Spec.NodeClassRef = &karpenter.NodeClassReference{Group: "karpenter.azure.com", Kind: "AKSNodeClass", Name: "default"}
+	}
+	ours := func(v *claim.View) {
+		v.Claim.Spec.NodeClassRef = &karpenter.NodeClassReference{Group: karpenter.AWSGroup, Kind: "EC2NodeClass", Name: "default"}
+	}
+	run(t, []row{
+		{"of ours, and too old", view(ours, aged(time.Hour)), []string{"delete c claim-uid: not launched in 5m0s"}},
+		{"of another, and too old", view(foreign, aged(time.Hour)), nil},
+		{"of another, and going", view(foreign, unadmitted, going(time.Hour)), nil},
+	})
+}
+
 // Registration gives the node everything of the claim's in one write (B133).
 func TestRegistration(t *testing.T) {
 	dedicated := corev1.Taint{Key: "dedicated", Value: "gpu", Effect: corev1.TaintEffectNoSchedule}
@@ -88,6 +119,7 @@ func TestRegistration(t *testing.T) {
 		v.Claim.Labels["mine"] = "yes"
 		v.Claim.Annotations["team"] = "a"
 		v.Node.Spec.Taints = append(v.Node.Spec.Taints, dedicated)
+		v.Node.OwnerReferences = []metav1.OwnerReference{{APIVersion: "v1", Kind: "ConfigMap", Name: "theirs", UID: "their-uid"}}
 	})
 	node := object[*corev1.Node](t, v)
 	notReady := corev1.Taint{Key: corev1.TaintNodeNotReady, Effect: corev1.TaintEffectNoSchedule}
@@ -107,12 +139,20 @@ func TestRegistration(t *testing.T) {
 	if diff := cmp.Diff([]string{karpenter.TerminationFinalizer}, node.Finalizers); diff != "" {
 		t.Errorf("finalizers:\n%s", diff)
 	}
-	owner := node.OwnerReferences[0]
+	if len(node.OwnerReferences) != 2 || node.OwnerReferences[0].Name != "theirs" {
+		t.Fatalf("B133: another owner was taken off: %+v", node.OwnerReferences)
+	}
+	owner := node.OwnerReferences[1]
 	if owner.Kind != "NodeClaim" || owner.APIVersion != "karpenter.sh/v1" || owner.UID != "claim-uid" || !*owner.BlockOwnerDeletion {
 		t.Errorf("the owner is %+v", owner)
 	}
 	if len(v.Node.Finalizers) != 0 || len(v.Node.Spec.Taints) != 3 {
 		t.Error("the node, which belongs to the cache, was changed")
+	}
+
+	v.Node.OwnerReferences = node.OwnerReferences
+	if again := object[*corev1.Node](t, v); len(again.OwnerReferences) != 2 {
+		t.Errorf("B133: owned twice: %+v", again.OwnerReferences)
 	}
 
 	v.Node.Labels[karpenter.NodeDoNotSyncTaintsLabelKey] = "true"

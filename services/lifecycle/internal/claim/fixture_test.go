@@ -124,6 +124,8 @@ func gone(v *claim.View) { v.Gone = true }
 
 func unadmitted(v *claim.View) { delete(v.Claim.Annotations, door.AdmittedAnnotation) }
 
+func planless(v *claim.View) { delete(v.Claim.Annotations, launchspec.BatchAnnotation) }
+
 func asked(v *claim.View) { v.MayAsk = func(string) bool { return false } }
 
 func startup(taint corev1.Taint) change {

@@ -128,7 +128,8 @@ func TestGone(t *testing.T) {
 		{"then let go", view(leaves, deleted), []string{"update n"}},
 		{"somebody else holds it", view(leaves, deleted, bare), nil},
 		{"then the claim", view(leaves, func(v *claim.View) { v.Node = nil }), []string{"update c"}},
-		{"a gone instance alone deletes nothing", view(initialized, gone), nil},
+		{"B137: marked gone, and whoever marked it died before deleting it", view(initialized, gone), []string{"delete c claim-uid: instance gone"}},
+		{"B137: marked gone before it registered", view(launched, gone), []string{"delete c claim-uid: instance gone"}},
 	})
 	node := object[*corev1.Node](t, view(leaves, deleted))
 	if len(node.Finalizers) != 0 {

@@ -54,12 +54,21 @@ func (v View) synced() *corev1.Node {
 	if !slices.Contains(node.Finalizers, karpenter.TerminationFinalizer) {
 		node.Finalizers = append(node.Finalizers, karpenter.TerminationFinalizer)
 	}
-	owned := true
-	node.OwnerReferences = []metav1.OwnerReference{{
-		APIVersion: cluster.NodeClaims.APIVersion(), Kind: cluster.NodeClaims.Kind,
-		Name: v.Claim.Name, UID: v.Claim.UID, BlockOwnerDeletion: &owned,
-	}}
+	node.OwnerReferences = v.owned(node.OwnerReferences)
 	return node
+}
+
+// owned adds the claim to a node's owners, which others may be as well.
+func (v View) owned(by []metav1.OwnerReference) []metav1.OwnerReference {
+	mine := func(o metav1.OwnerReference) bool { return o.UID == v.Claim.UID }
+	if slices.ContainsFunc(by, mine) {
+		return by
+	}
+	blocks := true
+	return append(slices.Clone(by), metav1.OwnerReference{
+		APIVersion: cluster.NodeClaims.APIVersion(), Kind: cluster.NodeClaims.Kind,
+		Name: v.Claim.Name, UID: v.Claim.UID, BlockOwnerDeletion: &blocks,
+	})
 }
 
 // ephemeral are the taints that a node has while it starts (B099).
