@@ -16,6 +16,7 @@ package cluster
 
 import (
 	"context"
+	"strings"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -93,7 +94,21 @@ type Event struct {
 	Message string
 	// Dedupe is how long an equal event is not said again (B214).
 	Dedupe time.Duration
-	Now    time.Time
+	// Key says what makes two events of a reason equal, such as the UID of a pod.
+	// Without one, equal events are about the same object and say the same.
+	Key string
+	Now time.Time
+}
+
+// Identity tells events apart that are not each other's repetition (B214). A
+// message that counts, or names another rejection, is no news under a Key.
+func (e Event) Identity() string {
+	if e.Key != "" {
+		return e.Reason + "\x00" + e.Key
+	}
+	return strings.Join([]string{
+		e.Kind.APIVersion(), e.Kind.Kind, KeyOf(e.About).String(), string(e.About.GetUID()), e.Type, e.Reason, e.Message,
+	}, "\x00")
 }
 
 // Get reads one object as its Go type.

@@ -178,8 +178,10 @@ func cancelled(s *suite) {
 func events(s *suite) {
 	made := create(s, s.configMap("a"))
 	event := cluster.Event{About: made, Kind: cluster.ConfigMaps, Type: corev1.EventTypeNormal, Reason: "Tested", Message: "It was tested.", Now: made.CreationTimestamp.Time}
-	for range 2 {
-		if err := s.Client.Report(s.ctx(), event); err != nil {
+	keyed := event
+	keyed.Key = "one"
+	for _, e := range []cluster.Event{event, event, keyed, keyed} {
+		if err := s.Client.Report(s.ctx(), e); err != nil {
 			s.Fatal(err)
 		}
 	}

@@ -44,7 +44,7 @@ func New(config *rest.Config, component string) (*Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Client{scheme, groups, newMemory(), component}, nil
+	return &Client{scheme, groups, newMemory(remembered), component}, nil
 }
 
 // begin starts a request about a kind, bounded in time and never retried: a

@@ -224,22 +224,25 @@ func TestEventsAreSaidOnceInAWhile(t *testing.T) {
 		say(apierrors.NewAlreadyExists(schema.GroupResource{Resource: "events"}, "e"))(w, r)
 	})
 	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
-	say := func(message string, at time.Duration) {
+	say := func(message, key string, at time.Duration) {
 		t.Helper()
 		event := cluster.Event{
 			About: &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n"}}, Kind: cluster.Nodes,
-			Type: "Normal", Reason: "R", Message: message, Dedupe: time.Minute, Now: now.Add(at),
+			Type: "Normal", Reason: "R", Message: message, Key: key, Dedupe: time.Minute, Now: now.Add(at),
 		}
 		if err := client.Report(t.Context(), event); err != nil {
 			t.Fatal(err)
 		}
 	}
-	say("x", 0)
-	say("x", 59*time.Second)
-	say("y", 59*time.Second)
-	say("x", 60*time.Second)
-	if sent != 3 || len(names) != 3 {
-		t.Errorf("%d events were sent, %d of them different, want 3", sent, len(names))
+	say("x", "", 0)
+	say("x", "", 59*time.Second)
+	say("y", "", 59*time.Second)
+	say("x", "", 60*time.Second)
+	say("z", "k", 60*time.Second)
+	say("another text", "k", 119*time.Second)
+	say("another text", "k", 120*time.Second)
+	if sent != 5 || len(names) != 5 {
+		t.Errorf("%d events were sent, %d of them different, want 5", sent, len(names))
 	}
 }
 

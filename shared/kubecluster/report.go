@@ -11,6 +11,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/lru"
 
 	"github.com/joist-autoscaler/joist/shared/cluster"
 	"github.com/joist-autoscaler/joist/shared/fault"
@@ -39,12 +40,9 @@ func (c *Client) Report(ctx context.Context, event cluster.Event) error {
 	return err
 }
 
-// identify tells events apart.
+// identify names what the event says in few characters.
 func identify(event cluster.Event) string {
-	sum := sha256.Sum256([]byte(strings.Join([]string{
-		event.Kind.APIVersion(), event.Kind.Kind, cluster.KeyOf(event.About).String(), string(event.About.GetUID()),
-		event.Type, event.Reason, event.Message,
-	}, "\x00")))
+	sum := sha256.Sum256([]byte(event.Identity()))
 	return hex.EncodeToString(sum[:8])
 }
 
@@ -70,42 +68,29 @@ func (c *Client) compose(event cluster.Event, id string) *corev1.Event {
 	}
 }
 
+// remembered is how many events are remembered at once: those of 10,000 pods
+// that wait, with room to spare. Beyond it, what was said longest ago is
+// forgotten, and may be said again.
+const remembered = 32 << 10
+
 // memory remembers what was said, up to a limit.
 type memory struct {
 	mu    sync.Mutex
-	until map[string]time.Time
+	until *lru.Cache
 }
 
-// remembered is how many events are remembered at once. Beyond it, the oldest
-// are forgotten and may be said again.
-const remembered = 4096
-
-func newMemory() *memory { return &memory{until: map[string]time.Time{}} }
+func newMemory(limit int) *memory { return &memory{until: lru.New(limit)} }
 
 // admit reports whether an event may be said now, and remembers that it was.
 func (m *memory) admit(id string, now time.Time, dedupe time.Duration) bool {
+	if dedupe <= 0 {
+		return true
+	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if now.Before(m.until[id]) {
+	if until, ok := m.until.Get(id); ok && now.Before(until.(time.Time)) {
 		return false
 	}
-	if len(m.until) >= remembered {
-		m.forget(now)
-	}
-	if dedupe > 0 {
-		m.until[id] = now.Add(dedupe)
-	}
+	m.until.Add(id, now.Add(dedupe))
 	return true
-}
-
-// forget drops what has run out, or everything when nothing has.
-func (m *memory) forget(now time.Time) {
-	for id, until := range m.until {
-		if !now.Before(until) {
-			delete(m.until, id)
-		}
-	}
-	if len(m.until) >= remembered {
-		clear(m.until)
-	}
 }

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -178,6 +179,36 @@ func TestEventsAreSaidOnceInAWhile(t *testing.T) {
 	say("x")
 	if got := len(s.Events()); got != 3 {
 		t.Errorf("%d events were stored, want 3", got)
+	}
+}
+
+// With a key, the text and the object are no news; another reason is.
+func TestEventsWithAKeyB214(t *testing.T) {
+	ctx := context.Background()
+	s, c := newServer(1)
+	say := func(about, reason, message, key string) {
+		event := cluster.Event{
+			About: configMap(about), Kind: cluster.ConfigMaps, Type: "Normal", Reason: reason, Message: message, Key: key,
+			Dedupe: time.Minute, Now: c.now,
+		}
+		if err := s.Report(ctx, event); err != nil {
+			t.Fatal(err)
+		}
+	}
+	say("a", "R", "1 pod is left", "k")
+	say("a", "R", "2 pods are left", "k")
+	say("b", "R", "1 pod is left", "k")
+	say("a", "Other", "1 pod is left", "k")
+	say("a", "R", "1 pod is left", "another")
+	c.forward(time.Minute)
+	say("a", "R", "3 pods are left", "k")
+	var got []string
+	for _, e := range s.Events() {
+		got = append(got, e.Reason+" "+e.Key+": "+e.Message)
+	}
+	want := []string{"R k: 1 pod is left", "Other k: 1 pod is left", "R another: 1 pod is left", "R k: 3 pods are left"}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
 	}
 }
 

@@ -25,12 +25,14 @@ func (c *Client) Report(ctx context.Context, event cluster.Event) error {
 	return err
 }
 
+// said reports whether an event repeats another, and remembers it if it does not.
 func (s *Server) said(event cluster.Event) bool {
-	return slices.ContainsFunc(s.events, func(old cluster.Event) bool {
-		return old.Kind == event.Kind && old.Type == event.Type && old.Reason == event.Reason &&
-			old.Message == event.Message && cluster.KeyOf(old.About) == cluster.KeyOf(event.About) &&
-			old.About.GetUID() == event.About.GetUID() && event.Now.Before(old.Now.Add(event.Dedupe))
-	})
+	id := event.Identity()
+	if last, ok := s.lastSaid[id]; ok && event.Now.Before(last.Add(event.Dedupe)) {
+		return true
+	}
+	s.lastSaid[id] = event.Now
+	return false
 }
 
 // Events is what was reported, in order.

@@ -50,8 +50,10 @@ type Server struct {
 	acting  caller
 	effects []Effect
 	events  []cluster.Event
-	stale   map[string]bool // namespaces whose budgets have to be computed anew
-	litter  bool            // something may have to be collected
+	// lastSaid is when an event was last stored, by its identity.
+	lastSaid map[string]time.Time
+	stale    map[string]bool // namespaces whose budgets have to be computed anew
+	litter   bool            // something may have to be collected
 }
 
 // caller is who acts on the store at the moment, for the effect log.
@@ -78,6 +80,8 @@ func New(o Options) *Server {
 		struck:  map[string]int{},
 		calls:   map[string]int{},
 		stale:   map[string]bool{},
+
+		lastSaid: map[string]time.Time{},
 	}
 	s.Client = &Client{server: s, exempt: true}
 	for _, kind := range cluster.Kinds {
