@@ -77,6 +77,10 @@ type Client interface {
 type Cache interface {
 	// List gives all objects of a kind, ordered by namespace and name.
 	List(kind Kind) []Object
+	// ListBy gives the objects of a kind that have the value in an index that
+	// Indexes names for the kind, ordered by namespace and name. It costs what it
+	// gives, not what there is.
+	ListBy(kind Kind, index Index, value string) []Object
 	// Get gives one object, or false.
 	Get(kind Kind, key Key) (Object, bool)
 	// Synced reports whether the first list of every kind has arrived.

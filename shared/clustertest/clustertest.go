@@ -78,6 +78,7 @@ func Run(t *testing.T, open func(t *testing.T) Subject) {
 		{"caches learn", cacheLearns, false},
 		{"caches hold what was there", cacheLists, false},
 		{"caches are apart", cachesApart, false},
+		{"caches find by node", cacheFinds, false},
 		{"events are taken", events, false},
 		{"a cancelled call does nothing", cancelled, false},
 	}

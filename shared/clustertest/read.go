@@ -159,3 +159,42 @@ func cachesApart(s *suite) {
 		s.Error("a list that was given is the cache's own")
 	}
 }
+
+func cacheFinds(s *suite) {
+	for _, name := range []string{"c", "a", "b"} {
+		s.running(name, true)
+	}
+	loose := create(s, s.pod("loose"))
+	cache := s.newCache()
+	node := s.Namespace + "-nowhere"
+	found := func(value string) []string { return s.names(s.own(cache.ListBy(cluster.Pods, cluster.ByNode, value))) }
+	s.eventually("the pods are found by their node", func() bool { return slices.Equal(found(node), []string{"a", "b", "c"}) })
+	if got := found(""); !slices.Equal(got, []string{loose.Name}) {
+		s.Errorf("the pods on no node are %v", got)
+	}
+	if got := found(node + "-2"); len(got) != 0 {
+		s.Errorf("the pods on a node that does not exist are %v", got)
+	}
+	if err := s.Client.DeletePod(s.ctx(), s.key("b"), "", 0); err != nil {
+		s.Fatal(err)
+	}
+	s.eventually("a pod that is gone is found no more", func() bool { return slices.Equal(found(node), []string{"a", "c"}) })
+	if got := cache.ListBy(cluster.ConfigMaps, cluster.ByNode, ""); len(got) != 0 {
+		s.Errorf("an index that is not kept gives %d objects", len(got))
+	}
+	list := cache.ListBy(cluster.Pods, cluster.ByNode, node)
+	clear(list)
+	if again := cache.ListBy(cluster.Pods, cluster.ByNode, node); len(again) == 0 || again[0] == nil {
+		s.Error("a list that was given is the cache's own")
+	}
+}
+
+// own are the objects in the behaviour's own namespace.
+func (s *suite) own(objects []cluster.Object) (out []cluster.Object) {
+	for _, o := range objects {
+		if o.GetNamespace() == s.Namespace {
+			out = append(out, o)
+		}
+	}
+	return out
+}

@@ -48,7 +48,7 @@ func (c *Client) NewCache(o CacheOptions) (*Cache, error) {
 		problems:  map[cluster.Kind]error{},
 	}
 	for _, kind := range o.Kinds {
-		informer := cache.NewSharedIndexInformer(c.listWatch(kind, o.Namespaces[kind]), kind.New(), 0, cache.Indexers{})
+		informer := cache.NewSharedIndexInformer(c.listWatch(kind, o.Namespaces[kind]), kind.New(), 0, indexers(kind))
 		if err := out.add(kind, informer); err != nil {
 			return nil, fault.E("watching "+kind.Resource, fault.Bug, err)
 		}
@@ -165,12 +165,35 @@ func (c *Cache) List(kind cluster.Kind) []cluster.Object {
 	if !ok {
 		return nil
 	}
-	stored := informer.GetStore().List()
+	return ordered(informer.GetStore().List())
+}
+
+// ListBy implements cluster.Cache.
+func (c *Cache) ListBy(kind cluster.Kind, index cluster.Index, value string) []cluster.Object {
+	informer, ok := c.informers[kind]
+	if !ok {
+		return nil
+	}
+	// It fails for an index that is not kept alone.
+	stored, _ := informer.GetIndexer().ByIndex(string(index), value)
+	return ordered(stored)
+}
+
+func ordered(stored []any) []cluster.Object {
 	out := make([]cluster.Object, len(stored))
 	for i, o := range stored {
 		out[i] = o.(cluster.Object)
 	}
 	slices.SortFunc(out, compare)
+	return out
+}
+
+// indexers are the indexes of a kind as an informer keeps them.
+func indexers(kind cluster.Kind) cache.Indexers {
+	out := cache.Indexers{}
+	for _, index := range cluster.Indexes(kind) {
+		out[string(index)] = func(o any) ([]string, error) { return []string{index.Value(o.(cluster.Object))}, nil }
+	}
 	return out
 }
 

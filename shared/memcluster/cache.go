@@ -136,6 +136,16 @@ func (c *Cache) List(kind cluster.Kind) []cluster.Object {
 	return nil
 }
 
+// ListBy implements cluster.Cache.
+func (c *Cache) ListBy(kind cluster.Kind, index cluster.Index, value string) []cluster.Object {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if stream, ok := c.streams[kind]; ok && slices.Contains(cluster.Indexes(kind), index) {
+		return stream.listBy(index, value)
+	}
+	return nil
+}
+
 // Get implements cluster.Cache.
 func (c *Cache) Get(kind cluster.Kind, key cluster.Key) (cluster.Object, bool) {
 	c.mu.Lock()

@@ -24,6 +24,7 @@ type stream struct {
 	queue  []notice
 	items  map[cluster.Key]item
 	listed []cluster.Object // ordered; nil when it has to be made anew
+	by     map[cluster.Index]map[string][]cluster.Object
 	synced bool
 }
 
@@ -64,7 +65,7 @@ func (s *stream) flush() int {
 }
 
 func (s *stream) take(n notice) {
-	s.listed = nil
+	s.listed, s.by = nil, nil
 	switch {
 	case n.list != nil:
 		s.synced = true
@@ -89,14 +90,33 @@ func (s *stream) relist(list map[cluster.Key]cluster.Object) {
 	s.items = items
 }
 
-func (s *stream) list() []cluster.Object {
+func (s *stream) list() []cluster.Object { return slices.Clone(s.all()) }
+
+// all is the stream's own list.
+func (s *stream) all() []cluster.Object {
 	if s.listed == nil {
 		s.listed = make([]cluster.Object, 0, len(s.items))
 		for _, key := range sortedKeys(s.items) {
 			s.listed = append(s.listed, s.items[key].given)
 		}
 	}
-	return slices.Clone(s.listed)
+	return s.listed
+}
+
+func (s *stream) listBy(index cluster.Index, value string) []cluster.Object {
+	if s.by == nil {
+		s.by = map[cluster.Index]map[string][]cluster.Object{}
+	}
+	groups := s.by[index]
+	if groups == nil {
+		groups = map[string][]cluster.Object{}
+		for _, object := range s.all() {
+			at := index.Value(object)
+			groups[at] = append(groups[at], object)
+		}
+		s.by[index] = groups
+	}
+	return slices.Clone(groups[value])
 }
 
 func (s *stream) mutated() []cluster.Key {
