@@ -14,8 +14,6 @@ import (
 	"github.com/joist-autoscaler/joist/integration/judge"
 )
 
-var all = flag.Bool("all", false, "play also what is known to fail: testdata/waiting")
-
 // TestMain keeps rapid from writing files, because what it has to say is the
 // scenario, and from drawing anew in each run: a pull request must not fail for
 // what is not in it. Another -rapid.seed looks elsewhere.
@@ -46,18 +44,8 @@ func TestAgainstUpstream(t *testing.T) {
 }
 
 // TestReplay plays the scenarios that were counterexamples once.
-func TestReplay(t *testing.T) { replay(t, "testdata/replay/*.json") }
-
-// TestWaiting plays those that still are.
-func TestWaiting(t *testing.T) {
-	if !*all {
-		t.Skip("known to fail: see testdata/waiting, and move to testdata/replay what passes")
-	}
-	replay(t, "testdata/waiting/*.json")
-}
-
-func replay(t *testing.T, pattern string) {
-	files, err := filepath.Glob(pattern)
+func TestReplay(t *testing.T) {
+	files, err := filepath.Glob("testdata/replay/*.json")
 	if err != nil {
 		t.Fatal(err)
 	}

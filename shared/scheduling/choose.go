@@ -24,7 +24,7 @@ func (w *world) choose(c *class, keys []string) (r *reach, domains []domain, ok 
 // pod of the class, by rank, until enough says so.
 func (w *world) eachChoice(c *class, at *reach, keys []string, chosen []domain, enough func(*reach, []domain) bool) bool {
 	if len(keys) == 0 {
-		return enough(at, slices.Clone(chosen))
+		return !w.full(c, at) && enough(at, slices.Clone(chosen))
 	}
 	var tried []string
 	for len(tried) < choicesMax {
@@ -64,7 +64,7 @@ func (w *world) domainFor(c *class, r *reach, key string, tried []string) (best 
 		if !n.some || w.full(c, n) || !w.allows(c, key, value, least) || !w.holds(c, n) {
 			continue
 		}
-		now := w.rank(c, key, value)
+		now := w.rank(c, n, key, value)
 		if than := slices.Compare(now[:], rank[:]); !found || than < 0 || than == 0 && w.contrary {
 			best, rank, found = value, now, true
 		}
@@ -74,12 +74,9 @@ func (w *world) domainFor(c *class, r *reach, key string, tried []string) (best 
 
 // rank says how good a domain is for one more pod of the class, the less the
 // better.
-func (w *world) rank(c *class, key, value string) (rank [3]int64) {
+func (w *world) rank(c *class, r *reach, key, value string) (rank [3]int64) {
 	rank[2] = w.topology.load[key][value]
-	// Pods that must share a node had better share everything wider as well.
-	if c.placed[value] > 0 && slices.ContainsFunc(c.own.hosts, func(h *hostRule) bool { return h.kind == besideKind }) {
-		rank[0] = -tipped
-	}
+	rank[0] = w.parting(c, r, value)
 	for _, g := range c.own.groups {
 		if g.key == key {
 			strict, mild := w.owning(g, value)

@@ -15,9 +15,11 @@ import (
 type class struct {
 	spec *PodSpec
 	need amounts
-	// pods wait for a place; they are taken from the front, the oldest first.
-	pods []PodRef
-	wish wish
+	// pods wait for a place; they are taken from the front, the oldest first. count is
+	// how many there were.
+	pods  []PodRef
+	count int
+	wish  wish
 	// first is the wish before anything was let go, for pods that are placed singly.
 	first wish
 	// reach is where the wish holds now.
@@ -30,6 +32,8 @@ type class struct {
 	closed map[string]bool
 	// holding remembers which places could hold one of its pods.
 	holding map[*reach]bool
+	// flock remembers how many of its pods one node could hold there.
+	flock map[*reach]int
 	// held counts its pods by the key of the reach that they were given.
 	held map[string]int
 	// failed is whether pods of it found no place in this round.
@@ -54,7 +58,8 @@ func (w *world) readClasses(batch *Batch) {
 		c := &all[i]
 		w.at, w.classes[i] = c, c
 		c.spec, c.pods = &batch.Pending[i].Spec, batch.Pending[i].Pods
-		w.pods += len(c.pods)
+		c.count = len(c.pods)
+		w.pods += c.count
 		c.need = w.axis.into(&arena, c.spec.Requests)
 		w.volumes(c)
 		c.shape = w.shapes.of(c.spec)

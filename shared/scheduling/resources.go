@@ -167,6 +167,19 @@ func (v amounts) fits(room amounts) bool {
 	return true
 }
 
+// times is how often v goes into room, limit at most.
+func (v amounts) times(room amounts, limit int) int {
+	for i := range v {
+		switch {
+		case room[i] < 0:
+			return 0
+		case v[i] > 0:
+			limit = int(min(int64(limit), room[i]/v[i]))
+		}
+	}
+	return limit
+}
+
 // short finds the resource that is missing most, relative to what is wanted; -1
 // when v fits.
 func (v amounts) short(room amounts) (index int, share float64) {

@@ -137,13 +137,26 @@ func (r *rounds) pack(shares []share) {
 }
 
 // boundFirst puts the classes first that have rules over domains of their own: the
-// others can go anywhere, and make room for them.
+// others can go anywhere, and make room for them. Those come before all that watch
+// the spread of others: it can only get worse for them.
 func boundFirst(classes []*class) []*class {
+	rank := func(c *class) int {
+		switch {
+		case c.watches():
+			return 0
+		case len(c.own.groups) > 0:
+			return 1
+		}
+		return 2
+	}
 	out := slices.Clone(classes)
-	slices.SortStableFunc(out, func(a, b *class) int {
-		return cmp.Compare(min(len(b.own.groups), 1), min(len(a.own.groups), 1))
-	})
+	slices.SortStableFunc(out, func(a, b *class) int { return cmp.Compare(rank(a), rank(b)) })
 	return out
+}
+
+// watches reports whether the class has a required spread that does not count itself.
+func (c *class) watches() bool {
+	return slices.ContainsFunc(c.own.groups, func(g *group) bool { return g.kind == spreadKind && g.hard && !g.members[c.set] })
 }
 
 // feasible relaxes the class until something could hold it, or nothing is left to
@@ -173,7 +186,7 @@ func (r *rounds) settle(lot int) {
 	r.w.count(c, s.domains, -left)
 	c.pods = append(slices.Clone(s.pods[kept:]), c.pods...)
 	s.pods = s.pods[:kept]
-	if len(s.domains) > 0 {
+	if len(r.w.keysOf(c)) > 0 {
 		c.hold(s.reach.key, -left)
 		r.short[place{c.spec, s.reach.key}] = c.held[s.reach.key]
 		if c.closed == nil {
