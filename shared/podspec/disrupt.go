@@ -1,0 +1,36 @@
+package podspec
+
+import (
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/joist-autoscaler/joist/shared/karpenter"
+)
+
+// Protected reads a pod's do-not-disrupt annotation (B147): "true" for ever, or
+// a duration since the pod's start. active says that it holds now, and until is
+// when it ends, zero where no end is known. A value that is neither protects
+// nothing, and problem says so for people; it is empty for all others. Whether
+// the pod still runs is for the caller to ask.
+func Protected(pod *corev1.Pod, now time.Time) (until time.Time, active bool, problem string) {
+	value, ok := pod.Annotations[karpenter.DoNotDisruptAnnotationKey]
+	if !ok {
+		return time.Time{}, false, ""
+	}
+	if value == "true" {
+		return time.Time{}, true, ""
+	}
+	length, err := time.ParseDuration(value)
+	if err != nil || length <= 0 {
+		return time.Time{}, false, fmt.Sprintf(
+			"the annotation %s: %q is neither true nor a duration above zero, such as 5m; it protects nothing",
+			karpenter.DoNotDisruptAnnotationKey, value)
+	}
+	if pod.Status.StartTime == nil {
+		return time.Time{}, true, ""
+	}
+	until = pod.Status.StartTime.Add(length)
+	return until, now.Before(until), ""
+}
