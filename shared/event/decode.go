@@ -1,14 +1,11 @@
 package event
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"strings"
 	"time"
-	"unicode/utf8"
 
 	"github.com/joist-autoscaler/joist/shared/fault"
 )
@@ -119,98 +116,6 @@ func As[T Body](e Envelope) (T, error) {
 		return body, fault.E("checking the data of "+string(e.Type), fault.Poison, err)
 	}
 	return body, nil
-}
-
-// CheckLimits refuses bytes that are too large, not UTF-8, not one JSON value,
-// too deep or of too many tokens, before anything is decoded into memory. It
-// refuses objects with a name twice as well: readers do not agree which counts.
-func CheckLimits(data []byte) error {
-	if len(data) > MaxEnvelope {
-		return unreadable("%d bytes exceed the limit of %d", len(data), MaxEnvelope)
-	}
-	if !utf8.Valid(data) {
-		return unreadable("not UTF-8")
-	}
-	decoder := json.NewDecoder(bytes.NewReader(data))
-	decoder.UseNumber()
-	var w walk
-	for tokens := 0; ; tokens++ {
-		token, err := decoder.Token()
-		switch {
-		case errors.Is(err, io.EOF) && tokens > 0 && len(w) == 0:
-			return nil
-		case err != nil:
-			return unreadable("not JSON: %w", located(data, err))
-		case tokens > 0 && len(w) == 0:
-			return unreadable("more than one JSON value (the second ends at byte %d)", decoder.InputOffset())
-		case tokens == MaxTokens:
-			return unreadable("more than %d JSON tokens", MaxTokens)
-		}
-		if err := w.step(token); err != nil {
-			return err
-		}
-	}
-}
-
-func unreadable(format string, args ...any) error {
-	return fault.F("reading a message", fault.Poison, format, args...)
-}
-
-// walk is the way from the outermost JSON value to the present token: one level
-// for each object or array that is open.
-type walk []level
-
-// level is an object, with the names that it has had so far, or an array, which
-// has none.
-type level struct {
-	names map[string]bool
-	// inValue says that a name was read and its value was not.
-	inValue bool
-}
-
-// step takes the next token.
-func (w *walk) step(token json.Token) error {
-	switch token {
-	case json.Delim('{'):
-		w.value()
-		*w = append(*w, level{names: map[string]bool{}})
-	case json.Delim('['):
-		w.value()
-		*w = append(*w, level{})
-	case json.Delim('}'), json.Delim(']'):
-		*w = (*w)[:len(*w)-1]
-	default:
-		return w.scalar(token)
-	}
-	if len(*w) > MaxDepth {
-		return unreadable("JSON nests deeper than %d", MaxDepth)
-	}
-	return nil
-}
-
-// scalar takes a name or a value that opens nothing.
-func (w *walk) scalar(token json.Token) error {
-	if len(*w) == 0 {
-		return nil
-	}
-	inner := &(*w)[len(*w)-1]
-	if inner.names == nil || inner.inValue {
-		inner.inValue = false
-		return nil
-	}
-	name, _ := token.(string)
-	if inner.names[name] {
-		return unreadable("the name %q stands twice in one object", name)
-	}
-	inner.names[name], inner.inValue = true, true
-	return nil
-}
-
-// value notes that the value of the innermost object's last name begins.
-func (w *walk) value() {
-	if len(*w) > 0 {
-		(*w)[len(*w)-1].inValue = false
-	}
 }
 
 // located adds the place to a JSON error that has one.
