@@ -98,7 +98,7 @@ func (m Maker) Until(now, expires time.Time, body Body, cause *Envelope) (Envelo
 	if err := body.Validate(); err != nil {
 		return Envelope{}, fault.E("making "+string(body.EventType()), fault.Bug, err)
 	}
-	data, err := json.Marshal(body)
+	data, err := encodeBody(body)
 	if err != nil {
 		return Envelope{}, fault.E("encoding "+string(body.EventType()), fault.Bug, err)
 	}
@@ -141,7 +141,7 @@ func (e *Envelope) inherit(cause Envelope) {
 // Encode writes the envelope as structured JSON, with attributes that were
 // unknown on arrival after the known ones.
 func (e Envelope) Encode() ([]byte, error) {
-	known, err := json.Marshal(e)
+	known, err := e.known()
 	if err != nil {
 		return nil, fault.E("encoding "+string(e.Type)+" "+e.ID, fault.Bug, err)
 	}
@@ -153,4 +153,12 @@ func (e Envelope) Encode() ([]byte, error) {
 		return nil, fault.E("encoding "+string(e.Type)+" "+e.ID, fault.Bug, err)
 	}
 	return append(append(known[:len(known)-1], ','), extra[1:]...), nil
+}
+
+// known writes the attributes that this version knows.
+func (e Envelope) known() ([]byte, error) {
+	if compact(e.Data) {
+		return e.appendKnown(make([]byte, 0, len(e.Data)+512))
+	}
+	return json.Marshal(e)
 }

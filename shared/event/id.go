@@ -13,18 +13,19 @@ const idBytes = 16
 // DeriveID hashes a kind, a cluster and key fields into an id. Each field is
 // preceded by its length, so that no two different lists hash alike.
 func DeriveID(kind string, cluster Cluster, key ...string) string {
-	h := sha256.New()
-	write := func(field string) {
-		var size [8]byte
-		binary.BigEndian.PutUint64(size[:], uint64(len(field)))
-		h.Write(size[:])
-		h.Write([]byte(field))
+	// Most keys fit, and then the hash needs no memory.
+	var room [512]byte
+	text := room[:0]
+	for _, field := range [...]string{kind, cluster.Name, cluster.UID} {
+		text = appendField(text, field)
 	}
-	write(kind)
-	write(cluster.Name)
-	write(cluster.UID)
 	for _, field := range key {
-		write(field)
+		text = appendField(text, field)
 	}
-	return hex.EncodeToString(h.Sum(nil)[:idBytes])
+	sum := sha256.Sum256(text)
+	return hex.EncodeToString(sum[:idBytes])
+}
+
+func appendField(text []byte, field string) []byte {
+	return append(binary.BigEndian.AppendUint64(text, uint64(len(field))), field...)
 }

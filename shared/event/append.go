@@ -1,0 +1,117 @@
+package event
+
+import (
+	"encoding/json"
+	"time"
+)
+
+// appender is a body that writes itself, byte for byte as encoding/json would.
+// It is for the bodies of which there are thousands a second.
+type appender interface {
+	AppendJSON(out []byte) ([]byte, error)
+}
+
+// encodeBody writes a body.
+func encodeBody(body Body) ([]byte, error) {
+	if a, ok := body.(appender); ok {
+		return a.AppendJSON(make([]byte, 0, 320))
+	}
+	return json.Marshal(body)
+}
+
+// AppendJSON writes the body as encoding/json would.
+func (b NodeNoticed) AppendJSON(out []byte) ([]byte, error) {
+	w := writer{out: append(out, '{')}
+	w.always("kind", string(b.Kind))
+	w.always("instanceId", b.InstanceID)
+	if !b.Deadline.IsZero() {
+		w.time("deadline", b.Deadline)
+	}
+	w.time("noticed", b.Noticed)
+	w.some("detail", b.Detail)
+	if b.Offering != (Offering{}) {
+		w.name("offering")
+		w.out = append(w.out, '{')
+		w.some("instanceType", b.Offering.InstanceType)
+		w.some("zone", b.Offering.Zone)
+		w.some("capacityType", b.Offering.CapacityType)
+		w.out = append(w.out, '}')
+	}
+	return append(w.out, '}'), w.err
+}
+
+// appendKnown writes the attributes of an envelope whose data is compact.
+func (e Envelope) appendKnown(out []byte) ([]byte, error) {
+	w := writer{out: append(out, '{')}
+	w.always("specversion", e.SpecVersion)
+	w.always("id", e.ID)
+	w.always("source", e.Source)
+	w.always("type", string(e.Type))
+	w.some("subject", e.Subject)
+	w.time("time", e.Time)
+	w.always("cluster", e.Cluster)
+	w.some("clusteruid", e.ClusterUID)
+	w.some("correlation", e.Correlation)
+	w.some("causation", e.Causation)
+	w.time("expires", e.Expires)
+	w.some("traceparent", e.Traceparent)
+	w.some("dataref", e.Dataref)
+	w.name("data")
+	w.out = append(w.out, e.Data...)
+	return append(w.out, '}'), w.err
+}
+
+// compact reports whether encoding/json would write the value as it stands.
+func compact(data []byte) bool {
+	s := scan{data: data}
+	return s.whole() == nil && !s.loose
+}
+
+// writer appends the members of an object.
+type writer struct {
+	out []byte
+	err error
+}
+
+// name begins a member. Names are ours, and plain.
+func (w *writer) name(name string) {
+	if w.out[len(w.out)-1] != '{' {
+		w.out = append(w.out, ',')
+	}
+	w.out = append(append(append(w.out, '"'), name...), '"', ':')
+}
+
+// always writes a text, and some writes one that is not empty.
+func (w *writer) always(name, value string) {
+	w.name(name)
+	w.out = appendText(w.out, value)
+}
+
+func (w *writer) some(name, value string) {
+	if value != "" {
+		w.always(name, value)
+	}
+}
+
+func (w *writer) time(name string, value time.Time) {
+	w.name(name)
+	out, err := value.AppendText(append(w.out, '"'))
+	if err != nil {
+		w.err = err
+		return
+	}
+	w.out = append(out, '"')
+}
+
+// appendText writes a JSON string. What needs an escape is left to
+// encoding/json.
+func appendText(out []byte, text string) []byte {
+	for i := range len(text) {
+		if c := text[i]; c < 0x20 || c > 0x7e || c == '"' || c == '\\' || c == '<' || c == '>' || c == '&' {
+			// A string cannot fail.
+			quoted, _ := json.Marshal(text)
+			return append(out, quoted...)
+		}
+	}
+	return append(append(append(out, '"'), text...), '"')
+}

@@ -1,0 +1,79 @@
+package event
+
+import (
+	"encoding/json"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+)
+
+// anyText has what needs an escape as often as what needs none.
+func anyText(t *rapid.T, label string) string {
+	return rapid.OneOf(rapid.StringMatching(`[a-z0-9./-]{0,12}`), rapid.String(), rapid.SampledFrom([]string{"<&>", "a\u2028b", "\"\\", "\x00", "\xff"})).Draw(t, label)
+}
+
+func anyTime(t *rapid.T, label string) time.Time {
+	if rapid.Bool().Draw(t, label+" is zero") {
+		return time.Time{}
+	}
+	return time.Unix(rapid.Int64Range(-1e11, 3e11).Draw(t, label), rapid.Int64Range(0, 999_999_999).Draw(t, label+" ns")).UTC()
+}
+
+// same demands that what is written by hand is what encoding/json writes, and
+// fails where it fails.
+func same(t *rapid.T, value any, got []byte, err error) {
+	want, wantErr := json.Marshal(value)
+	if (err == nil) != (wantErr == nil) || err == nil && string(got) != string(want) {
+		t.Fatalf("got  %s (%v)\nwant %s (%v)", got, err, want, wantErr)
+	}
+}
+
+func TestNodeNoticedIsWrittenAsJSON(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		b := NodeNoticed{
+			Kind: NoticeKind(anyText(t, "kind")), InstanceID: anyText(t, "id"), Deadline: anyTime(t, "deadline"), Noticed: anyTime(t, "noticed"),
+			Detail: anyText(t, "detail"),
+			Offering: Offering{
+				InstanceType: anyText(t, "type"), Zone: anyText(t, "zone"), CapacityType: anyText(t, "capacity"),
+			},
+		}
+		got, err := b.AppendJSON(nil)
+		same(t, b, got, err)
+	})
+}
+
+func TestEnvelopesAreWrittenAsJSON(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		e := Envelope{
+			SpecVersion: anyText(t, "specversion"), ID: anyText(t, "id"), Source: anyText(t, "source"), Type: Type(anyText(t, "type")),
+			Subject: anyText(t, "subject"), Time: anyTime(t, "time"), Cluster: anyText(t, "cluster"), ClusterUID: anyText(t, "clusteruid"),
+			Correlation: anyText(t, "correlation"), Causation: anyText(t, "causation"), Expires: anyTime(t, "expires"),
+			Traceparent: anyText(t, "traceparent"), Dataref: anyText(t, "dataref"),
+			Data: rapid.SampledFrom([]json.RawMessage{
+				nil, {}, json.RawMessage(`{"a":[1,"b"]}`), json.RawMessage(`{"a": 1}`), json.RawMessage(`"<&>"`), json.RawMessage("\"\u2028\""), json.RawMessage(`{`),
+			}).Draw(t, "data"),
+		}
+		got, err := e.Encode()
+		same(t, e, got, err)
+	})
+}
+
+func BenchmarkEncode(b *testing.B) {
+	at := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
+	body := NodeNoticed{
+		Kind: SpotInterruption, InstanceID: "i-0123456789abcdef0", Noticed: at, Deadline: at.Add(time.Minute), Detail: "terminate",
+		Offering: Offering{InstanceType: "m6i.large", Zone: "us-west-2a", CapacityType: "spot"},
+	}
+	maker := Maker{Service: "interruption", Cluster: Cluster{Name: "web"}}
+	b.ReportAllocs()
+	for b.Loop() {
+		e, err := maker.New(at, body, nil)
+		if err != nil {
+			b.Fatal(err)
+		}
+		if _, err := e.Encode(); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
