@@ -33,10 +33,11 @@ func (s *Service) listed(ctx context.Context, e event.Envelope, b event.Instance
 			return err
 		}
 	}
-	if err := findings.Safe(); err != nil {
+	safe, refused := findings.Safe()
+	if err := s.carryOutSweep(ctx, e, safe); err != nil {
 		return err
 	}
-	return s.carryOutSweep(ctx, e, findings)
+	return refused
 }
 
 // bindListed binds an instance whose launch was never answered.

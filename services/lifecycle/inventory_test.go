@@ -116,10 +116,7 @@ func TestSweepLeavesOthersAlone(t *testing.T) {
 func TestSweepStops(t *testing.T) {
 	s := newSite(t)
 	s.running()
-	var shown []event.Listed
-	for i := range 4 {
-		shown = append(shown, listed(fmt.Sprintf("i-orphan%d", i), "lost", ""))
-	}
+	shown := orphans(4)
 	s.now = s.now.Add(time.Minute)
 	s.handle(s.inventory(s.now, append(shown, listed("i-1", "one", "one-0"))...), fault.Denied)
 	if got := s.sent(); len(got) != 0 {
@@ -129,4 +126,30 @@ func TestSweepStops(t *testing.T) {
 	if n := len(s.sent()); n != 3 {
 		t.Errorf("three orphans: %d ends", n)
 	}
+}
+
+// What EC2 shows terminated takes nothing away, and goes while the breaker stands:
+// in a spot storm both occur at once.
+func TestSweepStopsNobodyElse(t *testing.T) {
+	s := newSite(t)
+	s.running()
+	s.now = s.now.Add(time.Minute)
+	dead := listed("i-1", "one", "one-0")
+	dead.State = "terminated"
+	s.handle(s.inventory(s.now, append(orphans(4), dead)...), fault.Denied)
+	if got := s.sent(); len(got) != 0 {
+		t.Errorf("it took %v", words(got))
+	}
+	s.pass(5 * time.Second)
+	if s.claim("one-0") != nil || s.node() != nil {
+		t.Error("claim or node of a terminated instance is left")
+	}
+}
+
+func orphans(n int) []event.Listed {
+	var out []event.Listed
+	for i := range n {
+		out = append(out, listed(fmt.Sprintf("i-orphan%d", i), "lost", ""))
+	}
+	return out
 }

@@ -62,9 +62,10 @@ type Findings struct {
 	Tagged []*karpenter.NodeClaim
 	// Returned lists claims whose instance was missing once and is back.
 	Returned []*karpenter.NodeClaim
-	// lost counts claims that had an instance which is now merely missing, and size
-	// what the cluster has of ours: instances or claims, whichever are more.
-	lost, size int
+	// lost are those of Gone that had an instance which is now merely missing, and
+	// size what the cluster has of ours: instances or claims, whichever are more.
+	lost []*karpenter.NodeClaim
+	size int
 }
 
 // Compare finds what an inventory means. ready tells, by claim, whether its
@@ -146,7 +147,7 @@ func (f *Findings) claim(c *karpenter.NodeClaim, seen map[string]bool, ready boo
 	case first.Before(f.Started):
 		f.Gone = append(f.Gone, c)
 		if c.Status.ProviderID != "" {
-			f.lost++
+			f.lost = append(f.lost, c)
 		}
 	}
 }
@@ -162,25 +163,32 @@ func settled(c *karpenter.NodeClaim) (time.Time, bool) {
 	return launched.LastTransitionTime.Time, ok
 }
 
-// Safe stops a sweep that would touch too much of the cluster at once: more
-// than three and more than a tenth (architecture, "absence is not death").
-// What EC2 shows terminated, and claims that never had an instance, do not
-// count: removing those takes nothing away.
-func (f Findings) Safe() error {
-	touched := len(f.Orphans) + f.lost
+// Safe gives what of the findings may be carried out, and why the rest may not.
+//
+// A sweep that would touch too much of the cluster at once, more than three and
+// more than a tenth (architecture, "absence is not death"), leaves orphans and
+// lost instances alone. What EC2 shows terminated, and claims that never had an
+// instance, do not count: removing those takes nothing away. They go on, as do
+// the notes about claims: a storm of interruptions must not be held up by the
+// very breaker that it may set off.
+func (f Findings) Safe() (Findings, error) {
+	touched := len(f.Orphans) + len(f.lost)
 	allowed := max(3, f.size/10)
 	if touched <= allowed {
-		return nil
+		return f, nil
 	}
 	var names []string
 	for _, o := range f.Orphans {
 		names = append(names, o.InstanceID)
 	}
-	for _, c := range f.Gone {
+	for _, c := range f.lost {
 		names = append(names, c.Name)
 	}
 	slices.Sort(names)
-	return fault.F("sweeping", fault.Denied, "it would touch %d of %d, and %d is the most at once: %s",
+	err := fault.F("sweeping", fault.Denied, "it would touch %d of %d, and %d is the most at once: %s",
 		touched, f.size, allowed, strings.Join(names, " ")).
 		WithHint("look at these before anything else; delete the claims or instances by hand if they are really gone")
+	f.Gone = slices.DeleteFunc(slices.Clone(f.Gone), func(c *karpenter.NodeClaim) bool { return slices.Contains(f.lost, c) })
+	f.Orphans, f.lost = nil, nil
+	return f, err
 }

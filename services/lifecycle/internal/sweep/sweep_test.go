@@ -191,6 +191,7 @@ func TestSafe(t *testing.T) {
 		{"a tenth of many", 5, 5, 0, 95, true},
 		{"more than a tenth of many", 6, 5, 0, 95, false},
 		{"what EC2 shows terminated does not count", 0, 0, 40, 2, true},
+		{"what EC2 shows terminated goes all the same", 3, 2, 7, 2, false},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			var claims []*karpenter.NodeClaim
@@ -215,12 +216,18 @@ func TestSafe(t *testing.T) {
 			if len(f.Orphans) != test.orphans || len(f.Gone) != test.lost+test.shown {
 				t.Fatalf("%d orphans, %d gone", len(f.Orphans), len(f.Gone))
 			}
-			err := f.Safe()
+			rest, err := f.Safe()
 			if (err == nil) != test.safe {
 				t.Fatalf("got %v", err)
 			}
 			if test.safe {
+				if diff := cmp.Diff(names(f), names(rest)); diff != "" {
+					t.Errorf("it is safe, and not all of it may be done: %s", diff)
+				}
 				return
+			}
+			if len(rest.Orphans) != 0 || len(rest.Gone) != test.shown || len(f.Gone) != test.lost+test.shown {
+				t.Errorf("it is not safe, and %d orphans and %d claims may go all the same, of %d", len(rest.Orphans), len(rest.Gone), len(f.Gone))
 			}
 			if !fault.Is(err, fault.Denied) || fault.HintOf(err) == "" || !strings.Contains(err.Error(), "orphan0") && test.orphans > 0 {
 				t.Errorf("the error does not help: %v", err)
