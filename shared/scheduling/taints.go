@@ -2,36 +2,17 @@ package scheduling
 
 import (
 	"slices"
-	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/joist-autoscaler/joist/shared/karpenter"
 )
 
-// readinessPrefix marks taints that node readiness rules take off by themselves.
-const readinessPrefix = "readiness.k8s.io/"
-
-// ephemeralTaints go away on their own while a node starts up (B099).
-var ephemeralTaints = []corev1.Taint{
-	{Key: corev1.TaintNodeNotReady, Effect: corev1.TaintEffectNoSchedule},
-	{Key: corev1.TaintNodeNotReady, Effect: corev1.TaintEffectNoExecute},
-	{Key: corev1.TaintNodeUnreachable, Effect: corev1.TaintEffectNoSchedule},
-	{Key: "node.cloudprovider.kubernetes.io/uninitialized", Effect: corev1.TaintEffectNoSchedule, Value: "true"},
-	karpenter.UnregisteredTaint(),
-}
-
 // lasting leaves out the taints that a node which is not yet initialized will
-// lose: the ephemeral ones and its startup taints.
+// lose: the ephemeral ones (B099) and its startup taints.
 func lasting(taints, startup []corev1.Taint) []corev1.Taint {
 	return slices.DeleteFunc(slices.Clone(taints), func(t corev1.Taint) bool {
-		return strings.HasPrefix(t.Key, readinessPrefix) || holds(ephemeralTaints, t) || holds(startup, t)
-	})
-}
-
-func holds(taints []corev1.Taint, t corev1.Taint) bool {
-	return slices.ContainsFunc(taints, func(other corev1.Taint) bool {
-		return t.Key == other.Key && t.Effect == other.Effect && (other.Value == "" || t.Value == other.Value)
+		return karpenter.EphemeralTaint(t) || karpenter.HoldsTaint(startup, t)
 	})
 }
 

@@ -5,6 +5,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+
+	"github.com/joist-autoscaler/joist/shared/karpenter"
 )
 
 func TestTolerations(t *testing.T) {
@@ -34,7 +36,13 @@ func TestTolerations(t *testing.T) {
 func TestLastingTaintsB099(t *testing.T) {
 	stays := corev1.Taint{Key: "dedicated", Value: "a", Effect: corev1.TaintEffectNoSchedule}
 	startup := corev1.Taint{Key: "cni", Effect: corev1.TaintEffectNoExecute}
-	all := append([]corev1.Taint{stays, startup, {Key: "readiness.k8s.io/net", Effect: corev1.TaintEffectNoSchedule}}, ephemeralTaints...)
+	cloudy := corev1.Taint{Key: "node.cloudprovider.kubernetes.io/uninitialized", Value: "true", Effect: corev1.TaintEffectNoSchedule}
+	valued := startup
+	valued.Value = "of another value"
+	all := []corev1.Taint{
+		stays, startup, valued, {Key: "readiness.k8s.io/net", Effect: corev1.TaintEffectNoSchedule}, cloudy, karpenter.UnregisteredTaint(),
+		{Key: corev1.TaintNodeNotReady, Effect: corev1.TaintEffectNoSchedule},
+	}
 	if diff := cmp.Diff([]corev1.Taint{stays}, lasting(all, []corev1.Taint{startup})); diff != "" {
 		t.Error(diff)
 	}
