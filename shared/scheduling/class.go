@@ -100,6 +100,9 @@ func (w *world) wishOf(c *class) (wish, string) {
 		return got, ""
 	}
 	made, problem := newWish(c.spec, w.bare || w.snapshot.Settings.PreferencePolicy == "Ignore")
+	if w.contrary {
+		slices.Reverse(made.anyOf)
+	}
 	if alone && problem == "" {
 		w.wishes[c.shape] = made
 	}

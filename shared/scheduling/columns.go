@@ -28,18 +28,27 @@ type shelves struct {
 	offers   []packing.Offer
 }
 
-// addColumns lists the instance types of the stock that suit the pool.
-func (w *world) addColumns(p *pool, types []Type, tier int, supplies map[string]int) {
-	p.types = w.index(types)
-	allowed := p.types.allowed(p.base.rules())
-	count := len(allowed)
+// reserve finds the types that suit each pool, and makes room for all their columns.
+func (w *world) reserve(stock Stock) {
+	count := 0
+	for _, p := range w.pools {
+		if p.refusal.Rule == "" {
+			p.types = w.index(stock.TypesOf(p.name, p.class))
+			p.allowed = p.types.allowed(p.base.rules())
+			count += len(p.allowed) * len(p.variants)
+		}
+	}
+	w.columns, w.problem.Columns = make([]column, 0, count), make([]packing.Column, 0, count)
+}
+
+// addColumns lists the instance types that suit the pool.
+func (w *world) addColumns(p *pool, tier int, supplies map[string]int) {
+	count := len(p.allowed)
 	s := &shelves{
 		pool: p, tier: tier, supplies: supplies,
 		arena: make([]int64, 0, count*len(w.axis.names)), offers: make([]packing.Offer, 0, 6*count),
 	}
-	w.columns = slices.Grow(w.columns, count*len(p.variants))
-	w.problem.Columns = slices.Grow(w.problem.Columns, count*len(p.variants))
-	for _, i := range allowed {
+	for _, i := range p.allowed {
 		w.addType(s, i)
 	}
 }

@@ -16,7 +16,8 @@ type effort struct {
 	limits bool
 	// pressed is whether pods were left out by the efforts before.
 	pressed bool
-	// contrary takes the last of domains that are equally good, not the first.
+	// contrary takes the last of domains that are equally good, not the first, and the
+	// last of what a pod says would do.
 	contrary bool
 	// bare leaves out what pods prefer from the beginning: a preference of one may cost
 	// another its place.

@@ -26,12 +26,16 @@ type pool struct {
 	variants []Requirements
 	// types are those of the stock, suitable or not.
 	types *typeIndex
+	// allowed are the places of those that suit.
+	allowed []int
 	// soldOut counts types that suit the pool and cannot be bought at the moment.
 	soldOut int
 	// bought remembers which planes the pool allows: 1 for yes, -1 for no.
 	bought [maxPlanes]int8
-	// shelf is made when it is first asked for.
-	shelf []shelved
+	// shelf is all offers, and shelves those on some planes; they are made when they
+	// are first asked for.
+	shelf   []shelved
+	shelves map[uint64][]shelved
 }
 
 func (w *world) newPool(np *karpenter.NodePool, stock Stock, named namedLabels) *pool {

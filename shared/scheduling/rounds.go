@@ -136,29 +136,6 @@ func (r *rounds) pack(shares []share) {
 	}
 }
 
-// boundFirst puts the classes first that have rules over domains of their own: the
-// others can go anywhere, and make room for them. Those come before all that watch
-// the spread of others: it can only get worse for them.
-func boundFirst(classes []*class) []*class {
-	rank := func(c *class) int {
-		switch {
-		case c.watches():
-			return 0
-		case len(c.own.groups) > 0:
-			return 1
-		}
-		return 2
-	}
-	out := slices.Clone(classes)
-	slices.SortStableFunc(out, func(a, b *class) int { return cmp.Compare(rank(a), rank(b)) })
-	return out
-}
-
-// watches reports whether the class has a required spread that does not count itself.
-func (c *class) watches() bool {
-	return slices.ContainsFunc(c.own.groups, func(g *group) bool { return g.kind == spreadKind && g.hard && !g.members[c.set] })
-}
-
 // feasible relaxes the class until something could hold it, or nothing is left to
 // relax: there is no need to pack in order to see that.
 func (r *rounds) feasible(c *class) bool {

@@ -25,7 +25,7 @@ func (r *rounds) sell(p *pool, choice packing.Set, planes uint64) sale {
 		return got
 	}
 	made := sale{
-		options: r.options(p, choice, planes), types: In(r.names(p, choice)...),
+		options: r.options(p, choice, planes), types: In(r.names(p, choice, planes)...),
 		short: p.base.Demanding() && !r.w.varied(p, choice, planes),
 	}
 	r.sales[string(r.saleKey)] = made
@@ -40,12 +40,13 @@ func (r *rounds) options(p *pool, choice packing.Set, planes uint64) []Option {
 	if p.base.Demanding() {
 		most = maxTypes
 	}
-	shelf := r.w.shelf(p)
+	shelf := r.w.shelf(p, planes)
 	r.chosen = r.chosen[:0]
-	seen, types := packing.NewSet(len(r.w.columns)), 0
+	// missing counts the offers, of types that were seen, that are still to come.
+	seen, types, missing := packing.NewSet(len(r.w.columns)), 0, 0
 	for i := range shelf {
 		k := int(shelf[i].column)
-		if !choice.Has(k) || planes&(1<<shelf[i].plane) == 0 {
+		if !choice.Has(k) {
 			continue
 		}
 		if !seen.Has(k) {
@@ -54,8 +55,12 @@ func (r *rounds) options(p *pool, choice packing.Set, planes uint64) []Option {
 			}
 			seen.Add(k)
 			types++
+			missing += r.w.problem.Columns[k].Sold(planes)
 		}
 		r.chosen = append(r.chosen, int32(i))
+		if missing--; missing == 0 && types == most {
+			break
+		}
 	}
 	out := make([]Option, len(r.chosen))
 	for i, at := range r.chosen {
@@ -68,7 +73,7 @@ func (r *rounds) options(p *pool, choice packing.Set, planes uint64) []Option {
 }
 
 // names are the types of a choice by name; if there are too many, the cheapest.
-func (r *rounds) names(p *pool, choice packing.Set) []string {
+func (r *rounds) names(p *pool, choice packing.Set, planes uint64) []string {
 	out := make([]string, 0, min(choice.Len(), maxTypes))
 	if choice.Len() <= maxTypes {
 		choice.Each(func(k int) bool {
@@ -78,7 +83,7 @@ func (r *rounds) names(p *pool, choice packing.Set) []string {
 		return out
 	}
 	seen := packing.NewSet(len(r.w.columns))
-	for _, s := range r.w.shelf(p) {
+	for _, s := range r.w.shelf(p, planes) {
 		if k := int(s.column); choice.Has(k) && !seen.Has(k) && len(out) < maxTypes {
 			seen.Add(k)
 			out = append(out, r.w.columns[k].typ.Name)

@@ -14,11 +14,26 @@ type shelved struct {
 	column, plane int32
 }
 
-// shelf lists all offers of a pool, the cheapest first.
-func (w *world) shelf(p *pool) []shelved {
-	if p.shelf != nil {
-		return p.shelf
+// shelf lists the offers of a pool on some planes, the cheapest first.
+func (w *world) shelf(p *pool, planes uint64) []shelved {
+	if got, ok := p.shelves[planes]; ok {
+		return got
 	}
+	if p.shelf == nil {
+		p.shelf, p.shelves = w.shelve(p), map[uint64][]shelved{}
+	}
+	out := make([]shelved, 0, len(p.shelf))
+	for i := range p.shelf {
+		if planes&(1<<p.shelf[i].plane) != 0 {
+			out = append(out, p.shelf[i])
+		}
+	}
+	p.shelves[planes] = out
+	return out
+}
+
+// shelve sorts all offers of a pool by price.
+func (w *world) shelve(p *pool) []shelved {
 	count := 0
 	for k := range w.columns {
 		if w.columns[k].pool == p {
@@ -35,12 +50,14 @@ func (w *world) shelf(p *pool) []shelved {
 		}
 	}
 	slices.SortFunc(out, func(x, y shelved) int {
-		if x.price != y.price {
-			return cmp.Compare(x.price, y.price)
+		switch { // Prices are numbers (sane), and most differ.
+		case x.price < y.price:
+			return -1
+		case x.price > y.price:
+			return 1
 		}
 		return cmp.Or(cmp.Compare(x.column, y.column), cmp.Compare(x.plane, y.plane))
 	})
-	p.shelf = out
 	return out
 }
 
@@ -98,8 +115,8 @@ func (w *world) covers(p *pool, columns packing.Set, planes uint64) bool {
 func (w *world) tried(p *pool, columns packing.Set, planes uint64) []shelved {
 	var all []shelved
 	spot := false
-	for _, s := range w.shelf(p) {
-		if columns.Has(int(s.column)) && planes&(1<<s.plane) != 0 {
+	for _, s := range w.shelf(p, planes) {
+		if columns.Has(int(s.column)) {
 			all = append(all, s)
 			spot = spot || w.planes[s.plane].CapacityType == karpenter.CapacityTypeSpot
 		}

@@ -47,7 +47,7 @@ type world struct {
 	// domain then share few of them, and spot is given up where a pool's minValues
 	// need that.
 	pressed bool
-	// contrary takes the last of domains that are equally good.
+	// contrary takes the last of domains that are equally good, and of alternatives.
 	contrary bool
 	// bare leaves out what pods prefer.
 	bare bool
@@ -149,6 +149,7 @@ func (w *world) addPools(stock Stock, named namedLabels) {
 	slices.SortFunc(w.pools, func(x, y *pool) int {
 		return cmp.Or(cmp.Compare(y.weight, x.weight), cmp.Compare(y.name, x.name))
 	})
+	w.reserve(stock)
 	supplies := map[string]int{}
 	tier := 0
 	for i, p := range w.pools {
@@ -161,7 +162,7 @@ func (w *world) addPools(stock Stock, named namedLabels) {
 			w.problem.Pools[p.index].Enough = func(columns packing.Set, planes uint64) bool { return w.varied(p, columns, planes) }
 		}
 		if p.refusal.Rule == "" {
-			w.addColumns(p, stock.TypesOf(p.name, p.class), tier, supplies)
+			w.addColumns(p, tier, supplies)
 		}
 	}
 	w.addRations(stock)

@@ -42,6 +42,12 @@ func (s *stage) arrange(steps float64) {
 		s.want(i, s.left[i])
 		s.total += float64(s.value[i] * float64(s.left[i]))
 	}
+	s.wanted = s.wanted[:0]
+	for i := range n {
+		for _, r := range s.priced {
+			s.wanted = append(s.wanted, float64(s.need[i*dims+r]))
+		}
+	}
 	s.ids, s.rest = ids, s.total
 	s.offers, s.hopes = s.scratch.offers[:0], s.scratch.hopes[:0]
 	s.scratch.lots.empty()

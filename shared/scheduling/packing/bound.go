@@ -130,7 +130,7 @@ func (p *Packer) equalPrices(columns []int, a, b *party) bool {
 
 // rows are the columns as the linear program sees them, until the next call.
 func (p *Packer) rows(columns []int, in Set, planes uint64) []offerRow {
-	out := p.scratch.rows[:0]
+	out := slices.Grow(p.scratch.rows[:0], len(columns))
 	for _, k := range columns {
 		if !in.Has(k) {
 			continue

@@ -1,5 +1,7 @@
 package packing
 
+import "math"
+
 // candidate is a column on some planes as something to open next.
 type candidate struct {
 	column int
@@ -62,14 +64,14 @@ func (s *stage) limit(c *candidate) float64 {
 // list sorts the lots into the candidate's lists. It is done when the candidate is
 // tried first: most never are.
 func (s *stage) list(c *candidate) {
-	room := s.p.problem.Columns[c.column].Room
+	each := s.parts(c)
 	counts := [maxDims + 1]int32{}
 	s.p.steps += len(s.ids)
 	kinds := s.scratch.kinds(len(s.ids))
 	for i := range s.ids {
 		kinds[i] = 255
 		if s.left[i] > 0 && c.admits[s.group[i]] {
-			kinds[i] = uint8(s.dominant(i, room))
+			kinds[i] = uint8(s.dominant(i, each))
 			counts[kinds[i]]++
 		}
 	}
@@ -90,15 +92,27 @@ func (s *stage) list(c *candidate) {
 	}
 }
 
-// dominant is the dimension of which a pod takes the largest part of a room.
-func (s *stage) dominant(i int, room []int64) int {
-	dims := s.p.problem.Dims
-	best, at := -1.0, 0
-	for slot, r := range s.priced {
-		if room[r] <= 0 {
-			continue
+// parts is what one unit of each priced dimension is of a candidate's room: less
+// than nothing where there is none.
+func (s *stage) parts(c *candidate) []float64 {
+	out := s.scratch.parts[:0]
+	for _, r := range s.priced {
+		if room := s.p.problem.Columns[c.column].Room[r]; room > 0 {
+			out = append(out, 1/float64(room))
+		} else {
+			out = append(out, math.Inf(-1))
 		}
-		if part := float64(s.need[i*dims+r]) / float64(room[r]); part > best {
+	}
+	s.scratch.parts = out
+	return out
+}
+
+// dominant is the dimension of which a pod takes the largest part of a room; each is
+// what one unit is of it.
+func (s *stage) dominant(i int, each []float64) int {
+	best, at := -1.0, 0
+	for slot, need := range s.wanted[i*len(each) : (i+1)*len(each)] {
+		if part := need * each[slot]; part > best {
 			best, at = part, slot
 		}
 	}

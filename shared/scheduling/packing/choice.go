@@ -12,9 +12,9 @@ func (p *Packer) Choice(b int) Set {
 
 func (p *Packer) choice(bin *Bin, used []int64, planes uint64, in Set) Set {
 	was, out := &p.problem.Columns[bin.Column], NewSet(len(p.problem.Columns))
-	in.Each(func(k int) bool {
+	in.EachAlso(p.sold[was.Pool], func(k int) bool {
 		c := &p.problem.Columns[k]
-		if c.Pool == was.Pool && c.shelf == was.shelf && c.Supply == was.Supply && c.planes&planes != 0 && fits(used, c.Room) && p.moderateLimits(was, c, bin.extra) {
+		if c.shelf == was.shelf && c.Supply == was.Supply && c.planes&planes != 0 && fits(used, c.Room) && p.moderateLimits(was, c, bin.extra) {
 			out.Add(k)
 		}
 		return true
@@ -111,9 +111,9 @@ func (p *Packer) settle() {
 		was := &p.problem.Columns[bin.Column]
 		best, price := bin.Column, was.price(bin.Planes)
 		p.buy(bin, -1)
-		bin.Columns.Each(func(k int) bool {
+		bin.Columns.EachAlso(p.sold[was.Pool], func(k int) bool {
 			c := &p.problem.Columns[k]
-			if c.Pool != was.Pool || c.Stage != was.Stage || c.planes&bin.Planes == 0 || c.Supply != was.Supply {
+			if c.Stage != was.Stage || c.planes&bin.Planes == 0 || c.Supply != was.Supply {
 				return true
 			}
 			if cost := c.price(bin.Planes); cost < price && fits(bin.used, c.Room) && p.problem.Pools[c.Pool].Holds(c.Capacity) && p.varied(k, bin.used, bin.Planes, bin.Columns) {

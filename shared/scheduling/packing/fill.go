@@ -9,7 +9,10 @@ type scratch struct {
 	taken  []int
 	picks  []pick
 	order  []int
+	share  []float64
 	kind   []uint8
+	parts  []float64
+	short  []candidate
 	offers []candidate
 	hopes  hopes
 	rungs  []rung
@@ -82,20 +85,19 @@ func (s *stage) fill(c *candidate) (value float64, picks []pick) {
 
 // next chooses a list and the first lot in it of which n pods fit.
 func (s *stage) next(c *candidate, column *Column) (d, i, n int) {
-	f := s.scratch
-	f.order = f.order[:0]
-	for d := range c.lists {
-		f.order = append(f.order, d)
+	if len(c.lists) == 1 {
+		i, n = s.advance(c, 0)
+		return 0, i, n
 	}
-	share := func(d int) float64 {
-		if len(s.priced) == 0 {
-			return 0
-		}
+	f := s.scratch
+	f.order, f.share = f.order[:0], f.share[:0]
+	for d := range c.lists {
 		r := s.priced[d]
-		return float64(f.room[r]) / float64(max(1, column.Room[r]))
+		f.order = append(f.order, d)
+		f.share = append(f.share, float64(f.room[r])/float64(max(1, column.Room[r])))
 	}
 	for a := 1; a < len(f.order); a++ {
-		for b := a; b > 0 && share(f.order[b]) > share(f.order[b-1]); b-- {
+		for b := a; b > 0 && f.share[f.order[b]] > f.share[f.order[b-1]]; b-- {
 			f.order[b], f.order[b-1] = f.order[b-1], f.order[b]
 		}
 	}

@@ -152,9 +152,9 @@ func (p *Packer) holdsOf(b, id int) int {
 	was, room := &p.problem.Columns[bin.Column], make([]int64, p.problem.Dims)
 	p.buy(bin, -1)
 	defer p.buy(bin, 1)
-	bin.Columns.Each(func(k int) bool {
+	bin.Columns.EachAlso(p.sold[was.Pool], func(k int) bool {
 		c := &p.problem.Columns[k]
-		if c.Pool != was.Pool || c.Stage != was.Stage || c.Supply != was.Supply || c.planes&bin.Planes&lot.Planes == 0 || !lot.Columns.Has(k) ||
+		if c.Stage != was.Stage || c.Supply != was.Supply || c.planes&bin.Planes&lot.Planes == 0 || !lot.Columns.Has(k) ||
 			!p.supplied(c) || !p.problem.Pools[c.Pool].Holds(c.Capacity) {
 			return true
 		}
@@ -179,10 +179,10 @@ func (p *Packer) enlarged(bin *Bin, lot *Lot) (column int, extra float64) {
 	p.buy(bin, -1)
 	defer p.buy(bin, 1)
 	paid := p.cost(was, bin.Planes)
-	bin.Columns.Each(func(k int) bool {
+	bin.Columns.EachAlso(p.sold[was.Pool], func(k int) bool {
 		c := &p.problem.Columns[k]
 		p.steps++
-		if !p.carries(c, bin.used, lot.Need) || c.Pool != was.Pool || c.Stage != was.Stage || c.Supply != was.Supply || c.planes&planes == 0 || !lot.Columns.Has(k) {
+		if !p.carries(c, bin.used, lot.Need) || c.Stage != was.Stage || c.Supply != was.Supply || c.planes&planes == 0 || !lot.Columns.Has(k) {
 			return true
 		}
 		if price := p.cost(c, planes) - paid; price < extra && p.supplied(c) && p.problem.Pools[c.Pool].Holds(c.Capacity) &&

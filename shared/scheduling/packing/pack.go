@@ -2,14 +2,15 @@ package packing
 
 import (
 	"cmp"
+	"math"
 	"slices"
 )
 
-// New prepares a problem. What is counted down is copied, so that one problem can
-// be packed again, under another policy.
+// New prepares a problem. What is counted down is copied; the columns, which are
+// many, belong to the packer from then on.
 func New(problem Problem) *Packer {
 	p := &Packer{problem: problem, lonely: -1, content: newTallies(problem.Rules), onto: make([][]Part, len(problem.Nodes)), members: make([]int, len(problem.Rules)), nodeSites: make([]site, len(problem.Nodes))}
-	p.problem.Columns, p.problem.Pools = slices.Clone(problem.Columns), slices.Clone(problem.Pools)
+	p.problem.Pools = slices.Clone(problem.Pools)
 	for i := range problem.Pools {
 		p.problem.Pools[i].Left = slices.Clone(problem.Pools[i].Left)
 		p.quotas = append(p.quotas, problem.Pools[i])
@@ -24,10 +25,17 @@ func New(problem Problem) *Packer {
 			p.members[t.Rule] += int(t.Members)
 		}
 	}
+	p.sold = make([]Set, len(problem.Pools))
+	for i := range p.sold {
+		p.sold[i] = NewSet(len(problem.Columns))
+	}
 	for k := range p.problem.Columns {
 		c := &p.problem.Columns[k]
+		p.sold[c.Pool].Add(k)
+		c.least = math.Inf(1)
 		for _, o := range c.Offers {
 			c.planes |= 1 << o.Plane
+			c.least = min(c.least, o.Price)
 		}
 		if c.shelf = c.Stage; problem.Policy.Mixed {
 			c.Stage = c.Mixed

@@ -54,6 +54,8 @@ type Column struct {
 	Supply int
 	// planes are those of Offers.
 	planes uint64
+	// least is the lowest of their prices.
+	least float64
 	// shelf is the stage as it was given: alternatives are of one shelf.
 	shelf int
 }
@@ -160,8 +162,20 @@ type Policy struct {
 	Effort, Budget int
 }
 
+// Sold counts the column's offers on some planes.
+func (c *Column) Sold(planes uint64) int {
+	n := 0
+	for _, o := range c.Offers {
+		n += int(planes >> o.Plane & 1)
+	}
+	return n
+}
+
 // price is that of the cheapest offer on some planes; infinite without any.
 func (c *Column) price(planes uint64) float64 {
+	if c.planes&^planes == 0 && c.planes != 0 {
+		return c.least
+	}
 	best := math.Inf(1)
 	for _, o := range c.Offers {
 		if planes&(1<<o.Plane) != 0 && o.Price < best {

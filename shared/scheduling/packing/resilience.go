@@ -1,6 +1,9 @@
 package packing
 
-import "math"
+import (
+	"math"
+	"slices"
+)
 
 // goodEnough is how near to the worth of its pods a plan's cost must be for no
 // other order to be tried.
@@ -16,7 +19,9 @@ const outOfReach = 1.3
 func (s *stage) run() {
 	first, won := len(s.p.bins), orders[0]
 	s.before = s.p.costOf(s.p.bins)
-	best, _ := s.attempt(first, won, math.Inf(1))
+	s.arrange(won)
+	best, _ := s.attempt(first, math.Inf(1))
+	tried := [][]int{s.ids}
 	for _, order := range orders[1:] {
 		cost := s.p.costOf(best)
 		if len(s.priced) < 2 {
@@ -25,14 +30,20 @@ func (s *stage) run() {
 		if cost <= goodEnough*s.total || cost > outOfReach*s.total || s.p.steps > s.p.problem.Policy.Effort {
 			break
 		}
-		if other, ok := s.attempt(first, order, cost); ok && placed(other) >= placed(best) && s.p.costOf(other) < cost {
+		s.arrange(order)
+		if slices.ContainsFunc(tried, func(ids []int) bool { return slices.Equal(ids, s.ids) }) {
+			continue // The same order gives the same plan.
+		}
+		tried = append(tried, s.ids)
+		if other, ok := s.attempt(first, cost); ok && placed(other) >= placed(best) && s.p.costOf(other) < cost {
 			best, won = other, order
 		}
 	}
 	if s.concentrated(best) {
 		s.modest = true
 		most := s.p.costOf(best) * (1 + s.p.problem.Policy.Premium)
-		if modest, ok := s.attempt(first, won, most); ok && placed(modest) >= placed(best) && s.p.costOf(modest) <= most {
+		s.arrange(won)
+		if modest, ok := s.attempt(first, most); ok && placed(modest) >= placed(best) && s.p.costOf(modest) <= most {
 			best = modest
 		}
 	}
@@ -40,10 +51,10 @@ func (s *stage) run() {
 	s.merge(first)
 }
 
-// attempt packs in one order, and takes it apart again. It gives up as soon as the
-// plan must cost more than most: what is not placed yet costs its worth at least.
-func (s *stage) attempt(first int, order, most float64) (bins []Bin, ok bool) {
-	s.arrange(order)
+// attempt packs in the order at hand, and takes it apart again. It gives up as soon
+// as the plan must cost more than most: what is not placed yet costs its worth at
+// least.
+func (s *stage) attempt(first int, most float64) (bins []Bin, ok bool) {
 	s.most, s.spent = most, 0
 	s.open()
 	s.scratch.offers, s.scratch.hopes = s.offers[:0], s.hopes[:0]

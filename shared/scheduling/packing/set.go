@@ -38,6 +38,13 @@ func (s Set) Keep(t Set) {
 	}
 }
 
+// Join takes in what t holds; the set is changed, and must be as large.
+func (s Set) Join(t Set) {
+	for i := range t {
+		s[i] |= t[i]
+	}
+}
+
 // Len counts the members.
 func (s Set) Len() int {
 	n := 0
@@ -56,6 +63,18 @@ func (s Set) Each(f func(i int) bool) {
 				return
 			}
 			word &= word - 1
+		}
+	}
+}
+
+// EachAlso calls f with every member that t holds as well, in rising order, until f
+// says no.
+func (s Set) EachAlso(t Set, f func(i int) bool) {
+	for w := range min(len(s), len(t)) {
+		for word := s[w] & t[w]; word != 0; word &= word - 1 {
+			if !f(w<<6 + bits.TrailingZeros64(word)) {
+				return
+			}
 		}
 	}
 }

@@ -34,9 +34,9 @@ type scored struct {
 }
 
 func (s *stage) leastWaste() []candidate {
-	out := []candidate{}
+	out, rooms := s.scratch.short[:0], s.worthOfRooms()
 	for _, planes := range s.planesOf() {
-		for _, one := range s.rungs(planes) {
+		for _, one := range s.rungs(planes, rooms) {
 			for i, best := range one.best[:one.count] {
 				if i > 0 && best.waste > wasteMax {
 					break
@@ -47,18 +47,20 @@ func (s *stage) leastWaste() []candidate {
 			}
 		}
 	}
+	s.scratch.short = out
 	return out
 }
 
 // rungs sorts the columns that anybody may use on some planes by size; each is half
 // as dear again as the one before.
-func (s *stage) rungs(planes uint64) []rung {
-	all, last := s.scratch.rungs[:0], 0
-	for _, k := range s.columns {
-		waste, price, ok := s.appraised(k, planes)
-		if !ok {
+func (s *stage) rungs(planes uint64, rooms []float64) []rung {
+	all, last, usable := s.scratch.rungs[:0], 0, s.usable(planes)
+	for i, k := range s.columns {
+		column := &s.p.problem.Columns[k]
+		if planes&column.planes == 0 || !usable.Has(k) || !s.moderate(column, rooms[i]) {
 			continue
 		}
+		price := s.p.cost(column, planes)
 		size := int(math.Floor(math.Log2(price) * 2))
 		if last >= len(all) || all[last].size != size {
 			last = slices.IndexFunc(all, func(r rung) bool { return r.size == size })
@@ -67,7 +69,7 @@ func (s *stage) rungs(planes uint64) []rung {
 			last = len(all)
 			all = append(all, rung{size: size})
 		}
-		all[last].keep(scored{k, waste})
+		all[last].keep(scored{k, 1 - rooms[i]/price})
 	}
 	s.scratch.rungs = all
 	slices.SortFunc(all, func(a, b rung) int { return cmp.Compare(a.size, b.size) })
@@ -87,20 +89,24 @@ func (r *rung) keep(one scored) {
 	}
 }
 
-// appraised is which part of its price a column wastes at best, and the price; not
-// ok when nobody may use it or when it could carry too much.
-func (s *stage) appraised(k int, planes uint64) (waste, price float64, ok bool) {
-	column := &s.p.problem.Columns[k]
-	if planes&column.planes == 0 {
-		return 0, 0, false
+// worthOfRooms is what all of the room of each of the stage's columns could be worth.
+func (s *stage) worthOfRooms() []float64 {
+	out := make([]float64, len(s.columns))
+	for i, k := range s.columns {
+		out[i] = s.worthOfRoom(&s.p.problem.Columns[k])
 	}
-	usable := slices.ContainsFunc(s.groups, func(g lotGroup) bool { return g.planes&planes == planes && g.columns.Has(k) })
-	worth := s.worthOfRoom(column)
-	if !usable || !s.moderate(column, worth) {
-		return 0, 0, false
+	return out
+}
+
+// usable are the columns that anybody may use on some planes.
+func (s *stage) usable(planes uint64) Set {
+	out := NewSet(len(s.p.problem.Columns))
+	for g := range s.groups {
+		if s.groups[g].planes&planes == planes {
+			out.Join(s.groups[g].columns)
+		}
 	}
-	price = s.p.cost(column, planes)
-	return 1 - worth/price, price, true
+	return out
 }
 
 // planesOf lists the sets of planes that lots ask for, the widest last.

@@ -4,11 +4,13 @@ package packing
 type stage struct {
 	p *Packer
 	// ids are the lots, the most valuable pod first; the slices below are parallel.
-	ids   []int
-	left  []int
-	need  []int64
-	value []float64
-	group []int
+	ids  []int
+	left []int
+	need []int64
+	// wanted is what a pod needs of the priced dimensions.
+	wanted []float64
+	value  []float64
+	group  []int
 	// floor is at most the value, and falls along the list.
 	floor []float64
 	// groups are lots with the same columns and planes.

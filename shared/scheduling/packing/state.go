@@ -19,6 +19,8 @@ type Packer struct {
 	asked int
 	// steps counts the effort.
 	steps int
+	// sold are the columns of each pool.
+	sold []Set
 	// quotas are the pools' limits as they were in the beginning.
 	quotas []Pool
 	// singly is whether pods were placed one by one, and bins not settled since.
