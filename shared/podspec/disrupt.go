@@ -34,3 +34,8 @@ func Protected(pod *corev1.Pod, now time.Time) (until time.Time, active bool, pr
 	until = pod.Status.StartTime.Add(length)
 	return until, now.Before(until), ""
 }
+
+// Grace is how long a pod may take to end.
+func Grace(pod *corev1.Pod) time.Duration {
+	return time.Duration(valueOr(pod.Spec.TerminationGracePeriodSeconds, defaultGraceSeconds)) * time.Second
+}

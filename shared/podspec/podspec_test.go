@@ -146,6 +146,15 @@ func TestReschedulable(t *testing.T) {
 	if podspec.Reschedulable(running) {
 		t.Error("a daemon is reschedulable")
 	}
+	running.OwnerReferences[0].Kind = "ReplicaSet"
+	running.DeletionTimestamp = &metav1.Time{}
+	if podspec.Reschedulable(running) {
+		t.Error("a pod that leaves is reschedulable: its successor is another")
+	}
+	running.OwnerReferences[0].Kind = "StatefulSet"
+	if !podspec.Reschedulable(running) {
+		t.Error("the pod of a StatefulSet has no successor before it is gone, and is not reschedulable (B083)")
+	}
 }
 
 func TestGroupJoinsEqualPods(t *testing.T) {

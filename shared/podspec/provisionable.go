@@ -35,9 +35,10 @@ func Provisionable(pod *corev1.Pod) Verdict {
 }
 
 // Reschedulable reports whether a pod on a node that goes away will need another
-// (B083): it runs, somebody replaces it, and it is not going itself.
+// (B083): it runs, somebody replaces it, and it is not going itself. The pod of a
+// StatefulSet counts until it is gone, because its successor comes only then.
 func Reschedulable(pod *corev1.Pod) bool {
-	return !ended(pod) && pod.DeletionTimestamp == nil && !NodeBound(pod)
+	return !ended(pod) && !NodeBound(pod) && (pod.DeletionTimestamp == nil || ownedBy(pod, "StatefulSet"))
 }
 
 func unschedulable(pod *corev1.Pod) bool {
@@ -52,12 +53,17 @@ func ended(pod *corev1.Pod) bool {
 
 // NodeBound pods come and go with their node: daemons, static pods and mirrors.
 func NodeBound(pod *corev1.Pod) bool {
-	if _, mirror := pod.Annotations[corev1.MirrorPodAnnotationKey]; mirror {
-		return true
-	}
-	return slices.ContainsFunc(pod.OwnerReferences, func(o metav1.OwnerReference) bool {
-		return o.Kind == "DaemonSet" || o.Kind == "Node"
-	})
+	return static(pod) || ownedBy(pod, "DaemonSet")
+}
+
+// static pods are the kubelet's own; the API shows no more than their mirrors.
+func static(pod *corev1.Pod) bool {
+	_, mirror := pod.Annotations[corev1.MirrorPodAnnotationKey]
+	return mirror || ownedBy(pod, "Node")
+}
+
+func ownedBy(pod *corev1.Pod, kind string) bool {
+	return slices.ContainsFunc(pod.OwnerReferences, func(o metav1.OwnerReference) bool { return o.Kind == kind })
 }
 
 // refusesNewNodes says why no term of the required affinity admits a node of any

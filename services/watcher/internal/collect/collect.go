@@ -35,6 +35,9 @@ type View struct {
 	Snapshot scheduling.Snapshot
 	Pending  []scheduling.PodClass
 	Ignored  []scheduling.Ignored
+	// Until is when the view is out of date though nothing changes, because a pod's
+	// protection ends or its node's deadline comes near; zero when it never is.
+	Until time.Time
 }
 
 // PendingKeys names everything that waits for a node: provisionable pods, pods
@@ -93,13 +96,18 @@ type collection struct {
 	attached map[string][]attached
 	// going holds the nodes that are going away, with their deadlines or zero.
 	going map[string]time.Time
+	// budgets are read when they are first asked for.
+	budgets *podspec.Budgets
+	now     time.Time
+	// until is the next moment at which time alone makes a pod wait.
+	until time.Time
 }
 
 // From collects the view.
 func From(cache cluster.Cache, given Given) View {
 	c := collection{
 		cache: cache, pods: cluster.Cached[*corev1.Pod](cache, cluster.Pods),
-		named: podspec.Named{}, spaces: podspec.Named{}, going: map[string]time.Time{},
+		named: podspec.Named{}, spaces: podspec.Named{}, going: map[string]time.Time{}, now: given.Now,
 	}
 	c.mount()
 	for _, pod := range c.pods {
@@ -121,7 +129,7 @@ func From(cache cluster.Cache, given Given) View {
 	pending, ignored := c.waiting()
 	pending = append(pending, scheduling.BufferPods(s.Buffers)...)
 	s.Namespaces = c.namespaces(s.Nodes, pending)
-	return View{Snapshot: s, Pending: pending, Ignored: ignored}
+	return View{Snapshot: s, Pending: pending, Ignored: ignored, Until: c.until}
 }
 
 // alpha adds the kinds that are behind gates.

@@ -9,9 +9,11 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/joist-autoscaler/joist/services/watcher/internal/collect"
 	"github.com/joist-autoscaler/joist/shared/cluster"
@@ -144,6 +146,128 @@ func TestPending(t *testing.T) {
 		view := from(append(slices.Clone(test.objects), test.pod)...)
 		if diff := cmp.Diff(test.want, view.PendingKeys()); diff != "" {
 			t.Errorf("%s:\n%s", test.name, diff)
+		}
+	}
+}
+
+// budget covers every pod of the namespace.
+func budget(name string, change func(*policyv1.PodDisruptionBudget)) *policyv1.PodDisruptionBudget {
+	b := &policyv1.PodDisruptionBudget{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name}}
+	b.Spec.Selector = &metav1.LabelSelector{}
+	change(b)
+	return b
+}
+
+// Which pods of a node that goes are planned before they wait: whatever is said
+// against it, those that must go soon; and no pod that may stay.
+func TestPendingB083(t *testing.T) {
+	at := metav1.NewTime(noon)
+	goes := map[string][]cluster.Object{
+		"taint": {node("n", disrupted), claim("c", registered)},
+		"claim deleted": {node("n"), claim("c", registered, func(c *karpenter.NodeClaim) {
+			c.DeletionTimestamp, c.Finalizers = &at, []string{karpenter.TerminationFinalizer}
+		})},
+		"node deleted": {node("n", func(n *corev1.Node) {
+			n.DeletionTimestamp, n.Finalizers = &at, []string{karpenter.TerminationFinalizer}
+		}), claim("c", registered)},
+		"instance terminating": {node("n"), claim("c", registered, func(c *karpenter.NodeClaim) {
+			c.Status.Conditions = c.Status.Conditions.With(metav1.Condition{Type: karpenter.ConditionTypeInstanceTerminating, Status: metav1.ConditionTrue}, noon)
+		})},
+	}
+	none, all := intstr.FromInt32(0), intstr.FromString("100%")
+	never := func(b *policyv1.PodDisruptionBudget) { b.Spec.MaxUnavailable = &none }
+	unready := func(p *corev1.Pod) {
+		p.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionFalse}}
+	}
+	length := func(text string) func(*corev1.Pod) {
+		return func(p *corev1.Pod) {
+			p.Annotations = map[string]string{karpenter.DoNotDisruptAnnotationKey: text}
+			begun := metav1.NewTime(noon.Add(-time.Hour))
+			p.Status.StartTime = &begun
+		}
+	}
+	leaving := func(p *corev1.Pod) {
+		grace := int64(60)
+		p.DeletionTimestamp, p.DeletionGracePeriodSeconds = &at, &grace
+	}
+	for _, test := range []struct {
+		name    string
+		budgets []cluster.Object
+		pod     []func(*corev1.Pod)
+		want    bool          // without a deadline
+		until   time.Duration // when it will be wanted
+	}{
+		{name: "nothing protects it", want: true},
+		{name: "a budget that allows nobody now", budgets: []cluster.Object{budget("b", func(*policyv1.PodDisruptionBudget) {})}, want: true},
+		{name: "a budget that never allows anybody", budgets: []cluster.Object{budget("b", never)}},
+		{name: "all must be available", budgets: []cluster.Object{budget("b", func(b *policyv1.PodDisruptionBudget) { b.Spec.MinAvailable = &all })}},
+		{name: "two budgets", budgets: []cluster.Object{budget("b", func(*policyv1.PodDisruptionBudget) {}), budget("c", func(*policyv1.PodDisruptionBudget) {})}},
+		{name: "a budget of others", budgets: []cluster.Object{budget("b", func(b *policyv1.PodDisruptionBudget) {
+			never(b)
+			b.Spec.Selector.MatchLabels = map[string]string{"app": "other"}
+		})}, want: true},
+		{name: "unready, which the budget lets go", pod: []func(*corev1.Pod){unready}, budgets: []cluster.Object{budget("b", func(b *policyv1.PodDisruptionBudget) {
+			never(b)
+			b.Spec.UnhealthyPodEvictionPolicy = new(policyv1.AlwaysAllow)
+		})}, want: true},
+		{name: "do-not-disrupt", pod: []func(*corev1.Pod){doNotDisrupt}},
+		{name: "do-not-disrupt for ten minutes more", pod: []func(*corev1.Pod){length("70m")}, until: 10 * time.Minute},
+		{name: "do-not-disrupt is over", pod: []func(*corev1.Pod){length("60m")}, want: true},
+		{name: "do-not-disrupt says nothing", pod: []func(*corev1.Pod){length("yes")}, want: true},
+		{name: "of a StatefulSet and leaving", pod: []func(*corev1.Pod){owner("StatefulSet"), leaving}, budgets: []cluster.Object{budget("b", never)}, want: true},
+	} {
+		for how, objects := range goes {
+			objects = append(slices.Clone(objects), append(test.budgets, pod("p", "n", test.pod...))...)
+			view := from(objects...)
+			if got := len(view.PendingKeys()) == 1; got != test.want {
+				t.Errorf("%s, %s: planned: %v", test.name, how, got)
+			}
+			if want := noon.Add(test.until); test.until > 0 && !view.Until.Equal(want) || test.until == 0 && !view.Until.IsZero() {
+				t.Errorf("%s, %s: the view is good until %v", test.name, how, view.Until)
+			}
+		}
+	}
+	for _, test := range []struct {
+		name  string
+		left  time.Duration
+		want  bool
+		until time.Duration
+	}{
+		{"as after a Spot notice", 2 * time.Minute, true, 0},
+		{"near", early + 30*time.Second, true, 0},
+		{"some time away", early + 31*time.Second, false, time.Second},
+		{"past", -time.Minute, true, 0},
+	} {
+		for name, protect := range map[string]cluster.Object{"a budget": budget("b", never), "do-not-disrupt": pod("q", "", doNotDisrupt)} {
+			p := pod("p", "n")
+			if name == "do-not-disrupt" {
+				p, protect = pod("p", "n", doNotDisrupt), node("other")
+			}
+			deadline := annotated(karpenter.NodeClaimTerminationTimestampAnnotationKey, noon.Add(test.left).Format(time.RFC3339))
+			view := from(node("n", disrupted), claim("c", registered, deadline), protect, p)
+			if got := len(view.PendingKeys()) == 1; got != test.want {
+				t.Errorf("%s in spite of %s: planned: %v", test.name, name, got)
+			}
+			if test.until > 0 && !view.Until.Equal(noon.Add(test.until)) || test.until == 0 && !view.Until.IsZero() {
+				t.Errorf("%s in spite of %s: the view is good until %v", test.name, name, view.Until)
+			}
+		}
+	}
+}
+
+// early is how long before its end a protected pod is planned elsewhere.
+const early = 5 * time.Minute
+
+// Two claims of one instance are one node: the elder's.
+func TestOneInstanceTwoClaimsB242(t *testing.T) {
+	born := func(after time.Duration) func(*karpenter.NodeClaim) {
+		return func(c *karpenter.NodeClaim) { c.CreationTimestamp = metav1.NewTime(noon.Add(after)) }
+	}
+	young, old := claim("a", launched, born(time.Minute)), claim("b", launched, born(0))
+	for name, objects := range map[string][]cluster.Object{"not joined": {young, old}, "joined": {young, old, node("n")}} {
+		nodes := from(objects...).Snapshot.Nodes
+		if len(nodes) != 1 || nodes[0].Claim != "b" {
+			t.Errorf("%s: the nodes are %+v", name, nodes)
 		}
 	}
 }

@@ -21,14 +21,9 @@ const nominatedAnnotation = "joist.sh/nominated-until"
 // nodes joins nodes and claims by providerID: a claim without a node is a node
 // to be.
 func (c *collection) nodes() []scheduling.Node {
-	claims := map[string]*karpenter.NodeClaim{}
 	var out []scheduling.Node
 	all := cluster.Cached[*karpenter.NodeClaim](c.cache, cluster.NodeClaims)
-	for _, claim := range all {
-		if claim.Status.ProviderID != "" {
-			claims[claim.Status.ProviderID] = claim
-		}
-	}
+	claims := owners(all)
 	joined := map[string]bool{}
 	bound := c.byNode()
 	for _, node := range cluster.Cached[*corev1.Node](c.cache, cluster.Nodes) {
@@ -39,8 +34,25 @@ func (c *collection) nodes() []scheduling.Node {
 		out = append(out, c.node(node, claim, bound[node.Name]))
 	}
 	for _, claim := range all {
-		if !joined[claim.Name] {
+		if owner := claims[claim.Status.ProviderID]; !joined[claim.Name] && (owner == nil || owner == claim) {
 			out = append(out, coming(claim))
+		}
+	}
+	return out
+}
+
+// owners finds the claim of each instance. Where two name the same, which only a
+// hand can bring about, it is the elder's: the younger has no node and will get
+// none, so it is no room either (B242).
+func owners(all []*karpenter.NodeClaim) map[string]*karpenter.NodeClaim {
+	out := map[string]*karpenter.NodeClaim{}
+	for _, claim := range all {
+		id := claim.Status.ProviderID
+		if id == "" {
+			continue
+		}
+		if other := out[id]; other == nil || claim.CreationTimestamp.Before(&other.CreationTimestamp) {
+			out[id] = claim
 		}
 	}
 	return out
@@ -133,7 +145,7 @@ func describe(out *scheduling.Node, claim *karpenter.NodeClaim) {
 	if !out.Initialized {
 		out.Expected = scheduling.ParseExpected(claim.Annotations[scheduling.ExpectedAnnotation])
 	}
-	out.Going = claim.DeletionTimestamp != nil
+	out.Going = claim.DeletionTimestamp != nil || conditions.True(karpenter.ConditionTypeInstanceTerminating)
 	out.Deadline = instant(claim.Annotations[karpenter.NodeClaimTerminationTimestampAnnotationKey])
 	out.Nominated = instant(claim.Annotations[nominatedAnnotation])
 	if !claim.Status.LastPodEventTime.IsZero() {

@@ -2,10 +2,12 @@ package collect
 
 import (
 	"slices"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
 
-	"github.com/joist-autoscaler/joist/shared/karpenter"
+	"github.com/joist-autoscaler/joist/shared/cluster"
 	"github.com/joist-autoscaler/joist/shared/podspec"
 	"github.com/joist-autoscaler/joist/shared/scheduling"
 )
@@ -28,15 +30,48 @@ func (c *collection) waiting() ([]scheduling.PodClass, []scheduling.Ignored) {
 	return classes.List(), ignored
 }
 
-// soon reports whether the pod will leave a node that goes. One that must not be
-// disrupted stays until the node's deadline (B083): a place for it would be
-// empty for as long, be removed, and be planned again.
+// early is how long before a protected pod must go its next place is planned:
+// what an instance takes to join, with a launch or two that fail.
+const early = 5 * time.Minute
+
+// soon reports whether the pod will leave a node that goes (B083). One that must
+// not be disrupted, or that a budget never lets go, stays for as long as it may:
+// a place for it would be empty, be removed, and be planned again. Where the node
+// has a deadline it is planned, whatever protects it, shortly before it must go.
 func (c *collection) soon(pod *corev1.Pod) bool {
 	deadline, going := c.going[pod.Spec.NodeName]
 	if pod.Spec.NodeName == "" || !going || !podspec.Reschedulable(pod) {
 		return false
 	}
-	return pod.Annotations[karpenter.DoNotDisruptAnnotationKey] != "true" || !deadline.IsZero()
+	if pod.DeletionTimestamp != nil || !deadline.IsZero() && c.reached(deadline.Add(-podspec.Grace(pod)-early)) {
+		return true
+	}
+	until, protected, _ := podspec.Protected(pod, c.now)
+	if protected {
+		return !until.IsZero() && c.reached(until)
+	}
+	_, fully := c.blocking().Blocked(pod, c.now)
+	return !fully
+}
+
+// reached reports whether a moment is over, and remembers the next that is not.
+func (c *collection) reached(at time.Time) bool {
+	if !at.After(c.now) {
+		return true
+	}
+	if c.until.IsZero() || at.Before(c.until) {
+		c.until = at
+	}
+	return false
+}
+
+// blocking reads the disruption budgets, once and only if some node goes.
+func (c *collection) blocking() podspec.Budgets {
+	if c.budgets == nil {
+		budgets := podspec.NewBudgets(cluster.Cached[*policyv1.PodDisruptionBudget](c.cache, cluster.DisruptionBudgets))
+		c.budgets = &budgets
+	}
+	return *c.budgets
 }
 
 // ignore adds a pod to those of its namespace that are left alone for the same
