@@ -23,7 +23,8 @@ const (
 	resend = 30 * time.Second
 )
 
-// launch lets the claims of a plan that is done be launched, and asks for it.
+// launch lets the claims of a plan that is done be launched, and asks for it. A
+// claim that cannot be written holds up nothing but itself (B242).
 func (s *Service) launch(ctx context.Context, cause *event.Envelope, o outbox.Outbox) error {
 	if o.State != outbox.Done {
 		return nil
@@ -32,17 +33,19 @@ func (s *Service) launch(ctx context.Context, cause *event.Envelope, o outbox.Ou
 	if err != nil {
 		return fmt.Errorf("listing NodeClaims to launch: %w", err)
 	}
+	var failures []error
 	for i, claim := range claims {
 		if !o.Lists(claim.Name) || door.Admitted(claim) || claim.DeletionTimestamp != nil {
 			continue
 		}
 		admitted, err := s.letIn(ctx, claim)
 		if err != nil {
-			return err
+			failures = append(failures, err)
+			continue
 		}
 		claims[i] = admitted
 	}
-	return s.ask(ctx, cause, claims)
+	return errors.Join(append(failures, s.ask(ctx, cause, claims))...)
 }
 
 // letIn writes down that the claim may be launched, and gives it as it is then.
@@ -63,7 +66,8 @@ func (s *Service) letIn(ctx context.Context, claim *karpenter.NodeClaim) (*karpe
 
 // ask sends launch.requested for every intent that has a claim to be launched,
 // at most once in resend. The same intent is always the same message. A claim
-// whose annotations were broken holds up nothing but itself (B242).
+// whose annotations were broken holds up nothing but itself (B242); a queue that
+// does not answer ends the round, for it would not answer the others either.
 func (s *Service) ask(ctx context.Context, cause *event.Envelope, claims []*karpenter.NodeClaim) error {
 	now := s.Now()
 	var failures []error
@@ -81,7 +85,10 @@ func (s *Service) ask(ctx context.Context, cause *event.Envelope, claims []*karp
 		}
 		if err := s.do.Do(ctx, cause, effect.Send{Body: request}); err != nil {
 			delete(s.asked, "launch/"+request.Intent)
-			return errors.Join(append(failures, err)...)
+			failures = append(failures, err)
+			if !fault.Is(err, fault.Bug) {
+				break
+			}
 		}
 	}
 	return errors.Join(failures...)

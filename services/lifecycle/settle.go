@@ -2,6 +2,7 @@ package lifecycle
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -12,6 +13,7 @@ import (
 
 	"github.com/joist-autoscaler/joist/services/lifecycle/internal/claim"
 	"github.com/joist-autoscaler/joist/services/lifecycle/internal/effect"
+	"github.com/joist-autoscaler/joist/services/lifecycle/internal/phase"
 	"github.com/joist-autoscaler/joist/services/lifecycle/internal/shortage"
 	"github.com/joist-autoscaler/joist/shared/blob"
 	"github.com/joist-autoscaler/joist/shared/cluster"
@@ -38,13 +40,16 @@ func (s *Service) settle(ctx context.Context, e event.Envelope, b event.LaunchSe
 	if err != nil {
 		return err
 	}
+	var failures []error
 	for _, instance := range sorted(b.Instances) {
 		if claims, err = s.bind(ctx, e, claims, b.Intent, instance); err != nil {
-			return err
+			failures = append(failures, err)
 		}
 	}
-	if len(b.Refusals) == 0 {
-		return nil
+	if len(failures) > 0 || len(b.Refusals) == 0 {
+		// A claim that could not be bound has an instance all the same, so that none
+		// may be refused yet. The others have theirs.
+		return errors.Join(failures...)
 	}
 	// The shortage must be known before the claim goes, or the next plan would
 	// ask for the same again.
@@ -157,39 +162,55 @@ func (s *Service) label(ctx context.Context, claim *karpenter.NodeClaim, facts l
 	return s.do.Do(ctx, nil, effect.Update{Object: claim})
 }
 
-// refuse removes the claims that the outcome left without an instance. A claim
-// is marked before it is deleted, so that whoever looks after a crash knows why
-// it may go.
+// refuse removes the claims that the outcome left without an instance. One that
+// cannot be written holds up nothing but itself (B242).
 func (s *Service) refuse(ctx context.Context, e event.Envelope, claims []*karpenter.NodeClaim, b event.LaunchSettled) error {
 	if !b.Spent && len(b.Instances) > 0 {
 		return nil
 	}
-	mark := unspent
+	var failures []error
+	for _, claim := range claims {
+		if claim.Status.ProviderID == "" {
+			failures = append(failures, s.do.Do(ctx, &e, s.refused(claim, b)...))
+		}
+	}
+	return errors.Join(failures...)
+}
+
+// refused marks a claim before it is deleted, so that whoever looks after a
+// crash knows why it may go.
+func (s *Service) refused(c *karpenter.NodeClaim, b event.LaunchSettled) []effect.Effect {
+	var effects []effect.Effect
+	mark, text := unspent, refusalText(b)
 	if b.Spent {
 		mark = spent
 	}
-	for _, claim := range claims {
-		if claim.Status.ProviderID != "" {
-			continue
-		}
-		var effects []effect.Effect
-		if have := claim.Annotations[RefusedAnnotation]; have != spent && have != mark {
-			marked := claim.DeepCopy()
-			annotate(marked, RefusedAnnotation, mark)
-			effects = append(effects, effect.Update{Object: marked})
-		}
-		effects = append(effects, effect.Report{Event: cluster.Event{
-			About: claim, Kind: cluster.NodeClaims, Type: "Warning", Reason: "InsufficientCapacityError",
-			Message: refusalText(b), Dedupe: 2 * time.Minute, Now: s.Now(),
-		}})
-		if claim.DeletionTimestamp == nil {
-			effects = append(effects, effect.Delete{Kind: cluster.NodeClaims, Key: cluster.KeyOf(claim), UID: claim.UID, Why: "launch refused"})
-		}
-		if err := s.do.Do(ctx, &e, effects...); err != nil {
-			return err
+	if have := c.Annotations[RefusedAnnotation]; have != spent && have != mark {
+		marked := c.DeepCopy()
+		annotate(marked, RefusedAnnotation, mark)
+		annotate(marked, claim.RefusalAnnotation, text)
+		effects = append(effects, effect.Update{Object: marked})
+	}
+	effects = append(effects, effect.Report{Event: cluster.Event{
+		About: c, Kind: cluster.NodeClaims, Type: "Warning", Reason: refusalReason(b),
+		Message: text, Dedupe: 2 * time.Minute, Now: s.Now(), Key: string(c.UID),
+	}})
+	if c.DeletionTimestamp == nil {
+		effects = append(effects, effect.Delete{Kind: cluster.NodeClaims, Key: cluster.KeyOf(c), UID: c.UID, Why: "launch refused"})
+	}
+	return effects
+}
+
+// refusalReason is the reason of the Event. A shortage is one only if everything
+// that was refused was short: else another offering would not help (B132).
+func refusalReason(b event.LaunchSettled) string {
+	short := func(r event.Refusal) bool { return len(r.Blamed) > 0 || r.Subnet != "" || r.Code == "Unfulfilled" }
+	for _, r := range b.Refusals {
+		if !short(r) {
+			return phase.LaunchFailed
 		}
 	}
-	return nil
+	return "InsufficientCapacityError"
 }
 
 func refusalText(b event.LaunchSettled) string {

@@ -2,6 +2,10 @@ package claim
 
 import "github.com/joist-autoscaler/joist/services/lifecycle/internal/effect"
 
+// RefusalAnnotation is what a launch was refused with, in words. It stands beside
+// the mark that says whether the claim may go.
+const RefusalAnnotation = "joist.sh/refusal"
+
 // FailedAnnotation marks a claim that timed out, with the phase that it did not
 // leave. It is written before the claim is deleted, so that whoever counts
 // failures (B018) still sees it while the finalizer stands, whoever dies between.

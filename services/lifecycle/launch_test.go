@@ -1,0 +1,134 @@
+package lifecycle_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/joist-autoscaler/joist/shared/cluster"
+	"github.com/joist-autoscaler/joist/shared/event"
+	"github.com/joist-autoscaler/joist/shared/fault"
+	"github.com/joist-autoscaler/joist/shared/launchspec"
+)
+
+// picky is an API server that cannot write one claim.
+type picky struct {
+	cluster.Client
+	name string
+	kind fault.Kind
+}
+
+func (p picky) Update(ctx context.Context, o cluster.Object) (cluster.Object, error) {
+	if o.GetName() == p.name {
+		return nil, fault.F("updating "+p.name, p.kind, "an admission webhook says no")
+	}
+	return p.Client.Update(ctx, o)
+}
+
+func (p picky) UpdateStatus(ctx context.Context, o cluster.Object) (cluster.Object, error) {
+	if o.GetName() == p.name {
+		return nil, fault.F("updating the status of "+p.name, p.kind, "an admission webhook says no")
+	}
+	return p.Client.UpdateStatus(ctx, o)
+}
+
+// A claim that cannot be written holds up no other claim's launch (B242).
+func TestB242AdmittingOneFails(t *testing.T) {
+	s := newSite(t)
+	held := s.batch()
+	plan := s.plan(held, s.planned(held, "one", 1), s.planned(held, "two", 1))
+	s.start(picky{s.As("lifecycle"), "one-0", fault.Denied})
+	if err := s.svc.Handle(t.Context(), plan); !fault.Is(err, fault.Denied) {
+		t.Errorf("nobody hears of it: %v", err)
+	}
+	if diff := cmp.Diff([]string{"launch.requested.v1 intent/two"}, words(s.sent())); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// A request that nobody could obey holds up no other (B242).
+func TestB242AskingOneFails(t *testing.T) {
+	s := newSite(t)
+	s.launched("one", 1)
+	s.Change(cluster.NodeClaims, cluster.Key{Name: "one-0"}, func(o cluster.Object) {
+		o.GetAnnotations()[launchspec.ClaimsAnnotation] = "0"
+	})
+	held := s.batch()
+	s.now = s.now.Add(31 * time.Second)
+	if err := s.svc.Handle(t.Context(), s.plan(held, s.planned(held, "two", 1))); !fault.Is(err, fault.Bug) {
+		t.Errorf("nobody hears of it: %v", err)
+	}
+	if diff := cmp.Diff([]string{"launch.requested.v1 intent/two"}, words(s.sent())); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// Nor does a claim that cannot be bound keep the fleet's other instances from
+// theirs, and none is refused before all that came are bound (B131, B242).
+func TestB242BindingOneFails(t *testing.T) {
+	s := newSite(t)
+	s.launched("one", 3)
+	body := settled("one", 3, "i-1", "i-2")
+	body.Instances[0].InstanceType = "p5.48xlarge"
+	s.handle(s.message(body), fault.Bug)
+	if diff := cmp.Diff(map[string]string{"one-0": "i-2", "one-1": "", "one-2": ""}, s.bound()); diff != "" {
+		t.Error(diff)
+	}
+	for _, c := range s.claims() {
+		if c.DeletionTimestamp != nil {
+			t.Errorf("%s is refused, and an instance may be its own", c.Name)
+		}
+	}
+}
+
+func TestB242RefusingOneFails(t *testing.T) {
+	s := newSite(t)
+	s.launched("one", 2)
+	s.start(picky{s.As("lifecycle"), "one-0", fault.Denied})
+	s.handle(s.message(settled("one", 2)), fault.Denied)
+	s.restart()
+	s.step()
+	if c := s.claim("one-0"); c == nil || c.DeletionTimestamp != nil {
+		t.Error("a claim went without the mark that says why")
+	}
+	if c := s.claim("one-1"); c != nil {
+		t.Errorf("the other claim is left: %+v", c.ObjectMeta)
+	}
+}
+
+// Only a shortage is called one: whoever looks for InsufficientCapacityError
+// looks for another type or zone, which helps against nothing else (B132).
+func TestB132Reasons(t *testing.T) {
+	short := event.Refusal{Code: "InsufficientInstanceCapacity", Message: "no m6i.large", Blamed: []event.Offering{offering}}
+	full := event.Refusal{Code: "InsufficientFreeAddressesInSubnet", Subnet: "subnet-1"}
+	silent := event.Refusal{Code: "Unfulfilled"}
+	denied := event.Refusal{Code: "UnauthorizedOperation", Message: "ask your administrator"}
+	for _, test := range []struct {
+		name     string
+		refusals []event.Refusal
+		want     string
+	}{
+		{"a shortage", []event.Refusal{short}, "InsufficientCapacityError"},
+		{"no addresses", []event.Refusal{full}, "InsufficientCapacityError"},
+		{"EC2 says nothing", []event.Refusal{silent, short}, "InsufficientCapacityError"},
+		{"a denial", []event.Refusal{denied}, "LaunchFailed"},
+		{"a denial and a shortage", []event.Refusal{short, denied}, "LaunchFailed"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			s := newSite(t)
+			s.launched("one", 1)
+			s.handle(s.message(event.LaunchSettled{Intent: "one", Wanted: 1, Refusals: test.refusals, Spent: true}), "")
+			var got []string
+			for _, e := range s.Events() {
+				if e.Kind == cluster.NodeClaims {
+					got = append(got, e.Reason)
+				}
+			}
+			if diff := cmp.Diff([]string{test.want}, got); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
