@@ -3,8 +3,6 @@ package e2e
 import (
 	"fmt"
 	"os"
-	"slices"
-	"strings"
 	"testing"
 	"time"
 
@@ -13,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
 
+	"github.com/joist-autoscaler/joist/integration/world"
 	"github.com/joist-autoscaler/joist/shared/cloud"
 	"github.com/joist-autoscaler/joist/shared/cluster"
 	"github.com/joist-autoscaler/joist/shared/karpenter"
@@ -27,22 +26,36 @@ func TestPollers(t *testing.T) { play(t, false) }
 const (
 	replicas = 5
 	// manifests are the demo's: a pool of small Graviton machines, spot first.
-	manifests = root + "/services/cli/internal/demo/manifests/"
+	manifests = world.Root + "/services/cli/internal/demo/manifests/"
 	// consolidateAfter replaces the manifest's ten minutes.
 	consolidateAfter = "5s"
 )
+
+// scene is a world, and the story that is told of it.
+type scene struct {
+	*world.World
+	story story
+}
+
+// newScene starts a world whose every look is told.
+func newScene(t *testing.T) *scene {
+	t.Helper()
+	w := &scene{story: story{said: map[string]string{}, claims: map[string]bool{}}}
+	w.World = world.New(t, world.Options{Look: func() { w.look() }})
+	return w
+}
 
 func play(t *testing.T, lambda bool) {
 	if testing.Short() {
 		t.Skip("-short: runs a control plane and seven services, twice")
 	}
 	t.Parallel()
-	dir, err := binaries()
+	dir, err := world.Binaries()
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := newWorld(t)
-	w.startJoist(dir, lambda)
+	w := newScene(t)
+	w.StartJoist(dir, lambda)
 	w.judgeRights()
 	w.chapter("the NodePool and the EC2NodeClass", w.applied)
 	w.chapter("0→5", w.inflate)
@@ -52,48 +65,48 @@ func play(t *testing.T, lambda bool) {
 }
 
 // chapter is a part of the story, without which the next makes no sense.
-func (w *world) chapter(name string, tell func()) {
+func (w *scene) chapter(name string, tell func()) {
 	began := time.Now()
 	tell()
 	if w.Failed() {
-		w.Fatalf("%s went wrong\n%s", name, w.tails())
+		w.Fatalf("%s went wrong\n%s", name, w.Tails())
 	}
 	done := fmt.Sprintf("✓ %s, in %.1f s", name, time.Since(began).Seconds())
-	w.say("%s", done)
+	w.Say("%s", done)
 	// The story comes at the end; whoever waits hears this much.
 	fmt.Fprintln(os.Stderr, w.Name(), done)
 }
 
-func (w *world) applied() {
+func (w *scene) applied() {
 	w.title("kubectl apply: the EC2NodeClass and the NodePool, and a Deployment of 0 replicas")
-	w.apply(manifests+"nodepool.yaml", map[string]string{"EKS_CLUSTER_NAME": clusterName, "KARPENTER_NODE_ROLE": w.aws.Role})
-	w.apply(manifests+"inflate.yaml", nil)
-	client, err := dynamic.NewForConfig(w.plane.Config)
-	w.check(err)
+	w.Apply(manifests+"nodepool.yaml", map[string]string{"EKS_CLUSTER_NAME": world.ClusterName, "KARPENTER_NODE_ROLE": w.AWS.Role})
+	w.Apply(manifests+"inflate.yaml", nil)
+	client, err := dynamic.NewForConfig(w.Plane.Config)
+	w.Check(err)
 	patch := fmt.Sprintf(`{"spec":{"disruption":{"consolidateAfter":%q}}}`, consolidateAfter)
 	pools := client.Resource(schema.GroupVersionResource{Group: "karpenter.sh", Version: "v1", Resource: "nodepools"})
 	_, err = pools.Patch(w.Context(), "default", types.MergePatchType, []byte(patch), metav1.PatchOptions{})
-	w.check(err)
-	w.say("the pool's consolidateAfter is %s instead of 10m, for the test's sake", consolidateAfter)
-	w.wait(time.Minute, "the NodePool to be ready", func() bool {
-		for _, pool := range cluster.Cached[*karpenter.NodePool](w.cache, cluster.NodePools) {
+	w.Check(err)
+	w.Say("the pool's consolidateAfter is %s instead of 10m, for the test's sake", consolidateAfter)
+	w.Wait(time.Minute, "the NodePool to be ready", func() bool {
+		for _, pool := range cluster.Cached[*karpenter.NodePool](w.Cache, cluster.NodePools) {
 			return pool.Status.Conditions.True(karpenter.ConditionTypeReady)
 		}
 		return false
 	})
 }
 
-func (w *world) scale(n int) {
+func (w *scene) scale(n int) {
 	w.Helper()
 	w.title("kubectl scale deployment inflate --replicas %d", n)
 	patch := fmt.Sprintf(`{"spec":{"replicas":%d}}`, n)
-	_, err := w.kube.AppsV1().Deployments("default").Patch(w.Context(), "inflate", types.MergePatchType, []byte(patch), metav1.PatchOptions{})
-	w.check(err)
+	_, err := w.Kube.AppsV1().Deployments("default").Patch(w.Context(), "inflate", types.MergePatchType, []byte(patch), metav1.PatchOptions{})
+	w.Check(err)
 }
 
-func (w *world) inflate() {
+func (w *scene) inflate() {
 	w.scale(replicas)
-	w.wait(time.Minute, "five pods to run", func() bool { return w.running() == replicas })
+	w.Wait(time.Minute, "five pods to run", func() bool { return w.running() == replicas })
 	if !w.story.unschedulable {
 		w.Error("no pod was ever seen Unschedulable")
 	}
@@ -102,10 +115,10 @@ func (w *world) inflate() {
 }
 
 // settled waits until every claim is initialized and its instance tagged.
-func (w *world) settled() {
-	w.wait(time.Minute, "every NodeClaim to be initialized, and its instance to be tagged", func() bool {
-		for _, claim := range w.claims() {
-			r, _ := w.cloud.Record(instanceOf(claim.Status.ProviderID))
+func (w *scene) settled() {
+	w.Wait(time.Minute, "every NodeClaim to be initialized, and its instance to be tagged", func() bool {
+		for _, claim := range w.Claims() {
+			r, _ := w.Cloud.Record(world.InstanceOf(claim.Status.ProviderID))
 			if !claim.Status.Conditions.True(karpenter.ConditionTypeInitialized) || r.Tags[karpenter.NodeClaimTagKey] == "" {
 				return false
 			}
@@ -116,86 +129,65 @@ func (w *world) settled() {
 
 // interrupt lets AWS take the first spot instance back. As soon as there is a
 // claim for another, every service of Joist dies.
-func (w *world) interrupt() {
+func (w *scene) interrupt() {
 	var victim string
-	for _, r := range w.alive() {
+	for _, r := range w.Alive() {
 		if r.CapacityType == cloud.Spot {
 			victim = r.ID
 			break
 		}
 	}
-	if victim == "" || !w.cloud.InterruptSpot(victim) {
+	if victim == "" || !w.Cloud.InterruptSpot(victim) {
 		w.Fatal("there is no spot instance, though the pool prefers them")
 	}
 	warned := time.Now()
 	w.title("EC2 Spot Instance Interruption Warning for %s", victim)
-	claims := len(w.claims())
-	w.wait(time.Minute, "a NodeClaim that replaces it", func() bool { return len(w.claims()) > claims })
-	w.crash()
+	claims := len(w.Claims())
+	w.Wait(time.Minute, "a NodeClaim that replaces it", func() bool { return len(w.Claims()) > claims })
+	w.Crash()
 	// What a service held in its hands when it died comes back when its
 	// visibility ends, which may be 70 s.
-	w.wait(2*time.Minute, "the node to be replaced", func() bool {
-		r, _ := w.cloud.Record(victim)
-		for _, claim := range w.claims() {
-			if instanceOf(claim.Status.ProviderID) == victim {
+	w.Wait(2*time.Minute, "the node to be replaced", func() bool {
+		r, _ := w.Cloud.Record(victim)
+		for _, claim := range w.Claims() {
+			if world.InstanceOf(claim.Status.ProviderID) == victim {
 				return false
 			}
 		}
-		for _, node := range w.nodes() {
-			if instanceOf(node.Spec.ProviderID) == victim {
+		for _, node := range w.Nodes() {
+			if world.InstanceOf(node.Spec.ProviderID) == victim {
 				return false
 			}
 		}
 		return !r.Gone.IsZero() && w.running() == replicas
 	})
-	w.say("replaced within %.1f of the 120 s that AWS gives", time.Since(warned).Seconds())
+	w.Say("replaced within %.1f of the 120 s that AWS gives", time.Since(warned).Seconds())
 	w.settled()
 	w.judgeFleet()
 }
 
-func (w *world) deflate() {
+func (w *scene) deflate() {
 	w.scale(0)
 	// The pool's budget lets one node of five go at a time, and each is proposed,
 	// looked at again 15 s later, and drained: half a minute for each replica.
-	w.wait(replicas*time.Minute, "the nodes, NodeClaims and instances to go", func() bool {
-		return len(w.nodes())+len(w.claims())+len(w.pods()) == 0 && w.terminated()
+	w.Wait(replicas*time.Minute, "the nodes, NodeClaims and instances to go", func() bool {
+		return len(w.Nodes())+len(w.Claims())+len(w.pods()) == 0 && w.Terminated()
 	})
 	var left []string
-	w.wait(time.Minute, "the launch templates to be deleted", func() bool {
-		templates, err := w.cloud.Templates(w.Context(), nil)
-		w.check(err)
+	w.Wait(time.Minute, "the launch templates to be deleted", func() bool {
+		templates, err := w.Cloud.Templates(w.Context(), nil)
+		w.Check(err)
 		left = nil
 		for _, template := range templates {
 			left = append(left, template.Name)
 		}
 		return len(left) == 0
 	})
-	w.say("no node, no NodeClaim, no instance and no launch template is left; all of it cost $%.6f", w.cloud.Dollars())
-}
-
-// terminated reports whether EC2 shows every instance that ever was terminated.
-func (w *world) terminated() bool {
-	for _, r := range w.cloud.Records() {
-		if r.Gone.IsZero() {
-			return false
-		}
-	}
-	return true
+	w.Say("no node, no NodeClaim, no instance and no launch template is left; all of it cost $%.6f", w.Cloud.Dollars())
 }
 
 // end stops Joist, and looks for what it left behind.
-func (w *world) end() {
+func (w *scene) end() {
 	w.title("SIGTERM")
-	for _, p := range w.processes {
-		if err := p.stop(); err != nil {
-			w.Error(err)
-		}
-	}
-	for _, p := range slices.Concat(w.dead, w.processes, w.functions) {
-		if complaints := p.errors(); len(complaints) > 0 {
-			w.Errorf("lines of level ERROR:\n%s", strings.Join(complaints, "\n"))
-		}
-	}
-	w.processes = nil
-	w.judgeQueues()
+	w.Stop()
 }

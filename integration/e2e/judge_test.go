@@ -9,6 +9,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/joist-autoscaler/joist/integration/world"
 	"github.com/joist-autoscaler/joist/shared/cloud"
 	"github.com/joist-autoscaler/joist/shared/karpenter"
 	"github.com/joist-autoscaler/joist/shared/launchspec"
@@ -17,21 +18,21 @@ import (
 
 // judgeFleet compares every instance with its node, its claim, and what the pool
 // allows.
-func (w *world) judgeFleet() {
+func (w *scene) judgeFleet() {
 	w.Helper()
 	nodes := map[string]*corev1.Node{}
-	for _, node := range w.nodes() {
-		nodes[instanceOf(node.Spec.ProviderID)] = node
+	for _, node := range w.Nodes() {
+		nodes[world.InstanceOf(node.Spec.ProviderID)] = node
 	}
 	claims := map[string]*karpenter.NodeClaim{}
-	for _, claim := range w.claims() {
-		claims[instanceOf(claim.Status.ProviderID)] = claim
+	for _, claim := range w.Claims() {
+		claims[world.InstanceOf(claim.Status.ProviderID)] = claim
 	}
-	alive := w.alive()
+	alive := w.Alive()
 	if len(alive) == 0 || len(nodes) != len(alive) || len(claims) != len(alive) {
 		w.Errorf("%d instances, %d nodes, %d NodeClaims", len(alive), len(nodes), len(claims))
 	}
-	if launched := len(w.cloud.Records()); launched != len(w.story.claims) {
+	if launched := len(w.Cloud.Records()); launched != len(w.story.claims) {
 		w.Errorf("%d instances were launched for %d NodeClaims", launched, len(w.story.claims))
 	}
 	for _, r := range alive {
@@ -42,7 +43,7 @@ func (w *world) judgeFleet() {
 		}
 		w.judgeNode(r, node)
 		w.judgeTags(r, node, claim)
-		w.say("judged %s: %d labels of %s, and the tags of %d kinds of resources", r.ID, len(node.Labels), node.Name, len(r.Others)+2)
+		w.Say("judged %s: %d labels of %s, and the tags of %d kinds of resources", r.ID, len(node.Labels), node.Name, len(r.Others)+2)
 	}
 }
 
@@ -53,7 +54,7 @@ var sizes = map[string][2]string{
 
 // judgeNode asserts every label that a pod may ask of such a node (B027–B033),
 // and that nothing of its start is left.
-func (w *world) judgeNode(r memcloud.Record, node *corev1.Node) {
+func (w *scene) judgeNode(r memcloud.Record, node *corev1.Node) {
 	w.Helper()
 	size := strings.TrimPrefix(r.Type, "t4g.")
 	hardware, known := sizes[size]
@@ -64,7 +65,7 @@ func (w *world) judgeNode(r memcloud.Record, node *corev1.Node) {
 		corev1.LabelHostname:                                node.Name,
 		corev1.LabelInstanceTypeStable:                      r.Type,
 		corev1.LabelTopologyZone:                            "ap-northeast-2a",
-		corev1.LabelTopologyRegion:                          region,
+		corev1.LabelTopologyRegion:                          world.Region,
 		corev1.LabelArchStable:                              "arm64",
 		corev1.LabelOSStable:                                "linux",
 		karpenter.LabelTopologyZoneID:                       w.zoneID(r),
@@ -106,8 +107,8 @@ func (w *world) judgeNode(r memcloud.Record, node *corev1.Node) {
 
 var number = regexp.MustCompile(`^[1-9][0-9]*$`)
 
-func (w *world) zoneID(r memcloud.Record) string {
-	for _, subnet := range w.aws.Subnets {
+func (w *scene) zoneID(r memcloud.Record) string {
+	for _, subnet := range w.AWS.Subnets {
 		if subnet.Zone == r.Zone {
 			return subnet.ZoneID
 		}
@@ -117,13 +118,13 @@ func (w *world) zoneID(r memcloud.Record) string {
 
 // judgeTags asserts every tag of everything that came with the instance (B142),
 // and those that name it afterwards (B141).
-func (w *world) judgeTags(r memcloud.Record, node *corev1.Node, claim *karpenter.NodeClaim) {
+func (w *scene) judgeTags(r memcloud.Record, node *corev1.Node, claim *karpenter.NodeClaim) {
 	w.Helper()
 	owner := map[string]string{
-		"kubernetes.io/cluster/" + clusterName: "owned",
-		"eks:eks-cluster-name":                 clusterName,
-		"karpenter.sh/nodepool":                "default",
-		"karpenter.k8s.aws/ec2nodeclass":       "default",
+		"kubernetes.io/cluster/" + world.ClusterName: "owned",
+		"eks:eks-cluster-name":                       world.ClusterName,
+		"karpenter.sh/nodepool":                      "default",
+		"karpenter.k8s.aws/ec2nodeclass":             "default",
 	}
 	w.carries("instance "+r.ID, r.Tags, owner)
 	w.carries("instance "+r.ID, r.Tags, map[string]string{
@@ -136,35 +137,17 @@ func (w *world) judgeTags(r memcloud.Record, node *corev1.Node, claim *karpenter
 	for _, kind := range kinds {
 		w.carries(fmt.Sprintf("the %s of %s", kind, r.ID), r.Others[kind], owner)
 	}
-	template, ok := w.cloud.Template(r.Template)
-	if ok || time.Since(r.Launched) < templateAge {
+	template, ok := w.Cloud.Template(r.Template)
+	if ok || time.Since(r.Launched) < world.TemplateAge {
 		w.carries("launch template "+r.Template, template.Tags, owner)
 	}
 }
 
-func (w *world) carries(what string, tags, want map[string]string) {
+func (w *scene) carries(what string, tags, want map[string]string) {
 	w.Helper()
 	for key, value := range want {
 		if got, ok := tags[key]; !ok || got != value || value == "" {
 			w.Errorf("%s: tag %s is %q, want %q", what, key, got, value)
-		}
-	}
-}
-
-// judgeQueues proves that no message was lost and none was given up.
-func (w *world) judgeQueues() {
-	w.Helper()
-	if err := w.broker.Conserved(); err != nil {
-		w.Error(err)
-	}
-	for _, name := range w.broker.Queues() {
-		q, _ := w.broker.Lookup(name)
-		if visible, hidden, err := q.Depth(w.ctx); strings.HasSuffix(name, "-dead") && (err != nil || visible+hidden > 0) {
-			messages, _ := q.Receive(w.ctx, 10, 0, 0)
-			w.Errorf("%s holds %d messages (%v)", name, visible+hidden, err)
-			for _, m := range messages {
-				w.Logf("%v %s", m.Attributes, m.Body)
-			}
 		}
 	}
 }

@@ -9,6 +9,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/joist-autoscaler/joist/integration/world"
 	"github.com/joist-autoscaler/joist/shared/cloud"
 	"github.com/joist-autoscaler/joist/shared/cluster"
 	"github.com/joist-autoscaler/joist/shared/karpenter"
@@ -26,24 +27,17 @@ type story struct {
 	claims map[string]bool
 	// unschedulable says that the scheduler was seen to refuse a pod.
 	unschedulable bool
-	// text is the whole story. It is printed at the end, for two stories are told
-	// at the same time.
-	text strings.Builder
 }
 
 // steady is how long pods must be as they are to be worth a line.
 const steady = 150 * time.Millisecond
 
-func (w *world) say(format string, args ...any) {
-	fmt.Fprintf(&w.story.text, "%6.1fs  %s\n", time.Since(w.began).Seconds(), fmt.Sprintf(format, args...))
-}
-
-func (w *world) title(format string, args ...any) {
-	w.say("▸ "+format, args...)
+func (w *scene) title(format string, args ...any) {
+	w.Say("▸ "+format, args...)
 }
 
 // look says what has changed since the last look.
-func (w *world) look() {
+func (w *scene) look() {
 	now := map[string]string{"pods": w.story.said["pods"]}
 	if counts := "pods: " + w.podCounts(); counts != w.story.pods {
 		w.story.pods, w.story.since = counts, time.Now()
@@ -51,51 +45,43 @@ func (w *world) look() {
 	if time.Since(w.story.since) >= steady {
 		now["pods"] = w.story.pods
 	}
-	for _, class := range cluster.Cached[*karpenter.EC2NodeClass](w.cache, cluster.NodeClasses) {
+	for _, class := range cluster.Cached[*karpenter.EC2NodeClass](w.Cache, cluster.NodeClasses) {
 		if class.Status.Conditions.True(karpenter.ConditionTypeReady) {
 			now["class "+class.Name] = fmt.Sprintf("EC2NodeClass %s is ready: %d subnets, %d images, profile %s",
 				class.Name, len(class.Status.Subnets), len(class.Status.AMIs), class.Status.InstanceProfile)
 		}
 	}
-	for _, claim := range w.claims() {
+	for _, claim := range w.Claims() {
 		w.story.claims[claim.Name] = true
 		now["claim "+claim.Name] = fmt.Sprintf("NodeClaim %s %s", claim.Name, claimState(claim))
 	}
-	for _, node := range w.nodes() {
+	for _, node := range w.Nodes() {
 		now["node "+node.Name] = fmt.Sprintf("node %s %s", node.Name, w.nodeState(node))
 	}
-	for _, r := range w.cloud.Records() {
+	for _, r := range w.Cloud.Records() {
 		now["instance "+r.ID] = fmt.Sprintf("EC2 instance %s is %s", r.ID, instanceState(r))
 	}
 	w.tell(now)
 }
 
 // tell says what is new and what is gone.
-func (w *world) tell(now map[string]string) {
+func (w *scene) tell(now map[string]string) {
 	for _, key := range slices.Sorted(maps.Keys(w.story.said)) {
 		if kind, name, _ := strings.Cut(key, " "); now[key] == "" && (kind == "claim" || kind == "node") {
-			w.say("%s %s is gone", map[string]string{"claim": "NodeClaim", "node": "node"}[kind], name)
+			w.Say("%s %s is gone", map[string]string{"claim": "NodeClaim", "node": "node"}[kind], name)
 		}
 	}
 	for _, key := range slices.Sorted(maps.Keys(now)) {
 		if w.story.said[key] != now[key] {
-			w.say("%s", now[key])
+			w.Say("%s", now[key])
 		}
 	}
 	w.story.said = now
 }
 
-func (w *world) pods() []*corev1.Pod {
-	return slices.DeleteFunc(cluster.Cached[*corev1.Pod](w.cache, cluster.Pods), func(p *corev1.Pod) bool { return p.Labels["app"] != "inflate" })
-}
+func (w *scene) pods() []*corev1.Pod { return w.Pods("inflate") }
 
-func (w *world) nodes() []*corev1.Node { return cluster.Cached[*corev1.Node](w.cache, cluster.Nodes) }
-
-func (w *world) claims() []*karpenter.NodeClaim {
-	return cluster.Cached[*karpenter.NodeClaim](w.cache, cluster.NodeClaims)
-}
-
-func (w *world) podCounts() string {
+func (w *scene) podCounts() string {
 	counts := map[string]int{}
 	for _, pod := range w.pods() {
 		state := podState(pod)
@@ -128,10 +114,10 @@ func podState(pod *corev1.Pod) string {
 }
 
 // running counts the pods that run on nodes of ours that are ready.
-func (w *world) running() int {
+func (w *scene) running() int {
 	ready := map[string]bool{}
-	for _, node := range w.nodes() {
-		ready[node.Name] = node.DeletionTimestamp == nil && nodeReady(node)
+	for _, node := range w.Nodes() {
+		ready[node.Name] = node.DeletionTimestamp == nil && world.NodeReady(node)
 	}
 	n := 0
 	for _, pod := range w.pods() {
@@ -142,21 +128,14 @@ func (w *world) running() int {
 	return n
 }
 
-func nodeReady(node *corev1.Node) bool {
-	return slices.ContainsFunc(node.Status.Conditions, func(c corev1.NodeCondition) bool {
-		return c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue
-	})
-}
-
-func (w *world) nodeState(node *corev1.Node) string {
-	disrupted := slices.ContainsFunc(node.Spec.Taints, func(t corev1.Taint) bool { return t.Key == karpenter.DisruptedTaintKey })
-	r, _ := w.cloud.Record(instanceOf(node.Spec.ProviderID))
+func (w *scene) nodeState(node *corev1.Node) string {
+	r, _ := w.Cloud.Record(world.InstanceOf(node.Spec.ProviderID))
 	switch {
-	case !nodeReady(node) && !r.Ended.IsZero():
+	case !world.NodeReady(node) && !r.Ended.IsZero():
 		return "is heard of no more"
-	case !nodeReady(node):
+	case !world.NodeReady(node):
 		return "has joined"
-	case disrupted:
+	case world.Disrupted(node):
 		return "is being drained"
 	case node.Labels[karpenter.NodeInitializedLabelKey] == "true":
 		return fmt.Sprintf("is initialized (%s, %s, %s)", r.Type, r.CapacityType, r.Zone)
@@ -188,11 +167,4 @@ func claimState(c *karpenter.NodeClaim) string {
 	default:
 		return "is created"
 	}
-}
-
-// alive are the instances that are neither terminated nor about to be.
-func (w *world) alive() []memcloud.Record {
-	return slices.DeleteFunc(w.cloud.Records(), func(r memcloud.Record) bool {
-		return r.State != cloud.Pending && r.State != cloud.Running
-	})
 }

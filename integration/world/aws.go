@@ -1,4 +1,4 @@
-package e2e
+package world
 
 import (
 	"fmt"
@@ -25,55 +25,60 @@ import (
 const (
 	// bus is where facts are published. AWS's own events come by the bus
 	// "default".
-	bus = clusterName + "-joist"
+	bus = ClusterName + "-joist"
 	// tickEvery is how often the ticks come. EventBridge Scheduler's finest is a
 	// minute.
 	tickEvery = 5 * time.Second
 	// bootMean and shutdown are how long EC2 takes here.
 	bootMean, shutdown = time.Second, time.Second
+	// machinesEvery is how often a small world looks at EC2's machines.
+	machinesEvery = 20 * time.Millisecond
 )
 
-func queueName(service string) string { return clusterName + "-" + service }
+func queueName(service string) string { return ClusterName + "-" + service }
 
 // startAWS serves the models, with the queues and rules that the CDK app makes.
-func (w *world) startAWS() {
+func (w *World) startAWS() {
 	w.Helper()
 	var err error
-	w.catalogue, err = catalog.Embedded(region)
-	w.check(err)
-	w.broker = memqueue.New(memqueue.Options{Now: time.Now, Seed: 1})
-	events := w.broker.Bus("default").In("123456789012", region)
-	w.cloud = memcloud.New(memcloud.Options{
-		Now: time.Now, Seed: 1, Region: region, Catalogue: w.catalogue, Boot: bootMean, Shutdown: shutdown,
+	w.Catalogue, err = catalog.Embedded(Region)
+	w.Check(err)
+	w.Broker = memqueue.New(memqueue.Options{Now: time.Now, Seed: 1})
+	events := w.Broker.Bus("default").In("123456789012", Region)
+	w.Cloud = memcloud.New(memcloud.Options{
+		Now: time.Now, Seed: 1, Region: Region, Catalogue: w.Catalogue, Boot: w.options.Boot, Shutdown: shutdown,
 		Events: func(raw []byte) {
+			if w.options.Notice != nil {
+				w.options.Notice(raw)
+			}
 			if err := events.Put(raw); err != nil {
 				w.trouble <- err
 			}
 		},
 	})
-	w.aws = w.cloud.Furnish(clusterName)
-	w.wire(events, w.broker.Bus(bus).In("123456789012", region))
-	w.server = fakeaws.Start(w.T, fakeaws.Options{
-		Broker: w.broker, Blobs: memblob.New(memblob.Options{Now: time.Now, Seed: 1}),
-		More: []fakeaws.Service{fakeec2.New(w.cloud), fakeiam.New(w.cloud), fakessm.New(w.cloud), fakeeks.New(w.cloud), fakests.New(w.cloud), fakepricing.New(w.cloud), fakeshift.New(w.cloud)},
+	w.AWS = w.Cloud.Furnish(ClusterName)
+	w.wire(events, w.Broker.Bus(bus).In("123456789012", Region))
+	w.Server = fakeaws.Start(w.T, fakeaws.Options{
+		Broker: w.Broker, Blobs: memblob.New(memblob.Options{Now: time.Now, Seed: 1}),
+		More: []fakeaws.Service{fakeec2.New(w.Cloud), fakeiam.New(w.Cloud), fakessm.New(w.Cloud), fakeeks.New(w.Cloud), fakests.New(w.Cloud), fakepricing.New(w.Cloud), fakeshift.New(w.Cloud)},
 	})
-	w.say("AWS is at %s", w.server.URL)
+	w.Say("AWS is at %s", w.Server.URL)
 }
 
 // wire makes each queue with its dead-letter queue, and the rules of the buses.
-func (w *world) wire(aws, facts *memqueue.Bus) {
+func (w *World) wire(aws, facts *memqueue.Bus) {
 	w.Helper()
 	for _, service := range append([]string{"lifecycle"}, outside...) {
 		dead := queueName(service) + "-dead"
-		w.broker.Queue(dead, memqueue.QueueOptions{Retention: 14 * 24 * time.Hour})
-		w.broker.Queue(queueName(service), memqueue.QueueOptions{Visibility: 30 * time.Second, MaxReceives: 100, DeadLetter: dead})
+		w.Broker.Queue(dead, memqueue.QueueOptions{Retention: 14 * 24 * time.Hour})
+		w.Broker.Queue(queueName(service), memqueue.QueueOptions{Visibility: 30 * time.Second, MaxReceives: 100, DeadLetter: dead})
 	}
-	w.check(facts.Rule(memqueue.Rule{
-		Name: clusterName + "-inbox", Pattern: inboxPattern(),
+	w.Check(facts.Rule(memqueue.Rule{
+		Name: ClusterName + "-inbox", Pattern: inboxPattern(),
 		Targets: []memqueue.Target{{ID: "inbox", Queue: queueName("lifecycle"), InputPath: "$.detail", DeadLetter: queueName("lifecycle") + "-dead"}},
 	}))
-	w.check(aws.Rule(memqueue.Rule{
-		Name: clusterName + "-notices",
+	w.Check(aws.Rule(memqueue.Rule{
+		Name: ClusterName + "-notices",
 		Pattern: `{"source":["aws.ec2","aws.health"],"detail-type":["EC2 Spot Instance Interruption Warning",` +
 			`"EC2 Instance Rebalance Recommendation","EC2 Instance State-change Notification","AWS Health Event",` +
 			`"EC2 Capacity Reservation Instance Interruption Warning"]}`,
@@ -89,27 +94,27 @@ func inboxPattern() string {
 			types = append(types, fmt.Sprintf("%q", spec.Type))
 		}
 	}
-	return fmt.Sprintf(`{"source":[{"prefix":"joist/"}],"detail-type":[%s],"detail":{"cluster":[%q]}}`, strings.Join(types, ","), clusterName)
+	return fmt.Sprintf(`{"source":[{"prefix":"joist/"}],"detail-type":[%s],"detail":{"cluster":[%q]}}`, strings.Join(types, ","), ClusterName)
 }
 
 // tick is EventBridge Scheduler.
-func (w *world) tick() error {
+func (w *World) tick() error {
 	due := time.Now()
-	maker := event.Maker{Service: "scheduler", Cluster: w.id}
+	maker := event.Maker{Service: "scheduler", Cluster: w.ID}
 	for _, t := range []struct{ service, want string }{
 		{"catalog", event.WantCatalogue}, {"catalog", event.WantInventory},
 		{"interruption", event.WantStatus}, {"launcher", event.WantTemplates},
 	} {
 		// The catalogue is large and does not change: once is enough.
-		if t.want == event.WantCatalogue && due.Sub(w.began) > time.Minute {
+		if t.want == event.WantCatalogue && due.Sub(w.Began) > time.Minute {
 			continue
 		}
 		e, err := maker.New(due, event.Tick{Want: t.want, Due: due.UTC()}, nil)
 		if err != nil {
 			return err
 		}
-		q, _ := w.broker.Lookup(queueName(t.service))
-		if err := queue.Publish(w.ctx, q, e); err != nil {
+		q, _ := w.Broker.Lookup(queueName(t.service))
+		if err := queue.Publish(w.Ctx, q, e); err != nil {
 			return err
 		}
 	}

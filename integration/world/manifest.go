@@ -1,4 +1,4 @@
-package e2e
+package world
 
 import (
 	"bytes"
@@ -15,17 +15,17 @@ import (
 	"k8s.io/client-go/restmapper"
 )
 
-// apply creates the objects of a file as kubectl would: nothing but the API
+// Apply creates the objects of a file as kubectl would: nothing but the API
 // server judges them. ${NAME} is filled in from vars.
-func (w *world) apply(path string, vars map[string]string) {
+func (w *World) Apply(path string, vars map[string]string) {
 	w.Helper()
 	text, err := os.ReadFile(path)
-	w.check(err)
+	w.Check(err)
 	if vars != nil {
 		text = []byte(os.Expand(string(text), func(name string) string { return vars[name] }))
 	}
-	client, err := dynamic.NewForConfig(w.plane.Config)
-	w.check(err)
+	client, err := dynamic.NewForConfig(w.Plane.Config)
+	w.Check(err)
 	kinds := w.kinds()
 	decoder := yaml.NewYAMLOrJSONDecoder(bytes.NewReader(text), 4096)
 	for {
@@ -34,10 +34,10 @@ func (w *world) apply(path string, vars map[string]string) {
 		if errors.Is(err, io.EOF) {
 			return
 		}
-		w.check(err)
+		w.Check(err)
 		kind := object.GroupVersionKind()
 		mapping, err := kinds.RESTMapping(kind.GroupKind(), kind.Version)
-		w.check(err)
+		w.Check(err)
 		resource := dynamic.ResourceInterface(client.Resource(mapping.Resource))
 		if mapping.Scope.Name() == meta.RESTScopeNameNamespace {
 			if object.GetNamespace() == "" {
@@ -52,11 +52,11 @@ func (w *world) apply(path string, vars map[string]string) {
 }
 
 // kinds asks the API server what it serves.
-func (w *world) kinds() meta.RESTMapper {
+func (w *World) kinds() meta.RESTMapper {
 	w.Helper()
-	client, err := discovery.NewDiscoveryClientForConfig(w.plane.Config)
-	w.check(err)
+	client, err := discovery.NewDiscoveryClientForConfig(w.Plane.Config)
+	w.Check(err)
 	groups, err := restmapper.GetAPIGroupResources(client)
-	w.check(err)
+	w.Check(err)
 	return restmapper.NewDiscoveryRESTMapper(groups)
 }

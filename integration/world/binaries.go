@@ -1,4 +1,4 @@
-package e2e
+package world
 
 import (
 	"fmt"
@@ -15,12 +15,9 @@ var (
 	outside   = []string{"planner", "disruption", "launcher", "interruption", "catalog"}
 )
 
-// root is the repository.
-const root = "../.."
-
-// binaries compiles every service into .cache, and gives the folder.
-var binaries = sync.OnceValues(func() (string, error) {
-	into, err := filepath.Abs(filepath.Join(root, ".cache", "e2e"))
+// Binaries compiles every service into .cache, and gives the folder.
+var Binaries = sync.OnceValues(func() (string, error) {
+	into, err := filepath.Abs(filepath.Join(Root, ".cache", "e2e"))
 	if err != nil {
 		return "", fmt.Errorf("finding a folder for the binaries: %w", err)
 	}
@@ -39,7 +36,7 @@ var binaries = sync.OnceValues(func() (string, error) {
 // out, which would make every commit a reason to link.
 func install(service, into string) error {
 	command := exec.Command("go", "install", "-buildvcs=false", "./cmd/joist-"+service) //nolint:noctx // a build is not part of a test's time
-	command.Dir = filepath.Join(root, "services", service)
+	command.Dir = filepath.Join(Root, "services", service)
 	command.Env = append(os.Environ(), "GOWORK=off", "GOBIN="+into)
 	if out, err := command.CombinedOutput(); err != nil {
 		return fmt.Errorf("building joist-%s: %w\n%s", service, err, out)

@@ -1,0 +1,224 @@
+package world
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/joist-autoscaler/joist/integration/controlplane"
+	"github.com/joist-autoscaler/joist/integration/fakeaws"
+	"github.com/joist-autoscaler/joist/shared/catalog"
+	"github.com/joist-autoscaler/joist/shared/cluster"
+	"github.com/joist-autoscaler/joist/shared/event"
+	"github.com/joist-autoscaler/joist/shared/kubecluster"
+	"github.com/joist-autoscaler/joist/shared/memcloud"
+	"github.com/joist-autoscaler/joist/shared/memqueue"
+)
+
+// Names that tests share with the world.
+const (
+	// Region is where EC2 is.
+	Region = "ap-northeast-2"
+	// ClusterName is the EKS cluster's.
+	ClusterName = "seoul"
+	// Namespace is the one that Joist is installed into.
+	Namespace = "joist"
+	// Root is the repository, as seen from a package directly below integration.
+	Root = "../.."
+)
+
+// Options are the paces of a world; the zero value is a small and quick one.
+type Options struct {
+	// Boot is the mean time that an instance takes to boot, a second when zero.
+	Boot time.Duration
+	// Machines is how often booted instances become nodes and ended ones fall
+	// silent, 20 ms when zero. Each look copies EC2's records of every instance.
+	Machines time.Duration
+	// Look is called whenever Wait looks, before its condition is asked.
+	Look func()
+	// Notice is told every event that EC2 and AWS Health emit, before it is on the
+	// bus. It is called under EC2's lock: it must be quick and must not call EC2.
+	Notice func(raw []byte)
+}
+
+// World is one control plane, one AWS and one Joist.
+type World struct {
+	*testing.T
+	// Ctx ends before anything of the world does.
+	Ctx   context.Context
+	Began time.Time
+
+	Plane *controlplane.ControlPlane
+	Kube  kubernetes.Interface
+	Cache *kubecluster.Cache
+	ID    event.Cluster
+
+	Cloud     *memcloud.Cloud
+	AWS       memcloud.World
+	Catalogue catalog.Catalogue
+	Broker    *memqueue.Broker
+	Server    *fakeaws.Server
+
+	options              Options
+	processes, functions []*process
+	// dead are those that were killed and have successors.
+	dead []*process
+	// trouble takes what goes wrong beside the scenario.
+	trouble chan error
+	// beside counts what runs beside the scenario.
+	beside sync.WaitGroup
+	// told is all that was said. It is printed at the end, for several worlds may
+	// run at the same time.
+	told strings.Builder
+}
+
+// New starts everything but Joist.
+func New(t *testing.T, o Options) *World {
+	t.Helper()
+	o.Boot, o.Machines = cmp.Or(o.Boot, bootMean), cmp.Or(o.Machines, machinesEvery)
+	w := &World{T: t, Began: time.Now(), options: o, trouble: make(chan error, 100)}
+	t.Cleanup(func() { fmt.Fprintf(t.Output(), "\n%s\n%s\n", t.Name(), w.told.String()) })
+	w.startPlane()
+	w.startAWS()
+	// Whatever runs beside the scenario ends before what it talks to.
+	var cancel context.CancelFunc
+	w.Ctx, cancel = context.WithCancel(context.Background())
+	t.Cleanup(func() {
+		cancel()
+		w.beside.Wait()
+	})
+	w.beside.Go(func() { w.Cache.Run(w.Ctx) })
+	w.Beside(o.Machines, w.machines())
+	w.Beside(tickEvery, w.tick)
+	return w
+}
+
+// Say adds a line to the story, with the seconds since the beginning.
+func (w *World) Say(format string, args ...any) {
+	fmt.Fprintf(&w.told, "%6.1fs  %s\n", time.Since(w.Began).Seconds(), fmt.Sprintf(format, args...))
+}
+
+// Story is all that was said.
+func (w *World) Story() string { return w.told.String() }
+
+// Beside calls f at once and then at each interval, until the world ends. An
+// error of it fails the next Wait.
+func (w *World) Beside(interval time.Duration, f func() error) {
+	w.beside.Go(func() { w.every(interval, f) })
+}
+
+func (w *World) startPlane() {
+	w.Helper()
+	plane, err := controlplane.Start(w.Context(), controlplane.Options{CRDs: Root + "/deploy/crds"})
+	w.Check(err)
+	w.Cleanup(func() {
+		if err := plane.Stop(); err != nil {
+			w.Error(err)
+		}
+	})
+	w.Plane = plane
+	w.Kube, err = kubernetes.NewForConfig(plane.Config)
+	w.Check(err)
+	client, err := kubecluster.New(plane.Config, "e2e")
+	w.Check(err)
+	w.Cache, err = client.NewCache(kubecluster.CacheOptions{Kinds: []cluster.Kind{
+		cluster.Pods, cluster.Nodes, cluster.NodeClaims, cluster.NodePools, cluster.NodeClasses,
+	}})
+	w.Check(err)
+	system, err := w.Kube.CoreV1().Namespaces().Get(w.Context(), "kube-system", metav1.GetOptions{})
+	w.Check(err)
+	w.ID = event.Cluster{Name: ClusterName, UID: string(system.UID)}
+	_, err = w.Kube.CoreV1().Namespaces().Create(w.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: Namespace}}, metav1.CreateOptions{})
+	w.Check(err)
+	w.Say("a control plane of five processes is ready")
+}
+
+// every calls f at once and then at each interval, until the world ends.
+func (w *World) every(interval time.Duration, f func() error) {
+	ticker := time.NewTicker(interval)
+	defer ticker.Stop()
+	for {
+		if err := f(); err != nil && w.Ctx.Err() == nil {
+			select {
+			case w.trouble <- err:
+			default: // the first hundred are enough
+			}
+		}
+		select {
+		case <-w.Ctx.Done():
+			return
+		case <-ticker.C:
+		}
+	}
+}
+
+// healthy says what is wrong beside the scenario.
+func (w *World) healthy() error {
+	for _, p := range append(append([]*process{}, w.processes...), w.functions...) {
+		if err := p.ended(); err != nil {
+			return err
+		}
+	}
+	for _, f := range w.functions {
+		if text := w.Server.Lambda.InitError(f.name); text != "" {
+			return fmt.Errorf("%s did not start: %s\n%s", f.name, text, f.tail())
+		}
+	}
+	select {
+	case err := <-w.trouble:
+		return err
+	case <-w.Plane.Died():
+		return w.Plane.Err()
+	default:
+		return nil
+	}
+}
+
+// Wait looks on until the condition holds, and gives up after a limit.
+func (w *World) Wait(limit time.Duration, what string, holds func() bool) {
+	w.Helper()
+	deadline := time.Now().Add(limit)
+	for {
+		if w.options.Look != nil {
+			w.options.Look()
+		}
+		if holds() {
+			return
+		}
+		if err := w.healthy(); err != nil {
+			w.Fatalf("while waiting for %s: %v", what, err)
+		}
+		if time.Now().After(deadline) {
+			w.Fatalf("waited %s for %s, in vain\n%s", limit, what, w.Tails())
+		}
+		select {
+		case <-w.Cache.Changed():
+		case <-time.After(50 * time.Millisecond):
+		}
+	}
+}
+
+// Tails is the end of the log of every process.
+func (w *World) Tails() string {
+	var all []string
+	for _, p := range append(append([]*process{}, w.processes...), w.functions...) {
+		all = append(all, p.tail())
+	}
+	return strings.Join(all, "\n")
+}
+
+// Check ends the test when there is an error.
+func (w *World) Check(err error) {
+	w.Helper()
+	if err != nil {
+		w.Fatal(err)
+	}
+}
