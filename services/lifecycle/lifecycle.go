@@ -54,7 +54,10 @@ type Config struct {
 	ReservedCapacity bool
 	// DryRuns asks for dry runs of each node class, and waits for them (B055).
 	DryRuns bool
-	Now     func() time.Time
+	// Parallel is how many writes of a look may be under way at a time; zero is
+	// one, and then they go in a fixed order.
+	Parallel int
+	Now      func() time.Time
 }
 
 // Service is lifecycle. It is not safe for concurrent use: the host calls
@@ -69,6 +72,8 @@ type Service struct {
 	asked map[string]time.Time
 	tries map[string]attempt
 	pods  map[string]string
+	// turn is the claim that the next look begins at.
+	turn int
 }
 
 // attempt is how the eviction of one pod stands.
@@ -82,7 +87,7 @@ func New(config Config) *Service {
 	return &Service{
 		Config: config,
 		do: effect.Doer{
-			Client: config.Client, Launcher: config.Launcher, Now: config.Now,
+			Client: config.Client, Launcher: config.Launcher, Now: config.Now, Parallel: config.Parallel,
 			Maker: event.Maker{Service: "lifecycle", Cluster: config.Cluster},
 		},
 		leases: []*lease.Lease{

@@ -30,9 +30,9 @@ const (
 
 // nodeClasses keeps the finalizer, the instance profile and the judgement of each
 // node class. One that fails holds up no other.
-func (s *Service) nodeClasses(ctx context.Context, claims []*karpenter.NodeClaim) error {
+func (s *Service) nodeClasses(ctx context.Context, w world) error {
 	users := map[string][]*karpenter.NodeClaim{}
-	for _, c := range claims {
+	for _, c := range w.claims {
 		if ref := c.Spec.NodeClassRef; ref != nil {
 			users[ref.Name] = append(users[ref.Name], c)
 		}

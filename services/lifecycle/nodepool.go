@@ -15,8 +15,8 @@ import (
 )
 
 // nodePools keeps each pool's counter, conditions and hash (B016–B019).
-func (s *Service) nodePools(ctx context.Context, claims []*karpenter.NodeClaim) error {
-	usage := door.Usage(claims)
+func (s *Service) nodePools(ctx context.Context, w world) error {
+	usage := door.Usage(w.claims)
 	for _, pool := range cluster.Cached[*karpenter.NodePool](s.Cache, cluster.NodePools) {
 		effects, err := s.nodePool(pool, usage[pool.Name])
 		if err == nil {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/joist-autoscaler/joist/services/lifecycle/internal/claim"
 	"github.com/joist-autoscaler/joist/services/lifecycle/internal/effect"
 	"github.com/joist-autoscaler/joist/services/lifecycle/internal/shortage"
 	"github.com/joist-autoscaler/joist/shared/cluster"
@@ -67,15 +68,6 @@ func (s *Service) leaveAlone(ctx context.Context, claim *karpenter.NodeClaim, b 
 
 // withDeadline writes the time by which the node must be drained, and never
 // moves it later.
-func withDeadline(claim *karpenter.NodeClaim, deadline time.Time) (*karpenter.NodeClaim, bool) {
-	if deadline.IsZero() {
-		return claim, false
-	}
-	have, err := time.Parse(time.RFC3339, claim.Annotations[karpenter.NodeClaimTerminationTimestampAnnotationKey])
-	if err == nil && !have.After(deadline) {
-		return claim, false
-	}
-	marked := claim.DeepCopy()
-	annotate(marked, karpenter.NodeClaimTerminationTimestampAnnotationKey, deadline.UTC().Format(time.RFC3339))
-	return marked, true
+func withDeadline(c *karpenter.NodeClaim, deadline time.Time) (*karpenter.NodeClaim, bool) {
+	return claim.Sooner(c, deadline)
 }

@@ -3,18 +3,12 @@ package lifecycle
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
-	"strings"
 	"time"
-
-	corev1 "k8s.io/api/core/v1"
 
 	"github.com/joist-autoscaler/joist/services/lifecycle/internal/claim"
 	"github.com/joist-autoscaler/joist/services/lifecycle/internal/door"
-	"github.com/joist-autoscaler/joist/services/lifecycle/internal/drain"
-	"github.com/joist-autoscaler/joist/services/lifecycle/internal/sweep"
-	"github.com/joist-autoscaler/joist/shared/cluster"
+	"github.com/joist-autoscaler/joist/services/lifecycle/internal/effect"
 	"github.com/joist-autoscaler/joist/shared/fault"
 	"github.com/joist-autoscaler/joist/shared/karpenter"
 	"github.com/joist-autoscaler/joist/shared/outbox"
@@ -24,39 +18,54 @@ import (
 // that it keeps (eviction backoff, drain deadlines).
 const Pace = time.Second
 
-// Eviction backoff (B169).
-const (
-	evictBase = 100 * time.Millisecond
-	evictMax  = 10 * time.Second
-)
+// part is one of the things that a look keeps true.
+type part func(ctx context.Context, w world) error
 
-// Step looks at everything once and does what is due. A claim that fails holds
-// up nothing but itself (B242).
+// Step looks at everything once and does what is due. What fails holds up
+// nothing but itself (B242). Taints, deadlines and terminations come first, and
+// the removal of pods, which may take long, last.
 func (s *Service) Step(ctx context.Context) error {
 	leads, err := s.Leads(ctx)
 	if err != nil || !leads || !s.Cache.Synced() {
 		return err
 	}
-	claims := cluster.Cached[*karpenter.NodeClaim](s.Cache, cluster.NodeClaims)
-	held, err := s.fence(ctx, claims)
-	if err != nil {
-		return err
-	}
-	var failures []error
-	if held != nil {
-		failures = append(failures, s.launch(ctx, nil, held.Outbox))
-	}
-	failures = append(failures, s.ask(ctx, nil, claims))
 	w := s.look()
-	for _, c := range claims {
-		effects := claim.Next(s.view(c, held, w))
-		if err := s.do.Do(ctx, nil, effects...); err != nil {
-			failures = append(failures, fmt.Errorf("NodeClaim %s: %w", c.Name, err))
-		}
+	held, err := s.fence(ctx, w.claims)
+	failures := []error{err}
+	urgent, drains := s.decide(held, w)
+	failures = append(failures, s.do.All(ctx, urgent)...)
+	for _, p := range []part{s.launches(held), s.nodeClasses, s.nodePools, s.repairs, s.gates, s.widows} {
+		failures = append(failures, p(ctx, w))
 	}
-	failures = append(failures, s.nodeClasses(ctx, claims), s.nodePools(ctx, claims))
-	s.forget(claims)
+	failures = append(failures, s.drains(ctx, drains)...)
+	s.forget(w.claims)
 	return worth(failures)
+}
+
+// decide looks at every claim. What removes pods is apart from the rest. Each
+// look begins at another claim, so that one that is slow is not always before
+// the same others.
+func (s *Service) decide(held *outbox.Held, w world) (urgent, drains []effect.Job) {
+	s.turn++
+	for i := range w.claims {
+		c := w.claims[(i+s.turn)%len(w.claims)]
+		job := effect.Job{Name: "NodeClaim " + c.Name, Effects: claim.Next(s.view(c, held, w))}
+		at, removals := job.Split()
+		urgent, drains = append(urgent, at), append(drains, removals)
+	}
+	return urgent, drains
+}
+
+// launches has claims launched: those of a plan that is done, which the outbox
+// tells, and those that were asked for a while ago.
+func (s *Service) launches(held *outbox.Held) part {
+	return func(ctx context.Context, w world) error {
+		var fresh error
+		if held != nil {
+			fresh = s.launch(ctx, nil, held.Outbox)
+		}
+		return errors.Join(fresh, s.ask(ctx, nil, w.claims))
+	}
 }
 
 // worth joins the failures that a log should show. A blocked eviction or a
@@ -81,100 +90,6 @@ func (s *Service) fence(ctx context.Context, claims []*karpenter.NodeClaim) (*ou
 		return nil, err
 	}
 	return &held, nil
-}
-
-// world is the cache, indexed for one look.
-type world struct {
-	nodes map[string]*corev1.Node
-	pods  map[string][]*corev1.Pod
-	pools map[string]*karpenter.NodePool
-}
-
-func (s *Service) look() world {
-	w := world{
-		nodes: nodesByProvider(s.Cache), pods: map[string][]*corev1.Pod{}, pools: map[string]*karpenter.NodePool{},
-	}
-	for _, pod := range cluster.Cached[*corev1.Pod](s.Cache, cluster.Pods) {
-		if pod.Spec.NodeName != "" {
-			w.pods[pod.Spec.NodeName] = append(w.pods[pod.Spec.NodeName], pod)
-		}
-	}
-	for _, pool := range cluster.Cached[*karpenter.NodePool](s.Cache, cluster.NodePools) {
-		w.pools[pool.Name] = pool
-	}
-	return w
-}
-
-func nodesByProvider(cache cluster.Cache) map[string]*corev1.Node {
-	nodes := map[string]*corev1.Node{}
-	for _, node := range cluster.Cached[*corev1.Node](cache, cluster.Nodes) {
-		if node.Spec.ProviderID != "" {
-			nodes[node.Spec.ProviderID] = node
-		}
-	}
-	return nodes
-}
-
-func isReady(node *corev1.Node) bool { return claim.Ready(node) }
-
-// view gathers what the decision about one claim may look at.
-func (s *Service) view(c *karpenter.NodeClaim, held *outbox.Held, w world) claim.View {
-	v := claim.View{
-		Claim: c, Pool: w.pools[c.Labels[karpenter.NodePoolLabelKey]], Outbox: held, Cluster: s.Cluster.Name,
-		Refused: c.Annotations[RefusedAnnotation], Gone: c.Annotations[sweep.GoneAnnotation] != "", Now: s.Now(),
-		MayAsk:   func(kind string) bool { return s.due(kind+"/"+string(c.UID), resend) },
-		MayEvict: s.mayEvict,
-	}
-	if c.Status.ProviderID == "" {
-		return v
-	}
-	if v.Node = w.nodes[c.Status.ProviderID]; v.Node != nil {
-		v.Pods = w.pods[v.Node.Name]
-		v.PodsChanged = s.podsChanged(c, v.Pods)
-	}
-	return v
-}
-
-// podsChanged reports whether the set of workload pods on the node is another
-// than at the last look (B140).
-func (s *Service) podsChanged(c *karpenter.NodeClaim, pods []*corev1.Pod) bool {
-	var uids []string
-	for _, pod := range pods {
-		if drain.OwnedByDaemonSet(pod) || !drain.Drainable(pod, s.Now()) {
-			continue
-		}
-		state := string(pod.UID)
-		if pod.DeletionTimestamp != nil {
-			state += "-"
-		}
-		uids = append(uids, state)
-	}
-	slices.Sort(uids)
-	now := strings.Join(uids, " ")
-	before, known := s.pods[string(c.UID)]
-	if known && before == now {
-		return false
-	}
-	if !c.Status.LastPodEventTime.IsZero() && s.Now().Sub(c.Status.LastPodEventTime.Time) < 10*time.Second {
-		// The write would be suppressed; keep the old set so that it is seen then.
-		return known
-	}
-	s.pods[string(c.UID)] = now
-	// A process that has just started knows nothing and claims nothing, except
-	// for a node on which no pod was ever seen.
-	return known || now != "" && c.Status.LastPodEventTime.IsZero()
-}
-
-// mayEvict keeps a pod's eviction to its backoff.
-func (s *Service) mayEvict(pod *corev1.Pod) bool {
-	a := s.tries[string(pod.UID)]
-	if s.Now().Before(a.next) {
-		return false
-	}
-	a.wait = min(max(a.wait*2, evictBase), evictMax)
-	a.next = s.Now().Add(a.wait)
-	s.tries[string(pod.UID)] = a
-	return true
 }
 
 // forget drops what is remembered of things that no longer matter.

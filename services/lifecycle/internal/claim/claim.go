@@ -43,17 +43,16 @@ type View struct {
 	Outbox *outbox.Held
 	// Cluster is the EKS cluster's name, for tags.
 	Cluster string
-	// PodsChanged says that pods came or went since the last look.
-	PodsChanged bool
 	// Refused is the claim's refusal mark, and Gone whether its instance is no
 	// more.
 	Refused string
 	Gone    bool
 	// MayAsk says whether a repeated question of the kind is due.
 	MayAsk func(kind string) bool
-	// MayEvict says whether the pod's eviction may be tried again.
-	MayEvict func(pod *corev1.Pod) bool
-	Now      time.Time
+	Now    time.Time
+
+	Joining
+	Leaving
 }
 
 // Next decides what to do for the claim now.

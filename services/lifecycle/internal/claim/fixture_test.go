@@ -42,7 +42,8 @@ func view(changes ...change) claim.View {
 	}}
 	v := claim.View{
 		Claim: c, Cluster: "prod", Now: noon,
-		MayAsk: func(string) bool { return true }, MayEvict: func(*corev1.Pod) bool { return true },
+		MayAsk:  func(string) bool { return true },
+		Leaving: claim.Leaving{MayEvict: func(*corev1.Pod) bool { return true }},
 	}
 	for _, change := range changes {
 		change(&v)

@@ -18,6 +18,12 @@ import (
 // excludeLabel takes the node out of load balancers while it drains (B166).
 const excludeLabel = "node.kubernetes.io/exclude-from-external-load-balancers"
 
+// Leaving is what only a claim that is being deleted looks at.
+type Leaving struct {
+	// MayEvict says whether the pod's eviction may be tried again.
+	MayEvict func(pod *corev1.Pod) bool
+}
+
 // going ends a claim that is being deleted: drain, terminate, and only when EC2
 // shows the instance terminated, let go.
 func (v View) going() []effect.Effect {

@@ -13,6 +13,14 @@ import (
 	"github.com/joist-autoscaler/joist/shared/karpenter"
 )
 
+// Joining is what only a claim that comes up, or runs, looks at.
+type Joining struct {
+	// Nodes are all nodes with the claim's providerID; View.Node is one of them.
+	Nodes []*corev1.Node
+	// PodsChanged says that pods came or went since the last look.
+	PodsChanged bool
+}
+
 // unregistered makes the node the claim's own (B133), or gives up on a node
 // that never joins (B134).
 func (v View) unregistered() []effect.Effect {

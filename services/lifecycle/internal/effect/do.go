@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+
 	"github.com/joist-autoscaler/joist/shared/cluster"
 	"github.com/joist-autoscaler/joist/shared/event"
 	"github.com/joist-autoscaler/joist/shared/fault"
@@ -18,6 +20,11 @@ type Doer struct {
 	Launcher queue.Sender
 	Maker    event.Maker
 	Now      func() time.Time
+	// Parallel is how many jobs of All may be under way at a time; zero is one.
+	Parallel int
+	// Evicted hears how each eviction and deletion of a pod was answered; nil
+	// hears nothing. It is called from as many goroutines as Parallel says.
+	Evicted func(pod *corev1.Pod, err error)
 }
 
 // Do carries out the effects of one decision in order and stops at the first
@@ -60,9 +67,9 @@ func (d Doer) one(ctx context.Context, cause *event.Envelope, e Effect) error {
 		}
 		return nil
 	case Evict:
-		return wrap(d.Client.Evict(ctx, cluster.KeyOf(e.Pod), e.Pod.UID), "evicting", e.Pod)
+		return d.answered(e.Pod, "evicting", d.Client.Evict(ctx, cluster.KeyOf(e.Pod), e.Pod.UID))
 	case DeletePod:
-		return wrap(d.Client.DeletePod(ctx, cluster.KeyOf(e.Pod), e.Pod.UID, e.GraceSeconds), "deleting", e.Pod)
+		return d.answered(e.Pod, "deleting", d.Client.DeletePod(ctx, cluster.KeyOf(e.Pod), e.Pod.UID, e.GraceSeconds))
 	case Send:
 		return d.send(ctx, cause, e)
 	case Report:
@@ -72,6 +79,14 @@ func (d Doer) one(ctx context.Context, cause *event.Envelope, e Effect) error {
 	default:
 		return fault.F("carrying out an effect", fault.Bug, "%T is no effect", e)
 	}
+}
+
+// answered tells whoever wants to know how the removal of a pod was answered.
+func (d Doer) answered(pod *corev1.Pod, doing string, err error) error {
+	if d.Evicted != nil {
+		d.Evicted(pod, err)
+	}
+	return wrap(err, doing, pod)
 }
 
 func (d Doer) send(ctx context.Context, cause *event.Envelope, s Send) error {
