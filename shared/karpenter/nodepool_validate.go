@@ -1,0 +1,150 @@
+package karpenter
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
+)
+
+// ReasonNodePoolValidationFailed is that of a ValidationSucceeded which is False (B017).
+const ReasonNodePoolValidationFailed = "NodePoolValidationFailed"
+
+// Validate finds what the schema's rules cannot: bad names and values of labels and taints, labels that scheduling keeps
+// for itself, and requirements that nothing can meet (B017). Each error names its place; there is none when the pool is good.
+func (p *NodePool) Validate() []error {
+	template := &p.Spec.Template
+	return slices.Concat(
+		validateLabels("spec.template.metadata.labels", template.Labels),
+		validateTaints(template.Spec.Taints, template.Spec.StartupTaints),
+		validateRequirements("spec.template.spec.requirements", template.Spec.Requirements),
+	)
+}
+
+func validateLabels(path string, labels map[string]string) []error {
+	var errs []error
+	for _, key := range slices.Sorted(maps.Keys(labels)) {
+		at := fmt.Sprintf("%s[%s]", path, key)
+		errs = append(errs, name(at, "the key", validation.IsQualifiedName(key))...)
+		errs = append(errs, name(at, "the value", validation.IsValidLabelValue(labels[key]))...)
+		if err := ValidateTemplateLabel(key); err != nil {
+			errs = append(errs, fmt.Errorf("%s: %w", at, err))
+		}
+	}
+	return errs
+}
+
+// name turns what Kubernetes says of a name into an error, if it says anything.
+func name(at, what string, problems []string) []error {
+	if len(problems) == 0 {
+		return nil
+	}
+	return []error{fmt.Errorf("%s: %s is wrong: %s", at, what, strings.Join(problems, "; "))}
+}
+
+// validateTaints looks at both lists of taints: a pair of key and effect may be in them only once.
+func validateTaints(taints, startup []corev1.Taint) []error {
+	type pair struct {
+		key    string
+		effect corev1.TaintEffect
+	}
+	seen := map[pair]string{}
+	var errs []error
+	for _, list := range []struct {
+		path   string
+		taints []corev1.Taint
+	}{{"spec.template.spec.taints", taints}, {"spec.template.spec.startupTaints", startup}} {
+		for i, taint := range list.taints {
+			at := fmt.Sprintf("%s[%d]", list.path, i)
+			errs = append(errs, validateTaint(at, taint)...)
+			this := pair{taint.Key, taint.Effect}
+			if first := seen[this]; first != "" {
+				errs = append(errs, fmt.Errorf("%s: %s with the effect %q is at %s already: take one of them out", at, taint.Key, taint.Effect, first))
+			} else {
+				seen[this] = at
+			}
+		}
+	}
+	return errs
+}
+
+// validateTaint checks one taint. A value must be a name, and with Karpenter that means what it means for a key; an
+// effect may be left out.
+func validateTaint(at string, taint corev1.Taint) []error {
+	errs := name(at, "the key", validation.IsQualifiedName(taint.Key))
+	if taint.Value != "" {
+		errs = append(errs, name(at, "the value", validation.IsQualifiedName(taint.Value))...)
+	}
+	switch taint.Effect {
+	case corev1.TaintEffectNoSchedule, corev1.TaintEffectPreferNoSchedule, corev1.TaintEffectNoExecute, "":
+	default:
+		errs = append(errs, fmt.Errorf("%s: there is no effect %q: write NoSchedule, PreferNoSchedule or NoExecute", at, taint.Effect))
+	}
+	return errs
+}
+
+func validateRequirements(path string, requirements []NodeSelectorRequirementWithMinValues) []error {
+	var errs []error
+	for i, r := range requirements {
+		at := fmt.Sprintf("%s[%d]", path, i)
+		if err := ValidateTemplateLabel(r.Key); err != nil {
+			errs = append(errs, fmt.Errorf("%s: %w", at, err))
+		}
+		errs = append(errs, name(at, "the key", validation.IsQualifiedName(r.Key))...)
+		for _, value := range r.Values {
+			errs = append(errs, name(at, "the value "+strconv.Quote(value), validation.IsValidLabelValue(value))...)
+		}
+		if err := validateOperator(r); err != nil {
+			errs = append(errs, fmt.Errorf("%s: %w", at, err))
+		}
+	}
+	return errs
+}
+
+// validateOperator checks that the operator exists and that the values suit it.
+func validateOperator(r NodeSelectorRequirementWithMinValues) error {
+	switch r.Operator {
+	case NodeSelectorOpNotIn, NodeSelectorOpExists, NodeSelectorOpDoesNotExist:
+		return nil
+	case NodeSelectorOpGt, NodeSelectorOpLt, NodeSelectorOpGte, NodeSelectorOpLte:
+		if len(r.Values) == 1 {
+			if n, err := strconv.Atoi(r.Values[0]); err == nil && n >= 0 {
+				return nil
+			}
+		}
+		return fmt.Errorf("operator %s of %s needs one whole number, such as [\"4\"]", r.Operator, r.Key)
+	case NodeSelectorOpIn:
+		return validateIn(r)
+	}
+	return fmt.Errorf("there is no operator %q: write In, NotIn, Exists, DoesNotExist, Gt, Lt, Gte or Lte", r.Operator)
+}
+
+// validateIn checks that enough of the values exist. Of a label whose values are all known, others do not count, and
+// as long as one is left they do no harm.
+func validateIn(r NodeSelectorRequirementWithMinValues) error {
+	least := 1
+	if r.MinValues != nil {
+		least = max(least, *r.MinValues)
+	}
+	if len(r.Values) < least {
+		return fmt.Errorf("operator In of %s needs %d values and has %d", r.Key, least, len(r.Values))
+	}
+	known := WellKnownLabelValues(r.Key)
+	if known == nil {
+		return nil
+	}
+	good := 0
+	for _, value := range r.Values {
+		if slices.Contains(known, value) {
+			good++
+		}
+	}
+	if good < least {
+		return fmt.Errorf("operator In of %s needs %d values that exist, of %s, and has %d", r.Key, least, strings.Join(known, ", "), good)
+	}
+	return nil
+}
