@@ -51,7 +51,7 @@ func conforms(t *testing.T, client *kubecluster.Client, admin kubernetes.Interfa
 		return clustertest.Subject{
 			Client:    client,
 			Namespace: namespace(t, admin, fmt.Sprintf("suite-%d", opened.Add(1))),
-			NewCache:  func(t *testing.T) cluster.Cache { return watching(t, client) },
+			NewCache:  func(t *testing.T) cluster.Feed { return watching(t, client) },
 			Wait:      pause,
 			Features:  clustertest.Features{Custom: true, Budgets: true},
 		}

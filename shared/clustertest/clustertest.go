@@ -23,7 +23,7 @@ type Subject struct {
 	Client cluster.Client
 	// NewCache opens a cache of all kinds, or of those that exist. It lives as
 	// long as the test.
-	NewCache func(t *testing.T) cluster.Cache
+	NewCache func(t *testing.T) cluster.Feed
 	// Namespace exists, and is this behaviour's own.
 	Namespace string
 	// Wait lets the world go on for a little while: time in a model, a short
@@ -79,6 +79,8 @@ func Run(t *testing.T, open func(t *testing.T) Subject) {
 		{"caches hold what was there", cacheLists, false},
 		{"caches are apart", cachesApart, false},
 		{"caches find by node", cacheFinds, false},
+		{"caches tell what changed, once", cacheTells, false},
+		{"what a cache tells is what it shows", cacheTellsAll, false},
 		{"events are taken", events, false},
 		{"a cancelled call does nothing", cancelled, false},
 	}

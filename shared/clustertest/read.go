@@ -87,7 +87,7 @@ func (s *suite) cached(cache cluster.Cache, kind cluster.Kind, key cluster.Key, 
 
 func anything(cluster.Object) bool { return true }
 
-func (s *suite) newCache() cluster.Cache {
+func (s *suite) newCache() cluster.Feed {
 	s.Helper()
 	cache := s.NewCache(s.T)
 	s.eventually("the cache is synced", cache.Synced)

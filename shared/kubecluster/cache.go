@@ -7,6 +7,7 @@ import (
 	"slices"
 	"sync"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/watch"
@@ -23,19 +24,27 @@ type CacheOptions struct {
 	// Namespaces narrows namespaced kinds to one namespace each: a watch of all
 	// ConfigMaps costs memory and a right that nobody should need.
 	Namespaces map[cluster.Kind]string
+	// Trim takes off the objects of a kind what this process never reads, before
+	// they are kept: it changes the object that it is given, and finds nothing to
+	// do when it gets it again. Managed fields go in any case.
+	Trim map[cluster.Kind]func(cluster.Object)
 }
 
-// Cache implements cluster.Cache with one watch for each kind. Watches that
+// Cache implements cluster.Feed with one watch for each kind. Watches that
 // break are begun anew for as long as it runs.
 type Cache struct {
-	informers map[cluster.Kind]cache.SharedIndexInformer
-	changed   chan struct{}
+	shelves    map[cluster.Kind]*shelf
+	reflectors []*cache.Reflector
+	changed    chan struct{}
 
 	mu       sync.Mutex
 	problems map[cluster.Kind]error
 }
 
-var _ cluster.Cache = (*Cache)(nil)
+var _ cluster.Feed = (*Cache)(nil)
+
+// pageSize bounds one answer to a list where the server does not stream lists.
+const pageSize = 500
 
 // NewCache makes a cache, which is empty until Run.
 func (c *Client) NewCache(o CacheOptions) (*Cache, error) {
@@ -43,21 +52,26 @@ func (c *Client) NewCache(o CacheOptions) (*Cache, error) {
 		o.Kinds = cluster.Kinds
 	}
 	out := &Cache{
-		informers: map[cluster.Kind]cache.SharedIndexInformer{},
-		changed:   make(chan struct{}, 1),
-		problems:  map[cluster.Kind]error{},
+		shelves:  map[cluster.Kind]*shelf{},
+		changed:  make(chan struct{}, 1),
+		problems: map[cluster.Kind]error{},
 	}
 	for _, kind := range o.Kinds {
-		informer := cache.NewSharedIndexInformer(c.listWatch(kind, o.Namespaces[kind]), kind.New(), 0, indexers(kind))
-		if err := out.add(kind, informer); err != nil {
-			return nil, fault.E("watching "+kind.Resource, fault.Bug, err)
+		if c.groups[groupVersion(kind)] == nil {
+			return nil, fault.F("watching "+kind.Resource, fault.Bug, "the kind is not in cluster.Kinds")
 		}
+		shelf := newShelf(kind, o.Trim[kind], out.notify)
+		out.shelves[kind] = shelf
+		source := out.noting(kind, c.listWatch(kind, o.Namespaces[kind], shelf))
+		reflector := cache.NewReflectorWithOptions(source, kind.New(), shelf, cache.ReflectorOptions{Name: kind.Resource})
+		reflector.WatchListPageSize = pageSize
+		out.reflectors = append(out.reflectors, reflector)
 	}
 	return out, nil
 }
 
 // listWatch lists and watches a kind.
-func (c *Client) listWatch(kind cluster.Kind, namespace string) *cache.ListWatch {
+func (c *Client) listWatch(kind cluster.Kind, namespace string, shelf *shelf) *cache.ListWatch {
 	client := c.groups[groupVersion(kind)]
 	return &cache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
@@ -65,9 +79,20 @@ func (c *Client) listWatch(kind cluster.Kind, namespace string) *cache.ListWatch
 			if err != nil {
 				return nil, err
 			}
+			if options.ResourceVersion == "0" {
+				// A server answers this from memory, and in one piece however large.
+				options.ResourceVersion = ""
+			}
 			err = client.Get().NamespaceIfScoped(namespace, namespace != "").Resource(kind.Resource).
 				VersionedParams(&options, metav1.ParameterCodec).Do(ctx).Into(list)
-			return list, err
+			if err != nil {
+				return nil, err
+			}
+			// The next page comes when this one is small already.
+			return list, meta.EachListItem(list, func(item runtime.Object) error {
+				shelf.lighten(item.(cluster.Object))
+				return nil
+			})
 		},
 		WatchFuncWithContext: func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
 			options.Watch = true
@@ -77,41 +102,35 @@ func (c *Client) listWatch(kind cluster.Kind, namespace string) *cache.ListWatch
 	}
 }
 
-func (c *Cache) add(kind cluster.Kind, informer cache.SharedIndexInformer) error {
-	handler := cache.ResourceEventHandlerFuncs{
-		AddFunc:    func(any) { c.notify() },
-		UpdateFunc: func(any, any) { c.notify() },
-		DeleteFunc: func(any) { c.notify() },
+// noting remembers why a kind could not be listed or watched.
+func (c *Cache) noting(kind cluster.Kind, from *cache.ListWatch) *cache.ListWatch {
+	return &cache.ListWatch{
+		ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
+			list, err := from.ListWithContextFunc(ctx, options)
+			return list, c.note(ctx, kind, err)
+		},
+		WatchFuncWithContext: func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
+			w, err := from.WatchFuncWithContext(ctx, options)
+			return w, c.note(ctx, kind, err)
+		},
 	}
-	_, err := informer.AddEventHandler(handler)
-	c.informers[kind] = informer
-	return errors.Join(err, informer.SetTransform(lighten), informer.SetWatchErrorHandlerWithContext(
-		func(ctx context.Context, r *cache.Reflector, err error) {
-			c.note(kind, err)
-			cache.DefaultWatchErrorHandler(ctx, r, err)
-		}))
 }
 
-// lighten drops what is large and what nobody reads.
-func lighten(o any) (any, error) {
-	if object, ok := o.(metav1.Object); ok {
-		object.SetManagedFields(nil)
+// note remembers an error, unless it is that we stop, and returns it.
+func (c *Cache) note(ctx context.Context, kind cluster.Kind, err error) error {
+	if err != nil && ctx.Err() == nil {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.problems[kind] = call{verb: verbWatch, kind: kind}.judge(err)
 	}
-	return o, nil
+	return err
 }
 
 // Run feeds the cache until the context ends, and returns when all watches have.
 func (c *Cache) Run(ctx context.Context) {
 	var group sync.WaitGroup
-	for _, informer := range c.informers {
-		group.Go(func() { informer.RunWithContext(ctx) })
-		group.Go(func() {
-			// A kind without objects changes nothing when it is synced, but
-			// Synced does.
-			if cache.WaitForCacheSync(ctx.Done(), informer.HasSynced) {
-				c.notify()
-			}
-		})
+	for _, reflector := range c.reflectors {
+		group.Go(func() { reflector.RunWithContext(ctx) })
 	}
 	group.Wait()
 }
@@ -129,8 +148,8 @@ func (c *Cache) notify() {
 
 // Synced implements cluster.Cache.
 func (c *Cache) Synced() bool {
-	for _, informer := range c.informers {
-		if !informer.HasSynced() {
+	for _, shelf := range c.shelves {
+		if !shelf.ready() {
 			return false
 		}
 	}
@@ -146,66 +165,41 @@ func (c *Cache) Problem() error {
 	})
 	var problems []error
 	for _, kind := range kinds {
-		if !c.informers[kind].HasSynced() {
+		if !c.shelves[kind].ready() {
 			problems = append(problems, c.problems[kind])
 		}
 	}
 	return errors.Join(problems...)
 }
 
-func (c *Cache) note(kind cluster.Kind, err error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.problems[kind] = call{verb: verbWatch, kind: kind}.judge(err)
-}
-
 // List implements cluster.Cache.
 func (c *Cache) List(kind cluster.Kind) []cluster.Object {
-	informer, ok := c.informers[kind]
-	if !ok {
-		return nil
+	if shelf, ok := c.shelves[kind]; ok {
+		return shelf.list()
 	}
-	return ordered(informer.GetStore().List())
+	return nil
 }
 
 // ListBy implements cluster.Cache.
 func (c *Cache) ListBy(kind cluster.Kind, index cluster.Index, value string) []cluster.Object {
-	informer, ok := c.informers[kind]
-	if !ok {
-		return nil
+	if shelf, ok := c.shelves[kind]; ok {
+		return shelf.listBy(index, value)
 	}
-	// It fails for an index that is not kept alone.
-	stored, _ := informer.GetIndexer().ByIndex(string(index), value)
-	return ordered(stored)
-}
-
-func ordered(stored []any) []cluster.Object {
-	out := make([]cluster.Object, len(stored))
-	for i, o := range stored {
-		out[i] = o.(cluster.Object)
-	}
-	slices.SortFunc(out, compare)
-	return out
-}
-
-// indexers are the indexes of a kind as an informer keeps them.
-func indexers(kind cluster.Kind) cache.Indexers {
-	out := cache.Indexers{}
-	for _, index := range cluster.Indexes(kind) {
-		out[string(index)] = func(o any) ([]string, error) { return []string{index.Value(o.(cluster.Object))}, nil }
-	}
-	return out
+	return nil
 }
 
 // Get implements cluster.Cache.
 func (c *Cache) Get(kind cluster.Kind, key cluster.Key) (cluster.Object, bool) {
-	informer, ok := c.informers[kind]
-	if !ok {
-		return nil, false
+	if shelf, ok := c.shelves[kind]; ok {
+		return shelf.get(key)
 	}
-	found, ok, err := informer.GetStore().GetByKey(key.String())
-	if err != nil || !ok {
-		return nil, false
+	return nil, false
+}
+
+// Drain implements cluster.Feed. Of a kind that is not watched nothing changes.
+func (c *Cache) Drain(kind cluster.Kind) cluster.Changed {
+	if shelf, ok := c.shelves[kind]; ok {
+		return shelf.drain()
 	}
-	return found.(cluster.Object), true
+	return cluster.Changed{}
 }

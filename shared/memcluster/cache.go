@@ -22,7 +22,7 @@ type CacheOptions struct {
 }
 
 // Cache is what one process has learned by watching. It implements
-// cluster.Cache, and learns only in Advance.
+// cluster.Feed, and learns only in Advance.
 type Cache struct {
 	server *Server
 
@@ -33,7 +33,7 @@ type Cache struct {
 	streams map[cluster.Kind]*stream
 }
 
-var _ cluster.Cache = (*Cache)(nil)
+var _ cluster.Feed = (*Cache)(nil)
 
 // NewCache opens a cache. Each kind's first list is on its way from now on.
 func (s *Server) NewCache(o CacheOptions) *Cache {
@@ -155,6 +155,16 @@ func (c *Cache) Get(kind cluster.Kind, key cluster.Key) (cluster.Object, bool) {
 		return item.given, found
 	}
 	return nil, false
+}
+
+// Drain implements cluster.Feed. Of a kind that is not watched nothing changes.
+func (c *Cache) Drain(kind cluster.Kind) cluster.Changed {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if stream, ok := c.streams[kind]; ok {
+		return stream.changes.Drain()
+	}
+	return cluster.Changed{}
 }
 
 // Synced implements cluster.Cache.

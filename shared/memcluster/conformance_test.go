@@ -28,7 +28,7 @@ func TestConformance(t *testing.T) {
 		return clustertest.Subject{
 			Client:    s.As("x"),
 			Namespace: "suite",
-			NewCache: func(*testing.T) cluster.Cache {
+			NewCache: func(*testing.T) cluster.Feed {
 				cache := s.NewCache(memcluster.CacheOptions{
 					Delay:  map[cluster.Kind]time.Duration{cluster.ConfigMaps: 3 * time.Second},
 					Jitter: time.Second,

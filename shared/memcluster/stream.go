@@ -26,6 +26,8 @@ type stream struct {
 	listed []cluster.Object // ordered; nil when it has to be made anew
 	by     map[cluster.Index]map[string][]cluster.Object
 	synced bool
+	// changes is what nobody has drained yet.
+	changes cluster.Changes
 }
 
 // item is an object as callers get it, and the store's own beside it to tell
@@ -71,8 +73,10 @@ func (s *stream) take(n notice) {
 		s.synced = true
 		s.relist(n.list)
 	case n.object == nil:
+		s.changes.Note(n.key)
 		delete(s.items, n.key)
 	default:
+		s.changes.Note(n.key)
 		s.items[n.key] = item{copyOf(n.object), n.object}
 	}
 }
@@ -85,7 +89,13 @@ func (s *stream) relist(list map[cluster.Key]cluster.Object) {
 			items[key] = old
 			continue
 		}
+		s.changes.Note(key)
 		items[key] = item{copyOf(object), object}
+	}
+	for key := range s.items {
+		if _, there := items[key]; !there {
+			s.changes.Note(key)
+		}
 	}
 	s.items = items
 }

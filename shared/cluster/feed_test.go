@@ -1,0 +1,53 @@
+package cluster_test
+
+import (
+	"strconv"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/joist-autoscaler/joist/shared/cluster"
+)
+
+func TestChanges(t *testing.T) {
+	var c cluster.Changes
+	c.Note(cluster.Key{Name: "before anybody asked"})
+	expect := func(what string, want cluster.Changed) {
+		t.Helper()
+		if diff := cmp.Diff(want, c.Drain()); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", what, diff)
+		}
+	}
+	expect("the first time", cluster.Changed{All: true})
+	expect("nothing", cluster.Changed{})
+	for _, name := range []string{"b", "a", "b"} {
+		c.Note(cluster.Key{Name: name})
+	}
+	c.Note(cluster.Key{Namespace: "x", Name: "a"})
+	expect("three", cluster.Changed{Keys: []cluster.Key{{Name: "a"}, {Name: "b"}, {Namespace: "x", Name: "a"}}})
+	expect("told once", cluster.Changed{})
+	for i := range cluster.MaxNamed {
+		c.Note(cluster.Key{Name: strconv.Itoa(i)})
+	}
+	if got := c.Drain(); got.All || len(got.Keys) != cluster.MaxNamed {
+		t.Errorf("as many as are named: all is %t, %d keys", got.All, len(got.Keys))
+	}
+	for i := range cluster.MaxNamed + 1 {
+		c.Note(cluster.Key{Name: strconv.Itoa(i)})
+	}
+	expect("one more than are named", cluster.Changed{All: true})
+	expect("after too many", cluster.Changed{})
+}
+
+func TestChangedEmpty(t *testing.T) {
+	for _, test := range []struct {
+		changed cluster.Changed
+		want    bool
+	}{
+		{cluster.Changed{}, true}, {cluster.Changed{All: true}, false}, {cluster.Changed{Keys: []cluster.Key{{}}}, false},
+	} {
+		if got := test.changed.Empty(); got != test.want {
+			t.Errorf("%+v is empty: %t", test.changed, got)
+		}
+	}
+}

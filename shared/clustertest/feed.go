@@ -1,0 +1,116 @@
+package clustertest
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/joist-autoscaler/joist/shared/cluster"
+)
+
+// cacheTells changes one object after the other and hears of each once. Others
+// may change what is in other namespaces: they are left out.
+func cacheTells(s *suite) {
+	create(s, s.configMap("old"))
+	cache := s.newCache()
+	if first := cache.Drain(cluster.ConfigMaps); !first.All || len(first.Keys) != 0 {
+		s.Errorf("who asks for the first time hears %+v, want that all is new", first)
+	}
+	s.told(cache, nil)
+	made := create(s, s.configMap("a"))
+	s.cached(cache, cluster.ConfigMaps, s.key("a"), anything)
+	s.told(cache, []string{"a"})
+	s.told(cache, nil)
+
+	made.Data["a"] = "2"
+	made = update(s, made)
+	create(s, s.configMap("b"))
+	s.cached(cache, cluster.ConfigMaps, s.key("a"), func(o cluster.Object) bool { return o.GetResourceVersion() == made.ResourceVersion })
+	s.cached(cache, cluster.ConfigMaps, s.key("b"), anything)
+	s.told(cache, []string{"a", "b"})
+
+	if err := s.Client.Delete(s.ctx(), cluster.ConfigMaps, s.key("a"), ""); err != nil {
+		s.Fatal(err)
+	}
+	s.eventually("the cache has seen the removal", func() bool {
+		_, ok := cache.Get(cluster.ConfigMaps, s.key("a"))
+		return !ok
+	})
+	s.told(cache, []string{"a"})
+	s.told(cache, nil)
+}
+
+// told checks what is drained at this moment.
+func (s *suite) told(cache cluster.Feed, want []string) {
+	s.Helper()
+	changed := cache.Drain(cluster.ConfigMaps)
+	var got []string
+	for _, key := range changed.Keys {
+		if key.Namespace == s.Namespace {
+			got = append(got, key.Name)
+		}
+	}
+	if changed.All || !slices.Equal(got, want) {
+		s.Errorf("told of %v (all: %t), want %v", got, changed.All, want)
+	}
+}
+
+// cacheTellsAll keeps a copy by looking again at what is told alone, while
+// objects come, change and go.
+func cacheTellsAll(s *suite) {
+	cache := s.newCache()
+	cache.Drain(cluster.ConfigMaps)
+	held := map[string]string{}
+	shown := func() map[string]string {
+		out := map[string]string{}
+		for _, o := range s.own(cache.List(cluster.ConfigMaps)) {
+			out[o.GetName()] = o.GetResourceVersion()
+		}
+		return out
+	}
+	follow := func() {
+		changed := cache.Drain(cluster.ConfigMaps)
+		if changed.All {
+			held = shown()
+		}
+		for _, key := range changed.Keys {
+			if key.Namespace != s.Namespace {
+				continue
+			}
+			delete(held, key.Name)
+			if o, ok := cache.Get(cluster.ConfigMaps, key); ok {
+				held[key.Name] = o.GetResourceVersion()
+			}
+		}
+	}
+	held = shown()
+	for i := range 12 {
+		name := fmt.Sprintf("c%d", i%3)
+		if _, err := s.Client.Get(s.ctx(), cluster.ConfigMaps, s.key(name)); err != nil {
+			create(s, s.configMap(name))
+		} else if i%2 == 0 {
+			changed := s.configMap(name)
+			changed.ResourceVersion = s.version(name)
+			changed.Data["a"] = name + fmt.Sprint(i)
+			update(s, changed)
+		} else if err := s.Client.Delete(s.ctx(), cluster.ConfigMaps, s.key(name), ""); err != nil {
+			s.Fatal(err)
+		}
+		s.Wait()
+		follow()
+	}
+	last := create(s, s.configMap("last"))
+	s.cached(cache, cluster.ConfigMaps, s.key("last"), func(o cluster.Object) bool { return o.GetUID() == last.UID })
+	follow()
+	if got, want := held, shown(); fmt.Sprint(got) != fmt.Sprint(want) {
+		s.Errorf("who follows what is told holds %v, the cache shows %v", got, want)
+	}
+}
+
+func (s *suite) version(name string) string {
+	s.Helper()
+	object, err := s.Client.Get(s.ctx(), cluster.ConfigMaps, s.key(name))
+	if err != nil {
+		s.Fatal(err)
+	}
+	return object.GetResourceVersion()
+}
