@@ -3,13 +3,18 @@ package upstream
 import (
 	"slices"
 	"testing"
+	"time"
 
 	awsv1 "github.com/aws/karpenter-provider-aws/pkg/apis/v1"
 	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/sets"
 	bufferv1beta1 "sigs.k8s.io/karpenter/pkg/apis/autoscaling/v1beta1"
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 	karpv1alpha1 "sigs.k8s.io/karpenter/pkg/apis/v1alpha1"
+	terminatorevents "sigs.k8s.io/karpenter/pkg/controllers/node/termination/terminator/events"
+	"sigs.k8s.io/karpenter/pkg/events"
+	podutils "sigs.k8s.io/karpenter/pkg/utils/pod"
 
 	"github.com/joist-autoscaler/joist/shared/karpenter"
 )
@@ -59,6 +64,31 @@ func TestSameConstants(t *testing.T) {
 		{string(karpenter.ResourceNIPSlots), string(awsv1.ResourceNIPSlots)},
 		{string(karpenter.ResourceEFA), string(awsv1.ResourceEFA)},
 		{string(karpenter.ResourceAWSPodENI), string(awsv1.ResourceAWSPodENI)},
+	} {
+		if c.ours != c.theirs {
+			t.Errorf("ours %q, upstream's %q", c.ours, c.theirs)
+		}
+	}
+}
+
+// The reasons of Events (B213). Upstream gives no name to those that are spelled
+// out here.
+func TestB213SameReasons(t *testing.T) {
+	pod := &corev1.Pod{}
+	for _, c := range []struct{ ours, theirs string }{
+		{karpenter.ReasonInsufficientCapacity, events.InsufficientCapacityError},
+		{karpenter.ReasonNodeClassNotReady, events.NodeClassNotReady},
+		{karpenter.ReasonUnregisteredTaint, events.UnregisteredTaintMissing},
+		{karpenter.ReasonFailedConsistencyCheck, events.FailedConsistencyCheck},
+		{karpenter.ReasonEvicted, events.Evicted},
+		{karpenter.ReasonDisrupted, events.Disrupted},
+		{karpenter.ReasonFailedDraining, events.FailedDraining},
+		{karpenter.ReasonAwaitingVolumeDetachment, terminatorevents.NodeAwaitingVolumeDetachmentEvent(&corev1.Node{}).Reason},
+		{karpenter.ReasonGracePeriodExpiring, events.TerminationGracePeriodExpiring},
+		{karpenter.ReasonInvalidDoNotDisrupt, podutils.InvalidDoNotDisruptAnnotationEvent(pod, "").Reason},
+		{karpenter.ReasonDoNotDisruptUntil, podutils.DoNotDisruptUntilEvent(pod, time.Time{}).Reason},
+		{karpenter.ReasonDoNotDisruptElapsed, podutils.DoNotDisruptGracePeriodElapsedEvent(pod).Reason},
+		{karpenter.ReasonNodeRepairBlocked, events.NodeRepairBlocked},
 	} {
 		if c.ours != c.theirs {
 			t.Errorf("ours %q, upstream's %q", c.ours, c.theirs)

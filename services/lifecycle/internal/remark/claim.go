@@ -1,0 +1,11 @@
+package remark
+
+import "github.com/joist-autoscaler/joist/shared/karpenter"
+
+// About NodeClaims that come up, or run, and their nodes.
+var (
+	InsufficientCapacity   = Remark{Type: warning, Reason: karpenter.ReasonInsufficientCapacity}
+	NodeClassNotReady      = Remark{Type: warning, Reason: karpenter.ReasonNodeClassNotReady}
+	UnregisteredTaint      = Remark{Type: warning, Reason: karpenter.ReasonUnregisteredTaint}
+	FailedConsistencyCheck = Remark{Type: warning, Reason: karpenter.ReasonFailedConsistencyCheck, Exact: true}
+)

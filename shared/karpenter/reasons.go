@@ -1,0 +1,26 @@
+package karpenter
+
+// The reasons of Kubernetes Events (B213) as Karpenter and its AWS provider say
+// them: people's alarms and dashboards look for these words.
+const (
+	// About a NodeClaim that comes up, or runs.
+	ReasonInsufficientCapacity   = "InsufficientCapacityError"
+	ReasonNodeClassNotReady      = "NodeClassNotReady"
+	ReasonUnregisteredTaint      = "UnregisteredTaintMissing"
+	ReasonFailedConsistencyCheck = "FailedConsistencyCheck"
+
+	// About a drain.
+	ReasonEvicted                  = "Evicted"
+	ReasonDisrupted                = "Disrupted"
+	ReasonFailedDraining           = "FailedDraining"
+	ReasonAwaitingVolumeDetachment = "AwaitingVolumeDetachment"
+	ReasonGracePeriodExpiring      = "TerminationGracePeriodExpiring"
+
+	// About the annotation karpenter.sh/do-not-disrupt of a pod (B147).
+	ReasonInvalidDoNotDisrupt = "InvalidDoNotDisruptAnnotation"
+	ReasonDoNotDisruptUntil   = "DoNotDisruptUntil"
+	ReasonDoNotDisruptElapsed = "DoNotDisruptGracePeriodElapsed"
+
+	// About a node that is sick (B143).
+	ReasonNodeRepairBlocked = "NodeRepairBlocked"
+)
