@@ -24,9 +24,13 @@ func main() {
 
 // watched is what a step looks at. Everything else is read live at the door.
 var watched = []cluster.Kind{
-	cluster.Pods, cluster.Nodes, cluster.DisruptionBudgets, cluster.VolumeAttachments,
+	cluster.Pods, cluster.Nodes, cluster.DisruptionBudgets, cluster.VolumeAttachments, cluster.VolumeClaims,
 	cluster.NodePools, cluster.NodeClaims, cluster.NodeClasses,
 }
+
+// parallel is how many writes of a look are under way at a time. The client keeps
+// to its rate whatever this is; it is there for an API server that is slow.
+const parallel = 32
 
 func run(ctx context.Context, p *parts.Parts) error {
 	config, err := kubecluster.Config(p.Kubeconfig)
@@ -47,7 +51,8 @@ func run(ctx context.Context, p *parts.Parts) error {
 	service := lifecycle.New(lifecycle.Config{
 		Client: client, Cache: cache, Blobs: p.Blobs(), Launcher: p.Queue(p.LauncherURL, settings.LauncherURL),
 		Cluster: p.Cluster, Namespace: p.Namespace, KarpenterNamespace: p.LeaseNamespace, Holder: p.Holder,
-		Region: p.Region, ReservedCapacity: p.Scheduling.Gates.ReservedCapacity, DryRuns: p.DryRuns, Now: time.Now,
+		Region: p.Region, ReservedCapacity: p.Scheduling.Gates.ReservedCapacity, DryRuns: p.DryRuns,
+		Parallel: parallel, Now: time.Now,
 	})
 	// The service does one thing at a time, and only a leader takes messages.
 	gate := host.NewGate()
