@@ -23,6 +23,10 @@ type Loop struct {
 	// Changed says that there may be something new. Any number of changes
 	// before a step are one; nil means that only Pace counts.
 	Changed <-chan struct{}
+	// Next is asked after each step when the next one is due although nothing
+	// changes: the end of a window, say. The zero time, and a nil Next, leave it to
+	// Pace. A time that has passed already has waited for the rest like any other.
+	Next func() time.Time
 	// Limit bounds one step; zero means a minute.
 	Limit time.Duration
 	// Told hears of steps that went wrong; nil hears nothing.
@@ -71,11 +75,13 @@ func (l Loop) step(ctx context.Context) (err error) {
 	return nil
 }
 
-// wait rests, then waits for a change or for Pace to pass since the step ended.
+// wait rests, then waits for a change, for Pace to pass since the step ended, or
+// for what Next named, which may cut the rest short.
 func (l Loop) wait(ctx context.Context) {
-	pace := time.NewTimer(l.Pace)
+	pause := l.pause()
+	pace := time.NewTimer(pause)
 	defer pace.Stop()
-	rest := time.NewTimer(min(stepRest, l.Pace))
+	rest := time.NewTimer(min(stepRest, pause))
 	defer rest.Stop()
 	select {
 	case <-ctx.Done():
@@ -87,6 +93,28 @@ func (l Loop) wait(ctx context.Context) {
 	case <-pace.C:
 	case <-l.Changed:
 	}
+	l.forget()
+}
+
+// pause is how long to wait when nothing changes.
+func (l Loop) pause() time.Duration {
+	if l.Next == nil {
+		return l.Pace
+	}
+	switch due := l.Next(); {
+	case due.IsZero():
+		return l.Pace
+	case !due.After(time.Now()):
+		// The step that was due did not do what it was due for. Trying again and
+		// again at once would be all that the process does.
+		return min(stepRest, l.Pace)
+	default:
+		return min(time.Until(due), l.Pace)
+	}
+}
+
+// forget drops the changes that were told so far.
+func (l Loop) forget() {
 	// A channel with room holds changes that the coming step sees anyway.
 	for {
 		select {

@@ -80,6 +80,42 @@ func TestLoopCoalescesChanges(t *testing.T) {
 	})
 }
 
+// What is due before Pace is done when it is due, even within the rest after a
+// step; and what stays due is tried ten times a second and no more.
+func TestLoopMindsWhatIsDue(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var at []time.Duration
+		began := time.Now()
+		dues := []time.Duration{50 * time.Millisecond, time.Second, 0, 10 * time.Second}
+		l := host.Loop{
+			Pace: 3 * time.Second,
+			Step: func(context.Context) error { at = append(at, time.Since(began)); return nil },
+			Next: func() time.Time {
+				if len(at) > len(dues) || dues[len(at)-1] == 0 {
+					return time.Time{}
+				}
+				return began.Add(dues[len(at)-1])
+			},
+		}
+		looping(t, l, func() { time.Sleep(10 * time.Second) })
+		want := []time.Duration{0, 50 * time.Millisecond, time.Second, 4 * time.Second, 7 * time.Second}
+		if diff := cmp.Diff(want, at[:min(len(at), len(want))]); diff != "" {
+			t.Error(diff)
+		}
+	})
+	synctest.Test(t, func(t *testing.T) {
+		steps := 0
+		l := host.Loop{
+			Pace: time.Minute, Step: func(context.Context) error { steps++; return nil },
+			Next: func() time.Time { return time.Now().Add(-time.Hour) },
+		}
+		looping(t, l, func() { time.Sleep(time.Second + time.Millisecond) })
+		if steps != 11 {
+			t.Errorf("%d steps in a second for what stays due, want 11", steps)
+		}
+	})
+}
+
 // Steps that fail, panic or hang are told and do not end the loop.
 func TestLoopGoesOn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

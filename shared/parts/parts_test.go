@@ -186,12 +186,12 @@ func TestLoopTellsWhyNothingHappens(t *testing.T) {
 	p.Trouble.Tell = func(err error, _ int) { told = append(told, err.Error()) }
 	ctx, cancel := context.WithCancel(t.Context())
 	steps := 0
-	loop, feed := p.Loop(func(context.Context) error {
+	loop, feed := p.Loop(host.Loop{Pace: time.Millisecond, Step: func(context.Context) error {
 		if steps++; steps == 2 {
 			cancel()
 		}
 		return nil
-	}, time.Millisecond, &view{changed: make(chan struct{}), problem: fault.F("watch nodepools", fault.Denied, "forbidden")})
+	}}, &view{changed: make(chan struct{}), problem: fault.F("watch nodepools", fault.Denied, "forbidden")})
 	if err := host.Together(ctx, loop, feed); err != nil {
 		t.Error(err)
 	}

@@ -53,19 +53,17 @@ type Watched interface {
 	Problem() error
 }
 
-// Loop makes an actor that steps whenever the cache changes, and one that feeds
-// the cache.
-func (p *Parts) Loop(step func(ctx context.Context) error, pace time.Duration, cache Watched) (loop, feed func(ctx context.Context) error) {
-	pulse := p.pulse("the loop")
-	looped := host.Loop{
-		// A step does nothing before the cache is synced; somebody should hear
-		// why it is not.
-		Step: func(ctx context.Context) error { return errors.Join(cache.Problem(), step(ctx)) },
-		Pace: pace, Changed: cache.Changed(), Told: p.Trouble,
-		Ran: func(took time.Duration, err error) {
-			pulse.Beat()
-			p.Telemetry.Stepped(took, err)
-		},
+// Loop makes an actor that runs the loop, which has its Step, its Pace and maybe
+// its Next, whenever the cache changes, and one that feeds the cache.
+func (p *Parts) Loop(looped host.Loop, cache Watched) (loop, feed func(ctx context.Context) error) {
+	pulse, step := p.pulse("the loop"), looped.Step
+	// A step does nothing before the cache is synced; somebody should hear why it
+	// is not.
+	looped.Step = func(ctx context.Context) error { return errors.Join(cache.Problem(), step(ctx)) }
+	looped.Changed, looped.Told = cache.Changed(), p.Trouble
+	looped.Ran = func(took time.Duration, err error) {
+		pulse.Beat()
+		p.Telemetry.Stepped(took, err)
 	}
 	return looped.Run, func(ctx context.Context) error {
 		cache.Run(ctx)

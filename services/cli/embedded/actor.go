@@ -31,9 +31,12 @@ type Actor struct {
 	worker host.Worker
 	step   func(ctx context.Context) error
 	pace   time.Duration
-	next   time.Time
-	cache  *memcluster.Cache
-	build  func(a *Actor, w wire)
+	// due is when the service wants its next step at the latest; nil leaves it to
+	// pace.
+	due   func() time.Time
+	next  time.Time
+	cache *memcluster.Cache
+	build func(a *Actor, w wire)
 	// Err is what the last step returned, for those who look.
 	Err error
 }
@@ -62,7 +65,7 @@ func (a *Actor) Restart() {
 	if a.cache != nil {
 		a.cache.Close()
 	}
-	a.step, a.cache, a.queue, a.next = nil, nil, "", a.world.now
+	a.step, a.due, a.cache, a.queue, a.next = nil, nil, nil, "", a.world.now
 	a.build(a, wire{actor: a.Name, tap: a.world.Tap})
 }
 
@@ -119,7 +122,7 @@ func buildWatcher(a *Actor, w wire) {
 		Planner: w.sender(world, "planner"), Disruption: w.sender(world, "disruption"), Catalog: w.sender(world, "catalog"),
 		Cluster: world.Identity(), Namespace: Namespace, KarpenterNamespace: "kube-system", Holder: a.Name, Now: world.Now,
 	})
-	a.step, a.pace = s.Step, watcher.Pace
+	a.step, a.pace, a.due = s.Step, watcher.Pace, s.Next
 }
 
 func buildLifecycle(a *Actor, w wire) {

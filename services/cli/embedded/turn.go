@@ -103,6 +103,12 @@ func (w *World) Activities() []Activity {
 func (a *Actor) look(ctx context.Context) {
 	a.next = a.world.now.Add(a.pace)
 	a.Err = a.step(ctx)
+	if a.due == nil {
+		return
+	}
+	if due := a.due(); due.After(a.world.now) && due.Before(a.next) {
+		a.next = due
+	}
 }
 
 // receive takes one message and deals with it.

@@ -72,7 +72,7 @@ func run(ctx context.Context, p *parts.Parts) error {
 		Cluster:    p.Cluster, Namespace: p.Namespace, KarpenterNamespace: p.LeaseNamespace, Holder: p.Holder,
 		Settings: p.Scheduling, BatchIdle: p.BatchIdle, BatchMax: p.BatchMax, Now: time.Now,
 	})
-	loop, feed := p.Loop(service.Step, watcher.Pace, cache)
+	loop, feed := p.Loop(host.Loop{Step: service.Step, Pace: watcher.Pace, Next: service.Next}, cache)
 	if err := p.Serve(ctx, cache); err != nil {
 		return err
 	}
