@@ -33,7 +33,7 @@ var bugs = []bug{{
 }, {
 	name: "done-before-seen", promise: "a batch knows the claims before it",
 	file: "services/watcher/internal/flight/flight.go",
-	from: `		if !v.Seen && v.InState < GiveUpSeeing {`,
+	from: `		if !v.sees() {`,
 	to:   `		if false {`,
 }, {
 	name: "absence-as-death", promise: "a claim outlives its instance",

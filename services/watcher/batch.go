@@ -2,8 +2,10 @@ package watcher
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/joist-autoscaler/joist/services/watcher/internal/collect"
 	"github.com/joist-autoscaler/joist/services/watcher/internal/flight"
@@ -20,11 +22,15 @@ import (
 // watcher only waits for it.
 const admittedAnnotation = "joist.sh/admitted"
 
-// fence is the outbox as it was read, and whether the cache had seen the claims
-// of the last plan then.
+// fence is the outbox as it was read, and what the cache showed then of the
+// claims of the last plan.
 type fence struct {
-	held outbox.Held
-	seen bool
+	held  outbox.Held
+	sight flight.Sight
+	// unsure names the claims because of which the sight is no better, and trouble
+	// is why some of them could not be looked for.
+	unsure  []string
+	trouble error
 }
 
 func (s *Service) fence(ctx context.Context) (fence, error) {
@@ -33,12 +39,20 @@ func (s *Service) fence(ctx context.Context) (fence, error) {
 		return fence{}, err
 	}
 	s.note(held.Outbox)
-	seen, err := s.seen(ctx, held.Outbox)
-	return fence{held, seen}, err
+	at := fence{held: held, sight: flight.Behind}
+	if held.State == outbox.Done {
+		s.look(ctx, &at)
+	}
+	return at, nil
 }
 
-// batches moves the batch in flight, or starts the next.
+// batches moves the batch in flight, or starts the next. What could not be seen
+// of the last plan's claims is told, and holds up nothing else.
 func (s *Service) batches(ctx context.Context, at fence, view collect.View) error {
+	return errors.Join(s.move(ctx, at, view), at.trouble)
+}
+
+func (s *Service) move(ctx context.Context, at fence, view collect.View) error {
 	held := at.held
 	keys := view.PendingKeys()
 	now := s.Now()
@@ -47,8 +61,11 @@ func (s *Service) batches(ctx context.Context, at fence, view collect.View) erro
 		s.window.Open(now)
 	}
 	v := flight.View{
-		Outbox: held.Outbox, Seen: at.seen, InState: now.Sub(s.knownFrom), SinceSent: -1, SinceBatch: -1,
+		Outbox: held.Outbox, Sight: at.sight, InState: now.Sub(s.knownFrom), SinceSent: -1, SinceBatch: -1,
 		Due: s.window.Closed(now), Waiting: len(keys) > 0,
+	}
+	if at.sight == flight.Unsure {
+		v.Unsure = now.Sub(s.caughtUp)
 	}
 	if s.sentSeq == held.Seq && !s.sentAt.IsZero() {
 		v.SinceSent = now.Sub(s.sentAt)
@@ -60,6 +77,9 @@ func (s *Service) batches(ctx context.Context, at fence, view collect.View) erro
 	case flight.Repeat:
 		return s.emit(ctx, held)
 	case flight.Open:
+		for _, name := range at.unsure {
+			s.doubted[name] = true
+		}
 		return s.open(ctx, held, view)
 	case flight.GiveUp:
 		if len(keys) == 0 {
@@ -74,38 +94,45 @@ func (s *Service) batches(ctx context.Context, at fence, view collect.View) erro
 // note remembers since when the outbox is as it is, on our own clock.
 func (s *Service) note(o outbox.Outbox) {
 	if o.Seq != s.known.Seq || o.State != s.known.State || o.Epoch != s.known.Epoch || s.knownFrom.IsZero() {
-		s.known, s.knownFrom = o, s.Now()
+		s.known, s.knownFrom, s.caughtUp = o, s.Now(), time.Time{}
 	}
 }
 
-// seen reports whether the cache shows every claim of the last plan as one that
-// may be launched. One that the cache does not show is asked for live: it may
-// be gone again already.
-func (s *Service) seen(ctx context.Context, o outbox.Outbox) (bool, error) {
-	if o.State != outbox.Done {
-		return false, nil
-	}
-	for _, name := range o.Claims {
+// look finds out what the cache shows of the claims of the last plan. One that it
+// does not show is asked for live: it may be gone again already. A claim that was
+// waited for in vain once is not waited for again (B242).
+func (s *Service) look(ctx context.Context, at *fence) {
+	var failures []error
+	for _, name := range at.held.Claims {
 		key := cluster.Key{Name: name}
 		if object, ok := s.Cache.Get(cluster.NodeClaims, key); ok {
-			if object.GetAnnotations()[admittedAnnotation] == "" && object.GetDeletionTimestamp() == nil {
-				return false, nil
-			}
 			s.expected[name] = true
+			if object.GetAnnotations()[admittedAnnotation] == "" && object.GetDeletionTimestamp() == nil {
+				at.unsure = append(at.unsure, name)
+			}
 			continue
 		}
 		if s.expected[name] {
 			continue
 		}
-		_, err := s.Client.Get(ctx, cluster.NodeClaims, key)
-		if err == nil {
-			return false, nil
-		}
-		if !fault.Is(err, fault.Missing) {
-			return false, fmt.Errorf("looking for NodeClaim %s: %w", name, err)
+		switch _, err := s.Client.Get(ctx, cluster.NodeClaims, key); {
+		case err == nil:
+			s.caughtUp = time.Time{}
+			return
+		case !fault.Is(err, fault.Missing):
+			failures = append(failures, fmt.Errorf("looking for NodeClaim %s: %w", name, err))
+			at.unsure = append(at.unsure, name)
 		}
 	}
-	return true, nil
+	at.trouble = errors.Join(failures...)
+	at.unsure = slices.DeleteFunc(at.unsure, func(name string) bool { return s.doubted[name] })
+	if s.caughtUp.IsZero() {
+		s.caughtUp = s.Now()
+	}
+	at.sight = flight.Full
+	if len(at.unsure) > 0 {
+		at.sight = flight.Unsure
+	}
 }
 
 // vanished reports whether a claim of the last plan is gone or going, and
@@ -116,6 +143,7 @@ func (s *Service) vanished() bool {
 		object, ok := s.Cache.Get(cluster.NodeClaims, cluster.Key{Name: name})
 		if !ok || object.GetDeletionTimestamp() != nil {
 			delete(s.expected, name)
+			delete(s.doubted, name)
 			found = true
 			continue
 		}
@@ -152,7 +180,6 @@ func (s *Service) open(ctx context.Context, held outbox.Held, view collect.View)
 	s.batchAt = s.Now()
 	s.window.Close(view.PendingKeys())
 	s.offered = view.Offer()
-	clear(s.expected)
 	s.note(held.Outbox)
 	return s.emit(ctx, held)
 }

@@ -80,6 +80,10 @@ type Service struct {
 	// expected are the claims of the last plan that were seen; one that vanishes
 	// means that its pods need another plan now.
 	expected map[string]bool
+	// caughtUp is since when the cache is no older than the last plan; doubted are
+	// the claims for which a batch waited in vain once.
+	caughtUp time.Time
+	doubted  map[string]bool
 	// offered is what the last batch could choose from.
 	offered string
 	led     bool
@@ -103,6 +107,7 @@ func New(config Config) *Service {
 		window:   window.Window{Idle: config.BatchIdle, Max: config.BatchMax},
 		asked:    map[string]time.Time{},
 		expected: map[string]bool{},
+		doubted:  map[string]bool{},
 	}
 }
 

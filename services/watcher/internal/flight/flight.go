@@ -21,6 +21,9 @@ const (
 	GiveUpApplying = 120 * time.Second
 	// GiveUpSeeing is how long the cache may take to show them.
 	GiveUpSeeing = 120 * time.Second
+	// GiveUpUnsure is how long a claim of the last plan may be neither admitted nor
+	// gone. It is one claim's trouble, and no batch waits longer for it (B242).
+	GiveUpUnsure = 15 * time.Second
 	// Reopen is how long pods may stay unschedulable before they are planned
 	// again although nothing is new.
 	Reopen = 30 * time.Second
@@ -41,15 +44,30 @@ const (
 	GiveUp Action = "give-up"
 )
 
+// Sight is how much of the last plan the cache shows.
+type Sight string
+
+const (
+	// Behind says that a claim exists that the cache does not show: what a batch
+	// would be built from is older than the plan.
+	Behind Sight = "behind"
+	// Unsure says that a claim is not admitted yet, or that nobody could say whether
+	// it exists.
+	Unsure Sight = "unsure"
+	// Full says that the cache shows each claim admitted, or that it is gone again.
+	Full Sight = "full"
+)
+
 // View is what the decision looks at.
 type View struct {
 	Outbox outbox.Outbox
-	// Seen says that the cache shows each of the outbox's claims admitted, or
-	// that it is gone again.
-	Seen bool
+	// Sight is what is seen of the outbox's claims, once it is done.
+	Sight Sight
 	// InState is how long this process has seen the outbox as it is, on its
 	// monotonic clock.
 	InState time.Duration
+	// Unsure is how long the sight has been no worse than that.
+	Unsure time.Duration
 	// SinceSent is how long ago this process sent the batch in flight; negative
 	// when it never did.
 	SinceSent time.Duration
@@ -69,12 +87,18 @@ func Decide(v View) Action {
 	case outbox.Applying:
 		return v.patience(GiveUpApplying, false)
 	case outbox.Done:
-		if !v.Seen && v.InState < GiveUpSeeing {
+		if !v.sees() {
 			return Wait
 		}
 	case outbox.Idle:
 	}
 	return v.open()
+}
+
+// sees reports whether enough of the last plan is seen, or was waited for long
+// enough.
+func (v View) sees() bool {
+	return v.Sight == Full || v.Sight == Unsure && v.Unsure >= GiveUpUnsure || v.InState >= GiveUpSeeing
 }
 
 // patience waits for others, repeating the question where that helps.

@@ -33,13 +33,15 @@ func TestDecide(t *testing.T) {
 		{"being applied for nearly too long", flight.View{Outbox: is(outbox.Applying), InState: flight.GiveUpApplying - 1}, flight.Wait},
 		{"being applied for too long", flight.View{Outbox: is(outbox.Applying), InState: flight.GiveUpApplying}, flight.GiveUp},
 
-		{"done, not seen", flight.View{Outbox: is(outbox.Done), Waiting: true, Due: true}, flight.Wait},
-		{"done, not seen for nearly too long", flight.View{Outbox: is(outbox.Done), Waiting: true, Due: true, InState: flight.GiveUpSeeing - 1}, flight.Wait},
-		{"done, not seen for too long", flight.View{Outbox: is(outbox.Done), Waiting: true, Due: true, InState: flight.GiveUpSeeing}, flight.Open},
-		{"done and seen", flight.View{Outbox: is(outbox.Done), Seen: true, Waiting: true, Due: true}, flight.Open},
-		{"done and seen, nothing new", flight.View{Outbox: is(outbox.Done), Seen: true, Waiting: true, SinceBatch: flight.Reopen - 1}, flight.Wait},
-		{"done and seen, and they still wait", flight.View{Outbox: is(outbox.Done), Seen: true, Waiting: true, SinceBatch: flight.Reopen}, flight.Open},
-		{"done and seen, nobody waits", flight.View{Outbox: is(outbox.Done), Seen: true, Due: true, SinceBatch: time.Hour}, flight.Wait},
+		{"done, not seen", flight.View{Outbox: is(outbox.Done), Sight: flight.Behind, Waiting: true, Due: true}, flight.Wait},
+		{"done, not seen for nearly too long", flight.View{Outbox: is(outbox.Done), Sight: flight.Behind, Waiting: true, Due: true, InState: flight.GiveUpSeeing - 1}, flight.Wait},
+		{"done, not seen for too long", flight.View{Outbox: is(outbox.Done), Sight: flight.Behind, Waiting: true, Due: true, InState: flight.GiveUpSeeing}, flight.Open},
+		{"done, and one claim is not admitted for nearly too long", flight.View{Outbox: is(outbox.Done), Sight: flight.Unsure, Waiting: true, Due: true, InState: time.Minute, Unsure: flight.GiveUpUnsure - 1}, flight.Wait},
+		{"done, and one claim is not admitted for too long", flight.View{Outbox: is(outbox.Done), Sight: flight.Unsure, Waiting: true, Due: true, InState: time.Minute, Unsure: flight.GiveUpUnsure}, flight.Open},
+		{"done and seen", flight.View{Outbox: is(outbox.Done), Sight: flight.Full, Waiting: true, Due: true}, flight.Open},
+		{"done and seen, nothing new", flight.View{Outbox: is(outbox.Done), Sight: flight.Full, Waiting: true, SinceBatch: flight.Reopen - 1}, flight.Wait},
+		{"done and seen, and they still wait", flight.View{Outbox: is(outbox.Done), Sight: flight.Full, Waiting: true, SinceBatch: flight.Reopen}, flight.Open},
+		{"done and seen, nobody waits", flight.View{Outbox: is(outbox.Done), Sight: flight.Full, Due: true, SinceBatch: time.Hour}, flight.Wait},
 	} {
 		if got := flight.Decide(test.view); got != test.want {
 			t.Errorf("%s: %s, want %s", test.name, got, test.want)
