@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/cenkalti/backoff/v5"
@@ -12,57 +13,14 @@ import (
 	"github.com/joist-autoscaler/joist/shared/queue"
 )
 
-// Options say how Poll works. Zero values mean the defaults.
-type Options struct {
-	// Parallel is how many messages are handled at a time: 10 by default, 1 for
-	// a service that is not safe for concurrent use.
-	Parallel int
-	// Deadline is how long a handler may take, a minute by default: its context
-	// ends then.
-	Deadline time.Duration
-	// Visibility is how long a message stays hidden at a time, 15 s by default.
-	// It is extended at each third while the handler runs, so that a handler may
-	// take its whole deadline, and yet a worker that dies hides its messages for
-	// no longer than this.
-	Visibility time.Duration
-	// Wait is how long one receive waits for a message: 20 s, SQS's longest.
-	Wait time.Duration
-	// Grace is how long running handlers may go on once the worker must stop:
-	// 20 s, which leaves 10 of Kubernetes' 30.
-	Grace time.Duration
-	// Allowed says whether this replica may receive now; nil means always. A
-	// replica that does not lead must leave the messages to the one that does.
-	Allowed func(ctx context.Context) (bool, error)
-	// Told hears of receives that failed; nil hears nothing.
-	Told *Trouble
-	// Beat is called whenever the worker has moved, for a health probe.
-	Beat func()
-}
-
-// askAgain is the pause before Allowed is asked again.
-const askAgain = time.Second
-
-func (o Options) withDefaults() Options {
-	set := func(d *time.Duration, to time.Duration) {
-		if *d <= 0 {
-			*d = to
-		}
-	}
-	if o.Parallel <= 0 {
-		o.Parallel = 10
-	}
-	set(&o.Deadline, time.Minute)
-	set(&o.Visibility, 15*time.Second)
-	set(&o.Wait, 20*time.Second)
-	set(&o.Grace, 20*time.Second)
-	if o.Allowed == nil {
-		o.Allowed = func(context.Context) (bool, error) { return true, nil }
-	}
-	if o.Beat == nil {
-		o.Beat = func() {}
-	}
-	return o
-}
+const (
+	// askAgain is the pause before Allowed is asked again.
+	askAgain = time.Second
+	// jitter is how much of a pause may be added or left out.
+	jitter = 0.25
+	// answerTime is what a receive gets beyond its wait for a message.
+	answerTime = 2 * time.Second
+)
 
 // Poll is the long-polling host. It takes no more messages than it can start
 // at once, so a message's visibility is the deadline of its handler and a
@@ -74,14 +32,21 @@ func (o Options) withDefaults() Options {
 // exist or may not be read, for only a person can mend that.
 func Poll(ctx context.Context, w Worker, o Options) error {
 	o = o.withDefaults()
-	p := poller{Worker: w, Options: o, free: make(chan struct{}, o.Parallel), running: map[string]struct{}{}}
+	if o.Lanes > 0 {
+		w.Queue, w.Dead = queue.Gather(w.Queue, o.Lanes), queue.GatherSender(w.Dead, o.Lanes)
+	}
+	if w.Again == nil {
+		w.Again = o.Again
+	}
+	p := poller{Worker: w, Options: o, free: make(chan struct{}, o.Parallel), running: map[string]time.Time{}}
 	for range o.Parallel {
 		p.free <- struct{}{}
 	}
 	// Handlers outlive the order to stop, by at most the grace period.
 	work, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
-	err := p.receive(ctx, work)
+	go p.keep(work)
+	err := p.receiveAll(ctx, work)
 	p.stop(work, cancel)
 	return err
 }
@@ -92,17 +57,42 @@ type poller struct {
 	Options
 	// free has a token for each handler that could be started.
 	free chan struct{}
+	// proved is set once a receive has succeeded.
+	proved atomic.Bool
 
 	mu sync.Mutex
-	// running are the receipts of messages that are being handled.
-	running map[string]struct{}
+	// running are the receipts of messages that are being handled, and when each
+	// is to be hidden anew.
+	running map[string]time.Time
+}
+
+// receiveAll runs the receivers until ctx ends, or until one finds what only a
+// person can mend.
+func (p *poller) receiveAll(ctx, work context.Context) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	var unmendable atomic.Pointer[error]
+	var all sync.WaitGroup
+	for range p.Receivers {
+		all.Go(func() {
+			if err := p.receive(ctx, work); err != nil {
+				unmendable.CompareAndSwap(nil, &err)
+				cancel(err)
+			}
+		})
+	}
+	all.Wait()
+	if err := unmendable.Load(); err != nil {
+		return *err
+	}
+	return nil
 }
 
 // receive takes messages and starts them until ctx ends.
 func (p *poller) receive(ctx, work context.Context) error {
 	pause := backoff.NewExponentialBackOff()
-	pause.MaxInterval = 30 * time.Second
-	proved := false
+	pause.MaxInterval, pause.RandomizationFactor = p.Pause, jitter
+	wait := p.Wait
 	for ctx.Err() == nil {
 		allowed, err := p.Allowed(ctx)
 		if err == nil && !allowed {
@@ -111,45 +101,50 @@ func (p *poller) receive(ctx, work context.Context) error {
 			continue
 		}
 		if err == nil {
-			err = p.batch(ctx, work)
+			err = p.batch(ctx, work, wait)
 		}
 		switch {
 		case ctx.Err() != nil:
 			// What fails because we stop is no trouble.
 		case err == nil:
-			proved = true
+			p.proved.Store(true)
 			p.Beat()
 			pause.Reset()
-		case !proved && fault.Is(err, fault.Missing, fault.Denied, fault.Invalid):
+			wait = p.Wait
+		case !p.proved.Load() && fault.Is(err, fault.Missing, fault.Denied, fault.Invalid):
 			return fmt.Errorf("polling the queue of %s: %w", p.Service, err)
 		default:
 			p.Told.Happened(p.Now(), fmt.Errorf("polling the queue of %s: %w", p.Service, err))
 			sleep(ctx, pause.NextBackOff())
+			// Until it answers again, a question that gets lost must not be waited
+			// for as for a message.
+			wait = 0
 		}
 	}
 	return nil
 }
 
 // batch receives what can be started now, and starts it.
-func (p *poller) batch(ctx, work context.Context) error {
+func (p *poller) batch(ctx, work context.Context, wait time.Duration) error {
 	slots := p.take(ctx)
 	if slots == 0 {
 		return nil
 	}
-	messages, err := p.Queue.Receive(ctx, slots, p.Wait, p.Visibility)
+	limited, cancel := context.WithTimeout(ctx, wait+answerTime)
+	messages, err := p.Queue.Receive(limited, slots, wait, p.Visibility)
+	cancel()
 	for range slots - len(messages) {
 		p.free <- struct{}{}
 	}
-	for _, m := range messages {
-		if ctx.Err() != nil {
-			// It arrived as we were told to stop: somebody else can have it.
+	if ctx.Err() != nil {
+		// They arrived as we were told to stop: somebody else can have them.
+		for _, m := range messages {
 			p.giveBack(work, m.Receipt)
 			p.free <- struct{}{}
-			continue
 		}
-		p.note(m.Receipt)
-		go p.handle(work, m)
+		return err
 	}
+	p.start(work, messages)
 	return err
 }
 
@@ -172,49 +167,30 @@ func (p *poller) take(ctx context.Context) (slots int) {
 	return slots
 }
 
-// handle deals with one message and keeps it hidden while the handler runs, past
-// its deadline too: a second worker on the same message would be harmless, but
-// never helpful.
-func (p *poller) handle(work context.Context, m queue.Message) {
-	defer func() { p.free <- struct{}{} }()
-	defer p.forget(m.Receipt)
-	limited, cancel := context.WithTimeout(work, p.Deadline)
-	defer cancel()
-	done := make(chan struct{})
-	defer close(done)
-	go p.extend(work, m, done)
-	p.Do(limited, m)
-	p.Beat()
-}
-
-func (p *poller) extend(work context.Context, m queue.Message, done <-chan struct{}) {
-	third := time.NewTicker(p.Visibility / 3)
-	defer third.Stop()
-	for {
-		select {
-		case <-done:
-			return
-		case <-work.Done():
-			return
-		case <-third.C:
-			err := p.Queue.Hide(work, m.Receipt, p.Visibility)
-			if err != nil && !fault.Is(err, fault.Missing) {
-				p.Told.Happened(p.Now(), fmt.Errorf("keeping a message of %s hidden: %w", p.Service, err))
-			}
-		}
+// start handles messages, all at the same time and with the same deadline.
+func (p *poller) start(work context.Context, messages []queue.Message) {
+	if len(messages) == 0 {
+		return
 	}
+	p.note(messages)
+	go func() {
+		limited, cancel := context.WithTimeout(work, p.Deadline)
+		defer cancel()
+		var all sync.WaitGroup
+		for _, m := range messages {
+			all.Go(func() { p.one(limited, m) })
+		}
+		all.Wait()
+	}()
 }
 
-func (p *poller) note(receipt string) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.running[receipt] = struct{}{}
-}
-
-func (p *poller) forget(receipt string) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	delete(p.running, receipt)
+func (p *poller) one(ctx context.Context, m queue.Message) {
+	defer func() {
+		p.forget(m.Receipt)
+		p.free <- struct{}{}
+	}()
+	p.Do(ctx, m)
+	p.Beat()
 }
 
 func sleep(ctx context.Context, d time.Duration) {

@@ -212,14 +212,20 @@ func TestPollBacksOff(t *testing.T) {
 		b.put(1)
 		var told []string
 		w := b.worker(returns(nil))
-		stop := polling(t, w, host.Options{Told: &host.Trouble{Tell: func(err error, _ int) { told = append(told, err.Error()) }}})
+		stop := polling(t, w, host.Options{Told: &host.Trouble{Tell: func(err error, _ int) {
+			b.mu.Lock()
+			defer b.mu.Unlock()
+			told = append(told, err.Error())
+		}}})
 		time.Sleep(30 * time.Second)
 		if failed := len(b.log()); failed < 4 || failed > 12 {
 			t.Errorf("%d receives in 30 s", failed)
 		}
+		b.mu.Lock()
 		if len(told) != 1 || !strings.Contains(told[0], "no route") {
 			t.Errorf("told %q", told)
 		}
+		b.mu.Unlock()
 		time.Sleep(5 * time.Minute)
 		if in, _ := b.left(t); in != 0 {
 			t.Error("the message is still there")

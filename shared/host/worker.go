@@ -21,6 +21,9 @@ type Worker struct {
 	// Log takes one line per message; nil logs nothing.
 	Log func(Line)
 	Now func() time.Time
+	// Again is how long a message that is to come again stays hidden; nil means
+	// Backoff.
+	Again func(m queue.Message) time.Duration
 }
 
 // Line is the one wide log line of one message.
@@ -50,6 +53,9 @@ func (w Worker) Deal(ctx context.Context, m queue.Message) Line {
 	var note Note
 	err := safely(withNote(ctx, &note), w.Handle, m)
 	verdict := Judge(err, m)
+	if verdict.Action == Hide && w.Again != nil {
+		verdict.After = w.Again(m)
+	}
 	line := Line{Service: w.Service, Note: note, Message: m, Verdict: verdict, Began: began, Took: w.Now().Sub(began)}
 	line.Err = w.carryOut(ctx, m, verdict)
 	if w.Log != nil {

@@ -1,0 +1,71 @@
+package host
+
+import (
+	"context"
+	"time"
+
+	"github.com/joist-autoscaler/joist/shared/queue"
+)
+
+// Options say how Poll works. Zero values mean the defaults.
+type Options struct {
+	// Parallel is how many messages are handled at a time: 10 by default, 1 for
+	// a service that is not safe for concurrent use.
+	Parallel int
+	// Receivers is how many receives may be under way at a time, 1 by default. A
+	// receive brings ten messages at most, so one takes no more than ten for each
+	// trip to the queue.
+	Receivers int
+	// Lanes is how many deletes, and how many dead letters, may be under way at a
+	// time; those that wait share calls. Zero, the default, lets each make its own.
+	Lanes int
+	// Deadline is how long a handler may take, a minute by default: its context
+	// ends then.
+	Deadline time.Duration
+	// Visibility is how long a message stays hidden at a time, 15 s by default.
+	// It is extended at each third while the handler runs, so that a handler may
+	// take its whole deadline, and yet a worker that dies hides its messages for
+	// no longer than this.
+	Visibility time.Duration
+	// Wait is how long one receive waits for a message: 20 s, SQS's longest.
+	Wait time.Duration
+	// Pause is the longest pause after a receive that failed, 30 s by default.
+	// Pauses grow up to it and vary by a quarter.
+	Pause time.Duration
+	// Again is the worker's Again, where that has none.
+	Again func(m queue.Message) time.Duration
+	// Grace is how long running handlers may go on once the worker must stop:
+	// 20 s, which leaves 10 of Kubernetes' 30.
+	Grace time.Duration
+	// Allowed says whether this replica may receive now; nil means always. A
+	// replica that does not lead must leave the messages to the one that does.
+	Allowed func(ctx context.Context) (bool, error)
+	// Told hears of receives that failed; nil hears nothing.
+	Told *Trouble
+	// Beat is called whenever the worker has moved, for a health probe.
+	Beat func()
+}
+
+func (o Options) withDefaults() Options {
+	set := func(d *time.Duration, to time.Duration) {
+		if *d <= 0 {
+			*d = to
+		}
+	}
+	if o.Parallel <= 0 {
+		o.Parallel = 10
+	}
+	o.Receivers = max(1, o.Receivers)
+	set(&o.Deadline, time.Minute)
+	set(&o.Visibility, 15*time.Second)
+	set(&o.Wait, 20*time.Second)
+	set(&o.Pause, 30*time.Second)
+	set(&o.Grace, 20*time.Second)
+	if o.Allowed == nil {
+		o.Allowed = func(context.Context) (bool, error) { return true, nil }
+	}
+	if o.Beat == nil {
+		o.Beat = func() {}
+	}
+	return o
+}

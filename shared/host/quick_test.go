@@ -1,0 +1,229 @@
+package host_test
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/joist-autoscaler/joist/shared/fault"
+	"github.com/joist-autoscaler/joist/shared/host"
+	"github.com/joist-autoscaler/joist/shared/memqueue"
+	"github.com/joist-autoscaler/joist/shared/queue"
+)
+
+// The times of a call to the queue and of one to another API.
+const (
+	queueTrip = 10 * time.Millisecond
+	apiTrip   = 5 * time.Millisecond
+)
+
+// far is a queue at the end of a wire, which may be cut.
+type far struct {
+	*memqueue.Queue
+	cut *atomic.Bool
+	// deaf says that what is sent into a cut wire is never answered, instead of
+	// refused.
+	deaf bool
+}
+
+func (f far) trip(ctx context.Context) error {
+	time.Sleep(queueTrip)
+	if !f.cut.Load() {
+		return nil
+	}
+	if f.deaf {
+		<-ctx.Done()
+		return ctx.Err()
+	}
+	return fault.F("calling", fault.Retry, "no route")
+}
+
+func (f far) Receive(ctx context.Context, limit int, wait, visibility time.Duration) ([]queue.Message, error) {
+	if err := f.trip(ctx); err != nil {
+		return nil, err
+	}
+	return f.Queue.Receive(ctx, limit, wait, visibility)
+}
+
+func (f far) Delete(ctx context.Context, receipts ...string) error {
+	if err := f.trip(ctx); err != nil {
+		return err
+	}
+	return f.Queue.Delete(ctx, receipts...)
+}
+
+func (f far) Hide(ctx context.Context, receipt string, visibility time.Duration) error {
+	if err := f.trip(ctx); err != nil {
+		return err
+	}
+	return f.Queue.Hide(ctx, receipt, visibility)
+}
+
+func (f far) Send(ctx context.Context, messages ...queue.Outgoing) error {
+	if err := f.trip(ctx); err != nil {
+		return err
+	}
+	return f.Queue.Send(ctx, messages...)
+}
+
+// quick are the options of a service for which seconds count.
+func quick() host.Options {
+	return host.Options{
+		Parallel: 512, Receivers: 8, Lanes: 8, Deadline: 5 * time.Second, Visibility: 30 * time.Second, Pause: time.Second,
+		Again: func(queue.Message) time.Duration { return time.Second },
+	}
+}
+
+// wire is a bench at the end of a wire.
+type wire struct {
+	*bench
+	cut  atomic.Bool
+	deaf bool
+}
+
+func (w *wire) worker(handle host.Handler) host.Worker {
+	return host.Worker{
+		Service: "interruption", Queue: far{w.Queue, &w.cut, w.deaf}, Dead: far{w.dead, &w.cut, w.deaf}, Handle: handle, Now: time.Now,
+	}
+}
+
+// handling handles poison and n good messages of two calls each, and gives when
+// each good one was done.
+func handling(t *testing.T, o host.Options, poison, n int) (done []time.Duration) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		w := &wire{bench: newBench()}
+		for i := range poison + n {
+			w.Put(fmt.Appendf(nil, "%t", i < poison))
+		}
+		began := time.Now()
+		var mu sync.Mutex
+		worker := w.worker(func(_ context.Context, m queue.Message) error {
+			if string(m.Body) == "true" {
+				return fault.F("reading", fault.Poison, "bad")
+			}
+			time.Sleep(2 * apiTrip)
+			return nil
+		})
+		worker.Log = func(l host.Line) {
+			mu.Lock()
+			defer mu.Unlock()
+			if l.Verdict.Action == host.Delete {
+				done = append(done, time.Since(began))
+			}
+		}
+		stop := polling(t, worker, o)
+		time.Sleep(time.Minute)
+		if err := stop(); err != nil {
+			t.Error(err)
+		}
+		if in, dead := w.left(t); in != 0 || dead != poison || len(done) != n {
+			t.Errorf("%d are left, %d were parked, %d done; want 0, %d, %d", in, dead, len(done), poison, n)
+		}
+	})
+	slices.Sort(done)
+	return done
+}
+
+func TestPollThroughput(t *testing.T) {
+	const n = 20_000
+	done := handling(t, quick(), 0, n)
+	rate := n / done[n-1].Seconds()
+	t.Logf("%.0f messages a second, with %s to the queue and two calls of %s", rate, queueTrip, apiTrip)
+	if rate < 4_000 {
+		t.Errorf("%.0f messages a second", rate)
+	}
+}
+
+// A thousand messages behind a thousand that are poison take at most twice as
+// long.
+func TestGoodBehindPoison(t *testing.T) {
+	const n = 1_000
+	alone, behind := handling(t, quick(), 0, n), handling(t, quick(), n, n)
+	p99 := n * 99 / 100
+	t.Logf("p99 %s alone, %s behind poison", alone[p99], behind[p99])
+	if behind[p99] > 2*alone[p99] {
+		t.Errorf("p99 is %s alone and %s behind poison", alone[p99], behind[p99])
+	}
+}
+
+// firstAfter cuts something for 45 s, and says how long after the end of that the
+// first message was handled.
+func firstAfter(t *testing.T, w *wire, cut *atomic.Bool, handle host.Handler) (took time.Duration) {
+	t.Helper()
+	var mended, first atomic.Pointer[time.Time]
+	worker := w.worker(func(ctx context.Context, m queue.Message) error {
+		if err := handle(ctx, m); err != nil {
+			return err
+		}
+		if now := time.Now(); mended.Load() != nil {
+			first.CompareAndSwap(nil, &now)
+		}
+		return nil
+	})
+	stop := polling(t, worker, quick())
+	time.Sleep(5 * time.Second)
+	cut.Store(true)
+	for range 45 {
+		w.Put([]byte("{}"))
+		time.Sleep(time.Second)
+	}
+	now := time.Now()
+	mended.Store(&now)
+	cut.Store(false)
+	time.Sleep(time.Minute)
+	if err := stop(); err != nil {
+		t.Error(err)
+	}
+	if in, dead := w.left(t); in != 0 || dead != 0 || first.Load() == nil {
+		t.Fatalf("%d messages are left, and %d were parked", in, dead)
+	}
+	return first.Load().Sub(now)
+}
+
+func TestAfterAnOutage(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		queue bool
+		deaf  bool
+	}{
+		{"of the queue, which refuses", true, false},
+		{"of the queue, which does not answer", true, true},
+		{"of an API, which refuses", false, false},
+		{"of an API, which does not answer", false, true},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			var worst time.Duration
+			for range 5 {
+				synctest.Test(t, func(t *testing.T) {
+					w := &wire{bench: newBench(), deaf: c.deaf}
+					var api atomic.Bool
+					cut := &api
+					if c.queue {
+						cut = &w.cut
+					}
+					took := firstAfter(t, w, cut, func(ctx context.Context, _ queue.Message) error {
+						if !api.Load() {
+							return nil
+						}
+						if c.deaf {
+							// As a service does whose calls end after two seconds.
+							time.Sleep(2 * time.Second)
+						}
+						return fault.F("calling", fault.Retry, "no route")
+					})
+					worst = max(worst, took)
+				})
+			}
+			t.Logf("the first message was handled after %s at worst", worst)
+			if worst >= 2*time.Second {
+				t.Errorf("the first message was handled after %s", worst)
+			}
+		})
+	}
+}
