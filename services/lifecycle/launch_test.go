@@ -2,6 +2,7 @@ package lifecycle_test
 
 import (
 	"context"
+	"slices"
 	"testing"
 	"time"
 
@@ -10,6 +11,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/cluster"
 	"github.com/joist-autoscaler/joist/shared/event"
 	"github.com/joist-autoscaler/joist/shared/fault"
+	"github.com/joist-autoscaler/joist/shared/karpenter"
 	"github.com/joist-autoscaler/joist/shared/launchspec"
 )
 
@@ -130,5 +132,22 @@ func TestB132Reasons(t *testing.T) {
 				t.Error(diff)
 			}
 		})
+	}
+}
+
+// A claim that waits until its request has died says meanwhile what was wrong
+// with it (B131).
+func TestB131LaunchFailed(t *testing.T) {
+	s := newSite(t)
+	s.launched("one", 1)
+	denied := event.LaunchSettled{Intent: "one", Wanted: 1, Refusals: []event.Refusal{{Code: "UnauthorizedOperation", Message: "no"}}}
+	s.handle(s.message(denied), "")
+	s.step()
+	launched, _ := s.claim("one-0").Status.Conditions.Get(karpenter.ConditionTypeLaunched)
+	if launched.Reason != "LaunchFailed" || launched.Message != "launch refused: UnauthorizedOperation no" || launched.Status != "Unknown" {
+		t.Errorf("Launched is %+v", launched)
+	}
+	if !slices.ContainsFunc(s.Events(), func(e cluster.Event) bool { return e.Reason == "LaunchFailed" }) {
+		t.Errorf("nobody is told why: %v", s.Events())
 	}
 }

@@ -20,6 +20,7 @@ import (
 	"time"
 
 	"github.com/joist-autoscaler/joist/services/lifecycle/internal/effect"
+	"github.com/joist-autoscaler/joist/services/lifecycle/internal/traffic"
 	"github.com/joist-autoscaler/joist/shared/blob"
 	"github.com/joist-autoscaler/joist/shared/cluster"
 	"github.com/joist-autoscaler/joist/shared/event"
@@ -71,7 +72,7 @@ type Service struct {
 	// repeats a question.
 	asked map[string]time.Time
 	tries map[string]attempt
-	pods  map[string]string
+	pods  map[string]traffic.Memory
 	// turn is the claim that the next look begins at.
 	turn int
 }
@@ -96,7 +97,7 @@ func New(config Config) *Service {
 		},
 		asked: map[string]time.Time{},
 		tries: map[string]attempt{},
-		pods:  map[string]string{},
+		pods:  map[string]traffic.Memory{},
 	}
 }
 

@@ -176,7 +176,7 @@ func TestB057Hash(t *testing.T) {
 	for i, name := range []string{"one-0", "one-1"} {
 		s.Change(cluster.NodeClaims, cluster.Key{Name: name}, func(o cluster.Object) {
 			claim := o.(*karpenter.NodeClaim)
-			claim.Spec.NodeClassRef = &karpenter.NodeClassReference{Name: "default"}
+			claim.Spec.NodeClassRef = &karpenter.NodeClassReference{Group: karpenter.AWSGroup, Kind: "EC2NodeClass", Name: "default"}
 			claim.Annotations[karpenter.EC2NodeClassHashAnnotationKey] = "old"
 			claim.Annotations[karpenter.EC2NodeClassHashVersionAnnotationKey] = "v4"
 			if i == 1 {
@@ -216,7 +216,7 @@ func TestB058WaitingOnNodeClaimTermination(t *testing.T) {
 	s.launched("one", 7)
 	for _, c := range []string{"one-0", "one-1", "one-2", "one-3", "one-4", "one-5", "one-6"} {
 		s.Change(cluster.NodeClaims, cluster.Key{Name: c}, func(o cluster.Object) {
-			o.(*karpenter.NodeClaim).Spec.NodeClassRef = &karpenter.NodeClassReference{Name: "default"}
+			o.(*karpenter.NodeClaim).Spec.NodeClassRef = &karpenter.NodeClassReference{Group: karpenter.AWSGroup, Kind: "EC2NodeClass", Name: "default"}
 		})
 	}
 	if err := s.Delete(t.Context(), cluster.NodeClasses, cluster.Key{Name: "default"}, ""); err != nil {

@@ -182,7 +182,7 @@ func TestNodeClassWithRole(t *testing.T) {
 
 	s.launched("one", 1)
 	s.Change(cluster.NodeClaims, cluster.Key{Name: "one-0"}, func(o cluster.Object) {
-		o.(*karpenter.NodeClaim).Spec.NodeClassRef = &karpenter.NodeClassReference{Name: "default"}
+		o.(*karpenter.NodeClaim).Spec.NodeClassRef = &karpenter.NodeClassReference{Group: karpenter.AWSGroup, Kind: "EC2NodeClass", Name: "default"}
 	})
 	if err := s.Delete(t.Context(), cluster.NodeClasses, cluster.Key{Name: "default"}, ""); err != nil {
 		t.Fatal(err)
@@ -250,38 +250,5 @@ func TestNodeClassWithProfile(t *testing.T) {
 	s.handle(s.message(event.NodeClassEnsured{Name: class.Name, UID: string(class.UID), Profile: "mine", Deleted: true, Asked: s.now}), "")
 	if s.stored() != nil {
 		t.Error("it stays for ever")
-	}
-}
-
-func TestNodePools(t *testing.T) {
-	s := newSite(t)
-	pool := func() *karpenter.NodePool {
-		object, err := s.Get(t.Context(), cluster.NodePools, cluster.Key{Name: "default"})
-		if err != nil {
-			t.Fatal(err)
-		}
-		return object.(*karpenter.NodePool)
-	}
-	s.Change(cluster.NodePools, cluster.Key{Name: "default"}, func(o cluster.Object) {
-		o.(*karpenter.NodePool).Spec.Template.Spec.NodeClassRef = &karpenter.NodeClassReference{Name: "default"}
-	})
-	s.running()
-	got := pool()
-	if got.Annotations[karpenter.NodePoolHashVersionAnnotationKey] != karpenter.NodePoolHashVersion || *got.Status.Nodes != 1 || got.Status.Resources.Cpu().Value() != 2 {
-		t.Errorf("annotations %v, status %+v", got.Annotations, got.Status)
-	}
-	ready, _ := got.Status.Conditions.Get(karpenter.ConditionTypeNodeClassReady)
-	if ready.Reason != "NodeClassNotFound" || got.Status.Conditions.True(karpenter.ConditionTypeReady) {
-		t.Errorf("without its node class: %+v", got.Status.Conditions)
-	}
-	class := s.class("")
-	s.step()
-	if ready, _ := pool().Status.Conditions.Get(karpenter.ConditionTypeNodeClassReady); ready.Reason != "NodeClassNotReady" {
-		t.Errorf("with a node class that is not ready: %+v", ready)
-	}
-	s.handle(s.resolved(class), "")
-	s.step()
-	if !pool().Status.Conditions.True(karpenter.ConditionTypeReady) {
-		t.Errorf("with a node class that is ready: %+v", pool().Status.Conditions)
 	}
 }

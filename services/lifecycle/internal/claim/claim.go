@@ -20,16 +20,9 @@ import (
 	"github.com/joist-autoscaler/joist/shared/outbox"
 )
 
-const (
-	// LaunchTimeout is how long a claim may go without an instance (B131), and how
-	// long its launch is asked for.
-	LaunchTimeout = 5 * time.Minute
-	// RegistrationTimeout is how long it may go without a node (B134).
-	RegistrationTimeout = 15 * time.Minute
-	// SpentMark is the value of the refused annotation that lets a claim go at
-	// once.
-	SpentMark = "spent"
-)
+// SpentMark is the value of the refused annotation that lets a claim go at
+// once.
+const SpentMark = "spent"
 
 // View is all that a decision may look at.
 type View struct {
@@ -61,7 +54,10 @@ func Next(v View) []effect.Effect {
 		return nil
 	}
 	if v.Claim.DeletionTimestamp != nil {
-		return v.going()
+		return v.told(v.going())
+	}
+	if end := v.ends(); end != nil {
+		return end
 	}
 	switch {
 	case !slices.Contains(v.Claim.Finalizers, karpenter.TerminationFinalizer):
@@ -69,22 +65,32 @@ func Next(v View) []effect.Effect {
 		claim := v.Claim.DeepCopy()
 		claim.Finalizers = append(claim.Finalizers, karpenter.TerminationFinalizer)
 		return []effect.Effect{effect.Update{Object: claim}}
+	case v.Claim.Status.ProviderID == "":
+		return v.told(v.unlaunched())
+	case !v.is(karpenter.ConditionTypeRegistered):
+		return v.told(v.unregistered())
+	case !v.is(karpenter.ConditionTypeInitialized):
+		return v.told(append(v.uninitialized(), v.running()...))
+	default:
+		return v.told(v.running())
+	}
+}
+
+// ends removes a claim that has come to its end, whatever its phase.
+func (v View) ends() []effect.Effect {
+	switch {
 	case v.Gone:
 		// Whoever marked it died before deleting it.
 		return v.remove("instance gone")
+	case v.Claim.Annotations[FailedAnnotation] != "":
+		return v.remove("its " + v.Claim.Annotations[FailedAnnotation] + " took too long")
 	case v.Claim.Spec.ExpireAfter.Elapsed(v.Claim.CreationTimestamp.Time, v.Now):
 		return v.remove("expired")
 	case v.Node != nil && v.Node.DeletionTimestamp != nil:
 		// Somebody deleted the Node: that means the machine as well (A032).
 		return v.remove("its node was deleted")
-	case v.Claim.Status.ProviderID == "":
-		return v.unlaunched()
-	case !v.is(karpenter.ConditionTypeRegistered):
-		return v.unregistered()
-	case !v.is(karpenter.ConditionTypeInitialized):
-		return v.uninitialized()
 	default:
-		return v.running()
+		return nil
 	}
 }
 
@@ -107,7 +113,7 @@ func (v View) unlaunched() []effect.Effect {
 		return v.remove("its launch was refused")
 	}
 	if v.age() >= LaunchTimeout {
-		return v.remove("not launched in " + LaunchTimeout.String())
+		return v.failed(FailedLaunch)
 	}
 	return nil
 }
@@ -119,7 +125,7 @@ func (v View) unadmitted() []effect.Effect {
 	if !planned && v.age() >= LaunchTimeout {
 		// Made by hand, or by Karpenter just before it handed over: nothing will
 		// ever be launched for it.
-		return v.remove("of no plan, and not launched in " + LaunchTimeout.String())
+		return v.failed(FailedLaunch)
 	}
 	if !planned || v.Outbox == nil {
 		return nil

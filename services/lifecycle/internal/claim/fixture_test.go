@@ -12,6 +12,7 @@ import (
 	"github.com/joist-autoscaler/joist/services/lifecycle/internal/claim"
 	"github.com/joist-autoscaler/joist/services/lifecycle/internal/door"
 	"github.com/joist-autoscaler/joist/services/lifecycle/internal/effect"
+	"github.com/joist-autoscaler/joist/services/lifecycle/internal/phase"
 	"github.com/joist-autoscaler/joist/shared/event"
 	"github.com/joist-autoscaler/joist/shared/karpenter"
 	"github.com/joist-autoscaler/joist/shared/launchspec"
@@ -43,8 +44,10 @@ func view(changes ...change) claim.View {
 	v := claim.View{
 		Claim: c, Cluster: "prod", Now: noon,
 		MayAsk:  func(string) bool { return true },
+		Joining: claim.Joining{MayScan: func() bool { return false }},
 		Leaving: claim.Leaving{MayEvict: func(*corev1.Pod) bool { return true }},
 	}
+	said(&v)
 	for _, change := range changes {
 		change(&v)
 	}
@@ -60,19 +63,19 @@ func (v change) and(more ...change) change {
 	}
 }
 
-// The phases of a claim, each on top of the one before.
-
+// The phases of a claim, each on top of the one before, with the conditions
+// that the claim has said by then.
 func launched(v *claim.View) {
 	v.Claim.Status.ProviderID = providerID
 	v.Claim.Labels[corev1.LabelInstanceTypeStable] = "m6i.large"
-	condition(karpenter.ConditionTypeLaunched)(v)
+	said(v)
 }
 
 func joined(v *claim.View) {
 	launched(v)
-	v.Node = &corev1.Node{ObjectMeta: metav1.ObjectMeta{
+	nodes(v, &corev1.Node{ObjectMeta: metav1.ObjectMeta{
 		Name: "n", UID: "node-uid", Labels: map[string]string{"kubelet": "set", "mine": "no"},
-	}}
+	}})
 	v.Node.Spec.ProviderID = providerID
 	v.Node.Spec.Taints = []corev1.Taint{karpenter.UnregisteredTaint(), {Key: corev1.TaintNodeNotReady, Effect: corev1.TaintEffectNoSchedule}}
 }
@@ -82,20 +85,38 @@ func registered(v *claim.View) {
 	v.Node.Labels[karpenter.NodeRegisteredLabelKey] = "true"
 	v.Node.Finalizers = []string{karpenter.TerminationFinalizer}
 	v.Node.Spec.Taints = nil
-	condition(karpenter.ConditionTypeRegistered)(v)
+	v.Claim.Status.NodeName = "n"
+	v.Claim.Annotations[karpenter.InstanceTaggedAnnotationKey] = "true"
+	said(v)
+	said(v)
 }
 
 func initialized(v *claim.View) {
 	registered(v)
 	nodeReady(corev1.ConditionTrue)(v)
 	v.Node.Labels[karpenter.NodeInitializedLabelKey] = "true"
-	v.Claim.Annotations[karpenter.InstanceTaggedAnnotationKey] = "true"
-	condition(karpenter.ConditionTypeInitialized)(v)
+	said(v)
+	condition(karpenter.ConditionTypeConsistentStateFound)(v)
 }
+
+// said lets the claim say how far it is, as of a minute ago.
+func said(v *claim.View) {
+	v.Claim.Status.Conditions = phase.Of(phase.Seen{Claim: v.Claim, Nodes: v.Nodes, Now: noon.Add(-time.Minute)})
+}
+
+// nodes are all nodes of the claim, the one that is looked at first.
+func nodes(v *claim.View, all ...*corev1.Node) {
+	v.Node, v.Nodes = nil, all
+	if len(all) > 0 {
+		v.Node = all[0]
+	}
+}
+
+func nodeless(v *claim.View) { nodes(v) }
 
 func condition(kind string) change {
 	return func(v *claim.View) {
-		v.Claim.Status.Conditions = v.Claim.Status.Conditions.With(metav1.Condition{Type: kind, Status: metav1.ConditionTrue, ObservedGeneration: 1}, noon.Add(-time.Minute))
+		v.Claim.Status.Conditions = phase.True(v.Claim, kind, noon.Add(-time.Minute))
 	}
 }
 

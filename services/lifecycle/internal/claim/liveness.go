@@ -1,6 +1,18 @@
 package claim
 
-import "github.com/joist-autoscaler/joist/services/lifecycle/internal/effect"
+import (
+	"time"
+
+	"github.com/joist-autoscaler/joist/services/lifecycle/internal/effect"
+)
+
+const (
+	// LaunchTimeout is how long a claim may go without an instance (B131), and how
+	// long its launch is asked for.
+	LaunchTimeout = 5 * time.Minute
+	// RegistrationTimeout is how long it may go without a node (B134).
+	RegistrationTimeout = 15 * time.Minute
+)
 
 // RefusalAnnotation is what a launch was refused with, in words. It stands beside
 // the mark that says whether the claim may go.
@@ -17,12 +29,9 @@ const (
 	FailedRegistration = "registration"
 )
 
-// failed gives up a claim that has not left a phase in time: first the mark,
-// and in the next look the deletion.
-func (v View) failed(phase, why string) []effect.Effect {
-	if v.Claim.Annotations[FailedAnnotation] != "" {
-		return v.remove(why)
-	}
+// failed marks a claim that has not left a phase in time. The next look, which
+// sees the mark, deletes it.
+func (v View) failed(phase string) []effect.Effect {
 	claim := v.Claim.DeepCopy()
 	claim.Annotations = merge(claim.Annotations, map[string]string{FailedAnnotation: phase})
 	return []effect.Effect{effect.Update{Object: claim}}

@@ -4,11 +4,15 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/joist-autoscaler/joist/services/lifecycle/internal/effect"
+	"github.com/joist-autoscaler/joist/services/lifecycle/internal/phase"
+	"github.com/joist-autoscaler/joist/services/lifecycle/internal/remark"
 	"github.com/joist-autoscaler/joist/shared/cluster"
 	"github.com/joist-autoscaler/joist/shared/karpenter"
 )
@@ -17,27 +21,47 @@ import (
 type Joining struct {
 	// Nodes are all nodes with the claim's providerID; View.Node is one of them.
 	Nodes []*corev1.Node
-	// PodsChanged says that pods came or went since the last look.
-	PodsChanged bool
+	// PodEvent is when pods last came to the node or left it, to the second; zero
+	// when that is not known (B140).
+	PodEvent time.Time
+	// MayScan says whether the node's shape is to be looked at again (B136).
+	MayScan func() bool
 }
 
 // unregistered makes the node the claim's own (B133), or gives up on a node
-// that never joins (B134).
+// that never joins (B134). One instance with two nodes is nobody's: whichever
+// of them stays is registered then.
 func (v View) unregistered() []effect.Effect {
 	// The labels come from the binding; until they are there the node would be
 	// registered without them.
-	if v.Node == nil || v.Claim.Labels[corev1.LabelInstanceTypeStable] == "" {
-		if v.age() >= RegistrationTimeout {
-			return v.remove("no node registered in " + RegistrationTimeout.String())
-		}
+	labelled := v.Claim.Labels[corev1.LabelInstanceTypeStable] != ""
+	if len(v.Nodes) != 1 || !labelled {
+		return v.late()
+	}
+	node := v.synced()
+	if equality.Semantic.DeepEqual(node, v.Node) {
 		return nil
 	}
-	if v.Node.Labels[karpenter.NodeRegisteredLabelKey] != "true" {
-		return []effect.Effect{effect.Update{Object: v.synced()}}
+	return append(v.untainted(), effect.Update{Object: node})
+}
+
+// late gives up on a registration that takes too long.
+func (v View) late() []effect.Effect {
+	if v.age() < RegistrationTimeout {
+		return nil
 	}
-	claim := v.with(karpenter.ConditionTypeRegistered)
-	claim.Status.NodeName = v.Node.Name
-	return []effect.Effect{effect.UpdateStatus{Object: claim}}
+	return v.failed(FailedRegistration)
+}
+
+// untainted tells that the node came without the taint which keeps pods away
+// until it is registered: some may be there that its own taints forbid.
+func (v View) untainted() []effect.Effect {
+	_, registered := v.Node.Labels[karpenter.NodeRegisteredLabelKey]
+	if registered || karpenter.HoldsTaint(v.Node.Spec.Taints, karpenter.UnregisteredTaint()) {
+		return nil
+	}
+	return []effect.Effect{remark.UnregisteredTaint.On(cluster.NodeClaims, v.Claim, v.Now,
+		"Missing %s taint which prevents registration related race conditions on Karpenter-managed nodes", karpenter.UnregisteredTaintKey)}
 }
 
 // synced is the node with everything of the claim's on it. The unregistered
@@ -79,71 +103,28 @@ func (v View) owned(by []metav1.OwnerReference) []metav1.OwnerReference {
 	})
 }
 
-// ephemeral are the taints that a node has while it starts (B099).
-var ephemeral = []string{
-	corev1.TaintNodeNotReady, corev1.TaintNodeUnreachable, "node.cloudprovider.kubernetes.io/uninitialized", karpenter.UnregisteredTaintKey,
-}
-
-// uninitialized waits until the node can run what was planned for it (B135).
+// uninitialized labels a node that can run what was planned for it (B135).
 func (v View) uninitialized() []effect.Effect {
-	if v.Node == nil || !Ready(v.Node) || v.starting() || !v.resourced() {
+	if len(v.Nodes) != 1 || v.Node.Labels[karpenter.NodeInitializedLabelKey] == "true" {
 		return nil
 	}
-	if v.Node.Labels[karpenter.NodeInitializedLabelKey] != "true" {
-		node := v.Node.DeepCopy()
-		node.Labels = merge(node.Labels, map[string]string{karpenter.NodeInitializedLabelKey: "true"})
-		return []effect.Effect{effect.Update{Object: node}}
+	if reason, _ := phase.Waits(v.Claim, v.Node); reason != "" {
+		return nil
 	}
-	claim := v.with(karpenter.ConditionTypeInitialized)
-	claim.Status.Conditions = claim.Status.Conditions.WithReady(karpenter.NodeClaimReady(), claim.Generation, v.Now)
-	return []effect.Effect{effect.UpdateStatus{Object: claim}}
-}
-
-// starting reports whether a startup or ephemeral taint is still on the node.
-func (v View) starting() bool {
-	for _, taint := range v.Node.Spec.Taints {
-		if slices.Contains(ephemeral, taint.Key) {
-			return true
-		}
-		for _, startup := range v.Claim.Spec.StartupTaints {
-			if taint.Key == startup.Key && taint.Effect == startup.Effect {
-				return true
-			}
-		}
-	}
-	return false
-}
-
-// resourced reports whether the node offers something of every resource that
-// the claim asked for: a device plugin may be late.
-func (v View) resourced() bool {
-	for name, wanted := range v.Claim.Spec.Resources.Requests {
-		have := v.Node.Status.Allocatable[name]
-		if !wanted.IsZero() && have.IsZero() {
-			return false
-		}
-	}
-	return true
+	node := v.Node.DeepCopy()
+	node.Labels = merge(node.Labels, map[string]string{karpenter.NodeInitializedLabelKey: "true"})
+	return []effect.Effect{effect.Update{Object: node}}
 }
 
 // with is the claim with a condition true.
 func (v View) with(condition string) *karpenter.NodeClaim {
 	claim := v.Claim.DeepCopy()
-	claim.Status.Conditions = claim.Status.Conditions.With(metav1.Condition{
-		Type: condition, Status: metav1.ConditionTrue, Reason: condition, ObservedGeneration: claim.Generation,
-	}, v.Now)
+	claim.Status.Conditions = phase.True(claim, condition, v.Now)
 	return claim
 }
 
 // Ready reports whether the node's Ready condition is true.
-func Ready(node *corev1.Node) bool {
-	for _, c := range node.Status.Conditions {
-		if c.Type == corev1.NodeReady {
-			return c.Status == corev1.ConditionTrue
-		}
-	}
-	return false
-}
+func Ready(node *corev1.Node) bool { return phase.Ready(node) }
 
 func merge(into, from map[string]string) map[string]string {
 	out := map[string]string{}

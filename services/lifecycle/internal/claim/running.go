@@ -3,9 +3,8 @@ package claim
 import (
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
 	"github.com/joist-autoscaler/joist/services/lifecycle/internal/effect"
+	"github.com/joist-autoscaler/joist/services/lifecycle/internal/phase"
 	"github.com/joist-autoscaler/joist/shared/event"
 	"github.com/joist-autoscaler/joist/shared/karpenter"
 )
@@ -13,48 +12,56 @@ import (
 // podEventDedupe is how close two pod events may be and count as one (B140).
 const podEventDedupe = 10 * time.Second
 
-// running keeps an initialized claim true to what happens on its node.
+// running keeps an instance whose node is registered true to its claim.
 func (v View) running() []effect.Effect {
-	var effects []effect.Effect
-	if v.Node != nil && v.Claim.Annotations[karpenter.InstanceTaggedAnnotationKey] == "" && v.MayAsk("tag") {
-		effects = append(effects, v.tags())
+	if v.Claim.Status.NodeName == "" || v.Claim.Annotations[karpenter.InstanceTaggedAnnotationKey] != "" || !v.MayAsk("tag") {
+		return nil
 	}
-	if v.PodsChanged && v.Now.Sub(v.Claim.Status.LastPodEventTime.Time) >= podEventDedupe {
-		claim := v.Claim.DeepCopy()
-		claim.Status.LastPodEventTime = metav1.NewTime(v.Now)
-		claim.Status.Conditions = claim.Status.Conditions.Without(karpenter.ConditionTypeConsolidatable)
-		return append(effects, effect.UpdateStatus{Object: claim})
-	}
-	if v.consolidatable() && !v.is(karpenter.ConditionTypeConsolidatable) {
-		return append(effects, effect.UpdateStatus{Object: v.with(karpenter.ConditionTypeConsolidatable)})
-	}
-	return effects
+	return v.tags()
 }
 
 // tags asks for the tags that name the node (B141).
-func (v View) tags() effect.Effect {
+func (v View) tags() []effect.Effect {
 	id, err := v.Claim.Instance()
 	if err != nil {
-		return effect.Report{}
+		return nil
 	}
-	return effect.Send{Body: event.TagRequested{
+	return []effect.Effect{effect.Send{Body: event.TagRequested{
 		InstanceID: id.InstanceID, ClaimUID: string(v.Claim.UID),
 		Tags: map[string]string{
-			karpenter.NameTagKey: v.Node.Name, karpenter.NodeClaimTagKey: v.Claim.Name, karpenter.EKSClusterNameTagKey: v.Cluster,
+			karpenter.NameTagKey: v.Claim.Status.NodeName, karpenter.NodeClaimTagKey: v.Claim.Name, karpenter.EKSClusterNameTagKey: v.Cluster,
 		},
-	}}
+	}}}
 }
 
-// consolidatable reports whether the node has been quiet for as long as its
-// pool wants (B010, B148).
-func (v View) consolidatable() bool {
-	if v.Pool == nil {
-		return false
+// podEvent is when pods last came to the node or left it, as the claim says it
+// from now on. Events that follow each other closely are one.
+func (v View) podEvent() time.Time {
+	have := v.Claim.Status.LastPodEventTime.Time
+	if v.PodEvent.After(have) && v.Now.Sub(have) >= podEventDedupe {
+		return v.PodEvent
 	}
-	since := v.Claim.Status.LastPodEventTime.Time
+	return have
+}
+
+// consolidatable says that the node has been quiet for as long as its pool
+// wants, and takes it back when it is not so any more: pods came, or the pool
+// wants more (B010, B148). A pool that is gone wants nothing.
+func (v View) consolidatable(c *karpenter.NodeClaim) {
+	if v.Pool == nil {
+		return
+	}
+	since := c.Status.LastPodEventTime.Time
+	initialized, _ := c.Status.Conditions.Get(karpenter.ConditionTypeInitialized)
 	if since.IsZero() {
-		initialized, _ := v.Claim.Status.Conditions.Get(karpenter.ConditionTypeInitialized)
 		since = initialized.LastTransitionTime.Time
 	}
-	return v.Pool.Spec.Disruption.ConsolidateAfter.Elapsed(since, v.Now)
+	kind := karpenter.ConditionTypeConsolidatable
+	quiet := c.Status.Conditions.True(karpenter.ConditionTypeInitialized) && v.Pool.Spec.Disruption.ConsolidateAfter.Elapsed(since, v.Now)
+	switch {
+	case !quiet:
+		c.Status.Conditions = c.Status.Conditions.Without(kind)
+	case !c.Status.Conditions.True(kind):
+		c.Status.Conditions = phase.True(c, kind, v.Now)
+	}
 }

@@ -1,0 +1,178 @@
+package lifecycle_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/joist-autoscaler/joist/shared/cluster"
+	"github.com/joist-autoscaler/joist/shared/fault"
+	"github.com/joist-autoscaler/joist/shared/karpenter"
+	"github.com/joist-autoscaler/joist/shared/memcluster"
+)
+
+// phases are the conditions of a claim in words.
+func (s *site) phases(name string) []string {
+	s.t.Helper()
+	var out []string
+	for _, kind := range append(karpenter.NodeClaimReady(), karpenter.ConditionTypeReady) {
+		c, _ := s.claim(name).Status.Conditions.Get(kind)
+		out = append(out, kind+" "+string(c.Status)+" "+c.Reason)
+	}
+	return out
+}
+
+// A claim says at every moment how far it is, and why no further (B024).
+func TestB024Life(t *testing.T) {
+	s := newSite(t)
+	s.launched("one", 1)
+	says := func(when string, want ...string) {
+		t.Helper()
+		s.pass(3 * time.Second)
+		if diff := cmp.Diff(want, s.phases("one-0")); diff != "" {
+			t.Errorf("%s:\n%s", when, diff)
+		}
+	}
+	says("born", "Launched Unknown AwaitingReconciliation", "Registered Unknown NodeNotFound", "Initialized Unknown AwaitingReconciliation", "Ready Unknown ReconcilingDependents")
+	s.handle(s.message(settled("one", 1, "i-1")), "")
+	says("launched", "Launched True Launched", "Registered Unknown NodeNotFound", "Initialized Unknown AwaitingReconciliation", "Ready Unknown ReconcilingDependents")
+	s.join("node-1", "i-1")
+	s.changeNode(func(n *corev1.Node) { n.Status.Conditions = nil })
+	says("joined", "Launched True Launched", "Registered True Registered", "Initialized Unknown NodeNotReady", "Ready Unknown ReconcilingDependents")
+	s.changeNode(func(n *corev1.Node) {
+		n.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}
+	})
+	all := []string{"Launched True Launched", "Registered True Registered", "Initialized True Initialized", "Ready True Ready"}
+	says("ready", all...)
+	if !s.claim("one-0").Status.Conditions.True(karpenter.ConditionTypeConsistentStateFound) {
+		t.Error("B136: nobody has compared its node with it")
+	}
+	s.pod("web")
+	if err := s.Delete(t.Context(), cluster.NodeClaims, cluster.Key{Name: "one-0"}, ""); err != nil {
+		t.Fatal(err)
+	}
+	says("going", all...)
+}
+
+// changeNode edits the node as its kubelet would.
+func (s *site) changeNode(change func(*corev1.Node)) {
+	s.t.Helper()
+	s.Change(cluster.Nodes, cluster.Key{Name: "node-1"}, func(o cluster.Object) { change(o.(*corev1.Node)) })
+}
+
+// A claim that never gets a node is marked, deleted and let go, whoever dies
+// between the mark and the deletion (B134).
+func TestB134RegistrationTimeout(t *testing.T) {
+	for _, dies := range []bool{false, true} {
+		s := newSite(t)
+		s.launched("one", 1)
+		s.handle(s.message(settled("one", 1, "i-1")), "")
+		s.step()
+		s.now = s.claim("one-0").CreationTimestamp.Add(15*time.Minute - time.Second)
+		s.step()
+		if got := s.claim("one-0"); got.DeletionTimestamp != nil || got.Annotations["joist.sh/failed"] != "" {
+			t.Fatalf("given up too early: %v", got.ObjectMeta)
+		}
+		s.now = s.now.Add(time.Second)
+		s.step()
+		if got := s.claim("one-0").Annotations["joist.sh/failed"]; got != "registration" {
+			t.Fatalf("marked %q", got)
+		}
+		if dies {
+			s.restart()
+		}
+		s.sent()
+		s.step()
+		s.pass(2 * time.Second)
+		if got := s.claim("one-0"); got == nil || got.DeletionTimestamp == nil {
+			t.Fatalf("the claim is %+v", got)
+		}
+		if diff := cmp.Diff([]string{"terminate.requested.v1 instance/i-1"}, words(s.sent())); diff != "" {
+			t.Error(diff)
+		}
+	}
+}
+
+// lastPod is when the claim says that pods last came or went, since the epoch of
+// the site.
+func (s *site) lastPod(start time.Time) time.Duration {
+	s.t.Helper()
+	at := s.claim("one-0").Status.LastPodEventTime
+	if at.IsZero() {
+		return -1
+	}
+	return at.Sub(start)
+}
+
+// Pods that come and go are written on the claim within a second, at most every
+// ten seconds, and neither a lost swap nor a restart loses or invents any (B140).
+func TestB140Traffic(t *testing.T) {
+	s := newSite(t)
+	s.running()
+	start := s.now
+	s.pass(5 * time.Second)
+	if got := s.lastPod(start); got != -1 {
+		t.Fatalf("a pod event at %s, and there was no pod", got)
+	}
+	s.Inject(memcluster.Fault{Actor: "lifecycle", Verb: memcluster.VerbUpdateStatus, Kind: cluster.NodeClaims, As: fault.Conflict, Times: 1})
+	s.pod("web")
+	s.pass(2 * time.Second)
+	if got := s.lastPod(start); got != 6*time.Second {
+		t.Fatalf("the pod came at 6 s, and the claim says %s", got)
+	}
+	s.pod("api")
+	s.pass(5 * time.Second)
+	if got := s.lastPod(start); got != 6*time.Second {
+		t.Fatalf("within ten seconds the claim says %s", got)
+	}
+	s.pass(5 * time.Second)
+	if got := s.lastPod(start); got != 8*time.Second {
+		t.Fatalf("after ten seconds the claim says %s", got)
+	}
+	s.pass(time.Minute)
+	s.restart()
+	s.pass(5 * time.Second)
+	if got := s.lastPod(start); got != 8*time.Second {
+		t.Fatalf("a restart made the claim say %s", got)
+	}
+	s.pass(5 * time.Second)
+	before := s.now
+	s.Change(cluster.Pods, cluster.Key{Namespace: "default", Name: "web"}, func(o cluster.Object) {
+		pod := o.(*corev1.Pod)
+		pod.Status.Phase = corev1.PodSucceeded
+		pod.Status.ContainerStatuses = []corev1.ContainerStatus{{State: corev1.ContainerState{
+			Terminated: &corev1.ContainerStateTerminated{FinishedAt: metav1.NewTime(before)},
+		}}}
+	})
+	s.restart()
+	s.pass(time.Second)
+	if got, want := s.lastPod(start), before.Sub(start); got != want {
+		t.Errorf("a pod ended during a restart at %s, and the claim says %s", want, got)
+	}
+}
+
+// One instance with two nodes registers neither; the one that stays is (B133).
+func TestB133TwoNodes(t *testing.T) {
+	s := newSite(t)
+	s.launched("one", 1)
+	s.handle(s.message(settled("one", 1, "i-1")), "")
+	s.join("node-1", "i-1")
+	s.join("node-2", "i-1")
+	s.pass(3 * time.Second)
+	if got := s.phases("one-0")[1]; got != "Registered False MultipleNodesFound" {
+		t.Errorf("with two nodes it is %s", got)
+	}
+	if s.node().Labels[karpenter.NodeRegisteredLabelKey] != "" {
+		t.Error("one of two was registered")
+	}
+	if err := s.Delete(t.Context(), cluster.Nodes, cluster.Key{Name: "node-2"}, ""); err != nil {
+		t.Fatal(err)
+	}
+	s.pass(4 * time.Second)
+	if got := s.phases("one-0")[3]; got != "Ready True Ready" {
+		t.Errorf("with one node it is %s", got)
+	}
+}
