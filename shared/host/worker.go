@@ -89,20 +89,3 @@ func (w Worker) carryOut(ctx context.Context, m queue.Message, v Verdict) error 
 		return nil
 	}
 }
-
-// reasonLength keeps a reason within what a message attribute is read for.
-const reasonLength = 1024
-
-func (w Worker) park(ctx context.Context, m queue.Message, v Verdict) error {
-	reason := v.Reason
-	if len(reason) > reasonLength {
-		reason = reason[:reasonLength]
-	}
-	return w.Dead.Send(ctx, queue.Outgoing{
-		Source: m.Attributes["source"], Type: m.Attributes["type"], Body: m.Body,
-		Attributes: map[string]string{
-			"reason": reason, "kind": string(v.Kind), "service": w.Service,
-			"parked": w.Now().UTC().Format(time.RFC3339),
-		},
-	})
-}

@@ -39,7 +39,8 @@ func (m Outgoing) MessageAttributes() map[string]string {
 }
 
 // Check refuses a body that a queue cannot carry byte for byte: an empty one, one
-// beyond MaxBody, and text with characters that XML does not allow.
+// beyond MaxBody, or MaxDead with the attributes of a dead letter, and text with
+// characters that XML does not allow.
 func (m Outgoing) Check() error {
 	refuse := func(format string, args ...any) error {
 		return fault.F("checking a message of type "+m.Type, fault.Invalid, format, args...)
@@ -47,7 +48,9 @@ func (m Outgoing) Check() error {
 	switch {
 	case len(m.Body) == 0:
 		return refuse("the body is empty")
-	case len(m.Body) > MaxBody:
+	case m.Dead && m.Size() > MaxDead:
+		return refuse("%d bytes with attributes exceed the limit of %d", m.Size(), MaxDead)
+	case !m.Dead && len(m.Body) > MaxBody:
 		return refuse("%d bytes exceed the limit of %d", len(m.Body), MaxBody)
 	case !utf8.Valid(m.Body):
 		return refuse("the body is not UTF-8")
@@ -58,6 +61,12 @@ func (m Outgoing) Check() error {
 		}
 	}
 	return nil
+}
+
+// Text reports whether a queue carries the bytes as they are, if they are few
+// enough.
+func Text(body []byte) bool {
+	return len(body) > 0 && utf8.Valid(body) && !strings.ContainsFunc(string(body), func(r rune) bool { return !legal(r) })
 }
 
 // legal reports whether SQS takes the character.
@@ -75,7 +84,7 @@ func Batches(maxBytes int, messages ...Outgoing) ([][]Outgoing, error) {
 		if err := m.Check(); err != nil {
 			return nil, fmt.Errorf("message %d of %d: %w", i+1, len(messages), err)
 		}
-		size := m.size()
+		size := m.Size()
 		if size > maxBytes {
 			return nil, fault.F("sending "+m.Type, fault.Invalid, "%d bytes with attributes exceed the limit of %d", size, maxBytes)
 		}
@@ -90,8 +99,8 @@ func Batches(maxBytes int, messages ...Outgoing) ([][]Outgoing, error) {
 	return out, nil
 }
 
-// size is what the message counts towards the limits of a call.
-func (m Outgoing) size() int {
+// Size is what the message counts towards the limits of a call.
+func (m Outgoing) Size() int {
 	size := len(m.Body)
 	for name, value := range m.MessageAttributes() {
 		size += len(name) + len(value) + len("String")

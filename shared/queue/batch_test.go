@@ -29,7 +29,7 @@ func TestBatches(t *testing.T) {
 		for _, batch := range batches {
 			total := 0
 			for _, m := range batch {
-				total += m.size()
+				total += m.Size()
 			}
 			if len(batch) == 0 || len(batch) > MaxBatch || total > limit {
 				t.Fatalf("a batch of %d messages and %d bytes", len(batch), total)
@@ -58,5 +58,26 @@ func TestMessageAttributes(t *testing.T) {
 	want := map[string]string{"type": "t.v1", "reason": "byte \uFFFD of\n\uFFFD"}
 	if diff := cmp.Diff(want, m.MessageAttributes()); diff != "" {
 		t.Error(diff)
+	}
+}
+
+// A dead letter may have what SQS takes, and no byte more.
+func TestDeadLettersMayBeLarge(t *testing.T) {
+	letter := Outgoing{Type: "t", Dead: true, Attributes: map[string]string{"reason": "too large"}}
+	letter.Body = bytes.Repeat([]byte("x"), MaxDead-letter.Size())
+	if batches, err := Batches(1<<20, letter); err != nil || len(batches) != 1 {
+		t.Errorf("%d batches: %v", len(batches), err)
+	}
+	letter.Body = append(letter.Body, 'x')
+	if err := letter.Check(); !fault.Is(err, fault.Invalid) {
+		t.Errorf("one byte more: %v", err)
+	}
+}
+
+func TestText(t *testing.T) {
+	for body, want := range map[string]bool{"": false, "a\xff": false, "a\x01": false, "a\uFFFE": false, "a\t\u00e9": true} {
+		if Text([]byte(body)) != want {
+			t.Errorf("%q: %t", body, !want)
+		}
 	}
 }

@@ -27,7 +27,7 @@ func GatherSender(s Sender, lanes int) Sender { return gatheredSender{sends(s, l
 
 func sends(s Sender, lanes int) *convoy.Convoy[Outgoing] {
 	return convoy.New(convoy.Options[Outgoing]{
-		Lanes: lanes, Items: MaxBatch, Weight: MaxBody, Weigh: Outgoing.size,
+		Lanes: lanes, Items: MaxBatch, Weight: MaxBody, Weigh: Outgoing.Size,
 		Call: func(ctx context.Context, messages []Outgoing) error { return s.Send(ctx, messages...) },
 	})
 }

@@ -20,6 +20,9 @@ const (
 	// MaxBody is the largest body of a message in bytes. SQS allows 1 MiB and
 	// EventBridge 256 KiB for an entry; the smaller of the two holds everywhere.
 	MaxBody = 256 << 10
+	// MaxDead is the largest dead letter in bytes, its attributes included: what
+	// SQS allows, for a queue may hold what only a stranger could send.
+	MaxDead = 1 << 20
 	// MaxBatch is the most messages that one send or one receive may carry.
 	MaxBatch = 10
 	// MaxVisibility is SQS's longest visibility timeout.
@@ -36,6 +39,9 @@ type Outgoing struct {
 	// Attributes are further message attributes of a queue (a dead letter's
 	// reason); the bus does not carry them.
 	Attributes map[string]string
+	// Dead marks a dead letter, which may have MaxDead bytes instead of MaxBody.
+	// The bus does not carry it.
+	Dead bool
 }
 
 // Message is one delivery of a message.

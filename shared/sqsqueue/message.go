@@ -2,7 +2,6 @@ package sqsqueue
 
 import (
 	"errors"
-	"fmt"
 	"strconv"
 	"strings"
 	"time"
@@ -23,25 +22,26 @@ func attributes(m queue.Outgoing) map[string]types.MessageAttributeValue {
 	return out
 }
 
-// read turns what SQS delivers into a message.
-func read(m types.Message) (queue.Message, error) {
+// read turns what SQS delivers into a message. A count or a time that cannot be
+// read is the first, or none: they bear on pace, and one odd message must not
+// keep the nine beside it from being delivered.
+func read(m types.Message) queue.Message {
 	out := queue.Message{
-		ID: aws.ToString(m.MessageId), Body: []byte(aws.ToString(m.Body)), Receipt: aws.ToString(m.ReceiptHandle),
-		Attributes: map[string]string{},
+		ID: aws.ToString(m.MessageId), Body: []byte(aws.ToString(m.Body)), Receipt: aws.ToString(m.ReceiptHandle), Receives: 1,
+	}
+	if len(m.MessageAttributes) > 0 {
+		out.Attributes = make(map[string]string, len(m.MessageAttributes))
 	}
 	for name, value := range m.MessageAttributes {
 		out.Attributes[name] = aws.ToString(value.StringValue)
 	}
-	var err error
-	if out.Receives, err = strconv.Atoi(m.Attributes[string(types.MessageSystemAttributeNameApproximateReceiveCount)]); err != nil {
-		return out, fmt.Errorf("reading the receive count of %s: %w", out.ID, err)
+	if n, err := strconv.Atoi(m.Attributes[string(types.MessageSystemAttributeNameApproximateReceiveCount)]); err == nil && n > 0 {
+		out.Receives = n
 	}
-	sent, err := strconv.ParseInt(m.Attributes[string(types.MessageSystemAttributeNameSentTimestamp)], 10, 64)
-	if err != nil {
-		return out, fmt.Errorf("reading when %s was sent: %w", out.ID, err)
+	if ms, err := strconv.ParseInt(m.Attributes[string(types.MessageSystemAttributeNameSentTimestamp)], 10, 64); err == nil {
+		out.Sent = time.UnixMilli(ms).UTC()
 	}
-	out.Sent = time.UnixMilli(sent).UTC()
-	return out, nil
+	return out
 }
 
 // receiptGone recognizes the answers that SQS gives for the receipt of a

@@ -58,6 +58,10 @@ func New(config aws.Config, url, setting string) *Queue {
 	return &Queue{client: sqs.NewFromConfig(awshttp.Steady(config)), url: url, name: path.Base(url), setting: setting, pause: pause}
 }
 
+// once keeps the SDK from trying again, for who receives does so by itself, and
+// must not sleep between.
+func once(o *sqs.Options) { o.RetryMaxAttempts = 1 }
+
 // Receive asks once, and waits up to wait for a message.
 func (q *Queue) Receive(ctx context.Context, limit int, wait, visibility time.Duration) ([]queue.Message, error) {
 	if limit < 1 || limit > queue.MaxBatch || visibility < 0 || visibility > queue.MaxVisibility {
@@ -72,17 +76,13 @@ func (q *Queue) Receive(ctx context.Context, limit int, wait, visibility time.Du
 		MessageSystemAttributeNames: []types.MessageSystemAttributeName{
 			types.MessageSystemAttributeNameApproximateReceiveCount, types.MessageSystemAttributeNameSentTimestamp,
 		},
-	})
+	}, once)
 	if err != nil {
 		return nil, q.wrap(ctx, "receiving from", awsfault.Read("", "sqs:ReceiveMessage"), err)
 	}
 	messages := make([]queue.Message, 0, len(out.Messages))
 	for _, m := range out.Messages {
-		message, err := read(m)
-		if err != nil {
-			return nil, fault.E("receiving from queue "+q.name, fault.Bug, err)
-		}
-		messages = append(messages, message)
+		messages = append(messages, read(m))
 	}
 	return messages, nil
 }

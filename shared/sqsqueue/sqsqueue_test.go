@@ -162,3 +162,16 @@ func TestSeconds(t *testing.T) {
 		}
 	}
 }
+
+// One message of which SQS says something odd is delivered, and so are those
+// beside it.
+func TestReadIsTotal(t *testing.T) {
+	odd := read(types.Message{Body: aws.String("b"), Attributes: map[string]string{"ApproximateReceiveCount": "many", "SentTimestamp": "noon"}})
+	if odd.Receives != 1 || !odd.Sent.IsZero() || string(odd.Body) != "b" {
+		t.Errorf("%+v", odd)
+	}
+	good := read(types.Message{Attributes: map[string]string{"ApproximateReceiveCount": "3", "SentTimestamp": "1795176000000"}})
+	if good.Receives != 3 || !good.Sent.Equal(time.UnixMilli(1795176000000)) {
+		t.Errorf("%+v", good)
+	}
+}

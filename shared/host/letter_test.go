@@ -1,0 +1,105 @@
+package host_test
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/hex"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+	"unicode/utf8"
+
+	"github.com/joist-autoscaler/joist/shared/fault"
+	"github.com/joist-autoscaler/joist/shared/host"
+	"github.com/joist-autoscaler/joist/shared/queue"
+)
+
+// narrow is a dead-letter queue that takes less than SQS can.
+type narrow struct{ letters }
+
+func (n narrow) Send(ctx context.Context, messages ...queue.Outgoing) error {
+	for _, m := range messages {
+		if m.Size() > queue.MaxBody {
+			return fault.F("sending", fault.Invalid, "InvalidParameterValue: too long")
+		}
+	}
+	return n.letters.Send(ctx, messages...)
+}
+
+// Poison is parked at once, whatever its bytes and however many, and what was
+// kept of it is what it began with.
+func TestEveryPoisonIsParked(t *testing.T) {
+	x := func(n int) []byte { return bytes.Repeat([]byte("x"), n) }
+	for _, c := range []struct {
+		name    string
+		body    []byte
+		narrow  bool
+		encoded bool
+		cut     bool
+	}{
+		{name: "small", body: x(10)},
+		{name: "257 KiB", body: x(257 << 10)},
+		{name: "almost 1 MiB", body: x(1<<20 - 1024)},
+		{name: "1 MiB", body: x(1 << 20), cut: true},
+		{name: "1 MiB of large characters", body: []byte(strings.Repeat("€", 1<<20/3)), cut: true},
+		{name: "empty", body: []byte{}, encoded: true},
+		{name: "a control character", body: []byte("a\x01b"), encoded: true},
+		{name: "no UTF-8", body: []byte("a\xff"), encoded: true},
+		{name: "700 KiB of nothing legal", body: make([]byte, 700<<10), encoded: true},
+		{name: "1 MiB of nothing legal", body: make([]byte, 1<<20), encoded: true, cut: true},
+		{name: "200 KiB, where 256 are taken", body: x(200 << 10), narrow: true},
+		{name: "1 MiB, where 256 KiB are taken", body: x(1 << 20), narrow: true, cut: true},
+		{name: "256 KiB of nothing legal, where 256 are taken", body: make([]byte, 256<<10), narrow: true, encoded: true, cut: true},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			b := newBench()
+			w := b.worker(returns(fault.F("reading", fault.Poison, "bad")))
+			if c.narrow {
+				w.Dead = narrow{letters{b}}
+			}
+			m := b.deliver(t, c.body)
+			m.Attributes = map[string]string{"source": strings.Repeat("s", 2000), "type": "t"}
+			if line := w.Deal(t.Context(), m); line.Err != nil || line.Verdict.Action != host.Park {
+				t.Fatalf("%+v", line)
+			}
+			if in, _ := b.left(t); in != 0 {
+				t.Errorf("%d messages are left", in)
+			}
+			dead, err := b.dead.Receive(t.Context(), 10, 0, time.Minute)
+			if err != nil || len(dead) != 1 {
+				t.Fatalf("%d letters: %v", len(dead), err)
+			}
+			a, body := dead[0].Attributes, dead[0].Body
+			if a["reason"] != "reading: bad" || (a[host.EncodingAttribute] == "base64") != c.encoded || (a[host.DigestAttribute] != "") != c.cut {
+				t.Errorf("attributes %v", a)
+			}
+			if c.encoded {
+				if body, err = base64.StdEncoding.DecodeString(string(body)); err != nil {
+					t.Fatal(err)
+				}
+			}
+			checkKept(t, c.body, body, a, c.cut)
+		})
+	}
+}
+
+// checkKept demands the whole body, or a good part of it with what the rest was.
+func checkKept(t *testing.T, was, kept []byte, attributes map[string]string, cut bool) {
+	t.Helper()
+	if !cut {
+		if !bytes.Equal(was, kept) {
+			t.Errorf("of %d bytes %d were kept", len(was), len(kept))
+		}
+		return
+	}
+	sum := sha256.Sum256(was)
+	if !bytes.HasPrefix(was, kept) || len(kept) < len(was)/6 || utf8.Valid(was) && !utf8.Valid(kept) {
+		t.Errorf("of %d bytes %d were kept", len(was), len(kept))
+	}
+	if attributes[host.BytesAttribute] != strconv.Itoa(len(was)) || attributes[host.DigestAttribute] != hex.EncodeToString(sum[:]) {
+		t.Errorf("attributes %v", attributes)
+	}
+}
