@@ -26,7 +26,8 @@ type CacheOptions struct {
 	Namespaces map[cluster.Kind]string
 	// Trim takes off the objects of a kind what this process never reads, before
 	// they are kept: it changes the object that it is given, and finds nothing to
-	// do when it gets it again. Managed fields go in any case.
+	// do when it gets it again. Managed fields go in any case. A trimmed object has
+	// no resourceVersion, and a change of what was taken off is none.
 	Trim map[cluster.Kind]func(cluster.Object)
 }
 

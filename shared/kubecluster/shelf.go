@@ -6,6 +6,7 @@ import (
 	"slices"
 	"sync"
 
+	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/joist-autoscaler/joist/shared/cluster"
@@ -50,11 +51,20 @@ func (s *shelf) Transformer() cache.TransformFunc {
 }
 
 // lighten drops what is large and what nobody reads. An object may come by twice.
+// What was trimmed has no version: two versions may be the same now, and nobody
+// should write back what is not whole.
 func (s *shelf) lighten(object cluster.Object) {
 	object.SetManagedFields(nil)
 	if s.trim != nil {
 		s.trim(object)
+		object.SetResourceVersion("")
 	}
+}
+
+// same reports that what is left of an object is what was there before, so that
+// the heartbeats and restarts of a large cluster wake nobody.
+func (s *shelf) same(old, object cluster.Object) bool {
+	return s.trim != nil && old != nil && equality.Semantic.DeepEqual(old, object)
 }
 
 // Add implements cache.ReflectorStore.
@@ -68,9 +78,11 @@ func (s *shelf) Update(o any) error {
 	}
 	s.lighten(object)
 	s.mu.Lock()
-	s.put(object)
+	changed := s.put(object)
 	s.mu.Unlock()
-	s.notify()
+	if changed {
+		s.notify()
+	}
 	return nil
 }
 
@@ -120,10 +132,14 @@ func (s *shelf) Replace(list []any, _ string) error {
 // Resync implements cache.ReflectorStore. Nobody asks for one.
 func (s *shelf) Resync() error { return nil }
 
-// put keeps an object. The lock is held, here and below.
-func (s *shelf) put(object cluster.Object) {
+// put keeps an object and reports whether that changed anything. The lock is
+// held, here and below.
+func (s *shelf) put(object cluster.Object) bool {
 	key := cluster.KeyOf(object)
 	old := s.objects[key]
+	if s.same(old, object) {
+		return false
+	}
 	s.objects[key] = object
 	s.changes.Note(key)
 	for index, values := range s.by {
@@ -139,13 +155,14 @@ func (s *shelf) put(object cluster.Object) {
 		values[value][key] = struct{}{}
 	}
 	if s.listed == nil {
-		return
+		return true
 	}
 	if at, found := s.place(key); found {
 		s.listed[at] = object
 	} else {
 		s.listed = slices.Insert(s.listed, at, object)
 	}
+	return true
 }
 
 func (s *shelf) drop(key cluster.Key) {

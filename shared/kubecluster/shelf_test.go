@@ -173,3 +173,33 @@ func TestShelfRefusesWhatIsNoObject(t *testing.T) {
 		}
 	}
 }
+
+// What is trimmed off is kept nowhere, and a change of it is no news.
+func TestShelfTrims(t *testing.T) {
+	rings := 0
+	trim := func(o cluster.Object) { o.(*corev1.Pod).Status = corev1.PodStatus{} }
+	shelf := newShelf(cluster.Pods, trim, func() { rings++ })
+	tell := func(version, node, message string, news bool) {
+		t.Helper()
+		before := rings
+		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "a", ResourceVersion: version}, Spec: corev1.PodSpec{NodeName: node}, Status: corev1.PodStatus{Message: message}}
+		if err := shelf.Update(pod); err != nil {
+			t.Fatal(err)
+		}
+		changed := shelf.drain()
+		if (rings > before) != news || changed.Empty() == news {
+			t.Errorf("version %s: told is %t, changed %+v, want %t", version, rings > before, changed, news)
+		}
+		held, _ := shelf.get(cluster.Key{Name: "a"})
+		if got := held.(*corev1.Pod); got.Status.Message != "" || got.ResourceVersion != "" || got.Spec.NodeName != node {
+			t.Errorf("version %s: held is %+v", version, got)
+		}
+	}
+	shelf.drain()
+	tell("1", "", "x", true)
+	tell("2", "", "y", false)
+	tell("3", "n", "y", true)
+	if _, err := shelf.Transformer()("no object"); err != nil {
+		t.Error(err)
+	}
+}

@@ -37,11 +37,7 @@ func (k *key) draft(d *draft) {
 	k.text(s.Namespace)
 	k.text(s.OwnerKind)
 	k.pairs(d.labels)
-	k.length(len(d.requests))
-	for i := range d.requests {
-		k.text(string(d.requests[i].name))
-		k.number(d.requests[i].units())
-	}
+	k.amounts(d.requests)
 	k.labels(s.NodeSelector)
 	k.affinity(s.Affinity)
 	k.tolerations(s.Tolerations)
@@ -100,6 +96,14 @@ func (k *key) pairs(list pairs) {
 	for _, one := range list {
 		k.text(one.key)
 		k.text(one.value)
+	}
+}
+
+func (k *key) amounts(list amounts) {
+	k.length(len(list))
+	for i := range list {
+		k.text(string(list[i].name))
+		k.number(list[i].units())
 	}
 }
 

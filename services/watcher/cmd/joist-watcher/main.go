@@ -31,7 +31,7 @@ func main() {
 // watched: others are nobody's business.
 func watched(gates scheduling.Gates) []cluster.Kind {
 	kinds := []cluster.Kind{
-		cluster.Pods, cluster.Nodes, cluster.Namespaces, cluster.DaemonSets, cluster.DisruptionBudgets, cluster.PriorityClasses,
+		cluster.Pods, cluster.Nodes, cluster.Namespaces, cluster.DaemonSets, cluster.DisruptionBudgets,
 		cluster.VolumeClaims, cluster.Volumes, cluster.StorageClasses, cluster.CSINodes, cluster.VolumeAttachments,
 		cluster.NodePools, cluster.NodeClaims, cluster.NodeClasses, cluster.ConfigMaps,
 	}
@@ -60,6 +60,7 @@ func run(ctx context.Context, p *parts.Parts) error {
 	}
 	cache, err := client.NewCache(kubecluster.CacheOptions{
 		Kinds: watched(p.Scheduling.Gates), Namespaces: map[cluster.Kind]string{cluster.ConfigMaps: p.Namespace},
+		Trim: watcher.Trims(),
 	})
 	if err != nil {
 		return err

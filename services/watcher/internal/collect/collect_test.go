@@ -40,6 +40,9 @@ func given(what collect.Given, objects ...cluster.Object) collect.View {
 	if changed := cache.Mutated(); len(changed) > 0 {
 		panic("objects of the cache were changed: " + strings.Join(changed, ", "))
 	}
+	if diff := trimsAlike(cache, what, view); diff != "" {
+		panic("trimmed objects make another view (-whole +trimmed):\n" + diff)
+	}
 	return view
 }
 

@@ -1,0 +1,70 @@
+package collect
+
+import (
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/joist-autoscaler/joist/shared/cluster"
+	"github.com/joist-autoscaler/joist/shared/karpenter"
+	"github.com/joist-autoscaler/joist/shared/podspec"
+)
+
+// Trims take off objects what From does not read, for a cache that only From
+// reads: most of a pod's bytes decide nothing, and there are a hundred thousand
+// pods. From says the same with them and without.
+func Trims() map[cluster.Kind]func(cluster.Object) {
+	var pool podspec.Pool
+	return map[cluster.Kind]func(cluster.Object){
+		cluster.Pods:         func(o cluster.Object) { pool.Trim(o.(*corev1.Pod)) },
+		cluster.Nodes:        func(o cluster.Object) { trimNode(o.(*corev1.Node)) },
+		cluster.DaemonSets:   func(o cluster.Object) { trimDaemonSet(o.(*appsv1.DaemonSet)) },
+		cluster.Deployments:  func(o cluster.Object) { trimDeployment(o.(*appsv1.Deployment)) },
+		cluster.StatefulSets: func(o cluster.Object) { trimStatefulSet(o.(*appsv1.StatefulSet)) },
+		cluster.ReplicaSets:  func(o cluster.Object) { trimReplicaSet(o.(*appsv1.ReplicaSet)) },
+	}
+}
+
+func trimNode(node *corev1.Node) {
+	status := corev1.NodeStatus{Allocatable: node.Status.Allocatable, Capacity: node.Status.Capacity}
+	for i := range node.Status.Conditions {
+		if c := &node.Status.Conditions[i]; c.Type == corev1.NodeReady {
+			status.Conditions = []corev1.NodeCondition{{Type: c.Type, Status: c.Status}}
+		}
+	}
+	var annotations map[string]string
+	if value, ok := node.Annotations[karpenter.DoNotDisruptAnnotationKey]; ok {
+		annotations = map[string]string{karpenter.DoNotDisruptAnnotationKey: value}
+	}
+	node.Annotations = annotations
+	node.Spec = corev1.NodeSpec{ProviderID: node.Spec.ProviderID, Taints: node.Spec.Taints}
+	node.Status = status
+}
+
+func trimDaemonSet(o *appsv1.DaemonSet) {
+	podspec.TrimTemplate(&o.Spec.Template)
+	*o = appsv1.DaemonSet{ObjectMeta: identity(o.ObjectMeta), Spec: appsv1.DaemonSetSpec{Template: o.Spec.Template}}
+}
+
+func trimDeployment(o *appsv1.Deployment) {
+	podspec.TrimTemplate(&o.Spec.Template)
+	*o = appsv1.Deployment{ObjectMeta: identity(o.ObjectMeta), Spec: appsv1.DeploymentSpec{Replicas: o.Spec.Replicas, Template: o.Spec.Template}}
+}
+
+func trimStatefulSet(o *appsv1.StatefulSet) {
+	podspec.TrimTemplate(&o.Spec.Template)
+	*o = appsv1.StatefulSet{ObjectMeta: identity(o.ObjectMeta), Spec: appsv1.StatefulSetSpec{Replicas: o.Spec.Replicas, Template: o.Spec.Template}}
+}
+
+func trimReplicaSet(o *appsv1.ReplicaSet) {
+	podspec.TrimTemplate(&o.Spec.Template)
+	*o = appsv1.ReplicaSet{ObjectMeta: identity(o.ObjectMeta), Spec: appsv1.ReplicaSetSpec{Replicas: o.Spec.Replicas, Template: o.Spec.Template}}
+}
+
+// identity is who an object is.
+func identity(meta metav1.ObjectMeta) metav1.ObjectMeta {
+	return metav1.ObjectMeta{
+		Namespace: meta.Namespace, Name: meta.Name, UID: meta.UID, ResourceVersion: meta.ResourceVersion,
+		CreationTimestamp: meta.CreationTimestamp, DeletionTimestamp: meta.DeletionTimestamp,
+	}
+}

@@ -1,0 +1,51 @@
+package collect_test
+
+import (
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/joist-autoscaler/joist/services/watcher/internal/collect"
+	"github.com/joist-autoscaler/joist/shared/cluster"
+)
+
+// trimming is a cache whose objects are trimmed before anybody sees them.
+type trimming struct {
+	cluster.Cache
+	trims map[cluster.Kind]func(cluster.Object)
+}
+
+func (c trimming) trimmed(kind cluster.Kind, o cluster.Object) cluster.Object {
+	trim := c.trims[kind]
+	if trim == nil {
+		return o
+	}
+	o = o.DeepCopyObject().(cluster.Object)
+	trim(o)
+	return o
+}
+
+func (c trimming) all(kind cluster.Kind, list []cluster.Object) []cluster.Object {
+	for i := range list {
+		list[i] = c.trimmed(kind, list[i])
+	}
+	return list
+}
+
+func (c trimming) List(kind cluster.Kind) []cluster.Object { return c.all(kind, c.Cache.List(kind)) }
+
+func (c trimming) ListBy(kind cluster.Kind, index cluster.Index, value string) []cluster.Object {
+	return c.all(kind, c.Cache.ListBy(kind, index, value))
+}
+
+func (c trimming) Get(kind cluster.Kind, key cluster.Key) (cluster.Object, bool) {
+	o, ok := c.Cache.Get(kind, key)
+	if ok {
+		o = c.trimmed(kind, o)
+	}
+	return o, ok
+}
+
+// trimsAlike says how the view of trimmed objects differs from the view; every
+// test of the view asks it.
+func trimsAlike(cache cluster.Cache, what collect.Given, view collect.View) string {
+	return cmp.Diff(view, collect.From(trimming{cache, collect.Trims()}, what))
+}

@@ -1,0 +1,149 @@
+package podspec
+
+import (
+	"sync"
+	"unique"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// pooled bounds how many values of a generation a Pool knows.
+const pooled = 16384
+
+// Pool lets pods that are alike share what they have in common: the pods of one
+// Deployment have one map of labels between them. What pods share is never
+// changed. The zero value is ready, and safe for concurrent use.
+//
+// A value that no pod has brought along for long is forgotten: the pool is a
+// memory of what was seen lately, in two generations, and of bounded size.
+type Pool struct {
+	mu         sync.Mutex
+	young, old map[string]any
+	key        key
+}
+
+// Trim trims a pod and lets it share what it can.
+func (p *Pool) Trim(pod *corev1.Pod) {
+	Trim(pod)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	pod.Namespace, pod.Spec.NodeName = unique.Make(pod.Namespace).Value(), unique.Make(pod.Spec.NodeName).Value()
+	pod.Labels = p.words(pod.Labels)
+	pod.Annotations = p.words(pod.Annotations)
+	pod.Spec.NodeSelector = p.words(pod.Spec.NodeSelector)
+	pod.OwnerReferences = p.owners(pod.OwnerReferences)
+	pod.Spec.Affinity = p.affinity(pod.Spec.Affinity)
+	pod.Spec.Tolerations = share(p, 't', pod.Spec.Tolerations, func() { p.key.tolerations(pod.Spec.Tolerations) })
+	pod.Spec.TopologySpreadConstraints = share(p, 's', pod.Spec.TopologySpreadConstraints, func() { p.key.spread(pod.Spec.TopologySpreadConstraints) })
+	pod.Spec.Priority = pointer(p, 'p', pod.Spec.Priority)
+	pod.Spec.TerminationGracePeriodSeconds = pointer(p, 'g', pod.Spec.TerminationGracePeriodSeconds)
+	p.containers(&pod.Spec)
+}
+
+// recall finds the value under the key that was written, or remembers this one.
+func (p *Pool) recall(value any) any {
+	if found, ok := p.young[string(p.key.bytes)]; ok {
+		return found
+	}
+	text := string(p.key.bytes)
+	if found, ok := p.old[text]; ok {
+		value = found
+	}
+	if p.young == nil {
+		p.young = make(map[string]any)
+	}
+	if len(p.young) == pooled {
+		p.old, p.young = p.young, make(map[string]any)
+	}
+	p.young[text] = value
+	return value
+}
+
+// begin starts the key of a kind of value.
+func (p *Pool) begin(kind byte) { p.key.bytes = append(p.key.bytes[:0], kind) }
+
+func share[T any](p *Pool, kind byte, list []T, write func()) []T {
+	if len(list) == 0 {
+		return nil
+	}
+	p.begin(kind)
+	write()
+	return p.recall(list).([]T)
+}
+
+func pointer[T int32 | int64](p *Pool, kind byte, value *T) *T {
+	if value == nil {
+		return nil
+	}
+	p.begin(kind)
+	p.key.number(int64(*value))
+	return p.recall(value).(*T)
+}
+
+func (p *Pool) words(from map[string]string) map[string]string {
+	if len(from) == 0 {
+		return nil
+	}
+	p.begin('m')
+	p.key.labels(from)
+	return p.recall(from).(map[string]string)
+}
+
+// affinity is shared but for that of a daemon's pod, which names its node.
+func (p *Pool) affinity(from *corev1.Affinity) *corev1.Affinity {
+	if from == nil || picksNode(from) {
+		return from
+	}
+	p.begin('a')
+	p.key.affinity(from)
+	return p.recall(from).(*corev1.Affinity)
+}
+
+func picksNode(affinity *corev1.Affinity) bool {
+	if affinity.NodeAffinity == nil || affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution == nil {
+		return false
+	}
+	for _, term := range affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms {
+		if len(term.MatchFields) > 0 {
+			return true
+		}
+	}
+	return false
+}
+
+func (p *Pool) owners(from []metav1.OwnerReference) []metav1.OwnerReference {
+	return share(p, 'o', from, func() {
+		for i := range from {
+			for _, text := range [...]string{from[i].APIVersion, from[i].Kind, from[i].Name, string(from[i].UID)} {
+				p.key.text(text)
+			}
+			if p.key.present(from[i].Controller != nil) {
+				p.key.present(*from[i].Controller)
+			}
+		}
+	})
+}
+
+// containers are shared where they are the one that Trim makes.
+func (p *Pool) containers(spec *corev1.PodSpec) {
+	if len(spec.Containers) != 1 || len(spec.InitContainers) > 0 || spec.Containers[0].Name != "" {
+		return
+	}
+	one := &spec.Containers[0]
+	if len(one.Resources.Limits) > 0 {
+		return
+	}
+	spec.Containers = share(p, 'c', spec.Containers, func() {
+		var takes amounts
+		takes.addAll(one.Resources.Requests)
+		takes.sort()
+		p.key.amounts(takes)
+		p.key.length(len(one.Ports))
+		for _, port := range one.Ports {
+			p.key.text(port.HostIP)
+			p.key.number(int64(port.HostPort))
+			p.key.text(string(port.Protocol))
+		}
+	})
+}

@@ -1,0 +1,151 @@
+package podspec
+
+import (
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/joist-autoscaler/joist/shared/karpenter"
+)
+
+// Trim leaves of a pod what this package reads of it, so that a cache of a
+// hundred thousand pods fits into memory: every function here says the same of
+// the pod before and after. Containers become one that asks for what the pod
+// takes, resizes included. A pod that was trimmed stays as it is.
+func Trim(pod *corev1.Pod) {
+	// What the containers take is worked out while everything is there.
+	spec := trimmedSpec(pod)
+	*pod = corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{
+			Name: pod.Name, Namespace: pod.Namespace, UID: pod.UID, ResourceVersion: pod.ResourceVersion,
+			CreationTimestamp: pod.CreationTimestamp, DeletionTimestamp: pod.DeletionTimestamp,
+			Labels: pod.Labels, Annotations: only(pod.Annotations, readAnnotations), OwnerReferences: owners(pod.OwnerReferences),
+		},
+		Status: trimmedStatus(pod),
+		Spec:   spec,
+	}
+}
+
+// readAnnotations are the annotations of pods that change a decision.
+var readAnnotations = []string{karpenter.DoNotDisruptAnnotationKey, corev1.PodDeletionCost, corev1.MirrorPodAnnotationKey}
+
+// only keeps the entries of a map with one of the keys; nil when there is none.
+func only(from map[string]string, keys []string) map[string]string {
+	var out map[string]string
+	for _, key := range keys {
+		if value, ok := from[key]; ok {
+			if out == nil {
+				out = map[string]string{}
+			}
+			out[key] = value
+		}
+	}
+	return out
+}
+
+func owners(from []metav1.OwnerReference) []metav1.OwnerReference {
+	out := slices.Clone(from)
+	for i := range out {
+		out[i].BlockOwnerDeletion = nil
+	}
+	return out
+}
+
+func trimmedSpec(pod *corev1.Pod) corev1.PodSpec {
+	spec := &pod.Spec
+	out := corev1.PodSpec{
+		NodeName: spec.NodeName, NodeSelector: spec.NodeSelector, Affinity: spec.Affinity, Tolerations: spec.Tolerations,
+		TopologySpreadConstraints: spec.TopologySpreadConstraints, Priority: spec.Priority,
+		TerminationGracePeriodSeconds: spec.TerminationGracePeriodSeconds,
+		ResourceClaims:                spec.ResourceClaims,
+	}
+	for i := range spec.Volumes {
+		if v := &spec.Volumes[i]; v.PersistentVolumeClaim != nil || v.Ephemeral != nil {
+			out.Volumes = append(out.Volumes, *v)
+		}
+	}
+	if undefaulted(spec) {
+		trimContainers(spec)
+		out.Containers, out.InitContainers = spec.Containers, spec.InitContainers
+		out.Overhead, out.Resources, out.HostNetwork = spec.Overhead, spec.Resources, spec.HostNetwork
+		return out
+	}
+	var takes amounts
+	takes.read(pod)
+	takes = slices.DeleteFunc(takes, func(a amount) bool { return a.name == corev1.ResourcePods })
+	one := corev1.Container{Resources: corev1.ResourceRequirements{Requests: takes.list()}}
+	for _, port := range hostPorts(spec.Containers, nil) {
+		one.Ports = append(one.Ports, corev1.ContainerPort{HostIP: port.IP, HostPort: port.Port, Protocol: port.Protocol})
+	}
+	out.Containers = []corev1.Container{one}
+	return out
+}
+
+// undefaulted reports whether SetDefaults would change the containers: those of a
+// pod that the API server has not defaulted are left apart.
+func undefaulted(spec *corev1.PodSpec) bool {
+	return slices.ContainsFunc(slices.Concat(spec.InitContainers, spec.Containers), func(c corev1.Container) bool {
+		for name := range c.Resources.Limits {
+			if _, asked := c.Resources.Requests[name]; !asked {
+				return true
+			}
+		}
+		return spec.HostNetwork && slices.ContainsFunc(c.Ports, func(p corev1.ContainerPort) bool { return p.HostPort == 0 })
+	})
+}
+
+// trimContainers leaves of containers what they take and what tells them apart.
+func trimContainers(spec *corev1.PodSpec) {
+	for _, list := range [][]corev1.Container{spec.InitContainers, spec.Containers} {
+		for i := range list {
+			c := &list[i]
+			list[i] = corev1.Container{Name: c.Name, Resources: c.Resources, Ports: c.Ports, RestartPolicy: c.RestartPolicy}
+		}
+	}
+}
+
+func trimmedStatus(pod *corev1.Pod) corev1.PodStatus {
+	status := &pod.Status
+	out := corev1.PodStatus{Phase: status.Phase, NominatedNodeName: status.NominatedNodeName}
+	if _, timed := pod.Annotations[karpenter.DoNotDisruptAnnotationKey]; timed {
+		out.StartTime = status.StartTime
+	}
+	apart := undefaulted(&pod.Spec)
+	if apart {
+		out.ContainerStatuses, out.InitContainerStatuses = resized(status.ContainerStatuses), resized(status.InitContainerStatuses)
+		out.Resources, out.AllocatedResources = status.Resources, status.AllocatedResources
+	}
+	for i := range status.Conditions {
+		c := &status.Conditions[i]
+		bad := c.Status == corev1.ConditionFalse && (c.Type == corev1.PodScheduled || c.Type == corev1.PodReady)
+		if bad || apart && c.Type == corev1.PodResizePending {
+			out.Conditions = append(out.Conditions, corev1.PodCondition{Type: c.Type, Status: c.Status, Reason: c.Reason})
+		}
+	}
+	return out
+}
+
+// resized leaves of the statuses of containers what a resize is read from.
+func resized(from []corev1.ContainerStatus) []corev1.ContainerStatus {
+	var out []corev1.ContainerStatus
+	for i := range from {
+		out = append(out, corev1.ContainerStatus{Name: from[i].Name, Resources: from[i].Resources, AllocatedResources: from[i].AllocatedResources})
+	}
+	return out
+}
+
+// TrimTemplate leaves of a workload's template what Buffer and Daemon read of it.
+func TrimTemplate(template *corev1.PodTemplateSpec) {
+	spec := &template.Spec
+	trimContainers(spec)
+	*template = corev1.PodTemplateSpec{
+		ObjectMeta: metav1.ObjectMeta{Labels: template.Labels, Annotations: only(template.Annotations, readAnnotations)},
+		Spec: corev1.PodSpec{
+			Containers: spec.Containers, InitContainers: spec.InitContainers, Overhead: spec.Overhead, Resources: spec.Resources,
+			HostNetwork: spec.HostNetwork, NodeSelector: spec.NodeSelector, Affinity: spec.Affinity, Tolerations: spec.Tolerations,
+			TopologySpreadConstraints: spec.TopologySpreadConstraints, Priority: spec.Priority,
+			TerminationGracePeriodSeconds: spec.TerminationGracePeriodSeconds, ResourceClaims: spec.ResourceClaims,
+		},
+	}
+}
