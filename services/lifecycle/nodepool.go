@@ -2,79 +2,116 @@ package lifecycle
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/joist-autoscaler/joist/services/lifecycle/internal/door"
 	"github.com/joist-autoscaler/joist/services/lifecycle/internal/effect"
+	"github.com/joist-autoscaler/joist/services/lifecycle/internal/health"
+	"github.com/joist-autoscaler/joist/services/lifecycle/internal/pool"
 	"github.com/joist-autoscaler/joist/shared/cluster"
 	"github.com/joist-autoscaler/joist/shared/fault"
 	"github.com/joist-autoscaler/joist/shared/karpenter"
 )
 
-// nodePools keeps each pool's counter, conditions and hash (B016–B019).
+// nodePools keeps each pool's counter, conditions, hash and memory of
+// registrations (B016–B019). One that fails holds up no other (B242).
 func (s *Service) nodePools(ctx context.Context, w world) error {
-	usage := door.Usage(w.claims)
-	for _, pool := range cluster.Cached[*karpenter.NodePool](s.Cache, cluster.NodePools) {
-		effects, err := s.nodePool(pool, usage[pool.Name])
+	members := s.members(w)
+	var failures []error
+	for _, np := range cluster.Cached[*karpenter.NodePool](s.Cache, cluster.NodePools) {
+		effects, err := s.nodePool(np, w, members[np.Name])
 		if err == nil {
 			err = s.do.Do(ctx, nil, effects...)
 		}
 		if err != nil {
-			return fmt.Errorf("NodePool %s: %w", pool.Name, err)
+			failures = append(failures, fmt.Errorf("NodePool %s: %w", np.Name, err))
 		}
 	}
-	return nil
+	return errors.Join(failures...)
 }
 
-func (s *Service) nodePool(pool *karpenter.NodePool, used corev1.ResourceList) ([]effect.Effect, error) {
-	hash, err := pool.Hash()
+// members are the claims and nodes of each pool, by its name.
+func (s *Service) members(w world) map[string][]pool.Member {
+	out := map[string][]pool.Member{}
+	claimed := map[string]bool{}
+	for _, c := range w.claims {
+		member := pool.Member{Claim: c}
+		if id := c.Status.ProviderID; id != "" {
+			member.Node = nodeOf(c, w.nodes[id])
+			claimed[id] = true
+		}
+		name := c.Labels[karpenter.NodePoolLabelKey]
+		out[name] = append(out[name], member)
+	}
+	for _, node := range cluster.Cached[*corev1.Node](s.Cache, cluster.Nodes) {
+		if name := node.Labels[karpenter.NodePoolLabelKey]; name != "" && !claimed[node.Spec.ProviderID] {
+			out[name] = append(out[name], pool.Member{Node: node})
+		}
+	}
+	return out
+}
+
+// nodePool writes the pool's annotations, and in a look in which they are right its
+// status: two writes of one look would be at the same version.
+func (s *Service) nodePool(np *karpenter.NodePool, w world, members []pool.Member) ([]effect.Effect, error) {
+	if pool.Foreign(np) {
+		return nil, nil
+	}
+	view := pool.View{Pool: np, Members: members, Now: s.Now()}
+	if ref := np.Spec.Template.Spec.NodeClassRef; ref != nil {
+		view.Class = w.classes[ref.Name]
+	}
+	want, err := pool.Hashed(np)
 	if err != nil {
 		return nil, fault.E("hashing", fault.Bug, err)
 	}
-	if pool.Annotations[karpenter.NodePoolHashAnnotationKey] != hash ||
-		pool.Annotations[karpenter.NodePoolHashVersionAnnotationKey] != karpenter.NodePoolHashVersion {
-		pool = pool.DeepCopy()
-		annotate(pool, karpenter.NodePoolHashAnnotationKey, hash)
-		annotate(pool, karpenter.NodePoolHashVersionAnnotationKey, karpenter.NodePoolHashVersion)
-		return []effect.Effect{effect.Update{Object: pool}}, nil
+	claims := claimsIn(members)
+	if view.Class != nil {
+		view.Health = health.Of(np, view.Class, s.Now()).With(np, claims)
+		want[health.Annotation] = view.Health.Text()
 	}
-	next := pool.DeepCopy()
-	nodes := used[karpenter.ResourceNodes]
-	count := nodes.Value()
-	next.Status.Nodes = &count
-	next.Status.Resources = used
-	next.Status.Conditions = s.poolConditions(next)
-	if equalJSON(pool.Status, next.Status) {
+	if !carries(np.Annotations, want) {
+		return annotated(np, want, claims), nil
+	}
+	next := np.DeepCopy()
+	next.Status = pool.Status(view)
+	if equalJSON(np.Status, next.Status) {
 		return nil, nil
 	}
 	return []effect.Effect{effect.UpdateStatus{Object: next}}, nil
 }
 
-// poolConditions says whether the pool may be planned for (B017, B092).
-func (s *Service) poolConditions(pool *karpenter.NodePool) karpenter.Conditions {
-	valid := metav1.Condition{
-		Type: karpenter.ConditionTypeValidationSucceeded, Status: metav1.ConditionTrue,
-		Reason: karpenter.ConditionTypeValidationSucceeded, ObservedGeneration: pool.Generation,
+func claimsIn(members []pool.Member) []*karpenter.NodeClaim {
+	var out []*karpenter.NodeClaim
+	for _, m := range members {
+		if m.Claim != nil {
+			out = append(out, m.Claim)
+		}
 	}
-	ready := metav1.Condition{
-		Type: karpenter.ConditionTypeNodeClassReady, Status: metav1.ConditionTrue,
-		Reason: karpenter.ConditionTypeNodeClassReady, ObservedGeneration: pool.Generation,
+	return out
+}
+
+func carries(have, want map[string]string) bool {
+	for key, value := range want {
+		if have[key] != value {
+			return false
+		}
 	}
-	name := ""
-	if ref := pool.Spec.Template.Spec.NodeClassRef; ref != nil {
-		name = ref.Name
+	return true
+}
+
+// annotated writes the pool's annotations, after those of its claims that go by
+// them.
+func annotated(np *karpenter.NodePool, want map[string]string, claims []*karpenter.NodeClaim) []effect.Effect {
+	var effects []effect.Effect
+	for _, c := range pool.Rehashed(np, want, claims) {
+		effects = append(effects, effect.Update{Object: c})
 	}
-	object, found := s.Cache.Get(cluster.NodeClasses, cluster.Key{Name: name})
-	switch {
-	case !found:
-		ready.Status, ready.Reason = metav1.ConditionFalse, "NodeClassNotFound"
-		ready.Message = fmt.Sprintf("there is no EC2NodeClass %q: create it, or correct spec.template.spec.nodeClassRef", name)
-	case !object.(*karpenter.EC2NodeClass).Status.Conditions.True(karpenter.ConditionTypeReady):
-		ready.Status, ready.Reason = metav1.ConditionFalse, "NodeClassNotReady"
-		ready.Message = fmt.Sprintf("EC2NodeClass %q is not ready: see its conditions", name)
+	next := np.DeepCopy()
+	for key, value := range want {
+		annotate(next, key, value)
 	}
-	return pool.Status.Conditions.With(valid, s.Now()).With(ready, s.Now()).WithReady(karpenter.NodePoolReady(), pool.Generation, s.Now())
+	return append(effects, effect.Update{Object: next})
 }

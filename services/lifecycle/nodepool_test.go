@@ -1,0 +1,180 @@
+package lifecycle_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/joist-autoscaler/joist/services/lifecycle/internal/claim"
+	"github.com/joist-autoscaler/joist/shared/cluster"
+	"github.com/joist-autoscaler/joist/shared/fault"
+	"github.com/joist-autoscaler/joist/shared/karpenter"
+)
+
+// pool reads the default pool; nil when it is gone.
+func (s *site) pool() *karpenter.NodePool {
+	s.t.Helper()
+	pool, err := cluster.Get[*karpenter.NodePool](s.t.Context(), s.Server, cluster.NodePools, cluster.Key{Name: "default"})
+	if fault.Is(err, fault.Missing) {
+		return nil
+	}
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return pool
+}
+
+func (s *site) poolCondition(kind string) metav1.Condition {
+	s.t.Helper()
+	c, _ := s.pool().Status.Conditions.Get(kind)
+	return c
+}
+
+func (s *site) changePool(how func(*karpenter.NodePool)) {
+	s.t.Helper()
+	s.Change(cluster.NodePools, cluster.Key{Name: "default"}, func(o cluster.Object) { how(o.(*karpenter.NodePool)) })
+}
+
+func TestB017NodePools(t *testing.T) {
+	s := newSite(t)
+	s.changePool(func(p *karpenter.NodePool) {
+		p.Spec.Template.Spec.NodeClassRef = &karpenter.NodeClassReference{Name: "default"}
+	})
+	s.running()
+	s.Change(cluster.Nodes, cluster.Key{Name: "node-1"}, func(o cluster.Object) { o.(*corev1.Node).Status.Capacity = cpu("3") })
+	s.step()
+	got := s.pool()
+	if got.Annotations[karpenter.NodePoolHashVersionAnnotationKey] != karpenter.NodePoolHashVersion || *got.Status.Nodes != 1 || got.Status.Resources.Cpu().Value() != 3 {
+		t.Errorf("annotations %v, status %+v", got.Annotations, got.Status)
+	}
+	if s.poolCondition("NodeClassReady").Reason != "NodeClassNotFound" || got.Status.Conditions.True(karpenter.ConditionTypeReady) {
+		t.Errorf("without its node class: %+v", got.Status.Conditions)
+	}
+	class := s.class("")
+	s.pass(2 * time.Second)
+	if ready := s.poolCondition("NodeClassReady"); ready.Status != metav1.ConditionFalse {
+		t.Errorf("with a node class that is not ready: %+v", ready)
+	}
+	s.handle(s.resolved(class), "")
+	s.pass(2 * time.Second)
+	if got := s.pool(); !got.Status.Conditions.True(karpenter.ConditionTypeReady) || got.Status.NodeClassObservedGeneration != class.Generation {
+		t.Errorf("with a node class that is ready: %+v", got.Status)
+	}
+	s.changePool(func(p *karpenter.NodePool) { p.Spec.Template.Labels = map[string]string{"karpenter.sh/team": "web"} })
+	s.pass(2 * time.Second)
+	if got := s.poolCondition("ValidationSucceeded"); got.Reason != "NodePoolValidationFailed" || s.pool().Status.Conditions.True(karpenter.ConditionTypeReady) {
+		t.Errorf("with a label that disturbs: %+v", got)
+	}
+	quiet := s.pool().ResourceVersion
+	s.pass(10 * time.Second)
+	if s.pool().ResourceVersion != quiet {
+		t.Error("it is written although nothing changes")
+	}
+}
+
+// A pool whose nodes something else makes is nobody's business of ours.
+func TestForeignNodePool(t *testing.T) {
+	s := newSite(t)
+	s.changePool(func(p *karpenter.NodePool) {
+		p.Spec.Template.Spec.NodeClassRef = &karpenter.NodeClassReference{Group: "eks.amazonaws.com", Kind: "NodeClass", Name: "default"}
+	})
+	before := s.pool().ResourceVersion
+	s.pass(3 * time.Second)
+	if s.pool().ResourceVersion != before {
+		t.Errorf("it was written: %+v", s.pool())
+	}
+}
+
+// A hash of an older version is made anew on the claims, then on the pool (B016).
+func TestB016NodePoolHashVersion(t *testing.T) {
+	s := newSite(t)
+	s.running()
+	const hash, version = karpenter.NodePoolHashAnnotationKey, karpenter.NodePoolHashVersionAnnotationKey
+	s.changePool(func(p *karpenter.NodePool) { p.Annotations[hash], p.Annotations[version] = "1", "v2" })
+	s.Change(cluster.NodeClaims, cluster.Key{Name: "one-0"}, func(o cluster.Object) {
+		o.GetAnnotations()[hash], o.GetAnnotations()[version] = "1", "v2"
+	})
+	s.pass(2 * time.Second)
+	want, err := s.pool().Hash()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for of, annotations := range map[string]map[string]string{"pool": s.pool().Annotations, "claim": s.claim("one-0").Annotations} {
+		if annotations[hash] != want || annotations[version] != karpenter.NodePoolHashVersion {
+			t.Errorf("the %s has the hash %s of %s, want %s", of, annotations[hash], annotations[version], want)
+		}
+	}
+}
+
+// Two launches that end in a timeout make the pool unhealthy, whoever restarts
+// between, and a change of the pool gives it another chance (B018).
+func TestB018NodeRegistrationHealthy(t *testing.T) {
+	s := newSite(t)
+	s.changePool(func(p *karpenter.NodePool) {
+		p.Spec.Template.Spec.NodeClassRef = &karpenter.NodeClassReference{Name: "default"}
+	})
+	s.class("")
+	s.pass(2 * time.Second)
+	if got := s.poolCondition("NodeRegistrationHealthy"); got.Status != metav1.ConditionUnknown || got.Reason != "AwaitingReconciliation" {
+		t.Fatalf("at first: %+v", got)
+	}
+	s.launched("one", 3)
+	owner := metav1.OwnerReference{APIVersion: "karpenter.sh/v1", Kind: "NodePool", Name: "default", UID: s.pool().UID}
+	for _, name := range []string{"one-0", "one-1", "one-2"} {
+		s.Change(cluster.NodeClaims, cluster.Key{Name: name}, func(o cluster.Object) { o.SetOwnerReferences([]metav1.OwnerReference{owner}) })
+	}
+	s.handle(s.message(settled("one", 3, "i-1", "i-2", "i-3")), "")
+	s.join("node-1", "i-1")
+	s.pass(5 * time.Second)
+	if got := s.poolCondition("NodeRegistrationHealthy"); got.Status != metav1.ConditionTrue {
+		t.Fatalf("after a registration: %+v", got)
+	}
+	s.now = s.now.Add(claim.RegistrationTimeout)
+	for _, name := range []string{"one-1", "one-2"} {
+		s.restart()
+		s.Change(cluster.NodeClaims, cluster.Key{Name: name}, func(o cluster.Object) {
+			o.GetAnnotations()[claim.FailedAnnotation] = claim.FailedRegistration
+		})
+		s.pass(2 * time.Second)
+	}
+	if got := s.poolCondition("NodeRegistrationHealthy"); got.Status != metav1.ConditionFalse || got.Reason != "RegistrationFailed" || got.Message != "Failed to register node" {
+		t.Errorf("after two timeouts: %+v", got)
+	}
+	s.changePool(func(p *karpenter.NodePool) { p.Spec.Limits = karpenter.Limits(cpu("100")) })
+	s.pass(2 * time.Second)
+	if got := s.poolCondition("NodeRegistrationHealthy"); got.Status != metav1.ConditionUnknown || got.ObservedGeneration != s.pool().Generation {
+		t.Errorf("after a change of the pool: %+v", got)
+	}
+}
+
+// unlucky is a client whose writes to one pool fail.
+type unlucky struct {
+	cluster.Client
+	pool string
+}
+
+func (u *unlucky) Update(ctx context.Context, o cluster.Object) (cluster.Object, error) {
+	if _, pool := o.(*karpenter.NodePool); pool && o.GetName() == u.pool {
+		return nil, fault.F("updating", fault.Unknown, "no answer")
+	}
+	return u.Client.Update(ctx, o)
+}
+
+// A pool that cannot be written keeps no other from its counters (B242).
+func TestB242NodePools(t *testing.T) {
+	s := newSite(t)
+	s.Seed(&karpenter.NodePool{ObjectMeta: metav1.ObjectMeta{Name: "another"}})
+	s.start(&unlucky{Client: s.As("lifecycle"), pool: "another"})
+	for range 2 {
+		s.cache.Flush()
+		if err := s.svc.Step(t.Context()); err == nil {
+			t.Fatal("nobody is told that a pool could not be written")
+		}
+	}
+	if got := s.pool(); got.Status.Nodes == nil || got.Annotations[karpenter.NodePoolHashAnnotationKey] == "" {
+		t.Errorf("the other pool was not written either: %+v", got)
+	}
+}
