@@ -9,8 +9,6 @@ import (
 	"strings"
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
 	"github.com/joist-autoscaler/joist/services/lifecycle/internal/claim"
 	"github.com/joist-autoscaler/joist/services/lifecycle/internal/effect"
 	"github.com/joist-autoscaler/joist/services/lifecycle/internal/phase"
@@ -115,9 +113,7 @@ func (s *Service) bindTo(ctx context.Context, claim *karpenter.NodeClaim, provid
 	claim.Status.ProviderID = providerID
 	claim.Status.ImageID = instance.ImageID
 	claim.Status.Capacity, claim.Status.Allocatable = facts.Capacity, facts.Allocatable
-	claim.Status.Conditions = claim.Status.Conditions.With(metav1.Condition{
-		Type: karpenter.ConditionTypeLaunched, Status: metav1.ConditionTrue, Reason: karpenter.ConditionTypeLaunched, ObservedGeneration: claim.Generation,
-	}, s.Now())
+	claim.Status.Conditions = phase.True(claim, karpenter.ConditionTypeLaunched, s.Now())
 	stored, err := s.Client.UpdateStatus(ctx, claim)
 	if err != nil {
 		return nil, fmt.Errorf("binding %s to NodeClaim %s: %w", instance.InstanceID, claim.Name, err)
@@ -145,10 +141,10 @@ func (s *Service) facts(ctx context.Context, claim *karpenter.NodeClaim, instanc
 }
 
 // label writes what the claim turned out to be. It comes after the binding,
-// because labels of an instance that lost the swap would be lies.
+// because labels of an instance that lost the swap would be lies. What the claim
+// says already came from its pool's template, and wins (B133).
 func (s *Service) label(ctx context.Context, claim *karpenter.NodeClaim, facts launchspec.TypeFacts, o event.Offering) error {
 	labels := map[string]string{}
-	maps.Copy(labels, claim.Labels)
 	maps.Copy(labels, facts.Labels)
 	labels["node.kubernetes.io/instance-type"] = o.InstanceType
 	labels["topology.kubernetes.io/zone"] = o.Zone
@@ -157,6 +153,7 @@ func (s *Service) label(ctx context.Context, claim *karpenter.NodeClaim, facts l
 	if id := facts.ZoneIDs[o.Zone]; id != "" {
 		labels[karpenter.LabelTopologyZoneID] = id
 	}
+	maps.Copy(labels, claim.Labels)
 	claim = claim.DeepCopy()
 	claim.Labels = labels
 	return s.do.Do(ctx, nil, effect.Update{Object: claim})

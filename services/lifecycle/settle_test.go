@@ -45,6 +45,48 @@ func TestSettledBindsEachClaimOnce(t *testing.T) {
 	}
 }
 
+// What the pool's template says wins over what is known of the type (B133).
+func TestB133TemplateLabelsWin(t *testing.T) {
+	s := newSite(t)
+	s.launched("one", 1)
+	s.Change(cluster.NodeClaims, cluster.Key{Name: "one-0"}, func(o cluster.Object) {
+		o.GetLabels()["kubernetes.io/arch"] = "by-template"
+	})
+	s.handle(s.message(settled("one", 1, "i-1")), "")
+	labels := s.claim("one-0").Labels
+	if labels["kubernetes.io/arch"] != "by-template" || labels[corev1.LabelInstanceTypeStable] != "m6i.large" {
+		t.Errorf("the labels are %v", labels)
+	}
+}
+
+// A pool that fixes the type has its label on its claims from the start. The
+// other labels come all the same when the process died before it wrote them, and
+// no node is registered without them (B133).
+func TestB133LabelsOfAFixedType(t *testing.T) {
+	s := newSite(t)
+	s.launched("one", 1)
+	s.Change(cluster.NodeClaims, cluster.Key{Name: "one-0"}, func(o cluster.Object) {
+		o.GetLabels()[corev1.LabelInstanceTypeStable] = "m6i.large"
+	})
+	s.step()
+	s.crashAt(1, false)
+	if err := s.svc.Handle(t.Context(), s.message(settled("one", 1, "i-1"))); err == nil {
+		t.Fatal("it survived")
+	}
+	s.restart()
+	s.join("node-1", "i-1")
+	s.pass(3 * time.Second)
+	if s.node().Labels[karpenter.NodeRegisteredLabelKey] != "" {
+		t.Error("the node was registered without its labels")
+	}
+	s.now = s.now.Add(time.Minute)
+	s.handle(s.inventory(s.now, listed("i-1", "one", "")), "")
+	s.pass(3 * time.Second)
+	if got := s.node().Labels; got[karpenter.CapacityTypeLabelKey] != "spot" || got[karpenter.NodeRegisteredLabelKey] != "true" {
+		t.Errorf("the node has the labels %v", got)
+	}
+}
+
 // A crash between any two writes of a settlement heals without binding an
 // instance twice or moving it.
 func TestCrashesWhileSettling(t *testing.T) {

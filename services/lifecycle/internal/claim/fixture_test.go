@@ -68,6 +68,9 @@ func (v change) and(more ...change) change {
 func launched(v *claim.View) {
 	v.Claim.Status.ProviderID = providerID
 	v.Claim.Labels[corev1.LabelInstanceTypeStable] = "m6i.large"
+	v.Claim.Labels[corev1.LabelTopologyZone] = "eu-west-1a"
+	v.Claim.Labels[corev1.LabelTopologyRegion] = "eu-west-1"
+	v.Claim.Labels[karpenter.CapacityTypeLabelKey] = "spot"
 	said(v)
 }
 

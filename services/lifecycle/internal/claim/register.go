@@ -34,8 +34,7 @@ type Joining struct {
 func (v View) unregistered() []effect.Effect {
 	// The labels come from the binding; until they are there the node would be
 	// registered without them.
-	labelled := v.Claim.Labels[corev1.LabelInstanceTypeStable] != ""
-	if len(v.Nodes) != 1 || !labelled {
+	if len(v.Nodes) != 1 || !phase.Labelled(v.Claim) {
 		return v.late()
 	}
 	node := v.synced()

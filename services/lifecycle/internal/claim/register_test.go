@@ -21,7 +21,7 @@ func synced(t *testing.T) change {
 func inited(v *claim.View) { v.Node.Labels[karpenter.NodeInitializedLabelKey] = "true" }
 
 func TestUnregistered(t *testing.T) {
-	unlabelled := func(v *claim.View) { delete(v.Claim.Labels, corev1.LabelInstanceTypeStable) }
+	unlabelled := func(v *claim.View) { delete(v.Claim.Labels, karpenter.CapacityTypeLabelKey) }
 	timeout := []string{"update c"}
 	said := []string{"status c"}
 	two := func(v *claim.View) { nodes(v, v.Node, v.Node.DeepCopy()) }
@@ -62,7 +62,8 @@ func TestRegistration(t *testing.T) {
 	}
 	labels := map[string]string{
 		"kubelet": "set", "mine": "yes", karpenter.NodePoolLabelKey: "default", corev1.LabelInstanceTypeStable: "m6i.large",
-		karpenter.NodeRegisteredLabelKey: "true",
+		karpenter.NodeRegisteredLabelKey: "true", corev1.LabelTopologyZone: "eu-west-1a", corev1.LabelTopologyRegion: "eu-west-1",
+		karpenter.CapacityTypeLabelKey: "spot",
 	}
 	if diff := cmp.Diff(labels, node.Labels); diff != "" {
 		t.Errorf("labels:\n%s", diff)

@@ -10,6 +10,20 @@ import (
 	"github.com/joist-autoscaler/joist/shared/karpenter"
 )
 
+// Labelled reports whether the claim carries what its instance turned out to be
+// (B133). A pool that fixes some of these labels has them on its claims from the
+// start, so that one of them says nothing.
+func Labelled(claim *karpenter.NodeClaim) bool {
+	for _, key := range []string{
+		corev1.LabelInstanceTypeStable, corev1.LabelTopologyZone, corev1.LabelTopologyRegion, karpenter.CapacityTypeLabelKey,
+	} {
+		if claim.Labels[key] == "" {
+			return false
+		}
+	}
+	return true
+}
+
 // unoffered names a resource that the claim asked for and of which the node
 // offers nothing, the first by name: a device plugin may be late. What is
 // allocatable counts, for that is what the scheduler goes by.

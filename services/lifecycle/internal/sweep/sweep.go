@@ -16,6 +16,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/joist-autoscaler/joist/services/lifecycle/internal/phase"
 	"github.com/joist-autoscaler/joist/shared/cloud"
 	"github.com/joist-autoscaler/joist/shared/event"
 	"github.com/joist-autoscaler/joist/shared/fault"
@@ -107,7 +108,7 @@ func (f *Findings) instance(i event.Listed, claim *karpenter.NodeClaim, waiting 
 		if claim.Annotations[AbsentAnnotation] != "" {
 			f.Returned = append(f.Returned, claim)
 		}
-		if claim.Labels["node.kubernetes.io/instance-type"] == "" && claim.Annotations[launchspec.IntentTag] != "" {
+		if !phase.Labelled(claim) && claim.Annotations[launchspec.IntentTag] != "" {
 			f.Unlabelled = append(f.Unlabelled, Bound{claim, i})
 		}
 		if i.Claim == claim.Name && claim.Annotations[karpenter.InstanceTaggedAnnotationKey] == "" {

@@ -31,7 +31,10 @@ type change func(*karpenter.NodeClaim)
 func claim(name string, changes ...change) *karpenter.NodeClaim {
 	c := &karpenter.NodeClaim{ObjectMeta: metav1.ObjectMeta{
 		Name: name, CreationTimestamp: metav1.NewTime(born),
-		Labels:      map[string]string{"node.kubernetes.io/instance-type": "m6i.large"},
+		Labels: map[string]string{
+			"node.kubernetes.io/instance-type": "m6i.large", "topology.kubernetes.io/zone": "eu-west-1a",
+			"topology.kubernetes.io/region": "eu-west-1", "karpenter.sh/capacity-type": "spot",
+		},
 		Annotations: map[string]string{launchspec.IntentTag: "intent-" + name, karpenter.InstanceTaggedAnnotationKey: "true"},
 	}}
 	c.Status.ProviderID = "aws:///eu-west-1a/i-" + name
