@@ -41,8 +41,8 @@ func said(pod *corev1.Pod) map[string]any {
 		until, active, problem := podspec.Protected(pod, now)
 		out[fmt.Sprint("protected ", after)] = []any{until, active, problem}
 		for _, policy := range []policyv1.UnhealthyPodEvictionPolicyType{policyv1.AlwaysAllow, policyv1.IfHealthyBudget} {
-			budget := &policyv1.PodDisruptionBudget{ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: "b"}}
-			budget.Spec.Selector, budget.Spec.MaxUnavailable = selecting("app"), new(intstr.FromInt32(0))
+			budget := &policyv1.PodDisruptionBudget{ObjectMeta: metav1.ObjectMeta{Namespace: pod.Namespace, Name: "b"}}
+			budget.Spec.Selector, budget.Spec.MaxUnavailable = &metav1.LabelSelector{}, new(intstr.FromInt32(0))
 			budget.Spec.UnhealthyPodEvictionPolicy = &policy
 			key, fully := podspec.NewBudgets([]*policyv1.PodDisruptionBudget{budget}).Blocked(pod, now)
 			out[fmt.Sprint("blocked ", after, policy)] = []any{key, fully}
@@ -57,7 +57,7 @@ func everyPod(t *rapid.T, i int) *corev1.Pod {
 	maybe := func(label string) bool { return rapid.IntRange(0, 3).Draw(t, label) == 0 }
 	p := anyPod(t, i)
 	p.CreationTimestamp, p.Status.StartTime = started, &started
-	p.Spec.NodeName, p.Status.Phase = pick("node", "", "n"), corev1.PodPhase(pick("phase", "Pending", "Running", "Failed"))
+	p.Spec.NodeName, p.Status.Phase = pick("node", "", "n"), corev1.PodPhase(pick("phase", "Pending", "Pending", "Running", "Failed"))
 	p.Spec.HostNetwork = maybe("host network")
 	p.Annotations = map[string]string{"other": "x"}
 	for _, key := range []string{karpenter.DoNotDisruptAnnotationKey, corev1.PodDeletionCost, corev1.MirrorPodAnnotationKey} {
@@ -72,7 +72,7 @@ func everyPod(t *rapid.T, i int) *corev1.Pod {
 		p.DeletionTimestamp = &started
 	}
 	for _, kind := range []corev1.PodConditionType{corev1.PodScheduled, corev1.PodReady, corev1.PodResizePending, corev1.PodInitialized} {
-		if maybe(string(kind)) {
+		if rapid.Bool().Draw(t, string(kind)) {
 			p.Status.Conditions = append(p.Status.Conditions, corev1.PodCondition{
 				Type: kind, Status: corev1.ConditionStatus(pick("status", "True", "False")), Reason: pick("reason", corev1.PodReasonUnschedulable, corev1.PodReasonInfeasible),
 			})
@@ -85,9 +85,10 @@ func everyPod(t *rapid.T, i int) *corev1.Pod {
 	if maybe("affinity") {
 		p.Spec.Affinity = affine(pick)
 	}
-	if maybe("preempts") {
+	if rapid.Bool().Draw(t, "preempts") {
 		p.Status.NominatedNodeName = "m"
 	}
+	p.Spec.ResourceClaims = make([]corev1.PodResourceClaim, rapid.IntRange(0, 2).Draw(t, "resource claims"))
 	p.Spec.Priority, p.Spec.TerminationGracePeriodSeconds = new(int32(i)), new(int64(i))
 	p.Spec.Volumes = []corev1.Volume{
 		{Name: "s", VolumeSource: corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{}}},
