@@ -9,6 +9,7 @@ import (
 
 	"github.com/joist-autoscaler/joist/services/watcher/internal/collect"
 	"github.com/joist-autoscaler/joist/services/watcher/internal/flight"
+	"github.com/joist-autoscaler/joist/services/watcher/internal/hunt"
 	"github.com/joist-autoscaler/joist/shared/blob"
 	"github.com/joist-autoscaler/joist/shared/cluster"
 	"github.com/joist-autoscaler/joist/shared/event"
@@ -62,7 +63,7 @@ func (s *Service) move(ctx context.Context, at fence, view collect.View) error {
 	}
 	v := flight.View{
 		Outbox: held.Outbox, Sight: at.sight, InState: now.Sub(s.knownFrom), SinceSent: -1, SinceBatch: -1,
-		Due: s.window.Closed(now), Waiting: len(keys) > 0,
+		Due: s.window.Closed(now), Waiting: len(keys) > 0, Hunting: hunt.Active(hunted(held)),
 	}
 	if at.sight == flight.Unsure {
 		v.Unsure = now.Sub(s.caughtUp)
@@ -80,12 +81,12 @@ func (s *Service) move(ctx context.Context, at fence, view collect.View) error {
 		for _, name := range at.unsure {
 			s.doubted[name] = true
 		}
-		return s.open(ctx, held, view)
+		return s.open(ctx, held, view, false)
 	case flight.GiveUp:
 		if len(keys) == 0 {
 			return s.close(ctx, held)
 		}
-		return s.open(ctx, held, view)
+		return s.open(ctx, held, view, held.State == outbox.Sent)
 	default:
 		return nil
 	}
@@ -156,15 +157,19 @@ func (s *Service) vanished() bool {
 
 // open builds the next batch: the body is stored, then the outbox swapped, then
 // the message sent. Whoever dies in between leaves an unread object, or a
-// message that the next leader sends.
-func (s *Service) open(ctx context.Context, held outbox.Held, view collect.View) error {
+// message that the next leader sends. died says that the batch before got no plan.
+func (s *Service) open(ctx context.Context, held outbox.Held, view collect.View, died bool) error {
 	if view.Snapshot.Catalogue.IsZero() {
 		return fault.F("building a batch", fault.Retry, "no catalogue is published yet").
 			WithHint("see whether the catalog service runs and gets its ticks; it publishes within a minute")
 	}
 	next := held.Outbox
 	next.Seq++
-	batch := scheduling.Batch{Outbox: held.UID(), Seq: next.Seq, Snapshot: view.Snapshot, Pending: view.Pending, Ignored: view.Ignored}
+	cut, lost := s.divide(&next, view.Pending, died)
+	part := view
+	part.Pending, part.Snapshot.Nodes = cut.Pending, cut.Reserve(view.Snapshot.Nodes)
+	part.Ignored = slices.Concat(view.Ignored, cut.Ignored())
+	batch := scheduling.Batch{Outbox: held.UID(), Seq: next.Seq, Snapshot: part.Snapshot, Pending: part.Pending, Ignored: part.Ignored}
 	ref, err := blob.Put(ctx, s.Blobs, s.Now(), scheduling.BatchKind, batch)
 	if err != nil {
 		return err
@@ -178,10 +183,11 @@ func (s *Service) open(ctx context.Context, held outbox.Held, view collect.View)
 	}
 	s.led = true
 	s.batchAt = s.Now()
-	s.window.Close(view.PendingKeys())
+	// Pods whose turn has not come are news to the next window; parked ones are not.
+	s.window.Close(slices.Concat(part.PendingKeys(), collect.Keys(cut.Parked)))
 	s.offered = view.Offer()
 	s.note(held.Outbox)
-	return s.emit(ctx, held)
+	return errors.Join(s.emit(ctx, held), s.tellParked(ctx, cut), lost)
 }
 
 // close ends a batch that was given up while no pod waits any more.
@@ -189,6 +195,7 @@ func (s *Service) close(ctx context.Context, held outbox.Held) error {
 	next := held.Outbox
 	next.Seq++
 	next.State, next.Batch, next.Plan, next.Claims, next.Since = outbox.Done, event.Ref{}, "", nil, s.Now().UTC()
+	next.Hunt = remember(outbox.Hunt{Parked: hunted(held).Parked})
 	_, err := held.Swap(ctx, s.Client, next)
 	return err
 }

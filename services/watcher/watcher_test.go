@@ -121,10 +121,14 @@ func (s *site) pass(d time.Duration) {
 // pending adds a pod that the scheduler found no place for.
 func (s *site) pending(name string) {
 	s.t.Helper()
-	p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name, UID: types.UID(name)}}
+	s.Seed(unschedulable("default", name))
+}
+
+func unschedulable(namespace, name string) *corev1.Pod {
+	p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, UID: types.UID(namespace + "/" + name)}}
 	p.Status.Phase = corev1.PodPending
 	p.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonUnschedulable}}
-	s.Seed(p)
+	return p
 }
 
 func (s *site) outbox() outbox.Held {

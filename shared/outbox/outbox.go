@@ -61,6 +61,8 @@ type Outbox struct {
 	Claims []string `json:"claims,omitempty"`
 	// Since is when the state was entered, for people; no decision reads it.
 	Since time.Time `json:"since,omitzero"`
+	// Hunt is the search for pods that no batch survives; mostly there is none.
+	Hunt *Hunt `json:"hunt,omitempty"`
 }
 
 // Held is an outbox as read: what a swap compares against.

@@ -45,15 +45,21 @@ type View struct {
 // A pod on a node that goes away is another key than the same pod waiting, so
 // that its eviction is news.
 func (v View) PendingKeys() []string {
-	var keys []string
-	for _, class := range v.Pending {
-		for _, pod := range class.Pods {
-			keys = append(keys, pod.UID+"@"+pod.Node)
-		}
-	}
+	keys := Keys(v.Pending)
 	for _, short := range scheduling.Shortfalls(v.Snapshot) {
 		for i := range short.Count {
 			keys = append(keys, fmt.Sprintf("static/%s/%d", short.NodePool, i))
+		}
+	}
+	return keys
+}
+
+// Keys names the pods of the classes.
+func Keys(classes []scheduling.PodClass) []string {
+	var keys []string
+	for _, class := range classes {
+		for _, pod := range class.Pods {
+			keys = append(keys, pod.UID+"@"+pod.Node)
 		}
 	}
 	return keys

@@ -17,6 +17,9 @@ const (
 	Resend = 15 * time.Second
 	// GiveUpSent is the solve budget (B085, 60 s) plus 30 s.
 	GiveUpSent = 90 * time.Second
+	// GiveUpPart is the same for a part of the pods, while those are looked for that
+	// no batch survives: most parts take no second.
+	GiveUpPart = 30 * time.Second
 	// GiveUpApplying is how long lifecycle may take to write a plan's claims.
 	GiveUpApplying = 120 * time.Second
 	// GiveUpSeeing is how long the cache may take to show them.
@@ -73,6 +76,8 @@ type View struct {
 	SinceSent time.Duration
 	// Due says that a batch window is over.
 	Due bool
+	// Hunting says that batches are partial: the next part waits for no window.
+	Hunting bool
 	// Waiting says that some pod is provisionable.
 	Waiting bool
 	// SinceBatch is how long ago this process built a batch; negative when never.
@@ -83,6 +88,9 @@ type View struct {
 func Decide(v View) Action {
 	switch v.Outbox.State {
 	case outbox.Sent:
+		if v.Hunting {
+			return v.patience(GiveUpPart, true)
+		}
 		return v.patience(GiveUpSent, true)
 	case outbox.Applying:
 		return v.patience(GiveUpApplying, false)
@@ -116,7 +124,7 @@ func (v View) patience(limit time.Duration, repeat bool) Action {
 // open starts the next batch when something is new, or when pods have waited
 // long enough to be looked at again.
 func (v View) open() Action {
-	if v.Waiting && (v.Due || v.SinceBatch >= Reopen) {
+	if v.Waiting && (v.Due || v.Hunting || v.SinceBatch >= Reopen) {
 		return Open
 	}
 	return Wait

@@ -28,6 +28,9 @@ func TestDecide(t *testing.T) {
 		{"no plan for nearly too long", flight.View{Outbox: is(outbox.Sent), InState: flight.GiveUpSent - 1}, flight.Wait},
 		{"no plan for too long", flight.View{Outbox: is(outbox.Sent), InState: flight.GiveUpSent}, flight.GiveUp},
 
+		{"no plan of a part for nearly too long", flight.View{Outbox: is(outbox.Sent), Hunting: true, InState: flight.GiveUpPart - 1}, flight.Wait},
+		{"no plan of a part for too long", flight.View{Outbox: is(outbox.Sent), Hunting: true, InState: flight.GiveUpPart}, flight.GiveUp},
+
 		{"being applied", flight.View{Outbox: is(outbox.Applying), SinceSent: never}, flight.Wait},
 		{"being applied, and sent long ago", flight.View{Outbox: is(outbox.Applying), SinceSent: time.Hour, Waiting: true, Due: true}, flight.Wait},
 		{"being applied for nearly too long", flight.View{Outbox: is(outbox.Applying), InState: flight.GiveUpApplying - 1}, flight.Wait},
@@ -39,6 +42,8 @@ func TestDecide(t *testing.T) {
 		{"done, and one claim is not admitted for nearly too long", flight.View{Outbox: is(outbox.Done), Sight: flight.Unsure, Waiting: true, Due: true, InState: time.Minute, Unsure: flight.GiveUpUnsure - 1}, flight.Wait},
 		{"done, and one claim is not admitted for too long", flight.View{Outbox: is(outbox.Done), Sight: flight.Unsure, Waiting: true, Due: true, InState: time.Minute, Unsure: flight.GiveUpUnsure}, flight.Open},
 		{"done and seen", flight.View{Outbox: is(outbox.Done), Sight: flight.Full, Waiting: true, Due: true}, flight.Open},
+		{"a part is done and seen", flight.View{Outbox: is(outbox.Done), Sight: flight.Full, Waiting: true, Hunting: true}, flight.Open},
+		{"a part is done and not seen", flight.View{Outbox: is(outbox.Done), Sight: flight.Behind, Waiting: true, Hunting: true}, flight.Wait},
 		{"done and seen, nothing new", flight.View{Outbox: is(outbox.Done), Sight: flight.Full, Waiting: true, SinceBatch: flight.Reopen - 1}, flight.Wait},
 		{"done and seen, and they still wait", flight.View{Outbox: is(outbox.Done), Sight: flight.Full, Waiting: true, SinceBatch: flight.Reopen}, flight.Open},
 		{"done and seen, nobody waits", flight.View{Outbox: is(outbox.Done), Sight: flight.Full, Due: true, SinceBatch: time.Hour}, flight.Wait},

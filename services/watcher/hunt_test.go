@@ -1,0 +1,116 @@
+package watcher_test
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/joist-autoscaler/joist/services/watcher"
+	"github.com/joist-autoscaler/joist/services/watcher/internal/hunt"
+	"github.com/joist-autoscaler/joist/shared/blob"
+	"github.com/joist-autoscaler/joist/shared/cluster"
+	"github.com/joist-autoscaler/joist/shared/outbox"
+	"github.com/joist-autoscaler/joist/shared/scheduling"
+)
+
+// answering lets time pass before a planner that dies of batches with pods of a
+// namespace, and gives how often each namespace's pods were planned.
+func (s *site) answering(d time.Duration, killer string, planned map[string]int) {
+	s.t.Helper()
+	for end := s.now.Add(d); s.now.Before(end); {
+		s.now = s.now.Add(watcher.Pace)
+		s.cache.Flush()
+		_ = s.svc.Step(s.t.Context()) // A planner that says nothing at all is told.
+		held := s.outbox()
+		if held.State != outbox.Sent {
+			continue
+		}
+		batch, err := blob.Get[scheduling.Batch](s.t.Context(), s.blobs, held.Batch)
+		if err != nil {
+			s.t.Fatal(err)
+		}
+		if killer == "everything" || slices.ContainsFunc(batch.Pending, func(c scheduling.PodClass) bool { return c.Spec.Namespace == killer }) {
+			continue
+		}
+		for _, class := range batch.Pending {
+			planned[class.Spec.Namespace]++
+		}
+		s.apply(outbox.Done)
+	}
+}
+
+// waits adds a pod of its own class.
+func (s *site) waits(namespace string) {
+	p := unschedulable(namespace, "p")
+	s.Seed(p)
+}
+
+// Pods without which everything can be planned are found, told and left out, and
+// the rest goes on; a restart in the middle does not begin anew.
+func TestPoisonousPods(t *testing.T) {
+	for _, restarts := range []bool{false, true} {
+		s := newSite(t)
+		for i := range 8 {
+			s.waits(fmt.Sprint("team-", i))
+		}
+		planned := map[string]int{}
+		// Two whole batches, three halvings and the class alone, twice at most; and
+		// patience begins anew with each process.
+		for range 10 {
+			s.answering(100*time.Second, "team-5", planned)
+			if restarts {
+				s.restart("pod-1")
+			}
+		}
+		for i := range 8 {
+			name := fmt.Sprint("team-", i)
+			if (planned[name] > 0) != (i != 5) {
+				t.Errorf("restarts %v: %s was planned %d times", restarts, name, planned[name])
+			}
+		}
+		if held := s.outbox(); held.Hunt == nil || len(held.Hunt.Parked) != 1 || hunt.Active(*held.Hunt) {
+			t.Fatalf("restarts %v: the hunt is %+v", restarts, held.Hunt)
+		}
+		told := map[string]int{}
+		for _, e := range s.Events() {
+			if e.Kind == cluster.Pods && e.Reason == "FailedScheduling" && e.Type == corev1.EventTypeWarning {
+				told[e.About.GetNamespace()]++
+			}
+		}
+		if len(told) != 1 || told["team-5"] == 0 {
+			t.Errorf("restarts %v: told were %v", restarts, told)
+		}
+
+		s.waits("new")
+		s.answering(3*time.Second, "team-5", planned)
+		if planned["new"] == 0 {
+			t.Errorf("restarts %v: a new pod waits for those that are left out", restarts)
+		}
+		before := s.outbox().Seq
+		s.answering(20*time.Second, "team-5", planned)
+		if after := s.outbox().Seq; after > before+1 {
+			t.Errorf("restarts %v: %d batches in 20 s about nothing new", restarts, after-before)
+		}
+	}
+}
+
+// While the planner is down no pod is blamed, and when it is back all are planned
+// at once.
+func TestPlannerIsDown(t *testing.T) {
+	s := newSite(t)
+	for i := range 3 {
+		s.waits(fmt.Sprint("team-", i))
+	}
+	planned := map[string]int{}
+	s.answering(20*time.Minute, "everything", planned)
+	s.answering(40*time.Second, "", planned)
+	if len(planned) != 3 || len(s.Events()) > 0 {
+		t.Errorf("planned were %v, told %v", planned, s.Events())
+	}
+	if held := s.outbox(); held.Hunt != nil && len(held.Hunt.Parked) > 0 {
+		t.Errorf("the hunt is %+v", held.Hunt)
+	}
+}

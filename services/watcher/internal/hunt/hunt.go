@@ -1,0 +1,144 @@
+// Package hunt finds the classes of pods whose batches get no plan, by sending
+// the classes in halves (architecture 11). It is pure.
+//
+// Two whole batches without a plan begin a hunt. From then on a batch has the
+// classes of one span alone: a span that is answered is cleared, one that is not
+// is cut in two, and a class that gets no plan alone is parked.
+//
+// The invariants:
+//
+//   - A class is parked only when its batch, with nothing else in it, got no
+//     plan although the batch just before was answered. A planner that is down is
+//     not taken for a poisonous pod: before a class alone is blamed, a batch
+//     without any pod has to be answered, and if that is not, the hunt ends.
+//   - What is neither parked nor in the span that is tried stays for a later
+//     batch: every hunt ends, and whole batches follow it.
+//   - A class that was parked is tried alone, once its time is over, before whole
+//     batches have it again: one that still kills costs one short sequence.
+package hunt
+
+import (
+	"math"
+	"slices"
+	"time"
+
+	"github.com/joist-autoscaler/joist/shared/outbox"
+)
+
+const (
+	// patience is how many whole batches in a row may get no plan.
+	patience = 2
+	// ParkedFor is how long a class is left out of batches.
+	ParkedFor = time.Hour
+	// maxParked is how many classes are parked at once; the one that was parked
+	// first goes free then. So many at fault are not the pods' fault.
+	maxParked = 64
+)
+
+// everything is the span of all classes.
+var everything = outbox.Span{From: 0, To: math.MaxUint64}
+
+// Active reports whether batches are partial.
+func Active(h outbox.Hunt) bool { return h.Probe || len(h.Parts) > 0 }
+
+// Answered is the hunt after a batch that got a plan.
+func Answered(h outbox.Hunt) outbox.Hunt {
+	h.Dead, h.Alive = 0, true
+	switch {
+	case h.Probe:
+		h.Probe = false
+	case len(h.Parts) > 0:
+		h.Parts = h.Parts[1:]
+	}
+	return h
+}
+
+// Died is the hunt after a batch that got no plan. classes are the hashes of
+// those that wait, in order. lost says that nothing is answered, whatever is in
+// the batch: it is for people to find out why.
+func Died(h outbox.Hunt, classes []uint64, now time.Time) (next outbox.Hunt, lost bool) {
+	alive := h.Alive
+	h.Alive = false
+	if h.Probe {
+		return outbox.Hunt{Parked: h.Parked}, true
+	}
+	if len(h.Parts) == 0 {
+		if h.Dead++; h.Dead < patience {
+			return h, false
+		}
+		h.Dead, h.Parts = 0, []outbox.Span{everything}
+	}
+	head := h.Parts[0]
+	switch in := within(h, head, classes); {
+	case len(in) == 0:
+		h.Parts = h.Parts[1:]
+	case len(in) > 1:
+		h.Parts = slices.Concat(halves(head, in), h.Parts[1:])
+	case alive:
+		h.Parked = park(h.Parked, outbox.Parked{Class: in[0], Until: now.Add(ParkedFor).UTC()})
+		h.Parts = h.Parts[1:]
+	default:
+		h.Probe = true
+	}
+	return h, false
+}
+
+// Ready is the hunt as the next batch is to be built under it: spans of which no
+// class waits any more are passed over, and a class whose time is over is tried.
+func Ready(h outbox.Hunt, classes []uint64, now time.Time) outbox.Hunt {
+	h.Parts = slices.DeleteFunc(slices.Clone(h.Parts), func(s outbox.Span) bool { return len(within(h, s, classes)) == 0 })
+	if len(h.Parts) == 0 {
+		h.Probe = false
+	}
+	if Active(h) {
+		return h
+	}
+	h.Parked = slices.DeleteFunc(slices.Clone(h.Parked), func(p outbox.Parked) bool {
+		over := !now.Before(p.Until)
+		if over && slices.Contains(classes, p.Class) {
+			h.Parts = append(h.Parts, outbox.Span{From: p.Class, To: p.Class})
+		}
+		return over
+	})
+	return h
+}
+
+// Keeps reports whether the next batch has the class.
+func Keeps(h outbox.Hunt, class uint64) bool {
+	if _, parked := Parked(h, class); parked || h.Probe {
+		return false
+	}
+	return len(h.Parts) == 0 || h.Parts[0].Holds(class)
+}
+
+// Parked is until when the class is left out, and whether it is.
+func Parked(h outbox.Hunt, class uint64) (time.Time, bool) {
+	for _, p := range h.Parked {
+		if p.Class == class {
+			return p.Until, true
+		}
+	}
+	return time.Time{}, false
+}
+
+// within lists the classes of a span that are not parked.
+func within(h outbox.Hunt, span outbox.Span, classes []uint64) []uint64 {
+	var in []uint64
+	for _, class := range classes {
+		if _, parked := Parked(h, class); !parked && span.Holds(class) {
+			in = append(in, class)
+		}
+	}
+	return in
+}
+
+// halves cuts a span so that each part has half of the classes in it.
+func halves(span outbox.Span, in []uint64) []outbox.Span {
+	middle := in[len(in)/2]
+	return []outbox.Span{{From: span.From, To: middle - 1}, {From: middle, To: span.To}}
+}
+
+func park(list []outbox.Parked, one outbox.Parked) []outbox.Parked {
+	list = append(slices.Clone(list), one)
+	return list[max(0, len(list)-maxParked):]
+}

@@ -1,0 +1,233 @@
+package hunt_test
+
+import (
+	"math/bits"
+	"slices"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/joist-autoscaler/joist/services/watcher/internal/hunt"
+	"github.com/joist-autoscaler/joist/shared/outbox"
+)
+
+var noon = time.Date(2026, time.November, 20, 12, 0, 0, 0, time.UTC)
+
+// chase plays batches before a planner that answers those that it survives.
+type chase struct {
+	hunt     outbox.Hunt
+	classes  []uint64
+	survives func(batch []uint64) bool
+	now      time.Time
+	// planned is how often each class got a plan.
+	planned map[uint64]int
+	// whole and dead count the batches that had every class that is not parked, and
+	// those without a plan; lost counts the hunts without any answer.
+	whole, dead, lost int
+}
+
+// step sends one batch, and reports whether it was part of a hunt.
+func (c *chase) step() bool {
+	c.hunt = hunt.Ready(c.hunt, c.classes, c.now)
+	part := hunt.Active(c.hunt)
+	var batch []uint64
+	for _, class := range c.classes {
+		if hunt.Keeps(c.hunt, class) {
+			batch = append(batch, class)
+		}
+	}
+	if len(batch) == len(c.classes)-len(c.hunt.Parked) {
+		c.whole++
+	}
+	c.now = c.now.Add(time.Second)
+	if c.survives(batch) {
+		for _, class := range batch {
+			c.planned[class]++
+		}
+		c.hunt = hunt.Answered(c.hunt)
+		return part
+	}
+	c.dead++
+	var lost bool
+	if c.hunt, lost = hunt.Died(c.hunt, c.classes, c.now); lost {
+		c.lost++
+	}
+	return part
+}
+
+func (c *chase) parked() []uint64 {
+	var out []uint64
+	for _, p := range c.hunt.Parked {
+		out = append(out, p.Class)
+	}
+	slices.Sort(out)
+	return out
+}
+
+// begin draws classes in order.
+func begin(t *rapid.T, least int) *chase {
+	classes := rapid.SliceOfNDistinct(rapid.Uint64(), least, 200, rapid.ID).Draw(t, "classes")
+	slices.Sort(classes)
+	return &chase{classes: classes, now: noon, planned: map[uint64]int{}}
+}
+
+// without is a planner that dies of any of the classes.
+func without(killers ...uint64) func([]uint64) bool {
+	return func(batch []uint64) bool {
+		return !slices.ContainsFunc(batch, func(class uint64) bool { return slices.Contains(killers, class) })
+	}
+}
+
+// A single killer is found in as many sequences as its hash has halves, and
+// nobody else is parked.
+func TestOneKiller(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		c := begin(t, 1)
+		killer := rapid.SampledFrom(c.classes).Draw(t, "killer")
+		c.survives = without(killer)
+		// Two whole batches; at each halving an innocent half may come first; at the
+		// end a probe, and the killer alone once more.
+		limit := 2 + 2*bits.Len(uint(len(c.classes)-1)) + 3
+		for step := 0; len(c.parked()) == 0; step++ {
+			if step > limit {
+				t.Fatalf("not found among %d in %d sequences: %+v", len(c.classes), step, c.hunt)
+			}
+			c.step()
+		}
+		if dead := 2 + bits.Len(uint(len(c.classes)-1)) + 2; c.dead > dead {
+			t.Errorf("%d sequences without a plan, want %d at most", c.dead, dead)
+		}
+		for range 50 {
+			c.step()
+		}
+		if got := c.parked(); len(got) != 1 || got[0] != killer {
+			t.Errorf("parked are %v, the killer is %d", got, killer)
+		}
+		for _, class := range c.classes {
+			if class != killer && c.planned[class] == 0 {
+				t.Errorf("%d was never planned", class)
+			}
+		}
+	})
+}
+
+// Any number of killers are parked in the end, and no innocent is.
+func TestKillers(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		c := begin(t, 1)
+		killers := rapid.SliceOfNDistinct(rapid.SampledFrom(c.classes), 1, min(len(c.classes), 20), rapid.ID).Draw(t, "killers")
+		slices.Sort(killers)
+		c.survives = without(killers...)
+		for step := 0; len(c.parked()) < len(killers); step++ {
+			if step > 2000 {
+				t.Fatalf("parked are %v, the killers %v", c.parked(), killers)
+			}
+			c.step()
+		}
+		if !slices.Equal(c.parked(), killers) {
+			t.Errorf("parked are %v, the killers %v", c.parked(), killers)
+		}
+	})
+}
+
+// While nothing is answered nobody is blamed, whole batches go on, and it is
+// told. When the planner is back, all is as it was.
+func TestNobodyAnswers(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		c := begin(t, 1)
+		down := rapid.IntRange(0, 100).Draw(t, "sequences without an answer")
+		c.survives = func([]uint64) bool { down--; return down < 0 }
+		for range 100 {
+			c.step()
+			if got := c.parked(); len(got) > 0 {
+				t.Fatalf("parked are %v", got)
+			}
+		}
+		if c.dead > 20 && (c.lost == 0 || c.whole < 4) {
+			t.Errorf("%d sequences without an answer, %d of them whole, and it is told %d times", c.dead, c.whole, c.lost)
+		}
+		for range 20 {
+			c.step()
+		}
+		for c.step() {
+			if c.whole > 1000 {
+				t.Fatal("the hunt never ends")
+			}
+		}
+	})
+}
+
+// Two classes that only kill together are planned apart, again and again, and
+// neither is parked.
+func TestKillersTogether(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		c := begin(t, 2)
+		pair := rapid.SliceOfNDistinct(rapid.SampledFrom(c.classes), 2, 2, rapid.ID).Draw(t, "pair")
+		c.survives = func(batch []uint64) bool { return !slices.Contains(batch, pair[0]) || !slices.Contains(batch, pair[1]) }
+		for range 100 {
+			c.step()
+		}
+		for _, class := range c.classes {
+			if c.planned[class] < 2 {
+				t.Errorf("%d was planned %d times", class, c.planned[class])
+			}
+		}
+		if got := c.parked(); len(got) > 0 {
+			t.Errorf("parked are %v", got)
+		}
+	})
+}
+
+// A class whose time is over is tried alone: one short sequence if it still
+// kills, and a plan if it does not.
+func TestParkedClassReturns(t *testing.T) {
+	for _, mended := range []bool{false, true} {
+		c := &chase{classes: []uint64{1, 2, 3, 4}, now: noon, planned: map[uint64]int{}, survives: without(3)}
+		for len(c.parked()) == 0 {
+			c.step()
+		}
+		for range 3 {
+			c.step()
+		}
+		if c.now = c.now.Add(hunt.ParkedFor); mended {
+			c.survives = without()
+		}
+		dead, before := c.dead, c.planned[1]
+		c.step()
+		if want := map[bool]int{false: 1, true: 0}[mended]; c.dead != dead+want || c.planned[1] != before {
+			t.Errorf("mended %v: %d sequences without a plan, and the others were in it: %v", mended, c.dead-dead, c.planned[1] != before)
+		}
+		c.step()
+		if got := len(c.parked()) == 0; got != mended || c.planned[1] != before+1 {
+			t.Errorf("mended %v: parked are %v, and the others are planned on: %v", mended, c.parked(), c.planned[1] == before+1)
+		}
+	}
+}
+
+// Pods that go away take their span with them; a hunt for nobody is over.
+func TestClassesThatGo(t *testing.T) {
+	h := outbox.Hunt{Parts: []outbox.Span{{From: 0, To: 9}, {From: 10, To: 19}}}
+	if got := hunt.Ready(h, []uint64{12}, noon); len(got.Parts) != 1 || !hunt.Keeps(got, 12) || hunt.Keeps(got, 30) {
+		t.Errorf("the parts are %v", got.Parts)
+	}
+	h.Probe = true
+	if got := hunt.Ready(h, []uint64{30}, noon); hunt.Active(got) || !hunt.Keeps(got, 30) {
+		t.Errorf("nobody is left to be hunted, and the hunt is %+v", got)
+	}
+	if hunt.Keeps(h, 12) {
+		t.Error("a probe has a pod")
+	}
+}
+
+// At most so many are parked; the first goes free.
+func TestParkedAreBounded(t *testing.T) {
+	h := outbox.Hunt{}
+	for class := range uint64(65) {
+		h.Parts, h.Alive = []outbox.Span{{From: class, To: class}}, true
+		h, _ = hunt.Died(h, []uint64{class}, noon)
+	}
+	if _, first := hunt.Parked(h, 0); first || len(h.Parked) != 64 {
+		t.Errorf("%d are parked, and the first still is: %v", len(h.Parked), first)
+	}
+}
