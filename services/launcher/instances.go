@@ -47,22 +47,27 @@ func (s Service) tag(ctx context.Context, _ event.Envelope, b event.TagRequested
 	if !seen {
 		return fault.F("tagging instance "+b.InstanceID, fault.Retry, "EC2 does not show it yet")
 	}
-	if instance.State.Gone() || tagged(instance.Tags, b.Tags) {
+	missing := lacking(instance.Tags, b.Tags)
+	if instance.State.Gone() || len(missing) == 0 {
 		return nil
 	}
-	if err := s.EC2.Tag(ctx, []string{b.InstanceID}, b.Tags); err != nil {
+	if err := s.EC2.Tag(ctx, []string{b.InstanceID}, missing); err != nil {
 		return fmt.Errorf("tagging instance %s: %w", b.InstanceID, err)
 	}
 	return nil
 }
 
-func tagged(have, want map[string]string) bool {
+// lacking are the tags whose keys the instance does not carry. What it carries
+// is from its EC2NodeClass, such as a Name that its user chose, and stays. The
+// claim's name is there or not at all: owner has refused another.
+func lacking(have, want map[string]string) map[string]string {
+	missing := map[string]string{}
 	for key, value := range want {
-		if have[key] != value {
-			return false
+		if _, there := have[key]; !there {
+			missing[key] = value
 		}
 	}
-	return true
+	return missing
 }
 
 // owned reads an instance and refuses one that is not this cluster's, or another

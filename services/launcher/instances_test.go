@@ -109,6 +109,28 @@ func TestTag(t *testing.T) {
 	s.handle(s.message(event.TagRequested{InstanceID: "i-0000000000000000", ClaimUID: "u", Tags: wanted}), fault.Retry)
 }
 
+// What an instance carries already is its user's: a Name of the EC2NodeClass's
+// tags stays. The tag that binds the instance to its claim is ours all the same.
+func TestB141TagsThatAreThere(t *testing.T) {
+	s := newSite(t)
+	id := s.launch("one")
+	if err := s.Tag(t.Context(), []string{id}, map[string]string{"Name": "web-fleet", "eks:eks-cluster-name": ""}); err != nil {
+		t.Fatal(err)
+	}
+	claim := claimOf("one", 0)
+	wanted := map[string]string{"Name": "ip-10-0-0-1", "karpenter.sh/nodeclaim": claim, "eks:eks-cluster-name": "prod"}
+	e := s.message(event.TagRequested{InstanceID: id, ClaimUID: "u", Tags: wanted})
+	s.handle(e, "")
+	record, _ := s.Record(id)
+	if record.Tags["Name"] != "web-fleet" || record.Tags["eks:eks-cluster-name"] != "" || record.Tags["karpenter.sh/nodeclaim"] != claim {
+		t.Errorf("the tags are %v", record.Tags)
+	}
+	s.handle(e, "")
+	if n := s.Counts()[memcloud.CreateTags].Calls; n != 2 {
+		t.Errorf("%d calls, one of them the user's: nothing was left to tag", n)
+	}
+}
+
 // A message cannot rename an instance into somebody else's.
 func TestTagsOutsideTheList(t *testing.T) {
 	s := newSite(t)
