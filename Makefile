@@ -87,6 +87,10 @@ wire: ## Run the services' adapters against loopback fakes that speak AWS's wire
 e2e: ## Run the services against a real Kubernetes control plane on loopback
 	@$(STAGES) e2e
 
+.PHONY: storm
+storm: ## Put 500 nodes and 5,000 pods through a spot storm, and draw it (10 to 20 minutes; nothing else should run)
+	@$(STAGES) storm
+
 .PHONY: peers
 peers: ## Compare our fakes and our decisions with other projects' (needs Python and Java)
 	@$(STAGES) peers

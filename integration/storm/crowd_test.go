@@ -1,0 +1,114 @@
+package storm
+
+import (
+	"fmt"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"github.com/joist-autoscaler/joist/shared/karpenter"
+)
+
+// app is a Deployment.
+type app struct {
+	name     string
+	replicas int
+	// kept is how many of the replicas a PodDisruptionBudget keeps available; zero
+	// is without one.
+	kept int
+	// protected pods must not be disrupted.
+	protected bool
+	// grace is the pods' terminationGracePeriodSeconds.
+	grace int64
+}
+
+// size is how large a storm is.
+type size struct {
+	apps []app
+	// warned is how many instances in a hundred lose their place, within so many seconds.
+	warned, seconds int
+	// anyNode warns nodes of protected pods too, which then take the two minutes
+	// that EC2 gives.
+	anyNode bool
+	// patience multiplies every limit of time.
+	patience int
+	// noticeMax is how long a warning may take to become a taint, at the 99th
+	// percentile: 5 s is promised, and held where nothing else runs beside.
+	noticeMax time.Duration
+}
+
+// crowd is so many Deployments, plain and guarded by a budget, of equal size; two
+// of a quarter as many replicas that must not be disrupted, and one of half as
+// many that end slowly.
+func crowd(plain, guarded, replicas int) []app {
+	var apps []app
+	for i := range plain {
+		apps = append(apps, app{name: fmt.Sprintf("plain-%02d", i), replicas: replicas})
+	}
+	for i := range guarded {
+		apps = append(apps, app{name: fmt.Sprintf("guarded-%d", i), replicas: replicas, kept: replicas * 9 / 10})
+	}
+	for i := range 2 {
+		apps = append(apps, app{name: fmt.Sprintf("protected-%d", i), replicas: replicas / 4, protected: true, grace: 5})
+	}
+	return append(apps, app{name: "slow", replicas: replicas / 2, grace: 30})
+}
+
+func (s size) pods() int {
+	n := 0
+	for _, a := range s.apps {
+		n += a.replicas
+	}
+	return n
+}
+
+// podsOfANode is how many fit a machine of eight vCPUs, 7.91 of which are free.
+const podsOfANode = 10
+
+// deploy creates the Deployments, and the budgets before them.
+func (s *scene) deploy() {
+	for _, a := range s.size.apps {
+		selector := &metav1.LabelSelector{MatchLabels: map[string]string{"app": a.name}}
+		if a.kept > 0 {
+			_, err := s.Kube.PolicyV1().PodDisruptionBudgets("default").Create(s.Context(), &policyv1.PodDisruptionBudget{
+				ObjectMeta: metav1.ObjectMeta{Name: a.name},
+				Spec:       policyv1.PodDisruptionBudgetSpec{Selector: selector, MinAvailable: new(intstr.FromInt(a.kept))},
+			}, metav1.CreateOptions{})
+			s.Check(err)
+		}
+		pod := corev1.PodTemplateSpec{
+			ObjectMeta: metav1.ObjectMeta{Labels: selector.MatchLabels},
+			Spec: corev1.PodSpec{
+				TerminationGracePeriodSeconds: &a.grace,
+				Containers: []corev1.Container{{
+					Name: "pause", Image: "public.ecr.aws/eks-distro/kubernetes/pause:3.7",
+					Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{
+						corev1.ResourceCPU: resource.MustParse("750m"), corev1.ResourceMemory: resource.MustParse("512Mi"),
+					}},
+				}},
+			},
+		}
+		if a.protected {
+			pod.Annotations = map[string]string{karpenter.DoNotDisruptAnnotationKey: "true"}
+		}
+		_, err := s.Kube.AppsV1().Deployments("default").Create(s.Context(), &appsv1.Deployment{
+			ObjectMeta: metav1.ObjectMeta{Name: a.name},
+			Spec:       appsv1.DeploymentSpec{Replicas: new(int32(a.replicas)), Selector: selector, Template: pod},
+		}, metav1.CreateOptions{})
+		s.Check(err)
+	}
+}
+
+// empty scales every Deployment to nothing.
+func (s *scene) empty() {
+	for _, a := range s.size.apps {
+		_, err := s.Kube.AppsV1().Deployments("default").Patch(s.Context(), a.name, types.MergePatchType, []byte(`{"spec":{"replicas":0}}`), metav1.PatchOptions{})
+		s.Check(err)
+	}
+}
