@@ -65,6 +65,12 @@ func Keys(classes []scheduling.PodClass) []string {
 	return keys
 }
 
+// Leaving reports whether a key is that of a pod whose node goes away.
+func Leaving(key string) bool {
+	_, node, _ := strings.Cut(key, "@")
+	return node != ""
+}
+
 // Offer says in one line what decides, beside pods and nodes, whether a pod can
 // be placed at all. When it changes, pods that found no place may find one now.
 func (v View) Offer() string {
@@ -109,26 +115,34 @@ type collection struct {
 	until time.Time
 }
 
-// From collects the view.
+// From collects the view. It looks at everything, and so it is what a State is
+// measured by.
 func From(cache cluster.Cache, given Given) View {
 	c := collection{
 		cache: cache, pods: cluster.Cached[*corev1.Pod](cache, cluster.Pods),
 		named: podspec.Named{}, spaces: podspec.Named{}, going: map[string]time.Time{}, now: given.Now,
 	}
-	c.mount()
+	storage := storageOf(cache)
+	c.mounts, c.attached = podspec.NewMounts(c.pods, storage), attachments(cache)
 	for _, pod := range c.pods {
 		c.named.Add(pod)
 		c.spaces.AddNamespaces(pod)
 	}
-	s := scheduling.Snapshot{
-		Taken: given.Now, Cluster: given.Cluster.Name, UID: given.Cluster.UID, Catalogue: given.Catalogue,
-		Settings: given.Settings, Unavailable: given.Unavailable,
-		Nodes: c.nodes(), DaemonSets: c.daemons(),
-	}
-	for _, pool := range cluster.Cached[*karpenter.NodePool](cache, cluster.NodePools) {
+	bound := c.byNode()
+	nodes := c.nodes(func(node *corev1.Node, claim *karpenter.NodeClaim) scheduling.Node {
+		return c.node(node, claim, bound[node.Name])
+	})
+	return c.view(given, nodes, c.daemons(newest(c.pods)))
+}
+
+// view puts together what was collected of nodes and daemons with all the rest.
+func (c *collection) view(given Given, nodes []scheduling.Node, daemons []scheduling.PodSpec) View {
+	s := scheduling.Snapshot{Nodes: nodes, DaemonSets: daemons}
+	given.stamp(&s)
+	for _, pool := range cluster.Cached[*karpenter.NodePool](c.cache, cluster.NodePools) {
 		s.NodePools = append(s.NodePools, *tidy(pool.DeepCopy()))
 	}
-	for _, class := range cluster.Cached[*karpenter.EC2NodeClass](cache, cluster.NodeClasses) {
+	for _, class := range cluster.Cached[*karpenter.EC2NodeClass](c.cache, cluster.NodeClasses) {
 		s.NodeClasses = append(s.NodeClasses, *tidy(class.DeepCopy()))
 	}
 	c.alpha(&s)
@@ -136,6 +150,12 @@ func From(cache cluster.Cache, given Given) View {
 	pending = append(pending, scheduling.BufferPods(s.Buffers)...)
 	s.Namespaces = c.namespaces(s.Nodes, pending)
 	return View{Snapshot: s, Pending: pending, Ignored: ignored, Until: c.until}
+}
+
+// stamp writes into a snapshot what the cache does not show.
+func (g Given) stamp(s *scheduling.Snapshot) {
+	s.Taken, s.Cluster, s.UID, s.Catalogue = g.Now, g.Cluster.Name, g.Cluster.UID, g.Catalogue
+	s.Settings, s.Unavailable = g.Settings, g.Unavailable
 }
 
 // alpha adds the kinds that are behind gates.

@@ -14,8 +14,7 @@ import (
 // daemons describes what each DaemonSet puts on a node (B103). The newest pod of
 // it that lives tells more than its template: admission may have changed it,
 // and a resize the running pod.
-func (c *collection) daemons() []scheduling.PodSpec {
-	live := c.newest()
+func (c *collection) daemons(live map[types.UID]*corev1.Pod) []scheduling.PodSpec {
 	var out []scheduling.PodSpec
 	for _, set := range cluster.Cached[*appsv1.DaemonSet](c.cache, cluster.DaemonSets) {
 		pod := live[set.UID]
@@ -30,9 +29,9 @@ func (c *collection) daemons() []scheduling.PodSpec {
 
 // newest finds the youngest living pod of each DaemonSet; of equally young ones
 // the first by name.
-func (c *collection) newest() map[types.UID]*corev1.Pod {
+func newest(pods []*corev1.Pod) map[types.UID]*corev1.Pod {
 	out := map[types.UID]*corev1.Pod{}
-	for _, pod := range c.pods {
+	for _, pod := range pods {
 		if !daemon(pod) || pod.DeletionTimestamp != nil || ended(pod) {
 			continue
 		}

@@ -19,19 +19,18 @@ import (
 const nominatedAnnotation = "joist.sh/nominated-until"
 
 // nodes joins nodes and claims by providerID: a claim without a node is a node
-// to be.
-func (c *collection) nodes() []scheduling.Node {
+// to be. describe tells of a node and its claim, which may be nil.
+func (c *collection) nodes(describe func(*corev1.Node, *karpenter.NodeClaim) scheduling.Node) []scheduling.Node {
 	var out []scheduling.Node
 	all := cluster.Cached[*karpenter.NodeClaim](c.cache, cluster.NodeClaims)
 	claims := owners(all)
 	joined := map[string]bool{}
-	bound := c.byNode()
 	for _, node := range cluster.Cached[*corev1.Node](c.cache, cluster.Nodes) {
 		claim := claims[node.Spec.ProviderID]
 		if claim != nil {
 			joined[claim.Name] = true
 		}
-		out = append(out, c.node(node, claim, bound[node.Name]))
+		out = append(out, describe(node, claim))
 	}
 	for _, claim := range all {
 		if owner := claims[claim.Status.ProviderID]; !joined[claim.Name] && (owner == nil || owner == claim) {

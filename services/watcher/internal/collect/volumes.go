@@ -19,24 +19,29 @@ type attached struct {
 	claim  types.NamespacedName
 }
 
-// mount looks up what pods have or want mounted, and what nodes have attached.
-func (c *collection) mount() {
-	volumes := cluster.Cached[*corev1.PersistentVolume](c.cache, cluster.Volumes)
-	c.mounts = podspec.NewMounts(c.pods, podspec.NewStorage(
-		cluster.Cached[*corev1.PersistentVolumeClaim](c.cache, cluster.VolumeClaims), volumes,
-		cluster.Cached[*storagev1.StorageClass](c.cache, cluster.StorageClasses)))
+// storageOf is what pods' volumes are looked up in.
+func storageOf(cache cluster.Cache) *podspec.Storage {
+	return podspec.NewStorage(
+		cluster.Cached[*corev1.PersistentVolumeClaim](cache, cluster.VolumeClaims),
+		cluster.Cached[*corev1.PersistentVolume](cache, cluster.Volumes),
+		cluster.Cached[*storagev1.StorageClass](cache, cluster.StorageClasses))
+}
+
+// attachments finds what each node has attached.
+func attachments(cache cluster.Cache) map[string][]attached {
 	claims := map[string]types.NamespacedName{}
-	for _, volume := range volumes {
+	for _, volume := range cluster.Cached[*corev1.PersistentVolume](cache, cluster.Volumes) {
 		if ref := volume.Spec.ClaimRef; ref != nil {
 			claims[volume.Name] = types.NamespacedName{Namespace: ref.Namespace, Name: ref.Name}
 		}
 	}
-	c.attached = map[string][]attached{}
-	for _, one := range cluster.Cached[*storagev1.VolumeAttachment](c.cache, cluster.VolumeAttachments) {
+	out := map[string][]attached{}
+	for _, one := range cluster.Cached[*storagev1.VolumeAttachment](cache, cluster.VolumeAttachments) {
 		if name := one.Spec.Source.PersistentVolumeName; name != nil {
-			c.attached[one.Spec.NodeName] = append(c.attached[one.Spec.NodeName], attached{one.Spec.Attacher, claims[*name]})
+			out[one.Spec.NodeName] = append(out[one.Spec.NodeName], attached{one.Spec.Attacher, claims[*name]})
 		}
 	}
+	return out
 }
 
 // attachLimits adds to a node how many volumes its CSI drivers take, as they have
