@@ -94,11 +94,13 @@ func (s *Service) relabel(ctx context.Context, f sweep.Findings) error {
 	for _, claim := range f.Tagged {
 		tagged := claim.DeepCopy()
 		annotate(tagged, karpenter.InstanceTaggedAnnotationKey, "true")
+		// Karpenter, if it takes over again, need not tag it once more.
+		annotate(tagged, karpenter.ClusterNameTaggedCompatibilityAnnotationKey, "true")
 		if err := s.do.Do(ctx, nil, effect.Update{Object: tagged}); err != nil {
 			return err
 		}
 	}
-	return nil
+	return s.demote(ctx, f.Demoted)
 }
 
 // markGone writes down that the claim's instance is no more, and asks for the

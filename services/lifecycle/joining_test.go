@@ -176,3 +176,35 @@ func TestB133TwoNodes(t *testing.T) {
 		t.Errorf("with one node it is %s", got)
 	}
 }
+
+// A reservation that ended under an instance is taken off its claim and its
+// node, and the tags that were seen are noted in Karpenter's words (B124, B141).
+func TestB124Demotion(t *testing.T) {
+	s := newSite(t)
+	s.running()
+	reserve := func(o cluster.Object) {
+		labels := o.GetLabels()
+		labels[karpenter.CapacityTypeLabelKey], labels[karpenter.LabelCapacityReservationID] = "reserved", "cr-1"
+		o.SetLabels(labels)
+	}
+	s.Change(cluster.NodeClaims, cluster.Key{Name: "one-0"}, reserve)
+	s.Change(cluster.Nodes, cluster.Key{Name: "node-1"}, reserve)
+	shown := listed("i-1", "one", "one-0")
+	for _, capacityType := range []string{"reserved", "on-demand"} {
+		s.now = s.now.Add(time.Minute)
+		shown.CapacityType = capacityType
+		s.handle(s.inventory(s.now, shown), "")
+		s.pass(3 * time.Second)
+		for what, labels := range map[string]map[string]string{"claim": s.claim("one-0").Labels, "node": s.node().Labels} {
+			_, inside := labels[karpenter.LabelCapacityReservationID]
+			if labels[karpenter.CapacityTypeLabelKey] != capacityType || inside != (capacityType == "reserved") {
+				t.Errorf("shown as %s, the %s has the labels %v", capacityType, what, labels)
+			}
+		}
+	}
+	for _, key := range []string{karpenter.InstanceTaggedAnnotationKey, karpenter.ClusterNameTaggedCompatibilityAnnotationKey} {
+		if s.claim("one-0").Annotations[key] != "true" {
+			t.Errorf("B141: %s is not noted", key)
+		}
+	}
+}

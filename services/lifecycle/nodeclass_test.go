@@ -177,6 +177,7 @@ func TestB057Hash(t *testing.T) {
 		s.Change(cluster.NodeClaims, cluster.Key{Name: name}, func(o cluster.Object) {
 			claim := o.(*karpenter.NodeClaim)
 			claim.Spec.NodeClassRef = &karpenter.NodeClassReference{Group: karpenter.AWSGroup, Kind: "EC2NodeClass", Name: "default"}
+			claim.Labels[karpenter.LabelEC2NodeClass] = "default"
 			claim.Annotations[karpenter.EC2NodeClassHashAnnotationKey] = "old"
 			claim.Annotations[karpenter.EC2NodeClassHashVersionAnnotationKey] = "v4"
 			if i == 1 {

@@ -40,7 +40,10 @@ func (v View) writes(e effect.Effect) bool {
 
 // status keeps the claim's status true, in one write where it is not.
 func (v View) status() []effect.Effect {
-	claim := v.Claim.DeepCopy()
+	// Most looks find nothing to write. What follows replaces fields and writes to
+	// none of what they share with the cache.
+	shallow := *v.Claim
+	claim := &shallow
 	claim.Status.Conditions = phase.Of(phase.Seen{Claim: v.Claim, Nodes: v.Nodes, Failure: v.failure(), Now: v.Now})
 	var effects []effect.Effect
 	if v.Claim.DeletionTimestamp == nil {
@@ -54,7 +57,7 @@ func (v View) status() []effect.Effect {
 	if equality.Semantic.DeepEqual(claim.Status, v.Claim.Status) {
 		return effects
 	}
-	return append(effects, effect.UpdateStatus{Object: claim})
+	return append(effects, effect.UpdateStatus{Object: claim.DeepCopy()})
 }
 
 // failure says why nothing was launched for the claim, where that is known.

@@ -59,21 +59,43 @@ func Next(v View) []effect.Effect {
 	if end := v.ends(); end != nil {
 		return end
 	}
-	switch {
-	case !slices.Contains(v.Claim.Finalizers, karpenter.TerminationFinalizer):
-		// Without it the claim could go and leave its instance behind (B028).
-		claim := v.Claim.DeepCopy()
-		claim.Finalizers = append(claim.Finalizers, karpenter.TerminationFinalizer)
+	if claim := v.prepared(); claim != nil {
 		return []effect.Effect{effect.Update{Object: claim}}
+	}
+	switch {
 	case v.Claim.Status.ProviderID == "":
 		return v.told(v.unlaunched())
 	case !v.is(karpenter.ConditionTypeRegistered):
 		return v.told(v.unregistered())
 	case !v.is(karpenter.ConditionTypeInitialized):
-		return v.told(append(v.uninitialized(), v.running()...))
+		if labelled := v.uninitialized(); labelled != nil {
+			return v.told(labelled)
+		}
+		return v.told(v.running())
 	default:
 		return v.told(v.running())
 	}
+}
+
+// prepared is the claim with what every claim must have, where it lacks
+// something: one that was made or edited by hand, or by an older Karpenter.
+func (v View) prepared() *karpenter.NodeClaim {
+	// Without the finalizer the claim could go and leave its instance behind (B028).
+	free := !slices.Contains(v.Claim.Finalizers, karpenter.TerminationFinalizer)
+	// The planner and upstream's metrics find a class's claims by the label (B027).
+	ref := v.Claim.Spec.NodeClassRef
+	nameless := ref != nil && v.Claim.Labels[karpenter.LabelEC2NodeClass] != ref.Name
+	if !free && !nameless {
+		return nil
+	}
+	claim := v.Claim.DeepCopy()
+	if free {
+		claim.Finalizers = append(claim.Finalizers, karpenter.TerminationFinalizer)
+	}
+	if nameless {
+		claim.Labels = merge(claim.Labels, map[string]string{karpenter.LabelEC2NodeClass: ref.Name})
+	}
+	return claim
 }
 
 // ends removes a claim that has come to its end, whatever its phase.
@@ -84,6 +106,8 @@ func (v View) ends() []effect.Effect {
 		return v.remove("instance gone")
 	case v.Claim.Annotations[FailedAnnotation] != "":
 		return v.remove("its " + v.Claim.Annotations[FailedAnnotation] + " took too long")
+	case v.Expiring:
+		return v.remove("its capacity block ends")
 	case v.Claim.Spec.ExpireAfter.Elapsed(v.Claim.CreationTimestamp.Time, v.Now):
 		return v.remove("expired")
 	case v.Node != nil && v.Node.DeletionTimestamp != nil:

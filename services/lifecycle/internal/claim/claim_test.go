@@ -118,6 +118,21 @@ func TestB028Finalizer(t *testing.T) {
 	}
 }
 
+// A claim of an older Karpenter, or of a person, gets the label of its class
+// (B027).
+func TestB027ClassLabel(t *testing.T) {
+	of := func(v *claim.View) {
+		v.Claim.Spec.NodeClassRef = &karpenter.NodeClassReference{Group: karpenter.AWSGroup, Kind: "EC2NodeClass", Name: "big"}
+	}
+	labelled := func(v *claim.View) { v.Claim.Labels[karpenter.LabelEC2NodeClass] = "big" }
+	run(t, []row{{"it has it", view(of, labelled), nil}, {"it goes", view(initialized, of, going(time.Second), gone), []string{"delete n node-uid: instance gone"}}})
+	for name, at := range map[string]change{"born": func(*claim.View) {}, "initialized": initialized} {
+		if got := object[*karpenter.NodeClaim](t, view(at, of)).Labels[karpenter.LabelEC2NodeClass]; got != "big" {
+			t.Errorf("%s: the label is %q", name, got)
+		}
+	}
+}
+
 // A claim of another provider's class is nobody's business here.
 func TestForeignClaim(t *testing.T) {
 	foreign := func(v *claim.View) {
@@ -125,6 +140,7 @@ func TestForeignClaim(t *testing.T) {
 	}
 	ours := func(v *claim.View) {
 		v.Claim.Spec.NodeClassRef = &karpenter.NodeClassReference{Group: karpenter.AWSGroup, Kind: "EC2NodeClass", Name: "default"}
+		v.Claim.Labels[karpenter.LabelEC2NodeClass] = "default"
 	}
 	run(t, []row{
 		{"of ours, and too old", view(ours, aged(time.Hour)), []string{"update c"}},

@@ -24,6 +24,9 @@ type Joining struct {
 	// PodEvent is when pods last came to the node or left it, to the second; zero
 	// when that is not known (B140).
 	PodEvent time.Time
+	// Expiring says that the instance runs in a capacity block that is about to end
+	// (B125).
+	Expiring bool
 	// MayScan says whether the node's shape is to be looked at again (B136).
 	MayScan func() bool
 }

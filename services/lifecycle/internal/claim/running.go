@@ -14,10 +14,11 @@ const podEventDedupe = 10 * time.Second
 
 // running keeps an instance whose node is registered true to its claim.
 func (v View) running() []effect.Effect {
+	effects := v.demoted()
 	if v.Claim.Status.NodeName == "" || v.Claim.Annotations[karpenter.InstanceTaggedAnnotationKey] != "" || !v.MayAsk("tag") {
-		return nil
+		return effects
 	}
-	return v.tags()
+	return append(effects, v.tags()...)
 }
 
 // tags asks for the tags that name the node (B141).

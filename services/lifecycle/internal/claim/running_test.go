@@ -49,7 +49,7 @@ func TestB140PodEvents(t *testing.T) {
 		{"and ten seconds later", view(initialized, moved(0), last(10*time.Second)), []string{"status c"}},
 		{"before it is initialized", view(registered, moved(0)), []string{"status c"}},
 		{"before it is registered", view(joined, moved(0)), []string{"update n", "status c"}},
-		{"while it goes", view(initialized, moved(0), going(time.Second), disrupted), nil},
+		{"while it goes", view(initialized, moved(0), going(time.Second), gone), []string{"delete n node-uid: instance gone"}},
 	})
 	c := object[*karpenter.NodeClaim](t, view(initialized, moved(3*time.Second)))
 	if got := c.Status.LastPodEventTime.Time; !got.Equal(noon.Add(-3 * time.Second)) {

@@ -61,6 +61,8 @@ type Findings struct {
 	Unlabelled []Bound
 	// Tagged lists claims whose instance carries their tags, not yet noted.
 	Tagged []*karpenter.NodeClaim
+	// Demoted lists claims whose reservation has ended under them (B124).
+	Demoted []*karpenter.NodeClaim
 	// Returned lists claims whose instance was missing once and is back.
 	Returned []*karpenter.NodeClaim
 	// lost are those of Gone that had an instance which is now merely missing, and
@@ -114,6 +116,9 @@ func (f *Findings) instance(i event.Listed, claim *karpenter.NodeClaim, waiting 
 		if i.Claim == claim.Name && claim.Annotations[karpenter.InstanceTaggedAnnotationKey] == "" {
 			f.Tagged = append(f.Tagged, claim)
 		}
+		if demoted(claim, i) {
+			f.Demoted = append(f.Demoted, claim)
+		}
 	case gone || i.State == string(cloud.ShuttingDown):
 	case waiting[i.Intent] > 0:
 		waiting[i.Intent]--
@@ -122,6 +127,13 @@ func (f *Findings) instance(i event.Listed, claim *karpenter.NodeClaim, waiting 
 	case ours(i):
 		f.Orphans = append(f.Orphans, i)
 	}
+}
+
+// demoted reports whether the instance of a reserved claim is billed on demand by
+// now. A claim that goes need not say so any more.
+func demoted(c *karpenter.NodeClaim, i event.Listed) bool {
+	key := karpenter.CapacityTypeLabelKey
+	return c.DeletionTimestamp == nil && c.Labels[key] == karpenter.CapacityTypeReserved && i.CapacityType == karpenter.CapacityTypeOnDemand
 }
 
 // ours reports whether a node autoscaler has launched the instance, we or Karpenter

@@ -27,6 +27,16 @@ var (
 
 type change func(*karpenter.NodeClaim)
 
+// reserved is a claim that was launched into a reservation.
+func reserved(c *karpenter.NodeClaim) { c.Labels["karpenter.sh/capacity-type"] = "reserved" }
+
+// as is a running instance that is billed so.
+func as(name, capacityType string) event.Listed {
+	i := instance(name, "running")
+	i.CapacityType = capacityType
+	return i
+}
+
 // claim is one that was launched, labelled and tagged as i-<name>.
 func claim(name string, changes ...change) *karpenter.NodeClaim {
 	c := &karpenter.NodeClaim{ObjectMeta: metav1.ObjectMeta{
@@ -67,7 +77,7 @@ func instance(name, state string) event.Listed {
 }
 
 // found is the findings by name.
-type found struct{ Bind, Orphans, Absent, Gone, Unlabelled, Tagged, Returned []string }
+type found struct{ Bind, Orphans, Absent, Gone, Unlabelled, Tagged, Demoted, Returned []string }
 
 func names(f sweep.Findings) found {
 	var out found
@@ -83,7 +93,7 @@ func names(f sweep.Findings) found {
 	for _, list := range []struct {
 		claims []*karpenter.NodeClaim
 		into   *[]string
-	}{{f.Absent, &out.Absent}, {f.Gone, &out.Gone}, {f.Tagged, &out.Tagged}, {f.Returned, &out.Returned}} {
+	}{{f.Absent, &out.Absent}, {f.Gone, &out.Gone}, {f.Tagged, &out.Tagged}, {f.Demoted, &out.Demoted}, {f.Returned, &out.Returned}} {
 		for _, c := range list.claims {
 			*list.into = append(*list.into, c.Name)
 		}
@@ -142,6 +152,10 @@ func TestCompare(t *testing.T) {
 		{"bound and not labelled", claim("a", func(c *karpenter.NodeClaim) { c.Labels = nil }), []event.Listed{instance("a", "running")}, false, found{Unlabelled: one}},
 		{"somebody else's, not labelled", claim("a", func(c *karpenter.NodeClaim) { c.Labels, c.Annotations = nil, nil }), []event.Listed{{InstanceID: "i-a", State: "running"}}, false, found{}},
 		{"tagged and not noted", claim("a", annotated(karpenter.InstanceTaggedAnnotationKey, "")), []event.Listed{instance("a", "running")}, false, found{Tagged: one}},
+		{"B124: its reservation ended", claim("a", reserved), []event.Listed{as("a", "on-demand")}, false, found{Demoted: one}},
+		{"B124: its reservation goes on", claim("a", reserved), []event.Listed{as("a", "reserved")}, false, found{}},
+		{"B124: on demand all along", claim("a"), []event.Listed{as("a", "on-demand")}, false, found{}},
+		{"B124: its reservation ended while it goes", claim("a", reserved, going), []event.Listed{as("a", "on-demand")}, false, found{}},
 		{"not tagged yet", claim("a", annotated(karpenter.InstanceTaggedAnnotationKey, "")), []event.Listed{{InstanceID: "i-a", State: "running", Intent: "intent-a"}}, false, found{}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
