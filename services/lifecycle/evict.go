@@ -1,40 +1,78 @@
 package lifecycle
 
 import (
+	"cmp"
 	"context"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/joist-autoscaler/joist/services/lifecycle/internal/effect"
+	"github.com/joist-autoscaler/joist/services/lifecycle/internal/eviction"
+	"github.com/joist-autoscaler/joist/services/lifecycle/internal/remark"
+	"github.com/joist-autoscaler/joist/shared/cluster"
 )
 
-// Eviction backoff (B169).
-const (
-	evictBase = 100 * time.Millisecond
-	evictMax  = 10 * time.Second
-)
-
-// drainPass bounds how long the evictions of one look may take. What is not
-// reached is begun at in the next: a taint waits for no eviction, and nor does a
-// message.
-const drainPass = 2 * time.Second
-
-// drains carries out the removals of pods that the looks at the claims led to.
-func (s *Service) drains(ctx context.Context, jobs []effect.Job) []error {
-	bounded, cancel := context.WithTimeout(ctx, drainPass)
-	defer cancel()
-	return s.do.All(bounded, jobs)
+// removal is a pod to be removed, and how urgent it is.
+type removal struct {
+	eviction.Removal
+	// forced says that its grace must begin now.
+	forced bool
+	by     time.Time
 }
 
-// mayEvict keeps a pod's eviction to its backoff.
-func (s *Service) mayEvict(pod *corev1.Pod) bool {
-	a := s.tries[string(pod.UID)]
-	if s.Now().Before(a.next) {
-		return false
+// drains has the pods removed that the looks at the claims led to. Pods whose grace
+// must begin come first, then those that must be gone soonest.
+func (s *Service) drains(ctx context.Context, jobs []effect.Job) error {
+	var removals []removal
+	for _, job := range jobs {
+		for _, e := range job.Effects {
+			removals = append(removals, s.removal(e))
+		}
 	}
-	a.wait = min(max(a.wait*2, evictBase), evictMax)
-	a.next = s.Now().Add(a.wait)
-	s.tries[string(pod.UID)] = a
-	return true
+	slices.SortStableFunc(removals, func(a, b removal) int {
+		return cmp.Or(-cmp.Compare(rank(a.forced), rank(b.forced)), -cmp.Compare(rank(!a.by.IsZero()), rank(!b.by.IsZero())), a.by.Compare(b.by))
+	})
+	list := make([]eviction.Removal, len(removals))
+	for i, r := range removals {
+		list[i] = r.Removal
+	}
+	return s.removals.Remove(ctx, list)
 }
+
+func rank(first bool) int {
+	if first {
+		return 1
+	}
+	return 0
+}
+
+// removal makes an effect on a pod into what the queue takes.
+func (s *Service) removal(e effect.Effect) removal {
+	switch e := e.(type) {
+	case effect.DeletePod:
+		said := remark.Disrupted.On(cluster.Pods, e.Pod, s.Now(),
+			"Deleting the pod to accommodate the terminationTime %s of the node. It has %d seconds of grace. Its budgets and its do-not-disrupt annotation are passed over.",
+			e.By.UTC().Format(time.RFC3339), e.GraceSeconds)
+		return removal{Removal: s.asking(e.Pod, e, said), forced: true, by: e.By}
+	case effect.Evict:
+		said := remark.Evicted.On(cluster.Pods, e.Pod, s.Now(), "Evicted pod: %s", e.Why)
+		return removal{Removal: s.asking(e.Pod, e, said), by: e.By}
+	}
+	return removal{}
+}
+
+// asking removes a pod and says so.
+func (s *Service) asking(pod *corev1.Pod, e effect.Effect, said effect.Report) eviction.Removal {
+	return eviction.Removal{Pod: pod, Do: func(ctx context.Context) error {
+		if err := s.do.One(ctx, e); err != nil {
+			return err
+		}
+		return s.do.One(ctx, said)
+	}}
+}
+
+// Due is when the first pod that was refused may be asked for again, though nothing
+// changes; zero when none waits.
+func (s *Service) Due() time.Time { return s.removals.Due(s.looked) }

@@ -1,12 +1,40 @@
 package lifecycle
 
-import "github.com/joist-autoscaler/joist/services/lifecycle/internal/claim"
+import (
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/joist-autoscaler/joist/services/lifecycle/internal/claim"
+)
+
+// redelete is how often a pod is deleted again that does not go.
+const redelete = time.Second
 
 // leaving gathers what the decision about a claim on its way out looks at beside
 // the view itself.
-func (s *Service) leaving(v claim.View, _ world) claim.Leaving {
+func (s *Service) leaving(v claim.View, w world) claim.Leaving {
 	if v.Claim.DeletionTimestamp == nil {
 		return claim.Leaving{}
 	}
-	return claim.Leaving{MayEvict: s.mayEvict}
+	out := claim.Leaving{
+		MayEvict: s.removals.May, MayDelete: s.mayDelete, Answer: s.answer,
+		Budgets: w.budgets, VolumeClaim: w.volumeClaim,
+	}
+	if v.Node != nil {
+		out.Attachments = w.attachments(v.Node.Name)
+	}
+	return out
+}
+
+// mayDelete keeps the deletions of one pod apart. They are not kept to the backoff
+// of evictions: no budget forbids them, and their time has come.
+func (s *Service) mayDelete(pod *corev1.Pod) bool {
+	return s.due("delete/"+string(pod.UID), redelete)
+}
+
+// answer is what the last request to remove the pod came to.
+func (s *Service) answer(pod *corev1.Pod) (time.Time, error) {
+	try, _ := s.removals.Answer(pod)
+	return try.Since, try.Err
 }

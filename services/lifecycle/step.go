@@ -29,6 +29,7 @@ func (s *Service) Step(ctx context.Context) error {
 	if err != nil || !leads || !s.Cache.Synced() {
 		return err
 	}
+	s.looked = s.Now()
 	w := s.look()
 	held, err := s.fence(ctx, w.claims)
 	failures := []error{err}
@@ -37,7 +38,7 @@ func (s *Service) Step(ctx context.Context) error {
 	for _, p := range []part{s.launches(held), s.nodeClasses, s.nodePools, s.repairs, s.gates, s.widows} {
 		failures = append(failures, p(ctx, w))
 	}
-	failures = append(failures, s.drains(ctx, drains)...)
+	failures = append(failures, s.drains(ctx, drains))
 	s.forget(w.claims)
 	return worth(failures)
 }
@@ -108,9 +109,5 @@ func (s *Service) forget(claims []*karpenter.NodeClaim) {
 			delete(s.asked, key)
 		}
 	}
-	for uid, a := range s.tries {
-		if s.Now().Sub(a.next) > time.Hour {
-			delete(s.tries, uid)
-		}
-	}
+	s.removals.Forget()
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -13,6 +14,7 @@ import (
 	"github.com/joist-autoscaler/joist/services/lifecycle/internal/door"
 	"github.com/joist-autoscaler/joist/services/lifecycle/internal/effect"
 	"github.com/joist-autoscaler/joist/services/lifecycle/internal/phase"
+	"github.com/joist-autoscaler/joist/shared/cluster"
 	"github.com/joist-autoscaler/joist/shared/event"
 	"github.com/joist-autoscaler/joist/shared/karpenter"
 	"github.com/joist-autoscaler/joist/shared/launchspec"
@@ -45,7 +47,12 @@ func view(changes ...change) claim.View {
 		Claim: c, Cluster: "prod", Now: noon,
 		MayAsk:  func(string) bool { return true },
 		Joining: claim.Joining{MayScan: func() bool { return false }},
-		Leaving: claim.Leaving{MayEvict: func(*corev1.Pod) bool { return true }},
+		Leaving: claim.Leaving{
+			MayEvict: func(*corev1.Pod) bool { return true }, MayDelete: func(*corev1.Pod) bool { return true },
+			Answer:      func(*corev1.Pod) (time.Time, error) { return time.Time{}, nil },
+			Budgets:     func(string) []*policyv1.PodDisruptionBudget { return nil },
+			VolumeClaim: func(cluster.Key) *corev1.PersistentVolumeClaim { return nil },
+		},
 	}
 	said(&v)
 	for _, change := range changes {

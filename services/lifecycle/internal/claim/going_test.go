@@ -55,69 +55,6 @@ func TestGoingUnlaunched(t *testing.T) {
 	}
 }
 
-func disrupted(v *claim.View) {
-	v.Node.Spec.Taints = append(v.Node.Spec.Taints, karpenter.DisruptedTaint())
-	v.Node.Labels["node.kubernetes.io/exclude-from-external-load-balancers"] = "karpenter"
-}
-
-func period(d time.Duration) change {
-	return func(v *claim.View) { v.Claim.Spec.TerminationGracePeriod = &metav1.Duration{Duration: d} }
-}
-
-func due(in time.Duration) change {
-	return annotated(karpenter.NodeClaimTerminationTimestampAnnotationKey, noon.Add(in).Format(time.RFC3339))
-}
-
-func TestDrain(t *testing.T) {
-	leaves := change(initialized).and(going(time.Minute))
-	drains := leaves.and(disrupted)
-	terminating := condition(karpenter.ConditionTypeInstanceTerminating)
-	run(t, []row{
-		{"first the taint", view(leaves, pods("web")), []string{"update n"}},
-		{"then the time by which it must be over", view(drains, period(time.Hour), pods("web")), []string{"update c"}},
-		{"then pods go", view(drains, pods("web", "api")), []string{"evict web", "evict api"}},
-		{"and not again at once", view(drains, pods("web"), func(v *claim.View) { v.MayEvict = func(*corev1.Pod) bool { return false } }), nil},
-		{"past their budget when it is time", view(drains, pods("web"), due(20*time.Second)), []string{"delete pod web in 20 s"}},
-		{"drained", view(drains), []string{"status c"}},
-		{"drained too soon to be true", view(drains, going(time.Second)), nil},
-		{"out of time", view(drains, pods("web"), due(0)), []string{"status c"}},
-		{"no node ever joined", view(launched, going(time.Second)), []string{"status c"}},
-		{"a node that is not registered", view(joined, going(time.Minute)), []string{"update n"}},
-		{"then its instance ends", view(drains, terminating), []string{"send terminate.requested.v1"}},
-		{"which was asked lately", view(drains, terminating, asked), nil},
-		{"whatever pods are left", view(drains, terminating, pods("web")), []string{"send terminate.requested.v1"}},
-	})
-
-	node := object[*corev1.Node](t, view(leaves))
-	if node.Labels["node.kubernetes.io/exclude-from-external-load-balancers"] != "karpenter" || len(node.Spec.Taints) != 1 || node.Spec.Taints[0] != karpenter.DisruptedTaint() {
-		t.Errorf("the node has labels %v and taints %v", node.Labels, node.Spec.Taints)
-	}
-	timed := object[*karpenter.NodeClaim](t, view(drains, period(time.Hour)))
-	if got, want := timed.Annotations[karpenter.NodeClaimTerminationTimestampAnnotationKey], "2026-11-20T12:59:00Z"; got != want {
-		t.Errorf("it must be over at %s, want %s: an hour after the deletion", got, want)
-	}
-	ended := object[*karpenter.NodeClaim](t, view(drains))
-	for _, kind := range []string{karpenter.ConditionTypeDrained, karpenter.ConditionTypeInstanceTerminating} {
-		if !ended.Status.Conditions.True(kind) {
-			t.Errorf("%s is not said", kind)
-		}
-	}
-	send := claim.Next(view(drains, terminating))[0].(effect.Send)
-	want := event.TerminateRequested{InstanceID: "i-0123456789abcdef0", Claim: "c", ClaimUID: "claim-uid", Reason: "its NodeClaim is being deleted"}
-	if diff := cmp.Diff(want, send.Body); diff != "" {
-		t.Error(diff)
-	}
-}
-
-// A time that was written by a notice holds, and the pool's own is not put in
-// its place.
-func TestDeadlineIsKept(t *testing.T) {
-	v := view(change(initialized).and(going(time.Minute), disrupted, period(time.Hour), due(20*time.Second), pods("web")))
-	if diff := cmp.Diff([]string{"delete pod web in 20 s"}, told(claim.Next(v))); diff != "" {
-		t.Error(diff)
-	}
-}
-
 // Once EC2 shows the instance terminated, the node goes, and the claim last.
 func TestGone(t *testing.T) {
 	leaves := change(initialized).and(going(time.Minute), gone)

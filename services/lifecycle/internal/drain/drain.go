@@ -1,11 +1,15 @@
 // Package drain decides which pods to remove from a node next. It is pure.
 //
 // The order is Karpenter's (B167): ordinary pods, then ordinary daemons, then
-// critical pods, then critical daemons; a later group starts when the earlier is
-// gone. Before the deadline pods are evicted, so that budgets are honoured, and
-// one that must not be disrupted is only waited for (B009); each
-// pod is deleted outright early enough to have its whole grace period, and at
-// the deadline the node counts as drained (B171).
+// critical pods, then critical daemons; a later group is evicted when the earlier
+// is gone. Before the deadline pods are evicted, so that budgets are honoured, and
+// one that must not be disrupted is only waited for (B009). Whatever its group,
+// each pod is deleted outright early enough to have its whole grace period, and
+// at the deadline what is left is deleted at once (B171).
+//
+// The invariants, for a pod that nobody else touches: it has the smaller of its
+// grace period and the time that is left when the drain begins; it is deleted no
+// sooner than its grace demands; and after the deadline nothing is evicted.
 package drain
 
 import (
@@ -15,25 +19,43 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/joist-autoscaler/joist/shared/karpenter"
+	"github.com/joist-autoscaler/joist/shared/podspec"
 )
 
 const (
 	// MinTime is how long a node drains at least (B170), so that a pod that was
 	// being bound while the taint was written is seen.
 	MinTime = 5 * time.Second
-	// stuck is how long past its grace a terminating pod is waited for (B168).
-	stuck = time.Minute
+	// Stuck is how long past its grace a terminating pod is waited for (B168), and
+	// how long past the deadline pods are waited for that were deleted at it (B171).
+	Stuck = time.Minute
+	// shortest is the grace of a pod that has no time left. With none at all its
+	// name could be taken while it still runs.
+	shortest = time.Second
 )
+
+// Node is what there is to know of a node that drains.
+type Node struct {
+	Pods []*corev1.Pod
+	// Began is when the drain began, and Deadline when it ends by force; zero for
+	// never.
+	Began, Deadline time.Time
+	// Patience is how long past the deadline pods are waited for that were deleted
+	// at it.
+	Patience time.Duration
+}
 
 // Plan is what to do with a node's pods now.
 type Plan struct {
-	// Evict lists pods to ask for.
+	// Evict lists pods to ask for. They are of one group.
 	Evict []*corev1.Pod
 	// Delete lists pods whose grace period must begin now, with the seconds that
 	// are left for it.
 	Delete []Deletion
-	// Waiting counts pods of the current group that still run.
-	Waiting int
+	// Waiting lists the pods of all groups that are waited for.
+	Waiting []*corev1.Pod
+	// Group are those of the group whose turn it is.
+	Group []*corev1.Pod
 	// Drained says that nothing is left to wait for.
 	Drained bool
 }
@@ -44,43 +66,53 @@ type Deletion struct {
 	GraceSeconds int64
 }
 
-// Next decides. began is when the drain began, and deadline is zero where there
-// is none.
-func Next(pods []*corev1.Pod, began, deadline, now time.Time) Plan {
-	if !deadline.IsZero() && !now.Before(deadline) {
-		return Plan{Drained: true}
-	}
+// Next decides.
+func Next(n Node, now time.Time) Plan {
 	var plan Plan
-	for _, group := range groups(pods, now) {
-		if len(group) == 0 {
-			continue
+	for _, group := range groups(n.Pods, now) {
+		if len(plan.Waiting) == 0 {
+			plan.Group = group
 		}
-		plan.Waiting = len(group)
-		for _, pod := range group {
-			plan.add(pod, deadline, now)
+		plan.Waiting = append(plan.Waiting, group...)
+	}
+	for _, pod := range plan.Waiting {
+		if n.expiring(pod, now) {
+			left := max(n.Deadline.Sub(now), shortest)
+			plan.Delete = append(plan.Delete, Deletion{pod, int64(left / time.Second)})
 		}
+	}
+	if n.over(now) {
+		plan.Drained = len(plan.Waiting) == 0 || now.Sub(n.Deadline) >= n.Patience
 		return plan
 	}
-	plan.Drained = now.Sub(began) >= MinTime
+	for _, pod := range plan.Group {
+		if _, protected, _ := podspec.Protected(pod, now); !protected && pod.DeletionTimestamp == nil && !n.expiring(pod, now) {
+			plan.Evict = append(plan.Evict, pod)
+		}
+	}
+	plan.Drained = len(plan.Waiting) == 0 && now.Sub(n.Began) >= MinTime
 	return plan
 }
 
-func (p *Plan) add(pod *corev1.Pod, deadline, now time.Time) {
-	if !deadline.IsZero() {
-		grace := graceOf(pod)
-		if left := deadline.Sub(now); left <= grace && !ending(pod, deadline) {
-			p.Delete = append(p.Delete, Deletion{pod, max(1, int64(left/time.Second))})
-			return
-		}
-	}
-	if pod.DeletionTimestamp == nil && pod.Annotations[karpenter.DoNotDisruptAnnotationKey] != "true" {
-		p.Evict = append(p.Evict, pod)
-	}
-}
+// over reports whether the deadline has come.
+func (n Node) over(now time.Time) bool { return !n.Deadline.IsZero() && !now.Before(n.Deadline) }
 
-// ending reports whether the pod is on its way out by the deadline.
-func ending(pod *corev1.Pod, deadline time.Time) bool {
-	return pod.DeletionTimestamp != nil && !pod.DeletionTimestamp.After(deadline)
+// expiring reports whether the pod must be deleted now to have its grace before
+// the deadline, or as much of it as is left.
+func (n Node) expiring(pod *corev1.Pod, now time.Time) bool {
+	if n.Deadline.IsZero() || n.Deadline.Sub(now) > podspec.Grace(pod) {
+		return false
+	}
+	if pod.DeletionTimestamp == nil {
+		return true
+	}
+	// One that is on its way out already is hurried if it would take longer than
+	// there is time. Less than the shortest grace is never given.
+	last := n.Deadline
+	if soonest := now.Add(shortest); soonest.After(last) {
+		last = soonest
+	}
+	return pod.DeletionTimestamp.After(last)
 }
 
 // groups sorts the pods that a drain waits for into the four groups.
@@ -102,16 +134,20 @@ func groups(pods []*corev1.Pod, now time.Time) [4][]*corev1.Pod {
 	return out
 }
 
-// Drainable reports whether a drain waits for the pod (B168): not one that
-// tolerates the disrupted taint, is static, has ended, or is stuck terminating.
+// Drainable reports whether a drain waits for the pod (B168): not one that has
+// ended, or that a drain does not remove.
 func Drainable(pod *corev1.Pod, now time.Time) bool {
-	if pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed {
-		return false
-	}
+	ended := pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
+	return !ended && Removable(pod, now)
+}
+
+// Removable reports whether the pod goes with a drain: not one that tolerates the
+// disrupted taint, is static, or is stuck terminating.
+func Removable(pod *corev1.Pod, now time.Time) bool {
 	if _, mirror := pod.Annotations[corev1.MirrorPodAnnotationKey]; mirror || ownedBy(pod, "Node") {
 		return false
 	}
-	if pod.DeletionTimestamp != nil && now.Sub(pod.DeletionTimestamp.Time) > stuck {
+	if pod.DeletionTimestamp != nil && now.Sub(pod.DeletionTimestamp.Time) > Stuck {
 		return false
 	}
 	taint := karpenter.DisruptedTaint()
@@ -146,11 +182,4 @@ func OwnedByDaemonSet(pod *corev1.Pod) bool { return ownedBy(pod, "DaemonSet") }
 func ownedBy(pod *corev1.Pod, kind string) bool {
 	owner := metav1.GetControllerOf(pod)
 	return owner != nil && owner.Kind == kind
-}
-
-func graceOf(pod *corev1.Pod) time.Duration {
-	if pod.Spec.TerminationGracePeriodSeconds == nil {
-		return corev1.DefaultTerminationGracePeriodSeconds * time.Second
-	}
-	return time.Duration(*pod.Spec.TerminationGracePeriodSeconds) * time.Second
 }

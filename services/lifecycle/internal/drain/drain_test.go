@@ -47,6 +47,10 @@ func annotated(key, value string) change {
 	return func(p *corev1.Pod) { p.Annotations = map[string]string{key: value} }
 }
 
+func started(at time.Time) change {
+	return func(p *corev1.Pod) { t := metav1.NewTime(at); p.Status.StartTime = &t }
+}
+
 func tolerates(t corev1.Toleration) change {
 	return func(p *corev1.Pod) { p.Spec.Tolerations = append(p.Spec.Tolerations, t) }
 }
@@ -62,8 +66,11 @@ type step struct {
 }
 
 func next(pods []*corev1.Pod, began, deadline time.Time) step {
-	plan := drain.Next(pods, began, deadline, noon)
-	out := step{Waiting: plan.Waiting, Drained: plan.Drained}
+	return told(drain.Next(drain.Node{Pods: pods, Began: began, Deadline: deadline, Patience: drain.Stuck}, noon))
+}
+
+func told(plan drain.Plan) step {
+	out := step{Waiting: len(plan.Waiting), Drained: plan.Drained}
 	for _, p := range plan.Evict {
 		out.Evict = append(out.Evict, p.Name)
 	}
@@ -78,7 +85,7 @@ func next(pods []*corev1.Pod, began, deadline time.Time) step {
 
 // The groups go one after the other (B167): the last one that is there shows
 // that all before it are gone.
-func TestGroups(t *testing.T) {
+func TestB167Groups(t *testing.T) {
 	groups := []*corev1.Pod{
 		pod("web"), pod("logs", owner("DaemonSet")), pod("dns", class("system-cluster-critical")),
 		pod("cni", owner("DaemonSet"), class("system-node-critical")),
@@ -87,19 +94,19 @@ func TestGroups(t *testing.T) {
 		// The order in which the pods are listed does not matter.
 		turned := append([]*corev1.Pod{}, groups[i:]...)
 		turned[0], turned[len(turned)-1] = turned[len(turned)-1], turned[0]
-		want := step{Evict: []string{first.Name}, Waiting: 1}
+		want := step{Evict: []string{first.Name}, Waiting: len(turned)}
 		if diff := cmp.Diff(want, next(turned, noon.Add(-time.Hour), time.Time{})); diff != "" {
 			t.Errorf("from group %d on:\n%s", i, diff)
 		}
 	}
 	leaving := pod("web", ends(noon.Add(10*time.Second)))
-	want := step{Waiting: 1}
+	want := step{Waiting: 2}
 	if diff := cmp.Diff(want, next([]*corev1.Pod{leaving, groups[1]}, noon.Add(-time.Hour), time.Time{})); diff != "" {
 		t.Errorf("a pod that is still leaving holds the next group up:\n%s", diff)
 	}
 }
 
-func TestMinimum(t *testing.T) {
+func TestB170Minimum(t *testing.T) {
 	for _, test := range []struct {
 		since time.Duration
 		want  bool
@@ -112,7 +119,7 @@ func TestMinimum(t *testing.T) {
 
 // The arithmetic of the deadline (B171): every pod is deleted early enough to
 // have its grace, and never sooner.
-func TestDeadline(t *testing.T) {
+func TestB171Deadline(t *testing.T) {
 	minute := noon.Add(time.Minute)
 	for _, test := range []struct {
 		name     string
@@ -127,12 +134,21 @@ func TestDeadline(t *testing.T) {
 		{"the default grace begins now", pod("p"), noon.Add(30 * time.Second), step{Delete: map[string]int64{"p": 30}, Waiting: 1}},
 		{"a fraction of a second is left", pod("p"), noon.Add(time.Second / 2), step{Delete: map[string]int64{"p": 1}, Waiting: 1}},
 		{"no grace at all", pod("p", grace(0)), noon.Add(time.Second), step{Evict: []string{"p"}, Waiting: 1}},
-		{"the deadline", pod("p", grace(600)), noon, step{Drained: true}},
-		{"after it", pod("p"), noon.Add(-time.Hour), step{Drained: true}},
+		{"the deadline", pod("p", grace(600)), noon, step{Delete: map[string]int64{"p": 1}, Waiting: 1}},
+		{"just after it", pod("p"), noon.Add(-time.Minute + 1), step{Delete: map[string]int64{"p": 1}, Waiting: 1}},
+		{"long after it", pod("p"), noon.Add(-time.Minute), step{Delete: map[string]int64{"p": 1}, Waiting: 1, Drained: true}},
+		{"the deadline, and nothing is left", pod("p", phase(corev1.PodSucceeded)), noon, step{Drained: true}},
+		{"deleted at the deadline", pod("p", ends(noon.Add(time.Second))), noon, step{Waiting: 1}},
+		{"at the deadline it would take longer", pod("p", ends(noon.Add(2*time.Second))), noon, step{Delete: map[string]int64{"p": 1}, Waiting: 1}},
+		{"deleted at the deadline, and stuck", pod("p", ends(noon.Add(-time.Minute-1))), noon.Add(-time.Minute / 2), step{Drained: true}},
+		{"deleted by hand for longer than its grace", pod("p", grace(10), ends(noon.Add(2*time.Minute))), minute, step{Waiting: 1}},
 		{"leaving in time", pod("p", grace(600), ends(minute)), minute, step{Waiting: 1}},
 		{"leaving too late", pod("p", grace(600), ends(minute.Add(time.Second))), minute, step{Delete: map[string]int64{"p": 60}, Waiting: 1}},
 		{"must not be disrupted, and need not yet", pod("p", annotated(karpenter.DoNotDisruptAnnotationKey, "true")), minute, step{Waiting: 1}},
 		{"must not be disrupted, but now must", pod("p", annotated(karpenter.DoNotDisruptAnnotationKey, "true"), grace(60)), minute, step{Delete: map[string]int64{"p": 60}, Waiting: 1}},
+		{"protected for a while", pod("p", annotated(karpenter.DoNotDisruptAnnotationKey, "5m"), started(noon.Add(-5*time.Minute+1))), time.Time{}, step{Waiting: 1}},
+		{"protected for long enough", pod("p", annotated(karpenter.DoNotDisruptAnnotationKey, "5m"), started(noon.Add(-5*time.Minute))), time.Time{}, step{Evict: []string{"p"}, Waiting: 1}},
+		{"protected by a word that is none", pod("p", annotated(karpenter.DoNotDisruptAnnotationKey, "yes")), time.Time{}, step{Evict: []string{"p"}, Waiting: 1}},
 		{"must not be disrupted, and no deadline", pod("p", annotated(karpenter.DoNotDisruptAnnotationKey, "true")), time.Time{}, step{Waiting: 1}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -143,8 +159,27 @@ func TestDeadline(t *testing.T) {
 	}
 }
 
+// A daemon whose grace is long begins to end while the first group is stuck: its
+// turn would come too late (B171).
+func TestB171LaterGroup(t *testing.T) {
+	stuck := pod("web", annotated(karpenter.DoNotDisruptAnnotationKey, "true"))
+	daemon, dns := pod("logs", owner("DaemonSet"), grace(60)), pod("dns", class("system-cluster-critical"), grace(59))
+	want := step{Delete: map[string]int64{"logs": 60}, Waiting: 3}
+	if diff := cmp.Diff(want, next([]*corev1.Pod{dns, daemon, stuck}, noon.Add(-time.Hour), noon.Add(time.Minute))); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// Where AWS takes the machine at the deadline nobody waits past it.
+func TestB171NoPatience(t *testing.T) {
+	plan := drain.Next(drain.Node{Pods: []*corev1.Pod{pod("p")}, Deadline: noon}, noon)
+	if diff := cmp.Diff(step{Delete: map[string]int64{"p": 1}, Waiting: 1, Drained: true}, told(plan)); diff != "" {
+		t.Error(diff)
+	}
+}
+
 // Pods that a drain does not wait for (B168), and some that look alike.
-func TestDrainable(t *testing.T) {
+func TestB168Drainable(t *testing.T) {
 	disrupted := func(o corev1.TolerationOperator, value string, effect corev1.TaintEffect) change {
 		return tolerates(corev1.Toleration{Key: karpenter.DisruptedTaintKey, Operator: o, Value: value, Effect: effect})
 	}

@@ -114,21 +114,6 @@ func TestAll(t *testing.T) {
 	})
 }
 
-func TestEvictedHears(t *testing.T) {
-	no := fault.F("evicting", fault.Throttled, "no")
-	synctest.Test(t, func(t *testing.T) {
-		client := &slow{takes: time.Second, refuse: map[string]error{"p001": no}}
-		var heard []string
-		doer := effect.Doer{Client: client, Evicted: func(pod *corev1.Pod, err error) {
-			heard = append(heard, fmt.Sprint(pod.Name, " ", err))
-		}}
-		doer.All(t.Context(), evictions(2))
-		if diff := cmp.Diff([]string{"p000 <nil>", "p001 " + no.Error()}, heard); diff != "" {
-			t.Error(diff)
-		}
-	})
-}
-
 func TestSplit(t *testing.T) {
 	update, evict, remove := effect.Update{Object: pod("x")}, effect.Evict{Pod: pod("y")}, effect.DeletePod{Pod: pod("z")}
 	rest, removals := effect.Job{Name: "j", Effects: []effect.Effect{evict, update, remove}}.Split()

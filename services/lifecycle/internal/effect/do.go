@@ -2,17 +2,17 @@ package effect
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
-
-	corev1 "k8s.io/api/core/v1"
 
 	"github.com/joist-autoscaler/joist/shared/cluster"
 	"github.com/joist-autoscaler/joist/shared/event"
 	"github.com/joist-autoscaler/joist/shared/fault"
 	"github.com/joist-autoscaler/joist/shared/queue"
 )
+
+// patience is how long an Event may take to be told.
+const patience = 2 * time.Second
 
 // Doer carries out effects over the ports.
 type Doer struct {
@@ -22,27 +22,16 @@ type Doer struct {
 	Now      func() time.Time
 	// Parallel is how many jobs of All may be under way at a time; zero is one.
 	Parallel int
-	// Evicted hears how each eviction and deletion of a pod was answered; nil
-	// hears nothing. It is called from as many goroutines as Parallel says.
-	Evicted func(pod *corev1.Pod, err error)
 }
 
 // Do carries out the effects of one decision in order and stops at the first
 // that fails: a later one may rest on it. An object that is gone ends the list
 // without an error, and so does a lost swap where the next look decides anew.
 // With a cause there is no next look but the message itself, so that a lost swap
-// is an error and the message comes again. An eviction that a budget forbids
-// does not hold up the others.
+// is an error and the message comes again.
 func (d Doer) Do(ctx context.Context, cause *event.Envelope, effects ...Effect) error {
-	var blocked error
 	for _, e := range effects {
 		err := d.one(ctx, cause, e)
-		if _, evicting := e.(Evict); evicting && fault.Is(err, fault.Throttled, fault.Invalid, fault.Missing) {
-			if !fault.Is(err, fault.Missing) {
-				blocked = errors.Join(blocked, err)
-			}
-			continue
-		}
 		if fault.Is(err, fault.Missing) || cause == nil && fault.Is(err, fault.Conflict) {
 			return nil
 		}
@@ -50,8 +39,11 @@ func (d Doer) Do(ctx context.Context, cause *event.Envelope, effects ...Effect) 
 			return err
 		}
 	}
-	return blocked
+	return nil
 }
+
+// One carries out a single effect and gives its error as it is.
+func (d Doer) One(ctx context.Context, e Effect) error { return d.one(ctx, nil, e) }
 
 func (d Doer) one(ctx context.Context, cause *event.Envelope, e Effect) error {
 	switch e := e.(type) {
@@ -67,26 +59,20 @@ func (d Doer) one(ctx context.Context, cause *event.Envelope, e Effect) error {
 		}
 		return nil
 	case Evict:
-		return d.answered(e.Pod, "evicting", d.Client.Evict(ctx, cluster.KeyOf(e.Pod), e.Pod.UID))
+		return wrap(d.Client.Evict(ctx, cluster.KeyOf(e.Pod), e.Pod.UID), "evicting", e.Pod)
 	case DeletePod:
-		return d.answered(e.Pod, "deleting", d.Client.DeletePod(ctx, cluster.KeyOf(e.Pod), e.Pod.UID, e.GraceSeconds))
+		return wrap(d.Client.DeletePod(ctx, cluster.KeyOf(e.Pod), e.Pod.UID, e.GraceSeconds), "deleting", e.Pod)
 	case Send:
 		return d.send(ctx, cause, e)
 	case Report:
-		// An Event that is lost is no reason to hold up a node.
+		// An Event that is lost, or late, is no reason to hold up a node.
+		ctx, cancel := context.WithTimeout(ctx, patience)
+		defer cancel()
 		_ = d.Client.Report(ctx, e.Event)
 		return nil
 	default:
 		return fault.F("carrying out an effect", fault.Bug, "%T is no effect", e)
 	}
-}
-
-// answered tells whoever wants to know how the removal of a pod was answered.
-func (d Doer) answered(pod *corev1.Pod, doing string, err error) error {
-	if d.Evicted != nil {
-		d.Evicted(pod, err)
-	}
-	return wrap(err, doing, pod)
 }
 
 func (d Doer) send(ctx context.Context, cause *event.Envelope, s Send) error {

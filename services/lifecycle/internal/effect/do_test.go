@@ -51,7 +51,6 @@ func TestDo(t *testing.T) {
 	remove := effect.Delete{Kind: cluster.ConfigMaps, Key: key}
 	again := effect.Delete{Kind: cluster.ConfigMaps, Key: cluster.Key{Namespace: "default", Name: "gone"}}
 	cause := &event.Envelope{ID: "cause"}
-	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "p"}}
 	for _, test := range []struct {
 		name    string
 		cause   *event.Envelope
@@ -65,10 +64,6 @@ func TestDo(t *testing.T) {
 		{"and brings a message back", cause, func(s *memcluster.Server) []effect.Effect { return []effect.Effect{update(s, "1"), send} }, nil, false, fault.Conflict},
 		{"what is gone ends the list", cause, func(*memcluster.Server) []effect.Effect { return []effect.Effect{again, send} }, nil, false, ""},
 		{"an error ends the list", nil, func(s *memcluster.Server) []effect.Effect { return []effect.Effect{update(s, ""), send} }, &memcluster.Fault{As: fault.Retry}, false, fault.Retry},
-		{"a budget holds up nobody else", nil, func(*memcluster.Server) []effect.Effect { return []effect.Effect{effect.Evict{Pod: pod}, send} }, &memcluster.Fault{Verb: memcluster.VerbEvict, As: fault.Throttled}, true, fault.Throttled},
-		{"a pod in two budgets holds up nobody else", nil, func(*memcluster.Server) []effect.Effect { return []effect.Effect{effect.Evict{Pod: pod}, send} }, &memcluster.Fault{Verb: memcluster.VerbEvict, As: fault.Invalid}, true, fault.Invalid},
-		{"a pod that is gone is no trouble", nil, func(*memcluster.Server) []effect.Effect { return []effect.Effect{effect.Evict{Pod: pod}, send} }, nil, true, ""},
-		{"an eviction that failed otherwise", nil, func(*memcluster.Server) []effect.Effect { return []effect.Effect{effect.Evict{Pod: pod}, send} }, &memcluster.Fault{Verb: memcluster.VerbEvict, As: fault.Denied}, false, fault.Denied},
 		{"an Event that is lost is no trouble", nil, func(*memcluster.Server) []effect.Effect {
 			return []effect.Effect{effect.Report{Event: cluster.Event{About: config, Kind: cluster.ConfigMaps}}, send}
 		}, &memcluster.Fault{Verb: memcluster.VerbReport, As: fault.Denied}, true, ""},

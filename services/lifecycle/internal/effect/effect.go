@@ -35,12 +35,21 @@ type Delete struct {
 }
 
 // Evict asks the Eviction API to remove a pod.
-type Evict struct{ Pod *corev1.Pod }
+type Evict struct {
+	Pod *corev1.Pod
+	// By is when the pod must be gone; zero for no time. The sooner, the sooner it
+	// is its turn.
+	By time.Time
+	// Why goes into the Event about it.
+	Why string
+}
 
 // DeletePod removes a pod past its budget, with a grace period.
 type DeletePod struct {
 	Pod          *corev1.Pod
 	GraceSeconds int64
+	// By is when the pod must be gone.
+	By time.Time
 }
 
 // Send says a message to the launcher. Expires is zero for the type's own life.

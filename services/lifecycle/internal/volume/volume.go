@@ -1,0 +1,74 @@
+// Package volume says which volumes a drained node still holds (B172). It is pure.
+//
+// The controller that detaches volumes works after the pods are gone. A machine
+// that ends before it is done leaves the volume attached to nothing for minutes,
+// and the pod that moved waits for all of them.
+package volume
+
+import (
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+
+	"github.com/joist-autoscaler/joist/services/lifecycle/internal/drain"
+	"github.com/joist-autoscaler/joist/shared/cluster"
+)
+
+// Node is what there is to know of a node's volumes.
+type Node struct {
+	Attachments []*storagev1.VolumeAttachment
+	// Pods are all pods on the node.
+	Pods []*corev1.Pod
+	// Claim finds a PersistentVolumeClaim; nil when it is not there.
+	Claim func(cluster.Key) *corev1.PersistentVolumeClaim
+}
+
+// Pending names the VolumeAttachments that are waited for: all that attach a
+// PersistentVolume, but for those of pods that no drain removes, in order. A
+// volume that such a pod shares with another is not waited for either.
+func Pending(n Node, now time.Time) []string {
+	stays := n.staying(now)
+	var out []string
+	for _, a := range n.Attachments {
+		if name := a.Spec.Source.PersistentVolumeName; name != nil && !stays[*name] {
+			out = append(out, a.Name)
+		}
+	}
+	slices.Sort(out)
+	return out
+}
+
+// staying are the PersistentVolumes of pods that no drain removes.
+func (n Node) staying(now time.Time) map[string]bool {
+	out := map[string]bool{}
+	for _, pod := range n.Pods {
+		if drain.Removable(pod, now) {
+			continue
+		}
+		for _, v := range pod.Spec.Volumes {
+			name := claimName(pod, v)
+			if name == "" {
+				continue
+			}
+			if claim := n.Claim(cluster.Key{Namespace: pod.Namespace, Name: name}); claim != nil && claim.Spec.VolumeName != "" {
+				out[claim.Spec.VolumeName] = true
+			}
+		}
+	}
+	return out
+}
+
+// claimName is the PersistentVolumeClaim behind a pod's volume, "" for none. A
+// generic ephemeral volume has one that is named after pod and volume.
+func claimName(pod *corev1.Pod, v corev1.Volume) string {
+	switch {
+	case v.PersistentVolumeClaim != nil:
+		return v.PersistentVolumeClaim.ClaimName
+	case v.Ephemeral != nil:
+		return pod.Name + "-" + v.Name
+	default:
+		return ""
+	}
+}
