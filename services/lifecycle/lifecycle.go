@@ -20,6 +20,7 @@ import (
 	"time"
 
 	"github.com/joist-autoscaler/joist/services/lifecycle/internal/effect"
+	"github.com/joist-autoscaler/joist/services/lifecycle/internal/eviction"
 	"github.com/joist-autoscaler/joist/services/lifecycle/internal/traffic"
 	"github.com/joist-autoscaler/joist/shared/blob"
 	"github.com/joist-autoscaler/joist/shared/cluster"
@@ -70,17 +71,13 @@ type Service struct {
 
 	// What follows is only memory of when things were last asked; losing it
 	// repeats a question.
-	asked map[string]time.Time
-	tries map[string]attempt
-	pods  map[string]traffic.Memory
+	asked    map[string]time.Time
+	pods     map[string]traffic.Memory
+	removals *eviction.Queue
+	// looked is when the last look began.
+	looked time.Time
 	// turn is the claim that the next look begins at.
 	turn int
-}
-
-// attempt is how the eviction of one pod stands.
-type attempt struct {
-	next time.Time
-	wait time.Duration
 }
 
 // New makes the service.
@@ -95,9 +92,9 @@ func New(config Config) *Service {
 			{Key: cluster.Key{Namespace: config.Namespace, Name: "joist-lifecycle"}, Holder: config.Holder},
 			{Key: cluster.Key{Namespace: config.KarpenterNamespace, Name: lease.KarpenterName}, Holder: lease.KarpenterHolder},
 		},
-		asked: map[string]time.Time{},
-		tries: map[string]attempt{},
-		pods:  map[string]traffic.Memory{},
+		asked:    map[string]time.Time{},
+		removals: eviction.New(config.Parallel, config.Now),
+		pods:     map[string]traffic.Memory{},
 	}
 }
 
