@@ -56,6 +56,8 @@ type Config struct {
 	ReservedCapacity bool
 	// DryRuns asks for dry runs of each node class, and waits for them (B055).
 	DryRuns bool
+	// Repair is when sick nodes are replaced; the zero value is never (B143).
+	Repair Repair
 	// Parallel is how many writes of a look may be under way at a time; zero is
 	// one, and then they go in a fixed order.
 	Parallel int
