@@ -57,7 +57,11 @@ func (s *Service) move(ctx context.Context, at fence, view collect.View) error {
 	held := at.held
 	keys := view.PendingKeys()
 	now := s.Now()
-	s.window.Observe(keys, now)
+	s.until = view.Until
+	calm := held.State == outbox.Idle || held.State == outbox.Done
+	if slices.ContainsFunc(s.window.Observe(keys, calm, now), collect.Leaving) {
+		s.window.Rush()
+	}
 	if s.vanished() || len(keys) > 0 && view.Offer() != s.offered {
 		s.window.Open(now)
 	}

@@ -3,11 +3,15 @@ package watcher
 import "time"
 
 // Next is when a step is due although nothing changes: when the batch window
-// ends. Zero when none will: what keeps a window that is over from being a batch
-// is another process, and its word is a change.
+// ends, or when time alone makes a pod wait (B083). Zero when neither will: what
+// keeps a window that is over from being a batch is another process, and its word
+// is a change.
 func (s *Service) Next() time.Time {
-	if next := s.window.Next(); next.After(s.Now()) {
-		return next
+	var out time.Time
+	for _, due := range []time.Time{s.window.Next(), s.until} {
+		if due.After(s.Now()) && (out.IsZero() || due.Before(out)) {
+			out = due
+		}
 	}
-	return time.Time{}
+	return out
 }

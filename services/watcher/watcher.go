@@ -68,6 +68,8 @@ type Service struct {
 	maker  event.Maker
 	leases []*lease.Lease
 	window window.Window
+	// until is when the last view is out of date though nothing changes, or zero.
+	until time.Time
 
 	// What follows is memory of when things were last done; losing it repeats a
 	// question or a message.

@@ -1,9 +1,17 @@
 // Package window gathers pods into batches: the first new pod opens a window,
 // each further one extends it by the idle duration, and it never stays open
 // longer than the maximum (B080). It is pure but for what it remembers.
+//
+// Two kinds of pods wait for less: one that comes alone after a while of quiet,
+// since nothing speaks for a second; and one that is known to lose its node,
+// since it came with all others of that node. Waiting is never longer than by
+// the rule above.
 package window
 
-import "time"
+import (
+	"maps"
+	"time"
+)
 
 // The defaults of BATCH_IDLE_DURATION and BATCH_MAX_DURATION (B059).
 const (
@@ -11,49 +19,89 @@ const (
 	DefaultMax  = 10 * time.Second
 )
 
+const (
+	// Quiet is how long no new pod must have come for the next to be taken for one
+	// alone.
+	Quiet = 10 * time.Second
+	// Lone is how long such a pod waits for a second one. A workload that is scaled
+	// up has its pods judged by the scheduler within milliseconds of each other.
+	Lone = 50 * time.Millisecond
+)
+
 // Window is one batch window. Its zero value, with durations set, is closed.
 type Window struct {
 	Idle, Max time.Duration
 
 	opened, last time.Time
-	seen         map[string]bool
+	// news are the keys that the last batch did not have, and came when the last of
+	// all such came. seen are those of the batch that wait still.
+	news, seen map[string]bool
+	came       time.Time
+	// lone is set while the window is one key's alone, rushed when it is over already,
+	// and reopened when it was opened without a new key.
+	lone, rushed, reopened bool
 }
 
-// Observe notes the keys that wait now. A key is new when the last Close did
-// not have it. When none waits, the window is no longer open: left open, it
-// would be over at once when the next burst begins, with its first pod alone.
-func (w *Window) Observe(keys []string, now time.Time) {
-	if len(keys) == 0 {
-		w.opened, w.last = time.Time{}, time.Time{}
-	}
-	if w.seen == nil {
-		w.seen = map[string]bool{}
-	}
+// Observe notes the keys that wait now, and gives those that the last batch did
+// not have and that are new since the last call. calm says that no batch is in
+// flight. A key that went away is forgotten, so that its return is news; and when
+// none of those wait any more for which a window was opened, it is no longer
+// open: left open, it would be over at once when the next burst begins, with its
+// first pod alone.
+func (w *Window) Observe(keys []string, calm bool, now time.Time) []string {
+	waiting := make(map[string]bool, len(keys))
 	for _, key := range keys {
-		if w.seen[key] {
-			continue
-		}
-		w.seen[key] = true
-		if w.opened.IsZero() {
-			w.opened = now
-		}
-		w.last = now
+		waiting[key] = true
 	}
+	gone := func(key string, _ bool) bool { return !waiting[key] }
+	maps.DeleteFunc(w.seen, gone)
+	maps.DeleteFunc(w.news, gone)
+	if len(keys) == 0 || len(w.news) == 0 && !w.reopened {
+		w.shut()
+	}
+	var fresh []string
+	for _, key := range keys {
+		if !w.seen[key] && !w.news[key] {
+			w.add(key, calm, now)
+			fresh = append(fresh, key)
+		}
+	}
+	return fresh
+}
+
+func (w *Window) add(key string, calm bool, now time.Time) {
+	if w.news == nil {
+		w.news = map[string]bool{}
+	}
+	w.news[key] = true
+	if w.opened.IsZero() {
+		w.opened = now
+		w.lone = calm && now.Sub(w.came) >= Quiet
+	} else {
+		w.lone = false
+	}
+	w.last, w.came = now, now
+}
+
+// shut leaves no window open.
+func (w *Window) shut() {
+	w.opened, w.last = time.Time{}, time.Time{}
+	w.lone, w.rushed, w.reopened = false, false, false
 }
 
 // Closed reports whether a window is over: a batch is due.
 func (w *Window) Closed(now time.Time) bool {
-	if w.opened.IsZero() {
-		return false
-	}
-	return now.Sub(w.last) >= w.Idle || now.Sub(w.opened) >= w.Max
+	return !w.opened.IsZero() && !now.Before(w.Next())
 }
 
 // Next is when the window will be over if nothing new comes; zero when none is
 // open.
 func (w *Window) Next() time.Time {
-	if w.opened.IsZero() {
-		return time.Time{}
+	switch {
+	case w.opened.IsZero() || w.rushed:
+		return w.opened
+	case w.lone:
+		return w.opened.Add(min(Lone, w.Idle, w.Max))
 	}
 	idle, limit := w.last.Add(w.Idle), w.opened.Add(w.Max)
 	if limit.Before(idle) {
@@ -62,17 +110,20 @@ func (w *Window) Next() time.Time {
 	return idle
 }
 
+// Rush ends an open window at once.
+func (w *Window) Rush() { w.rushed = true }
+
 // Open opens the window without a new key: what was planned has come to nothing.
 func (w *Window) Open(now time.Time) {
 	if w.opened.IsZero() {
-		w.opened, w.last = now, now
+		w.opened, w.last, w.reopened = now, now, true
 	}
 }
 
 // Close ends the window with a batch of the given keys.
 func (w *Window) Close(keys []string) {
-	w.opened, w.last = time.Time{}, time.Time{}
-	w.seen = make(map[string]bool, len(keys))
+	w.shut()
+	w.news, w.seen = nil, make(map[string]bool, len(keys))
 	for _, key := range keys {
 		w.seen[key] = true
 	}

@@ -2,6 +2,7 @@ package window_test
 
 import (
 	"slices"
+	"strconv"
 	"testing"
 	"time"
 
@@ -54,7 +55,7 @@ func TestClosed(t *testing.T) {
 	} {
 		w := fresh()
 		for _, l := range test.looks {
-			w.Observe(l.keys, at(l.at))
+			w.Observe(l.keys, false, at(l.at))
 		}
 		if got := w.Closed(at(test.at)); got != test.want {
 			t.Errorf("%s: due %t, want %t", test.name, got, test.want)
@@ -64,21 +65,21 @@ func TestClosed(t *testing.T) {
 
 func TestClose(t *testing.T) {
 	w := fresh()
-	w.Observe([]string{"a", "b"}, noon)
+	w.Observe([]string{"a", "b"}, false, noon)
 	w.Close([]string{"a", "b"})
 	if w.Closed(at(1000)) || !w.Next().IsZero() {
 		t.Fatal("a closed window is due")
 	}
-	w.Observe([]string{"a", "b"}, at(100))
+	w.Observe([]string{"a", "b"}, false, at(100))
 	if w.Closed(at(1000)) {
 		t.Error("pods that were in the batch opened another window")
 	}
-	w.Observe([]string{"a", "c"}, at(200))
+	w.Observe([]string{"a", "c"}, false, at(200))
 	if !w.Closed(at(210)) {
 		t.Error("a new pod opened no window")
 	}
 	w.Close([]string{"c"})
-	w.Observe([]string{"a"}, at(300))
+	w.Observe([]string{"a"}, false, at(300))
 	if !w.Closed(at(310)) {
 		t.Error("a pod that the batch did not have is not new")
 	}
@@ -87,7 +88,7 @@ func TestClose(t *testing.T) {
 func TestOpen(t *testing.T) {
 	w := fresh()
 	w.Close([]string{"a"})
-	w.Observe([]string{"a"}, noon)
+	w.Observe([]string{"a"}, false, noon)
 	w.Open(noon)
 	if w.Closed(at(9)) || !w.Closed(at(10)) {
 		t.Error("an opened window is not idle after a second")
@@ -98,6 +99,129 @@ func TestOpen(t *testing.T) {
 	}
 }
 
+// A key that went away and comes back is news, as is a place in a static pool that
+// was filled and is empty again (B128); and a window that was opened for keys that
+// went away is no longer open, though others wait as they did (B127).
+func TestKeysThatGoB127B128(t *testing.T) {
+	w := fresh()
+	w.Close([]string{"static/p/0", "room"})
+	w.Observe([]string{"room"}, true, at(100))
+	w.Observe([]string{"room", "static/p/0"}, true, at(200))
+	if !w.Closed(at(210)) {
+		t.Error("a place that was filled and is empty again opened no window")
+	}
+	w.Close([]string{"static/p/0", "room"})
+	w.Observe([]string{"room", "a"}, true, at(300))
+	w.Observe([]string{"room"}, true, at(301))
+	if w.Closed(at(500)) {
+		t.Error("a window is due for a pod that went away, because a buffer waits")
+	}
+	w.Observe([]string{"room", "b"}, false, at(500))
+	if w.Closed(at(509)) || !w.Closed(at(510)) {
+		t.Error("the next pod does not have a window of its own")
+	}
+	w.Close([]string{"room"})
+	w.Open(at(600))
+	w.Observe([]string{"room"}, true, at(601))
+	if !w.Closed(at(610)) {
+		t.Error("a window that was opened again for the same pods is not due")
+	}
+}
+
+// A pod alone waits for hardly anything, and is no longer alone once there is
+// another, or when pods come all the time.
+func TestLone(t *testing.T) {
+	for _, test := range []struct {
+		name   string
+		before []look // and a batch of them
+		looks  []look
+		busy   bool
+		want   time.Duration // from the last look
+	}{
+		{name: "the first of all", looks: []look{{0, []string{"a"}}}, want: window.Lone},
+		{name: "after a while", before: []look{{0, []string{"a"}}}, looks: []look{{100, []string{"a", "b"}}}, want: window.Lone},
+		{name: "after not quite a while", before: []look{{0, []string{"a"}}}, looks: []look{{99, []string{"a", "b"}}}, want: window.DefaultIdle},
+		{name: "while a batch is in flight", looks: []look{{0, []string{"a"}}}, busy: true, want: window.DefaultIdle},
+		{name: "with another", looks: []look{{0, []string{"a", "b"}}}, want: window.DefaultIdle},
+		{name: "soon with another", looks: []look{{0, []string{"a"}}, {0, []string{"a", "b"}}}, want: window.DefaultIdle},
+	} {
+		w := fresh()
+		for _, l := range test.before {
+			w.Observe(l.keys, true, at(l.at))
+			w.Close(l.keys)
+		}
+		last := noon
+		for _, l := range test.looks {
+			last = at(l.at)
+			w.Observe(l.keys, !test.busy, last)
+		}
+		if due := w.Next(); due.Sub(last) != test.want || w.Closed(due.Add(-1)) || !w.Closed(due) {
+			t.Errorf("%s: due after %s, want %s", test.name, due.Sub(last), test.want)
+		}
+	}
+}
+
+func TestRush(t *testing.T) {
+	w := fresh()
+	w.Rush()
+	if w.Closed(noon) {
+		t.Error("a window is over that was not open")
+	}
+	w.Close(nil)
+	if fresh := w.Observe([]string{"a", "b"}, false, noon); len(fresh) != 2 {
+		t.Errorf("new are %v", fresh)
+	}
+	if fresh := w.Observe([]string{"a", "b"}, false, noon); len(fresh) != 0 {
+		t.Errorf("still new are %v", fresh)
+	}
+	w.Rush()
+	if !w.Closed(noon) {
+		t.Error("the window is still open")
+	}
+	w.Close([]string{"a", "b"})
+	w.Observe([]string{"c"}, false, at(1))
+	if w.Closed(at(1)) {
+		t.Error("the next window is over as well")
+	}
+}
+
+// No batch is later than by the idle and maximum durations alone, none is of a
+// part of a burst, and none is later than the maximum.
+func TestNeverLater(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		w := fresh()
+		w.Idle = time.Duration(rapid.IntRange(1, 2000).Draw(t, "idle ms")) * time.Millisecond
+		now, keys := noon, []string{}
+		var opened, last time.Time
+		for range rapid.IntRange(1, 30).Draw(t, "pods") {
+			gap := rapid.SampledFrom([]time.Duration{0, time.Millisecond, 49 * time.Millisecond, time.Second, 11 * time.Second}).Draw(t, "gap")
+			if due := w.Next(); !due.IsZero() && !due.After(now.Add(gap)) {
+				if rule := last.Add(w.Idle); due.After(rule) || due.After(opened.Add(w.Max)) {
+					t.Fatalf("due at %s, by the rule at %s", due, rule)
+				}
+				if len(keys) > 1 && due.Before(earlier(last.Add(w.Idle), opened.Add(w.Max))) {
+					t.Fatalf("%d pods are torn apart", len(keys))
+				}
+				w.Close(keys)
+				keys, opened = nil, time.Time{}
+			}
+			now = now.Add(gap)
+			keys = append(keys, strconv.Itoa(len(keys))+now.String())
+			w.Observe(keys, rapid.Bool().Draw(t, "calm"), now)
+			if last = now; opened.IsZero() {
+				opened = now
+			}
+		}
+	})
+}
+
+func earlier(a, b time.Time) time.Time {
+	if a.Before(b) {
+		return a
+	}
+	return b
+}
+
 // Next is the first moment at which the window is due if nothing comes.
 func TestNext(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
@@ -105,7 +229,7 @@ func TestNext(t *testing.T) {
 		now := noon
 		for i := range rapid.IntRange(1, 30).Draw(t, "pods") {
 			now = now.Add(time.Duration(rapid.IntRange(0, 1500).Draw(t, "ms")) * time.Millisecond)
-			w.Observe([]string{string(rune('a' + i))}, now)
+			w.Observe([]string{string(rune('a' + i))}, false, now)
 		}
 		next := w.Next()
 		if !w.Closed(next) || w.Closed(next.Add(-1)) {
