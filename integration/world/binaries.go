@@ -1,11 +1,13 @@
 package world
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"sync"
+	"syscall"
 	"time"
 )
 
@@ -21,6 +23,13 @@ var Binaries = sync.OnceValues(func() (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("finding a folder for the binaries: %w", err)
 	}
+	// Two packages' tests may run beside each other: the second finds everything
+	// up to date, and replaces no binary that runs.
+	lock, err := lockFolder(into)
+	if err != nil {
+		return "", err
+	}
+	defer lock.Close()
 	began := time.Now()
 	for _, service := range append(append([]string{}, inCluster...), outside...) {
 		if err := install(service, into); err != nil {
@@ -42,4 +51,20 @@ func install(service, into string) error {
 		return fmt.Errorf("building joist-%s: %w\n%s", service, err, out)
 	}
 	return nil
+}
+
+// lockFolder waits until this process alone may write into the folder. Whoever
+// closes the file, or dies, lets go.
+func lockFolder(path string) (*os.File, error) {
+	if err := os.MkdirAll(path, 0o755); err != nil {
+		return nil, fmt.Errorf("making a folder for the binaries: %w", err)
+	}
+	file, err := os.OpenFile(filepath.Join(path, "lock"), os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("opening the lock of %s: %w", path, err)
+	}
+	if err := syscall.Flock(int(file.Fd()), syscall.LOCK_EX); err != nil {
+		return nil, errors.Join(fmt.Errorf("locking %s: %w", path, err), file.Close())
+	}
+	return file, nil
 }
