@@ -40,7 +40,9 @@ func (s *Service) look() world {
 		claims: cluster.Cached[*karpenter.NodeClaim](s.Cache, cluster.NodeClaims),
 		nodes:  map[string][]*corev1.Node{}, named: map[string]*corev1.Node{},
 		pools: map[string]*karpenter.NodePool{}, classes: map[string]*karpenter.EC2NodeClass{},
-		pods:        by[*corev1.Pod](s.Cache, cluster.Pods, func(p *corev1.Pod) string { return p.Spec.NodeName }),
+		pods: func(node string) []*corev1.Pod {
+			return cluster.Cast[*corev1.Pod](s.Cache.ListBy(cluster.Pods, cluster.ByNode, node))
+		},
 		attachments: by[*storagev1.VolumeAttachment](s.Cache, cluster.VolumeAttachments, func(a *storagev1.VolumeAttachment) string { return a.Spec.NodeName }),
 		budgets:     by[*policyv1.PodDisruptionBudget](s.Cache, cluster.DisruptionBudgets, func(b *policyv1.PodDisruptionBudget) string { return b.Namespace }),
 		volumeClaim: func(key cluster.Key) *corev1.PersistentVolumeClaim {

@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
+	"k8s.io/client-go/util/flowcontrol"
 
 	"github.com/joist-autoscaler/joist/shared/cluster"
 	"github.com/joist-autoscaler/joist/shared/fault"
@@ -25,9 +26,12 @@ const timeout = 30 * time.Second
 
 // Client implements cluster.Client.
 type Client struct {
-	scheme    *runtime.Scheme
-	groups    map[schema.GroupVersion]rest.Interface
-	said      *memory
+	scheme *runtime.Scheme
+	groups map[schema.GroupVersion]rest.Interface
+	said   *memory
+	// beside is the rate of what may be late: evictions and Events. There are as
+	// many of them as pods, and nothing else waits behind them.
+	beside    flowcontrol.RateLimiter
 	component string
 }
 
@@ -44,7 +48,8 @@ func New(config *rest.Config, component string) (*Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Client{scheme, groups, newMemory(remembered), component}, nil
+	beside := flowcontrol.NewTokenBucketRateLimiter(QPS, Burst)
+	return &Client{scheme, groups, newMemory(remembered), beside, component}, nil
 }
 
 // begin starts a request about a kind, bounded in time and never retried: a
@@ -58,6 +63,9 @@ func (c *Client) begin(what call) (*rest.Request, error) {
 		NamespaceIfScoped(what.key.Namespace, what.kind.Namespaced && what.key.Namespace != "").MaxRetries(0)
 	if what.part != "" {
 		request = request.SubResource(what.part)
+	}
+	if what.part == partEviction || what.kind == events {
+		request = request.Throttle(c.beside)
 	}
 	// A new object's name is in its body, not in the path.
 	if what.key.Name != "" && (what.verb != verbCreate || what.part != "") {

@@ -7,7 +7,8 @@ import (
 	"github.com/joist-autoscaler/joist/shared/fault"
 )
 
-// How fast a client may call, in requests per second (B060).
+// How fast a client may call, in requests per second (B060). Evictions and Events
+// may be as many again: a storm of them holds up no other call.
 const (
 	QPS   = 200
 	Burst = 300

@@ -56,7 +56,7 @@ func run(ctx context.Context, p *parts.Parts) error {
 	})
 	// The service does one thing at a time, and only a leader takes messages.
 	gate := host.NewGate()
-	loop, feed := p.Loop(host.Loop{Step: gate.Step(service.Step), Pace: lifecycle.Pace}, cache)
+	loop, feed := p.Loop(host.Loop{Step: gate.Step(service.Step), Pace: lifecycle.Pace, Next: service.Due}, cache)
 	inbox := p.Worker(gate.Handler(p.Events(lifecycle.Types, service.Handle)))
 	poll := p.Poll(inbox, host.Options{Parallel: 1, Allowed: gate.Allowed(service.Leads)})
 	if err := p.Serve(ctx, cache); err != nil {
