@@ -7,9 +7,12 @@ import (
 	"strconv"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"github.com/joist-autoscaler/joist/services/lifecycle/internal/claim"
 	"github.com/joist-autoscaler/joist/services/lifecycle/internal/door"
 	"github.com/joist-autoscaler/joist/services/lifecycle/internal/effect"
+	"github.com/joist-autoscaler/joist/services/lifecycle/internal/remark"
 	"github.com/joist-autoscaler/joist/shared/cluster"
 	"github.com/joist-autoscaler/joist/shared/event"
 	"github.com/joist-autoscaler/joist/shared/fault"
@@ -38,7 +41,7 @@ func (s *Service) launch(ctx context.Context, cause *event.Envelope, o outbox.Ou
 		if !o.Lists(claim.Name) || door.Admitted(claim) || claim.DeletionTimestamp != nil {
 			continue
 		}
-		admitted, err := s.letIn(ctx, claim)
+		admitted, err := s.letIn(ctx, cause, claim)
 		if err != nil {
 			failures = append(failures, err)
 			continue
@@ -48,10 +51,56 @@ func (s *Service) launch(ctx context.Context, cause *event.Envelope, o outbox.Ou
 	return errors.Join(append(failures, s.ask(ctx, cause, claims))...)
 }
 
-// letIn writes down that the claim may be launched, and gives it as it is then.
-// A swap that was lost leaves it as it was: what is not written may not be
-// launched, for a claim without the mark is let go as one that never was.
-func (s *Service) letIn(ctx context.Context, claim *karpenter.NodeClaim) (*karpenter.NodeClaim, error) {
+// unready says why nothing can be launched for the claim's node class by now, or
+// "" (B132). It was ready when the plan was made, so that the cache, which may be
+// behind, is believed only where it says so still.
+func (s *Service) unready(ctx context.Context, c *karpenter.NodeClaim) (string, error) {
+	ref := c.Spec.NodeClassRef
+	if ref == nil {
+		return "", nil
+	}
+	key := cluster.Key{Name: ref.Name}
+	if object, found := s.Cache.Get(cluster.NodeClasses, key); found && notReady(object.(*karpenter.EC2NodeClass)) == "" {
+		return "", nil
+	}
+	class, err := cluster.Get[*karpenter.EC2NodeClass](ctx, s.Client, cluster.NodeClasses, key)
+	if fault.Is(err, fault.Missing) {
+		return fmt.Sprintf("there is no EC2NodeClass %q", ref.Name), nil
+	}
+	if err != nil {
+		return "", fmt.Errorf("reading the EC2NodeClass of NodeClaim %s: %w", c.Name, err)
+	}
+	return notReady(class), nil
+}
+
+func notReady(class *karpenter.EC2NodeClass) string {
+	ready, _ := class.Status.Conditions.Get(karpenter.ConditionTypeReady)
+	if ready.Status != metav1.ConditionFalse {
+		return ""
+	}
+	return fmt.Sprintf("EC2NodeClass %q is not ready: %s", class.Name, ready.Message)
+}
+
+// turnedAway lets a claim go for which nothing was launched yet.
+func turnedAway(c *karpenter.NodeClaim, why string, now time.Time) []effect.Effect {
+	return []effect.Effect{
+		remark.NodeClassNotReady.On(cluster.NodeClaims, c, now, "NodeClaim %s event: %s", c.Name, why),
+		effect.Delete{Kind: cluster.NodeClaims, Key: cluster.KeyOf(c), UID: c.UID, Why: why},
+	}
+}
+
+// letIn writes down that the claim may be launched, and gives it as it is then;
+// one whose node class is not ready any more goes instead. A swap that was lost
+// leaves it as it was: what is not written may not be launched, for a claim
+// without the mark is let go as one that never was.
+func (s *Service) letIn(ctx context.Context, cause *event.Envelope, claim *karpenter.NodeClaim) (*karpenter.NodeClaim, error) {
+	why, err := s.unready(ctx, claim)
+	if err != nil {
+		return nil, err
+	}
+	if why != "" {
+		return claim, s.do.Do(ctx, cause, turnedAway(claim, why, s.Now())...)
+	}
 	marked := claim.DeepCopy()
 	annotate(marked, door.AdmittedAnnotation, s.Now().UTC().Format(time.RFC3339))
 	stored, err := s.Client.Update(ctx, marked)

@@ -3,10 +3,12 @@ package lifecycle_test
 import (
 	"context"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/joist-autoscaler/joist/shared/cluster"
 	"github.com/joist-autoscaler/joist/shared/event"
@@ -150,4 +152,48 @@ func TestB131LaunchFailed(t *testing.T) {
 	if !slices.ContainsFunc(s.Events(), func(e cluster.Event) bool { return e.Reason == "LaunchFailed" }) {
 		t.Errorf("nobody is told why: %v", s.Events())
 	}
+}
+
+// What was planned for a node class that is not ready by now is let go before
+// anything is launched for it, so that its pods are planned anew (B132).
+func TestB132NodeClassNotReady(t *testing.T) {
+	for _, test := range []struct {
+		name  string
+		ready metav1.ConditionStatus
+		want  []string
+	}{
+		{"ready", metav1.ConditionTrue, []string{"launch.requested.v1 intent/one"}},
+		{"nobody has looked at it", metav1.ConditionUnknown, []string{"launch.requested.v1 intent/one"}},
+		{"not ready", metav1.ConditionFalse, nil},
+		{"gone", "", nil},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			s := newSite(t)
+			if test.ready != "" {
+				class := &karpenter.EC2NodeClass{ObjectMeta: metav1.ObjectMeta{Name: "default"}}
+				class.Status.Conditions = class.Status.Conditions.With(metav1.Condition{
+					Type: karpenter.ConditionTypeReady, Status: test.ready, Reason: "Test", Message: "no subnets",
+				}, s.now)
+				s.Seed(class)
+			}
+			held := s.batch()
+			intent := s.planned(held, "one", 1)
+			intent.Claims[0].Object.Spec.NodeClassRef = &karpenter.NodeClassReference{Group: karpenter.AWSGroup, Kind: "EC2NodeClass", Name: "default"}
+			s.handle(s.plan(held, intent), "")
+			if diff := cmp.Diff(test.want, launches(s.sent())); diff != "" {
+				t.Error(diff)
+			}
+			s.step()
+			s.step()
+			told := slices.ContainsFunc(s.Events(), func(e cluster.Event) bool { return e.Reason == "NodeClassNotReady" })
+			if gone := s.claim("one-0") == nil; gone != (test.want == nil) || told != gone {
+				t.Errorf("the claim is gone: %t, and somebody was told: %t", gone, told)
+			}
+		})
+	}
+}
+
+// launches are the launches that were asked for.
+func launches(sent []event.Envelope) []string {
+	return slices.DeleteFunc(words(sent), func(w string) bool { return !strings.HasPrefix(w, "launch.") })
 }

@@ -7,11 +7,11 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/joist-autoscaler/joist/services/lifecycle/internal/claim"
 	"github.com/joist-autoscaler/joist/services/lifecycle/internal/effect"
 	"github.com/joist-autoscaler/joist/services/lifecycle/internal/phase"
+	"github.com/joist-autoscaler/joist/services/lifecycle/internal/remark"
 	"github.com/joist-autoscaler/joist/services/lifecycle/internal/shortage"
 	"github.com/joist-autoscaler/joist/shared/blob"
 	"github.com/joist-autoscaler/joist/shared/cluster"
@@ -188,26 +188,23 @@ func (s *Service) refused(c *karpenter.NodeClaim, b event.LaunchSettled) []effec
 		annotate(marked, claim.RefusalAnnotation, text)
 		effects = append(effects, effect.Update{Object: marked})
 	}
-	effects = append(effects, effect.Report{Event: cluster.Event{
-		About: c, Kind: cluster.NodeClaims, Type: "Warning", Reason: refusalReason(b),
-		Message: text, Dedupe: 2 * time.Minute, Now: s.Now(), Key: string(c.UID),
-	}})
+	effects = append(effects, refusalRemark(b).On(cluster.NodeClaims, c, s.Now(), "%s", text))
 	if c.DeletionTimestamp == nil {
 		effects = append(effects, effect.Delete{Kind: cluster.NodeClaims, Key: cluster.KeyOf(c), UID: c.UID, Why: "launch refused"})
 	}
 	return effects
 }
 
-// refusalReason is the reason of the Event. A shortage is one only if everything
+// refusalRemark is the Event of a refusal. It is of a shortage only if everything
 // that was refused was short: else another offering would not help (B132).
-func refusalReason(b event.LaunchSettled) string {
+func refusalRemark(b event.LaunchSettled) remark.Remark {
 	short := func(r event.Refusal) bool { return len(r.Blamed) > 0 || r.Subnet != "" || r.Code == "Unfulfilled" }
 	for _, r := range b.Refusals {
 		if !short(r) {
-			return phase.LaunchFailed
+			return remark.LaunchFailed
 		}
 	}
-	return "InsufficientCapacityError"
+	return remark.InsufficientCapacity
 }
 
 func refusalText(b event.LaunchSettled) string {
