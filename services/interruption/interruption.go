@@ -6,7 +6,8 @@
 //
 //   - Any bytes are a notice, or are foreign, stale or poison. One message
 //     cannot hold up another.
-//   - A deadline is absolute: the event's own time plus what AWS promises.
+//   - A deadline is absolute: when AWS said so plus what AWS promises. AWS cannot
+//     have said so later than the queue took it.
 //   - Nothing is said of an instance that EC2 does not show with the cluster's
 //     tags, except that one which EC2 called terminated, and has forgotten, is
 //     gone.
@@ -16,8 +17,8 @@ package interruption
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
+	"sync"
 	"time"
 
 	"github.com/joist-autoscaler/joist/services/interruption/internal/notice"
@@ -34,7 +35,7 @@ import (
 var Types = []event.Type{event.TickType}
 
 // Service is interruption over its ports. Its zero memory is valid; share one
-// Service among handlers so that they share the memory.
+// Service among handlers so that they share the memory, and its calls.
 type Service struct {
 	EC2      cloud.Instances
 	Statuses cloud.Statuses
@@ -43,29 +44,54 @@ type Service struct {
 	// Account and Region are whose events are taken; empty means any.
 	Account, Region string
 	Now             func() time.Time
+	// Limit is how long one call to EC2 or to the bus may take; zero is as long as
+	// it likes.
+	Limit time.Duration
 
-	strangers owner.Book
+	once   sync.Once
+	finder *owner.Finder
+}
+
+// owners finds out whose instances are whose.
+func (s *Service) owners() *owner.Finder {
+	s.once.Do(func() {
+		s.finder = &owner.Finder{EC2: s.EC2, Cluster: s.Cluster.Name, Now: s.Now, Limit: s.Limit}
+	})
+	return s.finder
 }
 
 // Handle takes one message as it lies in the queue: an event of AWS, or an
 // envelope. It is a host.Handler.
 func (s *Service) Handle(ctx context.Context, m queue.Message) error {
-	if err := event.CheckLimits(m.Body); err != nil {
-		return err
-	}
-	// A body that is no object decodes into nothing here, and fails below.
-	var ours struct {
-		SpecVersion *string `json:"specversion"`
-	}
-	if err := json.Unmarshal(m.Body, &ours); err == nil && ours.SpecVersion != nil {
-		return host.Events(host.Accept{Cluster: s.Cluster, Types: Types, Now: s.Now}, s.envelope)(ctx, m)
-	}
-	n, err := notice.Parse(m.Body)
+	d, err := notice.Open(m.Body)
 	if err != nil {
 		return err
 	}
+	if d.Ours() {
+		return host.Events(host.Accept{Cluster: s.Cluster, Types: Types, Now: s.Now}, s.envelope)(ctx, m)
+	}
+	taken := m.Sent
+	if taken.IsZero() {
+		taken = s.Now()
+	}
+	n, err := d.Notice(taken)
+	if err != nil {
+		host.About(ctx, labels[d.Kind()], "", "")
+		return err
+	}
+	host.About(ctx, labels[n.Kind], n.EventID, "instance/"+n.Instances[0])
 	return s.obey(ctx, n)
 }
+
+// labels are the types by which lines and metrics know an event of AWS: these
+// few, whatever is in the message.
+var labels = func() map[event.NoticeKind]string {
+	all := map[event.NoticeKind]string{"": "aws.other"}
+	for _, kind := range notice.Kinds() {
+		all[kind] = "aws." + string(kind)
+	}
+	return all
+}()
 
 // envelope takes a tick.
 func (s *Service) envelope(ctx context.Context, e event.Envelope) error {
@@ -82,6 +108,14 @@ func (s *Service) envelope(ctx context.Context, e event.Envelope) error {
 // publish says facts that cause led to; an event of AWS is no cause with an id
 // of ours, and then cause is nil.
 func (s *Service) publish(ctx context.Context, cause *event.Envelope, bodies ...event.Body) error {
+	if len(bodies) == 0 {
+		return nil
+	}
+	if s.Limit > 0 {
+		limited, cancel := context.WithTimeout(ctx, s.Limit)
+		defer cancel()
+		ctx = limited
+	}
 	maker := event.Maker{Service: "interruption", Cluster: s.Cluster}
 	facts := make([]event.Envelope, 0, len(bodies))
 	for _, body := range bodies {
@@ -97,47 +131,10 @@ func (s *Service) publish(ctx context.Context, cause *event.Envelope, bodies ...
 	return nil
 }
 
-// chunk is how many ids one call to EC2 asks for.
-const chunk = 200
-
-// find looks instances up: ours by id, and of how many EC2 shows no owner. Those
-// that are known to be somebody else's are not asked for again.
-func (s *Service) find(ctx context.Context, ids []string) (ours map[string]cloud.Instance, unseen int, err error) {
-	ours = map[string]cloud.Instance{}
-	var ask []string
-	for _, id := range ids {
-		if !s.strangers.Foreign(id) {
-			ask = append(ask, id)
-		}
-	}
-	unseen = len(ask)
-	for len(ask) > 0 {
-		part := ask[:min(chunk, len(ask))]
-		ask = ask[len(part):]
-		found, err := s.EC2.DescribeInstances(ctx, cloud.InstanceFilter{IDs: part})
-		if err != nil {
-			return nil, 0, fmt.Errorf("describing %d instances of a notice: %w", len(part), err)
-		}
-		for _, i := range found {
-			switch {
-			case owner.Owned(i, s.Cluster.Name):
-				ours[i.ID] = i
-			case i.State.Gone() && len(i.Tags) == 0:
-				// EC2 takes the tags off what is terminated, a while before it
-				// forgets it. Whose it was cannot be told any more.
-				continue
-			default:
-				s.strangers.Strange(i.ID)
-			}
-			unseen--
-		}
-	}
-	return ours, unseen, nil
-}
-
-// elsewhere refuses an event of another account or region.
+// elsewhere refuses an event that says that it is of another account or region.
 func (s *Service) elsewhere(n notice.Notice) error {
-	if s.Account != "" && n.Account != s.Account || s.Region != "" && n.Region != s.Region {
+	other := func(said, ours string) bool { return said != "" && ours != "" && said != ours }
+	if other(n.Account, s.Account) || other(n.Region, s.Region) {
 		return fault.F("reading a notice", fault.Foreign, "it is of account %s in %s, and this service serves %s in %s",
 			n.Account, n.Region, s.Account, s.Region)
 	}

@@ -74,7 +74,17 @@ func TestUnseenIsAskedAgainForAWhile(t *testing.T) {
 			t.Errorf("after %s: got %v, want %s", tt.late, err, tt.want)
 		}
 	}
-	// It comes into sight.
+	// Once that is certain, it costs no call any more.
+	asked := b.asked
+	b.now = start.Add(Settle + time.Second)
+	if err := b.hear(t, spotType, unseen, ""); !fault.Is(err, fault.Foreign) || b.asked != asked {
+		t.Errorf("got %v, and EC2 was asked again", err)
+	}
+	// It comes into sight in time.
+	b = newBench()
+	if err := b.hear(t, spotType, unseen, ""); !fault.Is(err, fault.Retry) {
+		t.Fatal(err)
+	}
 	b.now = start.Add(time.Minute)
 	ours := b.instances[0]
 	ours.ID = unseen
@@ -152,7 +162,7 @@ func TestHandleIsTotal(t *testing.T) {
 	} {
 		b := newBench()
 		err := b.Handle(t.Context(), queue.Message{Body: []byte(text)})
-		if !fault.Is(err, fault.Poison, fault.Foreign) || len(b.said)+b.asked > 0 {
+		if !fault.Is(err, fault.Poison) || len(b.said)+b.asked > 0 {
 			t.Errorf("%.20q: got %v", text, err)
 		}
 	}
@@ -171,7 +181,20 @@ func TestThrottlingIsTriedAgain(t *testing.T) {
 	if err := b.hear(t, spotType, mine, ""); !fault.Is(err, fault.Throttled) {
 		t.Fatalf("got %v", err)
 	}
-	if b.strangers.Foreign(mine) {
-		t.Fatal("an instance of ours is remembered as somebody else's")
+}
+
+// However long an outage of a minute is waited for, SQS does not park what it
+// delayed.
+func TestAgainLeavesReceivesForAfterwards(t *testing.T) {
+	waited, receives := time.Duration(0), 1
+	for ; waited < 10*time.Minute; receives++ {
+		after := Again(queue.Message{ID: "m", Receives: receives})
+		if after < time.Second || waited < time.Minute && after > time.Second {
+			t.Fatalf("after %s in %d receives it waits for %s", waited, receives, after)
+		}
+		waited += after
+	}
+	if receives > 90 {
+		t.Errorf("%d receives in ten minutes", receives)
 	}
 }

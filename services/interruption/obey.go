@@ -5,40 +5,42 @@ import (
 	"time"
 
 	"github.com/joist-autoscaler/joist/services/interruption/internal/notice"
+	"github.com/joist-autoscaler/joist/services/interruption/internal/owner"
 	"github.com/joist-autoscaler/joist/shared/cloud"
 	"github.com/joist-autoscaler/joist/shared/event"
 	"github.com/joist-autoscaler/joist/shared/fault"
 	"github.com/joist-autoscaler/joist/shared/host"
 )
 
-// Settle is how long after an event EC2's answers may still be older than it:
-// an instance may not be shown, or be shown in an earlier state.
-const Settle = 2 * time.Minute
+// Settle is how long after an event EC2's answers may still be older than it.
+const Settle = owner.Settle
 
 // obey says what an event of AWS means for the cluster.
 func (s *Service) obey(ctx context.Context, n notice.Notice) error {
-	host.Say(ctx, "notice", string(n.Kind), "detail", n.Detail, "instances", len(n.Instances))
+	if n.Detail != "" {
+		host.Say(ctx, "detail", n.Detail)
+	}
 	if err := s.elsewhere(n); err != nil {
 		return err
 	}
 	if age := s.Now().Sub(n.Noticed); age > life(n) {
 		return fault.F("obeying a notice", fault.Stale, "%s is %s old", n.Kind, age.Round(time.Second))
 	}
-	ours, unseen, err := s.find(ctx, n.Instances)
+	found, err := s.owners().Find(ctx, n.Instances, n.Noticed, n.State.Gone())
 	if err != nil {
 		return err
 	}
-	host.Say(ctx, "ours", len(ours), "unseen", unseen)
+	host.Say(ctx, "instances", len(n.Instances), "ours", len(found.Ours), "unseen", len(found.Unseen))
 	if n.State.Gone() {
-		return s.ended(ctx, n, ours, unseen)
+		return s.ended(ctx, n, found)
 	}
-	if err := s.publish(ctx, nil, noticed(n, ours)...); err != nil {
+	if err := s.publish(ctx, nil, noticed(n, found.Ours)...); err != nil {
 		return err
 	}
 	switch {
-	case unseen > 0 && s.young(n):
-		return fault.F("finding the owner", fault.Retry, "EC2 does not show %d of %d instances yet", unseen, len(n.Instances))
-	case len(ours) == 0:
+	case len(found.Unseen) > 0 && s.young(n):
+		return fault.F("finding the owner", fault.Retry, "EC2 does not show %d of %d instances yet", len(found.Unseen), len(n.Instances))
+	case len(found.Ours) == 0:
 		return fault.F("finding the owner", fault.Foreign, "no instance of the notice is of cluster %s", s.Cluster.Name)
 	default:
 		return nil
@@ -48,18 +50,19 @@ func (s *Service) obey(ctx context.Context, n notice.Notice) error {
 // ended takes the word that an instance is terminated. It is passed on once EC2
 // shows it so, or has forgotten the instance; whose it was cannot be told then,
 // and lifecycle drops what none of its claims has.
-func (s *Service) ended(ctx context.Context, n notice.Notice, ours map[string]cloud.Instance, unseen int) error {
+func (s *Service) ended(ctx context.Context, n notice.Notice, found owner.Found) error {
 	id := n.Instances[0]
-	instance, mine := ours[id]
+	instance, mine := found.Ours[id]
+	unseen := len(found.Unseen) > 0
 	switch {
 	case mine && instance.State.Gone():
-		facts := append(noticed(n, ours), event.InstanceGone{InstanceID: id, Shown: s.Now().UTC()})
+		facts := append(noticed(n, found.Ours), event.InstanceGone{InstanceID: id, Shown: s.Now().UTC()})
 		return s.publish(ctx, nil, facts...)
-	case (mine || unseen > 0) && s.young(n):
+	case (mine || unseen) && s.young(n):
 		return fault.F("looking for the end of "+id, fault.Retry, "EC2 does not show it terminated yet")
 	case mine:
 		return fault.F("looking for the end of "+id, fault.Stale, "EC2 still shows it %s", instance.State)
-	case unseen > 0:
+	case unseen:
 		return s.publish(ctx, nil, event.InstanceGone{InstanceID: id, Shown: n.Noticed})
 	default:
 		return fault.F("finding the owner", fault.Foreign, "instance %s is not of cluster %s", id, s.Cluster.Name)

@@ -19,18 +19,18 @@ func (s *Service) poll(ctx context.Context, e event.Envelope, tick event.Tick) e
 	var notices []notice.Notice
 	var ids []string
 	for _, status := range statuses {
-		if found := notice.OfStatus(status, tick.Due, s.Now()); len(found) > 0 {
-			notices = append(notices, found...)
+		if said := notice.OfStatus(status, tick.Due, s.Now()); len(said) > 0 {
+			notices = append(notices, said...)
 			ids = append(ids, status.InstanceID)
 		}
 	}
-	ours, _, err := s.find(ctx, ids)
+	found, err := s.owners().Find(ctx, ids, tick.Due, false)
 	if err != nil {
 		return err
 	}
 	var facts []event.Body
 	for _, n := range notices {
-		facts = append(facts, noticed(n, ours)...)
+		facts = append(facts, noticed(n, found.Ours)...)
 	}
 	host.Say(ctx, "statuses", len(statuses), "notices", len(facts))
 	return s.publish(ctx, &e, facts...)

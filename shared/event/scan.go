@@ -11,7 +11,8 @@ import (
 // too deep or of too many tokens, before anything is decoded into memory. It
 // refuses objects with a name twice as well: readers do not agree which counts.
 func CheckLimits(data []byte) error {
-	return (&scan{data: data, unique: true}).whole()
+	s := scan{data: data, unique: true}
+	return s.whole()
 }
 
 // Member is one name and its value in a JSON object.
@@ -25,24 +26,59 @@ type Member struct {
 // Members appends the members of a JSON object in their order, repeated ones
 // too, and keeps the limits of CheckLimits. The values are parts of data.
 func Members(data []byte, into []Member) ([]Member, error) {
-	s := scan{data: data, keep: true, members: into}
-	if err := s.whole(); err != nil {
+	// The list is no part of the scan, so that the caller's array can stay off the
+	// heap.
+	s := scan{data: data}
+	if err := s.begin(); err != nil {
 		return nil, err
 	}
-	if s.first != '{' {
+	if s.at == len(data) || data[s.at] != '{' {
+		if err := s.rest(); err != nil {
+			return nil, err
+		}
 		return nil, unreadable("it is a JSON value, and no object")
 	}
-	return s.members, nil
+	if err := s.open(1); err != nil {
+		return nil, err
+	}
+	for more := !s.closes('}'); more; {
+		name, value, err := s.member(1)
+		if err != nil {
+			return nil, err
+		}
+		into = append(into, Member{Name: name, Value: value})
+		if more, err = s.next('}'); err != nil {
+			return nil, err
+		}
+	}
+	if err := s.token(); err != nil {
+		return nil, err
+	}
+	return into, s.end()
 }
 
 // Elements appends the elements of a JSON list, as they are written. It takes a
 // value that Members gave, and so a valid one; of what is no list it gives none.
 func Elements(list []byte, into [][]byte) [][]byte {
-	s := scan{data: list, list: true, elements: into}
-	if s.whole() != nil {
+	s := scan{data: list}
+	if s.begin() != nil || s.at == len(list) || list[s.at] != '[' || s.open(1) != nil {
 		return nil
 	}
-	return s.elements
+	for more := !s.closes(']'); more; {
+		from := s.at
+		if s.value(1) != nil {
+			return nil
+		}
+		into = append(into, list[from:s.at:s.at])
+		var err error
+		if more, err = s.next(']'); err != nil {
+			return nil
+		}
+	}
+	if s.end() != nil {
+		return nil
+	}
+	return into
 }
 
 func unreadable(format string, args ...any) error {
@@ -55,14 +91,8 @@ type scan struct {
 	data   []byte
 	at     int
 	tokens int
-	// first is the byte with which the outermost value begins.
-	first byte
 	// unique refuses a name that stands twice in one object.
 	unique bool
-	// keep and list collect what the outermost object or list holds.
-	keep, list bool
-	members    []Member
-	elements   [][]byte
 	// loose is set where encoding/json would write the text differently: with
 	// spaces between tokens, or characters that it escapes for HTML.
 	loose bool
@@ -70,18 +100,34 @@ type scan struct {
 
 // whole walks the whole text.
 func (s *scan) whole() error {
+	if err := s.begin(); err != nil {
+		return err
+	}
+	return s.rest()
+}
+
+// begin goes to the outermost value.
+func (s *scan) begin() error {
 	if len(s.data) > MaxEnvelope {
 		return unreadable("%d bytes exceed the limit of %d", len(s.data), MaxEnvelope)
 	}
 	if !utf8.Valid(s.data) {
 		return unreadable("not UTF-8")
 	}
-	if s.space(); s.at < len(s.data) {
-		s.first = s.data[s.at]
-	}
+	s.space()
+	return nil
+}
+
+// rest walks the outermost value, and makes sure that it is the only one.
+func (s *scan) rest() error {
 	if err := s.value(0); err != nil {
 		return err
 	}
+	return s.end()
+}
+
+// end makes sure that nothing follows.
+func (s *scan) end() error {
 	s.space()
 	switch {
 	case s.at == len(s.data):
@@ -124,19 +170,12 @@ func (s *scan) object(depth int) error {
 	}
 	var seen names
 	for more := !s.closes('}'); more; {
-		name, err := s.name()
+		name, _, err := s.member(depth)
 		if err != nil {
 			return err
 		}
 		if s.unique && !seen.add(name) {
-			return unreadable("the name %q stands twice in one object", name)
-		}
-		from := s.at
-		if err := s.value(depth); err != nil {
-			return err
-		}
-		if s.keep && depth == 1 {
-			s.members = append(s.members, Member{Name: name, Value: s.data[from:s.at:s.at]})
+			return unreadable("the name %q stands twice in one object", string(name))
 		}
 		if more, err = s.next('}'); err != nil {
 			return err
@@ -145,19 +184,27 @@ func (s *scan) object(depth int) error {
 	return s.token()
 }
 
+// member walks a name and its value.
+func (s *scan) member(depth int) (name, value []byte, err error) {
+	if name, err = s.name(); err != nil {
+		return nil, nil, err
+	}
+	from := s.at
+	if err := s.value(depth); err != nil {
+		return nil, nil, err
+	}
+	return name, s.data[from:s.at:s.at], nil
+}
+
 // array walks a list, which is the depth-th level.
 func (s *scan) array(depth int) error {
 	if err := s.open(depth); err != nil {
 		return err
 	}
 	for more := !s.closes(']'); more; {
-		from := s.at
 		err := s.value(depth)
 		if err != nil {
 			return err
-		}
-		if s.list && depth == 1 {
-			s.elements = append(s.elements, s.data[from:s.at:s.at])
 		}
 		if more, err = s.next(']'); err != nil {
 			return err

@@ -19,9 +19,18 @@ type Note struct {
 
 type noteKey struct{}
 
-// withNote gives the context a note to write on.
-func withNote(ctx context.Context, n *Note) context.Context {
-	return context.WithValue(ctx, noteKey{}, n)
+// noted is a context with a note to write on.
+type noted struct {
+	context.Context
+	note Note
+}
+
+// Value implements context.Context.
+func (n *noted) Value(key any) any {
+	if key == (noteKey{}) {
+		return &n.note
+	}
+	return n.Context.Value(key)
 }
 
 func noteOf(ctx context.Context) *Note {
@@ -33,6 +42,9 @@ func noteOf(ctx context.Context) *Note {
 // of a host it does nothing.
 func Say(ctx context.Context, keysAndValues ...any) {
 	if n := noteOf(ctx); n != nil {
+		if n.Fields == nil {
+			n.Fields = make([]any, 0, 12)
+		}
 		n.Fields = append(n.Fields, keysAndValues...)
 	}
 }

@@ -176,20 +176,22 @@ func (p *poller) start(work context.Context, messages []queue.Message) {
 	go func() {
 		limited, cancel := context.WithTimeout(work, p.Deadline)
 		defer cancel()
+		verdicts, cancelVerdicts := context.WithTimeout(context.WithoutCancel(work), p.Deadline+verdictTime)
+		defer cancelVerdicts()
 		var all sync.WaitGroup
 		for _, m := range messages {
-			all.Go(func() { p.one(limited, m) })
+			all.Go(func() { p.one(limited, verdicts, m) })
 		}
 		all.Wait()
 	}()
 }
 
-func (p *poller) one(ctx context.Context, m queue.Message) {
+func (p *poller) one(ctx, verdicts context.Context, m queue.Message) {
 	defer func() {
 		p.forget(m.Receipt)
 		p.free <- struct{}{}
 	}()
-	p.Do(ctx, m)
+	p.deal(ctx, verdicts, m)
 	p.Beat()
 }
 

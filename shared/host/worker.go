@@ -49,15 +49,34 @@ func (w Worker) Do(ctx context.Context, m queue.Message) Verdict {
 
 // Deal is Do for a host that has to know whether the verdict was carried out.
 func (w Worker) Deal(ctx context.Context, m queue.Message) Line {
+	verdicts, cancel := context.WithTimeout(context.WithoutCancel(ctx), verdictTime)
+	defer cancel()
+	return w.deal(ctx, verdicts, m)
+}
+
+// verdictTime is how long carrying out a verdict may take. Stopping must not
+// undo work that is done, so the verdict outlives the handler's context for that
+// while.
+const verdictTime = 10 * time.Second
+
+// deal calls the handler within one context, and carries out its verdict within
+// the other.
+func (w Worker) deal(ctx, verdicts context.Context, m queue.Message) Line {
 	began := w.Now()
-	var note Note
-	err := safely(withNote(ctx, &note), w.Handle, m)
+	noted := noted{Context: ctx}
+	err := safely(&noted, w.Handle, m)
 	verdict := Judge(err, m)
 	if verdict.Action == Hide && w.Again != nil {
 		verdict.After = w.Again(m)
 	}
-	line := Line{Service: w.Service, Note: note, Message: m, Verdict: verdict, Began: began, Took: w.Now().Sub(began)}
-	line.Err = w.carryOut(ctx, m, verdict)
+	line := Line{Service: w.Service, Note: noted.note, Message: m, Verdict: verdict, Began: began, Took: w.Now().Sub(began)}
+	if verdicts.Err() != nil {
+		// The handler took longer than it may.
+		late, cancel := context.WithTimeout(context.WithoutCancel(verdicts), verdictTime)
+		defer cancel()
+		verdicts = late
+	}
+	line.Err = w.carryOut(verdicts, m, verdict)
 	if w.Log != nil {
 		w.Log(line)
 	}
@@ -67,10 +86,6 @@ func (w Worker) Deal(ctx context.Context, m queue.Message) Line {
 // carryOut applies the verdict. A dead letter is sent before the original is
 // deleted: a crash between leaves two copies, never none.
 func (w Worker) carryOut(ctx context.Context, m queue.Message, v Verdict) error {
-	// Stopping must not undo work that is done, so the verdict outlives the
-	// handler's context for a moment.
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
-	defer cancel()
 	switch v.Action {
 	case Delete:
 		return w.Queue.Delete(ctx, m.Receipt)

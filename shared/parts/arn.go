@@ -1,6 +1,7 @@
 package parts
 
 import (
+	"path"
 	"strings"
 
 	"github.com/joist-autoscaler/joist/shared/fault"
@@ -18,4 +19,17 @@ func urlOf(arn string) (string, error) {
 		domain = "amazonaws.com.cn"
 	}
 	return "https://sqs." + fields[3] + "." + domain + "/" + fields[4] + "/" + fields[5], nil
+}
+
+// accountDigits is how long an account's id is.
+const accountDigits = 12
+
+// accountOf is the account in the URL of a queue, https://host/account/name, or
+// "".
+func accountOf(queueURL string) string {
+	account := path.Base(path.Dir(queueURL))
+	if len(account) != accountDigits || strings.Trim(account, "0123456789") != "" {
+		return ""
+	}
+	return account
 }

@@ -112,6 +112,10 @@ func (p *Parts) Blobs() blob.Store {
 // Facts is the bus.
 func (p *Parts) Facts() queue.Sender { return eventbus.New(p.AWS, p.Bus, settings.Bus) }
 
+// Account is the AWS account of the service's own queue, as its URL says it, or
+// "" if it does not.
+func (p *Parts) Account() string { return accountOf(p.QueueURL) }
+
 // Queue is a queue by its URL, which the variable says.
 func (p *Parts) Queue(url, variable string) queue.Queue { return sqsqueue.New(p.AWS, url, variable) }
 

@@ -35,6 +35,17 @@ func TestURLOf(t *testing.T) {
 	}
 }
 
+func TestAccountOf(t *testing.T) {
+	for url, want := range map[string]string{
+		"https://sqs.eu-west-1.amazonaws.com/111122223333/prod-interruption": "111122223333", "http://127.0.0.1:9324/queue/q": "", "": "",
+		"https://sqs.eu-west-1.amazonaws.com/11112222333x/q": "",
+	} {
+		if got := accountOf(url); got != want {
+			t.Errorf("%s: %q, want %q", url, got, want)
+		}
+	}
+}
+
 // open sets the environment of a test and opens its parts.
 func open(t *testing.T, env map[string]string, s Service) (*Parts, error) {
 	t.Helper()

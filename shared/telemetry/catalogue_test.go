@@ -32,6 +32,9 @@ func TestCatalogue(t *testing.T) {
 			if (m.Kind == Histogram) != (len(m.Buckets) > 0) || !slices.IsSorted(m.Buckets) {
 				t.Errorf("buckets %v", m.Buckets)
 			}
+			if len(m.Labels) > labelsMax {
+				t.Errorf("%d labels", len(m.Labels))
+			}
 			series := 1
 			for _, l := range m.Labels {
 				if l.Help == "" || l.Max <= 0 {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"sync"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
@@ -23,12 +24,14 @@ type meters struct {
 	provider   *sdk.MeterProvider
 	counters   map[string]metric.Float64Counter
 	histograms map[string]metric.Float64Histogram
+	sets       *sets
 }
 
 func newMeters() (meters, error) {
 	m := meters{
 		registry: prometheus.NewRegistry(),
 		counters: map[string]metric.Float64Counter{}, histograms: map[string]metric.Float64Histogram{},
+		sets: &sets{all: map[series]options{}},
 	}
 	m.registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	// The catalogue's names are Prometheus' own already.
@@ -63,6 +66,46 @@ func (m meters) add(meter metric.Meter, entry Metric) (err error) {
 // record adds to a counter or notes a value in a histogram, with the label
 // values in the order of the catalogue.
 func (m meters) record(ctx context.Context, entry Metric, value float64, labels ...string) {
+	with := m.sets.of(entry, labels)
+	if counter, ok := m.counters[entry.Name]; ok {
+		counter.Add(ctx, value, with.add...)
+	}
+	if histogram, ok := m.histograms[entry.Name]; ok {
+		histogram.Record(ctx, value, with.record...)
+	}
+}
+
+// series is one metric with its label values.
+type series struct {
+	metric string
+	values [labelsMax]string
+}
+
+// labelsMax is the most labels that an entry of the catalogue has.
+const labelsMax = 3
+
+// options are what a series is recorded with.
+type options struct {
+	add    []metric.AddOption
+	record []metric.RecordOption
+}
+
+// sets remembers the options of each series, for making them costs more than
+// recording does. The catalogue bounds how many there are.
+type sets struct {
+	mu  sync.RWMutex
+	all map[series]options
+}
+
+func (s *sets) of(entry Metric, labels []string) options {
+	key := series{metric: entry.Name}
+	copy(key.values[:], labels)
+	s.mu.RLock()
+	known, ok := s.all[key]
+	s.mu.RUnlock()
+	if ok {
+		return known
+	}
 	set := make([]attribute.KeyValue, 0, len(entry.Labels))
 	for i, label := range entry.Labels {
 		text := "none"
@@ -72,12 +115,11 @@ func (m meters) record(ctx context.Context, entry Metric, value float64, labels 
 		set = append(set, attribute.String(label.Name, text))
 	}
 	with := metric.WithAttributeSet(attribute.NewSet(set...))
-	if counter, ok := m.counters[entry.Name]; ok {
-		counter.Add(ctx, value, with)
-	}
-	if histogram, ok := m.histograms[entry.Name]; ok {
-		histogram.Record(ctx, value, with)
-	}
+	made := options{add: []metric.AddOption{with}, record: []metric.RecordOption{with}}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.all[key] = made
+	return made
 }
 
 // handler serves the metrics as text.

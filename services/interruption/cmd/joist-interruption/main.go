@@ -6,11 +6,15 @@ import (
 	"context"
 	"time"
 
+	"golang.org/x/time/rate"
+
 	"github.com/joist-autoscaler/joist/services/interruption"
+	"github.com/joist-autoscaler/joist/shared/cloud"
 	"github.com/joist-autoscaler/joist/shared/ec2cloud"
-	"github.com/joist-autoscaler/joist/shared/host"
+	"github.com/joist-autoscaler/joist/shared/fault"
 	"github.com/joist-autoscaler/joist/shared/host/lambda"
 	"github.com/joist-autoscaler/joist/shared/parts"
+	"github.com/joist-autoscaler/joist/shared/queue"
 	"github.com/joist-autoscaler/joist/shared/settings"
 )
 
@@ -25,7 +29,39 @@ func main() {
 
 func run(ctx context.Context, p *parts.Parts) error {
 	ec2 := ec2cloud.New(p.AWS)
-	// One service for all handlers, for they share its memory.
-	service := &interruption.Service{EC2: ec2, Statuses: ec2, Bus: p.Facts(), Cluster: p.Cluster, Region: p.Region, Now: time.Now}
-	return p.Run(ctx, service.Handle, host.Options{}, lambda.Serve)
+	// One service for all handlers, for they share its memory and its calls.
+	service := &interruption.Service{
+		EC2: paced{ec2, rate.NewLimiter(describesPerSecond, describesAtOnce)}, Statuses: ec2,
+		Bus:     queue.GatherSender(p.Facts(), interruption.BusLanes),
+		Cluster: p.Cluster, Account: p.Account(), Region: p.Region, Now: time.Now, Limit: interruption.CallLimit,
+	}
+	return p.Run(ctx, service.Handle, interruption.Options(), lambda.Serve)
+}
+
+// EC2 allows an account 20 reads a second, and others read as well. A call
+// carries up to 200 instances, so this is enough for thousands a second.
+const (
+	describesPerSecond = 10
+	describesAtOnce    = 20
+	// throttledCalls is how many calls of the future are given up for one that EC2
+	// refused.
+	throttledCalls = 10
+)
+
+// paced keeps below EC2's rate.
+type paced struct {
+	cloud.Instances
+	limit *rate.Limiter
+}
+
+// DescribeInstances waits for its turn.
+func (p paced) DescribeInstances(ctx context.Context, filter cloud.InstanceFilter) ([]cloud.Instance, error) {
+	if err := p.limit.Wait(ctx); err != nil {
+		return nil, fault.E("waiting to ask EC2", fault.Throttled, err)
+	}
+	found, err := p.Instances.DescribeInstances(ctx, filter)
+	if fault.Is(err, fault.Throttled) {
+		p.limit.ReserveN(time.Now(), throttledCalls)
+	}
+	return found, err
 }

@@ -2,16 +2,17 @@
 // which instances, and by when.
 //
 // The idea is a table: source and detail-type name a parser, one small file for
-// each kind of event. Parse is total and strict. Whatever the bytes are, the
-// result is a notice, or an error that says what to do with the message:
-// fault.Foreign for an event that is of no interest to us, fault.Poison for one
-// that claims to be of interest and contradicts itself. Limits are checked
-// before anything is decoded. Whose the instances are is not known here.
+// each kind of event. Reading is total. Whatever the bytes are, the result is a
+// notice, or an error that says what to do with the message: fault.Foreign for
+// an event of EventBridge that is of no interest to us, fault.Poison for what is
+// no event, or contradicts itself. A field that is not needed to act is never a
+// reason to refuse: where it cannot be read it is as if it were not there. The
+// rules in full are in the service's README. Whose the instances are is not
+// known here.
 package notice
 
 import (
-	"encoding/json"
-	"regexp"
+	"slices"
 	"time"
 
 	"github.com/joist-autoscaler/joist/shared/cloud"
@@ -22,114 +23,119 @@ import (
 // Notice is what one event says.
 type Notice struct {
 	Kind event.NoticeKind
-	// Instances are the ids of whom it speaks, at least one.
+	// EventID is AWS's own id of the event, for people; it may be empty.
+	EventID string
+	// Instances are the ids of whom it speaks, at least one, each once.
 	Instances []string
-	// Noticed is when AWS said so.
+	// Noticed is when AWS said so, and never later than the queue took it.
 	Noticed time.Time
 	// Deadline is absolute; zero when AWS names none that binds.
 	Deadline time.Time
 	Detail   string
 	// State is set for a state change.
 	State cloud.State
-	// Account and Region are where it happened.
+	// Account and Region are where it happened; empty where it does not say.
 	Account, Region string
 }
 
-// header is the part of an EventBridge event that all kinds share.
-type header struct {
-	Version    string          `json:"version"`
-	Source     string          `json:"source"`
-	DetailType string          `json:"detail-type"`
-	Account    string          `json:"account"`
-	Region     string          `json:"region"`
-	Time       time.Time       `json:"time"`
-	Resources  texts           `json:"resources"`
-	Detail     json.RawMessage `json:"detail"`
+// kind is one kind of event.
+type kind struct {
+	source, detailType string
+	notice             event.NoticeKind
+	// parse fills in what the detail says.
+	parse func(r *reading, n *Notice) error
 }
 
-// parser reads the detail of one kind of event.
-type parser func(h header) (Notice, error)
+const ec2 = "aws.ec2"
 
-// key names a kind of event.
-type key struct{ source, detailType string }
-
-// parsers are the kinds that matter (B176–B180). The documentation has two
-// names for the last, and both are taken.
-var parsers = map[key]parser{
-	{"aws.ec2", "EC2 Spot Instance Interruption Warning"}:                               spot,
-	{"aws.ec2", "EC2 Instance Rebalance Recommendation"}:                                rebalance,
-	{"aws.ec2", "EC2 Instance State-change Notification"}:                               stateChange,
-	{"aws.health", "AWS Health Event"}:                                                  scheduledChange,
-	{"aws.ec2", "EC2 Capacity Reservation Instance Interruption Warning"}:               reservation,
-	{"aws.ec2", "EC2 Interruptible Capacity Reservation Instance Interruption Warning"}: reservation,
+// kinds are those that matter (B176–B180). The documentation has two names for
+// the last, and both are taken.
+var kinds = []kind{
+	{ec2, "EC2 Instance State-change Notification", event.StateChange, stateChange},
+	{ec2, "EC2 Spot Instance Interruption Warning", event.SpotInterruption, spot},
+	{ec2, "EC2 Instance Rebalance Recommendation", event.RebalanceRecommendation, rebalance},
+	{"aws.health", "AWS Health Event", event.ScheduledChange, scheduledChange},
+	{ec2, "EC2 Capacity Reservation Instance Interruption Warning", event.ReservationInterruption, reservation},
+	{ec2, "EC2 Interruptible Capacity Reservation Instance Interruption Warning", event.ReservationInterruption, reservation},
 }
 
-// Parse reads one event.
-func Parse(data []byte) (Notice, error) {
-	if err := event.CheckLimits(data); err != nil {
-		return Notice{}, err
+// Kinds are the kinds of notice that an event can become.
+func Kinds() []event.NoticeKind {
+	var all []event.NoticeKind
+	for _, k := range kinds {
+		if !slices.Contains(all, k.notice) {
+			all = append(all, k.notice)
+		}
 	}
-	var h header
-	if err := json.Unmarshal(data, &h); err != nil {
-		return Notice{}, fault.E("decoding an event of AWS", fault.Poison, err)
-	}
-	parse, known := parsers[key{h.Source, h.DetailType}]
-	if !known {
-		return Notice{}, fault.F("reading an event", fault.Foreign, "nobody here listens to %q of %q", short(h.DetailType), short(h.Source)).
-			WithHint("narrow the rule that sends it, if there are many")
-	}
-	if err := h.check(); err != nil {
-		return Notice{}, err
-	}
-	n, err := parse(h)
+	return all
+}
+
+// Document is one message of the queue, of which the outermost object has been
+// read.
+type Document struct{ header header }
+
+// Open reads the outermost object of a message.
+func Open(body []byte) (Document, error) {
+	var room [12]event.Member
+	members, err := event.Members(body, room[:0])
 	if err != nil {
+		return Document{}, err
+	}
+	var d Document
+	if err := fill(d.header[:], headerNames[:], members); err != nil {
+		return Document{}, err
+	}
+	if d.Ours() || len(d.header.bytes(source)) > 0 && len(d.header.bytes(detailType)) > 0 {
+		return d, nil
+	}
+	poison := fault.F("reading an event", fault.Poison, "it has no source or no detail-type, as EventBridge writes them")
+	if d.header[topic] != nil {
+		_ = poison.WithHint("it came through SNS: let the rule send to the queue itself")
+	}
+	return Document{}, poison
+}
+
+// Ours reports whether it is to be read as an envelope of Joist's own.
+func (d Document) Ours() bool {
+	return d.header[specVersion] != nil && len(d.header.bytes(detailType)) == 0
+}
+
+// Kind is what the event is about, or "" if that is of no interest.
+func (d Document) Kind() event.NoticeKind {
+	if k := d.header.kind(); k != nil {
+		return k.notice
+	}
+	return ""
+}
+
+// Notice reads the event. The queue took it at by: AWS cannot have said it
+// later.
+func (d Document) Notice(by time.Time) (Notice, error) {
+	k := d.header.kind()
+	if k == nil {
+		return Notice{}, d.header.stranger()
+	}
+	r := reading{header: &d.header, kind: k, account: d.header.account(), region: d.header.region()}
+	if err := r.open(); err != nil {
 		return Notice{}, err
 	}
-	n.Noticed, n.Account, n.Region, n.Detail = h.Time.UTC(), h.Account, h.Region, short(n.Detail)
+	n := Notice{
+		Kind: k.notice, EventID: short(r.header.text(id)), Noticed: r.noticed(by), Account: r.account, Region: r.region,
+	}
+	if err := k.parse(&r, &n); err != nil {
+		return Notice{}, err
+	}
+	n.Detail = short(n.Detail)
 	return n, nil
 }
 
-var account = regexp.MustCompile(`^[0-9]{12}$`)
-
-// check refuses a header that no event of AWS has.
-func (h header) check() error {
-	switch {
-	case h.Version != "0":
-		return h.poison("version is %q, and this service knows 0", short(h.Version))
-	case h.Time.IsZero():
-		return h.poison("time is missing")
-	case !account.MatchString(h.Account):
-		return h.poison("account %q is not twelve digits", short(h.Account))
-	case h.Region == "" || len(h.Region) > 32:
-		return h.poison("region %q is none", short(h.Region))
-	default:
-		return nil
+// noticed is when AWS said it: the event's own time, unless that cannot be read
+// or lies in the future of the queue's clock.
+func (r *reading) noticed(by time.Time) time.Time {
+	var said time.Time
+	err := said.UnmarshalText(r.header.bytes(at))
+	if err != nil || said.After(by) {
+		return by.UTC()
 	}
-}
-
-// decode reads the detail.
-func decode[T any](h header) (T, error) {
-	var detail T
-	if err := json.Unmarshal(h.Detail, &detail); err != nil {
-		return detail, h.poison("detail: %w", err)
-	}
-	return detail, nil
-}
-
-func (h header) poison(format string, args ...any) error {
-	return fault.F("reading "+h.DetailType, fault.Poison, format, args...)
-}
-
-func (h header) foreign(format string, args ...any) error {
-	return fault.F("reading "+h.DetailType, fault.Foreign, format, args...)
-}
-
-// shortMax bounds foreign text in errors and details, in bytes.
-const shortMax = 128
-
-func short(text string) string {
-	if len(text) > shortMax {
-		return text[:shortMax] + "…"
-	}
-	return text
+	return said.UTC()
 }

@@ -19,7 +19,22 @@ const (
 	arn = "arn:aws:ec2:us-east-2:123456789012:instance/" + one
 )
 
-var said = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
+// The time of the event, and when the queue took it.
+var (
+	said  = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
+	taken = said.Add(time.Second)
+)
+
+func parse(data []byte) (Notice, error) {
+	d, err := Open(data)
+	if err != nil {
+		return Notice{}, err
+	}
+	if d.Ours() {
+		return Notice{}, fault.F("reading", fault.Poison, "an envelope")
+	}
+	return d.Notice(taken)
+}
 
 // raw writes an event as EventBridge does.
 func raw(source, detailType, resource, detail string) string {
@@ -40,7 +55,7 @@ func ofOne(rest string) string { return `{"instance-id":"` + one + `"` + rest + 
 func TestParse(t *testing.T) {
 	notice := func(kind event.NoticeKind, detail string, deadline time.Time) Notice {
 		return Notice{
-			Kind: kind, Instances: []string{one}, Noticed: said, Deadline: deadline, Detail: detail,
+			Kind: kind, EventID: "e-1", Instances: []string{one}, Noticed: said, Deadline: deadline, Detail: detail,
 			Account: "123456789012", Region: "us-east-2",
 		}
 	}
@@ -76,7 +91,7 @@ func TestParse(t *testing.T) {
 			notice(event.RebalanceRecommendation, "", time.Time{})},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			got, err := Parse([]byte(tt.raw))
+			got, err := parse([]byte(tt.raw))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -87,76 +102,28 @@ func TestParse(t *testing.T) {
 	}
 }
 
-func TestParseRefuses(t *testing.T) {
-	good := raw("aws.ec2", spotType, arn, ofOne(""))
-	with := func(old, text string) string {
-		if !strings.Contains(good, old) {
-			panic("the test replaces nothing: " + old)
-		}
-		return strings.Replace(good, old, text, 1)
-	}
-	entities := `"affectedEntities":[{"entityValue":"` + one + `"}]`
-	for _, tt := range []struct {
-		name string
-		raw  string
-		want fault.Kind
-	}{
-		{"nothing", "", fault.Poison},
-		{"no JSON", "{", fault.Poison},
-		{"no object", "[1]", fault.Poison},
-		{"two values", good + good, fault.Poison},
-		{"too deep", strings.Repeat("[", 50) + strings.Repeat("]", 50), fault.Poison},
-		{"too large", `"` + strings.Repeat("x", event.MaxEnvelope) + `"`, fault.Poison},
-		{"another type in a field", with(`"2026-11-20T12:00:00Z"`, "7"), fault.Poison},
-		{"no time", with(`"time":"2026-11-20T12:00:00Z",`, ""), fault.Poison},
-		{"another version", with(`"version":"0"`, `"version":"1"`), fault.Poison},
-		{"an account that is none", with(`"account":"123456789012"`, `"account":"me"`), fault.Poison},
-		{"another account than the ARN's", with(`"account":"123456789012"`, `"account":"123456789013"`), fault.Poison},
-		{"another region than the ARN's", with(`"region":"us-east-2"`, `"region":"us-east-1"`), fault.Poison},
-		{"no region", with(`"region":"us-east-2"`, `"region":""`), fault.Poison},
-		{"another instance than the ARN's", with(`"instance-id":"`+one, `"instance-id":"`+two), fault.Poison},
-		{"an instance that is none", with(`"instance-id":"`+one, `"instance-id":"*`), fault.Poison},
-		{"no resources", with(`["`+arn+`"]`, `[]`), fault.Poison},
-		{"a resource that is no ARN", with(`["`+arn+`"]`, `["`+one+`"]`), fault.Poison},
-		{"a zone of another region", with(arn, "arn:aws:ec2:eu-west-1a:instance/"+one), fault.Poison},
-		{"no detail", with(`{"instance-id":"`+one+`"}`, `7`), fault.Poison},
-		{"an unknown state", raw("aws.ec2", stateType, arn, ofOne(`,"state":"asleep"`)), fault.Poison},
-		{"health that names another resource", raw("aws.health", healthType, two, `{"service":"EC2","eventTypeCategory":"scheduledChange",`+entities+`}`), fault.Poison},
-		{"B181 unknown kind", raw("aws.ec2", "EBS Volume Notification", arn, `{}`), fault.Foreign},
-		{"unknown source", raw("aws.s3", spotType, arn, ofOne("")), fault.Foreign},
-		{"an empty object", "{}", fault.Foreign},
-		{"an instance that starts", raw("aws.ec2", stateType, arn, ofOne(`,"state":"running"`)), fault.Foreign},
-		{"health of another service", raw("aws.health", healthType, one, `{"service":"RDS","eventTypeCategory":"scheduledChange",`+entities+`}`), fault.Foreign},
-		{"health of another category", raw("aws.health", healthType, one, `{"service":"EC2","eventTypeCategory":"issue",`+entities+`}`), fault.Foreign},
-		{"health of a volume", raw("aws.health", healthType, "vol-1", `{"service":"EC2","eventTypeCategory":"scheduledChange","affectedEntities":[{"entityValue":"vol-1"}]}`), fault.Foreign},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			if _, err := Parse([]byte(tt.raw)); fault.KindOf(err) != tt.want {
-				t.Fatalf("got %s (%v), want %s", fault.KindOf(err), err, tt.want)
-			}
-		})
-	}
-}
-
-// Parse must be total: a notice that can be acted on, or one of two verdicts.
+// Reading must be total: a notice that can be acted on, or one of two verdicts.
 func FuzzParse(f *testing.F) {
 	f.Add([]byte(raw("aws.ec2", spotType, arn, ofOne(""))))
 	f.Add([]byte(raw("aws.ec2", stateType, arn, ofOne(`,"state":"stopped"`))))
 	f.Add([]byte(raw("aws.health", healthType, one, `{"service":"EC2","eventTypeCategory":"scheduledChange","affectedEntities":[{"entityValue":"`+one+`"}]}`)))
 	f.Add([]byte("{}"))
 	f.Fuzz(func(t *testing.T, data []byte) {
-		n, err := Parse(data)
+		n, err := parse(data)
 		if err != nil {
 			if !fault.Is(err, fault.Poison, fault.Foreign) {
 				t.Fatalf("kind %s: %v", fault.KindOf(err), err)
 			}
 			return
 		}
+		if n.Noticed.After(taken) || n.Deadline.After(taken.Add(Warning)) || !n.Deadline.IsZero() && n.Deadline.Before(n.Noticed) {
+			t.Fatalf("noticed %s, with the deadline %s", n.Noticed, n.Deadline)
+		}
 		if n.Kind == "" || len(n.Instances) == 0 || n.Noticed.IsZero() {
 			t.Fatalf("a notice of nothing: %+v", n)
 		}
 		for _, id := range n.Instances {
-			if !instanceID.MatchString(id) {
+			if !isInstance(id) {
 				t.Fatalf("instance %q", id)
 			}
 		}

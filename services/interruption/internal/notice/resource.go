@@ -1,62 +1,103 @@
 package notice
 
 import (
-	"encoding/json"
-	"regexp"
 	"strings"
+
+	"github.com/joist-autoscaler/joist/shared/event"
 )
 
-// texts is a list of strings that may also be written as one string.
-type texts []string
+// The shape of an instance's id: eight hexadecimal digits of old, seventeen of
+// late.
+const (
+	idPrefix  = "i-"
+	digitsMin = 8
+	digitsMax = 32
+)
 
-// UnmarshalJSON implements json.Unmarshaler.
-func (t *texts) UnmarshalJSON(data []byte) error {
-	var one string
-	if json.Unmarshal(data, &one) == nil {
-		*t = texts{one}
-		return nil
+// isInstance reports whether the text is an instance's id.
+func isInstance(text string) bool {
+	digits, ok := strings.CutPrefix(text, idPrefix)
+	if !ok || len(digits) < digitsMin || len(digits) > digitsMax {
+		return false
 	}
-	var many []string
-	if err := json.Unmarshal(data, &many); err != nil {
-		return err
+	for i := range len(digits) {
+		if c := digits[i]; (c < '0' || c > '9') && (c < 'a' || c > 'f') {
+			return false
+		}
 	}
-	*t = many
+	return true
+}
+
+// one reads the instance of an event that speaks of one, and makes sure that the
+// event's resources do not speak of another.
+func (r *reading) one() ([]string, error) {
+	id, err := r.needed(instanceID)
+	if err != nil {
+		return nil, err
+	}
+	if !isInstance(id) {
+		return nil, r.poison("instance-id %q is none", short(id))
+	}
+	found, err := r.resources()
+	if err != nil {
+		return nil, err
+	}
+	for _, other := range found {
+		if other != id {
+			return nil, r.poison("instance-id is %s, and the resources name %s", id, other)
+		}
+	}
+	return []string{id}, nil
+}
+
+// resources are the instances that the event's resources name: a list, or one
+// text without it. What is no instance's name is passed over.
+func (r *reading) resources() ([]string, error) {
+	value := r.header[resources]
+	if said := text(value); len(said) > 0 {
+		return r.named(nil, string(said))
+	}
+	var found []string
+	var room [4][]byte
+	for _, element := range event.Elements(value, room[:0]) {
+		var err error
+		if found, err = r.named(found, string(text(element))); err != nil {
+			return nil, err
+		}
+	}
+	return found, nil
+}
+
+// named appends the instance that a name names: its id, or its ARN, which has to
+// lie where the event says that it is from.
+func (r *reading) named(found []string, name string) ([]string, error) {
+	if isInstance(name) {
+		return append(found, name), nil
+	}
+	arn, ok := strings.CutPrefix(name, "arn:")
+	if !ok {
+		return found, nil
+	}
+	_, arn, _ = strings.Cut(arn, ":") // the partition
+	service, arn, _ := strings.Cut(arn, ":")
+	place, arn, _ := strings.Cut(arn, ":")
+	id, isOne := strings.CutPrefix(arn[strings.LastIndexByte(arn, ':')+1:], "instance/")
+	if service != "ec2" || !isOne || !isInstance(id) {
+		return found, nil
+	}
+	owner, _, _ := strings.Cut(arn, ":")
+	if owner == "instance/"+id {
+		owner = "" // The spot warning's ARN has no account.
+	}
+	return append(found, id), r.place(name, place, owner)
+}
+
+// place compares where an ARN lies with what the event says. The spot warning's
+// has a zone in the place of the region.
+func (r *reading) place(name, place, owner string) error {
+	said, by := r.region, r.account
+	if place != "" && said != "" && !strings.HasPrefix(place, said) || owner != "" && by != "" && owner != by {
+		return r.poison("resource %q is not of account %s in %s", short(name), by, said)
+	}
 	return nil
-}
-
-// instanceID is the shape of an instance's id: eight digits of old, seventeen
-// of late.
-var instanceID = regexp.MustCompile(`^i-[0-9a-f]{8,32}$`)
-
-// instance checks that the id of the detail is one, and that the event's first
-// resource is the ARN of the same instance, in the event's account and region.
-// An event in which the two disagree was not written by AWS.
-func (h header) instance(id string) error {
-	if !instanceID.MatchString(id) {
-		return h.poison("instance-id %q is none", short(id))
-	}
-	if len(h.Resources) == 0 {
-		return h.poison("it names no resource")
-	}
-	parts := strings.Split(h.Resources[0], ":")
-	switch {
-	case len(parts) < 5 || parts[0] != "arn" || parts[2] != "ec2":
-		return h.poison("resource %q is no ARN of EC2", short(h.Resources[0]))
-	case parts[len(parts)-1] != "instance/"+id:
-		return h.poison("resource %q is not instance %s", short(h.Resources[0]), id)
-	}
-	return h.place(parts)
-}
-
-// place compares where the ARN lies. The spot warning's has a zone in the place
-// of the region, and no account.
-func (h header) place(parts []string) error {
-	switch {
-	case len(parts) == 5 && strings.HasPrefix(parts[3], h.Region):
-		return nil
-	case len(parts) == 6 && parts[3] == h.Region && parts[4] == h.Account:
-		return nil
-	default:
-		return h.poison("resource %q is not of account %s in %s", short(h.Resources[0]), h.Account, h.Region)
-	}
 }

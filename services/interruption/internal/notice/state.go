@@ -4,29 +4,29 @@ import (
 	"strings"
 
 	"github.com/joist-autoscaler/joist/shared/cloud"
-	"github.com/joist-autoscaler/joist/shared/event"
 )
 
 // stateChange reads that an instance has stopped, ended, or is about to (B178).
 // Its beginning is of no interest.
-func stateChange(h header) (Notice, error) {
-	d, err := decode[struct {
-		InstanceID string `json:"instance-id"`
-		State      string `json:"state"`
-	}](h)
+func stateChange(r *reading, n *Notice) (err error) {
+	if n.Instances, err = r.one(); err != nil {
+		return err
+	}
+	said, err := r.needed(state)
 	if err != nil {
-		return Notice{}, err
+		return err
 	}
-	if err := h.instance(d.InstanceID); err != nil {
-		return Notice{}, err
-	}
-	state := cloud.State(strings.ToLower(d.State))
-	switch state {
+	n.Detail, n.State = said, cloud.State(said)
+	switch n.State {
 	case cloud.Stopping, cloud.Stopped, cloud.ShuttingDown, cloud.Terminated:
-		return Notice{Kind: event.StateChange, Instances: []string{d.InstanceID}, Detail: string(state), State: state}, nil
+		return nil
 	case cloud.Pending, cloud.Running:
-		return Notice{}, h.foreign("state %s takes nothing away", state)
+		return r.foreign("state %s takes nothing away", said)
 	default:
-		return Notice{}, h.poison("state %q is none", short(d.State))
+		return r.poison("state %q is none", short(said))
 	}
 }
+
+// nearly reports whether a text differs from the known one by the case of its
+// letters alone.
+func nearly(said, known string) bool { return said != known && strings.EqualFold(said, known) }

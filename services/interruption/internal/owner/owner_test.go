@@ -9,21 +9,21 @@ import (
 )
 
 func TestBookForgetsTheOldest(t *testing.T) {
-	var b Book
+	var b book
 	for n := range Size {
-		b.Strange(strconv.Itoa(n))
-		b.Strange(strconv.Itoa(n))
+		b.note(strconv.Itoa(n), entry{answer: Strange})
+		b.note(strconv.Itoa(n), entry{answer: Ours})
 	}
 	for n := range 3 {
-		b.Strange(fmt.Sprint("new", n))
+		b.note(fmt.Sprint("new", n), entry{answer: Strange})
 	}
-	for id, want := range map[string]bool{"0": false, "2": false, "3": true, "new0": true, "new2": true, "never": false} {
-		if b.Foreign(id) != want {
-			t.Errorf("%s: remembered %v", id, !want)
+	for id, want := range map[string]Answer{"0": Unknown, "2": Unknown, "3": Ours, "new0": Strange, "new2": Strange, "never": Unknown} {
+		if got := b.look(id, noon).answer; got != want {
+			t.Errorf("%s: remembered %v", id, got)
 		}
 	}
-	if len(b.foreign) != Size || len(b.line) != Size {
-		t.Fatalf("it holds %d ids in a line of %d", len(b.foreign), len(b.line))
+	if len(b.entries) != Size || len(b.line) != Size {
+		t.Fatalf("it holds %d ids in a line of %d", len(b.entries), len(b.line))
 	}
 }
 

@@ -1,0 +1,94 @@
+package notice
+
+import (
+	"strings"
+
+	"github.com/joist-autoscaler/joist/shared/fault"
+)
+
+// The known names of an event's outermost object.
+const (
+	version = iota
+	id
+	source
+	detailType
+	account
+	region
+	at
+	resources
+	detail
+	specVersion // of an envelope of ours
+	topic       // of SNS
+	headerSize
+)
+
+var headerNames = [headerSize]string{
+	"version", "id", "source", "detail-type", "account", "region", "time", "resources", "detail", "specversion", "TopicArn",
+}
+
+// header is the part of an event of EventBridge that all kinds share: the values
+// of the known names as they are written, nil for one that is missing.
+type header [headerSize][]byte
+
+// bytes is the text of a field, or nothing if it has none.
+func (h *header) bytes(field int) []byte { return text(h[field]) }
+
+// text is bytes as a string of its own.
+func (h *header) text(field int) string { return string(h.bytes(field)) }
+
+// kind finds the event's kind, or nil.
+func (h *header) kind() *kind {
+	from, typ := h.bytes(source), h.bytes(detailType)
+	for i := range kinds {
+		if kinds[i].source == string(from) && kinds[i].detailType == string(typ) {
+			return &kinds[i]
+		}
+	}
+	return nil
+}
+
+// stranger is the verdict on an event of no known kind. One that differs from a
+// known kind by the case of its letters is not one that nobody wanted.
+func (h *header) stranger() error {
+	from, typ := h.text(source), h.text(detailType)
+	for _, k := range kinds {
+		if strings.EqualFold(k.source, from) && strings.EqualFold(k.detailType, typ) {
+			return fault.F("reading an event", fault.Poison, "%q of %q is spelled %q of %q by AWS", typ, from, k.detailType, k.source)
+		}
+	}
+	return fault.F("reading an event", fault.Foreign, "nobody here listens to %q of %q", short(typ), short(from)).
+		WithHint("narrow the rule that sends it, if there are many")
+}
+
+const (
+	accountDigits = 12
+	regionMax     = 32
+)
+
+// account is the event's account, or "" if that cannot be read.
+func (h *header) account() string {
+	written := h.bytes(account)
+	if len(written) != accountDigits {
+		return ""
+	}
+	for _, c := range written {
+		if c < '0' || c > '9' {
+			return ""
+		}
+	}
+	return string(written)
+}
+
+// region is the event's region, or "" if that cannot be read.
+func (h *header) region() string {
+	written := h.bytes(region)
+	if len(written) > regionMax {
+		return ""
+	}
+	for _, c := range written {
+		if c != '-' && (c < '0' || c > '9') && (c < 'a' || c > 'z') {
+			return ""
+		}
+	}
+	return string(written)
+}

@@ -1,0 +1,79 @@
+package owner
+
+import (
+	"sync"
+	"time"
+
+	"github.com/joist-autoscaler/joist/shared/cloud"
+)
+
+// Size is how many instances a book remembers; about 3 MB.
+const Size = 10_000
+
+// Answer is whose an instance is.
+type Answer int
+
+// The answers.
+const (
+	// Unknown is what nobody has asked.
+	Unknown Answer = iota
+	// Ours carries the cluster's tags.
+	Ours
+	// Strange is somebody else's.
+	Strange
+	// Unseen is what EC2 does not show, or shows ended and without tags, so that
+	// whose it was cannot be told.
+	Unseen
+)
+
+// entry is what is remembered of an instance.
+type entry struct {
+	answer Answer
+	// instance is set for one of ours.
+	instance cloud.Instance
+	// until is when the entry ends; the zero time is never.
+	until time.Time
+}
+
+// book is the memory. The zero value is empty and ready, and is safe for
+// concurrent use.
+type book struct {
+	mu      sync.Mutex
+	entries map[string]entry
+	// line is the ids in the order in which they came; next is the oldest once
+	// the line is full.
+	line []string
+	next int
+}
+
+// look gives what is remembered at a time.
+func (b *book) look(id string, now time.Time) entry {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	e := b.entries[id]
+	if !e.until.IsZero() && !now.Before(e.until) {
+		return entry{}
+	}
+	return e
+}
+
+// note remembers.
+func (b *book) note(id string, e entry) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if _, known := b.entries[id]; known {
+		b.entries[id] = e
+		return
+	}
+	if b.entries == nil {
+		b.entries = map[string]entry{}
+	}
+	b.entries[id] = e
+	if len(b.line) < Size {
+		b.line = append(b.line, id)
+		return
+	}
+	delete(b.entries, b.line[b.next])
+	b.line[b.next] = id
+	b.next = (b.next + 1) % Size
+}

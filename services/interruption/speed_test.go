@@ -1,0 +1,112 @@
+package interruption
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/joist-autoscaler/joist/shared/cloud"
+	"github.com/joist-autoscaler/joist/shared/host"
+	"github.com/joist-autoscaler/joist/shared/queue"
+	"github.com/joist-autoscaler/joist/shared/telemetry"
+)
+
+// null are ports that do nothing, so that what is measured is ours.
+type null struct{ queue.Queue }
+
+func (null) Send(context.Context, ...queue.Outgoing) error { return nil }
+func (null) Delete(context.Context, ...string) error       { return nil }
+
+func (null) DescribeInstances(_ context.Context, f cloud.InstanceFilter) ([]cloud.Instance, error) {
+	var out []cloud.Instance
+	for _, id := range f.IDs {
+		i := cloud.Instance{ID: id, Type: "m6i.large", Zone: "us-west-2a", CapacityType: "spot", State: cloud.Running, Tags: map[string]string{"Name": "db"}}
+		if id != theirs {
+			i.Tags = map[string]string{"kubernetes.io/cluster/web": "owned", "karpenter.sh/nodepool": "default"}
+		}
+		out = append(out, i)
+	}
+	return out, nil
+}
+
+// warning is a spot warning as AWS writes it.
+func warning(id string, at time.Time) []byte {
+	return fmt.Appendf(nil, `{"version":"0","id":"11111111-2222-3333-4444-555555555555","detail-type":%q,"source":"aws.ec2",`+
+		`"account":"123456789012","time":%q,"region":"us-west-2","resources":["arn:aws:ec2:us-west-2a:instance/%s"],`+
+		`"detail":{"instance-id":%q,"instance-action":"terminate"}}`, spotType, at.UTC().Format(time.RFC3339), id, id)
+}
+
+// whole is the service in its host, with the log and the metrics that it has
+// outside.
+func whole(t testing.TB, log func(host.Line)) host.Worker {
+	t.Helper()
+	s := &Service{EC2: null{}, Bus: null{}, Cluster: web, Now: time.Now}
+	return host.Worker{Service: "interruption", Queue: null{}, Dead: null{}, Handle: s.Handle, Now: time.Now, Log: log}
+}
+
+func told(t testing.TB) func(host.Line) {
+	t.Helper()
+	told, err := telemetry.New(t.Context(), telemetry.Options{Service: "interruption", Version: "v", Cluster: "web", Out: io.Discard, Level: slog.LevelInfo})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = told.Close() })
+	return told.Line
+}
+
+var bodies = []struct {
+	name   string
+	body   func(at time.Time) []byte
+	want   host.Action
+	allocs float64
+}{
+	{"ours", func(at time.Time) []byte { return warning(mine, at) }, host.Delete, 37},
+	{"somebody else's", func(at time.Time) []byte { return warning(theirs, at) }, host.Delete, 28},
+	{"poison", func(at time.Time) []byte { return warning("i-*", at) }, host.Park, 30},
+}
+
+// cpu is the time that the process has been at work, whoever else is.
+func cpu() time.Duration {
+	var used syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &used); err != nil {
+		return 0
+	}
+	return time.Duration(used.Utime.Nano() + used.Stime.Nano())
+}
+
+// BenchmarkMessage is what a message costs from the queue's delivery to its line.
+func BenchmarkMessage(b *testing.B) {
+	for name, log := range map[string]func(host.Line){"silent": nil, "told": told(b)} {
+		for _, c := range bodies {
+			b.Run(name+"/"+c.name, func(b *testing.B) {
+				w := whole(b, log)
+				m := queue.Message{ID: "m", Body: c.body(time.Now()), Receipt: "r", Receives: 1, Sent: time.Now()}
+				b.ReportAllocs()
+				began := cpu()
+				for b.Loop() {
+					if v := w.Do(b.Context(), m); v.Action != c.want {
+						b.Fatal(v)
+					}
+				}
+				b.ReportMetric(float64(cpu()-began)/float64(b.N), "cpu-ns/op")
+			})
+		}
+	}
+}
+
+// What is looked at thousands of times a second must not cost memory.
+func TestHandleAllocates(t *testing.T) {
+	for _, c := range bodies {
+		w := whole(t, nil)
+		m := queue.Message{ID: "m", Body: c.body(time.Now()), Receipt: "r", Receives: 1, Sent: time.Now()}
+		got := testing.AllocsPerRun(100, func() { w.Do(context.Background(), m) })
+		t.Logf("%s: %.0f allocations", c.name, got)
+		if got > c.allocs {
+			t.Errorf("%s: %.0f allocations, and %.0f are allowed", c.name, got, c.allocs)
+		}
+	}
+}
