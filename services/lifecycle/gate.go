@@ -1,6 +1,67 @@
 package lifecycle
 
-import "context"
+import (
+	"context"
+	"errors"
+	"fmt"
 
-// gates looks after NodePools that are being deleted (B174).
-func (s *Service) gates(context.Context, world) error { return nil }
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/joist-autoscaler/joist/services/lifecycle/internal/effect"
+	"github.com/joist-autoscaler/joist/services/lifecycle/internal/gate"
+	"github.com/joist-autoscaler/joist/services/lifecycle/internal/pool"
+	"github.com/joist-autoscaler/joist/services/lifecycle/internal/remark"
+	"github.com/joist-autoscaler/joist/shared/cluster"
+	"github.com/joist-autoscaler/joist/shared/karpenter"
+)
+
+// Gate is which NodePools are deleted only when somebody says so; the zero value
+// is none (B174).
+type Gate = gate.Threshold
+
+// deletionApproved is the condition of a NodePool whose deletion the gate has
+// stopped. Karpenter has none of the kind.
+const deletionApproved = "DeletionApproved"
+
+// gates looks after NodePools that are large, and after the deletion of those.
+func (s *Service) gates(ctx context.Context, w world) error {
+	claims := map[string][]*karpenter.NodeClaim{}
+	for _, c := range w.claims {
+		name := c.Labels[karpenter.NodePoolLabelKey]
+		claims[name] = append(claims[name], c)
+	}
+	size := len(cluster.Cached[*corev1.Node](s.Cache, cluster.Nodes))
+	var failures []error
+	for _, np := range cluster.Cached[*karpenter.NodePool](s.Cache, cluster.NodePools) {
+		if pool.Foreign(np) {
+			continue
+		}
+		d := gate.Next(gate.View{Pool: np, Claims: claims[np.Name], Cluster: size, Threshold: s.Gate})
+		if err := s.do.Do(ctx, nil, append(d.Effects, s.said(np, d)...)...); err != nil {
+			failures = append(failures, fmt.Errorf("the deletion of NodePool %s: %w", np.Name, err))
+		}
+	}
+	return errors.Join(failures...)
+}
+
+// said tells people how a deletion stands, on the pool and by an Event.
+func (s *Service) said(np *karpenter.NodePool, d gate.Decision) []effect.Effect {
+	if d.Reason == "" {
+		return nil
+	}
+	condition := metav1.Condition{
+		Type: deletionApproved, Status: metav1.ConditionTrue, Reason: d.Reason, Message: d.Message, ObservedGeneration: np.Generation,
+	}
+	var effects []effect.Effect
+	if d.Waits {
+		condition.Status = metav1.ConditionFalse
+		effects = append(effects, remark.DeletionAwaitsApproval.On(cluster.NodePools, np, s.Now(), "%s", d.Message))
+	}
+	next := np.DeepCopy()
+	next.Status.Conditions = next.Status.Conditions.With(condition, s.Now())
+	if equalJSON(np.Status, next.Status) {
+		return effects
+	}
+	return append(effects, effect.UpdateStatus{Object: next})
+}

@@ -58,6 +58,9 @@ type Config struct {
 	DryRuns bool
 	// Repair is when sick nodes are replaced; the zero value is never (B143).
 	Repair Repair
+	// Gate is which NodePools are deleted only when somebody says so; the zero value
+	// is none (B174).
+	Gate Gate
 	// Parallel is how many writes of a look may be under way at a time; zero is
 	// one, and then they go in a fixed order.
 	Parallel int

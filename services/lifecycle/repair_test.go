@@ -91,7 +91,7 @@ func TestB143HastensADrain(t *testing.T) {
 	}
 	s.silence("node-1")
 	s.now = s.now.Add(31 * time.Minute)
-	s.pass(2 * time.Second)
+	s.pass(5 * time.Second)
 	first := s.deadline()
 	if at, err := time.Parse(time.RFC3339, first); err != nil || at.After(s.now) {
 		t.Fatalf("its deadline is %s at %s", first, s.now)

@@ -9,4 +9,6 @@ import (
 // About NodePools, and the health of their nodes.
 var (
 	NodeRepairBlocked = Remark{Type: warning, Reason: karpenter.ReasonNodeRepairBlocked, Every: 15 * time.Minute}
+	// DeletionAwaitsApproval is Joist's own (user ask 15).
+	DeletionAwaitsApproval = Remark{Type: warning, Reason: "DeletionAwaitsApproval", Every: 15 * time.Minute}
 )
