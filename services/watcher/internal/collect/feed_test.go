@@ -1,0 +1,75 @@
+package collect_test
+
+import (
+	"maps"
+	"slices"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+
+	"github.com/joist-autoscaler/joist/shared/cluster"
+)
+
+// table is a feed that its test writes.
+type table struct {
+	objects, whole map[cluster.Kind]map[cluster.Key]cluster.Object
+	changes        map[cluster.Kind]*cluster.Changes
+}
+
+func newTable() *table {
+	t := &table{map[cluster.Kind]map[cluster.Key]cluster.Object{}, map[cluster.Kind]map[cluster.Key]cluster.Object{}, map[cluster.Kind]*cluster.Changes{}}
+	for _, kind := range cluster.Kinds {
+		t.objects[kind], t.whole[kind], t.changes[kind] = map[cluster.Key]cluster.Object{}, map[cluster.Key]cluster.Object{}, &cluster.Changes{}
+	}
+	return t
+}
+
+// put creates the object or replaces the one of its name.
+func (t *table) put(o cluster.Object) {
+	kind, _ := cluster.KindOf(o)
+	key := cluster.KeyOf(o)
+	t.objects[kind][key], t.whole[kind][key] = o, o.DeepCopyObject().(cluster.Object)
+	t.changes[kind].Note(key)
+}
+
+func (t *table) drop(kind cluster.Kind, key cluster.Key) {
+	delete(t.objects[kind], key)
+	delete(t.whole[kind], key)
+	t.changes[kind].Note(key)
+}
+
+// relist makes the feed say that all of a kind may have changed.
+func (t *table) relist(kind cluster.Kind) {
+	t.changes[kind] = &cluster.Changes{}
+}
+
+func (t *table) untouched(test testing.TB) {
+	test.Helper()
+	for kind, objects := range t.objects {
+		for key, o := range objects {
+			if !equality.Semantic.DeepEqual(o, t.whole[kind][key]) {
+				test.Fatalf("%s %s of the cache was changed", kind.Kind, key)
+			}
+		}
+	}
+}
+
+func (t *table) List(kind cluster.Kind) (out []cluster.Object) {
+	for _, key := range slices.SortedFunc(maps.Keys(t.objects[kind]), cluster.Key.Compare) {
+		out = append(out, t.objects[kind][key])
+	}
+	return out
+}
+
+func (t *table) ListBy(kind cluster.Kind, index cluster.Index, value string) []cluster.Object {
+	return slices.DeleteFunc(t.List(kind), func(o cluster.Object) bool { return index.Value(o) != value })
+}
+
+func (t *table) Get(kind cluster.Kind, key cluster.Key) (cluster.Object, bool) {
+	o, ok := t.objects[kind][key]
+	return o, ok
+}
+
+func (t *table) Synced() bool { return true }
+
+func (t *table) Drain(kind cluster.Kind) cluster.Changed { return t.changes[kind].Drain() }

@@ -1,0 +1,292 @@
+package collect
+
+import (
+	"maps"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/joist-autoscaler/joist/shared/cluster"
+	"github.com/joist-autoscaler/joist/shared/karpenter"
+	"github.com/joist-autoscaler/joist/shared/podspec"
+	"github.com/joist-autoscaler/joist/shared/scheduling"
+)
+
+// State keeps what was collected and works out anew only what a change touches.
+// Its view is what From would collect at the same moment; a test holds the one to
+// the other. It is not safe for concurrent use, and the only reader of its feed.
+//
+// Views share memory with each other: nobody changes them.
+type State struct {
+	feed cluster.Feed
+
+	// pods are those that the feed has told of, and bound the same by node; those on
+	// none are under the empty name.
+	pods  map[cluster.Key]*corev1.Pod
+	bound map[string]map[cluster.Key]*corev1.Pod
+	// named and spaces count what pods select pods and namespaces by.
+	named, spaces podspec.Tally
+	users         podspec.Users
+	// sets are the living pods of each DaemonSet, and newest the youngest of each.
+	sets   map[types.UID]map[cluster.Key]*corev1.Pod
+	newest map[types.UID]*corev1.Pod
+	stale  map[types.UID]bool
+
+	storage  *podspec.Storage
+	attached map[string][]attached
+
+	nodes map[string]*known
+	// dirty are the nodes that have to be described anew, and every says that all do.
+	dirty map[string]bool
+	every bool
+
+	view View
+	// current says that nothing has changed since the view was put together.
+	current bool
+}
+
+// known is a node as it was described, and what it was described from beside its
+// pods and their volumes.
+type known struct {
+	node  *corev1.Node
+	claim *karpenter.NodeClaim
+	csi   cluster.Object
+	out   scheduling.Node
+}
+
+// NewState makes a state that knows nothing yet.
+func NewState(feed cluster.Feed) *State {
+	return &State{
+		feed: feed, pods: map[cluster.Key]*corev1.Pod{}, bound: map[string]map[cluster.Key]*corev1.Pod{}, users: podspec.Users{},
+		sets: map[types.UID]map[cluster.Key]*corev1.Pod{}, newest: map[types.UID]*corev1.Pod{}, stale: map[types.UID]bool{},
+		nodes: map[string]*known{}, dirty: map[string]bool{}, every: true,
+	}
+}
+
+// read are the kinds that From reads beside pods and volumes.
+var read = []cluster.Kind{
+	cluster.Nodes, cluster.NodeClaims, cluster.CSINodes, cluster.Namespaces, cluster.DaemonSets, cluster.DisruptionBudgets,
+	cluster.NodePools, cluster.NodeClasses, cluster.NodeOverlays, cluster.CapacityBuffers,
+	cluster.PodTemplates, cluster.Deployments, cluster.StatefulSets, cluster.ReplicaSets,
+}
+
+// View is the view as of now. It costs what has changed.
+func (s *State) View(given Given) View {
+	s.learnPods()
+	s.learnVolumes()
+	for _, kind := range read {
+		if !s.feed.Drain(kind).Empty() {
+			s.current = false
+		}
+	}
+	if !s.current || !s.view.Until.IsZero() && !given.Now.Before(s.view.Until) || given.Settings != s.view.Snapshot.Settings {
+		s.view, s.current = s.collect(given), true
+	}
+	view := s.view
+	given.stamp(&view.Snapshot)
+	return view
+}
+
+// learnPods looks again at the pods that changed.
+func (s *State) learnPods() {
+	changed := s.feed.Drain(cluster.Pods)
+	keys := changed.Keys
+	if changed.All {
+		keys = slices.Collect(maps.Keys(s.pods))
+		for _, o := range s.feed.List(cluster.Pods) {
+			keys = append(keys, cluster.KeyOf(o))
+		}
+	}
+	for _, key := range keys {
+		object, _ := s.feed.Get(cluster.Pods, key)
+		pod, _ := object.(*corev1.Pod)
+		s.replace(key, pod)
+	}
+}
+
+// replace puts one pod in the place of another; either may be nil.
+func (s *State) replace(key cluster.Key, pod *corev1.Pod) {
+	old := s.pods[key]
+	if old == pod {
+		return
+	}
+	s.current = false
+	if old != nil {
+		s.count(old, s.named.Remove, s.spaces.Remove, s.users.Remove)
+		delete(s.pods, key)
+		delete(s.bound[old.Spec.NodeName], key)
+		if len(s.bound[old.Spec.NodeName]) == 0 {
+			delete(s.bound, old.Spec.NodeName)
+		}
+		if set, ok := setOf(old); ok {
+			delete(s.sets[set], key)
+		}
+	}
+	if pod != nil {
+		s.count(pod, s.named.Add, s.spaces.Add, s.users.Add)
+		s.pods[key] = pod
+		put(s.bound, pod.Spec.NodeName, key, pod)
+		if set, ok := setOf(pod); ok {
+			put(s.sets, set, key, pod)
+		}
+	}
+}
+
+func put[K comparable](in map[K]map[cluster.Key]*corev1.Pod, under K, key cluster.Key, pod *corev1.Pod) {
+	if in[under] == nil {
+		in[under] = map[cluster.Key]*corev1.Pod{}
+	}
+	in[under][key] = pod
+}
+
+// count counts a pod in or out, and notes what that touches.
+func (s *State) count(pod *corev1.Pod, named, spaces func(podspec.Named) bool, users func(*corev1.Pod) []cluster.Key) {
+	s.dirty[pod.Spec.NodeName] = true
+	if set, ok := setOf(pod); ok {
+		s.stale[set] = true
+	}
+	for _, other := range users(pod) {
+		if sharer := s.pods[other]; sharer != nil {
+			s.dirty[sharer.Spec.NodeName] = true
+		}
+	}
+	if pod.Spec.Affinity == nil && len(pod.Spec.TopologySpreadConstraints) == 0 {
+		return
+	}
+	keys := podspec.Named{}
+	keys.Add(pod)
+	if named(keys) {
+		s.every = true
+	}
+	keys = podspec.Named{}
+	keys.AddNamespaces(pod)
+	spaces(keys)
+}
+
+// setOf is the DaemonSet that a living pod tells of.
+func setOf(pod *corev1.Pod) (types.UID, bool) {
+	if !daemon(pod) || pod.DeletionTimestamp != nil || ended(pod) {
+		return "", false
+	}
+	return metav1.GetControllerOfNoCopy(pod).UID, true
+}
+
+// learnVolumes looks again at what pods' volumes are looked up in, if any of that
+// changed.
+func (s *State) learnVolumes() {
+	claims, volumes := s.feed.Drain(cluster.VolumeClaims), s.feed.Drain(cluster.Volumes)
+	classes, attachments := s.feed.Drain(cluster.StorageClasses), s.feed.Drain(cluster.VolumeAttachments)
+	if s.storage != nil && claims.Empty() && volumes.Empty() && classes.Empty() && attachments.Empty() {
+		return
+	}
+	s.current = false
+	s.every = s.every || s.storage == nil || claims.All || volumes.All || !classes.Empty()
+	s.storage = storageOf(s.feed)
+	for _, key := range claims.Keys {
+		s.touch(key)
+	}
+	if len(volumes.Keys) > 0 {
+		for _, claim := range cluster.Cached[*corev1.PersistentVolumeClaim](s.feed, cluster.VolumeClaims) {
+			if name := claim.Spec.VolumeName; name != "" && slices.Contains(volumes.Keys, cluster.Key{Name: name}) {
+				s.touch(cluster.KeyOf(claim))
+			}
+		}
+	}
+	s.attach()
+}
+
+// touch notes the nodes of a volume claim's pods.
+func (s *State) touch(claim cluster.Key) {
+	for user := range s.users[claim] {
+		s.dirty[s.pods[user].Spec.NodeName] = true
+	}
+}
+
+// attach looks again at what nodes have attached.
+func (s *State) attach() {
+	before := s.attached
+	s.attached = attachments(s.feed)
+	for _, all := range [2]map[string][]attached{before, s.attached} {
+		for node := range all {
+			if !slices.Equal(before[node], s.attached[node]) {
+				s.dirty[node] = true
+			}
+		}
+	}
+}
+
+// collect puts the view together from what is known and what has to be looked at
+// again.
+func (s *State) collect(given Given) View {
+	c := &collection{
+		cache: s.feed, named: s.named.Named(), spaces: s.spaces.Named(), mounts: s.users.Mounts(s.storage),
+		attached: s.attached, going: map[string]time.Time{}, now: given.Now,
+	}
+	there := 0
+	nodes := c.nodes(func(node *corev1.Node, claim *karpenter.NodeClaim) scheduling.Node {
+		there++
+		return s.node(c, node, claim)
+	})
+	if there < len(s.nodes) {
+		maps.DeleteFunc(s.nodes, func(name string, _ *known) bool {
+			_, exists := s.feed.Get(cluster.Nodes, cluster.Key{Name: name})
+			return !exists
+		})
+	}
+	clear(s.dirty)
+	s.every = false
+	c.pods = s.candidates(c.going)
+	return c.view(given, nodes, c.daemons(s.daemons()))
+}
+
+// node describes a node, or remembers how it was described.
+func (s *State) node(c *collection, node *corev1.Node, claim *karpenter.NodeClaim) scheduling.Node {
+	csi, _ := s.feed.Get(cluster.CSINodes, cluster.Key{Name: node.Name})
+	if was := s.nodes[node.Name]; was != nil && !s.every && !s.dirty[node.Name] && was.node == node && was.claim == claim && was.csi == csi {
+		if was.out.Going {
+			c.going[node.Name] = was.out.Deadline
+		}
+		return was.out
+	}
+	out := c.node(node, claim, slices.DeleteFunc(ordered(s.bound[node.Name]), ended))
+	s.nodes[node.Name] = &known{node, claim, csi, out}
+	return out
+}
+
+// candidates are the pods that may wait for a node: those on none, and those on
+// nodes that go.
+func (s *State) candidates(going map[string]time.Time) []*corev1.Pod {
+	all := maps.Clone(s.bound[""])
+	for node := range going {
+		if all == nil {
+			all = map[cluster.Key]*corev1.Pod{}
+		}
+		maps.Copy(all, s.bound[node])
+	}
+	return ordered(all)
+}
+
+// daemons are the youngest pods of all DaemonSets.
+func (s *State) daemons() map[types.UID]*corev1.Pod {
+	for set := range s.stale {
+		delete(s.newest, set)
+		if len(s.sets[set]) == 0 {
+			delete(s.sets, set)
+		}
+		maps.Copy(s.newest, newest(ordered(s.sets[set])))
+	}
+	clear(s.stale)
+	return s.newest
+}
+
+// ordered are the pods by namespace and name.
+func ordered(pods map[cluster.Key]*corev1.Pod) []*corev1.Pod {
+	out := make([]*corev1.Pod, 0, len(pods))
+	for _, key := range slices.SortedFunc(maps.Keys(pods), cluster.Key.Compare) {
+		out = append(out, pods[key])
+	}
+	return out
+}

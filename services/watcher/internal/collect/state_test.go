@@ -1,0 +1,254 @@
+package collect_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"pgregory.net/rapid"
+
+	"github.com/joist-autoscaler/joist/services/watcher/internal/collect"
+	"github.com/joist-autoscaler/joist/shared/cluster"
+	"github.com/joist-autoscaler/joist/shared/event"
+	"github.com/joist-autoscaler/joist/shared/karpenter"
+	"github.com/joist-autoscaler/joist/shared/scheduling"
+)
+
+// hand draws objects whose names meet: nodes n0 to n2, volume claims v0 to v2 and
+// so on.
+type hand struct{ *rapid.T }
+
+func (t hand) pick(label string, words ...string) string {
+	return rapid.SampledFrom(words).Draw(t.T, label)
+}
+func (t hand) maybe(label string) bool { return rapid.IntRange(0, 2).Draw(t.T, label) == 0 }
+func (t hand) one(of string) string    { return fmt.Sprint(of, rapid.IntRange(0, 2).Draw(t.T, of)) }
+
+func (t hand) time(label string) metav1.Time {
+	return metav1.NewTime(noon.Add(time.Duration(rapid.IntRange(-3, 20).Draw(t.T, label)) * time.Minute))
+}
+
+func (t hand) pod() *corev1.Pod {
+	p := pod(fmt.Sprint("p", rapid.IntRange(0, 9).Draw(t.T, "pod")), "")
+	p.CreationTimestamp, p.Namespace = t.time("age"), t.pick("namespace", "default", "other")
+	if !t.maybe("waits") {
+		p.Spec.NodeName, p.Status.Phase, p.Status.Conditions = t.one("n"), corev1.PodRunning, nil
+	}
+	if t.maybe("ended") && t.maybe("indeed") {
+		p.Status.Phase = corev1.PodFailed
+	}
+	p.Labels = map[string]string{"app": t.pick("app", "web", "db"), "hash": t.one("h")}
+	if t.maybe("spreads") {
+		p.Spec.TopologySpreadConstraints = []corev1.TopologySpreadConstraint{{MaxSkew: 1, TopologyKey: "zone",
+			LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{t.pick("by", "app", "hash"): "web"}}}}
+	}
+	if t.maybe("apart") {
+		p.Spec.Affinity = &corev1.Affinity{PodAntiAffinity: &corev1.PodAntiAffinity{RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{{
+			TopologyKey: "host", LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{t.pick("from", "app", "hash"): "web"}},
+			NamespaceSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"team": "a"}},
+		}}}}
+	}
+	for _, name := range []string{"v0", "v1"} {
+		if t.maybe("mounts " + name) {
+			claims(name)(p)
+		}
+	}
+	if t.maybe("owned") {
+		owner(t.pick("owner", "DaemonSet", "StatefulSet"))(p)
+		p.OwnerReferences[0].UID = types.UID(t.one("d"))
+	}
+	if t.maybe("protected") {
+		p.Annotations = map[string]string{karpenter.DoNotDisruptAnnotationKey: t.pick("for", "true", "5m", "never")}
+		p.Status.StartTime = new(t.time("start"))
+	}
+	if t.maybe("dying") && t.maybe("really") {
+		p.DeletionTimestamp = new(t.time("death"))
+	}
+	return p
+}
+
+func (t hand) node() *corev1.Node {
+	n := node(t.one("n"))
+	n.Spec.ProviderID = t.one("aws:///eu-west-1a/i-")
+	if t.maybe("disrupted") {
+		disrupted(n)
+	}
+	if t.maybe("bare") {
+		n.Status.Allocatable = nil
+	}
+	return n
+}
+
+func (t hand) claim() *karpenter.NodeClaim {
+	c := claim(t.one("c"))
+	c.CreationTimestamp = t.time("claimed")
+	if t.maybe("launched") {
+		launched(c)
+	} else {
+		registered(c)
+	}
+	c.Status.ProviderID = t.pick("instance", "", "aws:///eu-west-1a/i-0", "aws:///eu-west-1a/i-1")
+	if t.maybe("going") {
+		c.DeletionTimestamp = new(t.time("gone"))
+	}
+	if t.maybe("deadline") {
+		c.Annotations[karpenter.NodeClaimTerminationTimestampAnnotationKey] = t.time("deadline at").Format(time.RFC3339)
+	}
+	return c
+}
+
+// object draws any kind that the view reads.
+func (t hand) object() cluster.Object {
+	switch t.pick("kind", "pod", "pod", "pod", "pod", "node", "claim", "volume", "budget", "namespace", "set", "pool", "buffer", "csi") {
+	case "node":
+		return t.node()
+	case "claim":
+		return t.claim()
+	case "volume":
+		return t.storage()
+	case "budget":
+		b := &policyv1.PodDisruptionBudget{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: t.one("b")}}
+		b.Spec.Selector, b.Spec.MaxUnavailable = &metav1.LabelSelector{}, new(intstr.FromInt32(int32(rapid.IntRange(0, 1).Draw(t.T, "unavailable"))))
+		return b
+	case "namespace":
+		return &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: t.pick("space", "default", "other"), Labels: map[string]string{"team": t.one("t")}}}
+	case "set":
+		d := &appsv1.DaemonSet{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: t.one("d")}}
+		d.UID = types.UID(d.Name)
+		return d
+	case "pool":
+		return static(t.one("pool"), int64(rapid.IntRange(0, 3).Draw(t.T, "replicas")))
+	case "buffer":
+		if t.maybe("scaled") {
+			return deployment("web", int32(rapid.IntRange(1, 4).Draw(t.T, "scale")))
+		}
+		return buffer(t.one("buffer"), karpenter.CapacityBufferSpec{ScalableRef: &karpenter.ScalableRef{Kind: "Deployment", Name: "web"}, Percentage: new(int32(50))})
+	case "csi":
+		csi := csiNode(int32(rapid.IntRange(1, 3).Draw(t.T, "limit")))
+		csi.Name = t.one("n")
+		return csi
+	default:
+		return t.pod()
+	}
+}
+
+func (t hand) storage() cluster.Object {
+	switch t.pick("storage", "claim", "claim", "volume", "class", "attachment") {
+	case "volume":
+		v := volume(t.one("pv"), t.one("v"))
+		if t.maybe("loose") {
+			v.Spec.ClaimRef = nil
+		}
+		return v
+	case "class":
+		return storageClass()
+	case "attachment":
+		return attachment(t.one("a"), t.one("pv"), t.one("n"))
+	default:
+		c := volumeClaim(t.one("v"))
+		if t.maybe("bound") {
+			c.Spec.VolumeName, c.Annotations = t.one("pv"), map[string]string{"pv.kubernetes.io/bind-completed": "yes"}
+		}
+		return c
+	}
+}
+
+// A state says at any time what collecting everything would: whatever came,
+// changed and went, however much at once, and while nothing but time passes.
+func TestStateAgreesWithFrom(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		hand, feed := hand{rt}, newTable()
+		for i := range 3 {
+			bound := volumeClaim(fmt.Sprint("v", i))
+			bound.Spec.VolumeName, bound.Annotations = fmt.Sprint("pv", i), map[string]string{"pv.kubernetes.io/bind-completed": "yes"}
+			n := node(fmt.Sprint("n", i))
+			n.Spec.ProviderID = fmt.Sprint("aws:///eu-west-1a/i-", i)
+			feed.put(storageClass())
+			feed.put(bound)
+			feed.put(volume(fmt.Sprint("pv", i), bound.Name))
+			feed.put(n)
+		}
+		for range rapid.IntRange(0, 8).Draw(rt, "pods") {
+			feed.put(hand.pod())
+		}
+		state := collect.NewState(feed)
+		what := collect.Given{Cluster: event.Cluster{Name: "prod", UID: "uid"}, Now: noon, Settings: scheduling.Settings{Gates: everyGate}}
+		for range rapid.IntRange(1, 30).Draw(rt, "looks") {
+			for range rapid.IntRange(0, 2).Draw(rt, "changes") {
+				change(hand, feed)
+			}
+			what.Now = what.Now.Add(time.Duration(rapid.IntRange(0, 3).Draw(rt, "minutes")) * time.Minute)
+			what.Catalogue.Digest = event.Digest(hand.pick("catalogue", "x", "y"))
+			want, got := collect.From(feed, what), state.View(what)
+			if diff := cmp.Diff(want, got); diff != "" {
+				rt.Fatalf("the state differs from what there is (-want +got):\n%s", diff)
+			}
+			if a, b := text(rt, want), text(rt, got); a != b {
+				rt.Fatalf("the documents differ:\n%s\n%s", a, b)
+			}
+		}
+		feed.untouched(t)
+	})
+}
+
+func change(t hand, feed *table) {
+	switch t.pick("change", "put", "put", "put", "drop", "relist") {
+	case "drop":
+		kind := rapid.SampledFrom(cluster.Kinds).Draw(t.T, "dropped kind")
+		if keys := slices.SortedFunc(maps.Keys(feed.objects[kind]), cluster.Key.Compare); len(keys) > 0 {
+			feed.drop(kind, rapid.SampledFrom(keys).Draw(t.T, "dropped"))
+		}
+	case "relist":
+		o := t.object()
+		if t.maybe("relists volumes") {
+			o = t.storage()
+		}
+		feed.put(o)
+		kind, _ := cluster.KindOf(o)
+		feed.relist(kind)
+	default:
+		feed.put(t.object())
+	}
+}
+
+func text(t *rapid.T, view collect.View) string {
+	bytes, err := json.Marshal(view)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(bytes)
+}
+
+// A view that nothing but time makes old is put together anew, and one that
+// nothing makes old is the one before.
+func TestStateMindsTime(t *testing.T) {
+	feed := newTable()
+	feed.put(node("n", disrupted))
+	feed.put(pod("p", "n", func(p *corev1.Pod) {
+		p.Annotations = map[string]string{karpenter.DoNotDisruptAnnotationKey: "5m"}
+		p.Status.StartTime = new(metav1.NewTime(noon))
+	}))
+	state := collect.NewState(feed)
+	at := func(after time.Duration) collect.View { return state.View(collect.Given{Now: noon.Add(after)}) }
+	if first := at(0); len(first.Pending) != 0 || !first.Until.Equal(noon.Add(5*time.Minute)) {
+		t.Fatalf("a protected pod: %d classes wait, until %s", len(first.Pending), first.Until)
+	}
+	before, after := at(4*time.Minute), at(5*time.Minute)
+	if len(before.Pending) != 0 || len(after.Pending) != 1 {
+		t.Errorf("%d classes wait while the pod is protected, %d then", len(before.Pending), len(after.Pending))
+	}
+	again := at(6 * time.Minute)
+	if &again.Snapshot.Nodes[0] != &after.Snapshot.Nodes[0] || !again.Snapshot.Taken.Equal(noon.Add(6*time.Minute)) {
+		t.Errorf("a view of what did not change was put together anew, or is taken at %s", again.Snapshot.Taken)
+	}
+}
