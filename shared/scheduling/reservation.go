@@ -46,7 +46,7 @@ func reservedOffers(t catalog.InstanceType, class *karpenter.EC2NodeClass, s Sna
 			},
 			Reservation: r.ID, Count: left[r.ID], Labels: reservationLabels(r),
 		}
-		offer.Available = offer.Count > 0 && usable(r, s.Taken) && !unavailable(offer.Option, class, s)
+		offer.Available = offer.Count > 0 && usable(r, s.Taken) && !reservationUnavailable(r.ID, s) && !unavailable(offer.Option, class, s)
 		out = append(out, offer)
 	}
 	return out

@@ -144,3 +144,32 @@ func TestReservationsLeftB122B125(t *testing.T) {
 		})
 	}
 }
+
+// A reservation whose owner takes instances back is left alone, for a while, and
+// nothing else is.
+func TestB180InterruptedReservationIsLeftAlone(t *testing.T) {
+	for name, c := range map[string]struct {
+		id   string
+		in   time.Duration
+		want bool
+	}{
+		"this one": {"cr-1", time.Minute, false}, "another": {"cr-2", time.Minute, true}, "this one, until just now": {"cr-1", 0, true},
+	} {
+		stock := reserving(func(s *scheduling.Snapshot, _ *catalog.Catalogue, _ *karpenter.CapacityReservation) {
+			s.Unavailable = []scheduling.Unavailable{{
+				Offering:    event.Offering{InstanceType: reservedType, Zone: reservedZone, CapacityType: catalog.OnDemand},
+				Reservation: c.id, Until: s.Taken.Add(c.in),
+			}}
+		})
+		if got := reserved(stock); len(got) != 1 || got[0].Available != c.want {
+			t.Errorf("%s: %+v", name, got)
+		}
+		for _, typ := range stock.Types[schedulingtest.NodeClass().Name] {
+			for _, o := range typ.Offers {
+				if typ.Name == reservedType && o.Zone == reservedZone && o.CapacityType == catalog.OnDemand && !o.Available {
+					t.Errorf("%s: on-demand capacity is left alone as well", name)
+				}
+			}
+		}
+	}
+}

@@ -110,6 +110,9 @@ type Unavailable struct {
 	Subnet string `json:"subnet,omitempty"`
 	// PlacementGroup confines it to classes that select this group, by id or name.
 	PlacementGroup string `json:"placementGroup,omitempty"`
+	// Reservation is set when it is one capacity reservation whose owner takes
+	// instances back (B180); nothing else of the offering is short then.
+	Reservation string `json:"reservation,omitempty"`
 
 	Until  time.Time `json:"until"`
 	Reason string    `json:"reason"`

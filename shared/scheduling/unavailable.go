@@ -48,12 +48,21 @@ func SubnetUnavailable(id string, s Snapshot) bool {
 	})
 }
 
+// reservationUnavailable reports whether a capacity reservation is left alone.
+func reservationUnavailable(id string, s Snapshot) bool {
+	return slices.ContainsFunc(s.Unavailable, func(u Unavailable) bool {
+		return u.Reservation != "" && u.Reservation == id && s.Taken.Before(u.Until)
+	})
+}
+
 // unavailable reports whether an offering is left alone for nodes of the class.
 func unavailable(o Option, class *karpenter.EC2NodeClass, s Snapshot) bool {
 	subnets := false
 	for _, u := range s.Unavailable {
 		switch {
 		case !s.Taken.Before(u.Until):
+		case u.Reservation != "":
+			// See reservationUnavailable.
 		case u.Subnet != "":
 			subnets = true
 		case u.covers(o) && u.concerns(class):

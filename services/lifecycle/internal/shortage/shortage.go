@@ -86,5 +86,5 @@ func merge(old, fresh []scheduling.Unavailable, now time.Time) []scheduling.Unav
 
 // text is what an entry is about, whenever it ends.
 func text(u scheduling.Unavailable) string {
-	return strings.Join([]string{u.InstanceType, u.Zone, u.CapacityType, u.Subnet, u.PlacementGroup}, "/")
+	return strings.Join([]string{u.InstanceType, u.Zone, u.CapacityType, u.Subnet, u.PlacementGroup, u.Reservation}, "/")
 }
