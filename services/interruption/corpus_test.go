@@ -1,0 +1,159 @@
+package interruption
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/joist-autoscaler/joist/shared/cloud"
+	"github.com/joist-autoscaler/joist/shared/event"
+	"github.com/joist-autoscaler/joist/shared/fault"
+	"github.com/joist-autoscaler/joist/shared/noticetest"
+	"github.com/joist-autoscaler/joist/shared/queue"
+)
+
+// corpusBench is an account in which the corpus plays, a little after its messages
+// were sent.
+func corpusBench() *bench {
+	b := newBench()
+	b.now = start.Add(2 * time.Second)
+	b.Account, b.Region = noticetest.Account, noticetest.Region
+	tags := map[string]string{"kubernetes.io/cluster/web": "owned", "karpenter.sh/nodepool": "default"}
+	b.instances = []cloud.Instance{
+		{ID: noticetest.Stranger, State: cloud.Running, Tags: map[string]string{"Name": "db"}},
+		{ID: noticetest.Ended, State: cloud.Terminated, Tags: tags},
+	}
+	for _, id := range noticetest.Ours {
+		b.instances = append(b.instances, cloud.Instance{ID: id, Type: "m6i.large", Zone: "us-east-2b", CapacityType: "spot", State: cloud.Running, Tags: tags})
+	}
+	return b
+}
+
+// deliver hands over an entry as the queue does.
+func (b *bench) deliver(t *testing.T, e noticetest.Entry) error {
+	t.Helper()
+	return b.Handle(t.Context(), queue.Message{ID: "m", Body: e.Body, Sent: start, Receives: 1})
+}
+
+// verdictOf is the corpus's word for what a handler answered.
+func verdictOf(err error) noticetest.Verdict {
+	if err == nil {
+		return noticetest.Act
+	}
+	switch fault.KindOf(err) {
+	case fault.Foreign:
+		return noticetest.Foreign
+	case fault.Stale:
+		return noticetest.Stale
+	case fault.Poison:
+		return noticetest.Poison
+	case fault.Retry:
+		return noticetest.Unseen
+	default:
+		return noticetest.Verdict("an error of kind " + string(fault.KindOf(err)))
+	}
+}
+
+// fact is what is to be said of one instance.
+type fact struct {
+	Kind     event.NoticeKind
+	Instance string
+	Deadline time.Time
+}
+
+// facts are what was said, in the order of instances; the end of one has no kind.
+func (b *bench) facts(t *testing.T) []fact {
+	t.Helper()
+	var out []fact
+	for _, e := range b.said {
+		if e.Type == event.InstanceGoneType {
+			out = append(out, fact{Instance: body[event.InstanceGone](t, e).InstanceID})
+			continue
+		}
+		n := body[event.NodeNoticed](t, e)
+		out = append(out, fact{Kind: n.Kind, Instance: n.InstanceID, Deadline: n.Deadline.UTC()})
+	}
+	return out
+}
+
+// wanted are the facts of an entry.
+func wanted(e noticetest.Entry) []fact {
+	var out []fact
+	for _, id := range e.Instances {
+		f := fact{Kind: e.Kind, Instance: id}
+		if e.Deadline != noticetest.DeadlineNone {
+			f.Deadline = start.Add(e.Deadline).UTC()
+		}
+		out = append(out, f)
+		if id == noticetest.Ended {
+			out = append(out, fact{Instance: id})
+		}
+	}
+	return out
+}
+
+// TestCorpus holds every body of the corpus against its verdict.
+func TestCorpus(t *testing.T) {
+	for _, e := range noticetest.Corpus(start) {
+		b := corpusBench()
+		err := b.deliver(t, e)
+		if got := verdictOf(err); got != e.Want {
+			t.Errorf("%s: %s (%v), want %s\n%.400q", e.Name, got, err, e.Want, e.Body)
+			continue
+		}
+		if diff := cmp.Diff(wanted(e), b.facts(t)); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", e.Name, diff)
+		}
+		if err != nil && !strings.Contains(err.Error(), ": ") {
+			t.Errorf("%s: the reason %q says nothing", e.Name, err)
+		}
+	}
+}
+
+// TestCorpusKeepsTrueWarnings drains for every spot warning of ours, however odd
+// the rest of it is.
+func TestCorpusKeepsTrueWarnings(t *testing.T) {
+	kept := 0
+	for _, e := range noticetest.Corpus(start) {
+		if !e.Warning {
+			continue
+		}
+		b := corpusBench()
+		if err := b.deliver(t, e); err != nil {
+			t.Errorf("%s: the warning is lost: %v", e.Name, err)
+		}
+		said := b.facts(t)
+		if i := slices.IndexFunc(said, func(f fact) bool { return f.Kind == event.SpotInterruption }); i < 0 || said[i].Deadline.After(start.Add(120*time.Second)) {
+			t.Errorf("%s: said %+v", e.Name, said)
+		}
+		kept++
+	}
+	if kept < 200 {
+		t.Errorf("the corpus has %d true warnings", kept)
+	}
+}
+
+// FuzzHandle looks for bodies that make the service panic, act on what is not
+// ours, or answer with an error that no host has a verdict for.
+func FuzzHandle(f *testing.F) {
+	for _, e := range noticetest.Corpus(start) {
+		if len(e.Body) < 4096 {
+			f.Add(e.Body)
+		}
+	}
+	f.Fuzz(func(t *testing.T, body []byte) {
+		b := corpusBench()
+		err := b.deliver(t, noticetest.Entry{Body: body})
+		if verdict := verdictOf(err); strings.Contains(string(verdict), " ") {
+			t.Errorf("%s: %v", verdict, err)
+		}
+		for _, said := range b.facts(t) {
+			if said.Instance != noticetest.Ended && !slices.Contains(noticetest.Ours, said.Instance) && said.Kind != "" {
+				t.Errorf("%+v is said of a stranger", said)
+			}
+		}
+	})
+}

@@ -1,0 +1,206 @@
+package interruption
+
+import (
+	"context"
+	"encoding/base64"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/joist-autoscaler/joist/shared/host"
+	"github.com/joist-autoscaler/joist/shared/memqueue"
+	"github.com/joist-autoscaler/joist/shared/noticetest"
+	"github.com/joist-autoscaler/joist/shared/queue"
+)
+
+// trip is what a call to the queue takes in the tests below.
+const trip = 10 * time.Millisecond
+
+// far is a queue at the end of a wire.
+type far struct{ *memqueue.Queue }
+
+func (f far) Receive(ctx context.Context, limit int, wait, visibility time.Duration) ([]queue.Message, error) {
+	time.Sleep(trip)
+	return f.Queue.Receive(ctx, limit, wait, visibility)
+}
+
+func (f far) Delete(ctx context.Context, receipts ...string) error {
+	time.Sleep(trip)
+	return f.Queue.Delete(ctx, receipts...)
+}
+
+func (f far) Hide(ctx context.Context, receipt string, visibility time.Duration) error {
+	time.Sleep(trip)
+	return f.Queue.Hide(ctx, receipt, visibility)
+}
+
+func (f far) Send(ctx context.Context, messages ...queue.Outgoing) error {
+	time.Sleep(trip)
+	return f.Queue.Send(ctx, messages...)
+}
+
+// crowd is the service behind its queue, in virtual time.
+type crowd struct {
+	*bench
+	mu          sync.Mutex
+	queue, dead *memqueue.Queue
+	began       time.Time
+	// handled says when each message was dealt with for the last time, by its body.
+	handled map[string]time.Duration
+}
+
+// Send is the bus, for many callers.
+func (c *crowd) Send(ctx context.Context, messages ...queue.Outgoing) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.bench.Send(ctx, messages...)
+}
+
+// serve lets the service deal with bodies for four minutes: twice as long as
+// anything is tried again.
+func serve(t *testing.T, bodies [][]byte) *crowd {
+	t.Helper()
+	c := &crowd{bench: corpusBench(), handled: map[string]time.Duration{}}
+	synctest.Test(t, func(t *testing.T) {
+		broker := memqueue.New(memqueue.Options{Now: time.Now, Idle: func(ctx context.Context, until time.Time) error {
+			select {
+			case <-time.After(min(time.Until(until), 100*time.Millisecond)):
+			case <-ctx.Done():
+			}
+			return ctx.Err()
+		}})
+		c.dead = broker.Queue("dead", memqueue.QueueOptions{})
+		c.queue = broker.Queue("notices", memqueue.QueueOptions{MaxReceives: 200, DeadLetter: "dead"})
+		c.began = time.Now()
+		// The bench's time runs as the bubble's does.
+		c.Service.Now = func() time.Time { return start.Add(time.Since(c.began)) }
+		c.Bus = c
+		for _, body := range bodies {
+			c.queue.Put(body)
+		}
+		worker := host.Worker{
+			Service: "interruption", Queue: far{c.queue}, Dead: far{c.dead}, Now: time.Now,
+			Handle: func(ctx context.Context, m queue.Message) error {
+				m.Sent = start
+				return c.Handle(ctx, m)
+			},
+			Log: func(l host.Line) {
+				c.mu.Lock()
+				defer c.mu.Unlock()
+				c.handled[string(l.Message.Body)] = time.Since(c.began)
+				if l.Err != nil {
+					t.Errorf("%.100q: %v", l.Message.Body, l.Err)
+				}
+			},
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan error, 1)
+		go func() { done <- host.Poll(ctx, worker, Options()) }()
+		time.Sleep(4 * time.Minute)
+		cancel()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+		if err := broker.Conserved(); err != nil {
+			t.Error(err)
+		}
+	})
+	return c
+}
+
+// goodOnes are true warnings, each with an id of its own.
+func goodOnes(n int) [][]byte {
+	var out [][]byte
+	for i := range n {
+		out = append(out, fmt.Appendf(nil, `{"version":"0","id":"good-%d","detail-type":%q,"source":"aws.ec2","account":%q,"time":%q,"region":%q,`+
+			`"resources":[],"detail":{"instance-id":%q,"instance-action":"terminate"}}`,
+			i, spotType, noticetest.Account, start.Add(-time.Second).Format(time.RFC3339), noticetest.Region, noticetest.Ours[0]))
+	}
+	return out
+}
+
+// TestCorpusThroughTheHost puts the whole corpus into one queue, in front of good
+// messages: nothing is lost, everything is either deleted or parked with a reason
+// and all its bytes, and no odd one costs the good ones more than two good ones.
+func TestCorpusThroughTheHost(t *testing.T) {
+	good := goodOnes(200)
+	alone := serve(t, good)
+	var bodies [][]byte
+	poison := map[string]int{}
+	for _, e := range noticetest.Corpus(start) {
+		bodies = append(bodies, e.Body)
+		if e.Want == noticetest.Poison {
+			poison[string(e.Body)]++
+		}
+	}
+	crowded := serve(t, slices.Concat(bodies, good))
+	stats := crowded.queue.Stats()
+	parked := 0
+	for _, n := range poison {
+		parked += n
+	}
+	if stats.Deleted != len(bodies)+len(good) || stats.Visible+stats.Hidden+stats.Dead+stats.Expired != 0 {
+		t.Errorf("of %d messages: %+v", len(bodies)+len(good), stats)
+	}
+	if in := crowded.dead.Stats().In(); in != parked {
+		t.Errorf("%d dead letters, want %d", in, parked)
+	}
+	for _, letter := range letters(t, crowded.dead) {
+		body := string(letter.Body)
+		if letter.Attributes[host.EncodingAttribute] == "base64" {
+			decoded, err := base64.StdEncoding.DecodeString(body)
+			if err != nil {
+				t.Errorf("%.80q: %v", body, err)
+			}
+			body = string(decoded)
+		}
+		if poison[body]--; poison[body] < 0 {
+			t.Errorf("%.200q was parked, and is no poison, or not as it came", body)
+		}
+		if strings.TrimSpace(letter.Attributes["reason"]) == "" || letter.Attributes["kind"] != "poison" {
+			t.Errorf("%.80q was parked without a reason: %v", body, letter.Attributes)
+		}
+	}
+	late(t, alone, crowded, good, len(bodies))
+}
+
+// late compares when the good messages were dealt with: each may wait for what is
+// in front of it, at the pace at which good messages alone are dealt with.
+func late(t *testing.T, alone, crowded *crowd, good [][]byte, before int) {
+	t.Helper()
+	worst := func(c *crowd) (last time.Duration) {
+		for _, body := range good {
+			at, known := c.handled[string(body)]
+			if !known {
+				t.Fatalf("%.80q was never dealt with", body)
+			}
+			last = max(last, at)
+		}
+		return last
+	}
+	share := float64(before+len(good)) / float64(len(good))
+	free := time.Duration(2 * share * float64(worst(alone)))
+	t.Logf("%d good messages alone: the last after %s; behind %d odd ones: after %s", len(good), worst(alone), before, worst(crowded))
+	if worst(crowded) > free {
+		t.Errorf("the last good message was dealt with after %s, want at most %s", worst(crowded), free)
+	}
+}
+
+// letters are all dead letters.
+func letters(t *testing.T, q *memqueue.Queue) (all []queue.Message) {
+	t.Helper()
+	for {
+		messages, err := q.Receive(t.Context(), queue.MaxBatch, 0, time.Hour)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(messages) == 0 {
+			return all
+		}
+		all = append(all, messages...)
+	}
+}

@@ -1,0 +1,109 @@
+package noticetest
+
+import (
+	"strings"
+
+	"github.com/joist-autoscaler/joist/shared/event"
+)
+
+// long is ten kilobytes of text.
+var long = quote(strings.Repeat("a", 10_000))
+
+// oddity is a value that no field has.
+type oddity struct{ name, value string }
+
+// Values of the wrong type, and of none.
+const (
+	isNull   = "null"
+	isNumber = "a number"
+	isTrue   = "true"
+	isObject = "an object"
+	isArray  = "an array"
+	isEmpty  = "empty"
+	isLong   = "ten kilobytes"
+)
+
+var oddities = []oddity{
+	{isNull, "null"}, {isNumber, "7"}, {isTrue, "true"}, {isObject, "{}"}, {isArray, "[]"}, {isEmpty, `""`}, {isLong, long},
+}
+
+// field is how much a field is needed.
+type field struct {
+	name string
+	// otherwise is the verdict on what is missing or odd, but for those in except.
+	otherwise Verdict
+	except    map[string]Verdict
+	// twice is the verdict on a repetition.
+	twice Verdict
+}
+
+// Whether a field is needed (rule 1) or may be absent (rule 2). A text of ten
+// kilobytes is readable: as a source it is a stranger's, as a version not ours.
+func needed(name string) field    { return field{name: name, otherwise: Poison, twice: Poison} }
+func optional(name string) field  { return field{name: name, otherwise: Act, twice: Poison} }
+func unnoticed(name string) field { return field{name: name, otherwise: Act, twice: Act} }
+
+func (f field) but(oddity string, v Verdict) field {
+	except := map[string]Verdict{oddity: v}
+	for name, verdict := range f.except {
+		except[name] = verdict
+	}
+	f.except = except
+	return f
+}
+
+// envelope are the fields of every event.
+var envelope = []field{
+	optional("version").but(isNumber, Poison).but(isLong, Poison),
+	optional("id"),
+	needed("detail-type").but(isLong, Foreign),
+	needed("source").but(isLong, Foreign),
+	optional("account"),
+	optional("region"),
+	optional("resources"),
+	needed("detail"),
+}
+
+// details are the fields of the detail, by kind.
+var details = map[event.NoticeKind][]field{
+	event.SpotInterruption:        {needed("instance-id"), optional("instance-action")},
+	event.RebalanceRecommendation: {needed("instance-id")},
+	event.StateChange:             {needed("instance-id"), needed("state")},
+	event.ScheduledChange: {
+		unnoticed("eventArn"), needed("service").but(isLong, Foreign), optional("eventTypeCode"),
+		needed("eventTypeCategory").but(isLong, Foreign), unnoticed("startTime"),
+		// Where it names nobody, the event's resources do.
+		optional("affectedEntities"),
+	},
+	event.ReservationInterruption: {needed("instance-id"), optional("instance-action"), optional("instance-termination-time")},
+}
+
+// fields makes each field of an event missing, odd, repeated, and spelled in
+// capitals (rules 2 and 5).
+func (c *corpus) fields(b base) {
+	for _, f := range envelope {
+		c.field(b, b, f, b.event, func(o object) object { return o })
+	}
+	for _, f := range details[b.kind] {
+		c.field(b, b, f, b.detail, b.inside)
+	}
+	// Without a time of its own, the queue's stamp counts (rule 3).
+	c.field(b, b.due(notice), optional("time"), b.event, func(o object) object { return o })
+}
+
+// field changes one member of an object, which event puts back into its event.
+// An event with the member missing or odd is acted on as the base odd is.
+func (c *corpus) field(b, odd base, f field, o object, event func(object) object) {
+	c.as(f.otherwise, odd, "no "+f.name, event(o.without(f.name)))
+	for _, v := range oddities {
+		want, known := f.except[v.name]
+		if !known {
+			want = f.otherwise
+		}
+		c.as(want, odd, f.name+" is "+v.name, event(o.with(f.name, v.value)))
+	}
+	upper := strings.ToUpper(f.name)
+	c.as(f.twice, b, f.name+" twice", event(o.twice(f.name)))
+	c.as(f.twice, b, f.name+" again in capitals", event(o.plus(upper, o[o.find(f.name)].value)))
+	c.add(b, f.name+" in capitals", event(o.called(f.name, upper)))
+}
