@@ -19,6 +19,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/joist-autoscaler/joist/services/lifecycle/internal/advice"
 	"github.com/joist-autoscaler/joist/services/lifecycle/internal/effect"
 	"github.com/joist-autoscaler/joist/services/lifecycle/internal/eviction"
 	"github.com/joist-autoscaler/joist/services/lifecycle/internal/traffic"
@@ -78,6 +79,7 @@ type Service struct {
 	// repeats a question.
 	asked    map[string]time.Time
 	pods     map[string]traffic.Memory
+	advised  advice.Memory
 	removals *eviction.Queue
 	// looked is when the last look began.
 	looked time.Time
@@ -87,10 +89,14 @@ type Service struct {
 
 // New makes the service.
 func New(config Config) *Service {
+	var teller *effect.Teller
+	if config.Parallel > 1 {
+		teller = effect.NewTeller(config.Client)
+	}
 	return &Service{
 		Config: config,
 		do: effect.Doer{
-			Client: config.Client, Launcher: config.Launcher, Now: config.Now, Parallel: config.Parallel,
+			Client: config.Client, Launcher: config.Launcher, Now: config.Now, Parallel: config.Parallel, Teller: teller,
 			Maker: event.Maker{Service: "lifecycle", Cluster: config.Cluster},
 		},
 		leases: []*lease.Lease{

@@ -32,7 +32,8 @@ func TestBesideEverythingElse(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	client.beside = flowcontrol.NewFakeNeverRateLimiter()
+	never := flowcontrol.NewFakeNeverRateLimiter()
+	client.evicting, client.telling = never, never
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "p"}}
 	key := cluster.KeyOf(pod)
 	for _, err := range []error{

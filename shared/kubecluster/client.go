@@ -29,10 +29,10 @@ type Client struct {
 	scheme *runtime.Scheme
 	groups map[schema.GroupVersion]rest.Interface
 	said   *memory
-	// beside is the rate of what may be late: evictions and Events. There are as
-	// many of them as pods, and nothing else waits behind them.
-	beside    flowcontrol.RateLimiter
-	component string
+	// evicting and telling are the rates of what may be late: evictions and Events.
+	// There are as many of them as pods, and nothing else waits behind them.
+	evicting, telling flowcontrol.RateLimiter
+	component         string
 }
 
 var _ cluster.Client = (*Client)(nil)
@@ -48,8 +48,10 @@ func New(config *rest.Config, component string) (*Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	beside := flowcontrol.NewTokenBucketRateLimiter(QPS, Burst)
-	return &Client{scheme, groups, newMemory(remembered), beside, component}, nil
+	return &Client{
+		scheme: scheme, groups: groups, said: newMemory(remembered), component: component,
+		evicting: flowcontrol.NewTokenBucketRateLimiter(QPS, Burst), telling: flowcontrol.NewTokenBucketRateLimiter(QPS, Burst),
+	}, nil
 }
 
 // begin starts a request about a kind, bounded in time and never retried: a
@@ -64,8 +66,11 @@ func (c *Client) begin(what call) (*rest.Request, error) {
 	if what.part != "" {
 		request = request.SubResource(what.part)
 	}
-	if what.part == partEviction || what.kind == events {
-		request = request.Throttle(c.beside)
+	switch {
+	case what.part == partEviction:
+		request = request.Throttle(c.evicting)
+	case what.kind == events:
+		request = request.Throttle(c.telling)
 	}
 	// A new object's name is in its body, not in the path.
 	if what.key.Name != "" && (what.verb != verbCreate || what.part != "") {

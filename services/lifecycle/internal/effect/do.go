@@ -11,9 +11,6 @@ import (
 	"github.com/joist-autoscaler/joist/shared/queue"
 )
 
-// patience is how long an Event may take to be told.
-const patience = 2 * time.Second
-
 // Doer carries out effects over the ports.
 type Doer struct {
 	Client   cluster.Client
@@ -22,6 +19,8 @@ type Doer struct {
 	Now      func() time.Time
 	// Parallel is how many jobs of All may be under way at a time; zero is one.
 	Parallel int
+	// Teller tells Events beside everything else; nil tells each in its turn.
+	Teller *Teller
 }
 
 // Do carries out the effects of one decision in order and stops at the first
@@ -65,10 +64,11 @@ func (d Doer) one(ctx context.Context, cause *event.Envelope, e Effect) error {
 	case Send:
 		return d.send(ctx, cause, e)
 	case Report:
-		// An Event that is lost, or late, is no reason to hold up a node.
-		ctx, cancel := context.WithTimeout(ctx, patience)
-		defer cancel()
-		_ = d.Client.Report(ctx, e.Event)
+		if d.Teller != nil {
+			d.Teller.Tell(ctx, e.Event)
+		} else {
+			tell(ctx, d.Client, e.Event)
+		}
 		return nil
 	default:
 		return fault.F("carrying out an effect", fault.Bug, "%T is no effect", e)

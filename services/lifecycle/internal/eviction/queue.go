@@ -3,8 +3,9 @@
 // up no other but the one that would take its place (B169).
 //
 // The invariants: a pod is asked for once at a time; no more than Parallel are
-// under way; what the last look did not list is not begun; and one that is refused
-// is asked for again after 100 ms, then twice as long each time, up to 10 s.
+// under way; what the last look did not list, or listed long ago, is not begun;
+// and one that is refused is asked for again after 100 ms, then twice as long each
+// time, up to 10 s.
 package eviction
 
 import (
@@ -20,8 +21,13 @@ import (
 	"github.com/joist-autoscaler/joist/shared/fault"
 )
 
-// timeout is how long one removal may take.
-const timeout = 30 * time.Second
+const (
+	// timeout is how long one removal may take.
+	timeout = 30 * time.Second
+	// valid is how long after a look its removals may be begun: not as long as it
+	// takes another replica to lead.
+	valid = 10 * time.Second
+)
 
 // told is how many failures are spelled out at a time.
 const told = 5
@@ -41,6 +47,7 @@ type Queue struct {
 
 	mu       sync.Mutex
 	waiting  []Removal
+	until    time.Time
 	under    map[types.UID]bool
 	failures []error
 }
@@ -83,7 +90,7 @@ func (q *Queue) Remove(ctx context.Context, removals []Removal) error {
 	// A look has an end, and what it began goes on.
 	ctx = context.WithoutCancel(ctx)
 	q.mu.Lock()
-	q.waiting = removals
+	q.waiting, q.until = removals, q.now().Add(valid)
 	for range min(q.parallel-len(q.under), len(removals)) {
 		if r, ok := q.take(); ok {
 			go q.work(ctx, r)
@@ -106,7 +113,7 @@ func (q *Queue) work(ctx context.Context, r Removal) {
 
 // take begins the next removal. The caller holds the lock.
 func (q *Queue) take() (Removal, bool) {
-	for len(q.waiting) > 0 {
+	for len(q.waiting) > 0 && q.now().Before(q.until) {
 		r := q.waiting[0]
 		q.waiting = q.waiting[1:]
 		if !q.under[r.Pod.UID] {

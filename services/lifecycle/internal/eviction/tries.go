@@ -72,13 +72,14 @@ func (t *tries) answered(pod *corev1.Pod, err error, now time.Time) {
 }
 
 // due is when the first pod that was refused may be asked for again, of those that
-// might not be asked for at the time since; zero when there is none.
+// might not be asked for at the time since; zero when there is none. One that waits
+// for a second or more is met by a look that comes anyway.
 func (t *tries) due(since time.Time) time.Time {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	var first time.Time
 	for _, try := range t.of {
-		if try.Err != nil && try.next.After(since) && (first.IsZero() || try.next.Before(first)) {
+		if try.Err != nil && try.wait < time.Second && try.next.After(since) && (first.IsZero() || try.next.Before(first)) {
 			first = try.next
 		}
 	}
