@@ -35,7 +35,7 @@ type fence struct {
 }
 
 func (s *Service) fence(ctx context.Context) (fence, error) {
-	held, err := outbox.Read(ctx, s.Client, s.Namespace)
+	held, err := s.outbox(ctx)
 	if err != nil {
 		return fence{}, err
 	}

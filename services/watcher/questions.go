@@ -6,16 +6,10 @@ import (
 	"errors"
 	"fmt"
 
-	corev1 "k8s.io/api/core/v1"
-
-	"github.com/joist-autoscaler/joist/services/watcher/internal/collect"
-	"github.com/joist-autoscaler/joist/shared/blob"
-	"github.com/joist-autoscaler/joist/shared/catalog"
 	"github.com/joist-autoscaler/joist/shared/cluster"
 	"github.com/joist-autoscaler/joist/shared/event"
 	"github.com/joist-autoscaler/joist/shared/fault"
 	"github.com/joist-autoscaler/joist/shared/karpenter"
-	"github.com/joist-autoscaler/joist/shared/scheduling"
 )
 
 // questions asks the catalog what node classes resolve to and what exists. A
@@ -56,19 +50,4 @@ func (s *Service) resolve(ctx context.Context, class *karpenter.EC2NodeClass) er
 		}
 		return nil
 	})
-}
-
-// gather collects what decisions look at, from the cache and from the two
-// small things beside it.
-func (s *Service) gather(ctx context.Context) (collect.View, error) {
-	ref, err := blob.Latest(ctx, s.Blobs, catalog.Kind)
-	if err != nil && !fault.Is(err, fault.Missing) {
-		return collect.View{}, err
-	}
-	object, _ := s.Cache.Get(cluster.ConfigMaps, cluster.Key{Namespace: s.Namespace, Name: scheduling.UnavailableName})
-	unavailable, _ := object.(*corev1.ConfigMap)
-	return collect.From(s.Cache, collect.Given{
-		Cluster: s.Cluster, Catalogue: ref, Settings: s.Settings, Now: s.Now().UTC(),
-		Unavailable: scheduling.Current(scheduling.ReadUnavailable(unavailable), s.Now()),
-	}), nil
 }

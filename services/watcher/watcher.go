@@ -18,6 +18,7 @@ import (
 	"maps"
 	"time"
 
+	"github.com/joist-autoscaler/joist/services/watcher/internal/collect"
 	"github.com/joist-autoscaler/joist/services/watcher/internal/window"
 	"github.com/joist-autoscaler/joist/shared/blob"
 	"github.com/joist-autoscaler/joist/shared/cluster"
@@ -45,8 +46,9 @@ const (
 
 // Config is what the watcher is built from.
 type Config struct {
-	Client     cluster.Client
-	Cache      cluster.Cache
+	Client cluster.Client
+	// Cache has no other reader of its changes.
+	Cache      cluster.Feed
 	Blobs      blob.Store
 	Planner    queue.Sender
 	Disruption queue.Sender
@@ -71,6 +73,8 @@ type Service struct {
 	// until is when the last view is out of date though nothing changes, or zero.
 	until time.Time
 
+	state *collect.State
+
 	// What follows is memory of when things were last done; losing it repeats a
 	// question or a message.
 	asked     map[string]time.Time
@@ -89,6 +93,14 @@ type Service struct {
 	// offered is what the last batch could choose from.
 	offered string
 	led     bool
+	// held is the outbox as it was last read.
+	held   outbox.Held
+	heldAt time.Time
+	// catalogue is the pointer to it as it was last read; waiting says that pods
+	// waited then.
+	catalogue   event.Ref
+	catalogueAt time.Time
+	waiting     bool
 }
 
 // New makes the service.
@@ -106,6 +118,7 @@ func New(config Config) *Service {
 			{Key: cluster.Key{Namespace: config.Namespace, Name: "joist-watcher"}, Holder: config.Holder},
 			{Key: cluster.Key{Namespace: config.KarpenterNamespace, Name: lease.KarpenterName}, Holder: lease.KarpenterHolder},
 		},
+		state:    collect.NewState(config.Cache),
 		window:   window.Window{Idle: config.BatchIdle, Max: config.BatchMax},
 		asked:    map[string]time.Time{},
 		expected: map[string]bool{},
@@ -121,7 +134,8 @@ func (s *Service) Leads(ctx context.Context) (bool, error) {
 	return lease.All(ctx, s.Client, s.Now(), s.leases...)
 }
 
-// Step looks at everything once and sends what is due.
+// Step looks at what changed and sends what is due. It calls nobody while
+// nothing is.
 func (s *Service) Step(ctx context.Context) error {
 	leads, err := s.Leads(ctx)
 	if err != nil || !leads || !s.Cache.Synced() {
@@ -143,7 +157,7 @@ func (s *Service) Step(ctx context.Context) error {
 	err = s.batches(ctx, fence, view)
 	if fault.Is(err, fault.Conflict) {
 		// Somebody else moved the outbox: look again next time.
-		err = nil
+		err, s.held = nil, outbox.Held{}
 	}
 	return errors.Join(append(failures, s.snapshot(ctx, view), err)...)
 }

@@ -492,8 +492,9 @@ func TestLevelTriggered(t *testing.T) {
 	s.pass(5 * time.Second)
 	s.batch()
 	s.apply(outbox.Done)
+	// Another catalogue is news within seconds.
 	s.publish(s.now)
-	s.pass(2 * time.Second)
+	s.pass(7 * time.Second)
 	s.batch()
 }
 

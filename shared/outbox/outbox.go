@@ -75,6 +75,12 @@ type Held struct {
 // id of the old one can meet one of the new.
 func (h Held) UID() string { return string(h.object.UID) }
 
+// Is reports whether the outbox is still as it was read, as far as a copy of it
+// tells: a cache's, say.
+func (h Held) Is(copied *corev1.ConfigMap) bool {
+	return h.object != nil && copied != nil && h.object.UID == copied.UID && h.object.ResourceVersion == copied.ResourceVersion
+}
+
 // Read reads the outbox and creates it where there is none.
 func Read(ctx context.Context, client cluster.Client, namespace string) (Held, error) {
 	key := cluster.Key{Namespace: namespace, Name: Name}

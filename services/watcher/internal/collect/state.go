@@ -43,7 +43,9 @@ type State struct {
 	dirty map[string]bool
 	every bool
 
-	view View
+	// begun says that the feed was read at all. Who read it before is another.
+	begun bool
+	view  View
 	// current says that nothing has changed since the view was put together.
 	current bool
 }
@@ -94,7 +96,8 @@ func (s *State) View(given Given) View {
 func (s *State) learnPods() {
 	changed := s.feed.Drain(cluster.Pods)
 	keys := changed.Keys
-	if changed.All {
+	if changed.All || !s.begun {
+		s.begun = true
 		keys = slices.Collect(maps.Keys(s.pods))
 		for _, o := range s.feed.List(cluster.Pods) {
 			keys = append(keys, cluster.KeyOf(o))

@@ -1,0 +1,87 @@
+package watcher
+
+import (
+	"context"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/joist-autoscaler/joist/services/watcher/internal/collect"
+	"github.com/joist-autoscaler/joist/shared/blob"
+	"github.com/joist-autoscaler/joist/shared/catalog"
+	"github.com/joist-autoscaler/joist/shared/cluster"
+	"github.com/joist-autoscaler/joist/shared/event"
+	"github.com/joist-autoscaler/joist/shared/fault"
+	"github.com/joist-autoscaler/joist/shared/outbox"
+	"github.com/joist-autoscaler/joist/shared/scheduling"
+)
+
+// How old what is read beside the cache may be.
+const (
+	// outboxEvery reads the outbox although its watch tells nothing: a watch that
+	// hangs would stop every batch.
+	outboxEvery = 15 * time.Second
+	// catalogueEvery looks whether there is another catalogue, and catalogueSoon
+	// while pods wait: one that nothing suits may find a place in the next.
+	catalogueEvery = 15 * time.Second
+	catalogueSoon  = 5 * time.Second
+)
+
+// outbox is the outbox as it was last read, for as long as the cache shows that
+// same version. An old one does no harm: swapping it is a conflict, and what is
+// sent for it again has the id that it had.
+func (s *Service) outbox(ctx context.Context) (outbox.Held, error) {
+	now := s.Now()
+	if s.held.Is(s.configMap(outbox.Name)) && now.Sub(s.heldAt) < outboxEvery {
+		return s.held, nil
+	}
+	held, err := outbox.Read(ctx, s.Client, s.Namespace)
+	if err != nil {
+		s.held = outbox.Held{}
+		return held, err
+	}
+	s.held, s.heldAt = held, now
+	return held, nil
+}
+
+// gather collects what decisions look at, from the cache and from the two
+// small things beside it.
+func (s *Service) gather(ctx context.Context) (collect.View, error) {
+	if err := s.findCatalogue(ctx); err != nil {
+		return collect.View{}, err
+	}
+	view := s.state.View(collect.Given{
+		Cluster: s.Cluster, Catalogue: s.catalogue, Settings: s.Settings, Now: s.Now().UTC(),
+		Unavailable: scheduling.Current(scheduling.ReadUnavailable(s.configMap(scheduling.UnavailableName)), s.Now()),
+	})
+	s.waiting = len(view.Pending) > 0
+	return view, nil
+}
+
+// findCatalogue reads which catalogue is the latest, now and then. While there is
+// none it always looks, because nothing can be planned before there is.
+func (s *Service) findCatalogue(ctx context.Context) error {
+	now, every := s.Now(), catalogueEvery
+	if s.waiting {
+		every = catalogueSoon
+	}
+	if !s.catalogue.IsZero() && now.Sub(s.catalogueAt) < every {
+		return nil
+	}
+	ref, err := blob.Latest(ctx, s.Blobs, catalog.Kind)
+	if fault.Is(err, fault.Missing) {
+		ref, err = event.Ref{}, nil
+	}
+	if err != nil {
+		return err
+	}
+	s.catalogue, s.catalogueAt = ref, now
+	return nil
+}
+
+// configMap is one of Joist's own as the cache shows it; nil when it does not.
+func (s *Service) configMap(name string) *corev1.ConfigMap {
+	object, _ := s.Cache.Get(cluster.ConfigMaps, cluster.Key{Namespace: s.Namespace, Name: name})
+	found, _ := object.(*corev1.ConfigMap)
+	return found
+}

@@ -1,0 +1,53 @@
+package watcher_test
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/joist-autoscaler/joist/services/watcher"
+	"github.com/joist-autoscaler/joist/shared/event"
+	"github.com/joist-autoscaler/joist/shared/memblob"
+)
+
+// counted is a store whose reads are counted.
+type counted struct {
+	*memblob.Store
+	reads int
+}
+
+func (c *counted) Get(ctx context.Context, key string) ([]byte, error) {
+	c.reads++
+	return c.Store.Get(ctx, key)
+}
+
+// In a quiet minute of 120 steps the watcher looks after its leases, and now and
+// then at the outbox and the pointer to the catalogue; else it calls nobody.
+func TestQuietStepsCallNobody(t *testing.T) {
+	s := newSite(t)
+	blobs := &counted{Store: s.blobs}
+	s.svc = watcher.New(watcher.Config{
+		Client: s.As("pod-1"), Cache: s.cache, Blobs: blobs, Planner: &s.planner, Disruption: &s.disruption, Catalog: &s.catalog,
+		Cluster: event.Cluster{Name: "prod", UID: "uid"}, Namespace: namespace, KarpenterNamespace: namespace, Holder: "pod-1",
+		Now: func() time.Time { return s.now },
+	})
+	s.pass(10 * time.Second)
+	before := s.Calls()
+	blobs.reads = 0
+	s.pass(time.Minute)
+	called := map[string]int{}
+	for what, n := range s.Calls() {
+		if n -= before[what]; n > 0 && !strings.Contains(strings.ToLower(what), "lease") {
+			called[what] = n
+		}
+	}
+	if diff := cmp.Diff(map[string]int{"pod-1 get ConfigMap": 4}, called); diff != "" {
+		t.Errorf("the calls of a quiet minute (-want +got):\n%s", diff)
+	}
+	if blobs.reads != 4 {
+		t.Errorf("%d reads of blobs in a quiet minute, want 4", blobs.reads)
+	}
+}
