@@ -77,7 +77,7 @@ func serve(t *testing.T, bodies [][]byte) *crowd {
 		c.queue = broker.Queue("notices", memqueue.QueueOptions{MaxReceives: 200, DeadLetter: "dead"})
 		c.began = time.Now()
 		// The bench's time runs as the bubble's does.
-		c.Service.Now = func() time.Time { return start.Add(time.Since(c.began)) }
+		c.Now = func() time.Time { return start.Add(time.Since(c.began)) }
 		c.Bus = c
 		for _, body := range bodies {
 			c.queue.Put(body)

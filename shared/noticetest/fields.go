@@ -1,6 +1,7 @@
 package noticetest
 
 import (
+	"maps"
 	"strings"
 
 	"github.com/joist-autoscaler/joist/shared/event"
@@ -45,9 +46,7 @@ func unnoticed(name string) field { return field{name: name, otherwise: Act, twi
 
 func (f field) but(oddity string, v Verdict) field {
 	except := map[string]Verdict{oddity: v}
-	for name, verdict := range f.except {
-		except[name] = verdict
-	}
+	maps.Copy(except, f.except)
 	f.except = except
 	return f
 }
