@@ -19,7 +19,6 @@ import (
 	"context"
 	"time"
 
-	"github.com/joist-autoscaler/joist/services/lifecycle/internal/advice"
 	"github.com/joist-autoscaler/joist/services/lifecycle/internal/effect"
 	"github.com/joist-autoscaler/joist/services/lifecycle/internal/eviction"
 	"github.com/joist-autoscaler/joist/services/lifecycle/internal/traffic"
@@ -79,7 +78,6 @@ type Service struct {
 	// repeats a question.
 	asked    map[string]time.Time
 	pods     map[string]traffic.Memory
-	advised  advice.Memory
 	removals *eviction.Queue
 	// looked is when the last look began.
 	looked time.Time
