@@ -2,6 +2,7 @@ package lifecycle
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -58,10 +59,7 @@ func (s *Service) admit(ctx context.Context, e event.Envelope, b event.PlanMade)
 	if err := s.nominate(ctx, plan); err != nil {
 		return err
 	}
-	if err := s.advise(ctx, plan); err != nil {
-		return err
-	}
-	return s.launch(ctx, &e, held.Outbox)
+	return errors.Join(s.launch(ctx, &e, held.Outbox), s.advise(ctx, plan, held.Outbox))
 }
 
 // fits refuses a plan that the outbox does not wait for.

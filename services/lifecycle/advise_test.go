@@ -6,7 +6,11 @@ import (
 	"testing"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/joist-autoscaler/joist/shared/cluster"
 	"github.com/joist-autoscaler/joist/shared/event"
+	"github.com/joist-autoscaler/joist/shared/karpenter"
 	"github.com/joist-autoscaler/joist/shared/launchspec"
 	"github.com/joist-autoscaler/joist/shared/scheduling"
 )
@@ -46,6 +50,45 @@ func TestB056PlansAreToldOnTheClass(t *testing.T) {
 	s.now = s.now.Add(10 * time.Minute)
 	plan()
 	if got := said(); len(got) != 4 {
+		t.Errorf("said %q", got)
+	}
+}
+
+// Pods are told where they go, or why nowhere, once what was planned is asked for;
+// and a pool that nobody can use is told so.
+func TestPlansAreToldB213(t *testing.T) {
+	s := newSite(t)
+	s.class("")
+	pool, _ := s.cache.Get(cluster.NodePools, cluster.Key{Name: "default"})
+	if pool == nil {
+		s.Seed(&karpenter.NodePool{ObjectMeta: metav1.ObjectMeta{Name: "default", UID: "pool"}})
+		s.cache.Flush()
+	}
+	held := s.batch()
+	intent := s.planned(held, "intent", 1)
+	web, big := scheduling.PodRef{Name: "web", UID: "web"}, scheduling.PodRef{Name: "big", UID: "big"}
+	s.handle(s.planMade(held, scheduling.Plan{
+		Outbox: held.UID(), Seq: held.Seq, Batch: held.Batch, Intents: []scheduling.PlannedIntent{intent},
+		Nominations: []scheduling.Nomination{{Namespace: "shop", Pod: web, Claim: intent.Claims[0].Object.Name}},
+		Unplaced: []scheduling.Unplaced{{Namespace: "shop", Pods: []scheduling.PodRef{big}, Rejections: []scheduling.Rejection{
+			{NodePool: "default", Rule: scheduling.RuleNoOffering, Detail: "no instance type suits it", Barren: true},
+		}}},
+	}), "")
+	if sent := s.sent(); len(sent) != 1 {
+		t.Errorf("sent %v", words(sent))
+	}
+	var got []string
+	for _, e := range s.Events() {
+		if slices.Contains([]string{"Nominated", "FailedScheduling", "NoCompatibleInstanceTypes"}, e.Reason) {
+			got = append(got, e.Type+" "+e.Reason+" "+cluster.KeyOf(e.About).String()+": "+e.Message)
+		}
+	}
+	want := []string{
+		"Warning NoCompatibleInstanceTypes default: NodePool requirements filtered out all compatible available instance types: no instance type suits it",
+		"Warning FailedScheduling shop/big: Failed to schedule pod, default: no instance type suits it",
+		"Normal Nominated shop/web: Pod should schedule on: nodeclaim/intent-0",
+	}
+	if !slices.Equal(got, want) {
 		t.Errorf("said %q", got)
 	}
 }

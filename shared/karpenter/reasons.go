@@ -21,6 +21,11 @@ const (
 	ReasonDoNotDisruptUntil   = "DoNotDisruptUntil"
 	ReasonDoNotDisruptElapsed = "DoNotDisruptGracePeriodElapsed"
 
+	// About what plans make of pods and NodePools.
+	ReasonFailedScheduling          = "FailedScheduling"
+	ReasonNominated                 = "Nominated"
+	ReasonNoCompatibleInstanceTypes = "NoCompatibleInstanceTypes"
+
 	// About a node that is sick (B143).
 	ReasonNodeRepairBlocked = "NodeRepairBlocked"
 )

@@ -89,6 +89,8 @@ type Rejection struct {
 	// Rule is one of the Rule constants.
 	Rule   string `json:"rule"`
 	Detail string `json:"detail"`
+	// Barren says that the pool has no instance type to offer, whatever the pod.
+	Barren bool `json:"barren,omitempty"`
 }
 
 // Rules, as they stand in a Rejection. Tools match them: the names are stable.

@@ -96,10 +96,12 @@ func (p *pool) because(rule, format string, args ...any) Rejection {
 }
 
 func (p *pool) barren() Rejection {
+	out := p.because(RuleNoOffering, "no instance type suits the pool's own requirements, zones and images")
 	if p.soldOut > 0 {
-		return p.because(RuleNoOffering, "none of the pool's %d instance types can be bought at the moment", p.soldOut)
+		out = p.because(RuleNoOffering, "none of the pool's %d instance types can be bought at the moment", p.soldOut)
 	}
-	return p.because(RuleNoOffering, "no instance type suits the pool's own requirements, zones and images")
+	out.Barren = true
+	return out
 }
 
 // sold are the columns of a set that the reach allows and that can be bought there.
