@@ -30,7 +30,7 @@ func TestListIsWholeAndSorted(t *testing.T) {
 				b.now = b.now.Add(40 * time.Second)
 				return []cloud.Instance{
 					{ID: "i-2", Type: "m6i.large", Zone: "us-west-2b", CapacityType: "spot", State: cloud.Terminated, Launched: start},
-					{ID: "i-1", State: cloud.Running, ImageID: "ami-1", Launched: start, Tags: map[string]string{
+					{ID: "i-1", State: cloud.Running, ImageID: "ami-1", Partition: 3, Launched: start, Tags: map[string]string{
 						"joist.sh/intent": "in-1", "karpenter.sh/nodepool": "default", "karpenter.sh/nodeclaim": "default-x",
 					}},
 				}, nil
@@ -47,7 +47,7 @@ func TestListIsWholeAndSorted(t *testing.T) {
 				t.Fatal(err)
 			}
 			want := event.Inventory{Started: start, Instances: []event.Listed{
-				{InstanceID: "i-1", State: "running", Intent: "in-1", NodePool: "default", Claim: "default-x", Launched: start, ImageID: "ami-1"},
+				{InstanceID: "i-1", State: "running", Intent: "in-1", NodePool: "default", Claim: "default-x", Launched: start, ImageID: "ami-1", Partition: 3},
 				{InstanceID: "i-2", State: "terminated", Launched: start, Offering: event.Offering{InstanceType: "m6i.large", Zone: "us-west-2b", CapacityType: "spot"}},
 			}}
 			if diff := cmp.Diff(want, got); diff != "" {

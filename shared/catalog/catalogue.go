@@ -54,8 +54,12 @@ type PlacementGroup struct {
 	Partitions int64 `json:"partitions,omitempty"`
 }
 
-// SpreadStrategy is that of a placement group which keeps instances on hardware apart.
-const SpreadStrategy = "spread"
+// Strategies of placement groups that are treated apart: one keeps each instance on hardware of its own, the other whole
+// partitions of them.
+const (
+	SpreadStrategy    = "spread"
+	PartitionStrategy = "partition"
+)
 
 // ReservationCount is how many more instances a capacity reservation takes (row B122).
 type ReservationCount struct {

@@ -51,8 +51,11 @@ type Instance struct {
 	PrivateDNS   string    `json:"privateDns,omitempty"`
 	Launched     time.Time `json:"launched"`
 	// Profile is the name of the instance profile that it runs with.
-	Profile string            `json:"profile,omitempty"`
-	Tags    map[string]string `json:"tags,omitempty"`
+	Profile string `json:"profile,omitempty"`
+	// Partition is the one of its placement group that it is in, from 1; 0 for an
+	// instance that is in none.
+	Partition int32             `json:"partition,omitempty"`
+	Tags      map[string]string `json:"tags,omitempty"`
 }
 
 // InstanceFilter selects instances; empty fields select all. Tags are ANDed; a

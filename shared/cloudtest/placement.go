@@ -16,6 +16,7 @@ var placements = []behaviour{
 	{"describes capacity reservations whole", describesReservations},
 	{"counts what a reservation has left", countsReservation},
 	{"describes placement groups whole", describesGroups},
+	{"tells in which partition an instance is", tellsPartition},
 	{"finds every subnet", findsEverySubnet},
 }
 
@@ -84,6 +85,34 @@ func describesGroups(t *testing.T, s Subject) {
 	slices.SortFunc(want, byID)
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
+	}
+}
+
+// EC2 chooses a partition unless the template names one, and tells it with the
+// instance; one in no such group is in none.
+func tellsPartition(t *testing.T, s Subject) {
+	at := slices.IndexFunc(s.PlacementGroups, func(g cloud.PlacementGroup) bool { return g.Partitions > 0 })
+	need(t, at >= 0, "a placement group with partitions")
+	group := s.PlacementGroups[at]
+	for name, want := range map[string]struct {
+		placement *cloud.Placement
+		min, max  int
+	}{
+		"joist-alone":  {nil, 0, 0},
+		"joist-chosen": {&cloud.Placement{GroupID: group.ID}, 1, group.Partitions},
+		"joist-asked":  {&cloud.Placement{GroupID: group.ID, Partition: 3}, 3, 3},
+	} {
+		template := s.template(name)
+		template.Placement = want.placement
+		must(t, s.EnsureTemplate(context.Background(), template))
+		request := s.request(t, name, 1, s.Subnets[0])
+		request.Configs[0].Template = template.Name
+		launched := ids(s.launch(t, request))
+		s.wait(time.Minute)
+		found := s.described(t, cloud.InstanceFilter{IDs: launched})
+		if len(found) != 1 || int(found[0].Partition) < want.min || int(found[0].Partition) > want.max {
+			t.Errorf("%s: %+v, want a partition from %d to %d", name, found, want.min, want.max)
+		}
 	}
 }
 

@@ -61,7 +61,7 @@ func fromInstance(i types.Instance) cloud.Instance {
 		PrivateDNS: aws.ToString(i.PrivateDnsName), Launched: aws.ToTime(i.LaunchTime), Tags: fromTags(i.Tags),
 	}
 	if i.Placement != nil {
-		out.Zone = aws.ToString(i.Placement.AvailabilityZone)
+		out.Zone, out.Partition = aws.ToString(i.Placement.AvailabilityZone), aws.ToInt32(i.Placement.PartitionNumber)
 	}
 	if i.IamInstanceProfile != nil {
 		arn := aws.ToString(i.IamInstanceProfile.Arn)

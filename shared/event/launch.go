@@ -230,5 +230,8 @@ type Listed struct {
 	Claim      string    `json:"claim,omitempty"`
 	Launched   time.Time `json:"launched"`
 	ImageID    string    `json:"imageId,omitempty"`
+	// Partition is the one of its placement group that it is in, from 1; 0 for an
+	// instance that is in none (B130).
+	Partition int32 `json:"partition,omitempty"`
 	Offering
 }

@@ -75,15 +75,27 @@ func placement(class *karpenter.EC2NodeClass, reqs scheduling.Requirements) *clo
 }
 
 // grouped adds the partition of the placement group to the labels of a type, which
-// has the group already.
+// has the group already. Where EC2 chooses the partition the label is empty: the
+// node's registration waits until lifecycle knows it.
 func (g *recipe) grouped(labels map[string]string) map[string]string {
-	p := partition(g.requirements)
-	if g.class.Spec.PlacementGroupSelector == nil || p == 0 {
+	selector, p := g.class.Spec.PlacementGroupSelector, partition(g.requirements)
+	if selector == nil || p == 0 && !g.parted(selector) {
 		return labels
 	}
 	out := maps.Clone(labels)
-	out[karpenter.LabelPlacementGroupPartition] = strconv.Itoa(int(p))
+	out[karpenter.LabelPlacementGroupPartition] = ""
+	if p != 0 {
+		out[karpenter.LabelPlacementGroupPartition] = strconv.Itoa(int(p))
+	}
 	return out
+}
+
+// parted reports whether the selected placement group has partitions.
+func (g *recipe) parted(selector *karpenter.PlacementGroupSelector) bool {
+	return slices.ContainsFunc(g.catalogue.PlacementGroups, func(x catalog.PlacementGroup) bool {
+		chosen := selector.ID != nil && *selector.ID == x.ID || selector.Name != nil && *selector.Name == x.Name
+		return chosen && x.Strategy == catalog.PartitionStrategy
+	})
 }
 
 func partition(reqs scheduling.Requirements) int32 {

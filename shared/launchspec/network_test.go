@@ -5,6 +5,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/joist-autoscaler/joist/shared/catalog"
 	"github.com/joist-autoscaler/joist/shared/cloud"
 	"github.com/joist-autoscaler/joist/shared/karpenter"
 	"github.com/joist-autoscaler/joist/shared/scheduling"
@@ -27,12 +28,19 @@ func TestPlacementB130(t *testing.T) {
 		{"by id", byID, nil, &cloud.Placement{GroupID: "pg-2"}, map[string]string{"a": "b"}},
 		{"the lowest partition by number", byID, partitions("10", "9"), &cloud.Placement{GroupID: "pg-2", Partition: 9},
 			map[string]string{"a": "b", karpenter.LabelPlacementGroupPartition: "9"}},
+		{"EC2 chooses the partition", &karpenter.PlacementGroupSelector{Name: new("racks")}, nil, &cloud.Placement{Group: "racks"},
+			map[string]string{"a": "b", karpenter.LabelPlacementGroupPartition: ""}},
+		{"EC2 chooses the partition of a group by id", &karpenter.PlacementGroupSelector{ID: new("pg-9")}, nil, &cloud.Placement{GroupID: "pg-9"},
+			map[string]string{"a": "b", karpenter.LabelPlacementGroupPartition: ""}},
 		{"a partition that is none", byID, partitions("first"), &cloud.Placement{GroupID: "pg-2"}, map[string]string{"a": "b"}},
 		{"a name that nobody knows", &karpenter.PlacementGroupSelector{Name: new("lost")}, nil, &cloud.Placement{Group: "lost"}, map[string]string{"a": "b"}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			g := &recipe{class: &karpenter.EC2NodeClass{}, requirements: tt.reqs}
 			g.class.Spec.PlacementGroupSelector = tt.selector
+			g.catalogue.PlacementGroups = []catalog.PlacementGroup{
+				{ID: "pg-1", Name: "tight", Strategy: "cluster"}, {ID: "pg-9", Name: "racks", Strategy: "partition", Partitions: 7},
+			}
 			if diff := cmp.Diff(tt.want, placement(g.class, tt.reqs)); diff != "" {
 				t.Error(diff)
 			}

@@ -66,6 +66,7 @@ func (c *Cloud) launch(request cloud.FleetRequest, from candidate, fleet string)
 		CapacityType: from.offering.CapacityType, State: cloud.Pending, ImageID: t.ImageID,
 		SubnetID: from.SubnetID, Launched: c.clock, PrivateDNS: c.privateDNS(i.subnet, i.address), Profile: t.InstanceProfile,
 	}
+	i.Partition = c.partition(t.Placement)
 	if from.ImageID != "" {
 		i.ImageID = from.ImageID
 	}

@@ -111,6 +111,24 @@ func (c *Cloud) AddPlacementGroup(g cloud.PlacementGroup) cloud.PlacementGroup {
 	return g
 }
 
+// partition is where a launch into the placement group comes: where the template
+// says, else into the next one in turn, as EC2 spreads instances over partitions.
+func (c *Cloud) partition(p *cloud.Placement) int32 {
+	if p == nil {
+		return 0
+	}
+	at := slices.IndexFunc(c.placement, func(g cloud.PlacementGroup) bool {
+		return p.GroupID != "" && g.ID == p.GroupID || p.GroupID == "" && g.Name == p.Group
+	})
+	if at < 0 || c.placement[at].Partitions == 0 {
+		return 0
+	}
+	if p.Partition != 0 {
+		return p.Partition
+	}
+	return int32(len(c.all)%c.placement[at].Partitions) + 1
+}
+
 // DescribePlacementGroups lists the placement groups, as added.
 func (c *Cloud) DescribePlacementGroups(ctx context.Context) ([]cloud.PlacementGroup, error) {
 	var out []cloud.PlacementGroup

@@ -16,6 +16,7 @@ type instance struct {
 	Type        string     `xml:"instanceType"`
 	Launched    time.Time  `xml:"launchTime"`
 	Zone        string     `xml:"placement>availabilityZone"`
+	Partition   int32      `xml:"placement>partitionNumber,omitempty"`
 	Subnet      string     `xml:"subnetId,omitempty"`
 	Lifecycle   string     `xml:"instanceLifecycle,omitempty"`
 	Reservation string     `xml:"capacityReservationId,omitempty"`
@@ -65,7 +66,7 @@ func (s *Service) describeInstances(ctx context.Context, form query.Form) (any, 
 func shown(i cloud.Instance) instance {
 	out := instance{
 		ID: i.ID, Image: i.ImageID, State: state(i.State), DNS: i.PrivateDNS, Type: i.Type,
-		Launched: i.Launched, Zone: i.Zone, Subnet: i.SubnetID, Tags: tagSet(i.Tags),
+		Launched: i.Launched, Zone: i.Zone, Partition: i.Partition, Subnet: i.SubnetID, Tags: tagSet(i.Tags),
 	}
 	if i.Profile != "" {
 		out.Profile = "arn:aws:iam::123456789012:instance-profile/karpenter/" + i.Profile

@@ -35,6 +35,7 @@ func listed(i cloud.Instance) event.Listed {
 		Claim:      i.Tags[karpenter.NodeClaimTagKey],
 		Launched:   i.Launched.UTC(),
 		ImageID:    i.ImageID,
+		Partition:  i.Partition,
 		Offering:   event.Offering{InstanceType: i.Type, Zone: i.Zone, CapacityType: i.CapacityType},
 	}
 }
