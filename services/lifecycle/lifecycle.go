@@ -19,6 +19,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/joist-autoscaler/joist/services/lifecycle/internal/advice"
 	"github.com/joist-autoscaler/joist/services/lifecycle/internal/effect"
 	"github.com/joist-autoscaler/joist/services/lifecycle/internal/eviction"
 	"github.com/joist-autoscaler/joist/services/lifecycle/internal/traffic"
@@ -78,6 +79,7 @@ type Service struct {
 	// repeats a question.
 	asked    map[string]time.Time
 	pods     map[string]traffic.Memory
+	advised  advice.Memory
 	removals *eviction.Queue
 	// looked is when the last look began.
 	looked time.Time
