@@ -75,6 +75,10 @@ func (s *Service) carryOutSweep(ctx context.Context, e event.Envelope, f sweep.F
 // relabel mends claims that were bound just before a crash, and keeps their
 // notes about the instance true.
 func (s *Service) relabel(ctx context.Context, f sweep.Findings) error {
+	// A claim is written once, and a node waits for this.
+	if err := s.part(ctx, f.Parted); err != nil {
+		return err
+	}
 	for _, bound := range f.Unlabelled {
 		facts, err := s.facts(ctx, bound.Claim, bound.Instance.InstanceType)
 		if err != nil {

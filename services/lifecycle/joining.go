@@ -2,10 +2,12 @@ package lifecycle
 
 import (
 	"context"
+	"strconv"
 	"time"
 
 	"github.com/joist-autoscaler/joist/services/lifecycle/internal/claim"
 	"github.com/joist-autoscaler/joist/services/lifecycle/internal/effect"
+	"github.com/joist-autoscaler/joist/services/lifecycle/internal/sweep"
 	"github.com/joist-autoscaler/joist/shared/karpenter"
 )
 
@@ -23,6 +25,19 @@ func (s *Service) joining(v claim.View, w world) claim.Joining {
 		j.Nodes, j.PodEvent = w.nodes[v.Claim.Status.ProviderID], s.podEvent(v.Claim, v.Pods)
 	}
 	return j
+}
+
+// part writes down which partitions of their placement groups instances came into
+// (B130), which their nodes wait for.
+func (s *Service) part(ctx context.Context, bound []sweep.Bound) error {
+	for _, b := range bound {
+		parted := b.Claim.DeepCopy()
+		parted.Labels[karpenter.LabelPlacementGroupPartition] = strconv.Itoa(int(b.Instance.Partition))
+		if err := s.do.Do(ctx, nil, effect.Update{Object: parted}); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // demote lets claims say that their reservation has ended (B124). Their nodes

@@ -208,3 +208,33 @@ func TestB124Demotion(t *testing.T) {
 		}
 	}
 }
+
+// A node in a placement group with partitions takes no pods before an inventory
+// tells which partition it is in (B130).
+func TestB130Partition(t *testing.T) {
+	s := newSite(t)
+	s.launched("one", 1)
+	s.Change(cluster.NodeClaims, cluster.Key{Name: "one-0"}, func(o cluster.Object) {
+		o.GetLabels()[karpenter.LabelPlacementGroupID], o.GetLabels()[karpenter.LabelPlacementGroupPartition] = "pg-1", ""
+	})
+	s.handle(s.message(settled("one", 1, "i-1")), "")
+	s.join("node-1", "i-1")
+	s.pass(5 * time.Second)
+	if got := s.phases("one-0")[1]; got != "Registered Unknown RegistrationHookPending" {
+		t.Errorf("it is %s", got)
+	}
+	if node := s.node(); !karpenter.HoldsTaint(node.Spec.Taints, karpenter.UnregisteredTaint()) || len(node.Finalizers) == 0 {
+		t.Errorf("the node has the taints %v and the finalizers %v", node.Spec.Taints, node.Finalizers)
+	}
+	shown := listed("i-1", "one", "one-0")
+	shown.Partition = 3
+	s.now = s.now.Add(time.Minute)
+	s.handle(s.inventory(s.now, shown), "")
+	s.pass(4 * time.Second)
+	if got := s.node().Labels[karpenter.LabelPlacementGroupPartition]; got != "3" {
+		t.Errorf("the node's partition is %q", got)
+	}
+	if got := s.phases("one-0")[3]; got != "Ready True Ready" {
+		t.Errorf("it is %s", got)
+	}
+}

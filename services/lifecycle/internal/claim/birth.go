@@ -44,7 +44,7 @@ func (v View) status() []effect.Effect {
 	// none of what they share with the cache.
 	shallow := *v.Claim
 	claim := &shallow
-	claim.Status.Conditions = phase.Of(phase.Seen{Claim: v.Claim, Nodes: v.Nodes, Failure: v.failure(), Now: v.Now})
+	claim.Status.Conditions = phase.Of(phase.Seen{Claim: v.Claim, Nodes: v.Nodes, Failure: v.failure(), Pending: v.pending(), Now: v.Now})
 	var effects []effect.Effect
 	if v.Claim.DeletionTimestamp == nil {
 		if claim.Status.NodeName == "" && v.Node != nil && claim.Status.Conditions.True(karpenter.ConditionTypeRegistered) {

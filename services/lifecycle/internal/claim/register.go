@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/joist-autoscaler/joist/services/lifecycle/internal/effect"
+	"github.com/joist-autoscaler/joist/services/lifecycle/internal/hook"
 	"github.com/joist-autoscaler/joist/services/lifecycle/internal/phase"
 	"github.com/joist-autoscaler/joist/services/lifecycle/internal/remark"
 	"github.com/joist-autoscaler/joist/shared/cluster"
@@ -40,12 +41,22 @@ func (v View) unregistered() []effect.Effect {
 	if len(v.Nodes) != 1 || !phase.Labelled(v.Claim) {
 		return v.late()
 	}
+	pending := v.pending()
+	if len(pending) > 0 && v.age() >= RegistrationTimeout {
+		return v.late()
+	}
 	node := v.synced()
+	if len(pending) == 0 {
+		node = released(node)
+	}
 	if equality.Semantic.DeepEqual(node, v.Node) {
 		return nil
 	}
 	return append(v.untainted(), effect.Update{Object: node})
 }
+
+// pending names the hooks that the registration waits for.
+func (v View) pending() []string { return hook.Pending(hook.All, v.Claim) }
 
 // late gives up on a registration that takes too long.
 func (v View) late() []effect.Effect {
@@ -66,12 +77,18 @@ func (v View) untainted() []effect.Effect {
 		"Missing %s taint which prevents registration related race conditions on Karpenter-managed nodes", karpenter.UnregisteredTaintKey)}
 }
 
-// synced is the node with everything of the claim's on it. The unregistered
-// taint goes in the same write, so that no pod sees the node half made.
+// released is a synced node that pods may come to. The unregistered taint goes
+// in the same write, so that no pod sees the node half made.
+func released(node *corev1.Node) *corev1.Node {
+	node.Labels[karpenter.NodeRegisteredLabelKey] = "true"
+	node.Spec.Taints = withoutTaint(node.Spec.Taints, karpenter.UnregisteredTaintKey)
+	return node
+}
+
+// synced is a copy of the node with everything of the claim's on it.
 func (v View) synced() *corev1.Node {
 	node := v.Node.DeepCopy()
 	node.Labels = merge(node.Labels, v.Claim.Labels)
-	node.Labels[karpenter.NodeRegisteredLabelKey] = "true"
 	annotations := map[string]string{}
 	for key, value := range v.Claim.Annotations {
 		if !strings.HasPrefix(key, "joist.sh/") {
@@ -84,7 +101,6 @@ func (v View) synced() *corev1.Node {
 			node.Spec.Taints = withTaint(node.Spec.Taints, taint)
 		}
 	}
-	node.Spec.Taints = withoutTaint(node.Spec.Taints, karpenter.UnregisteredTaintKey)
 	if !slices.Contains(node.Finalizers, karpenter.TerminationFinalizer) {
 		node.Finalizers = append(node.Finalizers, karpenter.TerminationFinalizer)
 	}

@@ -44,6 +44,39 @@ func TestUnregistered(t *testing.T) {
 	})
 }
 
+// While a hook waits the node gets everything but leave to take pods (B130), and
+// no longer than any registration may take (B134).
+func TestB130Hooks(t *testing.T) {
+	waits := func(v *claim.View) {
+		v.Claim.Labels[karpenter.LabelPlacementGroupID], v.Claim.Labels[karpenter.LabelPlacementGroupPartition] = "pg-1", ""
+	}
+	knows := func(v *claim.View) { v.Claim.Labels[karpenter.LabelPlacementGroupPartition] = "3" }
+	v := view(joined, waits)
+	node := written[*corev1.Node](t, v)
+	if !karpenter.HoldsTaint(node.Spec.Taints, karpenter.UnregisteredTaint()) || node.Labels[karpenter.NodeRegisteredLabelKey] != "" {
+		t.Errorf("pods may come: %v, %v", node.Spec.Taints, node.Labels)
+	}
+	if len(node.Finalizers) == 0 || node.Labels[karpenter.LabelPlacementGroupID] != "pg-1" {
+		t.Errorf("the node was not synced: %v", node.ObjectMeta)
+	}
+	says, _ := written[*karpenter.NodeClaim](t, v).Status.Conditions.Get(karpenter.ConditionTypeRegistered)
+	if says.Reason != "RegistrationHookPending" || says.Message != "PlacementGroupRegistrationHook" {
+		t.Errorf("Registered is %+v", says)
+	}
+	nodes(&v, node)
+	said := func(v *claim.View) { v.Claim.Status = written[*karpenter.NodeClaim](t, *v).Status }
+	synced := func(w *claim.View) { nodes(w, node) }
+	run(t, []row{
+		{"synced, and said so", view(joined, waits, said, synced), nil},
+		{"for too long", view(joined, waits, said, synced, aged(claim.RegistrationTimeout)), []string{"update c"}},
+		{"the partition is known", view(joined, waits, said, synced, knows), []string{"update n"}},
+	})
+	node = written[*corev1.Node](t, view(joined, waits, said, synced, knows))
+	if node.Labels[karpenter.LabelPlacementGroupPartition] != "3" || node.Labels[karpenter.NodeRegisteredLabelKey] != "true" {
+		t.Errorf("the labels are %v", node.Labels)
+	}
+}
+
 // Registration gives the node everything of the claim's in one write (B133).
 func TestRegistration(t *testing.T) {
 	dedicated := corev1.Taint{Key: "dedicated", Value: "gpu", Effect: corev1.TaintEffectNoSchedule}

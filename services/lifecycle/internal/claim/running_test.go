@@ -8,6 +8,7 @@ import (
 
 	"github.com/joist-autoscaler/joist/services/lifecycle/internal/claim"
 	"github.com/joist-autoscaler/joist/services/lifecycle/internal/effect"
+	"github.com/joist-autoscaler/joist/shared/cluster"
 	"github.com/joist-autoscaler/joist/shared/karpenter"
 )
 
@@ -124,20 +125,27 @@ func TestB136Scan(t *testing.T) {
 	if !c.Status.Conditions.True(karpenter.ConditionTypeConsistentStateFound) {
 		t.Errorf("as promised: %+v", c.Status.Conditions)
 	}
-	c = written(t, view(initialized, short, due))
+	c = written[*karpenter.NodeClaim](t, view(initialized, short, due))
 	if !c.Status.Conditions.False(karpenter.ConditionTypeConsistentStateFound) || !c.Status.Conditions.True(karpenter.ConditionTypeReady) {
 		t.Errorf("smaller: %+v", c.Status.Conditions)
 	}
 }
 
-// written is the claim's status that a view has written, among other effects.
-func written(t *testing.T, v claim.View) *karpenter.NodeClaim {
+// written is the one object of the type that a view has written.
+func written[T cluster.Object](t *testing.T, v claim.View) T {
 	t.Helper()
 	for _, e := range claim.Next(v) {
-		if status, ok := e.(effect.UpdateStatus); ok {
-			return status.Object.(*karpenter.NodeClaim)
+		var object cluster.Object
+		switch e := e.(type) {
+		case effect.Update:
+			object = e.Object
+		case effect.UpdateStatus:
+			object = e.Object
+		}
+		if typed, ok := object.(T); ok {
+			return typed
 		}
 	}
-	t.Fatal("no status was written")
-	return nil
+	t.Fatalf("none was written: %v", told(claim.Next(v)))
+	panic("unreachable")
 }

@@ -16,6 +16,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/joist-autoscaler/joist/services/lifecycle/internal/hook"
 	"github.com/joist-autoscaler/joist/services/lifecycle/internal/phase"
 	"github.com/joist-autoscaler/joist/shared/cloud"
 	"github.com/joist-autoscaler/joist/shared/event"
@@ -61,6 +62,8 @@ type Findings struct {
 	Unlabelled []Bound
 	// Tagged lists claims whose instance carries their tags, not yet noted.
 	Tagged []*karpenter.NodeClaim
+	// Parted lists claims whose instance's partition was not known (B130).
+	Parted []Bound
 	// Demoted lists claims whose reservation has ended under them (B124).
 	Demoted []*karpenter.NodeClaim
 	// Returned lists claims whose instance was missing once and is back.
@@ -115,6 +118,9 @@ func (f *Findings) instance(i event.Listed, claim *karpenter.NodeClaim, waiting 
 		}
 		if i.Claim == claim.Name && claim.Annotations[karpenter.InstanceTaggedAnnotationKey] == "" {
 			f.Tagged = append(f.Tagged, claim)
+		}
+		if i.Partition > 0 && len(hook.Pending([]hook.Hook{hook.Partition}, claim)) > 0 {
+			f.Parted = append(f.Parted, Bound{claim, i})
 		}
 		if demoted(claim, i) {
 			f.Demoted = append(f.Demoted, claim)

@@ -27,6 +27,21 @@ var (
 
 type change func(*karpenter.NodeClaim)
 
+// parted is a claim in a partition of a placement group, "" for one that is not
+// known.
+func parted(partition string) change {
+	return func(c *karpenter.NodeClaim) {
+		c.Labels[karpenter.LabelPlacementGroupID], c.Labels[karpenter.LabelPlacementGroupPartition] = "pg-1", partition
+	}
+}
+
+// in is a running instance in a partition.
+func in(name string, partition int32) event.Listed {
+	i := instance(name, "running")
+	i.Partition = partition
+	return i
+}
+
 // reserved is a claim that was launched into a reservation.
 func reserved(c *karpenter.NodeClaim) { c.Labels["karpenter.sh/capacity-type"] = "reserved" }
 
@@ -77,7 +92,7 @@ func instance(name, state string) event.Listed {
 }
 
 // found is the findings by name.
-type found struct{ Bind, Orphans, Absent, Gone, Unlabelled, Tagged, Demoted, Returned []string }
+type found struct{ Bind, Orphans, Absent, Gone, Unlabelled, Parted, Tagged, Demoted, Returned []string }
 
 func names(f sweep.Findings) found {
 	var out found
@@ -89,6 +104,9 @@ func names(f sweep.Findings) found {
 	}
 	for _, b := range f.Unlabelled {
 		out.Unlabelled = append(out.Unlabelled, b.Claim.Name)
+	}
+	for _, b := range f.Parted {
+		out.Parted = append(out.Parted, b.Claim.Name)
 	}
 	for _, list := range []struct {
 		claims []*karpenter.NodeClaim
@@ -152,6 +170,10 @@ func TestCompare(t *testing.T) {
 		{"bound and not labelled", claim("a", func(c *karpenter.NodeClaim) { c.Labels = nil }), []event.Listed{instance("a", "running")}, false, found{Unlabelled: one}},
 		{"somebody else's, not labelled", claim("a", func(c *karpenter.NodeClaim) { c.Labels, c.Annotations = nil, nil }), []event.Listed{{InstanceID: "i-a", State: "running"}}, false, found{}},
 		{"tagged and not noted", claim("a", annotated(karpenter.InstanceTaggedAnnotationKey, "")), []event.Listed{instance("a", "running")}, false, found{Tagged: one}},
+		{"B130: in a partition that the claim does not know", claim("a", parted("")), []event.Listed{in("a", 3)}, false, found{Parted: one}},
+		{"B130: in a partition that nobody knows", claim("a", parted("")), []event.Listed{in("a", 0)}, false, found{}},
+		{"B130: in the partition that the claim knows", claim("a", parted("3")), []event.Listed{in("a", 3)}, false, found{}},
+		{"B130: in no placement group", claim("a"), []event.Listed{in("a", 3)}, false, found{}},
 		{"B124: its reservation ended", claim("a", reserved), []event.Listed{as("a", "on-demand")}, false, found{Demoted: one}},
 		{"B124: its reservation goes on", claim("a", reserved), []event.Listed{as("a", "reserved")}, false, found{}},
 		{"B124: on demand all along", claim("a"), []event.Listed{as("a", "on-demand")}, false, found{}},
