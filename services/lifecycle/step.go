@@ -35,10 +35,11 @@ func (s *Service) Step(ctx context.Context) error {
 	failures := []error{err}
 	urgent, drains := s.decide(held, w)
 	failures = append(failures, s.do.All(ctx, urgent)...)
-	for _, p := range []part{s.launches(held), s.nodeClasses, s.nodePools, s.repairs, s.gates, s.widows} {
+	for _, p := range []part{s.launches(held), s.nodeClasses, s.nodePools, s.repairs, s.gates} {
 		failures = append(failures, p(ctx, w))
 	}
-	failures = append(failures, s.drains(ctx, drains))
+	widowed, err := s.widows(ctx, w)
+	failures = append(failures, err, s.drains(ctx, append(drains, widowed...)))
 	s.forget(w.claims)
 	return worth(failures)
 }

@@ -125,3 +125,11 @@ func (s *Service) view(c *karpenter.NodeClaim, held *outbox.Held, w world) claim
 	v.Leaving = s.leaving(v, w)
 	return v
 }
+
+func (w world) nodesNamed(names []string) []*corev1.Node {
+	out := make([]*corev1.Node, len(names))
+	for i, name := range names {
+		out[i] = w.named[name]
+	}
+	return out
+}

@@ -77,31 +77,32 @@ func (v View) begin() []effect.Effect {
 	return effects
 }
 
-// disrupted is the node with the taint and the label of B166, and with the
-// finalizer without which deleting it would take it away at once.
+// disrupted is the claim's node as Tainted makes it. It is held once it is
+// registered.
 func (v View) disrupted() (*corev1.Node, bool) {
+	return Tainted(v.Node, v.is(karpenter.ConditionTypeRegistered))
+}
+
+// Tainted is the node with the taint and the label of B166, and, if it is to be
+// held, with the finalizer without which deleting it would take it away at once.
+// The API server takes no finalizer for a node that is being deleted already.
+func Tainted(node *corev1.Node, hold bool) (*corev1.Node, bool) {
 	taint := karpenter.DisruptedTaint()
-	tainted := slices.ContainsFunc(v.Node.Spec.Taints, func(t corev1.Taint) bool { return t.Key == taint.Key && t.Effect == taint.Effect })
-	if tainted && v.Node.Labels[excludeLabel] == excludeValue && !v.unheld() {
-		return v.Node, false
+	tainted := slices.ContainsFunc(node.Spec.Taints, func(t corev1.Taint) bool { return t.Key == taint.Key && t.Effect == taint.Effect })
+	hold = hold && node.DeletionTimestamp == nil && !slices.Contains(node.Finalizers, karpenter.TerminationFinalizer)
+	if tainted && node.Labels[excludeLabel] == excludeValue && !hold {
+		return node, false
 	}
-	node := v.Node.DeepCopy()
+	node = node.DeepCopy()
 	if !tainted {
-		// One of the key with another effect, or another value, goes.
+		// One of the key with another effect goes.
 		node.Spec.Taints = append(withoutTaint(node.Spec.Taints, taint.Key), taint)
 	}
 	node.Labels = merge(node.Labels, map[string]string{excludeLabel: excludeValue})
-	if v.unheld() {
+	if hold {
 		node.Finalizers = append(node.Finalizers, karpenter.TerminationFinalizer)
 	}
 	return node, true
-}
-
-// unheld reports whether the node may, and must, be given the finalizer: not while
-// it is being deleted, and not before it is registered.
-func (v View) unheld() bool {
-	return v.is(karpenter.ConditionTypeRegistered) && v.Node.DeletionTimestamp == nil &&
-		!slices.Contains(v.Node.Finalizers, karpenter.TerminationFinalizer)
 }
 
 // announce deletes the Node of a registered claim, so that everybody sees it going
