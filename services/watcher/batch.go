@@ -50,7 +50,7 @@ func (s *Service) fence(ctx context.Context) (fence, error) {
 // batches moves the batch in flight, or starts the next. What could not be seen
 // of the last plan's claims is told, and holds up nothing else.
 func (s *Service) batches(ctx context.Context, at fence, view collect.View) error {
-	return errors.Join(s.move(ctx, at, view), at.trouble)
+	return errors.Join(s.move(ctx, at, view), s.tellIgnored(ctx, view.Ignored), at.trouble)
 }
 
 func (s *Service) move(ctx context.Context, at fence, view collect.View) error {

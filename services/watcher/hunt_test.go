@@ -12,6 +12,7 @@ import (
 	"github.com/joist-autoscaler/joist/services/watcher/internal/hunt"
 	"github.com/joist-autoscaler/joist/shared/blob"
 	"github.com/joist-autoscaler/joist/shared/cluster"
+	"github.com/joist-autoscaler/joist/shared/karpenter"
 	"github.com/joist-autoscaler/joist/shared/outbox"
 	"github.com/joist-autoscaler/joist/shared/scheduling"
 )
@@ -112,5 +113,28 @@ func TestPlannerIsDown(t *testing.T) {
 	}
 	if held := s.outbox(); held.Hunt != nil && len(held.Hunt.Parked) > 0 {
 		t.Errorf("the hunt is %+v", held.Hunt)
+	}
+}
+
+// A pod that only a node that exists can have is told so; one that keeps off our
+// nodes on purpose is not (B248).
+func TestIgnoredPodsAreToldB086(t *testing.T) {
+	s := newSite(t)
+	require := func(name string, term corev1.NodeSelectorTerm) {
+		p := unschedulable("default", name)
+		p.Spec.Affinity = &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{
+			RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{term}},
+		}}
+		s.Seed(p)
+	}
+	require("picky", corev1.NodeSelectorTerm{MatchFields: []corev1.NodeSelectorRequirement{{Key: "metadata.name", Operator: corev1.NodeSelectorOpIn, Values: []string{"n"}}}})
+	require("shy", corev1.NodeSelectorTerm{MatchExpressions: []corev1.NodeSelectorRequirement{{Key: karpenter.NodePoolLabelKey, Operator: corev1.NodeSelectorOpDoesNotExist}}})
+	s.pass(15 * time.Second)
+	var told []string
+	for _, e := range s.Events() {
+		told = append(told, e.Type+" "+e.Reason+" "+e.About.GetName())
+	}
+	if !slices.Equal(told, []string{"Warning FailedScheduling picky"}) {
+		t.Errorf("told were %q", told)
 	}
 }

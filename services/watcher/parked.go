@@ -12,15 +12,20 @@ import (
 	"github.com/joist-autoscaler/joist/services/watcher/internal/hunt"
 	"github.com/joist-autoscaler/joist/shared/cluster"
 	"github.com/joist-autoscaler/joist/shared/fault"
+	"github.com/joist-autoscaler/joist/shared/karpenter"
 	"github.com/joist-autoscaler/joist/shared/outbox"
+	"github.com/joist-autoscaler/joist/shared/podspec"
 	"github.com/joist-autoscaler/joist/shared/scheduling"
 )
 
 const (
 	// failedEvery is how long a pod is not told again that it found no place (B214).
 	failedEvery = 5 * time.Minute
-	// mostTold is how many pods are told with one batch; the rest with later ones.
+	// mostTold is how many pods are told at once. So many are enough for their owners
+	// to hear of it.
 	mostTold = 50
+	// toldEvery is how often those are looked for that no batch is about.
+	toldEvery = 10 * time.Second
 )
 
 // hunted is the search that the outbox remembers, or none.
@@ -63,22 +68,46 @@ func (s *Service) divide(next *outbox.Outbox, pending []scheduling.PodClass, die
 	return hunt.Divide(h, pending), lost
 }
 
-// tellParked says on pods that are left out that they are, and until when.
+// tellParked says on pods that are left out for a while that they are.
 func (s *Service) tellParked(ctx context.Context, cut hunt.Cut) error {
-	var failures []error
-	told := 0
+	var events []cluster.Event
 	for i, class := range cut.Parked {
 		for _, pod := range class.Pods {
-			if pod.Buffer != "" || told == mostTold {
-				continue
+			if pod.Buffer == "" {
+				events = append(events, s.failed(class.Spec.Namespace, pod, hunt.Reason(cut.Until[i])))
 			}
-			told++
-			failures = append(failures, s.Client.Report(ctx, cluster.Event{
-				About: &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: class.Spec.Namespace, Name: pod.Name, UID: types.UID(pod.UID)}},
-				Kind:  cluster.Pods, Type: corev1.EventTypeWarning, Reason: "FailedScheduling",
-				Message: "Failed to schedule pod, " + hunt.Reason(cut.Until[i]), Dedupe: failedEvery, Key: pod.UID, Now: s.Now(),
-			}))
 		}
 	}
+	return s.report(ctx, events)
+}
+
+// tellIgnored says on pods that no new node would help why that is (B086).
+func (s *Service) tellIgnored(ctx context.Context, ignored []scheduling.Ignored) error {
+	var events []cluster.Event
+	for _, group := range ignored {
+		if group.Reason != podspec.PicksByFields {
+			continue
+		}
+		for _, pod := range group.Pods {
+			events = append(events, s.failed(group.Namespace, pod, group.Reason))
+		}
+	}
+	return s.ask("told", toldEvery, func() error { return s.report(ctx, events) })
+}
+
+func (s *Service) report(ctx context.Context, events []cluster.Event) error {
+	var failures []error
+	for _, event := range events[:min(len(events), mostTold)] {
+		failures = append(failures, s.Client.Report(ctx, event))
+	}
 	return errors.Join(failures...)
+}
+
+// failed is the Event that says why a pod found no place.
+func (s *Service) failed(namespace string, pod scheduling.PodRef, why string) cluster.Event {
+	return cluster.Event{
+		About: &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: pod.Name, UID: types.UID(pod.UID)}},
+		Kind:  cluster.Pods, Type: corev1.EventTypeWarning, Reason: karpenter.ReasonFailedScheduling,
+		Message: "Failed to schedule pod, " + why, Dedupe: failedEvery, Key: pod.UID, Now: s.Now(),
+	}
 }

@@ -66,6 +66,10 @@ func ownedBy(pod *corev1.Pod, kind string) bool {
 	return slices.ContainsFunc(pod.OwnerReferences, func(o metav1.OwnerReference) bool { return o.Kind == kind })
 }
 
+// PicksByFields is why a pod is left alone that only a node that exists can have.
+// Its owner may not know: it is told, as upstream does (B086).
+const PicksByFields = "it picks nodes by their fields (matchFields), which a new node cannot have"
+
 // refusesNewNodes says why no term of the required affinity admits a node of any
 // pool (B086, B248): each demands a node without a pool, as autoscalers do of
 // their own (A013), or picks a node that exists by its fields.
@@ -80,7 +84,7 @@ func refusesNewNodes(pod *corev1.Pod) string {
 		case slices.ContainsFunc(term.MatchExpressions, refusesPools):
 			reason = "it requires " + karpenter.NodePoolLabelKey + " to be absent"
 		case len(term.MatchFields) > 0:
-			reason = "it picks nodes by their fields (matchFields), which a new node cannot have"
+			reason = PicksByFields
 		default:
 			return ""
 		}

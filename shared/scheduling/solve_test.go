@@ -157,6 +157,31 @@ func TestRejections(t *testing.T) {
 	}
 }
 
+// A pool without any type is told apart from one without a type for the pod: the
+// one is its owner's to mend, the other the pod's (B213).
+func TestBarrenPoolsB213(t *testing.T) {
+	for _, tt := range []struct {
+		name string
+		edit func(*scheduling.Batch)
+		want bool
+	}{
+		{"no image for the types", func(b *scheduling.Batch) { b.Snapshot.NodeClasses[0].Status.AMIs = b.Snapshot.NodeClasses[0].Status.AMIs[1:] }, true},
+		{"sold out", func(b *scheduling.Batch) {
+			b.Snapshot.Unavailable = []scheduling.Unavailable{{Offering: event.Offering{Zone: "ap-northeast-2a"}, Until: schedulingtest.Now.Add(1)}}
+		}, true},
+		{"none that the pod picks", func(b *scheduling.Batch) {
+			b.Pending[0].Spec.NodeSelector = map[string]string{karpenter.LabelInstanceSize: "8xlarge"}
+		}, false},
+	} {
+		batch := schedulingtest.Seed(schedulingtest.Pods("web", 1, "500m", "512Mi"))
+		tt.edit(&batch)
+		plan := solve(t, batch)
+		if len(plan.Unplaced) != 1 || plan.Unplaced[0].Rejections[0].Barren != tt.want {
+			t.Errorf("%s: %+v", tt.name, plan.Unplaced)
+		}
+	}
+}
+
 func TestHeavierPoolFirstB014(t *testing.T) {
 	batch := schedulingtest.Seed(schedulingtest.Pods("web", 1, "500m", "512Mi"))
 	named := func(name string, weight int32) karpenter.NodePool {
