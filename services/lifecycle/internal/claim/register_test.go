@@ -138,7 +138,7 @@ func TestRegistration(t *testing.T) {
 
 // Initialization waits for all that the planned pods need (B135).
 func TestUninitialized(t *testing.T) {
-	ready := change(nodeReady(corev1.ConditionTrue))
+	ready := nodeReady(corev1.ConditionTrue)
 	slow := corev1.Taint{Key: "slow", Effect: corev1.TaintEffectNoSchedule}
 	label, waits := []string{"update n"}, []string{"status c"}
 	run(t, []row{

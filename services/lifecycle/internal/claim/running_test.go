@@ -112,7 +112,7 @@ func TestB136Scan(t *testing.T) {
 	unknown := func(v *claim.View) {
 		v.Claim.Status.Conditions = v.Claim.Status.Conditions.Without(karpenter.ConditionTypeConsistentStateFound)
 	}
-	short := change(requests("cpu", "1")).and(func(v *claim.View) { v.Claim.Status.Capacity = v.Claim.Spec.Resources.Requests })
+	short := requests("cpu", "1").and(func(v *claim.View) { v.Claim.Status.Capacity = v.Claim.Spec.Resources.Requests })
 	run(t, []row{
 		{"as promised", view(initialized, due), nil},
 		{"never looked at", view(initialized, unknown), []string{"status c"}},

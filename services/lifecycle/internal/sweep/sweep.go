@@ -110,21 +110,7 @@ func (f *Findings) instance(i event.Listed, claim *karpenter.NodeClaim, waiting 
 		seen[claim.Name] = true
 	case claim != nil:
 		seen[claim.Name] = true
-		if claim.Annotations[AbsentAnnotation] != "" {
-			f.Returned = append(f.Returned, claim)
-		}
-		if !phase.Labelled(claim) && claim.Annotations[launchspec.IntentTag] != "" {
-			f.Unlabelled = append(f.Unlabelled, Bound{claim, i})
-		}
-		if i.Claim == claim.Name && claim.Annotations[karpenter.InstanceTaggedAnnotationKey] == "" {
-			f.Tagged = append(f.Tagged, claim)
-		}
-		if i.Partition > 0 && len(hook.Pending([]hook.Hook{hook.Partition}, claim)) > 0 {
-			f.Parted = append(f.Parted, Bound{claim, i})
-		}
-		if demoted(claim, i) {
-			f.Demoted = append(f.Demoted, claim)
-		}
+		f.bound(claim, i)
 	case gone || i.State == string(cloud.ShuttingDown):
 	case waiting[i.Intent] > 0:
 		waiting[i.Intent]--
@@ -132,6 +118,25 @@ func (f *Findings) instance(i event.Listed, claim *karpenter.NodeClaim, waiting 
 		seen[i.Intent] = true
 	case ours(i):
 		f.Orphans = append(f.Orphans, i)
+	}
+}
+
+// bound files what an instance that runs tells of its claim.
+func (f *Findings) bound(claim *karpenter.NodeClaim, i event.Listed) {
+	if claim.Annotations[AbsentAnnotation] != "" {
+		f.Returned = append(f.Returned, claim)
+	}
+	if !phase.Labelled(claim) && claim.Annotations[launchspec.IntentTag] != "" {
+		f.Unlabelled = append(f.Unlabelled, Bound{claim, i})
+	}
+	if i.Claim == claim.Name && claim.Annotations[karpenter.InstanceTaggedAnnotationKey] == "" {
+		f.Tagged = append(f.Tagged, claim)
+	}
+	if i.Partition > 0 && len(hook.Pending([]hook.Hook{hook.Partition}, claim)) > 0 {
+		f.Parted = append(f.Parted, Bound{claim, i})
+	}
+	if demoted(claim, i) {
+		f.Demoted = append(f.Demoted, claim)
 	}
 }
 
