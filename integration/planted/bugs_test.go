@@ -60,15 +60,15 @@ var bugs = []bug{{
 }, {
 	name: "dedupe-by-message-id", promise: "a message goes after its work",
 	file: "shared/host/worker.go",
-	from: `	err := safely(withNote(ctx, &note), w.Handle, m)`,
-	to: `	if m.Receives > 1 { _ = w.Queue.Delete(ctx, m.Receipt); return Line{Verdict: Verdict{Action: Delete}} }
-	err := safely(withNote(ctx, &note), w.Handle, m)`,
+	from: `	err := safely(&noted, w.Handle, m)`,
+	to: `	if m.Receives > 1 { _ = w.Queue.Delete(verdicts, m.Receipt); return Line{Verdict: Verdict{Action: Delete}} }
+	err := safely(&noted, w.Handle, m)`,
 }, {
 	name: "delete-before-effect", promise: "a message goes after its work",
 	file: "shared/host/worker.go",
-	from: `	err := safely(withNote(ctx, &note), w.Handle, m)`,
-	to: `	_ = w.Queue.Delete(ctx, m.Receipt)
-	err := safely(withNote(ctx, &note), w.Handle, m)`,
+	from: `	err := safely(&noted, w.Handle, m)`,
+	to: `	_ = w.Queue.Delete(verdicts, m.Receipt)
+	err := safely(&noted, w.Handle, m)`,
 }, {
 	name: "no-expiry", promise: "an expired message does nothing",
 	file: "shared/host/handler.go",
@@ -77,6 +77,6 @@ var bugs = []bug{{
 }, {
 	name: "relative-deadline", promise: "a deadline is absolute",
 	file: "services/lifecycle/notice.go",
-	from: `	if marked, changed := withDeadline(claim, b.Deadline); changed {`,
-	to:   `	if marked, changed := withDeadline(claim, s.Now().Add(2*time.Minute)); changed {`,
+	from: `	if marked, changed := claim.Sooner(c, b.Deadline); changed {`,
+	to:   `	if marked, changed := claim.Sooner(c, s.Now().Add(2*time.Minute)); changed {`,
 }}

@@ -10,7 +10,6 @@ import (
 	"github.com/joist-autoscaler/joist/shared/blob"
 	"github.com/joist-autoscaler/joist/shared/cluster"
 	"github.com/joist-autoscaler/joist/shared/event"
-	"github.com/joist-autoscaler/joist/shared/fault"
 	"github.com/joist-autoscaler/joist/shared/host"
 	"github.com/joist-autoscaler/joist/shared/karpenter"
 )
@@ -132,34 +131,4 @@ func (s *Service) readiness(claims []*karpenter.NodeClaim) map[string]bool {
 		}
 	}
 	return ready
-}
-
-// gone takes the news that EC2 shows an instance terminated.
-func (s *Service) gone(ctx context.Context, e event.Envelope, b event.InstanceGone) error {
-	claims, err := cluster.List[*karpenter.NodeClaim](ctx, s.Client, cluster.NodeClaims)
-	if err != nil {
-		return fmt.Errorf("listing NodeClaims for a gone instance: %w", err)
-	}
-	for _, claim := range claims {
-		if id, err := claim.Instance(); err == nil && id.InstanceID == b.InstanceID {
-			return s.markGone(ctx, e, claim)
-		}
-	}
-	return nil
-}
-
-// noticed takes the news that AWS is about to take an instance. The deadline is
-// absolute and is written down before the claim is deleted, so that the drain
-// that follows knows it.
-func (s *Service) noticed(ctx context.Context, e event.Envelope, b event.NodeNoticed) error {
-	claims, err := cluster.List[*karpenter.NodeClaim](ctx, s.Client, cluster.NodeClaims)
-	if err != nil {
-		return fmt.Errorf("listing NodeClaims for a notice: %w", err)
-	}
-	for _, claim := range claims {
-		if id, err := claim.Instance(); err == nil && id.InstanceID == b.InstanceID {
-			return s.obey(ctx, e, claim, b)
-		}
-	}
-	return fault.F("obeying a notice about "+b.InstanceID, fault.Foreign, "no NodeClaim has the instance")
 }

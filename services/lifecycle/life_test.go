@@ -190,7 +190,6 @@ func TestNoticeIsNotLost(t *testing.T) {
 	if s.deadline() == "" || s.claim("one-0").DeletionTimestamp == nil {
 		t.Error("the notice was lost")
 	}
-	s.handle(s.message(event.NodeNoticed{Kind: event.SpotInterruption, InstanceID: "i-2", Noticed: s.now}), fault.Foreign)
 }
 
 // When the deadline comes the instance ends, whatever still runs.

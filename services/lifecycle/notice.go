@@ -2,72 +2,166 @@ package lifecycle
 
 import (
 	"context"
+	"fmt"
+	"slices"
 	"time"
+
+	corev1 "k8s.io/api/core/v1"
 
 	"github.com/joist-autoscaler/joist/services/lifecycle/internal/claim"
 	"github.com/joist-autoscaler/joist/services/lifecycle/internal/effect"
 	"github.com/joist-autoscaler/joist/services/lifecycle/internal/shortage"
 	"github.com/joist-autoscaler/joist/shared/cluster"
 	"github.com/joist-autoscaler/joist/shared/event"
+	"github.com/joist-autoscaler/joist/shared/fault"
 	"github.com/joist-autoscaler/joist/shared/karpenter"
 	"github.com/joist-autoscaler/joist/shared/scheduling"
 )
 
-// reasons are the Kubernetes Event reasons of the notices (B213).
-var reasons = map[event.NoticeKind]string{
-	event.SpotInterruption:        "SpotInterrupted",
-	event.RebalanceRecommendation: "SpotRebalanceRecommendation",
-	event.ScheduledChange:         "InstanceUnhealthy",
-	event.StateChange:             "InstanceTerminating",
-	event.ReservationInterruption: "CapacityReservationInstanceInterrupted",
-	event.StatusImpaired:          "InstanceUnhealthy",
+// bindTime is how long after a notice its instance may be bound to a claim yet:
+// AWS can take back what was started a moment ago, and interruption has seen the
+// cluster's tags on it.
+const bindTime = 2 * time.Minute
+
+// blameAgain is how often the same offering is written down as unavailable at most.
+const blameAgain = 15 * time.Second
+
+// noticed takes the news that AWS is about to take an instance. The deadline is
+// absolute and is written down before the claim is deleted, so that the drain
+// that follows knows it.
+func (s *Service) noticed(ctx context.Context, e event.Envelope, b event.NodeNoticed) error {
+	found, err := s.holder(ctx, b.InstanceID)
+	switch {
+	case err != nil:
+		return fmt.Errorf("finding the NodeClaim of a notice: %w", err)
+	case found != nil:
+		return s.obey(ctx, e, found, b)
+	case b.Kind != event.StateChange && s.Now().Sub(b.Noticed) < bindTime:
+		// What has ended already is told by its absence, too.
+		return fault.F("obeying a notice about "+b.InstanceID, fault.Retry, "no NodeClaim has the instance yet")
+	default:
+		return fault.F("obeying a notice about "+b.InstanceID, fault.Foreign, "no NodeClaim has the instance")
+	}
+}
+
+// gone takes the news that EC2 shows an instance terminated.
+func (s *Service) gone(ctx context.Context, e event.Envelope, b event.InstanceGone) error {
+	found, err := s.holder(ctx, b.InstanceID)
+	if err != nil {
+		return fmt.Errorf("finding the NodeClaim of a gone instance: %w", err)
+	}
+	if found == nil {
+		return nil
+	}
+	return s.markGone(ctx, e, found)
+}
+
+// holder reads the claim that has the instance, or nil. The cache says which one
+// that is, for it rarely changes; only where the cache knows none all are read.
+func (s *Service) holder(ctx context.Context, instanceID string) (*karpenter.NodeClaim, error) {
+	has := func(c *karpenter.NodeClaim) bool {
+		id, err := c.Instance()
+		return err == nil && id.InstanceID == instanceID
+	}
+	cached := cluster.Cached[*karpenter.NodeClaim](s.Cache, cluster.NodeClaims)
+	if i := slices.IndexFunc(cached, has); i >= 0 {
+		c, err := cluster.Get[*karpenter.NodeClaim](ctx, s.Client, cluster.NodeClaims, cluster.KeyOf(cached[i]))
+		if err == nil && has(c) {
+			return c, nil
+		}
+		if err != nil && !fault.Is(err, fault.Missing) {
+			return nil, err
+		}
+	}
+	all, err := cluster.List[*karpenter.NodeClaim](ctx, s.Client, cluster.NodeClaims)
+	if err != nil {
+		return nil, err
+	}
+	if i := slices.IndexFunc(all, has); i >= 0 {
+		return all[i], nil
+	}
+	return nil, nil
+}
+
+// nodeOfClaim is the claim's node as the cache knows it, or nil.
+func (s *Service) nodeOfClaim(c *karpenter.NodeClaim) *corev1.Node {
+	if c.Status.ProviderID == "" {
+		return nil
+	}
+	nodes := cluster.Cached[*corev1.Node](s.Cache, cluster.Nodes)
+	return nodeOf(c, slices.DeleteFunc(slices.Clone(nodes), func(n *corev1.Node) bool { return n.Spec.ProviderID != c.Status.ProviderID }))
 }
 
 // obey acts on a notice about one of our claims (B176–B182).
-func (s *Service) obey(ctx context.Context, e event.Envelope, claim *karpenter.NodeClaim, b event.NodeNoticed) error {
-	report := effect.Report{Event: cluster.Event{
-		About: claim, Kind: cluster.NodeClaims, Type: "Warning", Reason: reasons[b.Kind],
-		Message: string(b.Kind) + " " + b.Detail, Dedupe: 2 * time.Minute, Now: s.Now(),
-	}}
+func (s *Service) obey(ctx context.Context, e event.Envelope, c *karpenter.NodeClaim, b event.NodeNoticed) error {
+	node := s.nodeOfClaim(c)
+	effects := s.tell(c, node, b)
 	if b.Kind == event.RebalanceRecommendation {
 		// Upstream only says so (B179); acting on it is a policy of its own.
-		return s.do.Do(ctx, &e, report)
+		return s.do.Do(ctx, &e, effects...)
 	}
-	if b.Kind == event.SpotInterruption {
-		if err := s.leaveAlone(ctx, claim, b); err != nil {
-			return err
-		}
+	if err := s.leaveAlone(ctx, c, b); err != nil {
+		return err
 	}
-	effects := []effect.Effect{report}
-	if marked, changed := withDeadline(claim, b.Deadline); changed {
+	if marked, changed := claim.Sooner(c, b.Deadline); changed {
 		effects = append(effects, effect.Update{Object: marked})
 	}
-	if claim.DeletionTimestamp == nil {
-		effects = append(effects, effect.Delete{Kind: cluster.NodeClaims, Key: cluster.KeyOf(claim), UID: claim.UID, Why: string(b.Kind)})
+	if c.DeletionTimestamp == nil {
+		effects = append(effects, effect.Delete{Kind: cluster.NodeClaims, Key: cluster.KeyOf(c), UID: c.UID, Why: string(b.Kind)})
+		effects = append(effects, s.terminating(c, node)...)
 	}
-	return s.do.Do(ctx, &e, effects...)
+	if err := s.do.Do(ctx, &e, effects...); err != nil {
+		return err
+	}
+	return s.cordon(ctx, c, node)
 }
 
-// leaveAlone keeps the next plan away from the offering that AWS is taking
-// back (B176).
-func (s *Service) leaveAlone(ctx context.Context, claim *karpenter.NodeClaim, b event.NodeNoticed) error {
+// cordon keeps further pods away from the node at once (B166). The next look does
+// so too, and in a storm of notices that is a while.
+func (s *Service) cordon(ctx context.Context, c *karpenter.NodeClaim, node *corev1.Node) error {
+	if node == nil {
+		return nil
+	}
+	tainted, changed := claim.Disrupted(c, node)
+	if !changed {
+		return nil
+	}
+	err := s.do.One(ctx, effect.Update{Object: tainted})
+	if fault.Is(err, fault.Missing, fault.Conflict) {
+		return nil
+	}
+	return err
+}
+
+// leaveAlone keeps the next plan away from what AWS is taking back: the offering
+// of a spot instance (B176), or a capacity reservation (B180).
+func (s *Service) leaveAlone(ctx context.Context, c *karpenter.NodeClaim, b event.NodeNoticed) error {
 	offering := event.Offering{
-		InstanceType: claim.Labels["node.kubernetes.io/instance-type"],
-		Zone:         claim.Labels["topology.kubernetes.io/zone"],
-		CapacityType: claim.Labels[karpenter.CapacityTypeLabelKey],
+		InstanceType: c.Labels["node.kubernetes.io/instance-type"],
+		Zone:         c.Labels["topology.kubernetes.io/zone"],
+		CapacityType: c.Labels[karpenter.CapacityTypeLabelKey],
 	}
 	if offering.InstanceType == "" {
 		offering = b.Offering
 	}
-	if offering.InstanceType == "" {
+	taken := scheduling.Unavailable{Offering: offering, Until: s.Now().Add(shortage.TTL).UTC(), Reason: string(b.Kind)}
+	switch {
+	case b.Kind == event.SpotInterruption && offering.InstanceType != "":
+		// A warning of this kind is of spot capacity, whatever a label says.
+		taken.CapacityType = karpenter.CapacityTypeSpot
+	case b.Kind == event.ReservationInterruption && c.Labels[karpenter.LabelCapacityReservationID] != "":
+		taken.Reservation = c.Labels[karpenter.LabelCapacityReservationID]
+	default:
 		return nil
 	}
-	fresh := []scheduling.Unavailable{{Offering: offering, Until: s.Now().Add(shortage.TTL).UTC(), Reason: string(b.Kind)}}
-	return shortage.Add(ctx, s.Client, s.Namespace, fresh, s.Now())
-}
-
-// withDeadline writes the time by which the node must be drained, and never
-// moves it later.
-func withDeadline(c *karpenter.NodeClaim, deadline time.Time) (*karpenter.NodeClaim, bool) {
-	return claim.Sooner(c, deadline)
+	// In a storm many notices blame the same, and each would be a swap of one object.
+	key := fmt.Sprintf("unavailable/%v/%s", taken.Offering, taken.Reservation)
+	if !s.due(key, blameAgain) {
+		return nil
+	}
+	if err := shortage.Add(ctx, s.Client, s.Namespace, []scheduling.Unavailable{taken}, s.Now()); err != nil {
+		delete(s.asked, key)
+		return err
+	}
+	return nil
 }

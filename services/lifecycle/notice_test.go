@@ -1,0 +1,226 @@
+package lifecycle_test
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/joist-autoscaler/joist/shared/cluster"
+	"github.com/joist-autoscaler/joist/shared/event"
+	"github.com/joist-autoscaler/joist/shared/fault"
+	"github.com/joist-autoscaler/joist/shared/karpenter"
+	"github.com/joist-autoscaler/joist/shared/memcluster"
+)
+
+// notice is a notice of now about the instance.
+func (s *site) notice(kind event.NoticeKind, instance, detail string) event.Envelope {
+	b := event.NodeNoticed{Kind: kind, InstanceID: instance, Noticed: s.now, Detail: detail}
+	if kind == event.SpotInterruption || kind == event.ReservationInterruption {
+		b.Deadline = s.now.Add(2 * time.Minute)
+	}
+	return s.message(b)
+}
+
+// told are the Events since the nth, as "type reason on kind: message".
+func (s *site) told(from int) []string {
+	var out []string
+	for _, e := range s.Events()[from:] {
+		out = append(out, fmt.Sprintf("%s %s on %s: %s", e.Type, e.Reason, e.Kind.Kind, e.Message))
+	}
+	return out
+}
+
+func TestB213NoticesAreTold(t *testing.T) {
+	on := func(typ, reason, message string) []string {
+		return []string{typ + " " + reason + " on NodeClaim: " + message, typ + " " + reason + " on Node: " + message}
+	}
+	end := []string{
+		"Warning TerminatingOnInterruption on NodeClaim: Interruption triggered termination for the NodeClaim",
+		"Warning TerminatingOnInterruption on Node: Interruption triggered termination for the Node",
+	}
+	unhealthy := on("Warning", "InstanceUnhealthy", "An unhealthy warning was triggered for the instance")
+	for _, c := range []struct {
+		kind   event.NoticeKind
+		detail string
+		want   []string
+	}{
+		{event.SpotInterruption, "terminate", append(on("Warning", "SpotInterrupted", "Spot interruption warning was triggered"), end...)},
+		{event.RebalanceRecommendation, "", on("Normal", "SpotRebalanceRecommendation", "Spot rebalance recommendation was triggered")},
+		{event.ReservationInterruption, "", append(on("Warning", "CapacityReservationInstanceInterrupted", "Capacity Reservation interruption warning was triggered"), end...)},
+		{event.StateChange, "stopping", append(on("Warning", "InstanceStopping", "Instance is stopping"), end...)},
+		{event.StateChange, "stopped", append(on("Warning", "InstanceStopping", "Instance is stopping"), end...)},
+		{event.StateChange, "shutting-down", append(on("Warning", "InstanceTerminating", "Instance is terminating"), end...)},
+		{event.ScheduledChange, "instance-stop", append(slices.Clone(unhealthy), end...)},
+		{event.StatusImpaired, "impaired", append(slices.Clone(unhealthy), end...)},
+		{"of-tomorrow", "", append(slices.Clone(unhealthy), end...)},
+	} {
+		t.Run(string(c.kind)+" "+c.detail, func(t *testing.T) {
+			s := newSite(t)
+			s.running()
+			before := len(s.Events())
+			s.handle(s.notice(c.kind, "i-1", c.detail), "")
+			if diff := cmp.Diff(c.want, s.told(before)); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+// The same notice says the same only after two minutes.
+func TestB214NoticesAreToldOnce(t *testing.T) {
+	s := newSite(t)
+	s.running()
+	before := len(s.Events())
+	for range 4 {
+		s.handle(s.notice(event.RebalanceRecommendation, "i-1", ""), "")
+		s.now = s.now.Add(59 * time.Second)
+	}
+	if got := s.told(before); len(got) != 4 {
+		t.Errorf("within three minutes: %q", got)
+	}
+}
+
+// B161: no budget of a NodePool keeps what AWS takes away.
+func TestB161BudgetsDoNotHoldNotices(t *testing.T) {
+	s := newSite(t)
+	s.running()
+	s.changePool(func(p *karpenter.NodePool) {
+		p.Spec.Disruption.Budgets = []karpenter.Budget{{Nodes: "0"}}
+	})
+	s.handle(s.notice(event.SpotInterruption, "i-1", "terminate"), "")
+	if s.claim("one-0").DeletionTimestamp == nil {
+		t.Error("the claim is not deleted")
+	}
+}
+
+// A notice may overtake the news of the launch: it is for the claim that is bound
+// within two minutes.
+func TestNoticeBeforeTheBinding(t *testing.T) {
+	s := newSite(t)
+	s.launched("one", 1)
+	e := s.notice(event.SpotInterruption, "i-1", "terminate")
+	s.handle(e, fault.Retry)
+	s.handle(s.notice(event.StateChange, "i-1", "terminated"), fault.Foreign)
+	s.now = s.now.Add(time.Minute)
+	s.handle(e, fault.Retry)
+	s.handle(s.message(settled("one", 1, "i-1")), "")
+	s.handle(e, "")
+	if c := s.claim("one-0"); c.DeletionTimestamp == nil || s.deadline() == "" {
+		t.Errorf("the notice was lost: %+v", c.ObjectMeta)
+	}
+	late := s.notice(event.SpotInterruption, "i-2", "terminate")
+	s.now = s.now.Add(2 * time.Minute)
+	s.handle(late, fault.Foreign)
+}
+
+// reads counts what is read of claims.
+type reads struct {
+	cluster.Client
+	gets, lists int
+}
+
+func (r *reads) Get(ctx context.Context, kind cluster.Kind, key cluster.Key) (cluster.Object, error) {
+	if kind == cluster.NodeClaims {
+		r.gets++
+	}
+	return r.Client.Get(ctx, kind, key)
+}
+
+func (r *reads) List(ctx context.Context, kind cluster.Kind, namespace string) ([]cluster.Object, error) {
+	if kind == cluster.NodeClaims {
+		r.lists++
+	}
+	return r.Client.List(ctx, kind, namespace)
+}
+
+// A storm of notices must not be a storm of lists.
+func TestANoticeReadsOneClaim(t *testing.T) {
+	s := newSite(t)
+	s.running()
+	client := &reads{Client: s.As("lifecycle")}
+	s.start(client)
+	s.cache.Flush()
+	s.handle(s.notice(event.SpotInterruption, "i-1", "terminate"), "")
+	if client.gets != 1 || client.lists != 0 {
+		t.Errorf("%d claims and %d lists were read", client.gets, client.lists)
+	}
+}
+
+// B166: the taint and the label are there when the notice has been handled, and do
+// not wait for the next look; losing that swap loses nothing.
+func TestB166NoticeTaintsAtOnce(t *testing.T) {
+	s := newSite(t)
+	s.running()
+	e := s.notice(event.SpotInterruption, "i-1", "terminate")
+	s.handle(e, "")
+	node := s.node()
+	if !slices.Contains(node.Spec.Taints, karpenter.DisruptedTaint()) || node.Labels["node.kubernetes.io/exclude-from-external-load-balancers"] != "karpenter" {
+		t.Errorf("taints %v, labels %v", node.Spec.Taints, node.Labels)
+	}
+	for _, kind := range []fault.Kind{fault.Conflict, fault.Missing} {
+		s := newSite(t)
+		s.running()
+		s.Inject(memcluster.Fault{Actor: "lifecycle", Verb: memcluster.VerbUpdate, Kind: cluster.Nodes, As: kind, Times: 1})
+		s.handle(s.notice(event.SpotInterruption, "i-1", "terminate"), "")
+		s.pass(time.Second)
+		if !slices.Contains(s.node().Spec.Taints, karpenter.DisruptedTaint()) {
+			t.Errorf("after a lost swap (%s) nobody tainted the node", kind)
+		}
+	}
+}
+
+// B176, B180: what is left alone is the spot offering, or the reservation and
+// nothing beside it.
+func TestB180ReservationIsLeftAlone(t *testing.T) {
+	s := newSite(t)
+	s.running()
+	s.handle(s.notice(event.ReservationInterruption, "i-1", ""), "")
+	if got := s.unavailable(); len(got) != 0 {
+		t.Fatalf("without a reservation: %v", got)
+	}
+	s = newSite(t)
+	s.running()
+	c := s.claim("one-0")
+	c.Labels[karpenter.LabelCapacityReservationID] = "cr-1"
+	c.Labels[karpenter.CapacityTypeLabelKey] = karpenter.CapacityTypeReserved
+	if _, err := s.Update(t.Context(), c); err != nil {
+		t.Fatal(err)
+	}
+	s.handle(s.notice(event.ReservationInterruption, "i-1", ""), "")
+	got := s.unavailable()
+	if len(got) != 1 || got[0].Reservation != "cr-1" || got[0].CapacityType != karpenter.CapacityTypeReserved || !got[0].Until.Equal(s.now.Add(3*time.Minute)) {
+		t.Errorf("left alone: %+v", got)
+	}
+	if s.claim("one-0").DeletionTimestamp == nil || s.deadline() == "" {
+		t.Error("it is not drained")
+	}
+}
+
+// In a storm the same offering is written down once, and again while it lasts.
+func TestB176OfferingIsLeftAloneFromTheLastNotice(t *testing.T) {
+	s := newSite(t)
+	s.running()
+	writes := func() int {
+		n := 0
+		for _, e := range s.Effects() {
+			if _, ok := e.After.(*corev1.ConfigMap); ok && e.Key.Name == "joist-unavailable" {
+				n++
+			}
+		}
+		return n
+	}
+	for range 5 {
+		s.handle(s.notice(event.SpotInterruption, "i-1", "terminate"), "")
+	}
+	first := writes()
+	s.now = s.now.Add(time.Minute)
+	s.handle(s.notice(event.SpotInterruption, "i-1", "terminate"), "")
+	if got := s.unavailable(); first != 1 || writes() != 2 || len(got) != 1 || !got[0].Until.Equal(s.now.Add(3*time.Minute)) {
+		t.Errorf("%d writes, then %d: %v", first, writes(), got)
+	}
+}
