@@ -40,6 +40,12 @@ type Settings struct {
 	TemplateAge         time.Duration
 	// DryRuns says that node classes are tried with dry runs (B055).
 	DryRuns bool
+	// NodeRepair is the gate of that name; Repair says which nodes are sick, and how
+	// many may be before none is repaired (B143).
+	NodeRepair bool
+	Repair     Repair
+	// PoolGate is which NodePools are deleted only when somebody says so (B174).
+	PoolGate PoolGate
 	// IsolatedVPC says that AWS is reached through VPC endpoints only; ZonalShift
 	// that zones are avoided while a zonal shift is in force.
 	IsolatedVPC, ZonalShift bool

@@ -3,14 +3,17 @@ package settings_test
 import (
 	"log/slog"
 	"maps"
+	"math"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/joist-autoscaler/joist/shared/event"
 	"github.com/joist-autoscaler/joist/shared/fault"
+	"github.com/joist-autoscaler/joist/shared/karpenter"
 	"github.com/joist-autoscaler/joist/shared/scheduling"
 	"github.com/joist-autoscaler/joist/shared/settings"
 )
@@ -21,8 +24,14 @@ func environment(of map[string]string) func(string) (string, bool) {
 
 var defaults = settings.Settings{
 	Namespace: "joist", LeaseNamespace: "kube-system", BatchMax: 10 * time.Second, BatchIdle: time.Second,
-	Scheduling:  scheduling.Settings{PreferencePolicy: "Respect", MinValuesPolicy: "Strict", VMMemoryOverheadPercent: 0.075, Gates: scheduling.Gates{ReservedCapacity: true}},
+	Scheduling: scheduling.Settings{PreferencePolicy: "Respect", MinValuesPolicy: "Strict", VMMemoryOverheadPercent: 0.075, Gates: scheduling.Gates{ReservedCapacity: true}},
+	Repair:     settings.Repair{Rules: karpentersRules(), Unhealthy: intstr.FromString("20%")}, PoolGate: settings.PoolGate{On: true, Nodes: 5, Percent: 20},
 	TemplateAge: time.Hour, DryRuns: true, MaxPerIntent: 500, MaxPerMinute: 1000, EC2Share: 1, MetricsPort: 8080, HealthPort: 8081,
+}
+
+func karpentersRules() []karpenter.RepairPolicy {
+	rules, _ := karpenter.ParseRepairPolicies(karpenter.RepairPolicies)
+	return rules
 }
 
 func TestRead(t *testing.T) {
@@ -50,9 +59,21 @@ func TestRead(t *testing.T) {
 		}},
 		{"gates beside the defaults (B069)", map[string]string{"FEATURE_GATES": "NodeOverlay=true, CapacityBuffer=1,NodeRepair=true,"}, func(s *settings.Settings) {
 			s.Scheduling.Gates = scheduling.Gates{ReservedCapacity: true, NodeOverlay: true, CapacityBuffer: true}
+			s.NodeRepair = true
 		}},
 		{"gates against the defaults", map[string]string{"FEATURE_GATES": "ReservedCapacity=false,StaticCapacity=true"}, func(s *settings.Settings) {
 			s.Scheduling.Gates = scheduling.Gates{StaticCapacity: true}
+		}},
+		{"repair (B143, user ask 10)", map[string]string{"JOIST_REPAIR_RULES": "Ready=Unknown:15m", "JOIST_REPAIR_UNHEALTHY": "3", "JOIST_REPAIR_UNHEALTHY_IN_ZONE": "50%"}, func(s *settings.Settings) {
+			zone := intstr.FromString("50%")
+			s.Repair = settings.Repair{Rules: []karpenter.RepairPolicy{{Condition: "Ready", Status: "Unknown", After: 15 * time.Minute}}, Unhealthy: intstr.FromInt32(3), UnhealthyInZone: &zone}
+		}},
+		{"NodePools are deleted as Karpenter does (B174)", map[string]string{"JOIST_POOL_GATE": "off"}, func(s *settings.Settings) { s.PoolGate = settings.PoolGate{} }},
+		{"a number of nodes alone (user ask 15)", map[string]string{"JOIST_POOL_GATE": "20"}, func(s *settings.Settings) {
+			s.PoolGate = settings.PoolGate{On: true, Nodes: 20, Percent: 100}
+		}},
+		{"a part of the cluster alone (user ask 15)", map[string]string{"JOIST_POOL_GATE": " 50% "}, func(s *settings.Settings) {
+			s.PoolGate = settings.PoolGate{On: true, Nodes: math.MaxInt, Percent: 50}
 		}},
 		{"no dry runs (B055)", map[string]string{"DISABLE_DRY_RUN": "true"}, func(s *settings.Settings) { s.DryRuns = false }},
 		{"resource claims (B068)", map[string]string{"IGNORE_DRA_REQUESTS": "false"}, func(s *settings.Settings) { s.Scheduling.PlanDRARequests = true }},
@@ -85,6 +106,7 @@ func TestReadRefuses(t *testing.T) {
 		"MIN_VALUES_POLICY": "none", "RESERVED_ENIS": "-1", "LOG_LEVEL": "loud", "METRICS_PORT": "65536", "HEALTH_PROBE_PORT": "x",
 		"JOIST_QUEUE_URL": "prod-planner", "JOIST_DEAD_LETTER_URL": "arn:aws:sqs:eu-west-1:111122223333:prod", "JOIST_TEMPLATE_AGE": "0s",
 		"JOIST_MAX_INSTANCES_PER_INTENT": "1001", "JOIST_MAX_INSTANCES_PER_MINUTE": "many", "JOIST_EC2_RATE_SHARE": "0",
+		"JOIST_REPAIR_RULES": "Ready", "JOIST_REPAIR_UNHEALTHY": "half", "JOIST_REPAIR_UNHEALTHY_IN_ZONE": "101%", "JOIST_POOL_GATE": "on",
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := settings.Read(environment(map[string]string{name: value}))

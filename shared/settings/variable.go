@@ -1,6 +1,12 @@
 package settings
 
-import "strings"
+import (
+	"strings"
+
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"github.com/joist-autoscaler/joist/shared/karpenter"
+)
 
 // Variable is one environment variable.
 type Variable struct {
@@ -47,6 +53,10 @@ const (
 	MaxPerIntent   = "JOIST_MAX_INSTANCES_PER_INTENT"
 	MaxPerMinute   = "JOIST_MAX_INSTANCES_PER_MINUTE"
 	EC2Share       = "JOIST_EC2_RATE_SHARE"
+	RepairRules    = "JOIST_REPAIR_RULES"
+	Unhealthy      = "JOIST_REPAIR_UNHEALTHY"
+	UnhealthyZone  = "JOIST_REPAIR_UNHEALTHY_IN_ZONE"
+	PoolGated      = "JOIST_POOL_GATE"
 	IsolatedVPC    = "ISOLATED_VPC"
 	ZonalShift     = "ENABLE_ZONAL_SHIFT"
 	LogLevel       = "LOG_LEVEL"
@@ -118,6 +128,14 @@ var Variables = []Variable{
 		set: number(100000, func(s *Settings) *int { return &s.MaxPerMinute })},
 	{Name: EC2Share, For: "the part of EC2's documented request rates that a launcher may use at most", Example: "0.25", Default: "1",
 		set: share(func(s *Settings) *float64 { return &s.EC2Share })},
+	{Name: RepairRules, For: "the conditions of a node, and for how long it may have them, before it is replaced where the gate NodeRepair is on", Example: "Ready=Unknown:15m,KernelReady=False:1h",
+		Default: karpenter.RepairPolicies, set: repairRules},
+	{Name: Unhealthy, For: "how many nodes of a NodePool may be sick before none of it is replaced", Example: "20%", Default: "20%",
+		set: part(func(s *Settings, n intstr.IntOrString) { s.Repair.Unhealthy = n })},
+	{Name: UnhealthyZone, For: "how many nodes of a zone may be sick before none of it is replaced, without a bound unless said otherwise", Example: "50%",
+		set: part(func(s *Settings, n intstr.IntOrString) { s.Repair.UnhealthyInZone = &n })},
+	{Name: PoolGated, For: "the number of nodes, and the part of the cluster, above which the deletion of a NodePool waits for approval, or off", Example: "5,20%", Default: "5,20%",
+		set: poolGate},
 	{Name: IsolatedVPC, For: "whether AWS is reached through VPC endpoints only, so that on-demand prices are those of the binary", Example: "true", Default: "false",
 		set: toggle(func(s *Settings, on bool) { s.IsolatedVPC = on })},
 	{Name: ZonalShift, For: "whether zones are avoided from which a zonal shift moves the cluster away", Example: "true", Default: "false",

@@ -131,7 +131,7 @@ func buildLifecycle(a *Actor, w wire) {
 		Client: client{w, world.Kube.As(a.Name)}, Cache: a.watch(), Blobs: store{w, world.Blobs},
 		Launcher: w.sender(world, "launcher"), Cluster: world.Identity(), Namespace: Namespace,
 		KarpenterNamespace: "kube-system", Holder: a.Name, Region: world.Region, Now: world.Now,
-		ReservedCapacity: true, DryRuns: true,
+		ReservedCapacity: true, DryRuns: true, Gate: lifecycle.Gate{On: true, Nodes: 5, Percent: 20},
 	})
 	a.step, a.pace = s.Step, lifecycle.Pace
 	a.consume(w, host.Events(a.accept(lifecycle.Types), s.Handle))

@@ -18,7 +18,8 @@ func main() {
 		Name:     "lifecycle",
 		Purpose:  "joist-lifecycle writes Kubernetes, and is the one door for claims and removals.",
 		Required: []string{settings.Bucket, settings.QueueURL, settings.DeadLetterURL, settings.LauncherURL, settings.Holder},
-		Optional: []string{settings.Prefix, settings.Namespace, settings.LeaseNamespace, settings.Kubeconfig, settings.FeatureGates, settings.DisableDryRun},
+		Optional: []string{settings.Prefix, settings.Namespace, settings.LeaseNamespace, settings.Kubeconfig, settings.FeatureGates, settings.DisableDryRun,
+			settings.RepairRules, settings.Unhealthy, settings.UnhealthyZone, settings.PoolGated},
 	}, run)
 }
 
@@ -51,6 +52,7 @@ func run(ctx context.Context, p *parts.Parts) error {
 	service := lifecycle.New(lifecycle.Config{
 		Client: client, Cache: cache, Blobs: p.Blobs(), Launcher: p.Queue(p.LauncherURL, settings.LauncherURL),
 		Cluster: p.Cluster, Namespace: p.Namespace, KarpenterNamespace: p.LeaseNamespace, Holder: p.Holder,
+		Repair: repair(p.Settings), Gate: lifecycle.Gate(p.PoolGate),
 		Region: p.Region, ReservedCapacity: p.Scheduling.Gates.ReservedCapacity, DryRuns: p.DryRuns,
 		Parallel: parallel, Now: time.Now,
 	})
@@ -63,4 +65,12 @@ func run(ctx context.Context, p *parts.Parts) error {
 		return err
 	}
 	return host.Together(ctx, feed, loop, poll)
+}
+
+// repair is what the settings say of sick nodes; without the gate none is repaired.
+func repair(s settings.Settings) lifecycle.Repair {
+	if !s.NodeRepair {
+		return lifecycle.Repair{}
+	}
+	return lifecycle.Repair(s.Repair)
 }
