@@ -59,6 +59,8 @@ func (s Service) Handle(ctx context.Context, e event.Envelope) error {
 		return fault.F("reading the snapshot", fault.Poison, "it is of cluster %q (%s), and this service serves %q (%s)",
 			whose.Name, whose.UID, s.Cluster.Name, s.Cluster.UID)
 	}
+	// A cluster in which nothing changes is told of by the same document again.
+	snapshot.Taken = body.Taken
 	candidates := empty.Find(snapshot)
 	if err := s.price(ctx, snapshot, candidates); err != nil {
 		return err

@@ -213,21 +213,3 @@ func (s *Service) emit(ctx context.Context, held outbox.Held) error {
 	s.sentSeq, s.sentAt = held.Seq, s.Now()
 	return nil
 }
-
-// snapshot sends the state of the cluster to disruption.
-func (s *Service) snapshot(ctx context.Context, view collect.View) error {
-	managed := slices.ContainsFunc(view.Snapshot.Nodes, func(n scheduling.Node) bool { return n.Claim != "" && n.Initialized })
-	if !managed {
-		return nil
-	}
-	return s.ask("snapshot", snapshotEvery, func() error {
-		ref, err := blob.Put(ctx, s.Blobs, s.Now(), scheduling.SnapshotKind, view.Snapshot)
-		if err != nil {
-			return err
-		}
-		if err := s.send(ctx, s.Disruption, event.ClusterSnapshot{Taken: view.Snapshot.Taken, Snapshot: ref}); err != nil {
-			return fmt.Errorf("sending a snapshot: %w", err)
-		}
-		return nil
-	})
-}

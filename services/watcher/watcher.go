@@ -101,6 +101,8 @@ type Service struct {
 	catalogue   event.Ref
 	catalogueAt time.Time
 	waiting     bool
+	// shown is the last snapshot that was sent.
+	shown shown
 }
 
 // New makes the service.

@@ -2,7 +2,9 @@ package watcher_test
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -613,8 +615,43 @@ func TestSnapshots(t *testing.T) {
 		t.Fatal(err)
 	}
 	snapshot, err := blob.Get[scheduling.Snapshot](t.Context(), s.blobs, body.Snapshot)
-	if err != nil || len(snapshot.Nodes) != 1 || !snapshot.Taken.Equal(body.Taken) {
+	if err != nil || len(snapshot.Nodes) != 1 || !snapshot.Taken.Equal(body.Taken) || body.Again {
 		t.Errorf("%+v, %v", snapshot, err)
+	}
+	// While nothing changes the document is the same one, said to hold still.
+	again, err := event.As[event.ClusterSnapshot](sent[2])
+	if err != nil || again.Snapshot != body.Snapshot || !again.Again || again.Taken.Sub(body.Taken) < 20*time.Second || sent[1].ID == sent[2].ID {
+		t.Errorf("the third is %+v after %+v, %v", again, body, err)
+	}
+	for name, change := range map[string]func(){
+		"a pod comes": func() {
+			pod := unschedulable("default", "late")
+			pod.Spec.NodeName, pod.Status = "n", corev1.PodStatus{Phase: corev1.PodRunning}
+			s.Seed(pod)
+		},
+		"another catalogue comes":  func() { s.publish(s.now) },
+		"an hour has passed since": func() { s.pass(time.Hour - 20*time.Second) },
+		"an offering runs out of room": func() {
+			list, err := json.Marshal([]scheduling.Unavailable{{Subnet: "subnet-1", Until: s.now.Add(24 * time.Hour)}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			s.Seed(&corev1.ConfigMap{
+				ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: scheduling.UnavailableName},
+				Data:       map[string]string{scheduling.UnavailableKey: string(list)},
+			})
+		},
+	} {
+		s.pass(40 * time.Second)
+		s.disruption.take()
+		change()
+		s.pass(30 * time.Second)
+		if !slices.ContainsFunc(s.disruption.take(), func(e event.Envelope) bool {
+			told, err := event.As[event.ClusterSnapshot](e)
+			return err == nil && !told.Again
+		}) {
+			t.Errorf("%s: the old snapshot was sent again", name)
+		}
 	}
 }
 

@@ -66,16 +66,25 @@ func (b PlanMade) Validate() error {
 	return errors.Join(b.Batch.Validate(), b.Plan.Validate())
 }
 
-// ClusterSnapshot hands the state of the cluster to disruption.
+// ClusterSnapshot hands the state of the cluster to disruption. While nothing
+// changes the document is the same one again, and Taken says as of when it holds.
 type ClusterSnapshot struct {
 	Taken    time.Time `json:"taken"`
 	Snapshot Ref       `json:"snapshot"`
+	// Again says that the document was sent before, when it was taken.
+	Again bool `json:"again,omitempty"`
 }
 
 func (ClusterSnapshot) EventType() Type { return ClusterSnapshotType }
 
-// Key is the digest of the snapshot, which includes when it was taken.
-func (b ClusterSnapshot) Key() []string   { return []string{string(b.Snapshot.Digest)} }
+// Key is the digest of the snapshot, which includes when it was taken; one that is
+// sent again is told apart by when it still holds.
+func (b ClusterSnapshot) Key() []string {
+	if !b.Again {
+		return []string{string(b.Snapshot.Digest)}
+	}
+	return []string{string(b.Snapshot.Digest), b.Taken.UTC().Format(time.RFC3339Nano)}
+}
 func (b ClusterSnapshot) Subject() string { return "snapshot/" + b.Snapshot.Digest.Short() }
 func (b ClusterSnapshot) Reference() Ref  { return b.Snapshot }
 

@@ -46,8 +46,10 @@ type State struct {
 	// begun says that the feed was read at all. Who read it before is another.
 	begun bool
 	view  View
-	// current says that nothing has changed since the view was put together.
+	// current says that nothing has changed since the view was put together, and
+	// turn counts how often it was.
 	current bool
+	turn    uint64
 }
 
 // known is a node as it was described, and what it was described from beside its
@@ -86,11 +88,16 @@ func (s *State) View(given Given) View {
 	}
 	if !s.current || !s.view.Until.IsZero() && !given.Now.Before(s.view.Until) || given.Settings != s.view.Snapshot.Settings {
 		s.view, s.current = s.collect(given), true
+		s.turn++
 	}
 	view := s.view
 	given.stamp(&view.Snapshot)
 	return view
 }
+
+// Turn is another number whenever the last View showed another cluster than the
+// one before.
+func (s *State) Turn() uint64 { return s.turn }
 
 // learnPods looks again at the pods that changed.
 func (s *State) learnPods() {
