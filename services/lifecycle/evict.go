@@ -20,10 +20,13 @@ type removal struct {
 	// forced says that its grace must begin now.
 	forced bool
 	by     time.Time
+	// again says that it was refused before.
+	again bool
 }
 
 // drains has the pods removed that the looks at the claims led to. Pods whose grace
-// must begin come first, then those that must be gone soonest.
+// must begin come first, then those that must be gone soonest, and of these the
+// ones that nobody asked for yet.
 func (s *Service) drains(ctx context.Context, jobs []effect.Job) error {
 	var removals []removal
 	for _, job := range jobs {
@@ -32,7 +35,8 @@ func (s *Service) drains(ctx context.Context, jobs []effect.Job) error {
 		}
 	}
 	slices.SortStableFunc(removals, func(a, b removal) int {
-		return cmp.Or(-cmp.Compare(rank(a.forced), rank(b.forced)), -cmp.Compare(rank(!a.by.IsZero()), rank(!b.by.IsZero())), a.by.Compare(b.by))
+		return cmp.Or(-cmp.Compare(rank(a.forced), rank(b.forced)), -cmp.Compare(rank(!a.by.IsZero()), rank(!b.by.IsZero())), a.by.Compare(b.by),
+			cmp.Compare(rank(a.again), rank(b.again)))
 	})
 	list := make([]eviction.Removal, len(removals))
 	for i, r := range removals {
@@ -58,7 +62,8 @@ func (s *Service) removal(e effect.Effect) removal {
 		return removal{Removal: s.asking(e.Pod, e, said), forced: true, by: e.By}
 	case effect.Evict:
 		said := remark.Evicted.On(cluster.Pods, e.Pod, s.Now(), "Evicted pod: %s", e.Why)
-		return removal{Removal: s.asking(e.Pod, e, said), by: e.By}
+		_, refusal := s.answer(e.Pod)
+		return removal{Removal: s.asking(e.Pod, e, said), by: e.By, again: refusal != nil}
 	}
 	return removal{}
 }
@@ -73,6 +78,16 @@ func (s *Service) asking(pod *corev1.Pod, e effect.Effect, said effect.Report) e
 	}}
 }
 
-// Due is when the first pod that was refused may be asked for again, though nothing
+// retryRest is the least time between two looks that only a pod's backoff calls
+// for: of a thousand pods one is always due.
+const retryRest = 100 * time.Millisecond
+
+// Due is when a pod that was refused may be asked for again, though nothing
 // changes; zero when none waits.
-func (s *Service) Due() time.Time { return s.removals.Due(s.looked) }
+func (s *Service) Due() time.Time {
+	due := s.removals.Due(s.looked)
+	if rested := s.looked.Add(retryRest); !due.IsZero() && due.Before(rested) {
+		return rested
+	}
+	return due
+}

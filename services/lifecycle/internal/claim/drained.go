@@ -31,7 +31,9 @@ func (v View) draining(plan drain.Plan) []effect.Effect {
 	var effects []effect.Effect
 	if len(blockers) > 0 {
 		message = fmt.Sprintf("%d pods are waiting to be evicted: %s", len(plan.Waiting), blocker.Sentence(blockers))
-		effects = v.both(remark.FailedDraining, "Failed to drain node, %s", message)
+		if v.MayAsk("stuck") {
+			effects = v.both(remark.FailedDraining, "Failed to drain node, %s", message)
+		}
 	}
 	condition, _ := v.Claim.Status.Conditions.Get(karpenter.ConditionTypeDrained)
 	if condition.Status != metav1.ConditionUnknown || condition.Message == message || !v.MayAsk("draining") {

@@ -27,6 +27,8 @@ const (
 	// valid is how long after a look its removals may be begun: not as long as it
 	// takes another replica to lead.
 	valid = 10 * time.Second
+	// late is when an answer is.
+	late = 5 * time.Second
 )
 
 // told is how many failures are spelled out at a time.
@@ -45,9 +47,11 @@ type Queue struct {
 	parallel int
 	tries    tries
 
-	mu       sync.Mutex
-	waiting  []Removal
-	until    time.Time
+	mu      sync.Mutex
+	waiting []Removal
+	until   time.Time
+	// listed is since when those that wait or are under way do.
+	listed   map[types.UID]time.Time
 	under    map[types.UID]bool
 	failures []error
 }
@@ -55,7 +59,7 @@ type Queue struct {
 // New makes a queue. With parallel up to one the removals happen in order, within
 // Remove; with more they happen beside it.
 func New(parallel int, now func() time.Time) *Queue {
-	return &Queue{now: now, parallel: parallel, tries: tries{of: map[types.UID]Try{}}, under: map[types.UID]bool{}}
+	return &Queue{now: now, parallel: parallel, tries: tries{of: map[types.UID]Try{}}, under: map[types.UID]bool{}, listed: map[types.UID]time.Time{}}
 }
 
 // May reports whether the pod may be asked for now: it is not under way, and was
@@ -67,8 +71,17 @@ func (q *Queue) May(pod *corev1.Pod) bool {
 	return !busy && q.tries.may(pod.UID, q.now())
 }
 
-// Answer is what the last request for the pod came to, if there was one.
-func (q *Queue) Answer(pod *corev1.Pod) (Try, bool) { return q.tries.get(pod.UID) }
+// Answer is what the last request for the pod came to, if there was one. That an
+// answer is late is one.
+func (q *Queue) Answer(pod *corev1.Pod) (Try, bool) {
+	try, ok := q.tries.get(pod.UID)
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if since, waits := q.listed[pod.UID]; waits && try.Err == nil && q.now().Sub(since) >= late {
+		return Try{Since: since, Err: fault.F("evicting", fault.Unknown, "the API server does not answer, or answers others first")}, true
+	}
+	return try, ok
+}
 
 // Due is when the first pod that was refused may be asked for again, of those that
 // might not be at the time of the last look; zero when there is none.
@@ -90,7 +103,7 @@ func (q *Queue) Remove(ctx context.Context, removals []Removal) error {
 	// A look has an end, and what it began goes on.
 	ctx = context.WithoutCancel(ctx)
 	q.mu.Lock()
-	q.waiting, q.until = removals, q.now().Add(valid)
+	q.list(removals)
 	for range min(q.parallel-len(q.under), len(removals)) {
 		if r, ok := q.take(); ok {
 			go q.work(ctx, r)
@@ -100,12 +113,31 @@ func (q *Queue) Remove(ctx context.Context, removals []Removal) error {
 	return q.troubles()
 }
 
+// list takes note of what is to be removed. The caller holds the lock.
+func (q *Queue) list(removals []Removal) {
+	now := q.now()
+	q.waiting, q.until = removals, now.Add(valid)
+	before := q.listed
+	q.listed = map[types.UID]time.Time{}
+	for pod := range q.under {
+		q.listed[pod] = before[pod]
+	}
+	for _, r := range removals {
+		since, known := before[r.Pod.UID]
+		if !known {
+			since = now
+		}
+		q.listed[r.Pod.UID] = since
+	}
+}
+
 // work does one removal after the other until none waits.
 func (q *Queue) work(ctx context.Context, r Removal) {
 	for ok := true; ok; {
 		q.one(ctx, r)
 		q.mu.Lock()
 		delete(q.under, r.Pod.UID)
+		delete(q.listed, r.Pod.UID)
 		r, ok = q.take()
 		q.mu.Unlock()
 	}

@@ -213,7 +213,21 @@ func TestHanging(t *testing.T) {
 		if err := q.Remove(t.Context(), a.removals(5)); err != nil {
 			t.Fatal(err)
 		}
-		time.Sleep(29 * time.Second)
+		time.Sleep(4 * time.Second)
+		if _, ok := q.Answer(pod("p000")); ok {
+			t.Error("it is late after 4 s")
+		}
+		time.Sleep(time.Second)
+		for _, name := range []string{"p000", "p004"} {
+			// One is under way, and the other waits for it.
+			if try, ok := q.Answer(pod(name)); !ok || !fault.Is(try.Err, fault.Unknown) || time.Since(try.Since) != 5*time.Second {
+				t.Errorf("%s: no answer is %+v", name, try)
+			}
+		}
+		if _, ok := q.Answer(pod("another")); ok {
+			t.Error("one that nobody asked for is late")
+		}
+		time.Sleep(24 * time.Second)
 		if n := a.count(); n != 2 {
 			t.Errorf("%d are under way", n)
 		}

@@ -1,0 +1,269 @@
+package lifecycle_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/joist-autoscaler/joist/services/lifecycle"
+	"github.com/joist-autoscaler/joist/shared/cluster"
+	"github.com/joist-autoscaler/joist/shared/event"
+	"github.com/joist-autoscaler/joist/shared/fault"
+	"github.com/joist-autoscaler/joist/shared/host"
+	"github.com/joist-autoscaler/joist/shared/karpenter"
+	"github.com/joist-autoscaler/joist/shared/memblob"
+	"github.com/joist-autoscaler/joist/shared/memcluster"
+	"github.com/joist-autoscaler/joist/shared/memqueue"
+)
+
+// distant is an API server at the end of a wire, and a client that keeps to its
+// rate, as kubecluster's does: evictions and Events apart from everything else.
+type distant struct {
+	cluster.Client
+	takes    time.Duration
+	calls    pace
+	evicts   pace
+	tells    pace
+	evicting func(ctx context.Context) error
+	wrote    chan struct{}
+
+	mu      sync.Mutex
+	tainted map[string]time.Time
+	evicted map[string]bool
+	// named are the nodes of which it was said that they do not drain.
+	named map[string]time.Time
+}
+
+// pace lets 200 calls a second pass, and 300 at once after a rest.
+type pace struct {
+	mu   sync.Mutex
+	next time.Time
+}
+
+func (p *pace) wait() {
+	p.mu.Lock()
+	const each, burst = time.Second / 200, 300
+	if rested := time.Now().Add(-burst * each); p.next.Before(rested) {
+		p.next = rested
+	}
+	p.next = p.next.Add(each)
+	wait := time.Until(p.next)
+	p.mu.Unlock()
+	time.Sleep(wait)
+}
+
+func (d *distant) call() { d.calls.wait(); time.Sleep(d.takes) }
+
+func (d *distant) changed() {
+	select {
+	case d.wrote <- struct{}{}:
+	default:
+	}
+}
+
+func (d *distant) Get(ctx context.Context, kind cluster.Kind, key cluster.Key) (cluster.Object, error) {
+	d.call()
+	return d.Client.Get(ctx, kind, key)
+}
+
+func (d *distant) List(ctx context.Context, kind cluster.Kind, namespace string) ([]cluster.Object, error) {
+	d.call()
+	return d.Client.List(ctx, kind, namespace)
+}
+
+func (d *distant) Create(ctx context.Context, o cluster.Object) (cluster.Object, error) {
+	d.call()
+	defer d.changed()
+	return d.Client.Create(ctx, o)
+}
+
+func (d *distant) Update(ctx context.Context, o cluster.Object) (cluster.Object, error) {
+	d.call()
+	defer d.changed()
+	stored, err := d.Client.Update(ctx, o)
+	if node, ok := stored.(*corev1.Node); ok && err == nil && slices.Contains(node.Spec.Taints, karpenter.DisruptedTaint()) {
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		if _, before := d.tainted[node.Name]; !before {
+			d.tainted[node.Name] = time.Now()
+		}
+	}
+	return stored, err
+}
+
+func (d *distant) UpdateStatus(ctx context.Context, o cluster.Object) (cluster.Object, error) {
+	d.call()
+	defer d.changed()
+	return d.Client.UpdateStatus(ctx, o)
+}
+
+func (d *distant) Delete(ctx context.Context, kind cluster.Kind, key cluster.Key, uid types.UID) error {
+	d.call()
+	defer d.changed()
+	return d.Client.Delete(ctx, kind, key, uid)
+}
+
+func (d *distant) Evict(ctx context.Context, pod cluster.Key, uid types.UID) error {
+	d.evicts.wait()
+	if err := d.evicting(ctx); err != nil {
+		return err
+	}
+	defer d.changed()
+	err := d.Client.Evict(ctx, pod, uid)
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.evicted[pod.Name] = err == nil
+	return err
+}
+
+func (d *distant) Report(ctx context.Context, e cluster.Event) error {
+	d.tells.wait()
+	time.Sleep(d.takes)
+	if e.Reason == "FailedDraining" && e.Kind == cluster.Nodes {
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		if _, before := d.named[e.About.GetName()]; !before {
+			d.named[e.About.GetName()] = time.Now()
+		}
+	}
+	return d.Client.Report(ctx, e)
+}
+
+// fleet is a cluster of running claims, each with a node and ten pods.
+func fleet(server *memcluster.Server, n int) {
+	for i := range n {
+		name := fmt.Sprintf("c%03d", i)
+		c := &karpenter.NodeClaim{ObjectMeta: metav1.ObjectMeta{
+			Name: name, UID: types.UID(name), Finalizers: []string{karpenter.TerminationFinalizer},
+			Labels:      map[string]string{corev1.LabelInstanceTypeStable: "m6i.large", corev1.LabelTopologyZone: "eu-west-1a", karpenter.CapacityTypeLabelKey: "spot"},
+			Annotations: map[string]string{karpenter.InstanceTaggedAnnotationKey: "true"},
+		}}
+		c.Status.ProviderID, c.Status.NodeName = "aws:///eu-west-1a/i-"+name, "n"+name
+		for _, kind := range []string{karpenter.ConditionTypeLaunched, karpenter.ConditionTypeRegistered, karpenter.ConditionTypeInitialized} {
+			c.Status.Conditions = c.Status.Conditions.With(metav1.Condition{Type: kind, Status: metav1.ConditionTrue, Reason: kind}, time.Now())
+		}
+		node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{
+			Name: "n" + name, Finalizers: []string{karpenter.TerminationFinalizer},
+			Labels: map[string]string{karpenter.NodeRegisteredLabelKey: "true", karpenter.NodeInitializedLabelKey: "true"},
+		}}
+		node.Spec.ProviderID = c.Status.ProviderID
+		node.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}
+		server.Seed(c, node)
+		for j := range 10 {
+			pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: fmt.Sprintf("%s-%d", name, j)}}
+			pod.Spec.NodeName = node.Name
+			pod.Status.Phase = corev1.PodRunning
+			server.Seed(pod)
+		}
+	}
+}
+
+// storm notices n nodes at once and tells how long each waited for its taint.
+func storm(t *testing.T, n int, d *distant) []time.Duration {
+	t.Helper()
+	server := memcluster.New(memcluster.Options{Now: time.Now})
+	blobs := memblob.New(memblob.Options{Now: time.Now})
+	launcher := memqueue.New(memqueue.Options{Now: time.Now}).Queue("launcher", memqueue.QueueOptions{})
+	fleet(server, n)
+	cache := server.NewCache(memcluster.CacheOptions{})
+	d.Client, d.wrote = server.As("lifecycle"), make(chan struct{}, 1)
+	d.tainted, d.evicted = map[string]time.Time{}, map[string]bool{}
+	d.named = map[string]time.Time{}
+	service := lifecycle.New(lifecycle.Config{
+		Client: d, Cache: cache, Blobs: blobs, Launcher: launcher, Cluster: home, Namespace: namespace, KarpenterNamespace: namespace,
+		Holder: "pod-1", Region: "eu-west-1", Parallel: 32, Now: time.Now,
+	})
+	gate := host.NewGate()
+	ctx, stop := context.WithCancel(t.Context())
+	loop := host.Loop{Step: gate.Step(func(ctx context.Context) error {
+		cache.Flush()
+		return service.Step(ctx)
+	}), Pace: lifecycle.Pace, Next: service.Due, Changed: d.wrote}
+	var running sync.WaitGroup
+	running.Go(func() { _ = loop.Run(ctx) })
+	time.Sleep(10 * time.Second)
+	began := time.Now()
+	for i := range n {
+		body := event.NodeNoticed{InstanceID: fmt.Sprintf("i-c%03d", i), Kind: event.SpotInterruption, Noticed: began, Deadline: began.Add(2 * time.Minute)}
+		e, err := event.Maker{Service: "test", Cluster: home}.New(began, body, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := gate.Do(ctx, func(ctx context.Context) error { return service.Handle(ctx, e) }); err != nil {
+			t.Errorf("notice %d: %v", i, err)
+		}
+	}
+	handled := time.Since(began)
+	time.Sleep(40 * time.Second)
+	stop()
+	running.Wait()
+	time.Sleep(time.Minute)
+	var waits []time.Duration
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for _, at := range d.tainted {
+		waits = append(waits, at.Sub(began))
+	}
+	slices.Sort(waits)
+	if len(waits) < n {
+		t.Fatalf("of %d nodes %d are tainted", n, len(waits))
+	}
+	for name, at := range d.named {
+		if after := at.Sub(d.tainted[name]); after > 30*time.Second {
+			t.Errorf("%s was named %s after its taint", name, after)
+		}
+	}
+	t.Logf("%d notices of one moment, %d pods: handled in %s; notice to taint p50 %s, p99 %s, worst %s; %d pods evicted, %d nodes said to be stuck",
+		n, 10*n, handled.Round(time.Millisecond), waits[n/2].Round(time.Millisecond), waits[n*99/100].Round(time.Millisecond), waits[n-1].Round(time.Millisecond), len(d.evicted), len(d.named))
+	return waits
+}
+
+// A storm of notices: p99 from the notice to the taint is below 5 s, whatever
+// becomes of the evictions, which are ten times as many (F13). A drain that does
+// not go on is said to be stuck within 30 s of the taint (user-asks 9).
+func TestStorm(t *testing.T) {
+	answers := func(takes time.Duration) func(context.Context) error {
+		return func(context.Context) error { time.Sleep(takes); return nil }
+	}
+	for _, test := range []struct {
+		name     string
+		takes    time.Duration
+		evicting func(context.Context) error
+		evicted  int
+		stuck    bool
+	}{
+		{"of a quick API server", 5 * time.Millisecond, answers(5 * time.Millisecond), 1500, false},
+		{"while evictions hang", 5 * time.Millisecond, func(ctx context.Context) error {
+			<-ctx.Done()
+			return fault.E("evicting", fault.Unknown, ctx.Err())
+		}, 0, true},
+		{"while evictions are refused", 5 * time.Millisecond, func(context.Context) error {
+			return fault.E("evicting", fault.Throttled, errors.New("a budget"))
+		}, 0, true},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				d := &distant{takes: test.takes, evicting: test.evicting}
+				waits := storm(t, 150, d)
+				if p99 := waits[len(waits)*99/100]; p99 > 5*time.Second {
+					t.Errorf("p99 is %s", p99)
+				}
+				if got := len(d.named) == 150; got != test.stuck || !got && len(d.named) > 0 {
+					t.Errorf("%d drains are said to be stuck", len(d.named))
+				}
+				if len(d.evicted) < test.evicted {
+					t.Errorf("%d pods were evicted", len(d.evicted))
+				}
+			})
+		})
+	}
+}
