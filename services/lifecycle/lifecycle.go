@@ -62,6 +62,9 @@ type Config struct {
 	// Gate is which NodePools are deleted only when somebody says so; the zero value
 	// is none (B174).
 	Gate Gate
+	// Rebalance is what becomes of nodes that EC2 recommends to rebalance; the zero
+	// value is nothing (B179).
+	Rebalance Rebalance
 	// Parallel is how many writes of a look may be under way at a time; zero is
 	// one, and then they go in a fixed order.
 	Parallel int

@@ -97,8 +97,7 @@ func (s *Service) obey(ctx context.Context, e event.Envelope, c *karpenter.NodeC
 	node := s.nodeOfClaim(c)
 	effects := s.tell(c, node, b)
 	if b.Kind == event.RebalanceRecommendation {
-		// Upstream only says so (B179); acting on it is a policy of its own.
-		return s.do.Do(ctx, &e, effects...)
+		return s.recommended(ctx, e, c, node, effects)
 	}
 	if err := s.leaveAlone(ctx, c, b); err != nil {
 		return err
@@ -106,19 +105,12 @@ func (s *Service) obey(ctx context.Context, e event.Envelope, c *karpenter.NodeC
 	if marked, changed := claim.Sooner(c, b.Deadline); changed {
 		effects = append(effects, effect.Update{Object: marked})
 	}
-	if c.DeletionTimestamp == nil {
-		effects = append(effects, effect.Delete{Kind: cluster.NodeClaims, Key: cluster.KeyOf(c), UID: c.UID, Why: string(b.Kind)})
-		effects = append(effects, s.terminating(c, node)...)
-	}
-	if err := s.do.Do(ctx, &e, effects...); err != nil {
-		return err
-	}
-	return s.cordon(ctx, c, node)
+	return s.end(ctx, e, c, node, effects, b.Kind)
 }
 
-// cordon keeps further pods away from the node at once (B166). The next look does
+// taint keeps further pods away from the node at once (B166). The next look does
 // so too, and in a storm of notices that is a while.
-func (s *Service) cordon(ctx context.Context, c *karpenter.NodeClaim, node *corev1.Node) error {
+func (s *Service) taint(ctx context.Context, c *karpenter.NodeClaim, node *corev1.Node) error {
 	if node == nil {
 		return nil
 	}

@@ -4,12 +4,14 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/joist-autoscaler/joist/services/lifecycle"
 	"github.com/joist-autoscaler/joist/shared/cluster"
 	"github.com/joist-autoscaler/joist/shared/event"
 	"github.com/joist-autoscaler/joist/shared/fault"
@@ -222,5 +224,37 @@ func TestB176OfferingIsLeftAloneFromTheLastNotice(t *testing.T) {
 	s.handle(s.notice(event.SpotInterruption, "i-1", "terminate"), "")
 	if got := s.unavailable(); first != 1 || writes() != 2 || len(got) != 1 || !got[0].Until.Equal(s.now.Add(3*time.Minute)) {
 		t.Errorf("%d writes, then %d: %v", first, writes(), got)
+	}
+}
+
+func TestB247RebalancePolicies(t *testing.T) {
+	for policy, want := range map[lifecycle.Rebalance]struct{ going, cordoned, tainted bool }{
+		"": {}, lifecycle.RebalanceIgnore: {}, lifecycle.RebalanceCordon: {cordoned: true}, lifecycle.RebalanceReplace: {going: true, tainted: true},
+	} {
+		t.Run("policy "+string(policy), func(t *testing.T) {
+			s := newSite(t)
+			s.configure(func(c *lifecycle.Config) { c.Rebalance = policy })
+			s.running()
+			s.pod("web")
+			for range 2 {
+				s.handle(s.notice(event.RebalanceRecommendation, "i-1", ""), "")
+				s.cache.Flush()
+			}
+			node := s.node()
+			if going := s.claim("one-0").DeletionTimestamp != nil; going != want.going || s.deadline() != "" {
+				t.Errorf("deleted: %t, with the deadline %q", going, s.deadline())
+			}
+			if node.Spec.Unschedulable != want.cordoned || slices.Contains(node.Spec.Taints, karpenter.DisruptedTaint()) != want.tainted {
+				t.Errorf("unschedulable: %t, taints %v", node.Spec.Unschedulable, node.Spec.Taints)
+			}
+			if !slices.ContainsFunc(s.told(0), func(e string) bool { return strings.HasPrefix(e, "Normal SpotRebalanceRecommendation on Node:") }) {
+				t.Error("nobody is told")
+			}
+			// The warning comes all the same, and has a deadline.
+			s.handle(s.notice(event.SpotInterruption, "i-1", "terminate"), "")
+			if s.claim("one-0").DeletionTimestamp == nil || s.deadline() == "" {
+				t.Error("the warning is not obeyed")
+			}
+		})
 	}
 }

@@ -46,6 +46,9 @@ type Settings struct {
 	Repair     Repair
 	// PoolGate is which NodePools are deleted only when somebody says so (B174).
 	PoolGate PoolGate
+	// Rebalance is what becomes of nodes that EC2 recommends to rebalance: ignore,
+	// cordon or replace (B179, B247).
+	Rebalance string
 	// IsolatedVPC says that AWS is reached through VPC endpoints only; ZonalShift
 	// that zones are avoided while a zonal shift is in force.
 	IsolatedVPC, ZonalShift bool

@@ -26,6 +26,7 @@ var defaults = settings.Settings{
 	Namespace: "joist", LeaseNamespace: "kube-system", BatchMax: 10 * time.Second, BatchIdle: time.Second,
 	Scheduling: scheduling.Settings{PreferencePolicy: "Respect", MinValuesPolicy: "Strict", VMMemoryOverheadPercent: 0.075, Gates: scheduling.Gates{ReservedCapacity: true}},
 	Repair:     settings.Repair{Rules: karpentersRules(), Unhealthy: intstr.FromString("20%")}, PoolGate: settings.PoolGate{On: true, Nodes: 5, Percent: 20},
+	Rebalance:   "ignore",
 	TemplateAge: time.Hour, DryRuns: true, MaxPerIntent: 500, MaxPerMinute: 1000, EC2Share: 1, MetricsPort: 8080, HealthPort: 8081,
 }
 
@@ -68,6 +69,7 @@ func TestRead(t *testing.T) {
 			zone := intstr.FromString("50%")
 			s.Repair = settings.Repair{Rules: []karpenter.RepairPolicy{{Condition: "Ready", Status: "Unknown", After: 15 * time.Minute}}, Unhealthy: intstr.FromInt32(3), UnhealthyInZone: &zone}
 		}},
+		{"recommendations are acted on (B247)", map[string]string{"JOIST_REBALANCE_POLICY": "replace"}, func(s *settings.Settings) { s.Rebalance = "replace" }},
 		{"NodePools are deleted as Karpenter does (B174)", map[string]string{"JOIST_POOL_GATE": "off"}, func(s *settings.Settings) { s.PoolGate = settings.PoolGate{} }},
 		{"a number of nodes alone (user ask 15)", map[string]string{"JOIST_POOL_GATE": "20"}, func(s *settings.Settings) {
 			s.PoolGate = settings.PoolGate{On: true, Nodes: 20, Percent: 100}

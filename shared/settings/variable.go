@@ -57,6 +57,7 @@ const (
 	Unhealthy      = "JOIST_REPAIR_UNHEALTHY"
 	UnhealthyZone  = "JOIST_REPAIR_UNHEALTHY_IN_ZONE"
 	PoolGated      = "JOIST_POOL_GATE"
+	Rebalance      = "JOIST_REBALANCE_POLICY"
 	IsolatedVPC    = "ISOLATED_VPC"
 	ZonalShift     = "ENABLE_ZONAL_SHIFT"
 	LogLevel       = "LOG_LEVEL"
@@ -136,6 +137,8 @@ var Variables = []Variable{
 		set: part(func(s *Settings, n intstr.IntOrString) { s.Repair.UnhealthyInZone = &n })},
 	{Name: PoolGated, For: "the number of nodes, and the part of the cluster, above which the deletion of a NodePool waits for approval, or off", Example: "5,20%", Default: "5,20%",
 		set: poolGate},
+	{Name: Rebalance, For: "what becomes of a spot node that EC2 recommends to rebalance: ignore, cordon (no further pods), or replace (drained before the warning comes)", Example: "cordon", Default: "ignore",
+		set: choice(func(s *Settings) *string { return &s.Rebalance }, "ignore", "cordon", "replace")},
 	{Name: IsolatedVPC, For: "whether AWS is reached through VPC endpoints only, so that on-demand prices are those of the binary", Example: "true", Default: "false",
 		set: toggle(func(s *Settings, on bool) { s.IsolatedVPC = on })},
 	{Name: ZonalShift, For: "whether zones are avoided from which a zonal shift moves the cluster away", Example: "true", Default: "false",
