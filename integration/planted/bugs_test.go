@@ -1,6 +1,6 @@
 package planted_test
 
-// bugs are the ten mistakes that the protocol exists to rule out.
+// bugs are mistakes that the protocol exists to rule out.
 var bugs = []bug{{
 	name: "token-random", promise: "no intent is launched twice",
 	file: "services/launcher/launch.go",
@@ -79,4 +79,18 @@ var bugs = []bug{{
 	file: "services/lifecycle/notice.go",
 	from: `	if marked, changed := claim.Sooner(c, b.Deadline); changed {`,
 	to:   `	if marked, changed := claim.Sooner(c, s.Now().Add(2*time.Minute)); changed {`,
+}, {
+	name: "phase-forgotten", promise: "a life never goes back",
+	file: "services/lifecycle/internal/phase/phase.go",
+	from: `have.Status == metav1.ConditionTrue {
+			next = have`,
+	to: `have.Status == "never" {
+			next = have`,
+}, {
+	name: "taint-after-label", promise: "a registered node says what it is",
+	file: "services/lifecycle/internal/claim/register.go",
+	from: `	node.Spec.Taints = withoutTaint(node.Spec.Taints, karpenter.UnregisteredTaintKey)
+	return node`,
+	to: `	if len(node.Finalizers) == 0 { node.Spec.Taints = withoutTaint(node.Spec.Taints, karpenter.UnregisteredTaintKey) }
+	return node`,
 }}

@@ -54,6 +54,7 @@ type checker struct {
 	// owners are the claims that had an instance when they were last seen.
 	owners map[string]string
 	fence  fence
+	life   life
 	// finished are the receipts whose handler has returned.
 	finished map[string]bool
 }
@@ -110,9 +111,11 @@ func (c *checker) claims() []*karpenter.NodeClaim {
 		}
 		c.wanted[intent][claim.Name] = true
 		c.neverRebound(claim)
+		c.life.look(c, claim)
 	}
 	c.seen = out
 	c.fence.look(c, out)
+	c.life.nodes(c)
 	return out
 }
 
