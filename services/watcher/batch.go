@@ -62,7 +62,7 @@ func (s *Service) move(ctx context.Context, at fence, view collect.View) error {
 	if slices.ContainsFunc(s.window.Observe(keys, calm, now), collect.Leaving) {
 		s.window.Rush()
 	}
-	if s.vanished() || len(keys) > 0 && view.Offer() != s.offered {
+	if s.vanished() || s.roomTaken(view, now) || len(keys) > 0 && view.Offer() != s.offered {
 		s.window.Open(now)
 	}
 	v := flight.View{
@@ -189,7 +189,7 @@ func (s *Service) open(ctx context.Context, held outbox.Held, view collect.View,
 	s.batchAt = s.Now()
 	// Pods whose turn has not come are news to the next window; parked ones are not.
 	s.window.Close(slices.Concat(part.PendingKeys(), collect.Keys(cut.Parked)))
-	s.offered = view.Offer()
+	s.offered, s.occupied = view.Offer(), occupied(view.Snapshot.Nodes)
 	s.note(held.Outbox)
 	return errors.Join(s.emit(ctx, held), s.tellParked(ctx, cut), lost)
 }

@@ -92,7 +92,9 @@ type Service struct {
 	doubted  map[string]bool
 	// offered is what the last batch could choose from.
 	offered string
-	led     bool
+	// occupied is how many pods ran on nodes then.
+	occupied int64
+	led      bool
 	// held is the outbox as it was last read.
 	held   outbox.Held
 	heldAt time.Time
