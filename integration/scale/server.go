@@ -1,0 +1,149 @@
+package scale
+
+import (
+	"context"
+	"net/http"
+	"net/http/httptest"
+	"path"
+	"strconv"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/joist-autoscaler/joist/shared/cluster"
+)
+
+// Server lists and watches a cluster of a size, and answers nothing else.
+type Server struct {
+	Size Size
+	// Restarts and Heartbeats are how many statuses of pods and nodes change a
+	// second.
+	Restarts, Heartbeats int
+
+	words   *words
+	kinds   map[string]cluster.Kind
+	mu      sync.Mutex
+	version int
+}
+
+// Start serves until the context ends.
+func (s *Server) Start(ctx context.Context) (url string, err error) {
+	if s.words, err = newWords(); err != nil {
+		return "", err
+	}
+	s.kinds, s.version = map[string]cluster.Kind{}, 1<<24
+	for _, kind := range cluster.Kinds {
+		s.kinds[kind.Resource] = kind
+	}
+	server := httptest.NewServer(http.HandlerFunc(s.answer))
+	context.AfterFunc(ctx, func() {
+		server.CloseClientConnections()
+		server.Close()
+	})
+	return server.URL, nil
+}
+
+func (s *Server) answer(w http.ResponseWriter, r *http.Request) {
+	kind, known := s.kinds[path.Base(r.URL.Path)]
+	if !known || r.Method != http.MethodGet {
+		http.NotFound(w, r)
+		return
+	}
+	if r.URL.Query().Get("watch") != "" {
+		s.watch(w, r, kind)
+		return
+	}
+	s.list(w, r, kind)
+}
+
+// list answers page by page.
+func (s *Server) list(w http.ResponseWriter, r *http.Request, kind cluster.Kind) {
+	count, shape := s.Size.objects(kind)
+	from, _ := strconv.Atoi(r.URL.Query().Get("continue"))
+	to := count
+	if limit, err := strconv.Atoi(r.URL.Query().Get("limit")); err == nil && limit > 0 {
+		to = min(to, from+limit)
+	}
+	var items []runtime.Object
+	for i := from; i < to; i++ {
+		items = append(items, shape(i))
+	}
+	list, err := s.words.list(kind, items)
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusInternalServerError)
+		return
+	}
+	about, _ := meta.ListAccessor(list)
+	about.SetResourceVersion(s.next())
+	if to < count {
+		about.SetContinue(strconv.Itoa(to))
+	}
+	w.Header().Set("Content-Type", s.words.media(kind))
+	_ = s.words.encoder(kind).Encode(list, w)
+}
+
+// watch streams the list if that is asked for, and then changes.
+func (s *Server) watch(w http.ResponseWriter, r *http.Request, kind cluster.Kind) {
+	stream := s.words.stream(w, kind)
+	if r.URL.Query().Get("sendInitialEvents") == "true" {
+		count, shape := s.Size.objects(kind)
+		for i := range count {
+			if stream.send("ADDED", shape(i)) != nil {
+				return
+			}
+		}
+		mark := kind.New()
+		mark.SetAnnotations(map[string]string{metav1.InitialEventsAnnotationKey: "true"})
+		mark.SetResourceVersion(s.next())
+		if stream.send("BOOKMARK", mark) != nil {
+			return
+		}
+	}
+	stream.flush()
+	s.live(r.Context(), stream, kind)
+}
+
+// stride spreads what changes over the cluster.
+const stride = 7919
+
+// live changes what kubelets change all day: statuses.
+func (s *Server) live(ctx context.Context, stream *stream, kind cluster.Kind) {
+	each := map[cluster.Kind]int{cluster.Pods: s.Restarts, cluster.Nodes: s.Heartbeats}[kind]
+	if each == 0 {
+		<-ctx.Done()
+		return
+	}
+	tick := time.NewTicker(time.Second / time.Duration(each))
+	defer tick.Stop()
+	count, shape := s.Size.objects(kind)
+	for restarts := int32(1); ; restarts++ {
+		select {
+		case <-ctx.Done():
+			return
+		case now := <-tick.C:
+			object := shape(int(restarts) * stride % count)
+			object.SetResourceVersion(s.next())
+			switch o := object.(type) {
+			case *corev1.Pod:
+				o.Status = status(restarts)
+			case *corev1.Node:
+				o.Status.Conditions[0].LastHeartbeatTime = metav1.NewTime(now)
+			}
+			if stream.send("MODIFIED", object) != nil {
+				return
+			}
+			stream.flush()
+		}
+	}
+}
+
+func (s *Server) next() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.version++
+	return strconv.Itoa(s.version)
+}

@@ -1,0 +1,167 @@
+package scale
+
+import (
+	"fmt"
+	"strconv"
+
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"github.com/joist-autoscaler/joist/shared/cluster"
+	"github.com/joist-autoscaler/joist/shared/karpenter"
+)
+
+// Size is how large a cluster is. Its pods are spread evenly over its nodes, and
+// over its applications, each with pods of its own shape in one of 50 namespaces.
+type Size struct{ Nodes, Pods, Apps int }
+
+const spaces = 50
+
+// objects are how many there are of a kind and what each is like.
+func (s Size) objects(kind cluster.Kind) (count int, shape func(i int) cluster.Object) {
+	switch kind {
+	case cluster.Pods:
+		return s.Pods, func(i int) cluster.Object { return s.pod(i) }
+	case cluster.Nodes:
+		return s.Nodes, func(i int) cluster.Object { return node(i) }
+	case cluster.NodeClaims:
+		return s.Nodes, func(i int) cluster.Object { return claim(i) }
+	case cluster.Namespaces:
+		return spaces, func(i int) cluster.Object {
+			return &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprint("team-", i), Labels: map[string]string{"team": strconv.Itoa(i)}}}
+		}
+	case cluster.DisruptionBudgets:
+		return s.Apps, func(i int) cluster.Object { return budget(i) }
+	case cluster.NodePools:
+		return 1, func(int) cluster.Object {
+			return &karpenter.NodePool{ObjectMeta: metav1.ObjectMeta{Name: "default", UID: "pool"}}
+		}
+	default:
+		return 0, nil
+	}
+}
+
+func identity(prefix string, i int) metav1.ObjectMeta {
+	return metav1.ObjectMeta{
+		Name: fmt.Sprintf("%s-%d", prefix, i), UID: types.UID(fmt.Sprintf("%08d-%s-4000-8000-000000000000", i, prefix)),
+		ResourceVersion: strconv.Itoa(i + 1), CreationTimestamp: metav1.Unix(1_700_000_000+int64(i), 0),
+		ManagedFields: []metav1.ManagedFieldsEntry{{Manager: "kubelet", Operation: metav1.ManagedFieldsOperationUpdate, FieldsType: "FieldsV1", FieldsV1: metav1.NewFieldsV1(`{"f:status":{"f:conditions":{}}}`)}},
+	}
+}
+
+func nodeName(i int) string {
+	return fmt.Sprintf("ip-10-%d-%d-1.eu-west-1.compute.internal", i/250, i%250)
+}
+
+func providerID(i int) string { return fmt.Sprintf("aws:///eu-west-1%c/i-%017x", 'a'+i%3, i) }
+
+func list(cpu, memory string) corev1.ResourceList {
+	return corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(cpu), corev1.ResourceMemory: resource.MustParse(memory)}
+}
+
+// room is what a node has of them, and for how many pods.
+func room(cpu, memory string) corev1.ResourceList {
+	out := list(cpu, memory)
+	out[corev1.ResourcePods] = resource.MustParse("234")
+	return out
+}
+
+// pod is a running pod as Deployments make them, with all that a pod drags along.
+func (s Size) pod(i int) *corev1.Pod {
+	app := i % s.Apps
+	p := &corev1.Pod{ObjectMeta: identity(fmt.Sprintf("app-%d-7d9f8c6b5", app), i)}
+	p.Namespace, p.GenerateName = fmt.Sprint("team-", app%spaces), "app-7d9f8c6b5-"
+	p.Labels = map[string]string{
+		"app.kubernetes.io/name": fmt.Sprint("app-", app), "app.kubernetes.io/instance": "prod", "pod-template-hash": "7d9f8c6b5",
+		"app.kubernetes.io/version": "1.2.3", "team": strconv.Itoa(app % spaces), "tier": "backend",
+	}
+	p.Annotations = map[string]string{"prometheus.io/scrape": "true", "checksum/config": fmt.Sprintf("%064d", app)}
+	p.OwnerReferences = []metav1.OwnerReference{{
+		APIVersion: "apps/v1", Kind: "ReplicaSet", Name: fmt.Sprintf("app-%d-7d9f8c6b5", app), UID: types.UID(fmt.Sprintf("%036d", app)), Controller: new(true),
+	}}
+	p.Spec = corev1.PodSpec{
+		NodeName: nodeName(i % s.Nodes), ServiceAccountName: "app", SchedulerName: "default-scheduler", RestartPolicy: "Always", DNSPolicy: "ClusterFirst",
+		TerminationGracePeriodSeconds: new(int64(30)), Priority: new(int32(0)), EnableServiceLinks: new(true),
+		Tolerations: []corev1.Toleration{
+			{Key: "node.kubernetes.io/not-ready", Operator: "Exists", Effect: "NoExecute", TolerationSeconds: new(int64(300))},
+			{Key: "node.kubernetes.io/unreachable", Operator: "Exists", Effect: "NoExecute", TolerationSeconds: new(int64(300))},
+		},
+		TopologySpreadConstraints: []corev1.TopologySpreadConstraint{{
+			MaxSkew: 1, TopologyKey: corev1.LabelTopologyZone, WhenUnsatisfiable: "ScheduleAnyway",
+			LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"app.kubernetes.io/name": fmt.Sprint("app-", app)}},
+		}},
+		Volumes: []corev1.Volume{{Name: "token", VolumeSource: corev1.VolumeSource{Projected: &corev1.ProjectedVolumeSource{Sources: []corev1.VolumeProjection{
+			{ServiceAccountToken: &corev1.ServiceAccountTokenProjection{Path: "token"}},
+			{ConfigMap: &corev1.ConfigMapProjection{LocalObjectReference: corev1.LocalObjectReference{Name: "kube-root-ca.crt"}}},
+		}}}}},
+		Containers: []corev1.Container{container("app", list(fmt.Sprint(100+app%10*50, "m"), "512Mi")), container("proxy", list("50m", "64Mi"))},
+	}
+	p.Status = status(0)
+	return p
+}
+
+func container(name string, requests corev1.ResourceList) corev1.Container {
+	probe := &corev1.Probe{ProbeHandler: corev1.ProbeHandler{HTTPGet: &corev1.HTTPGetAction{Path: "/healthz", Port: intstr.FromInt32(8080)}}, PeriodSeconds: 10}
+	return corev1.Container{
+		Name: name, Image: "registry.example.com/team/" + name + ":1.2.3", Args: []string{"--listen=:8080", "--level=info"},
+		Env:       []corev1.EnvVar{{Name: "REGION", Value: "eu-west-1"}, {Name: "STAGE", Value: "production"}, {Name: "LEVEL", Value: "info"}},
+		Ports:     []corev1.ContainerPort{{Name: "http", ContainerPort: 8080, Protocol: "TCP"}},
+		Resources: corev1.ResourceRequirements{Requests: requests, Limits: requests}, LivenessProbe: probe, ReadinessProbe: probe,
+		VolumeMounts: []corev1.VolumeMount{{Name: "token", MountPath: "/var/run/secrets/kubernetes.io/serviceaccount", ReadOnly: true}},
+	}
+}
+
+// status is that of a running pod whose container has been restarted so often.
+func status(restarts int32) corev1.PodStatus {
+	out := corev1.PodStatus{Phase: corev1.PodRunning, HostIP: "10.0.0.1", PodIP: "10.0.1.1", QOSClass: "Burstable", StartTime: new(metav1.Unix(1_700_000_000, 0))}
+	for _, kind := range []corev1.PodConditionType{"PodReadyToStartContainers", "Initialized", "Ready", "ContainersReady", "PodScheduled"} {
+		out.Conditions = append(out.Conditions, corev1.PodCondition{Type: kind, Status: "True", LastTransitionTime: metav1.Unix(1_700_000_000, 0)})
+	}
+	for _, name := range []string{"app", "proxy"} {
+		out.ContainerStatuses = append(out.ContainerStatuses, corev1.ContainerStatus{
+			Name: name, Ready: true, RestartCount: restarts, Image: "registry.example.com/team/" + name + ":1.2.3", ImageID: fmt.Sprintf("sha256:%064d", 1),
+			ContainerID: fmt.Sprintf("containerd://%064d", restarts), State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: metav1.Unix(1_700_000_000, 0)}},
+		})
+	}
+	return out
+}
+
+func node(i int) *corev1.Node {
+	n := &corev1.Node{ObjectMeta: identity("node", i)}
+	n.Name = nodeName(i)
+	n.Labels = map[string]string{
+		corev1.LabelHostname: n.Name, corev1.LabelInstanceTypeStable: "m6i.4xlarge", corev1.LabelTopologyZone: fmt.Sprintf("eu-west-1%c", 'a'+i%3),
+		corev1.LabelTopologyRegion: "eu-west-1", corev1.LabelArchStable: "amd64", corev1.LabelOSStable: "linux",
+		karpenter.NodePoolLabelKey: "default", karpenter.CapacityTypeLabelKey: karpenter.CapacityTypeSpot,
+	}
+	n.Spec.ProviderID = providerID(i)
+	n.Status.Capacity, n.Status.Allocatable = room("16", "64Gi"), room("15890m", "60Gi")
+	n.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: "True"}, {Type: corev1.NodeMemoryPressure, Status: "False"}}
+	for image := range 20 {
+		n.Status.Images = append(n.Status.Images, corev1.ContainerImage{Names: []string{fmt.Sprintf("registry.example.com/team/image-%d@sha256:%064d", image, i)}, SizeBytes: 1 << 27})
+	}
+	return n
+}
+
+func claim(i int) *karpenter.NodeClaim {
+	c := &karpenter.NodeClaim{ObjectMeta: identity("claim", i)}
+	c.Labels = map[string]string{karpenter.NodePoolLabelKey: "default", corev1.LabelInstanceTypeStable: "m6i.4xlarge"}
+	c.Status.ProviderID, c.Status.NodeName = providerID(i), nodeName(i)
+	c.Status.Capacity, c.Status.Allocatable = room("16", "64Gi"), room("15890m", "60Gi")
+	for _, kind := range karpenter.NodeClaimReady() {
+		c.Status.Conditions = c.Status.Conditions.With(metav1.Condition{Type: kind, Status: metav1.ConditionTrue}, c.CreationTimestamp.Time)
+	}
+	return c
+}
+
+func budget(i int) *policyv1.PodDisruptionBudget {
+	b := &policyv1.PodDisruptionBudget{ObjectMeta: identity("budget", i)}
+	b.Namespace = fmt.Sprint("team-", i%spaces)
+	b.Spec.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{"app.kubernetes.io/name": fmt.Sprint("app-", i)}}
+	b.Spec.MaxUnavailable, b.Status.DisruptionsAllowed = new(intstr.FromInt32(1)), 1
+	return b
+}

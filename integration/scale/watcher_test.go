@@ -1,0 +1,110 @@
+package scale_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"k8s.io/client-go/rest"
+
+	"github.com/joist-autoscaler/joist/services/watcher"
+	"github.com/joist-autoscaler/joist/shared/blob"
+	"github.com/joist-autoscaler/joist/shared/catalog"
+	"github.com/joist-autoscaler/joist/shared/cluster"
+	"github.com/joist-autoscaler/joist/shared/event"
+	"github.com/joist-autoscaler/joist/shared/host"
+	"github.com/joist-autoscaler/joist/shared/kubecluster"
+	"github.com/joist-autoscaler/joist/shared/memblob"
+	"github.com/joist-autoscaler/joist/shared/memcluster"
+	"github.com/joist-autoscaler/joist/shared/queue"
+)
+
+// serverVariable tells a process that it is the watcher, and where its API server
+// is.
+const serverVariable = "JOIST_SCALE_SERVER"
+
+// watched is what the watcher's own main watches without gates.
+var watched = []cluster.Kind{
+	cluster.Pods, cluster.Nodes, cluster.Namespaces, cluster.DaemonSets, cluster.DisruptionBudgets,
+	cluster.VolumeClaims, cluster.Volumes, cluster.StorageClasses, cluster.CSINodes, cluster.VolumeAttachments,
+	cluster.NodePools, cluster.NodeClaims, cluster.NodeClasses, cluster.ConfigMaps,
+}
+
+func TestMain(m *testing.M) {
+	if url := os.Getenv(serverVariable); url != "" {
+		if err := watch(context.Background(), url); err != nil {
+			fmt.Println("failed:", err)
+			os.Exit(1)
+		}
+		return
+	}
+	os.Exit(m.Run())
+}
+
+// deaf takes all messages and says how many of each queue there were.
+type deaf struct{ name string }
+
+func (d deaf) Send(_ context.Context, messages ...queue.Outgoing) error {
+	fmt.Println("sent", len(messages), d.name)
+	return nil
+}
+
+// narrow keeps the catalogue's pointer and forgets every snapshot.
+type narrow struct{ *memblob.Store }
+
+func (n narrow) Put(ctx context.Context, key string, data []byte) error {
+	if strings.HasPrefix(key, "snapshot") {
+		fmt.Println("stored", len(data), "bytes")
+		return nil
+	}
+	return n.Store.Put(ctx, key, data)
+}
+
+// watch is the watcher as its main makes it, but for what is not Kubernetes.
+func watch(ctx context.Context, url string) error {
+	client, err := kubecluster.New(&rest.Config{Host: url}, "joist-watcher")
+	if err != nil {
+		return err
+	}
+	cache, err := client.NewCache(kubecluster.CacheOptions{
+		Kinds: watched, Namespaces: map[cluster.Kind]string{cluster.ConfigMaps: "kube-system"}, Trim: watcher.Trims(),
+	})
+	if err != nil {
+		return err
+	}
+	blobs := narrow{memblob.New(memblob.Options{Now: time.Now})}
+	ref, err := blob.Put(ctx, blobs, time.Now(), catalog.Kind, catalog.Catalogue{Region: "eu-west-1", AsOf: time.Now()})
+	if err != nil {
+		return err
+	}
+	if err := blob.Point(ctx, blobs, ref); err != nil {
+		return err
+	}
+	service := watcher.New(watcher.Config{
+		Client: memcluster.New(memcluster.Options{Now: time.Now}).As("watcher"), Cache: cache, Blobs: blobs,
+		Planner: deaf{"batches"}, Disruption: deaf{"snapshots"}, Catalog: deaf{"questions"},
+		Cluster: event.Cluster{Name: "scale", UID: "uid"}, Namespace: "kube-system", KarpenterNamespace: "kube-system", Holder: "watcher",
+		Now: time.Now,
+	})
+	began := time.Now()
+	var once sync.Once
+	loop := host.Loop{
+		Step: service.Step, Pace: watcher.Pace, Next: service.Next, Changed: cache.Changed(),
+		Told: &host.Trouble{Tell: func(err error, _ int) { fmt.Println("trouble:", err) }},
+		Ran: func(took time.Duration, _ error) {
+			if cache.Synced() {
+				once.Do(func() {
+					fmt.Println("synced after", time.Since(began).Round(time.Millisecond), "and a step of", took.Round(time.Millisecond))
+				})
+			}
+		},
+	}
+	return host.Together(ctx, loop.Run, func(ctx context.Context) error {
+		cache.Run(ctx)
+		return nil
+	})
+}

@@ -1,0 +1,108 @@
+package scale
+
+import (
+	"bytes"
+	"io"
+	"net/http"
+	"slices"
+
+	appsv1 "k8s.io/api/apps/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	schedulingv1 "k8s.io/api/scheduling/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/runtime/serializer"
+
+	"github.com/joist-autoscaler/joist/shared/cluster"
+	"github.com/joist-autoscaler/joist/shared/karpenter"
+)
+
+// words are how an API server writes: protobuf for its own kinds, JSON for those
+// of definitions.
+type words struct {
+	scheme *runtime.Scheme
+	codecs serializer.CodecFactory
+}
+
+func newWords() (*words, error) {
+	scheme := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{
+		corev1.AddToScheme, appsv1.AddToScheme, storagev1.AddToScheme, policyv1.AddToScheme,
+		schedulingv1.AddToScheme, coordinationv1.AddToScheme, karpenter.AddToScheme,
+	} {
+		if err := add(scheme); err != nil {
+			return nil, err
+		}
+	}
+	metav1.AddToGroupVersion(scheme, schema.GroupVersion{Version: "v1"})
+	return &words{scheme, serializer.NewCodecFactory(scheme)}, nil
+}
+
+func version(kind cluster.Kind) schema.GroupVersion {
+	return schema.GroupVersion{Group: kind.Group, Version: kind.Version}
+}
+
+func (w *words) media(kind cluster.Kind) string {
+	if slices.Contains([]string{karpenter.Group, karpenter.AWSGroup, karpenter.BufferGroup}, kind.Group) {
+		return runtime.ContentTypeJSON
+	}
+	return runtime.ContentTypeProtobuf
+}
+
+func (w *words) serializer(kind cluster.Kind) runtime.SerializerInfo {
+	info, _ := runtime.SerializerInfoForMediaType(w.codecs.SupportedMediaTypes(), w.media(kind))
+	return info
+}
+
+func (w *words) encoder(kind cluster.Kind) runtime.Encoder {
+	return w.codecs.WithoutConversion().EncoderForVersion(w.serializer(kind).Serializer, version(kind))
+}
+
+func (w *words) list(kind cluster.Kind, items []runtime.Object) (runtime.Object, error) {
+	list, err := w.scheme.New(version(kind).WithKind(kind.Kind + "List"))
+	if err != nil {
+		return nil, err
+	}
+	return list, meta.SetList(list, items)
+}
+
+// stream writes the events of one watch.
+type stream struct {
+	frames  io.Writer
+	objects runtime.Encoder
+	events  runtime.Encoder
+	flush   func()
+	object  bytes.Buffer
+	event   bytes.Buffer
+}
+
+func (w *words) stream(to http.ResponseWriter, kind cluster.Kind) *stream {
+	media, info := w.media(kind), w.serializer(kind)
+	if media == runtime.ContentTypeProtobuf {
+		media += ";stream=watch"
+	}
+	to.Header().Set("Content-Type", media)
+	to.WriteHeader(http.StatusOK)
+	return &stream{
+		frames: info.StreamSerializer.NewFrameWriter(to), objects: w.encoder(kind), events: info.StreamSerializer.Serializer,
+		flush: func() { _ = http.NewResponseController(to).Flush() },
+	}
+}
+
+func (s *stream) send(what string, object runtime.Object) error {
+	s.object.Reset()
+	if err := s.objects.Encode(object, &s.object); err != nil {
+		return err
+	}
+	s.event.Reset()
+	if err := s.events.Encode(&metav1.WatchEvent{Type: what, Object: runtime.RawExtension{Raw: s.object.Bytes()}}, &s.event); err != nil {
+		return err
+	}
+	_, err := s.frames.Write(s.event.Bytes())
+	return err
+}
