@@ -77,13 +77,12 @@ func (w *World) wire(aws, facts *memqueue.Bus) {
 		Name: ClusterName + "-inbox", Pattern: inboxPattern(),
 		Targets: []memqueue.Target{{ID: "inbox", Queue: queueName("lifecycle"), InputPath: "$.detail", DeadLetter: queueName("lifecycle") + "-dead"}},
 	}))
-	w.Check(aws.Rule(memqueue.Rule{
-		Name: ClusterName + "-notices",
-		Pattern: `{"source":["aws.ec2","aws.health"],"detail-type":["EC2 Spot Instance Interruption Warning",` +
-			`"EC2 Instance Rebalance Recommendation","EC2 Instance State-change Notification","AWS Health Event",` +
-			`"EC2 Capacity Reservation Instance Interruption Warning"]}`,
-		Targets: []memqueue.Target{{ID: "interruption", Queue: queueName("interruption"), DeadLetter: queueName("interruption") + "-dead"}},
-	}))
+	for _, rule := range event.NoticeRules {
+		w.Check(aws.Rule(memqueue.Rule{
+			Name: ClusterName + "-" + rule.Name, Pattern: rule.Pattern,
+			Targets: []memqueue.Target{{ID: "interruption", Queue: queueName("interruption"), DeadLetter: queueName("interruption") + "-dead"}},
+		}))
+	}
 }
 
 // inboxPattern selects the facts that lifecycle consumes, as the contract says.

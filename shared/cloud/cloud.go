@@ -197,6 +197,8 @@ type Status struct {
 	// Impaired is since when the instance or the system check fails; zero when
 	// neither does.
 	Impaired time.Time
+	// Undated says that one fails of which EC2 does not say since when.
+	Undated bool
 	// Events are the codes of scheduled events that are not yet done.
 	Events []ScheduledEvent
 }

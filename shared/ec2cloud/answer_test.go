@@ -110,16 +110,18 @@ func TestImpaired(t *testing.T) {
 		name      string
 		summaries []*types.InstanceStatusSummary
 		want      time.Time
+		undated   bool
 	}{
-		{"nothing is known", []*types.InstanceStatusSummary{nil, nil}, time.Time{}},
-		{"all passed", []*types.InstanceStatusSummary{passed, passed}, time.Time{}},
-		{"the system", []*types.InstanceStatusSummary{passed, failed(&later)}, later},
-		{"both", []*types.InstanceStatusSummary{failed(&later), failed(&later, &earlier)}, earlier},
-		{"since it does not say when", []*types.InstanceStatusSummary{failed(nil)}, now},
+		{"nothing is known", []*types.InstanceStatusSummary{nil, nil}, time.Time{}, false},
+		{"all passed", []*types.InstanceStatusSummary{passed, passed}, time.Time{}, false},
+		{"the system", []*types.InstanceStatusSummary{passed, failed(&later)}, later, false},
+		{"both", []*types.InstanceStatusSummary{failed(&later), failed(&later, &earlier)}, earlier, false},
+		{"since it does not say when", []*types.InstanceStatusSummary{failed(nil)}, time.Time{}, true},
+		{"one since it does not say when", []*types.InstanceStatusSummary{failed(nil), failed(&later)}, later, true},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			if got := impaired(now, test.summaries...); !got.Equal(test.want) {
-				t.Errorf("got %v, want %v", got, test.want)
+			if got, undated := impaired(test.summaries...); !got.Equal(test.want) || undated != test.undated {
+				t.Errorf("got %v, %t, want %v, %t", got, undated, test.want, test.undated)
 			}
 		})
 	}

@@ -22,11 +22,9 @@ func (c Cloud) DescribeStatus(ctx context.Context) ([]cloud.Status, error) {
 	what := awsfault.Read("describing the status of instances", "ec2:DescribeInstanceStatus")
 	err := all(ctx, what, pages, func(found *ec2.DescribeInstanceStatusOutput) {
 		for _, s := range found.InstanceStatuses {
-			status := cloud.Status{
-				InstanceID: aws.ToString(s.InstanceId), Impaired: impaired(time.Now(), s.InstanceStatus, s.SystemStatus),
-				Events: pending(s.Events),
-			}
-			if !status.Impaired.IsZero() || len(status.Events) > 0 {
+			status := cloud.Status{InstanceID: aws.ToString(s.InstanceId), Events: pending(s.Events)}
+			status.Impaired, status.Undated = impaired(s.InstanceStatus, s.SystemStatus)
+			if !status.Impaired.IsZero() || status.Undated || len(status.Events) > 0 {
 				out = append(out, status)
 			}
 		}
@@ -34,30 +32,28 @@ func (c Cloud) DescribeStatus(ctx context.Context) ([]cloud.Status, error) {
 	return out, err
 }
 
-// impaired is the earliest that any check fails since; now where EC2 does not
-// say since when.
-func impaired(now time.Time, summaries ...*types.InstanceStatusSummary) time.Time {
-	var since time.Time
+// impaired is the earliest that any check fails since, and whether one fails of
+// which EC2 does not say since when.
+func impaired(summaries ...*types.InstanceStatusSummary) (since time.Time, undated bool) {
 	for _, summary := range summaries {
 		if summary == nil || summary.Status != types.SummaryStatusImpaired {
 			continue
 		}
-		if from := failing(summary.Details, now); since.IsZero() || from.Before(since) {
+		from := earliest(summary.Details)
+		undated = undated || from.IsZero()
+		if since.IsZero() || !from.IsZero() && from.Before(since) {
 			since = from
 		}
 	}
-	return since
+	return since, undated
 }
 
-func failing(details []types.InstanceStatusDetails, otherwise time.Time) time.Time {
+func earliest(details []types.InstanceStatusDetails) time.Time {
 	var since time.Time
 	for _, detail := range details {
 		if at := aws.ToTime(detail.ImpairedSince); !at.IsZero() && (since.IsZero() || at.Before(since)) {
 			since = at
 		}
-	}
-	if since.IsZero() {
-		return otherwise
 	}
 	return since
 }

@@ -171,13 +171,13 @@ func (w *World) wire() error {
 		Name:    w.Cluster + "-inbox",
 		Pattern: inboxPattern(w.Cluster),
 		Targets: []memqueue.Target{{ID: "inbox", Queue: w.queueName("lifecycle"), InputPath: "$.detail"}},
-	}, {
-		Name: w.Cluster + "-notices",
-		Pattern: `{"source":["aws.ec2","aws.health"],"detail-type":["EC2 Spot Instance Interruption Warning",` +
-			`"EC2 Instance Rebalance Recommendation","EC2 Instance State-change Notification","AWS Health Event",` +
-			`"EC2 Capacity Reservation Instance Interruption Warning"]}`,
-		Targets: []memqueue.Target{{ID: "interruption", Queue: w.queueName("interruption")}},
 	}}
+	for _, rule := range event.NoticeRules {
+		rules = append(rules, memqueue.Rule{
+			Name: w.Cluster + "-" + rule.Name, Pattern: rule.Pattern,
+			Targets: []memqueue.Target{{ID: "interruption", Queue: w.queueName("interruption")}},
+		})
+	}
 	for _, rule := range rules {
 		if err := w.Bus.Rule(rule); err != nil {
 			return err

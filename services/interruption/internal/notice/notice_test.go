@@ -153,6 +153,9 @@ func TestB182OfStatus(t *testing.T) {
 		{"impaired for long", impaired(ImpairedAfter), []Notice{{
 			Kind: event.StatusImpaired, Instances: []string{one}, Noticed: now.Add(-ImpairedAfter), Deadline: now, Detail: "impaired",
 		}}},
+		{"impaired, and nobody knows since when", cloud.Status{InstanceID: one, Undated: true}, []Notice{{
+			Kind: event.StatusImpaired, Instances: []string{one}, Noticed: due, Deadline: due, Detail: "impaired",
+		}}},
 		{"maintenance", planned("system-maintenance", "system-maintenance", "instance-stop"), []Notice{change("system-maintenance"), change("instance-stop")}},
 		{"an event of no interest", planned("volume-retirement"), nil},
 	} {

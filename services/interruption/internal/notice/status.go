@@ -18,12 +18,18 @@ var codes = []string{"instance-reboot", "system-reboot", "system-maintenance", "
 // when the poll was due, and stands for when AWS said so where AWS does not say.
 func OfStatus(s cloud.Status, due, now time.Time) []Notice {
 	var out []Notice
-	if !s.Impaired.IsZero() && now.Sub(s.Impaired) >= ImpairedAfter {
+	switch {
+	case !s.Impaired.IsZero() && now.Sub(s.Impaired) >= ImpairedAfter:
 		// The end of the patience is the deadline: it has passed, so the drain
 		// does not wait for a kubelet that does not answer.
 		out = append(out, Notice{
 			Kind: event.StatusImpaired, Instances: []string{s.InstanceID}, Detail: "impaired",
 			Noticed: s.Impaired.UTC(), Deadline: s.Impaired.UTC().Add(ImpairedAfter),
+		})
+	case s.Undated:
+		// Since when is not said; upstream takes that for long enough.
+		out = append(out, Notice{
+			Kind: event.StatusImpaired, Instances: []string{s.InstanceID}, Detail: "impaired", Noticed: due.UTC(), Deadline: due.UTC(),
 		})
 	}
 	var seen []string
