@@ -3,6 +3,7 @@ package clustertest
 import (
 	"fmt"
 	"slices"
+	"strconv"
 
 	"github.com/joist-autoscaler/joist/shared/cluster"
 )
@@ -90,7 +91,7 @@ func cacheTellsAll(s *suite) {
 		} else if i%2 == 0 {
 			changed := s.configMap(name)
 			changed.ResourceVersion = s.version(name)
-			changed.Data["a"] = name + fmt.Sprint(i)
+			changed.Data["a"] = name + strconv.Itoa(i)
 			update(s, changed)
 		} else if err := s.Client.Delete(s.ctx(), cluster.ConfigMaps, s.key(name), ""); err != nil {
 			s.Fatal(err)

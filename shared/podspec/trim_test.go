@@ -3,6 +3,7 @@ package podspec_test
 import (
 	"encoding/json"
 	"fmt"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -217,7 +218,7 @@ func TestTrimTemplateChangesNoDecision(t *testing.T) {
 func TestPoolShares(t *testing.T) {
 	var pool podspec.Pool
 	make := func(i int, app string) *corev1.Pod {
-		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprint(i), UID: types.UID(fmt.Sprint(i)), Labels: map[string]string{"app": app}}}
+		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: strconv.Itoa(i), UID: types.UID(strconv.Itoa(i)), Labels: map[string]string{"app": app}}}
 		pool.Trim(pod)
 		return pod
 	}
