@@ -101,6 +101,10 @@ peers: ## Compare our fakes and our decisions with other projects' (needs Python
 bench: ## Measure planning, Joist beside Karpenter: about 10 minutes, a table and a drawing (ARGS='-only joist', '-set b=10000')
 	@$(STAGES) bench
 
+.PHONY: interrupted
+interrupted: ## Measure how interruption events are dealt with, Joist beside Karpenter: about 5 minutes (nothing else should run)
+	@$(STAGES) interrupted
+
 .PHONY: figures
 figures: ## Measure again, three runs each, and write the figures into README.md
 	@$(STAGES) figures

@@ -6,7 +6,10 @@ require (
 	github.com/aws/karpenter-provider-aws v1.14.0
 	github.com/google/go-cmp v0.7.0
 	github.com/joist-autoscaler/joist/services/catalog v0.0.0
+	github.com/joist-autoscaler/joist/services/interruption v0.0.0
 	github.com/joist-autoscaler/joist/services/launcher v0.0.0
+	github.com/joist-autoscaler/joist/services/lifecycle v0.0.0
+	github.com/joist-autoscaler/joist/services/watcher v0.0.0
 	github.com/joist-autoscaler/joist/shared v0.0.0
 	gonum.org/v1/gonum v0.17.0
 	k8s.io/apimachinery v0.37.2
@@ -30,30 +33,41 @@ require (
 	github.com/aws/aws-sdk-go-v2/service/pricing v1.51.3 // indirect
 	github.com/aws/aws-sdk-go-v2/service/timestreamwrite v1.36.2 // indirect
 	github.com/awslabs/amazon-eks-ami/nodeadm v0.0.0-20240229193347-cfab22a10647 // indirect
+	github.com/awslabs/operatorpkg/aws v0.0.0-20250414225955-b47cd315ffe9 // indirect
 	github.com/blang/semver/v4 v4.0.0 // indirect
+	github.com/go-logr/stdr v1.2.2 // indirect
 	github.com/go-task/slim-sprig/v3 v3.0.0 // indirect
 	github.com/golang/freetype v0.0.0-20170609003504-e2365dfdc4a0 // indirect
 	github.com/google/cel-go v0.29.2 // indirect
 	github.com/google/pprof v0.0.0-20260402051712-545e8a4df936 // indirect
+	github.com/grpc-ecosystem/grpc-gateway/v2 v2.30.0 // indirect
 	github.com/imdario/mergo v0.3.16 // indirect
 	github.com/joist-autoscaler/joist/services/disruption v0.0.0 // indirect
-	github.com/joist-autoscaler/joist/services/interruption v0.0.0 // indirect
-	github.com/joist-autoscaler/joist/services/lifecycle v0.0.0 // indirect
 	github.com/joist-autoscaler/joist/services/planner v0.0.0 // indirect
-	github.com/joist-autoscaler/joist/services/watcher v0.0.0 // indirect
 	github.com/mattn/go-runewidth v0.0.17 // indirect
 	github.com/onsi/ginkgo/v2 v2.32.0 // indirect
 	github.com/onsi/gomega v1.42.1 // indirect
 	github.com/pelletier/go-toml/v2 v2.4.3 // indirect
+	github.com/prometheus/otlptranslator v1.0.0 // indirect
 	github.com/rivo/uniseg v0.4.7 // indirect
+	go.opentelemetry.io/auto/sdk v1.2.1 // indirect
 	go.opentelemetry.io/otel v1.47.0 // indirect
+	go.opentelemetry.io/otel/exporters/otlp/otlptrace v1.47.0 // indirect
+	go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracehttp v1.47.0 // indirect
+	go.opentelemetry.io/otel/exporters/prometheus v0.69.0 // indirect
+	go.opentelemetry.io/otel/log v1.47.0 // indirect
+	go.opentelemetry.io/otel/metric v1.47.0 // indirect
+	go.opentelemetry.io/otel/sdk v1.47.0 // indirect
+	go.opentelemetry.io/otel/sdk/metric v1.47.0 // indirect
 	go.opentelemetry.io/otel/trace v1.47.0 // indirect
+	go.opentelemetry.io/proto/otlp v1.11.0 // indirect
 	golang.org/x/exp v0.0.0-20260410095643-746e56fc9e2f // indirect
 	golang.org/x/image v0.30.0 // indirect
 	golang.org/x/mod v0.41.0 // indirect
 	golang.org/x/tools v0.49.0 // indirect
 	google.golang.org/genproto/googleapis/api v0.0.0-20260928230214-8a89bd6388cc // indirect
 	google.golang.org/genproto/googleapis/rpc v0.0.0-20260928230214-8a89bd6388cc // indirect
+	google.golang.org/grpc v1.83.2 // indirect
 	k8s.io/apiserver v0.37.2 // indirect
 	k8s.io/dynamic-resource-allocation v0.35.0 // indirect
 )

@@ -19,6 +19,8 @@ import (
 	"sigs.k8s.io/karpenter/pkg/operator/injection"
 	karpoptions "sigs.k8s.io/karpenter/pkg/operator/options"
 	"sigs.k8s.io/karpenter/pkg/utils/nodepool"
+
+	"github.com/joist-autoscaler/joist/integration/meter"
 )
 
 // Options are how the scheduler is run.
@@ -116,12 +118,12 @@ func (r *run) solve(ctx context.Context, scheduler *scheduling.Scheduler) (sched
 		limited, cancel = context.WithTimeout(ctx, r.options.Timeout)
 	}
 	defer cancel()
-	meter := start()
+	m := meter.Start()
 	results, err := scheduler.Solve(limited, r.pods)
-	effort := meter.stop()
-	effort.TimedOut = errors.Is(err, context.DeadlineExceeded)
-	if err != nil && !effort.TimedOut {
+	spent := effort(m.Stop())
+	spent.TimedOut = errors.Is(err, context.DeadlineExceeded)
+	if err != nil && !spent.TimedOut {
 		return results, Effort{}, err
 	}
-	return results.TruncateInstanceTypes(ctx, scheduling.MaxInstanceTypes), effort, nil
+	return results.TruncateInstanceTypes(ctx, scheduling.MaxInstanceTypes), spent, nil
 }

@@ -1,4 +1,4 @@
-package incumbent
+package meter
 
 import (
 	"os"

@@ -1,0 +1,123 @@
+package interrupted
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"sync"
+	"testing"
+	"time"
+)
+
+// What is promised of Joist, and held in the full contest alone: a machine that
+// does something else meanwhile proves nothing.
+const (
+	perSecondMin = 4000
+	cpuMax       = 10.0 // µs
+	recoveryMax  = 2 * time.Second
+)
+
+// The scenes: calls that take no time show the CPU, and calls as AWS's show what
+// waits for what.
+var scenes = []Scene{{}, {QueueTrip: 10 * time.Millisecond, APITrip: 5 * time.Millisecond}}
+
+// TestSideBySide runs both sides on the same messages and prints the figures.
+// JOIST_INTERRUPTED names a folder, and makes it the full contest: 15,000 messages,
+// outages of 45 s in real time, and the promises.
+func TestSideBySide(t *testing.T) {
+	into := os.Getenv("JOIST_INTERRUPTED")
+	messages := 600
+	if into != "" {
+		messages = 15_000
+	}
+	report := Report{Reading: Read(time.Now().Truncate(time.Second))}
+	for _, scene := range scenes {
+		for _, known := range []int{100, 50, 0} {
+			same := Mix(messages, known, time.Now())
+			for _, side := range []Side{Joist, Karpenter} {
+				result, err := Play(t.Context(), side, scene, known, same)
+				if err != nil {
+					t.Fatal(err)
+				}
+				report.Results = append(report.Results, result)
+			}
+		}
+	}
+	if into != "" {
+		report.Outages = outages(t, 45*time.Second)
+	}
+	t.Logf("\n%s", report.Table())
+	if into == "" {
+		return
+	}
+	text, err := json.MarshalIndent(report, "", " ")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, content := range map[string][]byte{"interrupted.json": text, "interrupted.txt": []byte(report.Table())} {
+		if err := os.WriteFile(filepath.Join(into, name), content, 0o600); err != nil {
+			t.Error(err)
+		}
+	}
+	promises(t, report)
+}
+
+// outages cuts each side off from each of its neighbours, all at the same time: they
+// do next to nothing meanwhile.
+func outages(t *testing.T, length time.Duration) []Outage {
+	var all []Outage
+	var mu sync.Mutex
+	var wait sync.WaitGroup
+	for _, cut := range []string{"queue", "api"} {
+		for _, side := range []Side{Joist, Karpenter} {
+			wait.Go(func() {
+				outage, err := Recover(t.Context(), side, scenes[1], cut, length)
+				mu.Lock()
+				defer mu.Unlock()
+				if err != nil {
+					t.Error(err)
+				}
+				all = append(all, outage)
+			})
+		}
+	}
+	wait.Wait()
+	return all
+}
+
+func promises(t *testing.T, r Report) {
+	for _, x := range r.Results {
+		if x.Side != Joist.Name {
+			continue
+		}
+		if x.QueueMS > 0 && x.PerSecond < perSecondMin {
+			t.Errorf("%.0f messages a second of which %d %% are known, want %d", x.PerSecond, x.Known, perSecondMin)
+		}
+		if x.QueueMS == 0 && x.CPUMicros > cpuMax {
+			t.Errorf("%.1f µs of CPU for each of %d %% known messages, want %g", x.CPUMicros, x.Known, cpuMax)
+		}
+	}
+	for _, x := range r.Outages {
+		if x.Side == Joist.Name && x.AfterS > recoveryMax.Seconds() {
+			t.Errorf("the first message came %.1f s after the %s was back, want %s", x.AfterS, x.Cut, recoveryMax)
+		}
+	}
+}
+
+// TestRecover cuts both sides off for a moment: the measurement itself works.
+func TestRecover(t *testing.T) {
+	for _, outage := range outages(t, time.Second) {
+		if outage.AfterS <= 0 || outage.AfterS > 30 {
+			t.Errorf("%+v", outage)
+		}
+	}
+}
+
+// TestUpstreamReadsTheCorpus keeps the comparison honest: Karpenter reads what AWS
+// writes, and the corpus has something to lose.
+func TestUpstreamReadsTheCorpus(t *testing.T) {
+	r := Read(time.Now().Truncate(time.Second))
+	if r.Lost == 0 || r.Lost > r.True/2 || r.Wrong == 0 || r.LostWarnings >= r.Warnings {
+		t.Errorf("%+v", r)
+	}
+}

@@ -1,0 +1,73 @@
+package interrupted
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"sync/atomic"
+	"time"
+
+	"github.com/joist-autoscaler/joist/services/interruption"
+	"github.com/joist-autoscaler/joist/shared/cloud"
+	"github.com/joist-autoscaler/joist/shared/event"
+	"github.com/joist-autoscaler/joist/shared/host"
+	"github.com/joist-autoscaler/joist/shared/queue"
+	"github.com/joist-autoscaler/joist/shared/telemetry"
+)
+
+// ec2 shows every instance: the cluster's with its tags, and strangers with theirs.
+type ec2 struct {
+	link      *link
+	instances map[string]cloud.Instance
+}
+
+func newEC2(l *link, messages []Message) ec2 {
+	e := ec2{link: l, instances: make(map[string]cloud.Instance, len(messages))}
+	tags := map[string]string{"kubernetes.io/cluster/" + cluster: "owned", "karpenter.sh/nodepool": "default"}
+	others := map[string]string{"Name": "database"}
+	for _, m := range messages {
+		i := cloud.Instance{ID: m.Instance, Type: "m6i.large", Zone: region + "a", CapacityType: cloud.Spot, State: m.State, Tags: others}
+		if m.Known {
+			i.Tags = tags
+		}
+		e.instances[m.Instance] = i
+	}
+	return e
+}
+
+func (e ec2) DescribeInstances(ctx context.Context, filter cloud.InstanceFilter) ([]cloud.Instance, error) {
+	if err := e.link.pass(ctx); err != nil {
+		return nil, err
+	}
+	var out []cloud.Instance
+	for _, id := range filter.IDs {
+		if i, known := e.instances[id]; known {
+			out = append(out, i)
+		}
+	}
+	return out, nil
+}
+
+func (e ec2) DescribeStatus(context.Context) ([]cloud.Status, error) { return nil, nil }
+
+// bus takes facts and forgets them.
+type bus struct{ link *link }
+
+func (b bus) Send(ctx context.Context, _ ...queue.Outgoing) error { return b.link.pass(ctx) }
+
+// runJoist serves the bench's queue until ctx ends.
+func runJoist(ctx context.Context, b *bench, messages []Message) error {
+	told, err := telemetry.New(ctx, telemetry.Options{Service: "interruption", Cluster: cluster, Out: io.Discard})
+	if err != nil {
+		return fmt.Errorf("preparing telemetry: %w", err)
+	}
+	known := newEC2(&b.toAPI, messages)
+	service := &interruption.Service{
+		EC2: known, Statuses: known, Bus: queue.GatherSender(bus{&b.toAPI}, interruption.BusLanes),
+		Cluster: event.Cluster{Name: cluster}, Account: account, Region: region, Now: time.Now, Limit: interruption.CallLimit,
+	}
+	worker := host.Worker{
+		Service: "interruption", Queue: b.far(), Dead: far{b.dead, &b.toQueue, new(atomic.Int64)}, Handle: service.Handle, Log: told.Line, Now: time.Now,
+	}
+	return host.Poll(ctx, worker, interruption.Options())
+}

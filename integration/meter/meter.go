@@ -1,0 +1,69 @@
+// Package meter measures what a piece of work takes of the process that does it:
+// CPU and memory, all threads and the garbage collector included.
+//
+// A measurement is of the whole process, so nothing else may run in it meanwhile.
+package meter
+
+import (
+	"runtime"
+	"syscall"
+	"time"
+)
+
+// Spent is what a piece of work took.
+type Spent struct {
+	// WallS, UserS and SysS are seconds.
+	WallS float64 `json:"wallS"`
+	UserS float64 `json:"userS"`
+	SysS  float64 `json:"sysS"`
+	// Mallocs counts allocations, and AllocMB is their size in MiB.
+	Mallocs uint64  `json:"mallocs"`
+	AllocMB float64 `json:"allocMB"`
+	// PeakRSSMB is the largest memory of the process since it began, in MiB.
+	PeakRSSMB float64 `json:"peakRSSMB"`
+}
+
+// Meter is a measurement that has begun.
+type Meter struct {
+	wall      time.Time
+	user, sys float64
+	memory    runtime.MemStats
+}
+
+// Start collects garbage first, so that what came before costs nothing later.
+func Start() *Meter {
+	m := &Meter{}
+	runtime.GC()
+	runtime.ReadMemStats(&m.memory)
+	m.user, m.sys, _ = usage()
+	m.wall = time.Now()
+	return m
+}
+
+const mebi = 1 << 20
+
+// Stop tells what was spent since Start.
+func (m *Meter) Stop() Spent {
+	s := Spent{WallS: time.Since(m.wall).Seconds()}
+	user, sys, peak := usage()
+	var memory runtime.MemStats
+	runtime.ReadMemStats(&memory)
+	s.UserS, s.SysS, s.PeakRSSMB = user-m.user, sys-m.sys, peak
+	s.Mallocs = memory.Mallocs - m.memory.Mallocs
+	s.AllocMB = float64(memory.TotalAlloc-m.memory.TotalAlloc) / mebi
+	return s
+}
+
+// usage is of the process so far: CPU seconds, and the largest memory in MiB.
+func usage() (user, sys, peak float64) {
+	var u syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
+		return 0, 0, 0
+	}
+	seconds := func(t syscall.Timeval) float64 { return float64(t.Sec) + float64(t.Usec)/1e6 }
+	peak, known := highWater()
+	if !known {
+		peak = float64(u.Maxrss) / 1024
+	}
+	return seconds(u.Utime), seconds(u.Stime), peak
+}
