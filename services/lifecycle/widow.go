@@ -15,7 +15,7 @@ import (
 
 // widowEvery is how often nodes without a claim are looked after: they are rare,
 // and all claims are read live for them.
-const widowEvery = 5 * time.Second
+const widowEvery = 2 * time.Second
 
 // widows lets nodes go whose claim is no more (B028), and gives the removals of
 // their pods. The watches of nodes and of claims are two: what one tells of is
