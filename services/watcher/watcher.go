@@ -138,6 +138,10 @@ func (s *Service) Leads(ctx context.Context) (bool, error) {
 	return lease.All(ctx, s.Client, s.Now(), s.leases...)
 }
 
+// Release lets another replica lead at once, when this one has stopped (B062).
+// Karpenter's Lease is left to run out: lifecycle may act under it still.
+func (s *Service) Release(ctx context.Context) error { return s.leases[0].Release(ctx, s.Client) }
+
 // Step looks at what changed and sends what is due. It calls nobody while
 // nothing is.
 func (s *Service) Step(ctx context.Context) error {

@@ -655,6 +655,21 @@ func TestSnapshots(t *testing.T) {
 	}
 }
 
+// A replica that stops leaves its place to the next at once.
+func TestReleaseB062(t *testing.T) {
+	s := newSite(t)
+	s.pass(time.Minute)
+	if err := s.svc.Release(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	s.catalog.take()
+	s.restart("pod-2")
+	s.pass(watcher.Pace)
+	if got := s.catalog.take(); len(got) == 0 {
+		t.Error("the next replica waits")
+	}
+}
+
 // Beside Karpenter, or another replica, the watcher says nothing at all.
 func TestOnlyTheLeaderActs(t *testing.T) {
 	s := newSite(t)

@@ -65,6 +65,26 @@ func (l *Lease) Hold(ctx context.Context, client cluster.Client, now time.Time) 
 	return l.held, err
 }
 
+// Release gives up a lease that is held, so that nobody has to wait until it runs
+// out. Whoever calls it must have stopped to act. A lease that is another's by now
+// is left alone.
+func (l *Lease) Release(ctx context.Context, client cluster.Client) error {
+	if !l.held {
+		return nil
+	}
+	l.held = false
+	object, err := cluster.Get[*coordinationv1.Lease](ctx, client, cluster.Leases, l.Key)
+	if err == nil && deref(object.Spec.HolderIdentity) == l.Holder {
+		object = object.DeepCopy()
+		object.Spec.HolderIdentity = nil
+		_, err = client.Update(ctx, object)
+	}
+	if err != nil && !fault.Is(err, fault.Conflict, fault.Missing) {
+		return fmt.Errorf("releasing lease %s: %w", l.Key, err)
+	}
+	return nil
+}
+
 func (l *Lease) try(ctx context.Context, client cluster.Client, now time.Time) (bool, error) {
 	object, err := cluster.Get[*coordinationv1.Lease](ctx, client, cluster.Leases, l.Key)
 	if fault.Is(err, fault.Missing) {

@@ -222,3 +222,37 @@ func TestAll(t *testing.T) {
 		t.Errorf("a lease was taken in vain: %v", err)
 	}
 }
+
+// Whoever stops lets the next one begin at once, and takes nothing from anybody.
+func TestReleaseB062(t *testing.T) {
+	w := newWorld()
+	a, b := by("a"), by("b")
+	if err := a.Release(t.Context(), w.As("a")); err != nil {
+		t.Fatalf("a lease that was never held: %v", err)
+	}
+	w.hold(t, a)
+	if w.hold(t, b) {
+		t.Fatal("two hold it")
+	}
+	if err := a.Release(t.Context(), w.As("a")); err != nil {
+		t.Fatal(err)
+	}
+	if !w.hold(t, b) {
+		t.Error("a lease that was released is not taken at once")
+	}
+	w.now = w.now.Add(time.Second)
+	if w.hold(t, a) {
+		t.Error("it is taken back from its new holder")
+	}
+	// a was cut off for so long that b leads, and hears of it last.
+	w.now = w.now.Add(time.Minute)
+	w.hold(t, a)
+	w.now = w.now.Add(lease.Duration)
+	if !w.hold(t, a) {
+		t.Fatal("an abandoned lease is not taken")
+	}
+	w.Change(cluster.Leases, key, func(o cluster.Object) { o.(*coordinationv1.Lease).Spec.HolderIdentity = new("c") })
+	if err := a.Release(t.Context(), w.As("a")); err != nil || *w.stored(t).HolderIdentity != "c" {
+		t.Errorf("another's lease was released, %v", err)
+	}
+}

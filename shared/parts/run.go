@@ -72,6 +72,16 @@ func (p *Parts) Loop(looped host.Loop, cache Watched) (loop, feed func(ctx conte
 	}
 }
 
+// resignWithin bounds what a process does after it was told to stop.
+const resignWithin = 3 * time.Second
+
+// Resign calls release after everything has stopped, when ctx has ended already.
+func Resign(ctx context.Context, release func(ctx context.Context) error) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), resignWithin)
+	defer cancel()
+	return release(ctx)
+}
+
 // Serve serves metrics and probes. The process is ready when the cache, if
 // there is one, is synced.
 func (p *Parts) Serve(ctx context.Context, cache Watched) error {

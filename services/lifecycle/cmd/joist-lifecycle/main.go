@@ -3,6 +3,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/joist-autoscaler/joist/services/lifecycle"
@@ -64,7 +65,7 @@ func run(ctx context.Context, p *parts.Parts) error {
 	if err := p.Serve(ctx, cache); err != nil {
 		return err
 	}
-	return host.Together(ctx, feed, loop, poll)
+	return errors.Join(host.Together(ctx, feed, loop, poll), parts.Resign(ctx, service.Release))
 }
 
 // repair is what the settings say of sick nodes; without the gate none is repaired.

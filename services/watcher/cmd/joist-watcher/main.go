@@ -3,6 +3,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/joist-autoscaler/joist/services/watcher"
@@ -77,5 +78,5 @@ func run(ctx context.Context, p *parts.Parts) error {
 	if err := p.Serve(ctx, cache); err != nil {
 		return err
 	}
-	return host.Together(ctx, feed, loop)
+	return errors.Join(host.Together(ctx, feed, loop), parts.Resign(ctx, service.Release))
 }

@@ -1,0 +1,7 @@
+package lifecycle
+
+import "context"
+
+// Release lets another replica lead at once, when this one has stopped (B062).
+// Karpenter's Lease is left to run out: the watcher may act under it still.
+func (s *Service) Release(ctx context.Context) error { return s.leases[0].Release(ctx, s.Client) }
