@@ -67,9 +67,10 @@ type Config struct {
 // Service is the watcher. It is not safe for concurrent use.
 type Service struct {
 	Config
-	maker  event.Maker
-	leases []*lease.Lease
-	window window.Window
+	maker   event.Maker
+	leases  []*lease.Lease
+	window  window.Window
+	syncing syncing
 	// until is when the last view is out of date though nothing changes, or zero.
 	until time.Time
 
@@ -146,9 +147,11 @@ func (s *Service) Release(ctx context.Context) error { return s.leases[0].Releas
 // nothing is.
 func (s *Service) Step(ctx context.Context) error {
 	leads, err := s.Leads(ctx)
-	if err != nil || !leads || !s.Cache.Synced() {
+	synced := s.Cache.Synced()
+	unsynced := s.syncing.check(synced, s.Now())
+	if err != nil || !leads || !synced {
 		s.led = s.led && leads
-		return err
+		return errors.Join(err, unsynced)
 	}
 	failures := []error{s.questions(ctx)}
 	// The outbox is read before the cache is: what the cache then shows is newer

@@ -1,0 +1,31 @@
+package watcher_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/joist-autoscaler/joist/services/watcher"
+	"github.com/joist-autoscaler/joist/shared/fault"
+)
+
+// A cache that does not fill is told of after half a minute, and every ten
+// seconds from then on.
+func TestUnsyncedB084(t *testing.T) {
+	s := newSite(t)
+	var told []time.Duration
+	begun := s.now
+	for s.now.Sub(begun) < time.Minute {
+		if err := s.svc.Step(t.Context()); err != nil {
+			if !fault.Is(err, fault.Retry) || fault.HintOf(err) == "" || !strings.Contains(err.Error(), s.now.Sub(begun).String()) {
+				t.Errorf("after %s it says %v", s.now.Sub(begun), err)
+			}
+			told = append(told, s.now.Sub(begun))
+		}
+		s.now = s.now.Add(watcher.Pace)
+	}
+	if len(told) != 3 || told[0] != 30*time.Second || told[1] != 40*time.Second || told[2] != 50*time.Second {
+		t.Errorf("it tells after %v", told)
+	}
+	s.pass(time.Minute)
+}
