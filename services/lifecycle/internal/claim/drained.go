@@ -5,6 +5,7 @@ import (
 	"strings"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/joist-autoscaler/joist/services/lifecycle/internal/blocker"
@@ -14,6 +15,7 @@ import (
 	"github.com/joist-autoscaler/joist/services/lifecycle/internal/volume"
 	"github.com/joist-autoscaler/joist/shared/cluster"
 	"github.com/joist-autoscaler/joist/shared/karpenter"
+	"github.com/joist-autoscaler/joist/shared/podspec"
 )
 
 // The reasons of a claim's end, as upstream spells them (B024).
@@ -35,11 +37,35 @@ func (v View) draining(plan drain.Plan) []effect.Effect {
 			effects = v.both(remark.FailedDraining, "Failed to drain node, %s", message)
 		}
 	}
+	if v.MayAsk("protected") {
+		effects = append(effects, v.protections(plan.Group)...)
+	}
 	condition, _ := v.Claim.Status.Conditions.Get(karpenter.ConditionTypeDrained)
 	if condition.Status != metav1.ConditionUnknown || condition.Message == message || !v.MayAsk("draining") {
 		return effects
 	}
 	return append(effects, effect.UpdateStatus{Object: v.unknown(karpenter.ConditionTypeDrained, drainingReason, message)})
+}
+
+// protections says on the pods how their do-not-disrupt annotations are read, where
+// they are no plain "true" (B147).
+func (v View) protections(pods []*corev1.Pod) []effect.Effect {
+	var effects []effect.Effect
+	for _, pod := range pods {
+		until, active, problem := podspec.Protected(pod, v.Now)
+		switch {
+		case problem != "":
+			effects = append(effects, remark.InvalidDoNotDisrupt.On(cluster.Pods, pod, v.Now, "Invalid %s annotation: %s", karpenter.DoNotDisruptAnnotationKey, problem))
+		case until.IsZero():
+		case active:
+			effects = append(effects, remark.DoNotDisruptUntil.On(cluster.Pods, pod, v.Now,
+				"The %s grace period will elapse at %s", karpenter.DoNotDisruptAnnotationKey, until.UTC().Format(time.RFC3339)))
+		default:
+			effects = append(effects, remark.DoNotDisruptElapsed.On(cluster.Pods, pod, v.Now,
+				"The %s grace period has elapsed, and the pod may be evicted", karpenter.DoNotDisruptAnnotationKey))
+		}
+	}
+	return effects
 }
 
 // drained waits for the volumes, and persists that the instance may end before

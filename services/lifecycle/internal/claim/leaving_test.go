@@ -243,3 +243,23 @@ func TestAsk9Draining(t *testing.T) {
 		{"no more", view(drains.and(pods("web"), noEviction), again), []string{"status c"}},
 	})
 }
+
+// How a pod's annotation is read is said on the pod, where it is no plain "true"
+// (B147, B213).
+func TestB147Protections(t *testing.T) {
+	protected := func(value string, age time.Duration) change {
+		return pods("web").and(func(v *claim.View) {
+			started := metav1.NewTime(noon.Add(-age))
+			v.Pods[0].Status.StartTime = &started
+			v.Pods[0].Annotations = map[string]string{karpenter.DoNotDisruptAnnotationKey: value}
+		})
+	}
+	calm := marked.and(draining(time.Second), nodeDeleted)
+	run(t, []row{
+		{"for ever", view(calm, protected("true", time.Hour)), nil},
+		{"for a while", view(calm, protected("5m", time.Minute)), []string{"report DoNotDisruptUntil"}},
+		{"no more", view(calm, protected("5m", time.Hour)), []string{"evict web", "report DoNotDisruptGracePeriodElapsed"}},
+		{"by nothing that is a time", view(calm, protected("soon", time.Hour)), []string{"evict web", "report InvalidDoNotDisruptAnnotation"}},
+		{"said lately", view(calm, protected("5m", time.Minute), asked), nil},
+	})
+}
