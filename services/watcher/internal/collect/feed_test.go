@@ -14,10 +14,12 @@ import (
 type table struct {
 	objects, whole map[cluster.Kind]map[cluster.Key]cluster.Object
 	changes        map[cluster.Kind]*cluster.Changes
+	// listed is each kind in order, until it changes.
+	listed map[cluster.Kind][]cluster.Object
 }
 
 func newTable() *table {
-	t := &table{map[cluster.Kind]map[cluster.Key]cluster.Object{}, map[cluster.Kind]map[cluster.Key]cluster.Object{}, map[cluster.Kind]*cluster.Changes{}}
+	t := &table{map[cluster.Kind]map[cluster.Key]cluster.Object{}, map[cluster.Kind]map[cluster.Key]cluster.Object{}, map[cluster.Kind]*cluster.Changes{}, map[cluster.Kind][]cluster.Object{}}
 	for _, kind := range cluster.Kinds {
 		t.objects[kind], t.whole[kind], t.changes[kind] = map[cluster.Key]cluster.Object{}, map[cluster.Key]cluster.Object{}, &cluster.Changes{}
 	}
@@ -30,12 +32,14 @@ func (t *table) put(o cluster.Object) {
 	key := cluster.KeyOf(o)
 	t.objects[kind][key], t.whole[kind][key] = o, o.DeepCopyObject().(cluster.Object)
 	t.changes[kind].Note(key)
+	delete(t.listed, kind)
 }
 
 func (t *table) drop(kind cluster.Kind, key cluster.Key) {
 	delete(t.objects[kind], key)
 	delete(t.whole[kind], key)
 	t.changes[kind].Note(key)
+	delete(t.listed, kind)
 }
 
 // relist makes the feed say that all of a kind may have changed.
@@ -54,11 +58,15 @@ func (t *table) untouched(test testing.TB) {
 	}
 }
 
-func (t *table) List(kind cluster.Kind) (out []cluster.Object) {
-	for _, key := range slices.SortedFunc(maps.Keys(t.objects[kind]), cluster.Key.Compare) {
-		out = append(out, t.objects[kind][key])
+func (t *table) List(kind cluster.Kind) []cluster.Object {
+	out, known := t.listed[kind]
+	if !known {
+		for _, key := range slices.SortedFunc(maps.Keys(t.objects[kind]), cluster.Key.Compare) {
+			out = append(out, t.objects[kind][key])
+		}
+		t.listed[kind] = out
 	}
-	return out
+	return slices.Clone(out)
 }
 
 func (t *table) ListBy(kind cluster.Kind, index cluster.Index, value string) []cluster.Object {

@@ -21,11 +21,15 @@ const nominatedAnnotation = "joist.sh/nominated-until"
 // nodes joins nodes and claims by providerID: a claim without a node is a node
 // to be. describe tells of a node and its claim, which may be nil.
 func (c *collection) nodes(describe func(*corev1.Node, *karpenter.NodeClaim) scheduling.Node) []scheduling.Node {
-	var out []scheduling.Node
 	all := cluster.Cached[*karpenter.NodeClaim](c.cache, cluster.NodeClaims)
-	claims := owners(all)
-	joined := map[string]bool{}
-	for _, node := range cluster.Cached[*corev1.Node](c.cache, cluster.Nodes) {
+	nodes := cluster.Cached[*corev1.Node](c.cache, cluster.Nodes)
+	claims, joined := owners(all), make(map[string]bool, len(all))
+	var out []scheduling.Node
+	if most := max(len(nodes), len(all)); most > 0 {
+		// Most claims have joined: few more nodes are to be than there are.
+		out = make([]scheduling.Node, 0, most+most/64)
+	}
+	for _, node := range nodes {
 		claim := claims[node.Spec.ProviderID]
 		if claim != nil {
 			joined[claim.Name] = true
@@ -44,7 +48,7 @@ func (c *collection) nodes(describe func(*corev1.Node, *karpenter.NodeClaim) sch
 // hand can bring about, it is the elder's: the younger has no node and will get
 // none, so it is no room either (B242).
 func owners(all []*karpenter.NodeClaim) map[string]*karpenter.NodeClaim {
-	out := map[string]*karpenter.NodeClaim{}
+	out := make(map[string]*karpenter.NodeClaim, len(all))
 	for _, claim := range all {
 		id := claim.Status.ProviderID
 		if id == "" {

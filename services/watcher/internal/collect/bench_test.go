@@ -1,0 +1,78 @@
+package collect_test
+
+import (
+	"fmt"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/joist-autoscaler/joist/services/watcher/internal/collect"
+	"github.com/joist-autoscaler/joist/shared/cluster"
+	"github.com/joist-autoscaler/joist/shared/karpenter"
+)
+
+// The size that the watcher is made for.
+const manyNodes, manyPods, manyApps = 5000, 100_000, 500
+
+// shaped is the pod of a Deployment; each turn it is another of that name.
+func shaped(i, turn int) *corev1.Pod {
+	p := pod(fmt.Sprint("p", i), fmt.Sprint("n", i%manyNodes))
+	p.UID = types.UID(fmt.Sprint(i, "-", turn))
+	app := fmt.Sprint("app-", i%manyApps)
+	p.Labels = map[string]string{"app": app}
+	p.Spec.TopologySpreadConstraints = []corev1.TopologySpreadConstraint{{
+		MaxSkew: 1, TopologyKey: corev1.LabelTopologyZone, LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": app}},
+	}}
+	return p
+}
+
+func largeState() (*table, *collect.State, func(cluster.Object)) {
+	feed, trims := newTable(), collect.Trims()
+	put := func(o cluster.Object) {
+		kind, _ := cluster.KindOf(o)
+		if trim := trims[kind]; trim != nil {
+			trim(o)
+		}
+		feed.put(o)
+	}
+	for i := range manyNodes {
+		n := node(fmt.Sprint("n", i))
+		n.Spec.ProviderID = fmt.Sprint("aws:///eu-west-1a/i-", i)
+		put(n)
+		put(claim(fmt.Sprint("c", i), registered, func(c *karpenter.NodeClaim) { c.Status.ProviderID = n.Spec.ProviderID }))
+	}
+	for i := range manyPods {
+		put(shaped(i, 0))
+	}
+	state := collect.NewState(feed)
+	state.View(collect.Given{Now: noon})
+	return feed, state, put
+}
+
+// BenchmarkView puts the view together after so many pods were replaced by others,
+// each on another node; with none nothing has changed.
+func BenchmarkView(b *testing.B) {
+	for _, changed := range []int{0, 1, 100} {
+		b.Run(fmt.Sprint(changed, " pods"), func(b *testing.B) {
+			_, state, put := largeState()
+			turn := 0
+			for b.Loop() {
+				turn++
+				for i := range changed {
+					put(shaped(i*37, turn))
+				}
+				state.View(collect.Given{Now: noon})
+			}
+		})
+	}
+}
+
+// BenchmarkFrom is what collecting everything costs instead.
+func BenchmarkFrom(b *testing.B) {
+	feed, _, _ := largeState()
+	for b.Loop() {
+		collect.From(feed, collect.Given{Now: noon})
+	}
+}
