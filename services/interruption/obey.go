@@ -6,7 +6,6 @@ import (
 
 	"github.com/joist-autoscaler/joist/services/interruption/internal/notice"
 	"github.com/joist-autoscaler/joist/services/interruption/internal/owner"
-	"github.com/joist-autoscaler/joist/shared/cloud"
 	"github.com/joist-autoscaler/joist/shared/event"
 	"github.com/joist-autoscaler/joist/shared/fault"
 	"github.com/joist-autoscaler/joist/shared/host"
@@ -52,16 +51,15 @@ func (s *Service) obey(ctx context.Context, n notice.Notice) error {
 // and lifecycle drops what none of its claims has.
 func (s *Service) ended(ctx context.Context, n notice.Notice, found owner.Found) error {
 	id := n.Instances[0]
-	instance, mine := found.Ours[id]
-	unseen := len(found.Unseen) > 0
+	mine, unseen := len(found.Ours) > 0, len(found.Unseen) > 0
 	switch {
-	case mine && instance.State.Gone():
+	case mine && found.Ours[0].State.Gone():
 		facts := append(noticed(n, found.Ours), event.InstanceGone{InstanceID: id, Shown: s.Now().UTC()})
 		return s.publish(ctx, nil, facts...)
 	case (mine || unseen) && s.young(n):
 		return fault.F("looking for the end of "+id, fault.Retry, "EC2 does not show it terminated yet")
 	case mine:
-		return fault.F("looking for the end of "+id, fault.Stale, "EC2 still shows it %s", instance.State)
+		return fault.F("looking for the end of "+id, fault.Stale, "EC2 still shows it %s", found.Ours[0].State)
 	case unseen:
 		return s.publish(ctx, nil, event.InstanceGone{InstanceID: id, Shown: n.Noticed})
 	default:
@@ -86,17 +84,15 @@ func life(n notice.Notice) time.Duration {
 	return spec.TTL
 }
 
-// noticed makes a fact for each of our instances, in the notice's order.
-func noticed(n notice.Notice, ours map[string]cloud.Instance) []event.Body {
-	var out []event.Body
-	for _, id := range n.Instances {
-		i, mine := ours[id]
-		if !mine {
-			continue
-		}
+// noticed makes a fact for each of our instances.
+func noticed(n notice.Notice, ours []owner.Instance) []event.Body {
+	if len(ours) == 0 {
+		return nil
+	}
+	out := make([]event.Body, 0, len(ours)+1)
+	for _, i := range ours {
 		out = append(out, event.NodeNoticed{
-			Kind: n.Kind, InstanceID: id, Deadline: n.Deadline, Noticed: n.Noticed, Detail: n.Detail,
-			Offering: event.Offering{InstanceType: i.Type, Zone: i.Zone, CapacityType: i.CapacityType},
+			Kind: n.Kind, InstanceID: i.ID, Deadline: n.Deadline, Noticed: n.Noticed, Detail: n.Detail, Offering: i.Offering,
 		})
 	}
 	return out

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/joist-autoscaler/joist/services/interruption/internal/notice"
+	"github.com/joist-autoscaler/joist/services/interruption/internal/owner"
 	"github.com/joist-autoscaler/joist/shared/event"
 	"github.com/joist-autoscaler/joist/shared/host"
 )
@@ -28,9 +29,15 @@ func (s *Service) poll(ctx context.Context, e event.Envelope, tick event.Tick) e
 	if err != nil {
 		return err
 	}
+	ours := make(map[string]owner.Instance, len(found.Ours))
+	for _, i := range found.Ours {
+		ours[i.ID] = i
+	}
 	var facts []event.Body
 	for _, n := range notices {
-		facts = append(facts, noticed(n, found.Ours)...)
+		if i, mine := ours[n.Instances[0]]; mine {
+			facts = append(facts, noticed(n, []owner.Instance{i})...)
+		}
 	}
 	host.Say(ctx, "statuses", len(statuses), "notices", len(facts))
 	return s.publish(ctx, &e, facts...)

@@ -1,8 +1,8 @@
 // Package notice reads AWS's own events: what is about to be taken away, from
 // which instances, and by when.
 //
-// The idea is a table: source and detail-type name a parser, one small file for
-// each kind of event. Reading is total. Whatever the bytes are, the result is a
+// The idea is a table: source and detail-type name a kind, and there is one small
+// file for each kind of event. Reading is total. Whatever the bytes are, the result is a
 // notice, or an error that says what to do with the message: fault.Foreign for
 // an event of EventBridge that is of no interest to us, fault.Poison for what is
 // no event, or contradicts itself. A field that is not needed to act is never a
@@ -42,8 +42,6 @@ type Notice struct {
 type kind struct {
 	source, detailType string
 	notice             event.NoticeKind
-	// parse fills in what the detail says.
-	parse func(r *reading, n *Notice) error
 }
 
 const ec2 = "aws.ec2"
@@ -51,12 +49,12 @@ const ec2 = "aws.ec2"
 // kinds are those that matter (B176–B180). The documentation has two names for
 // the last, and both are taken.
 var kinds = []kind{
-	{ec2, "EC2 Instance State-change Notification", event.StateChange, stateChange},
-	{ec2, "EC2 Spot Instance Interruption Warning", event.SpotInterruption, spot},
-	{ec2, "EC2 Instance Rebalance Recommendation", event.RebalanceRecommendation, rebalance},
-	{"aws.health", "AWS Health Event", event.ScheduledChange, scheduledChange},
-	{ec2, "EC2 Capacity Reservation Instance Interruption Warning", event.ReservationInterruption, reservation},
-	{ec2, "EC2 Interruptible Capacity Reservation Instance Interruption Warning", event.ReservationInterruption, reservation},
+	{ec2, "EC2 Instance State-change Notification", event.StateChange},
+	{ec2, "EC2 Spot Instance Interruption Warning", event.SpotInterruption},
+	{ec2, "EC2 Instance Rebalance Recommendation", event.RebalanceRecommendation},
+	{"aws.health", "AWS Health Event", event.ScheduledChange},
+	{ec2, "EC2 Capacity Reservation Instance Interruption Warning", event.ReservationInterruption},
+	{ec2, "EC2 Interruptible Capacity Reservation Instance Interruption Warning", event.ReservationInterruption},
 }
 
 // Kinds are the kinds of notice that an event can become.
@@ -122,11 +120,30 @@ func (d Document) Notice(by time.Time) (Notice, error) {
 	n := Notice{
 		Kind: k.notice, EventID: short(r.header.text(id)), Noticed: r.noticed(by), Account: r.account, Region: r.region,
 	}
-	if err := k.parse(&r, &n); err != nil {
+	if err := r.parse(&n); err != nil {
 		return Notice{}, err
 	}
 	n.Detail = short(n.Detail)
 	return n, nil
+}
+
+// parse fills in what the detail says. It is no table of functions, for what is
+// handed to one of those has to lie on the heap, with each message.
+func (r *reading) parse(n *Notice) error {
+	switch r.kind.notice {
+	case event.SpotInterruption:
+		return spot(r, n)
+	case event.RebalanceRecommendation:
+		return rebalance(r, n)
+	case event.ScheduledChange:
+		return scheduledChange(r, n)
+	case event.StateChange:
+		return stateChange(r, n)
+	case event.ReservationInterruption:
+		return reservation(r, n)
+	default:
+		return r.foreign("there is no way to read it") // Not reached: kinds has no other.
+	}
 }
 
 // noticed is when AWS said it: the event's own time, unless that cannot be read

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/joist-autoscaler/joist/shared/cloud"
+	"github.com/joist-autoscaler/joist/shared/event"
 )
 
 // Size is how many instances a book remembers; about 3 MB.
@@ -26,11 +27,18 @@ const (
 	Unseen
 )
 
+// Instance is what is to be said of one of ours.
+type Instance struct {
+	ID       string
+	Offering event.Offering
+	State    cloud.State
+}
+
 // entry is what is remembered of an instance.
 type entry struct {
 	answer Answer
 	// instance is set for one of ours.
-	instance cloud.Instance
+	instance Instance
 	// until is when the entry ends; the zero time is never.
 	until time.Time
 }

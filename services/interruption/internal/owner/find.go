@@ -9,6 +9,7 @@ import (
 
 	"github.com/joist-autoscaler/joist/shared/cloud"
 	"github.com/joist-autoscaler/joist/shared/convoy"
+	"github.com/joist-autoscaler/joist/shared/event"
 )
 
 const (
@@ -38,8 +39,8 @@ type Finder struct {
 
 // Found is whose the instances of one event are.
 type Found struct {
-	// Ours are those that carry the cluster's tags, by id.
-	Ours map[string]cloud.Instance
+	// Ours are those that carry the cluster's tags.
+	Ours []Instance
 	// Unseen are those of which EC2 shows no owner.
 	Unseen []string
 }
@@ -82,10 +83,7 @@ func (f *Finder) Find(ctx context.Context, ids []string, said time.Time, fresh b
 func (f *Found) take(id string, e entry) {
 	switch e.answer {
 	case Ours:
-		if f.Ours == nil {
-			f.Ours = map[string]cloud.Instance{}
-		}
-		f.Ours[id] = e.instance
+		f.Ours = append(f.Ours, e.instance)
 	case Unseen:
 		f.Unseen = append(f.Unseen, id)
 	default:
@@ -135,7 +133,9 @@ func (f *Finder) judge(i cloud.Instance) entry {
 	switch {
 	case Owned(i, f.Cluster):
 		// The rest is not asked for, and a book has many.
-		return entry{answer: Ours, instance: cloud.Instance{ID: i.ID, Type: i.Type, Zone: i.Zone, CapacityType: i.CapacityType, State: i.State}}
+		return entry{answer: Ours, instance: Instance{
+			ID: i.ID, Offering: event.Offering{InstanceType: i.Type, Zone: i.Zone, CapacityType: i.CapacityType}, State: i.State,
+		}}
 	case i.State.Gone() && len(i.Tags) == 0:
 		// EC2 takes the tags off what is terminated, a while before it forgets it.
 		return entry{answer: Unseen, until: f.Now().Add(unseenFor)}

@@ -77,7 +77,7 @@ func find(t *testing.T, a *account, f *Finder, age time.Duration, fresh bool, id
 func TestFindSortsByOwner(t *testing.T) {
 	a := &account{state: cloud.Running}
 	found := find(t, a, a.finder(), 0, false, "ours1", "other1", "young1", "bare1", "ours2")
-	if len(found.Ours) != 2 || found.Ours["ours2"].Type != "m6i.large" || !slices.Equal(found.Unseen, []string{"young1", "bare1"}) {
+	if len(found.Ours) != 2 || found.Ours[1].ID != "ours2" || found.Ours[1].Offering.InstanceType != "m6i.large" || !slices.Equal(found.Unseen, []string{"young1", "bare1"}) {
 		t.Fatalf("%+v", found)
 	}
 }
