@@ -62,23 +62,32 @@ func TestSideBySide(t *testing.T) {
 	promises(t, report)
 }
 
+// tries is how often each side is cut off; the slowest recovery counts.
+const tries = 5
+
 // outages cuts each side off from each of its neighbours, all at the same time: they
 // do next to nothing meanwhile.
 func outages(t *testing.T, length time.Duration) []Outage {
-	var all []Outage
+	cuts, sides := []string{"queue", "api"}, []Side{Joist, Karpenter}
+	all := make([]Outage, len(cuts)*len(sides))
 	var mu sync.Mutex
 	var wait sync.WaitGroup
-	for _, cut := range []string{"queue", "api"} {
-		for _, side := range []Side{Joist, Karpenter} {
-			wait.Go(func() {
-				outage, err := Recover(t.Context(), side, scenes[1], cut, length)
-				mu.Lock()
-				defer mu.Unlock()
-				if err != nil {
-					t.Error(err)
-				}
-				all = append(all, outage)
-			})
+	for c, cut := range cuts {
+		for s, side := range sides {
+			slowest := &all[c*len(sides)+s]
+			for range tries {
+				wait.Go(func() {
+					outage, err := Recover(t.Context(), side, scenes[1], cut, length)
+					mu.Lock()
+					defer mu.Unlock()
+					if err != nil {
+						t.Error(err)
+					}
+					if outage.AfterS >= slowest.AfterS {
+						*slowest = outage
+					}
+				})
+			}
 		}
 	}
 	wait.Wait()

@@ -24,7 +24,7 @@ func (r Report) Table() string {
 	// A builder takes everything.
 	_ = w.Flush()
 	for _, x := range r.Outages {
-		fmt.Fprintf(&out, "%s after %.0f s without its %s: the first message after %.1f s\n", x.Side, x.ForS, x.Cut, x.AfterS)
+		fmt.Fprintf(&out, "%s after %.0f s without its %s: the first message after %.1f s at worst\n", x.Side, x.ForS, x.Cut, x.AfterS)
 	}
 	if x := r.Reading; x.Bodies > 0 {
 		fmt.Fprintf(&out, "karpenter, of a corpus of %d bodies: loses %d of %d true events, among them %d of %d spot warnings; acts on %d of %d that are to be left alone\n",
