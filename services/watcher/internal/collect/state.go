@@ -46,11 +46,20 @@ type State struct {
 	// begun says that the feed was read at all. Who read it before is another.
 	begun bool
 	view  View
-	// current says that nothing has changed since the view was put together, and
-	// turn counts how often it was.
+	// current says that nothing has changed since the view was put together, which
+	// was at that time, and turn counts how often it was.
 	current bool
+	at      time.Time
 	turn    uint64
+	// news says that what changed may make something wait, and waits that something
+	// does.
+	news, waits bool
 }
+
+// restEvery is how often the view is put together while all that changes is which
+// pods run on nodes that stay: a large cluster is never still, and while nothing
+// waits nobody needs to know by the instant.
+const restEvery = time.Second
 
 // known is a node as it was described, and what it was described from beside its
 // pods and their volumes.
@@ -77,22 +86,36 @@ var read = []cluster.Kind{
 	cluster.PodTemplates, cluster.Deployments, cluster.StatefulSets, cluster.ReplicaSets,
 }
 
-// View is the view as of now. It costs what has changed.
+// View is the view as of now, or of a second ago when nothing waits and nothing
+// has changed that could make something wait. It costs what has changed.
 func (s *State) View(given Given) View {
 	s.learnPods()
 	s.learnVolumes()
 	for _, kind := range read {
 		if !s.feed.Drain(kind).Empty() {
-			s.current = false
+			s.current, s.news = false, true
 		}
 	}
-	if !s.current || !s.view.Until.IsZero() && !given.Now.Before(s.view.Until) || given.Settings != s.view.Snapshot.Settings {
-		s.view, s.current = s.collect(given), true
+	if s.due(given) {
+		s.view = s.collect(given)
+		s.current, s.news, s.at, s.waits = true, false, given.Now, len(s.view.PendingKeys()) > 0
 		s.turn++
 	}
 	view := s.view
 	given.stamp(&view.Snapshot)
 	return view
+}
+
+// due reports whether the view has to be put together anew.
+func (s *State) due(given Given) bool {
+	switch {
+	case given.Settings != s.view.Snapshot.Settings, !s.view.Until.IsZero() && !given.Now.Before(s.view.Until):
+		return true
+	case s.current:
+		return false
+	default:
+		return s.news || s.waits || given.Now.Sub(s.at) >= restEvery
+	}
 }
 
 // Turn is another number whenever the last View showed another cluster than the
@@ -124,6 +147,7 @@ func (s *State) replace(key cluster.Key, pod *corev1.Pod) {
 		return
 	}
 	s.current = false
+	s.news = s.news || s.matters(old) || s.matters(pod)
 	if old != nil {
 		s.count(old, s.named.Remove, s.spaces.Remove, s.users.Remove)
 		delete(s.pods, key)
@@ -143,6 +167,15 @@ func (s *State) replace(key cluster.Key, pod *corev1.Pod) {
 			put(s.sets, set, key, pod)
 		}
 	}
+}
+
+// matters reports whether a pod may wait: it is on no node, or on one that goes.
+func (s *State) matters(pod *corev1.Pod) bool {
+	if pod == nil {
+		return false
+	}
+	on := s.nodes[pod.Spec.NodeName]
+	return pod.Spec.NodeName == "" || on != nil && on.out.Going
 }
 
 func put[K comparable](in map[K]map[cluster.Key]*corev1.Pod, under K, key cluster.Key, pod *corev1.Pod) {
@@ -192,7 +225,7 @@ func (s *State) learnVolumes() {
 	if s.storage != nil && claims.Empty() && volumes.Empty() && classes.Empty() && attachments.Empty() {
 		return
 	}
-	s.current = false
+	s.current, s.news = false, true
 	s.every = s.every || s.storage == nil || claims.All || volumes.All || !classes.Empty()
 	s.storage = storageOf(s.feed)
 	for _, key := range claims.Keys {

@@ -187,9 +187,16 @@ func TestStateAgreesWithFrom(t *testing.T) {
 			for range rapid.IntRange(0, 2).Draw(rt, "changes") {
 				change(hand, feed)
 			}
-			what.Now = what.Now.Add(time.Duration(rapid.IntRange(0, 3).Draw(rt, "minutes")) * time.Minute)
+			what.Now = what.Now.Add(2*time.Second + time.Duration(rapid.IntRange(0, 3).Draw(rt, "minutes"))*time.Minute)
 			what.Catalogue.Digest = event.Digest(hand.pick("catalogue", "x", "y"))
 			want, got := collect.From(feed, what), state.View(what)
+			if soon := what; hand.maybe("at once") {
+				// What may wait is seen at once, whatever else is not.
+				change(hand, feed)
+				soon.Now = soon.Now.Add(time.Millisecond)
+				want, got = collect.From(feed, soon), state.View(soon)
+				want.Snapshot, got.Snapshot = scheduling.Snapshot{}, scheduling.Snapshot{}
+			}
 			if diff := cmp.Diff(want, got); diff != "" {
 				rt.Fatalf("the state differs from what there is (-want +got):\n%s", diff)
 			}
@@ -251,4 +258,30 @@ func TestStateMindsTime(t *testing.T) {
 	if &again.Snapshot.Nodes[0] != &after.Snapshot.Nodes[0] || !again.Snapshot.Taken.Equal(noon.Add(6*time.Minute)) {
 		t.Errorf("a view of what did not change was put together anew, or is taken at %s", again.Snapshot.Taken)
 	}
+}
+
+// Pods that come and go on nodes that stay are looked at once a second while
+// nothing waits, and at once while something does.
+func TestStateRests(t *testing.T) {
+	feed := newTable()
+	feed.put(node("n"))
+	state := collect.NewState(feed)
+	at := func(after time.Duration) int {
+		return len(state.View(collect.Given{Now: noon.Add(after)}).Snapshot.Nodes[0].Pods)
+	}
+	expect := func(after time.Duration, want int) {
+		t.Helper()
+		if got := at(after); got != want {
+			t.Errorf("after %s there are %d classes of pods, want %d", after, got, want)
+		}
+	}
+	expect(0, 0)
+	feed.put(pod("a", "n"))
+	expect(999*time.Millisecond, 0)
+	expect(time.Second, 1)
+	feed.put(pod("b", "n", owner("ReplicaSet")))
+	feed.put(pod("c", ""))
+	expect(1001*time.Millisecond, 2)
+	feed.put(pod("d", "n", doNotDisrupt))
+	expect(1002*time.Millisecond, 3)
 }
