@@ -90,7 +90,7 @@ func (s *site) run() {
 	launcher := memqueue.New(memqueue.Options{Now: time.Now}).Queue("launcher", memqueue.QueueOptions{})
 	s.service = lifecycle.New(lifecycle.Config{
 		Client: client, Cache: cache, Blobs: memblob.New(memblob.Options{Now: time.Now}), Launcher: launcher, Cluster: s.id,
-		Namespace: world.Namespace, KarpenterNamespace: "kube-system", Holder: "life", Region: "eu-west-1", Parallel: 32, Now: time.Now,
+		Namespace: world.Namespace, KarpenterNamespace: "kube-system", Holder: "life", Region: "eu-west-1", Parallel: 32, Rest: lifecycle.Pace, Now: time.Now,
 	})
 	loop := host.Loop{Step: s.gate.Step(s.service.Step), Pace: lifecycle.Pace, Changed: cache.Changed(), Next: s.service.Due}
 	ctx, stop := context.WithCancel(context.Background())

@@ -68,12 +68,16 @@ func (s *site) crashAt(n int, done bool) {
 	s.start(&mortal{Client: s.As("lifecycle"), left: n, done: done})
 }
 
-func (s *site) start(client cluster.Client) {
-	s.svc = lifecycle.New(lifecycle.Config{
+func (s *site) start(client cluster.Client, changes ...func(*lifecycle.Config)) {
+	config := lifecycle.Config{
 		Client: client, Cache: s.cache, Blobs: s.blobs, Launcher: s.launcher, Cluster: home,
 		Namespace: namespace, KarpenterNamespace: namespace, Holder: "pod-1", Region: "eu-west-1",
 		Now: func() time.Time { return s.now },
-	})
+	}
+	for _, change := range changes {
+		change(&config)
+	}
+	s.svc = lifecycle.New(config)
 }
 
 // mortal is a client that stops to work after some writes. Leases do not count.

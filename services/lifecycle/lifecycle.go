@@ -19,6 +19,8 @@ import (
 	"context"
 	"time"
 
+	"k8s.io/apimachinery/pkg/types"
+
 	"github.com/joist-autoscaler/joist/services/lifecycle/internal/advice"
 	"github.com/joist-autoscaler/joist/services/lifecycle/internal/effect"
 	"github.com/joist-autoscaler/joist/services/lifecycle/internal/eviction"
@@ -68,7 +70,11 @@ type Config struct {
 	// Parallel is how many writes of a look may be under way at a time; zero is
 	// one, and then they go in a fixed order.
 	Parallel int
-	Now      func() time.Time
+	// Rest is how long what nobody touches is not looked at again: claims that run
+	// and whose node is as it was, pools and classes. Zero looks at everything each
+	// time. A large cluster changes all the time, and most of it does not.
+	Rest time.Duration
+	Now  func() time.Time
 }
 
 // Service is lifecycle. It is not safe for concurrent use: the host calls
@@ -84,8 +90,10 @@ type Service struct {
 	pods     map[string]traffic.Memory
 	advised  advice.Memory
 	removals *eviction.Queue
-	// looked is when the last look began.
-	looked time.Time
+	// looked is when the last look began, and whole when the last at everything.
+	looked, whole time.Time
+	// seen is what each claim's look saw last.
+	seen map[types.UID]sight
 	// turn is the claim that the next look begins at.
 	turn int
 }

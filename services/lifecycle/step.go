@@ -6,6 +6,9 @@ import (
 	"slices"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
 	"github.com/joist-autoscaler/joist/services/lifecycle/internal/claim"
 	"github.com/joist-autoscaler/joist/services/lifecycle/internal/door"
 	"github.com/joist-autoscaler/joist/services/lifecycle/internal/effect"
@@ -31,11 +34,18 @@ func (s *Service) Step(ctx context.Context) error {
 	}
 	s.looked = s.Now()
 	w := s.look()
+	if w.whole = s.looked.Sub(s.whole) >= s.Rest; w.whole {
+		s.whole = s.looked
+	}
 	held, err := s.fence(ctx, w.claims)
 	failures := []error{err}
 	urgent, drains := s.decide(held, w)
 	failures = append(failures, s.do.All(ctx, urgent)...)
-	for _, p := range []part{s.launches(held), s.nodeClasses, s.nodePools, s.repairs, s.gates} {
+	parts := []part{s.launches(held)}
+	if w.whole {
+		parts = append(parts, s.nodeClasses, s.nodePools, s.repairs, s.gates)
+	}
+	for _, p := range parts {
 		failures = append(failures, p(ctx, w))
 	}
 	widowed, err := s.widows(ctx, w)
@@ -44,18 +54,33 @@ func (s *Service) Step(ctx context.Context) error {
 	return worth(failures)
 }
 
-// decide looks at every claim. What removes pods is apart from the rest. Each
+// decide looks at every claim, or at those that something happened to. What
+// removes pods is apart from the rest. Each
 // look begins at another claim, so that one that is slow is not always before
 // the same others.
 func (s *Service) decide(held *outbox.Held, w world) (urgent, drains []effect.Job) {
 	s.turn++
+	before := s.seen
+	s.seen = make(map[types.UID]sight, len(w.claims))
 	for i := range w.claims {
 		c := w.claims[(i+s.turn)%len(w.claims)]
+		now := sight{c, w.node(c)}
+		s.seen[c.UID] = now
+		if !w.whole && before[c.UID] == now && c.DeletionTimestamp == nil && (held == nil || door.Admitted(c)) {
+			continue
+		}
 		job := effect.Job{Name: "NodeClaim " + c.Name, Effects: claim.Next(s.view(c, held, w))}
 		at, removals := job.Split()
 		urgent, drains = append(urgent, at), append(drains, removals)
 	}
 	return urgent, drains
+}
+
+// sight is what a look saw of a claim: what belongs to the cache is another object
+// when it has changed.
+type sight struct {
+	claim *karpenter.NodeClaim
+	node  *corev1.Node
 }
 
 // launches has claims launched: those of a plan that is done, which the outbox

@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/joist-autoscaler/joist/services/lifecycle"
 	"github.com/joist-autoscaler/joist/shared/cluster"
 	"github.com/joist-autoscaler/joist/shared/fault"
 	"github.com/joist-autoscaler/joist/shared/karpenter"
@@ -29,5 +30,43 @@ func TestB242UnreadableOutbox(t *testing.T) {
 	}
 	if node := s.node(); len(node.Spec.Taints) != 1 || node.Spec.Taints[0] != karpenter.DisruptedTaint() {
 		t.Errorf("the node has the taints %v", node.Spec.Taints)
+	}
+}
+
+// Within a rest only what something happened to is looked at: a node that changed
+// at once, and a claim whose time alone has come at its end.
+func TestRest(t *testing.T) {
+	s := newSite(t)
+	s.launched("one", 2)
+	s.handle(s.message(settled("one", 2, "i-1", "i-2")), "")
+	s.start(s.As("lifecycle"), func(c *lifecycle.Config) { c.Rest = 10 * time.Second })
+	s.step()
+	s.now = s.now.Add(9 * time.Second)
+	s.join("node-1", "i-1")
+	for range 3 {
+		s.step()
+	}
+	if c := s.claim("one-0"); !c.Status.Conditions.True(karpenter.ConditionTypeRegistered) {
+		t.Error("a node that came was not looked at")
+	}
+	s.join("node-2", "i-2")
+	s.pass(30 * time.Second)
+	// The other expires, and nobody touches it.
+	s.Change(cluster.NodeClaims, cluster.Key{Name: "one-1"}, func(o cluster.Object) {
+		o.(*karpenter.NodeClaim).Spec.ExpireAfter = karpenter.DurationOf(time.Hour)
+	})
+	s.now = memcluster.Epoch.Add(time.Hour - 5*time.Second)
+	for range 5 {
+		s.step()
+	}
+	s.now = s.now.Add(9 * time.Second)
+	s.step()
+	if s.claim("one-1").DeletionTimestamp != nil {
+		t.Error("it was looked at within the rest")
+	}
+	s.now = s.now.Add(time.Second)
+	s.step()
+	if c := s.claim("one-1"); c != nil && c.DeletionTimestamp == nil {
+		t.Error("it was not looked at after the rest")
 	}
 }

@@ -180,7 +180,7 @@ func storm(t *testing.T, n int, d *distant) []time.Duration {
 	d.named = map[string]time.Time{}
 	service := lifecycle.New(lifecycle.Config{
 		Client: d, Cache: cache, Blobs: blobs, Launcher: launcher, Cluster: home, Namespace: namespace, KarpenterNamespace: namespace,
-		Holder: "pod-1", Region: "eu-west-1", Parallel: 32, Now: time.Now,
+		Holder: "pod-1", Region: "eu-west-1", Parallel: 32, Rest: lifecycle.Pace, Now: time.Now,
 	})
 	gate := host.NewGate()
 	ctx, stop := context.WithCancel(t.Context())

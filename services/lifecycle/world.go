@@ -17,6 +17,9 @@ import (
 // world is the cache, indexed for one look. What only some looks need is indexed
 // when it is first asked for. Everything in it belongs to the cache.
 type world struct {
+	// whole says that everything is looked at, and not only what has changed.
+	whole bool
+
 	claims []*karpenter.NodeClaim
 	// nodes are by providerID. There may be two of one: a machine that came back
 	// under another name.
@@ -109,6 +112,14 @@ func nodeOf(c *karpenter.NodeClaim, nodes []*corev1.Node) *corev1.Node {
 	return last
 }
 
+// node is the claim's; nil when there is none.
+func (w world) node(c *karpenter.NodeClaim) *corev1.Node {
+	if c.Status.ProviderID == "" {
+		return nil
+	}
+	return nodeOf(c, w.nodes[c.Status.ProviderID])
+}
+
 // view gathers what the decision about one claim may look at.
 func (s *Service) view(c *karpenter.NodeClaim, held *outbox.Held, w world) claim.View {
 	v := claim.View{
@@ -116,10 +127,8 @@ func (s *Service) view(c *karpenter.NodeClaim, held *outbox.Held, w world) claim
 		Refused: c.Annotations[RefusedAnnotation], Gone: c.Annotations[sweep.GoneAnnotation] != "", Now: s.Now(),
 		MayAsk: func(kind string) bool { return s.due(kind+"/"+string(c.UID), resend) },
 	}
-	if c.Status.ProviderID != "" {
-		if v.Node = nodeOf(c, w.nodes[c.Status.ProviderID]); v.Node != nil {
-			v.Pods = w.pods(v.Node.Name)
-		}
+	if v.Node = w.node(c); v.Node != nil {
+		v.Pods = w.pods(v.Node.Name)
 	}
 	v.Joining = s.joining(v, w)
 	v.Leaving = s.leaving(v, w)

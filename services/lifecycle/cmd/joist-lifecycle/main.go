@@ -55,7 +55,7 @@ func run(ctx context.Context, p *parts.Parts) error {
 		Cluster: p.Cluster, Namespace: p.Namespace, KarpenterNamespace: p.LeaseNamespace, Holder: p.Holder,
 		Repair: repair(p.Settings), Gate: lifecycle.Gate(p.PoolGate), Rebalance: lifecycle.Rebalance(p.Rebalance),
 		Region: p.Region, ReservedCapacity: p.Scheduling.Gates.ReservedCapacity, DryRuns: p.DryRuns,
-		Parallel: parallel, Now: time.Now,
+		Parallel: parallel, Rest: lifecycle.Pace, Now: time.Now,
 	})
 	// The service does one thing at a time, and only a leader takes messages.
 	gate := host.NewGate()
