@@ -54,7 +54,7 @@ func (s *Service) gather(ctx context.Context) (collect.View, error) {
 		Cluster: s.Cluster, Catalogue: s.catalogue, Settings: s.Settings, Now: s.Now().UTC(),
 		Unavailable: scheduling.Current(scheduling.ReadUnavailable(s.configMap(scheduling.UnavailableName)), s.Now()),
 	})
-	s.waiting = len(view.Pending) > 0
+	s.podsWait = len(view.Pending) > 0
 	return view, nil
 }
 
@@ -62,7 +62,7 @@ func (s *Service) gather(ctx context.Context) (collect.View, error) {
 // none it always looks, because nothing can be planned before there is.
 func (s *Service) findCatalogue(ctx context.Context) error {
 	now, every := s.Now(), catalogueEvery
-	if s.waiting {
+	if s.podsWait {
 		every = catalogueSoon
 	}
 	if !s.catalogue.IsZero() && now.Sub(s.catalogueAt) < every {

@@ -99,11 +99,11 @@ type Service struct {
 	// held is the outbox as it was last read.
 	held   outbox.Held
 	heldAt time.Time
-	// catalogue is the pointer to it as it was last read; waiting says that pods
+	// catalogue is the pointer to it as it was last read; podsWait says that pods
 	// waited then.
 	catalogue   event.Ref
 	catalogueAt time.Time
-	waiting     bool
+	podsWait    bool
 	// shown is the last snapshot that was sent.
 	shown shown
 }
