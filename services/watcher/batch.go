@@ -5,47 +5,16 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"time"
 
 	"github.com/joist-autoscaler/joist/services/watcher/internal/collect"
 	"github.com/joist-autoscaler/joist/services/watcher/internal/flight"
 	"github.com/joist-autoscaler/joist/services/watcher/internal/hunt"
 	"github.com/joist-autoscaler/joist/shared/blob"
-	"github.com/joist-autoscaler/joist/shared/cluster"
 	"github.com/joist-autoscaler/joist/shared/event"
 	"github.com/joist-autoscaler/joist/shared/fault"
-	"github.com/joist-autoscaler/joist/shared/karpenter"
 	"github.com/joist-autoscaler/joist/shared/outbox"
 	"github.com/joist-autoscaler/joist/shared/scheduling"
 )
-
-// admittedAnnotation is how lifecycle marks a claim that may be launched. The
-// watcher only waits for it.
-const admittedAnnotation = "joist.sh/admitted"
-
-// fence is the outbox as it was read, and what the cache showed then of the
-// claims of the last plan.
-type fence struct {
-	held  outbox.Held
-	sight flight.Sight
-	// unsure names the claims because of which the sight is no better, and trouble
-	// is why some of them could not be looked for.
-	unsure  []string
-	trouble error
-}
-
-func (s *Service) fence(ctx context.Context) (fence, error) {
-	held, err := s.outbox(ctx)
-	if err != nil {
-		return fence{}, err
-	}
-	s.note(held.Outbox)
-	at := fence{held: held, sight: flight.Behind}
-	if held.State == outbox.Done {
-		s.look(ctx, &at)
-	}
-	return at, nil
-}
 
 // batches moves the batch in flight, or starts the next. What could not be seen
 // of the last plan's claims is told, and holds up nothing else.
@@ -56,29 +25,8 @@ func (s *Service) batches(ctx context.Context, at fence, view collect.View) erro
 func (s *Service) move(ctx context.Context, at fence, view collect.View) error {
 	held := at.held
 	keys := view.PendingKeys()
-	now := s.Now()
-	s.until = view.Until
-	calm := held.State == outbox.Idle || held.State == outbox.Done
-	if slices.ContainsFunc(s.window.Observe(keys, calm, now), collect.Leaving) {
-		s.window.Rush()
-	}
-	if s.vanished() || s.roomTaken(view, now) || len(keys) > 0 && view.Offer() != s.offered {
-		s.window.Open(now)
-	}
-	v := flight.View{
-		Outbox: held.Outbox, Sight: at.sight, InState: now.Sub(s.knownFrom), SinceSent: -1, SinceBatch: -1,
-		Due: s.window.Closed(now), Waiting: len(keys) > 0, Hunting: hunt.Active(hunted(held)),
-	}
-	if at.sight == flight.Unsure {
-		v.Unsure = now.Sub(s.caughtUp)
-	}
-	if s.sentSeq == held.Seq && !s.sentAt.IsZero() {
-		v.SinceSent = now.Sub(s.sentAt)
-	}
-	if !s.batchAt.IsZero() {
-		v.SinceBatch = now.Sub(s.batchAt)
-	}
-	switch flight.Decide(v) {
+	s.observe(view, keys, held.State)
+	switch flight.Decide(s.sees(at, len(keys) > 0)) {
 	case flight.Repeat:
 		return s.emit(ctx, held)
 	case flight.Open:
@@ -96,67 +44,36 @@ func (s *Service) move(ctx context.Context, at fence, view collect.View) error {
 	}
 }
 
-// note remembers since when the outbox is as it is, on our own clock.
-func (s *Service) note(o outbox.Outbox) {
-	if o.Seq != s.known.Seq || o.State != s.known.State || o.Epoch != s.known.Epoch || s.knownFrom.IsZero() {
-		s.known, s.knownFrom, s.caughtUp = o, s.Now(), time.Time{}
+// observe tells the window what waits.
+func (s *Service) observe(view collect.View, keys []string, state outbox.State) {
+	now := s.Now()
+	s.until = view.Until
+	calm := state == outbox.Idle || state == outbox.Done
+	if slices.ContainsFunc(s.window.Observe(keys, calm, now), collect.Leaving) {
+		s.window.Rush()
+	}
+	if s.vanished() || s.roomTaken(view, now) || len(keys) > 0 && view.Offer() != s.offered {
+		s.window.Open(now)
 	}
 }
 
-// look finds out what the cache shows of the claims of the last plan. One that it
-// does not show is asked for live: it may be gone again already. A claim that was
-// waited for in vain once is not waited for again (B242).
-func (s *Service) look(ctx context.Context, at *fence) {
-	var failures []error
-	for _, name := range at.held.Claims {
-		key := cluster.Key{Name: name}
-		if object, ok := s.Cache.Get(cluster.NodeClaims, key); ok {
-			s.expected[name] = true
-			if object.GetAnnotations()[admittedAnnotation] == "" && object.GetDeletionTimestamp() == nil {
-				at.unsure = append(at.unsure, name)
-			}
-			continue
-		}
-		if s.expected[name] {
-			continue
-		}
-		switch _, err := s.Client.Get(ctx, cluster.NodeClaims, key); {
-		case err == nil:
-			s.caughtUp = time.Time{}
-			return
-		case !fault.Is(err, fault.Missing):
-			failures = append(failures, fmt.Errorf("looking for NodeClaim %s: %w", name, err))
-			at.unsure = append(at.unsure, name)
-		}
+// sees is what the decision about the batch in flight looks at.
+func (s *Service) sees(at fence, waiting bool) flight.View {
+	now := s.Now()
+	v := flight.View{
+		Outbox: at.held.Outbox, Sight: at.sight, InState: now.Sub(s.knownFrom), SinceSent: -1, SinceBatch: -1,
+		Due: s.window.Closed(now), Waiting: waiting, Hunting: hunt.Active(hunted(at.held)),
 	}
-	at.trouble = errors.Join(failures...)
-	at.unsure = slices.DeleteFunc(at.unsure, func(name string) bool { return s.doubted[name] })
-	if s.caughtUp.IsZero() {
-		s.caughtUp = s.Now()
+	if at.sight == flight.Unsure {
+		v.Unsure = now.Sub(s.caughtUp)
 	}
-	at.sight = flight.Full
-	if len(at.unsure) > 0 {
-		at.sight = flight.Unsure
+	if s.sentSeq == at.held.Seq && !s.sentAt.IsZero() {
+		v.SinceSent = now.Sub(s.sentAt)
 	}
-}
-
-// vanished reports whether a claim of the last plan is gone or going, and
-// forgets it.
-func (s *Service) vanished() bool {
-	found := false
-	for name := range s.expected {
-		object, ok := s.Cache.Get(cluster.NodeClaims, cluster.Key{Name: name})
-		if !ok || object.GetDeletionTimestamp() != nil {
-			delete(s.expected, name)
-			delete(s.doubted, name)
-			found = true
-			continue
-		}
-		if object.(*karpenter.NodeClaim).Status.Conditions.True(karpenter.ConditionTypeInitialized) {
-			delete(s.expected, name)
-		}
+	if !s.batchAt.IsZero() {
+		v.SinceBatch = now.Sub(s.batchAt)
 	}
-	return found
+	return v
 }
 
 // open builds the next batch: the body is stored, then the outbox swapped, then

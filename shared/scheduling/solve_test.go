@@ -165,7 +165,9 @@ func TestBarrenPoolsB213(t *testing.T) {
 		edit func(*scheduling.Batch)
 		want bool
 	}{
-		{"no image for the types", func(b *scheduling.Batch) { b.Snapshot.NodeClasses[0].Status.AMIs = b.Snapshot.NodeClasses[0].Status.AMIs[1:] }, true},
+		{"no image for the types", func(b *scheduling.Batch) {
+			b.Snapshot.NodeClasses[0].Status.AMIs = b.Snapshot.NodeClasses[0].Status.AMIs[1:]
+		}, true},
 		{"sold out", func(b *scheduling.Batch) {
 			b.Snapshot.Unavailable = []scheduling.Unavailable{{Offering: event.Offering{Zone: "ap-northeast-2a"}, Until: schedulingtest.Now.Add(1)}}
 		}, true},
