@@ -74,6 +74,10 @@ func New[T any](o Options[T]) *Convoy[T] {
 
 // Do has the items carried by a call, its own or a shared one.
 func (c *Convoy[T]) Do(ctx context.Context, items ...T) error {
+	if c.enter(nil) {
+		// The ordinary case: nobody is in the way, and nobody comes along.
+		return c.drive(ctx, items, nil).err
+	}
 	r := &rider[T]{items: items, news: make(chan news[T], 1)}
 	for {
 		n, err := c.board(ctx, r)
@@ -81,7 +85,7 @@ func (c *Convoy[T]) Do(ctx context.Context, items ...T) error {
 			return err
 		}
 		if n.drive {
-			n = c.drive(ctx, r, n.behind)
+			n = c.drive(ctx, r.items, n.behind)
 		}
 		if !n.again {
 			return n.err
@@ -107,7 +111,7 @@ func (c *Convoy[T]) board(ctx context.Context, r *rider[T]) (news[T], error) {
 	return <-r.news, nil
 }
 
-// enter takes a free lane, or a place in the line.
+// enter takes a free lane, or a place in the line for a rider.
 func (c *Convoy[T]) enter(r *rider[T]) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -115,7 +119,9 @@ func (c *Convoy[T]) enter(r *rider[T]) bool {
 		c.busy++
 		return true
 	}
-	c.waiting = append(c.waiting, r)
+	if r != nil {
+		c.waiting = append(c.waiting, r)
+	}
 	return false
 }
 
@@ -135,18 +141,20 @@ func (c *Convoy[T]) leave(r *rider[T]) bool {
 
 // drive makes the call for the driver and those behind, and tells each what
 // became of it.
-func (c *Convoy[T]) drive(ctx context.Context, driver *rider[T], behind []*rider[T]) (mine news[T]) {
-	items := driver.items
+func (c *Convoy[T]) drive(ctx context.Context, items []T, behind []*rider[T]) (mine news[T]) {
 	if len(behind) > 0 {
 		items = append(make([]T, 0, c.o.Items), items...)
 		for _, r := range behind {
 			items = append(items, r.items...)
 		}
 	}
-	// What the others hear if the call panics.
-	var err error = fault.F("sharing a call", fault.Bug, "it panicked in the hands of another caller")
+	var err error
+	called := false
 	defer func() {
 		c.pass()
+		if !called {
+			err = fault.F("sharing a call", fault.Bug, "it panicked in the hands of another caller")
+		}
 		theirs := news[T]{err: err}
 		switch {
 		case err == nil:
@@ -160,6 +168,7 @@ func (c *Convoy[T]) drive(ctx context.Context, driver *rider[T], behind []*rider
 		}
 	}()
 	err = c.o.Call(ctx, items)
+	called = true
 	if len(behind) > 0 && ctx.Err() == nil && fault.Is(err, fault.Invalid, fault.Denied) {
 		return news[T]{again: true, alone: true}
 	}
