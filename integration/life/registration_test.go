@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -193,7 +194,7 @@ func (e *estate) conflicts() {
 				continue
 			}
 			if c, err := cluster.Get[*karpenter.NodeClaim](b.Ctx, b.admin, cluster.NodeClaims, cluster.Key{Name: b.name}); err == nil {
-				metav1.SetMetaDataAnnotation(&c.ObjectMeta, "theirs", fmt.Sprint(i))
+				metav1.SetMetaDataAnnotation(&c.ObjectMeta, "theirs", strconv.Itoa(i))
 				_, _ = b.admin.Update(b.Ctx, c)
 			}
 			writes.Store(int64(i))
@@ -205,7 +206,7 @@ func (e *estate) conflicts() {
 	close(stop)
 	<-done
 	b.whole("busy")
-	if got := b.node("busy").Annotations["theirs"]; got != fmt.Sprint(writes.Load()) {
+	if got := b.node("busy").Annotations["theirs"]; got != strconv.FormatInt(writes.Load(), 10) {
 		b.Errorf("somebody's write was lost: %q of %d", got, writes.Load())
 	}
 	b.Say("%d rounds of others' writes while a node registered", writes.Load())
