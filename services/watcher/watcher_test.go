@@ -3,7 +3,6 @@ package watcher_test
 import (
 	"context"
 	"encoding/json"
-	"fmt"
 	"slices"
 	"testing"
 	"time"
@@ -14,7 +13,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/joist-autoscaler/joist/services/watcher"
-	"github.com/joist-autoscaler/joist/services/watcher/internal/flight"
 	"github.com/joist-autoscaler/joist/shared/blob"
 	"github.com/joist-autoscaler/joist/shared/catalog"
 	"github.com/joist-autoscaler/joist/shared/cluster"
@@ -204,69 +202,6 @@ func TestFirstBatch(t *testing.T) {
 	}
 }
 
-// A pod that comes alone into a quiet cluster is on its way to the planner within
-// a tenth of a second, and pods whose node goes away at the first look.
-func TestNobodyWaitsForNothingB080(t *testing.T) {
-	s := newSite(t)
-	s.pass(time.Minute)
-	s.pending("a")
-	seen := s.now
-	look := func() {
-		t.Helper()
-		s.cache.Flush()
-		if err := s.svc.Step(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-	}
-	look()
-	s.now = s.svc.Next()
-	look()
-	if _, batch := s.batch(); len(batch.Pending) != 1 || s.now.Sub(seen) > 100*time.Millisecond {
-		t.Errorf("after %s it is sent with %+v", s.now.Sub(seen), batch.Pending)
-	}
-	s.apply(outbox.Done)
-
-	s.Seed(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n"}})
-	for _, name := range []string{"b", "c"} {
-		p := unschedulable("default", name)
-		p.Spec.NodeName, p.Status = "n", corev1.PodStatus{Phase: corev1.PodRunning}
-		s.Seed(p)
-	}
-	s.pass(2 * time.Second)
-	s.Change(cluster.Nodes, cluster.Key{Name: "n"}, func(o cluster.Object) {
-		o.(*corev1.Node).Spec.Taints = []corev1.Taint{karpenter.DisruptedTaint()}
-	})
-	look()
-	if _, batch := s.batch(); len(batch.Pending[0].Pods) != 3 {
-		t.Errorf("it is sent with %+v", batch.Pending)
-	}
-}
-
-// What time alone changes is looked at when it does.
-func TestDeadlineComesNearB083(t *testing.T) {
-	s := newSite(t)
-	c := claim("c", true)
-	c.Status.ProviderID = "aws:///eu-west-1a/i-1"
-	c.Annotations[karpenter.NodeClaimTerminationTimestampAnnotationKey] = s.now.Add(time.Hour).Format(time.RFC3339)
-	n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n"}}
-	n.Spec.ProviderID, n.Spec.Taints = c.Status.ProviderID, []corev1.Taint{karpenter.DisruptedTaint()}
-	p := unschedulable("default", "a")
-	p.Spec.NodeName, p.Status = "n", corev1.PodStatus{Phase: corev1.PodRunning}
-	p.Annotations = map[string]string{karpenter.DoNotDisruptAnnotationKey: "true"}
-	s.Seed(c, n, p)
-	s.pass(time.Minute)
-	if got := s.planner.take(); len(got) != 0 {
-		t.Fatalf("%d batches about a pod that stays for an hour", len(got))
-	}
-	if s.now = s.svc.Next(); !s.now.Equal(memcluster.Epoch.Add(54*time.Minute + 30*time.Second)) {
-		t.Errorf("the next look is at %s", s.now)
-	}
-	if err := s.svc.Step(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	s.batch()
-}
-
 // What is in flight is sent again unchanged, by whoever leads, until it is
 // answered.
 func TestResend(t *testing.T) {
@@ -345,138 +280,6 @@ func claim(name string, admitted bool) *karpenter.NodeClaim {
 		c.Annotations["joist.sh/admitted"] = "2026-01-01T00:00:00Z"
 	}
 	return c
-}
-
-// The next batch waits until the cache shows the claims of the last, or it would
-// plan them twice.
-func TestNextBatchSeesTheClaims(t *testing.T) {
-	s := newSite(t)
-	s.pending("a")
-	s.pass(2 * time.Second)
-	s.batch()
-	s.cache.Lag(cluster.NodeClaims, time.Hour)
-	step := func(d time.Duration) {
-		t.Helper()
-		for end := s.now.Add(d); s.now.Before(end); {
-			s.now = s.now.Add(watcher.Pace)
-			s.cache.Advance(s.now)
-			if err := s.svc.Step(t.Context()); err != nil {
-				t.Fatal(err)
-			}
-		}
-	}
-	s.Seed(claim("c", false))
-	s.apply(outbox.Done, "c", "refused-already")
-	s.pending("b")
-	step(40 * time.Second)
-	if got := s.planner.take(); len(got) != 0 {
-		t.Fatal("a batch was built before its cache had seen the last plan's claim")
-	}
-	s.cache.Lag(cluster.NodeClaims, 0)
-	step(2 * time.Second)
-	if got := s.planner.take(); len(got) != 0 {
-		t.Fatal("a batch was built while a claim might still be abandoned")
-	}
-	s.Change(cluster.NodeClaims, cluster.Key{Name: "c"}, func(o cluster.Object) { o.SetAnnotations(claim("c", true).Annotations) })
-	step(time.Second)
-	_, batch := s.batch()
-	if len(batch.Snapshot.Nodes) != 1 || batch.Snapshot.Nodes[0].Claim != "c" {
-		t.Errorf("the batch has the nodes %+v", batch.Snapshot.Nodes)
-	}
-}
-
-// A claim that is broken, however, holds up its own pods alone: the next batch
-// waits for it for 15 seconds once, and not each time.
-func TestOneBrokenClaimB242(t *testing.T) {
-	for name, breaks := range map[string]func(*site){
-		"nobody admits it": func(s *site) { s.Seed(claim("broken", false)) },
-		"its providerID was edited": func(s *site) {
-			c := claim("broken", false)
-			c.Status.ProviderID = "i-1, I think"
-			s.Seed(c)
-		},
-		"it has no labels and no annotations": func(s *site) {
-			s.Seed(&karpenter.NodeClaim{ObjectMeta: metav1.ObjectMeta{Name: "broken"}})
-		},
-		"it has another's instance": func(s *site) {
-			c, other := claim("broken", false), claim("other", true)
-			c.Status.ProviderID, other.Status.ProviderID = "aws:///eu-west-1a/i-1", "aws:///eu-west-1a/i-1"
-			s.Seed(c, other)
-		},
-		"it cannot be read": func(s *site) {
-			s.Inject(memcluster.Fault{Actor: "pod-1", Verb: memcluster.VerbGet, Kind: cluster.NodeClaims, As: fault.Unknown})
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			s := newSite(t)
-			step := func(d time.Duration) {
-				for end := s.now.Add(d); s.now.Before(end); {
-					s.now = s.now.Add(watcher.Pace)
-					s.cache.Flush()
-					_ = s.svc.Step(t.Context()) // It may well tell of the claim.
-				}
-			}
-			s.pending("a")
-			step(2 * time.Second)
-			s.batch()
-			s.Seed(claim("sound", true))
-			breaks(s)
-			for i, wait := range []time.Duration{flight.GiveUpUnsure, 0} {
-				s.apply(outbox.Done, "broken", "sound")
-				s.pending(fmt.Sprint("b", i))
-				if wait > 0 {
-					step(wait - time.Second)
-					if got := s.planner.take(); len(got) != 0 {
-						t.Fatal("the next batch does not wait for what may come any moment")
-					}
-				}
-				step(2500 * time.Millisecond)
-				if _, batch := s.batch(); len(batch.Pending[0].Pods) != i+2 {
-					t.Errorf("batch %d has the pods %+v", batch.Seq, batch.Pending)
-				}
-			}
-		})
-	}
-}
-
-// A claim that comes to nothing means another plan at once, even when batches
-// went on meanwhile.
-func TestVanishedClaimOfAnEarlierPlanB242(t *testing.T) {
-	s := newSite(t)
-	s.pending("a")
-	s.pass(2 * time.Second)
-	s.batch()
-	s.Seed(claim("c", true))
-	s.apply(outbox.Done, "c")
-	s.pending("b")
-	s.pass(2 * time.Second)
-	s.batch()
-	s.apply(outbox.Done)
-	s.pass(2 * time.Second)
-	if err := s.Delete(t.Context(), cluster.NodeClaims, cluster.Key{Name: "c"}, ""); err != nil {
-		t.Fatal(err)
-	}
-	s.pass(2 * time.Second)
-	s.batch()
-}
-
-// A claim that comes to nothing means another plan at once.
-func TestVanishedClaim(t *testing.T) {
-	s := newSite(t)
-	s.pending("a")
-	s.pass(2 * time.Second)
-	s.batch()
-	s.Seed(claim("c", true))
-	s.apply(outbox.Done, "c")
-	s.pass(5 * time.Second)
-	if got := s.planner.take(); len(got) != 0 {
-		t.Fatal("a batch about nothing new")
-	}
-	if err := s.Delete(t.Context(), cluster.NodeClaims, cluster.Key{Name: "c"}, ""); err != nil {
-		t.Fatal(err)
-	}
-	s.pass(2 * time.Second)
-	s.batch()
 }
 
 // While pods wait, batches go on; and at once when there is something new to

@@ -1,0 +1,149 @@
+package watcher_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/joist-autoscaler/joist/services/watcher"
+	"github.com/joist-autoscaler/joist/services/watcher/internal/flight"
+	"github.com/joist-autoscaler/joist/shared/cluster"
+	"github.com/joist-autoscaler/joist/shared/fault"
+	"github.com/joist-autoscaler/joist/shared/karpenter"
+	"github.com/joist-autoscaler/joist/shared/memcluster"
+	"github.com/joist-autoscaler/joist/shared/outbox"
+)
+
+// The next batch waits until the cache shows the claims of the last, or it would
+// plan them twice.
+func TestNextBatchSeesTheClaims(t *testing.T) {
+	s := newSite(t)
+	s.pending("a")
+	s.pass(2 * time.Second)
+	s.batch()
+	s.cache.Lag(cluster.NodeClaims, time.Hour)
+	step := func(d time.Duration) {
+		t.Helper()
+		for end := s.now.Add(d); s.now.Before(end); {
+			s.now = s.now.Add(watcher.Pace)
+			s.cache.Advance(s.now)
+			if err := s.svc.Step(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	s.Seed(claim("c", false))
+	s.apply(outbox.Done, "c", "refused-already")
+	s.pending("b")
+	step(40 * time.Second)
+	if got := s.planner.take(); len(got) != 0 {
+		t.Fatal("a batch was built before its cache had seen the last plan's claim")
+	}
+	s.cache.Lag(cluster.NodeClaims, 0)
+	step(2 * time.Second)
+	if got := s.planner.take(); len(got) != 0 {
+		t.Fatal("a batch was built while a claim might still be abandoned")
+	}
+	s.Change(cluster.NodeClaims, cluster.Key{Name: "c"}, func(o cluster.Object) { o.SetAnnotations(claim("c", true).Annotations) })
+	step(time.Second)
+	_, batch := s.batch()
+	if len(batch.Snapshot.Nodes) != 1 || batch.Snapshot.Nodes[0].Claim != "c" {
+		t.Errorf("the batch has the nodes %+v", batch.Snapshot.Nodes)
+	}
+}
+
+// A claim that is broken, however, holds up its own pods alone: the next batch
+// waits for it for 15 seconds once, and not each time.
+func TestOneBrokenClaimB242(t *testing.T) {
+	for name, breaks := range map[string]func(*site){
+		"nobody admits it": func(s *site) { s.Seed(claim("broken", false)) },
+		"its providerID was edited": func(s *site) {
+			c := claim("broken", false)
+			c.Status.ProviderID = "i-1, I think"
+			s.Seed(c)
+		},
+		"it has no labels and no annotations": func(s *site) {
+			s.Seed(&karpenter.NodeClaim{ObjectMeta: metav1.ObjectMeta{Name: "broken"}})
+		},
+		"it has another's instance": func(s *site) {
+			c, other := claim("broken", false), claim("other", true)
+			c.Status.ProviderID, other.Status.ProviderID = "aws:///eu-west-1a/i-1", "aws:///eu-west-1a/i-1"
+			s.Seed(c, other)
+		},
+		"it cannot be read": func(s *site) {
+			s.Inject(memcluster.Fault{Actor: "pod-1", Verb: memcluster.VerbGet, Kind: cluster.NodeClaims, As: fault.Unknown})
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newSite(t)
+			step := func(d time.Duration) {
+				for end := s.now.Add(d); s.now.Before(end); {
+					s.now = s.now.Add(watcher.Pace)
+					s.cache.Flush()
+					_ = s.svc.Step(t.Context()) // It may well tell of the claim.
+				}
+			}
+			s.pending("a")
+			step(2 * time.Second)
+			s.batch()
+			s.Seed(claim("sound", true))
+			breaks(s)
+			for i, wait := range []time.Duration{flight.GiveUpUnsure, 0} {
+				s.apply(outbox.Done, "broken", "sound")
+				s.pending(fmt.Sprint("b", i))
+				if wait > 0 {
+					step(wait - time.Second)
+					if got := s.planner.take(); len(got) != 0 {
+						t.Fatal("the next batch does not wait for what may come any moment")
+					}
+				}
+				step(2500 * time.Millisecond)
+				if _, batch := s.batch(); len(batch.Pending[0].Pods) != i+2 {
+					t.Errorf("batch %d has the pods %+v", batch.Seq, batch.Pending)
+				}
+			}
+		})
+	}
+}
+
+// A claim that comes to nothing means another plan at once, even when batches
+// went on meanwhile.
+func TestVanishedClaimOfAnEarlierPlanB242(t *testing.T) {
+	s := newSite(t)
+	s.pending("a")
+	s.pass(2 * time.Second)
+	s.batch()
+	s.Seed(claim("c", true))
+	s.apply(outbox.Done, "c")
+	s.pending("b")
+	s.pass(2 * time.Second)
+	s.batch()
+	s.apply(outbox.Done)
+	s.pass(2 * time.Second)
+	if err := s.Delete(t.Context(), cluster.NodeClaims, cluster.Key{Name: "c"}, ""); err != nil {
+		t.Fatal(err)
+	}
+	s.pass(2 * time.Second)
+	s.batch()
+}
+
+// A claim that comes to nothing means another plan at once.
+func TestVanishedClaim(t *testing.T) {
+	s := newSite(t)
+	s.pending("a")
+	s.pass(2 * time.Second)
+	s.batch()
+	s.Seed(claim("c", true))
+	s.apply(outbox.Done, "c")
+	s.pass(5 * time.Second)
+	if got := s.planner.take(); len(got) != 0 {
+		t.Fatal("a batch about nothing new")
+	}
+	if err := s.Delete(t.Context(), cluster.NodeClaims, cluster.Key{Name: "c"}, ""); err != nil {
+		t.Fatal(err)
+	}
+	s.pass(2 * time.Second)
+	s.batch()
+}

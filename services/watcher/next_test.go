@@ -1,0 +1,77 @@
+package watcher_test
+
+import (
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/joist-autoscaler/joist/shared/cluster"
+	"github.com/joist-autoscaler/joist/shared/karpenter"
+	"github.com/joist-autoscaler/joist/shared/memcluster"
+	"github.com/joist-autoscaler/joist/shared/outbox"
+)
+
+// A pod that comes alone into a quiet cluster is on its way to the planner within
+// a tenth of a second, and pods whose node goes away at the first look.
+func TestNobodyWaitsForNothingB080(t *testing.T) {
+	s := newSite(t)
+	s.pass(time.Minute)
+	s.pending("a")
+	seen := s.now
+	look := func() {
+		t.Helper()
+		s.cache.Flush()
+		if err := s.svc.Step(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	look()
+	s.now = s.svc.Next()
+	look()
+	if _, batch := s.batch(); len(batch.Pending) != 1 || s.now.Sub(seen) > 100*time.Millisecond {
+		t.Errorf("after %s it is sent with %+v", s.now.Sub(seen), batch.Pending)
+	}
+	s.apply(outbox.Done)
+
+	s.Seed(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n"}})
+	for _, name := range []string{"b", "c"} {
+		p := unschedulable("default", name)
+		p.Spec.NodeName, p.Status = "n", corev1.PodStatus{Phase: corev1.PodRunning}
+		s.Seed(p)
+	}
+	s.pass(2 * time.Second)
+	s.Change(cluster.Nodes, cluster.Key{Name: "n"}, func(o cluster.Object) {
+		o.(*corev1.Node).Spec.Taints = []corev1.Taint{karpenter.DisruptedTaint()}
+	})
+	look()
+	if _, batch := s.batch(); len(batch.Pending[0].Pods) != 3 {
+		t.Errorf("it is sent with %+v", batch.Pending)
+	}
+}
+
+// What time alone changes is looked at when it does.
+func TestDeadlineComesNearB083(t *testing.T) {
+	s := newSite(t)
+	c := claim("c", true)
+	c.Status.ProviderID = "aws:///eu-west-1a/i-1"
+	c.Annotations[karpenter.NodeClaimTerminationTimestampAnnotationKey] = s.now.Add(time.Hour).Format(time.RFC3339)
+	n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n"}}
+	n.Spec.ProviderID, n.Spec.Taints = c.Status.ProviderID, []corev1.Taint{karpenter.DisruptedTaint()}
+	p := unschedulable("default", "a")
+	p.Spec.NodeName, p.Status = "n", corev1.PodStatus{Phase: corev1.PodRunning}
+	p.Annotations = map[string]string{karpenter.DoNotDisruptAnnotationKey: "true"}
+	s.Seed(c, n, p)
+	s.pass(time.Minute)
+	if got := s.planner.take(); len(got) != 0 {
+		t.Fatalf("%d batches about a pod that stays for an hour", len(got))
+	}
+	if s.now = s.svc.Next(); !s.now.Equal(memcluster.Epoch.Add(54*time.Minute + 30*time.Second)) {
+		t.Errorf("the next look is at %s", s.now)
+	}
+	if err := s.svc.Step(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	s.batch()
+}
