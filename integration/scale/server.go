@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/joist-autoscaler/joist/shared/cluster"
 )
@@ -21,8 +22,8 @@ import (
 type Server struct {
 	Size Size
 	// Restarts and Heartbeats are how many statuses of pods and nodes change a
-	// second.
-	Restarts, Heartbeats int
+	// second, and Turnover how many pods are replaced by others.
+	Restarts, Heartbeats, Turnover int
 
 	words   *words
 	kinds   map[string]cluster.Kind
@@ -110,9 +111,9 @@ func (s *Server) watch(w http.ResponseWriter, r *http.Request, kind cluster.Kind
 // stride spreads what changes over the cluster.
 const stride = 7919
 
-// live changes what kubelets change all day: statuses.
+// live changes what changes all day: statuses, and which pods there are.
 func (s *Server) live(ctx context.Context, stream *stream, kind cluster.Kind) {
-	each := map[cluster.Kind]int{cluster.Pods: s.Restarts, cluster.Nodes: s.Heartbeats}[kind]
+	each := map[cluster.Kind]int{cluster.Pods: s.Restarts + s.Turnover, cluster.Nodes: s.Heartbeats}[kind]
 	if each == 0 {
 		<-ctx.Done()
 		return
@@ -130,6 +131,16 @@ func (s *Server) live(ctx context.Context, stream *stream, kind cluster.Kind) {
 			switch o := object.(type) {
 			case *corev1.Pod:
 				o.Status = status(restarts)
+				if int(restarts)%each < s.Turnover {
+					if stream.send("DELETED", o) != nil {
+						return
+					}
+					o.UID, o.CreationTimestamp = types.UID(s.next()), metav1.NewTime(now)
+					if stream.send("ADDED", o) != nil {
+						return
+					}
+					continue
+				}
 			case *corev1.Node:
 				o.Status.Conditions[0].LastHeartbeatTime = metav1.NewTime(now)
 			}

@@ -94,7 +94,12 @@ func watch(ctx context.Context, url string) error {
 	var once sync.Once
 	loop := host.Loop{
 		Step: service.Step, Pace: watcher.Pace, Next: service.Next, Changed: cache.Changed(),
-		Told: &host.Trouble{Tell: func(err error, _ int) { fmt.Println("trouble:", err) }},
+		Told: &host.Trouble{Tell: func(err error, _ int) {
+			// Before, it says that it waits for the watches.
+			if cache.Synced() {
+				fmt.Println("trouble:", err)
+			}
+		}},
 		Ran: func(took time.Duration, _ error) {
 			if cache.Synced() {
 				once.Do(func() {
