@@ -2,7 +2,7 @@ package life
 
 import (
 	"context"
-	"fmt"
+	"strconv"
 	"testing"
 	"time"
 
@@ -189,7 +189,7 @@ func contended(s *site) {
 		for i := 0; ctx.Err() == nil; i++ {
 			for _, kind := range []cluster.Kind{cluster.Nodes, cluster.NodeClaims} {
 				if o, err := s.admin.Get(ctx, kind, cluster.Key{Name: m.name}); err == nil {
-					o.SetLabels(with(o.GetLabels(), "beat", fmt.Sprint(i)))
+					o.SetLabels(with(o.GetLabels(), "beat", strconv.Itoa(i)))
 					_, _ = s.admin.Update(ctx, o)
 				}
 			}

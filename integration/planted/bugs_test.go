@@ -93,4 +93,9 @@ var bugs = []bug{{
 	return node`,
 	to: `	if len(node.Finalizers) == 0 { node.Spec.Taints = withoutTaint(node.Spec.Taints, karpenter.UnregisteredTaintKey) }
 	return node`,
+}, {
+	name: "end-before-drained", promise: "a drain precedes the end",
+	file: "services/lifecycle/internal/drain/drain.go",
+	from: `	plan.Drained = len(plan.Waiting) == 0 && now.Sub(n.Began) >= MinTime`,
+	to:   `	plan.Drained = now.Sub(n.Began) >= MinTime`,
 }}

@@ -55,6 +55,7 @@ type checker struct {
 	owners map[string]string
 	fence  fence
 	life   life
+	drains drains
 	// finished are the receipts whose handler has returned.
 	finished map[string]bool
 }
@@ -112,6 +113,7 @@ func (c *checker) claims() []*karpenter.NodeClaim {
 		c.wanted[intent][claim.Name] = true
 		c.neverRebound(claim)
 		c.life.look(c, claim)
+		c.drains.look(c, claim)
 	}
 	c.seen = out
 	c.fence.look(c, out)
