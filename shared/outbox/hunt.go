@@ -24,6 +24,8 @@ type Hunt struct {
 type Span struct {
 	From uint64 `json:"from,string"`
 	To   uint64 `json:"to,string"`
+	// Times is how often the one class of the span was left out before; 0 for others.
+	Times int `json:"times,omitempty"`
 }
 
 // Holds reports whether the class is in the span.
@@ -33,4 +35,6 @@ func (s Span) Holds(class uint64) bool { return s.From <= class && class <= s.To
 type Parked struct {
 	Class uint64    `json:"class,string"`
 	Until time.Time `json:"until"`
+	// Times is how often in a row it has been left out, this time included.
+	Times int `json:"times,omitempty"`
 }

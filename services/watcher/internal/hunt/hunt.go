@@ -28,8 +28,13 @@ import (
 const (
 	// patience is how many whole batches in a row may get no plan.
 	patience = 2
-	// ParkedFor is how long a class is left out of batches.
-	ParkedFor = time.Hour
+	// ParkedFirst is how long a class is left out of batches the first time; each time
+	// after that it is twice as long, up to ParkedMost. A planner that failed at the
+	// wrong moment costs pods that are not at fault five minutes, and pods that are
+	// cost the others little.
+	ParkedFirst = 5 * time.Minute
+	// ParkedMost is the longest that a class is left out at once.
+	ParkedMost = time.Hour
 	// maxParked is how many classes are parked at once; the one that was parked
 	// first goes free then. So many at fault are not the pods' fault.
 	maxParked = 64
@@ -75,7 +80,7 @@ func Died(h outbox.Hunt, classes []uint64, now time.Time) (next outbox.Hunt, los
 	case len(in) > 1:
 		h.Parts = slices.Concat(halves(head, in), h.Parts[1:])
 	case alive:
-		h.Parked = park(h.Parked, outbox.Parked{Class: in[0], Until: now.Add(ParkedFor).UTC()})
+		h.Parked = park(h.Parked, outbox.Parked{Class: in[0], Until: now.Add(parkedFor(head.Times)).UTC(), Times: head.Times + 1})
 		h.Parts = h.Parts[1:]
 	default:
 		h.Probe = true
@@ -96,7 +101,7 @@ func Ready(h outbox.Hunt, classes []uint64, now time.Time) outbox.Hunt {
 	h.Parked = slices.DeleteFunc(slices.Clone(h.Parked), func(p outbox.Parked) bool {
 		over := !now.Before(p.Until)
 		if over && slices.Contains(classes, p.Class) {
-			h.Parts = append(h.Parts, outbox.Span{From: p.Class, To: p.Class})
+			h.Parts = append(h.Parts, outbox.Span{From: p.Class, To: p.Class, Times: p.Times})
 		}
 		return over
 	})
@@ -136,6 +141,11 @@ func within(h outbox.Hunt, span outbox.Span, classes []uint64) []uint64 {
 func halves(span outbox.Span, in []uint64) []outbox.Span {
 	middle := in[len(in)/2]
 	return []outbox.Span{{From: span.From, To: middle - 1}, {From: middle, To: span.To}}
+}
+
+// parkedFor is how long a class is left out that was so many times before.
+func parkedFor(times int) time.Duration {
+	return min(ParkedFirst<<min(times, 8), ParkedMost)
 }
 
 func park(list []outbox.Parked, one outbox.Parked) []outbox.Parked {

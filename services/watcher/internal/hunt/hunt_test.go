@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
 	"github.com/joist-autoscaler/joist/services/watcher/internal/hunt"
@@ -190,7 +191,7 @@ func TestParkedClassReturns(t *testing.T) {
 		for range 3 {
 			c.step()
 		}
-		if c.now = c.now.Add(hunt.ParkedFor); mended {
+		if c.now = c.now.Add(hunt.ParkedFirst); mended {
 			c.survives = without()
 		}
 		dead, before := c.dead, c.planned[1]
@@ -202,6 +203,25 @@ func TestParkedClassReturns(t *testing.T) {
 		if got := len(c.parked()) == 0; got != mended || c.planned[1] != before+1 {
 			t.Errorf("mended %v: parked are %v, and the others are planned on: %v", mended, c.parked(), c.planned[1] == before+1)
 		}
+	}
+}
+
+// A class that kills again and again is left out for longer each time, up to an hour,
+// and is forgiven at once when it does not.
+func TestParkedForLongerEachTime(t *testing.T) {
+	c := &chase{classes: []uint64{1, 2, 3, 4}, now: noon, planned: map[uint64]int{}, survives: without(3)}
+	var minutes []float64
+	for len(minutes) < 6 {
+		until, _ := hunt.Parked(c.hunt, 3)
+		for !until.After(c.now) {
+			c.step()
+			until, _ = hunt.Parked(c.hunt, 3)
+		}
+		minutes = append(minutes, until.Sub(c.now).Minutes())
+		c.now = until
+	}
+	if diff := cmp.Diff([]float64{5, 10, 20, 40, 60, 60}, minutes); diff != "" {
+		t.Error(diff)
 	}
 }
 
