@@ -9,8 +9,10 @@ import (
 	"github.com/joist-autoscaler/joist/shared/fault"
 )
 
-// stepRest is the pause after a step during which changes gather. Without it a
-// cluster in turmoil would be looked at after every single change.
+// stepRest is the least pause after a step during which changes gather. Without it
+// a cluster in turmoil would be looked at after every single change. A step that
+// takes longer is followed by a pause as long as itself, so that at least half of
+// the time is left to the messages that wait at the same Gate.
 const stepRest = 100 * time.Millisecond
 
 // Loop calls a step again and again: soon after something has changed, and at
@@ -41,25 +43,26 @@ func (l Loop) Run(ctx context.Context) error {
 		l.Limit = time.Minute
 	}
 	for ctx.Err() == nil {
-		l.once(ctx)
-		l.wait(ctx)
+		l.wait(ctx, l.once(ctx))
 	}
 	return nil
 }
 
-func (l Loop) once(ctx context.Context) {
+func (l Loop) once(ctx context.Context) (took time.Duration) {
 	began := time.Now()
 	limited, cancel := context.WithTimeout(ctx, l.Limit)
 	defer cancel()
 	err := l.step(limited)
 	if ctx.Err() != nil {
 		// What fails because we stop is no trouble.
-		return
+		return 0
 	}
+	took = time.Since(began)
 	l.Told.Happened(time.Now(), err)
 	if l.Ran != nil {
-		l.Ran(time.Since(began), err)
+		l.Ran(took, err)
 	}
+	return took
 }
 
 // step calls the step and turns a panic into a bug, with its stack.
@@ -75,13 +78,13 @@ func (l Loop) step(ctx context.Context) (err error) {
 	return nil
 }
 
-// wait rests, then waits for a change, for Pace to pass since the step ended, or
-// for what Next named, which may cut the rest short.
-func (l Loop) wait(ctx context.Context) {
+// wait rests after a step that took so long, then waits for a change, for Pace to
+// pass since the step ended, or for what Next named, which may cut the rest short.
+func (l Loop) wait(ctx context.Context, took time.Duration) {
 	pause := l.pause()
 	pace := time.NewTimer(pause)
 	defer pace.Stop()
-	rest := time.NewTimer(min(stepRest, pause))
+	rest := time.NewTimer(min(max(stepRest, took), pause))
 	defer rest.Stop()
 	select {
 	case <-ctx.Done():

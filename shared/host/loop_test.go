@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/joist-autoscaler/joist/shared/host"
+	"github.com/joist-autoscaler/joist/shared/queue"
 )
 
 // looping runs a loop in a bubble for a while.
@@ -112,6 +113,31 @@ func TestLoopMindsWhatIsDue(t *testing.T) {
 		looping(t, l, func() { time.Sleep(time.Second + time.Millisecond) })
 		if steps != 11 {
 			t.Errorf("%d steps in a second for what stays due, want 11", steps)
+		}
+	})
+}
+
+// In turmoil a step that takes long leaves half of the time to the messages that
+// wait at its gate: one message a step would not keep up with a storm of them.
+func TestLoopLeavesHalfToMessages(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		gate, changed, messages := host.NewGate(), make(chan struct{}), 0
+		handle := gate.Handler(func(context.Context, queue.Message) error {
+			time.Sleep(20 * time.Millisecond)
+			messages++
+			return nil
+		})
+		close(changed) // Something changes all the time.
+		step := gate.Step(func(context.Context) error { time.Sleep(400 * time.Millisecond); return nil })
+		looping(t, host.Loop{Pace: time.Second, Changed: changed, Step: step}, func() {
+			for end := time.Now().Add(10 * time.Second); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
+				if err := handle(t.Context(), queue.Message{}); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+		if messages < 180 {
+			t.Errorf("%d messages were handled in 10 s, want 180 or more", messages)
 		}
 	})
 }
