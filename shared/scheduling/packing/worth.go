@@ -30,12 +30,7 @@ type offerRow struct {
 // the columns that decide saves rounds; those that did are returned.
 func worth(demand []float64, rows []offerRow, guess []int) (prices []float64, bound float64, decisive []int) {
 	prices = make([]float64, len(demand))
-	var dims []int
-	for r, d := range demand {
-		if d > 0 {
-			dims = append(dims, r)
-		}
-	}
+	dims := demanded(demand)
 	cuts, scale := firstCuts(demand, prices, rows, dims)
 	if scale <= 0 {
 		clear(prices)
@@ -46,27 +41,45 @@ func worth(demand []float64, rows []offerRow, guess []int) (prices []float64, bo
 			cuts = append(cuts, k)
 		}
 	}
+	k, over := -1, 0.0
 	for {
-		x, ok := cutting(demand, rows, dims, cuts, scale)
-		if !ok {
-			break
+		if k >= 0 {
+			cuts = append(cuts, k)
 		}
-		for i, r := range dims {
-			prices[r] = max(0, x[i]) * scale / demand[r]
+		if x, ok := cutting(demand, rows, dims, cuts, scale); ok {
+			for i, r := range dims {
+				prices[r] = max(0, x[i]) * scale / demand[r]
+			}
+		} else if k >= 0 {
+			break // The prices are those that were looked at last.
 		}
-		k, over := overpaid(prices, rows)
+		k, over = overpaid(prices, rows)
 		if over <= 1+1e-6 || len(cuts) == cutsMax || slices.Contains(cuts, k) {
 			break
 		}
-		cuts = append(cuts, k)
 	}
-	bound = feasible(prices, demand, rows)
+	bound = feasible(prices, demand, over)
+	return prices, bound, decided(cuts, prices, rows)
+}
+
+// decided are the columns that cost just what they are worth.
+func decided(cuts []int, prices []float64, rows []offerRow) (columns []int) {
 	for _, k := range cuts {
 		if rows[k].paid(prices) > 1-1e-6 {
-			decisive = append(decisive, rows[k].column)
+			columns = append(columns, rows[k].column)
 		}
 	}
-	return prices, bound, decisive
+	return columns
+}
+
+// demanded are the dimensions of which anything is.
+func demanded(demand []float64) (dims []int) {
+	for r, d := range demand {
+		if d > 0 {
+			dims = append(dims, r)
+		}
+	}
+	return dims
 }
 
 // firstCuts are the cheapest rows for each resource alone, and the largest of
@@ -139,10 +152,9 @@ func (o *offerRow) paid(prices []float64) float64 {
 	return sum / o.price
 }
 
-// feasible scales prices until no column is overpaid, and says what the demand is
-// worth then.
-func feasible(prices, demand []float64, rows []offerRow) (bound float64) {
-	_, ratio := overpaid(prices, rows)
+// feasible scales prices under which columns are overpaid by a ratio until none is,
+// and says what the demand is worth then.
+func feasible(prices, demand []float64, ratio float64) (bound float64) {
 	for r := range prices {
 		if ratio > 0 {
 			prices[r] /= ratio
