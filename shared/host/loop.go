@@ -79,12 +79,13 @@ func (l Loop) step(ctx context.Context) (err error) {
 }
 
 // wait rests after a step that took so long, then waits for a change, for Pace to
-// pass since the step ended, or for what Next named, which may cut the rest short.
+// pass since the step ended, or for what Next named. That may cut the least rest
+// short, but not the half of the time that others have.
 func (l Loop) wait(ctx context.Context, took time.Duration) {
 	pause := l.pause()
 	pace := time.NewTimer(pause)
 	defer pace.Stop()
-	rest := time.NewTimer(min(max(stepRest, took), pause))
+	rest := time.NewTimer(max(min(stepRest, pause), min(took, l.Pace)))
 	defer rest.Stop()
 	select {
 	case <-ctx.Done():

@@ -129,7 +129,9 @@ func TestLoopLeavesHalfToMessages(t *testing.T) {
 		})
 		close(changed) // Something changes all the time.
 		step := gate.Step(func(context.Context) error { time.Sleep(400 * time.Millisecond); return nil })
-		looping(t, host.Loop{Pace: time.Second, Changed: changed, Step: step}, func() {
+		// Something is due at once as well, as in a storm of refused evictions.
+		due := func() time.Time { return time.Now().Add(50 * time.Millisecond) }
+		looping(t, host.Loop{Pace: time.Second, Changed: changed, Next: due, Step: step}, func() {
 			for end := time.Now().Add(10 * time.Second); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
 				if err := handle(t.Context(), queue.Message{}); err != nil {
 					t.Error(err)
