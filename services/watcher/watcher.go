@@ -1,7 +1,7 @@
 // Package watcher reads Kubernetes and asks for what is missing: it sends
 // batches of unschedulable pods to the planner, snapshots to disruption, and
 // questions about node classes and instances to the catalog. It writes nothing
-// but its outbox and its Lease.
+// but its outbox, its Leases, and Events on pods that it leaves out.
 //
 // The invariants:
 //
