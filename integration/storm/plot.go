@@ -10,6 +10,8 @@ import (
 	"gonum.org/v1/plot/vg"
 	"gonum.org/v1/plot/vg/draw"
 	"gonum.org/v1/plot/vg/vgsvg"
+
+	"github.com/joist-autoscaler/joist/integration/palette"
 )
 
 // Measures of the picture.
@@ -92,7 +94,7 @@ func noticesPanel(r Report) (*plot.Plot, error) {
 	if err != nil {
 		return nil, fmt.Errorf("drawing the notices: %w", err)
 	}
-	scatter.GlyphStyle = draw.GlyphStyle{Color: strokes[0].Color, Radius: vg.Points(2), Shape: draw.CircleGlyph{}}
+	scatter.GlyphStyle = draw.GlyphStyle{Color: palette.Stroke(0).Color, Radius: vg.Points(2), Shape: draw.CircleGlyph{}}
 	p.Add(scatter)
 	p.Y.Min = 0
 	end := r.Samples[len(r.Samples)-1].At.Seconds()
@@ -102,7 +104,7 @@ func noticesPanel(r Report) (*plot.Plot, error) {
 		if err != nil {
 			return nil, fmt.Errorf("drawing a percentile: %w", err)
 		}
-		line.LineStyle = strokes[i+1]
+		line.LineStyle = palette.Stroke(i + 1)
 		p.Add(line)
 		p.Legend.Add(fmt.Sprintf("p%g %.2f s", percent, at), line)
 		p.Y.Max = max(p.Y.Max, at*1.3)
@@ -124,7 +126,7 @@ func series(p *plot.Plot, samples []Sample, name string, stroke int, of func(Sam
 	if err != nil {
 		return fmt.Errorf("drawing %s: %w", name, err)
 	}
-	line.LineStyle = strokes[stroke]
+	line.LineStyle = palette.Stroke(stroke)
 	p.Add(line)
 	if name != "" {
 		p.Legend.Add(name, line)
@@ -141,7 +143,7 @@ func (a acts) Plot(c draw.Canvas, p *plot.Plot) {
 	x, _ := p.Transforms(&c)
 	for _, act := range a.list {
 		at := x(act.From.Seconds())
-		c.StrokeLine2(draw.LineStyle{Color: rule, Width: vg.Points(0.8)}, at, c.Min.Y, at, c.Max.Y)
+		c.StrokeLine2(draw.LineStyle{Color: palette.Faint(0x60), Width: vg.Points(0.8)}, at, c.Min.Y, at, c.Max.Y)
 	}
 }
 
@@ -152,7 +154,7 @@ func nameActs(c, first draw.Canvas, p *plot.Plot, list []Act) {
 	x, _ := p.Transforms(&data)
 	style := p.Y.Label.TextStyle
 	style.Rotation, style.XAlign, style.YAlign = 0, draw.XLeft, draw.YCenter
-	style.Font.Size = fine
+	style.Font.Size = palette.Small
 	for _, act := range list {
 		from, to := x(act.From.Seconds()), x(act.To.Seconds())
 		if style.Width(act.Name) <= to-from {
