@@ -51,10 +51,10 @@ func TestLoopCoalescesChanges(t *testing.T) {
 			default:
 			}
 		}
-		var steps int
+		var steps atomic.Int64
 		first := true
 		l := host.Loop{Pace: time.Hour, Changed: changed, Step: func(context.Context) error {
-			if steps++; first {
+			if steps.Add(1); first {
 				first = false
 				notify()
 			}
@@ -62,20 +62,20 @@ func TestLoopCoalescesChanges(t *testing.T) {
 		}}
 		looping(t, l, func() {
 			time.Sleep(time.Second)
-			if steps != 2 {
-				t.Errorf("%d steps, want the first and one for the change during it", steps)
+			if n := steps.Load(); n != 2 {
+				t.Errorf("%d steps, want the first and one for the change during it", n)
 			}
 			notify()
 			synctest.Wait()
-			if steps != 3 {
-				t.Errorf("%d steps after a change", steps)
+			if n := steps.Load(); n != 3 {
+				t.Errorf("%d steps after a change", n)
 			}
 			for range 1000 {
 				notify()
 				time.Sleep(time.Millisecond)
 			}
-			if steps < 11 || steps > 14 {
-				t.Errorf("%d steps after a second of changes", steps)
+			if n := steps.Load(); n < 11 || n > 14 {
+				t.Errorf("%d steps after a second of changes", n)
 			}
 		})
 	})

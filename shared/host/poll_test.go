@@ -132,9 +132,9 @@ func TestPollStops(t *testing.T) {
 		last   string
 	}{
 		{"a handler that ends within the grace", func(context.Context, queue.Message) error {
-			time.Sleep(10 * time.Second)
+			time.Sleep(9 * time.Second) // not when the message is hidden anew
 			return nil
-		}, 9 * time.Second, 0, "delete"},
+		}, 8 * time.Second, 0, "delete"},
 		{"a handler that heeds its context", func(ctx context.Context, _ queue.Message) error {
 			<-ctx.Done()
 			return ctx.Err()

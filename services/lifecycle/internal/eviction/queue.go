@@ -12,6 +12,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -113,9 +114,12 @@ func (q *Queue) Remove(ctx context.Context, removals []Removal) error {
 	return q.troubles()
 }
 
-// list takes note of what is to be removed. The caller holds the lock.
+// list takes note of what is to be removed, but for what is being removed: its
+// answer may come before its turn, and it would be asked for twice. The caller
+// holds the lock.
 func (q *Queue) list(removals []Removal) {
 	now := q.now()
+	removals = slices.DeleteFunc(slices.Clone(removals), func(r Removal) bool { return q.under[r.Pod.UID] })
 	q.waiting, q.until = removals, now.Add(valid)
 	before := q.listed
 	q.listed = map[types.UID]time.Time{}
@@ -145,15 +149,13 @@ func (q *Queue) work(ctx context.Context, r Removal) {
 
 // take begins the next removal. The caller holds the lock.
 func (q *Queue) take() (Removal, bool) {
-	for len(q.waiting) > 0 && q.now().Before(q.until) {
-		r := q.waiting[0]
-		q.waiting = q.waiting[1:]
-		if !q.under[r.Pod.UID] {
-			q.under[r.Pod.UID] = true
-			return r, true
-		}
+	if len(q.waiting) == 0 || !q.now().Before(q.until) {
+		return Removal{}, false
 	}
-	return Removal{}, false
+	r := q.waiting[0]
+	q.waiting = q.waiting[1:]
+	q.under[r.Pod.UID] = true
+	return r, true
 }
 
 func (q *Queue) one(ctx context.Context, r Removal) {
