@@ -29,5 +29,6 @@ func (s Service) list(ctx context.Context, e event.Envelope) error {
 		return fmt.Errorf("storing the inventory: %w", err)
 	}
 	host.Say(ctx, "instances", len(instances))
-	return s.publish(ctx, e, event.InstancesListed{Started: started, Inventory: ref, Count: len(instances)})
+	fact := event.InstancesListed{Started: started, Inventory: ref, Count: len(instances), Shifts: s.shiftsInForce(ctx)}
+	return s.publish(ctx, e, fact)
 }

@@ -193,6 +193,23 @@ type InstancesListed struct {
 	Started   time.Time `json:"started"`
 	Inventory Ref       `json:"inventory"`
 	Count     int       `json:"count"`
+	// Shifts are the zones that the cluster was kept away from when the listing began
+	// (B183). It is nil where nobody asks, or nobody could be asked; and not nil
+	// and empty where there are none.
+	Shifts *ZonalShifts `json:"shifts,omitempty"`
+}
+
+// ZonalShifts are the zonal shifts in force at a time.
+type ZonalShifts struct {
+	Zones []ShiftedZone `json:"zones"`
+}
+
+// ShiftedZone is a zone that the cluster is kept away from.
+type ShiftedZone struct {
+	// ZoneID is the zone's id, which means the same in every account.
+	ZoneID string `json:"zoneId"`
+	// Until is when the shift ends by itself; zero where it does not.
+	Until time.Time `json:"until,omitzero"`
 }
 
 func (InstancesListed) EventType() Type { return InstancesListedType }
@@ -208,6 +225,9 @@ func (b InstancesListed) Reference() Ref { return b.Inventory }
 func (b InstancesListed) Validate() error {
 	if b.Started.IsZero() {
 		return errors.New("started is missing")
+	}
+	if b.Shifts != nil && slices.ContainsFunc(b.Shifts.Zones, func(z ShiftedZone) bool { return z.ZoneID == "" }) {
+		return errors.New("a shifted zone has no zoneId")
 	}
 	return b.Inventory.Validate()
 }

@@ -83,6 +83,11 @@ var samples = []sample{
 // further are bodies with what was added to a type after its first golden, by the
 // names of their goldens.
 var further = map[string]sample{
+	"instances.listed.v1-shifts": of(event.InstancesListed{
+		Started: noon, Inventory: ref(event.InventoryKind), Count: 12, Shifts: &event.ZonalShifts{Zones: []event.ShiftedZone{
+			{ZoneID: "euw1-az1", Until: noon.Add(time.Hour)}, {ZoneID: "euw1-az2"},
+		}},
+	}),
 	"catalog.refreshed.v1-warnings": of(event.CatalogRefreshed{
 		Region: "eu-west-1", AsOf: noon, Types: 800, Catalogue: ref("catalogues"),
 		Warnings: []string{"on-demand prices: the embedded ones of 2025-05-28, 541 days old, because ISOLATED_VPC is set"},
