@@ -29,8 +29,7 @@ type shown struct {
 // snapshot sends the state of the cluster to disruption. What was sent before is
 // sent again while it holds: writing out a large cluster costs a second.
 func (s *Service) snapshot(ctx context.Context, view collect.View) error {
-	managed := slices.ContainsFunc(view.Snapshot.Nodes, func(n scheduling.Node) bool { return n.Claim != "" && n.Initialized })
-	if !managed {
+	if !managed(view.Snapshot.Nodes) {
 		return nil
 	}
 	return s.ask("snapshot", snapshotEvery, func() error {
@@ -44,6 +43,17 @@ func (s *Service) snapshot(ctx context.Context, view collect.View) error {
 		}
 		return nil
 	})
+}
+
+// managed reports whether some node is Joist's and joined. A node is large: it is
+// looked at where it is.
+func managed(nodes []scheduling.Node) bool {
+	for i := range nodes {
+		if nodes[i].Claim != "" && nodes[i].Initialized {
+			return true
+		}
+	}
+	return false
 }
 
 // show stores the snapshot, unless the one that is stored shows the same: again.

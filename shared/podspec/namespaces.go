@@ -15,10 +15,21 @@ func Namespaces(all []*corev1.Namespace, named Named, classes ...[]scheduling.Po
 			used[list[i].Spec.Namespace] = true
 		}
 	}
+	return NamespacesIn(all, named, func(name string) bool { return used[name] })
+}
+
+// NamespacesIn gives the named labels of the namespaces that are used.
+func NamespacesIn(all []*corev1.Namespace, named Named, used func(name string) bool) map[string]map[string]string {
+	if len(named) == 0 {
+		return nil
+	}
 	var out map[string]map[string]string
 	for _, namespace := range all {
+		if !used(namespace.Name) {
+			continue
+		}
 		labels := named.Pick(namespace.Labels)
-		if !used[namespace.Name] || labels == nil {
+		if labels == nil {
 			continue
 		}
 		if out == nil {

@@ -15,29 +15,27 @@ func (t *Tally) Named() Named {
 	return t.named
 }
 
-// Add counts the keys of one pod, and reports whether Named has become another.
-func (t *Tally) Add(keys Named) bool {
-	changed := false
+// Add counts the keys of one pod, and tells which were not in Named before.
+func (t *Tally) Add(keys Named) (came []string) {
 	for key := range keys {
 		if t.count == nil {
 			t.count = map[string]int{}
 		}
 		if t.count[key]++; t.count[key] == 1 {
-			t.Named()[key], changed = true, true
+			t.Named()[key], came = true, append(came, key)
 		}
 	}
-	return changed
+	return came
 }
 
-// Remove is Add's inverse.
-func (t *Tally) Remove(keys Named) bool {
-	changed := false
+// Remove is Add's inverse: it tells which are not in Named any more.
+func (t *Tally) Remove(keys Named) (went []string) {
 	for key := range keys {
 		if t.count[key]--; t.count[key] == 0 {
 			delete(t.count, key)
 			delete(t.Named(), key)
-			changed = true
+			went = append(went, key)
 		}
 	}
-	return changed
+	return went
 }

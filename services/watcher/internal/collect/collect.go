@@ -129,14 +129,19 @@ func From(cache cluster.Cache, given Given) View {
 		c.spaces.AddNamespaces(pod)
 	}
 	bound := c.byNode()
-	nodes := c.nodes(func(node *corev1.Node, claim *karpenter.NodeClaim) scheduling.Node {
-		return c.node(node, claim, bound[node.Name])
-	})
-	return c.view(given, nodes, c.daemons(newest(c.pods)))
+	nodes := join(cluster.Cached[*corev1.Node](cache, cluster.Nodes), cluster.Cached[*karpenter.NodeClaim](cache, cluster.NodeClaims),
+		func(node *corev1.Node, claim *karpenter.NodeClaim) scheduling.Node {
+			return c.node(node, claim, bound[node.Name])
+		})
+	inhabited := inhabitants{}
+	for i := range nodes {
+		inhabited.count(&nodes[i], 1)
+	}
+	return c.view(given, nodes, c.daemons(newest(c.pods)), inhabited)
 }
 
 // view puts together what was collected of nodes and daemons with all the rest.
-func (c *collection) view(given Given, nodes []scheduling.Node, daemons []scheduling.PodSpec) View {
+func (c *collection) view(given Given, nodes []scheduling.Node, daemons []scheduling.PodSpec, inhabited inhabitants) View {
 	s := scheduling.Snapshot{Nodes: nodes, DaemonSets: daemons}
 	given.stamp(&s)
 	for _, pool := range cluster.Cached[*karpenter.NodePool](c.cache, cluster.NodePools) {
@@ -148,7 +153,7 @@ func (c *collection) view(given Given, nodes []scheduling.Node, daemons []schedu
 	c.alpha(&s)
 	pending, ignored := c.waiting()
 	pending = append(pending, scheduling.BufferPods(s.Buffers)...)
-	s.Namespaces = c.namespaces(s.Nodes, pending)
+	s.Namespaces = c.namespaces(inhabited, pending)
 	return View{Snapshot: s, Pending: pending, Ignored: ignored, Until: c.until}
 }
 
@@ -172,13 +177,29 @@ func (c *collection) alpha(s *scheduling.Snapshot) {
 	}
 }
 
-// namespaces describes the namespaces of all pods that are in the view.
-func (c *collection) namespaces(nodes []scheduling.Node, pending []scheduling.PodClass) map[string]map[string]string {
-	classes := [][]scheduling.PodClass{pending}
-	for _, node := range nodes {
-		classes = append(classes, node.Pods, node.DaemonPods)
+// inhabitants are how many classes of pods on nodes each namespace has.
+type inhabitants map[string]int
+
+// count adds those of a node, so many times.
+func (in inhabitants) count(node *scheduling.Node, times int) {
+	for _, list := range [2][]scheduling.PodClass{node.Pods, node.DaemonPods} {
+		for i := range list {
+			name := list[i].Spec.Namespace
+			if in[name] += times; in[name] == 0 {
+				delete(in, name)
+			}
+		}
 	}
-	return podspec.Namespaces(cluster.Cached[*corev1.Namespace](c.cache, cluster.Namespaces), c.spaces, classes...)
+}
+
+// namespaces describes the namespaces of all pods that are in the view.
+func (c *collection) namespaces(inhabited inhabitants, pending []scheduling.PodClass) map[string]map[string]string {
+	waits := map[string]bool{}
+	for i := range pending {
+		waits[pending[i].Spec.Namespace] = true
+	}
+	return podspec.NamespacesIn(cluster.Cached[*corev1.Namespace](c.cache, cluster.Namespaces), c.spaces,
+		func(name string) bool { return inhabited[name] > 0 || waits[name] })
 }
 
 // tidy drops what no decision reads and what would make equal states differ.

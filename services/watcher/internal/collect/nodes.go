@@ -8,7 +8,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/joist-autoscaler/joist/shared/cluster"
 	"github.com/joist-autoscaler/joist/shared/karpenter"
 	"github.com/joist-autoscaler/joist/shared/launchspec"
 	"github.com/joist-autoscaler/joist/shared/podspec"
@@ -18,11 +17,10 @@ import (
 // nominatedAnnotation is until when lifecycle expects pods on a claim.
 const nominatedAnnotation = "joist.sh/nominated-until"
 
-// nodes joins nodes and claims by providerID: a claim without a node is a node
-// to be. describe tells of a node and its claim, which may be nil.
-func (c *collection) nodes(describe func(*corev1.Node, *karpenter.NodeClaim) scheduling.Node) []scheduling.Node {
-	all := cluster.Cached[*karpenter.NodeClaim](c.cache, cluster.NodeClaims)
-	nodes := cluster.Cached[*corev1.Node](c.cache, cluster.Nodes)
+// join joins nodes and claims by providerID: a claim without a node is a node to
+// be, and comes after all nodes. describe tells of a node and its claim, which may
+// be nil.
+func join(nodes []*corev1.Node, all []*karpenter.NodeClaim, describe func(*corev1.Node, *karpenter.NodeClaim) scheduling.Node) []scheduling.Node {
 	claims, joined := owners(all), make(map[string]bool, len(all))
 	var out []scheduling.Node
 	if most := max(len(nodes), len(all)); most > 0 {

@@ -10,16 +10,15 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/joist-autoscaler/joist/shared/cluster"
-	"github.com/joist-autoscaler/joist/shared/karpenter"
 	"github.com/joist-autoscaler/joist/shared/podspec"
-	"github.com/joist-autoscaler/joist/shared/scheduling"
 )
 
 // State keeps what was collected and works out anew only what a change touches.
 // Its view is what From would collect at the same moment; a test holds the one to
 // the other. It is not safe for concurrent use, and the only reader of its feed.
 //
-// Views share memory with each other: nobody changes them.
+// Views share memory with each other: nobody changes them, and one holds until the
+// next is asked for.
 type State struct {
 	feed cluster.Feed
 
@@ -38,10 +37,13 @@ type State struct {
 	storage  *podspec.Storage
 	attached map[string][]attached
 
-	nodes map[string]*known
+	places places
 	// dirty are the nodes that have to be described anew, and every says that all do.
 	dirty map[string]bool
 	every bool
+	// rekeyed are the label keys that some pod selects by since the last view and did
+	// not before, or the other way round.
+	rekeyed map[string]bool
 
 	// begun says that the feed was read at all. Who read it before is another.
 	begun bool
@@ -61,27 +63,18 @@ type State struct {
 // waits nobody needs to know by the instant.
 const restEvery = time.Second
 
-// known is a node as it was described, and what it was described from beside its
-// pods and their volumes.
-type known struct {
-	node  *corev1.Node
-	claim *karpenter.NodeClaim
-	csi   cluster.Object
-	out   scheduling.Node
-}
-
 // NewState makes a state that knows nothing yet.
 func NewState(feed cluster.Feed) *State {
 	return &State{
 		feed: feed, pods: map[cluster.Key]*corev1.Pod{}, bound: map[string]map[cluster.Key]*corev1.Pod{}, users: podspec.Users{},
 		sets: map[types.UID]map[cluster.Key]*corev1.Pod{}, newest: map[types.UID]*corev1.Pod{}, stale: map[types.UID]bool{},
-		nodes: map[string]*known{}, dirty: map[string]bool{}, every: true,
+		places: newPlaces(), dirty: map[string]bool{}, every: true, rekeyed: map[string]bool{},
 	}
 }
 
-// read are the kinds that From reads beside pods and volumes.
+// read are the kinds that From reads beside pods, nodes and volumes.
 var read = []cluster.Kind{
-	cluster.Nodes, cluster.NodeClaims, cluster.CSINodes, cluster.Namespaces, cluster.DaemonSets, cluster.DisruptionBudgets,
+	cluster.Namespaces, cluster.DaemonSets, cluster.DisruptionBudgets,
 	cluster.NodePools, cluster.NodeClasses, cluster.NodeOverlays, cluster.CapacityBuffers,
 	cluster.PodTemplates, cluster.Deployments, cluster.StatefulSets, cluster.ReplicaSets,
 }
@@ -91,6 +84,7 @@ var read = []cluster.Kind{
 func (s *State) View(given Given) View {
 	s.learnPods()
 	s.learnVolumes()
+	s.learnNodes()
 	for _, kind := range read {
 		if !s.feed.Drain(kind).Empty() {
 			s.current, s.news = false, true
@@ -174,8 +168,8 @@ func (s *State) matters(pod *corev1.Pod) bool {
 	if pod == nil {
 		return false
 	}
-	on := s.nodes[pod.Spec.NodeName]
-	return pod.Spec.NodeName == "" || on != nil && on.out.Going
+	_, going := s.places.going[pod.Spec.NodeName]
+	return pod.Spec.NodeName == "" || going
 }
 
 func put[K comparable](in map[K]map[cluster.Key]*corev1.Pod, under K, key cluster.Key, pod *corev1.Pod) {
@@ -186,7 +180,7 @@ func put[K comparable](in map[K]map[cluster.Key]*corev1.Pod, under K, key cluste
 }
 
 // count counts a pod in or out, and notes what that touches.
-func (s *State) count(pod *corev1.Pod, named, spaces func(podspec.Named) bool, users func(*corev1.Pod) []cluster.Key) {
+func (s *State) count(pod *corev1.Pod, named, spaces func(podspec.Named) []string, users func(*corev1.Pod) []cluster.Key) {
 	s.dirty[pod.Spec.NodeName] = true
 	if set, ok := setOf(pod); ok {
 		s.stale[set] = true
@@ -201,12 +195,46 @@ func (s *State) count(pod *corev1.Pod, named, spaces func(podspec.Named) bool, u
 	}
 	keys := podspec.Named{}
 	keys.Add(pod)
-	if named(keys) {
-		s.every = true
+	for _, key := range named(keys) {
+		s.rekey(key)
 	}
 	keys = podspec.Named{}
 	keys.AddNamespaces(pod)
 	spaces(keys)
+}
+
+// rekey notes that a key came into use or went out of it. Who does both, as a pod
+// does that another replaces, has changed nothing.
+func (s *State) rekey(key string) {
+	if s.rekeyed[key] {
+		delete(s.rekeyed, key)
+	} else {
+		s.rekeyed[key] = true
+	}
+}
+
+// relabel finds the nodes of the pods that have a label that came into use or went
+// out of it. It looks at all pods, which is less than to describe all nodes.
+func (s *State) relabel() {
+	// A selector of everything makes every daemon count, whatever its labels.
+	s.every = s.every || s.rekeyed[""]
+	if len(s.rekeyed) > 0 && !s.every {
+		for _, pod := range s.pods {
+			if hasAny(pod.Labels, s.rekeyed) {
+				s.dirty[pod.Spec.NodeName] = true
+			}
+		}
+	}
+	clear(s.rekeyed)
+}
+
+func hasAny(labels map[string]string, keys map[string]bool) bool {
+	for key := range keys {
+		if _, has := labels[key]; has {
+			return true
+		}
+	}
+	return false
 }
 
 // setOf is the DaemonSet that a living pod tells of.
@@ -266,37 +294,14 @@ func (s *State) attach() {
 func (s *State) collect(given Given) View {
 	c := &collection{
 		cache: s.feed, named: s.named.Named(), spaces: s.spaces.Named(), mounts: s.users.Mounts(s.storage),
-		attached: s.attached, going: map[string]time.Time{}, now: given.Now,
+		attached: s.attached, going: s.places.going, now: given.Now,
 	}
-	there := 0
-	nodes := c.nodes(func(node *corev1.Node, claim *karpenter.NodeClaim) scheduling.Node {
-		there++
-		return s.node(c, node, claim)
-	})
-	if there < len(s.nodes) {
-		maps.DeleteFunc(s.nodes, func(name string, _ *known) bool {
-			_, exists := s.feed.Get(cluster.Nodes, cluster.Key{Name: name})
-			return !exists
-		})
-	}
+	s.relabel()
+	s.describe(c)
 	clear(s.dirty)
 	s.every = false
 	c.pods = s.candidates(c.going)
-	return c.view(given, nodes, c.daemons(s.daemons()))
-}
-
-// node describes a node, or remembers how it was described.
-func (s *State) node(c *collection, node *corev1.Node, claim *karpenter.NodeClaim) scheduling.Node {
-	csi, _ := s.feed.Get(cluster.CSINodes, cluster.Key{Name: node.Name})
-	if was := s.nodes[node.Name]; was != nil && !s.every && !s.dirty[node.Name] && was.node == node && was.claim == claim && was.csi == csi {
-		if was.out.Going {
-			c.going[node.Name] = was.out.Deadline
-		}
-		return was.out
-	}
-	out := c.node(node, claim, slices.DeleteFunc(ordered(s.bound[node.Name]), ended))
-	s.nodes[node.Name] = &known{node, claim, csi, out}
-	return out
+	return c.view(given, slices.Clip(s.places.list), c.daemons(s.daemons()), s.places.inhabited)
 }
 
 // candidates are the pods that may wait for a node: those on none, and those on
