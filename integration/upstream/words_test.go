@@ -6,6 +6,7 @@ import (
 	"time"
 
 	awsv1 "github.com/aws/karpenter-provider-aws/pkg/apis/v1"
+	awsevents "github.com/aws/karpenter-provider-aws/pkg/cloudprovider/events"
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/sets"
@@ -89,6 +90,8 @@ func TestB213SameReasons(t *testing.T) {
 		{karpenter.ReasonDoNotDisruptUntil, podutils.DoNotDisruptUntilEvent(pod, time.Time{}).Reason},
 		{karpenter.ReasonDoNotDisruptElapsed, podutils.DoNotDisruptGracePeriodElapsedEvent(pod).Reason},
 		{karpenter.ReasonNodeRepairBlocked, events.NodeRepairBlocked},
+		{karpenter.ReasonZonalShiftActive, awsevents.NodePoolZonalShiftDetected(&karpv1.NodePool{}, "", "").Reason},
+		{karpenter.ReasonZonalShiftCleared, awsevents.NodePoolZonalShiftCleared(&karpv1.NodePool{}, "", "").Reason},
 	} {
 		if c.ours != c.theirs {
 			t.Errorf("ours %q, upstream's %q", c.ours, c.theirs)

@@ -17,6 +17,9 @@ import (
 // listed compares a complete inventory with the claims, read live after it: an
 // instance that it shows was launched for a claim that existed before.
 func (s *Service) listed(ctx context.Context, e event.Envelope, b event.InstancesListed) error {
+	if err := s.heed(ctx, b); err != nil {
+		return err
+	}
 	inventory, err := blob.Get[event.Inventory](ctx, s.Blobs, b.Inventory)
 	if err != nil {
 		return fmt.Errorf("reading the inventory: %w", err)
@@ -26,6 +29,7 @@ func (s *Service) listed(ctx context.Context, e event.Envelope, b event.Instance
 		return fmt.Errorf("listing NodeClaims for the inventory: %w", err)
 	}
 	findings := sweep.Compare(inventory, claims, s.readiness(claims), s.Now())
+	findings.Orphans = s.reachable(findings.Orphans)
 	host.Say(ctx, "instances", len(inventory.Instances), "bind", len(findings.Bind), "orphans", len(findings.Orphans), "gone", len(findings.Gone))
 	for _, found := range findings.Bind {
 		if err := s.bindListed(ctx, e, found); err != nil {

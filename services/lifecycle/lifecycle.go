@@ -24,6 +24,7 @@ import (
 	"github.com/joist-autoscaler/joist/services/lifecycle/internal/advice"
 	"github.com/joist-autoscaler/joist/services/lifecycle/internal/effect"
 	"github.com/joist-autoscaler/joist/services/lifecycle/internal/eviction"
+	"github.com/joist-autoscaler/joist/services/lifecycle/internal/shift"
 	"github.com/joist-autoscaler/joist/services/lifecycle/internal/traffic"
 	"github.com/joist-autoscaler/joist/shared/blob"
 	"github.com/joist-autoscaler/joist/shared/cluster"
@@ -67,6 +68,9 @@ type Config struct {
 	// Rebalance is what becomes of nodes that EC2 recommends to rebalance; the zero
 	// value is nothing (B179).
 	Rebalance Rebalance
+	// ZonalShift says that inventories ought to tell of zonal shifts (B183). What they
+	// tell is heeded anyway; with it, ends and tags wait for the first word.
+	ZonalShift bool
 	// Parallel is how many writes of a look may be under way at a time; zero is
 	// one, and then they go in a fixed order.
 	Parallel int
@@ -90,6 +94,8 @@ type Service struct {
 	pods     map[string]traffic.Memory
 	advised  advice.Memory
 	removals *eviction.Queue
+	// shifts are the zonal shifts that are known; nil until somebody asks.
+	shifts *shift.Memory
 	// looked is when the last look began, and whole when the last at everything.
 	looked, whole time.Time
 	// seen is what each claim's look saw last.

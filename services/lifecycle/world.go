@@ -28,6 +28,8 @@ type world struct {
 	pools   map[string]*karpenter.NodePool
 	classes map[string]*karpenter.EC2NodeClass
 
+	// zoneID gives the id of the zone of that name; "" when it is not known.
+	zoneID func(zone string) string
 	// pods gives those that are bound to the node of that name.
 	pods func(node string) []*corev1.Pod
 	// attachments gives the volumes that are attached to the node of that name.
@@ -66,6 +68,7 @@ func (s *Service) look() world {
 	for _, class := range cluster.Cached[*karpenter.EC2NodeClass](s.Cache, cluster.NodeClasses) {
 		w.classes[class.Name] = class
 	}
+	w.zoneID = zoneIDs(s.Cache)
 	return w
 }
 
@@ -125,6 +128,7 @@ func (s *Service) view(c *karpenter.NodeClaim, held *outbox.Held, w world) claim
 	v := claim.View{
 		Claim: c, Pool: w.pools[c.Labels[karpenter.NodePoolLabelKey]], Outbox: held, Cluster: s.Cluster.Name,
 		Refused: c.Annotations[RefusedAnnotation], Gone: c.Annotations[sweep.GoneAnnotation] != "", Now: s.Now(),
+		Away:   s.away(c, w),
 		MayAsk: func(kind string) bool { return s.due(kind+"/"+string(c.UID), resend) },
 	}
 	if v.Node = w.node(c); v.Node != nil {

@@ -26,6 +26,10 @@ const (
 	ReasonNominated                 = "Nominated"
 	ReasonNoCompatibleInstanceTypes = "NoCompatibleInstanceTypes"
 
+	// About zones that a NodePool is kept away from (B183).
+	ReasonZonalShiftActive  = "ZonalShiftActive"
+	ReasonZonalShiftCleared = "ZonalShiftCleared"
+
 	// About a node that is sick (B143).
 	ReasonNodeRepairBlocked = "NodeRepairBlocked"
 )

@@ -40,6 +40,8 @@ type View struct {
 	// more.
 	Refused string
 	Gone    bool
+	// Away says that the cluster is kept away from the instance's zone (B183).
+	Away bool
 	// MayAsk says whether a repeated question of the kind is due.
 	MayAsk func(kind string) bool
 	Now    time.Time

@@ -158,6 +158,9 @@ func unadmitted(v *claim.View) { delete(v.Claim.Annotations, door.AdmittedAnnota
 
 func planless(v *claim.View) { delete(v.Claim.Annotations, launchspec.BatchAnnotation) }
 
+// away keeps the cluster away from the instance's zone.
+func away(v *claim.View) { v.Away = true }
+
 func asked(v *claim.View) { v.MayAsk = func(string) bool { return false } }
 
 func startup(taint corev1.Taint) change {

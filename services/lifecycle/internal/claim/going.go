@@ -55,10 +55,11 @@ func (v View) release() []effect.Effect {
 }
 
 // terminate asks for the end of the instance, again and again while the
-// finalizer stands.
+// finalizer stands. Where its zone is shifted away from it waits, whatever its
+// deadline (B183).
 func (v View) terminate() []effect.Effect {
 	id, err := v.Claim.Instance()
-	if err != nil || !v.MayAsk("terminate") {
+	if err != nil || v.Away || !v.MayAsk("terminate") {
 		return nil
 	}
 	return []effect.Effect{effect.Send{Body: event.TerminateRequested{

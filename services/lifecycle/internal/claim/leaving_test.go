@@ -88,6 +88,10 @@ func TestB166Order(t *testing.T) {
 		{"is not deleted, for its finalizer is not there", view(joined, going(time.Minute), disrupted, draining(0), pods("web")), []string{"evict web"}},
 		{"then its instance ends", view(drains, terminating), []string{"send terminate.requested.v1"}},
 		{"which was asked lately", view(drains, terminating, asked), nil},
+		{"but not where its zone is shifted away from (B183)", view(drains, terminating, away), nil},
+		{"not even past its deadline", view(drains, terminating, away, due(-time.Minute)), nil},
+		{"there it drains all the same", view(drains, pods("web"), due(20*time.Second), asked, away), []string{"delete pod web in 20 s"}},
+		{"and goes when it is gone by itself", view(drains, terminating, away, gone), []string{"update n"}},
 		{"whatever pods are left", view(drains, terminating, pods("web")), []string{"send terminate.requested.v1"}},
 	})
 	send := claim.Next(view(drains, terminating))[0].(effect.Send)

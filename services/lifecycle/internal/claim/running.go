@@ -12,10 +12,12 @@ import (
 // podEventDedupe is how close two pod events may be and count as one (B140).
 const podEventDedupe = 10 * time.Second
 
-// running keeps an instance whose node is registered true to its claim.
+// running keeps an instance whose node is registered true to its claim. Its tags
+// wait where its zone is shifted away from (B183).
 func (v View) running() []effect.Effect {
 	effects := v.demoted()
-	if v.Claim.Status.NodeName == "" || v.Claim.Annotations[karpenter.InstanceTaggedAnnotationKey] != "" || !v.MayAsk("tag") {
+	tagged := v.Claim.Annotations[karpenter.InstanceTaggedAnnotationKey] != ""
+	if v.Claim.Status.NodeName == "" || tagged || v.Away || !v.MayAsk("tag") {
 		return effects
 	}
 	return append(effects, v.tags()...)

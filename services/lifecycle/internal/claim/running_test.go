@@ -37,6 +37,7 @@ func TestB141Tagged(t *testing.T) {
 		{"not tagged, and not registered", view(launched, untagged), nil},
 		{"not tagged, and asked lately", view(initialized, untagged, asked), nil},
 		{"not tagged, and its node is not there", view(initialized, untagged, nodeless), send},
+		{"not tagged, where its zone is shifted away from", view(initialized, untagged, away), nil},
 		{"not tagged and pods came", view(initialized, untagged, moved(0)), []string{"send tag.requested.v1", "status c"}},
 	})
 }

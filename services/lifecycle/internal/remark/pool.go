@@ -9,6 +9,9 @@ import (
 // About NodePools, and the health of their nodes.
 var (
 	NodeRepairBlocked = Remark{Type: warning, Reason: karpenter.ReasonNodeRepairBlocked, Every: 15 * time.Minute}
+	// A shift of each zone is another Event (B183).
+	ZonalShiftActive  = Remark{Type: warning, Reason: karpenter.ReasonZonalShiftActive, Exact: true}
+	ZonalShiftCleared = Remark{Type: normal, Reason: karpenter.ReasonZonalShiftCleared, Exact: true}
 	// DeletionAwaitsApproval is Joist's own (user ask 15).
 	DeletionAwaitsApproval = Remark{Type: warning, Reason: "DeletionAwaitsApproval", Every: 15 * time.Minute}
 )
