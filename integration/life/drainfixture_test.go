@@ -92,7 +92,7 @@ func (s *site) run() {
 		Client: client, Cache: cache, Blobs: memblob.New(memblob.Options{Now: time.Now}), Launcher: launcher, Cluster: s.id,
 		Namespace: world.Namespace, KarpenterNamespace: "kube-system", Holder: "life", Region: "eu-west-1", Parallel: 32, Rest: lifecycle.Pace, Now: time.Now,
 	})
-	loop := host.Loop{Step: s.gate.Step(s.service.Step), Pace: lifecycle.Pace, Changed: cache.Changed(), Next: s.service.Due}
+	loop := host.Loop{Step: s.gate.Behind(s.service.Step), Pace: lifecycle.Pace, Changed: cache.Changed(), Next: s.service.Due}
 	ctx, stop := context.WithCancel(context.Background())
 	var running sync.WaitGroup
 	running.Go(func() { cache.Run(ctx) })
@@ -271,7 +271,7 @@ func (m machine) vanish() {
 	e, err := event.Maker{Service: "test", Cluster: m.id}.New(time.Now(), event.InstanceGone{InstanceID: m.instance, Shown: time.Now()}, nil)
 	m.check(err)
 	m.until(20*time.Second, "told that the instance is gone", func() bool {
-		return m.gate.Do(m.Context(), func(ctx context.Context) error { return m.service.Handle(ctx, e) }) == nil
+		return m.service.Lanes(m.gate)(m.Context(), e) == nil
 	})
 }
 

@@ -20,13 +20,13 @@ type removal struct {
 	// forced says that its grace must begin now.
 	forced bool
 	by     time.Time
-	// again says that it was refused before.
-	again bool
+	// asked is when it was asked for last, zero for never.
+	asked time.Time
 }
 
 // drains has the pods removed that the looks at the claims led to. Pods whose grace
 // must begin come first, then those that must be gone soonest, and of these the
-// ones that nobody asked for yet.
+// ones that nobody asked for yet, or longest ago.
 func (s *Service) drains(ctx context.Context, jobs []effect.Job) error {
 	var removals []removal
 	for _, job := range jobs {
@@ -36,7 +36,7 @@ func (s *Service) drains(ctx context.Context, jobs []effect.Job) error {
 	}
 	slices.SortStableFunc(removals, func(a, b removal) int {
 		return cmp.Or(-cmp.Compare(rank(a.forced), rank(b.forced)), -cmp.Compare(rank(!a.by.IsZero()), rank(!b.by.IsZero())), a.by.Compare(b.by),
-			cmp.Compare(rank(a.again), rank(b.again)))
+			a.asked.Compare(b.asked))
 	})
 	list := make([]eviction.Removal, len(removals))
 	for i, r := range removals {
@@ -62,8 +62,7 @@ func (s *Service) removal(e effect.Effect) removal {
 		return removal{Removal: s.asking(e.Pod, e, said), forced: true, by: e.By}
 	case effect.Evict:
 		said := remark.Evicted.On(cluster.Pods, e.Pod, s.Now(), "Evicted pod: %s", e.Why)
-		_, refusal := s.answer(e.Pod)
-		return removal{Removal: s.asking(e.Pod, e, said), by: e.By, again: refusal != nil}
+		return removal{Removal: s.asking(e.Pod, e, said), by: e.By, asked: s.removals.Asked(e.Pod)}
 	}
 	return removal{}
 }

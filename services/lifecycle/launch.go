@@ -133,7 +133,7 @@ func (s *Service) ask(ctx context.Context, cause *event.Envelope, claims []*karp
 			continue
 		}
 		if err := s.do.Do(ctx, cause, effect.Send{Body: request}); err != nil {
-			delete(s.asked, "launch/"+request.Intent)
+			s.asked.forget("launch/" + request.Intent)
 			failures = append(failures, err)
 			if !fault.Is(err, fault.Bug) {
 				break

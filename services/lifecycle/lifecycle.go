@@ -81,16 +81,21 @@ type Config struct {
 	Now  func() time.Time
 }
 
-// Service is lifecycle. It is not safe for concurrent use: the host calls
-// Handle and Step one at a time.
+// Service is lifecycle. A notice may be handled beside everything else, and Leads
+// be asked at any time; else the host calls Handle and Step one at a time. Lanes
+// keeps to that.
 type Service struct {
 	Config
-	do     effect.Doer
+	do effect.Doer
+
 	leases []*lease.Lease
+	// leading is passed by whoever looks at the leases, and blaming by whoever writes
+	// down shortages, which are one object.
+	leading, blaming host.Gate
 
 	// What follows is only memory of when things were last asked; losing it
 	// repeats a question.
-	asked    map[string]time.Time
+	asked    *asked
 	pods     map[string]traffic.Memory
 	advised  advice.Memory
 	removals *eviction.Queue
@@ -120,7 +125,8 @@ func New(config Config) *Service {
 			{Key: cluster.Key{Namespace: config.Namespace, Name: "joist-lifecycle"}, Holder: config.Holder},
 			{Key: cluster.Key{Namespace: config.KarpenterNamespace, Name: lease.KarpenterName}, Holder: lease.KarpenterHolder},
 		},
-		asked:    map[string]time.Time{},
+		leading: host.NewGate(), blaming: host.NewGate(),
+		asked:    newAsked(config.Now),
 		removals: eviction.New(config.Parallel, config.Now),
 		pods:     map[string]traffic.Memory{},
 	}
@@ -128,8 +134,12 @@ func New(config Config) *Service {
 
 // Leads reports whether this replica may act: it holds its own Lease, and
 // Karpenter's as well.
-func (s *Service) Leads(ctx context.Context) (bool, error) {
-	return lease.All(ctx, s.Client, s.Now(), s.leases...)
+func (s *Service) Leads(ctx context.Context) (leads bool, err error) {
+	err = s.leading.Do(ctx, func(ctx context.Context) error {
+		leads, err = lease.All(ctx, s.Client, s.Now(), s.leases...)
+		return err
+	})
+	return leads, err
 }
 
 // Handle takes one fact from the inbox.
@@ -164,11 +174,4 @@ func (s *Service) Handle(ctx context.Context, e event.Envelope) error {
 }
 
 // due reports whether a question may be asked again, and notes that it was.
-func (s *Service) due(key string, every time.Duration) bool {
-	last, ok := s.asked[key]
-	if ok && s.Now().Sub(last) < every {
-		return false
-	}
-	s.asked[key] = s.Now()
-	return true
-}
+func (s *Service) due(key string, every time.Duration) bool { return s.asked.due(key, every) }

@@ -147,13 +147,16 @@ func (s *Service) leaveAlone(ctx context.Context, c *karpenter.NodeClaim, b even
 		return nil
 	}
 	// In a storm many notices blame the same, and each would be a swap of one object.
-	key := fmt.Sprintf("unavailable/%v/%s", taken.Offering, taken.Reservation)
-	if !s.due(key, blameAgain) {
-		return nil
-	}
-	if err := shortage.Add(ctx, s.Client, s.Namespace, []scheduling.Unavailable{taken}, s.Now()); err != nil {
-		delete(s.asked, key)
+	// One that is the second to do so goes on when the first has written it.
+	return s.blaming.Do(ctx, func(ctx context.Context) error {
+		key := fmt.Sprintf("unavailable/%v/%s", taken.Offering, taken.Reservation)
+		if !s.due(key, blameAgain) {
+			return nil
+		}
+		err := shortage.Add(ctx, s.Client, s.Namespace, []scheduling.Unavailable{taken}, s.Now())
+		if err != nil {
+			s.asked.forget(key)
+		}
 		return err
-	}
-	return nil
+	})
 }

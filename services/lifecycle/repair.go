@@ -25,7 +25,7 @@ func (s *Service) repairs(ctx context.Context, w world) error {
 	}
 	view := repair.View{
 		Policy: s.Repair, Nodes: cluster.Cached[*corev1.Node](s.Cache, cluster.Nodes), Now: s.Now(),
-		Paused: func(node *corev1.Node) bool { return s.Now().Sub(s.asked[paused(node)]) < repair.Pause },
+		Paused: func(node *corev1.Node) bool { return s.asked.within(paused(node), repair.Pause) },
 	}
 	for _, c := range w.claims {
 		if node := nodeOf(c, w.nodes[c.Status.ProviderID]); node != nil && c.Status.ProviderID != "" {
@@ -50,7 +50,7 @@ func (s *Service) treat(sick repair.Case, w world) []effect.Effect {
 	if sick.Blocked == "" {
 		return s.replace(sick)
 	}
-	s.asked[paused(sick.Node)] = s.Now()
+	s.asked.note(paused(sick.Node))
 	effects := []effect.Effect{
 		remark.NodeRepairBlocked.On(cluster.Nodes, sick.Node, s.Now(), "%s", sick.Blocked),
 		remark.NodeRepairBlocked.On(cluster.NodeClaims, sick.Claim, s.Now(), "%s", sick.Blocked),

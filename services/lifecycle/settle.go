@@ -51,10 +51,17 @@ func (s *Service) settle(ctx context.Context, e event.Envelope, b event.LaunchSe
 	}
 	// The shortage must be known before the claim goes, or the next plan would
 	// ask for the same again.
-	if err := shortage.Record(ctx, s.Client, s.Namespace, b.Refusals, s.Now()); err != nil {
+	if err := s.blame(ctx, b.Refusals); err != nil {
 		return err
 	}
 	return s.refuse(ctx, e, claims, b)
+}
+
+// blame writes down what refusals say is not to be had for a while.
+func (s *Service) blame(ctx context.Context, refusals []event.Refusal) error {
+	return s.blaming.Do(ctx, func(ctx context.Context) error {
+		return shortage.Record(ctx, s.Client, s.Namespace, refusals, s.Now())
+	})
 }
 
 // claimsOf reads the claims of an intent, live, by name.

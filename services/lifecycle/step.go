@@ -130,10 +130,6 @@ func (s *Service) forget(claims []*karpenter.NodeClaim) {
 			delete(s.pods, uid)
 		}
 	}
-	for key, at := range s.asked {
-		if s.Now().Sub(at) > time.Hour {
-			delete(s.asked, key)
-		}
-	}
+	s.asked.prune(time.Hour)
 	s.removals.Forget()
 }

@@ -183,8 +183,9 @@ func storm(t *testing.T, n int, d *distant) []time.Duration {
 		Holder: "pod-1", Region: "eu-west-1", Parallel: 32, Rest: lifecycle.Pace, Now: time.Now,
 	})
 	gate := host.NewGate()
+	lanes := service.Lanes(gate)
 	ctx, stop := context.WithCancel(t.Context())
-	loop := host.Loop{Step: gate.Step(func(ctx context.Context) error {
+	loop := host.Loop{Step: gate.Behind(func(ctx context.Context) error {
 		cache.Flush()
 		return service.Step(ctx)
 	}), Pace: lifecycle.Pace, Next: service.Due, Changed: d.wrote}
@@ -192,16 +193,20 @@ func storm(t *testing.T, n int, d *distant) []time.Duration {
 	running.Go(func() { _ = loop.Run(ctx) })
 	time.Sleep(10 * time.Second)
 	began := time.Now()
+	var obeyed sync.WaitGroup
 	for i := range n {
 		body := event.NodeNoticed{InstanceID: fmt.Sprintf("i-c%03d", i), Kind: event.SpotInterruption, Noticed: began, Deadline: began.Add(2 * time.Minute)}
 		e, err := event.Maker{Service: "test", Cluster: home}.New(began, body, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := gate.Do(ctx, func(ctx context.Context) error { return service.Handle(ctx, e) }); err != nil {
-			t.Errorf("notice %d: %v", i, err)
-		}
+		obeyed.Go(func() {
+			if err := lanes(ctx, e); err != nil {
+				t.Errorf("notice %d: %v", i, err)
+			}
+		})
 	}
+	obeyed.Wait()
 	handled := time.Since(began)
 	time.Sleep(40 * time.Second)
 	stop()

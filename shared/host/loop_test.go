@@ -12,7 +12,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/joist-autoscaler/joist/shared/host"
-	"github.com/joist-autoscaler/joist/shared/queue"
 )
 
 // looping runs a loop in a bubble for a while.
@@ -122,18 +121,18 @@ func TestLoopMindsWhatIsDue(t *testing.T) {
 func TestLoopLeavesHalfToMessages(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		gate, changed, messages := host.NewGate(), make(chan struct{}), 0
-		handle := gate.Handler(func(context.Context, queue.Message) error {
+		handle := gate.Behind(func(context.Context) error {
 			time.Sleep(20 * time.Millisecond)
 			messages++
 			return nil
 		})
 		close(changed) // Something changes all the time.
-		step := gate.Step(func(context.Context) error { time.Sleep(400 * time.Millisecond); return nil })
+		step := gate.Behind(func(context.Context) error { time.Sleep(400 * time.Millisecond); return nil })
 		// Something is due at once as well, as in a storm of refused evictions.
 		due := func() time.Time { return time.Now().Add(50 * time.Millisecond) }
 		looping(t, host.Loop{Pace: time.Second, Changed: changed, Next: due, Step: step}, func() {
 			for end := time.Now().Add(10 * time.Second); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
-				if err := handle(t.Context(), queue.Message{}); err != nil {
+				if err := handle(t.Context()); err != nil {
 					t.Error(err)
 				}
 			}
@@ -204,7 +203,7 @@ func TestGate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		gate := host.NewGate()
 		var inside, most, done atomic.Int32
-		work := gate.Step(func(context.Context) error {
+		work := gate.Behind(func(context.Context) error {
 			most.Store(max(most.Load(), inside.Add(1)))
 			time.Sleep(time.Second)
 			inside.Add(-1)
@@ -217,7 +216,7 @@ func TestGate(t *testing.T) {
 		time.Sleep(1500 * time.Millisecond)
 		hurried, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
-		if _, err := gate.Allowed(func(context.Context) (bool, error) { return true, nil })(hurried); !errors.Is(err, context.DeadlineExceeded) {
+		if err := work(hurried); !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("waiting was not given up: %v", err)
 		}
 		time.Sleep(10 * time.Second)
@@ -229,9 +228,8 @@ func TestGate(t *testing.T) {
 			defer func() { _ = recover() }()
 			_ = gate.Do(t.Context(), func(context.Context) error { panic("oh") })
 		}()
-		allowed, err := gate.Allowed(func(context.Context) (bool, error) { return true, nil })(t.Context())
-		if !allowed || err != nil {
-			t.Error(allowed, err)
+		if err := work(t.Context()); err != nil || done.Load() != 6 {
+			t.Errorf("%d done, and %v", done.Load(), err)
 		}
 	})
 }

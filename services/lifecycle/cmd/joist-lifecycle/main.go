@@ -57,11 +57,11 @@ func run(ctx context.Context, p *parts.Parts) error {
 		Region: p.Region, ReservedCapacity: p.Scheduling.Gates.ReservedCapacity, DryRuns: p.DryRuns, ZonalShift: p.ZonalShift,
 		Parallel: parallel, Rest: lifecycle.Pace, Now: time.Now,
 	})
-	// The service does one thing at a time, and only a leader takes messages.
+	// Looks and facts take turns, notices do not, and only a leader takes any.
 	gate := host.NewGate()
-	loop, feed := p.Loop(host.Loop{Step: gate.Step(service.Step), Pace: lifecycle.Pace, Next: service.Due}, cache)
-	inbox := p.Worker(gate.Handler(p.Events(lifecycle.Types, service.Handle)))
-	poll := p.Poll(inbox, host.Options{Parallel: 1, Allowed: gate.Allowed(service.Leads)})
+	loop, feed := p.Loop(host.Loop{Step: gate.Behind(service.Step), Pace: lifecycle.Pace, Next: service.Due}, cache)
+	inbox := p.Worker(p.Events(lifecycle.Types, service.Lanes(gate)))
+	poll := p.Poll(inbox, host.Options{Parallel: lifecycle.Inbox, Deadline: lifecycle.InboxDeadline, Allowed: service.Leads})
 	if err := p.Serve(ctx, cache); err != nil {
 		return err
 	}

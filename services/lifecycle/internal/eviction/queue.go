@@ -84,6 +84,12 @@ func (q *Queue) Answer(pod *corev1.Pod) (Try, bool) {
 	return try, ok
 }
 
+// Asked is when the last answer about the pod came; zero when none did.
+func (q *Queue) Asked(pod *corev1.Pod) time.Time {
+	try, _ := q.tries.get(pod.UID)
+	return try.Last
+}
+
 // Due is when the first pod that was refused may be asked for again, of those that
 // might not be at the time of the last look; zero when there is none.
 func (q *Queue) Due(looked time.Time) time.Time { return q.tries.due(looked) }

@@ -25,6 +25,8 @@ type Try struct {
 	Err error
 	// Since is when it was first refused without having been granted since.
 	Since time.Time
+	// Last is when the last answer came.
+	Last time.Time
 
 	next time.Time
 	wait time.Duration
@@ -59,13 +61,13 @@ func (t *tries) answered(pod *corev1.Pod, err error, now time.Time) {
 	defer t.mu.Unlock()
 	try := t.of[pod.UID]
 	if err == nil || fault.Is(err, fault.Missing, fault.Conflict) {
-		t.of[pod.UID] = Try{next: now.Add(most)}
+		t.of[pod.UID] = Try{Last: now, next: now.Add(most)}
 		return
 	}
 	if try.Err == nil {
 		try.Since = now
 	}
-	try.Err = err
+	try.Err, try.Last = err, now
 	try.wait = min(max(2*try.wait, base), most)
 	try.next = now.Add(try.wait)
 	t.of[pod.UID] = try

@@ -1,0 +1,77 @@
+package lifecycle_test
+
+import (
+	"context"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/joist-autoscaler/joist/services/lifecycle"
+	"github.com/joist-autoscaler/joist/shared/event"
+	"github.com/joist-autoscaler/joist/shared/host"
+	"github.com/joist-autoscaler/joist/shared/memcluster"
+)
+
+// A notice waits neither for a look nor for the facts that wait for one, and a look
+// waits for one fact however many there are.
+func TestLanes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server := memcluster.New(memcluster.Options{Now: time.Now})
+		fleet(server, 1)
+		d := &distant{
+			Client: server.As("lifecycle"), takes: 100 * time.Millisecond, wrote: make(chan struct{}, 1),
+			tainted: map[string]time.Time{}, named: map[string]time.Time{},
+		}
+		cache := server.NewCache(memcluster.CacheOptions{})
+		cache.Flush()
+		service := lifecycle.New(lifecycle.Config{
+			Client: d, Cache: cache, Cluster: home, Namespace: namespace, KarpenterNamespace: namespace, Holder: "pod-1", Now: time.Now,
+		})
+		gate := host.NewGate()
+		lanes, began := service.Lanes(gate), time.Now()
+		look := gate.Behind(func(context.Context) error { time.Sleep(10 * time.Second); return nil })
+		facts := func() error { return lanes(t.Context(), fact(t, event.InstanceGone{InstanceID: "i-other"})) }
+		notice := func() error {
+			return lanes(t.Context(), fact(t, event.NodeNoticed{
+				InstanceID: "i-c000", Kind: event.SpotInterruption, Noticed: began, Deadline: began.Add(2 * time.Minute),
+			}))
+		}
+		var mu sync.Mutex
+		var all sync.WaitGroup
+		ended := map[string]time.Duration{}
+		begin := func(what string, act func() error) {
+			all.Go(func() {
+				err := act()
+				mu.Lock()
+				defer mu.Unlock()
+				if ended[what] = time.Since(began); err != nil {
+					t.Errorf("%s: %v", what, err)
+				}
+			})
+			synctest.Wait()
+		}
+		begin("the first look", func() error { return look(t.Context()) })
+		for range lifecycle.Inbox - 2 {
+			begin("the last fact", facts)
+		}
+		begin("the second look", func() error { return look(t.Context()) })
+		begin("the notice", notice)
+		all.Wait()
+		if ended["the notice"] > 3*time.Second || len(d.tainted) != 1 {
+			t.Errorf("the notice was obeyed after %s: %v", ended["the notice"], d.tainted)
+		}
+		if ended["the second look"] > 21*time.Second || ended["the last fact"] < ended["the second look"] {
+			t.Errorf("the second look ended after %s, the last fact after %s", ended["the second look"], ended["the last fact"])
+		}
+	})
+}
+
+func fact(t *testing.T, body event.Body) event.Envelope {
+	t.Helper()
+	e, err := event.Maker{Service: "test", Cluster: home}.New(time.Now(), body, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return e
+}
