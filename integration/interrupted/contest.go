@@ -11,14 +11,15 @@ import (
 // Side is one of the two.
 type Side struct {
 	Name string
-	// run serves the bench until ctx ends.
-	run func(ctx context.Context, b *bench, messages []Message) error
+	// ready builds what it runs on, which is not measured, and gives what serves the
+	// bench until its context ends.
+	ready func(ctx context.Context, b *bench, messages []Message) (run func(ctx context.Context) error, err error)
 }
 
 // Joist and Karpenter are the sides of the contest.
 var (
-	Joist     = Side{"joist", runJoist}
-	Karpenter = Side{"karpenter", runKarpenter}
+	Joist     = Side{"joist", readyJoist}
+	Karpenter = Side{"karpenter", readyKarpenter}
 )
 
 // Result is what one side made of one scene.
@@ -46,10 +47,14 @@ func Play(ctx context.Context, side Side, scene Scene, known int, messages []Mes
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
+	run, err := side.ready(ctx, b, messages)
+	if err != nil {
+		return Result{}, fmt.Errorf("%s: %w", side.Name, err)
+	}
 	done := make(chan error, 1)
 	began := meter.Start()
-	go func() { done <- side.run(ctx, b, messages) }()
-	err := b.await(ctx, done, func() bool { return int(b.deleted.Load()) >= len(messages) })
+	go func() { done <- run(ctx) }()
+	err = b.await(ctx, done, func() bool { return int(b.deleted.Load()) >= len(messages) })
 	spent := began.Stop()
 	cancel()
 	if err != nil {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -39,7 +40,7 @@ func (e ec2) DescribeInstances(ctx context.Context, filter cloud.InstanceFilter)
 	if err := e.link.pass(ctx); err != nil {
 		return nil, err
 	}
-	var out []cloud.Instance
+	out := make([]cloud.Instance, 0, len(filter.IDs))
 	for _, id := range filter.IDs {
 		if i, known := e.instances[id]; known {
 			out = append(out, i)
@@ -50,16 +51,23 @@ func (e ec2) DescribeInstances(ctx context.Context, filter cloud.InstanceFilter)
 
 func (e ec2) DescribeStatus(context.Context) ([]cloud.Status, error) { return nil, nil }
 
-// bus takes facts and forgets them.
+// bus takes facts and forgets them, ten with each call.
 type bus struct{ link *link }
 
-func (b bus) Send(ctx context.Context, _ ...queue.Outgoing) error { return b.link.pass(ctx) }
+func (b bus) Send(ctx context.Context, facts ...queue.Outgoing) error {
+	for range slices.Chunk(facts, queue.MaxBatch) {
+		if err := b.link.pass(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
 
-// runJoist serves the bench's queue until ctx ends.
-func runJoist(ctx context.Context, b *bench, messages []Message) error {
+// readyJoist gives the host of the service, as its binary puts it together.
+func readyJoist(ctx context.Context, b *bench, messages []Message) (func(ctx context.Context) error, error) {
 	told, err := telemetry.New(ctx, telemetry.Options{Service: "interruption", Cluster: cluster, Out: io.Discard})
 	if err != nil {
-		return fmt.Errorf("preparing telemetry: %w", err)
+		return nil, fmt.Errorf("preparing telemetry: %w", err)
 	}
 	known := newEC2(&b.toAPI, messages)
 	service := &interruption.Service{
@@ -69,5 +77,7 @@ func runJoist(ctx context.Context, b *bench, messages []Message) error {
 	worker := host.Worker{
 		Service: "interruption", Queue: b.far(), Dead: far{b.dead, &b.toQueue, new(atomic.Int64)}, Handle: service.Handle, Log: told.Line, Now: time.Now,
 	}
-	return host.Poll(ctx, worker, interruption.Options())
+	options := interruption.Options()
+	options.Batch = service.Batch
+	return func(ctx context.Context) error { return host.Poll(ctx, worker, options) }, nil
 }

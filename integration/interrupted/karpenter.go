@@ -104,22 +104,24 @@ type quiet struct{}
 
 func (quiet) Publish(...events.Event) {}
 
-// runKarpenter drives Reconcile as controller-runtime drives a singleton: again at
+// readyKarpenter drives Reconcile as controller-runtime drives a singleton: again at
 // once after success, and by the default rate limiter after an error.
-func runKarpenter(ctx context.Context, b *bench, messages []Message) error {
-	ctx = log.IntoContext(ctx, logr.Discard())
+func readyKarpenter(_ context.Context, b *bench, messages []Message) (func(ctx context.Context) error, error) {
 	controller := interruption.NewController(newStore(&b.toAPI, messages), clock.RealClock{}, nil, quiet{},
 		provider{b.far()}, nil, cache.NewUnavailableOfferings(), nil)
 	limiter := workqueue.DefaultTypedControllerRateLimiter[string]()
-	for ctx.Err() == nil {
-		if _, err := controller.Reconcile(ctx); err == nil {
-			limiter.Forget("")
-			continue
+	return func(ctx context.Context) error {
+		ctx = log.IntoContext(ctx, logr.Discard())
+		for ctx.Err() == nil {
+			if _, err := controller.Reconcile(ctx); err == nil {
+				limiter.Forget("")
+				continue
+			}
+			select {
+			case <-time.After(limiter.When("")):
+			case <-ctx.Done():
+			}
 		}
-		select {
-		case <-time.After(limiter.When("")):
-		case <-ctx.Done():
-		}
-	}
-	return nil
+		return nil
+	}, nil
 }

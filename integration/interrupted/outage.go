@@ -35,10 +35,14 @@ func Recover(ctx context.Context, side Side, scene Scene, cut string, length tim
 	messages := Mix(int((calm+length+patience)/pace), 100, time.Now())
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	done := make(chan error, 1)
-	go func() { done <- side.run(ctx, b, messages) }()
-	go b.trickle(ctx, messages)
 	out := Outage{Side: side.Name, Cut: cut, ForS: length.Seconds()}
+	run, err := side.ready(ctx, b, messages)
+	if err != nil {
+		return out, fmt.Errorf("%s: %w", side.Name, err)
+	}
+	done := make(chan error, 1)
+	go func() { done <- run(ctx) }()
+	go b.trickle(ctx, messages)
 	fail := func(err error) (Outage, error) { return out, fmt.Errorf("%s without its %s: %w", side.Name, cut, err) }
 	began := time.Now()
 	if err := b.await(ctx, done, func() bool { return time.Since(began) >= calm }); err != nil {
@@ -53,7 +57,7 @@ func Recover(ctx context.Context, side Side, scene Scene, cut string, length tim
 	}
 	before, ended := b.deleted.Load(), time.Now()
 	link.cut.Store(false)
-	err := b.await(ctx, done, func() bool { return b.deleted.Load() > before || time.Since(ended) > patience })
+	err = b.await(ctx, done, func() bool { return b.deleted.Load() > before || time.Since(ended) > patience })
 	if err != nil {
 		return fail(err)
 	}

@@ -94,6 +94,12 @@ func serve(t *testing.T, bodies [][]byte) *crowd {
 				m.Sent = start
 				return c.Handle(ctx, m)
 			},
+			Batch: func(ctx context.Context, batch []host.Delivery) {
+				for i := range batch {
+					batch[i].Message.Sent = start
+				}
+				c.Batch(ctx, batch)
+			},
 			Log: func(l host.Line) {
 				c.mu.Lock()
 				defer c.mu.Unlock()

@@ -17,6 +17,7 @@ package interruption
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -63,25 +64,17 @@ func (s *Service) owners() *owner.Finder {
 // Handle takes one message as it lies in the queue: an event of AWS, or an
 // envelope. It is a host.Handler.
 func (s *Service) Handle(ctx context.Context, m queue.Message) error {
-	d, err := notice.Open(m.Body)
-	if err != nil {
-		return err
+	batch := [1]host.Delivery{{Message: m, Err: host.ErrAlone}}
+	s.Batch(ctx, batch[:])
+	if d := &batch[0]; !errors.Is(d.Err, host.ErrAlone) {
+		host.Noted(ctx, d.Note)
+		return d.Err
 	}
-	if d.Ours() {
-		return host.Events(host.Accept{Cluster: s.Cluster, Types: Types, Now: s.Now}, s.envelope)(ctx, m)
-	}
-	taken := m.Sent
-	if taken.IsZero() {
-		taken = s.Now()
-	}
-	n, err := d.Notice(taken)
-	if err != nil {
-		host.About(ctx, labels[d.Kind()], "", "")
-		return err
-	}
-	host.About(ctx, labels[n.Kind], n.EventID, "instance/"+n.Instances[0])
-	return s.obey(ctx, n)
+	return host.Events(host.Accept{Cluster: s.Cluster, Types: Types, Now: s.Now}, s.envelope)(ctx, m)
 }
+
+// source is where the facts come from.
+const source = "joist/interruption"
 
 // labels are the types by which lines and metrics know an event of AWS: these
 // few, whatever is in the message.
@@ -105,17 +98,8 @@ func (s *Service) envelope(ctx context.Context, e event.Envelope) error {
 	return s.poll(ctx, e, tick)
 }
 
-// publish says facts that cause led to; an event of AWS is no cause with an id
-// of ours, and then cause is nil.
+// publish says facts that a tick led to.
 func (s *Service) publish(ctx context.Context, cause *event.Envelope, bodies ...event.Body) error {
-	if len(bodies) == 0 {
-		return nil
-	}
-	if s.Limit > 0 {
-		limited, cancel := context.WithTimeout(ctx, s.Limit)
-		defer cancel()
-		ctx = limited
-	}
 	maker := event.Maker{Service: "interruption", Cluster: s.Cluster}
 	facts := make([]event.Envelope, 0, len(bodies))
 	for _, body := range bodies {
@@ -125,14 +109,31 @@ func (s *Service) publish(ctx context.Context, cause *event.Envelope, bodies ...
 		}
 		facts = append(facts, fact)
 	}
-	if err := queue.Publish(ctx, s.Bus, facts...); err != nil {
+	messages, err := queue.Envelopes(facts...)
+	if err != nil {
+		return err
+	}
+	return s.send(ctx, messages)
+}
+
+// send hands facts to the bus.
+func (s *Service) send(ctx context.Context, facts []queue.Outgoing) error {
+	if len(facts) == 0 {
+		return nil
+	}
+	if s.Limit > 0 {
+		limited, cancel := context.WithTimeout(ctx, s.Limit)
+		defer cancel()
+		ctx = limited
+	}
+	if err := s.Bus.Send(ctx, facts...); err != nil {
 		return fmt.Errorf("publishing %d facts: %w", len(facts), err)
 	}
 	return nil
 }
 
 // elsewhere refuses an event that says that it is of another account or region.
-func (s *Service) elsewhere(n notice.Notice) error {
+func (s *Service) elsewhere(n *notice.Notice) error {
 	other := func(said, ours string) bool { return said != "" && ours != "" && said != ours }
 	if other(n.Account, s.Account) || other(n.Region, s.Region) {
 		return fault.F("reading a notice", fault.Foreign, "it is of account %s in %s, and this service serves %s in %s",

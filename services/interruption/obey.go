@@ -1,78 +1,62 @@
 package interruption
 
 import (
-	"context"
 	"time"
 
 	"github.com/joist-autoscaler/joist/services/interruption/internal/notice"
 	"github.com/joist-autoscaler/joist/services/interruption/internal/owner"
 	"github.com/joist-autoscaler/joist/shared/event"
 	"github.com/joist-autoscaler/joist/shared/fault"
-	"github.com/joist-autoscaler/joist/shared/host"
 )
 
 // Settle is how long after an event EC2's answers may still be older than it.
 const Settle = owner.Settle
 
-// obey says what an event of AWS means for the cluster.
-func (s *Service) obey(ctx context.Context, n notice.Notice) error {
-	if n.Detail != "" {
-		host.Say(ctx, "detail", n.Detail)
-	}
-	if err := s.elsewhere(n); err != nil {
-		return err
-	}
-	if age := s.Now().Sub(n.Noticed); age > life(n) {
-		return fault.F("obeying a notice", fault.Stale, "%s is %s old", n.Kind, age.Round(time.Second))
-	}
-	found, err := s.owners().Find(ctx, n.Instances, n.Noticed, n.State.Gone())
-	if err != nil {
-		return err
-	}
-	host.Say(ctx, "instances", len(n.Instances), "ours", len(found.Ours), "unseen", len(found.Unseen))
+// obey says what an event of AWS means for the cluster, once it is known whose its
+// instances are: what is to be said, and what becomes of the message afterwards.
+func (s *Service) obey(h *hearing, now time.Time) ([]event.Body, error) {
+	n, found := &h.notice, &h.question.Found
+	h.Note.Say("instances", len(n.Instances), "ours", len(found.Ours), "unseen", len(found.Unseen))
 	if n.State.Gone() {
-		return s.ended(ctx, n, found)
+		return s.ended(n, found, now)
 	}
-	if err := s.publish(ctx, nil, noticed(n, found.Ours)...); err != nil {
-		return err
-	}
+	facts := noticed(n, found.Ours)
 	switch {
-	case len(found.Unseen) > 0 && s.young(n):
-		return fault.F("finding the owner", fault.Retry, "EC2 does not show %d of %d instances yet", len(found.Unseen), len(n.Instances))
+	case len(found.Unseen) > 0 && young(n, now):
+		return facts, fault.F("finding the owner", fault.Retry, "EC2 does not show %d of %d instances yet", len(found.Unseen), len(n.Instances))
 	case len(found.Ours) == 0:
-		return fault.F("finding the owner", fault.Foreign, "no instance of the notice is of cluster %s", s.Cluster.Name)
+		return nil, fault.F("finding the owner", fault.Foreign, "no instance of the notice is of cluster %s", s.Cluster.Name)
 	default:
-		return nil
+		return facts, nil
 	}
 }
 
 // ended takes the word that an instance is terminated. It is passed on once EC2
 // shows it so, or has forgotten the instance; whose it was cannot be told then,
 // and lifecycle drops what none of its claims has.
-func (s *Service) ended(ctx context.Context, n notice.Notice, found owner.Found) error {
+func (s *Service) ended(n *notice.Notice, found *owner.Found, now time.Time) ([]event.Body, error) {
 	id := n.Instances[0]
 	mine, unseen := len(found.Ours) > 0, len(found.Unseen) > 0
 	switch {
 	case mine && found.Ours[0].State.Gone():
-		facts := append(noticed(n, found.Ours), event.InstanceGone{InstanceID: id, Shown: s.Now().UTC()})
-		return s.publish(ctx, nil, facts...)
-	case (mine || unseen) && s.young(n):
-		return fault.F("looking for the end of "+id, fault.Retry, "EC2 does not show it terminated yet")
+		return append(noticed(n, found.Ours), event.InstanceGone{InstanceID: id, Shown: now.UTC()}), nil
+	case (mine || unseen) && young(n, now):
+		return nil, fault.F("looking for the end of "+id, fault.Retry, "EC2 does not show it terminated yet")
 	case mine:
-		return fault.F("looking for the end of "+id, fault.Stale, "EC2 still shows it %s", found.Ours[0].State)
+		return nil, fault.F("looking for the end of "+id, fault.Stale, "EC2 still shows it %s", found.Ours[0].State)
 	case unseen:
-		return s.publish(ctx, nil, event.InstanceGone{InstanceID: id, Shown: n.Noticed})
+		return []event.Body{event.InstanceGone{InstanceID: id, Shown: n.Noticed}}, nil
 	default:
-		return fault.F("finding the owner", fault.Foreign, "instance %s is not of cluster %s", id, s.Cluster.Name)
+		return nil, fault.F("finding the owner", fault.Foreign, "instance %s is not of cluster %s", id, s.Cluster.Name)
 	}
 }
 
 // young reports whether EC2's answers may still be older than the event.
-func (s *Service) young(n notice.Notice) bool { return s.Now().Sub(n.Noticed) < Settle }
+func young(n *notice.Notice, now time.Time) bool { return now.Sub(n.Noticed) < Settle }
 
 // life is how long an event means something: as long as the fact that it
 // becomes. Afterwards the status poll and the inventory know better.
-func life(n notice.Notice) time.Duration {
+func life(n *notice.Notice) time.Duration {
 	fact := event.NodeNoticedType
 	if n.State.Gone() {
 		fact = event.InstanceGoneType
@@ -85,7 +69,7 @@ func life(n notice.Notice) time.Duration {
 }
 
 // noticed makes a fact for each of our instances.
-func noticed(n notice.Notice, ours []owner.Instance) []event.Body {
+func noticed(n *notice.Notice, ours []owner.Instance) []event.Body {
 	if len(ours) == 0 {
 		return nil
 	}

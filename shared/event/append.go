@@ -3,6 +3,8 @@ package event
 import (
 	"encoding/json"
 	"time"
+
+	"github.com/joist-autoscaler/joist/shared/fault"
 )
 
 // appender is a body that writes itself, byte for byte as encoding/json would.
@@ -11,12 +13,40 @@ type appender interface {
 	AppendJSON(out []byte) ([]byte, error)
 }
 
-// encodeBody writes a body.
-func encodeBody(body Body) ([]byte, error) {
-	if a, ok := body.(appender); ok {
-		return a.AppendJSON(make([]byte, 0, 320))
+// encodeBody appends a body that its consumer will take.
+func encodeBody(out []byte, spec Spec, body Body) ([]byte, error) {
+	if err := body.Validate(); err != nil {
+		return nil, fault.E("making "+string(spec.Type), fault.Bug, err)
 	}
-	return json.Marshal(body)
+	before := len(out)
+	out, err := appendBody(out, body)
+	if err != nil {
+		return nil, fault.E("encoding "+string(spec.Type), fault.Bug, err)
+	}
+	if size := len(out) - before; size > spec.MaxData {
+		// The other end would park it; here somebody still knows what it is.
+		return nil, fault.F("encoding "+string(spec.Type), fault.Bug, "%d bytes exceed the limit of %d", size, spec.MaxData)
+	}
+	return out, nil
+}
+
+func appendBody(out []byte, body Body) ([]byte, error) {
+	if a, ok := body.(appender); ok {
+		if out == nil {
+			out = make([]byte, 0, 320)
+		}
+		return a.AppendJSON(out)
+	}
+	text, err := json.Marshal(body)
+	return append(out, text...), err
+}
+
+// AppendJSON writes the body as encoding/json would.
+func (b InstanceGone) AppendJSON(out []byte) ([]byte, error) {
+	w := writer{out: append(out, '{')}
+	w.always("instanceId", b.InstanceID)
+	w.time("shown", b.Shown)
+	return append(w.out, '}'), w.err
 }
 
 // AppendJSON writes the body as encoding/json would.
@@ -41,7 +71,13 @@ func (b NodeNoticed) AppendJSON(out []byte) ([]byte, error) {
 }
 
 // appendKnown writes the attributes of an envelope whose data is compact.
-func (e Envelope) appendKnown(out []byte) ([]byte, error) {
+func (e *Envelope) appendKnown(out []byte) ([]byte, error) {
+	out, err := e.appendHead(out)
+	return append(append(out, e.Data...), '}'), err
+}
+
+// appendHead writes all that stands before the data.
+func (e *Envelope) appendHead(out []byte) ([]byte, error) {
 	w := writer{out: append(out, '{')}
 	w.always("specversion", e.SpecVersion)
 	w.always("id", e.ID)
@@ -57,8 +93,7 @@ func (e Envelope) appendKnown(out []byte) ([]byte, error) {
 	w.some("traceparent", e.Traceparent)
 	w.some("dataref", e.Dataref)
 	w.name("data")
-	w.out = append(w.out, e.Data...)
-	return append(w.out, '}'), w.err
+	return w.out, w.err
 }
 
 // compact reports whether encoding/json would write the value as it stands.

@@ -2,6 +2,7 @@ package event
 
 import (
 	"encoding/json"
+	"strings"
 	"testing"
 	"time"
 
@@ -57,6 +58,56 @@ func TestEnvelopesAreWrittenAsJSON(t *testing.T) {
 		got, err := e.Encode()
 		same(t, e, got, err)
 	})
+}
+
+// Append writes what New and Encode write, behind what is there already, for bodies
+// that write themselves and for others.
+func TestAppendIsNewAndEncode(t *testing.T) {
+	at := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
+	rapid.Check(t, func(t *rapid.T) {
+		maker := Maker{Service: anyText(t, "service"), Cluster: Cluster{Name: anyText(t, "cluster"), UID: anyText(t, "uid")}}
+		id := anyText(t, "id")
+		body := rapid.SampledFrom([]Body{
+			NodeNoticed{Kind: SpotInterruption, InstanceID: id, Noticed: anyTime(t, "noticed"), Detail: anyText(t, "detail")},
+			NodeNoticed{Kind: SpotInterruption, InstanceID: id, Noticed: at, Detail: strings.Repeat("d", 17<<10)},
+			InstanceGone{InstanceID: id, Shown: anyTime(t, "shown")},
+			Tick{Want: WantStatus, Due: at},
+			Tick{Want: id, Due: at},
+		}).Draw(t, "body")
+		got, err := maker.Append([]byte("before"), at, body)
+		e, wantErr := maker.New(at, body, nil)
+		var want []byte
+		if wantErr == nil {
+			want, wantErr = e.Encode()
+		}
+		if (err == nil) != (wantErr == nil) || err == nil && string(got) != "before"+string(want) {
+			t.Fatalf("got  %s (%v)\nwant %s (%v)", got, err, want, wantErr)
+		}
+	})
+}
+
+func TestInstanceGoneIsWrittenAsJSON(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		b := InstanceGone{InstanceID: anyText(t, "id"), Shown: anyTime(t, "shown")}
+		got, err := b.AppendJSON(nil)
+		same(t, b, got, err)
+	})
+}
+
+func BenchmarkAppend(b *testing.B) {
+	at := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
+	body := NodeNoticed{
+		Kind: SpotInterruption, InstanceID: "i-0123456789abcdef0", Noticed: at, Deadline: at.Add(time.Minute), Detail: "terminate",
+		Offering: Offering{InstanceType: "m6i.large", Zone: "us-west-2a", CapacityType: "spot"},
+	}
+	maker := Maker{Service: "interruption", Cluster: Cluster{Name: "web"}}
+	out := make([]byte, 0, 1000)
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, err := maker.Append(out, at, body); err != nil {
+			b.Fatal(err)
+		}
+	}
 }
 
 func BenchmarkEncode(b *testing.B) {

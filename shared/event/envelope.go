@@ -95,17 +95,37 @@ func (m Maker) Until(now, expires time.Time, body Body, cause *Envelope) (Envelo
 	if err != nil {
 		return Envelope{}, err
 	}
-	if err := body.Validate(); err != nil {
-		return Envelope{}, fault.E("making "+string(body.EventType()), fault.Bug, err)
-	}
-	data, err := encodeBody(body)
+	data, err := encodeBody(nil, spec, body)
 	if err != nil {
-		return Envelope{}, fault.E("encoding "+string(body.EventType()), fault.Bug, err)
+		return Envelope{}, err
 	}
-	if len(data) > spec.MaxData {
-		// The other end would park it; here somebody still knows what it is.
-		return Envelope{}, fault.F("encoding "+string(body.EventType()), fault.Bug, "%d bytes exceed the limit of %d", len(data), spec.MaxData)
+	e := m.stamp(now, expires, body)
+	e.Data = data
+	if cause != nil {
+		e.inherit(*cause)
 	}
+	return e, nil
+}
+
+// Append writes the message that New would make where a story begins, for who says
+// thousands a second.
+func (m Maker) Append(out []byte, now time.Time, body Body) ([]byte, error) {
+	spec, err := body.EventType().Spec()
+	if err != nil {
+		return nil, err
+	}
+	e := m.stamp(now, now.Add(spec.TTL), body)
+	if out, err = e.appendHead(out); err != nil {
+		return nil, fault.E("encoding "+string(e.Type)+" "+e.ID, fault.Bug, err)
+	}
+	if out, err = encodeBody(out, spec, body); err != nil {
+		return nil, err
+	}
+	return append(out, '}'), nil
+}
+
+// stamp makes the envelope without its data.
+func (m Maker) stamp(now, expires time.Time, body Body) Envelope {
 	if earliest := now.Add(MinTTL); expires.Before(earliest) {
 		expires = earliest
 	}
@@ -113,17 +133,14 @@ func (m Maker) Until(now, expires time.Time, body Body, cause *Envelope) (Envelo
 		SpecVersion: SpecVersion, Source: "joist/" + m.Service,
 		Type: body.EventType(), Subject: body.Subject(), Time: now.UTC(),
 		Cluster: m.Cluster.Name, ClusterUID: m.Cluster.UID,
-		Expires: expires.UTC(), Data: data,
+		Expires: expires.UTC(),
 	}
 	e.ID = DeriveID(string(e.Type), m.Cluster, body.Key()...)
 	e.Correlation = e.ID
-	if cause != nil {
-		e.inherit(*cause)
-	}
 	if r, ok := body.(referrer); ok {
 		e.Dataref = r.Reference().Key()
 	}
-	return e, nil
+	return e
 }
 
 // inherit takes the story from the cause. An emitter that does not know the

@@ -54,7 +54,7 @@ func (p *poller) due(now, anew time.Time) (receipts []string, next time.Time) {
 func (p *poller) hide(work context.Context, receipt string) {
 	err := p.Queue.Hide(work, receipt, p.Visibility)
 	if err != nil && work.Err() == nil && !fault.Is(err, fault.Missing) {
-		p.Told.Happened(p.Now(), fmt.Errorf("keeping a message of %s hidden: %w", p.Service, err))
+		p.Options.Told.Happened(p.Now(), fmt.Errorf("keeping a message of %s hidden: %w", p.Service, err))
 	}
 }
 
@@ -68,8 +68,10 @@ func (p *poller) note(messages []queue.Message) {
 	}
 }
 
-func (p *poller) forget(receipt string) {
+func (p *poller) forget(lines []Line) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	delete(p.running, receipt)
+	for i := range lines {
+		delete(p.running, lines[i].Message.Receipt)
+	}
 }

@@ -33,7 +33,18 @@ const (
 
 // park sends a dead letter, whatever the message is.
 func (w Worker) park(ctx context.Context, m queue.Message, v Verdict) error {
-	letter := queue.Outgoing{
+	letter := w.letter(m, v)
+	err := w.Dead.Send(ctx, fit(letter, queue.MaxDead))
+	if len(m.Body) > queue.MaxBody/2 && fault.Is(err, fault.Invalid) {
+		// A queue may be set to take less than SQS can.
+		err = w.Dead.Send(ctx, fit(letter, queue.MaxBody))
+	}
+	return err
+}
+
+// letter is the dead letter of a message.
+func (w Worker) letter(m queue.Message, v Verdict) queue.Outgoing {
+	return queue.Outgoing{
 		Source: first(m.Attributes[queue.SourceAttribute], nameLength), Type: first(m.Attributes[queue.TypeAttribute], nameLength),
 		Body: m.Body, Dead: true,
 		Attributes: map[string]string{
@@ -41,12 +52,6 @@ func (w Worker) park(ctx context.Context, m queue.Message, v Verdict) error {
 			"parked": w.Now().UTC().Format(time.RFC3339),
 		},
 	}
-	err := w.Dead.Send(ctx, fit(letter, queue.MaxDead))
-	if len(m.Body) > queue.MaxBody/2 && fault.Is(err, fault.Invalid) {
-		// A queue may be set to take less than SQS can.
-		err = w.Dead.Send(ctx, fit(letter, queue.MaxBody))
-	}
-	return err
 }
 
 // fit makes a dead letter one that a queue takes: encoded where it is no text,

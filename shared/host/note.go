@@ -42,10 +42,23 @@ func noteOf(ctx context.Context) *Note {
 // of a host it does nothing.
 func Say(ctx context.Context, keysAndValues ...any) {
 	if n := noteOf(ctx); n != nil {
-		if n.Fields == nil {
-			n.Fields = make([]any, 0, 12)
-		}
-		n.Fields = append(n.Fields, keysAndValues...)
+		n.Say(keysAndValues...)
+	}
+}
+
+// Say adds key-value pairs to the note.
+func (n *Note) Say(keysAndValues ...any) {
+	if n.Fields == nil {
+		n.Fields = make([]any, 0, 12)
+	}
+	n.Fields = append(n.Fields, keysAndValues...)
+}
+
+// Noted makes the note the one of this message, for a handler that deals with it as
+// a batch of one.
+func Noted(ctx context.Context, note Note) {
+	if n := noteOf(ctx); n != nil {
+		*n = note
 	}
 }
 

@@ -10,8 +10,11 @@ import (
 // Options say how Poll works. Zero values mean the defaults.
 type Options struct {
 	// Parallel is how many messages are handled at a time: 10 by default, 1 for
-	// a service that is not safe for concurrent use.
+	// a service that is not safe for concurrent use. Where a worker deals with
+	// batches, it is a tenth as many batches, at least one.
 	Parallel int
+	// Batch is the worker's Batch, where that has none.
+	Batch Batch
 	// Receivers is how many receives may be under way at a time, 1 by default. A
 	// receive brings ten messages at most, so one takes no more than ten for each
 	// trip to the queue.

@@ -38,10 +38,13 @@ func Poll(ctx context.Context, w Worker, o Options) error {
 	if w.Again == nil {
 		w.Again = o.Again
 	}
-	p := poller{Worker: w, Options: o, free: make(chan struct{}, o.Parallel), running: map[string]time.Time{}}
-	for range o.Parallel {
-		p.free <- struct{}{}
+	if w.Batch == nil {
+		w.Batch = o.Batch
 	}
+	if w.Told == nil {
+		w.Told = o.Told
+	}
+	p := newPoller(w, o)
 	// Handlers outlive the order to stop, by at most the grace period.
 	work, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
@@ -55,8 +58,10 @@ func Poll(ctx context.Context, w Worker, o Options) error {
 type poller struct {
 	Worker
 	Options
-	// free has a token for each handler that could be started.
+	// free has a token for each handler that could be started, and each is good for
+	// so many messages.
 	free chan struct{}
+	each int
 	// proved is set once a receive has succeeded.
 	proved atomic.Bool
 
@@ -64,6 +69,20 @@ type poller struct {
 	// running are the receipts of messages that are being handled, and when each
 	// is to be hidden anew.
 	running map[string]time.Time
+}
+
+func newPoller(w Worker, o Options) *poller {
+	p := &poller{Worker: w, Options: o, each: 1, running: map[string]time.Time{}}
+	handlers := o.Parallel
+	if w.Batch != nil {
+		p.each = min(queue.MaxBatch, o.Parallel)
+		handlers /= p.each
+	}
+	p.free = make(chan struct{}, handlers)
+	for range handlers {
+		p.free <- struct{}{}
+	}
+	return p
 }
 
 // receiveAll runs the receivers until ctx ends, or until one finds what only a
@@ -114,7 +133,7 @@ func (p *poller) receive(ctx, work context.Context) error {
 		case !p.proved.Load() && fault.Is(err, fault.Missing, fault.Denied, fault.Invalid):
 			return fmt.Errorf("polling the queue of %s: %w", p.Service, err)
 		default:
-			p.Told.Happened(p.Now(), fmt.Errorf("polling the queue of %s: %w", p.Service, err))
+			p.Options.Told.Happened(p.Now(), fmt.Errorf("polling the queue of %s: %w", p.Service, err))
 			sleep(ctx, pause.NextBackOff())
 			// Until it answers again, a question that gets lost must not be waited
 			// for as for a message.
@@ -131,17 +150,16 @@ func (p *poller) batch(ctx, work context.Context, wait time.Duration) error {
 		return nil
 	}
 	limited, cancel := context.WithTimeout(ctx, wait+answerTime)
-	messages, err := p.Queue.Receive(limited, slots, wait, p.Visibility)
+	messages, err := p.Queue.Receive(limited, slots*p.each, wait, p.Visibility)
 	cancel()
-	for range slots - len(messages) {
-		p.free <- struct{}{}
-	}
+	needed := (len(messages) + p.each - 1) / p.each
+	p.release(slots - needed)
 	if ctx.Err() != nil {
 		// They arrived as we were told to stop: somebody else can have them.
 		for _, m := range messages {
 			p.giveBack(work, m.Receipt)
-			p.free <- struct{}{}
 		}
+		p.release(needed)
 		return err
 	}
 	p.start(work, messages)
@@ -156,7 +174,7 @@ func (p *poller) take(ctx context.Context) (slots int) {
 	case <-ctx.Done():
 		return 0
 	}
-	for slots < min(queue.MaxBatch, p.Parallel) {
+	for slots < min(queue.MaxBatch/p.each, cap(p.free)) {
 		select {
 		case <-p.free:
 			slots++
@@ -165,6 +183,12 @@ func (p *poller) take(ctx context.Context) (slots int) {
 		}
 	}
 	return slots
+}
+
+func (p *poller) release(slots int) {
+	for range slots {
+		p.free <- struct{}{}
+	}
 }
 
 // start handles messages, all at the same time and with the same deadline.
@@ -178,20 +202,19 @@ func (p *poller) start(work context.Context, messages []queue.Message) {
 		defer cancel()
 		verdicts, cancelVerdicts := context.WithTimeout(context.WithoutCancel(work), p.Deadline+verdictTime)
 		defer cancelVerdicts()
-		var all sync.WaitGroup
-		for _, m := range messages {
-			all.Go(func() { p.one(limited, verdicts, m) })
+		p.dealAll(limited, verdicts, messages, p.ended)
+		if p.Worker.Batch != nil {
+			p.release(1)
 		}
-		all.Wait()
 	}()
 }
 
-func (p *poller) one(ctx, verdicts context.Context, m queue.Message) {
-	defer func() {
-		p.forget(m.Receipt)
-		p.free <- struct{}{}
-	}()
-	p.deal(ctx, verdicts, m)
+// ended lets go of messages that are dealt with.
+func (p *poller) ended(lines ...Line) {
+	p.forget(lines)
+	if p.Worker.Batch == nil {
+		p.release(len(lines))
+	}
 	p.Beat()
 }
 

@@ -41,7 +41,7 @@ func (p *poller) idleWithin(d time.Duration) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	taken := 0
-	for taken < p.Parallel {
+	for taken < cap(p.free) {
 		select {
 		case <-p.free:
 			taken++
@@ -61,6 +61,6 @@ func (p *poller) giveBack(ctx context.Context, receipt string) {
 	defer cancel()
 	err := p.Queue.Hide(ctx, receipt, 0)
 	if err != nil && !fault.Is(err, fault.Missing) {
-		p.Told.Happened(p.Now(), fmt.Errorf("giving back a message of %s: %w", p.Service, err))
+		p.Options.Told.Happened(p.Now(), fmt.Errorf("giving back a message of %s: %w", p.Service, err))
 	}
 }

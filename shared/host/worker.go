@@ -18,12 +18,18 @@ type Worker struct {
 	// Dead is the dead-letter queue of Queue.
 	Dead   queue.Sender
 	Handle Handler
+	// Batch deals with messages that were received together; nil lets Handle deal
+	// with each of them, all at the same time.
+	Batch Batch
 	// Log takes one line per message; nil logs nothing.
 	Log func(Line)
 	Now func() time.Time
 	// Again is how long a message that is to come again stays hidden; nil means
 	// Backoff.
 	Again func(m queue.Message) time.Duration
+	// Told hears of what is wrong with a batch and with no message of it; nil hears
+	// nothing.
+	Told *Trouble
 }
 
 // Line is the one wide log line of one message.
@@ -65,22 +71,33 @@ func (w Worker) deal(ctx, verdicts context.Context, m queue.Message) Line {
 	began := w.Now()
 	noted := noted{Context: ctx}
 	err := safely(&noted, w.Handle, m)
-	verdict := Judge(err, m)
-	if verdict.Action == Hide && w.Again != nil {
-		verdict.After = w.Again(m)
-	}
+	verdict := w.judge(err, m)
 	line := Line{Service: w.Service, Note: noted.note, Message: m, Verdict: verdict, Began: began, Took: w.Now().Sub(began)}
-	if verdicts.Err() != nil {
-		// The handler took longer than it may.
-		late, cancel := context.WithTimeout(context.WithoutCancel(verdicts), verdictTime)
-		defer cancel()
-		verdicts = late
-	}
+	verdicts, cancel := inTime(verdicts)
+	defer cancel()
 	line.Err = w.carryOut(verdicts, m, verdict)
 	if w.Log != nil {
 		w.Log(line)
 	}
 	return line
+}
+
+// judge is the verdict table with the worker's own pace.
+func (w Worker) judge(err error, m queue.Message) Verdict {
+	verdict := Judge(err, m)
+	if verdict.Action == Hide && w.Again != nil {
+		verdict.After = w.Again(m)
+	}
+	return verdict
+}
+
+// inTime gives time to carry out verdicts where the handler took longer than it
+// may.
+func inTime(verdicts context.Context) (context.Context, context.CancelFunc) {
+	if verdicts.Err() == nil {
+		return verdicts, func() {}
+	}
+	return context.WithTimeout(context.WithoutCancel(verdicts), verdictTime)
 }
 
 // carryOut applies the verdict. A dead letter is sent before the original is

@@ -25,7 +25,7 @@ const stillMax = 5 * time.Minute
 func (p *Parts) Run(ctx context.Context, handle host.Handler, o host.Options,
 	lambda func(ctx context.Context, w host.Worker, o host.LambdaOptions) error) error {
 	w := p.Worker(handle)
-	w.Again = o.Again
+	w.Again, w.Batch, w.Told = o.Again, o.Batch, p.Trouble
 	return host.Run(ctx, host.Place{Lambda: p.Lambda, QueueURL: p.QueueURL, QueueVariable: settings.QueueURL},
 		func(ctx context.Context) error {
 			return lambda(ctx, w, host.LambdaOptions{Queue: p.Source, After: p.Telemetry.Flush})

@@ -37,8 +37,8 @@ func Serve(ctx context.Context, w host.Worker, o Options) error {
 }
 
 // Handler makes a Lambda handler of a worker, whose Queue is not used: each
-// record names its own. All records are handled at the same time, for their
-// visibility runs at the same time as well.
+// record names its own. All records are handled at the same time, or by the
+// worker's Batch, for their visibility runs at the same time as well.
 func Handler(w host.Worker, o Options) func(ctx context.Context, e events.SQSEvent) (events.SQSEventResponse, error) {
 	if o.Margin <= 0 {
 		o.Margin = 5 * time.Second
@@ -49,8 +49,8 @@ func Handler(w host.Worker, o Options) func(ctx context.Context, e events.SQSEve
 		}
 		again := make([]bool, len(e.Records))
 		var all sync.WaitGroup
-		for i, record := range e.Records {
-			all.Go(func() { again[i] = !handle(ctx, w, o, record) })
+		for source, places := range bySource(e.Records) {
+			all.Go(func() { handle(ctx, w, o, source, places, e.Records, again) })
 		}
 		all.Wait()
 		response := events.SQSEventResponse{BatchItemFailures: []events.SQSBatchItemFailure{}}
@@ -63,31 +63,53 @@ func Handler(w host.Worker, o Options) func(ctx context.Context, e events.SQSEve
 	}
 }
 
-// handle deals with one record and reports whether it is dealt with.
-func handle(ctx context.Context, w host.Worker, o Options, record events.SQSMessage) bool {
-	m := message(record)
-	source, err := o.Queue(record.EventSourceARN)
+// bySource are the places of the records of each queue: there is hardly ever more
+// than one.
+func bySource(records []events.SQSMessage) map[string][]int {
+	places := map[string][]int{}
+	for i, record := range records {
+		places[record.EventSourceARN] = append(places[record.EventSourceARN], i)
+	}
+	return places
+}
+
+// handle deals with the records of one queue, and notes which are to come again.
+func handle(ctx context.Context, w host.Worker, o Options, arn string, places []int, records []events.SQSMessage, again []bool) {
+	messages := make([]queue.Message, len(places))
+	for i, at := range places {
+		messages[i], again[at] = message(records[at]), true
+	}
+	source, err := o.Queue(arn)
 	if err != nil {
-		if w.Log != nil {
-			w.Log(host.Line{Service: w.Service, Message: m, Began: w.Now(), Verdict: host.Verdict{Action: host.Keep},
-				Err: fmt.Errorf("finding the queue %s: %w", record.EventSourceARN, err)})
+		for _, m := range messages {
+			if w.Log != nil {
+				w.Log(host.Line{Service: w.Service, Message: m, Began: w.Now(), Verdict: host.Verdict{Action: host.Keep},
+					Err: fmt.Errorf("finding the queue %s: %w", arn, err)})
+			}
 		}
-		return false
+		return
 	}
 	w.Queue = undeleted{source}
 	if end, ok := ctx.Deadline(); ok {
-		// The queue hides a batch for several times the function's timeout. If we
-		// die, the message need not wait for that; if this call fails, it will.
-		_ = source.Hide(ctx, m.Receipt, max(end.Sub(w.Now()), 0)+o.Margin)
+		hide(ctx, source, messages, max(end.Sub(w.Now()), 0)+o.Margin)
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithDeadline(ctx, end.Add(-o.Margin))
 		defer cancel()
 	}
-	line := w.Deal(ctx, m)
-	if line.Err != nil {
-		return false
+	for i, line := range w.DealAll(ctx, messages) {
+		again[places[i]] = line.Err != nil || line.Verdict.Action != host.Delete && line.Verdict.Action != host.Park
 	}
-	return line.Verdict.Action == host.Delete || line.Verdict.Action == host.Park
+}
+
+// hide shortens for how long messages stay hidden: the queue hides a batch for
+// several times the function's timeout. If we die, they need not wait for that; if
+// a call fails, that one will.
+func hide(ctx context.Context, source queue.Queue, messages []queue.Message, visibility time.Duration) {
+	var all sync.WaitGroup
+	for _, m := range messages {
+		all.Go(func() { _ = source.Hide(ctx, m.Receipt, visibility) })
+	}
+	all.Wait()
 }
 
 // undeleted leaves deleting to Lambda, which does it for every record that is

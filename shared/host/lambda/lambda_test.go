@@ -125,6 +125,32 @@ func TestBugIsParkedInTheEnd(t *testing.T) {
 	}
 }
 
+// A worker that deals with batches gets the records of one queue as one, and what
+// comes again is told of each.
+func TestBatch(t *testing.T) {
+	s := &source{}
+	var sizes []int
+	w := host.Worker{Service: "planner", Dead: s, Handle: outcome, Now: time.Now, Batch: func(ctx context.Context, batch []host.Delivery) {
+		sizes = append(sizes, len(batch))
+		for i := range batch {
+			if string(batch[i].Message.Body) != "panic" {
+				batch[i].Err = outcome(ctx, batch[i].Message)
+			}
+		}
+	}}
+	handle := lambda.Handler(w, lambda.Options{Queue: func(string) (queue.Queue, error) { return s, nil }})
+	response, err := handle(t.Context(), events.SQSEvent{Records: []events.SQSMessage{
+		record("ok", 1), record("retry", 1), record("panic", 1), record("poison", 1), record("bug", 1),
+	}})
+	want := []events.SQSBatchItemFailure{{ItemIdentifier: "retry"}, {ItemIdentifier: "panic"}, {ItemIdentifier: "bug"}}
+	if diff := cmp.Diff(want, response.BatchItemFailures); diff != "" || err != nil {
+		t.Errorf("%s%v", diff, err)
+	}
+	if !slices.Equal(sizes, []int{5}) || len(s.dead) != 1 {
+		t.Errorf("batches of %v, %d dead letters", sizes, len(s.dead))
+	}
+}
+
 // A record whose dead letter could not be sent must come again.
 func TestUndeliveredLetterKeepsTheRecord(t *testing.T) {
 	s := &source{refuse: errors.New("away")}

@@ -35,7 +35,9 @@ func run(ctx context.Context, p *parts.Parts) error {
 		Bus:     queue.GatherSender(p.Facts(), interruption.BusLanes),
 		Cluster: p.Cluster, Account: p.Account(), Region: p.Region, Now: time.Now, Limit: interruption.CallLimit,
 	}
-	return p.Run(ctx, service.Handle, interruption.Options(), lambda.Serve)
+	options := interruption.Options()
+	options.Batch = service.Batch
+	return p.Run(ctx, service.Handle, options, lambda.Serve)
 }
 
 // EC2 allows an account 20 reads a second, and others read as well. A call

@@ -43,38 +43,36 @@ type entry struct {
 	until time.Time
 }
 
-// book is the memory. The zero value is empty and ready, and is safe for
-// concurrent use.
+// book is the memory. The zero value is empty and ready; who looks or notes holds
+// its lock.
 type book struct {
-	mu      sync.Mutex
-	entries map[string]entry
+	sync.Mutex
+	entries map[string]*entry
 	// line is the ids in the order in which they came; next is the oldest once
 	// the line is full.
 	line []string
 	next int
 }
 
-// look gives what is remembered at a time.
-func (b *book) look(id string, now time.Time) entry {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	e := b.entries[id]
-	if !e.until.IsZero() && !now.Before(e.until) {
-		return entry{}
+// look puts what is remembered of ids at a time into answers, nil for what is not.
+func (b *book) look(ids []string, answers []*entry, now time.Time) {
+	for i, id := range ids {
+		e := b.entries[id]
+		if e != nil && !e.until.IsZero() && !now.Before(e.until) {
+			e = nil
+		}
+		answers[i] = e
 	}
-	return e
 }
 
-// note remembers.
-func (b *book) note(id string, e entry) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
+// note remembers. An entry does not change once it is noted.
+func (b *book) note(id string, e *entry) {
 	if _, known := b.entries[id]; known {
 		b.entries[id] = e
 		return
 	}
 	if b.entries == nil {
-		b.entries = map[string]entry{}
+		b.entries = map[string]*entry{}
 	}
 	b.entries[id] = e
 	if len(b.line) < Size {

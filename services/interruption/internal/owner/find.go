@@ -33,7 +33,7 @@ type Finder struct {
 	Limit time.Duration
 
 	once  sync.Once
-	calls *convoy.Convoy[*question]
+	calls *convoy.Convoy[*query]
 	book  book
 }
 
@@ -45,42 +45,112 @@ type Found struct {
 	Unseen []string
 }
 
-// question is one id, and in the end its answer.
-type question struct {
+// Question is whose the instances of one event are.
+type Question struct {
+	IDs []string
+	// Said is the time of which the event speaks.
+	Said time.Time
+	// Fresh wants the state of ours as it is now.
+	Fresh bool
+	// Found is the answer.
+	Found Found
+
+	answers []*entry
+}
+
+// query is one id, and in the end its answer.
+type query struct {
 	id     string
-	answer entry
+	answer *entry
 }
 
 // Find looks instances up that an event of some time speaks of. Those that are
 // known cost no call, but that who asks fresh gets the state of ours as it is now.
 func (f *Finder) Find(ctx context.Context, ids []string, said time.Time, fresh bool) (Found, error) {
-	var found Found
-	var asked []*question
-	settled := f.Now().Sub(said) >= Settle
-	for _, id := range ids {
-		known := f.book.look(id, f.Now())
-		if known.answer == Unknown || fresh && (known.answer == Ours || known.answer == Unseen && !settled) {
-			asked = append(asked, &question{id: id})
+	q := Question{IDs: ids, Said: said, Fresh: fresh}
+	if err := f.Ask(ctx, f.Recall([]*Question{&q})); err != nil {
+		return Found{}, err
+	}
+	return q.Found, nil
+}
+
+// Recall answers those questions that need no call, and gives back the others.
+func (f *Finder) Recall(all []*Question) (others []*Question) {
+	now, count := f.Now(), 0
+	for _, q := range all {
+		count += len(q.IDs)
+	}
+	room := make([]*entry, count)
+	f.book.Lock()
+	defer f.book.Unlock()
+	for _, q := range all {
+		q.answers, room = room[:len(q.IDs):len(q.IDs)], room[len(q.IDs):]
+		f.book.look(q.IDs, q.answers, now)
+		if q.forget(now); slices.Contains(q.answers, nil) {
+			others = append(others, q)
 			continue
 		}
-		found.take(id, known)
+		q.sort()
+	}
+	return others
+}
+
+// forget drops the answers that are too old for who asks.
+func (q *Question) forget(now time.Time) {
+	if !q.Fresh {
+		return
+	}
+	settled := now.Sub(q.Said) >= Settle
+	for i, e := range q.answers {
+		if e != nil && (e.answer == Ours || e.answer == Unseen && !settled) {
+			q.answers[i] = nil
+		}
+	}
+}
+
+// Ask answers questions that Recall gave back, with as few calls as it takes.
+func (f *Finder) Ask(ctx context.Context, all []*Question) error {
+	var asked []*query
+	for _, q := range all {
+		for i, e := range q.answers {
+			if e == nil {
+				asked = append(asked, &query{id: q.IDs[i]})
+			}
+		}
 	}
 	for part := range slices.Chunk(asked, chunk) {
 		if err := f.convoy().Do(ctx, part...); err != nil {
-			return Found{}, fmt.Errorf("finding the owners of %d instances: %w", len(asked), err)
+			return fmt.Errorf("finding the owners of %d instances: %w", len(asked), err)
 		}
 	}
-	for _, q := range asked {
-		found.take(q.id, q.answer)
-		if q.answer.answer != Unseen || settled {
-			f.book.note(q.id, q.answer)
+	now := f.Now()
+	f.book.Lock()
+	defer f.book.Unlock()
+	for _, q := range all {
+		settled := now.Sub(q.Said) >= Settle
+		for i, e := range q.answers {
+			if e != nil {
+				continue
+			}
+			q.answers[i], asked = asked[0].answer, asked[1:]
+			if q.answers[i].answer != Unseen || settled {
+				f.book.note(q.IDs[i], q.answers[i])
+			}
 		}
+		q.sort()
 	}
-	return found, nil
+	return nil
+}
+
+// sort makes the answer of those for each id.
+func (q *Question) sort() {
+	for i, e := range q.answers {
+		q.Found.take(q.IDs[i], e)
+	}
 }
 
 // take sorts one instance in.
-func (f *Found) take(id string, e entry) {
+func (f *Found) take(id string, e *entry) {
 	switch e.answer {
 	case Ours:
 		f.Ours = append(f.Ours, e.instance)
@@ -91,55 +161,61 @@ func (f *Found) take(id string, e entry) {
 	}
 }
 
-func (f *Finder) convoy() *convoy.Convoy[*question] {
+func (f *Finder) convoy() *convoy.Convoy[*query] {
 	f.once.Do(func() {
-		f.calls = convoy.New(convoy.Options[*question]{Lanes: lanes, Items: chunk, Call: f.ask})
+		f.calls = convoy.New(convoy.Options[*query]{Lanes: lanes, Items: chunk, Call: f.ask})
 	})
 	return f.calls
 }
 
-// ask answers questions with one call.
-func (f *Finder) ask(ctx context.Context, questions []*question) error {
+// ask answers queries with one call.
+func (f *Finder) ask(ctx context.Context, queries []*query) error {
 	if f.Limit > 0 {
 		limited, cancel := context.WithTimeout(ctx, f.Limit)
 		defer cancel()
 		ctx = limited
 	}
-	ids := make([]string, 0, len(questions))
-	for _, q := range questions {
+	ids := make([]string, 0, len(queries))
+	for _, q := range queries {
 		ids = append(ids, q.id)
 	}
 	slices.Sort(ids)
-	shown, err := f.EC2.DescribeInstances(ctx, cloud.InstanceFilter{IDs: slices.Compact(ids)})
+	ids = slices.Compact(ids)
+	shown, err := f.EC2.DescribeInstances(ctx, cloud.InstanceFilter{IDs: ids})
 	if err != nil {
 		return fmt.Errorf("describing %d instances: %w", len(ids), err)
 	}
-	answers := make(map[string]entry, len(shown))
-	for _, i := range shown {
-		answers[i.ID] = f.judge(i)
+	unseen := &entry{answer: Unseen, until: f.Now().Add(unseenFor)}
+	answers := make([]*entry, len(ids))
+	for i := range shown {
+		if at, asked := slices.BinarySearch(ids, shown[i].ID); asked {
+			answers[at] = f.judge(&shown[i], unseen)
+		}
 	}
-	unseen := entry{answer: Unseen, until: f.Now().Add(unseenFor)}
-	for _, q := range questions {
-		q.answer = unseen
-		if e, ok := answers[q.id]; ok {
-			q.answer = e
+	for _, q := range queries {
+		at, _ := slices.BinarySearch(ids, q.id)
+		if q.answer = answers[at]; q.answer == nil {
+			q.answer = unseen
 		}
 	}
 	return nil
 }
 
+// strange is the answer for all that are somebody else's.
+var strange = &entry{answer: Strange}
+
 // judge says whose an instance is that EC2 shows.
-func (f *Finder) judge(i cloud.Instance) entry {
+func (f *Finder) judge(i *cloud.Instance, unseen *entry) *entry {
 	switch {
-	case Owned(i, f.Cluster):
+	case Owned(*i, f.Cluster):
 		// The rest is not asked for, and a book has many.
-		return entry{answer: Ours, instance: Instance{
+		return &entry{answer: Ours, instance: Instance{
 			ID: i.ID, Offering: event.Offering{InstanceType: i.Type, Zone: i.Zone, CapacityType: i.CapacityType}, State: i.State,
 		}}
 	case i.State.Gone() && len(i.Tags) == 0:
 		// EC2 takes the tags off what is terminated, a while before it forgets it.
-		return entry{answer: Unseen, until: f.Now().Add(unseenFor)}
+		return unseen
 	default:
-		return entry{answer: Strange}
+		return strange
 	}
 }

@@ -11,15 +11,16 @@ import (
 func TestBookForgetsTheOldest(t *testing.T) {
 	var b book
 	for n := range Size {
-		b.note(strconv.Itoa(n), entry{answer: Strange})
-		b.note(strconv.Itoa(n), entry{answer: Ours})
+		b.note(strconv.Itoa(n), &entry{answer: Strange})
+		b.note(strconv.Itoa(n), &entry{answer: Ours})
 	}
 	for n := range 3 {
-		b.note(fmt.Sprint("new", n), entry{answer: Strange})
+		b.note(fmt.Sprint("new", n), &entry{answer: Strange})
 	}
 	for id, want := range map[string]Answer{"0": Unknown, "2": Unknown, "3": Ours, "new0": Strange, "new2": Strange, "never": Unknown} {
-		if got := b.look(id, noon).answer; got != want {
-			t.Errorf("%s: remembered %v", id, got)
+		got := []*entry{{}}
+		if b.look([]string{id}, got, noon); want == Unknown && got[0] != nil || want != Unknown && (got[0] == nil || got[0].answer != want) {
+			t.Errorf("%s: remembered %v", id, got[0])
 		}
 	}
 	if len(b.entries) != Size || len(b.line) != Size {

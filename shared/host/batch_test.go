@@ -1,0 +1,324 @@
+package host_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/joist-autoscaler/joist/shared/fault"
+	"github.com/joist-autoscaler/joist/shared/host"
+	"github.com/joist-autoscaler/joist/shared/memqueue"
+	"github.com/joist-autoscaler/joist/shared/queue"
+)
+
+// fate is what becomes of a message, by its body.
+func fate(m queue.Message) error {
+	switch body := string(m.Body); body {
+	case "ok":
+		return nil
+	case "stale":
+		return fault.F("accepting", fault.Stale, "expired")
+	case "poison":
+		return fault.F("decoding", fault.Poison, "not JSON")
+	case "retry":
+		return fault.F("calling", fault.Retry, "later")
+	case "alone":
+		return host.ErrAlone
+	case "panic":
+		panic("oh")
+	default:
+		return errors.New("a bug")
+	}
+}
+
+// fates deals with a batch, and notes how large it was.
+func fates(sizes *[]int) host.Batch {
+	return func(_ context.Context, batch []host.Delivery) {
+		*sizes = append(*sizes, len(batch))
+		for i := range batch {
+			batch[i].Note.ID = string(batch[i].Message.Body)
+			batch[i].Err = fate(batch[i].Message)
+		}
+	}
+}
+
+// deliveries receives bodies at once.
+func (b *bench) deliveries(t *testing.T, bodies ...string) []queue.Message {
+	t.Helper()
+	for _, body := range bodies {
+		b.Put([]byte(body))
+	}
+	messages, err := b.Queue.Receive(t.Context(), len(bodies), 0, time.Minute)
+	if err != nil || len(messages) != len(bodies) {
+		t.Fatalf("receiving gave %d messages: %v", len(messages), err)
+	}
+	return messages
+}
+
+// Each message of a batch has a verdict of its own, and what can be done with one
+// call is.
+func TestDealAll(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		bodies []string
+		// again are what is left, alone is what the handler of single messages saw.
+		again, alone []string
+		calls        []string
+		dead         int
+	}{
+		{"one call deletes all", []string{"ok", "stale", "ok"}, nil, nil, []string{"delete 3"}, 0},
+		{"one call parks all", []string{"poison", "ok", "poison"}, nil, nil, []string{"delete 1", "park 2", "delete 2"}, 2},
+		{"one that comes again", []string{"ok", "retry"}, []string{"retry"}, nil, []string{"delete 1", "hide"}, 0},
+		{"one that trips a bug", []string{"bug", "ok"}, []string{"bug"}, nil, []string{"delete 1"}, 0},
+		{"one of another sort", []string{"ok", "alone", "ok"}, nil, []string{"alone"}, []string{"delete 2", "delete 1"}, 0},
+		// What the batch had not come to when it panicked is dealt with by itself.
+		{"one that panics", []string{"ok", "panic", "ok"}, []string{"panic"}, []string{"ok", "panic"}, []string{"delete 1", "delete 1"}, 0},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			b := newBench()
+			messages := b.deliveries(t, c.bodies...)
+			var mu sync.Mutex
+			var sizes []int
+			var alone, told []string
+			w := b.worker(func(_ context.Context, m queue.Message) error {
+				mu.Lock()
+				alone = append(alone, string(m.Body))
+				mu.Unlock()
+				if string(m.Body) == "alone" {
+					return nil
+				}
+				return fate(m)
+			})
+			counted := &counting{bench: b}
+			w.Queue, w.Dead, w.Batch = counted, countedLetters{counted}, fates(&sizes)
+			w.Told = &host.Trouble{Tell: func(err error, _ int) { told = append(told, err.Error()) }}
+			lines := w.DealAll(t.Context(), messages)
+			slices.Sort(alone)
+			for i, l := range lines {
+				if string(l.Message.Body) != c.bodies[i] || l.Err != nil {
+					t.Errorf("line %d is of %s: %v", i, l.Message.Body, l.Err)
+				}
+			}
+			if diff := cmp.Diff(c.alone, alone) + cmp.Diff([]int{len(c.bodies)}, sizes) + cmp.Diff(c.calls, counted.calls); diff != "" {
+				t.Error(diff)
+			}
+			if in, dead := b.left(t); in != len(c.again) || dead != c.dead {
+				t.Errorf("%d are left and %d dead, want %d and %d", in, dead, len(c.again), c.dead)
+			}
+			if panicked := slices.Contains(c.bodies, "panic"); panicked != (len(told) == 1) || panicked && !strings.Contains(told[0], "panic: oh") {
+				t.Errorf("told %q", told)
+			}
+			if len(b.lines) != len(c.bodies) {
+				t.Errorf("%d lines were logged for %d messages", len(b.lines), len(c.bodies))
+			}
+		})
+	}
+}
+
+// counting is a bench's queue that says how much each call carried.
+type counting struct {
+	*bench
+	mu     sync.Mutex
+	calls  []string
+	refuse func(call string, n int) error
+}
+
+func (c *counting) call(name string, n int) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if n > 0 {
+		name = fmt.Sprint(name, " ", n)
+	}
+	c.calls = append(c.calls, name)
+	if c.refuse != nil {
+		return c.refuse(name, n)
+	}
+	return nil
+}
+
+func (c *counting) Delete(ctx context.Context, receipts ...string) error {
+	if err := c.call("delete", len(receipts)); err != nil {
+		return err
+	}
+	return c.Queue.Delete(ctx, receipts...)
+}
+
+func (c *counting) Hide(ctx context.Context, receipt string, visibility time.Duration) error {
+	if err := c.call("hide", 0); err != nil {
+		return err
+	}
+	return c.Queue.Hide(ctx, receipt, visibility)
+}
+
+type countedLetters struct{ c *counting }
+
+func (l countedLetters) Send(ctx context.Context, messages ...queue.Outgoing) error {
+	if err := l.c.call("park", len(messages)); err != nil {
+		return err
+	}
+	return l.c.dead.Send(ctx, messages...)
+}
+
+// A call that is refused because of one message is made again for each.
+func TestBatchRefused(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		kind   fault.Kind
+		bodies []string
+		refuse string
+		left   int
+		undone int
+	}{
+		{"deletes that are not valid together", fault.Invalid, []string{"ok", "ok", "ok"}, "delete 3", 0, 0},
+		{"deletes that fail", fault.Retry, []string{"ok", "ok", "ok"}, "delete 3", 3, 3},
+		{"letters that are not valid together", fault.Invalid, []string{"poison", "poison"}, "park 2", 0, 0},
+		{"letters that fail together", fault.Retry, []string{"poison", "poison"}, "park 2", 0, 0},
+		{"letters that fail", fault.Retry, []string{"poison", "poison"}, "park", 2, 2},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			b := newBench()
+			messages := b.deliveries(t, c.bodies...)
+			counted := &counting{bench: b, refuse: func(call string, _ int) error {
+				if strings.HasPrefix(call, c.refuse) {
+					return fault.F("calling", c.kind, "refused")
+				}
+				return nil
+			}}
+			var sizes []int
+			w := b.worker(returns(errors.New("not alone")))
+			w.Queue, w.Dead, w.Batch = counted, countedLetters{counted}, fates(&sizes)
+			undone := 0
+			for _, l := range w.DealAll(t.Context(), messages) {
+				if l.Err != nil {
+					undone++
+				}
+			}
+			if in, _ := b.left(t); in != c.left || undone != c.undone {
+				t.Errorf("%d are left and %d undone, want %d and %d: %v", in, undone, c.left, c.undone, counted.calls)
+			}
+		})
+	}
+}
+
+// Poll gives batches as they were received, no more of them at a time than Parallel
+// allows messages, and keeps each message hidden while its batch runs.
+func TestPollBatches(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench()
+		var mu sync.Mutex
+		running, most, handled := 0, 0, 0
+		add := func(n int) {
+			mu.Lock()
+			defer mu.Unlock()
+			if running += n; running > most {
+				most = running
+			}
+		}
+		w := b.worker(returns(errors.New("not alone")))
+		b.put(200)
+		stop := polling(t, w, host.Options{Parallel: 30, Receivers: 8, Visibility: 15 * time.Second, Batch: func(_ context.Context, batch []host.Delivery) {
+			add(len(batch))
+			defer add(-len(batch))
+			time.Sleep(20 * time.Second) // beyond the visibility
+			for i := range batch {
+				batch[i].Err = nil
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			handled += len(batch)
+		}})
+		time.Sleep(10 * time.Minute)
+		if err := stop(); err != nil {
+			t.Error(err)
+		}
+		if most != 30 || handled != 200 {
+			t.Errorf("%d handled, at most %d at once", handled, most)
+		}
+		if in, _ := b.left(t); in != 0 {
+			t.Errorf("%d are left", in)
+		}
+	})
+}
+
+// Stopping gives a batch its grace, and then gives back each of its messages.
+func TestPollStopsBatches(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		runs time.Duration
+		took time.Duration
+		left int
+	}{
+		{"one that ends within the grace", 9 * time.Second, 8 * time.Second, 0},
+		{"one that heeds nothing", 50 * time.Second, 17 * time.Second, 3},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				b := newBench()
+				b.put(3)
+				w := b.worker(returns(errors.New("not alone")))
+				w.Batch = func(_ context.Context, batch []host.Delivery) {
+					time.Sleep(c.runs)
+					for i := range batch {
+						batch[i].Err = nil
+					}
+				}
+				stop := polling(t, w, host.Options{Grace: 15 * time.Second})
+				time.Sleep(time.Second)
+				began := time.Now()
+				if err := stop(); err != nil {
+					t.Error(err)
+				}
+				if took := time.Since(began).Round(time.Second); took != c.took {
+					t.Errorf("stopping took %s, want %s", took, c.took)
+				}
+				if visible, hidden, _ := b.Depth(t.Context()); visible != c.left || hidden != 0 {
+					t.Errorf("%d are visible and %d hidden", visible, hidden)
+				}
+				time.Sleep(time.Minute)
+			})
+		})
+	}
+}
+
+// What is promised of messages each by itself holds of batches, too.
+func TestPollBatchesThroughput(t *testing.T) {
+	const n = 20_000
+	synctest.Test(t, func(t *testing.T) {
+		w := &wire{bench: newBench()}
+		w.broker.Queue("q", memqueue.QueueOptions{})
+		for range n {
+			w.Put([]byte("ok"))
+		}
+		began := time.Now()
+		var mu sync.Mutex
+		var last time.Duration
+		worker := w.worker(returns(errors.New("not alone")))
+		worker.Batch = func(_ context.Context, batch []host.Delivery) {
+			time.Sleep(2 * apiTrip)
+			for i := range batch {
+				batch[i].Err = nil
+			}
+		}
+		worker.Log = func(host.Line) {
+			mu.Lock()
+			defer mu.Unlock()
+			last = time.Since(began)
+		}
+		stop := polling(t, worker, quick())
+		time.Sleep(time.Minute)
+		if err := stop(); err != nil {
+			t.Error(err)
+		}
+		if in, _ := w.left(t); in != 0 || n/last.Seconds() < 4_000 {
+			t.Errorf("%d are left; %.0f a second", in, n/last.Seconds())
+		}
+	})
+}
