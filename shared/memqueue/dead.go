@@ -37,7 +37,7 @@ func (b *Broker) Move(from, to string) (moved int, err error) {
 	}
 	q.sweep()
 	var stay []*record
-	for len(q.line) > 0 && !q.line[0].visible.After(b.now()) {
+	for q.ready(b.now()) {
 		r := q.line.next()
 		target := b.queues[to]
 		if to == "" {
@@ -63,8 +63,8 @@ func (q *Queue) Purge() {
 	q.broker.mu.Lock()
 	defer q.broker.mu.Unlock()
 	q.sweep()
-	q.stats.Purged += len(q.line)
-	q.line, q.nextExpiry = nil, time.Time{}
+	q.stats.Purged += q.line.len()
+	q.line, q.nextExpiry = line{}, time.Time{}
 	clear(q.inFlight)
 }
 
@@ -75,7 +75,7 @@ func (q *Queue) sweep() {
 		return
 	}
 	var expired []*record
-	for _, r := range q.line {
+	for r := range q.line.all() {
 		if !now.Before(r.sent.Add(q.options.Retention)) {
 			expired = append(expired, r)
 		}
@@ -91,7 +91,7 @@ func (q *Queue) sweep() {
 // queue.
 func (q *Queue) firstExpiry() time.Time {
 	var first time.Time
-	for _, r := range q.line {
+	for r := range q.line.all() {
 		if at := r.sent.Add(q.options.Retention); first.IsZero() || at.Before(first) {
 			first = at
 		}

@@ -140,8 +140,8 @@ func (q *Queue) NextVisible() time.Time {
 	q.broker.mu.Lock()
 	defer q.broker.mu.Unlock()
 	q.sweep()
-	if len(q.line) == 0 {
-		return time.Time{}
+	if r := q.line.first(); r != nil {
+		return r.visible
 	}
-	return q.line[0].visible
+	return time.Time{}
 }

@@ -1,7 +1,7 @@
 package memqueue
 
 import (
-	"fmt"
+	"strconv"
 	"time"
 
 	"github.com/joist-autoscaler/joist/shared/fault"
@@ -17,11 +17,16 @@ func (q *Queue) take(limit int, visibility time.Duration) ([]queue.Message, erro
 		return nil, fault.F("receiving from "+q.name, fault.Retry, "the model failed the call")
 	}
 	q.sweep()
-	records := q.pick(limit)
-	messages := make([]queue.Message, 0, len(records))
+	now := b.now()
+	records := q.pick(now, limit)
+	messages, room := make([]queue.Message, 0, len(records)), roomFor(records)
 	for _, r := range records {
-		q.deliver(r, visibility)
-		messages = append(messages, r.message())
+		q.deliver(r, now.Add(visibility))
+		if b.strikes(Duplicated, b.faults.Duplicate) {
+			q.duplicate(r, now, visibility)
+		}
+		messages = append(messages, r.message(room[:0:len(r.body)]))
+		room = room[len(r.body):]
 	}
 	if len(messages) > 0 && b.strikes(ReceiveAnswerLost, b.faults.LoseReceiveAnswer) {
 		return nil, fault.F("receiving from "+q.name, fault.Retry, "the model lost the answer")
@@ -29,11 +34,25 @@ func (q *Queue) take(limit int, visibility time.Duration) ([]queue.Message, erro
 	return messages, nil
 }
 
+// roomFor is memory for all bodies in one piece.
+func roomFor(records []*record) []byte {
+	size := 0
+	for _, r := range records {
+		size += len(r.body)
+	}
+	return make([]byte, size)
+}
+
+// ready reports whether a record can be received.
+func (q *Queue) ready(now time.Time) bool {
+	r := q.line.first()
+	return r != nil && !r.visible.After(now)
+}
+
 // pick removes up to limit visible records from the line, in order or shuffled.
-func (q *Queue) pick(limit int) []*record {
+func (q *Queue) pick(now time.Time, limit int) []*record {
 	b := q.broker
-	now := b.now()
-	if len(q.line) == 0 || q.line[0].visible.After(now) || b.strikes(ReceiveEmpty, b.faults.Empty) {
+	if !q.ready(now) || b.strikes(ReceiveEmpty, b.faults.Empty) {
 		return nil
 	}
 	shuffle := b.strikes(Reordered, b.faults.Reorder)
@@ -41,8 +60,8 @@ func (q *Queue) pick(limit int) []*record {
 	if shuffle {
 		depth *= 3
 	}
-	var records []*record
-	for len(records) < depth && len(q.line) > 0 && !q.line[0].visible.After(now) {
+	records := make([]*record, 0, depth)
+	for len(records) < depth && q.ready(now) {
 		r := q.line.next()
 		if q.isDead(r) {
 			q.bury(r)
@@ -59,29 +78,27 @@ func (q *Queue) pick(limit int) []*record {
 	return records[:min(limit, len(records))]
 }
 
-// deliver makes a picked record a delivery and puts it back in line, hidden.
-func (q *Queue) deliver(r *record, visibility time.Duration) {
+// deliver makes a picked record a delivery and puts it back in line, hidden until
+// then.
+func (q *Queue) deliver(r *record, until time.Time) {
 	b := q.broker
 	delete(q.inFlight, r.receipt)
 	b.serial++
 	r.receives++
-	r.receipt = fmt.Sprintf("%s#%d", r.id, b.serial)
-	r.visible = b.now().Add(visibility)
+	r.receipt = r.id + "#" + strconv.FormatUint(b.serial, 10)
+	r.visible = until
 	q.inFlight[r.receipt] = r
 	q.line.add(r)
-	if b.strikes(Duplicated, b.faults.Duplicate) {
-		q.duplicate(r, visibility)
-	}
 }
 
 // duplicate leaves a copy of a delivered record, visible somewhere within the
 // delivery's visibility: as when SQS delivers from a server that has not heard.
-func (q *Queue) duplicate(r *record, visibility time.Duration) {
+func (q *Queue) duplicate(r *record, now time.Time, visibility time.Duration) {
 	b := q.broker
 	b.serial++
 	twin := *r
 	twin.serial, twin.receipt = b.serial, ""
-	twin.visible = b.now()
+	twin.visible = now
 	if visibility > 0 {
 		twin.visible = twin.visible.Add(time.Duration(b.dice.Int64N(int64(visibility))))
 	}

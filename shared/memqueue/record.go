@@ -1,8 +1,6 @@
 package memqueue
 
 import (
-	"bytes"
-	"container/heap"
 	"maps"
 	"time"
 
@@ -22,49 +20,16 @@ type record struct {
 	receipt string
 	// from is the queue from which the record was moved here as dead.
 	from string
-	// slot is the record's place in the heap.
-	slot int
+	// turn counts how often the record came into line and left it: a place in line
+	// with an earlier one is no longer its own.
+	turn uint32
 }
 
-// message is the delivery that a receiver sees. It shares nothing.
-func (r *record) message() queue.Message {
+// message is the delivery that a receiver sees, with a body that lies in room. It
+// shares nothing with the queue.
+func (r *record) message(room []byte) queue.Message {
 	return queue.Message{
-		ID: r.id, Body: bytes.Clone(r.body), Receipt: r.receipt, Receives: r.receives,
+		ID: r.id, Body: append(room, r.body...), Receipt: r.receipt, Receives: r.receives,
 		Sent: r.sent, Attributes: maps.Clone(r.attributes),
 	}
 }
-
-// line orders records by when they become visible, then by age.
-type line []*record
-
-func (l line) Len() int { return len(l) }
-func (l line) Less(i, j int) bool {
-	if !l[i].visible.Equal(l[j].visible) {
-		return l[i].visible.Before(l[j].visible)
-	}
-	return l[i].serial < l[j].serial
-}
-func (l line) Swap(i, j int) {
-	l[i], l[j] = l[j], l[i]
-	l[i].slot, l[j].slot = i, j
-}
-
-// Push is for container/heap alone.
-func (l *line) Push(x any) {
-	r := x.(*record)
-	r.slot = len(*l)
-	*l = append(*l, r)
-}
-
-// Pop is for container/heap alone.
-func (l *line) Pop() any {
-	last := len(*l) - 1
-	r := (*l)[last]
-	(*l)[last] = nil
-	*l = (*l)[:last]
-	return r
-}
-
-func (l *line) add(r *record)    { heap.Push(l, r) }
-func (l *line) remove(r *record) { heap.Remove(l, r.slot) }
-func (l *line) next() *record    { return heap.Pop(l).(*record) }

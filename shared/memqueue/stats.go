@@ -34,7 +34,7 @@ func (q *Queue) Stats() Stats {
 	q.sweep()
 	s := q.stats
 	now := q.broker.now()
-	for _, r := range q.line {
+	for r := range q.line.all() {
 		if r.visible.After(now) {
 			s.Hidden++
 		} else {

@@ -11,11 +11,15 @@ import (
 // what its handler said, and the metrics of the same.
 func (t *Telemetry) Line(l host.Line) {
 	ctx := context.Background()
-	t.count(ctx, l)
-	if !t.Log.Enabled(ctx, level(l)) {
+	t.count(ctx, &l)
+	level := level(&l)
+	if !t.Log.Enabled(ctx, level) {
 		return
 	}
-	record := slog.NewRecord(l.Began.Add(l.Took), level(l), "handled", 0)
+	if t.plain.write(&l, level) {
+		return
+	}
+	record := slog.NewRecord(l.Began.Add(l.Took), level, handled, 0)
 	record.AddAttrs(
 		slog.String("event.type", l.Note.Type), slog.String("event.id", l.Note.ID), slog.String("subject", l.Note.Subject),
 		slog.String("cluster", l.Note.Cluster), slog.String("correlation", l.Note.Correlation),
@@ -39,9 +43,12 @@ func (t *Telemetry) Line(l host.Line) {
 	_ = t.Log.Handler().Handle(ctx, record)
 }
 
+// handled is the message of each line.
+const handled = "handled"
+
 // level is Error for what a person should look at, Warn for what heals itself,
 // and Info for the ordinary: foreign and stale messages are that.
-func level(l host.Line) slog.Level {
+func level(l *host.Line) slog.Level {
 	switch {
 	case l.Err != nil, l.Verdict.Action == host.Park, l.Verdict.Action == host.Keep:
 		return slog.LevelError
@@ -52,12 +59,13 @@ func level(l host.Line) slog.Level {
 	}
 }
 
-func (t *Telemetry) count(ctx context.Context, l host.Line) {
+func (t *Telemetry) count(ctx context.Context, l *host.Line) {
 	service, typ, verdict, kind := l.Service, l.Note.Type, string(l.Verdict.Action), string(l.Verdict.Kind)
-	t.meters.record(ctx, Handled, 1, service, typ, verdict)
-	t.meters.record(ctx, Took, l.Took.Seconds(), service, typ)
+	to := t.meters.handled(service, typ, verdict)
+	to.count.record(ctx, 1)
+	to.took.record(ctx, l.Took.Seconds())
 	if !l.Message.Sent.IsZero() {
-		t.meters.record(ctx, Age, l.Age().Seconds(), service, typ)
+		to.age.record(ctx, l.Age().Seconds())
 	}
 	if kind != "" {
 		t.meters.record(ctx, Refused, 1, service, kind)

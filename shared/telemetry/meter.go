@@ -24,14 +24,16 @@ type meters struct {
 	provider   *sdk.MeterProvider
 	counters   map[string]metric.Float64Counter
 	histograms map[string]metric.Float64Histogram
-	sets       *sets
+	sinks      *sinks
+	// ordinary has an *ordinary for each service, type and verdict.
+	ordinary *sync.Map
 }
 
 func newMeters() (meters, error) {
 	m := meters{
 		registry: prometheus.NewRegistry(),
 		counters: map[string]metric.Float64Counter{}, histograms: map[string]metric.Float64Histogram{},
-		sets: &sets{all: map[series]options{}},
+		sinks: &sinks{all: map[series]*sink{}}, ordinary: &sync.Map{},
 	}
 	m.registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	// The catalogue's names are Prometheus' own already.
@@ -66,13 +68,7 @@ func (m meters) add(meter metric.Meter, entry Metric) (err error) {
 // record adds to a counter or notes a value in a histogram, with the label
 // values in the order of the catalogue.
 func (m meters) record(ctx context.Context, entry Metric, value float64, labels ...string) {
-	with := m.sets.of(entry, labels)
-	if counter, ok := m.counters[entry.Name]; ok {
-		counter.Add(ctx, value, with.add...)
-	}
-	if histogram, ok := m.histograms[entry.Name]; ok {
-		histogram.Record(ctx, value, with.record...)
-	}
+	m.of(entry, labels).record(ctx, value)
 }
 
 // series is one metric with its label values.
@@ -84,26 +80,37 @@ type series struct {
 // labelsMax is the most labels that an entry of the catalogue has.
 const labelsMax = 3
 
-// options are what a series is recorded with.
-type options struct {
-	add    []metric.AddOption
-	record []metric.RecordOption
+// sink is where the values of one series go.
+type sink struct {
+	counter   metric.Float64Counter
+	add       []metric.AddOption
+	histogram metric.Float64Histogram
+	note      []metric.RecordOption
 }
 
-// sets remembers the options of each series, for making them costs more than
+func (s *sink) record(ctx context.Context, value float64) {
+	if s.counter != nil {
+		s.counter.Add(ctx, value, s.add...)
+	}
+	if s.histogram != nil {
+		s.histogram.Record(ctx, value, s.note...)
+	}
+}
+
+// sinks remembers the sink of each series, for making its options costs more than
 // recording does. The catalogue bounds how many there are.
-type sets struct {
+type sinks struct {
 	mu  sync.RWMutex
-	all map[series]options
+	all map[series]*sink
 }
 
-func (s *sets) of(entry Metric, labels []string) options {
+func (m meters) of(entry Metric, labels []string) *sink {
 	key := series{metric: entry.Name}
 	copy(key.values[:], labels)
-	s.mu.RLock()
-	known, ok := s.all[key]
-	s.mu.RUnlock()
-	if ok {
+	m.sinks.mu.RLock()
+	known := m.sinks.all[key]
+	m.sinks.mu.RUnlock()
+	if known != nil {
 		return known
 	}
 	set := make([]attribute.KeyValue, 0, len(entry.Labels))
@@ -115,10 +122,30 @@ func (s *sets) of(entry Metric, labels []string) options {
 		set = append(set, attribute.String(label.Name, text))
 	}
 	with := metric.WithAttributeSet(attribute.NewSet(set...))
-	made := options{add: []metric.AddOption{with}, record: []metric.RecordOption{with}}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.all[key] = made
+	made := &sink{
+		counter: m.counters[entry.Name], add: []metric.AddOption{with},
+		histogram: m.histograms[entry.Name], note: []metric.RecordOption{with},
+	}
+	m.sinks.mu.Lock()
+	defer m.sinks.mu.Unlock()
+	m.sinks.all[key] = made
+	return made
+}
+
+// ordinary are the sinks of what every message counts.
+type ordinary struct{ count, took, age *sink }
+
+// handled finds them with one look.
+func (m meters) handled(service, typ, verdict string) *ordinary {
+	key := [...]string{service, typ, verdict}
+	if known, ok := m.ordinary.Load(key); ok {
+		return known.(*ordinary)
+	}
+	made := &ordinary{
+		count: m.of(Handled, []string{service, typ, verdict}),
+		took:  m.of(Took, []string{service, typ}), age: m.of(Age, []string{service, typ}),
+	}
+	m.ordinary.Store(key, made)
 	return made
 }
 

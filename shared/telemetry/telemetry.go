@@ -31,6 +31,7 @@ type Options struct {
 type Telemetry struct {
 	Options
 	Log    *slog.Logger
+	plain  plain
 	meters meters
 	traces *tracing.TracerProvider
 }
@@ -53,9 +54,13 @@ func New(ctx context.Context, o Options) (*Telemetry, error) {
 		}
 		traces = append(traces, tracing.WithBatcher(exporter))
 	}
+	// Two write lines, and none may cut another's in two.
+	o.Out = &oneByOne{out: o.Out}
 	handler := slog.NewJSONHandler(o.Out, &slog.HandlerOptions{Level: o.Level}).
 		WithAttrs([]slog.Attr{slog.String("service", o.Service)})
-	return &Telemetry{Options: o, Log: slog.New(handler), meters: meters, traces: tracing.NewTracerProvider(traces...)}, nil
+	return &Telemetry{
+		Options: o, Log: slog.New(handler), plain: newPlain(o), meters: meters, traces: tracing.NewTracerProvider(traces...),
+	}, nil
 }
 
 // Flush sends what waits to be sent, for a process that may be frozen now.

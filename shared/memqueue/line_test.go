@@ -1,0 +1,81 @@
+package memqueue
+
+import (
+	"cmp"
+	"slices"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+)
+
+// TestLineIsASortedList compares a line with a list that is sorted whenever it is
+// looked at.
+func TestLineIsASortedList(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		var l line
+		var list []*record
+		var serial uint64
+		order := func(a, b *record) int {
+			return cmp.Or(a.visible.Compare(b.visible), cmp.Compare(a.serial, b.serial))
+		}
+		pick := func(t *rapid.T) *record {
+			if len(list) == 0 {
+				t.Skip("it is empty")
+			}
+			return rapid.SampledFrom(list).Draw(t, "record")
+		}
+		out := func(r *record) {
+			list = slices.DeleteFunc(list, func(other *record) bool { return other == r })
+		}
+		at := func(t *rapid.T) time.Time { return time.Unix(rapid.Int64Range(0, 9).Draw(t, "visible"), 0) }
+		t.Repeat(map[string]func(*rapid.T){
+			"add": func(t *rapid.T) {
+				for range rapid.IntRange(1, 40).Draw(t, "many") {
+					serial++
+					r := &record{serial: serial, visible: at(t)}
+					l.add(r)
+					list = append(list, r)
+				}
+			},
+			"remove": func(t *rapid.T) {
+				for range rapid.IntRange(1, 30).Draw(t, "many") {
+					r := pick(t)
+					l.remove(r)
+					out(r)
+				}
+			},
+			"hide": func(t *rapid.T) {
+				r := pick(t)
+				l.remove(r)
+				r.visible = at(t)
+				l.add(r)
+			},
+			"next": func(t *rapid.T) {
+				want := slices.MinFunc(append(list, pick(t)), order)
+				if got := l.next(); got != want {
+					t.Fatalf("got %d, want %d", got.serial, want.serial)
+				}
+				out(want)
+			},
+			"": func(t *rapid.T) {
+				if l.len() != len(list) {
+					t.Fatalf("it has %d, want %d", l.len(), len(list))
+				}
+				if len(list) == 0 {
+					if l.first() != nil {
+						t.Fatal("an empty line has a first")
+					}
+				} else if got, want := l.first(), slices.MinFunc(list, order); got != want {
+					t.Fatalf("the first is %d, want %d", got.serial, want.serial)
+				}
+				if got := slices.SortedFunc(l.all(), order); !slices.Equal(got, slices.SortedFunc(slices.Values(list), order)) {
+					t.Fatalf("all are %v", got)
+				}
+				if l.left > leastLeft && l.left > len(l.heap)/2+1 {
+					t.Fatalf("%d of %d places are given up", l.left, len(l.heap))
+				}
+			},
+		})
+	})
+}
