@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/joist-autoscaler/joist/shared/catalog"
 	"github.com/joist-autoscaler/joist/shared/karpenter"
@@ -71,12 +72,9 @@ func (p *pool) buys(plane int, o Option) bool {
 // (B092).
 func classOf(np *karpenter.NodePool, s *Snapshot) (class *karpenter.EC2NodeClass, refusal string) {
 	ref := np.Spec.Template.Spec.NodeClassRef
-	switch {
-	case np.DeletionTimestamp != nil:
-		return nil, "the NodePool is being deleted"
-	case np.Status.Conditions.False(karpenter.ConditionTypeReady):
-		condition, _ := np.Status.Conditions.Get(karpenter.ConditionTypeReady)
-		return nil, "the NodePool is not ready: " + condition.Message
+	switch why := unready(np); {
+	case why != "":
+		return nil, why
 	case ref == nil:
 		return nil, "the NodePool names no node class (spec.template.spec.nodeClassRef)"
 	}
@@ -99,6 +97,22 @@ func classOf(np *karpenter.NodePool, s *Snapshot) (class *karpenter.EC2NodeClass
 		return nil, fmt.Sprintf("EC2NodeClass %q has found no images: check its amiSelectorTerms", ref.Name)
 	}
 	return class, ""
+}
+
+// unready says why the pool may not be used, whatever its class; "" when it may. As
+// upstream has it, it must say that it is ready: one that nobody has looked at
+// may be anything.
+func unready(np *karpenter.NodePool) string {
+	ready, known := np.Status.Conditions.Get(karpenter.ConditionTypeReady)
+	switch {
+	case np.DeletionTimestamp != nil:
+		return "the NodePool is being deleted"
+	case !known:
+		return "the NodePool has not been looked at yet"
+	case ready.Status != metav1.ConditionTrue:
+		return "the NodePool is not ready: " + ready.Message
+	}
+	return ""
 }
 
 // NodeConfig is how the nodes of a class are set up in this installation.

@@ -96,6 +96,10 @@ func TestRejections(t *testing.T) {
 		{"pool not ready (B092)", func(b *scheduling.Batch) {
 			pool(b).Status.Conditions[0].Status, pool(b).Status.Conditions[0].Message = "False", "broken"
 		}, scheduling.RuleNotReady, "broken"},
+		{"pool that may be ready or not (B092)", func(b *scheduling.Batch) {
+			pool(b).Status.Conditions[0].Status, pool(b).Status.Conditions[0].Message = "Unknown", "NodeClassReady=Unknown"
+		}, scheduling.RuleNotReady, "NodeClassReady=Unknown"},
+		{"pool not looked at (B092)", func(b *scheduling.Batch) { pool(b).Status.Conditions = nil }, scheduling.RuleNotReady, "not been looked at"},
 		{"class missing", func(b *scheduling.Batch) { b.Snapshot.NodeClasses = nil }, scheduling.RuleNotReady, `no EC2NodeClass "default"`},
 		{"class not ready", func(b *scheduling.Batch) {
 			class(b).Status.Conditions[0].Status, class(b).Status.Conditions[0].Message = "False", "no group"

@@ -25,7 +25,7 @@ func Shortfalls(s Snapshot) []Shortfall {
 	var out []Shortfall
 	for i := range s.NodePools {
 		np := &s.NodePools[i]
-		if !np.Static() || np.DeletionTimestamp != nil || np.Status.Conditions.False(karpenter.ConditionTypeReady) {
+		if !np.Static() || unready(np) != "" {
 			continue
 		}
 		staying, all := int64(0), int64(0)

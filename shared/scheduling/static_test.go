@@ -12,8 +12,14 @@ import (
 )
 
 func TestShortfallsB128(t *testing.T) {
+	ready := func(status metav1.ConditionStatus) func(*karpenter.NodePool) {
+		return func(np *karpenter.NodePool) {
+			np.Status.Conditions = karpenter.Conditions{{Type: karpenter.ConditionTypeReady, Status: status}}
+		}
+	}
 	pool := func(name string, replicas int64, edits ...func(*karpenter.NodePool)) karpenter.NodePool {
 		np := karpenter.NodePool{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: karpenter.NodePoolSpec{Replicas: &replicas}}
+		ready(metav1.ConditionTrue)(&np)
 		for _, edit := range edits {
 			edit(&np)
 		}
@@ -22,11 +28,6 @@ func TestShortfallsB128(t *testing.T) {
 	limit := func(nodes string) func(*karpenter.NodePool) {
 		return func(np *karpenter.NodePool) {
 			np.Spec.Limits = karpenter.Limits{karpenter.ResourceNodes: resource.MustParse(nodes)}
-		}
-	}
-	ready := func(status metav1.ConditionStatus) func(*karpenter.NodePool) {
-		return func(np *karpenter.NodePool) {
-			np.Status.Conditions = karpenter.Conditions{{Type: karpenter.ConditionTypeReady, Status: status}}
 		}
 	}
 	node, going, foreign := scheduling.Node{Claim: "c", NodePool: "p"}, scheduling.Node{Claim: "g", NodePool: "p", Going: true}, scheduling.Node{NodePool: "p"}
@@ -50,7 +51,8 @@ func TestShortfallsB128(t *testing.T) {
 		{"nodes of another pool do not count", []karpenter.NodePool{pool("q", 1)}, []scheduling.Node{node}, []scheduling.Shortfall{{NodePool: "q", Count: 1}}},
 		{"a pool that goes", []karpenter.NodePool{pool("p", 1, func(np *karpenter.NodePool) { np.DeletionTimestamp = &metav1.Time{} })}, nil, nil},
 		{"a pool that is not ready", []karpenter.NodePool{pool("p", 1, ready(metav1.ConditionFalse))}, nil, nil},
-		{"a pool that is ready", []karpenter.NodePool{pool("p", 1, ready(metav1.ConditionTrue))}, nil, []scheduling.Shortfall{{NodePool: "p", Count: 1}}},
+		{"a pool that may be ready or not (B092)", []karpenter.NodePool{pool("p", 1, ready(metav1.ConditionUnknown))}, nil, nil},
+		{"a pool that nobody has looked at (B092)", []karpenter.NodePool{pool("p", 1, func(np *karpenter.NodePool) { np.Status.Conditions = nil })}, nil, nil},
 		{"by name", []karpenter.NodePool{pool("q", 1), pool("p", 1)}, nil, []scheduling.Shortfall{{NodePool: "p", Count: 1}, {NodePool: "q", Count: 1}}},
 	} {
 		s := scheduling.Snapshot{NodePools: tt.pools, Nodes: tt.nodes}

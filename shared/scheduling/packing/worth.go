@@ -3,9 +3,6 @@ package packing
 import (
 	"math"
 	"slices"
-
-	"gonum.org/v1/gonum/mat"
-	"gonum.org/v1/gonum/optimize/convex/lp"
 )
 
 // cutsMax bounds the rounds of the linear program; it needs about ten.
@@ -37,29 +34,23 @@ func worth(demand []float64, rows []offerRow, guess []int) (prices []float64, bo
 		return prices, 0, guess
 	}
 	for k := range rows {
-		if slices.Contains(guess, rows[k].column) && !slices.Contains(cuts, k) {
+		if len(cuts) < cutsMax && slices.Contains(guess, rows[k].column) && !slices.Contains(cuts, k) {
 			cuts = append(cuts, k)
 		}
 	}
-	k, over := -1, 0.0
+	m := newMarket(demand, prices, rows, dims, scale)
+	for _, k := range cuts {
+		m.cut(k)
+	}
 	for {
-		if k >= 0 {
-			cuts = append(cuts, k)
+		m.solve(prices)
+		k, over := overpaid(prices, rows)
+		if over <= 1+1e-6 || len(cuts) >= cutsMax || slices.Contains(cuts, k) {
+			return prices, feasible(prices, demand, over), decided(cuts, prices, rows)
 		}
-		if x, ok := cutting(demand, rows, dims, cuts, scale); ok {
-			for i, r := range dims {
-				prices[r] = max(0, x[i]) * scale / demand[r]
-			}
-		} else if k >= 0 {
-			break // The prices are those that were looked at last.
-		}
-		k, over = overpaid(prices, rows)
-		if over <= 1+1e-6 || len(cuts) == cutsMax || slices.Contains(cuts, k) {
-			break
-		}
+		cuts = append(cuts, k)
+		m.cut(k)
 	}
-	bound = feasible(prices, demand, over)
-	return prices, bound, decided(cuts, prices, rows)
 }
 
 // decided are the columns that cost just what they are worth.
@@ -109,28 +100,39 @@ func firstCuts(demand, prices []float64, rows []offerRow, dims []int) (cuts []in
 	return cuts, scale
 }
 
-// cutting solves the program over some columns. The slacks are a first basis, for
-// prices of nothing are always feasible.
-func cutting(demand []float64, rows []offerRow, dims, cuts []int, scale float64) (x []float64, ok bool) {
-	defer func() {
-		if recover() != nil { // The solver panics on what it takes for a singular basis.
-			ok = false
-		}
-	}()
-	m, n := len(cuts), len(dims)+len(cuts)
-	a, b, c, basis := mat.NewDense(m, n, nil), make([]float64, m), make([]float64, n), make([]int, m)
-	for i, k := range cuts {
-		for j, r := range dims {
-			a.Set(i, j, rows[k].room[r]*scale/(demand[r]*rows[k].price))
-		}
-		a.Set(i, len(dims)+i, 1)
-		b[i], basis[i] = 1, len(dims)+i
+// market is the program in which the unknowns are what all that is demanded of each
+// resource is worth, and a column is a cut.
+type market struct {
+	*program
+	demand []float64
+	rows   []offerRow
+	dims   []int
+	scale  float64
+	row    []float64
+}
+
+func newMarket(demand, prices []float64, rows []offerRow, dims []int, scale float64) market {
+	m := market{demand: demand, rows: rows, dims: dims, scale: scale, row: make([]float64, len(dims))}
+	for i, r := range dims {
+		m.row[i] = prices[r] * demand[r] / scale
 	}
-	for j := range dims {
-		c[j] = -1
+	m.program = newProgram(m.row)
+	return m
+}
+
+// cut says that the k-th column is not to be worth more than it costs.
+func (m *market) cut(k int) {
+	for i, r := range m.dims {
+		m.row[i] = m.rows[k].room[r] * m.scale / (m.demand[r] * m.rows[k].price)
 	}
-	_, x, err := lp.Simplex(c, a, b, 1e-9, basis)
-	return x, err == nil
+	m.program.cut(m.row)
+}
+
+func (m *market) solve(prices []float64) {
+	m.program.solve()
+	for i, r := range m.dims {
+		prices[r] = m.x(i) * (m.scale / m.demand[r])
+	}
 }
 
 // overpaid finds the column whose room is worth most in proportion to its price.
