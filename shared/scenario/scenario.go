@@ -47,7 +47,7 @@ func (s *Scenario) Types() int { return s.types }
 // build turns a document that was found correct into a scenario.
 func build(d document, types []instanceType) Scenario {
 	out := Scenario{
-		Name: d.Name, NodePools: *d.NodePools, Daemons: d.DaemonSetPods, groups: d.PodGroups, single: d.Pods,
+		Name: d.Name, NodePools: readied(*d.NodePools), Daemons: d.DaemonSetPods, groups: d.PodGroups, single: d.Pods,
 		types: len(types), exotic: map[string]bool{},
 	}
 	byName := out.stockOf(types)
@@ -55,6 +55,24 @@ func build(d document, types []instanceType) Scenario {
 		out.Nodes = append(out.Nodes, out.nodeOf(&d.Nodes[i], byName))
 	}
 	return out
+}
+
+// readied are the pools as a cluster would show them: each is ready, unless it says
+// how it stands.
+func readied(pools []karpenter.NodePool) []karpenter.NodePool {
+	for i := range pools {
+		if status := &pools[i].Status; !said(status.Conditions) {
+			status.Conditions = status.Conditions.With(ready(), taken)
+		}
+	}
+	return pools
+}
+
+func said(c karpenter.Conditions) bool { _, known := c.Get(karpenter.ConditionTypeReady); return known }
+
+// ready is the condition of what is taken to be ready.
+func ready() metav1.Condition {
+	return metav1.Condition{Type: karpenter.ConditionTypeReady, Status: metav1.ConditionTrue, Reason: "Scenario"}
 }
 
 // Pods makes the pods that wait, each an object of its own, as a cluster would

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/joist-autoscaler/joist/shared/catalog"
 	"github.com/joist-autoscaler/joist/shared/event"
@@ -142,8 +141,6 @@ func classOf(name string, types []instanceType) karpenter.EC2NodeClass {
 	out.Status.AMIs = []karpenter.AMI{{ID: "ami-scenario"}}
 	out.Status.SecurityGroups = []karpenter.SecurityGroup{{ID: "sg-scenario"}}
 	out.Status.InstanceProfile = "scenario"
-	out.Status.Conditions = out.Status.Conditions.With(metav1.Condition{
-		Type: karpenter.ConditionTypeReady, Status: metav1.ConditionTrue, Reason: "Scenario",
-	}, taken)
+	out.Status.Conditions = out.Status.Conditions.With(ready(), taken)
 	return out
 }

@@ -24,6 +24,22 @@ func placeholderFacts(name string) catalog.ClusterFacts {
 	}
 }
 
+// pools supposes that each NodePool is ready of which the files do not say how it
+// stands.
+func pools(s *scheduling.Snapshot, now time.Time) {
+	for i := range s.NodePools {
+		status := &s.NodePools[i].Status
+		if _, known := status.Conditions.Get(karpenter.ConditionTypeReady); !known {
+			status.Conditions = status.Conditions.With(assumed(), now)
+		}
+	}
+}
+
+// assumed is the condition of what is taken to be ready.
+func assumed() metav1.Condition {
+	return metav1.Condition{Type: karpenter.ConditionTypeReady, Status: metav1.ConditionTrue, Reason: "Assumed"}
+}
+
 // classes supposes what the cluster would have resolved for each node class, and
 // a whole class where a pool names one that the manifests lack.
 func (a *Answer) classes(s *scheduling.Snapshot, now time.Time) {
@@ -73,9 +89,7 @@ func (a *Answer) resolve(class *karpenter.EC2NodeClass, now time.Time) {
 		status.InstanceProfile = "assumed"
 		took = append(took, "an instance profile")
 	}
-	status.Conditions = status.Conditions.With(metav1.Condition{
-		Type: karpenter.ConditionTypeReady, Status: metav1.ConditionTrue, Reason: "Assumed",
-	}, now)
+	status.Conditions = status.Conditions.With(assumed(), now)
 	if len(took) > 0 {
 		a.assume("EC2NodeClass %s is taken to find %s", class.Name, strings.Join(took, ", "))
 	}

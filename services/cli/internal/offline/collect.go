@@ -42,6 +42,7 @@ func (a *Answer) collect(q Question, demand workload.Demand) {
 		s.DaemonSets = append(s.DaemonSets, podspec.Daemon(pod))
 	}
 	c.objects(&s, q.Objects)
+	pools(&s, q.Now)
 	a.classes(&s, q.Now)
 	pending := podspec.Group(demand.Waiting, c.named, c.mounts.Of)
 	s.Namespaces = c.namespaces(q.Objects, s.Nodes, pending)

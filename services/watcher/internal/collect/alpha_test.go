@@ -28,7 +28,9 @@ func deployment(name string, replicas int32) *appsv1.Deployment {
 }
 
 func static(name string, replicas int64) *karpenter.NodePool {
-	return &karpenter.NodePool{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: karpenter.NodePoolSpec{Replicas: &replicas}}
+	np := &karpenter.NodePool{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: karpenter.NodePoolSpec{Replicas: &replicas}}
+	np.Status.Conditions = karpenter.Conditions{{Type: karpenter.ConditionTypeReady, Status: metav1.ConditionTrue}}
+	return np
 }
 
 // What waits although no pod does, behind gates: room for a buffer (B127) and the
