@@ -51,10 +51,12 @@ type Config struct {
 	// Namespace is Joist's own: the outbox, the leases and the shortages are
 	// there.
 	Namespace string
-	// KarpenterNamespace is where Karpenter's Lease is.
-	KarpenterNamespace string
-	// Holder tells replicas apart.
+	// KarpenterNamespace is where Karpenter's Lease is, and KarpenterLease its name
+	// where that is not Karpenter's own choice.
+	KarpenterNamespace, KarpenterLease string
+	// Holder tells replicas apart, unless there is one Alone.
 	Holder string
+	Alone  bool
 	Region string
 	// ReservedCapacity is the gate of that name (B069).
 	ReservedCapacity bool
@@ -88,8 +90,8 @@ type Service struct {
 	Config
 	do effect.Doer
 
-	leases []*lease.Lease
-	// leading is passed by whoever looks at the leases, and blaming by whoever writes
+	election *lease.Election
+	// leading is passed by whoever looks at the election, and blaming by whoever writes
 	// down shortages, which are one object.
 	leading, blaming host.Gate
 
@@ -121,10 +123,10 @@ func New(config Config) *Service {
 			Client: config.Client, Launcher: config.Launcher, Now: config.Now, Parallel: config.Parallel, Teller: teller,
 			Maker: event.Maker{Service: "lifecycle", Cluster: config.Cluster},
 		},
-		leases: []*lease.Lease{
-			{Key: cluster.Key{Namespace: config.Namespace, Name: "joist-lifecycle"}, Holder: config.Holder},
-			{Key: cluster.Key{Namespace: config.KarpenterNamespace, Name: lease.KarpenterName}, Holder: lease.KarpenterHolder},
-		},
+		election: lease.Elect(lease.Candidate{
+			Own: cluster.Key{Namespace: config.Namespace, Name: "joist-lifecycle"}, Alone: config.Alone, Holder: config.Holder,
+			Karpenter: cluster.Key{Namespace: config.KarpenterNamespace, Name: config.KarpenterLease},
+		}),
 		leading: host.NewGate(), blaming: host.NewGate(),
 		asked:    newAsked(config.Now),
 		removals: eviction.New(config.Parallel, config.Now),
@@ -136,7 +138,7 @@ func New(config Config) *Service {
 // Karpenter's as well.
 func (s *Service) Leads(ctx context.Context) (leads bool, err error) {
 	err = s.leading.Do(ctx, func(ctx context.Context) error {
-		leads, err = lease.All(ctx, s.Client, s.Now(), s.leases...)
+		leads, err = s.election.Leads(ctx, s.Client, s.Now())
 		return err
 	})
 	return leads, err

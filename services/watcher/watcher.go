@@ -55,10 +55,13 @@ type Config struct {
 	Catalog    queue.Sender
 	Cluster    event.Cluster
 	Namespace  string
-	// KarpenterNamespace is where Karpenter's Lease is.
-	KarpenterNamespace string
-	Holder             string
-	Settings           scheduling.Settings
+	// KarpenterNamespace is where Karpenter's Lease is, and KarpenterLease its name
+	// where that is not Karpenter's own choice.
+	KarpenterNamespace, KarpenterLease string
+	// Holder tells replicas apart, unless there is one Alone.
+	Holder   string
+	Alone    bool
+	Settings scheduling.Settings
 	// BatchIdle and BatchMax are the window's durations; zero means the default.
 	BatchIdle, BatchMax time.Duration
 	Now                 func() time.Time
@@ -67,10 +70,10 @@ type Config struct {
 // Service is the watcher. It is not safe for concurrent use.
 type Service struct {
 	Config
-	maker   event.Maker
-	leases  []*lease.Lease
-	window  window.Window
-	syncing syncing
+	maker    event.Maker
+	election *lease.Election
+	window   window.Window
+	syncing  syncing
 	// until is when the last view is out of date though nothing changes, or zero.
 	until time.Time
 
@@ -119,10 +122,10 @@ func New(config Config) *Service {
 	return &Service{
 		Config: config,
 		maker:  event.Maker{Service: "watcher", Cluster: config.Cluster},
-		leases: []*lease.Lease{
-			{Key: cluster.Key{Namespace: config.Namespace, Name: "joist-watcher"}, Holder: config.Holder},
-			{Key: cluster.Key{Namespace: config.KarpenterNamespace, Name: lease.KarpenterName}, Holder: lease.KarpenterHolder},
-		},
+		election: lease.Elect(lease.Candidate{
+			Own: cluster.Key{Namespace: config.Namespace, Name: "joist-watcher"}, Alone: config.Alone, Holder: config.Holder,
+			Karpenter: cluster.Key{Namespace: config.KarpenterNamespace, Name: config.KarpenterLease},
+		}),
 		state:    collect.NewState(config.Cache),
 		window:   window.Window{Idle: config.BatchIdle, Max: config.BatchMax},
 		asked:    map[string]time.Time{},
@@ -136,12 +139,12 @@ const Pace = 500 * time.Millisecond
 
 // Leads reports whether this replica may act.
 func (s *Service) Leads(ctx context.Context) (bool, error) {
-	return lease.All(ctx, s.Client, s.Now(), s.leases...)
+	return s.election.Leads(ctx, s.Client, s.Now())
 }
 
 // Release lets another replica lead at once, when this one has stopped (B062).
 // Karpenter's Lease is left to run out: lifecycle may act under it still.
-func (s *Service) Release(ctx context.Context) error { return s.leases[0].Release(ctx, s.Client) }
+func (s *Service) Release(ctx context.Context) error { return s.election.Release(ctx, s.Client) }
 
 // Step looks at what changed and sends what is due. It calls nobody while
 // nothing is.

@@ -53,6 +53,9 @@ func Main(s Service, run func(ctx context.Context, p *Parts) error) {
 			if err := p.identified(ctx); err != nil {
 				return err
 			}
+			if err := p.locate(ctx); err != nil {
+				return err
+			}
 			return run(ctx, p)
 		},
 	})

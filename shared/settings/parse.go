@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"maps"
 	"net/url"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -38,6 +39,19 @@ func queue(name, purpose, example string, field func(*Settings) *string) Variabl
 			*field(s) = text
 			return nil
 		},
+	}
+}
+
+// queueNames are what SQS calls queues.
+var queueNames = regexp.MustCompile(`^[A-Za-z0-9_-]{1,80}$`)
+
+func queueName(field func(*Settings) *string) setter {
+	return func(s *Settings, text string) error {
+		if !queueNames.MatchString(text) {
+			return errors.New("is no name of a standard queue")
+		}
+		*field(s) = text
+		return nil
 	}
 }
 

@@ -26,13 +26,17 @@ type Settings struct {
 
 	Bucket, Prefix, Bus string
 	// QueueURL is the service's own queue.
-	QueueURL, DeadLetterURL                            string
+	QueueURL, DeadLetterURL string
+	// InterruptionQueue is the name of the queue of interruption events (B075).
+	InterruptionQueue                                  string
 	PlannerURL, DisruptionURL, CatalogURL, LauncherURL string
 
-	// Namespace is Joist's own, LeaseNamespace that of Karpenter's Lease.
-	Namespace, LeaseNamespace string
-	// Holder tells replicas apart.
+	// Namespace is Joist's own, LeaseNamespace that of Karpenter's Lease, which has
+	// the name LeaseName.
+	Namespace, LeaseNamespace, LeaseName string
+	// Holder tells replicas apart, and Alone says that there is one.
 	Holder     string
+	Alone      bool
 	Kubeconfig string
 
 	BatchMax, BatchIdle time.Duration

@@ -14,6 +14,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/event"
 	"github.com/joist-autoscaler/joist/shared/fault"
 	"github.com/joist-autoscaler/joist/shared/karpenter"
+	"github.com/joist-autoscaler/joist/shared/lease"
 	"github.com/joist-autoscaler/joist/shared/scheduling"
 	"github.com/joist-autoscaler/joist/shared/settings"
 )
@@ -23,7 +24,7 @@ func environment(of map[string]string) func(string) (string, bool) {
 }
 
 var defaults = settings.Settings{
-	Namespace: "joist", LeaseNamespace: "kube-system", BatchMax: 10 * time.Second, BatchIdle: time.Second,
+	Namespace: "joist", LeaseNamespace: "kube-system", LeaseName: lease.KarpenterName, BatchMax: 10 * time.Second, BatchIdle: time.Second,
 	Scheduling: scheduling.Settings{PreferencePolicy: "Respect", MinValuesPolicy: "Strict", VMMemoryOverheadPercent: 0.075, Gates: scheduling.Gates{ReservedCapacity: true}},
 	Repair:     settings.Repair{Rules: karpentersRules(), Unhealthy: intstr.FromString("20%")}, PoolGate: settings.PoolGate{On: true, Nodes: 5, Percent: 20},
 	Rebalance:   "ignore",
@@ -79,6 +80,10 @@ func TestRead(t *testing.T) {
 		}},
 		{"no dry runs (B055)", map[string]string{"DISABLE_DRY_RUN": "true"}, func(s *settings.Settings) { s.DryRuns = false }},
 		{"resource claims (B068)", map[string]string{"IGNORE_DRA_REQUESTS": "false"}, func(s *settings.Settings) { s.Scheduling.PlanDRARequests = true }},
+		{"Karpenter's elections (B062)", map[string]string{"LEADER_ELECTION_NAME": "ours", "DISABLE_LEADER_ELECTION": "true"}, func(s *settings.Settings) {
+			s.LeaseName, s.Alone = "ours", true
+		}},
+		{"Karpenter's queue (B075)", map[string]string{"INTERRUPTION_QUEUE": "prod"}, func(s *settings.Settings) { s.InterruptionQueue = "prod" }},
 		{"places", map[string]string{
 			"AWS_REGION": "r", "JOIST_BUCKET": "b", "JOIST_PREFIX": "p", "JOIST_BUS": "u", "JOIST_NAMESPACE": "n", "LEADER_ELECTION_NAMESPACE": "l",
 			"POD_NAME": "h", "KUBECONFIG": "k", "AWS_LAMBDA_RUNTIME_API": "a", "JOIST_QUEUE_URL": "http://q/1", "JOIST_DEAD_LETTER_URL": "http://q/2",
@@ -103,7 +108,7 @@ func TestRead(t *testing.T) {
 // come at once.
 func TestReadRefuses(t *testing.T) {
 	for name, value := range map[string]string{
-		"FEATURE_GATES": "NodeOverlays=true", "IGNORE_DRA_REQUESTS": "maybe",
+		"FEATURE_GATES": "NodeOverlays=true", "DISABLE_LEADER_ELECTION": "no", "INTERRUPTION_QUEUE": "https://sqs.eu-west-1.amazonaws.com/111122223333/prod", "IGNORE_DRA_REQUESTS": "maybe",
 		"BATCH_MAX_DURATION": "10", "BATCH_IDLE_DURATION": "-1s", "VM_MEMORY_OVERHEAD_PERCENT": "7.5", "PREFERENCE_POLICY": "respect",
 		"MIN_VALUES_POLICY": "none", "RESERVED_ENIS": "-1", "LOG_LEVEL": "loud", "METRICS_PORT": "65536", "HEALTH_PROBE_PORT": "x",
 		"JOIST_QUEUE_URL": "prod-planner", "JOIST_DEAD_LETTER_URL": "arn:aws:sqs:eu-west-1:111122223333:prod", "JOIST_TEMPLATE_AGE": "0s",

@@ -29,12 +29,15 @@ const (
 	Bus            = "JOIST_BUS"
 	QueueURL       = "JOIST_QUEUE_URL"
 	DeadLetterURL  = "JOIST_DEAD_LETTER_URL"
+	Interruptions  = "INTERRUPTION_QUEUE"
 	PlannerURL     = "JOIST_PLANNER_QUEUE_URL"
 	DisruptionURL  = "JOIST_DISRUPTION_QUEUE_URL"
 	CatalogURL     = "JOIST_CATALOG_QUEUE_URL"
 	LauncherURL    = "JOIST_LAUNCHER_QUEUE_URL"
 	Namespace      = "JOIST_NAMESPACE"
 	LeaseNamespace = "LEADER_ELECTION_NAMESPACE"
+	LeaseName      = "LEADER_ELECTION_NAME"
+	Alone          = "DISABLE_LEADER_ELECTION"
 	Holder         = "POD_NAME"
 	Kubeconfig     = "KUBECONFIG"
 	BatchMax       = "BATCH_MAX_DURATION"
@@ -83,6 +86,9 @@ var Variables = []Variable{
 		set: text(func(s *Settings) *string { return &s.Bus })},
 	queue(QueueURL, "the SQS queue that this service works on", "planner", func(s *Settings) *string { return &s.QueueURL }),
 	queue(DeadLetterURL, "the dead-letter queue of the service's queue", "planner-dead", func(s *Settings) *string { return &s.DeadLetterURL }),
+	{Name: Interruptions, For: "the name of the SQS queue of interruption events, in this account and region, where " + QueueURL + " is not set; " +
+		"interruptions are handled wherever this service runs, and nowhere else", Example: "prod",
+		set: queueName(func(s *Settings) *string { return &s.InterruptionQueue })},
 	queue(PlannerURL, "the planner's SQS queue", "planner", func(s *Settings) *string { return &s.PlannerURL }),
 	queue(DisruptionURL, "the disruption service's SQS queue", "disruption", func(s *Settings) *string { return &s.DisruptionURL }),
 	queue(CatalogURL, "the catalog's SQS queue", "catalog", func(s *Settings) *string { return &s.CatalogURL }),
@@ -91,6 +97,10 @@ var Variables = []Variable{
 		set: text(func(s *Settings) *string { return &s.Namespace })},
 	{Name: LeaseNamespace, For: "the namespace of Karpenter's Lease, which Joist holds while it acts", Example: "kube-system", Default: "kube-system",
 		set: text(func(s *Settings) *string { return &s.LeaseNamespace })},
+	{Name: LeaseName, For: "the name of that Lease, where Karpenter was given another than its own", Example: "karpenter-leader-election", Default: "karpenter-leader-election",
+		set: text(func(s *Settings) *string { return &s.LeaseName })},
+	{Name: Alone, For: "whether there is one replica, which needs no Lease of Joist's to tell it from others; Karpenter's is held in any case", Example: "true", Default: "false",
+		set: toggle(func(s *Settings, on bool) { s.Alone = on })},
 	{Name: Holder, Also: []string{"HOSTNAME"}, For: "what tells this replica from others", Example: "joist-watcher-0",
 		set: text(func(s *Settings) *string { return &s.Holder })},
 	{Name: Kubeconfig, For: "the kubeconfig file to use outside of a pod", Example: "/home/me/.kube/config",

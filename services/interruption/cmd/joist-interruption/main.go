@@ -23,7 +23,7 @@ func main() {
 		Name:     "interruption",
 		Purpose:  "joist-interruption reads what AWS is about to take away.",
 		Required: []string{settings.Bus, settings.DeadLetterURL},
-		Optional: []string{settings.QueueURL},
+		Optional: []string{settings.QueueURL, settings.Interruptions},
 	}, run)
 }
 

@@ -19,7 +19,7 @@ func main() {
 		Name:     "lifecycle",
 		Purpose:  "joist-lifecycle writes Kubernetes, and is the one door for claims and removals.",
 		Required: []string{settings.Bucket, settings.QueueURL, settings.DeadLetterURL, settings.LauncherURL, settings.Holder},
-		Optional: []string{settings.Prefix, settings.Namespace, settings.LeaseNamespace, settings.Kubeconfig, settings.FeatureGates, settings.DisableDryRun,
+		Optional: []string{settings.Prefix, settings.Namespace, settings.LeaseNamespace, settings.LeaseName, settings.Alone, settings.Kubeconfig, settings.FeatureGates, settings.DisableDryRun,
 			settings.RepairRules, settings.Unhealthy, settings.UnhealthyZone, settings.PoolGated, settings.Rebalance, settings.ZonalShift},
 	}, run)
 }
@@ -52,7 +52,7 @@ func run(ctx context.Context, p *parts.Parts) error {
 	}
 	service := lifecycle.New(lifecycle.Config{
 		Client: client, Cache: cache, Blobs: p.Blobs(), Launcher: p.Queue(p.LauncherURL, settings.LauncherURL),
-		Cluster: p.Cluster, Namespace: p.Namespace, KarpenterNamespace: p.LeaseNamespace, Holder: p.Holder,
+		Cluster: p.Cluster, Namespace: p.Namespace, KarpenterNamespace: p.LeaseNamespace, KarpenterLease: p.LeaseName, Holder: p.Holder, Alone: p.Alone,
 		Repair: repair(p.Settings), Gate: lifecycle.Gate(p.PoolGate), Rebalance: lifecycle.Rebalance(p.Rebalance),
 		Region: p.Region, ReservedCapacity: p.Scheduling.Gates.ReservedCapacity, DryRuns: p.DryRuns, ZonalShift: p.ZonalShift,
 		Parallel: parallel, Rest: lifecycle.Pace, Now: time.Now,

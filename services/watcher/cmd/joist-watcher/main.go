@@ -21,7 +21,7 @@ func main() {
 		Purpose:  "joist-watcher reads Kubernetes and asks for what is missing.",
 		Required: []string{settings.Bucket, settings.PlannerURL, settings.DisruptionURL, settings.CatalogURL, settings.Holder},
 		Optional: []string{
-			settings.Prefix, settings.Namespace, settings.LeaseNamespace, settings.Kubeconfig, settings.BatchMax, settings.BatchIdle,
+			settings.Prefix, settings.Namespace, settings.LeaseNamespace, settings.LeaseName, settings.Alone, settings.Kubeconfig, settings.BatchMax, settings.BatchIdle,
 			settings.MemoryOverhead, settings.Preferences, settings.MinValues, settings.ReservedENIs,
 			settings.FeatureGates, settings.IgnoreDRA, settings.MaxNodeShare, settings.Premium, settings.ByPriority,
 		},
@@ -71,7 +71,7 @@ func run(ctx context.Context, p *parts.Parts) error {
 		Planner:    p.Queue(p.PlannerURL, settings.PlannerURL),
 		Disruption: p.Queue(p.DisruptionURL, settings.DisruptionURL),
 		Catalog:    p.Queue(p.CatalogURL, settings.CatalogURL),
-		Cluster:    p.Cluster, Namespace: p.Namespace, KarpenterNamespace: p.LeaseNamespace, Holder: p.Holder,
+		Cluster:    p.Cluster, Namespace: p.Namespace, KarpenterNamespace: p.LeaseNamespace, KarpenterLease: p.LeaseName, Holder: p.Holder, Alone: p.Alone,
 		Settings: p.Scheduling, BatchIdle: p.BatchIdle, BatchMax: p.BatchMax, Now: time.Now,
 	})
 	loop, feed := p.Loop(host.Loop{Step: service.Step, Pace: watcher.Pace, Next: service.Next}, cache)
