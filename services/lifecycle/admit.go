@@ -100,22 +100,25 @@ func (s *Service) pass(ctx context.Context, held outbox.Held, plan scheduling.Pl
 // create makes the claims that the outbox lists. A name that is taken is a
 // claim that an earlier delivery made.
 func (s *Service) create(ctx context.Context, held outbox.Held, plan scheduling.Plan) error {
+	var listed []scheduling.PlannedClaim
 	for _, intent := range plan.Intents {
 		for _, planned := range intent.Claims {
-			if !held.Lists(planned.Object.Name) {
-				continue
-			}
-			claim := planned.Object.DeepCopy()
-			if planned.Pods > 0 {
-				annotate(claim, NominatedAnnotation, s.Now().Add(NominationWindow).Format(time.RFC3339))
-			}
-			_, err := s.Client.Create(ctx, claim)
-			if err != nil && !fault.Is(err, fault.Conflict) {
-				return fmt.Errorf("creating NodeClaim %s: %w", claim.Name, err)
+			if held.Lists(planned.Object.Name) {
+				listed = append(listed, planned)
 			}
 		}
 	}
-	return nil
+	return errors.Join(s.do.Each(len(listed), func(i int) error {
+		claim := listed[i].Object.DeepCopy()
+		if listed[i].Pods > 0 {
+			annotate(claim, NominatedAnnotation, s.Now().Add(NominationWindow).Format(time.RFC3339))
+		}
+		_, err := s.Client.Create(ctx, claim)
+		if err != nil && !fault.Is(err, fault.Conflict) {
+			return fmt.Errorf("creating NodeClaim %s: %w", claim.Name, err)
+		}
+		return nil
+	})...)
 }
 
 // finished is the outbox once every claim exists.

@@ -2,6 +2,7 @@ package lifecycle
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -14,8 +15,9 @@ import (
 	"github.com/joist-autoscaler/joist/shared/karpenter"
 )
 
-// listed compares a complete inventory with the claims, read live after it: an
-// instance that it shows was launched for a claim that existed before.
+// listed compares a complete inventory with the claims. The cache may be behind, so
+// that what it calls for is looked at again with the claims read live after the
+// inventory: an instance that it shows was launched for a claim that existed before.
 func (s *Service) listed(ctx context.Context, e event.Envelope, b event.InstancesListed) error {
 	if err := s.heed(ctx, b); err != nil {
 		return err
@@ -24,12 +26,16 @@ func (s *Service) listed(ctx context.Context, e event.Envelope, b event.Instance
 	if err != nil {
 		return fmt.Errorf("reading the inventory: %w", err)
 	}
+	findings := s.compare(inventory, cluster.Cached[*karpenter.NodeClaim](s.Cache, cluster.NodeClaims))
+	if findings.Empty() {
+		host.Say(ctx, "instances", len(inventory.Instances))
+		return nil
+	}
 	claims, err := cluster.List[*karpenter.NodeClaim](ctx, s.Client, cluster.NodeClaims)
 	if err != nil {
 		return fmt.Errorf("listing NodeClaims for the inventory: %w", err)
 	}
-	findings := sweep.Compare(inventory, claims, s.readiness(claims), s.Now())
-	findings.Orphans = s.reachable(findings.Orphans)
+	findings = s.compare(inventory, claims)
 	host.Say(ctx, "instances", len(inventory.Instances), "bind", len(findings.Bind), "orphans", len(findings.Orphans), "gone", len(findings.Gone))
 	for _, found := range findings.Bind {
 		if err := s.bindListed(ctx, e, found); err != nil {
@@ -43,13 +49,19 @@ func (s *Service) listed(ctx context.Context, e event.Envelope, b event.Instance
 	return refused
 }
 
+func (s *Service) compare(inventory event.Inventory, claims []*karpenter.NodeClaim) sweep.Findings {
+	findings := sweep.Compare(inventory, claims, s.readiness(claims), s.Now())
+	findings.Orphans = s.reachable(findings.Orphans)
+	return findings
+}
+
 // bindListed binds an instance whose launch was never answered.
 func (s *Service) bindListed(ctx context.Context, e event.Envelope, found event.Listed) error {
 	claims, err := s.claimsOf(ctx, found.Intent)
 	if err != nil {
 		return err
 	}
-	_, err = s.bind(ctx, e, claims, found.Intent, event.Launched{InstanceID: found.InstanceID, Offering: found.Offering, ImageID: found.ImageID})
+	_, err = s.bind(ctx, e, claims, found.Intent, []event.Launched{{InstanceID: found.InstanceID, Offering: found.Offering, ImageID: found.ImageID}})
 	return err
 }
 
@@ -67,10 +79,9 @@ func (s *Service) carryOutSweep(ctx context.Context, e event.Envelope, f sweep.F
 			return err
 		}
 	}
-	for _, claim := range f.Gone {
-		if err := s.markGone(ctx, e, claim); err != nil {
-			return err
-		}
+	gone := s.do.Each(len(f.Gone), func(i int) error { return s.markGone(ctx, e, f.Gone[i]) })
+	if err := errors.Join(gone...); err != nil {
+		return err
 	}
 	return s.relabel(ctx, f)
 }
@@ -98,16 +109,17 @@ func (s *Service) relabel(ctx context.Context, f sweep.Findings) error {
 			return err
 		}
 	}
-	for _, claim := range f.Tagged {
-		tagged := claim.DeepCopy()
-		annotate(tagged, karpenter.InstanceTaggedAnnotationKey, "true")
-		// Karpenter, if it takes over again, need not tag it once more.
-		annotate(tagged, karpenter.ClusterNameTaggedCompatibilityAnnotationKey, "true")
-		if err := s.do.Do(ctx, nil, effect.Update{Object: tagged}); err != nil {
-			return err
-		}
-	}
-	return s.demote(ctx, f.Demoted)
+	tagged := s.do.Each(len(f.Tagged), func(i int) error { return s.tagged(ctx, f.Tagged[i]) })
+	return errors.Join(append(tagged, s.demote(ctx, f.Demoted))...)
+}
+
+// tagged notes that the claim's instance carries its names.
+func (s *Service) tagged(ctx context.Context, claim *karpenter.NodeClaim) error {
+	claim = claim.DeepCopy()
+	annotate(claim, karpenter.InstanceTaggedAnnotationKey, "true")
+	// Karpenter, if it takes over again, need not tag it once more.
+	annotate(claim, karpenter.ClusterNameTaggedCompatibilityAnnotationKey, "true")
+	return s.do.Do(ctx, nil, effect.Update{Object: claim})
 }
 
 // markGone writes down that the claim's instance is no more, and asks for the

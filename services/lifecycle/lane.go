@@ -26,7 +26,9 @@ const (
 func (s *Service) Lanes(gate host.Gate) func(ctx context.Context, e event.Envelope) error {
 	facts := host.NewGate()
 	return func(ctx context.Context, e event.Envelope) error {
+		came := time.Now()
 		deal := func(ctx context.Context) error {
+			host.Say(ctx, "waited_ms", time.Since(came).Milliseconds())
 			ctx, cancel := context.WithTimeout(ctx, factLimit)
 			defer cancel()
 			return s.Handle(ctx, e)

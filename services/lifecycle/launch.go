@@ -32,23 +32,45 @@ func (s *Service) launch(ctx context.Context, cause *event.Envelope, o outbox.Ou
 	if o.State != outbox.Done {
 		return nil
 	}
-	claims, err := cluster.List[*karpenter.NodeClaim](ctx, s.Client, cluster.NodeClaims)
+	claims, err := s.claimsNow(ctx, cause, o)
 	if err != nil {
-		return fmt.Errorf("listing NodeClaims to launch: %w", err)
+		return fmt.Errorf("reading NodeClaims to launch: %w", err)
 	}
-	var failures []error
-	for i, claim := range claims {
-		if !o.Lists(claim.Name) || door.Admitted(claim) || claim.DeletionTimestamp != nil {
-			continue
+	failures := s.do.Each(len(claims), func(i int) error {
+		if !o.Lists(claims[i].Name) || door.Admitted(claims[i]) || claims[i].DeletionTimestamp != nil {
+			return nil
 		}
-		admitted, err := s.letIn(ctx, cause, claim)
-		if err != nil {
-			failures = append(failures, err)
-			continue
+		admitted, err := s.letIn(ctx, cause, claims[i])
+		if err == nil {
+			claims[i] = admitted
 		}
-		claims[i] = admitted
-	}
+		return err
+	})
 	return errors.Join(append(failures, s.ask(ctx, cause, claims))...)
+}
+
+// claimsNow reads claims as they are now: behind a plan all of them, for it made
+// some a moment ago that the cache may not show; in a look those that wait to be
+// let in. One that the cache does not show yet is there at the next look.
+func (s *Service) claimsNow(ctx context.Context, cause *event.Envelope, o outbox.Outbox) ([]*karpenter.NodeClaim, error) {
+	if cause != nil {
+		return cluster.List[*karpenter.NodeClaim](ctx, s.Client, cluster.NodeClaims)
+	}
+	var claims []*karpenter.NodeClaim
+	for _, c := range cluster.Cached[*karpenter.NodeClaim](s.Cache, cluster.NodeClaims) {
+		if !o.Lists(c.Name) || door.Admitted(c) {
+			continue
+		}
+		now, err := cluster.Get[*karpenter.NodeClaim](ctx, s.Client, cluster.NodeClaims, cluster.KeyOf(c))
+		if fault.Is(err, fault.Missing) {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		claims = append(claims, now)
+	}
+	return claims, nil
 }
 
 // unready says why nothing can be launched for the claim's node class by now, or

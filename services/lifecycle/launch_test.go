@@ -77,7 +77,7 @@ func TestB242BindingOneFails(t *testing.T) {
 	body := settled("one", 3, "i-1", "i-2")
 	body.Instances[0].InstanceType = "p5.48xlarge"
 	s.handle(s.message(body), fault.Bug)
-	if diff := cmp.Diff(map[string]string{"one-0": "i-2", "one-1": "", "one-2": ""}, s.bound()); diff != "" {
+	if diff := cmp.Diff(map[string]string{"one-0": "", "one-1": "i-2", "one-2": ""}, s.bound()); diff != "" {
 		t.Error(diff)
 	}
 	for _, c := range s.claims() {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/joist-autoscaler/joist/services/lifecycle/internal/claim"
@@ -38,16 +39,11 @@ func (s *Service) settle(ctx context.Context, e event.Envelope, b event.LaunchSe
 	if err != nil {
 		return err
 	}
-	var failures []error
-	for _, instance := range sorted(b.Instances) {
-		if claims, err = s.bind(ctx, e, claims, b.Intent, instance); err != nil {
-			failures = append(failures, err)
-		}
-	}
-	if len(failures) > 0 || len(b.Refusals) == 0 {
+	claims, err = s.bind(ctx, e, claims, b.Intent, b.Instances)
+	if err != nil || len(b.Refusals) == 0 {
 		// A claim that could not be bound has an instance all the same, so that none
 		// may be refused yet. The others have theirs.
-		return errors.Join(failures...)
+		return err
 	}
 	// The shortage must be known before the claim goes, or the next plan would
 	// ask for the same again.
@@ -64,15 +60,97 @@ func (s *Service) blame(ctx context.Context, refusals []event.Refusal) error {
 	})
 }
 
-// claimsOf reads the claims of an intent, live, by name.
+// few is how many claims are rather read one by one than all there are.
+const few = 10
+
+// claimsOf reads the claims of an intent, live, by name. Each says how many they
+// are, so that the cache is believed that it shows all of them, though not how
+// they are now; else all claims of the cluster are read.
 func (s *Service) claimsOf(ctx context.Context, intent string) ([]*karpenter.NodeClaim, error) {
-	all, err := cluster.List[*karpenter.NodeClaim](ctx, s.Client, cluster.NodeClaims)
-	if err != nil {
-		return nil, fmt.Errorf("listing the NodeClaims of intent %s: %w", intent, err)
+	known := ofIntent(cluster.Cached[*karpenter.NodeClaim](s.Cache, cluster.NodeClaims), intent)
+	if len(known) == 0 || len(known) > few || known[0].Annotations[launchspec.ClaimsAnnotation] != strconv.Itoa(len(known)) {
+		all, err := cluster.List[*karpenter.NodeClaim](ctx, s.Client, cluster.NodeClaims)
+		if err != nil {
+			return nil, fmt.Errorf("listing the NodeClaims of intent %s: %w", intent, err)
+		}
+		return ofIntent(all, intent), nil
 	}
+	var claims []*karpenter.NodeClaim
+	for _, c := range known {
+		now, err := cluster.Get[*karpenter.NodeClaim](ctx, s.Client, cluster.NodeClaims, cluster.KeyOf(c))
+		switch {
+		case err == nil && now.UID == c.UID:
+			claims = append(claims, now)
+		case err != nil && !fault.Is(err, fault.Missing):
+			return nil, fmt.Errorf("reading NodeClaim %s of intent %s: %w", c.Name, intent, err)
+		}
+	}
+	return claims, nil
+}
+
+// ofIntent are those of the claims that are of the intent, by name.
+func ofIntent(all []*karpenter.NodeClaim, intent string) []*karpenter.NodeClaim {
 	claims := slices.DeleteFunc(slices.Clone(all), func(c *karpenter.NodeClaim) bool { return c.Annotations[launchspec.IntentTag] != intent })
 	slices.SortFunc(claims, func(a, b *karpenter.NodeClaim) int { return strings.Compare(a.Name, b.Name) })
-	return claims, nil
+	return claims
+}
+
+// bind gives instances to claims of their intent, and returns the claims as they
+// are then. An instance for which no claim is left is an orphan, and ends.
+func (s *Service) bind(ctx context.Context, e event.Envelope, claims []*karpenter.NodeClaim, intent string, instances []event.Launched) ([]*karpenter.NodeClaim, error) {
+	claims = slices.Clone(claims)
+	matches, orphans := match(claims, instances)
+	failures := s.do.Each(len(matches), func(i int) error {
+		m := matches[i]
+		bound, err := s.bindTo(ctx, claims[m.claim], m.instance)
+		if err == nil {
+			claims[m.claim] = bound
+		}
+		return err
+	})
+	for _, instance := range orphans {
+		failures = append(failures, s.do.Do(ctx, &e, effect.Send{Body: event.TerminateRequested{
+			InstanceID: instance.InstanceID, Reason: "no claim of intent " + intent + " stands for it",
+		}}))
+	}
+	return claims, errors.Join(failures...)
+}
+
+// matched is an instance, and the claim that is to have it, by its place.
+type matched struct {
+	claim    int
+	instance event.Launched
+}
+
+// match chooses a claim for each instance that no claim has yet, in their order:
+// the first that has none, and one that is being deleted only when there is no
+// other. Orphans are those for which none is left.
+func match(claims []*karpenter.NodeClaim, instances []event.Launched) (matches []matched, orphans []event.Launched) {
+	has, taken := map[string]bool{}, map[int]bool{}
+	for _, c := range claims {
+		has[c.Status.ProviderID] = true
+	}
+	for _, instance := range sorted(instances) {
+		if has[providerID(instance)] {
+			continue
+		}
+		free := -1
+		for i, c := range claims {
+			if taken[i] {
+				continue
+			}
+			if c.Status.ProviderID == "" && (free < 0 || claims[free].DeletionTimestamp != nil && c.DeletionTimestamp == nil) {
+				free = i
+			}
+		}
+		if free < 0 {
+			orphans = append(orphans, instance)
+			continue
+		}
+		taken[free] = true
+		matches = append(matches, matched{free, instance})
+	}
+	return matches, orphans
 }
 
 func sorted(instances []event.Launched) []event.Launched {
@@ -81,43 +159,19 @@ func sorted(instances []event.Launched) []event.Launched {
 	return out
 }
 
-// bind gives an instance to a claim of its intent that has none, and returns
-// the claims as they are then. An instance that a claim already has is left
-// alone; one for which no claim is left is an orphan.
-func (s *Service) bind(ctx context.Context, e event.Envelope, claims []*karpenter.NodeClaim, intent string, instance event.Launched) ([]*karpenter.NodeClaim, error) {
-	providerID := karpenter.ProviderID{Zone: instance.Zone, InstanceID: instance.InstanceID}.String()
-	free := -1
-	for i, c := range claims {
-		if c.Status.ProviderID == providerID {
-			return claims, nil
-		}
-		if c.Status.ProviderID == "" && (free < 0 || claims[free].DeletionTimestamp != nil && c.DeletionTimestamp == nil) {
-			free = i
-		}
-	}
-	if free < 0 {
-		return claims, s.do.Do(ctx, &e, effect.Send{Body: event.TerminateRequested{
-			InstanceID: instance.InstanceID, Reason: "no claim of intent " + intent + " stands for it",
-		}})
-	}
-	bound, err := s.bindTo(ctx, claims[free], providerID, instance)
-	if err != nil {
-		return claims, err
-	}
-	claims = slices.Clone(claims)
-	claims[free] = bound
-	return claims, nil
+func providerID(instance event.Launched) string {
+	return karpenter.ProviderID{Zone: instance.Zone, InstanceID: instance.InstanceID}.String()
 }
 
 // bindTo swaps the providerID in. A lost swap is a retry of the message: who
 // won may have bound another instance.
-func (s *Service) bindTo(ctx context.Context, claim *karpenter.NodeClaim, providerID string, instance event.Launched) (*karpenter.NodeClaim, error) {
+func (s *Service) bindTo(ctx context.Context, claim *karpenter.NodeClaim, instance event.Launched) (*karpenter.NodeClaim, error) {
 	facts, err := s.facts(ctx, claim, instance.InstanceType)
 	if err != nil {
 		return nil, err
 	}
 	claim = claim.DeepCopy()
-	claim.Status.ProviderID = providerID
+	claim.Status.ProviderID = providerID(instance)
 	claim.Status.ImageID = instance.ImageID
 	claim.Status.Capacity, claim.Status.Allocatable = facts.Capacity, facts.Allocatable
 	claim.Status.Conditions = phase.True(claim, karpenter.ConditionTypeLaunched, s.Now())

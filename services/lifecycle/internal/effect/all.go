@@ -34,19 +34,25 @@ func (j Job) Split() (rest, removals Job) {
 // not begin.
 func (d Doer) All(ctx context.Context, jobs []Job) []error {
 	jobs = slices.DeleteFunc(slices.Clone(jobs), func(j Job) bool { return len(j.Effects) == 0 })
-	failures := make([]error, len(jobs))
-	each(len(jobs), d.Parallel, func(i int) {
+	return d.Each(len(jobs), func(i int) error {
 		if ctx.Err() != nil {
-			return
+			return nil
 		}
 		if err := d.Do(ctx, nil, jobs[i].Effects...); err != nil {
-			failures[i] = fmt.Errorf("%s: %w", jobs[i].Name, err)
+			return fmt.Errorf("%s: %w", jobs[i].Name, err)
 		}
+		return nil
 	})
+}
+
+// Each calls do for 0 to n-1, as many at a time as Parallel says, and gives the
+// errors in that order. With one at a time the calls are in that order as well.
+func (d Doer) Each(n int, do func(i int) error) []error {
+	failures := make([]error, n)
+	each(n, d.Parallel, func(i int) { failures[i] = do(i) })
 	return failures
 }
 
-// each calls do for 0 to n-1, in order where only one may be under way.
 func each(n, parallel int, do func(i int)) {
 	if parallel <= 1 {
 		for i := range n {

@@ -56,7 +56,7 @@ type Findings struct {
 	Orphans []event.Listed
 	// Absent lists claims whose instance is missing for the first time.
 	Absent []*karpenter.NodeClaim
-	// Gone lists claims whose instance is no more.
+	// Gone lists claims whose instance is no more, and that do not say so or stay.
 	Gone []*karpenter.NodeClaim
 	// Unlabelled lists claims that were bound and not yet labelled.
 	Unlabelled []Bound
@@ -98,6 +98,11 @@ func Compare(inventory event.Inventory, claims []*karpenter.NodeClaim, ready map
 	return f
 }
 
+// Empty reports that nothing is to be done.
+func (f Findings) Empty() bool {
+	return len(f.Bind)+len(f.Orphans)+len(f.Absent)+len(f.Gone)+len(f.Unlabelled)+len(f.Tagged)+len(f.Parted)+len(f.Demoted)+len(f.Returned) == 0
+}
+
 // instance files one instance.
 func (f *Findings) instance(i event.Listed, claim *karpenter.NodeClaim, waiting map[string]int, seen map[string]bool) {
 	gone := cloud.State(i.State).Gone()
@@ -106,8 +111,10 @@ func (f *Findings) instance(i event.Listed, claim *karpenter.NodeClaim, waiting 
 	}
 	switch {
 	case claim != nil && gone:
-		f.Gone = append(f.Gone, claim)
 		seen[claim.Name] = true
+		if claim.Annotations[GoneAnnotation] == "" || claim.DeletionTimestamp == nil {
+			f.Gone = append(f.Gone, claim)
+		}
 	case claim != nil:
 		seen[claim.Name] = true
 		f.bound(claim, i)
