@@ -2,6 +2,9 @@ package interruption
 
 import (
 	"context"
+	"errors"
+	"slices"
+	"sync"
 	"time"
 
 	"github.com/joist-autoscaler/joist/services/interruption/internal/notice"
@@ -17,10 +20,36 @@ type hearing struct {
 	*host.Delivery
 	notice   notice.Notice
 	question owner.Question
-	// facts are what is to be said of it, and err is its fate once they are said.
-	facts []queue.Outgoing
-	err   error
+	// gone is set where the instance is to be called gone, and when it was.
+	gone time.Time
+	// err is its fate once the facts are said.
+	err error
 }
+
+// session is what one batch needs. It is used again, for it is large.
+type session struct {
+	heard          []hearing
+	known, unknown []*hearing
+	questions      []*owner.Question
+	// noticed and gone are the facts that are being written.
+	noticed event.NodeNoticed
+	gone    event.InstanceGone
+}
+
+var sessions = sync.Pool{New: func() any { return &session{} }}
+
+// free lets another batch use the memory, and keeps nothing of what was in it.
+func (b *session) free() {
+	clear(b.heard)
+	clear(b.known)
+	clear(b.unknown)
+	clear(b.questions)
+	*b = session{heard: b.heard[:0], known: b.known[:0], unknown: b.unknown[:0], questions: b.questions[:0]}
+	sessions.Put(b)
+}
+
+// fields is how many words a line has of an event: four pairs.
+const fields = 8
 
 // Batch takes messages that were received together: owners are asked for and facts
 // are said with one call each. Envelopes are left to Handle. It is a host.Batch.
@@ -28,22 +57,24 @@ type hearing struct {
 // What needs no question is said before the question is asked, so that a warning of
 // a known instance does not wait for EC2.
 func (s *Service) Batch(ctx context.Context, batch []host.Delivery) {
-	heard := make([]hearing, 0, len(batch))
-	now := s.Now()
+	b := sessions.Get().(*session)
+	defer b.free()
+	now, room := s.Now(), make([]any, fields*len(batch))
+	b.heard = slices.Grow(b.heard, len(batch)) // Pointers go into it.
 	for i := range batch {
-		h := hearing{Delivery: &batch[i]}
-		if batch[i].Err = s.hear(&h, now); batch[i].Err == nil {
-			batch[i].Err = host.ErrAlone // until it is known whose it is
-			heard = append(heard, h)
+		d := &batch[i]
+		d.Note.Fields = room[i*fields : i*fields : (i+1)*fields]
+		b.heard = append(b.heard, hearing{Delivery: d})
+		if d.Err = s.hear(&b.heard[len(b.heard)-1], now); d.Err != nil {
+			b.heard = b.heard[:len(b.heard)-1]
+			continue
 		}
+		d.Err = host.ErrAlone // until it is known whose it is
 	}
-	if len(heard) == 0 {
-		return
-	}
-	known, unknown := s.recall(heard)
-	s.say(ctx, known, now)
-	if len(unknown) > 0 && s.ask(ctx, unknown) {
-		s.say(ctx, unknown, s.Now())
+	s.recall(b)
+	s.say(ctx, b, b.known, now)
+	if len(b.unknown) > 0 && s.ask(ctx, b) {
+		s.say(ctx, b, b.unknown, s.Now())
 	}
 }
 
@@ -61,10 +92,10 @@ func (s *Service) hear(h *hearing, now time.Time) error {
 		taken = now
 	}
 	h.Note.Type = labels[d.Kind()]
-	if h.notice, err = d.Notice(taken); err != nil {
+	n := &h.notice
+	if err := d.Notice(taken, n); err != nil {
 		return err
 	}
-	n := &h.notice
 	h.Note.ID, h.Note.Subject = n.EventID, "instance/"+n.Instances[0]
 	if n.Detail != "" {
 		h.Note.Say("detail", n.Detail)
@@ -75,59 +106,64 @@ func (s *Service) hear(h *hearing, now time.Time) error {
 	if age := now.Sub(n.Noticed); age > life(n) {
 		return fault.F("obeying a notice", fault.Stale, "%s is %s old", n.Kind, age.Round(time.Second))
 	}
-	h.question = owner.Question{IDs: n.Instances, Said: n.Noticed, Fresh: n.State.Gone()}
+	h.question.IDs, h.question.Said, h.question.Fresh = n.Instances, n.Noticed, n.State.Gone()
 	return nil
 }
 
 // recall parts events of known instances from the others.
-func (s *Service) recall(heard []hearing) (known, unknown []*hearing) {
-	questions := make([]*owner.Question, len(heard))
-	for i := range heard {
-		questions[i] = &heard[i].question
+func (s *Service) recall(b *session) {
+	for i := range b.heard {
+		b.questions = append(b.questions, &b.heard[i].question)
 	}
-	others := s.owners().Recall(questions)
-	known = make([]*hearing, 0, len(heard))
-	for i := range heard {
-		if len(others) > 0 && others[0] == &heard[i].question {
-			others, unknown = others[1:], append(unknown, &heard[i])
+	others := s.owners().Recall(b.questions)
+	for i := range b.heard {
+		h := &b.heard[i]
+		if len(others) > 0 && others[0] == &h.question {
+			others, b.unknown = others[1:], append(b.unknown, h)
 			continue
 		}
-		known = append(known, &heard[i])
+		b.known = append(b.known, h)
 	}
-	return known, unknown
 }
 
 // ask finds the owners, and reports whether it did.
-func (s *Service) ask(ctx context.Context, unknown []*hearing) bool {
-	questions := make([]*owner.Question, len(unknown))
-	for i, h := range unknown {
-		questions[i] = &h.question
+func (s *Service) ask(ctx context.Context, b *session) bool {
+	b.questions = b.questions[:0]
+	for _, h := range b.unknown {
+		b.questions = append(b.questions, &h.question)
 	}
-	err := s.owners().Ask(ctx, questions)
+	err := s.owners().Ask(ctx, b.questions)
 	if err != nil {
-		failed(unknown, err)
+		failed(b.unknown, err)
 	}
 	return err == nil
 }
 
 // say says what the events mean, with one call, and only then is their fate what
 // follows from them.
-func (s *Service) say(ctx context.Context, heard []*hearing, now time.Time) {
-	said, facts := heard[:0:0], []queue.Outgoing(nil)
-	var room []byte
+func (s *Service) say(ctx context.Context, b *session, heard []*hearing, now time.Time) {
+	count := 0
 	for _, h := range heard {
-		bodies, err := s.obey(h, now)
-		before := len(facts)
-		facts, room, h.Err = s.encode(facts, room, now, bodies)
-		if h.Err == nil {
-			h.Err = err
-		} else {
+		var mine int
+		if mine, h.err = s.obey(h, now); mine == 0 {
+			h.Err = h.err
+		}
+		count += mine
+	}
+	if count == 0 {
+		return
+	}
+	facts, room := make([]queue.Outgoing, 0, count), make([]byte, 0, count*factSize)
+	said := heard[:0]
+	for _, h := range heard {
+		if before := len(facts); !errors.Is(h.Err, host.ErrAlone) {
+			continue
+		} else if facts, room, h.Err = s.encode(b, h, now, facts, room); h.Err != nil {
 			facts = facts[:before]
+			continue
 		}
-		if len(facts) > before {
-			h.err, h.Err = h.Err, host.ErrAlone // until it is said
-			said = append(said, h)
-		}
+		h.Err = host.ErrAlone // until it is said
+		said = append(said, h)
 	}
 	if err := s.send(ctx, facts); err != nil {
 		failed(said, err)
@@ -136,27 +172,6 @@ func (s *Service) say(ctx context.Context, heard []*hearing, now time.Time) {
 	for _, h := range said {
 		h.Err = h.err
 	}
-}
-
-// room of a fact in bytes.
-const factSize = 800
-
-// encode appends facts to those that are to be sent, all in one piece of memory.
-func (s *Service) encode(facts []queue.Outgoing, room []byte, now time.Time, bodies []event.Body) ([]queue.Outgoing, []byte, error) {
-	maker := event.Maker{Service: "interruption", Cluster: s.Cluster}
-	for _, body := range bodies {
-		if cap(room)-len(room) < factSize {
-			room = make([]byte, 0, queue.MaxBatch*factSize)
-		}
-		before := len(room)
-		out, err := maker.Append(room, now, body)
-		if err != nil {
-			return facts, room, err
-		}
-		room = out
-		facts = append(facts, queue.Outgoing{Source: source, Type: string(body.EventType()), Body: out[before:len(out):len(out)]})
-	}
-	return facts, room, nil
 }
 
 // failed gives all the error of their call, unless it was refused because of one of

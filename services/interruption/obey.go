@@ -12,42 +12,45 @@ import (
 // Settle is how long after an event EC2's answers may still be older than it.
 const Settle = owner.Settle
 
-// obey says what an event of AWS means for the cluster, once it is known whose its
-// instances are: what is to be said, and what becomes of the message afterwards.
-func (s *Service) obey(h *hearing, now time.Time) ([]event.Body, error) {
+// obey decides what an event of AWS means for the cluster, once it is known whose
+// its instances are: how many facts are to be said, and what becomes of the message
+// afterwards. What is not to be said of ours is taken out of what was found.
+func (s *Service) obey(h *hearing, now time.Time) (facts int, err error) {
 	n, found := &h.notice, &h.question.Found
 	h.Note.Say("instances", len(n.Instances), "ours", len(found.Ours), "unseen", len(found.Unseen))
 	if n.State.Gone() {
-		return s.ended(n, found, now)
+		if h.gone, err = s.ended(n, found, now); h.gone.IsZero() {
+			found.Ours = nil
+			return 0, err
+		}
+		return len(found.Ours) + 1, nil
 	}
-	facts := noticed(n, found.Ours)
 	switch {
 	case len(found.Unseen) > 0 && young(n, now):
-		return facts, fault.F("finding the owner", fault.Retry, "EC2 does not show %d of %d instances yet", len(found.Unseen), len(n.Instances))
+		err = fault.F("finding the owner", fault.Retry, "EC2 does not show %d of %d instances yet", len(found.Unseen), len(n.Instances))
 	case len(found.Ours) == 0:
-		return nil, fault.F("finding the owner", fault.Foreign, "no instance of the notice is of cluster %s", s.Cluster.Name)
-	default:
-		return facts, nil
+		err = fault.F("finding the owner", fault.Foreign, "no instance of the notice is of cluster %s", s.Cluster.Name)
 	}
+	return len(found.Ours), err
 }
 
-// ended takes the word that an instance is terminated. It is passed on once EC2
-// shows it so, or has forgotten the instance; whose it was cannot be told then,
-// and lifecycle drops what none of its claims has.
-func (s *Service) ended(n *notice.Notice, found *owner.Found, now time.Time) ([]event.Body, error) {
+// ended takes the word that an instance is terminated, and says since when it is
+// gone. It is passed on once EC2 shows it so, or has forgotten the instance; whose
+// it was cannot be told then, and lifecycle drops what none of its claims has.
+func (s *Service) ended(n *notice.Notice, found *owner.Found, now time.Time) (gone time.Time, err error) {
 	id := n.Instances[0]
 	mine, unseen := len(found.Ours) > 0, len(found.Unseen) > 0
 	switch {
 	case mine && found.Ours[0].State.Gone():
-		return append(noticed(n, found.Ours), event.InstanceGone{InstanceID: id, Shown: now.UTC()}), nil
+		return now.UTC(), nil
 	case (mine || unseen) && young(n, now):
-		return nil, fault.F("looking for the end of "+id, fault.Retry, "EC2 does not show it terminated yet")
+		return time.Time{}, fault.F("looking for the end of "+id, fault.Retry, "EC2 does not show it terminated yet")
 	case mine:
-		return nil, fault.F("looking for the end of "+id, fault.Stale, "EC2 still shows it %s", found.Ours[0].State)
+		return time.Time{}, fault.F("looking for the end of "+id, fault.Stale, "EC2 still shows it %s", found.Ours[0].State)
 	case unseen:
-		return []event.Body{event.InstanceGone{InstanceID: id, Shown: n.Noticed}}, nil
+		return n.Noticed, nil
 	default:
-		return nil, fault.F("finding the owner", fault.Foreign, "instance %s is not of cluster %s", id, s.Cluster.Name)
+		return time.Time{}, fault.F("finding the owner", fault.Foreign, "instance %s is not of cluster %s", id, s.Cluster.Name)
 	}
 }
 
@@ -66,18 +69,4 @@ func life(n *notice.Notice) time.Duration {
 		return 0 // Not reached: both are types of ours.
 	}
 	return spec.TTL
-}
-
-// noticed makes a fact for each of our instances.
-func noticed(n *notice.Notice, ours []owner.Instance) []event.Body {
-	if len(ours) == 0 {
-		return nil
-	}
-	out := make([]event.Body, 0, len(ours)+1)
-	for _, i := range ours {
-		out = append(out, event.NodeNoticed{
-			Kind: n.Kind, InstanceID: i.ID, Deadline: n.Deadline, Noticed: n.Noticed, Detail: n.Detail, Offering: i.Offering,
-		})
-	}
-	return out
 }

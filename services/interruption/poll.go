@@ -36,7 +36,7 @@ func (s *Service) poll(ctx context.Context, e event.Envelope, tick event.Tick) e
 	var facts []event.Body
 	for _, n := range notices {
 		if i, mine := ours[n.Instances[0]]; mine {
-			facts = append(facts, noticed(&n, []owner.Instance{i})...)
+			facts = append(facts, noticed(&n, &i))
 		}
 	}
 	host.Say(ctx, "statuses", len(statuses), "notices", len(facts))

@@ -57,7 +57,7 @@ func TestB184Rules(t *testing.T) {
 		}
 		d, err := notice.Open([]byte(tt.event))
 		if err == nil {
-			_, err = d.Notice(start.Add(time.Hour))
+			err = d.Notice(start.Add(time.Hour), &notice.Notice{})
 		}
 		if (err == nil) != (tt.rule != "") {
 			t.Errorf("%s\nis read as %v", tt.event, err)

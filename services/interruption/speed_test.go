@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"strconv"
 	"syscall"
 	"testing"
 	"time"
@@ -45,7 +46,7 @@ func warning(id string, at time.Time) []byte {
 func whole(t testing.TB, log func(host.Line)) host.Worker {
 	t.Helper()
 	s := &Service{EC2: null{}, Bus: null{}, Cluster: web, Now: time.Now}
-	return host.Worker{Service: "interruption", Queue: null{}, Dead: null{}, Handle: s.Handle, Now: time.Now, Log: log}
+	return host.Worker{Service: "interruption", Queue: null{}, Dead: null{}, Handle: s.Handle, Batch: s.Batch, Now: time.Now, Log: log}
 }
 
 func told(t testing.TB) func(host.Line) {
@@ -96,6 +97,37 @@ func BenchmarkMessage(b *testing.B) {
 			})
 		}
 	}
+}
+
+// BenchmarkBatch is what a message costs of ten that were received together.
+func BenchmarkBatch(b *testing.B) {
+	for name, log := range map[string]func(host.Line){"silent": nil, "told": told(b)} {
+		for _, c := range bodies {
+			b.Run(name+"/"+c.name, func(b *testing.B) {
+				w, messages := batched(b, log, c.body)
+				b.ReportAllocs()
+				began := cpu()
+				for b.Loop() {
+					if lines := w.DealAll(b.Context(), messages); lines[9].Verdict.Action != c.want {
+						b.Fatal(lines[9].Verdict)
+					}
+				}
+				b.ReportMetric(float64(cpu()-began)/float64(b.N*len(messages)), "cpu-ns/message")
+			})
+		}
+	}
+}
+
+// batched is the service in its host, and ten messages.
+func batched(t testing.TB, log func(host.Line), body func(at time.Time) []byte) (host.Worker, []queue.Message) {
+	t.Helper()
+	w := whole(t, log)
+	messages := make([]queue.Message, queue.MaxBatch)
+	for i := range messages {
+		id := strconv.Itoa(i)
+		messages[i] = queue.Message{ID: id, Body: body(time.Now()), Receipt: id, Receives: 1, Sent: time.Now()}
+	}
+	return w, messages
 }
 
 // What is looked at thousands of times a second must not cost memory.

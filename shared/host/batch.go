@@ -17,7 +17,7 @@ import (
 //
 // Each message stays alone in its fate. One that the batch leaves at ErrAlone,
 // because it is of another sort or because the batch panicked, goes through the
-// worker's Handle by itself.
+// worker's Handle by itself. The deliveries are the host's again when it returns.
 type Batch func(ctx context.Context, batch []Delivery)
 
 // Delivery is one message of a batch, and what its handler makes of it.
@@ -41,73 +41,98 @@ var ErrAlone = errors.New("this message is to be dealt with alone")
 func (w Worker) DealAll(ctx context.Context, messages []queue.Message) []Line {
 	verdicts, cancel := context.WithTimeout(context.WithoutCancel(ctx), verdictTime)
 	defer cancel()
-	lines, at := make([]Line, len(messages)), make(map[string]int, len(messages))
-	for i, m := range messages {
-		at[m.Receipt] = i
-	}
+	lines := make([]Line, len(messages))
 	var mu sync.Mutex
-	w.dealAll(ctx, verdicts, messages, func(dealt ...Line) {
+	w.dealAll(ctx, verdicts, messages, func(at int, line *Line) {
 		mu.Lock()
 		defer mu.Unlock()
-		for _, line := range dealt {
-			lines[at[line.Message.Receipt]] = line
-		}
+		lines[at] = *line
 	})
 	return lines
 }
 
-// dealAll is DealAll within contexts like deal's. It tells of each message once it
-// is dealt with, from several goroutines.
-func (w Worker) dealAll(ctx, verdicts context.Context, messages []queue.Message, dealt func(lines ...Line)) {
-	if w.Batch != nil {
-		messages = w.dealBatch(ctx, verdicts, messages, dealt)
-	}
-	if len(messages) == 1 {
-		dealt(w.deal(ctx, verdicts, messages[0]))
-		return
-	}
+// dealt hears of each message, by its place among those that came together, once it
+// is dealt with. It is called from several goroutines, and the line is not to be
+// kept.
+type dealt func(at int, line *Line)
+
+// dealAll is DealAll within contexts like deal's.
+func (w Worker) dealAll(ctx, verdicts context.Context, messages []queue.Message, done dealt) {
 	var all sync.WaitGroup
-	for _, m := range messages {
-		all.Go(func() { dealt(w.deal(ctx, verdicts, m)) })
+	alone := func(at int) {
+		line := w.deal(ctx, verdicts, messages[at])
+		done(at, &line)
+	}
+	switch {
+	case w.Batch != nil:
+		w.dealBatch(ctx, verdicts, messages, done, func(at int) { all.Go(func() { alone(at) }) })
+	case len(messages) == 1:
+		alone(0)
+	default:
+		for at := range messages {
+			all.Go(func() { alone(at) })
+		}
 	}
 	all.Wait()
 }
 
-// dealBatch gives messages to the batch handler, and gives back those that are to
-// be dealt with alone.
-func (w Worker) dealBatch(ctx, verdicts context.Context, messages []queue.Message, dealt func(lines ...Line)) (alone []queue.Message) {
-	began := w.Now()
-	batch := make([]Delivery, len(messages))
-	for i, m := range messages {
-		batch[i].Message, batch[i].Err = m, ErrAlone
+// batches are used again: they are large, and there may be a thousand a second.
+var batches = sync.Pool{New: func() any { return &batch{} }}
+
+// batch is what dealing with a batch needs.
+type batch struct {
+	deliveries      []Delivery
+	deleted, parked []*Delivery
+	others          []*Delivery
+	receipts        []string
+	line            Line
+}
+
+// dealBatch gives messages to the batch handler, and names those that are to be
+// dealt with alone.
+func (w Worker) dealBatch(ctx, verdicts context.Context, messages []queue.Message, done dealt, alone func(at int)) {
+	b := batches.Get().(*batch)
+	defer b.free()
+	for _, m := range messages {
+		b.deliveries = append(b.deliveries, Delivery{Message: m, Err: ErrAlone})
 	}
-	w.handleBatch(ctx, batch)
+	began := w.Now()
+	w.handleBatch(ctx, b.deliveries)
 	took := w.Now().Sub(began)
-	done := batch[:0]
-	for i := range batch {
-		d := &batch[i]
-		if errors.Is(d.Err, ErrAlone) {
-			alone = append(alone, d.Message)
-			continue
+	for at := range b.deliveries {
+		if d := &b.deliveries[at]; errors.Is(d.Err, ErrAlone) {
+			alone(at)
+		} else {
+			d.verdict = w.judge(d.Err, d.Message)
 		}
-		d.verdict = w.judge(d.Err, d.Message)
-		done = append(done, *d)
 	}
 	verdicts, cancel := inTime(verdicts)
 	defer cancel()
-	w.settle(verdicts, done)
-	lines := make([]Line, len(done))
-	for i := range done {
-		d := &done[i]
-		lines[i] = Line{Service: w.Service, Note: d.Note, Message: d.Message, Verdict: d.verdict, Began: began, Took: took, Err: d.undone}
-		if w.Log != nil {
-			w.Log(lines[i])
+	w.settle(verdicts, b)
+	for at := range b.deliveries {
+		d := &b.deliveries[at]
+		if d.verdict.Action == "" {
+			continue // It is dealt with alone.
 		}
+		b.line = Line{Service: w.Service, Note: d.Note, Message: d.Message, Verdict: d.verdict, Began: began, Took: took, Err: d.undone}
+		if w.Log != nil {
+			w.Log(b.line)
+		}
+		done(at, &b.line)
 	}
-	if len(lines) > 0 {
-		dealt(lines...)
+}
+
+// free lets another use the memory, and keeps nothing of what was in it.
+func (b *batch) free() {
+	clear(b.deliveries)
+	clear(b.deleted)
+	clear(b.parked)
+	clear(b.others)
+	clear(b.receipts)
+	*b = batch{
+		deliveries: b.deliveries[:0], deleted: b.deleted[:0], parked: b.parked[:0], others: b.others[:0], receipts: b.receipts[:0],
 	}
-	return alone
+	batches.Put(b)
 }
 
 // handleBatch calls the batch handler. Its panic is of the message at which it
@@ -126,26 +151,27 @@ func (w Worker) handleBatch(ctx context.Context, batch []Delivery) {
 
 // settle carries out the verdicts on a batch: with one call for all that are to be
 // deleted, and one for all dead letters.
-func (w Worker) settle(ctx context.Context, batch []Delivery) {
-	var deleted, parked, others []*Delivery
-	for i := range batch {
-		switch d := &batch[i]; d.verdict.Action {
+func (w Worker) settle(ctx context.Context, b *batch) {
+	for i := range b.deliveries {
+		switch d := &b.deliveries[i]; d.verdict.Action {
 		case Delete:
-			deleted = append(deleted, d)
+			b.deleted = append(b.deleted, d)
 		case Park:
-			parked = append(parked, d)
+			b.parked = append(b.parked, d)
 		case Hide:
-			others = append(others, d)
+			b.others = append(b.others, d)
 		default: // It is left alone.
 		}
 	}
-	w.remove(ctx, deleted)
-	if len(parked) > 1 && w.parkAll(ctx, parked) {
-		w.remove(ctx, parked)
+	w.remove(ctx, b, b.deleted)
+	if len(b.parked) > 1 && w.parkAll(ctx, b.parked) {
+		w.remove(ctx, b, b.parked)
 	} else {
-		others = append(others, parked...)
+		b.others = append(b.others, b.parked...)
 	}
-	w.each(ctx, others)
+	if len(b.others) > 0 {
+		w.each(ctx, b.others)
+	}
 }
 
 // each carries out each verdict by itself, all at the same time.
@@ -159,17 +185,17 @@ func (w Worker) each(ctx context.Context, batch []*Delivery) {
 
 // remove deletes messages with one call. If that is refused because of one of
 // them, each is deleted alone.
-func (w Worker) remove(ctx context.Context, batch []*Delivery) {
-	if len(batch) == 0 {
+func (w Worker) remove(ctx context.Context, b *batch, deleted []*Delivery) {
+	if len(deleted) == 0 {
 		return
 	}
-	receipts := make([]string, len(batch))
-	for i, d := range batch {
-		receipts[i] = d.Message.Receipt
+	b.receipts = b.receipts[:0]
+	for _, d := range deleted {
+		b.receipts = append(b.receipts, d.Message.Receipt)
 	}
-	err := w.Queue.Delete(ctx, receipts...)
-	alone := len(batch) > 1 && fault.Is(err, fault.Invalid, fault.Denied)
-	for _, d := range batch {
+	err := w.Queue.Delete(ctx, b.receipts...)
+	alone := len(deleted) > 1 && fault.Is(err, fault.Invalid, fault.Denied)
+	for _, d := range deleted {
 		if d.undone = err; alone {
 			d.undone = w.Queue.Delete(ctx, d.Message.Receipt)
 		}

@@ -34,18 +34,38 @@ func (p *poller) keep(work context.Context) {
 	}
 }
 
+// flight is messages that were received together, while they are dealt with.
+type flight struct {
+	messages []queue.Message
+	// landed says which of them are dealt with, and left how many are not.
+	landed []bool
+	left   int
+	// due is when they are to be hidden anew.
+	due time.Time
+}
+
+// receipts appends those of the messages that are not dealt with.
+func (f *flight) receipts(into []string) []string {
+	for at, landed := range f.landed {
+		if !landed {
+			into = append(into, f.messages[at].Receipt)
+		}
+	}
+	return into
+}
+
 // due are the receipts that are to be hidden anew, which then have until anew,
 // and when to look again.
 func (p *poller) due(now, anew time.Time) (receipts []string, next time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	next = anew
-	for receipt, at := range p.running {
-		if !at.After(now) {
-			receipts = append(receipts, receipt)
-			p.running[receipt] = anew
-		} else if at.Before(next) {
-			next = at
+	for f := range p.running {
+		if !f.due.After(now) {
+			receipts = f.receipts(receipts)
+			f.due = anew
+		} else if f.due.Before(next) {
+			next = f.due
 		}
 	}
 	return receipts, next
@@ -59,19 +79,20 @@ func (p *poller) hide(work context.Context, receipt string) {
 }
 
 // note puts messages among those that run.
-func (p *poller) note(messages []queue.Message) {
+func (p *poller) note(messages []queue.Message) *flight {
+	f := &flight{messages: messages, landed: make([]bool, len(messages)), left: len(messages), due: time.Now().Add(p.Visibility / 3)}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	due := time.Now().Add(p.Visibility / 3)
-	for _, m := range messages {
-		p.running[m.Receipt] = due
-	}
+	p.running[f] = struct{}{}
+	return f
 }
 
-func (p *poller) forget(lines []Line) {
+// forget takes one message out, and with the last the flight.
+func (p *poller) forget(f *flight, at int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	for i := range lines {
-		delete(p.running, lines[i].Message.Receipt)
+	f.landed[at] = true
+	if f.left--; f.left == 0 {
+		delete(p.running, f)
 	}
 }

@@ -66,13 +66,12 @@ type poller struct {
 	proved atomic.Bool
 
 	mu sync.Mutex
-	// running are the receipts of messages that are being handled, and when each
-	// is to be hidden anew.
-	running map[string]time.Time
+	// running are the messages that are being handled.
+	running map[*flight]struct{}
 }
 
 func newPoller(w Worker, o Options) *poller {
-	p := &poller{Worker: w, Options: o, each: 1, running: map[string]time.Time{}}
+	p := &poller{Worker: w, Options: o, each: 1, running: map[*flight]struct{}{}}
 	handlers := o.Parallel
 	if w.Batch != nil {
 		p.each = min(queue.MaxBatch, o.Parallel)
@@ -196,26 +195,23 @@ func (p *poller) start(work context.Context, messages []queue.Message) {
 	if len(messages) == 0 {
 		return
 	}
-	p.note(messages)
+	f := p.note(messages)
 	go func() {
 		limited, cancel := context.WithTimeout(work, p.Deadline)
 		defer cancel()
 		verdicts, cancelVerdicts := context.WithTimeout(context.WithoutCancel(work), p.Deadline+verdictTime)
 		defer cancelVerdicts()
-		p.dealAll(limited, verdicts, messages, p.ended)
+		p.dealAll(limited, verdicts, messages, func(at int, _ *Line) {
+			p.forget(f, at)
+			if p.Worker.Batch == nil {
+				p.release(1)
+			}
+			p.Beat()
+		})
 		if p.Worker.Batch != nil {
 			p.release(1)
 		}
 	}()
-}
-
-// ended lets go of messages that are dealt with.
-func (p *poller) ended(lines ...Line) {
-	p.forget(lines)
-	if p.Worker.Batch == nil {
-		p.release(len(lines))
-	}
-	p.Beat()
 }
 
 func sleep(ctx context.Context, d time.Duration) {

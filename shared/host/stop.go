@@ -24,9 +24,9 @@ func (p *poller) stop(work context.Context, cancel context.CancelFunc) {
 		return
 	}
 	p.mu.Lock()
-	left := make([]string, 0, len(p.running))
-	for receipt := range p.running {
-		left = append(left, receipt)
+	var left []string
+	for f := range p.running {
+		left = f.receipts(left)
 	}
 	p.mu.Unlock()
 	slices.Sort(left)

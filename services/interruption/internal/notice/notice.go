@@ -94,37 +94,35 @@ func Open(body []byte) (Document, error) {
 }
 
 // Ours reports whether it is to be read as an envelope of Joist's own.
-func (d Document) Ours() bool {
+func (d *Document) Ours() bool {
 	return d.header[specVersion] != nil && len(d.header.bytes(detailType)) == 0
 }
 
 // Kind is what the event is about, or "" if that is of no interest.
-func (d Document) Kind() event.NoticeKind {
+func (d *Document) Kind() event.NoticeKind {
 	if k := d.header.kind(); k != nil {
 		return k.notice
 	}
 	return ""
 }
 
-// Notice reads the event. The queue took it at by: AWS cannot have said it
-// later.
-func (d Document) Notice(by time.Time) (Notice, error) {
+// Notice reads the event into n, which is empty. The queue took it at by: AWS cannot
+// have said it later.
+func (d *Document) Notice(by time.Time, n *Notice) error {
 	k := d.header.kind()
 	if k == nil {
-		return Notice{}, d.header.stranger()
+		return d.header.stranger()
 	}
 	r := reading{header: &d.header, kind: k, account: d.header.account(), region: d.header.region()}
 	if err := r.open(); err != nil {
-		return Notice{}, err
+		return err
 	}
-	n := Notice{
-		Kind: k.notice, EventID: short(r.header.text(id)), Noticed: r.noticed(by), Account: r.account, Region: r.region,
-	}
-	if err := r.parse(&n); err != nil {
-		return Notice{}, err
+	n.Kind, n.EventID, n.Noticed, n.Account, n.Region = k.notice, short(r.header.text(id)), r.noticed(by), r.account, r.region
+	if err := r.parse(n); err != nil {
+		return err
 	}
 	n.Detail = short(n.Detail)
-	return n, nil
+	return nil
 }
 
 // parse fills in what the detail says. It is no table of functions, for what is

@@ -33,7 +33,11 @@ func parse(data []byte) (Notice, error) {
 	if d.Ours() {
 		return Notice{}, fault.F("reading", fault.Poison, "an envelope")
 	}
-	return d.Notice(taken)
+	var n Notice
+	if err := d.Notice(taken, &n); err != nil {
+		return Notice{}, err
+	}
+	return n, nil
 }
 
 // raw writes an event as EventBridge does.

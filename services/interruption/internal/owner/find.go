@@ -110,11 +110,17 @@ func (q *Question) forget(now time.Time) {
 
 // Ask answers questions that Recall gave back, with as few calls as it takes.
 func (f *Finder) Ask(ctx context.Context, all []*Question) error {
-	var asked []*query
+	count := 0
+	for _, q := range all {
+		count += len(q.IDs)
+	}
+	queries, asked := make([]query, count), make([]*query, 0, count)
 	for _, q := range all {
 		for i, e := range q.answers {
 			if e == nil {
-				asked = append(asked, &query{id: q.IDs[i]})
+				one := &queries[len(asked)]
+				one.id = q.IDs[i]
+				asked = append(asked, one)
 			}
 		}
 	}
