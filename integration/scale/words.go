@@ -6,12 +6,6 @@ import (
 	"net/http"
 	"slices"
 
-	appsv1 "k8s.io/api/apps/v1"
-	coordinationv1 "k8s.io/api/coordination/v1"
-	corev1 "k8s.io/api/core/v1"
-	policyv1 "k8s.io/api/policy/v1"
-	schedulingv1 "k8s.io/api/scheduling/v1"
-	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -20,6 +14,7 @@ import (
 
 	"github.com/joist-autoscaler/joist/shared/cluster"
 	"github.com/joist-autoscaler/joist/shared/karpenter"
+	"github.com/joist-autoscaler/joist/shared/kubecluster"
 )
 
 // words are how an API server writes: protobuf for its own kinds, JSON for those
@@ -30,16 +25,10 @@ type words struct {
 }
 
 func newWords() (*words, error) {
-	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{
-		corev1.AddToScheme, appsv1.AddToScheme, storagev1.AddToScheme, policyv1.AddToScheme,
-		schedulingv1.AddToScheme, coordinationv1.AddToScheme, karpenter.AddToScheme,
-	} {
-		if err := add(scheme); err != nil {
-			return nil, err
-		}
+	scheme, err := kubecluster.Scheme()
+	if err != nil {
+		return nil, err
 	}
-	metav1.AddToGroupVersion(scheme, schema.GroupVersion{Version: "v1"})
 	return &words{scheme, serializer.NewCodecFactory(scheme)}, nil
 }
 

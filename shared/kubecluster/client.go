@@ -40,7 +40,7 @@ var _ cluster.Client = (*Client)(nil)
 // New makes a client. The component, such as "joist-lifecycle", is who reports
 // Kubernetes Events.
 func New(config *rest.Config, component string) (*Client, error) {
-	scheme, err := newScheme()
+	scheme, err := Scheme()
 	if err != nil {
 		return nil, fault.E("learning the kinds", fault.Bug, err)
 	}

@@ -28,8 +28,8 @@ const (
 	json     = runtime.ContentTypeJSON
 )
 
-// newScheme knows the Go type of every kind.
-func newScheme() (*runtime.Scheme, error) {
+// Scheme knows the Go type of every kind.
+func Scheme() (*runtime.Scheme, error) {
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{
 		corev1.AddToScheme, appsv1.AddToScheme, storagev1.AddToScheme, policyv1.AddToScheme,
