@@ -2,16 +2,18 @@ package lifecycle
 
 import (
 	"context"
+	"sync"
 	"time"
 
 	"github.com/joist-autoscaler/joist/shared/event"
+	"github.com/joist-autoscaler/joist/shared/fault"
 	"github.com/joist-autoscaler/joist/shared/host"
 )
 
 const (
 	// Inbox is how many facts may be on their way at a time. Nearly all of them wait
 	// for their turn: it is so many lest a notice waits behind them in the queue.
-	Inbox = 64
+	Inbox = 256
 	// InboxDeadline is how long a fact may wait for its turn, and be dealt with.
 	InboxDeadline = 5 * time.Minute
 	// factLimit is how long dealing with one may take.
@@ -24,18 +26,55 @@ const (
 // for each other, so that no more than one of them at a time stands before the
 // next look at the gate.
 func (s *Service) Lanes(gate host.Gate) func(ctx context.Context, e event.Envelope) error {
-	facts := host.NewGate()
+	facts, inventories := host.NewGate(), &newest{}
 	return func(ctx context.Context, e event.Envelope) error {
-		came := time.Now()
-		deal := func(ctx context.Context) error {
-			host.Say(ctx, "waited_ms", time.Since(came).Milliseconds())
-			ctx, cancel := context.WithTimeout(ctx, factLimit)
-			defer cancel()
-			return s.Handle(ctx, e)
-		}
 		if e.Type == event.NodeNoticedType {
-			return deal(ctx)
+			return s.timely(ctx, e)
 		}
-		return facts.Do(ctx, gate.Behind(deal))
+		came := s.Now()
+		taken := inventories.arrives(e)
+		return facts.Do(ctx, gate.Behind(func(ctx context.Context) error {
+			host.Say(ctx, "waited_ms", s.Now().Sub(came).Milliseconds())
+			if inventories.after(taken) {
+				return fault.F("comparing an inventory", fault.Stale, "a newer one came while it waited for its turn")
+			}
+			return s.timely(ctx, e)
+		}))
 	}
+}
+
+// timely handles a fact within its limit.
+func (s *Service) timely(ctx context.Context, e event.Envelope) error {
+	ctx, cancel := context.WithTimeout(ctx, factLimit)
+	defer cancel()
+	return s.Handle(ctx, e)
+}
+
+// newest is when the newest inventory was taken that has arrived.
+type newest struct {
+	mu    sync.Mutex
+	taken time.Time
+}
+
+// arrives gives the time at which an inventory was taken, and remembers the newest;
+// of everything else it is zero.
+func (n *newest) arrives(e event.Envelope) (taken time.Time) {
+	listed, err := event.As[event.InstancesListed](e)
+	if e.Type != event.InstancesListedType || err != nil {
+		return time.Time{}
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if listed.Started.After(n.taken) {
+		n.taken = listed.Started
+	}
+	return listed.Started
+}
+
+// after reports whether a newer inventory has arrived than that of the time. One
+// with nobody's time is no inventory.
+func (n *newest) after(taken time.Time) bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return !taken.IsZero() && n.taken.After(taken)
 }

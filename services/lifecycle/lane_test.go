@@ -7,8 +7,11 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/joist-autoscaler/joist/services/lifecycle"
 	"github.com/joist-autoscaler/joist/shared/event"
+	"github.com/joist-autoscaler/joist/shared/fault"
 	"github.com/joist-autoscaler/joist/shared/host"
 	"github.com/joist-autoscaler/joist/shared/memcluster"
 )
@@ -63,6 +66,30 @@ func TestLanes(t *testing.T) {
 		}
 		if ended["the second look"] > 21*time.Second || ended["the last fact"] < ended["the second look"] {
 			t.Errorf("the second look ended after %s, the last fact after %s", ended["the second look"], ended["the last fact"])
+		}
+	})
+}
+
+// Of inventories that wait only the newest is compared: it says all that the others
+// do, and in a storm they are what everything else would wait for.
+func TestLanesPassOverOldInventories(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSite(t)
+		gate := host.NewGate()
+		lanes, release := s.svc.Lanes(gate), make(chan struct{})
+		go func() { _ = gate.Do(t.Context(), func(context.Context) error { <-release; return nil }) }()
+		synctest.Wait()
+		ages := []time.Duration{2 * time.Minute, 0, time.Minute}
+		kinds := make([]fault.Kind, len(ages))
+		for i, age := range ages {
+			e := s.inventory(s.now.Add(-age))
+			go func() { kinds[i] = fault.KindOf(lanes(t.Context(), e)) }()
+			synctest.Wait()
+		}
+		close(release)
+		synctest.Wait()
+		if diff := cmp.Diff([]fault.Kind{fault.Stale, "", fault.Stale}, kinds); diff != "" {
+			t.Error(diff)
 		}
 	})
 }

@@ -34,11 +34,11 @@ func (j Job) Split() (rest, removals Job) {
 // not begin.
 func (d Doer) All(ctx context.Context, jobs []Job) []error {
 	jobs = slices.DeleteFunc(slices.Clone(jobs), func(j Job) bool { return len(j.Effects) == 0 })
-	return d.Each(len(jobs), func(i int) error {
-		if ctx.Err() != nil {
-			return nil
+	return d.Each(len(jobs), func(i int) (err error) {
+		if ctx.Err() == nil {
+			err = d.Do(ctx, nil, jobs[i].Effects...)
 		}
-		if err := d.Do(ctx, nil, jobs[i].Effects...); err != nil {
+		if err != nil {
 			return fmt.Errorf("%s: %w", jobs[i].Name, err)
 		}
 		return nil
