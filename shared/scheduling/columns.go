@@ -57,9 +57,11 @@ func (w *world) addColumns(p *pool, tier int, supplies map[string]int) {
 // reservation.
 func (w *world) addType(s *shelves, i int) {
 	p, t, at := s.pool, &s.pool.types.types[i], len(s.arena)
-	capacity, room := p.types.amounts(w.axis, i)
-	s.arena = append(s.arena, room...) // Daemons are taken off each pool's on its own.
-	plain := packing.Column{Pool: p.index, Stage: s.tier*kinds + plainKind, Capacity: capacity, Room: s.arena[at:len(s.arena):len(s.arena)]}
+	s.arena = append(s.arena, p.types.roomOf(w.axis, i)...) // Daemons are taken off each pool's on its own.
+	plain := packing.Column{Pool: p.index, Stage: s.tier*kinds + plainKind, Room: s.arena[at:len(s.arena):len(s.arena)]}
+	if len(p.object.Spec.Limits) > 0 {
+		plain.Capacity = p.types.capacityOf(w.axis, i)
+	}
 	if t.Exotic && !p.base.Demanding() { // Variety counts exotic types as well (B188).
 		plain.Stage = s.tier*kinds + exoticKind
 	}

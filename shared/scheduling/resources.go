@@ -71,7 +71,10 @@ func (a axis) into(arena *[]int64, list corev1.ResourceList) amounts {
 // node that does not report a limit has none that anybody knows.
 func (a axis) open(v amounts, list corev1.ResourceList) amounts {
 	for i, name := range a.names {
-		if _, told := list[name]; !told && IsAttachLimit(name) {
+		if !IsAttachLimit(name) {
+			continue
+		}
+		if _, told := list[name]; !told {
 			v[i] = most
 		}
 	}

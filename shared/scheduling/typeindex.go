@@ -133,13 +133,19 @@ func (q *question) allows(i int) bool {
 // has reports whether the i-th type has a label.
 func (x *typeIndex) has(key string, i int) bool { return x.label(key).read(&x.types[i], i) != absent }
 
-// amounts are what a node of the i-th type has, and what pods may take of it. They
-// are shared: who changes one clones it.
-func (x *typeIndex) amounts(a axis, i int) (capacity, room amounts) {
+// capacityOf is what a node of the i-th type counts for in limits, and roomOf what
+// pods may take of it. They are shared: who changes one clones it.
+func (x *typeIndex) capacityOf(a axis, i int) amounts {
 	if x.capacity[i] == nil {
+		x.capacity[i] = a.into(&x.arena, x.types[i].Capacity)
+	}
+	return x.capacity[i]
+}
+
+func (x *typeIndex) roomOf(a axis, i int) amounts {
+	if x.room[i] == nil {
 		t := &x.types[i]
-		x.capacity[i] = a.into(&x.arena, t.Capacity)
 		x.room[i] = a.open(a.into(&x.arena, t.Allocatable), t.Allocatable)
 	}
-	return x.capacity[i], x.room[i]
+	return x.room[i]
 }

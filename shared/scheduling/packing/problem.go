@@ -43,7 +43,8 @@ type Column struct {
 	Stage int
 	// Mixed is the stage that counts instead where the policy says so.
 	Mixed int
-	// Room is what pods may take; Capacity is what the node counts for in limits.
+	// Room is what pods may take; Capacity is what the node counts for in limits, and
+	// may be left out where the pool has none.
 	Room, Capacity []int64
 	// Offers are the planes (places and ways to buy) that have it.
 	Offers []Offer
