@@ -9,6 +9,7 @@ import (
 	"net/http/httptest"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -92,16 +93,16 @@ func TestErrors(t *testing.T) {
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			calls := 0
+			var calls atomic.Int32
 			client := serve(t, func(w http.ResponseWriter, r *http.Request) {
-				calls++
+				calls.Add(1)
 				test.answer(w, r)
 			})
 			_, err := client.Get(t.Context(), cluster.Pods, pod)
 			check(t, "reading", err, test.read, test.hint)
 			err = client.Evict(t.Context(), pod, "")
 			check(t, "writing", err, test.write, test.hint)
-			if calls != 2 {
+			if calls := calls.Load(); calls != 2 {
 				t.Errorf("two calls became %d requests", calls)
 			}
 		})
