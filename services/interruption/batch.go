@@ -31,6 +31,8 @@ type session struct {
 	heard          []hearing
 	known, unknown []*hearing
 	questions      []*owner.Question
+	// document is the message that is being read.
+	document notice.Document
 	// noticed and gone are the facts that are being written.
 	noticed event.NodeNoticed
 	gone    event.InstanceGone
@@ -65,7 +67,7 @@ func (s *Service) Batch(ctx context.Context, batch []host.Delivery) {
 		d := &batch[i]
 		d.Note.Fields = room[i*fields : i*fields : (i+1)*fields]
 		b.heard = append(b.heard, hearing{Delivery: d})
-		if d.Err = s.hear(&b.heard[len(b.heard)-1], now); d.Err != nil {
+		if d.Err = s.hear(&b.heard[len(b.heard)-1], &b.document, now); d.Err != nil {
 			b.heard = b.heard[:len(b.heard)-1]
 			continue
 		}
@@ -79,9 +81,8 @@ func (s *Service) Batch(ctx context.Context, batch []host.Delivery) {
 }
 
 // hear reads a message; with an error its fate is known.
-func (s *Service) hear(h *hearing, now time.Time) error {
-	d, err := notice.Open(h.Message.Body)
-	if err != nil {
+func (s *Service) hear(h *hearing, d *notice.Document, now time.Time) error {
+	if err := d.Open(h.Message.Body); err != nil {
 		return err
 	}
 	if d.Ours() {

@@ -11,7 +11,7 @@ import (
 
 // factSize is what most facts need, in bytes. One that needs more gets memory of
 // its own.
-const factSize = 768
+const factSize = 680
 
 // encode appends what is to be said of an event to facts, with the bytes in room.
 func (s *Service) encode(b *session, h *hearing, now time.Time, facts []queue.Outgoing, room []byte) ([]queue.Outgoing, []byte, error) {

@@ -55,7 +55,8 @@ func TestB184Rules(t *testing.T) {
 		if got := strings.Join(matched, " "); got != tt.rule {
 			t.Errorf("%s\nis brought by %q, want %q", tt.event, got, tt.rule)
 		}
-		d, err := notice.Open([]byte(tt.event))
+		var d notice.Document
+		err := d.Open([]byte(tt.event))
 		if err == nil {
 			err = d.Notice(start.Add(time.Hour), &notice.Notice{})
 		}

@@ -138,11 +138,11 @@ func (w *writer) time(name string, value time.Time) {
 	w.out = append(out, '"')
 }
 
-// appendText writes a JSON string. What needs an escape is left to
+// appendText writes a JSON string. What needs an escape, or is not ASCII, is left to
 // encoding/json.
 func appendText(out []byte, text string) []byte {
 	for i := range len(text) {
-		if c := text[i]; c < 0x20 || c > 0x7e || c == '"' || c == '\\' || c == '<' || c == '>' || c == '&' {
+		if c := text[i]; c > 0x7e || !ordinary[c] {
 			// A string cannot fail.
 			quoted, _ := json.Marshal(text)
 			return append(out, quoted...)

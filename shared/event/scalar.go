@@ -2,6 +2,12 @@ package event
 
 // space passes over blanks between tokens.
 func (s *scan) space() {
+	if s.at < len(s.data) && s.data[s.at] <= ' ' {
+		s.blanks()
+	}
+}
+
+func (s *scan) blanks() {
 	for s.at < len(s.data) {
 		switch s.data[s.at] {
 		case ' ', '\t', '\n', '\r':
@@ -36,25 +42,45 @@ func (s *scan) word(word string) error {
 	return s.token()
 }
 
+// ordinary are the bytes that stand in a string for themselves, wherever it is
+// written: all but its end, escapes, control characters, and what encoding/json
+// escapes for HTML. 0xE2 begins the two line separators that it escapes too.
+var ordinary = func() (table [256]bool) {
+	for c := range table {
+		table[c] = c >= 0x20
+	}
+	for _, c := range []byte{'"', '\\', '<', '>', '&', 0xE2} {
+		table[c] = false
+	}
+	return table
+}()
+
 // text takes a string, and reports whether it has escapes.
 func (s *scan) text() (escaped bool, err error) {
-	for s.at++; s.at < len(s.data); s.at++ {
-		switch c := s.data[s.at]; {
-		case c == '"':
+	data, at := s.data, s.at+1
+	for ; at < len(data); at++ {
+		c := data[at]
+		if ordinary[c] {
+			continue
+		}
+		if s.at = at; c == '"' {
 			s.at++
 			return escaped, s.token()
+		}
+		switch {
 		case c == '\\':
 			escaped = true
 			if s.at++; !s.escape() {
 				return false, s.broken("an escape is none")
 			}
+			at = s.at
 		case c < 0x20:
 			return false, s.broken("a control character stands in a string")
-		case c == '<' || c == '>' || c == '&' || c == 0xE2:
-			// The last begins the two line separators that are escaped too.
+		default:
 			s.loose = true
 		}
 	}
+	s.at = at
 	return false, s.broken("it ends within a string")
 }
 

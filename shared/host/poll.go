@@ -62,6 +62,8 @@ type poller struct {
 	// so many messages.
 	free chan struct{}
 	each int
+	// idle is where goroutines wait that have dealt with what they were started for.
+	idle chan *flight
 	// proved is set once a receive has succeeded.
 	proved atomic.Bool
 
@@ -71,7 +73,7 @@ type poller struct {
 }
 
 func newPoller(w Worker, o Options) *poller {
-	p := &poller{Worker: w, Options: o, each: 1, running: map[*flight]struct{}{}}
+	p := &poller{Worker: w, Options: o, each: 1, idle: make(chan *flight), running: map[*flight]struct{}{}}
 	handlers := o.Parallel
 	if w.Batch != nil {
 		p.each = min(queue.MaxBatch, o.Parallel)
@@ -196,22 +198,42 @@ func (p *poller) start(work context.Context, messages []queue.Message) {
 		return
 	}
 	f := p.note(messages)
-	go func() {
-		limited, cancel := context.WithTimeout(work, p.Deadline)
-		defer cancel()
-		verdicts, cancelVerdicts := context.WithTimeout(context.WithoutCancel(work), p.Deadline+verdictTime)
-		defer cancelVerdicts()
-		p.dealAll(limited, verdicts, messages, func(at int, _ *Line) {
-			p.forget(f, at)
-			if p.Worker.Batch == nil {
-				p.release(1)
-			}
-			p.Beat()
-		})
-		if p.Worker.Batch != nil {
+	select {
+	case p.idle <- f:
+	default:
+		go p.serve(work, f)
+	}
+}
+
+// serve deals with a flight, and then with those that follow: a goroutine whose
+// stack has grown is worth keeping. There are no more of them than could be busy.
+func (p *poller) serve(work context.Context, f *flight) {
+	for {
+		p.deals(work, f)
+		select {
+		case f = <-p.idle:
+		case <-work.Done():
+			return
+		}
+	}
+}
+
+// deals deals with one flight.
+func (p *poller) deals(work context.Context, f *flight) {
+	limited, cancel := context.WithTimeout(work, p.Deadline)
+	defer cancel()
+	verdicts, cancelVerdicts := context.WithTimeout(context.WithoutCancel(work), p.Deadline+verdictTime)
+	defer cancelVerdicts()
+	p.dealAll(limited, verdicts, f.messages, func(at int, _ *Line) {
+		p.forget(f, at)
+		if p.Worker.Batch == nil {
 			p.release(1)
 		}
-	}()
+		p.Beat()
+	})
+	if p.Worker.Batch != nil {
+		p.release(1)
+	}
 }
 
 func sleep(ctx context.Context, d time.Duration) {

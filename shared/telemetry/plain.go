@@ -90,10 +90,18 @@ func (w *wide) int(name string, value int64) {
 	w.text = strconv.AppendInt(w.text, value, 10)
 }
 
+// literal are the bytes that slog writes as they are.
+var literal = func() (table [256]bool) {
+	for c := range table {
+		table[c] = c >= 0x20 && c <= 0x7e && c != '"' && c != '\\'
+	}
+	return table
+}()
+
 // quote writes a text. One that slog would escape is odd.
 func (w *wide) quote(text string) {
 	for i := range len(text) {
-		if c := text[i]; c < 0x20 || c > 0x7e || c == '"' || c == '\\' {
+		if !literal[text[i]] {
 			w.odd = true
 			return
 		}

@@ -73,24 +73,24 @@ func Kinds() []event.NoticeKind {
 type Document struct{ header header }
 
 // Open reads the outermost object of a message.
-func Open(body []byte) (Document, error) {
+func (d *Document) Open(body []byte) error {
+	d.header = header{}
 	var room [12]event.Member
 	members, err := event.Members(body, room[:0])
 	if err != nil {
-		return Document{}, err
+		return err
 	}
-	var d Document
 	if err := fill(d.header[:], headerNames[:], members); err != nil {
-		return Document{}, err
+		return err
 	}
 	if d.Ours() || len(d.header.bytes(source)) > 0 && len(d.header.bytes(detailType)) > 0 {
-		return d, nil
+		return nil
 	}
 	poison := fault.F("reading an event", fault.Poison, "it has no source or no detail-type, as EventBridge writes them")
 	if d.header[topic] != nil {
 		_ = poison.WithHint("it came through SNS: let the rule send to the queue itself")
 	}
-	return Document{}, poison
+	return poison
 }
 
 // Ours reports whether it is to be read as an envelope of Joist's own.

@@ -26,8 +26,8 @@ var (
 )
 
 func parse(data []byte) (Notice, error) {
-	d, err := Open(data)
-	if err != nil {
+	var d Document
+	if err := d.Open(data); err != nil {
 		return Notice{}, err
 	}
 	if d.Ours() {

@@ -181,7 +181,7 @@ func TestB177WhomHealthMeans(t *testing.T) {
 }
 
 func TestHintOfSNS(t *testing.T) {
-	_, err := Open([]byte(`{"Type":"Notification","TopicArn":"arn:aws:sns:us-east-2:123456789012:t","Message":"{}"}`))
+	err := new(Document).Open([]byte(`{"Type":"Notification","TopicArn":"arn:aws:sns:us-east-2:123456789012:t","Message":"{}"}`))
 	if !strings.Contains(fault.HintOf(err), "the rule") {
 		t.Fatalf("%v", err)
 	}
