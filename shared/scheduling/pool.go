@@ -33,10 +33,8 @@ type pool struct {
 	soldOut int
 	// bought remembers which planes the pool allows: 1 for yes, -1 for no.
 	bought [maxPlanes]int8
-	// shelf is all offers, and shelves those on some planes; they are made when they
-	// are first asked for.
-	shelf   []shelved
-	shelves map[uint64][]shelved
+	// shelf is all prices; it is made when it is first asked for.
+	shelf []shelved
 }
 
 func (w *world) newPool(np *karpenter.NodePool, stock Stock, named namedLabels) *pool {

@@ -29,7 +29,7 @@ type rounds struct {
 	// memory for making them.
 	sales   map[string]sale
 	saleKey []byte
-	chosen  []int32
+	chosen  []shelved
 	// placed is whether the last round placed any pod.
 	placed bool
 }

@@ -2,6 +2,7 @@ package scheduling
 
 import (
 	"encoding/binary"
+	"math/bits"
 
 	"github.com/joist-autoscaler/joist/shared/scheduling/packing"
 )
@@ -40,13 +41,12 @@ func (r *rounds) options(p *pool, choice packing.Set, planes uint64) []Option {
 	if p.base.Demanding() {
 		most = maxTypes
 	}
-	shelf := r.w.shelf(p, planes)
 	r.chosen = r.chosen[:0]
 	// missing counts the offers, of types that were seen, that are still to come.
-	seen, types, missing := packing.NewSet(len(r.w.columns)), 0, 0
-	for i := range shelf {
-		k := int(shelf[i].column)
-		if !choice.Has(k) {
+	seen, types, missing, count := packing.NewSet(len(r.w.columns)), 0, 0, 0
+	for _, s := range r.w.shelf(p) {
+		k := int(s.column)
+		if s.planes &= planes; s.planes == 0 || !choice.Has(k) {
 			continue
 		}
 		if !seen.Has(k) {
@@ -57,17 +57,28 @@ func (r *rounds) options(p *pool, choice packing.Set, planes uint64) []Option {
 			types++
 			missing += r.w.problem.Columns[k].Sold(planes)
 		}
-		r.chosen = append(r.chosen, int32(i))
-		if missing--; missing == 0 && types == most {
+		r.chosen = append(r.chosen, s)
+		sold := bits.OnesCount64(s.planes)
+		count += sold
+		if missing -= sold; missing == 0 && types == most {
 			break
 		}
 	}
-	out := make([]Option, len(r.chosen))
-	for i, at := range r.chosen {
-		s := &shelf[at]
-		out[i] = r.w.planes[s.plane]
-		out[i].InstanceType, out[i].PricePerHour = r.w.columns[s.column].typ.Name, s.price
-		out[i].Overlaid = r.w.columns[s.column].overlaid&(1<<s.plane) != 0
+	return r.w.options(r.chosen, count)
+}
+
+// options writes down prices as offers, of which there are so many.
+func (w *world) options(prices []shelved, count int) []Option {
+	out := make([]Option, 0, count)
+	for _, s := range prices {
+		column := &w.columns[s.column]
+		for left := s.planes; left != 0; left &= left - 1 {
+			plane := bits.TrailingZeros64(left)
+			one := w.planes[plane]
+			one.InstanceType, one.PricePerHour = column.typ.Name, s.price
+			one.Overlaid = column.overlaid&(1<<plane) != 0
+			out = append(out, one)
+		}
 	}
 	return out
 }
@@ -83,8 +94,8 @@ func (r *rounds) names(p *pool, choice packing.Set, planes uint64) []string {
 		return out
 	}
 	seen := packing.NewSet(len(r.w.columns))
-	for _, s := range r.w.shelf(p, planes) {
-		if k := int(s.column); choice.Has(k) && !seen.Has(k) && len(out) < maxTypes {
+	for _, s := range r.w.shelf(p) {
+		if k := int(s.column); s.planes&planes != 0 && choice.Has(k) && !seen.Has(k) && len(out) < maxTypes {
 			seen.Add(k)
 			out = append(out, r.w.columns[k].typ.Name)
 		}

@@ -2,51 +2,30 @@ package scheduling
 
 import (
 	"cmp"
+	"math/bits"
 	"slices"
 
 	"github.com/joist-autoscaler/joist/shared/karpenter"
 	"github.com/joist-autoscaler/joist/shared/scheduling/packing"
 )
 
-// shelved is one offer of a column.
+// shelved is a price of a column, and the planes that have it: what is bought on
+// demand mostly costs the same in every zone.
 type shelved struct {
-	price         float64
-	column, plane int32
+	price  float64
+	planes uint64
+	column int32
 }
 
-// shelf lists the offers of a pool on some planes, the cheapest first.
-func (w *world) shelf(p *pool, planes uint64) []shelved {
-	if got, ok := p.shelves[planes]; ok {
-		return got
+// shelf lists the prices of a pool's columns, the lowest first.
+func (w *world) shelf(p *pool) []shelved {
+	if p.shelf != nil {
+		return p.shelf
 	}
-	if p.shelf == nil {
-		p.shelf, p.shelves = w.shelve(p), map[uint64][]shelved{}
-	}
-	out := make([]shelved, 0, len(p.shelf))
-	for i := range p.shelf {
-		if planes&(1<<p.shelf[i].plane) != 0 {
-			out = append(out, p.shelf[i])
-		}
-	}
-	p.shelves[planes] = out
-	return out
-}
-
-// shelve sorts all offers of a pool by price.
-func (w *world) shelve(p *pool) []shelved {
-	count := 0
+	out := make([]shelved, 0, 4*len(p.allowed))
 	for k := range w.columns {
 		if w.columns[k].pool == p {
-			count += len(w.problem.Columns[k].Offers)
-		}
-	}
-	out := make([]shelved, 0, count)
-	for k := range w.columns {
-		if w.columns[k].pool != p {
-			continue
-		}
-		for _, o := range w.problem.Columns[k].Offers {
-			out = append(out, shelved{o.Price, int32(k), int32(o.Plane)})
+			out = shelve(out, int32(k), w.problem.Columns[k].Offers)
 		}
 	}
 	slices.SortFunc(out, func(x, y shelved) int {
@@ -56,9 +35,24 @@ func (w *world) shelve(p *pool) []shelved {
 		case x.price > y.price:
 			return 1
 		}
-		return cmp.Or(cmp.Compare(x.column, y.column), cmp.Compare(x.plane, y.plane))
+		return cmp.Compare(x.column, y.column)
 	})
+	p.shelf = out
 	return out
+}
+
+// shelve adds a column's prices.
+func shelve(to []shelved, column int32, offers []packing.Offer) []shelved {
+	from := len(to)
+	for _, o := range offers {
+		at := slices.IndexFunc(to[from:], func(s shelved) bool { return s.price == o.Price })
+		if at < 0 {
+			at = len(to) - from
+			to = append(to, shelved{price: o.Price, column: column})
+		}
+		to[from+at].planes |= 1 << o.Plane
+	}
+	return to
 }
 
 // varied reports whether a launch of some columns covers every minValues of a pool
@@ -96,12 +90,16 @@ func (w *world) covers(p *pool, columns packing.Set, planes uint64) bool {
 		}
 		seen := map[string]bool{}
 		for _, s := range tried {
-			value, ok := w.columns[s.column].labels[key]
-			if !ok {
-				value = w.planes[s.plane].Label(key)
+			if value, ok := w.columns[s.column].labels[key]; ok {
+				if value != "" {
+					seen[value] = true
+				}
+				continue
 			}
-			if value != "" {
-				seen[value] = true
+			for left := s.planes; left != 0; left &= left - 1 {
+				if value := w.planes[bits.TrailingZeros64(left)].Label(key); value != "" {
+					seen[value] = true
+				}
 			}
 		}
 		if len(seen) < values.MinValues() {
@@ -111,18 +109,21 @@ func (w *world) covers(p *pool, columns packing.Set, planes uint64) bool {
 	return true
 }
 
-// tried are the offers of the types that one launch names.
+// tried are the prices, on some planes, of the types that one launch names.
 func (w *world) tried(p *pool, columns packing.Set, planes uint64) []shelved {
 	var all []shelved
-	spot := false
-	for _, s := range w.shelf(p, planes) {
-		if columns.Has(int(s.column)) {
+	spot, sold := planes&^w.steady(planes), uint64(0)
+	for _, s := range w.shelf(p) {
+		if s.planes &= planes; s.planes != 0 && columns.Has(int(s.column)) {
 			all = append(all, s)
-			spot = spot || w.planes[s.plane].CapacityType == karpenter.CapacityTypeSpot
+			sold |= s.planes
 		}
 	}
-	if spot {
-		all = slices.DeleteFunc(all, func(s shelved) bool { return w.planes[s.plane].CapacityType != karpenter.CapacityTypeSpot })
+	if sold&spot != 0 {
+		all = slices.DeleteFunc(all, func(s shelved) bool { return s.planes&spot == 0 })
+		for i := range all {
+			all[i].planes &= spot
+		}
 	}
 	types := map[int32]bool{}
 	return slices.DeleteFunc(all, func(s shelved) bool {
