@@ -13,6 +13,7 @@ import (
 	bufferv1beta1 "sigs.k8s.io/karpenter/pkg/apis/autoscaling/v1beta1"
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 	karpv1alpha1 "sigs.k8s.io/karpenter/pkg/apis/v1alpha1"
+	"sigs.k8s.io/karpenter/pkg/controllers/capacitybuffer"
 	terminatorevents "sigs.k8s.io/karpenter/pkg/controllers/node/termination/terminator/events"
 	"sigs.k8s.io/karpenter/pkg/events"
 	podutils "sigs.k8s.io/karpenter/pkg/utils/pod"
@@ -92,6 +93,24 @@ func TestB213SameReasons(t *testing.T) {
 		{karpenter.ReasonNodeRepairBlocked, events.NodeRepairBlocked},
 		{karpenter.ReasonZonalShiftActive, awsevents.NodePoolZonalShiftDetected(&karpv1.NodePool{}, "", "").Reason},
 		{karpenter.ReasonZonalShiftCleared, awsevents.NodePoolZonalShiftCleared(&karpv1.NodePool{}, "", "").Reason},
+	} {
+		if c.ours != c.theirs {
+			t.Errorf("ours %q, upstream's %q", c.ours, c.theirs)
+		}
+	}
+}
+
+// The reasons of a CapacityBuffer's conditions (B127), which lifecycle writes.
+func TestB127SameReasons(t *testing.T) {
+	for _, c := range []struct{ ours, theirs string }{
+		{karpenter.BufferResolved, capacitybuffer.ReasonResolved},
+		{karpenter.BufferPodTemplateNotFound, capacitybuffer.ReasonPodTemplateNotFound},
+		{karpenter.BufferScalableRefNotFound, capacitybuffer.ReasonScalableRefNotFound},
+		{karpenter.BufferResolutionFailed, capacitybuffer.ReasonResolutionFailed},
+		{karpenter.BufferFitsExistingCapacity, capacitybuffer.ReasonFitsExistingCapacity},
+		{karpenter.BufferRequiresNewCapacity, capacitybuffer.ReasonRequiresNewCapacity},
+		{karpenter.BufferEmpty, capacitybuffer.ReasonBufferEmpty},
+		{karpenter.BufferNotReadyForProvisioning, capacitybuffer.ReasonNotReadyForProvisioning},
 	} {
 		if c.ours != c.theirs {
 			t.Errorf("ours %q, upstream's %q", c.ours, c.theirs)

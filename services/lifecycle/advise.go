@@ -2,6 +2,7 @@ package lifecycle
 
 import (
 	"context"
+	"errors"
 	"maps"
 	"slices"
 	"time"
@@ -35,7 +36,8 @@ func (s *Service) advise(ctx context.Context, plan scheduling.Plan, held outbox.
 	launched := func(claim string) bool { return !slices.Contains(refused, claim) }
 	effects := s.warn(plan.Warnings)
 	effects = append(effects, s.barren(plan)...)
-	return s.do.Do(ctx, nil, append(effects, s.advised.Pods(plan, launched, s.Now())...)...)
+	told := s.do.Do(ctx, nil, append(effects, s.advised.Pods(plan, launched, s.Now())...)...)
+	return errors.Join(told, s.buffered(ctx, plan))
 }
 
 // barren tells NodePools that they have no instance type to offer.

@@ -73,6 +73,8 @@ type Config struct {
 	// ZonalShift says that inventories ought to tell of zonal shifts (B183). What they
 	// tell is heeded anyway; with it, ends and tags wait for the first word.
 	ZonalShift bool
+	// CapacityBuffers is the gate of that name (B127).
+	CapacityBuffers bool
 	// Parallel is how many writes of a look may be under way at a time; zero is
 	// one, and then they go in a fixed order.
 	Parallel int

@@ -43,7 +43,7 @@ func (s *Service) Step(ctx context.Context) error {
 	failures = append(failures, s.do.All(ctx, urgent)...)
 	parts := []part{s.launches(held)}
 	if w.whole {
-		parts = append(parts, s.nodeClasses, s.nodePools, s.repairs, s.gates)
+		parts = append(parts, s.nodeClasses, s.nodePools, s.repairs, s.gates, s.capacityBuffers)
 	}
 	for _, p := range parts {
 		failures = append(failures, p(ctx, w))

@@ -117,6 +117,19 @@ const (
 	ConditionTypeProvisioning = "Provisioning"
 )
 
+// Reasons of a CapacityBuffer's conditions, as Karpenter says them.
+const (
+	BufferResolved            = "Resolved"
+	BufferPodTemplateNotFound = "PodTemplateNotFound"
+	BufferScalableRefNotFound = "ScalableRefNotFound"
+	BufferResolutionFailed    = "ResolutionFailed"
+
+	BufferFitsExistingCapacity    = "FitsExistingCapacity"
+	BufferRequiresNewCapacity     = "RequiresNewCapacity"
+	BufferEmpty                   = "BufferEmpty"
+	BufferNotReadyForProvisioning = "NotReadyForProvisioning"
+)
+
 // Active reports whether nodes are to be kept ready for the buffer.
 func (b *CapacityBuffer) Active() bool {
 	strategy := b.Spec.ProvisioningStrategy
