@@ -139,18 +139,16 @@ func (s *Service) nominate(ctx context.Context, plan scheduling.Plan) error {
 	}
 	slices.Sort(names)
 	until := s.Now().Add(NominationWindow).Format(time.RFC3339)
-	for _, name := range slices.Compact(names) {
-		object, ok := s.Cache.Get(cluster.NodeClaims, cluster.Key{Name: name})
+	names = slices.Compact(names)
+	return errors.Join(s.do.Each(len(names), func(i int) error {
+		object, ok := s.Cache.Get(cluster.NodeClaims, cluster.Key{Name: names[i]})
 		if !ok {
-			continue
+			return nil
 		}
 		claim := object.(*karpenter.NodeClaim).DeepCopy()
 		annotate(claim, NominatedAnnotation, until)
-		if err := s.do.Do(ctx, nil, effect.Update{Object: claim}); err != nil {
-			return err
-		}
-	}
-	return nil
+		return s.do.Do(ctx, nil, effect.Update{Object: claim})
+	})...)
 }
 
 func annotate(o cluster.Object, key, value string) {
