@@ -15,3 +15,20 @@ func (s *Service) Next() time.Time {
 	}
 	return out
 }
+
+// The pauses after a look while pods wait, and while nothing does.
+const (
+	busyRest  = 100 * time.Millisecond
+	quietRest = 25 * time.Millisecond
+)
+
+// Rest is the least pause after a step. While pods wait it is long enough for others
+// to join them at the next look, which then has them all to go through. While none
+// does a look costs next to nothing, and the first pod to come should not wait for
+// the pause before its window opens.
+func (s *Service) Rest() time.Duration {
+	if s.podsWait {
+		return busyRest
+	}
+	return quietRest
+}

@@ -29,6 +29,9 @@ type Loop struct {
 	// changes: the end of a window, say. The zero time, and a nil Next, leave it to
 	// Pace. A time that has passed already has waited for the rest like any other.
 	Next func() time.Time
+	// Rest is asked after each step for the least pause, where the usual tenth of a
+	// second is not what suits; nil leaves it to that.
+	Rest func() time.Duration
 	// Limit bounds one step; zero means a minute.
 	Limit time.Duration
 	// Told hears of steps that went wrong; nil hears nothing.
@@ -85,7 +88,7 @@ func (l Loop) wait(ctx context.Context, took time.Duration) {
 	pause := l.pause()
 	pace := time.NewTimer(pause)
 	defer pace.Stop()
-	rest := time.NewTimer(max(min(stepRest, pause), min(took, l.Pace)))
+	rest := time.NewTimer(max(min(l.rest(), pause), min(took, l.Pace)))
 	defer rest.Stop()
 	select {
 	case <-ctx.Done():
@@ -98,6 +101,13 @@ func (l Loop) wait(ctx context.Context, took time.Duration) {
 	case <-l.Changed:
 	}
 	l.forget()
+}
+
+func (l Loop) rest() time.Duration {
+	if l.Rest == nil {
+		return stepRest
+	}
+	return l.Rest()
 }
 
 // pause is how long to wait when nothing changes.

@@ -1,0 +1,133 @@
+package watcher_test
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/joist-autoscaler/joist/services/watcher"
+	"github.com/joist-autoscaler/joist/shared/blob"
+	"github.com/joist-autoscaler/joist/shared/cluster"
+	"github.com/joist-autoscaler/joist/shared/event"
+	"github.com/joist-autoscaler/joist/shared/host"
+	"github.com/joist-autoscaler/joist/shared/memblob"
+	"github.com/joist-autoscaler/joist/shared/memcluster"
+	"github.com/joist-autoscaler/joist/shared/outbox"
+)
+
+// soon is within what a lone pod is promised to be sent.
+const soon = 100 * time.Millisecond
+
+// live is a watcher whose loop runs as its main runs it, on the test's time.
+type live struct {
+	*site
+	changed chan struct{}
+	sent    chan time.Time
+}
+
+func run(t *testing.T) *live {
+	t.Helper()
+	s := &site{t: t, Server: memcluster.New(memcluster.Options{Now: time.Now}), blobs: memblob.New(memblob.Options{Now: time.Now})}
+	l := &live{site: s, changed: make(chan struct{}, 1), sent: make(chan time.Time, 1)}
+	s.planner.t, s.disruption.t, s.catalog.t = t, t, t
+	s.planner.seen = func() { l.sent <- time.Now() }
+	s.cache = s.NewCache(memcluster.CacheOptions{})
+	s.now = time.Now()
+	s.publish(s.now)
+	s.svc = watcher.New(watcher.Config{
+		Client: s.As("pod-1"), Cache: s.cache, Blobs: s.blobs, Planner: &s.planner, Disruption: &s.disruption, Catalog: &s.catalog,
+		Cluster: event.Cluster{Name: "prod", UID: "uid"}, Namespace: namespace, KarpenterNamespace: namespace, Holder: "pod-1", Now: time.Now,
+	})
+	loop := host.Loop{Step: s.svc.Step, Pace: watcher.Pace, Next: s.svc.Next, Rest: s.svc.Rest, Changed: l.changed}
+	ctx, stop := context.WithCancel(t.Context())
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		_ = loop.Run(ctx)
+	}()
+	t.Cleanup(func() {
+		stop()
+		<-ended
+	})
+	return l
+}
+
+// tell lets the watches tell what has happened.
+func (l *live) tell() {
+	l.cache.Flush()
+	select {
+	case l.changed <- struct{}{}:
+	default:
+	}
+}
+
+// replace puts another running pod in the place of one, as turnover does.
+func (l *live) replace(turn int) {
+	name := fmt.Sprint("running-", turn%3)
+	_ = l.DeletePod(l.t.Context(), cluster.Key{Namespace: "default", Name: name}, "", 0)
+	p := unschedulable("default", name)
+	p.Spec.NodeName, p.Status = "n", corev1.PodStatus{Phase: corev1.PodRunning}
+	l.Seed(p)
+	l.tell()
+}
+
+// A pod that comes alone is sent in time whatever the watcher does at that moment:
+// nothing, or looking at a cluster whose running pods change all the time, which it
+// does not look at by the instant.
+func TestLonePodIsSentSoonB080(t *testing.T) {
+	// The compressor is one for the whole process, and belongs to no test's time.
+	if _, _, err := blob.Encode("things", nil); err != nil {
+		t.Fatal(err)
+	}
+	for _, turnover := range []time.Duration{0, 40 * time.Millisecond} {
+		t.Run(fmt.Sprint("a pod is replaced every ", turnover), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) { lonePods(t, turnover) })
+		})
+	}
+}
+
+func lonePods(t *testing.T, turnover time.Duration) {
+	l := run(t)
+	l.Seed(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n"}})
+	l.tell()
+	turn := 0
+	// idle lets time pass in a cluster where nothing waits.
+	idle := func(d time.Duration) {
+		for end := time.Now().Add(d); time.Now().Before(end); turn++ {
+			if turnover == 0 {
+				time.Sleep(d)
+				continue
+			}
+			time.Sleep(min(turnover, time.Until(end)))
+			l.replace(turn)
+		}
+	}
+	worst := time.Duration(0)
+	for i := range 40 {
+		// Each comes at another moment between two looks.
+		idle(11*time.Second + time.Duration(i)*13*time.Millisecond)
+		name := fmt.Sprint("lone-", i)
+		came := time.Now()
+		l.pending(name)
+		l.tell()
+		worst = max(worst, (<-l.sent).Sub(came))
+		synctest.Wait()
+		if _, batch := l.batch(); len(batch.Pending) != 1 || len(batch.Pending[0].Pods) != 1 {
+			t.Fatalf("the batch has %+v", batch.Pending)
+		}
+		l.apply(outbox.Done)
+		if err := l.DeletePod(t.Context(), cluster.Key{Namespace: "default", Name: name}, "", 0); err != nil {
+			t.Fatal(err)
+		}
+		l.tell()
+	}
+	if worst > soon {
+		t.Errorf("a lone pod is sent after %s, want %s", worst, soon)
+	}
+	t.Logf("a lone pod is sent after %s at most", worst)
+}
