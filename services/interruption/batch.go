@@ -2,7 +2,6 @@ package interruption
 
 import (
 	"context"
-	"errors"
 	"slices"
 	"sync"
 	"time"
@@ -36,6 +35,9 @@ type session struct {
 	// noticed and gone are the facts that are being written.
 	noticed event.NodeNoticed
 	gone    event.InstanceGone
+	// facts are those that are to be sent, with their bytes in room.
+	facts []queue.Outgoing
+	room  []byte
 }
 
 var sessions = sync.Pool{New: func() any { return &session{} }}
@@ -46,7 +48,10 @@ func (b *session) free() {
 	clear(b.known)
 	clear(b.unknown)
 	clear(b.questions)
-	*b = session{heard: b.heard[:0], known: b.known[:0], unknown: b.unknown[:0], questions: b.questions[:0]}
+	clear(b.facts)
+	*b = session{
+		heard: b.heard[:0], known: b.known[:0], unknown: b.unknown[:0], questions: b.questions[:0], facts: b.facts[:0], room: b.room[:0],
+	}
 	sessions.Put(b)
 }
 
@@ -143,30 +148,23 @@ func (s *Service) ask(ctx context.Context, b *session) bool {
 // say says what the events mean, with one call, and only then is their fate what
 // follows from them.
 func (s *Service) say(ctx context.Context, b *session, heard []*hearing, now time.Time) {
-	count := 0
-	for _, h := range heard {
-		var mine int
-		if mine, h.err = s.obey(h, now); mine == 0 {
-			h.Err = h.err
-		}
-		count += mine
-	}
-	if count == 0 {
-		return
-	}
-	facts, room := make([]queue.Outgoing, 0, count), make([]byte, 0, count*factSize)
+	b.facts, b.room = b.facts[:0], b.room[:0]
 	said := heard[:0]
 	for _, h := range heard {
-		if before := len(facts); !errors.Is(h.Err, host.ErrAlone) {
-			continue
-		} else if facts, room, h.Err = s.encode(b, h, now, facts, room); h.Err != nil {
-			facts = facts[:before]
+		speaks, err := s.obey(h, now)
+		if !speaks {
+			h.Err = err
 			continue
 		}
-		h.Err = host.ErrAlone // until it is said
+		before := len(b.facts)
+		if h.Err = s.encode(b, h, now); h.Err != nil {
+			b.facts = b.facts[:before]
+			continue
+		}
+		h.err, h.Err = err, host.ErrAlone // until it is said
 		said = append(said, h)
 	}
-	if err := s.send(ctx, facts); err != nil {
+	if err := s.send(ctx, b.facts); err != nil {
 		failed(said, err)
 		return
 	}

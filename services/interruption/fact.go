@@ -9,34 +9,32 @@ import (
 	"github.com/joist-autoscaler/joist/shared/queue"
 )
 
-// factSize is what most facts need, in bytes. One that needs more gets memory of
-// its own.
-const factSize = 680
-
-// encode appends what is to be said of an event to facts, with the bytes in room.
-func (s *Service) encode(b *session, h *hearing, now time.Time, facts []queue.Outgoing, room []byte) ([]queue.Outgoing, []byte, error) {
-	maker := event.Maker{Service: "interruption", Cluster: s.Cluster}
-	write := func(typ event.Type, body event.Body) error {
-		before := len(room)
-		out, err := maker.Append(room, now, body)
-		if err != nil {
-			return err
-		}
-		facts, room = append(facts, queue.Outgoing{Source: source, Type: string(typ), Body: out[before:len(out):len(out)]}), out
-		return nil
-	}
+// encode appends what is to be said of an event to the session's facts.
+func (s *Service) encode(b *session, h *hearing, now time.Time) error {
 	for i := range h.question.Found.Ours {
 		b.noticed = noticed(&h.notice, &h.question.Found.Ours[i])
-		if err := write(event.NodeNoticedType, &b.noticed); err != nil {
-			return facts, room, err
+		if err := s.write(b, now, event.NodeNoticedType, &b.noticed); err != nil {
+			return err
 		}
 	}
 	if h.gone.IsZero() {
-		return facts, room, nil
+		return nil
 	}
 	b.gone = event.InstanceGone{InstanceID: h.notice.Instances[0], Shown: h.gone}
-	err := write(event.InstanceGoneType, &b.gone)
-	return facts, room, err
+	return s.write(b, now, event.InstanceGoneType, &b.gone)
+}
+
+// write appends one fact. What was written before may move, and stays where its fact
+// has it.
+func (s *Service) write(b *session, now time.Time, typ event.Type, body event.Body) error {
+	maker, before := event.Maker{Service: "interruption", Cluster: s.Cluster}, len(b.room)
+	out, err := maker.Append(b.room, now, body)
+	if err != nil {
+		return err
+	}
+	b.room = out
+	b.facts = append(b.facts, queue.Outgoing{Source: source, Type: string(typ), Body: out[before:len(out):len(out)]})
+	return nil
 }
 
 // noticed is what is said of one of our instances.

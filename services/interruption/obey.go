@@ -13,17 +13,14 @@ import (
 const Settle = owner.Settle
 
 // obey decides what an event of AWS means for the cluster, once it is known whose
-// its instances are: how many facts are to be said, and what becomes of the message
-// afterwards. What is not to be said of ours is taken out of what was found.
-func (s *Service) obey(h *hearing, now time.Time) (facts int, err error) {
+// its instances are: whether there is anything to say, and what becomes of the message
+// afterwards.
+func (s *Service) obey(h *hearing, now time.Time) (speaks bool, err error) {
 	n, found := &h.notice, &h.question.Found
 	h.Note.Say("instances", len(n.Instances), "ours", len(found.Ours), "unseen", len(found.Unseen))
 	if n.State.Gone() {
-		if h.gone, err = s.ended(n, found, now); h.gone.IsZero() {
-			found.Ours = nil
-			return 0, err
-		}
-		return len(found.Ours) + 1, nil
+		h.gone, err = s.ended(n, found, now)
+		return err == nil, err
 	}
 	switch {
 	case len(found.Unseen) > 0 && young(n, now):
@@ -31,7 +28,7 @@ func (s *Service) obey(h *hearing, now time.Time) (facts int, err error) {
 	case len(found.Ours) == 0:
 		err = fault.F("finding the owner", fault.Foreign, "no instance of the notice is of cluster %s", s.Cluster.Name)
 	}
-	return len(found.Ours), err
+	return len(found.Ours) > 0, err
 }
 
 // ended takes the word that an instance is terminated, and says since when it is

@@ -63,7 +63,8 @@ type Message struct {
 // Sender takes messages: a queue, or the bus.
 type Sender interface {
 	// Send hands over all messages, in as many calls as it takes. On error some
-	// may have been taken; sending all of them again is always allowed.
+	// may have been taken; sending all of them again is always allowed. Once it has
+	// returned, the memory of the messages is the caller's again.
 	Send(ctx context.Context, messages ...Outgoing) error
 }
 

@@ -115,10 +115,14 @@ func text(bodies ...string) []queue.Outgoing {
 	return out
 }
 
+// send sends, and then spoils the memory of the bodies: it is the sender's again.
 func send(t *testing.T, to queue.Sender, messages ...queue.Outgoing) {
 	t.Helper()
 	if err := to.Send(t.Context(), messages...); err != nil {
 		t.Fatalf("sending: %v", err)
+	}
+	for _, m := range messages {
+		clear(m.Body)
 	}
 }
 
