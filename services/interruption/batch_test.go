@@ -1,0 +1,171 @@
+package interruption
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/joist-autoscaler/joist/shared/cloud"
+	"github.com/joist-autoscaler/joist/shared/event"
+	"github.com/joist-autoscaler/joist/shared/fault"
+	"github.com/joist-autoscaler/joist/shared/host"
+	"github.com/joist-autoscaler/joist/shared/queue"
+)
+
+// wired is a bench that notes its calls, and refuses some.
+type wired struct {
+	*bench
+	calls []string
+	// refuse is what a call gives, by its note.
+	refuse map[string]error
+}
+
+func newWired() *wired {
+	w := &wired{bench: newBench(), refuse: map[string]error{}}
+	w.EC2, w.Bus = w, w
+	return w
+}
+
+func (w *wired) called(format string, args ...any) error {
+	call := fmt.Sprintf(format, args...)
+	w.calls = append(w.calls, call)
+	return w.refuse[call]
+}
+
+func (w *wired) DescribeInstances(ctx context.Context, f cloud.InstanceFilter) ([]cloud.Instance, error) {
+	if err := w.called("ask %d", len(f.IDs)); err != nil {
+		return nil, err
+	}
+	return w.bench.DescribeInstances(ctx, f)
+}
+
+func (w *wired) Send(ctx context.Context, messages ...queue.Outgoing) error {
+	if err := w.called("say %d", len(messages)); err != nil {
+		return err
+	}
+	return w.bench.Send(ctx, messages...)
+}
+
+// hearAll hands the service bodies that were received together, and gives the kind
+// of what each came to: "" is dealt with, and "alone" is left to Handle.
+func (w *wired) hearAll(t *testing.T, bodies ...[]byte) (fates []string) {
+	t.Helper()
+	batch := make([]host.Delivery, len(bodies))
+	for i, body := range bodies {
+		batch[i] = host.Delivery{Message: queue.Message{ID: "m", Body: body, Receives: 1}, Err: host.ErrAlone}
+	}
+	w.Batch(t.Context(), batch)
+	for _, d := range batch {
+		switch {
+		case d.Err == nil:
+			fates = append(fates, "")
+		case d.Err == host.ErrAlone: //nolint:errorlint // it is never wrapped
+			fates = append(fates, "alone")
+		default:
+			fates = append(fates, string(fault.KindOf(d.Err)))
+		}
+	}
+	return fates
+}
+
+// mate is another instance of ours.
+const mate = "i-0000000000000000d"
+
+// tick is an envelope of our own.
+var tick = []byte(`{"specversion":"1.0","type":"tick.v1"}`)
+
+func TestBatch(t *testing.T) {
+	ours, others, poison := warning(mine, start), warning(theirs, start), warning("i-*", start)
+	hidden, second := warning(unseen, start), warning(mate, start)
+	invalid, away := fault.F("calling", fault.Invalid, "no"), fault.F("calling", fault.Retry, "away")
+	for _, c := range []struct {
+		name string
+		// known are asked for before.
+		known  [][]byte
+		bodies [][]byte
+		refuse map[string]error
+		fates  []string
+		calls  []string
+		said   int
+	}{
+		{"one question and one publication", nil, [][]byte{ours, others, poison, second, hidden}, nil,
+			[]string{"", "foreign", "poison", "", "retry"}, []string{"ask 4", "say 2"}, 2},
+		{"what is known is said before the question", [][]byte{ours}, [][]byte{second, ours}, nil,
+			[]string{"", ""}, []string{"say 1", "ask 1", "say 1"}, 2},
+		{"what is known needs no EC2", [][]byte{ours, others}, [][]byte{second, ours, others}, map[string]error{"ask 1": away},
+			[]string{"retry", "", "foreign"}, []string{"say 1", "ask 1"}, 1},
+		{"one instance twice", nil, [][]byte{ours, ours}, nil, []string{"", ""}, []string{"ask 1", "say 2"}, 2},
+		{"an envelope is left alone", nil, [][]byte{tick, ours}, nil, []string{"alone", ""}, []string{"ask 1", "say 1"}, 1},
+		{"a bus that is away", nil, [][]byte{ours, others, second}, map[string]error{"say 2": away},
+			[]string{"retry", "foreign", "retry"}, []string{"ask 3", "say 2"}, 0},
+		{"facts that are not valid together", nil, [][]byte{ours, second}, map[string]error{"say 2": invalid},
+			[]string{"alone", "alone"}, []string{"ask 2", "say 2"}, 0},
+		{"a fact that is not valid", nil, [][]byte{ours}, map[string]error{"say 1": invalid}, []string{"invalid"}, []string{"ask 1", "say 1"}, 0},
+		{"a question that is not valid", nil, [][]byte{ours, others}, map[string]error{"ask 2": invalid},
+			[]string{"alone", "alone"}, []string{"ask 2"}, 0},
+		{"nothing", nil, nil, nil, nil, nil, 0},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			w := newWired()
+			also := w.instances[0]
+			also.ID = mate
+			w.instances = append(w.instances, also)
+			for _, body := range c.known {
+				w.hearAll(t, body)
+			}
+			w.said, w.calls, w.refuse = nil, nil, c.refuse
+			fates := w.hearAll(t, c.bodies...)
+			if diff := cmp.Diff(c.fates, fates) + cmp.Diff(c.calls, w.calls); diff != "" {
+				t.Error(diff)
+			}
+			if len(w.said) != c.said {
+				t.Errorf("%d facts were said: %v", len(w.said), w.types())
+			}
+		})
+	}
+}
+
+// A batch says of each message what it says of it alone, whatever else is in it.
+func TestBatchIsItsMessages(t *testing.T) {
+	ended := func(id string) []byte {
+		return []byte(strings.Replace(string(warning(id, start)), spotType+`"`, stateType+`"`, 1))
+	}
+	state := func(id, state string) []byte {
+		return []byte(strings.Replace(string(ended(id)), `"instance-action":"terminate"`, fmt.Sprintf(`"state":%q`, state), 1))
+	}
+	bodies := [][]byte{
+		warning(mine, start), state(mine, "terminated"), warning(theirs, start), state(unseen, "terminated"), []byte("{"), state(mine, "stopping"),
+		warning(mine, start.Add(-time.Hour)), state(theirs, "terminated"), ended(mine),
+	}
+	for _, later := range []time.Duration{0, 3 * time.Minute} {
+		together := newWired()
+		together.now = start.Add(later)
+		together.instances[0].State = cloud.Terminated
+		var want []string
+		var said []event.Envelope
+		for _, body := range bodies {
+			alone := newWired()
+			alone.now, alone.instances = together.now, together.instances
+			want = append(want, alone.hearAll(t, body)...)
+			said = append(said, alone.said...)
+		}
+		if diff := cmp.Diff(want, together.hearAll(t, bodies...)); diff != "" {
+			t.Errorf("after %s: %s", later, diff)
+		}
+		ids := func(all []event.Envelope) (ids []string) {
+			for _, e := range all {
+				ids = append(ids, e.ID)
+			}
+			slices.Sort(ids)
+			return ids
+		}
+		if diff := cmp.Diff(ids(said), ids(together.said)); diff != "" || len(said) < 2 {
+			t.Errorf("after %s, of %d: %s", later, len(said), diff)
+		}
+	}
+}
