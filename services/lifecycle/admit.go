@@ -59,7 +59,7 @@ func (s *Service) admit(ctx context.Context, e event.Envelope, b event.PlanMade)
 	if err := s.nominate(ctx, plan); err != nil {
 		return err
 	}
-	return errors.Join(s.launch(ctx, &e, held.Outbox), s.advise(ctx, plan, held.Outbox))
+	return errors.Join(s.launch(ctx, &e, held.Outbox), s.replacements(ctx, plan), s.advise(ctx, plan, held.Outbox))
 }
 
 // fits refuses a plan that the outbox does not wait for.

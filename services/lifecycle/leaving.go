@@ -19,7 +19,7 @@ func (s *Service) leaving(v claim.View, w world) claim.Leaving {
 	}
 	out := claim.Leaving{
 		MayEvict: s.removals.May, MayDelete: s.mayDelete, Answer: s.answer,
-		Budgets: w.budgets, VolumeClaim: w.volumeClaim,
+		Budgets: w.budgets, VolumeClaim: w.volumeClaim, Replacement: w.claim,
 	}
 	if v.Node != nil {
 		out.Attachments = w.attachments(v.Node.Name)

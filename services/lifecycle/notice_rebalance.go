@@ -5,10 +5,12 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/joist-autoscaler/joist/services/lifecycle/internal/claim"
 	"github.com/joist-autoscaler/joist/services/lifecycle/internal/effect"
 	"github.com/joist-autoscaler/joist/shared/cluster"
 	"github.com/joist-autoscaler/joist/shared/event"
 	"github.com/joist-autoscaler/joist/shared/karpenter"
+	"github.com/joist-autoscaler/joist/shared/scheduling"
 )
 
 // Rebalance is what becomes of a node of which EC2 recommends to rebalance it: its
@@ -23,8 +25,8 @@ const (
 	// RebalanceCordon lets it take no further pods, for as long as it lives.
 	RebalanceCordon Rebalance = "cordon"
 	// RebalanceReplace drains it before the warning comes: a place for its pods is
-	// planned at once, and they leave it as PodDisruptionBudgets allow, without a
-	// deadline.
+	// planned at once, and when that is initialized, or takes too long, they leave as
+	// PodDisruptionBudgets allow, without a deadline.
 	RebalanceReplace Rebalance = "replace"
 )
 
@@ -32,6 +34,9 @@ const (
 func (s *Service) recommended(ctx context.Context, e event.Envelope, c *karpenter.NodeClaim, node *corev1.Node, told []effect.Effect) error {
 	switch {
 	case s.Rebalance == RebalanceReplace:
+		if marked, changed := claim.Rebalanced(c, s.Now()); changed {
+			told = append(told, effect.Update{Object: marked})
+		}
 		return s.end(ctx, e, c, node, told, event.RebalanceRecommendation)
 	case s.Rebalance == RebalanceCordon && node != nil && !node.Spec.Unschedulable:
 		cordoned := node.DeepCopy()
@@ -40,6 +45,29 @@ func (s *Service) recommended(ctx context.Context, e event.Envelope, c *karpente
 	default:
 		return s.do.Do(ctx, &e, told...)
 	}
+}
+
+// replacements notes on claims that go for a rebalance where a plan expects their
+// pods, which stay until that place is ready. Losing a note is harmless: the pods
+// are in the next batch again, and the wait has an end.
+func (s *Service) replacements(ctx context.Context, plan scheduling.Plan) error {
+	expected := map[string][]string{}
+	for _, n := range plan.Nominations {
+		if n.Pod.Node != "" {
+			expected[n.Pod.Node] = append(expected[n.Pod.Node], n.Claim)
+		}
+	}
+	var failures []error
+	for _, c := range cluster.Cached[*karpenter.NodeClaim](s.Cache, cluster.NodeClaims) {
+		claims, known := expected[c.Status.NodeName]
+		if !known || c.DeletionTimestamp == nil {
+			continue
+		}
+		if noted, changed := claim.Replaced(c, claims); changed {
+			failures = append(failures, s.do.Do(ctx, nil, effect.Update{Object: noted}))
+		}
+	}
+	return worth(failures)
 }
 
 // end deletes the claim, and keeps further pods away from its node. The effects

@@ -1,6 +1,7 @@
 package lifecycle
 
 import (
+	"slices"
 	"sync"
 
 	corev1 "k8s.io/api/core/v1"
@@ -113,6 +114,14 @@ func nodeOf(c *karpenter.NodeClaim, nodes []*corev1.Node) *corev1.Node {
 		}
 	}
 	return last
+}
+
+// claim finds the claim of that name; nil when there is none.
+func (w world) claim(name string) *karpenter.NodeClaim {
+	if i := slices.IndexFunc(w.claims, func(c *karpenter.NodeClaim) bool { return c.Name == name }); i >= 0 {
+		return w.claims[i]
+	}
+	return nil
 }
 
 // node is the claim's; nil when there is none.

@@ -40,11 +40,16 @@ func (v View) draining(plan drain.Plan) []effect.Effect {
 	if v.MayAsk("protected") {
 		effects = append(effects, v.protections(plan.Group)...)
 	}
+	return append(effects, v.saying(message)...)
+}
+
+// saying lets the condition of a drain that is under way say the message.
+func (v View) saying(message string) []effect.Effect {
 	condition, _ := v.Claim.Status.Conditions.Get(karpenter.ConditionTypeDrained)
 	if condition.Status != metav1.ConditionUnknown || condition.Message == message || !v.MayAsk("draining") {
-		return effects
+		return nil
 	}
-	return append(effects, effect.UpdateStatus{Object: v.unknown(karpenter.ConditionTypeDrained, drainingReason, message)})
+	return []effect.Effect{effect.UpdateStatus{Object: v.unknown(karpenter.ConditionTypeDrained, drainingReason, message)}}
 }
 
 // protections says on the pods how their do-not-disrupt annotations are read, where

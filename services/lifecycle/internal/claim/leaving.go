@@ -34,6 +34,8 @@ type Leaving struct {
 	Budgets func(namespace string) []*policyv1.PodDisruptionBudget
 	// Attachments are the volumes that are attached to the node.
 	Attachments []*storagev1.VolumeAttachment
+	// Replacement finds a NodeClaim; nil when it is not there.
+	Replacement func(name string) *karpenter.NodeClaim
 	// VolumeClaim finds a PersistentVolumeClaim; nil when it is not there.
 	VolumeClaim func(cluster.Key) *corev1.PersistentVolumeClaim
 }
@@ -52,7 +54,11 @@ func (v View) drainAndTerminate() []effect.Effect {
 	}
 	deadline := v.deadline()
 	plan := drain.Next(drain.Node{Pods: v.Pods, Began: v.began(), Deadline: deadline, Patience: v.patience(deadline)}, v.Now)
-	effects := append(v.announce(deadline), v.removals(plan, deadline)...)
+	effects := v.announce(deadline)
+	if why := v.held(); why != "" && !plan.Drained {
+		return append(effects, v.hold(plan, deadline, why)...)
+	}
+	effects = append(effects, v.removals(plan, deadline)...)
 	if !plan.Drained {
 		return append(effects, v.draining(plan)...)
 	}

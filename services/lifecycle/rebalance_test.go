@@ -1,0 +1,81 @@
+package lifecycle_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/joist-autoscaler/joist/services/lifecycle"
+	"github.com/joist-autoscaler/joist/services/lifecycle/internal/claim"
+	"github.com/joist-autoscaler/joist/shared/cluster"
+	"github.com/joist-autoscaler/joist/shared/event"
+	"github.com/joist-autoscaler/joist/shared/scheduling"
+)
+
+// leaves reports whether the pod was asked to go.
+func (s *site) leaves(name string) bool {
+	s.t.Helper()
+	pod, err := s.Get(s.t.Context(), cluster.Pods, cluster.Key{Namespace: "default", Name: name})
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return pod.GetDeletionTimestamp() != nil
+}
+
+// A recommendation, with the policy replace: the node is closed at once, a place is
+// planned, and when that is ready the pods go there (B247, user-asks 11). If the
+// warning comes first, it counts.
+func TestB247Replacement(t *testing.T) {
+	begin := func(t *testing.T) *site {
+		s := newSite(t)
+		s.configure(func(c *lifecycle.Config) { c.Rebalance = lifecycle.RebalanceReplace })
+		s.running()
+		s.pod("web")
+		s.handle(s.notice(event.RebalanceRecommendation, "i-1", ""), "")
+		s.pass(10 * time.Second)
+		if s.claim("one-0").DeletionTimestamp == nil || s.leaves("web") {
+			t.Fatal("it does not go, or its pod goes before there is a place for it")
+		}
+		held := s.batch()
+		intent := s.planned(held, "two", 1)
+		s.handle(s.planMade(held, scheduling.Plan{
+			Outbox: held.UID(), Seq: held.Seq, Batch: held.Batch, Intents: []scheduling.PlannedIntent{intent},
+			Nominations: []scheduling.Nomination{{Namespace: "default", Claim: "two-0", Pod: scheduling.PodRef{Name: "web", Node: "node-1"}}},
+		}), "")
+		if got := s.claim("one-0").Annotations[claim.ReplacementsAnnotation]; got != "two-0" {
+			t.Fatalf("its pods are expected on %q", got)
+		}
+		s.pass(time.Minute)
+		if s.leaves("web") {
+			t.Fatal("its pod goes before its place is ready")
+		}
+		return s
+	}
+	t.Run("until its place is ready", func(t *testing.T) {
+		s := begin(t)
+		s.handle(s.message(settled("two", 1, "i-2")), "")
+		s.join("node-2", "i-2")
+		s.pass(5 * time.Second)
+		if !s.leaves("web") {
+			t.Error("its pod stays")
+		}
+	})
+	t.Run("until the warning comes", func(t *testing.T) {
+		s := begin(t)
+		s.handle(s.notice(event.SpotInterruption, "i-1", "terminate"), "")
+		s.pass(2 * time.Second)
+		if !s.leaves("web") {
+			t.Error("its pod stays")
+		}
+	})
+	t.Run("until it takes too long", func(t *testing.T) {
+		s := begin(t)
+		s.pass(claim.ReplaceTime - 70*time.Second - 2*time.Second)
+		if s.leaves("web") {
+			t.Error("its pod does not stay for as long")
+		}
+		s.pass(4 * time.Second)
+		if !s.leaves("web") {
+			t.Error("its pod stays")
+		}
+	})
+}
