@@ -129,12 +129,14 @@ func TestIgnoredPodsAreToldB086(t *testing.T) {
 	}
 	require("picky", corev1.NodeSelectorTerm{MatchFields: []corev1.NodeSelectorRequirement{{Key: "metadata.name", Operator: corev1.NodeSelectorOpIn, Values: []string{"n"}}}})
 	require("shy", corev1.NodeSelectorTerm{MatchExpressions: []corev1.NodeSelectorRequirement{{Key: karpenter.NodePoolLabelKey, Operator: corev1.NodeSelectorOpDoesNotExist}}})
+	require("bound", corev1.NodeSelectorTerm{MatchExpressions: []corev1.NodeSelectorRequirement{{Key: corev1.LabelHostname, Operator: corev1.NodeSelectorOpIn, Values: []string{"n"}}}})
 	s.pass(15 * time.Second)
 	var told []string
 	for _, e := range s.Events() {
 		told = append(told, e.Type+" "+e.Reason+" "+e.About.GetName())
 	}
-	if !slices.Equal(told, []string{"Warning FailedScheduling picky"}) {
+	slices.Sort(told)
+	if !slices.Equal(told, []string{"Warning FailedScheduling bound", "Warning FailedScheduling picky"}) {
 		t.Errorf("told were %q", told)
 	}
 }

@@ -85,7 +85,7 @@ func (s *Service) tellParked(ctx context.Context, cut hunt.Cut) error {
 func (s *Service) tellIgnored(ctx context.Context, ignored []scheduling.Ignored) error {
 	var events []cluster.Event
 	for _, group := range ignored {
-		if group.Reason != podspec.PicksByFields {
+		if !podspec.Tell(group.Reason) {
 			continue
 		}
 		for _, pod := range group.Pods {

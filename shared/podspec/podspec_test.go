@@ -106,6 +106,12 @@ func TestProvisionableB082B086B248(t *testing.T) {
 				RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{NodeSelectorTerms: terms}}}
 		}
 	}
+	selects := func(key string) func(*corev1.Pod) {
+		return func(p *corev1.Pod) { p.Spec.NodeSelector = map[string]string{key: "x"} }
+	}
+	host := func(operator corev1.NodeSelectorOperator) corev1.NodeSelectorTerm {
+		return corev1.NodeSelectorTerm{MatchExpressions: []corev1.NodeSelectorRequirement{{Key: "kubernetes.io/hostname", Operator: operator, Values: []string{"x"}}}}
+	}
 	for _, tt := range []struct {
 		name   string
 		pod    *corev1.Pod
@@ -127,6 +133,16 @@ func TestProvisionableB082B086B248(t *testing.T) {
 		{"picks a node by its name, or keeps off pools", pending(require(noPools, byName)), false, true},
 		{"picks a node by its name, or any", pending(require(byName, anyNode)), true, false},
 		{"requires no term at all", pending(require()), true, false},
+		{"selects a host", pending(selects("kubernetes.io/hostname")), false, true},
+		{"selects a label of Karpenter's own", pending(selects("karpenter.sh/initialized")), false, true},
+		{"selects one of a subdomain", pending(selects("sub.karpenter.k8s.aws/x")), false, true},
+		{"selects a well-known one", pending(selects("karpenter.sh/capacity-type")), true, false},
+		{"selects a pool", pending(selects("karpenter.sh/nodepool")), true, false},
+		{"selects one of its own", pending(selects("example.com/team")), true, false},
+		{"requires a host", pending(require(host(corev1.NodeSelectorOpIn))), false, true},
+		{"requires a host, or any", pending(require(host(corev1.NodeSelectorOpIn), anyNode)), true, false},
+		{"requires a host, or keeps off pools", pending(require(host(corev1.NodeSelectorOpIn), noPools)), false, true},
+		{"keeps off a host", pending(require(host(corev1.NodeSelectorOpNotIn))), true, false},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			got := podspec.Provisionable(tt.pod)

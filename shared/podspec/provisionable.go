@@ -1,7 +1,9 @@
 package podspec
 
 import (
+	"maps"
 	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -66,32 +68,65 @@ func ownedBy(pod *corev1.Pod, kind string) bool {
 	return slices.ContainsFunc(pod.OwnerReferences, func(o metav1.OwnerReference) bool { return o.Kind == kind })
 }
 
-// PicksByFields is why a pod is left alone that only a node that exists can have.
-// Its owner may not know: it is told, as upstream does (B086).
-const PicksByFields = "it picks nodes by their fields (matchFields), which a new node cannot have"
+// The reasons why a pod is left alone that its owner may not know of: it is told, as
+// upstream does (B086).
+const (
+	// PicksByFields is that only a node that exists can be what it asks for.
+	PicksByFields = "it picks nodes by their fields (matchFields), which a new node cannot have"
+	// restricted is that it requires a label which scheduling keeps for itself.
+	restricted = "it requires a label that no NodePool can give a node: "
+)
 
-// refusesNewNodes says why no term of the required affinity admits a node of any
-// pool (B086, B248): each demands a node without a pool, as autoscalers do of
-// their own (A013), or picks a node that exists by its fields.
+// Tell reports whether the owner of a pod should hear for what reason it is left
+// alone.
+func Tell(reason string) bool {
+	return reason == PicksByFields || strings.HasPrefix(reason, restricted)
+}
+
+// refusesNewNodes says why the pod admits a node of no pool (B086, B248): because of
+// its selector, or because each term of its required affinity demands a node without
+// a pool, as autoscalers do of their own (A013), or a label that none has, or picks a
+// node that exists by its fields.
 func refusesNewNodes(pod *corev1.Pod) string {
+	for _, key := range slices.Sorted(maps.Keys(pod.Spec.NodeSelector)) {
+		if karpenter.RestrictedLabel(key) {
+			return restricted + key
+		}
+	}
 	affinity := pod.Spec.Affinity
 	if affinity == nil || affinity.NodeAffinity == nil || affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution == nil {
 		return ""
 	}
 	reason := ""
-	for _, term := range affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms {
-		switch {
-		case slices.ContainsFunc(term.MatchExpressions, refusesPools):
-			reason = "it requires " + karpenter.NodePoolLabelKey + " to be absent"
-		case len(term.MatchFields) > 0:
-			reason = PicksByFields
-		default:
+	for i := range affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms {
+		reason = refuses(&affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms[i])
+		if reason == "" {
 			return ""
 		}
 	}
 	return reason
 }
 
+// refuses says why a term admits a node of no pool. That a node lacks a restricted
+// label, or has another value, is true of every new one: upstream refuses such a term
+// too.
+func refuses(term *corev1.NodeSelectorTerm) string {
+	if slices.ContainsFunc(term.MatchExpressions, refusesPools) {
+		return "it requires " + karpenter.NodePoolLabelKey + " to be absent"
+	}
+	if i := slices.IndexFunc(term.MatchExpressions, requiresRestricted); i >= 0 {
+		return restricted + term.MatchExpressions[i].Key
+	}
+	if len(term.MatchFields) > 0 {
+		return PicksByFields
+	}
+	return ""
+}
+
 func refusesPools(r corev1.NodeSelectorRequirement) bool {
 	return r.Key == karpenter.NodePoolLabelKey && r.Operator == corev1.NodeSelectorOpDoesNotExist
+}
+
+func requiresRestricted(r corev1.NodeSelectorRequirement) bool {
+	return r.Operator != corev1.NodeSelectorOpNotIn && r.Operator != corev1.NodeSelectorOpDoesNotExist && karpenter.RestrictedLabel(r.Key)
 }
