@@ -12,8 +12,12 @@ import (
 // stepRest is the least pause after a step during which changes gather. Without it
 // a cluster in turmoil would be looked at after every single change. A step that
 // takes longer is followed by a pause as long as itself, so that at least half of
-// the time is left to the messages that wait at the same Gate.
-const stepRest = 100 * time.Millisecond
+// the time is left to the messages that wait at the same Gate; the pause after one
+// that takes very long, as before an API server that hardly answers, is restMax.
+const (
+	stepRest = 100 * time.Millisecond
+	restMax  = 10 * time.Second
+)
 
 // Loop calls a step again and again: soon after something has changed, and at
 // least every Pace. It is the host of the services inside the cluster, which
@@ -88,7 +92,7 @@ func (l Loop) wait(ctx context.Context, took time.Duration) {
 	pause := l.pause()
 	pace := time.NewTimer(pause)
 	defer pace.Stop()
-	rest := time.NewTimer(max(min(l.rest(), pause), min(took, l.Pace)))
+	rest := time.NewTimer(max(min(l.rest(), pause), min(took, restMax)))
 	defer rest.Stop()
 	select {
 	case <-ctx.Done():
