@@ -39,7 +39,13 @@ type Cache struct {
 	changed    chan struct{}
 
 	mu       sync.Mutex
-	problems map[cluster.Kind]error
+	problems map[asked]error
+}
+
+// asked is a list or a watch of one kind.
+type asked struct {
+	kind cluster.Kind
+	verb string
 }
 
 var _ cluster.Feed = (*Cache)(nil)
@@ -55,7 +61,7 @@ func (c *Client) NewCache(o CacheOptions) (*Cache, error) {
 	out := &Cache{
 		shelves:  map[cluster.Kind]*shelf{},
 		changed:  make(chan struct{}, 1),
-		problems: map[cluster.Kind]error{},
+		problems: map[asked]error{},
 	}
 	for _, kind := range o.Kinds {
 		if c.groups[groupVersion(kind)] == nil {
@@ -108,21 +114,24 @@ func (c *Cache) noting(kind cluster.Kind, from *cache.ListWatch) *cache.ListWatc
 	return &cache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
 			list, err := from.ListWithContextFunc(ctx, options)
-			return list, c.note(ctx, kind, err)
+			return list, c.note(ctx, asked{kind, verbList}, err)
 		},
 		WatchFuncWithContext: func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
 			w, err := from.WatchFuncWithContext(ctx, options)
-			return w, c.note(ctx, kind, err)
+			return w, c.note(ctx, asked{kind, verbWatch}, err)
 		},
 	}
 }
 
-// note remembers an error, unless it is that we stop, and returns it.
-func (c *Cache) note(ctx context.Context, kind cluster.Kind, err error) error {
-	if err != nil && ctx.Err() == nil {
-		c.mu.Lock()
-		defer c.mu.Unlock()
-		c.problems[kind] = call{verb: verbWatch, kind: kind}.judge(err)
+// note remembers an error until the same is answered, unless it is that we stop,
+// and returns it.
+func (c *Cache) note(ctx context.Context, what asked, err error) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if err == nil {
+		delete(c.problems, what)
+	} else if ctx.Err() == nil {
+		c.problems[what] = call{verb: what.verb, kind: what.kind}.judge(err)
 	}
 	return err
 }
@@ -157,17 +166,18 @@ func (c *Cache) Synced() bool {
 	return true
 }
 
-// Problem says why the cache is not synced, as far as is known.
+// Problem says why the cache is not synced, as far as is known, or which right it
+// lacks to stay so.
 func (c *Cache) Problem() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	kinds := slices.SortedFunc(maps.Keys(c.problems), func(a, b cluster.Kind) int {
-		return slices.Compare([]string{a.Group, a.Resource}, []string{b.Group, b.Resource})
+	order := slices.SortedFunc(maps.Keys(c.problems), func(a, b asked) int {
+		return slices.Compare([]string{a.kind.Group, a.kind.Resource, a.verb}, []string{b.kind.Group, b.kind.Resource, b.verb})
 	})
 	var problems []error
-	for _, kind := range kinds {
-		if !c.shelves[kind].ready() {
-			problems = append(problems, c.problems[kind])
+	for _, what := range order {
+		if err := c.problems[what]; !c.shelves[what.kind].ready() || fault.Is(err, fault.Denied) {
+			problems = append(problems, err)
 		}
 	}
 	return errors.Join(problems...)

@@ -1,0 +1,60 @@
+package kubecluster
+
+import (
+	"errors"
+	"testing"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/joist-autoscaler/joist/shared/cluster"
+	"github.com/joist-autoscaler/joist/shared/fault"
+)
+
+// A cache says why it is not synced. Once it is, a watch that breaks is the ordinary
+// course of things, and a right that is missing is told until it is there.
+func TestProblem(t *testing.T) {
+	group := schema.GroupResource{Resource: "persistentvolumeclaims"}
+	denied := apierrors.NewForbidden(group, "", errors.New(`User "x" cannot watch resource "persistentvolumeclaims"`))
+	for _, c := range []struct {
+		name  string
+		ready bool
+		tell  map[string]error
+		hint  string
+		told  bool
+	}{
+		{"a watch that breaks at first", false, map[string]error{verbWatch: errors.New("reset")}, "", true},
+		{"a watch that breaks later", true, map[string]error{verbWatch: errors.New("reset")}, "", false},
+		{
+			"a right that is missing at first", false, map[string]error{verbList: denied, verbWatch: denied},
+			`grant the verb "list" on the resource "persistentvolumeclaims" of the API group "" to this service account`, true,
+		},
+		{
+			"a right that is missing later", true, map[string]error{verbList: nil, verbWatch: denied},
+			`grant the verb "watch" on the resource "persistentvolumeclaims" of the API group "" to this service account`, true,
+		},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			kept := newShelf(cluster.VolumeClaims, nil, func() {})
+			cache := &Cache{shelves: map[cluster.Kind]*shelf{cluster.VolumeClaims: kept}, problems: map[asked]error{}}
+			if c.ready {
+				if err := kept.Replace(nil, "1"); err != nil {
+					t.Fatal(err)
+				}
+			}
+			for verb, err := range c.tell {
+				_ = cache.note(t.Context(), asked{cluster.VolumeClaims, verb}, err)
+			}
+			problem := cache.Problem()
+			if got := fault.HintOf(problem); (problem != nil) != c.told || got != c.hint {
+				t.Errorf("told %v with the hint %q, want %q", problem, got, c.hint)
+			}
+			for verb := range c.tell {
+				_ = cache.note(t.Context(), asked{cluster.VolumeClaims, verb}, nil)
+			}
+			if err := cache.Problem(); err != nil {
+				t.Errorf("it is answered by now, and still told: %v", err)
+			}
+		})
+	}
+}
