@@ -194,6 +194,7 @@ func (cp *ControlPlane) run(name string, args []string) error {
 		<-p.done
 		select {
 		case <-cp.stopping:
+		case <-p.retired:
 		default:
 			cp.recordDeath(p.died())
 		}

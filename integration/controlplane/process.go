@@ -16,8 +16,9 @@ type process struct {
 	log  string
 	cmd  *exec.Cmd
 
-	done chan struct{} // closed once the process was waited for
-	err  error         // what waiting said; read it after done
+	done    chan struct{} // closed once the process was waited for
+	retired chan struct{} // closed when its end is wanted though the others go on
+	err     error         // what waiting said; read it after done
 }
 
 // startProcess returns once the program runs, its output going to the log.
@@ -39,7 +40,7 @@ func startProcess(l layout, name string, args []string) (*process, error) {
 	if err != nil {
 		return nil, fmt.Errorf("starting %s: %w", name, err)
 	}
-	p := &process{name: name, log: l.log(name), cmd: cmd, done: make(chan struct{})}
+	p := &process{name: name, log: l.log(name), cmd: cmd, done: make(chan struct{}), retired: make(chan struct{})}
 	started := make(chan error)
 	go p.run(started, lifeline)
 	if err := <-started; err != nil {

@@ -34,6 +34,15 @@ func TestDrains(t *testing.T) {
 			"A032 kubectl delete node":    nodeDeleted,
 			"B166 others write beside it": contended,
 			"B169 a pod of the same name": replaced,
+
+			"B167 four groups":                 ordered,
+			"B168 pods that stay":              passedBy,
+			"B168 a pod that never goes":       stuck,
+			"B169 pods that are not healthy":   unready,
+			"B170 a pod that comes late":       late,
+			"B171 a pod that takes longer":     overlong,
+			"B172 a volume that stays":         attachedStill,
+			"B166 B173 its instance has ended": vanished,
 		} {
 			t.Run(name, func(t *testing.T) {
 				t.Parallel()

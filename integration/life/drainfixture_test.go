@@ -41,6 +41,9 @@ type site struct {
 	service *lifecycle.Service
 	id      event.Cluster
 	asked   *asked
+	// cache and watches are lifecycle's.
+	cache   *kubecluster.Cache
+	watches *watches
 }
 
 // asked are the instances whose end was asked for.
@@ -51,7 +54,15 @@ type asked struct {
 
 func newSite(t *testing.T) *site {
 	t.Helper()
-	s := &site{T: t, gate: host.NewGate(), asked: &asked{of: map[string]bool{}}, id: event.Cluster{Name: "life", UID: "uid"}}
+	s := prepare(t)
+	s.run()
+	return s
+}
+
+// prepare makes a site where lifecycle does not run yet.
+func prepare(t *testing.T) *site {
+	t.Helper()
+	s := &site{T: t, gate: host.NewGate(), asked: &asked{of: map[string]bool{}}, id: event.Cluster{Name: "life", UID: "uid"}, watches: newWatches()}
 	plane, err := controlplane.Start(t.Context(), controlplane.Options{CRDs: world.Root + "/deploy/crds", NoKwok: true})
 	s.check(err)
 	s.plane = plane
@@ -69,7 +80,6 @@ func newSite(t *testing.T) *site {
 			t.Error(err)
 		}
 	})
-	s.run()
 	return s
 }
 
@@ -80,6 +90,7 @@ func (s *site) run() {
 	s.check(err)
 	config, err := kubecluster.Config(path)
 	s.check(err)
+	config.Wrap(s.watches.wrap)
 	client, err := kubecluster.New(config, "joist-lifecycle")
 	s.check(err)
 	cache, err := client.NewCache(kubecluster.CacheOptions{Kinds: []cluster.Kind{
@@ -87,6 +98,7 @@ func (s *site) run() {
 		cluster.NodePools, cluster.NodeClaims, cluster.NodeClasses,
 	}})
 	s.check(err)
+	s.cache = cache
 	launcher := memqueue.New(memqueue.Options{Now: time.Now}).Queue("launcher", memqueue.QueueOptions{})
 	s.service = lifecycle.New(lifecycle.Config{
 		Client: client, Cache: cache, Blobs: memblob.New(memblob.Options{Now: time.Now}), Launcher: launcher, Cluster: s.id,
