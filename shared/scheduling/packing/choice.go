@@ -113,7 +113,7 @@ func (p *Packer) settle() {
 		p.buy(bin, -1)
 		bin.Columns.EachAlso(p.sold[was.Pool], func(k int) bool {
 			c := &p.problem.Columns[k]
-			if c.Stage != was.Stage || c.planes&bin.Planes == 0 || c.Supply != was.Supply {
+			if c.least >= price || c.Stage != was.Stage || c.planes&bin.Planes == 0 || c.Supply != was.Supply {
 				return true
 			}
 			if cost := c.price(bin.Planes); cost < price && fits(bin.used, c.Room) && p.problem.Pools[c.Pool].Holds(c.Capacity) && p.varied(k, bin.used, bin.Planes, bin.Columns) {

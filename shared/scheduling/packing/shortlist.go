@@ -61,7 +61,7 @@ func (s *stage) rungs(planes uint64, rooms []float64) []rung {
 			continue
 		}
 		price := s.p.cost(column, planes)
-		size := int(math.Floor(math.Log2(price) * 2))
+		size := sizeOf(price)
 		if last >= len(all) || all[last].size != size {
 			last = slices.IndexFunc(all, func(r rung) bool { return r.size == size })
 		}
@@ -74,6 +74,18 @@ func (s *stage) rungs(planes uint64, rooms []float64) []rung {
 	s.scratch.rungs = all
 	slices.SortFunc(all, func(a, b rung) int { return cmp.Compare(a.size, b.size) })
 	return all
+}
+
+// sizeOf numbers prices in steps of half a doubling: twice the exponent, and one
+// more from the root of two on.
+func sizeOf(price float64) int {
+	const exponent = 52
+	bits, root := math.Float64bits(price), math.Float64bits(math.Sqrt2)
+	size := int(bits>>exponent) * 2
+	if bits<<(64-exponent) >= root<<(64-exponent) {
+		size++
+	}
+	return size
 }
 
 // keep takes a column in if it is one of the least wasteful so far.

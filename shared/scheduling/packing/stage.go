@@ -1,5 +1,7 @@
 package packing
 
+import "slices"
+
 // stage is one round of opening bins: some lots, and the columns of one stage.
 type stage struct {
 	p *Packer
@@ -45,8 +47,10 @@ type stage struct {
 type lotGroup struct {
 	columns Set
 	planes  uint64
-	prices  []float64
-	host    float64
+	// some is whether any of the stage's columns is for the group.
+	some   bool
+	prices []float64
+	host   float64
 }
 
 // newStage gathers the lots that some column of the stage can take.
@@ -80,7 +84,7 @@ func (s *stage) collect(lots []int) {
 			continue
 		}
 		g := s.groupOf(lot)
-		if s.groups[g].columns == nil || !s.placeable(lot, &s.groups[g]) {
+		if !s.groups[g].some || !s.placeable(lot, &s.groups[g]) {
 			continue
 		}
 		s.ids, s.group = append(s.ids, id), append(s.group, g)
@@ -95,7 +99,8 @@ func (s *stage) groupOf(lot *Lot) int {
 			return g
 		}
 	}
-	s.groups = append(s.groups, lotGroup{columns: lot.Columns, planes: lot.Planes})
+	some := slices.ContainsFunc(s.columns, func(k int) bool { return lot.Columns.Has(k) && s.p.problem.Columns[k].planes&lot.Planes != 0 })
+	s.groups = append(s.groups, lotGroup{columns: lot.Columns, planes: lot.Planes, some: some})
 	return len(s.groups) - 1
 }
 
