@@ -2,6 +2,7 @@ package interruption
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -61,14 +62,11 @@ func (w *wired) hearAll(t *testing.T, bodies ...[]byte) (fates []string) {
 	}
 	w.Batch(t.Context(), batch)
 	for _, d := range batch {
-		switch {
-		case d.Err == nil:
-			fates = append(fates, "")
-		case d.Err == host.ErrAlone: //nolint:errorlint // it is never wrapped
-			fates = append(fates, "alone")
-		default:
-			fates = append(fates, string(fault.KindOf(d.Err)))
+		fate := string(fault.KindOf(d.Err))
+		if errors.Is(d.Err, host.ErrAlone) {
+			fate = "alone"
 		}
+		fates = append(fates, fate)
 	}
 	return fates
 }
