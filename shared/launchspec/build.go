@@ -29,7 +29,7 @@ func Build(batch scheduling.Batch, ref event.Ref, result scheduling.Result, cat 
 	b := builder{batch: batch, ref: ref, catalogue: cat, machines: newMachines(result.Nodes, batch.Snapshot, cat), addresses: newAddresses(batch.Snapshot, cat), built: Built{Plan: scheduling.Plan{
 		Outbox: batch.Outbox, Seq: batch.Seq, Batch: ref,
 		Nominations: result.Nominations, Unplaced: result.Unplaced,
-		BoundPerHour: result.BoundPerHour, Partial: result.Partial,
+		BoundPerHour: result.BoundPerHour, Partial: result.Partial, Overlays: result.Overlays,
 	}}}
 	groups, err := group(result.Nodes)
 	if err != nil {

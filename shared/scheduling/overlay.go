@@ -25,6 +25,33 @@ const (
 	OverlayConflict = "Conflict"
 )
 
+// OverlayVerdict says of one NodeOverlay whether it counts. What is wrong with it is
+// said on the overlay itself.
+type OverlayVerdict struct {
+	Name       string `json:"name"`
+	Generation int64  `json:"generation"`
+	// Reason and Message are those of its problem; empty where it counts.
+	Reason  string `json:"reason,omitempty"`
+	Message string `json:"message,omitempty"`
+}
+
+// verdicts are in the order of the overlays, without those that go.
+func verdicts(overlays []karpenter.NodeOverlay, problems []OverlayProblem) []OverlayVerdict {
+	var out []OverlayVerdict
+	for i := range overlays {
+		o := &overlays[i]
+		if o.DeletionTimestamp != nil {
+			continue
+		}
+		verdict := OverlayVerdict{Name: o.Name, Generation: o.Generation}
+		if i := slices.IndexFunc(problems, func(p OverlayProblem) bool { return p.Overlay == o.Name }); i >= 0 {
+			verdict.Reason, verdict.Message = problems[i].Reason, problems[i].Message
+		}
+		out = append(out, verdict)
+	}
+	return out
+}
+
 // Overlaid gives the stock as NodeOverlays have it (B126), and what is wrong with
 // the overlays. An overlay may select by the labels of a pool, so the types are
 // the pool's from then on: see TypesOf. The heavier overlay decides, and of

@@ -233,3 +233,31 @@ func TestOverlaidPlanB126(t *testing.T) {
 		t.Errorf("with the gate on: %+v", got)
 	}
 }
+
+// The plan says of each overlay whether it counts, for its status.
+func TestOverlayVerdictsB126(t *testing.T) {
+	batch := onDemand(schedulingtest.Seed(schedulingtest.Pods("small", 1, "100m", "100Mi")))
+	large := wants(corev1.LabelInstanceTypeStable, in, "t4g.xlarge")
+	going, bad := overlay("going", large, costs("0.001")), overlay("bad", large, adds("cpu", "1"))
+	going.DeletionTimestamp, bad.Generation = &metav1.Time{Time: schedulingtest.Now}, 3
+	batch.Snapshot.NodeOverlays = []karpenter.NodeOverlay{
+		overlay("a", large, costs("0.001")), bad, overlay("b", large, costs("0.002")), going, overlay("c", large, adds("example.com/x", "1")),
+	}
+	if got := scheduling.Solve(batch, schedulingtest.Catalogue()).Overlays; got != nil {
+		t.Errorf("with the gate off: %+v", got)
+	}
+	batch.Snapshot.Settings.Gates.NodeOverlay = true
+	want := []scheduling.OverlayVerdict{
+		{Name: "a", Reason: scheduling.OverlayConflict}, {Name: "bad", Generation: 3, Reason: scheduling.OverlayInvalid}, {Name: "b"}, {Name: "c"},
+	}
+	got := scheduling.Solve(batch, schedulingtest.Catalogue()).Overlays
+	for i := range got {
+		if (got[i].Message == "") != (got[i].Reason == "") {
+			t.Errorf("a message without a reason, or none with it: %+v", got[i])
+		}
+		got[i].Message = ""
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("verdicts (-want +got):\n%s", diff)
+	}
+}

@@ -25,6 +25,9 @@ type Plan struct {
 	Partial bool `json:"partial,omitempty"`
 	// Warnings are what a person should know of the launches, each once.
 	Warnings []Warning `json:"warnings,omitempty"`
+	// Overlays says of each NodeOverlay whether it counts, where they are heeded
+	// (B126).
+	Overlays []OverlayVerdict `json:"overlays,omitempty"`
 }
 
 // Warning is something about a pool's launches that nothing fails for.

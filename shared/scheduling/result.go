@@ -20,6 +20,8 @@ type Result struct {
 	BoundPerHour float64
 	// Partial says that the work budget ran out before all pods were looked at.
 	Partial bool
+	// Overlays says of each NodeOverlay whether it counts, where they are heeded.
+	Overlays []OverlayVerdict
 }
 
 // PlannedNode is one node to launch, with every way to buy it that is left.

@@ -15,7 +15,9 @@ func Solve(batch Batch, cat catalog.Catalogue) Result {
 
 // SolveStock is Solve with the instance types worked out already.
 func SolveStock(batch Batch, stock Stock) Result {
-	return isolate(batch, func(b *Batch) (Result, *broken) { return attempt(b, stock) })
+	result := isolate(batch, func(b *Batch) (Result, *broken) { return attempt(b, stock) })
+	result.Overlays = stock.Overlays
+	return result
 }
 
 // faultsMax is how many classes are set aside one by one for a fault of ours,

@@ -21,6 +21,8 @@ type Stock struct {
 	// Pools has the types of those NodePools, by name, for which NodeOverlays make
 	// them something else. Read them through TypesOf.
 	Pools map[string][]Type
+	// Overlays says of each NodeOverlay whether it counts.
+	Overlays []OverlayVerdict
 	// FreeIPs is how many addresses are left for new nodes, by class and zone: each
 	// node takes one, and each of its pods another. A zone that is missing is not
 	// known to lack any.
@@ -80,8 +82,8 @@ func NewStock(s Snapshot, cat catalog.Catalogue) Stock {
 		}
 	}
 	if s.Settings.Gates.NodeOverlay {
-		// What is wrong with an overlay is said on the overlay.
-		out, _ = out.Overlaid(s.NodeOverlays, s.NodePools)
+		overlaid, problems := out.Overlaid(s.NodeOverlays, s.NodePools)
+		out, out.Overlays = overlaid, verdicts(s.NodeOverlays, problems)
 	}
 	return out
 }
