@@ -37,7 +37,7 @@ func (s *Service) advise(ctx context.Context, plan scheduling.Plan, held outbox.
 	effects := s.warn(plan.Warnings)
 	effects = append(effects, s.barren(plan)...)
 	told := s.do.Do(ctx, nil, append(effects, s.advised.Pods(plan, launched, s.Now())...)...)
-	return errors.Join(told, s.buffered(ctx, plan))
+	return errors.Join(told, s.buffered(ctx, plan), s.overlaid(ctx, plan))
 }
 
 // barren tells NodePools that they have no instance type to offer.
