@@ -19,6 +19,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -116,7 +117,8 @@ func (s *Service) publish(ctx context.Context, cause *event.Envelope, bodies ...
 	return s.send(ctx, messages)
 }
 
-// send hands facts to the bus.
+// send hands facts to the bus: as many at once as a call carries, so that the rest
+// can share one with others.
 func (s *Service) send(ctx context.Context, facts []queue.Outgoing) error {
 	if len(facts) == 0 {
 		return nil
@@ -126,8 +128,10 @@ func (s *Service) send(ctx context.Context, facts []queue.Outgoing) error {
 		defer cancel()
 		ctx = limited
 	}
-	if err := s.Bus.Send(ctx, facts...); err != nil {
-		return fmt.Errorf("publishing %d facts: %w", len(facts), err)
+	for part := range slices.Chunk(facts, queue.MaxBatch) {
+		if err := s.Bus.Send(ctx, part...); err != nil {
+			return fmt.Errorf("publishing %d facts: %w", len(facts), err)
+		}
 	}
 	return nil
 }

@@ -11,8 +11,9 @@ const (
 	// CallLimit is how long one call to EC2 or the bus may take. Both answer within
 	// half a second; what takes longer is lost, and a lane must not be lost to it.
 	CallLimit = 2 * time.Second
-	// BusLanes is how many calls to the bus are under way at a time.
-	BusLanes = 4
+	// BusLanes is how many calls to the bus are under way at a time. A batch of ten
+	// messages may have a few facts more than ten, and then needs two.
+	BusLanes = 8
 	// soon is how often a message comes again after a second each time. SQS parks
 	// it after a hundred receives, so an outage of a minute leaves some for what
 	// follows.
