@@ -98,4 +98,77 @@ var bugs = []bug{{
 	file: "services/lifecycle/internal/drain/drain.go",
 	from: `	plan.Drained = len(plan.Waiting) == 0 && now.Sub(n.Began) >= MinTime`,
 	to:   `	plan.Drained = now.Sub(n.Began) >= MinTime`,
+}, {
+	name: "evict-by-delete", promise: "a budget is kept",
+	file: "services/lifecycle/internal/effect/do.go",
+	from: `d.Client.Evict(ctx, cluster.KeyOf(e.Pod), e.Pod.UID)`,
+	to:   `d.Client.Delete(ctx, cluster.Pods, cluster.KeyOf(e.Pod), e.Pod.UID)`,
+}, {
+	name: "grace-too-soon", promise: "a budget is kept",
+	file: "services/lifecycle/internal/drain/drain.go",
+	from: `n.Deadline.Sub(now) > podspec.Grace(pod) {`,
+	to:   `n.Deadline.Sub(now) > podspec.Grace(pod)+10*time.Second {`,
+}, {
+	name: "protection-passed-over", promise: "a protected pod is let be",
+	file: "services/lifecycle/internal/drain/drain.go",
+	from: `podspec.Protected(pod, now); !protected &&`,
+	to:   `podspec.Protected(pod, now); (true || protected) &&`,
+}, {
+	name: "duration-not-read", promise: "a protected pod is let be",
+	file: "shared/podspec/disrupt.go",
+	from: `	return until, now.Before(until), ""`,
+	to:   `	return until, false, ""`,
+}, {
+	name: "duration-for-ever", promise: "every drain ends or says why not",
+	file: "shared/podspec/disrupt.go",
+	from: `	return until, now.Before(until), ""`,
+	to:   `	return until, true, ""`,
+}, {
+	name: "stuck-in-silence", promise: "every drain ends or says why not",
+	file: "services/lifecycle/internal/claim/drained.go",
+	from: `	if len(blockers) > 0 {`,
+	to:   `	if len(blockers) > len(plan.Waiting) {`,
+}, {
+	name: "silence-is-absence", promise: "nothing of ours is foreign",
+	file: "services/lifecycle/notice.go",
+	from: `		if err != nil && !fault.Is(err, fault.Missing) {
+			return nil, err
+		}
+	}
+	all, err := cluster.List[*karpenter.NodeClaim](ctx, s.Client, cluster.NodeClaims)
+	if err != nil {
+		return nil, err
+	}`,
+	to: `	}
+	all, _ := cluster.List[*karpenter.NodeClaim](ctx, s.Client, cluster.NodeClaims)`,
+}, {
+	name: "no-list-is-empty", promise: "an instance ends when its claim says so",
+	file: "services/lifecycle/inventory.go",
+	from: `	if err != nil {
+		return fmt.Errorf("listing NodeClaims for the inventory: %w", err)
+	}`,
+	to: `	_ = err`,
+}, {
+	name: "409-is-done", promise: "a notice is obeyed",
+	file: "services/lifecycle/internal/effect/do.go",
+	from: `cause == nil && fault.Is(err, fault.Conflict)`,
+	to:   `fault.Is(err, fault.Conflict)`,
+}, {
+	name: "429-is-done", promise: "a notice is obeyed",
+	file: "services/lifecycle/internal/effect/do.go",
+	from: `fault.Is(err, fault.Missing) || cause`,
+	to:   `fault.Is(err, fault.Missing, fault.Throttled) || cause`,
+}, {
+	name: "500-is-done", promise: "a notice is obeyed",
+	file: "services/lifecycle/internal/effect/do.go",
+	from: `fault.Is(err, fault.Missing) || cause`,
+	to:   `fault.Is(err, fault.Missing, fault.Unknown) || cause`,
+}, {
+	name: "a-name-is-a-pod", promise: "every pod runs",
+	file: "services/watcher/internal/collect/state.go",
+	from: `	s.current = false
+	s.news = s.news || s.matters(old) || s.matters(pod)`,
+	to: `	if old != nil && pod != nil && old.Spec.NodeName != "" && pod.Spec.NodeName == "" { pod = pod.DeepCopy(); pod.Spec.NodeName = old.Spec.NodeName }
+	s.current = false
+	s.news = s.news || s.matters(old) || s.matters(pod)`,
 }}

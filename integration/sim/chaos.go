@@ -2,12 +2,15 @@ package sim
 
 import (
 	"context"
+	"maps"
 	"math/rand/v2"
+	"slices"
 	"time"
 
 	"github.com/joist-autoscaler/joist/services/cli/embedded"
 	"github.com/joist-autoscaler/joist/shared/cluster"
 	"github.com/joist-autoscaler/joist/shared/fault"
+	"github.com/joist-autoscaler/joist/shared/karpenter"
 	"github.com/joist-autoscaler/joist/shared/memblob"
 	"github.com/joist-autoscaler/joist/shared/memcloud"
 	"github.com/joist-autoscaler/joist/shared/memcluster"
@@ -25,6 +28,10 @@ type chaos struct {
 	// rates are drawn once for a seed, so that seeds differ in kind and not only
 	// in detail: some are calm with long pauses, some are storms.
 	crash, pause float64
+	// ails says that the API server has a trouble of some length, hung that no
+	// watch tells anything, and endings are when such things are over.
+	ails, hung bool
+	endings    []ending
 }
 
 func newChaos(s *sim) *chaos {
@@ -70,6 +77,7 @@ func (c *chaos) strike(call embedded.Call, _ int, m moment) blow {
 
 // strikeWorld changes the world every few seconds.
 func (c *chaos) strikeWorld(now time.Time) {
+	c.end(now)
 	if c.healed || now.Before(c.next) {
 		return
 	}
@@ -80,6 +88,7 @@ func (c *chaos) strikeWorld(now time.Time) {
 	}{
 		{"scale", c.scaleSome}, {"scale", c.scaleSome}, {"interrupt", c.interrupt}, {"fail", c.fail}, {"shortage", c.shortage},
 		{"lag", c.lag}, {"redrive", c.redrive}, {"replay", c.replay}, {"conflict", c.conflict}, {"delete-claim", c.deleteClaim},
+		{"silence", c.silence}, {"burst", c.burst}, {"expire", c.expire}, {"roll", c.roll}, {"delete-claim", c.deleteClaim},
 	}
 	deed := deeds[c.dice.IntN(len(deeds))]
 	c.faults["deed "+deed.name]++
@@ -87,8 +96,9 @@ func (c *chaos) strikeWorld(now time.Time) {
 }
 
 func (c *chaos) scaleSome() {
-	name := []string{"web", "batch"}[c.dice.IntN(2)]
-	if err := scale(c.world, name, int32(c.dice.IntN(9))); err != nil {
+	names := slices.Sorted(maps.Keys(c.full))
+	name := names[c.dice.IntN(len(names))]
+	if err := scale(c.world, name, int32(c.dice.IntN(int(c.full[name])+3))); err != nil {
 		c.checker.violate("models work", "%v", err)
 	}
 }
@@ -129,6 +139,9 @@ func (c *chaos) shortage() {
 
 // lag makes one actor's watch of one kind late.
 func (c *chaos) lag() {
+	if c.hung {
+		return
+	}
 	actor := c.world.Actors[c.dice.IntN(len(c.world.Actors))]
 	kinds := []cluster.Kind{cluster.Pods, cluster.Nodes, cluster.NodeClaims, cluster.ConfigMaps}
 	actor.Lag(kinds[c.dice.IntN(len(kinds))], time.Duration(c.dice.IntN(20))*time.Second)
@@ -163,9 +176,25 @@ func (c *chaos) deleteClaim() {
 	_ = c.world.Kube.World("person").Delete(context.Background(), cluster.NodeClaims, cluster.KeyOf(claim), claim.GetUID())
 }
 
+// deleteKept is a person who deletes the claim of a node that cannot be drained
+// before its time: a pod on it must not be disrupted.
+func (c *chaos) deleteKept() {
+	for _, pod := range c.pods() {
+		if pod.Labels["app"] != "kept" || pod.Spec.NodeName == "" {
+			continue
+		}
+		for _, o := range c.list(cluster.NodeClaims) {
+			if claim := o.(*karpenter.NodeClaim); claim.Status.NodeName == pod.Spec.NodeName {
+				_ = c.world.Kube.World("person").Delete(context.Background(), cluster.NodeClaims, cluster.KeyOf(claim), claim.UID)
+			}
+		}
+	}
+}
+
 // heal stops all faults. What they did stays done.
 func (c *chaos) heal() {
 	c.healed = true
+	c.end(c.world.Now().Add(time.Hour))
 	c.engine.strike = nil
 	c.world.Broker.SetFaults(memqueue.Faults{})
 	c.world.Blobs.SetFaults(memblob.Faults{})
@@ -173,10 +202,9 @@ func (c *chaos) heal() {
 	c.world.Cloud.Unblock()
 	c.world.Kube.Heal()
 	for _, a := range c.world.Actors {
-		a.Lag(cluster.Pods, 0)
-		a.Lag(cluster.Nodes, 0)
-		a.Lag(cluster.NodeClaims, 0)
-		a.Lag(cluster.ConfigMaps, 0)
+		for _, kind := range cluster.Kinds {
+			a.Lag(kind, 0)
+		}
 	}
 }
 

@@ -56,6 +56,9 @@ type checker struct {
 	fence  fence
 	life   life
 	drains drains
+	guard  guard
+	// boundAt is when a claim was first seen with its instance.
+	boundAt map[string]time.Time
 	// finished are the receipts whose handler has returned.
 	finished map[string]bool
 }
@@ -68,6 +71,7 @@ func newChecker(world *embedded.World, limits map[string]corev1.ResourceList) *c
 	return &checker{
 		vcpu: vcpu, world: world, limits: limits, orphaned: map[string]time.Time{}, bound: map[string]string{},
 		wanted: map[string]map[string]bool{}, said: map[string]bool{}, finished: map[string]bool{}, owners: map[string]string{},
+		guard: newGuard(), boundAt: map[string]time.Time{},
 	}
 }
 
@@ -97,6 +101,7 @@ func (c *checker) claims() []*karpenter.NodeClaim {
 		return c.seen
 	}
 	c.version = c.world.Kube.Version()
+	c.guard.follow(c)
 	var out []*karpenter.NodeClaim
 	// The world's own hand reads without disturbing anybody.
 	objects, err := c.world.Kube.World("checker").List(context.Background(), cluster.NodeClaims, "")
@@ -134,6 +139,9 @@ func (c *checker) neverRebound(claim *karpenter.NodeClaim) {
 	}
 	if other := c.bound[id]; other != "" && other != key {
 		c.violate("an instance has one claim", "%s belongs to %s as well as to another", id, claim.Name)
+	}
+	if c.bound[key] == "" {
+		c.boundAt[key] = c.world.Now()
 	}
 	c.bound[key], c.bound[id] = id, key
 }
@@ -247,6 +255,7 @@ func (c *checker) drainsByNotice(claim *karpenter.NodeClaim) bool {
 // it began.
 func (c *checker) handled(actor string, m queue.Message, began time.Time, err error) {
 	c.finished[m.Receipt] = true
+	c.obeyed(actor, m, began, err)
 	var e struct {
 		Expires time.Time `json:"expires"`
 		Type    string    `json:"type"`
@@ -262,7 +271,10 @@ func (c *checker) handled(actor string, m queue.Message, began time.Time, err er
 }
 
 // called is told of every call that took place.
-func (c *checker) called(call embedded.Call) {
+func (c *checker) called(call embedded.Call, err error) {
+	if call.Port == "cloud" && call.Verb == "terminate" && err == nil {
+		c.endsInTurn(call.Actor, strings.Fields(call.About))
+	}
 	if call.Port == "queue" && call.Verb == "delete" {
 		for _, receipt := range strings.Fields(call.About)[1:] {
 			if !c.finished[receipt] {

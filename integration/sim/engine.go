@@ -31,6 +31,8 @@ type engine struct {
 	strike func(call embedded.Call, serial int, moment moment) blow
 	// observe is told of every call that took place.
 	observe func(call embedded.Call, err error)
+	// restarted is told of every process that starts anew; nil tells nobody.
+	restarted func(a *embedded.Actor)
 }
 
 // moment is before or after an effect.
@@ -170,6 +172,9 @@ func (e *engine) restart(a *embedded.Actor) {
 		}
 	}
 	a.Restart()
+	if e.restarted != nil {
+		e.restarted(a)
+	}
 }
 
 // moments runs everything that can run at this moment.

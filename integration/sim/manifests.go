@@ -6,8 +6,10 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/joist-autoscaler/joist/services/cli/embedded"
 	"github.com/joist-autoscaler/joist/shared/cluster"
@@ -88,6 +90,62 @@ func deployment(name string, milli int64) *appsv1.Deployment {
 			},
 		},
 	}
+}
+
+// sizes are how many pods of each Deployment.
+type sizes map[string]int32
+
+func (s sizes) sum() int {
+	n := 0
+	for _, replicas := range s {
+		n += int(replicas)
+	}
+	return n
+}
+
+// none is the same Deployments without pods.
+func (s sizes) none() sizes {
+	out := sizes{}
+	for name := range s {
+		out[name] = 0
+	}
+	return out
+}
+
+// kept is a Deployment whose pods must not be disrupted, for ever ("true") or for a
+// while after they have started.
+func kept(d *appsv1.Deployment, annotation string) *appsv1.Deployment {
+	d.Spec.Template.Annotations = map[string]string{"karpenter.sh/do-not-disrupt": annotation}
+	return d
+}
+
+// budget covers a Deployment: at least so many of its pods run, or at most so many
+// of them do not.
+func budget(name string, atLeast, atMost *intstr.IntOrString) *policyv1.PodDisruptionBudget {
+	b := &policyv1.PodDisruptionBudget{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name}}
+	b.Spec = policyv1.PodDisruptionBudgetSpec{
+		Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": name}}, MinAvailable: atLeast, MaxUnavailable: atMost,
+	}
+	return b
+}
+
+type statefulSet = appsv1.StatefulSet
+
+// named is the one StatefulSet. Its pod needs a machine of one size, so that it
+// rarely finds room that others left.
+const named = "db"
+
+func statefulSetOf(d *appsv1.Deployment) *statefulSet {
+	set := &statefulSet{ObjectMeta: d.ObjectMeta}
+	set.Spec.Selector, set.Spec.Template = d.Spec.Selector, d.Spec.Template
+	set.Spec.Template.Spec.NodeSelector = map[string]string{"karpenter.k8s.aws/instance-size": "large"}
+	set.Spec.Replicas = new(int32)
+	return set
+}
+
+// scaleNamed sets the StatefulSet's replicas, if there is one.
+func scaleNamed(w *embedded.World, replicas int32) {
+	w.Kube.Change(cluster.StatefulSets, cluster.Key{Namespace: "default", Name: named}, func(o cluster.Object) { o.(*statefulSet).Spec.Replicas = &replicas })
 }
 
 // scale sets a Deployment's replicas as a person would.

@@ -3,19 +3,19 @@ package sim
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/joist-autoscaler/joist/services/cli/embedded"
 	"github.com/joist-autoscaler/joist/shared/cluster"
 	"github.com/joist-autoscaler/joist/shared/karpenter"
 	"github.com/joist-autoscaler/joist/shared/memworkload"
 )
-
-// wanted is how many pods run in the end: 6 of web and 8 of batch.
-const wanted = 14
 
 const (
 	// faultPhase is how long things go wrong.
@@ -55,12 +55,14 @@ type sim struct {
 	checker *checker
 	chaos   *chaos
 	faults  map[string]int
+	// full are the pods that run in the end.
+	full sizes
 }
 
 // Run plays one seed.
 func Run(seed int64) (Report, error) {
 	ctx := context.Background()
-	s := &sim{engine: newEngine(seed), faults: map[string]int{}}
+	s := &sim{engine: newEngine(seed), faults: map[string]int{}, full: sizes{"web": 6, "batch": 8, "kept": 1, "timed": 1}}
 	workload := memworkload.Typical("", nil)
 	workload.ForgetAfter = time.Minute
 	world, err := embedded.New(embedded.Options{
@@ -71,18 +73,35 @@ func Run(seed int64) (Report, error) {
 		return Report{}, err
 	}
 	s.world = world
-	pool := nodePool("default", 16, 8)
+	pool := nodePool("default", 18, 9)
+	if s.dice.IntN(2) == 0 {
+		// Nothing ends a drain by force but what AWS says.
+		pool.Spec.Template.Spec.TerminationGracePeriod = nil
+	}
 	s.checker = newChecker(world, map[string]corev1.ResourceList{"default": corev1.ResourceList(pool.Spec.Limits)})
-	s.observe = func(call embedded.Call, _ error) { s.checker.called(call) }
+	s.observe = s.checker.called
 	s.chaos = newChaos(s)
+	s.restarted = s.chaos.mute
 	defer s.close()
-	if err := world.Apply(ctx, nodeClass(world), pool, deployment("web", 900), deployment("batch", 400)); err != nil {
+	if err := world.Apply(ctx, append(s.workload(), nodeClass(world), pool)...); err != nil {
 		return Report{}, err
 	}
+	scaleNamed(world, 1)
 	if err := s.play(ctx); err != nil {
 		return Report{}, err
 	}
 	return s.report(seed), nil
+}
+
+// workload is what people run in the cluster: pods under budgets, pods that must
+// not be disrupted, and one whose name is used again and again.
+func (s *sim) workload() []cluster.Object {
+	atLeast, atMost := intstr.FromInt(s.dice.IntN(6)), intstr.FromInt(1+s.dice.IntN(3))
+	return []cluster.Object{
+		deployment("web", 900), deployment("batch", 400), budget("web", &atLeast, nil), budget("batch", nil, &atMost),
+		kept(deployment("kept", 300), "true"), kept(deployment("timed", 300), []string{"1m", "3m"}[s.dice.IntN(2)]),
+		statefulSetOf(deployment(named, 300)),
+	}
 }
 
 // play runs the fault phase, then the liveness phase, then the end.
@@ -95,23 +114,28 @@ func (s *sim) play(ctx context.Context) error {
 	if len(s.checker.found) > 0 {
 		return nil
 	}
-	if err := s.settles(ctx, "every pod runs", 6, 8, s.allRunning); err != nil {
+	settled := func() bool { return s.allRunning() && s.checker.drainsEnd() }
+	if err := s.settles(ctx, "every pod runs, and every drain ends or says why not", s.full, settled); err != nil {
 		return err
 	}
-	return s.settles(ctx, "nothing is left", 0, 0, s.empty)
+	s.chaos.deleteKept()
+	if err := s.settles(ctx, "every drain ends or says why not", s.full, s.checker.drainsEnd); err != nil {
+		return err
+	}
+	return s.settles(ctx, "nothing is left", s.full.none(), s.empty)
 }
 
 // settles sets the workload and demands that the world comes to agree.
-func (s *sim) settles(ctx context.Context, promise string, web, batch int32, done func() bool) error {
+func (s *sim) settles(ctx context.Context, promise string, size sizes, done func() bool) error {
 	if len(s.checker.found) > 0 {
 		return nil
 	}
-	if err := scale(s.world, "web", web); err != nil {
-		return err
+	for _, name := range slices.Sorted(maps.Keys(size)) {
+		if err := scale(s.world, name, size[name]); err != nil {
+			return err
+		}
 	}
-	if err := scale(s.world, "batch", batch); err != nil {
-		return err
-	}
+	scaleNamed(s.world, int32(min(1, size.sum())))
 	err := s.until(ctx, healPhase, func() bool { return done() || len(s.checker.found) > 0 })
 	if err == nil && !done() && len(s.checker.found) == 0 {
 		s.checker.violate(promise, "not within %s after the faults stopped: %s", healPhase, s.describe())
@@ -124,6 +148,9 @@ func (s *sim) until(ctx context.Context, limit time.Duration, done func() bool) 
 	end := s.world.Now().Add(limit)
 	for now := s.world.Now(); now.Before(end); now = s.next() {
 		s.chaos.strikeWorld(now)
+		if err := s.keep(); err != nil {
+			return err
+		}
 		if err := s.world.Advance(ctx, now); err != nil {
 			return err
 		}
@@ -158,6 +185,7 @@ func (s *sim) allRunning() bool {
 			waiting = append(waiting, pod)
 		}
 	}
+	wanted := s.full.sum() + len(s.list(cluster.StatefulSets))
 	if accounted < wanted && len(waiting) > 0 {
 		accounted += s.checker.stated(waiting)
 	}
@@ -211,6 +239,9 @@ func (s *sim) describe() string {
 func (s *sim) report(seed int64) Report {
 	for kind, n := range s.world.Broker.Counts() {
 		s.faults["queue "+string(kind)] += n
+	}
+	for kind, n := range s.world.Kube.Struck() {
+		s.faults["api "+kind] += n
 	}
 	for kind, n := range s.world.Blobs.Counts() {
 		s.faults["blob "+string(kind)] += n

@@ -92,12 +92,16 @@ func TestSeeds(t *testing.T) {
 	}
 }
 
-// grouped sums the crashes of all actors and calls.
+// grouped sums the crashes of all actors and calls, and what the API server
+// answered to all calls.
 func grouped(total map[string]int) map[string]int {
 	out := map[string]int{}
 	for kind, n := range total {
 		if strings.HasPrefix(kind, "crash ") {
 			kind = "crash"
+		}
+		if _, told, ok := strings.Cut(kind, ": "); ok && strings.HasPrefix(kind, "api ") {
+			kind = "api " + told
 		}
 		out[kind] += n
 	}

@@ -36,7 +36,7 @@ type Death struct {
 func Story(point Point) (Death, error) {
 	const seed = 1
 	ctx := context.Background()
-	s := &sim{engine: newEngine(seed), faults: map[string]int{}}
+	s := &sim{engine: newEngine(seed), faults: map[string]int{}, full: sizes{"web": 6, "batch": 8}}
 	workload := memworkload.Typical("", nil)
 	workload.ForgetAfter = time.Minute
 	world, err := embedded.New(embedded.Options{
@@ -49,7 +49,7 @@ func Story(point Point) (Death, error) {
 	s.world = world
 	pool := nodePool("default", 16, 8)
 	s.checker = newChecker(world, map[string]corev1.ResourceList{"default": corev1.ResourceList(pool.Spec.Limits)})
-	s.observe = func(call embedded.Call, _ error) { s.checker.called(call) }
+	s.observe = s.checker.called
 	s.chaos = &chaos{sim: s, healed: true}
 	defer s.close()
 	var death Death
@@ -91,7 +91,7 @@ func beat(call embedded.Call) bool {
 
 // tell plays the story.
 func (s *sim) tell(ctx context.Context) error {
-	if err := s.settles(ctx, "every pod runs", 6, 8, s.allRunning); err != nil {
+	if err := s.settles(ctx, "every pod runs", s.full, s.allRunning); err != nil {
 		return err
 	}
 	var warned memcloud.Record
@@ -105,8 +105,8 @@ func (s *sim) tell(ctx context.Context) error {
 		r, ok := s.world.Cloud.Record(warned.ID)
 		return ok && !r.Gone.IsZero() && s.allRunning()
 	}
-	if err := s.settles(ctx, "a node that AWS takes is replaced", 6, 8, replaced); err != nil {
+	if err := s.settles(ctx, "a node that AWS takes is replaced", s.full, replaced); err != nil {
 		return err
 	}
-	return s.settles(ctx, "nothing is left", 0, 0, s.empty)
+	return s.settles(ctx, "nothing is left", s.full.none(), s.empty)
 }

@@ -193,3 +193,11 @@ func (a *Actor) Lag(kind cluster.Kind, delay time.Duration) {
 func (w *World) DeadOf(name string) (source string, ok bool) {
 	return strings.CutSuffix(name, "-dead")
 }
+
+// Break ends the actor's watch of a kind, as the API server does with 410: what was
+// on its way is lost, and a list is on its way instead.
+func (a *Actor) Break(kind cluster.Kind) {
+	if a.cache != nil {
+		a.cache.Break(kind)
+	}
+}

@@ -1,0 +1,108 @@
+package lifecycle_test
+
+import (
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/joist-autoscaler/joist/shared/event"
+	"github.com/joist-autoscaler/joist/shared/fault"
+	"github.com/joist-autoscaler/joist/shared/karpenter"
+)
+
+// asksToEnd reports whether the end of the instance was asked for.
+func (s *site) asksToEnd(instance string) bool {
+	s.t.Helper()
+	for _, e := range s.sent() {
+		if ask, err := event.As[event.TerminateRequested](e); err == nil && e.Type == event.TerminateRequestedType && ask.InstanceID == instance {
+			return true
+		}
+	}
+	return false
+}
+
+// protect puts a pod on the node that only the node's time removes.
+func (s *site) protect(name string) {
+	s.t.Helper()
+	grace := int64(20)
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name, Annotations: map[string]string{karpenter.DoNotDisruptAnnotationKey: "true"}}}
+	pod.Spec.NodeName, pod.Spec.TerminationGracePeriodSeconds = "node-1", &grace
+	pod.Status.Phase = corev1.PodRunning
+	s.Seed(pod)
+}
+
+// What a person does to a claim whose node drains neither ends the instance under a
+// pod before its time nor keeps it for ever.
+func TestDrainEditedByHand(t *testing.T) {
+	const key = karpenter.NodeClaimTerminationTimestampAnnotationKey
+	for _, c := range []struct {
+		name string
+		edit func(s *site)
+	}{
+		{"the deadline taken off", func(s *site) { s.edit(func(c *karpenter.NodeClaim) { delete(c.Annotations, key) }) }},
+		{"the deadline made nonsense", func(s *site) { s.edit(func(c *karpenter.NodeClaim) { setAnnotation(c, key, "now") }) }},
+		{"the deadline put off", func(s *site) {
+			s.edit(func(c *karpenter.NodeClaim) { setAnnotation(c, key, s.now.Add(time.Hour).Format(time.RFC3339)) })
+		}},
+		{"all conditions taken off", func(s *site) { s.editStatus(func(c *karpenter.NodeClaim) { c.Status.Conditions = nil }) }},
+		{"said to be drained", func(s *site) {
+			s.editStatus(func(c *karpenter.NodeClaim) {
+				c.Status.Conditions = c.Status.Conditions.With(metav1.Condition{Type: karpenter.ConditionTypeDrained, Status: metav1.ConditionTrue, Reason: "Mine"}, s.now)
+			})
+		}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			s := newSite(t)
+			s.running()
+			s.protect("web")
+			e := s.notice(event.SpotInterruption, "i-1", "terminate")
+			over := s.now.Add(2 * time.Minute)
+			s.handle(e, "")
+			s.pass(10 * time.Second)
+			c.edit(s)
+			s.pass(20 * time.Second)
+			if s.asksToEnd("i-1") {
+				t.Fatal("the instance was to end while its pod ran, before its time")
+			}
+			// The queue delivers the notice again, as it may at any time.
+			s.handle(e, "")
+			s.pass(over.Sub(s.now) + 15*time.Second)
+			if !s.asksToEnd("i-1") {
+				t.Errorf("its time is over, and the instance is not to end: %+v", s.claim("one-0"))
+			}
+		})
+	}
+}
+
+// A fact that comes ten times, hours late, or with the cluster's name alone has the
+// effect of one, or none.
+func TestDuplicatedAndOldFacts(t *testing.T) {
+	s := newSite(t)
+	s.running()
+	e := s.notice(event.SpotInterruption, "i-1", "terminate")
+	want := s.now.Add(2 * time.Minute).Format(time.RFC3339)
+	for range 10 {
+		s.handle(e, "")
+		s.now = s.now.Add(7 * time.Second)
+		s.cache.Flush()
+		if got := s.deadline(); got != want {
+			t.Fatalf("the deadline is %s, want %s", got, want)
+		}
+	}
+	gone := s.message(event.InstanceGone{InstanceID: "i-1", Shown: s.now})
+	for range 3 {
+		s.handle(gone, "")
+	}
+	s.pass(time.Minute)
+	if s.node() != nil || s.claim("one-0") != nil {
+		t.Fatal("the instance is gone, and its node or claim stays")
+	}
+	s.now = s.now.Add(6 * time.Hour)
+	s.handle(e, fault.Foreign)
+	s.handle(gone, "")
+	if len(s.claims()) > 0 {
+		t.Error("something came of old facts")
+	}
+}
