@@ -96,7 +96,8 @@ func ofIntent(all []*karpenter.NodeClaim, intent string) []*karpenter.NodeClaim 
 }
 
 // bind gives instances to claims of their intent, and returns the claims as they
-// are then. An instance for which no claim is left is an orphan, and ends.
+// are then. An instance for which no claim is left is an orphan, and ends; where
+// its zone is shifted away from, inventories see to it later (B183).
 func (s *Service) bind(ctx context.Context, e event.Envelope, claims []*karpenter.NodeClaim, intent string, instances []event.Launched) ([]*karpenter.NodeClaim, error) {
 	claims = slices.Clone(claims)
 	matches, orphans := match(claims, instances)
@@ -108,7 +109,11 @@ func (s *Service) bind(ctx context.Context, e event.Envelope, claims []*karpente
 		}
 		return err
 	})
+	zoneID := zoneIDs(s.Cache)
 	for _, instance := range orphans {
+		if s.shifted(zoneID(instance.Zone)) {
+			continue
+		}
 		failures = append(failures, s.do.Do(ctx, &e, effect.Send{Body: event.TerminateRequested{
 			InstanceID: instance.InstanceID, Reason: "no claim of intent " + intent + " stands for it",
 		}}))

@@ -96,6 +96,26 @@ func TestB183RequestsWait(t *testing.T) {
 	}
 }
 
+// An instance without a claim that a settlement tells of waits as well.
+func TestB183SettledOrphansWait(t *testing.T) {
+	for name, test := range map[string]struct {
+		zones []event.ShiftedZone
+		want  int
+	}{
+		"no shift": {nil, 1}, "away from its zone": {[]event.ShiftedZone{{ZoneID: zone}}, 0}, "away from another": {[]event.ShiftedZone{{ZoneID: "euw1-az2"}}, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newSite(t)
+			s.zoned()
+			s.handle(s.shifts(test.zones), "")
+			s.handle(s.message(settled("lost", 1, "i-9")), "")
+			if got := words(s.sent()); len(got) != test.want {
+				t.Errorf("sent %v", got)
+			}
+		})
+	}
+}
+
 // One that has just begun to lead waits for its first word, and no longer than
 // that lasts.
 func TestB183FirstWord(t *testing.T) {

@@ -1,6 +1,7 @@
 package claim_test
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -11,6 +12,7 @@ import (
 
 	"github.com/joist-autoscaler/joist/services/lifecycle/internal/claim"
 	"github.com/joist-autoscaler/joist/services/lifecycle/internal/effect"
+	"github.com/joist-autoscaler/joist/shared/cluster"
 	"github.com/joist-autoscaler/joist/shared/event"
 	"github.com/joist-autoscaler/joist/shared/fault"
 	"github.com/joist-autoscaler/joist/shared/karpenter"
@@ -266,4 +268,15 @@ func TestB147Protections(t *testing.T) {
 		{"by nothing that is a time", view(calm, protected("soon", time.Hour)), []string{"evict web", "report InvalidDoNotDisruptAnnotation"}},
 		{"said lately", view(calm, protected("5m", time.Minute), asked), nil},
 	})
+	v := view(calm, protected("soon", time.Hour))
+	for _, e := range claim.Next(v) {
+		report, said := e.(effect.Report)
+		if !said {
+			continue
+		}
+		told := report.Event
+		if told.About != cluster.Object(v.Pods[0]) || told.Kind != cluster.Pods || told.Type != "Warning" || !strings.Contains(told.Message, "karpenter.sh/do-not-disrupt") || !strings.Contains(told.Message, "soon") {
+			t.Errorf("a %s on %s: %s", told.Type, told.About.GetName(), told.Message)
+		}
+	}
 }

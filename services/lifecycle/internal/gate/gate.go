@@ -13,6 +13,9 @@
 //   - What was stopped stays stopped until it is answered, even when the pool has
 //     become small meanwhile. Switching the gate off is an answer as well.
 //   - Claims that are kept belong to the next pool of the name.
+//   - The pool's disruption budgets do not count here: they bound what Joist does of
+//     its own accord, and a budget of nothing would keep the pool for ever. The answer
+//     sets the pace, and PodDisruptionBudgets hold in each drain.
 package gate
 
 import (

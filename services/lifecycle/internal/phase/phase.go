@@ -11,6 +11,10 @@
 //   - A condition's transition time is when its status changed. One that was
 //     never looked at is as old as the claim.
 //   - Ready speaks of the claim's current generation, and so do the others.
+//
+// Upstream's initialization also waits for the pools of the DRA drivers that the
+// claim names in karpenter.sh/requested-dra-drivers, unless DRA requests are ignored
+// (B135). Joist allocates no devices and names no drivers, so there is none to wait for.
 package phase
 
 import (
