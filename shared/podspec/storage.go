@@ -43,6 +43,33 @@ func NewStorage(claims []*corev1.PersistentVolumeClaim, volumes []*corev1.Persis
 	return s
 }
 
+// SetClaim puts a claim in the place of the one of that name, or takes that away if
+// it is nil.
+func (s *Storage) SetClaim(name types.NamespacedName, claim *corev1.PersistentVolumeClaim) {
+	if claim == nil {
+		delete(s.claims, name)
+	} else {
+		s.claims[name] = claim
+	}
+}
+
+// SetVolume does the same for a volume.
+func (s *Storage) SetVolume(name string, volume *corev1.PersistentVolume) {
+	if volume == nil {
+		delete(s.volumes, name)
+	} else {
+		s.volumes[name] = volume
+	}
+}
+
+// ClaimOf is the claim that a volume is for; without a name where that is unknown.
+func (s *Storage) ClaimOf(volume string) types.NamespacedName {
+	if known := s.volumes[volume]; known != nil && known.Spec.ClaimRef != nil {
+		return types.NamespacedName{Namespace: known.Spec.ClaimRef.Namespace, Name: known.Spec.ClaimRef.Name}
+	}
+	return types.NamespacedName{}
+}
+
 // preferred is Kubernetes' choice among several defaults: the newest, and of
 // equally new ones the first by name.
 func preferred(class, over *storagev1.StorageClass) bool {

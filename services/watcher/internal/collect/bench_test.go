@@ -72,6 +72,28 @@ func BenchmarkView(b *testing.B) {
 	}
 }
 
+// BenchmarkAttachment puts the view together after one of 20,000 volumes went from a
+// node to another.
+func BenchmarkAttachment(b *testing.B) {
+	const volumes = 20_000
+	_, state, put := largeState()
+	for i := range volumes {
+		name := fmt.Sprint("v", i)
+		bound := volumeClaim(name)
+		bound.Spec.VolumeName = "p" + name
+		put(bound)
+		put(volume("p"+name, name))
+		put(attachment("a"+name, "p"+name, fmt.Sprint("n", i%manyNodes)))
+	}
+	state.View(collect.Given{Now: noon})
+	turn := 0
+	for b.Loop() {
+		turn++
+		put(attachment("av0", "pv0", fmt.Sprint("n", turn%manyNodes)))
+		state.View(collect.Given{Now: noon})
+	}
+}
+
 // BenchmarkFrom is what collecting everything costs instead.
 func BenchmarkFrom(b *testing.B) {
 	feed, _, _ := largeState()

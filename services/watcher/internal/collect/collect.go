@@ -104,8 +104,7 @@ type collection struct {
 	// it selects namespaces.
 	named, spaces podspec.Named
 	mounts        podspec.Mounts
-	// attached are the volumes on each node.
-	attached map[string][]attached
+	storage       *podspec.Storage
 	// going holds the nodes that are going away, with their deadlines or zero.
 	going map[string]time.Time
 	// budgets are read when they are first asked for.
@@ -122,8 +121,8 @@ func From(cache cluster.Cache, given Given) View {
 		cache: cache, pods: cluster.Cached[*corev1.Pod](cache, cluster.Pods),
 		named: podspec.Named{}, spaces: podspec.Named{}, going: map[string]time.Time{}, now: given.Now,
 	}
-	storage := storageOf(cache)
-	c.mounts, c.attached = podspec.NewMounts(c.pods, storage), attachments(cache)
+	c.storage = storageOf(cache)
+	c.mounts = podspec.NewMounts(c.pods, c.storage)
 	for _, pod := range c.pods {
 		c.named.Add(pod)
 		c.spaces.AddNamespaces(pod)

@@ -70,7 +70,14 @@ func (t *table) List(kind cluster.Kind) []cluster.Object {
 }
 
 func (t *table) ListBy(kind cluster.Kind, index cluster.Index, value string) []cluster.Object {
-	return slices.DeleteFunc(t.List(kind), func(o cluster.Object) bool { return index.Value(o) != value })
+	var out []cluster.Object
+	for _, o := range t.objects[kind] {
+		if index.Value(o) == value {
+			out = append(out, o)
+		}
+	}
+	slices.SortFunc(out, func(a, b cluster.Object) int { return cluster.KeyOf(a).Compare(cluster.KeyOf(b)) })
+	return out
 }
 
 func (t *table) Get(kind cluster.Kind, key cluster.Key) (cluster.Object, bool) {

@@ -37,6 +37,8 @@ func everybody(p *corev1.Pod) {
 // A node is described anew wherever it must be, also where a drawn history seldom
 // comes.
 func TestStateDescribesAnew(t *testing.T) {
+	bound := volumeClaim("v")
+	bound.Spec.VolumeName, bound.Annotations = "pv", map[string]string{"pv.kubernetes.io/bind-completed": "yes"}
 	for _, c := range []struct {
 		name          string
 		first, change []cluster.Object
@@ -56,6 +58,9 @@ func TestStateDescribesAnew(t *testing.T) {
 		{"a claim that learns its instance",
 			[]cluster.Object{node("a", at(instance)), claim("c", owns("", time.Hour, "x"))},
 			[]cluster.Object{claim("c", owns(instance, time.Hour, "x"))}},
+		{"a volume that is attached and turns out to be for another claim",
+			[]cluster.Object{node("a"), storageClass(), bound, pod("p", "a", claims("v")), attachment("at", "other", "a"), volume("pv", "v"), volume("other", "v")},
+			[]cluster.Object{volume("other", "w")}},
 		{"a daemon without labels, once a pod keeps to all others",
 			[]cluster.Object{node("a"), pod("d", "a", owner("DaemonSet"))},
 			[]cluster.Object{pod("p", "", everybody)}},

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -34,8 +35,9 @@ type State struct {
 	newest map[types.UID]*corev1.Pod
 	stale  map[types.UID]bool
 
-	storage  *podspec.Storage
-	attached map[string][]attached
+	storage *podspec.Storage
+	// attached is what is attached to nodes, as it was last seen.
+	attached map[cluster.Key]*storagev1.VolumeAttachment
 
 	places places
 	// dirty are the nodes that have to be described anew, and every says that all do.
@@ -68,7 +70,7 @@ func NewState(feed cluster.Feed) *State {
 	return &State{
 		feed: feed, pods: map[cluster.Key]*corev1.Pod{}, bound: map[string]map[cluster.Key]*corev1.Pod{}, users: podspec.Users{},
 		sets: map[types.UID]map[cluster.Key]*corev1.Pod{}, newest: map[types.UID]*corev1.Pod{}, stale: map[types.UID]bool{},
-		places: newPlaces(), dirty: map[string]bool{}, every: true, rekeyed: map[string]bool{},
+		attached: map[cluster.Key]*storagev1.VolumeAttachment{}, places: newPlaces(), dirty: map[string]bool{}, every: true, rekeyed: map[string]bool{},
 	}
 }
 
@@ -245,56 +247,12 @@ func setOf(pod *corev1.Pod) (types.UID, bool) {
 	return metav1.GetControllerOfNoCopy(pod).UID, true
 }
 
-// learnVolumes looks again at what pods' volumes are looked up in, if any of that
-// changed.
-func (s *State) learnVolumes() {
-	claims, volumes := s.feed.Drain(cluster.VolumeClaims), s.feed.Drain(cluster.Volumes)
-	classes, attachments := s.feed.Drain(cluster.StorageClasses), s.feed.Drain(cluster.VolumeAttachments)
-	if s.storage != nil && claims.Empty() && volumes.Empty() && classes.Empty() && attachments.Empty() {
-		return
-	}
-	s.current, s.news = false, true
-	s.every = s.every || s.storage == nil || claims.All || volumes.All || !classes.Empty()
-	s.storage = storageOf(s.feed)
-	for _, key := range claims.Keys {
-		s.touch(key)
-	}
-	if len(volumes.Keys) > 0 {
-		for _, claim := range cluster.Cached[*corev1.PersistentVolumeClaim](s.feed, cluster.VolumeClaims) {
-			if name := claim.Spec.VolumeName; name != "" && slices.Contains(volumes.Keys, cluster.Key{Name: name}) {
-				s.touch(cluster.KeyOf(claim))
-			}
-		}
-	}
-	s.attach()
-}
-
-// touch notes the nodes of a volume claim's pods.
-func (s *State) touch(claim cluster.Key) {
-	for user := range s.users[claim] {
-		s.dirty[s.pods[user].Spec.NodeName] = true
-	}
-}
-
-// attach looks again at what nodes have attached.
-func (s *State) attach() {
-	before := s.attached
-	s.attached = attachments(s.feed)
-	for _, all := range [2]map[string][]attached{before, s.attached} {
-		for node := range all {
-			if !slices.Equal(before[node], s.attached[node]) {
-				s.dirty[node] = true
-			}
-		}
-	}
-}
-
 // collect puts the view together from what is known and what has to be looked at
 // again.
 func (s *State) collect(given Given) View {
 	c := &collection{
 		cache: s.feed, named: s.named.Named(), spaces: s.spaces.Named(), mounts: s.users.Mounts(s.storage),
-		attached: s.attached, going: s.places.going, now: given.Now,
+		storage: s.storage, going: s.places.going, now: given.Now,
 	}
 	s.relabel()
 	s.describe(c)

@@ -2,6 +2,7 @@ package collect
 
 import (
 	"maps"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
@@ -12,36 +13,12 @@ import (
 	"github.com/joist-autoscaler/joist/shared/scheduling"
 )
 
-// attached is a volume on a node, whether a pod uses it or not. Its claim may be
-// unknown.
-type attached struct {
-	driver string
-	claim  types.NamespacedName
-}
-
 // storageOf is what pods' volumes are looked up in.
 func storageOf(cache cluster.Cache) *podspec.Storage {
 	return podspec.NewStorage(
 		cluster.Cached[*corev1.PersistentVolumeClaim](cache, cluster.VolumeClaims),
 		cluster.Cached[*corev1.PersistentVolume](cache, cluster.Volumes),
 		cluster.Cached[*storagev1.StorageClass](cache, cluster.StorageClasses))
-}
-
-// attachments finds what each node has attached.
-func attachments(cache cluster.Cache) map[string][]attached {
-	claims := map[string]types.NamespacedName{}
-	for _, volume := range cluster.Cached[*corev1.PersistentVolume](cache, cluster.Volumes) {
-		if ref := volume.Spec.ClaimRef; ref != nil {
-			claims[volume.Name] = types.NamespacedName{Namespace: ref.Namespace, Name: ref.Name}
-		}
-	}
-	out := map[string][]attached{}
-	for _, one := range cluster.Cached[*storagev1.VolumeAttachment](cache, cluster.VolumeAttachments) {
-		if name := one.Spec.Source.PersistentVolumeName; name != nil {
-			out[one.Spec.NodeName] = append(out[one.Spec.NodeName], attached{one.Spec.Attacher, claims[*name]})
-		}
-	}
-	return out
 }
 
 // attachLimits adds to a node how many volumes its CSI drivers take, as they have
@@ -59,12 +36,91 @@ func (c *collection) attachLimits(out *scheduling.Node, pods []*corev1.Pod) {
 		}
 	}
 	var left []scheduling.Volume
-	for _, one := range c.attached[out.Name] {
-		if !used[one.claim] {
-			left = append(left, scheduling.Volume{Driver: one.driver})
+	for _, one := range cluster.Cast[*storagev1.VolumeAttachment](c.cache.ListBy(cluster.VolumeAttachments, cluster.ByNode, out.Name)) {
+		if name := one.Spec.Source.PersistentVolumeName; name != nil && !used[c.storage.ClaimOf(*name)] {
+			left = append(left, scheduling.Volume{Driver: one.Spec.Attacher})
 		}
 	}
 	if len(left) > 0 {
 		out.Used = sum(out.Used, scheduling.Attachments(left...))
+	}
+}
+
+// learnVolumes looks again at the volumes that changed, at the claims that pods
+// have of them, and at what is attached where.
+func (s *State) learnVolumes() {
+	claims, volumes := s.feed.Drain(cluster.VolumeClaims), s.feed.Drain(cluster.Volumes)
+	classes, attachments := s.feed.Drain(cluster.StorageClasses), s.feed.Drain(cluster.VolumeAttachments)
+	if s.storage != nil && claims.Empty() && volumes.Empty() && classes.Empty() && attachments.Empty() {
+		return
+	}
+	s.current, s.news = false, true
+	if s.storage == nil || claims.All || volumes.All || !classes.Empty() {
+		s.every, s.storage = true, storageOf(s.feed)
+	}
+	for _, key := range claims.Keys {
+		object, _ := s.feed.Get(cluster.VolumeClaims, key)
+		claim, _ := object.(*corev1.PersistentVolumeClaim)
+		s.storage.SetClaim(types.NamespacedName(key), claim)
+		s.touch(key)
+	}
+	s.learnAttachments(attachments)
+	if len(volumes.Keys) > 0 {
+		s.replaceVolumes(volumes.Keys)
+	}
+}
+
+// replaceVolumes notes the nodes of those whose claims are bound to the volumes, or
+// where they are attached.
+func (s *State) replaceVolumes(keys []cluster.Key) {
+	names := make(map[string]bool, len(keys))
+	for _, key := range keys {
+		names[key.Name] = true
+		object, _ := s.feed.Get(cluster.Volumes, key)
+		volume, _ := object.(*corev1.PersistentVolume)
+		s.storage.SetVolume(key.Name, volume)
+	}
+	for _, claim := range cluster.Cached[*corev1.PersistentVolumeClaim](s.feed, cluster.VolumeClaims) {
+		if names[claim.Spec.VolumeName] {
+			s.touch(cluster.KeyOf(claim))
+		}
+	}
+	for _, one := range s.attached {
+		if name := one.Spec.Source.PersistentVolumeName; name != nil && names[*name] {
+			s.dirty[one.Spec.NodeName] = true
+		}
+	}
+}
+
+// touch notes the nodes of a volume claim's pods.
+func (s *State) touch(claim cluster.Key) {
+	for user := range s.users[claim] {
+		s.dirty[s.pods[user].Spec.NodeName] = true
+	}
+}
+
+// learnAttachments notes the nodes to which something is attached, or was.
+func (s *State) learnAttachments(changed cluster.Changed) {
+	keys := changed.Keys
+	if changed.All {
+		keys = slices.Collect(maps.Keys(s.attached))
+		for _, o := range s.feed.List(cluster.VolumeAttachments) {
+			keys = append(keys, cluster.KeyOf(o))
+		}
+	}
+	for _, key := range keys {
+		object, _ := s.feed.Get(cluster.VolumeAttachments, key)
+		now, _ := object.(*storagev1.VolumeAttachment)
+		was := s.attached[key]
+		if was == now {
+			continue
+		}
+		delete(s.attached, key)
+		if was != nil {
+			s.dirty[was.Spec.NodeName] = true
+		}
+		if now != nil {
+			s.attached[key], s.dirty[now.Spec.NodeName] = now, true
+		}
 	}
 }
