@@ -176,11 +176,11 @@ func (c *chaos) deleteClaim() {
 	_ = c.world.Kube.World("person").Delete(context.Background(), cluster.NodeClaims, cluster.KeyOf(claim), claim.GetUID())
 }
 
-// deleteKept is a person who deletes the claim of a node that cannot be drained
-// before its time: a pod on it must not be disrupted.
+// deleteKept is a person who deletes the claims of nodes that cannot be drained yet:
+// a pod must not be disrupted, for ever or for a while.
 func (c *chaos) deleteKept() {
 	for _, pod := range c.pods() {
-		if pod.Labels["app"] != "kept" || pod.Spec.NodeName == "" {
+		if app := pod.Labels["app"]; app != "kept" && app != "timed" || pod.Spec.NodeName == "" {
 			continue
 		}
 		for _, o := range c.list(cluster.NodeClaims) {

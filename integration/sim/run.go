@@ -119,7 +119,9 @@ func (s *sim) play(ctx context.Context) error {
 		return err
 	}
 	s.chaos.deleteKept()
-	if err := s.settles(ctx, "every drain ends or says why not", s.full, s.checker.drainsEnd); err != nil {
+	outlasted := s.world.Now().Add(4 * time.Minute)
+	drained := func() bool { return s.world.Now().After(outlasted) && s.checker.drainsEnd() }
+	if err := s.settles(ctx, "every drain ends or says why not", s.full, drained); err != nil {
 		return err
 	}
 	return s.settles(ctx, "nothing is left", s.full.none(), s.empty)
