@@ -70,7 +70,8 @@ func (c *chaos) burst() {
 	}
 	c.ails = true
 	chance := 0.3 + 0.7*c.dice.Float64()
-	kind := []cluster.Kind{{}, cluster.NodeClaims, cluster.Nodes, cluster.Pods}[c.dice.IntN(4)]
+	// Claims are what a notice is about.
+	kind := []cluster.Kind{{}, cluster.NodeClaims, cluster.NodeClaims, cluster.NodeClaims, cluster.Nodes, cluster.Pods}[c.dice.IntN(6)]
 	var faults []memcluster.Fault
 	switch c.dice.IntN(3) {
 	case 0:
