@@ -20,15 +20,15 @@ const (
 	factLimit = time.Minute
 )
 
-// Lanes lets facts through to Handle. A notice waits for nothing, since an instance
-// has two minutes at most: it writes one claim and one node, and each write is
-// refused if something else has changed the same meanwhile. All other facts wait
-// for each other, so that no more than one of them at a time stands before the
-// next look at the gate.
+// Lanes lets facts through to Handle. News of one instance waits for nothing, since
+// an instance that is noticed has two minutes at most: it writes one claim and one
+// node, and each write is refused if something else has changed the same
+// meanwhile. All other facts wait for each other, so that no more than one of them
+// at a time stands before the next look at the gate.
 func (s *Service) Lanes(gate host.Gate) func(ctx context.Context, e event.Envelope) error {
 	facts, inventories := host.NewGate(), &newest{}
 	return func(ctx context.Context, e event.Envelope) error {
-		if e.Type == event.NodeNoticedType {
+		if e.Type == event.NodeNoticedType || e.Type == event.InstanceGoneType {
 			return s.timely(ctx, e)
 		}
 		came := s.Now()

@@ -85,9 +85,9 @@ type Config struct {
 	Now  func() time.Time
 }
 
-// Service is lifecycle. A notice may be handled beside everything else, and Leads
-// be asked at any time; else the host calls Handle and Step one at a time. Lanes
-// keeps to that.
+// Service is lifecycle. News of one instance may be handled beside everything else,
+// and Leads be asked at any time; else the host calls Handle and Step one at a time.
+// Lanes keeps to that.
 type Service struct {
 	Config
 	do effect.Doer
