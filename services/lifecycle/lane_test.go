@@ -34,7 +34,9 @@ func TestLanes(t *testing.T) {
 		gate := host.NewGate()
 		lanes, began := service.Lanes(gate), time.Now()
 		look := gate.Behind(func(context.Context) error { time.Sleep(10 * time.Second); return nil })
-		facts := func() error { return lanes(t.Context(), fact(t, event.LaunchSettled{Intent: "other", Wanted: 1, Refusals: []event.Refusal{{Code: "UnauthorizedOperation"}}})) }
+		facts := func() error {
+			return lanes(t.Context(), fact(t, event.LaunchSettled{Intent: "other", Wanted: 1, Refusals: []event.Refusal{{Code: "UnauthorizedOperation"}}}))
+		}
 		notice := func() error {
 			return lanes(t.Context(), fact(t, event.NodeNoticed{
 				InstanceID: "i-c000", Kind: event.SpotInterruption, Noticed: began, Deadline: began.Add(2 * time.Minute),
