@@ -35,6 +35,7 @@ var watched = []cluster.Kind{
 const parallel = 32
 
 func run(ctx context.Context, p *parts.Parts) error {
+	kubecluster.LogTo(p.Telemetry.Log)
 	config, err := kubecluster.Config(p.Kubeconfig)
 	if err != nil {
 		return err

@@ -48,6 +48,7 @@ func watched(gates scheduling.Gates) []cluster.Kind {
 }
 
 func run(ctx context.Context, p *parts.Parts) error {
+	kubecluster.LogTo(p.Telemetry.Log)
 	config, err := kubecluster.Config(p.Kubeconfig)
 	if err != nil {
 		return err
