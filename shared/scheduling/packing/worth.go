@@ -3,10 +3,19 @@ package packing
 import (
 	"math"
 	"slices"
+
+	"gonum.org/v1/gonum/mat"
+	"gonum.org/v1/gonum/optimize/convex/lp"
 )
 
-// cutsMax bounds the rounds of the linear program; it needs about ten.
-const cutsMax = 60
+const (
+	// offersMax bounds the rounds of the linear program; it needs about ten.
+	offersMax = 60
+	// apart keeps the demands of resources apart by so little that the bound does
+	// not show it. If they were met exactly by fewer columns than there are
+	// resources, these would not tell what each resource is worth.
+	apart = 1e-7
+)
 
 // offerRow is what the program sees of a column: its room by dimension, one node,
 // and its price.
@@ -22,45 +31,33 @@ type offerRow struct {
 // at most p. The answer is feasible whatever the solver returns, for it is scaled
 // until no column is overpaid.
 //
-// The program is solved by cutting planes: it begins with the best column for
-// each resource alone, and takes in the column that is most overpaid. A guess of
-// the columns that decide saves rounds; those that did are returned.
-func worth(demand []float64, rows []offerRow, guess []int) (prices []float64, bound float64, decisive []int) {
+// These prices are the dual of a program that buys fractions of columns: the
+// demand, as cheaply as it can be had. It begins with the best column for each
+// resource alone, and takes in the column that is most overpaid. A guess of the
+// columns that are bought in the end saves rounds; those that were are returned.
+func worth(demand []float64, rows []offerRow, guess []int) (prices []float64, bound float64, bought []int) {
 	prices = make([]float64, len(demand))
 	dims := demanded(demand)
-	cuts, scale := firstCuts(demand, prices, rows, dims)
-	if scale <= 0 {
+	first := alone(prices, rows, dims)
+	if len(first) == 0 {
 		clear(prices)
 		return prices, 0, guess
 	}
+	m := newMarket(demand, prices, rows, dims)
 	for k := range rows {
-		if len(cuts) < cutsMax && slices.Contains(guess, rows[k].column) && !slices.Contains(cuts, k) {
-			cuts = append(cuts, k)
+		if slices.Contains(first, k) || slices.Contains(guess, rows[k].column) {
+			m.offer(k)
 		}
 	}
-	m := newMarket(demand, prices, rows, dims, scale)
-	for _, k := range cuts {
-		m.cut(k)
-	}
+	m.begin()
 	for {
-		m.solve(prices)
+		solved := m.appraise(prices)
 		k, over := overpaid(prices, rows)
-		if over <= 1+1e-6 || len(cuts) >= cutsMax || slices.Contains(cuts, k) {
-			return prices, feasible(prices, demand, over), decided(cuts, prices, rows)
+		if !solved || over <= 1+1e-6 || len(m.offered) >= offersMax || slices.Contains(m.offered, k) {
+			return prices, feasible(prices, demand, over), m.bought()
 		}
-		cuts = append(cuts, k)
-		m.cut(k)
+		m.offer(k)
 	}
-}
-
-// decided are the columns that cost just what they are worth.
-func decided(cuts []int, prices []float64, rows []offerRow) (columns []int) {
-	for _, k := range cuts {
-		if rows[k].paid(prices) > 1-1e-6 {
-			columns = append(columns, rows[k].column)
-		}
-	}
-	return columns
 }
 
 // demanded are the dimensions of which anything is.
@@ -73,66 +70,144 @@ func demanded(demand []float64) (dims []int) {
 	return dims
 }
 
-// firstCuts are the cheapest rows for each resource alone, and the largest of
-// their costs, which scales the program; 0 when something is demanded that no row
-// has.
-func firstCuts(demand, prices []float64, rows []offerRow, dims []int) (cuts []int, scale float64) {
-	cuts = make([]int, 0, cutsMax)
+// alone finds what a unit of each resource costs if nothing else is wanted of a
+// row, and the rows that are cheapest so; no row when something is demanded that
+// none has.
+func alone(prices []float64, rows []offerRow, dims []int) (cheapest []int) {
 	for _, r := range dims {
-		best, cheapest := math.Inf(1), -1
+		best, at := math.Inf(1), -1
 		for k := range rows {
-			if rows[k].room[r] <= 0 {
-				continue
-			}
-			if cost := demand[r] / rows[k].room[r] * rows[k].price; cost < best {
-				best, cheapest = cost, k
+			if room := rows[k].room[r]; room > 0 && rows[k].price < float64(best*room) {
+				best, at = rows[k].price/room, k
 			}
 		}
-		if cheapest < 0 {
-			return nil, 0
+		if at < 0 {
+			return nil
 		}
-		// Until the program knows better, each resource is worth what it costs alone.
-		prices[r], scale = best/demand[r], max(scale, best)
-		if !slices.Contains(cuts, cheapest) {
-			cuts = append(cuts, cheapest)
-		}
+		prices[r], cheapest = best, append(cheapest, at)
 	}
-	return cuts, scale
+	return cheapest
 }
 
-// market is the program in which the unknowns are what all that is demanded of each
-// resource is worth, and a column is a cut.
+// market is the program in the standard form of the solver: the least cost·x for
+// which room·x = wanted, and no x is negative. All is counted in dollars, the
+// demand of a resource and the room for it at what it costs alone, and x is what is
+// spent on a column; so that no number is far from one.
+//
+// The columns of the program are, first, each resource alone, which is a basis to
+// begin with, and changes no answer, for there is a column that has as much of it
+// at the same price, and more; then what is left over of each resource; and then
+// the columns that are offered.
 type market struct {
-	*program
-	demand []float64
-	rows   []offerRow
-	dims   []int
-	scale  float64
-	row    []float64
+	alone        []float64
+	rows         []offerRow
+	dims         []int
+	room         *mat.Dense
+	wanted, cost []float64
+	offered      []int
+	// basis are the columns of which something is taken, as many as resources.
+	basis []int
 }
 
-func newMarket(demand, prices []float64, rows []offerRow, dims []int, scale float64) market {
-	m := market{demand: demand, rows: rows, dims: dims, scale: scale, row: make([]float64, len(dims))}
-	for i, r := range dims {
-		m.row[i] = prices[r] * demand[r] / scale
+func newMarket(demand, prices []float64, rows []offerRow, dims []int) *market {
+	n := len(dims)
+	m := &market{
+		alone: slices.Clone(prices), rows: rows, dims: dims,
+		room:   mat.NewDense(n, 2*n+offersMax, nil).Slice(0, n, 0, 2*n).(*mat.Dense),
+		wanted: make([]float64, n), cost: make([]float64, 2*n, 2*n+offersMax), basis: make([]int, n),
 	}
-	m.program = newProgram(m.row)
+	total := 0.0
+	for r, d := range demand {
+		total += float64(d * prices[r])
+	}
+	for i, r := range dims {
+		m.wanted[i] = demand[r] * prices[r] / total * (1 + float64(float64(i)*apart))
+		m.room.Set(i, i, 1)
+		m.room.Set(i, n+i, -1)
+		m.cost[i], m.basis[i] = 1, i
+	}
 	return m
 }
 
-// cut says that the k-th column is not to be worth more than it costs.
-func (m *market) cut(k int) {
-	for i, r := range m.dims {
-		m.row[i] = m.rows[k].room[r] * m.scale / (m.demand[r] * m.rows[k].price)
+// offer takes in the k-th row, unless it has nothing that is wanted.
+func (m *market) offer(k int) {
+	if !slices.ContainsFunc(m.dims, func(r int) bool { return m.rows[k].room[r] > 0 }) {
+		return
 	}
-	m.program.cut(m.row)
+	at := len(m.cost)
+	m.room = m.room.Grow(0, 1).(*mat.Dense)
+	for i, r := range m.dims {
+		m.room.Set(i, at, max(0, m.rows[k].room[r])/m.rows[k].price*m.alone[r])
+	}
+	m.cost, m.offered = append(m.cost, 1), append(m.offered, k)
 }
 
-func (m *market) solve(prices []float64) {
-	m.program.solve()
-	for i, r := range m.dims {
-		prices[r] = m.x(i) * (m.scale / m.demand[r])
+// begin takes the column that is cheapest if nothing else is bought for a basis,
+// with what is left over of all but the resource that decides how much of it is
+// needed. It is nearer to the answer than each resource alone, which stays the basis
+// when no column has room for everything.
+func (m *market) begin() {
+	n, least := len(m.dims), math.Inf(1)
+	for k := 2 * n; k < len(m.cost); k++ {
+		most, scarce := 0.0, 0
+		for i := range n {
+			if need := m.wanted[i] / m.room.At(i, k); need > most {
+				most, scarce = need, i
+			}
+		}
+		if most >= least {
+			continue
+		}
+		least = most
+		for i := range n {
+			m.basis[i] = n + i
+		}
+		m.basis[scarce] = k
 	}
+}
+
+// bought are the columns of which something is.
+func (m *market) bought() (columns []int) {
+	for _, k := range m.basis {
+		if at := k - 2*len(m.dims); at >= 0 {
+			columns = append(columns, m.rows[m.offered[at]].column)
+		}
+	}
+	return columns
+}
+
+// appraise finds the prices at which whatever is bought is worth what it costs, and
+// what is left over nothing. They stay as they are when the solver gives up.
+func (m *market) appraise(prices []float64) (ok bool) {
+	defer func() {
+		if recover() != nil { // The solver panics on what it takes for a singular basis.
+			ok = false
+		}
+	}()
+	_, x, err := lp.Simplex(m.cost, m.room, m.wanted, 1e-9, m.basis)
+	if err != nil {
+		return false
+	}
+	m.basis = m.basis[:0]
+	for k, taken := range x {
+		if taken != 0 {
+			m.basis = append(m.basis, k)
+		}
+	}
+	n := len(m.basis)
+	taken, costs := mat.NewDense(n, len(m.dims), nil), mat.NewVecDense(n, nil)
+	for i, k := range m.basis {
+		taken.SetRow(i, mat.Col(nil, k, m.room))
+		costs.SetVec(i, m.cost[k])
+	}
+	var shares mat.VecDense
+	if n != len(m.dims) || shares.SolveVec(taken, costs) != nil {
+		return false
+	}
+	for i, r := range m.dims {
+		prices[r] = m.alone[r] * max(0, shares.AtVec(i))
+	}
+	return true
 }
 
 // overpaid finds the column whose room is worth most in proportion to its price.

@@ -2,8 +2,11 @@ package packing
 
 import (
 	"math"
+	"slices"
 	"testing"
 
+	"gonum.org/v1/gonum/mat"
+	"gonum.org/v1/gonum/optimize/convex/lp"
 	"pgregory.net/rapid"
 )
 
@@ -28,6 +31,54 @@ func TestWorth(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestWorthIsOptimal compares what the demand is worth with what the program in the
+// unknown prices comes to if every row is in it from the beginning.
+func TestWorthIsOptimal(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		n := rapid.IntRange(1, 5).Draw(t, "resources")
+		amount := rapid.OneOf(rapid.Just(0.0), rapid.Just(4.0), rapid.Float64Range(0.01, 64))
+		amounts := func(name string) []float64 { return rapid.SliceOfN(amount, n, n).Draw(t, name) }
+		rows := make([]offerRow, rapid.IntRange(1, 20).Draw(t, "rows"))
+		for i := range rows {
+			rows[i] = offerRow{room: amounts("room"), price: rapid.Float64Range(0.01, 10).Draw(t, "price"), column: i}
+		}
+		demand, guess := amounts("demand"), rapid.SliceOf(rapid.IntRange(0, 25)).Draw(t, "guess")
+		for r, d := range demand {
+			if d > 0 && !slices.ContainsFunc(rows, func(o offerRow) bool { return o.room[r] > 0 }) {
+				t.Skip("nobody has it")
+			}
+		}
+		_, got, _ := worth(demand, rows, guess)
+		if want := highest(demand, rows); math.Abs(got-want) > 1e-5*want {
+			t.Fatalf("the demand is worth %v, want %v", got, want)
+		}
+	})
+}
+
+// highest is the most that the demand is worth under prices that overpay no row.
+func highest(demand []float64, rows []offerRow) float64 {
+	m, n := len(rows), len(demand)
+	a, b, c, basis := mat.NewDense(m, n+m, nil), make([]float64, m), make([]float64, n+m), make([]int, m)
+	for k, row := range rows {
+		a.SetRow(k, append(slices.Clone(row.room), make([]float64, m)...))
+		a.Set(k, n+k, 1)
+		b[k], basis[k] = row.price, n+k
+	}
+	for r, d := range demand {
+		c[r] = -d
+		if d == 0 { // Its price is of no matter, and a resource that no row has has none.
+			for k := range rows {
+				a.Set(k, r, 1)
+			}
+		}
+	}
+	least, _, err := lp.Simplex(c, a, b, 1e-9, basis)
+	if err != nil {
+		panic(err)
+	}
+	return -least
 }
 
 // TestWorthIsABound buys at random and never pays less than the bound; and no row
