@@ -1,8 +1,10 @@
 package interrupted
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/joist-autoscaler/joist/integration/meter"
@@ -37,6 +39,29 @@ type Result struct {
 	// garbage collector included.
 	CPUMicros float64 `json:"cpuMicros"`
 	Allocs    float64 `json:"allocs"`
+}
+
+// Match lets both sides deal with the same messages, in turns, and gives for each
+// the round whose CPU is the median: a process does some things once, and a machine
+// is never quite at rest.
+func Match(ctx context.Context, scene Scene, known int, messages []Message, rounds int) ([]Result, error) {
+	sides := []Side{Joist, Karpenter}
+	played := make([][]Result, len(sides))
+	for range rounds {
+		for i, side := range sides {
+			result, err := Play(ctx, side, scene, known, messages)
+			if err != nil {
+				return nil, err
+			}
+			played[i] = append(played[i], result)
+		}
+	}
+	medians := make([]Result, len(sides))
+	for i := range sides {
+		slices.SortFunc(played[i], func(a, b Result) int { return cmp.Compare(a.CPUMicros, b.CPUMicros) })
+		medians[i] = played[i][len(played[i])/2]
+	}
+	return medians, nil
 }
 
 // Play lets one side deal with messages, all of which are there at the start.
