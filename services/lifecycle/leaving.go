@@ -1,6 +1,7 @@
 package lifecycle
 
 import (
+	"fmt"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -23,8 +24,19 @@ func (s *Service) leaving(v claim.View, w world) claim.Leaving {
 	}
 	if v.Node != nil {
 		out.Attachments = w.attachments(v.Node.Name)
+		out.PodsNow = func() ([]*corev1.Pod, bool) { return s.podsNow(v.Node.Name, w) }
 	}
 	return out
+}
+
+// podsNow reads the pods of a node that seems empty. When it cannot, the look says
+// so.
+func (s *Service) podsNow(node string, w world) ([]*corev1.Pod, bool) {
+	pods, err := w.podsNow(node)
+	if err != nil {
+		s.unread = append(s.unread, fmt.Errorf("reading the pods of node %s before its end: %w", node, err))
+	}
+	return pods, err == nil
 }
 
 // mayDelete keeps the deletions of one pod apart. They are not kept to the backoff

@@ -33,14 +33,15 @@ func (s *Service) Step(ctx context.Context) error {
 		return err
 	}
 	s.looked = s.Now()
-	w := s.look()
+	w := s.look(ctx)
 	if w.whole = s.looked.Sub(s.whole) >= s.Rest; w.whole {
 		s.whole = s.looked
 	}
 	held, err := s.fence(ctx, w.claims)
 	failures := []error{err}
 	urgent, drains := s.decide(held, w)
-	failures = append(failures, s.do.All(ctx, urgent)...)
+	failures = append(append(failures, s.unread...), s.do.All(ctx, urgent)...)
+	s.unread = nil
 	parts := []part{s.launches(held)}
 	if w.whole {
 		parts = append(parts, s.nodeClasses, s.nodePools, s.repairs, s.gates, s.capacityBuffers)

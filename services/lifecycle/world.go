@@ -1,6 +1,7 @@
 package lifecycle
 
 import (
+	"context"
 	"slices"
 	"sync"
 
@@ -33,6 +34,8 @@ type world struct {
 	zoneID func(zone string) string
 	// pods gives those that are bound to the node of that name.
 	pods func(node string) []*corev1.Pod
+	// podsNow gives the same as it is now.
+	podsNow func(node string) ([]*corev1.Pod, error)
 	// attachments gives the volumes that are attached to the node of that name.
 	attachments func(node string) []*storagev1.VolumeAttachment
 	// budgets gives the PodDisruptionBudgets of a namespace.
@@ -41,13 +44,17 @@ type world struct {
 	volumeClaim func(key cluster.Key) *corev1.PersistentVolumeClaim
 }
 
-func (s *Service) look() world {
+func (s *Service) look(ctx context.Context) world {
 	w := world{
 		claims: cluster.Cached[*karpenter.NodeClaim](s.Cache, cluster.NodeClaims),
 		nodes:  map[string][]*corev1.Node{}, named: map[string]*corev1.Node{},
 		pools: map[string]*karpenter.NodePool{}, classes: map[string]*karpenter.EC2NodeClass{},
 		pods: func(node string) []*corev1.Pod {
 			return cluster.Cast[*corev1.Pod](s.Cache.ListBy(cluster.Pods, cluster.ByNode, node))
+		},
+		podsNow: func(node string) ([]*corev1.Pod, error) {
+			pods, err := s.Client.ListBy(ctx, cluster.Pods, cluster.ByNode, node)
+			return cluster.Cast[*corev1.Pod](pods), err
 		},
 		attachments: by[*storagev1.VolumeAttachment](s.Cache, cluster.VolumeAttachments, func(a *storagev1.VolumeAttachment) string { return a.Spec.NodeName }),
 		budgets:     by[*policyv1.PodDisruptionBudget](s.Cache, cluster.DisruptionBudgets, func(b *policyv1.PodDisruptionBudget) string { return b.Namespace }),

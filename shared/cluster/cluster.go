@@ -52,6 +52,9 @@ type Client interface {
 	Get(ctx context.Context, kind Kind, key Key) (Object, error)
 	// List reads all objects of a kind; a namespace of "" means all.
 	List(ctx context.Context, kind Kind, namespace string) ([]Object, error)
+	// ListBy reads the objects of a kind that have the value in an index. The API
+	// server finds Pods by their node, and nothing else by a field.
+	ListBy(ctx context.Context, kind Kind, index Index, value string) ([]Object, error)
 	// Create writes a new object and returns it as stored; fault.Conflict when
 	// the name is taken.
 	Create(ctx context.Context, object Object) (Object, error)

@@ -62,6 +62,7 @@ func Run(t *testing.T, open func(t *testing.T) Subject) {
 		{"finalizers hold", finalizers, false},
 		{"deleting minds the UID", deleteUID, false},
 		{"lists are ordered", lists, false},
+		{"pods are found by their node", listsBy, false},
 		{"nothing is shared", isolation, false},
 		{"kinds keep their content", kinds, false},
 		{"custom kinds keep their content", customKinds, true},

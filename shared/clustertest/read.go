@@ -36,6 +36,27 @@ func lists(s *suite) {
 	}
 }
 
+// listsBy finds the pods of a node and no others.
+func listsBy(s *suite) {
+	for _, name := range []string{"c", "a", "b"} {
+		s.running(name, true)
+	}
+	create(s, s.pod("loose"))
+	found := func(node string) []string {
+		objects, err := s.Client.ListBy(s.ctx(), cluster.Pods, cluster.ByNode, node)
+		if err != nil {
+			s.Fatal(err)
+		}
+		return s.names(s.own(objects))
+	}
+	if got := found(s.Namespace + "-nowhere"); !slices.Equal(got, []string{"a", "b", "c"}) {
+		s.Errorf("the pods on the node are %v", got)
+	}
+	if got := found(s.Namespace + "-nowhere-2"); len(got) != 0 {
+		s.Errorf("the pods on a node that does not exist are %v", got)
+	}
+}
+
 func (s *suite) listOf(namespace string) []cluster.Object {
 	s.Helper()
 	objects, err := s.Client.List(s.ctx(), cluster.Leases, namespace)

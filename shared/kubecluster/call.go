@@ -32,6 +32,8 @@ type call struct {
 	verb, part string
 	kind       cluster.Kind
 	key        cluster.Key
+	// fields is a field selector; empty for all.
+	fields string
 }
 
 // resource is what an access rule calls the thing: "pods", "pods/eviction".

@@ -66,6 +66,9 @@ func (c *Client) begin(what call) (*rest.Request, error) {
 	if what.part != "" {
 		request = request.SubResource(what.part)
 	}
+	if what.fields != "" {
+		request = request.Param("fieldSelector", what.fields)
+	}
 	switch {
 	case what.part == partEviction:
 		request = request.Throttle(c.evicting)
@@ -118,7 +121,16 @@ func (c *Client) Get(ctx context.Context, kind cluster.Kind, key cluster.Key) (c
 
 // List implements cluster.Client. The order is by namespace and name.
 func (c *Client) List(ctx context.Context, kind cluster.Kind, namespace string) ([]cluster.Object, error) {
-	what := call{verb: verbList, kind: kind, key: cluster.Key{Namespace: namespace}}
+	return c.list(ctx, call{verb: verbList, kind: kind, key: cluster.Key{Namespace: namespace}})
+}
+
+// ListBy implements cluster.Client. The order is by namespace and name.
+func (c *Client) ListBy(ctx context.Context, kind cluster.Kind, index cluster.Index, value string) ([]cluster.Object, error) {
+	return c.list(ctx, call{verb: verbList, kind: kind, fields: string(index) + "=" + value})
+}
+
+func (c *Client) list(ctx context.Context, what call) ([]cluster.Object, error) {
+	kind := what.kind
 	list, err := c.scheme.New(groupVersion(kind).WithKind(kind.Kind + "List"))
 	if err != nil {
 		return nil, fault.E(what.String(), fault.Bug, err)

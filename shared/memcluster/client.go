@@ -80,13 +80,25 @@ func (c *Client) Get(ctx context.Context, kind cluster.Kind, key cluster.Key) (c
 
 // List implements cluster.Client. The order is by namespace and name.
 func (c *Client) List(ctx context.Context, kind cluster.Kind, namespace string) ([]cluster.Object, error) {
+	return c.list(ctx, kind, namespace, func(cluster.Object) bool { return true })
+}
+
+// ListBy implements cluster.Client.
+func (c *Client) ListBy(ctx context.Context, kind cluster.Kind, index cluster.Index, value string) ([]cluster.Object, error) {
+	if kind != cluster.Pods || index != cluster.ByNode {
+		return nil, fault.F("listing "+kind.Kind, fault.Invalid, "the API server does not know the field %s of it", index)
+	}
+	return c.list(ctx, kind, "", func(o cluster.Object) bool { return index.Value(o) == value })
+}
+
+func (c *Client) list(ctx context.Context, kind cluster.Kind, namespace string, wanted func(cluster.Object) bool) ([]cluster.Object, error) {
 	what := call{VerbList, kind, cluster.Key{Namespace: namespace}}
 	return do(ctx, c, what, func(s *Server) ([]cluster.Object, error) {
 		s.settle()
 		out := []cluster.Object{}
 		for _, key := range s.keys(kind) {
-			if namespace == "" || namespace == key.Namespace {
-				out = append(out, copyOf(s.objects[kind][key]))
+			if object := s.objects[kind][key]; (namespace == "" || namespace == key.Namespace) && wanted(object) {
+				out = append(out, copyOf(object))
 			}
 		}
 		return out, nil

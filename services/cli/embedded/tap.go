@@ -150,6 +150,14 @@ func (c client) List(ctx context.Context, kind cluster.Kind, namespace string) (
 	return out, err
 }
 
+func (c client) ListBy(ctx context.Context, kind cluster.Kind, index cluster.Index, value string) (out []cluster.Object, err error) {
+	err = c.do(ctx, "cluster", "list", kind.Kind+" "+value, false, func() error {
+		out, err = c.cluster.ListBy(ctx, kind, index, value)
+		return err
+	})
+	return out, err
+}
+
 func (c client) Delete(ctx context.Context, kind cluster.Kind, key cluster.Key, uid types.UID) error {
 	return c.do(ctx, "cluster", "delete", kind.Kind+" "+key.String(), true, func() error { return c.cluster.Delete(ctx, kind, key, uid) })
 }

@@ -58,6 +58,9 @@ func view(changes ...change) claim.View {
 	for _, change := range changes {
 		change(&v)
 	}
+	if v.PodsNow == nil {
+		v.PodsNow = func() ([]*corev1.Pod, bool) { return v.Pods, true }
+	}
 	return v
 }
 

@@ -30,6 +30,8 @@ type Leaving struct {
 	// Answer is what the last request to remove a pod came to, nil where it was not
 	// refused, and since when it is.
 	Answer func(pod *corev1.Pod) (since time.Time, refusal error)
+	// PodsNow reads the pods of the node as they are now; false when it cannot.
+	PodsNow func() ([]*corev1.Pod, bool)
 	// Budgets gives the PodDisruptionBudgets of a namespace.
 	Budgets func(namespace string) []*policyv1.PodDisruptionBudget
 	// Attachments are the volumes that are attached to the node.
@@ -53,7 +55,10 @@ func (v View) drainAndTerminate() []effect.Effect {
 		return effects
 	}
 	deadline := v.deadline()
-	plan := drain.Next(drain.Node{Pods: v.Pods, Began: v.began(), Deadline: deadline, Patience: v.patience(deadline)}, v.Now)
+	plan := v.next(v.Pods, deadline)
+	if plan.Drained {
+		plan = v.surely(plan, deadline)
+	}
 	effects := v.announce(deadline)
 	if why := v.held(); why != "" && !plan.Drained {
 		return append(effects, v.hold(plan, deadline, why)...)
@@ -63,6 +68,26 @@ func (v View) drainAndTerminate() []effect.Effect {
 		return append(effects, v.draining(plan)...)
 	}
 	return append(effects, v.drained(deadline)...)
+}
+
+// next is what to do with the node's pods.
+func (v View) next(pods []*corev1.Pod, deadline time.Time) drain.Plan {
+	return drain.Next(drain.Node{Pods: pods, Began: v.began(), Deadline: deadline, Patience: v.patience(deadline)}, v.Now)
+}
+
+// surely looks once more at the pods of a node that seems drained, as they are now:
+// a watch of pods may be behind by more than any time that is waited, and what it
+// has not told of would end with the instance. At the deadline the instance ends
+// whatever can be read.
+func (v View) surely(plan drain.Plan, deadline time.Time) drain.Plan {
+	if v.is(karpenter.ConditionTypeDrained) {
+		return plan
+	}
+	if pods, read := v.PodsNow(); read {
+		return v.next(pods, deadline)
+	}
+	plan.Drained = !deadline.IsZero() && !v.Now.Before(deadline)
+	return plan
 }
 
 // begin is what comes before the first eviction: the taint, the deadline, and the

@@ -175,6 +175,28 @@ func TestB170Began(t *testing.T) {
 	})
 }
 
+// A watch of pods may be behind by more than any time that is waited, so that the
+// pods of a node that seems empty are read once more before it ends; at its
+// deadline it ends whatever can be read.
+func TestB170SeemsEmpty(t *testing.T) {
+	shows := func(read bool, names ...string) change {
+		return func(v *claim.View) {
+			unseen := *v
+			unseen.Pods = nil
+			pods(names...)(&unseen)
+			v.PodsNow = func() ([]*corev1.Pod, bool) { return unseen.Pods, read }
+		}
+	}
+	empty := change(initialized).and(going(time.Hour), disrupted, nodeDeleted, draining(time.Minute), asked)
+	run(t, []row{
+		{"it is empty", view(empty, shows(true)), []string{"status c"}},
+		{"it is not", view(empty, shows(true, "web")), []string{"evict web"}},
+		{"nobody knows", view(empty, shows(false)), nil},
+		{"nobody knows in time", view(empty, due(time.Second), shows(false)), nil},
+		{"its time is over", view(empty, due(0), shows(false)), []string{"status c"}},
+	})
+}
+
 // A time that was written by a notice holds, and the pool's own is not put in
 // its place.
 func TestB171DeadlineIsKept(t *testing.T) {
