@@ -87,8 +87,15 @@ type DisruptionProposed struct {
 	Phase    Phase    `json:"phase"`
 	Reason   string   `json:"reason"`
 	Claims   []string `json:"claims"`
+	// Method is how it was found (B144).
+	Method string `json:"method,omitempty"`
 	// SavedPerHr is what the removal saves, in US dollars an hour.
 	SavedPerHr Usd `json:"savedPerHour"`
+	// Moved is how many pods have to move.
+	Moved int `json:"podsMoved,omitempty"`
+	// Plan is the document of what replaces the nodes, in a confirmation of a proposal
+	// that needs something to.
+	Plan Ref `json:"plan,omitzero"`
 	// Snapshot is the document from which it was decided.
 	Snapshot Ref       `json:"snapshot"`
 	Decided  time.Time `json:"decided"`
@@ -110,6 +117,11 @@ func (b DisruptionProposed) Validate() error {
 		return errors.New("proposal and claims are needed")
 	case b.Phase != Proposed && b.Phase != Confirmed && b.Phase != Dropped:
 		return errors.New("phase is not proposed, confirmed or dropped")
+	case b.Moved < 0:
+		return errors.New("podsMoved is below zero")
+	}
+	if !b.Plan.IsZero() {
+		return errors.Join(b.Snapshot.Validate(), b.Plan.Validate())
 	}
 	return b.Snapshot.Validate()
 }

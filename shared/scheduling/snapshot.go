@@ -40,6 +40,9 @@ type Snapshot struct {
 	Buffers []Buffer `json:"buffers,omitempty"`
 	// Unavailable lists offerings that EC2 refused or takes away.
 	Unavailable []Unavailable `json:"unavailable,omitempty"`
+	// Waiting are the provisionable pods, in a snapshot that disruption decides from:
+	// they take room that a removal must not count on. A batch has them as Pending.
+	Waiting []PodClass `json:"waiting,omitempty"`
 }
 
 // Batch is what the planner decides from: a snapshot, and every provisionable
@@ -135,6 +138,12 @@ type PodRef struct {
 	// Going is set for a pod that is being deleted: it takes room until it is gone,
 	// and counts in no topology (B116).
 	Going bool `json:"going,omitempty"`
+	// Started is when the pod began to run, where its DoNotDisrupt is a duration since
+	// then (B147).
+	Started time.Time `json:"started,omitzero"`
+	// Blocked names the PodDisruptionBudget, as namespace/name, that would refuse the
+	// pod's eviction now (B145).
+	Blocked string `json:"blocked,omitempty"`
 	// Buffer names the CapacityBuffer that keeps room for the pod, which does not
 	// exist (B127): nobody waits for it, and no Event can be about it.
 	Buffer string `json:"buffer,omitempty"`
@@ -224,7 +233,15 @@ type Node struct {
 	LastPodEvent time.Time `json:"lastPodEvent,omitzero"`
 	Created      time.Time `json:"created,omitzero"`
 	DoNotDisrupt bool      `json:"doNotDisrupt,omitempty"`
-	Proposal     *Proposal `json:"proposal,omitempty"`
+	// Expires is when the claim's expireAfter ends it; zero for never (B139). What is
+	// left until then weighs in the cost of disruption (B150).
+	Expires time.Time `json:"expires,omitzero"`
+	// Bounded says that the claim has a terminationGracePeriod, so that drift need not
+	// wait for what protects its pods (B146).
+	Bounded bool `json:"bounded,omitempty"`
+	// Drift is set while the claim is not what its NodePool and class ask for (B162).
+	Drift    *Drift    `json:"drift,omitempty"`
+	Proposal *Proposal `json:"proposal,omitempty"`
 	// Pods are the bound pods that are neither daemons nor mirrors nor ended.
 	Pods []PodClass `json:"pods,omitempty"`
 	// DaemonPods are the daemons and mirrors that a selector may count, or that
@@ -232,9 +249,23 @@ type Node struct {
 	DaemonPods []PodClass `json:"daemonPods,omitempty"`
 }
 
-// Proposal is what lifecycle wrote on a claim for a disruption proposal.
+// Drift is the claim's Drifted condition (B162).
+type Drift struct {
+	Reason string    `json:"reason"`
+	Since  time.Time `json:"since"`
+}
+
+// Proposal is what lifecycle wrote on each claim of a disruption proposal. The
+// claims that carry one ID go together.
 type Proposal struct {
-	ID       string    `json:"id"`
-	Reason   string    `json:"reason"`
+	ID     string `json:"id"`
+	Reason string `json:"reason"`
+	// Method is how it was found (B144).
+	Method   string    `json:"method,omitempty"`
 	Proposed time.Time `json:"proposed"`
+	// Confirmed is when it began to act: from then on only its end, or its being
+	// rolled back, takes it off.
+	Confirmed time.Time `json:"confirmed,omitzero"`
+	// Replacements are the claims that must be initialized before this one goes.
+	Replacements []string `json:"replacements,omitempty"`
 }
