@@ -1,0 +1,65 @@
+package disruption
+
+import (
+	"github.com/joist-autoscaler/joist/shared/karpenter"
+	"github.com/joist-autoscaler/joist/shared/scheduling"
+)
+
+// Method is a way of finding nodes that should go (B144).
+type Method string
+
+// The methods, in the order in which they are asked (B144).
+const (
+	Emptiness   Method = "Emptiness"
+	StaticDrift Method = "StaticDrift"
+	Drift       Method = "Drift"
+	MultiNode   Method = "MultiNodeConsolidation"
+	SingleNode  Method = "SingleNodeConsolidation"
+)
+
+// Options change what Evaluate looks for. Its zero value is what upstream does by
+// default.
+type Options struct {
+	// SpotToSpot lets consolidation replace spot nodes with spot nodes (B158).
+	SpotToSpot bool
+}
+
+// Findings are what should be done about the nodes of a snapshot, and why not about
+// the rest.
+type Findings struct {
+	// Commands are in the order in which they were found. No two share a node, each
+	// counts on those before it, and all of them together keep every budget.
+	Commands []Command
+	// Kept has each managed node that is in no command, in the snapshot's order.
+	Kept []Kept
+	// Problems are what a person must mend, such as a budget that cannot be read.
+	Problems []error
+}
+
+// Command is a set of nodes that should go together.
+type Command struct {
+	Method Method
+	Reason karpenter.DisruptionReason
+	// Nodes are places in the snapshot's list, in rising order.
+	Nodes []int
+	// Result is where their pods go: nominations onto nodes that stay, and new nodes,
+	// of which only the options are left that may be launched.
+	Result scheduling.Result
+	// PodsMoved is how many pods have to move.
+	PodsMoved int
+	// SavedPerHour is what the nodes cost less what replaces them costs at most, in US
+	// dollars; for drift it may be below zero.
+	SavedPerHour float64
+	// Why is the reason in words, for a person.
+	Why string
+}
+
+// Kept says why a node stays.
+type Kept struct {
+	// Node is the node's name in the snapshot, Index its place there.
+	Node  string
+	Index int
+	// Rule is one of the Rule constants, by which tools tell the reasons apart.
+	Rule   string
+	Detail string
+}
