@@ -23,7 +23,7 @@ func (s *Scenario) nodeOf(n *node, types map[string]*scheduling.Type) Node {
 	}
 	labels := out.bare.Labels
 	if i := slices.IndexFunc(s.NodePools, func(p karpenter.NodePool) bool { return p.Name == n.NodePool }); i >= 0 {
-		out.bare.Claim, out.bare.ClaimUID = n.Name, "scenario"
+		out.bare.Claim, out.bare.ClaimUID = n.Name, "scenario-"+n.Name
 		out.bare.Taints = s.NodePools[i].Spec.Template.Spec.Taints
 		ofPool(labels, &s.NodePools[i])
 	}
@@ -40,7 +40,8 @@ func (s *Scenario) nodeOf(n *node, types map[string]*scheduling.Type) Node {
 	}
 	for i := range n.Pods {
 		pod := &n.Pods[i]
-		pod.Spec.NodeName = n.Name
+		pod.Spec.NodeName, pod.UID = n.Name, uid(podsMax+s.bound)
+		s.bound++
 		settle(pod)
 		out.Pods = append(out.Pods, pod)
 	}

@@ -35,6 +35,8 @@ type Outcome struct {
 // cheapest offering that the launch would try, and Price is what it costs in US
 // dollars an hour.
 type NewNode struct {
+	// Name is what the node is called from then on, where anything comes after.
+	Name         string  `json:"name,omitempty"`
 	NodePool     string  `json:"nodePool"`
 	InstanceType string  `json:"instanceType"`
 	Zone         string  `json:"zone"`

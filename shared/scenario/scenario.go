@@ -31,6 +31,9 @@ type Scenario struct {
 	// are in all.
 	exotic map[string]bool
 	types  int
+	// running calls the pods on nodes by their names, and bound counts them.
+	running names
+	bound   int
 }
 
 // Node is a node that exists, with the pods that are bound to it.
@@ -54,7 +57,17 @@ func build(d document, types []instanceType) Scenario {
 	for i := range d.Nodes {
 		out.Nodes = append(out.Nodes, out.nodeOf(&d.Nodes[i], byName))
 	}
+	out.running = namesOf(out.runningPods())
 	return out
+}
+
+// runningPods are those of all nodes.
+func (s *Scenario) runningPods() []*corev1.Pod {
+	var pods []*corev1.Pod
+	for i := range s.Nodes {
+		pods = append(pods, s.Nodes[i].Pods...)
+	}
+	return pods
 }
 
 // readied are the pools as a cluster would show them: each is ready, unless it says
