@@ -2,15 +2,19 @@
 // that says which batch is in flight, changed by compare-and-swap only.
 //
 //	idle ──watcher──▶ sent ──lifecycle──▶ applying ──lifecycle──▶ done
-//	                   ▲                      │                     │
-//	                   └──────watcher, seq+1──┴─────────────────────┘
+//	 │                 ▲                   ▲  │                    │ │
+//	 │                 └──────watcher, seq+1──┴────────────────────┘ │
+//	 └───────────────────────lifecycle, seq+1────────────────────────┘
+//
+// The lowest way is that of the replacements of nodes: nobody planned a batch for
+// them, so their plan takes a number of its own while no batch is in flight.
 //
 // The invariants:
 //
 //   - Every swap is at the resourceVersion that was read, so of two that read
 //     the same state one wins. Leases avoid contention; safety rests here.
-//   - A plan passes once: only the swap sent → applying with its digest lets
-//     its claims be created, and only done lets them be launched.
+//   - A plan passes once: only the swap to applying with its digest lets its
+//     claims be created, and only done lets them be launched.
 //   - Seq never goes back, and a plan of another seq is refused.
 package outbox
 
@@ -151,7 +155,7 @@ func (h Held) allows(next Outbox) bool {
 	case Sent:
 		return next.Seq == h.Seq+1 && !next.Batch.IsZero() && next.unplanned()
 	case Applying:
-		return h.State == Sent && next.Seq == h.Seq && next.Batch == h.Batch && next.Plan != ""
+		return h.passes(next) || h.replaces(next)
 	case Done:
 		return h.closes(next) || h.finishes(next)
 	case Idle:
@@ -159,6 +163,17 @@ func (h Held) allows(next Outbox) bool {
 	default:
 		return false
 	}
+}
+
+// passes reports whether a plan answers the batch in flight.
+func (h Held) passes(next Outbox) bool {
+	return h.State == Sent && next.Seq == h.Seq && next.Batch == h.Batch && next.Plan != ""
+}
+
+// replaces reports whether a plan that answers no batch takes the next number, with
+// nothing in flight. It creates claims, or it need not pass here.
+func (h Held) replaces(next Outbox) bool {
+	return h.Free() && next.Epoch == h.Epoch && next.Seq == h.Seq+1 && next.Batch.IsZero() && next.Plan != "" && len(next.Claims) > 0
 }
 
 // closes reports whether a batch in flight is given up because no pod waits.
@@ -173,6 +188,9 @@ func (h Held) finishes(next Outbox) bool {
 
 // unplanned reports that no plan has passed yet.
 func (o Outbox) unplanned() bool { return o.Plan == "" && len(o.Claims) == 0 }
+
+// Free reports that no plan is in flight: what exists is what was decided.
+func (o Outbox) Free() bool { return o.State == Idle || o.State == Done }
 
 // Lists reports whether the plan that passed names the claim.
 func (o Outbox) Lists(claim string) bool { return slices.Contains(o.Claims, claim) }

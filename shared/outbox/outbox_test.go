@@ -63,6 +63,7 @@ func changed(o outbox.Outbox, change func(*outbox.Outbox)) outbox.Outbox {
 func TestTransitions(t *testing.T) {
 	next := changed(sent, func(o *outbox.Outbox) { o.Seq = 2 })
 	closed := outbox.Outbox{Epoch: 1, Seq: 2, State: outbox.Done}
+	replacing := outbox.Outbox{Epoch: 1, Seq: 2, State: outbox.Applying, Plan: plan, Claims: []string{"c"}}
 	all := []outbox.State{outbox.Idle, outbox.Sent, outbox.Applying, outbox.Done}
 	for _, test := range []struct {
 		name string
@@ -77,6 +78,16 @@ func TestTransitions(t *testing.T) {
 		{"the plan is done", done, []outbox.State{outbox.Applying}},
 		{"given up", closed, []outbox.State{outbox.Sent, outbox.Applying}},
 
+		{"replacements, before any batch", changed(replacing, func(o *outbox.Outbox) { o.Epoch, o.Seq = 0, 1 }), []outbox.State{outbox.Idle}},
+		{"replacements", replacing, []outbox.State{outbox.Done}},
+
+		{"replacements of the same number", changed(replacing, func(o *outbox.Outbox) { o.Seq = 1 }), nil},
+		{"replacements, a number skipped", changed(replacing, func(o *outbox.Outbox) { o.Seq = 3 }), nil},
+		{"replacements that are none", changed(replacing, func(o *outbox.Outbox) { o.Claims = nil }), nil},
+		{"replacements without a plan", changed(replacing, func(o *outbox.Outbox) { o.Plan = "" }), nil},
+		{"replacements for a batch", changed(replacing, func(o *outbox.Outbox) { o.Batch = other }), nil},
+		{"replacements of another epoch", changed(replacing, func(o *outbox.Outbox) { o.Epoch = 2 }), nil},
+		{"replacements, done at once", changed(replacing, func(o *outbox.Outbox) { o.State = outbox.Done }), nil},
 		{"back to idle", idle, nil},
 		{"an unknown state", outbox.Outbox{Epoch: 1, Seq: 1, State: "lost"}, nil},
 		{"no state", outbox.Outbox{Epoch: 1, Seq: 2}, nil},
