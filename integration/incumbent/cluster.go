@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/clock"
@@ -19,7 +20,7 @@ import (
 
 // newStore holds the scenario's nodes and what is bound to them.
 func newStore(s *Scenario, types []*cloudprovider.InstanceType) (*store, error) {
-	out := &store{nodes: map[string]*corev1.Node{}}
+	out := &store{nodes: map[string]*corev1.Node{}, byNode: map[string][]*corev1.Pod{}, pools: s.NodePools}
 	for i := range s.Nodes {
 		node, err := s.Nodes[i].node(s, types)
 		if err != nil {
@@ -27,6 +28,13 @@ func newStore(s *Scenario, types []*cloudprovider.InstanceType) (*store, error) 
 		}
 		out.nodes[node.Name] = node
 		out.pods = append(out.pods, s.Nodes[i].Pods...)
+		out.byNode[node.Name] = s.Nodes[i].Pods
+	}
+	for _, pod := range s.DaemonSetPods {
+		out.daemons = append(out.daemons, &appsv1.DaemonSet{
+			ObjectMeta: metav1.ObjectMeta{Name: pod.Name, Namespace: pod.Namespace},
+			Spec:       appsv1.DaemonSetSpec{Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: pod.Labels}, Spec: pod.Spec}},
+		})
 	}
 	for _, pod := range slices.Concat(s.Pods, out.pods) {
 		if !slices.Contains(out.namespaces, pod.Namespace) {

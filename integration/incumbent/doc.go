@@ -1,5 +1,6 @@
 // Package incumbent plans a benchmark's scenario with upstream Karpenter's
-// scheduler, so that others can be compared with it.
+// scheduler, and consolidates one with upstream's consolidation, so that others can
+// be compared with it.
 //
 // The scheduler is the released module, unmodified and driven as its provisioner
 // drives it: the same validation of pods, topology, scheduler, solve and

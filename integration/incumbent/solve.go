@@ -53,13 +53,7 @@ type run struct {
 // Plan plans the scenario. The pods of the scenario are used up by it: plan a
 // scenario once.
 func Plan(ctx context.Context, s *Scenario, o Options) (*Result, error) {
-	log.SetLogger(logr.Discard())
-	ctx = log.IntoContext(injection.WithControllerName(ctx, "provisioner"), logr.Discard())
-	ctx = karpoptions.ToContext(ctx, &karpoptions.Options{
-		CPURequests: int64(o.Concurrency) * 1000, PreferencePolicy: karpoptions.PreferencePolicyRespect,
-		MinValuesPolicy: karpoptions.MinValuesPolicyStrict, IgnoreDRARequests: true,
-		FeatureGates: karpoptions.FeatureGates{ReservedCapacity: true},
-	})
+	ctx = quietly(injection.WithControllerName(ctx, "provisioner"), o)
 	began := time.Now()
 	r := &run{scenario: s, options: o, types: s.instanceTypes(), refused: map[*corev1.Pod]error{}}
 	scheduler, err := r.setUp(ctx)
@@ -73,6 +67,16 @@ func Plan(ctx context.Context, s *Scenario, o Options) (*Result, error) {
 	}
 	effort.SetupWallS = setup.Seconds()
 	return r.result(ctx, results, effort)
+}
+
+// quietly is a context in which upstream says nothing, set as in production.
+func quietly(ctx context.Context, o Options) context.Context {
+	log.SetLogger(logr.Discard())
+	return karpoptions.ToContext(log.IntoContext(ctx, logr.Discard()), &karpoptions.Options{
+		CPURequests: int64(o.Concurrency) * 1000, PreferencePolicy: karpoptions.PreferencePolicyRespect,
+		MinValuesPolicy: karpoptions.MinValuesPolicyStrict, IgnoreDRARequests: true,
+		FeatureGates: karpoptions.FeatureGates{ReservedCapacity: true},
+	})
 }
 
 // setUp does what the provisioner does before it solves.

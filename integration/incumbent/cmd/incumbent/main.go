@@ -26,6 +26,7 @@ func run() error {
 	var o incumbent.Options
 	flag.DurationVar(&o.Timeout, "timeout", 0, "end solving after this time and keep what is placed; 0 is never, and production's is 1m")
 	flag.IntVar(&o.Concurrency, "concurrency", 2, "the scheduler's workers; in production the CPUs that the controller requests")
+	consolidate := flag.Bool("consolidate", false, "consolidate the nodes of the scenario instead of planning its pods")
 	flag.Parse()
 	if flag.NArg() != 1 {
 		return errors.New("name one scenario file")
@@ -34,7 +35,7 @@ func run() error {
 	if err != nil {
 		return err
 	}
-	result, err := incumbent.Plan(context.Background(), s, o)
+	result, err := answer(s, o, *consolidate)
 	if err != nil {
 		return err
 	}
@@ -42,4 +43,11 @@ func run() error {
 		return fmt.Errorf("printing the plan: %w", err)
 	}
 	return nil
+}
+
+func answer(s *incumbent.Scenario, o incumbent.Options, consolidate bool) (any, error) {
+	if consolidate {
+		return incumbent.Consolidate(context.Background(), s, o)
+	}
+	return incumbent.Plan(context.Background(), s, o)
 }
