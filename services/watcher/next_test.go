@@ -56,6 +56,7 @@ func TestDeadlineComesNearB083(t *testing.T) {
 	s := newSite(t)
 	c := claim("c", true)
 	c.Status.ProviderID = "aws:///eu-west-1a/i-1"
+	c.DeletionTimestamp, c.Finalizers = new(metav1.NewTime(s.now)), []string{karpenter.TerminationFinalizer}
 	c.Annotations[karpenter.NodeClaimTerminationTimestampAnnotationKey] = s.now.Add(time.Hour).Format(time.RFC3339)
 	n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n"}}
 	n.Spec.ProviderID, n.Spec.Taints = c.Status.ProviderID, []corev1.Taint{karpenter.DisruptedTaint()}

@@ -33,7 +33,7 @@ func (s *Service) snapshot(ctx context.Context, view collect.View) error {
 		return nil
 	}
 	return s.ask("snapshot", snapshotEvery, func() error {
-		again, err := s.show(ctx, view.Snapshot)
+		again, err := s.show(ctx, view)
 		if err != nil {
 			return err
 		}
@@ -57,13 +57,13 @@ func managed(nodes []scheduling.Node) bool {
 }
 
 // show stores the snapshot, unless the one that is stored shows the same: again.
-func (s *Service) show(ctx context.Context, snapshot scheduling.Snapshot) (again bool, err error) {
+func (s *Service) show(ctx context.Context, view collect.View) (again bool, err error) {
 	now := s.Now()
-	next := shown{turn: s.state.Turn(), catalogue: snapshot.Catalogue, unavailable: snapshot.Unavailable}
+	next := shown{turn: s.state.Turn(), catalogue: view.Snapshot.Catalogue, unavailable: view.Snapshot.Unavailable}
 	if !s.shown.ref.IsZero() && now.Sub(s.shown.at) < shownFor && next.same(s.shown) {
 		return true, nil
 	}
-	ref, err := blob.Put(ctx, s.Blobs, now, scheduling.SnapshotKind, snapshot)
+	ref, err := blob.Put(ctx, s.Blobs, now, scheduling.SnapshotKind, s.state.Guarded(view))
 	if err != nil {
 		return false, err
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -432,6 +433,11 @@ func TestSnapshots(t *testing.T) {
 			pod.Spec.NodeName, pod.Status = "n", corev1.PodStatus{Phase: corev1.PodRunning}
 			s.Seed(pod)
 		},
+		"a budget is spent": func() {
+			budget := &policyv1.PodDisruptionBudget{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "late"}}
+			budget.Status.DisruptionsAllowed = 0
+			s.Seed(budget)
+		},
 		"another catalogue comes":  func() { s.publish(s.now) },
 		"an hour has passed since": func() { s.pass(time.Hour - 20*time.Second) },
 		"an offering runs out of room": func() {
@@ -455,6 +461,30 @@ func TestSnapshots(t *testing.T) {
 		}) {
 			t.Errorf("%s: the old snapshot was sent again", name)
 		}
+	}
+}
+
+// What waits takes room that a removal must not count on, so that a snapshot has it;
+// a batch carries it once (B152).
+func TestB152SnapshotsTellWhoWaits(t *testing.T) {
+	s := newSite(t)
+	c := claim("c", true)
+	c.Status.ProviderID = "aws:///eu-west-1a/i-1"
+	c.Status.Conditions = c.Status.Conditions.With(metav1.Condition{Type: karpenter.ConditionTypeInitialized, Status: metav1.ConditionTrue}, s.now)
+	s.Seed(c)
+	s.pending("a")
+	s.pass(5 * time.Second)
+	if _, batch := s.batch(); len(batch.Pending) != 1 || len(batch.Snapshot.Waiting) != 0 {
+		t.Errorf("a batch has %d classes that wait, and %d in its snapshot", len(batch.Pending), len(batch.Snapshot.Waiting))
+	}
+	sent := s.disruption.take()
+	body, err := event.As[event.ClusterSnapshot](sent[len(sent)-1])
+	if err != nil {
+		t.Fatal(err)
+	}
+	snapshot, err := blob.Get[scheduling.Snapshot](t.Context(), s.blobs, body.Snapshot)
+	if err != nil || len(snapshot.Waiting) != 1 || snapshot.Waiting[0].Pods[0].Name != "a" {
+		t.Errorf("a snapshot says that there wait: %+v, %v", snapshot.Waiting, err)
 	}
 }
 

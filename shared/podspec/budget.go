@@ -1,6 +1,7 @@
 package podspec
 
 import (
+	"maps"
 	"slices"
 	"time"
 
@@ -15,7 +16,16 @@ import (
 )
 
 // Budgets are the PodDisruptionBudgets of a cluster, read once for many pods.
-type Budgets struct{ byNamespace map[string][]budget }
+type Budgets struct{ byNamespace map[string]*budgets }
+
+// budgets are those of a namespace, in their order. A pod is compared with the ones
+// that ask for a label which it has, and with those that ask for none: there may be
+// as many budgets as there are workloads.
+type budgets struct {
+	all      []budget
+	loose    []int
+	labelled map[pair][]int
+}
 
 // budget is what of a PodDisruptionBudget decides.
 type budget struct {
@@ -30,7 +40,7 @@ type budget struct {
 // NewBudgets reads them. One whose selector does not parse covers every pod of
 // its namespace, and no other: nobody can say whom it was meant to protect.
 func NewBudgets(list []*policyv1.PodDisruptionBudget) Budgets {
-	out := Budgets{byNamespace: map[string][]budget{}}
+	out := Budgets{byNamespace: map[string]*budgets{}}
 	for _, pdb := range list {
 		one := budget{
 			name: pdb.Namespace + "/" + pdb.Name, none: pdb.Status.DisruptionsAllowed == 0, never: never(pdb.Spec),
@@ -43,9 +53,47 @@ func NewBudgets(list []*policyv1.PodDisruptionBudget) Budgets {
 		if policy := pdb.Spec.UnhealthyPodEvictionPolicy; policy != nil {
 			one.unready = *policy == policyv1.AlwaysAllow
 		}
-		out.byNamespace[pdb.Namespace] = append(out.byNamespace[pdb.Namespace], one)
+		out.add(pdb, one, err == nil)
 	}
 	return out
+}
+
+// add files a budget under one of the labels that it asks for, if it does.
+func (b Budgets) add(pdb *policyv1.PodDisruptionBudget, one budget, parsed bool) {
+	of := b.byNamespace[pdb.Namespace]
+	if of == nil {
+		of = &budgets{labelled: map[pair][]int{}}
+		b.byNamespace[pdb.Namespace] = of
+	}
+	at := len(of.all)
+	of.all = append(of.all, one)
+	if !parsed || pdb.Spec.Selector == nil || len(pdb.Spec.Selector.MatchLabels) == 0 {
+		of.loose = append(of.loose, at)
+		return
+	}
+	wanted := pdb.Spec.Selector.MatchLabels
+	key := slices.Min(slices.Collect(maps.Keys(wanted)))
+	of.labelled[pair{key, wanted[key]}] = append(of.labelled[pair{key, wanted[key]}], at)
+}
+
+// covering finds the first of those that select a pod, and how many do.
+func (b *budgets) covering(pod *corev1.Pod) (first *budget, count int) {
+	at := len(b.all)
+	try := func(list []int) {
+		for _, i := range list {
+			if b.all[i].selector.Matches(labels.Set(pod.Labels)) {
+				at, count = min(at, i), count+1
+			}
+		}
+	}
+	try(b.loose)
+	for key, value := range pod.Labels {
+		try(b.labelled[pair{key, value}])
+	}
+	if count == 0 {
+		return nil, 0
+	}
+	return &b.all[at], count
 }
 
 // never reports whether a budget lets no pod go whatever the cluster is like. A
@@ -63,33 +111,33 @@ func never(spec policyv1.PodDisruptionBudgetSpec) bool {
 // somebody changes it, as do two budgets that cover one pod: the Eviction API
 // refuses those. A pod that no drain would ask to be evicted is not blocked.
 func (b Budgets) Blocked(pod *corev1.Pod, now time.Time) (key string, fully bool) {
-	if !evictable(pod, now) {
+	if _, protected, _ := Protected(pod, now); protected {
 		return "", false
 	}
-	var found *budget
-	for i := range b.byNamespace[pod.Namespace] {
-		one := &b.byNamespace[pod.Namespace][i]
-		if !one.selector.Matches(labels.Set(pod.Labels)) {
-			continue
-		}
-		if found != nil {
-			return found.name, true
-		}
-		found = one
+	return b.Refuses(pod)
+}
+
+// Refuses is what Blocked says of the pod when nothing else protects it, so that it
+// holds for as long as pod and budgets stay as they are.
+func (b Budgets) Refuses(pod *corev1.Pod) (key string, fully bool) {
+	of := b.byNamespace[pod.Namespace]
+	if of == nil || !drainable(pod) {
+		return "", false
 	}
-	if found == nil || found.unready && unready(pod) || !found.none && !found.never {
+	found, count := of.covering(pod)
+	switch {
+	case count > 1:
+		return found.name, true
+	case count == 0 || found.unready && unready(pod) || !found.none && !found.never:
 		return "", false
 	}
 	return found.name, found.never
 }
 
-// evictable reports whether a drain would ask for the pod's eviction.
-func evictable(pod *corev1.Pod, now time.Time) bool {
-	if ended(pod) || pod.DeletionTimestamp != nil || static(pod) || toleratesDisruption(pod) {
-		return false
-	}
-	_, protected, _ := Protected(pod, now)
-	return !protected
+// drainable reports whether a drain would ask for the pod's eviction, once nothing
+// protects it.
+func drainable(pod *corev1.Pod) bool {
+	return !ended(pod) && pod.DeletionTimestamp == nil && !static(pod) && !toleratesDisruption(pod)
 }
 
 // toleratesDisruption reports whether a pod means to stay until its node is gone.

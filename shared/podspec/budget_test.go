@@ -96,3 +96,20 @@ func TestBudgetsB083(t *testing.T) {
 		}
 	}
 }
+
+// What a budget says of a pod does not hang on what else protects it (B145).
+func TestRefusesB145(t *testing.T) {
+	spent := &policyv1.PodDisruptionBudget{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "b"}}
+	spent.Spec.Selector = &metav1.LabelSelector{}
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{
+		Namespace: "default", Name: "p", Annotations: map[string]string{karpenter.DoNotDisruptAnnotationKey: "true"},
+	}}
+	budgets := podspec.NewBudgets([]*policyv1.PodDisruptionBudget{spent})
+	if key, _ := budgets.Refuses(pod); key != "default/b" {
+		t.Errorf("refused by %q", key)
+	}
+	pod.Status.Phase = corev1.PodSucceeded
+	if key, _ := budgets.Refuses(pod); key != "" {
+		t.Errorf("a pod that has ended is refused by %q", key)
+	}
+}

@@ -99,12 +99,17 @@ func Daemon(pod *corev1.Pod) scheduling.PodSpec {
 	return out
 }
 
-// Ref names the pod.
+// Ref names the pod. When it began is told of those alone whose protection counts
+// from then (B147).
 func Ref(pod *corev1.Pod) scheduling.PodRef {
-	return scheduling.PodRef{
+	ref := scheduling.PodRef{
 		Name: pod.Name, UID: string(pod.UID), Created: pod.CreationTimestamp.UTC(),
 		Node: pod.Spec.NodeName, Going: pod.DeletionTimestamp != nil,
 	}
+	if length, _ := protection(pod); length > 0 && pod.Status.StartTime != nil {
+		ref.Started = pod.Status.StartTime.UTC()
+	}
+	return ref
 }
 
 func ownerKind(pod *corev1.Pod) string {

@@ -22,17 +22,30 @@ func Protected(pod *corev1.Pod, now time.Time) (until time.Time, active bool, pr
 	if value == "true" {
 		return time.Time{}, true, ""
 	}
-	length, err := time.ParseDuration(value)
-	if err != nil || length <= 0 {
-		return time.Time{}, false, fmt.Sprintf(
-			"the annotation %s: %q is neither true nor a duration above zero, such as 5m; it protects nothing",
-			karpenter.DoNotDisruptAnnotationKey, value)
+	length, problem := protection(pod)
+	if problem != "" {
+		return time.Time{}, false, problem
 	}
 	if pod.Status.StartTime == nil {
 		return time.Time{}, true, ""
 	}
 	until = pod.Status.StartTime.Add(length)
 	return until, now.Before(until), ""
+}
+
+// protection is for how long the pod's annotation protects it from its start on;
+// zero where it names no duration, with the problem where it names nothing.
+func protection(pod *corev1.Pod) (length time.Duration, problem string) {
+	value, ok := pod.Annotations[karpenter.DoNotDisruptAnnotationKey]
+	if !ok || value == "true" {
+		return 0, ""
+	}
+	length, err := time.ParseDuration(value)
+	if err != nil || length <= 0 {
+		return 0, fmt.Sprintf("the annotation %s: %q is neither true nor a duration above zero, such as 5m; it protects nothing",
+			karpenter.DoNotDisruptAnnotationKey, value)
+	}
+	return length, ""
 }
 
 // Grace is how long a pod may take to end.

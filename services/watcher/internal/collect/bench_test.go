@@ -6,6 +6,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -99,5 +100,21 @@ func BenchmarkFrom(b *testing.B) {
 	feed, _, _ := largeState()
 	for b.Loop() {
 		collect.From(feed, collect.Given{Now: noon})
+	}
+}
+
+// BenchmarkGuarded tells of a budget for each app which of the pods it keeps.
+func BenchmarkGuarded(b *testing.B) {
+	_, state, put := largeState()
+	for i := range manyApps {
+		app := fmt.Sprint("app-", i)
+		put(budget(app, func(pdb *policyv1.PodDisruptionBudget) {
+			pdb.Spec.Selector.MatchLabels = map[string]string{"app": app}
+			pdb.Status.DisruptionsAllowed = int32(i % 2)
+		}))
+	}
+	view := state.View(collect.Given{Now: noon})
+	for b.Loop() {
+		state.Guarded(view)
 	}
 }

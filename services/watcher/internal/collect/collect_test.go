@@ -113,14 +113,20 @@ func registered(c *karpenter.NodeClaim) {
 	}
 }
 
+// ending claims are being deleted: their nodes really go.
+func ending(c *karpenter.NodeClaim) {
+	at := metav1.NewTime(noon)
+	c.DeletionTimestamp, c.Finalizers = &at, []string{karpenter.TerminationFinalizer}
+}
+
 func annotated(key, value string) func(*karpenter.NodeClaim) {
 	return func(c *karpenter.NodeClaim) { c.Annotations[key] = value }
 }
 
 // Who is in a batch: those that wait, and at once those whose node goes.
 func TestPending(t *testing.T) {
-	going := []cluster.Object{node("n", disrupted), claim("c", registered)}
-	deadline := []cluster.Object{node("n", disrupted), claim("c", registered, annotated(karpenter.NodeClaimTerminationTimestampAnnotationKey, noon.Add(time.Minute).Format(time.RFC3339)))}
+	going := []cluster.Object{node("n", disrupted), claim("c", registered, ending)}
+	deadline := []cluster.Object{node("n", disrupted), claim("c", registered, ending, annotated(karpenter.NodeClaimTerminationTimestampAnnotationKey, noon.Add(time.Minute).Format(time.RFC3339)))}
 	staying := []cluster.Object{node("n"), claim("c", registered)}
 	for _, test := range []struct {
 		name    string
@@ -132,10 +138,7 @@ func TestPending(t *testing.T) {
 		{"not looked at by the scheduler", nil, pod("p", "", func(p *corev1.Pod) { p.Status.Conditions = nil }), nil},
 		{"runs", staying, pod("p", "n"), nil},
 		{"runs on a node that goes", going, pod("p", "n"), []string{"p@n"}},
-		{"runs on a node whose claim goes", []cluster.Object{node("n"), claim("c", registered, func(c *karpenter.NodeClaim) {
-			at := metav1.NewTime(noon)
-			c.DeletionTimestamp, c.Finalizers = &at, []string{karpenter.TerminationFinalizer}
-		})}, pod("p", "n"), []string{"p@n"}},
+		{"runs on a node whose claim goes", []cluster.Object{node("n"), claim("c", registered, ending)}, pod("p", "n"), []string{"p@n"}},
 		{"has ended on a node that goes", going, pod("p", "n", func(p *corev1.Pod) { p.Status.Phase = corev1.PodSucceeded }), nil},
 		{"is leaving a node that goes", going, pod("p", "n", func(p *corev1.Pod) {
 			at, grace := metav1.NewTime(noon.Add(time.Minute)), int64(60)
@@ -166,10 +169,8 @@ func budget(name string, change func(*policyv1.PodDisruptionBudget)) *policyv1.P
 func TestPendingB083(t *testing.T) {
 	at := metav1.NewTime(noon)
 	goes := map[string][]cluster.Object{
-		"taint": {node("n", disrupted), claim("c", registered)},
-		"claim deleted": {node("n"), claim("c", registered, func(c *karpenter.NodeClaim) {
-			c.DeletionTimestamp, c.Finalizers = &at, []string{karpenter.TerminationFinalizer}
-		})},
+		"taint, without a claim": {node("n", disrupted)},
+		"claim deleted":          {node("n"), claim("c", registered, ending)},
 		"node deleted": {node("n", func(n *corev1.Node) {
 			n.DeletionTimestamp, n.Finalizers = &at, []string{karpenter.TerminationFinalizer}
 		}), claim("c", registered)},
@@ -247,7 +248,7 @@ func TestPendingB083(t *testing.T) {
 				p, protect = pod("p", "n", doNotDisrupt), node("other")
 			}
 			deadline := annotated(karpenter.NodeClaimTerminationTimestampAnnotationKey, noon.Add(test.left).Format(time.RFC3339))
-			view := from(node("n", disrupted), claim("c", registered, deadline), protect, p)
+			view := from(node("n", disrupted), claim("c", registered, ending, deadline), protect, p)
 			if got := len(view.PendingKeys()) == 1; got != test.want {
 				t.Errorf("%s in spite of %s: planned: %v", test.name, name, got)
 			}
@@ -255,6 +256,58 @@ func TestPendingB083(t *testing.T) {
 				t.Errorf("%s in spite of %s: the view is good until %v", test.name, name, view.Until)
 			}
 		}
+	}
+}
+
+// A node that a proposal is about to replace takes no pods, and its own are not
+// planned: their place is what the proposal launched. They are once it really goes,
+// and when the proposal is rolled back nothing has happened to it.
+func TestB164TheReplacedAreNotPlannedTwice(t *testing.T) {
+	confirmed := annotated(scheduling.ProposalAnnotation, `{"id":"p-1","reason":"Underutilized","proposed":"2026-01-01T00:00:00Z","confirmed":"2026-01-01T00:00:20Z","replacements":["r"]}`)
+	for _, test := range []struct {
+		name         string
+		node         *corev1.Node
+		claim        *karpenter.NodeClaim
+		going, plans bool
+	}{
+		{"an ordinary node", node("n"), claim("c", registered), false, false},
+		{"confirmed, not tainted yet", node("n"), claim("c", registered, confirmed), false, false},
+		{"confirmed and tainted", node("n", disrupted), claim("c", registered, confirmed), true, false},
+		{"rolled back, the taint is seen longer", node("n", disrupted), claim("c", registered), true, false},
+		{"its replacements are there, and it goes", node("n", disrupted), claim("c", registered, confirmed, ending), true, true},
+	} {
+		view := from(test.node, test.claim, pod("p", "n"))
+		if got := view.Snapshot.Nodes[0].Going; got != test.going {
+			t.Errorf("%s: going %v", test.name, got)
+		}
+		if got := len(view.Pending) > 0; got != test.plans {
+			t.Errorf("%s: its pods are planned: %v", test.name, got)
+		}
+	}
+}
+
+// What of a claim decides about its removal.
+func TestB145ClaimsTellWhatDecides(t *testing.T) {
+	since := metav1.NewTime(noon.Add(-time.Hour))
+	telling := func(c *karpenter.NodeClaim) {
+		c.CreationTimestamp = since
+		c.Spec.ExpireAfter = karpenter.DurationOf(24 * time.Hour)
+		c.Spec.TerminationGracePeriod = &metav1.Duration{Duration: time.Minute}
+		c.Status.Conditions = c.Status.Conditions.With(metav1.Condition{Type: karpenter.ConditionTypeDrifted, Status: metav1.ConditionTrue, Reason: "AMIDrift"}, since.Time)
+	}
+	undrifted := func(c *karpenter.NodeClaim) {
+		c.Status.Conditions = c.Status.Conditions.With(metav1.Condition{Type: karpenter.ConditionTypeDrifted, Status: metav1.ConditionFalse, Reason: "AMIDrift"}, since.Time)
+	}
+	for name, objects := range map[string][]cluster.Object{
+		"joined": {node("n"), claim("c", registered, telling)}, "coming": {claim("c", launched, telling)},
+	} {
+		got := from(objects...).Snapshot.Nodes[0]
+		if !got.Bounded || !got.Expires.Equal(since.Add(24*time.Hour)) || got.Drift == nil || *got.Drift != (scheduling.Drift{Reason: "AMIDrift", Since: since.UTC()}) {
+			t.Errorf("%s: bounded %v, expires %v, drift %+v", name, got.Bounded, got.Expires, got.Drift)
+		}
+	}
+	if got := from(node("n"), claim("c", registered, undrifted)).Snapshot.Nodes[0]; got.Bounded || !got.Expires.IsZero() || got.Drift != nil {
+		t.Errorf("a claim that says nothing: bounded %v, expires %v, drift %+v", got.Bounded, got.Expires, got.Drift)
 	}
 }
 
@@ -346,7 +399,7 @@ func TestSecretsStay(t *testing.T) {
 	workload.Spec.Template.Spec, workload.Spec.Template.Labels, workload.Spec.Template.Annotations = hidden.Spec, hidden.Labels, hidden.Annotations
 	spare := buffer("spare", karpenter.CapacityBufferSpec{ScalableRef: &karpenter.ScalableRef{Kind: "Deployment", Name: "web"}, Replicas: new(int32(1))})
 	spare.Annotations = map[string]string{"note": secret}
-	view := gated(everyGate, workload, spare, fleet, pool, class, node("n", disrupted), claim("c", registered), pod("waits", "", private), pod("leaves", "n", private), pod("stays", "n", private, owner("DaemonSet")),
+	view := gated(everyGate, workload, spare, fleet, pool, class, node("n", disrupted), claim("c", registered, ending), pod("waits", "", private), pod("leaves", "n", private), pod("stays", "n", private, owner("DaemonSet")),
 		pod("kept", "", private, owner("DaemonSet")))
 	text, err := json.Marshal(scheduling.Batch{Snapshot: view.Snapshot, Pending: view.Pending, Ignored: view.Ignored})
 	if err != nil {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/joist-autoscaler/joist/shared/karpenter"
 	"github.com/joist-autoscaler/joist/shared/launchspec"
@@ -88,9 +89,12 @@ func (c *collection) node(node *corev1.Node, claim *karpenter.NodeClaim, pods []
 		}
 	}
 	disrupted := slices.ContainsFunc(node.Spec.Taints, func(t corev1.Taint) bool { return t.Key == karpenter.DisruptedTaintKey })
-	out.Going = out.Going || disrupted || node.DeletionTimestamp != nil
+	// The taint alone keeps pods away and does not end the node while its claim stands:
+	// a proposal that acts has launched what its pods need, or is rolled back (B164).
+	leaves := out.Going || node.DeletionTimestamp != nil || disrupted && claim == nil
+	out.Going = leaves || disrupted
 	out.DoNotDisrupt = out.DoNotDisrupt || node.Annotations[karpenter.DoNotDisruptAnnotationKey] == "true"
-	if out.Going {
+	if leaves {
 		c.going[node.Name] = out.Deadline
 	}
 	podspec.Settle(&out, pods, c.named, c.mounts.Of)
@@ -153,6 +157,13 @@ func describe(out *scheduling.Node, claim *karpenter.NodeClaim) {
 		out.LastPodEvent = claim.Status.LastPodEventTime.UTC()
 	}
 	out.DoNotDisrupt = claim.Annotations[karpenter.DoNotDisruptAnnotationKey] == "true"
+	if after := claim.Spec.ExpireAfter; !after.IsNever() {
+		out.Expires = claim.CreationTimestamp.Add(*after.Duration).UTC()
+	}
+	out.Bounded = claim.Spec.TerminationGracePeriod != nil
+	if drifted, ok := conditions.Get(karpenter.ConditionTypeDrifted); ok && drifted.Status == metav1.ConditionTrue {
+		out.Drift = &scheduling.Drift{Reason: drifted.Reason, Since: drifted.LastTransitionTime.UTC()}
+	}
 	out.Proposal = scheduling.ProposalOf(claim)
 }
 

@@ -190,6 +190,10 @@ func TestStateAgreesWithFrom(t *testing.T) {
 			what.Now = what.Now.Add(2*time.Second + time.Duration(rapid.IntRange(0, 3).Draw(rt, "minutes"))*time.Minute)
 			what.Catalogue.Digest = event.Digest(hand.pick("catalogue", "x", "y"))
 			want, got := collect.From(feed, what), state.View(what)
+			fresh := collect.NewState(feed)
+			if diff := cmp.Diff(fresh.Guarded(fresh.View(what)), state.Guarded(got)); diff != "" {
+				rt.Fatalf("what guards the pods differs from what there is (-want +got):\n%s", diff)
+			}
 			if soon := what; hand.maybe("at once") {
 				// What may wait is seen at once, whatever else is not.
 				change(hand, feed)

@@ -1,0 +1,93 @@
+package collect
+
+import (
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+
+	"github.com/joist-autoscaler/joist/shared/cluster"
+	"github.com/joist-autoscaler/joist/shared/karpenter"
+	"github.com/joist-autoscaler/joist/shared/podspec"
+	"github.com/joist-autoscaler/joist/shared/scheduling"
+)
+
+// Guarded is a view as decisions about removals read it: with the pods that wait,
+// and with what keeps pods on nodes that could go (B145). A batch does without: no
+// plan reads it, and a budget's status changes with every pod that becomes ready.
+// The view is the last that the state gave.
+func (s *State) Guarded(view View) scheduling.Snapshot {
+	out := view.Snapshot
+	out.Waiting = view.Pending
+	out.Nodes = slices.Clone(out.Nodes)
+	guards := guards{
+		budgets: podspec.NewBudgets(cluster.Cached[*policyv1.PodDisruptionBudget](s.feed, cluster.DisruptionBudgets)),
+		named:   s.named.Named(),
+	}
+	for i := range out.Nodes {
+		if node := &out.Nodes[i]; node.Claim != "" {
+			guards.tell(node, s.bound[node.Name])
+		}
+	}
+	return out
+}
+
+// guards are what may keep pods where they are.
+type guards struct {
+	budgets podspec.Budgets
+	named   podspec.Named
+}
+
+// tell writes on a node which of its pods are kept. Daemons and mirrors keep their
+// node as others do, so that those which are kept are told of though no selector
+// counts them.
+func (g guards) tell(node *scheduling.Node, pods map[cluster.Key]*corev1.Pod) {
+	blocked := map[string]string{}
+	var fixed []*corev1.Pod
+	for _, pod := range pods {
+		key, _ := g.budgets.Refuses(pod)
+		if key != "" {
+			blocked[string(pod.UID)] = key
+		}
+		if kept := key != "" || pod.Annotations[karpenter.DoNotDisruptAnnotationKey] != ""; kept && podspec.NodeBound(pod) && !ended(pod) {
+			fixed = append(fixed, pod)
+		}
+	}
+	node.DaemonPods = g.with(node.DaemonPods, fixed)
+	if len(blocked) > 0 {
+		node.Pods, node.DaemonPods = blocking(node.Pods, blocked), blocking(node.DaemonPods, blocked)
+	}
+}
+
+// with adds those of the pods that are in none of the classes, in the order of their
+// names.
+func (g guards) with(classes []scheduling.PodClass, pods []*corev1.Pod) []scheduling.PodClass {
+	there := map[string]bool{}
+	for i := range classes {
+		for j := range classes[i].Pods {
+			there[classes[i].Pods[j].UID] = true
+		}
+	}
+	pods = slices.DeleteFunc(pods, func(pod *corev1.Pod) bool { return there[string(pod.UID)] })
+	if len(pods) == 0 {
+		return classes
+	}
+	slices.SortFunc(pods, func(a, b *corev1.Pod) int { return cluster.KeyOf(a).Compare(cluster.KeyOf(b)) })
+	return slices.Concat(classes, podspec.Group(pods, g.named, nil))
+}
+
+// blocking are the classes with the budgets that refuse their pods, by UID. What
+// nothing refuses is shared with the argument.
+func blocking(classes []scheduling.PodClass, by map[string]string) []scheduling.PodClass {
+	out := slices.Clone(classes)
+	for i := range out {
+		if !slices.ContainsFunc(out[i].Pods, func(pod scheduling.PodRef) bool { return by[pod.UID] != "" }) {
+			continue
+		}
+		out[i].Pods = slices.Clone(out[i].Pods)
+		for j := range out[i].Pods {
+			out[i].Pods[j].Blocked = by[out[i].Pods[j].UID]
+		}
+	}
+	return out
+}

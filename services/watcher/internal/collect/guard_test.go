@@ -1,0 +1,129 @@
+package collect_test
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/joist-autoscaler/joist/services/watcher/internal/collect"
+	"github.com/joist-autoscaler/joist/shared/cluster"
+	"github.com/joist-autoscaler/joist/shared/karpenter"
+	"github.com/joist-autoscaler/joist/shared/scheduling"
+)
+
+// guarded is the snapshot and the view of a cluster of these objects.
+func guarded(objects ...cluster.Object) (*table, *collect.State, func() (scheduling.Snapshot, collect.View)) {
+	feed := newTable()
+	for _, o := range objects {
+		feed.put(o)
+	}
+	state, now := collect.NewState(feed), noon
+	return feed, state, func() (scheduling.Snapshot, collect.View) {
+		now = now.Add(2 * time.Second)
+		view := state.View(collect.Given{Now: now})
+		return state.Guarded(view), view
+	}
+}
+
+// kept names the pods of a node's classes that budgets keep, with the budgets.
+func kept(classes []scheduling.PodClass) map[string]string {
+	out := map[string]string{}
+	for _, class := range classes {
+		for _, pod := range class.Pods {
+			if pod.Blocked != "" {
+				out[pod.Name] = pod.Blocked
+			}
+		}
+	}
+	return out
+}
+
+// Which budget would refuse a pod now, whatever protects the pod beside: a snapshot
+// that is sent again must hold when its protection is over.
+func TestB145BudgetsInSnapshots(t *testing.T) {
+	labelled := func(app string) func(*corev1.Pod) {
+		return func(p *corev1.Pod) { p.Labels = map[string]string{"app": app} }
+	}
+	web := budget("web", func(b *policyv1.PodDisruptionBudget) { b.Spec.Selector.MatchLabels = map[string]string{"app": "web"} })
+	feed, state, look := guarded(node("n"), claim("c", registered), node("foreign", func(n *corev1.Node) { n.Spec.ProviderID = "kind://f" }), web,
+		pod("a", "n", labelled("web")), pod("b", "n", labelled("web"), doNotDisrupt), pod("free", "n"), pod("elsewhere", "foreign", labelled("web")),
+		pod("waits", ""))
+	snapshot, view := look()
+	if diff := cmp.Diff(map[string]string{"a": "default/web", "b": "default/web"}, kept(snapshot.Nodes[1].Pods)); diff != "" {
+		t.Errorf("who is kept (-want +got):\n%s", diff)
+	}
+	if got := kept(snapshot.Nodes[0].Pods); len(got) > 0 || snapshot.Nodes[0].Name != "foreign" {
+		t.Errorf("of a node that is not ours it is told: %v", got)
+	}
+	if diff := cmp.Diff(view.Pending, snapshot.Waiting); diff != "" || len(snapshot.Waiting) != 1 {
+		t.Errorf("who waits (-batch +snapshot):\n%s", diff)
+	}
+	// A batch has neither: it carries who waits by itself, and no plan asks who is kept.
+	if got := kept(view.Snapshot.Nodes[1].Pods); len(got) > 0 || len(view.Snapshot.Waiting) > 0 {
+		t.Errorf("a batch says that %v are kept, and has %d classes that wait", got, len(view.Snapshot.Waiting))
+	}
+	open := web.DeepCopy()
+	open.Status.DisruptionsAllowed = 1
+	turn := state.Turn()
+	feed.put(open)
+	if snapshot, _ = look(); len(kept(snapshot.Nodes[1].Pods)) > 0 || state.Turn() == turn {
+		t.Errorf("the budget opened, and kept are %v in turn %d after %d", kept(snapshot.Nodes[1].Pods), state.Turn(), turn)
+	}
+	feed.put(web)
+	if snapshot, _ = look(); len(kept(snapshot.Nodes[1].Pods)) != 2 {
+		t.Errorf("the budget is spent, and kept are %v", kept(snapshot.Nodes[1].Pods))
+	}
+}
+
+// Daemons and mirrors keep a node too (B145), though no selector names them.
+func TestB145DaemonsKeepTheirNode(t *testing.T) {
+	covered := func(p *corev1.Pod) { p.Labels = map[string]string{"app": "daemon"} }
+	mirror := func(p *corev1.Pod) { p.Annotations[corev1.MirrorPodAnnotationKey] = "x" }
+	strict := budget("strict", func(b *policyv1.PodDisruptionBudget) {
+		b.Spec.Selector.MatchLabels = map[string]string{"app": "daemon"}
+	})
+	_, _, look := guarded(node("n"), claim("c", registered), strict,
+		pod("covered", "n", owner("DaemonSet"), covered), pod("must-stay", "n", owner("DaemonSet"), doNotDisrupt), pod("mirror", "n", doNotDisrupt, mirror),
+		pod("ended", "n", owner("DaemonSet"), doNotDisrupt, func(p *corev1.Pod) { p.Status.Phase = corev1.PodFailed }), pod("plain", "n", owner("DaemonSet")))
+	snapshot, view := look()
+	told := map[string]string{}
+	for _, class := range snapshot.Nodes[0].DaemonPods {
+		for _, pod := range class.Pods {
+			told[pod.Name] = strings.TrimSpace(class.Spec.DoNotDisrupt + " " + pod.Blocked)
+		}
+	}
+	if diff := cmp.Diff(map[string]string{"covered": "default/strict", "must-stay": "true", "mirror": "true"}, told); diff != "" {
+		t.Errorf("the daemons that keep the node (-want +got):\n%s", diff)
+	}
+	if got := view.Snapshot.Nodes[0].DaemonPods; len(got) > 0 {
+		t.Errorf("a batch has %+v", got)
+	}
+}
+
+// When a pod began is told where its protection is a time from then on, and nowhere
+// else (B147).
+func TestB147SnapshotsTellWhenProtectionBegan(t *testing.T) {
+	began := func(protection string) func(*corev1.Pod) {
+		return func(p *corev1.Pod) {
+			p.Annotations = map[string]string{karpenter.DoNotDisruptAnnotationKey: protection}
+			p.Status.StartTime = new(metav1.NewTime(noon.Add(-time.Minute)))
+		}
+	}
+	_, _, look := guarded(node("n"), claim("c", registered), pod("timed", "n", began("5m")), pod("ever", "n", began("true")), pod("typo", "n", began("soon")))
+	snapshot, _ := look()
+	for _, class := range snapshot.Nodes[0].Pods {
+		text, err := json.Marshal(class.Pods[0])
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, want := strings.Contains(string(text), `"started":"2025-12-31T23:59:00Z"`), class.Pods[0].Name == "timed"; got != want || !want && strings.Contains(string(text), "started") {
+			t.Errorf("%s", text)
+		}
+	}
+}
