@@ -11,6 +11,12 @@ import (
 func Check(s *Scenario, r *Result) []Violation {
 	out := &report{}
 	w := newWorld(s, r, out)
+	w.check(out)
+	return *out
+}
+
+// check asks all rules of the cluster that the plan would make.
+func (w *world) check(out *report) {
 	w.sums(out)
 	for _, n := range w.nodes {
 		n.offering(out)
@@ -23,7 +29,6 @@ func Check(s *Scenario, r *Result) []Violation {
 	w.spread(out)
 	w.affinity(out)
 	w.antiAffinity(out)
-	return *out
 }
 
 // cent is how far prices may differ that are the same but for rounding, in US

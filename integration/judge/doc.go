@@ -6,6 +6,8 @@
 // final state, with Kubernetes' own matching where there is a library for it.
 // The judge knows nothing of how a plan is found and shares no code with the
 // planner, not even the decoding, so that no misreading can be common to both.
+// A consolidation is judged by carrying out its commands one by one, each of them
+// as a plan for the pods that it moves.
 //
 // The invariants: a violation that is reported is certain, which for rules that
 // depend on the order of binding means that no order satisfies them, and for the

@@ -23,6 +23,8 @@ type Result struct {
 
 // NewNode is a node to launch.
 type NewNode struct {
+	// Name is what a consolidation calls the node from then on.
+	Name         string `json:"name,omitempty"`
 	NodePool     string `json:"nodePool"`
 	InstanceType string `json:"instanceType"`
 	Zone         string `json:"zone"`

@@ -62,9 +62,26 @@ type NodePool struct {
 			} `json:"metadata"`
 			Spec PoolTemplate `json:"spec"`
 		} `json:"template"`
-		Limits corev1.ResourceList `json:"limits,omitempty"`
-		Weight *int32              `json:"weight,omitempty"`
+		Disruption Disruption          `json:"disruption,omitzero"`
+		Limits     corev1.ResourceList `json:"limits,omitempty"`
+		Weight     *int32              `json:"weight,omitempty"`
 	} `json:"spec"`
+}
+
+// Disruption is what a pool allows to be done to its nodes.
+type Disruption struct {
+	// ConsolidateAfter is Never, or a wait, which the judge does not time.
+	ConsolidateAfter    string   `json:"consolidateAfter,omitempty"`
+	ConsolidationPolicy string   `json:"consolidationPolicy,omitempty"`
+	Budgets             []Budget `json:"budgets,omitempty"`
+}
+
+// Budget is how many nodes may go at once, as a number or a percentage.
+type Budget struct {
+	Nodes    string   `json:"nodes"`
+	Reasons  []string `json:"reasons,omitempty"`
+	Schedule *string  `json:"schedule,omitempty"`
+	Duration *string  `json:"duration,omitempty"`
 }
 
 // PoolTemplate is what every node of a pool has. Startup taints are not in it:

@@ -23,6 +23,11 @@ const (
 	Spread       Rule = "topology spread"
 	Affinity     Rule = "pod affinity"
 	AntiAffinity Rule = "pod anti-affinity"
+	// The rest is asked of consolidations alone.
+	Budgets  Rule = "disruption budgets"
+	Protects Rule = "disruption policy"
+	Saves    Rule = "saving"
+	Final    Rule = "final state"
 )
 
 // Violation is one thing that is wrong with a plan.

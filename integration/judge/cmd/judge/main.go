@@ -1,12 +1,13 @@
-// Command judge says what is wrong with a plan, and what it costs beside the
-// bound below which no plan can be.
+// Command judge says what is wrong with a plan or a consolidation, and what it
+// costs beside the bound below which none can be.
 //
 //	go run ./integration/judge/cmd/judge SCENARIO PLAN
 //
-// It ends with 1 when the plan is not valid.
+// It ends with 1 when what it reads is not valid.
 package main
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"os"
@@ -33,6 +34,9 @@ func run(args []string) error {
 	if err != nil {
 		return fmt.Errorf("reading the plan: %w", err)
 	}
+	if bytes.Contains(text, []byte(`"finalNodes"`)) {
+		return consolidation(s, text)
+	}
 	plan, err := judge.ParseResult(text)
 	if err != nil {
 		return err
@@ -49,6 +53,31 @@ func run(args []string) error {
 	fmt.Printf("%s on %s: %d nodes, $%.4f an hour, %d pods placed and %d not; the bound is $%.4f", plan.Planner, s.Name, len(plan.NewNodes), cost, plan.Summary.Scheduled, plan.Summary.Unscheduled, bound)
 	if bound > 0 {
 		fmt.Printf(", %.3f times it", cost/bound)
+	}
+	fmt.Println()
+	if len(violations) > 0 {
+		return fmt.Errorf("%d violations", len(violations))
+	}
+	return nil
+}
+
+func consolidation(s *judge.Scenario, text []byte) error {
+	c, err := judge.ParseConsolidation(text)
+	if err != nil {
+		return err
+	}
+	bound, err := judge.RepackBound(s)
+	if err != nil {
+		return err
+	}
+	violations := judge.CheckConsolidation(s, c)
+	for _, v := range violations {
+		fmt.Println(v.Error())
+	}
+	fmt.Printf("%s on %s: %d nodes at $%.4f an hour became %d at $%.4f by %d commands and %d moves; the bound of a repack is $%.4f", c.Planner, s.Name,
+		c.Nodes, c.CostBefore, c.NodesAfter, c.CostAfter, len(c.Rounds), c.PodsMoved, bound)
+	if bound > 0 {
+		fmt.Printf(", %.3f times it", c.CostAfter/bound)
 	}
 	fmt.Println()
 	if len(violations) > 0 {
