@@ -169,7 +169,7 @@ func (p *Packer) room(k int) []float64 {
 // more than it costs; 1 when none is. Prices that are divided by these overpay
 // nothing: no party of a column is scaled by less than that column asks for.
 func (p *Packer) overpaid(columns []int, parties []party) []float64 {
-	worst, who := make([]float64, len(parties)), make([]int, 0, len(parties))
+	worst, who, top := make([]float64, len(parties)), make([]int, 0, len(parties)), make([]float64, p.problem.Dims+1)
 	for i := range worst {
 		worst[i] = 1
 	}
@@ -182,14 +182,14 @@ func (p *Packer) overpaid(columns []int, parties []party) []float64 {
 				who, least = append(who, i), min(least, worst[i])
 			}
 		}
-		if len(who) == 0 || p.worthTo(parties, who, k, c.planes) <= least*c.price(c.planes) {
+		if len(who) == 0 || p.worthTo(parties, who, k, c.planes, top) <= least*c.price(c.planes) {
 			continue // Not even the cheapest offer, with all planes taken for one, is.
 		}
 		for _, o := range c.Offers {
 			if o.Price <= 0 {
 				continue
 			}
-			ratio := p.worthTo(parties, who, k, 1<<o.Plane) / o.Price
+			ratio := p.worthTo(parties, who, k, 1<<o.Plane, top) / o.Price
 			for _, i := range who {
 				if parties[i].planes&(1<<o.Plane) != 0 {
 					worst[i] = max(worst[i], ratio)
@@ -201,17 +201,22 @@ func (p *Packer) overpaid(columns []int, parties []party) []float64 {
 }
 
 // worthTo is what a column's room is worth on some planes if each resource goes to
-// the party that values it most.
-func (p *Packer) worthTo(parties []party, who []int, k int, planes uint64) float64 {
-	sum := 0.0
-	for r, room := range p.room(k) {
-		top := 0.0
-		for _, i := range who {
-			if parties[i].planes&planes != 0 {
-				top = max(top, parties[i].prices[r])
+// the party that values it most; top is memory for what those pay.
+func (p *Packer) worthTo(parties []party, who []int, k int, planes uint64, top []float64) float64 {
+	clear(top)
+	for _, i := range who {
+		if parties[i].planes&planes == 0 {
+			continue
+		}
+		for r, price := range parties[i].prices {
+			if price > top[r] {
+				top[r] = price
 			}
 		}
-		sum += float64(top * room)
+	}
+	sum := 0.0
+	for r, room := range p.room(k) {
+		sum += float64(top[r] * room)
 	}
 	return sum
 }

@@ -7,6 +7,9 @@ import "slices"
 // have left over, each bin has been given an equal part to be larger by.
 func (p *Packer) Choice(b int) Set {
 	bin := &p.bins[b]
+	if bin.choice != nil {
+		return bin.choice
+	}
 	return p.choice(bin, bin.used, bin.Planes, bin.Columns)
 }
 
@@ -46,7 +49,7 @@ func (p *Packer) moderateLimits(chosen, c *Column, extra []int64) bool {
 func (p *Packer) loosen() {
 	waiting := make([]int64, len(p.problem.Pools))
 	for b := range p.bins {
-		p.bins[b].extra = nil
+		p.bins[b].extra, p.bins[b].choice = nil, nil
 		waiting[p.problem.Columns[p.bins[b].Column].Pool]++
 	}
 	for b := range p.bins {
@@ -66,7 +69,8 @@ func (p *Packer) loosenOne(bin *Bin, pool *Pool, sharers int64) {
 		}
 	}
 	chosen, largest := &p.problem.Columns[bin.Column], make([]int64, len(pool.Left))
-	p.choice(bin, bin.used, bin.Planes, bin.Columns).Each(func(k int) bool {
+	bin.choice = p.choice(bin, bin.used, bin.Planes, bin.Columns)
+	bin.choice.Each(func(k int) bool {
 		for r, c := range p.problem.Columns[k].Capacity {
 			largest[r] = max(largest[r], c-chosen.Capacity[r])
 		}

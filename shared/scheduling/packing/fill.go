@@ -122,29 +122,22 @@ func (s *stage) next(c *candidate, column *Column) (d, i, n int) {
 
 // advance moves a list's cursor to the first lot that fits and says how many do.
 func (s *stage) advance(c *candidate, d int) (i, n int) {
-	f, list, dims := s.scratch, c.lists[d], len(s.scratch.room)
+	f, list := s.scratch, c.lists[d]
+	room, dims := f.room, len(f.room)
 	most := 0.0
 	for _, r := range s.priced {
-		most += float64(s.top[r] * float64(max(0, f.room[r])))
+		most += float64(s.top[r] * float64(max(0, room[r])))
 	}
-	most += s.p.hostPrice
+	most = (most + s.p.hostPrice) * (1 + 1e-9)
 	for f.cursor[d] < len(list) {
 		i = int(list[f.cursor[d]])
-		if s.floor[i] > most*(1+1e-9) && f.taken[d] == 0 {
+		if s.floor[i] > most && f.taken[d] == 0 {
 			from := f.cursor[d]
-			f.cursor[d] += sort.Search(len(list)-from, func(j int) bool { return s.floor[list[from+j]] <= most*(1+1e-9) })
+			f.cursor[d] += sort.Search(len(list)-from, func(j int) bool { return s.floor[list[from+j]] <= most })
 			continue
 		}
 		s.p.steps++
-		n = s.left[i] - f.taken[d]
-		need := s.need[i*dims : (i+1)*dims]
-		for r := 0; r < dims && n > 0; r++ {
-			if need[r] > 0 {
-				n = min(n, int(max(0, f.room[r])/need[r]))
-			} else if f.room[r] < 0 {
-				n = 0
-			}
-		}
+		n = times(s.need[i*dims:(i+1)*dims], room, s.left[i]-f.taken[d])
 		if n > 0 {
 			if marks := s.p.lots[s.ids[i]].Marks; len(marks) > 0 {
 				n = s.p.content.room(marks, n)

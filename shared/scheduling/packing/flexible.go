@@ -1,5 +1,7 @@
 package packing
 
+import "slices"
+
 // flexible reports whether as many columns as should be could hold whatever fits
 // into this one, the column itself counted.
 func (s *stage) flexible(k int, planes uint64) bool {
@@ -8,8 +10,11 @@ func (s *stage) flexible(k int, planes uint64) bool {
 		return true
 	}
 	count := 0
-	for _, other := range s.columns {
-		o := &s.p.problem.Columns[other]
+	for _, other := range slices.Backward(s.byPrice()) { // The dearest are the largest.
+		if other.room < c.Room[0] {
+			continue
+		}
+		o := &s.p.problem.Columns[other.column]
 		if o.Pool != c.Pool || o.planes&planes == 0 || !fits(c.Room, o.Room) || !s.p.moderateLimits(c, o, nil) {
 			continue
 		}

@@ -20,13 +20,14 @@ const (
 func (s *stage) open() {
 	s.shortlist()
 	for s.rest > 0 && !s.beyond() && !s.p.Spent() {
-		c, lot := s.best(), -1
+		c, value, picks := s.best()
+		lot := -1
 		if c == nil {
 			if c, lot = s.rescue(); c == nil {
 				return
 			}
+			value, picks = s.fill(c)
 		}
-		value, picks := s.fill(c)
 		if value, picks = s.trim(c, value, picks); len(picks) > 0 {
 			s.commit(c, value, picks)
 			continue
@@ -126,13 +127,15 @@ func (s *stage) score(c *candidate, value float64) float64 {
 // best tries candidates until the best known score was just found. Scores fall as
 // pods run out, so one that was not the best before seldom is the best now. What is
 // hoped of a candidate is its last score, or what it cannot exceed when it has none;
-// nothing is hoped of one that took no pod.
-func (s *stage) best() *candidate {
+// nothing is hoped of one that took no pod. The picks fill the best; they are valid
+// until the next fill.
+func (s *stage) best() (c *candidate, value float64, picks []pick) {
 	for len(s.hopes) > 0 && s.hopes[0].score > 0 {
 		at := s.hopes[0].offer
 		top := &s.offers[at]
 		if !top.stale {
-			return top
+			value, picks = s.fill(top)
+			return top, value, picks
 		}
 		if !s.p.Buyable(top.column) {
 			s.hope(0)
@@ -142,15 +145,15 @@ func (s *stage) best() *candidate {
 			s.hope(most)
 			continue
 		}
-		value, _ := s.fill(top)
+		value, picks = s.fill(top)
 		was, is := s.hopes[0].score, s.score(top, value)
 		top.stale = false
 		s.hope(is)
 		if value > 0 && is >= was*(1-slackMin) {
-			return &s.offers[at]
+			return top, value, picks
 		}
 	}
-	return nil
+	return nil, 0, nil
 }
 
 // hope says what is hoped of the candidate of which most was hoped.
@@ -228,14 +231,15 @@ func (p *Packer) buy(b *Bin, sign int64) {
 
 // rescue finds a column for the first lot that none of the shortlist takes.
 func (s *stage) rescue() (found *candidate, lot int) {
+	buyable := slices.DeleteFunc(slices.Clone(s.columns), func(k int) bool { return !s.p.Buyable(k) })
 	for i, id := range s.ids {
 		if s.left[i] == 0 {
 			continue
 		}
 		g, best := &s.groups[s.group[i]], candidate{column: -1}
-		for _, k := range s.columns {
+		for _, k := range buyable {
 			column := &s.p.problem.Columns[k]
-			if !g.columns.Has(k) || column.planes&g.planes == 0 || !s.p.Buyable(k) || !fits(s.p.lots[id].Need, column.Room) {
+			if !g.columns.Has(k) || column.planes&g.planes == 0 || !fits(s.p.lots[id].Need, column.Room) {
 				continue
 			}
 			if price := s.p.cost(column, g.planes); best.column < 0 || price < best.price {

@@ -2,23 +2,33 @@ package packing
 
 import "math"
 
-// topUp puts lots into bins that have room for them as they are.
-func (p *Packer) topUp(ids []int) {
+// topUp puts lots into bins that have room for them as they are, from the given one
+// on: those before were tried, and have not got any emptier.
+func (p *Packer) topUp(ids []int, from int) {
 	room := make([]int64, p.problem.Dims)
 	for _, id := range ids {
-		lot := &p.lots[id]
-		for b := 0; b < len(p.bins) && p.left[id] > 0 && len(lot.Beside) == 0; b++ {
-			bin := &p.bins[b]
-			if !lot.Columns.Has(bin.Column) || bin.Planes&lot.Planes == 0 || p.problem.Columns[bin.Column].planes&bin.Planes&lot.Planes == 0 {
-				continue
-			}
-			p.steps++
-			for r, total := range p.problem.Columns[bin.Column].Room {
-				room[r] = total - bin.used[r]
-			}
-			if n := p.allowed(id, b, times(lot.Need, room, p.left[id]), bin.Column); n > 0 {
-				p.join(id, b, n, bin.Column)
-			}
+		if lot := &p.lots[id]; p.left[id] > 0 && len(lot.Beside) == 0 {
+			p.topUpWith(id, lot, from, room)
+		}
+	}
+}
+
+// topUpWith is topUp for one lot; room is memory for what a bin has left.
+func (p *Packer) topUpWith(id int, lot *Lot, from int, room []int64) {
+	for b := from; b < len(p.bins) && p.left[id] > 0; b++ {
+		bin := &p.bins[b]
+		column := &p.problem.Columns[bin.Column]
+		if !lot.Columns.Has(bin.Column) || column.planes&bin.Planes&lot.Planes == 0 {
+			continue
+		}
+		if p.steps++; !p.carries(column, bin.used, lot.Need) {
+			continue
+		}
+		for r, total := range column.Room {
+			room[r] = total - bin.used[r]
+		}
+		if n := p.allowed(id, b, times(lot.Need, room, p.left[id]), bin.Column); n > 0 {
+			p.join(id, b, n, bin.Column)
 		}
 	}
 }

@@ -16,11 +16,7 @@ const wellSpent = 0.95
 // merge makes one bin of two as long as that is cheaper. Opening the best node
 // first leaves odd pods for the end, on nodes that are too small to be cheap.
 func (s *stage) merge(first int) {
-	worth := map[int]float64{}
-	for i, id := range s.ids {
-		worth[id] = s.value[i]
-	}
-	s.rankPrices()
+	worth := s.worthByLot()
 	for {
 		a, b, into := s.bestMerge(s.poorest(first, worth))
 		if a < 0 {
@@ -30,22 +26,13 @@ func (s *stage) merge(first int) {
 	}
 }
 
-// priced is a column and its price where it is cheapest.
-type priced struct {
-	column int
-	price  float64
-}
-
-// rankPrices lists the stage's columns, the cheapest first.
-func (s *stage) rankPrices() {
-	s.cheapest = make([]priced, 0, len(s.columns))
-	for _, k := range s.columns {
-		c := &s.p.problem.Columns[k]
-		s.cheapest = append(s.cheapest, priced{k, s.p.cost(c, c.planes)})
+// worthByLot is what a pod of each lot of the stage is worth, by the lot's number.
+func (s *stage) worthByLot() []float64 {
+	out := make([]float64, len(s.p.lots))
+	for i, id := range s.ids {
+		out[id] = s.value[i]
 	}
-	slices.SortFunc(s.cheapest, func(a, b priced) int {
-		return cmp.Or(cmp.Compare(a.price, b.price), cmp.Compare(a.column, b.column))
-	})
+	return out
 }
 
 // poor is a bin whose pods are worth clearly less than it costs.
@@ -55,7 +42,7 @@ type poor struct {
 }
 
 // poorest are the bins whose pods are worth least of what they cost.
-func (s *stage) poorest(first int, worth map[int]float64) []poor {
+func (s *stage) poorest(first int, worth []float64) []poor {
 	out := make([]poor, 0, len(s.p.bins)-first)
 	for b := first; b < len(s.p.bins); b++ {
 		bin, sum := &s.p.bins[b], 0.0
@@ -133,11 +120,15 @@ func (s *stage) cheapestUnion(a, b *Bin, planes uint64, least float64) (column i
 	p := s.p
 	was := p.cost(&p.problem.Columns[a.Column], a.Planes) + p.cost(&p.problem.Columns[b.Column], b.Planes)
 	column, gain = -1, least
-	for _, one := range s.cheapest {
-		k, c := one.column, &p.problem.Columns[one.column]
+	need := a.used[0] + b.used[0]
+	for _, one := range s.byPrice() {
 		if was-one.price <= gain {
 			break // All that follow save less.
 		}
+		if one.room < need {
+			continue
+		}
+		k, c := one.column, &p.problem.Columns[one.column]
 		p.steps++
 		if !a.Columns.Has(k) || !b.Columns.Has(k) || c.planes&planes == 0 || !p.carries(c, a.used, b.used) || !p.alike(k, a.Column) {
 			continue

@@ -67,8 +67,10 @@ func (p *Packer) Pack(lots []Lot) (first int) {
 		return first
 	}
 	p.lonely = p.loneliest(ids)
+	tried := 0
 	for _, stage := range p.stages() {
-		p.topUp(ids)
+		p.topUp(ids, tried)
+		tried = len(p.bins)
 		if s := p.newStage(stage, ids); s != nil {
 			s.run()
 		}

@@ -131,6 +131,8 @@ type Bin struct {
 	ration int
 	// extra is by how much it may turn out larger than planned in what is limited.
 	extra []int64
+	// choice is what it could be bought as, as soon as extra is known.
+	choice Set
 }
 
 // Policy is how a plan trades price for resilience.

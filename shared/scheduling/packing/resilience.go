@@ -70,10 +70,7 @@ func (s *stage) concentrated(bins []Bin) bool {
 	if policy.MaxShare <= 0 {
 		return false
 	}
-	value := make(map[int]float64, len(s.ids))
-	for i, id := range s.ids {
-		value[id] = s.value[i]
-	}
+	value := s.worthByLot()
 	for b := range bins {
 		bin, sum := &bins[b], 0.0
 		for _, part := range bin.Parts {

@@ -39,7 +39,7 @@ type stage struct {
 	short       []candidate
 	shortModest bool
 	columns     []int
-	// cheapest are the same, by price.
+	// cheapest are the same, by price; they are sorted when they are first asked for.
 	cheapest []priced
 	scratch  *scratch
 }
@@ -47,8 +47,10 @@ type stage struct {
 type lotGroup struct {
 	columns Set
 	planes  uint64
-	// some is whether any of the stage's columns is for the group.
+	// some is whether any of the stage's columns is for the group, and asks whether
+	// any of its lots is the stage's.
 	some   bool
+	asks   bool
 	prices []float64
 	host   float64
 }
@@ -75,7 +77,8 @@ func (p *Packer) newStage(number int, lots []int) *stage {
 
 func (p *Packer) supplied(c *Column) bool { return c.Supply == 0 || p.problem.Supplies[c.Supply-1] > 0 }
 
-// collect finds the lots' groups, and drops lots that fit no column.
+// collect finds the lots' groups, and drops lots that fit no column, and groups
+// without lots.
 func (s *stage) collect(lots []int) {
 	p := s.p
 	for _, id := range lots {
@@ -88,6 +91,18 @@ func (s *stage) collect(lots []int) {
 			continue
 		}
 		s.ids, s.group = append(s.ids, id), append(s.group, g)
+		s.groups[g].asks = true
+	}
+	place := make([]int, len(s.groups))
+	kept := s.groups[:0]
+	for g := range s.groups {
+		if place[g] = len(kept); s.groups[g].asks {
+			kept = append(kept, s.groups[g])
+		}
+	}
+	s.groups = kept
+	for i, g := range s.group {
+		s.group[i] = place[g]
 	}
 }
 

@@ -17,8 +17,8 @@ const (
 	apart = 1e-7
 )
 
-// offerRow is what the program sees of a column: its room by dimension, one node,
-// and its price.
+// offerRow is what the program sees of a column: its room by dimension, none of it
+// less than nothing, one node, and its price.
 type offerRow struct {
 	room   []float64
 	price  float64
@@ -52,7 +52,7 @@ func worth(demand []float64, rows []offerRow, guess []int) (prices []float64, bo
 	m.begin()
 	for {
 		solved := m.appraise(prices)
-		k, over := overpaid(prices, rows)
+		k, over := overpaid(prices, rows, dims)
 		if !solved || over <= 1+1e-6 || len(m.offered) >= offersMax || slices.Contains(m.offered, k) {
 			return prices, feasible(prices, demand, over), m.bought()
 		}
@@ -137,7 +137,7 @@ func (m *market) offer(k int) {
 	at := len(m.cost)
 	m.room = m.room.Grow(0, 1).(*mat.Dense)
 	for i, r := range m.dims {
-		m.room.Set(i, at, max(0, m.rows[k].room[r])/m.rows[k].price*m.alone[r])
+		m.room.Set(i, at, m.rows[k].room[r]/m.rows[k].price*m.alone[r])
 	}
 	m.cost, m.offered = append(m.cost, 1), append(m.offered, k)
 }
@@ -210,10 +210,11 @@ func (m *market) appraise(prices []float64) (ok bool) {
 	return true
 }
 
-// overpaid finds the column whose room is worth most in proportion to its price.
-func overpaid(prices []float64, rows []offerRow) (at int, ratio float64) {
+// overpaid finds the column whose room is worth most in proportion to its price;
+// only some dimensions have a price.
+func overpaid(prices []float64, rows []offerRow, dims []int) (at int, ratio float64) {
 	for k := range rows {
-		if got := rows[k].paid(prices); got > ratio {
+		if got := rows[k].paid(prices, dims); got > ratio {
 			at, ratio = k, got
 		}
 	}
@@ -221,10 +222,10 @@ func overpaid(prices []float64, rows []offerRow) (at int, ratio float64) {
 }
 
 // paid is what the room of a column is worth in proportion to its price.
-func (o *offerRow) paid(prices []float64) float64 {
+func (o *offerRow) paid(prices []float64, dims []int) float64 {
 	sum := 0.0
-	for r, p := range prices {
-		sum += float64(p * max(0, o.room[r]))
+	for _, r := range dims {
+		sum += float64(prices[r] * o.room[r])
 	}
 	return sum / o.price
 }
