@@ -1,6 +1,8 @@
-// Command bench measures planners on the benchmark's scenarios, side by side.
+// Command bench measures planners on the benchmark's scenarios, side by side:
+// plans for pods that wait, and consolidations of nodes that exist (kinds e and f).
 //
 //	go run ./integration/bench                                  Joist beside Karpenter on generated scenarios
+//	go run ./integration/bench -set 'e,f=100'                   consolidation
 //	go run ./integration/bench -only joist -scenarios DIR       Joist alone on scenarios that there are
 //	go run ./integration/bench -write DIR -set 'b=1000'         no measuring: the scenarios alone
 package main
@@ -40,7 +42,7 @@ func run(ctx context.Context, o options) error {
 		return fmt.Errorf("making a scratch directory: %w", err)
 	}
 	defer os.RemoveAll(scratch)
-	samples, err := choose(o, scratch)
+	samples, fleets, err := choose(o, scratch)
 	if err != nil {
 		return err
 	}
@@ -50,15 +52,30 @@ func run(ctx context.Context, o options) error {
 	}
 	r := record(o)
 	held := contest.Contest{Planners: planners, Samples: samples, Runs: o.runs, Progress: progress}
+	apart := held
+	apart.Samples = fleets
+	var fleetJudge contest.FleetJudge
 	if o.judge {
-		held.Judge = &contest.Referee{}
+		held.Judge, fleetJudge = &contest.Referee{}, &contest.Referee{}
 	}
-	r.Rows, err = held.Play(ctx)
-	fmt.Printf("%s\n\n%s", tables(r.Rows), report.Problems(r.Rows))
+	if r.Rows, err = held.Play(ctx); err == nil {
+		r.Fleets, err = apart.PlayFleets(ctx, fleetJudge)
+	}
+	show(r)
 	if err != nil || o.into == "" {
 		return err
 	}
 	return keep(o.into, r)
+}
+
+// show prints what was measured, and all that went wrong.
+func show(r report.Record) {
+	if len(r.Rows) > 0 {
+		fmt.Printf("%s\n\n%s", tables(r.Rows), report.Problems(r.Rows))
+	}
+	if len(r.Fleets) > 0 {
+		fmt.Printf("%s\n\n%s", report.Fleets(r.Fleets), report.FleetProblems(r.Fleets))
+	}
 }
 
 // tables shows a contest of two side by side, and others line by line.
@@ -69,27 +86,26 @@ func tables(rows []contest.Row) string {
 	return report.Each(rows)
 }
 
-// choose finds the scenarios, or makes them.
-func choose(o options, scratch string) ([]contest.Sample, error) {
+// choose finds the scenarios, or makes them: those with pods that wait, and those
+// with nodes alone.
+func choose(o options, scratch string) (samples, fleets []contest.Sample, err error) {
 	dir := o.scenarios
 	if dir == "" {
 		dir = scratch
 		if err := o.set.Generate(dir, o.seed); err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 	}
-	samples, without, err := contest.Samples(dir, scratch)
+	samples, fleets, err = contest.Samples(dir, scratch)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	if len(without) > 0 {
-		fmt.Fprintln(os.Stderr, "no pod waits in", strings.Join(without, ", "))
+	other := func(s contest.Sample) bool { return !strings.Contains(s.Name, o.match) }
+	samples, fleets = slices.DeleteFunc(samples, other), slices.DeleteFunc(fleets, other)
+	if len(samples)+len(fleets) == 0 {
+		return nil, nil, fmt.Errorf("there is no scenario to measure in %s; leave -match and -scenarios out for the generated ones", dir)
 	}
-	samples = slices.DeleteFunc(samples, func(s contest.Sample) bool { return !strings.Contains(s.Name, o.match) })
-	if len(samples) == 0 {
-		return nil, fmt.Errorf("there is no scenario to measure in %s; leave -match and -scenarios out for the generated ones", dir)
-	}
-	return samples, nil
+	return samples, fleets, nil
 }
 
 // planners are those that take part, each built for this run unless it is named.
@@ -106,7 +122,7 @@ func planners(ctx context.Context, o options, scratch string) ([]contest.Planner
 		out = append(out, joist)
 	}
 	if o.only != "joist" {
-		karpenter, err := contest.Karpenter(ctx, o.karpenter, scratch, o.limit)
+		karpenter, err := contest.Karpenter(ctx, o.karpenter, scratch, o.limit, o.fleetLimit)
 		if err != nil {
 			return nil, err
 		}

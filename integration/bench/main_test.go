@@ -32,7 +32,7 @@ func TestWritingScenariosMeasuresNothing(t *testing.T) {
 }
 
 func TestNothingToMeasureIsAnError(t *testing.T) {
-	err := run(t.Context(), parse([]string{"-set", "e=2", "-only", "joist", "-joist", "no-such-planner"}))
+	err := run(t.Context(), parse([]string{"-set", "e=2", "-match", "none", "-only", "joist", "-joist", "no-such-planner"}))
 	if err == nil || !strings.Contains(err.Error(), "no scenario to measure") {
 		t.Errorf("got %v, want it said that no scenario is there to measure", err)
 	}

@@ -22,14 +22,21 @@ const deadlineMargin = 15 * time.Minute
 // Joist is the planner of this repository. An empty path builds it into scratch.
 func Joist(ctx context.Context, path, scratch string) (Planner, error) {
 	path, err := built(ctx, path, joistPackage, filepath.Join(scratch, "joist"))
-	return Planner{Name: "joist", Command: []string{path, "plan", "--scenario", File, "-o", "json"}, Deadline: deadlineMargin}, err
+	return Planner{
+		Name: "joist", Deadline: deadlineMargin,
+		Command: []string{path, "plan", "--scenario", File, "-o", "json"}, Fleet: []string{path, "consolidate", "--scenario", File, "-o", "json"},
+	}, err
 }
 
 // Karpenter is upstream's scheduler, which stops solving after limit and keeps
-// what it has placed by then. An empty path builds it into scratch.
-func Karpenter(ctx context.Context, path, scratch string, limit time.Duration) (Planner, error) {
+// what it has placed by then, and upstream's consolidation, which stops deciding
+// after fleetLimit. An empty path builds it into scratch.
+func Karpenter(ctx context.Context, path, scratch string, limit, fleetLimit time.Duration) (Planner, error) {
 	path, err := built(ctx, path, karpenterPackage, filepath.Join(scratch, "incumbent"))
-	return Planner{Name: "karpenter", Command: []string{path, "-timeout", limit.String(), File}, Deadline: limit + deadlineMargin}, err
+	return Planner{
+		Name: "karpenter", Deadline: max(limit, fleetLimit) + deadlineMargin,
+		Command: []string{path, "-timeout", limit.String(), File}, Fleet: []string{path, "-consolidate", "-timeout", fleetLimit.String(), File},
+	}, err
 }
 
 func built(ctx context.Context, path, from, to string) (string, error) {

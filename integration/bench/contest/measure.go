@@ -96,11 +96,16 @@ func (m Measurement) Valid() bool { return m.Failure == "" && len(m.Violations) 
 // middle is the run with the median CPU, unless one failed or was found invalid:
 // then that one speaks for all.
 func middle(runs []Measurement) Measurement {
-	if bad := slices.IndexFunc(runs, func(m Measurement) bool { return !m.Valid() }); bad >= 0 {
+	return middleOf(runs, func(m *Measurement) bool { return m.Valid() }, Measurement.CPU, func(m *Measurement) { m.Runs = len(runs) })
+}
+
+// middleOf is the run with the median of a figure, or the first bad one.
+func middleOf[T any](runs []T, valid func(*T) bool, figure func(T) float64, counted func(*T)) T {
+	if bad := slices.IndexFunc(runs, func(r T) bool { return !valid(&r) }); bad >= 0 {
 		return runs[bad]
 	}
-	sorted := slices.SortedStableFunc(slices.Values(runs), func(a, b Measurement) int { return cmp.Compare(a.CPU(), b.CPU()) })
+	sorted := slices.SortedStableFunc(slices.Values(runs), func(a, b T) int { return cmp.Compare(figure(a), figure(b)) })
 	one := sorted[(len(sorted)-1)/2]
-	one.Runs = len(runs)
+	counted(&one)
 	return one
 }

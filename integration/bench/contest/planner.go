@@ -19,6 +19,8 @@ type Planner struct {
 	Name string
 	// Command is the program and its arguments, with File among them.
 	Command []string
+	// Fleet is the same for consolidating a scenario's nodes.
+	Fleet []string
 	// Deadline ends the process. A planner's own limit on solving is an argument
 	// of its command, and shorter.
 	Deadline time.Duration

@@ -34,11 +34,14 @@ func (r *Referee) Judge(s Sample, plan []byte) ([]string, error) {
 	if err != nil {
 		return nil, fmt.Errorf("judging the plan for %s: %w", s.Name, err)
 	}
-	var out []string
-	for _, v := range judge.Check(scenario, result) {
+	return words(judge.Check(scenario, result)), nil
+}
+
+func words(violations []judge.Violation) (out []string) {
+	for _, v := range violations {
 		out = append(out, v.Error())
 	}
-	return out, nil
+	return out
 }
 
 // Bound implements Judge.
@@ -48,4 +51,26 @@ func (r *Referee) Bound(s Sample) (float64, error) {
 		return 0, err
 	}
 	return judge.Bound(scenario)
+}
+
+// JudgeFleet implements FleetJudge.
+func (r *Referee) JudgeFleet(s Sample, result []byte) ([]string, error) {
+	scenario, err := r.read(s)
+	if err != nil {
+		return nil, err
+	}
+	consolidation, err := judge.ParseConsolidation(result)
+	if err != nil {
+		return nil, fmt.Errorf("judging the consolidation of %s: %w", s.Name, err)
+	}
+	return words(judge.CheckConsolidation(scenario, consolidation)), nil
+}
+
+// RepackBound implements FleetJudge.
+func (r *Referee) RepackBound(s Sample) (float64, error) {
+	scenario, err := r.read(s)
+	if err != nil {
+		return 0, err
+	}
+	return judge.RepackBound(scenario)
 }

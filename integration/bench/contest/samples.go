@@ -23,6 +23,8 @@ type Sample struct {
 	// Kind is the first part of the name; Pods counts those that wait.
 	Kind string
 	Pods int
+	// Nodes counts those that exist.
+	Nodes int
 }
 
 // outline is as much of a scenario as is needed to tell what it is.
@@ -34,33 +36,34 @@ type outline struct {
 	PodGroups         []struct {
 		Count int `json:"count"`
 	} `json:"podGroups"`
-	Pods []json.RawMessage `json:"pods"`
+	Pods  []json.RawMessage `json:"pods"`
+	Nodes []json.RawMessage `json:"nodes"`
 }
 
 // Samples finds the scenarios in a directory, by kind and size. Packed
-// ones are unpacked into scratch. Files without a pod that waits are left out:
-// there is nothing to plan in them, and they are named in the second result.
-func Samples(dir, scratch string) (found []Sample, without []string, err error) {
+// ones are unpacked into scratch. Those without a pod that waits are apart: there is
+// nothing to plan in them, and nodes to consolidate.
+func Samples(dir, scratch string) (plain, fleet []Sample, err error) {
 	paths, err := filepath.Glob(filepath.Join(dir, "*.json*"))
 	if err != nil {
 		return nil, nil, fmt.Errorf("listing the scenarios in %s: %w", dir, err)
 	}
+	var found []Sample
 	for _, path := range paths {
 		one, isScenario, err := readSample(path, scratch)
 		switch {
 		case err != nil:
 			return nil, nil, err
 		case !isScenario:
-		case one.Pods == 0:
-			without = append(without, one.Name)
 		default:
 			found = append(found, one)
 		}
 	}
 	slices.SortFunc(found, func(a, b Sample) int {
-		return cmp.Or(cmp.Compare(rank(a.Kind), rank(b.Kind)), cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Pods, b.Pods))
+		return cmp.Or(cmp.Compare(rank(a.Kind), rank(b.Kind)), cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Pods, b.Pods), cmp.Compare(a.Nodes, b.Nodes))
 	})
-	return found, without, nil
+	plain, fleet = fleets(found)
+	return plain, fleet, nil
 }
 
 // rank is a kind's place among those that can be generated; strangers are last.
@@ -86,7 +89,7 @@ func readSample(path, scratch string) (one Sample, isScenario bool, err error) {
 	if !isScenario {
 		return Sample{}, false, nil
 	}
-	one = Sample{Name: o.Name, Path: path, Pods: len(o.Pods)}
+	one = Sample{Name: o.Name, Path: path, Pods: len(o.Pods), Nodes: len(o.Nodes)}
 	one.Kind, _, _ = strings.Cut(o.Name, "-")
 	for _, g := range o.PodGroups {
 		one.Pods += g.Count

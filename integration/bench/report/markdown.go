@@ -24,6 +24,9 @@ func (r Record) Markdown(drawing, data string) string {
 	fmt.Fprintf(&out, "![Cost over the bound and CPU, by kind and number of pods](%s)\n\n", drawing)
 	out.WriteString(PairsOf(r.Rows).markdown() + "\n\n")
 	out.WriteString(legend(r.Limit))
+	if len(r.Fleets) > 0 {
+		out.WriteString("\n" + strings.TrimSuffix(r.fleets(), "\n"))
+	}
 	fmt.Fprintf(&out, "\nNot run: %s. All figures are in [%s](%s).\n", strings.Join(r.absent(), "; "), data, data)
 	return out.String()
 }
@@ -164,6 +167,9 @@ func (r Record) absent() []string {
 		} else {
 			kinds = append(kinds, k.Name)
 		}
+	}
+	if len(r.Fleets) > 0 {
+		return r.missing(kinds)
 	}
 	return append(r.missing(kinds), fmt.Sprintf("consolidation (kinds %s)", strings.Join(fleets, ", ")))
 }

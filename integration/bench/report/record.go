@@ -25,6 +25,9 @@ type Record struct {
 	// Limit is how long Karpenter might solve.
 	Limit string        `json:"limit"`
 	Rows  []contest.Row `json:"rows"`
+	// FleetLimit is how long Karpenter might decide about one of Fleets.
+	FleetLimit string             `json:"fleetLimit,omitempty"`
+	Fleets     []contest.FleetRow `json:"fleets,omitempty"`
 }
 
 // Encode is the record as a file.

@@ -54,6 +54,36 @@ func TestTables(t *testing.T) {
 	}
 }
 
+// fleets are made up: a consolidation beside one that was stopped, one beside one
+// that is not valid, and one that failed.
+func fleets() []contest.FleetRow {
+	one := func(planner string, after float64, seconds float64, steps ...contest.Step) contest.Consolidation {
+		c := contest.Consolidation{
+			Planner: planner, Version: planner + " v1", Runs: 3, Nodes: 100, Pods: 927, Before: 47.88, After: after, NodesAfter: 9, Complete: true, Steps: steps,
+			UserS: seconds, PeakRSSMB: 90, Judged: true,
+		}
+		for _, s := range steps {
+			c.PodsMoved += s.PodsMoved
+		}
+		return c
+	}
+	ours := one("joist", 15.1, 0.21, contest.Step{Method: "multi", Gone: 60, Came: 3, PodsMoved: 500, After: 25}, contest.Step{Method: "multi", Gone: 38, Came: 4, PodsMoved: 430, After: 15.1})
+	theirs := one("karpenter", 16.59, 4.2, contest.Step{Method: "multi", Gone: 68, Came: 1, PodsMoved: 601, After: 18.71})
+	late, wrong := theirs, ours
+	late.Complete, wrong.Violations = false, []string{"round 1: resources: node-7"}
+	return []contest.FleetRow{
+		{Scenario: "e-consolidate-100", Kind: "e", Nodes: 100, Bound: 14.02, Results: []contest.Consolidation{ours, theirs}},
+		{Scenario: "f-consolidate-100", Kind: "f", Nodes: 100, Bound: 14.02, Results: []contest.Consolidation{ours, late}},
+		{Scenario: "e-consolidate-300", Kind: "e", Nodes: 300, BoundFailure: "it is unbounded", Results: []contest.Consolidation{wrong, {Planner: "karpenter", Failure: "exit status 2"}}},
+	}
+}
+
+func TestFleetTables(t *testing.T) {
+	record := Record{Rows: contests(), Fleets: fleets(), Limit: "1m0s", FleetLimit: "5m0s", Runs: 1}
+	golden(t, "fleets.txt", Fleets(fleets())+"\n"+FleetProblems(fleets()))
+	golden(t, "fleets.md", record.Markdown("figures/bench.svg", "figures/bench.json"))
+}
+
 func golden(t *testing.T, name, got string) {
 	t.Helper()
 	path := filepath.Join("testdata", name)

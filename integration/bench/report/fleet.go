@@ -1,0 +1,154 @@
+package report
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/jedib0t/go-pretty/v6/table"
+	"github.com/jedib0t/go-pretty/v6/text"
+
+	"github.com/joist-autoscaler/joist/integration/bench/contest"
+)
+
+// Fleets is a table with a line for every consolidation.
+func Fleets(rows []contest.FleetRow) string {
+	t := table.NewWriter()
+	t.SetStyle(plainStyle())
+	t.AppendHeader(table.Row{
+		"SCENARIO", "PLANNER", "NODES", "AFTER", "$/HOUR", "AFTER", "BOUND", "OVER BOUND", "COMMANDS", "PODS", "MOVED", "SAVED AT\nEQUAL MOVES", "CPU S", "RATIO", "RSS MB", "",
+	})
+	for i := range rows {
+		row := &rows[i]
+		for j := range row.Results {
+			c := &row.Results[j]
+			t.AppendRow(table.Row{
+				row.Scenario, c.Planner, row.Nodes, c.NodesAfter, money(c.Before), money(c.After), money(row.Bound), over(row, c),
+				len(c.Steps), c.Pods, c.PodsMoved, money(c.SavedBy(fewestMoves(row))), fmt.Sprintf("%.3f", c.UserS), cpuRatio(row, c), fmt.Sprintf("%.0f", c.PeakRSSMB), fleetVerdict(c),
+			})
+		}
+	}
+	var columns []table.ColumnConfig
+	for n := 3; n <= 15; n++ {
+		columns = append(columns, table.ColumnConfig{Number: n, Align: text.AlignRight, AlignHeader: text.AlignRight})
+	}
+	t.SetColumnConfigs(columns)
+	return t.Render()
+}
+
+// fewestMoves is how many pods the planner moved that moved fewest: at so many
+// moves all are compared.
+func fewestMoves(row *contest.FleetRow) int {
+	fewest := -1
+	for i := range row.Results {
+		if c := &row.Results[i]; c.Valid() && (fewest < 0 || c.PodsMoved < fewest) {
+			fewest = c.PodsMoved
+		}
+	}
+	return max(fewest, 0)
+}
+
+func over(row *contest.FleetRow, c *contest.Consolidation) string {
+	if !c.Valid() {
+		return none
+	}
+	return ratio(c.After, row.Bound)
+}
+
+// cpuRatio is how many times the first planner's CPU another took; at least as
+// many, when it was stopped.
+func cpuRatio(row *contest.FleetRow, c *contest.Consolidation) string {
+	first := &row.Results[0]
+	switch {
+	case c == first || !first.Valid() || !c.Valid():
+		return ""
+	case c.Complete:
+		return times(c.UserS, first.UserS)
+	default:
+		return "≥ " + times(c.UserS, first.UserS)
+	}
+}
+
+func fleetVerdict(c *contest.Consolidation) string {
+	switch {
+	case c.Failure != "":
+		return "FAILED"
+	case len(c.Violations) > 0:
+		return "INVALID"
+	case !c.Complete:
+		return "late"
+	case !c.Judged:
+		return "unjudged"
+	default:
+		return "valid"
+	}
+}
+
+// FleetProblems says all that went wrong, a line each; it is empty when nothing did.
+func FleetProblems(rows []contest.FleetRow) string {
+	var out strings.Builder
+	for _, row := range rows {
+		if row.BoundFailure != "" {
+			fmt.Fprintf(&out, "%s has no bound: %s\n", row.Scenario, row.BoundFailure)
+		}
+		for i := range row.Results {
+			switch c := &row.Results[i]; {
+			case c.Failure != "":
+				fmt.Fprintf(&out, "%s failed on %s: %s\n", c.Planner, row.Scenario, c.Failure)
+			case len(c.Violations) > 0:
+				fmt.Fprintf(&out, "%s has %s on %s, first: %s\n", c.Planner, counted(len(c.Violations), "violation"), row.Scenario, c.Violations[0])
+			}
+		}
+	}
+	return out.String()
+}
+
+// fleets is the part of the section about consolidation.
+func (r Record) fleets() string {
+	if len(r.Fleets) == 0 {
+		return ""
+	}
+	t := table.NewWriter()
+	t.AppendHeader(table.Row{"cluster", "nodes", "after", "$/h", "after", "over bound", "commands", "pods moved", "saved at equal moves", "CPU", ""})
+	for i := range r.Fleets {
+		row := &r.Fleets[i]
+		if len(row.Results) != 2 {
+			continue
+		}
+		ours, theirs := &row.Results[0], &row.Results[1]
+		at := fewestMoves(row)
+		t.AppendRow(table.Row{
+			row.Kind, thousands(row.Nodes), both(strconv.Itoa(ours.NodesAfter), strconv.Itoa(theirs.NodesAfter)), money(ours.Before), both(fleetPrice(ours), fleetPrice(theirs)),
+			both(over(row, ours), over(row, theirs)), both(strconv.Itoa(len(ours.Steps)), strconv.Itoa(len(theirs.Steps))), both(thousands(ours.PodsMoved), thousands(theirs.PodsMoved)),
+			fmt.Sprintf("%s at %s", both(money(ours.SavedBy(at)), money(theirs.SavedBy(at))), thousands(at)), both(fleetCPU(ours), fleetCPU(theirs)), cpuRatio(row, theirs),
+		})
+	}
+	var columns []table.ColumnConfig
+	for n := 2; n <= 11; n++ {
+		columns = append(columns, table.ColumnConfig{Number: n, Align: text.AlignRight})
+	}
+	t.SetColumnConfigs(columns)
+	return "Both also consolidated clusters until nothing was left to do, without waits and with every command carried out at once. The checker replayed each command. " +
+		"The bound is that of a repack of all pods. CPU is that of deciding; Karpenter's second simulation before each command and its search for drift are left out, and it may decide for " + r.FleetLimit + ".\n\n" +
+		t.RenderMarkdown() + "\n\n"
+}
+
+func fleetPrice(c *contest.Consolidation) string {
+	switch {
+	case c.Failure != "":
+		return "failed"
+	case len(c.Violations) > 0:
+		return "invalid"
+	case !c.Complete:
+		return money(c.After) + ", not done"
+	default:
+		return money(c.After)
+	}
+}
+
+func fleetCPU(c *contest.Consolidation) string {
+	if c.Failure != "" {
+		return none
+	}
+	return fmt.Sprintf("%.2f s", c.UserS)
+}
