@@ -9,8 +9,4 @@
 // the end no node, instance, launch template or message is left. What it measures
 // is a Report: a sample of the cluster four times a second and the story of each
 // notice, written as JSON and drawn as one SVG.
-//
-// The invariants of the drawing: equal reports give equal bytes; the three panels
-// share one time axis; and colours, without a background of their own, can be read
-// on a light page and on a dark one.
 package storm

@@ -10,13 +10,15 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/joist-autoscaler/joist/integration/timeline"
 )
 
 var update = flag.Bool("update", false, "rewrite testdata/storm.svg")
 
 // canned is a made-up day: up, a storm of twelve notices, down.
 func canned() Report {
-	r := Report{Pods: 400, Acts: []Act{
+	r := Report{Pods: 400, Acts: []timeline.Act{
 		{"up", 0, 20 * time.Second}, {"storm", 20 * time.Second, 80 * time.Second}, {"down", 80 * time.Second, 120 * time.Second},
 	}}
 	for i := range 480 {

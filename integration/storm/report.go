@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/joist-autoscaler/joist/integration/timeline"
 )
 
 // Sample is what the cluster was at a moment.
@@ -40,19 +42,12 @@ type Notice struct {
 	Ahead bool `json:"ahead"`
 }
 
-// Act is a part of the day.
-type Act struct {
-	Name string        `json:"name"`
-	From time.Duration `json:"from"`
-	To   time.Duration `json:"to"`
-}
-
 // Report is all that was measured.
 type Report struct {
-	Pods    int      `json:"pods"`
-	Acts    []Act    `json:"acts"`
-	Samples []Sample `json:"samples"`
-	Notices []Notice `json:"notices"`
+	Pods    int            `json:"pods"`
+	Acts    []timeline.Act `json:"acts"`
+	Samples []Sample       `json:"samples"`
+	Notices []Notice       `json:"notices"`
 }
 
 // Cordons are the times from warning to taint of those that got there, sorted.

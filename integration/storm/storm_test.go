@@ -18,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
 
+	"github.com/joist-autoscaler/joist/integration/timeline"
 	"github.com/joist-autoscaler/joist/integration/world"
 	"github.com/joist-autoscaler/joist/shared/cloud"
 	"github.com/joist-autoscaler/joist/shared/cluster"
@@ -77,7 +78,7 @@ func (s *scene) act(name string, play func()) {
 	play()
 	to := time.Since(s.Began)
 	s.mu.Lock()
-	s.report.Acts = append(s.report.Acts, Act{Name: name, From: from, To: to})
+	s.report.Acts = append(s.report.Acts, timeline.Act{Name: name, From: from, To: to})
 	s.mu.Unlock()
 	for _, promise := range s.promises() {
 		s.Error(promise)
