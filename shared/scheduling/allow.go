@@ -77,7 +77,7 @@ func (w *world) eligible(c *class, g *group, value string) bool {
 		return true
 	}
 	for i := range w.problem.Nodes {
-		if at, ok := w.nodes[i].domain(g.key); ok && at == value && (g.where == nil || g.where.nodes.Has(i)) {
+		if at, ok := w.nodes[i].domain(g.key); ok && at == value && !w.isGone(i) && (g.where == nil || g.where.nodes.Has(i)) {
 			return true
 		}
 	}

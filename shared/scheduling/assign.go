@@ -115,6 +115,21 @@ func (t *topology) values(w *world, key string) []string {
 		return got
 	}
 	var out []string
+	if w.removal != nil {
+		out = w.removal.values(key)
+	} else {
+		out = sorted(append(w.marketValues(key), w.nodeValues(key)...))
+	}
+	if t.domains == nil {
+		t.domains = map[string][]string{}
+	}
+	t.domains[key] = out
+	return out
+}
+
+// marketValues are all that a label may be on a node that could be bought, some of
+// them often.
+func (w *world) marketValues(key string) (out []string) {
 	for _, plane := range w.planes {
 		if value := plane.Label(key); value != "" {
 			out = append(out, value)
@@ -130,24 +145,28 @@ func (t *topology) values(w *world, key string) []string {
 			}
 		}
 	}
+	return out
+}
+
+// nodeValues are what a label is on the nodes that exist.
+func (w *world) nodeValues(key string) (out []string) {
 	for i := range w.problem.Nodes {
 		if value, ok := w.nodes[i].domain(key); ok {
 			out = append(out, value)
 		}
 	}
-	out = sorted(out)
-	if t.domains == nil {
-		t.domains = map[string][]string{}
-	}
-	t.domains[key] = out
 	return out
 }
 
 // lot is the share in the packer's words.
 func (w *world) lot(s *share) packing.Lot {
 	marks, beside := w.marks(s.class)
+	nodes := s.reach.nodes
+	if w.removal != nil {
+		nodes = w.removal.roomy(s.class, nodes)
+	}
 	return packing.Lot{
-		Need: s.class.need, Columns: s.reach.columns, Nodes: s.reach.nodes, Planes: s.reach.planes,
+		Need: s.class.need, Columns: s.reach.columns, Nodes: nodes, Planes: s.reach.planes,
 		Marks: marks, Beside: beside, Count: len(s.pods),
 	}
 }

@@ -46,6 +46,8 @@ type class struct {
 	// rank is its place in the order.
 	rank  int
 	shape string
+	// kind is what is known of its pods, if they run.
+	kind *podKind
 }
 
 // readClasses prepares the pending classes in the order in which they are placed:
@@ -67,6 +69,11 @@ func (w *world) readClasses(batch *Batch) {
 			c.wish, c.problem = w.wishOf(c)
 		}
 	}
+	w.rankClasses()
+}
+
+// rankClasses puts the classes into the order in which they are placed.
+func (w *world) rankClasses() {
 	w.at = nil
 	slices.SortStableFunc(w.classes, func(x, y *class) int {
 		for r := range 2 {
@@ -166,7 +173,7 @@ func (w *world) besideDaemons(c *class) *reach {
 		return r
 	}
 	out := *c.reach
-	out.key, out.narrow = key, nil
+	out.key, out.narrow, out.of = key, nil, nil
 	for _, d := range w.daemons {
 		if clash(d.spec.HostPorts, c.spec.HostPorts) {
 			out.columns = w.interned(out.columns.Without(d.columns))

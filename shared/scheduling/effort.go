@@ -86,13 +86,33 @@ type attempted struct {
 	steps          int
 }
 
+// task is what is to be planned: a batch, or the pods of nodes that go.
+type task interface {
+	// world is made anew for each attempt.
+	world() *world
+	// read tells it the classes that are to be placed.
+	read(w *world)
+}
+
+// batchTask plans a batch.
+type batchTask struct {
+	batch *Batch
+	stock Stock
+}
+
+func (q batchTask) world() *world {
+	return newWorld(&q.batch.Snapshot, q.stock, axisOf(q.batch), named(q.batch))
+}
+
+func (q batchTask) read(w *world) { w.readClasses(q.batch) }
+
 // plan plans with one effort, again while pods that found no room leave a spread
 // askew and the budget lasts. Plans of the first effort are made whole, whatever
 // they take. The world is told as soon as it is made, for the report of a panic.
-func plan(batch *Batch, stock Stock, e effort, budget int, at **world) (out attempted) {
+func plan(q task, e effort, budget int, at **world) (out attempted) {
 	var caps map[place]int
 	for try := 0; ; try++ {
-		w := newWorld(batch, stock)
+		w := q.world()
 		*at = w
 		w.caps, w.pressed, w.contrary, w.bare = caps, e.pressed, e.contrary, e.bare
 		if e.policy != nil {
@@ -101,7 +121,7 @@ func plan(batch *Batch, stock Stock, e effort, budget int, at **world) (out atte
 		if e.pressed {
 			w.problem.Policy.Budget = min(w.problem.Policy.Budget, budget-out.steps)
 		}
-		r := w.solve(batch, e.order)
+		r := w.solve(q, e.order)
 		if out.steps += r.packer.Steps(); try == 0 && !e.pressed {
 			budget += out.steps
 		}

@@ -78,6 +78,9 @@ func (w *world) nodesOf(r *reach) packing.Set {
 	}
 	out := packing.NewSet(len(w.problem.Nodes))
 	for i := range w.problem.Nodes {
+		if w.isGone(i) {
+			continue
+		}
 		if _, kept := untolerated(w.nodes[i].taints, r.tolerate, r.relaxed); !kept && w.nodes[i].satisfies(r.want) {
 			out.Add(i)
 		}

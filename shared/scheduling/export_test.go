@@ -1,8 +1,67 @@
 package scheduling
 
+import (
+	"maps"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+)
+
 // FirstSteps is what the first effort at a batch takes, replans of it included, in
 // the packer's steps.
 func FirstSteps(batch Batch, stock Stock) int {
 	var w *world
-	return plan(&batch, stock, effort{}, afterthoughts, &w).steps
+	return plan(batchTask{&batch, stock}, effort{}, afterthoughts, &w).steps
+}
+
+// FirstEffort is SolveStock without the efforts that it makes when pods are left
+// out.
+func FirstEffort(batch Batch, stock Stock) Result {
+	var w *world
+	out := plan(batchTask{&batch, stock}, effort{}, afterthoughts, &w).with(w.staticNodes(stock, Shortfalls(batch.Snapshot)))
+	out.Overlays = stock.Overlays
+	return out
+}
+
+// Equivalent is the batch that asks the same as Without does, if nothing has been
+// taken. Classes without pods, of which nobody can run any, name what the pods of
+// other nodes ask for: it decides which resources are looked at, and which kinds of
+// nodes a pool is split into.
+func Equivalent(s Snapshot, nodes ...int) Batch {
+	s.Nodes = steady(s.Nodes)
+	batch := Batch{Snapshot: s}
+	var all podKinds
+	moved := map[*podKind]int{}
+	for i := range s.Nodes {
+		node := &s.Nodes[i]
+		going := node.Going
+		node.Going = going || slices.Contains(nodes, i)
+		for j := range node.Pods {
+			kind := all.of(&node.Pods[j].Spec)
+			pods := remaining(node.Pods[j].Pods)
+			if going || !node.Going || len(pods) == 0 {
+				continue
+			}
+			at, ok := moved[kind]
+			if !ok {
+				at, moved[kind] = len(batch.Pending), len(batch.Pending)
+				batch.Pending = append(batch.Pending, PodClass{Spec: *kind.spec})
+			}
+			for _, pod := range pods {
+				pod.Node = node.Name
+				batch.Pending[at].Pods = append(batch.Pending[at].Pods, pod)
+			}
+		}
+	}
+	for i := range batch.Pending {
+		slices.SortStableFunc(batch.Pending[i].Pods, func(a, b PodRef) int { return comparePods([]PodRef{a}, []PodRef{b}) })
+	}
+	for _, kind := range all.all {
+		ghost := PodClass{Spec: *kind.spec}
+		ghost.Spec.Requests = maps.Clone(ghost.Spec.Requests)
+		ghost.Spec.Requests[corev1.ResourceCPU] = resource.MustParse("-1")
+		batch.Pending = append(batch.Pending, ghost)
+	}
+	return batch
 }

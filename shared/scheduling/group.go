@@ -79,7 +79,7 @@ func (w *world) bind(c *class) {
 		return
 	}
 	for _, t := range terms {
-		if karpenter.NormalizeLabel(t.key) == corev1.LabelHostname {
+		if hostname(t.key) {
 			c.own.hosts = append(c.own.hosts, w.host(t))
 			continue
 		}
@@ -120,6 +120,9 @@ func (w *world) group(t term, c *class) *group {
 				g.counts[domain] += b.count
 			}
 		}
+	}
+	if w.removal != nil {
+		w.removal.count(g, id, t, c)
 	}
 	return g
 }
@@ -192,6 +195,9 @@ func (w *world) host(t term) *hostRule {
 			w.tally(b.node, h.id).Members += int32(b.count)
 		}
 	}
+	if w.removal != nil {
+		w.removal.tally(w, h.id, t.selection)
+	}
 	return h
 }
 
@@ -257,7 +263,7 @@ func (w *world) addBoundOwners() {
 				continue
 			}
 			one := term{kind: apartKind, key: t.TopologyKey, selection: chosen, hard: true}
-			if karpenter.NormalizeLabel(t.TopologyKey) != corev1.LabelHostname {
+			if !hostname(t.TopologyKey) {
 				g := w.group(one, nil)
 				g.hard = true
 				if domain, ok := w.nodes[node].domain(g.key); ok {
@@ -285,14 +291,26 @@ func (w *world) addPorts() {
 			}
 			h := &hostRule{id: int32(len(w.topology.order)), kind: apartKind, port: &port}
 			w.topology.hosts[id], w.topology.order = h, append(w.topology.order, h)
-			for i := range w.problem.Nodes {
-				for _, taken := range w.nodes[i].node.HostPorts {
-					if taken.overlaps(port) {
-						w.tally(i, h.id).Members++
-					}
-				}
+			w.addPort(h)
+		}
+	}
+}
+
+// addPort counts a port where it is taken.
+func (w *world) addPort(h *hostRule) {
+	visit := func(i int) {
+		for _, taken := range w.nodes[i].node.HostPorts {
+			if taken.overlaps(*h.port) {
+				w.tally(i, h.id).Members++
 			}
 		}
+	}
+	if w.removal != nil {
+		w.removal.eachPort(h.port.Port, visit)
+		return
+	}
+	for i := range w.problem.Nodes {
+		visit(i)
 	}
 }
 

@@ -28,11 +28,18 @@ type reach struct {
 	tolerate []corev1.Toleration
 	relaxed  bool
 	narrow   map[string]map[string]*reach
+	// of is the same reach while no node is gone.
+	of *reach
 }
 
 // reach works out where requirements hold, once for each key.
 func (w *world) reach(key string, want Requirements, tolerations []corev1.Toleration, relaxed bool) *reach {
 	if r, ok := w.reaches[key]; ok {
+		return r
+	}
+	if w.removal != nil {
+		r := w.removal.remaining(w, w.removal.from.reach(key, want, tolerations, relaxed))
+		w.reaches[key] = r
 		return r
 	}
 	r := &reach{want: want, key: key, tolerate: tolerations, relaxed: relaxed}
@@ -49,6 +56,23 @@ func (w *world) narrowed(r *reach, key, value string) *reach {
 	if got, ok := r.narrow[key][value]; ok {
 		return got
 	}
+	if r.narrow == nil {
+		r.narrow = map[string]map[string]*reach{}
+	}
+	if r.narrow[key] == nil {
+		r.narrow[key] = map[string]*reach{}
+	}
+	var out *reach
+	if r.of != nil {
+		out = w.removal.remaining(w, w.removal.from.narrowed(r.of, key, value))
+	} else {
+		out = w.narrower(r, key, value)
+	}
+	r.narrow[key][value] = out
+	return out
+}
+
+func (w *world) narrower(r *reach, key, value string) *reach {
 	out := *r
 	out.narrow = nil
 	out.want = r.want.And(key, In(value))
@@ -64,13 +88,6 @@ func (w *world) narrowed(r *reach, key, value string) *reach {
 	out.nodes = w.nodesOf(&out)
 	out.key = r.key + "\x00" + key + "=" + value
 	out.some = w.buyable(&out) || out.nodes.Len() > 0
-	if r.narrow == nil {
-		r.narrow = map[string]map[string]*reach{}
-	}
-	if r.narrow[key] == nil {
-		r.narrow[key] = map[string]*reach{}
-	}
-	r.narrow[key][value] = &out
 	return &out
 }
 

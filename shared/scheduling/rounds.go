@@ -35,7 +35,13 @@ type rounds struct {
 }
 
 func newRounds(w *world) *rounds {
-	return &rounds{w: w, packer: packing.New(w.problem), short: map[place]int{}, sales: map[string]sale{}}
+	r := &rounds{w: w, packer: packing.New(w.problem), short: map[place]int{}}
+	if w.removal != nil {
+		r.sales = w.removal.sales()
+	} else {
+		r.sales = map[string]sale{}
+	}
+	return r
 }
 
 func (r *rounds) run() {
@@ -197,6 +203,9 @@ func (r *rounds) again(c *class) bool {
 // pin puts pods on the claims that were made for them. To find such a place again
 // by trying would be luck: a claim is planned to be full.
 func (r *rounds) pin() {
+	if r.w.removal != nil {
+		return // What claims are for has been put there before.
+	}
 	expected := map[string]int{}
 	for i := range r.w.problem.Nodes {
 		for _, uid := range r.w.nodes[i].node.Expected {

@@ -37,6 +37,8 @@ type labelSets struct {
 	// having are the sets with a label of one value, by "key=value": most selectors
 	// name one, and need not look at the others.
 	having map[string][]*labelSet
+	// beside are others that are not listed here, and whose namespaces count as well.
+	beside *labelSets
 }
 
 func (l *labelSets) of(namespace string, of map[string]string) *labelSet {
@@ -145,9 +147,11 @@ func (w *world) namespaces(t *corev1.PodAffinityTerm, spec *PodSpec) ([]string, 
 		return nil, nil
 	}
 	out := slices.Clone(t.Namespaces)
-	for _, set := range w.topology.sets.all {
-		if selector.Matches(w.namespaceLabels(set.namespace)) {
-			out = append(out, set.namespace)
+	for sets := &w.topology.sets; sets != nil; sets = sets.beside {
+		for _, set := range sets.all {
+			if selector.Matches(w.namespaceLabels(set.namespace)) {
+				out = append(out, set.namespace)
+			}
 		}
 	}
 	if out = sorted(out); out == nil {

@@ -24,6 +24,12 @@ func (s *shapes) of(spec *PodSpec) string {
 		return ""
 	}
 	s.bytes = s.bytes[:0]
+	s.nodes(spec)
+	return s.interned()
+}
+
+// nodes writes down what a pod says of nodes.
+func (s *shapes) nodes(spec *PodSpec) {
 	s.selector(spec.NodeSelector)
 	s.affinity(spec.Affinity)
 	s.count(len(spec.Tolerations))
@@ -40,7 +46,6 @@ func (s *shapes) of(spec *PodSpec) string {
 		s.texts(port.IP, string(port.protocol()))
 		s.count(int(port.Port))
 	}
-	return s.interned()
 }
 
 // interned is one string for all equal shapes.

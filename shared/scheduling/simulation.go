@@ -1,42 +1,104 @@
 package scheduling
 
-import "slices"
+import (
+	"cmp"
+	"slices"
+)
 
 // Simulation answers what would become of the pods of some nodes if those went
-// away, for many choices of nodes in one snapshot (B152). It changes nothing.
+// away, for many choices of nodes in one snapshot (B152). What does not depend on
+// the choice is worked out once: an answer takes about as long as it takes to look at
+// the pods that are moved. It is no thinking of its own: Without gives what SolveStock
+// gives for the same pods in the same cluster, as long as that leaves none out, and
+// never more than that; the efforts that SolveStock makes for pods that are left out
+// are not worth their time here, as the node can stay. Where pods of the cluster ask
+// for resources, or for labels that a pool leaves open, that counts for all answers.
+//
+// It is not for use by many goroutines at once. The snapshot and the stock must not
+// change meanwhile.
 type Simulation struct {
 	snapshot Snapshot
-	stock    Stock
+	standing *standing
 }
 
-// NewSimulation prepares a snapshot. Pods that wait are given their places first:
-// what is left is what removals may count on.
+// NewSimulation prepares a snapshot. Pods that wait, those of buffers and those on
+// nodes that are going are given their places first: what is left is what removals
+// may count on. New nodes for them count against limits, and have no room.
 func NewSimulation(s Snapshot, stock Stock) *Simulation {
-	return &Simulation{snapshot: s, stock: stock}
+	waiting := unsettled(&s)
+	out := &Simulation{snapshot: s, standing: newStanding(s, stock, waiting)}
+	if len(waiting) > 0 || len(Shortfalls(s)) > 0 {
+		result := SolveStock(Batch{Snapshot: s, Pending: waiting}, stock)
+		out.standing.take(&result, nil, waiting)
+	}
+	return out
 }
 
-// Without plans the pods of nodes that would go, by their places in the snapshot's
-// list. They may go to nodes that are initialized and stay, or to new ones; each
-// pod's Node says where it runs now.
-func (s *Simulation) Without(nodes ...int) Result {
-	snapshot := s.snapshot
-	snapshot.Nodes = slices.Clone(snapshot.Nodes)
-	var pending []PodClass
-	for _, i := range nodes {
-		node := &snapshot.Nodes[i]
-		node.Going = true
-		for _, class := range node.Pods {
-			moved := PodClass{Spec: class.Spec}
-			for _, pod := range class.Pods {
-				if !pod.Going {
-					pod.Node = node.Name
-					moved.Pods = append(moved.Pods, pod)
+// unsettled are the pods that have, or will have, no place, each once.
+func unsettled(s *Snapshot) []PodClass {
+	var out []PodClass
+	seen := map[string]bool{}
+	add := func(classes []PodClass, node string) {
+		for i := range classes {
+			class := PodClass{Spec: classes[i].Spec}
+			for _, pod := range remaining(classes[i].Pods) {
+				if !seen[pod.UID] {
+					seen[pod.UID] = true
+					pod.Node = cmp.Or(pod.Node, node)
+					class.Pods = append(class.Pods, pod)
 				}
 			}
-			if len(moved.Pods) > 0 {
-				pending = append(pending, moved)
+			if len(class.Pods) > 0 {
+				out = append(out, class)
 			}
 		}
 	}
-	return SolveStock(Batch{Snapshot: snapshot, Pending: pending}, s.stock)
+	add(s.Waiting, "")
+	for i := range s.Nodes {
+		if s.Nodes[i].Going {
+			add(s.Nodes[i].Pods, s.Nodes[i].Name)
+		}
+	}
+	if s.Settings.Gates.CapacityBuffer {
+		add(BufferPods(s.Buffers), "")
+	}
+	return out
 }
+
+// Without plans the pods of nodes that would go, by their places in the snapshot's
+// list; a place beyond that is a mistake that panics. They may go to nodes that stay,
+// are initialized and ready, or to new ones; each pod's Node says where it runs now.
+// What the nodes count for in limits, they go on counting for: both exist at once.
+func (s *Simulation) Without(nodes ...int) Result {
+	r := s.standing.remove(nodes)
+	var aside []Unplaced
+	for {
+		result, fault := r.attempt()
+		if fault == nil {
+			result.Unplaced, result.Overlays = append(aside, result.Unplaced...), s.standing.stock.Overlays
+			return result
+		}
+		i := slices.IndexFunc(r.moved, func(m run) bool { return m.kind.spec == fault.spec })
+		if i < 0 || len(aside) == faultsMax {
+			for _, one := range r.moved {
+				aside = append(aside, fault.unplaced(&PodClass{*one.kind.spec, one.pods}))
+			}
+			return Result{Unplaced: aside}
+		}
+		aside = append(aside, fault.unplaced(&PodClass{*r.moved[i].kind.spec, r.moved[i].pods}))
+		r.moved = slices.Delete(r.moved, i, i+1)
+	}
+}
+
+// Take commits an answer, so that the next one counts on it: the nodes are going,
+// their pods are where the result has them, and planned nodes exist without having
+// room, for they are not initialized.
+func (s *Simulation) Take(result Result, nodes ...int) {
+	s.standing.take(&result, nodes, nil)
+}
+
+// Joined is the snapshot after everything that was taken has happened: what was
+// going is gone, pods are bound to their new nodes, and each planned node has joined,
+// bought as the cheapest of its options, initialized at the time of the snapshot.
+// Nodes that got pods had their last pod event then. Pods that found no place wait.
+func (s *Simulation) Joined() Snapshot { return s.standing.joined(s.snapshot) }

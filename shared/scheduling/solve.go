@@ -57,6 +57,15 @@ type broken struct {
 	cause any
 }
 
+// blame finds the class that was being looked at.
+func blame(w *world, cause any) *broken {
+	out := &broken{cause: cause}
+	if w != nil && w.at != nil {
+		out.spec = w.at.spec
+	}
+	return out
+}
+
 func (b *broken) unplaced(class *PodClass) Unplaced {
 	return Unplaced{class.Spec.Namespace, class.Pods, []Rejection{{Rule: RulePod, Detail: fmt.Sprintf("planning for it failed: %v", b.cause)}}}
 }
@@ -67,19 +76,17 @@ func attempt(batch *Batch, stock Stock) (result Result, fault *broken) {
 	var w *world
 	defer func() {
 		if cause := recover(); cause != nil {
-			fault = &broken{cause: cause}
-			if w != nil && w.at != nil {
-				fault.spec = w.at.spec
-			}
+			fault = blame(w, cause)
 		}
 	}()
-	best := plan(batch, stock, effort{}, afterthoughts, &w)
-	static, left := w.staticNodes(stock), int(afterthoughts)
+	q := batchTask{batch, stock}
+	best := plan(q, effort{}, afterthoughts, &w)
+	static, left := w.staticNodes(stock, Shortfalls(batch.Snapshot)), int(afterthoughts)
 	for i := 0; i < len(efforts) && best.wanting && left > 0; i++ {
 		if !efforts[i].due(w, best.Result) {
 			continue
 		}
-		other := plan(batch, stock, efforts[i], left, &w)
+		other := plan(q, efforts[i], left, &w)
 		if left -= other.steps; unplaced(other.Result) < unplaced(best.Result) && (!other.askew || best.askew) {
 			best = other
 		}
@@ -97,8 +104,8 @@ func (r Result) with(nodes []PlannedNode) Result {
 	return r
 }
 
-func (w *world) solve(batch *Batch, order func(a, b *one) int) *rounds {
-	w.readClasses(batch)
+func (w *world) solve(q task, order func(a, b *one) int) *rounds {
+	q.read(w)
 	w.addTopology()
 	r := newRounds(w)
 	if order != nil {

@@ -19,6 +19,11 @@ type Shortfall struct {
 // count against limits.nodes until they are gone. Too many nodes are
 // disruption's to remove.
 func Shortfalls(s Snapshot) []Shortfall {
+	return shortfalls(&s, func(i int) bool { return s.Nodes[i].Going })
+}
+
+// shortfalls asks of each node, by its place, whether it is going.
+func shortfalls(s *Snapshot, going func(i int) bool) []Shortfall {
 	if !s.Settings.Gates.StaticCapacity {
 		return nil
 	}
@@ -32,7 +37,7 @@ func Shortfalls(s Snapshot) []Shortfall {
 		for j := range s.Nodes {
 			if node := &s.Nodes[j]; node.Claim != "" && node.NodePool == np.Name {
 				all++
-				if !node.Going {
+				if !going(j) {
 					staying++
 				}
 			}

@@ -11,9 +11,9 @@ import (
 
 // staticNodes are the nodes that static pools lack (B128). They hold no pods: the
 // pool asks for so many nodes of whatever type is cheapest.
-func (w *world) staticNodes(stock Stock) []PlannedNode {
+func (w *world) staticNodes(stock Stock, shortfalls []Shortfall) []PlannedNode {
 	var out []PlannedNode
-	for _, short := range Shortfalls(*w.snapshot) {
+	for _, short := range shortfalls {
 		i := slices.IndexFunc(w.snapshot.NodePools, func(np karpenter.NodePool) bool { return np.Name == short.NodePool })
 		p := w.newPool(&w.snapshot.NodePools[i], stock, nil)
 		if p.refusal.Rule != "" {

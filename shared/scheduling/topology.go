@@ -83,17 +83,25 @@ func (w *world) addTopology() {
 		c.set = t.sets.of(c.spec.Namespace, c.spec.Labels)
 		c.set.pending = true
 	}
-	w.eachBound(func(node, count int, bound *PodSpec) {
-		set := t.sets.of(bound.Namespace, bound.Labels)
-		set.bound = append(set.bound, boundPods{node, count})
-	})
+	if w.removal != nil {
+		t.sets.beside = &w.removal.from.topology.sets
+	} else {
+		w.eachBound(func(node, count int, bound *PodSpec) {
+			set := t.sets.of(bound.Namespace, bound.Labels)
+			set.bound = append(set.bound, boundPods{node, count})
+		})
+	}
 	for _, c := range w.classes {
 		if w.at = c; c.problem == "" {
 			w.look(c)
 		}
 	}
 	w.at = nil
-	w.addBoundOwners()
+	if w.removal != nil {
+		w.removal.addOwners(w)
+	} else {
+		w.addBoundOwners()
+	}
 	w.addPorts()
 	w.problem.Rules = make([]packing.Rule, 0, len(t.order))
 	for _, h := range t.order {

@@ -53,6 +53,8 @@ type world struct {
 	bare bool
 	// at is the class that is being looked at, for the report of a panic.
 	at *class
+	// removal is set while it is asked what became of the cluster without some nodes.
+	removal *removal
 }
 
 // column is what a column of the packer stands for.
@@ -73,11 +75,12 @@ type column struct {
 // has at most six zones, and there are three capacity types.
 const maxPlanes = 64
 
-func newWorld(batch *Batch, stock Stock) *world {
-	s := &batch.Snapshot
-	w := &world{snapshot: s, axis: axisOf(batch), reaches: map[string]*reach{}, looks: map[lookKey]*reach{}, wishes: map[string]wish{}, soft: prefers(s), typeKeys: map[string]bool{}}
+// newWorld reads a snapshot for pods that ask for the resources of the axis and for
+// the labels that are named.
+func newWorld(s *Snapshot, stock Stock, axis axis, named namedLabels) *world {
+	w := &world{snapshot: s, axis: axis, reaches: map[string]*reach{}, looks: map[lookKey]*reach{}, wishes: map[string]wish{}, soft: prefers(s), typeKeys: map[string]bool{}}
 	w.problem = packing.Problem{Dims: len(w.axis.names), Policy: policy(s.Settings)}
-	w.addPools(stock, named(batch))
+	w.addPools(stock, named)
 	w.addNodes(stock)
 	w.addDaemons()
 	return w

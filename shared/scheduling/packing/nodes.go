@@ -1,5 +1,7 @@
 package packing
 
+import "slices"
+
 // ontoNodes puts lots on nodes that exist, in their order and the nodes' (B089).
 func (p *Packer) ontoNodes(ids []int) {
 	for _, id := range ids {
@@ -26,6 +28,9 @@ func (p *Packer) ontoNode(id, i int) {
 	}
 	if n == 0 || !p.company(lot, site) {
 		return
+	}
+	if p.onto[i] == nil {
+		node.Room = slices.Clone(node.Room) // Until then it is the caller's.
 	}
 	for r, need := range lot.Need {
 		node.Room[r] -= need * int64(n)

@@ -6,8 +6,9 @@ import (
 	"slices"
 )
 
-// New prepares a problem. What is counted down is copied; the columns, which are
-// many, belong to the packer from then on.
+// New prepares a problem. What is counted down is copied, a node's room as soon as
+// something is put there; the columns, which are many, belong to the packer from
+// then on, and to others that are made of the same ones with the same policy.
 func New(problem Problem) *Packer {
 	p := &Packer{problem: problem, lonely: -1, content: newTallies(problem.Rules), onto: make([][]Part, len(problem.Nodes)), members: make([]int, len(problem.Rules)), nodeSites: make([]site, len(problem.Nodes))}
 	p.problem.Pools = slices.Clone(problem.Pools)
@@ -19,7 +20,6 @@ func New(problem Problem) *Packer {
 	p.problem.Nodes = slices.Clone(problem.Nodes)
 	p.problem.Supplies, p.problem.Rations = slices.Clone(problem.Supplies), slices.Clone(problem.Rations)
 	for i := range problem.Nodes {
-		p.problem.Nodes[i].Room = slices.Clone(problem.Nodes[i].Room)
 		p.nodeSites[i] = site{tallies: problem.Nodes[i].Tallies, counted: true}
 		for _, t := range problem.Nodes[i].Tallies {
 			p.members[t.Rule] += int(t.Members)

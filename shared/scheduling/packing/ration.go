@@ -7,6 +7,16 @@ import "math/bits"
 // that spreads its instances (B130). Unlimited where nobody counts.
 type Ration struct{ Addresses, Nodes int64 }
 
+// Spend takes off what one node with so many pods has.
+func (r *Ration) Spend(pods int) {
+	if r.Nodes != Unlimited {
+		r.Nodes--
+	}
+	if r.Addresses != Unlimited {
+		r.Addresses -= int64(1 + pods)
+	}
+}
+
 // short reports whether any ration could run out with so many pods: only then is
 // each bin given to one zone.
 func (p *Packer) short(pods int) bool {

@@ -92,6 +92,16 @@ func (s Set) Or(t Set) Set {
 	return out
 }
 
+// Overlaps reports whether there is anything that both hold.
+func (s Set) Overlaps(t Set) bool {
+	for i := range min(len(s), len(t)) {
+		if s[i]&t[i] != 0 {
+			return true
+		}
+	}
+	return false
+}
+
 // Without gives what s holds and t does not.
 func (s Set) Without(t Set) Set {
 	out := make(Set, len(s))
