@@ -3,6 +3,7 @@ package wire
 import (
 	"context"
 	"net/http"
+	"slices"
 	"testing"
 	"time"
 
@@ -245,6 +246,32 @@ func TestReservationOnTheWire(t *testing.T) {
 	found, err := s.DescribeInstances(t.Context(), cloud.InstanceFilter{IDs: result.Instances[0].IDs})
 	if err != nil || len(found) != 1 || found[0].CapacityType != cloud.Reserved {
 		t.Errorf("described %+v, %v", found, err)
+	}
+}
+
+// TestB162PlaceOnTheWire: what an instance was launched with is told of it, so that
+// drift is seen.
+func TestB162PlaceOnTheWire(t *testing.T) {
+	s := startCloud(t)
+	guard := s.model.AddSecurityGroup(cloud.SecurityGroup{Name: "guard"})
+	group := s.model.AddPlacementGroup(cloud.PlacementGroup{Name: "near", Strategy: "cluster"})
+	s.model.SetCapacity(memcloud.Offering{Type: testType, Zone: s.Subnets[0].Zone, CapacityType: cloud.Reserved}, 1)
+	request := s.fleetOf(t, cloud.Template{
+		SecurityGroups: []string{guard.ID}, Placement: &cloud.Placement{Group: "near"}, Reservation: &cloud.ReservationTarget{ID: "cr-1"},
+	})
+	request.CapacityType = cloud.Reserved
+	result, err := s.CreateFleet(t.Context(), request)
+	if err != nil || len(result.Instances) != 1 {
+		t.Fatalf("launched %+v, %v", result, err)
+	}
+	found, err := s.DescribeInstances(t.Context(), cloud.InstanceFilter{IDs: result.Instances[0].IDs})
+	if err != nil || len(found) != 1 {
+		t.Fatalf("described %+v, %v", found, err)
+	}
+	i := found[0]
+	if i.SubnetID != s.Subnets[0].ID || !slices.Equal(i.SecurityGroups, []string{guard.ID}) || i.Reservation != "cr-1" ||
+		i.PlacementGroup != "near" || i.PlacementGroupID != group.ID {
+		t.Errorf("described %+v", i)
 	}
 }
 

@@ -18,6 +18,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/joist-autoscaler/joist/services/catalog/internal/recall"
 	"github.com/joist-autoscaler/joist/shared/blob"
 	"github.com/joist-autoscaler/joist/shared/catalog"
 	"github.com/joist-autoscaler/joist/shared/cloud"
@@ -52,7 +53,9 @@ type Service struct {
 	// Offers has a catalogue at hand, where Market is nil; where it is nil too, the
 	// embedded catalogue is published.
 	Offers func(ctx context.Context, region string) (catalog.Catalogue, error)
-	Now    func() time.Time
+	// Sold remembers which types the catalogue has; nil remembers nothing.
+	Sold *recall.Types
+	Now  func() time.Time
 }
 
 // Handle answers one message.

@@ -1,13 +1,16 @@
 package catalog
 
 import (
+	"context"
 	"errors"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/joist-autoscaler/joist/services/catalog/internal/recall"
 	"github.com/joist-autoscaler/joist/shared/blob"
+	"github.com/joist-autoscaler/joist/shared/catalog"
 	"github.com/joist-autoscaler/joist/shared/cloud"
 	"github.com/joist-autoscaler/joist/shared/event"
 	"github.com/joist-autoscaler/joist/shared/fault"
@@ -30,9 +33,10 @@ func TestListIsWholeAndSorted(t *testing.T) {
 				b.now = b.now.Add(40 * time.Second)
 				return []cloud.Instance{
 					{ID: "i-2", Type: "m6i.large", Zone: "us-west-2b", CapacityType: "spot", State: cloud.Terminated, Launched: start},
-					{ID: "i-1", State: cloud.Running, ImageID: "ami-1", Partition: 3, Launched: start, Tags: map[string]string{
-						"joist.sh/intent": "in-1", "karpenter.sh/nodepool": "default", "karpenter.sh/nodeclaim": "default-x",
-					}},
+					{ID: "i-1", Type: "m6i.large", State: cloud.Running, ImageID: "ami-1", Partition: 3, Launched: start, SubnetID: "subnet-1",
+						SecurityGroups: []string{"sg-2", "sg-1"}, Reservation: "cr-1", PlacementGroup: "near", PlacementGroupID: "pg-1", Tags: map[string]string{
+							"joist.sh/intent": "in-1", "karpenter.sh/nodepool": "default", "karpenter.sh/nodeclaim": "default-x",
+						}},
 				}, nil
 			})
 			if err := b.ask(t, "watcher", body); err != nil {
@@ -47,7 +51,9 @@ func TestListIsWholeAndSorted(t *testing.T) {
 				t.Fatal(err)
 			}
 			want := event.Inventory{Started: start, Instances: []event.Listed{
-				{InstanceID: "i-1", State: "running", Intent: "in-1", NodePool: "default", Claim: "default-x", Launched: start, ImageID: "ami-1", Partition: 3},
+				{InstanceID: "i-1", State: "running", Intent: "in-1", NodePool: "default", Claim: "default-x", Launched: start, ImageID: "ami-1", Partition: 3,
+					SubnetID: "subnet-1", SecurityGroups: []string{"sg-1", "sg-2"}, Reservation: "cr-1", PlacementGroup: "near", PlacementGroupID: "pg-1",
+					Offering: event.Offering{InstanceType: "m6i.large"}},
 				{InstanceID: "i-2", State: "terminated", Launched: start, Offering: event.Offering{InstanceType: "m6i.large", Zone: "us-west-2b", CapacityType: "spot"}},
 			}}
 			if diff := cmp.Diff(want, got); diff != "" {
@@ -116,5 +122,76 @@ func TestListLeavesManagedNodeGroupsOut(t *testing.T) {
 	got, err := blob.Get[event.Inventory](t.Context(), b.blobs, last[event.InstancesListed](t, b).Inventory)
 	if err != nil || len(got.Instances) != 1 || got.Instances[0].InstanceID != ours || got.Instances[0].Intent != "in-1" {
 		t.Fatalf("listed %+v (%v), want %s alone", got.Instances, err, ours)
+	}
+}
+
+// The types of instances that the catalogue does not have are told of (B162), of no
+// instance where there is no catalogue, and without failing the list.
+func TestB162ListTellsWhatIsSoldNoMore(t *testing.T) {
+	b := newBench(t)
+	running := fleet(func(cloud.InstanceFilter) ([]cloud.Instance, error) {
+		return []cloud.Instance{{ID: "i-1", Type: "m6i.large"}, {ID: "i-2", Type: "m0.large"}}, nil
+	})
+	b.Instances, b.Sold = running, recall.NewTypes(b.Now)
+	doc, read := catalog.Catalogue{Types: []catalog.InstanceType{{Name: "m6i.large"}}}, 0
+	var failing error
+	b.Offers = func(context.Context, string) (catalog.Catalogue, error) {
+		read++
+		return doc, failing
+	}
+	listed := func() map[string]bool {
+		t.Helper()
+		b.now = b.now.Add(time.Minute)
+		if err := b.ask(t, "watcher", event.InventoryWanted{Asked: b.now}); err != nil {
+			t.Fatal(err)
+		}
+		got, err := blob.Get[event.Inventory](t.Context(), b.blobs, last[event.InstancesListed](t, b).Inventory)
+		if err != nil {
+			t.Fatal(err)
+		}
+		out := map[string]bool{}
+		for _, i := range got.Instances {
+			out[i.InstanceType] = i.Withdrawn
+		}
+		return out
+	}
+	want := map[string]bool{"m6i.large": false, "m0.large": true}
+	if diff := cmp.Diff(want, listed()); diff != "" {
+		t.Errorf("withdrawn (-want +got):\n%s", diff)
+	}
+	// That it is sold again is seen at once, and then believed for half an hour.
+	doc.Types = append(doc.Types, catalog.InstanceType{Name: "m0.large"})
+	want["m0.large"] = false
+	if diff := cmp.Diff(want, listed()); diff != "" || read != 2 {
+		t.Errorf("after %d readings (-want +got):\n%s", read, diff)
+	}
+	doc.Types = doc.Types[:1]
+	for range 29 {
+		if diff := cmp.Diff(want, listed()); diff != "" || read != 2 {
+			t.Fatalf("after %d readings (-want +got):\n%s", read, diff)
+		}
+	}
+	want["m0.large"] = true
+	if diff := cmp.Diff(want, listed()); diff != "" {
+		t.Errorf("half an hour later (-want +got):\n%s", diff)
+	}
+	want["m0.large"] = false
+	for name, change := range map[string]func(){
+		"nothing is sold at all": func() { doc.Types = nil },
+		"it cannot be read":      func() { failing = errors.New("no answer") },
+	} {
+		change()
+		if diff := cmp.Diff(want, listed()); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+	}
+	// Where AWS is asked, it is the catalogue that is current which tells.
+	b.Market, doc.Types = b.ec2, []catalog.InstanceType{{Name: "m0.large"}}
+	ref, err := blob.Put(t.Context(), b.blobs, b.now, catalog.Kind, doc)
+	if err == nil {
+		err = blob.Point(t.Context(), b.blobs, ref)
+	}
+	if diff := cmp.Diff(map[string]bool{"m6i.large": true, "m0.large": false}, listed()); diff != "" || err != nil {
+		t.Errorf("by the catalogue, %v (-want +got):\n%s", err, diff)
 	}
 }

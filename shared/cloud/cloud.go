@@ -54,8 +54,15 @@ type Instance struct {
 	Profile string `json:"profile,omitempty"`
 	// Partition is the one of its placement group that it is in, from 1; 0 for an
 	// instance that is in none.
-	Partition int32             `json:"partition,omitempty"`
-	Tags      map[string]string `json:"tags,omitempty"`
+	Partition int32 `json:"partition,omitempty"`
+	// PlacementGroup and PlacementGroupID are the group's name and id.
+	PlacementGroup   string `json:"placementGroup,omitempty"`
+	PlacementGroupID string `json:"placementGroupId,omitempty"`
+	// SecurityGroups are the ids of those of its first network interface.
+	SecurityGroups []string `json:"securityGroups,omitempty"`
+	// Reservation is the id of the capacity reservation that it runs in.
+	Reservation string            `json:"reservation,omitempty"`
+	Tags        map[string]string `json:"tags,omitempty"`
 }
 
 // InstanceFilter selects instances; empty fields select all. Tags are ANDed; a

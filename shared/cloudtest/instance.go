@@ -39,6 +39,7 @@ func describesWhole(t *testing.T, s Subject) {
 	want := cloud.Instance{
 		ID: ids(result)[0], Type: s.Type, Zone: group.Zone, CapacityType: cloud.OnDemand, State: cloud.Running,
 		ImageID: s.Image.ID, SubnetID: group.SubnetID, PrivateDNS: got.PrivateDNS, Launched: got.Launched, Tags: got.Tags,
+		SecurityGroups: []string{s.SecurityGroup.ID},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)

@@ -59,9 +59,14 @@ func fromInstance(i types.Instance) cloud.Instance {
 		ID: aws.ToString(i.InstanceId), Type: string(i.InstanceType), CapacityType: capacityType(i),
 		ImageID: aws.ToString(i.ImageId), SubnetID: aws.ToString(i.SubnetId),
 		PrivateDNS: aws.ToString(i.PrivateDnsName), Launched: aws.ToTime(i.LaunchTime), Tags: fromTags(i.Tags),
+		Reservation: aws.ToString(i.CapacityReservationId),
 	}
-	if i.Placement != nil {
-		out.Zone, out.Partition = aws.ToString(i.Placement.AvailabilityZone), aws.ToInt32(i.Placement.PartitionNumber)
+	for _, group := range i.SecurityGroups {
+		out.SecurityGroups = append(out.SecurityGroups, aws.ToString(group.GroupId))
+	}
+	if p := i.Placement; p != nil {
+		out.Zone, out.Partition = aws.ToString(p.AvailabilityZone), aws.ToInt32(p.PartitionNumber)
+		out.PlacementGroup, out.PlacementGroupID = aws.ToString(p.GroupName), aws.ToString(p.GroupId)
 	}
 	if i.IamInstanceProfile != nil {
 		arn := aws.ToString(i.IamInstanceProfile.Arn)

@@ -253,5 +253,18 @@ type Listed struct {
 	// Partition is the one of its placement group that it is in, from 1; 0 for an
 	// instance that is in none (B130).
 	Partition int32 `json:"partition,omitempty"`
+	// What follows is what drift is seen by (B162). SubnetID is empty in a list by a
+	// catalog that did not tell yet, and of an instance that is terminated: then
+	// nothing of it is known.
+	SubnetID string `json:"subnetId,omitempty"`
+	// SecurityGroups are ids, sorted.
+	SecurityGroups []string `json:"securityGroups,omitempty"`
+	// Reservation is the id of the capacity reservation that it runs in, if any.
+	Reservation string `json:"reservation,omitempty"`
+	// PlacementGroup is the name of the group that it is in, if any.
+	PlacementGroup   string `json:"placementGroup,omitempty"`
+	PlacementGroupID string `json:"placementGroupId,omitempty"`
+	// Withdrawn says that the region does not sell the instance's type any more.
+	Withdrawn bool `json:"withdrawn,omitempty"`
 	Offering
 }

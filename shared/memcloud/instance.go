@@ -67,6 +67,13 @@ func (c *Cloud) launch(request cloud.FleetRequest, from candidate, fleet string)
 		SubnetID: from.SubnetID, Launched: c.clock, PrivateDNS: c.privateDNS(i.subnet, i.address), Profile: t.InstanceProfile,
 	}
 	i.Partition = c.partition(t.Placement)
+	i.SecurityGroups = slices.Clone(t.SecurityGroups)
+	if group, ok := c.group(t.Placement); ok {
+		i.PlacementGroup, i.PlacementGroupID = group.Name, group.ID
+	}
+	if t.Reservation != nil && i.CapacityType == cloud.Reserved {
+		i.Reservation = t.Reservation.ID
+	}
 	if from.ImageID != "" {
 		i.ImageID = from.ImageID
 	}

@@ -114,19 +114,28 @@ func (c *Cloud) AddPlacementGroup(g cloud.PlacementGroup) cloud.PlacementGroup {
 // partition is where a launch into the placement group comes: where the template
 // says, else into the next one in turn, as EC2 spreads instances over partitions.
 func (c *Cloud) partition(p *cloud.Placement) int32 {
-	if p == nil {
-		return 0
-	}
-	at := slices.IndexFunc(c.placement, func(g cloud.PlacementGroup) bool {
-		return p.GroupID != "" && g.ID == p.GroupID || p.GroupID == "" && g.Name == p.Group
-	})
-	if at < 0 || c.placement[at].Partitions == 0 {
+	group, ok := c.group(p)
+	if !ok || group.Partitions == 0 {
 		return 0
 	}
 	if p.Partition != 0 {
 		return p.Partition
 	}
-	return int32(len(c.all)%c.placement[at].Partitions) + 1
+	return int32(len(c.all)%group.Partitions) + 1
+}
+
+// group is the placement group that a launch names, if there is one.
+func (c *Cloud) group(p *cloud.Placement) (cloud.PlacementGroup, bool) {
+	if p == nil {
+		return cloud.PlacementGroup{}, false
+	}
+	at := slices.IndexFunc(c.placement, func(g cloud.PlacementGroup) bool {
+		return p.GroupID != "" && g.ID == p.GroupID || p.GroupID == "" && g.Name == p.Group
+	})
+	if at < 0 {
+		return cloud.PlacementGroup{}, false
+	}
+	return c.placement[at], true
 }
 
 // DescribePlacementGroups lists the placement groups, as added.

@@ -1,6 +1,7 @@
 package ec2
 
 import (
+	"cmp"
 	"context"
 	"time"
 
@@ -17,11 +18,19 @@ type instance struct {
 	Launched    time.Time  `xml:"launchTime"`
 	Zone        string     `xml:"placement>availabilityZone"`
 	Partition   int32      `xml:"placement>partitionNumber,omitempty"`
+	Group       string     `xml:"placement>groupName,omitempty"`
+	GroupID     string     `xml:"placement>groupId,omitempty"`
+	Guards      []guard    `xml:"groupSet>item"`
 	Subnet      string     `xml:"subnetId,omitempty"`
 	Lifecycle   string     `xml:"instanceLifecycle,omitempty"`
 	Reservation string     `xml:"capacityReservationId,omitempty"`
 	Profile     string     `xml:"iamInstanceProfile>arn,omitempty"`
 	Tags        []tag      `xml:"tagSet>item"`
+}
+
+// guard is a security group of an instance.
+type guard struct {
+	ID string `xml:"groupId"`
 }
 
 type cloudState struct {
@@ -67,6 +76,10 @@ func shown(i cloud.Instance) instance {
 	out := instance{
 		ID: i.ID, Image: i.ImageID, State: state(i.State), DNS: i.PrivateDNS, Type: i.Type,
 		Launched: i.Launched, Zone: i.Zone, Partition: i.Partition, Subnet: i.SubnetID, Tags: tagSet(i.Tags),
+		Group: i.PlacementGroup, GroupID: i.PlacementGroupID, Reservation: i.Reservation,
+	}
+	for _, id := range i.SecurityGroups {
+		out.Guards = append(out.Guards, guard{id})
 	}
 	if i.Profile != "" {
 		out.Profile = "arn:aws:iam::123456789012:instance-profile/karpenter/" + i.Profile
@@ -75,7 +88,7 @@ func shown(i cloud.Instance) instance {
 	case cloud.Spot:
 		out.Lifecycle = cloud.Spot
 	case cloud.Reserved:
-		out.Reservation = "cr-00000000000000001"
+		out.Reservation = cmp.Or(i.Reservation, "cr-00000000000000001")
 	}
 	return out
 }

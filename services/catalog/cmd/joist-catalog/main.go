@@ -35,7 +35,7 @@ func run(ctx context.Context, p *parts.Parts) error {
 		Instances: ec2, Network: ec2, Placements: ec2,
 		Images:   recall.NewImages(images{ec2, ssmparameters.New(p.AWS)}, time.Now),
 		Clusters: recall.NewClusters(ekscluster.New(p.AWS), time.Now),
-		Market:   ec2, Prices: awspricing.New(p.AWS), Isolated: p.IsolatedVPC,
+		Market:   ec2, Prices: awspricing.New(p.AWS), Isolated: p.IsolatedVPC, Sold: recall.NewTypes(time.Now),
 		Blobs: p.Blobs(), Bus: p.Facts(), Cluster: p.Cluster, Region: p.Region, Now: time.Now,
 	}
 	if p.ZonalShift {

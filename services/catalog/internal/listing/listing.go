@@ -16,11 +16,14 @@ import (
 	"github.com/joist-autoscaler/joist/shared/launchspec"
 )
 
-// Of makes the inventory that was begun at started.
-func Of(started time.Time, instances []cloud.Instance) event.Inventory {
+// Of makes the inventory that was begun at started. Withdrawn are the instance types
+// that the region does not sell any more.
+func Of(started time.Time, instances []cloud.Instance, withdrawn []string) event.Inventory {
 	out := event.Inventory{Started: started, Instances: make([]event.Listed, 0, len(instances))}
 	for _, i := range instances {
-		out.Instances = append(out.Instances, listed(i))
+		one := listed(i)
+		one.Withdrawn = slices.Contains(withdrawn, i.Type)
+		out.Instances = append(out.Instances, one)
 	}
 	slices.SortFunc(out.Instances, func(a, b event.Listed) int { return cmp.Compare(a.InstanceID, b.InstanceID) })
 	return out
@@ -36,6 +39,10 @@ func listed(i cloud.Instance) event.Listed {
 		Launched:   i.Launched.UTC(),
 		ImageID:    i.ImageID,
 		Partition:  i.Partition,
-		Offering:   event.Offering{InstanceType: i.Type, Zone: i.Zone, CapacityType: i.CapacityType},
+
+		SubnetID: i.SubnetID, SecurityGroups: slices.Sorted(slices.Values(i.SecurityGroups)), Reservation: i.Reservation,
+		PlacementGroup: i.PlacementGroup, PlacementGroupID: i.PlacementGroupID,
+
+		Offering: event.Offering{InstanceType: i.Type, Zone: i.Zone, CapacityType: i.CapacityType},
 	}
 }

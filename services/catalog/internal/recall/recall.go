@@ -1,5 +1,6 @@
 // Package recall remembers for a while what SSM and EKS have said, because every
-// class asks them the same, every minute (B203, B209).
+// class asks them the same, every minute (B203, B209), and which instance types the
+// catalogue has, because every inventory does.
 //
 // What is remembered is in the process's memory and nowhere else, and nothing
 // rests on it: a process that has just started asks again, and two processes may
