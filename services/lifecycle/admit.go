@@ -16,6 +16,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/fault"
 	"github.com/joist-autoscaler/joist/shared/host"
 	"github.com/joist-autoscaler/joist/shared/karpenter"
+	"github.com/joist-autoscaler/joist/shared/launchspec"
 	"github.com/joist-autoscaler/joist/shared/outbox"
 	"github.com/joist-autoscaler/joist/shared/scheduling"
 )
@@ -50,16 +51,29 @@ func (s *Service) admit(ctx context.Context, e event.Envelope, b event.PlanMade)
 			return err
 		}
 	}
-	if err := s.create(ctx, held, plan); err != nil {
+	held, err = s.carryOut(ctx, e, held, plan)
+	if err != nil && held.State != outbox.Done {
 		return err
 	}
-	if held, err = held.Swap(ctx, s.Client, finished(held.Outbox, s.Now())); err != nil {
-		return err
+	return errors.Join(err, s.replacements(ctx, plan), s.advise(ctx, plan, held.Outbox))
+}
+
+// carryOut creates the claims of a plan that has passed, and has them launched once
+// the outbox says that they all exist.
+func (s *Service) carryOut(ctx context.Context, e event.Envelope, held outbox.Held, plan scheduling.Plan) (outbox.Held, error) {
+	if held.State == outbox.Applying {
+		err := s.create(ctx, held, plan)
+		if err != nil {
+			return held, err
+		}
+		if held, err = held.Swap(ctx, s.Client, finished(held.Outbox, s.Now())); err != nil {
+			return held, err
+		}
 	}
 	if err := s.nominate(ctx, plan); err != nil {
-		return err
+		return held, err
 	}
-	return errors.Join(s.launch(ctx, &e, held.Outbox), s.replacements(ctx, plan), s.advise(ctx, plan, held.Outbox))
+	return held, s.launch(ctx, &e, held.Outbox)
 }
 
 // fits refuses a plan that the outbox does not wait for.
@@ -110,6 +124,8 @@ func (s *Service) create(ctx context.Context, held outbox.Held, plan scheduling.
 	}
 	return errors.Join(s.do.Each(len(listed), func(i int) error {
 		claim := listed[i].Object.DeepCopy()
+		// Replacements are planned without a number, and get the one that they pass with.
+		annotate(claim, launchspec.BatchAnnotation, door.BatchOf(held.UID(), held.Seq))
 		if listed[i].Pods > 0 {
 			annotate(claim, NominatedAnnotation, s.Now().Add(NominationWindow).Format(time.RFC3339))
 		}

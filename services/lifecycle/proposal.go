@@ -3,108 +3,140 @@ package lifecycle
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
-	"time"
 
-	corev1 "k8s.io/api/core/v1"
-
-	"github.com/joist-autoscaler/joist/services/lifecycle/internal/drain"
-	"github.com/joist-autoscaler/joist/services/lifecycle/internal/effect"
+	"github.com/joist-autoscaler/joist/services/lifecycle/internal/saga"
 	"github.com/joist-autoscaler/joist/shared/cluster"
 	"github.com/joist-autoscaler/joist/shared/event"
 	"github.com/joist-autoscaler/joist/shared/fault"
-	"github.com/joist-autoscaler/joist/shared/host"
 	"github.com/joist-autoscaler/joist/shared/karpenter"
 	"github.com/joist-autoscaler/joist/shared/scheduling"
 )
 
 // proposed takes one phase of a disruption proposal. A first proposal is only
 // written on the claims; the next snapshot carries it, and only a confirmation
-// of what is written acts.
+// of what is written acts. From then on it is ours: its end, or its being rolled
+// back, takes it off (sagas).
 func (s *Service) proposed(ctx context.Context, e event.Envelope, b event.DisruptionProposed) error {
-	for _, name := range b.Claims {
-		claim, err := cluster.Get[*karpenter.NodeClaim](ctx, s.Client, cluster.NodeClaims, cluster.Key{Name: name})
-		if fault.Is(err, fault.Missing) {
-			continue
-		}
-		if err != nil {
-			return fmt.Errorf("reading NodeClaim %s for a proposal: %w", name, err)
-		}
-		if err := s.phase(ctx, e, claim, b); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func (s *Service) phase(ctx context.Context, e event.Envelope, claim *karpenter.NodeClaim, b event.DisruptionProposed) error {
-	written := scheduling.ProposalOf(claim)
-	mine := written != nil && written.ID == b.Proposal
 	switch {
-	case claim.DeletionTimestamp != nil:
-		return nil
-	case b.Phase == event.Proposed && !mine:
-		return s.write(ctx, e, claim, &scheduling.Proposal{ID: b.Proposal, Reason: b.Reason, Proposed: s.Now().UTC()})
-	case b.Phase == event.Dropped && mine:
-		return s.write(ctx, e, claim, nil)
-	case b.Phase == event.Confirmed && mine:
-		return s.act(ctx, e, claim, b, written)
+	case b.Phase == event.Dropped:
+		return s.drop(ctx, b)
+	case !saga.Known(b.Reason):
+		return fault.F("taking proposal "+b.Proposal, fault.Poison, "there is no reason %q by which budgets could be counted", b.Reason)
+	case b.Phase == event.Proposed:
+		return s.propose(ctx, b)
 	default:
-		return nil
+		return s.confirm(ctx, e, b)
 	}
 }
 
-// write puts the proposal on the claim, or takes it off.
-func (s *Service) write(ctx context.Context, e event.Envelope, claim *karpenter.NodeClaim, p *scheduling.Proposal) error {
-	claim = claim.DeepCopy()
-	if p == nil {
-		delete(claim.Annotations, scheduling.ProposalAnnotation)
-		return s.do.Do(ctx, &e, effect.Update{Object: claim})
-	}
-	text, err := json.Marshal(p)
-	if err != nil {
-		return fault.E("encoding a proposal", fault.Bug, err)
-	}
-	annotate(claim, scheduling.ProposalAnnotation, string(text))
-	return s.do.Do(ctx, &e, effect.Update{Object: claim})
-}
-
-// act removes the claim, after one more look at what is live: the snapshot that
-// confirmed it is already old.
-func (s *Service) act(ctx context.Context, e event.Envelope, claim *karpenter.NodeClaim, b event.DisruptionProposed, p *scheduling.Proposal) error {
-	if s.Now().Sub(p.Proposed) < scheduling.ConfirmAfter {
-		return fault.F("confirming proposal "+b.Proposal, fault.Stale, "it is younger than %s", scheduling.ConfirmAfter)
-	}
-	why, err := s.objection(ctx, claim)
+// propose writes the proposal on all of its claims.
+func (s *Service) propose(ctx context.Context, b event.DisruptionProposed) error {
+	claims, err := s.together(ctx, b)
 	if err != nil {
 		return err
 	}
-	if why != "" {
-		host.Say(ctx, "objection", why)
-		return s.write(ctx, e, claim, nil)
-	}
-	return s.do.Do(ctx, &e,
-		effect.Report{Event: cluster.Event{
-			About: claim, Kind: cluster.NodeClaims, Type: "Normal", Reason: "DisruptionTerminating",
-			Message: "Disrupting NodeClaim: " + b.Reason, Dedupe: 2 * time.Minute, Now: s.Now(),
-		}},
-		effect.Delete{Kind: cluster.NodeClaims, Key: cluster.KeyOf(claim), UID: claim.UID, Why: b.Reason})
-}
-
-// objection says why an empty node may not go after all.
-func (s *Service) objection(ctx context.Context, claim *karpenter.NodeClaim) (string, error) {
-	until, err := time.Parse(time.RFC3339, claim.Annotations[NominatedAnnotation])
-	if err == nil && until.After(s.Now()) {
-		return "pods are expected on it", nil
-	}
-	objects, err := s.Client.List(ctx, cluster.Pods, "")
-	if err != nil {
-		return "", fmt.Errorf("listing pods for a proposal: %w", err)
-	}
-	for _, pod := range cluster.Cast[*corev1.Pod](objects) {
-		if pod.Spec.NodeName == claim.Status.NodeName && pod.Spec.NodeName != "" && !drain.OwnedByDaemonSet(pod) && drain.Drainable(pod, s.Now()) {
-			return "pod " + cluster.KeyOf(pod).String() + " runs on it", nil
+	for _, c := range claims {
+		if p := scheduling.ProposalOf(c); p != nil && p.ID != b.Proposal {
+			return stale(b, "NodeClaim %s carries another, %s", c.Name, p.ID)
 		}
 	}
-	return "", nil
+	return errors.Join(s.do.Each(len(claims), func(i int) error {
+		if scheduling.ProposalOf(claims[i]) != nil {
+			return nil
+		}
+		_, err := s.note(ctx, claims[i], &scheduling.Proposal{ID: b.Proposal, Reason: b.Reason, Method: b.Method, Proposed: s.Now().UTC()})
+		return err
+	})...)
+}
+
+// drop takes the proposal off the claims that carry it and do not act on it.
+func (s *Service) drop(ctx context.Context, b event.DisruptionProposed) error {
+	return errors.Join(s.do.Each(len(b.Claims), func(i int) error {
+		c, err := cluster.Get[*karpenter.NodeClaim](ctx, s.Client, cluster.NodeClaims, cluster.Key{Name: b.Claims[i]})
+		if fault.Is(err, fault.Missing) {
+			return nil
+		}
+		if err != nil {
+			return fmt.Errorf("reading NodeClaim %s to drop a proposal: %w", b.Claims[i], err)
+		}
+		if p := scheduling.ProposalOf(c); p == nil || p.ID != b.Proposal || !p.Confirmed.IsZero() {
+			return nil
+		}
+		_, err = s.note(ctx, c, nil)
+		return err
+	})...)
+}
+
+// together reads the claims of a proposal, live. They go together: one that is gone
+// or going makes the whole proposal stale.
+func (s *Service) together(ctx context.Context, b event.DisruptionProposed) ([]*karpenter.NodeClaim, error) {
+	claims := make([]*karpenter.NodeClaim, len(b.Claims))
+	for i, name := range b.Claims {
+		c, err := cluster.Get[*karpenter.NodeClaim](ctx, s.Client, cluster.NodeClaims, cluster.Key{Name: name})
+		switch {
+		case fault.Is(err, fault.Missing):
+			return nil, stale(b, "NodeClaim %s is gone", name)
+		case err != nil:
+			return nil, fmt.Errorf("reading NodeClaim %s for a proposal: %w", name, err)
+		case c.DeletionTimestamp != nil:
+			return nil, stale(b, "NodeClaim %s is being deleted", name)
+		}
+		claims[i] = c
+	}
+	return claims, nil
+}
+
+// carriers are the same, if each carries the proposal and has done so for as
+// long as is asked (B152).
+func (s *Service) carriers(ctx context.Context, b event.DisruptionProposed) ([]*karpenter.NodeClaim, error) {
+	claims, err := s.together(ctx, b)
+	if err != nil {
+		return nil, err
+	}
+	for _, c := range claims {
+		p := scheduling.ProposalOf(c)
+		switch {
+		case p == nil || p.ID != b.Proposal:
+			return nil, stale(b, "NodeClaim %s does not carry it", c.Name)
+		case s.Now().Sub(p.Proposed) < scheduling.ConfirmAfter:
+			return nil, stale(b, "on NodeClaim %s it is younger than %s", c.Name, scheduling.ConfirmAfter)
+		}
+	}
+	return claims, nil
+}
+
+// note writes a proposal on the claim, or takes it off where it is nil, and gives
+// the claim as it is then.
+func (s *Service) note(ctx context.Context, c *karpenter.NodeClaim, p *scheduling.Proposal) (*karpenter.NodeClaim, error) {
+	c = c.DeepCopy()
+	if p == nil {
+		delete(c.Annotations, scheduling.ProposalAnnotation)
+	} else {
+		text, err := json.Marshal(p)
+		if err != nil {
+			return nil, fault.E("encoding a proposal", fault.Bug, err)
+		}
+		annotate(c, scheduling.ProposalAnnotation, string(text))
+	}
+	stored, err := s.Client.Update(ctx, c)
+	if err != nil {
+		return nil, fmt.Errorf("writing a proposal on NodeClaim %s: %w", c.Name, err)
+	}
+	return stored.(*karpenter.NodeClaim), nil
+}
+
+// begin writes on the claim that its proposal acts, and what replaces it.
+func (s *Service) begin(ctx context.Context, c *karpenter.NodeClaim, replacements []string) (*karpenter.NodeClaim, error) {
+	if saga.Acting(c) != nil {
+		return c, nil
+	}
+	p := *scheduling.ProposalOf(c)
+	p.Confirmed, p.Replacements = s.Now().UTC(), replacements
+	return s.note(ctx, c, &p)
+}
+
+func stale(b event.DisruptionProposed, format string, args ...any) error {
+	return fault.F(fmt.Sprintf("taking proposal %s as %s", b.Proposal, b.Phase), fault.Stale, format, args...)
 }

@@ -42,7 +42,7 @@ func (s *Service) Step(ctx context.Context) error {
 	urgent, drains := s.decide(held, w)
 	failures = append(append(failures, s.unread...), s.do.All(ctx, urgent)...)
 	s.unread = nil
-	parts := []part{s.launches(held)}
+	parts := []part{s.launches(held), s.sagas}
 	if w.whole {
 		parts = append(parts, s.nodeClasses, s.nodePools, s.repairs, s.gates, s.capacityBuffers)
 	}

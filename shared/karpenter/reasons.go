@@ -9,6 +9,12 @@ const (
 	ReasonUnregisteredTaint      = "UnregisteredTaintMissing"
 	ReasonFailedConsistencyCheck = "FailedConsistencyCheck"
 
+	// About a disruption before its drain.
+	ReasonDisruptionBlocked          = "DisruptionBlocked"
+	ReasonDisruptionLaunching        = "DisruptionLaunching"
+	ReasonDisruptionWaitingReadiness = "DisruptionWaitingReadiness"
+	ReasonDisruptionTerminating      = "DisruptionTerminating"
+
 	// About a drain.
 	ReasonEvicted                  = "Evicted"
 	ReasonDisrupted                = "Disrupted"

@@ -118,6 +118,9 @@ func Batch(c *karpenter.NodeClaim) (outbox string, seq uint64, ok bool) {
 	return outbox, seq, err == nil
 }
 
+// BatchOf is what the claims of a batch say for Batch to read.
+func BatchOf(outbox string, seq uint64) string { return fmt.Sprintf("%s/%d", outbox, seq) }
+
 // Usage sums what each pool's claims take: their capacity once launched, and
 // before that the most that they may turn out to be (B013). A claim that is
 // being deleted counts until it is gone, because its instance may still run.

@@ -1,0 +1,164 @@
+package saga
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/joist-autoscaler/joist/services/lifecycle/internal/drain"
+	"github.com/joist-autoscaler/joist/shared/budget"
+	"github.com/joist-autoscaler/joist/shared/karpenter"
+	"github.com/joist-autoscaler/joist/shared/podspec"
+)
+
+// Candidate is one claim of a proposal, as it is live.
+type Candidate struct {
+	Claim *karpenter.NodeClaim
+	// Node is nil where there is none.
+	Node *corev1.Node
+	Pods []*corev1.Pod
+	// Nominated is until when pods are expected on it (B091).
+	Nominated time.Time
+}
+
+// Look is what is live at the moment at which a proposal is to begin.
+type Look struct {
+	Reason karpenter.DisruptionReason
+	// Moved is how many pods the decision has found a place for.
+	Moved      int
+	Candidates []Candidate
+	Budgets    podspec.Budgets
+	Pools      []*karpenter.NodePool
+	// Claims are all of the cluster, and Ready says of each whether its node is.
+	Claims []*karpenter.NodeClaim
+	Ready  func(c *karpenter.NodeClaim) bool
+	Now    time.Time
+}
+
+// Objection is why a proposal may not begin after all: on account of a node, by
+// its claim's name, or of a NodePool.
+type Objection struct{ Claim, Pool, Why string }
+
+// Object gives the first objection; false when there is none.
+func (l Look) Object() (Objection, bool) {
+	pods := 0
+	for _, c := range l.Candidates {
+		if why := l.node(c); why != "" {
+			return Objection{Claim: c.Claim.Name, Why: why}, true
+		}
+		if why := l.pods(c); why != "" {
+			return Objection{Claim: c.Claim.Name, Why: why}, true
+		}
+		if pods += c.moving(l.Now); pods > l.Moved {
+			return Objection{Claim: c.Claim.Name, Why: fmt.Sprintf("a pod came that the decision did not know: at least %d have to move, %d were planned for", pods, l.Moved)}, true
+		}
+	}
+	for _, pool := range l.touched() {
+		if why := l.room(pool); why != "" {
+			return Objection{Pool: pool, Why: why}, true
+		}
+	}
+	return Objection{}, false
+}
+
+// node says why the node itself may not go, in upstream's words (B145).
+func (l Look) node(c Candidate) string {
+	switch {
+	case c.Node == nil:
+		return "nodeclaim does not have an associated node"
+	case c.Node.DeletionTimestamp != nil:
+		return "node is deleting or marked for deletion"
+	case !c.Claim.Status.Conditions.True(karpenter.ConditionTypeInitialized):
+		return "node isn't initialized"
+	case c.Nominated.After(l.Now):
+		return "node is nominated for a pending pod"
+	case c.Node.Annotations[karpenter.DoNotDisruptAnnotationKey] == "true", c.Claim.Annotations[karpenter.DoNotDisruptAnnotationKey] == "true":
+		return fmt.Sprintf("disruption is blocked through the %q annotation", karpenter.DoNotDisruptAnnotationKey)
+	default:
+		return ""
+	}
+}
+
+// pods says why the node's pods may not go. A drifted node whose drain has an end
+// need not wait for what protects its pods (B146).
+func (l Look) pods(c Candidate) string {
+	if l.Reason == karpenter.DisruptionReasonDrifted && c.Claim.Spec.TerminationGracePeriod != nil {
+		return ""
+	}
+	for _, pod := range c.Pods {
+		name := pod.Namespace + "/" + pod.Name
+		if _, protected, _ := podspec.Protected(pod, l.Now); protected && active(pod) {
+			return fmt.Sprintf("pod has %q annotation (Pod=%s)", karpenter.DoNotDisruptAnnotationKey, name)
+		}
+		if key, _ := l.Budgets.Blocked(pod, l.Now); key != "" {
+			return fmt.Sprintf("pdb prevents pod evictions (PodDisruptionBudget=%s, Pod=%s)", key, name)
+		}
+	}
+	return ""
+}
+
+// active reports whether the pod still runs and is not asked to end.
+func active(pod *corev1.Pod) bool {
+	return pod.DeletionTimestamp == nil && pod.Status.Phase != corev1.PodSucceeded && pod.Status.Phase != corev1.PodFailed
+}
+
+// moving counts the pods that will need another node.
+func (c Candidate) moving(now time.Time) int {
+	n := 0
+	for _, pod := range c.Pods {
+		if active(pod) && drain.Drainable(pod, now) && !drain.OwnedByDaemonSet(pod) {
+			n++
+		}
+	}
+	return n
+}
+
+// touched names the pools of the candidates, in order.
+func (l Look) touched() []string {
+	var out []string
+	for _, c := range l.Candidates {
+		out = append(out, c.Claim.Labels[karpenter.NodePoolLabelKey])
+	}
+	slices.Sort(out)
+	return slices.Compact(out)
+}
+
+// room says why the pool's budgets do not allow the candidates to go beside what
+// goes already, or is not ready (B160).
+func (l Look) room(name string) string {
+	i := slices.IndexFunc(l.Pools, func(p *karpenter.NodePool) bool { return p.Name == name })
+	if i < 0 || l.Pools[i].DeletionTimestamp != nil {
+		return fmt.Sprintf("NodePool %q is gone or going", name)
+	}
+	nodes, going := 0, 0
+	for _, c := range l.Claims {
+		if c.Labels[karpenter.NodePoolLabelKey] != name || !counts(c) {
+			continue
+		}
+		nodes++
+		if l.candidate(c) || c.DeletionTimestamp != nil || Acting(c) != nil || !l.Ready(c) {
+			going++
+		}
+	}
+	allowed, err := budget.Allowed(l.Pools[i].Spec.Disruption.Budgets, nodes, l.Reason, l.Now)
+	switch {
+	case err != nil:
+		return err.Error()
+	case going > allowed:
+		return fmt.Sprintf("No allowed disruptions for disruption reason %s due to blocking budget", l.Reason)
+	default:
+		return ""
+	}
+}
+
+// counts reports whether the claim is a node of its pool to the budgets: one that
+// is coming up, or whose instance ends already, is none.
+func counts(c *karpenter.NodeClaim) bool {
+	return c.Status.Conditions.True(karpenter.ConditionTypeInitialized) && !c.Status.Conditions.True(karpenter.ConditionTypeInstanceTerminating)
+}
+
+func (l Look) candidate(c *karpenter.NodeClaim) bool {
+	return slices.ContainsFunc(l.Candidates, func(x Candidate) bool { return x.Claim.Name == c.Name })
+}
