@@ -9,24 +9,19 @@
 //     found right again at least scheduling.ConfirmAfter later (B152).
 //   - What cannot be understood forbids: a budget that cannot be read stops its
 //     pool, and no other.
-//
-// For now only empty nodes are thought about.
 package disruption
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
-
-	"github.com/joist-autoscaler/joist/services/disruption/internal/empty"
 	"github.com/joist-autoscaler/joist/shared/blob"
 	"github.com/joist-autoscaler/joist/shared/catalog"
 	"github.com/joist-autoscaler/joist/shared/event"
 	"github.com/joist-autoscaler/joist/shared/fault"
 	"github.com/joist-autoscaler/joist/shared/host"
-	"github.com/joist-autoscaler/joist/shared/karpenter"
 	"github.com/joist-autoscaler/joist/shared/queue"
 	"github.com/joist-autoscaler/joist/shared/scheduling"
 )
@@ -34,12 +29,24 @@ import (
 // Types are the messages that disruption takes.
 var Types = []event.Type{event.ClusterSnapshotType}
 
+// snapshotAgeMax is how old a snapshot may be, and how far ahead of our clock. What
+// is older tells of a cluster that is not there any more; and where clocks differ so
+// much, schedules of budgets cannot be trusted.
+const snapshotAgeMax = 2 * time.Minute
+
 // Service is disruption over its ports.
 type Service struct {
-	Blobs   blob.Store
+	Blobs blob.Store
+	// Catalogues remembers the catalogue, which changes far less often than it is asked
+	// for; nil reads it for each snapshot.
+	Catalogues *blob.Kept[catalog.Catalogue]
+	// Rest remembers the last snapshot in which there was nothing to do; nil evaluates
+	// each.
+	Rest    *Rest
 	Bus     queue.Sender
 	Cluster event.Cluster
 	Now     func() time.Time
+	Options Options
 }
 
 // Handle thinks about one snapshot.
@@ -51,71 +58,49 @@ func (s Service) Handle(ctx context.Context, e event.Envelope) error {
 	if err != nil {
 		return err
 	}
+	if age := s.Now().Sub(body.Taken); age > snapshotAgeMax || age < -snapshotAgeMax {
+		return fault.F("reading the snapshot", fault.Stale, "it was taken %s ago, and nothing is proposed beyond %s", age, snapshotAgeMax)
+	}
+	if s.Rest.still(body) {
+		host.Say(ctx, "rest", true)
+		return nil
+	}
+	snapshot, cat, err := s.read(ctx, body)
+	if err != nil {
+		return err
+	}
+	found := Evaluate(snapshot, scheduling.NewStock(snapshot, cat), s.Options)
+	decisions := decide(&snapshot, found.Commands)
+	s.Rest.note(body, found, decisions)
+	host.Say(ctx, "nodes", len(snapshot.Nodes), "commands", len(found.Commands), "decisions", len(decisions))
+	if err := errors.Join(found.Problems...); err != nil {
+		host.Say(ctx, "problems", err.Error())
+	}
+	return s.publish(ctx, e, publication{body.Snapshot, snapshot, cat}, decisions)
+}
+
+// read fetches the snapshot, and the catalogue that it names.
+func (s Service) read(ctx context.Context, body event.ClusterSnapshot) (scheduling.Snapshot, catalog.Catalogue, error) {
 	snapshot, err := blob.Get[scheduling.Snapshot](ctx, s.Blobs, body.Snapshot)
 	if err != nil {
-		return fmt.Errorf("reading the snapshot: %w", err)
+		return snapshot, catalog.Catalogue{}, fmt.Errorf("reading the snapshot: %w", err)
 	}
 	if whose := (event.Cluster{Name: snapshot.Cluster, UID: snapshot.UID}); !s.Cluster.Agrees(whose) {
-		return fault.F("reading the snapshot", fault.Poison, "it is of cluster %q (%s), and this service serves %q (%s)",
+		return snapshot, catalog.Catalogue{}, fault.F("reading the snapshot", fault.Poison, "it is of cluster %q (%s), and this service serves %q (%s)",
 			whose.Name, whose.UID, s.Cluster.Name, s.Cluster.UID)
 	}
 	// A cluster in which nothing changes is told of by the same document again.
 	snapshot.Taken = body.Taken
-	candidates := empty.Find(snapshot)
-	if err := s.price(ctx, snapshot, candidates); err != nil {
-		return err
+	// Without a catalogue no price is known: empty nodes may go, and nothing else saves.
+	if len(snapshot.Nodes) == 0 || snapshot.Catalogue.IsZero() {
+		return snapshot, catalog.Catalogue{}, nil
 	}
-	decisions, problems := empty.Decide(snapshot, candidates)
-	host.Say(ctx, "nodes", len(snapshot.Nodes), "empty", len(candidates), "decisions", len(decisions))
-	if problems != nil {
-		host.Say(ctx, "problems", problems.Error())
-	}
-	return s.publish(ctx, e, body.Snapshot, snapshot.Taken, decisions)
-}
-
-// price writes on each candidate what its removal saves, as far as the catalogue
-// that the snapshot names knows it. A quiet cluster does not read it at all.
-func (s Service) price(ctx context.Context, snapshot scheduling.Snapshot, candidates []empty.Candidate) error {
-	if len(candidates) == 0 || snapshot.Catalogue.IsZero() {
-		return nil
-	}
-	offers, err := blob.Get[catalog.Catalogue](ctx, s.Blobs, snapshot.Catalogue)
+	cat, err := s.Catalogues.Get(ctx, s.Blobs, snapshot.Catalogue)
 	if err != nil {
-		return fmt.Errorf("reading the catalogue: %w", err)
+		return snapshot, cat, fmt.Errorf("reading the catalogue: %w", err)
 	}
-	for i := range candidates {
-		candidates[i].SavedPerHr = pricePerHour(offers, candidates[i].Node.Labels)
+	if err := cat.Validate(); err != nil {
+		return snapshot, cat, fault.E("checking "+snapshot.Catalogue.Key(), fault.Poison, err)
 	}
-	return nil
-}
-
-// pricePerHour finds the price of the offering that the labels name, or 0.
-func pricePerHour(offers catalog.Catalogue, labels map[string]string) event.Usd {
-	t, _ := offers.Find(labels[corev1.LabelInstanceTypeStable])
-	for _, o := range t.Offerings {
-		if o.Zone == labels[corev1.LabelTopologyZone] && o.CapacityType == labels[karpenter.CapacityTypeLabelKey] {
-			return event.Usd(o.PricePerHour)
-		}
-	}
-	return 0
-}
-
-// publish says the decisions, one fact for each node.
-func (s Service) publish(ctx context.Context, e event.Envelope, ref event.Ref, decided time.Time, decisions []empty.Decision) error {
-	maker := event.Maker{Service: "disruption", Cluster: s.Cluster}
-	var facts []event.Envelope
-	for _, d := range decisions {
-		fact, err := maker.New(s.Now(), event.DisruptionProposed{
-			Proposal: d.Proposal, Phase: d.Phase, Reason: d.Reason, Claims: []string{d.Claim},
-			SavedPerHr: d.SavedPerHr, Snapshot: ref, Decided: decided.UTC(),
-		}, &e)
-		if err != nil {
-			return err
-		}
-		facts = append(facts, fact)
-	}
-	if err := queue.Publish(ctx, s.Bus, facts...); err != nil {
-		return fmt.Errorf("publishing %d proposals: %w", len(facts), err)
-	}
-	return nil
+	return snapshot, cat, nil
 }

@@ -1,10 +1,178 @@
 package disruption
 
-import "github.com/joist-autoscaler/joist/shared/scheduling"
+import (
+	"slices"
+
+	"github.com/joist-autoscaler/joist/services/disruption/internal/candidate"
+	"github.com/joist-autoscaler/joist/services/disruption/internal/consolidation"
+	"github.com/joist-autoscaler/joist/services/disruption/internal/room"
+	"github.com/joist-autoscaler/joist/shared/karpenter"
+	"github.com/joist-autoscaler/joist/shared/scheduling"
+)
 
 // Evaluate is the decision alone: what Handle publishes, and what consolidate,
 // simulate and why run. It is a pure function, the snapshot's Taken its only clock.
+//
+// What a snapshot's nodes carry as proposals is looked at first, the oldest first,
+// so that a newcomer does not take its place. Then the methods have their turns, in
+// the order of B144.
 func Evaluate(s scheduling.Snapshot, stock scheduling.Stock, o Options) Findings {
-	_, _, _ = s, stock, o
-	return Findings{}
+	p := newPass(s, stock, o)
+	p.standing()
+	for _, find := range []func(){p.emptiness, p.staticDrift, p.drift, p.multiNode, p.singleNode} {
+		find()
+	}
+	p.findings.Kept = p.keep()
+	return p.findings
+}
+
+// pass is one evaluation of one snapshot.
+type pass struct {
+	snapshot   scheduling.Snapshot
+	stock      scheduling.Stock
+	simulation *scheduling.Simulation
+	judge      consolidation.Judge
+	scores     consolidation.Scores
+	room       room.Room
+	// candidates are the managed nodes, in the snapshot's order.
+	candidates []candidate.Candidate
+	// buffers are the nodes on which room is kept (B127).
+	buffers map[string]bool
+	// taken are the nodes of commands that were found, by their places in the snapshot.
+	taken map[int]bool
+	// aside are the nodes that no command may take in this pass, though nothing stands
+	// against them: pods of commands go there, or a proposal has to be taken off first.
+	aside map[int]bool
+	// at finds nodes by their names.
+	at map[string]int
+	// why is the last that stood against a candidate, by its place in the snapshot.
+	why      map[int]candidate.Objection
+	findings Findings
+}
+
+func newPass(s scheduling.Snapshot, stock scheduling.Stock, o Options) *pass {
+	p := &pass{snapshot: begun(s), stock: stock, taken: map[int]bool{}, aside: map[int]bool{}, at: map[string]int{}, why: map[int]candidate.Objection{}}
+	for i := range s.Nodes {
+		p.at[s.Nodes[i].Name] = i
+	}
+	p.room, p.findings.Problems = room.New(&p.snapshot)
+	p.candidates = candidate.Survey(&p.snapshot, stock)
+	p.buffers = scheduling.BufferNodes(p.snapshot)
+	p.judge = consolidation.Judge{SpotToSpot: o.SpotToSpot, Labels: labelsIn(stock)}
+	p.scores = consolidation.NewScores(p.candidates)
+	return p
+}
+
+// begun is the snapshot with the nodes going whose removal has begun: their taint
+// may not be seen yet, and nothing may be put there.
+func begun(s scheduling.Snapshot) scheduling.Snapshot {
+	nodes := make([]scheduling.Node, len(s.Nodes))
+	copy(nodes, s.Nodes)
+	for i := range nodes {
+		if nodes[i].Proposal != nil && !nodes[i].Proposal.Confirmed.IsZero() {
+			nodes[i].Going = true
+		}
+	}
+	s.Nodes = nodes
+	return s
+}
+
+// simulated is what becomes of the pods of nodes without them. The first to ask pays
+// for what all of them share: a quiet cluster asks nothing.
+func (p *pass) simulated(nodes ...*candidate.Candidate) scheduling.Result {
+	return p.simulate().Without(places(nodes)...)
+}
+
+func (p *pass) simulate() *scheduling.Simulation {
+	if p.simulation == nil {
+		p.simulation = scheduling.NewSimulation(p.snapshot, p.stock)
+	}
+	return p.simulation
+}
+
+// without is simulated, but for nodes that no pod asked for: what static pools lack
+// is for a batch to launch.
+func (p *pass) without(nodes []*candidate.Candidate) scheduling.Result {
+	r := p.simulated(nodes...)
+	r.Nodes = slices.DeleteFunc(slices.Clone(r.Nodes), func(n scheduling.PlannedNode) bool { return len(n.Pods) == 0 })
+	r.PricePerHour = 0
+	for i := range r.Nodes {
+		r.PricePerHour += r.Nodes[i].PricePerHour
+	}
+	return r
+}
+
+// take makes a command of an attempt: what is found after it counts on it.
+func (p *pass) take(a *attempt) {
+	for _, c := range a.nodes {
+		p.taken[c.Index] = true
+		p.room.Take(c.Node.NodePool)
+	}
+	for _, n := range a.Result.Nominations {
+		if i, ok := p.at[n.Node]; ok {
+			p.setAside(i, candidate.Objection{Rule: RuleReceives, Detail: "pods of nodes that go are to come to it"})
+		}
+	}
+	a.Nodes, a.Why, a.Proposal = places(a.nodes), why(a), p.id(a)
+	p.simulate().Take(a.Result, a.Nodes...)
+	p.findings.Commands = append(p.findings.Commands, a.Command)
+}
+
+func (p *pass) setAside(i int, why candidate.Objection) {
+	p.aside[i], p.why[i] = true, why
+}
+
+// free are the candidates that no command has yet and that a method may take. What
+// stands against the others is remembered.
+func (p *pass) free(m Method) []*candidate.Candidate {
+	var out []*candidate.Candidate
+	for i := range p.candidates {
+		c := &p.candidates[i]
+		if p.taken[c.Index] || p.aside[c.Index] {
+			continue
+		}
+		if no := p.objection(m, c); !no.None() {
+			p.why[c.Index] = no
+			continue
+		}
+		out = append(out, c)
+	}
+	return out
+}
+
+// keep tells of each managed node that stays why it does.
+func (p *pass) keep() []Kept {
+	var out []Kept
+	for i := range p.candidates {
+		c := &p.candidates[i]
+		if no := p.why[c.Index]; !p.taken[c.Index] {
+			out = append(out, Kept{Node: c.Node.Name, Index: c.Index, Rule: no.Rule, Detail: no.Detail})
+		}
+	}
+	return out
+}
+
+// fits reports whether the budgets have room for all of the nodes at once.
+func (p *pass) fits(nodes []*candidate.Candidate, reason karpenter.DisruptionReason) bool {
+	wanted := map[string]int{}
+	for _, c := range nodes {
+		pool := c.Node.NodePool
+		if wanted[pool]++; wanted[pool] > p.room.Left(pool, reason) {
+			return false
+		}
+	}
+	return true
+}
+
+// labelsIn looks up the labels of types.
+func labelsIn(stock scheduling.Stock) func(pool, class, name string) map[string]string {
+	return func(pool, class, name string) map[string]string {
+		types := stock.TypesOf(pool, class)
+		for i := range types {
+			if types[i].Name == name {
+				return types[i].Labels
+			}
+		}
+		return nil
+	}
 }

@@ -1,6 +1,8 @@
 package disruption
 
 import (
+	"time"
+
 	"github.com/joist-autoscaler/joist/shared/karpenter"
 	"github.com/joist-autoscaler/joist/shared/scheduling"
 )
@@ -47,9 +49,15 @@ type Command struct {
 	Result scheduling.Result
 	// PodsMoved is how many pods have to move.
 	PodsMoved int
-	// SavedPerHour is what the nodes cost less what replaces them costs at most, in US
-	// dollars; for drift it may be below zero.
+	// SavedPerHour is what the nodes cost less what replaces them is expected to cost,
+	// in US dollars; for drift it may be below zero.
 	SavedPerHour float64
+	// Proposal is the id that proposing it has: it derives from the claims, and from
+	// what makes it that proposal.
+	Proposal string
+	// Since is when it was proposed, as the snapshot carries it; zero for what is
+	// proposed now.
+	Since time.Time
 	// Why is the reason in words, for a person.
 	Why string
 }

@@ -26,7 +26,19 @@ type Built struct {
 // same ways share an intent. A node whose request cannot be written leaves its
 // pods among the unplaced, with the reason; the others are not held up.
 func Build(batch scheduling.Batch, ref event.Ref, result scheduling.Result, cat catalog.Catalogue) (Built, error) {
-	b := builder{batch: batch, ref: ref, catalogue: cat, machines: newMachines(result.Nodes, batch.Snapshot, cat), addresses: newAddresses(batch.Snapshot, cat), built: Built{Plan: scheduling.Plan{
+	return build(batch, ref, fmt.Sprintf("%s/%d/%s", batch.Outbox, batch.Seq, ref.Digest), result, cat)
+}
+
+// Replace is Build for what replaces the nodes of a disruption proposal, confirmed on
+// the snapshot that ref names. The ids derive from both: a proposal that was rolled
+// back and is confirmed anew is another launch. Which fence the claims came through
+// is for whoever lets them in to write.
+func Replace(proposal string, s scheduling.Snapshot, ref event.Ref, result scheduling.Result, cat catalog.Catalogue) (Built, error) {
+	return build(scheduling.Batch{Snapshot: s}, ref, fmt.Sprintf("%s/%s", proposal, ref.Digest), result, cat)
+}
+
+func build(batch scheduling.Batch, ref event.Ref, cause string, result scheduling.Result, cat catalog.Catalogue) (Built, error) {
+	b := builder{batch: batch, ref: ref, cause: cause, catalogue: cat, machines: newMachines(result.Nodes, batch.Snapshot, cat), addresses: newAddresses(batch.Snapshot, cat), built: Built{Plan: scheduling.Plan{
 		Outbox: batch.Outbox, Seq: batch.Seq, Batch: ref,
 		Nominations: result.Nominations, Unplaced: result.Unplaced,
 		BoundPerHour: result.BoundPerHour, Partial: result.Partial, Overlays: result.Overlays,
@@ -49,15 +61,17 @@ func Build(batch scheduling.Batch, ref event.Ref, result scheduling.Result, cat 
 }
 
 type builder struct {
-	batch     scheduling.Batch
-	ref       event.Ref
+	batch scheduling.Batch
+	ref   event.Ref
+	// cause is what the ids of the intents derive from.
+	cause     string
 	catalogue catalog.Catalogue
 	machines  machines
 	addresses addresses
 	built     Built
 }
 
-// add writes one intent and its claims. The id derives from the batch and the
+// add writes one intent and its claims. The id derives from the cause and the
 // index, the claims' names from the id.
 func (b *builder) add(nodes []scheduling.PlannedNode) error {
 	g, err := b.recipe(nodes[0])
@@ -69,8 +83,7 @@ func (b *builder) add(nodes []scheduling.PlannedNode) error {
 		return err
 	}
 	cluster := event.Cluster{Name: b.batch.Snapshot.Cluster, UID: b.batch.Snapshot.UID}
-	cause := fmt.Sprintf("%s/%d/%s", b.batch.Outbox, b.batch.Seq, b.ref.Digest)
-	intent.ID = IntentID(cluster, cause, len(b.built.Intents))
+	intent.ID = IntentID(cluster, b.cause, len(b.built.Intents))
 	intent.Fleet.Token = intent.ID
 	intent.Fleet.TagSets = fleetTagSets(ownerTags(g.cluster.Name, g.pool.Name, g.class), intent.ID)
 	for slot := range nodes {

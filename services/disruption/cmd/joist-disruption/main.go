@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/joist-autoscaler/joist/services/disruption"
+	"github.com/joist-autoscaler/joist/shared/blob"
+	"github.com/joist-autoscaler/joist/shared/catalog"
 	"github.com/joist-autoscaler/joist/shared/host"
 	"github.com/joist-autoscaler/joist/shared/host/lambda"
 	"github.com/joist-autoscaler/joist/shared/parts"
@@ -23,6 +25,6 @@ func main() {
 }
 
 func run(ctx context.Context, p *parts.Parts) error {
-	service := disruption.Service{Blobs: p.Blobs(), Bus: p.Facts(), Cluster: p.Cluster, Now: time.Now}
+	service := disruption.Service{Blobs: p.Blobs(), Catalogues: &blob.Kept[catalog.Catalogue]{}, Rest: &disruption.Rest{}, Bus: p.Facts(), Cluster: p.Cluster, Now: time.Now}
 	return p.Run(ctx, p.Events(disruption.Types, service.Handle), host.Options{Deadline: 2 * time.Minute}, lambda.Serve)
 }

@@ -1,0 +1,65 @@
+package disruption
+
+import (
+	"slices"
+
+	"github.com/joist-autoscaler/joist/shared/event"
+	"github.com/joist-autoscaler/joist/shared/karpenter"
+	"github.com/joist-autoscaler/joist/shared/scheduling"
+)
+
+// decision is one phase of one proposal.
+type decision struct {
+	Command
+	phase  event.Phase
+	claims []string
+}
+
+// decide says what becomes of the commands that were found, and of the proposals
+// that a snapshot carries (B152). What was proposed too lately to be confirmed, and
+// is still right, is not spoken of.
+func decide(s *scheduling.Snapshot, commands []Command) []decision {
+	var out []decision
+	kept := map[string]bool{}
+	for _, c := range commands {
+		kept[c.Proposal] = true
+		d := decision{Command: c, phase: event.Proposed}
+		for _, i := range c.Nodes {
+			d.claims = append(d.claims, s.Nodes[i].Claim)
+		}
+		if !c.Since.IsZero() {
+			if s.Taken.Sub(c.Since) < scheduling.ConfirmAfter {
+				continue
+			}
+			d.phase = event.Confirmed
+		}
+		out = append(out, d)
+	}
+	return append(out, dropped(s, kept)...)
+}
+
+// dropped takes back what was proposed and is not right any more. A claim that is
+// being deleted, or whose removal has begun, needs no more words.
+func dropped(s *scheduling.Snapshot, kept map[string]bool) []decision {
+	var out []decision
+	at := map[string]int{}
+	for i := range s.Nodes {
+		n := &s.Nodes[i]
+		if n.Proposal == nil || n.Claim == "" || n.Going || !n.Proposal.Confirmed.IsZero() || kept[n.Proposal.ID] {
+			continue
+		}
+		k, ok := at[n.Proposal.ID]
+		if !ok {
+			k = len(out)
+			at[n.Proposal.ID] = k
+			c := Command{Proposal: n.Proposal.ID, Method: Method(n.Proposal.Method)}
+			c.Reason = karpenter.DisruptionReason(n.Proposal.Reason)
+			out = append(out, decision{Command: c, phase: event.Dropped})
+		}
+		out[k].claims = append(out[k].claims, n.Claim)
+	}
+	for i := range out {
+		slices.Sort(out[i].claims)
+	}
+	return out
+}

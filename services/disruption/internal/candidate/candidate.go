@@ -1,0 +1,89 @@
+// Package candidate says which nodes may go as far as they are concerned
+// themselves, what they cost, and what it costs to disturb them (B145 to B151).
+//
+// Whether their pods find another place, and whether a budget allows it, is not
+// asked here. What keeps a node is told by a rule that is stable, and in words.
+package candidate
+
+import (
+	"time"
+
+	"github.com/joist-autoscaler/joist/shared/karpenter"
+	"github.com/joist-autoscaler/joist/shared/scheduling"
+)
+
+// Candidate is a managed node.
+type Candidate struct {
+	// Index is its place in the snapshot's list.
+	Index int
+	Node  *scheduling.Node
+	// Pool is nil when there is none of the name.
+	Pool *karpenter.NodePool
+	// Price is in US dollars an hour; 0 when it is not known.
+	Price float64
+	// Cost is what disturbing it costs, in ordinary pods (B150).
+	Cost float64
+	// Pods is how many pods have to move.
+	Pods int
+	// Objection keeps the node whatever the method; Shield is what only drift may
+	// pass over, of nodes whose end is bounded (B146).
+	Objection, Shield Objection
+	// lifetime is the part of its life that is left (B150).
+	lifetime float64
+}
+
+// Objection is why a node stays. The zero value is none.
+type Objection struct {
+	// Rule is a stable name that tools match.
+	Rule   string
+	Detail string
+}
+
+// None reports that nothing stands against it.
+func (o Objection) None() bool { return o.Rule == "" }
+
+// Empty reports that no pod costs anything to move (B149).
+func (c *Candidate) Empty() bool { return c.Cost <= NodeCost }
+
+// Ratio is what the node costs for what it costs to disturb it: those that save
+// most for least come first (B151).
+func (c *Candidate) Ratio() float64 { return c.Price / c.Cost }
+
+// Lifetime is the part of the node's life that is left, from 0 to 1: one that ends
+// soon anyway is the cheaper to disturb (B150).
+func (c *Candidate) Lifetime() float64 { return c.lifetime }
+
+// Survey looks at all managed nodes of a snapshot, in its order.
+func Survey(s *scheduling.Snapshot, stock scheduling.Stock) []Candidate {
+	pools := map[string]*karpenter.NodePool{}
+	for i := range s.NodePools {
+		pools[s.NodePools[i].Name] = &s.NodePools[i]
+	}
+	prices := prices{stock: stock, types: map[string]map[string]*scheduling.Type{}}
+	out := make([]Candidate, 0, len(s.Nodes))
+	for i := range s.Nodes {
+		n := &s.Nodes[i]
+		if n.Claim == "" || n.ClaimUID == "" {
+			continue
+		}
+		c := Candidate{Index: i, Node: n, Pool: pools[n.NodePool], Cost: Cost(n), Pods: pods(n), lifetime: lifetime(n, s.Taken)}
+		if c.Pool != nil {
+			c.Price = prices.of(n, c.Pool)
+		}
+		c.Objection = c.objection(s.Taken)
+		if c.Objection.None() {
+			c.Shield = shield(n, s.Taken)
+		}
+		out = append(out, c)
+	}
+	return out
+}
+
+// Idle is since when no pod came or went: since the node was initialized, if none
+// ever did (B010).
+func (c *Candidate) Idle() time.Time {
+	if c.Node.LastPodEvent.IsZero() {
+		return c.Node.InitializedAt
+	}
+	return c.Node.LastPodEvent
+}

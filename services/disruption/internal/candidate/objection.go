@@ -1,0 +1,141 @@
+package candidate
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/joist-autoscaler/joist/shared/karpenter"
+	"github.com/joist-autoscaler/joist/shared/scheduling"
+)
+
+// Rules by which a node stays, whatever its pods would do. Tools match them: the
+// names are stable.
+const (
+	// RuleNoPool: its NodePool does not exist.
+	RuleNoPool = "no-pool"
+	// RuleNotInitialized: it has not joined for good yet.
+	RuleNotInitialized = "not-initialized"
+	// RuleGoing: it is going already.
+	RuleGoing = "going"
+	// RuleConfirmed: a proposal that it carries acts already.
+	RuleConfirmed = "confirmed"
+	// RuleNominated: pods are expected on it.
+	RuleNominated = "nominated"
+	// RuleDoNotDisrupt: the node carries the annotation.
+	RuleDoNotDisrupt = "do-not-disrupt"
+	// RulePodDoNotDisrupt: a pod carries the annotation.
+	RulePodDoNotDisrupt = "pod-do-not-disrupt"
+	// RulePodBudget: a PodDisruptionBudget refuses the eviction of a pod.
+	RulePodBudget = "pod-disruption-budget"
+	// RuleStatic: its NodePool has a fixed number of nodes.
+	RuleStatic = "static"
+	// RuleNever: its NodePool never consolidates.
+	RuleNever = "never"
+	// RuleNotQuiet: a pod came or went too lately.
+	RuleNotQuiet = "not-quiet"
+	// RulePolicy: its NodePool consolidates empty nodes alone.
+	RulePolicy = "policy"
+	// RulePrice: what it costs is not known.
+	RulePrice = "price-unknown"
+)
+
+// objection is what keeps the node from every method (B145).
+func (c *Candidate) objection(now time.Time) Objection {
+	n := c.Node
+	switch {
+	case c.Pool == nil:
+		return Objection{RuleNoPool, fmt.Sprintf("NodePool %q does not exist", n.NodePool)}
+	case n.Proposal != nil && !n.Proposal.Confirmed.IsZero():
+		return Objection{RuleConfirmed, "its removal has begun"}
+	case n.Going:
+		return Objection{RuleGoing, "it is going already"}
+	case !n.Initialized:
+		return Objection{RuleNotInitialized, "it is not initialized"}
+	case n.DoNotDisrupt:
+		return Objection{RuleDoNotDisrupt, "it carries " + karpenter.DoNotDisruptAnnotationKey}
+	case n.Nominated.After(now):
+		return Objection{RuleNominated, "pods are expected on it"}
+	}
+	return Objection{}
+}
+
+// shield is the first pod that must not be moved now (B145, B147).
+func shield(n *scheduling.Node, now time.Time) Objection {
+	for i := range n.Pods {
+		class := &n.Pods[i]
+		for j := range class.Pods {
+			pod := &class.Pods[j]
+			if pod.Going {
+				continue
+			}
+			name := class.Spec.Namespace + "/" + pod.Name
+			if protected(class.Spec.DoNotDisrupt, pod.Started, now) {
+				return Objection{RulePodDoNotDisrupt, fmt.Sprintf("pod %s carries %s: %q", name, karpenter.DoNotDisruptAnnotationKey, class.Spec.DoNotDisrupt)}
+			}
+			if pod.Blocked != "" {
+				return Objection{RulePodBudget, fmt.Sprintf("PodDisruptionBudget %s allows no eviction of pod %s now", pod.Blocked, name)}
+			}
+		}
+	}
+	return Objection{}
+}
+
+// protected reads a pod's do-not-disrupt: true for ever, or a duration since it
+// began to run. Anything else protects nothing (B147).
+func protected(value string, started, now time.Time) bool {
+	if value == "" {
+		return false
+	}
+	if value == "true" {
+		return true
+	}
+	length, err := time.ParseDuration(value)
+	if err != nil || length <= 0 {
+		return false
+	}
+	return started.IsZero() || now.Before(started.Add(length))
+}
+
+// Graceful is what keeps the node from consolidation and emptiness before anything
+// is simulated: what keeps it from everything, its pods, and that its pool does
+// not consolidate it now (B010, B145, B148).
+func (c *Candidate) Graceful(now time.Time) Objection {
+	if !c.Objection.None() {
+		return c.Objection
+	}
+	after := c.Pool.Spec.Disruption.ConsolidateAfter
+	switch {
+	case c.Pool.Static():
+		return Objection{RuleStatic, "its NodePool has a fixed number of nodes"}
+	case after.IsNever():
+		return Objection{RuleNever, "its NodePool never consolidates"}
+	case c.Idle().IsZero():
+		return Objection{RuleNotQuiet, "it is not known since when it is idle"}
+	case !after.Elapsed(c.Idle(), now):
+		return Objection{RuleNotQuiet, "a pod came or went less than " + after.String() + " ago"}
+	}
+	return c.Shield
+}
+
+// Underutilized is what keeps the node from being consolidated with its pods.
+func (c *Candidate) Underutilized(now time.Time) Objection {
+	if o := c.Graceful(now); !o.None() {
+		return o
+	}
+	switch {
+	case c.Pool.Spec.Disruption.ConsolidationPolicy == karpenter.ConsolidationPolicyWhenEmpty:
+		return Objection{RulePolicy, "its NodePool consolidates empty nodes alone, and it has pods"}
+	case c.Price <= 0:
+		return Objection{RulePrice, "what it costs is not known, so nothing is known to be saved"}
+	}
+	return Objection{}
+}
+
+// Drifted is what keeps a drifted node from being replaced: of pods only those of
+// nodes that may wait for them for ever (B146).
+func (c *Candidate) Drifted() Objection {
+	if !c.Objection.None() || c.Node.Bounded {
+		return c.Objection
+	}
+	return c.Shield
+}

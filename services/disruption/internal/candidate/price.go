@@ -1,0 +1,57 @@
+package candidate
+
+import (
+	"math"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/joist-autoscaler/joist/shared/karpenter"
+	"github.com/joist-autoscaler/joist/shared/scheduling"
+)
+
+// prices finds what nodes cost, by what the stock sells.
+type prices struct {
+	stock scheduling.Stock
+	// types are those of a pool, by name.
+	types map[string]map[string]*scheduling.Type
+}
+
+// of is the price of a node of the pool in US dollars an hour, or 0 where none is
+// known: a price that is missing, negative or no number must never make a saving.
+func (p *prices) of(n *scheduling.Node, pool *karpenter.NodePool) float64 {
+	t := p.typesOf(pool)[n.Labels[corev1.LabelInstanceTypeStable]]
+	if t == nil {
+		return 0
+	}
+	reservation := n.Labels[karpenter.LabelCapacityReservationID]
+	for i := range t.Offers {
+		o := &t.Offers[i]
+		if o.Zone == n.Labels[corev1.LabelTopologyZone] && o.CapacityType == n.Labels[karpenter.CapacityTypeLabelKey] &&
+			(o.Reservation == "" || o.Reservation == reservation) {
+			return sane(o.PricePerHour)
+		}
+	}
+	return 0
+}
+
+func (p *prices) typesOf(pool *karpenter.NodePool) map[string]*scheduling.Type {
+	if known, ok := p.types[pool.Name]; ok {
+		return known
+	}
+	out := map[string]*scheduling.Type{}
+	if ref := pool.Spec.Template.Spec.NodeClassRef; ref != nil {
+		types := p.stock.TypesOf(pool.Name, ref.Name)
+		for i := range types {
+			out[types[i].Name] = &types[i]
+		}
+	}
+	p.types[pool.Name] = out
+	return out
+}
+
+func sane(price float64) float64 {
+	if math.IsNaN(price) || math.IsInf(price, 0) || price < 0 {
+		return 0
+	}
+	return price
+}

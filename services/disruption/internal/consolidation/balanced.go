@@ -1,0 +1,48 @@
+package consolidation
+
+import (
+	"fmt"
+
+	"github.com/joist-autoscaler/joist/services/disruption/internal/candidate"
+	"github.com/joist-autoscaler/joist/shared/karpenter"
+)
+
+// Scores weigh moves in pools with the Balanced policy: the part of the pool's cost
+// that a move saves against the part of all disturbance that it causes (B159).
+type Scores struct {
+	price, cost map[string]float64
+}
+
+// NewScores adds up what the nodes of each pool cost, and cost to disturb. Nodes
+// that must stay count as well.
+func NewScores(all []candidate.Candidate) Scores {
+	out := Scores{price: map[string]float64{}, cost: map[string]float64{}}
+	for i := range all {
+		out.price[all[i].Node.NodePool] += all[i].Price
+		out.cost[all[i].Node.NodePool] += all[i].Cost
+	}
+	return out
+}
+
+// Objection is why a move is not worth it to some Balanced pool. What is saved is
+// shared out among the pools by what their nodes cost.
+func (s Scores) Objection(nodes []*candidate.Candidate, saved float64) candidate.Objection {
+	price, cost, all := map[string]float64{}, map[string]float64{}, 0.0
+	for _, c := range nodes {
+		price[c.Node.NodePool] += c.Price
+		cost[c.Node.NodePool] += c.Cost
+		all += c.Price
+	}
+	for _, c := range nodes {
+		pool := c.Node.NodePool
+		if c.Pool.Spec.Disruption.ConsolidationPolicy != karpenter.ConsolidationPolicyBalanced || s.price[pool] <= 0 || all <= 0 {
+			continue
+		}
+		score := saved * price[pool] / all / s.price[pool] / (cost[pool] / s.cost[pool])
+		if least := 1 / float64(karpenter.BalancedK); score < least {
+			return candidate.Objection{Rule: RuleBalanced, Detail: fmt.Sprintf(
+				"it saves too little for the pods that it moves: its score is %.2f, and NodePool %s asks for %.2f", score, pool, least)}
+		}
+	}
+	return candidate.Objection{}
+}

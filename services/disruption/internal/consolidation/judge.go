@@ -1,0 +1,313 @@
+// Package consolidation says whether what a simulation found is worth doing, and in
+// which order nodes are tried (B151 to B159).
+//
+// A replacement must be strictly cheaper however its launch falls out: offers that
+// would make it dearer are taken off the list, and a launch that finds none of the
+// others is rolled back instead (B156). Never do more nodes come than go.
+package consolidation
+
+import (
+	"fmt"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/joist-autoscaler/joist/services/disruption/internal/candidate"
+	"github.com/joist-autoscaler/joist/shared/karpenter"
+	"github.com/joist-autoscaler/joist/shared/scheduling"
+)
+
+// Rules by which a node stays because of what its removal would lead to.
+const (
+	// RuleUnplaceable: not all of its pods have another place.
+	RuleUnplaceable = "pods-unplaceable"
+	// RuleNoSaving: what would replace it is not cheaper.
+	RuleNoSaving = "no-saving"
+	// RuleManyNodes: more nodes would have to come than go.
+	RuleManyNodes = "more-nodes"
+	// RuleSpotToSpot: spot is replaced with spot only where that is allowed, and where
+	// the choice is wide enough (B158).
+	RuleSpotToSpot = "spot-to-spot"
+	// RuleSameType: the replacement would be one of the nodes that go (B153).
+	RuleSameType = "same-type"
+	// RuleMinValues: what is cheaper has too few values of a label that the NodePool
+	// asks for (B005).
+	RuleMinValues = "min-values"
+	// RuleBalanced: it saves too little for the pods that it moves (B159).
+	RuleBalanced = "balanced"
+)
+
+// spotTypes is how many cheaper types a spot node must have to be replaced with
+// spot, and how many the launch then chooses from: its result is always among
+// those, so it is not replaced again (B158).
+const spotTypes = 15
+
+// Judge applies the rules of replacement.
+type Judge struct {
+	// SpotToSpot lets spot replace spot.
+	SpotToSpot bool
+	// Labels are those of an instance type of a NodePool.
+	Labels func(nodePool, class, instanceType string) map[string]string
+}
+
+// Whole reports whether all pods found a place.
+func Whole(r scheduling.Result) candidate.Objection {
+	if len(r.Unplaced) > 0 {
+		u := r.Unplaced[0]
+		detail := fmt.Sprintf("pod %s/%s has no other place", u.Namespace, u.Pods[0].Name)
+		for _, rejection := range u.Rejections[:min(1, len(u.Rejections))] {
+			detail += ": " + rejection.Detail
+		}
+		return candidate.Objection{Rule: RuleUnplaceable, Detail: detail}
+	}
+	if r.Partial {
+		return candidate.Objection{Rule: RuleUnplaceable, Detail: "there was no time to find a place for all of its pods"}
+	}
+	return candidate.Objection{}
+}
+
+// Verdict is what is left of a simulation's result once the rules are applied.
+type Verdict struct {
+	// Result has only the options that may be launched.
+	Result scheduling.Result
+	// Saved is what the nodes cost less what replaces them is expected to cost, in US
+	// dollars an hour. It is above zero where there is no objection.
+	Saved     float64
+	Objection candidate.Objection
+	// Spoilers are the nodes without which the objection might not stand, if it is
+	// about some of them.
+	Spoilers []*candidate.Candidate
+}
+
+// Replace judges what would become of nodes. It changes nothing that others share.
+func (j Judge) Replace(nodes []*candidate.Candidate, r scheduling.Result) Verdict {
+	out := Verdict{Result: r, Objection: Whole(r)}
+	if !out.Objection.None() {
+		out.Spoilers = hosts(nodes, r)
+		return out
+	}
+	if len(r.Nodes) > len(nodes) {
+		out.Objection = candidate.Objection{Rule: RuleManyNodes, Detail: fmt.Sprintf("%d nodes would have to come for %d", len(r.Nodes), len(nodes))}
+		return out
+	}
+	price := 0.0
+	for _, c := range nodes {
+		price += c.Price
+	}
+	out.Result.Nodes = slices.Clone(r.Nodes)
+	j.settle(nodes, price, &out)
+	if !out.Objection.None() {
+		return out
+	}
+	out.Result.PricePerHour = total(out.Result.Nodes)
+	if out.Saved = price - out.Result.PricePerHour; out.Saved <= 0 {
+		out.Objection = candidate.Objection{Rule: RuleNoSaving, Detail: "nothing that holds its pods is cheaper"}
+	}
+	return out
+}
+
+// settle narrows each new node to what may be launched.
+func (j Judge) settle(nodes []*candidate.Candidate, price float64, out *Verdict) {
+	planned := out.Result.Nodes
+	spot := allSpot(nodes)
+	if spot && !j.SpotToSpot && slices.ContainsFunc(planned, func(n scheduling.PlannedNode) bool { return sells(&n, karpenter.CapacityTypeSpot) }) {
+		out.Objection = candidate.Objection{Rule: RuleSpotToSpot, Detail: "spot would replace spot, which the feature gate SpotToSpotConsolidation allows, and it is off"}
+		return
+	}
+	sum := total(planned)
+	if len(planned) > 0 && sum >= price {
+		out.Objection = candidate.Objection{Rule: RuleNoSaving, Detail: fmt.Sprintf("what replaces it costs $%.4f an hour, and it costs $%.4f", sum, price)}
+		return
+	}
+	for i := range planned {
+		n := &planned[i]
+		// What is saved may be spent where it was saved: the caps add up to the price.
+		below := price
+		if sum > 0 {
+			below = price * n.PricePerHour / sum
+		}
+		if out.Objection = j.narrow(nodes, n, below, spot); out.Objection.Rule == RuleSameType {
+			out.Spoilers = same(nodes, &out.Result.Nodes[i])
+		}
+		if !out.Objection.None() {
+			return
+		}
+	}
+}
+
+func total(planned []scheduling.PlannedNode) float64 {
+	sum := 0.0
+	for i := range planned {
+		sum += planned[i].PricePerHour
+	}
+	return sum
+}
+
+// hosts are the nodes whose pods found no place.
+func hosts(nodes []*candidate.Candidate, r scheduling.Result) []*candidate.Candidate {
+	lost := map[string]bool{}
+	for _, u := range r.Unplaced {
+		for _, pod := range u.Pods {
+			lost[pod.Node] = true
+		}
+	}
+	var out []*candidate.Candidate
+	for _, c := range nodes {
+		if lost[c.Node.Name] {
+			out = append(out, c)
+		}
+	}
+	return out
+}
+
+// narrow leaves the options of one new node that cost less than a cap.
+func (j Judge) narrow(nodes []*candidate.Candidate, n *scheduling.PlannedNode, below float64, spot bool) candidate.Objection {
+	spotOnly := spot && sells(n, karpenter.CapacityTypeSpot)
+	keep(n, func(o scheduling.Option) bool {
+		return o.PricePerHour < below && (!spotOnly || o.CapacityType == karpenter.CapacityTypeSpot)
+	})
+	// Spot is tried first; if there is none, on-demand might be dearer than what goes
+	// (B157).
+	if sells(n, karpenter.CapacityTypeSpot) && sells(n, karpenter.CapacityTypeOnDemand) {
+		keep(n, func(o scheduling.Option) bool { return o.CapacityType != karpenter.CapacityTypeOnDemand })
+	}
+	if len(n.Options) == 0 {
+		return candidate.Objection{Rule: RuleNoSaving, Detail: "nothing that holds its pods is cheaper, however the launch falls out"}
+	}
+	if len(nodes) > 1 {
+		least := cheapestSame(nodes, n)
+		cheaper := func(o scheduling.Option) bool { return least == 0 || o.PricePerHour < least }
+		if !slices.ContainsFunc(n.Options, cheaper) {
+			return candidate.Objection{Rule: RuleSameType, Detail: "the replacement would be of a type that goes: one of those nodes stays instead"}
+		}
+		keep(n, cheaper)
+	}
+	if len(nodes) == 1 && spotOnly {
+		if no := j.fewer(n); !no.None() {
+			return no
+		}
+	}
+	return j.pin(n)
+}
+
+// fewer cuts the list of a spot node that replaces a spot node (B158).
+func (j Judge) fewer(n *scheduling.PlannedNode) candidate.Objection {
+	names := types(n)
+	if len(names) < spotTypes {
+		return candidate.Objection{Rule: RuleSpotToSpot, Detail: fmt.Sprintf("%d spot types are cheaper, and %d must be", len(names), spotTypes)}
+	}
+	most := spotTypes
+	for most < len(names) && j.short(n, names[:most]) != "" {
+		most++
+	}
+	keep(n, func(o scheduling.Option) bool { return slices.Contains(names[:most], o.InstanceType) })
+	return candidate.Objection{}
+}
+
+// pin writes down in the requirements what the options are, and asks whether enough
+// of them are left for the pool.
+func (j Judge) pin(n *scheduling.PlannedNode) candidate.Objection {
+	names := types(n)
+	if key := j.short(n, names); key != "" && !n.MinValuesRelaxed {
+		return candidate.Objection{Rule: RuleMinValues, Detail: fmt.Sprintf("what is cheaper has too few values of %s for NodePool %s", key, n.NodePool)}
+	}
+	var kinds []string
+	for _, o := range n.Options {
+		if !slices.Contains(kinds, o.CapacityType) {
+			kinds = append(kinds, o.CapacityType)
+		}
+	}
+	n.Requirements = n.Requirements.And(corev1.LabelInstanceTypeStable, scheduling.In(names...)).
+		And(karpenter.CapacityTypeLabelKey, scheduling.In(kinds...))
+	n.PricePerHour = n.Options[0].PricePerHour
+	return candidate.Objection{}
+}
+
+// short is a label of which the types have fewer values than the pool asks for, or
+// "" (B005).
+func (j Judge) short(n *scheduling.PlannedNode, names []string) string {
+	if !n.Requirements.Demanding() {
+		return ""
+	}
+	for _, one := range n.Requirements.List() {
+		if one.MinValues == nil {
+			continue
+		}
+		seen := map[string]bool{}
+		for _, name := range names {
+			if value, ok := j.Labels(n.NodePool, n.NodeClass, name)[one.Key]; ok {
+				seen[value] = true
+			}
+		}
+		if len(seen) < *one.MinValues {
+			return one.Key
+		}
+	}
+	return ""
+}
+
+// cheapestSame is the lowest price of a node that goes whose type the replacement
+// might be; 0 if there is none (B153).
+func cheapestSame(nodes []*candidate.Candidate, n *scheduling.PlannedNode) float64 {
+	least := 0.0
+	for _, c := range nodes {
+		if least > 0 && c.Price >= least {
+			continue
+		}
+		name := c.Node.Labels[corev1.LabelInstanceTypeStable]
+		if slices.ContainsFunc(n.Options, func(o scheduling.Option) bool { return o.InstanceType == name }) {
+			least = c.Price
+		}
+	}
+	return least
+}
+
+// same is the node that might stay as the replacement: of those that cost least
+// among the types that it might be, the one that is to go last.
+func same(nodes []*candidate.Candidate, n *scheduling.PlannedNode) []*candidate.Candidate {
+	least := cheapestSame(nodes, n)
+	for _, c := range slices.Backward(nodes) {
+		name := c.Node.Labels[corev1.LabelInstanceTypeStable]
+		if c.Price == least && slices.ContainsFunc(n.Options, func(o scheduling.Option) bool { return o.InstanceType == name }) {
+			return []*candidate.Candidate{c}
+		}
+	}
+	return nil
+}
+
+// keep narrows the options, which other nodes share.
+func keep(n *scheduling.PlannedNode, good func(scheduling.Option) bool) {
+	if !slices.ContainsFunc(n.Options, func(o scheduling.Option) bool { return !good(o) }) {
+		return
+	}
+	var out []scheduling.Option
+	for _, o := range n.Options {
+		if good(o) {
+			out = append(out, o)
+		}
+	}
+	n.Options = out
+}
+
+// types are the names in the options, the cheapest first.
+func types(n *scheduling.PlannedNode) []string {
+	var out []string
+	seen := map[string]bool{}
+	for _, o := range n.Options {
+		if !seen[o.InstanceType] {
+			seen[o.InstanceType] = true
+			out = append(out, o.InstanceType)
+		}
+	}
+	return out
+}
+
+func sells(n *scheduling.PlannedNode, capacityType string) bool {
+	return slices.ContainsFunc(n.Options, func(o scheduling.Option) bool { return o.CapacityType == capacityType })
+}
+
+func allSpot(nodes []*candidate.Candidate) bool {
+	return !slices.ContainsFunc(nodes, func(c *candidate.Candidate) bool {
+		return c.Node.Labels[karpenter.CapacityTypeLabelKey] != karpenter.CapacityTypeSpot
+	})
+}

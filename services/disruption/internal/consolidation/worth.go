@@ -1,0 +1,130 @@
+package consolidation
+
+import (
+	"math"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/joist-autoscaler/joist/shared/karpenter"
+	"github.com/joist-autoscaler/joist/shared/scheduling"
+)
+
+// Worth is what room is worth at what the market sells it for: the prices of a core
+// and of a byte for an hour, in US dollars, at which no type that can be bought is
+// worth more than it costs. A node that costs more than its pods are worth wastes
+// the difference.
+type Worth struct{ Core, Byte float64 }
+
+// NewWorth finds the prices at which the pods of all nodes together are worth most:
+// the dual of buying for them what is cheapest, if nodes and pods were divisible.
+func NewWorth(s *scheduling.Snapshot, stock scheduling.Stock) Worth {
+	sold := market(s, stock)
+	var cores, bytes float64
+	for i := range s.Nodes {
+		if n := &s.Nodes[i]; n.Claim != "" {
+			cores += amount(n.Used, corev1.ResourceCPU) - amount(n.Daemons, corev1.ResourceCPU)
+			bytes += amount(n.Used, corev1.ResourceMemory) - amount(n.Daemons, corev1.ResourceMemory)
+		}
+	}
+	if len(sold) == 0 || cores <= 0 && bytes <= 0 {
+		return Worth{}
+	}
+	// At a given ratio of the two prices the cheapest type decides how high they are.
+	// What the pods are worth has a single top over the ratio.
+	at := func(log float64) (Worth, float64) {
+		ratio := math.Exp(log)
+		core := math.Inf(1)
+		for _, g := range sold {
+			core = min(core, g.price/(g.cores+ratio*g.bytes))
+		}
+		return Worth{core, ratio * core}, core * (cores + ratio*bytes)
+	}
+	low, high := math.Log(1e-15), math.Log(1e-5)
+	for range 80 {
+		left, right := low+(high-low)/3, high-(high-low)/3
+		_, a := at(left)
+		_, b := at(right)
+		if a < b {
+			low = left
+		} else {
+			high = right
+		}
+	}
+	out, _ := at((low + high) / 2)
+	return out
+}
+
+// Of is what a node's pods are worth, in US dollars an hour.
+func (w Worth) Of(n *scheduling.Node) float64 {
+	cores := amount(n.Used, corev1.ResourceCPU) - amount(n.Daemons, corev1.ResourceCPU)
+	bytes := amount(n.Used, corev1.ResourceMemory) - amount(n.Daemons, corev1.ResourceMemory)
+	return w.Core*max(cores, 0) + w.Byte*max(bytes, 0)
+}
+
+// goods are what one type holds for pods, and its lowest price.
+type goods struct{ cores, bytes, price float64 }
+
+// market lists what the pools may buy now.
+func market(s *scheduling.Snapshot, stock scheduling.Stock) []goods {
+	var daemons goods
+	for i := range s.DaemonSets {
+		daemons.cores += amount(s.DaemonSets[i].Requests, corev1.ResourceCPU)
+		daemons.bytes += amount(s.DaemonSets[i].Requests, corev1.ResourceMemory)
+	}
+	var out []goods
+	for i := range s.NodePools {
+		pool := &s.NodePools[i]
+		if pool.Static() || pool.Spec.Template.Spec.NodeClassRef == nil {
+			continue
+		}
+		wanted := scheduling.FromClaim(pool.Spec.Template.Spec.Requirements)
+		types := stock.TypesOf(pool.Name, pool.Spec.Template.Spec.NodeClassRef.Name)
+		for k := range types {
+			t := &types[k]
+			g := goods{
+				cores: amount(t.Allocatable, corev1.ResourceCPU) - daemons.cores,
+				bytes: amount(t.Allocatable, corev1.ResourceMemory) - daemons.bytes,
+			}
+			if g.price = lowest(t, wanted); g.price > 0 && g.cores > 0 && g.bytes > 0 {
+				out = append(out, g)
+			}
+		}
+	}
+	return out
+}
+
+// lowest is the price of the type's cheapest offer that the pool may buy, or 0.
+// Reservations are paid for anyway, and say nothing of the market.
+func lowest(t *scheduling.Type, wanted scheduling.Requirements) float64 {
+	if t.Exotic || !suits(t.Labels, wanted) {
+		return 0
+	}
+	least := 0.0
+	for i := range t.Offers {
+		o := &t.Offers[i]
+		if !o.Available || o.Reservation != "" || !(o.PricePerHour > 0) || least > 0 && o.PricePerHour >= least {
+			continue
+		}
+		if suits(map[string]string{
+			corev1.LabelTopologyZone: o.Zone, karpenter.CapacityTypeLabelKey: o.CapacityType, karpenter.LabelTopologyZoneID: o.ZoneID,
+		}, wanted) {
+			least = o.PricePerHour
+		}
+	}
+	return least
+}
+
+// suits reports that no label is one that is not wanted.
+func suits(labels map[string]string, wanted scheduling.Requirements) bool {
+	for key, values := range wanted {
+		if value, ok := labels[key]; ok && !values.Has(value) {
+			return false
+		}
+	}
+	return true
+}
+
+func amount(of corev1.ResourceList, name corev1.ResourceName) float64 {
+	q := of[name]
+	return q.AsApproximateFloat64()
+}

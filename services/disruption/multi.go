@@ -1,0 +1,107 @@
+package disruption
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/joist-autoscaler/joist/services/disruption/internal/candidate"
+	"github.com/joist-autoscaler/joist/services/disruption/internal/consolidation"
+)
+
+const (
+	// multiMost is how many nodes one command may have (B153).
+	multiMost = 100
+	// repairsMost is how often a set is tried again without the nodes that spoil it.
+	repairsMost = 8
+	// patience is what a further pod must save at least to be moved in the same command,
+	// in what a pod of the largest set saves on average.
+	patience = 1.25
+	// worthwhile is the part of what its nodes cost that a set must save where several
+	// nodes replace it. Upstream never does that; where one does, any saving counts.
+	worthwhile = 0.1
+)
+
+// multiNode looks for sets of nodes that can go together, the most wasteful first,
+// until no set is found any more. Each counts on those before it.
+func (p *pass) multiNode() {
+	worth := consolidation.NewWorth(&p.snapshot, p.stock)
+	for {
+		best := p.bestSet(p.wasteful(worth))
+		if best == nil {
+			return
+		}
+		p.take(best)
+	}
+}
+
+// wasteful are the nodes that cost more than their pods are worth, as many as the
+// budgets have room for. Those come first that waste most for what it costs to
+// disturb them; in upstream's order (B151) a node that is dear and full comes before
+// one that is cheaper and nearly empty.
+func (p *pass) wasteful(worth consolidation.Worth) []*candidate.Candidate {
+	waste := map[*candidate.Candidate]float64{}
+	list := p.free(MultiNode)
+	for _, c := range list {
+		waste[c] = (c.Price - worth.Of(c.Node)) / c.Cost
+	}
+	slices.SortStableFunc(list, func(a, b *candidate.Candidate) int {
+		return cmp.Or(cmp.Compare(waste[b], waste[a]), cmp.Compare(a.Lifetime(), b.Lifetime()), cmp.Compare(a.Node.Claim, b.Node.Claim))
+	})
+	wanted := map[string]int{}
+	list = slices.DeleteFunc(list, func(c *candidate.Candidate) bool {
+		pool := c.Node.NodePool
+		if waste[c] <= 0 || wanted[pool] >= p.room.Left(pool, MultiNode.reason()) {
+			return true
+		}
+		wanted[pool]++
+		return false
+	})
+	return list[:min(len(list), multiMost)]
+}
+
+// bestSet tries the first nodes of a list, so many and fewer. More nodes save more,
+// and move more pods for each dollar: the set is taken beyond which a pod saves little
+// beside what it does in the largest. The rest has its turn after it.
+func (p *pass) bestSet(list []*candidate.Candidate) *attempt {
+	var found []attempt
+	for n := len(list); n > 1; n = n * 4 / 5 {
+		if a := p.repaired(list[:n]); a.good() && a.worthwhile() {
+			found = append(found, a)
+		}
+	}
+	if len(found) == 0 {
+		return nil
+	}
+	each := patience * found[0].SavedPerHour / float64(found[0].PodsMoved)
+	best := &found[0]
+	for i := range found {
+		if found[i].gain(each) > best.gain(each) {
+			best = &found[i]
+		}
+	}
+	return best
+}
+
+// gain is what an attempt saves, if moving a pod costs so much.
+func (a *attempt) gain(each float64) float64 { return a.SavedPerHour - each*float64(a.PodsMoved) }
+
+// worthwhile reports whether what is saved is worth so many nodes' coming up.
+func (a *attempt) worthwhile() bool {
+	return len(a.Result.Nodes) <= 1 || a.SavedPerHour >= worthwhile*(a.SavedPerHour+a.Result.PricePerHour)
+}
+
+// repaired tries a set, and again without the nodes that spoil it.
+func (p *pass) repaired(nodes []*candidate.Candidate) attempt {
+	a := p.attempt(MultiNode, nodes)
+	for range repairsMost {
+		if a.good() || len(a.spoilers) == 0 {
+			return a
+		}
+		rest := slices.DeleteFunc(slices.Clone(a.nodes), func(c *candidate.Candidate) bool { return slices.Contains(a.spoilers, c) })
+		if len(rest) < 2 {
+			return a
+		}
+		a = p.attempt(MultiNode, rest)
+	}
+	return a
+}

@@ -1,0 +1,90 @@
+package disruption
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/joist-autoscaler/joist/shared/blob"
+	"github.com/joist-autoscaler/joist/shared/catalog"
+	"github.com/joist-autoscaler/joist/shared/event"
+	"github.com/joist-autoscaler/joist/shared/fault"
+	"github.com/joist-autoscaler/joist/shared/host"
+	"github.com/joist-autoscaler/joist/shared/launchspec"
+	"github.com/joist-autoscaler/joist/shared/queue"
+	"github.com/joist-autoscaler/joist/shared/scheduling"
+)
+
+// publication is what decisions were made from.
+type publication struct {
+	ref       event.Ref
+	snapshot  scheduling.Snapshot
+	catalogue catalog.Catalogue
+}
+
+// publish says the decisions, one fact for each proposal. What a fact refers to is
+// stored before it is said.
+func (s Service) publish(ctx context.Context, e event.Envelope, from publication, decisions []decision) error {
+	maker := event.Maker{Service: "disruption", Cluster: s.Cluster}
+	var facts []event.Envelope
+	for _, d := range decisions {
+		body := event.DisruptionProposed{
+			Proposal: d.Proposal, Phase: d.phase, Reason: string(d.Reason), Method: string(d.Method), Claims: d.claims,
+			SavedPerHr: event.Usd(d.SavedPerHour), Moved: d.PodsMoved, Snapshot: from.ref, Decided: from.snapshot.Taken.UTC(),
+		}
+		if d.phase == event.Confirmed {
+			if err := s.plan(ctx, from, d, &body); err != nil {
+				return fmt.Errorf("planning what replaces the nodes of proposal %s: %w", d.Proposal, err)
+			}
+		}
+		fact, err := maker.New(s.Now(), body, &e)
+		if err != nil {
+			return err
+		}
+		facts = append(facts, fact)
+	}
+	if err := queue.Publish(ctx, s.Bus, facts...); err != nil {
+		return fmt.Errorf("publishing %d proposals: %w", len(facts), err)
+	}
+	return nil
+}
+
+// plan stores what replaces the nodes and where their pods are expected, and writes
+// it into the confirmation. A request that cannot be written overturns it.
+func (s Service) plan(ctx context.Context, from publication, d decision, body *event.DisruptionProposed) error {
+	if len(d.Result.Nodes) == 0 && len(d.Result.Nominations) == 0 {
+		return nil
+	}
+	built, err := launchspec.Replace(d.Proposal, from.snapshot, from.ref, d.Result, from.catalogue)
+	if err != nil {
+		return err
+	}
+	if lost := len(built.Plan.Warnings); lost > 0 {
+		host.Say(ctx, "warnings", built.Plan.Warnings)
+	}
+	if claims(built.Plan) < len(d.Result.Nodes) {
+		body.Phase = event.Dropped
+		return nil
+	}
+	now := s.Now()
+	for i, intent := range built.Intents {
+		ref, err := blob.Put(ctx, s.Blobs, now, launchspec.Kind, intent)
+		if err != nil {
+			return fmt.Errorf("storing intent %s: %w", intent.ID, err)
+		}
+		if ref != built.Plan.Intents[i].Ref {
+			return fault.F("storing intent "+intent.ID, fault.Bug, "it was stored as %s, and the plan names %s", ref.Digest, built.Plan.Intents[i].Ref.Digest)
+		}
+	}
+	if body.Plan, err = blob.Put(ctx, s.Blobs, now, scheduling.PlanKind, built.Plan); err != nil {
+		return fmt.Errorf("storing the plan: %w", err)
+	}
+	return nil
+}
+
+func claims(plan scheduling.Plan) int {
+	count := 0
+	for _, intent := range plan.Intents {
+		count += len(intent.Claims)
+	}
+	return count
+}
