@@ -78,7 +78,7 @@ func newRoot(env Env) *cobra.Command {
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		return usage(err, cmd.CommandPath()+" --help")
 	})
-	root.AddCommand(demo.Command(), planCommand(env), versionCommand(env))
+	root.AddCommand(consolidateCommand(env), demo.Command(), planCommand(env), versionCommand(env))
 	return root
 }
 

@@ -45,6 +45,8 @@ func TestGolden(t *testing.T) {
 		{"version-json", []string{"version", "-o", "json"}, cli.ExitNothing},
 		{"help", []string{"--help"}, cli.ExitNothing},
 		{"help-plan", []string{"plan", "--help"}, cli.ExitNothing},
+		{"help-consolidate", []string{"consolidate", "--help"}, cli.ExitNothing},
+		{"consolidate-nothing", []string{"consolidate"}, cli.ExitError},
 		{"plan", seed, cli.ExitChanges},
 		{"plan-json", with(seed, "-o", "json", "--var", "EKS_CLUSTER_NAME=prod", "--var", "KARPENTER_NODE_ROLE=nodes"), cli.ExitChanges},
 		{"plan-mixed", []string{"plan", "-f", "testdata/mixed.yaml", "--region", "eu-central-1"}, cli.ExitChanges},

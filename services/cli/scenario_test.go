@@ -91,3 +91,28 @@ func TestScenarioComplaints(t *testing.T) {
 		})
 	}
 }
+
+func TestConsolidationAsJSON(t *testing.T) {
+	stdout, stderr, code := joist(t, "", nil, "consolidate", "--scenario", tiny, "-o", "json")
+	var got scenario.Consolidation
+	if err := json.Unmarshal([]byte(stdout), &got); err != nil || code != cli.ExitNothing {
+		t.Fatalf("%v, exit code %d, stderr:\n%s", err, code, stderr)
+	}
+	if got.Planner != "joist v1.2.3" || !got.Complete || got.Nodes != 1 || got.Pods != 1 || got.CostBefore != 0.0911 || got.PeakRSSMB == 0 {
+		t.Errorf("consolidation: %+v", got)
+	}
+	want := []scenario.FinalNode{{
+		Name: "node-1", NodePool: "default", InstanceType: "m7g.large", Zone: "eu-west-1a", CapacityType: "on-demand", Pods: []string{"default/old"},
+	}}
+	if diff := cmp.Diff(want, got.FinalNodes); diff != "" {
+		t.Errorf("a node of the only size there is stays: %s", diff)
+	}
+}
+
+func TestConsolidationAsATable(t *testing.T) {
+	stdout, _, code := joist(t, "", nil, "consolidate", "--scenario", tiny)
+	want := "tiny: 1 node with 1 pod, $0.0911 an hour, became 1 node, $0.0911 an hour; 0 pods moved by 0 commands\n"
+	if code != cli.ExitNothing || !strings.Contains(stdout, want) || !strings.Contains(stdout, "decided in ") {
+		t.Errorf("exit code %d, the table lacks %q:\n%s", code, want, stdout)
+	}
+}

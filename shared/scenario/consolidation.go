@@ -1,15 +1,5 @@
 package scenario
 
-import (
-	"cmp"
-	"slices"
-
-	corev1 "k8s.io/api/core/v1"
-
-	"github.com/joist-autoscaler/joist/shared/karpenter"
-	"github.com/joist-autoscaler/joist/shared/scheduling"
-)
-
 // Consolidation is what became of a scenario's nodes, as it is written down.
 // Prices are in US dollars an hour.
 type Consolidation struct {
@@ -37,7 +27,7 @@ type Consolidation struct {
 // Round is one command, carried out.
 type Round struct {
 	Method string `json:"method"`
-	// Candidates is how many nodes could have been chosen.
+	// Candidates is how many nodes were looked at.
 	Candidates int `json:"candidates"`
 	// Removed names the nodes that went, and Replacements are those that came.
 	Removed      []string  `json:"removed"`
@@ -60,41 +50,4 @@ type FinalNode struct {
 	Zone         string   `json:"zone"`
 	CapacityType string   `json:"capacityType"`
 	Pods         []string `json:"pods"`
-}
-
-// Round describes a command, whose result is Bought already. Names are those of
-// the new nodes, and CostAfter and UserS are for the caller to add.
-func (s *Scenario) Round(method string, removed []string, result scheduling.Result, newNames []string) Round {
-	out := Round{Method: method, Removed: removed, Replacements: []NewNode{}, Moved: map[string][]string{}, PodsMoved: len(result.Nominations)}
-	for i := range result.Nodes {
-		node := s.newNode(&result.Nodes[i], s.running)
-		node.Name = newNames[i]
-		out.Replacements = append(out.Replacements, node)
-		out.PodsMoved += len(node.Pods)
-	}
-	for _, n := range result.Nominations {
-		node := cmp.Or(n.Node, n.Claim)
-		out.Moved[node] = append(out.Moved[node], s.running.of(n.Namespace, n.Pod.Name))
-	}
-	return out
-}
-
-// FinalNodes lists the nodes of a snapshot with their pods, daemons left out.
-func FinalNodes(snapshot *scheduling.Snapshot) []FinalNode {
-	out := make([]FinalNode, 0, len(snapshot.Nodes))
-	for i := range snapshot.Nodes {
-		n := &snapshot.Nodes[i]
-		one := FinalNode{
-			Name: n.Name, NodePool: n.NodePool, InstanceType: n.Labels[corev1.LabelInstanceTypeStable],
-			Zone: n.Labels[corev1.LabelTopologyZone], CapacityType: n.Labels[karpenter.CapacityTypeLabelKey], Pods: []string{},
-		}
-		for _, class := range n.Pods {
-			for _, pod := range class.Pods {
-				one.Pods = append(one.Pods, class.Spec.Namespace+"/"+pod.Name)
-			}
-		}
-		slices.Sort(one.Pods)
-		out = append(out, one)
-	}
-	return out
 }

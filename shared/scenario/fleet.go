@@ -4,68 +4,55 @@ import (
 	"slices"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
-
-	"github.com/joist-autoscaler/joist/shared/karpenter"
 	"github.com/joist-autoscaler/joist/shared/scheduling"
 )
 
-// rest is how long nothing has happened in a fleet, in time before it is taken:
-// whatever a NodePool waits for has been waited for.
+// rest is how long nothing has happened in a fleet.
 const rest = 100 * 365 * 24 * time.Hour
 
 // Fleet is the scenario as disruption sees it: nodes on which nothing has happened
-// for a long time, and pods that wait.
+// for a long time, so that whatever NodePools wait for has been waited for, and pods
+// that wait.
 func (s *Scenario) Fleet() (scheduling.Snapshot, scheduling.Stock) {
 	batch, stock := s.Problem(s.Pods())
 	snapshot := batch.Snapshot
 	snapshot.Waiting = batch.Pending
-	Rest(&snapshot)
+	since := snapshot.Taken.Add(-rest)
+	for i := range snapshot.Nodes {
+		n := &snapshot.Nodes[i]
+		n.Created, n.InitializedAt, n.LastPodEvent = since, since, since
+	}
 	return snapshot, stock
 }
 
-// Rest lets the waits of a snapshot pass: those for pods to settle
-// (consolidateAfter) and those for nominated pods to come.
-func Rest(s *scheduling.Snapshot) {
-	since := s.Taken.Add(-rest)
+// CostPerHour is what all nodes cost in US dollars an hour. Those whose like the
+// scenario does not offer cost nothing.
+func (s *Scenario) CostPerHour() (sum float64) {
 	for i := range s.Nodes {
 		n := &s.Nodes[i]
-		n.Created, n.InitializedAt, n.LastPodEvent, n.Nominated = since, since, since, time.Time{}
-	}
-}
-
-// PricePerHour is what a node costs in US dollars an hour, 0 when the scenario
-// does not offer its like.
-func (s *Scenario) PricePerHour(n *scheduling.Node) float64 {
-	for _, types := range s.stock.Types {
-		i := slices.IndexFunc(types, func(t scheduling.Type) bool { return t.Name == n.Labels[corev1.LabelInstanceTypeStable] })
-		if i < 0 {
-			continue
-		}
-		for _, o := range types[i].Offers {
-			if o.Zone == n.Labels[corev1.LabelTopologyZone] && o.CapacityType == n.Labels[karpenter.CapacityTypeLabelKey] {
-				return o.PricePerHour
+		for _, o := range s.byName[n.InstanceType].Offers {
+			if o.Zone == n.Zone && o.CapacityType == n.CapacityType {
+				sum += o.PricePerHour
+				break
 			}
 		}
-	}
-	return 0
-}
-
-// CostPerHour is what all nodes of a snapshot cost in US dollars an hour.
-func (s *Scenario) CostPerHour(snapshot *scheduling.Snapshot) float64 {
-	var sum float64
-	for i := range snapshot.Nodes {
-		sum += s.PricePerHour(&snapshot.Nodes[i])
 	}
 	return sum
 }
 
-// Bought is a result of which every new node has the options alone that its launch
-// would try, cheapest first.
-func (s *Scenario) Bought(result scheduling.Result) scheduling.Result {
-	result.Nodes = slices.Clone(result.Nodes)
-	for i := range result.Nodes {
-		result.Nodes[i].Options = s.launchable(&result.Nodes[i])
+// FinalNodes lists the nodes with their pods, daemons left out.
+func (s *Scenario) FinalNodes() []FinalNode {
+	out := make([]FinalNode, 0, len(s.Nodes))
+	for i := range s.Nodes {
+		n := &s.Nodes[i]
+		one := FinalNode{Name: n.Name, NodePool: n.NodePool, InstanceType: n.InstanceType, Zone: n.Zone, CapacityType: n.CapacityType, Pods: []string{}}
+		for _, pod := range n.Pods {
+			if !ofDaemon(pod) {
+				one.Pods = append(one.Pods, pod.Namespace+"/"+pod.Name)
+			}
+		}
+		slices.Sort(one.Pods)
+		out = append(out, one)
 	}
-	return result
+	return out
 }

@@ -34,6 +34,9 @@ type Scenario struct {
 	// running calls the pods on nodes by their names, and bound counts them.
 	running names
 	bound   int
+	// byName are the types by their names, and came counts the nodes that came.
+	byName map[string]*scheduling.Type
+	came   int
 }
 
 // Node is a node that exists, with the pods that are bound to it.
@@ -53,9 +56,9 @@ func build(d document, types []instanceType) Scenario {
 		Name: d.Name, NodePools: readied(*d.NodePools), Daemons: d.DaemonSetPods, groups: d.PodGroups, single: d.Pods,
 		types: len(types), exotic: map[string]bool{},
 	}
-	byName := out.stockOf(types)
+	out.byName = out.stockOf(types)
 	for i := range d.Nodes {
-		out.Nodes = append(out.Nodes, out.nodeOf(&d.Nodes[i], byName))
+		out.Nodes = append(out.Nodes, out.nodeOf(&d.Nodes[i], out.byName))
 	}
 	out.running = namesOf(out.runningPods())
 	return out
