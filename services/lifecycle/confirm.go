@@ -195,8 +195,21 @@ func (s *Service) passing(b event.DisruptionProposed, held outbox.Held, plan sch
 		refused := admission.Refused[0]
 		return saga.Objection{Pool: refused.NodePool, Why: "a replacement may not be launched: " + refused.Reason}, next
 	}
-	next.State, next.Batch, next.Plan, next.Claims, next.Since = outbox.Applying, event.Ref{}, b.Plan.Digest, admission.Claims, s.Now()
+	next.State, next.Batch, next.Plan, next.Since = outbox.Applying, event.Ref{}, b.Plan.Digest, s.Now()
+	next.Claims = also(admission.Claims, held, claims)
 	return saga.Objection{}, next
+}
+
+// also adds the claims of the plan before that are still coming up: the watcher has
+// built no batch since, so that it may not have seen them either.
+func also(names []string, held outbox.Held, claims []*karpenter.NodeClaim) []string {
+	for _, c := range claims {
+		if held.Lists(c.Name) && !c.Status.Conditions.True(karpenter.ConditionTypeInitialized) {
+			names = append(names, c.Name)
+		}
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
 }
 
 // refuseProposal takes a proposal back that may not act after all, and says why.

@@ -108,6 +108,60 @@ func TestOneBrokenClaimB242(t *testing.T) {
 	}
 }
 
+// Replacements of nodes take a number of their own between two batches: the next
+// batch waits until the cache shows them, and has the number after theirs.
+func TestNextBatchSeesReplacements(t *testing.T) {
+	s := newSite(t)
+	s.pending("a")
+	s.pass(2 * time.Second)
+	_, first := s.batch()
+	s.apply(outbox.Done)
+	s.pass(time.Second)
+	s.replace("replacement")
+	s.pending("b")
+	s.pass(20 * time.Second)
+	if got := s.planner.take(); len(got) != 0 {
+		t.Fatal("a batch was built while replacements pass the door")
+	}
+	s.cache.Lag(cluster.NodeClaims, time.Hour)
+	s.Seed(claim("replacement", true))
+	s.apply(outbox.Done, "replacement")
+	step := func(d time.Duration) {
+		t.Helper()
+		for end := s.now.Add(d); s.now.Before(end); {
+			s.now = s.now.Add(watcher.Pace)
+			s.cache.Advance(s.now)
+			if err := s.svc.Step(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	step(20 * time.Second)
+	if got := s.planner.take(); len(got) != 0 {
+		t.Fatal("a batch was built before its cache had seen the replacement")
+	}
+	s.cache.Lag(cluster.NodeClaims, 0)
+	step(2 * time.Second)
+	if _, batch := s.batch(); batch.Seq != first.Seq+2 || len(batch.Snapshot.Nodes) != 1 {
+		t.Errorf("batch %d after %d has the nodes %+v", batch.Seq, first.Seq, batch.Snapshot.Nodes)
+	}
+}
+
+// Replacements whose lifecycle died are given up as a plan is.
+func TestReplacementsAreGivenUp(t *testing.T) {
+	s := newSite(t)
+	s.pending("a")
+	s.pass(2 * time.Second)
+	_, first := s.batch()
+	s.apply(outbox.Done)
+	s.pass(time.Second)
+	s.replace("replacement")
+	s.pass(flight.GiveUpApplying + 2*time.Second)
+	if _, batch := s.batch(); batch.Seq != first.Seq+2 {
+		t.Errorf("batch %d after %d", batch.Seq, first.Seq)
+	}
+}
+
 // A claim that comes to nothing means another plan at once, even when batches
 // went on meanwhile.
 func TestVanishedClaimOfAnEarlierPlanB242(t *testing.T) {

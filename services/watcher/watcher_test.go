@@ -147,12 +147,27 @@ func (s *site) apply(state outbox.State, claims ...string) {
 	held := s.outbox()
 	next := held.Outbox
 	next.State, next.Plan, next.Claims = outbox.Applying, event.DigestOf([]byte("plan")), claims
-	held, err := held.Swap(s.t.Context(), s.Server, next)
+	var err error
+	if held.State == outbox.Sent {
+		held, err = held.Swap(s.t.Context(), s.Server, next)
+	}
 	if err == nil && state == outbox.Done {
 		next.State = outbox.Done
 		_, err = held.Swap(s.t.Context(), s.Server, next)
 	}
 	if err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+// replace takes the next number for replacements, as lifecycle does.
+func (s *site) replace(claims ...string) {
+	s.t.Helper()
+	held := s.outbox()
+	next := held.Outbox
+	next.Seq++
+	next.State, next.Batch, next.Plan, next.Claims = outbox.Applying, event.Ref{}, event.DigestOf([]byte("plan")), claims
+	if _, err := held.Swap(s.t.Context(), s.Server, next); err != nil {
 		s.t.Fatal(err)
 	}
 }
