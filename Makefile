@@ -91,6 +91,10 @@ e2e: ## Run the services against a real Kubernetes control plane on loopback
 storm: ## Put 500 nodes and 5,000 pods through a spot storm, and draw it (10 to 20 minutes; nothing else should run)
 	@$(STAGES) storm
 
+.PHONY: consolidation
+consolidation: ## Let a cluster of 200 nodes come apart, watch it become cheap again, and draw it (10 to 20 minutes)
+	@$(STAGES) consolidation
+
 .PHONY: scale
 scale: ## Measure the watcher in a cluster of 5,000 nodes and 100,000 pods, and hold it to its limits (2 minutes; nothing else should run)
 	@$(STAGES) scale

@@ -19,7 +19,9 @@ var update = flag.Bool("update", false, "rewrite testdata/storm.svg")
 // canned is a made-up day: up, a storm of twelve notices, down.
 func canned() Report {
 	r := Report{Pods: 400, Acts: []timeline.Act{
-		{"up", 0, 20 * time.Second}, {"storm", 20 * time.Second, 80 * time.Second}, {"down", 80 * time.Second, 120 * time.Second},
+		{Name: "up", From: 0, To: 20 * time.Second},
+		{Name: "storm", From: 20 * time.Second, To: 80 * time.Second},
+		{Name: "down", From: 80 * time.Second, To: 120 * time.Second},
 	}}
 	for i := range 480 {
 		at := time.Duration(i) * 250 * time.Millisecond

@@ -1,12 +1,9 @@
 package storm
 
 import (
-	"cmp"
-	"encoding/json"
 	"fmt"
 	"math/rand/v2"
 	"os"
-	"path/filepath"
 	"slices"
 	"sync"
 	"testing"
@@ -18,7 +15,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
 
-	"github.com/joist-autoscaler/joist/integration/timeline"
 	"github.com/joist-autoscaler/joist/integration/world"
 	"github.com/joist-autoscaler/joist/shared/cloud"
 	"github.com/joist-autoscaler/joist/shared/cluster"
@@ -27,7 +23,7 @@ import (
 
 // scene is a world in a storm.
 type scene struct {
-	*world.World
+	*world.Day
 	size size
 	mu   sync.Mutex
 	record
@@ -58,52 +54,32 @@ func play(t *testing.T, storm size) {
 	s := &scene{size: storm, record: record{
 		notices: map[string]*Notice{}, nodes: map[string]string{}, calm: map[types.UID]time.Duration{}, broken: map[string]bool{}, claims: map[string]bool{},
 	}}
-	s.World = world.New(t, world.Options{Machines: 100 * time.Millisecond, Notice: s.noticed})
+	s.Day = &world.Day{
+		World:    world.New(t, world.Options{Machines: 100 * time.Millisecond, Notice: s.noticed}),
+		Patience: storm.patience, Broken: s.promises, Now: s.words,
+	}
 	t.Cleanup(s.keep)
 	s.Beside(watchEvery, s.watch)
 	s.StartJoist(dir, false)
-	s.act("the pool", s.pool)
-	s.act("up", s.up)
-	s.act("storm", s.storm)
-	s.act("drained", s.drained)
-	s.act("down", s.down)
-	s.act("the end", s.Stop)
+	s.Act("the pool", s.pool)
+	s.Act("up", s.up)
+	s.Act("storm", s.storm)
+	s.Act("drained", s.drained)
+	s.Act("down", s.down)
+	s.Act("the end", s.Stop)
 	s.judge()
 }
 
-// act is a part of the day, without which the next makes no sense.
-func (s *scene) act(name string, play func()) {
-	from := time.Since(s.Began)
-	s.Say("▸ %s", name)
-	play()
-	to := time.Since(s.Began)
-	s.mu.Lock()
-	s.report.Acts = append(s.report.Acts, timeline.Act{Name: name, From: from, To: to})
-	s.mu.Unlock()
-	for _, promise := range s.promises() {
-		s.Error(promise)
-	}
-	if s.Failed() {
-		s.Fatalf("%s went wrong\n%s", name, s.Tails())
-	}
-	done := fmt.Sprintf("✓ %s, in %.1f s", name, (to - from).Seconds())
-	s.Say("%s", done)
-	// The story comes at the end; whoever waits hears this much.
-	fmt.Fprintln(os.Stderr, s.Name(), done)
+// words say how things stand.
+func (s *scene) words() string {
+	now := s.latest()
+	return fmt.Sprintf("%d pods without a node, %d running; %d nodes, %d of them going; %d instances", now.Pending, now.Running, now.Nodes, now.Going, now.Instances)
 }
 
-// await waits, and tells how far it has come.
+// await waits for the samples to show something.
 func (s *scene) await(limit time.Duration, what string, holds func(Sample) bool) {
 	s.Helper()
-	var said time.Time
-	s.Wait(limit*time.Duration(s.size.patience), what, func() bool {
-		now := s.latest()
-		if time.Since(said) > 2*time.Second {
-			said = time.Now()
-			s.Say("%d pods without a node, %d running; %d nodes, %d of them going; %d instances", now.Pending, now.Running, now.Nodes, now.Going, now.Instances)
-		}
-		return holds(now)
-	})
+	s.Await(limit, what, func() bool { return holds(s.latest()) })
 }
 
 func (s *scene) pool() {
@@ -245,20 +221,10 @@ func (s *scene) judge() {
 
 // keep writes what was measured, also of a day that went wrong.
 func (s *scene) keep() {
-	into := cmp.Or(os.Getenv("JOIST_STORM_INTO"), s.TempDir())
 	r := s.result()
 	drawing, err := SVG(r)
 	if err != nil {
 		s.Error(err)
 	}
-	figures, err := json.MarshalIndent(r, "", " ")
-	if err != nil {
-		s.Error(err)
-	}
-	for name, text := range map[string][]byte{"storm.svg": drawing, "storm.json": figures, "storm.log": []byte(s.Story() + "\n" + r.Summary())} {
-		if err := os.WriteFile(filepath.Join(into, name), text, 0o600); err != nil {
-			s.Error(err)
-		}
-	}
-	s.Say("\n%s", r.Summary())
+	s.Keep(os.Getenv("JOIST_STORM_INTO"), "storm", r, drawing, r.Summary())
 }

@@ -129,7 +129,7 @@ func (s *scene) lookAtPods(pods []*corev1.Pod, seen *Sample, now time.Duration) 
 			going[pod.Spec.NodeName]++
 		default:
 			left[pod.Spec.NodeName]++
-			if ready(pod) {
+			if world.PodReady(pod) {
 				seen.Running++
 				available[pod.Labels["app"]]++
 				calm[pod.UID] = true
@@ -150,12 +150,6 @@ func (s *scene) lookAtPods(pods []*corev1.Pod, seen *Sample, now time.Duration) 
 		}
 	}
 	return left, going
-}
-
-func ready(pod *corev1.Pod) bool {
-	return slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool {
-		return c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue
-	})
 }
 
 // promises are the broken ones so far.
@@ -180,7 +174,7 @@ func (s *scene) result() Report {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	r := s.report
-	r.Pods = s.size.pods()
+	r.Pods, r.Acts = s.size.pods(), s.Acts()
 	r.Notices = nil
 	for _, id := range slices.Sorted(maps.Keys(s.notices)) {
 		r.Notices = append(r.Notices, *s.notices[id])

@@ -47,6 +47,13 @@ func NodeReady(node *corev1.Node) bool {
 	})
 }
 
+// PodReady reports whether a pod says that it is ready.
+func PodReady(pod *corev1.Pod) bool {
+	return slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool {
+		return c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue
+	})
+}
+
 // Disrupted reports whether a node carries the taint of those that go.
 func Disrupted(node *corev1.Node) bool {
 	return slices.ContainsFunc(node.Spec.Taints, func(t corev1.Taint) bool { return t.Key == karpenter.DisruptedTaintKey })
