@@ -144,37 +144,37 @@ func (p *Packer) rows(columns []int, in Set, planes uint64) []offerRow {
 	return out
 }
 
-// room is a column's room in the words of the linear program, made once.
+// room is a column's room in the words of the linear program.
 func (p *Packer) room(k int) []float64 {
 	if p.rooms == nil {
-		p.rooms = make([][]float64, len(p.problem.Columns))
+		p.rooms = p.makeRooms()
 	}
-	if p.rooms[k] == nil {
-		c, dims := &p.problem.Columns[k], p.problem.Dims
-		if len(p.roomArena) < dims+1 {
-			p.roomArena = make([]float64, (dims+1)*256)
+	size := p.problem.Dims + 1
+	return p.rooms[k*size : (k+1)*size]
+}
+
+func (p *Packer) makeRooms() []float64 {
+	out := make([]float64, 0, len(p.problem.Columns)*(p.problem.Dims+1))
+	for k := range p.problem.Columns {
+		for _, room := range p.problem.Columns[k].Room {
+			out = append(out, float64(max(0, room)))
 		}
-		out := p.roomArena[: dims+1 : dims+1]
-		p.roomArena = p.roomArena[dims+1:]
-		for r, room := range c.Room {
-			out[r] = float64(max(0, room))
-		}
-		out[dims] = 1
-		p.rooms[k] = out
+		out = append(out, 1)
 	}
-	return p.rooms[k]
+	return out
 }
 
 // overpaid is, for each party, by how much the most overpaid of its columns is worth
 // more than it costs; 1 when none is. Prices that are divided by these overpay
 // nothing: no party of a column is scaled by less than that column asks for.
 func (p *Packer) overpaid(columns []int, parties []party) []float64 {
-	worst, who, top := make([]float64, len(parties)), make([]int, 0, len(parties)), make([]float64, p.problem.Dims+1)
+	worst, who := make([]float64, len(parties)), make([]int, 0, len(parties))
 	for i := range worst {
 		worst[i] = 1
 	}
+	cohorts := cohorts{parties: parties}
 	for _, k := range columns {
-		c := &p.problem.Columns[k]
+		c, room := &p.problem.Columns[k], p.room(k)
 		who = who[:0]
 		least := math.Inf(1)
 		for i := range parties {
@@ -182,14 +182,18 @@ func (p *Packer) overpaid(columns []int, parties []party) []float64 {
 				who, least = append(who, i), min(least, worst[i])
 			}
 		}
-		if len(who) == 0 || p.worthTo(parties, who, k, c.planes, top) <= least*c.price(c.planes) {
+		if len(who) == 0 {
+			continue
+		}
+		buyers := cohorts.of(who)
+		if cohorts.value(buyers, c.planes, room) <= least*c.price(c.planes) {
 			continue // Not even the cheapest offer, with all planes taken for one, is.
 		}
 		for _, o := range c.Offers {
 			if o.Price <= 0 {
 				continue
 			}
-			ratio := p.worthTo(parties, who, k, 1<<o.Plane, top) / o.Price
+			ratio := cohorts.value(buyers, 1<<o.Plane, room) / o.Price
 			for _, i := range who {
 				if parties[i].planes&(1<<o.Plane) != 0 {
 					worst[i] = max(worst[i], ratio)
@@ -198,25 +202,4 @@ func (p *Packer) overpaid(columns []int, parties []party) []float64 {
 		}
 	}
 	return worst
-}
-
-// worthTo is what a column's room is worth on some planes if each resource goes to
-// the party that values it most; top is memory for what those pay.
-func (p *Packer) worthTo(parties []party, who []int, k int, planes uint64, top []float64) float64 {
-	clear(top)
-	for _, i := range who {
-		if parties[i].planes&planes == 0 {
-			continue
-		}
-		for r, price := range parties[i].prices {
-			if price > top[r] {
-				top[r] = price
-			}
-		}
-	}
-	sum := 0.0
-	for r, room := range p.room(k) {
-		sum += float64(top[r] * room)
-	}
-	return sum
 }

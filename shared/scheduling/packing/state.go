@@ -33,9 +33,8 @@ type Packer struct {
 	// a node of its own is worth at most.
 	lonely    int
 	hostPrice float64
-	// rooms are the columns' room as the linear program sees it.
-	rooms     [][]float64
-	roomArena []float64
+	// rooms are the columns' room as the linear program sees it, one after the other.
+	rooms []float64
 	// decisive are the columns that decided the last prices.
 	decisive []int
 	scratch  scratch

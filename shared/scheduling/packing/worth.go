@@ -1,6 +1,7 @@
 package packing
 
 import (
+	"cmp"
 	"math"
 	"slices"
 
@@ -34,7 +35,8 @@ type offerRow struct {
 // These prices are the dual of a program that buys fractions of columns: the
 // demand, as cheaply as it can be had. It begins with the best column for each
 // resource alone, and takes in the column that is most overpaid. A guess of the
-// columns that are bought in the end saves rounds; those that were are returned.
+// columns that are bought in the end saves rounds; those that were are returned. The
+// rows are in the order of their columns.
 func worth(demand []float64, rows []offerRow, guess []int) (prices []float64, bound float64, bought []int) {
 	prices = make([]float64, len(demand))
 	dims := demanded(demand)
@@ -44,10 +46,14 @@ func worth(demand []float64, rows []offerRow, guess []int) (prices []float64, bo
 		return prices, 0, guess
 	}
 	m := newMarket(demand, prices, rows, dims)
-	for k := range rows {
-		if slices.Contains(first, k) || slices.Contains(guess, rows[k].column) {
-			m.offer(k)
+	for _, column := range guess {
+		if k, ok := slices.BinarySearchFunc(rows, column, func(o offerRow, column int) int { return cmp.Compare(o.column, column) }); ok {
+			first = append(first, k)
 		}
+	}
+	slices.Sort(first)
+	for _, k := range slices.Compact(first) {
+		m.offer(k)
 	}
 	m.begin()
 	for {
@@ -74,17 +80,20 @@ func demanded(demand []float64) (dims []int) {
 // row, and the rows that are cheapest so; no row when something is demanded that
 // none has.
 func alone(prices []float64, rows []offerRow, dims []int) (cheapest []int) {
-	for _, r := range dims {
-		best, at := math.Inf(1), -1
-		for k := range rows {
-			if room := rows[k].room[r]; room > 0 && rows[k].price < float64(best*room) {
-				best, at = rows[k].price/room, k
+	cheapest = make([]int, len(dims))
+	for i, r := range dims {
+		prices[r], cheapest[i] = math.Inf(1), -1
+	}
+	for k := range rows {
+		row := &rows[k]
+		for i, r := range dims {
+			if room := row.room[r]; room > 0 && row.price < float64(prices[r]*room) {
+				prices[r], cheapest[i] = row.price/room, k
 			}
 		}
-		if at < 0 {
-			return nil
-		}
-		prices[r], cheapest = best, append(cheapest, at)
+	}
+	if slices.Contains(cheapest, -1) {
+		return nil
 	}
 	return cheapest
 }
