@@ -26,6 +26,7 @@ func (s *Service) listed(ctx context.Context, e event.Envelope, b event.Instance
 	if err != nil {
 		return fmt.Errorf("reading the inventory: %w", err)
 	}
+	s.drift.told(inventory)
 	findings := s.compare(inventory, cluster.Cached[*karpenter.NodeClaim](s.Cache, cluster.NodeClaims))
 	if findings.Empty() {
 		host.Say(ctx, "instances", len(inventory.Instances))

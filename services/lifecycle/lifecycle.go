@@ -105,6 +105,8 @@ type Service struct {
 	removals *eviction.Queue
 	// shifts are the zonal shifts that are known; nil until somebody asks.
 	shifts *shift.Memory
+	// drift is what claims are compared with for drift.
+	drift drifting
 	// unread is what a look could not read of the pods of nodes that seem empty.
 	unread []error
 	// looked is when the last look began, and whole when the last at everything.
