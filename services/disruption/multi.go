@@ -12,7 +12,10 @@ const (
 	// multiMost is how many nodes one command may have (B153).
 	multiMost = 100
 	// repairsMost is how often a set is tried again without the nodes that spoil it.
-	repairsMost = 8
+	repairsMost = 4
+	// fallsMost is after how many smaller sets in a row that are worse than the best no
+	// better one is expected.
+	fallsMost = 3
 	// patience is what a further pod must save at least to be moved in the same command,
 	// in what a pod of the largest set saves on average.
 	patience = 1.25
@@ -63,20 +66,18 @@ func (p *pass) wasteful(worth consolidation.Worth) []*candidate.Candidate {
 // and move more pods for each dollar: the set is taken beyond which a pod saves little
 // beside what it does in the largest. The rest has its turn after it.
 func (p *pass) bestSet(list []*candidate.Candidate) *attempt {
-	var found []attempt
-	for n := len(list); n > 1; n = n * 4 / 5 {
-		if a := p.repaired(list[:n]); a.good() && a.worthwhile() {
-			found = append(found, a)
-		}
-	}
-	if len(found) == 0 {
-		return nil
-	}
-	each := patience * found[0].SavedPerHour / float64(found[0].PodsMoved)
-	best := &found[0]
-	for i := range found {
-		if found[i].gain(each) > best.gain(each) {
-			best = &found[i]
+	var best *attempt
+	each, falls := 0.0, 0
+	for n := len(list); n > 1 && falls < fallsMost; n = n * 4 / 5 {
+		a := p.repaired(list[:n])
+		switch {
+		case !a.good() || !a.worthwhile():
+		case best == nil:
+			best, each = &a, patience*a.SavedPerHour/float64(a.PodsMoved)
+		case a.gain(each) > best.gain(each):
+			best, falls = &a, 0
+		default:
+			falls++
 		}
 	}
 	return best
@@ -94,7 +95,7 @@ func (a *attempt) worthwhile() bool {
 func (p *pass) repaired(nodes []*candidate.Candidate) attempt {
 	a := p.attempt(MultiNode, nodes)
 	for range repairsMost {
-		if a.good() || len(a.spoilers) == 0 {
+		if a.good() || len(a.spoilers) == 0 || a.objection.Rule == consolidation.RuleSameType && !a.worthwhile() {
 			return a
 		}
 		rest := slices.DeleteFunc(slices.Clone(a.nodes), func(c *candidate.Candidate) bool { return slices.Contains(a.spoilers, c) })

@@ -7,7 +7,9 @@
 package consolidation
 
 import (
+	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
@@ -55,8 +57,8 @@ func Whole(r scheduling.Result) candidate.Objection {
 	if len(r.Unplaced) > 0 {
 		u := r.Unplaced[0]
 		detail := fmt.Sprintf("pod %s/%s has no other place", u.Namespace, u.Pods[0].Name)
-		for _, rejection := range u.Rejections[:min(1, len(u.Rejections))] {
-			detail += ": " + rejection.Detail
+		if len(u.Rejections) > 0 {
+			detail += ": " + u.Rejections[0].Detail
 		}
 		return candidate.Objection{Rule: RuleUnplaceable, Detail: detail}
 	}
@@ -71,7 +73,8 @@ type Verdict struct {
 	// Result has only the options that may be launched.
 	Result scheduling.Result
 	// Saved is what the nodes cost less what replaces them is expected to cost, in US
-	// dollars an hour. It is above zero where there is no objection.
+	// dollars an hour. It is above zero where there is no objection, and told as well
+	// where only spoilers stand against it.
 	Saved     float64
 	Objection candidate.Objection
 	// Spoilers are the nodes without which the objection might not stand, if it is
@@ -126,12 +129,15 @@ func (j Judge) settle(nodes []*candidate.Candidate, price float64, out *Verdict)
 		if sum > 0 {
 			below = price * n.PricePerHour / sum
 		}
-		if out.Objection = j.narrow(nodes, n, below, spot); out.Objection.Rule == RuleSameType {
-			out.Spoilers = same(nodes, &out.Result.Nodes[i])
-		}
-		if !out.Objection.None() {
+		no := j.narrow(nodes, n, below, spot)
+		if no.Rule == RuleSameType {
+			out.Saved = price - sum
+			out.Spoilers = append(out.Spoilers, same(nodes, n, out.Spoilers)...)
+		} else if !no.None() {
+			out.Objection, out.Spoilers = no, nil
 			return
 		}
+		out.Objection = cmp.Or(out.Objection, no)
 	}
 }
 
@@ -223,27 +229,41 @@ func (j Judge) pin(n *scheduling.PlannedNode) candidate.Objection {
 	return candidate.Objection{}
 }
 
-// short is a label of which the types have fewer values than the pool asks for, or
-// "" (B005).
+// short is a label of which the options of these types have fewer values than the
+// pool asks for, or "" (B005).
 func (j Judge) short(n *scheduling.PlannedNode, names []string) string {
-	if !n.Requirements.Demanding() {
-		return ""
-	}
-	for _, one := range n.Requirements.List() {
-		if one.MinValues == nil {
+	for _, key := range slices.Sorted(maps.Keys(n.Requirements)) {
+		least := n.Requirements[key].MinValues()
+		if least == 0 {
 			continue
 		}
 		seen := map[string]bool{}
-		for _, name := range names {
-			if value, ok := j.Labels(n.NodePool, n.NodeClass, name)[one.Key]; ok {
+		for _, o := range n.Options {
+			if value, ok := j.value(n, o, key); ok && slices.Contains(names, o.InstanceType) {
 				seen[value] = true
 			}
 		}
-		if len(seen) < *one.MinValues {
-			return one.Key
+		if len(seen) < least {
+			return key
 		}
 	}
 	return ""
+}
+
+// value is the label of a node that is bought so.
+func (j Judge) value(n *scheduling.PlannedNode, o scheduling.Option, key string) (string, bool) {
+	switch key {
+	case corev1.LabelInstanceTypeStable:
+		return o.InstanceType, true
+	case corev1.LabelTopologyZone:
+		return o.Zone, true
+	case karpenter.LabelTopologyZoneID:
+		return o.ZoneID, true
+	case karpenter.CapacityTypeLabelKey:
+		return o.CapacityType, true
+	}
+	value, ok := j.Labels(n.NodePool, n.NodeClass, o.InstanceType)[key]
+	return value, ok
 }
 
 // cheapestSame is the lowest price of a node that goes whose type the replacement
@@ -263,10 +283,14 @@ func cheapestSame(nodes []*candidate.Candidate, n *scheduling.PlannedNode) float
 }
 
 // same is the node that might stay as the replacement: of those that cost least
-// among the types that it might be, the one that is to go last.
-func same(nodes []*candidate.Candidate, n *scheduling.PlannedNode) []*candidate.Candidate {
+// among the types that it might be, the one that is to go last and stays for no
+// other replacement yet.
+func same(nodes []*candidate.Candidate, n *scheduling.PlannedNode, others []*candidate.Candidate) []*candidate.Candidate {
 	least := cheapestSame(nodes, n)
 	for _, c := range slices.Backward(nodes) {
+		if slices.Contains(others, c) {
+			continue
+		}
 		name := c.Node.Labels[corev1.LabelInstanceTypeStable]
 		if c.Price == least && slices.ContainsFunc(n.Options, func(o scheduling.Option) bool { return o.InstanceType == name }) {
 			return []*candidate.Candidate{c}

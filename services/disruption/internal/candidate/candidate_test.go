@@ -1,0 +1,182 @@
+package candidate_test
+
+import (
+	"math"
+	"testing"
+	"time"
+
+	"github.com/joist-autoscaler/joist/services/disruption/internal/candidate"
+	"github.com/joist-autoscaler/joist/services/disruption/internal/fixture"
+	"github.com/joist-autoscaler/joist/shared/karpenter"
+	"github.com/joist-autoscaler/joist/shared/scheduling"
+)
+
+// survey looks at one node.
+func survey(t *testing.T, n scheduling.Node, pool karpenter.NodePool) candidate.Candidate {
+	t.Helper()
+	s := fixture.Snapshot(pool, n)
+	all := candidate.Survey(&s, fixture.Stock(s))
+	if len(all) != 1 {
+		t.Fatalf("surveyed %d nodes", len(all))
+	}
+	return all[0]
+}
+
+func web(edits ...func(*scheduling.PodClass)) scheduling.PodClass {
+	class := fixture.Pods("web", 2, "100m", "100Mi")
+	for _, edit := range edits {
+		edit(&class)
+	}
+	return class
+}
+
+func TestB145Objections(t *testing.T) {
+	type node = scheduling.Node
+	type pool = karpenter.NodePool
+	protect := func(value string, started time.Time) func(*node, *pool) {
+		return func(n *node, _ *pool) {
+			n.Pods[0].Spec.DoNotDisrupt, n.Pods[0].Pods[0].Started, n.Pods[0].Pods[1].Started = value, started, started
+		}
+	}
+	ago := func(d time.Duration) time.Time { return fixture.Taken.Add(-d) }
+	for _, tt := range []struct {
+		name                      string
+		change                    func(n *node, p *pool)
+		graceful, used, ofDrifted string
+	}{
+		{"nothing", func(*node, *pool) {}, "", "", ""},
+		{"going", func(n *node, _ *pool) { n.Going = true }, "going", "going", "going"},
+		{"confirmed, whatever else is said", func(n *node, _ *pool) { n.Going, n.Proposal = true, &scheduling.Proposal{ID: "p", Confirmed: ago(1)} }, "confirmed", "confirmed", "confirmed"},
+		{"not confirmed yet", func(n *node, _ *pool) { n.Proposal = &scheduling.Proposal{ID: "p"} }, "", "", ""},
+		{"not initialized", func(n *node, _ *pool) { n.Initialized = false }, "not-initialized", "not-initialized", "not-initialized"},
+		{"another pool", func(n *node, _ *pool) { n.NodePool = "gone" }, "no-pool", "no-pool", "no-pool"},
+		{"nominated", func(n *node, _ *pool) { n.Nominated = fixture.Taken.Add(1) }, "nominated", "nominated", "nominated"},
+		{"a nomination that has passed", func(n *node, _ *pool) { n.Nominated = fixture.Taken }, "", "", ""},
+		{"the node's do-not-disrupt", func(n *node, _ *pool) { n.DoNotDisrupt = true }, "do-not-disrupt", "do-not-disrupt", "do-not-disrupt"},
+		{"B147 a pod's do-not-disrupt", protect("true", ago(0)), "pod-do-not-disrupt", "pod-do-not-disrupt", "pod-do-not-disrupt"},
+		{"B147 for five minutes", protect("5m", ago(5*time.Minute-1)), "pod-do-not-disrupt", "pod-do-not-disrupt", "pod-do-not-disrupt"},
+		{"B147 five minutes are over", protect("5m", ago(5*time.Minute)), "", "", ""},
+		{"B147 it has not begun", protect("5m", time.Time{}), "pod-do-not-disrupt", "pod-do-not-disrupt", "pod-do-not-disrupt"},
+		{"B147 neither true nor a duration", protect("yes", ago(0)), "", "", ""},
+		{"B147 a duration below zero", protect("-5m", ago(0)), "", "", ""},
+		{"a pod that is going is not asked", func(n *node, p *pool) {
+			protect("true", ago(0))(n, p)
+			n.Pods[0].Pods[0].Going, n.Pods[0].Pods[1].Going = true, true
+		}, "", "", ""},
+		{"a PodDisruptionBudget", func(n *node, _ *pool) { n.Pods[0].Pods[1].Blocked = "default/web" }, "pod-disruption-budget", "pod-disruption-budget", "pod-disruption-budget"},
+		{"B146 drift of a node whose end is bounded", func(n *node, p *pool) { protect("true", ago(0))(n, p); n.Bounded = true }, "pod-do-not-disrupt", "pod-do-not-disrupt", ""},
+		{"B146 not past the node's own", func(n *node, _ *pool) { n.DoNotDisrupt, n.Bounded = true, true }, "do-not-disrupt", "do-not-disrupt", "do-not-disrupt"},
+		{"a fixed number", func(_ *node, p *pool) { p.Spec.Replicas = new(int64) }, "static", "static", ""},
+		{"B010 never", func(_ *node, p *pool) { p.Spec.Disruption.ConsolidateAfter = karpenter.NillableDuration{} }, "never", "never", ""},
+		{"B148 a pod left just now", func(n *node, _ *pool) { n.LastPodEvent = ago(time.Minute - 1) }, "not-quiet", "not-quiet", ""},
+		{"B148 a pod left a minute ago", func(n *node, _ *pool) { n.LastPodEvent = ago(time.Minute) }, "", "", ""},
+		{"B148 a pod will leave: a clock is wrong", func(n *node, _ *pool) { n.LastPodEvent = ago(-time.Hour) }, "not-quiet", "not-quiet", ""},
+		{"B010 initialized just now", func(n *node, _ *pool) { n.InitializedAt = ago(0) }, "not-quiet", "not-quiet", ""},
+		{"no times", func(n *node, _ *pool) { n.InitializedAt = time.Time{} }, "not-quiet", "not-quiet", ""},
+		{"B011 WhenEmpty", func(_ *node, p *pool) { p.Spec.Disruption.ConsolidationPolicy = karpenter.ConsolidationPolicyWhenEmpty }, "", "policy", ""},
+		{"B011 Balanced", func(_ *node, p *pool) { p.Spec.Disruption.ConsolidationPolicy = karpenter.ConsolidationPolicyBalanced }, "", "", ""},
+		{"no price", func(n *node, _ *pool) { n.Labels["topology.kubernetes.io/zone"] = "mars-1a" }, "", "price-unknown", ""},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			n, p := fixture.Node("a", "t4g.large", fixture.With(web())), fixture.Pool()
+			tt.change(&n, &p)
+			c := survey(t, n, p)
+			for what, got := range map[string][2]string{
+				"consolidation of empty nodes": {c.Graceful(fixture.Taken).Rule, tt.graceful},
+				"consolidation":                {c.Underutilized(fixture.Taken).Rule, tt.used},
+				"drift":                        {c.Drifted().Rule, tt.ofDrifted},
+			} {
+				if got[0] != got[1] {
+					t.Errorf("%s: got %q, want %q", what, got[0], got[1])
+				}
+			}
+		})
+	}
+}
+
+func TestOthersNodesAreNotSurveyed(t *testing.T) {
+	s := fixture.Snapshot(fixture.Pool(), fixture.Node("a", "t4g.large", func(n *scheduling.Node) { n.Claim = "" }),
+		fixture.Node("b", "t4g.large", func(n *scheduling.Node) { n.ClaimUID = "" }), fixture.Node("c", "t4g.large"))
+	if all := candidate.Survey(&s, fixture.Stock(s)); len(all) != 1 || all[0].Index != 2 {
+		t.Fatalf("surveyed %+v", all)
+	}
+}
+
+func TestB150EvictionCost(t *testing.T) {
+	for _, tt := range []struct {
+		name string
+		spec scheduling.PodSpec
+		want float64
+	}{
+		{"an ordinary pod", scheduling.PodSpec{}, 1},
+		{"deletion cost", scheduling.PodSpec{DeletionCost: "134217728"}, 2},
+		{"deletion cost below zero", scheduling.PodSpec{DeletionCost: "-268435456"}, -1},
+		{"no number", scheduling.PodSpec{DeletionCost: "dear"}, 1},
+		{"not a number", scheduling.PodSpec{DeletionCost: "NaN"}, 1},
+		{"priority", scheduling.PodSpec{Priority: 1 << 24}, 1.5},
+		{"both", scheduling.PodSpec{Priority: 1 << 25, DeletionCost: "134217728"}, 3},
+		{"at most ten", scheduling.PodSpec{Priority: 1_000_000_000}, 10},
+		{"at least minus ten", scheduling.PodSpec{Priority: math.MinInt32}, -10},
+	} {
+		if got := candidate.EvictionCost(&tt.spec); math.Abs(got-tt.want) > 1e-9 {
+			t.Errorf("%s: got %v, want %v", tt.name, got, tt.want)
+		}
+	}
+}
+
+func TestB149Empty(t *testing.T) {
+	cheap := func(c *scheduling.PodClass) { c.Spec.DeletionCost = "-2147483647" }
+	leaving := func(c *scheduling.PodClass) { c.Pods[0].Going, c.Pods[1].Going = true, true }
+	half := func(c *scheduling.PodClass) { c.Pods[0].Going = true }
+	for _, tt := range []struct {
+		name  string
+		pods  []scheduling.PodClass
+		empty bool
+		cost  float64
+		move  int
+	}{
+		{"no pods", nil, true, 1, 0},
+		{"two", []scheduling.PodClass{web()}, false, 3, 2},
+		{"one of them is going", []scheduling.PodClass{web(half)}, false, 2, 1},
+		{"both are", []scheduling.PodClass{web(leaving)}, true, 1, 0},
+		{"they would rather go", []scheduling.PodClass{web(cheap)}, true, 1, 2},
+		{"and pay for no others", []scheduling.PodClass{web(cheap), web()}, false, 3, 4},
+	} {
+		c := survey(t, fixture.Node("a", "t4g.large", fixture.With(tt.pods...)), fixture.Pool())
+		if c.Empty() != tt.empty || c.Cost != tt.cost || c.Pods != tt.move {
+			t.Errorf("%s: empty %v, costs %v, %d pods", tt.name, c.Empty(), c.Cost, c.Pods)
+		}
+	}
+}
+
+func TestB150Lifetime(t *testing.T) {
+	for left, want := range map[time.Duration]float64{time.Hour: 0.5, 3 * time.Hour: 0.75, -time.Minute: 0} {
+		n := fixture.Node("a", "t4g.large", func(n *scheduling.Node) { n.Expires = fixture.Taken.Add(left) })
+		if c := survey(t, n, fixture.Pool()); math.Abs(c.Lifetime()-want) > 1e-9 {
+			t.Errorf("with %s left: got %v, want %v", left, c.Lifetime(), want)
+		}
+	}
+	if c := survey(t, fixture.Node("a", "t4g.large"), fixture.Pool()); c.Lifetime() != 1 {
+		t.Errorf("one that never ends: got %v", c.Lifetime())
+	}
+}
+
+// A price that is missing or no price never makes a saving.
+func TestPriceBadInput(t *testing.T) {
+	for name, price := range map[string]float64{"negative": -1, "zero": 0, "no number": math.NaN(), "endless": math.Inf(1)} {
+		s := fixture.Snapshot(fixture.Pool(), fixture.Node("a", "t4g.large", fixture.With(web())))
+		stock := fixture.Stock(s)
+		for _, t := range stock.Types["default"] {
+			for i := range t.Offers {
+				t.Offers[i].PricePerHour = price
+			}
+		}
+		c := candidate.Survey(&s, stock)[0]
+		if c.Price != 0 || c.Underutilized(fixture.Taken).Rule != candidate.RulePrice {
+			t.Errorf("%s: price %v, objection %+v", name, c.Price, c.Underutilized(fixture.Taken))
+		}
+	}
+	if c := survey(t, fixture.Node("a", "t4g.large"), fixture.Pool()); c.Price != 0.0832 || c.Ratio() != 0.0832 {
+		t.Errorf("a good one: price %v", c.Price)
+	}
+}

@@ -1,0 +1,264 @@
+package consolidation_test
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/joist-autoscaler/joist/services/disruption/internal/candidate"
+	"github.com/joist-autoscaler/joist/services/disruption/internal/consolidation"
+	"github.com/joist-autoscaler/joist/services/disruption/internal/fixture"
+	"github.com/joist-autoscaler/joist/shared/event"
+	"github.com/joist-autoscaler/joist/shared/karpenter"
+	"github.com/joist-autoscaler/joist/shared/scheduling"
+)
+
+const od, spot, reserved = karpenter.CapacityTypeOnDemand, karpenter.CapacityTypeSpot, karpenter.CapacityTypeReserved
+
+// goes is a node that would go.
+func goes(instanceType, capacityType string, price float64) *candidate.Candidate {
+	n := scheduling.Node{Name: instanceType, NodePool: "default", Labels: map[string]string{
+		corev1.LabelInstanceTypeStable: instanceType, karpenter.CapacityTypeLabelKey: capacityType}}
+	return &candidate.Candidate{Node: &n, Pool: new(fixture.Pool()), Price: price, Cost: 2}
+}
+
+// offer is a way to buy a new node.
+func offer(instanceType, capacityType string, price float64) scheduling.Option {
+	return scheduling.Option{Offering: event.Offering{InstanceType: instanceType, Zone: fixture.Zone, CapacityType: capacityType}, PricePerHour: price}
+}
+
+// comes is a new node, its options sorted by price.
+func comes(options ...scheduling.Option) scheduling.PlannedNode {
+	return scheduling.PlannedNode{
+		NodePool: "default", Requirements: scheduling.Requirements{karpenter.CapacityTypeLabelKey: scheduling.In(od, spot, reserved)},
+		Options: options, PricePerHour: options[0].PricePerHour,
+		Pods: []scheduling.PlacedPod{{Namespace: "default", Pod: scheduling.PodRef{Name: "web"}}},
+	}
+}
+
+// left writes what a verdict leaves: the options of each new node.
+func left(v consolidation.Verdict) (out []string) {
+	for _, n := range v.Result.Nodes {
+		text := ""
+		for _, o := range n.Options {
+			text += fmt.Sprintf("%s/%s ", o.InstanceType, o.CapacityType)
+		}
+		out = append(out, text)
+	}
+	return out
+}
+
+func TestReplace(t *testing.T) {
+	type nodes = []*candidate.Candidate
+	type news = []scheduling.PlannedNode
+	large, small := goes("large", od, 4), goes("small", od, 1)
+	for _, tt := range []struct {
+		name  string
+		nodes nodes
+		news  news
+		rule  string
+		want  []string
+		saved float64
+	}{
+		{"removed", nodes{large}, nil, "", nil, 4},
+		{"B156 cheaper", nodes{large}, news{comes(offer("m", od, 1), offer("l", od, 3))}, "", []string{"m/on-demand l/on-demand "}, 3},
+		{"B156 what might be dearer is taken off", nodes{large}, news{comes(offer("m", od, 1), offer("l", od, 4), offer("xl", od, 5))}, "", []string{"m/on-demand "}, 3},
+		{"B156 of equal price", nodes{large}, news{comes(offer("m", od, 4))}, "no-saving", nil, 0},
+		{"B156 dearer", nodes{large}, news{comes(offer("m", od, 5))}, "no-saving", nil, 0},
+		{"B156 never one by many", nodes{large}, news{comes(offer("m", od, 1)), comes(offer("m", od, 1))}, "more-nodes", nil, 0},
+		{"many by fewer, which share the price by what each costs", nodes{large, large}, news{comes(offer("a", od, 1), offer("b", od, 2), offer("c", od, 3)), comes(offer("x", od, 2), offer("y", od, 5), offer("z", od, 5.5))}, "",
+			[]string{"a/on-demand b/on-demand ", "x/on-demand y/on-demand "}, 5},
+		{"many by as many that are dearer together", nodes{large, large}, news{comes(offer("a", od, 5)), comes(offer("x", od, 4))}, "no-saving", nil, 0},
+		{"B157 spot is pinned", nodes{large}, news{comes(offer("m", spot, 1), offer("m", od, 2))}, "", []string{"m/spot "}, 3},
+		{"B157 also where it is not the cheapest", nodes{large}, news{comes(offer("m", od, 1), offer("l", spot, 2))}, "", []string{"l/spot "}, 2},
+		{"B157 spot that is too dear leaves on-demand", nodes{large}, news{comes(offer("m", od, 2), offer("m", spot, 6))}, "", []string{"m/on-demand "}, 2},
+		{"reserved stands beside spot", nodes{large}, news{comes(offer("m", reserved, 0.0001), offer("m", spot, 1), offer("m", od, 2))}, "", []string{"m/reserved m/spot "}, 3.9999},
+		{"B153 a type that goes: dearer ones are taken off", nodes{large, large, small}, news{comes(offer("nano", od, 0.5), offer("small", od, 1), offer("m", od, 2))}, "", []string{"nano/on-demand "}, 8.5},
+		{"B153 a type that goes, and nothing cheaper", nodes{large, large, small}, news{comes(offer("small", od, 1), offer("m", od, 2))}, "same-type", nil, 8},
+		{"B153 alone the type may be the same", nodes{large}, news{comes(offer("m", od, 1), offer("large", od, 2))}, "", []string{"m/on-demand large/on-demand "}, 3},
+		{"B158 spot by spot", nodes{goes("large", spot, 4)}, news{comes(offer("m", spot, 1))}, "spot-to-spot", nil, 0},
+		{"B158 spot by on-demand", nodes{goes("large", spot, 4)}, news{comes(offer("m", od, 1))}, "", []string{"m/on-demand "}, 3},
+		{"B158 spot and on-demand by spot", nodes{goes("large", spot, 4), large}, news{comes(offer("m", spot, 1))}, "", []string{"m/spot "}, 7},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			was := fmt.Sprint(tt.news)
+			v := consolidation.Judge{}.Replace(tt.nodes, scheduling.Result{Nodes: tt.news})
+			if v.Objection.Rule != tt.rule || v.Saved < tt.saved-1e-9 || v.Saved > tt.saved+1e-9 {
+				t.Fatalf("objection %+v, saves %v", v.Objection, v.Saved)
+			}
+			if tt.rule == "" && !slices.Equal(left(v), tt.want) {
+				t.Fatalf("left %q, want %q", left(v), tt.want)
+			}
+			if fmt.Sprint(tt.news) != was {
+				t.Error("what others share was changed")
+			}
+		})
+	}
+}
+
+// The claim's requirements say what its options are.
+func TestReplacePinsRequirements(t *testing.T) {
+	v := consolidation.Judge{}.Replace([]*candidate.Candidate{goes("large", od, 4)},
+		scheduling.Result{Nodes: []scheduling.PlannedNode{comes(offer("m", spot, 1), offer("n", spot, 2), offer("l", od, 3), offer("x", spot, 9))}})
+	reqs, n := v.Result.Nodes[0].Requirements, v.Result.Nodes[0]
+	types, _ := reqs[corev1.LabelInstanceTypeStable].Finite()
+	kinds, _ := reqs[karpenter.CapacityTypeLabelKey].Finite()
+	if !slices.Equal(types, []string{"m", "n"}) || !slices.Equal(kinds, []string{spot}) || n.PricePerHour != 1 || v.Result.PricePerHour != 1 {
+		t.Fatalf("types %v, capacity types %v, price %v", types, kinds, n.PricePerHour)
+	}
+}
+
+// many are so many spot types that cost a cent more each.
+func many(count int) (out []scheduling.Option) {
+	for i := range count {
+		out = append(out, offer(fmt.Sprintf("t%02d", i), spot, 1+float64(i)/100))
+	}
+	return out
+}
+
+func TestB158SpotToSpot(t *testing.T) {
+	judge := consolidation.Judge{SpotToSpot: true, Labels: func(_, _, name string) map[string]string {
+		return map[string]string{karpenter.LabelInstanceFamily: name[:2], corev1.LabelInstanceTypeStable: name}
+	}}
+	one := []*candidate.Candidate{goes("large", spot, 4)}
+	for _, tt := range []struct {
+		name  string
+		nodes []*candidate.Candidate
+		new   scheduling.PlannedNode
+		rule  string
+		types int
+	}{
+		{"too few", one, comes(many(14)...), "spot-to-spot", 0},
+		{"enough", one, comes(many(15)...), "", 15},
+		{"cut, so that it is not done again", one, comes(many(40)...), "", 15},
+		{"on-demand does not count", one, comes(append(many(14), offer("z", od, 2))...), "spot-to-spot", 0},
+		{"what is dearer does not count", one, comes(append(many(14), offer("z", spot, 5))...), "spot-to-spot", 0},
+		{"of many nodes it need not be wide", append(one, goes("large", spot, 4)), comes(many(2)...), "", 2},
+		{"minValues widens it", one, demanding(comes(many(40)...), corev1.LabelInstanceTypeStable, 20), "", 20},
+		{"minValues that cannot be had", one, demanding(comes(many(40)...), karpenter.LabelInstanceFamily, 5), "min-values", 0},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			v := judge.Replace(tt.nodes, scheduling.Result{Nodes: []scheduling.PlannedNode{tt.new}})
+			if v.Objection.Rule != tt.rule || tt.rule == "" && len(v.Result.Nodes[0].Options) != tt.types {
+				t.Fatalf("objection %+v, %d options", v.Objection, len(v.Result.Nodes[0].Options))
+			}
+		})
+	}
+}
+
+// demanding asks for so many values of a label.
+func demanding(n scheduling.PlannedNode, key string, values int) scheduling.PlannedNode {
+	n.Requirements = n.Requirements.And(key, scheduling.Any().WithMinValues(values))
+	return n
+}
+
+func TestB005MinValuesAfterPrices(t *testing.T) {
+	judge := consolidation.Judge{Labels: func(_, _, name string) map[string]string {
+		return map[string]string{karpenter.LabelInstanceFamily: name}
+	}}
+	options := []scheduling.Option{offer("a", od, 1), offer("b", od, 2), offer("c", od, 5)}
+	for values, rule := range map[int]string{2: "", 3: "min-values"} {
+		n := demanding(comes(options...), karpenter.LabelInstanceFamily, values)
+		one := []*candidate.Candidate{goes("large", od, 4)}
+		if v := judge.Replace(one, scheduling.Result{Nodes: []scheduling.PlannedNode{n}}); v.Objection.Rule != rule {
+			t.Errorf("%d values: %+v", values, v.Objection)
+		}
+		n.MinValuesRelaxed = true
+		if v := judge.Replace(one, scheduling.Result{Nodes: []scheduling.PlannedNode{n}}); !v.Objection.None() {
+			t.Errorf("%d values, relaxed: %+v", values, v.Objection)
+		}
+	}
+}
+
+func TestSpoilers(t *testing.T) {
+	a, b := goes("small", od, 1), goes("large", od, 4)
+	a.Node.Name, b.Node.Name = "a", "b"
+	lost := scheduling.Result{Unplaced: []scheduling.Unplaced{{Namespace: "default", Pods: []scheduling.PodRef{{Name: "web", Node: "b"}},
+		Rejections: []scheduling.Rejection{{Rule: scheduling.RuleLimits, Detail: "the limit is reached"}}}}}
+	v := consolidation.Judge{}.Replace([]*candidate.Candidate{a, b}, lost)
+	if v.Objection.Rule != consolidation.RuleUnplaceable || v.Objection.Detail != "pod default/web has no other place: the limit is reached" || !slices.Equal(v.Spoilers, []*candidate.Candidate{b}) {
+		t.Errorf("verdict %+v", v)
+	}
+	c := goes("small", od, 1)
+	v = consolidation.Judge{}.Replace([]*candidate.Candidate{a, b, c}, scheduling.Result{Nodes: []scheduling.PlannedNode{comes(offer("small", od, 1))}})
+	if v.Objection.Rule != consolidation.RuleSameType || !slices.Equal(v.Spoilers, []*candidate.Candidate{c}) {
+		t.Errorf("verdict %+v", v)
+	}
+	two := []scheduling.PlannedNode{comes(offer("small", od, 1)), comes(offer("small", od, 1))}
+	v = consolidation.Judge{}.Replace([]*candidate.Candidate{a, b, c}, scheduling.Result{Nodes: two})
+	if v.Objection.Rule != consolidation.RuleSameType || !slices.Equal(v.Spoilers, []*candidate.Candidate{c, a}) {
+		t.Errorf("verdict %+v", v)
+	}
+	if v := (consolidation.Judge{}).Replace([]*candidate.Candidate{a}, scheduling.Result{Partial: true}); v.Objection.Rule != consolidation.RuleUnplaceable {
+		t.Errorf("what was not thought through: %+v", v)
+	}
+}
+
+func TestB159Balanced(t *testing.T) {
+	pool := func(policy karpenter.ConsolidationPolicy) *karpenter.NodePool {
+		p := fixture.Pool()
+		p.Spec.Disruption.ConsolidationPolicy = policy
+		return &p
+	}
+	balanced, other := pool(karpenter.ConsolidationPolicyBalanced), pool(karpenter.ConsolidationPolicyWhenEmptyOrUnderutilized)
+	node := func(pool *karpenter.NodePool, name string, price, cost float64) candidate.Candidate {
+		return candidate.Candidate{Node: &scheduling.Node{NodePool: name}, Pool: pool, Price: price, Cost: cost}
+	}
+	// The pool costs 10, and to disturb all of it costs 20.
+	all := []candidate.Candidate{node(balanced, "b", 2, 4), node(balanced, "b", 8, 16), node(other, "o", 10, 100)}
+	scores := consolidation.NewScores(all)
+	for _, tt := range []struct {
+		name  string
+		nodes []*candidate.Candidate
+		saved float64
+		good  bool
+	}{
+		{"half of its share", []*candidate.Candidate{&all[0]}, 1, true},
+		{"less", []*candidate.Candidate{&all[0]}, 0.99, false},
+		{"any policy but Balanced", []*candidate.Candidate{&all[2]}, 0.01, true},
+		{"two pools share what is saved by their prices", []*candidate.Candidate{&all[0], &all[2]}, 6, true},
+		{"and either may object", []*candidate.Candidate{&all[0], &all[2]}, 5.9, false},
+	} {
+		if no := scores.Objection(tt.nodes, tt.saved); no.None() != tt.good {
+			t.Errorf("%s: %+v", tt.name, no)
+		}
+	}
+}
+
+func TestWorthIsNeverMoreThanAnyPrice(t *testing.T) {
+	s := fixture.Snapshot(fixture.Pool(), fixture.Node("a", "t4g.large", fixture.With(fixture.Pods("web", 3, "500m", "1Gi"))))
+	stock := fixture.Stock(s)
+	w := consolidation.NewWorth(&s, stock)
+	if w.Of(&s.Nodes[0]) <= 0 {
+		t.Fatalf("worth %+v", w)
+	}
+	tight := false
+	for _, typ := range stock.Types["default"] {
+		switch typ.Name {
+		case "t4g.medium", "t4g.large", "t4g.xlarge":
+			full := scheduling.Node{Used: typ.Allocatable}
+			price := typ.Offers[0].PricePerHour
+			for _, o := range typ.Offers {
+				if o.CapacityType == od {
+					price = o.PricePerHour
+				}
+			}
+			if w.Of(&full) > price*(1+1e-9) {
+				t.Errorf("a full %s is worth %v, and costs %v", typ.Name, w.Of(&full), price)
+			}
+			tight = tight || w.Of(&full) > price*(1-1e-6)
+		}
+	}
+	if !tight {
+		t.Error("room is worth less than it costs everywhere")
+	}
+	empty := fixture.Snapshot(fixture.Pool())
+	if got := consolidation.NewWorth(&empty, stock); got != (consolidation.Worth{}) {
+		t.Errorf("of no pods: %+v", got)
+	}
+	if got := consolidation.NewWorth(&s, scheduling.Stock{}); got != (consolidation.Worth{}) {
+		t.Errorf("of no market: %+v", got)
+	}
+}

@@ -1,0 +1,74 @@
+package room_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/joist-autoscaler/joist/services/disruption/internal/fixture"
+	"github.com/joist-autoscaler/joist/services/disruption/internal/room"
+	"github.com/joist-autoscaler/joist/shared/karpenter"
+	"github.com/joist-autoscaler/joist/shared/scheduling"
+)
+
+func TestB160Room(t *testing.T) {
+	const empty, drifted = karpenter.DisruptionReasonEmpty, karpenter.DisruptionReasonDrifted
+	type node = scheduling.Node
+	going := func(n *node) { n.Going = true }
+	unready := func(n *node) { n.Ready = false }
+	fresh := func(n *node) { n.Initialized = false }
+	foreign := func(n *node) { n.Claim = "" }
+	confirmed := func(n *node) { n.Proposal = &scheduling.Proposal{ID: "p", Confirmed: fixture.Taken} }
+	proposed := func(n *node) { n.Proposal = &scheduling.Proposal{ID: "p", Proposed: fixture.Taken} }
+	plain := func(*node) {}
+	byReason := func(p *karpenter.NodePool) {
+		p.Spec.Disruption.Budgets = []karpenter.Budget{{Nodes: "3"}, {Nodes: "1", Reasons: []karpenter.DisruptionReason{drifted}}}
+	}
+	for _, tt := range []struct {
+		name  string
+		edit  func(*karpenter.NodePool)
+		nodes []func(*node)
+		want  [2]int // for Empty and Drifted
+	}{
+		{"a tenth, rounded up", fixture.Budgets("10%"), []func(*node){plain, plain}, [2]int{1, 1}},
+		{"less those that go", fixture.Budgets("2"), []func(*node){plain, plain, going}, [2]int{1, 1}},
+		{"less those that are not ready", fixture.Budgets("2"), []func(*node){plain, unready, unready}, [2]int{0, 0}},
+		{"never below zero", fixture.Budgets("1"), []func(*node){unready, unready}, [2]int{0, 0}},
+		{"less those whose removal has begun", fixture.Budgets("2"), []func(*node){confirmed, plain}, [2]int{1, 1}},
+		{"each once", fixture.Budgets("2"), []func(*node){func(n *node) { confirmed(n); going(n); unready(n) }, plain}, [2]int{1, 1}},
+		{"not those that are only proposed", fixture.Budgets("2"), []func(*node){proposed, plain}, [2]int{2, 2}},
+		{"a new node is no part of the whole", fixture.Budgets("34%"), []func(*node){plain, plain, fresh, fresh}, [2]int{1, 1}},
+		{"nor does it fill the budget", fixture.Budgets("1"), []func(*node){plain, func(n *node) { fresh(n); unready(n) }}, [2]int{1, 1}},
+		{"nodes of nobody do not count", fixture.Budgets("50%"), []func(*node){plain, plain, foreign, foreign}, [2]int{1, 1}},
+		{"by reason", byReason, []func(*node){plain, plain, plain, plain}, [2]int{3, 1}},
+		{"whatever reason the others go for", byReason, []func(*node){plain, plain, plain, going}, [2]int{2, 0}},
+		{"one that cannot be read allows nothing", fixture.Budgets("5", "lots"), []func(*node){plain}, [2]int{0, 0}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			var nodes []node
+			for _, edit := range tt.nodes {
+				nodes = append(nodes, fixture.Node("a", "t4g.large", edit))
+			}
+			s := fixture.Snapshot(fixture.Pool(tt.edit), nodes...)
+			r, problems := room.New(&s)
+			if got := [2]int{r.Left("default", empty), r.Left("default", drifted)}; got != tt.want {
+				t.Errorf("got %v, want %v", got, tt.want)
+			}
+			if strings.Contains(tt.name, "cannot be read") != (len(problems) == 1) {
+				t.Errorf("problems %v", problems)
+			}
+			for _, problem := range problems {
+				if !strings.Contains(problem.Error(), "NodePool default: spec.disruption.budgets[1]") {
+					t.Errorf("it is not said which budget: %v", problem)
+				}
+			}
+			was := r.Left("default", empty)
+			if r.Take("default"); was > 0 && r.Left("default", empty) != was-1 {
+				t.Error("what is taken does not count")
+			}
+		})
+	}
+	s := fixture.Snapshot(fixture.Pool())
+	if r, _ := room.New(&s); r.Left("gone", empty) != 0 {
+		t.Error("a pool that nobody knows has room")
+	}
+}
