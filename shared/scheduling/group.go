@@ -221,6 +221,9 @@ func (w *world) tally(node int, rule int32) *packing.Tally {
 			return &n.Tallies[i]
 		}
 	}
+	if w.removal != nil && len(n.Tallies) == 0 {
+		w.removal.standing.tallied = append(w.removal.standing.tallied, node)
+	}
 	n.Tallies = append(n.Tallies, packing.Tally{Rule: rule})
 	return &n.Tallies[len(n.Tallies)-1]
 }

@@ -89,9 +89,20 @@ func (r *removal) world() *world {
 	w.removal = r
 	w.reaches, w.looks, w.topology = map[string]*reach{}, map[lookKey]*reach{}, topology{}
 	w.stricts, w.classes, w.pods, w.at = nil, nil, 0, nil
-	st.nodes = append(st.nodes[:0], r.from.problem.Nodes...)
-	w.problem.Nodes = st.nodes
+	w.problem.Nodes = st.untallied()
 	return &w
+}
+
+// untallied are the nodes without what the rules of earlier questions made of them.
+func (st *standing) untallied() []packing.Node {
+	for _, i := range st.tallied {
+		st.nodes[i].Tallies = st.nodes[i].Tallies[:0]
+	}
+	st.tallied = st.tallied[:0]
+	if all := st.w.problem.Nodes; len(st.nodes) != len(all) {
+		st.nodes = slices.Clone(all) // Rooms are shared: they shrink in place.
+	}
+	return st.nodes
 }
 
 func (r *removal) read(w *world) {

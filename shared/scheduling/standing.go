@@ -35,9 +35,11 @@ type standing struct {
 	// arrived is what was taken, and byName finds nodes for it.
 	arrived arrivals
 	byName  map[string]int
-	// nodes is memory for the packer's nodes, and sold the sales of all questions.
-	nodes []packing.Node
-	sold  map[string]sale
+	// nodes are those of the question that was asked last, with the tallies of its
+	// rules on those that tallied lists; sold are the sales of all questions.
+	nodes   []packing.Node
+	tallied []int
+	sold    map[string]sale
 }
 
 // run is a number of pods of one kind on a node, without those that are being
@@ -79,14 +81,14 @@ type labelValues struct {
 func newStanding(s Snapshot, stock Stock, waiting []PodClass) *standing {
 	st := &standing{stock: stock, at: make([]int, len(s.Nodes)), sold: map[string]sale{}}
 	s.Nodes = steady(s.Nodes)
-	movable := st.readKinds(&s, waiting)
-	batch := &Batch{Snapshot: s, Pending: movable}
+	known := st.readKinds(&s, waiting)
+	batch := &Batch{Snapshot: s, Pending: st.kinds.classes()}
 	st.w = newWorld(&s, stock, axisOf(batch), named(batch))
 	if st.w.sets == nil {
 		st.w.sets = map[string]packing.Set{}
 	}
 	st.w.shapes.known = map[string]string{}
-	st.readNodes()
+	st.readNodes(known)
 	return st
 }
 
@@ -107,22 +109,24 @@ func steady(nodes []Node) []Node {
 	return out
 }
 
-// readKinds tells all pods apart, and gives the classes of those that can be moved
-// or wait.
-func (st *standing) readKinds(s *Snapshot, waiting []PodClass) []PodClass {
+// readKinds tells the pods apart that can be moved or wait, and gives the kinds of
+// each node's classes.
+func (st *standing) readKinds(s *Snapshot, waiting []PodClass) [][]*podKind {
+	out := make([][]*podKind, len(s.Nodes))
 	for i := range s.Nodes {
+		out[i] = make([]*podKind, len(s.Nodes[i].Pods))
 		for j := range s.Nodes[i].Pods {
-			st.kinds.of(&s.Nodes[i].Pods[j].Spec)
+			out[i][j] = st.kinds.of(&s.Nodes[i].Pods[j].Spec)
 		}
 	}
 	for i := range waiting {
 		st.kinds.of(&waiting[i].Spec)
 	}
-	return st.kinds.classes()
+	return out
 }
 
-// readNodes lists who runs where.
-func (st *standing) readNodes() {
+// readNodes lists who runs where, by the kinds of each node's classes.
+func (st *standing) readNodes(known [][]*podKind) {
 	w := st.w
 	places := make(map[*Node]int, len(w.nodes))
 	for i := range w.problem.Nodes {
@@ -139,7 +143,7 @@ func (st *standing) readNodes() {
 			continue
 		}
 		st.at[j] = i
-		st.readPods(i, node)
+		st.readPods(i, node, known[j])
 	}
 	// Which namespaces there are decides what some rules select.
 	for i := range st.residents {
@@ -150,13 +154,12 @@ func (st *standing) readNodes() {
 	st.owners.index()
 }
 
-func (st *standing) readPods(i int, node *Node) {
+func (st *standing) readPods(i int, node *Node, known []*podKind) {
 	for k := range node.Pods {
 		class := &node.Pods[k]
 		if pods := remaining(class.Pods); len(pods) > 0 {
-			one := st.kinds.of(&class.Spec)
-			st.runs[i] = append(st.runs[i], run{one, pods})
-			st.house(i, one, len(pods))
+			st.runs[i] = append(st.runs[i], run{known[k], pods})
+			st.house(i, known[k], len(pods))
 		}
 	}
 	for k := range node.DaemonPods {

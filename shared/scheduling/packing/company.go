@@ -66,10 +66,11 @@ func (p *Packer) companyOnNode(id int) bool {
 	lot, before := &p.lots[id], p.left[id]
 	best, most := -1, 0
 	lot.Nodes.Each(func(i int) bool {
-		n := p.nodeSites[i].admits(p.problem.Rules, lot, times(lot.Need, p.problem.Nodes[i].Room, before))
+		room, at := p.ground(i)
+		n := at.admits(p.problem.Rules, lot, times(lot.Need, room, before))
 		switch {
 		case n == 0:
-		case p.nodeSites[i].beside(lot):
+		case at.beside(lot):
 			best, most = i, before
 		case p.mayLead(lot) && n > most:
 			best, most = i, n
@@ -79,7 +80,7 @@ func (p *Packer) companyOnNode(id int) bool {
 	if best < 0 {
 		return false
 	}
-	if !p.nodeSites[best].beside(lot) && len(lot.Columns) > 0 {
+	if _, at := p.ground(best); !at.beside(lot) && len(lot.Columns) > 0 {
 		if _, n := p.alone(lot, before); n > most {
 			return false
 		}

@@ -11,7 +11,7 @@ func (p *Packer) ontoNodes(ids []int) {
 		}
 		lot.Nodes.Each(func(i int) bool {
 			// Who may be the first anywhere chooses the place later.
-			if p.nodeSites[i].beside(lot) {
+			if _, at := p.ground(i); at.beside(lot) {
 				p.ontoNode(id, i)
 			}
 			return p.left[id] > 0
@@ -19,24 +19,59 @@ func (p *Packer) ontoNodes(ids []int) {
 	}
 }
 
+// ground is a node that exists and that something was put on.
+type ground struct {
+	room  []int64
+	site  site
+	parts []Part
+}
+
+// ground is what is left of a node, and what it holds of the rules. Until something
+// is put there, both are the caller's.
+func (p *Packer) ground(i int) (room []int64, at site) {
+	if at := p.trodden[i]; at > 0 {
+		return p.grounds[at-1].room, p.grounds[at-1].site
+	}
+	node := &p.problem.Nodes[i]
+	return node.Room, site{tallies: node.Tallies, counted: true}
+}
+
+// tread makes a node's ground the packer's own.
+func (p *Packer) tread(i int) *ground {
+	if p.trodden[i] == 0 {
+		room, at := p.ground(i)
+		at.tallies = slices.Clone(at.tallies)
+		p.grounds = append(p.grounds, ground{room: slices.Clone(room), site: at})
+		p.trodden[i] = int32(len(p.grounds))
+	}
+	return &p.grounds[p.trodden[i]-1]
+}
+
+// Onto are the parts that went to an existing node.
+func (p *Packer) Onto(node int) []Part {
+	if at := p.trodden[node]; at > 0 {
+		return p.grounds[at-1].parts
+	}
+	return nil
+}
+
 // ontoNode puts as many pods of a lot on a node as it takes.
 func (p *Packer) ontoNode(id, i int) {
-	lot, node, site := &p.lots[id], &p.problem.Nodes[i], &p.nodeSites[i]
-	n := times(lot.Need, node.Room, p.left[id])
+	lot := &p.lots[id]
+	room, at := p.ground(i)
+	n := times(lot.Need, room, p.left[id])
 	if n > 0 {
-		n = site.admits(p.problem.Rules, lot, n)
+		n = at.admits(p.problem.Rules, lot, n)
 	}
-	if n == 0 || !p.company(lot, site) {
+	if n == 0 || !p.company(lot, &at) {
 		return
 	}
-	if p.onto[i] == nil {
-		node.Room = slices.Clone(node.Room) // Until then it is the caller's.
-	}
+	own := p.tread(i)
 	for r, need := range lot.Need {
-		node.Room[r] -= need * int64(n)
+		own.room[r] -= need * int64(n)
 	}
-	p.place(id, n, site)
-	p.onto[i] = append(p.onto[i], Part{id, n})
+	p.place(id, n, &own.site)
+	own.parts = append(own.parts, Part{id, n})
 }
 
 // company reports whether the pods that a lot must stand beside are on the site.

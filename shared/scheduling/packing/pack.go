@@ -6,21 +6,19 @@ import (
 	"slices"
 )
 
-// New prepares a problem. What is counted down is copied, a node's room as soon as
+// New prepares a problem. What is counted down is copied, a node as soon as
 // something is put there; the columns, which are many, belong to the packer from
 // then on, and to others that are made of the same ones with the same policy.
 func New(problem Problem) *Packer {
-	p := &Packer{problem: problem, lonely: -1, content: newTallies(problem.Rules), onto: make([][]Part, len(problem.Nodes)), members: make([]int, len(problem.Rules)), nodeSites: make([]site, len(problem.Nodes))}
+	p := &Packer{problem: problem, lonely: -1, content: newTallies(problem.Rules), trodden: make([]int32, len(problem.Nodes)), members: make([]int, len(problem.Rules))}
 	p.problem.Pools = slices.Clone(problem.Pools)
 	for i := range problem.Pools {
 		p.problem.Pools[i].Left = slices.Clone(problem.Pools[i].Left)
 		p.quotas = append(p.quotas, problem.Pools[i])
 		p.quotas[i].Left = slices.Clone(problem.Pools[i].Left)
 	}
-	p.problem.Nodes = slices.Clone(problem.Nodes)
 	p.problem.Supplies, p.problem.Rations = slices.Clone(problem.Supplies), slices.Clone(problem.Rations)
 	for i := range problem.Nodes {
-		p.nodeSites[i] = site{tallies: problem.Nodes[i].Tallies, counted: true}
 		for _, t := range problem.Nodes[i].Tallies {
 			p.members[t.Rule] += int(t.Members)
 		}
@@ -139,9 +137,6 @@ func (p *Packer) Left(lot int) int { return p.left[lot] }
 
 // Bins are the nodes to launch.
 func (p *Packer) Bins() []Bin { return p.bins }
-
-// Onto are the parts that went to an existing node.
-func (p *Packer) Onto(node int) []Part { return p.onto[node] }
 
 // Cost is what the bins cost in US dollars per hour.
 func (p *Packer) Cost() float64 {

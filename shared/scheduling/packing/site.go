@@ -36,8 +36,7 @@ func (s *site) join(marks []Mark, n int) {
 	for _, m := range marks {
 		at := slices.IndexFunc(s.tallies, func(t Tally) bool { return t.Rule == m.Rule })
 		if at < 0 {
-			// Tallies of existing nodes belong to the caller: clip, so that they are copied.
-			s.tallies = append(slices.Clip(s.tallies), Tally{Rule: m.Rule})
+			s.tallies = append(s.tallies, Tally{Rule: m.Rule})
 			at = len(s.tallies) - 1
 		}
 		s.tallies[at].count(m, n)

@@ -6,13 +6,14 @@ type Packer struct {
 	lots    []Lot
 	left    []int
 	bins    []Bin
-	// onto are the parts that went to existing nodes, by node.
-	onto [][]Part
 	// content counts what a bin holds of each rule while it is being filled.
 	content tallies
-	// nodeSites and binSites are what each holds of the rules; a bin's is made when
-	// it is first asked for.
-	nodeSites, binSites []site
+	// grounds are nodes that exist and that something was put on, and trodden, by node,
+	// 1 + the place of each there.
+	grounds []ground
+	trodden []int32
+	// binSites are what bins hold of the rules; one is made when it is first asked for.
+	binSites []site
 	// members counts the placed members of each rule.
 	members []int
 	// asked counts the pods of all lots.
