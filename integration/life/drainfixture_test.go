@@ -41,6 +41,7 @@ type site struct {
 	service *lifecycle.Service
 	id      event.Cluster
 	asked   *asked
+	blobs   *memblob.Store
 	// cache and watches are lifecycle's.
 	cache   *kubecluster.Cache
 	watches *watches
@@ -62,7 +63,7 @@ func newSite(t *testing.T) *site {
 // prepare makes a site where lifecycle does not run yet.
 func prepare(t *testing.T) *site {
 	t.Helper()
-	s := &site{T: t, gate: host.NewGate(), asked: &asked{of: map[string]bool{}}, id: event.Cluster{Name: "life", UID: "uid"}, watches: newWatches()}
+	s := &site{T: t, gate: host.NewGate(), asked: &asked{of: map[string]bool{}}, id: event.Cluster{Name: "life", UID: "uid"}, watches: newWatches(), blobs: memblob.New(memblob.Options{Now: time.Now})}
 	plane, err := controlplane.Start(t.Context(), controlplane.Options{CRDs: world.Root + "/deploy/crds", NoKwok: true})
 	s.check(err)
 	s.plane = plane
@@ -101,7 +102,7 @@ func (s *site) run() {
 	s.cache = cache
 	launcher := memqueue.New(memqueue.Options{Now: time.Now}).Queue("launcher", memqueue.QueueOptions{})
 	s.service = lifecycle.New(lifecycle.Config{
-		Client: client, Cache: cache, Blobs: memblob.New(memblob.Options{Now: time.Now}), Launcher: launcher, Cluster: s.id,
+		Client: client, Cache: cache, Blobs: s.blobs, Launcher: launcher, Cluster: s.id,
 		Namespace: world.Namespace, KarpenterNamespace: "kube-system", Holder: "life", Region: "eu-west-1", Parallel: 32, Rest: lifecycle.Pace, Now: time.Now,
 	})
 	loop := host.Loop{Step: s.gate.Behind(s.service.Step), Pace: lifecycle.Pace, Changed: cache.Changed(), Next: s.service.Due}

@@ -108,23 +108,63 @@ func (s *Service) carriers(ctx context.Context, b event.DisruptionProposed) ([]*
 }
 
 // note writes a proposal on the claim, or takes it off where it is nil, and gives
-// the claim as it is then.
+// the claim as it is then. A claim that carries another by now is left alone.
 func (s *Service) note(ctx context.Context, c *karpenter.NodeClaim, p *scheduling.Proposal) (*karpenter.NodeClaim, error) {
-	c = c.DeepCopy()
-	if p == nil {
-		delete(c.Annotations, scheduling.ProposalAnnotation)
-	} else {
-		text, err := json.Marshal(p)
-		if err != nil {
-			return nil, fault.E("encoding a proposal", fault.Bug, err)
-		}
-		annotate(c, scheduling.ProposalAnnotation, string(text))
+	text, err := json.Marshal(p)
+	if err != nil {
+		return nil, fault.E("encoding a proposal", fault.Bug, err)
 	}
-	stored, err := s.Client.Update(ctx, c)
+	id := proposalID(c)
+	stored, err := s.rewrite(ctx, c, s.Client.Update, func(c *karpenter.NodeClaim) bool {
+		if proposalID(c) != id {
+			return false
+		}
+		if p == nil {
+			delete(c.Annotations, scheduling.ProposalAnnotation)
+		} else {
+			annotate(c, scheduling.ProposalAnnotation, string(text))
+		}
+		return true
+	})
 	if err != nil {
 		return nil, fmt.Errorf("writing a proposal on NodeClaim %s: %w", c.Name, err)
 	}
-	return stored.(*karpenter.NodeClaim), nil
+	return stored, nil
+}
+
+func proposalID(c *karpenter.NodeClaim) string {
+	if p := scheduling.ProposalOf(c); p != nil {
+		return p.ID
+	}
+	return ""
+}
+
+// tries is how often a write is tried that somebody else was faster than: kubelets
+// and people write the same objects.
+const tries = 4
+
+// rewrite writes the claim as change makes it, from what it is now where somebody has
+// written it meanwhile, and gives it as it is then. It is not written where change
+// says so, or where there is another of its name.
+func (s *Service) rewrite(ctx context.Context, c *karpenter.NodeClaim, write func(context.Context, cluster.Object) (cluster.Object, error), change func(*karpenter.NodeClaim) bool) (*karpenter.NodeClaim, error) {
+	for try := 1; ; try++ {
+		next := c.DeepCopy()
+		if !change(next) {
+			return c, nil
+		}
+		stored, err := write(ctx, next)
+		if err == nil {
+			return stored.(*karpenter.NodeClaim), nil
+		}
+		if !fault.Is(err, fault.Conflict) || try == tries {
+			return nil, err
+		}
+		now, err := cluster.Get[*karpenter.NodeClaim](ctx, s.Client, cluster.NodeClaims, cluster.KeyOf(c))
+		if err != nil || now.UID != c.UID {
+			return c, err
+		}
+		c = now
+	}
 }
 
 // begin writes on the claim that its proposal acts, and what replaces it.
@@ -134,7 +174,11 @@ func (s *Service) begin(ctx context.Context, c *karpenter.NodeClaim, replacement
 	}
 	p := *scheduling.ProposalOf(c)
 	p.Confirmed, p.Replacements = s.Now().UTC(), replacements
-	return s.note(ctx, c, &p)
+	begun, err := s.note(ctx, c, &p)
+	if err == nil && (saga.Acting(begun) == nil || begun.DeletionTimestamp != nil) {
+		err = fault.F("beginning proposal "+p.ID, fault.Retry, "NodeClaim %s goes, or carries it no more", c.Name)
+	}
+	return begun, err
 }
 
 func stale(b event.DisruptionProposed, format string, args ...any) error {

@@ -145,15 +145,18 @@ func (s *Service) remove(ctx context.Context, candidates []saga.Candidate) error
 
 // hold keeps further pods away from the node of a claim that is to go, and says why.
 func (s *Service) hold(ctx context.Context, c *karpenter.NodeClaim, node *corev1.Node) error {
-	reason := saga.Acting(c).Reason
-	if have, _ := c.Status.Conditions.Get(karpenter.ConditionTypeDisruptionReason); have.Status != metav1.ConditionTrue {
-		c = c.DeepCopy()
-		c.Status.Conditions = phase.With(c, metav1.Condition{
-			Type: karpenter.ConditionTypeDisruptionReason, Status: metav1.ConditionTrue, Reason: reason, Message: reason,
-		}, s.Now())
-		if _, err := s.Client.UpdateStatus(ctx, c); err != nil {
-			return fmt.Errorf("saying that NodeClaim %s is disrupted: %w", c.Name, err)
+	_, err := s.rewrite(ctx, c, s.Client.UpdateStatus, func(c *karpenter.NodeClaim) bool {
+		p := saga.Acting(c)
+		if p == nil || c.Status.Conditions.True(karpenter.ConditionTypeDisruptionReason) {
+			return false
 		}
+		c.Status.Conditions = phase.With(c, metav1.Condition{
+			Type: karpenter.ConditionTypeDisruptionReason, Status: metav1.ConditionTrue, Reason: p.Reason, Message: p.Reason,
+		}, s.Now())
+		return true
+	})
+	if err != nil {
+		return fmt.Errorf("saying that NodeClaim %s is disrupted: %w", c.Name, err)
 	}
 	if node == nil {
 		return nil
@@ -161,13 +164,10 @@ func (s *Service) hold(ctx context.Context, c *karpenter.NodeClaim, node *corev1
 	return s.retaint(ctx, c, node, saga.Tainted)
 }
 
-// taintTries is how often a taint is tried: kubelets write their nodes as well.
-const taintTries = 4
-
 // retaint writes the node as change makes it, from what it is now where that has
 // changed meanwhile.
 func (s *Service) retaint(ctx context.Context, c *karpenter.NodeClaim, node *corev1.Node, change func(*corev1.Node) (*corev1.Node, bool)) (err error) {
-	for range taintTries {
+	for range tries {
 		next, changes := change(node)
 		if !changes {
 			return nil
@@ -200,14 +200,13 @@ func (s *Service) undo(ctx context.Context, c *karpenter.NodeClaim, why string) 
 			return err
 		}
 	}
-	if _, found := c.Status.Conditions.Get(karpenter.ConditionTypeDisruptionReason); found {
-		next := c.DeepCopy()
-		next.Status.Conditions = next.Status.Conditions.Without(karpenter.ConditionTypeDisruptionReason)
-		stored, err := s.Client.UpdateStatus(ctx, next)
-		if err != nil {
-			return fmt.Errorf("taking back that NodeClaim %s is disrupted: %w", c.Name, err)
-		}
-		c = stored.(*karpenter.NodeClaim)
+	c, err = s.rewrite(ctx, c, s.Client.UpdateStatus, func(c *karpenter.NodeClaim) bool {
+		_, found := c.Status.Conditions.Get(karpenter.ConditionTypeDisruptionReason)
+		c.Status.Conditions = c.Status.Conditions.Without(karpenter.ConditionTypeDisruptionReason)
+		return found
+	})
+	if err != nil {
+		return fmt.Errorf("taking back that a NodeClaim is disrupted: %w", err)
 	}
 	if saga.Acting(c) == nil {
 		return nil

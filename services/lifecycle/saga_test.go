@@ -1,6 +1,7 @@
 package lifecycle_test
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"strings"
@@ -374,11 +375,48 @@ func TestDisruptionIsKeptUp(t *testing.T) {
 	s.each(acting, "old-0")
 }
 
-// Kubelets write their nodes all the time: a lost swap of a taint is tried again.
-func TestTaintIsTriedAgain(t *testing.T) {
-	s := estate(t, 1)
-	m := s.moves(1, "old-0")
-	s.Inject(memcluster.Fault{Actor: "lifecycle", Verb: memcluster.VerbUpdate, Kind: cluster.Nodes, As: fault.Conflict, Times: 3})
-	m.take(event.Confirmed, "")
-	s.each(acting, "old-0")
+// Kubelets and people write nodes and claims as well: a lost swap is tried again.
+func TestLostSwapsAreTriedAgain(t *testing.T) {
+	for _, kind := range []cluster.Kind{cluster.Nodes, cluster.NodeClaims} {
+		for _, verb := range []memcluster.Verb{memcluster.VerbUpdate, memcluster.VerbUpdateStatus} {
+			s := estate(t, 1)
+			m := s.moves(1, "old-0")
+			s.Inject(memcluster.Fault{Actor: "lifecycle", Verb: verb, Kind: kind, As: fault.Conflict, Times: 3})
+			m.take(event.Confirmed, "")
+			s.each(acting, "old-0")
+		}
+	}
+}
+
+// A claim that somebody deletes while its proposal begins is not held, and the
+// proposal does not go on without it.
+func TestNoticedWhileItBegins(t *testing.T) {
+	s := estate(t, 2)
+	m := s.moves(1, "old-0", "old-1")
+	s.start(&deleting{Client: s.As("lifecycle"), site: s, name: "old-1"})
+	m.take(event.Confirmed, fault.Retry)
+	m.take(event.Confirmed, fault.Stale)
+	s.pass(3 * time.Minute)
+	s.each(untouched, "old-0")
+	s.each("going", "old-1")
+	if s.claim("new-0") != nil {
+		t.Error("it went on without one of its claims")
+	}
+}
+
+// deleting is a client that loses the first swap of a claim to somebody who deletes it.
+type deleting struct {
+	cluster.Client
+	site *site
+	name string
+}
+
+func (d *deleting) Update(ctx context.Context, o cluster.Object) (cluster.Object, error) {
+	if o.GetName() == d.name && d.site != nil {
+		if err := d.site.Delete(ctx, cluster.NodeClaims, cluster.Key{Name: d.name}, ""); err != nil {
+			return nil, err
+		}
+		d.site = nil
+	}
+	return d.Client.Update(ctx, o)
 }
