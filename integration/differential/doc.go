@@ -9,6 +9,9 @@
 // the price beside Karpenter's, and the plans of Karpenter's that the judge
 // refuses, which are left out of the comparison.
 //
+// Clusters are consolidated on both sides, too: every command of Joist's must be
+// valid and save, and what is left is told beside what upstream leaves.
+//
 // A counterexample is printed as a scenario file, shrunk; put into testdata it is
 // played in every run.
 package differential
