@@ -14,6 +14,13 @@
 // the batch is planned again in other ways (effort.go), pod by pod in the end
 // (single.go). finish.go writes down what each node may be bought as.
 //
+// What would become of a cluster without some of its nodes (simulation.go) is the same
+// question, asked thousands of times of one snapshot. So the snapshot is read once
+// (standing.go), and each answer has a world that is all of that with the nodes left
+// out (removal.go): sets of nodes less those that are gone, counts of pods less those
+// that run there. An answer can be taken (take.go), and the cluster be looked at as it
+// is afterwards (joined.go).
+//
 // Invariants:
 //   - It is pure: the same batch and stock give the same result, byte for byte. The
 //     time is the batch's, and effort is counted in steps.

@@ -2,6 +2,7 @@ package scheduling_test
 
 import (
 	"fmt"
+	"math/rand/v2"
 	"syscall"
 	"testing"
 	"time"
@@ -27,7 +28,7 @@ var clusters = []struct{ nodes, pods int }{{100, 900}, {1000, 9000}, {5000, 100_
 // that of the whole process, garbage collection included.
 func BenchmarkSimulation(b *testing.B) {
 	for _, size := range clusters {
-		snapshot := schedulingtest.Cluster(size.nodes, size.pods)
+		snapshot := schedulingtest.Cluster(rand.New(rand.NewPCG(42, 0)), size.nodes, size.pods)
 		stock := scheduling.NewStock(snapshot, schedulingtest.Catalogue())
 		run := func(what string, start func() (step func(at int))) {
 			b.Run(fmt.Sprintf("%s/nodes=%d/pods=%d", what, size.nodes, size.pods), func(b *testing.B) {

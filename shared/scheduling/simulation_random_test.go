@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"reflect"
+	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -148,20 +149,17 @@ func TestB152WithoutIsWhole(t *testing.T) {
 }
 
 func tell(r scheduling.Result) string {
-	out := ""
+	var out strings.Builder
 	for _, n := range r.Nominations {
-		out += fmt.Sprintf("  %s onto %s%s\n", n.Pod.UID, n.Claim, n.Node)
+		fmt.Fprintf(&out, "  %s onto %s%s\n", n.Pod.UID, n.Claim, n.Node)
 	}
 	for i := range r.Nodes {
 		n := &r.Nodes[i]
-		out += fmt.Sprintf("  new %s %v %d options %v:", n.NodePool, n.PricePerHour, len(n.Options), n.Requirements)
-		for _, pod := range n.Pods {
-			out += " " + pod.Pod.UID
-		}
-		out += "\n"
+		fmt.Fprintf(&out, "  new %s %v %d options %v: %v\n", n.NodePool, n.PricePerHour, len(n.Options), n.Requirements, n.Pods)
 	}
 	for _, u := range r.Unplaced {
-		out += fmt.Sprintf("  left %d %s %+v\n", len(u.Pods), u.Pods[0].UID, u.Rejections)
+		fmt.Fprintf(&out, "  left %d %s %+v\n", len(u.Pods), u.Pods[0].UID, u.Rejections)
 	}
-	return out + fmt.Sprint("  ", r.PricePerHour, " ", r.BoundPerHour, " ", r.Partial)
+	fmt.Fprint(&out, "  ", r.PricePerHour, " ", r.BoundPerHour, " ", r.Partial)
+	return out.String()
 }

@@ -2,8 +2,9 @@ package schedulingtest
 
 import (
 	"fmt"
+	"maps"
 	"math"
-	"math/rand/v2"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -23,9 +24,9 @@ var zones = []string{"ap-northeast-2a", "ap-northeast-2b", "ap-northeast-2c"}
 // scaled down here and there: between an eighth and all of each node is used, by
 // pods of deployments of 3 to 300 replicas. One in five deployments is spread over
 // the zones, one in ten keeps its pods on nodes of their own, and one in ten wants
-// one architecture. The same numbers give the same cluster.
-func Cluster(nodes, pods int) scheduling.Snapshot {
-	d := &fleet{Rand: rand.New(rand.NewPCG(uint64(nodes), uint64(pods)))}
+// one architecture. The same chance gives the same cluster.
+func Cluster(chance Chance, nodes, pods int) scheduling.Snapshot {
+	d := &fleet{Chance: chance}
 	s := Seed().Snapshot
 	class := &s.NodeClasses[0]
 	class.Status.Subnets = nil
@@ -55,9 +56,15 @@ func Cluster(nodes, pods int) scheduling.Snapshot {
 	return s
 }
 
+// Chance draws numbers, as *rand.Rand does.
+type Chance interface {
+	IntN(n int) int
+	Float64() float64
+}
+
 // fleet draws a cluster.
 type fleet struct {
-	*rand.Rand
+	Chance
 	types  map[string]scheduling.Type
 	nodes  []scheduling.Node
 	placed int
@@ -70,13 +77,11 @@ func (d *fleet) node(i int, pool string) scheduling.Node {
 		karpenter.CapacityTypeLabelKey: karpenter.CapacityTypeOnDemand, karpenter.NodePoolLabelKey: pool,
 		corev1.LabelInstanceTypeStable: t.Name,
 	}
-	for key, value := range t.Labels {
-		labels[key] = value
-	}
+	maps.Copy(labels, t.Labels)
 	return scheduling.Node{
 		Name: name, Claim: "claim-" + name, ClaimUID: "uid-" + name, NodePool: pool, Instance: fmt.Sprintf("i-%017d", i), Labels: labels,
 		Allocatable: t.Allocatable, Capacity: t.Capacity, Used: corev1.ResourceList{},
-		Launched: true, Registered: true, Initialized: true, Ready: true, InitializedAt: Now.Add(-24 * 3600e9), Created: Now.Add(-24 * 3600e9),
+		Launched: true, Registered: true, Initialized: true, Ready: true, InitializedAt: Now.Add(-24 * time.Hour), Created: Now.Add(-24 * time.Hour),
 	}
 }
 
