@@ -48,9 +48,11 @@ func (w *world) addColumns(p *pool, tier int, supplies map[string]int) {
 		pool: p, tier: tier, supplies: supplies,
 		arena: make([]int64, 0, count*len(w.axis.names)), offers: make([]packing.Offer, 0, 6*count),
 	}
+	p.from = len(w.columns)
 	for _, i := range p.allowed {
 		w.addType(s, i)
 	}
+	p.to = len(w.columns)
 }
 
 // addType adds the columns of one type: an ordinary one, and one for each

@@ -29,6 +29,8 @@ type pool struct {
 	types *typeIndex
 	// allowed are the places of those that suit.
 	allowed []int
+	// from and to are where its columns begin and end: they are neighbours.
+	from, to int
 	// soldOut counts types that suit the pool and cannot be bought at the moment.
 	soldOut int
 	// bought remembers which planes the pool allows: 1 for yes, -1 for no.

@@ -131,14 +131,8 @@ func (w *world) columnsOf(r *reach) packing.Set {
 			typed = append(typed, one)
 		}
 	}
-	for k := 0; k < len(w.columns); {
-		c := &w.columns[k]
-		end := k
-		for end < len(w.columns) && w.columns[end].pool == c.pool {
-			end++
-		}
-		w.fromPool(r, c.pool, k, end, typed, out)
-		k = end
+	for _, p := range w.pools {
+		w.fromPool(r, p, typed, out)
 	}
 	return w.interned(out)
 }
@@ -157,9 +151,9 @@ func (w *world) interned(set packing.Set) packing.Set {
 	return set
 }
 
-// fromPool adds the columns of one pool, which are neighbours.
-func (w *world) fromPool(r *reach, p *pool, from, to int, typed rules, out packing.Set) {
-	if _, kept := untolerated(p.taints, r.tolerate, r.relaxed); kept {
+// fromPool adds the columns of one pool.
+func (w *world) fromPool(r *reach, p *pool, typed rules, out packing.Set) {
+	if _, kept := untolerated(p.taints, r.tolerate, r.relaxed); kept || p.from == p.to {
 		return
 	}
 	suits := make([]bool, len(p.variants))
@@ -170,8 +164,8 @@ func (w *world) fromPool(r *reach, p *pool, from, to int, typed rules, out packi
 	for i, one := range typed {
 		questions[i] = p.types.ask(one, one.values.HasAbsent() || p.gives(one))
 	}
-	for k := from; k < to; k++ {
-		if c := &w.columns[k]; suits[c.variant] && c.answers(questions, typed) {
+	for k := p.from; k < p.to; k++ {
+		if c := &w.columns[k]; suits[c.variant] && (len(typed) == 0 || c.answers(questions, typed)) {
 			out.Add(k)
 		}
 	}

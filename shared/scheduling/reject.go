@@ -36,10 +36,8 @@ func (r *rounds) reject(p *pool, c *class) Rejection {
 		return p.because(RuleTaints, "the pod does not tolerate %s", taint.ToString())
 	}
 	own := packing.NewSet(len(w.columns))
-	for k := range w.columns {
-		if w.columns[k].pool == p {
-			own.Add(k)
-		}
+	for k := p.from; k < p.to; k++ {
+		own.Add(k)
 	}
 	if own.Len() == 0 {
 		return p.barren()

@@ -23,10 +23,8 @@ func (w *world) shelf(p *pool) []shelved {
 		return p.shelf
 	}
 	out := make([]shelved, 0, 4*len(p.allowed))
-	for k := range w.columns {
-		if w.columns[k].pool == p {
-			out = shelve(out, int32(k), w.problem.Columns[k].Offers)
-		}
+	for k := p.from; k < p.to; k++ {
+		out = shelve(out, int32(k), w.problem.Columns[k].Offers)
 	}
 	slices.SortFunc(out, func(x, y shelved) int {
 		switch { // Prices are numbers (sane), and most differ.

@@ -130,9 +130,6 @@ func (q *question) allows(i int) bool {
 	return q.verdicts[value]
 }
 
-// has reports whether the i-th type has a label.
-func (x *typeIndex) has(key string, i int) bool { return x.label(key).read(&x.types[i], i) != absent }
-
 // capacityOf is what a node of the i-th type counts for in limits, and roomOf what
 // pods may take of it. They are shared: who changes one clones it.
 func (x *typeIndex) capacityOf(a axis, i int) amounts {

@@ -208,19 +208,26 @@ func (w *world) typeKey(key string) bool {
 	}
 	got, known := w.typeKeys[key]
 	if !known {
-		got = slices.ContainsFunc(w.columns, func(c column) bool { return c.has(key) })
+		got = slices.ContainsFunc(w.pools, func(p *pool) bool { return w.typeHas(p, key) })
 		w.typeKeys[key] = got
 	}
 	return got
 }
 
-// has reports whether the type of a column, or its reservation, has a label.
-func (c *column) has(key string) bool {
-	if c.reservation == "" {
-		return c.pool.types.has(key, c.at)
+// typeHas reports whether the type of any of a pool's columns, or its reservation,
+// has a label.
+func (w *world) typeHas(p *pool, key string) bool {
+	if p.from == p.to {
+		return false
 	}
-	_, has := c.labels[key]
-	return has
+	label := p.types.label(key)
+	return slices.ContainsFunc(w.columns[p.from:p.to], func(c column) bool {
+		if c.reservation == "" {
+			return label.read(c.typ, c.at) != absent
+		}
+		_, has := c.labels[key]
+		return has
+	})
 }
 
 func merged(a, b map[string]string) map[string]string {

@@ -130,7 +130,10 @@ func (p *Packer) equalPrices(columns []int, a, b *party) bool {
 
 // rows are the columns as the linear program sees them, until the next call.
 func (p *Packer) rows(columns []int, in Set, planes uint64) []offerRow {
-	out := slices.Grow(p.scratch.rows[:0], len(columns))
+	if p.scratch.rows == nil {
+		p.scratch.rows = make([]offerRow, 0, len(p.problem.Columns))
+	}
+	out := p.scratch.rows[:0]
 	for _, k := range columns {
 		if !in.Has(k) {
 			continue

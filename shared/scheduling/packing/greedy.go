@@ -149,7 +149,7 @@ func (s *stage) best() (c *candidate, value float64, picks []pick) {
 		was, is := s.hopes[0].score, s.score(top, value)
 		top.stale = false
 		s.hope(is)
-		if value > 0 && is >= was*(1-slackMin) {
+		if value > 0 && (is >= was*(1-slackMin) || s.hopes[0].offer == at) {
 			return top, value, picks
 		}
 	}
