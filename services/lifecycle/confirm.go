@@ -34,6 +34,9 @@ func (s *Service) confirm(ctx context.Context, e event.Envelope, b event.Disrupt
 	if fault.Is(err, fault.Stale) {
 		return errors.Join(err, s.drop(ctx, b))
 	}
+	if err == nil {
+		err = s.ripe(b, claims)
+	}
 	if err != nil {
 		return err
 	}

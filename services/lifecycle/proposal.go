@@ -88,35 +88,41 @@ func (s *Service) together(ctx context.Context, b event.DisruptionProposed) ([]*
 	return claims, nil
 }
 
-// carriers are the same, if each carries the proposal and has done so for as
-// long as is asked (B152).
+// carriers are the same, if each carries the proposal.
 func (s *Service) carriers(ctx context.Context, b event.DisruptionProposed) ([]*karpenter.NodeClaim, error) {
 	claims, err := s.together(ctx, b)
 	if err != nil {
 		return nil, err
 	}
 	for _, c := range claims {
-		p := scheduling.ProposalOf(c)
-		switch {
-		case p == nil || p.ID != b.Proposal:
+		if proposalID(c) != b.Proposal {
 			return nil, stale(b, "NodeClaim %s does not carry it", c.Name)
-		case s.Now().Sub(p.Proposed) < scheduling.ConfirmAfter:
-			return nil, stale(b, "on NodeClaim %s it is younger than %s", c.Name, scheduling.ConfirmAfter)
 		}
 	}
 	return claims, nil
 }
 
+// ripe refuses a proposal that some claim does not carry for long enough (B152). It
+// stays: a later snapshot confirms it again.
+func (s *Service) ripe(b event.DisruptionProposed, claims []*karpenter.NodeClaim) error {
+	for _, c := range claims {
+		if s.Now().Sub(scheduling.ProposalOf(c).Proposed) < scheduling.ConfirmAfter {
+			return stale(b, "on NodeClaim %s it is younger than %s", c.Name, scheduling.ConfirmAfter)
+		}
+	}
+	return nil
+}
+
 // note writes a proposal on the claim, or takes it off where it is nil, and gives
-// the claim as it is then. A claim that carries another by now is left alone.
+// the claim as it is then. A claim that says something else by now is left alone.
 func (s *Service) note(ctx context.Context, c *karpenter.NodeClaim, p *scheduling.Proposal) (*karpenter.NodeClaim, error) {
 	text, err := json.Marshal(p)
 	if err != nil {
 		return nil, fault.E("encoding a proposal", fault.Bug, err)
 	}
-	id := proposalID(c)
+	was := c.Annotations[scheduling.ProposalAnnotation]
 	stored, err := s.rewrite(ctx, c, s.Client.Update, func(c *karpenter.NodeClaim) bool {
-		if proposalID(c) != id {
+		if c.Annotations[scheduling.ProposalAnnotation] != was {
 			return false
 		}
 		if p == nil {
@@ -175,8 +181,8 @@ func (s *Service) begin(ctx context.Context, c *karpenter.NodeClaim, replacement
 	p := *scheduling.ProposalOf(c)
 	p.Confirmed, p.Replacements = s.Now().UTC(), replacements
 	begun, err := s.note(ctx, c, &p)
-	if err == nil && (saga.Acting(begun) == nil || begun.DeletionTimestamp != nil) {
-		err = fault.F("beginning proposal "+p.ID, fault.Retry, "NodeClaim %s goes, or carries it no more", c.Name)
+	if err == nil && (begun.DeletionTimestamp != nil || !saga.Begun([]*karpenter.NodeClaim{begun}, replacements)) {
+		err = fault.F("beginning proposal "+p.ID, fault.Retry, "NodeClaim %s goes, or says something else by now", c.Name)
 	}
 	return begun, err
 }

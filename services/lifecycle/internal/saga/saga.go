@@ -99,6 +99,9 @@ func Known(reason string) bool {
 
 // Acting is the proposal on the claim if it has begun to act, or nil.
 func Acting(c *karpenter.NodeClaim) *scheduling.Proposal {
+	if c.Annotations[scheduling.ProposalAnnotation] == "" {
+		return nil
+	}
 	if p := scheduling.ProposalOf(c); p != nil && !p.Confirmed.IsZero() {
 		return p
 	}

@@ -2,6 +2,7 @@ package saga_test
 
 import (
 	"fmt"
+	"strconv"
 	"testing"
 	"time"
 
@@ -89,7 +90,7 @@ func TestB160RoomIsNeverExceeded(t *testing.T) {
 		for _, name := range []string{"a", "b"} {
 			budgets[name] = rapid.IntRange(0, 4).Draw(t, "budget of "+name)
 			pool := &karpenter.NodePool{ObjectMeta: metav1.ObjectMeta{Name: name}}
-			pool.Spec.Disruption.Budgets = []karpenter.Budget{{Nodes: fmt.Sprint(budgets[name])}}
+			pool.Spec.Disruption.Budgets = []karpenter.Budget{{Nodes: strconv.Itoa(budgets[name])}}
 			look.Pools = append(look.Pools, pool)
 		}
 		for i := range rapid.IntRange(0, 12).Draw(t, "nodes") {
