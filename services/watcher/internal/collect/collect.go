@@ -141,7 +141,7 @@ func From(cache cluster.Cache, given Given) View {
 
 // view puts together what was collected of nodes and daemons with all the rest.
 func (c *collection) view(given Given, nodes []scheduling.Node, daemons []scheduling.PodSpec, inhabited inhabitants) View {
-	s := scheduling.Snapshot{Nodes: nodes, DaemonSets: daemons}
+	s := scheduling.Snapshot{Nodes: c.held(nodes), DaemonSets: daemons}
 	given.stamp(&s)
 	for _, pool := range cluster.Cached[*karpenter.NodePool](c.cache, cluster.NodePools) {
 		s.NodePools = append(s.NodePools, *tidy(pool.DeepCopy()))

@@ -286,6 +286,41 @@ func TestB164TheReplacedAreNotPlannedTwice(t *testing.T) {
 	}
 }
 
+// The room of a replacement is for the pods of the node that waits for it, and taken
+// for all others (B164). Once that node really goes its pods wait, and it is room
+// for them.
+func TestB164ReplacementsKeepTheirRoom(t *testing.T) {
+	confirmed := annotated(scheduling.ProposalAnnotation, `{"id":"p-1","reason":"Underutilized","proposed":"2026-01-01T00:00:00Z","confirmed":"2026-01-01T00:00:20Z","replacements":["r"]}`)
+	proposed := annotated(scheduling.ProposalAnnotation, `{"id":"p-1","reason":"Underutilized","proposed":"2026-01-01T00:00:00Z"}`)
+	replacement := claim("r", annotated(scheduling.ExpectedAnnotation, "p,gone"))
+	other := claim("other", annotated(scheduling.ExpectedAnnotation, "p"))
+	leaving := func(p *corev1.Pod) {
+		p.DeletionTimestamp, p.DeletionGracePeriodSeconds = new(metav1.NewTime(noon)), new(int64(60))
+	}
+	for _, test := range []struct {
+		name  string
+		claim *karpenter.NodeClaim
+		pod   *corev1.Pod
+		want  int64
+	}{
+		{"confirmed", claim("c", registered, confirmed), pod("p", "n"), 1},
+		{"proposed", claim("c", registered, proposed), pod("p", "n"), 0},
+		{"rolled back", claim("c", registered), pod("p", "n"), 0},
+		{"it goes", claim("c", registered, confirmed, ending), pod("p", "n"), 0},
+		{"the pod goes by itself", claim("c", registered, confirmed), pod("p", "n", leaving), 0},
+	} {
+		for _, node := range from(node("n"), test.claim, replacement, other, test.pod).Snapshot.Nodes {
+			want := test.want
+			if node.Claim != "r" {
+				want = 0
+			}
+			if got := node.Used.Cpu().Value(); node.Claim != "c" && got != want {
+				t.Errorf("%s: of %s %d CPUs are taken, want %d", test.name, node.Claim, got, want)
+			}
+		}
+	}
+}
+
 // What of a claim decides about its removal.
 func TestB145ClaimsTellWhatDecides(t *testing.T) {
 	since := metav1.NewTime(noon.Add(-time.Hour))

@@ -101,6 +101,12 @@ func (t hand) claim() *karpenter.NodeClaim {
 	if t.maybe("going") {
 		c.DeletionTimestamp = new(t.time("gone"))
 	}
+	if t.maybe("replaced") {
+		c.Annotations[scheduling.ProposalAnnotation] = t.pick("proposal", `{"id":"p","confirmed":"2026-01-01T00:00:00Z","replacements":["c0","c1"]}`, `{"id":"p","replacements":["c1"]}`)
+	}
+	if t.maybe("expects") {
+		c.Annotations[scheduling.ExpectedAnnotation] = "p1,p2"
+	}
 	if t.maybe("deadline") {
 		c.Annotations[karpenter.NodeClaimTerminationTimestampAnnotationKey] = t.time("deadline at").Format(time.RFC3339)
 	}

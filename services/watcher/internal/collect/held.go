@@ -1,0 +1,68 @@
+package collect
+
+import (
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/joist-autoscaler/joist/shared/cluster"
+	"github.com/joist-autoscaler/joist/shared/karpenter"
+	"github.com/joist-autoscaler/joist/shared/scheduling"
+)
+
+// held are the nodes with the room taken on replacements that is for pods of nodes
+// which stand until those are there (B164). The pods do not wait, so that nothing
+// else says what the room is for: others would be planned into it, and a replacement
+// be launched for the replaced. A node that is changed is another in the list.
+func (c *collection) held(nodes []scheduling.Node) []scheduling.Node {
+	replacements, moving := map[string]bool{}, map[string]corev1.ResourceList{}
+	for i := range nodes {
+		if c.awaits(&nodes[i]) {
+			for _, name := range nodes[i].Proposal.Replacements {
+				replacements[name] = true
+			}
+			requested(nodes[i].Pods, moving)
+		}
+	}
+	if len(replacements) == 0 {
+		return nodes
+	}
+	nodes = slices.Clone(nodes)
+	for i := range nodes {
+		if !replacements[nodes[i].Claim] {
+			continue
+		}
+		for _, uid := range c.expected(nodes[i].Claim) {
+			nodes[i].Used = sum(nodes[i].Used, moving[uid])
+		}
+	}
+	return nodes
+}
+
+// expected are the pods that a claim was planned for, also once it is initialized:
+// other replacements may not be.
+func (c *collection) expected(name string) []string {
+	object, _ := c.cache.Get(cluster.NodeClaims, cluster.Key{Name: name})
+	claim, known := object.(*karpenter.NodeClaim)
+	if !known {
+		return nil
+	}
+	return scheduling.ParseExpected(claim.Annotations[scheduling.ExpectedAnnotation])
+}
+
+// awaits reports whether the node stands until its replacements are there.
+func (c *collection) awaits(node *scheduling.Node) bool {
+	_, leaves := c.going[node.Name]
+	return node.Proposal != nil && !node.Proposal.Confirmed.IsZero() && !leaves
+}
+
+// requested notes by UID what pods ask for that will need another node.
+func requested(classes []scheduling.PodClass, out map[string]corev1.ResourceList) {
+	for i := range classes {
+		for j := range classes[i].Pods {
+			if pod := &classes[i].Pods[j]; !pod.Going {
+				out[pod.UID] = classes[i].Spec.Requests
+			}
+		}
+	}
+}
