@@ -106,7 +106,7 @@ peers: ## Compare our fakes and our decisions with other projects' (needs Python
 ##@ Measuring and generating
 
 .PHONY: bench
-bench: ## Measure planning, Joist beside Karpenter: about 10 minutes, a table and a drawing (ARGS='-only joist', '-set b=10000')
+bench: ## Measure planning and consolidation, Joist beside Karpenter: about 15 minutes, a table and a drawing (ARGS='-only joist', '-set b=10000')
 	@$(STAGES) bench
 
 .PHONY: interrupted

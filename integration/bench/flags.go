@@ -32,7 +32,7 @@ func parse(args []string) options {
 	flags.StringVar(&o.joist, "joist", "", "the joist command (default: built for this run)")
 	flags.StringVar(&o.karpenter, "karpenter", "", "the incumbent command (default: built for this run)")
 	flags.DurationVar(&o.limit, "limit", time.Minute, "time that Karpenter may solve for, as in production")
-	flags.DurationVar(&o.fleetLimit, "fleet-limit", 5*time.Minute, "time that Karpenter may consolidate one scenario of nodes for")
+	flags.DurationVar(&o.fleetLimit, "fleet-limit", 2*time.Minute, "time that Karpenter may consolidate one scenario of nodes for")
 	flags.IntVar(&o.runs, "runs", 1, "runs of each planner on each scenario, in turns; the one with the median CPU counts")
 	flags.BoolVar(&o.judge, "judge", true, "check every plan, and bound the cost from below")
 	flags.StringVar(&o.write, "write", "", "write the scenarios into this directory, and measure nothing")
