@@ -8,11 +8,13 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/joist-autoscaler/joist/services/disruption/internal/fixture"
 	"github.com/joist-autoscaler/joist/shared/blob"
 	"github.com/joist-autoscaler/joist/shared/catalog"
 	"github.com/joist-autoscaler/joist/shared/event"
 	"github.com/joist-autoscaler/joist/shared/fault"
 	"github.com/joist-autoscaler/joist/shared/karpenter"
+	"github.com/joist-autoscaler/joist/shared/launchspec"
 	"github.com/joist-autoscaler/joist/shared/memblob"
 	"github.com/joist-autoscaler/joist/shared/queue"
 	"github.com/joist-autoscaler/joist/shared/scheduling"
@@ -141,6 +143,146 @@ func TestStoryOfAnEmptyNode(t *testing.T) {
 	second := proposal(t, b.said[1])
 	if second.Phase != event.Confirmed || second.Proposal != first.Proposal || b.said[0].ID == b.said[1].ID {
 		t.Fatalf("said %+v", second)
+	}
+}
+
+// crowd is a cluster of two nodes that one smaller node replaces.
+func (b *bench) crowd(t *testing.T) scheduling.Snapshot {
+	t.Helper()
+	s := fixture.Snapshot(fixture.Pool(), fixture.Node("a", "t4g.xlarge", with(2)), fixture.Node("b", "t4g.xlarge", with(1)))
+	s.Cluster, s.UID, s.Taken = "web", "u", b.now
+	for i := range s.Nodes {
+		s.Nodes[i].InitializedAt = b.now.Add(-time.Hour)
+	}
+	s.Catalogue = b.put(t, catalog.Kind, schedulingtest.Catalogue())
+	return s
+}
+
+// carry writes a proposal on all nodes, as lifecycle does on their claims.
+func carry(s scheduling.Snapshot, p event.DisruptionProposed, proposed time.Time) scheduling.Snapshot {
+	s.Nodes = slices.Clone(s.Nodes)
+	for i := range s.Nodes {
+		s.Nodes[i].Proposal = &scheduling.Proposal{ID: p.Proposal, Reason: p.Reason, Method: p.Method, Proposed: proposed}
+	}
+	return s
+}
+
+// What replaces nodes is planned at the confirmation, and stored before it is said.
+func TestStoryOfAReplacement(t *testing.T) {
+	b := newBench()
+	s := b.crowd(t)
+	if _, err := b.show(t, s); err != nil || len(b.said) != 1 {
+		t.Fatalf("said %d (%v)", len(b.said), err)
+	}
+	first := proposal(t, b.said[0])
+	if first.Phase != event.Proposed || first.Moved != 3 || !first.Plan.IsZero() || !slices.Equal(first.Claims, []string{"a", "b"}) ||
+		first.Method != "MultiNodeConsolidation" || first.Reason != "Underutilized" || first.SavedPerHr <= 0 {
+		t.Fatalf("proposed %+v", first)
+	}
+	plans := map[string]bool{}
+	for _, after := range []time.Duration{20 * time.Second, 40 * time.Second} {
+		s := carry(s, first, start)
+		b.now = start.Add(after)
+		s.Taken = b.now
+		ref, err := b.show(t, s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		second := proposal(t, b.said[len(b.said)-1])
+		if second.Phase != event.Confirmed || second.Proposal != first.Proposal || second.Plan.Kind != scheduling.PlanKind {
+			t.Fatalf("confirmed %+v", second)
+		}
+		plan, err := blob.Get[scheduling.Plan](t.Context(), b.blobs, second.Plan)
+		if err != nil || len(plan.Intents) != 1 || len(plan.Nominations) != 3 || plan.Batch != ref || plan.Outbox != "" {
+			t.Fatalf("plan %+v (%v)", plan, err)
+		}
+		intent, err := blob.Get[launchspec.Intent](t.Context(), b.blobs, plan.Intents[0].Ref)
+		if err != nil || intent.ID != plan.Intents[0].ID || len(intent.Claims) != 1 {
+			t.Fatalf("intent %+v (%v)", intent, err)
+		}
+		plans[intent.ID] = true
+	}
+	if len(plans) != 2 {
+		t.Fatal("a launch that may have failed is asked for again under the same id")
+	}
+}
+
+// A request that cannot be written is for nobody to act on.
+func TestAReplacementThatCannotBeWrittenIsDropped(t *testing.T) {
+	b := newBench()
+	s := b.crowd(t)
+	if _, err := b.show(t, s); err != nil || len(b.said) != 1 {
+		t.Fatalf("said %d (%v)", len(b.said), err)
+	}
+	s = carry(s, proposal(t, b.said[0]), start)
+	b.now = start.Add(20 * time.Second)
+	s.Taken, s.NodeClasses[0].Spec.AMIFamily = b.now, new("Bottlerocket")
+	s.NodeClasses[0].Spec.UserData = new("this is no TOML")
+	if _, err := b.show(t, s); err != nil {
+		t.Fatal(err)
+	}
+	if found := Evaluate(s, fixture.Stock(s), Options{}); len(found.Commands) != 1 || found.Commands[0].Since.IsZero() {
+		t.Fatalf("it is wrong already: %+v", found)
+	}
+	if last := proposal(t, b.said[len(b.said)-1]); last.Phase != event.Dropped || !last.Plan.IsZero() {
+		t.Fatalf("said %+v", last)
+	}
+}
+
+func TestAStaleSnapshotProposesNothing(t *testing.T) {
+	for _, off := range []time.Duration{snapshotAgeMax + 1, -snapshotAgeMax - 1} {
+		b := newBench()
+		b.now = start.Add(off)
+		if _, err := b.show(t, quiet()); !fault.Is(err, fault.Stale) || len(b.said) > 0 {
+			t.Errorf("%s old: said %d (%v)", off, len(b.said), err)
+		}
+	}
+}
+
+// TestB155Rest: what was found at rest is not looked at again for five minutes,
+// unless it changes, or time alone would change what is found.
+func TestB155Rest(t *testing.T) {
+	looked := func(b *bench, s scheduling.Snapshot, after time.Duration) bool {
+		t.Helper()
+		ref := b.put(t, scheduling.SnapshotKind, s)
+		b.now = start.Add(after)
+		// What is not looked at is not read either.
+		b.Blobs = memblob.New(memblob.Options{Now: func() time.Time { return b.now }})
+		err := b.Handle(t.Context(), envelope(t, event.ClusterSnapshot{Taken: b.now, Snapshot: ref}))
+		b.Blobs = b.blobs
+		return err != nil
+	}
+	full := func() scheduling.Snapshot {
+		s := quiet()
+		s.Nodes[0].DoNotDisrupt = true
+		return s
+	}
+	moving := quiet()
+	moving.NodePools[0].Spec.Disruption.ConsolidateAfter = karpenter.DurationOf(2 * time.Hour)
+	for _, tt := range []struct {
+		name     string
+		s, other scheduling.Snapshot
+		after    time.Duration
+		want     bool
+	}{
+		{"the same", full(), full(), time.Minute, false},
+		{"almost five minutes", full(), full(), restMax - 1, false},
+		{"five minutes", full(), full(), restMax, true},
+		{"a clock went back", full(), full(), -1, true},
+		{"another", full(), quiet(), time.Minute, true},
+		{"there was something to do", quiet(), quiet(), time.Minute, true},
+		{"time will change it", moving, moving, time.Minute, true},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			b := newBench()
+			b.Rest = &Rest{}
+			if _, err := b.show(t, tt.s); err != nil {
+				t.Fatal(err)
+			}
+			if got := looked(b, tt.other, tt.after); got != tt.want {
+				t.Fatalf("looked at again: %v", got)
+			}
+		})
 	}
 }
 

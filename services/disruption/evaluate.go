@@ -1,6 +1,7 @@
 package disruption
 
 import (
+	"cmp"
 	"slices"
 
 	"github.com/joist-autoscaler/joist/services/disruption/internal/candidate"
@@ -42,7 +43,7 @@ type pass struct {
 	taken map[int]bool
 	// aside are the nodes that no command may take in this pass, though nothing stands
 	// against them: pods of commands go there, or a proposal has to be taken off first.
-	aside map[int]bool
+	aside map[int]candidate.Objection
 	// at finds nodes by their names.
 	at map[string]int
 	// why is the last that stood against a candidate, by its place in the snapshot.
@@ -51,7 +52,7 @@ type pass struct {
 }
 
 func newPass(s scheduling.Snapshot, stock scheduling.Stock, o Options) *pass {
-	p := &pass{snapshot: begun(s), stock: stock, taken: map[int]bool{}, aside: map[int]bool{}, at: map[string]int{}, why: map[int]candidate.Objection{}}
+	p := &pass{snapshot: begun(s), stock: stock, taken: map[int]bool{}, aside: map[int]candidate.Objection{}, at: map[string]int{}, why: map[int]candidate.Objection{}}
 	for i := range s.Nodes {
 		p.at[s.Nodes[i].Name] = i
 	}
@@ -110,16 +111,12 @@ func (p *pass) take(a *attempt) {
 	}
 	for _, n := range a.Result.Nominations {
 		if i, ok := p.at[n.Node]; ok {
-			p.setAside(i, candidate.Objection{Rule: RuleReceives, Detail: "pods of nodes that go are to come to it"})
+			p.aside[i] = candidate.Objection{Rule: RuleReceives, Detail: "pods of nodes that go are to come to it"}
 		}
 	}
 	a.Nodes, a.Why, a.Proposal = places(a.nodes), why(a), p.id(a)
 	p.simulate().Take(a.Result, a.Nodes...)
 	p.findings.Commands = append(p.findings.Commands, a.Command)
-}
-
-func (p *pass) setAside(i int, why candidate.Objection) {
-	p.aside[i], p.why[i] = true, why
 }
 
 // free are the candidates that no command has yet and that a method may take. What
@@ -128,14 +125,12 @@ func (p *pass) free(m Method) []*candidate.Candidate {
 	var out []*candidate.Candidate
 	for i := range p.candidates {
 		c := &p.candidates[i]
-		if p.taken[c.Index] || p.aside[c.Index] {
+		if p.taken[c.Index] {
 			continue
 		}
-		if no := p.objection(m, c); !no.None() {
-			p.why[c.Index] = no
-			continue
+		if p.why[c.Index] = cmp.Or(p.objection(m, c), p.aside[c.Index]); p.why[c.Index].None() {
+			out = append(out, c)
 		}
-		out = append(out, c)
 	}
 	return out
 }
@@ -145,7 +140,7 @@ func (p *pass) keep() []Kept {
 	var out []Kept
 	for i := range p.candidates {
 		c := &p.candidates[i]
-		if no := p.why[c.Index]; !p.taken[c.Index] {
+		if no := cmp.Or(p.why[c.Index], p.aside[c.Index]); !p.taken[c.Index] {
 			out = append(out, Kept{Node: c.Node.Name, Index: c.Index, Rule: no.Rule, Detail: no.Detail})
 		}
 	}

@@ -20,6 +20,8 @@ const (
 	RuleBuffer = "capacity-buffer"
 	// RuleReceives: pods of nodes that go are to come to it.
 	RuleReceives = "receives-pods"
+	// RuleTurn: nodes that save more go first.
+	RuleTurn = "waits-its-turn"
 	// RuleOverturned: what was proposed for it is not what would be done now, and has
 	// to be taken off it first.
 	RuleOverturned = "proposal-overturned"
@@ -156,8 +158,8 @@ func (p *pass) singleNode() {
 // each tries all nodes that a method may take, one by one.
 func (p *pass) each(m Method, sort func([]*candidate.Candidate) []*candidate.Candidate) {
 	for _, c := range sort(p.free(m)) {
-		if p.aside[c.Index] {
-			continue // A command before this one put pods there.
+		if !p.aside[c.Index].None() {
+			continue // A command before this one puts pods there.
 		}
 		if a := p.attempt(m, []*candidate.Candidate{c}); a.good() {
 			p.take(&a)

@@ -9,8 +9,10 @@ import (
 )
 
 const (
-	// multiMost is how many nodes one command may have (B153).
-	multiMost = 100
+	// setMost is how many nodes go by one command. Upstream looks at 100 (B153), takes
+	// as many as it can, and has one command at a time. Here a pass finds many: smaller
+	// ones spend pods where they save most, and lose less if they are rolled back.
+	setMost = 25
 	// repairsMost is how often a set is tried again without the nodes that spoil it.
 	repairsMost = 4
 	// fallsMost is after how many smaller sets in a row that are worse than the best no
@@ -18,7 +20,7 @@ const (
 	fallsMost = 3
 	// patience is what a further pod must save at least to be moved in the same command,
 	// in what a pod of the largest set saves on average.
-	patience = 1.25
+	patience = 1.0
 	// worthwhile is the part of what its nodes cost that a set must save where several
 	// nodes replace it. Upstream never does that; where one does, any saving counts.
 	worthwhile = 0.1
@@ -31,9 +33,12 @@ func (p *pass) multiNode() {
 	for {
 		best := p.bestSet(p.wasteful(worth))
 		if best == nil {
-			return
+			break
 		}
 		p.take(best)
+	}
+	for _, c := range p.free(MultiNode) {
+		p.why[c.Index] = candidate.Objection{Rule: RuleTurn, Detail: "nodes that save more go first"}
 	}
 }
 
@@ -59,12 +64,12 @@ func (p *pass) wasteful(worth consolidation.Worth) []*candidate.Candidate {
 		wanted[pool]++
 		return false
 	})
-	return list[:min(len(list), multiMost)]
+	return list[:min(len(list), setMost)]
 }
 
 // bestSet tries the first nodes of a list, so many and fewer. More nodes save more,
-// and move more pods for each dollar: the set is taken beyond which a pod saves little
-// beside what it does in the largest. The rest has its turn after it.
+// and move more pods for each dollar: the set is taken beyond which a further pod saves
+// less than one of the largest set does on average. The rest has its turn after it.
 func (p *pass) bestSet(list []*candidate.Candidate) *attempt {
 	var best *attempt
 	each, falls := 0.0, 0

@@ -28,7 +28,7 @@ func (p *pass) standing() {
 			continue
 		}
 		for _, c := range g.nodes {
-			p.setAside(c.Index, a.objection)
+			p.aside[c.Index] = a.objection
 		}
 	}
 }
@@ -64,11 +64,8 @@ func (p *pass) groups() []group {
 func (p *pass) again(g group) attempt {
 	m := g.method()
 	for _, c := range g.nodes {
-		if no := p.objection(m, c); !no.None() {
+		if no := cmp.Or(p.objection(m, c), p.aside[c.Index]); !no.None() {
 			return attempt{objection: no}
-		}
-		if p.aside[c.Index] {
-			return attempt{objection: p.why[c.Index]}
 		}
 	}
 	a := p.attempt(m, g.nodes)

@@ -3,6 +3,7 @@ package consolidation_test
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -41,11 +42,11 @@ func comes(options ...scheduling.Option) scheduling.PlannedNode {
 // left writes what a verdict leaves: the options of each new node.
 func left(v consolidation.Verdict) (out []string) {
 	for _, n := range v.Result.Nodes {
-		text := ""
+		var text strings.Builder
 		for _, o := range n.Options {
-			text += fmt.Sprintf("%s/%s ", o.InstanceType, o.CapacityType)
+			fmt.Fprintf(&text, "%s/%s ", o.InstanceType, o.CapacityType)
 		}
-		out = append(out, text)
+		out = append(out, text.String())
 	}
 	return out
 }

@@ -1,0 +1,301 @@
+package disruption
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/joist-autoscaler/joist/services/disruption/internal/fixture"
+	"github.com/joist-autoscaler/joist/shared/event"
+	"github.com/joist-autoscaler/joist/shared/karpenter"
+	"github.com/joist-autoscaler/joist/shared/scheduling"
+)
+
+// tell writes a command in one line: its method, the nodes that go, where their
+// pods go, and the cheapest of what comes.
+func tell(s scheduling.Snapshot, c Command) string {
+	var gone, onto, come []string
+	for _, i := range c.Nodes {
+		gone = append(gone, s.Nodes[i].Name)
+	}
+	for _, n := range c.Result.Nominations {
+		if !slices.Contains(onto, n.Node) {
+			onto = append(onto, n.Node)
+		}
+	}
+	for _, n := range c.Result.Nodes {
+		come = append(come, n.Options[0].InstanceType)
+	}
+	slices.Sort(onto)
+	out := fmt.Sprintf("%s -%s", c.Method, strings.Join(gone, ","))
+	if len(onto) > 0 {
+		out += " onto " + strings.Join(onto, ",")
+	}
+	if len(come) > 0 {
+		out += " +" + strings.Join(come, ",")
+	}
+	return out
+}
+
+func all(s scheduling.Snapshot, found Findings) (out []string) {
+	for _, c := range found.Commands {
+		out = append(out, tell(s, c))
+	}
+	return out
+}
+
+type node = scheduling.Node
+
+// with binds count pods of half a core to a node.
+func with(count int, edits ...func(*scheduling.PodSpec)) func(*node) {
+	return func(n *node) { fixture.With(fixture.Pods(n.Name, count, "500m", "500Mi", edits...))(n) }
+}
+
+func drift(ago time.Duration) func(*node) {
+	return func(n *node) {
+		n.Drift = &scheduling.Drift{Reason: "NodePoolDrifted", Since: fixture.Taken.Add(-ago)}
+	}
+}
+
+func protected(n *node) {
+	n.Pods[0].Spec.DoNotDisrupt = "true"
+}
+
+// static keeps a pool at so many nodes.
+func static(replicas int64) func(*karpenter.NodePool) {
+	return func(p *karpenter.NodePool) { p.Spec.Replicas = &replicas }
+}
+
+func TestEvaluate(t *testing.T) {
+	n := fixture.Node
+	small := func(s *scheduling.PodSpec) { s.DeletionCost = "-2147483647" }
+	apart := func(s *scheduling.PodSpec) { s.NodeSelector = map[string]string{corev1.LabelTopologyZone: "mars"} }
+	huge := func(s *scheduling.PodSpec) { s.Requests[corev1.ResourceCPU] = resource.MustParse("1700m") }
+	for _, tt := range []struct {
+		name  string
+		pool  karpenter.NodePool
+		nodes []node
+		want  []string
+		kept  []string
+	}{
+		{"nothing", fixture.Pool(), nil, nil, nil},
+		{"B149 empty nodes, the dearer first", fixture.Pool(), []node{n("a", "t4g.large"), n("b", "t4g.xlarge")},
+			[]string{"Emptiness -b", "Emptiness -a"}, nil},
+		{"B149 pods that cost nothing to move", fixture.Pool(), []node{n("a", "t4g.large", with(1, small)), n("b", "t4g.large", with(3, huge), protected)},
+			[]string{"Emptiness -a +t4g.medium"}, []string{"b pod-do-not-disrupt"}},
+		{"B144 emptiness before drift", fixture.Pool(fixture.Budgets("1")), []node{n("a", "t4g.large", drift(time.Hour), with(1)), n("b", "t4g.large")},
+			[]string{"Emptiness -b"}, []string{"a budget"}},
+		{"B163 the empty drifted first, then the oldest", fixture.Pool(never), []node{n("a", "t4g.large", with(3), drift(time.Hour)), n("b", "t4g.large", with(3), drift(2*time.Hour)), n("c", "t4g.large", drift(time.Minute))},
+			[]string{"Drift -c", "Drift -b +t4g.medium", "Drift -a +t4g.medium"}, nil},
+		{"B163 no price rule", fixture.Pool(), []node{n("a", "t4g.medium", with(2), drift(time.Hour))},
+			[]string{"Drift -a +t4g.medium"}, nil},
+		{"B146 drift passes protected pods where the end is bounded", fixture.Pool(), []node{n("a", "t4g.medium", with(2), drift(1), protected, func(n *node) { n.Bounded = true }), n("b", "t4g.medium", with(2), drift(1), protected)},
+			[]string{"Drift -a onto b +t4g.medium"}, []string{"b pod-do-not-disrupt"}},
+		{"B163 within the budget", fixture.Pool(never, fixture.Budgets("1")), []node{n("a", "t4g.large", with(3), drift(time.Hour)), n("b", "t4g.large", with(3), drift(2*time.Hour))},
+			[]string{"Drift -b +t4g.medium"}, []string{"a never"}},
+		{"B128 drifted nodes of a static pool are replaced, whatever is on them", fixture.Pool(static(2)), []node{n("a", "t4g.medium", drift(1), with(1)), n("b", "t4g.medium")},
+			[]string{"StaticDrift -a +t4g.medium"}, []string{"b static"}},
+		{"B128 not while there are too many", fixture.Pool(static(1)), []node{n("a", "t4g.medium", drift(1)), n("b", "t4g.medium")},
+			nil, []string{"a static", "b static"}},
+		{"B154 one node onto another", fixture.Pool(), []node{n("a", "t4g.large", with(1)), n("b", "t4g.large", with(2, huge), protected)},
+			[]string{"SingleNodeConsolidation -a +t4g.medium"}, []string{"b pod-do-not-disrupt"}},
+		{"B156 no saving", fixture.Pool(), []node{n("a", "t4g.medium", with(3))}, nil, []string{"a no-saving"}},
+		{"B153 two by one", fixture.Pool(), []node{n("a", "t4g.xlarge", with(1)), n("b", "t4g.xlarge", with(1))},
+			[]string{"MultiNodeConsolidation -a,b +t4g.medium"}, nil},
+		{"B153 one onto the other where the budget allows one", fixture.Pool(fixture.Budgets("1")), []node{n("a", "t4g.xlarge", with(1)), n("b", "t4g.xlarge", with(2))},
+			[]string{"SingleNodeConsolidation -a onto b"}, []string{"b receives-pods"}},
+		{"B011 WhenEmpty", fixture.Pool(whenEmpty), []node{n("a", "t4g.xlarge", with(1)), n("b", "t4g.xlarge")},
+			[]string{"Emptiness -b"}, []string{"a policy"}},
+		{"a budget that cannot be read", fixture.Pool(fixture.Budgets("lots")), []node{n("a", "t4g.xlarge")}, nil, []string{"a budget"}},
+		{"pods that can be nowhere", fixture.Pool(), []node{n("a", "t4g.xlarge", with(1, apart))}, nil, []string{"a pods-unplaceable"}},
+		{"and do not hold up the others", fixture.Pool(), []node{n("a", "t4g.xlarge", with(1, apart)), n("b", "t4g.xlarge", with(1)), n("c", "t4g.xlarge", with(1))},
+			[]string{"MultiNodeConsolidation -b,c onto a"}, []string{"a receives-pods"}},
+		{"others' nodes are not told of", fixture.Pool(), []node{n("a", "t4g.medium", func(n *node) { n.Claim = "" })}, nil, nil},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			s := fixture.Snapshot(tt.pool, tt.nodes...)
+			s.Settings.Gates.StaticCapacity = true
+			found := Evaluate(s, fixture.Stock(s), Options{})
+			if diff := cmp.Diff(tt.want, all(s, found)); diff != "" {
+				t.Errorf("commands (-want +got):\n%s", diff)
+			}
+			var kept []string
+			for _, k := range found.Kept {
+				kept = append(kept, k.Node+" "+k.Rule)
+				if k.Detail == "" || s.Nodes[k.Index].Name != k.Node {
+					t.Errorf("kept %+v", k)
+				}
+			}
+			if diff := cmp.Diff(tt.kept, kept); diff != "" {
+				t.Errorf("kept (-want +got):\n%s", diff)
+			}
+			if (len(found.Problems) > 0) != strings.Contains(tt.name, "cannot be read") {
+				t.Errorf("problems %v", found.Problems)
+			}
+		})
+	}
+}
+
+func never(p *karpenter.NodePool) { p.Spec.Disruption.ConsolidateAfter = karpenter.NillableDuration{} }
+func whenEmpty(p *karpenter.NodePool) {
+	p.Spec.Disruption.ConsolidationPolicy = karpenter.ConsolidationPolicyWhenEmpty
+}
+
+// carrying is the snapshot with the proposals of its commands on its nodes, made so
+// long ago, one after another.
+func carrying(s scheduling.Snapshot, found Findings, ago time.Duration) scheduling.Snapshot {
+	s.Nodes = slices.Clone(s.Nodes)
+	for k, c := range found.Commands {
+		proposed := s.Taken.Add(-ago).Add(time.Duration(k + 1 - len(found.Commands)))
+		for _, i := range c.Nodes {
+			s.Nodes[i].Proposal = &scheduling.Proposal{ID: c.Proposal, Reason: string(c.Reason), Method: string(c.Method), Proposed: proposed}
+		}
+	}
+	return s
+}
+
+// phases tells the decisions of a snapshot.
+func phases(s scheduling.Snapshot) []string {
+	var out []string
+	for _, d := range decide(&s, Evaluate(s, fixture.Stock(s), Options{}).Commands) {
+		out = append(out, fmt.Sprintf("%s %s %s", d.phase, d.Method, strings.Join(d.claims, ",")))
+	}
+	return out
+}
+
+func TestB152Confirmation(t *testing.T) {
+	n := fixture.Node
+	pair := func() scheduling.Snapshot {
+		return fixture.Snapshot(fixture.Pool(), n("a", "t4g.xlarge", with(1)), n("b", "t4g.xlarge", with(1)))
+	}
+	alone := func() scheduling.Snapshot { return fixture.Snapshot(fixture.Pool(), n("a", "t4g.xlarge")) }
+	second := func() scheduling.Snapshot {
+		return fixture.Snapshot(fixture.Pool(fixture.Budgets("1")), n("a", "t4g.xlarge"), n("b", "t4g.large"))
+	}
+	drifted := func() scheduling.Snapshot {
+		return fixture.Snapshot(fixture.Pool(), n("a", "t4g.medium", with(2), drift(1)))
+	}
+	const old = time.Minute
+	for _, tt := range []struct {
+		name string
+		of   func() scheduling.Snapshot
+		ago  time.Duration
+		then func(s *scheduling.Snapshot)
+		want []string
+	}{
+		{"too young", pair, scheduling.ConfirmAfter - 1, nil, nil},
+		{"confirmed", pair, scheduling.ConfirmAfter, nil, []string{"confirmed MultiNodeConsolidation a,b"}},
+		{"confirmed, empty", alone, scheduling.ConfirmAfter, nil, []string{"confirmed Emptiness a"}},
+		{"confirmed, drifted", drifted, scheduling.ConfirmAfter, nil, []string{"confirmed Drift a"}},
+		{"proposed in the future: a clock is wrong", alone, -old, nil, nil},
+		{"of before methods were written down", alone, old, func(s *scheduling.Snapshot) { s.Nodes[0].Proposal.Method = "" }, []string{"confirmed Emptiness a"}},
+		{"its clock is the youngest claim's", pair, old, func(s *scheduling.Snapshot) { s.Nodes[1].Proposal.Proposed = s.Taken }, nil},
+		{"a pod came to an empty node", alone, old, func(s *scheduling.Snapshot) { with(1)(&s.Nodes[0]) }, []string{"dropped Emptiness a"}},
+		{"a pod came and went", alone, old, func(s *scheduling.Snapshot) { s.Nodes[0].LastPodEvent = s.Taken.Add(-time.Minute) }, []string{"dropped Emptiness a"}},
+		{"a node is protected now", pair, old, func(s *scheduling.Snapshot) { s.Nodes[1].DoNotDisrupt = true }, []string{"dropped MultiNodeConsolidation a,b"}},
+		{"a node is nominated now", pair, old, func(s *scheduling.Snapshot) { s.Nodes[0].Nominated = s.Taken.Add(time.Minute) }, []string{"dropped MultiNodeConsolidation a,b"}},
+		{"a node is gone", pair, old, func(s *scheduling.Snapshot) { s.Nodes = s.Nodes[:1] }, []string{"dropped MultiNodeConsolidation a"}},
+		{"a node goes", pair, old, func(s *scheduling.Snapshot) { s.Nodes[1].Going = true }, []string{"dropped MultiNodeConsolidation a"}},
+		{"it needs a new node, which it did not", func() scheduling.Snapshot {
+			return fixture.Snapshot(fixture.Pool(fixture.Budgets("1")), n("a", "t4g.xlarge", with(1)), n("b", "t4g.large", with(1)))
+		}, old, func(s *scheduling.Snapshot) { with(2)(&s.Nodes[1]) }, []string{"proposed SingleNodeConsolidation b", "dropped SingleNodeConsolidation a"}},
+		{"there is no price any more", pair, old, func(s *scheduling.Snapshot) {
+			for i := range s.Nodes {
+				s.Nodes[i].Labels[corev1.LabelTopologyZone] = "mars"
+			}
+		}, []string{"dropped MultiNodeConsolidation a,b"}},
+		{"the budget closes", pair, old, func(s *scheduling.Snapshot) { fixture.Budgets("1")(&s.NodePools[0]) }, []string{"dropped MultiNodeConsolidation a,b"}},
+		{"the pool is static now", alone, old, func(s *scheduling.Snapshot) { static(1)(&s.NodePools[0]) }, []string{"dropped Emptiness a"}},
+		{"it drifts no more", drifted, old, func(s *scheduling.Snapshot) { s.Nodes[0].Drift = nil }, []string{"dropped Drift a"}},
+		{"it acts already", pair, old, func(s *scheduling.Snapshot) {
+			for i := range s.Nodes {
+				s.Nodes[i].Proposal.Confirmed = s.Taken
+			}
+		}, nil},
+		{"what was proposed keeps its place", second, old, func(s *scheduling.Snapshot) {
+			s.Nodes = append(s.Nodes, n("c", "t4g.2xlarge"))
+		}, []string{"confirmed Emptiness a"}},
+		{"the older proposal first", second, old, func(s *scheduling.Snapshot) {
+			younger := *s.Nodes[0].Proposal
+			younger.ID, younger.Proposed = "younger", younger.Proposed.Add(1)
+			s.Nodes[1].Proposal = &younger
+		}, []string{"confirmed Emptiness a", "dropped Emptiness b"}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			s := tt.of()
+			found := Evaluate(s, fixture.Stock(s), Options{})
+			if len(found.Commands) == 0 {
+				t.Fatalf("nothing is proposed: %+v", found)
+			}
+			later := carrying(s, found, tt.ago)
+			if tt.then != nil {
+				tt.then(&later)
+			}
+			if diff := cmp.Diff(tt.want, phases(later)); diff != "" {
+				t.Fatalf("decisions (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// A proposal is what would be done to which claims, and not when it is found.
+func TestProposalIDs(t *testing.T) {
+	s := fixture.Snapshot(fixture.Pool(), fixture.Node("a", "t4g.xlarge", with(1)), fixture.Node("b", "t4g.xlarge", with(1)))
+	first := Evaluate(s, fixture.Stock(s), Options{}).Commands[0]
+	other := func(change func(*scheduling.Snapshot)) string {
+		s := s
+		s.Nodes = slices.Clone(s.Nodes)
+		change(&s)
+		return Evaluate(s, fixture.Stock(s), Options{}).Commands[0].Proposal
+	}
+	if other(func(s *scheduling.Snapshot) { s.Taken = s.Taken.Add(time.Hour) }) != first.Proposal {
+		t.Error("later it is another")
+	}
+	if other(func(s *scheduling.Snapshot) { s.Nodes[0], s.Nodes[1] = s.Nodes[1], s.Nodes[0] }) != first.Proposal {
+		t.Error("in another order it is another")
+	}
+	for name, change := range map[string]func(*scheduling.Snapshot){
+		"another claim of the name": func(s *scheduling.Snapshot) { s.Nodes[0].ClaimUID = "uid-2" },
+		"another cluster":           func(s *scheduling.Snapshot) { s.UID = "v" },
+		"one node less":             func(s *scheduling.Snapshot) { s.Nodes = s.Nodes[:1] },
+	} {
+		if other(change) == first.Proposal {
+			t.Errorf("%s: it is the same", name)
+		}
+	}
+	if first.Reason != karpenter.DisruptionReasonUnderutilized || first.PodsMoved != 2 || !first.Since.IsZero() || first.Why == "" {
+		t.Errorf("command %+v", first)
+	}
+}
+
+// B127: where room is kept for a buffer, a node is meant to be empty.
+func TestB127NodesWithRoomForABuffer(t *testing.T) {
+	s := fixture.Snapshot(fixture.Pool(), fixture.Node("a", "t4g.medium"))
+	s.Settings.Gates.CapacityBuffer = true
+	s.Buffers = []scheduling.Buffer{{Namespace: "default", Name: "spare", UID: "b", Replicas: new(int32(1)), Spec: fixture.Pods("x", 1, "1", "1Gi").Spec}}
+	found := Evaluate(s, fixture.Stock(s), Options{})
+	if len(found.Commands) > 0 || found.Kept[0].Rule != RuleBuffer {
+		t.Fatalf("found %+v", found)
+	}
+	s.Buffers = nil
+	if found := Evaluate(s, fixture.Stock(s), Options{}); len(found.Commands) != 1 {
+		t.Fatalf("found %+v", found)
+	}
+}
+
+func TestDroppedSaysEachProposalOnce(t *testing.T) {
+	s := fixture.Snapshot(fixture.Pool(), fixture.Node("b", "t4g.large"), fixture.Node("a", "t4g.large"), fixture.Node("c", "t4g.large"))
+	for i, id := range []string{"x", "x", "y"} {
+		s.Nodes[i].Proposal = &scheduling.Proposal{ID: id, Reason: "Underutilized", Method: string(MultiNode)}
+	}
+	got := decide(&s, nil)
+	if len(got) != 2 || got[0].phase != event.Dropped || got[0].Proposal != "x" || !slices.Equal(got[0].claims, []string{"a", "b"}) || got[1].Proposal != "y" {
+		t.Fatalf("decided %+v", got)
+	}
+}

@@ -1,0 +1,269 @@
+package disruption
+
+import (
+	"encoding/json"
+	"fmt"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"pgregory.net/rapid"
+
+	"github.com/joist-autoscaler/joist/services/disruption/internal/fixture"
+	"github.com/joist-autoscaler/joist/shared/budget"
+	"github.com/joist-autoscaler/joist/shared/karpenter"
+	"github.com/joist-autoscaler/joist/shared/scheduling"
+)
+
+// genPods is one class of pods of a node.
+func genPods(t *rapid.T, name string) scheduling.PodClass {
+	class := fixture.Pods(name, rapid.IntRange(1, 3).Draw(t, "count"), rapid.SampledFrom([]string{"100m", "300m", "900m"}).Draw(t, "cpu"),
+		rapid.SampledFrom([]string{"100Mi", "1Gi"}).Draw(t, "memory"))
+	app := rapid.SampledFrom([]string{"web", "shop", "batch"}).Draw(t, "app")
+	class.Spec.Labels = map[string]string{"app": app}
+	switch rapid.IntRange(0, 29).Draw(t, "rule") {
+	case 0:
+		class.Spec.DoNotDisrupt = rapid.SampledFrom([]string{"true", "5m", "nonsense"}).Draw(t, "do-not-disrupt")
+	case 1:
+		class.Pods[0].Blocked = "default/" + app
+	case 2:
+		class.Spec.DeletionCost = rapid.SampledFrom([]string{"-2147483647", "1000000"}).Draw(t, "deletion cost")
+	case 3:
+		class.Spec.Affinity = &corev1.Affinity{PodAntiAffinity: &corev1.PodAntiAffinity{RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{
+			{TopologyKey: corev1.LabelHostname, LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "shop"}}},
+		}}}
+		class.Spec.Labels["app"] = "web"
+		class.Pods = class.Pods[:1]
+	}
+	return class
+}
+
+func genNode(t *rapid.T, i int) node {
+	name := fmt.Sprint("n", i)
+	n := fixture.Node(name, rapid.SampledFrom([]string{"t4g.medium", "t4g.large", "t4g.xlarge"}).Draw(t, "type"))
+	for k := range rapid.IntRange(0, 3).Draw(t, "classes") {
+		class := genPods(t, fmt.Sprint(name, "-", k))
+		was := n
+		if fixture.With(class)(&was); fits(was) {
+			n = was
+		}
+	}
+	if rapid.IntRange(0, 9).Draw(t, "drifts") == 0 {
+		drift(time.Duration(i) * time.Minute)(&n)
+	}
+	switch rapid.IntRange(0, 30).Draw(t, "state") {
+	case 0:
+		n.Going = true
+	case 1:
+		n.Ready = false
+	case 2:
+		n.Initialized = false
+	case 3:
+		n.DoNotDisrupt = true
+	case 4:
+		n.Nominated = fixture.Taken.Add(time.Minute)
+	case 5:
+		n.Bounded = true
+	case 6:
+		n.Proposal = &scheduling.Proposal{ID: "x", Reason: "Empty", Confirmed: fixture.Taken}
+	case 7:
+		n.LastPodEvent = fixture.Taken
+	}
+	return n
+}
+
+// fits reports that a node has room for its pods; With changes the sum in place.
+func fits(n node) bool {
+	for name, used := range n.Used {
+		if has := n.Allocatable[name]; used.Cmp(has) > 0 {
+			for _, class := range n.Pods[len(n.Pods)-1:] {
+				for range class.Pods {
+					for name, quantity := range class.Spec.Requests {
+						left := n.Used[name]
+						left.Sub(quantity)
+						n.Used[name] = left
+					}
+				}
+			}
+			return false
+		}
+	}
+	return true
+}
+
+func genCluster(t *rapid.T) scheduling.Snapshot {
+	pool := fixture.Pool(fixture.Budgets(rapid.SampledFrom([]string{"100%", "100%", "60%", "30%", "2"}).Draw(t, "budget")))
+	pool.Spec.Disruption.Budgets = append(pool.Spec.Disruption.Budgets, karpenter.Budget{Nodes: "1", Reasons: []karpenter.DisruptionReason{
+		rapid.SampledFrom([]karpenter.DisruptionReason{"Empty", "Drifted", "Underutilized", "None"}).Draw(t, "reason")}})
+	pool.Spec.Disruption.ConsolidationPolicy = rapid.SampledFrom([]karpenter.ConsolidationPolicy{
+		karpenter.ConsolidationPolicyWhenEmptyOrUnderutilized, karpenter.ConsolidationPolicyWhenEmptyOrUnderutilized,
+		karpenter.ConsolidationPolicyBalanced, karpenter.ConsolidationPolicyWhenEmpty,
+	}).Draw(t, "policy")
+	s := fixture.Snapshot(pool)
+	for i := range rapid.IntRange(1, 14).Draw(t, "nodes") {
+		s.Nodes = append(s.Nodes, genNode(t, i))
+	}
+	return s
+}
+
+// sound checks what must be true of all findings, without knowing how they were
+// found.
+func sound(t *rapid.T, s scheduling.Snapshot, found Findings) {
+	seen, going := map[int]bool{}, 0
+	busy, total := 0, 0
+	for _, n := range s.Nodes {
+		if n.Initialized {
+			total++
+			if n.Going || !n.Ready || n.Proposal != nil && !n.Proposal.Confirmed.IsZero() {
+				busy++
+			}
+		}
+	}
+	for _, c := range found.Commands {
+		going += len(c.Nodes)
+		allowed, err := budget.Allowed(s.NodePools[0].Spec.Disruption.Budgets, total, c.Reason, s.Taken)
+		if err != nil || busy+going > allowed {
+			t.Fatalf("%s: %d nodes go or are busy, and %d may (%v)", tell(s, c), busy+going, allowed, err)
+		}
+		pods := map[string]bool{}
+		for _, i := range c.Nodes {
+			if seen[i] {
+				t.Fatalf("node %s is in two commands", s.Nodes[i].Name)
+			}
+			seen[i] = true
+			mayGo(t, s, c, s.Nodes[i], pods)
+		}
+		if c.Method != StaticDrift && c.PodsMoved > 0 {
+			placed(t, s, c, pods, seen)
+		}
+		if (c.Method == MultiNode || c.Method == SingleNode) && c.SavedPerHour <= 0 {
+			t.Fatalf("%s saves %v", tell(s, c), c.SavedPerHour)
+		}
+	}
+	for _, k := range found.Kept {
+		if seen[k.Index] || k.Rule == "" {
+			t.Fatalf("kept %+v", k)
+		}
+		seen[k.Index] = true
+	}
+	if len(seen) != len(s.Nodes) {
+		t.Fatalf("%d of %d nodes are told of", len(seen), len(s.Nodes))
+	}
+}
+
+func mayGo(t *rapid.T, s scheduling.Snapshot, c Command, n node, pods map[string]bool) {
+	if n.Going || !n.Initialized || n.DoNotDisrupt || n.Nominated.After(s.Taken) || n.Proposal != nil {
+		t.Fatalf("%s takes %+v", tell(s, c), n)
+	}
+	if quiet := s.Taken.Sub(n.LastPodEvent) >= time.Minute; !quiet && c.Method != Drift {
+		t.Fatalf("%s takes a node that is not quiet", tell(s, c))
+	}
+	if (n.Drift != nil) != (c.Method == Drift) && c.Method == Drift {
+		t.Fatalf("%s takes a node that has not drifted", tell(s, c))
+	}
+	for _, class := range n.Pods {
+		for _, pod := range class.Pods {
+			pods[pod.UID] = true
+			if (pod.Blocked != "" || class.Spec.DoNotDisrupt == "true" || class.Spec.DoNotDisrupt == "5m") && (c.Method != Drift || !n.Bounded) {
+				t.Fatalf("%s moves pod %s, which is protected", tell(s, c), pod.Name)
+			}
+		}
+	}
+}
+
+// placed checks that each pod that moves goes to one place that stays.
+func placed(t *rapid.T, s scheduling.Snapshot, c Command, pods map[string]bool, gone map[int]bool) {
+	if len(pods) != c.PodsMoved {
+		t.Fatalf("%s says %d pods move, and it are %d", tell(s, c), c.PodsMoved, len(pods))
+	}
+	for _, n := range c.Result.Nominations {
+		for i, host := range s.Nodes {
+			if host.Name == n.Node && (gone[i] || host.Going || !host.Initialized || !host.Ready || host.Proposal != nil) {
+				t.Fatalf("%s puts a pod on %s, which does not stay", tell(s, c), n.Node)
+			}
+		}
+		delete(pods, n.Pod.UID)
+	}
+	price := 0.0
+	for _, n := range c.Result.Nodes {
+		price += n.Options[len(n.Options)-1].PricePerHour
+		for _, pod := range n.Pods {
+			delete(pods, pod.Pod.UID)
+		}
+	}
+	if len(pods) > 0 || len(c.Result.Unplaced) > 0 {
+		t.Fatalf("%s loses the pods %v", tell(s, c), pods)
+	}
+	if worst := c.SavedPerHour + c.Result.PricePerHour - price; worst <= 0 && c.Method != Drift {
+		t.Fatalf("%s saves %v if the dearest options are launched", tell(s, c), worst)
+	}
+}
+
+// stock is the same for all of these clusters.
+var stock = fixture.Stock(fixture.Snapshot(fixture.Pool()))
+
+func TestCommandsKeepEveryRule(t *testing.T) {
+	methods := map[Method]int{}
+	rapid.Check(t, func(t *rapid.T) {
+		s := genCluster(t)
+		before, _ := json.Marshal(s)
+		found := Evaluate(s, stock, Options{})
+		sound(t, s, found)
+		for _, c := range found.Commands {
+			methods[c.Method]++
+		}
+		if again := Evaluate(s, stock, Options{}); fmt.Sprintf("%+v", again) != fmt.Sprintf("%+v", found) {
+			t.Fatal("the same snapshot gives other findings")
+		}
+		if after, _ := json.Marshal(s); string(after) != string(before) {
+			t.Fatal("the snapshot was changed")
+		}
+		// What is proposed is found again on the next snapshot, and confirmed.
+		later := carrying(s, found, scheduling.ConfirmAfter)
+		confirmed := 0
+		for _, d := range decide(&later, Evaluate(later, stock, Options{}).Commands) {
+			if !d.Since.IsZero() {
+				confirmed++
+			}
+		}
+		if confirmed != len(found.Commands) {
+			t.Fatalf("of %d proposals %d are confirmed: %v, then %v", len(found.Commands), confirmed, all(s, found), phases(later))
+		}
+	})
+	t.Logf("commands: %v", methods)
+	for _, m := range []Method{Emptiness, Drift, MultiNode, SingleNode} {
+		if methods[m] == 0 {
+			t.Errorf("no command of %s: the clusters prove nothing of it", m)
+		}
+	}
+}
+
+// Each pass makes the cluster cheaper, until one finds nothing any more: what was
+// made is not undone.
+func TestConsolidationEnds(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		s := genCluster(t)
+		for i := range s.Nodes {
+			s.Nodes[i].Drift, s.Nodes[i].Going = nil, false
+		}
+		for pass := 0; ; pass++ {
+			found := Evaluate(s, stock, Options{})
+			if len(found.Commands) == 0 {
+				return
+			}
+			if pass == 30 {
+				t.Fatalf("there is no end: %v", all(s, found))
+			}
+			simulation := scheduling.NewSimulation(s, stock)
+			for _, c := range found.Commands {
+				if c.SavedPerHour <= 0 {
+					t.Fatalf("%s saves %v", tell(s, c), c.SavedPerHour)
+				}
+				simulation.Take(c.Result, c.Nodes...)
+			}
+			s = simulation.Joined()
+			s.Taken = s.Taken.Add(time.Hour)
+		}
+	})
+}
