@@ -173,7 +173,7 @@ func (w *world) besideDaemons(c *class) *reach {
 		return r
 	}
 	out := *c.reach
-	out.key, out.narrow, out.of = key, nil, nil
+	out.key, out.narrow, out.holder, out.of = key, nil, nil, nil
 	for _, d := range w.daemons {
 		if clash(d.spec.HostPorts, c.spec.HostPorts) {
 			out.columns = w.interned(out.columns.Without(d.columns))
@@ -187,8 +187,14 @@ func (w *world) besideDaemons(c *class) *reach {
 // fits reports whether a node that could be bought, or one that exists, could hold
 // a pod of the class alone.
 func (w *world) fits(c *class, r *reach) bool {
-	if r.nodes.Len() > 0 {
+	if r.nodes.Len() > 0 || r.holder != nil && c.need.fits(r.holder.Room) {
 		return true
 	}
-	return w.some(r, func(column *packing.Column) bool { return c.need.fits(column.Room) })
+	return w.some(r, func(column *packing.Column) bool {
+		if !c.need.fits(column.Room) {
+			return false
+		}
+		r.holder = column
+		return true
+	})
 }

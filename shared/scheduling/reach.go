@@ -28,6 +28,9 @@ type reach struct {
 	tolerate []corev1.Toleration
 	relaxed  bool
 	narrow   map[string]map[string]*reach
+	// holder is a column of it that held the last class that was asked about, and is
+	// likely to hold the next one.
+	holder *packing.Column
 	// of is the same reach while no node is gone.
 	of *reach
 }
@@ -74,7 +77,7 @@ func (w *world) narrowed(r *reach, key, value string) *reach {
 
 func (w *world) narrower(r *reach, key, value string) *reach {
 	out := *r
-	out.narrow = nil
+	out.narrow, out.holder = nil, nil
 	out.want = r.want.And(key, In(value))
 	if slices.Contains(planeKeys, key) {
 		out.planes = r.planes & w.planesOf(Requirements{key: In(value)})

@@ -122,8 +122,10 @@ func prefers(s *Snapshot) bool {
 // plane numbers a place and a way to buy. Types list their offers in one order, so
 // the plane after the last one asked for is the likeliest.
 func (w *world) plane(o *Option) (int, bool) {
-	for step := range w.planes {
-		i := (w.lastPlane + 1 + step) % len(w.planes)
+	for i := range w.planes {
+		if i += w.lastPlane + 1; i >= len(w.planes) {
+			i -= len(w.planes)
+		}
 		if p := &w.planes[i]; p.CapacityType == o.CapacityType && p.Zone == o.Zone {
 			w.lastPlane = i
 			return i, true

@@ -43,17 +43,18 @@ func (s *site) join(marks []Mark, n int) {
 	}
 }
 
-// times is how often need goes into room, limit at most.
+// times is how often need goes into room, limit at most. It divides only where it
+// must, as most needs that are asked about do not fit, or are of one pod.
 func times(need, room []int64, limit int) int {
+	if limit <= 0 {
+		return 0
+	}
 	for r, amount := range need {
 		switch {
-		case room[r] < 0:
+		case room[r] < 0 || amount > room[r]:
 			return 0
-		case amount > 0:
-			limit = min(limit, int(min(room[r]/amount, int64(limit))))
-		}
-		if limit <= 0 {
-			return 0
+		case amount > 0 && limit > 1:
+			limit = int(min(room[r]/amount, int64(limit)))
 		}
 	}
 	return limit
