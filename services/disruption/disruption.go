@@ -1,5 +1,10 @@
-// Package disruption thinks about what to remove. It reads snapshots, proposes,
-// and touches nothing.
+// Package disruption thinks about what to remove or replace. It reads snapshots,
+// proposes, and touches nothing.
+//
+// The idea: Evaluate is the whole decision, from a snapshot to commands and to the
+// reasons why other nodes stay. A proposal is a command that was found once; it acts
+// when the same command is found again later. So nothing has to be kept between
+// two snapshots but what lifecycle writes on the claims.
 //
 // The invariants:
 //
@@ -7,6 +12,9 @@
 //     snapshot twice gives the same facts with the same ids.
 //   - Nothing is confirmed that was not proposed in an earlier snapshot, and
 //     found right again at least scheduling.ConfirmAfter later (B152).
+//   - The commands of one snapshot share no node, and keep every budget together.
+//     Each counts on those before it, and no pod is moved onto what goes.
+//   - Consolidation saves, however its launches fall out (B156).
 //   - What cannot be understood forbids: a budget that cannot be read stops its
 //     pool, and no other.
 package disruption

@@ -13,6 +13,9 @@ const (
 	// as many as it can, and has one command at a time. Here a pass finds many: smaller
 	// ones spend pods where they save most, and lose less if they are rolled back.
 	setMost = 25
+	// setsMost is how many sets one pass looks for: it bounds the time that a pass takes,
+	// and a later one goes on.
+	setsMost = 12
 	// repairsMost is how often a set is tried again without the nodes that spoil it.
 	repairsMost = 4
 	// fallsMost is after how many smaller sets in a row that are worse than the best no
@@ -30,7 +33,7 @@ const (
 // until no set is found any more. Each counts on those before it.
 func (p *pass) multiNode() {
 	worth := consolidation.NewWorth(&p.snapshot, p.stock)
-	for {
+	for range setsMost {
 		best := p.bestSet(p.wasteful(worth))
 		if best == nil {
 			break
