@@ -116,3 +116,36 @@ func TestConsolidationAsATable(t *testing.T) {
 		t.Errorf("exit code %d, the table lacks %q:\n%s", code, want, stdout)
 	}
 }
+
+func TestWhyANodeStays(t *testing.T) {
+	stdout, stderr, code := joist(t, "", nil, "why", "node/node-1", "--scenario", tiny, "-o", "json")
+	var got cli.Why
+	if err := json.Unmarshal([]byte(stdout), &got); err != nil || code != cli.ExitNothing {
+		t.Fatalf("%v, exit code %d, stderr:\n%s", err, code, stderr)
+	}
+	// The only size there is cannot be replaced with a cheaper one.
+	if got.Node != "node-1" || got.Goes || got.Rule == "" || got.Detail == "" {
+		t.Errorf("why: %+v", got)
+	}
+	line, _, _ := joist(t, "", nil, "why", "node/node-1", "--scenario", tiny)
+	if want := "node node-1 stays (" + got.Rule + "): " + got.Detail + "\n"; line != want {
+		t.Errorf("said %q, want %q", line, want)
+	}
+}
+
+func TestWhyANodeGoes(t *testing.T) {
+	text, err := os.ReadFile(tiny)
+	if err != nil {
+		t.Fatal(err)
+	}
+	// Nothing runs on a node beside the others.
+	empty := strings.Replace(string(text), `"nodes": [`, `"nodes": [{"name": "idle", "nodePool": "default", "instanceType": "m7g.large", "zone": "eu-west-1b", "capacityType": "on-demand"}, `, 1)
+	empty = strings.Replace(empty, `"spec": {"template": {"spec": {
+    "requirements"`, `"spec": {"disruption": {"consolidateAfter": "0s", "consolidationPolicy": "WhenEmpty", "budgets": [{"nodes": "100%"}]}, "template": {"spec": {
+    "requirements"`, 1)
+	empty = strings.Replace(empty, `"podGroups": [`, `"unused": [`, 1)
+	stdout, stderr, code := joist(t, empty, nil, "why", "node/idle", "--scenario", "-")
+	if code != cli.ExitNothing || !strings.HasPrefix(stdout, "node idle would go, by Emptiness with 0 others: ") {
+		t.Errorf("exit code %d, said %q, stderr:\n%s", code, stdout, stderr)
+	}
+}

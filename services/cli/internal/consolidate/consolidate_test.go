@@ -1,6 +1,7 @@
 package consolidate_test
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -108,7 +109,7 @@ func TestWhatWouldGoOnForeverIsABug(t *testing.T) {
 
 func TestProblemsEndIt(t *testing.T) {
 	_, err := play(t, func(scheduling.Snapshot, scheduling.Stock) disruption.Findings {
-		return disruption.Findings{Problems: []error{fmt.Errorf("budget 2 of pool cannot be read")}}
+		return disruption.Findings{Problems: []error{errors.New("budget 2 of pool cannot be read")}}
 	})
 	if fault.KindOf(err) != fault.Invalid || !strings.Contains(err.Error(), "budget 2 of pool") {
 		t.Errorf("it ended with %v", err)

@@ -13,15 +13,8 @@ import (
 // Scenario prints the plan of a scenario for people.
 func Scenario(w io.Writer, o scenario.Outcome) error {
 	var out strings.Builder
-	list := make([]Node, 0, len(o.NewNodes))
-	for _, n := range o.NewNodes {
-		list = append(list, Node{
-			NodePool: n.NodePool, InstanceType: n.InstanceType, Zone: n.Zone, CapacityType: n.CapacityType,
-			PricePerHour: n.Price, Offerings: n.Options, Requests: n.Requests, Pods: make([]Pod, len(n.Pods)),
-		})
-	}
-	if len(list) > 0 {
-		out.WriteString(nodes(list, "TYPES") + "\n")
+	if len(o.NewNodes) > 0 {
+		out.WriteString(nodes(launches(o.NewNodes), "TYPES") + "\n")
 	}
 	out.WriteString(came(o) + took(o.Summary))
 	for _, reason := range byReason(o.Unscheduled) {
@@ -29,6 +22,18 @@ func Scenario(w io.Writer, o scenario.Outcome) error {
 	}
 	_, err := io.WriteString(w, out.String())
 	return err
+}
+
+// launches are new nodes as a table takes them.
+func launches(list []scenario.NewNode) []Node {
+	out := make([]Node, 0, len(list))
+	for _, n := range list {
+		out = append(out, Node{
+			NodePool: n.NodePool, InstanceType: n.InstanceType, Zone: n.Zone, CapacityType: n.CapacityType,
+			PricePerHour: n.Price, Offerings: n.Options, Requests: n.Requests, Pods: make([]Pod, len(n.Pods)),
+		})
+	}
+	return out
 }
 
 // came says what the plan came to.
