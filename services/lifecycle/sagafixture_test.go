@@ -8,6 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/joist-autoscaler/joist/services/lifecycle/internal/saga"
 	"github.com/joist-autoscaler/joist/shared/blob"
 	"github.com/joist-autoscaler/joist/shared/cluster"
 	"github.com/joist-autoscaler/joist/shared/event"
@@ -44,7 +45,6 @@ func estate(t *testing.T, n int) *site {
 		}
 	}
 	s.sent()
-	s.Forget()
 	return s
 }
 
@@ -194,11 +194,18 @@ func (s *site) heard(reason string) []string {
 	return out
 }
 
-// audit reads the log of all writes, and finds instants at which more nodes were
-// going than the budget allows, more was owned than the limit, or a node was deleted
-// whose replacements were not there.
+// audit fails the test for what wrongs finds.
 func (s *site) audit(budget, limit int) {
 	s.t.Helper()
+	if wrong := s.wrongs(budget, limit); wrong != "" {
+		s.t.Fatal(wrong)
+	}
+}
+
+// wrongs reads the log of all writes, and gives the first instant at which a proposal
+// began beyond the budget, more was owned than the limit, or a proposal deleted a node
+// whose replacements were not there.
+func (s *site) wrongs(budget, limit int) string {
 	claims := map[string]*karpenter.NodeClaim{}
 	for _, e := range s.Effects() {
 		if e.Kind != cluster.NodeClaims {
@@ -208,37 +215,47 @@ func (s *site) audit(budget, limit int) {
 			delete(claims, e.Key.Name)
 			continue
 		}
+		before := claims[e.Key.Name]
 		claims[e.Key.Name] = e.After.(*karpenter.NodeClaim)
-		if e.Verb == memcluster.VerbDelete {
-			s.auditEnd(claims, e)
-		}
-		going := 0
-		for _, c := range claims {
-			p := scheduling.ProposalOf(c)
-			if c.DeletionTimestamp != nil && c.Status.Conditions.True(karpenter.ConditionTypeInitialized) || p != nil && !p.Confirmed.IsZero() {
-				going++
-			}
-		}
-		if going > budget {
-			s.t.Fatalf("version %d: %d nodes are going at a time, the budget is %d", e.Version, going, budget)
-		}
-		if len(claims) > limit {
-			s.t.Fatalf("version %d: there are %d claims, the limit is %d", e.Version, len(claims), limit)
+		// Notices keep to no budget, so that it is looked at when something begins.
+		begins := saga.Acting(claims[e.Key.Name]) != nil && (before == nil || saga.Acting(before) == nil)
+		switch missing := missing(claims, claims[e.Key.Name]); {
+		case begins && goingOf(claims) > budget:
+			return fmt.Sprintf("version %d: %d nodes are going at a time, the budget is %d", e.Version, goingOf(claims), budget)
+		case len(claims) > limit:
+			return fmt.Sprintf("version %d: there are %d claims, the limit is %d", e.Version, len(claims), limit)
+		case e.Verb == memcluster.VerbDelete && missing != "":
+			return fmt.Sprintf("version %d: %s was deleted before %s was initialized", e.Version, e.Key.Name, missing)
 		}
 	}
+	return ""
 }
 
-func (s *site) auditEnd(claims map[string]*karpenter.NodeClaim, e memcluster.Effect) {
-	s.t.Helper()
-	p := scheduling.ProposalOf(claims[e.Key.Name])
-	if p == nil || p.Confirmed.IsZero() {
-		return
-	}
-	for _, name := range p.Replacements {
-		if c := claims[name]; c == nil || !c.Status.Conditions.True(karpenter.ConditionTypeInitialized) || c.DeletionTimestamp != nil {
-			s.t.Fatalf("version %d: %s was deleted before %s was initialized", e.Version, e.Key.Name, name)
+// goingOf counts the nodes that are going, or are to go.
+func goingOf(claims map[string]*karpenter.NodeClaim) int {
+	going := 0
+	for _, c := range claims {
+		is := c.Status.Conditions.True
+		if is(karpenter.ConditionTypeInitialized) && !is(karpenter.ConditionTypeInstanceTerminating) && (c.DeletionTimestamp != nil || saga.Acting(c) != nil) {
+			going++
 		}
 	}
+	return going
+}
+
+// missing names a replacement that is not there for a claim; "" for none, and for a
+// claim that AWS takes away.
+func missing(claims map[string]*karpenter.NodeClaim, c *karpenter.NodeClaim) string {
+	p := saga.Acting(c)
+	if p == nil || c.Annotations[karpenter.NodeClaimTerminationTimestampAnnotationKey] != "" {
+		return ""
+	}
+	for _, name := range p.Replacements {
+		if r := claims[name]; r == nil || !r.Status.Conditions.True(karpenter.ConditionTypeInitialized) || r.DeletionTimestamp != nil {
+			return name
+		}
+	}
+	return ""
 }
 
 // bounded gives the pool one budget, and a limit of so many claims.
