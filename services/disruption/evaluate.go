@@ -59,7 +59,7 @@ func newPass(s scheduling.Snapshot, stock scheduling.Stock, o Options) *pass {
 	p.room, p.findings.Problems = room.New(&p.snapshot)
 	p.candidates = candidate.Survey(&p.snapshot, stock)
 	p.buffers = scheduling.BufferNodes(p.snapshot)
-	p.judge = consolidation.Judge{SpotToSpot: o.SpotToSpot, Labels: labelsIn(stock)}
+	p.judge = consolidation.Judge{SpotToSpot: o.SpotToSpot || s.Settings.Gates.SpotToSpotConsolidation, Labels: labelsIn(stock)}
 	p.scores = consolidation.NewScores(p.candidates)
 	return p
 }

@@ -274,6 +274,33 @@ func TestProposalIDs(t *testing.T) {
 	}
 }
 
+// TestB158TheGateTravelsInTheSnapshot asks for a pool that buys any spot: there are
+// more than 15 types that are cheaper than the node.
+func TestB158TheGateTravelsInTheSnapshot(t *testing.T) {
+	pool := fixture.Pool()
+	pool.Spec.Template.Spec.Requirements = []karpenter.NodeSelectorRequirementWithMinValues{
+		{Key: karpenter.CapacityTypeLabelKey, Operator: karpenter.NodeSelectorOpIn, Values: []string{karpenter.CapacityTypeSpot}},
+	}
+	s := fixture.Snapshot(pool, fixture.Node("a", "m7g.4xlarge", with(1), func(n *node) { n.Labels[karpenter.CapacityTypeLabelKey] = karpenter.CapacityTypeSpot }))
+	if found := Evaluate(s, fixture.Stock(s), Options{}); len(found.Commands) > 0 || found.Kept[0].Rule != "spot-to-spot" {
+		t.Fatalf("found %+v", found)
+	}
+	s.Settings.Gates.SpotToSpotConsolidation = true
+	found := Evaluate(s, fixture.Stock(s), Options{})
+	if len(found.Commands) != 1 {
+		t.Fatalf("found %+v", found)
+	}
+	types := map[string]bool{}
+	for _, o := range found.Commands[0].Result.Nodes[0].Options {
+		if types[o.InstanceType] = true; o.CapacityType != karpenter.CapacityTypeSpot {
+			t.Errorf("option %+v", o)
+		}
+	}
+	if len(types) != 15 {
+		t.Errorf("%d types are left", len(types))
+	}
+}
+
 // B127: where room is kept for a buffer, a node is meant to be empty.
 func TestB127NodesWithRoomForABuffer(t *testing.T) {
 	s := fixture.Snapshot(fixture.Pool(), fixture.Node("a", "t4g.medium"))

@@ -22,7 +22,8 @@ const (
 // Options change what Evaluate looks for. Its zero value is what upstream does by
 // default.
 type Options struct {
-	// SpotToSpot lets consolidation replace spot nodes with spot nodes (B158).
+	// SpotToSpot lets consolidation replace spot nodes with spot nodes, as the feature
+	// gate in the snapshot does (B158).
 	SpotToSpot bool
 }
 

@@ -102,6 +102,8 @@ type Gates struct {
 	CapacityBuffer bool `json:"capacityBuffer,omitempty"`
 	// StaticCapacity keeps the nodes of static pools (B128).
 	StaticCapacity bool `json:"staticCapacity,omitempty"`
+	// SpotToSpotConsolidation lets cheaper spot nodes replace spot nodes (B158).
+	SpotToSpotConsolidation bool `json:"spotToSpotConsolidation,omitempty"`
 }
 
 // Unavailable is an offering that is left alone until a time (B192). Empty

@@ -131,7 +131,7 @@ func gates(s *Settings, text string) error {
 	known := map[string]*bool{
 		"ReservedCapacity": &s.Scheduling.Gates.ReservedCapacity, "NodeOverlay": &s.Scheduling.Gates.NodeOverlay,
 		"StaticCapacity": &s.Scheduling.Gates.StaticCapacity, "CapacityBuffer": &s.Scheduling.Gates.CapacityBuffer,
-		"NodeRepair": &s.NodeRepair, "SpotToSpotConsolidation": new(bool),
+		"NodeRepair": &s.NodeRepair, "SpotToSpotConsolidation": &s.Scheduling.Gates.SpotToSpotConsolidation,
 	}
 	for gate := range strings.SplitSeq(text, ",") {
 		name, value, _ := strings.Cut(strings.TrimSpace(gate), "=")
