@@ -157,15 +157,14 @@ func rehashed(of, claim metav1.Object, hash, version string) found {
 }
 
 // requirements compares what the claim turned out to be with what the pool wants: a
-// label that it lacks is absent, whether it is a well-known one or not.
+// label that it lacks is absent, whether it is a well-known one or not. As with
+// Karpenter, that the pool contradicts itself is no reason to replace what lacks the
+// label: nothing could.
 func (v View) requirements() found {
 	is := scheduling.FromLabels(v.Claim.Labels)
 	for key, wanted := range scheduling.FromClaim(v.Pool.Spec.Template.Spec.Requirements) {
 		value, ok := is[key]
-		if !ok {
-			value = scheduling.Absent()
-		}
-		if value.Intersect(wanted).Empty() {
+		if ok && value.Intersect(wanted).Empty() || !ok && !wanted.HasAbsent() && !wanted.Empty() {
 			return yes
 		}
 	}

@@ -97,6 +97,8 @@ func TestReasonB162(t *testing.T) {
 		{"a label that it lacks is wanted", one(wants("tier", exists)), drift.RequirementsDrifted},
 		{"a well-known one that it lacks is wanted", one(wants(karpenter.LabelInstanceFamily, in, "m6i")), drift.RequirementsDrifted},
 		{"one that it lacks must not be something", one(wants("tier", notIn, "gold")), ""},
+		{"the pool contradicts itself about one that it lacks", one(wants("tier", in, "gold"), wants("tier", in, "silver")), ""},
+		{"the pool contradicts itself about one that it has", one(wants("team", in, "db"), wants("team", in, "web")), drift.RequirementsDrifted},
 		{"one that it has must not be there", one(wants("team", gone)), drift.RequirementsDrifted},
 
 		{"its type is not sold any more", one(func(v *drift.View) { v.Instance.Withdrawn = true }), drift.InstanceTypeNotFound},
