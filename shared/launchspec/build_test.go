@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
@@ -145,6 +146,36 @@ func TestEqualNodesShareAnIntent(t *testing.T) {
 	}
 	if a, b := built.Intents[0].Templates[0].Name, built.Intents[1].Templates[0].Name; a != b {
 		t.Errorf("equal content has two names: %s and %s", a, b)
+	}
+}
+
+// What replaces nodes is launched as anything else, under ids of its own for each
+// proposal and each snapshot on which it was confirmed.
+func TestReplaceDerivesFromProposalAndSnapshot(t *testing.T) {
+	batch, cat := seed(), schedulingtest.Catalogue()
+	result := scheduling.Solve(batch, cat)
+	ids := map[string]bool{}
+	for _, proposal := range []string{"p", "q"} {
+		for _, taken := range []time.Duration{0, time.Minute} {
+			s := batch.Snapshot
+			s.Taken = s.Taken.Add(taken)
+			ref, _, err := blob.Encode(scheduling.SnapshotKind, s)
+			if err != nil {
+				t.Fatal(err)
+			}
+			built, err := launchspec.Replace(proposal, s, ref, result, cat)
+			if err != nil || len(built.Intents) == 0 || built.Plan.Batch != ref || built.Plan.Outbox != "" || len(built.Plan.Nominations) != 5 {
+				t.Fatalf("built %+v (%v)", built.Plan, err)
+			}
+			again, err := launchspec.Replace(proposal, s, ref, result, cat)
+			if diff := cmp.Diff(built, again); diff != "" || err != nil {
+				t.Fatalf("built again (-first +again):\n%s (%v)", diff, err)
+			}
+			ids[built.Intents[0].ID] = true
+		}
+	}
+	if ids[build(t, batch).Intents[0].ID] = true; len(ids) != 5 {
+		t.Errorf("%d ids of 5 launches", len(ids))
 	}
 }
 
