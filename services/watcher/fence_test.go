@@ -10,6 +10,7 @@ import (
 	"github.com/joist-autoscaler/joist/services/watcher"
 	"github.com/joist-autoscaler/joist/services/watcher/internal/flight"
 	"github.com/joist-autoscaler/joist/shared/cluster"
+	"github.com/joist-autoscaler/joist/shared/event"
 	"github.com/joist-autoscaler/joist/shared/fault"
 	"github.com/joist-autoscaler/joist/shared/karpenter"
 	"github.com/joist-autoscaler/joist/shared/memcluster"
@@ -200,4 +201,44 @@ func TestVanishedClaim(t *testing.T) {
 	}
 	s.pass(2 * time.Second)
 	s.batch()
+}
+
+// apply moves the outbox on as lifecycle does, to a plan of the claims.
+func (s *site) apply(state outbox.State, claims ...string) {
+	s.t.Helper()
+	held := s.outbox()
+	next := held.Outbox
+	next.State, next.Plan, next.Claims = outbox.Applying, event.DigestOf([]byte("plan")), claims
+	var err error
+	if held.State == outbox.Sent {
+		held, err = held.Swap(s.t.Context(), s.Server, next)
+	}
+	if err == nil && state == outbox.Done {
+		next.State = outbox.Done
+		_, err = held.Swap(s.t.Context(), s.Server, next)
+	}
+	if err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+// replace takes the next number for replacements, as lifecycle does.
+func (s *site) replace(claims ...string) {
+	s.t.Helper()
+	held := s.outbox()
+	next := held.Outbox
+	next.Seq++
+	next.State, next.Batch, next.Plan, next.Claims = outbox.Applying, event.Ref{}, event.DigestOf([]byte("plan")), claims
+	if _, err := held.Swap(s.t.Context(), s.Server, next); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+func (s *site) outbox() outbox.Held {
+	s.t.Helper()
+	held, err := outbox.Read(s.t.Context(), s.Server, namespace)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return held
 }
