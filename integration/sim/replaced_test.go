@@ -1,0 +1,105 @@
+package sim_test
+
+import (
+	"context"
+	"slices"
+	"testing"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/joist-autoscaler/joist/services/cli/embedded"
+	"github.com/joist-autoscaler/joist/shared/cluster"
+	"github.com/joist-autoscaler/joist/shared/karpenter"
+	"github.com/joist-autoscaler/joist/shared/memcluster"
+	"github.com/joist-autoscaler/joist/shared/scheduling"
+)
+
+// Every node drifts, and each goes only when its replacement has come, one at a time
+// as the budget says (B160, B163, B164).
+func TestB163DriftIsReplacedThroughAllServices(t *testing.T) {
+	ctx := context.Background()
+	w, err := embedded.New(embedded.Options{Seed: 1, Region: "us-west-2", Families: []string{"m6i", "m6g", "c7g", "r6i"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	replicas, labels := int32(5), map[string]string{"app": "web"}
+	web := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "web"}}
+	web.Spec.Replicas, web.Spec.Selector, web.Spec.Template.Labels = &replicas, &metav1.LabelSelector{MatchLabels: labels}, labels
+	web.Spec.Template.Spec.Containers = []corev1.Container{{Name: "pause", Resources: corev1.ResourceRequirements{
+		Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("3")},
+	}}}
+	family, discovery := karpenter.AMIFamilyAL2023, map[string]string{"karpenter.sh/discovery": w.Cluster}
+	class := &karpenter.EC2NodeClass{ObjectMeta: metav1.ObjectMeta{Name: "default"}, Spec: karpenter.EC2NodeClassSpec{
+		AMIFamily: &family, Role: w.AWS.Role, AMISelectorTerms: []karpenter.AMISelectorTerm{{Alias: "al2023@latest"}},
+		SubnetSelectorTerms:        []karpenter.SubnetSelectorTerm{{Tags: discovery}},
+		SecurityGroupSelectorTerms: []karpenter.SecurityGroupSelectorTerm{{Tags: discovery}},
+	}}
+	pool := choosy()
+	pool.Spec.Disruption.Budgets = []karpenter.Budget{{Nodes: "1"}}
+	if err := w.Apply(ctx, class, pool, web); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := w.Run(ctx, 5*time.Minute, func() bool { return false }); err != nil {
+		t.Fatal(err)
+	}
+	w.Kube.Change(cluster.NodePools, cluster.Key{Name: "default"}, func(o cluster.Object) {
+		o.(*karpenter.NodePool).Spec.Template.Labels["tier"] = "gold"
+	})
+	done := func() bool {
+		claims, err := cluster.List[*karpenter.NodeClaim](ctx, w.Kube, cluster.NodeClaims)
+		return err == nil && !slices.ContainsFunc(claims, func(c *karpenter.NodeClaim) bool { return c.Labels["tier"] != "gold" })
+	}
+	if seen, err := w.Run(ctx, 40*time.Minute, done); err != nil || !seen {
+		t.Fatalf("after 40 min not all nodes are as the pool wants them: %v", err)
+	}
+	replacedInTurn(t, w)
+}
+
+// replacedInTurn reads the log of all writes: one node goes at a time, and each only
+// when its replacements are initialized.
+func replacedInTurn(t *testing.T, w *embedded.World) {
+	t.Helper()
+	claims, gone := map[string]*karpenter.NodeClaim{}, 0
+	for _, e := range w.Kube.Effects() {
+		if e.Kind != cluster.NodeClaims {
+			continue
+		}
+		delete(claims, e.Key.Name)
+		if e.After == nil {
+			continue
+		}
+		claim := e.After.(*karpenter.NodeClaim)
+		claims[e.Key.Name] = claim
+		going := 0
+		for _, c := range claims {
+			p := scheduling.ProposalOf(c)
+			acts := p != nil && !p.Confirmed.IsZero()
+			if (acts || c.DeletionTimestamp != nil) && !c.Status.Conditions.True(karpenter.ConditionTypeInstanceTerminating) {
+				going++
+			}
+		}
+		if going > 1 {
+			t.Fatalf("%s: %d nodes are going at a time", e.At, going)
+		}
+		if e.Verb != memcluster.VerbDelete {
+			continue
+		}
+		gone++
+		p := scheduling.ProposalOf(claim)
+		if p == nil || len(p.Replacements) == 0 {
+			t.Fatalf("%s: %s went for %+v", e.At, claim.Name, p)
+		}
+		for _, name := range p.Replacements {
+			if c := claims[name]; c == nil || !c.Status.Conditions.True(karpenter.ConditionTypeInitialized) {
+				t.Fatalf("%s: %s went before %s was there", e.At, claim.Name, name)
+			}
+		}
+	}
+	if gone < 2 {
+		t.Errorf("%d nodes were replaced", gone)
+	}
+}
