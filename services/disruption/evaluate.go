@@ -52,7 +52,7 @@ type pass struct {
 }
 
 func newPass(s scheduling.Snapshot, stock scheduling.Stock, o Options) *pass {
-	p := &pass{snapshot: begun(s), stock: stock, taken: map[int]bool{}, aside: map[int]candidate.Objection{}, at: map[string]int{}, why: map[int]candidate.Objection{}}
+	p := &pass{snapshot: prepared(s), stock: stock, taken: map[int]bool{}, aside: map[int]candidate.Objection{}, at: map[string]int{}, why: map[int]candidate.Objection{}}
 	for i := range s.Nodes {
 		p.at[s.Nodes[i].Name] = i
 	}
@@ -64,9 +64,9 @@ func newPass(s scheduling.Snapshot, stock scheduling.Stock, o Options) *pass {
 	return p
 }
 
-// begun is the snapshot with the nodes going whose removal has begun: their taint
+// prepared is the snapshot with the nodes going whose removal has begun: their taint
 // may not be seen yet, and nothing may be put there.
-func begun(s scheduling.Snapshot) scheduling.Snapshot {
+func prepared(s scheduling.Snapshot) scheduling.Snapshot {
 	nodes := make([]scheduling.Node, len(s.Nodes))
 	copy(nodes, s.Nodes)
 	for i := range nodes {
@@ -75,6 +75,9 @@ func begun(s scheduling.Snapshot) scheduling.Snapshot {
 		}
 	}
 	s.Nodes = nodes
+	// What replaces a node carries all of its pods, and few nodes should come for many:
+	// spreading the risk of one plan over its nodes is for pods that have none.
+	s.Settings.MaxNodeShare, s.Settings.ResiliencePremium = 1, new(0.0)
 	return s
 }
 

@@ -150,9 +150,19 @@ func (p *pass) drift()       { p.each(Drift, byDrift) }
 // singleNode looks at each node alone, once sets of nodes have nothing to give: what
 // one node saves is little beside what it would take from a set.
 func (p *pass) singleNode() {
-	if !slices.ContainsFunc(p.findings.Commands, func(c Command) bool { return c.Method == MultiNode }) {
-		p.each(SingleNode, bySaving)
+	if slices.ContainsFunc(p.findings.Commands, func(c Command) bool { return c.Method == MultiNode }) {
+		return
 	}
+	floor := consolidation.NewFloor(&p.snapshot, p.stock)
+	p.each(SingleNode, func(list []*candidate.Candidate) []*candidate.Candidate {
+		return bySaving(slices.DeleteFunc(list, func(c *candidate.Candidate) bool {
+			if c.Empty() {
+				return false
+			}
+			p.why[c.Index] = cmp.Or(p.scores.Objection([]*candidate.Candidate{c}, c.Price), floor.Objection(c))
+			return !p.why[c.Index].None()
+		}))
+	})
 }
 
 // each tries all nodes that a method may take, one by one.

@@ -38,7 +38,7 @@ func Cost(n *scheduling.Node) float64 {
 	cost := NodeCost
 	for i := range n.Pods {
 		if each := EvictionCost(&n.Pods[i].Spec); each > 0 {
-			cost += each * float64(staying(&n.Pods[i]))
+			cost += each * float64(Staying(&n.Pods[i]))
 		}
 	}
 	return cost
@@ -48,13 +48,13 @@ func Cost(n *scheduling.Node) float64 {
 func pods(n *scheduling.Node) int {
 	count := 0
 	for i := range n.Pods {
-		count += staying(&n.Pods[i])
+		count += Staying(&n.Pods[i])
 	}
 	return count
 }
 
-// staying is how many pods of the class are not going anyway.
-func staying(class *scheduling.PodClass) int {
+// Staying is how many pods of the class are not going anyway.
+func Staying(class *scheduling.PodClass) int {
 	count := 0
 	for i := range class.Pods {
 		if !class.Pods[i].Going {

@@ -170,7 +170,7 @@ func hosts(nodes []*candidate.Candidate, r scheduling.Result) []*candidate.Candi
 func (j Judge) narrow(nodes []*candidate.Candidate, n *scheduling.PlannedNode, below float64, spot bool) candidate.Objection {
 	spotOnly := spot && sells(n, karpenter.CapacityTypeSpot)
 	keep(n, func(o scheduling.Option) bool {
-		return o.PricePerHour < below && (!spotOnly || o.CapacityType == karpenter.CapacityTypeSpot)
+		return o.PricePerHour > 0 && o.PricePerHour < below && (!spotOnly || o.CapacityType == karpenter.CapacityTypeSpot)
 	})
 	// Spot is tried first; if there is none, on-demand might be dearer than what goes
 	// (B157).

@@ -2,6 +2,7 @@ package consolidation_test
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"testing"
@@ -68,6 +69,8 @@ func TestReplace(t *testing.T) {
 		{"B156 what might be dearer is taken off", nodes{large}, news{comes(offer("m", od, 1), offer("l", od, 4), offer("xl", od, 5))}, "", []string{"m/on-demand "}, 3},
 		{"B156 of equal price", nodes{large}, news{comes(offer("m", od, 4))}, "no-saving", nil, 0},
 		{"B156 dearer", nodes{large}, news{comes(offer("m", od, 5))}, "no-saving", nil, 0},
+		{"a price that is missing makes no saving", nodes{large}, news{comes(offer("m", od, 0), offer("l", od, 3))}, "", []string{"l/on-demand "}, 1},
+		{"nor does one that is no number", nodes{large}, news{comes(offer("m", od, math.NaN()))}, "no-saving", nil, 0},
 		{"B156 never one by many", nodes{large}, news{comes(offer("m", od, 1)), comes(offer("m", od, 1))}, "more-nodes", nil, 0},
 		{"many by fewer, which share the price by what each costs", nodes{large, large}, news{comes(offer("a", od, 1), offer("b", od, 2), offer("c", od, 3)), comes(offer("x", od, 2), offer("y", od, 5), offer("z", od, 5.5))}, "",
 			[]string{"a/on-demand b/on-demand ", "x/on-demand y/on-demand "}, 5},

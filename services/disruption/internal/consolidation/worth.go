@@ -61,10 +61,15 @@ func (w Worth) Of(n *scheduling.Node) float64 {
 	return w.Core*max(cores, 0) + w.Byte*max(bytes, 0)
 }
 
-// goods are what one type holds for pods, and its lowest price.
-type goods struct{ cores, bytes, price float64 }
+// goods are what one type holds, and its lowest price.
+type goods struct {
+	cores, bytes, price float64
+	// ordinary types are neither exotic nor reserved.
+	ordinary bool
+}
 
-// market lists what the pools may buy now.
+// market lists what ordinary pods of the pools may be put on, with what daemons leave
+// of it. Reservations are paid for anyway, and say nothing of the market.
 func market(s *scheduling.Snapshot, stock scheduling.Stock) []goods {
 	var daemons goods
 	for i := range s.DaemonSets {
@@ -77,15 +82,30 @@ func market(s *scheduling.Snapshot, stock scheduling.Stock) []goods {
 		if pool.Static() || pool.Spec.Template.Spec.NodeClassRef == nil {
 			continue
 		}
-		wanted := scheduling.FromClaim(pool.Spec.Template.Spec.Requirements)
-		types := stock.TypesOf(pool.Name, pool.Spec.Template.Spec.NodeClassRef.Name)
-		for k := range types {
-			t := &types[k]
-			g := goods{
-				cores: amount(t.Allocatable, corev1.ResourceCPU) - daemons.cores,
-				bytes: amount(t.Allocatable, corev1.ResourceMemory) - daemons.bytes,
+		for _, g := range shelf(pool, stock) {
+			if g.cores, g.bytes = g.cores-daemons.cores, g.bytes-daemons.bytes; g.ordinary && g.cores > 0 && g.bytes > 0 {
+				out = append(out, g)
 			}
-			if g.price = lowest(t, wanted); g.price > 0 && g.cores > 0 && g.bytes > 0 {
+		}
+	}
+	return out
+}
+
+// shelf lists what a pool may buy: each type at its lowest price, and at the lowest
+// of its reservations.
+func shelf(pool *karpenter.NodePool, stock scheduling.Stock) []goods {
+	var out []goods
+	wanted := scheduling.FromClaim(pool.Spec.Template.Spec.Requirements)
+	types := stock.TypesOf(pool.Name, pool.Spec.Template.Spec.NodeClassRef.Name)
+	for k := range types {
+		t := &types[k]
+		if !suits(t.Labels, wanted) {
+			continue
+		}
+		g := goods{cores: amount(t.Allocatable, corev1.ResourceCPU), bytes: amount(t.Allocatable, corev1.ResourceMemory)}
+		for _, reserved := range []bool{false, true} {
+			if g.price = lowest(t, wanted, reserved); g.price > 0 {
+				g.ordinary = !reserved && !t.Exotic
 				out = append(out, g)
 			}
 		}
@@ -94,15 +114,11 @@ func market(s *scheduling.Snapshot, stock scheduling.Stock) []goods {
 }
 
 // lowest is the price of the type's cheapest offer that the pool may buy, or 0.
-// Reservations are paid for anyway, and say nothing of the market.
-func lowest(t *scheduling.Type, wanted scheduling.Requirements) float64 {
-	if t.Exotic || !suits(t.Labels, wanted) {
-		return 0
-	}
+func lowest(t *scheduling.Type, wanted scheduling.Requirements, reserved bool) float64 {
 	least := 0.0
 	for i := range t.Offers {
 		o := &t.Offers[i]
-		if !o.Available || o.Reservation != "" || !(o.PricePerHour > 0) || least > 0 && o.PricePerHour >= least {
+		if !o.Available || (o.Reservation != "") != reserved || !(o.PricePerHour > 0) || least > 0 && o.PricePerHour >= least {
 			continue
 		}
 		if suits(map[string]string{
