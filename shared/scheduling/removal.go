@@ -268,11 +268,10 @@ func (r *removal) addOwner(w *world, rule *owner) {
 	}
 }
 
-// eachPort visits the nodes that stay and may have given away a host port.
+// eachPort visits the nodes that may have given away a host port. To those that are
+// gone nobody goes anyway.
 func (r *removal) eachPort(port int32, visit func(i int)) {
 	for _, i := range r.standing.ports[port] {
-		if !r.gone.Has(i) {
-			visit(i)
-		}
+		visit(i)
 	}
 }

@@ -237,3 +237,41 @@ func TestJoinedNodeIsWhole(t *testing.T) {
 		t.Errorf("it is %+v", fresh)
 	}
 }
+
+// TestTakenPodsCountWhereTheyAre takes the first node, and removes the second where
+// nothing can be launched.
+func TestTakenPodsCountWhereTheyAre(t *testing.T) {
+	zone := corev1.LabelTopologyZone
+	port := []scheduling.HostPort{{Port: 80}}
+	ported := func(s *scheduling.PodSpec) { s.HostPorts = port }
+	for _, tt := range []struct {
+		name          string
+		edit          func(*scheduling.PodSpec)
+		ports         []scheduling.HostPort
+		zones         []string
+		first, second string
+	}{
+		{"apart", apartOver(zone, "a"), nil, []string{"b", "c", "a", "b"}, "third", "zfourth"},
+		{"spread", spreadIn(zone, "a"), nil, []string{"b", "c", "a", "b"}, "third", "zfourth"},
+		{"port", ported, port, []string{"a", "a", "a", "a"}, "third", "zfourth"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			snapshot := inZones().Snapshot
+			snapshot.Nodes = []scheduling.Node{
+				node("first", inZone(tt.zones[0]), running(one("a", tt.edit))), node("second", inZone(tt.zones[1]), running(one("b", tt.edit))),
+				node("third", inZone(tt.zones[2])), node("zfourth", inZone(tt.zones[3])),
+			}
+			snapshot.Nodes[0].HostPorts, snapshot.Nodes[1].HostPorts = tt.ports, tt.ports
+			closed(&snapshot)
+			simulation := scheduling.NewSimulation(snapshot, scheduling.NewStock(snapshot, schedulingtest.Catalogue()))
+			first := simulation.Without(0)
+			if len(first.Nominations) != 1 || first.Nominations[0].Node != tt.first {
+				t.Fatalf("the first pod goes to %+v, want %s", first.Nominations, tt.first)
+			}
+			simulation.Take(first, 0)
+			if second := simulation.Without(1); len(second.Nominations) != 1 || second.Nominations[0].Node != tt.second {
+				t.Errorf("the second pod goes to %+v, want %s", second.Nominations, tt.second)
+			}
+		})
+	}
+}

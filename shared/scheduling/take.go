@@ -62,9 +62,6 @@ func (st *standing) vacate(i int) {
 	for _, one := range st.residents[i] {
 		set := one.kind.set
 		set.bound = slices.DeleteFunc(set.bound, func(b boundPods) bool { return b.node == i })
-		for _, o := range one.kind.owns {
-			o.of.at = slices.DeleteFunc(o.of.at, func(at ownedAt) bool { return at.node == i })
-		}
 	}
 	st.residents[i], st.runs[i] = nil, nil
 	delete(st.arrived.onto, i)
