@@ -120,7 +120,11 @@ func (p *pass) attempt(m Method, nodes []*candidate.Candidate) attempt {
 
 // cheaper asks whether nodes with pods can go for less.
 func (p *pass) cheaper(a *attempt) {
-	v := p.judge.Replace(a.nodes, p.without(a.nodes))
+	r := p.without(a.nodes)
+	if len(a.nodes) == 1 && len(r.Unplaced) == 0 {
+		r, _ = consolidation.Merged(a.nodes[0], r, p.stock)
+	}
+	v := p.judge.Replace(a.nodes, r)
 	a.Result, a.SavedPerHour, a.objection, a.spoilers = v.Result, v.Saved, v.Objection, v.Spoilers
 	if a.good() && a.Method != Emptiness {
 		a.objection = p.scores.Objection(a.nodes, a.SavedPerHour)

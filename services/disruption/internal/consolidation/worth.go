@@ -121,13 +121,18 @@ func lowest(t *scheduling.Type, wanted scheduling.Requirements, reserved bool) f
 		if !o.Available || (o.Reservation != "") != reserved || !(o.PricePerHour > 0) || least > 0 && o.PricePerHour >= least {
 			continue
 		}
-		if suits(map[string]string{
-			corev1.LabelTopologyZone: o.Zone, karpenter.CapacityTypeLabelKey: o.CapacityType, karpenter.LabelTopologyZoneID: o.ZoneID,
-		}, wanted) {
+		if suits(placeOf(o), wanted) {
 			least = o.PricePerHour
 		}
 	}
 	return least
+}
+
+// placeOf are the labels that an offer gives to a node.
+func placeOf(o *scheduling.Offer) map[string]string {
+	return map[string]string{
+		corev1.LabelTopologyZone: o.Zone, karpenter.CapacityTypeLabelKey: o.CapacityType, karpenter.LabelTopologyZoneID: o.ZoneID,
+	}
 }
 
 // suits reports that no label is one that is not wanted.
