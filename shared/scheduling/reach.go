@@ -185,12 +185,7 @@ func (c *column) answers(questions []question, rules rules) bool {
 	if c.reservation != "" { // It has labels of its own.
 		return rules.allow(c.labels, c.pool.base)
 	}
-	for i := range questions {
-		if !questions[i].allows(c.at) {
-			return false
-		}
-	}
-	return true
+	return allow(questions, c.at)
 }
 
 // poolSuits checks the labels that neither the type nor the offering decides.

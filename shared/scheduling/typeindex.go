@@ -84,24 +84,32 @@ func (l *labelIndex) read(t *Type, i int) int32 {
 }
 
 // allowed are the types of which a node could satisfy the rules, as rules.allow
-// finds them for a pool's own.
+// finds them for a pool's own. It asks all of one type before it goes on to the next,
+// while the type's labels are at hand.
 func (x *typeIndex) allowed(rules rules) []int {
-	out := make([]int, len(x.types))
-	for i := range out {
-		out[i] = i
+	questions := make([]question, 0, len(rules))
+	for _, by := range rules {
+		if !slices.Contains(openLabels, by.key) { // Those no type has.
+			questions = append(questions, x.ask(by, by.values.HasAbsent() || !by.decided))
+		}
 	}
-	for j := range rules {
-		if !slices.Contains(openLabels, rules[j].key) { // Those no type has.
-			out = x.narrowed(out, rules[j])
+	out := make([]int, 0, len(x.types))
+	for i := range x.types {
+		if allow(questions, i) {
+			out = append(out, i)
 		}
 	}
 	return out
 }
 
-// narrowed drops the types that one rule does not allow.
-func (x *typeIndex) narrowed(types []int, by rule) []int {
-	q := x.ask(by, by.values.HasAbsent() || !by.decided)
-	return slices.DeleteFunc(types, func(i int) bool { return !q.allows(i) })
+// allow reports whether all answers for the i-th type are yes.
+func allow(questions []question, i int) bool {
+	for q := range questions {
+		if !questions[q].allows(i) {
+			return false
+		}
+	}
+	return true
 }
 
 // question is a rule that is asked of many types: each value is looked at once.
