@@ -275,3 +275,18 @@ func TestTakenPodsCountWhereTheyAre(t *testing.T) {
 		})
 	}
 }
+
+// TestB152ZoneOfRemovedNodeIsGone has a spread that would not hold if the zone, of
+// which only the removed node was, still counted as empty.
+func TestB152ZoneOfRemovedNodeIsGone(t *testing.T) {
+	spreading := spreadIn(corev1.LabelTopologyZone, "a")
+	snapshot := inZones().Snapshot
+	snapshot.NodePools = nil
+	snapshot.Nodes = []scheduling.Node{
+		node("old", inZone("b"), running(one("a", spreading))), node("theirs", running(one("b", spreading))), node("other", inZone("a")),
+	}
+	result := scheduling.NewSimulation(snapshot, scheduling.Stock{}).Without(0)
+	if len(result.Nominations) != 1 {
+		t.Errorf("%+v, want the pod in the one zone that is left", result)
+	}
+}
