@@ -21,9 +21,6 @@ import (
 	"github.com/joist-autoscaler/joist/shared/scheduling"
 )
 
-// budgetPercent is the NodePool's budget, in testdata/pool.yaml.
-const budgetPercent = 10
-
 // scene is a world that comes apart.
 type scene struct {
 	*world.Day
@@ -34,10 +31,10 @@ type scene struct {
 	record
 }
 
-// sizes are about 20 nodes, for every change of Joist, and 200 (JOIST_CONSOLIDATION=1).
+// sizes are about 14 nodes, for every change of Joist, and 200 (JOIST_CONSOLIDATION=1).
 var (
-	small = size{apps: crowd(2, 12), patience: 1, rest: 45 * time.Second, dearest: 1.25}
-	full  = size{apps: crowd(8, 32), patience: 4, rest: 90 * time.Second, dearest: 1.25}
+	small = size{apps: crowd(1, 15), budget: 50, patience: 1, rest: 45 * time.Second, dearest: 1.25}
+	full  = size{apps: crowd(8, 32), budget: 10, patience: 4, rest: 90 * time.Second, dearest: 1.25}
 )
 
 func TestConsolidation(t *testing.T) {
@@ -52,7 +49,7 @@ func TestConsolidation(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &scene{size: apart, prices: map[string]float64{}, record: record{evicted: map[types.UID]bool{}, broken: map[string]bool{}}}
+	s := &scene{size: apart, prices: map[string]float64{}, record: record{broken: map[string]bool{}}}
 	s.Day = &world.Day{
 		World:    world.New(t, world.Options{Machines: 100 * time.Millisecond}),
 		Patience: apart.patience, Broken: s.promises, Now: s.words,
@@ -124,6 +121,7 @@ func (s *scene) widen() {
 	pools := client.Resource(schema.GroupVersionResource{Group: "karpenter.sh", Version: "v1", Resource: "nodepools"})
 	for _, patch := range []string{
 		`[{"op":"replace","path":"/spec/template/spec/requirements/1/values","value":["2","4","8"]}]`,
+		fmt.Sprintf(`[{"op":"replace","path":"/spec/disruption/budgets/0/nodes","value":"%d%%"}]`, s.size.budget),
 		`[{"op":"replace","path":"/spec/disruption/consolidateAfter","value":"5s"}]`,
 	} {
 		_, err = pools.Patch(s.Context(), "default", types.JSONPatchType, []byte(patch), metav1.PatchOptions{})
@@ -155,7 +153,7 @@ func (s *scene) fresh() float64 {
 
 // together waits until the fleet is at rest, and judges it.
 func (s *scene) together() {
-	s.await(4*time.Minute, "the fleet to come to rest", func(now Sample) bool {
+	s.await(6*time.Minute, "the fleet to come to rest", func(now Sample) bool {
 		return now.Evicted > 0 && s.quiet() > s.size.rest && now.Running == s.size.pods(staying)
 	})
 	s.mu.Lock()

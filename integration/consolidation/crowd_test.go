@@ -26,6 +26,8 @@ type app struct {
 // size is how large a cluster comes apart.
 type size struct {
 	apps []app
+	// budget is the NodePool's, in per cent of its nodes.
+	budget int
 	// patience multiplies every limit of time.
 	patience int
 	// rest is how long nothing may happen before the cluster counts as at rest: a

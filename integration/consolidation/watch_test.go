@@ -19,8 +19,10 @@ const watchEvery = 100 * time.Millisecond
 // record is what was seen so far, behind the scene's lock.
 type record struct {
 	report Report
-	// evicted are the pods that were seen going from a node that is disrupted.
-	evicted map[types.UID]bool
+	// leaving are the pods on nodes that are disrupted, and evicted counts those of
+	// them that are gone.
+	leaving map[types.UID]bool
+	evicted int
 	// apart is from when on the promises hold: before, the test itself removes pods.
 	apart bool
 	// busy is when something last happened to the fleet.
@@ -37,7 +39,7 @@ func (s *scene) watch() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now := time.Since(s.Began)
-	seen := Sample{At: now, PerHour: perHour, Nodes: len(nodes), Allowed: (len(nodes)*budgetPercent + 99) / 100}
+	seen := Sample{At: now, PerHour: perHour, Nodes: len(nodes), Allowed: (len(nodes)*s.size.budget + 99) / 100}
 	going := map[string]bool{}
 	for _, node := range nodes {
 		if world.Disrupted(node) {
@@ -60,21 +62,25 @@ func (s *scene) watch() error {
 
 // lookAtPods counts pods, and holds the PodDisruptionBudgets against them.
 func (s *scene) lookAtPods(pods []*corev1.Pod, going map[string]bool, seen *Sample) {
-	available := map[string]int{}
+	available, leaving := map[string]int{}, map[types.UID]bool{}
 	for _, pod := range pods {
+		if s.apart && going[pod.Spec.NodeName] || s.leaving[pod.UID] {
+			leaving[pod.UID] = true
+		}
 		switch {
 		case pod.Spec.NodeName == "":
 			seen.Pending++
-		case pod.DeletionTimestamp != nil:
-			if s.apart && going[pod.Spec.NodeName] {
-				s.evicted[pod.UID] = true
-			}
-		case world.PodReady(pod):
+		case pod.DeletionTimestamp == nil && world.PodReady(pod):
 			seen.Running++
 			available[pod.Labels["app"]]++
 		}
 	}
-	seen.Evicted = len(s.evicted)
+	for uid := range s.leaving {
+		if !leaving[uid] {
+			s.evicted++
+		}
+	}
+	s.leaving, seen.Evicted = leaving, s.evicted
 	if !s.apart {
 		return
 	}
