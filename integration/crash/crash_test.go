@@ -16,14 +16,20 @@ import (
 )
 
 func TestEveryPoint(t *testing.T) {
-	calm, err := sim.Story(sim.Point{})
+	for _, tale := range []sim.Tale{sim.TakenBack, sim.Replaced} {
+		t.Run(tale.Name, func(t *testing.T) { everyPoint(t, tale) })
+	}
+}
+
+func everyPoint(t *testing.T, tale sim.Tale) {
+	calm, err := sim.Story(tale, sim.Point{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	if len(calm.Violations) > 0 {
 		t.Fatalf("without any death: %s", calm.Failed())
 	}
-	fmt.Printf("crash: %d writes in the story, %d points\n", calm.Writes, 2*calm.Writes)
+	fmt.Printf("crash: %s: %d writes in the story, %d points\n", tale.Name, calm.Writes, 2*calm.Writes)
 	var mu sync.Mutex
 	died := map[string]int{}
 	failed := 0
@@ -32,7 +38,7 @@ func TestEveryPoint(t *testing.T) {
 	for range runtime.GOMAXPROCS(0) {
 		workers.Go(func() {
 			for point := range points {
-				death, err := sim.Story(point)
+				death, err := sim.Story(tale, point)
 				mu.Lock()
 				died[death.Actor+" "+death.Verb]++
 				switch {
@@ -55,12 +61,12 @@ func TestEveryPoint(t *testing.T) {
 		points <- sim.Point{Write: write}
 		points <- sim.Point{Write: write, After: true}
 		if write%200 == 0 {
-			fmt.Printf("crash: %d of %d writes\n", write, calm.Writes)
+			fmt.Printf("crash: %s: %d of %d writes\n", tale.Name, write, calm.Writes)
 		}
 	}
 	close(points)
 	workers.Wait()
-	fmt.Printf("crash: %d points, %d failed; who died where:\n", 2*calm.Writes, failed)
+	fmt.Printf("crash: %s: %d points, %d failed; who died where:\n", tale.Name, 2*calm.Writes, failed)
 	for _, at := range slices.Sorted(maps.Keys(died)) {
 		fmt.Printf("  %-40s %d\n", at, died[at])
 	}

@@ -57,6 +57,8 @@ type sim struct {
 	faults  map[string]int
 	// full are the pods that run in the end.
 	full sizes
+	// counts is whether writes of a story are points by now.
+	counts bool
 }
 
 // Run plays one seed.

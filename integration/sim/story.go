@@ -2,12 +2,16 @@ package sim
 
 import (
 	"context"
+	"maps"
+	"slices"
 	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/joist-autoscaler/joist/services/cli/embedded"
+	"github.com/joist-autoscaler/joist/shared/cluster"
+	"github.com/joist-autoscaler/joist/shared/karpenter"
 	"github.com/joist-autoscaler/joist/shared/memcloud"
 	"github.com/joist-autoscaler/joist/shared/memworkload"
 )
@@ -30,13 +34,31 @@ type Death struct {
 	Writes int
 }
 
-// Story plays one plain story, without any other fault, and lets one service
-// die at one point: five pods come, nodes come for them, AWS takes one node
-// back, and the pods go again. A zero point lets everybody live.
-func Story(point Point) (Death, error) {
+// Tale is a plain story, without any fault but one death.
+type Tale struct {
+	Name string
+	full sizes
+	// pods of each Deployment ask for so many thousandths of a core.
+	pods map[string]int64
+	tell func(*sim, context.Context) error
+}
+
+// TakenBack: pods come, nodes come for them, AWS takes one node back, and the pods
+// go again.
+var TakenBack = Tale{
+	Name: "taken back", full: sizes{"web": 6, "batch": 8}, pods: map[string]int64{"web": 900, "batch": 400}, tell: (*sim).takenBack,
+}
+
+// Replaced: a pod runs on a node, which drifts and is replaced. Points are counted
+// from the drift on: what is before is as in the other tale.
+var Replaced = Tale{Name: "replaced", full: sizes{"web": 2}, pods: map[string]int64{"web": 900}, tell: (*sim).replaced}
+
+// Story plays a tale and lets one service die at one point. A zero point lets
+// everybody live.
+func Story(tale Tale, point Point) (Death, error) {
 	const seed = 1
 	ctx := context.Background()
-	s := &sim{engine: newEngine(seed), faults: map[string]int{}, full: sizes{"web": 6, "batch": 8}}
+	s := &sim{engine: newEngine(seed), faults: map[string]int{}, full: tale.full}
 	workload := memworkload.Typical("", nil)
 	workload.ForgetAfter = time.Minute
 	world, err := embedded.New(embedded.Options{
@@ -54,10 +76,14 @@ func Story(point Point) (Death, error) {
 	defer s.close()
 	var death Death
 	s.strike = s.once(point, &death)
-	if err := world.Apply(ctx, nodeClass(world), pool, deployment("web", 900), deployment("batch", 400)); err != nil {
+	objects := []cluster.Object{nodeClass(world), pool}
+	for _, name := range slices.Sorted(maps.Keys(tale.pods)) {
+		objects = append(objects, deployment(name, tale.pods[name]))
+	}
+	if err := world.Apply(ctx, objects...); err != nil {
 		return Death{}, err
 	}
-	err = s.tell(ctx)
+	err = tale.tell(s, ctx)
 	death.Report = s.report(seed)
 	return death, err
 }
@@ -66,7 +92,7 @@ func Story(point Point) (Death, error) {
 func (s *sim) once(point Point, death *Death) func(embedded.Call, int, moment) blow {
 	leases, number := map[string]int{}, map[int]int{}
 	return func(call embedded.Call, serial int, m moment) blow {
-		if m == before && call.Writes && (!beat(call) || leases[call.Actor] < firstBeats) {
+		if m == before && call.Writes && s.counts && (!beat(call) || leases[call.Actor] < firstBeats) {
 			death.Writes++
 			number[serial] = death.Writes
 			if beat(call) {
@@ -89,8 +115,8 @@ func beat(call embedded.Call) bool {
 	return call.Port == "cluster" && call.Verb == "update" && strings.HasPrefix(call.About, "Lease ")
 }
 
-// tell plays the story.
-func (s *sim) tell(ctx context.Context) error {
+func (s *sim) takenBack(ctx context.Context) error {
+	s.counts = true
 	if err := s.settles(ctx, "every pod runs", s.full, s.allRunning); err != nil {
 		return err
 	}
@@ -109,4 +135,22 @@ func (s *sim) tell(ctx context.Context) error {
 		return err
 	}
 	return s.settles(ctx, "nothing is left", s.full.none(), s.empty)
+}
+
+func (s *sim) replaced(ctx context.Context) error {
+	if err := s.settles(ctx, "every pod runs", s.full, s.allRunning); err != nil {
+		return err
+	}
+	s.counts = true
+	s.world.Kube.Change(cluster.NodePools, cluster.Key{Name: "default"}, func(o cluster.Object) {
+		o.(*karpenter.NodePool).Spec.Template.Labels = map[string]string{"tier": "gold"}
+	})
+	return s.settles(ctx, "nodes that drifted are replaced", s.full, s.golden)
+}
+
+// golden reports whether every claim is as its pool wants it since it changed.
+func (s *sim) golden() bool {
+	claims, err := cluster.List[*karpenter.NodeClaim](context.Background(), s.world.Kube, cluster.NodeClaims)
+	return err == nil && len(claims) > 0 && s.allRunning() &&
+		!slices.ContainsFunc(claims, func(c *karpenter.NodeClaim) bool { return c.Labels["tier"] != "gold" })
 }

@@ -6,13 +6,17 @@ import (
 	"github.com/joist-autoscaler/joist/integration/sim"
 )
 
-// TestStory plays the story in which nobody dies.
+// TestStory plays the stories in which nobody dies.
 func TestStory(t *testing.T) {
-	calm, err := sim.Story(sim.Point{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if len(calm.Violations) > 0 {
-		t.Fatal(calm.Failed())
+	for _, tale := range []sim.Tale{sim.TakenBack, sim.Replaced} {
+		t.Run(tale.Name, func(t *testing.T) {
+			calm, err := sim.Story(tale, sim.Point{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if len(calm.Violations) > 0 {
+				t.Fatal(calm.Failed())
+			}
+		})
 	}
 }

@@ -32,7 +32,7 @@ func (s *Service) sagas(ctx context.Context, w world) error {
 		if p != nil && c.DeletionTimestamp == nil {
 			proposals[p.ID] = true
 		}
-		if p != nil || c.DeletionTimestamp == nil && c.Status.Conditions.True(karpenter.ConditionTypeDisruptionReason) {
+		if p != nil || c.DeletionTimestamp == nil && saga.Marked(c, w.node(c)) {
 			acting[c] = p
 			claims = append(claims, c)
 		}
@@ -46,13 +46,29 @@ func (s *Service) sagas(ctx context.Context, w world) error {
 		case c.DeletionTimestamp != nil:
 			return nil
 		case p == nil:
-			// Somebody took the proposal off by hand, or Karpenter began this and has gone.
-			return s.undo(ctx, c, "")
+			return s.unmark(ctx, c)
 		default:
 			return s.goOn(ctx, w, c, *p, len(proposals))
 		}
 	})
 	return worth(append(failures, s.expect(ctx, w, claims, acting)))
+}
+
+// unmark takes off what is left of a disruption that nobody goes on with: somebody
+// took the proposal off by hand, or Karpenter began it and has gone. The claim is read
+// live, for one that is being deleted keeps its taint.
+func (s *Service) unmark(ctx context.Context, c *karpenter.NodeClaim) error {
+	now, err := cluster.Get[*karpenter.NodeClaim](ctx, s.Client, cluster.NodeClaims, cluster.KeyOf(c))
+	if fault.Is(err, fault.Missing) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("reading NodeClaim %s, whose node is marked as disrupted: %w", c.Name, err)
+	}
+	if now.UID != c.UID || now.DeletionTimestamp != nil || saga.Acting(now) != nil {
+		return nil
+	}
+	return s.undo(ctx, now, "")
 }
 
 // goOn takes the next step for one claim of a proposal that acts.
@@ -158,8 +174,16 @@ func (s *Service) hold(ctx context.Context, c *karpenter.NodeClaim, node *corev1
 	if err != nil {
 		return fmt.Errorf("saying that NodeClaim %s is disrupted: %w", c.Name, err)
 	}
-	if node == nil {
+	if node == nil || !saga.Taintless(node) {
 		return nil
+	}
+	// What was read of the claim may be older than its being rolled back.
+	now, err := cluster.Get[*karpenter.NodeClaim](ctx, s.Client, cluster.NodeClaims, cluster.KeyOf(c))
+	if fault.Is(err, fault.Missing) || err == nil && (now.UID != c.UID || saga.Acting(now) == nil) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("reading NodeClaim %s before its node is tainted: %w", c.Name, err)
 	}
 	return s.retaint(ctx, c, node, saga.Tainted)
 }

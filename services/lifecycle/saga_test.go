@@ -361,6 +361,25 @@ func TestLeftOverDisruption(t *testing.T) {
 	s.each(untouched, "old-0")
 }
 
+// A taint alone goes as well, unless the claim is being deleted: then it is what keeps
+// pods away.
+func TestLeftOverTaint(t *testing.T) {
+	s := estate(t, 2)
+	for _, name := range []string{"old-0", "old-1"} {
+		s.Change(cluster.Nodes, cluster.Key{Name: name}, func(o cluster.Object) {
+			node := o.(*corev1.Node)
+			node.Spec.Taints = append(node.Spec.Taints, karpenter.DisruptedTaint())
+		})
+	}
+	s.Change(cluster.NodeClaims, cluster.Key{Name: "old-1"}, func(o cluster.Object) { o.SetDeletionTimestamp(&metav1.Time{Time: s.now}) })
+	s.pass(2 * time.Second)
+	s.each(untouched, "old-0")
+	s.each("going", "old-1")
+	if !karpenter.HoldsTaint(s.nodeNamed("old-1").Spec.Taints, karpenter.DisruptedTaint()) {
+		t.Error("the node of a claim that is being deleted takes pods again")
+	}
+}
+
 // A taint or a condition that somebody takes off comes back while the proposal acts.
 func TestDisruptionIsKeptUp(t *testing.T) {
 	s := estate(t, 1)
