@@ -17,17 +17,19 @@ var bugs = []bug{{
 }, {
 	name: "claims-after-launch", promise: "no intent is launched twice",
 	file: "services/lifecycle/admit.go",
-	from: `	if err := s.create(ctx, held, plan); err != nil {
-		return err
-	}
-	if held`,
+	from: `		err := s.create(ctx, held, plan)
+		if err != nil {
+			return held, err
+		}
+		if held`,
 	to: `	for _, intent := range plan.Intents { for _, c := range intent.Claims { if held.Lists(c.Object.Name) {
 		r, _ := request(&c.Object)
 		_ = s.do.Do(ctx, &e, effect.Send{Body: r})
 	} } }
-	if s.Now().UnixNano()%2 == 0 { return fault.F("creating claims", fault.Stale, "planted") }
-	if err := s.create(ctx, held, plan); err != nil {
-		return err
+	if s.Now().UnixNano()%2 == 0 { return held, fault.F("creating claims", fault.Stale, "planted") }
+	err := s.create(ctx, held, plan)
+	if err != nil {
+		return held, err
 	}
 	if held`,
 }, {
