@@ -43,13 +43,13 @@ type Tale struct {
 	tell func(*sim, context.Context) error
 }
 
-// TakenBack: pods come, nodes come for them, AWS takes one node back, and the pods
+// TakenBack is a tale in which pods come, nodes come for them, AWS takes one node back, and the pods
 // go again.
 var TakenBack = Tale{
 	Name: "taken back", full: sizes{"web": 6, "batch": 8}, pods: map[string]int64{"web": 900, "batch": 400}, tell: (*sim).takenBack,
 }
 
-// Replaced: a pod runs on a node, which drifts and is replaced. Points are counted
+// Replaced is a tale in which pods run on a node, which drifts and is replaced. Points are counted
 // from the drift on: what is before is as in the other tale.
 var Replaced = Tale{Name: "replaced", full: sizes{"web": 2}, pods: map[string]int64{"web": 900}, tell: (*sim).replaced}
 
