@@ -18,6 +18,25 @@ const (
 	apart = 1e-7
 )
 
+// Sold is a way to buy room: so much of each resource, for a price in dollars an
+// hour.
+type Sold struct {
+	Room  []float64
+	Price float64
+}
+
+// Prices are what a unit of each resource is worth where these are sold, in dollars
+// an hour: no way to buy is worth more than it costs, and the demand is worth the
+// most. They are zero where something is demanded that nobody sells.
+func Prices(demand []float64, sold []Sold) []float64 {
+	rows := make([]offerRow, len(sold))
+	for i, one := range sold {
+		rows[i] = offerRow{room: one.Room, price: one.Price, column: i}
+	}
+	prices, _, _ := worth(demand, rows, nil)
+	return prices
+}
+
 // offerRow is what the program sees of a column: its room by dimension, none of it
 // less than nothing, one node, and its price.
 type offerRow struct {

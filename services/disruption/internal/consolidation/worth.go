@@ -1,12 +1,11 @@
 package consolidation
 
 import (
-	"math"
-
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/joist-autoscaler/joist/shared/karpenter"
 	"github.com/joist-autoscaler/joist/shared/scheduling"
+	"github.com/joist-autoscaler/joist/shared/scheduling/packing"
 )
 
 // Worth is what room is worth at what the market sells it for: the prices of a core
@@ -18,7 +17,6 @@ type Worth struct{ Core, Byte float64 }
 // NewWorth finds the prices at which the pods of all nodes together are worth most:
 // the dual of buying for them what is cheapest, if nodes and pods were divisible.
 func NewWorth(s *scheduling.Snapshot, stock scheduling.Stock) Worth {
-	sold := market(s, stock)
 	var cores, bytes float64
 	for i := range s.Nodes {
 		if n := &s.Nodes[i]; n.Claim != "" {
@@ -26,32 +24,12 @@ func NewWorth(s *scheduling.Snapshot, stock scheduling.Stock) Worth {
 			bytes += amount(n.Used, corev1.ResourceMemory) - amount(n.Daemons, corev1.ResourceMemory)
 		}
 	}
-	if len(sold) == 0 || cores <= 0 && bytes <= 0 {
-		return Worth{}
+	var sold []packing.Sold
+	for _, g := range market(s, stock) {
+		sold = append(sold, packing.Sold{Room: []float64{g.cores, g.bytes}, Price: g.price})
 	}
-	// At a given ratio of the two prices the cheapest type decides how high they are.
-	// What the pods are worth has a single top over the ratio.
-	at := func(log float64) (Worth, float64) {
-		ratio := math.Exp(log)
-		core := math.Inf(1)
-		for _, g := range sold {
-			core = min(core, g.price/(g.cores+ratio*g.bytes))
-		}
-		return Worth{core, ratio * core}, core * (cores + ratio*bytes)
-	}
-	low, high := math.Log(1e-15), math.Log(1e-5)
-	for range 80 {
-		left, right := low+(high-low)/3, high-(high-low)/3
-		_, a := at(left)
-		_, b := at(right)
-		if a < b {
-			low = left
-		} else {
-			high = right
-		}
-	}
-	out, _ := at((low + high) / 2)
-	return out
+	prices := packing.Prices([]float64{max(cores, 0), max(bytes, 0)}, sold)
+	return Worth{Core: prices[0], Byte: prices[1]}
 }
 
 // Of is what a node's pods are worth, in US dollars an hour.
