@@ -4,10 +4,8 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/joist-autoscaler/joist/shared/blob"
 	"github.com/joist-autoscaler/joist/shared/catalog"
 	"github.com/joist-autoscaler/joist/shared/event"
-	"github.com/joist-autoscaler/joist/shared/fault"
 	"github.com/joist-autoscaler/joist/shared/host"
 	"github.com/joist-autoscaler/joist/shared/launchspec"
 	"github.com/joist-autoscaler/joist/shared/queue"
@@ -58,33 +56,13 @@ func (s Service) plan(ctx context.Context, from publication, d decision, body *e
 	if err != nil {
 		return err
 	}
-	if lost := len(built.Plan.Warnings); lost > 0 {
+	if len(built.Plan.Warnings) > 0 {
 		host.Say(ctx, "warnings", built.Plan.Warnings)
 	}
-	if claims(built.Plan) < len(d.Result.Nodes) {
+	if built.Claims() < len(d.Result.Nodes) {
 		body.Phase = event.Dropped
 		return nil
 	}
-	now := s.Now()
-	for i, intent := range built.Intents {
-		ref, err := blob.Put(ctx, s.Blobs, now, launchspec.Kind, intent)
-		if err != nil {
-			return fmt.Errorf("storing intent %s: %w", intent.ID, err)
-		}
-		if ref != built.Plan.Intents[i].Ref {
-			return fault.F("storing intent "+intent.ID, fault.Bug, "it was stored as %s, and the plan names %s", ref.Digest, built.Plan.Intents[i].Ref.Digest)
-		}
-	}
-	if body.Plan, err = blob.Put(ctx, s.Blobs, now, scheduling.PlanKind, built.Plan); err != nil {
-		return fmt.Errorf("storing the plan: %w", err)
-	}
-	return nil
-}
-
-func claims(plan scheduling.Plan) int {
-	count := 0
-	for _, intent := range plan.Intents {
-		count += len(intent.Claims)
-	}
-	return count
+	body.Plan, err = built.Store(ctx, s.Blobs, s.Now())
+	return err
 }

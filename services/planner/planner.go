@@ -104,27 +104,16 @@ func (s Service) catalogue(ctx context.Context, ref event.Ref) (catalog.Catalogu
 	return cat, nil
 }
 
-// publish stores the intents, then the plan that names them, and then says so.
+// publish stores the plan, and then says so.
 func (s Service) publish(ctx context.Context, e event.Envelope, asked event.PodsUnschedulable, built launchspec.Built) error {
 	now := s.Now()
-	claims := 0
-	for i, intent := range built.Intents {
-		ref, err := blob.Put(ctx, s.Blobs, now, launchspec.Kind, intent)
-		if err != nil {
-			return fmt.Errorf("storing intent %s: %w", intent.ID, err)
-		}
-		if ref != built.Plan.Intents[i].Ref {
-			return fault.F("storing intent "+intent.ID, fault.Bug, "it was stored as %s, and the plan names %s", ref.Digest, built.Plan.Intents[i].Ref.Digest)
-		}
-		claims += len(intent.Claims)
-	}
-	ref, err := blob.Put(ctx, s.Blobs, now, scheduling.PlanKind, built.Plan)
+	ref, err := built.Store(ctx, s.Blobs, now)
 	if err != nil {
-		return fmt.Errorf("storing the plan of batch %d: %w", asked.Seq, err)
+		return fmt.Errorf("answering batch %d: %w", asked.Seq, err)
 	}
 	made := event.PlanMade{
 		Outbox: asked.Outbox, Seq: asked.Seq, Batch: asked.Batch, Plan: ref,
-		Claims: claims, Nominated: len(built.Plan.Nominations), Unplaced: unplaced(built.Plan), PricePerHr: event.Usd(built.Plan.PricePerHour),
+		Claims: built.Claims(), Nominated: len(built.Plan.Nominations), Unplaced: unplaced(built.Plan), PricePerHr: event.Usd(built.Plan.PricePerHour),
 	}
 	host.Say(ctx, "batch", made.Seq, "claims", made.Claims, "nominated", made.Nominated, "unplaced", made.Unplaced)
 	if len(built.Plan.Warnings) > 0 {

@@ -1,8 +1,10 @@
 package launchspec
 
 import (
+	"context"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/joist-autoscaler/joist/shared/blob"
 	"github.com/joist-autoscaler/joist/shared/catalog"
@@ -58,6 +60,34 @@ func build(batch scheduling.Batch, ref event.Ref, cause string, result schedulin
 		}
 	}
 	return b.built, nil
+}
+
+// Store puts away the intents, and then the plan that names them, which it gives the
+// reference of: a plan can be read as soon as it is told of.
+func (b Built) Store(ctx context.Context, blobs blob.Store, now time.Time) (event.Ref, error) {
+	for i, intent := range b.Intents {
+		ref, err := blob.Put(ctx, blobs, now, Kind, intent)
+		if err != nil {
+			return event.Ref{}, fmt.Errorf("storing intent %s: %w", intent.ID, err)
+		}
+		if planned := b.Plan.Intents[i].Ref; ref != planned {
+			return event.Ref{}, fault.F("storing intent "+intent.ID, fault.Bug, "it was stored as %s, and the plan names %s", ref.Digest, planned.Digest)
+		}
+	}
+	ref, err := blob.Put(ctx, blobs, now, scheduling.PlanKind, b.Plan)
+	if err != nil {
+		return event.Ref{}, fmt.Errorf("storing the plan: %w", err)
+	}
+	return ref, nil
+}
+
+// Claims is how many claims the plan has.
+func (b Built) Claims() int {
+	count := 0
+	for i := range b.Intents {
+		count += len(b.Intents[i].Claims)
+	}
+	return count
 }
 
 type builder struct {
