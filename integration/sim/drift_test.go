@@ -46,6 +46,23 @@ func choosy() *karpenter.NodePool {
 	return pool
 }
 
+// threeCores are a node class, and a Deployment of five pods of three cores each, with
+// the tags by which the class finds its subnets and security groups.
+func threeCores(w *embedded.World) (*karpenter.EC2NodeClass, *appsv1.Deployment, map[string]string) {
+	replicas, labels := int32(5), map[string]string{"app": "web"}
+	web := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "web"}}
+	web.Spec.Replicas, web.Spec.Selector, web.Spec.Template.Labels = &replicas, &metav1.LabelSelector{MatchLabels: labels}, labels
+	web.Spec.Template.Spec.Containers = []corev1.Container{{Name: "pause", Resources: corev1.ResourceRequirements{
+		Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("3")},
+	}}}
+	family, discovery := karpenter.AMIFamilyAL2023, map[string]string{"karpenter.sh/discovery": w.Cluster}
+	return &karpenter.EC2NodeClass{ObjectMeta: metav1.ObjectMeta{Name: "default"}, Spec: karpenter.EC2NodeClassSpec{
+		AMIFamily: &family, Role: w.AWS.Role, AMISelectorTerms: []karpenter.AMISelectorTerm{{Alias: "al2023@latest"}},
+		SubnetSelectorTerms:        []karpenter.SubnetSelectorTerm{{Tags: discovery}},
+		SecurityGroupSelectorTerms: []karpenter.SecurityGroupSelectorTerm{{Tags: discovery}},
+	}}, web, discovery
+}
+
 // What was launched as pool and class want it has not drifted, however long it runs;
 // and it has when either wants something else, or AWS does (B162).
 func TestB162DriftIsSeenThroughAllServices(t *testing.T) {
@@ -54,18 +71,7 @@ func TestB162DriftIsSeenThroughAllServices(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	replicas, labels := int32(5), map[string]string{"app": "web"}
-	web := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "web"}}
-	web.Spec.Replicas, web.Spec.Selector, web.Spec.Template.Labels = &replicas, &metav1.LabelSelector{MatchLabels: labels}, labels
-	web.Spec.Template.Spec.Containers = []corev1.Container{{Name: "pause", Resources: corev1.ResourceRequirements{
-		Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("3")},
-	}}}
-	family, discovery := karpenter.AMIFamilyAL2023, map[string]string{"karpenter.sh/discovery": w.Cluster}
-	class := &karpenter.EC2NodeClass{ObjectMeta: metav1.ObjectMeta{Name: "default"}, Spec: karpenter.EC2NodeClassSpec{
-		AMIFamily: &family, Role: w.AWS.Role, AMISelectorTerms: []karpenter.AMISelectorTerm{{Alias: "al2023@latest"}},
-		SubnetSelectorTerms:        []karpenter.SubnetSelectorTerm{{Tags: discovery}},
-		SecurityGroupSelectorTerms: []karpenter.SecurityGroupSelectorTerm{{Tags: discovery}},
-	}}
+	class, web, discovery := threeCores(w)
 	if err := w.Apply(ctx, class, choosy(), web); err != nil {
 		t.Fatal(err)
 	}

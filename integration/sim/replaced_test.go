@@ -6,11 +6,6 @@ import (
 	"testing"
 	"time"
 
-	appsv1 "k8s.io/api/apps/v1"
-	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/resource"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
 	"github.com/joist-autoscaler/joist/services/cli/embedded"
 	"github.com/joist-autoscaler/joist/shared/cluster"
 	"github.com/joist-autoscaler/joist/shared/karpenter"
@@ -26,18 +21,7 @@ func TestB163DriftIsReplacedThroughAllServices(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	replicas, labels := int32(5), map[string]string{"app": "web"}
-	web := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "web"}}
-	web.Spec.Replicas, web.Spec.Selector, web.Spec.Template.Labels = &replicas, &metav1.LabelSelector{MatchLabels: labels}, labels
-	web.Spec.Template.Spec.Containers = []corev1.Container{{Name: "pause", Resources: corev1.ResourceRequirements{
-		Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("3")},
-	}}}
-	family, discovery := karpenter.AMIFamilyAL2023, map[string]string{"karpenter.sh/discovery": w.Cluster}
-	class := &karpenter.EC2NodeClass{ObjectMeta: metav1.ObjectMeta{Name: "default"}, Spec: karpenter.EC2NodeClassSpec{
-		AMIFamily: &family, Role: w.AWS.Role, AMISelectorTerms: []karpenter.AMISelectorTerm{{Alias: "al2023@latest"}},
-		SubnetSelectorTerms:        []karpenter.SubnetSelectorTerm{{Tags: discovery}},
-		SecurityGroupSelectorTerms: []karpenter.SecurityGroupSelectorTerm{{Tags: discovery}},
-	}}
+	class, web, _ := threeCores(w)
 	pool := choosy()
 	pool.Spec.Disruption.Budgets = []karpenter.Budget{{Nodes: "1"}}
 	if err := w.Apply(ctx, class, pool, web); err != nil {
