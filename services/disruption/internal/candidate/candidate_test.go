@@ -64,6 +64,11 @@ func TestB145Objections(t *testing.T) {
 			n.Pods[0].Pods[0].Going, n.Pods[0].Pods[1].Going = true, true
 		}, "", "", ""},
 		{"a PodDisruptionBudget", func(n *node, _ *pool) { n.Pods[0].Pods[1].Blocked = "default/web" }, "pod-disruption-budget", "pod-disruption-budget", "pod-disruption-budget"},
+		{"a daemon's do-not-disrupt", func(n *node, p *pool) { protect("true", ago(0))(n, p); n.Pods, n.DaemonPods = nil, n.Pods }, "pod-do-not-disrupt", "pod-do-not-disrupt", "pod-do-not-disrupt"},
+		{"a daemon's PodDisruptionBudget", func(n *node, _ *pool) {
+			n.DaemonPods = []scheduling.PodClass{web()}
+			n.DaemonPods[0].Pods[0].Blocked = "kube-system/agent"
+		}, "pod-disruption-budget", "pod-disruption-budget", "pod-disruption-budget"},
 		{"B146 drift of a node whose end is bounded", func(n *node, p *pool) { protect("true", ago(0))(n, p); n.Bounded = true }, "pod-do-not-disrupt", "pod-do-not-disrupt", ""},
 		{"B146 not past the node's own", func(n *node, _ *pool) { n.DoNotDisrupt, n.Bounded = true, true }, "do-not-disrupt", "do-not-disrupt", "do-not-disrupt"},
 		{"a fixed number", func(_ *node, p *pool) { p.Spec.Replicas = new(int64) }, "static", "static", ""},

@@ -1,6 +1,7 @@
 package candidate
 
 import (
+	"cmp"
 	"fmt"
 	"time"
 
@@ -59,10 +60,15 @@ func (c *Candidate) objection(now time.Time) Objection {
 	return Objection{}
 }
 
-// shield is the first pod that must not be moved now (B145, B147).
+// shield is the first pod that must not be moved now (B145, B147). Daemons and mirrors
+// keep their node as others do, though nobody moves them.
 func shield(n *scheduling.Node, now time.Time) Objection {
-	for i := range n.Pods {
-		class := &n.Pods[i]
+	return cmp.Or(shielding(n.Pods, now), shielding(n.DaemonPods, now))
+}
+
+func shielding(classes []scheduling.PodClass, now time.Time) Objection {
+	for i := range classes {
+		class := &classes[i]
 		for j := range class.Pods {
 			pod := &class.Pods[j]
 			if pod.Going {
