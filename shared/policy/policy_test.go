@@ -1,0 +1,53 @@
+package policy_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/joist-autoscaler/joist/shared/policy"
+)
+
+func TestRead(t *testing.T) {
+	if got, err := policy.Read(map[string]string{"karpenter.sh/nodepool-hash": "1"}); err != nil || got != (policy.Policy{}) {
+		t.Errorf("without annotations of ours: %+v, %v", got, err)
+	}
+	got, err := policy.Read(map[string]string{
+		policy.MinSaving: "$0.05", policy.MinSavingPercent: "10%", policy.Payback: "2h", policy.EvictionCost: "0.001",
+		policy.Cooldown: "1h", policy.EvictionsPerHour: "20%", policy.Expiration: "graceful", policy.ExpirationWindow: "24h",
+		policy.BudgetTimeZone: "Europe/Berlin", policy.DriftCanary: "2", policy.DriftBake: "30m", policy.PriceLimit: "25",
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := got.Consolidation
+	if c.MinSaving != 0.05 || c.MinSavingPart != 0.1 || c.Payback != 2*time.Hour || c.EvictionCost != 0.001 || c.Cooldown != time.Hour || c.EvictionsPerHour.Of(11) != 3 {
+		t.Errorf("consolidation: %+v", c)
+	}
+	if !got.Expiration.Graceful || got.Expiration.Window != 24*time.Hour || got.Zone.String() != "Europe/Berlin" ||
+		got.Drift.Canary.Of(100) != 2 || got.Drift.Bake != 30*time.Minute || *got.PriceLimit != 25 {
+		t.Errorf("%+v", got)
+	}
+}
+
+func TestReadTellsAllThatIsWrong(t *testing.T) {
+	wrong := map[string][]string{
+		policy.MinSaving: {"", "-1", "a lot", "NaN", "Inf"}, policy.MinSavingPercent: {"101", "-1", "NaN", ""},
+		policy.Payback: {"2", "-1h", "soon"}, policy.EvictionCost: {"x"}, policy.Cooldown: {"1 hour"},
+		policy.EvictionsPerHour: {"-1", "101%", "1.5", "%"}, policy.Expiration: {"Graceful", ""}, policy.ExpirationWindow: {"1d"},
+		policy.BudgetTimeZone: {"", "Local", "Mars/Olympus"}, policy.DriftCanary: {"some"}, policy.DriftBake: {"-1m"}, policy.PriceLimit: {"", "free"},
+	}
+	all := map[string]string{}
+	for name, texts := range wrong {
+		for _, text := range texts {
+			got, err := policy.Read(map[string]string{name: text})
+			if err == nil || got != (policy.Policy{}) || !strings.Contains(err.Error(), "annotation "+name+" is ") || !strings.Contains(err.Error(), ": write ") {
+				t.Errorf("%s: %q: %+v, %v", name, text, got, err)
+			}
+			all[name] = text
+		}
+	}
+	if _, err := policy.Read(all); err == nil || strings.Count(err.Error(), "annotation ") != len(wrong) {
+		t.Errorf("not all is told: %v", err)
+	}
+}

@@ -1,0 +1,118 @@
+package policy
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+	// A time zone means the same wherever the services run: the database is built in.
+	_ "time/tzdata"
+)
+
+// reader reads annotations and collects what is wrong with them. What is not there
+// is the zero value.
+type reader struct {
+	annotations map[string]string
+	problems    []error
+}
+
+func (r *reader) wrong(name, want string) {
+	r.problems = append(r.problems, fmt.Errorf("annotation %s is %q: write %s, or take it off", name, r.annotations[name], want))
+}
+
+func (r *reader) dollars(name string) float64 {
+	text, ok := r.annotations[name]
+	if !ok {
+		return 0
+	}
+	v, err := strconv.ParseFloat(strings.TrimPrefix(text, "$"), 64)
+	if err != nil || v < 0 || math.IsNaN(v) || math.IsInf(v, 0) {
+		r.wrong(name, `US dollars such as "0.05"`)
+		return 0
+	}
+	return v
+}
+
+func (r *reader) percent(name string) float64 {
+	text, ok := r.annotations[name]
+	if !ok {
+		return 0
+	}
+	v, err := strconv.ParseFloat(strings.TrimSuffix(text, "%"), 64)
+	if err != nil || math.IsNaN(v) || v < 0 || v > 100 {
+		r.wrong(name, `a percentage such as "10%"`)
+		return 0
+	}
+	return v / 100
+}
+
+func (r *reader) duration(name string) time.Duration {
+	text, ok := r.annotations[name]
+	if !ok {
+		return 0
+	}
+	v, err := time.ParseDuration(text)
+	if err != nil || v < 0 {
+		r.wrong(name, `a duration such as "30m" or "2h"`)
+		return 0
+	}
+	return v
+}
+
+func (r *reader) word(name string, words ...string) string {
+	text, ok := r.annotations[name]
+	if ok && !slices.Contains(words, text) {
+		r.wrong(name, strings.Join(words, " or "))
+		return ""
+	}
+	return text
+}
+
+func (r *reader) zone(name string) *time.Location {
+	text, ok := r.annotations[name]
+	if !ok {
+		return nil
+	}
+	zone, err := time.LoadLocation(text)
+	if err != nil || text == "" || text == "Local" {
+		r.wrong(name, `an IANA time zone such as "Europe/Berlin"`)
+		return nil
+	}
+	return zone
+}
+
+func (r *reader) share(name string) Share {
+	text, ok := r.annotations[name]
+	if !ok {
+		return Share{}
+	}
+	if digits, percent := strings.CutSuffix(text, "%"); percent {
+		if v, err := strconv.Atoi(digits); err == nil && v >= 0 && v <= 100 {
+			return Share{set: true, percent: v}
+		}
+	} else if v, err := strconv.Atoi(text); err == nil && v >= 0 {
+		return Share{set: true, number: v}
+	}
+	r.wrong(name, `a number or a percentage such as "2" or "10%"`)
+	return Share{}
+}
+
+// Share is a number, or a part of one that is known later.
+type Share struct {
+	set             bool
+	number, percent int
+}
+
+// Set reports whether anybody asked for it.
+func (s Share) Set() bool { return s.set }
+
+// Of is the number that the share is of all; parts are rounded up, as those of
+// budgets are, so that something may happen where there is little.
+func (s Share) Of(all int) int {
+	if s.percent > 0 {
+		return (all*s.percent + 99) / 100
+	}
+	return s.number
+}
