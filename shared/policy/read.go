@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
 	// A time zone means the same wherever the services run: the database is built in.
 	_ "time/tzdata"
 )
