@@ -1,7 +1,6 @@
 package telemetry
 
 import (
-	"context"
 	"net/http/httptest"
 	"regexp"
 	"slices"
@@ -32,9 +31,6 @@ func TestCatalogue(t *testing.T) {
 			if (m.Kind == Histogram) != (len(m.Buckets) > 0) || !slices.IsSorted(m.Buckets) {
 				t.Errorf("buckets %v", m.Buckets)
 			}
-			if len(m.Labels) > labelsMax {
-				t.Errorf("%d labels", len(m.Labels))
-			}
 			series := 1
 			for _, l := range m.Labels {
 				if l.Help == "" || l.Max <= 0 {
@@ -60,7 +56,7 @@ func TestCatalogueIsServed(t *testing.T) {
 		for i, l := range entry.Labels {
 			values[i] = "a-" + l.Name
 		}
-		m.record(context.Background(), entry, 1, values...)
+		m.record(entry, 1, values...)
 	}
 	w := httptest.NewRecorder()
 	m.handler().ServeHTTP(w, httptest.NewRequest("GET", "/metrics", nil))
@@ -82,5 +78,30 @@ func TestCatalogueIsServed(t *testing.T) {
 	}
 	if !strings.Contains(w.Body.String(), "go_goroutines ") {
 		t.Error("nothing of the process itself")
+	}
+}
+
+// What cannot be told is dropped, and what follows is told.
+func TestOddMetricsAreDropped(t *testing.T) {
+	m, err := newMeters()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		m.record(Refused, 1, "a-service", "\xff")
+		m.record(Metric{Name: "joist_unheard_of_total", Kind: Counter}, 1)
+		m.record(Refused, -1, "a-service", "bug")
+		m.record(Refused, 1, "a-service", "bug", "one too many")
+	}
+	w := httptest.NewRecorder()
+	m.handler().ServeHTTP(w, httptest.NewRequest("GET", "/metrics", nil))
+	var told []string
+	for line := range strings.SplitSeq(w.Body.String(), "\n") {
+		if strings.HasPrefix(line, "joist_") {
+			told = append(told, line)
+		}
+	}
+	if diff := cmp.Diff([]string{`joist_events_refused_total{kind="bug",service="a-service"} 2`}, told); diff != "" {
+		t.Error(diff)
 	}
 }

@@ -11,7 +11,7 @@ import (
 // what its handler said, and the metrics of the same.
 func (t *Telemetry) Line(l host.Line) {
 	ctx := context.Background()
-	t.count(ctx, &l)
+	t.count(&l)
 	level := level(&l)
 	if !t.Log.Enabled(ctx, level) {
 		return
@@ -19,7 +19,7 @@ func (t *Telemetry) Line(l host.Line) {
 	if t.plain.write(&l, level) {
 		return
 	}
-	record := slog.NewRecord(l.Began.Add(l.Took), level, handled, 0)
+	record := slog.NewRecord(l.Began.Add(l.Took), level, message, 0)
 	record.AddAttrs(
 		slog.String("event.type", l.Note.Type), slog.String("event.id", l.Note.ID), slog.String("subject", l.Note.Subject),
 		slog.String("cluster", l.Note.Cluster), slog.String("correlation", l.Note.Correlation),
@@ -43,8 +43,8 @@ func (t *Telemetry) Line(l host.Line) {
 	_ = t.Log.Handler().Handle(ctx, record)
 }
 
-// handled is the message of each line.
-const handled = "handled"
+// message is that of each line.
+const message = "handled"
 
 // level is Error for what a person should look at, Warn for what heals itself,
 // and Info for the ordinary: foreign and stale messages are that.
@@ -59,24 +59,24 @@ func level(l *host.Line) slog.Level {
 	}
 }
 
-func (t *Telemetry) count(ctx context.Context, l *host.Line) {
+func (t *Telemetry) count(l *host.Line) {
 	service, typ, verdict, kind := l.Service, l.Note.Type, string(l.Verdict.Action), string(l.Verdict.Kind)
-	to := t.meters.handled(service, typ, verdict)
-	to.count.record(ctx, 1)
-	to.took.record(ctx, l.Took.Seconds())
+	to := t.meters.handled(handled{service, typ, verdict, kind})
+	to.count(1)
+	to.took(l.Took.Seconds())
 	if !l.Message.Sent.IsZero() {
-		to.age.record(ctx, l.Age().Seconds())
+		to.age(l.Age().Seconds())
 	}
-	if kind != "" {
-		t.meters.record(ctx, Refused, 1, service, kind)
+	if to.refused != nil {
+		to.refused(1)
 	}
 	if l.Note.Skew > 0 {
-		t.meters.record(ctx, Skewed, 1, service, typ)
+		t.meters.record(Skewed, 1, service, typ)
 	}
 	switch {
 	case l.Err != nil:
-		t.meters.record(ctx, Undone, 1, service, verdict)
+		t.meters.record(Undone, 1, service, verdict)
 	case l.Verdict.Action == host.Park:
-		t.meters.record(ctx, DeadLetters, 1, service, kind)
+		t.meters.record(DeadLetters, 1, service, kind)
 	}
 }

@@ -1,7 +1,6 @@
 package telemetry
 
 import (
-	"context"
 	"fmt"
 	"net/http"
 	"sync"
@@ -9,143 +8,130 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
-	"github.com/prometheus/otlptranslator"
-	"go.opentelemetry.io/otel/attribute"
-	export "go.opentelemetry.io/otel/exporters/prometheus"
-	"go.opentelemetry.io/otel/metric"
-	sdk "go.opentelemetry.io/otel/sdk/metric"
 
 	"github.com/joist-autoscaler/joist/shared/fault"
 )
 
-// meters are the instruments of the catalogue.
+// meters are the instruments of the catalogue. Metrics are read by nobody but a
+// scrape, so they are Prometheus' own: counting is an atomic addition then.
 type meters struct {
-	registry   *prometheus.Registry
-	provider   *sdk.MeterProvider
-	counters   map[string]metric.Float64Counter
-	histograms map[string]metric.Float64Histogram
-	sinks      *sinks
-	// ordinary has an *ordinary for each service, type and verdict.
-	ordinary *sync.Map
+	registry *prometheus.Registry
+	// instruments are by the name in the catalogue.
+	instruments map[string]instrument
+	ordinary    *ordinaries
 }
+
+// instrument finds where the values of one series go.
+type instrument func(labels []string) (sink, error)
+
+// sink takes the values of one series.
+type sink func(value float64)
 
 func newMeters() (meters, error) {
 	m := meters{
-		registry: prometheus.NewRegistry(),
-		counters: map[string]metric.Float64Counter{}, histograms: map[string]metric.Float64Histogram{},
-		sinks: &sinks{all: map[series]*sink{}}, ordinary: &sync.Map{},
+		registry: prometheus.NewRegistry(), instruments: make(map[string]instrument, len(Catalogue)),
+		ordinary: &ordinaries{all: map[handled]*ordinary{}},
 	}
 	m.registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
-	// The catalogue's names are Prometheus' own already.
-	exporter, err := export.New(export.WithRegisterer(m.registry), export.WithoutScopeInfo(), export.WithoutTargetInfo(),
-		export.WithTranslationStrategy(otlptranslator.UnderscoreEscapingWithoutSuffixes))
-	if err != nil {
-		return meters{}, fault.E("preparing metrics", fault.Bug, err)
-	}
-	m.provider = sdk.NewMeterProvider(sdk.WithReader(exporter))
-	meter := m.provider.Meter("joist")
 	for _, entry := range Catalogue {
-		if err := m.add(meter, entry); err != nil {
+		if err := m.add(entry); err != nil {
 			return meters{}, fault.E("preparing metric "+entry.Name, fault.Bug, err)
 		}
 	}
 	return m, nil
 }
 
-func (m meters) add(meter metric.Meter, entry Metric) (err error) {
+func (m meters) add(entry Metric) error {
+	labels := make([]string, 0, len(entry.Labels))
+	for _, l := range entry.Labels {
+		labels = append(labels, l.Name)
+	}
 	switch entry.Kind {
 	case Counter:
-		m.counters[entry.Name], err = meter.Float64Counter(entry.Name, metric.WithUnit(entry.Unit), metric.WithDescription(entry.Help))
+		all := prometheus.NewCounterVec(prometheus.CounterOpts{Name: entry.Name, Help: entry.Help}, labels)
+		m.instruments[entry.Name] = func(labels []string) (sink, error) {
+			one, err := all.GetMetricWithLabelValues(labels...)
+			return growing(one), err
+		}
+		return m.registry.Register(all)
 	case Histogram:
-		m.histograms[entry.Name], err = meter.Float64Histogram(entry.Name, metric.WithUnit(entry.Unit), metric.WithDescription(entry.Help),
-			metric.WithExplicitBucketBoundaries(entry.Buckets...))
+		all := prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: entry.Name, Help: entry.Help, Buckets: entry.Buckets}, labels)
+		m.instruments[entry.Name] = func(labels []string) (sink, error) {
+			one, err := all.GetMetricWithLabelValues(labels...)
+			if err != nil {
+				return nil, err
+			}
+			return one.Observe, nil
+		}
+		return m.registry.Register(all)
 	default:
-		err = fmt.Errorf("kind %q is not known", entry.Kind)
+		return fmt.Errorf("kind %q is not known", entry.Kind)
 	}
-	return err
+}
+
+// growing adds to a counter, which panics where it would shrink.
+func growing(c prometheus.Counter) sink {
+	return func(value float64) {
+		if value > 0 {
+			c.Add(value)
+		}
+	}
 }
 
 // record adds to a counter or notes a value in a histogram, with the label
 // values in the order of the catalogue.
-func (m meters) record(ctx context.Context, entry Metric, value float64, labels ...string) {
-	m.of(entry, labels).record(ctx, value)
+func (m meters) record(entry Metric, value float64, labels ...string) {
+	m.of(entry, labels)(value)
 }
 
-// series is one metric with its label values.
-type series struct {
-	metric string
-	values [labelsMax]string
-}
-
-// labelsMax is the most labels that an entry of the catalogue has.
-const labelsMax = 3
-
-// sink is where the values of one series go.
-type sink struct {
-	counter   metric.Float64Counter
-	add       []metric.AddOption
-	histogram metric.Float64Histogram
-	note      []metric.RecordOption
-}
-
-func (s *sink) record(ctx context.Context, value float64) {
-	if s.counter != nil {
-		s.counter.Add(ctx, value, s.add...)
+// of is where the values of a series go: nowhere, if its labels cannot be told.
+func (m meters) of(entry Metric, labels []string) sink {
+	values := make([]string, len(entry.Labels))
+	for i := range values {
+		if values[i] = "none"; i < len(labels) && labels[i] != "" {
+			values[i] = labels[i]
+		}
 	}
-	if s.histogram != nil {
-		s.histogram.Record(ctx, value, s.note...)
+	if find := m.instruments[entry.Name]; find != nil {
+		if found, err := find(values); err == nil {
+			return found
+		}
 	}
+	return func(float64) {}
 }
 
-// sinks remembers the sink of each series, for making its options costs more than
-// recording does. The catalogue bounds how many there are.
-type sinks struct {
+// handled is what the ordinary metrics tell messages apart by.
+type handled struct{ service, typ, verdict, kind string }
+
+// ordinary are the sinks of what every message counts. Refused is nil where no
+// error was.
+type ordinary struct{ count, took, age, refused sink }
+
+// ordinaries remembers them, for finding a series costs more than counting. The
+// catalogue bounds how many there are.
+type ordinaries struct {
 	mu  sync.RWMutex
-	all map[series]*sink
+	all map[handled]*ordinary
 }
 
-func (m meters) of(entry Metric, labels []string) *sink {
-	key := series{metric: entry.Name}
-	copy(key.values[:], labels)
-	m.sinks.mu.RLock()
-	known := m.sinks.all[key]
-	m.sinks.mu.RUnlock()
+// handled finds the ordinary sinks of a message with one look.
+func (m meters) handled(h handled) *ordinary {
+	m.ordinary.mu.RLock()
+	known := m.ordinary.all[h]
+	m.ordinary.mu.RUnlock()
 	if known != nil {
 		return known
 	}
-	set := make([]attribute.KeyValue, 0, len(entry.Labels))
-	for i, label := range entry.Labels {
-		text := "none"
-		if i < len(labels) && labels[i] != "" {
-			text = labels[i]
-		}
-		set = append(set, attribute.String(label.Name, text))
-	}
-	with := metric.WithAttributeSet(attribute.NewSet(set...))
-	made := &sink{
-		counter: m.counters[entry.Name], add: []metric.AddOption{with},
-		histogram: m.histograms[entry.Name], note: []metric.RecordOption{with},
-	}
-	m.sinks.mu.Lock()
-	defer m.sinks.mu.Unlock()
-	m.sinks.all[key] = made
-	return made
-}
-
-// ordinary are the sinks of what every message counts.
-type ordinary struct{ count, took, age *sink }
-
-// handled finds them with one look.
-func (m meters) handled(service, typ, verdict string) *ordinary {
-	key := [...]string{service, typ, verdict}
-	if known, ok := m.ordinary.Load(key); ok {
-		return known.(*ordinary)
-	}
 	made := &ordinary{
-		count: m.of(Handled, []string{service, typ, verdict}),
-		took:  m.of(Took, []string{service, typ}), age: m.of(Age, []string{service, typ}),
+		count: m.of(Handled, []string{h.service, h.typ, h.verdict}),
+		took:  m.of(Took, []string{h.service, h.typ}), age: m.of(Age, []string{h.service, h.typ}),
 	}
-	m.ordinary.Store(key, made)
+	if h.kind != "" {
+		made.refused = m.of(Refused, []string{h.service, h.kind})
+	}
+	m.ordinary.mu.Lock()
+	defer m.ordinary.mu.Unlock()
+	m.ordinary.all[h] = made
 	return made
 }
 

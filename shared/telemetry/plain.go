@@ -38,7 +38,7 @@ func (p plain) write(l *host.Line, level slog.Level) bool {
 	w.text, w.odd = append(w.text[:0], '{'), false
 	w.stamp("time", l.Began.Add(l.Took))
 	w.string("level", level.String())
-	w.string("msg", handled)
+	w.string("msg", message)
 	w.string("service", p.service)
 	w.string("event.type", l.Note.Type)
 	w.string("event.id", l.Note.ID)

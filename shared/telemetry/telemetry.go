@@ -2,7 +2,6 @@ package telemetry
 
 import (
 	"context"
-	"errors"
 	"io"
 	"log/slog"
 	"time"
@@ -73,7 +72,7 @@ func (t *Telemetry) Flush(ctx context.Context) {
 func (t *Telemetry) Close() error {
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 	defer cancel()
-	return errors.Join(t.traces.Shutdown(ctx), t.meters.provider.Shutdown(ctx))
+	return t.traces.Shutdown(ctx)
 }
 
 // Trouble logs failures that no message stands for, each as often as is worth
@@ -88,7 +87,7 @@ func (t *Telemetry) Trouble() *host.Trouble {
 // Count adds to a counter, or notes a value in a histogram, with the values of
 // its labels in the order of the catalogue.
 func (t *Telemetry) Count(metric Metric, value float64, labels ...string) {
-	t.meters.record(context.Background(), metric, value, labels...)
+	t.meters.record(metric, value, labels...)
 }
 
 // Stepped counts one step of a loop.
@@ -97,5 +96,5 @@ func (t *Telemetry) Stepped(took time.Duration, err error) {
 	if err != nil {
 		result = string(fault.KindOf(err))
 	}
-	t.meters.record(context.Background(), Steps, took.Seconds(), t.Service, result)
+	t.meters.record(Steps, took.Seconds(), t.Service, result)
 }
