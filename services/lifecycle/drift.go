@@ -7,11 +7,11 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/joist-autoscaler/joist/services/lifecycle/internal/drift"
 	"github.com/joist-autoscaler/joist/services/lifecycle/internal/effect"
 	"github.com/joist-autoscaler/joist/services/lifecycle/internal/phase"
 	"github.com/joist-autoscaler/joist/services/lifecycle/internal/pool"
 	"github.com/joist-autoscaler/joist/shared/cloud"
+	"github.com/joist-autoscaler/joist/shared/drift"
 	"github.com/joist-autoscaler/joist/shared/event"
 	"github.com/joist-autoscaler/joist/shared/karpenter"
 )
@@ -73,7 +73,7 @@ func (s *Service) drifts(ctx context.Context, w world) error {
 			settled[c.UID] = before
 			continue
 		}
-		conditions := drift.Conditions(v)
+		conditions := phase.Drifted(c, drift.Reason(v), v.Now)
 		if phase.Same(conditions, c.Status.Conditions) {
 			settled[c.UID] = sight
 			continue

@@ -77,6 +77,17 @@ func True(claim *karpenter.NodeClaim, kind string, now time.Time) karpenter.Cond
 	return With(claim, metav1.Condition{Type: kind, Status: metav1.ConditionTrue, Reason: kind}, now)
 }
 
+// Drifted gives the conditions of the claim as it drifts for a reason (B162), or does
+// not for "". The transition time is when it began to, whatever the reason has become
+// since: the oldest drift goes first (B163).
+func Drifted(claim *karpenter.NodeClaim, reason string, now time.Time) karpenter.Conditions {
+	const kind = karpenter.ConditionTypeDrifted
+	if reason == "" {
+		return claim.Status.Conditions.Without(kind)
+	}
+	return With(claim, metav1.Condition{Type: kind, Status: metav1.ConditionTrue, Reason: reason, Message: reason}, now)
+}
+
 // With gives the conditions of the claim with one of them set, observed now.
 // A deletion is a new generation, of which all conditions are as true as of the
 // one before: else Ready would be lost on the way out.

@@ -274,3 +274,23 @@ func TestB131Message(t *testing.T) {
 		}
 	}
 }
+
+// The condition is there while there is a reason, and as old as the first of them.
+func TestDriftedB163(t *testing.T) {
+	claim := seen(launched).Claim
+	drift := func(reason string, at time.Time) metav1.Condition {
+		claim.Status.Conditions = phase.Drifted(claim, reason, at)
+		got, _ := claim.Status.Conditions.Get(karpenter.ConditionTypeDrifted)
+		return got
+	}
+	later := now.Add(time.Minute)
+	for _, step := range []struct {
+		reason string
+		at     time.Time
+		since  time.Time
+	}{{"", now, time.Time{}}, {"AMIDrift", now, now}, {"SubnetDrift", later, now}, {"", later, time.Time{}}, {"AMIDrift", later, later}} {
+		if got := drift(step.reason, step.at); got.Reason != step.reason || got.Message != step.reason || !got.LastTransitionTime.Time.Equal(step.since) {
+			t.Errorf("drifting for %q: %+v, want it since %s", step.reason, got, step.since)
+		}
+	}
+}

@@ -1,15 +1,13 @@
 // Package drift says whether a NodeClaim is still what its NodePool and node class
-// ask for, as its condition Drifted (B162). It is pure: the same view gives the same
-// condition.
+// ask for, as its condition Drifted does (B162). It is pure: the same view gives the
+// same reason, of a cluster as it is and of one as somebody thinks of making it.
 //
 // The invariants:
 //
 //   - The first reason that holds is the one that is told, in Karpenter's order.
 //   - What cannot be looked at now (nobody has told of the instance, a list of the
-//     class is empty) makes no drift, and takes none back: the condition is the
-//     memory of what was seen.
-//   - A condition's transition time is when the claim began to drift, whatever the
-//     reason has become since: the oldest drift goes first (B163).
+//     class is empty) makes no drift, and takes none back: the claim's condition is
+//     the memory of what was seen.
 package drift
 
 import (
@@ -19,7 +17,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/joist-autoscaler/joist/services/lifecycle/internal/phase"
 	"github.com/joist-autoscaler/joist/shared/event"
 	"github.com/joist-autoscaler/joist/shared/karpenter"
 	"github.com/joist-autoscaler/joist/shared/scheduling"
@@ -54,22 +51,11 @@ type View struct {
 	Now          time.Time
 }
 
-// Conditions are the claim's as they ought to be.
-func Conditions(v View) karpenter.Conditions {
-	const kind = karpenter.ConditionTypeDrifted
-	have := v.Claim.Status.Conditions
-	reason := ""
-	if have.True(karpenter.ConditionTypeLaunched) {
-		reason = Reason(v)
-	}
-	if reason == "" {
-		return have.Without(kind)
-	}
-	return phase.With(v.Claim, metav1.Condition{Type: kind, Status: metav1.ConditionTrue, Reason: reason, Message: reason}, v.Now)
-}
-
-// Reason is why the claim has drifted, or "".
+// Reason is why the claim has drifted, or "". One that is not launched is nothing yet.
 func Reason(v View) string {
+	if !v.Claim.Status.Conditions.True(karpenter.ConditionTypeLaunched) {
+		return ""
+	}
 	said, _ := v.Claim.Status.Conditions.Get(karpenter.ConditionTypeDrifted)
 	kept := ""
 	for _, one := range checks {
