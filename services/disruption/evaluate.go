@@ -35,6 +35,7 @@ type pass struct {
 	judge      consolidation.Judge
 	scores     consolidation.Scores
 	room       room.Room
+	policies   policies
 	// candidates are the managed nodes, in the snapshot's order.
 	candidates []candidate.Candidate
 	// buffers are the nodes on which room is kept (B127).
@@ -56,7 +57,9 @@ func newPass(s scheduling.Snapshot, stock scheduling.Stock, o Options) *pass {
 	for i := range s.Nodes {
 		p.at[s.Nodes[i].Name] = i
 	}
+	p.policies = newPolicies(&p.snapshot)
 	p.room, p.findings.Problems = room.New(&p.snapshot)
+	p.findings.Problems = append(p.findings.Problems, p.policies.problems(&p.snapshot)...)
 	p.candidates = candidate.Survey(&p.snapshot, stock)
 	p.buffers = scheduling.BufferNodes(p.snapshot)
 	p.judge = consolidation.Judge{SpotToSpot: o.SpotToSpot || s.Settings.Gates.SpotToSpotConsolidation, Labels: labelsIn(stock)}
