@@ -124,7 +124,7 @@ func sound(t *rapid.T, s scheduling.Snapshot, found Findings) {
 	}
 	for _, c := range found.Commands {
 		going += len(c.Nodes)
-		allowed, err := budget.Allowed(s.NodePools[0].Spec.Disruption.Budgets, total, c.Reason, s.Taken)
+		allowed, err := budget.Allowed(&s.NodePools[0], total, c.Reason, s.Taken)
 		if err != nil || busy+going > allowed {
 			t.Fatalf("%s: %d nodes go or are busy, and %d may (%v)", tell(s, c), busy+going, allowed, err)
 		}

@@ -9,7 +9,6 @@
 package budget
 
 import (
-	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -17,33 +16,42 @@ import (
 	"strings"
 	"time"
 
-	"github.com/robfig/cron/v3"
-
 	"github.com/joist-autoscaler/joist/shared/karpenter"
+	"github.com/joist-autoscaler/joist/shared/policy"
 )
 
 // Unbounded is what Allowed gives where no budget applies.
 const Unbounded = math.MaxInt
 
 // Allowed is how many of a pool's nodes may be going for the reason at now; on
-// error it is 0.
-func Allowed(budgets []karpenter.Budget, nodes int, reason karpenter.DisruptionReason, now time.Time) (int, error) {
+// error it is 0. Schedules are read in the time zone that the pool's annotation
+// names, and in UTC without one (policy.BudgetTimeZone).
+func Allowed(pool *karpenter.NodePool, nodes int, reason karpenter.DisruptionReason, now time.Time) (int, error) {
+	zone, err := policy.ZoneOf(pool.Annotations)
+	if err != nil {
+		return 0, err
+	}
 	allowed := Unbounded
-	for i, b := range budgets {
-		n, err := one(b, nodes, now)
+	for i, b := range pool.Spec.Disruption.Budgets {
+		n, err := one(b, nodes, zone, now)
 		if err != nil {
 			return 0, fmt.Errorf("spec.disruption.budgets[%d]: %w", i, err)
 		}
-		if len(b.Reasons) == 0 || slices.Contains(b.Reasons, reason) {
+		if concerns(b, reason) {
 			allowed = min(allowed, n)
 		}
 	}
 	return allowed, nil
 }
 
+// concerns reports whether the budget is for the reason: without any, it is for all.
+func concerns(b karpenter.Budget, reason karpenter.DisruptionReason) bool {
+	return len(b.Reasons) == 0 || slices.Contains(b.Reasons, reason)
+}
+
 // one is what a single budget allows.
-func one(b karpenter.Budget, nodes int, now time.Time) (int, error) {
-	open, err := active(b, now)
+func one(b karpenter.Budget, nodes int, zone *time.Location, now time.Time) (int, error) {
+	when, err := termOf(b, zone)
 	if err != nil {
 		return 0, err
 	}
@@ -51,27 +59,10 @@ func one(b karpenter.Budget, nodes int, now time.Time) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	if !open {
+	if !when.active(now) {
 		return Unbounded, nil
 	}
 	return most, nil
-}
-
-// active reports whether the budget applies at now: its schedule has hit within
-// the last duration. A schedule that never hits counts as one that does, for
-// the bound is then what somebody wanted and mistyped.
-func active(b karpenter.Budget, now time.Time) (bool, error) {
-	if b.Schedule == nil && b.Duration == nil {
-		return true, nil
-	}
-	if b.Schedule == nil || b.Duration == nil {
-		return false, errors.New("schedule and duration go together: write both, or neither")
-	}
-	schedule, err := cron.ParseStandard("TZ=UTC " + *b.Schedule)
-	if err != nil {
-		return false, fmt.Errorf("reading schedule %q (write five fields such as %q, or @daily): %w", *b.Schedule, "0 9 * * 1-5", err)
-	}
-	return !schedule.Next(now.Add(-b.Duration.Duration)).After(now), nil
 }
 
 // count reads a number, or a percentage of the nodes rounded up.

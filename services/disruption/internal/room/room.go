@@ -42,7 +42,7 @@ func New(s *scheduling.Snapshot) (Room, []error) {
 		pool := &s.NodePools[i]
 		allowed := map[karpenter.DisruptionReason]int{}
 		for _, reason := range reasons {
-			n, err := budget.Allowed(pool.Spec.Disruption.Budgets, total[pool.Name], reason, s.Taken)
+			n, err := budget.Allowed(pool, total[pool.Name], reason, s.Taken)
 			if err != nil {
 				// It is the same for each reason: what cannot be read forbids everything.
 				problems = append(problems, fmt.Errorf("NodePool %s: %w", pool.Name, err))

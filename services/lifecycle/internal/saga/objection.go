@@ -142,7 +142,7 @@ func (l Look) room(name string) string {
 			going++
 		}
 	}
-	allowed, err := budget.Allowed(l.Pools[i].Spec.Disruption.Budgets, nodes, l.Reason, l.Now)
+	allowed, err := budget.Allowed(l.Pools[i], nodes, l.Reason, l.Now)
 	switch {
 	case err != nil:
 		return err.Error()
