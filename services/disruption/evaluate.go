@@ -100,7 +100,11 @@ func (p *pass) simulate() *scheduling.Simulation {
 // without is simulated, but for nodes that no pod asked for: what static pools lack
 // is for a batch to launch.
 func (p *pass) without(nodes []*candidate.Candidate) scheduling.Result {
-	r := p.simulated(nodes...)
+	return asked(p.simulated(nodes...))
+}
+
+// asked leaves out the nodes that no pod asked for.
+func asked(r scheduling.Result) scheduling.Result {
 	r.Nodes = slices.DeleteFunc(slices.Clone(r.Nodes), func(n scheduling.PlannedNode) bool { return len(n.Pods) == 0 })
 	r.PricePerHour = 0
 	for i := range r.Nodes {

@@ -121,8 +121,10 @@ func (p *pass) attempt(m Method, nodes []*candidate.Candidate) attempt {
 // cheaper asks whether nodes with pods can go for less.
 func (p *pass) cheaper(a *attempt) {
 	r := p.without(a.nodes)
-	if len(a.nodes) == 1 && len(r.Unplaced) == 0 {
-		r, _ = consolidation.Merged(a.nodes[0], r, p.stock)
+	if len(a.nodes) == 1 && len(r.Nodes) > 1 {
+		if one := asked(p.simulate().WithoutForOne(places(a.nodes)...)); consolidation.Whole(one).None() {
+			r = one
+		}
 	}
 	v := p.judge.Replace(a.nodes, r)
 	a.Result, a.SavedPerHour, a.objection, a.spoilers = v.Result, v.Saved, v.Objection, v.Spoilers

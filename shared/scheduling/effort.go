@@ -41,6 +41,9 @@ var efforts = []effort{
 	{policy: &singly, pressed: true, order: byRules, contrary: true},
 }
 
+// forOne has one new node at most.
+var forOne = effort{policy: &single, order: byNeed}
+
 // due reports whether the effort could place more than the plan so far, and is
 // not too dear for the batch: to place pods one by one, each is held against each
 // node and each type.

@@ -23,3 +23,6 @@ var crowded = packing.Policy{Tight: true, SmallFirst: true, Budget: 200e6}
 
 // singly is for pods that are placed one by one.
 var singly = packing.Policy{Tight: true, Mixed: true, Budget: 20e6}
+
+// single is for pods that are placed one by one on one new node.
+var single = packing.Policy{Mixed: true, Nodes: 1, Budget: 20e6}

@@ -61,14 +61,14 @@ func (r *removal) move() {
 }
 
 // attempt plans once. A panic is a fault of ours.
-func (r *removal) attempt() (result Result, fault *broken) {
+func (r *removal) attempt(e effort) (result Result, fault *broken) {
 	var w *world
 	defer func() {
 		if cause := recover(); cause != nil {
 			fault = blame(w, cause)
 		}
 	}()
-	best := plan(r, effort{}, afterthoughts, &w)
+	best := plan(r, e, afterthoughts, &w)
 	return best.with(r.static(w)), nil
 }
 

@@ -69,11 +69,19 @@ func unsettled(s *Snapshot) []PodClass {
 // list; a place beyond that is a mistake that panics. They may go to nodes that stay,
 // are initialized and ready, or to new ones; each pod's Node says where it runs now.
 // What the nodes count for in limits, they go on counting for: both exist at once.
-func (s *Simulation) Without(nodes ...int) Result {
+func (s *Simulation) Without(nodes ...int) Result { return s.without(effort{}, nodes) }
+
+// WithoutForOne plans as Without does, with one new node at most, where that is all
+// that may come (B156): planning looks for what is cheapest, which may be several.
+// Pods are placed one by one, as Karpenter does it, and join the node as long as one
+// of its types holds them all; that may leave pods out that have another place.
+func (s *Simulation) WithoutForOne(nodes ...int) Result { return s.without(forOne, nodes) }
+
+func (s *Simulation) without(e effort, nodes []int) Result {
 	r := s.standing.remove(nodes)
 	var aside []Unplaced
 	for {
-		result, fault := r.attempt()
+		result, fault := r.attempt(e)
 		if fault == nil {
 			result.Unplaced, result.Overlays = append(aside, result.Unplaced...), s.standing.stock.Overlays
 			return result

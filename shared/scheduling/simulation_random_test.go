@@ -148,6 +148,34 @@ func TestB152WithoutIsWhole(t *testing.T) {
 	}
 }
 
+// TestB156WithoutForOne asks for one new node at most, and holds the answer to
+// Kubernetes' rules.
+func TestB156WithoutForOne(t *testing.T) {
+	cat := schedulingtest.Catalogue()
+	var one, less int
+	rapid.Check(t, func(t *rapid.T) {
+		snapshot := genCluster(t)
+		stock := scheduling.NewStock(snapshot, cat)
+		simulation := scheduling.NewSimulation(snapshot, stock)
+		for i := range snapshot.Nodes {
+			got := simulation.WithoutForOne(i)
+			if len(got.Nodes) > 1 {
+				t.Fatalf("without %d:\n%s", i, tell(got))
+			}
+			if err := schedulingtest.Check(scheduling.Equivalent(snapshot, i), cat, got); err != nil {
+				t.Fatalf("without %d:\n%s\n%v", i, tell(got), err)
+			}
+			if one += len(got.Nodes); len(got.Unplaced) == 0 && len(simulation.Without(i).Nodes) > 1 {
+				less++
+			}
+		}
+	})
+	t.Logf("%d new nodes, %d of them where planning wants several", one, less)
+	if one == 0 || less == 0 {
+		t.Error("the clusters are too easy to prove anything")
+	}
+}
+
 func tell(r scheduling.Result) string {
 	var out strings.Builder
 	for _, n := range r.Nominations {

@@ -290,3 +290,29 @@ func TestB152ZoneOfRemovedNodeIsGone(t *testing.T) {
 		t.Errorf("%+v, want the pod in the one zone that is left", result)
 	}
 }
+
+// TestB156OneForOne replaces a node of two pods, which planning would put on two nodes
+// or one, with one node at most.
+func TestB156OneForOne(t *testing.T) {
+	for _, tt := range []struct {
+		name string
+		cpus [2]string
+		edit func(*scheduling.PodSpec)
+		// placed is how many of the pods find a place.
+		placed int
+	}{
+		{"both on one", [2]string{"1500m", "1500m"}, func(*scheduling.PodSpec) {}, 2},
+		{"those that must not share a node", [2]string{"1500m", "1500m"}, apartOver(corev1.LabelHostname, "a"), 1},
+		{"more than any type holds", [2]string{"2500m", "2500m"}, func(*scheduling.PodSpec) {}, 1},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			snapshot := inZones().Snapshot
+			snapshot.Nodes = []scheduling.Node{node("old", running(
+				schedulingtest.Pods("a", 1, tt.cpus[0], "1Gi", tt.edit), schedulingtest.Pods("b", 1, tt.cpus[1], "1Gi", tt.edit)))}
+			got := scheduling.NewSimulation(snapshot, scheduling.NewStock(snapshot, schedulingtest.Catalogue())).WithoutForOne(0)
+			if len(got.Nodes) != 1 || len(got.Nodes[0].Pods) != tt.placed || unplaced(got) != 2-tt.placed {
+				t.Errorf("%s", tell(got))
+			}
+		})
+	}
+}

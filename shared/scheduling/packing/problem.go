@@ -159,6 +159,8 @@ type Policy struct {
 	// Mixed lets nodes that only some pods need be opened for all, so that those
 	// need no other.
 	Mixed bool
+	// Nodes is how many nodes Open may buy at most, 0 for any number.
+	Nodes int
 	// Effort is how many steps may be spent before no more orders are tried, and
 	// Budget how many before the plan stays partial. A step is a look at a lot, a bin
 	// or a column: five to seventeen nanoseconds, as measured.

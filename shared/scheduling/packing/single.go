@@ -21,8 +21,11 @@ func (p *Packer) Join(lot Lot) (id int, ok bool) {
 }
 
 // Open buys a node for one pod. It returns the number of its lot; false, and no
-// lot, if none can be bought.
+// lot, if none can be bought, or as many were as the policy lets it.
 func (p *Packer) Open(lot Lot) (id int, ok bool) {
+	if most := p.problem.Policy.Nodes; most > 0 && len(p.bins) >= most {
+		return -1, false
+	}
 	return p.single(lot, func(id int) {
 		lot := &p.lots[id]
 		if k, n := p.alone(lot, 1); n > 0 && p.mayLead(lot) {
