@@ -7,6 +7,8 @@ type Kind string
 const (
 	// Counter only grows.
 	Counter Kind = "counter"
+	// Gauge is what it was set to last.
+	Gauge Kind = "gauge"
 	// Histogram counts values by size.
 	Histogram Kind = "histogram"
 )
@@ -30,19 +32,24 @@ type Label struct {
 	Name, Help string
 	// Max is how many values there can be.
 	Max int
+	// Bare leaves a value empty that is, as Karpenter does; elsewhere it is none.
+	Bare bool
 }
 
 var (
-	labelService = Label{"service", "the service that handled it", 8}
-	labelType    = Label{"type", "the type of the message, or none for one that could not be read", 40}
-	labelVerdict = Label{"verdict", "what became of the message: delete, hide, park or keep", 4}
-	labelKind    = Label{"kind", "the kind of the error", 16}
-	labelLimit   = Label{"kind", "throttled for too many within a minute, denied for too many in one intent", 2}
-	labelCode    = Label{"code", "EC2's error code, or other", 20}
-	labelSold    = Label{"capacity_type", "spot, on-demand or reserved", 3}
-	labelThing   = Label{"thing", "instance or profile", 2}
-	labelBucket  = Label{"bucket", "EC2's token bucket", 6}
-	labelResult  = Label{"result", "ok, or the kind of the error", 17}
+	labelService  = Label{Name: "service", Help: "the service that handled it", Max: 8}
+	labelType     = Label{Name: "type", Help: "the type of the message, or none for one that could not be read", Max: 40}
+	labelVerdict  = Label{Name: "verdict", Help: "what became of the message: delete, hide, park or keep", Max: 4}
+	labelKind     = Label{Name: "kind", Help: "the kind of the error", Max: 16}
+	labelLimit    = Label{Name: "kind", Help: "throttled for too many within a minute, denied for too many in one intent", Max: 2}
+	labelCode     = Label{Name: "code", Help: "EC2's error code, or other", Max: 20}
+	labelSold     = Label{Name: "capacity_type", Help: "spot, on-demand or reserved", Max: 3}
+	labelThing    = Label{Name: "thing", Help: "instance or profile", Max: 2}
+	labelBucket   = Label{Name: "bucket", Help: "EC2's token bucket", Max: 6}
+	labelDecision = Label{Name: "decision", Help: "replace or delete", Max: 2}
+	labelReason   = Label{Name: "reason", Help: "empty, drifted or underutilized", Max: 3}
+	labelMethod   = Label{Name: "consolidation_type", Help: "empty, multi or single, and nothing for drift", Max: 4, Bare: true}
+	labelResult   = Label{Name: "result", Help: "ok, or the kind of the error", Max: 17}
 )
 
 // seconds suit both an answer in milliseconds and a backlog of an hour.
@@ -112,5 +119,39 @@ var (
 	}
 )
 
+// The metrics of disruption that Karpenter has too, under its names, so that its
+// dashboards and alarms go on working (B165). Which service counts what follows from
+// who decides: disruption finds, and lifecycle lets act.
+var (
+	Decisions = Metric{
+		Name: "karpenter_voluntary_disruption_decisions_total", Kind: Counter, Unit: "{decision}",
+		Help:   "Disruptions that began to act.",
+		Labels: []Label{labelDecision, labelReason, labelMethod},
+	}
+	Eligible = Metric{
+		Name: "karpenter_voluntary_disruption_eligible_nodes", Kind: Gauge, Unit: "{node}",
+		Help:   "Nodes against which nothing of their own stands, in the last snapshot that was looked at.",
+		Labels: []Label{labelReason},
+	}
+	Timeouts = Metric{
+		Name: "karpenter_voluntary_disruption_consolidation_timeouts_total", Kind: Counter, Unit: "{look}",
+		Help:   "Looks at a snapshot in which the work that one simulation may take did not suffice for all pods.",
+		Labels: []Label{labelMethod},
+	}
+	Invalid = Metric{
+		Name: "karpenter_voluntary_disruption_failed_validations_total", Kind: Counter, Unit: "{node}",
+		Help:   "Nodes whose disruption was proposed and taken back before it acted.",
+		Labels: []Label{labelMethod},
+	}
+	QueueFailures = Metric{
+		Name: "karpenter_voluntary_disruption_queue_failures_total", Kind: Counter, Unit: "{node}",
+		Help:   "Replacements that were not initialized when their disruption was rolled back.",
+		Labels: []Label{labelDecision, labelReason, labelMethod},
+	}
+)
+
 // Catalogue is all of them.
-var Catalogue = []Metric{Handled, Age, Took, DeadLetters, Refused, Skewed, Undone, Steps, Stopped, Refusals, Spared, EC2Wait}
+var Catalogue = []Metric{
+	Handled, Age, Took, DeadLetters, Refused, Skewed, Undone, Steps, Stopped, Refusals, Spared, EC2Wait,
+	Decisions, Eligible, Timeouts, Invalid, QueueFailures,
+}

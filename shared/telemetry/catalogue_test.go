@@ -15,7 +15,7 @@ func TestCatalogue(t *testing.T) {
 	names := map[string]bool{}
 	for _, m := range Catalogue {
 		t.Run(m.Name, func(t *testing.T) {
-			if names[m.Name] || !regexp.MustCompile(`^joist_[a-z_]+$`).MatchString(m.Name) {
+			if names[m.Name] || !regexp.MustCompile(`^(joist|karpenter)_[a-z_]+$`).MatchString(m.Name) {
 				t.Error("the name is taken or not lower_case")
 			}
 			names[m.Name] = true
@@ -62,8 +62,8 @@ func TestCatalogueIsServed(t *testing.T) {
 	m.handler().ServeHTTP(w, httptest.NewRequest("GET", "/metrics", nil))
 	found := map[string]bool{}
 	for line := range strings.SplitSeq(w.Body.String(), "\n") {
-		if name, ok := strings.CutPrefix(line, "# TYPE joist_"); ok {
-			found["joist_"+name] = true
+		if name, ok := strings.CutPrefix(line, "# TYPE "); ok && (strings.HasPrefix(name, "joist_") || strings.HasPrefix(name, "karpenter_")) {
+			found[name] = true
 		}
 	}
 	want := map[string]bool{}
@@ -78,6 +78,39 @@ func TestCatalogueIsServed(t *testing.T) {
 	}
 	if !strings.Contains(w.Body.String(), "go_goroutines ") {
 		t.Error("nothing of the process itself")
+	}
+}
+
+// Karpenter's metrics have its names and labels to the letter (B165): an empty
+// consolidation type stays empty, and a gauge forgets what it was.
+func TestB165Names(t *testing.T) {
+	m, err := newMeters()
+	if err != nil {
+		t.Fatal(err)
+	}
+	m.record(Decisions, 1, "replace", "drifted", "")
+	m.record(Eligible, 7, "empty")
+	m.record(Eligible, 3, "empty")
+	m.record(Timeouts, 1, "multi")
+	m.record(Invalid, 2, "single")
+	m.record(QueueFailures, 1, "replace", "underutilized", "multi")
+	w := httptest.NewRecorder()
+	m.handler().ServeHTTP(w, httptest.NewRequest("GET", "/metrics", nil))
+	var told []string
+	for line := range strings.SplitSeq(w.Body.String(), "\n") {
+		if name, ok := strings.CutPrefix(line, "karpenter_voluntary_disruption_"); ok {
+			told = append(told, name)
+		}
+	}
+	want := []string{
+		`consolidation_timeouts_total{consolidation_type="multi"} 1`,
+		`decisions_total{consolidation_type="",decision="replace",reason="drifted"} 1`,
+		`eligible_nodes{reason="empty"} 3`,
+		`failed_validations_total{consolidation_type="single"} 2`,
+		`queue_failures_total{consolidation_type="multi",decision="replace",reason="underutilized"} 1`,
+	}
+	if diff := cmp.Diff(want, told); diff != "" {
+		t.Error(diff)
 	}
 }
 

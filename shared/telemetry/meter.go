@@ -54,6 +54,16 @@ func (m meters) add(entry Metric) error {
 			return growing(one), err
 		}
 		return m.registry.Register(all)
+	case Gauge:
+		all := prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: entry.Name, Help: entry.Help}, labels)
+		m.instruments[entry.Name] = func(labels []string) (sink, error) {
+			one, err := all.GetMetricWithLabelValues(labels...)
+			if err != nil {
+				return nil, err
+			}
+			return one.Set, nil
+		}
+		return m.registry.Register(all)
 	case Histogram:
 		all := prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: entry.Name, Help: entry.Help, Buckets: entry.Buckets}, labels)
 		m.instruments[entry.Name] = func(labels []string) (sink, error) {
@@ -78,8 +88,8 @@ func growing(c prometheus.Counter) sink {
 	}
 }
 
-// record adds to a counter or notes a value in a histogram, with the label
-// values in the order of the catalogue.
+// record adds to a counter, sets a gauge or notes a value in a histogram, with the
+// label values in the order of the catalogue.
 func (m meters) record(entry Metric, value float64, labels ...string) {
 	m.of(entry, labels)(value)
 }
@@ -88,8 +98,11 @@ func (m meters) record(entry Metric, value float64, labels ...string) {
 func (m meters) of(entry Metric, labels []string) sink {
 	values := make([]string, len(entry.Labels))
 	for i := range values {
-		if values[i] = "none"; i < len(labels) && labels[i] != "" {
+		if i < len(labels) {
 			values[i] = labels[i]
+		}
+		if values[i] == "" && !entry.Labels[i].Bare {
+			values[i] = "none"
 		}
 	}
 	if find := m.instruments[entry.Name]; find != nil {
