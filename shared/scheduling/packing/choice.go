@@ -1,7 +1,5 @@
 package packing
 
-import "slices"
-
 // Choice is the set of columns that a node could be bought as: large enough for
 // what it holds, in its pool and stage, and sold where it may be. Of what limits
 // have left over, each bin has been given an equal part to be larger by.
@@ -29,8 +27,9 @@ func (p *Packer) choice(bin *Bin, used []int64, planes uint64, in Set) Set {
 // its pool has a limit for: limits count the largest type that a node may become
 // (B104).
 func (p *Packer) moderateLimits(chosen, c *Column, extra []int64) bool {
-	for r, left := range p.problem.Pools[c.Pool].Left {
-		if left == Unlimited {
+	pool := &p.problem.Pools[c.Pool]
+	for r := range pool.Left {
+		if pool.left(r) == Unlimited {
 			continue
 		}
 		most := chosen.Capacity[r]
@@ -47,25 +46,31 @@ func (p *Packer) moderateLimits(chosen, c *Column, extra []int64) bool {
 // loosen shares what limits have left over among the bins, so that launches have
 // more types to choose from.
 func (p *Packer) loosen() {
-	waiting := make([]int64, len(p.problem.Pools))
+	waiting, within := make([]int64, len(p.problem.Pools)), map[*Pool]int64{}
 	for b := range p.bins {
 		p.bins[b].extra, p.bins[b].choice = nil, nil
-		waiting[p.problem.Columns[p.bins[b].Column].Pool]++
+		at := p.problem.Columns[p.bins[b].Column].Pool
+		waiting[at]++
+		within[p.spare[at].Within]++
 	}
 	for b := range p.bins {
 		at := p.problem.Columns[p.bins[b].Column].Pool
-		if pool := &p.spare[at]; pool.limited() {
-			p.loosenOne(&p.bins[b], pool, waiting[at])
+		pool := &p.spare[at]
+		if pool.limited() {
+			p.loosenOne(&p.bins[b], pool, waiting[at], within[pool.Within])
 		}
 		waiting[at]--
+		within[pool.Within]--
 	}
 }
 
-func (p *Packer) loosenOne(bin *Bin, pool *Pool, sharers int64) {
+// loosenOne gives one of so many bins of a pool, and of all pools within what those
+// share, its part.
+func (p *Packer) loosenOne(bin *Bin, pool *Pool, sharers, within int64) {
 	bin.extra = make([]int64, len(pool.Left))
-	for r, left := range pool.Left {
-		if left != Unlimited {
-			bin.extra[r] = max(0, left) / sharers
+	for r := range pool.Left {
+		if pool.left(r) != Unlimited {
+			bin.extra[r] = pool.part(r, sharers, within)
 		}
 	}
 	chosen, largest := &p.problem.Columns[bin.Column], make([]int64, len(pool.Left))
@@ -76,16 +81,27 @@ func (p *Packer) loosenOne(bin *Bin, pool *Pool, sharers int64) {
 		}
 		return true
 	})
-	for r := range pool.Left {
-		if pool.Left[r] != Unlimited {
-			pool.Left[r] -= largest[r]
-		}
+	pool.take(largest, 1)
+}
+
+// part is what each of so many bins of the pool may have of what is left of a
+// resource, and each of those within what pools share.
+func (p *Pool) part(resource int, sharers, within int64) int64 {
+	part := max(0, p.Left[resource]) / sharers
+	if p.Within != nil {
+		part = min(part, max(0, p.Within.Left[resource])/within)
 	}
+	return part
 }
 
 // limited reports whether any resource has a limit.
 func (p *Pool) limited() bool {
-	return slices.ContainsFunc(p.Left, func(left int64) bool { return left != Unlimited })
+	for r := range p.Left {
+		if p.left(r) != Unlimited {
+			return true
+		}
+	}
+	return false
 }
 
 // enough asks the pool whether a bin leaves choice enough with n more pods of a

@@ -9,8 +9,8 @@ func (p *Packer) cost(c *Column, planes uint64) float64 {
 	}
 	share := 0.0
 	pool := &p.quotas[c.Pool]
-	for r, left := range pool.Left {
-		if left != Unlimited && left > 0 {
+	for r := range pool.Left {
+		if left := pool.left(r); left != Unlimited && left > 0 {
 			share = max(share, float64(c.Capacity[r])/float64(left))
 		}
 	}

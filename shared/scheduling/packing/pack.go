@@ -11,12 +11,7 @@ import (
 // then on, and to others that are made of the same ones with the same policy.
 func New(problem Problem) *Packer {
 	p := &Packer{problem: problem, lonely: -1, content: newTallies(problem.Rules), trodden: make([]int32, len(problem.Nodes)), members: make([]int, len(problem.Rules))}
-	p.problem.Pools = slices.Clone(problem.Pools)
-	for i := range problem.Pools {
-		p.problem.Pools[i].Left = slices.Clone(problem.Pools[i].Left)
-		p.quotas = append(p.quotas, problem.Pools[i])
-		p.quotas[i].Left = slices.Clone(problem.Pools[i].Left)
-	}
+	p.problem.Pools, p.quotas = copied(problem.Pools), copied(problem.Pools)
 	p.problem.Supplies, p.problem.Rations = slices.Clone(problem.Supplies), slices.Clone(problem.Rations)
 	for i := range problem.Nodes {
 		for _, t := range problem.Nodes[i].Tallies {
@@ -153,10 +148,7 @@ func (p *Packer) Finish() {
 	if p.singly {
 		p.settle()
 	}
-	p.spare = slices.Clone(p.problem.Pools)
-	for i := range p.spare {
-		p.spare[i].Left = slices.Clone(p.spare[i].Left)
-	}
+	p.spare = copied(p.problem.Pools)
 	p.loosen()
 }
 

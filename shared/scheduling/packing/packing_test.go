@@ -24,8 +24,15 @@ func draw(t *rapid.T) world {
 	var w world
 	w.problem = packing.Problem{Dims: dims, Policy: packing.DefaultPolicy}
 	amount := func(from, to int64, label string) int64 { return rapid.Int64Range(from, to).Draw(t, label) }
-	for range rapid.IntRange(1, 2).Draw(t, "pools") {
+	within := &packing.Pool{Left: []int64{packing.Unlimited, packing.Unlimited}, Nodes: packing.Unlimited}
+	if rapid.IntRange(0, 2).Draw(t, "limited together") == 0 {
+		within.Left[0] = amount(0, 60000, "limit of all")
+	}
+	for range rapid.IntRange(1, 3).Draw(t, "pools") {
 		pool := packing.Pool{Left: []int64{packing.Unlimited, packing.Unlimited}, Nodes: packing.Unlimited}
+		if rapid.IntRange(0, 3).Draw(t, "within") > 0 {
+			pool.Within = within
+		}
 		if rapid.Bool().Draw(t, "limited") {
 			pool.Left[0] = amount(0, 60000, "limit")
 		}
@@ -202,7 +209,15 @@ func (w *world) check(t *rapid.T, p *packing.Packer) {
 
 // limits allows pools that nobody launched in to be over theirs from the start.
 func (w *world) limits(t *rapid.T, used []packing.Pool, supplied int) {
+	var within *packing.Pool
+	together := make([]int64, dims)
 	for i, pool := range w.problem.Pools {
+		if pool.Within != nil {
+			within = pool.Within
+			for r := range dims {
+				together[r] += used[i].Left[r]
+			}
+		}
 		if used[i].Nodes > 0 && pool.Nodes != packing.Unlimited && used[i].Nodes > pool.Nodes {
 			t.Fatalf("pool %d: %d nodes of %d", i, used[i].Nodes, pool.Nodes)
 		}
@@ -210,6 +225,11 @@ func (w *world) limits(t *rapid.T, used []packing.Pool, supplied int) {
 			if used[i].Nodes > 0 && pool.Left[r] != packing.Unlimited && used[i].Left[r] > pool.Left[r] {
 				t.Fatalf("pool %d: its nodes may come to %d of resource %d, and %d are left", i, used[i].Left[r], r, pool.Left[r])
 			}
+		}
+	}
+	for r := range dims {
+		if within != nil && within.Left[r] != packing.Unlimited && together[r] > within.Left[r] {
+			t.Fatalf("the nodes of all pools may come to %d of resource %d, and %d are left", together[r], r, within.Left[r])
 		}
 	}
 	if supplied > w.problem.Supplies[0] {

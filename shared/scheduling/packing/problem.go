@@ -1,6 +1,9 @@
 package packing
 
-import "math"
+import (
+	"math"
+	"slices"
+)
 
 // Unlimited is the quota of a resource without a limit.
 const Unlimited = math.MaxInt64
@@ -27,6 +30,9 @@ type Pool struct {
 	Left []int64
 	// Nodes is how many nodes may still be added.
 	Nodes int64
+	// Within is a quota that pools share: what they have must fit there as well. Nil is
+	// none; it has none itself.
+	Within *Pool
 	// Rations are, by plane, 1 + the index of the ration that the pool's nodes take
 	// from there; 0, or nothing, where none is kept.
 	Rations []int
@@ -207,11 +213,20 @@ func (p *Pool) Holds(capacity []int64) bool {
 		return false
 	}
 	for i, c := range capacity {
-		if p.Left[i] != Unlimited && c > p.Left[i] {
+		if left := p.left(i); left != Unlimited && c > left {
 			return false
 		}
 	}
 	return true
+}
+
+// left is what may still be added of a resource, by the pool's own limits and by
+// those that it shares.
+func (p *Pool) left(resource int) int64 {
+	if p.Within == nil {
+		return p.Left[resource]
+	}
+	return min(p.Left[resource], p.Within.Left[resource])
 }
 
 // Count takes a node that exists off the quota.
@@ -227,6 +242,27 @@ func (p *Pool) take(capacity []int64, sign int64) {
 			p.Left[i] -= sign * c
 		}
 	}
+	if p.Within != nil {
+		p.Within.take(capacity, sign)
+	}
+}
+
+// copied are the pools with quotas of their own to count down. What pools share, the
+// copies share as well.
+func copied(pools []Pool) []Pool {
+	out, shared := slices.Clone(pools), map[*Pool]*Pool{}
+	for i := range out {
+		out[i].Left = slices.Clone(out[i].Left)
+		within := out[i].Within
+		if within == nil {
+			continue
+		}
+		if shared[within] == nil {
+			shared[within] = &Pool{Left: slices.Clone(within.Left), Nodes: within.Nodes}
+		}
+		out[i].Within = shared[within]
+	}
+	return out
 }
 
 // DefaultPolicy pays up to five percent for a plan of which no node carries more
