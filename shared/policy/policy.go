@@ -39,6 +39,9 @@ const (
 	DriftCanary = "joist.sh/drift-canary"
 	// DriftBake is how long these must have been initialized by then: "30m".
 	DriftBake = "joist.sh/drift-bake"
+	// DriftResume is a time, as RFC 3339 has it: what failed before does not hold drift
+	// up any more.
+	DriftResume = "joist.sh/drift-resume"
 	// PriceLimit is what the nodes of the pool may cost together, in US dollars an
 	// hour: "25".
 	PriceLimit = "joist.sh/price-limit"
@@ -75,6 +78,7 @@ type Expiring struct {
 type Drift struct {
 	Canary Share
 	Bake   time.Duration
+	Resume time.Time
 }
 
 // Read reads the annotations of a NodePool. All that is wrong with them is told.
@@ -87,7 +91,7 @@ func Read(annotations map[string]string) (Policy, error) {
 			Cooldown: r.duration(Cooldown), EvictionsPerHour: r.share(EvictionsPerHour),
 		},
 		Expiration: Expiring{Graceful: r.word(Expiration, "forceful", "graceful") == "graceful", Window: r.duration(ExpirationWindow)},
-		Drift:      Drift{Canary: r.share(DriftCanary), Bake: r.duration(DriftBake)},
+		Drift:      Drift{Canary: r.share(DriftCanary), Bake: r.duration(DriftBake), Resume: r.time(DriftResume)},
 		Zone:       r.zone(BudgetTimeZone),
 	}
 	if _, limited := annotations[PriceLimit]; limited {

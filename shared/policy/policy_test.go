@@ -15,7 +15,7 @@ func TestRead(t *testing.T) {
 	got, err := policy.Read(map[string]string{
 		policy.MinSaving: "$0.05", policy.MinSavingPercent: "10%", policy.Payback: "2h", policy.EvictionCost: "0.001",
 		policy.Cooldown: "1h", policy.EvictionsPerHour: "20%", policy.Expiration: "graceful", policy.ExpirationWindow: "24h",
-		policy.BudgetTimeZone: "Europe/Berlin", policy.DriftCanary: "2", policy.DriftBake: "30m", policy.PriceLimit: "25",
+		policy.BudgetTimeZone: "Europe/Berlin", policy.DriftCanary: "2", policy.DriftBake: "30m", policy.DriftResume: "2026-11-22T13:00:00+01:00", policy.PriceLimit: "25",
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -25,7 +25,7 @@ func TestRead(t *testing.T) {
 		t.Errorf("consolidation: %+v", c)
 	}
 	if !got.Expiration.Graceful || got.Expiration.Window != 24*time.Hour || got.Zone.String() != "Europe/Berlin" ||
-		got.Drift.Canary.Of(100) != 2 || got.Drift.Bake != 30*time.Minute || *got.PriceLimit != 25 {
+		got.Drift.Canary.Of(100) != 2 || got.Drift.Bake != 30*time.Minute || got.Drift.Resume != time.Date(2026, time.November, 22, 12, 0, 0, 0, time.UTC) || *got.PriceLimit != 25 {
 		t.Errorf("%+v", got)
 	}
 }
@@ -35,7 +35,7 @@ func TestReadTellsAllThatIsWrong(t *testing.T) {
 		policy.MinSaving: {"", "-1", "a lot", "NaN", "Inf"}, policy.MinSavingPercent: {"101", "-1", "NaN", ""},
 		policy.Payback: {"2", "-1h", "soon"}, policy.EvictionCost: {"x"}, policy.Cooldown: {"1 hour"},
 		policy.EvictionsPerHour: {"-1", "101%", "1.5", "%"}, policy.Expiration: {"Graceful", ""}, policy.ExpirationWindow: {"1d"},
-		policy.BudgetTimeZone: {"", "Local", "Mars/Olympus"}, policy.DriftCanary: {"some"}, policy.DriftBake: {"-1m"}, policy.PriceLimit: {"", "free"},
+		policy.BudgetTimeZone: {"", "Local", "Mars/Olympus"}, policy.DriftCanary: {"some"}, policy.DriftBake: {"-1m"}, policy.DriftResume: {"", "now", "2026-11-22"}, policy.PriceLimit: {"", "free"},
 	}
 	all := map[string]string{}
 	for name, texts := range wrong {

@@ -62,6 +62,18 @@ func (r *reader) duration(name string) time.Duration {
 	return v
 }
 
+func (r *reader) time(name string) time.Time {
+	text, ok := r.annotations[name]
+	if !ok {
+		return time.Time{}
+	}
+	v, err := time.Parse(time.RFC3339, text)
+	if err != nil {
+		r.wrong(name, `a time such as "2026-01-31T12:00:00Z"`)
+	}
+	return v.UTC()
+}
+
 func (r *reader) word(name string, words ...string) string {
 	text, ok := r.annotations[name]
 	if ok && !slices.Contains(words, text) {

@@ -23,11 +23,12 @@ import (
 
 	"github.com/joist-autoscaler/joist/services/lifecycle/internal/claim"
 	"github.com/joist-autoscaler/joist/shared/karpenter"
+	"github.com/joist-autoscaler/joist/shared/scheduling"
 )
 
 const (
 	// Annotation is where the ring is kept, on the NodePool.
-	Annotation = "joist.sh/registrations"
+	Annotation = scheduling.LaunchesAnnotation
 	// Size is how many launches count.
 	Size = 4
 	// Unhealthy is how many of them must have failed.
@@ -35,37 +36,23 @@ const (
 )
 
 // Ring is how the last launches ended, oldest first.
-type Ring struct {
-	// Pool and Class are the generations that it speaks of.
-	Pool  int64 `json:"pool"`
-	Class int64 `json:"class"`
-	// Since is when it began; what ended before does not count.
-	Since time.Time `json:"since"`
-	Last  []Try     `json:"last,omitempty"`
-}
+type Ring scheduling.Launches
 
 // Try is how one launch ended.
-type Try struct {
-	Claim types.UID `json:"claim,omitempty"`
-	At    time.Time `json:"at"`
-	OK    bool      `json:"ok,omitempty"`
-	// Reason and Message say why it failed.
-	Reason  string `json:"reason,omitempty"`
-	Message string `json:"message,omitempty"`
-}
+type Try = scheduling.Launch
 
 // Of reads the pool's ring. One that is of another generation, or that nobody can
 // read, begins anew; one that was never written takes over what the pool's
 // condition says, which Karpenter or an earlier Joist may have found.
 func Of(pool *karpenter.NodePool, class *karpenter.EC2NodeClass, now time.Time) Ring {
 	fresh := Ring{Pool: pool.Generation, Class: class.Generation, Since: now.UTC()}
-	text, written := pool.Annotations[Annotation]
-	if !written {
+	if _, written := pool.Annotations[Annotation]; !written {
 		fresh.Last = inherited(pool, class, now)
 		return fresh
 	}
-	var ring Ring
-	if err := json.Unmarshal([]byte(text), &ring); err != nil || ring.Pool != pool.Generation || ring.Class != class.Generation {
+	launches, ok := scheduling.LaunchesOf(pool)
+	ring := Ring(launches)
+	if !ok || ring.Pool != pool.Generation || ring.Class != class.Generation {
 		return fresh
 	}
 	return ring
@@ -143,7 +130,7 @@ func end(c *karpenter.NodeClaim) (Try, bool) {
 		launched, _ := c.Status.Conditions.Get(karpenter.ConditionTypeLaunched)
 		try.Reason, try.Message = cmp.Or(launched.Reason, "LaunchFailed"), launched.Message
 	case claim.FailedRegistration:
-		try.At = c.CreationTimestamp.Add(claim.RegistrationTimeout).UTC()
+		try.At, try.Image = c.CreationTimestamp.Add(claim.RegistrationTimeout).UTC(), c.Status.ImageID
 	default:
 		return Try{}, false
 	}
