@@ -55,6 +55,8 @@ type Service struct {
 	Cluster event.Cluster
 	Now     func() time.Time
 	Options Options
+	// Count hears of what happens that somebody may watch; nil counts nothing.
+	Count func(what Counted, value float64, labels ...string)
 }
 
 // Handle thinks about one snapshot.
@@ -80,6 +82,7 @@ func (s Service) Handle(ctx context.Context, e event.Envelope) error {
 	found := Evaluate(snapshot, scheduling.NewStock(snapshot, cat), s.Options)
 	decisions := decide(&snapshot, found.Commands)
 	s.Rest.note(body, found, decisions)
+	s.count(found.Tally)
 	host.Say(ctx, "nodes", len(snapshot.Nodes), "commands", len(found.Commands), "decisions", len(decisions))
 	if err := errors.Join(found.Problems...); err != nil {
 		host.Say(ctx, "problems", err.Error())

@@ -19,6 +19,7 @@ import (
 // the order of B144.
 func Evaluate(s scheduling.Snapshot, stock scheduling.Stock, o Options) Findings {
 	p := newPass(s, stock, o)
+	p.tally()
 	p.standing()
 	for _, find := range []func(){p.emptiness, p.staticDrift, p.drift, p.multiNode, p.singleNode} {
 		find()

@@ -37,6 +37,7 @@ type Findings struct {
 	Kept []Kept
 	// Problems are what a person must mend, such as a budget that cannot be read.
 	Problems []error
+	Tally    Tally
 }
 
 // Command is a set of nodes that should go together.

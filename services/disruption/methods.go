@@ -115,6 +115,7 @@ func (p *pass) attempt(m Method, nodes []*candidate.Candidate) attempt {
 	case out.PodsMoved > 0:
 		p.cheaper(&out)
 	}
+	p.tried(&out)
 	return out
 }
 

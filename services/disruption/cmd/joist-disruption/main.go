@@ -13,6 +13,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/host/lambda"
 	"github.com/joist-autoscaler/joist/shared/parts"
 	"github.com/joist-autoscaler/joist/shared/settings"
+	"github.com/joist-autoscaler/joist/shared/telemetry"
 )
 
 func main() {
@@ -24,7 +25,17 @@ func main() {
 	}, run)
 }
 
+// metrics are what the service's counts are called.
+var metrics = map[disruption.Counted]telemetry.Metric{
+	disruption.EligibleNodes: telemetry.Eligible, disruption.Timeouts: telemetry.Timeouts,
+}
+
 func run(ctx context.Context, p *parts.Parts) error {
-	service := disruption.Service{Blobs: p.Blobs(), Catalogues: &blob.Kept[catalog.Catalogue]{}, Rest: &disruption.Rest{}, Bus: p.Facts(), Cluster: p.Cluster, Now: time.Now}
+	service := disruption.Service{
+		Blobs: p.Blobs(), Catalogues: &blob.Kept[catalog.Catalogue]{}, Rest: &disruption.Rest{}, Bus: p.Facts(), Cluster: p.Cluster, Now: time.Now,
+		Count: func(what disruption.Counted, value float64, labels ...string) {
+			p.Telemetry.Count(metrics[what], value, labels...)
+		},
+	}
 	return p.Run(ctx, p.Events(disruption.Types, service.Handle), host.Options{Deadline: 2 * time.Minute}, lambda.Serve)
 }

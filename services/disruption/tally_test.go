@@ -1,0 +1,78 @@
+package disruption
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/joist-autoscaler/joist/services/disruption/internal/fixture"
+	"github.com/joist-autoscaler/joist/shared/catalog"
+	"github.com/joist-autoscaler/joist/shared/karpenter"
+	"github.com/joist-autoscaler/joist/shared/scheduling"
+	"github.com/joist-autoscaler/joist/shared/scheduling/schedulingtest"
+)
+
+// A node is eligible for each reason for which nothing of its own stands against it,
+// whatever budgets and prices say.
+func TestB165EligibleNodes(t *testing.T) {
+	drifted := func(n *scheduling.Node) { n.Drift = &scheduling.Drift{Reason: "AMIDrift", Since: fixture.Taken} }
+	kept := func(n *scheduling.Node) { n.DoNotDisrupt = true }
+	lately := func(n *scheduling.Node) { n.LastPodEvent = fixture.Taken.Add(-time.Second) }
+	used := fixture.With(fixture.Pods("web", 1, "1", "1Gi"))
+	s := fixture.Snapshot(fixture.Pool(fixture.Budgets("0")),
+		fixture.Node("empty", "t4g.large"), fixture.Node("empty-lately", "t4g.large", lately), fixture.Node("empty-kept", "t4g.large", kept),
+		fixture.Node("used", "t4g.large", used), fixture.Node("used-lately", "t4g.large", used, lately), fixture.Node("used-drifted", "t4g.large", used, lately, drifted),
+		fixture.Node("drifted-kept", "t4g.large", kept, drifted))
+	want := map[karpenter.DisruptionReason]int{karpenter.DisruptionReasonEmpty: 1, karpenter.DisruptionReasonDrifted: 1, karpenter.DisruptionReasonUnderutilized: 2}
+	if diff := cmp.Diff(want, Evaluate(s, fixture.Stock(s), Options{}).Tally.Eligible); diff != "" {
+		t.Errorf("eligible (-want +got):\n%s", diff)
+	}
+}
+
+// Work that did not suffice counts once in a look, however many attempts it hit.
+func TestB165Timeouts(t *testing.T) {
+	s := fixture.Snapshot(fixture.Pool())
+	p := newPass(s, fixture.Stock(s), Options{})
+	p.tally()
+	for _, m := range []Method{MultiNode, MultiNode, SingleNode, Drift} {
+		a := attempt{Command: Command{Method: m}}
+		a.Result.Partial = m == MultiNode
+		p.tried(&a)
+	}
+	var told []string
+	Service{Count: func(what Counted, value float64, labels ...string) {
+		if what == Timeouts {
+			told = append(told, fmt.Sprint(labels, " ", value))
+		}
+	}}.count(p.findings.Tally)
+	if diff := cmp.Diff([]string{"[multi] 1", "[multi] 0", "[single] 0"}, told); diff != "" {
+		t.Errorf("counted (-want +got):\n%s", diff)
+	}
+}
+
+// The service tells its counts with each snapshot that it looks at, and with no other.
+func TestB165CountsAreTold(t *testing.T) {
+	b := newBench()
+	eligible := map[string]float64{}
+	looks := 0
+	b.Count = func(what Counted, value float64, labels ...string) {
+		if what == EligibleNodes {
+			eligible[labels[0]] = value
+			looks++
+		}
+	}
+	s := quiet()
+	s.Catalogue = b.put(t, catalog.Kind, schedulingtest.Catalogue())
+	if _, err := b.show(t, s); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(map[string]float64{"empty": 1, "drifted": 0, "underutilized": 1}, eligible); diff != "" || looks != 3 {
+		t.Errorf("%d counts (-want +got):\n%s", looks, diff)
+	}
+	s.Taken = s.Taken.Add(-time.Hour)
+	if _, err := b.show(t, s); err == nil || looks != 3 {
+		t.Errorf("of a stale snapshot (%v) there are %d counts", err, looks-3)
+	}
+}

@@ -1,0 +1,31 @@
+package karpenter
+
+import "strings"
+
+// Words of the labels of Karpenter's metrics of disruption (B165).
+
+// ConsolidationType is what the metrics call a method of disruption (B144); drift has
+// no name there, and neither has what is not known.
+func ConsolidationType(method string) string {
+	switch method {
+	case "Emptiness":
+		return "empty"
+	case "MultiNodeConsolidation":
+		return "multi"
+	case "SingleNodeConsolidation":
+		return "single"
+	default:
+		return ""
+	}
+}
+
+// Decision is what they call a disruption with so many replacements.
+func Decision(replacements int) string {
+	if replacements > 0 {
+		return "replace"
+	}
+	return "delete"
+}
+
+// Label is what they call the reason.
+func (r DisruptionReason) Label() string { return strings.ToLower(string(r)) }
