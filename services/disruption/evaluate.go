@@ -6,6 +6,7 @@ import (
 
 	"github.com/joist-autoscaler/joist/services/disruption/internal/candidate"
 	"github.com/joist-autoscaler/joist/services/disruption/internal/consolidation"
+	"github.com/joist-autoscaler/joist/services/disruption/internal/restraint"
 	"github.com/joist-autoscaler/joist/services/disruption/internal/room"
 	"github.com/joist-autoscaler/joist/shared/karpenter"
 	"github.com/joist-autoscaler/joist/shared/scheduling"
@@ -37,6 +38,7 @@ type pass struct {
 	scores     consolidation.Scores
 	room       room.Room
 	policies   policies
+	restraint  restraint.Restraint
 	// candidates are the managed nodes, in the snapshot's order.
 	candidates []candidate.Candidate
 	// buffers are the nodes on which room is kept (B127).
@@ -61,6 +63,7 @@ func newPass(s scheduling.Snapshot, stock scheduling.Stock, o Options) *pass {
 	p.policies = newPolicies(&p.snapshot)
 	p.room, p.findings.Problems = room.New(&p.snapshot)
 	p.findings.Problems = append(p.findings.Problems, p.policies.problems(&p.snapshot)...)
+	p.restraint = restraint.New(&p.snapshot, p.policies.read, p.policies.wrong)
 	p.candidates = candidate.Survey(&p.snapshot, stock)
 	p.buffers = scheduling.BufferNodes(p.snapshot)
 	p.judge = consolidation.Judge{SpotToSpot: o.SpotToSpot || s.Settings.Gates.SpotToSpotConsolidation, Labels: labelsIn(stock)}
@@ -120,6 +123,7 @@ func (p *pass) take(a *attempt) {
 		p.taken[c.Index] = true
 		p.room.Take(c.Node.NodePool)
 	}
+	p.restraint.Take(a.nodes)
 	for _, n := range a.Result.Nominations {
 		if i, ok := p.at[n.Node]; ok {
 			p.aside[i] = candidate.Objection{Rule: RuleReceives, Detail: "pods of nodes that go are to come to it"}

@@ -35,6 +35,8 @@ type Findings struct {
 	Commands []Command
 	// Kept has each managed node that is in no command, in the snapshot's order.
 	Kept []Kept
+	// Later says that time alone may let sets go that are held back now.
+	Later bool
 	// Problems are what a person must mend, such as a budget that cannot be read.
 	Problems []error
 	Tally    Tally

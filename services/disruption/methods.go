@@ -50,14 +50,14 @@ func (m Method) reason() karpenter.DisruptionReason {
 func (p *pass) objection(m Method, c *candidate.Candidate) candidate.Objection {
 	switch m {
 	case Emptiness:
-		return p.idle(c)
+		return cmp.Or(p.idle(c), p.restraint.Empty(c))
 	case StaticDrift, Drift:
 		return drifted(c, m == StaticDrift)
 	default:
 		if c.Empty() {
-			return p.idle(c)
+			return cmp.Or(p.idle(c), p.restraint.Node(c))
 		}
-		return c.Underutilized(p.snapshot.Taken)
+		return cmp.Or(c.Underutilized(p.snapshot.Taken), p.restraint.Node(c))
 	}
 }
 
@@ -121,6 +121,10 @@ func (p *pass) attempt(m Method, nodes []*candidate.Candidate) attempt {
 
 // cheaper asks whether nodes with pods can go for less.
 func (p *pass) cheaper(a *attempt) {
+	if a.objection, a.spoilers = p.restraint.Set(a.nodes); !a.good() {
+		p.findings.Later = true
+		return
+	}
 	r := p.without(a.nodes)
 	if len(a.nodes) == 1 && len(r.Nodes) > 1 {
 		if one := asked(p.simulate().WithoutForOne(places(a.nodes)...)); consolidation.Whole(one).None() {
@@ -130,7 +134,7 @@ func (p *pass) cheaper(a *attempt) {
 	v := p.judge.Replace(a.nodes, r)
 	a.Result, a.SavedPerHour, a.objection, a.spoilers = v.Result, v.Saved, v.Objection, v.Spoilers
 	if a.good() && a.Method != Emptiness {
-		a.objection = p.scores.Objection(a.nodes, a.SavedPerHour)
+		a.objection = cmp.Or(p.scores.Objection(a.nodes, a.SavedPerHour), p.restraint.Saving(a.restrained()))
 	}
 }
 

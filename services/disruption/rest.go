@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/joist-autoscaler/joist/services/disruption/internal/candidate"
+	"github.com/joist-autoscaler/joist/services/disruption/internal/restraint"
 	"github.com/joist-autoscaler/joist/shared/event"
 )
 
@@ -35,7 +36,7 @@ func (r *Rest) still(body event.ClusterSnapshot) bool {
 
 // note remembers a snapshot if it is at rest.
 func (r *Rest) note(body event.ClusterSnapshot, found Findings, decisions []decision) {
-	if r == nil || len(found.Commands) > 0 || len(decisions) > 0 || slices.ContainsFunc(found.Kept, passing) {
+	if r == nil || len(found.Commands) > 0 || len(decisions) > 0 || found.Later || slices.ContainsFunc(found.Kept, passing) {
 		return
 	}
 	r.mu.Lock()
@@ -46,7 +47,7 @@ func (r *Rest) note(body event.ClusterSnapshot, found Findings, decisions []deci
 // passing reports whether a node might go later though nothing but time changes.
 func passing(k Kept) bool {
 	switch k.Rule {
-	case RuleBudget, candidate.RuleNominated, candidate.RuleNotQuiet, candidate.RulePodDoNotDisrupt:
+	case RuleBudget, candidate.RuleNominated, candidate.RuleNotQuiet, candidate.RulePodDoNotDisrupt, restraint.RuleCooldown, restraint.RuleEvictions:
 		return true
 	}
 	return false

@@ -2,7 +2,9 @@ package podspec
 
 import (
 	"slices"
+	"strings"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -104,7 +106,7 @@ func Daemon(pod *corev1.Pod) scheduling.PodSpec {
 func Ref(pod *corev1.Pod) scheduling.PodRef {
 	ref := scheduling.PodRef{
 		Name: pod.Name, UID: string(pod.UID), Created: pod.CreationTimestamp.UTC(),
-		Node: pod.Spec.NodeName, Going: pod.DeletionTimestamp != nil,
+		Workload: workload(pod), Node: pod.Spec.NodeName, Going: pod.DeletionTimestamp != nil,
 	}
 	if length, _ := protection(pod); length > 0 && pod.Status.StartTime != nil {
 		ref.Started = pod.Status.StartTime.UTC()
@@ -117,6 +119,20 @@ func ownerKind(pod *corev1.Pod) string {
 		return owner.Kind
 	}
 	return ""
+}
+
+// workload names the pod's controller. A ReplicaSet of a Deployment has its name and
+// the hash of its template, which is a label of the pod, too: another rollout of it is
+// the same workload.
+func workload(pod *corev1.Pod) string {
+	owner := metav1.GetControllerOfNoCopy(pod)
+	if owner == nil {
+		return ""
+	}
+	if hash := pod.Labels[appsv1.DefaultDeploymentUniqueLabelKey]; hash != "" && owner.Kind == "ReplicaSet" {
+		return strings.TrimSuffix(owner.Name, "-"+hash)
+	}
+	return owner.Name
 }
 
 func valueOr[T any](p *T, otherwise T) T {

@@ -135,6 +135,9 @@ type PodRef struct {
 	UID  string `json:"uid"`
 	// Created is part of the order in which pods are placed (B087).
 	Created time.Time `json:"created"`
+	// Workload is the name of what keeps the pod in number: its controller, or the
+	// Deployment of that. It is empty for a pod that nobody replaces.
+	Workload string `json:"workload,omitempty"`
 	// Node is set for a pod that still runs on a node that is going away.
 	Node string `json:"node,omitempty"`
 	// Going is set for a pod that is being deleted: it takes room until it is gone,

@@ -1,0 +1,126 @@
+// Package restraint holds consolidation back where a NodePool's policy asks for it:
+// what must be saved at least, how soon that must have paid for the disturbance, and
+// how often pods may be moved.
+//
+// The invariants:
+//
+//   - Without a policy nothing is held back, and nothing is counted.
+//   - A policy that cannot be read holds back all that a policy could have.
+//   - Of several NodePools in one command, the strictest is heeded.
+//   - Who came for another reason counts as moved, if that cannot be told apart: a
+//     limit is kept too well rather than broken.
+package restraint
+
+import (
+	"cmp"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/joist-autoscaler/joist/services/disruption/internal/candidate"
+	"github.com/joist-autoscaler/joist/shared/policy"
+	"github.com/joist-autoscaler/joist/shared/scheduling"
+)
+
+// Rules by which a node stays because its NodePool's policy holds consolidation back.
+// Tools match them: the names are stable.
+const (
+	// RuleUnreadable: the annotations of its NodePool cannot be read.
+	RuleUnreadable = "policy-unreadable"
+	// RuleMinSaving: less would be saved than its NodePool asks for.
+	RuleMinSaving = "min-saving"
+	// RulePayback: it would take too long until the saving has paid for the disturbance.
+	RulePayback = "payback"
+	// RuleCooldown: it, or a pod of it, has come too lately to be moved again.
+	RuleCooldown = "cool-down"
+	// RuleEvictions: enough pods of a workload were moved within the hour.
+	RuleEvictions = "evictions-per-hour"
+)
+
+// Restraint is what the policies of a snapshot's NodePools hold back.
+type Restraint struct {
+	now time.Time
+	// asking are the pools that ask for something, wrong those that cannot be read.
+	asking map[string]policy.Consolidation
+	wrong  map[string]error
+	// moves are counted where some pool limits them; nil otherwise.
+	moves *moves
+}
+
+// New reads what the pools ask for. read and wrong have them by their names.
+func New(s *scheduling.Snapshot, read map[string]policy.Policy, wrong map[string]error) Restraint {
+	out := Restraint{now: s.Taken, asking: map[string]policy.Consolidation{}, wrong: wrong}
+	limited := false
+	for name, p := range read {
+		if p.Consolidation != (policy.Consolidation{}) {
+			out.asking[name] = p.Consolidation
+			limited = limited || p.Consolidation.EvictionsPerHour.Set()
+		}
+	}
+	if limited {
+		out.moves = countMoves(s)
+	}
+	return out
+}
+
+// Node is what keeps a node from being consolidated before anything is simulated.
+func (r Restraint) Node(c *candidate.Candidate) candidate.Objection {
+	asks, ok := r.asking[c.Node.NodePool]
+	if !ok {
+		return r.unreadable(c)
+	}
+	if no := r.cooling(c, asks.Cooldown); !no.None() {
+		return no
+	}
+	return r.evictions(c, asks.EvictionsPerHour)
+}
+
+// Empty is what keeps an empty node whose pods cost nothing to move: only that they
+// move at all.
+func (r Restraint) Empty(c *candidate.Candidate) candidate.Objection {
+	if c.Pods == 0 {
+		return candidate.Objection{}
+	}
+	return cmp.Or(r.unreadable(c), r.evictions(c, r.asking[c.Node.NodePool].EvictionsPerHour))
+}
+
+func (r Restraint) unreadable(c *candidate.Candidate) candidate.Objection {
+	err := r.wrong[c.Node.NodePool]
+	if err == nil {
+		return candidate.Objection{}
+	}
+	detail := fmt.Sprintf("what NodePool %s asks for cannot be read: %s", c.Node.NodePool, strings.ReplaceAll(err.Error(), "\n", "; "))
+	return candidate.Objection{Rule: RuleUnreadable, Detail: detail}
+}
+
+// cooling is whether the node has joined, or one of its pods has come to be, less
+// than so long ago.
+func (r Restraint) cooling(c *candidate.Candidate, cooldown time.Duration) candidate.Objection {
+	if cooldown <= 0 {
+		return candidate.Objection{}
+	}
+	if r.within(c.Node.InitializedAt, cooldown) {
+		return r.cooldown("it joined", c.Node.InitializedAt, cooldown)
+	}
+	for i := range c.Node.Pods {
+		class := &c.Node.Pods[i]
+		for k := range class.Pods {
+			if pod := &class.Pods[k]; !pod.Going && r.within(pod.Created, cooldown) {
+				return r.cooldown("pod "+class.Spec.Namespace+"/"+pod.Name+" was created", pod.Created, cooldown)
+			}
+		}
+	}
+	return candidate.Objection{}
+}
+
+func (r Restraint) cooldown(what string, at time.Time, cooldown time.Duration) candidate.Objection {
+	return candidate.Objection{Rule: RuleCooldown, Detail: fmt.Sprintf("%s %s ago, and %s asks for %s", what, r.ago(at), policy.Cooldown, cooldown)}
+}
+
+// within reports whether something happened less than so long ago. A clock that was
+// set back makes it long ago no sooner; of what has no time nothing is known.
+func (r Restraint) within(at time.Time, length time.Duration) bool {
+	return !at.IsZero() && r.now.Before(at.Add(length))
+}
+
+func (r Restraint) ago(at time.Time) time.Duration { return r.now.Sub(at).Truncate(time.Second) }

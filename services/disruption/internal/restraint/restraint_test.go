@@ -1,0 +1,291 @@
+package restraint_test
+
+import (
+	"errors"
+	"math"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/joist-autoscaler/joist/services/disruption/internal/candidate"
+	"github.com/joist-autoscaler/joist/services/disruption/internal/fixture"
+	"github.com/joist-autoscaler/joist/services/disruption/internal/restraint"
+	"github.com/joist-autoscaler/joist/shared/policy"
+	"github.com/joist-autoscaler/joist/shared/scheduling"
+)
+
+const day = 24 * time.Hour
+
+// pods are count pods of a workload, created so long ago.
+func pods(workload string, count int, age time.Duration, edits ...func(*scheduling.PodClass)) scheduling.PodClass {
+	class := fixture.Pods(workload, count, "100m", "100Mi")
+	for i := range class.Pods {
+		class.Pods[i].Workload, class.Pods[i].Created = workload, fixture.Taken.Add(-age)
+	}
+	for _, edit := range edits {
+		edit(&class)
+	}
+	return class
+}
+
+func going(class *scheduling.PodClass) { class.Pods[0].Going = true }
+
+func stateful(class *scheduling.PodClass) { class.Spec.OwnerKind = "StatefulSet" }
+
+// node is one that joined a day ago.
+func node(name string, classes ...scheduling.PodClass) scheduling.Node {
+	return fixture.Node(name, "t4g.large", fixture.With(classes...), joined(day))
+}
+
+func joined(ago time.Duration) func(*scheduling.Node) {
+	return func(n *scheduling.Node) { n.InitializedAt = fixture.Taken.Add(-ago) }
+}
+
+// restrained is a pool with these annotations, and its nodes.
+func restrained(t rapid.TB, annotations map[string]string, nodes ...scheduling.Node) (restraint.Restraint, []*candidate.Candidate) {
+	t.Helper()
+	s := fixture.Snapshot(fixture.Pool(), nodes...)
+	p, err := policy.Read(annotations)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return restraint.New(&s, map[string]policy.Policy{"default": p}, nil), survey(s)
+}
+
+func survey(s scheduling.Snapshot) []*candidate.Candidate {
+	list := candidate.Survey(&s, fixture.Stock(s))
+	var out []*candidate.Candidate
+	for i := range list {
+		out = append(out, &list[i])
+	}
+	return out
+}
+
+func TestNode(t *testing.T) {
+	cool := map[string]string{policy.Cooldown: "30m"}
+	two, fifth, none := map[string]string{policy.EvictionsPerHour: "2"}, map[string]string{policy.EvictionsPerHour: "20%"}, map[string]string{policy.EvictionsPerHour: "0"}
+	young := func(n scheduling.Node, ago time.Duration) scheduling.Node { joined(ago)(&n); return n }
+	for _, tt := range []struct {
+		name        string
+		annotations map[string]string
+		node        scheduling.Node
+		others      []scheduling.Node
+		rule, told  string
+	}{
+		{"nothing is asked for", nil, young(node("a", pods("web", 3, 0)), 0), nil, "", ""},
+		{"a saving is asked for", map[string]string{policy.MinSaving: "1"}, young(node("a", pods("web", 3, 0)), 0), nil, "", ""},
+		{"cool: a pod is young", cool, node("a", pods("web", 1, 30*time.Minute-1)), nil, "cool-down", "pod default/web-0 was created 29m59s ago, and joist.sh/consolidation-cooldown asks for 30m0s"},
+		{"cool: no more", cool, node("a", pods("web", 1, 30*time.Minute)), nil, "", ""},
+		{"cool: it goes anyway", cool, node("a", pods("web", 1, time.Minute, going)), nil, "", ""},
+		{"cool: the node is young", cool, young(node("a"), 20*time.Minute), nil, "cool-down", "it joined 20m0s ago"},
+		{"cool: the node is not young", cool, young(node("a"), 30*time.Minute), nil, "", ""},
+		{"cool: a clock was set back", cool, node("a", pods("web", 1, -time.Minute)), nil, "cool-down", "created"},
+		{"evictions: as many as may", two, node("a", pods("web", 2, day)), nil, "", ""},
+		{"evictions: more", two, node("a", pods("web", 3, day)), nil, "evictions-per-hour", "3 pods of default/web would move after 0 within the hour, and joist.sh/consolidation-evictions-per-hour allows 2 of its 3"},
+		{"evictions: of each workload", two, node("a", pods("web", 2, day), pods("shop", 2, day)), nil, "", ""},
+		{"evictions: one has come lately", two, node("a", pods("web", 2, day)), []scheduling.Node{node("b", pods("web", 1, 59*time.Minute))}, "evictions-per-hour", "2 pods of default/web would move after 1 "},
+		{"evictions: that was an hour ago", two, node("a", pods("web", 2, day)), []scheduling.Node{node("b", pods("web", 1, time.Hour))}, "", ""},
+		{"evictions: its own was moved", two, node("a", pods("web", 1, 59*time.Minute)), nil, "evictions-per-hour", "no pod is moved twice in an hour"},
+		{"evictions: one is about to move", two, node("a", pods("web", 2, day)), []scheduling.Node{{Name: "b", Going: true, Pods: []scheduling.PodClass{pods("web", 1, day)}}}, "evictions-per-hour", "after 1 "},
+		{"evictions: one goes, and what replaces it counts", two, node("a", pods("web", 2, day, going)), []scheduling.Node{node("b", pods("web", 1, 0))}, "", ""},
+		{"evictions: one goes, and nothing can replace it yet", two, node("a", pods("db", 2, day, stateful)), []scheduling.Node{node("b", pods("db", 1, day, stateful, going))}, "evictions-per-hour", "after 1 "},
+		{"evictions: a part, rounded up", fifth, node("a", pods("web", 2, day)), []scheduling.Node{node("b", pods("web", 4, day))}, "", ""},
+		{"evictions: more than a part", fifth, node("a", pods("web", 2, day)), []scheduling.Node{node("b", pods("web", 3, day))}, "evictions-per-hour", "allows 1 of its 5"},
+		{"evictions: none at all", none, node("a", pods("web", 1, day)), nil, "evictions-per-hour", "allows 0 of its 1"},
+		{"evictions: none at all, and there is none", none, node("a"), nil, "", ""},
+		{"evictions: pods of nobody are each their own", two, node("a", pods("", 3, day)), nil, "", ""},
+	} {
+		r, list := restrained(t, tt.annotations, append([]scheduling.Node{tt.node}, tt.others...)...)
+		if no := r.Node(list[0]); no.Rule != tt.rule || !strings.Contains(no.Detail, tt.told) {
+			t.Errorf("%s: got %+v, want %s: %s", tt.name, no, tt.rule, tt.told)
+		}
+		// Of a node that goes as an empty one only its pods are asked about.
+		wanted := tt.rule
+		if wanted == restraint.RuleCooldown {
+			wanted = ""
+		}
+		if no := r.Empty(list[0]); no.Rule != wanted {
+			t.Errorf("%s, empty: got %+v, want %q", tt.name, no, wanted)
+		}
+	}
+}
+
+// What waits for a node has come lately, too; what waits on one that goes is counted there.
+func TestWaitingPodsCount(t *testing.T) {
+	s := fixture.Snapshot(fixture.Pool(), node("a", pods("web", 1, day)))
+	p, _ := policy.Read(map[string]string{policy.EvictionsPerHour: "2"})
+	for _, tt := range []struct {
+		name string
+		edit func(*scheduling.PodClass)
+		rule string
+	}{
+		{"they wait", func(*scheduling.PodClass) {}, restraint.RuleEvictions},
+		{"on a node that goes", func(c *scheduling.PodClass) { c.Pods[0].Node = "b" }, ""},
+		{"for nobody", func(c *scheduling.PodClass) { c.Pods[0].Buffer = "spare" }, ""},
+	} {
+		s.Waiting = []scheduling.PodClass{pods("web", 2, time.Minute, tt.edit)}
+		r := restraint.New(&s, map[string]policy.Policy{"default": p}, nil)
+		if no := r.Node(survey(s)[0]); no.Rule != tt.rule {
+			t.Errorf("%s: %+v", tt.name, no)
+		}
+	}
+}
+
+func TestUnreadable(t *testing.T) {
+	s := fixture.Snapshot(fixture.Pool(), node("a"), node("b", pods("web", 1, day)))
+	r := restraint.New(&s, nil, map[string]error{"default": errors.Join(errors.New("this"), errors.New("that"))})
+	list := survey(s)
+	if no := r.Node(list[0]); no.Rule != restraint.RuleUnreadable || no.Detail != "what NodePool default asks for cannot be read: this; that" {
+		t.Errorf("%+v", no)
+	}
+	if no := r.Empty(list[0]); !no.None() {
+		t.Errorf("a node without pods: %+v", no)
+	}
+	if no := r.Empty(list[1]); no.Rule != restraint.RuleUnreadable {
+		t.Errorf("a node with pods that cost nothing to move: %+v", no)
+	}
+}
+
+func TestSaving(t *testing.T) {
+	asks := func(pairs ...string) map[string]string {
+		out := map[string]string{}
+		for i := 0; i < len(pairs); i += 2 {
+			out[pairs[i]] = pairs[i+1]
+		}
+		return out
+	}
+	// Two nodes of $0.0832 an hour.
+	for _, tt := range []struct {
+		name        string
+		annotations map[string]string
+		saved, come float64
+		pods        int
+		rule, told  string
+	}{
+		{"nothing is asked for", nil, 1e-9, 0, 1000, "", ""},
+		{"less than asked for", asks(policy.MinSaving, "0.05"), 0.0499, 0.1, 1, "min-saving", "$0.0499 an hour would be saved, and joist.sh/consolidation-min-saving asks for $0.0500"},
+		{"as much", asks(policy.MinSaving, "0.05"), 0.05, 0.1, 1, "", ""},
+		{"no number", asks(policy.MinSaving, "0.05"), math.NaN(), 0, 1, "min-saving", "NaN"},
+		{"a smaller part", asks(policy.MinSavingPercent, "50%"), 0.0831, 0.08, 1, "min-saving", "49.9% of $0.1664 an hour would be saved, and joist.sh/consolidation-min-saving-percent asks for 50.0%"},
+		{"as large a part", asks(policy.MinSavingPercent, "50%"), 0.0832, 0.08, 1, "", ""},
+		// $0.08 for 3 minutes are $0.004, and four pods $0.004 more.
+		{"payback too late", asks(policy.Payback, "1h", policy.EvictionCost, "0.001"), 0.0079, 0.08, 4, "payback",
+			"it costs $0.0080, for 3m0s beside the old nodes and for moving 4 pods, and $0.0079 an hour earn that in 1.0 h; joist.sh/consolidation-payback asks for 1.0 h"},
+		{"payback soon enough", asks(policy.Payback, "1h", policy.EvictionCost, "0.001"), 0.0081, 0.08, 4, "", ""},
+		{"payback where moving pods is free", asks(policy.Payback, "1h"), 0.0041, 0.08, 1000, "", ""},
+		{"payback where nothing comes", asks(policy.Payback, "1m", policy.EvictionCost, "0.001"), 0.1, 0, 1, "", ""},
+		{"an eviction cost alone asks nothing", asks(policy.EvictionCost, "10"), 1e-9, 0, 1000, "", ""},
+	} {
+		r, list := restrained(t, tt.annotations, node("a"), node("b"))
+		no := r.Saving(restraint.Command{Nodes: list, SavedPerHour: tt.saved, NewPerHour: tt.come, PodsMoved: tt.pods})
+		if no.Rule != tt.rule || !strings.Contains(no.Detail, tt.told) {
+			t.Errorf("%s: got %+v, want %s: %s", tt.name, no, tt.rule, tt.told)
+		}
+	}
+}
+
+// Of two pools in a command, each is heeded where it is the stricter.
+func TestStrictestOfPools(t *testing.T) {
+	other := node("b", pods("web", 2, day))
+	other.NodePool = "other"
+	s := fixture.Snapshot(fixture.Pool(), node("a", pods("web", 2, day)), other)
+	s.NodePools = append(s.NodePools, fixture.Pool())
+	s.NodePools[1].Name = "other"
+	read := func(annotations map[string]string) policy.Policy {
+		p, err := policy.Read(annotations)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return p
+	}
+	r := restraint.New(&s, map[string]policy.Policy{
+		"default": read(map[string]string{policy.MinSaving: "0.01", policy.Payback: "1h", policy.EvictionsPerHour: "3"}),
+		"other":   read(map[string]string{policy.MinSavingPercent: "10%", policy.Payback: "2h", policy.EvictionCost: "0.01"}),
+	}, nil)
+	list := survey(s)
+	for _, tt := range []struct {
+		saved float64
+		pods  int
+		rule  string
+	}{
+		{0.009, 0, restraint.RuleMinSaving},
+		{0.0166, 0, restraint.RuleMinSaving},
+		{0.0167, 0, ""},
+		{0.0167, 2, restraint.RulePayback},
+	} {
+		if no := r.Saving(restraint.Command{Nodes: list, SavedPerHour: tt.saved, PodsMoved: tt.pods}); no.Rule != tt.rule {
+			t.Errorf("$%v saved, %d pods: %+v", tt.saved, tt.pods, no)
+		}
+	}
+	// The pool that has no limit moves pods of one that has.
+	for _, order := range [][]*candidate.Candidate{{list[0], list[1]}, {list[1], list[0]}} {
+		if no, spoilers := r.Set(order); no.Rule != restraint.RuleEvictions || len(spoilers) != 1 || spoilers[0] != order[1] {
+			t.Errorf("4 pods where 3 may: %+v, %v", no, spoilers)
+		}
+	}
+}
+
+// However nodes are taken, no workload moves more pods than its limit, none that was
+// moved within the hour, and what spoils a set is what has to be left out.
+func TestLimitIsKept(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		limit := rapid.SampledFrom([]string{"0", "1", "4", "10%", "50%"}).Draw(t, "limit")
+		var nodes []scheduling.Node
+		total, fresh := 0, 0
+		for i := range rapid.IntRange(1, 8).Draw(t, "nodes") {
+			count, age := rapid.IntRange(0, 3).Draw(t, "pods"), rapid.SampledFrom([]time.Duration{time.Minute, day, day, day}).Draw(t, "age")
+			if total += count; age < time.Hour {
+				fresh += count
+			}
+			nodes = append(nodes, node(string(rune('a'+i)), pods("web", count, age)))
+		}
+		r, list := restrained(t, map[string]string{policy.EvictionsPerHour: limit}, nodes...)
+		p, _ := policy.Read(map[string]string{policy.EvictionsPerHour: limit})
+		most, moved := p.Consolidation.EvictionsPerHour.Of(total), fresh
+		for len(list) > 0 {
+			var free []*candidate.Candidate
+			for _, c := range list {
+				if r.Node(c).None() {
+					free = append(free, c)
+				}
+			}
+			free = free[:min(len(free), rapid.IntRange(1, 8).Draw(t, "set"))]
+			no, spoilers := r.Set(free)
+			if no.None() != (len(spoilers) == 0) || len(free) > 0 && len(spoilers) == len(free) {
+				t.Fatalf("%+v with %d of %d spoilers", no, len(spoilers), len(free))
+			}
+			var rest []*candidate.Candidate
+			for _, c := range free {
+				if !slices.Contains(spoilers, c) {
+					rest = append(rest, c)
+				}
+			}
+			if no, _ := r.Set(rest); !no.None() || len(rest) == 0 {
+				if len(rest) > 0 {
+					t.Fatalf("without its spoilers: %+v", no)
+				}
+				break
+			}
+			r.Take(rest)
+			for _, c := range rest {
+				moved += c.Pods
+				if c.Pods > 0 && fixture.Taken.Sub(c.Node.Pods[0].Pods[0].Created) < time.Hour {
+					t.Fatal("a pod is moved twice in an hour")
+				}
+			}
+			if moved > max(most, fresh) {
+				t.Fatalf("%d of %d pods move within the hour, and %d may", moved, total, most)
+			}
+			var left []*candidate.Candidate
+			for _, c := range list {
+				if !slices.Contains(rest, c) {
+					left = append(left, c)
+				}
+			}
+			list = left
+		}
+	})
+}
