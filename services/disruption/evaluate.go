@@ -22,7 +22,7 @@ func Evaluate(s scheduling.Snapshot, stock scheduling.Stock, o Options) Findings
 	p := newPass(s, stock, o)
 	p.tally()
 	p.standing()
-	for _, find := range []func(){p.emptiness, p.staticDrift, p.drift, p.multiNode, p.singleNode} {
+	for _, find := range []func(){p.emptiness, p.staticDrift, p.drift, p.expiration, p.multiNode, p.singleNode} {
 		find()
 	}
 	p.findings.Kept = p.keep()

@@ -15,8 +15,11 @@ const (
 	Emptiness   Method = "Emptiness"
 	StaticDrift Method = "StaticDrift"
 	Drift       Method = "Drift"
-	MultiNode   Method = "MultiNodeConsolidation"
-	SingleNode  Method = "SingleNodeConsolidation"
+	// Expiration replaces nodes before their life ends, where their pool asks for it:
+	// upstream has no such method.
+	Expiration Method = "Expiration"
+	MultiNode  Method = "MultiNodeConsolidation"
+	SingleNode Method = "SingleNodeConsolidation"
 )
 
 // Options change what Evaluate looks for. Its zero value is what upstream does by
@@ -40,6 +43,9 @@ type Findings struct {
 	// Problems are what a person must mend, such as a budget that cannot be read.
 	Problems []error
 	Tally    Tally
+	// Next is when they may be others though nothing but time has changed; zero where no
+	// such time is known.
+	Next time.Time
 }
 
 // Command is a set of nodes that should go together.

@@ -39,7 +39,7 @@ func (m Method) reason() karpenter.DisruptionReason {
 	switch m {
 	case Emptiness:
 		return karpenter.DisruptionReasonEmpty
-	case Drift, StaticDrift:
+	case Drift, StaticDrift, Expiration:
 		return karpenter.DisruptionReasonDrifted
 	default:
 		return karpenter.DisruptionReasonUnderutilized
@@ -53,6 +53,8 @@ func (p *pass) objection(m Method, c *candidate.Candidate) candidate.Objection {
 		return cmp.Or(p.idle(c), p.restraint.Empty(c))
 	case StaticDrift, Drift:
 		return drifted(c, m == StaticDrift)
+	case Expiration:
+		return p.expiring(c)
 	default:
 		if c.Empty() {
 			return cmp.Or(p.idle(c), p.restraint.Node(c))
@@ -105,10 +107,10 @@ func (p *pass) attempt(m Method, nodes []*candidate.Candidate) attempt {
 	switch {
 	case !p.fits(nodes, out.Reason):
 		out.objection = candidate.Objection{Rule: RuleBudget, Detail: fmt.Sprintf("its NodePool lets no more nodes go at once for the reason %s", out.Reason)}
-	case m == StaticDrift:
+	case m == StaticDrift, m == Expiration && nodes[0].Pool.Static():
 		out.Result, out.objection = p.another(nodes[0])
 		out.SavedPerHour -= out.Result.PricePerHour
-	case m == Drift:
+	case m == Drift, m == Expiration:
 		out.Result = p.without(nodes)
 		out.objection = consolidation.Whole(out.Result)
 		out.SavedPerHour -= out.Result.PricePerHour
@@ -186,6 +188,7 @@ func (p *pass) each(m Method, sort func([]*candidate.Candidate) []*candidate.Can
 			p.take(&a)
 		} else {
 			p.why[c.Index] = a.objection
+			p.wakeFor(a.objection)
 		}
 	}
 }

@@ -21,6 +21,8 @@ type Rest struct {
 	mu    sync.Mutex
 	ref   event.Ref
 	taken time.Time
+	// until is when time may have changed the findings; zero where no such time is known.
+	until time.Time
 }
 
 // still reports whether the snapshot is the same document, and not for too long.
@@ -31,7 +33,7 @@ func (r *Rest) still(body event.ClusterSnapshot) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	age := body.Taken.Sub(r.taken)
-	return r.ref == body.Snapshot && age >= 0 && age < restMax
+	return (r.until.IsZero() || body.Taken.Before(r.until)) && r.ref == body.Snapshot && age >= 0 && age < restMax
 }
 
 // note remembers a snapshot if it is at rest.
@@ -41,7 +43,7 @@ func (r *Rest) note(body event.ClusterSnapshot, found Findings, decisions []deci
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.ref, r.taken = body.Snapshot, body.Taken
+	r.ref, r.taken, r.until = body.Snapshot, body.Taken, found.Next
 }
 
 // passing reports whether a node might go later though nothing but time changes.

@@ -1,0 +1,86 @@
+package disruption
+
+import (
+	"cmp"
+	"crypto/sha256"
+	"encoding/binary"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/joist-autoscaler/joist/services/disruption/internal/candidate"
+	"github.com/joist-autoscaler/joist/shared/policy"
+	"github.com/joist-autoscaler/joist/shared/scheduling"
+)
+
+const (
+	// RuleNotExpiring: its life does not end soon, or its pool lets it end by force.
+	RuleNotExpiring = "not-expiring"
+
+	// expiryPart is which part of a node's life it takes to replace nodes in time, where
+	// nobody has said how long, and expiryWindowMax how long that is at most.
+	expiryPart      = 10
+	expiryWindowMax = 24 * time.Hour
+)
+
+// expiration replaces nodes before expireAfter ends them by force, where their pool
+// asks for that: one by one, the nearest end first. Budgets have no reason of that
+// name; to them it is Drifted, as a node that is too old is not what is asked for
+// either.
+func (p *pass) expiration() { p.each(Expiration, byEnd) }
+
+// expiring is what keeps a node from being replaced because of its age. Whatever keeps
+// a pod from being moved is heeded, though the drain has an end: the force that passes
+// over it comes with the end of the node's life (B139).
+func (p *pass) expiring(c *candidate.Candidate) candidate.Objection {
+	from := replacedFrom(c.Node, p.policies.read[c.Node.NodePool].Expiration)
+	if from.IsZero() || from.After(p.snapshot.Taken) {
+		p.wake(from)
+		return candidate.Objection{Rule: RuleNotExpiring, Detail: "its life does not end soon"}
+	}
+	no := cmp.Or(c.Objection, c.Shield)
+	p.wakeFor(no)
+	return no
+}
+
+// replacedFrom is from when on a node is replaced because it expires; zero for never.
+// Each node has a moment of its own in the first half of the window, so that nodes of
+// one age do not all come due at once, and the second half is left for those that
+// had to wait for a budget. The moment derives from the claim alone: whoever looks
+// finds the same.
+func replacedFrom(n *scheduling.Node, e policy.Expiring) time.Time {
+	if !e.Graceful || n.Expires.IsZero() {
+		return time.Time{}
+	}
+	life := max(n.Expires.Sub(n.Created), 0)
+	window := min(cmp.Or(e.Window, min(life/expiryPart, expiryWindowMax)), life)
+	return n.Expires.Add(-window).Add(time.Duration(share(n.ClaimUID) * float64(window/2)))
+}
+
+// share is a number from 0 to 1 that is evenly spread over texts.
+func share(text string) float64 {
+	sum := sha256.Sum256([]byte("expiration/" + text))
+	return float64(binary.BigEndian.Uint64(sum[:8])) / math.MaxUint64
+}
+
+func byEnd(list []*candidate.Candidate) []*candidate.Candidate {
+	slices.SortStableFunc(list, func(a, b *candidate.Candidate) int {
+		return cmp.Or(a.Node.Expires.Compare(b.Node.Expires), cmp.Compare(a.Node.Claim, b.Node.Claim))
+	})
+	return list
+}
+
+// wake says that time alone may change the findings then.
+func (p *pass) wake(at time.Time) {
+	if !at.IsZero() && (p.findings.Next.IsZero() || at.Before(p.findings.Next)) {
+		p.findings.Next = at
+	}
+}
+
+// wakeFor keeps the pass from rest because of what may pass at any time, though a
+// later method finds something else to say of the node.
+func (p *pass) wakeFor(no candidate.Objection) {
+	if passing(Kept{Rule: no.Rule}) {
+		p.wake(p.snapshot.Taken)
+	}
+}

@@ -1,0 +1,276 @@
+package disruption
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
+	"github.com/joist-autoscaler/joist/services/disruption/internal/fixture"
+	"github.com/joist-autoscaler/joist/shared/event"
+	"github.com/joist-autoscaler/joist/shared/karpenter"
+	"github.com/joist-autoscaler/joist/shared/policy"
+	"github.com/joist-autoscaler/joist/shared/scheduling"
+)
+
+// graceful is a pool that replaces its nodes before they expire, and does nothing else.
+func graceful(edits ...func(*karpenter.NodePool)) karpenter.NodePool {
+	return fixture.Pool(append(edits, never, func(p *karpenter.NodePool) {
+		p.Annotations = map[string]string{policy.Expiration: "graceful", policy.ExpirationWindow: "4h"}
+	})...)
+}
+
+// ends gives a node of thirty days an end.
+func ends(in time.Duration) func(*node) {
+	return func(n *node) {
+		n.Expires = fixture.Taken.Add(in)
+		n.Created = n.Expires.Add(-720 * time.Hour)
+	}
+}
+
+func forceful(p *karpenter.NodePool) { delete(p.Annotations, policy.Expiration) }
+
+func TestExpiration(t *testing.T) {
+	n := fixture.Node
+	late := ends(90 * time.Minute) // In the second half of the window all nodes are due.
+	blocked := func(n *node) { n.Pods[0].Pods[0].Blocked = "default/web" }
+	bounded := func(n *node) { n.Bounded = true }
+	reason := func(nodes string, reason karpenter.DisruptionReason) func(*karpenter.NodePool) {
+		return func(p *karpenter.NodePool) {
+			p.Spec.Disruption.Budgets = []karpenter.Budget{{Nodes: nodes, Reasons: []karpenter.DisruptionReason{reason}}}
+		}
+	}
+	annotated := func(name, value string) func(*karpenter.NodePool) {
+		return func(p *karpenter.NodePool) { p.Annotations[name] = value }
+	}
+	for _, tt := range []struct {
+		name  string
+		pool  karpenter.NodePool
+		edit  func(*karpenter.NodePool)
+		nodes []node
+		want  []string
+	}{
+		{"B139 by force unless asked for", graceful(), forceful, []node{n("a", "t4g.medium", with(3), late)}, nil},
+		{"replaced before it ends", graceful(), nil, []node{n("a", "t4g.medium", with(3), late)}, []string{"Expiration -a +t4g.medium"}},
+		{"an empty one goes", graceful(), nil, []node{n("a", "t4g.medium", late)}, []string{"Expiration -a"}},
+		{"not before its window", graceful(), nil, []node{n("a", "t4g.medium", with(3), ends(4*time.Hour+1))}, nil},
+		{"one that never ends", graceful(), nil, []node{n("a", "t4g.medium", with(3))}, nil},
+		{"the nearest end first", graceful(fixture.Budgets("1")), nil, []node{n("a", "t4g.medium", with(3), late), n("b", "t4g.medium", with(3), ends(time.Hour))},
+			[]string{"Expiration -b +t4g.medium"}},
+		{"budgets for Drifted", graceful(reason("0", karpenter.DisruptionReasonDrifted)), nil, []node{n("a", "t4g.medium", with(3), late)}, nil},
+		{"not those for other reasons", graceful(reason("0", karpenter.DisruptionReasonUnderutilized)), nil, []node{n("a", "t4g.medium", with(3), late)},
+			[]string{"Expiration -a +t4g.medium"}},
+		{"drift before it", graceful(fixture.Budgets("1")), nil, []node{n("a", "t4g.medium", with(3), late), n("b", "t4g.medium", with(3), drift(time.Hour))},
+			[]string{"Drift -b +t4g.medium"}},
+		{"a PodDisruptionBudget", graceful(), nil, []node{n("a", "t4g.medium", with(3), late, blocked)}, nil},
+		{"do-not-disrupt", graceful(), nil, []node{n("a", "t4g.medium", with(3), late, protected)}, nil},
+		{"though its drain has an end", graceful(), nil, []node{n("a", "t4g.medium", with(3), late, blocked, bounded), n("b", "t4g.medium", with(3), late, protected, bounded)}, nil},
+		{"a static pool gets another, whatever is on it", graceful(static(2)), nil, []node{n("a", "t4g.medium", with(3)), n("b", "t4g.medium", with(1), late)},
+			[]string{"Expiration -b +t4g.medium"}},
+		{"an annotation that cannot be read", graceful(), annotated(policy.ExpirationWindow, "1d"), []node{n("a", "t4g.medium", with(3), late)}, nil},
+		{"a zone that is none", graceful(fixture.Budgets("5")), annotated(policy.BudgetTimeZone, "Mars/Olympus"), []node{n("a", "t4g.medium", with(3), late)}, nil},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			if tt.edit != nil {
+				tt.edit(&tt.pool)
+			}
+			s := fixture.Snapshot(tt.pool, tt.nodes...)
+			s.Settings.Gates.StaticCapacity = true
+			found := Evaluate(s, fixture.Stock(s), Options{})
+			if diff := cmp.Diff(tt.want, all(s, found)); diff != "" {
+				t.Errorf("commands (-want +got):\n%s\nkept %+v", diff, found.Kept)
+			}
+			for _, c := range found.Commands {
+				if c.Reason != karpenter.DisruptionReasonDrifted {
+					t.Errorf("budgets count it as %s", c.Reason)
+				}
+			}
+		})
+	}
+}
+
+// Each node has a moment of its own in the first half of the window, the same
+// whoever looks; and as many come due in each part of it.
+func TestExpirationMoments(t *testing.T) {
+	for _, tt := range []struct {
+		name                 string
+		life, window, within time.Duration
+	}{
+		{"a tenth of its life", 100 * time.Hour, 0, 10 * time.Hour},
+		{"a day at most", 720 * time.Hour, 0, 24 * time.Hour},
+		{"as is written", 720 * time.Hour, 48 * time.Hour, 48 * time.Hour},
+		{"no longer than its life", time.Hour, 48 * time.Hour, time.Hour},
+		{"no life", 0, 0, 0},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			var quarters [4]int
+			const count = 1000
+			for i := range count {
+				n := fixture.Node(fmt.Sprint("n", i), "t4g.medium", func(n *node) { n.Created, n.Expires = fixture.Taken, fixture.Taken.Add(tt.life) })
+				e := policy.Expiring{Graceful: true, Window: tt.window}
+				from := replacedFrom(&n, e)
+				since := from.Sub(n.Expires.Add(-tt.within))
+				if since < 0 || since > tt.within/2 || !from.Equal(replacedFrom(&n, e)) {
+					t.Fatalf("%s of a window of %s", since, tt.within)
+				}
+				if tt.within > 0 {
+					quarters[min(3, int(since*8/tt.within))]++
+				}
+				if !replacedFrom(&n, policy.Expiring{Window: tt.window}).IsZero() {
+					t.Fatal("it is due though its pool does not ask for it")
+				}
+			}
+			if tt.within > 0 && slices.Min(quarters[:]) < count/5 {
+				t.Errorf("they come due at %v", quarters)
+			}
+		})
+	}
+}
+
+// Time alone brings a node to be replaced, at the time that the findings name.
+func TestExpirationWakes(t *testing.T) {
+	stock := fixture.Stock(fixture.Snapshot(graceful()))
+	rapid.Check(t, func(t *rapid.T) {
+		s := fixture.Snapshot(graceful(), fixture.Node("a", "t4g.medium", with(3), ends(time.Duration(rapid.IntRange(242, 900).Draw(t, "minutes"))*time.Minute)))
+		found := Evaluate(s, stock, Options{})
+		if len(found.Commands) > 0 || found.Next.IsZero() {
+			t.Fatalf("%+v", found)
+		}
+		for _, at := range []time.Duration{-1, 0} {
+			s.Taken = found.Next.Add(at)
+			if got := len(Evaluate(s, stock, Options{}).Commands); got != int(at)+1 {
+				t.Fatalf("%d commands %s after %s", got, at, found.Next)
+			}
+		}
+	})
+	body := func(at time.Duration) event.ClusterSnapshot {
+		return event.ClusterSnapshot{Taken: start.Add(at), Snapshot: event.Ref{Digest: "s"}}
+	}
+	for _, tt := range []struct {
+		name  string
+		next  time.Time
+		after time.Duration
+		want  bool
+	}{
+		{"nothing is due", time.Time{}, time.Minute, true},
+		{"not yet", start.Add(time.Minute), time.Minute - 1, true},
+		{"now", start.Add(time.Minute), time.Minute, false},
+		{"at any time", start, time.Nanosecond, false},
+	} {
+		r := &Rest{}
+		r.note(body(0), Findings{Next: tt.next}, nil)
+		if got := r.still(body(tt.after)); got != tt.want {
+			t.Errorf("%s: still at rest: %v", tt.name, got)
+		}
+	}
+	// A budget that is spent now may have room at any time, whatever else is said of the node.
+	s := fixture.Snapshot(graceful(fixture.Budgets("0")), fixture.Node("a", "t4g.medium", with(3), ends(time.Hour)))
+	if found := Evaluate(s, stock, Options{}); !found.Next.Equal(s.Taken) {
+		t.Errorf("rest until %s, taken %s, kept %+v", found.Next, s.Taken, found.Kept)
+	}
+}
+
+// old is a cluster in which nodes grow old, and lifecycle does at once what it would.
+type old struct {
+	scheduling.Snapshot
+	life   time.Duration
+	until  map[string]time.Time
+	forced []string
+	most   int
+}
+
+// step lets disruption decide, and lifecycle act on it.
+func (o *old) step(stock scheduling.Stock) {
+	found := Evaluate(o.Snapshot, stock, Options{})
+	at := map[string]*node{}
+	for i := range o.Nodes {
+		at[o.Nodes[i].Claim] = &o.Nodes[i]
+	}
+	for _, d := range decide(&o.Snapshot, found.Commands) {
+		for _, claim := range d.claims {
+			n := at[claim]
+			switch d.phase {
+			case event.Proposed:
+				n.Proposal = &scheduling.Proposal{ID: d.Proposal, Reason: string(d.Reason), Method: string(d.Method), Proposed: o.Taken}
+			case event.Dropped:
+				n.Proposal = nil
+			case event.Confirmed:
+				n.Proposal.Confirmed = o.Taken
+				o.until[claim] = o.Taken.Add(5 * time.Minute)
+			}
+		}
+	}
+	going := 0
+	for i := range o.Nodes {
+		n := &o.Nodes[i]
+		end, goes := o.until[n.Claim]
+		switch {
+		case !o.Taken.Before(n.Expires):
+			o.forced = append(o.forced, n.Claim)
+			o.renew(n)
+		case goes && !o.Taken.Before(end):
+			o.renew(n)
+		case goes:
+			going++
+		}
+	}
+	o.most = max(o.most, going)
+}
+
+// renew puts another node in the place of one.
+func (o *old) renew(n *node) {
+	delete(o.until, n.Claim)
+	n.Name += "'"
+	n.Claim, n.ClaimUID, n.Proposal = n.Name, "uid-"+n.Name, nil
+	n.Created, n.InitializedAt, n.Expires = o.Taken, o.Taken, o.Taken.Add(o.life)
+}
+
+// A hundred nodes of one age come to their end together. Never more than ten go at
+// once, all are replaced before their end, and only those end by force that a
+// PodDisruptionBudget has kept until then.
+func TestB139HundredOfOneAge(t *testing.T) {
+	for _, tt := range []struct {
+		name, window     string
+		life, last, step time.Duration
+	}{
+		{"a month and a day", "", 720 * time.Hour, 24 * time.Hour, 2 * time.Minute},
+		{"a day and two hours", "2h", 24 * time.Hour, 2 * time.Hour, 20 * time.Second},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			pool := graceful(fixture.Budgets("10%"))
+			pool.Annotations[policy.ExpirationWindow] = tt.window
+			if tt.window == "" {
+				delete(pool.Annotations, policy.ExpirationWindow)
+			}
+			o := &old{life: tt.life, until: map[string]time.Time{}, Snapshot: fixture.Snapshot(pool)}
+			end := fixture.Taken.Add(tt.life)
+			for i := range 100 {
+				o.Nodes = append(o.Nodes, fixture.Node(fmt.Sprint("n", i), "t4g.medium", with(3), func(n *node) {
+					n.Created, n.Expires = fixture.Taken, end
+					if i%50 == 7 {
+						n.Pods[0].Pods[0].Blocked = "default/web"
+					}
+				}))
+			}
+			stock := fixture.Stock(o.Snapshot)
+			for o.Taken = end.Add(-tt.last); !o.Taken.After(end); o.Taken = o.Taken.Add(tt.step) {
+				o.step(stock)
+				if o.most > 10 {
+					t.Fatalf("%d go at once %s before the end", o.most, end.Sub(o.Taken))
+				}
+			}
+			if diff := cmp.Diff([]string{"n7", "n57"}, o.forced); diff != "" {
+				t.Errorf("by force (-want +got):\n%s", diff)
+			}
+			for _, n := range o.Nodes {
+				if !n.Expires.After(end) {
+					t.Errorf("%s is there still", n.Name)
+				}
+			}
+			t.Logf("at most %d at once", o.most)
+		})
+	}
+}
