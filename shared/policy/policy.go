@@ -81,9 +81,25 @@ type Drift struct {
 	Resume time.Time
 }
 
+// Asked reports whether a NodePool with these annotations has a policy, be it readable
+// or not.
+func Asked(annotations map[string]string) bool {
+	r := reader{annotations: annotations}
+	r.read()
+	return r.asked
+}
+
 // Read reads the annotations of a NodePool. All that is wrong with them is told.
 func Read(annotations map[string]string) (Policy, error) {
 	r := reader{annotations: annotations}
+	p := r.read()
+	if len(r.problems) > 0 {
+		return Policy{}, errors.Join(r.problems...)
+	}
+	return p, nil
+}
+
+func (r *reader) read() Policy {
 	p := Policy{
 		Consolidation: Consolidation{
 			MinSaving: r.dollars(MinSaving), MinSavingPart: r.percent(MinSavingPercent),
@@ -94,11 +110,8 @@ func Read(annotations map[string]string) (Policy, error) {
 		Drift:      Drift{Canary: r.share(DriftCanary), Bake: r.duration(DriftBake), Resume: r.time(DriftResume)},
 		Zone:       r.zone(BudgetTimeZone),
 	}
-	if _, limited := annotations[PriceLimit]; limited {
+	if _, limited := r.text(PriceLimit); limited {
 		p.PriceLimit = new(r.dollars(PriceLimit))
 	}
-	if len(r.problems) > 0 {
-		return Policy{}, errors.Join(r.problems...)
-	}
-	return p, nil
+	return p
 }

@@ -12,6 +12,9 @@ func TestRead(t *testing.T) {
 	if got, err := policy.Read(map[string]string{"karpenter.sh/nodepool-hash": "1"}); err != nil || got != (policy.Policy{}) {
 		t.Errorf("without annotations of ours: %+v, %v", got, err)
 	}
+	if policy.Asked(nil) || policy.Asked(map[string]string{"joist.sh/approve": "keep", "joist.sh/gate": ""}) {
+		t.Error("what is no policy asks for something")
+	}
 	got, err := policy.Read(map[string]string{
 		policy.MinSaving: "$0.05", policy.MinSavingPercent: "10%", policy.Payback: "2h", policy.EvictionCost: "0.001",
 		policy.Cooldown: "1h", policy.EvictionsPerHour: "20%", policy.Expiration: "graceful", policy.ExpirationWindow: "24h",
@@ -41,6 +44,9 @@ func TestReadTellsAllThatIsWrong(t *testing.T) {
 	for name, texts := range wrong {
 		for _, text := range texts {
 			got, err := policy.Read(map[string]string{name: text})
+			if !policy.Asked(map[string]string{name: text}) {
+				t.Errorf("%s: %q asks for nothing", name, text)
+			}
 			if err == nil || got != (policy.Policy{}) || !strings.Contains(err.Error(), "annotation "+name+" is ") || !strings.Contains(err.Error(), ": write ") {
 				t.Errorf("%s: %q: %+v, %v", name, text, got, err)
 			}

@@ -16,7 +16,16 @@ import (
 // is the zero value.
 type reader struct {
 	annotations map[string]string
-	problems    []error
+	// asked says that one of them was there.
+	asked    bool
+	problems []error
+}
+
+// text is what an annotation says, if it is there.
+func (r *reader) text(name string) (string, bool) {
+	text, ok := r.annotations[name]
+	r.asked = r.asked || ok
+	return text, ok
 }
 
 func (r *reader) wrong(name, want string) {
@@ -24,7 +33,7 @@ func (r *reader) wrong(name, want string) {
 }
 
 func (r *reader) dollars(name string) float64 {
-	text, ok := r.annotations[name]
+	text, ok := r.text(name)
 	if !ok {
 		return 0
 	}
@@ -37,7 +46,7 @@ func (r *reader) dollars(name string) float64 {
 }
 
 func (r *reader) percent(name string) float64 {
-	text, ok := r.annotations[name]
+	text, ok := r.text(name)
 	if !ok {
 		return 0
 	}
@@ -50,7 +59,7 @@ func (r *reader) percent(name string) float64 {
 }
 
 func (r *reader) duration(name string) time.Duration {
-	text, ok := r.annotations[name]
+	text, ok := r.text(name)
 	if !ok {
 		return 0
 	}
@@ -63,7 +72,7 @@ func (r *reader) duration(name string) time.Duration {
 }
 
 func (r *reader) time(name string) time.Time {
-	text, ok := r.annotations[name]
+	text, ok := r.text(name)
 	if !ok {
 		return time.Time{}
 	}
@@ -75,7 +84,7 @@ func (r *reader) time(name string) time.Time {
 }
 
 func (r *reader) word(name string, words ...string) string {
-	text, ok := r.annotations[name]
+	text, ok := r.text(name)
 	if ok && !slices.Contains(words, text) {
 		r.wrong(name, strings.Join(words, " or "))
 		return ""
@@ -84,7 +93,7 @@ func (r *reader) word(name string, words ...string) string {
 }
 
 func (r *reader) zone(name string) *time.Location {
-	text, ok := r.annotations[name]
+	text, ok := r.text(name)
 	if !ok {
 		return nil
 	}
@@ -97,7 +106,7 @@ func (r *reader) zone(name string) *time.Location {
 }
 
 func (r *reader) share(name string) Share {
-	text, ok := r.annotations[name]
+	text, ok := r.text(name)
 	if !ok {
 		return Share{}
 	}
