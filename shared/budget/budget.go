@@ -67,13 +67,22 @@ func one(b karpenter.Budget, nodes int, zone *time.Location, now time.Time) (int
 
 // count reads a number, or a percentage of the nodes rounded up.
 func count(text string, nodes int) (int, error) {
-	digits, percent := strings.CutSuffix(text, "%")
-	n, err := strconv.Atoi(digits)
-	if err != nil || n < 0 || percent && n > 100 {
-		return 0, fmt.Errorf("nodes %q is neither a count nor a percentage such as 10%%", text)
+	n, percent, err := amount(text)
+	if err != nil || !percent {
+		return n, err
 	}
-	if !percent {
-		return n, nil
-	}
-	return (nodes*n + 99) / 100, nil
+	return part(nodes, n), nil
 }
+
+// amount reads a number or a percentage.
+func amount(text string) (number int, percent bool, err error) {
+	digits, percent := strings.CutSuffix(text, "%")
+	number, err = strconv.Atoi(digits)
+	if err != nil || number < 0 || percent && number > 100 {
+		return 0, percent, fmt.Errorf("nodes %q is neither a count nor a percentage such as 10%%", text)
+	}
+	return number, percent, nil
+}
+
+// part is a percentage of the nodes, rounded up.
+func part(nodes, percent int) int { return (nodes*percent + 99) / 100 }

@@ -9,11 +9,6 @@ import (
 	"github.com/joist-autoscaler/joist/shared/scheduling"
 )
 
-// reasons are all that a budget can be for (B012).
-var reasons = []karpenter.DisruptionReason{
-	karpenter.DisruptionReasonEmpty, karpenter.DisruptionReasonDrifted, karpenter.DisruptionReasonUnderutilized,
-}
-
 // Room is how many more nodes of each pool may begin to go (B160).
 type Room struct {
 	allowed map[string]map[karpenter.DisruptionReason]int
@@ -41,7 +36,7 @@ func New(s *scheduling.Snapshot) (Room, []error) {
 	for i := range s.NodePools {
 		pool := &s.NodePools[i]
 		allowed := map[karpenter.DisruptionReason]int{}
-		for _, reason := range reasons {
+		for _, reason := range budget.Reasons {
 			n, err := budget.Allowed(pool, total[pool.Name], reason, s.Taken)
 			if err != nil {
 				// It is the same for each reason: what cannot be read forbids everything.
