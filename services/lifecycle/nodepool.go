@@ -75,12 +75,13 @@ func (s *Service) nodePool(np *karpenter.NodePool, w world, members []pool.Membe
 	if !carries(np.Annotations, want) {
 		return annotated(np, want, claims), nil
 	}
+	said := s.unreadable(np)
 	next := np.DeepCopy()
 	next.Status = pool.Status(view)
 	if equalJSON(np.Status, next.Status) {
-		return nil, nil
+		return said, nil
 	}
-	return []effect.Effect{effect.UpdateStatus{Object: next}}, nil
+	return append(said, effect.UpdateStatus{Object: next}), nil
 }
 
 func claimsIn(members []pool.Member) []*karpenter.NodeClaim {

@@ -53,6 +53,9 @@ func TestReadTellsAllThatIsWrong(t *testing.T) {
 			all[name] = text
 		}
 	}
+	if _, err := policy.Read(map[string]string{policy.Payback: strings.Repeat("ä", 1<<17)}); err == nil || len(err.Error()) > 250 || !strings.Contains(err.Error(), "ää…\"") {
+		t.Errorf("of a long one is told: %v", err)
+	}
 	if _, err := policy.Read(all); err == nil || strings.Count(err.Error(), "annotation ") != len(wrong) {
 		t.Errorf("not all is told: %v", err)
 	}

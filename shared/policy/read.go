@@ -28,8 +28,16 @@ func (r *reader) text(name string) (string, bool) {
 	return text, ok
 }
 
+// quotedMost is how much of a text is told again, in bytes: conditions and Events are
+// of bounded size, and annotations nearly are not.
+const quotedMost = 64
+
 func (r *reader) wrong(name, want string) {
-	r.problems = append(r.problems, fmt.Errorf("annotation %s is %q: write %s, or take it off", name, r.annotations[name], want))
+	text := r.annotations[name]
+	if len(text) > quotedMost {
+		text = strings.ToValidUTF8(text[:quotedMost], "") + "…"
+	}
+	r.problems = append(r.problems, fmt.Errorf("annotation %s is %q: write %s, or take it off", name, text, want))
 }
 
 func (r *reader) dollars(name string) float64 {

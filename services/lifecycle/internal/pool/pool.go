@@ -56,6 +56,7 @@ func Status(v View) karpenter.NodePoolStatus {
 		before, _ := conditions.Get(karpenter.ConditionTypeNodeRegistrationHealthy)
 		conditions = conditions.With(v.Health.Condition(before), v.Now)
 	}
+	conditions = withPolicy(conditions, v.Pool, v.Now)
 	status.Conditions = conditions.WithReady(karpenter.NodePoolReady(), v.Pool.Generation, v.Now)
 	return status
 }

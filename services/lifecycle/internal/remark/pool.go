@@ -12,6 +12,8 @@ var (
 	// A shift of each zone is another Event (B183).
 	ZonalShiftActive  = Remark{Type: warning, Reason: karpenter.ReasonZonalShiftActive, Exact: true}
 	ZonalShiftCleared = Remark{Type: normal, Reason: karpenter.ReasonZonalShiftCleared, Exact: true}
+	// PolicyUnreadable is Joist's own: Karpenter's pools have no policy beside their spec.
+	PolicyUnreadable = Remark{Type: warning, Reason: "PolicyUnreadable", Every: 15 * time.Minute, Exact: true}
 	// DeletionAwaitsApproval is Joist's own (user ask 15).
 	DeletionAwaitsApproval = Remark{Type: warning, Reason: "DeletionAwaitsApproval", Every: 15 * time.Minute}
 )

@@ -1,0 +1,51 @@
+package lifecycle_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/joist-autoscaler/joist/services/lifecycle/internal/pool"
+	"github.com/joist-autoscaler/joist/shared/karpenter"
+	"github.com/joist-autoscaler/joist/shared/policy"
+)
+
+// A policy that cannot be read is told of on the pool and by an Event, until it is mended.
+func TestPolicyUnreadable(t *testing.T) {
+	s := newSite(t)
+	annotate := func(value string) {
+		s.changePool(func(p *karpenter.NodePool) {
+			if p.Annotations == nil {
+				p.Annotations = map[string]string{}
+			}
+			p.Annotations[policy.PriceLimit] = value
+		})
+		s.pass(2 * time.Second)
+	}
+	told := func() (count int) {
+		for _, e := range s.Events() {
+			if e.Reason == "PolicyUnreadable" && strings.Contains(e.Message, policy.PriceLimit) {
+				count++
+			}
+		}
+		return count
+	}
+	annotate("25")
+	if got := s.poolCondition(pool.PolicyReadable); got.Status != metav1.ConditionTrue || told() != 0 {
+		t.Errorf("%+v, %d Events", got, told())
+	}
+	annotate("all of it")
+	if got := s.poolCondition(pool.PolicyReadable); got.Status != metav1.ConditionFalse || !strings.Contains(got.Message, "all of it") || told() != 1 {
+		t.Errorf("%+v, %d Events", got, told())
+	}
+	quiet := s.pool().ResourceVersion
+	if s.pass(time.Minute); told() != 1 || s.pool().ResourceVersion != quiet {
+		t.Errorf("it is told again: %d Events", told())
+	}
+	annotate("26")
+	if got := s.poolCondition(pool.PolicyReadable); got.Status != metav1.ConditionTrue {
+		t.Errorf("%+v", got)
+	}
+}
