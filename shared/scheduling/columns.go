@@ -61,7 +61,7 @@ func (w *world) addType(s *shelves, i int) {
 	p, t, at := s.pool, &s.pool.types.types[i], len(s.arena)
 	s.arena = append(s.arena, p.types.roomOf(w.axis, i)...) // Daemons are taken off each pool's on its own.
 	plain := packing.Column{Pool: p.index, Stage: s.tier*kinds + plainKind, Room: s.arena[at:len(s.arena):len(s.arena)]}
-	if len(p.object.Spec.Limits) > 0 {
+	if len(p.object.Spec.Limits) > 0 || w.money.limits(p.object) {
 		plain.Capacity = p.types.capacityOf(w.axis, i)
 	}
 	if t.Exotic && !p.base.Demanding() { // Variety counts exotic types as well (B188).
@@ -89,7 +89,7 @@ func (w *world) addType(s *shelves, i int) {
 		}
 	}
 	if plain.Offers = s.offers[from:len(s.offers):len(s.offers)]; len(plain.Offers) > 0 {
-		w.addVariants(p, column{pool: p, typ: t, at: i, labels: t.Labels, overlaid: overlaid}, plain)
+		w.addPlain(p, column{pool: p, typ: t, at: i, labels: t.Labels, overlaid: overlaid}, plain)
 	} else if known {
 		p.soldOut++
 	}
@@ -123,6 +123,9 @@ func (w *world) addReserved(s *shelves, c column, o *Offer, plane int, plain pac
 	plain.Offers = []packing.Offer{{Plane: plane, Price: o.PricePerHour}}
 	if o.Overlaid {
 		c.overlaid = 1 << plane
+	}
+	if w.money.limits(s.pool.object) {
+		plain.Capacity = w.money.priced(plain.Capacity, plain.Offers)
 	}
 	c.labels, c.reservation = merged(c.typ.Labels, o.Labels), o.Reservation
 	w.addVariants(s.pool, c, plain)

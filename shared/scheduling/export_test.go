@@ -19,7 +19,7 @@ func FirstSteps(batch Batch, stock Stock) int {
 // out.
 func FirstEffort(batch Batch, stock Stock) Result {
 	var w *world
-	out := plan(batchTask{&batch, stock}, effort{}, afterthoughts, &w).with(w.staticNodes(stock, Shortfalls(batch.Snapshot)))
+	out := plan(batchTask{&batch, stock}, effort{}, afterthoughts, &w).with(w.staticNodes(stock, Shortfalls(batch.Snapshot), nil))
 	out.Overlays = stock.Overlays
 	return out
 }

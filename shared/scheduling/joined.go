@@ -89,7 +89,7 @@ func (st *standing) bought(a *arrival, was *Snapshot) Node {
 	out := Node{
 		Name: name, Claim: name, ClaimUID: name, NodePool: planned.NodePool, Labels: planned.Requirements.Labels(),
 		Launched: true, Registered: true, Initialized: true, Ready: true,
-		InitializedAt: was.Taken, LastPodEvent: was.Taken, Created: was.Taken,
+		InitializedAt: was.Taken, LastPodEvent: was.Taken, Created: was.Taken, PricePerHour: option.PricePerHour,
 	}
 	if t := st.typesOf(planned)[option.InstanceType]; t != nil {
 		maps.Copy(out.Labels, t.Labels)

@@ -52,6 +52,10 @@ func (w *world) newPool(np *karpenter.NodePool, stock Stock, named namedLabels) 
 		p.refusal = Rejection{NodePool: np.Name, Rule: RuleNotReady, Detail: err.Error()}
 		return p
 	}
+	if refusal := w.money.refusal(np); refusal != "" {
+		p.refusal = Rejection{NodePool: np.Name, Rule: RuleLimits, Detail: refusal}
+		return p
+	}
 	p.base = base(np, class, config.AMIFamily, stock.Region)
 	p.variants = w.variants(p.base, named)
 	return p

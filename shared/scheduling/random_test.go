@@ -11,6 +11,7 @@ import (
 
 	"github.com/joist-autoscaler/joist/shared/event"
 	"github.com/joist-autoscaler/joist/shared/karpenter"
+	"github.com/joist-autoscaler/joist/shared/policy"
 	"github.com/joist-autoscaler/joist/shared/scheduling"
 	"github.com/joist-autoscaler/joist/shared/scheduling/schedulingtest"
 )
@@ -38,6 +39,9 @@ func genPool(t *rapid.T, name string) karpenter.NodePool {
 	pool.Spec.Limits = karpenter.Limits{corev1.ResourceCPU: *resource.NewQuantity(rapid.Int64Range(0, 200).Draw(t, "limit"), resource.DecimalSI)}
 	if rapid.Bool().Draw(t, "limits nodes") {
 		pool.Spec.Limits[karpenter.ResourceNodes] = *resource.NewQuantity(rapid.Int64Range(0, 5).Draw(t, "nodes"), resource.DecimalSI)
+	}
+	if text := rapid.SampledFrom([]string{"", "", "", "0", "0.04", "0.3", "1.5", "dear"}).Draw(t, "price limit"); text != "" {
+		pool.Annotations = map[string]string{policy.PriceLimit: text}
 	}
 	return pool
 }
@@ -87,7 +91,14 @@ func genBatch(t *rapid.T) scheduling.Batch {
 			n.Used = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(rapid.SampledFrom([]string{"0", "1", "1900m"}).Draw(t, "used"))}
 			n.Taints = rapid.SliceOfN(rapid.SampledFrom(randomTaints), 0, 1).Draw(t, "node taints")
 			n.Going = rapid.Bool().Draw(t, "going")
+			if name := rapid.SampledFrom([]string{"", "t4g.medium", "m7g.large", "gone.large"}).Draw(t, "type"); name != "" {
+				n.Labels[corev1.LabelInstanceTypeStable], n.Labels[karpenter.CapacityTypeLabelKey] = name, karpenter.CapacityTypeSpot
+			}
+			n.PricePerHour = rapid.SampledFrom([]float64{0, 0.02, 0.3}).Draw(t, "price")
 		}))
+	}
+	if limit := rapid.SampledFrom([]float64{0, 0, 0.1, 0.5, 2}).Draw(t, "price limit of all"); limit > 0 {
+		batch.Snapshot.Settings.PriceLimit = &limit
 	}
 	if rapid.Bool().Draw(t, "daemon") {
 		batch.Snapshot.DaemonSets = []scheduling.PodSpec{

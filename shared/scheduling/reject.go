@@ -153,6 +153,9 @@ func (w *world) overLimits(p *pool, large packing.Set, left packing.Pool) Reject
 	if left.Nodes <= 0 {
 		return p.because(RuleLimits, "limits.nodes is reached")
 	}
+	if detail := w.overPrice(p, large, left); detail != "" {
+		return p.because(RuleLimits, "%s", detail)
+	}
 	smallest := -1
 	large.Each(func(k int) bool {
 		if smallest < 0 || slices.Compare(w.problem.Columns[k].Capacity, w.problem.Columns[smallest].Capacity) < 0 {

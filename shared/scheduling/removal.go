@@ -69,11 +69,11 @@ func (r *removal) attempt(e effort) (result Result, fault *broken) {
 		}
 	}()
 	best := plan(r, e, afterthoughts, &w)
-	return best.with(r.static(w)), nil
+	return best.with(r.static(w, best.Nodes)), nil
 }
 
 // static are the nodes that static pools lack without the removed ones.
-func (r *removal) static(w *world) []PlannedNode {
+func (r *removal) static(w *world, beside []PlannedNode) []PlannedNode {
 	if !w.snapshot.Settings.Gates.StaticCapacity {
 		return nil
 	}
@@ -81,7 +81,7 @@ func (r *removal) static(w *world) []PlannedNode {
 	for _, j := range r.asked {
 		gone[j] = true
 	}
-	return w.staticNodes(r.standing.stock, shortfalls(w.snapshot, func(j int) bool { return gone[j] || w.snapshot.Nodes[j].Going }))
+	return w.staticNodes(r.standing.stock, shortfalls(w.snapshot, func(j int) bool { return gone[j] || w.snapshot.Nodes[j].Going }), beside)
 }
 
 func (r *removal) world() *world {

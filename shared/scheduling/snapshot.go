@@ -89,6 +89,9 @@ type Settings struct {
 	ResiliencePremium *float64 `json:"resiliencePremium,omitempty"`
 	// PlanByPriority lets pods of higher priority have the limits first (B243).
 	PlanByPriority bool `json:"planByPriority,omitempty"`
+	// PriceLimit is what all nodes with claims may cost together, in US dollars an hour;
+	// nil is no limit.
+	PriceLimit *float64 `json:"priceLimit,omitempty"`
 }
 
 // Gates are the features that are on (B069). A document from before a gate was
@@ -230,6 +233,9 @@ type Node struct {
 	Going    bool      `json:"going,omitempty"`
 	Deadline time.Time `json:"deadline,omitzero"`
 	Ready    bool      `json:"ready,omitempty"`
+	// PricePerHour is what the claim says that the node was bought for, in US dollars; 0
+	// where it says nothing.
+	PricePerHour float64 `json:"pricePerHour,omitempty"`
 	// Expected are the UIDs of the pods that the claim was planned for. They are put
 	// there again, whatever order would find for the rest.
 	Expected []string `json:"expected,omitempty"`

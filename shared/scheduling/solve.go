@@ -81,7 +81,7 @@ func attempt(batch *Batch, stock Stock) (result Result, fault *broken) {
 	}()
 	q := batchTask{batch, stock}
 	best := plan(q, effort{}, afterthoughts, &w)
-	static, left := w.staticNodes(stock, Shortfalls(batch.Snapshot)), int(afterthoughts)
+	first, left := w, int(afterthoughts)
 	for i := 0; i < len(efforts) && best.wanting && left > 0; i++ {
 		if !efforts[i].due(w, best.Result) {
 			continue
@@ -91,7 +91,7 @@ func attempt(batch *Batch, stock Stock) (result Result, fault *broken) {
 			best = other
 		}
 	}
-	return best.with(static), nil
+	return best.with(first.staticNodes(stock, Shortfalls(batch.Snapshot), best.Nodes)), nil
 }
 
 // with adds nodes that no pod asked for.

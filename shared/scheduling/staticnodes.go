@@ -10,8 +10,9 @@ import (
 )
 
 // staticNodes are the nodes that static pools lack (B128). They hold no pods: the
-// pool asks for so many nodes of whatever type is cheapest.
-func (w *world) staticNodes(stock Stock, shortfalls []Shortfall) []PlannedNode {
+// pool asks for so many nodes of whatever type is cheapest. What pods need comes
+// first where money is short.
+func (w *world) staticNodes(stock Stock, shortfalls []Shortfall, beside []PlannedNode) []PlannedNode {
 	var out []PlannedNode
 	for _, short := range shortfalls {
 		i := slices.IndexFunc(w.snapshot.NodePools, func(np karpenter.NodePool) bool { return np.Name == short.NodePool })
@@ -20,10 +21,17 @@ func (w *world) staticNodes(stock Stock, shortfalls []Shortfall) []PlannedNode {
 			continue // It is not ready; its own conditions say why.
 		}
 		node, ok := w.staticNode(p, stock.TypesOf(p.name, p.class))
-		for range short.Count {
-			if ok {
-				out = append(out, node)
+		if !ok {
+			continue
+		}
+		count := short.Count
+		if w.money.limits(p.object) {
+			if node.Options, count = affordable(node.Options, count, w.moneyLeft(p, beside, out)); count == 0 {
+				continue
 			}
+		}
+		for range count {
+			out = append(out, node)
 		}
 	}
 	return out

@@ -151,7 +151,7 @@ func (st *standing) expect(planned *PlannedNode, removed []string, moving map[st
 	}
 	made.name = st.nameOf(planned, removed)
 	st.arrived.nodes = append(st.arrived.nodes, made)
-	node := &Node{Name: made.name, Claim: made.name, NodePool: planned.NodePool, Labels: planned.Requirements.Labels()}
+	node := &Node{Name: made.name, Claim: made.name, NodePool: planned.NodePool, Labels: planned.Requirements.Labels(), PricePerHour: Dearest(planned.Options)}
 	w.snapshot.Nodes = append(slices.Clip(w.snapshot.Nodes), *node)
 	i, room := len(w.problem.Nodes), make([]int64, len(w.axis.names))
 	for r := range room {
@@ -174,8 +174,14 @@ func (st *standing) expect(planned *PlannedNode, removed []string, moving map[st
 func (st *standing) spend(planned *PlannedNode) {
 	w, largest := st.w, make(amounts, len(st.w.axis.names))
 	at := slices.IndexFunc(w.pools, func(p *pool) bool { return p.name == planned.NodePool })
-	if at < 0 {
-		return // A static pool counts its nodes by itself.
+	if w.money != nil {
+		largest[w.money.at], _ = Microdollars(Dearest(planned.Options))
+	}
+	if at < 0 { // A static pool counts its nodes by itself.
+		if w.money != nil && w.money.common != nil {
+			w.money.common.Count(largest)
+		}
+		return
 	}
 	pool := &w.problem.Pools[w.pools[at].index]
 	types := st.typesOf(planned)

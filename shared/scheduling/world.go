@@ -38,6 +38,8 @@ type world struct {
 	sets     map[string]packing.Set
 	topology topology
 	daemons  []daemon
+	// money is nil where nobody limits what nodes cost.
+	money *money
 	// soft is whether any taint is PreferNoSchedule, so that relaxing helps.
 	soft bool
 	// caps are how many pods of a class fit into a domain at most, as far as an
@@ -80,6 +82,7 @@ const maxPlanes = 64
 func newWorld(s *Snapshot, stock Stock, axis axis, named namedLabels) *world {
 	w := &world{snapshot: s, axis: axis, reaches: map[string]*reach{}, looks: map[lookKey]*reach{}, wishes: map[string]wish{}, soft: prefers(s), typeKeys: map[string]bool{}}
 	w.problem = packing.Problem{Dims: len(w.axis.names), Policy: policy(s.Settings)}
+	w.money = newMoney(s, stock, axis)
 	w.addPools(stock, named)
 	w.addNodes(stock)
 	w.addDaemons()
@@ -104,6 +107,9 @@ func axisOf(batch *Batch) axis {
 	}
 	for i := range batch.Snapshot.NodePools {
 		a.add(corev1.ResourceList(batch.Snapshot.NodePools[i].Spec.Limits))
+	}
+	if MoneyLimited(&batch.Snapshot) {
+		a.add(corev1.ResourceList{PriceResource: {}})
 	}
 	return a.sorted()
 }
@@ -162,7 +168,7 @@ func (w *world) addPools(stock Stock, named namedLabels) {
 			tier++
 		}
 		p.index = len(w.problem.Pools)
-		w.problem.Pools = append(w.problem.Pools, quota(p.object, s, w.axis))
+		w.problem.Pools = append(w.problem.Pools, w.quota(p.object))
 		if s.Settings.MinValuesPolicy != "BestEffort" && p.base.Demanding() {
 			w.problem.Pools[p.index].Enough = func(columns packing.Set, planes uint64) bool { return w.varied(p, columns, planes) }
 		}

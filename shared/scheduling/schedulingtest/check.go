@@ -30,7 +30,7 @@ type checker struct {
 
 // Check reports every way in which the result is wrong: a pod lost or placed
 // twice, a node that could be bought as something that does not hold its pods,
-// a limit that could be exceeded.
+// a limit, of resources or of money, that could be exceeded.
 func Check(batch scheduling.Batch, cat catalog.Catalogue, result scheduling.Result) error {
 	c := &checker{batch: batch, cat: cat, result: result, specs: map[string]scheduling.PodSpec{}}
 	for _, class := range batch.Pending {
@@ -44,6 +44,7 @@ func Check(batch scheduling.Batch, cat catalog.Catalogue, result scheduling.Resu
 	}
 	c.existing()
 	c.limits()
+	c.money()
 	return errors.Join(c.errs...)
 }
 
