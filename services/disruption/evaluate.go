@@ -38,6 +38,7 @@ type pass struct {
 	scores     consolidation.Scores
 	room       room.Room
 	policies   policies
+	waves      waves
 	restraint  restraint.Restraint
 	// candidates are the managed nodes, in the snapshot's order.
 	candidates []candidate.Candidate
@@ -64,6 +65,7 @@ func newPass(s scheduling.Snapshot, stock scheduling.Stock, o Options) *pass {
 	p.room, p.findings.Problems = room.New(&p.snapshot)
 	p.findings.Problems = append(p.findings.Problems, p.policies.problems(&p.snapshot)...)
 	p.restraint = restraint.New(&p.snapshot, p.policies.read, p.policies.wrong)
+	p.waves = newWaves(&p.snapshot)
 	p.candidates = candidate.Survey(&p.snapshot, stock)
 	p.buffers = scheduling.BufferNodes(p.snapshot)
 	p.judge = consolidation.Judge{SpotToSpot: o.SpotToSpot || s.Settings.Gates.SpotToSpotConsolidation, Labels: labelsIn(stock)}
@@ -124,6 +126,7 @@ func (p *pass) take(a *attempt) {
 		p.room.Take(c.Node.NodePool)
 	}
 	p.restraint.Take(a.nodes)
+	p.waves.take(a)
 	for _, n := range a.Result.Nominations {
 		if i, ok := p.at[n.Node]; ok {
 			p.aside[i] = candidate.Objection{Rule: RuleReceives, Detail: "pods of nodes that go are to come to it"}
@@ -155,7 +158,7 @@ func (p *pass) keep() []Kept {
 	var out []Kept
 	for i := range p.candidates {
 		c := &p.candidates[i]
-		if no := cmp.Or(p.why[c.Index], p.aside[c.Index]); !p.taken[c.Index] {
+		if no := cmp.Or(p.waves.held[c.Index], p.why[c.Index], p.aside[c.Index]); !p.taken[c.Index] {
 			out = append(out, Kept{Node: c.Node.Name, Index: c.Index, Rule: no.Rule, Detail: no.Detail})
 		}
 	}

@@ -104,7 +104,10 @@ func (p *pass) attempt(m Method, nodes []*candidate.Candidate) attempt {
 	for _, c := range nodes {
 		out.SavedPerHour += c.Price
 	}
+	waits := p.waves.objection(m, nodes[0])
 	switch {
+	case !waits.None():
+		out.objection = waits
 	case !p.fits(nodes, out.Reason):
 		out.objection = candidate.Objection{Rule: RuleBudget, Detail: fmt.Sprintf("its NodePool lets no more nodes go at once for the reason %s", out.Reason)}
 	case m == StaticDrift, m == Expiration && nodes[0].Pool.Static():

@@ -5,6 +5,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/joist-autoscaler/joist/services/disruption/internal/canary"
 	"github.com/joist-autoscaler/joist/services/disruption/internal/candidate"
 	"github.com/joist-autoscaler/joist/services/disruption/internal/restraint"
 	"github.com/joist-autoscaler/joist/shared/event"
@@ -49,7 +50,7 @@ func (r *Rest) note(body event.ClusterSnapshot, found Findings, decisions []deci
 // passing reports whether a node might go later though nothing but time changes.
 func passing(k Kept) bool {
 	switch k.Rule {
-	case RuleBudget, candidate.RuleNominated, candidate.RuleNotQuiet, candidate.RulePodDoNotDisrupt, restraint.RuleCooldown, restraint.RuleEvictions:
+	case RuleBudget, candidate.RuleNominated, candidate.RuleNotQuiet, candidate.RulePodDoNotDisrupt, restraint.RuleCooldown, restraint.RuleEvictions, canary.RuleCanary:
 		return true
 	}
 	return false

@@ -233,6 +233,8 @@ type Node struct {
 	Going    bool      `json:"going,omitempty"`
 	Deadline time.Time `json:"deadline,omitzero"`
 	Ready    bool      `json:"ready,omitempty"`
+	// ReadySince is when the node became ready, by its own word.
+	ReadySince time.Time `json:"readySince,omitzero"`
 	// PricePerHour is what the claim says that the node was bought for, in US dollars; 0
 	// where it says nothing.
 	PricePerHour float64 `json:"pricePerHour,omitempty"`

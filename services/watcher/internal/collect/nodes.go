@@ -75,9 +75,10 @@ func (c *collection) byNode() map[string][]*corev1.Pod {
 func (c *collection) node(node *corev1.Node, claim *karpenter.NodeClaim, pods []*corev1.Pod) scheduling.Node {
 	out := scheduling.Node{
 		Name: node.Name, Labels: node.Labels, Taints: node.Spec.Taints, Created: node.CreationTimestamp.UTC(),
-		Allocatable: node.Status.Allocatable, Capacity: node.Status.Capacity, Ready: ready(node),
+		Allocatable: node.Status.Allocatable, Capacity: node.Status.Capacity,
 		Launched: true, Registered: true, Initialized: true,
 	}
+	out.Ready, out.ReadySince = ready(node)
 	if claim != nil {
 		describe(&out, claim)
 		if !out.Registered {
@@ -167,13 +168,14 @@ func describe(out *scheduling.Node, claim *karpenter.NodeClaim) {
 	out.Proposal = scheduling.ProposalOf(claim)
 }
 
-func ready(node *corev1.Node) bool {
+// ready reports whether the node is, and since when.
+func ready(node *corev1.Node) (bool, time.Time) {
 	for _, c := range node.Status.Conditions {
-		if c.Type == corev1.NodeReady {
-			return c.Status == corev1.ConditionTrue
+		if c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue {
+			return true, c.LastTransitionTime.UTC()
 		}
 	}
-	return false
+	return false, time.Time{}
 }
 
 func instant(text string) time.Time {

@@ -1,0 +1,233 @@
+package disruption
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/joist-autoscaler/joist/services/disruption/internal/canary"
+	"github.com/joist-autoscaler/joist/services/disruption/internal/fixture"
+	"github.com/joist-autoscaler/joist/shared/karpenter"
+	"github.com/joist-autoscaler/joist/shared/policy"
+	"github.com/joist-autoscaler/joist/shared/scheduling"
+)
+
+// asks are annotations of the pool.
+func asks(annotations map[string]string) func(*karpenter.NodePool) {
+	return func(p *karpenter.NodePool) { p.Annotations = annotations }
+}
+
+// fleet is a cluster over time: what drift takes is replaced, and a replacement is a
+// node after two minutes, or never.
+type fleet struct {
+	scheduling.Snapshot
+	stock    scheduling.Stock
+	launches scheduling.Launches
+	// works says whether what is launched becomes a node.
+	works bool
+	began time.Time
+	// gone are the drifted nodes whose replacements are on their way, by these.
+	gone map[string]node
+	// story is how many nodes went when.
+	story []string
+	count int
+}
+
+func newFleet(nodes int, annotations map[string]string) *fleet {
+	f := &fleet{began: fixture.Taken, gone: map[string]node{}}
+	var all []node
+	for i := range nodes {
+		all = append(all, fixture.Node(fmt.Sprintf("old-%02d", i), "t4g.medium", with(3), drift(time.Minute)))
+	}
+	f.Snapshot = fixture.Snapshot(fixture.Pool(never, fixture.Budgets("100%"), asks(annotations)), all...)
+	f.stock = fixture.Stock(f.Snapshot)
+	return f
+}
+
+// run lets time pass, a minute at a time.
+func (f *fleet) run(minutes int) *fleet {
+	for range minutes {
+		f.arrive()
+		went := 0
+		for _, c := range Evaluate(f.Snapshot, f.stock, Options{}).Commands {
+			for _, i := range c.Nodes {
+				went++
+				f.replace(i)
+			}
+		}
+		f.Nodes = slices.DeleteFunc(f.Nodes, func(n node) bool { return n.Going })
+		if went > 0 {
+			f.story = append(f.story, fmt.Sprintf("%s -%d", f.Taken.Sub(f.began), went))
+		}
+		f.Taken = f.Taken.Add(time.Minute)
+	}
+	return f
+}
+
+// replace has a claim come for a node, which is as good as gone.
+func (f *fleet) replace(i int) {
+	f.count++
+	came := fixture.Node(fmt.Sprintf("new-%02d", f.count), "t4g.medium", with(3))
+	came.Initialized, came.Ready, came.Created = false, false, f.Taken
+	f.gone[came.Name] = f.Nodes[i]
+	f.Nodes[i].Going = true
+	f.Nodes = append(f.Nodes, came)
+}
+
+// arrive makes nodes of claims, or rolls back what waits for them and removes them in
+// the end, as lifecycle does (B134, B164).
+func (f *fleet) arrive() {
+	for i := range f.Nodes {
+		n := &f.Nodes[i]
+		age := f.Taken.Sub(n.Created)
+		old, waits := f.gone[n.Name]
+		switch {
+		case n.Initialized:
+		case f.works && age >= 2*time.Minute:
+			n.Initialized, n.Ready, n.InitializedAt, n.ReadySince = true, true, f.Taken, f.Taken
+			delete(f.gone, n.Name)
+		case age == 10*time.Minute && waits:
+			f.Nodes = append(f.Nodes, old)
+			delete(f.gone, n.Name)
+		case age >= 15*time.Minute:
+			f.fails(scheduling.Launch{At: f.Taken, Reason: "RegistrationFailed", Message: "Failed to register node", Image: "ami-bad"})
+			f.Nodes[i].Going = true
+		}
+	}
+	f.Nodes = slices.DeleteFunc(f.Nodes, func(n node) bool { return n.Going })
+}
+
+func (f *fleet) fails(l scheduling.Launch) {
+	f.launches.Last = append(f.launches.Last, l)
+	text, err := json.Marshal(f.launches)
+	if err != nil {
+		panic(err)
+	}
+	f.annotate(scheduling.LaunchesAnnotation, string(text))
+}
+
+func (f *fleet) annotate(key, value string) { f.NodePools[0].Annotations[key] = value }
+
+// images are what the pool's class asks for.
+func (f *fleet) images(ids ...string) {
+	class := &f.NodeClasses[0]
+	class.Status.AMIs = nil
+	for _, id := range ids {
+		class.Status.AMIs = append(class.Status.AMIs, karpenter.AMI{ID: id})
+	}
+}
+
+func canaries() map[string]string {
+	return map[string]string{policy.DriftCanary: "10%", policy.DriftBake: "30m"}
+}
+
+// kept is by which rules nodes stay, and a word of the first of each.
+func (f *fleet) kept() (rules []string, detail string) {
+	for _, k := range Evaluate(f.Snapshot, f.stock, Options{}).Kept {
+		if strings.HasPrefix(k.Node, "old") {
+			rules, detail = append(rules, k.Rule), k.Detail
+		}
+	}
+	slices.Sort(rules)
+	return slices.Compact(rules), detail
+}
+
+func (f *fleet) want(t *testing.T, story ...string) {
+	t.Helper()
+	if diff := cmp.Diff(story, f.story); diff != "" {
+		t.Errorf("nodes went (-want +got):\n%s", diff)
+	}
+	f.story = nil
+}
+
+// Each wave is twice the one before it, and begins when that has been ready for the
+// time that was asked for.
+func TestAsk16DriftGoesInWaves(t *testing.T) {
+	f := newFleet(20, canaries())
+	f.works = true
+	f.run(240).want(t, "0s -2", "32m0s -4", "1h4m0s -8", "1h36m0s -6")
+	all := newFleet(20, map[string]string{})
+	all.works = true
+	all.run(60).want(t, "0s -20")
+	one := newFleet(4, map[string]string{policy.DriftBake: "30m"})
+	one.works = true
+	one.run(240).want(t, "0s -1", "32m0s -2", "1h4m0s -1")
+}
+
+// The budget holds inside of a wave.
+func TestAsk16BudgetsHoldInWaves(t *testing.T) {
+	f := newFleet(20, canaries())
+	f.works = true
+	fixture.Budgets("1")(&f.NodePools[0])
+	f.run(20)
+	for _, went := range f.story {
+		if !strings.HasSuffix(went, " -1") {
+			t.Errorf("%s", went)
+		}
+	}
+	if len(f.story) != 2 {
+		t.Errorf("the first wave: %v", f.story)
+	}
+}
+
+// A bad image stops after the canary, whatever time passes, until there is another
+// one or somebody says so.
+func TestAsk16ABadImageStopsAfterTheCanary(t *testing.T) {
+	bad := func() *fleet {
+		f := newFleet(20, canaries())
+		f.images("ami-bad")
+		f.run(3*60).want(t, "0s -2")
+		rules, detail := f.kept()
+		if !slices.Equal(rules, []string{canary.RuleHalted}) || !strings.Contains(detail, "RegistrationFailed") || !strings.Contains(detail, policy.DriftResume) {
+			t.Fatalf("nodes stay because of %v: %s", rules, detail)
+		}
+		f.began = f.Taken
+		return f
+	}
+	f := bad()
+	f.images("ami-good")
+	f.works = true
+	f.run(40).want(t, "0s -2", "32m0s -4")
+
+	f = bad()
+	f.annotate(policy.DriftResume, f.Taken.Add(time.Hour).Format(time.RFC3339))
+	f.run(55).want(t)
+	f.run(3*60).want(t, "1h0m0s -2")
+
+	f = bad()
+	f.works = true
+	for i := range 4 {
+		f.fails(scheduling.Launch{At: f.Taken.Add(time.Duration(i)), OK: true})
+	}
+	f.launches.Last = f.launches.Last[len(f.launches.Last)-4:]
+	f.fails(scheduling.Launch{At: f.Taken, OK: true})
+	f.run(10).want(t, "0s -2")
+}
+
+// What changes in the midst of it is proved from the beginning.
+func TestAsk16ASecondChangeBeginsAnew(t *testing.T) {
+	f := newFleet(20, canaries())
+	f.works = true
+	f.run(40).want(t, "0s -2", "32m0s -4")
+	for i := range f.Nodes {
+		if n := &f.Nodes[i]; n.Drift == nil {
+			n.Drift = &scheduling.Drift{Reason: "AMIDrift", Since: f.Taken.Add(-time.Second)}
+		}
+	}
+	f.began = f.Taken
+	f.run(40).want(t, "0s -2", "32m0s -4")
+}
+
+// Who asked for something that cannot be read may have asked for waves.
+func TestAsk16UnreadableAnnotationsHoldDrift(t *testing.T) {
+	f := newFleet(3, map[string]string{policy.DriftCanary: "a few"})
+	f.run(5).want(t)
+	if rules, detail := f.kept(); !slices.Equal(rules, []string{"policy-unreadable"}) || !strings.Contains(detail, policy.DriftCanary) {
+		t.Errorf("%v: %s", rules, detail)
+	}
+}

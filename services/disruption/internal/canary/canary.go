@@ -1,0 +1,183 @@
+// Package canary lets the drifted nodes of a NodePool go in waves: a few first, the
+// canary, and more only when what came instead has proved itself. It is pure.
+//
+// What identifies a wave is nothing that is written down anywhere. A node that is not
+// drifted, and has come since another drifted, is what the pool and its class ask for
+// now: it is fresh, be it a replacement or growth. So a drifted node looks at how many
+// fresh nodes have been initialized and ready for the time that the pool asks for. If
+// the canary is n nodes, the first wave ends with n of them, the second with 3n, the
+// third with 7n: each is twice the one before it. Whoever dies, the next snapshot
+// tells the same.
+//
+// Nodes that drift for one reason may be found to at different times. Each counts on
+// those alone that came since it drifted itself; what has not proved itself yet, and
+// what failed, counts since the first of the pool did. A change in the midst of it
+// begins anew: what was fresh before has drifted too.
+//
+// The invariants:
+//
+//   - Whenever a drifted node goes, there are fewer nodes that have to prove themselves,
+//     those on their way included, than have done so and the canary together.
+//   - While a fresh node ails, or a launch has failed since, no drifted node goes.
+package canary
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/joist-autoscaler/joist/services/disruption/internal/candidate"
+	"github.com/joist-autoscaler/joist/shared/karpenter"
+	"github.com/joist-autoscaler/joist/shared/policy"
+	"github.com/joist-autoscaler/joist/shared/scheduling"
+)
+
+// Rules by which a drifted node stays. Tools match them: the names are stable.
+const (
+	// RuleCanary: what came instead of others has not proved itself yet.
+	RuleCanary = "canary"
+	// RuleHalted: what came instead of others ails, or did not come.
+	RuleHalted = "drift-halted"
+)
+
+// initializing is how long a fresh node may take: as long as one is waited for that
+// replaces another (B164).
+const initializing = 10 * time.Minute
+
+// Rollout is how the drift of one NodePool goes on.
+type Rollout struct {
+	drift policy.Drift
+	now   time.Time
+	// size is of how many nodes the canary is.
+	size int
+	// fresh are the nodes of the pool that have not drifted and do not go, of those that
+	// came since the first did.
+	fresh []*scheduling.Node
+	// first is when the first node of the pool drifted.
+	first time.Time
+	// coming is how many nodes come that the snapshot does not have yet.
+	coming int
+	// trouble is what halts it, in words; empty for nothing.
+	trouble string
+}
+
+// New reads off the snapshot how the drift of a pool goes on; nil where the pool does
+// not ask for waves. Without a number of its own the canary is one node.
+func New(s *scheduling.Snapshot, pool *karpenter.NodePool, drift policy.Drift) *Rollout {
+	if !drift.Canary.Set() && drift.Bake == 0 {
+		return nil
+	}
+	r := &Rollout{drift: drift, now: s.Taken}
+	if drift.Resume.After(s.Taken) {
+		r.drift.Resume = time.Time{} // It is said for later.
+	}
+	all := 0
+	var still []*scheduling.Node
+	for i := range s.Nodes {
+		n := &s.Nodes[i]
+		if n.Claim == "" || n.NodePool != pool.Name {
+			continue
+		}
+		if n.Initialized {
+			all++
+		}
+		switch {
+		case n.Drift != nil && (r.first.IsZero() || n.Drift.Since.Before(r.first)):
+			r.first = n.Drift.Since
+		case n.Drift == nil && !n.Going:
+			still = append(still, n)
+		}
+	}
+	r.fresh = slices.DeleteFunc(still, func(n *scheduling.Node) bool { return !n.Created.After(r.first) })
+	r.size = max(1, drift.Canary.Of(all))
+	r.coming, r.trouble = awaited(s, pool.Name), r.ails(failures(s, pool))
+	return r
+}
+
+// awaited counts the replacements of proposals that act which the snapshot does not
+// have yet.
+func awaited(s *scheduling.Snapshot, pool string) int {
+	claims, names := map[string]bool{}, map[string]bool{}
+	for i := range s.Nodes {
+		claims[s.Nodes[i].Claim] = true
+	}
+	for i := range s.Nodes {
+		n := &s.Nodes[i]
+		if n.NodePool != pool || n.Proposal == nil || n.Proposal.Confirmed.IsZero() {
+			continue
+		}
+		for _, name := range n.Proposal.Replacements {
+			if !claims[name] {
+				names[name] = true
+			}
+		}
+	}
+	return len(names)
+}
+
+// Take counts nodes that are to come for a drifted node.
+func (r *Rollout) Take(come int) {
+	if r != nil {
+		r.coming += come
+	}
+}
+
+// Objection is why a node of the pool that drifted at a time may not go now.
+func (r *Rollout) Objection(since time.Time) candidate.Objection {
+	if r == nil {
+		return candidate.Objection{}
+	}
+	if r.trouble != "" {
+		return candidate.Objection{Rule: RuleHalted, Detail: r.trouble + ". Drift goes on when the NodePool or its node class changes, when the node is replaced by one that works, or when you set " +
+			policy.DriftResume + " to the present time"}
+	}
+	unproved, good := r.coming, 0
+	var until []time.Time
+	for _, n := range r.fresh {
+		at, begun := r.proof(n)
+		switch {
+		case !begun:
+			unproved++
+		case at.After(r.now):
+			unproved++
+			until = append(until, at)
+		case n.Created.After(since):
+			good++
+		}
+	}
+	if limit := r.allowed(good); good+unproved >= limit {
+		slices.SortFunc(until, time.Time.Compare)
+		return candidate.Objection{Rule: RuleCanary, Detail: r.waits(limit, good, until)}
+	}
+	return candidate.Objection{}
+}
+
+// allowed is how many fresh nodes there may be when so many have proved themselves.
+func (r *Rollout) allowed(good int) int {
+	limit := r.size
+	for wave := r.size; good >= limit; limit += wave {
+		wave *= 2
+	}
+	return limit
+}
+
+// proof is when the node has proved itself; false while it has not begun to.
+func (r *Rollout) proof(n *scheduling.Node) (time.Time, bool) {
+	if !n.Initialized || !n.Ready {
+		return time.Time{}, false
+	}
+	since := n.InitializedAt
+	if n.ReadySince.After(since) {
+		since = n.ReadySince
+	}
+	return since.Add(r.drift.Bake), true
+}
+
+// waits says what is waited for, and until when at least.
+func (r *Rollout) waits(limit, good int, until []time.Time) string {
+	out := fmt.Sprintf("of the %d nodes that are to come before the others, %d have been ready for %s", limit, good, r.drift.Bake)
+	if more := limit - good; len(until) >= more {
+		out += "; the next may go at " + until[more-1].UTC().Format(time.RFC3339)
+	}
+	return out
+}

@@ -1,0 +1,226 @@
+package canary_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"pgregory.net/rapid"
+
+	"github.com/joist-autoscaler/joist/services/disruption/internal/canary"
+	"github.com/joist-autoscaler/joist/shared/karpenter"
+	"github.com/joist-autoscaler/joist/shared/policy"
+	"github.com/joist-autoscaler/joist/shared/scheduling"
+)
+
+var noon = time.Date(2026, time.November, 22, 12, 0, 0, 0, time.UTC)
+
+const bake = 30 * time.Minute
+
+func ago(d time.Duration) time.Time { return noon.Add(-d) }
+
+// old is a drifted node, found so an hour ago.
+func old(edits ...func(*scheduling.Node)) scheduling.Node {
+	return built(scheduling.Node{Name: "old", Created: ago(99 * time.Hour), Drift: &scheduling.Drift{Reason: "AMIDrift", Since: ago(time.Hour)}}, edits)
+}
+
+// came is a node that came so long ago, and was initialized and ready at once.
+func came(since time.Duration, edits ...func(*scheduling.Node)) scheduling.Node {
+	return built(scheduling.Node{Name: "new", Created: ago(since), InitializedAt: ago(since), ReadySince: ago(since)}, edits)
+}
+
+func built(n scheduling.Node, edits []func(*scheduling.Node)) scheduling.Node {
+	n.Claim, n.NodePool, n.Initialized, n.Ready = n.Name, "web", true, true
+	for _, edit := range edits {
+		edit(&n)
+	}
+	return n
+}
+
+func coming(n *scheduling.Node) { n.Initialized, n.Ready = false, false }
+func sick(n *scheduling.Node)   { n.Ready = false }
+func going(n *scheduling.Node)  { n.Going = true }
+
+func acting(replacements ...string) func(*scheduling.Node) {
+	return func(n *scheduling.Node) {
+		n.Going, n.Proposal = true, &scheduling.Proposal{ID: "p", Confirmed: ago(time.Minute), Replacements: replacements}
+	}
+}
+
+func share(t testing.TB, text string) policy.Drift {
+	t.Helper()
+	p, err := policy.Read(map[string]string{policy.DriftCanary: text, policy.DriftBake: bake.String()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p.Drift
+}
+
+func TestAsk16Objection(t *testing.T) {
+	late := func(n *scheduling.Node) { n.Drift.Since = ago(10 * time.Minute) }
+	ancient := func(n *scheduling.Node) { n.Drift.Since = ago(50 * time.Hour) }
+	elsewhere := func(n *scheduling.Node) { n.NodePool = "other" }
+	for _, tt := range []struct {
+		name  string
+		nodes []scheduling.Node
+		// want is of the first node.
+		want, says string
+	}{
+		{"the first", []scheduling.Node{old(), old()}, "", ""},
+		{"while one comes", []scheduling.Node{old(), came(time.Minute, coming)}, canary.RuleCanary, "of the 1 nodes that are to come before the others, 0 have been ready for 30m0s"},
+		{"while one is on its way", []scheduling.Node{old(), old(acting("x"))}, canary.RuleCanary, ""},
+		{"it has come", []scheduling.Node{old(), old(acting("new")), came(31 * time.Minute)}, "", ""},
+		{"others' are on their way", []scheduling.Node{old(), old(acting("x"), elsewhere)}, "", ""},
+		{"until it has been ready for long enough", []scheduling.Node{old(), came(20 * time.Minute)}, canary.RuleCanary, "the next may go at 2026-11-22T12:10:00Z"},
+		{"which it has", []scheduling.Node{old(), came(bake)}, "", ""},
+		{"and not in between", []scheduling.Node{old(), came(50*time.Minute, func(n *scheduling.Node) { n.ReadySince = ago(time.Minute) })}, canary.RuleCanary, "12:29:00Z"},
+		{"twice as many in the second wave", []scheduling.Node{old(), came(40 * time.Minute), came(time.Minute)}, "", ""},
+		{"and no more", []scheduling.Node{old(), came(40 * time.Minute), came(time.Minute), came(5 * time.Minute)}, canary.RuleCanary, "of the 3 nodes that are to come before the others, 1 have"},
+		{"until they have come", []scheduling.Node{old(), came(40 * time.Minute), came(40 * time.Minute), came(40 * time.Minute)}, "", ""},
+		{"what was there before proves nothing", []scheduling.Node{old(), came(2 * time.Hour), came(5 * time.Minute)}, canary.RuleCanary, ""},
+		{"nor hinders", []scheduling.Node{old(), came(2*time.Hour, sick)}, "", ""},
+		{"nor does another pool's", []scheduling.Node{old(), came(time.Minute, elsewhere)}, "", ""},
+		{"nor one that goes", []scheduling.Node{old(), came(time.Minute, going)}, "", ""},
+		{"who drifts late counts on what came since", []scheduling.Node{old(late), old(), came(40 * time.Minute), came(35 * time.Minute)}, "", ""},
+		{"but goes with nobody else", []scheduling.Node{old(late), old(), came(40 * time.Minute), came(5 * time.Minute)}, canary.RuleCanary, ""},
+		{"one that drifted long ago proves nothing for others", []scheduling.Node{old(), old(ancient), came(2 * time.Hour), came(3 * time.Hour), came(time.Minute)}, canary.RuleCanary, ""},
+		{"a new node is not ready", []scheduling.Node{old(), came(40 * time.Minute), came(40*time.Minute, sick)}, canary.RuleHalted, "node new, which came since, is not ready. Drift goes on when"},
+		{"nor initialized in time", []scheduling.Node{old(), came(11*time.Minute, coming)}, canary.RuleHalted, "new, which came since, is not initialized after 10m0s. "},
+		{"but is replaced", []scheduling.Node{old(), came(40*time.Minute, sick, going)}, "", ""},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			s := scheduling.Snapshot{Taken: noon, Nodes: tt.nodes}
+			got := canary.New(&s, &karpenter.NodePool{ObjectMeta: metav1.ObjectMeta{Name: "web"}}, share(t, "1")).Objection(tt.nodes[0].Drift.Since)
+			if got.Rule != tt.want || !strings.Contains(got.Detail, tt.says) || (got.Detail == "") != got.None() {
+				t.Errorf("got %+v, want %s: %s", got, tt.want, tt.says)
+			}
+		})
+	}
+}
+
+func TestAsk16Size(t *testing.T) {
+	s := scheduling.Snapshot{Taken: noon}
+	for range 25 {
+		s.Nodes = append(s.Nodes, old())
+	}
+	s.Nodes = append(s.Nodes, came(time.Minute, coming))
+	pool := &karpenter.NodePool{ObjectMeta: metav1.ObjectMeta{Name: "web"}}
+	for asked, want := range map[string]int{"10%": 2, "1": 0, "4": 3, "0": 0, "0%": 0, "100%": 24} {
+		r, goes := canary.New(&s, pool, share(t, asked)), 0
+		for r.Objection(ago(time.Hour)).None() {
+			r.Take(1)
+			goes++
+		}
+		if goes != want {
+			t.Errorf("%s of 25, one of which is coming: %d go, want %d", asked, goes, want)
+		}
+	}
+	r := canary.New(&s, pool, policy.Drift{})
+	if r.Take(9); r != nil || !r.Objection(ago(time.Hour)).None() {
+		t.Errorf("nobody asks: %+v", r)
+	}
+	if r := canary.New(&s, pool, policy.Drift{Bake: bake}); r.Objection(ago(time.Hour)).Rule != canary.RuleCanary {
+		t.Error("without a number there is no canary")
+	}
+}
+
+func TestAsk16Failures(t *testing.T) {
+	failed := scheduling.Launch{At: ago(20 * time.Minute), Reason: "RegistrationFailed", Message: "Failed to register node", Image: "ami-1"}
+	good := scheduling.Launch{At: ago(10 * time.Minute), OK: true}
+	nameless, before := failed, failed
+	nameless.Image, before.At = "", ago(2*time.Hour)
+	unhealthy := func(p *karpenter.NodePool) {
+		p.Status.Conditions = p.Status.Conditions.With(metav1.Condition{
+			Type: karpenter.ConditionTypeNodeRegistrationHealthy, Status: metav1.ConditionFalse, Reason: "RegistrationFailed", Message: "Failed to register node",
+		}, ago(20*time.Minute))
+	}
+	for _, tt := range []struct {
+		name     string
+		launches []scheduling.Launch
+		edit     func(*karpenter.NodePool)
+		wanted   string
+		resume   time.Time
+		halted   bool
+	}{
+		{name: "none"},
+		{name: "one", launches: []scheduling.Launch{failed}, halted: true},
+		{name: "and good ones", launches: []scheduling.Launch{failed, good, good}, halted: true},
+		{name: "with what is still asked for", launches: []scheduling.Launch{failed}, wanted: "ami-1", halted: true},
+		{name: "with what nobody asks for any more", launches: []scheduling.Launch{failed}, wanted: "ami-2"},
+		{name: "with nothing", launches: []scheduling.Launch{nameless}, wanted: "ami-2", halted: true},
+		{name: "before any node drifted", launches: []scheduling.Launch{before}},
+		{name: "which somebody has seen to", launches: []scheduling.Launch{failed}, resume: ago(19 * time.Minute)},
+		{name: "after somebody saw to it", launches: []scheduling.Launch{failed}, resume: ago(21 * time.Minute), halted: true},
+		{name: "which somebody will see to", launches: []scheduling.Launch{failed}, resume: noon.Add(time.Minute), halted: true},
+		{name: "the condition alone", edit: unhealthy, halted: true},
+		{name: "the condition, which somebody has seen to", edit: unhealthy, resume: ago(time.Minute)},
+		{name: "the condition, where launches are remembered", launches: []scheduling.Launch{good}, edit: unhealthy},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			pool := &karpenter.NodePool{ObjectMeta: metav1.ObjectMeta{Name: "web"}}
+			pool.Spec.Template.Spec.NodeClassRef = &karpenter.NodeClassReference{Name: "default"}
+			class := karpenter.EC2NodeClass{ObjectMeta: metav1.ObjectMeta{Name: "default"}}
+			if tt.launches != nil {
+				text, err := json.Marshal(scheduling.Launches{Last: tt.launches})
+				if err != nil {
+					t.Fatal(err)
+				}
+				pool.Annotations = map[string]string{scheduling.LaunchesAnnotation: string(text)}
+			}
+			if tt.edit != nil {
+				tt.edit(pool)
+			}
+			if tt.wanted != "" {
+				class.Status.AMIs = []karpenter.AMI{{ID: tt.wanted}}
+			}
+			s := scheduling.Snapshot{Taken: noon, Nodes: []scheduling.Node{old()}, NodeClasses: []karpenter.EC2NodeClass{class}}
+			drift := share(t, "1")
+			drift.Resume = tt.resume
+			got := canary.New(&s, pool, drift).Objection(ago(time.Hour))
+			if (got.Rule == canary.RuleHalted) != tt.halted || tt.halted && !strings.Contains(got.Detail, "RegistrationFailed: Failed to register node") {
+				t.Errorf("got %+v, want halted %v", got, tt.halted)
+			}
+		})
+	}
+}
+
+// Whatever comes, goes, ails and recovers: when a drifted node may go, fewer nodes have
+// to prove themselves than have done so and the canary together.
+func TestAsk16WavesNeverRunAhead(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		size := rapid.IntRange(1, 4).Draw(t, "canary")
+		p, err := policy.Read(map[string]string{policy.DriftCanary: fmt.Sprint(size), policy.DriftBake: bake.String()})
+		if err != nil {
+			t.Fatal(err)
+		}
+		s := scheduling.Snapshot{Nodes: []scheduling.Node{old()}}
+		for range rapid.IntRange(0, 20).Draw(t, "nodes") {
+			n := came(time.Duration(rapid.IntRange(0, 59).Draw(t, "age")) * time.Minute)
+			n.ReadySince = ago(time.Duration(rapid.IntRange(0, 59).Draw(t, "ready")) * time.Minute)
+			if rapid.IntRange(0, 5).Draw(t, "coming") == 0 {
+				coming(&n)
+			}
+			s.Nodes = append(s.Nodes, n)
+		}
+		s.Taken = noon.Add(time.Duration(rapid.IntRange(0, 60).Draw(t, "later")) * time.Minute)
+		proved, unproved := 0, 0
+		for _, n := range s.Nodes[1:] {
+			if n.Ready && s.Taken.Sub(n.ReadySince) >= bake && s.Taken.Sub(n.Created) >= bake {
+				proved++
+			} else {
+				unproved++
+			}
+		}
+		r := canary.New(&s, &karpenter.NodePool{ObjectMeta: metav1.ObjectMeta{Name: "web"}}, p.Drift)
+		for r.Objection(ago(time.Hour)).None() {
+			if unproved >= proved+size {
+				t.Fatalf("with %d proved and %d to be proved another may go", proved, unproved)
+			}
+			r.Take(1)
+			unproved++
+		}
+	})
+}
