@@ -19,6 +19,8 @@ type hearing struct {
 	*host.Delivery
 	notice   notice.Notice
 	question owner.Question
+	// instance is room for the instance of the notice, which is one nearly always.
+	instance [1]string
 	// gone is set where the instance is to be called gone, and when it was.
 	gone time.Time
 	// err is its fate once the facts are said.
@@ -49,8 +51,10 @@ func (b *session) free() {
 	clear(b.unknown)
 	clear(b.questions)
 	clear(b.facts)
+	b.document.Close()
 	*b = session{
 		heard: b.heard[:0], known: b.known[:0], unknown: b.unknown[:0], questions: b.questions[:0], facts: b.facts[:0], room: b.room[:0],
+		document: b.document,
 	}
 	sessions.Put(b)
 }
@@ -99,6 +103,7 @@ func (s *Service) hear(h *hearing, d *notice.Document, now time.Time) error {
 	}
 	h.Note.Type = labels[d.Kind()]
 	n := &h.notice
+	n.Instances = h.instance[:0]
 	if err := d.Notice(taken, n); err != nil {
 		return err
 	}

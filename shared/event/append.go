@@ -1,6 +1,7 @@
 package event
 
 import (
+	"encoding/binary"
 	"encoding/json"
 	"time"
 
@@ -11,6 +12,35 @@ import (
 // It is for the bodies of which there are thousands a second.
 type appender interface {
 	AppendJSON(out []byte) ([]byte, error)
+	// appendKey appends the fields of Key as DeriveID does.
+	appendKey(text []byte) []byte
+}
+
+// appendID is DeriveID for a body that writes its own key, behind what is there
+// already: that memory is used, and free again.
+func appendID(scratch []byte, cluster Cluster, body Body) string {
+	a, ok := body.(appender)
+	if !ok {
+		return DeriveID(string(body.EventType()), cluster, body.Key()...)
+	}
+	before := len(scratch)
+	return digest(a.appendKey(appendOrigin(scratch, string(body.EventType()), cluster))[before:])
+}
+
+// appendMoment is appendField for the text of a time.
+func appendMoment(text []byte, at time.Time) []byte {
+	const size = 8 // of the length, which is known afterwards
+	before := len(text)
+	text = at.UTC().AppendFormat(append(text, make([]byte, size)...), time.RFC3339Nano)
+	binary.BigEndian.PutUint64(text[before:], uint64(len(text)-before-size))
+	return text
+}
+
+func (b InstanceGone) appendKey(text []byte) []byte { return appendField(text, b.InstanceID) }
+
+func (b NodeNoticed) appendKey(text []byte) []byte {
+	text = appendField(appendField(appendField(text, string(b.Kind)), b.InstanceID), b.Detail)
+	return appendMoment(text, b.Noticed)
 }
 
 // encodeBody appends a body that its consumer will take.

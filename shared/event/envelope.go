@@ -99,7 +99,7 @@ func (m Maker) Until(now, expires time.Time, body Body, cause *Envelope) (Envelo
 	if err != nil {
 		return Envelope{}, err
 	}
-	e := m.stamp(now, expires, body)
+	e := m.stamp(now, expires, body, nil)
 	e.Data = data
 	if cause != nil {
 		e.inherit(*cause)
@@ -114,7 +114,7 @@ func (m Maker) Append(out []byte, now time.Time, body Body) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	e := m.stamp(now, now.Add(spec.TTL), body)
+	e := m.stamp(now, now.Add(spec.TTL), body, out)
 	if out, err = e.appendHead(out); err != nil {
 		return nil, fault.E("encoding "+string(e.Type)+" "+e.ID, fault.Bug, err)
 	}
@@ -124,8 +124,9 @@ func (m Maker) Append(out []byte, now time.Time, body Body) ([]byte, error) {
 	return append(out, '}'), nil
 }
 
-// stamp makes the envelope without its data.
-func (m Maker) stamp(now, expires time.Time, body Body) Envelope {
+// stamp makes the envelope without its data. Scratch is memory that may be written to
+// behind its end.
+func (m Maker) stamp(now, expires time.Time, body Body, scratch []byte) Envelope {
 	if earliest := now.Add(MinTTL); expires.Before(earliest) {
 		expires = earliest
 	}
@@ -135,7 +136,7 @@ func (m Maker) stamp(now, expires time.Time, body Body) Envelope {
 		Cluster: m.Cluster.Name, ClusterUID: m.Cluster.UID,
 		Expires: expires.UTC(),
 	}
-	e.ID = DeriveID(string(e.Type), m.Cluster, body.Key()...)
+	e.ID = appendID(scratch, m.Cluster, body)
 	e.Correlation = e.ID
 	if r, ok := body.(referrer); ok {
 		e.Dataref = r.Reference().Key()

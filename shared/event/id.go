@@ -15,17 +15,26 @@ const idBytes = 16
 func DeriveID(kind string, cluster Cluster, key ...string) string {
 	// Most keys fit, and then the hash needs no memory.
 	var room [512]byte
-	text := room[:0]
-	for _, field := range [...]string{kind, cluster.Name, cluster.UID} {
-		text = appendField(text, field)
-	}
+	text := appendOrigin(room[:0], kind, cluster)
 	for _, field := range key {
 		text = appendField(text, field)
 	}
-	sum := sha256.Sum256(text)
-	return hex.EncodeToString(sum[:idBytes])
+	return digest(text)
+}
+
+// appendOrigin appends what stands before the key in every id.
+func appendOrigin(text []byte, kind string, cluster Cluster) []byte {
+	return appendField(appendField(appendField(text, kind), cluster.Name), cluster.UID)
 }
 
 func appendField(text []byte, field string) []byte {
 	return append(binary.BigEndian.AppendUint64(text, uint64(len(field))), field...)
+}
+
+// digest is the id of what was written field by field.
+func digest(text []byte) string {
+	sum := sha256.Sum256(text)
+	var digits [2 * idBytes]byte
+	hex.Encode(digits[:], sum[:idBytes])
+	return string(digits[:])
 }

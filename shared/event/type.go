@@ -85,9 +85,9 @@ var Specs = []Spec{
 // Spec looks the type up. A type of another major version, or of no version,
 // is poison: its meaning is not known here.
 func (t Type) Spec() (Spec, error) {
-	for _, spec := range Specs {
-		if spec.Type == t {
-			return spec, nil
+	for i := range Specs {
+		if Specs[i].Type == t {
+			return Specs[i], nil
 		}
 	}
 	name, major, ok := t.split()

@@ -12,25 +12,31 @@ import (
 // fill puts the values of the known names at their places. AWS does not write a
 // known name twice, and which of the two would count is a matter of taste.
 func fill(values [][]byte, known []string, members []event.Member) error {
-	for _, m := range members {
-		for i, name := range known {
-			if !alike(m.Name, name) {
-				continue
-			}
-			if values[i] != nil {
-				return fault.F("reading an event", fault.Poison, "%s stands twice in one object", name)
-			}
-			values[i] = m.Value
+	for i := range members {
+		at := place(known, members[i].Name)
+		if at < 0 {
+			continue
 		}
+		if values[at] != nil {
+			return fault.F("reading an event", fault.Poison, "%s stands twice in one object", known[at])
+		}
+		values[at] = members[i].Value
 	}
 	return nil
 }
 
-// alike compares names without regard to the case of ASCII letters.
-func alike(written []byte, name string) bool {
-	if len(written) != len(name) {
-		return false
+// place is where a name stands among the known ones, or -1.
+func place(known []string, written []byte) int {
+	for i, name := range known {
+		if len(written) == len(name) && (string(written) == name || alike(written, name)) {
+			return i
+		}
 	}
+	return -1
+}
+
+// alike compares names of one length without regard to the case of ASCII letters.
+func alike(written []byte, name string) bool {
 	for i, c := range written {
 		if lower(c) != lower(name[i]) {
 			return false

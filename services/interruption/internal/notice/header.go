@@ -65,30 +65,30 @@ const (
 	regionMax     = 32
 )
 
-// account is the event's account, or "" if that cannot be read.
-func (h *header) account() string {
+// account is the event's account, or nothing if that cannot be read.
+func (h *header) account() []byte {
 	written := h.bytes(account)
 	if len(written) != accountDigits {
-		return ""
+		return nil
 	}
 	for _, c := range written {
 		if c < '0' || c > '9' {
-			return ""
+			return nil
 		}
 	}
-	return string(written)
+	return written
 }
 
-// region is the event's region, or "" if that cannot be read.
-func (h *header) region() string {
+// region is the event's region, or nothing if that cannot be read.
+func (h *header) region() []byte {
 	written := h.bytes(region)
 	if len(written) > regionMax {
-		return ""
+		return nil
 	}
 	for _, c := range written {
 		if c != '-' && (c < '0' || c > '9') && (c < 'a' || c > 'z') {
-			return ""
+			return nil
 		}
 	}
-	return string(written)
+	return written
 }

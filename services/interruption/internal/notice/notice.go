@@ -69,8 +69,11 @@ func Kinds() []event.NoticeKind {
 }
 
 // Document is one message of the queue, of which the outermost object has been
-// read.
-type Document struct{ header header }
+// read. Who reads one after the other uses it again.
+type Document struct {
+	header header
+	texts  texts
+}
 
 // Open reads the outermost object of a message.
 func (d *Document) Open(body []byte) error {
@@ -106,18 +109,22 @@ func (d *Document) Kind() event.NoticeKind {
 	return ""
 }
 
-// Notice reads the event into n, which is empty. The queue took it at by: AWS cannot
-// have said it later.
+// Close forgets the message.
+func (d *Document) Close() { d.header = header{} }
+
+// Notice reads the event into n, which is empty, and whose Instances may have room.
+// The queue took it at by: AWS cannot have said it later.
 func (d *Document) Notice(by time.Time, n *Notice) error {
 	k := d.header.kind()
 	if k == nil {
 		return d.header.stranger()
 	}
-	r := reading{header: &d.header, kind: k, account: d.header.account(), region: d.header.region()}
+	r := reading{header: &d.header, texts: &d.texts, kind: k, account: d.header.account(), region: d.header.region()}
 	if err := r.open(); err != nil {
 		return err
 	}
-	n.Kind, n.EventID, n.Noticed, n.Account, n.Region = k.notice, short(r.header.text(id)), r.noticed(by), r.account, r.region
+	n.Kind, n.EventID, n.Noticed = k.notice, short(r.header.text(id)), r.noticed(by)
+	n.Account, n.Region = r.texts.of(r.account), r.texts.of(r.region)
 	if err := r.parse(n); err != nil {
 		return err
 	}

@@ -127,7 +127,7 @@ func FuzzParse(f *testing.F) {
 			t.Fatalf("a notice of nothing: %+v", n)
 		}
 		for _, id := range n.Instances {
-			if !isInstance(id) {
+			if !isInstance([]byte(id)) {
 				t.Fatalf("instance %q", id)
 			}
 		}

@@ -25,12 +25,13 @@ var detailNames = [detailSize]string{
 // reading is an event of a known kind on its way to a notice.
 type reading struct {
 	header *header
+	texts  *texts
 	kind   *kind
 	// detail has the values of the known names as they are written, nil for one
 	// that is missing.
 	detail [detailSize][]byte
 	// account and region are the event's own, where they can be read.
-	account, region string
+	account, region []byte
 }
 
 // open reads the detail, if it is an object.
@@ -54,15 +55,18 @@ func isNumber(value []byte) bool {
 	return len(value) > 0 && (value[0] == '-' || value[0] >= '0' && value[0] <= '9')
 }
 
-// text is the text of a field of the detail, or "".
-func (r *reading) text(field int) string { return string(text(r.detail[field])) }
+// text is the text of a field of the detail, or nothing.
+func (r *reading) text(field int) []byte { return text(r.detail[field]) }
+
+// said is such a text as a string: one of few, if AWS wrote it.
+func (r *reading) said(field int) string { return r.texts.of(r.text(field)) }
 
 // needed is the text of a field without which nothing can be done.
-func (r *reading) needed(field int) (string, error) {
-	if said := r.text(field); said != "" {
+func (r *reading) needed(field int) ([]byte, error) {
+	if said := r.text(field); len(said) > 0 {
 		return said, nil
 	}
-	return "", r.poison("the detail has no %s", detailNames[field])
+	return nil, r.poison("the detail has no %s", detailNames[field])
 }
 
 func (r *reading) poison(format string, args ...any) error {

@@ -1,7 +1,7 @@
 package notice
 
 import (
-	"strings"
+	"bytes"
 
 	"github.com/joist-autoscaler/joist/shared/event"
 )
@@ -14,54 +14,60 @@ const (
 	digitsMax = 32
 )
 
+// What an ARN is made of.
+var (
+	colon = []byte(":")
+	// instance stands before the id.
+	instance = []byte("instance/")
+)
+
 // isInstance reports whether the text is an instance's id.
-func isInstance(text string) bool {
-	digits, ok := strings.CutPrefix(text, idPrefix)
-	if !ok || len(digits) < digitsMin || len(digits) > digitsMax {
+func isInstance(text []byte) bool {
+	if len(text) < len(idPrefix)+digitsMin || len(text) > len(idPrefix)+digitsMax || string(text[:len(idPrefix)]) != idPrefix {
 		return false
 	}
-	for i := range len(digits) {
-		if c := digits[i]; (c < '0' || c > '9') && (c < 'a' || c > 'f') {
+	for _, c := range text[len(idPrefix):] {
+		if (c < '0' || c > '9') && (c < 'a' || c > 'f') {
 			return false
 		}
 	}
 	return true
 }
 
-// one reads the instance of an event that speaks of one, and makes sure that the
+// one appends the instance of an event that speaks of one, and makes sure that the
 // event's resources do not speak of another.
-func (r *reading) one() ([]string, error) {
+func (r *reading) one(into []string) ([]string, error) {
 	id, err := r.needed(instanceID)
 	if err != nil {
 		return nil, err
 	}
 	if !isInstance(id) {
-		return nil, r.poison("instance-id %q is none", short(id))
+		return nil, r.poison("instance-id %q is none", short(string(id)))
 	}
-	found, err := r.resources()
+	var room [4][]byte
+	found, err := r.resources(room[:0])
 	if err != nil {
 		return nil, err
 	}
 	for _, other := range found {
-		if other != id {
+		if !bytes.Equal(other, id) {
 			return nil, r.poison("instance-id is %s, and the resources name %s", id, other)
 		}
 	}
-	return []string{id}, nil
+	return append(into, string(id)), nil
 }
 
-// resources are the instances that the event's resources name: a list, or one
+// resources appends the instances that the event's resources name: a list, or one
 // text without it. What is no instance's name is passed over.
-func (r *reading) resources() ([]string, error) {
+func (r *reading) resources(found [][]byte) ([][]byte, error) {
 	value := r.header[resources]
 	if said := text(value); len(said) > 0 {
-		return r.named(nil, string(said))
+		return r.named(found, said)
 	}
-	var found []string
 	var room [4][]byte
 	for _, element := range event.Elements(value, room[:0]) {
 		var err error
-		if found, err = r.named(found, string(text(element))); err != nil {
+		if found, err = r.named(found, text(element)); err != nil {
 			return nil, err
 		}
 	}
@@ -70,34 +76,34 @@ func (r *reading) resources() ([]string, error) {
 
 // named appends the instance that a name names: its id, or its ARN, which has to
 // lie where the event says that it is from.
-func (r *reading) named(found []string, name string) ([]string, error) {
+func (r *reading) named(found [][]byte, name []byte) ([][]byte, error) {
 	if isInstance(name) {
 		return append(found, name), nil
 	}
-	arn, ok := strings.CutPrefix(name, "arn:")
+	arn, ok := bytes.CutPrefix(name, []byte("arn:"))
 	if !ok {
 		return found, nil
 	}
-	_, arn, _ = strings.Cut(arn, ":") // the partition
-	service, arn, _ := strings.Cut(arn, ":")
-	place, arn, _ := strings.Cut(arn, ":")
-	id, isOne := strings.CutPrefix(arn[strings.LastIndexByte(arn, ':')+1:], "instance/")
-	if service != "ec2" || !isOne || !isInstance(id) {
+	_, arn, _ = bytes.Cut(arn, colon) // the partition
+	service, arn, _ := bytes.Cut(arn, colon)
+	place, arn, _ := bytes.Cut(arn, colon)
+	id, isOne := bytes.CutPrefix(arn[bytes.LastIndexByte(arn, ':')+1:], instance)
+	if string(service) != "ec2" || !isOne || !isInstance(id) {
 		return found, nil
 	}
-	owner, _, _ := strings.Cut(arn, ":")
-	if owner == "instance/"+id {
-		owner = "" // The spot warning's ARN has no account.
+	owner, _, _ := bytes.Cut(arn, colon)
+	if named, isOne := bytes.CutPrefix(owner, instance); isOne && bytes.Equal(named, id) {
+		owner = nil // The spot warning's ARN has no account.
 	}
 	return append(found, id), r.place(name, place, owner)
 }
 
 // place compares where an ARN lies with what the event says. The spot warning's
 // has a zone in the place of the region.
-func (r *reading) place(name, place, owner string) error {
+func (r *reading) place(name, place, owner []byte) error {
 	said, by := r.region, r.account
-	if place != "" && said != "" && !strings.HasPrefix(place, said) || owner != "" && by != "" && owner != by {
-		return r.poison("resource %q is not of account %s in %s", short(name), by, said)
+	if len(place) > 0 && len(said) > 0 && !bytes.HasPrefix(place, said) || len(owner) > 0 && len(by) > 0 && !bytes.Equal(owner, by) {
+		return r.poison("resource %q is not of account %s in %s", short(string(name)), by, said)
 	}
 	return nil
 }

@@ -9,24 +9,27 @@ import (
 // stateChange reads that an instance has stopped, ended, or is about to (B178).
 // Its beginning is of no interest.
 func stateChange(r *reading, n *Notice) (err error) {
-	if n.Instances, err = r.one(); err != nil {
+	if n.Instances, err = r.one(n.Instances); err != nil {
 		return err
 	}
 	said, err := r.needed(state)
 	if err != nil {
 		return err
 	}
-	n.Detail, n.State = said, cloud.State(said)
+	n.Detail = r.texts.of(said)
+	n.State = cloud.State(n.Detail)
 	switch n.State {
 	case cloud.Stopping, cloud.Stopped, cloud.ShuttingDown, cloud.Terminated:
 		return nil
 	case cloud.Pending, cloud.Running:
 		return r.foreign("state %s takes nothing away", said)
 	default:
-		return r.poison("state %q is none", short(said))
+		return r.poison("state %q is none", short(n.Detail))
 	}
 }
 
 // nearly reports whether a text differs from the known one by the case of its
 // letters alone.
-func nearly(said, known string) bool { return said != known && strings.EqualFold(said, known) }
+func nearly(said []byte, known string) bool {
+	return string(said) != known && strings.EqualFold(string(said), known)
+}

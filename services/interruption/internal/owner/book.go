@@ -72,7 +72,8 @@ func (b *book) note(id string, e *entry) {
 		return
 	}
 	if b.entries == nil {
-		b.entries = map[string]*entry{}
+		// All of its room at once: growing would cost more than what it grows for.
+		b.entries, b.line = make(map[string]*entry, Size), make([]string, 0, Size)
 	}
 	b.entries[id] = e
 	if len(b.line) < Size {

@@ -10,6 +10,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/cloud"
 	"github.com/joist-autoscaler/joist/shared/convoy"
 	"github.com/joist-autoscaler/joist/shared/event"
+	"github.com/joist-autoscaler/joist/shared/karpenter"
 )
 
 const (
@@ -22,6 +23,8 @@ const (
 	// asks for: as many as a filter takes.
 	lanes = 2
 	chunk = 200
+	// together is how many entries share a piece of memory.
+	together = 16
 )
 
 // Finder finds owners. The zero memory is valid; it is safe for concurrent use.
@@ -56,6 +59,31 @@ type Question struct {
 	Found Found
 
 	answers []*entry
+	// Most events speak of one instance, and then nothing more is needed. What has
+	// been asked is not to be copied, for its answer lies in it.
+	one struct {
+		query    query
+		answer   [1]*entry
+		instance [1]Instance
+	}
+}
+
+// query is that for the i-th id.
+func (q *Question) query(i int) *query {
+	if len(q.IDs) > 1 {
+		return &query{id: q.IDs[i]}
+	}
+	q.one.query = query{id: q.IDs[i]}
+	return &q.one.query
+}
+
+// begin makes room for the answers.
+func (q *Question) begin() {
+	if len(q.IDs) > 1 {
+		q.answers = make([]*entry, len(q.IDs))
+		return
+	}
+	q.answers, q.Found.Ours = q.one.answer[:len(q.IDs)], q.one.instance[:0]
 }
 
 // query is one id, and in the end its answer.
@@ -76,15 +104,11 @@ func (f *Finder) Find(ctx context.Context, ids []string, said time.Time, fresh b
 
 // Recall answers those questions that need no call, and gives back the others.
 func (f *Finder) Recall(all []*Question) (others []*Question) {
-	now, count := f.Now(), 0
-	for _, q := range all {
-		count += len(q.IDs)
-	}
-	room := make([]*entry, count)
+	now := f.Now()
 	f.book.Lock()
 	defer f.book.Unlock()
 	for _, q := range all {
-		q.answers, room = room[:len(q.IDs):len(q.IDs)], room[len(q.IDs):]
+		q.begin()
 		f.book.look(q.IDs, q.answers, now)
 		if q.forget(now); slices.Contains(q.answers, nil) {
 			others = append(others, q)
@@ -114,13 +138,11 @@ func (f *Finder) Ask(ctx context.Context, all []*Question) error {
 	for _, q := range all {
 		count += len(q.IDs)
 	}
-	queries, asked := make([]query, count), make([]*query, 0, count)
+	asked := make([]*query, 0, count)
 	for _, q := range all {
 		for i, e := range q.answers {
 			if e == nil {
-				one := &queries[len(asked)]
-				one.id = q.IDs[i]
-				asked = append(asked, one)
+				asked = append(asked, q.query(i))
 			}
 		}
 	}
@@ -192,10 +214,19 @@ func (f *Finder) ask(ctx context.Context, queries []*query) error {
 		return fmt.Errorf("describing %d instances: %w", len(ids), err)
 	}
 	unseen := &entry{answer: Unseen, until: f.Now().Add(unseenFor)}
-	answers := make([]*entry, len(ids))
+	answers, key := make([]*entry, len(ids)), karpenter.ClusterTagPrefix+f.Cluster
+	var room []entry // What is noted together is forgotten together.
 	for i := range shown {
-		if at, asked := slices.BinarySearch(ids, shown[i].ID); asked {
-			answers[at] = f.judge(&shown[i], unseen)
+		at, asked := slices.BinarySearch(ids, shown[i].ID)
+		if !asked {
+			continue
+		}
+		if answers[at] = judge(&shown[i], key, unseen); answers[at] == nil {
+			if len(room) == cap(room) {
+				room = make([]entry, 0, together)
+			}
+			room = append(room, ours(&shown[i]))
+			answers[at] = &room[len(room)-1]
 		}
 	}
 	for _, q := range queries {
@@ -210,18 +241,23 @@ func (f *Finder) ask(ctx context.Context, queries []*query) error {
 // strange is the answer for all that are somebody else's.
 var strange = &entry{answer: Strange}
 
-// judge says whose an instance is that EC2 shows.
-func (f *Finder) judge(i *cloud.Instance, unseen *entry) *entry {
+// judge says whose an instance is that EC2 shows: nothing, if it is ours.
+func judge(i *cloud.Instance, key string, unseen *entry) *entry {
 	switch {
-	case Owned(*i, f.Cluster):
-		// The rest is not asked for, and a book has many.
-		return &entry{answer: Ours, instance: Instance{
-			ID: i.ID, Offering: event.Offering{InstanceType: i.Type, Zone: i.Zone, CapacityType: i.CapacityType}, State: i.State,
-		}}
+	case owned(i, key):
+		return nil
 	case i.State.Gone() && len(i.Tags) == 0:
 		// EC2 takes the tags off what is terminated, a while before it forgets it.
 		return unseen
 	default:
 		return strange
 	}
+}
+
+// ours is what is remembered of an instance of ours. The rest is not asked for, and a
+// book has many.
+func ours(i *cloud.Instance) entry {
+	return entry{answer: Ours, instance: Instance{
+		ID: i.ID, Offering: event.Offering{InstanceType: i.Type, Zone: i.Zone, CapacityType: i.CapacityType}, State: i.State,
+	}}
 }

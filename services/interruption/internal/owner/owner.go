@@ -18,8 +18,8 @@ import (
 	"github.com/joist-autoscaler/joist/shared/karpenter"
 )
 
-// Owned reports whether the instance carries the tags of a node of the cluster
-// (B142).
-func Owned(i cloud.Instance, cluster string) bool {
-	return i.Tags[karpenter.ClusterTagPrefix+cluster] == "owned" && i.Tags[karpenter.NodePoolTagKey] != ""
+// owned reports whether the instance carries the tags of a node of the cluster whose
+// tag has the key (B142).
+func owned(i *cloud.Instance, key string) bool {
+	return i.Tags[key] == "owned" && i.Tags[karpenter.NodePoolTagKey] != ""
 }

@@ -41,7 +41,7 @@ func TestB142Owned(t *testing.T) {
 		{"bare", nil, false},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			if got := Owned(cloud.Instance{Tags: tt.tags}, "web"); got != tt.want {
+			if got := owned(&cloud.Instance{Tags: tt.tags}, "kubernetes.io/cluster/web"); got != tt.want {
 				t.Fatalf("got %v", got)
 			}
 		})
