@@ -1,6 +1,7 @@
 package budget
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -59,8 +60,8 @@ type Allowance struct {
 }
 
 // Look previews the budgets of a pool of so many nodes, or of NodesUnknown. The
-// error names the budget, or the annotation, that cannot be read; as long as one cannot,
-// nothing is allowed.
+// error names every budget, or the annotation, that cannot be read; as long as one
+// cannot, nothing is allowed.
 func Look(pool *karpenter.NodePool, nodes int, from, until time.Time) (Preview, error) {
 	zone, err := policy.ZoneOf(pool.Annotations)
 	if err != nil {
@@ -71,13 +72,18 @@ func Look(pool *karpenter.NodePool, nodes int, from, until time.Time) (Preview, 
 	}
 	out := Preview{Zone: zone, From: from, Until: until}
 	var all []reach
+	var problems []error
 	for i, b := range pool.Spec.Disruption.Budgets {
 		r, err := reachOf(b, zone, from, until)
 		if err != nil {
-			return Preview{}, fmt.Errorf("NodePool %s: spec.disruption.budgets[%d]: %w", pool.Name, i, err)
+			problems = append(problems, fmt.Errorf("NodePool %s: spec.disruption.budgets[%d]: %w", pool.Name, i, err))
+			continue
 		}
 		all = append(all, r)
 		out.Budgets = append(out.Budgets, r.state(b, from, until))
+	}
+	if len(problems) > 0 {
+		return Preview{}, errors.Join(problems...)
 	}
 	out.Windows = windows(all, nodes, from, until)
 	return out, nil

@@ -112,7 +112,7 @@ func (p *play) carryOut(snapshot *scheduling.Snapshot, found disruption.Findings
 
 // methods are the names by which a result tells them (B144).
 var methods = map[disruption.Method]string{
-	disruption.Emptiness: "empty", disruption.StaticDrift: "static-drift", disruption.Drift: "drift",
+	disruption.Emptiness: "empty", disruption.StaticDrift: "static-drift", disruption.Drift: "drift", disruption.Expiration: "expiration",
 	disruption.MultiNode: "multi", disruption.SingleNode: "single",
 }
 

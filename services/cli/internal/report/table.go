@@ -58,6 +58,11 @@ func nodes(list []Node, choices string) string {
 	t.SetColumnConfigs([]table.ColumnConfig{
 		right(1), right(6), right(7), right(8), right(9), right(10),
 	})
+	return rendered(t)
+}
+
+// rendered is a table whose lines end where their text does.
+func rendered(t table.Writer) string {
 	lines := strings.Split(t.Render(), "\n")
 	for i, line := range lines {
 		lines[i] = strings.TrimRight(line, " ")

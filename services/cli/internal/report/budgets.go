@@ -1,0 +1,258 @@
+package report
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/jedib0t/go-pretty/v6/table"
+
+	"github.com/joist-autoscaler/joist/shared/budget"
+	"github.com/joist-autoscaler/joist/shared/karpenter"
+)
+
+// Budgets is what `joist budgets -o json` prints.
+type Budgets struct {
+	APIVersion string        `json:"apiVersion"`
+	Kind       string        `json:"kind"`
+	From       time.Time     `json:"from"`
+	Until      time.Time     `json:"until"`
+	NodePools  []PoolBudgets `json:"nodePools"`
+}
+
+// PoolBudgets is what the budgets of one NodePool allow.
+type PoolBudgets struct {
+	Name     string `json:"name"`
+	TimeZone string `json:"timeZone"`
+	// Nodes is how many the pool has, where that is known.
+	Nodes   *int     `json:"nodes,omitempty"`
+	Budgets []Budget `json:"budgets"`
+	// Blocked says for each reason for which no node may go now what keeps it.
+	Blocked []Blocked `json:"blocked"`
+	Windows []Window  `json:"windows"`
+}
+
+// Budget is one budget of a NodePool, and whether it applies now.
+type Budget struct {
+	Index    int                          `json:"index"`
+	Nodes    string                       `json:"nodes"`
+	Reasons  []karpenter.DisruptionReason `json:"reasons"`
+	Schedule string                       `json:"schedule,omitempty"`
+	Duration string                       `json:"duration,omitempty"`
+	Applies  bool                         `json:"applies"`
+	// Changes is when it begins or ceases to apply, if that is before the preview ends.
+	Changes time.Time `json:"changes,omitzero"`
+}
+
+// Blocked is a reason for which no node may go now.
+type Blocked struct {
+	Reason  karpenter.DisruptionReason `json:"reason"`
+	Budgets []int                      `json:"budgets"`
+	// Until is when a node may go again, and Then how many; zero where that is not before
+	// the preview ends.
+	Until time.Time `json:"until,omitzero"`
+	Then  string    `json:"then,omitempty"`
+}
+
+// Window is a time in which the same may go.
+type Window struct {
+	From       time.Time `json:"from"`
+	Until      time.Time `json:"until"`
+	FromLocal  time.Time `json:"fromLocal"`
+	UntilLocal time.Time `json:"untilLocal"`
+	Allowed    []Allowed `json:"allowed"`
+}
+
+// Allowed is how many nodes may be going at once for a reason.
+type Allowed struct {
+	Reason karpenter.DisruptionReason `json:"reason"`
+	// Nodes is left out where nothing bounds it, or where it takes the number of nodes to
+	// say it; Text is there always.
+	Nodes *int   `json:"nodes,omitempty"`
+	Text  string `json:"text"`
+	// Budgets are those that bind.
+	Budgets []int `json:"budgets"`
+}
+
+// BudgetsOf prepares the preview of one NodePool of so many nodes.
+func BudgetsOf(name string, nodes int, p budget.Preview) PoolBudgets {
+	out := PoolBudgets{Name: name, TimeZone: p.Zone.String(), Budgets: []Budget{}, Blocked: blocked(p)}
+	if nodes != budget.NodesUnknown {
+		out.Nodes = &nodes
+	}
+	for i, s := range p.Budgets {
+		one := Budget{Index: i, Nodes: s.Nodes, Reasons: append([]karpenter.DisruptionReason{}, s.Reasons...), Applies: s.Applies}
+		if s.Schedule != nil && s.Duration != nil {
+			one.Schedule, one.Duration = *s.Schedule, words(s.Duration.Duration)
+		}
+		if !s.Changes.IsZero() {
+			one.Changes = s.Changes.UTC()
+		}
+		out.Budgets = append(out.Budgets, one)
+	}
+	for _, w := range p.Windows {
+		out.Windows = append(out.Windows, window(w, p.Zone))
+	}
+	return out
+}
+
+func window(w budget.Window, zone *time.Location) Window {
+	out := Window{From: w.From.UTC(), Until: w.Until.UTC(), FromLocal: w.From.In(zone), UntilLocal: w.Until.In(zone)}
+	for _, a := range w.Allowed {
+		one := Allowed{Reason: a.Reason, Text: a.Text, Budgets: append([]int{}, a.By...)}
+		if a.Most != budget.Unbounded && a.Most != budget.NodesUnknown {
+			one.Nodes = &a.Most
+		}
+		out.Allowed = append(out.Allowed, one)
+	}
+	return out
+}
+
+// blocked lists the reasons for which no node may go in the first window.
+func blocked(p budget.Preview) []Blocked {
+	out := []Blocked{}
+	for i, a := range p.Windows[0].Allowed {
+		if a.Most != 0 {
+			continue
+		}
+		one := Blocked{Reason: a.Reason, Budgets: a.By}
+		if k := slices.IndexFunc(p.Windows, func(w budget.Window) bool { return w.Allowed[i].Most != 0 }); k > 0 {
+			one.Until, one.Then = p.Windows[k].From.UTC(), p.Windows[k].Allowed[i].Text
+		}
+		out = append(out, one)
+	}
+	return out
+}
+
+// windowsMax is how many windows are printed for people.
+const windowsMax = 100
+
+// PrintBudgets prints a preview for people.
+func PrintBudgets(w io.Writer, b Budgets) error {
+	var out strings.Builder
+	for i, p := range b.NodePools {
+		if i > 0 {
+			out.WriteString("\n")
+		}
+		zone := time.UTC
+		if len(p.Windows) > 0 {
+			zone = p.Windows[0].FromLocal.Location()
+		}
+		fmt.Fprintf(&out, "NodePool %s, %s: times in %s, %s to %s\n\n", p.Name, sized(p.Nodes), p.TimeZone, stamp(b.From, zone), stamp(b.Until, zone))
+		if len(p.Budgets) == 0 {
+			out.WriteString("It has no budget: all of its nodes may go at once.\n")
+			continue
+		}
+		out.WriteString(budgets(p.Budgets, zone) + "\n")
+		for _, one := range p.Blocked {
+			out.WriteString(barred(one, zone) + "\n")
+		}
+		if len(p.Blocked) > 0 {
+			out.WriteString("\n")
+		}
+		out.WriteString(calendar(p.Windows, zone))
+	}
+	_, err := io.WriteString(w, out.String())
+	return err
+}
+
+func sized(nodes *int) string {
+	if nodes == nil {
+		return "whatever its size"
+	}
+	return count(*nodes, "node")
+}
+
+func budgets(list []Budget, zone *time.Location) string {
+	t := table.NewWriter()
+	t.SetStyle(plainStyle())
+	t.AppendHeader(table.Row{"BUDGET", "NODES", "REASONS", "SCHEDULE", "DURATION", "NOW"})
+	for _, b := range list {
+		schedule, now := b.Schedule, "applies"
+		if schedule == "" {
+			schedule = "always"
+		}
+		if !b.Applies {
+			now = "does not apply"
+		}
+		if !b.Changes.IsZero() {
+			now += " until " + stamp(b.Changes, zone)
+		}
+		t.AppendRow(table.Row{b.Index, b.Nodes, reasons(b.Reasons), schedule, b.Duration, now})
+	}
+	return rendered(t)
+}
+
+func reasons(list []karpenter.DisruptionReason) string {
+	if len(list) == 0 {
+		return "all"
+	}
+	var names []string
+	for _, reason := range list {
+		names = append(names, string(reason))
+	}
+	return strings.Join(names, ",")
+}
+
+// barred says why no node may go now.
+func barred(b Blocked, zone *time.Location) string {
+	out := fmt.Sprintf("%s: no node may go now, by %s", b.Reason, numbered(b.Budgets))
+	if b.Until.IsZero() {
+		return out + ", in all of this time"
+	}
+	return fmt.Sprintf("%s; from %s on: %s", out, stamp(b.Until, zone), b.Then)
+}
+
+func numbered(budgets []int) string {
+	var names []string
+	for _, i := range budgets {
+		names = append(names, fmt.Sprintf("spec.disruption.budgets[%d]", i))
+	}
+	return strings.Join(names, " and ")
+}
+
+// calendar lists windows: in local time and in UTC, where these are not the same.
+func calendar(windows []Window, zone *time.Location) string {
+	t := table.NewWriter()
+	t.SetStyle(plainStyle())
+	header := table.Row{"FROM", "UNTIL"}
+	if zone != time.UTC {
+		header = append(header, "FROM IN UTC", "UNTIL IN UTC")
+	}
+	for _, reason := range budget.Reasons {
+		header = append(header, strings.ToUpper(string(reason)))
+	}
+	t.AppendHeader(header)
+	for _, w := range windows[:min(len(windows), windowsMax)] {
+		row := table.Row{stamp(w.From, zone), stamp(w.Until, zone)}
+		if zone != time.UTC {
+			row = append(row, stamp(w.From, time.UTC), stamp(w.Until, time.UTC))
+		}
+		for _, a := range w.Allowed {
+			row = append(row, a.Text)
+		}
+		t.AppendRow(row)
+	}
+	out := rendered(t)
+	if more := len(windows) - windowsMax; more > 0 {
+		out += fmt.Sprintf("and %s; -o json has all\n", count(more, "more window"))
+	}
+	return out
+}
+
+func stamp(at time.Time, zone *time.Location) string {
+	return at.In(zone).Format("Mon 2006-01-02 15:04 MST")
+}
+
+// words writes a duration without the parts of it that are nought: 8h.
+func words(d time.Duration) string {
+	out := d.String()
+	for _, tail := range []string{"m0s", "h0m"} {
+		if strings.HasSuffix(out, tail) {
+			out = out[:len(out)-2]
+		}
+	}
+	return out
+}
