@@ -29,39 +29,43 @@ type wide struct {
 	text []byte
 	// odd is set where slog has to write it.
 	odd bool
+	// at and stamp are the time that was written last, for the lines of a batch have
+	// the same.
+	at    time.Time
+	stamp []byte
 }
 
 // write reports whether it wrote the line.
 func (p plain) write(l *host.Line, level slog.Level) bool {
 	w := lines.Get().(*wide)
 	defer lines.Put(w)
-	w.text, w.odd = append(w.text[:0], '{'), false
-	w.stamp("time", l.Began.Add(l.Took))
-	w.string("level", level.String())
-	w.string("msg", message)
-	w.string("service", p.service)
-	w.string("event.type", l.Note.Type)
-	w.string("event.id", l.Note.ID)
-	w.string("subject", l.Note.Subject)
-	w.string("cluster", l.Note.Cluster)
-	w.string("correlation", l.Note.Correlation)
-	w.int("receive_count", int64(l.Message.Receives))
-	w.int("age_ms", l.Age().Milliseconds())
-	w.string("verdict", string(l.Verdict.Action))
-	w.string("kind", string(l.Verdict.Kind))
-	w.int("took_ms", l.Took.Milliseconds())
+	w.text, w.odd = w.text[:0], false
+	w.time(`{"time":`, l.Began.Add(l.Took))
+	w.string(`,"level":`, level.String())
+	w.string(`,"msg":`, message)
+	w.string(`,"service":`, p.service)
+	w.string(`,"event.type":`, l.Note.Type)
+	w.string(`,"event.id":`, l.Note.ID)
+	w.string(`,"subject":`, l.Note.Subject)
+	w.string(`,"cluster":`, l.Note.Cluster)
+	w.string(`,"correlation":`, l.Note.Correlation)
+	w.int(`,"receive_count":`, int64(l.Message.Receives))
+	w.int(`,"age_ms":`, l.Age().Milliseconds())
+	w.string(`,"verdict":`, string(l.Verdict.Action))
+	w.string(`,"kind":`, string(l.Verdict.Kind))
+	w.int(`,"took_ms":`, l.Took.Milliseconds())
 	if l.Verdict.After > 0 {
-		w.int("again_ms", l.Verdict.After.Milliseconds())
+		w.int(`,"again_ms":`, l.Verdict.After.Milliseconds())
 	}
 	if l.Note.Skew > 0 {
-		w.int("skew_ms", l.Note.Skew.Milliseconds())
+		w.int(`,"skew_ms":`, l.Note.Skew.Milliseconds())
 	}
 	w.fields(l.Note.Fields)
 	if l.Verdict.Reason != "" {
-		w.string("error", l.Verdict.Reason)
+		w.string(`,"error":`, l.Verdict.Reason)
 	}
 	if l.Err != nil {
-		w.string("undone", l.Err.Error())
+		w.string(`,"undone":`, l.Err.Error())
 	}
 	if w.odd {
 		return false
@@ -72,22 +76,14 @@ func (p plain) write(l *host.Line, level slog.Level) bool {
 	return true
 }
 
-func (w *wide) name(name string) {
-	if len(w.text) > 1 {
-		w.text = append(w.text, ',')
-	}
-	w.quote(name)
-	w.text = append(w.text, ':')
-}
-
+// string writes a text behind its name, which comes with all that stands around it.
 func (w *wide) string(name, value string) {
-	w.name(name)
+	w.text = append(w.text, name...)
 	w.quote(value)
 }
 
 func (w *wide) int(name string, value int64) {
-	w.name(name)
-	w.text = strconv.AppendInt(w.text, value, 10)
+	w.text = strconv.AppendInt(append(w.text, name...), value, 10)
 }
 
 // literal are the bytes that slog writes as they are.
@@ -109,15 +105,17 @@ func (w *wide) quote(text string) {
 	w.text = append(append(append(w.text, '"'), text...), '"')
 }
 
-// stamp writes a time as slog does. A year that RFC 3339 has no room for is odd, and
+// time writes a time as slog does. A year that RFC 3339 has no room for is odd, and
 // so is the zero time, which slog leaves out.
-func (w *wide) stamp(name string, at time.Time) {
+func (w *wide) time(name string, at time.Time) {
 	if year := at.Year(); at.IsZero() || year < 0 || year >= 10_000 {
 		w.odd = true
 		return
 	}
-	w.name(name)
-	w.text = append(at.AppendFormat(append(w.text, '"'), time.RFC3339Nano), '"')
+	if at != w.at { // The same moment in another zone reads otherwise.
+		w.at, w.stamp = at, at.AppendFormat(w.stamp[:0], time.RFC3339Nano)
+	}
+	w.text = append(append(append(append(w.text, name...), '"'), w.stamp...), '"')
 }
 
 // fields writes a handler's own pairs of a name and a value.
@@ -127,11 +125,13 @@ func (w *wide) fields(pairs []any) {
 		if !named {
 			break
 		}
+		w.text = append(w.text, ',')
+		w.quote(name)
 		switch value := pairs[1].(type) {
 		case string:
-			w.string(name, value)
+			w.string(":", value)
 		case int:
-			w.int(name, int64(value))
+			w.int(":", int64(value))
 		default:
 			w.odd = true
 		}
