@@ -46,6 +46,9 @@ func (w *World) Advance(ctx context.Context, now time.Time) error {
 // boot hands instances over to the kubelets, and takes ended ones away.
 func (w *World) boot() {
 	for _, b := range w.Cloud.Booted() {
+		if w.Broken[b.ImageID] {
+			continue
+		}
 		w.Workload.Boot(w.now, memworkload.Boot{
 			InstanceID: b.ID, ProviderID: karpenter.ProviderID{Zone: b.Zone, InstanceID: b.ID}.String(),
 			Type: b.Type, Zone: b.Zone, Region: w.Region, PrivateDNS: b.PrivateDNS, UserData: b.UserData,

@@ -46,6 +46,8 @@ type Options struct {
 	CacheDelay time.Duration
 	// Workload shapes the nodes' times; the zero value is memworkload.Typical.
 	Workload *memworkload.Options
+	// Broken are images whose instances never become nodes.
+	Broken map[string]bool
 	// Start is the first moment; memcluster.Epoch when zero.
 	Start time.Time
 	// TemplateAge is how old launch templates grow; zero is the launcher's own.

@@ -2,7 +2,7 @@ package canary_test
 
 import (
 	"encoding/json"
-	"fmt"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -192,7 +192,7 @@ func TestAsk16Failures(t *testing.T) {
 func TestAsk16WavesNeverRunAhead(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		size := rapid.IntRange(1, 4).Draw(t, "canary")
-		p, err := policy.Read(map[string]string{policy.DriftCanary: fmt.Sprint(size), policy.DriftBake: bake.String()})
+		p, err := policy.Read(map[string]string{policy.DriftCanary: strconv.Itoa(size), policy.DriftBake: bake.String()})
 		if err != nil {
 			t.Fatal(err)
 		}

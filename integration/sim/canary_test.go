@@ -1,0 +1,119 @@
+package sim_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/joist-autoscaler/joist/services/cli/embedded"
+	"github.com/joist-autoscaler/joist/shared/cloud"
+	"github.com/joist-autoscaler/joist/shared/cluster"
+	"github.com/joist-autoscaler/joist/shared/karpenter"
+	"github.com/joist-autoscaler/joist/shared/policy"
+)
+
+// AWS publishes an image whose machines never become nodes: one node finds out, and
+// nothing of it is felt. The next image works, and all nodes get it in waves.
+func TestAsk16ABadImageStopsAfterTheCanaryThroughAllServices(t *testing.T) {
+	ctx := context.Background()
+	w, err := embedded.New(embedded.Options{Seed: 1, Region: "us-west-2", Families: []string{"m6i", "c6i"}, Broken: map[string]bool{}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	class, web, _ := threeCores(w)
+	pool := choosy()
+	pool.Annotations = map[string]string{policy.DriftCanary: "1", policy.DriftBake: "5m"}
+	pool.Spec.Disruption.Budgets = []karpenter.Budget{{Nodes: "100%"}}
+	pool.Spec.Disruption.ConsolidateAfter = karpenter.NillableDuration{}
+	if err := w.Apply(ctx, class, pool, web); err != nil {
+		t.Fatal(err)
+	}
+	run := func(length time.Duration) {
+		t.Helper()
+		if _, err := w.Run(ctx, length, func() bool { return false }); err != nil {
+			t.Fatal(err)
+		}
+	}
+	run(5 * time.Minute)
+	nodes := count(images(t, w))
+	if nodes < 3 {
+		t.Fatalf("there are %d nodes, which is too few to tell waves apart", nodes)
+	}
+
+	bad := publish(w, "bad")
+	w.Broken[bad] = true
+	run(90 * time.Minute)
+	if launched := launches(w, bad); len(launched) != 1 {
+		t.Errorf("of the bad image %d instances were launched", len(launched))
+	}
+	if have := images(t, w); have[bad] > 0 || running(t, w) != 5 {
+		t.Errorf("%d claims of the bad image are left, and %d of 5 pods run", have[bad], running(t, w))
+	}
+
+	good := publish(w, "good")
+	run(60 * time.Minute)
+	if have := images(t, w); len(have) != 1 || have[good] == 0 || running(t, w) != 5 {
+		t.Errorf("in the end there are %v, and %d of 5 pods run; all should have %s", have, running(t, w), good)
+	}
+	launched := launches(w, good)
+	if len(launched) < 2 || launched[1].Sub(launched[0]) < 5*time.Minute {
+		t.Errorf("of the good image instances were launched at %v: the first is not waited for", launched)
+	}
+}
+
+// publish lets AWS recommend another image.
+func publish(w *embedded.World, name string) string {
+	id := w.Cloud.AddImage(cloud.Image{Name: name, Arch: "amd64", Owner: "amazon"}).ID
+	w.Cloud.SetParameter("/aws/service/eks/optimized-ami/"+w.AWS.Cluster.Version+"/amazon-linux-2023/x86_64/standard/recommended/image_id", id)
+	return id
+}
+
+// launches are when instances of the image were launched.
+func launches(w *embedded.World, image string) []time.Time {
+	var out []time.Time
+	for _, r := range w.Cloud.Records() {
+		if r.ImageID == image {
+			out = append(out, r.Launched)
+		}
+	}
+	return out
+}
+
+// images counts the claims of each image.
+func images(t *testing.T, w *embedded.World) map[string]int {
+	t.Helper()
+	claims, err := cluster.List[*karpenter.NodeClaim](t.Context(), w.Kube, cluster.NodeClaims)
+	if err != nil {
+		t.Fatal(err)
+	}
+	out := map[string]int{}
+	for _, c := range claims {
+		out[c.Status.ImageID]++
+	}
+	return out
+}
+
+func running(t *testing.T, w *embedded.World) int {
+	t.Helper()
+	pods, err := cluster.List[*corev1.Pod](t.Context(), w.Kube, cluster.Pods)
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := 0
+	for _, p := range pods {
+		if p.Status.Phase == corev1.PodRunning && p.DeletionTimestamp == nil {
+			n++
+		}
+	}
+	return n
+}
+
+func count(images map[string]int) int {
+	n := 0
+	for _, of := range images {
+		n += of
+	}
+	return n
+}
