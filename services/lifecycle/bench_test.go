@@ -20,7 +20,7 @@ func BenchmarkQuietLook(b *testing.B) {
 func looks(b *testing.B, rest time.Duration) {
 	b.Helper()
 	server := memcluster.New(memcluster.Options{Now: time.Now})
-	fleet(server, 5000)
+	fleet(server, 5000, 10)
 	cache := server.NewCache(memcluster.CacheOptions{})
 	cache.Flush()
 	service := lifecycle.New(lifecycle.Config{

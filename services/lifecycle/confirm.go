@@ -8,7 +8,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	policyv1 "k8s.io/api/policy/v1"
 
 	"github.com/joist-autoscaler/joist/services/lifecycle/internal/door"
 	"github.com/joist-autoscaler/joist/services/lifecycle/internal/remark"
@@ -20,39 +19,32 @@ import (
 	"github.com/joist-autoscaler/joist/shared/host"
 	"github.com/joist-autoscaler/joist/shared/karpenter"
 	"github.com/joist-autoscaler/joist/shared/outbox"
-	"github.com/joist-autoscaler/joist/shared/podspec"
 	"github.com/joist-autoscaler/joist/shared/scheduling"
 )
 
-// confirm lets a proposal act. The order is the safety: what is live is looked at
-// once more and counted, then each claim says that it goes, so that the next count
-// finds it, then its node takes no more pods, and only then its replacements pass
-// the door, all of them or none. Whoever dies in between leaves claims that say
-// what they wait for: the message that comes again goes on, or sagas rolls back.
-func (s *Service) confirm(ctx context.Context, e event.Envelope, b event.DisruptionProposed) error {
-	claims, err := s.carriers(ctx, b)
+// confirmed looks at a confirmation, and keeps what is to go on for the turn of it.
+func (s *Service) confirmed(ctx context.Context, f *proposalFact) error {
+	claims, err := s.carriers(ctx, f.body)
 	if fault.Is(err, fault.Stale) {
-		return errors.Join(err, s.drop(ctx, b))
+		return errors.Join(err, s.drop(ctx, f.body))
 	}
 	if err == nil {
-		err = s.ripe(b, claims)
+		err = s.ripe(f.body, claims)
 	}
 	if err != nil {
 		return err
 	}
-	plan, err := s.replacementPlan(ctx, b)
+	plan, err := s.replacementPlan(ctx, f.body)
 	if err != nil {
 		return err
 	}
 	names := replacementsOf(plan)
-	switch {
-	case saga.Otherwise(claims, names):
-		return stale(b, "it acts with other replacements already")
-	case saga.Begun(claims, names):
-		return s.resume(ctx, e, b, claims, plan)
-	default:
-		return s.start(ctx, e, b, claims, plan)
+	if saga.Otherwise(claims, names) {
+		return stale(f.body, "it acts with other replacements already")
 	}
+	f.acts = saga.Begun(claims, names)
+	f.goesOn, f.claims, f.plan = !f.acts || len(plan.Intents) > 0, claims, plan
+	return nil
 }
 
 // replacementPlan reads what replaces the claims; an empty plan where nothing does.
@@ -77,42 +69,64 @@ func replacementsOf(plan scheduling.Plan) []string {
 	return names
 }
 
-// start begins a proposal, unless something that is live objects to it.
-func (s *Service) start(ctx context.Context, e event.Envelope, b event.DisruptionProposed, claims []*karpenter.NodeClaim, plan scheduling.Plan) error {
-	held, err := s.free(ctx, b, plan)
+// beginRemoval lets a proposal act that needs no replacement. The order is the safety:
+// what is live is looked at once more and counted, then each claim says that it
+// goes, so that the next count finds it, then its node takes no more pods, and only
+// then it is deleted. Whoever dies in between leaves claims that say so, for sagas
+// to go on with.
+func (s *Service) beginRemoval(ctx context.Context, f *proposalFact, l *live) error {
+	candidates, err := s.candidates(ctx, f.claims)
 	if err != nil {
 		return err
 	}
-	candidates, err := s.candidates(ctx, claims)
+	objection, found := l.take(lookOf(f, candidates, l, s.Now()))
+	if found {
+		return s.refuseProposal(ctx, f.body, candidates, objection)
+	}
+	if candidates, err = s.mark(ctx, candidates, nil); err != nil {
+		return err
+	}
+	return errors.Join(s.nominate(ctx, f.plan), s.remove(ctx, candidates))
+}
+
+// beginReplacement lets a proposal act that needs one, or goes on with it. The order is
+// that of a removal, but that the replacements pass the door in place of the
+// deletion, all of them or none, and that the outbox is read before anything is
+// counted, so that nothing passes between: who dies is followed by the message that
+// comes again, or by sagas, which roll back.
+func (s *Service) beginReplacement(ctx context.Context, f *proposalFact) error {
+	if f.acts {
+		return s.resume(ctx, f)
+	}
+	held, err := s.free(ctx, f.body)
 	if err != nil {
 		return err
 	}
-	objection, next, err := s.objection(ctx, b, candidates, held, plan)
+	candidates, err := s.candidates(ctx, f.claims)
 	if err != nil {
 		return err
 	}
-	if objection.Why != "" {
-		return s.refuseProposal(ctx, b, candidates, objection)
-	}
-	if candidates, err = s.mark(ctx, candidates, replacementsOf(plan)); err != nil {
+	l, err := s.live(ctx)
+	if err != nil {
 		return err
 	}
-	if len(plan.Intents) == 0 {
-		return errors.Join(s.nominate(ctx, plan), s.remove(ctx, candidates))
+	next, objection, found := s.passing(f, candidates, held, l)
+	if found {
+		return s.refuseProposal(ctx, f.body, candidates, objection)
+	}
+	if _, err = s.mark(ctx, candidates, replacementsOf(f.plan)); err != nil {
+		return err
 	}
 	if held, err = held.Swap(ctx, s.Client, next); err != nil {
 		return err
 	}
-	_, err = s.carryOut(ctx, e, held, plan)
+	_, err = s.carryOut(ctx, f.e, held, f.plan)
 	return err
 }
 
 // free reads the outbox and waits for it: while a batch is in flight, replacements
 // could be planned for the same room twice.
-func (s *Service) free(ctx context.Context, b event.DisruptionProposed, plan scheduling.Plan) (outbox.Held, error) {
-	if len(plan.Intents) == 0 {
-		return outbox.Held{}, nil
-	}
+func (s *Service) free(ctx context.Context, b event.DisruptionProposed) (outbox.Held, error) {
 	held, err := outbox.Read(ctx, s.Client, s.Namespace)
 	if err != nil {
 		return held, err
@@ -154,53 +168,25 @@ func (s *Service) nodeNow(ctx context.Context, c *karpenter.NodeClaim) (*corev1.
 	return node, err
 }
 
-// objection looks at what is live and counts it. Without one it gives the outbox as
-// it is once the replacements may be created.
-func (s *Service) objection(ctx context.Context, b event.DisruptionProposed, candidates []saga.Candidate, held outbox.Held, plan scheduling.Plan) (saga.Objection, outbox.Outbox, error) {
-	pools, err := cluster.List[*karpenter.NodePool](ctx, s.Client, cluster.NodePools)
-	if err != nil {
-		return saga.Objection{}, outbox.Outbox{}, fmt.Errorf("listing NodePools for a proposal: %w", err)
-	}
-	claims, err := cluster.List[*karpenter.NodeClaim](ctx, s.Client, cluster.NodeClaims)
-	if err != nil {
-		return saga.Objection{}, outbox.Outbox{}, fmt.Errorf("listing NodeClaims for a proposal: %w", err)
-	}
-	budgets, err := cluster.List[*policyv1.PodDisruptionBudget](ctx, s.Client, cluster.DisruptionBudgets)
-	if err != nil {
-		return saga.Objection{}, outbox.Outbox{}, fmt.Errorf("listing PodDisruptionBudgets for a proposal: %w", err)
-	}
-	nodes := nodesByProvider(s.Cache)
-	look := saga.Look{
-		Reason: karpenter.DisruptionReason(b.Reason), Moved: b.Moved, Candidates: candidates, Budgets: podspec.NewBudgets(budgets),
-		Pools: pools, Claims: claims, Now: s.Now(),
-		Ready: func(c *karpenter.NodeClaim) bool {
-			node := nodes[c.Status.ProviderID]
-			return node != nil && isReady(node)
-		},
-	}
-	if objection, found := look.Object(); found {
-		return objection, outbox.Outbox{}, nil
-	}
-	objection, next := s.passing(b, held, plan, pools, claims)
-	return objection, next, nil
-}
-
-// passing asks the door for the replacements, which pass together or not at all.
-func (s *Service) passing(b event.DisruptionProposed, held outbox.Held, plan scheduling.Plan, pools []*karpenter.NodePool, claims []*karpenter.NodeClaim) (saga.Objection, outbox.Outbox) {
-	if len(plan.Intents) == 0 {
-		return saga.Objection{}, outbox.Outbox{}
-	}
+// passing gives the first objection to a proposal and its replacements, which pass
+// the door together or not at all; without one, the outbox as it is once they may
+// be created.
+func (s *Service) passing(f *proposalFact, candidates []saga.Candidate, held outbox.Held, l *live) (outbox.Outbox, saga.Objection, bool) {
 	next := held.Outbox
+	if objection, found := l.take(lookOf(f, candidates, l, s.Now())); found {
+		return next, objection, true
+	}
 	next.Seq++
+	plan := f.plan
 	plan.Outbox, plan.Seq = held.UID(), next.Seq
-	admission := door.Admit(plan, pools, claims)
+	admission := door.Admit(plan, l.pools, l.claims)
 	if len(admission.Refused) > 0 {
 		refused := admission.Refused[0]
-		return saga.Objection{Pool: refused.NodePool, Why: "a replacement may not be launched: " + refused.Reason}, next
+		return next, saga.Objection{Pool: refused.NodePool, Why: "a replacement may not be launched: " + refused.Reason}, true
 	}
-	next.State, next.Batch, next.Plan, next.Since = outbox.Applying, event.Ref{}, b.Plan.Digest, s.Now()
-	next.Claims = also(admission.Claims, held, claims)
-	return saga.Objection{}, next
+	next.State, next.Batch, next.Plan, next.Since = outbox.Applying, event.Ref{}, f.body.Plan.Digest, s.Now()
+	next.Claims = also(admission.Claims, held, l.claims)
+	return next, saga.Objection{}, false
 }
 
 // also adds the claims of the plan before that are still coming up: the watcher has
@@ -258,23 +244,20 @@ func (s *Service) mark(ctx context.Context, candidates []saga.Candidate, replace
 // resume goes on with a proposal that acts already. Its replacements passed the door
 // if they are all there; if they did not, or are gone, they never come: their names
 // and tokens may have been used.
-func (s *Service) resume(ctx context.Context, e event.Envelope, b event.DisruptionProposed, claims []*karpenter.NodeClaim, plan scheduling.Plan) error {
-	if len(plan.Intents) == 0 {
-		return nil
-	}
+func (s *Service) resume(ctx context.Context, f *proposalFact) error {
 	held, err := outbox.Read(ctx, s.Client, s.Namespace)
 	if err != nil {
 		return err
 	}
-	if held.Plan == b.Plan.Digest {
-		_, err = s.carryOut(ctx, e, held, plan)
+	if held.Plan == f.body.Plan.Digest {
+		_, err = s.carryOut(ctx, f.e, held, f.plan)
 		return err
 	}
-	for _, name := range replacementsOf(plan) {
+	for _, name := range replacementsOf(f.plan) {
 		_, err := s.Client.Get(ctx, cluster.NodeClaims, cluster.Key{Name: name})
 		if fault.Is(err, fault.Missing) {
-			return errors.Join(s.do.Each(len(claims), func(i int) error {
-				return s.undo(ctx, claims[i], fmt.Sprintf("replacement NodeClaim %s did not come", name))
+			return errors.Join(s.do.Each(len(f.claims), func(i int) error {
+				return s.undo(ctx, f.claims[i], fmt.Sprintf("replacement NodeClaim %s did not come", name))
 			})...)
 		}
 		if err != nil {

@@ -13,7 +13,7 @@ import (
 const (
 	// Inbox is how many facts may be on their way at a time. Nearly all of them wait
 	// for their turn: it is so many lest a notice waits behind them in the queue.
-	Inbox = 256
+	Inbox = 1024
 	// InboxDeadline is how long a fact may wait for its turn, and be dealt with.
 	InboxDeadline = 5 * time.Minute
 	// factLimit is how long dealing with one may take.
@@ -24,22 +24,30 @@ const (
 // an instance that is noticed has two minutes at most: it writes one claim and one
 // node, and each write is refused if something else has changed the same
 // meanwhile. All other facts wait for each other, so that no more than one of them
-// at a time stands before the next look at the gate.
+// at a time stands before the next look at the gate; those about proposals that wait
+// share a turn.
 func (s *Service) Lanes(gate host.Gate) func(ctx context.Context, e event.Envelope) error {
 	facts, inventories := host.NewGate(), &newest{}
+	turn := func(ctx context.Context, act func(context.Context) error) error {
+		return facts.Do(ctx, gate.Behind(act))
+	}
+	proposals := s.proposals(turn)
 	return func(ctx context.Context, e event.Envelope) error {
-		if e.Type == event.NodeNoticedType || e.Type == event.InstanceGoneType {
-			return s.timely(ctx, e)
-		}
 		came := s.Now()
+		switch e.Type {
+		case event.NodeNoticedType, event.InstanceGoneType:
+			return s.timely(ctx, e)
+		case event.DisruptionProposedType:
+			return proposals.deal(ctx, e, came)
+		}
 		taken := inventories.arrives(e)
-		return facts.Do(ctx, gate.Behind(func(ctx context.Context) error {
+		return turn(ctx, func(ctx context.Context) error {
 			host.Say(ctx, "waited_ms", s.Now().Sub(came).Milliseconds())
 			if inventories.after(taken) {
 				return fault.F("comparing an inventory", fault.Stale, "a newer one came while it waited for its turn")
 			}
 			return s.timely(ctx, e)
-		}))
+		})
 	}
 }
 

@@ -21,7 +21,7 @@ import (
 func TestLanes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server := memcluster.New(memcluster.Options{Now: time.Now})
-		fleet(server, 1)
+		fleet(server, 1, 10)
 		d := &distant{
 			Client: server.As("lifecycle"), takes: 100 * time.Millisecond, wrote: make(chan struct{}, 1),
 			tainted: map[string]time.Time{}, named: map[string]time.Time{},
@@ -75,25 +75,15 @@ func TestLanes(t *testing.T) {
 // Of inventories that wait only the newest is compared: it says all that the others
 // do, and in a storm they are what everything else would wait for.
 func TestLanesPassOverOldInventories(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := newSite(t)
-		gate := host.NewGate()
-		lanes, release := s.svc.Lanes(gate), make(chan struct{})
-		go func() { _ = gate.Do(t.Context(), func(context.Context) error { <-release; return nil }) }()
-		synctest.Wait()
-		ages := []time.Duration{2 * time.Minute, 0, time.Minute}
-		kinds := make([]fault.Kind, len(ages))
-		for i, age := range ages {
-			e := s.inventory(s.now.Add(-age))
-			go func() { kinds[i] = fault.KindOf(lanes(t.Context(), e)) }()
-			synctest.Wait()
-		}
-		close(release)
-		synctest.Wait()
-		if diff := cmp.Diff([]fault.Kind{fault.Stale, "", fault.Stale}, kinds); diff != "" {
-			t.Error(diff)
-		}
-	})
+	s := newSite(t)
+	var facts []event.Envelope
+	for _, age := range []time.Duration{2 * time.Minute, 0, time.Minute} {
+		facts = append(facts, s.inventory(s.now.Add(-age)))
+	}
+	kinds, _ := s.together(facts...)
+	if diff := cmp.Diff([]fault.Kind{fault.Stale, "", fault.Stale}, kinds); diff != "" {
+		t.Error(diff)
+	}
 }
 
 func fact(t *testing.T, body event.Body) event.Envelope {

@@ -14,23 +14,6 @@ import (
 	"github.com/joist-autoscaler/joist/shared/scheduling"
 )
 
-// proposed takes one phase of a disruption proposal. A first proposal is only
-// written on the claims; the next snapshot carries it, and only a confirmation
-// of what is written acts. From then on it is ours: its end, or its being rolled
-// back, takes it off (sagas).
-func (s *Service) proposed(ctx context.Context, e event.Envelope, b event.DisruptionProposed) error {
-	switch {
-	case b.Phase == event.Dropped:
-		return s.drop(ctx, b)
-	case !saga.Known(b.Reason):
-		return fault.F("taking proposal "+b.Proposal, fault.Poison, "there is no reason %q by which budgets could be counted", b.Reason)
-	case b.Phase == event.Proposed:
-		return s.propose(ctx, b)
-	default:
-		return s.confirm(ctx, e, b)
-	}
-}
-
 // propose writes the proposal on all of its claims.
 func (s *Service) propose(ctx context.Context, b event.DisruptionProposed) error {
 	claims, err := s.together(ctx, b)

@@ -161,7 +161,7 @@ func (s *Service) remove(ctx context.Context, candidates []saga.Candidate) error
 
 // hold keeps further pods away from the node of a claim that is to go, and says why.
 func (s *Service) hold(ctx context.Context, c *karpenter.NodeClaim, node *corev1.Node) error {
-	_, err := s.rewrite(ctx, c, s.Client.UpdateStatus, func(c *karpenter.NodeClaim) bool {
+	said, err := s.rewrite(ctx, c, s.Client.UpdateStatus, func(c *karpenter.NodeClaim) bool {
 		p := saga.Acting(c)
 		if p == nil || c.Status.Conditions.True(karpenter.ConditionTypeDisruptionReason) {
 			return false
@@ -177,15 +177,26 @@ func (s *Service) hold(ctx context.Context, c *karpenter.NodeClaim, node *corev1
 	if node == nil || !saga.Taintless(node) {
 		return nil
 	}
-	// What was read of the claim may be older than its being rolled back.
-	now, err := cluster.Get[*karpenter.NodeClaim](ctx, s.Client, cluster.NodeClaims, cluster.KeyOf(c))
-	if fault.Is(err, fault.Missing) || err == nil && (now.UID != c.UID || saga.Acting(now) == nil) {
-		return nil
-	}
-	if err != nil {
-		return fmt.Errorf("reading NodeClaim %s before its node is tainted: %w", c.Name, err)
+	if acts, err := s.actsNow(ctx, c, said); err != nil || !acts {
+		return err
 	}
 	return s.retaint(ctx, c, node, saga.Tainted)
+}
+
+// actsNow reports whether the proposal on a claim acts, by what was read of the claim
+// since it was known: what was known may be older than its being rolled back.
+func (s *Service) actsNow(ctx context.Context, known, since *karpenter.NodeClaim) (bool, error) {
+	if since.UID == known.UID && since.ResourceVersion != known.ResourceVersion {
+		return saga.Acting(since) != nil, nil
+	}
+	now, err := cluster.Get[*karpenter.NodeClaim](ctx, s.Client, cluster.NodeClaims, cluster.KeyOf(known))
+	if fault.Is(err, fault.Missing) {
+		return false, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("reading NodeClaim %s before its node is tainted: %w", known.Name, err)
+	}
+	return now.UID == known.UID && saga.Acting(now) != nil, nil
 }
 
 // retaint writes the node as change makes it, from what it is now where that has

@@ -36,7 +36,9 @@ type distant struct {
 	evicting func(ctx context.Context) error
 	wrote    chan struct{}
 
-	mu      sync.Mutex
+	mu sync.Mutex
+	// tally counts the calls, but for evictions and Events, as "verb Kind".
+	tally   map[string]int
 	tainted map[string]time.Time
 	evicted map[string]bool
 	// named are the nodes of which it was said that they do not drain.
@@ -61,7 +63,28 @@ func (p *pace) wait() {
 	time.Sleep(wait)
 }
 
-func (d *distant) call() { d.calls.wait(); time.Sleep(d.takes) }
+func (d *distant) call(what string) {
+	d.mu.Lock()
+	if d.tally == nil {
+		d.tally = map[string]int{}
+	}
+	d.tally[what]++
+	d.mu.Unlock()
+	d.calls.wait()
+	time.Sleep(d.takes)
+}
+
+// listed is what a list takes beyond a call: what it gives has to be written and read.
+func (d *distant) listed(objects []cluster.Object, err error) ([]cluster.Object, error) {
+	const each = 100 * time.Microsecond
+	time.Sleep(time.Duration(len(objects)) * each)
+	return objects, err
+}
+
+func verb(does string, o cluster.Object) string {
+	kind, _ := cluster.KindOf(o)
+	return does + " " + kind.Kind
+}
 
 func (d *distant) changed() {
 	select {
@@ -71,23 +94,28 @@ func (d *distant) changed() {
 }
 
 func (d *distant) Get(ctx context.Context, kind cluster.Kind, key cluster.Key) (cluster.Object, error) {
-	d.call()
+	d.call("get " + kind.Kind)
 	return d.Client.Get(ctx, kind, key)
 }
 
 func (d *distant) List(ctx context.Context, kind cluster.Kind, namespace string) ([]cluster.Object, error) {
-	d.call()
-	return d.Client.List(ctx, kind, namespace)
+	d.call("list " + kind.Kind)
+	return d.listed(d.Client.List(ctx, kind, namespace))
+}
+
+func (d *distant) ListBy(ctx context.Context, kind cluster.Kind, index cluster.Index, value string) ([]cluster.Object, error) {
+	d.call("list some " + kind.Kind)
+	return d.listed(d.Client.ListBy(ctx, kind, index, value))
 }
 
 func (d *distant) Create(ctx context.Context, o cluster.Object) (cluster.Object, error) {
-	d.call()
+	d.call(verb("create", o))
 	defer d.changed()
 	return d.Client.Create(ctx, o)
 }
 
 func (d *distant) Update(ctx context.Context, o cluster.Object) (cluster.Object, error) {
-	d.call()
+	d.call(verb("update", o))
 	defer d.changed()
 	stored, err := d.Client.Update(ctx, o)
 	if node, ok := stored.(*corev1.Node); ok && err == nil && slices.Contains(node.Spec.Taints, karpenter.DisruptedTaint()) {
@@ -101,13 +129,13 @@ func (d *distant) Update(ctx context.Context, o cluster.Object) (cluster.Object,
 }
 
 func (d *distant) UpdateStatus(ctx context.Context, o cluster.Object) (cluster.Object, error) {
-	d.call()
+	d.call(verb("updatestatus", o))
 	defer d.changed()
 	return d.Client.UpdateStatus(ctx, o)
 }
 
 func (d *distant) Delete(ctx context.Context, kind cluster.Kind, key cluster.Key, uid types.UID) error {
-	d.call()
+	d.call("delete " + kind.Kind)
 	defer d.changed()
 	return d.Client.Delete(ctx, kind, key, uid)
 }
@@ -138,13 +166,13 @@ func (d *distant) Report(ctx context.Context, e cluster.Event) error {
 	return d.Client.Report(ctx, e)
 }
 
-// fleet is a cluster of running claims, each with a node and ten pods.
-func fleet(server *memcluster.Server, n int) {
+// fleet is a cluster of running claims, each with a node and so many pods.
+func fleet(server *memcluster.Server, n, pods int) {
 	for i := range n {
 		name := fmt.Sprintf("c%03d", i)
 		c := &karpenter.NodeClaim{ObjectMeta: metav1.ObjectMeta{
 			Name: name, UID: types.UID(name), Finalizers: []string{karpenter.TerminationFinalizer},
-			Labels:      map[string]string{corev1.LabelInstanceTypeStable: "m6i.large", corev1.LabelTopologyZone: "eu-west-1a", karpenter.CapacityTypeLabelKey: "spot"},
+			Labels:      map[string]string{karpenter.NodePoolLabelKey: "default", corev1.LabelInstanceTypeStable: "m6i.large", corev1.LabelTopologyZone: "eu-west-1a", karpenter.CapacityTypeLabelKey: "spot"},
 			Annotations: map[string]string{karpenter.InstanceTaggedAnnotationKey: "true"},
 		}}
 		c.Status.ProviderID, c.Status.NodeName = "aws:///eu-west-1a/i-"+name, "n"+name
@@ -158,7 +186,7 @@ func fleet(server *memcluster.Server, n int) {
 		node.Spec.ProviderID = c.Status.ProviderID
 		node.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}
 		server.Seed(c, node)
-		for j := range 10 {
+		for j := range pods {
 			pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: fmt.Sprintf("%s-%d", name, j)}}
 			pod.Spec.NodeName = node.Name
 			pod.Status.Phase = corev1.PodRunning
@@ -173,7 +201,7 @@ func storm(t *testing.T, n int, d *distant) []time.Duration {
 	server := memcluster.New(memcluster.Options{Now: time.Now})
 	blobs := memblob.New(memblob.Options{Now: time.Now})
 	launcher := memqueue.New(memqueue.Options{Now: time.Now}).Queue("launcher", memqueue.QueueOptions{})
-	fleet(server, n)
+	fleet(server, n, 10)
 	cache := server.NewCache(memcluster.CacheOptions{})
 	d.Client, d.wrote = server.As("lifecycle"), make(chan struct{}, 1)
 	d.tainted, d.evicted = map[string]time.Time{}, map[string]bool{}

@@ -2,13 +2,11 @@ package saga
 
 import (
 	"fmt"
-	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/joist-autoscaler/joist/services/lifecycle/internal/drain"
-	"github.com/joist-autoscaler/joist/shared/budget"
 	"github.com/joist-autoscaler/joist/shared/karpenter"
 	"github.com/joist-autoscaler/joist/shared/podspec"
 )
@@ -23,25 +21,23 @@ type Candidate struct {
 	Nominated time.Time
 }
 
-// Look is what is live at the moment at which a proposal is to begin.
+// Look is what is live of the nodes of a proposal at the moment at which it is to
+// begin.
 type Look struct {
 	Reason karpenter.DisruptionReason
 	// Moved is how many pods the decision has found a place for.
 	Moved      int
 	Candidates []Candidate
 	Budgets    podspec.Budgets
-	Pools      []*karpenter.NodePool
-	// Claims are all of the cluster, and Ready says of each whether its node is.
-	Claims []*karpenter.NodeClaim
-	Ready  func(c *karpenter.NodeClaim) bool
-	Now    time.Time
+	Now        time.Time
 }
 
 // Objection is why a proposal may not begin after all: on account of a node, by
 // its claim's name, or of a NodePool.
 type Objection struct{ Claim, Pool, Why string }
 
-// Object gives the first objection; false when there is none.
+// Object gives the first objection on account of the nodes and their pods; false when
+// there is none.
 func (l Look) Object() (Objection, bool) {
 	pods := 0
 	for _, c := range l.Candidates {
@@ -53,11 +49,6 @@ func (l Look) Object() (Objection, bool) {
 		}
 		if pods += c.moving(l.Now); pods > l.Moved {
 			return Objection{Claim: c.Claim.Name, Why: fmt.Sprintf("a pod came that the decision did not know: at least %d have to move, %d were planned for", pods, l.Moved)}, true
-		}
-	}
-	for _, pool := range l.touched() {
-		if why := l.room(pool); why != "" {
-			return Objection{Pool: pool, Why: why}, true
 		}
 	}
 	return Objection{}, false
@@ -113,52 +104,4 @@ func (c Candidate) moving(now time.Time) int {
 		}
 	}
 	return n
-}
-
-// touched names the pools of the candidates, in order.
-func (l Look) touched() []string {
-	var out []string
-	for _, c := range l.Candidates {
-		out = append(out, c.Claim.Labels[karpenter.NodePoolLabelKey])
-	}
-	slices.Sort(out)
-	return slices.Compact(out)
-}
-
-// room says why the pool's budgets do not allow the candidates to go beside what
-// goes already, or is not ready (B160).
-func (l Look) room(name string) string {
-	i := slices.IndexFunc(l.Pools, func(p *karpenter.NodePool) bool { return p.Name == name })
-	if i < 0 || l.Pools[i].DeletionTimestamp != nil {
-		return fmt.Sprintf("NodePool %q is gone or going", name)
-	}
-	nodes, going := 0, 0
-	for _, c := range l.Claims {
-		if c.Labels[karpenter.NodePoolLabelKey] != name || !counts(c) {
-			continue
-		}
-		nodes++
-		if l.candidate(c) || c.DeletionTimestamp != nil || Acting(c) != nil || !l.Ready(c) {
-			going++
-		}
-	}
-	allowed, err := budget.Allowed(l.Pools[i], nodes, l.Reason, l.Now)
-	switch {
-	case err != nil:
-		return err.Error()
-	case going > allowed:
-		return fmt.Sprintf("No allowed disruptions for disruption reason %s due to blocking budget", l.Reason)
-	default:
-		return ""
-	}
-}
-
-// counts reports whether the claim is a node of its pool to the budgets: one that
-// is coming up, or whose instance ends already, is none.
-func counts(c *karpenter.NodeClaim) bool {
-	return c.Status.Conditions.True(karpenter.ConditionTypeInitialized) && !c.Status.Conditions.True(karpenter.ConditionTypeInstanceTerminating)
-}
-
-func (l Look) candidate(c *karpenter.NodeClaim) bool {
-	return slices.ContainsFunc(l.Candidates, func(x Candidate) bool { return x.Claim.Name == c.Name })
 }

@@ -2,6 +2,7 @@ package saga_test
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"testing"
 	"time"
@@ -82,42 +83,55 @@ func TestB164Judge(t *testing.T) {
 }
 
 // Whatever begins leaves no more nodes of any pool going or not ready than the pool's
-// budget says.
+// budget says, however many proposals share one look; and what the budgets have room
+// for is let through.
 func TestB160RoomIsNeverExceeded(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		look := saga.Look{Reason: karpenter.DisruptionReasonUnderutilized, Now: noon}
-		budgets, going, ready := map[string]int{}, map[string]int{}, map[string]bool{}
+		var pools []*karpenter.NodePool
+		var claims []*karpenter.NodeClaim
+		budgets, ready, going := map[string]int{}, map[string]bool{}, map[string]bool{}
 		for _, name := range []string{"a", "b"} {
 			budgets[name] = rapid.IntRange(0, 4).Draw(t, "budget of "+name)
 			pool := &karpenter.NodePool{ObjectMeta: metav1.ObjectMeta{Name: name}}
 			pool.Spec.Disruption.Budgets = []karpenter.Budget{{Nodes: strconv.Itoa(budgets[name])}}
-			look.Pools = append(look.Pools, pool)
+			pools = append(pools, pool)
 		}
+		proposals := make([][]saga.Candidate, 4)
 		for i := range rapid.IntRange(0, 12).Draw(t, "nodes") {
 			c := claim(fmt.Sprintf("c-%d", i), rapid.IntRange(0, 5).Draw(t, "initialized") > 0, rapid.IntRange(0, 5).Draw(t, "going") == 0)
-			pool := rapid.SampledFrom([]string{"a", "b"}).Draw(t, "pool")
-			c.Labels = map[string]string{karpenter.NodePoolLabelKey: pool}
+			c.Labels = map[string]string{karpenter.NodePoolLabelKey: rapid.SampledFrom([]string{"a", "b"}).Draw(t, "pool")}
 			acts := rapid.IntRange(0, 5).Draw(t, "acts") == 0
 			if acts {
 				c.Annotations = map[string]string{scheduling.ProposalAnnotation: `{"id":"q","confirmed":"2026-11-20T11:59:00Z"}`}
 			}
 			ready[c.Name] = rapid.IntRange(0, 5).Draw(t, "ready") > 0
-			look.Claims = append(look.Claims, c)
-			proposed := rapid.Bool().Draw(t, "proposed") && c.DeletionTimestamp == nil && !acts
-			if proposed {
-				look.Candidates = append(look.Candidates, saga.Candidate{Claim: c, Node: &corev1.Node{}})
-			}
-			if c.Status.Conditions.True(karpenter.ConditionTypeInitialized) && (proposed || acts || c.DeletionTimestamp != nil || !ready[c.Name]) {
-				going[pool]++
+			going[c.Name] = acts || c.DeletionTimestamp != nil || !ready[c.Name]
+			claims = append(claims, c)
+			if which := rapid.IntRange(0, len(proposals)).Draw(t, "proposal"); which > 0 && c.DeletionTimestamp == nil && !acts {
+				proposals[which-1] = append(proposals[which-1], saga.Candidate{Claim: c})
 			}
 		}
-		look.Ready = func(c *karpenter.NodeClaim) bool { return ready[c.Name] }
-		if _, objects := look.Object(); objects {
-			return
+		// within counts anew what goes of each pool of the candidates, them included.
+		within := func(candidates []saga.Candidate) bool {
+			count, touched := map[string]int{}, map[string]bool{}
+			for _, c := range claims {
+				among := slices.ContainsFunc(candidates, func(x saga.Candidate) bool { return x.Claim == c })
+				pool := c.Labels[karpenter.NodePoolLabelKey]
+				touched[pool] = touched[pool] || among
+				if c.Status.Conditions.True(karpenter.ConditionTypeInitialized) && (among || going[c.Name]) {
+					count[pool]++
+				}
+			}
+			return (!touched["a"] || count["a"] <= budgets["a"]) && (!touched["b"] || count["b"] <= budgets["b"])
 		}
-		for _, c := range look.Candidates {
-			if pool := c.Claim.Labels[karpenter.NodePoolLabelKey]; going[pool] > budgets[pool] {
-				t.Fatalf("%d of pool %s would be going, its budget is %d", going[pool], pool, budgets[pool])
+		room := saga.NewRoom(pools, claims, func(c *karpenter.NodeClaim) bool { return ready[c.Name] })
+		for i, candidates := range proposals {
+			objection, found := room.Take(karpenter.DisruptionReasonUnderutilized, candidates, noon)
+			if found == within(candidates) {
+				t.Fatalf("proposal %d of %d nodes: %+v, and the budgets have room for it: %t", i, len(candidates), objection, within(candidates))
+			}
+			for _, c := range candidates {
+				going[c.Claim.Name] = going[c.Claim.Name] || !found
 			}
 		}
 	})

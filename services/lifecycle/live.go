@@ -1,0 +1,64 @@
+package lifecycle
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	policyv1 "k8s.io/api/policy/v1"
+
+	"github.com/joist-autoscaler/joist/services/lifecycle/internal/saga"
+	"github.com/joist-autoscaler/joist/shared/cluster"
+	"github.com/joist-autoscaler/joist/shared/karpenter"
+	"github.com/joist-autoscaler/joist/shared/podspec"
+)
+
+// live is what is live of the cluster beside the nodes that are to go, listed once for
+// the removals of a turn: each list reads as much as the cluster is large, and an
+// empty cluster is as many removals. It is safe for concurrent use.
+type live struct {
+	pools   []*karpenter.NodePool
+	claims  []*karpenter.NodeClaim
+	budgets podspec.Budgets
+
+	mu   sync.Mutex
+	room saga.Room
+}
+
+// live lists it.
+func (s *Service) live(ctx context.Context) (*live, error) {
+	pools, err := cluster.List[*karpenter.NodePool](ctx, s.Client, cluster.NodePools)
+	if err != nil {
+		return nil, fmt.Errorf("listing NodePools for a proposal: %w", err)
+	}
+	claims, err := cluster.List[*karpenter.NodeClaim](ctx, s.Client, cluster.NodeClaims)
+	if err != nil {
+		return nil, fmt.Errorf("listing NodeClaims for a proposal: %w", err)
+	}
+	budgets, err := cluster.List[*policyv1.PodDisruptionBudget](ctx, s.Client, cluster.DisruptionBudgets)
+	if err != nil {
+		return nil, fmt.Errorf("listing PodDisruptionBudgets for a proposal: %w", err)
+	}
+	nodes := nodesByProvider(s.Cache)
+	room := saga.NewRoom(pools, claims, func(c *karpenter.NodeClaim) bool {
+		node := nodes[c.Status.ProviderID]
+		return node != nil && isReady(node)
+	})
+	return &live{pools: pools, claims: claims, budgets: podspec.NewBudgets(budgets), room: room}, nil
+}
+
+// take gives the first objection to a proposal; without one, the room that it takes
+// is nobody else's from here on.
+func (l *live) take(look saga.Look) (saga.Objection, bool) {
+	if objection, found := look.Object(); found {
+		return objection, true
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.room.Take(look.Reason, look.Candidates, look.Now)
+}
+
+func lookOf(f *proposalFact, candidates []saga.Candidate, l *live, now time.Time) saga.Look {
+	return saga.Look{Reason: karpenter.DisruptionReason(f.body.Reason), Moved: f.body.Moved, Candidates: candidates, Budgets: l.budgets, Now: now}
+}

@@ -1,0 +1,187 @@
+package lifecycle_test
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/joist-autoscaler/joist/services/lifecycle"
+	"github.com/joist-autoscaler/joist/shared/cluster"
+	"github.com/joist-autoscaler/joist/shared/event"
+	"github.com/joist-autoscaler/joist/shared/fault"
+	"github.com/joist-autoscaler/joist/shared/host"
+	"github.com/joist-autoscaler/joist/shared/karpenter"
+	"github.com/joist-autoscaler/joist/shared/scheduling"
+)
+
+// together lets facts wait for their turn behind each other, and gives what each came
+// to. Of those about proposals the first has a turn of its own, and the others share
+// the next.
+// Early is how many came to something before any turn.
+func (s *site) together(facts ...event.Envelope) (kinds []fault.Kind, early int) {
+	s.t.Helper()
+	s.cache.Flush()
+	kinds = make([]fault.Kind, len(facts))
+	synctest.Test(s.t, func(t *testing.T) {
+		gate, closed, ended := host.NewGate(), make(chan struct{}), make(chan struct{}, len(facts))
+		lanes := s.svc.Lanes(gate)
+		go func() { _ = gate.Do(t.Context(), func(context.Context) error { <-closed; return nil }) }()
+		synctest.Wait()
+		for i, e := range facts {
+			go func() { kinds[i] = fault.KindOf(lanes(t.Context(), e)); ended <- struct{}{} }()
+			synctest.Wait()
+		}
+		early = len(ended)
+		close(closed)
+		synctest.Wait()
+	})
+	return kinds, early
+}
+
+// empties are proposals of one empty node each, old enough to be confirmed.
+func (s *site) empties(n int) []move {
+	s.t.Helper()
+	var out []move
+	for i := range n {
+		m := s.move(fmt.Sprintf("p-%d", i), fmt.Sprintf("old-%d", i))
+		m.Reason, m.Method = string(karpenter.DisruptionReasonEmpty), "Emptiness"
+		m.take(event.Proposed, "")
+		out = append(out, m)
+	}
+	s.leap(scheduling.ConfirmAfter)
+	return out
+}
+
+func confirmed(moves []move) []event.Envelope {
+	var out []event.Envelope
+	for _, m := range moves {
+		out = append(out, m.fact(event.Confirmed))
+	}
+	return out
+}
+
+// Proposals that share a turn, and what is listed for it, share the room of the
+// budgets as well (B160), however many of them are dealt with at a time.
+func TestB160ProposalsOfOneTurnShareTheRoom(t *testing.T) {
+	for _, parallel := range []int{1, 32} {
+		t.Run(fmt.Sprintf("%d at a time", parallel), func(t *testing.T) {
+			s := estate(t, 10)
+			s.bounded("3", 10)
+			moves := s.empties(10)
+			s.start(s.As("lifecycle"), func(c *lifecycle.Config) { c.Parallel = parallel })
+			kinds, _ := s.together(confirmed(moves)...)
+			if diff := cmp.Diff(make([]fault.Kind, 10), kinds); diff != "" {
+				t.Error(diff)
+			}
+			going := 0
+			for i := range moves {
+				switch got := s.disrupted(fmt.Sprintf("old-%d", i)); got {
+				case "going":
+					going++
+				case untouched:
+				default:
+					t.Errorf("old-%d is %q", i, got)
+				}
+			}
+			if going != 3 {
+				t.Errorf("%d are going, and the budget is 3", going)
+			}
+			s.audit(3, 10)
+		})
+	}
+}
+
+// lister counts the lists of claims, and trips over one of them.
+type lister struct {
+	cluster.Client
+	lists int
+	trips string
+}
+
+func (l *lister) List(ctx context.Context, kind cluster.Kind, namespace string) ([]cluster.Object, error) {
+	if kind == cluster.NodeClaims {
+		l.lists++
+	}
+	return l.Client.List(ctx, kind, namespace)
+}
+
+func (l *lister) Get(ctx context.Context, kind cluster.Kind, key cluster.Key) (cluster.Object, error) {
+	if key.Name == l.trips {
+		panic("it trips")
+	}
+	return l.Client.Get(ctx, kind, key)
+}
+
+// However many nodes a turn removes, their cluster is listed once.
+func TestRemovalsOfOneTurnListOnce(t *testing.T) {
+	s := estate(t, 40)
+	moves := s.empties(40)
+	client := &lister{Client: s.As("lifecycle")}
+	s.start(client)
+	kinds, _ := s.together(confirmed(moves)...)
+	if diff := cmp.Diff(make([]fault.Kind, 40), kinds); diff != "" {
+		t.Error(diff)
+	}
+	if client.lists != 2 {
+		t.Errorf("40 removals in two turns listed the claims %d times", client.lists)
+	}
+	for _, m := range moves {
+		s.each("going", m.Claims...)
+	}
+}
+
+// A proposal that trips a bug is alone with it (B242).
+func TestProposalsOfOneTurnTripAlone(t *testing.T) {
+	s := estate(t, 4)
+	moves := s.empties(4)
+	s.start(&lister{Client: s.As("lifecycle"), trips: "old-2"}, func(c *lifecycle.Config) { c.Parallel = 8 })
+	kinds, _ := s.together(confirmed(moves)...)
+	if diff := cmp.Diff([]fault.Kind{"", "", fault.Bug, ""}, kinds); diff != "" {
+		t.Error(diff)
+	}
+	s.each("going", "old-0", "old-1", "old-3")
+}
+
+// Of what is said of one proposal at the same time the newest counts, and nothing acts
+// that one of the facts takes back.
+func TestFactsOfOneTurnAboutOneProposal(t *testing.T) {
+	s := estate(t, 3)
+	moves := s.empties(3)
+	proposed := moves[2]
+	proposed.Decided = proposed.Decided.Add(time.Minute)
+	kinds, _ := s.together(
+		moves[0].fact(event.Confirmed),
+		moves[1].fact(event.Confirmed), moves[1].fact(event.Dropped),
+		moves[2].fact(event.Confirmed), proposed.fact(event.Proposed),
+	)
+	if diff := cmp.Diff([]fault.Kind{"", fault.Stale, "", fault.Stale, ""}, kinds); diff != "" {
+		t.Error(diff)
+	}
+	s.each("going", "old-0")
+	s.each(untouched, "old-1")
+	s.each("proposed ", "old-2")
+}
+
+// What finds too many others in the lane goes at once, and so does what waits there
+// already: the queue behind them is for notices.
+func TestProposalsNeverFillTheInbox(t *testing.T) {
+	s := newSite(t)
+	var facts []event.Envelope
+	for i := range lifecycle.Inbox {
+		facts = append(facts, s.move(fmt.Sprintf("p-%d", i), "nobody").fact(event.Dropped))
+	}
+	kinds, early := s.together(append(facts, facts[0])...)
+	const places = lifecycle.Inbox * 3 / 4
+	for i, kind := range kinds {
+		if passed := kind == ""; passed != (i < places) || !passed && kind != fault.Stale {
+			t.Fatalf("fact %d of %d: %q", i, len(facts), kind)
+		}
+	}
+	if early != len(kinds)-places {
+		t.Errorf("%d of %d did not wait", early, len(kinds))
+	}
+}
