@@ -2,6 +2,7 @@ package disruption
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 
 	"github.com/joist-autoscaler/joist/services/disruption/internal/candidate"
@@ -175,6 +176,19 @@ func (p *pass) fits(nodes []*candidate.Candidate, reason karpenter.DisruptionRea
 		}
 	}
 	return true
+}
+
+// crowded says which budgets have no room.
+func (p *pass) crowded(nodes []*candidate.Candidate, reason karpenter.DisruptionReason) string {
+	pool, wanted := nodes[0].Node.NodePool, map[string]int{}
+	for _, c := range nodes {
+		if name := c.Node.NodePool; wanted[name] >= p.room.Left(name, reason) {
+			pool = name
+			break
+		}
+		wanted[c.Node.NodePool]++
+	}
+	return fmt.Sprintf("NodePool %s lets no more nodes go at once for the reason %s, by %s", pool, reason, p.room.Why(pool, reason))
 }
 
 // labelsIn looks up the labels of types.

@@ -109,7 +109,7 @@ func (p *pass) attempt(m Method, nodes []*candidate.Candidate) attempt {
 	case !waits.None():
 		out.objection = waits
 	case !p.fits(nodes, out.Reason):
-		out.objection = candidate.Objection{Rule: RuleBudget, Detail: fmt.Sprintf("its NodePool lets no more nodes go at once for the reason %s", out.Reason)}
+		out.objection = candidate.Objection{Rule: RuleBudget, Detail: p.crowded(nodes, out.Reason)}
 	case m == StaticDrift, m == Expiration && nodes[0].Pool.Static():
 		out.Result, out.objection = p.another(nodes[0])
 		out.SavedPerHour -= out.Result.PricePerHour

@@ -3,6 +3,9 @@ package room
 
 import (
 	"fmt"
+	"slices"
+	"strings"
+	"time"
 
 	"github.com/joist-autoscaler/joist/shared/budget"
 	"github.com/joist-autoscaler/joist/shared/karpenter"
@@ -14,20 +17,32 @@ type Room struct {
 	allowed map[string]map[karpenter.DisruptionReason]int
 	// busy counts the nodes that go or are not ready, for whatever reason.
 	busy map[string]int
+	// bound says which budgets bind, by pool and reason; it is asked for seldom.
+	bound map[bound]string
+	pools map[string]*karpenter.NodePool
+	total map[string]int
+	now   time.Time
+}
+
+type bound struct {
+	pool   string
+	reason karpenter.DisruptionReason
 }
 
 // New counts the nodes of a snapshot: of all that are initialized, those that
 // are going, that are not ready, or whose removal has begun are busy. Problems names
 // the budgets that cannot be read; their pools have no room.
 func New(s *scheduling.Snapshot) (Room, []error) {
-	out := Room{allowed: map[string]map[karpenter.DisruptionReason]int{}, busy: map[string]int{}}
-	total := map[string]int{}
+	out := Room{
+		allowed: map[string]map[karpenter.DisruptionReason]int{}, busy: map[string]int{},
+		bound: map[bound]string{}, pools: map[string]*karpenter.NodePool{}, total: map[string]int{}, now: s.Taken,
+	}
 	for i := range s.Nodes {
 		n := &s.Nodes[i]
 		if n.Claim == "" || !n.Initialized {
 			continue
 		}
-		total[n.NodePool]++
+		out.total[n.NodePool]++
 		if n.Going || !n.Ready || n.Proposal != nil && !n.Proposal.Confirmed.IsZero() {
 			out.busy[n.NodePool]++
 		}
@@ -37,7 +52,7 @@ func New(s *scheduling.Snapshot) (Room, []error) {
 		pool := &s.NodePools[i]
 		allowed := map[karpenter.DisruptionReason]int{}
 		for _, reason := range budget.Reasons {
-			n, err := budget.Allowed(pool, total[pool.Name], reason, s.Taken)
+			n, err := budget.Allowed(pool, out.total[pool.Name], reason, s.Taken)
 			if err != nil {
 				// It is the same for each reason: what cannot be read forbids everything.
 				problems = append(problems, fmt.Errorf("NodePool %s: %w", pool.Name, err))
@@ -45,7 +60,7 @@ func New(s *scheduling.Snapshot) (Room, []error) {
 			}
 			allowed[reason] = n
 		}
-		out.allowed[pool.Name] = allowed
+		out.allowed[pool.Name], out.pools[pool.Name] = allowed, pool
 	}
 	return out, problems
 }
@@ -57,3 +72,32 @@ func (r Room) Left(pool string, reason karpenter.DisruptionReason) int {
 
 // Take counts a node that begins to go.
 func (r Room) Take(pool string) { r.busy[pool]++ }
+
+// Why says in words what bounds the pool for the reason: which budgets, to what, and
+// how many nodes take of it.
+func (r Room) Why(pool string, reason karpenter.DisruptionReason) string {
+	key := bound{pool, reason}
+	if _, known := r.bound[key]; !known {
+		r.bound[key] = r.binding(pool, reason)
+	}
+	return fmt.Sprintf("%s, and %d are going or not ready", r.bound[key], r.busy[pool])
+}
+
+// binding says which budgets bind, and to what.
+func (r Room) binding(name string, reason karpenter.DisruptionReason) string {
+	pool := r.pools[name]
+	if pool == nil {
+		return "there is no such NodePool"
+	}
+	look, err := budget.Look(pool, r.total[name], r.now, r.now.Add(1))
+	if err != nil {
+		return err.Error()
+	}
+	i := slices.IndexFunc(look.Windows[0].Allowed, func(a budget.Allowance) bool { return a.Reason == reason })
+	allowed := look.Windows[0].Allowed[i]
+	var by []string
+	for _, k := range allowed.By {
+		by = append(by, fmt.Sprintf("spec.disruption.budgets[%d] (%s)", k, look.Budgets[k].Nodes))
+	}
+	return fmt.Sprintf("%s: %s of %d", strings.Join(by, " and "), allowed.Text, r.total[name])
+}

@@ -72,3 +72,28 @@ func TestB160Room(t *testing.T) {
 		t.Error("a pool that nobody knows has room")
 	}
 }
+
+func TestWhyNamesTheBudgetsThatBind(t *testing.T) {
+	const empty, drifted = karpenter.DisruptionReasonEmpty, karpenter.DisruptionReasonDrifted
+	going := func(n *scheduling.Node) { n.Going = true }
+	pool := fixture.Pool(fixture.Budgets("100%", "2"), func(p *karpenter.NodePool) {
+		p.Spec.Disruption.Budgets = append(p.Spec.Disruption.Budgets, karpenter.Budget{Nodes: "0", Reasons: []karpenter.DisruptionReason{drifted}})
+	})
+	s := fixture.Snapshot(pool, fixture.Node("a", "t4g.large", going), fixture.Node("b", "t4g.large"))
+	r, _ := room.New(&s)
+	for range 2 {
+		if got, want := r.Why("default", empty), "spec.disruption.budgets[0] (100%) and spec.disruption.budgets[1] (2): 2 of 2, and 1 are going or not ready"; got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	}
+	r.Take("default")
+	if got, want := r.Why("default", drifted), "spec.disruption.budgets[2] (0): 0 of 2, and 2 are going or not ready"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	fixture.Budgets("some")(&pool)
+	s.NodePools[0] = pool
+	r, _ = room.New(&s)
+	if got := r.Why("default", empty); !strings.Contains(got, "budgets[3]: nodes \"some\"") {
+		t.Error(got)
+	}
+}
