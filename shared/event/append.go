@@ -1,7 +1,6 @@
 package event
 
 import (
-	"encoding/binary"
 	"encoding/json"
 	"time"
 
@@ -14,33 +13,8 @@ type appender interface {
 	AppendJSON(out []byte) ([]byte, error)
 	// appendKey appends the fields of Key as DeriveID does.
 	appendKey(text []byte) []byte
-}
-
-// appendID is DeriveID for a body that writes its own key, behind what is there
-// already: that memory is used, and free again.
-func appendID(scratch []byte, cluster Cluster, body Body) string {
-	a, ok := body.(appender)
-	if !ok {
-		return DeriveID(string(body.EventType()), cluster, body.Key()...)
-	}
-	before := len(scratch)
-	return digest(a.appendKey(appendOrigin(scratch, string(body.EventType()), cluster))[before:])
-}
-
-// appendMoment is appendField for the text of a time.
-func appendMoment(text []byte, at time.Time) []byte {
-	const size = 8 // of the length, which is known afterwards
-	before := len(text)
-	text = at.UTC().AppendFormat(append(text, make([]byte, size)...), time.RFC3339Nano)
-	binary.BigEndian.PutUint64(text[before:], uint64(len(text)-before-size))
-	return text
-}
-
-func (b InstanceGone) appendKey(text []byte) []byte { return appendField(text, b.InstanceID) }
-
-func (b NodeNoticed) appendKey(text []byte) []byte {
-	text = appendField(appendField(appendField(text, string(b.Kind)), b.InstanceID), b.Detail)
-	return appendMoment(text, b.Noticed)
+	// about is Subject in its two parts.
+	about() (what, name string)
 }
 
 // encodeBody appends a body that its consumer will take.
@@ -140,10 +114,11 @@ type writer struct {
 
 // name begins a member. Names are ours, and plain.
 func (w *writer) name(name string) {
-	if w.out[len(w.out)-1] != '{' {
-		w.out = append(w.out, ',')
+	before := `,"`
+	if w.out[len(w.out)-1] == '{' {
+		before = `"`
 	}
-	w.out = append(append(append(w.out, '"'), name...), '"', ':')
+	w.out = append(append(append(w.out, before...), name...), `":`...)
 }
 
 // always writes a text, and some writes one that is not empty.
@@ -156,6 +131,22 @@ func (w *writer) some(name, value string) {
 	if value != "" {
 		w.always(name, value)
 	}
+}
+
+// bytes writes a text that needs no escape.
+func (w *writer) bytes(name string, value []byte) {
+	w.name(name)
+	w.out = append(append(append(w.out, '"'), value...), '"')
+}
+
+// joined writes a text in two parts, of which the first needs no escape.
+func (w *writer) joined(name, first, rest string) {
+	if !plain(rest) {
+		w.always(name, first+rest)
+		return
+	}
+	w.name(name)
+	w.out = append(append(append(append(w.out, '"'), first...), rest...), '"')
 }
 
 func (w *writer) time(name string, value time.Time) {
@@ -171,12 +162,20 @@ func (w *writer) time(name string, value time.Time) {
 // appendText writes a JSON string. What needs an escape, or is not ASCII, is left to
 // encoding/json.
 func appendText(out []byte, text string) []byte {
-	for i := range len(text) {
-		if c := text[i]; c > 0x7e || !ordinary[c] {
-			// A string cannot fail.
-			quoted, _ := json.Marshal(text)
-			return append(out, quoted...)
-		}
+	if !plain(text) {
+		// A string cannot fail.
+		quoted, _ := json.Marshal(text)
+		return append(out, quoted...)
 	}
 	return append(append(append(out, '"'), text...), '"')
+}
+
+// plain reports whether a text stands for itself in JSON.
+func plain(text string) bool {
+	for i := range len(text) {
+		if c := text[i]; c > 0x7e || !ordinary[c] {
+			return false
+		}
+	}
+	return true
 }

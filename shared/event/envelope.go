@@ -99,7 +99,7 @@ func (m Maker) Until(now, expires time.Time, body Body, cause *Envelope) (Envelo
 	if err != nil {
 		return Envelope{}, err
 	}
-	e := m.stamp(now, expires, body, nil)
+	e := m.stamp(now, expires, body)
 	e.Data = data
 	if cause != nil {
 		e.inherit(*cause)
@@ -114,9 +114,8 @@ func (m Maker) Append(out []byte, now time.Time, body Body) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	e := m.stamp(now, now.Add(spec.TTL), body, out)
-	if out, err = e.appendHead(out); err != nil {
-		return nil, fault.E("encoding "+string(e.Type)+" "+e.ID, fault.Bug, err)
+	if out, err = m.appendHead(out, now, spec, body); err != nil {
+		return nil, fault.E("encoding "+string(spec.Type), fault.Bug, err)
 	}
 	if out, err = encodeBody(out, spec, body); err != nil {
 		return nil, err
@@ -124,19 +123,31 @@ func (m Maker) Append(out []byte, now time.Time, body Body) ([]byte, error) {
 	return append(out, '}'), nil
 }
 
-// stamp makes the envelope without its data. Scratch is memory that may be written to
-// behind its end.
-func (m Maker) stamp(now, expires time.Time, body Body, scratch []byte) Envelope {
+// appendHead writes all that stands before the data of a message that begins a story.
+func (m Maker) appendHead(out []byte, now time.Time, spec Spec, body Body) ([]byte, error) {
+	expires := now.Add(max(spec.TTL, MinTTL))
+	if a, ok := body.(appender); ok {
+		return m.appendStory(out, now.UTC(), expires.UTC(), spec.Type, a)
+	}
+	e := m.stamp(now, expires, body)
+	return e.appendHead(out)
+}
+
+// sourcePrefix stands before the service in a source.
+const sourcePrefix = "joist/"
+
+// stamp makes the envelope without its data.
+func (m Maker) stamp(now, expires time.Time, body Body) Envelope {
 	if earliest := now.Add(MinTTL); expires.Before(earliest) {
 		expires = earliest
 	}
 	e := Envelope{
-		SpecVersion: SpecVersion, Source: "joist/" + m.Service,
+		SpecVersion: SpecVersion, Source: sourcePrefix + m.Service,
 		Type: body.EventType(), Subject: body.Subject(), Time: now.UTC(),
 		Cluster: m.Cluster.Name, ClusterUID: m.Cluster.UID,
 		Expires: expires.UTC(),
 	}
-	e.ID = appendID(scratch, m.Cluster, body)
+	e.ID = DeriveID(string(e.Type), m.Cluster, body.Key()...)
 	e.Correlation = e.ID
 	if r, ok := body.(referrer); ok {
 		e.Dataref = r.Reference().Key()

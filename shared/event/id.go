@@ -19,7 +19,8 @@ func DeriveID(kind string, cluster Cluster, key ...string) string {
 	for _, field := range key {
 		text = appendField(text, field)
 	}
-	return digest(text)
+	id := digest(text)
+	return string(id[:])
 }
 
 // appendOrigin appends what stands before the key in every id.
@@ -32,9 +33,8 @@ func appendField(text []byte, field string) []byte {
 }
 
 // digest is the id of what was written field by field.
-func digest(text []byte) string {
+func digest(text []byte) (id [2 * idBytes]byte) {
 	sum := sha256.Sum256(text)
-	var digits [2 * idBytes]byte
-	hex.Encode(digits[:], sum[:idBytes])
-	return string(digits[:])
+	hex.Encode(id[:], sum[:idBytes])
+	return id
 }

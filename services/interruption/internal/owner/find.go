@@ -223,7 +223,7 @@ func (f *Finder) ask(ctx context.Context, queries []*query) error {
 		}
 		if answers[at] = judge(&shown[i], key, unseen); answers[at] == nil {
 			if len(room) == cap(room) {
-				room = make([]entry, 0, together)
+				room = make([]entry, 0, min(together, len(shown)-i))
 			}
 			room = append(room, ours(&shown[i]))
 			answers[at] = &room[len(room)-1]
