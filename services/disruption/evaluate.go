@@ -23,7 +23,7 @@ func Evaluate(s scheduling.Snapshot, stock scheduling.Stock, o Options) Findings
 	p := newPass(s, stock, o)
 	p.tally()
 	p.standing()
-	for _, find := range []func(){p.emptiness, p.staticDrift, p.drift, p.expiration, p.multiNode, p.singleNode} {
+	for _, find := range []func(){p.emptiness, p.staticDrift, p.stick, p.drift, p.stick, p.expiration, p.multiNode, p.singleNode} {
 		find()
 	}
 	p.findings.Kept = p.keep()
@@ -53,7 +53,9 @@ type pass struct {
 	// at finds nodes by their names.
 	at map[string]int
 	// why is the last that stood against a candidate, by its place in the snapshot.
-	why      map[int]candidate.Objection
+	why map[int]candidate.Objection
+	// stuck is what stood against drifted nodes, for drift.
+	stuck    map[int]candidate.Objection
 	findings Findings
 }
 
@@ -159,7 +161,7 @@ func (p *pass) keep() []Kept {
 	var out []Kept
 	for i := range p.candidates {
 		c := &p.candidates[i]
-		if no := cmp.Or(p.waves.held[c.Index], p.why[c.Index], p.aside[c.Index]); !p.taken[c.Index] {
+		if no := cmp.Or(p.waves.held[c.Index], p.stuck[c.Index], p.why[c.Index], p.aside[c.Index]); !p.taken[c.Index] {
 			out = append(out, Kept{Node: c.Node.Name, Index: c.Index, Rule: no.Rule, Detail: no.Detail})
 		}
 	}

@@ -1,0 +1,33 @@
+package disruption
+
+import (
+	"testing"
+	"time"
+
+	"github.com/joist-autoscaler/joist/services/disruption/internal/fixture"
+	"github.com/joist-autoscaler/joist/shared/karpenter"
+	"github.com/joist-autoscaler/joist/shared/scheduling"
+)
+
+// Of a drifted node it is told why drift does not replace it, though consolidation was
+// asked after it.
+func TestDriftedNodesStayForWhatHoldsDrift(t *testing.T) {
+	drifted := func(n *scheduling.Node) {
+		n.Drift = &scheduling.Drift{Reason: "AMIDrift", Since: fixture.Taken.Add(-time.Hour)}
+	}
+	used := fixture.With(fixture.Pods("web", 1, "1", "1Gi"))
+	forDrift := func(p *karpenter.NodePool) {
+		p.Spec.Disruption.Budgets = []karpenter.Budget{{Nodes: "100%"}, {Nodes: "0", Reasons: []karpenter.DisruptionReason{karpenter.DisruptionReasonDrifted}}}
+	}
+	s := fixture.Snapshot(fixture.Pool(forDrift), fixture.Node("drifted", "t4g.medium", used, drifted), fixture.Node("used", "t4g.medium", used))
+	want := map[string]string{"drifted": RuleBudget, "used": "no-saving"}
+	found := Evaluate(s, fixture.Stock(s), Options{})
+	for _, k := range found.Kept {
+		if k.Rule != want[k.Node] {
+			t.Errorf("%s stays by %s: %s", k.Node, k.Rule, k.Detail)
+		}
+	}
+	if len(found.Kept) != 2 {
+		t.Errorf("kept %+v, commands %+v", found.Kept, found.Commands)
+	}
+}
