@@ -75,6 +75,8 @@ type Config struct {
 	ZonalShift bool
 	// CapacityBuffers is the gate of that name (B127).
 	CapacityBuffers bool
+	// StaticCapacity is the gate of that name (B128).
+	StaticCapacity bool
 	// Parallel is how many writes of a look may be under way at a time; zero is
 	// one, and then they go in a fixed order.
 	Parallel int

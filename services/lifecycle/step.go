@@ -44,7 +44,7 @@ func (s *Service) Step(ctx context.Context) error {
 	s.unread = nil
 	parts := []part{s.launches(held), s.sagas}
 	if w.whole {
-		parts = append(parts, s.nodeClasses, s.nodePools, s.drifts, s.repairs, s.gates, s.capacityBuffers)
+		parts = append(parts, s.nodeClasses, s.nodePools, s.drifts, s.repairs, s.gates, s.statics, s.capacityBuffers)
 	}
 	for _, p := range parts {
 		failures = append(failures, p(ctx, w))

@@ -17,7 +17,7 @@ type Shortfall struct {
 // Shortfalls lists the static pools that have fewer nodes than their replicas
 // (B128), by name. Nodes that are going do not count as theirs any more, but do
 // count against limits.nodes until they are gone. Too many nodes are
-// disruption's to remove.
+// lifecycle's to remove.
 func Shortfalls(s Snapshot) []Shortfall {
 	return shortfalls(&s, func(i int) bool { return s.Nodes[i].Going })
 }

@@ -56,8 +56,8 @@ func run(ctx context.Context, p *parts.Parts) error {
 		Cluster: p.Cluster, Namespace: p.Namespace, KarpenterNamespace: p.LeaseNamespace, KarpenterLease: p.LeaseName, Holder: p.Holder, Alone: p.Alone,
 		Repair: repair(p.Settings), Gate: lifecycle.Gate(p.PoolGate), Rebalance: lifecycle.Rebalance(p.Rebalance),
 		Region: p.Region, ReservedCapacity: p.Scheduling.Gates.ReservedCapacity, DryRuns: p.DryRuns, ZonalShift: p.ZonalShift,
-		CapacityBuffers: p.Scheduling.Gates.CapacityBuffer,
-		Parallel:        parallel, Rest: lifecycle.Pace, Now: time.Now,
+		CapacityBuffers: p.Scheduling.Gates.CapacityBuffer, StaticCapacity: p.Scheduling.Gates.StaticCapacity,
+		Parallel: parallel, Rest: lifecycle.Pace, Now: time.Now,
 	})
 	// Looks and facts take turns, notices do not, and only a leader takes any.
 	gate := host.NewGate()
