@@ -6,6 +6,7 @@ require (
 	github.com/aws/karpenter-provider-aws v1.14.0
 	github.com/google/go-cmp v0.7.0
 	github.com/joist-autoscaler/joist/services/catalog v0.0.0
+	github.com/joist-autoscaler/joist/services/disruption v0.0.0
 	github.com/joist-autoscaler/joist/services/interruption v0.0.0
 	github.com/joist-autoscaler/joist/services/launcher v0.0.0
 	github.com/joist-autoscaler/joist/services/lifecycle v0.0.0
@@ -42,7 +43,6 @@ require (
 	github.com/google/pprof v0.0.0-20260402051712-545e8a4df936 // indirect
 	github.com/grpc-ecosystem/grpc-gateway/v2 v2.30.0 // indirect
 	github.com/imdario/mergo v0.3.16 // indirect
-	github.com/joist-autoscaler/joist/services/disruption v0.0.0 // indirect
 	github.com/joist-autoscaler/joist/services/planner v0.0.0 // indirect
 	github.com/mattn/go-runewidth v0.0.17 // indirect
 	github.com/onsi/ginkgo/v2 v2.32.0 // indirect

@@ -8,4 +8,7 @@
 // budget allows, or have fewer pods of an app than its PodDisruptionBudget keeps; and
 // it comes to rest. What it measures is a Report: a sample of the cluster four times a
 // second, written as JSON and drawn as one SVG.
+//
+// Beside it a day is replayed with models alone, and with the decisions of the service:
+// what a NodePool's thresholds spare, and what they cost.
 package consolidation

@@ -33,7 +33,8 @@ func (w workload) String() string { return w.namespace + "/" + w.name }
 // created at that moment. So each pod that is younger than an hour counts as one
 // move, whatever made it: a rollout and a larger number of replicas count, too. And as
 // moving such a pod leaves one that counts once again, and not twice, it may not be
-// moved: then no more pods were moved in any hour than there are young ones.
+// moved: then each of the pods that are there was moved once at most in any hour, and
+// those are counted. What was moved and has been taken away since has left no trace.
 type moves struct{ pods, moved map[workload]int }
 
 func countMoves(s *scheduling.Snapshot) *moves {
@@ -114,12 +115,13 @@ func (r Restraint) evictions(c *candidate.Candidate, limit policy.Share) candida
 	return r.moves.beyond(carries(c), c, limit)
 }
 
-// Set is what keeps nodes from going together because of how many pods were moved,
-// and the nodes without which they might.
+// Set is what keeps nodes from going together, or one of them now, because of how many
+// pods were moved, commands before this one included; and the nodes without which the
+// others might go.
 func (r Restraint) Set(nodes []*candidate.Candidate) (candidate.Objection, []*candidate.Candidate) {
 	var first candidate.Objection
 	var spoilers []*candidate.Candidate
-	if r.moves == nil || len(nodes) < 2 {
+	if r.moves == nil {
 		return first, nil
 	}
 	var fit []*candidate.Candidate

@@ -1,0 +1,44 @@
+package consolidation
+
+import (
+	"testing"
+	"time"
+
+	"github.com/joist-autoscaler/joist/shared/policy"
+)
+
+// TestThresholdsOfADay replays one day of a cluster that is never still, with the
+// same pods coming and going: without consolidation, with it as upstream knows it,
+// and with a NodePool that asks for less of it. Holding it back must spare most of the
+// evictions and keep most of the saving, and the limits must hold at every moment.
+func TestThresholdsOfADay(t *testing.T) {
+	const cooldown = time.Hour
+	script := write(rand(7))
+	never := replay(t, script, calm())
+	free := replay(t, script, pool())
+	held := replay(t, script, pool(
+		policy.MinSaving, "0.05", policy.MinSavingPercent, "10%", policy.Payback, "4h", policy.EvictionCost, "0.01",
+		policy.Cooldown, cooldown.String(), policy.EvictionsPerHour, "20%",
+	))
+	for i, day := range []*day{never, free, held} {
+		t.Logf("%-21s $%.2f, %d evictions by %d commands, %d nodes launched; %d pods came",
+			[]string{"without consolidation", "without thresholds", "with thresholds"}[i], day.dollars, len(day.moves), day.commands, day.launched, day.born)
+	}
+	t.Logf("thresholds: %.0f%% of the evictions are spared, and %.0f%% of the saving is kept",
+		100*(1-float64(len(held.moves))/float64(len(free.moves))), 100*(never.dollars-held.dollars)/(never.dollars-free.dollars))
+	if len(never.moves) > 0 || free.dollars >= never.dollars {
+		t.Errorf("consolidation saves nothing, or there is no day without it")
+	}
+	if 2*len(held.moves) > len(free.moves) {
+		t.Errorf("%d evictions with thresholds, and %d without", len(held.moves), len(free.moves))
+	}
+	if held.dollars <= free.dollars || never.dollars-held.dollars < (never.dollars-free.dollars)/2 {
+		t.Errorf("$%.2f with thresholds, $%.2f without, $%.2f without consolidation", held.dollars, free.dollars, never.dollars)
+	}
+	if broken := free.beyond(0.2, cooldown); broken == "" {
+		t.Error("the limits hold where nobody asks for them: the day shows nothing")
+	}
+	if broken := held.beyond(0.2, cooldown); broken != "" {
+		t.Error(broken)
+	}
+}

@@ -1,0 +1,297 @@
+package consolidation
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"math"
+	dice "math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/joist-autoscaler/joist/services/disruption"
+	"github.com/joist-autoscaler/joist/shared/karpenter"
+	"github.com/joist-autoscaler/joist/shared/scheduling"
+	"github.com/joist-autoscaler/joist/shared/scheduling/schedulingtest"
+)
+
+// step is how often something happens in a replayed day.
+const step = 10 * time.Minute
+
+// change is what becomes of the pods at one step: names of those that come and go.
+type change struct{ born, died []string }
+
+// apps are workloads, with what a pod of each asks for and how many there are at most.
+var apps = []struct {
+	name, cpu, memory string
+	most              int
+}{
+	{"web", "500m", "1Gi", 40}, {"shop", "1", "2Gi", 20}, {"search", "2", "8Gi", 10}, {"mail", "250m", "512Mi", 30},
+	{"image", "1500m", "1Gi", 16}, {"cart", "300m", "2Gi", 24}, {"feed", "700m", "3Gi", 20}, {"batch", "1", "4Gi", 24},
+}
+
+func rand(seed uint64) *dice.Rand { return dice.New(dice.NewPCG(seed, seed)) }
+
+// write draws a day's story: each app follows the hours, with noise, and now and then
+// some of its pods are replaced where they are. Names are never used twice.
+func write(rng *dice.Rand) []change {
+	alive, next := map[string][]string{}, 0
+	var out []change
+	for at := range int(24 * time.Hour / step) {
+		var now change
+		for i, app := range apps {
+			hour := float64(at)*step.Hours() + 0.5*float64(i)
+			wanted := int(float64(app.most) * (0.1 + 0.4*(1-math.Cos(hour*math.Pi/12)) + 0.1*rng.Float64()))
+			pods := alive[app.name]
+			for len(pods) > wanted || len(pods) > 0 && rng.IntN(12) == 0 {
+				k := rng.IntN(len(pods))
+				now.died = append(now.died, pods[k])
+				pods = slices.Delete(pods, k, k+1)
+			}
+			for ; len(pods) < wanted; next++ {
+				name := fmt.Sprintf("%s-%d", app.name, next)
+				pods, now.born = append(pods, name), append(now.born, name)
+			}
+			alive[app.name] = pods
+		}
+		out = append(out, now)
+	}
+	return out
+}
+
+// pool lets consolidation have every node, with pairs of annotations.
+func pool(annotations ...string) karpenter.NodePool {
+	p := schedulingtest.NodePool()
+	p.Spec.Limits, p.Spec.Template.Spec.ExpireAfter = nil, karpenter.NillableDuration{}
+	p.Spec.Template.Spec.Requirements = []karpenter.NodeSelectorRequirementWithMinValues{
+		{Key: karpenter.LabelInstanceCategory, Operator: corev1.NodeSelectorOpIn, Values: []string{"c", "m", "r"}},
+		{Key: karpenter.LabelInstanceGeneration, Operator: corev1.NodeSelectorOpGt, Values: []string{"5"}},
+		{Key: karpenter.LabelInstanceCPU, Operator: corev1.NodeSelectorOpIn, Values: []string{"2", "4", "8"}},
+		{Key: karpenter.CapacityTypeLabelKey, Operator: corev1.NodeSelectorOpIn, Values: []string{karpenter.CapacityTypeOnDemand}},
+		{Key: corev1.LabelArchStable, Operator: corev1.NodeSelectorOpIn, Values: []string{karpenter.ArchitectureARM64}},
+	}
+	p.Spec.Disruption.ConsolidateAfter = karpenter.DurationOf(0)
+	p.Spec.Disruption.Budgets = []karpenter.Budget{{Nodes: "20%"}}
+	p.Annotations = map[string]string{}
+	for i := 0; i < len(annotations); i += 2 {
+		p.Annotations[annotations[i]] = annotations[i+1]
+	}
+	return p
+}
+
+// calm is a pool that only gives up empty nodes.
+func calm() karpenter.NodePool {
+	p := pool()
+	p.Spec.Disruption.ConsolidationPolicy = karpenter.ConsolidationPolicyWhenEmpty
+	return p
+}
+
+// move is a pod that consolidation moved.
+type move struct {
+	at       time.Time
+	pod, app string
+	age      time.Duration
+	// pods is how many the app had.
+	pods int
+}
+
+// day is a cluster over the hours.
+type day struct {
+	now     time.Time
+	base    scheduling.Snapshot
+	stock   scheduling.Stock
+	types   map[string]scheduling.Type
+	nodes   []*machine
+	replica map[string]int
+	// died is when pods went that nobody needed any more.
+	died map[string]time.Time
+
+	dollars                  float64
+	moves                    []move
+	commands, launched, born int
+}
+
+// machine is a node; pods are the times at which they were created, by name.
+type machine struct {
+	node  scheduling.Node
+	price float64
+	pods  map[string]time.Time
+}
+
+// replay lives through the story with a pool.
+func replay(t *testing.T, script []change, p karpenter.NodePool) *day {
+	t.Helper()
+	d := &day{now: schedulingtest.Now, base: schedulingtest.Seed().Snapshot, replica: map[string]int{}, died: map[string]time.Time{}, types: map[string]scheduling.Type{}}
+	d.base.NodePools = []karpenter.NodePool{p}
+	d.stock = scheduling.NewStock(d.base, schedulingtest.Catalogue())
+	for _, kind := range d.stock.TypesOf(p.Name, d.base.NodeClasses[0].Name) {
+		d.types[kind.Name] = kind
+	}
+	for _, now := range script {
+		d.consolidate(t)
+		d.change(t, now)
+		for _, m := range d.nodes {
+			d.dollars += m.price * step.Hours()
+		}
+		d.now = d.now.Add(step)
+	}
+	return d
+}
+
+// change lets pods go and come.
+func (d *day) change(t *testing.T, now change) {
+	t.Helper()
+	for _, name := range now.died {
+		d.replica[appOf(name)]--
+		d.died[name] = d.now
+		for _, m := range d.nodes {
+			delete(m.pods, name)
+		}
+	}
+	batch := scheduling.Batch{Outbox: "day", Seq: 1, Snapshot: d.snapshot()}
+	for _, name := range now.born {
+		d.replica[appOf(name)]++
+		batch.Pending = append(batch.Pending, scheduling.PodClass{Spec: specs[appOf(name)], Pods: []scheduling.PodRef{ref(name, d.now)}})
+	}
+	d.born += len(now.born)
+	plan := scheduling.SolveStock(batch, d.stock)
+	if len(plan.Unplaced) > 0 {
+		t.Fatalf("pods find no place: %+v", plan.Unplaced[0])
+	}
+	d.settle(plan)
+}
+
+// consolidate carries out at once what disruption finds.
+func (d *day) consolidate(t *testing.T) {
+	t.Helper()
+	s := d.snapshot()
+	found := disruption.Evaluate(s, d.stock, disruption.Options{})
+	if len(found.Problems) > 0 {
+		t.Fatal(found.Problems)
+	}
+	gone := map[string]bool{}
+	for _, c := range found.Commands {
+		d.commands++
+		for _, i := range c.Nodes {
+			gone[s.Nodes[i].Name] = true
+		}
+	}
+	for _, m := range d.nodes {
+		if gone[m.node.Name] {
+			for _, name := range slices.Sorted(maps.Keys(m.pods)) {
+				app := appOf(name)
+				d.moves = append(d.moves, move{d.now, name, app, d.now.Sub(m.pods[name]), d.replica[app]})
+			}
+		}
+	}
+	d.nodes = slices.DeleteFunc(d.nodes, func(m *machine) bool { return gone[m.node.Name] })
+	for _, c := range found.Commands {
+		d.settle(c.Result)
+	}
+}
+
+// settle launches what a result asks for, and runs pods where it says. All of them
+// are new: a pod that moves is created anew.
+func (d *day) settle(r scheduling.Result) {
+	for _, n := range r.Nominations {
+		at := slices.IndexFunc(d.nodes, func(m *machine) bool { return m.node.Name == n.Node })
+		d.nodes[at].pods[n.Pod.Name] = d.now
+	}
+	for i := range r.Nodes {
+		m := d.launch(&r.Nodes[i])
+		for _, pod := range r.Nodes[i].Pods {
+			m.pods[pod.Pod.Name] = d.now
+		}
+	}
+}
+
+func (d *day) launch(n *scheduling.PlannedNode) *machine {
+	o := n.Options[0]
+	kind := d.types[o.InstanceType]
+	name := fmt.Sprintf("node-%04d", d.launched)
+	d.launched++
+	labels := maps.Clone(kind.Labels)
+	maps.Copy(labels, map[string]string{
+		corev1.LabelHostname: name, corev1.LabelTopologyZone: o.Zone, corev1.LabelTopologyRegion: schedulingtest.Region,
+		karpenter.CapacityTypeLabelKey: o.CapacityType, karpenter.NodePoolLabelKey: n.NodePool,
+	})
+	m := &machine{price: o.PricePerHour, pods: map[string]time.Time{}, node: scheduling.Node{
+		Name: name, Claim: name, ClaimUID: "uid-" + name, NodePool: n.NodePool, Instance: "i-" + name, Labels: labels,
+		Allocatable: kind.Allocatable, Capacity: kind.Capacity,
+		Launched: true, Registered: true, Initialized: true, Ready: true, InitializedAt: d.now, Created: d.now,
+	}}
+	d.nodes = append(d.nodes, m)
+	return m
+}
+
+// snapshot is what the watcher would tell.
+func (d *day) snapshot() scheduling.Snapshot {
+	s := d.base
+	s.Taken, s.Nodes = d.now, nil
+	for _, m := range d.nodes {
+		n := m.node
+		n.Used = corev1.ResourceList{}
+		for _, name := range slices.SortedFunc(maps.Keys(m.pods), func(a, b string) int { return cmp.Or(cmp.Compare(appOf(a), appOf(b)), cmp.Compare(a, b)) }) {
+			spec := specs[appOf(name)]
+			for what, amount := range spec.Requests {
+				sum := n.Used[what]
+				sum.Add(amount)
+				n.Used[what] = sum
+			}
+			if last := len(n.Pods) - 1; last < 0 || n.Pods[last].Pods[0].Workload != appOf(name) {
+				n.Pods = append(n.Pods, scheduling.PodClass{Spec: spec})
+			}
+			class := &n.Pods[len(n.Pods)-1]
+			class.Pods = append(class.Pods, ref(name, m.pods[name]))
+		}
+		s.Nodes = append(s.Nodes, n)
+	}
+	return s
+}
+
+// specs are the apps' pods.
+var specs = func() map[string]scheduling.PodSpec {
+	out := map[string]scheduling.PodSpec{}
+	for _, app := range apps {
+		out[app.name] = schedulingtest.Pods(app.name, 0, app.cpu, app.memory).Spec
+	}
+	return out
+}()
+
+func ref(name string, created time.Time) scheduling.PodRef {
+	return scheduling.PodRef{Name: name, UID: name, Created: created, Workload: appOf(name)}
+}
+
+func appOf(pod string) string {
+	for _, app := range apps {
+		if len(pod) > len(app.name) && pod[:len(app.name)] == app.name {
+			return app.name
+		}
+	}
+	return ""
+}
+
+// beyond says where more than a part of an app's pods were moved within an hour, or
+// one that was younger than the cool-down. A pod that was moved and then was not needed
+// any more has left no trace.
+func (d *day) beyond(part float64, cooldown time.Duration) string {
+	for i, last := range d.moves {
+		if last.age < cooldown {
+			return fmt.Sprintf("at %s a pod of %s was moved after %s", last.at, last.app, last.age)
+		}
+		count := 0
+		for _, m := range d.moves[:i+1] {
+			gone, died := d.died[m.pod]
+			if m.app == last.app && last.at.Sub(m.at) < time.Hour && (!died || !gone.Before(last.at)) {
+				count++
+			}
+		}
+		if most := int(math.Ceil(part * float64(last.pods))); count > most {
+			return fmt.Sprintf("by %s %d pods of %s were moved within an hour, and %d of its %d may", last.at, count, last.app, most, last.pods)
+		}
+	}
+	return ""
+}
