@@ -104,7 +104,7 @@ func (s *Service) pass(ctx context.Context, held outbox.Held, plan scheduling.Pl
 	if err != nil {
 		return held, fmt.Errorf("listing NodeClaims at the door: %w", err)
 	}
-	admission := door.Admit(plan, pools, claims)
+	admission := door.Door{PriceLimit: s.PriceLimit}.Admit(plan, pools, claims)
 	host.Say(ctx, "intents", len(admission.Intents), "refused", len(admission.Refused), "claims", len(admission.Claims))
 	next := held.Outbox
 	next.State, next.Plan, next.Claims, next.Since = outbox.Applying, b.Plan.Digest, admission.Claims, s.Now()

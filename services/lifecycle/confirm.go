@@ -179,7 +179,7 @@ func (s *Service) passing(f *proposalFact, candidates []saga.Candidate, held out
 	next.Seq++
 	plan := f.plan
 	plan.Outbox, plan.Seq = held.UID(), next.Seq
-	admission := door.Admit(plan, l.pools, l.claims)
+	admission := door.Door{PriceLimit: s.PriceLimit}.Admit(plan, l.pools, l.claims)
 	if len(admission.Refused) > 0 {
 		refused := admission.Refused[0]
 		return next, saga.Objection{Pool: refused.NodePool, Why: "a replacement may not be launched: " + refused.Reason}, true

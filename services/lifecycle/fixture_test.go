@@ -228,6 +228,7 @@ func (s *site) planned(held outbox.Held, id string, n int) scheduling.PlannedInt
 			Capacity: cpu("2"), Allocatable: cpu("1900m"), Labels: map[string]string{"kubernetes.io/arch": "amd64"},
 			ZoneIDs: map[string]string{"eu-west-1a": "euw1-az1"},
 		}},
+		Prices: map[string]float64{"m6i.large/eu-west-1a": 0.0301},
 	}
 	for slot := range n {
 		intent.Claims = append(intent.Claims, fmt.Sprintf("%s-%d", id, slot))

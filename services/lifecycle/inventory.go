@@ -95,7 +95,7 @@ func (s *Service) relabel(ctx context.Context, f sweep.Findings) error {
 		return err
 	}
 	for _, bound := range f.Unlabelled {
-		facts, err := s.facts(ctx, bound.Claim, bound.Instance.InstanceType)
+		facts, err := s.facts(ctx, bound.Claim, bound.Instance.Offering)
 		if err != nil {
 			return err
 		}

@@ -67,6 +67,9 @@ type Config struct {
 	// Gate is which NodePools are deleted only when somebody says so; the zero value
 	// is none (B174).
 	Gate Gate
+	// PriceLimit is what all claims may cost together, in US dollars an hour; nil is no
+	// limit.
+	PriceLimit *float64
 	// Rebalance is what becomes of nodes that EC2 recommends to rebalance; the zero
 	// value is nothing (B179).
 	Rebalance Rebalance

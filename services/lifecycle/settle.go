@@ -20,6 +20,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/fault"
 	"github.com/joist-autoscaler/joist/shared/karpenter"
 	"github.com/joist-autoscaler/joist/shared/launchspec"
+	"github.com/joist-autoscaler/joist/shared/scheduling"
 )
 
 // RefusedAnnotation marks a claim whose launch was definitely refused. Its
@@ -171,7 +172,7 @@ func providerID(instance event.Launched) string {
 // bindTo swaps the providerID in. A lost swap is a retry of the message: who
 // won may have bound another instance.
 func (s *Service) bindTo(ctx context.Context, claim *karpenter.NodeClaim, instance event.Launched) (*karpenter.NodeClaim, error) {
-	facts, err := s.facts(ctx, claim, instance.InstanceType)
+	facts, err := s.facts(ctx, claim, instance.Offering)
 	if err != nil {
 		return nil, err
 	}
@@ -188,28 +189,38 @@ func (s *Service) bindTo(ctx context.Context, claim *karpenter.NodeClaim, instan
 	return bound, s.label(ctx, bound, facts, instance.Offering)
 }
 
-// facts reads what the intent says of the type that the instance turned out to
+// facts are what the intent says of an offering.
+type facts struct {
+	launchspec.TypeFacts
+	// perHour is what it costs, in US dollars, where priced says that this is known.
+	perHour float64
+	priced  bool
+}
+
+// facts reads what the intent says of the offering that the instance turned out to
 // be. A type that the intent does not name cannot come from its fleet.
-func (s *Service) facts(ctx context.Context, claim *karpenter.NodeClaim, instanceType string) (launchspec.TypeFacts, error) {
+func (s *Service) facts(ctx context.Context, claim *karpenter.NodeClaim, o event.Offering) (facts, error) {
 	ref, err := launchspec.ParseRef(claim.Annotations[launchspec.IntentRefAnnotation])
 	if err != nil {
-		return launchspec.TypeFacts{}, fault.E("reading the intent of NodeClaim "+claim.Name, fault.Bug, err)
+		return facts{}, fault.E("reading the intent of NodeClaim "+claim.Name, fault.Bug, err)
 	}
 	intent, err := blob.Get[launchspec.Intent](ctx, s.Blobs, ref)
 	if err != nil {
-		return launchspec.TypeFacts{}, fmt.Errorf("reading the intent of NodeClaim %s: %w", claim.Name, err)
+		return facts{}, fmt.Errorf("reading the intent of NodeClaim %s: %w", claim.Name, err)
 	}
-	facts, ok := intent.Types[instanceType]
+	known, ok := intent.Types[o.InstanceType]
 	if !ok {
-		return facts, fault.F("binding NodeClaim "+claim.Name, fault.Bug, "intent %s does not name the type %s", intent.ID, instanceType)
+		return facts{}, fault.F("binding NodeClaim "+claim.Name, fault.Bug, "intent %s does not name the type %s", intent.ID, o.InstanceType)
 	}
-	return facts, nil
+	out := facts{TypeFacts: known}
+	out.perHour, out.priced = intent.Price(o.InstanceType, o.Zone)
+	return out, nil
 }
 
-// label writes what the claim turned out to be. It comes after the binding,
+// label writes what the claim turned out to be, and what that costs. It comes after the binding,
 // because labels of an instance that lost the swap would be lies. What the claim
 // says already came from its pool's template, and wins (B133).
-func (s *Service) label(ctx context.Context, claim *karpenter.NodeClaim, facts launchspec.TypeFacts, o event.Offering) error {
+func (s *Service) label(ctx context.Context, claim *karpenter.NodeClaim, facts facts, o event.Offering) error {
 	labels := map[string]string{}
 	maps.Copy(labels, facts.Labels)
 	labels["node.kubernetes.io/instance-type"] = o.InstanceType
@@ -222,6 +233,9 @@ func (s *Service) label(ctx context.Context, claim *karpenter.NodeClaim, facts l
 	maps.Copy(labels, claim.Labels)
 	claim = claim.DeepCopy()
 	claim.Labels = labels
+	if facts.priced {
+		annotate(claim, scheduling.PriceAnnotation, scheduling.FormatPrice(facts.perHour))
+	}
 	return s.do.Do(ctx, nil, effect.Update{Object: claim})
 }
 

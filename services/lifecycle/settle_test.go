@@ -35,6 +35,9 @@ func TestSettledBindsEachClaimOnce(t *testing.T) {
 	if diff := cmp.Diff(labels, c.Labels); diff != "" {
 		t.Error(diff)
 	}
+	if price, known := scheduling.PriceOf(c); !known || price != 0.0301 {
+		t.Errorf("it was bought for %v", price)
+	}
 	if c.Status.ImageID != "ami-1" || !c.Status.Conditions.True(karpenter.ConditionTypeLaunched) || c.Status.Capacity.Cpu().Value() != 2 {
 		t.Errorf("the status is %+v", c.Status)
 	}

@@ -44,6 +44,7 @@ func build(batch scheduling.Batch, ref event.Ref, cause string, result schedulin
 		Outbox: batch.Outbox, Seq: batch.Seq, Batch: ref,
 		Nominations: result.Nominations, Unplaced: result.Unplaced,
 		BoundPerHour: result.BoundPerHour, Partial: result.Partial, Overlays: result.Overlays,
+		Prices: scheduling.Unpriced(batch.Snapshot, cat),
 	}}}
 	groups, err := group(result.Nodes)
 	if err != nil {

@@ -93,8 +93,8 @@ func (g *recipe) annotations(node scheduling.PlannedNode, from origin, ceiling c
 	return out, nil
 }
 
-// ceiling is the most of each resource that any type of the launch has, and the
-// one node that it is.
+// ceiling is the most of each resource that any type of the launch has, the most that
+// it may cost, and the one node that it is.
 func ceiling(intent Intent) corev1.ResourceList {
 	out := corev1.ResourceList{karpenter.ResourceNodes: *resource.NewQuantity(1, resource.DecimalSI)}
 	for _, facts := range intent.Types {
@@ -104,5 +104,10 @@ func ceiling(intent Intent) corev1.ResourceList {
 			}
 		}
 	}
+	dearest := 0.0
+	for _, price := range intent.Prices {
+		dearest = max(dearest, price)
+	}
+	out[scheduling.PriceResource], _ = scheduling.PriceQuantity(dearest) // Planning takes nothing else for a price.
 	return out
 }

@@ -30,6 +30,13 @@ type Intent struct {
 	Prices map[string]float64 `json:"prices,omitempty"`
 }
 
+// Price is what an instance of the type costs there, in US dollars an hour; false where
+// the launch does not try that.
+func (i Intent) Price(instanceType, zone string) (perHour float64, known bool) {
+	perHour, known = i.Prices[instanceType+"/"+zone]
+	return perHour, known
+}
+
 // TypeFacts is what lifecycle writes on a claim whose instance is of the type.
 type TypeFacts struct {
 	Capacity    corev1.ResourceList `json:"capacity"`

@@ -23,7 +23,8 @@ const (
 	// ClaimsAnnotation is how many claims share the intent.
 	ClaimsAnnotation = "joist.sh/claims"
 	// CeilingAnnotation is the largest capacity that the claim may turn out to
-	// have, as a JSON ResourceList.
+	// have, as a JSON ResourceList, and what it may cost at most
+	// (scheduling.PriceResource).
 	CeilingAnnotation = "joist.sh/ceiling"
 )
 

@@ -28,6 +28,9 @@ type Plan struct {
 	// Overlays says of each NodeOverlay whether it counts, where they are heeded
 	// (B126).
 	Overlays []OverlayVerdict `json:"overlays,omitempty"`
+	// Prices are what launched claims cost that do not say it themselves, in US dollars
+	// an hour, where money is limited: the door has no catalogue to look them up in.
+	Prices map[string]float64 `json:"prices,omitempty"`
 }
 
 // Warning is something about a pool's launches that nothing fails for.
@@ -61,8 +64,8 @@ type PlannedClaim struct {
 	// finalizer, owner and spec.
 	Object karpenter.NodeClaim `json:"object"`
 	// Ceiling is the largest capacity, by resource, of any type that the launch
-	// may choose, and nodes=1. The door counts it against the limits until the
-	// type is known (B013).
+	// may choose, nodes=1, and as PriceResource the most that it may cost. The door
+	// counts it against the limits until the type is known (B013).
 	Ceiling corev1.ResourceList `json:"ceiling"`
 	// PricePerHour is that of the cheapest offering, in US dollars.
 	PricePerHour float64 `json:"pricePerHour"`

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
+	"math"
 	"net/url"
 	"regexp"
 	"slices"
@@ -86,6 +87,18 @@ func share(field func(*Settings) *float64) setter {
 			return errors.New("is no number above 0 and up to 1")
 		}
 		*field(s) = f
+		return nil
+	}
+}
+
+// dollars reads an amount of US dollars; nil is none.
+func dollars(field func(*Settings) **float64) setter {
+	return func(s *Settings, text string) error {
+		f, err := strconv.ParseFloat(strings.TrimPrefix(text, "$"), 64)
+		if err != nil || !(f >= 0) || math.IsInf(f, 1) {
+			return errors.New("is no amount of US dollars")
+		}
+		*field(s) = &f
 		return nil
 	}
 }

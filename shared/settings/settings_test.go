@@ -43,6 +43,8 @@ func TestRead(t *testing.T) {
 		want func(s *settings.Settings)
 	}{
 		{"nothing", nil, func(*settings.Settings) {}},
+		{"a limit of money", map[string]string{"JOIST_PRICE_LIMIT": "$250.50"}, func(s *settings.Settings) { s.Scheduling.PriceLimit = new(250.5) }},
+		{"a limit of nothing", map[string]string{"JOIST_PRICE_LIMIT": "0"}, func(s *settings.Settings) { s.Scheduling.PriceLimit = new(0.0) }},
 		{"empty is not set", map[string]string{"LOG_LEVEL": "", "JOIST_NAMESPACE": ""}, func(*settings.Settings) {}},
 		{"our name of the cluster", map[string]string{"JOIST_CLUSTER_NAME": "a", "CLUSTER_NAME": "b", "JOIST_CLUSTER_UID": "u"},
 			func(s *settings.Settings) { s.Cluster = event.Cluster{Name: "a", UID: "u"} }},
@@ -113,7 +115,7 @@ func TestReadRefuses(t *testing.T) {
 		"MIN_VALUES_POLICY": "none", "RESERVED_ENIS": "-1", "LOG_LEVEL": "loud", "METRICS_PORT": "65536", "HEALTH_PROBE_PORT": "x",
 		"JOIST_QUEUE_URL": "prod-planner", "JOIST_DEAD_LETTER_URL": "arn:aws:sqs:eu-west-1:111122223333:prod", "JOIST_TEMPLATE_AGE": "0s",
 		"JOIST_MAX_INSTANCES_PER_INTENT": "1001", "JOIST_MAX_INSTANCES_PER_MINUTE": "many", "JOIST_EC2_RATE_SHARE": "0",
-		"JOIST_REPAIR_RULES": "Ready", "JOIST_REPAIR_UNHEALTHY": "half", "JOIST_REPAIR_UNHEALTHY_IN_ZONE": "101%", "JOIST_POOL_GATE": "on",
+		"JOIST_REPAIR_RULES": "Ready", "JOIST_REPAIR_UNHEALTHY": "half", "JOIST_REPAIR_UNHEALTHY_IN_ZONE": "101%", "JOIST_POOL_GATE": "on", "JOIST_PRICE_LIMIT": "a lot",
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := settings.Read(environment(map[string]string{name: value}))

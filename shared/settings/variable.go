@@ -52,6 +52,7 @@ const (
 	MaxNodeShare   = "MAX_NODE_SHARE"
 	Premium        = "RESILIENCE_PREMIUM"
 	ByPriority     = "PLAN_BY_PRIORITY"
+	PriceLimit     = "JOIST_PRICE_LIMIT"
 	TemplateAge    = "JOIST_TEMPLATE_AGE"
 	MaxPerIntent   = "JOIST_MAX_INSTANCES_PER_INTENT"
 	MaxPerMinute   = "JOIST_MAX_INSTANCES_PER_MINUTE"
@@ -131,6 +132,8 @@ var Variables = []Variable{
 		})},
 	{Name: ByPriority, For: "whether pods of higher priority have the limits of NodePools first", Example: "true", Default: "false",
 		set: toggle(func(s *Settings, on bool) { s.Scheduling.PlanByPriority = on })},
+	{Name: PriceLimit, For: "what all nodes that Joist manages may cost together, in US dollars an hour at the prices they were bought for, without a limit unless said otherwise; watcher and lifecycle must agree", Example: "250",
+		set: dollars(func(s *Settings) **float64 { return &s.Scheduling.PriceLimit })},
 	{Name: TemplateAge, For: "the age at which a launch template is deleted", Example: "1h", Default: "1h",
 		set: duration(func(s *Settings) *pause { return (*pause)(&s.TemplateAge) })},
 	{Name: MaxPerIntent, For: "the most instances that one launch intent may ask for", Example: "500", Default: "500",

@@ -20,7 +20,7 @@ func main() {
 		Purpose:  "joist-lifecycle writes Kubernetes, and is the one door for claims and removals.",
 		Required: []string{settings.Bucket, settings.QueueURL, settings.DeadLetterURL, settings.LauncherURL, settings.Holder},
 		Optional: []string{settings.Prefix, settings.Namespace, settings.LeaseNamespace, settings.LeaseName, settings.Alone, settings.Kubeconfig, settings.FeatureGates, settings.DisableDryRun,
-			settings.RepairRules, settings.Unhealthy, settings.UnhealthyZone, settings.PoolGated, settings.Rebalance, settings.ZonalShift},
+			settings.RepairRules, settings.Unhealthy, settings.UnhealthyZone, settings.PoolGated, settings.PriceLimit, settings.Rebalance, settings.ZonalShift},
 	}, run)
 }
 
@@ -54,7 +54,7 @@ func run(ctx context.Context, p *parts.Parts) error {
 	service := lifecycle.New(lifecycle.Config{
 		Client: client, Cache: cache, Blobs: p.Blobs(), Launcher: p.Queue(p.LauncherURL, settings.LauncherURL),
 		Cluster: p.Cluster, Namespace: p.Namespace, KarpenterNamespace: p.LeaseNamespace, KarpenterLease: p.LeaseName, Holder: p.Holder, Alone: p.Alone,
-		Repair: repair(p.Settings), Gate: lifecycle.Gate(p.PoolGate), Rebalance: lifecycle.Rebalance(p.Rebalance),
+		Repair: repair(p.Settings), Gate: lifecycle.Gate(p.PoolGate), PriceLimit: p.Scheduling.PriceLimit, Rebalance: lifecycle.Rebalance(p.Rebalance),
 		Region: p.Region, ReservedCapacity: p.Scheduling.Gates.ReservedCapacity, DryRuns: p.DryRuns, ZonalShift: p.ZonalShift,
 		CapacityBuffers: p.Scheduling.Gates.CapacityBuffer, StaticCapacity: p.Scheduling.Gates.StaticCapacity,
 		Parallel: parallel, Rest: lifecycle.Pace, Now: time.Now,

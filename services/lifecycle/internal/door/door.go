@@ -1,5 +1,6 @@
 // Package door is the one door through which planned claims pass: it counts
-// what exists against the NodePools' limits and admits whole intents.
+// what exists against the NodePools' limits, and against what nodes may cost, and
+// admits whole intents.
 //
 // It is pure, and its caller makes it serial: the answer takes effect only by a
 // swap of the outbox that was read before the counting began, so that two
@@ -43,11 +44,18 @@ type Admission struct {
 	Refused []Refusal
 }
 
+// Door is what holds for all NodePools together.
+type Door struct {
+	// PriceLimit is what all claims may cost together, in US dollars an hour; nil is no
+	// limit.
+	PriceLimit *float64
+}
+
 // Admit decides which intents of a plan pass, in the plan's order. An intent
 // passes whole or not at all, because its fleet call is for all of its claims.
-func Admit(plan scheduling.Plan, pools []*karpenter.NodePool, claims []*karpenter.NodeClaim) Admission {
+func (d Door) Admit(plan scheduling.Plan, pools []*karpenter.NodePool, claims []*karpenter.NodeClaim) Admission {
 	var a Admission
-	usage := Usage(claims)
+	usage, ledger := Usage(claims), newLedger(d.PriceLimit, claims, plan)
 	exists := map[string]bool{}
 	for _, c := range claims {
 		exists[c.Name] = true
@@ -56,7 +64,7 @@ func Admit(plan scheduling.Plan, pools []*karpenter.NodePool, claims []*karpente
 		}
 	}
 	for _, intent := range plan.Intents {
-		reason := refuse(intent, pools, usage[intent.NodePool], exists)
+		reason := refuse(intent, pools, usage[intent.NodePool], ledger, exists)
 		if reason != "" {
 			a.Refused = append(a.Refused, Refusal{Intent: intent.ID, NodePool: intent.NodePool, Reason: reason})
 			continue
@@ -68,6 +76,8 @@ func Admit(plan scheduling.Plan, pools []*karpenter.NodePool, claims []*karpente
 				usage[intent.NodePool] = add(usage[intent.NodePool], c.Ceiling)
 			}
 		}
+		price, _ := asked(intent, exists)
+		ledger.add(intent.NodePool, price)
 	}
 	slices.Sort(a.Claims)
 	a.Claims = slices.Compact(a.Claims)
@@ -75,7 +85,7 @@ func Admit(plan scheduling.Plan, pools []*karpenter.NodePool, claims []*karpente
 }
 
 // refuse says why an intent may not pass, or "".
-func refuse(intent scheduling.PlannedIntent, pools []*karpenter.NodePool, used corev1.ResourceList, exists map[string]bool) string {
+func refuse(intent scheduling.PlannedIntent, pools []*karpenter.NodePool, used corev1.ResourceList, ledger *ledger, exists map[string]bool) string {
 	i := slices.IndexFunc(pools, func(p *karpenter.NodePool) bool { return p.Name == intent.NodePool })
 	if i < 0 || pools[i].DeletionTimestamp != nil {
 		return "the NodePool is gone or going"
@@ -92,7 +102,7 @@ func refuse(intent scheduling.PlannedIntent, pools []*karpenter.NodePool, used c
 			return fmt.Sprintf("limit %s=%s would be exceeded: %s with this intent", name, limit.String(), sum.String())
 		}
 	}
-	return ""
+	return ledger.refuse(intent, pools[i], exists)
 }
 
 // leftBehind reports whether the claim comes from an earlier plan that never
@@ -133,18 +143,29 @@ func Usage(claims []*karpenter.NodeClaim) map[string]corev1.ResourceList {
 	return usage
 }
 
-// Footprint is what one claim counts for, "nodes" included.
+// Footprint is what one claim counts for, "nodes" included. Money is counted apart: it
+// is bought for what it is, and not for what its type has.
 func Footprint(c *karpenter.NodeClaim) corev1.ResourceList {
 	footprint := corev1.ResourceList{}
 	if len(c.Status.Capacity) > 0 {
 		footprint = add(footprint, c.Status.Capacity)
-	} else if text := c.Annotations[launchspec.CeilingAnnotation]; text != "" {
-		// An annotation that does not parse counts for nothing but a node; the
-		// planner wrote it, and the plan's digest vouches for it.
-		_ = json.Unmarshal([]byte(text), &footprint)
+	} else {
+		footprint = add(footprint, ceilingOf(c))
+		delete(footprint, scheduling.PriceResource)
 	}
 	footprint[karpenter.ResourceNodes] = resource.MustParse("1")
 	return footprint
+}
+
+// ceilingOf is the most that a claim may turn out to be. An annotation that does not
+// parse counts for nothing but a node; the planner wrote it, and the plan's digest
+// vouches for it.
+func ceilingOf(c *karpenter.NodeClaim) corev1.ResourceList {
+	var out corev1.ResourceList
+	if json.Unmarshal([]byte(c.Annotations[launchspec.CeilingAnnotation]), &out) != nil {
+		return nil
+	}
+	return out
 }
 
 func add(a, b corev1.ResourceList) corev1.ResourceList {

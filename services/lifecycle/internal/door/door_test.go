@@ -165,7 +165,7 @@ func TestAdmit(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			plan := scheduling.Plan{Outbox: "outbox", Seq: 7, Intents: test.intents}
-			got := door.Admit(plan, test.pools, test.exist)
+			got := door.Door{}.Admit(plan, test.pools, test.exist)
 			if diff := cmp.Diff(test.passed, got.Intents); diff != "" {
 				t.Errorf("intents:\n%s", diff)
 			}

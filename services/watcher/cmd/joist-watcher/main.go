@@ -23,7 +23,7 @@ func main() {
 		Optional: []string{
 			settings.Prefix, settings.Namespace, settings.LeaseNamespace, settings.LeaseName, settings.Alone, settings.Kubeconfig, settings.BatchMax, settings.BatchIdle,
 			settings.MemoryOverhead, settings.Preferences, settings.MinValues, settings.ReservedENIs,
-			settings.FeatureGates, settings.IgnoreDRA, settings.MaxNodeShare, settings.Premium, settings.ByPriority,
+			settings.FeatureGates, settings.IgnoreDRA, settings.MaxNodeShare, settings.Premium, settings.ByPriority, settings.PriceLimit,
 		},
 	}, run)
 }

@@ -395,9 +395,9 @@ func TestNodes(t *testing.T) {
 	if joined.Registered || joined.Labels["on"] != "node" || joined.Labels[karpenter.NodePoolLabelKey] != "default" {
 		t.Errorf("joined and not registered: the claim's labels below the node's: %+v", joined)
 	}
-	running := one(claim("c", registered), node("n"), pod("p", "n"), pod("d", "n", owner("DaemonSet")), pod("done", "n", func(p *corev1.Pod) { p.Status.Phase = corev1.PodFailed }))
-	if running.Image != "ami-1" {
-		t.Errorf("it booted %q", running.Image)
+	running := one(claim("c", registered, annotated(scheduling.PriceAnnotation, "0.0301")), node("n"), pod("p", "n"), pod("d", "n", owner("DaemonSet")), pod("done", "n", func(p *corev1.Pod) { p.Status.Phase = corev1.PodFailed }))
+	if running.Image != "ami-1" || running.PricePerHour != 0.0301 || silent.PricePerHour != 0 {
+		t.Errorf("it booted %q for %v", running.Image, running.PricePerHour)
 	}
 	if !running.Initialized || cpu(running) != 4 || running.Used.Cpu().Value() != 2 || running.Daemons.Cpu().Value() != 1 || len(running.Pods) != 1 {
 		t.Errorf("running: %+v", running)

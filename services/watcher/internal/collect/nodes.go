@@ -139,6 +139,7 @@ func describe(out *scheduling.Node, claim *karpenter.NodeClaim) {
 	conditions := claim.Status.Conditions
 	out.Claim, out.ClaimUID, out.NodePool = claim.Name, string(claim.UID), claim.Labels[karpenter.NodePoolLabelKey]
 	out.Image = claim.Status.ImageID
+	out.PricePerHour, _ = scheduling.PriceOf(claim)
 	if id, err := claim.Instance(); err == nil {
 		out.Instance = id.InstanceID
 	}

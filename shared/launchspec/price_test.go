@@ -1,0 +1,73 @@
+package launchspec_test
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/joist-autoscaler/joist/shared/karpenter"
+	"github.com/joist-autoscaler/joist/shared/policy"
+	"github.com/joist-autoscaler/joist/shared/scheduling"
+)
+
+// A claim may cost what the dearest of the offers does that its launch tries.
+func TestCeilingOfPrice(t *testing.T) {
+	built := build(t, seed())
+	for i, intent := range built.Intents {
+		dearest := 0.0
+		for _, config := range intent.Fleet.Configs {
+			for _, o := range config.Overrides {
+				price, known := intent.Price(o.InstanceType, o.Zone)
+				if !known {
+					t.Errorf("nobody knows what %s costs in %s", o.InstanceType, o.Zone)
+				}
+				dearest = max(dearest, price)
+			}
+		}
+		want, _ := scheduling.Microdollars(dearest)
+		for _, claim := range built.Plan.Intents[i].Claims {
+			if got := claim.Ceiling[scheduling.PriceResource]; got.Value() != want || want == 0 {
+				t.Errorf("%s may cost %s, want %d", claim.Object.Name, got.String(), want)
+			}
+			if _, leaked := claim.Object.Spec.Resources.Requests[scheduling.PriceResource]; leaked {
+				t.Errorf("%s asks for money", claim.Object.Name)
+			}
+		}
+		for name, facts := range intent.Types {
+			if _, leaked := facts.Capacity[scheduling.PriceResource]; leaked {
+				t.Errorf("%s has money", name)
+			}
+		}
+	}
+}
+
+// The door is told what claims cost that do not say it, as far as anybody knows, where
+// money is limited.
+func TestPlansPriceClaimsThatDoNot(t *testing.T) {
+	batch := seed()
+	add := func(name, instanceType string, edit func(*scheduling.Node)) {
+		node := scheduling.Node{Name: name, Claim: name, NodePool: "default", Launched: true, Labels: map[string]string{
+			corev1.LabelInstanceTypeStable: instanceType, corev1.LabelTopologyZone: "ap-northeast-2a",
+			karpenter.CapacityTypeLabelKey: karpenter.CapacityTypeOnDemand, karpenter.LabelEC2NodeClass: "default",
+		}}
+		edit(&node)
+		batch.Snapshot.Nodes = append(batch.Snapshot.Nodes, node)
+	}
+	add("silent", "t4g.large", func(*scheduling.Node) {})
+	add("elsewhere", "t4g.large", func(n *scheduling.Node) { n.NodePool, n.Labels[karpenter.LabelEC2NodeClass] = "gone", "gone" })
+	add("strange", "gone.large", func(*scheduling.Node) {})
+	add("bought", "t4g.large", func(n *scheduling.Node) { n.PricePerHour = 0.01 })
+	add("coming", "", func(n *scheduling.Node) {
+		n.Launched, n.Capacity = false, corev1.ResourceList{scheduling.PriceResource: resource.MustParse("7")}
+	})
+	add("foreign", "t4g.large", func(n *scheduling.Node) { n.Claim = "" })
+	if got := build(t, batch).Plan.Prices; got != nil {
+		t.Errorf("without a limit: %v", got)
+	}
+	batch.Snapshot.NodePools[0].Annotations = map[string]string{policy.PriceLimit: "25"}
+	if diff := cmp.Diff(map[string]float64{"silent": 0.0832, "elsewhere": 0.0832}, build(t, batch).Plan.Prices); diff != "" {
+		t.Error(diff)
+	}
+}
