@@ -17,7 +17,7 @@ const (
 	Drift       Method = "Drift"
 	// Expiration replaces nodes before their life ends, where their pool asks for it:
 	// upstream has no such method.
-	Expiration Method = "Expiration"
+	Expiration Method = scheduling.ByExpiration
 	MultiNode  Method = "MultiNodeConsolidation"
 	SingleNode Method = "SingleNodeConsolidation"
 )

@@ -60,5 +60,5 @@ func (l *live) take(look saga.Look) (saga.Objection, bool) {
 }
 
 func lookOf(f *proposalFact, candidates []saga.Candidate, l *live, now time.Time) saga.Look {
-	return saga.Look{Reason: karpenter.DisruptionReason(f.body.Reason), Moved: f.body.Moved, Candidates: candidates, Budgets: l.budgets, Now: now}
+	return saga.Look{Reason: karpenter.DisruptionReason(f.body.Reason), Method: f.body.Method, Moved: f.body.Moved, Candidates: candidates, Budgets: l.budgets, Now: now}
 }

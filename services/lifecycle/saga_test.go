@@ -20,6 +20,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/karpenter"
 	"github.com/joist-autoscaler/joist/shared/memcluster"
 	"github.com/joist-autoscaler/joist/shared/outbox"
+	"github.com/joist-autoscaler/joist/shared/policy"
 	"github.com/joist-autoscaler/joist/shared/scheduling"
 )
 
@@ -224,6 +225,7 @@ func TestB152LiveObjections(t *testing.T) {
 		// changes is what happens between the snapshot and the confirmation.
 		changes func(*site)
 		reason  karpenter.DisruptionReason
+		method  string
 		blocked string
 	}{
 		{name: "nothing", changes: func(*site) {}},
@@ -239,19 +241,19 @@ func TestB152LiveObjections(t *testing.T) {
 			s.Change(cluster.Pods, cluster.Key{Namespace: "default", Name: "pod-of-old-1"}, func(o cluster.Object) { protected(o.(*corev1.Pod)) })
 		}, blocked: `NodeClaim old-1: pod has "karpenter.sh/do-not-disrupt" annotation (Pod=default/pod-of-old-1)`},
 		{name: "a budget of pods is spent", changes: spentBudget, blocked: "NodeClaim old-1: pdb prevents pod evictions (PodDisruptionBudget=default/pdb, Pod=default/pod-of-old-1)"},
-		{name: "the same for a drifted node with a grace period", reason: karpenter.DisruptionReasonDrifted, changes: func(s *site) {
-			spentBudget(s)
-			for _, name := range []string{"old-0", "old-1"} {
-				s.Change(cluster.NodeClaims, cluster.Key{Name: name}, func(o cluster.Object) {
-					o.(*karpenter.NodeClaim).Spec.TerminationGracePeriod = &metav1.Duration{Duration: time.Hour}
-				})
-			}
-		}},
+		{name: "the same for a drifted node with a grace period", reason: karpenter.DisruptionReasonDrifted, changes: spentThoughItEnds},
+		{name: "and for one that expires", reason: karpenter.DisruptionReasonDrifted, method: scheduling.ByExpiration, changes: spentThoughItEnds,
+			blocked: "NodeClaim old-1: pdb prevents pod evictions (PodDisruptionBudget=default/pdb, Pod=default/pod-of-old-1)"},
 		{name: "the node is protected", changes: node("old-0", func(n *corev1.Node) {
 			n.Annotations = map[string]string{karpenter.DoNotDisruptAnnotationKey: "true"}
 		}), blocked: `NodeClaim old-0: disruption is blocked through the "karpenter.sh/do-not-disrupt" annotation`},
 		{name: "the budget is smaller by now", changes: func(s *site) { s.bounded("1", 10) }, blocked: "NodePool default: No allowed disruptions for disruption reason Underutilized due to blocking budget"},
 		{name: "the budget cannot be read", changes: func(s *site) { s.bounded("some", 10) }, blocked: "NodePool default: spec.disruption.budgets[0]"},
+		{name: "its time zone is none", changes: func(s *site) {
+			s.Change(cluster.NodePools, cluster.Key{Name: "default"}, func(o cluster.Object) {
+				o.SetAnnotations(map[string]string{policy.BudgetTimeZone: "Mars/Olympus"})
+			})
+		}, blocked: "NodePool default: annotation joist.sh/budget-time-zone"},
 		{name: "another node is not ready", changes: node("old-2", func(n *corev1.Node) { n.Status.Conditions[0].Status = corev1.ConditionUnknown }), blocked: "NodePool default: No allowed disruptions"},
 		{name: "another node is going", changes: func(s *site) {
 			if err := s.Delete(s.t.Context(), cluster.NodeClaims, cluster.Key{Name: "old-2"}, ""); err != nil {
@@ -280,6 +282,9 @@ func TestB152LiveObjections(t *testing.T) {
 			if c.reason != "" {
 				m.Reason = string(c.reason)
 			}
+			if c.method != "" {
+				m.Method = c.method
+			}
 			c.changes(s)
 			m.take(event.Confirmed, "")
 			if c.blocked == "" {
@@ -307,6 +312,42 @@ func spentBudget(s *site) {
 	pdb := &policyv1.PodDisruptionBudget{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "pdb"}}
 	pdb.Spec.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{"app": "pod-of-old-1"}}
 	s.Seed(pdb)
+}
+
+// spentThoughItEnds also gives the drains of the claims an end.
+func spentThoughItEnds(s *site) {
+	spentBudget(s)
+	for _, name := range []string{"old-0", "old-1"} {
+		s.Change(cluster.NodeClaims, cluster.Key{Name: name}, func(o cluster.Object) {
+			o.(*karpenter.NodeClaim).Spec.TerminationGracePeriod = &metav1.Duration{Duration: time.Hour}
+		})
+	}
+}
+
+// A node that is being replaced has its end nevertheless: what does not come in time
+// is not waited for (B139).
+func TestB139ExpiryDoesNotWaitForAReplacement(t *testing.T) {
+	s := estate(t, 2)
+	s.bounded("1", 5)
+	m := s.moves(1, "old-0")
+	m.Reason, m.Method = string(karpenter.DisruptionReasonDrifted), scheduling.ByExpiration
+	m.take(event.Confirmed, "")
+	s.each(acting, "old-0")
+	end := s.now.Add(time.Minute)
+	s.Change(cluster.NodeClaims, cluster.Key{Name: "old-0"}, func(o cluster.Object) {
+		o.(*karpenter.NodeClaim).Spec.ExpireAfter = karpenter.DurationOf(end.Sub(o.GetCreationTimestamp().Time))
+	})
+	s.leap(time.Minute - time.Second)
+	if c := s.claim("old-0"); c == nil || c.DeletionTimestamp != nil {
+		t.Fatalf("before its end, and before its replacement has come: %+v", c)
+	}
+	s.leap(time.Second)
+	if c := s.claim("old-0"); c != nil && c.DeletionTimestamp == nil {
+		t.Error("at its end it is there still")
+	}
+	if c := s.claim("new-0"); c == nil || c.DeletionTimestamp != nil {
+		t.Error("its replacement went with it")
+	}
 }
 
 // A claim that is gone, or carries something else, makes the whole proposal stale.

@@ -14,6 +14,10 @@ const ProposalAnnotation = "joist.sh/proposal"
 // ConfirmAfter is how old a proposal must be before a confirmation acts (B152).
 const ConfirmAfter = 15 * time.Second
 
+// ByExpiration is the method of proposals that replace nodes before they expire. They
+// count as drift to budgets, but heed whatever protects pods.
+const ByExpiration = "Expiration"
+
 // ProposalOf reads the proposal on a claim, or nil.
 func ProposalOf(claim *karpenter.NodeClaim) *Proposal {
 	var p Proposal

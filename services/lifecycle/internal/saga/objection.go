@@ -9,6 +9,7 @@ import (
 	"github.com/joist-autoscaler/joist/services/lifecycle/internal/drain"
 	"github.com/joist-autoscaler/joist/shared/karpenter"
 	"github.com/joist-autoscaler/joist/shared/podspec"
+	"github.com/joist-autoscaler/joist/shared/scheduling"
 )
 
 // Candidate is one claim of a proposal, as it is live.
@@ -25,6 +26,8 @@ type Candidate struct {
 // begin.
 type Look struct {
 	Reason karpenter.DisruptionReason
+	// Method is how the nodes were found (B144).
+	Method string
 	// Moved is how many pods the decision has found a place for.
 	Moved      int
 	Candidates []Candidate
@@ -73,9 +76,10 @@ func (l Look) node(c Candidate) string {
 }
 
 // pods says why the node's pods may not go. A drifted node whose drain has an end
-// need not wait for what protects its pods (B146).
+// need not wait for what protects its pods (B146); one that expires is to be replaced
+// without harm, and what it waits for has an end in its expiry.
 func (l Look) pods(c Candidate) string {
-	if l.Reason == karpenter.DisruptionReasonDrifted && c.Claim.Spec.TerminationGracePeriod != nil {
+	if l.Reason == karpenter.DisruptionReasonDrifted && l.Method != scheduling.ByExpiration && c.Claim.Spec.TerminationGracePeriod != nil {
 		return ""
 	}
 	for _, pod := range c.Pods {
