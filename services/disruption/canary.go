@@ -1,6 +1,7 @@
 package disruption
 
 import (
+	"fmt"
 	"strings"
 
 	"github.com/joist-autoscaler/joist/services/disruption/internal/canary"
@@ -67,4 +68,18 @@ func (w waves) take(a *attempt) {
 	if a.Method == Drift || a.Method == StaticDrift {
 		w.pools[a.nodes[0].Node.NodePool].Take(len(a.Result.Nodes))
 	}
+}
+
+// halted are the pools whose drift does not go on by itself: somebody should look.
+func (w waves) halted(s *scheduling.Snapshot) []error {
+	var out []error
+	told := map[string]bool{}
+	for i := range s.Nodes {
+		pool := s.Nodes[i].NodePool
+		if no := w.held[i]; no.Rule == canary.RuleHalted && !told[pool] {
+			told[pool] = true
+			out = append(out, fmt.Errorf("NodePool %s: drift is halted: %s", pool, no.Detail))
+		}
+	}
+	return out
 }

@@ -186,6 +186,9 @@ func TestAsk16ABadImageStopsAfterTheCanary(t *testing.T) {
 		if !slices.Equal(rules, []string{canary.RuleHalted}) || !strings.Contains(detail, "RegistrationFailed") || !strings.Contains(detail, policy.DriftResume) {
 			t.Fatalf("nodes stay because of %v: %s", rules, detail)
 		}
+		if problems := Evaluate(f.Snapshot, f.stock, Options{}).Problems; len(problems) != 1 || !strings.HasPrefix(problems[0].Error(), "NodePool default: drift is halted: a launch failed") {
+			t.Errorf("somebody is told of %v", problems)
+		}
 		f.began = f.Taken
 		return f
 	}

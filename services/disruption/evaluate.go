@@ -26,6 +26,7 @@ func Evaluate(s scheduling.Snapshot, stock scheduling.Stock, o Options) Findings
 	for _, find := range []func(){p.emptiness, p.staticDrift, p.stick, p.drift, p.stick, p.expiration, p.multiNode, p.singleNode} {
 		find()
 	}
+	p.findings.Problems = append(p.findings.Problems, p.waves.halted(&p.snapshot)...)
 	p.findings.Kept = p.keep()
 	return p.findings
 }

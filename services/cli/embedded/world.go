@@ -21,6 +21,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/memqueue"
 	"github.com/joist-autoscaler/joist/shared/memworkload"
 	"github.com/joist-autoscaler/joist/shared/queue"
+	"github.com/joist-autoscaler/joist/shared/scheduling"
 )
 
 // Options shape a world.
@@ -46,6 +47,8 @@ type Options struct {
 	CacheDelay time.Duration
 	// Workload shapes the nodes' times; the zero value is memworkload.Typical.
 	Workload *memworkload.Options
+	// Gates are the features that are on, beside capacity reservations.
+	Gates scheduling.Gates
 	// Broken are images whose instances never become nodes.
 	Broken map[string]bool
 	// Start is the first moment; memcluster.Epoch when zero.
