@@ -12,6 +12,7 @@ import (
 	"github.com/joist-autoscaler/joist/services/lifecycle/internal/eviction"
 	"github.com/joist-autoscaler/joist/services/lifecycle/internal/remark"
 	"github.com/joist-autoscaler/joist/shared/cluster"
+	"github.com/joist-autoscaler/joist/shared/podspec"
 )
 
 // removal is a pod to be removed, and how urgent it is.
@@ -22,11 +23,12 @@ type removal struct {
 	by     time.Time
 	// asked is when it was asked for last, zero for never.
 	asked time.Time
+	// cores and bytes are what the pod requests.
+	cores, bytes int64
 }
 
-// drains has the pods removed that the looks at the claims led to. Pods whose grace
-// must begin come first, then those that must be gone soonest, and of these the
-// ones that nobody asked for yet, or longest ago.
+// drains has the pods removed that the looks at the claims led to, the most urgent
+// first.
 func (s *Service) drains(ctx context.Context, jobs []effect.Job) error {
 	var removals []removal
 	for _, job := range jobs {
@@ -34,15 +36,23 @@ func (s *Service) drains(ctx context.Context, jobs []effect.Job) error {
 			removals = append(removals, s.removal(e))
 		}
 	}
-	slices.SortStableFunc(removals, func(a, b removal) int {
-		return cmp.Or(-cmp.Compare(rank(a.forced), rank(b.forced)), -cmp.Compare(rank(!a.by.IsZero()), rank(!b.by.IsZero())), a.by.Compare(b.by),
-			a.asked.Compare(b.asked))
-	})
+	slices.SortStableFunc(removals, urgency)
 	list := make([]eviction.Removal, len(removals))
 	for i, r := range removals {
 		list[i] = r.Removal
 	}
 	return s.removals.Remove(ctx, list)
+}
+
+// urgency is the order of removals. Pods whose grace must begin come first, then those
+// that must be gone soonest, and of these the ones that nobody asked for yet, or
+// longest ago. Of equals the larger comes first: the pods that come instead are placed
+// one after the other, wherever Kubernetes' scheduler likes best, and the small ones
+// fit into what the large ones leave. disruption counts on it where it tries whether
+// they all find room.
+func urgency(a, b removal) int {
+	return cmp.Or(-cmp.Compare(rank(a.forced), rank(b.forced)), -cmp.Compare(rank(!a.by.IsZero()), rank(!b.by.IsZero())), a.by.Compare(b.by),
+		a.asked.Compare(b.asked), cmp.Compare(b.cores, a.cores), cmp.Compare(b.bytes, a.bytes))
 }
 
 func rank(first bool) int {
@@ -62,7 +72,11 @@ func (s *Service) removal(e effect.Effect) removal {
 		return removal{Removal: s.asking(e.Pod, e, said), forced: true, by: e.By}
 	case effect.Evict:
 		said := remark.Evicted.On(cluster.Pods, e.Pod, s.Now(), "Evicted pod: %s", e.Why)
-		return removal{Removal: s.asking(e.Pod, e, said), by: e.By, asked: s.removals.Asked(e.Pod)}
+		requests := podspec.Requests(e.Pod)
+		return removal{
+			Removal: s.asking(e.Pod, e, said), by: e.By, asked: s.removals.Asked(e.Pod),
+			cores: requests.Cpu().MilliValue(), bytes: requests.Memory().Value(),
+		}
 	}
 	return removal{}
 }
