@@ -78,7 +78,7 @@ func newRoot(env Env) *cobra.Command {
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		return usage(err, cmd.CommandPath()+" --help")
 	})
-	root.AddCommand(budgetsCommand(env), consolidateCommand(env), demo.Command(), planCommand(env), simulateCommand(), versionCommand(env), whyCommand())
+	root.AddCommand(budgetsCommand(env), consolidateCommand(env), demo.Command(), planCommand(env), simulateCommand(env), versionCommand(env), whyCommand())
 	return root
 }
 

@@ -14,42 +14,61 @@ import (
 
 // simulateFlags are those of `joist simulate`.
 type simulateFlags struct {
-	scenario string
-	remove   []string
-	storm    string
-	format   string
+	nodes  nodesFlags
+	remove []string
+	storm  string
+	change []string
+	gone   []string
+	format string
 }
 
-func simulateCommand() *cobra.Command {
+func simulateCommand(env Env) *cobra.Command {
 	var flags simulateFlags
 	cmd := &cobra.Command{
-		Use:   "simulate --scenario FILE {--remove node/NAME... | --spot-storm PERCENT}",
-		Short: "Say what would become of a scenario if some of its nodes went at once",
-		Long: "Simulate reads a scenario with nodes, takes some of them away, and says where their pods would go, which nodes\n" +
-			"would come for them, what the cluster would cost then, and which pods would find no place. It asks the\n" +
-			"simulation that disruption decides by, without its budgets. It needs neither a cluster nor an account.\n\n" +
-			"Exit codes: 0 every pod would have a place, 2 some would have none, 1 an error.",
+		Use:   "simulate {--scenario FILE | --snapshot FILE} {--remove node/NAME... | --spot-storm PERCENT | --pool-change FILE...}",
+		Short: "Say what would become of nodes if some went at once, or if their NodePools were others",
+		Long: "Simulate reads a scenario with nodes, or a snapshot of a cluster, takes some of the nodes away, and says where\n" +
+			"their pods would go, which nodes would come for them, what the cluster would cost then, and which pods would\n" +
+			"find no place. It asks the simulation that disruption decides by, without its budgets.\n\n" +
+			"With --pool-change it puts NodePools and EC2NodeClasses into it as they should be, and says which nodes would\n" +
+			"drift, what disruption would then do, command by command and within its budgets, and what would be left.\n\n" +
+			"It needs neither a cluster nor an account.\n\n" +
+			"Exit codes: 0 every pod would have a place, 2 some would have none, or nodes would drift and stay, 1 an error.",
 		Example: "  joist simulate --scenario shop.json --remove node/node-7 --remove node/node-8\n" +
-			"  joist simulate --scenario shop.json --spot-storm 30%",
+			"  joist simulate --snapshot snapshot.json.zst --spot-storm 30%\n" +
+			"  joist simulate --snapshot snapshot.json.zst --pool-change nodepool.yaml\n" +
+			"  joist simulate --scenario shop.json --pool-delete batch",
 		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return simulate(cmd, flags) },
+		RunE: func(cmd *cobra.Command, _ []string) error { return simulate(cmd, env, flags) },
 	}
+	flags.nodes.add(cmd)
 	f := cmd.Flags()
-	f.StringVar(&flags.scenario, "scenario", "", "file of a scenario as JSON, packed with gzip if its name ends in .gz, or - for stdin")
 	f.StringArrayVar(&flags.remove, "remove", nil, "node that goes, as node/NAME; may be repeated")
 	f.StringVar(&flags.storm, "spot-storm", "", "part of the spot nodes that goes, as 30%, while nothing like them is to be had as spot")
+	f.StringArrayVar(&flags.change, "pool-change", nil, "file of NodePools and EC2NodeClasses as they should be, or directory of such files; may be repeated")
+	f.StringArrayVar(&flags.gone, "pool-delete", nil, "name of a NodePool that is deleted; may be repeated, and go with --pool-change")
 	formatFlag(cmd, &flags.format, "table", "json")
 	return cmd
 }
 
-func simulate(cmd *cobra.Command, flags simulateFlags) error {
-	if flags.scenario == "" {
-		return usage(errors.New("no scenario is given"), "joist simulate --scenario FILE --remove node/NAME")
+func simulate(cmd *cobra.Command, env Env, flags simulateFlags) error {
+	questions := 0
+	for _, asked := range []bool{len(flags.remove) > 0, flags.storm != "", flags.changes()} {
+		if asked {
+			questions++
+		}
 	}
-	if (len(flags.remove) > 0) == (flags.storm != "") {
-		return usage(errors.New("either nodes or a storm are needed"), "one of --remove and --spot-storm")
+	if questions != 1 {
+		return usage(errors.New("nodes, a storm or a change are needed, and only one of them"), "one of --remove, --spot-storm and --pool-change")
 	}
-	answer, err := answered(cmd, flags)
+	asked, err := flags.nodes.read(cmd, "joist simulate --scenario FILE, or --snapshot FILE")
+	if err != nil {
+		return err
+	}
+	if flags.changes() {
+		return simulateChange(cmd, env, asked, flags)
+	}
+	answer, err := answered(asked, flags)
 	if err != nil {
 		return err
 	}
@@ -64,23 +83,19 @@ func simulate(cmd *cobra.Command, flags simulateFlags) error {
 	return err
 }
 
-func answered(cmd *cobra.Command, flags simulateFlags) (whatif.Answer, error) {
-	s, err := readScenario(cmd, flags.scenario)
-	if err != nil {
-		return whatif.Answer{}, err
-	}
+func answered(asked nodes, flags simulateFlags) (whatif.Answer, error) {
 	if flags.storm != "" {
 		part, err := percent(flags.storm)
 		if err != nil {
 			return whatif.Answer{}, err
 		}
-		return whatif.SpotStorm(&s, part)
+		return whatif.SpotStorm(asked.fleet(), part)
 	}
 	names, err := nodeNames(flags.remove)
 	if err != nil {
 		return whatif.Answer{}, err
 	}
-	return whatif.Remove(&s, names)
+	return whatif.Remove(asked.fleet(), names)
 }
 
 // nodeNames reads words such as node/node-7.

@@ -27,38 +27,42 @@ type Why struct {
 }
 
 func whyCommand() *cobra.Command {
-	var name, format string
+	var from nodesFlags
+	var format string
 	cmd := &cobra.Command{
-		Use:   "why node/NAME --scenario FILE",
-		Short: "Say why disruption would remove a node of a scenario, or why it would not",
-		Long: "Why asks disruption about the nodes of a scenario, once, and says of one of them whether it would go, with which\n" +
-			"others and why, or by which rule it stays.\n\n" +
+		Use:   "why node/NAME {--scenario FILE | --snapshot FILE}",
+		Short: "Say why disruption would remove a node, or why it would not",
+		Long: "Why asks disruption about the nodes of a scenario, or of a snapshot of a cluster as it is, once, and says of one of\n" +
+			"them whether it would go, with which others and why, or by which rule it stays.\n\n" +
 			"Exit codes: 0 there is an answer, 1 an error.",
-		Example: "  joist why node/node-7 --scenario shop.json",
-		Args:    cobra.ArbitraryArgs,
+		Example: "  joist why node/node-7 --scenario shop.json\n" +
+			"  joist why node/ip-10-0-1-7.ec2.internal --snapshot snapshot.json.zst",
+		Args: cobra.ArbitraryArgs,
 	}
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		names, err := nodeNames(args)
 		if err != nil {
 			return err
 		}
-		if len(names) != 1 || name == "" {
-			return usage(errors.New("one node and a scenario are needed"), "joist why node/NAME --scenario FILE")
+		if len(names) != 1 {
+			return usage(errors.New("one node is needed"), whyTry)
 		}
-		return why(cmd, name, names[0], format)
+		return why(cmd, from, names[0], format)
 	}
-	cmd.Flags().StringVar(&name, "scenario", "", "file of a scenario as JSON, packed with gzip if its name ends in .gz, or - for stdin")
+	from.add(cmd)
 	formatFlag(cmd, &format, "table", "json")
 	return cmd
 }
 
-func why(cmd *cobra.Command, file, node, format string) error {
-	s, err := readScenario(cmd, file)
+// whyTry is the command as it should be.
+const whyTry = "joist why node/NAME --scenario FILE, or --snapshot FILE"
+
+func why(cmd *cobra.Command, from nodesFlags, node, format string) error {
+	asked, err := from.read(cmd, whyTry)
 	if err != nil {
 		return err
 	}
-	snapshot, stock := s.Fleet()
-	answer, err := explained(snapshot, disruption.Evaluate(snapshot, stock, disruption.Options{}), node)
+	answer, err := explained(asked.Snapshot, disruption.Evaluate(asked.Snapshot, asked.Stock(asked.Snapshot), disruption.Options{}), node)
 	if err != nil {
 		return err
 	}
@@ -77,7 +81,7 @@ func why(cmd *cobra.Command, file, node, format string) error {
 func explained(snapshot scheduling.Snapshot, found disruption.Findings, name string) (Why, error) {
 	at := slices.IndexFunc(snapshot.Nodes, func(n scheduling.Node) bool { return n.Name == name })
 	if at < 0 {
-		return Why{}, fault.F("explaining what disruption decides", fault.Missing, "there is no node %s", name).WithHint("name one of the scenario's nodes")
+		return Why{}, fault.F("explaining what disruption decides", fault.Missing, "there is no node %s", name).WithHint("name one of the nodes that there are")
 	}
 	for _, c := range found.Commands {
 		if slices.Contains(c.Nodes, at) {

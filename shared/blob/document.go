@@ -1,6 +1,7 @@
 package blob
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -93,17 +94,46 @@ func Decode(ref event.Ref, data []byte, doc any) error {
 	if got := event.DigestOf(data); got != ref.Digest || len(data) != ref.Size {
 		return fault.F("verifying "+ref.Key(), fault.Poison, "the object has digest %s and %d bytes", got, len(data))
 	}
+	text, err := unpack(ref.Key(), data)
+	if err != nil {
+		return err
+	}
+	return fill(ref.Key(), text, doc)
+}
+
+// Open fills doc from a document that somebody has taken out of the store, as it was
+// stored or unpacked since. Nothing says whether it is what was written; name is how
+// errors, which are Poison, call it.
+func Open(name string, data []byte, doc any) error {
+	if !bytes.HasPrefix(data, frameMagic) {
+		return fill(name, data, doc)
+	}
+	text, err := unpack(name, data)
+	if err != nil {
+		return err
+	}
+	return fill(name, text, doc)
+}
+
+// frameMagic is how what zstd compressed begins.
+var frameMagic = []byte{0x28, 0xb5, 0x2f, 0xfd}
+
+func unpack(name string, data []byte) ([]byte, error) {
 	decoder, err := zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxMemory(MaxDocument))
 	if err != nil {
-		return fault.E("preparing decompression", fault.Bug, err)
+		return nil, fault.E("preparing decompression", fault.Bug, err)
 	}
 	defer decoder.Close()
 	text, err := decoder.DecodeAll(data, nil)
 	if err != nil {
-		return fault.E("decompressing "+ref.Key(), fault.Poison, err)
+		return nil, fault.E("decompressing "+name, fault.Poison, err)
 	}
+	return text, nil
+}
+
+func fill(name string, text []byte, doc any) error {
 	if err := json.Unmarshal(text, doc); err != nil {
-		return fault.E("decoding "+ref.Key(), fault.Poison, err)
+		return fault.E("decoding "+name, fault.Poison, err)
 	}
 	return nil
 }

@@ -189,6 +189,31 @@ func TestGetVerifies(t *testing.T) {
 	}
 }
 
+// A document that was taken out of the store can be read as it is, and unpacked.
+func TestOpen(t *testing.T) {
+	want := document{Name: "x", Sizes: []int{1, 2}}
+	_, data, err := blob.Encode("things", want)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := json.Marshal(want)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, data := range map[string][]byte{"packed": data, "unpacked": text} {
+		var got document
+		if err := blob.Open("x.json", data, &got); err != nil || !cmp.Equal(want, got) {
+			t.Errorf("%s: %+v, %v", name, got, err)
+		}
+	}
+	for name, data := range map[string][]byte{"cut": data[:len(data)-3], "nothing": nil, "another shape": []byte(`{"name":7}`)} {
+		var got document
+		if err := blob.Open("x.json", data, &got); !fault.Is(err, fault.Poison) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
 // What is small as stored must not be huge once it is read: a frame that states
 // a gigabyte is not even begun.
 func TestDecodeStopsBombs(t *testing.T) {

@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/joist-autoscaler/joist/services/cli/internal/consolidate"
+	"github.com/joist-autoscaler/joist/services/cli/internal/fleet"
 	"github.com/joist-autoscaler/joist/services/disruption"
 	"github.com/joist-autoscaler/joist/shared/fault"
 	"github.com/joist-autoscaler/joist/shared/scenario"
@@ -38,10 +39,10 @@ func three(t *testing.T) scenario.Scenario {
 	return s
 }
 
-func play(t *testing.T, decide func(scheduling.Snapshot, scheduling.Stock) disruption.Findings) (scenario.Consolidation, error) {
+func play(t *testing.T, decide func(scheduling.Snapshot, scheduling.Stock) disruption.Findings) (consolidate.Result, error) {
 	t.Helper()
 	s := three(t)
-	return consolidate.Run(&s, consolidate.Options{Decide: decide, Now: time.Now, Progress: func(int, *scenario.Consolidation) {}})
+	return consolidate.Run(fleet.OfScenario(&s), consolidate.Options{Decide: decide, Now: time.Now, Progress: func(int, *scenario.Consolidation) {}})
 }
 
 // without is a command that removes nodes as a simulation has it.
@@ -118,7 +119,7 @@ func TestProblemsEndIt(t *testing.T) {
 
 func TestItEndsAfterSoManyPasses(t *testing.T) {
 	s := three(t)
-	out, err := consolidate.Run(&s, consolidate.Options{
+	out, err := consolidate.Run(fleet.OfScenario(&s), consolidate.Options{
 		Now: time.Now, PassesMax: 1, Progress: func(int, *scenario.Consolidation) {},
 		Decide: func(snapshot scheduling.Snapshot, stock scheduling.Stock) disruption.Findings {
 			return disruption.Findings{Commands: []disruption.Command{without(snapshot, stock, 0)}}

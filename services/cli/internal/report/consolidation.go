@@ -17,22 +17,31 @@ func Consolidation(w io.Writer, c *scenario.Consolidation) error {
 	var out strings.Builder
 	if len(c.Rounds) > 0 {
 		t := table.NewWriter()
-		t.SetStyle(plainStyle())
 		t.AppendHeader(table.Row{"#", "METHOD", "CANDIDATES", "GONE", "CAME", "PODS MOVED", "$/HOUR AFTER", "CPU S"})
 		for i, r := range c.Rounds {
 			t.AppendRow(table.Row{i + 1, r.Method, r.Candidates, len(r.Removed), arrived(r.Replacements), r.PodsMoved, money(r.CostAfter), fmt.Sprintf("%.3f", r.UserS)})
 		}
+		t.SetStyle(plainStyle())
 		t.SetColumnConfigs([]table.ColumnConfig{right(1), right(3), right(4), right(6), right(7), right(8)})
-		for line := range strings.SplitSeq(t.Render(), "\n") {
-			out.WriteString(strings.TrimRight(line, " ") + "\n")
-		}
-		out.WriteString("\n")
+		out.WriteString(rendered(t) + "\n")
 	}
 	fmt.Fprintf(&out, "%s: %s with %s, %s an hour, became %s, %s an hour; %s\n", c.Scenario, count(c.Nodes, "node"), count(c.Pods, "pod"),
 		money(c.CostBefore), count(c.NodesAfter, "node"), money(c.CostAfter), moved(c))
 	fmt.Fprintf(&out, "decided in %.3f s (CPU %.3f s user), largest memory %.0f MB\n", c.WallS, c.UserS, c.PeakRSSMB)
 	_, err := io.WriteString(w, out.String())
 	return err
+}
+
+// rounds are commands in their order, with the names of the nodes that go.
+func rounds(list []scenario.Round) string {
+	t := table.NewWriter()
+	t.AppendHeader(table.Row{"#", "METHOD", "GONE", "CAME", "PODS MOVED", "$/HOUR AFTER"})
+	for i, r := range list {
+		t.AppendRow(table.Row{i + 1, r.Method, named(r.Removed), arrived(r.Replacements), r.PodsMoved, money(r.CostAfter)})
+	}
+	t.SetStyle(plainStyle())
+	t.SetColumnConfigs([]table.ColumnConfig{right(1), right(5), right(6)})
+	return rendered(t)
 }
 
 func moved(c *scenario.Consolidation) string {

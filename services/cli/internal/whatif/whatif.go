@@ -1,4 +1,4 @@
-// Package whatif says what would become of a scenario if some of its nodes went at
+// Package whatif says what would become of a fleet if some of its nodes went at
 // once: where their pods would go, what would be launched for them, at what price,
 // and which of them would find no place.
 //
@@ -14,6 +14,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/joist-autoscaler/joist/services/cli/internal/fleet"
 	"github.com/joist-autoscaler/joist/shared/fault"
 	"github.com/joist-autoscaler/joist/shared/karpenter"
 	"github.com/joist-autoscaler/joist/shared/scenario"
@@ -38,17 +39,17 @@ type Answer struct {
 
 const asking = "simulating the removal of nodes"
 
-// Remove takes nodes by their names out of a scenario, which is used up by it.
-func Remove(s *scenario.Scenario, names []string) (Answer, error) {
-	snapshot, stock := s.Fleet()
-	return remove(s, snapshot, stock, names)
+// Remove takes nodes by their names out of a fleet, which is used up by it.
+func Remove(f fleet.Fleet, names []string) (Answer, error) {
+	snapshot, stock := f.Show()
+	return remove(f, snapshot, stock, names)
 }
 
 // SpotStorm takes a part of the spot nodes, between 0 and 1, spread evenly over the
-// scenario's list, and nothing like them can be bought as spot any more. It uses the
-// scenario up.
-func SpotStorm(s *scenario.Scenario, part float64) (Answer, error) {
-	snapshot, stock := s.Fleet()
+// fleet's list, and nothing like them can be bought as spot any more. It uses the
+// fleet up.
+func SpotStorm(f fleet.Fleet, part float64) (Answer, error) {
+	snapshot, stock := f.Show()
 	var names []string
 	hit := map[scheduling.Option]bool{}
 	spot := 0
@@ -63,9 +64,9 @@ func SpotStorm(s *scenario.Scenario, part float64) (Answer, error) {
 		}
 	}
 	if len(names) == 0 {
-		return Answer{}, fault.F(asking, fault.Missing, "the scenario has no spot nodes for a storm to hit")
+		return Answer{}, fault.F(asking, fault.Missing, "%s has no spot nodes for a storm to hit", f.Title())
 	}
-	return remove(s, snapshot, without(stock, hit), names)
+	return remove(f, snapshot, without(stock, hit), names)
 }
 
 // likeOf is what was bought as the node, but for its price.
@@ -94,24 +95,24 @@ func without(stock scheduling.Stock, hit map[scheduling.Option]bool) scheduling.
 	return stock
 }
 
-func remove(s *scenario.Scenario, snapshot scheduling.Snapshot, stock scheduling.Stock, names []string) (Answer, error) {
+func remove(f fleet.Fleet, snapshot scheduling.Snapshot, stock scheduling.Stock, names []string) (Answer, error) {
 	var nodes []int
 	for _, name := range names {
 		at := slices.IndexFunc(snapshot.Nodes, func(n scheduling.Node) bool { return n.Name == name })
 		if at < 0 {
-			return Answer{}, fault.F(asking, fault.Missing, "scenario %s has no node %s", s.Name, name).WithHint("name one of the scenario's nodes")
+			return Answer{}, fault.F(asking, fault.Missing, "%s has no node %s", f.Title(), name).WithHint("name one of its nodes")
 		}
 		nodes = append(nodes, at)
 	}
-	out := Answer{Scenario: s.Name, Nodes: len(s.Nodes), CostBefore: s.CostPerHour(), Unscheduled: map[string]string{}}
+	out := Answer{Scenario: f.Title(), Nodes: f.Size(), CostBefore: f.CostPerHour(), Unscheduled: map[string]string{}}
 	result := scheduling.NewSimulation(snapshot, stock).Without(nodes...)
 	for _, u := range result.Unplaced {
 		for _, pod := range u.Pods {
 			out.Unscheduled[fmt.Sprintf("%s/%s", u.Namespace, pod.Name)] = scenario.Reason(u.Rejections)
 		}
 	}
-	round := s.CarryOut(names, result)
-	out.NodesAfter, out.CostAfter, out.PodsMoved = len(s.Nodes), round.CostAfter, round.PodsMoved
+	round := f.CarryOut([]fleet.Step{{Nodes: nodes, Result: result}})[0]
+	out.NodesAfter, out.CostAfter, out.PodsMoved = f.Size(), round.CostAfter, round.PodsMoved
 	out.Removed, out.Replacements, out.Moved = round.Removed, round.Replacements, round.Moved
 	return out, nil
 }

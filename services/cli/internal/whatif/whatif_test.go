@@ -7,6 +7,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/joist-autoscaler/joist/services/cli/internal/fleet"
 	"github.com/joist-autoscaler/joist/services/cli/internal/whatif"
 	"github.com/joist-autoscaler/joist/shared/fault"
 	"github.com/joist-autoscaler/joist/shared/scenario"
@@ -49,7 +50,7 @@ func said(a whatif.Answer) string {
 
 func TestNodesAreTaken(t *testing.T) {
 	s := mixed(t, both)
-	got, err := whatif.Remove(&s, []string{"s1", "s2"})
+	got, err := whatif.Remove(fleet.OfScenario(&s), []string{"s1", "s2"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -57,7 +58,7 @@ func TestNodesAreTaken(t *testing.T) {
 		t.Error(diff)
 	}
 	s = mixed(t, both)
-	if _, err := whatif.Remove(&s, []string{"s9"}); fault.KindOf(err) != fault.Missing || !strings.Contains(err.Error(), "no node s9") {
+	if _, err := whatif.Remove(fleet.OfScenario(&s), []string{"s9"}); fault.KindOf(err) != fault.Missing || !strings.Contains(err.Error(), "no node s9") {
 		t.Errorf("a node that is not there: %v", err)
 	}
 }
@@ -77,7 +78,7 @@ func TestSpotStorms(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			s := mixed(t, c.types)
-			got, err := whatif.SpotStorm(&s, c.part)
+			got, err := whatif.SpotStorm(fleet.OfScenario(&s), c.part)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -93,7 +94,7 @@ func TestSpotStorms(t *testing.T) {
 	}
 	s := mixed(t, both)
 	s.Nodes = s.Nodes[:1]
-	if _, err := whatif.SpotStorm(&s, 1); fault.KindOf(err) != fault.Missing {
+	if _, err := whatif.SpotStorm(fleet.OfScenario(&s), 1); fault.KindOf(err) != fault.Missing {
 		t.Errorf("a storm without spot nodes: %v", err)
 	}
 }

@@ -1,0 +1,153 @@
+package cli_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/joist-autoscaler/joist/services/cli"
+	"github.com/joist-autoscaler/joist/services/cli/internal/change"
+	"github.com/joist-autoscaler/joist/services/cli/internal/whatif"
+	"github.com/joist-autoscaler/joist/shared/blob"
+	"github.com/joist-autoscaler/joist/shared/catalog"
+	"github.com/joist-autoscaler/joist/shared/karpenter"
+	"github.com/joist-autoscaler/joist/shared/scenario"
+	"github.com/joist-autoscaler/joist/shared/scheduling"
+	"github.com/joist-autoscaler/joist/shared/scheduling/schedulingtest"
+)
+
+// stored writes a document as the store has it, and gives its file.
+func stored(t *testing.T, kind string, doc any) string {
+	t.Helper()
+	_, data, err := blob.Encode(kind, doc)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return written(t, kind+".json.zst", data)
+}
+
+func written(t *testing.T, name string, data []byte) string {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), name)
+	if err := os.WriteFile(file, data, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return file
+}
+
+// cluster is a snapshot of a cluster with much to give, and its catalogue, as files.
+func cluster(t *testing.T) (s scheduling.Snapshot, snapshot, catalogue string) {
+	t.Helper()
+	s = schedulingtest.Cluster(rand.New(rand.NewPCG(2, 2)), 12, 50)
+	s.NodePools[0].Spec.Disruption.Budgets = []karpenter.Budget{{Nodes: "100%"}}
+	return s, stored(t, scheduling.SnapshotKind, s), stored(t, catalog.Kind, schedulingtest.Catalogue())
+}
+
+func parsed[T any](t *testing.T, text string) T {
+	t.Helper()
+	var out T
+	if err := json.Unmarshal([]byte(text), &out); err != nil {
+		t.Fatalf("%v in:\n%s", err, text)
+	}
+	return out
+}
+
+func podsOf(s scheduling.Snapshot) (n int) {
+	for i := range s.Nodes {
+		for _, class := range s.Nodes[i].Pods {
+			n += len(class.Pods)
+		}
+	}
+	return n
+}
+
+// A snapshot of a cluster is played with the catalogue that it names, or with the one
+// that comes with the command.
+func TestConsolidateASnapshot(t *testing.T) {
+	s, snapshot, catalogue := cluster(t)
+	for _, more := range [][]string{{"--catalogue", catalogue}, nil} {
+		stdout, stderr, code := joist(t, "", nil, append([]string{"consolidate", "--snapshot", snapshot, "-o", "json"}, more...)...)
+		if code != cli.ExitNothing {
+			t.Fatalf("exit code %d: %s", code, stderr)
+		}
+		got := parsed[scenario.Consolidation](t, stdout)
+		if got.Scenario != "demo" || got.Nodes != len(s.Nodes) || !got.Complete || got.CostAfter >= got.CostBefore || got.Pods != podsOf(s) {
+			t.Errorf("%s: %d nodes of %d, %d pods, %.4f became %.4f", got.Scenario, got.Nodes, len(s.Nodes), got.Pods, got.CostBefore, got.CostAfter)
+		}
+		if told := strings.Contains(stderr, "note: types and prices are those of ap-northeast-2 that come with the command"); told != (more == nil) {
+			t.Errorf("with %v: %s", more, stderr)
+		}
+	}
+}
+
+func TestWhyOfASnapshot(t *testing.T) {
+	s, _, catalogue := cluster(t)
+	s.Nodes[0].DoNotDisrupt = true
+	stdout, stderr, code := joist(t, "", nil, "why", "node/"+s.Nodes[0].Name, "--snapshot", stored(t, scheduling.SnapshotKind, s), "--catalogue", catalogue)
+	if code != cli.ExitNothing || !strings.Contains(stdout, "stays (do-not-disrupt)") {
+		t.Errorf("exit code %d: %s%s", code, stdout, stderr)
+	}
+}
+
+func TestSimulateASnapshot(t *testing.T) {
+	s, snapshot, catalogue := cluster(t)
+	from := []string{"simulate", "--snapshot", snapshot, "--catalogue", catalogue, "-o", "json"}
+	stdout, stderr, code := joist(t, "", nil, append(from, "--remove", "node/"+s.Nodes[3].Name)...)
+	if got := parsed[whatif.Answer](t, stdout); code != cli.ExitNothing || got.Nodes != len(s.Nodes) || got.NodesAfter != len(s.Nodes)-1+len(got.Replacements) || len(got.Removed) != 1 {
+		t.Errorf("exit code %d: %+v %s", code, got, stderr)
+	}
+	pool := s.NodePools[0].DeepCopy()
+	pool.APIVersion, pool.Kind, pool.Status = "karpenter.sh/v1", "NodePool", karpenter.NodePoolStatus{}
+	pool.Spec.Template.Labels = map[string]string{"team": "web"}
+	text, err := json.Marshal(pool)
+	if err != nil {
+		t.Fatal(err)
+	}
+	stdout, stderr, code = joist(t, "", nil, append(from, "--pool-change", written(t, "pool.json", text))...)
+	got := parsed[change.Answer](t, stdout)
+	if code != cli.ExitNothing || len(got.Drifted) != len(s.Nodes) || len(got.Staying) > 0 || !got.Complete || got.CostAfter >= got.CostBefore || got.Without.CostAfter >= got.CostBefore {
+		t.Errorf("exit code %d: %d drift of %d, %d stay, %.4f became %.4f, without the change %.4f: %s", code, len(got.Drifted), len(s.Nodes), len(got.Staying), got.CostBefore, got.CostAfter, got.Without.CostAfter, stderr)
+	}
+	stdout, stderr, code = joist(t, "", nil, append(from[:len(from)-2], "--pool-delete", pool.Name)...)
+	for _, want := range []string{"NodePool " + pool.Name + ": deleted", "1   deletion", fmt.Sprint(podsOf(s), " pods would find no place"), "assumed:"} {
+		if code != cli.ExitChanges || !strings.Contains(stdout, want) {
+			t.Errorf("exit code %d, and it lacks %q: %s%s", code, want, stdout, stderr)
+		}
+	}
+}
+
+func TestNodesComplaints(t *testing.T) {
+	s, snapshot, catalogue := cluster(t)
+	s.Nodes = nil
+	nowhere := stored(t, scheduling.SnapshotKind, s)
+	pool := written(t, "pool.yaml", []byte("apiVersion: karpenter.sh/v1\nkind: NodePool\nmetadata:\n  name: web\nspec:\n  limit: 3\n"))
+	for _, tt := range []struct {
+		name string
+		args []string
+		want []string
+	}{
+		{"both", []string{"consolidate", "--snapshot", snapshot, "--scenario", tiny}, []string{"either a scenario or a snapshot is needed", "Try: joist consolidate --scenario FILE, or --snapshot FILE"}},
+		{"a catalogue for a scenario", []string{"consolidate", "--catalogue", catalogue, "--scenario", tiny}, []string{"a scenario brings its own types and prices"}},
+		{"no such file", []string{"consolidate", "--snapshot", "none.zst"}, []string{"none.zst: no such file", "Try: look at the path"}},
+		{"a catalogue", []string{"consolidate", "--snapshot", catalogue}, []string{"reading the snapshot", "Try: take an object from below snapshots/"}},
+		{"something else", []string{"consolidate", "--snapshot", written(t, "x.json", []byte("{}"))}, []string{"is no snapshot: it names no cluster", "Try: take an object from below snapshots/"}},
+		{"a snapshot as a catalogue", []string{"consolidate", "--snapshot", snapshot, "--catalogue", snapshot}, []string{"reading the catalogue", "Try: take an object from below catalogues/"}},
+		{"no document", []string{"consolidate", "--snapshot", pool}, []string{"reading the snapshot", "Try: take an object from below snapshots/"}},
+		{"a cluster without nodes", []string{"consolidate", "--snapshot", nowhere}, []string{"no node of it says in which region it is", "Try: give the catalogue"}},
+		{"a wrong change", []string{"simulate", "--snapshot", snapshot, "--pool-change", pool}, []string{"pool.yaml:6:3", "spec.limit", "limits"}},
+		{"two questions", []string{"simulate", "--snapshot", snapshot, "--pool-change", pool, "--spot-storm", "3%"}, []string{"only one of them", "Try: one of --remove, --spot-storm and --pool-change"}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			stdout, stderr, code := joist(t, "", nil, tt.args...)
+			for _, want := range tt.want {
+				if code != cli.ExitError || stdout != "" || !strings.Contains(stderr, want) {
+					t.Errorf("exit code %d, and it lacks %q: %s%s", code, want, stdout, stderr)
+				}
+			}
+		})
+	}
+}
