@@ -52,14 +52,28 @@ type Service struct {
 
 	once   sync.Once
 	finder *owner.Finder
+	// notOurs is the fate of most messages, for the rules see the whole account. It
+	// is one error for all of them.
+	notOurs error
 }
 
 // owners finds out whose instances are whose.
 func (s *Service) owners() *owner.Finder {
+	s.begin()
+	return s.finder
+}
+
+// strange is the error of a notice about somebody else's instances.
+func (s *Service) strange() error {
+	s.begin()
+	return s.notOurs
+}
+
+func (s *Service) begin() {
 	s.once.Do(func() {
 		s.finder = &owner.Finder{EC2: s.EC2, Cluster: s.Cluster.Name, Now: s.Now, Limit: s.Limit}
+		s.notOurs = fault.F("finding the owner", fault.Foreign, "no instance of the notice is of cluster %s", s.Cluster.Name)
 	})
-	return s.finder
 }
 
 // Handle takes one message as it lies in the queue: an event of AWS, or an

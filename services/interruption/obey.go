@@ -26,7 +26,7 @@ func (s *Service) obey(h *hearing, now time.Time) (speaks bool, err error) {
 	case len(found.Unseen) > 0 && young(n, now):
 		err = fault.F("finding the owner", fault.Retry, "EC2 does not show %d of %d instances yet", len(found.Unseen), len(n.Instances))
 	case len(found.Ours) == 0:
-		err = fault.F("finding the owner", fault.Foreign, "no instance of the notice is of cluster %s", s.Cluster.Name)
+		err = s.strange()
 	}
 	return len(found.Ours) > 0, err
 }

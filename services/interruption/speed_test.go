@@ -66,9 +66,9 @@ var bodies = []struct {
 	// alone and allocs are what a message may allocate, alone and as one of ten.
 	alone, allocs float64
 }{
-	{"ours", func(at time.Time) []byte { return warning(mine, at) }, host.Delete, 34, 20},
-	{"somebody else's", func(at time.Time) []byte { return warning(theirs, at) }, host.Delete, 34, 20},
-	{"poison", func(at time.Time) []byte { return warning("i-*", at) }, host.Park, 40, 23},
+	{"ours", func(at time.Time) []byte { return warning(mine, at) }, host.Delete, 18, 7},
+	{"somebody else's", func(at time.Time) []byte { return warning(theirs, at) }, host.Delete, 19, 8},
+	{"poison", func(at time.Time) []byte { return warning("i-*", at) }, host.Park, 33, 17},
 }
 
 // cpu is the time that the process has been at work, whoever else is.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime/debug"
+	"slices"
 	"sync"
 
 	"github.com/joist-autoscaler/joist/shared/fault"
@@ -93,8 +94,9 @@ type batch struct {
 func (w Worker) dealBatch(ctx, verdicts context.Context, messages []queue.Message, done dealt, alone func(at int)) {
 	b := batches.Get().(*batch)
 	defer b.free()
-	for _, m := range messages {
-		b.deliveries = append(b.deliveries, Delivery{Message: m, Err: ErrAlone})
+	b.deliveries = slices.Grow(b.deliveries, len(messages))[:len(messages)]
+	for i := range messages {
+		b.deliveries[i].Message, b.deliveries[i].Err = messages[i], ErrAlone
 	}
 	began := w.Now()
 	w.handleBatch(ctx, b.deliveries)

@@ -102,9 +102,11 @@ func (f *Finder) Find(ctx context.Context, ids []string, said time.Time, fresh b
 	return q.Found, nil
 }
 
-// Recall answers those questions that need no call, and gives back the others.
+// Recall answers those questions that need no call, and gives back the others, in
+// their order and in the memory of all.
 func (f *Finder) Recall(all []*Question) (others []*Question) {
 	now := f.Now()
+	others = all[:0]
 	f.book.Lock()
 	defer f.book.Unlock()
 	for _, q := range all {
