@@ -13,10 +13,11 @@ import (
 	"github.com/joist-autoscaler/joist/shared/scheduling"
 )
 
-const (
-	// RuleNotExpiring: its life does not end soon, or its pool lets it end by force.
-	RuleNotExpiring = "not-expiring"
+// RuleNotExpiring is the rule of a node whose life does not end soon, or whose pool
+// lets it end by force.
+const RuleNotExpiring = "not-expiring"
 
+const (
 	// expiryPart is which part of a node's life it takes to replace nodes in time, where
 	// nobody has said how long, and expiryWindowMax how long that is at most.
 	expiryPart      = 10

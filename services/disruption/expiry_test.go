@@ -236,8 +236,8 @@ func TestB139HundredOfOneAge(t *testing.T) {
 		name, window     string
 		life, last, step time.Duration
 	}{
-		{"a month and a day", "", 720 * time.Hour, 24 * time.Hour, 2 * time.Minute},
-		{"a day and two hours", "2h", 24 * time.Hour, 2 * time.Hour, 20 * time.Second},
+		{"a month and a day", "", 720 * time.Hour, 24 * time.Hour, 5 * time.Minute},
+		{"a day and two hours", "2h", 24 * time.Hour, 2 * time.Hour, 30 * time.Second},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			pool := graceful(fixture.Budgets("10%"))
