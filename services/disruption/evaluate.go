@@ -68,7 +68,7 @@ func newPass(s scheduling.Snapshot, stock scheduling.Stock, o Options) *pass {
 	p.policies = newPolicies(&p.snapshot)
 	p.room, p.findings.Problems = room.New(&p.snapshot)
 	p.findings.Problems = append(p.findings.Problems, p.policies.problems(&p.snapshot)...)
-	p.restraint = restraint.New(&p.snapshot, p.policies.read, p.policies.wrong)
+	p.restraint = restraint.New(&p.snapshot)
 	p.waves = newWaves(&p.snapshot)
 	p.candidates = candidate.Survey(&p.snapshot, stock)
 	p.buffers = scheduling.BufferNodes(p.snapshot)

@@ -101,11 +101,7 @@ func Read(annotations map[string]string) (Policy, error) {
 
 func (r *reader) read() Policy {
 	p := Policy{
-		Consolidation: Consolidation{
-			MinSaving: r.dollars(MinSaving), MinSavingPart: r.percent(MinSavingPercent),
-			Payback: r.duration(Payback), EvictionCost: r.dollars(EvictionCost),
-			Cooldown: r.duration(Cooldown), EvictionsPerHour: r.share(EvictionsPerHour),
-		},
+		Consolidation: r.consolidation(),
 		Expiration: Expiring{Graceful: r.word(Expiration, "forceful", "graceful") == "graceful", Window: r.duration(ExpirationWindow)},
 		Drift:      Drift{Canary: r.share(DriftCanary), Bake: r.duration(DriftBake), Resume: r.time(DriftResume)},
 		Zone:       r.zone(BudgetTimeZone),

@@ -33,13 +33,15 @@ func TestRead(t *testing.T) {
 	}
 }
 
+// wrong has for each annotation what cannot be read.
+var wrong = map[string][]string{
+	policy.MinSaving: {"", "-1", "a lot", "NaN", "Inf"}, policy.MinSavingPercent: {"101", "-1", "NaN", ""},
+	policy.Payback: {"2", "-1h", "soon"}, policy.EvictionCost: {"x"}, policy.Cooldown: {"1 hour"},
+	policy.EvictionsPerHour: {"-1", "101%", "1.5", "%"}, policy.Expiration: {"Graceful", ""}, policy.ExpirationWindow: {"1d"},
+	policy.BudgetTimeZone: {"", "Local", "Mars/Olympus"}, policy.DriftCanary: {"some"}, policy.DriftBake: {"-1m"}, policy.DriftResume: {"", "now", "2026-11-22"}, policy.PriceLimit: {"", "free"},
+}
+
 func TestReadTellsAllThatIsWrong(t *testing.T) {
-	wrong := map[string][]string{
-		policy.MinSaving: {"", "-1", "a lot", "NaN", "Inf"}, policy.MinSavingPercent: {"101", "-1", "NaN", ""},
-		policy.Payback: {"2", "-1h", "soon"}, policy.EvictionCost: {"x"}, policy.Cooldown: {"1 hour"},
-		policy.EvictionsPerHour: {"-1", "101%", "1.5", "%"}, policy.Expiration: {"Graceful", ""}, policy.ExpirationWindow: {"1d"},
-		policy.BudgetTimeZone: {"", "Local", "Mars/Olympus"}, policy.DriftCanary: {"some"}, policy.DriftBake: {"-1m"}, policy.DriftResume: {"", "now", "2026-11-22"}, policy.PriceLimit: {"", "free"},
-	}
 	all := map[string]string{}
 	for name, texts := range wrong {
 		for _, text := range texts {

@@ -5,7 +5,7 @@
 // The invariants:
 //
 //   - Without a policy nothing is held back, and nothing is counted.
-//   - A policy that cannot be read holds back all that a policy could have.
+//   - What cannot be read holds back all that it could have.
 //   - Of several NodePools in one command, the strictest is heeded.
 //   - Who came for another reason counts as moved, if that cannot be told apart: a
 //     limit is kept too well rather than broken.
@@ -25,7 +25,7 @@ import (
 // Rules by which a node stays because its NodePool's policy holds consolidation back.
 // Tools match them: the names are stable.
 const (
-	// RuleUnreadable: the annotations of its NodePool cannot be read.
+	// RuleUnreadable: what its NodePool asks for here cannot be read.
 	RuleUnreadable = "policy-unreadable"
 	// RuleMinSaving: less would be saved than its NodePool asks for.
 	RuleMinSaving = "min-saving"
@@ -47,14 +47,18 @@ type Restraint struct {
 	moves *moves
 }
 
-// New reads what the pools ask for. read and wrong have them by their names.
-func New(s *scheduling.Snapshot, read map[string]policy.Policy, wrong map[string]error) Restraint {
-	out := Restraint{now: s.Taken, asking: map[string]policy.Consolidation{}, wrong: wrong}
+// New reads what the NodePools of a snapshot ask for.
+func New(s *scheduling.Snapshot) Restraint {
+	out := Restraint{now: s.Taken, asking: map[string]policy.Consolidation{}, wrong: map[string]error{}}
 	limited := false
-	for name, p := range read {
-		if p.Consolidation != (policy.Consolidation{}) {
-			out.asking[name] = p.Consolidation
-			limited = limited || p.Consolidation.EvictionsPerHour.Set()
+	for i := range s.NodePools {
+		pool := &s.NodePools[i]
+		switch asks, err := policy.ReadConsolidation(pool.Annotations); {
+		case err != nil:
+			out.wrong[pool.Name] = err
+		case asks != (policy.Consolidation{}):
+			out.asking[pool.Name] = asks
+			limited = limited || asks.EvictionsPerHour.Set()
 		}
 	}
 	if limited {

@@ -1,7 +1,6 @@
 package restraint_test
 
 import (
-	"errors"
 	"math"
 	"slices"
 	"strings"
@@ -45,14 +44,10 @@ func joined(ago time.Duration) func(*scheduling.Node) {
 }
 
 // restrained is a pool with these annotations, and its nodes.
-func restrained(t rapid.TB, annotations map[string]string, nodes ...scheduling.Node) (restraint.Restraint, []*candidate.Candidate) {
-	t.Helper()
+func restrained(annotations map[string]string, nodes ...scheduling.Node) (restraint.Restraint, []*candidate.Candidate) {
 	s := fixture.Snapshot(fixture.Pool(), nodes...)
-	p, err := policy.Read(annotations)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return restraint.New(&s, map[string]policy.Policy{"default": p}, nil), survey(s)
+	s.NodePools[0].Annotations = annotations
+	return restraint.New(&s), survey(s)
 }
 
 func survey(s scheduling.Snapshot) []*candidate.Candidate {
@@ -98,7 +93,7 @@ func TestNode(t *testing.T) {
 		{"evictions: none at all, and there is none", none, node("a"), nil, "", ""},
 		{"evictions: pods of nobody are each their own", two, node("a", pods("", 3, day)), nil, "", ""},
 	} {
-		r, list := restrained(t, tt.annotations, append([]scheduling.Node{tt.node}, tt.others...)...)
+		r, list := restrained(tt.annotations, append([]scheduling.Node{tt.node}, tt.others...)...)
 		if no := r.Node(list[0]); no.Rule != tt.rule || !strings.Contains(no.Detail, tt.told) {
 			t.Errorf("%s: got %+v, want %s: %s", tt.name, no, tt.rule, tt.told)
 		}
@@ -116,7 +111,7 @@ func TestNode(t *testing.T) {
 // What waits for a node has come lately, too; what waits on one that goes is counted there.
 func TestWaitingPodsCount(t *testing.T) {
 	s := fixture.Snapshot(fixture.Pool(), node("a", pods("web", 1, day)))
-	p, _ := policy.Read(map[string]string{policy.EvictionsPerHour: "2"})
+	s.NodePools[0].Annotations = map[string]string{policy.EvictionsPerHour: "2"}
 	for _, tt := range []struct {
 		name string
 		edit func(*scheduling.PodClass)
@@ -127,7 +122,7 @@ func TestWaitingPodsCount(t *testing.T) {
 		{"for nobody", func(c *scheduling.PodClass) { c.Pods[0].Buffer = "spare" }, ""},
 	} {
 		s.Waiting = []scheduling.PodClass{pods("web", 2, time.Minute, tt.edit)}
-		r := restraint.New(&s, map[string]policy.Policy{"default": p}, nil)
+		r := restraint.New(&s)
 		if no := r.Node(survey(s)[0]); no.Rule != tt.rule {
 			t.Errorf("%s: %+v", tt.name, no)
 		}
@@ -136,9 +131,11 @@ func TestWaitingPodsCount(t *testing.T) {
 
 func TestUnreadable(t *testing.T) {
 	s := fixture.Snapshot(fixture.Pool(), node("a"), node("b", pods("web", 1, day)))
-	r := restraint.New(&s, nil, map[string]error{"default": errors.Join(errors.New("this"), errors.New("that"))})
+	s.NodePools[0].Annotations = map[string]string{policy.MinSaving: "1", policy.Cooldown: "soon", policy.EvictionCost: "dear"}
+	r := restraint.New(&s)
 	list := survey(s)
-	if no := r.Node(list[0]); no.Rule != restraint.RuleUnreadable || no.Detail != "what NodePool default asks for cannot be read: this; that" {
+	if no := r.Node(list[0]); no.Rule != restraint.RuleUnreadable || !strings.HasPrefix(no.Detail, "what NodePool default asks for cannot be read: annotation "+policy.EvictionCost) ||
+		!strings.Contains(no.Detail, "; annotation "+policy.Cooldown) {
 		t.Errorf("%+v", no)
 	}
 	if no := r.Empty(list[0]); !no.None() {
@@ -146,6 +143,10 @@ func TestUnreadable(t *testing.T) {
 	}
 	if no := r.Empty(list[1]); no.Rule != restraint.RuleUnreadable {
 		t.Errorf("a node with pods that cost nothing to move: %+v", no)
+	}
+	s.NodePools[0].Annotations = map[string]string{policy.PriceLimit: "all of it", policy.Cooldown: "1h"}
+	if no := restraint.New(&s).Node(list[1]); !no.None() {
+		t.Errorf("what is asked for elsewhere cannot be read: %+v", no)
 	}
 }
 
@@ -179,7 +180,7 @@ func TestSaving(t *testing.T) {
 		{"payback where nothing comes", asks(policy.Payback, "1m", policy.EvictionCost, "0.001"), 0.1, 0, 1, "", ""},
 		{"an eviction cost alone asks nothing", asks(policy.EvictionCost, "10"), 1e-9, 0, 1000, "", ""},
 	} {
-		r, list := restrained(t, tt.annotations, node("a"), node("b"))
+		r, list := restrained(tt.annotations, node("a"), node("b"))
 		no := r.Saving(restraint.Command{Nodes: list, SavedPerHour: tt.saved, NewPerHour: tt.come, PodsMoved: tt.pods})
 		if no.Rule != tt.rule || !strings.Contains(no.Detail, tt.told) {
 			t.Errorf("%s: got %+v, want %s: %s", tt.name, no, tt.rule, tt.told)
@@ -194,17 +195,9 @@ func TestStrictestOfPools(t *testing.T) {
 	s := fixture.Snapshot(fixture.Pool(), node("a", pods("web", 2, day)), other)
 	s.NodePools = append(s.NodePools, fixture.Pool())
 	s.NodePools[1].Name = "other"
-	read := func(annotations map[string]string) policy.Policy {
-		p, err := policy.Read(annotations)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return p
-	}
-	r := restraint.New(&s, map[string]policy.Policy{
-		"default": read(map[string]string{policy.MinSaving: "0.01", policy.Payback: "1h", policy.EvictionsPerHour: "3"}),
-		"other":   read(map[string]string{policy.MinSavingPercent: "10%", policy.Payback: "2h", policy.EvictionCost: "0.01"}),
-	}, nil)
+	s.NodePools[0].Annotations = map[string]string{policy.MinSaving: "0.01", policy.Payback: "1h", policy.EvictionsPerHour: "3"}
+	s.NodePools[1].Annotations = map[string]string{policy.MinSavingPercent: "10%", policy.Payback: "2h", policy.EvictionCost: "0.01"}
+	r := restraint.New(&s)
 	list := survey(s)
 	for _, tt := range []struct {
 		saved float64
@@ -242,9 +235,12 @@ func TestLimitIsKept(t *testing.T) {
 			}
 			nodes = append(nodes, node(string(rune('a'+i)), pods("web", count, age)))
 		}
-		r, list := restrained(t, map[string]string{policy.EvictionsPerHour: limit}, nodes...)
-		p, _ := policy.Read(map[string]string{policy.EvictionsPerHour: limit})
-		most, moved := p.Consolidation.EvictionsPerHour.Of(total), fresh
+		r, list := restrained(map[string]string{policy.EvictionsPerHour: limit}, nodes...)
+		p, err := policy.ReadConsolidation(map[string]string{policy.EvictionsPerHour: limit})
+		if err != nil {
+			t.Fatal(err)
+		}
+		most, moved := p.EvictionsPerHour.Of(total), fresh
 		// Who asks about nodes once, and then takes one set after the other, is safe.
 		list = slices.DeleteFunc(list, func(c *candidate.Candidate) bool { return !r.Node(c).None() })
 		for len(list) > 0 {
