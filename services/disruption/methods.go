@@ -141,6 +141,9 @@ func (p *pass) cheaper(a *attempt) {
 	if a.good() && a.Method != Emptiness {
 		a.objection = cmp.Or(p.scores.Objection(a.nodes, a.SavedPerHour), p.restraint.Saving(a.restrained()))
 	}
+	if a.good() && a.Method != Emptiness {
+		p.land(a)
+	}
 }
 
 // another is one more node of a static pool, as it would be launched now (B128). Its

@@ -102,6 +102,7 @@ func (s *Simulation) without(e effort, nodes []int) Result {
 // their pods are where the result has them, and planned nodes exist without having
 // room, for they are not initialized.
 func (s *Simulation) Take(result Result, nodes ...int) {
+	s.standing.rehearsing().take(&result, nodes)
 	s.standing.take(&result, nodes, nil)
 }
 

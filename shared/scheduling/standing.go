@@ -40,6 +40,8 @@ type standing struct {
 	nodes   []packing.Node
 	tallied []int
 	sold    map[string]sale
+	// rehearsal is nil until somebody asks where Kubernetes would put pods.
+	rehearsal *rehearsal
 }
 
 // run is a number of pods of one kind on a node, without those that are being

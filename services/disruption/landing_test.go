@@ -1,0 +1,102 @@
+package disruption
+
+import (
+	"math/rand/v2"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/joist-autoscaler/joist/services/disruption/internal/fixture"
+	"github.com/joist-autoscaler/joist/shared/scheduling"
+	"github.com/joist-autoscaler/joist/shared/scheduling/schedulingtest"
+)
+
+// used binds a protected pod of so many cores, which keeps its node.
+func used(cpu string) func(*node) {
+	return func(n *node) {
+		fixture.With(fixture.Pods("stays-"+n.Name, 1, cpu, "100Mi"))(n)
+		n.Pods[0].Spec.DoNotDisrupt = "true"
+	}
+}
+
+func pods(name string, count int, cpu string) func(*node) {
+	return fixture.With(fixture.Pods(name, count, cpu, "100Mi"))
+}
+
+// tight is a node whose pods fit onto two others, which have 1.5 and 2 cores, if the
+// large one leaves the emptier of them alone.
+func tight(second string) scheduling.Snapshot {
+	n := fixture.Node
+	return fixture.Snapshot(fixture.Pool(),
+		n("full", "t4g.xlarge", pods("large", 1, "1500m"), pods("small", 2, "1")),
+		n("x", "t4g.xlarge", used("2400m")), n("y", "t4g.xlarge", used(second)))
+}
+
+func TestB152WhatWouldNotLandStays(t *testing.T) {
+	for _, tt := range []struct{ name, second, want, kept string }{
+		{"the large pod takes the room of two small ones", "1900m", "", "full would-not-land"},
+		{"there is room for all of them anyhow", "1400m", "SingleNodeConsolidation -full onto x,y", ""},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			s := tight(tt.second)
+			found := Evaluate(s, fixture.Stock(s), Options{})
+			if got := strings.Join(all(s, found), "; "); got != tt.want {
+				t.Errorf("it does %q", got)
+			}
+			kept := ""
+			for _, k := range found.Kept {
+				if k.Node == "full" {
+					kept = k.Node + " " + k.Rule
+					if k.Detail != "of 3 pods, 1 would find no room where Kubernetes' scheduler puts the others" {
+						t.Errorf("it is told %q", k.Detail)
+					}
+				}
+			}
+			if kept != tt.kept {
+				t.Errorf("it keeps %q", kept)
+			}
+		})
+	}
+}
+
+// TestB152ProposedIsTriedAgain carries a proposal into a snapshot in which a pod came
+// to one of the nodes that stay.
+func TestB152ProposedIsTriedAgain(t *testing.T) {
+	s := tight("1400m")
+	proposed := Evaluate(s, fixture.Stock(s), Options{}).Commands[0]
+	again := func(second string) Findings {
+		s := tight(second)
+		s.Nodes[0].Proposal = &scheduling.Proposal{
+			ID: proposed.Proposal, Method: string(proposed.Method), Reason: string(proposed.Reason), Proposed: fixture.Taken.Add(-time.Minute),
+		}
+		return Evaluate(s, fixture.Stock(s), Options{})
+	}
+	if found := again("1400m"); len(found.Commands) != 1 || found.Commands[0].Since.IsZero() {
+		t.Errorf("nothing changed, and it is not proposed any more: %+v", found)
+	}
+	if found := again("1900m"); len(found.Commands) > 0 || found.Kept[0].Rule != RuleWouldNotLand {
+		t.Errorf("it would not land now, and it is %+v", found)
+	}
+}
+
+// TestB152CommandsLand plays the commands of large clusters again, one after the other.
+func TestB152CommandsLand(t *testing.T) {
+	commands, moved := 0, 0
+	for seed := range uint64(4) {
+		s := schedulingtest.Cluster(rand.New(rand.NewPCG(seed, 0)), 60, 1200)
+		fixture.Budgets("100%")(&s.NodePools[0])
+		stock := scheduling.NewStock(s, schedulingtest.Catalogue())
+		simulation := scheduling.NewSimulation(prepared(s), stock)
+		for _, c := range Evaluate(s, stock, Options{}).Commands {
+			if left := simulation.Stranded(c.Result, c.Nodes...); len(left) > 0 && c.Method != Emptiness {
+				t.Errorf("of the cluster of seed %d, %s leaves %d of %d pods without room", seed, tell(s, c), len(left), c.PodsMoved)
+			}
+			simulation.Take(c.Result, c.Nodes...)
+			commands, moved = commands+1, moved+c.PodsMoved
+		}
+	}
+	t.Logf("%d commands move %d pods", commands, moved)
+	if commands < 8 || moved < 400 {
+		t.Error("too little is moved to prove anything")
+	}
+}
