@@ -50,7 +50,7 @@ func driftOf(pool *karpenter.NodePool) (policy.Drift, error) {
 // objection is what keeps a drifted node until those that went before it have proved
 // what comes instead.
 func (w waves) objection(m Method, c *candidate.Candidate) candidate.Objection {
-	if m != Drift && m != StaticDrift {
+	if m != Drift && m != StaticDrift || c.Node.Drift == nil {
 		return candidate.Objection{}
 	}
 	no := w.pools[c.Node.NodePool].Objection(c.Node.Drift.Since)

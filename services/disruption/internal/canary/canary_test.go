@@ -101,6 +101,28 @@ func TestAsk16Objection(t *testing.T) {
 	}
 }
 
+// Who says that drift goes on does not have to wait for what never comes.
+func TestAsk16Resume(t *testing.T) {
+	for name, tt := range map[string]struct {
+		node   scheduling.Node
+		resume time.Time
+		want   string
+	}{
+		"for one that does not come":            {came(20*time.Minute, coming), ago(time.Minute), ""},
+		"for one that is sick":                  {came(40*time.Minute, sick), ago(time.Minute), ""},
+		"not for one that has come since":       {came(20*time.Minute, sick), ago(30 * time.Minute), canary.RuleHalted},
+		"nor is one forgiven that is to bake":   {came(20 * time.Minute), ago(time.Minute), canary.RuleCanary},
+		"nor one that is coming and came since": {came(2*time.Minute, coming), ago(3 * time.Minute), canary.RuleCanary},
+	} {
+		s := scheduling.Snapshot{Taken: noon, Nodes: []scheduling.Node{old(), tt.node}}
+		drift := share(t, "1")
+		drift.Resume = tt.resume
+		if got := canary.New(&s, &karpenter.NodePool{ObjectMeta: metav1.ObjectMeta{Name: "web"}}, drift).Objection(ago(time.Hour)); got.Rule != tt.want {
+			t.Errorf("%s: %+v", name, got)
+		}
+	}
+}
+
 func TestAsk16Size(t *testing.T) {
 	s := scheduling.Snapshot{Taken: noon}
 	for range 25 {
