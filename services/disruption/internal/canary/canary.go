@@ -136,7 +136,7 @@ func (r *Rollout) Objection(since time.Time) candidate.Objection {
 	for _, n := range r.fresh {
 		at, begun := r.proof(n)
 		switch {
-		case !begun && !n.Created.After(r.drift.Resume):
+		case !begun && n.Created.Before(r.drift.Resume):
 			// Somebody has seen to it: it may never come, and holds nobody up.
 		case !begun:
 			unproved++
