@@ -7,6 +7,7 @@ import "errors"
 func ReadConsolidation(annotations map[string]string) (Consolidation, error) {
 	r := reader{annotations: annotations}
 	c := r.consolidation()
+	r.strangers(consolidationFamily)
 	if len(r.problems) > 0 {
 		return Consolidation{}, errors.Join(r.problems...)
 	}

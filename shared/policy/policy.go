@@ -102,12 +102,13 @@ func Read(annotations map[string]string) (Policy, error) {
 func (r *reader) read() Policy {
 	p := Policy{
 		Consolidation: r.consolidation(),
-		Expiration: Expiring{Graceful: r.word(Expiration, "forceful", "graceful") == "graceful", Window: r.duration(ExpirationWindow)},
-		Drift:      Drift{Canary: r.share(DriftCanary), Bake: r.duration(DriftBake), Resume: r.time(DriftResume)},
-		Zone:       r.zone(BudgetTimeZone),
+		Expiration:    Expiring{Graceful: r.word(Expiration, "forceful", "graceful") == "graceful", Window: r.duration(ExpirationWindow)},
+		Drift:         Drift{Canary: r.share(DriftCanary), Bake: r.duration(DriftBake), Resume: r.time(DriftResume)},
+		Zone:          r.zone(BudgetTimeZone),
 	}
 	if _, limited := r.text(PriceLimit); limited {
 		p.PriceLimit = new(r.dollars(PriceLimit))
 	}
+	r.strangers(families...)
 	return p
 }

@@ -41,6 +41,25 @@ var wrong = map[string][]string{
 	policy.BudgetTimeZone: {"", "Local", "Mars/Olympus"}, policy.DriftCanary: {"some"}, policy.DriftBake: {"-1m"}, policy.DriftResume: {"", "now", "2026-11-22"}, policy.PriceLimit: {"", "free"},
 }
 
+// A name that is misspelt asks for something, and is not passed over.
+func TestReadTellsOfStrangers(t *testing.T) {
+	for name, meant := range map[string]string{
+		policy.MinSaving + "s": policy.MinSaving, "joist.sh/expirations": policy.Expiration, "joist.sh/drift-wave": policy.DriftCanary,
+		"joist.sh/budget-timezone": policy.BudgetTimeZone, "joist.sh/price-limits": policy.PriceLimit,
+	} {
+		asked := map[string]string{name: "1", policy.Cooldown: "1h"}
+		if got, err := policy.Read(asked); err == nil || got != (policy.Policy{}) || !strings.HasPrefix(err.Error(), "annotation "+name+" is not known: write ") || !strings.Contains(err.Error(), meant) {
+			t.Errorf("%s: %+v, %v", name, got, err)
+		}
+		if !policy.Asked(map[string]string{name: ""}) {
+			t.Errorf("%s asks for nothing", name)
+		}
+		if _, err := policy.ReadConsolidation(asked); (err != nil) != (meant == policy.MinSaving) {
+			t.Errorf("%s: of consolidation: %v", name, err)
+		}
+	}
+}
+
 func TestReadTellsAllThatIsWrong(t *testing.T) {
 	all := map[string]string{}
 	for name, texts := range wrong {

@@ -16,6 +16,8 @@ import (
 // is the zero value.
 type reader struct {
 	annotations map[string]string
+	// known are the names that were looked for.
+	known []string
 	// asked says that one of them was there.
 	asked    bool
 	problems []error
@@ -24,6 +26,7 @@ type reader struct {
 // text is what an annotation says, if it is there.
 func (r *reader) text(name string) (string, bool) {
 	text, ok := r.annotations[name]
+	r.known = append(r.known, name)
 	r.asked = r.asked || ok
 	return text, ok
 }
@@ -33,11 +36,14 @@ func (r *reader) text(name string) (string, bool) {
 const quotedMost = 64
 
 func (r *reader) wrong(name, want string) {
-	text := r.annotations[name]
-	if len(text) > quotedMost {
-		text = strings.ToValidUTF8(text[:quotedMost], "") + "…"
+	r.problems = append(r.problems, fmt.Errorf("annotation %s is %q: write %s, or take it off", name, cut(r.annotations[name]), want))
+}
+
+func cut(text string) string {
+	if len(text) <= quotedMost {
+		return text
 	}
-	r.problems = append(r.problems, fmt.Errorf("annotation %s is %q: write %s, or take it off", name, text, want))
+	return strings.ToValidUTF8(text[:quotedMost], "") + "…"
 }
 
 func (r *reader) dollars(name string) float64 {

@@ -1,0 +1,34 @@
+package policy
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+)
+
+// families are what the names of the annotations begin with. What begins so and is not
+// known was meant to hold something back, and is misspelt or of a later version.
+var families = []string{
+	consolidationFamily, "joist.sh/expiration", "joist.sh/drift-", "joist.sh/budget-", "joist.sh/price-",
+}
+
+const consolidationFamily = "joist.sh/consolidation-"
+
+// strangers tells of annotations of these families that nobody has looked for.
+func (r *reader) strangers(families ...string) {
+	for _, name := range slices.Sorted(maps.Keys(r.annotations)) {
+		at := slices.IndexFunc(families, func(f string) bool { return strings.HasPrefix(name, f) })
+		if at < 0 || slices.Contains(r.known, name) {
+			continue
+		}
+		r.asked = true
+		var meant []string
+		for _, known := range r.known {
+			if strings.HasPrefix(known, families[at]) {
+				meant = append(meant, known)
+			}
+		}
+		r.problems = append(r.problems, fmt.Errorf("annotation %s is not known: write %s, or take it off", cut(name), strings.Join(meant, " or ")))
+	}
+}
