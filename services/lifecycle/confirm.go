@@ -86,6 +86,7 @@ func (s *Service) beginRemoval(ctx context.Context, f *proposalFact, l *live) er
 	if candidates, err = s.mark(ctx, candidates, nil); err != nil {
 		return err
 	}
+	s.decided(f)
 	return errors.Join(s.nominate(ctx, f.plan), s.remove(ctx, candidates))
 }
 
@@ -120,6 +121,7 @@ func (s *Service) beginReplacement(ctx context.Context, f *proposalFact) error {
 	if held, err = held.Swap(ctx, s.Client, next); err != nil {
 		return err
 	}
+	s.decided(f)
 	_, err = s.carryOut(ctx, f.e, held, f.plan)
 	return err
 }

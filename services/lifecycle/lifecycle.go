@@ -88,6 +88,9 @@ type Config struct {
 	// time. A large cluster changes all the time, and most of it does not.
 	Rest time.Duration
 	Now  func() time.Time
+	// Count hears of what happens that somebody may watch, from many goroutines; nil
+	// counts nothing.
+	Count func(what Counted, value float64, labels ...string)
 }
 
 // Service is lifecycle. News of one instance may be handled beside everything else,

@@ -44,10 +44,13 @@ func (s *Service) drop(ctx context.Context, b event.DisruptionProposed) error {
 		if err != nil {
 			return fmt.Errorf("reading NodeClaim %s to drop a proposal: %w", b.Claims[i], err)
 		}
-		if p := scheduling.ProposalOf(c); p == nil || p.ID != b.Proposal || !p.Confirmed.IsZero() {
+		p := scheduling.ProposalOf(c)
+		if p == nil || p.ID != b.Proposal || !p.Confirmed.IsZero() {
 			return nil
 		}
-		_, err = s.note(ctx, c, nil)
+		if _, err = s.note(ctx, c, nil); err == nil {
+			s.count(Invalid, 1, karpenter.ConsolidationType(p.Method))
+		}
 		return err
 	})...)
 }

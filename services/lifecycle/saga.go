@@ -81,7 +81,11 @@ func (s *Service) goOn(ctx context.Context, w world, c *karpenter.NodeClaim, p s
 	case saga.Ready:
 		return s.finish(ctx, w, c, p, acting)
 	case saga.Failed:
-		return s.undo(ctx, c, why)
+		err := s.undo(ctx, c, why)
+		if err == nil {
+			s.failed(w, p)
+		}
+		return err
 	default:
 		s.sayWaiting(ctx, w, p)
 		return s.hold(ctx, c, w.node(c))

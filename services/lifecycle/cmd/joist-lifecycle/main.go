@@ -12,6 +12,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/kubecluster"
 	"github.com/joist-autoscaler/joist/shared/parts"
 	"github.com/joist-autoscaler/joist/shared/settings"
+	"github.com/joist-autoscaler/joist/shared/telemetry"
 )
 
 func main() {
@@ -28,6 +29,11 @@ func main() {
 var watched = []cluster.Kind{
 	cluster.Pods, cluster.Nodes, cluster.DisruptionBudgets, cluster.VolumeAttachments, cluster.VolumeClaims,
 	cluster.NodePools, cluster.NodeClaims, cluster.NodeClasses,
+}
+
+// metrics are what the service's counts are called.
+var metrics = map[lifecycle.Counted]telemetry.Metric{
+	lifecycle.Decisions: telemetry.Decisions, lifecycle.Invalid: telemetry.Invalid, lifecycle.QueueFailures: telemetry.QueueFailures,
 }
 
 // parallel is how many writes of a look are under way at a time. The client keeps
@@ -58,6 +64,9 @@ func run(ctx context.Context, p *parts.Parts) error {
 		Region: p.Region, ReservedCapacity: p.Scheduling.Gates.ReservedCapacity, DryRuns: p.DryRuns, ZonalShift: p.ZonalShift,
 		CapacityBuffers: p.Scheduling.Gates.CapacityBuffer, StaticCapacity: p.Scheduling.Gates.StaticCapacity,
 		Parallel: parallel, Rest: lifecycle.Pace, Now: time.Now,
+		Count: func(what lifecycle.Counted, value float64, labels ...string) {
+			p.Telemetry.Count(metrics[what], value, labels...)
+		},
 	})
 	// Looks and facts take turns, notices do not, and only a leader takes any.
 	gate := host.NewGate()
