@@ -10,6 +10,7 @@ import (
 	"github.com/joist-autoscaler/joist/services/disruption/internal/restraint"
 	"github.com/joist-autoscaler/joist/services/disruption/internal/room"
 	"github.com/joist-autoscaler/joist/shared/karpenter"
+	"github.com/joist-autoscaler/joist/shared/policy"
 	"github.com/joist-autoscaler/joist/shared/scheduling"
 )
 
@@ -42,6 +43,8 @@ type pass struct {
 	policies   policies
 	waves      waves
 	restraint  restraint.Restraint
+	// expiry is how the nodes of NodePools end, once somebody has asked.
+	expiry map[string]policy.Expiring
 	// candidates are the managed nodes, in the snapshot's order.
 	candidates []candidate.Candidate
 	// buffers are the nodes on which room is kept (B127).
@@ -61,7 +64,7 @@ type pass struct {
 }
 
 func newPass(s scheduling.Snapshot, stock scheduling.Stock, o Options) *pass {
-	p := &pass{snapshot: prepared(s), stock: stock, taken: map[int]bool{}, aside: map[int]candidate.Objection{}, at: map[string]int{}, why: map[int]candidate.Objection{}}
+	p := &pass{snapshot: prepared(s), stock: stock, taken: map[int]bool{}, aside: map[int]candidate.Objection{}, at: map[string]int{}, why: map[int]candidate.Objection{}, expiry: map[string]policy.Expiring{}}
 	for i := range s.Nodes {
 		p.at[s.Nodes[i].Name] = i
 	}

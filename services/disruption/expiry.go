@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/joist-autoscaler/joist/services/disruption/internal/candidate"
+	"github.com/joist-autoscaler/joist/shared/karpenter"
 	"github.com/joist-autoscaler/joist/shared/policy"
 	"github.com/joist-autoscaler/joist/shared/scheduling"
 )
@@ -34,7 +35,7 @@ func (p *pass) expiration() { p.each(Expiration, byEnd) }
 // a pod from being moved is heeded, though the drain has an end: the force that passes
 // over it comes with the end of the node's life (B139).
 func (p *pass) expiring(c *candidate.Candidate) candidate.Objection {
-	from := replacedFrom(c.Node, p.policies.read[c.Node.NodePool].Expiration)
+	from := replacedFrom(c.Node, p.expiryOf(c.Pool))
 	if from.IsZero() || from.After(p.snapshot.Taken) {
 		p.wake(from)
 		return candidate.Objection{Rule: RuleNotExpiring, Detail: "its life does not end soon"}
@@ -42,6 +43,20 @@ func (p *pass) expiring(c *candidate.Candidate) candidate.Objection {
 	no := cmp.Or(c.Objection, c.Shield)
 	p.wakeFor(no)
 	return no
+}
+
+// expiryOf is what a pool asks for. One that cannot be read asks for nothing: its nodes
+// end as they would without it, and the pass has told the problem.
+func (p *pass) expiryOf(pool *karpenter.NodePool) policy.Expiring {
+	if pool == nil {
+		return policy.Expiring{}
+	}
+	asks, known := p.expiry[pool.Name]
+	if !known {
+		asks, _ = policy.ReadExpiration(pool.Annotations)
+		p.expiry[pool.Name] = asks
+	}
+	return asks
 }
 
 // replacedFrom is from when on a node is replaced because it expires; zero for never.

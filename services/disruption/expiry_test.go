@@ -71,6 +71,8 @@ func TestExpiration(t *testing.T) {
 		{"a static pool gets another, whatever is on it", graceful(static(2)), nil, []node{n("a", "t4g.medium", with(3)), n("b", "t4g.medium", with(1), late)},
 			[]string{"Expiration -b +t4g.medium"}},
 		{"an annotation that cannot be read", graceful(), annotated(policy.ExpirationWindow, "1d"), []node{n("a", "t4g.medium", with(3), late)}, nil},
+		{"another that cannot be read", graceful(), annotated(policy.MinSaving, "lots"), []node{n("a", "t4g.medium", with(3), late)}, []string{"Expiration -a +t4g.medium"}},
+		{"one that is misspelt", graceful(), annotated("joist.sh/expirations", "none"), []node{n("a", "t4g.medium", with(3), late)}, nil},
 		{"a zone that is none", graceful(fixture.Budgets("5")), annotated(policy.BudgetTimeZone, "Mars/Olympus"), []node{n("a", "t4g.medium", with(3), late)}, nil},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

@@ -27,7 +27,7 @@ const Unbounded = math.MaxInt
 // error it is 0. Schedules are read in the time zone that the pool's annotation
 // names, and in UTC without one (policy.BudgetTimeZone).
 func Allowed(pool *karpenter.NodePool, nodes int, reason karpenter.DisruptionReason, now time.Time) (int, error) {
-	zone, err := policy.ZoneOf(pool.Annotations)
+	zone, err := policy.ReadZone(pool.Annotations)
 	if err != nil {
 		return 0, err
 	}

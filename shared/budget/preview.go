@@ -63,7 +63,7 @@ type Allowance struct {
 // error names every budget, or the annotation, that cannot be read; as long as one
 // cannot, nothing is allowed.
 func Look(pool *karpenter.NodePool, nodes int, from, until time.Time) (Preview, error) {
-	zone, err := policy.ZoneOf(pool.Annotations)
+	zone, err := policy.ReadZone(pool.Annotations)
 	if err != nil {
 		return Preview{}, fmt.Errorf("NodePool %s: %w", pool.Name, err)
 	}

@@ -65,9 +65,13 @@ func TestAllowedInAZone(t *testing.T) {
 }
 
 func TestAZoneThatIsNoneAllowsNothing(t *testing.T) {
-	got, err := Allowed(in("Mars/Olympus", always("5")), 10, karpenter.DisruptionReasonEmpty, friday)
-	if got != 0 || err == nil || !strings.Contains(err.Error(), policy.BudgetTimeZone) {
-		t.Errorf("%d, %v", got, err)
+	misspelt := pool(always("5"))
+	misspelt.Annotations = map[string]string{"joist.sh/budget-timezone": "Europe/Berlin"}
+	for _, p := range []*karpenter.NodePool{in("Mars/Olympus", always("5")), misspelt} {
+		got, err := Allowed(p, 10, karpenter.DisruptionReasonEmpty, friday)
+		if got != 0 || err == nil || !strings.Contains(err.Error(), policy.BudgetTimeZone) {
+			t.Errorf("%d, %v", got, err)
+		}
 	}
 }
 

@@ -102,7 +102,7 @@ func Read(annotations map[string]string) (Policy, error) {
 func (r *reader) read() Policy {
 	p := Policy{
 		Consolidation: r.consolidation(),
-		Expiration:    Expiring{Graceful: r.word(Expiration, "forceful", "graceful") == "graceful", Window: r.duration(ExpirationWindow)},
+		Expiration:    r.expiring(),
 		Drift:         Drift{Canary: r.share(DriftCanary), Bake: r.duration(DriftBake), Resume: r.time(DriftResume)},
 		Zone:          r.zone(BudgetTimeZone),
 	}

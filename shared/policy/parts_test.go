@@ -1,0 +1,45 @@
+package policy_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/joist-autoscaler/joist/shared/policy"
+)
+
+// Each part heeds what is wrong with its own annotations, misspelt ones included, and
+// nothing else.
+func TestPartsAreReadAlone(t *testing.T) {
+	good := map[string]string{policy.BudgetTimeZone: "Europe/Berlin", policy.Expiration: "graceful", policy.ExpirationWindow: "2h"}
+	for _, tt := range []struct {
+		name, annotation, text string
+		zone, expiration       bool
+	}{
+		{"all is well", "other", "", true, true},
+		{"a threshold", policy.MinSaving, "lots", true, true},
+		{"the zone", policy.BudgetTimeZone, "Mars/Olympus", false, true},
+		{"the zone's name", "joist.sh/budget-timezone", "Europe/Berlin", false, true},
+		{"the window", policy.ExpirationWindow, "1d", true, false},
+		{"the window's name", "joist.sh/expiration-windows", "1h", true, false},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			annotations := map[string]string{tt.annotation: tt.text}
+			for name, text := range good {
+				if name != tt.annotation {
+					annotations[name] = text
+				}
+			}
+			zone, err := policy.ReadZone(annotations)
+			if (err == nil) != tt.zone || tt.zone && zone.String() != "Europe/Berlin" {
+				t.Errorf("zone %v, %v", zone, err)
+			}
+			want := policy.Expiring{Graceful: tt.expiration}
+			if tt.expiration {
+				want.Window = 2 * time.Hour
+			}
+			if got, err := policy.ReadExpiration(annotations); (err == nil) != tt.expiration || got != want {
+				t.Errorf("expiration %+v, %v", got, err)
+			}
+		})
+	}
+}
