@@ -59,9 +59,6 @@ func (b *session) free() {
 	sessions.Put(b)
 }
 
-// fields is how many words a line has of an event: four pairs.
-const fields = 8
-
 // Batch takes messages that were received together: owners are asked for and facts
 // are said with one call each. Envelopes are left to Handle. It is a host.Batch.
 //
@@ -70,11 +67,10 @@ const fields = 8
 func (s *Service) Batch(ctx context.Context, batch []host.Delivery) {
 	b := sessions.Get().(*session)
 	defer b.free()
-	now, room := s.Now(), make([]any, fields*len(batch))
+	now := s.Now()
 	b.heard = slices.Grow(b.heard, len(batch)) // Pointers go into it.
 	for i := range batch {
 		d := &batch[i]
-		d.Note.Fields = room[i*fields : i*fields : (i+1)*fields]
 		b.heard = append(b.heard, hearing{Delivery: d})
 		if d.Err = s.hear(&b.heard[len(b.heard)-1], &b.document, now); d.Err != nil {
 			b.heard = b.heard[:len(b.heard)-1]

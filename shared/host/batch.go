@@ -24,7 +24,8 @@ type Batch func(ctx context.Context, batch []Delivery)
 // Delivery is one message of a batch, and what its handler makes of it.
 type Delivery struct {
 	Message queue.Message
-	// Note is what the message's line says.
+	// Note is what the message's line says. There is room for a few fields in it,
+	// which is the host's again once the line is logged.
 	Note Note
 	// Err is ErrAlone until the handler says otherwise, nil included.
 	Err error
@@ -48,6 +49,7 @@ func (w Worker) DealAll(ctx context.Context, messages []queue.Message) []Line {
 		mu.Lock()
 		defer mu.Unlock()
 		lines[at] = *line
+		lines[at].Note.Fields = slices.Clone(line.Note.Fields)
 	})
 	return lines
 }
@@ -86,7 +88,22 @@ type batch struct {
 	deleted, parked []*Delivery
 	others          []*Delivery
 	receipts        []string
-	line            Line
+	// fields is room for the notes' fields.
+	fields []any
+	line   Line
+}
+
+// fieldsRoom is how many words a note has room for: four names and their values.
+const fieldsRoom = 8
+
+// fill makes deliveries of messages.
+func (b *batch) fill(messages []queue.Message) {
+	n := len(messages)
+	b.deliveries, b.fields = slices.Grow(b.deliveries, n)[:n], slices.Grow(b.fields, n*fieldsRoom)[:n*fieldsRoom]
+	for i := range messages {
+		d, from := &b.deliveries[i], i*fieldsRoom
+		d.Message, d.Err, d.Note.Fields = messages[i], ErrAlone, b.fields[from:from:from+fieldsRoom]
+	}
 }
 
 // dealBatch gives messages to the batch handler, and names those that are to be
@@ -94,10 +111,7 @@ type batch struct {
 func (w Worker) dealBatch(ctx, verdicts context.Context, messages []queue.Message, done dealt, alone func(at int)) {
 	b := batches.Get().(*batch)
 	defer b.free()
-	b.deliveries = slices.Grow(b.deliveries, len(messages))[:len(messages)]
-	for i := range messages {
-		b.deliveries[i].Message, b.deliveries[i].Err = messages[i], ErrAlone
-	}
+	b.fill(messages)
 	began := w.Now()
 	w.handleBatch(ctx, b.deliveries)
 	took := w.Now().Sub(began)
@@ -131,8 +145,10 @@ func (b *batch) free() {
 	clear(b.parked)
 	clear(b.others)
 	clear(b.receipts)
+	clear(b.fields)
 	*b = batch{
 		deliveries: b.deliveries[:0], deleted: b.deleted[:0], parked: b.parked[:0], others: b.others[:0], receipts: b.receipts[:0],
+		fields: b.fields[:0],
 	}
 	batches.Put(b)
 }

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/joist-autoscaler/joist/shared/fault"
 	"github.com/joist-autoscaler/joist/shared/host"
@@ -120,6 +121,38 @@ func TestDealAll(t *testing.T) {
 				t.Errorf("%d lines were logged for %d messages", len(b.lines), len(c.bodies))
 			}
 		})
+	}
+}
+
+// The lines of a batch keep what its handler said, whatever is said in the memory of
+// their notes afterwards.
+func TestLinesKeepTheirFields(t *testing.T) {
+	b := newBench()
+	w, said := b.worker(returns(nil)), 0
+	w.Batch = func(_ context.Context, batch []host.Delivery) {
+		for i := range batch {
+			if len(batch[i].Note.Fields) > 0 {
+				t.Errorf("a note begins with %v", batch[i].Note.Fields)
+			}
+			for range i * 2 { // more than there is room for
+				said++
+				batch[i].Note.Say("n", said)
+			}
+			batch[i].Err = nil
+		}
+	}
+	first := w.DealAll(t.Context(), b.deliveries(t, "a", "b", "c", "d", "e", "f"))
+	w.DealAll(t.Context(), b.deliveries(t, "g", "h", "i", "j", "k", "l"))
+	want := 0
+	for i, l := range first {
+		var fields []any
+		for range i * 2 {
+			want++
+			fields = append(fields, "n", want)
+		}
+		if diff := cmp.Diff(fields, l.Note.Fields, cmpopts.EquateEmpty()); diff != "" {
+			t.Errorf("line %d: %s", i, diff)
+		}
 	}
 }
 

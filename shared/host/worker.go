@@ -21,7 +21,8 @@ type Worker struct {
 	// Batch deals with messages that were received together; nil lets Handle deal
 	// with each of them, all at the same time.
 	Batch Batch
-	// Log takes one line per message; nil logs nothing.
+	// Log takes one line per message; nil logs nothing. The fields of a line are not
+	// to be kept.
 	Log func(Line)
 	Now func() time.Time
 	// Again is how long a message that is to come again stays hidden; nil means
