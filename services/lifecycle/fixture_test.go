@@ -244,10 +244,12 @@ func (s *site) planned(held outbox.Held, id string, n int) scheduling.PlannedInt
 			Annotations: map[string]string{
 				launchspec.IntentTag: id, launchspec.IntentRefAnnotation: launchspec.FormatRef(ref),
 				launchspec.BatchAnnotation:  fmt.Sprintf("%s/%d", held.UID(), held.Seq),
-				launchspec.ClaimsAnnotation: strconv.Itoa(n), launchspec.CeilingAnnotation: `{"cpu":"2"}`,
+				launchspec.ClaimsAnnotation: strconv.Itoa(n), launchspec.CeilingAnnotation: `{"cpu":"2","joist.sh/microdollars-per-hour":"30100"}`,
 			},
 		}}
-		out.Claims = append(out.Claims, scheduling.PlannedClaim{Object: c, Ceiling: cpu("2"), Pods: 1})
+		ceiling := cpu("2")
+		ceiling[scheduling.PriceResource] = resource.MustParse("30100")
+		out.Claims = append(out.Claims, scheduling.PlannedClaim{Object: c, Ceiling: ceiling, Pods: 1})
 	}
 	return out
 }

@@ -268,6 +268,7 @@ func TestB152LiveObjections(t *testing.T) {
 			other.take(event.Confirmed, "")
 		}, blocked: "NodePool default: No allowed disruptions"},
 		{name: "the limit leaves no room", changes: func(s *site) { s.bounded("2", 3) }, blocked: "NodePool default: a replacement may not be launched: limit cpu=6 would be exceeded"},
+		{name: "the money is spent", changes: func(s *site) { s.frugal("2", 3) }, blocked: "NodePool default: a replacement may not be launched: joist.sh/price-limit of $0.0903 an hour would be exceeded: $0.1204"},
 		{name: "the pool is going", changes: func(s *site) {
 			s.Change(cluster.NodePools, cluster.Key{Name: "default"}, func(o cluster.Object) { o.SetFinalizers([]string{"x"}) })
 			if err := s.Delete(s.t.Context(), cluster.NodePools, cluster.Key{Name: "default"}, ""); err != nil {

@@ -175,7 +175,11 @@ func TestB164CrashAnywhere(t *testing.T) {
 
 func crashing(t *testing.T, n int, done, again, comes bool) (*play, bool) {
 	s := estate(t, 3)
-	s.bounded("2", 4)
+	if again {
+		s.bounded("2", 4)
+	} else {
+		s.frugal("2", 4)
+	}
 	p := &play{move: s.moves(1, "old-0", "old-1"), again: again, comes: comes}
 	s.sent()
 	p.since = s.now

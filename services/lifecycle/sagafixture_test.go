@@ -16,6 +16,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/karpenter"
 	"github.com/joist-autoscaler/joist/shared/launchspec"
 	"github.com/joist-autoscaler/joist/shared/memcluster"
+	"github.com/joist-autoscaler/joist/shared/policy"
 	"github.com/joist-autoscaler/joist/shared/scheduling"
 )
 
@@ -265,5 +266,15 @@ func (s *site) bounded(budget string, limit int) {
 		pool := o.(*karpenter.NodePool)
 		pool.Spec.Disruption.Budgets = []karpenter.Budget{{Nodes: budget}}
 		pool.Spec.Limits = karpenter.Limits{"cpu": *cpuOf(2 * limit)}
+	})
+}
+
+// frugal is bounded by what so many claims cost.
+func (s *site) frugal(budget string, limit int) {
+	s.t.Helper()
+	s.Change(cluster.NodePools, cluster.Key{Name: "default"}, func(o cluster.Object) {
+		pool := o.(*karpenter.NodePool)
+		pool.Spec.Disruption.Budgets = []karpenter.Budget{{Nodes: budget}}
+		pool.Annotations = map[string]string{policy.PriceLimit: fmt.Sprintf("%.4f", 0.0301*float64(limit))}
 	})
 }

@@ -135,7 +135,12 @@ func (u *tumult) between() {
 func TestB160TumultKeepsToBudgets(t *testing.T) {
 	rapid.Check(t, func(draw *rapid.T) {
 		u := &tumult{site: estate(t, 5), draw: draw}
-		u.bounded("2", 7)
+		limit := rapid.IntRange(5, 7).Draw(draw, "limit") // Five are there, and the budget alone would let two more come.
+		if rapid.Bool().Draw(draw, "limited in money") {
+			u.frugal("2", limit)
+		} else {
+			u.bounded("2", limit)
+		}
 		for range 30 {
 			u.something()
 		}
@@ -146,7 +151,7 @@ func TestB160TumultKeepsToBudgets(t *testing.T) {
 			u.now = u.now.Add(time.Minute)
 			u.step()
 		}
-		if wrong := u.wrongs(2, 7); wrong != "" {
+		if wrong := u.wrongs(2, limit); wrong != "" {
 			draw.Fatal(wrong)
 		}
 		for _, c := range u.claims() {
