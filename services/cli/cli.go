@@ -21,6 +21,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/joist-autoscaler/joist/services/cli/internal/demo"
+	"github.com/joist-autoscaler/joist/shared/blob"
 	"github.com/joist-autoscaler/joist/shared/fault"
 	"github.com/joist-autoscaler/joist/shared/manifest"
 )
@@ -42,6 +43,9 @@ type Env struct {
 	Environ []string
 	Now     func() time.Time
 	Build   Build
+	// Store opens a bucket, below a prefix that may be empty, with the rights of whoever
+	// asks.
+	Store func(ctx context.Context, bucket, prefix string) (blob.Store, error)
 }
 
 // errChanges is how a command says that there is something to do; it is no error.
@@ -78,7 +82,7 @@ func newRoot(env Env) *cobra.Command {
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		return usage(err, cmd.CommandPath()+" --help")
 	})
-	root.AddCommand(budgetsCommand(env), consolidateCommand(env), demo.Command(), planCommand(env), simulateCommand(env), versionCommand(env), whyCommand())
+	root.AddCommand(budgetsCommand(env), consolidateCommand(env), demo.Command(), planCommand(env), simulateCommand(env), versionCommand(env), whyCommand(env))
 	return root
 }
 

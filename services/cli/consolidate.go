@@ -24,12 +24,12 @@ type consolidateFlags struct {
 func consolidateCommand(env Env) *cobra.Command {
 	var flags consolidateFlags
 	cmd := &cobra.Command{
-		Use:   "consolidate {--scenario FILE | --snapshot FILE}",
+		Use:   "consolidate {--scenario FILE | --snapshot FILE | --store s3://BUCKET}",
 		Short: "Say which nodes would go, and what would come in their place, until nothing changes",
 		Long: "Consolidate reads a scenario with nodes, or a snapshot of a cluster, and plays disruption on it: passes are repeated\n" +
 			"until nothing changes, within the budgets and policies of the NodePools, without the waits, and each command is\n" +
 			"carried out at once. It says which nodes go and come, how many pods move, what the cluster costs after each\n" +
-			"command, and what deciding took. It needs neither a cluster nor an account.\n\n" +
+			"command, and what deciding took. It needs neither a cluster nor, but for --store, an account.\n\n" +
 			"Exit codes: 0 it was played, 1 an error.",
 		Example: "  joist consolidate --scenario e-100.json\n" +
 			"  joist consolidate --snapshot snapshot.json.zst --catalogue catalogue.json.zst -o json",
@@ -45,7 +45,7 @@ func consolidateCommand(env Env) *cobra.Command {
 }
 
 func play(cmd *cobra.Command, env Env, flags consolidateFlags) error {
-	asked, err := flags.nodes.read(cmd, "joist consolidate --scenario FILE, or --snapshot FILE")
+	asked, err := flags.nodes.read(cmd, env, "joist consolidate --scenario FILE, or "+orCluster)
 	if err != nil {
 		return err
 	}

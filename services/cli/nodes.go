@@ -19,13 +19,17 @@ import (
 )
 
 // nodesFlags say about whose nodes a command is asked.
-type nodesFlags struct{ scenario, snapshot, catalogue string }
+type nodesFlags struct{ scenario, snapshot, catalogue, store string }
+
+// orCluster is how a command is asked about a cluster.
+const orCluster = "--snapshot FILE, or --store s3://BUCKET/PREFIX"
 
 func (n *nodesFlags) add(cmd *cobra.Command) {
 	f := cmd.Flags()
 	f.StringVar(&n.scenario, "scenario", "", "file of a scenario as JSON, packed with gzip if its name ends in .gz, or - for stdin")
 	f.StringVar(&n.snapshot, "snapshot", "", "file of a snapshot of a cluster, as it is stored or unpacked")
 	f.StringVar(&n.catalogue, "catalogue", "", "file of the catalogue that the snapshot names (default: the prices that come with the command)")
+	f.StringVar(&n.store, "store", "", "where the services of a cluster keep their documents, as s3://BUCKET/PREFIX, to ask about its latest snapshot")
 }
 
 // nodes are what a command is asked about. The scenario is nil for a cluster.
@@ -44,14 +48,18 @@ func (n nodes) fleet() fleet.Fleet {
 
 // read reads what the flags name, and tells on stderr what was taken to be so. Try is
 // the command as it should be.
-func (n nodesFlags) read(cmd *cobra.Command, try string) (nodes, error) {
+func (n nodesFlags) read(cmd *cobra.Command, env Env, try string) (nodes, error) {
 	var out nodes
 	var err error
 	switch {
-	case (n.scenario == "") == (n.snapshot == ""):
-		return out, usage(errors.New("either a scenario or a snapshot is needed"), try)
-	case n.scenario != "" && n.catalogue != "":
-		return out, usage(errors.New("a scenario brings its own types and prices"), "--catalogue with --snapshot")
+	case n.given() != 1:
+		return out, usage(errors.New("a scenario, a snapshot or a store is needed, and only one of them"), try)
+	case n.snapshot == "" && n.catalogue != "":
+		return out, usage(errors.New("scenarios and stores bring their own types and prices"), "--catalogue with --snapshot")
+	case n.store != "":
+		if out.Source, err = n.latest(cmd.Context(), env); err != nil {
+			return out, err
+		}
 	case n.scenario != "":
 		var s scenario.Scenario
 		if s, err = readScenario(cmd, n.scenario); err != nil {
@@ -67,6 +75,16 @@ func (n nodesFlags) read(cmd *cobra.Command, try string) (nodes, error) {
 		fmt.Fprintln(cmd.ErrOrStderr(), "note: "+note)
 	}
 	return out, nil
+}
+
+// given is how many sources are named.
+func (n nodesFlags) given() (count int) {
+	for _, one := range []string{n.scenario, n.snapshot, n.store} {
+		if one != "" {
+			count++
+		}
+	}
+	return count
 }
 
 // cluster reads a snapshot and its catalogue from files.

@@ -1,6 +1,8 @@
 package cli_test
 
 import (
+	"bytes"
+	"context"
 	"encoding/json"
 	"fmt"
 	"math/rand/v2"
@@ -8,6 +10,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/joist-autoscaler/joist/services/cli"
 	"github.com/joist-autoscaler/joist/services/cli/internal/change"
@@ -15,6 +18,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/blob"
 	"github.com/joist-autoscaler/joist/shared/catalog"
 	"github.com/joist-autoscaler/joist/shared/karpenter"
+	"github.com/joist-autoscaler/joist/shared/memblob"
 	"github.com/joist-autoscaler/joist/shared/scenario"
 	"github.com/joist-autoscaler/joist/shared/scheduling"
 	"github.com/joist-autoscaler/joist/shared/scheduling/schedulingtest"
@@ -130,8 +134,8 @@ func TestNodesComplaints(t *testing.T) {
 		args []string
 		want []string
 	}{
-		{"both", []string{"consolidate", "--snapshot", snapshot, "--scenario", tiny}, []string{"either a scenario or a snapshot is needed", "Try: joist consolidate --scenario FILE, or --snapshot FILE"}},
-		{"a catalogue for a scenario", []string{"consolidate", "--catalogue", catalogue, "--scenario", tiny}, []string{"a scenario brings its own types and prices"}},
+		{"both", []string{"consolidate", "--snapshot", snapshot, "--scenario", tiny}, []string{"a scenario, a snapshot or a store is needed, and only one", "Try: joist consolidate --scenario FILE, or --snapshot FILE"}},
+		{"a catalogue for a scenario", []string{"consolidate", "--catalogue", catalogue, "--scenario", tiny}, []string{"scenarios and stores bring their own types and prices"}},
 		{"no such file", []string{"consolidate", "--snapshot", "none.zst"}, []string{"none.zst: no such file", "Try: look at the path"}},
 		{"a catalogue", []string{"consolidate", "--snapshot", catalogue}, []string{"reading the snapshot", "Try: take an object from below snapshots/"}},
 		{"something else", []string{"consolidate", "--snapshot", written(t, "x.json", []byte("{}"))}, []string{"is no snapshot: it names no cluster", "Try: take an object from below snapshots/"}},
@@ -149,5 +153,77 @@ func TestNodesComplaints(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// latest is a store with a snapshot in it, as the watcher and the catalog leave one.
+func latest(t *testing.T, s scheduling.Snapshot) *memblob.Store {
+	t.Helper()
+	store := memblob.New(memblob.Options{Now: func() time.Time { return s.Taken }})
+	var err error
+	if s.Catalogue, err = blob.Put(t.Context(), store, s.Taken, catalog.Kind, schedulingtest.Catalogue()); err != nil {
+		t.Fatal(err)
+	}
+	ref, err := blob.Put(t.Context(), store, s.Taken, scheduling.SnapshotKind, s)
+	if err == nil {
+		err = blob.Point(t.Context(), store, ref)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return store
+}
+
+// ask runs a command that may open the store as joist-shop/shop.
+func ask(t *testing.T, store *memblob.Store, now time.Time, args ...string) (stdout, stderr string, code int) {
+	t.Helper()
+	var out, errs bytes.Buffer
+	code = cli.Run(t.Context(), cli.Env{
+		Args: args, Stdout: &out, Stderr: &errs, Now: func() time.Time { return now },
+		Store: func(_ context.Context, bucket, prefix string) (blob.Store, error) {
+			if bucket+" "+prefix != "joist-shop eu/shop" {
+				t.Errorf("bucket %q, prefix %q", bucket, prefix)
+			}
+			return store, nil
+		},
+	})
+	return out.String(), errs.String(), code
+}
+
+// The latest snapshot is the cluster's as of today, with the prices of today; how old
+// it is, is said.
+func TestTheLatestSnapshotOfAStore(t *testing.T) {
+	s, snapshot, catalogue := cluster(t)
+	store := latest(t, s)
+	args := []string{"simulate", "--remove", "node/" + s.Nodes[2].Name, "-o", "json"}
+	want, _, _ := joist(t, "", nil, append(args, "--snapshot", snapshot, "--catalogue", catalogue)...)
+	for age, stale := range map[time.Duration]bool{time.Minute: false, 3 * time.Hour: true} {
+		stdout, stderr, code := ask(t, store, s.Taken.Add(age), append(args, "--store", "s3://joist-shop/eu/shop/")...)
+		if stdout != want || code != cli.ExitNothing || !strings.Contains(stderr, "note: the snapshot of demo was taken "+age.String()+" ago") {
+			t.Errorf("exit code %d: %s%s", code, stdout, stderr)
+		}
+		if strings.Contains(stderr, "the cluster may be another by now") != stale {
+			t.Errorf("%s old: %s", age, stderr)
+		}
+	}
+}
+
+func TestStoreComplaints(t *testing.T) {
+	s, _, _ := cluster(t)
+	empty := memblob.New(memblob.Options{Now: func() time.Time { return s.Taken }})
+	for _, tt := range []struct{ name, store, want, hint string }{
+		{"no place", "joist-shop", `"joist-shop" is no place`, "Try: --store s3://BUCKET/PREFIX"},
+		{"no bucket", "s3://", `"s3://" is no place`, "Try: --store s3://BUCKET/PREFIX"},
+		{"no snapshot", "s3://joist-shop/eu/shop", "looking for the latest snapshot in s3://joist-shop/eu/shop", "Try: see whether the prefix"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			stdout, stderr, code := ask(t, empty, s.Taken, "consolidate", "--store", tt.store)
+			if code != cli.ExitError || stdout != "" || !strings.Contains(stderr, tt.want) || !strings.Contains(stderr, tt.hint) {
+				t.Errorf("exit code %d: %s%s", code, stdout, stderr)
+			}
+		})
+	}
+	if _, stderr, code := joist(t, "", nil, "why", "node/x", "--store", "s3://joist-shop"); code != cli.ExitError || !strings.Contains(stderr, "this build reads no buckets") {
+		t.Errorf("exit code %d: %s", code, stderr)
 	}
 }

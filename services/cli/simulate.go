@@ -25,18 +25,18 @@ type simulateFlags struct {
 func simulateCommand(env Env) *cobra.Command {
 	var flags simulateFlags
 	cmd := &cobra.Command{
-		Use:   "simulate {--scenario FILE | --snapshot FILE} {--remove node/NAME... | --spot-storm PERCENT | --pool-change FILE...}",
+		Use:   "simulate {--scenario FILE | --snapshot FILE | --store s3://BUCKET} {--remove node/NAME... | --spot-storm PERCENT | --pool-change FILE...}",
 		Short: "Say what would become of nodes if some went at once, or if their NodePools were others",
 		Long: "Simulate reads a scenario with nodes, or a snapshot of a cluster, takes some of the nodes away, and says where\n" +
 			"their pods would go, which nodes would come for them, what the cluster would cost then, and which pods would\n" +
 			"find no place. It asks the simulation that disruption decides by, without its budgets.\n\n" +
 			"With --pool-change it puts NodePools and EC2NodeClasses into it as they should be, and says which nodes would\n" +
 			"drift, what disruption would then do, command by command and within its budgets, and what would be left.\n\n" +
-			"It needs neither a cluster nor an account.\n\n" +
+			"It needs neither a cluster nor, but for --store, an account.\n\n" +
 			"Exit codes: 0 every pod would have a place, 2 some would have none, or nodes would drift and stay, 1 an error.",
 		Example: "  joist simulate --scenario shop.json --remove node/node-7 --remove node/node-8\n" +
 			"  joist simulate --snapshot snapshot.json.zst --spot-storm 30%\n" +
-			"  joist simulate --snapshot snapshot.json.zst --pool-change nodepool.yaml\n" +
+			"  joist simulate --store s3://joist-shop/shop --pool-change nodepool.yaml\n" +
 			"  joist simulate --scenario shop.json --pool-delete batch",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return simulate(cmd, env, flags) },
@@ -61,7 +61,7 @@ func simulate(cmd *cobra.Command, env Env, flags simulateFlags) error {
 	if questions != 1 {
 		return usage(errors.New("nodes, a storm or a change are needed, and only one of them"), "one of --remove, --spot-storm and --pool-change")
 	}
-	asked, err := flags.nodes.read(cmd, "joist simulate --scenario FILE, or --snapshot FILE")
+	asked, err := flags.nodes.read(cmd, env, "joist simulate --scenario FILE, or "+orCluster)
 	if err != nil {
 		return err
 	}

@@ -26,17 +26,17 @@ type Why struct {
 	Detail string `json:"detail"`
 }
 
-func whyCommand() *cobra.Command {
+func whyCommand(env Env) *cobra.Command {
 	var from nodesFlags
 	var format string
 	cmd := &cobra.Command{
-		Use:   "why node/NAME {--scenario FILE | --snapshot FILE}",
+		Use:   "why node/NAME {--scenario FILE | --snapshot FILE | --store s3://BUCKET}",
 		Short: "Say why disruption would remove a node, or why it would not",
 		Long: "Why asks disruption about the nodes of a scenario, or of a snapshot of a cluster as it is, once, and says of one of\n" +
 			"them whether it would go, with which others and why, or by which rule it stays.\n\n" +
 			"Exit codes: 0 there is an answer, 1 an error.",
 		Example: "  joist why node/node-7 --scenario shop.json\n" +
-			"  joist why node/ip-10-0-1-7.ec2.internal --snapshot snapshot.json.zst",
+			"  joist why node/ip-10-0-1-7.ec2.internal --store s3://joist-shop/shop",
 		Args: cobra.ArbitraryArgs,
 	}
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
@@ -47,7 +47,7 @@ func whyCommand() *cobra.Command {
 		if len(names) != 1 {
 			return usage(errors.New("one node is needed"), whyTry)
 		}
-		return why(cmd, from, names[0], format)
+		return why(cmd, env, from, names[0], format)
 	}
 	from.add(cmd)
 	formatFlag(cmd, &format, "table", "json")
@@ -55,10 +55,10 @@ func whyCommand() *cobra.Command {
 }
 
 // whyTry is the command as it should be.
-const whyTry = "joist why node/NAME --scenario FILE, or --snapshot FILE"
+const whyTry = "joist why node/NAME --scenario FILE, or " + orCluster
 
-func why(cmd *cobra.Command, from nodesFlags, node, format string) error {
-	asked, err := from.read(cmd, whyTry)
+func why(cmd *cobra.Command, env Env, from nodesFlags, node, format string) error {
+	asked, err := from.read(cmd, env, whyTry)
 	if err != nil {
 		return err
 	}

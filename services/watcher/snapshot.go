@@ -67,6 +67,10 @@ func (s *Service) show(ctx context.Context, view collect.View) (again bool, err 
 	if err != nil {
 		return false, err
 	}
+	// Services are told which it is; whoever asks by hand finds the latest.
+	if err := blob.Point(ctx, s.Blobs, ref); err != nil {
+		return false, err
+	}
 	next.ref, next.at = ref, now
 	s.shown = next
 	return false, nil

@@ -430,11 +430,15 @@ func TestSnapshots(t *testing.T) {
 		s.disruption.take()
 		change()
 		s.pass(30 * time.Second)
+		var last event.ClusterSnapshot
 		if !slices.ContainsFunc(s.disruption.take(), func(e event.Envelope) bool {
-			told, err := event.As[event.ClusterSnapshot](e)
-			return err == nil && !told.Again
+			last, err = event.As[event.ClusterSnapshot](e)
+			return err == nil && !last.Again
 		}) {
 			t.Errorf("%s: the old snapshot was sent again", name)
+		}
+		if latest, err := blob.Latest(t.Context(), s.blobs, scheduling.SnapshotKind); err != nil || latest != last.Snapshot {
+			t.Errorf("%s: whoever asks for the latest snapshot finds %v, %v", name, latest, err)
 		}
 	}
 }

@@ -9,7 +9,12 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/aws/aws-sdk-go-v2/config"
+
 	"github.com/joist-autoscaler/joist/services/cli"
+	"github.com/joist-autoscaler/joist/shared/blob"
+	"github.com/joist-autoscaler/joist/shared/fault"
+	"github.com/joist-autoscaler/joist/shared/s3blob"
 )
 
 // gcPercent lets the heap grow to five times what lives on it: a command is over
@@ -26,10 +31,23 @@ func main() {
 	context.AfterFunc(ctx, stop)
 	code := cli.Run(ctx, cli.Env{
 		Args: os.Args[1:], Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr,
-		Environ: os.Environ(), Now: time.Now, Build: build(),
+		Environ: os.Environ(), Now: time.Now, Build: build(), Store: bucket,
 	})
 	stop()
 	os.Exit(code)
+}
+
+// bucket opens a bucket as whoever runs the command is known to AWS.
+func bucket(ctx context.Context, name, prefix string) (blob.Store, error) {
+	const what = "reading AWS's configuration"
+	account, err := config.LoadDefaultConfig(ctx)
+	if err != nil {
+		return nil, fault.E(what, fault.Invalid, err).WithHint("see whether AWS_PROFILE and the files in ~/.aws are right")
+	}
+	if account.Region == "" {
+		return nil, fault.F(what, fault.Invalid, "no region is set").WithHint("set AWS_REGION to that of the bucket")
+	}
+	return s3blob.New(account, name, prefix, "--store"), nil
 }
 
 // build is what the go command wrote into the binary.
