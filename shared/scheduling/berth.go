@@ -29,7 +29,7 @@ func (st *standing) berth(i int) *berth {
 	}
 }
 
-// launched is a planned node, with the least room that any of its options has.
+// launched is a planned node, as the cheapest of its options: it is the likeliest.
 func (r *rehearsal) launched(planned *PlannedNode) *berth {
 	w := r.st.w
 	node := &Node{Name: "planned-" + strconv.Itoa(len(r.berths)), NodePool: planned.NodePool}
@@ -37,40 +37,13 @@ func (r *rehearsal) launched(planned *PlannedNode) *berth {
 	if i := slices.IndexFunc(w.snapshot.NodePools, func(np karpenter.NodePool) bool { return np.Name == planned.NodePool }); i >= 0 {
 		e.taints = w.snapshot.NodePools[i].Spec.Template.Spec.Taints
 	}
-	least := r.least(planned)
-	out := &berth{existing: e, cores: float64(least[0]), bytes: float64(least[1])}
-	out.room = least.minus(w.overhead(e.taints, planned.Requirements))
-	return out
-}
-
-// least is what all options of a planned node have.
-func (r *rehearsal) least(planned *PlannedNode) amounts {
+	all := make(amounts, len(w.axis.names))
 	types := r.st.stock.TypesOf(planned.NodePool, planned.NodeClass)
-	wanted := make(map[string]bool, len(planned.Options))
-	for _, o := range planned.Options {
-		wanted[o.InstanceType] = true
+	if i := slices.IndexFunc(types, func(t Type) bool { return len(planned.Options) > 0 && t.Name == planned.Options[0].InstanceType }); i >= 0 {
+		all = w.axis.of(types[i].Allocatable)
 	}
-	var out amounts
-	for i := range types {
-		t := &types[i]
-		if !wanted[t.Name] {
-			continue
-		}
-		has, known := r.holds[t]
-		if !known {
-			has = r.st.w.axis.of(t.Allocatable)
-			r.holds[t] = has
-		}
-		if out == nil {
-			out = slices.Clone(has)
-		}
-		for d := range out {
-			out[d] = min(out[d], has[d])
-		}
-	}
-	if out == nil {
-		out = make(amounts, len(r.st.w.axis.names))
-	}
+	out := &berth{existing: e, cores: float64(all[0]), bytes: float64(all[1])}
+	out.room = all.minus(w.overhead(e.taints, planned.Requirements))
 	return out
 }
 

@@ -10,7 +10,7 @@ import (
 // they are evicted it is Kubernetes' scheduler that places those who come instead,
 // one after the other, each on the emptiest node that takes it. A small one may then
 // have the room that a large one needed. It is tried in a few orders in which they
-// might come, on the nodes that stay and on those that result launches, as the least
+// might come, on the nodes that stay and on those that result launches, as the cheapest
 // of their options; the pods are those of the first order that leaves any out.
 //
 // What was taken before is played in the same way, in the same orders. Of what pods
@@ -103,8 +103,6 @@ type rehearsal struct {
 	// unplayed are removals that were taken, and have not been played yet: nobody may
 	// ever ask.
 	unplayed []agreed
-	// holds is what types have for pods and daemons.
-	holds map[*Type]amounts
 }
 
 // agreed is a removal that is going to happen.
@@ -119,7 +117,7 @@ func (st *standing) rehearsing() *rehearsal {
 	if st.rehearsal != nil {
 		return st.rehearsal
 	}
-	r := &rehearsal{st: st, homes: slices.Clone(st.runs), parties: map[*podKind]*party{}, shunned: map[*podKind][]selection{}, holds: map[*Type]amounts{}}
+	r := &rehearsal{st: st, homes: slices.Clone(st.runs), parties: map[*podKind]*party{}, shunned: map[*podKind][]selection{}}
 	for i := range st.w.problem.Nodes {
 		r.berths = append(r.berths, st.berth(i))
 	}

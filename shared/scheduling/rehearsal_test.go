@@ -145,7 +145,7 @@ func TestB152StrandedCountsWhatWasTaken(t *testing.T) {
 	}
 }
 
-// TestB152StrandedOnNewNodes counts a new node as the least of its options.
+// TestB152StrandedOnNewNodes counts a new node as the cheapest of its options.
 func TestB152StrandedOnNewNodes(t *testing.T) {
 	snapshot := inZones().Snapshot
 	snapshot.Nodes = []scheduling.Node{node("old", running(schedulingtest.Pods("a", 3, "500m", "100Mi")))}
