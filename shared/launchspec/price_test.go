@@ -10,6 +10,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/karpenter"
 	"github.com/joist-autoscaler/joist/shared/policy"
 	"github.com/joist-autoscaler/joist/shared/scheduling"
+	"github.com/joist-autoscaler/joist/shared/scheduling/schedulingtest"
 )
 
 // A claim may cost what the dearest of the offers does that its launch tries.
@@ -69,5 +70,49 @@ func TestPlansPriceClaimsThatDoNot(t *testing.T) {
 	batch.Snapshot.NodePools[0].Annotations = map[string]string{policy.PriceLimit: "25"}
 	if diff := cmp.Diff(map[string]float64{"silent": 0.0832, "elsewhere": 0.0832}, build(t, batch).Plan.Prices); diff != "" {
 		t.Error(diff)
+	}
+}
+
+// What is planned inside of a limit may cost no more in the end, whichever offerings
+// EC2 chooses, and the door finds so too.
+func TestPlansStayWithinPriceLimits(t *testing.T) {
+	refused := 0
+	for _, limit := range []float64{0.01, 0.05, 0.2, 1, 5} {
+		for _, market := range []string{"", karpenter.CapacityTypeSpot, karpenter.CapacityTypeOnDemand} {
+			for _, whole := range []bool{false, true} {
+				batch := schedulingtest.Seed(
+					schedulingtest.Pods("small", 30, "300m", "1Gi"), schedulingtest.Pods("large", 9, "3", "6Gi"),
+					schedulingtest.Pods("steady", 3, "1", "2Gi", func(s *scheduling.PodSpec) {
+						s.NodeSelector = map[string]string{karpenter.CapacityTypeLabelKey: karpenter.CapacityTypeOnDemand}
+					}))
+				np := &batch.Snapshot.NodePools[0]
+				np.Spec.Limits, np.Spec.Template.Spec.Requirements = nil, []karpenter.NodeSelectorRequirementWithMinValues{
+					{Key: karpenter.LabelInstanceFamily, Operator: karpenter.NodeSelectorOpIn, Values: []string{"t4g", "m7g", "m6i", "c5"}},
+				}
+				if market != "" {
+					np.Spec.Template.Spec.Requirements = append(np.Spec.Template.Spec.Requirements,
+						karpenter.NodeSelectorRequirementWithMinValues{Key: karpenter.CapacityTypeLabelKey, Operator: karpenter.NodeSelectorOpIn, Values: []string{market}})
+				}
+				if whole {
+					batch.Snapshot.Settings.PriceLimit = &limit
+				} else {
+					np.Annotations = map[string]string{policy.PriceLimit: scheduling.FormatPrice(limit)}
+				}
+				built, sum := build(t, batch), int64(0)
+				for _, intent := range built.Plan.Intents {
+					for _, claim := range intent.Claims {
+						price := claim.Ceiling[scheduling.PriceResource]
+						sum += price.Value()
+					}
+				}
+				if most := scheduling.PriceLimit(limit); sum > most {
+					t.Errorf("%v of %q, whole %t: the claims may cost %d", limit, market, whole, sum)
+				}
+				refused += len(built.Plan.Unplaced)
+			}
+		}
+	}
+	if refused == 0 {
+		t.Error("every pod has found a place, and so this tries nothing")
 	}
 }
