@@ -15,21 +15,13 @@ import (
 // no room.
 type Room struct{ pools map[string]*occupancy }
 
-// occupancy is what budgets count of one NodePool: its nodes by their claims' names,
-// and how many of them go.
+// occupancy is what budgets count of one NodePool: which of its nodes go, by their
+// claims' names, and how many.
 type occupancy struct {
 	pool  *karpenter.NodePool
-	nodes map[string]standing
+	goes  map[string]bool
 	going int
 }
-
-// standing is how one node counts: it stays, or it is one of those that go.
-type standing bool
-
-const (
-	stays standing = false
-	goes  standing = true
-)
 
 // NewRoom counts all claims of the cluster. A NodePool that is being deleted leaves no
 // room. Ready says of a claim whether its node is: one that is not goes, to a budget.
@@ -37,7 +29,7 @@ func NewRoom(pools []*karpenter.NodePool, claims []*karpenter.NodeClaim, ready f
 	r := Room{pools: map[string]*occupancy{}}
 	for _, p := range pools {
 		if p.DeletionTimestamp == nil {
-			r.pools[p.Name] = &occupancy{pool: p, nodes: map[string]standing{}}
+			r.pools[p.Name] = &occupancy{pool: p, goes: map[string]bool{}}
 		}
 	}
 	for _, c := range claims {
@@ -45,9 +37,9 @@ func NewRoom(pools []*karpenter.NodePool, claims []*karpenter.NodeClaim, ready f
 		if of == nil || !counts(c) {
 			continue
 		}
-		of.nodes[c.Name] = stays
+		of.goes[c.Name] = false
 		if c.DeletionTimestamp != nil || Acting(c) != nil || !ready(c) {
-			of.goes(c.Name)
+			of.lose(c.Name)
 		}
 	}
 	return r
@@ -76,7 +68,7 @@ func (r Room) Take(reason karpenter.DisruptionReason, candidates []Candidate, no
 	}
 	for pool, names := range wanted {
 		for _, name := range names {
-			r.pools[pool].goes(name)
+			r.pools[pool].lose(name)
 		}
 	}
 	return Objection{}, false
@@ -90,11 +82,11 @@ func (r Room) full(pool string, names []string, reason karpenter.DisruptionReaso
 	}
 	going := of.going
 	for _, name := range names {
-		if how, counts := of.nodes[name]; counts && how == stays {
+		if goes, counts := of.goes[name]; counts && !goes {
 			going++
 		}
 	}
-	allowed, err := budget.Allowed(of.pool, len(of.nodes), reason, now)
+	allowed, err := budget.Allowed(of.pool, len(of.goes), reason, now)
 	switch {
 	case err != nil:
 		return err.Error()
@@ -105,10 +97,10 @@ func (r Room) full(pool string, names []string, reason karpenter.DisruptionReaso
 	}
 }
 
-// goes counts a node among those that go, once.
-func (o *occupancy) goes(name string) {
-	if how, counts := o.nodes[name]; counts && how == stays {
-		o.nodes[name] = goes
+// lose counts a node among those that go, once.
+func (o *occupancy) lose(name string) {
+	if goes, counts := o.goes[name]; counts && !goes {
+		o.goes[name] = true
 		o.going++
 	}
 }
