@@ -57,7 +57,7 @@ func (p *pass) objection(m Method, c *candidate.Candidate) candidate.Objection {
 		return p.expiring(c)
 	default:
 		if c.Empty() {
-			return cmp.Or(p.idle(c), p.restraint.Node(c))
+			return cmp.Or(p.idle(c), p.restraint.Empty(c))
 		}
 		return cmp.Or(c.Underutilized(p.snapshot.Taken), p.restraint.Node(c))
 	}
