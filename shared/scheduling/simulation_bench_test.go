@@ -21,7 +21,7 @@ var clusters = []struct{ nodes, pods int }{{100, 900}, {1000, 9000}, {5000, 100_
 //	go test -run '^$' -bench Simulation -benchmem ./scheduling
 //
 // setup is making the simulation; one, the answer for one node, each of them in
-// turn; hundred, for a hundred at once; and scan, all of it: the setup, and every
+// turn; lands, where Kubernetes' scheduler would put the pods of that answer; hundred, for a hundred at once; and scan, all of it: the setup, and every
 // node as the only candidate.
 //
 // On a machine that is shared, cpu-ms/op tells more than the time that passed. It is
@@ -45,6 +45,14 @@ func BenchmarkSimulation(b *testing.B) {
 		run("one", func() func(int) {
 			simulation := scheduling.NewSimulation(snapshot, stock)
 			return func(at int) { simulation.Without(at % size.nodes) }
+		})
+		run("lands", func() func(int) {
+			simulation := scheduling.NewSimulation(snapshot, stock)
+			results := make([]scheduling.Result, size.nodes)
+			for i := range results {
+				results[i] = simulation.Without(i)
+			}
+			return func(at int) { simulation.Stranded(results[at%size.nodes], at%size.nodes) }
 		})
 		run("hundred", func() func(int) {
 			simulation, nodes := scheduling.NewSimulation(snapshot, stock), make([]int, 100)

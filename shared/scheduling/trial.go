@@ -177,6 +177,7 @@ func (t *trial) keep() {
 		delete(t.landed, i)
 	}
 	t.came, t.left, t.touched = t.came[:0], t.left[:0], t.touched[:0]
+	t.forget()
 }
 
 // undo takes the removal back, and the berths beyond those that were known before.
@@ -203,4 +204,17 @@ func (t *trial) undo(known int) {
 		l.seen = 0
 	}
 	t.touched = t.touched[:0]
+	t.forget()
+}
+
+// likingsMost bounds the memory that a trial takes: 10 MiB in a cluster of 5,000
+// nodes.
+const likingsMost = 512
+
+// forget drops likings where there are too many: they are worked out anew when they
+// are asked for.
+func (t *trial) forget() {
+	if len(t.likings) > likingsMost {
+		clear(t.likings)
+	}
 }
