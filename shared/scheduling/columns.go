@@ -61,7 +61,7 @@ func (w *world) addType(s *shelves, i int) {
 	p, t, at := s.pool, &s.pool.types.types[i], len(s.arena)
 	s.arena = append(s.arena, p.types.roomOf(w.axis, i)...) // Daemons are taken off each pool's on its own.
 	plain := packing.Column{Pool: p.index, Stage: s.tier*kinds + plainKind, Room: s.arena[at:len(s.arena):len(s.arena)]}
-	if len(p.object.Spec.Limits) > 0 || w.money.limits(p.object) {
+	if len(p.object.Spec.Limits) > 0 || p.priced {
 		plain.Capacity = p.types.capacityOf(w.axis, i)
 	}
 	if t.Exotic && !p.base.Demanding() { // Variety counts exotic types as well (B188).
@@ -124,7 +124,7 @@ func (w *world) addReserved(s *shelves, c column, o *Offer, plane int, plain pac
 	if o.Overlaid {
 		c.overlaid = 1 << plane
 	}
-	if w.money.limits(s.pool.object) {
+	if s.pool.priced {
 		plain.Capacity = w.money.priced(plain.Capacity, plain.Offers)
 	}
 	c.labels, c.reservation = merged(c.typ.Labels, o.Labels), o.Reservation

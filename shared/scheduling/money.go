@@ -153,7 +153,7 @@ func (w *world) moneyLeft(p *pool, beside, more []PlannedNode) int64 {
 // limited one for each way to pay, so that spot does not count for what it would cost
 // on demand.
 func (w *world) addPlain(p *pool, c column, of packing.Column) {
-	if !w.money.limits(p.object) {
+	if !p.priced {
 		w.addVariants(p, c, of)
 		return
 	}
@@ -173,7 +173,7 @@ func (w *world) addPlain(p *pool, c column, of packing.Column) {
 // overPrice says that money keeps the cheapest of the columns from being bought; ""
 // where something else does.
 func (w *world) overPrice(p *pool, large packing.Set, left packing.Pool) string {
-	if !w.money.limits(p.object) {
+	if !p.priced {
 		return ""
 	}
 	at, cheapest := w.money.at, -1

@@ -20,7 +20,9 @@ type pool struct {
 	// refusal is why the pool launches nothing at all; its rule is empty when it
 	// may.
 	refusal Rejection
-	taints  []corev1.Taint
+	// priced is whether what its nodes cost is limited.
+	priced bool
+	taints []corev1.Taint
 	// base is what every node of the pool is like; variants are base with each
 	// label that the pool leaves open and a pod may ask for set to one value.
 	base     Requirements
@@ -40,7 +42,7 @@ type pool struct {
 }
 
 func (w *world) newPool(np *karpenter.NodePool, stock Stock, named namedLabels) *pool {
-	p := &pool{object: np, name: np.Name, weight: np.Weight(), taints: np.Spec.Template.Spec.Taints}
+	p := &pool{object: np, name: np.Name, weight: np.Weight(), taints: np.Spec.Template.Spec.Taints, priced: w.money.limits(np)}
 	class, refusal := classOf(np, w.snapshot)
 	if refusal != "" {
 		p.refusal = Rejection{NodePool: np.Name, Rule: RuleNotReady, Detail: refusal}

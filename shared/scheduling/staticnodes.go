@@ -25,7 +25,7 @@ func (w *world) staticNodes(stock Stock, shortfalls []Shortfall, beside []Planne
 			continue
 		}
 		count := short.Count
-		if w.money.limits(p.object) {
+		if p.priced {
 			if node.Options, count = affordable(node.Options, count, w.moneyLeft(p, beside, out)); count == 0 {
 				continue
 			}
