@@ -110,6 +110,7 @@ func TestPlay(t *testing.T) {
 		want []string
 	}{
 		{"nothing changes", nil, []string{pool("web", "")}, []string{"NodePool web unchanged", still}},
+		{"a default that a scenario does not write down", nil, []string{strings.Replace(pool("web", ""), `"expireAfter": "Never", `, "", 1)}, []string{"NodePool web unchanged", still}},
 		{"what is no part of the template", nil, []string{pool("web", "", `"budgets": [{"nodes": "1"}]`, `"budgets": [{"nodes": "2"}]`)}, []string{"NodePool web changed", still}},
 		{"a label more: all are replaced, as many at once as the budget allows", nil, []string{pool("web", `"team": "x"`)}, []string{
 			"NodePool web changed", "a drifts: NodePoolDrifted", "b drifts: NodePoolDrifted",

@@ -45,6 +45,9 @@ type Without struct {
 // Play plays a fleet with the change and without it. Of the options, progress is told
 // of the play with it.
 func (c Change) Play(from fleet.Source, o consolidate.Options) (Answer, error) {
+	if from.Ageless {
+		c = c.ageless(&from.Snapshot)
+	}
 	applied, err := c.Apply(from.Snapshot)
 	if err != nil {
 		return Answer{}, err
@@ -71,6 +74,19 @@ func (c Change) Play(from fleet.Source, o consolidate.Options) (Answer, error) {
 	out.Rounds, out.Complete = append(out.Rounds, with.Rounds...), with.Complete
 	out.end(is, with)
 	return out, nil
+}
+
+// ageless is the change with each NodePool's expireAfter as it is in the snapshot: one
+// that is not written down becomes a default in a file, and would look like a change.
+func (c Change) ageless(s *scheduling.Snapshot) Change {
+	c.Pools = slices.Clone(c.Pools)
+	for i, p := range c.Pools {
+		if at := poolAt(s, p.Name); at >= 0 {
+			c.Pools[i] = p.DeepCopy()
+			c.Pools[i].Spec.Template.Spec.ExpireAfter = s.NodePools[at].Spec.Template.Spec.ExpireAfter
+		}
+	}
+	return c
 }
 
 // end tells what is left.

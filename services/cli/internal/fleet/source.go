@@ -14,6 +14,9 @@ type Source struct {
 	Title    string
 	Notes    []string
 	Snapshot scheduling.Snapshot
+	// Ageless says that nothing in it has an age, so that nobody wrote down how old its
+	// nodes may become.
+	Ageless bool
 	// Stock is what EC2 has for the classes of a snapshot.
 	Stock func(scheduling.Snapshot) scheduling.Stock
 }
@@ -26,7 +29,7 @@ func FromCatalogue(s scheduling.Snapshot, c catalog.Catalogue) Source {
 // FromScenario is a scenario. It sells the same to every class.
 func FromScenario(s *scenario.Scenario) Source {
 	snapshot, stock := s.Fleet()
-	return Source{Title: s.Name, Notes: s.Notes, Snapshot: snapshot, Stock: func(s scheduling.Snapshot) scheduling.Stock {
+	return Source{Title: s.Name, Notes: s.Notes, Snapshot: snapshot, Ageless: true, Stock: func(s scheduling.Snapshot) scheduling.Stock {
 		out := stock
 		out.Types = maps.Clone(stock.Types)
 		for _, types := range stock.Types {
