@@ -2,14 +2,11 @@ package watcher_test
 
 import (
 	"context"
-	"encoding/json"
-	"slices"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
-	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -371,99 +368,6 @@ func TestQuestionsThatFail(t *testing.T) {
 	}
 	if diff := cmp.Diff([]string{"ec2nodeclass/default", "inventory"}, subjects); diff != "" {
 		t.Error(diff)
-	}
-}
-
-func TestSnapshots(t *testing.T) {
-	s := newSite(t)
-	s.pass(time.Minute)
-	if got := s.disruption.take(); len(got) != 0 {
-		t.Fatalf("%d snapshots of a cluster without nodes of ours", len(got))
-	}
-	c := claim("c", true)
-	c.Status.ProviderID = "aws:///eu-west-1a/i-1"
-	c.Status.Conditions = c.Status.Conditions.With(metav1.Condition{Type: karpenter.ConditionTypeInitialized, Status: metav1.ConditionTrue}, s.now)
-	s.Seed(c)
-	s.pass(30 * time.Second)
-	sent := s.disruption.take()
-	if len(sent) != 3 {
-		t.Fatalf("%d snapshots in 30 s", len(sent))
-	}
-	body, err := event.As[event.ClusterSnapshot](sent[0])
-	if err != nil {
-		t.Fatal(err)
-	}
-	snapshot, err := blob.Get[scheduling.Snapshot](t.Context(), s.blobs, body.Snapshot)
-	if err != nil || len(snapshot.Nodes) != 1 || !snapshot.Taken.Equal(body.Taken) || body.Again {
-		t.Errorf("%+v, %v", snapshot, err)
-	}
-	// While nothing changes the document is the same one, said to hold still.
-	again, err := event.As[event.ClusterSnapshot](sent[2])
-	if err != nil || again.Snapshot != body.Snapshot || !again.Again || again.Taken.Sub(body.Taken) < 20*time.Second || sent[1].ID == sent[2].ID {
-		t.Errorf("the third is %+v after %+v, %v", again, body, err)
-	}
-	for name, change := range map[string]func(){
-		"a pod comes": func() {
-			pod := unschedulable("default", "late")
-			pod.Spec.NodeName, pod.Status = "n", corev1.PodStatus{Phase: corev1.PodRunning}
-			s.Seed(pod)
-		},
-		"a budget is spent": func() {
-			budget := &policyv1.PodDisruptionBudget{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "late"}}
-			budget.Status.DisruptionsAllowed = 0
-			s.Seed(budget)
-		},
-		"another catalogue comes":  func() { s.publish(s.now) },
-		"an hour has passed since": func() { s.pass(time.Hour - 20*time.Second) },
-		"an offering runs out of room": func() {
-			list, err := json.Marshal([]scheduling.Unavailable{{Subnet: "subnet-1", Until: s.now.Add(24 * time.Hour)}})
-			if err != nil {
-				t.Fatal(err)
-			}
-			s.Seed(&corev1.ConfigMap{
-				ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: scheduling.UnavailableName},
-				Data:       map[string]string{scheduling.UnavailableKey: string(list)},
-			})
-		},
-	} {
-		s.pass(40 * time.Second)
-		s.disruption.take()
-		change()
-		s.pass(30 * time.Second)
-		var last event.ClusterSnapshot
-		if !slices.ContainsFunc(s.disruption.take(), func(e event.Envelope) bool {
-			last, err = event.As[event.ClusterSnapshot](e)
-			return err == nil && !last.Again
-		}) {
-			t.Errorf("%s: the old snapshot was sent again", name)
-		}
-		if latest, err := blob.Latest(t.Context(), s.blobs, scheduling.SnapshotKind); err != nil || latest != last.Snapshot {
-			t.Errorf("%s: whoever asks for the latest snapshot finds %v, %v", name, latest, err)
-		}
-	}
-}
-
-// What waits takes room that a removal must not count on, so that a snapshot has it;
-// a batch carries it once (B152).
-func TestB152SnapshotsTellWhoWaits(t *testing.T) {
-	s := newSite(t)
-	c := claim("c", true)
-	c.Status.ProviderID = "aws:///eu-west-1a/i-1"
-	c.Status.Conditions = c.Status.Conditions.With(metav1.Condition{Type: karpenter.ConditionTypeInitialized, Status: metav1.ConditionTrue}, s.now)
-	s.Seed(c)
-	s.pending("a")
-	s.pass(5 * time.Second)
-	if _, batch := s.batch(); len(batch.Pending) != 1 || len(batch.Snapshot.Waiting) != 0 {
-		t.Errorf("a batch has %d classes that wait, and %d in its snapshot", len(batch.Pending), len(batch.Snapshot.Waiting))
-	}
-	sent := s.disruption.take()
-	body, err := event.As[event.ClusterSnapshot](sent[len(sent)-1])
-	if err != nil {
-		t.Fatal(err)
-	}
-	snapshot, err := blob.Get[scheduling.Snapshot](t.Context(), s.blobs, body.Snapshot)
-	if err != nil || len(snapshot.Waiting) != 1 || snapshot.Waiting[0].Pods[0].Name != "a" {
-		t.Errorf("a snapshot says that there wait: %+v, %v", snapshot.Waiting, err)
 	}
 }
 
