@@ -33,8 +33,8 @@ type scene struct {
 
 // sizes are about 14 nodes, for every change of Joist, and 200 (JOIST_CONSOLIDATION=1).
 var (
-	small = size{apps: crowd(1, 15), budget: 50, patience: 1, rest: 45 * time.Second, dearest: 1.25}
-	full  = size{apps: crowd(8, 32), budget: 10, patience: 4, rest: 90 * time.Second, dearest: 1.25}
+	small = size{apps: crowd(1, 15), budget: 50, patience: 1, rest: 45 * time.Second, dearest: 1.25, moves: 1.3}
+	full  = size{apps: crowd(8, 32), budget: 10, patience: 4, rest: 90 * time.Second, dearest: 1.25, moves: 2}
 )
 
 func TestConsolidation(t *testing.T) {
@@ -162,6 +162,9 @@ func (s *scene) together() {
 	r.After, r.NodesAfter = r.last().PerHour, r.last().Nodes
 	if r.After > r.Fresh*s.size.dearest || r.After >= r.Before {
 		s.Errorf("the fleet went from $%.2f/h to $%.2f/h, and a fresh plan costs $%.2f/h", r.Before, r.After, r.Fresh)
+	}
+	if moved := r.last().Evicted; float64(moved) > s.size.moves*float64(r.Pods) {
+		s.Errorf("%d pods were moved %d times", r.Pods, moved)
 	}
 }
 

@@ -33,8 +33,9 @@ type size struct {
 	// rest is how long nothing may happen before the cluster counts as at rest: a
 	// proposal takes a snapshot, 15 s, and another one.
 	rest time.Duration
-	// dearest is how much dearer than a fresh plan the fleet may end.
-	dearest float64
+	// dearest is how much dearer than a fresh plan the fleet may end, and moves how
+	// often pods may be moved for it on average.
+	dearest, moves float64
 }
 
 // crowd is so many Deployments of each of three sizes. A third of the pods stay.
