@@ -59,16 +59,25 @@ func newMoney(s *Snapshot, stock Stock, a axis) *money {
 		node := &s.Nodes[i]
 		price, known := m.billed(node)
 		if !known {
-			m.unknown[node.NodePool] = node.Name
+			m.unknown[node.NodePool] = earlier(m.unknown[node.NodePool], node.Name)
 		}
 		if node.Claim == "" || m.common == nil {
 			continue
 		}
 		if m.common.Left[at] -= price; !known {
-			m.stranger = node.Name
+			m.stranger = earlier(m.stranger, node.Name)
 		}
 	}
 	return m
+}
+
+// earlier is the name that comes first: whom a refusal names must not depend on the
+// order of the nodes.
+func earlier(was, name string) string {
+	if was == "" {
+		return name
+	}
+	return min(was, name)
 }
 
 // refusal is why a pool launches nothing while money is limited; "" where it may.

@@ -74,6 +74,7 @@ func genNode(t *rapid.T, name string, classes []scheduling.PodClass, ran *int) s
 			n.DaemonPods = []scheduling.PodClass{rapid.SampledFrom(classes).Draw(t, "daemon")}
 			n.DaemonPods[0].Pods = n.DaemonPods[0].Pods[:1]
 		}
+		n.PricePerHour = rapid.SampledFrom([]float64{0.02, 0.02, 0.05, 0.3, 0}).Draw(t, "price")
 		used := corev1.ResourceList{}
 		for range rapid.IntRange(0, 3).Draw(t, "residents") {
 			class := rapid.SampledFrom(classes).Draw(t, "class")
