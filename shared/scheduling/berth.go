@@ -17,6 +17,9 @@ type berth struct {
 	room         amounts
 	cores, bytes float64
 	residents    []resident
+	// ports are those that are taken in the beginning. A node's own list has those of
+	// pods as well that the plan has put there since; who really lands is asked himself.
+	ports []HostPort
 }
 
 // berth is a node of the world as it stands.
@@ -25,7 +28,7 @@ func (st *standing) berth(i int) *berth {
 	all := st.w.axis.of(e.node.Allocatable)
 	return &berth{
 		existing: e, room: slices.Clone(st.w.problem.Nodes[i].Room),
-		cores: float64(all[0]), bytes: float64(all[1]), residents: slices.Clip(st.residents[i]),
+		cores: float64(all[0]), bytes: float64(all[1]), residents: slices.Clip(st.residents[i]), ports: slices.Clip(e.node.HostPorts),
 	}
 }
 

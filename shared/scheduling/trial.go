@@ -151,7 +151,7 @@ func (t *trial) open(r *rehearsal, m *mover, i int) bool {
 // shuts reports whether those who are on a berth and a party exclude each other.
 func (t *trial) shuts(r *rehearsal, p *party, i int) bool {
 	b := t.berths[i]
-	if clash(b.node.HostPorts, p.kind.spec.HostPorts) {
+	if clash(b.ports, p.kind.spec.HostPorts) {
 		return true
 	}
 	for _, one := range b.residents {
