@@ -148,7 +148,10 @@ func buildPlanner(a *Actor, w wire) {
 
 func buildDisruption(a *Actor, w wire) {
 	world := a.world
-	s := disruption.Service{Blobs: store{w, world.Blobs}, Bus: w.bus(world), Cluster: world.Identity(), Now: world.Now}
+	s := disruption.Service{
+		Blobs: store{w, world.Blobs}, Catalogues: &blob.Kept[offers.Catalogue]{}, Rest: &disruption.Rest{}, Bus: w.bus(world),
+		Cluster: world.Identity(), Now: world.Now,
+	}
 	a.consume(w, host.Events(a.accept(disruption.Types), s.Handle))
 }
 
