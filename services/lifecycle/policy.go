@@ -8,11 +8,14 @@ import (
 	"github.com/joist-autoscaler/joist/shared/karpenter"
 )
 
-// unreadable tells people of a pool whose policy cannot be read.
-func (s *Service) unreadable(np *karpenter.NodePool) []effect.Effect {
-	wrong := pool.Unreadable(np)
-	if wrong == "" {
-		return nil
+// unreadable tells people of a pool whose policy or whose budgets cannot be read.
+func (s *Service) unreadable(np *karpenter.NodePool) (out []effect.Effect) {
+	now := s.Now()
+	if wrong := pool.Unreadable(np); wrong != "" {
+		out = append(out, remark.PolicyUnreadable.On(cluster.NodePools, np, now, "%s", wrong))
 	}
-	return []effect.Effect{remark.PolicyUnreadable.On(cluster.NodePools, np, s.Now(), "%s", wrong)}
+	if wrong := pool.UnreadableBudgets(np, now); wrong != "" {
+		out = append(out, remark.BudgetsUnreadable.On(cluster.NodePools, np, now, "%s", wrong))
+	}
+	return out
 }

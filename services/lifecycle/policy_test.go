@@ -1,6 +1,7 @@
 package lifecycle_test
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -8,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/joist-autoscaler/joist/services/lifecycle/internal/pool"
+	"github.com/joist-autoscaler/joist/shared/cluster"
 	"github.com/joist-autoscaler/joist/shared/karpenter"
 	"github.com/joist-autoscaler/joist/shared/policy"
 )
@@ -47,5 +49,21 @@ func TestPolicyUnreadable(t *testing.T) {
 	annotate("26")
 	if got := s.poolCondition(pool.PolicyReadable); got.Status != metav1.ConditionTrue {
 		t.Errorf("%+v", got)
+	}
+}
+
+// A schedule that the CRD's pattern lets through, and no calendar has, is told of too.
+func TestBudgetsUnreadable(t *testing.T) {
+	s := newSite(t)
+	schedule := "0 25 * * *"
+	s.changePool(func(p *karpenter.NodePool) {
+		p.Spec.Disruption.Budgets = []karpenter.Budget{{Nodes: "0", Schedule: &schedule, Duration: &metav1.Duration{Duration: time.Hour}}}
+	})
+	s.pass(2 * time.Second)
+	said := slices.ContainsFunc(s.Events(), func(e cluster.Event) bool {
+		return e.Reason == "BudgetsUnreadable" && strings.Contains(e.Message, schedule)
+	})
+	if got := s.poolCondition(pool.BudgetsReadable); got.Status != metav1.ConditionFalse || !said {
+		t.Errorf("%+v, Event: %v", got, said)
 	}
 }

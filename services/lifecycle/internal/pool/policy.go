@@ -17,10 +17,13 @@ const PolicyReadable = "PolicyReadable"
 // Unreadable says what is wrong with the pool's policy, in one line, or "".
 func Unreadable(pool *karpenter.NodePool) string {
 	if _, err := policy.Read(pool.Annotations); err != nil {
-		return strings.ReplaceAll(err.Error(), "\n", "; ")
+		return oneLine(err)
 	}
 	return ""
 }
+
+// oneLine is all that is wrong, in one line.
+func oneLine(err error) string { return strings.ReplaceAll(err.Error(), "\n", "; ") }
 
 // withPolicy says whether the pool's policy can be read.
 func withPolicy(conditions karpenter.Conditions, pool *karpenter.NodePool, now time.Time) karpenter.Conditions {

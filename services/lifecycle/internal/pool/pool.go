@@ -57,6 +57,7 @@ func Status(v View) karpenter.NodePoolStatus {
 		conditions = conditions.With(v.Health.Condition(before), v.Now)
 	}
 	conditions = withPolicy(conditions, v.Pool, v.Now)
+	conditions = withBudgets(conditions, v.Pool, v.Now)
 	status.Conditions = conditions.WithReady(karpenter.NodePoolReady(), v.Pool.Generation, v.Now)
 	return status
 }

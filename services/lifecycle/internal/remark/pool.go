@@ -14,6 +14,8 @@ var (
 	ZonalShiftCleared = Remark{Type: normal, Reason: karpenter.ReasonZonalShiftCleared, Exact: true}
 	// PolicyUnreadable is Joist's own: Karpenter's pools have no policy beside their spec.
 	PolicyUnreadable = Remark{Type: warning, Reason: "PolicyUnreadable", Every: 15 * time.Minute, Exact: true}
+	// BudgetsUnreadable is Joist's own: Karpenter says it in its log alone.
+	BudgetsUnreadable = Remark{Type: warning, Reason: "BudgetsUnreadable", Every: 15 * time.Minute, Exact: true}
 	// DeletionAwaitsApproval is Joist's own (user ask 15).
 	DeletionAwaitsApproval = Remark{Type: warning, Reason: "DeletionAwaitsApproval", Every: 15 * time.Minute}
 )
