@@ -3,6 +3,7 @@ package consolidation
 import (
 	"fmt"
 	"os"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -18,6 +19,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/cluster"
 	"github.com/joist-autoscaler/joist/shared/karpenter"
 	"github.com/joist-autoscaler/joist/shared/podspec"
+	"github.com/joist-autoscaler/joist/shared/policy"
 	"github.com/joist-autoscaler/joist/shared/scheduling"
 )
 
@@ -34,7 +36,7 @@ type scene struct {
 // sizes are about 14 nodes, for every change of Joist, and 200 (JOIST_CONSOLIDATION=1).
 var (
 	small = size{apps: crowd(1, 15), budget: 50, patience: 1, rest: 45 * time.Second, dearest: 1.25, moves: 1.3}
-	full  = size{apps: crowd(8, 32), budget: 10, patience: 4, rest: 90 * time.Second, dearest: 1.25, moves: 2}
+	full  = size{apps: crowd(8, 32), budget: 10, saving: "5%", patience: 4, rest: 90 * time.Second, dearest: 1.25, moves: 2}
 )
 
 func TestConsolidation(t *testing.T) {
@@ -119,11 +121,16 @@ func (s *scene) widen() {
 	client, err := dynamic.NewForConfig(s.Plane.Config)
 	s.Check(err)
 	pools := client.Resource(schema.GroupVersionResource{Group: "karpenter.sh", Version: "v1", Resource: "nodepools"})
-	for _, patch := range []string{
+	patches := []string{
 		`[{"op":"replace","path":"/spec/template/spec/requirements/1/values","value":["2","4","8"]}]`,
 		fmt.Sprintf(`[{"op":"replace","path":"/spec/disruption/budgets/0/nodes","value":"%d%%"}]`, s.size.budget),
 		`[{"op":"replace","path":"/spec/disruption/consolidateAfter","value":"5s"}]`,
-	} {
+	}
+	if s.size.saving != "" {
+		patches = append([]string{fmt.Sprintf(`[{"op":"add","path":"/metadata/annotations/%s","value":"%s"}]`,
+			strings.ReplaceAll(policy.MinSavingPercent, "/", "~1"), s.size.saving)}, patches...)
+	}
+	for _, patch := range patches {
 		_, err = pools.Patch(s.Context(), "default", types.JSONPatchType, []byte(patch), metav1.PatchOptions{})
 		s.Check(err)
 	}

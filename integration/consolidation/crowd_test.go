@@ -28,6 +28,9 @@ type size struct {
 	apps []app
 	// budget is the NodePool's, in per cent of its nodes.
 	budget int
+	// saving is the part of what goes that a command has to save: without one, a large
+	// fleet goes on moving pods for pennies long after it has become cheap.
+	saving string
 	// patience multiplies every limit of time.
 	patience int
 	// rest is how long nothing may happen before the cluster counts as at rest: a
