@@ -61,8 +61,8 @@ func learn[T cluster.Object](known map[cluster.Key]T, e memcluster.Effect) {
 }
 
 func (g *guard) removed(c *checker, e memcluster.Effect, pod *corev1.Pod) {
-	if g.forced(pod, e.At) {
-		return
+	if g.forced(pod, e.At) || g.nodes[cluster.Key{Name: pod.Spec.NodeName}] == nil {
+		return // Whose node is gone does not run, whatever its status says still.
 	}
 	if why := protected(pod, e.At); why != "" {
 		c.violate("a protected pod is let be", "%s removed %s, which is %s", e.Actor, e.Key, why)

@@ -51,7 +51,8 @@ func (s *Service) note(o outbox.Outbox) {
 
 // look finds out what the cache shows of the claims of the last plan. One that it
 // does not show is asked for live: it may be gone again already. A claim that was
-// waited for in vain once is not waited for again (B242).
+// waited for in vain once is not waited for again (B242). An API server that is too
+// busy to answer says nothing about the claim, which is behind then, not broken.
 func (s *Service) look(ctx context.Context, at *fence) {
 	var failures []error
 	for _, name := range at.held.Claims {
@@ -69,6 +70,9 @@ func (s *Service) look(ctx context.Context, at *fence) {
 		switch _, err := s.Client.Get(ctx, cluster.NodeClaims, key); {
 		case err == nil:
 			s.caughtUp = time.Time{}
+			return
+		case fault.Is(err, fault.Throttled) || fault.Is(err, fault.Retry):
+			s.caughtUp, at.trouble = time.Time{}, fmt.Errorf("looking for NodeClaim %s: %w", name, err)
 			return
 		case !fault.Is(err, fault.Missing):
 			failures = append(failures, fmt.Errorf("looking for NodeClaim %s: %w", name, err))

@@ -242,3 +242,39 @@ func (s *site) outbox() outbox.Held {
 	}
 	return held
 }
+
+// An API server that is too busy to say whether a claim is there says nothing about the
+// claim: the next batch waits for the answer, and does not plan for its pods again.
+func TestBusyServerIsNoBrokenClaimB242(t *testing.T) {
+	s := newSite(t)
+	s.pending("a")
+	s.pass(2 * time.Second)
+	s.batch()
+	s.cache.Lag(cluster.NodeClaims, time.Hour)
+	s.Seed(claim("late", true))
+	s.apply(outbox.Done, "late")
+	s.pending("b")
+	s.Inject(memcluster.Fault{Actor: "pod-1", Verb: memcluster.VerbGet, Kind: cluster.NodeClaims, As: fault.Throttled})
+	step := func(d time.Duration) (err error) {
+		for end := s.now.Add(d); s.now.Before(end); {
+			s.now = s.now.Add(watcher.Pace)
+			s.cache.Advance(s.now)
+			err = s.svc.Step(t.Context())
+		}
+		return err
+	}
+	if err := step(4 * flight.GiveUpUnsure); !fault.Is(err, fault.Throttled) {
+		t.Errorf("it is not told that the server is busy: %v", err)
+	}
+	if got := s.planner.take(); len(got) != 0 {
+		t.Fatal("a batch was built without the claim")
+	}
+	s.Heal()
+	s.cache.Lag(cluster.NodeClaims, 0)
+	if err := step(2 * time.Second); err != nil {
+		t.Fatal(err)
+	}
+	if _, batch := s.batch(); len(batch.Snapshot.Nodes) != 1 {
+		t.Errorf("the batch has the nodes %+v", batch.Snapshot.Nodes)
+	}
+}
