@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"slices"
 	"strings"
 	"time"
 
@@ -10,6 +11,7 @@ import (
 
 	"github.com/joist-autoscaler/joist/shared/cluster"
 	"github.com/joist-autoscaler/joist/shared/karpenter"
+	"github.com/joist-autoscaler/joist/shared/memcloud"
 	"github.com/joist-autoscaler/joist/shared/memcluster"
 )
 
@@ -24,12 +26,15 @@ type guard struct {
 	nodes       map[cluster.Key]*corev1.Node
 	// claims are by their instance: what a claim says of its node may come late.
 	claims map[string]*karpenter.NodeClaim
+	// machines are the providerIDs of all nodes that there ever were, by their names.
+	machines map[string]string
 }
 
 func newGuard() guard {
 	return guard{
 		pods: map[cluster.Key]*corev1.Pod{}, budgets: map[cluster.Key]*policyv1.PodDisruptionBudget{},
 		deployments: map[cluster.Key]*appsv1.Deployment{}, nodes: map[cluster.Key]*corev1.Node{}, claims: map[string]*karpenter.NodeClaim{},
+		machines: map[string]string{},
 	}
 }
 
@@ -47,6 +52,9 @@ func (g *guard) follow(c *checker) {
 		if claim, ok := e.After.(*karpenter.NodeClaim); ok && claim.Status.ProviderID != "" {
 			g.claims[claim.Status.ProviderID] = claim
 		}
+		if node, ok := e.After.(*corev1.Node); ok && node.Spec.ProviderID != "" {
+			g.machines[node.Name] = node.Spec.ProviderID
+		}
 	}
 	c.world.Kube.Forget()
 }
@@ -61,8 +69,8 @@ func learn[T cluster.Object](known map[cluster.Key]T, e memcluster.Effect) {
 }
 
 func (g *guard) removed(c *checker, e memcluster.Effect, pod *corev1.Pod) {
-	if g.forced(pod, e.At) || g.nodes[cluster.Key{Name: pod.Spec.NodeName}] == nil {
-		return // Whose node is gone does not run, whatever its status says still.
+	if g.forced(pod, e.At) || g.orphaned(c, pod) {
+		return
 	}
 	if why := protected(pod, e.At); why != "" {
 		c.violate("a protected pod is let be", "%s removed %s, which is %s", e.Actor, e.Key, why)
@@ -88,6 +96,18 @@ func (g *guard) forced(pod *corev1.Pod, now time.Time) bool {
 	ends, err := time.Parse(time.RFC3339, claim.Annotations["karpenter.sh/nodeclaim-termination-timestamp"])
 	grace := time.Duration(*pod.Spec.TerminationGracePeriodSeconds) * time.Second
 	return err == nil && !now.Before(ends.Add(-grace))
+}
+
+// orphaned reports whether the pod's node is gone, and its machine has ended as well:
+// the pod does not run then, whatever its status says until Kubernetes collects it.
+func (g *guard) orphaned(c *checker, pod *corev1.Pod) bool {
+	if g.nodes[cluster.Key{Name: pod.Spec.NodeName}] != nil {
+		return false
+	}
+	machine := g.machines[pod.Spec.NodeName]
+	return slices.ContainsFunc(c.world.Cloud.Records(), func(r memcloud.Record) bool {
+		return !r.Ended.IsZero() && strings.HasSuffix(machine, "/"+r.ID)
+	})
 }
 
 // protected says why the pod must not be disrupted; "" when it may be.
