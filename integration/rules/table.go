@@ -7,7 +7,7 @@ var (
 	// rooms are the inner rooms: values to values, and ports in our own words.
 	rooms = []string{
 		"scheduling", "launchspec", "karpenter", "catalog", "eventpattern", "userdata", "manifest", "podspec", "scenario",
-		"queue", "blob", "cloud", "cluster", "lease", "outbox", "convoy", "budget", "policy", "drift",
+		"queue", "blob", "cloud", "cluster", "lease", "outbox", "convoy", "budget", "policy", "drift", "topology",
 	}
 	// hosts run handlers, tell how it went, and open what mains wire.
 	hosts = []string{"host", "telemetry", "settings", "parts"}

@@ -1,0 +1,230 @@
+package topology
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/joist-autoscaler/joist/shared/event"
+)
+
+// The senders that are no service of ours.
+const (
+	// Scheduler is EventBridge Scheduler.
+	Scheduler = "scheduler"
+	// EventBridge is the rules of a bus.
+	EventBridge = "eventbridge"
+)
+
+// DefaultBus is where AWS publishes its own events.
+const DefaultBus = "default"
+
+// Services that run outside of the cluster, as functions or as pollers, and those
+// that run inside of it.
+var (
+	Outside = []string{"planner", "disruption", "interruption", "catalog", "launcher"}
+	Inside  = []string{"watcher", "lifecycle"}
+)
+
+// Plan is what a cluster has.
+type Plan struct {
+	Cluster string
+	// Prefix begins every name: the cluster's, unless another was given.
+	Prefix string
+	// Bus carries the facts; Archive keeps and AuditLogGroup tells them.
+	Bus, Archive, AuditLogGroup string
+	// ScheduleGroup has the ticks.
+	ScheduleGroup string
+	Queues        []Queue
+	Rules         []Rule
+	Ticks         []Tick
+}
+
+// Queue is one service's, with its dead-letter queue.
+type Queue struct {
+	// Service reads it.
+	Service    string
+	Name, Dead string
+	// Existing says that the queue was there before and is not ours to make.
+	Existing bool
+	// Visibility is six times Timeout, as AWS asks of a function's queue
+	// (https://docs.aws.amazon.com/lambda/latest/dg/services-sqs-configure.html). A
+	// handler shortens it as soon as it begins.
+	Visibility, Timeout time.Duration
+	// Retention is no shorter than the life of anything that travels by the queue.
+	Retention, DeadRetention time.Duration
+	// MaxReceives is how often a message comes before SQS parks it. The host parks
+	// poison at once; this is for what ends every process that reads it.
+	MaxReceives int
+	// Senders are the services that may send to it, Scheduler, or EventBridge.
+	Senders []string
+}
+
+// Rule is one rule of EventBridge.
+type Rule struct {
+	// ID is what templates call it: the name that Karpenter's has (A046–A049), if any.
+	ID   string
+	Name string
+	// Bus is the name of the bus that has it.
+	Bus string
+	// Pattern is EventBridge's own language of patterns.
+	Pattern string
+	// Service is whose queue is the target, or none for the audit log.
+	Service string
+	// InputPath selects what the target is sent; all of the event when empty.
+	InputPath string
+}
+
+// Tick is one schedule.
+type Tick struct {
+	Name    string
+	Service string
+	Want    string
+	Every   time.Duration
+	// Input is what the scheduler sends. It fills in its own attributes
+	// (https://docs.aws.amazon.com/scheduler/latest/UserGuide/managing-schedule-context-attributes.html).
+	Input string
+}
+
+const (
+	// maxReceives is the contract's (architecture, verdicts): the host retries within it.
+	maxReceives = 100
+	// retention is the longest life of a message (instance.gone lives an hour), and the
+	// time of a person's sleep besides: expired messages are told of when they are read.
+	retention = 24 * time.Hour
+	// deadRetention is the longest that SQS has.
+	deadRetention = 14 * 24 * time.Hour
+	// timesTimeout is AWS's advice for queues that functions read.
+	timesTimeout = 6
+	tickEvery    = time.Minute
+)
+
+// timeouts are what one message may take, and so a function's timeout: no shorter than
+// the deadline of its handler, with time to say how it went.
+var timeouts = map[string]time.Duration{
+	"planner":      150 * time.Second,
+	"disruption":   150 * time.Second,
+	"interruption": 90 * time.Second,
+	"catalog":      150 * time.Second,
+	// One call to EC2 has four minutes to answer (B196).
+	"launcher":  285 * time.Second,
+	"lifecycle": 75 * time.Second,
+}
+
+// Of plans what a cluster has. Errors are fault.Invalid, name what is wrong and say
+// how to mend it.
+func Of(c Cluster) (Plan, error) {
+	if err := c.check(); err != nil {
+		return Plan{}, err
+	}
+	prefix := c.prefix()
+	p := Plan{Cluster: c.Name, Prefix: prefix, Bus: prefix + "-joist", Archive: prefix + "-joist",
+		AuditLogGroup: "/joist/" + prefix + "/facts", ScheduleGroup: prefix + "-joist"}
+	for _, service := range append(slices.Clone(Outside), "lifecycle") {
+		p.Queues = append(p.Queues, c.queue(service))
+	}
+	for i, rule := range event.NoticeRules {
+		p.Rules = append(p.Rules, Rule{ID: rule.Name, Name: prefix + "-joist-" + notices[i], Bus: DefaultBus, Pattern: rule.Pattern, Service: "interruption"})
+	}
+	p.Rules = append(p.Rules,
+		Rule{ID: "InboxRule", Name: prefix + "-joist-inbox", Bus: p.Bus, Pattern: inbox(c.Name), Service: "lifecycle", InputPath: "$.detail"},
+		Rule{ID: "AuditRule", Name: prefix + "-joist-audit", Bus: p.Bus, Pattern: facts(c.Name, everyFact())})
+	for _, t := range []struct{ service, want string }{
+		{"catalog", event.WantCatalogue}, {"catalog", event.WantInventory},
+		{"interruption", event.WantStatus}, {"launcher", event.WantTemplates},
+	} {
+		p.Ticks = append(p.Ticks, Tick{Name: prefix + "-joist-" + t.want, Service: t.service, Want: t.want, Every: tickEvery, Input: tick(c.Name, t.want)})
+	}
+	return p, nil
+}
+
+// notices are short names of event.NoticeRules, in their order: a rule's name has 64
+// characters.
+var notices = []string{"health", "spot", "rebalance", "state", "reservation"}
+
+func (c Cluster) queue(service string) Queue {
+	name := c.prefix() + "-joist-" + service
+	q := Queue{
+		Service: service, Name: name, Dead: name + "-dead",
+		Timeout: timeouts[service], Visibility: timesTimeout * timeouts[service],
+		Retention: retention, DeadRetention: deadRetention, MaxReceives: maxReceives, Senders: senders(service),
+	}
+	if service == "interruption" {
+		// Karpenter's name, so that what else knows the queue goes on knowing it (A043).
+		q.Name = c.Name
+		if c.InterruptionQueue != "" {
+			q.Name, q.Existing = c.InterruptionQueue, true
+		}
+	}
+	return q
+}
+
+// senders follow from the contract: who produces a command sends it, and facts come
+// by a rule.
+func senders(service string) []string {
+	var list []string
+	for _, spec := range event.Specs {
+		if !slices.Contains(spec.Consumers, service) {
+			continue
+		}
+		by := spec.Producers
+		if spec.Fact() {
+			by = []string{EventBridge}
+		}
+		list = append(list, by...)
+	}
+	if service == "interruption" {
+		list = append(list, EventBridge)
+	}
+	slices.Sort(list)
+	return slices.Compact(list)
+}
+
+// inbox selects the facts that lifecycle consumes.
+func inbox(cluster string) string {
+	var types []event.Type
+	for _, spec := range event.Specs {
+		if spec.Fact() && slices.Contains(spec.Consumers, "lifecycle") {
+			types = append(types, spec.Type)
+		}
+	}
+	return facts(cluster, types)
+}
+
+func everyFact() []event.Type {
+	var types []event.Type
+	for _, spec := range event.Specs {
+		if spec.Fact() {
+			types = append(types, spec.Type)
+		}
+	}
+	return types
+}
+
+// facts is a pattern: these types, said by a service of ours about the cluster. Names
+// were checked, so that quoting them is safe.
+func facts(cluster string, types []event.Type) string {
+	quoted := make([]string, len(types))
+	for i, t := range types {
+		quoted[i] = fmt.Sprintf("%q", t)
+	}
+	return fmt.Sprintf(`{"source":[{"prefix":"joist/"}],"detail-type":[%s],"detail":{"cluster":[%q]}}`, strings.Join(quoted, ","), cluster)
+}
+
+// tick is the scheduler's template. It can write the time and nothing computed, so the
+// id is the wish at that time, and the expiry follows from the type.
+func tick(cluster, want string) string {
+	const at = "<aws.scheduler.scheduled-time>"
+	return fmt.Sprintf(`{"specversion":"1.0","id":"tick/%s/%s","source":"scheduler","type":%q,"subject":"tick/%s","time":"%s","cluster":%q,"data":{"want":%q,"due":"%s"}}`,
+		want, at, event.TickType, want, at, cluster, want, at)
+}
+
+// Queue finds a service's queue. The watcher has none.
+func (p Plan) Queue(service string) (Queue, bool) {
+	i := slices.IndexFunc(p.Queues, func(q Queue) bool { return q.Service == service })
+	if i < 0 {
+		return Queue{}, false
+	}
+	return p.Queues[i], true
+}

@@ -1,0 +1,211 @@
+package topology_test
+
+import (
+	"encoding/json"
+	"flag"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/joist-autoscaler/joist/shared/event"
+	"github.com/joist-autoscaler/joist/shared/eventpattern"
+	"github.com/joist-autoscaler/joist/shared/fault"
+	"github.com/joist-autoscaler/joist/shared/topology"
+)
+
+var update = flag.Bool("update", false, "write the golden files anew")
+
+func of(t *testing.T, c topology.Cluster) topology.Plan {
+	t.Helper()
+	p, err := topology.Of(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+func TestGolden(t *testing.T) {
+	got, err := json.MarshalIndent(of(t, topology.Cluster{Name: "prod"}), "", "  ")
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join("testdata", "prod.json")
+	if *update {
+		if err := os.WriteFile(file, append(got, '\n'), 0o644); err != nil { //nolint:gosec // a golden file, for all to read
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if string(want) != string(got)+"\n" {
+		t.Errorf("the plan differs from %s; look at it, then run go test -update:\n%s", file, got)
+	}
+}
+
+// Every command of the contract has a queue that its producers may send to, and
+// nobody else.
+func TestSendersAreTheContracts(t *testing.T) {
+	p := of(t, topology.Cluster{Name: "prod"})
+	for service, want := range map[string][]string{
+		"planner": {"watcher"}, "disruption": {"watcher"}, "catalog": {"scheduler", "watcher"},
+		"launcher": {"lifecycle", "scheduler"}, "interruption": {"eventbridge", "scheduler"}, "lifecycle": {"eventbridge"},
+	} {
+		q, ok := p.Queue(service)
+		if !ok || !slices.Equal(q.Senders, want) {
+			t.Errorf("to the queue of %s (%t) may send %v, want %v", service, ok, q.Senders, want)
+		}
+	}
+	if _, ok := p.Queue("watcher"); ok {
+		t.Error("the watcher reads no queue")
+	}
+}
+
+// Nothing may outlive its queue, and a tick must come again before the last expired.
+func TestRetentionsCoverEveryLife(t *testing.T) {
+	p := of(t, topology.Cluster{Name: "prod"})
+	for _, spec := range event.Specs {
+		for _, service := range spec.Consumers {
+			if q, ok := p.Queue(service); ok && q.Retention < spec.TTL {
+				t.Errorf("%s lives for %s, and the queue of %s keeps it for %s", spec.Type, spec.TTL, service, q.Retention)
+			}
+		}
+	}
+	for _, q := range p.Queues {
+		if q.Visibility < 6*q.Timeout || q.Timeout == 0 || q.Retention < 300*time.Second || q.DeadRetention < q.Retention {
+			t.Errorf("%+v", q)
+		}
+	}
+}
+
+// What the scheduler will send must be a tick that its service reads.
+func TestTicksDecode(t *testing.T) {
+	for _, tick := range of(t, topology.Cluster{Name: "prod_1-A"}).Ticks {
+		e, err := event.Decode([]byte(strings.ReplaceAll(tick.Input, "<aws.scheduler.scheduled-time>", "2026-11-22T16:00:00Z")))
+		if err != nil {
+			t.Errorf("%s: %v", tick.Name, err)
+			continue
+		}
+		body, err := event.As[event.Tick](e)
+		if err != nil || body.Want != tick.Want || e.Cluster != "prod_1-A" {
+			t.Errorf("%s: %+v of %s: %v", tick.Name, body, e.Cluster, err)
+		}
+		if other := strings.Contains(tick.Input, " "); other {
+			t.Errorf("%s has blanks", tick.Name)
+		}
+	}
+}
+
+// A cluster's facts come to its own inbox alone, and commands to none.
+func TestInboxHasItsOwnFacts(t *testing.T) {
+	ours, theirs := rule(t, "prod", "InboxRule"), rule(t, "prod-2", "InboxRule")
+	for _, spec := range event.Specs {
+		raw := []byte(`{"source":"joist/` + spec.Producers[0] + `","detail-type":"` + string(spec.Type) + `","detail":{"cluster":"prod"}}`)
+		want := spec.Fact() && slices.Contains(spec.Consumers, "lifecycle")
+		if got := matches(t, ours, raw); got != want {
+			t.Errorf("%s comes to the inbox: %t, want %t", spec.Type, got, want)
+		}
+		if matches(t, theirs, raw) {
+			t.Errorf("%s of prod comes to the inbox of prod-2", spec.Type)
+		}
+		if got := matches(t, rule(t, "prod", "AuditRule"), raw); got != spec.Fact() {
+			t.Errorf("%s comes to the audit log: %t, want %t", spec.Type, got, spec.Fact())
+		}
+	}
+}
+
+func rule(t *testing.T, cluster, id string) topology.Rule {
+	t.Helper()
+	rules := of(t, topology.Cluster{Name: cluster}).Rules
+	i := slices.IndexFunc(rules, func(r topology.Rule) bool { return r.ID == id })
+	if i < 0 {
+		t.Fatalf("no rule %s", id)
+	}
+	return rules[i]
+}
+
+func matches(t *testing.T, r topology.Rule, raw []byte) bool {
+	t.Helper()
+	pattern, err := eventpattern.Compile([]byte(r.Pattern))
+	if err != nil {
+		t.Fatal(err)
+	}
+	ok, err := pattern.Match(raw)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return ok
+}
+
+// Karpenter's queue has the cluster's name, and another's is used as it is (A043, A044).
+func TestA043InterruptionQueue(t *testing.T) {
+	for name, test := range map[string]struct {
+		cluster  topology.Cluster
+		want     string
+		existing bool
+	}{
+		"ours":      {topology.Cluster{Name: "prod"}, "prod", false},
+		"terraform": {topology.Cluster{Name: "prod", InterruptionQueue: "Karpenter-prod-SpotInterruptionQueue"}, "Karpenter-prod-SpotInterruptionQueue", true},
+		"prefix":    {topology.Cluster{Name: "prod", Prefix: "p"}, "prod", false},
+	} {
+		q, _ := of(t, test.cluster).Queue("interruption")
+		if q.Name != test.want || q.Existing != test.existing {
+			t.Errorf("%s: queue %q, existing %t", name, q.Name, q.Existing)
+		}
+	}
+}
+
+func TestNamesThatAWSWouldRefuse(t *testing.T) {
+	long := strings.Repeat("c", 43)
+	for name, test := range map[string]struct {
+		cluster topology.Cluster
+		says    string
+	}{
+		"none":         {topology.Cluster{}, "clusterName=prod"},
+		"a blank":      {topology.Cluster{Name: "my cluster"}, "list-clusters"},
+		"a hyphen":     {topology.Cluster{Name: "-prod"}, "begins with a letter or digit"},
+		"quotes":       {topology.Cluster{Name: `a"b`}, "no name of an EKS cluster"},
+		"long":         {topology.Cluster{Name: long}, "at most 42"},
+		"long prefix":  {topology.Cluster{Name: "prod", Prefix: long}, "at most 42"},
+		"odd prefix":   {topology.Cluster{Name: "prod", Prefix: "a.b"}, "cannot begin"},
+		"queue's URL":  {topology.Cluster{Name: "prod", InterruptionQueue: "https://sqs.eu-west-1.amazonaws.com/1/prod"}, "neither its URL"},
+		"queue's FIFO": {topology.Cluster{Name: "prod", InterruptionQueue: "prod.fifo"}, "standard queue"},
+		"no queue":     {topology.Cluster{Name: strings.Repeat("c", 81), Prefix: "c"}, "interruptionQueue"},
+	} {
+		_, err := topology.Of(test.cluster)
+		if !fault.Is(err, fault.Invalid) || !strings.Contains(err.Error()+fault.HintOf(err), test.says) {
+			t.Errorf("%s: %v (%s) does not say %q", name, err, fault.HintOf(err), test.says)
+		}
+	}
+	if _, err := topology.Of(topology.Cluster{Name: long, Prefix: "short"}); err != nil {
+		t.Error(err)
+	}
+}
+
+// Every name must be one that AWS accepts, for the longest prefix too.
+func TestLongestPrefixFits(t *testing.T) {
+	p := of(t, topology.Cluster{Name: "c", Prefix: strings.Repeat("x", 42)})
+	limit := func(kind, name string, most int) {
+		if len(name) > most {
+			t.Errorf("%s %s has %d characters, and %d are allowed", kind, name, len(name), most)
+		}
+	}
+	limit("archive", p.Archive, 48)
+	limit("schedule group", p.ScheduleGroup, 64)
+	for _, q := range p.Queues {
+		limit("queue", q.Name, 80)
+		limit("queue", q.Dead, 80)
+		limit("function and role", p.Prefix+"-joist-"+q.Service, 64)
+	}
+	for _, r := range p.Rules {
+		limit("rule", r.Name, 64)
+	}
+	for _, s := range p.Ticks {
+		limit("schedule", s.Name, 64)
+	}
+	limit("role", "KarpenterNodeRole-"+p.Prefix, 64)
+}
