@@ -34,7 +34,7 @@ func TestGolden(t *testing.T) {
 	}
 	file := filepath.Join("testdata", "prod.json")
 	if *update {
-		if err := os.WriteFile(file, append(got, '\n'), 0o644); err != nil { //nolint:gosec // a golden file, for all to read
+		if err := os.WriteFile(file, append(got, '\n'), 0o644); err != nil {
 			t.Fatal(err)
 		}
 	}
