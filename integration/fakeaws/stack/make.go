@@ -1,0 +1,60 @@
+package stack
+
+import (
+	"cmp"
+	"fmt"
+	"time"
+
+	"github.com/joist-autoscaler/joist/shared/memqueue"
+)
+
+// Make makes the stack's queues, buses and rules in a broker. A rule of a bus that the
+// stack has not is one of AWS's own.
+func (s Stack) Make(b *memqueue.Broker, place Place) error {
+	for _, q := range s.Queues {
+		o := memqueue.QueueOptions{Visibility: seconds(cmp.Or(q.VisibilityTimeout, 30)), Retention: seconds(q.MessageRetentionPeriod)}
+		if r := q.RedrivePolicy; r != nil {
+			o.DeadLetter, o.MaxReceives = Name(r.DeadLetterTargetArn), r.MaxReceiveCount
+		}
+		b.Queue(q.QueueName, o)
+	}
+	for _, name := range s.Buses {
+		b.Bus(name).In(place.Account, place.Region)
+	}
+	for _, r := range s.Rules {
+		if err := s.rule(b, r); err != nil {
+			return fmt.Errorf("the rule %s: %w", r.Name, err)
+		}
+	}
+	return nil
+}
+
+func (s Stack) rule(b *memqueue.Broker, r Rule) error {
+	bus, ok := b.LookupBus(Name(cmp.Or(r.EventBusName, "default")))
+	if !ok {
+		return fmt.Errorf("there is no bus %s", r.EventBusName)
+	}
+	if r.State == "DISABLED" {
+		return nil
+	}
+	out := memqueue.Rule{Name: r.Name, Pattern: string(r.EventPattern)}
+	for _, t := range r.Targets {
+		if service(t.Arn) != "sqs" {
+			continue // a log group, which nobody here reads
+		}
+		if _, ok := b.Lookup(Name(t.Arn)); !ok {
+			return fmt.Errorf("its target %s is no queue of the stack", t.Arn)
+		}
+		target := memqueue.Target{ID: t.ID, Queue: Name(t.Arn), InputPath: t.InputPath}
+		if dead := t.DeadLetterConfig.Arn; dead != "" {
+			if _, ok := b.Lookup(Name(dead)); !ok {
+				return fmt.Errorf("the dead letters of its target go to %s, which is no queue of the stack", dead)
+			}
+			target.DeadLetter = Name(dead)
+		}
+		out.Targets = append(out.Targets, target)
+	}
+	return bus.Rule(out)
+}
+
+func seconds(n int) time.Duration { return time.Duration(n) * time.Second }

@@ -1,0 +1,285 @@
+package stack
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// document is a template as it is written.
+type document struct {
+	Parameters map[string]struct{ Default any }
+	Conditions map[string]any
+	Resources  map[string]resource
+	Outputs    map[string]struct {
+		Value     any
+		Condition string
+	}
+}
+
+type resource struct {
+	Type       string
+	Condition  string
+	Properties map[string]any
+}
+
+// Stack is what a template makes of what the fake AWS knows. Other types are named in
+// Others and left alone.
+type Stack struct {
+	Queues    []Queue
+	Buses     []string
+	Rules     []Rule
+	Schedules []Schedule
+	Functions []Function
+	Mappings  []Mapping
+	Roles     []Role
+	Policies  []QueuePolicy
+	// Outputs are the stack's, by their logical ids.
+	Outputs map[string]string
+	// Others counts resources by types that are not played.
+	Others map[string]int
+}
+
+// Queue is an AWS::SQS::Queue; its times are in seconds.
+type Queue struct {
+	QueueName              string
+	VisibilityTimeout      int
+	MessageRetentionPeriod int
+	RedrivePolicy          *struct {
+		DeadLetterTargetArn string `json:"deadLetterTargetArn"`
+		MaxReceiveCount     int    `json:"maxReceiveCount"`
+	}
+	RedriveAllowPolicy   json.RawMessage `json:",omitempty"`
+	KmsMasterKeyID       string          `json:"KmsMasterKeyId"`
+	SqsManagedSseEnabled bool
+}
+
+// QueuePolicy is an AWS::SQS::QueuePolicy.
+type QueuePolicy struct {
+	Queues         []string
+	PolicyDocument json.RawMessage
+}
+
+// Rule is an AWS::Events::Rule.
+type Rule struct {
+	Name, EventBusName string
+	EventPattern       json.RawMessage
+	State              string
+	Targets            []struct {
+		ID               string `json:"Id"`
+		Arn              string
+		InputPath        string
+		DeadLetterConfig struct{ Arn string }
+	}
+}
+
+// Schedule is an AWS::Scheduler::Schedule.
+type Schedule struct {
+	Name, ScheduleExpression string
+	Target                   struct {
+		Arn, RoleArn, Input string
+		DeadLetterConfig    struct{ Arn string }
+	}
+}
+
+// Function is an AWS::Lambda::Function.
+type Function struct {
+	FunctionName, Role, Handler, Runtime string
+	Architectures                        []string
+	Timeout, MemorySize                  int
+	Environment                          struct{ Variables map[string]string }
+}
+
+// Mapping is an AWS::Lambda::EventSourceMapping.
+type Mapping struct {
+	FunctionName, EventSourceArn string
+	BatchSize                    int
+	FunctionResponseTypes        []string
+	ScalingConfig                struct{ MaximumConcurrency int }
+}
+
+// Role is an AWS::IAM::Role, with the policies that are attached to it elsewhere in the
+// template.
+type Role struct {
+	RoleName                 string
+	AssumeRolePolicyDocument json.RawMessage
+	ManagedPolicyArns        []string
+	Policies                 []Policy
+}
+
+// Policy is one that a role has.
+type Policy struct {
+	PolicyName     string
+	PolicyDocument json.RawMessage
+}
+
+// attached is a policy that is a resource of its own.
+type attached struct {
+	Policy
+	Roles []string
+}
+
+// Read resolves a template. An error names the resource and the property.
+func Read(template []byte, place Place) (Stack, error) {
+	var raw document
+	decoder := json.NewDecoder(bytes.NewReader(template))
+	decoder.UseNumber()
+	if err := decoder.Decode(&raw); err != nil {
+		return Stack{}, fmt.Errorf("reading the template: %w", err)
+	}
+	s := &scope{place: place, raw: raw}
+	out := Stack{Others: map[string]int{}, Outputs: map[string]string{}}
+	for _, id := range slices.Sorted(maps.Keys(raw.Resources)) {
+		if err := out.add(s, id); err != nil {
+			return Stack{}, fmt.Errorf("the resource %s (%s): %w", id, raw.Resources[id].Type, err)
+		}
+	}
+	for _, id := range slices.Sorted(maps.Keys(raw.Outputs)) {
+		v, err := s.value(raw.Outputs[id].Value)
+		if err != nil {
+			return Stack{}, fmt.Errorf("the output %s: %w", id, err)
+		}
+		out.Outputs[id] = fmt.Sprint(v)
+	}
+	return out, out.attach(s)
+}
+
+// add resolves one resource, unless its condition leaves it out.
+func (out *Stack) add(s *scope, id string) error {
+	r := s.raw.Resources[id]
+	if r.Condition != "" {
+		if yes, err := s.condition(r.Condition); err != nil || !yes {
+			return err
+		}
+	}
+	named, err := s.identity(id)
+	if err != nil {
+		return err
+	}
+	name := named.attributes["Name"]
+	switch r.Type {
+	case "AWS::SQS::Queue":
+		return read(s, r, &out.Queues, func(q *Queue) { q.QueueName = name })
+	case "AWS::Events::EventBus":
+		out.Buses = append(out.Buses, name)
+		return nil
+	case "AWS::Events::Rule":
+		return read(s, r, &out.Rules, func(r *Rule) { r.Name = name })
+	case "AWS::Scheduler::Schedule":
+		return read(s, r, &out.Schedules, func(t *Schedule) { t.Name = name })
+	case "AWS::Lambda::Function":
+		return read(s, r, &out.Functions, func(f *Function) { f.FunctionName = name })
+	case "AWS::Lambda::EventSourceMapping":
+		return read(s, r, &out.Mappings, func(*Mapping) {})
+	case "AWS::IAM::Role":
+		return read(s, r, &out.Roles, func(r *Role) { r.RoleName = name })
+	case "AWS::SQS::QueuePolicy":
+		return read(s, r, &out.Policies, func(*QueuePolicy) {})
+	default:
+		out.Others[r.Type]++
+		return nil
+	}
+}
+
+// read resolves a resource's properties into a struct and appends it.
+func read[T any](s *scope, r resource, into *[]T, name func(*T)) error {
+	v, err := s.value(r.Properties)
+	if err != nil {
+		return err
+	}
+	text, err := json.Marshal(loosened(v))
+	if err != nil {
+		return err
+	}
+	var one T
+	if err := json.Unmarshal(text, &one); err != nil {
+		return err
+	}
+	name(&one)
+	*into = append(*into, one)
+	return nil
+}
+
+// loosened makes numbers of texts that are numbers where CloudFormation does.
+func loosened(v any) any {
+	properties, ok := v.(map[string]any)
+	if !ok {
+		return v
+	}
+	for _, name := range []string{"VisibilityTimeout", "MessageRetentionPeriod", "Timeout", "MemorySize", "BatchSize"} {
+		if text, ok := properties[name].(string); ok {
+			if n, err := strconv.Atoi(text); err == nil {
+				properties[name] = n
+			}
+		}
+	}
+	return properties
+}
+
+// attach gives roles the policies that are resources of their own.
+func (out *Stack) attach(s *scope) error {
+	for _, id := range slices.Sorted(maps.Keys(s.raw.Resources)) {
+		r := s.raw.Resources[id]
+		if r.Type != "AWS::IAM::Policy" && r.Type != "AWS::IAM::ManagedPolicy" {
+			continue
+		}
+		var policies []attached
+		if err := read(s, r, &policies, func(*attached) {}); err != nil {
+			return fmt.Errorf("the policy %s: %w", id, err)
+		}
+		for i := range out.Roles {
+			if role := &out.Roles[i]; slices.Contains(policies[0].Roles, role.RoleName) {
+				role.Policies = append(role.Policies, policies[0].Policy)
+			}
+		}
+	}
+	return nil
+}
+
+// Name reads the last part of an ARN or URL: a queue's, a function's or a bus's name.
+func Name(arn string) string {
+	return arn[strings.LastIndexAny(arn, ":/")+1:]
+}
+
+// Every is the pace of a schedule such as "rate(1 minute)".
+func (t Schedule) Every() (time.Duration, error) {
+	fields := strings.Fields(strings.TrimSuffix(strings.TrimPrefix(t.ScheduleExpression, "rate("), ")"))
+	if len(fields) != 2 {
+		return 0, fmt.Errorf("the schedule %s has the expression %q, and only rates are played here", t.Name, t.ScheduleExpression)
+	}
+	n, err := strconv.Atoi(fields[0])
+	unit, ok := map[string]time.Duration{"minute": time.Minute, "hour": time.Hour, "day": 24 * time.Hour}[strings.TrimSuffix(fields[1], "s")]
+	if err != nil || !ok || n <= 0 {
+		return 0, fmt.Errorf("the schedule %s has the expression %q", t.Name, t.ScheduleExpression)
+	}
+	return time.Duration(n) * unit, nil
+}
+
+// service reads the service out of an ARN.
+func service(arn string) string {
+	parts := strings.SplitN(arn, ":", 6)
+	if len(parts) < 6 {
+		return ""
+	}
+	return parts[2]
+}
+
+// Worker finds the function that reads a queue, by its mapping.
+func (s Stack) Worker(queue string) (Function, Mapping, bool) {
+	for _, m := range s.Mappings {
+		if Name(m.EventSourceArn) != queue {
+			continue
+		}
+		for _, f := range s.Functions {
+			if f.FunctionName == Name(m.FunctionName) {
+				return f, m, true
+			}
+		}
+	}
+	return Function{}, Mapping{}, false
+}
