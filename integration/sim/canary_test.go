@@ -2,10 +2,13 @@ package sim_test
 
 import (
 	"context"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/joist-autoscaler/joist/services/cli/embedded"
 	"github.com/joist-autoscaler/joist/shared/cloud"
@@ -52,14 +55,35 @@ func TestAsk16ABadImageStopsAfterTheCanaryThroughAllServices(t *testing.T) {
 		t.Errorf("%d claims of the bad image are left, and %d of 5 pods run", have[bad], running(t, w))
 	}
 
+	rolledOut(t, w, metav1.ConditionFalse, "Halted", "a launch failed at")
+	if !slices.ContainsFunc(w.Kube.Events(), func(e cluster.Event) bool { return e.Reason == "DriftHalted" && e.About.GetName() == pool.Name }) {
+		t.Error("no Event tells of it")
+	}
+
 	good := publish(w, "good")
-	run(60 * time.Minute)
+	run(4 * time.Minute)
+	rolledOut(t, w, metav1.ConditionUnknown, "RollingOut", "ready for 5m")
+	run(56 * time.Minute)
+	rolledOut(t, w, metav1.ConditionTrue, "DriftRolledOut", "")
 	if have := images(t, w); len(have) != 1 || have[good] == 0 || running(t, w) != 5 {
 		t.Errorf("in the end there are %v, and %d of 5 pods run; all should have %s", have, running(t, w), good)
 	}
 	launched := launches(w, good)
 	if len(launched) < 2 || launched[1].Sub(launched[0]) < 5*time.Minute {
 		t.Errorf("of the good image instances were launched at %v: the first is not waited for", launched)
+	}
+}
+
+// rolledOut demands what lifecycle says of the pool, which it reads off its own cache
+// while disruption goes by snapshots.
+func rolledOut(t *testing.T, w *embedded.World, want metav1.ConditionStatus, reason, says string) {
+	t.Helper()
+	pools, err := cluster.List[*karpenter.NodePool](t.Context(), w.Kube, cluster.NodePools)
+	if err != nil || len(pools) != 1 {
+		t.Fatal(len(pools), err)
+	}
+	if got, _ := pools[0].Status.Conditions.Get("DriftRolledOut"); got.Status != want || got.Reason != reason || !strings.Contains(got.Message, says) {
+		t.Errorf("DriftRolledOut is %s, %s: %s; want %s, %s: %s", got.Status, got.Reason, got.Message, want, reason, says)
 	}
 }
 

@@ -7,7 +7,6 @@ import (
 	"github.com/joist-autoscaler/joist/services/disruption/internal/canary"
 	"github.com/joist-autoscaler/joist/services/disruption/internal/candidate"
 	"github.com/joist-autoscaler/joist/services/disruption/internal/restraint"
-	"github.com/joist-autoscaler/joist/shared/karpenter"
 	"github.com/joist-autoscaler/joist/shared/policy"
 	"github.com/joist-autoscaler/joist/shared/scheduling"
 )
@@ -26,25 +25,13 @@ func newWaves(s *scheduling.Snapshot) waves {
 	out := waves{pools: map[string]*canary.Rollout{}, wrong: map[string]error{}, held: map[int]candidate.Objection{}}
 	for i := range s.NodePools {
 		pool := &s.NodePools[i]
-		drift, err := driftOf(pool)
+		drift, err := policy.ReadDrift(pool.Annotations)
 		if err != nil {
 			out.wrong[pool.Name] = err
 		}
 		out.pools[pool.Name] = canary.New(s, pool, drift)
 	}
 	return out
-}
-
-// driftOf reads what a pool asks of drift, whatever is wrong with the rest.
-func driftOf(pool *karpenter.NodePool) (policy.Drift, error) {
-	asked := map[string]string{}
-	for _, name := range []string{policy.DriftCanary, policy.DriftBake, policy.DriftResume} {
-		if text, ok := pool.Annotations[name]; ok {
-			asked[name] = text
-		}
-	}
-	read, err := policy.Read(asked)
-	return read.Drift, err
 }
 
 // objection is what keeps a drifted node until those that went before it have proved

@@ -75,7 +75,7 @@ func (s *Service) nodePool(np *karpenter.NodePool, w world, members []pool.Membe
 	if !carries(np.Annotations, want) {
 		return annotated(np, want, claims), nil
 	}
-	said := s.unreadable(np)
+	said := troubles(view)
 	next := np.DeepCopy()
 	next.Status = pool.Status(view)
 	if equalJSON(np.Status, next.Status) {

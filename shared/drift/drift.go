@@ -1,6 +1,7 @@
 // Package drift says whether a NodeClaim is still what its NodePool and node class
 // ask for, as its condition Drifted does (B162). It is pure: the same view gives the
-// same reason, of a cluster as it is and of one as somebody thinks of making it.
+// same reason, of a cluster as it is and of one as somebody thinks of making it. And it
+// says how what replaces drifted nodes fares: see [Rollout].
 //
 // The invariants:
 //

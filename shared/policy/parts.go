@@ -8,6 +8,7 @@ import (
 const (
 	budgetFamily     = "joist.sh/budget-"
 	expirationFamily = "joist.sh/expiration"
+	driftFamily      = "joist.sh/drift-"
 )
 
 // ReadZone reads the time zone of budgets, and nothing else: what is wrong with other
@@ -30,6 +31,25 @@ func ReadExpiration(annotations map[string]string) (Expiring, error) {
 	}
 	return e, nil
 }
+
+// ReadDrift reads how drift goes, and nothing else: a threshold that is misspelt does
+// not hold up a new image.
+func ReadDrift(annotations map[string]string) (Drift, error) {
+	r := reader{annotations: annotations}
+	d := r.drift()
+	r.strangers(driftFamily)
+	if len(r.problems) > 0 {
+		return Drift{}, errors.Join(r.problems...)
+	}
+	return d, nil
+}
+
+func (r *reader) drift() Drift {
+	return Drift{Canary: r.share(DriftCanary), Bake: r.duration(DriftBake), Resume: r.time(DriftResume)}
+}
+
+// Waves reports whether drift goes in waves, and halts when one of them fails.
+func (d Drift) Waves() bool { return d.Canary.Set() || d.Bake != 0 }
 
 func (r *reader) expiring() Expiring {
 	return Expiring{Graceful: r.word(Expiration, "forceful", "graceful") == "graceful", Window: r.duration(ExpirationWindow)}

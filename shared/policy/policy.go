@@ -103,7 +103,7 @@ func (r *reader) read() Policy {
 	p := Policy{
 		Consolidation: r.consolidation(),
 		Expiration:    r.expiring(),
-		Drift:         Drift{Canary: r.share(DriftCanary), Bake: r.duration(DriftBake), Resume: r.time(DriftResume)},
+		Drift:         r.drift(),
 		Zone:          r.zone(BudgetTimeZone),
 	}
 	if _, limited := r.text(PriceLimit); limited {

@@ -27,6 +27,7 @@ import (
 	"time"
 
 	"github.com/joist-autoscaler/joist/services/disruption/internal/candidate"
+	"github.com/joist-autoscaler/joist/shared/drift"
 	"github.com/joist-autoscaler/joist/shared/karpenter"
 	"github.com/joist-autoscaler/joist/shared/policy"
 	"github.com/joist-autoscaler/joist/shared/scheduling"
@@ -40,39 +41,31 @@ const (
 	RuleHalted = "drift-halted"
 )
 
-// initializing is how long a fresh node may take: as long as one is waited for that
-// replaces another (B164).
-const initializing = 10 * time.Minute
-
 // Rollout is how the drift of one NodePool goes on.
 type Rollout struct {
-	drift policy.Drift
+	asked policy.Drift
 	now   time.Time
 	// size is of how many nodes the canary is.
 	size int
 	// fresh are the nodes of the pool that have not drifted and do not go, of those that
 	// came since the first did.
 	fresh []*scheduling.Node
-	// first is when the first node of the pool drifted.
-	first time.Time
 	// coming is how many nodes come that the snapshot does not have yet.
 	coming int
-	// trouble is what halts it, in words; empty for nothing.
-	trouble string
+	// halted is why it does not go on by itself, in words; empty where it does.
+	halted string
 }
 
 // New reads off the snapshot how the drift of a pool goes on; nil where the pool does
 // not ask for waves. Without a number of its own the canary is one node.
-func New(s *scheduling.Snapshot, pool *karpenter.NodePool, drift policy.Drift) *Rollout {
-	if !drift.Canary.Set() && drift.Bake == 0 {
+func New(s *scheduling.Snapshot, pool *karpenter.NodePool, asked policy.Drift) *Rollout {
+	if !asked.Waves() {
 		return nil
 	}
-	r := &Rollout{drift: drift, now: s.Taken}
-	if drift.Resume.After(s.Taken) {
-		r.drift.Resume = time.Time{} // It is said for later.
-	}
+	r := &Rollout{asked: asked, now: s.Taken, coming: awaited(s, pool.Name)}
 	all := 0
-	var still []*scheduling.Node
+	var nodes []*scheduling.Node
+	var members []drift.Member
 	for i := range s.Nodes {
 		n := &s.Nodes[i]
 		if n.Claim == "" || n.NodePool != pool.Name {
@@ -81,17 +74,28 @@ func New(s *scheduling.Snapshot, pool *karpenter.NodePool, drift policy.Drift) *
 		if n.Initialized {
 			all++
 		}
-		switch {
-		case n.Drift != nil && (r.first.IsZero() || n.Drift.Since.Before(r.first)):
-			r.first = n.Drift.Since
-		case n.Drift == nil && !n.Going:
-			still = append(still, n)
+		nodes, members = append(nodes, n), append(members, drift.MemberOf(n))
+	}
+	came := drift.NewRollout(pool, classOf(s, pool), members, asked, s.Taken)
+	for _, i := range came.Fresh {
+		r.fresh = append(r.fresh, nodes[i])
+	}
+	r.size, r.halted = max(1, asked.Canary.Of(all)), came.Halted()
+	if asked.Resume.After(s.Taken) {
+		r.asked.Resume = time.Time{} // It is said for later.
+	}
+	return r
+}
+
+// classOf is the pool's node class, or nil.
+func classOf(s *scheduling.Snapshot, pool *karpenter.NodePool) *karpenter.EC2NodeClass {
+	ref := pool.Spec.Template.Spec.NodeClassRef
+	for i := range s.NodeClasses {
+		if ref != nil && s.NodeClasses[i].Name == ref.Name {
+			return &s.NodeClasses[i]
 		}
 	}
-	r.fresh = slices.DeleteFunc(still, func(n *scheduling.Node) bool { return !n.Created.After(r.first) })
-	r.size = max(1, drift.Canary.Of(all))
-	r.coming, r.trouble = awaited(s, pool.Name), r.ails(failures(s, pool))
-	return r
+	return nil
 }
 
 // awaited counts the replacements of proposals that act which the snapshot does not
@@ -127,16 +131,15 @@ func (r *Rollout) Objection(since time.Time) candidate.Objection {
 	if r == nil {
 		return candidate.Objection{}
 	}
-	if r.trouble != "" {
-		return candidate.Objection{Rule: RuleHalted, Detail: r.trouble + ". Drift goes on when the NodePool or its node class changes, when the node is replaced by one that works, or when you set " +
-			policy.DriftResume + " to the present time"}
+	if r.halted != "" {
+		return candidate.Objection{Rule: RuleHalted, Detail: r.halted}
 	}
 	unproved, good := r.coming, 0
 	var until []time.Time
 	for _, n := range r.fresh {
 		at, begun := r.proof(n)
 		switch {
-		case !begun && n.Created.Before(r.drift.Resume):
+		case !begun && n.Created.Before(r.asked.Resume):
 			// Somebody has seen to it: it may never come, and holds nobody up.
 		case !begun:
 			unproved++
@@ -172,12 +175,12 @@ func (r *Rollout) proof(n *scheduling.Node) (time.Time, bool) {
 	if n.ReadySince.After(since) {
 		since = n.ReadySince
 	}
-	return since.Add(r.drift.Bake), true
+	return since.Add(r.asked.Bake), true
 }
 
 // waits says what is waited for, and until when at least.
 func (r *Rollout) waits(limit, good int, until []time.Time) string {
-	out := fmt.Sprintf("of the %d nodes that are to come before the others, %d have been ready for %s", limit, good, r.drift.Bake)
+	out := fmt.Sprintf("of the %d nodes that are to come before the others, %d have been ready for %s", limit, good, r.asked.Bake)
 	if more := limit - good; len(until) >= more {
 		out += "; the next may go at " + until[more-1].UTC().Format(time.RFC3339)
 	}

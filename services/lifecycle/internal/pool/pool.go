@@ -58,6 +58,7 @@ func Status(v View) karpenter.NodePoolStatus {
 	}
 	conditions = withPolicy(conditions, v.Pool, v.Now)
 	conditions = withBudgets(conditions, v.Pool, v.Now)
+	conditions = withRollout(conditions, v)
 	status.Conditions = conditions.WithReady(karpenter.NodePoolReady(), v.Pool.Generation, v.Now)
 	return status
 }

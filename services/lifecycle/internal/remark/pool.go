@@ -16,6 +16,8 @@ var (
 	PolicyUnreadable = Remark{Type: warning, Reason: "PolicyUnreadable", Every: 15 * time.Minute, Exact: true}
 	// BudgetsUnreadable is Joist's own: Karpenter says it in its log alone.
 	BudgetsUnreadable = Remark{Type: warning, Reason: "BudgetsUnreadable", Every: 15 * time.Minute, Exact: true}
+	// DriftHalted is Joist's own: Karpenter's drift goes on whatever comes of it.
+	DriftHalted = Remark{Type: warning, Reason: "DriftHalted", Every: 15 * time.Minute, Exact: true}
 	// DeletionAwaitsApproval is Joist's own (user ask 15).
 	DeletionAwaitsApproval = Remark{Type: warning, Reason: "DeletionAwaitsApproval", Every: 15 * time.Minute}
 )
