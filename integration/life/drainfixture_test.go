@@ -64,7 +64,7 @@ func newSite(t *testing.T) *site {
 func prepare(t *testing.T) *site {
 	t.Helper()
 	s := &site{T: t, gate: host.NewGate(), asked: &asked{of: map[string]bool{}}, id: event.Cluster{Name: "life", UID: "uid"}, watches: newWatches(), blobs: memblob.New(memblob.Options{Now: time.Now})}
-	plane, err := controlplane.Start(t.Context(), controlplane.Options{CRDs: world.Root + "/deploy/crds", NoKwok: true})
+	plane, err := controlplane.Start(t.Context(), controlplane.Options{CRDs: world.Root + "/deploy/charts/joist-crd/files", NoKwok: true})
 	s.check(err)
 	s.plane = plane
 	s.kube = kubernetes.NewForConfigOrDie(plane.Config)

@@ -10,7 +10,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-const deployed = "../../deploy/crds/"
+const deployed = "../../deploy/charts/joist-crd/files/"
 
 // Our manifests say the same as those of Karpenter's AWS provider: the same fields, types, defaults, limits and rules, the same
 // names, columns and subresources. Descriptions are ours.

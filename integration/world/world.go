@@ -117,7 +117,7 @@ func (w *World) Beside(interval time.Duration, f func() error) {
 
 func (w *World) startPlane() {
 	w.Helper()
-	plane, err := controlplane.Start(w.Context(), controlplane.Options{CRDs: Root + "/deploy/crds"})
+	plane, err := controlplane.Start(w.Context(), controlplane.Options{CRDs: Root + "/deploy/charts/joist-crd/files"})
 	w.Check(err)
 	w.Cleanup(func() {
 		if err := plane.Stop(); err != nil {

@@ -14,8 +14,8 @@
 //   - nothing here looks at a clock, draws a random number, or talks to a cluster.
 //
 // Only k8s.io/api, k8s.io/apimachinery and the hash library are imported, so the pure packages can use these types
-// without dragging in a client. The manifests under deploy/crds are generated from this package.
+// without dragging in a client. The manifests under deploy/charts/joist-crd/files are generated from this package.
 package karpenter
 
 //go:generate go run sigs.k8s.io/controller-tools/cmd/controller-gen@v0.23.0 object paths=.
-//go:generate go run ./internal/crdgen ../../deploy/crds
+//go:generate go run ./internal/crdgen ../../deploy/charts/joist-crd/files

@@ -12,7 +12,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/karpenter"
 )
 
-const deployed = "../../../../deploy/crds"
+const deployed = "../../../../deploy/charts/joist-crd/files"
 
 // A rule that is changed here without running go generate shows as a difference: edits leave a finished manifest alone.
 func TestDeployedManifestsCarryTheRules(t *testing.T) {
