@@ -132,63 +132,63 @@ func Read(template []byte, place Place) (Stack, error) {
 	if err := decoder.Decode(&raw); err != nil {
 		return Stack{}, fmt.Errorf("reading the template: %w", err)
 	}
-	s := &scope{place: place, raw: raw}
+	in := &scope{place: place, raw: raw}
 	out := Stack{Others: map[string]int{}, Outputs: map[string]string{}}
 	for _, id := range slices.Sorted(maps.Keys(raw.Resources)) {
-		if err := out.add(s, id); err != nil {
+		if err := out.add(in, id); err != nil {
 			return Stack{}, fmt.Errorf("the resource %s (%s): %w", id, raw.Resources[id].Type, err)
 		}
 	}
 	for _, id := range slices.Sorted(maps.Keys(raw.Outputs)) {
-		v, err := s.value(raw.Outputs[id].Value)
+		v, err := in.value(raw.Outputs[id].Value)
 		if err != nil {
 			return Stack{}, fmt.Errorf("the output %s: %w", id, err)
 		}
 		out.Outputs[id] = fmt.Sprint(v)
 	}
-	return out, out.attach(s)
+	return out, out.attach(in)
 }
 
-// add resolves one resource, unless its condition leaves it out.
-func (out *Stack) add(s *scope, id string) error {
-	r := s.raw.Resources[id]
+// add resolves one resource, unless its condition leaves it s.
+func (s *Stack) add(in *scope, id string) error {
+	r := in.raw.Resources[id]
 	if r.Condition != "" {
-		if yes, err := s.condition(r.Condition); err != nil || !yes {
+		if yes, err := in.condition(r.Condition); err != nil || !yes {
 			return err
 		}
 	}
-	named, err := s.identity(id)
+	named, err := in.identity(id)
 	if err != nil {
 		return err
 	}
 	name := named.attributes["Name"]
 	switch r.Type {
 	case "AWS::SQS::Queue":
-		return read(s, r, &out.Queues, func(q *Queue) { q.QueueName = name })
+		return read(in, r, &s.Queues, func(q *Queue) { q.QueueName = name })
 	case "AWS::Events::EventBus":
-		out.Buses = append(out.Buses, name)
+		s.Buses = append(s.Buses, name)
 		return nil
 	case "AWS::Events::Rule":
-		return read(s, r, &out.Rules, func(r *Rule) { r.Name = name })
+		return read(in, r, &s.Rules, func(r *Rule) { r.Name = name })
 	case "AWS::Scheduler::Schedule":
-		return read(s, r, &out.Schedules, func(t *Schedule) { t.Name = name })
+		return read(in, r, &s.Schedules, func(t *Schedule) { t.Name = name })
 	case "AWS::Lambda::Function":
-		return read(s, r, &out.Functions, func(f *Function) { f.FunctionName = name })
+		return read(in, r, &s.Functions, func(f *Function) { f.FunctionName = name })
 	case "AWS::Lambda::EventSourceMapping":
-		return read(s, r, &out.Mappings, func(*Mapping) {})
+		return read(in, r, &s.Mappings, func(*Mapping) {})
 	case "AWS::IAM::Role":
-		return read(s, r, &out.Roles, func(r *Role) { r.RoleName = name })
+		return read(in, r, &s.Roles, func(r *Role) { r.RoleName = name })
 	case "AWS::SQS::QueuePolicy":
-		return read(s, r, &out.Policies, func(*QueuePolicy) {})
+		return read(in, r, &s.Policies, func(*QueuePolicy) {})
 	default:
-		out.Others[r.Type]++
+		s.Others[r.Type]++
 		return nil
 	}
 }
 
 // read resolves a resource's properties into a struct and appends it.
-func read[T any](s *scope, r resource, into *[]T, name func(*T)) error {
-	v, err := s.value(r.Properties)
+func read[T any](in *scope, r resource, into *[]T, name func(*T)) error {
+	v, err := in.value(r.Properties)
 	if err != nil {
 		return err
 	}
@@ -222,18 +222,18 @@ func loosened(v any) any {
 }
 
 // attach gives roles the policies that are resources of their own.
-func (out *Stack) attach(s *scope) error {
-	for _, id := range slices.Sorted(maps.Keys(s.raw.Resources)) {
-		r := s.raw.Resources[id]
+func (s *Stack) attach(in *scope) error {
+	for _, id := range slices.Sorted(maps.Keys(in.raw.Resources)) {
+		r := in.raw.Resources[id]
 		if r.Type != "AWS::IAM::Policy" && r.Type != "AWS::IAM::ManagedPolicy" {
 			continue
 		}
 		var policies []attached
-		if err := read(s, r, &policies, func(*attached) {}); err != nil {
+		if err := read(in, r, &policies, func(*attached) {}); err != nil {
 			return fmt.Errorf("the policy %s: %w", id, err)
 		}
-		for i := range out.Roles {
-			if role := &out.Roles[i]; slices.Contains(policies[0].Roles, role.RoleName) {
+		for i := range s.Roles {
+			if role := &s.Roles[i]; slices.Contains(policies[0].Roles, role.RoleName) {
 				role.Policies = append(role.Policies, policies[0].Policy)
 			}
 		}
