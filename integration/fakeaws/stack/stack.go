@@ -149,7 +149,7 @@ func Read(template []byte, place Place) (Stack, error) {
 	return out, out.attach(in)
 }
 
-// add resolves one resource, unless its condition leaves it s.
+// add resolves one resource, unless its condition leaves it out.
 func (s *Stack) add(in *scope, id string) error {
 	r := in.raw.Resources[id]
 	if r.Condition != "" {
