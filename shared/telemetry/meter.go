@@ -74,10 +74,23 @@ func (m meters) add(entry Metric) error {
 			return one.Observe, nil
 		}
 		return m.registry.Register(all)
+	case Summary:
+		all := prometheus.NewSummaryVec(prometheus.SummaryOpts{Name: entry.Name, Help: entry.Help, Objectives: quantiles}, labels)
+		m.instruments[entry.Name] = func(labels []string) (sink, error) {
+			one, err := all.GetMetricWithLabelValues(labels...)
+			if err != nil {
+				return nil, err
+			}
+			return one.Observe, nil
+		}
+		return m.registry.Register(all)
 	default:
 		return fmt.Errorf("kind %q is not known", entry.Kind)
 	}
 }
+
+// quantiles are Karpenter's, with its error (pkg/metrics/constants.go of v1.14.0).
+var quantiles = map[float64]float64{0: .01, .5: .01, .9: .01, .99: .01, 1: .01}
 
 // growing adds to a counter, which panics where it would shrink.
 func growing(c prometheus.Counter) sink {

@@ -1,0 +1,197 @@
+package board_test
+
+import (
+	"encoding/json"
+	"flag"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/joist-autoscaler/joist/shared/telemetry"
+	"github.com/joist-autoscaler/joist/shared/telemetry/board"
+	"github.com/joist-autoscaler/joist/shared/topology"
+)
+
+var update = flag.Bool("update", false, "write the golden files anew")
+
+func plan(t *testing.T) topology.Plan {
+	t.Helper()
+	p, err := topology.Of(topology.Cluster{Name: "prod"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+// golden compares with a file, or writes it.
+func golden(t *testing.T, file string, got []byte) {
+	t.Helper()
+	if *update {
+		if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(file, got, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if string(want) != string(got) {
+		t.Errorf("%s is not what the catalogue gives; look at the difference, then run go test ./telemetry/board -update in shared", file)
+	}
+}
+
+func dashboard(t *testing.T) []byte {
+	t.Helper()
+	body, err := board.CloudWatch(plan(t), "eu-west-1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return body
+}
+
+func TestCloudWatchGolden(t *testing.T) {
+	golden(t, "testdata/cloudwatch.json", dashboard(t))
+}
+
+func TestAlarmsGolden(t *testing.T) {
+	text, err := json.MarshalIndent(board.Alarms(plan(t)), "", "  ")
+	if err != nil {
+		t.Fatal(err)
+	}
+	golden(t, "testdata/alarms.json", append(text, '\n'))
+}
+
+// Each metric is drawn in exactly one panel, and each panel draws something.
+func TestEachMetricHasAPanel(t *testing.T) {
+	drawn := map[string]int{}
+	for _, row := range board.Rows {
+		for _, panel := range row.Panels {
+			if drawn[panel.Title] != 0 {
+				t.Errorf("there are two panels %q", panel.Title)
+			}
+			drawn[panel.Title] = 1
+			if !strings.HasSuffix(panel.Help, ".") || row.Help == "" {
+				t.Errorf("panel %q does not say what to see in it", panel.Title)
+			}
+		}
+	}
+	for _, m := range telemetry.Catalogue {
+		if drawn[m.Panel] == 0 {
+			t.Errorf("%s is drawn in %q, which is no panel", m.Name, m.Panel)
+			continue
+		}
+		drawn[m.Panel]++
+	}
+	for panel, count := range drawn {
+		if count == 1 && !strings.Contains(string(dashboard(t)), panel) {
+			t.Errorf("panel %q draws nothing", panel)
+		}
+	}
+}
+
+// The widgets stay on the grid and do not lie on each other.
+func TestCloudWatchGrid(t *testing.T) {
+	var body struct {
+		Widgets []struct{ X, Y, Width, Height int }
+	}
+	if err := json.Unmarshal(dashboard(t), &body); err != nil {
+		t.Fatal(err)
+	}
+	taken := map[[2]int]bool{}
+	for _, w := range body.Widgets {
+		if w.X < 0 || w.X+w.Width > 24 || w.Width == 0 || w.Height == 0 {
+			t.Errorf("%+v leaves the grid", w)
+		}
+		for x := w.X; x < w.X+w.Width; x++ {
+			for y := w.Y; y < w.Y+w.Height; y++ {
+				if taken[[2]int{x, y}] {
+					t.Fatalf("%+v lies on another", w)
+				}
+				taken[[2]int{x, y}] = true
+			}
+		}
+	}
+	if len(body.Widgets) < 20 || len(body.Widgets) > 500 {
+		t.Errorf("%d widgets", len(body.Widgets))
+	}
+}
+
+// What an alarm looks at is emitted: ours by the catalogue with just these dimensions,
+// SQS' and Lambda's of what the topology has.
+func TestAlarmsLookAtWhatIsEmitted(t *testing.T) {
+	p := plan(t)
+	names := map[string]bool{}
+	for _, a := range board.Alarms(p) {
+		if names[a.Name] || len(a.Name) > 255 || len(a.Description) > 1024 {
+			t.Errorf("alarm %s: the name is taken or too long", a.Name)
+		}
+		names[a.Name] = true
+		if len(a.Metrics) == 0 || len(a.Metrics) > 10 || (len(a.Metrics) > 1) != (a.Expression != "") || a.Datapoints > a.Periods || a.Periods == 0 {
+			t.Errorf("alarm %s: %+v", a.Name, a)
+		}
+		for _, m := range a.Metrics {
+			if a.Expression != "" && !strings.Contains(a.Expression, m.ID) {
+				t.Errorf("alarm %s does not use %s", a.Name, m.ID)
+			}
+			if m.Period%60 != 0 || !known(p, m) {
+				t.Errorf("alarm %s looks at %+v, which nothing emits", a.Name, m)
+			}
+		}
+	}
+}
+
+func known(p topology.Plan, m board.Metric) bool {
+	var dimensions []string
+	for _, d := range m.Dimensions {
+		dimensions = append(dimensions, d.Name)
+	}
+	switch m.Namespace {
+	case "AWS/SQS":
+		return slices.ContainsFunc(p.Queues, func(q topology.Queue) bool { return m.Dimensions[0].Value == q.Name || m.Dimensions[0].Value == q.Dead })
+	case "AWS/Lambda":
+		return slices.ContainsFunc(topology.Outside, func(s string) bool { return m.Dimensions[0].Value == board.Function(p, s) })
+	default:
+		return slices.ContainsFunc(telemetry.Catalogue, func(c telemetry.Metric) bool {
+			return m.Namespace == board.Namespace && c.Name == m.Name && slices.Equal(c.CloudWatch, dimensions)
+		})
+	}
+}
+
+// PromQL names only what the catalogue has, with labels that it has.
+func TestExpressionsNameTheCatalogue(t *testing.T) {
+	name := regexp.MustCompile(`\b(?:joist|karpenter)_[a-z_]+`)
+	for _, w := range board.Watches {
+		if w.Expr == "" && len(board.Alarms(plan(t))) == 0 {
+			t.Errorf("watch %s watches nothing", w.Name)
+		}
+		for _, found := range name.FindAllString(w.Expr, -1) {
+			if !slices.ContainsFunc(telemetry.Catalogue, func(m telemetry.Metric) bool {
+				return found == m.Name || m.Kind == telemetry.Histogram && slices.Contains([]string{m.Name + "_bucket", m.Name + "_count", m.Name + "_sum"}, found)
+			}) {
+				t.Errorf("watch %s looks at %s, which is not in the catalogue", w.Name, found)
+			}
+		}
+	}
+}
+
+// Two clusters of an account share no alarm.
+func TestAlarmsOfTwoClusters(t *testing.T) {
+	other, err := topology.Of(topology.Cluster{Name: "prod-2"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ours := board.Alarms(plan(t))
+	for _, a := range board.Alarms(other) {
+		for _, b := range ours {
+			if a.Name == b.Name || slices.EqualFunc(a.Metrics, b.Metrics, func(x, y board.Metric) bool { return slices.Equal(x.Dimensions, y.Dimensions) }) {
+				t.Errorf("%s of prod-2 looks at what %s of prod does", a.Name, b.Name)
+			}
+		}
+	}
+}

@@ -1,0 +1,166 @@
+package board
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/joist-autoscaler/joist/shared/telemetry"
+	"github.com/joist-autoscaler/joist/shared/topology"
+)
+
+// Namespace is where Joist's metrics are in CloudWatch.
+const Namespace = telemetry.Namespace
+
+// period is in seconds: what functions send has no finer one.
+const period = 60
+
+// widget is one of CloudWatch's
+// (https://docs.aws.amazon.com/AmazonCloudWatch/latest/APIReference/CloudWatch-Dashboard-Body-Structure.html).
+type widget struct {
+	Type       string         `json:"type"`
+	X          int            `json:"x"`
+	Y          int            `json:"y"`
+	Width      int            `json:"width"`
+	Height     int            `json:"height"`
+	Properties map[string]any `json:"properties"`
+}
+
+// The grid of CloudWatch has 24 columns.
+const (
+	columns    = 24
+	wide       = 6
+	high       = 6
+	headerHigh = 1
+)
+
+// CloudWatch is the body of the dashboard of a cluster in its region. Panels that only
+// the services inside of the cluster fill are left to Grafana.
+func CloudWatch(p topology.Plan, region string) ([]byte, error) {
+	var widgets []widget
+	y := 0
+	for _, row := range Rows {
+		var pictures []widget
+		for _, panel := range row.Panels {
+			series := cloudWatchSeries(panel, p)
+			if len(series) == 0 {
+				continue
+			}
+			n := len(pictures)
+			pictures = append(pictures, widget{
+				Type: "metric", X: n * wide % columns, Y: y + headerHigh + n*wide/columns*high, Width: wide, Height: high,
+				Properties: map[string]any{
+					"title": panel.Title, "view": "timeSeries", "stacked": false, "region": region, "period": period,
+					"metrics": series, "yAxis": map[string]any{"left": map[string]any{"min": 0}},
+				},
+			})
+		}
+		if len(pictures) == 0 {
+			continue
+		}
+		widgets = append(widgets, text(y, "## "+row.Title+"\n"+row.Help))
+		widgets = append(widgets, pictures...)
+		y = pictures[len(pictures)-1].Y + high
+	}
+	widgets = append(widgets, text(y, "What runs inside of the cluster (`watcher`, `lifecycle`) is in Grafana: nodes that joined, drains, pods that run, cost by NodePool."))
+	out, err := json.MarshalIndent(map[string]any{"widgets": widgets}, "", "  ")
+	if err != nil {
+		return nil, fmt.Errorf("writing the dashboard of cluster %s: %w", p.Cluster, err)
+	}
+	return append(out, '\n'), nil
+}
+
+func text(y int, markdown string) widget {
+	return widget{Type: "text", Y: y, Width: columns, Height: headerHigh, Properties: map[string]any{"markdown": markdown, "background": "transparent"}}
+}
+
+// cloudWatchSeries are the lines of a panel.
+func cloudWatchSeries(panel Panel, p topology.Plan) [][]any {
+	var lines [][]any
+	for _, m := range panel.drawn() {
+		if m.CloudWatch != nil {
+			lines = append(lines, ours(m, p.Cluster)...)
+		}
+	}
+	return append(lines, theirs(panel.aws, p)...)
+}
+
+// statistics are what is shown of a kind.
+func statistics(kind telemetry.Kind) []string {
+	switch kind {
+	case telemetry.Counter:
+		return []string{"Sum"}
+	case telemetry.Gauge:
+		return []string{"Maximum"}
+	default:
+		return []string{"p50", "p99"}
+	}
+}
+
+// ours are lines of the catalogue. Those that labels tell apart are searched for: which
+// values a label has is known only when they were sent.
+func ours(m telemetry.Metric, cluster string) [][]any {
+	var lines [][]any
+	for _, statistic := range statistics(m.Kind) {
+		if len(m.CloudWatch) == 1 {
+			lines = append(lines, []any{Namespace, m.Name, telemetry.ByCluster, cluster, map[string]any{"stat": statistic, "label": short(m.Name) + suffix(statistic)}})
+			continue
+		}
+		search := fmt.Sprintf("SEARCH('{%s,%s} MetricName=\"%s\" %s=\"%s\"', '%s', %d)",
+			Namespace, strings.Join(m.CloudWatch, ","), m.Name, telemetry.ByCluster, cluster, statistic, period)
+		values := make([]string, 0, len(m.CloudWatch))
+		for _, dimension := range slices.DeleteFunc(slices.Clone(m.CloudWatch), func(d string) bool { return d == telemetry.ByCluster }) {
+			values = append(values, "${PROP('Dim."+dimension+"')}")
+		}
+		lines = append(lines, []any{map[string]any{"expression": search, "label": short(m.Name) + " " + strings.Join(values, " ") + suffix(statistic)}})
+	}
+	return lines
+}
+
+// suffix names a statistic where there are several.
+func suffix(statistic string) string {
+	if strings.HasPrefix(statistic, "p") {
+		return " " + statistic
+	}
+	return ""
+}
+
+// short is a name without what every name has.
+func short(name string) string {
+	for _, prefix := range []string{"joist_", "karpenter_"} {
+		name = strings.TrimPrefix(name, prefix)
+	}
+	for _, end := range []string{"_total", "_seconds"} {
+		name = strings.TrimSuffix(name, end)
+	}
+	return strings.ReplaceAll(name, "_", " ")
+}
+
+// theirs are lines that SQS and Lambda have by themselves.
+func theirs(of source, p topology.Plan) [][]any {
+	var lines [][]any
+	sqs := func(metric, queue, label string) {
+		lines = append(lines, []any{"AWS/SQS", metric, "QueueName", queue, map[string]any{"stat": "Maximum", "label": label}})
+	}
+	for _, q := range p.Queues {
+		switch of {
+		case oldest:
+			sqs("ApproximateAgeOfOldestMessage", q.Name, q.Service)
+		case waiting:
+			sqs("ApproximateNumberOfMessagesVisible", q.Name, q.Service)
+		case dead:
+			sqs("ApproximateNumberOfMessagesVisible", q.Dead, q.Service+" dead")
+		default:
+		}
+	}
+	for _, service := range topology.Outside {
+		if metric := map[source]string{failing: "Errors", throttled: "Throttles"}[of]; metric != "" {
+			lines = append(lines, []any{"AWS/Lambda", metric, "FunctionName", Function(p, service), map[string]any{"stat": "Sum", "label": service}})
+		}
+	}
+	return lines
+}
+
+// Function is the name of a service's function.
+func Function(p topology.Plan, service string) string { return p.Prefix + "-joist-" + service }

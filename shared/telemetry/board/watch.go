@@ -1,0 +1,241 @@
+package board
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/joist-autoscaler/joist/shared/telemetry"
+	"github.com/joist-autoscaler/joist/shared/topology"
+)
+
+// Watches are all that a person should look at, the most urgent first.
+var Watches = []Watch{
+	{
+		Name: "dead-letters", Page: true, First: "joist dead list",
+		Means:      "A message could not be dealt with and lies in a dead-letter queue.",
+		Expr:       "sum by (service) (increase(joist_dead_letters_total[10m])) > 0",
+		cloudWatch: eachQueue(deadLetters),
+	},
+	{
+		Name: "oldest-message", Page: true, First: "joist queues",
+		Means:      "A queue's oldest message has waited for longer than its service may take.",
+		Expr:       "histogram_quantile(0.9, sum by (le, service) (rate(joist_event_age_seconds_bucket[5m]))) > 60",
+		For:        3 * time.Minute,
+		cloudWatch: eachQueue(late),
+	},
+	{
+		Name: "notice-overdue", Page: true, First: "joist queues",
+		Means: "A node's time ran out while pods that could be drained were on it.",
+		Expr:  "max(joist_drains_overdue) > 0",
+	},
+	{
+		Name: "bug", Page: true, First: "joist dead list",
+		Means:      "A handler panicked, or found something that cannot be.",
+		Expr:       `sum by (service) (increase(joist_events_refused_total{kind="bug"}[10m])) > 0`,
+		cloudWatch: refused("bug", 0),
+	},
+	{
+		Name: "sweep-stopped", Page: true, First: "joist doctor",
+		Means: "An inventory would have taken more than a tenth of the cluster at once, and nothing was touched.",
+		Expr: `sum(increase(joist_events_refused_total{service="lifecycle",kind="denied"}[10m]))` +
+			` + sum(increase(joist_step_seconds_count{service="lifecycle",result="denied"}[10m])) > 0`,
+	},
+	{
+		Name: "watcher-silent", Page: true, First: "joist doctor",
+		Means:      "The watcher has not asked for an inventory for twice its time: pods wait and nobody is asked.",
+		Expr:       `(sum(increase(joist_messages_sent_total{service="watcher"}[2m])) or vector(0)) < 1`,
+		For:        time.Minute,
+		cloudWatch: silent,
+	},
+	{
+		Name: "denied", Page: true, First: "joist doctor",
+		Means:      "A right is missing: AWS or Kubernetes refuses a call.",
+		Expr:       `sum by (service) (increase(joist_events_refused_total{kind="denied"}[10m])) > 0`,
+		cloudWatch: refused("denied", 0),
+	},
+	{
+		Name: "poison", First: "joist dead list",
+		Means:      "More than five messages in five minutes cannot be read, or contradict themselves.",
+		Expr:       `sum by (service) (increase(joist_events_refused_total{kind="poison"}[5m])) > 5`,
+		cloudWatch: refused("poison", 5),
+	},
+	{
+		Name: "launch-shortage", First: "joist why",
+		Means: "More than half of what was asked of EC2 in fifteen minutes was refused.",
+		Expr: `sum(increase(joist_launch_refusals_total[15m])) > 4 and` +
+			` sum(increase(joist_launch_refusals_total[15m])) > (sum(increase(joist_instances_launched_total[15m])) or vector(0))`,
+		cloudWatch: shortage,
+	},
+	{
+		Name: "launches-stopped", Page: true, First: "joist queues",
+		Means:      "The breaker holds launches back: somebody asks for more instances than anybody can have meant.",
+		Expr:       "sum(increase(joist_launches_stopped_total[10m])) > 0",
+		cloudWatch: total(telemetry.Stopped),
+	},
+	{
+		Name: "foreign-touched", Page: true, First: "joist doctor",
+		Means:      "Somebody asked to end, tag or remove what is not the cluster's; it was left alone.",
+		Expr:       "sum(increase(joist_foreign_spared_total[10m])) > 0",
+		cloudWatch: total(telemetry.Spared),
+	},
+	{
+		Name: "looks-failing", Page: true, First: "joist doctor",
+		Means: "The watcher or lifecycle cannot look at the cluster, or nobody leads.",
+		Expr: `sum by (service) (rate(joist_step_seconds_count{result="ok"}[5m])) == 0` +
+			` or sum by (service) (rate(joist_step_seconds_count{result!="ok"}[5m])) > sum by (service) (rate(joist_step_seconds_count{result="ok"}[5m]))`,
+		For: 5 * time.Minute,
+	},
+	{
+		Name: "function-failing", Page: true, First: "joist queues",
+		Means:      "A function ends in errors or time-outs, or AWS holds its invocations back.",
+		cloudWatch: functions,
+	},
+	{
+		Name: "verdicts-failed", First: "joist doctor",
+		Means:      "Messages were dealt with and could not be deleted, hidden or parked; they come again.",
+		Expr:       "sum by (service) (increase(joist_verdicts_failed_total[15m])) > 10",
+		cloudWatch: often(telemetry.Undone, 10),
+	},
+	{
+		Name: "clocks-differ", First: "joist doctor",
+		Means:      "A sender's clock is more than a minute ahead of the queue's; deadlines and expiries are wrong by as much.",
+		Expr:       "sum by (service) (increase(joist_events_skewed_total[15m])) > 0",
+		For:        15 * time.Minute,
+		cloudWatch: often(telemetry.Skewed, 0),
+	},
+}
+
+// Budgets are how long the oldest message of a service may have waited: the time that
+// its service card names.
+var Budgets = map[string]time.Duration{
+	"planner": time.Minute, "disruption": 2 * time.Minute, "interruption": 20 * time.Second,
+	"catalog": 2 * time.Minute, "launcher": time.Minute, "lifecycle": time.Minute,
+}
+
+// inventoryEvery is how often the watcher asks for an inventory.
+const inventoryEvery = 30 * time.Second
+
+func eachQueue(alarm func(q topology.Queue) Alarm) func(p topology.Plan) []Alarm {
+	return func(p topology.Plan) []Alarm {
+		var all []Alarm
+		for _, q := range p.Queues {
+			a := alarm(q)
+			a.Name = q.Service
+			all = append(all, a)
+		}
+		return all
+	}
+}
+
+func deadLetters(q topology.Queue) Alarm {
+	return Alarm{
+		Metrics:    []Metric{sqs("ApproximateNumberOfMessagesVisible", q.Dead, "Maximum", period)},
+		Comparison: above, Periods: 1, Datapoints: 1, Missing: fine,
+	}
+}
+
+// late is of three minutes in a row, but a notice has no three minutes.
+func late(q topology.Queue) Alarm {
+	periods := 3
+	if q.Service == "interruption" {
+		periods = 1
+	}
+	return Alarm{
+		Metrics:   []Metric{sqs("ApproximateAgeOfOldestMessage", q.Name, "Maximum", period)},
+		Threshold: Budgets[q.Service].Seconds(), Comparison: above, Periods: periods, Datapoints: periods, Missing: fine,
+	}
+}
+
+func sqs(metric, queue, statistic string, seconds int) Metric {
+	return Metric{ID: "m1", Namespace: "AWS/SQS", Name: metric, Dimensions: []Dimension{{"QueueName", queue}}, Statistic: statistic, Period: seconds}
+}
+
+// counted is the sum of a counter of the catalogue.
+func counted(m telemetry.Metric, p topology.Plan, more ...Dimension) Metric {
+	return Metric{
+		ID: "m1", Namespace: Namespace, Name: m.Name, Statistic: "Sum", Period: fiveMinutes,
+		Dimensions: append([]Dimension{{telemetry.ByCluster, p.Cluster}}, more...),
+	}
+}
+
+const fiveMinutes = 300
+
+func refused(kind string, threshold float64) func(p topology.Plan) []Alarm {
+	return func(p topology.Plan) []Alarm {
+		return []Alarm{{
+			Metrics:   []Metric{counted(telemetry.Refused, p, Dimension{"kind", kind})},
+			Threshold: threshold, Comparison: above, Periods: 1, Datapoints: 1, Missing: fine,
+		}}
+	}
+}
+
+func total(m telemetry.Metric) func(p topology.Plan) []Alarm {
+	return func(p topology.Plan) []Alarm {
+		return []Alarm{{Metrics: []Metric{counted(m, p)}, Comparison: above, Periods: 1, Datapoints: 1, Missing: fine}}
+	}
+}
+
+// often is of a quarter of an hour.
+func often(m telemetry.Metric, threshold float64) func(p topology.Plan) []Alarm {
+	return func(p topology.Plan) []Alarm {
+		return []Alarm{{Metrics: []Metric{counted(m, p)}, Threshold: threshold, Comparison: above, Periods: 3, Datapoints: 3, Missing: fine}}
+	}
+}
+
+// shortage is the refused part of what EC2 was asked for, where it is more than a few.
+func shortage(p topology.Plan) []Alarm {
+	a := Alarm{Threshold: 0.5, Comparison: above, Periods: 3, Datapoints: 3, Missing: fine}
+	refused, launched := "", ""
+	for i, sold := range []string{"spot", "on-demand", "reserved"} {
+		for _, of := range []struct {
+			metric telemetry.Metric
+			id     string
+			sum    *string
+		}{{telemetry.Refusals, "r", &refused}, {telemetry.Launched, "l", &launched}} {
+			m := counted(of.metric, p, Dimension{"capacity_type", sold})
+			m.ID = fmt.Sprintf("%s%d", of.id, i)
+			a.Metrics = append(a.Metrics, m)
+			if *of.sum != "" {
+				*of.sum += "+"
+			}
+			*of.sum += "FILL(" + m.ID + ",0)"
+		}
+	}
+	a.Expression = fmt.Sprintf("IF((%[1]s)>4, (%[1]s)/((%[1]s)+(%[2]s)), 0)", refused, launched)
+	return []Alarm{a}
+}
+
+// silent tells from the catalog's queue, to which the watcher sends at least one message
+// each inventoryEvery, and the ticks theirs. Half of the watcher's may be missing.
+func silent(p topology.Plan) []Alarm {
+	const seconds = 120
+	q, ok := p.Queue("catalog")
+	if !ok {
+		return nil
+	}
+	expected := seconds / inventoryEvery.Seconds() / 2
+	for _, t := range p.Ticks {
+		if t.Service == q.Service {
+			expected += seconds / t.Every.Seconds()
+		}
+	}
+	return []Alarm{{
+		Metrics:   []Metric{sqs("NumberOfMessagesSent", q.Name, "Sum", seconds)},
+		Threshold: expected, Comparison: below, Periods: 2, Datapoints: 2, Missing: breaching,
+	}}
+}
+
+func functions(p topology.Plan) []Alarm {
+	var all []Alarm
+	for _, service := range topology.Outside {
+		a := Alarm{Name: service, Expression: "FILL(m1,0)+FILL(m2,0)", Comparison: above, Periods: 5, Datapoints: 3, Missing: fine}
+		for i, metric := range []string{"Errors", "Throttles"} {
+			a.Metrics = append(a.Metrics, Metric{
+				ID: fmt.Sprintf("m%d", i+1), Namespace: "AWS/Lambda", Name: metric,
+				Dimensions: []Dimension{{"FunctionName", Function(p, service)}}, Statistic: "Sum", Period: period,
+			})
+		}
+		all = append(all, a)
+	}
+	return all
+}
