@@ -80,6 +80,7 @@ func Open(ctx context.Context, s Service) (*Parts, error) {
 	}
 	told, err := telemetry.New(ctx, telemetry.Options{
 		Service: s.Name, Version: host.Version(), Cluster: read.Cluster.Name, Out: os.Stdout, Level: read.LogLevel, Export: read.Traces,
+		CloudWatch: read.Lambda != "",
 	})
 	if err != nil {
 		return nil, err

@@ -1,6 +1,7 @@
 package telemetry
 
 import (
+	"encoding/json"
 	"net/http/httptest"
 	"regexp"
 	"slices"
@@ -137,5 +138,82 @@ func TestOddMetricsAreDropped(t *testing.T) {
 	}
 	if diff := cmp.Diff([]string{`joist_events_refused_total{kind="bug",service="a-service"} 2`}, told); diff != "" {
 		t.Error(diff)
+	}
+}
+
+// What a function counts is in its log when it is frozen, each value once, under the
+// dimensions that the catalogue names and no others.
+func TestCloudWatchGetsWhatTheCatalogueSends(t *testing.T) {
+	var out strings.Builder
+	told, err := New(t.Context(), Options{Service: "planner", Cluster: "prod", Out: &out, CloudWatch: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, m := range Catalogue {
+		values := make([]string, len(m.Labels))
+		for i, l := range m.Labels {
+			values[i] = "a-" + l.Name
+		}
+		told.Count(m, 2, values...)
+	}
+	told.Flush(t.Context())
+	found := map[string]bool{}
+	for line := range strings.SplitSeq(strings.TrimSpace(out.String()), "\n") {
+		var fields map[string]any
+		if err := json.Unmarshal([]byte(line), &fields); err != nil {
+			t.Fatal(err)
+		}
+		about := fields["_aws"].(map[string]any)["CloudWatchMetrics"].([]any)[0].(map[string]any)
+		for _, defined := range about["Metrics"].([]any) {
+			name := defined.(map[string]any)["Name"].(string)
+			i := slices.IndexFunc(Catalogue, func(m Metric) bool { return m.Name == name })
+			var want []any
+			for _, d := range Catalogue[i].CloudWatch {
+				want = append(want, d)
+			}
+			if diff := cmp.Diff([]any{want}, about["Dimensions"]); diff != "" || fields[name] != 2.0 || fields["cluster"] != "prod" || found[name] {
+				t.Errorf("%s: %s\n%s", name, line, diff)
+			}
+			found[name] = true
+		}
+	}
+	for _, m := range Catalogue {
+		if (m.CloudWatch != nil) != found[m.Name] {
+			t.Errorf("%s was sent: %t", m.Name, found[m.Name])
+		}
+	}
+	before := out.Len()
+	if told.Flush(t.Context()); out.Len() != before {
+		t.Errorf("it says again what it said: %s", out.String()[before:])
+	}
+}
+
+// seriesMax bounds what one cluster can cost: CloudWatch bills a metric for each set of
+// dimensions, 0.30 US dollars a month each of the first ten thousand
+// (https://aws.amazon.com/cloudwatch/pricing/).
+const seriesMax = 120
+
+func TestCloudWatchIsBounded(t *testing.T) {
+	series := 0
+	for _, m := range Catalogue {
+		if m.CloudWatch == nil {
+			continue
+		}
+		if m.CloudWatch[0] != ByCluster || slices.Contains(m.Services, "watcher") {
+			t.Errorf("%s: what is sent is of a cluster and from a function", m.Name)
+		}
+		product := 1
+		for _, d := range m.CloudWatch[1:] {
+			i := slices.IndexFunc(m.Labels, func(l Label) bool { return l.Name == d })
+			if i < 0 {
+				t.Fatalf("%s has no label %s", m.Name, d)
+			}
+			product *= m.Labels[i].Max
+		}
+		series += product
+	}
+	t.Logf("at most %d series", series)
+	if series > seriesMax {
+		t.Errorf("there can be %d series, and %d may be", series, seriesMax)
 	}
 }

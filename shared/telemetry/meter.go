@@ -3,6 +3,8 @@ package telemetry
 import (
 	"fmt"
 	"net/http"
+	"slices"
+	"strings"
 	"sync"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -10,6 +12,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"github.com/joist-autoscaler/joist/shared/fault"
+	"github.com/joist-autoscaler/joist/shared/telemetry/emf"
 )
 
 // meters are the instruments of the catalogue. Metrics are read by nobody but a
@@ -19,6 +22,9 @@ type meters struct {
 	// instruments are by the name in the catalogue.
 	instruments map[string]instrument
 	ordinary    *ordinaries
+	// cloudWatch takes what goes there, of this cluster; nil sends nothing.
+	cloudWatch *emf.Buffer
+	cluster    string
 }
 
 // instrument finds where the values of one series go.
@@ -120,10 +126,61 @@ func (m meters) of(entry Metric, labels []string) sink {
 	}
 	if find := m.instruments[entry.Name]; find != nil {
 		if found, err := find(values); err == nil {
-			return found
+			return m.twice(entry, values, found)
 		}
 	}
 	return func(float64) {}
+}
+
+// twice is a sink that also takes the value for CloudWatch, where the entry is sent there.
+func (m meters) twice(entry Metric, values []string, first sink) sink {
+	if m.cloudWatch == nil || entry.CloudWatch == nil {
+		return first
+	}
+	series := cloudWatchSeries(entry, m.cluster, values)
+	return func(value float64) {
+		first(value)
+		m.cloudWatch.Add(series, value)
+	}
+}
+
+// cloudWatchSeries is what CloudWatch calls a series.
+func cloudWatchSeries(entry Metric, cluster string, values []string) emf.Series {
+	s := emf.Series{Name: entry.Name, Unit: cloudWatchUnit(entry.Unit)}
+	switch entry.Kind {
+	case Counter:
+		s.How = emf.Sum
+	case Gauge:
+		s.How = emf.Last
+	default:
+		s.How = emf.Each
+	}
+	for _, name := range entry.CloudWatch {
+		value := cluster
+		if i := slices.IndexFunc(entry.Labels, func(l Label) bool { return l.Name == name }); i >= 0 {
+			value = values[i]
+		}
+		if value == "" {
+			// CloudWatch drops a metric with a dimension of no value.
+			value = "none"
+		}
+		s.Dimensions = append(s.Dimensions, emf.Dimension{Name: name, Value: value})
+	}
+	return s
+}
+
+// cloudWatchUnit is CloudWatch's word for a unit of UCUM.
+func cloudWatchUnit(unit string) string {
+	switch {
+	case unit == "s":
+		return "Seconds"
+	case unit == "By":
+		return "Bytes"
+	case strings.HasPrefix(unit, "{") && strings.HasSuffix(unit, "}"):
+		return "Count"
+	default:
+		return "None"
+	}
 }
 
 // handled is what the ordinary metrics tell messages apart by.

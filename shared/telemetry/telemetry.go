@@ -13,6 +13,7 @@ import (
 
 	"github.com/joist-autoscaler/joist/shared/fault"
 	"github.com/joist-autoscaler/joist/shared/host"
+	"github.com/joist-autoscaler/joist/shared/telemetry/emf"
 )
 
 // Options say what is told, and where.
@@ -24,6 +25,9 @@ type Options struct {
 	// Export sends spans over OTLP, to where OTEL_EXPORTER_OTLP_ENDPOINT and its
 	// like say. Spans are made in any case, because they carry the story on.
 	Export bool
+	// CloudWatch writes metrics to Out as well, at each Flush: for a function, which
+	// nobody scrapes.
+	CloudWatch bool
 }
 
 // Telemetry is one process's voice.
@@ -40,6 +44,9 @@ func New(ctx context.Context, o Options) (*Telemetry, error) {
 	meters, err := newMeters()
 	if err != nil {
 		return nil, err
+	}
+	if o.CloudWatch {
+		meters.cloudWatch, meters.cluster = &emf.Buffer{}, o.Cluster
 	}
 	about := resource.NewSchemaless(semconv.ServiceName("joist-"+o.Service), semconv.ServiceVersion(o.Version), semconv.K8SClusterName(o.Cluster))
 	traces := []tracing.TracerProviderOption{
@@ -65,6 +72,9 @@ func New(ctx context.Context, o Options) (*Telemetry, error) {
 // Flush sends what waits to be sent, for a process that may be frozen now.
 func (t *Telemetry) Flush(ctx context.Context) {
 	// Nobody could do anything about a failure.
+	if t.meters.cloudWatch != nil {
+		_, _ = t.Out.Write(t.meters.cloudWatch.Lines(Namespace, time.Now()))
+	}
 	_ = t.traces.ForceFlush(ctx)
 }
 

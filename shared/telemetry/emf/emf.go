@@ -1,0 +1,177 @@
+// Package emf writes metrics as lines of JSON that CloudWatch reads from a function's
+// log, in the embedded metric format
+// (https://docs.aws.amazon.com/AmazonCloudWatch/latest/monitoring/CloudWatch_Embedded_Metric_Format_Specification.html).
+//
+// The idea: between two invocations nobody would ask a function how it does, so it says
+// what it counted at the end of each, and begins at nothing again. The invariants:
+//
+//   - A counter's line has what was added since the line before, and a gauge's its last
+//     value: sums over lines are right however many functions run.
+//   - A value is in one line. Lines keep to CloudWatch's limits: 100 values of a
+//     metric, 100 metrics and 30 dimensions.
+//   - The same values give the same bytes.
+package emf
+
+import (
+	"bytes"
+	"encoding/json"
+	"math"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+)
+
+// CloudWatch's limits of one line.
+const (
+	valuesMax  = 100
+	metricsMax = 100
+)
+
+// keptMax is how many values of one series are kept until the next line: as many as an
+// invocation can have messages. Further ones are dropped.
+const keptMax = 10_000
+
+// How says what becomes of several values of one series.
+type How int
+
+// What becomes of them.
+const (
+	// Sum adds them.
+	Sum How = iota
+	// Last keeps the last.
+	Last
+	// Each keeps all, so that CloudWatch can tell percentiles.
+	Each
+)
+
+// Dimension is one of a series.
+type Dimension struct{ Name, Value string }
+
+// Series is one metric with its dimensions.
+type Series struct {
+	Name string
+	// Unit is CloudWatch's: Count, Seconds, Bytes or None.
+	Unit       string
+	How        How
+	Dimensions []Dimension
+}
+
+// Buffer collects values until they are written. Its zero value is empty. It is safe for
+// concurrent use.
+type Buffer struct {
+	mu  sync.Mutex
+	all map[string]*kept
+}
+
+type kept struct {
+	Series
+	values []float64
+}
+
+// Add notes a value of a series. What is no number, or infinite, is dropped: CloudWatch
+// would drop the whole line. So is what would make a sum smaller.
+func (b *Buffer) Add(s Series, value float64) {
+	if math.IsNaN(value) || math.IsInf(value, 0) || s.How == Sum && value < 0 {
+		return
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.all == nil {
+		b.all = map[string]*kept{}
+	}
+	key := s.key()
+	k := b.all[key]
+	if k == nil {
+		k = &kept{Series: s}
+		b.all[key] = k
+	}
+	switch {
+	case len(k.values) == 0:
+		k.values = append(k.values, value)
+	case s.How == Sum:
+		k.values[0] += value
+	case s.How == Last:
+		k.values[0] = value
+	case len(k.values) < keptMax:
+		k.values = append(k.values, value)
+	}
+}
+
+// place is what series of one line have in common.
+func (s Series) place() string {
+	var out strings.Builder
+	for _, d := range s.Dimensions {
+		out.WriteString(d.Name + "\x00" + d.Value + "\x00")
+	}
+	return out.String()
+}
+
+func (s Series) key() string { return s.place() + s.Name }
+
+// Lines are what was collected since the last call, each ended by a line break; nothing
+// where nothing was.
+func (b *Buffer) Lines(namespace string, now time.Time) []byte {
+	b.mu.Lock()
+	all := b.all
+	b.all = nil
+	b.mu.Unlock()
+	places := map[string][]*kept{}
+	for _, k := range all {
+		places[k.place()] = append(places[k.place()], k)
+	}
+	var out bytes.Buffer
+	names := make([]string, 0, len(places))
+	for name := range places {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	for _, name := range names {
+		series := places[name]
+		slices.SortFunc(series, func(x, y *kept) int { return strings.Compare(x.Name, y.Name) })
+		for part := range slices.Chunk(series, metricsMax) {
+			write(&out, namespace, now, part)
+		}
+	}
+	return out.Bytes()
+}
+
+// definition is one metric in the header of a line.
+type definition struct {
+	Name string
+	Unit string `json:",omitempty"`
+}
+
+// write writes series with the same dimensions: one line, or more where a series has
+// more values than a line may.
+func write(out *bytes.Buffer, namespace string, now time.Time, series []*kept) {
+	for from := 0; ; from += valuesMax {
+		line, dimensions := map[string]any{}, []string{}
+		for _, d := range series[0].Dimensions {
+			dimensions = append(dimensions, d.Name)
+			line[d.Name] = d.Value
+		}
+		var defined []definition
+		for _, k := range series {
+			if from >= len(k.values) {
+				continue
+			}
+			defined = append(defined, definition{k.Name, k.Unit})
+			if part := k.values[from:min(from+valuesMax, len(k.values))]; len(part) > 1 {
+				line[k.Name] = part
+			} else {
+				line[k.Name] = part[0]
+			}
+		}
+		if len(defined) == 0 {
+			return
+		}
+		line["_aws"] = map[string]any{
+			"Timestamp":         now.UnixMilli(),
+			"CloudWatchMetrics": []any{map[string]any{"Namespace": namespace, "Dimensions": [][]string{dimensions}, "Metrics": defined}},
+		}
+		// Numbers and text always encode: Add took no others.
+		text, _ := json.Marshal(line)
+		out.Write(append(text, '\n'))
+	}
+}
