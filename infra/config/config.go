@@ -1,0 +1,99 @@
+package config
+
+import (
+	"time"
+
+	"github.com/joist-autoscaler/joist/shared/topology"
+)
+
+// Config is one stack.
+type Config struct {
+	// StackName is CloudFormation's.
+	StackName string
+	// Partition is AWS's: aws, aws-cn or aws-us-gov. Region and Account are empty in a
+	// stack that may be deployed anywhere.
+	Partition, Region, Account string
+	Clusters                   []Cluster
+	// Bucket is the name of the claim-check bucket, or none for
+	// joist-<cluster>-<account>-<region>.
+	Bucket string
+	// Binaries is the folder of the functions: <service>/bootstrap.
+	Binaries string
+	// AlarmTopic is the ARN of the SNS topic that alarms are sent to, if any.
+	AlarmTopic string
+	// Subnets and SecurityGroups put the functions into a VPC.
+	Subnets, SecurityGroups []string
+	// SpotRole makes the account's service-linked role of EC2 spot (A029).
+	SpotRole bool
+	Charts   Charts
+}
+
+// Charts says whether the stack installs the Helm charts, and which.
+type Charts struct {
+	Install    bool
+	Repository string
+	Version    string
+}
+
+// Cluster is one EKS cluster.
+type Cluster struct {
+	// Name and UID are the cluster's; the UID is kube-system's and may be unknown.
+	Name, UID string
+	// Plan is what carries its events.
+	Plan topology.Plan
+	// Namespace is where watcher and lifecycle run.
+	Namespace string
+	// OIDCProvider is the ARN of the cluster's, for roles of service accounts; Pod
+	// Identity gives them where it is empty.
+	OIDCProvider string
+	Node         Node
+	Queue        ExistingQueue
+}
+
+// Profiles says who makes instance profiles.
+type Profiles string
+
+// The modes of Profiles.
+const (
+	// ByRole is for node classes with spec.role: the launcher makes profiles.
+	ByRole Profiles = "role"
+	// Given is for node classes with spec.instanceProfile (A017): nobody does.
+	Given Profiles = "instanceProfile"
+)
+
+// Access says how nodes are let into the cluster (A027).
+type Access string
+
+// The ways of Access.
+const (
+	AccessEntry Access = "accessEntry"
+	AWSAuth     Access = "awsAuth"
+	// Mapped is for a role that the cluster knows already.
+	Mapped Access = "existing"
+)
+
+// Node is who nodes are.
+type Node struct {
+	// Role is the name of the nodes' role, without its path, and Existing says that it
+	// is there.
+	Role     string
+	Existing bool
+	// Profile is the name of the instance profile, and ProfileExisting says that it is
+	// there.
+	Profile         string
+	ProfileExisting bool
+	Profiles        Profiles
+	Access          Access
+}
+
+// ExistingQueue is what a queue of interruption events that was there before has
+// (A043–A050).
+type ExistingQueue struct {
+	// Policy says that EventBridge may send to it, and Rules are the ids of the rules
+	// (event.NoticeRules) that do.
+	Policy bool
+	Rules  []string
+	// Visibility is the queue's visibility timeout. Lambda refuses a function that takes
+	// longer.
+	Visibility time.Duration
+}

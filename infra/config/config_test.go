@@ -1,0 +1,161 @@
+package config_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/joist-autoscaler/joist/infra/config"
+	"github.com/joist-autoscaler/joist/shared/fault"
+)
+
+type context map[string]any
+
+func read(c context) (config.Config, error) {
+	return config.Read(func(key string) any { return c[key] })
+}
+
+func must(t *testing.T, c context) config.Config {
+	t.Helper()
+	got, err := read(c)
+	if err != nil {
+		t.Fatalf("%v (%s)", err, fault.HintOf(err))
+	}
+	return got
+}
+
+func TestANameIsEnough(t *testing.T) {
+	c := must(t, context{"clusterName": "prod"})
+	if c.StackName != "Joist-prod" || c.Partition != "aws" || c.Owner() != "prod" || len(c.Clusters) != 1 {
+		t.Errorf("%+v", c)
+	}
+	k := c.Clusters[0]
+	if k.Node != (config.Node{Role: "KarpenterNodeRole-prod", Profile: "KarpenterNodeInstanceProfile-prod", Profiles: config.ByRole, Access: config.AccessEntry}) {
+		t.Errorf("node %+v", k.Node)
+	}
+	if k.Namespace != "joist" || k.OIDCProvider != "" || k.Queue.Policy || k.Queue.Rules != nil || k.Queue.Visibility != 0 {
+		t.Errorf("%+v", k)
+	}
+}
+
+// What each set-up of Karpenter has is known, and only the rest is made.
+func TestA025Adopt(t *testing.T) {
+	cloudFormation := must(t, context{"clusterName": "prod", "adopt": "cloudformation"}).Clusters[0]
+	if q, _ := cloudFormation.Plan.Queue("interruption"); q.Name != "prod" || !q.Existing {
+		t.Errorf("queue %+v", q)
+	}
+	if !cloudFormation.Queue.Policy || len(cloudFormation.Queue.Rules) != 4 || cloudFormation.Queue.Visibility != 30*time.Second ||
+		!cloudFormation.Node.Existing || cloudFormation.Node.Access != config.Mapped || cloudFormation.Node.ProfileExisting {
+		t.Errorf("%+v", cloudFormation)
+	}
+	terraform := must(t, context{"clusterName": "prod", "adopt": "terraform", "interruptionQueue": "Karpenter-prod-SpotInterruptionQueue",
+		"nodeRole": "KarpenterNodeRole-prod"}).Clusters[0]
+	if q, _ := terraform.Plan.Queue("interruption"); q.Name != "Karpenter-prod-SpotInterruptionQueue" || !q.Existing {
+		t.Errorf("queue %+v", q)
+	}
+	// A050: it has neither.
+	if terraform.Queue.Policy || terraform.Queue.Rules != nil || !terraform.Node.Existing {
+		t.Errorf("%+v", terraform)
+	}
+	all := must(t, context{"clusterName": "prod", "adopt": "cloudformation", "existingRules": "SpotInterruptionRule, RebalanceRule", "queueVisibility": "9m"}).Clusters[0]
+	if !slices.Equal(all.Queue.Rules, []string{"SpotInterruptionRule", "RebalanceRule"}) || all.Queue.Visibility != 9*time.Minute {
+		t.Errorf("%+v", all.Queue)
+	}
+}
+
+func TestPartitions(t *testing.T) {
+	for region, want := range map[string]string{
+		"eu-west-1": "aws", "ap-southeast-1": "aws", "us-gov-west-1": "aws-us-gov", "cn-north-1": "aws-cn", "mx-central-1": "aws",
+	} {
+		if got := must(t, context{"clusterName": "prod", "region": region}).Partition; got != want {
+			t.Errorf("%s is in %s, want %s", region, got, want)
+		}
+	}
+}
+
+func TestManyClusters(t *testing.T) {
+	byName := must(t, context{"clusters": "prod,staging"})
+	if len(byName.Clusters) != 2 || byName.StackName != "Joist" || byName.Owner() != "joist" {
+		t.Errorf("%+v", byName)
+	}
+	mixed := must(t, context{"clusters": []any{"prod", map[string]any{"clusterName": "staging", "adopt": "cloudformation"}}})
+	if mixed.Clusters[0].Node.Existing || !mixed.Clusters[1].Node.Existing {
+		t.Errorf("%+v", mixed.Clusters)
+	}
+}
+
+// Where the cluster's name is too long for IAM, the prefix stands for it.
+func TestLongNames(t *testing.T) {
+	long := strings.Repeat("c", 60)
+	c := must(t, context{"clusterName": long, "namePrefix": "short"})
+	if k := c.Clusters[0]; k.Node.Role != "KarpenterNodeRole-short" || k.Node.Profile != "KarpenterNodeInstanceProfile-"+long || c.Owner() != "short" {
+		t.Errorf("%+v of %s", k.Node, c.Owner())
+	}
+}
+
+func TestRefused(t *testing.T) {
+	with := func(more context) context {
+		c := context{"clusterName": "prod"}
+		for key, value := range more {
+			c[key] = value
+		}
+		return c
+	}
+	for name, test := range map[string]struct {
+		context context
+		says    string
+	}{
+		"nothing":                  {context{}, "--context clusterName=prod"},
+		"a blank name":             {context{"clusterName": " "}, "clusterName is missing"},
+		"an odd name":              {context{"clusterName": "my cluster"}, "list-clusters"},
+		"a long name":              {context{"clusterName": strings.Repeat("c", 43)}, "namePrefix"},
+		"a name too long for S3":   {context{"clusterName": strings.Repeat("c", 40)}, "bucket=joist-"},
+		"a name not for S3":        {context{"clusterName": "Prod_1"}, "lower-case"},
+		"a number for a name":      {context{"clusterName": 7}, "give a text"},
+		"a bucket":                 {with(context{"bucket": "UPPER"}), "no name of a bucket"},
+		"a partition":              {with(context{"partition": "aws-iso"}), "not supported"},
+		"a region":                 {with(context{"region": "us-iso-east-1"}), "no partition that Joist knows"},
+		"a region elsewhere":       {with(context{"region": "cn-north-1", "partition": "aws"}), "leave partition out"},
+		"a stack's name":           {with(context{"stackName": "my_stack"}), "no name of a stack"},
+		"an account":               {with(context{"account": "12"}), "twelve digits"},
+		"a topic":                  {with(context{"alarmTopic": "page-me"}), "SNS topic"},
+		"subnets alone":            {with(context{"subnets": "subnet-1"}), "securityGroups"},
+		"a set-up":                 {with(context{"adopt": "pulumi"}), "cloudformation or terraform"},
+		"half a Terraform":         {with(context{"adopt": "terraform", "nodeRole": "KarpenterNodeRole-prod"}), "half of prod"},
+		"the other half":           {with(context{"adopt": "terraform", "interruptionQueue": "q"}), "half of prod"},
+		"rules without a queue":    {with(context{"existingRules": "RebalanceRule"}), "half of prod"},
+		"a policy without a queue": {with(context{"existingQueuePolicy": "true"}), "half of prod"},
+		"rules without a policy":   {with(context{"interruptionQueue": "q", "existingRules": "RebalanceRule"}), "existingQueuePolicy=true"},
+		"an unknown rule":          {with(context{"interruptionQueue": "q", "existingQueuePolicy": true, "existingRules": "R"}), "CapacityReservationInterruptionRule"},
+		"a short visibility":       {with(context{"interruptionQueue": "q", "queueVisibility": "5s"}), "at least 30 s"},
+		"an odd visibility":        {with(context{"interruptionQueue": "q", "queueVisibility": "soon"}), "30s or 9m"},
+		"a profile without a role": {with(context{"instanceProfile": "p"}), "its role is not given"},
+		"a role's ARN":             {with(context{"nodeRole": "arn:aws:iam::123456789012:role/x"}), "without ARN"},
+		"profiles":                 {with(context{"nodeProfiles": "mine"}), "spec.instanceProfile"},
+		"access":                   {with(context{"nodeAccess": "all"}), "accessEntry"},
+		"a namespace":              {with(context{"namespace": "My"}), "no namespace"},
+		"a provider":               {with(context{"oidcProvider": "https://oidc.eks"}), "list-open-id-connect-providers"},
+		"both identities":          {with(context{"oidcProvider": "arn:aws:iam::123456789012:oidc-provider/x", "podIdentity": true}), "both podIdentity"},
+		"a flag":                   {with(context{"installCharts": "yes"}), "true or false"},
+		"a queue's URL":            {with(context{"interruptionQueue": "https://sqs.eu-west-1.amazonaws.com/1/prod"}), "neither its URL"},
+		"both lists":               {with(context{"clusters": "a,b"}), "both clusterName and clusters"},
+		"no clusters":              {context{"clusters": ""}, "clusters is empty"},
+		"a cluster twice":          {context{"clusters": "prod,prod"}, "both of prod and of prod"},
+		"a queue twice": {context{"clusters": []any{map[string]any{"clusterName": "a", "interruptionQueue": "q"}, map[string]any{"clusterName": "b", "interruptionQueue": "q"}}},
+			"one reader"},
+		"a queue of another": {context{"clusters": []any{"a", map[string]any{"clusterName": "b", "interruptionQueue": "a"}}}, "one reader"},
+		"a prefix twice": {context{"clusters": []any{map[string]any{"clusterName": "a", "namePrefix": "x"}, map[string]any{"clusterName": "b", "namePrefix": "x"}}},
+			"namePrefix of its own"},
+		"an unknown key":       {context{"clusters": []any{map[string]any{"clusterName": "a", "rolle": "x"}}}, `"rolle"`},
+		"a key of whom":        {context{"clusters": "a,b", "nodeRole": "x"}, "whose it is"},
+		"a number in clusters": {context{"clusters": []any{7}}, "neither a name nor an object"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, err := read(test.context)
+			if !fault.Is(err, fault.Invalid) || fault.HintOf(err) == "" || !strings.Contains(err.Error()+" "+fault.HintOf(err), test.says) {
+				t.Errorf("%v (%s) does not say %q", err, fault.HintOf(err), test.says)
+			}
+		})
+	}
+}

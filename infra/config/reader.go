@@ -1,0 +1,93 @@
+package config
+
+import (
+	"fmt"
+	"strings"
+	"time"
+)
+
+// reader reads values of the context, and remembers the first that cannot be read.
+type reader struct {
+	get func(key string) any
+	// at is where the keys stand, for errors.
+	at  string
+	err error
+}
+
+func (r *reader) fail(key string, value any, want string) {
+	if r.err == nil {
+		r.err = invalid("give "+want, "%s%s is %v", r.at, key, value)
+	}
+}
+
+func (r *reader) text(key string) string {
+	switch v := r.get(key).(type) {
+	case nil:
+		return ""
+	case string:
+		return strings.TrimSpace(v)
+	default:
+		r.fail(key, v, "a text")
+		return ""
+	}
+}
+
+func (r *reader) or(key, other string) string {
+	if text := r.text(key); text != "" {
+		return text
+	}
+	return other
+}
+
+// flag reads true or false, which are texts on the command line.
+func (r *reader) flag(key string) bool {
+	switch v := r.get(key).(type) {
+	case nil:
+		return false
+	case bool:
+		return v
+	case string:
+		if v == "true" || v == "false" || v == "" {
+			return v == "true"
+		}
+	}
+	r.fail(key, r.get(key), "true or false")
+	return false
+}
+
+// list reads texts that commas divide, or a list.
+func (r *reader) list(key string) []string {
+	var items []string
+	add := func(text string) {
+		if text = strings.TrimSpace(text); text != "" {
+			items = append(items, text)
+		}
+	}
+	switch v := r.get(key).(type) {
+	case nil:
+	case string:
+		for text := range strings.SplitSeq(v, ",") {
+			add(text)
+		}
+	case []any:
+		for _, item := range v {
+			add(fmt.Sprint(item))
+		}
+	default:
+		r.fail(key, v, "texts with commas between them")
+	}
+	return items
+}
+
+// duration reads a time in Go's notation.
+func (r *reader) duration(key string) time.Duration {
+	text := r.text(key)
+	if text == "" {
+		return 0
+	}
+	d, err := time.ParseDuration(text)
+	if err != nil || d <= 0 {
+		r.fail(key, text, "a time as 30s or 9m")
+	}
+	return d
+}

@@ -1,0 +1,73 @@
+package stack
+
+import (
+	"github.com/aws/aws-cdk-go/awscdk/v2/awscloudwatch"
+	"github.com/aws/constructs-go/constructs/v10"
+	"github.com/aws/jsii-runtime-go"
+
+	"github.com/joist-autoscaler/joist/shared/telemetry/board"
+	"github.com/joist-autoscaler/joist/shared/topology"
+)
+
+// board makes the cluster's dashboard and its alarms. The audit log's dead letters are
+// of no service, and have the same alarm as others.
+func (p plane) board() {
+	scope := constructs.NewConstruct(p.scope, jsii.String("Board"))
+	body, err := board.CloudWatch(p.cluster.Plan, p.place.region)
+	if err != nil {
+		panic("the dashboard, which its own tests read: " + err.Error())
+	}
+	awscloudwatch.NewCfnDashboard(scope, jsii.String("Dashboard"), &awscloudwatch.CfnDashboardProps{
+		DashboardName: jsii.String(p.cluster.Plan.Prefix + "-joist"), DashboardBody: jsii.String(string(body)),
+	})
+	alarms := board.Alarms(p.cluster.Plan)
+	audit := topology.Plan{Cluster: p.cluster.Name, Prefix: p.cluster.Plan.Prefix, Queues: []topology.Queue{{Service: "audit", Dead: p.auditDead()}}}
+	for _, a := range board.Alarms(audit) {
+		if a.Watch == "dead-letters" {
+			alarms = append(alarms, a)
+		}
+	}
+	for _, a := range alarms {
+		p.alarm(scope, a)
+	}
+}
+
+// alarm makes one alarm. Those that wake somebody go to the topic, where there is one.
+func (p plane) alarm(scope constructs.Construct, a board.Alarm) {
+	props := &awscloudwatch.CfnAlarmProps{
+		AlarmName: jsii.String(a.Name), AlarmDescription: jsii.String(a.Description), ComparisonOperator: jsii.String(a.Comparison),
+		Threshold: jsii.Number(a.Threshold), EvaluationPeriods: jsii.Number(float64(a.Periods)), DatapointsToAlarm: jsii.Number(float64(a.Datapoints)),
+		TreatMissingData: jsii.String(a.Missing),
+	}
+	if a.Page && p.config.AlarmTopic != "" {
+		props.AlarmActions = &[]any{p.config.AlarmTopic}
+		props.OkActions = &[]any{p.config.AlarmTopic}
+	}
+	switch {
+	case a.Expression == "":
+		m := a.Metrics[0]
+		props.Namespace, props.MetricName, props.Statistic = jsii.String(m.Namespace), jsii.String(m.Name), jsii.String(m.Statistic)
+		props.Period, props.Dimensions = jsii.Number(float64(m.Period)), dimensions(m)
+	default:
+		queries := []any{&awscloudwatch.CfnAlarm_MetricDataQueryProperty{Id: jsii.String("result"), Expression: jsii.String(a.Expression), ReturnData: true}}
+		for _, m := range a.Metrics {
+			queries = append(queries, &awscloudwatch.CfnAlarm_MetricDataQueryProperty{
+				Id: jsii.String(m.ID), ReturnData: false,
+				MetricStat: &awscloudwatch.CfnAlarm_MetricStatProperty{
+					Metric: &awscloudwatch.CfnAlarm_MetricProperty{Namespace: jsii.String(m.Namespace), MetricName: jsii.String(m.Name), Dimensions: dimensions(m)},
+					Period: jsii.Number(float64(m.Period)), Stat: jsii.String(m.Statistic),
+				},
+			})
+		}
+		props.Metrics = queries
+	}
+	awscloudwatch.NewCfnAlarm(scope, jsii.String(a.Name), props)
+}
+
+func dimensions(m board.Metric) []any {
+	var all []any
+	for _, d := range m.Dimensions {
+		all = append(all, &awscloudwatch.CfnAlarm_DimensionProperty{Name: jsii.String(d.Name), Value: jsii.String(d.Value)})
+	}
+	return all
+}

@@ -1,0 +1,66 @@
+package stack
+
+import (
+	"encoding/json"
+
+	"github.com/aws/aws-cdk-go/awscdk/v2"
+	"github.com/aws/aws-cdk-go/awscdk/v2/awsevents"
+	"github.com/aws/aws-cdk-go/awscdk/v2/awslogs"
+	"github.com/aws/constructs-go/constructs/v10"
+	"github.com/aws/jsii-runtime-go"
+
+	"github.com/joist-autoscaler/joist/shared/topology"
+)
+
+const (
+	// archiveDays is as long as documents are kept (blob.Retention): a fact whose
+	// documents are gone explains nothing.
+	archiveDays = 30
+	// auditDays is how long the facts can be read in the audit log.
+	auditDays = 90
+)
+
+// newBus makes the cluster's bus, with its archive and its audit log.
+func newBus(scope constructs.Construct, id string, plan topology.Plan) (awsevents.CfnEventBus, awslogs.CfnLogGroup) {
+	scope = constructs.NewConstruct(scope, jsii.String(id))
+	bus := awsevents.NewCfnEventBus(scope, jsii.String("Events"), &awsevents.CfnEventBusProps{
+		Name: jsii.String(plan.Bus), Description: jsii.String("What Joist found out and did in the cluster " + plan.Cluster),
+	})
+	awsevents.NewCfnArchive(scope, jsii.String("Archive"), &awsevents.CfnArchiveProps{
+		ArchiveName: jsii.String(plan.Archive), SourceArn: bus.AttrArn(), RetentionDays: jsii.Number(archiveDays),
+		Description:  jsii.String("Kept to be explained; what is replayed later than it expires changes nothing"),
+		EventPattern: map[string]any{"source": []any{map[string]any{"prefix": "joist/"}}},
+	})
+	audit := awslogs.NewCfnLogGroup(scope, jsii.String("Audit"), &awslogs.CfnLogGroupProps{
+		LogGroupName: jsii.String(plan.AuditLogGroup), RetentionInDays: jsii.Number(auditDays),
+	})
+	audit.ApplyRemovalPolicy(awscdk.RemovalPolicy_RETAIN_ON_UPDATE_OR_DELETE, nil)
+	return bus, audit
+}
+
+// newAuditPolicy lets EventBridge's rules write to the audit logs: one policy for the
+// stack, for an account has ten in a region
+// (https://docs.aws.amazon.com/AmazonCloudWatch/latest/logs/cloudwatch_limits_cwl.html).
+func newAuditPolicy(scope constructs.Construct, p place, name string, plans []topology.Plan) {
+	groups, rules := []string{}, []string{}
+	for _, plan := range plans {
+		groups = append(groups, p.arn("logs", "log-group:"+plan.AuditLogGroup+":*"))
+		for _, rule := range plan.Rules {
+			if rule.Service == "" {
+				rules = append(rules, ruleARN(p, rule))
+			}
+		}
+	}
+	document, err := json.Marshal(map[string]any{"Version": "2012-10-17", "Statement": []any{map[string]any{
+		"Sid": "RulesWriteTheAuditLog", "Effect": "Allow",
+		"Principal": map[string]any{"Service": []string{"delivery.logs.amazonaws.com", "events.amazonaws.com"}},
+		"Action":    []string{"logs:CreateLogStream", "logs:PutLogEvents"}, "Resource": groups,
+		"Condition": map[string]any{"ArnEquals": map[string]any{"aws:SourceArn": rules}},
+	}}})
+	if err != nil {
+		panic("a document of texts: " + err.Error())
+	}
+	awslogs.NewCfnResourcePolicy(scope, jsii.String("AuditPolicy"), &awslogs.CfnResourcePolicyProps{
+		PolicyName: jsii.String(name), PolicyDocument: jsii.String(string(document)),
+	})
+}

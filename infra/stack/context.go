@@ -1,0 +1,26 @@
+package stack
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/aws/aws-cdk-go/awscdk/v2"
+	"github.com/aws/jsii-runtime-go"
+
+	"github.com/joist-autoscaler/joist/infra/config"
+	"github.com/joist-autoscaler/joist/shared/fault"
+)
+
+// Context reads the config from an app's context. The CDK's own keys have a colon or
+// an at sign in them; any other that is not ours is a mistake.
+func Context(app awscdk.App) (config.Config, error) {
+	if all, ok := app.Node().GetAllContext(nil).(map[string]any); ok {
+		for _, key := range sortedKeys(all) {
+			if !strings.ContainsAny(key, ":@") && !slices.Contains(config.Keys(), key) {
+				return config.Config{}, fault.F("reading what the stack is to be", fault.Invalid, "nothing reads the context's key %s", key).
+					WithHint("the keys are %s", strings.Join(config.Keys(), ", "))
+			}
+		}
+	}
+	return config.Read(func(key string) any { return app.Node().TryGetContext(jsii.String(key)) })
+}

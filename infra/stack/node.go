@@ -1,0 +1,64 @@
+package stack
+
+import (
+	"github.com/aws/aws-cdk-go/awscdk/v2"
+	"github.com/aws/aws-cdk-go/awscdk/v2/awseks"
+	"github.com/aws/aws-cdk-go/awscdk/v2/awsiam"
+	"github.com/aws/constructs-go/constructs/v10"
+	"github.com/aws/jsii-runtime-go"
+
+	"github.com/joist-autoscaler/joist/infra/config"
+)
+
+// nodePolicies are the four that a node needs (A038; the pull-only one is B217's, for
+// a node pulls images and lists none).
+var nodePolicies = []string{
+	"AmazonEKS_CNI_Policy", "AmazonEKSWorkerNodePolicy", "AmazonEC2ContainerRegistryPullOnly", "AmazonSSMManagedInstanceCore",
+}
+
+// newNodeIdentity makes who nodes are: their role, an instance profile where node
+// classes name one, and their way into the cluster. It makes nothing that is there.
+func newNodeIdentity(scope constructs.Construct, id string, p place, k config.Cluster) {
+	scope = constructs.NewConstruct(scope, jsii.String(id))
+	var role awsiam.CfnRole
+	if !k.Node.Existing {
+		var managed []any
+		for _, name := range nodePolicies {
+			managed = append(managed, p.managed(name))
+		}
+		role = awsiam.NewCfnRole(scope, jsii.String("Role"), &awsiam.CfnRoleProps{
+			RoleName: jsii.String(k.Node.Role), Description: jsii.String("What nodes of the cluster " + k.Name + " may do"),
+			ManagedPolicyArns: &managed,
+			AssumeRolePolicyDocument: map[string]any{"Version": "2012-10-17", "Statement": []any{map[string]any{
+				"Effect": "Allow", "Principal": map[string]any{"Service": "ec2." + p.suffix()}, "Action": "sts:AssumeRole",
+			}}},
+		})
+	}
+	after := func(r awscdk.CfnResource) {
+		if role != nil {
+			r.AddDependency(role)
+		}
+	}
+	if k.Node.Profiles == config.Given && !k.Node.ProfileExisting {
+		after(awsiam.NewCfnInstanceProfile(scope, jsii.String("Profile"), &awsiam.CfnInstanceProfileProps{
+			InstanceProfileName: jsii.String(k.Node.Profile), Path: jsii.String("/"), Roles: &[]any{k.Node.Role},
+		}))
+	}
+	if k.Node.Access == config.AccessEntry {
+		after(awseks.NewCfnAccessEntry(scope, jsii.String("Access"), &awseks.CfnAccessEntryProps{
+			ClusterName: jsii.String(k.Name), PrincipalArn: jsii.String(nodeRoleARN(p, k)), Type: jsii.String("EC2_LINUX"),
+		}))
+	}
+}
+
+func nodeRoleARN(p place, k config.Cluster) string { return p.global("role/" + k.Node.Role) }
+
+// newPodIdentity gives a service account its role, where no OIDC provider does.
+func newPodIdentity(scope constructs.Construct, id string, k config.Cluster, service string, role awsiam.CfnRole) {
+	awseks.NewCfnPodIdentityAssociation(scope, jsii.String(id), &awseks.CfnPodIdentityAssociationProps{
+		ClusterName: jsii.String(k.Name), Namespace: jsii.String(k.Namespace), ServiceAccount: jsii.String(account(service)), RoleArn: role.AttrArn(),
+	})
+}
+
+// account is the service account of a service inside of the cluster.
+func account(service string) string { return "joist-" + service }

@@ -1,0 +1,116 @@
+package stack
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/aws/aws-cdk-go/awscdk/v2"
+	"github.com/aws/jsii-runtime-go"
+
+	"github.com/joist-autoscaler/joist/infra/config"
+	"github.com/joist-autoscaler/joist/shared/topology"
+)
+
+// outputs tells what the charts and people need. The names are those of the outputs
+// of terraform-aws-eks' module karpenter, as CloudFormation writes names.
+func (p plane) outputs() {
+	k, queue := p.cluster, p.queues["interruption"]
+	p.output("QueueName", "The queue of interruption events", queue.Name)
+	p.output("QueueArn", "Its ARN", queue.ARN)
+	p.output("QueueUrl", "Its URL", queue.URL)
+	p.output("NodeIamRoleName", "The nodes' role: spec.role of EC2NodeClasses", k.Node.Role)
+	p.output("NodeIamRoleArn", "Its ARN", nodeRoleARN(p.place, k))
+	if k.Node.Profiles == config.Given {
+		p.output("InstanceProfileName", "The nodes' instance profile: spec.instanceProfile of EC2NodeClasses", k.Node.Profile)
+	}
+	p.output("Namespace", "Where the charts are installed", k.Namespace)
+	p.output("Bucket", "The bucket of documents", p.bucket)
+	p.output("EventBus", "The bus of facts", k.Plan.Bus)
+	for _, service := range topology.Inside {
+		p.output(title(service)+"IamRoleArn", "The role of the service account "+account(service), p.roleARN(service))
+		p.output(title(service)+"ServiceAccount", "The service account of "+service, account(service))
+	}
+	for _, q := range k.Plan.Queues {
+		if q.Service != "interruption" {
+			p.output(title(q.Service)+"QueueUrl", "The queue of "+q.Service, p.queues[q.Service].URL)
+		}
+	}
+	if k.Node.Access == config.AWSAuth {
+		p.output("AwsAuth", "How nodes are let into the cluster; run it once (A027)", awsAuth(p.place, k))
+	}
+	if queue.Existing && p.timeout("interruption") < queue.Timeout {
+		p.output("RaiseVisibility", "What the existing queue should have, so that the function may take its time; then deploy again with the queueVisibility that it says",
+			fmt.Sprintf("aws sqs set-queue-attributes --queue-url %s --attributes VisibilityTimeout=%.0f,SqsManagedSseEnabled=true # queueVisibility=%s",
+				queue.URL, queue.Visibility.Seconds(), queue.Visibility))
+	}
+	if !p.config.SpotRole {
+		p.output("SpotServiceLinkedRole", "Once per account, where nobody has used spot instances yet (A029)",
+			"aws iam create-service-linked-role --aws-service-name spot.amazonaws.com || true")
+	}
+	p.output("HelmCommand", "How the charts are installed", p.helm())
+}
+
+// awsAuth is the mapping of seed 002 (A027).
+func awsAuth(p place, k config.Cluster) string {
+	return "eksctl create iamidentitymapping --cluster " + k.Name + " --region " + p.region + " --arn " + nodeRoleARN(p, k) +
+		" --username 'system:node:{{EC2PrivateDNSName}}' --group system:bootstrappers --group system:nodes"
+}
+
+func (p plane) output(name, description, value string) {
+	out := awscdk.NewCfnOutput(p.scope, jsii.String("Output"+name), &awscdk.CfnOutputProps{
+		Description: jsii.String(description), Value: jsii.String(value),
+	})
+	id := name
+	if len(p.config.Clusters) > 1 {
+		id = letters(p.cluster.Name) + name
+	}
+	out.OverrideLogicalId(jsii.String(id))
+}
+
+// letters leaves of a name what a logical id may have. Two names of one stack that
+// differ in nothing else are refused by CloudFormation's own check of ids.
+func letters(name string) string {
+	var b strings.Builder
+	for part := range strings.FieldsFuncSeq(name, func(r rune) bool { return r == '-' || r == '_' }) {
+		b.WriteString(title(part))
+	}
+	return b.String()
+}
+
+// values are what the chart is given.
+func (p plane) values() [][2]string {
+	k := p.cluster
+	values := [][2]string{
+		{"settings.clusterName", k.Name}, {"settings.region", p.place.region}, {"settings.accountID", p.place.account},
+		{"settings.namePrefix", k.Plan.Prefix}, {"settings.bucket", p.bucket}, {"settings.prefix", k.Name},
+	}
+	for _, q := range k.Plan.Queues {
+		if q.Service != "interruption" {
+			values = append(values, [2]string{"settings.queues." + q.Service, p.queues[q.Service].URL})
+		}
+		if q.Service == "lifecycle" {
+			values = append(values, [2]string{"settings.queues.lifecycleDead", p.queues[q.Service].DeadURL})
+		}
+	}
+	if k.OIDCProvider != "" {
+		for _, service := range topology.Inside {
+			values = append(values, [2]string{service + `.serviceAccount.annotations.eks\.amazonaws\.com/role-arn`, p.roleARN(service)})
+		}
+	}
+	return values
+}
+
+// helm is the exact command.
+func (p plane) helm() string {
+	repository, version := p.config.Charts.Repository, ""
+	if p.config.Charts.Version != "" {
+		version = " --version " + p.config.Charts.Version
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "helm upgrade --install joist-crd %s/joist-crd%s --namespace %s --create-namespace && ", repository, version, p.cluster.Namespace)
+	fmt.Fprintf(&b, "helm upgrade --install joist %s/joist%s --namespace %s --create-namespace", repository, version, p.cluster.Namespace)
+	for _, v := range p.values() {
+		fmt.Fprintf(&b, " --set-string '%s=%s'", v[0], v[1])
+	}
+	return b.String()
+}

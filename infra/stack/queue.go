@@ -1,0 +1,84 @@
+package stack
+
+import (
+	"time"
+
+	"github.com/aws/aws-cdk-go/awscdk/v2/awssqs"
+	"github.com/aws/constructs-go/constructs/v10"
+	"github.com/aws/jsii-runtime-go"
+
+	"github.com/joist-autoscaler/joist/shared/topology"
+)
+
+// WorkQueue is a service's queue with its dead-letter queue.
+type WorkQueue struct {
+	topology.Queue
+	// ARN, URL, DeadARN and DeadURL are derived from names, so that a policy may name a
+	// queue that names the policy's role.
+	ARN, URL, DeadARN, DeadURL string
+
+	// made is what others wait for: nothing where the queue was there before.
+	made, policy constructs.IConstruct
+}
+
+// queueProps is what a WorkQueue needs to know.
+type queueProps struct {
+	place place
+	queue topology.Queue
+	// policy and deadPolicy are the resource policies; policy is nil where the queue has
+	// one already.
+	policy, deadPolicy map[string]any
+}
+
+// newWorkQueue makes the queue, unless it exists, its dead-letter queue, and the
+// policies of both.
+func newWorkQueue(scope constructs.Construct, id string, p queueProps) WorkQueue {
+	scope = constructs.NewConstruct(scope, jsii.String(id))
+	q := WorkQueue{
+		Queue: p.queue,
+		ARN:   p.place.arn("sqs", p.queue.Name), URL: p.place.queueURL(p.queue.Name),
+		DeadARN: p.place.arn("sqs", p.queue.Dead), DeadURL: p.place.queueURL(p.queue.Dead),
+	}
+	dead := awssqs.NewCfnQueue(scope, jsii.String("Dead"), &awssqs.CfnQueueProps{
+		QueueName:              jsii.String(p.queue.Dead),
+		MessageRetentionPeriod: seconds(p.queue.DeadRetention),
+		SqsManagedSseEnabled:   true,
+		// No other queue may fill it.
+		RedriveAllowPolicy: map[string]any{"redrivePermission": "byQueue", "sourceQueueArns": []string{q.ARN}},
+	})
+	newQueuePolicy(scope, "DeadPolicy", dead.Ref(), p.deadPolicy)
+	url := jsii.String(q.URL)
+	if !p.queue.Existing {
+		main := awssqs.NewCfnQueue(scope, jsii.String("Main"), &awssqs.CfnQueueProps{
+			QueueName:              jsii.String(p.queue.Name),
+			MessageRetentionPeriod: seconds(p.queue.Retention),
+			VisibilityTimeout:      seconds(p.queue.Visibility),
+			SqsManagedSseEnabled:   true,
+			// A receive of a poller waits as long as SQS lets it.
+			ReceiveMessageWaitTimeSeconds: jsii.Number(20),
+			RedrivePolicy:                 map[string]any{"deadLetterTargetArn": dead.AttrArn(), "maxReceiveCount": p.queue.MaxReceives},
+		})
+		q.made, url = main, main.Ref()
+	}
+	if p.policy != nil {
+		q.policy = newQueuePolicy(scope, "Policy", url, p.policy)
+	}
+	return q
+}
+
+func newQueuePolicy(scope constructs.Construct, id string, url *string, document map[string]any) awssqs.CfnQueuePolicy {
+	return awssqs.NewCfnQueuePolicy(scope, jsii.String(id), &awssqs.CfnQueuePolicyProps{PolicyDocument: document, Queues: &[]*string{url}})
+}
+
+// newDeadQueue makes a dead-letter queue of what is no service's: EventBridge fills
+// it.
+func newDeadQueue(scope constructs.Construct, id, name string, policy map[string]any) {
+	scope = constructs.NewConstruct(scope, jsii.String(id))
+	dead := awssqs.NewCfnQueue(scope, jsii.String("Dead"), &awssqs.CfnQueueProps{
+		QueueName: jsii.String(name), MessageRetentionPeriod: jsii.Number(14 * 24 * 3600), SqsManagedSseEnabled: true,
+		RedriveAllowPolicy: map[string]any{"redrivePermission": "denyAll"},
+	})
+	newQueuePolicy(scope, "DeadPolicy", dead.Ref(), policy)
+}
+
+func seconds(d time.Duration) *float64 { return jsii.Number(d.Seconds()) }

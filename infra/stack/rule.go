@@ -1,0 +1,51 @@
+package stack
+
+import (
+	"encoding/json"
+
+	"github.com/aws/aws-cdk-go/awscdk/v2/awsevents"
+	"github.com/aws/constructs-go/constructs/v10"
+	"github.com/aws/jsii-runtime-go"
+
+	"github.com/joist-autoscaler/joist/shared/topology"
+)
+
+// A delivery that fails is tried again for as long as what it tells is news; then it
+// is a dead letter.
+const (
+	deliverySeconds  = 3600
+	deliveryAttempts = 185
+)
+
+// newRule makes a rule with one target, which has a dead-letter queue.
+func newRule(scope constructs.Construct, id string, rule topology.Rule, target, targetARN, deadARN string) awsevents.CfnRule {
+	var pattern map[string]any
+	// The patterns are constants of ours, which their own tests read.
+	if err := json.Unmarshal([]byte(rule.Pattern), &pattern); err != nil {
+		panic("the pattern of " + rule.ID + ": " + err.Error())
+	}
+	to := &awsevents.CfnRule_TargetProperty{
+		Id: jsii.String(target), Arn: jsii.String(targetARN),
+		DeadLetterConfig: &awsevents.CfnRule_DeadLetterConfigProperty{Arn: jsii.String(deadARN)},
+		RetryPolicy: &awsevents.CfnRule_RetryPolicyProperty{
+			MaximumEventAgeInSeconds: jsii.Number(deliverySeconds), MaximumRetryAttempts: jsii.Number(deliveryAttempts),
+		},
+	}
+	if rule.InputPath != "" {
+		to.InputPath = jsii.String(rule.InputPath)
+	}
+	return awsevents.NewCfnRule(scope, jsii.String(id), &awsevents.CfnRuleProps{
+		Name: jsii.String(rule.Name), EventBusName: jsii.String(rule.Bus), EventPattern: pattern, State: jsii.String("ENABLED"),
+		Targets: []any{to},
+	})
+}
+
+// ruleARN is a rule's name in policies: rules of other buses than the default have
+// their bus in it
+// (https://docs.aws.amazon.com/eventbridge/latest/userguide/eb-manage-iam-access.html).
+func ruleARN(p place, rule topology.Rule) string {
+	if rule.Bus == topology.DefaultBus {
+		return p.arn("events", "rule/"+rule.Name)
+	}
+	return p.arn("events", "rule/"+rule.Bus+"/"+rule.Name)
+}

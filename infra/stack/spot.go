@@ -1,0 +1,44 @@
+package stack
+
+import (
+	"time"
+
+	"github.com/aws/aws-cdk-go/awscdk/v2"
+	"github.com/aws/aws-cdk-go/awscdk/v2/awss3assets"
+	"github.com/aws/constructs-go/constructs/v10"
+	"github.com/aws/jsii-runtime-go"
+)
+
+// spotRole is the function that makes the account's service-linked role of EC2 spot.
+const spotRole = "spotrole"
+
+// newSpotRole makes sure of the role with a function of ours: CloudFormation's own
+// resource fails where the role exists (A029), as it does in every account that ever
+// used spot instances.
+func newSpotRole(scope constructs.Construct, id string, p place, stack string, code awss3assets.Asset) {
+	scope = constructs.NewConstruct(scope, jsii.String(id))
+	name := stack + "-spotrole"
+	logs := p.arn("logs", "log-group:"+logGroup(name)+":*")
+	role := newServiceRole(scope, "Role", roleProps{
+		name: name, description: "Makes the account's service-linked role of EC2 spot",
+		trust: map[string]any{"Version": "2012-10-17", "Statement": []any{map[string]any{
+			"Effect": "Allow", "Principal": map[string]any{"Service": "lambda.amazonaws.com"}, "Action": "sts:AssumeRole",
+			"Condition": map[string]any{"StringEquals": map[string]any{"aws:SourceAccount": p.account}},
+		}}},
+		rights: map[string]map[string]any{"spotrole": {"Version": "2012-10-17", "Statement": []any{
+			map[string]any{
+				"Sid": "MakeTheRole", "Effect": "Allow", "Action": "iam:CreateServiceLinkedRole",
+				"Resource":  p.global("role/aws-service-role/spot.amazonaws.com/AWSServiceRoleForEC2Spot"),
+				"Condition": map[string]any{"StringEquals": map[string]any{"iam:AWSServiceName": "spot.amazonaws.com"}},
+			},
+			map[string]any{"Sid": "Log", "Effect": "Allow", "Action": []string{"logs:CreateLogStream", "logs:PutLogEvents"}, "Resource": logs},
+		}}},
+	})
+	function := newFunction(scope, functionProps{
+		name: name, description: "Makes sure of the service-linked role of EC2 spot", memory: 128, timeout: time.Minute, role: role, code: code,
+	})
+	resource := awscdk.NewCfnCustomResource(scope, jsii.String("Once"), &awscdk.CfnCustomResourceProps{
+		ServiceToken: function.AttrArn(), ServiceTimeout: jsii.Number(120),
+	})
+	resource.AddDependency(role)
+}

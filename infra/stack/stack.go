@@ -1,0 +1,136 @@
+package stack
+
+import (
+	"maps"
+	"slices"
+
+	"github.com/aws/aws-cdk-go/awscdk/v2"
+	"github.com/aws/aws-cdk-go/awscdk/v2/awss3assets"
+	"github.com/aws/jsii-runtime-go"
+
+	"github.com/joist-autoscaler/joist/infra/config"
+	"github.com/joist-autoscaler/joist/shared/fault"
+	"github.com/joist-autoscaler/joist/shared/topology"
+)
+
+// New adds the stack to an app. Errors are fault.Invalid, and found before anything is
+// made.
+func New(app awscdk.App, c config.Config) (awscdk.Stack, error) {
+	if err := check(app, c); err != nil {
+		return nil, err
+	}
+	stack := awscdk.NewStack(app, jsii.String(c.StackName), &awscdk.StackProps{
+		StackName: jsii.String(c.StackName), Env: environment(c),
+		Description: jsii.String("Joist: event-driven node autoscaling for EKS"),
+		// Names and rights are ours; nothing here is of the account or region of who
+		// synthesizes.
+		Synthesizer: awscdk.NewDefaultStackSynthesizer(&awscdk.DefaultStackSynthesizerProps{GenerateBootstrapVersionRule: jsii.Bool(false)}),
+	})
+	awscdk.Tags_Of(stack).Add(jsii.String("joist:stack"), jsii.String(c.StackName), nil)
+	shared := newShared(stack, c)
+	for _, k := range c.Clusters {
+		newCluster(stack, shared, k)
+	}
+	if len(c.Clusters) == 1 {
+		newParameter(stack, c.Clusters[0])
+	}
+	suppress(stack)
+	return stack, nil
+}
+
+// check refuses what only the app as a whole can show.
+func check(app awscdk.App, c config.Config) error {
+	for _, child := range *app.Node().Children() {
+		other, ok := child.(awscdk.Stack)
+		if !ok {
+			continue
+		}
+		for _, k := range c.Clusters {
+			if other.Node().TryFindChild(jsii.String(clusterID(k))) != nil {
+				return fault.F("adding the stack "+c.StackName, fault.Invalid, "the cluster %s has the stack %s already", k.Name, *other.StackName()).
+					WithHint("name each cluster once: two stacks of one cluster would own the same queues and roles")
+			}
+		}
+	}
+	for _, service := range append(slices.Clone(topology.Outside), helpers(c)...) {
+		if err := Binary(c.Binaries, service); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// helpers are the functions that are no services.
+func helpers(c config.Config) []string {
+	if c.SpotRole {
+		return []string{spotRole}
+	}
+	return nil
+}
+
+func environment(c config.Config) *awscdk.Environment {
+	var e awscdk.Environment
+	if c.Account != "" {
+		e.Account = jsii.String(c.Account)
+	}
+	if c.Region != "" {
+		e.Region = jsii.String(c.Region)
+	}
+	return &e
+}
+
+// clusterID is the construct below which all of a cluster's is.
+func clusterID(k config.Cluster) string { return "Cluster-" + k.Name }
+
+// shared is what the clusters of a stack have in common: documents lie in one
+// bucket, each cluster's below its own prefix, and functions have the same code.
+type shared struct {
+	config config.Config
+	place  place
+	bucket string
+	code   map[string]awss3assets.Asset
+	// network is that of the functions, if any.
+	network *network
+}
+
+func newShared(stack awscdk.Stack, c config.Config) shared {
+	s := shared{config: c, place: placeOf(c), bucket: c.Bucket, code: map[string]awss3assets.Asset{}}
+	if s.bucket == "" {
+		s.bucket = "joist-" + c.Owner() + "-" + s.place.account + "-" + s.place.region
+	}
+	newStore(stack, "Store", s.place, s.bucket)
+	for _, service := range append(slices.Clone(topology.Outside), helpers(c)...) {
+		s.code[service] = awss3assets.NewAsset(stack, jsii.String("Code-"+service), &awss3assets.AssetProps{Path: jsii.String(c.Binaries + "/" + service)})
+	}
+	if len(c.Subnets) > 0 {
+		s.network = &network{subnets: c.Subnets, securityGroups: c.SecurityGroups}
+	}
+	plans := make([]topology.Plan, len(c.Clusters))
+	for i, k := range c.Clusters {
+		plans[i] = k.Plan
+	}
+	newAuditPolicy(stack, s.place, c.StackName+"-audit", plans)
+	if c.SpotRole {
+		newSpotRole(stack, "SpotRole", s.place, c.StackName, s.code[spotRole])
+	}
+	return s
+}
+
+// newParameter keeps the contract of Karpenter's own template: it is deployed with
+// --parameter-overrides ClusterName=prod, and a template for another cluster is refused (A025).
+func newParameter(stack awscdk.Stack, k config.Cluster) {
+	awscdk.NewCfnParameter(stack, jsii.String("ClusterName"), &awscdk.CfnParameterProps{
+		Type: jsii.String("String"), Description: jsii.String("EKS cluster name; the template was made for this one"),
+		Default: jsii.String(k.Name), AllowedValues: jsii.Strings(k.Name),
+	})
+}
+
+func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }
+
+// named gives a resource the logical id that Karpenter's template has for it, where
+// the stack is one cluster's: people look for what they know.
+func (s shared) named(r awscdk.CfnResource, id string) {
+	if len(s.config.Clusters) == 1 {
+		r.OverrideLogicalId(jsii.String(id))
+	}
+}

@@ -1,0 +1,50 @@
+package stack
+
+import (
+	"github.com/aws/aws-cdk-go/awscdk/v2"
+	"github.com/aws/aws-cdk-go/awscdk/v2/awss3"
+	"github.com/aws/constructs-go/constructs/v10"
+	"github.com/aws/jsii-runtime-go"
+
+	"github.com/joist-autoscaler/joist/shared/blob"
+)
+
+// newStore makes the bucket of batches, snapshots, plans, intents, inventories and
+// catalogues, a prefix for each cluster. Everything in it is forgotten
+// blob.Retention after it was last written; what is alive, the pointers too, is written again by
+// half of that.
+func newStore(scope constructs.Construct, id string, p place, name string) awss3.CfnBucket {
+	scope = constructs.NewConstruct(scope, jsii.String(id))
+	bucket := awss3.NewCfnBucket(scope, jsii.String("Bucket"), &awss3.CfnBucketProps{
+		BucketName: jsii.String(name),
+		BucketEncryption: &awss3.CfnBucket_BucketEncryptionProperty{ServerSideEncryptionConfiguration: []any{
+			&awss3.CfnBucket_ServerSideEncryptionRuleProperty{
+				ServerSideEncryptionByDefault: &awss3.CfnBucket_ServerSideEncryptionByDefaultProperty{SseAlgorithm: jsii.String("AES256")},
+			},
+		}},
+		OwnershipControls: &awss3.CfnBucket_OwnershipControlsProperty{Rules: []any{
+			&awss3.CfnBucket_OwnershipControlsRuleProperty{ObjectOwnership: jsii.String("BucketOwnerEnforced")},
+		}},
+		PublicAccessBlockConfiguration: &awss3.CfnBucket_PublicAccessBlockConfigurationProperty{
+			BlockPublicAcls: true, BlockPublicPolicy: true, IgnorePublicAcls: true, RestrictPublicBuckets: true,
+		},
+		LifecycleConfiguration: &awss3.CfnBucket_LifecycleConfigurationProperty{Rules: []any{
+			&awss3.CfnBucket_RuleProperty{
+				Id: jsii.String("forget"), Status: jsii.String("Enabled"), ExpirationInDays: jsii.Number(blob.Retention.Hours() / 24),
+				AbortIncompleteMultipartUpload: &awss3.CfnBucket_AbortIncompleteMultipartUploadProperty{DaysAfterInitiation: jsii.Number(1)},
+			},
+		}},
+	})
+	// CloudFormation cannot remove a bucket that is not empty; one that a first
+	// deployment leaves behind would be in the way of the second.
+	bucket.ApplyRemovalPolicy(awscdk.RemovalPolicy_RETAIN_ON_UPDATE_OR_DELETE, nil)
+	arn := "arn:" + p.partition + ":s3:::" + name
+	awss3.NewCfnBucketPolicy(scope, jsii.String("Policy"), &awss3.CfnBucketPolicyProps{
+		Bucket: bucket.Ref(),
+		PolicyDocument: map[string]any{"Version": "2012-10-17", "Statement": []any{map[string]any{
+			"Sid": "DenyInsecureTransport", "Effect": "Deny", "Principal": "*", "Action": "s3:*", "Resource": []string{arn, arn + "/*"},
+			"Condition": map[string]any{"Bool": map[string]any{"aws:SecureTransport": "false"}},
+		}}},
+	})
+	return bucket
+}

@@ -1,0 +1,162 @@
+package stack_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"flag"
+	"maps"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"sync"
+	"testing"
+
+	"github.com/aws/aws-cdk-go/awscdk/v2"
+	"github.com/aws/jsii-runtime-go"
+	"github.com/cdklabs/cdk-nag-go/cdknag/v2"
+
+	"github.com/joist-autoscaler/joist/infra/config"
+	"github.com/joist-autoscaler/joist/infra/stack"
+	"github.com/joist-autoscaler/joist/shared/topology"
+)
+
+var update = flag.Bool("update", false, "write the golden files anew")
+
+func TestMain(m *testing.M) {
+	flag.Parse()
+	code := m.Run()
+	jsii.Close()
+	os.Exit(code)
+}
+
+// contexts are what people ask for; each has a golden template.
+var contexts = map[string]map[string]any{
+	"fresh": {"clusterName": "prod"},
+	"oidc": {
+		"clusterName": "prod", "region": "eu-west-1", "account": "111122223333", "nodeAccess": "awsAuth", "nodeProfiles": "instanceProfile",
+		"oidcProvider": "arn:aws:iam::111122223333:oidc-provider/oidc.eks.eu-west-1.amazonaws.com/id/0123456789ABCDEF", "namespace": "karpenter",
+		"alarmTopic": "arn:aws:sns:eu-west-1:111122223333:oncall", "spotServiceLinkedRole": "true",
+		"subnets": "subnet-0a,subnet-0b", "securityGroups": "sg-0c",
+	},
+	"cloudformation": {"clusterName": "prod", "adopt": "cloudformation"},
+	"terraform": {
+		"clusterName": "prod", "adopt": "terraform", "interruptionQueue": "Karpenter-prod-SpotInterruptionQueue", "nodeRole": "KarpenterNodeRole-prod",
+		"queueVisibility": "9m",
+	},
+	"clusters": {"clusters": []any{"prod", map[string]any{"clusterName": "staging", "adopt": "cloudformation"}}, "stackName": "joist-all"},
+}
+
+// template is CloudFormation's.
+type template struct {
+	Parameters map[string]map[string]any
+	Resources  map[string]resource
+	Outputs    map[string]map[string]any
+
+	raw []byte
+	// findings are cdk-nag's report.
+	findings []byte
+}
+
+type resource struct {
+	Type           string
+	Properties     map[string]any
+	DeletionPolicy string
+	DependsOn      any
+}
+
+// binaries is a folder with something in place of each function.
+func binaries(t *testing.T) string {
+	t.Helper()
+	dir := t.TempDir()
+	for _, service := range append(slices.Clone(topology.Outside), "spotrole") {
+		if err := os.MkdirAll(filepath.Join(dir, service), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(dir, service, "bootstrap"), []byte(service), 0o755); err != nil { //nolint:gosec // a function must be executable
+			t.Fatal(err)
+		}
+	}
+	return dir
+}
+
+func configOf(t *testing.T, context map[string]any) config.Config {
+	t.Helper()
+	c, err := config.Read(func(key string) any { return context[key] })
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.Binaries = binaries(t)
+	return c
+}
+
+var (
+	synthesized = map[string]template{}
+	one         sync.Mutex
+)
+
+// synth makes the template of a context, once for all tests.
+func synth(t *testing.T, name string) template {
+	t.Helper()
+	one.Lock()
+	defer one.Unlock()
+	if done, ok := synthesized[name]; ok {
+		return done
+	}
+	c := configOf(t, contexts[name])
+	app := awscdk.NewApp(&awscdk.AppProps{Outdir: jsii.String(t.TempDir()), AnalyticsReporting: jsii.Bool(false)})
+	if _, err := stack.New(app, c); err != nil {
+		t.Fatal(err)
+	}
+	awscdk.Aspects_Of(app).Add(cdknag.NewAwsSolutionsChecks(&cdknag.NagPackProps{}), nil)
+	dir := *app.Synth(nil).Directory()
+	done := template{raw: normal(t, filepath.Join(dir, c.StackName+".template.json"))}
+	if err := json.Unmarshal(done.raw, &done); err != nil {
+		t.Fatal(err)
+	}
+	reports, err := filepath.Glob(filepath.Join(dir, "AwsSolutions-*.csv"))
+	if err != nil || len(reports) != 1 {
+		t.Fatalf("%d reports of cdk-nag: %v", len(reports), err)
+	}
+	if done.findings, err = os.ReadFile(reports[0]); err != nil {
+		t.Fatal(err)
+	}
+	synthesized[name] = done
+	return done
+}
+
+var hash = regexp.MustCompile(`[0-9a-f]{64}\.zip`)
+
+// normal is a template whose assets have no hash in their names.
+func normal(t *testing.T, file string) []byte {
+	t.Helper()
+	raw, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var tidy bytes.Buffer
+	if err := json.Indent(&tidy, hash.ReplaceAll(raw, []byte("HASH.zip")), "", " "); err != nil {
+		t.Fatal(err)
+	}
+	return append(tidy.Bytes(), '\n')
+}
+
+func TestGolden(t *testing.T) {
+	for _, name := range slices.Sorted(maps.Keys(contexts)) {
+		t.Run(name, func(t *testing.T) {
+			got, file := synth(t, name).raw, filepath.Join("testdata", name+".template.json")
+			if *update {
+				if err := os.WriteFile(file, got, 0o644); err != nil { //nolint:gosec // a golden file, for all to read
+					t.Fatal(err)
+				}
+			}
+			want, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !bytes.Equal(want, got) {
+				t.Errorf("the template differs from %s; run go test ./stack -update, and look at the difference", file)
+			}
+		})
+	}
+}

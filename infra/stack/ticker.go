@@ -1,0 +1,43 @@
+package stack
+
+import (
+	"fmt"
+
+	"github.com/aws/aws-cdk-go/awscdk/v2/awsiam"
+	"github.com/aws/aws-cdk-go/awscdk/v2/awsscheduler"
+	"github.com/aws/constructs-go/constructs/v10"
+	"github.com/aws/jsii-runtime-go"
+
+	"github.com/joist-autoscaler/joist/shared/topology"
+)
+
+// newTicker makes the cluster's ticks. A tick that could not be sent for two minutes
+// is a dead letter: it has expired, and others have come.
+func newTicker(scope constructs.Construct, id string, plan topology.Plan, queues map[string]WorkQueue, role awsiam.CfnRole) {
+	scope = constructs.NewConstruct(scope, jsii.String(id))
+	group := awsscheduler.NewCfnScheduleGroup(scope, jsii.String("Group"), &awsscheduler.CfnScheduleGroupProps{Name: jsii.String(plan.ScheduleGroup)})
+	for _, tick := range plan.Ticks {
+		queue := queues[tick.Service]
+		schedule := awsscheduler.NewCfnSchedule(scope, jsii.String(title(tick.Want)), &awsscheduler.CfnScheduleProps{
+			Name: jsii.String(tick.Name), GroupName: group.Ref(), State: jsii.String("ENABLED"),
+			ScheduleExpression: jsii.String(rate(tick)),
+			FlexibleTimeWindow: &awsscheduler.CfnSchedule_FlexibleTimeWindowProperty{Mode: jsii.String("OFF")},
+			Target: &awsscheduler.CfnSchedule_TargetProperty{
+				Arn: jsii.String(queue.ARN), RoleArn: role.AttrArn(), Input: jsii.String(tick.Input),
+				DeadLetterConfig: &awsscheduler.CfnSchedule_DeadLetterConfigProperty{Arn: jsii.String(queue.DeadARN)},
+				RetryPolicy:      &awsscheduler.CfnSchedule_RetryPolicyProperty{MaximumEventAgeInSeconds: jsii.Number(120), MaximumRetryAttempts: jsii.Number(3)},
+			},
+		})
+		if queue.made != nil {
+			schedule.Node().AddDependency(queue.made)
+		}
+	}
+}
+
+// rate is how often, as the scheduler writes it; its finest is a minute.
+func rate(t topology.Tick) string {
+	if minutes := int(t.Every.Minutes()); minutes > 1 {
+		return fmt.Sprintf("rate(%d minutes)", minutes)
+	}
+	return "rate(1 minute)"
+}

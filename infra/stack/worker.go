@@ -1,0 +1,131 @@
+package stack
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/aws/aws-cdk-go/awscdk/v2/awsiam"
+	"github.com/aws/aws-cdk-go/awscdk/v2/awslambda"
+	"github.com/aws/aws-cdk-go/awscdk/v2/awslogs"
+	"github.com/aws/aws-cdk-go/awscdk/v2/awss3assets"
+	"github.com/aws/constructs-go/constructs/v10"
+	"github.com/aws/jsii-runtime-go"
+
+	"github.com/joist-autoscaler/joist/shared/fault"
+)
+
+// size is what a function of a service gets.
+type size struct {
+	// memory is in MB; 1,769 of them come with one processor
+	// (https://docs.aws.amazon.com/lambda/latest/dg/configuration-memory.html).
+	memory float64
+	// concurrency is how many copies run at the same time, and batch how many messages
+	// each is handed.
+	concurrency, batch float64
+}
+
+// sizes of the functions. One batch and one snapshot of a cluster are in flight at a
+// time, and both are worth two processors; the launcher waits for EC2, whose rate it
+// shares with its other copies.
+var sizes = map[string]size{
+	"planner":      {memory: 3538, concurrency: 2, batch: 1},
+	"disruption":   {memory: 3538, concurrency: 2, batch: 1},
+	"interruption": {memory: 512, concurrency: 10, batch: 10},
+	"catalog":      {memory: 1769, concurrency: 4, batch: 5},
+	"launcher":     {memory: 1024, concurrency: 2, batch: 10},
+}
+
+// logDays is how long the functions' logs are kept.
+const logDays = 30
+
+// Binary reports whether the folder has a function's binary, and how to make it
+// otherwise.
+func Binary(folder, service string) error {
+	file := filepath.Join(folder, service, "bootstrap")
+	found, err := os.Stat(file)
+	if err == nil && found.Mode().IsRegular() && found.Mode().Perm()&0o111 != 0 {
+		return nil
+	}
+	return fault.F("finding the function of "+service, fault.Invalid, "%s is no executable file", file).
+		WithHint("build the functions with `make lambdas`, or say where they are: --context binaries=<folder>")
+}
+
+// workerProps is what a Worker needs to know.
+type workerProps struct {
+	place         place
+	name, service string
+	queue         WorkQueue
+	role          awsiam.CfnRole
+	code          awss3assets.Asset
+	environment   map[string]string
+	timeout       time.Duration
+	network       *network
+}
+
+// network is where functions stand in a VPC.
+type network struct{ subnets, securityGroups []string }
+
+func (n *network) config() *awslambda.CfnFunction_VpcConfigProperty {
+	if n == nil {
+		return nil
+	}
+	return &awslambda.CfnFunction_VpcConfigProperty{SubnetIds: jsii.Strings(n.subnets...), SecurityGroupIds: jsii.Strings(n.securityGroups...)}
+}
+
+// newWorker makes a function that works on a queue, with its log group.
+func newWorker(scope constructs.Construct, id string, p workerProps) awslambda.CfnFunction {
+	scope = constructs.NewConstruct(scope, jsii.String(id))
+	function := newFunction(scope, functionProps{
+		name: p.name, description: "Joist's " + p.service + " service", memory: sizes[p.service].memory, timeout: p.timeout,
+		role: p.role, code: p.code, environment: p.environment, network: p.network,
+	})
+	mapping := awslambda.NewCfnEventSourceMapping(scope, jsii.String("Source"), &awslambda.CfnEventSourceMappingProps{
+		FunctionName: function.Ref(), EventSourceArn: jsii.String(p.queue.ARN), BatchSize: jsii.Number(sizes[p.service].batch),
+		FunctionResponseTypes: jsii.Strings("ReportBatchItemFailures"),
+		ScalingConfig:         &awslambda.CfnEventSourceMapping_ScalingConfigProperty{MaximumConcurrency: jsii.Number(sizes[p.service].concurrency)},
+	})
+	if p.queue.made != nil {
+		mapping.Node().AddDependency(p.queue.made)
+	}
+	return function
+}
+
+// functionProps is what every function has.
+type functionProps struct {
+	name, description string
+	memory            float64
+	timeout           time.Duration
+	role              awsiam.CfnRole
+	code              awss3assets.Asset
+	environment       map[string]string
+	network           *network
+}
+
+// newFunction makes a function of a prebuilt binary. It traces nothing by itself: spans
+// go to OTEL_EXPORTER_OTLP_ENDPOINT.
+func newFunction(scope constructs.Construct, p functionProps) awslambda.CfnFunction {
+	logs := awslogs.NewCfnLogGroup(scope, jsii.String("Logs"), &awslogs.CfnLogGroupProps{
+		LogGroupName: jsii.String(logGroup(p.name)), RetentionInDays: jsii.Number(logDays),
+	})
+	props := &awslambda.CfnFunctionProps{
+		FunctionName: jsii.String(p.name), Description: jsii.String(p.description),
+		Runtime: jsii.String("provided.al2023"), Architectures: jsii.Strings("arm64"), Handler: jsii.String("bootstrap"),
+		MemorySize: jsii.Number(p.memory), Timeout: seconds(p.timeout), Role: p.role.AttrArn(),
+		Code:          &awslambda.CfnFunction_CodeProperty{S3Bucket: p.code.S3BucketName(), S3Key: p.code.S3ObjectKey()},
+		LoggingConfig: &awslambda.CfnFunction_LoggingConfigProperty{LogGroup: logs.Ref(), LogFormat: jsii.String("Text")},
+	}
+	if len(p.environment) > 0 {
+		props.Environment = &awslambda.CfnFunction_EnvironmentProperty{Variables: p.environment}
+	}
+	if vpc := p.network.config(); vpc != nil {
+		props.VpcConfig = vpc
+	}
+	return awslambda.NewCfnFunction(scope, jsii.String("Function"), props)
+}
+
+func logGroup(function string) string { return "/aws/lambda/" + function }
+
+// title is a service's name as part of a logical id.
+func title(service string) string { return strings.ToUpper(service[:1]) + service[1:] }
