@@ -79,7 +79,7 @@ func (s Service) Handle(ctx context.Context, e event.Envelope) error {
 	if err != nil {
 		return err
 	}
-	found := Evaluate(snapshot, scheduling.NewStock(snapshot, cat), s.Options)
+	found := s.measured(snapshot, scheduling.NewStock(snapshot, cat))
 	decisions := decide(&snapshot, found.Commands)
 	s.Rest.note(body, found, decisions)
 	s.count(found.Tally)

@@ -21,12 +21,25 @@ import (
 // so that a newcomer does not take its place. Then the methods have their turns, in
 // the order of B144.
 func Evaluate(s scheduling.Snapshot, stock scheduling.Stock, o Options) Findings {
+	return evaluate(s, stock, o, func(_ Method, find func()) { find() })
+}
+
+// evaluate gives each method its turn through around, which may watch it and must call
+// what it is given.
+func evaluate(s scheduling.Snapshot, stock scheduling.Stock, o Options, around func(Method, func())) Findings {
 	p := newPass(s, stock, o)
 	p.tally()
 	p.standing()
-	for _, find := range []func(){p.emptiness, p.staticDrift, p.stick, p.drift, p.stick, p.expiration, p.multiNode, p.singleNode} {
-		find()
-	}
+	p.anew = true
+	around(Emptiness, p.emptiness)
+	around(StaticDrift, p.staticDrift)
+	p.stick()
+	around(Drift, p.drift)
+	p.stick()
+	around(Expiration, p.expiration)
+	around(MultiNode, p.multiNode)
+	around(SingleNode, p.singleNode)
+	p.unworthySet()
 	p.findings.Problems = append(p.findings.Problems, p.waves.halted(&p.snapshot)...)
 	p.findings.Kept = p.keep()
 	return p.findings
@@ -59,7 +72,11 @@ type pass struct {
 	// why is the last that stood against a candidate, by its place in the snapshot.
 	why map[int]candidate.Objection
 	// stuck is what stood against drifted nodes, for drift.
-	stuck    map[int]candidate.Objection
+	stuck map[int]candidate.Objection
+	// anew says that what is found from here on was not proposed before.
+	anew bool
+	// unworthy is the last set that a Balanced pool refused.
+	unworthy *attempt
 	findings Findings
 }
 
@@ -142,6 +159,7 @@ func (p *pass) take(a *attempt) {
 	a.Nodes, a.Why, a.Proposal = places(a.nodes), why(a), p.id(a)
 	p.simulate().Take(a.Result, a.Nodes...)
 	p.findings.Commands = append(p.findings.Commands, a.Command)
+	p.approved(a)
 }
 
 // free are the candidates that no command has yet and that a method may take. What

@@ -4,7 +4,9 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/joist-autoscaler/joist/services/disruption/internal/consolidation"
 	"github.com/joist-autoscaler/joist/shared/karpenter"
+	"github.com/joist-autoscaler/joist/shared/scheduling"
 )
 
 // Counted is a figure of a look at a snapshot that somebody may watch (B165).
@@ -19,6 +21,14 @@ const (
 	// for all pods [the consolidation type]. Nought is counted as well, so that the series
 	// is there before it happens.
 	Timeouts Counted = "timeouts"
+	// Evaluations is how long a method had its turn, in seconds [the reason, the
+	// consolidation type]. What all methods share, such as reading the snapshot, is in none
+	// of them.
+	Evaluations Counted = "evaluations"
+	// Moves are the moves of consolidation that were weighed [approved or rejected, the
+	// NodePool, its policy], and Scores what they were worth to Balanced pools.
+	Moves  Counted = "moves"
+	Scores Counted = "scores"
 )
 
 // Tally is what a look counts beside its findings.
@@ -28,6 +38,8 @@ type Tally struct {
 	// Exhausted are the methods of which some simulation ended before its work was
 	// done.
 	Exhausted map[Method]bool
+	// Moves are what consolidation weighed of which nothing was proposed before.
+	Moves []Move
 }
 
 // tally counts the nodes that may go as far as they are concerned themselves. It is
@@ -50,6 +62,9 @@ func (p *pass) tally() {
 
 // tried counts an attempt.
 func (p *pass) tried(a *attempt) {
+	if a.objection.Rule == consolidation.RuleBalanced {
+		p.rejected(a)
+	}
 	if !a.Result.Partial {
 		return
 	}
@@ -57,6 +72,17 @@ func (p *pass) tried(a *attempt) {
 		p.findings.Tally.Exhausted = map[Method]bool{}
 	}
 	p.findings.Tally.Exhausted[a.Method] = true
+}
+
+// measured is evaluate with the time that each method takes told.
+func (s Service) measured(snapshot scheduling.Snapshot, stock scheduling.Stock) Findings {
+	return evaluate(snapshot, stock, s.Options, func(m Method, find func()) {
+		began := s.Now()
+		find()
+		if s.Count != nil {
+			s.Count(Evaluations, s.Now().Sub(began).Seconds(), m.reason().Label(), karpenter.ConsolidationType(string(m)))
+		}
+	})
 }
 
 // count tells what was tallied, to whoever listens.
@@ -70,6 +96,7 @@ func (s Service) count(t Tally) {
 	for _, m := range slices.Sorted(maps.Keys(t.Exhausted)) {
 		s.Count(Timeouts, 1, karpenter.ConsolidationType(string(m)))
 	}
+	s.countMoves(t.Moves)
 	for _, m := range []Method{MultiNode, SingleNode} {
 		s.Count(Timeouts, 0, karpenter.ConsolidationType(string(m)))
 	}

@@ -76,3 +76,25 @@ func TestB165CountsAreTold(t *testing.T) {
 		t.Errorf("of a stale snapshot (%v) there are %d counts", err, looks-3)
 	}
 }
+
+// Each method's turn is told in seconds of the service's clock, whatever it finds.
+func TestB212Evaluations(t *testing.T) {
+	b := newBench()
+	at := b.Now()
+	b.Now = func() time.Time { at = at.Add(time.Second); return at }
+	var told []string
+	b.Count = func(what Counted, value float64, labels ...string) {
+		if what == Evaluations {
+			told = append(told, fmt.Sprint(labels, " ", value))
+		}
+	}
+	s := quiet()
+	s.Catalogue = b.put(t, catalog.Kind, schedulingtest.Catalogue())
+	if _, err := b.show(t, s); err != nil {
+		t.Fatal(err)
+	}
+	want := []string{"[empty empty] 1", "[drifted ] 1", "[drifted ] 1", "[drifted ] 1", "[underutilized multi] 1", "[underutilized single] 1"}
+	if diff := cmp.Diff(want, told); diff != "" {
+		t.Errorf("evaluations (-want +got):\n%s", diff)
+	}
+}

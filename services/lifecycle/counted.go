@@ -1,6 +1,8 @@
 package lifecycle
 
 import (
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/joist-autoscaler/joist/shared/event"
@@ -15,6 +17,9 @@ type Counted string
 const (
 	// Decisions is a disruption that begins to act [decision, reason, consolidation type].
 	Decisions Counted = "decisions"
+	// PoolDecisions is the same for each NodePool that has claims in it [NodePool, decision,
+	// reason, consolidation type].
+	PoolDecisions Counted = "pool-decisions"
 	// Invalid is a claim whose disruption is taken back before it acted [consolidation type].
 	Invalid Counted = "invalid"
 	// QueueFailures are replacements that were not initialized when their disruption was
@@ -30,8 +35,17 @@ func (s *Service) count(what Counted, value float64, labels ...string) {
 
 // decided counts a proposal that begins to act. One that goes on was counted before.
 func (s *Service) decided(f *proposalFact) {
-	if !f.acts {
-		s.count(Decisions, 1, decisionLabels(f.body, len(replacementsOf(f.plan)))...)
+	if f.acts {
+		return
+	}
+	labels := decisionLabels(f.body, len(replacementsOf(f.plan)))
+	s.count(Decisions, 1, labels...)
+	pools := map[string]bool{}
+	for _, c := range f.claims {
+		pools[c.Labels[karpenter.NodePoolLabelKey]] = true
+	}
+	for _, pool := range slices.Sorted(maps.Keys(pools)) {
+		s.count(PoolDecisions, 1, append([]string{pool}, labels...)...)
 	}
 }
 

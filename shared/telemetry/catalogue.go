@@ -61,7 +61,7 @@ var (
 )
 
 // Catalogue is all of them.
-var Catalogue = slices.Concat(pipeline, story, inside, voluntary)
+var Catalogue = slices.Concat(pipeline, story, inside, voluntary, weighed)
 
 // Namespace is where the metrics are in CloudWatch.
 const Namespace = "Joist"

@@ -81,6 +81,10 @@ var Rows = []Row{
 			{Title: "Nodes that may be disrupted", Help: "Nodes against which nothing of their own stands."},
 			{Title: "Disruptions", Help: "Disruptions that began to act."},
 			{Title: "Disruptions that failed", Help: "Taken back, rolled back, or not thought to the end."},
+			{Title: "Disruptions by NodePool", Help: "The same by the NodePool that nodes are taken from."},
+			{Title: "Looking for disruptions", Help: "How long each method looks at a snapshot."},
+			{Title: "Moves of consolidation", Help: "Proposed, and refused by Balanced pools."},
+			{Title: "What moves are worth", Help: "Balanced pools ask for a score of a half."},
 		},
 	},
 	{

@@ -27,7 +27,8 @@ func main() {
 
 // metrics are what the service's counts are called.
 var metrics = map[disruption.Counted]telemetry.Metric{
-	disruption.EligibleNodes: telemetry.Eligible, disruption.Timeouts: telemetry.Timeouts,
+	disruption.EligibleNodes: telemetry.Eligible, disruption.Timeouts: telemetry.Timeouts, disruption.Evaluations: telemetry.Evaluation,
+	disruption.Moves: telemetry.Moves, disruption.Scores: telemetry.Score,
 }
 
 func run(ctx context.Context, p *parts.Parts) error {

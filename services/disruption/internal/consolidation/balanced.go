@@ -4,7 +4,6 @@ import (
 	"fmt"
 
 	"github.com/joist-autoscaler/joist/services/disruption/internal/candidate"
-	"github.com/joist-autoscaler/joist/shared/karpenter"
 )
 
 // Scores weigh moves in pools with the Balanced policy: the part of the pool's cost
@@ -24,24 +23,12 @@ func NewScores(all []candidate.Candidate) Scores {
 	return out
 }
 
-// Objection is why a move is not worth it to some Balanced pool. What is saved is
-// shared out among the pools by what their nodes cost.
+// Objection is why a move is not worth it to some Balanced pool.
 func (s Scores) Objection(nodes []*candidate.Candidate, saved float64) candidate.Objection {
-	price, cost, all := map[string]float64{}, map[string]float64{}, 0.0
-	for _, c := range nodes {
-		price[c.Node.NodePool] += c.Price
-		cost[c.Node.NodePool] += c.Cost
-		all += c.Price
-	}
-	for _, c := range nodes {
-		pool := c.Node.NodePool
-		if c.Pool.Spec.Disruption.ConsolidationPolicy != karpenter.ConsolidationPolicyBalanced || s.price[pool] <= 0 || all <= 0 {
-			continue
-		}
-		score := saved * price[pool] / all / s.price[pool] / (cost[pool] / s.cost[pool])
-		if least := 1 / float64(karpenter.BalancedK); score < least {
+	for _, of := range s.Of(nodes, saved) {
+		if !of.Enough() {
 			return candidate.Objection{Rule: RuleBalanced, Detail: fmt.Sprintf(
-				"it saves too little for the pods that it moves: its score is %.2f, and NodePool %s asks for %.2f", score, pool, least)}
+				"it saves too little for the pods that it moves: its score is %.2f, and NodePool %s asks for %.2f", of.Score, of.Pool, scoreLeast)}
 		}
 	}
 	return candidate.Objection{}

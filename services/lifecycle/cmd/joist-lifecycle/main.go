@@ -33,7 +33,8 @@ var watched = []cluster.Kind{
 
 // metrics are what the service's counts are called.
 var metrics = map[lifecycle.Counted]telemetry.Metric{
-	lifecycle.Decisions: telemetry.Decisions, lifecycle.Invalid: telemetry.Invalid, lifecycle.QueueFailures: telemetry.QueueFailures,
+	lifecycle.Decisions: telemetry.Decisions, lifecycle.PoolDecisions: telemetry.PoolDecisions,
+	lifecycle.Invalid: telemetry.Invalid, lifecycle.QueueFailures: telemetry.QueueFailures,
 }
 
 // parallel is how many writes of a look are under way at a time. The client keeps

@@ -1,0 +1,66 @@
+package disruption
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/joist-autoscaler/joist/services/disruption/internal/fixture"
+	"github.com/joist-autoscaler/joist/shared/karpenter"
+	"github.com/joist-autoscaler/joist/shared/scheduling"
+)
+
+// by sets the pool's policy.
+func by(policy karpenter.ConsolidationPolicy) func(*karpenter.NodePool) {
+	return func(p *karpenter.NodePool) { p.Spec.Disruption.ConsolidationPolicy = policy }
+}
+
+// What consolidation weighs counts for each pool, and what it is worth where the pool
+// asks; what was proposed before, and what is only empty, does not.
+func TestB212Moves(t *testing.T) {
+	balanced, ordinary := by(karpenter.ConsolidationPolicyBalanced), by(karpenter.ConsolidationPolicyWhenEmptyOrUnderutilized)
+	proposed := func(n *node) {
+		n.Proposal = &scheduling.Proposal{ID: "other", Reason: "Underutilized", Method: string(SingleNode), Proposed: fixture.Taken.Add(-time.Minute)}
+	}
+	large := func(pods int, edits ...func(*node)) node {
+		return fixture.Node("large", "t4g.large", append([]func(*node){with(pods)}, edits...)...)
+	}
+	stays := fixture.Node("stays", "t4g.xlarge", fixture.With(fixture.Pods("big", 2, "1700m", "4Gi")), func(n *node) { n.DoNotDisrupt = true })
+	full := func(i int) node { return fixture.Node(fmt.Sprintf("full-%d", i), "t4g.medium", with(3)) }
+	for _, tt := range []struct {
+		name  string
+		pool  func(*karpenter.NodePool)
+		nodes []node
+		want  []string
+	}{
+		{"nobody asks what it is worth", ordinary, []node{large(1)}, []string{"approved default WhenEmptyOrUnderutilized"}},
+		{"it is worth it", balanced, []node{large(1), stays}, []string{"approved default Balanced", "approved default Balanced scored"}},
+		{"it is not", balanced, []node{large(3), stays}, []string{"rejected default Balanced", "rejected default Balanced scored"}},
+		{"it was proposed before", ordinary, []node{large(1, proposed)}, nil},
+		{"a set", balanced, []node{fixture.Node("a", "t4g.xlarge", with(1)), fixture.Node("b", "t4g.xlarge", with(1)), full(1)}, []string{"approved default Balanced", "approved default Balanced scored"}},
+		{"an empty node", balanced, []node{fixture.Node("empty", "t4g.large")}, nil},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			s := fixture.Snapshot(fixture.Pool(tt.pool, fixture.Budgets("100%")), tt.nodes...)
+			found := Evaluate(s, fixture.Stock(s), Options{})
+			var told []string
+			Service{Count: func(what Counted, value float64, labels ...string) {
+				switch what {
+				case Moves:
+					told = append(told, strings.Join(labels, " "))
+				case Scores:
+					told = append(told, strings.Join(labels, " ")+" scored")
+					if (value >= 1/float64(karpenter.BalancedK)) != (labels[0] == "approved") {
+						t.Errorf("with the score %g it is %s", value, labels[0])
+					}
+				}
+			}}.count(found.Tally)
+			if diff := cmp.Diff(tt.want, told); diff != "" {
+				t.Errorf("of %v (-want +got):\n%s\n%+v", all(s, found), diff, found.Kept)
+			}
+		})
+	}
+}
