@@ -2,6 +2,7 @@ package launcher_test
 
 import (
 	"context"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -61,8 +62,12 @@ func newSite(t *testing.T) *site {
 	s.blobs = memblob.New(memblob.Options{Now: clock})
 	s.svc = launcher.Service{
 		EC2: s.Cloud, Rehearsal: s.Cloud, Profiles: s.Cloud, Memory: launcher.NewMemory(launcher.Limits{}), Blobs: s.blobs, Bus: s.bus, Cluster: event.Cluster{Name: "prod", UID: "uid"}, Now: clock,
-		Count: func(what launcher.Counted, labels ...string) {
-			s.counted = append(s.counted, strings.Join(append([]string{string(what)}, labels...), " "))
+		Count: func(what launcher.Counted, value float64, labels ...string) {
+			words := append([]string{string(what)}, labels...)
+			if value != 1 {
+				words = append(words, strconv.FormatFloat(value, 'g', -1, 64))
+			}
+			s.counted = append(s.counted, strings.Join(words, " "))
 		},
 	}
 	return s

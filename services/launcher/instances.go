@@ -28,6 +28,7 @@ func (s Service) terminate(ctx context.Context, _ event.Envelope, b event.Termin
 	if err := s.EC2.Terminate(ctx, []string{b.InstanceID}); err != nil {
 		return fmt.Errorf("terminating instance %s: %w", b.InstanceID, err)
 	}
+	s.count(Ended, 1)
 	return nil
 }
 
@@ -82,7 +83,7 @@ func (s Service) owned(ctx context.Context, id, claim string) (instance cloud.In
 	}
 	key, value := s.ownerTag()
 	if err := owner.Check(found[0], key, value, claim); err != nil {
-		s.count(Spared, "instance")
+		s.count(Spared, 1, "instance")
 		return found[0], true, err
 	}
 	return found[0], true, nil

@@ -33,7 +33,7 @@ func (s Service) launch(ctx context.Context, e event.Envelope, b event.LaunchReq
 		return s.publish(ctx, e, *known)
 	}
 	if err := s.Memory.allow(s.Now(), intent.ID, intent.Fleet.Count); err != nil {
-		s.count(Stopped, string(fault.KindOf(err)))
+		s.count(Stopped, 1, string(fault.KindOf(err)))
 		return err
 	}
 	result, err := s.create(ctx, e, intent)
@@ -115,11 +115,14 @@ func (s Service) refused(ctx context.Context, e event.Envelope, intent launchspe
 // settled publishes an outcome, and counts why EC2 gave less than was wanted.
 func (s Service) settled(ctx context.Context, e event.Envelope, intent launchspec.Intent, settled event.LaunchSettled) error {
 	host.Say(ctx, "intent", intent.ID, "instances", len(settled.Instances), "refusals", len(settled.Refusals))
+	if n := len(settled.Instances); n > 0 {
+		s.count(Launched, float64(n), intent.Fleet.CapacityType)
+	}
 	for _, r := range settled.Refusals {
 		if r.Code == templateGone {
 			s.forget(intent)
 		}
-		s.count(Refused, settle.Known(r.Code), intent.Fleet.CapacityType)
+		s.count(Refused, 1, settle.Known(r.Code), intent.Fleet.CapacityType)
 	}
 	s.Memory.ended(settled, s.Now())
 	return s.publish(ctx, e, settled)

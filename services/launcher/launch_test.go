@@ -317,7 +317,7 @@ func TestBreaker(t *testing.T) {
 	if n := len(s.Records()); n != 6 {
 		t.Errorf("%d instances after a minute", n)
 	}
-	want := []string{"stopped throttled", "stopped denied"}
+	want := []string{"launched on-demand 3", "stopped throttled", "stopped denied", "launched on-demand 3"}
 	if diff := cmp.Diff(want, s.counted); diff != "" {
 		t.Error(diff)
 	}

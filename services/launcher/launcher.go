@@ -49,11 +49,11 @@ type Service struct {
 	TemplateAge time.Duration
 	// Memory may be nil: then nothing is remembered between messages.
 	Memory *Memory
-	// Count counts what happened, with labels; nil counts nothing.
-	Count func(what Counted, labels ...string)
+	// Count counts what happened, how often, with labels; nil counts nothing.
+	Count func(what Counted, value float64, labels ...string)
 }
 
-// Counted is something that somebody may want to be woken for.
+// Counted is something that somebody may want to see, or to be woken for.
 type Counted string
 
 // What is counted, with its labels in brackets.
@@ -64,6 +64,10 @@ const (
 	Refused Counted = "refused"
 	// Spared is something foreign that was left alone [instance or profile].
 	Spared Counted = "spared"
+	// Launched are instances that EC2 named in an answer [capacity type].
+	Launched Counted = "launched"
+	// Ended is an instance that EC2 was told to end.
+	Ended Counted = "ended"
 )
 
 // Handle obeys one message.
@@ -98,9 +102,9 @@ func (s Service) publish(ctx context.Context, e event.Envelope, body event.Body)
 }
 
 // count counts, where somebody listens.
-func (s Service) count(what Counted, labels ...string) {
+func (s Service) count(what Counted, value float64, labels ...string) {
 	if s.Count != nil {
-		s.Count(what, labels...)
+		s.Count(what, value, labels...)
 	}
 }
 

@@ -85,12 +85,12 @@ func (s Service) ownProfile(ctx context.Context, b event.NodeClassEnsure, name s
 	}
 	key, value := s.ownerTag()
 	if have.Tags[key] != value {
-		s.count(Spared, "profile")
+		s.count(Spared, 1, "profile")
 		return cloud.Profile{}, fault.F("checking the owner of instance profile "+name, fault.Foreign, "it does not carry %s=%s", key, value).
 			WithHint("delete or rename it, or name it in spec.instanceProfile")
 	}
 	if have.Path != b.Path {
-		s.count(Spared, "profile")
+		s.count(Spared, 1, "profile")
 		return cloud.Profile{}, fault.F("checking the owner of instance profile "+name, fault.Foreign, "its path is %q and not %q", have.Path, b.Path).
 			WithHint("delete it if it is of no use; it was made for something else than EC2NodeClass %s", b.Name)
 	}

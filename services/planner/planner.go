@@ -37,6 +37,8 @@ type Service struct {
 	Bus        queue.Sender
 	Now        func() time.Time
 	Cluster    event.Cluster
+	// Count hears of what somebody may watch; nil counts nothing.
+	Count func(what Counted, value float64, labels ...string)
 }
 
 // Handle plans one batch.
@@ -56,11 +58,17 @@ func (s Service) Handle(ctx context.Context, e event.Envelope) error {
 	if err != nil {
 		return fmt.Errorf("reading the catalogue of batch %d: %w", asked.Seq, err)
 	}
+	began := s.Now()
 	built, err := Plan(batch, asked.Batch, cat)
 	if err != nil {
 		return fmt.Errorf("planning batch %d: %w", asked.Seq, err)
 	}
-	return s.publish(ctx, e, asked, built)
+	took := s.Now().Sub(began)
+	if err := s.publish(ctx, e, asked, built); err != nil {
+		return err
+	}
+	s.count(batch, built, took)
+	return nil
 }
 
 // Plan is the decision alone: what Handle stores and publishes, and what explain

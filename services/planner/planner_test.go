@@ -3,6 +3,7 @@ package planner_test
 import (
 	"context"
 	"errors"
+	"strings"
 	"testing"
 	"time"
 
@@ -109,6 +110,38 @@ func TestPlansTheSeed(t *testing.T) {
 		if intent.ID != planned.ID || len(intent.Claims) != len(planned.Claims) {
 			t.Errorf("the plan says %s with %d claims, the intent %s with %d", planned.ID, len(planned.Claims), intent.ID, len(intent.Claims))
 		}
+	}
+}
+
+// What a batch was and came to is counted once its answer is out (B212).
+func TestB212CountsOfABatch(t *testing.T) {
+	f := newFixture(t)
+	counts := map[string]float64{}
+	f.svc.Count = func(what planner.Counted, value float64, labels ...string) {
+		counts[strings.Join(append([]string{string(what)}, labels...), " ")] += value
+	}
+	batch := schedulingtest.Seed(schedulingtest.Pods("inflate", 5, "1", "0"), schedulingtest.Pods("huge", 3, "500", "1Gi"))
+	batch.Ignored = []scheduling.Ignored{{Namespace: "default", Reason: "its scheduler is another", Pods: make([]scheduling.PodRef, 2)}}
+	e := f.ask(t, batch)
+	f.bus.err = errors.New("the bus is away")
+	if err := f.svc.Handle(t.Context(), e); err == nil || len(counts) != 0 {
+		t.Fatalf("%v, and it counted %v", err, counts)
+	}
+	f.bus.err = nil
+	if err := f.svc.Handle(t.Context(), e); err != nil {
+		t.Fatal(err)
+	}
+	made, err := event.As[event.PlanMade](f.bus.sent[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	price := counts["price"]
+	delete(counts, "price")
+	want := map[string]float64{
+		"pending": 8, "ignored": 2, "unplaced provisioner": 3, "planned": float64(made.Claims), "solving provisioner": 0,
+	}
+	if diff := cmp.Diff(want, counts); diff != "" || made.Claims == 0 || event.Usd(price) != made.PricePerHr {
+		t.Errorf("it costs %v, and the plan says %v\n%s", price, made.PricePerHr, diff)
 	}
 }
 

@@ -20,6 +20,11 @@ var (
 		Help:   "Pods of the last batch for which no node would do, whatever was launched.",
 		Labels: []Label{labelController}, Services: []string{"planner"}, Panel: "Pods that wait", CloudWatch: []string{ByCluster},
 	}
+	Ignored = Metric{
+		Name: "karpenter_scheduler_ignored_pods_count", Kind: Gauge, Unit: "{pod}",
+		Help:     "Pods that wait and are not for Joist to plan, when the last batch was made.",
+		Services: []string{"planner"}, Panel: "Pods that wait", CloudWatch: []string{ByCluster},
+	}
 	Planned = Metric{
 		Name: "joist_nodeclaims_planned_total", Kind: Counter, Unit: "{nodeclaim}",
 		Help:     "NodeClaims that plans ask for. The door may refuse some, and pods that still wait are planned again.",
@@ -64,7 +69,7 @@ var (
 	}
 )
 
-var story = []Metric{Pending, Unplaced, Planned, Solving, PlannedPrice, Launched, Refusals, Ended, Stopped, Spared}
+var story = []Metric{Pending, Unplaced, Ignored, Planned, Solving, PlannedPrice, Launched, Refusals, Ended, Stopped, Spared}
 
 // karpenterBuckets are Karpenter's own, so that its queries over buckets find them
 // (pkg/metrics/constants.go of v1.14.0).

@@ -75,7 +75,7 @@ func TestEveryValueIsInOneLine(t *testing.T) {
 			want[name+dimension.Value] += value
 		}
 		got := map[string]float64{}
-		for _, line := range bytes.Split(bytes.TrimSpace(b.Lines("Joist", noon)), []byte("\n")) {
+		for line := range bytes.SplitSeq(bytes.TrimSpace(b.Lines("Joist", noon)), []byte("\n")) {
 			if len(line) > 0 {
 				read(t, line, got)
 			}

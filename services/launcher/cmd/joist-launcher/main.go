@@ -33,6 +33,7 @@ func main() {
 // metrics are what the service's counts are called.
 var metrics = map[launcher.Counted]telemetry.Metric{
 	launcher.Stopped: telemetry.Stopped, launcher.Refused: telemetry.Refusals, launcher.Spared: telemetry.Spared,
+	launcher.Launched: telemetry.Launched, launcher.Ended: telemetry.Ended,
 }
 
 // parallel is how many messages are obeyed at a time. Most of them wait: for a
@@ -55,7 +56,9 @@ func run(ctx context.Context, p *parts.Parts) error {
 	service := launcher.Service{
 		EC2: batch.New(ec2, ec2cloud.Timeout), Rehearsal: ec2, Profiles: iamprofile.New(p.AWS), Blobs: p.Blobs(), Bus: p.Facts(),
 		Cluster: p.Cluster, TemplateAge: p.TemplateAge, Now: time.Now,
-		Count:  func(what launcher.Counted, labels ...string) { p.Telemetry.Count(metrics[what], 1, labels...) },
+		Count: func(what launcher.Counted, value float64, labels ...string) {
+			p.Telemetry.Count(metrics[what], value, labels...)
+		},
 		Memory: launcher.NewMemory(launcher.Limits{PerIntent: p.MaxPerIntent, PerMinute: p.MaxPerMinute}),
 	}
 	// A fleet call may take its four minutes (B196), and is described after.

@@ -13,6 +13,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/host/lambda"
 	"github.com/joist-autoscaler/joist/shared/parts"
 	"github.com/joist-autoscaler/joist/shared/settings"
+	"github.com/joist-autoscaler/joist/shared/telemetry"
 )
 
 func main() {
@@ -24,7 +25,18 @@ func main() {
 	}, run)
 }
 
+// metrics are what the service's counts are called.
+var metrics = map[planner.Counted]telemetry.Metric{
+	planner.Pending: telemetry.Pending, planner.Ignored: telemetry.Ignored, planner.Unplaced: telemetry.Unplaced,
+	planner.Planned: telemetry.Planned, planner.Price: telemetry.PlannedPrice, planner.Solving: telemetry.Solving,
+}
+
 func run(ctx context.Context, p *parts.Parts) error {
-	service := planner.Service{Blobs: p.Blobs(), Catalogues: &blob.Kept[catalog.Catalogue]{}, Bus: p.Facts(), Cluster: p.Cluster, Now: time.Now}
+	service := planner.Service{
+		Blobs: p.Blobs(), Catalogues: &blob.Kept[catalog.Catalogue]{}, Bus: p.Facts(), Cluster: p.Cluster, Now: time.Now,
+		Count: func(what planner.Counted, value float64, labels ...string) {
+			p.Telemetry.Count(metrics[what], value, labels...)
+		},
+	}
 	return p.Run(ctx, p.Events(planner.Types, service.Handle), host.Options{Deadline: 2 * time.Minute}, lambda.Serve)
 }
