@@ -1,0 +1,155 @@
+package evaluator
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+)
+
+// condition is one operator on one key.
+type condition struct {
+	operator string
+	set      quantifier
+	// ifExists makes a missing key true.
+	ifExists bool
+	negated  bool
+	match    func(p pattern, value string) bool
+	key      string
+	values   []pattern
+}
+
+// quantifier says how a key with several values is looked at.
+type quantifier int
+
+const (
+	single quantifier = iota
+	forAll
+	forAny
+)
+
+// null is the one operator that asks whether there is a key.
+const null = "Null"
+
+// operators are those that are known. The negated ones are true where the other is
+// false, and where the key is missing.
+var operators = map[string]struct {
+	negated bool
+	match   func(p pattern, value string) bool
+}{
+	"StringEquals":              {false, equal},
+	"StringNotEquals":           {true, equal},
+	"StringEqualsIgnoreCase":    {false, fold},
+	"StringNotEqualsIgnoreCase": {true, fold},
+	"StringLike":                {false, pattern.matches},
+	"StringNotLike":             {true, pattern.matches},
+	"ArnEquals":                 {false, pattern.matchesARN},
+	"ArnLike":                   {false, pattern.matchesARN},
+	"ArnNotEquals":              {true, pattern.matchesARN},
+	"ArnNotLike":                {true, pattern.matchesARN},
+	"Bool":                      {false, fold},
+	null:                        {false, nil},
+}
+
+func equal(p pattern, value string) bool { return p.exact() == value }
+func fold(p pattern, value string) bool  { return strings.EqualFold(p.exact(), value) }
+
+// conditionsOf reads a Condition element, in a fixed order.
+func conditionsOf(raw map[string]map[string]list) ([]condition, error) {
+	var out []condition
+	for _, operator := range slices.Sorted(maps.Keys(raw)) {
+		for _, key := range slices.Sorted(maps.Keys(raw[operator])) {
+			c, err := conditionOf(operator, key, raw[operator][key])
+			if err != nil {
+				return nil, fmt.Errorf("condition %s on %s: %w", operator, key, err)
+			}
+			out = append(out, c)
+		}
+	}
+	return out, nil
+}
+
+func conditionOf(operator, key string, values list) (condition, error) {
+	c := condition{operator: operator, key: strings.ToLower(key)}
+	name := operator
+	if rest, ok := strings.CutPrefix(name, "ForAllValues:"); ok {
+		c.set, name = forAll, rest
+	} else if rest, ok := strings.CutPrefix(name, "ForAnyValue:"); ok {
+		c.set, name = forAny, rest
+	}
+	name, c.ifExists = strings.CutSuffix(name, "IfExists")
+	known, ok := operators[name]
+	if !ok {
+		return c, errors.New("the operator is not known here")
+	}
+	c.negated, c.match = known.negated, known.match
+	if len(values) == 0 {
+		return c, errors.New("it has no value")
+	}
+	if c.match == nil && (c.set != single || c.ifExists || len(values) != 1 || values[0] != "true" && values[0] != "false") {
+		return c, errors.New("Null asks once, for true or false")
+	}
+	for _, text := range values {
+		p, err := compile(text)
+		if err != nil {
+			return c, fmt.Errorf("value %q: %w", text, err)
+		}
+		c.values = append(c.values, p)
+	}
+	return c, nil
+}
+
+// holds says whether the request meets the condition.
+func (c condition) holds(request context) (bool, error) {
+	have := request[c.key]
+	if c.match == nil {
+		return empty(have) == (c.values[0].exact() == "true"), nil
+	}
+	if len(have) == 0 {
+		// Missing: false, unless the operator asks for a difference, or for any key
+		// that there may be. ForAllValues is true of nothing at all.
+		return c.ifExists || c.set == forAll || c.negated && c.set == single, nil
+	}
+	if c.set == single && len(have) > 1 {
+		return false, fmt.Errorf("%s on %s: the key has %d values, which only set operators may look at", c.operator, c.key, len(have))
+	}
+	if c.set == forAll && empty(have) {
+		return true, nil
+	}
+	for _, value := range have {
+		met, err := c.meets(value, request)
+		if err != nil {
+			return false, err
+		}
+		if met != (c.set == forAll) {
+			// One value decides: it failed all, or served any.
+			return met, nil
+		}
+	}
+	return c.set == forAll, nil
+}
+
+// empty is what Null calls null, and what ForAllValues calls an empty set: no value,
+// or none but the empty string.
+func empty(values []string) bool {
+	return !slices.ContainsFunc(values, func(v string) bool { return v != "" })
+}
+
+// meets compares one value with those of the policy: with any of them, or for a
+// negated operator with none.
+func (c condition) meets(value string, request context) (bool, error) {
+	for _, p := range c.values {
+		filled, ok := p.fill(request)
+		if !ok {
+			if c.negated {
+				return false, fmt.Errorf("%s on %s: a variable has no value, and what a difference from nothing is, is not known here", c.operator, c.key)
+			}
+			continue
+		}
+		if c.match(filled, value) {
+			return !c.negated, nil
+		}
+	}
+	return c.negated, nil
+}

@@ -1,0 +1,110 @@
+package rights_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/joist-autoscaler/joist/infra/evaluator"
+	"github.com/joist-autoscaler/joist/infra/rights"
+	"github.com/joist-autoscaler/joist/shared/topology"
+)
+
+// The world of the tests: two clusters of one account and region, and another account.
+const (
+	account = "111122223333"
+	foreign = "444455556666"
+	region  = "eu-west-1"
+	away    = "us-east-1"
+	cluster = "prod"
+	beside  = "staging"
+	issuer  = "oidc.eks.eu-west-1.amazonaws.com/id/EXAMPLED539D4633E53DE1B716D3041E"
+	onCall  = "arn:aws:iam::111122223333:role/on-call"
+)
+
+func scope(t *testing.T, name string) rights.Scope {
+	t.Helper()
+	plan, err := topology.Of(topology.Cluster{Name: name})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return rights.Scope{
+		Partition: "aws", Account: account, Region: region, Plan: plan,
+		Bucket: "joist-" + name + "-" + account + "-" + region, Prefix: name, NodeRole: role("KarpenterNodeRole-" + name),
+		Profiles: true, ZonalShift: true, NodeTags: []string{"Env", "ManagedBy", "karpenter.sh/discovery"}, Replayers: []string{onCall},
+	}
+}
+
+func role(name string) string { return "arn:aws:iam::" + account + ":role/" + name }
+
+// of is a service's policy as it is deployed, read by the evaluator.
+func of(t *testing.T, s rights.Scope, service string) evaluator.Policy {
+	t.Helper()
+	d, err := s.Of(service)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return parsed(t, service, d)
+}
+
+func parsed(t *testing.T, name string, d rights.Document) evaluator.Policy {
+	t.Helper()
+	p, err := evaluator.Parse(name, d.JSON())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+// services are all that have a role, but people.
+func services() []string {
+	return []string{"catalog", "disruption", "interruption", "launcher", "lifecycle", "planner", "watcher"}
+}
+
+// tags are tags in the order of their writing: key, value, key, value.
+func tags(pairs ...string) map[string]string {
+	out := map[string]string{}
+	for i := 0; i < len(pairs); i += 2 {
+		out[pairs[i]] = pairs[i+1]
+	}
+	return out
+}
+
+// with is a copy with more tags; a value of "-" removes one.
+func with(base map[string]string, pairs ...string) map[string]string {
+	out := map[string]string{}
+	for k, v := range base {
+		out[k] = v
+	}
+	for k, v := range tags(pairs...) {
+		if out[k] = v; v == "-" {
+			delete(out, k)
+		}
+	}
+	return out
+}
+
+// owned are the tags of what a cluster's Joist launches.
+func owned(name string) map[string]string {
+	return tags("kubernetes.io/cluster/"+name, "owned", "eks:eks-cluster-name", name, "karpenter.sh/nodepool", "web", "karpenter.k8s.aws/ec2nodeclass", "default")
+}
+
+// launched are those and what tells of the intent.
+func launched(name string) map[string]string { return with(owned(name), "joist.sh/intent", "i-1") }
+
+func ec2(kind string) string {
+	if kind == "image" || kind == "snapshot" {
+		return "arn:aws:ec2:" + region + "::" + kind + "/" + kind + "-1"
+	}
+	return "arn:aws:ec2:" + region + ":" + account + ":" + kind + "/" + kind + "-1"
+}
+
+// elsewhere is an ARN of another region or account.
+func elsewhere(arn, from, to string) string { return strings.Replace(arn, ":"+from+":", ":"+to+":", 1) }
+
+func queue(name string) string { return "arn:aws:sqs:" + region + ":" + account + ":" + name }
+func bus(name string) string {
+	return "arn:aws:events:" + region + ":" + account + ":event-bus/" + name
+}
+func object(name, key string) string {
+	return "arn:aws:s3:::joist-" + name + "-" + account + "-" + region + "/" + name + "/" + key
+}

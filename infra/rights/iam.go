@@ -1,0 +1,52 @@
+package rights
+
+import "github.com/joist-autoscaler/joist/shared/karpenter"
+
+// regionTag is demanded by the IAM policies of this ecosystem (A074).
+const regionTag = "topology.kubernetes.io/region"
+
+// passRole lets EC2 have the nodes' role, and nobody else have any. China's EC2 goes
+// by both names, as upstream's policy has them (A041).
+func (s Scope) passRole() Statement {
+	to := []string{"ec2.amazonaws.com"}
+	if s.Partition == "aws-cn" {
+		to = append(to, "ec2.amazonaws.com.cn")
+	}
+	return allow("PassNodeRole", []string{"iam:PassRole"}, []string{s.NodeRole}, is("StringEquals", "iam:PassedToService", to...))
+}
+
+// profiles is what the launcher may do to instance profiles (A074–A077): to those
+// below the cluster's path (B197), by their tags. Reading is by name alone, because
+// IAM knows no path of a profile that is not there, and would deny the question.
+func (s Scope) profiles() []Statement {
+	if !s.Profiles {
+		return nil
+	}
+	below := []string{s.iam("instance-profile/karpenter/" + s.Region + "/" + s.Plan.Cluster + "/*")}
+	owned := s.profileTags("aws:ResourceTag/")
+	wanted := both(s.profileTags("aws:RequestTag/"), is("StringEquals", "aws:RequestTag/"+karpenter.EKSClusterNameTagKey, s.Plan.Cluster))
+	return []Statement{
+		allow("MakeProfile", []string{"iam:CreateInstanceProfile"}, below, wanted),
+		allow("TagProfile", []string{"iam:TagInstanceProfile"}, below, owned, wanted),
+		allow("FillProfile", []string{"iam:AddRoleToInstanceProfile", "iam:DeleteInstanceProfile", "iam:RemoveRoleFromInstanceProfile"}, below, owned),
+		allow("ReadProfiles", []string{"iam:GetInstanceProfile", "iam:ListInstanceProfiles"}, []string{s.iam("instance-profile/*")}),
+	}
+}
+
+func (s Scope) profileTags(of string) Condition {
+	return both(
+		is("StringEquals", of+s.clusterTag(), "owned"),
+		is("StringEquals", of+regionTag, s.Region),
+		is("StringLike", of+karpenter.NodeClassTagKey, "?*"),
+	)
+}
+
+// NodePolicies are the ARNs of AWS's own policies that nodes have (B217). The third is
+// ContainerRegistryPullOnly where the seeds had ReadOnly (A038): it is the narrower.
+func (s Scope) NodePolicies() []string {
+	var out []string
+	for _, name := range []string{"AmazonEKSWorkerNodePolicy", "AmazonEKS_CNI_Policy", "AmazonEC2ContainerRegistryPullOnly", "AmazonSSMManagedInstanceCore"} {
+		out = append(out, "arn:"+s.Partition+":iam::aws:policy/"+name)
+	}
+	return out
+}

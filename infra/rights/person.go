@@ -1,0 +1,71 @@
+package rights
+
+import (
+	"maps"
+	"slices"
+)
+
+// Operator is what a person needs to look: the verbs of `joist` that change nothing.
+// Reading a dead-letter queue receives its messages and lets them go at once, which
+// raises the count of their receives and takes nothing away.
+func (s Scope) Operator() (Document, error) {
+	if err := s.Check(); err != nil {
+		return Document{}, err
+	}
+	queues, dead := s.queues()
+	var rules []string
+	for _, r := range s.Plan.Rules {
+		rules = append(rules, s.rule(r))
+	}
+	return document(
+		allow("ReadDocuments", []string{"s3:GetObject"}, []string{s.objects("*")}, s.inAccount()),
+		s.list(),
+		allow("ReadQueues", []string{"sqs:GetQueueAttributes", "sqs:GetQueueUrl"}, slices.Concat(queues, dead)),
+		allow("LookAtDead", []string{"sqs:ChangeMessageVisibility", "sqs:ReceiveMessage"}, dead),
+		allow("ReadRules", []string{"events:DescribeRule", "events:ListTargetsByRule"}, rules),
+		allow("ReadArchive", []string{"events:DescribeArchive", "events:DescribeReplay"}, s.archive()),
+		allow("ReadFunctions", []string{"lambda:GetFunctionConfiguration"}, s.named(s.Functions, func(name string) string { return s.arn("lambda", "function:"+name) })),
+		allow("ReadRoles", []string{"iam:GetRole"}, append(s.named(s.Roles, func(name string) string { return s.iam("role/" + name) }),
+			s.NodeRole, s.iam("role/aws-service-role/spot.amazonaws.com/AWSServiceRoleForEC2Spot"))),
+		allow("ReadCluster", []string{"eks:DescribeAccessEntry", "eks:DescribeCluster", "eks:ListAccessEntries"}, []string{s.cluster(), s.arn("eks", "access-entry/"+s.Plan.Cluster+"/*")}),
+		allow("ReadAudit", []string{"logs:FilterLogEvents"}, []string{s.arn("logs", "log-group:"+s.Plan.AuditLogGroup+":*")}),
+		s.look("cloudwatch:GetMetricData", "ec2:DescribeSecurityGroups", "ec2:DescribeSubnets", "lambda:ListEventSourceMappings"),
+	), nil
+}
+
+// Replayer is what a person needs beside Operator to put messages back. The role
+// belongs into Replayers: the queues refuse it otherwise.
+func (s Scope) Replayer() (Document, error) {
+	if err := s.Check(); err != nil {
+		return Document{}, err
+	}
+	queues, dead := s.queues()
+	return document(
+		allow("TakeDead", []string{"sqs:CancelMessageMoveTask", "sqs:DeleteMessage", "sqs:ListMessageMoveTasks", "sqs:StartMessageMoveTask"}, dead),
+		allow("PutBack", []string{"sqs:SendMessage"}, queues),
+		allow("ReplayArchive", []string{"events:CancelReplay", "events:StartReplay"}, append(s.archive(), s.bus())),
+	), nil
+}
+
+func (s Scope) queues() (queues, dead []string) {
+	for _, q := range s.Plan.Queues {
+		queues, dead = append(queues, s.arn("sqs", q.Name)), append(dead, s.arn("sqs", q.Dead))
+	}
+	return queues, dead
+}
+
+func (s Scope) archive() []string {
+	return []string{s.arn("events", "archive/"+s.Plan.Archive), s.arn("events", "replay/"+s.Plan.Prefix+"-joist-*")}
+}
+
+// named are the ARNs of the services' parts by their common prefix, and of those that
+// were given other names: to be read, where a wildcard spares characters and gives
+// nothing away.
+func (s Scope) named(others map[string]string, arn func(name string) string) []string {
+	names := append(slices.Collect(maps.Values(others)), s.Plan.Prefix+"-joist-*")
+	slices.Sort(names)
+	for i, name := range names {
+		names[i] = arn(name)
+	}
+	return names
+}

@@ -1,0 +1,235 @@
+package rights_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"flag"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/joist-autoscaler/joist/infra/rights"
+	"github.com/joist-autoscaler/joist/shared/fault"
+	"github.com/joist-autoscaler/joist/shared/topology"
+)
+
+var update = flag.Bool("update", false, "write the golden files")
+
+// golden compares what is deployed with what somebody has read and committed.
+func golden(t *testing.T, path string, got []byte) {
+	t.Helper()
+	if *update {
+		if err := os.WriteFile(path, got, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	want, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(string(want), string(got)); diff != "" {
+		t.Errorf("%s differs (try: go test ./rights -update, and read the difference):\n%s", path, diff)
+	}
+}
+
+// documents are all that the package writes for a cluster, by the golden's name.
+func documents(t *testing.T, s rights.Scope) map[string]rights.Document {
+	t.Helper()
+	out := map[string]rights.Document{
+		"bucket": rights.Bucket(s), "bus": s.Bus(), "audit-dead": s.RuleDead("prod-joist-audit-dead"),
+		"trust-function": rights.TrustFunction(), "trust-nodes": s.TrustNodes(), "trust-scheduler": s.TrustScheduler(),
+		"trust-pod":     s.TrustPod("joist", "joist-lifecycle"),
+		"trust-account": rights.TrustAccount("arn:aws:iam::"+account+":oidc-provider/"+issuer, issuer, "joist", "joist-lifecycle"),
+	}
+	for _, service := range append(services(), topology.Scheduler) {
+		d, err := s.Of(service)
+		if err != nil {
+			t.Fatal(err)
+		}
+		out[service] = d
+	}
+	for _, service := range topology.Outside {
+		out[service+"-function"] = s.Function(service)
+	}
+	for _, q := range s.Plan.Queues {
+		out[q.Service+"-queue"], out[q.Service+"-dead"] = s.Queue(q), s.Dead(q)
+	}
+	for name, write := range map[string]func() (rights.Document, error){"operator": s.Operator, "replayer": s.Replayer} {
+		d, err := write()
+		if err != nil {
+			t.Fatal(err)
+		}
+		out[name] = d
+	}
+	return out
+}
+
+func TestDocumentsAreTheCommittedOnes(t *testing.T) {
+	for name, d := range documents(t, scope(t, cluster)) {
+		var indented bytes.Buffer
+		if err := json.Indent(&indented, d.JSON(), "", "  "); err != nil {
+			t.Fatal(err)
+		}
+		golden(t, filepath.Join("testdata", name+".json"), append(indented.Bytes(), '\n'))
+	}
+}
+
+// The limits of IAM count characters without white space: 10,240 for all inline
+// policies of a role together, and 6,144 for a managed policy, which people's are.
+// https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_iam-quotas.html
+func TestDocumentsFit(t *testing.T) {
+	long := scope(t, strings.Repeat("c", 42))
+	for name, d := range documents(t, long) {
+		limit := 10240
+		if name == "operator" || name == "replayer" {
+			limit = 6144
+		}
+		// A trust policy has 2,048 unless somebody asks for more.
+		if strings.HasPrefix(name, "trust-") {
+			limit = 2048
+		}
+		size := len(d.JSON())
+		if function, ok := documents(t, long)[name+"-function"]; ok {
+			size += len(function.JSON())
+		}
+		if size > limit {
+			t.Errorf("%s has %d characters of %d", name, size, limit)
+		}
+	}
+}
+
+// Six actions change anything in EC2, and all are the launcher's.
+func TestWhoChangesEC2(t *testing.T) {
+	s := scope(t, cluster)
+	for _, service := range append(services(), topology.Scheduler) {
+		d, err := s.Of(service)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var changes []string
+		for _, action := range d.Writes() {
+			if strings.HasPrefix(action, "ec2:") {
+				changes = append(changes, action)
+			}
+		}
+		var want []string
+		if service == "launcher" {
+			want = []string{"ec2:CreateFleet", "ec2:CreateLaunchTemplate", "ec2:CreateTags", "ec2:DeleteLaunchTemplate", "ec2:RunInstances", "ec2:TerminateInstances"}
+		}
+		if diff := cmp.Diff(want, changes); diff != "" {
+			t.Errorf("%s changes other things in EC2 (-want +got):\n%s", service, diff)
+		}
+	}
+}
+
+// A right to write never has the resource "*", and no right has a wildcard among its
+// actions.
+func TestNoWriteOnEverything(t *testing.T) {
+	for name, d := range documents(t, scope(t, cluster)) {
+		for _, s := range d.Statement {
+			if s.Effect != "Allow" {
+				continue
+			}
+			if slices.ContainsFunc(s.Action, func(a string) bool { return strings.Contains(a, "*") }) {
+				t.Errorf("%s/%s allows %v", name, s.Sid, s.Action)
+			}
+			one := rights.Document{Statement: []rights.Statement{s}}
+			if slices.Contains(s.Resource, "*") && len(one.Writes()) > 0 {
+				t.Errorf("%s/%s may %v on everything", name, s.Sid, one.Writes())
+			}
+		}
+	}
+}
+
+// Sids are unique within a document, and made of letters and digits.
+func TestSids(t *testing.T) {
+	other := scope(t, beside)
+	all := documents(t, scope(t, cluster))
+	all["shared bucket"] = rights.Bucket(scope(t, cluster), other)
+	for name, d := range all {
+		seen := map[string]bool{}
+		for _, s := range d.Statement {
+			if seen[s.Sid] || !regexp.MustCompile(`^[A-Za-z0-9]+$`).MatchString(s.Sid) {
+				t.Errorf("%s has the Sid %q, twice or with other characters", name, s.Sid)
+			}
+			seen[s.Sid] = true
+		}
+	}
+}
+
+// Where node classes bring their profiles, IAM is nobody's to read or write, but for
+// the role that is passed (A017).
+func TestA017NoProfilesNoIAM(t *testing.T) {
+	s := scope(t, cluster)
+	s.Profiles = false
+	d, err := s.Of("launcher")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, action := range d.Actions() {
+		if strings.HasPrefix(action, "iam:") && action != "iam:PassRole" {
+			t.Errorf("the launcher may %s", action)
+		}
+	}
+}
+
+// China's partition has its own names of EC2 (A041).
+func TestA041China(t *testing.T) {
+	s := scope(t, cluster)
+	s.Partition, s.Region, s.Replayers = "aws-cn", "cn-north-1", nil
+	s.NodeRole = strings.Replace(s.NodeRole, "arn:aws:", "arn:aws-cn:", 1)
+	for name, d := range documents(t, s) {
+		if bytes.Contains(d.JSON(), []byte("arn:aws:")) && name != "trust-account" {
+			t.Errorf("%s names another partition: %s", name, d.JSON())
+		}
+	}
+	if trust := string(s.TrustNodes().JSON()); !strings.Contains(trust, `"ec2.amazonaws.com.cn"`) {
+		t.Errorf("nodes of China could not take their role: %s", trust)
+	}
+}
+
+// Names that would make rights wide or wrong are refused, with the remedy.
+func TestScopeIsChecked(t *testing.T) {
+	for name, spoil := range map[string]func(*rights.Scope){
+		"no account":           func(s *rights.Scope) { s.Account = "" },
+		"no node role":         func(s *rights.Scope) { s.NodeRole = "" },
+		"any node role":        func(s *rights.Scope) { s.NodeRole = "*" },
+		"any bucket":           func(s *rights.Scope) { s.Bucket = "joist-*" },
+		"any prefix":           func(s *rights.Scope) { s.Prefix = "*" },
+		"no bus":               func(s *rights.Scope) { s.Plan.Bus = "" },
+		"unknown partition":    func(s *rights.Scope) { s.Partition = "aws-iso" },
+		"everybody replays":    func(s *rights.Scope) { s.Replayers = []string{"*"} },
+		"a name and no ARN":    func(s *rights.Scope) { s.Replayers = []string{"on-call"} },
+		"no plan of a cluster": func(s *rights.Scope) { s.Plan = topology.Plan{} },
+	} {
+		s := scope(t, cluster)
+		spoil(&s)
+		for _, write := range []func() (rights.Document, error){func() (rights.Document, error) { return s.Of("launcher") }, s.Operator, s.Replayer} {
+			if _, err := write(); !fault.Is(err, fault.Invalid) || fault.HintOf(err) == "" {
+				t.Errorf("%s: %v", name, err)
+			}
+		}
+	}
+	if _, err := scope(t, cluster).Of("controller"); !fault.Is(err, fault.Invalid) || fault.HintOf(err) == "" {
+		t.Errorf("a service that is none: %v", err)
+	}
+}
+
+// What the CDK is given is what is judged here.
+func TestMapIsWhatIsDeployed(t *testing.T) {
+	d := scope(t, cluster).Bus()
+	back, err := json.Marshal(d.Map())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var a, b any
+	if json.Unmarshal(back, &a) != nil || json.Unmarshal(d.JSON(), &b) != nil || !cmp.Equal(a, b) {
+		t.Errorf("the map is not the document: %s", back)
+	}
+}
