@@ -11,8 +11,9 @@ type Move struct {
 	Pool, Policy string
 	// Approved says that it is proposed: else some Balanced pool refused it.
 	Approved bool
-	// Score is what it is worth to a Balanced pool; nil where no pool asks (B159).
-	Score *float64
+	// Score is what it is worth to a Balanced pool (B159), where Scored says that it is one.
+	Score  float64
+	Scored bool
 }
 
 // approved counts a move that is proposed for the first time.
@@ -44,16 +45,17 @@ func (p *pass) unworthySet() {
 // weighed counts a move for each of its pools. Where a set is refused each pool has
 // what it is worth to itself.
 func (p *pass) weighed(a *attempt, approved bool) {
-	scores := map[string]*float64{}
+	scores := map[string]float64{}
 	for _, of := range p.scores.Of(a.nodes, a.SavedPerHour) {
-		scores[of.Pool] = &of.Score
+		scores[of.Pool] = of.Score
 	}
 	told := map[string]bool{}
 	for _, c := range a.nodes {
 		if pool := c.Node.NodePool; !told[pool] {
 			told[pool] = true
+			score, scored := scores[pool]
 			p.findings.Tally.Moves = append(p.findings.Tally.Moves, Move{
-				Pool: pool, Policy: string(c.Pool.Spec.Disruption.ConsolidationPolicy), Approved: approved, Score: scores[pool],
+				Pool: pool, Policy: string(c.Pool.Spec.Disruption.ConsolidationPolicy), Approved: approved, Score: score, Scored: scored,
 			})
 		}
 	}
@@ -70,9 +72,9 @@ func (s Service) countMoves(moves []Move) {
 	}
 	for _, m := range moves {
 		s.Count(Moves, 1, decision(m.Approved), m.Pool, m.Policy)
-		if m.Score != nil {
-			enough := consolidation.Score{Pool: m.Pool, Score: *m.Score}.Enough()
-			s.Count(Scores, *m.Score, decision(enough), m.Pool, m.Policy)
+		if m.Scored {
+			enough := consolidation.Score{Pool: m.Pool, Score: m.Score}.Enough()
+			s.Count(Scores, m.Score, decision(enough), m.Pool, m.Policy)
 		}
 	}
 }
