@@ -85,6 +85,9 @@ func (s *Service) Batch(ctx context.Context, batch []host.Delivery) {
 	}
 }
 
+// detailField is what the line calls the detail of a notice.
+const detailField = "detail"
+
 // hear reads a message; with an error its fate is known.
 func (s *Service) hear(h *hearing, d *notice.Document, now time.Time) error {
 	if err := d.Open(h.Message.Body); err != nil {
@@ -105,7 +108,7 @@ func (s *Service) hear(h *hearing, d *notice.Document, now time.Time) error {
 	}
 	h.Note.ID, h.Note.Subject = n.EventID, "instance/"+n.Instances[0]
 	if n.Detail != "" {
-		h.Note.Say("detail", n.Detail)
+		h.Note.Say(detailField, n.Detail)
 	}
 	if err := s.elsewhere(n); err != nil {
 		return err

@@ -12,6 +12,9 @@ import (
 func (t *Telemetry) Line(l host.Line) {
 	ctx := context.Background()
 	t.count(&l)
+	if t.Also != nil {
+		t.Also(l)
+	}
 	level := level(&l)
 	if !t.Log.Enabled(ctx, level) {
 		return

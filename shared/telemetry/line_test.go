@@ -133,3 +133,14 @@ func grep(text, prefix string) string {
 	}
 	return strings.Join(out, "\n")
 }
+
+// Who listens beside the log hears of each line, also of those that are not logged.
+func TestAlso(t *testing.T) {
+	told, out := quiet(t, slog.LevelError)
+	var heard []string
+	told.Also = func(l host.Line) { heard = append(heard, l.Note.ID) }
+	told.Line(line(host.Delete, ""))
+	if diff := cmp.Diff([]string{"3f"}, heard); diff != "" || out.Len() != 0 {
+		t.Error(diff, out)
+	}
+}

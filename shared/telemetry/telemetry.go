@@ -33,7 +33,10 @@ type Options struct {
 // Telemetry is one process's voice.
 type Telemetry struct {
 	Options
-	Log    *slog.Logger
+	Log *slog.Logger
+	// Also hears of each line beside the log, for what only one service counts; nil is
+	// nobody. It is set before the first line.
+	Also   func(l *host.Line)
 	plain  plain
 	meters meters
 	traces *tracing.TracerProvider

@@ -16,6 +16,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/parts"
 	"github.com/joist-autoscaler/joist/shared/queue"
 	"github.com/joist-autoscaler/joist/shared/settings"
+	"github.com/joist-autoscaler/joist/shared/telemetry"
 )
 
 func main() {
@@ -27,6 +28,11 @@ func main() {
 	}, run)
 }
 
+// metrics are what the service's counts are called.
+var metrics = map[interruption.Counted]telemetry.Metric{
+	interruption.Received: telemetry.Received, interruption.Deleted: telemetry.Deleted, interruption.Heard: telemetry.Heard,
+}
+
 func run(ctx context.Context, p *parts.Parts) error {
 	ec2 := ec2cloud.New(p.AWS)
 	// One service for all handlers, for they share its memory and its calls.
@@ -35,6 +41,9 @@ func run(ctx context.Context, p *parts.Parts) error {
 		Bus:     queue.GatherSender(p.Facts(), interruption.BusLanes),
 		Cluster: p.Cluster, Account: p.Account(), Region: p.Region, Now: time.Now, Limit: interruption.CallLimit,
 	}
+	p.Telemetry.Also = interruption.Counts(func(what interruption.Counted, value float64, labels ...string) {
+		p.Telemetry.Count(metrics[what], value, labels...)
+	})
 	options := interruption.Options()
 	options.Batch = service.Batch
 	return p.Run(ctx, service.Handle, options, lambda.Serve)
