@@ -1,6 +1,7 @@
 package fakeaws
 
 import (
+	"cmp"
 	"context"
 	"net"
 	"net/http"
@@ -30,10 +31,13 @@ const (
 type Options struct {
 	// Broker has the queues and the buses.
 	Broker *memqueue.Broker
-	// Blobs are the objects of Bucket.
-	Blobs *memblob.Store
+	// Blobs are the objects of Bucket, which is the constant unless said otherwise.
+	Blobs  *memblob.Store
+	Bucket string
 	// More are further APIs (EC2 and its neighbours).
 	More []Service
+	// Guard stands before all of it, if there is one.
+	Guard func(next http.Handler) http.Handler
 }
 
 // Server is a fake AWS that runs.
@@ -55,11 +59,15 @@ func Start(t testing.TB, o Options) *Server {
 		services = append(services, sqs.New(o.Broker), events.New(o.Broker))
 	}
 	if o.Blobs != nil {
-		services = append(services, s3.New(Bucket, o.Blobs))
+		services = append(services, s3.New(cmp.Or(o.Bucket, Bucket), o.Blobs))
 	}
 	mux := New(services...)
 	ctx, cancel := context.WithCancel(context.Background())
-	server := httptest.NewUnstartedServer(mux)
+	var handler http.Handler = mux
+	if o.Guard != nil {
+		handler = o.Guard(mux)
+	}
+	server := httptest.NewUnstartedServer(handler)
 	// Ending the context first ends the long polls, for which Close would wait.
 	server.Config.BaseContext = func(net.Listener) context.Context { return ctx }
 	server.Start()
@@ -95,6 +103,11 @@ func (s *Server) Environ() []string {
 // FunctionEnviron is Environ with what makes an aws-lambda-go binary the
 // function of that name.
 func (s *Server) FunctionEnviron(function string) []string {
+	return append(s.Environ(), s.FunctionRuntime(function)...)
+}
+
+// FunctionRuntime is that part of it alone.
+func (s *Server) FunctionRuntime(function string) []string {
 	address := lambdaruntime.Address(strings.TrimPrefix(s.URL, "http://"), function)
-	return append(s.Environ(), "AWS_LAMBDA_RUNTIME_API="+address, "AWS_LAMBDA_FUNCTION_NAME="+function)
+	return []string{"AWS_LAMBDA_RUNTIME_API=" + address, "AWS_LAMBDA_FUNCTION_NAME=" + function}
 }

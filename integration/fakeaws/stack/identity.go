@@ -69,6 +69,9 @@ func (s *scope) identity(id string) (identity, error) {
 		return s.bucket(id, r)
 	}
 	name = cmp.Or(name, s.place.Name+"-"+id)
+	if r.Type == "AWS::Events::Rule" {
+		return s.rule(name, r)
+	}
 	if n.arn == "" {
 		return identity{ref: name}, nil
 	}
@@ -87,6 +90,20 @@ func (s *scope) identity(id string) (identity, error) {
 		out.ref = arn
 	}
 	return out, nil
+}
+
+// rule: the ARN of one names its bus, unless that is AWS's own.
+func (s *scope) rule(name string, r resource) (identity, error) {
+	bus, err := s.value(r.Properties["EventBusName"])
+	if err != nil {
+		return identity{}, err
+	}
+	path := name
+	if on, _ := bus.(string); on != "" && Name(on) != "default" {
+		path = Name(on) + "/" + name
+	}
+	arn := fmt.Sprintf("arn:%s:events:%s:%s:rule/%s", s.place.Partition, s.place.Region, s.place.Account, path)
+	return identity{ref: name, attributes: map[string]string{"Arn": arn, "Name": name}}, nil
 }
 
 func (s *scope) bucket(id string, r resource) (identity, error) {

@@ -39,7 +39,7 @@ func (s Stack) rule(b *memqueue.Broker, r Rule) error {
 	}
 	out := memqueue.Rule{Name: r.Name, Pattern: string(r.EventPattern)}
 	for _, t := range r.Targets {
-		if service(t.Arn) != "sqs" {
+		if Service(t.Arn) != "sqs" {
 			continue // a log group, which nobody here reads
 		}
 		if _, ok := b.Lookup(Name(t.Arn)); !ok {

@@ -68,9 +68,11 @@ type QueuePolicy struct {
 // Rule is an AWS::Events::Rule.
 type Rule struct {
 	Name, EventBusName string
-	EventPattern       json.RawMessage
-	State              string
-	Targets            []struct {
+	// Arn is not the template's to say.
+	Arn          string `json:"-"`
+	EventPattern json.RawMessage
+	State        string
+	Targets      []struct {
 		ID               string `json:"Id"`
 		Arn              string
 		InputPath        string
@@ -169,7 +171,7 @@ func (s *Stack) add(in *scope, id string) error {
 		s.Buses = append(s.Buses, name)
 		return nil
 	case "AWS::Events::Rule":
-		return read(in, r, &s.Rules, func(r *Rule) { r.Name = name })
+		return read(in, r, &s.Rules, func(r *Rule) { r.Name, r.Arn = name, named.attributes["Arn"] })
 	case "AWS::Scheduler::Schedule":
 		return read(in, r, &s.Schedules, func(t *Schedule) { t.Name = name })
 	case "AWS::Lambda::Function":
@@ -260,8 +262,8 @@ func (t Schedule) Every() (time.Duration, error) {
 	return time.Duration(n) * unit, nil
 }
 
-// service reads the service out of an ARN.
-func service(arn string) string {
+// Service reads the service out of an ARN.
+func Service(arn string) string {
 	parts := strings.SplitN(arn, ":", 6)
 	if len(parts) < 6 {
 		return ""

@@ -1,0 +1,54 @@
+package guard
+
+import (
+	"context"
+	"maps"
+	"net/url"
+	"slices"
+	"strconv"
+
+	"github.com/joist-autoscaler/joist/infra/evaluator"
+)
+
+// iam are the calls about instance profiles. Who puts a role into one passes it.
+func (g *Guard) iam(body []byte) ([]evaluator.Request, error) {
+	form, err := url.ParseQuery(string(body))
+	if err != nil {
+		return nil, err
+	}
+	action := form.Get("Action")
+	if action == "ListInstanceProfiles" {
+		return one("iam:"+action, g.Place.arn("iam", "instance-profile/*"), nil), nil
+	}
+	name := form.Get("InstanceProfileName")
+	asked := map[string][]string{}
+	if p, err := g.Cloud.Profile(context.Background(), name); err == nil {
+		maps.Copy(asked, tagged("ResourceTag", p.Tags))
+	}
+	maps.Copy(asked, tagged("RequestTag", pairs(form, "Tags.member.")))
+	out := one("iam:"+action, g.Place.arn("iam", "instance-profile/"+name), asked)
+	if action == "AddRoleToInstanceProfile" {
+		out = append(out, g.pass(form.Get("RoleName")))
+	}
+	return out, nil
+}
+
+// pass is iam:PassRole of a role to EC2.
+func (g *Guard) pass(role string) evaluator.Request {
+	return evaluator.Request{
+		Action: "iam:PassRole", Resource: g.Place.arn("iam", "role/"+role),
+		Context: map[string][]string{"iam:PassedToService": {"ec2.amazonaws.com"}},
+	}
+}
+
+// pairs reads numbered Key and Value fields.
+func pairs(form url.Values, prefix string) map[string]string {
+	out := map[string]string{}
+	for n := 1; form.Has(prefix + strconv.Itoa(n) + ".Key"); n++ {
+		at := prefix + strconv.Itoa(n)
+		out[form.Get(at+".Key")] = form.Get(at + ".Value")
+	}
+	return out
+}
+
+func keys(tags map[string]string) []string { return slices.Sorted(maps.Keys(tags)) }

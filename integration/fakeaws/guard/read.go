@@ -1,0 +1,121 @@
+package guard
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strings"
+
+	"github.com/joist-autoscaler/joist/infra/evaluator"
+)
+
+// read tells what a request asks for: one part for each resource that it touches.
+func (g *Guard) read(service string, r *http.Request, body []byte) ([]evaluator.Request, error) {
+	_, operation, _ := strings.Cut(r.Header.Get("X-Amz-Target"), ".")
+	switch service {
+	case "sqs":
+		return g.sqs(operation, body)
+	case "events":
+		return g.events(operation, body)
+	case "s3":
+		return g.s3(r)
+	case "ssm":
+		return g.ssm(operation, body)
+	case "pricing":
+		return one("pricing:"+operation, "*", nil), nil
+	case "eks":
+		name := strings.TrimPrefix(r.URL.Path, "/clusters/")
+		return one("eks:DescribeCluster", g.Place.arn("eks", "cluster/"+name), nil), nil
+	case "arc-zonal-shift":
+		arn, err := url.PathUnescape(strings.TrimPrefix(r.URL.EscapedPath(), "/managedresources/"))
+		return one("arc-zonal-shift:GetManagedResource", arn, nil), err
+	case "sts":
+		return nil, nil // who one is everybody may ask
+	case "iam":
+		return g.iam(body)
+	case "ec2":
+		return g.ec2(body)
+	default:
+		return nil, fmt.Errorf("%s is not known here", service)
+	}
+}
+
+func one(action, resource string, context map[string][]string) []evaluator.Request {
+	return []evaluator.Request{{Action: action, Resource: resource, Context: context}}
+}
+
+// sqs: batches are the rights of their single forms.
+func (g *Guard) sqs(operation string, body []byte) ([]evaluator.Request, error) {
+	var in struct {
+		QueueURL  string `json:"QueueUrl"`
+		QueueName string
+	}
+	if err := json.Unmarshal(body, &in); err != nil {
+		return nil, err
+	}
+	name := in.QueueName
+	if name == "" {
+		name = in.QueueURL[strings.LastIndex(in.QueueURL, "/")+1:]
+	}
+	return one("sqs:"+strings.TrimSuffix(operation, "Batch"), g.Place.arn("sqs", name), nil), nil
+}
+
+func (g *Guard) events(operation string, body []byte) ([]evaluator.Request, error) {
+	if operation != "PutEvents" {
+		return nil, errors.New(operation)
+	}
+	var in struct {
+		Entries []struct{ EventBusName, Source, DetailType string }
+	}
+	if err := json.Unmarshal(body, &in); err != nil {
+		return nil, err
+	}
+	var out []evaluator.Request
+	for _, e := range in.Entries {
+		name := e.EventBusName[strings.LastIndex(e.EventBusName, "/")+1:]
+		out = append(out, evaluator.Request{
+			Action: "events:PutEvents", Resource: g.Place.arn("events", "event-bus/"+name),
+			Context: map[string][]string{"events:source": {e.Source}, "events:detail-type": {e.DetailType}},
+		})
+	}
+	return out, nil
+}
+
+func (g *Guard) s3(r *http.Request) ([]evaluator.Request, error) {
+	bucket, key, _ := strings.Cut(strings.TrimPrefix(r.URL.Path, "/"), "/")
+	if key == "" {
+		return one("s3:ListBucket", g.Place.arn("s3", bucket), map[string][]string{"s3:prefix": {r.URL.Query().Get("prefix")}}), nil
+	}
+	action, ok := map[string]string{http.MethodGet: "s3:GetObject", http.MethodHead: "s3:GetObject", http.MethodPut: "s3:PutObject", http.MethodDelete: "s3:DeleteObject"}[r.Method]
+	if !ok {
+		return nil, errors.New(r.Method)
+	}
+	return one(action, g.Place.arn("s3", bucket+"/"+key), nil), nil
+}
+
+// ssm: AWS's public parameters are in no account.
+func (g *Guard) ssm(operation string, body []byte) ([]evaluator.Request, error) {
+	var in struct{ Name string }
+	if err := json.Unmarshal(body, &in); err != nil {
+		return nil, err
+	}
+	arn := g.Place.arn("ssm", "parameter/"+strings.TrimPrefix(in.Name, "/"))
+	if strings.HasPrefix(in.Name, "/aws/service/") {
+		arn = strings.Replace(arn, ":"+g.Place.Account+":", "::", 1)
+	}
+	return one("ssm:"+operation, arn, nil), nil
+}
+
+// tagged are the context keys of tags.
+func tagged(kind string, tags map[string]string) map[string][]string {
+	out := map[string][]string{}
+	for key, value := range tags {
+		out["aws:"+kind+"/"+key] = []string{value}
+	}
+	if kind == "RequestTag" && len(tags) > 0 {
+		out["aws:TagKeys"] = keys(tags)
+	}
+	return out
+}
