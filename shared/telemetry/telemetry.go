@@ -36,7 +36,7 @@ type Telemetry struct {
 	Log *slog.Logger
 	// Also hears of each line beside the log, for what only one service counts; nil is
 	// nobody. It is set before the first line.
-	Also   func(l *host.Line)
+	Also   func(l host.Line)
 	plain  plain
 	meters meters
 	traces *tracing.TracerProvider
