@@ -12,6 +12,7 @@ require (
 	github.com/joist-autoscaler/joist/services/lifecycle v0.0.0
 	github.com/joist-autoscaler/joist/services/watcher v0.0.0
 	github.com/joist-autoscaler/joist/shared v0.0.0
+	go.yaml.in/yaml/v3 v3.0.5
 	gonum.org/v1/gonum v0.17.0
 	k8s.io/apimachinery v0.37.2
 	sigs.k8s.io/karpenter v1.14.0
@@ -147,7 +148,6 @@ require (
 	go.uber.org/multierr v1.11.0 // indirect
 	go.uber.org/zap v1.28.0 // indirect
 	go.yaml.in/yaml/v2 v2.4.4 // indirect
-	go.yaml.in/yaml/v3 v3.0.5 // indirect
 	golang.org/x/net v0.59.0 // indirect
 	golang.org/x/oauth2 v0.37.0 // indirect
 	golang.org/x/sync v0.23.0 // indirect

@@ -1,0 +1,68 @@
+{{/* What things are called. Two services share everything but their component. */}}
+
+{{- define "joist.name" -}}
+{{- default .Chart.Name .Values.nameOverride | trunc 63 | trimSuffix "-" }}
+{{- end }}
+
+{{- define "joist.fullname" -}}
+{{- default .Chart.Name .Values.fullnameOverride | trunc 53 | trimSuffix "-" }}
+{{- end }}
+
+{{- /* Labels of what belongs to both. */}}
+{{- define "joist.labels" -}}
+helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" | trunc 63 | trimSuffix "-" }}
+app.kubernetes.io/name: {{ include "joist.name" . }}
+app.kubernetes.io/instance: {{ .Release.Name }}
+app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
+app.kubernetes.io/managed-by: {{ .Release.Service }}
+{{- with .Values.additionalLabels }}
+{{ toYaml . }}
+{{- end }}
+{{- end }}
+
+{{- /* Selector of a service's pods; takes root and service. */}}
+{{- define "joist.selector" -}}
+app.kubernetes.io/name: {{ include "joist.name" .root }}
+app.kubernetes.io/instance: {{ .root.Release.Name }}
+app.kubernetes.io/component: {{ .service }}
+{{- end }}
+
+{{- /* Metadata of a service's object; takes root, service and, if there are any, annotations. */}}
+{{- define "joist.metadata" -}}
+name: {{ include "joist.fullname" .root }}-{{ .service }}
+labels:
+  app.kubernetes.io/component: {{ .service }}
+  {{- include "joist.labels" .root | nindent 2 }}
+{{- with merge (dict) (.annotations | default dict) .root.Values.additionalAnnotations }}
+annotations:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- end }}
+
+{{- define "joist.account" -}}
+{{- $own := index .root.Values .service }}
+{{- $base := .root.Values.serviceAccount.name | default (include "joist.fullname" .root) }}
+{{- $own.serviceAccount.name | default (printf "%s-%s" $base .service) }}
+{{- end }}
+
+{{- /* A binding's subject; takes root and service. */}}
+{{- define "joist.subject" -}}
+kind: ServiceAccount
+name: {{ include "joist.account" . }}
+namespace: {{ .root.Release.Namespace }}
+{{- end }}
+
+{{- /* Karpenter's own image is not ours, whatever values were brought along. */}}
+{{- define "joist.repository" -}}
+{{- $image := .Values.controller.image }}
+{{- if not (contains "karpenter/controller" ($image.repository | default "")) }}{{ $image.repository | trimSuffix "/" }}{{ end }}
+{{- end }}
+
+{{- define "joist.image" -}}
+{{- $image := .root.Values.controller.image }}
+{{- $tag := $image.tag }}
+{{- if or $image.digest (contains "karpenter/controller" ($image.repository | default "")) }}{{ $tag = "" }}{{ end }}
+{{- $digest := (index .root.Values .service).image.digest }}
+{{- printf "%s/joist-%s:%s" (include "joist.repository" .root) .service (toString (default .root.Chart.AppVersion $tag)) }}
+{{- with $digest }}@{{ . }}{{ end }}
+{{- end }}

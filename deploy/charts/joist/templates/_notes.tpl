@@ -1,0 +1,61 @@
+{{/* What helm says after an installation. */}}
+
+{{- define "joist.notes" -}}
+{{- include "joist.settle" . -}}
+Joist watches the cluster {{ include "joist.cluster" . }} in {{ include "joist.region" . }}, from the namespace {{ .Release.Namespace }}.
+
+  kubectl -n {{ .Release.Namespace }} get deployments -l app.kubernetes.io/instance={{ .Release.Name }}
+  kubectl -n {{ .Release.Namespace }} logs -f -l app.kubernetes.io/name={{ include "joist.name" . }} -c {{ .Values.controller.containerName | default "controller" }}
+  joist doctor
+
+The watcher sends to   {{ include "joist.queue" (dict "root" . "name" "planner" "end" "planner") }}
+lifecycle reads        {{ include "joist.queue" (dict "root" . "name" "lifecycle" "end" "lifecycle") }}
+bodies are in          s3://{{ include "joist.bucket" . }}/{{ .Values.settings.prefix | default (include "joist.cluster" .) }}
+Both act only while they hold the Lease {{ .Values.settings.leaderElection.name }} in {{ .Values.settings.leaderElection.namespace }}, Karpenter's own.
+{{- $notes := concat (include "joist.eras" . | mustFromJson) (include "joist.advice" . | mustFromJson) }}
+{{- if $notes }}
+
+Notes on the values:
+{{- range $notes }}
+  - {{ . }}
+{{- end }}
+{{- end }}
+{{- $found := dict "paths" list }}
+{{- include "joist.unknown" (dict "values" .Values.AsMap "path" "" "keys" (.Files.Get "files/keys.yaml" | fromYaml) "found" $found) }}
+{{- if $found.paths }}
+
+WARNING: nothing reads these values; look for typing errors:
+{{- range $found.paths | sortAlpha }}
+  - {{ . }}
+{{- end }}
+{{- end }}
+{{- end }}
+
+{{- /* What is allowed and yet worth a word: a list as JSON. */}}
+{{- define "joist.advice" -}}
+{{- $advice := list }}
+{{- $kinds := .Capabilities.APIVersions }}
+{{- range list "watcher" "lifecycle" }}
+{{- $own := (index $.Values .).replicas }}
+{{- if eq (ternary $.Values.replicas $own (kindIs "invalid" $own) | int) 1 }}
+{{- $advice = append $advice (printf "%s has one replica: while it starts anew nobody stands by, and an interruption waits" .) }}
+{{- end }}
+{{- end }}
+{{- $key := "eks.amazonaws.com/role-arn" }}
+{{- if and (hasKey .Values.serviceAccount.annotations $key) (not (hasKey .Values.watcher.serviceAccount.annotations $key)) (not (hasKey .Values.lifecycle.serviceAccount.annotations $key)) }}
+{{- $advice = append $advice (printf "serviceAccount.annotations: one role for both services has more rights than either needs. Try: set %s in watcher.serviceAccount.annotations and in lifecycle.serviceAccount.annotations" $key) }}
+{{- end }}
+{{- if not (contains "karpenter.sh/nodepool" (toYaml .Values.affinity)) }}
+{{- $advice = append $advice "affinity: nothing keeps the pods off the nodes that they manage. Try: nodeAffinity with karpenter.sh/nodepool DoesNotExist" }}
+{{- end }}
+{{- if .Values.hostNetwork }}
+{{- $advice = append $advice "hostNetwork: the restricted pod security standard forbids it, and two services of a node cannot have the same ports" }}
+{{- end }}
+{{- if and .Values.serviceMonitor.enabled (not ($kinds.Has "monitoring.coreos.com/v1")) }}
+{{- $advice = append $advice "serviceMonitor: the cluster knows no ServiceMonitors, so none is made. Try: install the Prometheus operator, then upgrade this release" }}
+{{- end }}
+{{- if and .Values.prometheusRule.enabled (not ($kinds.Has "monitoring.coreos.com/v1")) }}
+{{- $advice = append $advice "prometheusRule: the cluster knows no PrometheusRules, so none is made. Try: install the Prometheus operator, then upgrade this release" }}
+{{- end }}
+{{- toJson $advice }}
+{{- end }}
