@@ -1,0 +1,293 @@
+package evaluator_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/joist-autoscaler/joist/infra/evaluator"
+)
+
+const (
+	ours   = "111122223333"
+	theirs = "444455556666"
+	me     = "arn:aws:iam::111122223333:role/me"
+	queue  = "arn:aws:sqs:eu-west-1:111122223333:work"
+	theirQ = "arn:aws:sqs:eu-west-1:444455556666:work"
+	rule   = "arn:aws:events:eu-west-1:111122223333:rule/spot"
+	secure = `{"Effect":"Deny","Principal":"*","Action":"sqs:*","Resource":"*","Condition":{"Bool":{"aws:SecureTransport":false}}}`
+	toMe   = `{"Effect":"Allow","Principal":{"AWS":"` + me + `"},"Action":"sqs:SendMessage","Resource":"*"}`
+	toUs   = `{"Effect":"Allow","Principal":{"AWS":"arn:aws:iam::111122223333:root"},"Action":["sqs:SendMessage","sts:AssumeRole"],"Resource":"*"}`
+	mine   = `{"Effect":"Allow","Action":"sqs:SendMessage","Resource":"*"}`
+	forbid = `{"Sid":"Never","Effect":"Deny","Action":"sqs:*","Resource":"*"}`
+	notMe  = `{"Effect":"Deny","Principal":"*","Action":"sqs:SendMessage","Resource":"*","Condition":{"ArnNotEquals":{"aws:PrincipalArn":"arn:aws:iam::111122223333:role/you"}}}`
+)
+
+func policy(t testing.TB, statements ...string) []evaluator.Policy {
+	t.Helper()
+	if len(statements) == 0 {
+		return nil
+	}
+	p, err := evaluator.Parse("test", []byte(`{"Version":"2012-10-17","Statement":[`+strings.Join(statements, ",")+`]}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return []evaluator.Policy{p}
+}
+
+// How policies add up: "Policy evaluation logic", within an account and between two.
+func TestEvaluationLogic(t *testing.T) {
+	self := evaluator.Principal{Kind: evaluator.Role, Name: me}
+	events := evaluator.Principal{Kind: evaluator.Service, Name: "events.amazonaws.com"}
+	byRule := `{"Effect":"Allow","Principal":{"Service":"events.amazonaws.com"},"Action":"sqs:SendMessage","Resource":"*","Condition":{"ArnEquals":{"aws:SourceArn":"` + rule + `"}}}`
+	none := []string(nil)
+	for _, test := range []struct {
+		name               string
+		who                evaluator.Principal
+		resource           string
+		identity, policies []string
+		context            map[string][]string
+		want               bool
+	}{
+		{"nobody said anything", self, queue, none, none, nil, false},
+		{"its own policy is enough at home", self, queue, []string{mine}, none, nil, true},
+		{"the queue's is, too", self, queue, none, []string{toMe}, nil, true},
+		{"what is said to the account is not enough", self, queue, none, []string{toUs}, nil, false},
+		{"with its own policy it is", self, queue, []string{mine}, []string{toUs}, nil, true},
+		{"its own denial wins over the queue", self, queue, []string{mine, forbid}, []string{toMe}, nil, false},
+		{"the queue's denial wins over its own policy", self, queue, []string{mine}, []string{notMe}, nil, false},
+		{"a denial whose condition does not hold is none", self, queue, []string{mine}, []string{secure}, map[string][]string{"aws:SecureTransport": {"true"}}, true},
+		{"one whose condition holds is", self, queue, []string{mine}, []string{secure}, map[string][]string{"AWS:securetransport": {"false"}}, false},
+		{"abroad, its own policy alone is nothing", self, theirQ, []string{mine}, none, nil, false},
+		{"abroad, the queue's alone is nothing", self, theirQ, none, []string{toMe}, nil, false},
+		{"abroad, both are enough", self, theirQ, []string{mine}, []string{toMe}, nil, true},
+		{"abroad, the account and its own policy are", self, theirQ, []string{mine}, []string{toUs}, nil, true},
+		{"a service by the queue's policy", events, queue, none, []string{byRule}, map[string][]string{"aws:SourceArn": {rule}}, true},
+		{"the service for somebody else", events, queue, none, []string{byRule}, map[string][]string{"aws:SourceArn": {strings.Replace(rule, ours, theirs, 1)}}, false},
+		{"the service for nobody", events, queue, none, []string{byRule}, nil, false},
+		{"a service is not everyone's role", events, queue, none, []string{toMe, toUs}, nil, false},
+		{"a denial of everyone is one of services", events, queue, none, []string{byRule, notMe}, map[string][]string{"aws:SourceArn": {rule}}, false},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			got, err := evaluator.Policies{Identity: policy(t, test.identity...), Resource: policy(t, test.policies...)}.Evaluate(
+				evaluator.Request{Principal: test.who, Action: "sqs:SendMessage", Resource: test.resource, Context: test.context})
+			if err != nil || got.Allowed != test.want {
+				t.Errorf("%+v, %v", got, err)
+			}
+		})
+	}
+}
+
+// A role is taken only by whom it trusts: an own right to do so is never enough.
+func TestTrust(t *testing.T) {
+	own := `{"Effect":"Allow","Action":"sts:AssumeRole","Resource":"*"}`
+	web := `{"Effect":"Allow","Principal":{"Federated":"arn:aws:iam::111122223333:oidc-provider/issuer"},"Action":"sts:AssumeRoleWithWebIdentity","Condition":{"StringEquals":{"issuer:sub":"system:serviceaccount:joist:joist-watcher","issuer:aud":"sts.amazonaws.com"}}}`
+	other := "arn:aws:iam::111122223333:role/other"
+	for _, test := range []struct {
+		name            string
+		who             evaluator.Principal
+		action          string
+		identity, trust []string
+		context         map[string][]string
+		want            bool
+	}{
+		{"not without trust", evaluator.Principal{Kind: evaluator.Role, Name: me}, "sts:AssumeRole", []string{own}, []string{web}, nil, false},
+		{"by the account's trust and an own right", evaluator.Principal{Kind: evaluator.Role, Name: me}, "sts:AssumeRole", []string{own}, []string{toUs}, nil, true},
+		{"by the account's trust alone", evaluator.Principal{Kind: evaluator.Role, Name: me}, "sts:AssumeRole", nil, []string{toUs}, nil, false},
+		{"the service account", evaluator.Principal{Kind: evaluator.Federated, Name: "arn:aws:iam::111122223333:oidc-provider/issuer"}, "sts:AssumeRoleWithWebIdentity", nil, []string{web},
+			map[string][]string{"issuer:sub": {"system:serviceaccount:joist:joist-watcher"}, "issuer:aud": {"sts.amazonaws.com"}}, true},
+		{"another's", evaluator.Principal{Kind: evaluator.Federated, Name: "arn:aws:iam::111122223333:oidc-provider/issuer"}, "sts:AssumeRoleWithWebIdentity", nil, []string{web},
+			map[string][]string{"issuer:sub": {"system:serviceaccount:joist:default"}, "issuer:aud": {"sts.amazonaws.com"}}, false},
+		{"another provider", evaluator.Principal{Kind: evaluator.Federated, Name: "arn:aws:iam::111122223333:oidc-provider/other"}, "sts:AssumeRoleWithWebIdentity", nil, []string{web},
+			map[string][]string{"issuer:sub": {"system:serviceaccount:joist:joist-watcher"}, "issuer:aud": {"sts.amazonaws.com"}}, false},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			got, err := evaluator.Policies{Identity: policy(t, test.identity...), Resource: policy(t, test.trust...)}.Evaluate(
+				evaluator.Request{Principal: test.who, Action: test.action, Resource: other, Context: test.context})
+			if err != nil || got.Allowed != test.want {
+				t.Errorf("%+v, %v", got, err)
+			}
+		})
+	}
+}
+
+// What an operator does to a key, and to one that is missing: "Condition operators",
+// "Condition operators with multiple context keys or values".
+func TestConditions(t *testing.T) {
+	const arn = "arn:aws:iam::111122223333:role/a"
+	for _, test := range []struct {
+		operator, values string
+		have             []string
+		want             bool
+	}{
+		{"StringEquals", `"a"`, []string{"a"}, true},
+		{"StringEquals", `"a"`, []string{"A"}, false},
+		{"StringEquals", `["b","a"]`, []string{"a"}, true},
+		{"StringEquals", `"a"`, nil, false},
+		{"StringEquals", `"*"`, []string{"a"}, false},
+		{"StringEqualsIfExists", `"a"`, nil, true},
+		{"StringEqualsIfExists", `"a"`, []string{"b"}, false},
+		{"StringEqualsIgnoreCase", `"a"`, []string{"A"}, true},
+		{"StringNotEquals", `"a"`, []string{"b"}, true},
+		{"StringNotEquals", `["a","b"]`, []string{"b"}, false},
+		{"StringNotEquals", `"a"`, nil, true},
+		{"StringNotEqualsIgnoreCase", `"a"`, []string{"A"}, false},
+		{"StringLike", `"*"`, []string{""}, true},
+		{"StringLike", `"?*"`, []string{""}, false},
+		{"StringLike", `"a*c?"`, []string{"abbcd"}, true},
+		{"StringLike", `"a*c?"`, []string{"abbc"}, false},
+		{"StringLike", `"*"`, nil, false},
+		{"StringLike", `"${*}"`, []string{"*"}, true},
+		{"StringLike", `"${*}"`, []string{"a"}, false},
+		{"StringNotLike", `"a*"`, []string{"ab"}, false},
+		{"StringNotLike", `"a*"`, nil, true},
+		{"StringLikeIfExists", `"a*"`, nil, true},
+		{"ArnEquals", `"` + arn + `"`, []string{arn}, true},
+		{"ArnEquals", `"arn:aws:iam::111122223333:role/*"`, []string{arn}, true},
+		{"ArnLike", `"arn:aws:iam::*:role/a"`, []string{arn}, true},
+		// A wildcard of an ARN's part does not reach over its end.
+		{"ArnLike", `"arn:aws:iam::*"`, []string{arn}, false},
+		{"ArnLike", `"arn:aws:iam:*:role/a"`, []string{arn}, false},
+		{"ArnNotEquals", `"` + arn + `"`, []string{arn}, false},
+		{"ArnNotEquals", `"` + arn + `"`, nil, true},
+		{"ArnNotLike", `"arn:aws:iam::111122223333:role/b"`, []string{arn}, true},
+		{"Bool", `"false"`, []string{"false"}, true},
+		{"Bool", `false`, []string{"False"}, true},
+		{"Bool", `"false"`, nil, false},
+		{"BoolIfExists", `"false"`, nil, true},
+		{"Null", `"true"`, nil, true},
+		{"Null", `"true"`, []string{"a"}, false},
+		{"Null", `false`, []string{"a"}, true},
+		{"Null", `"false"`, []string{""}, false},
+		{"ForAllValues:StringEquals", `["a","b"]`, []string{"a", "b"}, true},
+		{"ForAllValues:StringEquals", `["a","b"]`, []string{"a", "c"}, false},
+		// The empty set, and why Null stands beside it.
+		{"ForAllValues:StringEquals", `"a"`, nil, true},
+		{"ForAllValues:StringEquals", `"a"`, []string{""}, true},
+		{"ForAllValues:StringNotEquals", `"a"`, []string{"b", "c"}, true},
+		{"ForAllValues:StringNotEquals", `"a"`, []string{"b", "a"}, false},
+		{"ForAllValues:StringLike", `["a*","b"]`, []string{"ax", "b"}, true},
+		{"ForAnyValue:StringEquals", `["a","b"]`, []string{"c", "b"}, true},
+		{"ForAnyValue:StringEquals", `["a","b"]`, []string{"c"}, false},
+		{"ForAnyValue:StringEquals", `"a"`, nil, false},
+		{"ForAnyValue:StringNotEquals", `"a"`, nil, false},
+		{"ForAnyValue:StringNotEquals", `"a"`, []string{"a", "b"}, true},
+		{"ForAnyValue:StringEqualsIfExists", `"a"`, nil, true},
+		// Variables: AWS' example of a home folder.
+		{"StringLike", `"home/${aws:PrincipalAccount}/*"`, []string{"home/" + ours + "/x"}, true},
+		{"StringLike", `"home/${aws:PrincipalAccount}/*"`, []string{"home/" + theirs + "/x"}, false},
+		{"StringEquals", `"${nothing}"`, []string{""}, false},
+		{"StringEquals", `"${nothing, 'x'}"`, []string{"x"}, true},
+	} {
+		t.Run(fmt.Sprintf("%s %s of %q", test.operator, test.values, test.have), func(t *testing.T) {
+			c := map[string][]string{}
+			if test.have != nil {
+				c["The:Key"] = test.have
+			}
+			p := policy(t, `{"Effect":"Allow","Action":"*","Resource":"*","Condition":{"`+test.operator+`":{"the:key":`+test.values+`}}}`)
+			got, err := evaluator.Policies{Identity: p}.Evaluate(evaluator.Request{
+				Principal: evaluator.Principal{Kind: evaluator.Role, Name: me}, Action: "a:B", Resource: queue, Context: c})
+			if err != nil || got.Allowed != test.want {
+				t.Errorf("%+v, %v", got, err)
+			}
+		})
+	}
+}
+
+// Actions without case and with wildcards, resources with both, and their negations.
+func TestActionsAndResources(t *testing.T) {
+	for _, test := range []struct {
+		action, resource string
+		want             bool
+	}{
+		{`"Action":"ec2:run*"`, `"Resource":"*"`, true},
+		{`"Action":"EC2:RunInstance?"`, `"Resource":"*"`, true},
+		{`"Action":"ec2:RunInstance"`, `"Resource":"*"`, false},
+		{`"Action":"s3:*"`, `"Resource":"*"`, false},
+		{`"Action":["s3:*","ec2:*"]`, `"Resource":"*"`, true},
+		{`"NotAction":"s3:*"`, `"Resource":"*"`, true},
+		{`"NotAction":["s3:*","ec2:*"]`, `"Resource":"*"`, false},
+		{`"Action":"*"`, `"Resource":"arn:aws:ec2:*:*:instance/*"`, true},
+		{`"Action":"*"`, `"Resource":"arn:aws:ec2:*:*:volume/*"`, false},
+		{`"Action":"*"`, `"NotResource":"arn:aws:ec2:*:*:volume/*"`, true},
+		{`"Action":"*"`, `"NotResource":"arn:aws:ec2:*:*:instance/*"`, false},
+		{`"Action":"*"`, `"Resource":"arn:aws:ec2:eu-west-1:${aws:PrincipalAccount}:instance/*"`, true},
+		{`"Action":"*"`, `"Resource":"arn:aws:ec2:eu-west-1:${aws:nothing}:instance/*"`, false},
+		{`"Action":"*"`, `"Resource":"arn:aws:ec2:eu-west-1:111122223333:INSTANCE/*"`, false},
+	} {
+		p := policy(t, `{"Effect":"Allow",`+test.action+`,`+test.resource+`}`)
+		got, err := evaluator.Policies{Identity: p}.Evaluate(evaluator.Request{
+			Principal: evaluator.Principal{Kind: evaluator.Role, Name: me}, Action: "ec2:RunInstances", Resource: "arn:aws:ec2:eu-west-1:111122223333:instance/i-1"})
+		if err != nil || got.Allowed != test.want {
+			t.Errorf("%s %s: %+v, %v", test.action, test.resource, got, err)
+		}
+	}
+}
+
+// What is not known is an error, and never a right.
+func TestUnknownIsAnError(t *testing.T) {
+	for name, statement := range map[string]string{
+		"an operator":                  `{"Effect":"Allow","Action":"*","Resource":"*","Condition":{"DateLessThan":{"aws:CurrentTime":"2026-01-01"}}}`,
+		"an operator by its letters":   `{"Effect":"Allow","Action":"*","Resource":"*","Condition":{"stringequals":{"a:b":"c"}}}`,
+		"a set operator":               `{"Effect":"Allow","Action":"*","Resource":"*","Condition":{"ForSomeValues:StringEquals":{"a:b":"c"}}}`,
+		"Null of a set":                `{"Effect":"Allow","Action":"*","Resource":"*","Condition":{"ForAnyValue:Null":{"a:b":"true"}}}`,
+		"Null of something else":       `{"Effect":"Allow","Action":"*","Resource":"*","Condition":{"Null":{"a:b":"yes"}}}`,
+		"a number":                     `{"Effect":"Allow","Action":"*","Resource":"*","Condition":{"StringEquals":{"a:b":1}}}`,
+		"no value":                     `{"Effect":"Allow","Action":"*","Resource":"*","Condition":{"StringEquals":{"a:b":[]}}}`,
+		"an element":                   `{"Effect":"Allow","Action":"*","Resource":"*","Limit":1}`,
+		"NotPrincipal":                 `{"Effect":"Deny","NotPrincipal":{"AWS":"*"},"Action":"*","Resource":"*"}`,
+		"a kind of principal":          `{"Effect":"Allow","Principal":{"CanonicalUser":"x"},"Action":"*","Resource":"*"}`,
+		"a principal with a wildcard":  `{"Effect":"Allow","Principal":{"AWS":"arn:aws:iam::111122223333:role/*"},"Action":"*","Resource":"*"}`,
+		"a principal that is a word":   `{"Effect":"Allow","Principal":"me","Action":"*","Resource":"*"}`,
+		"no principal in a Principal":  `{"Effect":"Allow","Principal":{},"Action":"*","Resource":"*"}`,
+		"an effect":                    `{"Effect":"allow","Action":"*","Resource":"*"}`,
+		"no action":                    `{"Effect":"Allow","Resource":"*"}`,
+		"both actions":                 `{"Effect":"Allow","Action":"*","NotAction":"s3:*","Resource":"*"}`,
+		"an action without a service":  `{"Effect":"Allow","Action":"RunInstances","Resource":"*"}`,
+		"no resource":                  `{"Effect":"Allow","Action":"*"}`,
+		"a resource that is a name":    `{"Effect":"Allow","Action":"*","Resource":"work"}`,
+		"a variable without an end":    `{"Effect":"Allow","Action":"*","Resource":"arn:${aws:x"}`,
+		"a variable without a name":    `{"Effect":"Allow","Action":"*","Resource":"arn:${}"}`,
+		"a default without its quotes": `{"Effect":"Allow","Action":"*","Resource":"arn:${a:b, c}"}`,
+	} {
+		if _, err := evaluator.Parse(name, []byte(`{"Version":"2012-10-17","Statement":`+statement+`}`)); err == nil || !strings.Contains(err.Error(), name) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	for name, document := range map[string]string{
+		"an old version": `{"Version":"2008-10-17","Statement":{"Effect":"Allow","Action":"*","Resource":"*"}}`,
+		"no statement":   `{"Version":"2012-10-17","Statement":[]}`,
+		"two documents":  `{"Version":"2012-10-17","Statement":{"Effect":"Allow","Action":"*","Resource":"*"}} {}`,
+		"no JSON":        `Version: 2012`,
+	} {
+		if _, err := evaluator.Parse(name, []byte(document)); err == nil {
+			t.Errorf("%s was read", name)
+		}
+	}
+}
+
+// A request that cannot be judged is an error, too.
+func TestUndecidable(t *testing.T) {
+	self := evaluator.Principal{Kind: evaluator.Role, Name: me}
+	sets := policy(t, `{"Effect":"Allow","Action":"*","Resource":"*","Condition":{"StringEquals":{"aws:TagKeys":"a"}}}`)
+	differs := policy(t, `{"Effect":"Allow","Action":"*","Resource":"*","Condition":{"StringNotEquals":{"a:b":"${a:none}"}}}`)
+	for name, test := range map[string]struct {
+		policies evaluator.Policies
+		request  evaluator.Request
+	}{
+		"several values without a set operator": {evaluator.Policies{Identity: sets}, evaluator.Request{Principal: self, Action: "a:b", Resource: queue, Context: map[string][]string{"aws:TagKeys": {"a", "b"}}}},
+		"a difference from a variable of none":  {evaluator.Policies{Identity: differs}, evaluator.Request{Principal: self, Action: "a:b", Resource: queue, Context: map[string][]string{"a:b": {"x"}}}},
+		"a key twice":                           {evaluator.Policies{}, evaluator.Request{Principal: self, Action: "a:b", Resource: queue, Context: map[string][]string{"a:B": {"x"}, "a:b": {"y"}}}},
+		"a made-up principal":                   {evaluator.Policies{}, evaluator.Request{Principal: self, Action: "a:b", Resource: queue, Context: map[string][]string{"aws:PrincipalArn": {"x"}}}},
+		"a bucket of nobody":                    {evaluator.Policies{Resource: policy(t, toMe)}, evaluator.Request{Principal: self, Action: "s3:GetObject", Resource: "arn:aws:s3:::b/k"}},
+		"no action":                             {evaluator.Policies{}, evaluator.Request{Principal: self, Resource: queue}},
+		"no principal":                          {evaluator.Policies{}, evaluator.Request{Action: "a:b", Resource: queue}},
+		"a kind of principal":                   {evaluator.Policies{}, evaluator.Request{Principal: evaluator.Principal{Kind: "User", Name: me}, Action: "a:b", Resource: queue}},
+		"a resource's policy on a role":         {evaluator.Policies{Identity: policy(t, toMe)}, evaluator.Request{Principal: self, Action: "a:b", Resource: queue}},
+		"a role's policy on a resource":         {evaluator.Policies{Resource: policy(t, mine)}, evaluator.Request{Principal: self, Action: "a:b", Resource: queue}},
+	} {
+		if got, err := test.policies.Evaluate(test.request); err == nil || got.Allowed {
+			t.Errorf("%s: %+v, %v", name, got, err)
+		}
+	}
+}
