@@ -40,7 +40,9 @@ func readCluster(r *reader) (Cluster, error) {
 	c := Cluster{
 		Name: r.text("clusterName"), UID: r.text("clusterUID"), Namespace: r.or("namespace", "joist"), OIDCProvider: r.text("oidcProvider"),
 		Node: Node{Role: r.text("nodeRole"), Profile: r.text("instanceProfile"),
-			Profiles: Profiles(r.or("nodeProfiles", string(ByRole))), Access: Access(r.text("nodeAccess"))},
+			Profiles: Profiles(r.or("nodeProfiles", string(ByRole))), Access: Access(r.text("nodeAccess")),
+			Tags: r.list("nodeTags"), Parameters: r.list("parameters")},
+		Replayers: r.list("replayers"), ZonalShift: r.flag("zonalShift"), IsolatedVPC: r.flag("isolatedVPC"),
 		Queue: ExistingQueue{Policy: r.flag("existingQueuePolicy"), Rules: r.list("existingRules"), Visibility: r.duration("queueVisibility")},
 	}
 	queue, podIdentity := r.text("interruptionQueue"), r.flag("podIdentity")

@@ -48,6 +48,11 @@ type Cluster struct {
 	OIDCProvider string
 	Node         Node
 	Queue        ExistingQueue
+	// Replayers are the ARNs of people's roles that may put messages back into queues.
+	Replayers []string
+	// ZonalShift keeps away from zones that a zonal shift moves the cluster away from, and
+	// IsolatedVPC calls nobody but what has a VPC endpoint.
+	ZonalShift, IsolatedVPC bool
 }
 
 // Profiles says who makes instance profiles.
@@ -84,6 +89,9 @@ type Node struct {
 	ProfileExisting bool
 	Profiles        Profiles
 	Access          Access
+	// Tags are the keys of spec.tags that node classes use, with * and ? in them, and
+	// Parameters the names of SSM parameters that their ssmParameter terms name.
+	Tags, Parameters []string
 }
 
 // ExistingQueue is what a queue of interruption events that was there before has

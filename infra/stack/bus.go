@@ -21,10 +21,15 @@ const (
 )
 
 // newBus makes the cluster's bus, with its archive and its audit log.
-func newBus(scope constructs.Construct, id string, plan topology.Plan) (awsevents.CfnEventBus, awslogs.CfnLogGroup) {
+func newBus(scope constructs.Construct, id string, plan topology.Plan, policy map[string]any) {
 	scope = constructs.NewConstruct(scope, jsii.String(id))
 	bus := awsevents.NewCfnEventBus(scope, jsii.String("Events"), &awsevents.CfnEventBusProps{
 		Name: jsii.String(plan.Bus), Description: jsii.String("What Joist found out and did in the cluster " + plan.Cluster),
+	})
+	deny, _ := policy["Statement"].([]any)[0].(map[string]any)
+	delete(deny, "Sid")
+	awsevents.NewCfnEventBusPolicy(scope, jsii.String("Policy"), &awsevents.CfnEventBusPolicyProps{
+		EventBusName: bus.Ref(), StatementId: jsii.String("DenyOtherSenders"), Statement: deny,
 	})
 	awsevents.NewCfnArchive(scope, jsii.String("Archive"), &awsevents.CfnArchiveProps{
 		ArchiveName: jsii.String(plan.Archive), SourceArn: bus.AttrArn(), RetentionDays: jsii.Number(archiveDays),
@@ -35,7 +40,6 @@ func newBus(scope constructs.Construct, id string, plan topology.Plan) (awsevent
 		LogGroupName: jsii.String(plan.AuditLogGroup), RetentionInDays: jsii.Number(auditDays),
 	})
 	audit.ApplyRemovalPolicy(awscdk.RemovalPolicy_RETAIN_ON_UPDATE_OR_DELETE, nil)
-	return bus, audit
 }
 
 // newAuditPolicy lets EventBridge's rules write to the audit logs: one policy for the

@@ -1,6 +1,7 @@
 package stack
 
 import (
+	"slices"
 	"time"
 
 	"github.com/aws/aws-cdk-go/awscdk/v2"
@@ -9,6 +10,7 @@ import (
 	"github.com/aws/jsii-runtime-go"
 
 	"github.com/joist-autoscaler/joist/infra/config"
+	"github.com/joist-autoscaler/joist/infra/rights"
 	"github.com/joist-autoscaler/joist/shared/settings"
 	"github.com/joist-autoscaler/joist/shared/topology"
 )
@@ -18,19 +20,19 @@ type plane struct {
 	shared
 	scope   constructs.Construct
 	cluster config.Cluster
-	rights  documents
+	rights  rights.Scope
 	queues  map[string]WorkQueue
 	roles   map[string]awsiam.CfnRole
 }
 
 // newCluster makes everything that belongs to one cluster.
-func newCluster(stack awscdk.Stack, s shared, k config.Cluster) {
+func newCluster(stack awscdk.Stack, s shared, k config.Cluster) plane {
 	p := plane{
-		shared: s, scope: constructs.NewConstruct(stack, jsii.String(clusterID(k))), cluster: k, rights: rightsOf(s, k),
+		shared: s, scope: constructs.NewConstruct(stack, jsii.String(clusterID(k))), cluster: k, rights: scopeOf(s.place, s.bucket, k),
 		queues: map[string]WorkQueue{}, roles: map[string]awsiam.CfnRole{},
 	}
-	newNodeIdentity(p.scope, "Nodes", s.place, k)
-	newBus(p.scope, "Bus", k.Plan)
+	newNodeIdentity(p.scope, "Nodes", s.place, p.rights, k)
+	newBus(p.scope, "Bus", k.Plan, plain(p.rights.Bus()))
 	p.makeRoles()
 	p.makeQueues()
 	p.makeRules()
@@ -43,6 +45,7 @@ func newCluster(stack awscdk.Stack, s shared, k config.Cluster) {
 	}
 	p.board()
 	p.outputs()
+	return p
 }
 
 // makeRoles makes a role for each service, and one for the scheduler.
@@ -50,8 +53,9 @@ func (p plane) makeRoles() {
 	for _, service := range append(append([]string{topology.Scheduler}, topology.Outside...), topology.Inside...) {
 		role := newServiceRole(p.scope, title(service)+"Role", roleProps{
 			name: p.roleName(service), description: "What Joist's " + service + " may do for the cluster " + p.cluster.Name,
-			trust: p.rights.trust(service), rights: map[string]map[string]any{"joist-" + service: p.rights.role(service)},
+			trust: p.trust(service), rights: p.may(service),
 		})
+		except(role, p.wildcards(service)...)
 		p.roles[service] = role
 	}
 	for _, service := range topology.Inside {
@@ -61,27 +65,39 @@ func (p plane) makeRoles() {
 	}
 }
 
+// wildcards are the exceptions of a service's role as the cluster has it.
+func (p plane) wildcards(service string) []exception {
+	var all []exception
+	for _, e := range wildcards[service] {
+		if e != profilesOf || p.cluster.Node.Profiles == config.ByRole {
+			all = append(all, e)
+		}
+	}
+	if p.network != nil && slices.Contains(topology.Outside, service) {
+		all = append(all, interfaces)
+	}
+	return all
+}
+
 func (p plane) roleName(service string) string { return p.cluster.Plan.Prefix + "-joist-" + service }
 
 func (p plane) roleARN(service string) string { return p.place.global("role/" + p.roleName(service)) }
 
-// makeQueues makes each service's queue. Its policy may name roles, which must exist
-// then.
+// makeQueues makes each service's queue. Policies name roles in conditions only, and so need not wait for them.
 func (p plane) makeQueues() {
 	for _, queue := range p.cluster.Plan.Queues {
-		props := queueProps{place: p.place, queue: queue, deadPolicy: p.rights.dead(queue)}
-		if !queue.Existing || !p.cluster.Queue.Policy {
-			props.policy = p.rights.queue(queue)
-		}
-		made := newWorkQueue(p.scope, title(queue.Service)+"Queue", props)
-		for _, role := range sortedKeys(p.roles) {
-			if made.policy != nil {
-				made.policy.Node().AddDependency(p.roles[role])
-			}
-		}
-		p.queues[queue.Service] = made
+		p.queues[queue.Service] = newWorkQueue(p.scope, title(queue.Service)+"Queue", queueProps{
+			place: p.place, queue: queue, policy: plain(p.rights.Queue(queue)), deadPolicy: plain(p.rights.Dead(queue)),
+		})
 	}
-	newDeadQueue(p.scope, "AuditQueue", p.auditDead(), p.rights.auditDead())
+	newDeadQueue(p.scope, "AuditQueue", p.auditDead(), plain(p.rights.RuleDead(p.auditDead())))
+}
+
+// adoptQueue lets the rules send to a queue that was there before, if nothing does (A050).
+func (p plane) adoptQueue() {
+	if q := p.queues["interruption"]; q.Existing && !p.cluster.Queue.Policy {
+		newQueuePolicy(p.scope, "AdoptedPolicy", jsii.String(q.URL), plain(p.rights.Queue(q.Queue)))
+	}
 }
 
 // auditDead is the dead-letter queue of what could not be written to the audit log.
@@ -136,6 +152,13 @@ func (p plane) environment(service string) map[string]string {
 	}
 	if service != "interruption" {
 		e[settings.Bucket], e[settings.Prefix] = p.bucket, p.cluster.Name
+	}
+	if service == "catalog" {
+		for name, on := range map[string]bool{settings.ZonalShift: p.cluster.ZonalShift, settings.IsolatedVPC: p.cluster.IsolatedVPC} {
+			if on {
+				e[name] = "true"
+			}
+		}
 	}
 	return e
 }

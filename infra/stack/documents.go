@@ -1,46 +1,93 @@
 package stack
 
 import (
+	"slices"
+	"strings"
+
 	"github.com/joist-autoscaler/joist/infra/config"
+	"github.com/joist-autoscaler/joist/infra/rights"
 	"github.com/joist-autoscaler/joist/shared/topology"
 )
 
-// documents are the policies of one cluster.
-type documents struct {
-	place   place
-	cluster config.Cluster
-}
-
-func rightsOf(s shared, k config.Cluster) documents { return documents{s.place, k} }
-
-func (d documents) trust(service string) map[string]any {
-	principal := "lambda.amazonaws.com"
-	switch service {
-	case topology.Scheduler:
-		principal = "scheduler.amazonaws.com"
-	case "watcher", "lifecycle":
-		principal = "pods.eks.amazonaws.com"
+// scopeOf is whose rights a cluster's are.
+func scopeOf(p place, bucket string, k config.Cluster) rights.Scope {
+	return rights.Scope{
+		Partition: p.partition, Account: p.account, Region: p.region, Plan: k.Plan, Bucket: bucket, Prefix: k.Name,
+		NodeRole: nodeRoleARN(p, k), Profiles: k.Node.Profiles == config.ByRole, ZonalShift: k.ZonalShift,
+		NodeTags: k.Node.Tags, Parameters: k.Node.Parameters, Replayers: k.Replayers,
 	}
-	return map[string]any{"Version": "2012-10-17", "Statement": []any{map[string]any{
-		"Effect": "Allow", "Principal": map[string]any{"Service": principal}, "Action": "sts:AssumeRole",
-	}}}
 }
 
-func (d documents) role(service string) map[string]any {
-	return map[string]any{"Version": "2012-10-17", "Statement": []any{map[string]any{
-		"Effect": "Allow", "Action": "sqs:SendMessage", "Resource": d.place.arn("sqs", d.cluster.Plan.Prefix+"-joist-"+service+"-dead"),
-	}}}
+// trust says who may take a service's role.
+func (p plane) trust(service string) map[string]any {
+	switch {
+	case service == topology.Scheduler:
+		return plain(p.rights.TrustScheduler())
+	case slices.Contains(topology.Outside, service):
+		return plain(rights.TrustFunction())
+	case p.cluster.OIDCProvider != "":
+		_, issuer, _ := strings.Cut(p.cluster.OIDCProvider, ":oidc-provider/")
+		return plain(rights.TrustAccount(p.cluster.OIDCProvider, issuer, p.cluster.Namespace, account(service)))
+	}
+	return plain(p.rights.TrustPod(p.cluster.Namespace, account(service)))
 }
 
-func (d documents) queue(q topology.Queue) map[string]any { return d.tls(q.Name) }
+// may is what a service's role has, by the names of its policies.
+func (p plane) may(service string) map[string]map[string]any {
+	document, err := p.rights.Of(service)
+	if err != nil {
+		// New has checked the scope.
+		panic(err)
+	}
+	all := map[string]map[string]any{"joist-" + service: plain(document)}
+	if slices.Contains(topology.Outside, service) {
+		all["function"] = plain(p.rights.Function(service))
+		if p.network != nil {
+			all["network"] = networkRights(p.place.arn("lambda", "function:"+p.roleName(service)))
+		}
+	}
+	return all
+}
 
-func (d documents) dead(q topology.Queue) map[string]any { return d.tls(q.Dead) }
+// networkRights let Lambda connect a function to a VPC, and are refused to the
+// function's own code
+// (https://docs.aws.amazon.com/lambda/latest/dg/configuration-vpc.html#configuration-vpc-permissions).
+func networkRights(function string) map[string]any {
+	actions := []string{
+		"ec2:AssignPrivateIpAddresses", "ec2:CreateNetworkInterface", "ec2:DeleteNetworkInterface", "ec2:DescribeNetworkInterfaces", "ec2:DescribeSubnets",
+		"ec2:UnassignPrivateIpAddresses",
+	}
+	return map[string]any{"Version": "2012-10-17", "Statement": []any{
+		map[string]any{"Sid": "LambdaConnects", "Effect": "Allow", "Action": actions, "Resource": "*"},
+		map[string]any{"Sid": "DenyTheCode", "Effect": "Deny", "Action": actions, "Resource": "*",
+			"Condition": map[string]any{"ArnEquals": map[string]any{"lambda:SourceFunctionArn": function}}},
+	}}
+}
 
-func (d documents) auditDead() map[string]any { return d.tls("audit") }
+// plain is a document with single values instead of lists of one: IAM means the same,
+// and cdk-nag reads no other form.
+func plain(document rights.Document) map[string]any {
+	simple, _ := single(document.Map()).(map[string]any)
+	// Statements stay a list.
+	if _, list := simple["Statement"].([]any); !list {
+		simple["Statement"] = []any{simple["Statement"]}
+	}
+	return simple
+}
 
-func (d documents) tls(name string) map[string]any {
-	return map[string]any{"Version": "2012-10-17", "Statement": []any{map[string]any{
-		"Sid": "DenyInsecureTransport", "Effect": "Deny", "Principal": "*", "Action": "sqs:*", "Resource": d.place.arn("sqs", name),
-		"Condition": map[string]any{"Bool": map[string]any{"aws:SecureTransport": "false"}},
-	}}}
+func single(value any) any {
+	switch v := value.(type) {
+	case map[string]any:
+		for key, inner := range v {
+			v[key] = single(inner)
+		}
+	case []any:
+		for i, inner := range v {
+			v[i] = single(inner)
+		}
+		if len(v) == 1 {
+			return v[0]
+		}
+	}
+	return value
 }

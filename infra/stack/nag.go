@@ -1,7 +1,61 @@
 package stack
 
 import (
-	"github.com/aws/aws-cdk-go/awscdk/v2"
+	"github.com/aws/constructs-go/constructs/v10"
+	"github.com/aws/jsii-runtime-go"
+	"github.com/cdklabs/cdk-nag-go/cdknag/v2"
 )
 
-func suppress(awscdk.Stack) {}
+// exception is a finding of cdk-nag that is right as it is, and why.
+type exception struct {
+	// rule is one of AwsSolutions, and findings a regular expression of what it found, or
+	// empty for all.
+	rule, findings, reason string
+}
+
+// The exceptions, by what they are of. A role has those that its rights need: a new
+// kind of wildcard is a finding again.
+var (
+	wholeBucketLog = exception{"AwsSolutions-S1", "",
+		"An access log would need a second bucket and tell of documents that go by themselves; CloudTrail's data events tell the same where they are switched on"}
+	lastQueue = exception{"AwsSolutions-SQS3", "",
+		"It is a dead-letter queue itself: of an EventBridge target or of a queue that is not of this stack"}
+	nodePolicies = exception{"AwsSolutions-IAM4", "",
+		"Nodes need the policies that EKS, the VPC CNI, ECR and SSM publish for them; AWS changes these together with what it installs on nodes (B217)"}
+	logStreams = exception{"AwsSolutions-IAM5", `/^Resource::arn:.*:logs:.*$/`,
+		"The streams of the function's own log group have names that Lambda chooses"}
+	documentsOf = exception{"AwsSolutions-IAM5", `/^Resource::.*:s3:::.*\/\*$/`,
+		"Documents are named by their digest, below the cluster's prefix and their own kind"}
+	looks = exception{"AwsSolutions-IAM5", `/^Resource::\*$/`,
+		"Actions that only describe know no resources; where AWS allows it they are bound to the region or the cluster by a condition"}
+	parametersOf = exception{"AwsSolutions-IAM5", `/^Resource::arn:.*:ssm:.*$/`,
+		"AWS publishes images below /aws/service, by release; other parameters are named by the person who deploys"}
+	machines = exception{"AwsSolutions-IAM5", `/^Resource::arn:.*:ec2:.*$/`,
+		"Ids of machines, templates and networks are not known before; conditions bind what is changed to the cluster's tags"}
+	profilesOf = exception{"AwsSolutions-IAM5", `/^Resource::arn:.*:instance-profile\/.*$/`,
+		"Profiles are named after node classes, below the cluster's path, and bound to its tags; reading is of names alone"}
+	interfaces = exception{"AwsSolutions-IAM5", `/^Resource::\*$/`,
+		"Lambda needs this to connect a function to a VPC, with this resource; a denial refuses it to the function's own code"}
+)
+
+// wildcards are the exceptions of each service's role.
+var wildcards = map[string][]exception{
+	"watcher":      {documentsOf},
+	"lifecycle":    {documentsOf},
+	"planner":      {documentsOf, logStreams},
+	"disruption":   {documentsOf, logStreams},
+	"interruption": {looks, logStreams},
+	"catalog":      {documentsOf, logStreams, looks, parametersOf},
+	"launcher":     {documentsOf, logStreams, looks, machines, profilesOf},
+}
+
+// except writes the exceptions down at what they are of.
+func except(at constructs.IConstruct, exceptions ...exception) {
+	for _, e := range exceptions {
+		suppression := &cdknag.NagPackSuppression{Id: jsii.String(e.rule), Reason: jsii.String(e.reason)}
+		if e.findings != "" {
+			suppression.AppliesTo = &[]any{&cdknag.RegexAppliesTo{Regex: jsii.String(e.findings)}}
+		}
+		cdknag.NagSuppressions_AddResourceSuppressions(at, &[]*cdknag.NagPackSuppression{suppression}, jsii.Bool(true))
+	}
+}

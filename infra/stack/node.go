@@ -8,31 +8,25 @@ import (
 	"github.com/aws/jsii-runtime-go"
 
 	"github.com/joist-autoscaler/joist/infra/config"
+	"github.com/joist-autoscaler/joist/infra/rights"
 )
-
-// nodePolicies are the four that a node needs (A038; the pull-only one is B217's, for
-// a node pulls images and lists none).
-var nodePolicies = []string{
-	"AmazonEKS_CNI_Policy", "AmazonEKSWorkerNodePolicy", "AmazonEC2ContainerRegistryPullOnly", "AmazonSSMManagedInstanceCore",
-}
 
 // newNodeIdentity makes who nodes are: their role, an instance profile where node
 // classes name one, and their way into the cluster. It makes nothing that is there.
-func newNodeIdentity(scope constructs.Construct, id string, p place, k config.Cluster) {
+func newNodeIdentity(scope constructs.Construct, id string, p place, s rights.Scope, k config.Cluster) {
 	scope = constructs.NewConstruct(scope, jsii.String(id))
 	var role awsiam.CfnRole
 	if !k.Node.Existing {
 		var managed []any
-		for _, name := range nodePolicies {
-			managed = append(managed, p.managed(name))
+		for _, arn := range s.NodePolicies() {
+			managed = append(managed, arn)
 		}
 		role = awsiam.NewCfnRole(scope, jsii.String("Role"), &awsiam.CfnRoleProps{
 			RoleName: jsii.String(k.Node.Role), Description: jsii.String("What nodes of the cluster " + k.Name + " may do"),
-			ManagedPolicyArns: &managed,
-			AssumeRolePolicyDocument: map[string]any{"Version": "2012-10-17", "Statement": []any{map[string]any{
-				"Effect": "Allow", "Principal": map[string]any{"Service": "ec2." + p.suffix()}, "Action": "sts:AssumeRole",
-			}}},
+			ManagedPolicyArns:        &managed,
+			AssumeRolePolicyDocument: plain(s.TrustNodes()),
 		})
+		except(role, nodePolicies)
 	}
 	after := func(r awscdk.CfnResource) {
 		if role != nil {

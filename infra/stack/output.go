@@ -92,6 +92,9 @@ func (p plane) values() [][2]string {
 			values = append(values, [2]string{"settings.queues.lifecycleDead", p.queues[q.Service].DeadURL})
 		}
 	}
+	if k.ZonalShift {
+		values = append(values, [2]string{"settings.enableZonalShift", "true"})
+	}
 	if k.OIDCProvider != "" {
 		for _, service := range topology.Inside {
 			values = append(values, [2]string{service + `.serviceAccount.annotations.eks\.amazonaws\.com/role-arn`, p.roleARN(service)})

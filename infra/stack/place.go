@@ -31,11 +31,6 @@ func (p place) global(resource string) string {
 	return "arn:" + p.partition + ":iam::" + p.account + ":" + resource
 }
 
-// managed is one of AWS's own policies.
-func (p place) managed(name string) string {
-	return "arn:" + p.partition + ":iam::aws:policy/" + name
-}
-
 // suffix ends the names of hosts (A041).
 func (p place) suffix() string {
 	if p.partition == "aws-cn" {

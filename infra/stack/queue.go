@@ -25,8 +25,7 @@ type WorkQueue struct {
 type queueProps struct {
 	place place
 	queue topology.Queue
-	// policy and deadPolicy are the resource policies; policy is nil where the queue has
-	// one already.
+	// policy and deadPolicy are the resource policies.
 	policy, deadPolicy map[string]any
 }
 
@@ -47,22 +46,20 @@ func newWorkQueue(scope constructs.Construct, id string, p queueProps) WorkQueue
 		RedriveAllowPolicy: map[string]any{"redrivePermission": "byQueue", "sourceQueueArns": []string{q.ARN}},
 	})
 	newQueuePolicy(scope, "DeadPolicy", dead.Ref(), p.deadPolicy)
-	url := jsii.String(q.URL)
-	if !p.queue.Existing {
-		main := awssqs.NewCfnQueue(scope, jsii.String("Main"), &awssqs.CfnQueueProps{
-			QueueName:              jsii.String(p.queue.Name),
-			MessageRetentionPeriod: seconds(p.queue.Retention),
-			VisibilityTimeout:      seconds(p.queue.Visibility),
-			SqsManagedSseEnabled:   true,
-			// A receive of a poller waits as long as SQS lets it.
-			ReceiveMessageWaitTimeSeconds: jsii.Number(20),
-			RedrivePolicy:                 map[string]any{"deadLetterTargetArn": dead.AttrArn(), "maxReceiveCount": p.queue.MaxReceives},
-		})
-		q.made, url = main, main.Ref()
+	if p.queue.Existing {
+		except(dead, lastQueue)
+		return q
 	}
-	if p.policy != nil {
-		q.policy = newQueuePolicy(scope, "Policy", url, p.policy)
-	}
+	main := awssqs.NewCfnQueue(scope, jsii.String("Main"), &awssqs.CfnQueueProps{
+		QueueName:              jsii.String(p.queue.Name),
+		MessageRetentionPeriod: seconds(p.queue.Retention),
+		VisibilityTimeout:      seconds(p.queue.Visibility),
+		SqsManagedSseEnabled:   true,
+		// A receive of a poller waits as long as SQS lets it.
+		ReceiveMessageWaitTimeSeconds: jsii.Number(20),
+		RedrivePolicy:                 map[string]any{"deadLetterTargetArn": dead.AttrArn(), "maxReceiveCount": p.queue.MaxReceives},
+	})
+	q.made, q.policy = main, newQueuePolicy(scope, "Policy", main.Ref(), p.policy)
 	return q
 }
 
@@ -79,6 +76,7 @@ func newDeadQueue(scope constructs.Construct, id, name string, policy map[string
 		RedriveAllowPolicy: map[string]any{"redrivePermission": "denyAll"},
 	})
 	newQueuePolicy(scope, "DeadPolicy", dead.Ref(), policy)
+	except(dead, lastQueue)
 }
 
 func seconds(d time.Duration) *float64 { return jsii.Number(d.Seconds()) }

@@ -34,6 +34,7 @@ func newSpotRole(scope constructs.Construct, id string, p place, stack string, c
 			map[string]any{"Sid": "Log", "Effect": "Allow", "Action": []string{"logs:CreateLogStream", "logs:PutLogEvents"}, "Resource": logs},
 		}}},
 	})
+	except(role, logStreams)
 	function := newFunction(scope, functionProps{
 		name: name, description: "Makes sure of the service-linked role of EC2 spot", memory: 128, timeout: time.Minute, role: role, code: code,
 	})

@@ -13,7 +13,7 @@ import (
 // catalogues, a prefix for each cluster. Everything in it is forgotten
 // blob.Retention after it was last written; what is alive, the pointers too, is written again by
 // half of that.
-func newStore(scope constructs.Construct, id string, p place, name string) awss3.CfnBucket {
+func newStore(scope constructs.Construct, id string, name string, policy func(bucket string) map[string]any) {
 	scope = constructs.NewConstruct(scope, jsii.String(id))
 	bucket := awss3.NewCfnBucket(scope, jsii.String("Bucket"), &awss3.CfnBucketProps{
 		BucketName: jsii.String(name),
@@ -38,13 +38,6 @@ func newStore(scope constructs.Construct, id string, p place, name string) awss3
 	// CloudFormation cannot remove a bucket that is not empty; one that a first
 	// deployment leaves behind would be in the way of the second.
 	bucket.ApplyRemovalPolicy(awscdk.RemovalPolicy_RETAIN_ON_UPDATE_OR_DELETE, nil)
-	arn := "arn:" + p.partition + ":s3:::" + name
-	awss3.NewCfnBucketPolicy(scope, jsii.String("Policy"), &awss3.CfnBucketPolicyProps{
-		Bucket: bucket.Ref(),
-		PolicyDocument: map[string]any{"Version": "2012-10-17", "Statement": []any{map[string]any{
-			"Sid": "DenyInsecureTransport", "Effect": "Deny", "Principal": "*", "Action": "s3:*", "Resource": []string{arn, arn + "/*"},
-			"Condition": map[string]any{"Bool": map[string]any{"aws:SecureTransport": "false"}},
-		}}},
-	})
-	return bucket
+	except(bucket, wholeBucketLog)
+	awss3.NewCfnBucketPolicy(scope, jsii.String("Policy"), &awss3.CfnBucketPolicyProps{Bucket: bucket.Ref(), PolicyDocument: policy(*bucket.Ref())})
 }

@@ -25,6 +25,10 @@ var update = flag.Bool("update", false, "write the golden files anew")
 
 func TestMain(m *testing.M) {
 	flag.Parse()
+	// The Node at hand may be older than what jsii wants, and is no matter of ours.
+	if err := os.Setenv("JSII_SILENCE_WARNING_END_OF_LIFE_NODE_VERSION", "1"); err != nil {
+		panic(err)
+	}
 	code := m.Run()
 	jsii.Close()
 	os.Exit(code)
@@ -33,6 +37,8 @@ func TestMain(m *testing.M) {
 // contexts are what people ask for; each has a golden template.
 var contexts = map[string]map[string]any{
 	"fresh": {"clusterName": "prod"},
+	// seoul is the cluster of the end-to-end tests, whose fake AWS is made of this template.
+	"seoul": {"clusterName": "seoul"},
 	"oidc": {
 		"clusterName": "prod", "region": "eu-west-1", "account": "111122223333", "nodeAccess": "awsAuth", "nodeProfiles": "instanceProfile",
 		"oidcProvider": "arn:aws:iam::111122223333:oidc-provider/oidc.eks.eu-west-1.amazonaws.com/id/0123456789ABCDEF", "namespace": "karpenter",
