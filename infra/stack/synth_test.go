@@ -133,18 +133,42 @@ func synth(t *testing.T, name string) template {
 
 var hash = regexp.MustCompile(`[0-9a-f]{64}\.zip`)
 
-// normal is a template whose assets have no hash in their names.
+// normal is a template whose assets have no hash in their names, with a line for each
+// property of a resource; what is for the CDK alone is left out.
 func normal(t *testing.T, file string) []byte {
 	t.Helper()
 	raw, err := os.ReadFile(file)
 	if err != nil {
 		t.Fatal(err)
 	}
-	var tidy bytes.Buffer
-	if err := json.Indent(&tidy, hash.ReplaceAll(raw, []byte("HASH.zip")), "", " "); err != nil {
+	var whole map[string]any
+	if err := json.Unmarshal(hash.ReplaceAll(raw, []byte("HASH.zip")), &whole); err != nil {
 		t.Fatal(err)
 	}
-	return append(tidy.Bytes(), '\n')
+	for _, r := range whole["Resources"].(map[string]any) {
+		delete(r.(map[string]any), "Metadata")
+	}
+	return append(lines(t, whole, "", 4), '\n')
+}
+
+// lines writes JSON with a line for each member down to a depth.
+func lines(t *testing.T, value any, indent string, depth int) []byte {
+	t.Helper()
+	object, ok := value.(map[string]any)
+	if !ok || depth == 0 || len(object) == 0 {
+		var text bytes.Buffer
+		encoder := json.NewEncoder(&text)
+		encoder.SetEscapeHTML(false)
+		if err := encoder.Encode(value); err != nil {
+			t.Fatal(err)
+		}
+		return bytes.TrimSpace(text.Bytes())
+	}
+	var members [][]byte
+	for _, key := range slices.Sorted(maps.Keys(object)) {
+		members = append(members, slices.Concat([]byte(indent+"  "), lines(t, key, "", 0), []byte(": "), lines(t, object[key], indent+"  ", depth-1)))
+	}
+	return slices.Concat([]byte("{\n"), bytes.Join(members, []byte(",\n")), []byte("\n"+indent+"}"))
 }
 
 func TestGolden(t *testing.T) {
