@@ -21,9 +21,9 @@ const (
 	Definitions = root + "/deploy/charts/joist-crd"
 
 	helmVersion = "v3.22.0"
-	// versions are what helm's own release says to charts that are rendered without
-	// a cluster: an old Kubernetes, unless it is told by the linker.
-	versions = "-X helm.sh/helm/v3/pkg/chartutil.k8sVersionMajor=1 -X helm.sh/helm/v3/pkg/chartutil.k8sVersionMinor=36"
+	// kubeVersion is what charts are rendered for without a cluster. A helm that was
+	// built by the go command would say a Kubernetes of years ago.
+	kubeVersion = "--kube-version=1.36"
 )
 
 // Release is what helm is asked for.
@@ -47,12 +47,12 @@ func (r Release) args(command string, flags ...string) []string {
 
 // Template renders a release without a cluster.
 func Template(ctx context.Context, r Release, flags ...string) (string, error) {
-	return helm(ctx, r.args("template", flags...)...)
+	return helm(ctx, r.args("template", append(flags, kubeVersion)...)...)
 }
 
 // Install installs a release, or upgrades it, and gives what helm says.
 func Install(ctx context.Context, kubeconfig string, r Release) (string, error) {
-	return helm(ctx, r.args("upgrade", "--install", "--kubeconfig", kubeconfig)...)
+	return helm(ctx, append([]string{"upgrade"}, r.args("--install", "--kubeconfig", kubeconfig)...)...)
 }
 
 // Uninstall takes a release away.
@@ -108,7 +108,7 @@ func build(into, path string) error {
 		return fmt.Errorf("making a folder for helm: %w", err)
 	}
 	defer os.RemoveAll(folder)
-	command := exec.Command("go", "install", "-ldflags", versions, "helm.sh/helm/v3/cmd/helm@"+helmVersion) //nolint:noctx // a build is not part of a test's time
+	command := exec.Command("go", "install", "helm.sh/helm/v3/cmd/helm@"+helmVersion) //nolint:noctx // a build is not part of a test's time
 	command.Env = append(os.Environ(), "GOWORK=off", "GOFLAGS=", "GOBIN="+folder)
 	if out, err := command.CombinedOutput(); err != nil {
 		return fmt.Errorf("building helm: %w\n%s", err, out)

@@ -54,7 +54,7 @@ func (l layout) apiserverArgs() []string {
 	if l.noRBAC {
 		authorization = "AlwaysAllow"
 	}
-	return []string{
+	args := []string{
 		"--etcd-servers=" + l.etcdURL(),
 		"--bind-address=127.0.0.1",
 		"--advertise-address=127.0.0.1",
@@ -73,6 +73,10 @@ func (l layout) apiserverArgs() []string {
 		"--max-requests-inflight=3000",
 		"--max-mutating-requests-inflight=1000",
 	}
+	if l.audit {
+		args = append(args, "--audit-policy-file="+l.auditPolicy(), "--audit-log-path="+l.auditLog())
+	}
+	return args
 }
 
 func (l layout) controllerManagerArgs() []string {

@@ -29,6 +29,9 @@ type Options struct {
 	// still may, and KubeconfigAs gives the rights of somebody else.
 	NoRBAC bool
 
+	// Audit has every request written down, for Calls.
+	Audit bool
+
 	// Logs is a folder for the programs' logs, kept whatever happens. Without
 	// it they are in a temporary folder, kept when a program failed.
 	Logs string
@@ -123,13 +126,16 @@ func (cp *ControlPlane) prepare(ctx context.Context, assets string, options Opti
 	if cp.scratch, err = newScratch(ctx, scratchBase("/dev/shm")); err != nil {
 		return err
 	}
-	cp.layout = layout{assets: assets, dir: cp.scratch.dir, logs: logs, noRBAC: options.NoRBAC}
+	cp.layout = layout{assets: assets, dir: cp.scratch.dir, logs: logs, noRBAC: options.NoRBAC, audit: options.Audit}
 	if cp.layout.ports, cp.ports, err = reservePorts(); err != nil {
 		return err
 	}
 	s, err := writeSecrets(cp.layout)
 	if err != nil {
 		return err
+	}
+	if err := os.WriteFile(cp.layout.auditPolicy(), []byte(auditPolicy), 0o600); err != nil {
+		return fmt.Errorf("writing the audit policy: %w", err)
 	}
 	cp.Config = restConfig(cp.layout.serverURL(), s)
 	cp.Kubeconfig = cp.layout.kubeconfig()

@@ -13,6 +13,7 @@ type layout struct {
 	logs   string // folder of the programs' logs
 	ports  ports
 	noRBAC bool
+	audit  bool
 }
 
 // ports are all on 127.0.0.1. The controller-manager, the scheduler and kwok
@@ -27,6 +28,8 @@ func (l layout) servingCert() string       { return l.path("serving.crt") }
 func (l layout) servingKey() string        { return l.path("serving.key") }
 func (l layout) serviceAccountKey() string { return l.path("service-account.key") }
 func (l layout) tokens() string            { return l.path("tokens.csv") }
+func (l layout) auditPolicy() string       { return l.path("audit-policy.yaml") }
+func (l layout) auditLog() string          { return l.path("audit.log") }
 func (l layout) kubeconfig() string        { return l.path("admin.kubeconfig") }
 
 func (l layout) serverURL() string { return fmt.Sprintf("https://127.0.0.1:%d", l.ports.apiserver) }
