@@ -1,0 +1,92 @@
+package rights_test
+
+import (
+	"fmt"
+	"slices"
+)
+
+func attacksOnDocuments() []attack {
+	writers := map[string][]string{
+		"batches": {"watcher"}, "snapshots": {"watcher"}, "plans": {"planner", "disruption"}, "intents": {"planner", "disruption"},
+		"catalogues": {"catalog"}, "inventories": {"catalog"}, "markets": {"catalog"},
+	}
+	var out []call
+	s3 := func(name, who, action, arn string, contexts ...map[string][]string) {
+		out = append(out, call{name: name, who: who, models: action, needs: one(do("s3:"+action, arn, contexts...))})
+	}
+	for _, folder := range []string{"batches", "catalogues", "intents", "inventories", "markets", "plans", "snapshots"} {
+		for _, who := range services() {
+			if !slices.Contains(writers[folder], who) {
+				s3(fmt.Sprintf("%s writes %s", who, folder), who, "PutObject", object(cluster, folder+"/1"))
+			}
+		}
+		s3("an administrator writes "+folder, "administrator", "PutObject", object(cluster, folder+"/1"))
+		s3("a writer of "+folder+" deletes one", writers[folder][0], "DeleteObject", object(cluster, folder+"/1"))
+	}
+	s3("an administrator deletes an intent", "administrator", "DeleteObject", object(cluster, "intents/1"))
+	s3("an administrator deletes a version of an intent", "administrator", "DeleteObjectVersion", object(cluster, "intents/1"))
+	for _, who := range []string{"watcher", "planner", "catalog"} {
+		folder := map[string]string{"watcher": "snapshots", "planner": "intents", "catalog": "catalogues"}[who]
+		s3(who+" writes "+folder+" of the other cluster", who, "PutObject", object(beside, folder+"/1"))
+		s3(who+" reads "+folder+" of the other cluster", who, "GetObject", object(beside, folder+"/1"))
+		s3(who+" writes "+folder+" without a cluster's prefix", who, "PutObject", "arn:aws:s3:::joist-"+cluster+"-"+account+"-"+region+"/"+folder+"/1")
+		s3(who+" writes "+folder+" of the other cluster in a bucket that both share", who, "PutObject", "arn:aws:s3:::joist-"+cluster+"-"+account+"-"+region+"/"+beside+"/"+folder+"/1")
+		s3(who+" reads "+folder+" of the other cluster in a bucket that both share", who, "GetObject", "arn:aws:s3:::joist-"+cluster+"-"+account+"-"+region+"/"+beside+"/"+folder+"/1")
+		s3(who+" writes "+folder+" to a bucket that somebody made after ours was deleted", who, "PutObject", object(cluster, folder+"/1"), key("aws:ResourceAccount", foreign))
+		s3(who+" changes the access of "+folder, who, "PutObjectAcl", object(cluster, folder+"/1"))
+	}
+	for _, c := range [][2]string{{"launcher", "snapshots"}, {"launcher", "batches"}, {"launcher", "plans"}, {"planner", "markets"}, {"disruption", "batches"}, {"catalog", "intents"},
+		{"catalog", "batches"}, {"interruption", "plans"}, {"lifecycle", "batches"}, {"lifecycle", "snapshots"}, {"watcher", "intents"}, {"watcher", "plans"}} {
+		s3(c[0]+" reads "+c[1], c[0], "GetObject", object(cluster, c[1]+"/1"))
+	}
+	bucket := "arn:aws:s3:::joist-" + cluster + "-" + account + "-" + region
+	s3("planner lists the other cluster's part", "planner", "ListBucket", bucket, key("s3:prefix", beside+"/"))
+	s3("planner lists the other cluster's bucket", "planner", "ListBucket", "arn:aws:s3:::joist-"+beside+"-"+account+"-"+region)
+	s3("catalog changes the bucket's policy", "catalog", "PutBucketPolicy", bucket)
+	s3("catalog changes the bucket's expiry", "catalog", "PutLifecycleConfiguration", bucket)
+	s3("the other cluster's planner writes an intent", "neighbour/planner", "PutObject", object(cluster, "intents/1"))
+	s3("the other cluster's launcher reads an intent", "neighbour/launcher", "GetObject", object(cluster, "intents/1"))
+	s3("an administrator of another account reads a snapshot", "outsider", "GetObject", object(cluster, "snapshots/latest"))
+	s3("an administrator of another account writes an intent", "outsider", "PutObject", object(cluster, "intents/1"))
+	s3("planner reads without TLS", "planner", "GetObject", object(cluster, "batches/1"), key("aws:SecureTransport", "false"))
+	s3("planner writes without TLS", "planner", "PutObject", object(cluster, "intents/1"), key("aws:SecureTransport", "false"))
+	s3("an administrator reads without TLS", "administrator", "GetObject", object(cluster, "snapshots/latest"), key("aws:SecureTransport", "false"))
+	s3("whoever may look writes an intent", "operator", "PutObject", object(cluster, "intents/1"))
+	s3("whoever replays writes an intent", "replayer", "PutObject", object(cluster, "intents/1"))
+	s3("whoever may look reads the other cluster's snapshot", "operator", "GetObject", object(beside, "snapshots/latest"))
+	return under(storing, out...)
+}
+
+func attacksByReading() []attack {
+	var out []call
+	read := func(name, who, action, arn string, apart bool, contexts ...map[string][]string) {
+		out = append(out, call{name: name, who: who, models: action, needs: one(do(action, arn, contexts...)), apart: apart})
+	}
+	for _, who := range []string{"planner", "disruption", "lifecycle", "watcher"} {
+		read(who+" describes instances", who, "ec2:DescribeInstances", "*", true)
+	}
+	for _, who := range services() {
+		read(who+" reads a secret", who, "secretsmanager:GetSecretValue", "arn:aws:secretsmanager:"+region+":"+account+":secret:db", false)
+		read(who+" reads a parameter of the account", who, "ssm:GetParameter", "arn:aws:ssm:"+region+":"+account+":parameter/prod/db-password", false)
+	}
+	for _, who := range []string{"catalog", "launcher", "interruption"} {
+		read(who+" describes instances of another region", who, "ec2:DescribeInstances", "*", false, key("aws:RequestedRegion", away))
+	}
+	for _, c := range [][2]string{{"catalog", "ec2:DescribeInstanceAttribute"}, {"catalog", "ec2:GetConsoleOutput"}, {"catalog", "ec2:DescribeLaunchTemplateVersions"}, {"launcher", "ec2:DescribeLaunchTemplateVersions"}, {"catalog", "ec2:GetLaunchTemplateData"}} {
+		read(c[0]+" reads user data by "+c[1][4:], c[0], c[1], "*", false)
+	}
+	eks := "arn:aws:eks:" + region + ":" + account + ":cluster/"
+	read("catalog reads the other cluster", "catalog", "eks:DescribeCluster", eks+beside, false)
+	read("catalog reads the other cluster's zonal shifts", "catalog", "arc-zonal-shift:GetManagedResource", eks+beside, false, key("arc-zonal-shift:ResourceIdentifier", eks+beside))
+	read("catalog makes itself an access entry", "catalog", "eks:CreateAccessEntry", eks+cluster, false)
+	read("launcher changes the cluster", "launcher", "eks:UpdateClusterConfig", eks+cluster, false)
+	read("catalog starts a zonal shift", "catalog", "arc-zonal-shift:StartZonalShift", eks+cluster, false, key("arc-zonal-shift:ResourceIdentifier", eks+cluster))
+	read("launcher decrypts with a key of the account", "launcher", "kms:Decrypt", "arn:aws:kms:"+region+":"+account+":key/1", false)
+	read("launcher lets a key be used", "launcher", "kms:CreateGrant", "arn:aws:kms:"+region+":"+account+":key/1", false)
+	read("launcher writes another function's log", "launcher", "logs:PutLogEvents", "arn:aws:logs:"+region+":"+account+":log-group:/aws/lambda/"+cluster+"-joist-planner:log-stream:1", false)
+	read("launcher deletes its log", "launcher", "logs:DeleteLogGroup", "arn:aws:logs:"+region+":"+account+":log-group:/aws/lambda/"+cluster+"-joist-launcher:*", false)
+	read("planner changes the launcher's code", "planner", "lambda:UpdateFunctionCode", function(cluster, "launcher"), false)
+	read("planner invokes the launcher", "planner", "lambda:InvokeFunction", function(cluster, "launcher"), false)
+	read("launcher changes its own environment", "launcher", "lambda:UpdateFunctionConfiguration", function(cluster, "launcher"), false)
+	return under(reading, out...)
+}

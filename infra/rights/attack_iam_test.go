@@ -1,0 +1,141 @@
+package rights_test
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+)
+
+func attacksByRole() []attack {
+	pass := func(arn, to string) []need { return one(do("iam:PassRole", arn, key("iam:PassedToService", to))) }
+	node := role("KarpenterNodeRole-" + cluster)
+	var out []call
+	for _, who := range thinkers() {
+		out = append(out, call{name: who + " passes the node role to EC2", who: who, models: "PassRole", needs: pass(node, "ec2.amazonaws.com"), apart: true})
+	}
+	for _, to := range []string{"lambda", "ecs-tasks", "ssm", "cloudformation", "eks", "pods.eks", "scheduler", "glue", "sagemaker", "codebuild"} {
+		out = append(out, call{name: "launcher passes the node role to " + to, who: "launcher", models: "PassRole", needs: pass(node, to+".amazonaws.com")})
+	}
+	for name, arn := range map[string]string{
+		"an administrator's role": role("administrator"), "the other cluster's node role": role("KarpenterNodeRole-" + beside), "its own role": placeholder + "launcher",
+		"a role whose name begins like the node role's": node + "-admin", "a role of the same name below a path": role("team/KarpenterNodeRole-" + cluster),
+		"the node role of another account": elsewhere(node, account, foreign), "a service-linked role": role("aws-service-role/spot.amazonaws.com/AWSServiceRoleForEC2Spot"),
+	} {
+		out = append(out, call{name: "launcher passes " + name + " to EC2", who: "launcher", models: "PassRole", needs: pass(arn, "ec2.amazonaws.com")})
+	}
+	out = append(out, call{name: "launcher launches with an administrator's role", who: "launcher", models: "CreateFleet",
+		needs: launch{tags: launched(cluster), template: owned(cluster), node: role("administrator")}.needs()},
+		call{name: "launcher launches with the other cluster's node role", who: "launcher", models: "CreateFleet",
+			needs: launch{tags: launched(cluster), template: owned(cluster), node: role("KarpenterNodeRole-" + beside)}.needs()},
+		call{name: "the other cluster's launcher passes our node role", who: "neighbour/launcher", models: "PassRole", needs: pass(node, "ec2.amazonaws.com")},
+		call{name: "the scheduler passes the node role", who: "scheduler", models: "PassRole", needs: pass(node, "ec2.amazonaws.com"), apart: true})
+	return sorted(under(passing, out...))
+}
+
+// sorted puts what came out of a map in order.
+func sorted(list []attack) []attack {
+	slices.SortStableFunc(list, func(a, b attack) int {
+		if a.name < b.name {
+			return -1
+		}
+		return 1
+	})
+	return list
+}
+
+func attacksOnProfiles() []attack {
+	ours, theirs := profileTags(cluster), profileTags(beside)
+	usual := "arn:aws:iam::" + account + ":instance-profile/KarpenterNodeInstanceProfile-" + cluster
+	var out []call
+	add := func(name, action, arn string, contexts ...map[string][]string) {
+		out = append(out, call{name: "launcher " + name, who: "launcher", models: action, needs: one(do("iam:"+action, arn, contexts...))})
+	}
+	add("makes a profile without tags", "CreateInstanceProfile", profileARN(cluster))
+	add("makes a profile for the other cluster", "CreateInstanceProfile", profileARN(beside), asks(theirs))
+	add("makes a profile with our tags on the other's path", "CreateInstanceProfile", profileARN(beside), asks(ours))
+	add("makes a profile with our tags outside of any path", "CreateInstanceProfile", usual+"-2", asks(ours))
+	add("makes a profile for another region", "CreateInstanceProfile", profileARN(cluster), asks(with(ours, "topology.kubernetes.io/region", away)))
+	add("makes a profile of no class", "CreateInstanceProfile", profileARN(cluster), asks(with(ours, "karpenter.k8s.aws/ec2nodeclass", "-")))
+	add("makes a profile of an empty class", "CreateInstanceProfile", profileARN(cluster), asks(with(ours, "karpenter.k8s.aws/ec2nodeclass", "")))
+	add("makes a profile with the other cluster's name", "CreateInstanceProfile", profileARN(cluster), asks(with(ours, "eks:eks-cluster-name", beside)))
+	add("tags the other cluster's profile as ours", "TagInstanceProfile", profileARN(beside), carries(theirs), asks(ours))
+	add("tags a profile without tags as ours", "TagInstanceProfile", usual, asks(ours))
+	add("tags an own profile for the other cluster", "TagInstanceProfile", profileARN(cluster), carries(ours), asks(theirs))
+	add("tags an own profile without saying whose it is", "TagInstanceProfile", profileARN(cluster), carries(ours), asks(tags("role", "administrator")))
+	add("takes tags off an own profile", "UntagInstanceProfile", profileARN(cluster), carries(ours))
+	for _, action := range []string{"AddRoleToInstanceProfile", "RemoveRoleFromInstanceProfile", "DeleteInstanceProfile"} {
+		add(action+" on the other cluster's profile", action, profileARN(beside), carries(theirs))
+		add(action+" on a profile without tags", action, usual)
+		add(action+" on a profile of another region", action, profileARN(cluster), carries(with(ours, "topology.kubernetes.io/region", away)))
+		add(action+" on somebody's profile that carries our tags", action, usual, carries(ours))
+	}
+	node := role("KarpenterNodeRole-" + cluster)
+	for _, action := range []string{"AttachRolePolicy", "PutRolePolicy", "UpdateAssumeRolePolicy", "DeleteRolePolicy", "TagRole", "DetachRolePolicy"} {
+		add("calls "+action+" on the node role", action, node)
+		add("calls "+action+" on its own role", action, placeholder+"launcher")
+	}
+	add("makes a role", "CreateRole", role("new"))
+	add("makes a user's access key", "CreateAccessKey", "arn:aws:iam::"+account+":user/somebody")
+	add("makes a service-linked role", "CreateServiceLinkedRole", role("aws-service-role/spot.amazonaws.com/AWSServiceRoleForEC2Spot"), key("iam:AWSServiceName", "spot.amazonaws.com"))
+	add("makes a version of a policy", "CreatePolicyVersion", "arn:aws:iam::"+account+":policy/any")
+	for _, who := range thinkers() {
+		out = append(out, call{name: who + " makes an instance profile", who: who, models: "CreateInstanceProfile", needs: one(do("iam:CreateInstanceProfile", profileARN(cluster), asks(ours))), apart: true})
+	}
+	return under(profiling, out...)
+}
+
+func attacksOnTrust() []attack {
+	var out []call
+	for _, who := range thinkers() {
+		out = append(out, call{name: who + " takes the launcher's role", who: who, models: "AssumeRole", needs: one(do("sts:AssumeRole", placeholder+"launcher"))})
+	}
+	federated := func(name, provider, subject, audience string) {
+		out = append(out, call{name: name + " takes watcher's role", who: "web/" + provider, models: "AssumeRoleWithWebIdentity",
+			needs: one(do("sts:AssumeRoleWithWebIdentity", placeholder+"watcher", webIdentity(issuer, subject, audience)))})
+	}
+	other := "oidc.eks.eu-west-1.amazonaws.com/id/OTHER"
+	federated("another service account of the namespace", issuer, "system:serviceaccount:joist:default", "sts.amazonaws.com")
+	federated("the service account of that name in another namespace", issuer, "system:serviceaccount:default:joist-watcher", "sts.amazonaws.com")
+	federated("a service account whose name begins like it", issuer, "system:serviceaccount:joist:joist-watcher-2", "sts.amazonaws.com")
+	federated("a token for another audience", issuer, "system:serviceaccount:joist:joist-watcher", "vault")
+	federated("the other cluster's service account of that name", other, "system:serviceaccount:joist:joist-watcher", "sts.amazonaws.com")
+	pods := func(name, resource string, who map[string][]string) {
+		out = append(out, call{name: name, who: "aws/pods.eks.amazonaws.com", models: "EKS Pod Identity",
+			needs: []need{do("sts:AssumeRole", resource, who), do("sts:TagSession", resource, who)}})
+	}
+	lifecycle := placeholder + "lifecycle"
+	pods("a pod of another service account takes lifecycle's role", lifecycle, pod(account, cluster, "joist", "default"))
+	pods("a pod of another namespace takes lifecycle's role", lifecycle, pod(account, cluster, "default", "joist-lifecycle"))
+	pods("a pod of the other cluster takes lifecycle's role", lifecycle, pod(account, beside, "joist", "joist-lifecycle"))
+	pods("a pod without tags of its session takes lifecycle's role", lifecycle, key("aws:SourceAccount", account))
+	pods("a pod takes the node role", role("KarpenterNodeRole-"+cluster), pod(account, cluster, "default", "default"))
+	pods("a pod takes the launcher's role", placeholder+"launcher", pod(account, cluster, "joist", "joist-lifecycle"))
+	schedules := func(name, of, group string) {
+		out = append(out, call{name: name + " takes the scheduler's role", who: "aws/scheduler.amazonaws.com", models: "EventBridge Scheduler",
+			needs: one(do("sts:AssumeRole", placeholder+"scheduler", key("aws:SourceAccount", of), key("aws:SourceArn", "arn:aws:scheduler:"+region+":"+of+":schedule-group/"+group)))})
+	}
+	schedules("another group of schedules", account, "default")
+	schedules("the other cluster's group of schedules", account, beside+"-joist")
+	schedules("a group of that name in another account", foreign, cluster+"-joist")
+	for _, service := range []string{"ec2", "ecs-tasks", "lambda"} {
+		for _, of := range []string{"lifecycle", "watcher", "scheduler"} {
+			out = append(out, call{name: fmt.Sprintf("%s takes %s's role", service, of), who: "aws/" + service + ".amazonaws.com", models: "AssumeRole", needs: one(do("sts:AssumeRole", placeholder+of))})
+		}
+	}
+	out = append(out,
+		call{name: "a function takes the node role", who: "aws/lambda.amazonaws.com", models: "Lambda", needs: one(do("sts:AssumeRole", role("KarpenterNodeRole-"+cluster)))},
+		call{name: "an administrator takes the launcher's role", who: "administrator", models: "AssumeRole", needs: one(do("sts:AssumeRole", placeholder+"launcher"))},
+		call{name: "an administrator of another account takes the launcher's role", who: "outsider", models: "AssumeRole", needs: one(do("sts:AssumeRole", placeholder+"launcher"))})
+	// Who may make functions with the launcher's role gets credentials that name them.
+	for name, arn := range map[string]string{
+		"another function of the account":  function("prod", "report"),
+		"a function of another account":    elsewhere(function(cluster, "launcher"), account, foreign),
+		"the other cluster's launcher":     function(beside, "launcher"),
+		"a function of that name far away": elsewhere(function(cluster, "launcher"), region, away),
+	} {
+		needs := one(do("ec2:TerminateInstances", ec2("instance"), carries(launched(cluster))))
+		maps.Copy(needs[0].context, key("lambda:SourceFunctionArn", arn))
+		out = append(out, call{name: name + " uses the launcher's role", who: "launcher", models: "Lambda", needs: needs, apart: true})
+	}
+	return sorted(under(trusting, out...))
+}

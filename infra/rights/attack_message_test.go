@@ -1,0 +1,135 @@
+package rights_test
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/joist-autoscaler/joist/shared/event"
+	"github.com/joist-autoscaler/joist/shared/topology"
+)
+
+// readers are the services that have a queue.
+func readers() []string { return append(slices.Clone(topology.Outside), "lifecycle") }
+
+// ordered reports whether the contract lets one send to the other.
+func ordered(from, to string) bool {
+	return slices.ContainsFunc(event.Specs, func(s event.Spec) bool {
+		return !s.Fact() && slices.Contains(s.Producers, from) && slices.Contains(s.Consumers, to)
+	})
+}
+
+func attacksOnQueues() []attack {
+	var out []call
+	send := func(name, who, to string, contexts ...map[string][]string) {
+		out = append(out, call{name: name, who: who, models: "SendMessage", needs: one(do("sqs:SendMessage", queue(queueOf(to)), contexts...))})
+	}
+	for _, to := range readers() {
+		for _, from := range append(services(), topology.Scheduler) {
+			if !ordered(from, to) {
+				send(fmt.Sprintf("%s sends to %s", from, to), from, to)
+			}
+		}
+		send("the other cluster's lifecycle sends to "+to, "neighbour/lifecycle", to)
+		send("an administrator sends to "+to, "administrator", to)
+		send("an administrator of another account sends to "+to, "outsider", to)
+		send("whoever may look sends to "+to, "operator", to)
+		send("somebody's bucket sends to "+to, "aws/s3.amazonaws.com", to, key("aws:SourceArn", "arn:aws:s3:::any"), key("aws:SourceAccount", account))
+	}
+	for _, to := range []string{"interruption", "lifecycle", "launcher"} {
+		rule := func(accountID, name string) []map[string][]string {
+			return []map[string][]string{key("aws:SourceArn", "arn:aws:events:"+region+":"+accountID+":rule/"+name), key("aws:SourceAccount", accountID)}
+		}
+		send("a rule of another account sends to "+to, "aws/events.amazonaws.com", to, rule(foreign, cluster+"-joist-spot")...)
+		send("another rule of the account sends to "+to, "aws/events.amazonaws.com", to, rule(account, "any")...)
+		send("the other cluster's rule sends to "+to, "aws/events.amazonaws.com", to, rule(account, beside+"-joist-spot")...)
+		send("EventBridge for nobody sends to "+to, "aws/events.amazonaws.com", to)
+		send("SQS for nobody sends to "+to, "aws/sqs.amazonaws.com", to)
+		send("a topic of another account sends to "+to, "aws/sns.amazonaws.com", to, key("aws:SourceArn", "arn:aws:sns:"+region+":"+foreign+":any"), key("aws:SourceAccount", foreign))
+	}
+	plain := key("aws:SecureTransport", "false")
+	send("lifecycle sends to launcher without TLS", "lifecycle", "launcher", plain)
+	send("watcher sends to planner without TLS", "watcher", "planner", plain)
+	send("the spot rule sends without TLS", "aws/events.amazonaws.com", "interruption", plain, key("aws:SourceArn", "arn:aws:events:"+region+":"+account+":rule/"+cluster+"-joist-spot"), key("aws:SourceAccount", account))
+	for _, to := range []string{"launcher", "planner", "disruption"} {
+		out = append(out, call{name: "lifecycle parks in the dead letters of " + to, who: "lifecycle", models: "SendMessage", needs: one(do("sqs:SendMessage", queue(deadOf(to))))},
+			call{name: "an administrator puts false dead letters to " + to, who: "administrator", models: "SendMessage", needs: one(do("sqs:SendMessage", queue(deadOf(to))))})
+	}
+	return under(queueing, out...)
+}
+
+func attacksOnContents() []attack {
+	var out []call
+	for _, who := range services() {
+		for _, of := range readers() {
+			if who == of {
+				continue
+			}
+			out = append(out, call{name: who + " reads the dead letters of " + of, who: who, models: "ReceiveMessage", needs: one(do("sqs:ReceiveMessage", queue(deadOf(of))))})
+		}
+	}
+	for _, c := range [][2]string{{"planner", "launcher"}, {"catalog", "lifecycle"}, {"launcher", "interruption"}, {"watcher", "planner"}, {"lifecycle", "launcher"}} {
+		out = append(out,
+			call{name: c[0] + " takes messages of " + c[1], who: c[0], models: "ReceiveMessage", needs: one(do("sqs:ReceiveMessage", queue(queueOf(c[1])))), apart: c[1] == "interruption"},
+			call{name: c[0] + " deletes messages of " + c[1], who: c[0], models: "DeleteMessage", needs: one(do("sqs:DeleteMessage", queue(queueOf(c[1])))), apart: c[1] == "interruption"})
+	}
+	for _, who := range []string{"launcher", "lifecycle"} {
+		for _, action := range []string{"PurgeQueue", "SetQueueAttributes", "AddPermission", "DeleteQueue", "StartMessageMoveTask"} {
+			out = append(out, call{name: who + " calls " + action + " on its own queue", who: who, models: action, needs: one(do("sqs:"+action, queue(queueOf(who))))})
+		}
+	}
+	for _, to := range []string{"launcher", "interruption"} {
+		out = append(out,
+			call{name: "the other cluster takes messages of " + to, who: "neighbour/" + to, models: "ReceiveMessage", needs: one(do("sqs:ReceiveMessage", queue(queueOf(to))))},
+			call{name: "whoever may look deletes dead letters of " + to, who: "operator", models: "DeleteMessage", needs: one(do("sqs:DeleteMessage", queue(deadOf(to))))},
+			call{name: "whoever may look moves dead letters of " + to, who: "operator", models: "StartMessageMoveTask", needs: one(do("sqs:StartMessageMoveTask", queue(deadOf(to))))},
+			call{name: "whoever may look empties the queue of " + to, who: "operator", models: "PurgeQueue", needs: one(do("sqs:PurgeQueue", queue(queueOf(to))))})
+	}
+	for _, to := range []string{"orders", beside} {
+		out = append(out,
+			call{name: "interruption takes messages of the account's queue " + to, who: "interruption", models: "ReceiveMessage", needs: one(do("sqs:ReceiveMessage", queue(to)))},
+			call{name: "interruption deletes messages of the account's queue " + to, who: "interruption", models: "DeleteMessage", needs: one(do("sqs:DeleteMessage", queue(to)))},
+			call{name: "interruption sends to the account's queue " + to, who: "interruption", models: "SendMessage", needs: one(do("sqs:SendMessage", queue(to)))})
+	}
+	return under(deadReading, append(out,
+		call{name: "interruption receives without TLS", who: "interruption", models: "ReceiveMessage", needs: one(do("sqs:ReceiveMessage", queue(queueOf("interruption")), key("aws:SecureTransport", "false")))},
+		call{name: "an administrator receives launcher's messages without TLS", who: "administrator", models: "ReceiveMessage", needs: one(do("sqs:ReceiveMessage", queue(queueOf("launcher")), key("aws:SecureTransport", "false")))})...)
+}
+
+func attacksOnBus() []attack {
+	own := cluster + "-joist"
+	var out []call
+	for _, who := range services() {
+		for _, spec := range event.Specs {
+			if spec.Fact() && !slices.Contains(spec.Producers, who) && len(spec.Producers) > 0 {
+				out = append(out, call{name: who + " says " + string(spec.Type), who: who, models: "PutEvents", needs: says(own, "joist/"+who, spec.Type)})
+			}
+		}
+	}
+	put := func(name, who string, needs []need) {
+		out = append(out, call{name: name, who: who, models: "PutEvents", needs: needs})
+	}
+	put("planner says a launch in launcher's name", "planner", says(own, "joist/launcher", event.LaunchSettledType))
+	put("planner says its plan in disruption's name", "planner", says(own, "joist/disruption", event.PlanMadeType))
+	put("launcher says its launch in catalog's name", "launcher", says(own, "joist/catalog", event.LaunchSettledType))
+	put("planner says a plan and somebody's fact in one call", "planner", one(do("events:PutEvents", bus(own), key("events:source", "joist/planner"),
+		key("events:detail-type", string(event.PlanMadeType), string(event.LaunchSettledType)))))
+	put("planner says something without a source", "planner", one(do("events:PutEvents", bus(own), key("events:detail-type", string(event.PlanMadeType)))))
+	put("planner says something without a type", "planner", one(do("events:PutEvents", bus(own), key("events:source", "joist/planner"))))
+	put("interruption says a false notice of AWS", "interruption", says(own, "aws.ec2", "EC2 Spot Instance Interruption Warning"))
+	put("planner says its plan on the other cluster's bus", "planner", says(beside+"-joist", "joist/planner", event.PlanMadeType))
+	put("planner says its plan on the account's bus", "planner", says("default", "joist/planner", event.PlanMadeType))
+	put("launcher says a false notice on the account's bus", "launcher", says("default", "aws.ec2", "EC2 Spot Instance Interruption Warning"))
+	put("the other cluster's planner says a plan", "neighbour/planner", says(own, "joist/planner", event.PlanMadeType))
+	put("the other cluster's catalog says an inventory", "neighbour/catalog", says(own, "joist/catalog", event.InstancesListedType))
+	put("an administrator says a plan", "administrator", says(own, "joist/planner", event.PlanMadeType))
+	put("an administrator of another account says a plan", "outsider", says(own, "joist/planner", event.PlanMadeType))
+	put("whoever may look says a plan", "operator", says(own, "joist/planner", event.PlanMadeType))
+	put("whoever replays says a plan", "replayer", says(own, "joist/planner", event.PlanMadeType))
+	for _, action := range []string{"PutRule", "PutTargets", "DeleteRule", "DisableRule", "RemoveTargets"} {
+		out = append(out, call{name: "launcher calls " + action + " on the rule of spot notices", who: "launcher", models: action, needs: one(do("events:"+action, "arn:aws:events:"+region+":"+account+":rule/"+cluster+"-joist-spot"))})
+	}
+	return under(bussing, append(out,
+		call{name: "catalog changes the policy of the bus", who: "catalog", models: "PutPermission", needs: one(do("events:PutPermission", bus(own)))},
+		call{name: "planner replays the archive", who: "planner", models: "StartReplay", needs: one(do("events:StartReplay", "arn:aws:events:"+region+":"+account+":archive/"+own))},
+		call{name: "whoever may look replays the archive", who: "operator", models: "StartReplay", needs: one(do("events:StartReplay", "arn:aws:events:"+region+":"+account+":archive/"+own))})...)
+}

@@ -1,0 +1,174 @@
+package rights_test
+
+import (
+	"maps"
+	"testing"
+
+	"github.com/joist-autoscaler/joist/infra/evaluator"
+	"github.com/joist-autoscaler/joist/infra/rights"
+)
+
+// What the policies of others say, as facts in our own words. Karpenter's are those of
+// the CloudFormation template in its v1.14 guide (github.com/aws/karpenter-provider-aws,
+// Apache-2.0; rows B184, B216–B218): six policies, here one list. The seeds' are those
+// of the Terraform walkthrough (000, 001) and of the CloudFormation walkthrough (003).
+
+type conditions = rights.Condition
+
+func gives(actions, resources []string, c conditions) rights.Statement {
+	return rights.Statement{Effect: "Allow", Action: actions, Resource: resources, Condition: c}
+}
+
+func all(list ...string) []string { return list }
+
+// karpenter is the controller's policy for a cluster.
+func karpenter(name string) rights.Document {
+	kinds := func(account string, kinds ...string) (out []string) {
+		for _, k := range kinds {
+			out = append(out, "arn:aws:ec2:"+region+":"+account+":"+k+"/*")
+		}
+		return out
+	}
+	made := kinds("*", "fleet", "instance", "volume", "network-interface", "launch-template", "spot-instances-request")
+	asked := map[string][]string{"aws:RequestTag/kubernetes.io/cluster/" + name: {"owned"}, "aws:RequestTag/eks:eks-cluster-name": {name}}
+	birth := maps.Clone(asked)
+	birth["ec2:CreateAction"] = all("RunInstances", "CreateFleet", "CreateLaunchTemplate")
+	there := map[string][]string{"aws:ResourceTag/kubernetes.io/cluster/" + name: {"owned"}}
+	ofPool := map[string][]string{"aws:ResourceTag/karpenter.sh/nodepool": {"*"}}
+	forPool := map[string][]string{"aws:RequestTag/karpenter.sh/nodepool": {"*"}}
+	profiles := all("arn:aws:iam::" + account + ":instance-profile/*")
+	profile := map[string][]string{"aws:ResourceTag/kubernetes.io/cluster/" + name: {"owned"}, "aws:ResourceTag/topology.kubernetes.io/region": {region}}
+	profileAsked := with2(asked, "aws:RequestTag/topology.kubernetes.io/region", region)
+	eks := "arn:aws:eks:" + region + ":" + account + ":cluster/" + name
+	return rights.Document{Version: "2012-10-17", Statement: []rights.Statement{
+		gives(all("ec2:RunInstances", "ec2:CreateFleet"), append(kinds("", "image", "snapshot"), kinds("*", "security-group", "subnet", "capacity-reservation", "placement-group")...), nil),
+		gives(all("ec2:RunInstances", "ec2:CreateFleet"), kinds("*", "launch-template"), conditions{"StringEquals": there, "StringLike": ofPool}),
+		gives(all("ec2:RunInstances", "ec2:CreateFleet", "ec2:CreateLaunchTemplate"), made, conditions{"StringEquals": asked, "StringLike": forPool}),
+		gives(all("ec2:CreateTags"), made, conditions{"StringEquals": birth, "StringLike": forPool}),
+		gives(all("ec2:CreateTags"), kinds("*", "instance"), conditions{"StringEquals": there, "StringLike": ofPool,
+			"StringEqualsIfExists":      {"aws:RequestTag/eks:eks-cluster-name": {name}},
+			"ForAllValues:StringEquals": {"aws:TagKeys": all("eks:eks-cluster-name", "karpenter.sh/nodeclaim", "Name")}}),
+		gives(all("ec2:TerminateInstances", "ec2:DeleteLaunchTemplate"), kinds("*", "instance", "launch-template"), conditions{"StringEquals": there, "StringLike": ofPool}),
+		gives(all("iam:PassRole"), all(role("KarpenterNodeRole-"+name)), conditions{"StringEquals": {"iam:PassedToService": all("ec2.amazonaws.com", "ec2.amazonaws.com.cn")}}),
+		gives(all("iam:CreateInstanceProfile"), profiles, conditions{"StringEquals": profileAsked, "StringLike": {"aws:RequestTag/karpenter.k8s.aws/ec2nodeclass": {"*"}}}),
+		gives(all("iam:TagInstanceProfile"), profiles, conditions{"StringEquals": merged(profile, profileAsked),
+			"StringLike": {"aws:ResourceTag/karpenter.k8s.aws/ec2nodeclass": {"*"}, "aws:RequestTag/karpenter.k8s.aws/ec2nodeclass": {"*"}}}),
+		gives(all("iam:AddRoleToInstanceProfile", "iam:RemoveRoleFromInstanceProfile", "iam:DeleteInstanceProfile"), profiles,
+			conditions{"StringEquals": profile, "StringLike": {"aws:ResourceTag/karpenter.k8s.aws/ec2nodeclass": {"*"}}}),
+		gives(all("eks:DescribeCluster"), all(eks), nil),
+		gives(all("sqs:DeleteMessage", "sqs:GetQueueUrl", "sqs:ReceiveMessage"), all(queue(name)), nil),
+		gives(all("arc-zonal-shift:GetManagedResource"), all("*"), conditions{"StringEquals": {"arc-zonal-shift:ResourceIdentifier": all(eks)}}),
+		gives(all("ec2:DescribeCapacityReservations", "ec2:DescribeImages", "ec2:DescribeInstances", "ec2:DescribeInstanceStatus", "ec2:DescribeInstanceTypeOfferings",
+			"ec2:DescribeInstanceTypes", "ec2:DescribeLaunchTemplates", "ec2:DescribePlacementGroups", "ec2:DescribeSecurityGroups", "ec2:DescribeSpotPriceHistory",
+			"ec2:DescribeSubnets"), all("*"), conditions{"StringEquals": {"aws:RequestedRegion": all(region)}}),
+		gives(all("ssm:GetParameter"), all("arn:aws:ssm:"+region+"::parameter/aws/service/*"), nil),
+		gives(all("pricing:GetProducts", "iam:ListInstanceProfiles"), all("*"), nil),
+		gives(all("iam:GetInstanceProfile"), profiles, nil),
+	}}
+}
+
+func with2(base map[string][]string, key, value string) map[string][]string {
+	return merged(base, map[string][]string{key: {value}})
+}
+
+func merged(a, b map[string][]string) map[string][]string {
+	out := maps.Clone(a)
+	maps.Copy(out, b)
+	return out
+}
+
+// terraform is the policy of seeds 000 and 001 (A055–A078).
+func terraform(name string) rights.Document {
+	everything := all("*")
+	owned := map[string][]string{"aws:ResourceTag/kubernetes.io/cluster/" + name: {"owned"}, "aws:ResourceTag/topology.kubernetes.io/region": {region}}
+	asked := map[string][]string{"aws:RequestTag/kubernetes.io/cluster/" + name: {"owned"}, "aws:RequestTag/topology.kubernetes.io/region": {region}}
+	class := map[string][]string{"aws:RequestTag/karpenter.k8s.aws/ec2nodeclass": {"*"}}
+	return rights.Document{Version: "2012-10-17", Statement: []rights.Statement{
+		gives(all("ssm:GetParameter", "ec2:DescribeImages", "ec2:RunInstances", "ec2:DescribeSubnets", "ec2:DescribeSecurityGroups", "ec2:DescribeLaunchTemplates",
+			"ec2:DescribeInstances", "ec2:DescribeInstanceTypes", "ec2:DescribeInstanceTypeOfferings", "ec2:DeleteLaunchTemplate", "ec2:CreateTags",
+			"ec2:CreateLaunchTemplate", "ec2:CreateFleet", "ec2:DescribeSpotPriceHistory", "pricing:GetProducts"), everything, nil),
+		gives(all("ec2:TerminateInstances"), everything, conditions{"StringLike": {"ec2:ResourceTag/karpenter.sh/nodepool": {"*"}}}),
+		gives(all("iam:PassRole"), all(role("KarpenterNodeRole-"+name)), nil),
+		gives(all("eks:DescribeCluster"), all("arn:aws:eks:"+region+":"+account+":cluster/"+name), nil),
+		gives(all("iam:CreateInstanceProfile"), everything, conditions{"StringEquals": asked, "StringLike": class}),
+		gives(all("iam:TagInstanceProfile"), everything, conditions{"StringEquals": merged(owned, asked),
+			"StringLike": with2(class, "aws:ResourceTag/karpenter.k8s.aws/ec2nodeclass", "*")}),
+		gives(all("iam:AddRoleToInstanceProfile", "iam:RemoveRoleFromInstanceProfile", "iam:DeleteInstanceProfile"), everything, conditions{"StringEquals": owned}),
+		gives(all("iam:GetInstanceProfile"), everything, nil),
+		gives(all("sqs:ReceiveMessage", "sqs:GetQueueUrl", "sqs:DeleteMessage"), everything, nil),
+	}}
+}
+
+// walkthrough is the policy of seed 003 (A055–A079).
+func walkthrough(name string) rights.Document {
+	return rights.Document{Version: "2012-10-17", Statement: []rights.Statement{
+		gives(all("ec2:CreateFleet", "ec2:CreateLaunchTemplate", "ec2:CreateTags", "ec2:DeleteLaunchTemplate", "ec2:RunInstances", "ec2:TerminateInstances",
+			"ec2:DescribeAvailabilityZones", "ec2:DescribeImages", "ec2:DescribeInstances", "ec2:DescribeInstanceTypeOfferings", "ec2:DescribeInstanceTypes",
+			"ec2:DescribeLaunchTemplates", "ec2:DescribeSecurityGroups", "ec2:DescribeSpotPriceHistory", "ec2:DescribeSubnets", "pricing:GetProducts",
+			"ssm:GetParameter"), all("*"), nil),
+		gives(all("sqs:DeleteMessage", "sqs:GetQueueAttributes", "sqs:GetQueueUrl", "sqs:ReceiveMessage"), all(queue(name)), nil),
+		gives(all("iam:PassRole"), all(role("KarpenterNodeRole-"+name)), nil),
+		gives(all("eks:DescribeCluster"), all("arn:aws:eks:"+region+":"+account+":cluster/"+name), nil),
+	}}
+}
+
+// openQueue is the queue's policy of seed 003 and of Karpenter (A045): EventBridge and
+// SQS may send, on behalf of anybody. Karpenter's denies what does not come by TLS.
+func openQueue(name string, denyHTTP bool) rights.Document {
+	s := []rights.Statement{{Effect: "Allow", Principal: rights.Principal{"Service": {"events.amazonaws.com", "sqs.amazonaws.com"}}, Action: all("sqs:SendMessage"), Resource: all(queue(name))}}
+	if denyHTTP {
+		s = append(s, rights.Statement{Effect: "Deny", Principal: rights.Principal{"AWS": {"*"}}, Action: all("sqs:*"), Resource: all(queue(name)),
+			Condition: conditions{"Bool": {"aws:SecureTransport": {"false"}}}})
+	}
+	return rights.Document{Version: "2012-10-17", Statement: s}
+}
+
+// incumbent is a cluster that runs one controller: whoever is broken into, it is that.
+func incumbent(t *testing.T, title string, write func(name string) rights.Document, queuePolicy, nodeTrust, controllerTrust *rights.Document) system {
+	t.Helper()
+	identity := map[string][]evaluator.Policy{}
+	for _, name := range []string{cluster, beside} {
+		identity[name] = []evaluator.Policy{parsed(t, title, write(name))}
+	}
+	return system{
+		title: title,
+		role: func(string) string { return role("KarpenterControllerRole-" + cluster) },
+		identity: func(who string, of string) []evaluator.Policy {
+			return identity[of]
+		},
+		resource: func(arn string) []evaluator.Policy {
+			switch {
+			case arn == queue(cluster) && queuePolicy != nil:
+				return []evaluator.Policy{parsed(t, title+" queue", *queuePolicy)}
+			case arn == role("KarpenterNodeRole-"+cluster):
+				return []evaluator.Policy{parsed(t, title+" node trust", *nodeTrust)}
+			case arn == role("KarpenterControllerRole-"+cluster):
+				return []evaluator.Policy{parsed(t, title+" trust", *controllerTrust)}
+			}
+			return nil
+		},
+	}
+}
+
+// incumbents are the three that Joist is compared with.
+func incumbents(t *testing.T) []system {
+	t.Helper()
+	nodes := rights.Document{Version: "2012-10-17", Statement: []rights.Statement{
+		{Effect: "Allow", Principal: rights.Principal{"Service": {"ec2.amazonaws.com"}}, Action: all("sts:AssumeRole")}}}
+	// Karpenter's nodes may be had by Pod Identity, too.
+	pods := rights.Statement{Effect: "Allow", Principal: rights.Principal{"Service": {"pods.eks.amazonaws.com"}}, Action: all("sts:AssumeRole", "sts:TagSession")}
+	nodesOrPods := rights.Document{Version: "2012-10-17", Statement: append(nodes.Statement[:1:1], pods)}
+	// Its guide has eksctl make the controller's role for a Pod Identity association:
+	// that trusts the service, without conditions.
+	byPods := rights.Document{Version: "2012-10-17", Statement: []rights.Statement{pods}}
+	byAccount := func(namespace string) *rights.Document {
+		d := rights.TrustAccount("arn:aws:iam::"+account+":oidc-provider/"+issuer, issuer, namespace, "karpenter")
+		return &d
+	}
+	open, plain := openQueue(cluster, true), openQueue(cluster, false)
+	return []system{
+		incumbent(t, "Karpenter v1.14", karpenter, &open, &nodesOrPods, &byPods),
+		incumbent(t, "seeds 000, 001", terraform, nil, &nodes, byAccount("kube-system")),
+		incumbent(t, "seed 003", walkthrough, &plain, &nodes, byAccount("karpenter")),
+	}
+}

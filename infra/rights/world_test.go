@@ -1,0 +1,284 @@
+package rights_test
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/joist-autoscaler/joist/infra/evaluator"
+	"github.com/joist-autoscaler/joist/infra/rights"
+	"github.com/joist-autoscaler/joist/shared/topology"
+)
+
+// need is one request of a call. A call goes through if every one of them is allowed.
+type need struct {
+	action, resource string
+	context          map[string][]string
+	// owner is whose the resource is, where the ARN does not say.
+	owner string
+}
+
+// call is somebody doing something to AWS.
+type call struct {
+	// name says what, in one line; it is unique.
+	name string
+	// who is a service of the cluster, or one of the others that systems know.
+	who string
+	// models is the call of the API, or what makes it.
+	models string
+	needs  []need
+	// apart says that Joist refuses because the service is another than the one whose
+	// work it is. Who does all of it in one process cannot.
+	apart bool
+}
+
+// system is what decides calls: the policies of one way to run a cluster.
+type system struct {
+	title string
+	// role is the ARN of the role that does a service's work in the cluster.
+	role func(service string) string
+	// identity are the policies of a service of a cluster, resource those of a resource.
+	identity func(service, cluster string) []evaluator.Policy
+	resource func(arn string) []evaluator.Policy
+}
+
+// joist is a system by what the package writes.
+func joist(t *testing.T, title string, change func(*rights.Scope)) system {
+	t.Helper()
+	scopes, identity, resources := map[string]rights.Scope{}, map[string][]evaluator.Policy{}, map[string][]evaluator.Policy{}
+	for _, name := range []string{cluster, beside} {
+		s := scope(t, name)
+		change(&s)
+		scopes[name] = s
+		for _, service := range append(services(), topology.Scheduler) {
+			identity[name+service] = []evaluator.Policy{of(t, s, service)}
+			if slices.Contains(topology.Outside, service) {
+				identity[name+service] = append(identity[name+service], parsed(t, service+"-function", s.Function(service)))
+			}
+			resources[s.Role(service)] = []evaluator.Policy{parsed(t, service+" trust", trustOf(s, service))}
+		}
+		for _, q := range s.Plan.Queues {
+			resources[queue(q.Name)] = []evaluator.Policy{parsed(t, q.Name, s.Queue(q))}
+			resources[queue(q.Dead)] = []evaluator.Policy{parsed(t, q.Dead, s.Dead(q))}
+		}
+		resources[bus(s.Plan.Bus)] = []evaluator.Policy{parsed(t, "bus", s.Bus())}
+		resources["arn:aws:s3:::"+s.Bucket] = []evaluator.Policy{parsed(t, "bucket", rights.Bucket(s))}
+		resources[s.NodeRole] = []evaluator.Policy{parsed(t, "nodes", s.TrustNodes())}
+	}
+	people := map[string]func() (rights.Document, error){"operator": scopes[cluster].Operator, "replayer": scopes[cluster].Replayer}
+	for name, write := range people {
+		d, err := write()
+		if err != nil {
+			t.Fatal(err)
+		}
+		identity[cluster+name] = []evaluator.Policy{parsed(t, name, d)}
+	}
+	identity[cluster+"replayer"] = append(identity[cluster+"replayer"], identity[cluster+"operator"]...)
+	return system{
+		title:    title,
+		role:     scopes[cluster].Role,
+		identity: func(service, of string) []evaluator.Policy { return identity[of+service] },
+		resource: func(arn string) []evaluator.Policy {
+			if strings.HasPrefix(arn, "arn:aws:s3:::") {
+				arn, _, _ = strings.Cut(arn, "/")
+			}
+			return resources[arn]
+		},
+	}
+}
+
+func trustOf(s rights.Scope, service string) rights.Document {
+	switch {
+	case service == topology.Scheduler:
+		return s.TrustScheduler()
+	case service == "lifecycle":
+		return s.TrustPod("joist", "joist-lifecycle")
+	case service == "watcher":
+		return rights.TrustAccount("arn:aws:iam::"+account+":oidc-provider/"+issuer, issuer, "joist", "joist-watcher")
+	}
+	return rights.TrustFunction()
+}
+
+// everything is the policy of an administrator.
+func everything(t *testing.T) evaluator.Policy {
+	t.Helper()
+	p, err := evaluator.Parse("administrator", []byte(`{"Version":"2012-10-17","Statement":{"Effect":"Allow","Action":"*","Resource":"*"}}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+// principal finds who somebody is to a system, and with which policies. Beside
+// services there are: "neighbour/<service>" of the other cluster, "administrator" of
+// this account, "outsider" with all rights of another, "aws/<service principal>",
+// "web/<issuer>" for who comes by an OIDC provider, and people.
+func (s system) principal(t *testing.T, who string) (evaluator.Principal, []evaluator.Policy) {
+	t.Helper()
+	kind, name, _ := strings.Cut(who, "/")
+	switch kind {
+	case "administrator":
+		return evaluator.Principal{Kind: evaluator.Role, Name: role("administrator")}, []evaluator.Policy{everything(t)}
+	case "outsider":
+		return evaluator.Principal{Kind: evaluator.Role, Name: elsewhere(role("administrator"), account, foreign)}, []evaluator.Policy{everything(t)}
+	case "aws":
+		return evaluator.Principal{Kind: evaluator.Service, Name: name}, nil
+	case "web":
+		return evaluator.Principal{Kind: evaluator.Federated, Name: "arn:aws:iam::" + account + ":oidc-provider/" + name}, nil
+	case "neighbour":
+		return evaluator.Principal{Kind: evaluator.Role, Name: strings.ReplaceAll(s.role(name), cluster, beside)}, s.identity(name, beside)
+	case "operator":
+		return evaluator.Principal{Kind: evaluator.Role, Name: role("operator")}, s.identity(who, cluster)
+	case "replayer":
+		return evaluator.Principal{Kind: evaluator.Role, Name: onCall}, s.identity(who, cluster)
+	}
+	return evaluator.Principal{Kind: evaluator.Role, Name: s.role(who)}, s.identity(who, cluster)
+}
+
+// placeholder stands for the role of a service, whose name differs between systems.
+const placeholder = "role of "
+
+// goes reports whether the call goes through, and where it does not, which request
+// was refused.
+func (s system) goes(t *testing.T, c call) (bool, string) {
+	t.Helper()
+	who, identity := s.principal(t, c.who)
+	for _, n := range c.needs {
+		resource := n.resource
+		if service, ok := strings.CutPrefix(resource, placeholder); ok {
+			resource = s.role(service)
+		}
+		full := map[string][]string{"aws:SecureTransport": {"true"}, "aws:RequestedRegion": {region}}
+		if service, theirs := strings.CutPrefix(c.who, "neighbour/"); slices.Contains(topology.Outside, service) {
+			own := cluster
+			if theirs {
+				own = beside
+			}
+			full["lambda:SourceFunctionArn"] = []string{function(own, service)}
+		}
+		maps.Copy(full, n.context)
+		owner := n.owner
+		if owner == "" && strings.HasPrefix(resource, "arn:aws:s3") {
+			owner = account
+			if len(full["aws:ResourceAccount"]) > 0 {
+				owner = full["aws:ResourceAccount"][0]
+			}
+			full["aws:ResourceAccount"] = []string{owner}
+		}
+		policies := evaluator.Policies{Identity: identity, Resource: s.resource(resource)}
+		d, err := policies.Evaluate(evaluator.Request{Principal: who, Action: n.action, Resource: resource, Owner: owner, Context: full})
+		if err != nil {
+			t.Fatalf("%s: %s: %v", s.title, c.name, err)
+		}
+		if !d.Allowed {
+			return false, fmt.Sprintf("%s on %s (%s)", n.action, resource, d.By)
+		}
+	}
+	return true, ""
+}
+
+func function(cluster, service string) string {
+	return "arn:aws:lambda:" + region + ":" + account + ":function:" + cluster + "-joist-" + service
+}
+
+// Builders of requests.
+
+func do(action, resource string, contexts ...map[string][]string) need {
+	n := need{action: action, resource: resource, context: map[string][]string{}}
+	for _, c := range contexts {
+		maps.Copy(n.context, c)
+	}
+	return n
+}
+
+// key is a key of the context.
+func key(name string, values ...string) map[string][]string {
+	return map[string][]string{name: values}
+}
+
+// carries are the tags of what is acted upon; EC2 has two names for each.
+func carries(tags map[string]string) map[string][]string {
+	out := map[string][]string{}
+	for k, v := range tags {
+		out["aws:ResourceTag/"+k], out["ec2:ResourceTag/"+k] = []string{v}, []string{v}
+	}
+	return out
+}
+
+// asks are the tags that a request would set.
+func asks(tags map[string]string) map[string][]string {
+	out := map[string][]string{}
+	for k, v := range tags {
+		out["aws:RequestTag/"+k] = []string{v}
+	}
+	if len(tags) > 0 {
+		out["aws:TagKeys"] = slices.Sorted(maps.Keys(tags))
+	}
+	return out
+}
+
+// launch is a CreateFleet of type instant, which launches with RunInstances: the tags
+// of what is made, the template's, and the role that instances get.
+type launch struct {
+	tags, template map[string]string
+	// templateARN, node and region are the usual ones when empty.
+	templateARN, node, region string
+	// bare are kinds that get no tags.
+	bare []string
+}
+
+func (l launch) needs() []need {
+	template, node := l.templateARN, l.node
+	if template == "" {
+		template = ec2("launch-template")
+	}
+	if node == "" {
+		node = role("KarpenterNodeRole-" + cluster)
+	}
+	var out []need
+	for _, action := range []string{"CreateFleet", "RunInstances"} {
+		for _, kind := range []string{"image", "subnet", "security-group"} {
+			out = append(out, do("ec2:"+action, ec2(kind)))
+		}
+		out = append(out, do("ec2:"+action, template, carries(l.template)))
+		for _, kind := range []string{"fleet", "instance", "volume", "network-interface", "spot-instances-request"} {
+			if kind == "fleet" && action != "CreateFleet" {
+				continue
+			}
+			set := l.tags
+			if slices.Contains(l.bare, kind) {
+				set = nil
+			}
+			out = append(out, do("ec2:"+action, ec2(kind), asks(set)))
+			if len(set) > 0 {
+				out = append(out, do("ec2:CreateTags", ec2(kind), asks(set), key("ec2:CreateAction", action)))
+			}
+		}
+	}
+	out = append(out, do("iam:PassRole", node, key("iam:PassedToService", "ec2.amazonaws.com")))
+	if l.region != "" {
+		for i := range out {
+			out[i].resource = elsewhere(out[i].resource, region, l.region)
+			out[i].context["aws:RequestedRegion"] = []string{l.region}
+		}
+	}
+	return out
+}
+
+// makeTemplate is ec2:CreateLaunchTemplate.
+func makeTemplate(tags map[string]string) []need {
+	out := []need{do("ec2:CreateLaunchTemplate", ec2("launch-template"), asks(tags))}
+	if len(tags) > 0 {
+		out = append(out, do("ec2:CreateTags", ec2("launch-template"), asks(tags), key("ec2:CreateAction", "CreateLaunchTemplate")))
+	}
+	return out
+}
+
+// retag is ec2:CreateTags on an instance that is there.
+func retag(has, gets map[string]string) []need {
+	return []need{do("ec2:CreateTags", ec2("instance"), carries(has), asks(gets))}
+}
+
+func one(n need) []need { return []need{n} }
