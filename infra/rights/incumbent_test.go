@@ -132,7 +132,7 @@ func incumbent(t *testing.T, title string, write func(name string) rights.Docume
 	}
 	return system{
 		title: title,
-		role: func(string) string { return role("KarpenterControllerRole-" + cluster) },
+		role:  func(string) string { return role("KarpenterControllerRole-" + cluster) },
 		identity: func(who string, of string) []evaluator.Policy {
 			return identity[of]
 		},
