@@ -2,6 +2,7 @@ package stack
 
 import (
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/aws/aws-cdk-go/awscdk/v2"
@@ -43,6 +44,7 @@ func newCluster(stack awscdk.Stack, s shared, k config.Cluster) plane {
 			code: s.code[service], environment: p.environment(service), timeout: p.timeout(service), network: s.network,
 		})
 	}
+	p.known()
 	p.board()
 	p.outputs()
 	return p
@@ -100,6 +102,23 @@ func (p plane) adoptQueue() {
 	}
 }
 
+// known gives what Karpenter's template has, too, the logical ids of that (A037–A049).
+func (p plane) known() {
+	for _, r := range *p.scope.Node().FindAll(constructs.ConstructOrder_PREORDER) {
+		path := strings.TrimPrefix(*r.Node().Path(), *p.scope.Node().Path()+"/")
+		if id := karpenters[path]; id != "" {
+			p.named(r, id)
+		}
+	}
+}
+
+// karpenters are the logical ids of Karpenter's template by our paths; its rules are
+// called as ours.
+var karpenters = map[string]string{
+	"Nodes/Role": "KarpenterNodeRole", "Nodes/Profile": "KarpenterNodeInstanceProfile",
+	"InterruptionQueue/Main": "KarpenterInterruptionQueue", "InterruptionQueue/Policy": "KarpenterInterruptionQueuePolicy",
+}
+
 // auditDead is the dead-letter queue of what could not be written to the audit log.
 func (p plane) auditDead() string { return p.cluster.Plan.Prefix + "-joist-audit-dead" }
 
@@ -123,6 +142,7 @@ func (p plane) makeRules() {
 			}
 		}
 		made := newRule(p.scope, rule.ID, rule, target, arn, dead)
+		p.named(made, rule.ID)
 		if rule.Bus != topology.DefaultBus {
 			made.Node().AddDependency(p.scope.Node().FindChild(jsii.String("Bus")))
 		}

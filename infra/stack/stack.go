@@ -7,6 +7,7 @@ import (
 
 	"github.com/aws/aws-cdk-go/awscdk/v2"
 	"github.com/aws/aws-cdk-go/awscdk/v2/awss3assets"
+	"github.com/aws/constructs-go/constructs/v10"
 	"github.com/aws/jsii-runtime-go"
 
 	"github.com/joist-autoscaler/joist/infra/config"
@@ -147,8 +148,8 @@ func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys
 
 // named gives a resource the logical id that Karpenter's template has for it, where
 // the stack is one cluster's: people look for what they know.
-func (s shared) named(r awscdk.CfnResource, id string) {
-	if len(s.config.Clusters) == 1 {
-		r.OverrideLogicalId(jsii.String(id))
+func (s shared) named(r constructs.IConstruct, id string) {
+	if resource, ok := r.(awscdk.CfnElement); ok && len(s.config.Clusters) == 1 {
+		resource.OverrideLogicalId(jsii.String(id))
 	}
 }

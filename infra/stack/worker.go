@@ -49,7 +49,7 @@ func Binary(folder, service string) error {
 		return nil
 	}
 	return fault.F("finding the function of "+service, fault.Invalid, "%s is no executable file", file).
-		WithHint("build the functions with `make lambdas`, or say where they are: --context binaries=<folder>")
+		WithHint("build the functions with `.ci/stage functions`, or say where they are: --context binaries=<folder>")
 }
 
 // workerProps is what a Worker needs to know.

@@ -1,0 +1,25 @@
+// Command joist-spotrole is the function that makes sure of the account's
+// service-linked role of EC2 spot when the stack is deployed.
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+
+	"github.com/aws/aws-lambda-go/cfn"
+	"github.com/aws/aws-lambda-go/lambda"
+	"github.com/aws/aws-sdk-go-v2/config"
+	"github.com/aws/aws-sdk-go-v2/service/iam"
+
+	"github.com/joist-autoscaler/joist/infra/spotrole"
+)
+
+func main() {
+	loaded, err := config.LoadDefaultConfig(context.Background())
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "joist-spotrole: reading AWS's configuration:", err)
+		os.Exit(1)
+	}
+	lambda.Start(cfn.LambdaWrap(spotrole.Handler(iam.NewFromConfig(loaded))))
+}

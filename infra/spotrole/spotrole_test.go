@@ -1,0 +1,52 @@
+package spotrole_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	"github.com/aws/aws-lambda-go/cfn"
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/iam"
+	"github.com/aws/aws-sdk-go-v2/service/iam/types"
+
+	"github.com/joist-autoscaler/joist/infra/spotrole"
+)
+
+// account has the role, or refuses.
+type account struct {
+	err   error
+	asked []string
+}
+
+func (a *account) CreateServiceLinkedRole(_ context.Context, in *iam.CreateServiceLinkedRoleInput, _ ...func(*iam.Options)) (*iam.CreateServiceLinkedRoleOutput, error) {
+	a.asked = append(a.asked, aws.ToString(in.AWSServiceName))
+	return &iam.CreateServiceLinkedRoleOutput{}, a.err
+}
+
+func TestA029Handler(t *testing.T) {
+	for name, test := range map[string]struct {
+		kind  cfn.RequestType
+		err   error
+		fails bool
+		calls int
+	}{
+		"made":           {cfn.RequestCreate, nil, false, 1},
+		"there already":  {cfn.RequestCreate, &types.InvalidInputException{Message: aws.String("Service role name AWSServiceRoleForEC2Spot has been taken in this account, please try a different suffix.")}, false, 1},
+		"looked at":      {cfn.RequestUpdate, nil, false, 1},
+		"invalid input":  {cfn.RequestCreate, &types.InvalidInputException{Message: aws.String("no such service")}, true, 1},
+		"denied":         {cfn.RequestCreate, errors.New("AccessDenied"), true, 1},
+		"not taken away": {cfn.RequestDelete, errors.New("must not be asked"), false, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			a := &account{err: test.err}
+			id, _, err := spotrole.Handler(a)(t.Context(), cfn.Event{RequestType: test.kind})
+			if (err != nil) != test.fails || id != "AWSServiceRoleForEC2Spot" || len(a.asked) != test.calls {
+				t.Errorf("%s, %v, asked %v", id, err, a.asked)
+			}
+			if test.calls > 0 && a.asked[0] != "spot.amazonaws.com" {
+				t.Errorf("asked %v", a.asked)
+			}
+		})
+	}
+}

@@ -1,0 +1,68 @@
+package stack_test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/aws/aws-cdk-go/awscdk/v2"
+	"github.com/aws/jsii-runtime-go"
+
+	"github.com/joist-autoscaler/joist/infra/stack"
+	"github.com/joist-autoscaler/joist/shared/fault"
+)
+
+func app(t *testing.T, context map[string]any) awscdk.App {
+	t.Helper()
+	return awscdk.NewApp(&awscdk.AppProps{Outdir: jsii.String(t.TempDir()), AnalyticsReporting: jsii.Bool(false), Context: &context})
+}
+
+func refused(t *testing.T, err error, says string) {
+	t.Helper()
+	if !fault.Is(err, fault.Invalid) || fault.HintOf(err) == "" || !strings.Contains(err.Error()+fault.HintOf(err), says) {
+		t.Errorf("%v (%s) does not say %q", err, fault.HintOf(err), says)
+	}
+}
+
+func TestASecondStackOfACluster(t *testing.T) {
+	to := app(t, nil)
+	one, two := configOf(t, contexts["fresh"]), configOf(t, contexts["fresh"])
+	two.StackName = "Another"
+	if _, err := stack.New(to, one); err != nil {
+		t.Fatal(err)
+	}
+	_, err := stack.New(to, two)
+	refused(t, err, "the stack Joist-prod already")
+}
+
+func TestMissingFunctions(t *testing.T) {
+	c := configOf(t, contexts["oidc"])
+	if err := os.Remove(filepath.Join(c.Binaries, "spotrole", "bootstrap")); err != nil {
+		t.Fatal(err)
+	}
+	_, err := stack.New(app(t, nil), c)
+	refused(t, err, ".ci/stage functions")
+	c.Binaries = t.TempDir()
+	_, err = stack.New(app(t, nil), c)
+	refused(t, err, "planner/bootstrap is no executable file")
+}
+
+func TestReplayersMustBeNamed(t *testing.T) {
+	c := configOf(t, contexts["fresh"])
+	c.Clusters[0].Replayers = []string{"*"}
+	_, err := stack.New(app(t, nil), c)
+	refused(t, err, "arn:aws:iam::")
+}
+
+// What the context has and nothing reads is a mistake; the CDK's own keys are none.
+func TestContext(t *testing.T) {
+	_, err := stack.Context(app(t, map[string]any{"clustername": "prod"}))
+	refused(t, err, "nothing reads the context's key clustername")
+	_, err = stack.Context(app(t, map[string]any{}))
+	refused(t, err, "clusterName=prod")
+	c, err := stack.Context(app(t, map[string]any{"clusterName": "prod", "aws:cdk:enable-path-metadata": true, "@aws-cdk/core:newStyle": true}))
+	if err != nil || c.Clusters[0].Name != "prod" {
+		t.Errorf("%+v, %v", c, err)
+	}
+}
