@@ -31,6 +31,15 @@ func Read(s stack.Stack, place Place) (Deployment, error) {
 		}
 		d.Roles[r.RoleName] = role
 	}
+	// Lambda says for which function it asks
+	// (https://docs.aws.amazon.com/lambda/latest/dg/permissions-source-function-arn.html).
+	for _, f := range s.Functions {
+		name := stack.Name(f.Role)
+		if role, ok := d.Roles[name]; ok {
+			role.Context = map[string][]string{"lambda:SourceFunctionArn": {place.arn("lambda", "function:"+f.FunctionName)}}
+			d.Roles[name] = role
+		}
+	}
 	for _, p := range s.Policies {
 		for _, url := range p.Queues {
 			name := stack.Name(url)

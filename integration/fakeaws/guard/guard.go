@@ -40,6 +40,8 @@ type Role struct {
 	// ARN is the role's.
 	ARN      string
 	Policies []evaluator.Policy
+	// Context is what AWS knows of every request by the role, beside what follows from it.
+	Context map[string][]string
 }
 
 // Guard judges the requests to a fake. Callers whose access key is nobody's role's are
@@ -125,7 +127,7 @@ func (g *Guard) judge(role Role, service string, r *http.Request, body []byte) e
 	for _, p := range parts {
 		p.Principal = evaluator.Principal{Kind: evaluator.Role, Name: role.ARN}
 		p.Owner = g.Place.Account
-		p.Context = g.context(p.Context)
+		p.Context = g.context(role.Context, p.Context)
 		decision, err := evaluator.Policies{Identity: role.Policies, Resource: g.Resources[p.Resource]}.Evaluate(p)
 		if err != nil {
 			return fmt.Errorf("judging %s of %s: %w", p.Action, role.ARN, err)
@@ -139,9 +141,13 @@ func (g *Guard) judge(role Role, service string, r *http.Request, body []byte) e
 }
 
 // context adds what AWS knows of every request.
-func (g *Guard) context(own map[string][]string) map[string][]string {
-	out := map[string][]string{"aws:SecureTransport": {"true"}, "aws:RequestedRegion": {g.Place.Region}}
-	maps.Copy(out, own)
+func (g *Guard) context(lists ...map[string][]string) map[string][]string {
+	out := map[string][]string{
+		"aws:SecureTransport": {"true"}, "aws:RequestedRegion": {g.Place.Region}, "aws:ResourceAccount": {g.Place.Account},
+	}
+	for _, own := range lists {
+		maps.Copy(out, own)
+	}
 	return out
 }
 

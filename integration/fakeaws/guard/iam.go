@@ -1,11 +1,13 @@
 package guard
 
 import (
+	"cmp"
 	"context"
 	"maps"
 	"net/url"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/joist-autoscaler/joist/infra/evaluator"
 )
@@ -21,12 +23,15 @@ func (g *Guard) iam(body []byte) ([]evaluator.Request, error) {
 		return one("iam:"+action, g.Place.arn("iam", "instance-profile/*"), nil), nil
 	}
 	name := form.Get("InstanceProfileName")
-	asked := map[string][]string{}
+	// The ARN has the path, where there is a profile to have one.
+	asked, path := map[string][]string{}, form.Get("Path")
 	if p, err := g.Cloud.Profile(context.Background(), name); err == nil {
 		maps.Copy(asked, tagged("ResourceTag", p.Tags))
+		path = p.Path
 	}
+	path = strings.TrimPrefix(cmp.Or(path, "/"), "/")
 	maps.Copy(asked, tagged("RequestTag", pairs(form, "Tags.member.")))
-	out := one("iam:"+action, g.Place.arn("iam", "instance-profile/"+name), asked)
+	out := one("iam:"+action, g.Place.arn("iam", "instance-profile/"+path+name), asked)
 	if action == "AddRoleToInstanceProfile" {
 		out = append(out, g.pass(form.Get("RoleName")))
 	}
