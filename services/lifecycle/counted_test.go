@@ -2,6 +2,7 @@ package lifecycle_test
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -15,11 +16,22 @@ import (
 	"github.com/joist-autoscaler/joist/shared/scheduling"
 )
 
-// counts lets the site's process go on as one that counts.
+// ofDisruption is what these tests look at; tally_test.go looks at the rest.
+var ofDisruption = []lifecycle.Counted{lifecycle.Decisions, lifecycle.PoolDecisions, lifecycle.Invalid, lifecycle.QueueFailures}
+
+// counts lets the site's process go on as one that counts disruptions.
 func (s *site) counts() *[]string {
+	return s.countsOf(func(what lifecycle.Counted) bool { return slices.Contains(ofDisruption, what) })
+}
+
+// countsOf lets it go on as one that counts some.
+func (s *site) countsOf(some func(lifecycle.Counted) bool) *[]string {
 	told := &[]string{}
 	s.start(s.As("lifecycle"), func(c *lifecycle.Config) {
 		c.Count = func(what lifecycle.Counted, value float64, labels ...string) {
+			if !some(what) {
+				return
+			}
 			*told = append(*told, fmt.Sprintf("%s [%s] %g", what, strings.Join(labels, " "), value))
 		}
 	})

@@ -121,6 +121,8 @@ type Service struct {
 	looked, whole time.Time
 	// seen is what each claim's look saw last.
 	seen map[types.UID]sight
+	// tallied is what metrics are counted by.
+	tallied tallied
 	// turn is the claim that the next look begins at.
 	turn int
 }
@@ -131,7 +133,7 @@ func New(config Config) *Service {
 	if config.Parallel > 1 {
 		teller = effect.NewTeller(config.Client)
 	}
-	return &Service{
+	s := &Service{
 		Config: config,
 		do: effect.Doer{
 			Client: config.Client, Launcher: config.Launcher, Now: config.Now, Parallel: config.Parallel, Teller: teller,
@@ -146,6 +148,8 @@ func New(config Config) *Service {
 		removals: eviction.New(config.Parallel, config.Now),
 		pods:     map[string]traffic.Memory{},
 	}
+	s.do.Deleted = s.tallied.deleted
+	return s
 }
 
 // Leads reports whether this replica may act: it holds its own Lease, and

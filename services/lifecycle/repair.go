@@ -11,6 +11,7 @@ import (
 	"github.com/joist-autoscaler/joist/services/lifecycle/internal/effect"
 	"github.com/joist-autoscaler/joist/services/lifecycle/internal/remark"
 	"github.com/joist-autoscaler/joist/services/lifecycle/internal/repair"
+	"github.com/joist-autoscaler/joist/services/lifecycle/internal/tally"
 	"github.com/joist-autoscaler/joist/shared/cluster"
 	"github.com/joist-autoscaler/joist/shared/karpenter"
 )
@@ -67,7 +68,7 @@ func (s *Service) replace(sick repair.Case) []effect.Effect {
 		effects = append(effects, effect.Update{Object: marked})
 	}
 	if sick.Claim.DeletionTimestamp == nil {
-		effects = append(effects, effect.Delete{Kind: cluster.NodeClaims, Key: cluster.KeyOf(sick.Claim), UID: sick.Claim.UID, Why: sick.Why})
+		effects = append(effects, effect.Delete{Kind: cluster.NodeClaims, Key: cluster.KeyOf(sick.Claim), UID: sick.Claim.UID, Why: tally.Unhealthy + sick.Why})
 	}
 	return effects
 }

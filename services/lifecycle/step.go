@@ -29,6 +29,9 @@ type part func(ctx context.Context, w world) error
 // the removal of pods, which may take long, last.
 func (s *Service) Step(ctx context.Context) error {
 	leads, err := s.Leads(ctx)
+	if err == nil && !leads {
+		s.retire()
+	}
 	if err != nil || !leads || !s.Cache.Synced() {
 		return err
 	}
@@ -38,8 +41,9 @@ func (s *Service) Step(ctx context.Context) error {
 		s.whole = s.looked
 	}
 	held, err := s.fence(ctx, w.claims)
-	failures := []error{err}
+	failures, before := []error{err}, s.seen
 	urgent, drains := s.decide(held, w)
+	s.tally(before, w)
 	failures = append(append(failures, s.unread...), s.do.All(ctx, urgent)...)
 	s.unread = nil
 	parts := []part{s.launches(held), s.sagas}

@@ -1,6 +1,10 @@
 package karpenter
 
-import "strings"
+import (
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+)
 
 // Words of the labels of Karpenter's metrics of disruption (B165).
 
@@ -29,3 +33,9 @@ func Decision(replacements int) string {
 
 // Label is what they call the reason.
 func (r DisruptionReason) Label() string { return strings.ToLower(string(r)) }
+
+// MetricResource is what the metrics of NodePools call a resource
+// (pkg/controllers/metrics/nodepool of v1.14.0).
+func MetricResource(name corev1.ResourceName) string {
+	return strings.ReplaceAll(strings.ToLower(string(name)), "-", "_")
+}

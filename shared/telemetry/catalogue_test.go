@@ -2,6 +2,7 @@ package telemetry
 
 import (
 	"encoding/json"
+	"math"
 	"net/http/httptest"
 	"regexp"
 	"slices"
@@ -113,6 +114,23 @@ func TestB165Names(t *testing.T) {
 	}
 	if diff := cmp.Diff(want, told); diff != "" {
 		t.Error(diff)
+	}
+}
+
+// A gauge of something that is no more is not shown any more (B212).
+func TestGaugesAreForgotten(t *testing.T) {
+	m, err := newMeters()
+	if err != nil {
+		t.Fatal(err)
+	}
+	m.record(Cost, 1.5, "default")
+	m.record(Cost, 2.5, "gpu")
+	m.record(Cost, math.NaN(), "default")
+	m.record(Cost, math.NaN(), "never seen")
+	w := httptest.NewRecorder()
+	m.handler().ServeHTTP(w, httptest.NewRequest("GET", "/metrics", nil))
+	if body := w.Body.String(); !strings.Contains(body, "karpenter_nodepools_cost_total{nodepool=\"gpu\"} 2.5\n") || strings.Count(body, "\nkarpenter_nodepools_cost_total{") != 1 {
+		t.Error(body)
 	}
 }
 

@@ -1,12 +1,12 @@
 package telemetry
 
 var (
-	labelPool     = Label{Name: "nodepool", Help: "the NodePool", Max: 50}
+	labelPool     = Label{Name: "nodepool", Help: "the NodePool", Max: 30}
 	labelZone     = Label{Name: "zone", Help: "the availability zone", Max: 6}
 	labelOf       = Label{Name: "capacity_type", Help: "spot, on-demand or reserved, and nothing while it is not known", Max: 4, Bare: true}
 	labelMade     = Label{Name: "reason", Help: "provisioned, or what a replacement is for: drifted, underutilized, empty", Max: 6}
 	labelRelaxed  = Label{Name: "min_values_relaxed", Help: "true where a minValues was not kept to", Max: 2}
-	labelEnded    = Label{Name: "reason", Help: "why it was let go, in Karpenter's words where it has one", Max: 10}
+	labelEnded    = Label{Name: "reason", Help: "why it was let go, in Karpenter's words where it has one", Max: 16}
 	labelResource = Label{Name: "resource_type", Help: "cpu, memory, nodes and so on", Max: 10}
 	labelNotice   = Label{Name: "message_type", Help: "Karpenter's word for the kind of the notice", Max: 10}
 )
@@ -100,9 +100,9 @@ var (
 		Labels:  []Label{labelPool}, Services: []string{"lifecycle"}, Panel: "Time to go",
 	}
 	Overdue = Metric{
-		Name: "joist_drains_overdue", Kind: Gauge, Unit: "{nodeclaim}",
-		Help:     "NodeClaims whose time to drain ran out a while ago, and whose node is still not drained.",
-		Services: []string{"lifecycle"}, Panel: "Past the deadline",
+		Name: "joist_drains_overdue_total", Kind: Counter, Unit: "{node}",
+		Help:   "Nodes that were not drained when AWS took their instance at the time that it had announced.",
+		Labels: []Label{labelPool}, Services: []string{"lifecycle"}, Panel: "Past the deadline", By: []string{"nodepool"},
 	}
 )
 

@@ -2,6 +2,7 @@ package telemetry
 
 import (
 	"fmt"
+	"math"
 	"net/http"
 	"slices"
 	"strings"
@@ -67,7 +68,7 @@ func (m meters) add(entry Metric) error {
 			if err != nil {
 				return nil, err
 			}
-			return one.Set, nil
+			return setting(all, one, labels), nil
 		}
 		return m.registry.Register(all)
 	case Histogram:
@@ -92,6 +93,17 @@ func (m meters) add(entry Metric) error {
 		return m.registry.Register(all)
 	default:
 		return fmt.Errorf("kind %q is not known", entry.Kind)
+	}
+}
+
+// setting sets a gauge. What is no number any more is not shown any more.
+func setting(all *prometheus.GaugeVec, one prometheus.Gauge, labels []string) sink {
+	return func(value float64) {
+		if math.IsNaN(value) {
+			all.DeleteLabelValues(labels...)
+			return
+		}
+		one.Set(value)
 	}
 }
 

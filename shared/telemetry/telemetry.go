@@ -98,7 +98,8 @@ func (t *Telemetry) Trouble() *host.Trouble {
 }
 
 // Count adds to a counter, sets a gauge, or notes a value in a histogram, with the
-// values of its labels in the order of the catalogue.
+// values of its labels in the order of the catalogue. A gauge that is set to NaN is
+// forgotten.
 func (t *Telemetry) Count(metric Metric, value float64, labels ...string) {
 	t.meters.record(metric, value, labels...)
 }

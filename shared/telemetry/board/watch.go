@@ -25,8 +25,8 @@ var Watches = []Watch{
 	},
 	{
 		Name: "notice-overdue", Page: true, First: "joist queues",
-		Means: "A node's time ran out while pods that could be drained were on it.",
-		Expr:  "max(joist_drains_overdue) > 0",
+		Means: "AWS took an instance at the time that it had announced, and its node was not drained.",
+		Expr:  "sum by (nodepool) (increase(joist_drains_overdue_total[10m])) > 0",
 	},
 	{
 		Name: "bug", Page: true, First: "joist dead list",

@@ -35,6 +35,11 @@ var watched = []cluster.Kind{
 var metrics = map[lifecycle.Counted]telemetry.Metric{
 	lifecycle.Decisions: telemetry.Decisions, lifecycle.PoolDecisions: telemetry.PoolDecisions,
 	lifecycle.Invalid: telemetry.Invalid, lifecycle.QueueFailures: telemetry.QueueFailures,
+	lifecycle.ClaimsCreated: telemetry.ClaimsCreated, lifecycle.NodesCreated: telemetry.NodesCreated, lifecycle.Initialized: telemetry.Initialized,
+	lifecycle.ClaimsDisrupted: telemetry.ClaimsDisrupted, lifecycle.ClaimsTerminated: telemetry.ClaimsTerminated,
+	lifecycle.ClaimTermination: telemetry.ClaimTermination, lifecycle.NodesTerminated: telemetry.NodesTerminated,
+	lifecycle.NodeTermination: telemetry.NodeTermination, lifecycle.Overdue: telemetry.Overdue,
+	lifecycle.Usage: telemetry.Usage, lifecycle.Limit: telemetry.Limit, lifecycle.Cost: telemetry.Cost,
 }
 
 // parallel is how many writes of a look are under way at a time. The client keeps

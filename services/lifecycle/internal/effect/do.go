@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"time"
 
+	"k8s.io/apimachinery/pkg/types"
+
 	"github.com/joist-autoscaler/joist/shared/cluster"
 	"github.com/joist-autoscaler/joist/shared/event"
 	"github.com/joist-autoscaler/joist/shared/fault"
@@ -19,6 +21,8 @@ type Doer struct {
 	Now      func() time.Time
 	// Parallel is how many jobs of All may be under way at a time; zero is one.
 	Parallel int
+	// Deleted hears of each NodeClaim that is deleted, and why; nil hears nothing.
+	Deleted func(uid types.UID, why string)
 	// Teller tells Events beside everything else; nil tells each in its turn.
 	Teller *Teller
 }
@@ -55,6 +59,9 @@ func (d Doer) one(ctx context.Context, cause *event.Envelope, e Effect) error {
 	case Delete:
 		if err := d.Client.Delete(ctx, e.Kind, e.Key, e.UID); err != nil {
 			return fmt.Errorf("deleting %s %s: %w", e.Kind.Kind, e.Key, err)
+		}
+		if d.Deleted != nil && e.Kind == cluster.NodeClaims {
+			d.Deleted(e.UID, e.Why)
 		}
 		return nil
 	case Evict:

@@ -30,7 +30,7 @@ type Delete struct {
 	Kind cluster.Kind
 	Key  cluster.Key
 	UID  types.UID
-	// Why goes into the log line.
+	// Why is the reason, whose first words metrics know.
 	Why string
 }
 
