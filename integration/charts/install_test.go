@@ -114,6 +114,7 @@ func TestInstall(t *testing.T) {
 	s.available("lifecycle", 2)
 	s.judgePlaces()
 	s.judgeEnforced()
+	s.quickstart()
 
 	seeds := joist
 	seeds.Files, seeds.Set = []string{"testdata/values/seed-001.yaml"}, []string{"settings.region=ap-northeast-2", image, "affinity.nodeAffinity=null"}

@@ -1,6 +1,6 @@
 // Package world is what a test of Joist as it is deployed stands on: every
 // service its own binary in its own process. On one side they meet a real
-// Kubernetes control plane, with the rights of deploy/rbac and no more; on the
+// Kubernetes control plane, on which helm installed the chart, with its rights and no more; on the
 // other AWS's own protocols on a loopback port (fakeaws), on the real clock.
 //
 // What is not real: EC2 boots in a second, ticks come more often than EventBridge

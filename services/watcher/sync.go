@@ -31,5 +31,5 @@ func (s *syncing) check(synced bool, now time.Time) error {
 	}
 	s.told = now
 	return fault.F("waiting for the watches", fault.Retry, "not every kind has been listed after %s, and nothing is planned before", waited.Round(time.Second)).
-		WithHint("see whether the API server answers, and whether the rights of deploy/rbac/watcher.yaml are given")
+		WithHint("see whether the API server answers, and whether the rights of the chart (templates/rights-watcher.yaml) are given")
 }
