@@ -88,7 +88,7 @@ func conditionOf(operator, key string, values list) (condition, error) {
 		return c, errors.New("it has no value")
 	}
 	if c.match == nil && (c.set != single || c.ifExists || len(values) != 1 || values[0] != "true" && values[0] != "false") {
-		return c, errors.New("Null asks once, for true or false")
+		return c, errors.New("the operator Null asks once, for true or false")
 	}
 	for _, text := range values {
 		p, err := compile(text)

@@ -32,7 +32,6 @@ func attacksOnDocuments() []attack {
 		s3(who+" writes "+folder+" without a cluster's prefix", who, "PutObject", "arn:aws:s3:::joist-"+cluster+"-"+account+"-"+region+"/"+folder+"/1")
 		s3(who+" writes "+folder+" of the other cluster in a bucket that both share", who, "PutObject", "arn:aws:s3:::joist-"+cluster+"-"+account+"-"+region+"/"+beside+"/"+folder+"/1")
 		s3(who+" reads "+folder+" of the other cluster in a bucket that both share", who, "GetObject", "arn:aws:s3:::joist-"+cluster+"-"+account+"-"+region+"/"+beside+"/"+folder+"/1")
-		s3(who+" writes "+folder+" to a bucket that somebody made after ours was deleted", who, "PutObject", object(cluster, folder+"/1"), key("aws:ResourceAccount", foreign))
 		s3(who+" changes the access of "+folder, who, "PutObjectAcl", object(cluster, folder+"/1"))
 	}
 	for _, c := range [][2]string{{"launcher", "snapshots"}, {"launcher", "batches"}, {"launcher", "plans"}, {"planner", "markets"}, {"disruption", "batches"}, {"catalog", "intents"},
@@ -40,7 +39,18 @@ func attacksOnDocuments() []attack {
 		s3(c[0]+" reads "+c[1], c[0], "GetObject", object(cluster, c[1]+"/1"))
 	}
 	bucket := "arn:aws:s3:::joist-" + cluster + "-" + account + "-" + region
-	s3("planner lists the other cluster's part", "planner", "ListBucket", bucket, key("s3:prefix", beside+"/"))
+	theirs := key("aws:ResourceAccount", foreign)
+	for _, c := range []struct{ who, reads, writes string }{
+		{"watcher", "catalogues/latest", "batches/1"}, {"planner", "batches/1", "intents/1"}, {"disruption", "snapshots/1", "plans/1"},
+		{"catalog", "markets/latest", "catalogues/latest"}, {"lifecycle", "plans/1", ""}, {"launcher", "intents/1", ""}, {"operator", "plans/1", ""}, {"replayer", "plans/1", ""},
+	} {
+		s3(c.who+" lists the other cluster's part", c.who, "ListBucket", bucket, key("s3:prefix", beside+"/"))
+		s3(c.who+" lists a bucket that somebody made after ours was deleted", c.who, "ListBucket", bucket, theirs)
+		s3(c.who+" obeys a document of a bucket that somebody made after ours was deleted", c.who, "GetObject", object(cluster, c.reads), theirs)
+		if c.writes != "" {
+			s3(c.who+" writes to a bucket that somebody made after ours was deleted", c.who, "PutObject", object(cluster, c.writes), theirs)
+		}
+	}
 	s3("planner lists the other cluster's bucket", "planner", "ListBucket", "arn:aws:s3:::joist-"+beside+"-"+account+"-"+region)
 	s3("catalog changes the bucket's policy", "catalog", "PutBucketPolicy", bucket)
 	s3("catalog changes the bucket's expiry", "catalog", "PutLifecycleConfiguration", bucket)
@@ -69,8 +79,8 @@ func attacksByReading() []attack {
 		read(who+" reads a secret", who, "secretsmanager:GetSecretValue", "arn:aws:secretsmanager:"+region+":"+account+":secret:db", false)
 		read(who+" reads a parameter of the account", who, "ssm:GetParameter", "arn:aws:ssm:"+region+":"+account+":parameter/prod/db-password", false)
 	}
-	for _, who := range []string{"catalog", "launcher", "interruption"} {
-		read(who+" describes instances of another region", who, "ec2:DescribeInstances", "*", false, key("aws:RequestedRegion", away))
+	for who, action := range map[string]string{"catalog": "DescribeInstances", "launcher": "DescribeInstances", "interruption": "DescribeInstances", "operator": "DescribeSubnets", "replayer": "DescribeSubnets"} {
+		read(who+" calls "+action+" in another region", who, "ec2:"+action, "*", false, key("aws:RequestedRegion", away))
 	}
 	for _, c := range [][2]string{{"catalog", "ec2:DescribeInstanceAttribute"}, {"catalog", "ec2:GetConsoleOutput"}, {"catalog", "ec2:DescribeLaunchTemplateVersions"}, {"launcher", "ec2:DescribeLaunchTemplateVersions"}, {"catalog", "ec2:GetLaunchTemplateData"}} {
 		read(c[0]+" reads user data by "+c[1][4:], c[0], c[1], "*", false)
@@ -88,5 +98,5 @@ func attacksByReading() []attack {
 	read("planner changes the launcher's code", "planner", "lambda:UpdateFunctionCode", function(cluster, "launcher"), false)
 	read("planner invokes the launcher", "planner", "lambda:InvokeFunction", function(cluster, "launcher"), false)
 	read("launcher changes its own environment", "launcher", "lambda:UpdateFunctionConfiguration", function(cluster, "launcher"), false)
-	return under(reading, out...)
+	return sorted(under(reading, out...))
 }

@@ -82,6 +82,7 @@ func attacksOnMachines() []attack {
 		add("of the other cluster, that names ours as well", with(owned(beside), "kubernetes.io/cluster/"+cluster, "owned"), arn)
 		add("that says our cluster's name alone", tags("eks:eks-cluster-name", cluster, "karpenter.sh/nodepool", "web"), arn)
 		add("of a cluster whose name ours begins", owned(cluster+"-2"), arn)
+		add("of the other cluster from before v1", with(owned(beside), "eks:eks-cluster-name", "-"), arn)
 		add("of another account, tagged as ours", owned(cluster), elsewhere(arn, account, foreign))
 	}
 	for _, c := range []struct {
@@ -91,6 +92,7 @@ func attacksOnMachines() []attack {
 		{"the other cluster's template", launch{tags: launched(cluster), template: owned(beside)}},
 		{"a template without tags", launch{tags: launched(cluster)}},
 		{"a template that somebody has tagged for both clusters, and named for the other", launch{tags: launched(cluster), template: with(owned(beside), "kubernetes.io/cluster/"+cluster, "owned")}},
+		{"the other cluster's template from before v1", launch{tags: launched(cluster), template: with(owned(beside), "eks:eks-cluster-name", "-")}},
 		{"a template without a NodePool", launch{tags: launched(cluster), template: with(owned(cluster), "karpenter.sh/nodepool", "-")}},
 		{"a template of another account", launch{tags: launched(cluster), template: owned(cluster), templateARN: elsewhere(ec2("launch-template"), account, foreign)}},
 		{"an own template in another region", launch{tags: launched(cluster), template: owned(cluster), region: away}},
@@ -132,6 +134,15 @@ func attacksByOtherCalls() []attack {
 	)...)
 }
 
+// formalities are requests that EC2 would refuse by itself, and that IAM should not
+// have to see refused: they are on no page, and count against nobody.
+func formalities() []attack {
+	empty := tags("", "x")
+	return under(takeover,
+		call{name: "launcher tags its own instance with an empty key", who: "launcher", models: "CreateTags", needs: retag(launched(cluster), empty)},
+		call{name: "launcher tags its own claimed instance with an empty key", who: "launcher", models: "CreateTags", needs: retag(with(launched(cluster), "karpenter.sh/nodeclaim", "web-1"), empty)})
+}
+
 func takeovers() []attack {
 	ours := launched(cluster)
 	claimed := with(ours, "karpenter.sh/nodeclaim", "web-1")
@@ -147,6 +158,12 @@ func takeovers() []attack {
 	add("an instance without tags with a claim", nil, tags("karpenter.sh/nodeclaim", "web-1"))
 	add("a managed node group's instance with a NodePool", tags("kubernetes.io/cluster/"+cluster, "owned"), tags("karpenter.sh/nodepool", "web"))
 	add("a managed node group's instance with a claim", tags("kubernetes.io/cluster/"+cluster, "owned"), tags("karpenter.sh/nodeclaim", "web-1"))
+	old := with(launched(beside), "eks:eks-cluster-name", "-")
+	add("the other cluster's instance from before v1 with a claim", old, tags("karpenter.sh/nodeclaim", "web-1"))
+	add("the other cluster's claimed instance from before v1 with our name", with(old, "karpenter.sh/nodeclaim", "x"), tags("eks:eks-cluster-name", cluster))
+	add("a managed node group's claimed instance with a Name", tags("kubernetes.io/cluster/"+cluster, "owned", "karpenter.sh/nodeclaim", "x"), tags("Name", "x"))
+	add("a claimed instance of both clusters that is the other's, with a Name", with(launched(beside), "kubernetes.io/cluster/"+cluster, "owned", "karpenter.sh/nodeclaim", "x"), tags("Name", "x"))
+	add("its own claimed instance with the other cluster's name", claimed, tags("eks:eks-cluster-name", beside))
 	add("an instance of both clusters that is the other's, with a claim", with(launched(beside), "kubernetes.io/cluster/"+cluster, "owned"), tags("karpenter.sh/nodeclaim", "web-1"))
 	add("an instance of both clusters that is the other's, with our name", with(launched(beside), "kubernetes.io/cluster/"+cluster, "owned"), tags("eks:eks-cluster-name", cluster))
 	add("its own instance for the other cluster", ours, tags("kubernetes.io/cluster/"+beside, "owned"))
@@ -210,13 +227,18 @@ func attacksAtBirth() []attack {
 		{"for the other cluster", owned(beside)},
 		{"for both clusters", with(owned(cluster), "kubernetes.io/cluster/"+beside, "owned")},
 		{"with the other cluster's name", with(owned(cluster), "eks:eks-cluster-name", beside)},
-		{"without a NodePool", with(owned(cluster), "karpenter.sh/nodepool", "-")},
 		{"with a tag that opens doors", with(owned(cluster), "role", "administrator")},
 	} {
 		out = append(out, call{name: "launcher makes a template " + c.name, who: "launcher", models: "CreateLaunchTemplate", needs: makeTemplate(c.tags)})
 	}
-	return under(birth, append(out,
+	for key, value := range owned(cluster) {
+		if key == "karpenter.k8s.aws/ec2nodeclass" {
+			continue
+		}
+		out = append(out, call{name: "launcher makes a template in whose tags " + key + " is not " + value, who: "launcher", models: "CreateLaunchTemplate", needs: makeTemplate(with(owned(cluster), key, "-"))})
+	}
+	return sorted(under(birth, append(out,
 		call{name: "launcher tags at the birth of what it may not make", who: "launcher", models: "CreateTags", needs: one(do("ec2:CreateTags", ec2("volume"), asks(owned(cluster)), key("ec2:CreateAction", "CreateVolume")))},
 		call{name: "launcher calls a later tag one of birth", who: "launcher", models: "CreateTags", needs: one(do("ec2:CreateTags", ec2("instance"), carries(launched(beside)), asks(owned(cluster))))},
-	)...)
+	)...))
 }

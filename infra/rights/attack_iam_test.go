@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+
+	"github.com/joist-autoscaler/joist/shared/topology"
 )
 
 func attacksByRole() []attack {
@@ -55,7 +57,6 @@ func attacksOnProfiles() []attack {
 	add("makes a profile with our tags on the other's path", "CreateInstanceProfile", profileARN(beside), asks(ours))
 	add("makes a profile with our tags outside of any path", "CreateInstanceProfile", usual+"-2", asks(ours))
 	add("makes a profile for another region", "CreateInstanceProfile", profileARN(cluster), asks(with(ours, "topology.kubernetes.io/region", away)))
-	add("makes a profile of no class", "CreateInstanceProfile", profileARN(cluster), asks(with(ours, "karpenter.k8s.aws/ec2nodeclass", "-")))
 	add("makes a profile of an empty class", "CreateInstanceProfile", profileARN(cluster), asks(with(ours, "karpenter.k8s.aws/ec2nodeclass", "")))
 	add("makes a profile with the other cluster's name", "CreateInstanceProfile", profileARN(cluster), asks(with(ours, "eks:eks-cluster-name", beside)))
 	add("tags the other cluster's profile as ours", "TagInstanceProfile", profileARN(beside), carries(theirs), asks(ours))
@@ -68,6 +69,17 @@ func attacksOnProfiles() []attack {
 		add(action+" on a profile without tags", action, usual)
 		add(action+" on a profile of another region", action, profileARN(cluster), carries(with(ours, "topology.kubernetes.io/region", away)))
 		add(action+" on somebody's profile that carries our tags", action, usual, carries(ours))
+	}
+	for _, key := range slices.Sorted(maps.Keys(ours)) {
+		wrong := with(ours, key, "-")
+		add("makes a profile without "+key, "CreateInstanceProfile", profileARN(cluster), asks(wrong))
+		add("tags a profile without saying "+key, "TagInstanceProfile", profileARN(cluster), carries(ours), asks(wrong))
+		if key == "eks:eks-cluster-name" {
+			// What Karpenter made before v1 lacks it.
+			continue
+		}
+		add("tags a profile that has no "+key, "TagInstanceProfile", profileARN(cluster), carries(wrong), asks(ours))
+		add("fills a profile that has no "+key, "AddRoleToInstanceProfile", profileARN(cluster), carries(wrong))
 	}
 	node := role("KarpenterNodeRole-" + cluster)
 	for _, action := range []string{"AttachRolePolicy", "PutRolePolicy", "UpdateAssumeRolePolicy", "DeleteRolePolicy", "TagRole", "DetachRolePolicy"} {
@@ -126,6 +138,10 @@ func attacksOnTrust() []attack {
 		call{name: "a function takes the node role", who: "aws/lambda.amazonaws.com", models: "Lambda", needs: one(do("sts:AssumeRole", role("KarpenterNodeRole-"+cluster)))},
 		call{name: "an administrator takes the launcher's role", who: "administrator", models: "AssumeRole", needs: one(do("sts:AssumeRole", placeholder+"launcher"))},
 		call{name: "an administrator of another account takes the launcher's role", who: "outsider", models: "AssumeRole", needs: one(do("sts:AssumeRole", placeholder+"launcher"))})
+	for _, service := range topology.Outside {
+		needs := one(do("sqs:ReceiveMessage", queue(queueOf(service)), key("lambda:SourceFunctionArn", function("prod", "report"))))
+		out = append(out, call{name: "another function of the account works on the queue of " + service + " by its role", who: service, models: "Lambda", needs: needs})
+	}
 	// Who may make functions with the launcher's role gets credentials that name them.
 	for name, arn := range map[string]string{
 		"another function of the account":  function("prod", "report"),

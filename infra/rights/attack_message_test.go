@@ -50,8 +50,12 @@ func attacksOnQueues() []attack {
 	send("lifecycle sends to launcher without TLS", "lifecycle", "launcher", plain)
 	send("watcher sends to planner without TLS", "watcher", "planner", plain)
 	send("the spot rule sends without TLS", "aws/events.amazonaws.com", "interruption", plain, key("aws:SourceArn", "arn:aws:events:"+region+":"+account+":rule/"+cluster+"-joist-spot"), key("aws:SourceAccount", account))
-	for _, to := range []string{"launcher", "planner", "disruption"} {
-		out = append(out, call{name: "lifecycle parks in the dead letters of " + to, who: "lifecycle", models: "SendMessage", needs: one(do("sqs:SendMessage", queue(deadOf(to))))},
+	for _, to := range readers() {
+		if to != "lifecycle" {
+			out = append(out, call{name: "lifecycle parks in the dead letters of " + to, who: "lifecycle", models: "SendMessage", needs: one(do("sqs:SendMessage", queue(deadOf(to))))})
+		}
+		out = append(out, call{name: "another rule puts false dead letters to " + to, who: "aws/events.amazonaws.com", models: "EventBridge",
+			needs: one(do("sqs:SendMessage", queue(deadOf(to)), key("aws:SourceArn", "arn:aws:events:"+region+":"+account+":rule/any"), key("aws:SourceAccount", account)))},
 			call{name: "an administrator puts false dead letters to " + to, who: "administrator", models: "SendMessage", needs: one(do("sqs:SendMessage", queue(deadOf(to))))})
 	}
 	return under(queueing, out...)
@@ -90,9 +94,15 @@ func attacksOnContents() []attack {
 			call{name: "interruption deletes messages of the account's queue " + to, who: "interruption", models: "DeleteMessage", needs: one(do("sqs:DeleteMessage", queue(to)))},
 			call{name: "interruption sends to the account's queue " + to, who: "interruption", models: "SendMessage", needs: one(do("sqs:SendMessage", queue(to)))})
 	}
-	return under(deadReading, append(out,
+	for _, of := range readers() {
+		for kind, name := range map[string]string{"messages": queueOf(of), "dead letters": deadOf(of)} {
+			out = append(out, call{name: "an administrator receives the " + kind + " of " + of + " without TLS", who: "administrator", models: "ReceiveMessage",
+				needs: one(do("sqs:ReceiveMessage", queue(name), key("aws:SecureTransport", "false")))})
+		}
+	}
+	return sorted(under(deadReading, append(out,
 		call{name: "interruption receives without TLS", who: "interruption", models: "ReceiveMessage", needs: one(do("sqs:ReceiveMessage", queue(queueOf("interruption")), key("aws:SecureTransport", "false")))},
-		call{name: "an administrator receives launcher's messages without TLS", who: "administrator", models: "ReceiveMessage", needs: one(do("sqs:ReceiveMessage", queue(queueOf("launcher")), key("aws:SecureTransport", "false")))})...)
+	)...))
 }
 
 func attacksOnBus() []attack {
@@ -109,12 +119,19 @@ func attacksOnBus() []attack {
 		out = append(out, call{name: name, who: who, models: "PutEvents", needs: needs})
 	}
 	put("planner says a launch in launcher's name", "planner", says(own, "joist/launcher", event.LaunchSettledType))
-	put("planner says its plan in disruption's name", "planner", says(own, "joist/disruption", event.PlanMadeType))
-	put("launcher says its launch in catalog's name", "launcher", says(own, "joist/catalog", event.LaunchSettledType))
+	for _, c := range []struct {
+		who, as string
+		fact    event.Type
+	}{
+		{"planner", "disruption", event.PlanMadeType}, {"disruption", "planner", event.DisruptionProposedType}, {"launcher", "catalog", event.LaunchSettledType},
+		{"catalog", "interruption", event.InstancesListedType}, {"interruption", "launcher", event.InstanceGoneType},
+	} {
+		put(c.who+" says its fact in "+c.as+"'s name", c.who, says(own, "joist/"+c.as, c.fact))
+		put(c.who+" says its fact in nobody's name", c.who, one(do("events:PutEvents", bus(own), key("events:detail-type", string(c.fact)))))
+		put(c.who+" says something of no type", c.who, one(do("events:PutEvents", bus(own), key("events:source", "joist/"+c.who))))
+	}
 	put("planner says a plan and somebody's fact in one call", "planner", one(do("events:PutEvents", bus(own), key("events:source", "joist/planner"),
 		key("events:detail-type", string(event.PlanMadeType), string(event.LaunchSettledType)))))
-	put("planner says something without a source", "planner", one(do("events:PutEvents", bus(own), key("events:detail-type", string(event.PlanMadeType)))))
-	put("planner says something without a type", "planner", one(do("events:PutEvents", bus(own), key("events:source", "joist/planner"))))
 	put("interruption says a false notice of AWS", "interruption", says(own, "aws.ec2", "EC2 Spot Instance Interruption Warning"))
 	put("planner says its plan on the other cluster's bus", "planner", says(beside+"-joist", "joist/planner", event.PlanMadeType))
 	put("planner says its plan on the account's bus", "planner", says("default", "joist/planner", event.PlanMadeType))

@@ -2,6 +2,7 @@ package rights
 
 import (
 	"encoding/json"
+	"maps"
 	"slices"
 	"strings"
 )
@@ -57,9 +58,7 @@ func both(conditions ...Condition) Condition {
 			if out[operator] == nil {
 				out[operator] = map[string][]string{}
 			}
-			for key, values := range keys {
-				out[operator][key] = values
-			}
+			maps.Copy(out[operator], keys)
 		}
 	}
 	return out

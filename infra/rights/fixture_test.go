@@ -1,7 +1,9 @@
 package rights_test
 
 import (
+	"maps"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/joist-autoscaler/joist/infra/evaluator"
@@ -36,22 +38,20 @@ func scope(t *testing.T, name string) rights.Scope {
 
 func role(name string) string { return "arn:aws:iam::" + account + ":role/" + name }
 
-// of is a service's policy as it is deployed, read by the evaluator.
-func of(t *testing.T, s rights.Scope, service string) evaluator.Policy {
-	t.Helper()
-	d, err := s.Of(service)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return parsed(t, service, d)
-}
+// read remembers what was parsed: the same few documents decide thousands of calls.
+var read sync.Map
 
 func parsed(t *testing.T, name string, d rights.Document) evaluator.Policy {
 	t.Helper()
-	p, err := evaluator.Parse(name, d.JSON())
+	text := d.JSON()
+	if p, ok := read.Load(string(text)); ok {
+		return p.(evaluator.Policy)
+	}
+	p, err := evaluator.Parse(name, text)
 	if err != nil {
 		t.Fatal(err)
 	}
+	read.Store(string(text), p)
 	return p
 }
 
@@ -72,9 +72,7 @@ func tags(pairs ...string) map[string]string {
 // with is a copy with more tags; a value of "-" removes one.
 func with(base map[string]string, pairs ...string) map[string]string {
 	out := map[string]string{}
-	for k, v := range base {
-		out[k] = v
-	}
+	maps.Copy(out, base)
 	for k, v := range tags(pairs...) {
 		if out[k] = v; v == "-" {
 			delete(out, k)

@@ -4,7 +4,6 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/joist-autoscaler/joist/infra/rights"
 	"github.com/joist-autoscaler/joist/shared/event"
 	"github.com/joist-autoscaler/joist/shared/topology"
 )
@@ -143,7 +142,9 @@ func legitimateMessages() []call {
 		if service != "lifecycle" {
 			out = append(out,
 				call{name: service + " is polled for by Lambda", who: service, models: "an event source mapping", needs: []need{do("sqs:GetQueueAttributes", q), do("sqs:ReceiveMessage", q)}},
-				call{name: service + " writes its log", who: service, models: "Lambda", needs: one(do("logs:PutLogEvents", "arn:aws:logs:"+region+":"+account+":log-group:/aws/lambda/"+cluster+"-joist-"+service+":log-stream:1"))})
+				call{name: service + " writes its log", who: service, models: "Lambda", needs: []need{
+					do("logs:CreateLogStream", logOf(service)), do("logs:PutLogEvents", logOf(service)+"1")}},
+				call{name: service + "'s function takes its role", who: "aws/lambda.amazonaws.com", models: "Lambda", needs: one(do("sts:AssumeRole", placeholder+service))})
 		}
 	}
 	for _, notice := range []string{"health", "spot", "rebalance", "state", "reservation"} {
@@ -153,13 +154,19 @@ func legitimateMessages() []call {
 	}
 	source := key("aws:SourceArn", "arn:aws:events:"+region+":"+account+":rule/"+cluster+"-joist/"+cluster+"-joist-inbox")
 	return append(out,
-		call{name: "the inbox's rule sends", who: "aws/events.amazonaws.com", models: "EventBridge", needs: one(do("sqs:SendMessage", queue(queueOf("lifecycle")), source, key("aws:SourceAccount", account)))},
-		call{name: "the scheduler parks a tick", who: "scheduler", models: "EventBridge Scheduler", needs: one(do("sqs:SendMessage", queue(deadOf("catalog"))))},
+		call{name: "the inbox's rule sends", who: "aws/events.amazonaws.com", models: "EventBridge", needs: []need{
+			do("sqs:SendMessage", queue(queueOf("lifecycle")), source, key("aws:SourceAccount", account)), do("sqs:SendMessage", queue(deadOf("lifecycle")), source, key("aws:SourceAccount", account))}},
+		call{name: "the scheduler parks ticks", who: "scheduler", models: "EventBridge Scheduler", needs: []need{
+			do("sqs:SendMessage", queue(deadOf("catalog"))), do("sqs:SendMessage", queue(deadOf("interruption"))), do("sqs:SendMessage", queue(deadOf("launcher")))}},
 		call{name: "the operator looks at dead letters", who: "operator", models: "joist dead", needs: []need{do("sqs:ReceiveMessage", queue(deadOf("launcher"))), do("sqs:ChangeMessageVisibility", queue(deadOf("launcher")))}},
 		call{name: "the one on call moves dead letters back", who: "replayer", models: "joist replay", needs: []need{do("sqs:StartMessageMoveTask", queue(deadOf("launcher"))), do("sqs:ReceiveMessage", queue(deadOf("launcher"))),
 			do("sqs:DeleteMessage", queue(deadOf("launcher"))), do("sqs:GetQueueAttributes", queue(deadOf("launcher"))), do("sqs:SendMessage", queue(queueOf("launcher")))}},
 		call{name: "the one on call replays the archive", who: "replayer", models: "joist replay --archive", needs: one(do("events:StartReplay", "arn:aws:events:"+region+":"+account+":archive/"+cluster+"-joist"))},
 	)
+}
+
+func logOf(service string) string {
+	return "arn:aws:logs:" + region + ":" + account + ":log-group:/aws/lambda/" + cluster + "-joist-" + service + ":log-stream:"
 }
 
 func queueOf(service string) string {
@@ -190,7 +197,6 @@ func legitimateIdentities() []call {
 			do("sts:AssumeRole", placeholder+"lifecycle", pod(account, cluster, "joist", "joist-lifecycle")), do("sts:TagSession", placeholder+"lifecycle", pod(account, cluster, "joist", "joist-lifecycle"))}},
 		{name: "watcher's pod takes its role", who: "web/" + issuer, models: "a service account's token", needs: one(do("sts:AssumeRoleWithWebIdentity", placeholder+"watcher",
 			webIdentity(issuer, "system:serviceaccount:joist:joist-watcher", "sts.amazonaws.com")))},
-		{name: "a function takes its role", who: "aws/lambda.amazonaws.com", models: "Lambda", needs: one(do("sts:AssumeRole", placeholder+"launcher"))},
 		{name: "the schedules take their role", who: "aws/scheduler.amazonaws.com", models: "EventBridge Scheduler", needs: one(do("sts:AssumeRole", placeholder+"scheduler",
 			key("aws:SourceAccount", account), key("aws:SourceArn", "arn:aws:scheduler:"+region+":"+account+":schedule-group/"+cluster+"-joist")))},
 		{name: "a node takes its role", who: "aws/ec2.amazonaws.com", models: "EC2", needs: one(do("sts:AssumeRole", role("KarpenterNodeRole-"+cluster)))},
@@ -199,7 +205,7 @@ func legitimateIdentities() []call {
 
 // Every call that Joist makes is allowed, under each way to run it.
 func TestLegitimateCallsGoThrough(t *testing.T) {
-	s := joist(t, "Joist", func(*rights.Scope) {})
+	s := joist(t, "Joist", deployed(t, asIs))
 	seen := map[string]bool{}
 	for _, c := range legitimate() {
 		if seen[c.name] {

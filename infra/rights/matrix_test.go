@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/joist-autoscaler/joist/infra/rights"
+	"github.com/joist-autoscaler/joist/shared/topology"
 )
 
 // page is the table that people read.
@@ -41,11 +42,14 @@ func targets(a attack) bool {
 	})
 }
 
+// asIs leaves a scope as the fixture has it.
+func asIs(*rights.Scope) {}
+
 func systems(t *testing.T) []system {
 	t.Helper()
 	return append([]system{
-		joist(t, "Joist", func(*rights.Scope) {}),
-		joist(t, "Joist, any tag", func(s *rights.Scope) { s.NodeTags = []string{"*"} }),
+		joist(t, "Joist", deployed(t, asIs)),
+		joist(t, "Joist, any tag", deployed(t, func(s *rights.Scope) { s.NodeTags = []string{"*"} })),
 	}, incumbents(t)...)
 }
 
@@ -72,16 +76,21 @@ func TestAttacksAreRefused(t *testing.T) {
 		}
 		results = append(results, r)
 	}
+	for _, a := range formalities() {
+		if ok, _ := all[0].goes(t, a.call); ok {
+			t.Errorf("%s goes through", a.name)
+		}
+	}
 	if len(results) < 200 {
 		t.Errorf("there are %d attacks", len(results))
 	}
-	golden(t, page, []byte(write(all, results)))
+	golden(t, page, []byte(write(all, results, holdings(t))))
 }
 
 // A matrix that could not fail would prove nothing: what is refused to one is allowed
 // to the one whose work it is.
 func TestAttacksWouldGoThroughForTheRightOne(t *testing.T) {
-	s := joist(t, "Joist", func(*rights.Scope) {})
+	s := joist(t, "Joist", deployed(t, asIs))
 	turned := 0
 	for _, a := range attacksByOthers() {
 		a.who = "launcher"
@@ -107,7 +116,7 @@ func count(results []result, kind string, system int, apart bool) int {
 	return n
 }
 
-func write(all []system, results []result) string {
+func write(all []system, results []result, holdings string) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s\n", introduction)
 	b.WriteString("## How many go through\n\n| kind | attacks | of these, with a target at one controller |")
@@ -145,6 +154,7 @@ func write(all []system, results []result) string {
 		line(kind, kind)
 	}
 	line("all", "")
+	b.WriteString(holdings)
 	for _, kind := range kinds {
 		fmt.Fprintf(&b, "\n## %s\n\n| attack | models |", kind)
 		for _, s := range all {
@@ -199,3 +209,33 @@ Read the comparison with care:
   people have tightened since are theirs, and better.
 - Organisations' service control policies, permissions boundaries and endpoint policies take rights away from all columns alike. None is assumed.
 `
+
+// holdings is what each role has, counted.
+func holdings(t *testing.T) string {
+	t.Helper()
+	var b strings.Builder
+	b.WriteString("\n## What each role may do\n\nActions in AWS; in brackets those that change something. Sizes are characters without white space, of 10,240 that a role's policies may\nhave together.\n\n" +
+		"| role | actions | of EC2 | of IAM | of S3 | of SQS | of EventBridge | size |\n|---|---|---|---|---|---|---|---|\n")
+	documents := deployed(t, asIs)
+	for _, service := range append(services(), topology.Scheduler) {
+		d := documents[cluster+"/"+service]
+		fmt.Fprintf(&b, "| %s | %s |", service, tally(d, ""))
+		for _, prefix := range []string{"ec2:", "iam:", "s3:", "sqs:", "events:"} {
+			fmt.Fprintf(&b, " %s |", tally(d, prefix))
+		}
+		fmt.Fprintf(&b, " %d |\n", len(d.JSON()))
+	}
+	return b.String()
+}
+
+func tally(d rights.Document, prefix string) string {
+	begins := func(list []string) (n int) {
+		for _, action := range list {
+			if strings.HasPrefix(action, prefix) {
+				n++
+			}
+		}
+		return n
+	}
+	return fmt.Sprintf("%d (%d)", begins(d.Actions()), begins(d.Writes()))
+}

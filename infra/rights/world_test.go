@@ -44,58 +44,70 @@ type system struct {
 	resource func(arn string) []evaluator.Policy
 }
 
-// joist is a system by what the package writes.
-func joist(t *testing.T, title string, change func(*rights.Scope)) system {
+// deployed is every document of two clusters, by whose it is: a service's role, a
+// resource's ARN, or a person.
+func deployed(t *testing.T, change func(*rights.Scope)) map[string]rights.Document {
 	t.Helper()
-	scopes, identity, resources := map[string]rights.Scope{}, map[string][]evaluator.Policy{}, map[string][]evaluator.Policy{}
+	out := map[string]rights.Document{}
 	for _, name := range []string{cluster, beside} {
 		s := scope(t, name)
 		change(&s)
-		scopes[name] = s
 		for _, service := range append(services(), topology.Scheduler) {
-			identity[name+service] = []evaluator.Policy{of(t, s, service)}
+			out[name+"/"+service], out[s.Role(service)] = must(t)(s.Of(service)), trustOf(s, service)
 			if slices.Contains(topology.Outside, service) {
-				identity[name+service] = append(identity[name+service], parsed(t, service+"-function", s.Function(service)))
+				out[name+"/"+service+"/function"] = s.Function(service)
 			}
-			resources[s.Role(service)] = []evaluator.Policy{parsed(t, service+" trust", trustOf(s, service))}
 		}
 		for _, q := range s.Plan.Queues {
-			resources[queue(q.Name)] = []evaluator.Policy{parsed(t, q.Name, s.Queue(q))}
-			resources[queue(q.Dead)] = []evaluator.Policy{parsed(t, q.Dead, s.Dead(q))}
+			out[queue(q.Name)], out[queue(q.Dead)] = s.Queue(q), s.Dead(q)
 		}
-		resources[bus(s.Plan.Bus)] = []evaluator.Policy{parsed(t, "bus", s.Bus())}
-		resources["arn:aws:s3:::"+s.Bucket] = []evaluator.Policy{parsed(t, "bucket", rights.Bucket(s))}
-		resources[s.NodeRole] = []evaluator.Policy{parsed(t, "nodes", s.TrustNodes())}
+		out[bus(s.Plan.Bus)], out["arn:aws:s3:::"+s.Bucket], out[s.NodeRole] = s.Bus(), rights.Bucket(s), s.TrustNodes()
+		out[name+"/operator"], out[name+"/replayer"], out[name+"/replayer/function"] = must(t)(s.Operator()), must(t)(s.Replayer()), must(t)(s.Operator())
 	}
-	people := map[string]func() (rights.Document, error){"operator": scopes[cluster].Operator, "replayer": scopes[cluster].Replayer}
-	for name, write := range people {
-		d, err := write()
+	return out
+}
+
+func must(t *testing.T) func(rights.Document, error) rights.Document {
+	return func(d rights.Document, err error) rights.Document {
+		t.Helper()
 		if err != nil {
 			t.Fatal(err)
 		}
-		identity[cluster+name] = []evaluator.Policy{parsed(t, name, d)}
+		return d
 	}
-	identity[cluster+"replayer"] = append(identity[cluster+"replayer"], identity[cluster+"operator"]...)
+}
+
+// joist is a system by documents as they are deployed.
+func joist(t *testing.T, title string, documents map[string]rights.Document) system {
+	t.Helper()
+	read := func(names ...string) (out []evaluator.Policy) {
+		for _, name := range names {
+			if d, ok := documents[name]; ok {
+				out = append(out, parsed(t, name, d))
+			}
+		}
+		return out
+	}
 	return system{
 		title:    title,
-		role:     scopes[cluster].Role,
-		identity: func(service, of string) []evaluator.Policy { return identity[of+service] },
+		role:     scope(t, cluster).Role,
+		identity: func(service, of string) []evaluator.Policy { return read(of+"/"+service, of+"/"+service+"/function") },
 		resource: func(arn string) []evaluator.Policy {
 			if strings.HasPrefix(arn, "arn:aws:s3:::") {
 				arn, _, _ = strings.Cut(arn, "/")
 			}
-			return resources[arn]
+			return read(arn)
 		},
 	}
 }
 
 func trustOf(s rights.Scope, service string) rights.Document {
-	switch {
-	case service == topology.Scheduler:
+	switch service {
+	case topology.Scheduler:
 		return s.TrustScheduler()
-	case service == "lifecycle":
+	case "lifecycle":
 		return s.TrustPod("joist", "joist-lifecycle")
-	case service == "watcher":
+	case "watcher":
 		return rights.TrustAccount("arn:aws:iam::"+account+":oidc-provider/"+issuer, issuer, "joist", "joist-watcher")
 	}
 	return rights.TrustFunction()
@@ -168,6 +180,10 @@ func (s system) goes(t *testing.T, c call) (bool, string) {
 			full["aws:ResourceAccount"] = []string{owner}
 		}
 		policies := evaluator.Policies{Identity: identity, Resource: s.resource(resource)}
+		if strings.HasPrefix(resource, "arn:aws:s3") && owner == foreign {
+			// Whoever made a bucket to catch our documents lets everybody write.
+			policies.Resource = []evaluator.Policy{trap(t)}
+		}
 		d, err := policies.Evaluate(evaluator.Request{Principal: who, Action: n.action, Resource: resource, Owner: owner, Context: full})
 		if err != nil {
 			t.Fatalf("%s: %s: %v", s.title, c.name, err)
@@ -177,6 +193,13 @@ func (s system) goes(t *testing.T, c call) (bool, string) {
 		}
 	}
 	return true, ""
+}
+
+// trap is the policy of a bucket of an attacker.
+func trap(t *testing.T) evaluator.Policy {
+	t.Helper()
+	return parsed(t, "trap", rights.Document{Version: "2012-10-17", Statement: []rights.Statement{
+		{Effect: "Allow", Principal: rights.Principal{"AWS": {"*"}}, Action: []string{"s3:*"}, Resource: []string{"*"}}}})
 }
 
 func function(cluster, service string) string {

@@ -1,0 +1,206 @@
+package rights_test
+
+import (
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/joist-autoscaler/joist/infra/rights"
+)
+
+// mutant is what is deployed, with one thing taken out of one statement.
+type mutant struct {
+	name      string
+	documents map[string]rights.Document
+}
+
+// change is a copy of what is deployed with one statement replaced.
+func change(all map[string]rights.Document, whose string, i int, to ...rights.Statement) map[string]rights.Document {
+	out := maps.Clone(all)
+	d := out[whose]
+	d.Statement = slices.Replace(slices.Clone(d.Statement), i, i+1, to...)
+	out[whose] = d
+	return out
+}
+
+// without leaves each element out in turn.
+func without(list []string) map[string][]string {
+	out := map[string][]string{}
+	for i, s := range list {
+		out[s] = slices.Delete(slices.Clone(list), i, i+1)
+	}
+	return out
+}
+
+// ours are the documents of the cluster, not of its neighbour.
+func ours(all map[string]rights.Document) []string {
+	return slices.DeleteFunc(slices.Sorted(maps.Keys(all)), func(name string) bool { return strings.Contains(name, beside) })
+}
+
+// Every action and every resource that something is allowed is needed by a call that
+// Joist makes: there is no right too many. (People's rights are for verbs that this
+// table does not have.)
+func TestEveryRightIsNeeded(t *testing.T) {
+	all := deployed(t, asIs)
+	calls := legitimate()
+	for _, whose := range ours(all) {
+		if strings.HasSuffix(whose, "operator") || strings.Contains(whose, "replayer") {
+			continue
+		}
+		for i, s := range all[whose].Statement {
+			if s.Effect != "Allow" {
+				continue
+			}
+			var mutants []mutant
+			for taken, rest := range without(s.Action) {
+				less := s
+				less.Action = rest
+				mutants = append(mutants, mutant{taken, change(all, whose, i, some(less, rest)...)})
+			}
+			if len(s.Resource) > 1 {
+				for taken, rest := range without(s.Resource) {
+					less := s
+					less.Resource = rest
+					mutants = append(mutants, mutant{taken, change(all, whose, i, less)})
+				}
+			}
+			for _, m := range mutants {
+				if !breaks(t, m, calls) {
+					t.Errorf("%s/%s needs no %s", whose, s.Sid, m.name)
+				}
+			}
+		}
+	}
+}
+
+// some is the statement, unless nothing is left of it.
+func some(s rights.Statement, left []string) []rights.Statement {
+	if len(left) == 0 {
+		return nil
+	}
+	return []rights.Statement{s}
+}
+
+func breaks(t *testing.T, m mutant, calls []call) bool {
+	t.Helper()
+	s := joist(t, m.name, emptied(m.documents))
+	return slices.ContainsFunc(calls, func(c call) bool {
+		ok, _ := s.goes(t, c)
+		return !ok
+	})
+}
+
+// emptied leaves out documents without statements, which IAM does not know either.
+func emptied(all map[string]rights.Document) map[string]rights.Document {
+	maps.DeleteFunc(all, func(_ string, d rights.Document) bool { return len(d.Statement) == 0 })
+	return all
+}
+
+// redundant are conditions that no attack needs, and why they stand there all the same.
+var redundant = map[string]string{
+	"AllowOwnRules: StringEquals aws:SourceAccount": "the rules' ARNs say the account; who audits policies looks for either",
+	"OwnSchedules: StringEquals aws:SourceAccount":  "the same of the group's ARN",
+	"PodIdentity: StringEquals aws:SourceAccount":   "the same of the cluster's ARN",
+}
+
+// twins are the statements that EC2 asks for together: making something with tags, and
+// tagging it while it is made. Either alone would refuse; a condition counts as needed
+// when an attack goes through without it in both.
+var twins = []string{"LaunchWithTags", "MakeTemplateWithTags", "TagAtBirth"}
+
+// Every condition and every denial keeps an attack out: none stands there for show, and
+// the table would notice if one went.
+func TestEveryConditionIsNeeded(t *testing.T) {
+	all := deployed(t, asIs)
+	list := append(attacks(), formalities()...)
+	used := map[string]bool{}
+	for _, whose := range ours(all) {
+		for i, s := range all[whose].Statement {
+			var mutants []mutant
+			if s.Effect == "Deny" {
+				mutants = append(mutants, mutant{"the denial", change(all, whose, i)})
+			} else {
+				mutants = loosened(all, whose, i, s)
+			}
+			for _, m := range mutants {
+				name := whose + "/" + s.Sid + ": " + m.name
+				if lets(t, m, whose, list) {
+					continue
+				}
+				if slices.Contains(twins, s.Sid) && lets(t, mutant{m.name, withoutTwins(all, whose, m.name)}, whose, list) {
+					continue
+				}
+				if redundant[s.Sid+": "+m.name] == "" {
+					t.Errorf("without %s, every attack is refused all the same", name)
+				}
+				used[s.Sid+": "+m.name] = true
+			}
+		}
+	}
+	for name := range redundant {
+		if !used[name] {
+			t.Errorf("%s is needed by now: take it off the list", name)
+		}
+	}
+}
+
+// loosened takes one condition in turn off a statement that allows.
+func loosened(all map[string]rights.Document, whose string, i int, s rights.Statement) []mutant {
+	var out []mutant
+	for operator, keys := range s.Condition {
+		for key := range keys {
+			less := s
+			less.Condition = rights.Condition{}
+			for o, ks := range s.Condition {
+				less.Condition[o] = maps.Clone(ks)
+			}
+			delete(less.Condition[operator], key)
+			if len(less.Condition[operator]) == 0 {
+				delete(less.Condition, operator)
+			}
+			out = append(out, mutant{operator + " " + key, change(all, whose, i, less)})
+		}
+	}
+	return out
+}
+
+// withoutTwins takes a condition off all twins.
+func withoutTwins(all map[string]rights.Document, whose, name string) map[string]rights.Document {
+	for i, s := range all[whose].Statement {
+		if !slices.Contains(twins, s.Sid) {
+			continue
+		}
+		for _, m := range loosened(all, whose, i, s) {
+			if m.name == name {
+				all = m.documents
+			}
+		}
+	}
+	return all
+}
+
+// lets reports whether an attack by whose policy it is, or on what it protects, goes
+// through.
+func lets(t *testing.T, m mutant, whose string, list []attack) bool {
+	t.Helper()
+	s := joist(t, m.name, emptied(m.documents))
+	service, ofRole := strings.CutPrefix(strings.TrimSuffix(whose, "/function"), cluster+"/")
+	return slices.ContainsFunc(list, func(a attack) bool {
+		if ofRole && a.who != service {
+			return false
+		}
+		if !ofRole && !slices.ContainsFunc(a.needs, func(n need) bool { return protects(s, whose, n.resource) }) {
+			return false
+		}
+		ok, _ := s.goes(t, a.call)
+		return ok
+	})
+}
+
+func protects(s system, arn, resource string) bool {
+	if service, ok := strings.CutPrefix(resource, placeholder); ok {
+		resource = s.role(service)
+	}
+	return resource == arn || strings.HasPrefix(resource, arn+"/")
+}
