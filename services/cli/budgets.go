@@ -62,7 +62,7 @@ func previewBudgets(cmd *cobra.Command, env Env, flags budgetsFlags) error {
 		return err
 	}
 	from := env.Now()
-	out := report.Budgets{APIVersion: "cli.joist.sh/v1", Kind: "Budgets", From: from.UTC(), Until: from.Add(time.Duration(flags.days) * 24 * time.Hour).UTC()}
+	out := report.Budgets{APIVersion: apiVersion, Kind: "Budgets", From: from.UTC(), Until: from.Add(time.Duration(flags.days) * 24 * time.Hour).UTC()}
 	var problems []error
 	for i := range pools {
 		nodes := flags.nodes

@@ -18,6 +18,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/spf13/cobra"
 
 	"github.com/joist-autoscaler/joist/services/cli/internal/demo"
@@ -46,6 +47,8 @@ type Env struct {
 	// Store opens a bucket, below a prefix that may be empty, with the rights of whoever
 	// asks.
 	Store func(ctx context.Context, bucket, prefix string) (blob.Store, error)
+	// AWS says how AWS is reached, with the rights of whoever asks.
+	AWS func(ctx context.Context) (aws.Config, error)
 }
 
 // errChanges is how a command says that there is something to do; it is no error.
@@ -82,7 +85,7 @@ func newRoot(env Env) *cobra.Command {
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		return usage(err, cmd.CommandPath()+" --help")
 	})
-	root.AddCommand(budgetsCommand(env), consolidateCommand(env), demo.Command(), planCommand(env), simulateCommand(env), versionCommand(env), whyCommand(env))
+	root.AddCommand(budgetsCommand(env), consolidateCommand(env), deadCommand(env), demo.Command(), planCommand(env), queuesCommand(env), replayCommand(env), simulateCommand(env), versionCommand(env), whyCommand(env))
 	return root
 }
 

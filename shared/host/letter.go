@@ -14,6 +14,15 @@ import (
 	"github.com/joist-autoscaler/joist/shared/queue"
 )
 
+// The attributes that every dead letter of a host has: the error's text and kind, the
+// service that parked it, and when, in RFC 3339.
+const (
+	ReasonAttribute  = "reason"
+	KindAttribute    = "kind"
+	ServiceAttribute = "service"
+	ParkedAttribute  = "parked"
+)
+
 // The attributes of a dead letter whose body is not the message's own.
 const (
 	// EncodingAttribute is "base64" where the bytes are no text that SQS carries.
@@ -48,8 +57,8 @@ func (w Worker) letter(m queue.Message, v Verdict) queue.Outgoing {
 		Source: first(m.Attributes[queue.SourceAttribute], nameLength), Type: first(m.Attributes[queue.TypeAttribute], nameLength),
 		Body: m.Body, Dead: true,
 		Attributes: map[string]string{
-			"reason": first(v.Reason, reasonLength), "kind": string(v.Kind), "service": w.Service,
-			"parked": w.Now().UTC().Format(time.RFC3339),
+			ReasonAttribute: first(v.Reason, reasonLength), KindAttribute: string(v.Kind), ServiceAttribute: w.Service,
+			ParkedAttribute: w.Now().UTC().Format(time.RFC3339),
 		},
 	}
 }

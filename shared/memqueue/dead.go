@@ -1,6 +1,7 @@
 package memqueue
 
 import (
+	"math"
 	"time"
 
 	"github.com/joist-autoscaler/joist/shared/fault"
@@ -29,6 +30,12 @@ func (q *Queue) bury(r *record) {
 // queue that each came from. They become new messages with new IDs. A message
 // that came from no queue stays.
 func (b *Broker) Move(from, to string) (moved int, err error) {
+	return b.MoveSome(from, to, math.MaxInt)
+}
+
+// MoveSome is Move for at most so many messages: a task that is slow, or that is
+// cancelled.
+func (b *Broker) MoveSome(from, to string, limit int) (moved int, err error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	q := b.queues[from]
@@ -37,7 +44,7 @@ func (b *Broker) Move(from, to string) (moved int, err error) {
 	}
 	q.sweep()
 	var stay []*record
-	for q.ready(b.now()) {
+	for moved < limit && q.ready(b.now()) {
 		r := q.line.next()
 		target := b.queues[to]
 		if to == "" {

@@ -23,14 +23,16 @@ type Service struct {
 	awsjson.API
 	broker *memqueue.Broker
 
-	mu     sync.Mutex
-	events int
+	mu       sync.Mutex
+	events   int
+	archives map[string]*archive
+	replays  map[string]*playback
 }
 
 // New serves the broker's buses. The bus "default" is always there.
 func New(broker *memqueue.Broker) *Service {
 	broker.Bus("default")
-	s := &Service{broker: broker}
+	s := &Service{broker: broker, archives: map[string]*archive{}, replays: map[string]*playback{}}
 	s.API = awsjson.API{Target: "AWSEvents", Version: "1.1", Operations: map[string]awsjson.Operation{
 		"PutEvents":         awsjson.Op(s.putEvents),
 		"PutRule":           awsjson.Op(s.putRule),
@@ -40,6 +42,12 @@ func New(broker *memqueue.Broker) *Service {
 		"TestEventPattern":  awsjson.Op(s.testPattern),
 		"CreateEventBus":    awsjson.Op(s.createBus),
 		"DescribeEventBus":  awsjson.Op(s.describeBus),
+		"DescribeRule":      awsjson.Op(s.describeRule),
+		"CreateArchive":     awsjson.Op(s.createArchive),
+		"DescribeArchive":   awsjson.Op(s.describeArchive),
+		"StartReplay":       awsjson.Op(s.startReplay),
+		"DescribeReplay":    awsjson.Op(s.describeReplay),
+		"CancelReplay":      awsjson.Op(s.cancelReplay),
 	}}
 	return s
 }

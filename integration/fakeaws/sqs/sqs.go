@@ -33,7 +33,7 @@ type Service struct {
 	// attributes are those that were set and mean nothing to the model, such as
 	// a policy.
 	attributes map[string]map[string]string
-	tasks      []task
+	tasks      []*task
 }
 
 // New serves the broker's queues.
@@ -55,6 +55,7 @@ func New(broker *memqueue.Broker) *Service {
 		"ListDeadLetterSourceQueues":   awsjson.Op(s.listSources),
 		"StartMessageMoveTask":         awsjson.Op(s.startMove),
 		"ListMessageMoveTasks":         awsjson.Op(s.listMoves),
+		"CancelMessageMoveTask":        awsjson.Op(s.cancelMove),
 		"PurgeQueue":                   awsjson.Op(s.purgeQueue),
 	}}
 	return s

@@ -9,6 +9,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/config"
 
 	"github.com/joist-autoscaler/joist/services/cli"
@@ -31,23 +32,32 @@ func main() {
 	context.AfterFunc(ctx, stop)
 	code := cli.Run(ctx, cli.Env{
 		Args: os.Args[1:], Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr,
-		Environ: os.Environ(), Now: time.Now, Build: build(), Store: bucket,
+		Environ: os.Environ(), Now: time.Now, Build: build(), Store: bucket, AWS: account,
 	})
 	stop()
 	os.Exit(code)
 }
 
-// bucket opens a bucket as whoever runs the command is known to AWS.
-func bucket(ctx context.Context, name, prefix string) (blob.Store, error) {
+// account is AWS as it knows whoever runs the command.
+func account(ctx context.Context) (aws.Config, error) {
 	const what = "reading AWS's configuration"
-	account, err := config.LoadDefaultConfig(ctx)
+	found, err := config.LoadDefaultConfig(ctx)
 	if err != nil {
-		return nil, fault.E(what, fault.Invalid, err).WithHint("see whether AWS_PROFILE and the files in ~/.aws are right")
+		return aws.Config{}, fault.E(what, fault.Invalid, err).WithHint("see whether AWS_PROFILE and the files in ~/.aws are right")
 	}
-	if account.Region == "" {
-		return nil, fault.F(what, fault.Invalid, "no region is set").WithHint("set AWS_REGION to that of the bucket")
+	if found.Region == "" {
+		return aws.Config{}, fault.F(what, fault.Invalid, "no region is set").WithHint("set AWS_REGION to that of the cluster")
 	}
-	return s3blob.New(account, name, prefix, "--store"), nil
+	return found, nil
+}
+
+// bucket opens a bucket.
+func bucket(ctx context.Context, name, prefix string) (blob.Store, error) {
+	found, err := account(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return s3blob.New(found, name, prefix, "--store"), nil
 }
 
 // build is what the go command wrote into the binary.

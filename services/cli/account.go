@@ -1,0 +1,109 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/sqs"
+	"github.com/spf13/cobra"
+
+	"github.com/joist-autoscaler/joist/services/cli/internal/queues"
+	"github.com/joist-autoscaler/joist/shared/awshttp"
+	"github.com/joist-autoscaler/joist/shared/fault"
+	"github.com/joist-autoscaler/joist/shared/settings"
+	"github.com/joist-autoscaler/joist/shared/topology"
+)
+
+// clusterFlags say of which cluster a verb speaks.
+type clusterFlags struct {
+	name, prefix, interruption string
+}
+
+func (c *clusterFlags) add(cmd *cobra.Command) {
+	f := cmd.Flags()
+	f.StringVar(&c.name, "cluster", "", "name of the EKS cluster (default: $"+settings.ClusterName+" or $CLUSTER_NAME)")
+	f.StringVar(&c.prefix, "name-prefix", "", "what the names of queues begin with, where it is not the cluster's name")
+	f.StringVar(&c.interruption, "interruption-queue", "", "name of the queue of interruptions, where it is not the cluster's name (default: $"+settings.Interruptions+")")
+}
+
+// plan names what carries the cluster's events.
+func (c *clusterFlags) plan(cmd *cobra.Command, env Env) (topology.Plan, error) {
+	of := topology.Cluster{
+		Name: first(c.name, env.value(settings.ClusterName), env.value("CLUSTER_NAME")), Prefix: c.prefix,
+		InterruptionQueue: first(c.interruption, env.value(settings.Interruptions)),
+	}
+	if of.Name == "" {
+		return topology.Plan{}, usage(errors.New("no cluster is named"), cmd.CommandPath()+" --cluster NAME")
+	}
+	return topology.Of(of)
+}
+
+// pick narrows the queues to those of the services that are named.
+func pick(plan topology.Plan, services []string) ([]topology.Queue, error) {
+	if len(services) == 0 {
+		return plan.Queues, nil
+	}
+	var out []topology.Queue
+	for _, service := range services {
+		q, ok := plan.Queue(service)
+		if !ok {
+			var known []string
+			for _, one := range plan.Queues {
+				known = append(known, one.Service)
+			}
+			return nil, usage(fmt.Errorf("there is no queue of %q", service), "--queue with one of "+strings.Join(known, ", "))
+		}
+		out = append(out, q)
+	}
+	return out, nil
+}
+
+// first is the first text that says something.
+func first(texts ...string) string {
+	for _, text := range texts {
+		if text != "" {
+			return text
+		}
+	}
+	return ""
+}
+
+// value reads a variable of the environment.
+func (e Env) value(name string) string {
+	for _, pair := range e.Environ {
+		if key, value, _ := strings.Cut(pair, "="); key == name {
+			return value
+		}
+	}
+	return ""
+}
+
+// account opens AWS as whoever runs the command.
+func (e Env) account(ctx context.Context) (aws.Config, error) {
+	if e.AWS == nil {
+		return aws.Config{}, fault.F("opening AWS", fault.Invalid, "this build speaks to no AWS")
+	}
+	config, err := e.AWS(ctx)
+	if err != nil {
+		return aws.Config{}, err
+	}
+	return awshttp.Steady(config), nil
+}
+
+// places opens the queues of an account.
+func (e Env) places(ctx context.Context) (queues.Places, aws.Config, error) {
+	config, err := e.account(ctx)
+	if err != nil {
+		return queues.Places{}, aws.Config{}, err
+	}
+	return queues.Places{Config: config, SQS: sqs.NewFromConfig(config)}, config, nil
+}
+
+// apiVersion is that of the JSON which verbs print.
+const apiVersion = "cli.joist.sh/v1"
+
+// oneLine is a text without line breaks.
+func oneLine(text string) string { return strings.Join(strings.Fields(text), " ") }

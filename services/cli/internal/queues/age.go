@@ -1,0 +1,52 @@
+package queues
+
+import (
+	"context"
+	"strconv"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/cloudwatch"
+	"github.com/aws/aws-sdk-go-v2/service/cloudwatch/types"
+
+	"github.com/joist-autoscaler/joist/shared/awsfault"
+)
+
+// back is how far back ages are looked for: SQS tells CloudWatch each minute of a queue
+// that is in use, and it takes a few to arrive.
+const back = 10 * time.Minute
+
+// Metrics is what of CloudWatch is used.
+type Metrics interface {
+	GetMetricData(context.Context, *cloudwatch.GetMetricDataInput, ...func(*cloudwatch.Options)) (*cloudwatch.GetMetricDataOutput, error)
+}
+
+// Ages asks CloudWatch for the latest ApproximateAgeOfOldestMessage of each queue
+// (https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-available-cloudwatch-metrics.html).
+func Ages(ctx context.Context, metrics Metrics, now time.Time, names []string) (map[string]time.Duration, error) {
+	in := cloudwatch.GetMetricDataInput{StartTime: aws.Time(now.Add(-back)), EndTime: aws.Time(now), ScanBy: types.ScanByTimestampDescending}
+	for i, name := range names {
+		in.MetricDataQueries = append(in.MetricDataQueries, types.MetricDataQuery{
+			Id: aws.String("q" + strconv.Itoa(i)),
+			MetricStat: &types.MetricStat{
+				Metric: &types.Metric{
+					Namespace: aws.String("AWS/SQS"), MetricName: aws.String("ApproximateAgeOfOldestMessage"),
+					Dimensions: []types.Dimension{{Name: aws.String("QueueName"), Value: aws.String(name)}},
+				},
+				Period: aws.Int32(60), Stat: aws.String("Maximum"),
+			},
+		})
+	}
+	out, err := metrics.GetMetricData(ctx, &in)
+	if err != nil {
+		return nil, awsfault.Read("asking CloudWatch for the ages of messages", "cloudwatch:GetMetricData").Fault(err)
+	}
+	ages := map[string]time.Duration{}
+	for _, result := range out.MetricDataResults {
+		i, err := strconv.Atoi(aws.ToString(result.Id)[min(1, len(aws.ToString(result.Id))):])
+		if err == nil && i < len(names) && len(result.Values) > 0 {
+			ages[names[i]] = time.Duration(result.Values[0] * float64(time.Second))
+		}
+	}
+	return ages, nil
+}

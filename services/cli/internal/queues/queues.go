@@ -1,0 +1,132 @@
+// Package queues tells how full the queues of a cluster are, and how long the oldest
+// message has waited.
+//
+// SQS counts approximately, and knows no ages: those are CloudWatch's, a minute or two
+// old. What cannot be asked is left out and said, for half an answer is worth more than
+// none while something is wrong.
+package queues
+
+import (
+	"context"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
+
+	"github.com/joist-autoscaler/joist/services/cli/internal/deadletter"
+	"github.com/joist-autoscaler/joist/shared/event"
+	"github.com/joist-autoscaler/joist/shared/fault"
+	"github.com/joist-autoscaler/joist/shared/topology"
+)
+
+// Row is one queue, as `joist queues -o json` prints it.
+type Row struct {
+	Service string `json:"service"`
+	Queue   string `json:"queue"`
+	// Waiting, InFlight and Delayed are what the queue holds, approximately.
+	Waiting  int `json:"waiting"`
+	InFlight int `json:"inFlight"`
+	Delayed  int `json:"delayed"`
+	// OldestSeconds is the age of the oldest message, as CloudWatch last saw it; left
+	// out where that is not known.
+	OldestSeconds *int `json:"oldestSeconds,omitempty"`
+	// Dead is how many dead letters there are, in flight or not, and DeadQueue where.
+	Dead      int    `json:"dead"`
+	DeadQueue string `json:"deadQueue"`
+	// OldestReason is that of the oldest dead letter among the first few.
+	OldestReason string `json:"oldestReason,omitempty"`
+	// Problem says what could not be looked at, and how to mend that.
+	Problem string `json:"problem,omitempty"`
+}
+
+// few is how many dead letters are looked at for a reason.
+const few = 10
+
+// Looker looks at queues.
+type Looker struct {
+	Places Places
+	// Ages tells the ages of the oldest messages, by the queues' names.
+	Ages func(ctx context.Context, names []string) (map[string]time.Duration, error)
+	Now  func() time.Time
+}
+
+// Look looks at all queues at the same time. Rows come in the order of the queues, and
+// with them an error of CloudWatch's, which takes nothing from the rest.
+func (l Looker) Look(ctx context.Context, cluster string, list []topology.Queue) (rows []Row, ageless error) {
+	rows = make([]Row, len(list))
+	var ages map[string]time.Duration
+	var all sync.WaitGroup
+	all.Go(func() {
+		var names []string
+		for _, q := range list {
+			names = append(names, q.Name)
+		}
+		ages, ageless = l.Ages(ctx, names)
+	})
+	for i, q := range list {
+		all.Go(func() { rows[i] = l.row(ctx, cluster, q) })
+	}
+	all.Wait()
+	for i := range rows {
+		if age, known := ages[rows[i].Queue]; known && rows[i].Problem == "" {
+			seconds := int(age / time.Second)
+			rows[i].OldestSeconds = &seconds
+		}
+	}
+	return rows, ageless
+}
+
+func (l Looker) row(ctx context.Context, cluster string, q topology.Queue) Row {
+	row := Row{Service: q.Service, Queue: q.Name, DeadQueue: q.Dead}
+	found, err := l.Places.Find(ctx, q.Name)
+	if err != nil {
+		row.Problem = Said(err)
+		return row
+	}
+	row.Waiting, row.InFlight, row.Delayed = counts(found)
+	dead, err := l.Places.Find(ctx, q.Dead)
+	if err != nil {
+		row.Problem = Said(err)
+		return row
+	}
+	waiting, inFlight, delayed := counts(dead)
+	if row.Dead = waiting + inFlight + delayed; waiting == 0 {
+		return row
+	}
+	messages, _, err := deadletter.Look(ctx, dead.Queue, few)
+	if err != nil {
+		row.Problem = Said(err)
+	}
+	var letters []deadletter.Letter
+	for _, m := range messages {
+		letters = append(letters, deadletter.Reader{Service: q.Service, Cluster: event.Cluster{Name: cluster}}.Read(m, l.Now()))
+	}
+	if len(letters) > 0 {
+		row.OldestReason = slices.MinFunc(letters, deadletter.Oldest).Reason
+	}
+	return row
+}
+
+// counts reads the approximate numbers of messages.
+func counts(p Place) (waiting, inFlight, delayed int) {
+	number := func(name types.QueueAttributeName) int {
+		n, _ := strconv.Atoi(p.Attributes[string(name)])
+		return n
+	}
+	return number(types.QueueAttributeNameApproximateNumberOfMessages),
+		number(types.QueueAttributeNameApproximateNumberOfMessagesNotVisible),
+		number(types.QueueAttributeNameApproximateNumberOfMessagesDelayed)
+}
+
+// Said is an error in one line with its remedy.
+func Said(err error) string {
+	hint := fault.HintOf(err)
+	text := strings.TrimSuffix(err.Error(), " (try: "+hint+")")
+	if hint != "" {
+		text += "; try: " + hint
+	}
+	return strings.Join(strings.Fields(text), " ")
+}

@@ -1,0 +1,116 @@
+// Package replay sends dead letters again, and replays a bus's archive.
+//
+// The invariants:
+//
+//   - A letter is sent before it is deleted, and one at a time: whoever stops a replay
+//     between two letters loses none and doubles none. Only a process that is killed in
+//     the middle of one leaves it in both places, and then every handler takes the second
+//     for what it is, for ids are derived.
+//   - What is not chosen, and what could not be dealt with, is given back as it was.
+//   - To go on is the same command again.
+//   - Old letters do no harm: an expired message is dropped and counted by its service.
+package replay
+
+import (
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/joist-autoscaler/joist/services/cli/internal/deadletter"
+	"github.com/joist-autoscaler/joist/shared/fault"
+)
+
+// Method is how letters are replayed.
+type Method string
+
+const (
+	// Move is a task of SQS's own, which takes whole queues.
+	Move Method = "move"
+	// Resend sends each letter and deletes it.
+	Resend Method = "resend"
+)
+
+// Match chooses letters. Terms of one key are alternatives, and every key has to fit.
+type Match struct {
+	terms map[string][]string
+}
+
+// keys are what a letter is matched by.
+var keys = map[string]func(l *deadletter.Letter, want string) bool{
+	"type":    func(l *deadletter.Letter, want string) bool { ok, _ := path.Match(want, l.Type); return ok },
+	"kind":    func(l *deadletter.Letter, want string) bool { return l.Kind == want },
+	"origin":  func(l *deadletter.Letter, want string) bool { return string(l.Origin) == want },
+	"verdict": func(l *deadletter.Letter, want string) bool { return string(l.Predicted.Verdict) == want },
+	"id":      func(l *deadletter.Letter, want string) bool { return l.ID == want || l.EventID == want },
+	"reason": func(l *deadletter.Letter, want string) bool {
+		return strings.Contains(strings.ToLower(l.Reason), strings.ToLower(want))
+	},
+}
+
+// ParseMatch reads terms such as type=launch.* or reason=denied. A type may have
+// wildcards; a reason is searched for a part, whatever its case.
+func ParseMatch(texts []string) (Match, error) {
+	m := Match{terms: map[string][]string{}}
+	for _, text := range texts {
+		key, value, ok := strings.Cut(text, "=")
+		if !ok || value == "" || keys[key] == nil {
+			return Match{}, invalid("--match with type=, kind=, origin=, verdict=, id= or reason= and a value", "%q is no term of a match", text)
+		}
+		if _, err := path.Match(value, ""); key == "type" && err != nil {
+			return Match{}, invalid("--match 'type=launch.*'", "%q is no pattern: %w", value, err)
+		}
+		m.terms[key] = append(m.terms[key], value)
+	}
+	return m, nil
+}
+
+func invalid(remedy, format string, args ...any) error {
+	return fault.E("reading the command line", fault.Invalid, fmt.Errorf(format, args...)).WithHint("%s", remedy)
+}
+
+// Takes reports whether a letter is meant. Without a term those are that a replay gets
+// rid of: what its service would act on or drop. What would die again is sent only if a
+// term asks for it, for the service may know more by now than this command.
+func (m Match) Takes(l *deadletter.Letter) bool {
+	if l.Predicted.Verdict == deadletter.Cut {
+		return false
+	}
+	if len(m.terms) == 0 {
+		return l.Predicted.Verdict != deadletter.Poison
+	}
+	for key, wants := range m.terms {
+		if !slices.ContainsFunc(wants, func(want string) bool { return keys[key](l, want) }) {
+			return false
+		}
+	}
+	return true
+}
+
+// Choice is what of a queue is replayed, and how.
+type Choice struct {
+	Method Method
+	// Chosen are replayed; Kept stay.
+	Chosen, Kept []deadletter.Letter
+}
+
+// Choose chooses among the letters of a queue. All says that those are all that it
+// holds: SQS can move only a whole queue, and only as the letters lie there.
+func Choose(letters []deadletter.Letter, all bool, m Match) Choice {
+	c := Choice{Method: Move}
+	for i := range letters {
+		l := letters[i]
+		if !m.Takes(&l) {
+			c.Kept = append(c.Kept, l)
+			continue
+		}
+		c.Chosen = append(c.Chosen, l)
+		if !l.Movable() {
+			c.Method = Resend
+		}
+	}
+	if !all || len(c.Kept) > 0 {
+		c.Method = Resend
+	}
+	return c
+}

@@ -1,0 +1,143 @@
+package replay
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/sqs"
+	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
+
+	"github.com/joist-autoscaler/joist/shared/awsfault"
+	"github.com/joist-autoscaler/joist/shared/fault"
+)
+
+// Tasks is what of SQS moves whole queues.
+type Tasks interface {
+	StartMessageMoveTask(context.Context, *sqs.StartMessageMoveTaskInput, ...func(*sqs.Options)) (*sqs.StartMessageMoveTaskOutput, error)
+	ListMessageMoveTasks(context.Context, *sqs.ListMessageMoveTasksInput, ...func(*sqs.Options)) (*sqs.ListMessageMoveTasksOutput, error)
+	CancelMessageMoveTask(context.Context, *sqs.CancelMessageMoveTaskInput, ...func(*sqs.Options)) (*sqs.CancelMessageMoveTaskOutput, error)
+}
+
+// RateMax is the most messages a second that a task of SQS's moves
+// (https://docs.aws.amazon.com/AWSSimpleQueueService/latest/APIReference/API_StartMessageMoveTask.html).
+const RateMax = 500
+
+const (
+	// lookEvery is how often a task is looked at.
+	lookEvery = 500 * time.Millisecond
+	// endTime is how long a cancelled task has to come to its end.
+	endTime = 15 * time.Second
+)
+
+// The states of a task.
+const (
+	running    = "RUNNING"
+	cancelling = "CANCELLING"
+	completed  = "COMPLETED"
+	cancelled  = "CANCELLED"
+)
+
+// Mover moves a whole dead-letter queue.
+type Mover struct {
+	Tasks Tasks
+	// From and To are ARNs. To is said in any case: a letter that a host parked has no
+	// queue that it came from.
+	From, To string
+	Rate     int
+	Pause    func(ctx context.Context, d time.Duration) error
+	Tell     func(moved int)
+}
+
+// Move starts a task and stays with it until it has ended. When ctx ends it cancels the
+// task: each message is then in one queue or the other.
+func (m Mover) Move(ctx context.Context) (Outcome, error) {
+	latest, err := m.latest(ctx)
+	if err != nil {
+		return Outcome{}, err
+	}
+	if aws.ToString(latest.Status) == running {
+		return Outcome{}, fault.F("moving the dead letters", fault.Conflict, "a task that was started at %s moves them already", time.UnixMilli(latest.StartedTimestamp).UTC().Format(time.RFC3339)).
+			WithHint("wait for it, or aws sqs cancel-message-move-task --task-handle %s", aws.ToString(latest.TaskHandle))
+	}
+	started, err := m.Tasks.StartMessageMoveTask(context.WithoutCancel(ctx), &sqs.StartMessageMoveTaskInput{
+		SourceArn: &m.From, DestinationArn: &m.To, MaxNumberOfMessagesPerSecond: aws.Int32(int32(min(m.Rate, RateMax))),
+	})
+	if err != nil {
+		return Outcome{}, awsfault.Write("starting to move the dead letters", "sqs:StartMessageMoveTask").Fault(err)
+	}
+	return m.follow(ctx, aws.ToString(started.TaskHandle))
+}
+
+// follow looks at the task until it has ended.
+func (m Mover) follow(ctx context.Context, handle string) (Outcome, error) {
+	var out Outcome
+	for {
+		if m.Pause(ctx, lookEvery) != nil {
+			return m.cancel(ctx, handle)
+		}
+		task, err := m.latest(ctx)
+		if err != nil {
+			if ctx.Err() != nil {
+				return m.cancel(ctx, handle)
+			}
+			return out, fmt.Errorf("the task goes on in SQS: %w", err)
+		}
+		out.Replayed = int(task.ApproximateNumberOfMessagesMoved)
+		m.Tell(out.Replayed)
+		switch status := aws.ToString(task.Status); status {
+		case running, cancelling:
+		case completed:
+			return out, nil
+		case cancelled:
+			out.Interrupted = true
+			return out, nil
+		default:
+			return out, fault.F("moving the dead letters", fault.Retry, "the task ended as %s after %d messages: %s", status, out.Replayed, aws.ToString(task.FailureReason)).
+				WithHint("run the command again, which moves the rest")
+		}
+	}
+}
+
+// cancel ends the task and waits until it has ended.
+func (m Mover) cancel(ctx context.Context, handle string) (Outcome, error) {
+	ctx, stop := context.WithTimeout(context.WithoutCancel(ctx), endTime)
+	defer stop()
+	out := Outcome{Interrupted: true}
+	_, err := m.Tasks.CancelMessageMoveTask(ctx, &sqs.CancelMessageMoveTaskInput{TaskHandle: &handle})
+	// A task that has ended meanwhile cannot be cancelled, and need not be.
+	if err != nil && awsfault.Code(err) != "ResourceNotFoundException" {
+		return out, fmt.Errorf("the task may go on in SQS: %w", awsfault.Write("cancelling the move", "sqs:CancelMessageMoveTask").Fault(err))
+	}
+	for {
+		task, err := m.latest(ctx)
+		if err != nil {
+			return out, err
+		}
+		out.Replayed = int(task.ApproximateNumberOfMessagesMoved)
+		switch aws.ToString(task.Status) {
+		case running, cancelling:
+		case completed:
+			out.Interrupted = false
+			return out, nil
+		default:
+			return out, nil
+		}
+		if err := m.Pause(ctx, lookEvery); err != nil {
+			return out, fmt.Errorf("waiting for the end of the cancelled task: %w", err)
+		}
+	}
+}
+
+// latest is the task of the queue that was started last.
+func (m Mover) latest(ctx context.Context) (types.ListMessageMoveTasksResultEntry, error) {
+	listed, err := m.Tasks.ListMessageMoveTasks(ctx, &sqs.ListMessageMoveTasksInput{SourceArn: &m.From, MaxResults: aws.Int32(1)})
+	if err != nil {
+		return types.ListMessageMoveTasksResultEntry{}, awsfault.Read("looking at tasks that move dead letters", "sqs:ListMessageMoveTasks").Fault(err)
+	}
+	if len(listed.Results) == 0 {
+		return types.ListMessageMoveTasksResultEntry{}, nil
+	}
+	return listed.Results[0], nil
+}

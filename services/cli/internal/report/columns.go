@@ -1,0 +1,28 @@
+package report
+
+import "github.com/jedib0t/go-pretty/v6/table"
+
+// Columns is a table as kubectl prints one. The columns that are named by number, from
+// 1, are numbers and stand to the right.
+func Columns(header []string, rows [][]string, numbers ...int) string {
+	t := table.NewWriter()
+	t.SetStyle(plainStyle())
+	t.AppendHeader(cells(header))
+	for _, row := range rows {
+		t.AppendRow(cells(row))
+	}
+	var configs []table.ColumnConfig
+	for _, n := range numbers {
+		configs = append(configs, right(n))
+	}
+	t.SetColumnConfigs(configs)
+	return rendered(t)
+}
+
+func cells(texts []string) table.Row {
+	row := make(table.Row, len(texts))
+	for i, text := range texts {
+		row[i] = text
+	}
+	return row
+}
