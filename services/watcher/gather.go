@@ -55,6 +55,7 @@ func (s *Service) gather(ctx context.Context) (collect.View, error) {
 		Unavailable: scheduling.Current(scheduling.ReadUnavailable(s.configMap(scheduling.UnavailableName)), s.Now()),
 	})
 	s.podsWait = len(view.Pending) > 0
+	s.tally(view)
 	return view, nil
 }
 

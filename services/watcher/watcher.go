@@ -65,6 +65,8 @@ type Config struct {
 	// BatchIdle and BatchMax are the window's durations; zero means the default.
 	BatchIdle, BatchMax time.Duration
 	Now                 func() time.Time
+	// Count hears of what somebody may watch; nil counts nothing.
+	Count func(what Counted, value float64, labels ...string)
 }
 
 // Service is the watcher. It is not safe for concurrent use.
@@ -153,6 +155,9 @@ func (s *Service) Step(ctx context.Context) error {
 	synced := s.Cache.Synced()
 	unsynced := s.syncing.check(synced, s.Now())
 	if err != nil || !leads || !synced {
+		if !leads {
+			s.retire()
+		}
 		s.led = s.led && leads
 		return errors.Join(err, unsynced)
 	}
@@ -197,5 +202,9 @@ func (s *Service) send(ctx context.Context, to queue.Sender, body event.Body) er
 	if err != nil {
 		return err
 	}
-	return queue.Publish(ctx, to, envelope)
+	if err := queue.Publish(ctx, to, envelope); err != nil {
+		return err
+	}
+	s.count(Sent, 1, "watcher", string(envelope.Type))
+	return nil
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/parts"
 	"github.com/joist-autoscaler/joist/shared/scheduling"
 	"github.com/joist-autoscaler/joist/shared/settings"
+	"github.com/joist-autoscaler/joist/shared/telemetry"
 )
 
 func main() {
@@ -47,6 +48,11 @@ func watched(gates scheduling.Gates) []cluster.Kind {
 	return kinds
 }
 
+// metrics are what the service's counts are called.
+var metrics = map[watcher.Counted]telemetry.Metric{
+	watcher.Waiting: telemetry.Waiting, watcher.Bound: telemetry.Bound, watcher.Started: telemetry.Started, watcher.Sent: telemetry.Sent,
+}
+
 func run(ctx context.Context, p *parts.Parts) error {
 	kubecluster.LogTo(p.Telemetry.Log)
 	config, err := kubecluster.Config(p.Kubeconfig)
@@ -74,6 +80,9 @@ func run(ctx context.Context, p *parts.Parts) error {
 		Catalog:    p.Queue(p.CatalogURL, settings.CatalogURL),
 		Cluster:    p.Cluster, Namespace: p.Namespace, KarpenterNamespace: p.LeaseNamespace, KarpenterLease: p.LeaseName, Holder: p.Holder, Alone: p.Alone,
 		Settings: p.Scheduling, BatchIdle: p.BatchIdle, BatchMax: p.BatchMax, Now: time.Now,
+		Count: func(what watcher.Counted, value float64, labels ...string) {
+			p.Telemetry.Count(metrics[what], value, labels...)
+		},
 	})
 	loop, feed := p.Loop(host.Loop{Step: service.Step, Pace: watcher.Pace, Next: service.Next, Rest: service.Rest}, cache)
 	if err := p.Serve(ctx, cache); err != nil {

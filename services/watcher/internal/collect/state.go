@@ -40,6 +40,7 @@ type State struct {
 	attached map[cluster.Key]*storagev1.VolumeAttachment
 
 	places places
+	starts starts
 	// dirty are the nodes that have to be described anew, and every says that all do.
 	dirty map[string]bool
 	every bool
@@ -143,6 +144,7 @@ func (s *State) replace(key cluster.Key, pod *corev1.Pod) {
 		return
 	}
 	s.current = false
+	s.starts.see(old, pod)
 	s.news = s.news || s.matters(old) || s.matters(pod)
 	if old != nil {
 		s.count(old, s.named.Remove, s.spaces.Remove, s.users.Remove)

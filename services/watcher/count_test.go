@@ -1,0 +1,61 @@
+package watcher_test
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/joist-autoscaler/joist/services/watcher"
+	"github.com/joist-autoscaler/joist/shared/cluster"
+	"github.com/joist-autoscaler/joist/shared/event"
+)
+
+// What waits, what was sent, and how long a pod took are counted (B212).
+func TestB212WatcherCounts(t *testing.T) {
+	s := newSite(t)
+	var told []string
+	s.svc = watcher.New(watcher.Config{
+		Client: s.As("pod-1"), Cache: s.cache, Blobs: s.blobs, Planner: &s.planner, Disruption: &s.disruption, Catalog: &s.catalog,
+		Cluster: event.Cluster{Name: "prod", UID: "uid"}, Namespace: namespace, KarpenterNamespace: namespace, Holder: "pod-1",
+		Now: func() time.Time { return s.now },
+		Count: func(what watcher.Counted, value float64, labels ...string) {
+			told = append(told, fmt.Sprintf("%s [%s] %g", what, strings.Join(labels, " "), value))
+		},
+	})
+	pod := unschedulable("default", "web")
+	pod.CreationTimestamp = metav1.NewTime(s.now)
+	s.Seed(pod)
+	s.pass(5 * time.Second)
+	for _, want := range []string{"waiting [] 1", "sent [watcher pods.unschedulable.v1] 1", "sent [watcher inventory.wanted.v1] 1"} {
+		if !slices.Contains(told, want) {
+			t.Errorf("it did not count %s, but %v", want, told)
+		}
+	}
+	told = nil
+	runs, err := cluster.Get[*corev1.Pod](t.Context(), s.Server, cluster.Pods, cluster.KeyOf(pod))
+	if err != nil {
+		t.Fatal(err)
+	}
+	runs.Spec.NodeName, runs.Status.Phase, runs.Status.Conditions = "n", corev1.PodRunning, nil
+	s.Seed(runs)
+	s.pass(time.Second)
+	for _, want := range []string{"waiting [] 0", "bound [] 5.5", "started [] 5.5"} {
+		if !slices.Contains(told, want) {
+			t.Errorf("it did not count %s, but %v", want, told)
+		}
+	}
+	s.catalog.err = errors.New("the queue is away")
+	told = nil
+	s.now = s.now.Add(time.Minute)
+	s.cache.Flush()
+	_ = s.svc.Step(t.Context())
+	if slices.Contains(told, "sent [watcher inventory.wanted.v1] 1") {
+		t.Error("it counts what it could not send")
+	}
+}

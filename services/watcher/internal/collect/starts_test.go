@@ -1,0 +1,65 @@
+package collect
+
+import (
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/joist-autoscaler/joist/shared/podspec"
+)
+
+// A pod counts once when it comes onto a node, and once when it is ready, if it was seen
+// without a node before (B212).
+func TestB212Starts(t *testing.T) {
+	made := time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
+	pod := func(phase corev1.PodPhase, node string, ready corev1.ConditionStatus) *corev1.Pod {
+		p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p", UID: "1", CreationTimestamp: metav1.NewTime(made)}}
+		p.Spec.NodeName, p.Status.Phase = node, phase
+		if ready != "" {
+			p.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: ready}}
+		}
+		podspec.Trim(p)
+		return p
+	}
+	waits, bound := pod(corev1.PodPending, "", ""), pod(corev1.PodPending, "n", corev1.ConditionFalse)
+	unready, runs, done := pod(corev1.PodRunning, "n", corev1.ConditionFalse), pod(corev1.PodRunning, "n", corev1.ConditionTrue), pod(corev1.PodSucceeded, "n", corev1.ConditionFalse)
+	named := func(p *corev1.Pod, uid types.UID) *corev1.Pod {
+		p = p.DeepCopy()
+		p.UID = uid
+		return p
+	}
+	for _, test := range []struct {
+		name         string
+		seen         []*corev1.Pod
+		bound, ready int
+	}{
+		{"its whole way", []*corev1.Pod{waits, waits, bound, unready, runs, runs}, 1, 1},
+		{"several steps in one", []*corev1.Pod{waits, runs}, 1, 1},
+		{"it ran before us", []*corev1.Pod{runs, unready, runs}, 0, 0},
+		{"it was bound before us", []*corev1.Pod{bound, runs}, 0, 0},
+		{"it goes before it is bound", []*corev1.Pod{waits, nil}, 0, 0},
+		{"it ends before it was ready", []*corev1.Pod{waits, bound, done}, 1, 0},
+		{"another of its name", []*corev1.Pod{waits, named(runs, "2")}, 0, 0},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			s := NewState(nil)
+			var old *corev1.Pod
+			for _, now := range test.seen {
+				s.starts.see(old, now)
+				old = now
+			}
+			if bound, ready := s.Starts(); len(bound) != test.bound || len(ready) != test.ready || test.ready > 0 && !ready[0].Equal(made) {
+				t.Errorf("bound %v, ready %v", bound, ready)
+			}
+			if bound, ready := s.Starts(); len(bound)+len(ready) > 0 {
+				t.Error("they count again")
+			}
+			if s.starts.see(old, nil); len(s.starts.unbound)+len(s.starts.unready) > 0 {
+				t.Errorf("it remembers a pod that is gone: %+v", s.starts)
+			}
+		})
+	}
+}
