@@ -9,9 +9,11 @@ SHELL := /bin/bash
 # How many seeds `make sim` walks through, and the one seed to play instead.
 SEEDS ?= 500
 SEED ?=
+# What `make synth` is told: the CDK's context.
+CONTEXT ?= {"clusterName":"prod"}
 # Arguments for the demo and the benchmark, such as ARGS='--seed 7' or ARGS='-set b=10000'.
 ARGS ?=
-export SEEDS SEED ARGS
+export SEEDS SEED ARGS CONTEXT
 
 STAGES := .ci/stages
 
@@ -29,9 +31,17 @@ demo: ## Play a whole day of a cluster on this machine: no AWS account, no Kuber
 build: ## Build bin/joist and bin/joist-<service>, each as it is released (GOWORK=off, static)
 	@$(STAGES) build
 
+.PHONY: lambdas
+lambdas: ## Build the functions for Lambda on arm64 (bin/lambda)
+	@$(STAGES) lambdas
+
+.PHONY: synth
+synth: ## Write the CloudFormation template of a cluster to cdk.out (needs Node; CONTEXT='{"clusterName":"prod"}')
+	@$(STAGES) synth
+
 .PHONY: test
-test: ## Everything a pull request must pass: preflight, lint, unit, rules, upstream, differential, simulator, crash points, planted bugs, wire, e2e
-	@$(STAGES) preflight lint unit rules upstream differential sim crash planted wire e2e
+test: ## Everything a pull request must pass: preflight, lint, unit, rules, upstream, differential, infra, simulator, crash points, planted bugs, wire, charts, e2e
+	@$(STAGES) preflight lint unit rules upstream differential infra sim crash planted wire charts e2e
 
 ##@ One stage of the tests
 
@@ -82,6 +92,14 @@ planted: ## Plant known bugs and prove that the simulator finds each of them
 .PHONY: wire
 wire: ## Run the services' adapters against loopback fakes that speak AWS's wire protocols
 	@$(STAGES) wire
+
+.PHONY: infra
+infra: ## Check the CDK app: every right against attacks, every template against rules and cdk-nag (needs Node)
+	@$(STAGES) infra
+
+.PHONY: charts
+charts: ## Render the Helm charts with the values of every era, and install them on a real control plane
+	@$(STAGES) charts
 
 .PHONY: e2e
 e2e: ## Run the services against a real Kubernetes control plane on loopback
