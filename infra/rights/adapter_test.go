@@ -1,0 +1,85 @@
+package rights_test
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/joist-autoscaler/joist/infra/rights"
+)
+
+// adapters are the packages that call AWS, each action by the name that policies give
+// it, for the sake of their hints.
+var adapters = []string{"arczonalshift", "awspricing", "ec2cloud", "ekscluster", "eventbus", "iamprofile", "s3blob", "sqsqueue", "ssmparameters"}
+
+// silent are rights that no adapter names, and why they are needed.
+var silent = map[string]string{
+	"iam:PassRole":         "EC2 asks for it where a launch has an instance profile, and IAM where a role is put into one",
+	"logs:CreateLogStream": "Lambda writes a function's log by the function's role",
+	"logs:PutLogEvents":    "the same",
+}
+
+// free are calls that need no right, or that no service makes.
+var free = map[string]string{
+	"sts:GetCallerIdentity": "it is allowed to everybody, whatever a policy says",
+	"kms:GenerateDataKey":   "a hint to those whose queues have keys of their own",
+	"kms:Decrypt":           "the same",
+	"tag:Name":              "a filter of EC2's, and no action",
+}
+
+// What the code calls is what roles may do: neither has an action that the other lacks.
+func TestRightsAreWhatTheAdaptersCall(t *testing.T) {
+	called := map[string]bool{}
+	for _, adapter := range adapters {
+		files, err := filepath.Glob(filepath.Join("..", "..", "shared", adapter, "*.go"))
+		if err != nil || len(files) == 0 {
+			t.Fatalf("no files of %s: %v", adapter, err)
+		}
+		for _, path := range files {
+			if strings.HasSuffix(path, "_test.go") {
+				continue
+			}
+			text, err := os.ReadFile(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, name := range named(regexp.MustCompile(`\b([a-z0-9-]+:[A-Z][A-Za-z]+)\b`), string(text)) {
+				called[name] = true
+			}
+		}
+	}
+	may := map[string]bool{}
+	for name, d := range deployed(t, asIs) {
+		// Of people and resources only roles of services count here.
+		if strings.HasPrefix(name, cluster+"/") && !strings.Contains(name, "operator") && !strings.Contains(name, "replayer") {
+			for _, action := range d.Actions() {
+				may[action] = true
+			}
+		}
+	}
+	for action := range called {
+		if !may[action] && free[action] == "" {
+			t.Errorf("%s is called, and no role may", action)
+		}
+	}
+	for action := range may {
+		if !called[action] && silent[action] == "" {
+			t.Errorf("%s may be done, and no adapter does", action)
+		}
+	}
+}
+
+// The nodes have AWS's four policies and no others (A038, B217).
+func TestB217NodePolicies(t *testing.T) {
+	got := rights.Scope{Partition: "aws-us-gov"}.NodePolicies()
+	want := []string{"AmazonEKSWorkerNodePolicy", "AmazonEKS_CNI_Policy", "AmazonEC2ContainerRegistryPullOnly", "AmazonSSMManagedInstanceCore"}
+	for i, name := range want {
+		want[i] = "arn:aws-us-gov:iam::aws:policy/" + name
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("%v", got)
+	}
+}
