@@ -3,7 +3,9 @@ package cli
 import (
 	"errors"
 	"fmt"
+	"math"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -13,6 +15,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/catalog"
 	"github.com/joist-autoscaler/joist/shared/cluster"
 	"github.com/joist-autoscaler/joist/shared/manifest"
+	"github.com/joist-autoscaler/joist/shared/policy"
 )
 
 // planFlags are those of `joist plan`.
@@ -24,6 +27,8 @@ type planFlags struct {
 	expand   bool
 	vars     []string
 	format   string
+	// priceLimit is in US dollars an hour; "" is no limit.
+	priceLimit string
 }
 
 func planCommand(env Env) *cobra.Command {
@@ -56,6 +61,7 @@ func planCommand(env Env) *cobra.Command {
 	f.StringVar(&flags.cluster, "cluster-name", "cluster", "name of the EKS cluster")
 	f.BoolVar(&flags.expand, "expand", false, "fill in ${NAME} in the files from the environment")
 	f.StringArrayVar(&flags.vars, "var", nil, "fill in ${NAME} in the files, as NAME=value; may be repeated")
+	f.StringVar(&flags.priceLimit, "price-limit", "", "what all nodes that are launched may cost together, in US dollars an hour, as JOIST_PRICE_LIMIT says it to the services (default: no limit)")
 	formatFlag(cmd, &flags.format, "table", "json")
 	return cmd
 }
@@ -64,12 +70,18 @@ func plan(cmd *cobra.Command, env Env, flags planFlags) error {
 	switch {
 	case flags.scenario != "" && len(flags.files) > 0:
 		return usage(errors.New("a scenario and manifests are given"), "one of --scenario and -f")
+	case flags.scenario != "" && flags.priceLimit != "":
+		return usage(errors.New("a scenario brings its own limits, and --price-limit is given"), "annotation "+policy.PriceLimit+" on its NodePools")
 	case flags.scenario != "":
 		return planScenario(cmd, env, flags.scenario, flags.format)
 	case len(flags.files) == 0:
 		return nothingToRead()
 	}
 	region, err := regionOf(env, flags.region)
+	if err != nil {
+		return err
+	}
+	limit, err := dollarsOf("--price-limit", flags.priceLimit)
 	if err != nil {
 		return err
 	}
@@ -86,7 +98,7 @@ func plan(cmd *cobra.Command, env Env, flags planFlags) error {
 		fmt.Fprintln(cmd.ErrOrStderr(), "warning: "+warning)
 	}
 	answer, err := offline.Ask(offline.Question{
-		Objects: manifest.Objects(documents), Region: region, Cluster: flags.cluster, Now: env.Now(),
+		Objects: manifest.Objects(documents), Region: region, Cluster: flags.cluster, Now: env.Now(), PriceLimit: limit,
 	})
 	if err != nil {
 		return fmt.Errorf("planning: %w", err)
@@ -148,6 +160,18 @@ func varsOf(env Env, flags planFlags) (map[string]string, error) {
 		out[name] = value
 	}
 	return out, nil
+}
+
+// dollarsOf reads what a flag says in US dollars an hour; nil where it says nothing.
+func dollarsOf(flag, text string) (*float64, error) {
+	if text == "" {
+		return nil, nil
+	}
+	v, err := strconv.ParseFloat(strings.TrimPrefix(text, "$"), 64)
+	if err != nil || !(v >= 0) || math.IsInf(v, 1) {
+		return nil, usage(fmt.Errorf("%s %q is no amount of US dollars", flag, text), flag+" 2.50")
+	}
+	return &v, nil
 }
 
 // warningsOf collects what the reader warns of, and what planning leaves out.

@@ -37,7 +37,10 @@ func (a *Answer) collect(q Question, demand workload.Demand) {
 		c.named.Add(pod)
 		c.spaces.AddNamespaces(pod)
 	}
-	s := scheduling.Snapshot{Taken: q.Now.UTC(), Cluster: q.Cluster, UID: "offline"}
+	s := scheduling.Snapshot{
+		Taken: q.Now.UTC(), Cluster: q.Cluster, UID: "offline",
+		Settings: scheduling.Settings{PriceLimit: q.PriceLimit},
+	}
 	for _, pod := range demand.Daemons {
 		s.DaemonSets = append(s.DaemonSets, podspec.Daemon(pod))
 	}

@@ -24,6 +24,9 @@ type Question struct {
 	Region  string
 	Cluster string
 	Now     time.Time
+	// PriceLimit is what all nodes may cost together, in US dollars an hour; nil is no
+	// limit.
+	PriceLimit *float64
 }
 
 // Answer is the plan, and what was supposed in making it.
