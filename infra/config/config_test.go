@@ -1,6 +1,7 @@
 package config_test
 
 import (
+	"maps"
 	"reflect"
 	"slices"
 	"strings"
@@ -98,9 +99,7 @@ func TestLongNames(t *testing.T) {
 func TestRefused(t *testing.T) {
 	with := func(more context) context {
 		c := context{"clusterName": "prod"}
-		for key, value := range more {
-			c[key] = value
-		}
+		maps.Copy(c, more)
 		return c
 	}
 	for name, test := range map[string]struct {
@@ -121,7 +120,9 @@ func TestRefused(t *testing.T) {
 		"a stack's name":           {with(context{"stackName": "my_stack"}), "no name of a stack"},
 		"an account":               {with(context{"account": "12"}), "twelve digits"},
 		"a topic":                  {with(context{"alarmTopic": "page-me"}), "SNS topic"},
-		"subnets alone":            {with(context{"subnets": "subnet-1"}), "securityGroups"},
+		"subnets alone":            {with(context{"subnets": "subnet-0a1b2c3d"}), "securityGroups"},
+		"a subnet":                 {with(context{"subnets": "private", "securityGroups": "sg-0c1d2e3f"}), "no id of a subnet"},
+		"a security group":         {with(context{"subnets": "subnet-0a1b2c3d", "securityGroups": "nodes"}), "no id of a security group"},
 		"a set-up":                 {with(context{"adopt": "pulumi"}), "cloudformation or terraform"},
 		"half a Terraform":         {with(context{"adopt": "terraform", "nodeRole": "KarpenterNodeRole-prod"}), "half of prod"},
 		"the other half":           {with(context{"adopt": "terraform", "interruptionQueue": "q"}), "half of prod"},

@@ -147,7 +147,26 @@ func (c *Config) complete() error {
 	if len(c.Subnets) > 0 != (len(c.SecurityGroups) > 0) {
 		return invalid("give both, or neither", "functions in a VPC need subnets and securityGroups")
 	}
-	return firstOf(c.names, c.twice)
+	return firstOf(c.network, c.names, c.twice)
+}
+
+var (
+	subnetID = regexp.MustCompile(`^subnet-([0-9a-f]{8}|[0-9a-f]{17})$`)
+	groupID  = regexp.MustCompile(`^sg-([0-9a-f]{8}|[0-9a-f]{17})$`)
+)
+
+func (c *Config) network() error {
+	for _, id := range c.Subnets {
+		if !subnetID.MatchString(id) {
+			return invalid("give ids with commas between them: subnets=subnet-0a1b2c3d,subnet-0b1c2d3e", "%q is no id of a subnet", id)
+		}
+	}
+	for _, id := range c.SecurityGroups {
+		if !groupID.MatchString(id) {
+			return invalid("give ids with commas between them: securityGroups=sg-0c1d2e3f", "%q is no id of a security group", id)
+		}
+	}
+	return nil
 }
 
 func firstOf(checks ...func() error) error {

@@ -43,12 +43,11 @@ func (p plane) alarm(scope constructs.Construct, a board.Alarm) {
 		props.AlarmActions = &[]any{p.config.AlarmTopic}
 		props.OkActions = &[]any{p.config.AlarmTopic}
 	}
-	switch {
-	case a.Expression == "":
+	if a.Expression == "" {
 		m := a.Metrics[0]
 		props.Namespace, props.MetricName, props.Statistic = jsii.String(m.Namespace), jsii.String(m.Name), jsii.String(m.Statistic)
 		props.Period, props.Dimensions = jsii.Number(float64(m.Period)), dimensions(m)
-	default:
+	} else {
 		queries := []any{&awscloudwatch.CfnAlarm_MetricDataQueryProperty{Id: jsii.String("result"), Expression: jsii.String(a.Expression), ReturnData: true}}
 		for _, m := range a.Metrics {
 			queries = append(queries, &awscloudwatch.CfnAlarm_MetricDataQueryProperty{

@@ -138,9 +138,12 @@ func newShared(stack awscdk.Stack, c config.Config) shared {
 // newParameter keeps the contract of Karpenter's own template: it is deployed with
 // --parameter-overrides ClusterName=prod, and a template for another cluster is refused (A025).
 func newParameter(stack awscdk.Stack, k config.Cluster) {
-	awscdk.NewCfnParameter(stack, jsii.String("ClusterName"), &awscdk.CfnParameterProps{
+	parameter := awscdk.NewCfnParameter(stack, jsii.String("ClusterName"), &awscdk.CfnParameterProps{
 		Type: jsii.String("String"), Description: jsii.String("EKS cluster name; the template was made for this one"),
 		Default: jsii.String(k.Name), AllowedValues: jsii.Strings(k.Name),
+	})
+	awscdk.NewCfnOutput(stack, jsii.String("Cluster"), &awscdk.CfnOutputProps{
+		Description: jsii.String("The cluster that the stack serves"), Value: parameter.ValueAsString(),
 	})
 }
 

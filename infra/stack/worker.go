@@ -13,29 +13,9 @@ import (
 	"github.com/aws/constructs-go/constructs/v10"
 	"github.com/aws/jsii-runtime-go"
 
+	"github.com/joist-autoscaler/joist/infra/config"
 	"github.com/joist-autoscaler/joist/shared/fault"
 )
-
-// size is what a function of a service gets.
-type size struct {
-	// memory is in MB; 1,769 of them come with one processor
-	// (https://docs.aws.amazon.com/lambda/latest/dg/configuration-memory.html).
-	memory float64
-	// concurrency is how many copies run at the same time, and batch how many messages
-	// each is handed.
-	concurrency, batch float64
-}
-
-// sizes of the functions. One batch and one snapshot of a cluster are in flight at a
-// time, and both are worth two processors; the launcher waits for EC2, whose rate it
-// shares with its other copies.
-var sizes = map[string]size{
-	"planner":      {memory: 3538, concurrency: 2, batch: 1},
-	"disruption":   {memory: 3538, concurrency: 2, batch: 1},
-	"interruption": {memory: 512, concurrency: 10, batch: 10},
-	"catalog":      {memory: 1769, concurrency: 4, batch: 5},
-	"launcher":     {memory: 1024, concurrency: 2, batch: 10},
-}
 
 // logDays is how long the functions' logs are kept.
 const logDays = 30
@@ -78,13 +58,13 @@ func (n *network) config() *awslambda.CfnFunction_VpcConfigProperty {
 func newWorker(scope constructs.Construct, id string, p workerProps) awslambda.CfnFunction {
 	scope = constructs.NewConstruct(scope, jsii.String(id))
 	function := newFunction(scope, functionProps{
-		name: p.name, description: "Joist's " + p.service + " service", memory: sizes[p.service].memory, timeout: p.timeout,
+		name: p.name, description: "Joist's " + p.service + " service", memory: config.Sizes[p.service].Memory, timeout: p.timeout,
 		role: p.role, code: p.code, environment: p.environment, network: p.network,
 	})
 	mapping := awslambda.NewCfnEventSourceMapping(scope, jsii.String("Source"), &awslambda.CfnEventSourceMappingProps{
-		FunctionName: function.Ref(), EventSourceArn: jsii.String(p.queue.ARN), BatchSize: jsii.Number(sizes[p.service].batch),
+		FunctionName: function.Ref(), EventSourceArn: jsii.String(p.queue.ARN), BatchSize: jsii.Number(config.Sizes[p.service].Batch),
 		FunctionResponseTypes: jsii.Strings("ReportBatchItemFailures"),
-		ScalingConfig:         &awslambda.CfnEventSourceMapping_ScalingConfigProperty{MaximumConcurrency: jsii.Number(sizes[p.service].concurrency)},
+		ScalingConfig:         &awslambda.CfnEventSourceMapping_ScalingConfigProperty{MaximumConcurrency: jsii.Number(config.Sizes[p.service].Concurrency)},
 	})
 	if p.queue.made != nil {
 		mapping.Node().AddDependency(p.queue.made)

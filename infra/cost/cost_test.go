@@ -1,0 +1,82 @@
+package cost_test
+
+import (
+	"flag"
+	"math"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/joist-autoscaler/joist/infra/cost"
+	"github.com/joist-autoscaler/joist/shared/topology"
+)
+
+var update = flag.Bool("update", false, "write the table in infra/README.md anew")
+
+func plan(t *testing.T) topology.Plan {
+	t.Helper()
+	p, err := topology.Of(topology.Cluster{Name: "prod"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+// The README's table is the estimate's.
+func TestReadme(t *testing.T) {
+	const file, begin, end = "../README.md", "<!-- begin cost -->\n", "<!-- end cost -->"
+	raw, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	before, rest, ok := strings.Cut(string(raw), begin)
+	old, after, closed := strings.Cut(rest, end)
+	if !ok || !closed {
+		t.Fatalf("%s has no place for the table", file)
+	}
+	table := cost.Table(plan(t), cost.AtRest, cost.Busy)
+	if *update {
+		if err := os.WriteFile(file, []byte(before+begin+table+end+after), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	if old != table {
+		t.Errorf("%s has another estimate; run go test ./cost -update:\n%s", file, table)
+	}
+	if !strings.Contains(before+after, cost.PricesOf) {
+		t.Errorf("%s does not say that prices are of %s", file, cost.PricesOf)
+	}
+}
+
+func TestLines(t *testing.T) {
+	for _, l := range []cost.Load{cost.AtRest, cost.Busy} {
+		for _, line := range cost.Month(plan(t), l) {
+			if math.IsNaN(line.Dollars()) || line.Units < 0 || line.Price.Dollars <= 0 || line.Per <= 0 || !strings.HasPrefix(line.Source, "https://aws.amazon.com/") {
+				t.Errorf("%s: %+v", l.Name, line)
+			}
+		}
+	}
+	if line := (cost.Line{Price: cost.Price{Per: 1000, Dollars: 2}, Units: 500}); line.Dollars() != 1 {
+		t.Errorf("half of a thousand at $2 costs %v", line.Dollars())
+	}
+}
+
+// More of anything never costs less.
+func TestMoreCostsMore(t *testing.T) {
+	least := cost.Total(cost.Month(plan(t), cost.AtRest))
+	for name, more := range map[string]func(l *cost.Load){
+		"nodes":     func(l *cost.Load) { l.Nodes = 1 },
+		"classes":   func(l *cost.Load) { l.NodeClasses++ },
+		"launched":  func(l *cost.Load) { l.Launched = 10 },
+		"batches":   func(l *cost.Load) { l.Batches = 10 },
+		"notices":   func(l *cost.Load) { l.Notices = 10 },
+		"instances": func(l *cost.Load) { l.Instances = 10 },
+	} {
+		l := cost.AtRest
+		more(&l)
+		if got := cost.Total(cost.Month(plan(t), l)); got <= least {
+			t.Errorf("more %s costs $%.4f instead of $%.4f", name, got, least)
+		}
+	}
+}
