@@ -276,3 +276,25 @@ func TestB139HundredOfOneAge(t *testing.T) {
 		})
 	}
 }
+
+// A node that may be replaced before it ends is eligible as one that drifted does, to
+// whose budgets it counts; one that has drifted as well counts once.
+func TestB165ExpiringNodesAreEligible(t *testing.T) {
+	late := ends(90 * time.Minute)
+	pool := graceful(fixture.Budgets("0"))
+	s := fixture.Snapshot(pool, fixture.Node("late", "t4g.medium", with(3), late), fixture.Node("both", "t4g.medium", with(3), late, drift(time.Minute)),
+		fixture.Node("early", "t4g.medium", with(3), ends(99*time.Hour)))
+	if got := Evaluate(s, fixture.Stock(s), Options{}).Tally.Eligible[karpenter.DisruptionReasonDrifted]; got != 2 {
+		t.Errorf("%d are eligible as drifted, want 2", got)
+	}
+}
+
+// What is wrong with a time zone is one problem, though it concerns budgets, too.
+func TestAZoneIsToldOfOnce(t *testing.T) {
+	pool := graceful(fixture.Budgets("5"))
+	pool.Annotations[policy.BudgetTimeZone] = "Mars/Olympus"
+	s := fixture.Snapshot(pool, fixture.Node("a", "t4g.medium", with(3), ends(90*time.Minute)))
+	if got := Evaluate(s, fixture.Stock(s), Options{}).Problems; len(got) != 1 {
+		t.Errorf("%d problems: %v", len(got), got)
+	}
+}

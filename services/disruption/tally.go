@@ -48,12 +48,16 @@ func (p *pass) tally() {
 	eligible := map[karpenter.DisruptionReason]int{}
 	for i := range p.candidates {
 		c := &p.candidates[i]
-		for _, m := range []Method{Emptiness, Drift, StaticDrift, SingleNode} {
+		may := map[karpenter.DisruptionReason]bool{}
+		for _, m := range []Method{Emptiness, Drift, StaticDrift, Expiration, SingleNode} {
 			if m == Emptiness && !c.Empty() || (m == Drift || m == StaticDrift) && c.Node.Drift == nil {
 				continue
 			}
-			if p.objection(m, c).None() {
-				eligible[m.reason()]++
+			may[m.reason()] = may[m.reason()] || p.objection(m, c).None()
+		}
+		for reason, free := range may {
+			if free {
+				eligible[reason]++
 			}
 		}
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/joist-autoscaler/joist/shared/budget"
 	"github.com/joist-autoscaler/joist/shared/karpenter"
+	"github.com/joist-autoscaler/joist/shared/policy"
 	"github.com/joist-autoscaler/joist/shared/scheduling"
 )
 
@@ -31,7 +32,8 @@ type bound struct {
 
 // New counts the nodes of a snapshot: of all that are initialized, those that
 // are going, that are not ready, or whose removal has begun are busy. Problems names
-// the budgets that cannot be read; their pools have no room.
+// the budgets that cannot be read; their pools have no room. A time zone that cannot be
+// read takes the room as well, but is told of with the pool's other annotations.
 func New(s *scheduling.Snapshot) (Room, []error) {
 	out := Room{
 		allowed: map[string]map[karpenter.DisruptionReason]int{}, busy: map[string]int{},
@@ -55,7 +57,9 @@ func New(s *scheduling.Snapshot) (Room, []error) {
 			n, err := budget.Allowed(pool, out.total[pool.Name], reason, s.Taken)
 			if err != nil {
 				// It is the same for each reason: what cannot be read forbids everything.
-				problems = append(problems, fmt.Errorf("NodePool %s: %w", pool.Name, err))
+				if _, wrong := policy.ReadZone(pool.Annotations); wrong == nil {
+					problems = append(problems, fmt.Errorf("NodePool %s: %w", pool.Name, err))
+				}
 				break
 			}
 			allowed[reason] = n
