@@ -154,6 +154,7 @@ func write(all []system, results []result, holdings string) string {
 		line(kind, kind)
 	}
 	line("all", "")
+	fmt.Fprintf(&b, "\nBeside these, the %d calls that Joist makes are judged in the same way, and go through; each action that a role has is needed by one of them, and\neach condition keeps one of the attacks out (`infra/rights/necessity_test.go`).\n", len(legitimate()))
 	b.WriteString(holdings)
 	for _, kind := range kinds {
 		fmt.Fprintf(&b, "\n## %s\n\n| attack | models |", kind)
@@ -189,7 +190,9 @@ const introduction = `# What an attacker gets
 Somebody has broken into one of the services, into another cluster of the account, or into another account. What may they do to
 this cluster, and to others? Each row is one call to AWS, as all the requests that AWS would authorise for it (a launch is some twenty:
 each resource that is made or used, its tags, and the role that is passed). ` + "`infra/evaluator`" + ` judges each by AWS' published rules and by the
-policies as they are deployed; nothing of this was run against AWS. The page is written by
+policies as they are deployed; nothing of this was run against AWS. The same calls are judged by the templates that the CDK app writes, for one
+cluster and for two in one stack, with the same outcome but for one: clusters that share a bucket may list the names of each other's objects, and
+read none. The page is written by
 ` + "`go test ./rights -run TestAttacks -update`" + ` in ` + "`infra`" + `, and a test fails when it is not what the policies say.
 
 **through** means that the policies allow the whole call. "Joist" is with the tag keys of node classes listed (` + "`rights.Scope.NodeTags`" + `); "any tag" is with

@@ -42,6 +42,8 @@ type system struct {
 	// identity are the policies of a service of a cluster, resource those of a resource.
 	identity func(service, cluster string) []evaluator.Policy
 	resource func(arn string) []evaluator.Policy
+	// rename is how the system calls a resource, where that is not as usual.
+	rename func(arn string) string
 }
 
 // deployed is every document of two clusters, by whose it is: a service's role, a
@@ -161,6 +163,9 @@ func (s system) goes(t *testing.T, c call) (bool, string) {
 		resource := n.resource
 		if service, ok := strings.CutPrefix(resource, placeholder); ok {
 			resource = s.role(service)
+		}
+		if s.rename != nil {
+			resource = s.rename(resource)
 		}
 		full := map[string][]string{"aws:SecureTransport": {"true"}, "aws:RequestedRegion": {region}}
 		if service, theirs := strings.CutPrefix(c.who, "neighbour/"); slices.Contains(topology.Outside, service) {
