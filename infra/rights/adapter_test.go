@@ -72,6 +72,30 @@ func TestRightsAreWhatTheAdaptersCall(t *testing.T) {
 	}
 }
 
+// What the verbs of joist call, the one on call may, beside the one who may look.
+func TestPeopleMayWhatTheirVerbsCall(t *testing.T) {
+	s := scope(t, cluster)
+	may := append(must(t)(s.Operator()).Actions(), must(t)(s.Replayer()).Actions()...)
+	called := 0
+	err := filepath.WalkDir(filepath.Join("..", "..", "services", "cli"), func(path string, _ os.DirEntry, err error) error {
+		if err != nil || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
+			return err
+		}
+		text, err := os.ReadFile(path)
+		for _, action := range named(regexp.MustCompile(`"([a-z0-9-]+:[A-Z][A-Za-z]+)"`), string(text)) {
+			called++
+			// What is said of trust is no call of a person's.
+			if !slices.Contains(may, action) && !strings.HasPrefix(action, "sts:") {
+				t.Errorf("%s calls %s, and no person may", path, action)
+			}
+		}
+		return err
+	})
+	if err != nil || called == 0 {
+		t.Errorf("%d calls, %v", called, err)
+	}
+}
+
 // The nodes have AWS's four policies and no others (A038, B217).
 func TestB217NodePolicies(t *testing.T) {
 	got := rights.Scope{Partition: "aws-us-gov"}.NodePolicies()
