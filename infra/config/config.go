@@ -28,11 +28,17 @@ type Config struct {
 	Charts   Charts
 }
 
-// Charts says whether the stack installs the Helm charts, and which.
+// Charts are the Helm charts of what runs inside of the clusters.
 type Charts struct {
-	Install    bool
-	Repository string
-	Version    string
+	// Repository is where the charts are: a folder or an address that helm knows.
+	Repository, Version string
+	// Images is the registry and folder of the images, or empty for what the shell's
+	// variable JOIST_IMAGES says.
+	Images string
+	// Install says that the stack installs them, from the folder Folder: KubectlRole is the ARN of a
+	// role that may change the cluster, and KubectlLayer that of a Lambda layer with kubectl and helm.
+	Install                           bool
+	Folder, KubectlRole, KubectlLayer string
 }
 
 // Cluster is one EKS cluster.

@@ -15,7 +15,7 @@ import (
 var (
 	stackKeys = []string{
 		"clusters", "stackName", "partition", "region", "account", "bucket", "binaries", "alarmTopic", "subnets", "securityGroups",
-		"spotServiceLinkedRole", "installCharts", "chartRepository", "chartVersion",
+		"spotServiceLinkedRole", "chartRepository", "chartVersion", "images", "installCharts", "charts", "kubectlRole", "kubectlLayer",
 	}
 	clusterKeys = []string{
 		"clusterName", "clusterUID", "namePrefix", "namespace", "oidcProvider", "podIdentity", "adopt", "nodeRole", "instanceProfile", "nodeProfiles",
@@ -40,8 +40,8 @@ func Read(get func(key string) any) (Config, error) {
 		Bucket: r.text("bucket"), Binaries: r.or("binaries", "../bin/lambda"), AlarmTopic: r.text("alarmTopic"),
 		Subnets: r.list("subnets"), SecurityGroups: r.list("securityGroups"),
 		SpotRole: r.flag("spotServiceLinkedRole"),
-		Charts: Charts{Install: r.flag("installCharts"), Repository: r.or("chartRepository", "oci://ghcr.io/joist-autoscaler/charts"),
-			Version: r.text("chartVersion")},
+		Charts: Charts{Repository: r.or("chartRepository", "deploy/charts"), Version: r.text("chartVersion"), Images: r.text("images"),
+			Install: r.flag("installCharts"), Folder: r.or("charts", "../deploy/charts"), KubectlRole: r.text("kubectlRole"), KubectlLayer: r.text("kubectlLayer")},
 	}
 	sources, err := clusters(r)
 	if err != nil {
@@ -147,7 +147,7 @@ func (c *Config) complete() error {
 	if len(c.Subnets) > 0 != (len(c.SecurityGroups) > 0) {
 		return invalid("give both, or neither", "functions in a VPC need subnets and securityGroups")
 	}
-	return firstOf(c.network, c.names, c.twice)
+	return firstOf(c.network, c.charts, c.names, c.twice)
 }
 
 var (
@@ -165,6 +165,27 @@ func (c *Config) network() error {
 		if !groupID.MatchString(id) {
 			return invalid("give ids with commas between them: securityGroups=sg-0c1d2e3f", "%q is no id of a security group", id)
 		}
+	}
+	return nil
+}
+
+var (
+	kubectlRole  = regexp.MustCompile(`^arn:[a-z-]+:iam::\d{12}:role/[\w+=,.@/-]+$`)
+	kubectlLayer = regexp.MustCompile(`^arn:[a-z-]+:lambda:[a-z0-9-]+:\d{12}:layer:[A-Za-z0-9_-]+:\d+$`)
+)
+
+func (c *Config) charts() error {
+	switch {
+	case !c.Charts.Install:
+		return nil
+	case len(c.Clusters) > 1:
+		return invalid("leave it out, and run each cluster's HelmCommand", "installCharts is of a stack with one cluster, and this has %d", len(c.Clusters))
+	case c.Charts.Images == "":
+		return invalid("say where the images are: images=111122223333.dkr.ecr.eu-west-1.amazonaws.com/joist", "installCharts needs images, and none are published yet")
+	case !kubectlRole.MatchString(c.Charts.KubectlRole):
+		return invalid("give the ARN of a role that may change the cluster (an access entry with AmazonEKSClusterAdminPolicy)", "installCharts needs kubectlRole, which is %q", c.Charts.KubectlRole)
+	case !kubectlLayer.MatchString(c.Charts.KubectlLayer):
+		return invalid("give the ARN of a version of a Lambda layer with kubectl and helm, as AWS's asset lambda-layer-kubectl makes one", "installCharts needs kubectlLayer, which is %q", c.Charts.KubectlLayer)
 	}
 	return nil
 }

@@ -46,6 +46,9 @@ func newCluster(stack awscdk.Stack, s shared, k config.Cluster) plane {
 	}
 	p.known()
 	p.board()
+	if s.config.Charts.Install {
+		p.charts()
+	}
 	p.outputs()
 	return p
 }

@@ -38,6 +38,14 @@ var (
 		"Lambda needs this to connect a function to a VPC, with this resource; a denial refuses it to the function's own code"}
 )
 
+// installers are the exceptions of the CDK's own functions, which install charts where
+// that was asked for.
+var installers = []exception{
+	{"AwsSolutions-IAM4", "", "The CDK gives its chart installer AWS's own policies for functions and for pulling images; it is there on request alone"},
+	{"AwsSolutions-IAM5", "", "The CDK's chart installer invokes its own function, and reads the assets of the account's CDK bucket; it is there on request alone"},
+	{"AwsSolutions-L1", "", "The CDK chooses the Python and Node of its own functions, with each of its versions"},
+}
+
 // wildcards are the exceptions of each service's role.
 var wildcards = map[string][]exception{
 	"watcher":      {documentsOf},

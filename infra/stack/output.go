@@ -82,6 +82,7 @@ func (p plane) values() [][2]string {
 	k := p.cluster
 	values := [][2]string{
 		{"settings.clusterName", k.Name}, {"settings.region", p.place.region}, {"settings.accountID", p.place.account},
+		{"controller.image.repository", p.config.Charts.Images},
 		{"settings.namePrefix", k.Plan.Prefix}, {"settings.bucket", p.bucket}, {"settings.prefix", k.Name},
 	}
 	for _, q := range k.Plan.Queues {
@@ -113,6 +114,10 @@ func (p plane) helm() string {
 	fmt.Fprintf(&b, "helm upgrade --install joist-crd %s/joist-crd%s --namespace %s --create-namespace && ", repository, version, p.cluster.Namespace)
 	fmt.Fprintf(&b, "helm upgrade --install joist %s/joist%s --namespace %s --create-namespace", repository, version, p.cluster.Namespace)
 	for _, v := range p.values() {
+		if v[0] == "controller.image.repository" && v[1] == "" {
+			b.WriteString(` --set-string "controller.image.repository=$JOIST_IMAGES"`)
+			continue
+		}
 		fmt.Fprintf(&b, " --set-string '%s=%s'", v[0], v[1])
 	}
 	return b.String()

@@ -1,0 +1,60 @@
+package stack
+
+import (
+	"strings"
+
+	"github.com/aws/aws-cdk-go/awscdk/v2"
+	"github.com/aws/aws-cdk-go/awscdk/v2/awseks"
+	"github.com/aws/aws-cdk-go/awscdk/v2/awslambda"
+	"github.com/aws/aws-cdk-go/awscdk/v2/awss3assets"
+	"github.com/aws/constructs-go/constructs/v10"
+	"github.com/aws/jsii-runtime-go"
+)
+
+// charts installs the charts by the CDK's own functions, which take the role that may
+// change the cluster. They are the CDK's: their code is Python, in a nested stack.
+func (p plane) charts() {
+	scope := constructs.NewConstruct(p.scope, jsii.String("Charts"))
+	cluster := awseks.Cluster_FromClusterAttributes(scope, jsii.String("EKS"), &awseks.ClusterAttributes{
+		ClusterName: jsii.String(p.cluster.Name), KubectlRoleArn: jsii.String(p.config.Charts.KubectlRole),
+		KubectlLayer: awslambda.LayerVersion_FromLayerVersionArn(scope, jsii.String("Kubectl"), jsii.String(p.config.Charts.KubectlLayer)),
+	})
+	crds := p.chart(scope, cluster, "joist-crd", nil)
+	joist := p.chart(scope, cluster, "joist", nested(p.values()))
+	joist.Node().AddDependency(crds)
+	for _, service := range []string{"watcher", "lifecycle"} {
+		joist.Node().AddDependency(p.roles[service])
+	}
+	for _, child := range *awscdk.Stack_Of(p.scope).Node().Children() {
+		if strings.HasSuffix(*child.Node().Id(), "KubectlProvider") {
+			except(child, installers...)
+		}
+	}
+}
+
+func (p plane) chart(scope constructs.Construct, cluster awseks.ICluster, name string, values map[string]any) awseks.HelmChart {
+	return awseks.NewHelmChart(scope, jsii.String(name), &awseks.HelmChartProps{
+		Cluster: cluster, Release: jsii.String(name), Namespace: jsii.String(p.cluster.Namespace), CreateNamespace: jsii.Bool(true), Values: &values,
+		ChartAsset: awss3assets.NewAsset(scope, jsii.String(name+"-asset"), &awss3assets.AssetProps{Path: jsii.String(p.config.Charts.Folder + "/" + name)}),
+	})
+}
+
+// nested are values as helm's files write them. A dot that a backslash is before belongs to
+// the key.
+func nested(values [][2]string) map[string]any {
+	const dot = "\x00"
+	all := map[string]any{}
+	for _, v := range values {
+		at, keys := all, strings.Split(strings.ReplaceAll(v[0], `\.`, dot), ".")
+		for _, key := range keys[:len(keys)-1] {
+			inner, ok := at[key].(map[string]any)
+			if !ok {
+				inner = map[string]any{}
+				at[key] = inner
+			}
+			at = inner
+		}
+		at[strings.ReplaceAll(keys[len(keys)-1], dot, ".")] = v[1]
+	}
+	return all
+}

@@ -1,0 +1,54 @@
+package stack_test
+
+import (
+	"os"
+	"regexp"
+	"strings"
+	"testing"
+
+	"sigs.k8s.io/yaml"
+)
+
+var setting = regexp.MustCompile(`--set-string ['"]([^=]+)=([^'"]*)['"]`)
+
+// The command that the stack hands out sets what the chart has, and all that must be
+// set.
+func TestHelmCommandFitsTheChart(t *testing.T) {
+	raw, err := os.ReadFile("../../deploy/charts/joist/values.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var chart map[string]any
+	if err := yaml.Unmarshal(raw, &chart); err != nil {
+		t.Fatal(err)
+	}
+	everywhere(t, func(t *testing.T, name string, in template) {
+		for output, o := range in.Outputs {
+			if !strings.HasSuffix(output, "HelmCommand") {
+				continue
+			}
+			set := map[string]string{}
+			for _, match := range setting.FindAllStringSubmatch(flat(o["Value"]), -1) {
+				set[match[1]] = match[2]
+				key, _, _ := strings.Cut(match[1], ".annotations.")
+				var at any = chart
+				for part := range strings.SplitSeq(key, ".") {
+					inner, _ := at.(map[string]any)
+					found, ok := inner[part]
+					if !ok {
+						t.Errorf("%s sets %s, which the chart has not", output, match[1])
+					}
+					at = found
+				}
+			}
+			for _, must := range []string{"settings.clusterName", "settings.bucket", "settings.queues.launcher", "settings.queues.lifecycleDead", "controller.image.repository"} {
+				if set[must] == "" {
+					t.Errorf("%s does not set %s: %v", output, must, set)
+				}
+			}
+			if role := set[`watcher.serviceAccount.annotations.eks\.amazonaws\.com/role-arn`]; (name == "oidc") != strings.HasSuffix(role, ":role/prod-joist-watcher") {
+				t.Errorf("%s gives the watcher the role %q", output, role)
+			}
+		}
+	})
+}
