@@ -1,6 +1,7 @@
 package board
 
 import (
+	"strings"
 	"time"
 
 	"github.com/joist-autoscaler/joist/shared/topology"
@@ -15,7 +16,7 @@ type Watch struct {
 	Means string
 	// Page wakes somebody; otherwise it waits for the morning.
 	Page bool
-	// First is the command to run first.
+	// First is the command to run first, with NAME for the cluster's.
 	First string
 	// Expr is the condition in PromQL, and For how long it must hold; an empty one
 	// is of what only AWS sees.
@@ -92,8 +93,8 @@ func Alarms(p topology.Plan) []Alarm {
 			if a.Name != "" {
 				name += "-" + a.Name
 			}
-			a.Name, a.Watch, a.Page, a.First, a.Runbook = name, w.Name, w.Page, w.First, w.Runbook()
-			a.Description = w.Means + " First: " + w.First + ". Runbook: " + w.Runbook()
+			a.Name, a.Watch, a.Page, a.First, a.Runbook = name, w.Name, w.Page, strings.ReplaceAll(w.First, "NAME", p.Cluster), w.Runbook()
+			a.Description = w.Means + " First: " + a.First + ". Runbook: " + w.Runbook()
 			all = append(all, a)
 		}
 	}

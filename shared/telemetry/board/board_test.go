@@ -67,6 +67,102 @@ func TestAlarmsGolden(t *testing.T) {
 	golden(t, "testdata/alarms.json", append(text, '\n'))
 }
 
+// deploy is where people find what is made of the catalogue.
+const deploy = "../../../deploy/"
+
+func TestGrafanaGolden(t *testing.T) {
+	for _, d := range board.Dashboards {
+		text, err := board.Grafana(d)
+		if err != nil {
+			t.Fatal(err)
+		}
+		golden(t, deploy+"grafana/"+d.Name+".json", text)
+	}
+}
+
+func TestPrometheusRuleGolden(t *testing.T) {
+	text, err := board.PrometheusRule()
+	if err != nil {
+		t.Fatal(err)
+	}
+	golden(t, deploy+"grafana/alerts.yaml", text)
+}
+
+func TestPageGolden(t *testing.T) {
+	golden(t, deploy+"docs/metrics.md", board.Page())
+}
+
+// Each row is on one of Grafana's dashboards, and each of Grafana's queries parses and
+// names a metric of the catalogue.
+func TestGrafanaShowsEveryMetric(t *testing.T) {
+	shown := map[string]int{}
+	for _, d := range board.Dashboards {
+		text, err := board.Grafana(d)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var body struct {
+			Panels []struct {
+				ID      int
+				Targets []struct{ Expr, RefID string }
+			}
+		}
+		if err := json.Unmarshal(text, &body); err != nil {
+			t.Fatal(err)
+		}
+		for i, panel := range body.Panels {
+			if panel.ID != i+1 {
+				t.Errorf("the panel in place %d has id %d", i+1, panel.ID)
+			}
+			for _, q := range panel.Targets {
+				if strings.Count(q.Expr, "(") != strings.Count(q.Expr, ")") || len(q.RefID) != 1 {
+					t.Errorf("%+v", q)
+				}
+				for _, found := range metricName.FindAllString(q.Expr, -1) {
+					shown[strings.TrimSuffix(found, "_bucket")]++
+				}
+			}
+		}
+	}
+	for _, m := range telemetry.Catalogue {
+		if shown[m.Name] == 0 {
+			t.Errorf("%s is on no dashboard", m.Name)
+		}
+		delete(shown, m.Name)
+	}
+	if len(shown) > 0 {
+		t.Errorf("Grafana asks for %v, which nothing emits", shown)
+	}
+}
+
+// Every alarm has a page that says what to do first, and no page is of no alarm.
+func TestEveryAlarmHasARunbook(t *testing.T) {
+	pages, err := filepath.Glob(deploy + "docs/runbooks/*.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, w := range board.Watches {
+		file := filepath.Join(deploy, "docs/runbooks", w.Name+".md")
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Errorf("alarm %s has no page: %v", w.Name, err)
+			continue
+		}
+		for _, want := range []string{"# " + w.Name + "\n", w.Means, "    " + w.First, "## What to look at", "## Remedy", "## When it is harmless"} {
+			if !strings.Contains(string(text), want) {
+				t.Errorf("%s does not say %q", file, want)
+			}
+		}
+		pages = slices.DeleteFunc(pages, func(page string) bool { return page == file })
+	}
+	pages = slices.DeleteFunc(pages, func(page string) bool { return filepath.Base(page) == "README.md" })
+	if len(pages) > 0 {
+		t.Errorf("these pages are of no alarm: %v", pages)
+	}
+}
+
+var metricName = regexp.MustCompile(`\b(?:joist|karpenter)_[a-z_0-9]+`)
+
 // Each metric is drawn in exactly one panel, and each panel draws something.
 func TestEachMetricHasAPanel(t *testing.T) {
 	drawn := map[string]int{}
@@ -165,12 +261,11 @@ func known(p topology.Plan, m board.Metric) bool {
 
 // PromQL names only what the catalogue has, with labels that it has.
 func TestExpressionsNameTheCatalogue(t *testing.T) {
-	name := regexp.MustCompile(`\b(?:joist|karpenter)_[a-z_]+`)
 	for _, w := range board.Watches {
 		if w.Expr == "" && len(board.Alarms(plan(t))) == 0 {
 			t.Errorf("watch %s watches nothing", w.Name)
 		}
-		for _, found := range name.FindAllString(w.Expr, -1) {
+		for _, found := range metricName.FindAllString(w.Expr, -1) {
 			if !slices.ContainsFunc(telemetry.Catalogue, func(m telemetry.Metric) bool {
 				return found == m.Name || m.Kind == telemetry.Histogram && slices.Contains([]string{m.Name + "_bucket", m.Name + "_count", m.Name + "_sum"}, found)
 			}) {

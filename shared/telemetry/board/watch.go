@@ -11,93 +11,93 @@ import (
 // Watches are all that a person should look at, the most urgent first.
 var Watches = []Watch{
 	{
-		Name: "dead-letters", Page: true, First: "joist dead list",
+		Name: "dead-letters", Page: true, First: "joist dead list --cluster NAME",
 		Means:      "A message could not be dealt with and lies in a dead-letter queue.",
 		Expr:       "sum by (service) (increase(joist_dead_letters_total[10m])) > 0",
 		cloudWatch: eachQueue(deadLetters),
 	},
 	{
-		Name: "oldest-message", Page: true, First: "joist queues",
+		Name: "oldest-message", Page: true, First: "joist queues --cluster NAME",
 		Means:      "A queue's oldest message has waited for longer than its service may take.",
 		Expr:       "histogram_quantile(0.9, sum by (le, service) (rate(joist_event_age_seconds_bucket[5m]))) > 60",
 		For:        3 * time.Minute,
 		cloudWatch: eachQueue(late),
 	},
 	{
-		Name: "notice-overdue", Page: true, First: "joist queues",
+		Name: "notice-overdue", Page: true, First: "joist queues --cluster NAME",
 		Means: "AWS took an instance at the time that it had announced, and its node was not drained.",
 		Expr:  "sum by (nodepool) (increase(joist_drains_overdue_total[10m])) > 0",
 	},
 	{
-		Name: "bug", Page: true, First: "joist dead list",
+		Name: "bug", Page: true, First: "joist dead list --cluster NAME",
 		Means:      "A handler panicked, or found something that cannot be.",
 		Expr:       `sum by (service) (increase(joist_events_refused_total{kind="bug"}[10m])) > 0`,
 		cloudWatch: refused("bug", 0),
 	},
 	{
-		Name: "sweep-stopped", Page: true, First: "joist doctor",
+		Name: "sweep-stopped", Page: true, First: "joist doctor --cluster NAME",
 		Means: "An inventory would have taken more than a tenth of the cluster at once, and nothing was touched.",
 		Expr: `sum(increase(joist_events_refused_total{service="lifecycle",kind="denied"}[10m]))` +
 			` + sum(increase(joist_step_seconds_count{service="lifecycle",result="denied"}[10m])) > 0`,
 	},
 	{
-		Name: "watcher-silent", Page: true, First: "joist doctor",
+		Name: "watcher-silent", Page: true, First: "joist doctor --cluster NAME",
 		Means:      "The watcher has not asked for an inventory for twice its time: pods wait and nobody is asked.",
 		Expr:       `(sum(increase(joist_messages_sent_total{service="watcher"}[2m])) or vector(0)) < 1`,
 		For:        time.Minute,
 		cloudWatch: silent,
 	},
 	{
-		Name: "denied", Page: true, First: "joist doctor",
+		Name: "denied", Page: true, First: "joist doctor --cluster NAME",
 		Means:      "A right is missing: AWS or Kubernetes refuses a call.",
 		Expr:       `sum by (service) (increase(joist_events_refused_total{kind="denied"}[10m])) > 0`,
 		cloudWatch: refused("denied", 0),
 	},
 	{
-		Name: "poison", First: "joist dead list",
+		Name: "poison", First: "joist dead list --cluster NAME",
 		Means:      "More than five messages in five minutes cannot be read, or contradict themselves.",
 		Expr:       `sum by (service) (increase(joist_events_refused_total{kind="poison"}[5m])) > 5`,
 		cloudWatch: refused("poison", 5),
 	},
 	{
-		Name: "launch-shortage", First: "joist why",
+		Name: "launch-shortage", First: "joist doctor --cluster NAME",
 		Means: "More than half of what was asked of EC2 in fifteen minutes was refused.",
 		Expr: `sum(increase(joist_launch_refusals_total[15m])) > 4 and` +
 			` sum(increase(joist_launch_refusals_total[15m])) > (sum(increase(joist_instances_launched_total[15m])) or vector(0))`,
 		cloudWatch: shortage,
 	},
 	{
-		Name: "launches-stopped", Page: true, First: "joist queues",
+		Name: "launches-stopped", Page: true, First: "joist queues --cluster NAME",
 		Means:      "The breaker holds launches back: somebody asks for more instances than anybody can have meant.",
 		Expr:       "sum(increase(joist_launches_stopped_total[10m])) > 0",
 		cloudWatch: total(telemetry.Stopped),
 	},
 	{
-		Name: "foreign-touched", Page: true, First: "joist doctor",
+		Name: "foreign-touched", Page: true, First: "joist doctor --cluster NAME",
 		Means:      "Somebody asked to end, tag or remove what is not the cluster's; it was left alone.",
 		Expr:       "sum(increase(joist_foreign_spared_total[10m])) > 0",
 		cloudWatch: total(telemetry.Spared),
 	},
 	{
-		Name: "looks-failing", Page: true, First: "joist doctor",
+		Name: "looks-failing", Page: true, First: "joist doctor --cluster NAME",
 		Means: "The watcher or lifecycle cannot look at the cluster, or nobody leads.",
 		Expr: `sum by (service) (rate(joist_step_seconds_count{result="ok"}[5m])) == 0` +
 			` or sum by (service) (rate(joist_step_seconds_count{result!="ok"}[5m])) > sum by (service) (rate(joist_step_seconds_count{result="ok"}[5m]))`,
 		For: 5 * time.Minute,
 	},
 	{
-		Name: "function-failing", Page: true, First: "joist queues",
+		Name: "function-failing", Page: true, First: "joist queues --cluster NAME",
 		Means:      "A function ends in errors or time-outs, or AWS holds its invocations back.",
 		cloudWatch: functions,
 	},
 	{
-		Name: "verdicts-failed", First: "joist doctor",
+		Name: "verdicts-failed", First: "joist doctor --cluster NAME",
 		Means:      "Messages were dealt with and could not be deleted, hidden or parked; they come again.",
 		Expr:       "sum by (service) (increase(joist_verdicts_failed_total[15m])) > 10",
 		cloudWatch: often(telemetry.Undone, 10),
 	},
 	{
-		Name: "clocks-differ", First: "joist doctor",
+		Name: "clocks-differ", First: "joist doctor --cluster NAME",
 		Means:      "A sender's clock is more than a minute ahead of the queue's; deadlines and expiries are wrong by as much.",
 		Expr:       "sum by (service) (increase(joist_events_skewed_total[15m])) > 0",
 		For:        15 * time.Minute,

@@ -1,0 +1,70 @@
+package board
+
+import (
+	"bytes"
+	"fmt"
+	"path"
+	"strings"
+
+	"github.com/joist-autoscaler/joist/shared/telemetry"
+)
+
+// Page is deploy/docs/metrics.md.
+func Page() []byte {
+	var out bytes.Buffer
+	out.WriteString(`# Metrics, dashboards and alarms
+
+This page is made of the catalogue in ` + "`shared/telemetry`" + `, and so are the instruments, the dashboards and the alarms.
+
+What runs in the cluster (watcher, lifecycle) serves ` + "`/metrics`" + ` on METRICS_PORT, 8080 by default. What runs as a Lambda function writes the metrics
+marked with dimensions below to its log in the embedded metric format at the end of each invocation, and CloudWatch reads them there, in the
+namespace ` + "`" + Namespace + "`" + ` under the same names. As a poller outside of the cluster it serves ` + "`/metrics`" + ` instead.
+
+| dashboard | what it shows |
+|---|---|
+| CloudWatch, made by the CDK app | queues and functions, and what the functions count ([with demo data](figures/dashboards-cloudwatch.svg)) |
+`)
+	for _, d := range Dashboards {
+		fmt.Fprintf(&out, "| [%s](../grafana/%s.json) | %s ([with demo data](figures/dashboards-%s.svg)) |\n", d.Name, d.Name, d.Title, strings.TrimPrefix(d.Name, "joist-"))
+	}
+	out.WriteString("\n## Alarms\n\nThose with a condition in PromQL are in [alerts.yaml](../grafana/alerts.yaml); those of CloudWatch are made by the CDK app.\n\n" +
+		"| alarm | wakes somebody | means | first command | CloudWatch | Prometheus |\n|---|---|---|---|---|---|\n")
+	for _, w := range Watches {
+		fmt.Fprintf(&out, "| [%s](runbooks/%s) | %s | %s | `%s` | %s | %s |\n", w.Name, path.Base(w.Runbook()), yes(w.Page), w.Means, w.First, yes(w.cloudWatch != nil), yes(w.Expr != ""))
+	}
+	out.WriteString("\n## Metrics\n")
+	for _, row := range Rows {
+		fmt.Fprintf(&out, "\n### %s\n\n| metric | kind, unit | labels | from | dimensions in CloudWatch | what it counts |\n|---|---|---|---|---|---|\n", row.Title)
+		for _, panel := range row.Panels {
+			for _, m := range panel.drawn() {
+				fmt.Fprintf(&out, "| `%s` | %s, %s | %s | %s | %s | %s |\n",
+					m.Name, m.Kind, m.Unit, labels(m), strings.Join(m.Services, ", "), strings.Join(m.CloudWatch, ", "), m.Help)
+			}
+		}
+	}
+	out.WriteString("\n## Karpenter's metrics\n\nThe names that begin with `karpenter_` above mean what they mean in Karpenter v1.14, so that its dashboards go on working. " +
+		"Times are from when Joist saw what happened, which is within a second.\nOf the others:\n\n| Karpenter's | here | why |\n|---|---|---|\n")
+	for _, o := range telemetry.Others {
+		like := "absent"
+		if o.Like != "" {
+			like = "similar: `" + o.Like + "`"
+		}
+		fmt.Fprintf(&out, "| `%s` | %s | %s |\n", o.Name, like, o.Why)
+	}
+	return out.Bytes()
+}
+
+func yes(is bool) string {
+	if is {
+		return "yes"
+	}
+	return "no"
+}
+
+func labels(m telemetry.Metric) string {
+	var all []string
+	for _, l := range m.Labels {
+		all = append(all, "`"+l.Name+"`: "+l.Help)
+	}
+	return strings.Join(all, "; ")
+}
