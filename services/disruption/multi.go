@@ -20,7 +20,7 @@ const (
 	repairsMost = 4
 	// fallsMost is after how many smaller sets in a row that are worse than the best no
 	// better one is expected.
-	fallsMost = 3
+	fallsMost = 4
 	// patience is what a further pod must save at least to be moved in the same command,
 	// in what a pod of the largest set saves on average.
 	patience = 1.0
@@ -30,12 +30,20 @@ const (
 )
 
 // multiNode looks for sets of nodes that can go together, the most wasteful first,
-// until no set is found any more. Each counts on those before it.
+// until no set is found any more, and then one of other nodes. Each counts on those
+// before it.
 func (p *pass) multiNode() {
 	worth := consolidation.NewWorth(&p.snapshot, p.stock)
+	fair := worth.PerPod(p.free(MultiNode))
 	for range setsMost {
-		best := p.bestSet(p.wasteful(worth))
+		best := p.bestSet(p.within(p.wasting(worth)))
 		if best == nil {
+			if best = p.drawn(worth); best != nil && !p.later(best, fair) {
+				p.take(best)
+			}
+			break
+		}
+		if p.later(best, fair) {
 			break
 		}
 		p.take(best)
@@ -45,11 +53,10 @@ func (p *pass) multiNode() {
 	}
 }
 
-// wasteful are the nodes that cost more than their pods are worth, as many as the
-// budgets have room for. Those come first that waste most for what it costs to
-// disturb them; in upstream's order (B151) a node that is dear and full comes before
-// one that is cheaper and nearly empty.
-func (p *pass) wasteful(worth consolidation.Worth) []*candidate.Candidate {
+// wasting are the nodes that cost more than their pods are worth. Those come first
+// that waste most for what it costs to disturb them; in upstream's order (B151) a node
+// that is dear and full comes before one that is cheaper and nearly empty.
+func (p *pass) wasting(worth consolidation.Worth) []*candidate.Candidate {
 	waste := map[*candidate.Candidate]float64{}
 	list := p.free(MultiNode)
 	for _, c := range list {
@@ -58,10 +65,15 @@ func (p *pass) wasteful(worth consolidation.Worth) []*candidate.Candidate {
 	slices.SortStableFunc(list, func(a, b *candidate.Candidate) int {
 		return cmp.Or(cmp.Compare(waste[b], waste[a]), cmp.Compare(a.Lifetime(), b.Lifetime()), cmp.Compare(a.Node.Claim, b.Node.Claim))
 	})
+	return slices.DeleteFunc(list, func(c *candidate.Candidate) bool { return waste[c] <= 0 })
+}
+
+// within are the first of a list, as many as the budgets have room for in one command.
+func (p *pass) within(list []*candidate.Candidate) []*candidate.Candidate {
 	wanted := map[string]int{}
-	list = slices.DeleteFunc(list, func(c *candidate.Candidate) bool {
+	list = slices.DeleteFunc(slices.Clone(list), func(c *candidate.Candidate) bool {
 		pool := c.Node.NodePool
-		if waste[c] <= 0 || wanted[pool] >= p.room.Left(pool, MultiNode.reason()) {
+		if wanted[pool] >= p.room.Left(pool, MultiNode.reason()) {
 			return true
 		}
 		wanted[pool]++
@@ -76,7 +88,7 @@ func (p *pass) wasteful(worth consolidation.Worth) []*candidate.Candidate {
 func (p *pass) bestSet(list []*candidate.Candidate) *attempt {
 	var best *attempt
 	each, falls := 0.0, 0
-	for n := len(list); n > 1 && falls < fallsMost; n = n * 4 / 5 {
+	for n := len(list); n > 1 && falls < fallsMost; n = n * 9 / 10 {
 		a := p.repaired(list[:n])
 		switch {
 		case !a.good() || !a.worthwhile():

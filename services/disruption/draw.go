@@ -1,0 +1,88 @@
+package disruption
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/joist-autoscaler/joist/services/disruption/internal/candidate"
+	"github.com/joist-autoscaler/joist/services/disruption/internal/consolidation"
+)
+
+// drawsMost is how many sets are drawn in one pass: it bounds the time that a cluster
+// at rest costs.
+const drawsMost = 64
+
+// drawnMost is how many nodes a drawn set has: few make a mixture, and the time that it
+// takes goes with their pods.
+const drawnMost = 8
+
+// drawn tries sets other than the most wasteful nodes, and returns the one that saves
+// most for each pod that it moves. Where a budget lets few nodes go at once, what those
+// leave over seldom fills new nodes, and the next few would do no better alone; a
+// mixture often does.
+//
+// The sets are drawn by dice that fall alike in every pass, so that one cluster has one
+// answer, and is at rest once there is none.
+func (p *pass) drawn(worth consolidation.Worth) *attempt {
+	list := p.wasting(worth)
+	most := min(len(p.within(list)), drawnMost)
+	if most < 2 {
+		return nil
+	}
+	var best *attempt
+	var falls dice
+	tried := map[string]bool{}
+	for range drawsMost {
+		set := p.draw(&falls, list, 2+falls.below(most-1))
+		key := fmt.Sprint(places(set))
+		if tried[key] || len(set) < 2 {
+			continue
+		}
+		tried[key] = true
+		a := p.repaired(set)
+		if a.good() && a.worthwhile() && (best == nil || a.perPod() > best.perPod()) {
+			best = &a
+		}
+	}
+	return best
+}
+
+// perPod is what each pod that is moved saves.
+func (a *attempt) perPod() float64 { return a.SavedPerHour / float64(a.PodsMoved) }
+
+// draw takes n nodes of a list, in its order, as far as the budgets have room.
+func (p *pass) draw(falls *dice, list []*candidate.Candidate, n int) []*candidate.Candidate {
+	left := make([]int, len(list))
+	for i := range left {
+		left[i] = i
+	}
+	var chosen []int
+	wanted := map[string]int{}
+	for len(left) > 0 && len(chosen) < n {
+		k := falls.below(len(left))
+		i, last := left[k], len(left)-1
+		left[k], left = left[last], left[:last]
+		if pool := list[i].Node.NodePool; wanted[pool] < p.room.Left(pool, MultiNode.reason()) {
+			wanted[pool]++
+			chosen = append(chosen, i)
+		}
+	}
+	slices.Sort(chosen)
+	var set []*candidate.Candidate
+	for _, i := range chosen {
+		set = append(set, list[i])
+	}
+	return set
+}
+
+// dice fall in the order of splitmix64, by Sebastiano Vigna.
+type dice uint64
+
+// below is the next fall, from 0 to n-1.
+func (d *dice) below(n int) int {
+	*d += 0x9e3779b97f4a7c15
+	z := uint64(*d)
+	z = (z ^ z>>30) * 0xbf58476d1ce4e5b9
+	z = (z ^ z>>27) * 0x94d049bb133111eb
+	return int((z ^ z>>31) % uint64(n))
+}

@@ -1,0 +1,108 @@
+package disruption
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strconv"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/joist-autoscaler/joist/services/disruption/internal/consolidation"
+	"github.com/joist-autoscaler/joist/services/disruption/internal/fixture"
+	"github.com/joist-autoscaler/joist/shared/scheduling"
+)
+
+// patchy is nodes that are three quarters full with pods of three sizes, of which a
+// budget lets a tenth go.
+func patchy(seed uint64) scheduling.Snapshot {
+	rng := rand.New(rand.NewPCG(seed, 0))
+	nodes := make([]scheduling.Node, 0, 30)
+	for i := range 30 {
+		name := fmt.Sprintf("node-%02d", i)
+		n := fixture.Node(name, []string{"t4g.large", "t4g.xlarge"}[rng.IntN(2)])
+		room := 1900
+		if n.Labels["node.kubernetes.io/instance-type"] == "t4g.xlarge" {
+			room = 3900
+		}
+		for k := 0; room > 900; k++ {
+			milli := 500 + 100*rng.IntN(8)
+			if milli > room {
+				break
+			}
+			room -= milli
+			fixture.With(fixture.Pods(fmt.Sprintf("pod-%02d-%d", i, k), 1, fmt.Sprintf("%dm", milli), "500Mi"))(&n)
+		}
+		nodes = append(nodes, n)
+	}
+	return fixture.Snapshot(fixture.Pool(fixture.Budgets("10%")), nodes...)
+}
+
+// TestB153OtherSetsAreTried looks at fleets in which the most wasteful nodes that a
+// budget lets go give nothing, and others do.
+func TestB153OtherSetsAreTried(t *testing.T) {
+	for _, seed := range []uint64{14, 27, 47, 48, 71, 74} {
+		t.Run(strconv.FormatUint(seed, 10), func(t *testing.T) {
+			s := patchy(seed)
+			stock := fixture.Stock(s)
+			p := newPass(s, stock, Options{})
+			worth := consolidation.NewWorth(&p.snapshot, p.stock)
+			if best := p.bestSet(p.within(p.wasting(worth))); best != nil {
+				t.Fatalf("the most wasteful nodes can go: %v", places(best.nodes))
+			}
+			found := Evaluate(s, stock, Options{}).Commands
+			if len(found) == 0 || found[0].Method != MultiNode || found[0].SavedPerHour <= 0 {
+				t.Fatalf("it finds %+v", found)
+			}
+			nodes := 0
+			for _, c := range found {
+				nodes += len(c.Nodes)
+			}
+			if nodes > 3 {
+				t.Errorf("%d of 30 nodes go, and a tenth may", nodes)
+			}
+			if diff := cmp.Diff(found, Evaluate(s, stock, Options{}).Commands); diff != "" {
+				t.Errorf("the same snapshot, and something else (-first +second):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestDrawnSetsKeepTheirOrderAndTheBudgets(t *testing.T) {
+	s := patchy(14)
+	s.NodePools = append(s.NodePools, fixture.Pool(fixture.Budgets("2")))
+	s.NodePools[1].Name = "other"
+	for i := range s.Nodes[:15] {
+		s.Nodes[i].NodePool = "other"
+		s.Nodes[i].Labels["karpenter.sh/nodepool"] = "other"
+	}
+	p := newPass(s, fixture.Stock(s), Options{})
+	list := p.wasting(consolidation.NewWorth(&p.snapshot, p.stock))
+	seen, full := map[string]bool{}, 0
+	var falls dice
+	for range 200 {
+		set := p.draw(&falls, list, 4)
+		if !p.fits(set, MultiNode.reason()) {
+			t.Errorf("the budgets have no room for %v", places(set))
+		}
+		last := -1
+		for _, c := range set {
+			i := slices.Index(list, c)
+			if i <= last {
+				t.Errorf("%v is not in the order of the list, or one of it comes twice", places(set))
+			}
+			last = i
+		}
+		seen[fmt.Sprint(places(set))] = true
+		if len(set) == 4 {
+			full++
+		}
+	}
+	if len(seen) < 150 || full < 150 {
+		t.Errorf("of 200 sets %d are different, and %d as large as they may be", len(seen), full)
+	}
+	if set := p.draw(&falls, list, len(list)); len(set) != 4 {
+		t.Errorf("%d nodes are drawn where four may go", len(set))
+	}
+}
