@@ -59,6 +59,9 @@ type Cluster struct {
 	// ZonalShift keeps away from zones that a zonal shift moves the cluster away from, and
 	// IsolatedVPC calls nobody but what has a VPC endpoint.
 	ZonalShift, IsolatedVPC bool
+	// Environment is what all of the cluster's functions are told besides, by the names of
+	// settings.Variables.
+	Environment map[string]string
 }
 
 // Profiles says who makes instance profiles.

@@ -20,7 +20,7 @@ var (
 	clusterKeys = []string{
 		"clusterName", "clusterUID", "namePrefix", "namespace", "oidcProvider", "podIdentity", "adopt", "nodeRole", "instanceProfile", "nodeProfiles",
 		"nodeAccess", "interruptionQueue", "queueVisibility", "existingRules", "existingQueuePolicy",
-		"nodeTags", "parameters", "replayers", "zonalShift", "isolatedVPC",
+		"nodeTags", "parameters", "replayers", "zonalShift", "isolatedVPC", "environment",
 	}
 )
 

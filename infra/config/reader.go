@@ -79,6 +79,25 @@ func (r *reader) list(key string) []string {
 	return items
 }
 
+// pairs reads NAME=value texts that commas divide, or an object.
+func (r *reader) pairs(key string) map[string]string {
+	all := map[string]string{}
+	if object, ok := r.get(key).(map[string]any); ok {
+		for name, value := range object {
+			all[name] = fmt.Sprint(value)
+		}
+		return all
+	}
+	for _, item := range r.list(key) {
+		name, value, ok := strings.Cut(item, "=")
+		if !ok {
+			r.fail(key, item, "NAME=value, with commas between them, or an object in cdk.json")
+		}
+		all[name] = value
+	}
+	return all
+}
+
 // duration reads a time in Go's notation.
 func (r *reader) duration(key string) time.Duration {
 	text := r.text(key)

@@ -1,7 +1,10 @@
 package stack
 
 import (
+	"maps"
+	"math"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -176,6 +179,11 @@ func (p plane) environment(service string) map[string]string {
 	if service != "interruption" {
 		e[settings.Bucket], e[settings.Prefix] = p.bucket, p.cluster.Name
 	}
+	if n := len(p.config.Clusters); n > 1 && service == "launcher" {
+		// EC2's rates are the account's.
+		e[settings.EC2Share] = strconv.FormatFloat(math.Floor(1000/float64(n))/1000, 'g', -1, 64)
+	}
+	maps.Copy(e, p.cluster.Environment)
 	if service == "catalog" {
 		for name, on := range map[string]bool{settings.ZonalShift: p.cluster.ZonalShift, settings.IsolatedVPC: p.cluster.IsolatedVPC} {
 			if on {

@@ -1,8 +1,10 @@
 package stack_test
 
 import (
+	"encoding/json"
 	"fmt"
 	"maps"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -369,6 +371,56 @@ func TestTemplatesFit(t *testing.T) {
 		for id, d := range in.of(t, "AWS::CloudWatch::Dashboard") {
 			if !strings.Contains(d.text("DashboardBody"), board.Namespace) {
 				t.Errorf("%s shows nothing of ours", id)
+			}
+		}
+	})
+}
+
+// What topology names is made, as it says; what else looks at an account relies on it.
+func TestTopologyIsMade(t *testing.T) {
+	everywhere(t, func(t *testing.T, name string, in template) {
+		for _, k := range configOf(t, contexts[name]).Clusters {
+			made := map[string]resource{}
+			for _, r := range in.Resources {
+				for _, key := range []string{"QueueName", "Name", "ArchiveName", "LogGroupName", "FunctionName"} {
+					if r.Properties[key] != nil {
+						made[r.Type+" "+r.text(key)] = r
+					}
+				}
+			}
+			for _, thing := range []string{"Events::EventBus " + k.Plan.Bus, "Events::Archive " + k.Plan.Archive, "Logs::LogGroup " + k.Plan.AuditLogGroup,
+				"Scheduler::ScheduleGroup " + k.Plan.ScheduleGroup} {
+				if made["AWS::"+thing].Type == "" {
+					t.Errorf("there is no %s", thing)
+				}
+			}
+			for _, q := range k.Plan.Queues {
+				work, dead := made["AWS::SQS::Queue "+q.Name], made["AWS::SQS::Queue "+q.Dead]
+				if (work.Type == "") != q.Existing || dead.Type == "" {
+					t.Errorf("the queue %s and its dead-letter queue: %v, %v", q.Name, work.Type, dead.Type)
+				}
+				if !q.Existing && (work.number("VisibilityTimeout") != q.Visibility.Seconds() || work.number("MessageRetentionPeriod") != q.Retention.Seconds() ||
+					work.at("RedrivePolicy", "maxReceiveCount") != float64(q.MaxReceives)) {
+					t.Errorf("%s is not %+v: %v", q.Name, q, work.Properties)
+				}
+			}
+			for _, rule := range k.Plan.Rules {
+				r := made["AWS::Events::Rule "+rule.Name]
+				if (r.Type == "") != slices.Contains(k.Queue.Rules, rule.ID) {
+					t.Errorf("the rule %s is made: %t", rule.Name, r.Type != "")
+				}
+				var pattern any
+				if err := json.Unmarshal([]byte(rule.Pattern), &pattern); err != nil {
+					t.Fatal(err)
+				}
+				if r.Type != "" && (!reflect.DeepEqual(r.Properties["EventPattern"], pattern) || r.text("EventBusName") != rule.Bus) {
+					t.Errorf("%s has the pattern %v on %s", rule.Name, r.Properties["EventPattern"], r.text("EventBusName"))
+				}
+			}
+			for _, tick := range k.Plan.Ticks {
+				if s := made["AWS::Scheduler::Schedule "+tick.Name]; flat(s.at("Target", "Input")) != tick.Input {
+					t.Errorf("%s says %v", tick.Name, s.at("Target", "Input"))
+				}
 			}
 		}
 	})

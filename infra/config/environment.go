@@ -1,0 +1,36 @@
+package config
+
+import (
+	"maps"
+	"slices"
+
+	"github.com/joist-autoscaler/joist/shared/settings"
+)
+
+// Told are the variables that the stack itself tells functions, or Lambda does.
+var Told = []string{
+	settings.ClusterName, settings.ClusterUID, settings.Bucket, settings.Prefix, settings.Bus, settings.QueueURL, settings.DeadLetterURL,
+	settings.ZonalShift, settings.IsolatedVPC, settings.Region, settings.Lambda, settings.Interruptions,
+}
+
+// checkEnvironment refuses variables that nothing reads, and values that no service
+// would start with.
+func (c *Cluster) checkEnvironment() error {
+	for _, name := range slices.Sorted(maps.Keys(c.Environment)) {
+		known := slices.ContainsFunc(settings.Variables, func(v settings.Variable) bool { return v.Name == name })
+		switch {
+		case slices.Contains(Told, name):
+			return invalid("leave it out", "%s: environment has %s, which the stack says itself", c.Name, name)
+		case !known:
+			return invalid("joist-launcher --help and the others list their variables", "%s: environment has %s, which nothing reads", c.Name, name)
+		}
+	}
+	_, err := settings.Read(func(name string) (string, bool) {
+		value, ok := c.Environment[name]
+		return value, ok
+	})
+	if err != nil {
+		return invalid("joist-launcher --help and the others explain their variables", "%s: environment: %v", c.Name, err)
+	}
+	return nil
+}
