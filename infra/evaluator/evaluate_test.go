@@ -291,3 +291,28 @@ func TestUndecidable(t *testing.T) {
 		}
 	}
 }
+
+// What AWS knows of who asks, and what it is not to be mistaken for.
+func TestPrincipals(t *testing.T) {
+	byService := `{"Effect":"Allow","Principal":"*","Action":"sqs:SendMessage","Resource":"*","Condition":{"Bool":{"aws:PrincipalIsAWSService":"%t"}}}`
+	several := `{"Effect":"Allow","Principal":"*","Action":"sqs:SendMessage","Resource":"arn:aws:sqs:eu-west-1:${k:many}:work"}`
+	for _, test := range []struct {
+		name      string
+		who       evaluator.Principal
+		statement string
+		want      bool
+	}{
+		{"a service is one", evaluator.Principal{Kind: evaluator.Service, Name: "events.amazonaws.com"}, fmt.Sprintf(byService, true), true},
+		{"and not a role", evaluator.Principal{Kind: evaluator.Service, Name: "events.amazonaws.com"}, fmt.Sprintf(byService, false), false},
+		{"a role is none", evaluator.Principal{Kind: evaluator.Role, Name: me}, fmt.Sprintf(byService, true), false},
+		{"and says so", evaluator.Principal{Kind: evaluator.Role, Name: me}, fmt.Sprintf(byService, false), true},
+		{"a name of another kind is another's", evaluator.Principal{Kind: evaluator.Federated, Name: me}, toMe, false},
+		{"a variable of several values is none", evaluator.Principal{Kind: evaluator.Role, Name: me}, several, false},
+	} {
+		got, err := evaluator.Policies{Resource: policy(t, test.statement)}.Evaluate(evaluator.Request{
+			Principal: test.who, Action: "sqs:SendMessage", Resource: queue, Context: map[string][]string{"k:many": {ours, theirs}}})
+		if err != nil || got.Allowed != test.want {
+			t.Errorf("%s: %+v, %v", test.name, got, err)
+		}
+	}
+}

@@ -44,6 +44,7 @@ func legitimateLaunches() []call {
 		{name: "try a launch template", who: "launcher", models: "ec2cloud.TryTemplate", needs: makeTemplate(dry)},
 		{name: "try a fleet and a run", who: "launcher", models: "ec2cloud.TryFleet, ec2cloud.TryRun", needs: launch{tags: dry, template: dry}.needs()},
 		{name: "delete an own launch template", who: "launcher", models: "ec2cloud.DeleteTemplate", needs: one(do("ec2:DeleteLaunchTemplate", ec2("launch-template"), carries(owned(cluster))))},
+		{name: "delete a launch template of dry runs", who: "launcher", models: "ec2cloud.DeleteTemplate", needs: one(do("ec2:DeleteLaunchTemplate", ec2("launch-template"), carries(dry)))},
 		{name: "list launch templates", who: "launcher", models: "ec2cloud.Templates", needs: one(do("ec2:DescribeLaunchTemplates", "*"))},
 		{name: "terminate an own instance", who: "launcher", models: "ec2cloud.Terminate", needs: one(do("ec2:TerminateInstances", ec2("instance"), carries(launched(cluster))))},
 		{name: "terminate an instance that Karpenter launched before v1", who: "launcher", models: "ec2cloud.Terminate", needs: one(do("ec2:TerminateInstances", ec2("instance"), carries(old)))},
