@@ -1,0 +1,43 @@
+package rights_test
+
+import (
+	"go/parser"
+	"go/token"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// The evaluator knows the standard library alone, and rights only names that are
+// shared besides: neither can be made to agree with the app by the app.
+func TestImports(t *testing.T) {
+	const shared = "github.com/joist-autoscaler/joist/shared/"
+	may := map[string][]string{
+		"evaluator": nil,
+		"rights":    {"catalog", "event", "fault", "karpenter", "launchspec", "scheduling", "topology"},
+	}
+	for folder, rooms := range may {
+		files, err := filepath.Glob(filepath.Join("..", folder, "*.go"))
+		if err != nil || len(files) == 0 {
+			t.Fatalf("no files of %s: %v", folder, err)
+		}
+		for _, path := range files {
+			if strings.HasSuffix(path, "_test.go") {
+				continue
+			}
+			file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.ImportsOnly)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, i := range file.Imports {
+				name := strings.Trim(i.Path.Value, `"`)
+				host, _, _ := strings.Cut(name, "/")
+				room, ours := strings.CutPrefix(name, shared)
+				if strings.Contains(host, ".") && (!ours || !slices.Contains(rooms, room)) {
+					t.Errorf("%s imports %s", path, name)
+				}
+			}
+		}
+	}
+}
