@@ -30,14 +30,18 @@ const (
 type Release struct {
 	// Name and Namespace are the release's. Chart is the chart's folder.
 	Name, Namespace, Chart string
-	// Files are files of values, and Set are values as in --set, which come after.
-	Files, Set []string
+	// Files are files of values. Strings and Set are values as in --set-string and
+	// --set, which come after.
+	Files, Strings, Set []string
 }
 
 func (r Release) args(command string, flags ...string) []string {
 	args := []string{command, r.Name, r.Chart, "--namespace", r.Namespace}
 	for _, file := range r.Files {
 		args = append(args, "--values", file)
+	}
+	for _, value := range r.Strings {
+		args = append(args, "--set-string", value)
 	}
 	for _, value := range r.Set {
 		args = append(args, "--set", value)

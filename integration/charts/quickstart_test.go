@@ -28,7 +28,6 @@ func TestQuickstartPlans(t *testing.T) {
 	binary := filepath.Join(t.TempDir(), "joist")
 	build := exec.CommandContext(t.Context(), "go", "build", "-o", binary, "./cmd/joist")
 	build.Dir = root + "/services/cli"
-	build.Env = append(os.Environ(), "GOWORK=off")
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("building joist: %v\n%s", err, out)
 	}

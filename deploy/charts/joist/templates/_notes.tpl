@@ -45,6 +45,11 @@ WARNING: nothing reads these values; look for typing errors:
 {{- if and (hasKey .Values.serviceAccount.annotations $key) (not (hasKey .Values.watcher.serviceAccount.annotations $key)) (not (hasKey .Values.lifecycle.serviceAccount.annotations $key)) }}
 {{- $advice = append $advice (printf "serviceAccount.annotations: one role for both services has more rights than either needs. Try: set %s in watcher.serviceAccount.annotations and in lifecycle.serviceAccount.annotations" $key) }}
 {{- end }}
+{{- range concat .Values.controller.env .Values.watcher.env .Values.lifecycle.env }}
+{{- if eq .name "FEATURE_GATES" }}
+{{- $advice = append $advice "env: FEATURE_GATES there gives no rights. Try: settings.featureGates" }}
+{{- end }}
+{{- end }}
 {{- if not (contains "karpenter.sh/nodepool" (toYaml .Values.affinity)) }}
 {{- $advice = append $advice "affinity: nothing keeps the pods off the nodes that they manage. Try: nodeAffinity with karpenter.sh/nodepool DoesNotExist" }}
 {{- end }}

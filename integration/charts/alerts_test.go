@@ -1,0 +1,15 @@
+package charts
+
+import (
+	"os"
+	"testing"
+)
+
+// The alerts of the chart are those that the metric catalogue generates.
+func TestAlerts(t *testing.T) {
+	generated, err := os.ReadFile(root + "/deploy/grafana/alerts.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	golden(t, Joist+"/files/alerts.yaml", string(generated))
+}
