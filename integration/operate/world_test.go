@@ -115,7 +115,12 @@ func (w *world) joist(t *testing.T, args ...string) (stdout, stderr string, code
 func (w *world) golden(t *testing.T, name string, args ...string) {
 	t.Helper()
 	stdout, stderr, code := w.joist(t, args...)
-	got := fmt.Sprintf("$ joist %s\n%s\nstderr:\n%s\nexit code %d\n", strings.Join(args, " "), stdout, stderr, code)
+	compare(t, name, fmt.Sprintf("$ joist %s\n%s\nstderr:\n%s\nexit code %d\n", strings.Join(args, " "), stdout, stderr, code))
+}
+
+// compare compares a text with a golden file.
+func compare(t *testing.T, name, got string) {
+	t.Helper()
 	file := filepath.Join("testdata", name+".golden")
 	if *update {
 		if err := os.WriteFile(file, []byte(got), 0o644); err != nil {

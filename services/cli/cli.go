@@ -49,6 +49,11 @@ type Env struct {
 	Store func(ctx context.Context, bucket, prefix string) (blob.Store, error)
 	// AWS says how AWS is reached, with the rights of whoever asks.
 	AWS func(ctx context.Context) (aws.Config, error)
+	// Kube opens a cluster by a kubeconfig and a context of it, which may both be empty,
+	// and gives what reads a path of its API server's.
+	Kube func(kubeconfig, context string) (func(ctx context.Context, path string) ([]byte, error), error)
+	// Run runs a program of this machine, and gives what it prints.
+	Run func(ctx context.Context, name string, args ...string) (string, error)
 }
 
 // errChanges is how a command says that there is something to do; it is no error.
@@ -85,7 +90,7 @@ func newRoot(env Env) *cobra.Command {
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		return usage(err, cmd.CommandPath()+" --help")
 	})
-	root.AddCommand(budgetsCommand(env), consolidateCommand(env), deadCommand(env), demo.Command(), planCommand(env), queuesCommand(env), replayCommand(env), simulateCommand(env), versionCommand(env), whyCommand(env))
+	root.AddCommand(budgetsCommand(env), consolidateCommand(env), deadCommand(env), demo.Command(), doctorCommand(env), planCommand(env), queuesCommand(env), replayCommand(env), simulateCommand(env), versionCommand(env), whyCommand(env))
 	return root
 }
 

@@ -57,6 +57,8 @@ func TestGolden(t *testing.T) {
 		{"help-queues", []string{"queues", "--help"}, cli.ExitNothing},
 		{"help-dead", []string{"dead", "--help"}, cli.ExitNothing},
 		{"help-replay", []string{"replay", "--help"}, cli.ExitNothing},
+		{"help-doctor", []string{"doctor", "--help"}, cli.ExitNothing},
+		{"doctor-odd-store", []string{"doctor", "--cluster", "prod", "--store", "bucket"}, cli.ExitError},
 		{"queues-nothing", []string{"queues"}, cli.ExitError},
 		{"queues-odd-cluster", []string{"queues", "--cluster", "my cluster"}, cli.ExitError},
 		{"dead-no-id", []string{"dead", "show", "--cluster", "prod"}, cli.ExitError},

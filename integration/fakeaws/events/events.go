@@ -43,11 +43,13 @@ func New(broker *memqueue.Broker) *Service {
 		"CreateEventBus":    awsjson.Op(s.createBus),
 		"DescribeEventBus":  awsjson.Op(s.describeBus),
 		"DescribeRule":      awsjson.Op(s.describeRule),
-		"CreateArchive":     awsjson.Op(s.createArchive),
-		"DescribeArchive":   awsjson.Op(s.describeArchive),
-		"StartReplay":       awsjson.Op(s.startReplay),
-		"DescribeReplay":    awsjson.Op(s.describeReplay),
-		"CancelReplay":      awsjson.Op(s.cancelReplay),
+
+		"ListRuleNamesByTarget": awsjson.Op(s.namesByTarget),
+		"CreateArchive":         awsjson.Op(s.createArchive),
+		"DescribeArchive":       awsjson.Op(s.describeArchive),
+		"StartReplay":           awsjson.Op(s.startReplay),
+		"DescribeReplay":        awsjson.Op(s.describeReplay),
+		"CancelReplay":          awsjson.Op(s.cancelReplay),
 	}}
 	return s
 }
@@ -229,6 +231,21 @@ func (s *Service) listTargets(_ *http.Request, in struct{ Rule, EventBusName str
 		targets = append(targets, out)
 	}
 	return map[string][]target{"Targets": targets}, nil
+}
+
+// namesByTarget finds the rules that have a target.
+func (s *Service) namesByTarget(_ *http.Request, in struct{ TargetArn, EventBusName string }) (any, error) {
+	bus, err := s.bus(in.EventBusName)
+	if err != nil {
+		return nil, err
+	}
+	names := []string{}
+	for _, r := range bus.Rules() {
+		if slices.ContainsFunc(r.Targets, func(t memqueue.Target) bool { return queueARN(t.Queue) == in.TargetArn }) {
+			names = append(names, r.Name)
+		}
+	}
+	return map[string][]string{"RuleNames": names}, nil
 }
 
 func queueARN(name string) string { return "arn:aws:sqs:eu-west-1:123456789012:" + name }

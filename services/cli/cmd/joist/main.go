@@ -32,7 +32,7 @@ func main() {
 	context.AfterFunc(ctx, stop)
 	code := cli.Run(ctx, cli.Env{
 		Args: os.Args[1:], Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr,
-		Environ: os.Environ(), Now: time.Now, Build: build(), Store: bucket, AWS: account,
+		Environ: os.Environ(), Now: time.Now, Build: build(), Store: bucket, AWS: account, Kube: kube, Run: run,
 	})
 	stop()
 	os.Exit(code)

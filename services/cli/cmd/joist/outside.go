@@ -1,0 +1,56 @@
+package main
+
+import (
+	"context"
+	"os/exec"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/runtime/serializer"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/joist-autoscaler/joist/shared/fault"
+)
+
+// kube opens a cluster as kubectl would.
+func kube(kubeconfig, kubecontext string) (func(ctx context.Context, path string) ([]byte, error), error) {
+	const what = "reading the kubeconfig"
+	rules := clientcmd.NewDefaultClientConfigLoadingRules()
+	rules.ExplicitPath = kubeconfig
+	config, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, &clientcmd.ConfigOverrides{CurrentContext: kubecontext}).ClientConfig()
+	if err != nil {
+		return nil, fault.E(what, fault.Invalid, err).WithHint("aws eks update-kubeconfig --name NAME, or name a file with --kubeconfig")
+	}
+	config.NegotiatedSerializer = serializer.NewCodecFactory(runtime.NewScheme()).WithoutConversion()
+	config.GroupVersion = &schema.GroupVersion{}
+	client, err := rest.UnversionedRESTClientFor(config)
+	if err != nil {
+		return nil, fault.E(what, fault.Invalid, err).WithHint("see whether kubectl get nodes works")
+	}
+	return func(ctx context.Context, path string) ([]byte, error) {
+		text, err := client.Get().RequestURI(path).DoRaw(ctx)
+		op := "reading " + path
+		switch {
+		case err == nil:
+			return text, nil
+		case apierrors.IsNotFound(err):
+			return nil, fault.E(op, fault.Missing, err)
+		case apierrors.IsForbidden(err):
+			return nil, fault.E(op, fault.Denied, err)
+		case apierrors.IsUnauthorized(err):
+			return nil, fault.E(op, fault.Invalid, err).WithHint("log in anew: aws eks update-kubeconfig, with credentials that the cluster knows")
+		}
+		return nil, fault.E(op, fault.Retry, err).WithHint("see whether kubectl get nodes works")
+	}, nil
+}
+
+// run runs a program.
+func run(ctx context.Context, name string, args ...string) (string, error) {
+	told, err := exec.CommandContext(ctx, name, args...).CombinedOutput()
+	if err != nil {
+		return "", fault.E("running "+name, fault.Missing, err)
+	}
+	return string(told), nil
+}

@@ -1,0 +1,157 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/joist-autoscaler/joist/services/cli/internal/doctor"
+	"github.com/joist-autoscaler/joist/services/cli/internal/facts"
+	"github.com/joist-autoscaler/joist/shared/blob"
+	"github.com/joist-autoscaler/joist/shared/fault"
+	"github.com/joist-autoscaler/joist/shared/settings"
+)
+
+// doctorFlags are those of `joist doctor`.
+type doctorFlags struct {
+	cluster             clusterFlags
+	nodeRole, store     string
+	kubeconfig, context string
+	variables           []string
+	offline             bool
+	format              string
+}
+
+func doctorCommand(env Env) *cobra.Command {
+	var flags doctorFlags
+	cmd := &cobra.Command{
+		Use:   "doctor --cluster NAME",
+		Short: "Find what is wrong with a cluster's installation, each with its remedy",
+		Long: "Doctor looks at the queues, rules, functions, roles, subnets and documents of a cluster in AWS, at its Deployments,\n" +
+			"Lease, definitions and aws-auth in Kubernetes, and at this machine, all at the same time and within " + facts.Limit.String() + ", and says\n" +
+			"what is wrong and how to mend it. It changes nothing. What it may not look at it names, with the right to grant.\n\n" +
+			"Exit codes: 0 nothing is wrong in what could be looked at, 2 there are findings, 1 an error.",
+		Example: "  joist doctor --cluster prod\n" +
+			"  joist doctor --cluster prod --variable KARPENTER_VERSION -o json",
+		Args: cobra.NoArgs,
+	}
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return examine(cmd, env, flags) }
+	flags.cluster.add(cmd)
+	f := cmd.Flags()
+	f.StringVar(&flags.nodeRole, "node-role", "", "name of the role of nodes (default: KarpenterNodeRole-NAME)")
+	f.StringVar(&flags.store, "store", "", "where the services keep documents, as s3://BUCKET/PREFIX (default: $"+settings.Bucket+" and $"+settings.Prefix+", or the bucket that the stack makes)")
+	f.StringVar(&flags.kubeconfig, "kubeconfig", "", "kubeconfig file (default: $"+settings.Kubeconfig+", or ~/.kube/config)")
+	f.StringVar(&flags.context, "context", "", "context of the kubeconfig (default: its current one)")
+	f.BoolVar(&flags.offline, "no-kubernetes", false, "do not look at Kubernetes")
+	f.StringArrayVar(&flags.variables, "variable", nil, "variable that has to be set in this shell, such as KARPENTER_VERSION for the commands of a guide; may be repeated")
+	formatFlag(cmd, &flags.format, "table", "json")
+	return cmd
+}
+
+// examination is what `joist doctor -o json` prints.
+type examination struct {
+	APIVersion string           `json:"apiVersion"`
+	Kind       string           `json:"kind"`
+	Cluster    string           `json:"cluster"`
+	Findings   []doctor.Finding `json:"findings"`
+	Unseen     []doctor.Unseen  `json:"unseen"`
+}
+
+func examine(cmd *cobra.Command, env Env, flags doctorFlags) error {
+	sources, err := flags.sources(cmd, env)
+	if err != nil {
+		return err
+	}
+	var unopened []doctor.Unseen
+	if !flags.offline {
+		if sources.Kube, err = env.kube(flags); err != nil {
+			unopened = append(unopened, doctor.Unseen{What: "Kubernetes", Why: oneLine(err.Error()), Fix: first(fault.HintOf(err), "--kubeconfig, or --no-kubernetes")})
+		}
+	}
+	known, unseen := facts.Gather(cmd.Context(), sources)
+	known.Environ = env.values(flags.variables)
+	out := examination{apiVersion, "Examination", sources.Plan.Cluster, orEmpty(doctor.Examine(known)), orEmpty(append(unopened, unseen...))}
+	if flags.format == "json" {
+		err = printJSON(cmd.OutOrStdout(), out)
+	} else {
+		_, err = io.WriteString(cmd.OutOrStdout(), out.text())
+	}
+	if err == nil && len(out.Findings) > 0 {
+		err = errChanges
+	}
+	return err
+}
+
+// sources are what is looked at, as far as it is known without asking anybody.
+func (d *doctorFlags) sources(cmd *cobra.Command, env Env) (facts.Sources, error) {
+	plan, err := d.cluster.plan(cmd, env)
+	if err != nil {
+		return facts.Sources{}, err
+	}
+	s := facts.Sources{
+		Plan: plan, NodeRole: first(d.nodeRole, "KarpenterNodeRole-"+plan.Prefix), AWS: env.account, Store: env.Store, Run: env.Run, Now: env.Now,
+		Bucket: env.value(settings.Bucket), Prefix: first(env.value(settings.Prefix), plan.Cluster),
+	}
+	if d.store != "" {
+		place, isS3 := strings.CutPrefix(d.store, "s3://")
+		if s.Bucket, s.Prefix, _ = strings.Cut(strings.Trim(place, "/"), "/"); !isS3 || s.Bucket == "" {
+			return s, usage(fmt.Errorf("%q is no place of documents", d.store), "--store s3://BUCKET/PREFIX, as the services have them in "+settings.Bucket+" and "+settings.Prefix)
+		}
+	}
+	if s.Store == nil {
+		s.Store = func(context.Context, string, string) (blob.Store, error) {
+			return nil, fault.F("opening a bucket", fault.Invalid, "this build reads no buckets")
+		}
+	}
+	return s, nil
+}
+
+// kube opens the cluster.
+func (e Env) kube(flags doctorFlags) (func(ctx context.Context, path string) ([]byte, error), error) {
+	if e.Kube == nil {
+		return nil, fault.F("opening Kubernetes", fault.Invalid, "this build speaks to no Kubernetes")
+	}
+	return e.Kube(first(flags.kubeconfig, e.value(settings.Kubeconfig)), flags.context)
+}
+
+// values are those of variables, of those that are not set, too.
+func (e Env) values(names []string) map[string]string {
+	out := map[string]string{}
+	for _, name := range names {
+		out[name] = e.value(name)
+	}
+	return out
+}
+
+// text is the examination for people.
+func (e examination) text() string {
+	var b strings.Builder
+	problems := 0
+	for _, f := range e.Findings {
+		if f.Severity == doctor.Problem {
+			problems++
+		}
+		fmt.Fprintf(&b, "%s  %s (%s)\n    %s\n    Fix: %s\n", f.Severity, f.Subject, f.Check, f.What, f.Fix)
+	}
+	if len(e.Unseen) > 0 {
+		b.WriteString("Could not look at:\n")
+		for _, u := range e.Unseen {
+			fmt.Fprintf(&b, "  - %s: %s\n", u.What, u.Why)
+			if u.Fix != "" {
+				fmt.Fprintf(&b, "    Fix: %s\n", u.Fix)
+			}
+		}
+	}
+	switch {
+	case len(e.Findings) > 0:
+		fmt.Fprintf(&b, "%d problems and %d warnings in %s.\n", problems, len(e.Findings)-problems, e.Cluster)
+	case len(e.Unseen) > 0:
+		fmt.Fprintf(&b, "Nothing is wrong in what could be looked at of %s.\n", e.Cluster)
+	default:
+		fmt.Fprintf(&b, "Nothing is wrong with %s.\n", e.Cluster)
+	}
+	return b.String()
+}

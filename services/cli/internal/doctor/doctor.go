@@ -1,0 +1,191 @@
+// Package doctor says what is wrong with a cluster's installation, and how to mend it.
+//
+// The idea: looking and judging are apart. Facts are values, gathered by package gather
+// as far as rights reach; Examine is a function of them. What was not looked at is never
+// judged: a nil fact gives no finding, and is listed as unseen instead, with the right
+// that was lacking.
+package doctor
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"github.com/joist-autoscaler/joist/shared/topology"
+)
+
+// Severity says how bad a finding is.
+type Severity string
+
+const (
+	// Problem: something does not work, or will not.
+	Problem Severity = "problem"
+	// Warning: it works, and a person may want to know.
+	Warning Severity = "warning"
+)
+
+// Finding is one thing that is wrong, as `joist doctor -o json` prints it.
+type Finding struct {
+	// Check names the check, for programs; the list is append-only.
+	Check    string   `json:"check"`
+	Severity Severity `json:"severity"`
+	// Subject is what it is about, such as queue/prod.
+	Subject string `json:"subject"`
+	// What is wrong, and what comes of it.
+	What string `json:"what"`
+	// Fix says how to mend it.
+	Fix string `json:"fix"`
+}
+
+// Unseen is something that could not be looked at.
+type Unseen struct {
+	What string `json:"what"`
+	Why  string `json:"why"`
+	Fix  string `json:"fix,omitempty"`
+}
+
+// Facts are what is known of an installation. A nil pointer, and a nil map or slice, is
+// what was not looked at.
+type Facts struct {
+	Plan topology.Plan
+	Now  time.Time
+
+	// Queues are by name; one that does not exist has a nil value.
+	Queues map[string]*Queue
+	// Rules are those that have a queue as their target, by the queue's name.
+	Rules map[string][]Rule
+	// Functions are by service; one that does not exist has a nil value.
+	Functions map[string]*Function
+
+	// SpotRole says whether the service-linked role of EC2 Spot exists (A029).
+	SpotRole *bool
+	NodeRole *NodeRole
+	// Access is how nodes are let into the cluster (A027).
+	Access *Access
+	// Subnets and SecurityGroups are those with the discovery tag (A035, A052).
+	Subnets, SecurityGroups []Tagged
+
+	Lease       *Lease
+	Deployments []Deployment
+	// Accounts are the ServiceAccounts that have a role of IAM (A039).
+	Accounts []Account
+	// Resources are the kinds that the API server serves, as group/version/plural.
+	Resources []string
+
+	// Snapshot and Catalogue are when they were last written; zero if never.
+	Snapshot, Catalogue *time.Time
+	// Skew is how far this machine's clock is ahead of AWS's.
+	Skew *time.Duration
+	// Tools are the programs that people use beside Joist (A018).
+	Tools []Tool
+	// Environ are variables that the seeds' commands use, with their values (A021).
+	Environ map[string]string
+}
+
+// Queue is what SQS says of a queue.
+type Queue struct {
+	Name, ARN             string
+	Visibility, Retention time.Duration
+	// Policy is the access policy as it is, or "".
+	Policy string
+	// DeadARN and MaxReceives are the redrive policy; empty without one.
+	DeadARN     string
+	MaxReceives int
+}
+
+// Rule is a rule with the queue as its target.
+type Rule struct {
+	Name, Bus, Pattern string
+	Enabled            bool
+	// DeadARN is the target's dead-letter queue, or "".
+	DeadARN, InputPath string
+}
+
+// Function is what Lambda says of a service's function.
+type Function struct {
+	Timeout time.Duration
+	// Mappings are the ARNs of the queues that it is invoked for, and whether each is
+	// enabled.
+	Mappings map[string]bool
+}
+
+// NodeRole is the role of nodes.
+type NodeRole struct {
+	Name, ARN string
+	Missing   bool
+	// Trust is the trust policy.
+	Trust string
+	// Policies are the names of the managed policies that are attached.
+	Policies []string
+}
+
+// Access is who may join the cluster.
+type Access struct {
+	// Mode is the cluster's authentication mode.
+	Mode string
+	// Entry says whether there is an access entry of type EC2_LINUX for the nodes' role;
+	// nil when that was not looked at.
+	Entry *bool
+	// AuthMap is the mapRoles of aws-auth; nil when it was not looked at, "" when there is
+	// none.
+	AuthMap *string
+}
+
+// Tagged is a subnet or a security group with the discovery tag.
+type Tagged struct{ ID, VPC, Zone string }
+
+// Lease is Karpenter's.
+type Lease struct {
+	Namespace, Holder string
+	Renewed           time.Time
+}
+
+// Deployment is one of Joist's or of Karpenter's.
+type Deployment struct {
+	Namespace, Name string
+	// Karpenter says that it runs Karpenter's controller.
+	Karpenter bool
+	Replicas  int
+	Images    []string
+	// Environ are the variables of its containers that are written out.
+	Environ map[string]string
+}
+
+// Account is a ServiceAccount with a role.
+type Account struct {
+	Namespace, Name, Role string
+	// Trust is the role's trust policy; nil when it was not looked at.
+	Trust *string
+}
+
+// Tool is a program on this machine.
+type Tool struct {
+	Name string
+	// Version is what it says of itself; empty if it was not found.
+	Version string
+}
+
+// Examine judges facts. Problems come first, and findings of one kind by subject.
+func Examine(f Facts) []Finding {
+	var all []Finding
+	for _, check := range []func(Facts) []Finding{
+		queuesThere, redrives, times, deliveries, policies, functions,
+		spotRole, nodeRole, access, discovery,
+		karpenter, replicas, kinds, trusts, unset,
+		fresh, skew, tools,
+	} {
+		all = append(all, check(f)...)
+	}
+	slices.SortStableFunc(all, func(a, b Finding) int {
+		return cmp.Or(cmp.Compare(a.Severity, b.Severity), cmp.Compare(a.Check, b.Check), cmp.Compare(a.Subject, b.Subject))
+	})
+	return all
+}
+
+func problem(check, subject, what, fix string) Finding {
+	return Finding{check, Problem, subject, what, fix}
+}
+
+func warning(check, subject, what, fix string) Finding {
+	return Finding{check, Warning, subject, what, fix}
+}

@@ -1,0 +1,202 @@
+package doctor_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/joist-autoscaler/joist/services/cli/internal/doctor"
+	"github.com/joist-autoscaler/joist/shared/event"
+	"github.com/joist-autoscaler/joist/shared/topology"
+)
+
+var now = time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
+
+func arn(queue string) string { return "arn:aws:sqs:eu-west-1:123456789012:" + queue }
+
+const (
+	queuePolicy = `{"Statement":[{"Effect":"Allow","Principal":{"Service":["events.amazonaws.com","sqs.amazonaws.com"]},"Action":"sqs:SendMessage","Resource":"*"}]}`
+	nodeTrust   = `{"Version":"2012-10-17","Statement":{"Effect":"Allow","Principal":{"Service":"ec2.amazonaws.com"},"Action":"sts:AssumeRole"}}`
+	podTrust    = `{"Statement":[{"Effect":"Allow","Principal":{"Federated":"oidc"},"Action":"sts:AssumeRoleWithWebIdentity","Condition":{"StringEquals":{` +
+		`"oidc.eks/id/1:aud":"sts.amazonaws.com","oidc.eks/id/1:sub":"system:serviceaccount:joist:joist-watcher"}}}]}`
+)
+
+// sound are the facts of an installation with which nothing is wrong.
+func sound(t *testing.T) doctor.Facts {
+	t.Helper()
+	plan, err := topology.Of(topology.Cluster{Name: "prod"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	yes, empty, skew, trust := true, "", 3*time.Second, podTrust
+	written := now.Add(-10 * time.Minute)
+	f := doctor.Facts{
+		Plan: plan, Now: now, Queues: map[string]*doctor.Queue{}, Rules: map[string][]doctor.Rule{}, Functions: map[string]*doctor.Function{},
+		SpotRole: &yes,
+		NodeRole: &doctor.NodeRole{Name: "KarpenterNodeRole-prod", ARN: "arn:aws:iam::1:role/KarpenterNodeRole-prod", Trust: nodeTrust, Policies: []string{
+			"AmazonEKSWorkerNodePolicy", "AmazonEKS_CNI_Policy", "AmazonEC2ContainerRegistryPullOnly", "AmazonSSMManagedInstanceCore",
+		}},
+		Access:         &doctor.Access{Mode: "API_AND_CONFIG_MAP", Entry: &yes, AuthMap: &empty},
+		Subnets:        []doctor.Tagged{{"subnet-1", "vpc-1", "a"}, {"subnet-2", "vpc-1", "b"}},
+		SecurityGroups: []doctor.Tagged{{"sg-1", "vpc-1", ""}},
+		Lease:          &doctor.Lease{Namespace: "kube-system", Holder: "joist", Renewed: now},
+		Deployments: []doctor.Deployment{
+			{Namespace: "joist", Name: "joist-watcher", Replicas: 2, Images: []string{"ghcr.io/x/joist-watcher:v1.0.0"}, Environ: map[string]string{"CLUSTER_NAME": "prod"}},
+			{Namespace: "kube-system", Name: "karpenter", Karpenter: true},
+		},
+		Accounts: []doctor.Account{{"joist", "joist-watcher", "prod-joist-watcher", &trust}},
+		Resources: []string{
+			"karpenter.sh/v1/nodepools", "karpenter.sh/v1/nodeclaims", "karpenter.k8s.aws/v1/ec2nodeclasses", "karpenter.sh/v1alpha1/nodeoverlays",
+			"autoscaling.x-k8s.io/v1beta1/capacitybuffers",
+		},
+		Snapshot: &written, Catalogue: &written, Skew: &skew,
+		Tools:   []doctor.Tool{{"helm", "v3.19.0"}, {"kubectl", "v1.36.1"}, {"aws", "2.31.0"}},
+		Environ: map[string]string{"CLUSTER_NAME": "prod"},
+	}
+	for _, q := range plan.Queues {
+		f.Queues[q.Dead] = &doctor.Queue{Name: q.Dead, ARN: arn(q.Dead), Retention: q.DeadRetention}
+		f.Queues[q.Name] = &doctor.Queue{
+			Name: q.Name, ARN: arn(q.Name), Visibility: q.Visibility, Retention: q.Retention, Policy: queuePolicy, DeadARN: arn(q.Dead), MaxReceives: q.MaxReceives,
+		}
+		f.Functions[q.Service] = &doctor.Function{Timeout: q.Timeout, Mappings: map[string]bool{arn(q.Name): true}}
+		for _, r := range plan.Rules {
+			if r.Service == q.Service {
+				f.Rules[q.Name] = append(f.Rules[q.Name], doctor.Rule{Name: r.Name, Bus: r.Bus, Pattern: r.Pattern, Enabled: true, DeadARN: arn(q.Dead), InputPath: r.InputPath})
+			}
+		}
+	}
+	return f
+}
+
+// TestNothingIsWrong: with a sound installation, and with one of which nothing could be
+// looked at.
+func TestNothingIsWrong(t *testing.T) {
+	if found := doctor.Examine(sound(t)); len(found) > 0 {
+		t.Errorf("%+v", found)
+	}
+	if found := doctor.Examine(doctor.Facts{Plan: sound(t).Plan, Now: now}); len(found) > 0 {
+		t.Errorf("of nothing: %+v", found)
+	}
+}
+
+// TestOneBadFact spoils one fact at a time, and expects its finding and no other.
+func TestOneBadFact(t *testing.T) {
+	no := false
+	queue := func(f doctor.Facts) *doctor.Queue { return f.Queues["prod"] }
+	for _, test := range []struct {
+		name  string
+		spoil func(f *doctor.Facts)
+		check string
+		says  string
+		fix   string
+	}{
+		{"A044 the queue has another name", func(f *doctor.Facts) { f.Queues["prod"] = nil }, "queue-missing", "gets nothing", "--interruption-queue"},
+		{"no dead-letter queue", func(f *doctor.Facts) { f.Queues["prod-joist-planner-dead"] = nil }, "dead-missing", "planner", "cdk deploy"},
+		{"A045 no policy", func(f *doctor.Facts) { queue(*f).Policy = "" }, "policy-missing", "will never receive events", "events.amazonaws.com"},
+		{"a policy for SQS alone", func(f *doctor.Facts) { queue(*f).Policy = strings.Replace(queuePolicy, "events", "s3", 1) }, "policy-missing", "", ""},
+		{"a policy that denies", func(f *doctor.Facts) { queue(*f).Policy = strings.Replace(queuePolicy, "Allow", "Deny", 1) }, "policy-missing", "", ""},
+		{"a policy that is none", func(f *doctor.Facts) { queue(*f).Policy = "{" }, "policy-unreadable", "", ""},
+		{"A050 no rules", func(f *doctor.Facts) { f.Rules["prod"] = nil }, "rules-missing", "will never receive events", "Terraform"},
+		{"A047 one rule is gone", func(f *doctor.Facts) {
+			f.Rules["prod"] = slices.DeleteFunc(f.Rules["prod"], func(r doctor.Rule) bool { return strings.Contains(r.Name, "spot") })
+		}, "rule-missing", "EC2 Spot Instance Interruption Warning", ""},
+		{"a rule is disabled", func(f *doctor.Facts) { f.Rules["prod-joist-lifecycle"][0].Enabled = false }, "rules-missing", "", ""},
+		{"a rule of another cluster's facts", func(f *doctor.Facts) {
+			r := &f.Rules["prod-joist-lifecycle"][0]
+			r.Pattern = strings.Replace(r.Pattern, `"prod"`, `"test"`, 1)
+		}, "rules-missing", "", ""},
+		{"a rule loses what it cannot deliver", func(f *doctor.Facts) { f.Rules["prod"][0].DeadARN = "" }, "rule-no-dead", "", "DeadLetterConfig"},
+		{"a rule sends the whole event", func(f *doctor.Facts) { f.Rules["prod-joist-lifecycle"][0].InputPath = "" }, "rule-input", "", "$.detail"},
+		{"no redrive", func(f *doctor.Facts) { queue(*f).DeadARN = "" }, "redrive-missing", "", "RedrivePolicy"},
+		{"redrive elsewhere", func(f *doctor.Facts) { queue(*f).DeadARN = arn("other") }, "redrive-elsewhere", "other", ""},
+		{"redrive soon", func(f *doctor.Facts) { queue(*f).MaxReceives = 3 }, "redrive-soon", "after 3", ""},
+		{"visibility", func(f *doctor.Facts) { queue(*f).Visibility = 539 * time.Second }, "visibility-short", "6 times the 1m30s", "540"},
+		{"A043 retention", func(f *doctor.Facts) { queue(*f).Retention = 299 * time.Second }, "retention-short", "", "300"},
+		{"no mapping", func(f *doctor.Facts) { f.Functions["planner"].Mappings = nil }, "mapping-missing", "prod-joist-planner", ""},
+		{"a mapping is disabled", func(f *doctor.Facts) { f.Functions["planner"].Mappings[arn("prod-joist-planner")] = false }, "mapping-disabled", "", "--enabled"},
+		{"A029 no spot role", func(f *doctor.Facts) { f.SpotRole = &no }, "spot-role", "refused", "create-service-linked-role"},
+		{"A037 no node role", func(f *doctor.Facts) { f.NodeRole.Missing = true }, "node-role-missing", "", ""},
+		{"A041 node trust", func(f *doctor.Facts) { f.NodeRole.Trust = strings.Replace(nodeTrust, "ec2.", "lambda.", 1) }, "node-role-trust", "never join", ""},
+		{"A038 node policies", func(f *doctor.Facts) { f.NodeRole.Policies = f.NodeRole.Policies[:2] }, "node-role-policies", "AmazonSSMManagedInstanceCore, AmazonEC2ContainerRegistryReadOnly", "attach-role-policy"},
+		{"A027 no access", func(f *doctor.Facts) { f.Access.Entry = &no }, "node-access", "never join", "create-access-entry"},
+		{"A027 no mapping in aws-auth", func(f *doctor.Facts) { f.Access.Mode = "CONFIG_MAP" }, "node-access", "", "iamidentitymapping"},
+		{"A052 no subnet", func(f *doctor.Facts) { f.Subnets = []doctor.Tagged{} }, "discovery-missing", "karpenter.sh/discovery=prod", "create-tags"},
+		{"A052 no security group", func(f *doctor.Facts) { f.SecurityGroups = []doctor.Tagged{} }, "discovery-missing", "", ""},
+		{"A035 two security groups", func(f *doctor.Facts) { f.SecurityGroups = append(f.SecurityGroups, doctor.Tagged{"sg-2", "vpc-1", ""}) }, "discovery-twice", "sg-1, sg-2", "delete-tags"},
+		{"two VPCs", func(f *doctor.Facts) { f.Subnets[0].VPC = "vpc-2" }, "discovery-vpcs", "several VPCs", ""},
+		{"Karpenter runs", func(f *doctor.Facts) { f.Deployments[1].Replicas = 2 }, "karpenter-runs", "", "kubectl scale deployment karpenter -n kube-system --replicas 0"},
+		{"Karpenter leads", func(f *doctor.Facts) { f.Lease.Holder = "karpenter-1_x" }, "karpenter-leads", "karpenter-1_x", ""},
+		{"A084 one replica", func(f *doctor.Facts) { f.Deployments[0].Replicas = 1 }, "replicas-one", "", "replicas=2"},
+		{"no replica", func(f *doctor.Facts) { f.Deployments[0].Replicas = 0 }, "replicas-none", "", ""},
+		{"not installed", func(f *doctor.Facts) { f.Deployments = f.Deployments[1:] }, "joist-missing", "", "helm install"},
+		{"no definition", func(f *doctor.Facts) { f.Resources = f.Resources[1:] }, "crd-missing", "nodepools", "joist-crd"},
+		{"an old definition", func(f *doctor.Facts) { f.Resources[0] = "karpenter.sh/v1beta1/nodepools" }, "crd-missing", "older Karpenter", ""},
+		{"no overlay", func(f *doctor.Facts) { f.Resources = slices.Delete(f.Resources, 3, 4) }, "crd-optional", "", ""},
+		{"A039 the subject", func(f *doctor.Facts) { f.Accounts[0].Namespace = "kube-system" }, "trust-subject", "trusts system:serviceaccount:joist:joist-watcher", "system:serviceaccount:kube-system:joist-watcher"},
+		{"A039 no web identity", func(f *doctor.Facts) { trust := nodeTrust; f.Accounts[0].Trust = &trust }, "trust-subject", "no web identity", ""},
+		{"A021 no version", func(f *doctor.Facts) { f.Deployments[0].Images[0] = "ghcr.io/x/joist-watcher:${KARPENTER_VERSION}" }, "variable-unset", "names no version", "KARPENTER_VERSION"},
+		{"A021 an empty version", func(f *doctor.Facts) { f.Deployments[0].Images[0] = "ghcr.io/x/joist-watcher:" }, "variable-unset", "", ""},
+		{"A021 a variable of a pod", func(f *doctor.Facts) { f.Deployments[0].Environ["CLUSTER_NAME"] = "${CLUSTER_NAME}" }, "variable-unset", "never filled in", ""},
+		{"A021 a variable of the shell", func(f *doctor.Facts) { f.Environ["AWS_ACCOUNT_ID"] = "" }, "variable-unset", "", "export AWS_ACCOUNT_ID"},
+		{"an old snapshot", func(f *doctor.Facts) { at := now.Add(-2 * time.Hour); f.Snapshot = &at }, "snapshot-old", "2h0m0s old", ""},
+		{"no snapshot", func(f *doctor.Facts) { f.Snapshot = &time.Time{} }, "snapshot-old", "ever written", ""},
+		{"an old catalogue", func(f *doctor.Facts) { at := now.Add(-25 * time.Hour); f.Catalogue = &at }, "catalogue-old", "", ""},
+		{"the clock", func(f *doctor.Facts) { skew := -2 * time.Minute; f.Skew = &skew }, "clock", "2m0s", "NTP"},
+		{"A018 no helm", func(f *doctor.Facts) { f.Tools[0].Version = "" }, "tool-missing", "", "install helm"},
+		{"A036 an old helm", func(f *doctor.Facts) { f.Tools[0].Version = "v3.8.2" }, "tool-old", "v3.8.2", ""},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			f := sound(t)
+			test.spoil(&f)
+			found := doctor.Examine(f)
+			if len(found) != 1 || found[0].Check != test.check {
+				t.Fatalf("found %+v, want one %s", found, test.check)
+			}
+			if one := found[0]; !strings.Contains(one.What, test.says) || !strings.Contains(one.Fix, test.fix) || one.Fix == "" || one.Subject == "" {
+				t.Errorf("%+v does not say %q or %q", one, test.says, test.fix)
+			}
+		})
+	}
+}
+
+// TestA050KarpentersOwnRulesDo: rules of other names, such as those of Karpenter's stack,
+// bring the events as well.
+func TestA050KarpentersOwnRulesDo(t *testing.T) {
+	f := sound(t)
+	f.Rules["prod"] = nil
+	for i, r := range event.NoticeRules {
+		f.Rules["prod"] = append(f.Rules["prod"], doctor.Rule{Name: fmt.Sprintf("Karpenter-prod-%d", i), Bus: "default", Pattern: r.Pattern, Enabled: true, DeadARN: "x"})
+	}
+	if found := doctor.Examine(f); len(found) > 0 {
+		t.Errorf("%+v", found)
+	}
+}
+
+// TestUnknownIsNoFinding: what might be well is not called wrong.
+func TestUnknownIsNoFinding(t *testing.T) {
+	no := false
+	f := sound(t)
+	f.Access = &doctor.Access{Mode: "API_AND_CONFIG_MAP", Entry: &no} // aws-auth was not looked at
+	f.Accounts[0].Trust = nil
+	f.Functions = nil
+	f.Queues["prod"].Visibility = time.Second // pollers set their own
+	if found := doctor.Examine(f); len(found) > 0 {
+		t.Errorf("%+v", found)
+	}
+}
+
+// TestProblemsComeFirst, and in an order that does not change.
+func TestProblemsComeFirst(t *testing.T) {
+	f := sound(t)
+	f.Tools[0].Version = ""
+	f.Queues["prod"].Policy, f.Rules["prod"] = "", nil
+	var got []string
+	for _, one := range doctor.Examine(f) {
+		got = append(got, string(one.Severity)+" "+one.Check)
+	}
+	if want := []string{"problem policy-missing", "problem rules-missing", "warning tool-missing"}; !slices.Equal(got, want) {
+		t.Errorf("%v", got)
+	}
+}

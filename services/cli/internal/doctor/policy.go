@@ -1,0 +1,95 @@
+package doctor
+
+import (
+	"encoding/json"
+	"path"
+	"slices"
+	"strings"
+)
+
+// texts is a JSON text or list of such, as IAM's policies have them.
+type texts []string
+
+// UnmarshalJSON takes both.
+func (t *texts) UnmarshalJSON(data []byte) error {
+	var one string
+	if json.Unmarshal(data, &one) == nil {
+		*t = texts{one}
+		return nil
+	}
+	return json.Unmarshal(data, (*[]string)(t))
+}
+
+// statement is what is read of a policy's statement.
+type statement struct {
+	Effect    string
+	Principal principal
+	Action    texts
+	Condition map[string]map[string]texts
+}
+
+// principal is "*" or named by kinds.
+type principal map[string]texts
+
+// UnmarshalJSON takes both.
+func (p *principal) UnmarshalJSON(data []byte) error {
+	var all string
+	if json.Unmarshal(data, &all) == nil {
+		*p = principal{"*": {all}}
+		return nil
+	}
+	return json.Unmarshal(data, (*map[string]texts)(p))
+}
+
+func statements(policy string) ([]statement, error) {
+	if policy == "" {
+		return nil, nil
+	}
+	var document struct{ Statement json.RawMessage }
+	if err := json.Unmarshal([]byte(policy), &document); err != nil {
+		return nil, err
+	}
+	var many []statement
+	if json.Unmarshal(document.Statement, &many) == nil {
+		return many, nil
+	}
+	var one statement
+	err := json.Unmarshal(document.Statement, &one)
+	return []statement{one}, err
+}
+
+// allows reports whether a statement lets a service of AWS's do something. Conditions are
+// taken to hold: they narrow to sources.
+func allows(policy, service, action string) (bool, error) {
+	list, err := statements(policy)
+	return slices.ContainsFunc(list, func(s statement) bool {
+		if s.Effect != "Allow" || !slices.ContainsFunc(s.Action, func(a string) bool {
+			ok, _ := path.Match(strings.ToLower(a), strings.ToLower(action))
+			return ok
+		}) {
+			return false
+		}
+		_, anyone := s.Principal["*"]
+		return anyone || slices.Contains(s.Principal["Service"], service) || slices.Contains(s.Principal["AWS"], "*")
+	}), err
+}
+
+// subjects are the values that a trust policy wants of claims that end in :sub, and
+// whether it lets a web identity in at all.
+func subjects(trust string) (subs []string, web bool, err error) {
+	list, err := statements(trust)
+	for _, s := range list {
+		if s.Effect != "Allow" || !slices.Contains(s.Action, "sts:AssumeRoleWithWebIdentity") {
+			continue
+		}
+		web = true
+		for _, values := range s.Condition {
+			for name, value := range values {
+				if strings.HasSuffix(name, ":sub") {
+					subs = append(subs, value...)
+				}
+			}
+		}
+	}
+	return subs, web, err
+}

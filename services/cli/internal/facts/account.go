@@ -1,0 +1,204 @@
+package facts
+
+import (
+	"context"
+	"errors"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/aws/middleware"
+	"github.com/aws/aws-sdk-go-v2/service/ec2"
+	ec2types "github.com/aws/aws-sdk-go-v2/service/ec2/types"
+	"github.com/aws/aws-sdk-go-v2/service/eks"
+	"github.com/aws/aws-sdk-go-v2/service/iam"
+	"github.com/aws/aws-sdk-go-v2/service/sts"
+
+	"github.com/joist-autoscaler/joist/services/cli/internal/doctor"
+	"github.com/joist-autoscaler/joist/shared/blob"
+	"github.com/joist-autoscaler/joist/shared/catalog"
+	"github.com/joist-autoscaler/joist/shared/fault"
+	"github.com/joist-autoscaler/joist/shared/scheduling"
+)
+
+// spotRole is the service-linked role of EC2 Spot (A029).
+const spotRole = "AWSServiceRoleForEC2Spot"
+
+// aws looks at an account.
+func (g *gathering) aws(ctx context.Context) {
+	g.messages(ctx)
+	g.tagged(ctx)
+	roles := iam.NewFromConfig(g.config)
+	g.look("the role "+spotRole, "iam:GetRole", func() error {
+		_, err := roles.GetRole(ctx, &iam.GetRoleInput{RoleName: aws.String(spotRole)})
+		there := err == nil
+		if err != nil && !missing(err) {
+			return err
+		}
+		g.set(func(f *doctor.Facts) { f.SpotRole = &there })
+		return nil
+	})
+	g.look("the role "+g.NodeRole, "iam:GetRole and iam:ListAttachedRolePolicies", func() error { return g.nodeRole(ctx, roles) })
+	g.all.Go(func() { g.documents(ctx) })
+}
+
+// nodeRole looks at the role of nodes, and then whether the cluster lets it in.
+func (g *gathering) nodeRole(ctx context.Context, client *iam.Client) error {
+	out := &doctor.NodeRole{Name: g.NodeRole}
+	told, err := client.GetRole(ctx, &iam.GetRoleInput{RoleName: &g.NodeRole})
+	switch {
+	case missing(err):
+		out.Missing = true
+		g.set(func(f *doctor.Facts) { f.NodeRole = out })
+		return nil
+	case err != nil:
+		return err
+	}
+	out.ARN, out.Trust = aws.ToString(told.Role.Arn), document(told.Role.AssumeRolePolicyDocument)
+	g.look("who may join the cluster", "eks:DescribeCluster and eks:DescribeAccessEntry", func() error { return g.access(ctx, out.ARN) })
+	attached, err := client.ListAttachedRolePolicies(ctx, &iam.ListAttachedRolePoliciesInput{RoleName: &g.NodeRole})
+	if err != nil {
+		return err
+	}
+	for _, p := range attached.AttachedPolicies {
+		out.Policies = append(out.Policies, aws.ToString(p.PolicyName))
+	}
+	g.set(func(f *doctor.Facts) { f.NodeRole = out })
+	return nil
+}
+
+// document is a policy as IAM gives it: encoded as part of a URL.
+func document(encoded *string) string {
+	text, err := url.QueryUnescape(aws.ToString(encoded))
+	if err != nil {
+		return aws.ToString(encoded)
+	}
+	return text
+}
+
+// access looks at the cluster's mode, and for the nodes' access entry.
+func (g *gathering) access(ctx context.Context, role string) error {
+	client := eks.NewFromConfig(g.config)
+	told, err := client.DescribeCluster(ctx, &eks.DescribeClusterInput{Name: &g.Plan.Cluster})
+	if err != nil {
+		return err
+	}
+	mode := ""
+	if c := told.Cluster.AccessConfig; c != nil {
+		mode = string(c.AuthenticationMode)
+	}
+	var entry *bool
+	if mode != "CONFIG_MAP" {
+		found, err := client.DescribeAccessEntry(ctx, &eks.DescribeAccessEntryInput{ClusterName: &g.Plan.Cluster, PrincipalArn: &role})
+		if err != nil && !missing(err) {
+			return err
+		}
+		there := err == nil && strings.HasPrefix(aws.ToString(found.AccessEntry.Type), "EC2")
+		entry = &there
+	}
+	g.set(func(f *doctor.Facts) {
+		if f.Access == nil {
+			f.Access = &doctor.Access{}
+		}
+		f.Access.Mode, f.Access.Entry = mode, entry
+	})
+	return nil
+}
+
+// tagged looks for what has the discovery tag.
+func (g *gathering) tagged(ctx context.Context) {
+	client := ec2.NewFromConfig(g.config)
+	filters := []ec2types.Filter{{Name: aws.String("tag:karpenter.sh/discovery"), Values: []string{g.Plan.Cluster}}}
+	g.look("subnets", "ec2:DescribeSubnets", func() error {
+		told, err := client.DescribeSubnets(ctx, &ec2.DescribeSubnetsInput{Filters: filters})
+		if err != nil {
+			return err
+		}
+		list := []doctor.Tagged{}
+		for _, s := range told.Subnets {
+			list = append(list, doctor.Tagged{ID: aws.ToString(s.SubnetId), VPC: aws.ToString(s.VpcId), Zone: aws.ToString(s.AvailabilityZone)})
+		}
+		g.set(func(f *doctor.Facts) { f.Subnets = list })
+		return nil
+	})
+	g.look("security groups", "ec2:DescribeSecurityGroups", func() error {
+		told, err := client.DescribeSecurityGroups(ctx, &ec2.DescribeSecurityGroupsInput{Filters: filters})
+		if err != nil {
+			return err
+		}
+		list := []doctor.Tagged{}
+		for _, s := range told.SecurityGroups {
+			list = append(list, doctor.Tagged{ID: aws.ToString(s.GroupId), VPC: aws.ToString(s.VpcId)})
+		}
+		g.set(func(f *doctor.Facts) { f.SecurityGroups = list })
+		return nil
+	})
+}
+
+// documents asks AWS who we are, and what time it is, and then looks into the bucket.
+func (g *gathering) documents(ctx context.Context) {
+	told, err := sts.NewFromConfig(g.config).GetCallerIdentity(ctx, &sts.GetCallerIdentityInput{})
+	if err != nil {
+		g.miss("who we are in AWS", fault.E("asking STS", fault.Retry, err).WithHint("see whether the AWS credentials of this shell are good"), "")
+		return
+	}
+	if at, known := middleware.GetServerTime(told.ResultMetadata); known {
+		skew := g.Now().Sub(at)
+		g.set(func(f *doctor.Facts) { f.Skew = &skew })
+	}
+	if g.Store == nil {
+		return
+	}
+	bucket := g.Bucket
+	if bucket == "" {
+		bucket = "joist-" + g.Plan.Cluster + "-" + aws.ToString(told.Account) + "-" + g.config.Region
+	}
+	store, err := g.Store(ctx, bucket, g.Prefix)
+	if err != nil {
+		g.miss("the bucket "+bucket, err, "")
+		return
+	}
+	g.all.Go(func() {
+		g.latest(ctx, bucket, store, scheduling.SnapshotKind, func(f *doctor.Facts, at *time.Time) { f.Snapshot = at })
+	})
+	g.all.Go(func() {
+		g.latest(ctx, bucket, store, catalog.Kind, func(f *doctor.Facts, at *time.Time) { f.Catalogue = at })
+	})
+}
+
+// latest looks when the latest document of a kind was made.
+func (g *gathering) latest(ctx context.Context, bucket string, store blob.Store, kind string, put func(f *doctor.Facts, at *time.Time)) {
+	var at time.Time
+	ref, err := blob.Latest(ctx, store, kind)
+	switch {
+	case err != nil:
+	case kind == catalog.Kind:
+		var c catalog.Catalogue
+		c, err = blob.Get[catalog.Catalogue](ctx, store, ref)
+		at = c.AsOf
+	default:
+		var s scheduling.Snapshot
+		s, err = blob.Get[scheduling.Snapshot](ctx, store, ref)
+		at = s.Taken
+	}
+	if err != nil && !fault.Is(err, fault.Missing) {
+		g.miss("the latest of "+kind+" in the bucket "+bucket, err, "s3:GetObject")
+		return
+	}
+	g.set(func(f *doctor.Facts) { put(f, &at) })
+}
+
+// trust looks at the trust policy of a role.
+func (g *gathering) trust(ctx context.Context, arn string) (*string, error) {
+	name := arn[strings.LastIndex(arn, "/")+1:]
+	told, err := iam.NewFromConfig(g.config).GetRole(ctx, &iam.GetRoleInput{RoleName: &name})
+	if err != nil {
+		return nil, err
+	}
+	if told.Role == nil {
+		return nil, errors.New("IAM tells of no role")
+	}
+	text := document(told.Role.AssumeRolePolicyDocument)
+	return &text, nil
+}

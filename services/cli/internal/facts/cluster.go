@@ -1,0 +1,188 @@
+package facts
+
+import (
+	"context"
+	"encoding/json"
+	"slices"
+	"strings"
+
+	appsv1 "k8s.io/api/apps/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/joist-autoscaler/joist/services/cli/internal/doctor"
+	"github.com/joist-autoscaler/joist/shared/fault"
+	"github.com/joist-autoscaler/joist/shared/lease"
+)
+
+// roleAnnotation gives a ServiceAccount a role of IAM.
+const roleAnnotation = "eks.amazonaws.com/role-arn"
+
+// groups are those of the kinds that Joist reads.
+var groups = []string{"karpenter.sh", "karpenter.k8s.aws", "autoscaling.x-k8s.io"}
+
+// cluster looks at Kubernetes.
+func (g *gathering) cluster(ctx context.Context) {
+	seek := func(what, right string, look func(context.Context) error) {
+		g.all.Go(func() {
+			if err := look(ctx); err != nil {
+				g.miss(what, err, right)
+			}
+		})
+	}
+	// One question tells whether the API server answers at all; nine times the same
+	// answer would tell no more.
+	if _, err := g.Kube(ctx, "/version"); err != nil && !fault.Is(err, fault.Denied) {
+		g.miss("Kubernetes", err, "")
+		return
+	}
+	seek("Deployments", "the right in Kubernetes to list deployments.apps in all namespaces", g.deployments)
+	seek("Karpenter's Lease", "the right in Kubernetes to list leases.coordination.k8s.io in all namespaces", g.lease)
+	seek("the definitions of kinds", "the right in Kubernetes to get /apis (the role system:discovery)", g.resources)
+	seek("the ConfigMap aws-auth", "the right in Kubernetes to get configmaps in kube-system", g.authMap)
+}
+
+// get reads an object; one that does not exist leaves it as it is, and reports false.
+func get[T any](ctx context.Context, g *gathering, path string, into *T) (bool, error) {
+	text, err := g.Kube(ctx, path)
+	if fault.Is(err, fault.Missing) {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	if err := json.Unmarshal(text, into); err != nil {
+		return false, fault.E("reading "+path, fault.Invalid, err)
+	}
+	return true, nil
+}
+
+// deployments looks at Joist's Deployments and at Karpenter's.
+func (g *gathering) deployments(ctx context.Context) error {
+	list := []doctor.Deployment{}
+	seen := map[string]bool{}
+	for _, selector := range []string{"app.kubernetes.io/component%20in%20(watcher,lifecycle)", "app.kubernetes.io/name%3Dkarpenter"} {
+		var found appsv1.DeploymentList
+		if _, err := get(ctx, g, "/apis/apps/v1/deployments?labelSelector="+selector, &found); err != nil {
+			return err
+		}
+		for i := range found.Items {
+			d := &found.Items[i]
+			if key := d.Namespace + "/" + d.Name; !seen[key] {
+				seen[key] = true
+				list = append(list, g.deployment(ctx, d))
+			}
+		}
+	}
+	g.set(func(f *doctor.Facts) { f.Deployments = list })
+	return nil
+}
+
+func (g *gathering) deployment(ctx context.Context, d *appsv1.Deployment) doctor.Deployment {
+	out := doctor.Deployment{Namespace: d.Namespace, Name: d.Name, Replicas: 1, Environ: map[string]string{}}
+	if d.Spec.Replicas != nil {
+		out.Replicas = int(*d.Spec.Replicas)
+	}
+	for i := range d.Spec.Template.Spec.Containers {
+		c := &d.Spec.Template.Spec.Containers[i]
+		out.Images = append(out.Images, c.Image)
+		for _, e := range c.Env {
+			if e.ValueFrom == nil {
+				out.Environ[e.Name] = e.Value
+			}
+		}
+	}
+	// Ours may be called karpenter, so that old command lines go on working; the image
+	// tells.
+	out.Karpenter = slices.ContainsFunc(out.Images, func(image string) bool { return strings.Contains(image, "karpenter/controller") })
+	if name := d.Spec.Template.Spec.ServiceAccountName; !out.Karpenter && name != "" {
+		g.all.Go(func() { g.account(ctx, d.Namespace, name) })
+	}
+	return out
+}
+
+// account looks at a ServiceAccount, and where it has a role at whom that trusts.
+func (g *gathering) account(ctx context.Context, namespace, name string) {
+	var account corev1.ServiceAccount
+	what := "the ServiceAccount " + namespace + "/" + name
+	if _, err := get(ctx, g, "/api/v1/namespaces/"+namespace+"/serviceaccounts/"+name, &account); err != nil {
+		g.miss(what, err, "the right in Kubernetes to get serviceaccounts in "+namespace)
+		return
+	}
+	role := account.Annotations[roleAnnotation]
+	if role == "" || !g.reached {
+		return
+	}
+	g.look("the role "+role, "iam:GetRole", func() error {
+		trust, err := g.trust(ctx, role)
+		if err != nil {
+			return err
+		}
+		g.set(func(f *doctor.Facts) {
+			f.Accounts = append(f.Accounts, doctor.Account{Namespace: namespace, Name: name, Role: role, Trust: trust})
+		})
+		return nil
+	})
+}
+
+// lease looks at Karpenter's Lease, wherever it is. Of several the one counts that was
+// renewed last.
+func (g *gathering) lease(ctx context.Context) error {
+	var found coordinationv1.LeaseList
+	if _, err := get(ctx, g, "/apis/coordination.k8s.io/v1/leases?fieldSelector=metadata.name%3D"+lease.KarpenterName, &found); err != nil {
+		return err
+	}
+	var out *doctor.Lease
+	for i := range found.Items {
+		l := &found.Items[i]
+		if l.Spec.HolderIdentity == nil || l.Spec.RenewTime == nil {
+			continue
+		}
+		if out == nil || l.Spec.RenewTime.After(out.Renewed) {
+			out = &doctor.Lease{Namespace: l.Namespace, Holder: *l.Spec.HolderIdentity, Renewed: l.Spec.RenewTime.Time}
+		}
+	}
+	g.set(func(f *doctor.Facts) { f.Lease = out })
+	return nil
+}
+
+// resources looks which kinds the API server serves, in all versions.
+func (g *gathering) resources(ctx context.Context) error {
+	list := []string{}
+	for _, name := range groups {
+		var group metav1.APIGroup
+		if _, err := get(ctx, g, "/apis/"+name, &group); err != nil {
+			return err
+		}
+		for _, version := range group.Versions {
+			var served metav1.APIResourceList
+			if _, err := get(ctx, g, "/apis/"+version.GroupVersion, &served); err != nil {
+				return err
+			}
+			for i := range served.APIResources {
+				if r := &served.APIResources[i]; !strings.Contains(r.Name, "/") {
+					list = append(list, version.GroupVersion+"/"+r.Name)
+				}
+			}
+		}
+	}
+	g.set(func(f *doctor.Facts) { f.Resources = list })
+	return nil
+}
+
+// authMap looks at aws-auth.
+func (g *gathering) authMap(ctx context.Context) error {
+	var found corev1.ConfigMap
+	if _, err := get(ctx, g, "/api/v1/namespaces/kube-system/configmaps/aws-auth", &found); err != nil {
+		return err
+	}
+	roles := found.Data["mapRoles"]
+	g.set(func(f *doctor.Facts) {
+		if f.Access == nil {
+			f.Access = &doctor.Access{}
+		}
+		f.Access.AuthMap = &roles
+	})
+	return nil
+}

@@ -1,0 +1,119 @@
+// Package facts looks at an installation for package doctor: at AWS, at Kubernetes, at
+// the bucket and at this machine, all at the same time.
+//
+// It decides nothing. What cannot be looked at leaves its fact out, and is told with the
+// right that was lacking: half an examination is worth more than none.
+package facts
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+
+	"github.com/joist-autoscaler/joist/services/cli/internal/doctor"
+	"github.com/joist-autoscaler/joist/shared/awsfault"
+	"github.com/joist-autoscaler/joist/shared/blob"
+	"github.com/joist-autoscaler/joist/shared/fault"
+	"github.com/joist-autoscaler/joist/shared/topology"
+)
+
+// Limit is how long all of it may take.
+const Limit = 5 * time.Second
+
+// Sources are where facts are looked for. Kube, Store and Run may be nil, and then are
+// not looked at.
+type Sources struct {
+	Plan topology.Plan
+	// NodeRole is the name of the role of nodes.
+	NodeRole string
+	// Bucket and Prefix are where the services keep documents; an empty bucket is the one
+	// that the stack makes.
+	Bucket, Prefix string
+	AWS            func(ctx context.Context) (aws.Config, error)
+	// Kube reads a path of the API server's.
+	Kube func(ctx context.Context, path string) ([]byte, error)
+	// Store opens a bucket.
+	Store func(ctx context.Context, bucket, prefix string) (blob.Store, error)
+	// Run runs a program of this machine and gives what it prints.
+	Run func(ctx context.Context, name string, args ...string) (string, error)
+	Now func() time.Time
+}
+
+// gathering is one examination under way.
+type gathering struct {
+	Sources
+	config aws.Config
+	// reached says that AWS can be asked.
+	reached bool
+
+	mu     sync.Mutex
+	facts  doctor.Facts
+	unseen []doctor.Unseen
+	all    sync.WaitGroup
+}
+
+// Gather looks at everything within Limit.
+func Gather(ctx context.Context, s Sources) (doctor.Facts, []doctor.Unseen) {
+	ctx, cancel := context.WithTimeout(ctx, Limit)
+	defer cancel()
+	g := &gathering{Sources: s, facts: doctor.Facts{Plan: s.Plan, Now: s.Now()}}
+	if s.Run != nil {
+		g.all.Go(func() { g.tools(ctx) })
+	}
+	var err error
+	if g.config, err = s.AWS(ctx); err != nil {
+		g.miss("AWS", err, "")
+	} else {
+		g.reached = true
+		g.all.Go(func() { g.aws(ctx) })
+	}
+	if s.Kube != nil {
+		g.all.Go(func() { g.cluster(ctx) })
+	}
+	g.all.Wait()
+	slices.SortFunc(g.unseen, func(a, b doctor.Unseen) int { return strings.Compare(a.What, b.What) })
+	return g.facts, g.unseen
+}
+
+// set writes a fact.
+func (g *gathering) set(fact func(f *doctor.Facts)) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	fact(&g.facts)
+}
+
+// miss tells what could not be looked at. The action is IAM's, or a sentence about a
+// right in Kubernetes, and is the remedy where the right is lacking.
+func (g *gathering) miss(what string, err error, action string) {
+	out := doctor.Unseen{What: what, Fix: fault.HintOf(err)}
+	var cause *fault.Error
+	out.Why = strings.TrimSuffix(err.Error(), " (try: "+out.Fix+")")
+	switch {
+	case errors.Is(err, context.DeadlineExceeded):
+		out.Why, out.Fix = fmt.Sprintf("it took longer than %s", Limit), "look again; is the endpoint within reach of this machine?"
+	case errors.As(err, &cause) && cause.Kind == fault.Denied && action != "":
+		out.Why, out.Fix = "denied "+action, "grant "+action+" to whoever runs the command"
+	}
+	out.Why = strings.Join(strings.Fields(out.Why), " ")
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.unseen = append(g.unseen, out)
+}
+
+// look makes a call at the same time as others, and tells where it fails.
+func (g *gathering) look(what, action string, call func() error) {
+	g.all.Go(func() {
+		if err := call(); err != nil {
+			g.miss(what, awsfault.Read("looking at "+what, action).Fault(err), action)
+		}
+	})
+}
+
+// missing reports whether AWS says that there is no such thing.
+func missing(err error) bool { return fault.Is(awsfault.Read("", "").Fault(err), fault.Missing) }

@@ -1,0 +1,159 @@
+package facts
+
+import (
+	"context"
+	"encoding/json"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/eventbridge"
+	bridge "github.com/aws/aws-sdk-go-v2/service/eventbridge/types"
+	"github.com/aws/aws-sdk-go-v2/service/lambda"
+	"github.com/aws/aws-sdk-go-v2/service/sqs"
+
+	"github.com/joist-autoscaler/joist/services/cli/internal/doctor"
+	"github.com/joist-autoscaler/joist/services/cli/internal/queues"
+	"github.com/joist-autoscaler/joist/shared/fault"
+	"github.com/joist-autoscaler/joist/shared/topology"
+)
+
+// messages looks at queues, and at what feeds and reads them.
+func (g *gathering) messages(ctx context.Context) {
+	places := queues.Places{Config: g.config, SQS: sqs.NewFromConfig(g.config)}
+	rules, functions := eventbridge.NewFromConfig(g.config), lambda.NewFromConfig(g.config)
+	for _, q := range g.Plan.Queues {
+		g.all.Go(func() { g.queue(ctx, places, q, rules) })
+		g.all.Go(func() { g.queue(ctx, places, topology.Queue{Name: q.Dead}, rules) })
+		if q.Service != "lifecycle" {
+			g.function(ctx, functions, q.Service)
+		}
+	}
+}
+
+// queue looks at a queue, and then at the rules that bring events to it.
+func (g *gathering) queue(ctx context.Context, places queues.Places, q topology.Queue, rules *eventbridge.Client) {
+	found, err := places.Find(ctx, q.Name)
+	if err != nil && !fault.Is(err, fault.Missing) {
+		g.miss("the queue "+q.Name, err, "sqs:GetQueueUrl and sqs:GetQueueAttributes")
+		return
+	}
+	var out *doctor.Queue
+	if err == nil {
+		out = read(found)
+	}
+	g.set(func(f *doctor.Facts) {
+		if f.Queues == nil {
+			f.Queues = map[string]*doctor.Queue{}
+		}
+		f.Queues[q.Name] = out
+	})
+	if out == nil {
+		return
+	}
+	for _, r := range g.Plan.Rules {
+		if r.Service == q.Service && r.Service != "" {
+			g.look("the rules with the queue "+q.Name+" as their target", "events:ListRuleNamesByTarget, events:DescribeRule and events:ListTargetsByRule", func() error {
+				return g.rules(ctx, rules, r.Bus, *out)
+			})
+			return // A queue is fed by one bus.
+		}
+	}
+}
+
+// read reads the attributes of a queue.
+func read(p queues.Place) *doctor.Queue {
+	seconds := func(name string) time.Duration {
+		n, _ := strconv.Atoi(p.Attributes[name])
+		return time.Duration(n) * time.Second
+	}
+	out := &doctor.Queue{
+		Name: p.Name, ARN: p.ARN(), Visibility: seconds("VisibilityTimeout"), Retention: seconds("MessageRetentionPeriod"), Policy: p.Attributes["Policy"],
+	}
+	var redrive struct {
+		DeadLetterTargetARN string      `json:"deadLetterTargetArn"`
+		MaxReceiveCount     json.Number `json:"maxReceiveCount"`
+	}
+	// One that cannot be read is as good as none.
+	if json.Unmarshal([]byte(p.Attributes["RedrivePolicy"]), &redrive) == nil {
+		out.DeadARN = redrive.DeadLetterTargetARN
+		out.MaxReceives, _ = strconv.Atoi(redrive.MaxReceiveCount.String())
+	}
+	return out
+}
+
+// rules looks at the rules of a bus that have the queue as a target.
+func (g *gathering) rules(ctx context.Context, client *eventbridge.Client, bus string, q doctor.Queue) error {
+	named, err := client.ListRuleNamesByTarget(ctx, &eventbridge.ListRuleNamesByTargetInput{TargetArn: &q.ARN, EventBusName: &bus})
+	if err != nil && !missing(err) {
+		return err
+	}
+	list := []doctor.Rule{}
+	if err == nil {
+		for _, name := range named.RuleNames {
+			rule, err := g.rule(ctx, client, bus, name, q.ARN)
+			if err != nil {
+				return err
+			}
+			list = append(list, rule)
+		}
+	}
+	g.set(func(f *doctor.Facts) {
+		if f.Rules == nil {
+			f.Rules = map[string][]doctor.Rule{}
+		}
+		f.Rules[q.Name] = list
+	})
+	return nil
+}
+
+func (g *gathering) rule(ctx context.Context, client *eventbridge.Client, bus, name, queueARN string) (doctor.Rule, error) {
+	told, err := client.DescribeRule(ctx, &eventbridge.DescribeRuleInput{Name: &name, EventBusName: &bus})
+	if err != nil {
+		return doctor.Rule{}, err
+	}
+	targets, err := client.ListTargetsByRule(ctx, &eventbridge.ListTargetsByRuleInput{Rule: &name, EventBusName: &bus})
+	if err != nil {
+		return doctor.Rule{}, err
+	}
+	out := doctor.Rule{Name: name, Bus: bus, Pattern: aws.ToString(told.EventPattern), Enabled: told.State != bridge.RuleStateDisabled}
+	for _, t := range targets.Targets {
+		if aws.ToString(t.Arn) == queueARN {
+			out.InputPath = aws.ToString(t.InputPath)
+			if t.DeadLetterConfig != nil {
+				out.DeadARN = aws.ToString(t.DeadLetterConfig.Arn)
+			}
+		}
+	}
+	return out, nil
+}
+
+// function looks at the function of a service. Where there is none the service polls.
+func (g *gathering) function(ctx context.Context, client *lambda.Client, service string) {
+	name := g.Plan.Prefix + "-joist-" + service
+	g.look("the function "+name, "lambda:GetFunctionConfiguration and lambda:ListEventSourceMappings", func() error {
+		told, err := client.GetFunctionConfiguration(ctx, &lambda.GetFunctionConfigurationInput{FunctionName: &name})
+		if missing(err) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		mappings, err := client.ListEventSourceMappings(ctx, &lambda.ListEventSourceMappingsInput{FunctionName: &name})
+		if err != nil {
+			return err
+		}
+		out := &doctor.Function{Timeout: time.Duration(aws.ToInt32(told.Timeout)) * time.Second, Mappings: map[string]bool{}}
+		for _, m := range mappings.EventSourceMappings {
+			out.Mappings[aws.ToString(m.EventSourceArn)] = strings.HasPrefix(aws.ToString(m.State), "Enabl")
+		}
+		g.set(func(f *doctor.Facts) {
+			if f.Functions == nil {
+				f.Functions = map[string]*doctor.Function{}
+			}
+			f.Functions[service] = out
+		})
+		return nil
+	})
+}
