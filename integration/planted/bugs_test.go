@@ -166,6 +166,23 @@ var bugs = []bug{{
 	from: `fault.Is(err, fault.Missing) || cause`,
 	to:   `fault.Is(err, fault.Missing, fault.Unknown) || cause`,
 }, {
+	name: "in-flight-is-free", promise: "no price limit is exceeded",
+	file: "shared/launchspec/claim.go",
+	from: `scheduling.PriceQuantity(dearest)`,
+	to:   `scheduling.PriceQuantity(dearest * 0)`,
+}, {
+	name: "drained-before-replaced", promise: "a replacement comes before the end",
+	file: "services/lifecycle/internal/saga/saga.go",
+	from: `		case c == nil || !c.Status.Conditions.True(karpenter.ConditionTypeInitialized):`,
+	to:   `		case c == nil:`,
+}, {
+	// Disruption counts what a snapshot shows, and lifecycle what is live: neither alone
+	// overdraws a budget that the other heeds.
+	name: "budget-of-another-time", promise: "no budget is overdrawn",
+	file: "shared/budget/budget.go",
+	from: `	if !when.active(now) {`,
+	to:   `	if !when.active(now) || now.Second()%2 == 0 {`,
+}, {
 	name: "a-name-is-a-pod", promise: "every pod runs",
 	file: "services/watcher/internal/collect/state.go",
 	from: `	s.current = false

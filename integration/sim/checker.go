@@ -57,6 +57,8 @@ type checker struct {
 	life   life
 	drains drains
 	guard  guard
+	sagas  sagas
+	money  money
 	// boundAt is when a claim was first seen with its instance.
 	boundAt map[string]time.Time
 	// finished are the receipts whose handler has returned.
@@ -71,7 +73,7 @@ func newChecker(world *embedded.World, limits map[string]corev1.ResourceList) *c
 	return &checker{
 		vcpu: vcpu, world: world, limits: limits, orphaned: map[string]time.Time{}, bound: map[string]string{},
 		wanted: map[string]map[string]bool{}, said: map[string]bool{}, finished: map[string]bool{}, owners: map[string]string{},
-		guard: newGuard(), boundAt: map[string]time.Time{},
+		guard: newGuard(), sagas: newSagas(), boundAt: map[string]time.Time{},
 	}
 }
 
@@ -93,6 +95,8 @@ func (c *checker) look() {
 	c.claimOutlivesInstance(records, claims)
 	c.noOrphan(records, claims)
 	c.withinLimits(records)
+	c.withinMoney(records)
+	c.sagas.look(c, claims)
 	c.deadlines(records, claims)
 }
 

@@ -45,6 +45,7 @@ func (g *guard) follow(c *checker) {
 			(e.After == nil || e.After.GetDeletionTimestamp() != nil) {
 			g.removed(c, e, before)
 		}
+		c.sagas.follow(c, e)
 		learn(g.pods, e)
 		learn(g.budgets, e)
 		learn(g.deployments, e)

@@ -59,16 +59,19 @@ type sim struct {
 	full sizes
 	// counts is whether writes of a story are points by now.
 	counts bool
+	// asks is what people ask for in this seed.
+	asks variety
 }
 
 // Run plays one seed.
 func Run(seed int64) (Report, error) {
 	ctx := context.Background()
 	s := &sim{engine: newEngine(seed), faults: map[string]int{}, full: sizes{"web": 6, "batch": 8, "kept": 1, "timed": 1}}
+	s.asks = newVariety(seed)
 	workload := memworkload.Typical("", nil)
 	workload.ForgetAfter = time.Minute
 	world, err := embedded.New(embedded.Options{
-		Seed: seed, Region: "us-west-2", Families: families, Replicas: 2, Tap: s.tap, CacheDelay: 200 * time.Millisecond, Workload: &workload,
+		Seed: seed, Region: "us-west-2", Families: families, Replicas: 2, Tap: s.tap, CacheDelay: 200 * time.Millisecond, Workload: &workload, PriceLimit: s.asks.cluster,
 		Observe: func(actor string, m message, began time.Time, err error) { s.checker.handled(actor, m, began, err) },
 	})
 	if err != nil {
@@ -80,7 +83,11 @@ func Run(seed int64) (Report, error) {
 		// Nothing ends a drain by force but what AWS says.
 		pool.Spec.Template.Spec.TerminationGracePeriod = nil
 	}
+	s.asks.ask(pool)
 	s.checker = newChecker(world, map[string]corev1.ResourceList{"default": corev1.ResourceList(pool.Spec.Limits)})
+	s.checker.sagas.allowed = s.asks.allowed()
+	s.checker.money = money{pool: s.asks.pool, cluster: s.asks.cluster}
+	s.checker.money.prices(s.checker)
 	s.observe = s.checker.called
 	s.chaos = newChaos(s)
 	s.restarted = s.chaos.mute
@@ -113,6 +120,7 @@ func (s *sim) play(ctx context.Context) error {
 		return err
 	}
 	s.chaos.heal()
+	s.checker.sagas.healed = s.world.Now()
 	if len(s.checker.found) > 0 {
 		return nil
 	}
@@ -152,6 +160,7 @@ func (s *sim) until(ctx context.Context, limit time.Duration, done func() bool) 
 	end := s.world.Now().Add(limit)
 	for now := s.world.Now(); now.Before(end); now = s.next() {
 		s.chaos.strikeWorld(now)
+		s.vary()
 		if err := s.keep(); err != nil {
 			return err
 		}
@@ -252,6 +261,12 @@ func (s *sim) report(seed int64) Report {
 	}
 	if err := s.world.Broker.Conserved(); err != nil {
 		s.checker.violate("messages are conserved", "%v", err)
+	}
+	for kind, n := range s.checker.sagas.begun {
+		s.faults[kind] += n
+	}
+	if s.checker.money.short {
+		s.faults["money is short"]++
 	}
 	return Report{Seed: seed, Hash: s.trace.Sum64(), Calls: s.calls, Violations: s.checker.found, Faults: s.faults, Last: s.lines}
 }

@@ -13,7 +13,7 @@ import (
 
 // stated counts the pods of which the plan that passed last says that a limit
 // of their pool keeps them waiting, if that is so: the pool runs as many nodes
-// or CPUs as it may, or so many that no type fits any more.
+// or CPUs, or spends as much, as it may, or so much that no type fits any more.
 func (c *checker) stated(waiting []*corev1.Pod) int {
 	if !c.atLimit() {
 		return 0
@@ -37,6 +37,9 @@ func (c *checker) atLimit() bool {
 			pool := r.Tags["karpenter.sh/nodepool"]
 			sums[pool] = [2]int64{sums[pool][0] + c.vcpu[r.Type], sums[pool][1] + 1}
 		}
+	}
+	if c.money.left(spent(c.world.Cloud.Records())) < c.money.dearest {
+		return true
 	}
 	for pool, limit := range c.limits {
 		nodes := limit[karpenter.ResourceNodes]

@@ -122,7 +122,7 @@ func buildWatcher(a *Actor, w wire) {
 		Client: client{w, world.Kube.As(a.Name)}, Cache: a.watch(), Blobs: store{w, world.Blobs},
 		Planner: w.sender(world, "planner"), Disruption: w.sender(world, "disruption"), Catalog: w.sender(world, "catalog"),
 		Cluster: world.Identity(), Namespace: Namespace, KarpenterNamespace: "kube-system", Holder: a.Name, Now: world.Now,
-		Settings: scheduling.Settings{Gates: world.Gates},
+		Settings: scheduling.Settings{Gates: world.Gates, PriceLimit: world.PriceLimit},
 	})
 	a.step, a.pace, a.due = s.Step, watcher.Pace, s.Next
 }
@@ -134,7 +134,7 @@ func buildLifecycle(a *Actor, w wire) {
 		Launcher: w.sender(world, "launcher"), Cluster: world.Identity(), Namespace: Namespace,
 		KarpenterNamespace: "kube-system", Holder: a.Name, Region: world.Region, Now: world.Now,
 		ReservedCapacity: true, DryRuns: true, Gate: lifecycle.Gate{On: true, Nodes: 5, Percent: 20},
-		CapacityBuffers: world.Gates.CapacityBuffer, StaticCapacity: world.Gates.StaticCapacity,
+		PriceLimit: world.PriceLimit, CapacityBuffers: world.Gates.CapacityBuffer, StaticCapacity: world.Gates.StaticCapacity,
 	})
 	a.step, a.pace = s.Step, lifecycle.Pace
 	a.consume(w, host.Events(a.accept(lifecycle.Types), s.Handle))

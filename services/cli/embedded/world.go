@@ -49,6 +49,9 @@ type Options struct {
 	Workload *memworkload.Options
 	// Gates are the features that are on, beside capacity reservations.
 	Gates scheduling.Gates
+	// PriceLimit is what all nodes may cost together, in US dollars an hour; nil is no
+	// limit.
+	PriceLimit *float64
 	// Broken are images whose instances never become nodes.
 	Broken map[string]bool
 	// Start is the first moment; memcluster.Epoch when zero.

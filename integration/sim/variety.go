@@ -1,0 +1,71 @@
+package sim
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"strconv"
+	"time"
+
+	"github.com/joist-autoscaler/joist/shared/cluster"
+	"github.com/joist-autoscaler/joist/shared/karpenter"
+)
+
+// variety is what people ask for in one seed and not in another. It has dice of its own,
+// so that a seed that asks for nothing is what it was.
+type variety struct {
+	// pool and cluster are price limits, in US dollars an hour; nil is none.
+	pool, cluster *float64
+	// budgets are the pool's; nil lets all nodes go at once.
+	budgets []karpenter.Budget
+	// drifts are when the pool's template changes, in the time since the beginning.
+	drifts []time.Duration
+}
+
+func newVariety(seed int64) variety {
+	dice := rand.New(rand.NewPCG(uint64(seed), 0x76617279)) //nolint:gosec // a seeded source: a run must be repeatable
+	var v variety
+	limits := []float64{0.09, 0.12, 0.15} // Without one the pods come to 0.11 to 0.24.
+	if dice.IntN(3) == 0 {
+		v.pool = new(limits[dice.IntN(len(limits))])
+	}
+	if dice.IntN(4) == 0 {
+		v.cluster = new(limits[dice.IntN(len(limits))])
+	}
+	if dice.IntN(2) == 0 {
+		v.budgets = []karpenter.Budget{{Nodes: "2"}, {Nodes: "1", Reasons: []karpenter.DisruptionReason{karpenter.DisruptionReasonDrifted}}}
+	}
+	if dice.IntN(3) == 0 {
+		v.drifts = []time.Duration{time.Duration(45+dice.IntN(90)) * time.Second}
+	}
+	return v
+}
+
+// ask writes it on the pool.
+func (v variety) ask(pool *karpenter.NodePool) {
+	if v.pool != nil {
+		pool.Annotations = map[string]string{"joist.sh/price-limit": fmt.Sprint(*v.pool)}
+	}
+	if v.budgets != nil {
+		pool.Spec.Disruption.Budgets = v.budgets
+	}
+}
+
+// allowed is how many nodes may go at once for each reason; nil where all may.
+func (v variety) allowed() map[string]int {
+	if v.budgets == nil {
+		return nil
+	}
+	return map[string]int{"Empty": 2, "Underutilized": 2, "Drifted": 1}
+}
+
+// vary changes what is due by now.
+func (s *sim) vary() {
+	for len(s.asks.drifts) > 0 && s.world.Now().Sub(s.world.Start) >= s.asks.drifts[0] {
+		s.asks.drifts = s.asks.drifts[1:]
+		s.faults["deed drift"]++
+		s.world.Kube.Change(cluster.NodePools, cluster.Key{Name: "default"}, func(o cluster.Object) {
+			pool := o.(*karpenter.NodePool)
+			pool.Spec.Template.Labels = map[string]string{"example.com/round": strconv.Itoa(len(s.asks.drifts) + 1)}
+		})
+	}
+}
