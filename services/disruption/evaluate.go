@@ -73,6 +73,8 @@ type pass struct {
 	why map[int]candidate.Objection
 	// stuck is what stood against drifted nodes, for drift.
 	stuck map[int]candidate.Objection
+	// putOff is whether a set was found that is for a later pass.
+	putOff bool
 	// anew says that what is found from here on was not proposed before.
 	anew bool
 	// unworthy is the last set that a Balanced pool refused.

@@ -169,7 +169,7 @@ func (p *pass) drift()       { p.each(Drift, byDrift) }
 // singleNode looks at each node alone, once sets of nodes have nothing to give: what
 // one node saves is little beside what it would take from a set.
 func (p *pass) singleNode() {
-	if slices.ContainsFunc(p.findings.Commands, func(c Command) bool { return c.Method == MultiNode }) {
+	if p.finds(MultiNode) || p.putOff {
 		return
 	}
 	floor := consolidation.NewFloor(&p.snapshot, p.stock)

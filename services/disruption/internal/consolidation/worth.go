@@ -3,6 +3,7 @@ package consolidation
 import (
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/joist-autoscaler/joist/services/disruption/internal/candidate"
 	"github.com/joist-autoscaler/joist/shared/karpenter"
 	"github.com/joist-autoscaler/joist/shared/scheduling"
 	"github.com/joist-autoscaler/joist/shared/scheduling/packing"
@@ -37,6 +38,19 @@ func (w Worth) Of(n *scheduling.Node) float64 {
 	cores := amount(n.Used, corev1.ResourceCPU) - amount(n.Daemons, corev1.ResourceCPU)
 	bytes := amount(n.Used, corev1.ResourceMemory) - amount(n.Daemons, corev1.ResourceMemory)
 	return w.Core*max(cores, 0) + w.Byte*max(bytes, 0)
+}
+
+// PerPod is what each pod of nodes that cost more than their pods are worth would save
+// on average, in US dollars an hour, if all that these nodes waste were saved; 0 if
+// none does.
+func (w Worth) PerPod(nodes []*candidate.Candidate) float64 {
+	waste, pods := 0.0, 0
+	for _, c := range nodes {
+		if over := c.Price - w.Of(c.Node); over > 0 {
+			waste, pods = waste+over, pods+c.Pods
+		}
+	}
+	return waste / float64(max(pods, 1))
 }
 
 // goods are what one type holds, and its lowest price.

@@ -1,0 +1,89 @@
+package disruption
+
+import (
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/joist-autoscaler/joist/services/disruption/internal/consolidation"
+	"github.com/joist-autoscaler/joist/services/disruption/internal/fixture"
+	"github.com/joist-autoscaler/joist/shared/karpenter"
+	"github.com/joist-autoscaler/joist/shared/scheduling"
+	"github.com/joist-autoscaler/joist/shared/scheduling/schedulingtest"
+)
+
+// TestSetsThatSaveLittleWait has two nodes with many pods that fit onto a dear one. The
+// only pod of that cannot move, which makes what is fair more than the two save.
+func TestSetsThatSaveLittleWait(t *testing.T) {
+	replaced := func(reason karpenter.DisruptionReason, confirmed time.Time) func(*node) {
+		return func(n *node) {
+			n.Proposal = &scheduling.Proposal{ID: "1", Reason: string(reason), Method: string(MultiNode), Confirmed: confirmed, Replacements: []string{"new"}}
+			n.Going = true
+		}
+	}
+	joins := func(n *node) { n.Initialized = false }
+	const both = "MultiNodeConsolidation -a,b onto dear"
+	for _, tt := range []struct {
+		name     string
+		old, new func(*node)
+		want     string
+	}{
+		{"nothing is on its way", func(*node) {}, func(*node) {}, both},
+		{"a node joins for others", func(*node) {}, joins, both},
+		{"a node joins for one that consolidation replaces", replaced(karpenter.DisruptionReasonUnderutilized, fixture.Taken), joins, ""},
+		{"it is to be launched", replaced(karpenter.DisruptionReasonUnderutilized, fixture.Taken), func(n *node) { n.Name, n.Claim = "other", "other" }, ""},
+		{"it has joined", replaced(karpenter.DisruptionReasonUnderutilized, fixture.Taken), func(*node) {}, both},
+		{"a node joins for one that drift replaces", replaced(karpenter.DisruptionReasonDrifted, fixture.Taken), joins, both},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			n := fixture.Node
+			s := fixture.Snapshot(fixture.Pool(fixture.Budgets("100%")),
+				n("a", "t4g.large", pods("web", 4, "100m")), n("b", "t4g.large", pods("shop", 4, "100m")),
+				n("dear", "t4g.xlarge", fixture.With(fixture.Pods("local", 1, "100m", "100Mi", func(spec *scheduling.PodSpec) {
+					spec.NodeSelector = map[string]string{corev1.LabelHostname: "dear"}
+				}))),
+				n("old", "t4g.medium", used("1500m"), tt.old), n("new", "t4g.medium", used("1500m"), tt.new))
+			found := Evaluate(s, fixture.Stock(s), Options{})
+			if got := strings.Join(all(s, found), "; "); got != tt.want {
+				t.Errorf("it does %q, want %q", got, tt.want)
+			}
+			i := slices.IndexFunc(found.Kept, func(k Kept) bool { return k.Node == "a" })
+			if waits := i >= 0 && found.Kept[i].Rule == RuleTurn; waits != (tt.want == "") {
+				t.Errorf("kept: %+v", found.Kept)
+			}
+		})
+	}
+}
+
+// TestFirstSetsSaveMost holds that whatever is found after a first set saves what is
+// fair for each pod that it moves, and that nothing is put off where nothing else is done.
+func TestFirstSetsSaveMost(t *testing.T) {
+	several, late := 0, 0
+	for seed := range uint64(8) {
+		s := schedulingtest.Cluster(rand.New(rand.NewPCG(seed, 7)), 60, 400)
+		fixture.Budgets("100%")(&s.NodePools[0])
+		p := newPass(s, scheduling.NewStock(s, schedulingtest.Catalogue()), Options{})
+		worth := consolidation.NewWorth(&p.snapshot, p.stock)
+		fair := worth.PerPod(p.free(MultiNode))
+		p.multiNode()
+		for i, c := range p.findings.Commands {
+			if each := c.SavedPerHour / float64(c.PodsMoved); i > 0 && each < fair {
+				t.Errorf("seed %d: set %d saves $%.5f for each pod, and $%.5f is fair", seed, i, each, fair)
+			}
+		}
+		if several += max(len(p.findings.Commands)-1, 0); !p.putOff {
+			continue
+		}
+		late++
+		if len(p.findings.Commands) == 0 {
+			t.Errorf("seed %d: a set was put off, and nothing is done", seed)
+		}
+	}
+	if several == 0 || late == 0 {
+		t.Errorf("%d sets came after others and %d passes put one off: nothing was tried", several, late)
+	}
+}
