@@ -154,6 +154,9 @@ func (s *Service) ask(ctx context.Context, cause *event.Envelope, claims []*karp
 		if !s.due("launch/"+request.Intent, resend) {
 			continue
 		}
+		if cause != nil {
+			s.stories.note(launchOf(request.Intent), *cause, now)
+		}
 		if err := s.do.Do(ctx, cause, effect.Send{Body: request}); err != nil {
 			s.asked.forget("launch/" + request.Intent)
 			failures = append(failures, err)

@@ -91,6 +91,9 @@ type Config struct {
 	// Count hears of what happens that somebody may watch, from many goroutines; nil
 	// counts nothing.
 	Count func(what Counted, value float64, labels ...string)
+	// Span hears of a part of a story that no message tells: a node that came, or went.
+	// Nil hears nothing.
+	Span func(name string, of event.Envelope, from, to time.Time)
 }
 
 // Service is lifecycle. News of one instance may be handled beside everything else,
@@ -123,6 +126,8 @@ type Service struct {
 	seen map[types.UID]sight
 	// tallied is what metrics are counted by.
 	tallied tallied
+	// stories are what messages that a look sends belong to.
+	stories stories
 	// turn is the claim that the next look begins at.
 	turn int
 }
@@ -148,7 +153,7 @@ func New(config Config) *Service {
 		removals: eviction.New(config.Parallel, config.Now),
 		pods:     map[string]traffic.Memory{},
 	}
-	s.do.Deleted = s.tallied.deleted
+	s.do.Deleted, s.do.Story = s.tallied.deleted, s.stories.of
 	return s
 }
 

@@ -73,6 +73,7 @@ func (s *Service) replacements(ctx context.Context, plan scheduling.Plan) error 
 // end deletes the claim, and keeps further pods away from its node. The effects
 // before it are those that must have happened then.
 func (s *Service) end(ctx context.Context, e event.Envelope, c *karpenter.NodeClaim, node *corev1.Node, before []effect.Effect, why event.NoticeKind) error {
+	s.stories.note(ofClaim(c.UID), e, s.Now())
 	if c.DeletionTimestamp == nil {
 		before = append(before, effect.Delete{Kind: cluster.NodeClaims, Key: cluster.KeyOf(c), UID: c.UID, Why: string(why)})
 		before = append(before, s.terminating(c, node)...)

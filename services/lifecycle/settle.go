@@ -107,6 +107,7 @@ func (s *Service) bind(ctx context.Context, e event.Envelope, claims []*karpente
 		bound, err := s.bindTo(ctx, claims[m.claim], m.instance)
 		if err == nil {
 			claims[m.claim] = bound
+			s.stories.note(ofClaim(bound.UID), e, s.Now())
 		}
 		return err
 	})

@@ -80,8 +80,10 @@ func (s *Service) tally(before map[types.UID]sight, w world) {
 		looks := tally.Looks{Before: sights(before), Now: sights(s.seen), At: s.looked, Why: s.tallied.why}
 		for _, c := range looks.Happened() {
 			s.count(Counted(c.What), c.Value, c.Labels...)
+			s.narrate(c)
 		}
 		s.tallied.forget(before, s.seen)
+		s.stories.forget(before, s.seen, s.looked)
 	}
 	if w.whole {
 		s.gauge(gauges(w))

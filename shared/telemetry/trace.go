@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"crypto/sha256"
+	"time"
 
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/codes"
@@ -42,6 +43,16 @@ func (t *Telemetry) Trace(handle func(ctx context.Context, e event.Envelope) err
 		}
 		return err
 	}
+}
+
+// Span adds what happened to the story of an envelope, where there is no message about it
+// to handle.
+func (t *Telemetry) Span(name string, of event.Envelope, from, to time.Time) {
+	ctx := propagation.TraceContext{}.Extract(context.Background(), propagation.MapCarrier{traceparent: of.Traceparent})
+	_, span := t.traces.Tracer("joist").Start(context.WithValue(ctx, storyKey{}, of.Correlation), name, trace.WithTimestamp(from), trace.WithAttributes(
+		attribute.String("joist.cluster", of.Cluster), attribute.String("joist.correlation", of.Correlation),
+	))
+	span.End(trace.WithTimestamp(to))
 }
 
 type storyKey struct{}

@@ -73,6 +73,7 @@ func run(ctx context.Context, p *parts.Parts) error {
 		Count: func(what lifecycle.Counted, value float64, labels ...string) {
 			p.Telemetry.Count(metrics[what], value, labels...)
 		},
+		Span: p.Telemetry.Span,
 	})
 	// Looks and facts take turns, notices do not, and only a leader takes any.
 	gate := host.NewGate()

@@ -21,6 +21,8 @@ type Doer struct {
 	Now      func() time.Time
 	// Parallel is how many jobs of All may be under way at a time; zero is one.
 	Parallel int
+	// Story is the cause of a message that a look sends; nil is none for all.
+	Story func(body event.Body) *event.Envelope
 	// Deleted hears of each NodeClaim that is deleted, and why; nil hears nothing.
 	Deleted func(uid types.UID, why string)
 	// Teller tells Events beside everything else; nil tells each in its turn.
@@ -84,6 +86,9 @@ func (d Doer) one(ctx context.Context, cause *event.Envelope, e Effect) error {
 
 func (d Doer) send(ctx context.Context, cause *event.Envelope, s Send) error {
 	now := d.Now()
+	if cause == nil && d.Story != nil {
+		cause = d.Story(s.Body)
+	}
 	var envelope event.Envelope
 	var err error
 	if s.Expires.IsZero() {

@@ -50,6 +50,8 @@ type Count struct {
 	What   What
 	Value  float64
 	Labels []string
+	// Claim is whose it is.
+	Claim types.UID
 }
 
 // Sight is what one look saw of a claim. The node is nil where there is none.
@@ -70,18 +72,25 @@ type Looks struct {
 // Happened is what happened between them, in the order of the claims' names.
 func (l Looks) Happened() []Count {
 	var all []Count
+	add := func(uid types.UID, some ...Count) {
+		for _, c := range some {
+			c.Claim = uid
+			all = append(all, c)
+		}
+	}
 	for uid, now := range l.Now {
 		before, known := l.Before[uid]
 		switch {
 		case !known:
-			all = append(append(all, l.created(now.Claim)), l.steps(Sight{Claim: &karpenter.NodeClaim{}}, now)...)
+			add(uid, l.created(now.Claim))
+			add(uid, l.steps(Sight{Claim: &karpenter.NodeClaim{}}, now)...)
 		case before != now:
-			all = append(all, l.steps(before, now)...)
+			add(uid, l.steps(before, now)...)
 		}
 	}
 	for uid, before := range l.Before {
 		if _, still := l.Now[uid]; !still {
-			all = append(all, l.gone(before)...)
+			add(uid, l.gone(before)...)
 		}
 	}
 	slices.SortFunc(all, func(a, b Count) int {
@@ -100,7 +109,7 @@ func (l Looks) created(c *karpenter.NodeClaim) Count {
 		}
 	}
 	relaxed := c.Annotations[karpenter.NodeClaimMinValuesRelaxedAnnotationKey] == "true"
-	return Count{Created, 1, []string{reason, pool(c), strconv.FormatBool(relaxed)}}
+	return Count{What: Created, Value: 1, Labels: []string{reason, pool(c), strconv.FormatBool(relaxed)}}
 }
 
 // steps are the conditions that came true, and the deletion that began.
@@ -108,11 +117,11 @@ func (l Looks) steps(before, now Sight) []Count {
 	var all []Count
 	c := now.Claim
 	if came(before.Claim, c, karpenter.ConditionTypeRegistered) {
-		all = append(all, Count{Registered, 1, []string{pool(c), zone(c)}})
+		all = append(all, Count{What: Registered, Value: 1, Labels: []string{pool(c), zone(c)}})
 	}
 	if came(before.Claim, c, karpenter.ConditionTypeInitialized) {
 		condition, _ := c.Status.Conditions.Get(karpenter.ConditionTypeInitialized)
-		all = append(all, Count{Initialized, condition.LastTransitionTime.Sub(c.CreationTimestamp.Time).Seconds(), []string{pool(c)}})
+		all = append(all, Count{What: Initialized, Value: condition.LastTransitionTime.Sub(c.CreationTimestamp.Time).Seconds(), Labels: []string{pool(c)}})
 	}
 	if before.Claim.DeletionTimestamp == nil && c.DeletionTimestamp != nil {
 		all = append(all, l.disrupted(c)...)
@@ -132,15 +141,15 @@ func (l Looks) disrupted(c *karpenter.NodeClaim) []Count {
 	if !ours {
 		return nil // Somebody else deleted it, which Karpenter does not count either.
 	}
-	return []Count{{Disrupted, 1, []string{Reason(why), pool(c), capacityType(c)}}}
+	return []Count{{What: Disrupted, Value: 1, Labels: []string{Reason(why), pool(c), capacityType(c)}}}
 }
 
 // gone is the end of a claim, and of its node where that was not seen before.
 func (l Looks) gone(before Sight) []Count {
 	c := before.Claim
-	all := []Count{{Terminated, 1, []string{pool(c), capacityType(c), zone(c)}}}
+	all := []Count{{What: Terminated, Value: 1, Labels: []string{pool(c), capacityType(c), zone(c)}}}
 	if c.DeletionTimestamp != nil {
-		all = append(all, Count{ClaimTermination, l.At.Sub(c.DeletionTimestamp.Time).Seconds(), []string{pool(c)}})
+		all = append(all, Count{What: ClaimTermination, Value: l.At.Sub(c.DeletionTimestamp.Time).Seconds(), Labels: []string{pool(c)}})
 	} else {
 		all = append(all, l.disrupted(c)...)
 	}
@@ -156,9 +165,9 @@ func (l Looks) gone(before Sight) []Count {
 // left is the end of a node.
 func (l Looks) left(before Sight) []Count {
 	c := before.Claim
-	all := []Count{{NodeTerminated, 1, []string{pool(c), zone(c)}}}
+	all := []Count{{What: NodeTerminated, Value: 1, Labels: []string{pool(c), zone(c)}}}
 	if at := before.Node.DeletionTimestamp; at != nil {
-		all = append(all, Count{NodeTermination, l.At.Sub(at.Time).Seconds(), []string{pool(c)}})
+		all = append(all, Count{What: NodeTermination, Value: l.At.Sub(at.Time).Seconds(), Labels: []string{pool(c)}})
 	}
 	return all
 }
@@ -171,7 +180,7 @@ func (l Looks) overdue(c *karpenter.NodeClaim, ended time.Time) []Count {
 	if err != nil || ended.Before(deadline) || !announced(why) {
 		return nil
 	}
-	return []Count{{Overdue, 1, []string{pool(c)}}}
+	return []Count{{What: Overdue, Value: 1, Labels: []string{pool(c)}}}
 }
 
 func came(before, now *karpenter.NodeClaim, condition string) bool {
