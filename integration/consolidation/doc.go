@@ -9,6 +9,9 @@
 // its PodDisruptionBudget keeps; and it comes to rest. What it measures is a Report: a
 // sample of the cluster four times a second, written as JSON and drawn as one SVG.
 //
+// The same fleet comes apart in a model as well, second by second, with a scheduler that
+// places pods as Kubernetes' does: what becomes of it is told in seconds.
+//
 // Beside it a day is replayed with models alone, and with the decisions of the service:
 // what a NodePool's thresholds spare, and what they cost.
 package consolidation

@@ -1,0 +1,164 @@
+package consolidation
+
+import (
+	"slices"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/joist-autoscaler/joist/services/disruption"
+	"github.com/joist-autoscaler/joist/shared/scheduling"
+)
+
+// TestFleetComesTogetherWhereKubernetesPlacesPods lets the fleet of TestConsolidation,
+// in its full size, come apart in a model that plays all that takes time on a real
+// control plane: proposals and their confirmation, machines that boot, drains that
+// wait for PodDisruptionBudgets, and Kubernetes' scheduler, which puts pods elsewhere
+// than planned. The budget lets seven of 70 nodes go at a time.
+func TestFleetComesTogetherWhereKubernetesPlacesPods(t *testing.T) {
+	const seeds = 3
+	dearer, moves := 0.0, 0.0
+	for seed := range uint64(seeds) {
+		t.Run(strconv.FormatUint(seed, 10), func(t *testing.T) {
+			m := newModel(t, seed, full)
+			fresh, took := m.play()
+			pods := float64(full.pods(staying))
+			t.Logf("after %s %d nodes cost %.3f times a fresh plan, with %.2f moves a pod", took, len(m.hosts), m.cost()/fresh, float64(m.moved)/pods)
+			if m.cost() > 1.1*fresh || float64(m.moved) > 2*pods {
+				t.Errorf("it ends at $%.2f/h, where a fresh plan costs $%.2f/h, with %d moves of %.0f pods", m.cost(), fresh, m.moved, pods)
+			}
+			dearer, moves = dearer+m.cost()/fresh/seeds, moves+float64(m.moved)/pods/seeds
+		})
+	}
+	t.Logf("on average it ends at %.3f times a fresh plan, with %.2f moves a pod", dearer, moves)
+	if dearer > 1.08 || moves > 1.8 {
+		t.Errorf("on average it ends at %.3f times a fresh plan, with %.2f moves a pod", dearer, moves)
+	}
+}
+
+// play lets the fleet come apart, and Joist put it together until it is at rest. It
+// returns what a fresh plan would cost, in US dollars an hour, and how long it took.
+func (m *model) play() (fresh float64, took time.Duration) {
+	const every, rest, limit = 10 * time.Second, 90 * time.Second, 40 * time.Minute
+	m.up()
+	m.apart()
+	m.sell("2", "4", "8")
+	fresh = m.fresh()
+	began, busy := m.now, m.now
+	for m.now.Sub(busy) < rest {
+		if m.now.Sub(began) > limit {
+			m.Fatalf("it is not at rest after %s", limit)
+		}
+		for range every / time.Second {
+			m.second()
+		}
+		if m.consolidate() || len(m.commands)+len(m.waiting) > 0 {
+			busy = m.now
+		}
+	}
+	return fresh, busy.Sub(began)
+}
+
+// up fills the fleet.
+func (m *model) up() {
+	for _, d := range m.apps {
+		for range d.replicas {
+			m.create(d)
+		}
+	}
+	m.rng.Shuffle(len(m.waiting), func(i, j int) { m.waiting[i], m.waiting[j] = m.waiting[j], m.waiting[i] })
+	for range 90 {
+		m.second()
+	}
+	if len(m.waiting) > 0 {
+		m.Fatalf("%d pods wait", len(m.waiting))
+	}
+}
+
+// apart takes two pods of three away: as a ReplicaSet does it, those first that have
+// most others of theirs beside them.
+func (m *model) apart() {
+	for _, d := range m.apps {
+		for len(d.pods) > d.stay {
+			most := slices.MaxFunc(d.pods, func(a, b *replica) int { return a.on.counts[d.name] - b.on.counts[d.name] }).on.counts[d.name]
+			var crowded []*replica
+			for _, p := range d.pods {
+				if p.on.counts[d.name] == most {
+					crowded = append(crowded, p)
+				}
+			}
+			m.remove(crowded[m.rng.IntN(len(crowded))])
+		}
+	}
+}
+
+// fresh is what a plan for all pods would cost, in US dollars an hour.
+func (m *model) fresh() float64 {
+	var pending []scheduling.PodClass
+	for _, d := range m.apps {
+		class := scheduling.PodClass{Spec: d.spec}
+		for _, p := range d.pods {
+			class.Pods = append(class.Pods, p.ref(false))
+		}
+		pending = append(pending, class)
+	}
+	return scheduling.SolveStock(scheduling.Batch{Outbox: "model", Seq: 1, Snapshot: m.base, Pending: pending}, m.stock).PricePerHour
+}
+
+// cost is what all nodes cost, in US dollars an hour.
+func (m *model) cost() (sum float64) {
+	for _, h := range m.hosts {
+		sum += h.price
+	}
+	return sum
+}
+
+// consolidate asks disruption, and does with its proposals what lifecycle would. It
+// reports whether there was anything to do.
+func (m *model) consolidate() bool {
+	s := m.snapshot()
+	found := disruption.Evaluate(s, m.stock, disruption.Options{})
+	if len(found.Problems) > 0 {
+		m.Fatal(found.Problems)
+	}
+	kept := map[string]bool{}
+	for i := range found.Commands {
+		c := &found.Commands[i]
+		kept[c.Proposal] = true
+		switch {
+		case c.Since.IsZero():
+			for _, k := range c.Nodes {
+				m.hosts[k].node.Proposal = &scheduling.Proposal{ID: c.Proposal, Method: string(c.Method), Reason: string(c.Reason), Proposed: m.now}
+			}
+		case m.now.Sub(c.Since) >= scheduling.ConfirmAfter:
+			m.act(c)
+		}
+	}
+	dropped := false
+	for _, h := range m.hosts {
+		if p := h.node.Proposal; p != nil && p.Confirmed.IsZero() && !kept[p.ID] {
+			h.node.Proposal, dropped = nil, true
+		}
+	}
+	return dropped || len(found.Commands) > 0
+}
+
+// act launches what replaces nodes, and lets them go. Nodes are where the snapshot has
+// them: those that come are behind.
+func (m *model) act(c *disruption.Command) {
+	out := &replacing{}
+	for _, k := range c.Nodes {
+		out.nodes = append(out.nodes, m.hosts[k])
+	}
+	var names []string
+	for i := range c.Result.Nodes {
+		h := m.launch(&c.Result.Nodes[i])
+		out.came, names = append(out.came, h), append(names, h.node.Name)
+	}
+	for _, h := range out.nodes {
+		acting := *h.node.Proposal
+		acting.Confirmed, acting.Replacements = m.now, names
+		h.node.Proposal, h.going = &acting, out
+	}
+	m.commands = append(m.commands, out)
+}

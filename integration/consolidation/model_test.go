@@ -1,0 +1,320 @@
+package consolidation
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	dice "math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/joist-autoscaler/joist/shared/karpenter"
+	"github.com/joist-autoscaler/joist/shared/scheduling"
+	"github.com/joist-autoscaler/joist/shared/scheduling/schedulingtest"
+)
+
+const (
+	// bootTime is how long a node of the model takes to be initialized, and startTime
+	// how long a pod takes to be ready, as on the real control plane with kwok.
+	bootTime, startTime = 5 * time.Second, 2 * time.Second
+	// expected is how long lifecycle keeps a replacement from counting as empty.
+	expected = time.Minute
+)
+
+// room is cores in thousandths, bytes and pods.
+type room [3]int64
+
+func roomOf(list corev1.ResourceList) room {
+	return room{list.Cpu().MilliValue(), list.Memory().Value(), list.Pods().Value()}
+}
+
+func (r room) fits(in room) bool { return r[0] <= in[0] && r[1] <= in[1] && r[2] <= in[2] }
+
+func (r room) plus(other room, times int64) room {
+	for d := range r {
+		r[d] += times * other[d]
+	}
+	return r
+}
+
+// deployment is an app of the crowd in the model.
+type deployment struct {
+	app
+	spec scheduling.PodSpec
+	need room
+	pods []*replica
+}
+
+// replica is a pod; on is nil while it waits.
+type replica struct {
+	name           string
+	app            *deployment
+	on             *host
+	created, ready time.Time
+}
+
+// host is a node of the model.
+type host struct {
+	node      scheduling.Node
+	zone      string
+	price     float64
+	all, used room
+	// counts are its pods by app.
+	counts map[string]int
+	pods   []*replica
+	boots  time.Time
+	// going is set from when it is disrupted.
+	going *replacing
+}
+
+// replacing is a command that is carried out.
+type replacing struct{ nodes, came []*host }
+
+func (h *host) room() room { return h.all.plus(h.used, -1) }
+
+// open reports whether pods may come.
+func (h *host) open() bool { return h.node.Initialized && h.going == nil }
+
+// model is a cluster second by second: Deployments with PodDisruptionBudgets, their
+// pods placed as Kubernetes places them, and nodes that come and go as Joist says.
+type model struct {
+	*testing.T
+	rng      *dice.Rand
+	now      time.Time
+	base     scheduling.Snapshot
+	stock    scheduling.Stock
+	types    map[string]scheduling.Type
+	apps     []*deployment
+	hosts    []*host
+	waiting  []*replica
+	commands []*replacing
+
+	launched, born, moved int
+}
+
+func newModel(t *testing.T, seed uint64, of size) *model {
+	m := &model{T: t, rng: rand(seed), now: schedulingtest.Now, base: schedulingtest.Seed().Snapshot, types: map[string]scheduling.Type{}}
+	m.sell("4")
+	for _, a := range of.apps {
+		d := &deployment{app: a, spec: schedulingtest.Pods(a.name, 0, a.cpu, a.memory).Spec}
+		d.need = roomOf(d.spec.Requests)
+		m.apps = append(m.apps, d)
+	}
+	return m
+}
+
+// sell lets the pool of testdata/pool.yaml have machines of so many cores.
+func (m *model) sell(cores ...string) {
+	p := pool()
+	p.Spec.Template.Spec.Requirements = []karpenter.NodeSelectorRequirementWithMinValues{
+		{Key: karpenter.LabelInstanceFamily, Operator: corev1.NodeSelectorOpIn, Values: []string{"m6g", "m7g", "m6i", "m7i", "m5", "c6g", "c7g", "r6g"}},
+		{Key: karpenter.LabelInstanceCPU, Operator: corev1.NodeSelectorOpIn, Values: cores},
+		{Key: karpenter.CapacityTypeLabelKey, Operator: corev1.NodeSelectorOpIn, Values: []string{karpenter.CapacityTypeOnDemand}},
+		{Key: corev1.LabelArchStable, Operator: corev1.NodeSelectorOpIn, Values: []string{karpenter.ArchitectureARM64, karpenter.ArchitectureAMD64}},
+	}
+	p.Spec.Disruption.ConsolidateAfter = karpenter.DurationOf(5 * time.Second)
+	p.Spec.Disruption.Budgets = []karpenter.Budget{{Nodes: "10%"}}
+	m.base.NodePools = []karpenter.NodePool{p}
+	m.stock = scheduling.NewStock(m.base, schedulingtest.Catalogue())
+	for _, kind := range m.stock.TypesOf(p.Name, m.base.NodeClasses[0].Name) {
+		m.types[kind.Name] = kind
+	}
+}
+
+func (m *model) create(d *deployment) {
+	m.born++
+	p := &replica{name: fmt.Sprintf("%s-%05d", d.name, m.born), app: d, created: m.now}
+	d.pods, m.waiting = append(d.pods, p), append(m.waiting, p)
+}
+
+func (m *model) bind(p *replica, h *host) {
+	p.on, p.ready = h, m.now.Add(startTime)
+	h.pods, h.used = append(h.pods, p), h.used.plus(p.app.need, 1)
+	h.counts[p.app.name]++
+	h.node.LastPodEvent = m.now
+}
+
+func (m *model) remove(p *replica) {
+	same := func(other *replica) bool { return other == p }
+	h := p.on
+	h.pods, h.used = slices.DeleteFunc(h.pods, same), h.used.plus(p.app.need, -1)
+	h.counts[p.app.name]--
+	h.node.LastPodEvent = m.now
+	p.app.pods = slices.DeleteFunc(p.app.pods, same)
+}
+
+// spare is how many pods of an app its PodDisruptionBudget lets go now.
+func (m *model) spare(d *deployment) int {
+	available := -d.kept
+	for _, p := range d.pods {
+		if p.on != nil && !m.now.Before(p.ready) {
+			available++
+		}
+	}
+	return available
+}
+
+// launch buys a planned node as the cheapest of its options.
+func (m *model) launch(n *scheduling.PlannedNode) *host {
+	o := n.Options[0]
+	kind := m.types[o.InstanceType]
+	name := fmt.Sprintf("node-%04d", m.launched)
+	m.launched++
+	labels := maps.Clone(kind.Labels)
+	maps.Copy(labels, map[string]string{
+		corev1.LabelHostname: name, corev1.LabelTopologyZone: o.Zone, corev1.LabelTopologyRegion: schedulingtest.Region,
+		karpenter.CapacityTypeLabelKey: o.CapacityType, karpenter.NodePoolLabelKey: n.NodePool,
+	})
+	h := &host{
+		zone: o.Zone, price: o.PricePerHour, all: roomOf(kind.Allocatable), counts: map[string]int{}, boots: m.now.Add(bootTime),
+		node: scheduling.Node{
+			Name: name, Claim: name, ClaimUID: "uid-" + name, NodePool: n.NodePool, Instance: "i-" + name, Labels: labels,
+			Allocatable: kind.Allocatable, Capacity: kind.Capacity, Launched: true, Registered: true, Created: m.now,
+		},
+	}
+	m.hosts = append(m.hosts, h)
+	return h
+}
+
+// second lets one second pass.
+func (m *model) second() {
+	m.now = m.now.Add(time.Second)
+	for _, h := range m.hosts {
+		if n := &h.node; !n.Initialized && !m.now.Before(h.boots) {
+			n.Initialized, n.Ready, n.InitializedAt, n.Expected = true, true, m.now, nil
+		}
+	}
+	m.drain()
+	m.schedule()
+	m.plan()
+}
+
+// drain evicts what PodDisruptionBudgets let go, of a node the largest first, once
+// what replaces it is there. A Deployment creates each pod anew.
+func (m *model) drain() {
+	var leaving []*host
+	for _, c := range m.commands {
+		up := true
+		for _, h := range c.came {
+			up, h.node.Nominated = up && h.node.Initialized, m.now.Add(expected)
+		}
+		if up {
+			leaving = append(leaving, c.nodes...)
+		}
+	}
+	m.rng.Shuffle(len(leaving), func(i, j int) { leaving[i], leaving[j] = leaving[j], leaving[i] })
+	spare := map[*deployment]int{}
+	for _, d := range m.apps {
+		spare[d] = m.spare(d)
+	}
+	empty := map[*host]bool{}
+	for _, h := range leaving {
+		for _, p := range largestFirst(h.pods) {
+			if spare[p.app] > 0 {
+				spare[p.app]--
+				m.remove(p)
+				m.create(p.app)
+				m.moved++
+			}
+		}
+		empty[h] = len(h.pods) == 0
+	}
+	m.commands = slices.DeleteFunc(m.commands, func(c *replacing) bool {
+		return !slices.ContainsFunc(c.nodes, func(h *host) bool { return !empty[h] })
+	})
+	m.hosts = slices.DeleteFunc(m.hosts, func(h *host) bool { return h.going != nil && !slices.Contains(m.commands, h.going) })
+}
+
+func largestFirst(pods []*replica) []*replica {
+	return slices.SortedStableFunc(slices.Values(pods), func(a, b *replica) int {
+		return cmp.Or(cmp.Compare(b.app.need[0], a.app.need[0]), cmp.Compare(b.app.need[1], a.app.need[1]))
+	})
+}
+
+// schedule is Kubernetes' scheduler's turn.
+func (m *model) schedule() {
+	m.waiting = slices.DeleteFunc(m.waiting, func(p *replica) bool {
+		h := scheduler{m.rng}.place(p, m.hosts)
+		if h != nil {
+			m.bind(p, h)
+		}
+		return h != nil
+	})
+}
+
+// plan is the planner's turn: pods that have waited for a second, unless a node that
+// is not up yet was launched for all of them.
+func (m *model) plan() {
+	coming := map[string]bool{}
+	for _, h := range m.hosts {
+		for _, uid := range h.node.Expected {
+			coming[uid] = true
+		}
+	}
+	var pending []scheduling.PodClass
+	anew := false
+	for _, p := range m.waiting {
+		if m.now.Sub(p.created) >= time.Second {
+			pending = append(pending, scheduling.PodClass{Spec: p.app.spec, Pods: []scheduling.PodRef{p.ref(false)}})
+			anew = anew || !coming[p.name]
+		}
+	}
+	if !anew {
+		return
+	}
+	s := m.snapshot()
+	s.Waiting = nil
+	plan := scheduling.SolveStock(scheduling.Batch{Outbox: "model", Seq: 1, Snapshot: s, Pending: pending}, m.stock)
+	if len(plan.Unplaced) > 0 {
+		m.Fatalf("pods find no place: %+v", plan.Unplaced[0])
+	}
+	for i := range plan.Nodes {
+		h := m.launch(&plan.Nodes[i])
+		for _, placed := range plan.Nodes[i].Pods {
+			h.node.Expected = append(h.node.Expected, placed.Pod.UID)
+		}
+	}
+}
+
+func (p *replica) ref(blocked bool) scheduling.PodRef {
+	out := scheduling.PodRef{Name: p.name, UID: p.name, Created: p.created, Workload: p.app.name}
+	if blocked {
+		out.Blocked = "default/" + p.app.name
+	}
+	return out
+}
+
+// snapshot is what the watcher would tell.
+func (m *model) snapshot() scheduling.Snapshot {
+	s := m.base
+	s.Taken, s.Nodes = m.now, nil
+	for _, h := range m.hosts {
+		n := h.node
+		n.Used, n.Going = corev1.ResourceList{}, h.going != nil
+		for _, d := range m.apps {
+			class := scheduling.PodClass{Spec: d.spec}
+			for _, p := range h.pods {
+				if p.app != d {
+					continue
+				}
+				class.Pods = append(class.Pods, p.ref(m.spare(d) <= 0))
+				for what, amount := range d.spec.Requests {
+					sum := n.Used[what]
+					sum.Add(amount)
+					n.Used[what] = sum
+				}
+			}
+			if len(class.Pods) > 0 {
+				n.Pods = append(n.Pods, class)
+			}
+		}
+		s.Nodes = append(s.Nodes, n)
+	}
+	for _, p := range m.waiting {
+		s.Waiting = append(s.Waiting, scheduling.PodClass{Spec: p.app.spec, Pods: []scheduling.PodRef{p.ref(false)}})
+	}
+	return s
+}
