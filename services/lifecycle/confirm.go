@@ -83,6 +83,9 @@ func (s *Service) beginRemoval(ctx context.Context, f *proposalFact, l *live) er
 	if found {
 		return s.refuseProposal(ctx, f.body, candidates, objection)
 	}
+	if refused, err := s.spends(ctx, f, candidates, l); refused || err != nil {
+		return err
+	}
 	if candidates, err = s.mark(ctx, candidates, nil); err != nil {
 		return err
 	}
@@ -114,6 +117,9 @@ func (s *Service) beginReplacement(ctx context.Context, f *proposalFact) error {
 	next, objection, found := s.passing(f, candidates, held, l)
 	if found {
 		return s.refuseProposal(ctx, f.body, candidates, objection)
+	}
+	if refused, err := s.spends(ctx, f, candidates, l); refused || err != nil {
+		return err
 	}
 	if _, err = s.mark(ctx, candidates, replacementsOf(f.plan)); err != nil {
 		return err

@@ -27,13 +27,13 @@ const Unbounded = math.MaxInt
 // error it is 0. Schedules are read in the time zone that the pool's annotation
 // names, and in UTC without one (policy.BudgetTimeZone).
 func Allowed(pool *karpenter.NodePool, nodes int, reason karpenter.DisruptionReason, now time.Time) (int, error) {
-	zone, err := policy.ReadZone(pool.Annotations)
+	asked, err := policy.ReadBudgets(pool.Annotations)
 	if err != nil {
 		return 0, err
 	}
 	allowed := Unbounded
 	for i, b := range pool.Spec.Disruption.Budgets {
-		n, err := one(b, nodes, zone, now)
+		n, err := one(b, nodes, asked.Zone, now)
 		if err != nil {
 			return 0, fmt.Errorf("spec.disruption.budgets[%d]: %w", i, err)
 		}

@@ -1,6 +1,7 @@
 package budget
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"math"
@@ -25,6 +26,9 @@ type Preview struct {
 	// Zone is where schedules are read.
 	Zone        *time.Location
 	From, Until time.Time
+	// PerHour is how many nodes may begin to go within any hour, in the words of the
+	// annotation; "" where nobody asks.
+	PerHour string
 	// Budgets are those of the pool, in its order, as they are at the beginning.
 	Budgets []State
 	// Windows have no gap between them, and no two neighbours allow the same.
@@ -63,14 +67,12 @@ type Allowance struct {
 // error names every budget, or the annotation, that cannot be read; as long as one
 // cannot, nothing is allowed.
 func Look(pool *karpenter.NodePool, nodes int, from, until time.Time) (Preview, error) {
-	zone, err := policy.ReadZone(pool.Annotations)
+	asked, err := policy.ReadBudgets(pool.Annotations)
 	if err != nil {
 		return Preview{}, fmt.Errorf("NodePool %s: %w", pool.Name, err)
 	}
-	if zone == nil {
-		zone = time.UTC
-	}
-	out := Preview{Zone: zone, From: from, Until: until}
+	zone := cmp.Or(asked.Zone, time.UTC)
+	out := Preview{Zone: zone, PerHour: asked.PerHour.Text(), From: from, Until: until}
 	var all []reach
 	var problems []error
 	for i, b := range pool.Spec.Disruption.Budgets {

@@ -1,9 +1,6 @@
 package policy
 
-import (
-	"errors"
-	"time"
-)
+import "errors"
 
 const (
 	budgetFamily     = "joist.sh/budget-"
@@ -11,13 +8,20 @@ const (
 	driftFamily      = "joist.sh/drift-"
 )
 
-// ReadZone reads the time zone of budgets, and nothing else: what is wrong with other
-// annotations does not hold up what budgets allow. Nil is UTC.
-func ReadZone(annotations map[string]string) (*time.Location, error) {
+// ReadBudgets reads what is asked of budgets, and nothing else: what is wrong with other
+// annotations does not hold up what budgets allow.
+func ReadBudgets(annotations map[string]string) (Budgets, error) {
 	r := reader{annotations: annotations}
-	zone := r.zone(BudgetTimeZone)
+	b := r.budgets()
 	r.strangers(budgetFamily)
-	return zone, errors.Join(r.problems...)
+	if len(r.problems) > 0 {
+		return Budgets{}, errors.Join(r.problems...)
+	}
+	return b, nil
+}
+
+func (r *reader) budgets() Budgets {
+	return Budgets{Zone: r.zone(BudgetTimeZone), PerHour: r.share(BudgetPerHour)}
 }
 
 // ReadExpiration reads how nodes end that have got too old, and nothing else: a

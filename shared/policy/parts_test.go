@@ -19,6 +19,7 @@ func TestPartsAreReadAlone(t *testing.T) {
 		{"a threshold", policy.MinSaving, "lots", true, true, true},
 		{"the zone", policy.BudgetTimeZone, "Mars/Olympus", false, true, true},
 		{"the zone's name", "joist.sh/budget-timezone", "Europe/Berlin", false, true, true},
+		{"the rate", policy.BudgetPerHour, "some", false, true, true},
 		{"the window", policy.ExpirationWindow, "1d", true, false, true},
 		{"the window's name", "joist.sh/expiration-windows", "1h", true, false, true},
 		{"the canary", policy.DriftCanary, "one", true, true, false},
@@ -31,9 +32,9 @@ func TestPartsAreReadAlone(t *testing.T) {
 					annotations[name] = text
 				}
 			}
-			zone, err := policy.ReadZone(annotations)
-			if (err == nil) != tt.zone || tt.zone && zone.String() != "Europe/Berlin" {
-				t.Errorf("zone %v, %v", zone, err)
+			budgets, err := policy.ReadBudgets(annotations)
+			if (err == nil) != tt.zone || tt.zone && budgets.Zone.String() != "Europe/Berlin" {
+				t.Errorf("budgets %v, %v", budgets, err)
 			}
 			if drift, err := policy.ReadDrift(annotations); (err == nil) != tt.drift || drift.Waves() != tt.drift {
 				t.Errorf("drift %+v, %v", drift, err)

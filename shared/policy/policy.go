@@ -34,6 +34,9 @@ const (
 	// BudgetTimeZone is in which time zone the schedules of budgets are read, by its
 	// IANA name: "Europe/Berlin".
 	BudgetTimeZone = "joist.sh/budget-time-zone"
+	// BudgetPerHour is how many nodes may begin to go within any hour, for whatever reason
+	// budgets know, as a number or as a part of the pool's nodes: "5", "10%".
+	BudgetPerHour = "joist.sh/budget-per-hour"
 	// DriftCanary is how many nodes are replaced for drift before the others, as a
 	// number or as a part of the pool's nodes: "1", "10%".
 	DriftCanary = "joist.sh/drift-canary"
@@ -52,8 +55,7 @@ type Policy struct {
 	Consolidation Consolidation
 	Expiration    Expiring
 	Drift         Drift
-	// Zone is where budgets' schedules are read; nil is UTC.
-	Zone *time.Location
+	Budgets       Budgets
 	// PriceLimit is in US dollars an hour; nil is no limit.
 	PriceLimit *float64
 }
@@ -72,6 +74,14 @@ type Consolidation struct {
 type Expiring struct {
 	Graceful bool
 	Window   time.Duration
+}
+
+// Budgets is what budgets cannot say themselves.
+type Budgets struct {
+	// Zone is where their schedules are read; nil is UTC.
+	Zone *time.Location
+	// PerHour is how many nodes may begin to go within any hour.
+	PerHour Share
 }
 
 // Drift is how nodes are replaced that are not what is asked for.
@@ -104,7 +114,7 @@ func (r *reader) read() Policy {
 		Consolidation: r.consolidation(),
 		Expiration:    r.expiring(),
 		Drift:         r.drift(),
-		Zone:          r.zone(BudgetTimeZone),
+		Budgets:       r.budgets(),
 	}
 	if _, limited := r.text(PriceLimit); limited {
 		p.PriceLimit = new(r.dollars(PriceLimit))

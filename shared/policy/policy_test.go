@@ -18,7 +18,7 @@ func TestRead(t *testing.T) {
 	got, err := policy.Read(map[string]string{
 		policy.MinSaving: "$0.05", policy.MinSavingPercent: "10%", policy.Payback: "2h", policy.EvictionCost: "0.001",
 		policy.Cooldown: "1h", policy.EvictionsPerHour: "20%", policy.Expiration: "graceful", policy.ExpirationWindow: "24h",
-		policy.BudgetTimeZone: "Europe/Berlin", policy.DriftCanary: "2", policy.DriftBake: "30m", policy.DriftResume: "2026-11-22T13:00:00+01:00", policy.PriceLimit: "25",
+		policy.BudgetTimeZone: "Europe/Berlin", policy.BudgetPerHour: "10%", policy.DriftCanary: "2", policy.DriftBake: "30m", policy.DriftResume: "2026-11-22T13:00:00+01:00", policy.PriceLimit: "25",
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -27,7 +27,7 @@ func TestRead(t *testing.T) {
 	if c.MinSaving != 0.05 || c.MinSavingPart != 0.1 || c.Payback != 2*time.Hour || c.EvictionCost != 0.001 || c.Cooldown != time.Hour || c.EvictionsPerHour.Of(11) != 3 {
 		t.Errorf("consolidation: %+v", c)
 	}
-	if !got.Expiration.Graceful || got.Expiration.Window != 24*time.Hour || got.Zone.String() != "Europe/Berlin" ||
+	if !got.Expiration.Graceful || got.Expiration.Window != 24*time.Hour || got.Budgets.Zone.String() != "Europe/Berlin" || got.Budgets.PerHour.Of(25) != 3 ||
 		got.Drift.Canary.Of(100) != 2 || got.Drift.Bake != 30*time.Minute || got.Drift.Resume != time.Date(2026, time.November, 22, 12, 0, 0, 0, time.UTC) || *got.PriceLimit != 25 {
 		t.Errorf("%+v", got)
 	}
@@ -38,7 +38,7 @@ var wrong = map[string][]string{
 	policy.MinSaving: {"", "-1", "a lot", "NaN", "Inf"}, policy.MinSavingPercent: {"101", "-1", "NaN", ""},
 	policy.Payback: {"2", "-1h", "soon"}, policy.EvictionCost: {"x"}, policy.Cooldown: {"1 hour"},
 	policy.EvictionsPerHour: {"-1", "101%", "1.5", "%"}, policy.Expiration: {"Graceful", ""}, policy.ExpirationWindow: {"1d"},
-	policy.BudgetTimeZone: {"", "Local", "Mars/Olympus"}, policy.DriftCanary: {"some"}, policy.DriftBake: {"-1m"}, policy.DriftResume: {"", "now", "2026-11-22"}, policy.PriceLimit: {"", "free"},
+	policy.BudgetTimeZone: {"", "Local", "Mars/Olympus"}, policy.BudgetPerHour: {"", "-1", "ten"}, policy.DriftCanary: {"some"}, policy.DriftBake: {"-1m"}, policy.DriftResume: {"", "now", "2026-11-22"}, policy.PriceLimit: {"", "free"},
 }
 
 // A name that is misspelt asks for something, and is not passed over.

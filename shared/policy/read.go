@@ -144,6 +144,18 @@ type Share struct {
 // Set reports whether anybody asked for it.
 func (s Share) Set() bool { return s.set }
 
+// Text is the share as it is written; "" where nobody asked for it.
+func (s Share) Text() string {
+	switch {
+	case !s.set:
+		return ""
+	case s.percent > 0:
+		return strconv.Itoa(s.percent) + "%"
+	default:
+		return strconv.Itoa(s.number)
+	}
+}
+
 // Of is the number that the share is of all; parts are rounded up, as those of
 // budgets are, so that something may happen where there is little.
 func (s Share) Of(all int) int {

@@ -27,7 +27,9 @@ type PoolBudgets struct {
 	Name     string `json:"name"`
 	TimeZone string `json:"timeZone"`
 	// Nodes is how many the pool has, where that is known.
-	Nodes   *int     `json:"nodes,omitempty"`
+	Nodes *int `json:"nodes,omitempty"`
+	// PerHour is how many may begin to go within any hour, as the annotation has it.
+	PerHour string   `json:"perHour,omitempty"`
 	Budgets []Budget `json:"budgets"`
 	// Blocked says for each reason for which no node may go now what keeps it.
 	Blocked []Blocked `json:"blocked"`
@@ -78,7 +80,7 @@ type Allowed struct {
 
 // BudgetsOf prepares the preview of one NodePool of so many nodes.
 func BudgetsOf(name string, nodes int, p budget.Preview) PoolBudgets {
-	out := PoolBudgets{Name: name, TimeZone: p.Zone.String(), Budgets: []Budget{}, Blocked: blocked(p)}
+	out := PoolBudgets{Name: name, TimeZone: p.Zone.String(), PerHour: p.PerHour, Budgets: []Budget{}, Blocked: blocked(p)}
 	if nodes != budget.NodesUnknown {
 		out.Nodes = &nodes
 	}
@@ -141,6 +143,9 @@ func PrintBudgets(w io.Writer, b Budgets) error {
 			zone = p.Windows[0].FromLocal.Location()
 		}
 		fmt.Fprintf(&out, "NodePool %s, %s: times in %s, %s to %s\n\n", p.Name, sized(p.Nodes), p.TimeZone, stamp(b.From, zone), stamp(b.Until, zone))
+		if p.PerHour != "" {
+			fmt.Fprintf(&out, "No more than %s of its nodes may begin to go in any hour, whatever the budgets allow.\n\n", p.PerHour)
+		}
 		if len(p.Budgets) == 0 {
 			out.WriteString("It has no budget: all of its nodes may go at once.\n")
 			continue

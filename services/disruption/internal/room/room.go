@@ -18,6 +18,9 @@ type Room struct {
 	allowed map[string]map[karpenter.DisruptionReason]int
 	// busy counts the nodes that go or are not ready, for whatever reason.
 	busy map[string]int
+	// rates are how many may begin to go within an hour.
+	rates map[string]budget.Rate
+	begun map[string]int
 	// bound says which budgets bind, by pool and reason; it is asked for seldom.
 	bound map[bound]string
 	pools map[string]*karpenter.NodePool
@@ -32,11 +35,11 @@ type bound struct {
 
 // New counts the nodes of a snapshot: of all that are initialized, those that
 // are going, that are not ready, or whose removal has begun are busy. Problems names
-// the budgets that cannot be read; their pools have no room. A time zone that cannot be
-// read takes the room as well, but is told of with the pool's other annotations.
+// the budgets that cannot be read; their pools have no room. What is
+// wrong with its annotations takes the room as well, and is told of with the others.
 func New(s *scheduling.Snapshot) (Room, []error) {
 	out := Room{
-		allowed: map[string]map[karpenter.DisruptionReason]int{}, busy: map[string]int{},
+		allowed: map[string]map[karpenter.DisruptionReason]int{}, busy: map[string]int{}, rates: map[string]budget.Rate{}, begun: map[string]int{},
 		bound: map[bound]string{}, pools: map[string]*karpenter.NodePool{}, total: map[string]int{}, now: s.Taken,
 	}
 	for i := range s.Nodes {
@@ -52,34 +55,65 @@ func New(s *scheduling.Snapshot) (Room, []error) {
 	var problems []error
 	for i := range s.NodePools {
 		pool := &s.NodePools[i]
-		allowed := map[karpenter.DisruptionReason]int{}
-		for _, reason := range budget.Reasons {
-			n, err := budget.Allowed(pool, out.total[pool.Name], reason, s.Taken)
-			if err != nil {
-				// It is the same for each reason: what cannot be read forbids everything.
-				if _, wrong := policy.ReadZone(pool.Annotations); wrong == nil {
-					problems = append(problems, fmt.Errorf("NodePool %s: %w", pool.Name, err))
-				}
-				break
-			}
-			allowed[reason] = n
+		out.pools[pool.Name] = pool
+		if err := out.open(pool); err != nil {
+			problems = append(problems, fmt.Errorf("NodePool %s: %w", pool.Name, err))
 		}
-		out.allowed[pool.Name], out.pools[pool.Name] = allowed, pool
 	}
 	return out, problems
 }
 
+// open reads what a pool allows. On error it has no room; what is wrong with its policy
+// is no error here.
+func (r Room) open(pool *karpenter.NodePool) error {
+	if !readable(pool) {
+		return nil
+	}
+	allowed := map[karpenter.DisruptionReason]int{}
+	for _, reason := range budget.Reasons {
+		n, err := budget.Allowed(pool, r.total[pool.Name], reason, r.now)
+		if err != nil {
+			return err // It is the same for each reason: what cannot be read forbids everything.
+		}
+		allowed[reason] = n
+	}
+	rate, err := budget.RateOf(pool, r.total[pool.Name])
+	if err != nil {
+		for _, reason := range budget.Reasons {
+			r.bound[bound{pool.Name, reason}] = err.Error()
+		}
+		return err
+	}
+	r.allowed[pool.Name], r.rates[pool.Name] = allowed, rate
+	return nil
+}
+
+// readable reports whether what the pool's annotations ask of budgets can be read.
+func readable(pool *karpenter.NodePool) bool {
+	_, err := policy.ReadBudgets(pool.Annotations)
+	return err == nil
+}
+
 // Left is how many more nodes of the pool may begin to go for the reason.
 func (r Room) Left(pool string, reason karpenter.DisruptionReason) int {
-	return max(0, r.allowed[pool][reason]-r.busy[pool])
+	return max(0, min(r.allowed[pool][reason]-r.busy[pool], r.rate(pool)))
 }
 
 // Take counts a node that begins to go.
-func (r Room) Take(pool string) { r.busy[pool]++ }
+func (r Room) Take(pool string) {
+	r.busy[pool]++
+	r.begun[pool]++
+}
+
+// rate is how many more nodes of the pool may begin to go in this hour.
+func (r Room) rate(pool string) int { return r.rates[pool].Left(r.now) - r.begun[pool] }
 
 // Why says in words what bounds the pool for the reason: which budgets, to what, and
 // how many nodes take of it.
 func (r Room) Why(pool string, reason karpenter.DisruptionReason) string {
+	if r.rate(pool) < r.allowed[pool][reason]-r.busy[pool] {
+		return r.rates[pool].Why(r.now)
+	}
 	key := bound{pool, reason}
 	if _, known := r.bound[key]; !known {
 		r.bound[key] = r.binding(pool, reason)

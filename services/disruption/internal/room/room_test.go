@@ -3,10 +3,13 @@ package room_test
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/joist-autoscaler/joist/services/disruption/internal/fixture"
 	"github.com/joist-autoscaler/joist/services/disruption/internal/room"
+	"github.com/joist-autoscaler/joist/shared/budget"
 	"github.com/joist-autoscaler/joist/shared/karpenter"
+	"github.com/joist-autoscaler/joist/shared/policy"
 	"github.com/joist-autoscaler/joist/shared/scheduling"
 )
 
@@ -95,5 +98,42 @@ func TestWhyNamesTheBudgetsThatBind(t *testing.T) {
 	r, _ = room.New(&s)
 	if got := r.Why("default", empty); !strings.Contains(got, "budgets[3]: nodes \"some\"") {
 		t.Error(got)
+	}
+}
+
+// A pool that asks for a rate has no more room than is left of the hour, whatever its
+// budgets say, and less with each node that begins.
+func TestAsk17RoomOfAnHour(t *testing.T) {
+	asks := func(perHour, spent string) func(*karpenter.NodePool) {
+		return func(p *karpenter.NodePool) {
+			p.Annotations = map[string]string{policy.BudgetPerHour: perHour, budget.SpentAnnotation: spent}
+		}
+	}
+	lately := `[{"proposal":"a","at":"` + fixture.Taken.Add(-time.Minute).Format(time.RFC3339) + `","nodes":2}]`
+	for _, tt := range []struct {
+		name string
+		edit func(*karpenter.NodePool)
+		want int
+		why  string
+	}{
+		{"some are left", asks("3", lately), 1, "100%"},
+		{"none is", asks("2", lately), 0, "no more than 2 of its nodes may begin to go in an hour"},
+		{"the budgets are stricter", asks("90", ""), 4, "100%"},
+		{"it cannot be read", asks("x", ""), 0, "joist.sh/budget-per-hour"},
+		{"what has gone cannot", asks("3", "{"), 0, "joist.sh/spent-budget"},
+	} {
+		pool := fixture.Pool(fixture.Budgets("100%"), tt.edit)
+		s := fixture.Snapshot(pool, fixture.Node("a", "t4g.large"), fixture.Node("b", "t4g.large"), fixture.Node("c", "t4g.large"), fixture.Node("d", "t4g.large"))
+		r, _ := room.New(&s)
+		for left := tt.want; left >= 0; left-- {
+			if got := r.Left("default", karpenter.DisruptionReasonEmpty); got != left {
+				t.Errorf("%s: %d are left, want %d", tt.name, got, left)
+			}
+			r.Take("default")
+		}
+		r, _ = room.New(&s)
+		if got := r.Why("default", karpenter.DisruptionReasonEmpty); tt.want == 0 && !strings.Contains(got, tt.why) {
+			t.Errorf("%s: why: %s", tt.name, got)
+		}
 	}
 }

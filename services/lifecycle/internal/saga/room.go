@@ -97,6 +97,14 @@ func (r Room) full(pool string, names []string, reason karpenter.DisruptionReaso
 	}
 }
 
+// Nodes is how many nodes the pool has to its budgets.
+func (r Room) Nodes(pool string) int {
+	if of := r.pools[pool]; of != nil {
+		return len(of.goes)
+	}
+	return 0
+}
+
 // lose counts a node among those that go, once.
 func (o *occupancy) lose(name string) {
 	if goes, counts := o.goes[name]; counts && !goes {
