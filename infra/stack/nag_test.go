@@ -2,31 +2,49 @@ package stack_test
 
 import (
 	"encoding/csv"
-	"maps"
-	"slices"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/joist-autoscaler/joist/infra/stack"
 )
 
-// cdk-nag finds nothing that is not suppressed, and each suppression says why and is of
-// something: the report of the plain app is read, since findings do not fail it.
+// cdk-nag finds nothing that is not suppressed, and each suppression says why: the
+// report of the plain app is read, since findings do not fail it.
 func TestNagFindsNothing(t *testing.T) {
-	for _, name := range slices.Sorted(maps.Keys(contexts)) {
-		rows, err := csv.NewReader(strings.NewReader(string(synth(t, name).findings))).ReadAll()
+	everywhere(t, func(t *testing.T, _ string, in template) {
+		if err := report(t, string(in.findings)); err != nil {
+			t.Error(err)
+		}
+		rows, err := csv.NewReader(strings.NewReader(string(in.findings))).ReadAll()
 		if err != nil || len(rows) < 20 {
-			t.Fatalf("%s: %d rows: %v", name, len(rows), err)
+			t.Fatalf("%d rows: %v", len(rows), err)
 		}
 		for _, row := range rows {
-			rule, at, verdict, reason := row[0], row[1], row[2], row[3]
-			switch verdict {
-			case "Compliant", "N/A", "Compliance":
-			case "Suppressed":
-				if len(reason) < 40 {
-					t.Errorf("%s: %s of %s is suppressed without a reason: %q", name, rule, at, reason)
-				}
-			default:
-				t.Errorf("%s: %s of %s is %s", name, rule, at, verdict)
+			if row[2] == "Suppressed" && len(row[3]) < 40 {
+				t.Errorf("%s of %s is suppressed without a reason: %q", row[0], row[1], row[3])
 			}
 		}
+	})
+}
+
+// report is what Clean says of a folder with one report.
+func report(t *testing.T, text string) error {
+	t.Helper()
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "AwsSolutions-x-NagReport.csv"), []byte(text), 0o644); err != nil {
+		t.Fatal(err)
 	}
+	return stack.Clean(dir)
+}
+
+func TestCleanRefusesFindings(t *testing.T) {
+	const head = "Rule ID,Resource ID,Compliance,Exception Reason,Rule Level,Rule Info\n"
+	if err := report(t, head+`"AwsSolutions-SQS4","x/Queue","Compliant","N/A","Error","TLS"`+"\n"); err != nil {
+		t.Error(err)
+	}
+	refused(t, report(t, head+`"AwsSolutions-SQS4","x/Queue","Non-Compliant","N/A","Error","TLS"`+"\n"), "AwsSolutions-SQS4 of x/Queue is Non-Compliant")
+	refused(t, report(t, head+`"AwsSolutions-SQS4","x/Queue","UNKNOWN","N/A","Error","TLS"`+"\n"), "is UNKNOWN")
+	refused(t, stack.Clean(t.TempDir()), "no report")
 }
