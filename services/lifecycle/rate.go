@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"time"
 
 	"github.com/joist-autoscaler/joist/services/lifecycle/internal/saga"
 	"github.com/joist-autoscaler/joist/shared/budget"
@@ -54,17 +55,9 @@ func (s *Service) spendOf(ctx context.Context, name string, nodes int, proposal 
 		if err != nil {
 			return "", err
 		}
-		rate, err := budget.RateOf(np, nodes)
-		if err != nil {
-			return err.Error(), nil
-		}
-		spent, may := rate.Spend(proposal, wanted, s.Now())
-		if !may {
-			return rate.Why(s.Now()), nil
-		}
-		text := spent.Text()
-		if text == "" || text == np.Annotations[budget.SpentAnnotation] {
-			return "", nil
+		text, why := spending(np, nodes, proposal, wanted, s.Now())
+		if why != "" || text == np.Annotations[budget.SpentAnnotation] {
+			return why, nil
 		}
 		next := np.DeepCopy()
 		annotate(next, budget.SpentAnnotation, text)
@@ -72,6 +65,23 @@ func (s *Service) spendOf(ctx context.Context, name string, nodes int, proposal 
 			return "", err
 		}
 	}
+}
+
+// spending is what the pool is to remember once so many of its nodes go, or why they may
+// not.
+func spending(np *karpenter.NodePool, nodes int, proposal string, wanted int, now time.Time) (text, why string) {
+	rate, err := budget.RateOf(np, nodes)
+	if err != nil {
+		return "", err.Error()
+	}
+	spent, may := rate.Spend(proposal, wanted, now)
+	if !may {
+		return "", rate.Why(now)
+	}
+	if !spent.Asked() {
+		return np.Annotations[budget.SpentAnnotation], ""
+	}
+	return spent.Text(), ""
 }
 
 // rated reports whether a pool asks for a rate, or for something that cannot be read.
