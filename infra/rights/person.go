@@ -25,11 +25,10 @@ func (s Scope) Operator() (Document, error) {
 		allow("ReadRules", []string{"events:DescribeRule", "events:ListTargetsByRule"}, rules),
 		allow("ReadArchive", []string{"events:DescribeArchive", "events:DescribeReplay"}, s.archive()),
 		allow("ReadFunctions", []string{"lambda:GetFunctionConfiguration"}, s.named(s.Functions, func(name string) string { return s.arn("lambda", "function:"+name) })),
-		allow("ReadRoles", []string{"iam:GetRole"}, append(s.named(s.Roles, func(name string) string { return s.iam("role/" + name) }),
+		allow("ReadRoles", []string{"iam:GetRole", "iam:ListAttachedRolePolicies"}, append(s.named(s.Roles, func(name string) string { return s.iam("role/" + name) }),
 			s.NodeRole, s.iam("role/aws-service-role/spot.amazonaws.com/AWSServiceRoleForEC2Spot"))),
-		allow("ReadCluster", []string{"eks:DescribeAccessEntry", "eks:DescribeCluster", "eks:ListAccessEntries"}, []string{s.cluster(), s.arn("eks", "access-entry/"+s.Plan.Cluster+"/*")}),
-		allow("ReadAudit", []string{"logs:FilterLogEvents"}, []string{s.arn("logs", "log-group:"+s.Plan.AuditLogGroup+":*")}),
-		s.look("cloudwatch:GetMetricData", "ec2:DescribeSecurityGroups", "ec2:DescribeSubnets", "lambda:ListEventSourceMappings"),
+		allow("ReadCluster", []string{"eks:DescribeAccessEntry", "eks:DescribeCluster"}, []string{s.cluster(), s.arn("eks", "access-entry/"+s.Plan.Cluster+"/*")}),
+		s.look("cloudwatch:GetMetricData", "ec2:DescribeSecurityGroups", "ec2:DescribeSubnets", "events:ListRuleNamesByTarget", "lambda:ListEventSourceMappings"),
 	), nil
 }
 
