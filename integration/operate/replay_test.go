@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"fmt"
 	"os"
 	"os/exec"
 	"os/signal"
@@ -439,6 +438,6 @@ func TestArchiveInterrupted(t *testing.T) {
 	time.AfterFunc(200*time.Millisecond, stop)
 	code := cli.Run(ctx, w.env(&out, &errs, "replay", "--archive", "--rule", "inbox", "--from", "2026-11-22T12:05:00Z", "--to", "2026-11-22T12:25:00Z", "--yes"))
 	if code != 2 || !strings.Contains(out.String(), "was cancelled") {
-		t.Errorf("code %d: %s%s", code, out.String(), fmt.Sprint(errs.String()))
+		t.Errorf("code %d: %s%s", code, out.String(), errs.String())
 	}
 }

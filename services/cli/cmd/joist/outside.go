@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"net/url"
 	"os/exec"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -30,8 +31,19 @@ func kube(kubeconfig, kubecontext string) (func(ctx context.Context, path string
 		return nil, fault.E(what, fault.Invalid, err).WithHint("see whether kubectl get nodes works")
 	}
 	return func(ctx context.Context, path string) ([]byte, error) {
-		text, err := client.Get().RequestURI(path).DoRaw(ctx)
 		op := "reading " + path
+		at, err := url.Parse(path)
+		if err != nil {
+			return nil, fault.E(op, fault.Bug, err)
+		}
+		// AbsPath keeps what stands before it in the server's address, as behind a proxy.
+		request := client.Get().AbsPath(at.Path)
+		for name, values := range at.Query() {
+			for _, value := range values {
+				request.Param(name, value)
+			}
+		}
+		text, err := request.DoRaw(ctx)
 		switch {
 		case err == nil:
 			return text, nil
@@ -48,7 +60,7 @@ func kube(kubeconfig, kubecontext string) (func(ctx context.Context, path string
 
 // run runs a program.
 func run(ctx context.Context, name string, args ...string) (string, error) {
-	told, err := exec.CommandContext(ctx, name, args...).CombinedOutput()
+	told, err := exec.CommandContext(ctx, name, args...).CombinedOutput() //nolint:gosec // doctor has a fixed list of programs
 	if err != nil {
 		return "", fault.E("running "+name, fault.Missing, err)
 	}

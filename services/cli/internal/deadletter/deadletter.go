@@ -41,14 +41,14 @@ type Verdict string
 
 // The verdicts.
 const (
-	// Handle: the service would act on it.
+	// Handle says that the service would act on it.
 	Handle Verdict = "handle"
-	// Noop: the service would drop it and count that, for it is expired or of another
+	// Noop says that the service would drop it and count that: it is expired or of another
 	// cluster.
 	Noop Verdict = "noop"
-	// Poison: it would be back in the dead-letter queue at once.
+	// Poison says that it would be back in the dead-letter queue at once.
 	Poison Verdict = "poison"
-	// Cut: only its beginning was kept, so that it cannot be sent again.
+	// Cut says that it cannot be sent again, for only its beginning was kept, or it is no text.
 	Cut Verdict = "cut"
 )
 

@@ -18,9 +18,9 @@ import (
 type Severity string
 
 const (
-	// Problem: something does not work, or will not.
+	// Problem is what does not work, or will not.
 	Problem Severity = "problem"
-	// Warning: it works, and a person may want to know.
+	// Warning is what works, and what a person may want to know.
 	Warning Severity = "warning"
 )
 

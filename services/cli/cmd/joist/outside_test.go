@@ -1,0 +1,59 @@
+package main
+
+import (
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/joist-autoscaler/joist/shared/fault"
+)
+
+// TestKube reads paths of an API server by a kubeconfig, queries included, and tells what
+// is missing from what is denied.
+func TestKube(t *testing.T) {
+	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		status := map[string]int{"/apis/none": http.StatusNotFound, "/apis/denied": http.StatusForbidden, "/apis/login": http.StatusUnauthorized}[strings.TrimPrefix(r.URL.Path, "/proxy")]
+		if status == 0 {
+			_, _ = fmt.Fprintf(w, "%s: %s of %s", r.URL.Path, r.URL.Query().Get("labelSelector"), r.Header.Get("Authorization"))
+			return
+		}
+		w.WriteHeader(status)
+	}))
+	t.Cleanup(server.Close)
+	file := filepath.Join(t.TempDir(), "config")
+	text := `{"apiVersion":"v1","kind":"Config","clusters":[{"name":"c","cluster":{"server":"` + server.URL + `/proxy","insecure-skip-tls-verify":true}}],"users":[{"name":"u","user":{"token":"secret"}}],` +
+		`"contexts":[{"name":"here","context":{"cluster":"c","user":"u"}}]}`
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	read, err := kube(file, "here")
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := read(t.Context(), "/apis/apps/v1/deployments?labelSelector=a%20in%20(b,c)")
+	if err != nil || string(got) != "/proxy/apis/apps/v1/deployments: a in (b,c) of Bearer secret" {
+		t.Errorf("%q, %v", got, err)
+	}
+	for path, kind := range map[string]fault.Kind{"/apis/none": fault.Missing, "/apis/denied": fault.Denied, "/apis/login": fault.Invalid} {
+		if _, err := read(t.Context(), path); !fault.Is(err, kind) {
+			t.Errorf("%s: %v, want %s", path, err, kind)
+		}
+	}
+	if _, err := kube(filepath.Join(t.TempDir(), "none"), ""); !fault.Is(err, fault.Invalid) || !strings.Contains(fault.HintOf(err), "update-kubeconfig") {
+		t.Errorf("without a file: %v", err)
+	}
+}
+
+// TestRun finds a program, and says where there is none.
+func TestRun(t *testing.T) {
+	if told, err := run(t.Context(), "go", "version"); err != nil || !strings.HasPrefix(told, "go version") {
+		t.Errorf("%q, %v", told, err)
+	}
+	if _, err := run(t.Context(), "joist-is-no-such-program"); !fault.Is(err, fault.Missing) {
+		t.Errorf("%v", err)
+	}
+}
