@@ -143,7 +143,7 @@ func TestRefused(t *testing.T) {
 		"charts without a role":    {with(context{"installCharts": "true", "images": "x"}), "kubectlRole"},
 		"charts without a layer":   {with(context{"installCharts": "true", "images": "x", "kubectlRole": "arn:aws:iam::111122223333:role/x"}), "kubectlLayer"},
 		"charts of many":           {context{"clusters": "a,b", "installCharts": "true"}, "HelmCommand"},
-		"an unknown variable":      {with(context{"environment": "LOG_LEVLE=debug"}), "which nothing reads"},
+		"an unknown variable":      {with(context{"environment": "LOGLEVEL=debug"}), "which nothing reads"},
 		"a value":                  {with(context{"environment": "LOG_LEVEL=loud"}), "LOG_LEVEL"},
 		"a variable of ours":       {with(context{"environment": map[string]any{"JOIST_BUS": "x"}}), "says itself"},
 		"no pair":                  {with(context{"environment": "LOG_LEVEL"}), "NAME=value"},

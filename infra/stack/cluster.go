@@ -43,7 +43,7 @@ func newCluster(stack awscdk.Stack, s shared, k config.Cluster) plane {
 	newTicker(p.scope, "Ticker", k.Plan, p.queues, p.roles[topology.Scheduler])
 	for _, service := range topology.Outside {
 		newWorker(p.scope, title(service), workerProps{
-			place: s.place, name: k.Plan.Prefix + "-joist-" + service, service: service, queue: p.queues[service], role: p.roles[service],
+			name: k.Plan.Prefix + "-joist-" + service, service: service, queue: p.queues[service], role: p.roles[service],
 			code: s.code[service], environment: p.environment(service), timeout: p.timeout(service), network: s.network,
 		})
 	}

@@ -34,7 +34,6 @@ func Binary(folder, service string) error {
 
 // workerProps is what a Worker needs to know.
 type workerProps struct {
-	place         place
 	name, service string
 	queue         WorkQueue
 	role          awsiam.CfnRole

@@ -1,0 +1,118 @@
+package config
+
+import (
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+var (
+	subnetID = regexp.MustCompile(`^subnet-([0-9a-f]{8}|[0-9a-f]{17})$`)
+	groupID  = regexp.MustCompile(`^sg-([0-9a-f]{8}|[0-9a-f]{17})$`)
+)
+
+func (c *Config) network() error {
+	for _, id := range c.Subnets {
+		if !subnetID.MatchString(id) {
+			return invalid("give ids with commas between them: subnets=subnet-0a1b2c3d,subnet-0b1c2d3e", "%q is no id of a subnet", id)
+		}
+	}
+	for _, id := range c.SecurityGroups {
+		if !groupID.MatchString(id) {
+			return invalid("give ids with commas between them: securityGroups=sg-0c1d2e3f", "%q is no id of a security group", id)
+		}
+	}
+	return nil
+}
+
+var (
+	kubectlRole  = regexp.MustCompile(`^arn:[a-z-]+:iam::\d{12}:role/[\w+=,.@/-]+$`)
+	kubectlLayer = regexp.MustCompile(`^arn:[a-z-]+:lambda:[a-z0-9-]+:\d{12}:layer:[A-Za-z0-9_-]+:\d+$`)
+)
+
+func (c *Config) charts() error {
+	switch {
+	case !c.Charts.Install:
+		return nil
+	case len(c.Clusters) > 1:
+		return invalid("leave it out, and run each cluster's HelmCommand", "installCharts is of a stack with one cluster, and this has %d", len(c.Clusters))
+	case c.Charts.Images == "":
+		return invalid("say where the images are: images=111122223333.dkr.ecr.eu-west-1.amazonaws.com/joist", "installCharts needs images, and none are published yet")
+	case !kubectlRole.MatchString(c.Charts.KubectlRole):
+		return invalid("give the ARN of a role that may change the cluster (an access entry with AmazonEKSClusterAdminPolicy)", "installCharts needs kubectlRole, which is %q", c.Charts.KubectlRole)
+	case !kubectlLayer.MatchString(c.Charts.KubectlLayer):
+		return invalid("give the ARN of a version of a Lambda layer with kubectl and helm, as AWS's asset lambda-layer-kubectl makes one", "installCharts needs kubectlLayer, which is %q", c.Charts.KubectlLayer)
+	}
+	return nil
+}
+
+var (
+	stackName  = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9-]{0,127}$`)
+	account    = regexp.MustCompile(`^\d{12}$`)
+	bucketName = regexp.MustCompile(`^[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]$`)
+	topicARN   = regexp.MustCompile(`^arn:[a-z-]+:sns:[a-z0-9-]+:\d{12}:[A-Za-z0-9_-]+$`)
+)
+
+// longestRegion is the length of the longest region's name, as in ap-southeast-1.
+const longestRegion = 14
+
+// names refuses what AWS would refuse half-way through a deployment.
+func (c *Config) names() error {
+	switch {
+	case !stackName.MatchString(c.StackName):
+		return invalid("use letters, digits and hyphens, beginning with a letter: stackName=Joist-prod", "%q is no name of a stack", c.StackName)
+	case c.Account != "" && !account.MatchString(c.Account):
+		return invalid("give the twelve digits that `aws sts get-caller-identity` prints", "%q is no AWS account", c.Account)
+	case c.AlarmTopic != "" && !topicARN.MatchString(c.AlarmTopic):
+		return invalid("give the topic's ARN", "alarmTopic %q is no ARN of an SNS topic", c.AlarmTopic)
+	case c.Bucket != "" && !bucketName.MatchString(c.Bucket):
+		return invalid("use 3 to 63 lower-case letters, digits and hyphens", "%q is no name of a bucket", c.Bucket)
+	case c.Bucket != "":
+		return nil
+	}
+	owner := c.Owner()
+	region := max(len(c.Region), longestRegion)
+	if c.Region != "" {
+		region = len(c.Region)
+	}
+	if length := len("joist-") + len(owner) + len("-123456789012-") + region; length > 63 {
+		return invalid("name the bucket yourself: bucket=joist-"+strings.ToLower(owner[:min(len(owner), 12)])+"-123456789012",
+			"the bucket of %q would have %d characters, and 63 are allowed", owner, length)
+	}
+	if !bucketName.MatchString("joist-" + owner + "-1") {
+		return invalid("name the bucket yourself: bucket=joist-123456789012", "%q cannot be part of a bucket's name, which has lower-case letters, digits and hyphens only", owner)
+	}
+	return nil
+}
+
+// Owner begins the names of what all clusters of the stack share.
+func (c *Config) Owner() string {
+	if len(c.Clusters) > 1 {
+		return strings.ToLower(c.StackName)
+	}
+	return c.Clusters[0].Plan.Prefix
+}
+
+// twice refuses two clusters that would own the same thing.
+func (c *Config) twice() error {
+	owners := map[string]string{}
+	for _, cluster := range c.Clusters {
+		mine := map[string]string{"cluster " + cluster.Name: "name it once", "prefix " + cluster.Plan.Prefix: "give each a namePrefix of its own"}
+		for _, q := range cluster.Plan.Queues {
+			mine["queue "+q.Name] = "give each an interruptionQueue of its own: a queue has one reader"
+		}
+		if !cluster.Node.Existing {
+			mine["role "+cluster.Node.Role] = "give each a nodeRole or a namePrefix of its own"
+		}
+		for _, thing := range slices.Sorted(maps.Keys(mine)) {
+			if other, taken := owners[thing]; taken {
+				return invalid(mine[thing], "the %s is both of %s and of %s", thing, other, cluster.Name)
+			}
+		}
+		for thing := range mine {
+			owners[thing] = cluster.Name
+		}
+	}
+	return nil
+}
