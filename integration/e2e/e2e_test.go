@@ -41,7 +41,10 @@ type scene struct {
 func newScene(t *testing.T) *scene {
 	t.Helper()
 	w := &scene{story: story{said: map[string]string{}, claims: map[string]bool{}}}
-	w.World = world.New(t, world.Options{Look: func() { w.look() }})
+	w.World = world.New(t, world.Options{
+		Look: func() { w.look() }, Audit: true,
+		Values: []string{"settings.featureGates.nodeOverlay=true", "settings.featureGates.capacityBuffer=true"},
+	})
 	return w
 }
 
@@ -81,6 +84,7 @@ func (w *scene) applied() {
 	w.title("kubectl apply: the EC2NodeClass and the NodePool, and a Deployment of 0 replicas")
 	w.Apply(manifests+"nodepool.yaml", map[string]string{"EKS_CLUSTER_NAME": world.ClusterName, "KARPENTER_NODE_ROLE": w.AWS.Role})
 	w.Apply(manifests+"inflate.yaml", nil)
+	w.Apply("testdata/gated.yaml", nil)
 	client, err := dynamic.NewForConfig(w.Plane.Config)
 	w.Check(err)
 	patch := fmt.Sprintf(`{"spec":{"disruption":{"consolidateAfter":%q}}}`, consolidateAfter)
@@ -190,4 +194,5 @@ func (w *scene) deflate() {
 func (w *scene) end() {
 	w.title("SIGTERM")
 	w.Stop()
+	w.judgeUse()
 }

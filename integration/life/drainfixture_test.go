@@ -72,10 +72,7 @@ func prepare(t *testing.T) *site {
 	s.check(err)
 	_, err = s.kube.CoreV1().Namespaces().Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: world.Namespace}}, metav1.CreateOptions{})
 	s.check(err)
-	rights := &world.World{T: t, Plane: plane}
-	for _, file := range []string{"lifecycle", "karpenter-lease"} {
-		rights.Apply(world.Root+"/deploy/rbac/"+file+".yaml", nil)
-	}
+	(&world.World{T: t, Plane: plane}).Install()
 	t.Cleanup(func() {
 		if err := plane.Stop(); err != nil {
 			t.Error(err)

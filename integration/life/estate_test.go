@@ -32,9 +32,7 @@ type estate struct {
 func newEstate(t *testing.T) *estate {
 	t.Helper()
 	e := &estate{World: world.New(t, world.Options{})}
-	for _, file := range []string{"lifecycle", "karpenter-lease"} {
-		e.Apply(world.Root+"/deploy/rbac/"+file+".yaml", nil)
-	}
+	e.Install()
 	var err error
 	e.admin, err = kubecluster.New(e.Plane.Config, "test")
 	e.Check(err)

@@ -2,7 +2,6 @@ package world
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -12,6 +11,7 @@ import (
 	fakeiam "github.com/joist-autoscaler/joist/integration/fakeaws/iam"
 	fakepricing "github.com/joist-autoscaler/joist/integration/fakeaws/pricing"
 	fakessm "github.com/joist-autoscaler/joist/integration/fakeaws/ssm"
+	"github.com/joist-autoscaler/joist/integration/fakeaws/stack"
 	fakests "github.com/joist-autoscaler/joist/integration/fakeaws/sts"
 	fakeshift "github.com/joist-autoscaler/joist/integration/fakeaws/zonalshift"
 	"github.com/joist-autoscaler/joist/shared/catalog"
@@ -23,9 +23,6 @@ import (
 )
 
 const (
-	// bus is where facts are published. AWS's own events come by the bus
-	// "default".
-	bus = ClusterName + "-joist"
 	// tickEvery is how often the ticks come. EventBridge Scheduler's finest is a
 	// minute.
 	tickEvery = 5 * time.Second
@@ -35,9 +32,7 @@ const (
 	machinesEvery = 20 * time.Millisecond
 )
 
-func queueName(service string) string { return ClusterName + "-" + service }
-
-// startAWS serves the models, with the queues and rules that the CDK app makes.
+// startAWS serves the models, with what the CDK app makes.
 func (w *World) startAWS() {
 	w.Helper()
 	var err error
@@ -57,63 +52,29 @@ func (w *World) startAWS() {
 		},
 	})
 	w.AWS = w.Cloud.Furnish(ClusterName)
-	w.wire(events, w.Broker.Bus(bus).In("123456789012", Region))
 	w.Server = fakeaws.Start(w.T, fakeaws.Options{
-		Broker: w.Broker, Blobs: memblob.New(memblob.Options{Now: time.Now, Seed: 1}),
-		More: []fakeaws.Service{fakeec2.New(w.Cloud), fakeiam.New(w.Cloud), fakessm.New(w.Cloud), fakeeks.New(w.Cloud), fakests.New(w.Cloud), fakepricing.New(w.Cloud), fakeshift.New(w.Cloud)},
+		Broker: w.Broker, Blobs: memblob.New(memblob.Options{Now: time.Now, Seed: 1}), Bucket: bucketName,
+		More:  []fakeaws.Service{fakeec2.New(w.Cloud), fakeiam.New(w.Cloud), fakessm.New(w.Cloud), fakeeks.New(w.Cloud), fakests.New(w.Cloud), fakepricing.New(w.Cloud), fakeshift.New(w.Cloud)},
+		Guard: w.guarded,
 	})
+	w.deploy()
 	w.Say("AWS is at %s", w.Server.URL)
 }
 
-// wire makes each queue with its dead-letter queue, and the rules of the buses.
-func (w *World) wire(aws, facts *memqueue.Bus) {
-	w.Helper()
-	for _, service := range append([]string{"lifecycle"}, outside...) {
-		dead := queueName(service) + "-dead"
-		w.Broker.Queue(dead, memqueue.QueueOptions{Retention: 14 * 24 * time.Hour})
-		w.Broker.Queue(queueName(service), memqueue.QueueOptions{Visibility: 30 * time.Second, MaxReceives: 100, DeadLetter: dead})
-	}
-	w.Check(facts.Rule(memqueue.Rule{
-		Name: ClusterName + "-inbox", Pattern: inboxPattern(),
-		Targets: []memqueue.Target{{ID: "inbox", Queue: queueName("lifecycle"), InputPath: "$.detail", DeadLetter: queueName("lifecycle") + "-dead"}},
-	}))
-	for _, rule := range event.NoticeRules {
-		w.Check(aws.Rule(memqueue.Rule{
-			Name: ClusterName + "-" + rule.Name, Pattern: rule.Pattern,
-			Targets: []memqueue.Target{{ID: "interruption", Queue: queueName("interruption"), DeadLetter: queueName("interruption") + "-dead"}},
-		}))
-	}
-}
-
-// inboxPattern selects the facts that lifecycle consumes, as the contract says.
-func inboxPattern() string {
-	var types []string
-	for _, spec := range event.Specs {
-		if spec.Fact() && slices.Contains(spec.Consumers, "lifecycle") {
-			types = append(types, fmt.Sprintf("%q", spec.Type))
-		}
-	}
-	return fmt.Sprintf(`{"source":[{"prefix":"joist/"}],"detail-type":[%s],"detail":{"cluster":[%q]}}`, strings.Join(types, ","), ClusterName)
-}
-
-// tick is EventBridge Scheduler.
+// tick is EventBridge Scheduler: it fills in the time and sends.
 func (w *World) tick() error {
-	due := time.Now()
-	maker := event.Maker{Service: "scheduler", Cluster: w.ID}
-	for _, t := range []struct{ service, want string }{
-		{"catalog", event.WantCatalogue}, {"catalog", event.WantInventory},
-		{"interruption", event.WantStatus}, {"launcher", event.WantTemplates},
-	} {
+	due := time.Now().UTC()
+	for _, s := range w.deployed.Schedules {
 		// The catalogue is large and does not change: once is enough.
-		if t.want == event.WantCatalogue && due.Sub(w.Began) > time.Minute {
+		if strings.Contains(s.Target.Input, event.WantCatalogue) && due.Sub(w.Began) > time.Minute {
 			continue
 		}
-		e, err := maker.New(due, event.Tick{Want: t.want, Due: due.UTC()}, nil)
-		if err != nil {
-			return err
+		q, ok := w.Broker.Lookup(stack.Name(s.Target.Arn))
+		if !ok {
+			return fmt.Errorf("the schedule %s sends to %s, which does not exist", s.Name, s.Target.Arn)
 		}
-		q, _ := w.Broker.Lookup(queueName(t.service))
-		if err := queue.Publish(w.Ctx, q, e); err != nil {
+		body := strings.ReplaceAll(s.Target.Input, "<aws.scheduler.scheduled-time>", due.Format(time.RFC3339))
+		if err := q.Send(w.Ctx, queue.Outgoing{Body: []byte(body)}); err != nil {
 			return err
 		}
 	}

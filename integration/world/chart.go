@@ -1,6 +1,7 @@
 package world
 
 import (
+	"regexp"
 	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -12,22 +13,42 @@ import (
 	"github.com/joist-autoscaler/joist/shared/settings"
 )
 
-// chart is what a person says to helm, and no more: everything else follows from
-// it. There are no kubelets to run the pods, so that none are asked for; their
-// processes are started beside, with what the pods would have.
-func chart(more ...string) charts.Release {
-	return charts.Release{Name: "joist", Namespace: Namespace, Chart: charts.Joist, Set: append([]string{
-		"settings.clusterName=" + ClusterName, "settings.region=" + Region, "settings.accountID=123456789012",
-		"controller.image.repository=registry.example.com/joist", "replicas=0",
-	}, more...)}
+// images is where nobody ever pulls from.
+const images = "registry.example.com/joist"
+
+// setting is one of a command's.
+var setting = regexp.MustCompile(`--set-string ['"]([^'"]+)['"]`)
+
+// chart is the release that the deployed template's output says, word for word, and
+// for a world without AWS the least that the chart asks for. There are no kubelets to run
+// the pods, so that none are asked for; their processes are started beside, with
+// what the pods would have.
+func (w *World) chart() charts.Release {
+	w.Helper()
+	said := "--set-string 'settings.clusterName=" + ClusterName + "' --set-string 'settings.region=" + Region +
+		"' --set-string 'settings.accountID=" + account + "' --set-string 'controller.image.repository=" + images + "'"
+	if w.Server != nil {
+		_, said, _ = strings.Cut(w.deployed.Outputs["HelmCommand"], "/charts/joist --namespace "+Namespace+" ")
+	}
+	r := charts.Release{Name: "joist", Namespace: Namespace, Chart: charts.Joist, Set: append([]string{"replicas=0"}, w.options.Values...)}
+	for _, value := range setting.FindAllStringSubmatch(said, -1) {
+		r.Strings = append(r.Strings, strings.ReplaceAll(value[1], "$JOIST_IMAGES", images))
+	}
+	if len(r.Strings) < 4 {
+		w.Fatalf("the command of helm is %q", said)
+	}
+	return r
 }
 
 // Install gives Joist its service accounts, its rights and its Deployments, as helm
 // does. It takes T and Plane alone.
-func (w *World) Install(more ...string) {
+func (w *World) Install() {
 	w.Helper()
-	_, err := charts.Install(w.Context(), w.Plane.Kubeconfig, chart(more...))
+	notes, err := charts.Install(w.Context(), w.Plane.Kubeconfig, w.chart())
 	w.Check(err)
+	if strings.Contains(notes, "WARNING") {
+		w.Errorf("helm warns:\n%s", notes)
+	}
 }
 
 // podEnviron is the environment that the kubelet would give to a service's container,

@@ -21,6 +21,7 @@ func (w *World) Stop() {
 	}
 	w.processes = nil
 	w.judgeQueues()
+	w.judgeRights()
 }
 
 // judgeQueues proves that no message was lost and none was given up.

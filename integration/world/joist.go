@@ -1,30 +1,24 @@
 package world
 
 import (
-	"os"
 	"slices"
+	"strings"
 	"time"
 
-	"github.com/joist-autoscaler/joist/integration/fakeaws"
 	"github.com/joist-autoscaler/joist/integration/fakeaws/lambdaruntime"
+	"github.com/joist-autoscaler/joist/integration/fakeaws/stack"
 	"github.com/joist-autoscaler/joist/shared/settings"
 )
 
-const (
-	// TemplateAge is when a launch template is old: long after its launch, and
-	// soon enough for a test.
-	TemplateAge = 10 * time.Second
-	// functionTimeout is that of every function.
-	functionTimeout = 10 * time.Second
-)
+// TemplateAge is when a launch template is old: long after its launch, and
+// soon enough for a test.
+const TemplateAge = 10 * time.Second
 
 // StartJoist starts a process for each service from the folder of binaries. Those outside of the cluster
 // are functions under Lambda, or poll their queues.
 func (w *World) StartJoist(dir string, lambda bool) {
 	w.Helper()
-	for _, file := range []string{"watcher", "lifecycle", "karpenter-lease"} {
-		w.Apply(Root+"/deploy/rbac/"+file+".yaml", nil)
-	}
+	w.Install()
 	for _, service := range inCluster {
 		w.processes = append(w.processes, run(w.T, dir, service, w.inClusterEnviron(service)))
 	}
@@ -33,8 +27,7 @@ func (w *World) StartJoist(dir string, lambda bool) {
 			w.startFunction(dir, service)
 			continue
 		}
-		environ := append(w.environ(service), settings.QueueURL+"="+w.url(service))
-		w.processes = append(w.processes, run(w.T, dir, service, environ))
+		w.processes = append(w.processes, run(w.T, dir, service, w.functionEnviron(service)))
 	}
 	w.Cleanup(func() {
 		if w.Failed() {
@@ -50,41 +43,23 @@ func (w *World) StartJoist(dir string, lambda bool) {
 
 // startFunction runs a service as a function, behind its queue.
 func (w *World) startFunction(dir, service string) {
-	name := "joist-" + service
+	f, m := w.worker(service)
+	environ := slices.DeleteFunc(w.functionEnviron(service), func(v string) bool { return strings.HasPrefix(v, settings.QueueURL+"=") })
 	// Its own queue it learns from the records, as there.
-	environ := append(w.environ(service), w.Server.FunctionEnviron(name)...)
-	w.functions = append(w.functions, run(w.T, dir, service, append(environ, settings.Region+"="+Region)))
-	q, _ := w.Broker.Lookup(queueName(service))
-	mapping := lambdaruntime.Mapping{Runtime: w.Server.Lambda, Function: name, Queue: q, Timeout: functionTimeout}
+	w.functions = append(w.functions, run(w.T, dir, service, append(environ, w.Server.FunctionRuntime(f.FunctionName)...)))
+	q, _ := w.Broker.Lookup(stack.Name(m.EventSourceArn))
+	mapping := lambdaruntime.Mapping{
+		Runtime: w.Server.Lambda, Function: f.FunctionName, Queue: q, Batch: m.BatchSize, Timeout: time.Duration(f.Timeout) * time.Second,
+	}
 	w.beside.Go(func() { mapping.Run(w.Ctx) })
 }
 
-func (w *World) url(service string) string { return w.Server.QueueURL(queueName(service)) }
-
-// environ is the whole environment of a service: nothing of this machine's own
-// leaks in.
-func (w *World) environ(service string) []string {
-	return slices.Concat(w.Server.Environ(), []string{
-		"HOME=" + w.TempDir(), "TMPDIR=" + os.TempDir(),
-		"AWS_CONFIG_FILE=" + os.DevNull, "AWS_SHARED_CREDENTIALS_FILE=" + os.DevNull,
-		settings.Region + "=" + Region,
-		settings.ClusterName + "=" + w.ID.Name, settings.ClusterUID + "=" + w.ID.UID,
-		settings.Bucket + "=" + fakeaws.Bucket, settings.Prefix + "=" + ClusterName, settings.Bus + "=" + bus,
-		settings.DeadLetterURL + "=" + w.url(service+"-dead"),
-		settings.TemplateAge + "=" + TemplateAge.String(),
-		settings.MetricsPort + "=0", settings.HealthPort + "=0",
-	})
-}
-
-// inClusterEnviron acts with the rights of the service's own service account.
+// inClusterEnviron is what the chart gives, on this machine: many services share
+// it, so that none has a port of its own.
 func (w *World) inClusterEnviron(service string) []string {
 	w.Helper()
-	kubeconfig, err := w.Plane.KubeconfigAs(Account(service))
-	w.Check(err)
-	return append(w.environ(service),
-		settings.Kubeconfig+"="+kubeconfig, settings.Namespace+"="+Namespace, settings.Holder+"=joist-"+service+"-0",
-		settings.QueueURL+"="+w.url(service), settings.PlannerURL+"="+w.url("planner"), settings.DisruptionURL+"="+w.url("disruption"),
-		settings.CatalogURL+"="+w.url("catalog"), settings.LauncherURL+"="+w.url("launcher"))
+	return slices.Concat(w.machineEnviron(service), w.podEnviron(service),
+		[]string{settings.ClusterUID + "=", settings.MetricsPort + "=0", settings.HealthPort + "=0"})
 }
 
 // Crash kills every service at the same moment, and starts each anew.

@@ -77,6 +77,9 @@ func (w *World) Tails() string {
 	for _, p := range append(append([]*process{}, w.processes...), w.functions...) {
 		all = append(all, p.tail())
 	}
+	for _, text := range w.guard.Denied() {
+		all = append(all, "--- denied: "+text)
+	}
 	return strings.Join(all, "\n")
 }
 

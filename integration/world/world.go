@@ -15,6 +15,8 @@ import (
 
 	"github.com/joist-autoscaler/joist/integration/controlplane"
 	"github.com/joist-autoscaler/joist/integration/fakeaws"
+	"github.com/joist-autoscaler/joist/integration/fakeaws/guard"
+	"github.com/joist-autoscaler/joist/integration/fakeaws/stack"
 	"github.com/joist-autoscaler/joist/shared/catalog"
 	"github.com/joist-autoscaler/joist/shared/cluster"
 	"github.com/joist-autoscaler/joist/shared/event"
@@ -42,6 +44,10 @@ type Options struct {
 	// Machines is how often booted instances become nodes and ended ones fall
 	// silent, 20 ms when zero. Each look copies EC2's records of every instance.
 	Machines time.Duration
+	// Values are what helm is told beside what it must be, as name=value.
+	Values []string
+	// Audit has every request of the API server written down.
+	Audit bool
 	// Look is called whenever Wait looks, before its condition is asked.
 	Look func()
 	// Notice is told every event that EC2 and AWS Health emit, before it is on the
@@ -66,6 +72,10 @@ type World struct {
 	Catalogue catalog.Catalogue
 	Broker    *memqueue.Broker
 	Server    *fakeaws.Server
+
+	// deployed is what the CDK app's template made, and guard judges by its policies.
+	deployed stack.Stack
+	guard    *guard.Guard
 
 	options              Options
 	processes, functions []*process
@@ -117,7 +127,7 @@ func (w *World) Beside(interval time.Duration, f func() error) {
 
 func (w *World) startPlane() {
 	w.Helper()
-	plane, err := controlplane.Start(w.Context(), controlplane.Options{CRDs: Root + "/deploy/charts/joist-crd/files"})
+	plane, err := controlplane.Start(w.Context(), controlplane.Options{CRDs: Root + "/deploy/charts/joist-crd/files", Audit: w.options.Audit})
 	w.Check(err)
 	w.Cleanup(func() {
 		if err := plane.Stop(); err != nil {
