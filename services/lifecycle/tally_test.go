@@ -66,7 +66,7 @@ func TestB212OnlyTheLeaderCounts(t *testing.T) {
 		}
 		lease.Spec.HolderIdentity = &by
 		lease.Spec.RenewTime = &metav1.MicroTime{Time: s.now}
-		if _, err := s.Server.Update(t.Context(), lease); err != nil {
+		if _, err := s.Update(t.Context(), lease); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -96,7 +96,7 @@ func TestB212PoolsAreGauged(t *testing.T) {
 	})
 	c := s.claim("one-0")
 	c.Annotations[scheduling.PriceAnnotation] = "0.25"
-	if _, err := s.Server.Update(t.Context(), c); err != nil {
+	if _, err := s.Update(t.Context(), c); err != nil {
 		t.Fatal(err)
 	}
 	s.pass(time.Second)

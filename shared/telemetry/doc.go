@@ -7,5 +7,10 @@
 //     each label can have. Nothing in a message decides about a new label value.
 //   - A story is one trace: the trace's id is the correlation id of the message
 //     that began it, so a log line and a trace find each other without a table.
+//   - What no message tells, as a node that came or went, is a span of the story that it
+//     belongs to (Span), whose memory may be lost with a process, and then is not told.
+//   - Every metric is counted by just the services that its entry names, is drawn in a
+//     panel, and is Prometheus' where it is scraped and CloudWatch's where the service is
+//     a function: packages emf and board.
 //   - Telling never fails the work: what cannot be told is dropped.
 package telemetry

@@ -1,12 +1,16 @@
 package telemetry
 
 import (
+	"bytes"
 	"context"
+	"encoding/hex"
 	"errors"
 	"log/slog"
 	"net"
+	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -84,6 +88,40 @@ func TestExportWithoutCollector(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 	defer cancel()
 	told.Flush(ctx)
+}
+
+// A function may be frozen once its invocation ends: what it told is with the collector
+// before, spans of handlers and of what no message tells.
+func TestFlushExports(t *testing.T) {
+	var mu sync.Mutex
+	var got bytes.Buffer
+	collector := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		mu.Lock()
+		defer mu.Unlock()
+		_, _ = got.ReadFrom(r.Body)
+	}))
+	defer collector.Close()
+	t.Setenv("OTEL_EXPORTER_OTLP_ENDPOINT", collector.URL)
+	t.Setenv("OTEL_EXPORTER_OTLP_COMPRESSION", "none")
+	told, err := New(t.Context(), Options{Service: "planner", Cluster: "prod", Out: t.Output(), Export: true, CloudWatch: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	story := event.Envelope{Type: "plan.made.v1", Cluster: "prod", Correlation: event.DeriveID("x", event.Cluster{Name: "prod"})}
+	if err := told.Trace(func(context.Context, event.Envelope) error { return nil })(t.Context(), story); err != nil {
+		t.Fatal(err)
+	}
+	told.Span("node initialized", story, noon, noon.Add(time.Minute))
+	told.Flush(t.Context())
+	mu.Lock()
+	defer mu.Unlock()
+	id, err := hex.DecodeString(story.Correlation)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if text := got.String(); !strings.Contains(text, "process plan.made.v1") || !strings.Contains(text, "node initialized") || strings.Count(text, string(id)) != 2 {
+		t.Errorf("the collector got %q", text)
+	}
 }
 
 func TestProbes(t *testing.T) {
