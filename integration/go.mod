@@ -33,6 +33,7 @@ require (
 	github.com/aws/aws-sdk-go-v2/service/arczonalshift v1.34.6 // indirect
 	github.com/aws/aws-sdk-go-v2/service/cloudwatch v1.75.4 // indirect
 	github.com/aws/aws-sdk-go-v2/service/internal/endpoint-discovery v1.12.7 // indirect
+	github.com/aws/aws-sdk-go-v2/service/lambda v1.114.1 // indirect
 	github.com/aws/aws-sdk-go-v2/service/pricing v1.51.3 // indirect
 	github.com/aws/aws-sdk-go-v2/service/timestreamwrite v1.36.2 // indirect
 	github.com/awslabs/amazon-eks-ami/nodeadm v0.0.0-20240229193347-cfab22a10647 // indirect
