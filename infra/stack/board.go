@@ -21,7 +21,7 @@ func (p plane) board() {
 		DashboardName: jsii.String(p.cluster.Plan.Prefix + "-joist"), DashboardBody: jsii.String(string(body)),
 	})
 	alarms := board.Alarms(p.cluster.Plan)
-	audit := topology.Plan{Cluster: p.cluster.Name, Prefix: p.cluster.Plan.Prefix, Queues: []topology.Queue{{Service: "audit", Dead: p.auditDead()}}}
+	audit := topology.Plan{Cluster: p.cluster.Name, Prefix: p.cluster.Plan.Prefix, Queues: []topology.Queue{{Service: "audit", Dead: p.cluster.Plan.AuditDead}}}
 	for _, a := range board.Alarms(audit) {
 		if a.Watch == "dead-letters" {
 			alarms = append(alarms, a)

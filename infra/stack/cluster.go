@@ -98,7 +98,7 @@ func (p plane) makeQueues() {
 			place: p.place, queue: queue, policy: plain(p.rights.Queue(queue)), deadPolicy: plain(p.rights.Dead(queue)),
 		})
 	}
-	newDeadQueue(p.scope, "AuditQueue", p.auditDead(), plain(p.rights.RuleDead(p.auditDead())))
+	newDeadQueue(p.scope, "AuditQueue", p.cluster.Plan.AuditDead, plain(p.rights.RuleDead(p.cluster.Plan.AuditDead)))
 }
 
 // adoptQueue lets the rules send to a queue that was there before, if nothing does (A050).
@@ -125,9 +125,6 @@ var karpenters = map[string]string{
 	"InterruptionQueue/Main": "KarpenterInterruptionQueue", "InterruptionQueue/Policy": "KarpenterInterruptionQueuePolicy",
 }
 
-// auditDead is the dead-letter queue of what could not be written to the audit log.
-func (p plane) auditDead() string { return p.cluster.Plan.Prefix + "-joist-audit-dead" }
-
 // makeRules makes the rules of both buses that are not there.
 func (p plane) makeRules() {
 	existing := map[string]bool{}
@@ -138,7 +135,7 @@ func (p plane) makeRules() {
 		if existing[rule.ID] {
 			continue
 		}
-		target, arn, dead := "AuditLog", p.place.arn("logs", "log-group:"+p.cluster.Plan.AuditLogGroup), p.place.arn("sqs", p.auditDead())
+		target, arn, dead := "AuditLog", p.place.arn("logs", "log-group:"+p.cluster.Plan.AuditLogGroup), p.place.arn("sqs", p.cluster.Plan.AuditDead)
 		if rule.Service != "" {
 			queue := p.queues[rule.Service]
 			target, arn, dead = "JoistQueue", queue.ARN, queue.DeadARN

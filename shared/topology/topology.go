@@ -34,6 +34,8 @@ type Plan struct {
 	Prefix string
 	// Bus carries the facts; Archive keeps and AuditLogGroup tells them.
 	Bus, Archive, AuditLogGroup string
+	// AuditDead is the dead-letter queue of facts that the audit log did not take.
+	AuditDead string
 	// ScheduleGroup has the ticks.
 	ScheduleGroup string
 	Queues        []Queue
@@ -120,7 +122,7 @@ func Of(c Cluster) (Plan, error) {
 	}
 	prefix := c.prefix()
 	p := Plan{Cluster: c.Name, Prefix: prefix, Bus: prefix + "-joist", Archive: prefix + "-joist",
-		AuditLogGroup: "/joist/" + prefix + "/facts", ScheduleGroup: prefix + "-joist"}
+		AuditLogGroup: "/joist/" + prefix + "/facts", AuditDead: prefix + "-joist-audit-dead", ScheduleGroup: prefix + "-joist"}
 	for _, service := range append(slices.Clone(Outside), "lifecycle") {
 		p.Queues = append(p.Queues, c.queue(service))
 	}
