@@ -86,8 +86,8 @@ func TestSeeds(t *testing.T) {
 	}
 	close(work)
 	workers.Wait()
-	if failed == 0 && len(all) >= 40 {
-		reached(t, total)
+	if failed == 0 {
+		reached(t, total, len(all))
 	}
 	fmt.Printf("sim: %d seeds, %d calls, %d failed; what went wrong on purpose:\n", len(all), calls, failed)
 	for _, kind := range slices.Sorted(maps.Keys(grouped(total))) {
@@ -97,13 +97,15 @@ func TestSeeds(t *testing.T) {
 
 // reached demands that what the checkers look for was there to be seen: a promise about
 // what never happens is kept by anybody.
-func reached(t *testing.T, total map[string]int) {
+func reached(t *testing.T, total map[string]int, seeds int) {
 	t.Helper()
-	for _, kind := range []string{
-		"saga empty", "saga underutilized", "saga drifted", "saga with replacements", "saga that replaced", "saga under a budget", "money is short",
+	// How many seeds it takes: ten times as many as come to it on average, or more.
+	for kind, least := range map[string]int{
+		"saga empty": 20, "saga under a budget": 20, "money is short": 40,
+		"saga underutilized": 100, "saga with replacements": 100, "saga that replaced": 150, "saga drifted": 400,
 	} {
-		if total[kind] == 0 {
-			t.Errorf("no seed came to: %s", kind)
+		if seeds >= least && total[kind] == 0 {
+			t.Errorf("none of %d seeds came to: %s", seeds, kind)
 		}
 	}
 }
