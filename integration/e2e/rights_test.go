@@ -14,6 +14,7 @@ func (w *scene) judgeRights() {
 	for _, c := range []struct {
 		service, verb, group, resource, namespace, name string
 	}{
+		{"watcher", "get", "", "pods", "default", "inflate"},
 		{"watcher", "create", "karpenter.sh", "nodeclaims", "", ""},
 		{"watcher", "delete", "", "pods", "default", ""},
 		{"watcher", "update", "", "nodes", "", ""},
@@ -23,6 +24,7 @@ func (w *scene) judgeRights() {
 		{"watcher", "update", "", "configmaps", world.Namespace, "joist-unavailable"},
 		{"watcher", "update", "coordination.k8s.io", "leases", "kube-system", "kube-scheduler"},
 		{"lifecycle", "list", "", "secrets", world.Namespace, ""},
+		{"lifecycle", "get", "", "pods", "default", "inflate"},
 		{"lifecycle", "create", "", "pods", "default", ""},
 		{"lifecycle", "update", "", "pods", "default", ""},
 		{"lifecycle", "update", "", "persistentvolumeclaims", "default", ""},
