@@ -22,6 +22,7 @@ var allOfThem = []peer{
 	{"TestElasticMQ", "ElasticMQ", "pom.xml", regexp.MustCompile(`elasticmq-server_2.13</artifactId>\s*<version>(.*)<`)},
 	{"TestMotoQueues", "moto (SQS, EventBridge)", "requirements.txt", regexp.MustCompile(`moto.*==(.*)`)},
 	{"TestMotoCloud", "moto (EC2, SSM, EKS, IAM)", "requirements.txt", regexp.MustCompile(`moto.*==(.*)`)},
+	{"TestTemplates", "cfn-lint", "requirements.txt", regexp.MustCompile(`cfn-lint==(.*)`)},
 	{"TestRuler", "event-ruler", "pom.xml", regexp.MustCompile(`event-ruler</artifactId>\s*<version>(.*)<`)},
 }
 
