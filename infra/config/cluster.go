@@ -34,6 +34,11 @@ var (
 	profileName   = regexp.MustCompile(`^[\w+=,.@-]{1,128}$`)
 )
 
+// anyTag lets EC2NodeClasses have any key in spec.tags, as Karpenter's policy does:
+// manifests that work there work here. Who lists the keys keeps a launcher that somebody
+// has broken into from handing out tags that open doors elsewhere.
+const anyTag = "*"
+
 // readCluster reads the keys of one cluster.
 func readCluster(r *reader) (Cluster, error) {
 	adopt := r.text("adopt")
@@ -41,7 +46,7 @@ func readCluster(r *reader) (Cluster, error) {
 		Name: r.text("clusterName"), UID: r.text("clusterUID"), Namespace: r.or("namespace", "joist"), OIDCProvider: r.text("oidcProvider"),
 		Node: Node{Role: r.text("nodeRole"), Profile: r.text("instanceProfile"),
 			Profiles: Profiles(r.or("nodeProfiles", string(ByRole))), Access: Access(r.text("nodeAccess")),
-			Tags: r.list("nodeTags"), Parameters: r.list("parameters")},
+			Tags: r.listOr("nodeTags", anyTag), Parameters: r.list("parameters")},
 		Replayers: r.list("replayers"), ZonalShift: r.flag("zonalShift"), IsolatedVPC: r.flag("isolatedVPC"), Environment: r.pairs("environment"),
 		Queue: ExistingQueue{Policy: r.flag("existingQueuePolicy"), Rules: r.list("existingRules"), Visibility: r.duration("queueVisibility")},
 	}

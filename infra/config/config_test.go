@@ -33,7 +33,7 @@ func TestANameIsEnough(t *testing.T) {
 		t.Errorf("%+v", c)
 	}
 	k := c.Clusters[0]
-	if !reflect.DeepEqual(k.Node, config.Node{Role: "KarpenterNodeRole-prod", Profile: "KarpenterNodeInstanceProfile-prod", Profiles: config.ByRole, Access: config.AccessEntry}) {
+	if !reflect.DeepEqual(k.Node, config.Node{Role: "KarpenterNodeRole-prod", Profile: "KarpenterNodeInstanceProfile-prod", Profiles: config.ByRole, Access: config.AccessEntry, Tags: []string{"*"}}) {
 		t.Errorf("node %+v", k.Node)
 	}
 	if k.Namespace != "joist" || k.OIDCProvider != "" || k.Queue.Policy || k.Queue.Rules != nil || k.Queue.Visibility != 0 {

@@ -55,6 +55,14 @@ func (r *reader) flag(key string) bool {
 	return false
 }
 
+// listOr is list, with what counts where nothing is said.
+func (r *reader) listOr(key, otherwise string) []string {
+	if items := r.list(key); len(items) > 0 {
+		return items
+	}
+	return []string{otherwise}
+}
+
 // list reads texts that commas divide, or a list.
 func (r *reader) list(key string) []string {
 	var items []string

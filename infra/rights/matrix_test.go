@@ -195,8 +195,8 @@ cluster and for two in one stack, with the same outcome but for one: clusters th
 read none. The page is written by
 ` + "`go test ./rights -run TestAttacks -update`" + ` in ` + "`infra`" + `, and a test fails when it is not what the policies say.
 
-**through** means that the policies allow the whole call. "Joist" is with the tag keys of node classes listed (` + "`rights.Scope.NodeTags`" + `); "any tag" is with
-` + "`*`" + ` there, for those who would rather not list them.
+**through** means that the policies allow the whole call. "Joist" is with the tag keys of node classes listed (` + "`nodeTags`" + ` of the CDK app); "any tag" is
+as the app deploys it until they are, because node classes that work with Karpenter have any.
 
 Read the comparison with care:
 

@@ -52,7 +52,10 @@ var contexts = map[string]map[string]any{
 		"clusterName": "prod", "adopt": "terraform", "interruptionQueue": "Karpenter-prod-SpotInterruptionQueue", "nodeRole": "KarpenterNodeRole-prod",
 		"queueVisibility": "9m",
 	},
-	"clusters": {"clusters": []any{"prod", map[string]any{"clusterName": "staging", "adopt": "cloudformation"}}, "stackName": "joist-all"},
+	"clusters": {"clusters": []any{
+		map[string]any{"clusterName": "prod", "nodeTags": "Env,ManagedBy,karpenter.sh/discovery"},
+		map[string]any{"clusterName": "staging", "adopt": "cloudformation", "nodeTags": "Env"},
+	}, "stackName": "joist-all"},
 }
 
 // template is CloudFormation's.
