@@ -77,6 +77,11 @@ func plan(cmd *cobra.Command, env Env, flags planFlags) error {
 	case len(flags.files) == 0:
 		return nothingToRead()
 	}
+	return planManifests(cmd, env, flags)
+}
+
+// planManifests plans for what is written in files, at the offline catalogue's prices.
+func planManifests(cmd *cobra.Command, env Env, flags planFlags) error {
 	region, err := regionOf(env, flags.region)
 	if err != nil {
 		return err

@@ -60,6 +60,7 @@ func (l *line) next() *record {
 	r := l.first()
 	r.turn++
 	l.drop()
+	l.tighten()
 	return r
 }
 
@@ -71,7 +72,14 @@ func (l *line) add(r *record) {
 
 func (l *line) remove(r *record) {
 	r.turn++
-	if l.left++; l.left > leastLeft && l.left > len(l.heap)/2 {
+	l.left++
+	l.tighten()
+}
+
+// tighten closes ranks once half of the places are given up: by those who left, or by
+// those who were served and made the line shorter.
+func (l *line) tighten() {
+	if l.left > leastLeft && l.left > len(l.heap)/2 {
 		l.close()
 	}
 }
