@@ -30,7 +30,7 @@ func TestTerminate(t *testing.T) {
 	if n := s.Counts()[memcloud.TerminateInstances].Calls; n != 1 {
 		t.Errorf("what is terminated was terminated again")
 	}
-	if diff := cmp.Diff([]string{"ended"}, s.counted); diff != "" {
+	if diff := cmp.Diff([]string{"launched on-demand", "ended"}, s.counted); diff != "" {
 		t.Error(diff)
 	}
 	s.silent()
