@@ -186,8 +186,8 @@ var bugs = []bug{{
 	name: "a-name-is-a-pod", promise: "every pod runs",
 	file: "services/watcher/internal/collect/state.go",
 	from: `	s.current = false
-	s.news = s.news || s.matters(old) || s.matters(pod)`,
+	s.starts.see(old, pod)`,
 	to: `	if old != nil && pod != nil && old.Spec.NodeName != "" && pod.Spec.NodeName == "" { pod = pod.DeepCopy(); pod.Spec.NodeName = old.Spec.NodeName }
 	s.current = false
-	s.news = s.news || s.matters(old) || s.matters(pod)`,
+	s.starts.see(old, pod)`,
 }}
