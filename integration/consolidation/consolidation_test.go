@@ -36,7 +36,7 @@ type scene struct {
 // sizes are about 14 nodes, for every change of Joist, and 200 (JOIST_CONSOLIDATION=1).
 var (
 	small = size{apps: crowd(1, 15), budget: 50, patience: 1, rest: 45 * time.Second, dearest: 1.25, moves: 1.3}
-	full  = size{apps: crowd(8, 32), budget: 10, saving: "5%", patience: 6, rest: 90 * time.Second, dearest: 1.15, moves: 2}
+	full  = size{apps: crowd(8, 32), budget: 10, saving: "5%", patience: 4, rest: 90 * time.Second, dearest: 1.15, moves: 2}
 )
 
 func TestConsolidation(t *testing.T) {

@@ -116,14 +116,20 @@ func (s *Service) advance(p *playback) error {
 	return err
 }
 
+// replay finds one, as far as it has come by now. The lock is the caller's.
+func (s *Service) replay(name string) (*playback, error) {
+	p := s.replays[name]
+	if p == nil {
+		return nil, awsjson.Errorf("ResourceNotFoundException", "Replay %s does not exist.", name)
+	}
+	return p, s.advance(p)
+}
+
 func (s *Service) describeReplay(_ *http.Request, in struct{ ReplayName string }) (any, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	p := s.replays[in.ReplayName]
-	if p == nil {
-		return nil, awsjson.Errorf("ResourceNotFoundException", "Replay %s does not exist.", in.ReplayName)
-	}
-	if err := s.advance(p); err != nil {
+	p, err := s.replay(in.ReplayName)
+	if err != nil {
 		return nil, err
 	}
 	out := map[string]any{
@@ -139,11 +145,8 @@ func (s *Service) describeReplay(_ *http.Request, in struct{ ReplayName string }
 func (s *Service) cancelReplay(_ *http.Request, in struct{ ReplayName string }) (any, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	p := s.replays[in.ReplayName]
-	if p == nil {
-		return nil, awsjson.Errorf("ResourceNotFoundException", "Replay %s does not exist.", in.ReplayName)
-	}
-	if err := s.advance(p); err != nil {
+	p, err := s.replay(in.ReplayName)
+	if err != nil {
 		return nil, err
 	}
 	if p.state != "RUNNING" {
