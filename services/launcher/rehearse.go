@@ -4,6 +4,9 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
+	"maps"
+	"slices"
 	"strings"
 
 	"github.com/joist-autoscaler/joist/services/launcher/internal/rehearsal"
@@ -46,7 +49,19 @@ func (s Service) rehearse(ctx context.Context, b event.NodeClassEnsure) (*event.
 	if problem == nil && err == nil {
 		s.Memory.assured(known, s.Now())
 	}
-	return problem, err
+	return suspected(problem, class.Spec.Tags), err
+}
+
+// suspected adds what may be behind a refusal that names no cause: IAM says that
+// something was denied, and not which condition did it. A stack that lists the keys
+// which spec.tags may have (nodeTags) denies every other.
+func suspected(problem *event.Problem, tags map[string]string) *event.Problem {
+	if problem == nil || problem.Reason == event.DependenciesNotReady || len(tags) == 0 {
+		return problem
+	}
+	problem.Message += fmt.Sprintf("; if the stack of the cluster lists nodeTags, see whether it has each key of spec.tags: %s",
+		strings.Join(slices.Sorted(maps.Keys(tags)), ", "))
+	return problem
 }
 
 // perform tries one call after the other, for each needs what the one before

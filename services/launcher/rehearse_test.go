@@ -47,6 +47,8 @@ func TestRehearsalsB055(t *testing.T) {
 		{"no right to make templates", nil, func(s *site) { s.Deny(memcloud.CreateTemplate) }, "CreateLaunchTemplateAuthCheckFailed", "isn't authorized to call ec2:CreateLaunchTemplate", false},
 		{"no right to make fleets", nil, func(s *site) { s.Deny(memcloud.CreateFleet) }, "CreateFleetAuthCheckFailed", "isn't authorized to call ec2:CreateFleet", false},
 		{"no right to run instances", nil, func(s *site) { s.Deny(memcloud.RunInstances) }, "RunInstancesAuthCheckFailed", "isn't authorized to call ec2:RunInstances", false},
+		{"a right that a tag may be the end of", func(c *karpenter.EC2NodeClass) { c.Spec.Tags["cost-center"] = "7" }, func(s *site) { s.Deny(memcloud.CreateFleet) },
+			"CreateFleetAuthCheckFailed", "nodeTags, see whether it has each key of spec.tags: cost-center, team", false},
 		{"allowed in one subnet of two", nil, func(s *site) {
 			s.Refuse(memcloud.RunInstances, fault.Denied, "UnauthorizedOperation", "not in this subnet")
 		}, "", "", false},
@@ -87,6 +89,16 @@ func TestRehearsalsB055(t *testing.T) {
 				t.Errorf("it is invalid: %+v", done.Invalid)
 			}
 		})
+	}
+}
+
+// A class without tags cannot have the wrong ones: the hint would mislead.
+func TestRefusalWithoutTagsNamesNone(t *testing.T) {
+	s := newSite(t)
+	s.Deny(memcloud.CreateFleet)
+	done := s.ensured(ask(s.resolved(func(c *karpenter.EC2NodeClass) { c.Spec.Tags = nil })))
+	if p := done.Invalid; p == nil || strings.Contains(p.Message, "nodeTags") {
+		t.Errorf("it is invalid: %+v", p)
 	}
 }
 
