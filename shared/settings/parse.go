@@ -56,6 +56,16 @@ func queueName(field func(*Settings) *string) setter {
 	}
 }
 
+var roles = regexp.MustCompile(`^arn:[a-z-]+:iam::\d{12}:role/[\w+=,.@/-]+$`)
+
+func roleARN(s *Settings, text string) error {
+	if !roles.MatchString(text) {
+		return errors.New("is no ARN of a role")
+	}
+	s.RoleARN = text
+	return nil
+}
+
 // duration reads what Go and Karpenter write: 10s, 1m30s.
 func duration(field func(*Settings) *pause) setter {
 	return func(s *Settings, text string) error {

@@ -23,6 +23,9 @@ import (
 type Settings struct {
 	Cluster event.Cluster
 	Region  string
+	// RoleARN is the role to take for what is done for the cluster, or "" for the
+	// process's own.
+	RoleARN string
 
 	Bucket, Prefix, Bus string
 	// QueueURL is the service's own queue.
@@ -69,7 +72,8 @@ type Settings struct {
 	Lambda string
 }
 
-// Read looks up every variable. Those in required must be set.
+// Read looks up every variable. Those in required must be set. Clusters is not for
+// one cluster, and left to Each.
 func Read(lookup func(name string) (string, bool), required ...string) (Settings, error) {
 	var s Settings
 	var problems []error

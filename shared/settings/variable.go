@@ -23,6 +23,8 @@ type Variable struct {
 const (
 	ClusterName    = "JOIST_CLUSTER_NAME"
 	ClusterUID     = "JOIST_CLUSTER_UID"
+	Clusters       = "JOIST_CLUSTERS"
+	RoleARN        = "JOIST_ROLE_ARN"
 	Region         = "AWS_REGION"
 	Bucket         = "JOIST_BUCKET"
 	Prefix         = "JOIST_PREFIX"
@@ -77,6 +79,11 @@ var Variables = []Variable{
 		set: text(func(s *Settings) *string { return &s.Cluster.Name })},
 	{Name: ClusterUID, For: "the UID of the cluster's kube-system namespace, which tells clusters of one name apart", Example: "0b5e1d0a-6f0c-4c55-9d0e-3f1f6f1c2a77",
 		set: text(func(s *Settings) *string { return &s.Cluster.UID })},
+	{Name: Clusters, For: "the clusters that this process serves, where they are several: a list in JSON, each with those of these variables that are the cluster's alone",
+		Example: `[{"JOIST_CLUSTER_NAME":"prod","JOIST_QUEUE_URL":"https://sqs.eu-west-1.amazonaws.com/111122223333/prod-joist-planner"}]`,
+		set: func(*Settings, string) error { return nil }}, // Each reads it.
+	{Name: RoleARN, For: "the role to take for all that is done for the cluster but to work on the service's queue, where that is another than the process's own", Example: "arn:aws:iam::111122223333:role/prod-joist-planner",
+		set: roleARN},
 	{Name: Region, Also: []string{"AWS_DEFAULT_REGION"}, For: "the cluster's AWS region", Example: "eu-west-1",
 		set: text(func(s *Settings) *string { return &s.Region })},
 	{Name: Bucket, For: "the S3 bucket of batches, plans and catalogues", Example: "joist-prod-111122223333",

@@ -1,0 +1,99 @@
+package settings
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/joist-autoscaler/joist/shared/fault"
+)
+
+// ofProcess are the variables that a process has once, whatever it serves.
+var ofProcess = []string{Clusters, Region, EC2Share, Holder, Kubeconfig, LogLevel, MetricsPort, HealthPort, Traces, Lambda}
+
+// OfProcess reports whether a variable is of the process, so that no entry of Clusters
+// may have it.
+func OfProcess(name string) bool { return slices.Contains(ofProcess, name) }
+
+// entry is what one cluster is told, by the names of Variables, before what all are.
+type entry map[string]string
+
+// over looks into the entry first. What an entry says counts for all names of a
+// variable, as the entry knows the first alone.
+func (e entry) over(lookup func(name string) (string, bool)) func(name string) (string, bool) {
+	return func(name string) (string, bool) {
+		if text, ok := e[name]; ok {
+			return text, true
+		}
+		return lookup(name)
+	}
+}
+
+// Each is Read for each cluster that the process serves: those that Clusters lists, or
+// the one that the environment describes. Required must then be set for each, and
+// the cluster's name and the service's queue besides, which tell clusters apart.
+func Each(lookup func(name string) (string, bool), required ...string) ([]Settings, error) {
+	text, _ := lookup(Clusters)
+	if text == "" {
+		one, err := Read(lookup, required...)
+		return []Settings{one}, err
+	}
+	entries, err := parseEntries(text)
+	if err != nil {
+		return nil, fault.E("reading "+Clusters, fault.Invalid, err)
+	}
+	var all []Settings
+	var problems []error
+	for i, e := range entries {
+		s, err := Read(e.over(lookup), append(slices.Clone(required), ClusterName, QueueURL)...)
+		if err != nil {
+			problems = append(problems, fmt.Errorf("%s[%d]: %w", Clusters, i, err))
+		}
+		all = append(all, s)
+	}
+	if err := errors.Join(append(problems, twice(all)...)...); err != nil {
+		return nil, fault.E("reading the clusters to serve", fault.Invalid, err)
+	}
+	return all, nil
+}
+
+// twice refuses what would make one cluster's messages another's.
+func twice(all []Settings) []error {
+	var problems []error
+	seen := map[string]int{}
+	for i, s := range all {
+		for _, v := range [][2]string{{ClusterName, s.Cluster.Name}, {QueueURL, s.QueueURL}, {DeadLetterURL, s.DeadLetterURL}} {
+			if v[1] == "" {
+				continue // If it must be set, that is said already.
+			}
+			mine := v[0] + "=" + v[1]
+			if first, taken := seen[mine]; taken {
+				problems = append(problems, fmt.Errorf("%s[%d] has the %s of %s[%d]: give each cluster its own", Clusters, i, mine, Clusters, first))
+			}
+			seen[mine] = i
+		}
+	}
+	return problems
+}
+
+// parseEntries reads the list, and refuses names that nothing reads.
+func parseEntries(text string) ([]entry, error) {
+	var entries []entry
+	if err := json.Unmarshal([]byte(text), &entries); err != nil || len(entries) == 0 {
+		return nil, errors.New("is no list of objects in JSON, each with the variables of a cluster")
+	}
+	for i, e := range entries {
+		for _, name := range slices.Sorted(maps.Keys(e)) {
+			known := slices.ContainsFunc(Variables, func(v Variable) bool { return v.Name == name })
+			switch {
+			case !known:
+				return nil, fmt.Errorf("has %s in its object %d, which nothing reads", name, i)
+			case OfProcess(name):
+				return nil, fmt.Errorf("has %s in its object %d, which is the process's and no cluster's: set it as a variable of its own", name, i)
+			}
+		}
+	}
+	return entries, nil
+}
