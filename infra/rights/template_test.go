@@ -11,86 +11,46 @@ import (
 
 	"github.com/joist-autoscaler/joist/infra/evaluator"
 	"github.com/joist-autoscaler/joist/infra/rights"
+	"github.com/joist-autoscaler/joist/infra/template"
 )
 
-// template is a CloudFormation template, as far as policies need it.
-type template struct {
-	t         *testing.T
-	Resources map[string]struct {
-		Type       string
-		Properties map[string]any
-	}
+// deployment is a golden template of the CDK app, deployed to where the attacks are.
+type deployment struct {
+	t *testing.T
+	*template.Stack
 }
 
-func readTemplate(t *testing.T, name string) template {
+func deployedFrom(t *testing.T, name string) deployment {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join("..", "stack", "testdata", name))
 	if err != nil {
 		t.Fatal(err)
 	}
-	out := template{t: t}
-	if err := json.Unmarshal(text, &out); err != nil {
+	written, err := template.Parse(text)
+	if err != nil {
 		t.Fatal(err)
 	}
-	return out
+	return deployment{t, written.In(template.Place{Account: account, Region: region, Partition: "aws", Name: "Joist"})}
 }
 
-// names are the properties by which Ref calls a resource.
-var names = map[string]string{"AWS::SQS::Queue": "QueueName", "AWS::S3::Bucket": "BucketName", "AWS::Events::EventBus": "Name", "AWS::IAM::Role": "RoleName"}
-
-// resolve fills in what CloudFormation would. What it does not know fails the test.
-func (f template) resolve(value any) any {
-	switch v := value.(type) {
-	case []any:
-		out := make([]any, len(v))
-		for i, inner := range v {
-			out[i] = f.resolve(inner)
-		}
-		return out
-	case map[string]any:
-		if ref, ok := v["Ref"].(string); ok {
-			return f.named(ref)
-		}
-		if join, ok := v["Fn::Join"].([]any); ok {
-			var b strings.Builder
-			for _, piece := range f.resolve(join[1]).([]any) {
-				fmt.Fprint(&b, piece)
-			}
-			return b.String()
-		}
-		out := map[string]any{}
-		for key, inner := range v {
-			if strings.HasPrefix(key, "Fn::") {
-				f.t.Fatalf("%s is not known here", key)
-			}
-			out[key] = f.resolve(inner)
-		}
-		return out
-	}
-	return value
-}
-
-func (f template) named(ref string) any {
-	known := map[string]string{"AWS::AccountId": account, "AWS::Region": region, "AWS::Partition": "aws", "AWS::URLSuffix": "amazonaws.com"}
-	if value, ok := known[ref]; ok {
-		return value
-	}
-	r, ok := f.Resources[ref]
-	if !ok || names[r.Type] == "" {
-		f.t.Fatalf("what Ref calls %s (%s) is not known here", ref, r.Type)
-	}
-	return f.resolve(r.Properties[names[r.Type]])
-}
-
-func (f template) policy(name string, document any) evaluator.Policy {
-	f.t.Helper()
-	text, err := json.Marshal(f.resolve(document))
+func (d deployment) properties(id string) map[string]any {
+	d.t.Helper()
+	r, err := d.Resource(id)
 	if err != nil {
-		f.t.Fatal(err)
+		d.t.Fatal(err)
+	}
+	return r.Properties
+}
+
+func (d deployment) policy(name string, document any) evaluator.Policy {
+	d.t.Helper()
+	text, err := json.Marshal(document)
+	if err != nil {
+		d.t.Fatal(err)
 	}
 	p, err := evaluator.Parse(name, text)
 	if err != nil {
-		f.t.Fatal(err)
+		d.t.Fatal(err)
 	}
 	return p
 }
@@ -98,29 +58,32 @@ func (f template) policy(name string, document any) evaluator.Policy {
 // policies are those of the template by the ARN of the role or resource that they are
 // attached to; identity are what roles may do, the other what is said of resources,
 // with the trust of roles.
-func (f template) policies() (identity, resource map[string][]evaluator.Policy) {
+func (d deployment) policies() (identity, resource map[string][]evaluator.Policy) {
 	identity, resource = map[string][]evaluator.Policy{}, map[string][]evaluator.Policy{}
-	for id, r := range f.Resources {
-		add := func(arn any, document any) {
-			resource[fmt.Sprint(arn)] = append(resource[fmt.Sprint(arn)], f.policy(id, document))
+	for id, r := range d.Resources {
+		add := func(arn, document any) {
+			resource[fmt.Sprint(arn)] = append(resource[fmt.Sprint(arn)], d.policy(id, document))
 		}
 		switch r.Type {
 		case "AWS::IAM::Role":
-			name, _ := f.resolve(r.Properties["RoleName"]).(string)
-			list, _ := r.Properties["Policies"].([]any)
-			for _, p := range list {
-				identity[role(name)] = append(identity[role(name)], f.policy(id, p.(map[string]any)["PolicyDocument"]))
+			p := d.properties(id)
+			name := fmt.Sprint(p["RoleName"])
+			list, _ := p["Policies"].([]any)
+			for _, own := range list {
+				identity[role(name)] = append(identity[role(name)], d.policy(id, own.(map[string]any)["PolicyDocument"]))
 			}
-			add(role(name), r.Properties["AssumeRolePolicyDocument"])
+			add(role(name), p["AssumeRolePolicyDocument"])
 		case "AWS::SQS::QueuePolicy":
-			for _, q := range r.Properties["Queues"].([]any) {
-				add(queue(fmt.Sprint(f.resolve(q))), r.Properties["PolicyDocument"])
+			p := d.properties(id)
+			for _, q := range p["Queues"].([]any) {
+				add(queue(template.Name(fmt.Sprint(q))), p["PolicyDocument"])
 			}
 		case "AWS::S3::BucketPolicy":
-			add("arn:aws:s3:::"+fmt.Sprint(f.resolve(r.Properties["Bucket"])), r.Properties["PolicyDocument"])
+			p := d.properties(id)
+			add("arn:aws:s3:::"+fmt.Sprint(p["Bucket"]), p["PolicyDocument"])
 		case "AWS::Events::EventBusPolicy":
-			statement := map[string]any{"Version": "2012-10-17", "Statement": r.Properties["Statement"]}
-			add(bus(fmt.Sprint(f.resolve(r.Properties["EventBusName"]))), statement)
+			p := d.properties(id)
+			add(bus(fmt.Sprint(p["EventBusName"])), map[string]any{"Version": "2012-10-17", "Statement": p["Statement"]})
 		}
 	}
 	return identity, resource
@@ -131,7 +94,7 @@ func (f template) policies() (identity, resource map[string][]evaluator.Policy) 
 // template has one alone.
 func synthesized(t *testing.T, name string, change func(*rights.Scope)) system {
 	t.Helper()
-	identity, resource := readTemplate(t, name).policies()
+	identity, resource := deployedFrom(t, name).policies()
 	s := joist(t, name, deployed(t, change))
 	beyond, around := s.identity, s.resource
 	s.identity = func(service, of string) []evaluator.Policy {
@@ -164,7 +127,7 @@ var options = map[string]string{
 // what is judged above.
 func TestSynthesizedTemplate(t *testing.T) {
 	const name = "fresh.template.json"
-	identity, resource := readTemplate(t, name).policies()
+	identity, resource := deployedFrom(t, name).policies()
 	s := synthesized(t, name, asIs)
 	for _, service := range services() {
 		if len(identity[s.role(service)]) == 0 {

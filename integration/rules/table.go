@@ -144,6 +144,16 @@ func Table() []Rule {
 			Reason:   "a judge that shares code with a planner shares its mistakes, and finds them right",
 			Mend:     "say it again in the judge, with Kubernetes' own matching where there is some",
 		},
+		{
+			Name:     "what reads the CDK's work knows no CDK",
+			Packages: []string{"./infra/evaluator/...", "./infra/template/..."},
+			Forbid:   []string{outside, "./..."},
+			Except:   []string{"./infra/evaluator/...", "./infra/template/..."},
+			Reach:    Transitive,
+			Home:     "infra/stack",
+			Reason:   "tests judge policies and templates without Node, and the fake AWS is made of both",
+			Mend:     "put what synthesizes into infra/stack, and pass the template's text",
+		},
 	}
 	table = append(table, apart("adapters do not import each other", adapters)...)
 	table = append(table, apart("models do not import each other", models)...)

@@ -5,13 +5,13 @@ import (
 	"strings"
 	"time"
 
+	"github.com/joist-autoscaler/joist/infra/template"
 	"github.com/joist-autoscaler/joist/integration/fakeaws"
 	fakeec2 "github.com/joist-autoscaler/joist/integration/fakeaws/ec2"
 	fakeeks "github.com/joist-autoscaler/joist/integration/fakeaws/eks"
 	fakeiam "github.com/joist-autoscaler/joist/integration/fakeaws/iam"
 	fakepricing "github.com/joist-autoscaler/joist/integration/fakeaws/pricing"
 	fakessm "github.com/joist-autoscaler/joist/integration/fakeaws/ssm"
-	"github.com/joist-autoscaler/joist/integration/fakeaws/stack"
 	fakests "github.com/joist-autoscaler/joist/integration/fakeaws/sts"
 	fakeshift "github.com/joist-autoscaler/joist/integration/fakeaws/zonalshift"
 	"github.com/joist-autoscaler/joist/shared/catalog"
@@ -69,7 +69,7 @@ func (w *World) tick() error {
 		if strings.Contains(s.Target.Input, event.WantCatalogue) && due.Sub(w.Began) > time.Minute {
 			continue
 		}
-		q, ok := w.Broker.Lookup(stack.Name(s.Target.Arn))
+		q, ok := w.Broker.Lookup(template.Name(s.Target.Arn))
 		if !ok {
 			return fmt.Errorf("the schedule %s sends to %s, which does not exist", s.Name, s.Target.Arn)
 		}

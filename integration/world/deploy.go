@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/joist-autoscaler/joist/infra/template"
 	"github.com/joist-autoscaler/joist/integration/fakeaws/guard"
 	"github.com/joist-autoscaler/joist/integration/fakeaws/stack"
 	"github.com/joist-autoscaler/joist/shared/settings"
@@ -15,8 +16,8 @@ import (
 
 const (
 	account = "123456789012"
-	// template is what the CDK app makes for this cluster: a golden file of its tests.
-	template = Root + "/infra/stack/testdata/" + ClusterName + ".template.json"
+	// templateFile is what the CDK app makes for this cluster: a golden file of its tests.
+	templateFile = Root + "/infra/stack/testdata/" + ClusterName + ".template.json"
 	// bucketName is the one that the template makes.
 	bucketName = "joist-" + ClusterName + "-" + account + "-" + Region
 )
@@ -26,13 +27,13 @@ const (
 // and say nothing.
 func (w *World) deploy() {
 	w.Helper()
-	text, err := os.ReadFile(template)
+	text, err := os.ReadFile(templateFile)
 	w.Check(err)
-	w.deployed, err = stack.Read(text, stack.Place{
+	w.deployed, err = stack.Read(text, template.Place{
 		Account: account, Region: Region, Partition: "aws", Name: "Joist-" + ClusterName, QueueURL: w.Server.QueueURL,
 	})
 	w.Check(err)
-	w.Check(w.deployed.Make(w.Broker, stack.Place{Account: account, Region: Region}))
+	w.Check(w.deployed.Make(w.Broker, template.Place{Account: account, Region: Region}))
 	rights, err := guard.Read(w.deployed, w.guard.Place)
 	w.Check(err)
 	lost, err := rights.Undelivered(w.deployed, w.guard.Place)
@@ -68,8 +69,8 @@ func accessKey(service string) string { return "AKIDJOIST" + strings.ToUpper(ser
 func (w *World) worker(service string) (stack.Function, stack.Mapping) {
 	w.Helper()
 	for _, m := range w.deployed.Mappings {
-		f, _, ok := w.deployed.Worker(stack.Name(m.EventSourceArn))
-		if ok && stack.Name(f.Role) == ClusterName+"-joist-"+service {
+		f, _, ok := w.deployed.Worker(template.Name(m.EventSourceArn))
+		if ok && template.Name(f.Role) == ClusterName+"-joist-"+service {
 			return f, m
 		}
 	}
@@ -82,7 +83,7 @@ func (w *World) worker(service string) (stack.Function, stack.Mapping) {
 func (w *World) functionEnviron(service string) []string {
 	f, m := w.worker(service)
 	variables := maps.Clone(f.Environment.Variables)
-	variables[settings.QueueURL] = w.Server.QueueURL(stack.Name(m.EventSourceArn))
+	variables[settings.QueueURL] = w.Server.QueueURL(template.Name(m.EventSourceArn))
 	out := w.machineEnviron(service)
 	for _, name := range slices.Sorted(maps.Keys(variables)) {
 		out = append(out, name+"="+variables[name])

@@ -5,8 +5,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/joist-autoscaler/joist/infra/template"
 	"github.com/joist-autoscaler/joist/integration/fakeaws/lambdaruntime"
-	"github.com/joist-autoscaler/joist/integration/fakeaws/stack"
 	"github.com/joist-autoscaler/joist/shared/settings"
 )
 
@@ -47,7 +47,7 @@ func (w *World) startFunction(dir, service string) {
 	environ := slices.DeleteFunc(w.functionEnviron(service), func(v string) bool { return strings.HasPrefix(v, settings.QueueURL+"=") })
 	// Its own queue it learns from the records, as there.
 	w.functions = append(w.functions, run(w.T, dir, service, append(environ, w.Server.FunctionRuntime(f.FunctionName)...)))
-	q, _ := w.Broker.Lookup(stack.Name(m.EventSourceArn))
+	q, _ := w.Broker.Lookup(template.Name(m.EventSourceArn))
 	mapping := lambdaruntime.Mapping{
 		Runtime: w.Server.Lambda, Function: f.FunctionName, Queue: q, Batch: m.BatchSize, Timeout: time.Duration(f.Timeout) * time.Second,
 	}

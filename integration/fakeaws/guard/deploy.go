@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/joist-autoscaler/joist/infra/evaluator"
+	"github.com/joist-autoscaler/joist/infra/template"
 	"github.com/joist-autoscaler/joist/integration/fakeaws/stack"
 )
 
@@ -34,7 +35,7 @@ func Read(s stack.Stack, place Place) (Deployment, error) {
 	// Lambda says for which function it asks
 	// (https://docs.aws.amazon.com/lambda/latest/dg/permissions-source-function-arn.html).
 	for _, f := range s.Functions {
-		name := stack.Name(f.Role)
+		name := template.Name(f.Role)
 		if role, ok := d.Roles[name]; ok {
 			role.Context = map[string][]string{"lambda:SourceFunctionArn": {place.arn("lambda", "function:"+f.FunctionName)}}
 			d.Roles[name] = role
@@ -42,7 +43,7 @@ func Read(s stack.Stack, place Place) (Deployment, error) {
 	}
 	for _, p := range s.Policies {
 		for _, url := range p.Queues {
-			name := stack.Name(url)
+			name := template.Name(url)
 			policy, err := evaluator.Parse("queue "+name, p.PolicyDocument)
 			if err != nil {
 				return d, err
@@ -71,7 +72,7 @@ func (d Deployment) Undelivered(s stack.Stack, place Place) ([]string, error) {
 	for _, r := range s.Rules {
 		for _, t := range r.Targets {
 			for _, queue := range slices.Compact([]string{t.Arn, t.DeadLetterConfig.Arn}) {
-				if queue == "" || stack.Service(queue) != "sqs" {
+				if queue == "" || template.Service(queue) != "sqs" {
 					continue
 				}
 				by := evaluator.Principal{Kind: evaluator.Service, Name: "events.amazonaws.com"}
@@ -83,7 +84,7 @@ func (d Deployment) Undelivered(s stack.Stack, place Place) ([]string, error) {
 		}
 	}
 	for _, t := range s.Schedules {
-		role := d.Roles[stack.Name(t.Target.RoleArn)]
+		role := d.Roles[template.Name(t.Target.RoleArn)]
 		for _, queue := range []string{t.Target.Arn, t.Target.DeadLetterConfig.Arn} {
 			if queue == "" {
 				continue

@@ -5,16 +5,17 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/joist-autoscaler/joist/infra/template"
 	"github.com/joist-autoscaler/joist/shared/memqueue"
 )
 
 // Make makes the stack's queues, buses and rules in a broker. A rule of a bus that the
 // stack has not is one of AWS's own.
-func (s Stack) Make(b *memqueue.Broker, place Place) error {
+func (s Stack) Make(b *memqueue.Broker, place template.Place) error {
 	for _, q := range s.Queues {
 		o := memqueue.QueueOptions{Visibility: seconds(cmp.Or(q.VisibilityTimeout, 30)), Retention: seconds(q.MessageRetentionPeriod)}
 		if r := q.RedrivePolicy; r != nil {
-			o.DeadLetter, o.MaxReceives = Name(r.DeadLetterTargetArn), r.MaxReceiveCount
+			o.DeadLetter, o.MaxReceives = template.Name(r.DeadLetterTargetArn), r.MaxReceiveCount
 		}
 		b.Queue(q.QueueName, o)
 	}
@@ -30,7 +31,7 @@ func (s Stack) Make(b *memqueue.Broker, place Place) error {
 }
 
 func (s Stack) rule(b *memqueue.Broker, r Rule) error {
-	bus, ok := b.LookupBus(Name(cmp.Or(r.EventBusName, "default")))
+	bus, ok := b.LookupBus(template.Name(cmp.Or(r.EventBusName, "default")))
 	if !ok {
 		return fmt.Errorf("there is no bus %s", r.EventBusName)
 	}
@@ -39,18 +40,18 @@ func (s Stack) rule(b *memqueue.Broker, r Rule) error {
 	}
 	out := memqueue.Rule{Name: r.Name, Pattern: string(r.EventPattern)}
 	for _, t := range r.Targets {
-		if Service(t.Arn) != "sqs" {
+		if template.Service(t.Arn) != "sqs" {
 			continue // a log group, which nobody here reads
 		}
-		if _, ok := b.Lookup(Name(t.Arn)); !ok {
+		if _, ok := b.Lookup(template.Name(t.Arn)); !ok {
 			return fmt.Errorf("its target %s is no queue of the stack", t.Arn)
 		}
-		target := memqueue.Target{ID: t.ID, Queue: Name(t.Arn), InputPath: t.InputPath}
+		target := memqueue.Target{ID: t.ID, Queue: template.Name(t.Arn), InputPath: t.InputPath}
 		if dead := t.DeadLetterConfig.Arn; dead != "" {
-			if _, ok := b.Lookup(Name(dead)); !ok {
+			if _, ok := b.Lookup(template.Name(dead)); !ok {
 				return fmt.Errorf("the dead letters of its target go to %s, which is no queue of the stack", dead)
 			}
-			target.DeadLetter = Name(dead)
+			target.DeadLetter = template.Name(dead)
 		}
 		out.Targets = append(out.Targets, target)
 	}

@@ -1,7 +1,6 @@
 package stack
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -9,24 +8,9 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/joist-autoscaler/joist/infra/template"
 )
-
-// document is a template as it is written.
-type document struct {
-	Parameters map[string]struct{ Default any }
-	Conditions map[string]any
-	Resources  map[string]resource
-	Outputs    map[string]struct {
-		Value     any
-		Condition string
-	}
-}
-
-type resource struct {
-	Type       string
-	Condition  string
-	Properties map[string]any
-}
 
 // Stack is what a template makes of what the fake AWS knows. Other types are named in
 // Others and left alone.
@@ -126,71 +110,65 @@ type attached struct {
 	Roles []string
 }
 
-// Read resolves a template. An error names the resource and the property.
-func Read(template []byte, place Place) (Stack, error) {
-	var raw document
-	decoder := json.NewDecoder(bytes.NewReader(template))
-	decoder.UseNumber()
-	if err := decoder.Decode(&raw); err != nil {
-		return Stack{}, fmt.Errorf("reading the template: %w", err)
+// Read says what a template makes in a place. An error names the resource and the
+// property.
+func Read(text []byte, place template.Place) (Stack, error) {
+	written, err := template.Parse(text)
+	if err != nil {
+		return Stack{}, err
 	}
-	in := &scope{place: place, raw: raw}
+	in := written.In(place)
 	out := Stack{Others: map[string]int{}, Outputs: map[string]string{}}
-	for _, id := range slices.Sorted(maps.Keys(raw.Resources)) {
+	for _, id := range slices.Sorted(maps.Keys(in.Resources)) {
 		if err := out.add(in, id); err != nil {
-			return Stack{}, fmt.Errorf("the resource %s (%s): %w", id, raw.Resources[id].Type, err)
+			return Stack{}, fmt.Errorf("the resource %s (%s): %w", id, in.Resources[id].Type, err)
 		}
 	}
-	for _, id := range slices.Sorted(maps.Keys(raw.Outputs)) {
-		v, err := in.value(raw.Outputs[id].Value)
-		if err != nil {
-			return Stack{}, fmt.Errorf("the output %s: %w", id, err)
+	for _, id := range slices.Sorted(maps.Keys(in.Outputs)) {
+		if out.Outputs[id], err = in.Output(id); err != nil {
+			return Stack{}, err
 		}
-		out.Outputs[id] = fmt.Sprint(v)
 	}
 	return out, out.attach(in)
 }
 
 // add resolves one resource, unless its condition leaves it out.
-func (s *Stack) add(in *scope, id string) error {
-	r := in.raw.Resources[id]
-	if r.Condition != "" {
-		if yes, err := in.condition(r.Condition); err != nil || !yes {
-			return err
-		}
+func (s *Stack) add(in *template.Stack, id string) error {
+	if made, err := in.Made(id); err != nil || !made {
+		return err
 	}
-	named, err := in.identity(id)
+	named, err := in.Identity(id)
 	if err != nil {
 		return err
 	}
-	name := named.attributes["Name"]
-	switch r.Type {
+	name := named.Attributes["Name"]
+	switch kind := in.Resources[id].Type; kind {
 	case "AWS::SQS::Queue":
-		return read(in, r, &s.Queues, func(q *Queue) { q.QueueName = name })
+		return read(in, id, &s.Queues, func(q *Queue) { q.QueueName = name })
 	case "AWS::Events::EventBus":
 		s.Buses = append(s.Buses, name)
 		return nil
 	case "AWS::Events::Rule":
-		return read(in, r, &s.Rules, func(r *Rule) { r.Name, r.Arn = name, named.attributes["Arn"] })
+		return read(in, id, &s.Rules, func(r *Rule) { r.Name, r.Arn = name, named.Attributes["Arn"] })
 	case "AWS::Scheduler::Schedule":
-		return read(in, r, &s.Schedules, func(t *Schedule) { t.Name = name })
+		return read(in, id, &s.Schedules, func(t *Schedule) { t.Name = name })
 	case "AWS::Lambda::Function":
-		return read(in, r, &s.Functions, func(f *Function) { f.FunctionName = name })
+		return read(in, id, &s.Functions, func(f *Function) { f.FunctionName = name })
 	case "AWS::Lambda::EventSourceMapping":
-		return read(in, r, &s.Mappings, func(*Mapping) {})
+		return read(in, id, &s.Mappings, func(*Mapping) {})
 	case "AWS::IAM::Role":
-		return read(in, r, &s.Roles, func(r *Role) { r.RoleName = name })
+		return read(in, id, &s.Roles, func(r *Role) { r.RoleName = name })
 	case "AWS::SQS::QueuePolicy":
-		return read(in, r, &s.Policies, func(*QueuePolicy) {})
+		return read(in, id, &s.Policies, func(*QueuePolicy) {})
 	default:
-		s.Others[r.Type]++
+		s.Others[kind]++
 		return nil
 	}
 }
 
 // read resolves a resource's properties into a struct and appends it.
-func read[T any](in *scope, r resource, into *[]T, name func(*T)) error {
-	v, err := in.value(r.Properties)
+func read[T any](in *template.Stack, id string, into *[]T, name func(*T)) error {
+	v, err := in.Value(in.Resources[id].Properties)
 	if err != nil {
 		return err
 	}
@@ -224,14 +202,13 @@ func loosened(v any) any {
 }
 
 // attach gives roles the policies that are resources of their own.
-func (s *Stack) attach(in *scope) error {
-	for _, id := range slices.Sorted(maps.Keys(in.raw.Resources)) {
-		r := in.raw.Resources[id]
-		if r.Type != "AWS::IAM::Policy" && r.Type != "AWS::IAM::ManagedPolicy" {
+func (s *Stack) attach(in *template.Stack) error {
+	for _, id := range slices.Sorted(maps.Keys(in.Resources)) {
+		if kind := in.Resources[id].Type; kind != "AWS::IAM::Policy" && kind != "AWS::IAM::ManagedPolicy" {
 			continue
 		}
 		var policies []attached
-		if err := read(in, r, &policies, func(*attached) {}); err != nil {
+		if err := read(in, id, &policies, func(*attached) {}); err != nil {
 			return fmt.Errorf("the policy %s: %w", id, err)
 		}
 		for i := range s.Roles {
@@ -241,11 +218,6 @@ func (s *Stack) attach(in *scope) error {
 		}
 	}
 	return nil
-}
-
-// Name reads the last part of an ARN or URL: a queue's, a function's or a bus's name.
-func Name(arn string) string {
-	return arn[strings.LastIndexAny(arn, ":/")+1:]
 }
 
 // Every is the pace of a schedule such as "rate(1 minute)".
@@ -262,23 +234,14 @@ func (t Schedule) Every() (time.Duration, error) {
 	return time.Duration(n) * unit, nil
 }
 
-// Service reads the service out of an ARN.
-func Service(arn string) string {
-	parts := strings.SplitN(arn, ":", 6)
-	if len(parts) < 6 {
-		return ""
-	}
-	return parts[2]
-}
-
 // Worker finds the function that reads a queue, by its mapping.
 func (s Stack) Worker(queue string) (Function, Mapping, bool) {
 	for _, m := range s.Mappings {
-		if Name(m.EventSourceArn) != queue {
+		if template.Name(m.EventSourceArn) != queue {
 			continue
 		}
 		for _, f := range s.Functions {
-			if f.FunctionName == Name(m.FunctionName) {
+			if f.FunctionName == template.Name(m.FunctionName) {
 				return f, m, true
 			}
 		}

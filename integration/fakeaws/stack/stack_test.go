@@ -5,11 +5,12 @@ import (
 	"testing"
 	"time"
 
+	"github.com/joist-autoscaler/joist/infra/template"
 	"github.com/joist-autoscaler/joist/integration/fakeaws/stack"
 	"github.com/joist-autoscaler/joist/shared/memqueue"
 )
 
-var place = stack.Place{
+var place = template.Place{
 	Account: "123456789012", Region: "eu-west-1", Partition: "aws", Name: "joist",
 	QueueURL: func(name string) string { return "http://queues/" + name },
 }
@@ -82,11 +83,6 @@ func TestMake(t *testing.T) {
 func TestWhatCannotBeResolved(t *testing.T) {
 	for name, test := range map[string]struct{ from, to, says string }{
 		"a resource":    {`"Arn": {"Fn::GetAtt": "Work.Arn"}`, `"Arn": {"Fn::GetAtt": "Gone.Arn"}`, `no resource "Gone"`},
-		"an attribute":  {`"Work.Arn"`, `"Work.Color"`, `no attribute "Color"`},
-		"a parameter":   {`, "Default": "prod"`, ``, "ClusterName has no default"},
-		"a function":    {`{"Fn::Join": ["-", [{"Ref": "ClusterName"}, "joist"]]}`, `{"Fn::Cidr": ["1", "2"]}`, "Fn::Cidr"},
-		"a circle":      {`{"Fn::Sub": "${ClusterName}-dead"}`, `{"Fn::Sub": "${Dead}"}`, "depends on itself"},
-		"an import":     {`{"Ref": "Bus"}`, `{"Fn::ImportValue": "x"}`, "Fn::ImportValue"},
 		"a bus":         {`{"Ref": "Bus"}`, `"elsewhere"`, "there is no bus elsewhere"},
 		"a dead letter": {`"DeadLetterConfig": {"Arn": {"Fn::GetAtt": ["Dead", "Arn"]}}`, `"DeadLetterConfig": {"Arn": "arn:aws:sqs:eu-west-1:1:gone"}`, "no queue of the stack"},
 	} {

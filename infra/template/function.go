@@ -1,0 +1,105 @@
+package template
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// functions are the intrinsic functions that need nothing but their arguments
+// (https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/intrinsic-function-reference.html).
+var functions = map[string]func(in []any) (any, error){
+	"Fn::Join":   join,
+	"Fn::Select": pick,
+	"Fn::Split":  split,
+	"Fn::Equals": equals,
+	"Fn::Not":    not,
+	"Fn::And":    and,
+	"Fn::Or":     or,
+}
+
+func join(in []any) (any, error) {
+	parts, ok := second[[]any](in)
+	if !ok {
+		return nil, fmt.Errorf("%v is no delimiter and list", in)
+	}
+	texts := make([]string, len(parts))
+	for i, p := range parts {
+		texts[i] = fmt.Sprint(p)
+	}
+	return strings.Join(texts, fmt.Sprint(in[0])), nil
+}
+
+func pick(in []any) (any, error) {
+	list, ok := second[[]any](in)
+	if !ok {
+		return nil, fmt.Errorf("%v is no index and list", in)
+	}
+	i, err := strconv.Atoi(fmt.Sprint(in[0]))
+	if err != nil || i < 0 || i >= len(list) {
+		return nil, fmt.Errorf("no item %v among %d", in[0], len(list))
+	}
+	return list[i], nil
+}
+
+func split(in []any) (any, error) {
+	text, ok := second[string](in)
+	if !ok {
+		return nil, fmt.Errorf("%v is no delimiter and text", in)
+	}
+	var out []any
+	for part := range strings.SplitSeq(text, fmt.Sprint(in[0])) {
+		out = append(out, part)
+	}
+	return out, nil
+}
+
+// equals compares what is written, as CloudFormation does: 1 is "1".
+func equals(in []any) (any, error) {
+	if len(in) != 2 {
+		return nil, fmt.Errorf("%v are no two values", in)
+	}
+	return fmt.Sprint(in[0]) == fmt.Sprint(in[1]), nil
+}
+
+func not(in []any) (any, error) {
+	all, err := conditions(in, 1, 1)
+	return err == nil && !all[0], err
+}
+
+func and(in []any) (any, error) {
+	all, err := conditions(in, 2, 10)
+	return err == nil && !slices.Contains(all, false), err
+}
+
+func or(in []any) (any, error) {
+	all, err := conditions(in, 2, 10)
+	return err == nil && slices.Contains(all, true), err
+}
+
+// conditions are arguments that must be such, as many as CloudFormation allows.
+func conditions(in []any, least, most int) ([]bool, error) {
+	if len(in) < least || len(in) > most {
+		return nil, fmt.Errorf("%d conditions", len(in))
+	}
+	all := make([]bool, len(in))
+	for i, one := range in {
+		yes, ok := one.(bool)
+		if !ok {
+			return nil, fmt.Errorf("%v is no condition", one)
+		}
+		all[i] = yes
+	}
+	return all, nil
+}
+
+// second is the second of two arguments, if it is a T.
+func second[T any](in []any) (T, bool) {
+	if len(in) != 2 {
+		var none T
+		return none, false
+	}
+	v, ok := in[1].(T)
+	return v, ok
+}

@@ -1,0 +1,238 @@
+package template
+
+import (
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// nothing is AWS::NoValue: a property that is not there.
+var nothing any = new(struct{ _ byte })
+
+// Value is v with every function resolved, at any depth. Properties and items that
+// resolve to AWS::NoValue are left out. An error names the way to the function.
+func (s *Stack) Value(v any) (any, error) {
+	switch v := v.(type) {
+	case map[string]any:
+		if name, argument, ok := called(v); ok {
+			return s.call(name, argument)
+		}
+		out := make(map[string]any, len(v))
+		for _, name := range slices.Sorted(maps.Keys(v)) {
+			one, err := s.Value(v[name])
+			if err != nil {
+				return nil, fmt.Errorf("%s: %w", name, err)
+			}
+			if one != nothing {
+				out[name] = one
+			}
+		}
+		return out, nil
+	case []any:
+		out := make([]any, 0, len(v))
+		for i, item := range v {
+			one, err := s.Value(item)
+			if err != nil {
+				return nil, fmt.Errorf("[%d]: %w", i, err)
+			}
+			if one != nothing {
+				out = append(out, one)
+			}
+		}
+		return out, nil
+	default:
+		return v, nil
+	}
+}
+
+// called is the function that an object with one member is. A Condition is one only
+// where it names a condition: statements of policies have a member of that name.
+func called(object map[string]any) (name string, argument any, ok bool) {
+	if len(object) != 1 {
+		return "", nil, false
+	}
+	for name, argument := range object {
+		_, text := argument.(string)
+		if name == "Ref" || name == "Condition" && text || strings.HasPrefix(name, "Fn::") {
+			return name, argument, true
+		}
+	}
+	return "", nil, false
+}
+
+func (s *Stack) call(name string, argument any) (any, error) {
+	switch name {
+	case "Ref":
+		return s.ref(fmt.Sprint(argument))
+	case "Condition":
+		return s.condition(fmt.Sprint(argument))
+	case "Fn::GetAtt":
+		return s.attribute(argument)
+	case "Fn::Sub":
+		return s.substitute(argument)
+	case "Fn::If":
+		return s.choose(argument)
+	}
+	apply, ok := functions[name]
+	if !ok {
+		return nil, fmt.Errorf("%s is not known here", name)
+	}
+	in, err := s.Value(argument)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
+	list, ok := in.([]any)
+	if !ok {
+		return nil, fmt.Errorf("%s of %v, which is no list", name, in)
+	}
+	out, err := apply(list)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
+	return out, nil
+}
+
+// ref is what Ref gives: a pseudo parameter, a parameter, or a resource's own id.
+func (s *Stack) ref(name string) (any, error) {
+	switch name {
+	case "AWS::AccountId":
+		return s.place.Account, nil
+	case "AWS::Region":
+		return s.place.Region, nil
+	case "AWS::Partition":
+		return s.place.Partition, nil
+	case "AWS::URLSuffix":
+		return s.place.suffix(), nil
+	case "AWS::StackName":
+		return s.place.Name, nil
+	case "AWS::StackId":
+		return s.place.arn("cloudformation", "stack/"+s.place.Name+"/0"), nil
+	case "AWS::NoValue":
+		return nothing, nil
+	}
+	if p, ok := s.Parameters[name]; ok {
+		if v, ok := s.place.Parameters[name]; ok {
+			return v, nil
+		}
+		if p.Default == nil {
+			return nil, fmt.Errorf("the parameter %s has no default and was not given", name)
+		}
+		return fmt.Sprint(p.Default), nil
+	}
+	r, err := s.Identity(name)
+	return r.Ref, err
+}
+
+// attribute is Fn::GetAtt, of a list of two or of "Resource.Attribute".
+func (s *Stack) attribute(argument any) (any, error) {
+	id, name := "", ""
+	switch a := argument.(type) {
+	case string:
+		id, name, _ = strings.Cut(a, ".")
+	case []any:
+		if len(a) == 2 {
+			id, name = fmt.Sprint(a[0]), fmt.Sprint(a[1])
+		}
+	}
+	r, err := s.Identity(id)
+	if err != nil {
+		return nil, fmt.Errorf("Fn::GetAtt %v: %w", argument, err)
+	}
+	v, ok := r.Attributes[name]
+	if !ok {
+		return nil, fmt.Errorf("%s, a %s, has no attribute %q that is known here", id, s.Resources[id].Type, name)
+	}
+	return v, nil
+}
+
+var placeholder = regexp.MustCompile(`\$\{[^}]+\}`)
+
+// substitute is Fn::Sub, of a text or of a text and values of its own.
+func (s *Stack) substitute(argument any) (any, error) {
+	text, ok := argument.(string)
+	own := map[string]any{}
+	if list, is := argument.([]any); is && len(list) == 2 {
+		values, err := s.Value(list[1])
+		if err != nil {
+			return nil, fmt.Errorf("Fn::Sub: %w", err)
+		}
+		text, ok = list[0].(string)
+		if own, is = values.(map[string]any); !is {
+			ok = false
+		}
+	}
+	if !ok {
+		return nil, fmt.Errorf("Fn::Sub of %v", argument)
+	}
+	var problem error
+	out := placeholder.ReplaceAllStringFunc(text, func(found string) string {
+		value, err := s.placed(found[2:len(found)-1], own)
+		if err != nil && problem == nil {
+			problem = fmt.Errorf("Fn::Sub %q: %w", text, err)
+		}
+		return fmt.Sprint(value)
+	})
+	return out, problem
+}
+
+// placed is what stands for ${name}.
+func (s *Stack) placed(name string, own map[string]any) (any, error) {
+	if literal, is := strings.CutPrefix(name, "!"); is {
+		return "${" + literal + "}", nil
+	}
+	if v, is := own[name]; is {
+		return v, nil
+	}
+	if strings.Contains(name, ".") {
+		return s.attribute(name)
+	}
+	return s.ref(name)
+}
+
+// choose is Fn::If. The other branch may speak of what is not made.
+func (s *Stack) choose(argument any) (any, error) {
+	list, ok := argument.([]any)
+	if !ok || len(list) != 3 {
+		return nil, fmt.Errorf("Fn::If of %v, and not of a condition and two values", argument)
+	}
+	yes, err := s.condition(fmt.Sprint(list[0]))
+	if err != nil {
+		return nil, fmt.Errorf("Fn::If: %w", err)
+	}
+	if yes {
+		return s.Value(list[1])
+	}
+	return s.Value(list[2])
+}
+
+func (s *Stack) condition(name string) (bool, error) {
+	written, ok := s.Conditions[name]
+	if !ok {
+		return false, fmt.Errorf("there is no condition %q", name)
+	}
+	leave, err := s.enter("condition " + name)
+	if err != nil {
+		return false, err
+	}
+	defer leave()
+	v, err := s.Value(written)
+	if err != nil {
+		return false, fmt.Errorf("the condition %s: %w", name, err)
+	}
+	yes, ok := v.(bool)
+	if !ok {
+		return false, fmt.Errorf("the condition %s is %v", name, v)
+	}
+	return yes, nil
+}
+
+// enter notes what is being resolved until leave is called, and refuses circles.
+func (s *Stack) enter(what string) (leave func(), err error) {
+	if slices.Contains(s.under, what) {
+		return nil, fmt.Errorf("%s depends on itself", strings.Join(append(s.under, what), " → "))
+	}
+	s.under = append(s.under, what)
+	return func() { s.under = s.under[:len(s.under)-1] }, nil
+}
