@@ -81,7 +81,7 @@ var Variables = []Variable{
 		set: text(func(s *Settings) *string { return &s.Cluster.UID })},
 	{Name: Clusters, For: "the clusters that this process serves, where they are several: a list in JSON, each with those of these variables that are the cluster's alone",
 		Example: `[{"JOIST_CLUSTER_NAME":"prod","JOIST_QUEUE_URL":"https://sqs.eu-west-1.amazonaws.com/111122223333/prod-joist-planner"}]`,
-		set: func(*Settings, string) error { return nil }}, // Each reads it.
+		set:     func(*Settings, string) error { return nil }}, // Each reads it.
 	{Name: RoleARN, For: "the role to take for all that is done for the cluster but to work on the service's queue, where that is another than the process's own", Example: "arn:aws:iam::111122223333:role/prod-joist-planner",
 		set: roleARN},
 	{Name: Region, Also: []string{"AWS_DEFAULT_REGION"}, For: "the cluster's AWS region", Example: "eu-west-1",

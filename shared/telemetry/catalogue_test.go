@@ -50,7 +50,7 @@ func TestCatalogue(t *testing.T) {
 
 // Every entry comes out under its own name, with its labels.
 func TestCatalogueIsServed(t *testing.T) {
-	m, err := newMeters()
+	m, err := newMeters(nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -87,7 +87,7 @@ func TestCatalogueIsServed(t *testing.T) {
 // Karpenter's metrics have its names and labels to the letter (B165): an empty
 // consolidation type stays empty, and a gauge forgets what it was.
 func TestB165Names(t *testing.T) {
-	m, err := newMeters()
+	m, err := newMeters(nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -119,7 +119,7 @@ func TestB165Names(t *testing.T) {
 
 // A gauge of something that is no more is not shown any more (B212).
 func TestGaugesAreForgotten(t *testing.T) {
-	m, err := newMeters()
+	m, err := newMeters(nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -136,7 +136,7 @@ func TestGaugesAreForgotten(t *testing.T) {
 
 // What cannot be told is dropped, and what follows is told.
 func TestOddMetricsAreDropped(t *testing.T) {
-	m, err := newMeters()
+	m, err := newMeters(nil)
 	if err != nil {
 		t.Fatal(err)
 	}

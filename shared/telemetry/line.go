@@ -11,6 +11,10 @@ import (
 // what its handler said, and the metrics of the same.
 func (t *Telemetry) Line(l host.Line) {
 	ctx := context.Background()
+	if l.Note.Cluster == "" {
+		// AWS's own events name none: whose queue it is says whose they are.
+		l.Note.Cluster = t.Cluster
+	}
 	t.count(&l)
 	if t.Also != nil {
 		t.Also(l)

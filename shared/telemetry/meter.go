@@ -20,6 +20,8 @@ import (
 // scrape, so they are Prometheus' own: counting is an atomic addition then.
 type meters struct {
 	registry *prometheus.Registry
+	// under is the registry, with the labels that all series have beside their own.
+	under prometheus.Registerer
 	// instruments are by the name in the catalogue.
 	instruments map[string]instrument
 	ordinary    *ordinaries
@@ -34,12 +36,17 @@ type instrument func(labels []string) (sink, error)
 // sink takes the values of one series.
 type sink func(value float64)
 
-func newMeters() (meters, error) {
+// newMeters makes them, with labels that all series have beside their own. Those
+// without such labels are the process's, and tell of it, too.
+func newMeters(all prometheus.Labels) (meters, error) {
 	m := meters{
 		registry: prometheus.NewRegistry(), instruments: make(map[string]instrument, len(Catalogue)),
 		ordinary: &ordinaries{all: map[handled]*ordinary{}},
 	}
-	m.registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	m.under = prometheus.WrapRegistererWith(all, m.registry)
+	if len(all) == 0 {
+		m.registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	}
 	for _, entry := range Catalogue {
 		if err := m.add(entry); err != nil {
 			return meters{}, fault.E("preparing metric "+entry.Name, fault.Bug, err)
@@ -60,7 +67,7 @@ func (m meters) add(entry Metric) error {
 			one, err := all.GetMetricWithLabelValues(labels...)
 			return growing(one), err
 		}
-		return m.registry.Register(all)
+		return m.under.Register(all)
 	case Gauge:
 		all := prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: entry.Name, Help: entry.Help}, labels)
 		m.instruments[entry.Name] = func(labels []string) (sink, error) {
@@ -70,7 +77,7 @@ func (m meters) add(entry Metric) error {
 			}
 			return setting(all, one, labels), nil
 		}
-		return m.registry.Register(all)
+		return m.under.Register(all)
 	case Histogram:
 		all := prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: entry.Name, Help: entry.Help, Buckets: entry.Buckets}, labels)
 		m.instruments[entry.Name] = func(labels []string) (sink, error) {
@@ -80,7 +87,7 @@ func (m meters) add(entry Metric) error {
 			}
 			return one.Observe, nil
 		}
-		return m.registry.Register(all)
+		return m.under.Register(all)
 	case Summary:
 		all := prometheus.NewSummaryVec(prometheus.SummaryOpts{Name: entry.Name, Help: entry.Help, Objectives: quantiles}, labels)
 		m.instruments[entry.Name] = func(labels []string) (sink, error) {
@@ -90,7 +97,7 @@ func (m meters) add(entry Metric) error {
 			}
 			return one.Observe, nil
 		}
-		return m.registry.Register(all)
+		return m.under.Register(all)
 	default:
 		return fmt.Errorf("kind %q is not known", entry.Kind)
 	}
@@ -230,7 +237,11 @@ func (m meters) handled(h handled) *ordinary {
 	return made
 }
 
-// handler serves the metrics as text.
-func (m meters) handler() http.Handler {
-	return promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{})
+// handler serves the metrics as text, with those of others.
+func (m meters) handler(others ...*Telemetry) http.Handler {
+	all := prometheus.Gatherers{m.registry}
+	for _, other := range others {
+		all = append(all, other.meters.registry)
+	}
+	return promhttp.HandlerFor(all, promhttp.HandlerOpts{})
 }

@@ -36,7 +36,7 @@ func (t *Telemetry) Serve(ctx context.Context, ports Ports, probes Probes) error
 
 func (t *Telemetry) metrics() http.Handler {
 	mux := http.NewServeMux()
-	mux.Handle("GET /metrics", t.meters.handler())
+	mux.Handle("GET /metrics", t.meters.handler(t.others...))
 	return mux
 }
 

@@ -6,6 +6,8 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracehttp"
 	"go.opentelemetry.io/otel/sdk/resource"
 	tracing "go.opentelemetry.io/otel/sdk/trace"
@@ -18,7 +20,10 @@ import (
 
 // Options say what is told, and where.
 type Options struct {
-	Service, Version, Cluster string
+	Service, Version string
+	// Cluster is the one that is served; empty where they are several, each of which has
+	// a voice of its own by For.
+	Cluster string
 	// Out gets the log lines.
 	Out   io.Writer
 	Level slog.Level
@@ -40,18 +45,24 @@ type Telemetry struct {
 	plain  plain
 	meters meters
 	traces *tracing.TracerProvider
+	// others are those that For made, whose metrics are served with these.
+	others []*Telemetry
 }
 
 // New makes it.
 func New(ctx context.Context, o Options) (*Telemetry, error) {
-	meters, err := newMeters()
+	meters, err := newMeters(nil)
 	if err != nil {
 		return nil, err
 	}
 	if o.CloudWatch {
 		meters.cloudWatch, meters.cluster = &emf.Buffer{}, o.Cluster
 	}
-	about := resource.NewSchemaless(semconv.ServiceName("joist-"+o.Service), semconv.ServiceVersion(o.Version), semconv.K8SClusterName(o.Cluster))
+	is := []attribute.KeyValue{semconv.ServiceName("joist-" + o.Service), semconv.ServiceVersion(o.Version)}
+	if o.Cluster != "" {
+		is = append(is, semconv.K8SClusterName(o.Cluster))
+	}
+	about := resource.NewSchemaless(is...)
 	traces := []tracing.TracerProviderOption{
 		tracing.WithResource(about), tracing.WithIDGenerator(stories{}), tracing.WithSampler(tracing.ParentBased(tracing.AlwaysSample())),
 	}
@@ -70,6 +81,20 @@ func New(ctx context.Context, o Options) (*Telemetry, error) {
 	return &Telemetry{
 		Options: o, Log: slog.New(handler), plain: newPlain(o), meters: meters, traces: tracing.NewTracerProvider(traces...),
 	}, nil
+}
+
+// For is the same process's voice about one of the clusters that it serves: its lines and
+// metrics name that cluster. It is called before anything is served.
+func (t *Telemetry) For(cluster string) (*Telemetry, error) {
+	meters, err := newMeters(prometheus.Labels{ByCluster: cluster})
+	if err != nil {
+		return nil, err
+	}
+	meters.cloudWatch, meters.cluster = t.meters.cloudWatch, cluster
+	one := &Telemetry{Options: t.Options, Log: t.Log, plain: t.plain, meters: meters, traces: t.traces}
+	one.Cluster = cluster
+	t.others = append(t.others, one)
+	return one, nil
 }
 
 // Flush sends what waits to be sent, for a process that may be frozen now.
@@ -92,7 +117,7 @@ func (t *Telemetry) Close() error {
 // reading.
 func (t *Telemetry) Trouble() *host.Trouble {
 	return &host.Trouble{Tell: func(err error, times int) {
-		t.Log.LogAttrs(context.Background(), slog.LevelError, "trouble", slog.String("error", err.Error()),
+		t.Log.LogAttrs(context.Background(), slog.LevelError, "trouble", slog.String("cluster", t.Cluster), slog.String("error", err.Error()),
 			slog.String("kind", string(fault.KindOf(err))), slog.Int("times", times))
 	}}
 }

@@ -17,6 +17,9 @@ type Cluster struct {
 	Name string
 	// Prefix begins the names of what is made, in place of Name where that is too long.
 	Prefix string
+	// Functions begins the names of functions that serve other clusters besides; empty
+	// where the cluster has its own.
+	Functions string
 	// InterruptionQueue is the name of a queue that is there already, as Karpenter's
 	// (A044).
 	InterruptionQueue string
@@ -59,5 +62,5 @@ func (c Cluster) check() error {
 	if c.InterruptionQueue == "" && len(c.Name) > 80 {
 		return invalid("name a queue yourself (interruptionQueue)", "the cluster's name has %d characters, and a queue of that name could have 80", len(c.Name))
 	}
-	return nil
+	return c.checkFunctions()
 }

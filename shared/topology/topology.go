@@ -17,6 +17,9 @@ const (
 	EventBridge = "eventbridge"
 )
 
+// Audit is what the audit log is called among those that have dead letters.
+const Audit = "audit"
+
 // DefaultBus is where AWS publishes its own events.
 const DefaultBus = "default"
 
@@ -32,6 +35,9 @@ type Plan struct {
 	Cluster string
 	// Prefix begins every name: the cluster's, unless another was given.
 	Prefix string
+	// Functions begins the names of the functions, and of their roles, where other clusters
+	// have them, too; empty where they are the cluster's own.
+	Functions string
 	// Bus carries the facts; Archive keeps and AuditLogGroup tells them.
 	Bus, Archive, AuditLogGroup string
 	// AuditDead is the dead-letter queue of facts that the audit log did not take.
@@ -121,7 +127,7 @@ func Of(c Cluster) (Plan, error) {
 		return Plan{}, err
 	}
 	prefix := c.prefix()
-	p := Plan{Cluster: c.Name, Prefix: prefix, Bus: prefix + "-joist", Archive: prefix + "-joist",
+	p := Plan{Cluster: c.Name, Prefix: prefix, Functions: c.Functions, Bus: prefix + "-joist", Archive: prefix + "-joist",
 		AuditLogGroup: "/joist/" + prefix + "/facts", AuditDead: prefix + "-joist-audit-dead", ScheduleGroup: prefix + "-joist"}
 	for _, service := range append(slices.Clone(Outside), "lifecycle") {
 		p.Queues = append(p.Queues, c.queue(service))
@@ -220,6 +226,13 @@ func tick(cluster, want string) string {
 	const at = "<aws.scheduler.scheduled-time>"
 	return fmt.Sprintf(`{"specversion":"1.0","id":"tick/%s/%s","source":"scheduler","type":%q,"subject":"tick/%s","time":"%s","cluster":%q,"data":{"want":%q,"due":"%s"}}`,
 		want, at, event.TickType, want, at, cluster, want, at)
+}
+
+// DeadLetters are all that have a dead-letter queue: the services' queues, to which rules
+// and schedules send as well, and as the last the audit log, which has no queue beside
+// that: a rule writes to it.
+func (p Plan) DeadLetters() []Queue {
+	return append(slices.Clone(p.Queues), Queue{Service: Audit, Dead: p.AuditDead, DeadRetention: deadRetention})
 }
 
 // Queue finds a service's queue. The watcher has none.

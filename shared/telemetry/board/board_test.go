@@ -251,7 +251,7 @@ func known(p topology.Plan, m board.Metric) bool {
 	case "AWS/SQS":
 		return slices.ContainsFunc(p.Queues, func(q topology.Queue) bool { return m.Dimensions[0].Value == q.Name || m.Dimensions[0].Value == q.Dead })
 	case "AWS/Lambda":
-		return slices.ContainsFunc(topology.Outside, func(s string) bool { return m.Dimensions[0].Value == board.Function(p, s) })
+		return slices.ContainsFunc(topology.Outside, func(s string) bool { return m.Dimensions[0].Value == p.Function(s) })
 	default:
 		return slices.ContainsFunc(telemetry.Catalogue, func(c telemetry.Metric) bool {
 			return m.Namespace == board.Namespace && c.Name == m.Name && slices.Equal(c.CloudWatch, dimensions)
@@ -288,5 +288,33 @@ func TestAlarmsOfTwoClusters(t *testing.T) {
 				t.Errorf("%s of prod-2 looks at what %s of prod does", a.Name, b.Name)
 			}
 		}
+	}
+}
+
+// Functions that clusters share have no alarm of each cluster, and their panels say whose
+// they are.
+func TestSharedFunctions(t *testing.T) {
+	shared, err := topology.Of(topology.Cluster{Name: "prod", Functions: "all"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	own := 0
+	for _, a := range board.Alarms(plan(t)) {
+		if a.Watch == "function-failing" {
+			own++
+		}
+	}
+	alarms := board.Alarms(shared)
+	if own != len(topology.Outside) || len(alarms) != len(board.Alarms(plan(t)))-own {
+		t.Errorf("%d alarms, %d of own functions", len(alarms), own)
+	}
+	for _, a := range alarms {
+		if a.Metrics[0].Namespace == "AWS/Lambda" {
+			t.Errorf("%s is of a function", a.Name)
+		}
+	}
+	body, err := board.CloudWatch(shared, "eu-west-1")
+	if err != nil || !strings.Contains(string(body), `"all-joist-launcher"`) || !strings.Contains(string(body), `"launcher, of all clusters"`) {
+		t.Errorf("%v\n%s", err, body)
 	}
 }

@@ -154,13 +154,14 @@ func theirs(of source, p topology.Plan) [][]any {
 		default:
 		}
 	}
+	whose := ""
+	if p.Shared() {
+		whose = ", of all clusters"
+	}
 	for _, service := range topology.Outside {
 		if metric := map[source]string{failing: "Errors", throttled: "Throttles"}[of]; metric != "" {
-			lines = append(lines, []any{"AWS/Lambda", metric, "FunctionName", Function(p, service), map[string]any{"stat": "Sum", "label": service}})
+			lines = append(lines, []any{"AWS/Lambda", metric, "FunctionName", p.Function(service), map[string]any{"stat": "Sum", "label": service + whose}})
 		}
 	}
 	return lines
 }
-
-// Function is the name of a service's function.
-func Function(p topology.Plan, service string) string { return p.Prefix + "-joist-" + service }

@@ -225,14 +225,19 @@ func silent(p topology.Plan) []Alarm {
 	}}
 }
 
+// functions are none of the cluster's where it shares them: then the stack that has them
+// has their alarms, once.
 func functions(p topology.Plan) []Alarm {
+	if p.Shared() {
+		return nil
+	}
 	var all []Alarm
 	for _, service := range topology.Outside {
 		a := Alarm{Name: service, Expression: "FILL(m1,0)+FILL(m2,0)", Comparison: above, Periods: 5, Datapoints: 3, Missing: fine}
 		for i, metric := range []string{"Errors", "Throttles"} {
 			a.Metrics = append(a.Metrics, Metric{
 				ID: fmt.Sprintf("m%d", i+1), Namespace: "AWS/Lambda", Name: metric,
-				Dimensions: []Dimension{{"FunctionName", Function(p, service)}}, Statistic: "Sum", Period: period,
+				Dimensions: []Dimension{{"FunctionName", p.Function(service)}}, Statistic: "Sum", Period: period,
 			})
 		}
 		all = append(all, a)

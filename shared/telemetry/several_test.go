@@ -1,0 +1,75 @@
+package telemetry
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"log/slog"
+	"maps"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/joist-autoscaler/joist/shared/host"
+)
+
+// A process that serves two clusters tells of each by its name: in lines, also of
+// messages that name none, in what is scraped, and in CloudWatch.
+func TestEachClusterHasAVoice(t *testing.T) {
+	var out bytes.Buffer
+	both, err := New(t.Context(), Options{Service: "planner", Out: &out, Level: slog.LevelInfo, CloudWatch: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for cluster, pods := range map[string]float64{"prod": 3, "staging": 5} {
+		one, err := both.For(cluster)
+		if err != nil {
+			t.Fatal(err)
+		}
+		l := line(host.Delete, "")
+		l.Note.Cluster = ""
+		one.Line(l)
+		one.Count(Pending, pods)
+		one.Trouble().Happened(noon, errors.New("no route"))
+	}
+	both.Flush(t.Context())
+	lines, sent := map[string]int{}, map[string]float64{}
+	for text := range strings.SplitSeq(strings.TrimSpace(out.String()), "\n") {
+		var fields map[string]any
+		if err := json.Unmarshal([]byte(text), &fields); err != nil {
+			t.Fatalf("%v: %s", err, text)
+		}
+		cluster, _ := fields["cluster"].(string)
+		if word, ok := fields["msg"].(string); ok {
+			lines[word+" "+cluster]++
+		}
+		if pods, ok := fields[Pending.Name].(float64); ok {
+			sent[cluster] = pods
+		}
+	}
+	if diff := cmp.Diff(map[string]int{"handled prod": 1, "handled staging": 1, "trouble prod": 1, "trouble staging": 1}, lines); diff != "" {
+		t.Error(diff)
+	}
+	if diff := cmp.Diff(map[string]float64{"prod": 3, "staging": 5}, sent); diff != "" {
+		t.Error(diff)
+	}
+	answer := httptest.NewRecorder()
+	both.metrics().ServeHTTP(answer, httptest.NewRequest("GET", "/metrics", nil))
+	scraped := map[string]bool{}
+	for text := range strings.SplitSeq(answer.Body.String(), "\n") {
+		if strings.HasPrefix(text, Pending.Name) || strings.HasPrefix(text, Handled.Name) {
+			scraped[text] = true
+		}
+	}
+	want := []string{
+		`joist_batch_pods{cluster="prod"} 3`, `joist_batch_pods{cluster="staging"} 5`,
+		`joist_events_handled_total{cluster="prod",service="planner",type="pods.unschedulable.v1",verdict="delete"} 1`,
+		`joist_events_handled_total{cluster="staging",service="planner",type="pods.unschedulable.v1",verdict="delete"} 1`,
+	}
+	if diff := cmp.Diff(want, slices.Sorted(maps.Keys(scraped))); diff != "" || !strings.Contains(answer.Body.String(), "go_goroutines") {
+		t.Error(diff)
+	}
+}
