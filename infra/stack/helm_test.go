@@ -22,13 +22,17 @@ func TestHelmCommandFitsTheChart(t *testing.T) {
 	if err := yaml.Unmarshal(raw, &chart); err != nil {
 		t.Fatal(err)
 	}
-	everywhere(t, func(t *testing.T, name string, in template) {
-		for output, o := range in.Outputs {
+	everywhere(t, func(t *testing.T, name string, in synthesis) {
+		for output := range in.Outputs {
 			if !strings.HasSuffix(output, "HelmCommand") {
 				continue
 			}
+			line, err := in.Output(output)
+			if err != nil {
+				t.Fatal(err)
+			}
 			set := map[string]string{}
-			for _, match := range setting.FindAllStringSubmatch(flat(o["Value"]), -1) {
+			for _, match := range setting.FindAllStringSubmatch(line, -1) {
 				set[match[1]] = match[2]
 				key, _, _ := strings.Cut(match[1], ".annotations.")
 				var at any = chart

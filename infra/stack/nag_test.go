@@ -13,7 +13,7 @@ import (
 // cdk-nag finds nothing that is not suppressed, and each suppression says why: the
 // report of the plain app is read, since findings do not fail it.
 func TestNagFindsNothing(t *testing.T) {
-	everywhere(t, func(t *testing.T, _ string, in template) {
+	everywhere(t, func(t *testing.T, _ string, in synthesis) {
 		if err := report(t, string(in.findings)); err != nil {
 			t.Error(err)
 		}

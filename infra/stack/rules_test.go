@@ -9,26 +9,35 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/joist-autoscaler/joist/infra/template"
 	"github.com/joist-autoscaler/joist/shared/settings"
 	"github.com/joist-autoscaler/joist/shared/telemetry/board"
 )
 
 // everywhere runs a check on each template.
-func everywhere(t *testing.T, check func(t *testing.T, name string, in template)) {
+func everywhere(t *testing.T, check func(t *testing.T, name string, in synthesis)) {
 	t.Helper()
 	for _, name := range slices.Sorted(maps.Keys(contexts)) {
 		t.Run(name, func(t *testing.T) { check(t, name, synth(t, name)) })
 	}
 }
 
-// of are the resources of a type, in order; there must be some.
-func (in template) of(t *testing.T, kind string) map[string]resource {
+// resource is one of a template, with every reference resolved.
+type resource struct{ template.Resource }
+
+// of are the resources of a type, by their logical ids; there must be some.
+func (in synthesis) of(t *testing.T, kind string) map[string]resource {
 	t.Helper()
 	found := map[string]resource{}
 	for id, r := range in.Resources {
-		if r.Type == kind {
-			found[id] = r
+		if r.Type != kind {
+			continue
 		}
+		resolved, err := in.Resource(id)
+		if err != nil {
+			t.Fatal(err)
+		}
+		found[id] = resource{resolved}
 	}
 	if len(found) == 0 {
 		t.Fatalf("no %s", kind)
@@ -36,34 +45,23 @@ func (in template) of(t *testing.T, kind string) map[string]resource {
 	return found
 }
 
-// flat is a value with its intrinsic functions written as text: ${AWS::Region}, ${Id}
-// and ${Id.Arn}.
-func flat(value any) string {
-	switch v := value.(type) {
-	case string:
-		return v
-	case map[string]any:
-		if ref, ok := v["Ref"]; ok {
-			return fmt.Sprintf("${%v}", ref)
-		}
-		if get, ok := v["Fn::GetAtt"].([]any); ok {
-			return fmt.Sprintf("${%v.%v}", get[0], get[1])
-		}
-		if join, ok := v["Fn::Join"].([]any); ok {
-			var b strings.Builder
-			for _, part := range join[1].([]any) {
-				b.WriteString(flat(part))
-			}
-			return b.String()
-		}
+// by are resources by the name that a property has.
+func by(property string, resources map[string]resource) map[string]resource {
+	named := map[string]resource{}
+	for _, r := range resources {
+		named[r.text(property)] = r
 	}
-	return fmt.Sprint(value)
+	return named
 }
 
-func (r resource) text(key string) string { return flat(r.Properties[key]) }
+func (r resource) text(key string) string { return fmt.Sprint(r.Properties[key]) }
 
-func (r resource) number(key string) float64 {
-	n, _ := r.Properties[key].(float64)
+func (r resource) number(key string) float64 { return number(r.Properties[key]) }
+
+// number is one as it is written, and 0 where there is none.
+func number(value any) float64 {
+	written, _ := value.(json.Number)
+	n, _ := written.Float64()
 	return n
 }
 
@@ -75,6 +73,11 @@ func (r resource) at(path ...string) any {
 		value = object[key]
 	}
 	return value
+}
+
+// object is a value with members, as if it were a resource.
+func object(value any) resource {
+	return resource{template.Resource{Properties: value.(map[string]any)}}
 }
 
 // list is a list, or one value as a list.
@@ -99,24 +102,20 @@ func statements(document any) []statement {
 	return all
 }
 
-// queueOf is the last part of an ARN.
-func queueOf(arn string) string { return arn[strings.LastIndex(arn, ":")+1:] }
-
 func TestEveryQueue(t *testing.T) {
-	everywhere(t, func(t *testing.T, _ string, in template) {
+	everywhere(t, func(t *testing.T, _ string, in synthesis) {
 		policies := map[string][]statement{}
 		for _, p := range in.of(t, "AWS::SQS::QueuePolicy") {
 			for _, q := range list(p.Properties["Queues"]) {
-				policies[flat(q)] = statements(p.Properties["PolicyDocument"])
+				policies[template.Name(q.(string))] = statements(p.Properties["PolicyDocument"])
 			}
 		}
-		queues := in.of(t, "AWS::SQS::Queue")
-		for id, q := range queues {
-			name := q.text("QueueName")
+		queues := by("QueueName", in.of(t, "AWS::SQS::Queue"))
+		for name, q := range queues {
 			if q.Properties["SqsManagedSseEnabled"] != true {
 				t.Errorf("%s is not encrypted", name)
 			}
-			if !deniesInsecure(policies["${"+id+"}"], "sqs:*") {
+			if !deniesInsecure(policies[name], "sqs:*") {
 				t.Errorf("%s can be reached without TLS", name)
 			}
 			if len(name) > 80 || q.Properties["RedriveAllowPolicy"] == nil != (q.Properties["RedrivePolicy"] != nil) {
@@ -128,9 +127,9 @@ func TestEveryQueue(t *testing.T) {
 				}
 				continue
 			}
-			dead := strings.TrimSuffix(strings.TrimPrefix(flat(q.at("RedrivePolicy", "deadLetterTargetArn")), "${"), ".Arn}")
-			back := flat(list(queues[dead].at("RedriveAllowPolicy", "sourceQueueArns"))[0])
-			if queueOf(back) != name {
+			dead := template.Name(fmt.Sprint(q.at("RedrivePolicy", "deadLetterTargetArn")))
+			back := fmt.Sprint(queues[dead].at("RedriveAllowPolicy", "sourceQueueArns"))
+			if !strings.HasSuffix(back, ":"+name+"]") {
 				t.Errorf("%s parks in %s, which takes from %s", name, dead, back)
 			}
 		}
@@ -149,7 +148,7 @@ func TestEveryFunction(t *testing.T) {
 	for _, v := range settings.Variables {
 		known[v.Name] = true
 	}
-	everywhere(t, func(t *testing.T, _ string, in template) {
+	everywhere(t, func(t *testing.T, _ string, in synthesis) {
 		logs := map[string]bool{}
 		for _, g := range in.of(t, "AWS::Logs::LogGroup") {
 			logs[g.text("LogGroupName")] = g.number("RetentionInDays") > 0
@@ -174,14 +173,15 @@ func TestEveryFunction(t *testing.T) {
 // A queue hides a message for six times as long as its function may take, and Lambda
 // refuses less than once; an existing queue is held to that alone.
 func TestEverySource(t *testing.T) {
-	everywhere(t, func(t *testing.T, _ string, in template) {
+	everywhere(t, func(t *testing.T, _ string, in synthesis) {
 		visibility := map[string]float64{}
 		for _, q := range in.of(t, "AWS::SQS::Queue") {
 			visibility[q.text("QueueName")] = q.number("VisibilityTimeout")
 		}
+		functions := by("FunctionName", in.of(t, "AWS::Lambda::Function"))
 		for id, m := range in.of(t, "AWS::Lambda::EventSourceMapping") {
-			function := in.Resources[strings.Trim(m.text("FunctionName"), "${}")]
-			queue := queueOf(m.text("EventSourceArn"))
+			function := functions[template.Name(m.text("FunctionName"))]
+			queue := template.Name(m.text("EventSourceArn"))
 			timeout, hidden := function.number("Timeout"), visibility[queue]
 			adopted := contexts[t.Name()[strings.LastIndex(t.Name(), "/")+1:]]["adopt"] != nil || queue == "staging"
 			switch {
@@ -195,7 +195,7 @@ func TestEverySource(t *testing.T) {
 			if m.text("FunctionResponseTypes") != "[ReportBatchItemFailures]" {
 				t.Errorf("%s loses a batch for one message", id)
 			}
-			if n, _ := m.at("ScalingConfig", "MaximumConcurrency").(float64); n < 2 || n > 1000 {
+			if n := number(m.at("ScalingConfig", "MaximumConcurrency")); n < 2 || n > 1000 {
 				t.Errorf("%s has concurrency %v", id, n)
 			}
 			if strings.Contains(id, "Launcher") && timeout <= 4*60+15 {
@@ -208,8 +208,8 @@ func TestEverySource(t *testing.T) {
 // A target without a dead-letter queue loses what it cannot take, and a queue that does
 // not know the rule refuses it (A045).
 func TestB184EveryRule(t *testing.T) {
-	everywhere(t, func(t *testing.T, name string, in template) {
-		senders := in.senders(t)
+	everywhere(t, func(t *testing.T, name string, in synthesis) {
+		senders, queues := in.senders(t), by("QueueName", in.of(t, "AWS::SQS::Queue"))
 		rules := in.of(t, "AWS::Events::Rule")
 		for id, r := range rules {
 			targets := list(r.Properties["Targets"])
@@ -217,17 +217,16 @@ func TestB184EveryRule(t *testing.T) {
 				t.Errorf("%s has %d targets", id, len(targets))
 				continue
 			}
-			target := resource{Properties: targets[0].(map[string]any)}
-			dead := queueOf(flat(target.at("DeadLetterConfig", "Arn")))
-			arn := "rule/" + r.text("Name")
-			if bus := r.text("EventBusName"); bus != "default" {
-				arn = "rule/" + bus + "/" + r.text("Name")
+			self, err := in.Identity(id)
+			if err != nil {
+				t.Fatal(err)
 			}
-			to := target.text("Arn")
-			if strings.Contains(to, ":sqs:") && !senders[queueOf(to)][arn] {
+			arn, target := self.Attributes["Arn"], object(targets[0])
+			dead, to := fmt.Sprint(target.at("DeadLetterConfig", "Arn")), target.text("Arn")
+			if template.Service(to) == "sqs" && !senders[to][arn] {
 				// Karpenter's own policy lets every rule send (A045).
-				if in.made(queueOf(to)) || name == "terraform" {
-					t.Errorf("%s may not send to %s, which takes from %v", arn, queueOf(to), senders[queueOf(to)])
+				if queues[template.Name(to)].Type != "" || name == "terraform" {
+					t.Errorf("%s may not send to %s, which takes from %v", arn, to, senders[to])
 				}
 			}
 			if !senders[dead][arn] {
@@ -244,8 +243,8 @@ func TestB184EveryRule(t *testing.T) {
 	})
 }
 
-// senders are the rules that each queue takes from.
-func (in template) senders(t *testing.T) map[string]map[string]bool {
+// senders are the rules that each queue takes from, all by their ARNs.
+func (in synthesis) senders(t *testing.T) map[string]map[string]bool {
 	t.Helper()
 	all := map[string]map[string]bool{}
 	for _, p := range in.of(t, "AWS::SQS::QueuePolicy") {
@@ -253,46 +252,41 @@ func (in template) senders(t *testing.T) map[string]map[string]bool {
 			if s["Effect"] != "Allow" {
 				continue
 			}
-			condition := resource{Properties: s}
+			condition := object(map[string]any(s))
 			if condition.at("Condition", "StringEquals", "aws:SourceAccount") == nil {
 				t.Errorf("%s lets any account's rules send", s["Sid"])
 			}
-			queue := queueOf(flat(s["Resource"]))
+			queue := fmt.Sprint(s["Resource"])
 			if all[queue] == nil {
 				all[queue] = map[string]bool{}
 			}
 			for _, source := range list(condition.at("Condition", "ArnEquals", "aws:SourceArn")) {
-				all[queue][queueOf(flat(source))] = true
+				all[queue][source.(string)] = true
 			}
 		}
 	}
 	return all
 }
 
-func (in template) made(queue string) bool {
-	return slices.ContainsFunc(slices.Collect(maps.Values(in.Resources)), func(r resource) bool {
-		return r.Type == "AWS::SQS::Queue" && r.text("QueueName") == queue
-	})
-}
-
 func TestEverySchedule(t *testing.T) {
-	everywhere(t, func(t *testing.T, _ string, in template) {
+	everywhere(t, func(t *testing.T, _ string, in synthesis) {
+		roles := by("RoleName", in.of(t, "AWS::IAM::Role"))
 		for id, s := range in.of(t, "AWS::Scheduler::Schedule") {
-			role := in.Resources[strings.TrimSuffix(strings.TrimPrefix(flat(s.at("Target", "RoleArn")), "${"), ".Arn}")]
+			role := roles[template.Name(fmt.Sprint(s.at("Target", "RoleArn")))]
 			may := map[string]bool{}
 			for _, p := range list(role.Properties["Policies"]) {
 				for _, st := range statements(p.(map[string]any)["PolicyDocument"]) {
 					for _, to := range list(st["Resource"]) {
-						may[flat(to)] = st["Action"] == "sqs:SendMessage"
+						may[fmt.Sprint(to)] = st["Action"] == "sqs:SendMessage"
 					}
 				}
 			}
-			for _, to := range []string{flat(s.at("Target", "Arn")), flat(s.at("Target", "DeadLetterConfig", "Arn"))} {
+			for _, to := range []string{fmt.Sprint(s.at("Target", "Arn")), fmt.Sprint(s.at("Target", "DeadLetterConfig", "Arn"))} {
 				if !may[to] {
 					t.Errorf("%s may not send to %s", id, to)
 				}
 			}
-			if !strings.Contains(flat(s.at("Target", "Input")), "<aws.scheduler.scheduled-time>") {
+			if !strings.Contains(fmt.Sprint(s.at("Target", "Input")), "<aws.scheduler.scheduled-time>") {
 				t.Errorf("%s says no time", id)
 			}
 		}
@@ -305,7 +299,7 @@ var reading = []string{"Get", "List", "Describe", "Receive"}
 // No right to write has all resources, but for what Lambda needs to connect a function
 // to a VPC.
 func TestEveryRole(t *testing.T) {
-	everywhere(t, func(t *testing.T, _ string, in template) {
+	everywhere(t, func(t *testing.T, _ string, in synthesis) {
 		for id, r := range in.of(t, "AWS::IAM::Role") {
 			if len(r.text("RoleName")) > 64 {
 				t.Errorf("%s has a name of %d characters", id, len(r.text("RoleName")))
@@ -336,15 +330,15 @@ func TestEveryRole(t *testing.T) {
 
 // Every dead-letter queue wakes somebody, and tells where it is written what to do.
 func TestEveryDeadLetterQueueHasAnAlarm(t *testing.T) {
-	everywhere(t, func(t *testing.T, name string, in template) {
+	everywhere(t, func(t *testing.T, name string, in synthesis) {
 		watched := map[string]bool{}
 		for id, a := range in.of(t, "AWS::CloudWatch::Alarm") {
 			if !strings.Contains(a.text("AlarmDescription"), "deploy/docs/runbooks/") {
 				t.Errorf("%s names no runbook", id)
 			}
 			if strings.Contains(a.text("AlarmName"), "dead-letters") {
-				watched[flat(list(a.Properties["Dimensions"])[0].(map[string]any)["Value"])] = true
-				if name == "oidc" && !strings.HasSuffix(flat(list(a.Properties["AlarmActions"])[0]), ":oncall") {
+				watched[object(list(a.Properties["Dimensions"])[0]).text("Value")] = true
+				if name == "oidc" && !strings.HasSuffix(a.text("AlarmActions"), ":oncall]") {
 					t.Errorf("%s tells nobody", id)
 				}
 			}
@@ -359,13 +353,13 @@ func TestEveryDeadLetterQueueHasAnAlarm(t *testing.T) {
 
 // CloudFormation has its own limits.
 func TestTemplatesFit(t *testing.T) {
-	everywhere(t, func(t *testing.T, _ string, in template) {
+	everywhere(t, func(t *testing.T, _ string, in synthesis) {
 		if len(in.Resources) > 500 || len(in.Outputs) > 200 || len(in.raw) > 1<<20 {
 			t.Errorf("%d resources, %d outputs, %d bytes", len(in.Resources), len(in.Outputs), len(in.raw))
 		}
-		for name, o := range in.Outputs {
-			if text := flat(o["Value"]); len(text) > 4000 {
-				t.Errorf("output %s has %d characters", name, len(text))
+		for name := range in.Outputs {
+			if text, err := in.Output(name); err != nil || len(text) > 4000 {
+				t.Errorf("output %s has %d characters: %v", name, len(text), err)
 			}
 		}
 		for id, d := range in.of(t, "AWS::CloudWatch::Dashboard") {
@@ -378,14 +372,13 @@ func TestTemplatesFit(t *testing.T) {
 
 // What topology names is made, as it says; what else looks at an account relies on it.
 func TestTopologyIsMade(t *testing.T) {
-	everywhere(t, func(t *testing.T, name string, in template) {
+	everywhere(t, func(t *testing.T, name string, in synthesis) {
 		for _, k := range configOf(t, contexts[name]).Clusters {
 			made := map[string]resource{}
-			for _, r := range in.Resources {
-				for _, key := range []string{"QueueName", "Name", "ArchiveName", "LogGroupName", "FunctionName"} {
-					if r.Properties[key] != nil {
-						made[r.Type+" "+r.text(key)] = r
-					}
+			for kind, key := range map[string]string{"Events::EventBus": "Name", "Events::Archive": "ArchiveName", "Events::Rule": "Name",
+				"Logs::LogGroup": "LogGroupName", "Scheduler::ScheduleGroup": "Name", "Scheduler::Schedule": "Name", "SQS::Queue": "QueueName"} {
+				for called, r := range by(key, in.of(t, "AWS::"+kind)) {
+					made["AWS::"+kind+" "+called] = r
 				}
 			}
 			for _, thing := range []string{"Events::EventBus " + k.Plan.Bus, "Events::Archive " + k.Plan.Archive, "Logs::LogGroup " + k.Plan.AuditLogGroup,
@@ -400,7 +393,7 @@ func TestTopologyIsMade(t *testing.T) {
 					t.Errorf("the queue %s and its dead-letter queue: %v, %v", q.Name, work.Type, dead.Type)
 				}
 				if !q.Existing && (work.number("VisibilityTimeout") != q.Visibility.Seconds() || work.number("MessageRetentionPeriod") != q.Retention.Seconds() ||
-					work.at("RedrivePolicy", "maxReceiveCount") != float64(q.MaxReceives)) {
+					number(work.at("RedrivePolicy", "maxReceiveCount")) != float64(q.MaxReceives)) {
 					t.Errorf("%s is not %+v: %v", q.Name, q, work.Properties)
 				}
 			}
@@ -418,7 +411,7 @@ func TestTopologyIsMade(t *testing.T) {
 				}
 			}
 			for _, tick := range k.Plan.Ticks {
-				if s := made["AWS::Scheduler::Schedule "+tick.Name]; flat(s.at("Target", "Input")) != tick.Input {
+				if s := made["AWS::Scheduler::Schedule "+tick.Name]; fmt.Sprint(s.at("Target", "Input")) != tick.Input {
 					t.Errorf("%s says %v", tick.Name, s.at("Target", "Input"))
 				}
 			}

@@ -18,6 +18,7 @@ import (
 
 	"github.com/joist-autoscaler/joist/infra/config"
 	"github.com/joist-autoscaler/joist/infra/stack"
+	"github.com/joist-autoscaler/joist/infra/template"
 	"github.com/joist-autoscaler/joist/shared/topology"
 )
 
@@ -58,23 +59,17 @@ var contexts = map[string]map[string]any{
 	}, "stackName": "joist-all"},
 }
 
-// template is CloudFormation's.
-type template struct {
-	Parameters map[string]map[string]any
-	Resources  map[string]resource
-	Outputs    map[string]map[string]any
-
+// synthesis is a template of the app's, deployed to one place.
+type synthesis struct {
+	*template.Stack
+	// raw is the template as its golden file has it.
 	raw []byte
 	// findings are cdk-nag's report.
 	findings []byte
 }
 
-type resource struct {
-	Type           string
-	Properties     map[string]any
-	DeletionPolicy string
-	DependsOn      any
-}
+// place is the oidc context's, which alone says what it is.
+var place = template.Place{Account: "111122223333", Region: "eu-west-1", Partition: "aws", Name: "Joist"}
 
 // binaries is a folder with something in place of each function.
 func binaries(t *testing.T) string {
@@ -102,12 +97,12 @@ func configOf(t *testing.T, context map[string]any) config.Config {
 }
 
 var (
-	synthesized = map[string]template{}
+	synthesized = map[string]synthesis{}
 	one         sync.Mutex
 )
 
 // synth makes the template of a context, once for all tests.
-func synth(t *testing.T, name string) template {
+func synth(t *testing.T, name string) synthesis {
 	t.Helper()
 	one.Lock()
 	defer one.Unlock()
@@ -121,10 +116,12 @@ func synth(t *testing.T, name string) template {
 	}
 	awscdk.Aspects_Of(app).Add(cdknag.NewAwsSolutionsChecks(&cdknag.NagPackProps{}), nil)
 	dir := *app.Synth(nil).Directory()
-	done := template{raw: normal(t, filepath.Join(dir, c.StackName+".template.json"))}
-	if err := json.Unmarshal(done.raw, &done); err != nil {
+	done := synthesis{raw: normal(t, filepath.Join(dir, c.StackName+".template.json"))}
+	written, err := template.Parse(done.raw)
+	if err != nil {
 		t.Fatal(err)
 	}
+	done.Stack = written.In(place)
 	reports, err := filepath.Glob(filepath.Join(dir, "AwsSolutions-*.csv"))
 	if err != nil || len(reports) == 0 {
 		t.Fatalf("%d reports of cdk-nag: %v", len(reports), err)
