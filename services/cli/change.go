@@ -6,6 +6,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/joist-autoscaler/joist/services/cli/internal/change"
+	"github.com/joist-autoscaler/joist/services/cli/internal/fleet"
 	"github.com/joist-autoscaler/joist/services/cli/internal/report"
 )
 
@@ -13,7 +14,7 @@ import (
 func (f *simulateFlags) changes() bool { return len(f.change)+len(f.gone) > 0 }
 
 // simulateChange says what would become of nodes if their NodePools were others.
-func simulateChange(cmd *cobra.Command, env Env, asked nodes, flags simulateFlags) error {
+func simulateChange(cmd *cobra.Command, env Env, asked fleet.Source, flags simulateFlags) error {
 	documents, err := readAll(cmd.InOrStdin(), flags.change, nil)
 	if err != nil {
 		return err
@@ -22,7 +23,7 @@ func simulateChange(cmd *cobra.Command, env Env, asked nodes, flags simulateFlag
 	if err != nil {
 		return err
 	}
-	answer, err := what.Play(asked.Source, playing(cmd, env, 0, false))
+	answer, err := what.Play(asked, playing(cmd, env, 0, false))
 	if err != nil {
 		return fmt.Errorf("simulating the change of %s: %w", asked.Title, err)
 	}

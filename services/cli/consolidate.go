@@ -49,7 +49,7 @@ func play(cmd *cobra.Command, env Env, flags consolidateFlags) error {
 	if err != nil {
 		return err
 	}
-	played, err := consolidate.Run(asked.fleet(), playing(cmd, env, flags.passes, flags.spotToSpot))
+	played, err := consolidate.Run(settled(cmd, asked), playing(cmd, env, flags.passes, flags.spotToSpot))
 	if err != nil {
 		return fmt.Errorf("consolidating %s: %w", asked.Title, err)
 	}

@@ -32,24 +32,10 @@ func (n *nodesFlags) add(cmd *cobra.Command) {
 	f.StringVar(&n.store, "store", "", "where the services of a cluster keep their documents, as s3://BUCKET/PREFIX, to ask about its latest snapshot")
 }
 
-// nodes are what a command is asked about. The scenario is nil for a cluster.
-type nodes struct {
-	fleet.Source
-	scenario *scenario.Scenario
-}
-
-// fleet is what can be played on. It is used up by that.
-func (n nodes) fleet() fleet.Fleet {
-	if n.scenario != nil {
-		return fleet.OfScenario(n.scenario)
-	}
-	return n.Shown(n.Snapshot)
-}
-
 // read reads what the flags name, and tells on stderr what was taken to be so. Try is
 // the command as it should be.
-func (n nodesFlags) read(cmd *cobra.Command, env Env, try string) (nodes, error) {
-	var out nodes
+func (n nodesFlags) read(cmd *cobra.Command, env Env, try string) (fleet.Source, error) {
+	var out fleet.Source
 	var err error
 	switch {
 	case n.given() != 1:
@@ -57,7 +43,7 @@ func (n nodesFlags) read(cmd *cobra.Command, env Env, try string) (nodes, error)
 	case n.snapshot == "" && n.catalogue != "":
 		return out, usage(errors.New("scenarios and stores bring their own types and prices"), "--catalogue with --snapshot")
 	case n.store != "":
-		if out.Source, err = n.latest(cmd.Context(), env); err != nil {
+		if out, err = n.latest(cmd.Context(), env); err != nil {
 			return out, err
 		}
 	case n.scenario != "":
@@ -65,9 +51,9 @@ func (n nodesFlags) read(cmd *cobra.Command, env Env, try string) (nodes, error)
 		if s, err = readScenario(cmd, n.scenario); err != nil {
 			return out, err
 		}
-		out = nodes{fleet.FromScenario(&s), &s}
+		out = fleet.FromScenario(&s)
 	default:
-		if out.Source, err = n.cluster(); err != nil {
+		if out, err = n.cluster(); err != nil {
 			return out, err
 		}
 	}
@@ -75,6 +61,16 @@ func (n nodesFlags) read(cmd *cobra.Command, env Env, try string) (nodes, error)
 		fmt.Fprintln(cmd.ErrOrStderr(), "note: "+note)
 	}
 	return out, nil
+}
+
+// settled is what can be played on, which is used up by that. It tells on stderr what was
+// taken to be done.
+func settled(cmd *cobra.Command, from fleet.Source) *fleet.Fleet {
+	f := from.Fleet()
+	for _, note := range f.Notes() {
+		fmt.Fprintln(cmd.ErrOrStderr(), "note: "+note)
+	}
+	return f
 }
 
 // given is how many sources are named.

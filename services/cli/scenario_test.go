@@ -2,6 +2,7 @@ package cli_test
 
 import (
 	"encoding/json"
+	"math"
 	"os"
 	"strings"
 	"testing"
@@ -98,20 +99,23 @@ func TestConsolidationAsJSON(t *testing.T) {
 	if err := json.Unmarshal([]byte(stdout), &got); err != nil || code != cli.ExitNothing {
 		t.Fatalf("%v, exit code %d, stderr:\n%s", err, code, stderr)
 	}
-	if got.Planner != "joist v1.2.3" || !got.Complete || got.Nodes != 1 || got.Pods != 1 || got.CostBefore != 0.0911 || got.PeakRSSMB == 0 {
+	if got.Planner != "joist v1.2.3" || !got.Complete || got.Nodes != 3 || got.Pods != 4 || math.Abs(got.CostBefore-3*0.0911) > 1e-9 || got.PeakRSSMB == 0 {
 		t.Errorf("consolidation: %+v", got)
 	}
-	want := []scenario.FinalNode{{
-		Name: "node-1", NodePool: "default", InstanceType: "m7g.large", Zone: "eu-west-1a", CapacityType: "on-demand", Pods: []string{"default/old"},
-	}}
-	if diff := cmp.Diff(want, got.FinalNodes); diff != "" {
-		t.Errorf("a node of the only size there is stays: %s", diff)
+	want := scenario.FinalNode{
+		Name: "node-1", NodePool: "default", InstanceType: "m7g.large", Zone: "eu-west-1a", CapacityType: "on-demand", Pods: []string{"default/old", "default/small"},
+	}
+	if diff := cmp.Diff(want, got.FinalNodes[0]); diff != "" {
+		t.Errorf("a node of the only size there is stays, with the pod that waits for it: %s", diff)
+	}
+	if !strings.Contains(stderr, "note: what is under way is taken to be done: 0 nodes that go, 4 pods that wait and 2 new nodes for them\n") {
+		t.Errorf("it is not told that pods wait:\n%s", stderr)
 	}
 }
 
 func TestConsolidationAsATable(t *testing.T) {
 	stdout, _, code := joist(t, "", nil, "consolidate", "--scenario", tiny)
-	want := "tiny: 1 node with 1 pod, $0.0911 an hour, became 1 node, $0.0911 an hour; 0 pods moved by 0 commands\n"
+	want := "tiny: 3 nodes with 4 pods, $0.2733 an hour, became 3 nodes, $0.2733 an hour; 0 pods moved by 0 commands\n"
 	if code != cli.ExitNothing || !strings.Contains(stdout, want) || !strings.Contains(stdout, "decided in ") {
 		t.Errorf("exit code %d, the table lacks %q:\n%s", code, want, stdout)
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/joist-autoscaler/joist/services/cli/internal/fleet"
 	"github.com/joist-autoscaler/joist/services/cli/internal/report"
 	"github.com/joist-autoscaler/joist/services/cli/internal/whatif"
 )
@@ -68,7 +69,7 @@ func simulate(cmd *cobra.Command, env Env, flags simulateFlags) error {
 	if flags.changes() {
 		return simulateChange(cmd, env, asked, flags)
 	}
-	answer, err := answered(asked, flags)
+	answer, err := answered(settled(cmd, asked), flags)
 	if err != nil {
 		return err
 	}
@@ -83,19 +84,19 @@ func simulate(cmd *cobra.Command, env Env, flags simulateFlags) error {
 	return err
 }
 
-func answered(asked nodes, flags simulateFlags) (whatif.Answer, error) {
+func answered(asked *fleet.Fleet, flags simulateFlags) (whatif.Answer, error) {
 	if flags.storm != "" {
 		part, err := percent(flags.storm)
 		if err != nil {
 			return whatif.Answer{}, err
 		}
-		return whatif.SpotStorm(asked.fleet(), part)
+		return whatif.SpotStorm(asked, part)
 	}
 	names, err := nodeNames(flags.remove)
 	if err != nil {
 		return whatif.Answer{}, err
 	}
-	return whatif.Remove(asked.fleet(), names)
+	return whatif.Remove(asked, names)
 }
 
 // nodeNames reads words such as node/node-7.

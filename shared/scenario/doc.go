@@ -7,7 +7,7 @@
 // pods that wait, the daemons that each new node carries, and the nodes that
 // exist. The answer names each node to launch with its pods, and for each pod
 // without a place the reason. Asked which of the nodes could go, the answer is each
-// command in order, which a scenario can carry out. deploy/docs/scenario.md describes
+// command in order, carried out. deploy/docs/scenario.md describes
 // all three field by field.
 //
 // The invariants:

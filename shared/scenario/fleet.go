@@ -1,7 +1,6 @@
 package scenario
 
 import (
-	"slices"
 	"time"
 
 	"github.com/joist-autoscaler/joist/shared/scheduling"
@@ -23,36 +22,4 @@ func (s *Scenario) Fleet() (scheduling.Snapshot, scheduling.Stock) {
 		n.Created, n.InitializedAt, n.LastPodEvent = since, since, since
 	}
 	return snapshot, stock
-}
-
-// CostPerHour is what all nodes cost in US dollars an hour. Those whose like the
-// scenario does not offer cost nothing.
-func (s *Scenario) CostPerHour() (sum float64) {
-	for i := range s.Nodes {
-		n := &s.Nodes[i]
-		for _, o := range s.byName[n.InstanceType].Offers {
-			if o.Zone == n.Zone && o.CapacityType == n.CapacityType {
-				sum += o.PricePerHour
-				break
-			}
-		}
-	}
-	return sum
-}
-
-// FinalNodes lists the nodes with their pods, daemons left out.
-func (s *Scenario) FinalNodes() []FinalNode {
-	out := make([]FinalNode, 0, len(s.Nodes))
-	for i := range s.Nodes {
-		n := &s.Nodes[i]
-		one := FinalNode{Name: n.Name, NodePool: n.NodePool, InstanceType: n.InstanceType, Zone: n.Zone, CapacityType: n.CapacityType, Pods: []string{}}
-		for _, pod := range n.Pods {
-			if !ofDaemon(pod) {
-				one.Pods = append(one.Pods, pod.Namespace+"/"+pod.Name)
-			}
-		}
-		slices.Sort(one.Pods)
-		out = append(out, one)
-	}
-	return out
 }

@@ -15,7 +15,7 @@ import (
 // say of nodes is true of it.
 func (s *Scenario) nodeOf(n *node, types map[string]*scheduling.Type) Node {
 	kind := types[n.InstanceType]
-	out := Node{Name: n.Name, NodePool: n.NodePool, InstanceType: n.InstanceType, Zone: n.Zone, CapacityType: n.CapacityType}
+	out := Node{NodePool: n.NodePool}
 	out.bare = scheduling.Node{
 		Name: n.Name, NodePool: n.NodePool, Labels: maps.Clone(kind.Labels),
 		Allocatable: kind.Allocatable, Capacity: kind.Capacity,

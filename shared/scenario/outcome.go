@@ -83,7 +83,10 @@ type Effort struct {
 // Outcome describes a result for the scenario. Who planned, and at what effort,
 // is for the caller to add.
 func (s *Scenario) Outcome(pods []*corev1.Pod, result scheduling.Result) Outcome {
-	names := namesOf(pods)
+	names := Names{}
+	for _, pod := range pods {
+		names.Add(pod.Name)
+	}
 	out := Outcome{
 		Scenario: s.Name, Pods: len(pods), InstanceTypes: s.types,
 		NewNodes: []NewNode{}, ExistingNodes: map[string]int{}, ExistingPods: map[string][]string{}, Unscheduled: map[string]string{},
@@ -98,25 +101,32 @@ func (s *Scenario) Outcome(pods []*corev1.Pod, result scheduling.Result) Outcome
 	for _, n := range result.Nominations {
 		node := cmp.Or(n.Node, n.Claim)
 		out.ExistingNodes[node]++
-		out.ExistingPods[node] = append(out.ExistingPods[node], names.of(n.Namespace, n.Pod.Name))
+		out.ExistingPods[node] = append(out.ExistingPods[node], names.Of(n.Namespace, n.Pod.Name))
 		out.Summary.Scheduled++
 	}
 	for _, u := range result.Unplaced {
 		why := Reason(u.Rejections)
 		for _, pod := range u.Pods {
-			out.Unscheduled[names.of(u.Namespace, pod.Name)] = why
+			out.Unscheduled[names.Of(u.Namespace, pod.Name)] = why
 		}
 		out.Summary.Unscheduled += len(u.Pods)
 	}
 	return out
 }
 
-func (s *Scenario) newNode(n *scheduling.PlannedNode, names names) NewNode {
-	out := NewNode{NodePool: n.NodePool, Requests: n.Requests, Labels: s.chosen(n), Pods: []string{}, OptionTypes: []string{}}
+func (s *Scenario) newNode(n *scheduling.PlannedNode, names Names) NewNode {
+	options := launchspec.Launchable(n, func(instanceType string) bool { return s.exotic[instanceType] })
+	return Describe(n, options, s.NodePools, names)
+}
+
+// Describe tells a node of a plan. Options are the offerings that its launch would try,
+// cheapest first, and pools are those of the cluster.
+func Describe(n *scheduling.PlannedNode, options []scheduling.Option, pools []karpenter.NodePool, names Names) NewNode {
+	out := NewNode{NodePool: n.NodePool, Requests: n.Requests, Labels: chosen(n, pools), Pods: []string{}, OptionTypes: []string{}}
 	for _, pod := range n.Pods {
-		out.Pods = append(out.Pods, names.of(pod.Namespace, pod.Pod.Name))
+		out.Pods = append(out.Pods, names.Of(pod.Namespace, pod.Pod.Name))
 	}
-	for _, o := range s.launchable(n) {
+	for _, o := range options {
 		if len(out.OptionTypes) == 0 {
 			out.InstanceType, out.Zone, out.CapacityType, out.Price = o.InstanceType, o.Zone, o.CapacityType, o.PricePerHour
 		}
@@ -128,19 +138,14 @@ func (s *Scenario) newNode(n *scheduling.PlannedNode, names names) NewNode {
 	return out
 }
 
-// launchable are the offerings that a launch of the node would try.
-func (s *Scenario) launchable(n *scheduling.PlannedNode) []scheduling.Option {
-	return launchspec.Launchable(n, func(instanceType string) bool { return s.exotic[instanceType] })
-}
-
 // chosen are the labels of the node that neither its machine nor the words of its
 // pool decide.
-func (s *Scenario) chosen(n *scheduling.PlannedNode) map[string]string {
+func chosen(n *scheduling.PlannedNode, pools []karpenter.NodePool) map[string]string {
 	out := n.Requirements.Labels()
 	maps.DeleteFunc(out, func(key, _ string) bool { return karpenter.WellKnownLabel(key) })
-	for i := range s.NodePools {
-		if s.NodePools[i].Name == n.NodePool {
-			maps.DeleteFunc(out, func(key, _ string) bool { _, said := s.NodePools[i].Spec.Template.Labels[key]; return said })
+	for i := range pools {
+		if pools[i].Name == n.NodePool {
+			maps.DeleteFunc(out, func(key, _ string) bool { _, said := pools[i].Spec.Template.Labels[key]; return said })
 		}
 	}
 	return out
@@ -162,20 +167,18 @@ func Reason(rejections []scheduling.Rejection) string {
 	return cmp.Or(strings.Join(parts, "; "), "the planner gives no reason")
 }
 
-// names calls pods by their names, and those whose name two namespaces have by
+// Names calls pods by their names, and those whose name two namespaces have by
 // both.
-type names map[string]bool
+type Names map[string]bool
 
-func namesOf(pods []*corev1.Pod) names {
-	out := names{}
-	for _, pod := range pods {
-		_, twice := out[pod.Name]
-		out[pod.Name] = twice
-	}
-	return out
+// Add hears of a pod of that name. Each is to be told once.
+func (n Names) Add(name string) {
+	_, twice := n[name]
+	n[name] = twice
 }
 
-func (n names) of(namespace, name string) string {
+// Of is what the pod is called.
+func (n Names) Of(namespace, name string) string {
 	if n[name] {
 		return namespace + "/" + name
 	}

@@ -31,18 +31,14 @@ type Scenario struct {
 	// are in all.
 	exotic map[string]bool
 	types  int
-	// running calls the pods on nodes by their names, and bound counts them.
-	running names
-	bound   int
-	// byName are the types by their names, and came counts the nodes that came.
-	byName map[string]*scheduling.Type
-	came   int
+	// bound counts the pods on nodes.
+	bound int
 }
 
 // Node is a node that exists, with the pods that are bound to it.
 type Node struct {
-	Name, NodePool, InstanceType, Zone, CapacityType string
-	Pods                                             []*corev1.Pod
+	NodePool string
+	Pods     []*corev1.Pod
 	// bare is the node for the planner, without its pods.
 	bare scheduling.Node
 }
@@ -56,21 +52,11 @@ func build(d document, types []instanceType) Scenario {
 		Name: d.Name, NodePools: readied(*d.NodePools), Daemons: d.DaemonSetPods, groups: d.PodGroups, single: d.Pods,
 		types: len(types), exotic: map[string]bool{},
 	}
-	out.byName = out.stockOf(types)
+	byName := out.stockOf(types)
 	for i := range d.Nodes {
-		out.Nodes = append(out.Nodes, out.nodeOf(&d.Nodes[i], out.byName))
+		out.Nodes = append(out.Nodes, out.nodeOf(&d.Nodes[i], byName))
 	}
-	out.running = namesOf(out.runningPods())
 	return out
-}
-
-// runningPods are those of all nodes.
-func (s *Scenario) runningPods() []*corev1.Pod {
-	var pods []*corev1.Pod
-	for i := range s.Nodes {
-		pods = append(pods, s.Nodes[i].Pods...)
-	}
-	return pods
 }
 
 // readied are the pools as a cluster would show them: each is ready, unless it says

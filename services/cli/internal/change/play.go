@@ -52,7 +52,7 @@ func (c Change) Play(from fleet.Source, o consolidate.Options) (Answer, error) {
 	if err != nil {
 		return Answer{}, err
 	}
-	was := from.Shown(from.Snapshot)
+	was := from.Fleet()
 	out := Answer{
 		Scenario: from.Title, Changes: applied.Objects, Drifted: applied.Drifted, Nodes: was.Size(), CostBefore: was.CostPerHour(),
 		Rounds: []scenario.Round{}, Staying: map[string]string{}, Unscheduled: map[string]string{},
@@ -90,7 +90,7 @@ func (c Change) ageless(s *scheduling.Snapshot) Change {
 }
 
 // end tells what is left.
-func (a *Answer) end(f *fleet.Shown, played consolidate.Result) {
+func (a *Answer) end(f *fleet.Fleet, played consolidate.Result) {
 	a.NodesAfter, a.CostAfter, a.Unscheduled = f.Size(), f.CostPerHour(), f.Left()
 	for _, r := range a.Rounds {
 		a.PodsMoved += r.PodsMoved
@@ -105,7 +105,7 @@ func (a *Answer) end(f *fleet.Shown, played consolidate.Result) {
 }
 
 // delete lets the nodes of NodePools go that are deleted.
-func (c Change) delete(f *fleet.Shown) []scenario.Round {
+func (c Change) delete(f *fleet.Fleet) []scenario.Round {
 	s, stock := f.Show()
 	var nodes []int
 	for i := range s.Nodes {

@@ -49,7 +49,7 @@ type Result struct {
 }
 
 // Run plays on a fleet, which is used up by it.
-func Run(f fleet.Fleet, o Options) (Result, error) {
+func Run(f *fleet.Fleet, o Options) (Result, error) {
 	p := play{fleet: f, o: o}
 	if p.o.PassesMax == 0 {
 		p.o.PassesMax = passesMax
@@ -66,7 +66,7 @@ func Run(f fleet.Fleet, o Options) (Result, error) {
 
 // play is a fleet under way.
 type play struct {
-	fleet fleet.Fleet
+	fleet *fleet.Fleet
 	o     Options
 	out   Result
 }

@@ -42,7 +42,7 @@ func three(t *testing.T) scenario.Scenario {
 func play(t *testing.T, decide func(scheduling.Snapshot, scheduling.Stock) disruption.Findings) (consolidate.Result, error) {
 	t.Helper()
 	s := three(t)
-	return consolidate.Run(fleet.OfScenario(&s), consolidate.Options{Decide: decide, Now: time.Now, Progress: func(int, *scenario.Consolidation) {}})
+	return consolidate.Run(fleet.FromScenario(&s).Fleet(), consolidate.Options{Decide: decide, Now: time.Now, Progress: func(int, *scenario.Consolidation) {}})
 }
 
 // without is a command that removes nodes as a simulation has it.
@@ -73,7 +73,7 @@ func TestCommandsAreCarriedOutUntilNothingChanges(t *testing.T) {
 		}
 		got = append(got, fmt.Sprintf("%s of %d: %v became %v; %v, %d moved, %.2f", r.Method, r.Candidates, r.Removed, came, r.Moved, r.PodsMoved, r.CostAfter))
 	}
-	want := []string{"multi of 3: [b] became []; map[a:[pod-b]], 1 moved, 0.80", "multi of 2: [a c] became [new-1 small new-2 small]; map[], 3 moved, 0.20"}
+	want := []string{"multi of 3: [b] became []; map[a:[pod-b]], 1 moved, 0.80", "multi of 2: [a c] became [pool-bddc42ddfd small pool-6d4ddb00d1 small]; map[], 3 moved, 0.20"}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("rounds (-want +got):\n%s", diff)
 	}
@@ -119,7 +119,7 @@ func TestProblemsEndIt(t *testing.T) {
 
 func TestItEndsAfterSoManyPasses(t *testing.T) {
 	s := three(t)
-	out, err := consolidate.Run(fleet.OfScenario(&s), consolidate.Options{
+	out, err := consolidate.Run(fleet.FromScenario(&s).Fleet(), consolidate.Options{
 		Now: time.Now, PassesMax: 1, Progress: func(int, *scenario.Consolidation) {},
 		Decide: func(snapshot scheduling.Snapshot, stock scheduling.Stock) disruption.Findings {
 			return disruption.Findings{Commands: []disruption.Command{without(snapshot, stock, 0)}}

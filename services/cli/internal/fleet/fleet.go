@@ -7,26 +7,31 @@
 package fleet
 
 import (
+	"cmp"
+	"fmt"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/joist-autoscaler/joist/shared/karpenter"
+	"github.com/joist-autoscaler/joist/shared/launchspec"
 	"github.com/joist-autoscaler/joist/shared/scenario"
 	"github.com/joist-autoscaler/joist/shared/scheduling"
 )
 
+// rest is how long nothing is taken to have happened.
+const rest = 100 * 365 * 24 * time.Hour
+
 // Fleet is nodes that exist. Prices are in US dollars an hour.
-type Fleet interface {
-	// Title is how results call it.
-	Title() string
-	// Notes say what was taken to be so.
-	Notes() []string
-	// Show is the fleet as disruption sees it. What it gives is not to be changed.
-	Show() (scheduling.Snapshot, scheduling.Stock)
-	// CarryOut does what steps say, one after the other: each counts on those before it,
-	// and their answers are of what was shown last. Method, candidates and effort are
-	// for the caller to add.
-	CarryOut(steps []Step) []scenario.Round
-	Size() int
-	CostPerHour() float64
-	// FinalNodes are all nodes with their pods, daemons left out.
-	FinalNodes() []scenario.FinalNode
+type Fleet struct {
+	title    string
+	notes    []string
+	snapshot scheduling.Snapshot
+	stock    scheduling.Stock
+	prices   prices
+	// left are the pods that found no place, as namespace/name, and why.
+	left map[string]string
 }
 
 // Step is one command: nodes go, and their pods are where the result puts them.
@@ -36,29 +41,180 @@ type Step struct {
 	Result scheduling.Result
 }
 
-// OfScenario is the nodes of a scenario, which is used up by it.
-func OfScenario(s *scenario.Scenario) Fleet { return played{s} }
-
-type played struct{ *scenario.Scenario }
-
-func (p played) Title() string   { return p.Name }
-func (p played) Notes() []string { return p.Scenario.Notes }
-func (p played) Size() int       { return len(p.Nodes) }
-
-func (p played) Show() (scheduling.Snapshot, scheduling.Stock) { return p.Fleet() }
-
-func (p played) CarryOut(steps []Step) []scenario.Round {
-	var names []string
-	for i := range p.Nodes {
-		names = append(names, p.Nodes[i].Name)
-	}
-	var out []scenario.Round
-	for _, step := range steps {
-		var removed []string
-		for _, i := range step.Nodes {
-			removed = append(removed, names[i])
+// settle lets what is under way happen.
+func (f *Fleet) settle(s scheduling.Snapshot) {
+	s.Nodes = slices.Clone(s.Nodes)
+	going, waiting := 0, 0
+	for i := range s.Nodes {
+		n := &s.Nodes[i]
+		n.Going = n.Going || n.Proposal != nil && !n.Proposal.Confirmed.IsZero()
+		if n.Going {
+			going++
 		}
-		out = append(out, p.Scenario.CarryOut(removed, step.Result))
+		n.Proposal, n.Nominated = nil, time.Time{}
+	}
+	for i := range s.Waiting {
+		waiting += len(s.Waiting[i].Pods)
+	}
+	before := len(s.Nodes)
+	s = scheduling.NewSimulation(s, f.stock).Joined()
+	f.rest(s)
+	if going+waiting > 0 {
+		f.notes = append(f.notes, fmt.Sprintf("what is under way is taken to be done: %d nodes that go, %d pods that wait and %d new nodes for them",
+			going, waiting, len(s.Nodes)+going-before))
+	}
+}
+
+// rest is the snapshot when nobody waits for anything. Pods without a place are set
+// aside: nothing that is played could find them one.
+func (f *Fleet) rest(s scheduling.Snapshot) {
+	since := s.Taken.Add(-rest)
+	for i := range s.Nodes {
+		n := &s.Nodes[i]
+		n.LastPodEvent = since
+		if n.Initialized {
+			n.InitializedAt, n.ReadySince = since, since
+		}
+	}
+	for i := range s.Waiting {
+		for _, pod := range s.Waiting[i].Pods {
+			if key := s.Waiting[i].Spec.Namespace + "/" + pod.Name; f.left[key] == "" {
+				f.left[key] = "it waits already, and finds none"
+			}
+		}
+	}
+	s.Waiting = nil
+	f.snapshot = s
+}
+
+// Left are the pods that found no place, as namespace/name, and why.
+func (f *Fleet) Left() map[string]string { return f.left }
+
+// Title is how results call it.
+func (f *Fleet) Title() string { return f.title }
+
+// Notes say what was taken to be so.
+func (f *Fleet) Notes() []string { return f.notes }
+
+// Show is the fleet as disruption sees it. What it gives is not to be changed.
+func (f *Fleet) Show() (scheduling.Snapshot, scheduling.Stock) { return f.snapshot, f.stock }
+
+// Size is how many nodes there are.
+func (f *Fleet) Size() int { return len(f.snapshot.Nodes) }
+
+// CarryOut does what steps say, one after the other: each counts on those before it,
+// and their answers are of what was shown last. Method, candidates and effort are
+// for the caller to add.
+func (f *Fleet) CarryOut(steps []Step) []scenario.Round {
+	simulation, names, cost := scheduling.NewSimulation(f.snapshot, f.stock), f.names(), f.CostPerHour()
+	out := make([]scenario.Round, 0, len(steps))
+	come := 0
+	for _, step := range steps {
+		step.Result.Nodes = slices.Clone(step.Result.Nodes)
+		for i := range step.Result.Nodes {
+			planned := &step.Result.Nodes[i]
+			planned.Options = f.launchable(planned)
+			cost += planned.Options[0].PricePerHour
+		}
+		for _, i := range step.Nodes {
+			cost -= f.prices.of(&f.snapshot.Nodes[i])
+		}
+		round := f.round(step, names)
+		// Taking off what was added up may leave less than nothing.
+		round.CostAfter = max(cost, 0)
+		come += len(round.Replacements)
+		simulation.Take(step.Result, step.Nodes...)
+		out = append(out, round)
+	}
+	joined := simulation.Joined()
+	christen(out, joined.Nodes[len(joined.Nodes)-come:])
+	f.rest(joined)
+	return out
+}
+
+// round is a step as results tell it, but for what it costs.
+func (f *Fleet) round(step Step, names scenario.Names) scenario.Round {
+	r := &step.Result
+	out := scenario.Round{Removed: []string{}, Replacements: []scenario.NewNode{}, Moved: map[string][]string{}, PodsMoved: len(r.Nominations)}
+	for _, i := range step.Nodes {
+		out.Removed = append(out.Removed, f.snapshot.Nodes[i].Name)
+	}
+	for i := range r.Nodes {
+		out.Replacements = append(out.Replacements, scenario.Describe(&r.Nodes[i], r.Nodes[i].Options, f.snapshot.NodePools, names))
+		out.PodsMoved += len(r.Nodes[i].Pods)
+	}
+	for _, n := range r.Nominations {
+		on := cmp.Or(n.Node, n.Claim)
+		out.Moved[on] = append(out.Moved[on], names.Of(n.Namespace, n.Pod.Name))
+	}
+	for _, u := range r.Unplaced {
+		for _, pod := range u.Pods {
+			f.left[u.Namespace+"/"+pod.Name] = scenario.Reason(u.Rejections)
+		}
+	}
+	return out
+}
+
+// christen tells the rounds what their nodes are called, which are in their order.
+func christen(rounds []scenario.Round, nodes []scheduling.Node) {
+	for i := range rounds {
+		for j := range rounds[i].Replacements {
+			rounds[i].Replacements[j].Name = nodes[0].Name
+			nodes = nodes[1:]
+		}
+	}
+}
+
+// launchable are the options that the launch of a node would try. Where none is left,
+// because reservations are not looked into here, they are those of the plan.
+func (f *Fleet) launchable(n *scheduling.PlannedNode) []scheduling.Option {
+	exotic := map[string]bool{}
+	for _, t := range f.stock.TypesOf(n.NodePool, n.NodeClass) {
+		exotic[t.Name] = t.Exotic
+	}
+	if out := launchspec.Launchable(n, func(name string) bool { return exotic[name] }); len(out) > 0 {
+		return out
+	}
+	return n.Options
+}
+
+// CostPerHour is what all nodes cost. Those whose price is not known cost nothing.
+func (f *Fleet) CostPerHour() (sum float64) {
+	for i := range f.snapshot.Nodes {
+		sum += f.prices.of(&f.snapshot.Nodes[i])
+	}
+	return sum
+}
+
+// FinalNodes are all nodes with their pods, daemons left out.
+func (f *Fleet) FinalNodes() []scenario.FinalNode {
+	out := make([]scenario.FinalNode, 0, len(f.snapshot.Nodes))
+	for i := range f.snapshot.Nodes {
+		n := &f.snapshot.Nodes[i]
+		one := scenario.FinalNode{
+			Name: n.Name, NodePool: n.NodePool, InstanceType: n.Labels[corev1.LabelInstanceTypeStable],
+			Zone: n.Labels[corev1.LabelTopologyZone], CapacityType: n.Labels[karpenter.CapacityTypeLabelKey], Pods: []string{},
+		}
+		for _, class := range n.Pods {
+			for _, pod := range class.Pods {
+				one.Pods = append(one.Pods, class.Spec.Namespace+"/"+pod.Name)
+			}
+		}
+		slices.Sort(one.Pods)
+		out = append(out, one)
+	}
+	return out
+}
+
+// names are what the pods of all nodes are called.
+func (f *Fleet) names() scenario.Names {
+	out := scenario.Names{}
+	for i := range f.snapshot.Nodes {
+		for _, class := range f.snapshot.Nodes[i].Pods {
+			for _, pod := range class.Pods {
+				out.Add(pod.Name)
+			}
+		}
 	}
 	return out
 }

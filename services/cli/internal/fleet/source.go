@@ -43,10 +43,13 @@ func FromScenario(s *scenario.Scenario) Source {
 	}}
 }
 
+// Fleet is the nodes of the source.
+func (s Source) Fleet() *Fleet { return s.Shown(s.Snapshot) }
+
 // Shown is the source with a snapshot instead of its own. What that sells no more
 // keeps the price that it had.
-func (s Source) Shown(snapshot scheduling.Snapshot) *Shown {
-	f := &Shown{title: s.Title, stock: s.Stock(snapshot), prices: prices{}, left: map[string]string{}}
+func (s Source) Shown(snapshot scheduling.Snapshot) *Fleet {
+	f := &Fleet{title: s.Title, stock: s.Stock(snapshot), prices: prices{}, left: map[string]string{}}
 	f.prices.add(s.Stock(s.Snapshot))
 	f.prices.add(f.stock)
 	f.settle(snapshot)

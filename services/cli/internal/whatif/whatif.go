@@ -40,7 +40,7 @@ type Answer struct {
 const asking = "simulating the removal of nodes"
 
 // Remove takes nodes by their names out of a fleet, which is used up by it.
-func Remove(f fleet.Fleet, names []string) (Answer, error) {
+func Remove(f *fleet.Fleet, names []string) (Answer, error) {
 	snapshot, stock := f.Show()
 	return remove(f, snapshot, stock, names)
 }
@@ -48,7 +48,7 @@ func Remove(f fleet.Fleet, names []string) (Answer, error) {
 // SpotStorm takes a part of the spot nodes, between 0 and 1, spread evenly over the
 // fleet's list, and nothing like them can be bought as spot any more. It uses the
 // fleet up.
-func SpotStorm(f fleet.Fleet, part float64) (Answer, error) {
+func SpotStorm(f *fleet.Fleet, part float64) (Answer, error) {
 	snapshot, stock := f.Show()
 	var names []string
 	hit := map[scheduling.Option]bool{}
@@ -95,7 +95,7 @@ func without(stock scheduling.Stock, hit map[scheduling.Option]bool) scheduling.
 	return stock
 }
 
-func remove(f fleet.Fleet, snapshot scheduling.Snapshot, stock scheduling.Stock, names []string) (Answer, error) {
+func remove(f *fleet.Fleet, snapshot scheduling.Snapshot, stock scheduling.Stock, names []string) (Answer, error) {
 	var nodes []int
 	for _, name := range names {
 		at := slices.IndexFunc(snapshot.Nodes, func(n scheduling.Node) bool { return n.Name == name })

@@ -50,7 +50,7 @@ func said(a whatif.Answer) string {
 
 func TestNodesAreTaken(t *testing.T) {
 	s := mixed(t, both)
-	got, err := whatif.Remove(fleet.OfScenario(&s), []string{"s1", "s2"})
+	got, err := whatif.Remove(fleet.FromScenario(&s).Fleet(), []string{"s1", "s2"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -58,7 +58,7 @@ func TestNodesAreTaken(t *testing.T) {
 		t.Error(diff)
 	}
 	s = mixed(t, both)
-	if _, err := whatif.Remove(fleet.OfScenario(&s), []string{"s9"}); fault.KindOf(err) != fault.Missing || !strings.Contains(err.Error(), "no node s9") {
+	if _, err := whatif.Remove(fleet.FromScenario(&s).Fleet(), []string{"s9"}); fault.KindOf(err) != fault.Missing || !strings.Contains(err.Error(), "no node s9") {
 		t.Errorf("a node that is not there: %v", err)
 	}
 }
@@ -78,7 +78,7 @@ func TestSpotStorms(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			s := mixed(t, c.types)
-			got, err := whatif.SpotStorm(fleet.OfScenario(&s), c.part)
+			got, err := whatif.SpotStorm(fleet.FromScenario(&s).Fleet(), c.part)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -94,7 +94,7 @@ func TestSpotStorms(t *testing.T) {
 	}
 	s := mixed(t, both)
 	s.Nodes = s.Nodes[:1]
-	if _, err := whatif.SpotStorm(fleet.OfScenario(&s), 1); fault.KindOf(err) != fault.Missing {
+	if _, err := whatif.SpotStorm(fleet.FromScenario(&s).Fleet(), 1); fault.KindOf(err) != fault.Missing {
 		t.Errorf("a storm without spot nodes: %v", err)
 	}
 }
