@@ -35,11 +35,15 @@ func Run(ctx context.Context, place Place, lambda, poll func(ctx context.Context
 	}
 }
 
-// LambdaOptions say what the Lambda host needs beside a worker. They are here
-// so that a service can be wired without linking Lambda's runtime.
+// LambdaOptions say what the Lambda host needs. They are here so that a service can
+// be wired without linking Lambda's runtime.
 type LambdaOptions struct {
-	// Queue gives the queue of an event source ARN.
-	Queue func(arn string) (queue.Queue, error)
+	// Worker gives the worker of the queue that an event source ARN names, with that
+	// queue.
+	Worker func(arn string) (Worker, error)
+	// Strange hears of each message of a queue that no worker is for, and why; nil
+	// hears nothing.
+	Strange func(m queue.Message, err error)
 	// Margin, 5 s by default, is what is kept of the function's time to carry
 	// out verdicts, and what the visibility has beyond the function's end.
 	Margin time.Duration

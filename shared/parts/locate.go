@@ -17,7 +17,7 @@ func (p *Parts) locate(ctx context.Context) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, credentialsTime)
 	defer cancel()
-	arn, err := sqsqueue.OwnARN(ctx, p.AWS, p.InterruptionQueue)
+	arn, err := sqsqueue.OwnARN(ctx, p.process.aws, p.InterruptionQueue)
 	if err == nil {
 		p.QueueURL, err = urlOf(arn)
 	}

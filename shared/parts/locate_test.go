@@ -69,10 +69,10 @@ func located(t *testing.T, s Service, more map[string]string, url string) *Parts
 	t.Setenv("AWS_SECRET_ACCESS_KEY", "secret")
 	env := map[string]string{"CLUSTER_NAME": "prod", "AWS_REGION": "eu-west-1", "JOIST_BUCKET": "b"}
 	maps.Copy(env, more)
-	p, err := open(t, env, s)
+	p, err := opened(t, env, s)
 	if err != nil {
 		t.Fatal(err)
 	}
-	p.AWS.BaseEndpoint = aws.String(url)
+	p.process.aws.BaseEndpoint = aws.String(url)
 	return p
 }

@@ -3,7 +3,6 @@ package parts
 import (
 	"context"
 	"os"
-	"path"
 	"slices"
 	"time"
 
@@ -38,59 +37,93 @@ var (
 	readByAll     = []string{settings.ClusterUID, settings.LogLevel, settings.MetricsPort, settings.HealthPort, settings.Traces}
 )
 
-// Main runs the service's command line.
-func Main(s Service, run func(ctx context.Context, p *Parts) error) {
-	host.Main(host.Command{
-		Name: "joist-" + s.Name,
-		Help: settings.Help(s.Purpose, slices.Concat(requiredByAll, s.Required), slices.Concat(s.Optional, readByAll)),
-		Run: func(ctx context.Context) error {
-			p, err := Open(ctx, s)
-			if err != nil {
-				return err
-			}
-			// What is lost here is the last few spans.
-			defer func() { _ = p.Telemetry.Close() }()
-			if err := p.identified(ctx); err != nil {
-				return err
-			}
-			if err := p.locate(ctx); err != nil {
-				return err
-			}
-			return run(ctx, p)
-		},
-	})
+func (s Service) help() string {
+	return settings.Help(s.Purpose, slices.Concat(requiredByAll, s.Required), slices.Concat(s.Optional, readByAll))
 }
 
-// Parts are the parts of one service.
+// Main runs the command line of a service of one cluster.
+func Main(s Service, run func(ctx context.Context, p *Parts) error) {
+	host.Main(host.Command{Name: "joist-" + s.Name, Help: s.help(), Run: func(ctx context.Context) error {
+		p, err := Open(ctx, s)
+		if err != nil {
+			return err
+		}
+		// What is lost here is the last few spans.
+		defer func() { _ = p.Telemetry.Close() }()
+		if err := identified(ctx, p.AWS); err != nil {
+			return err
+		}
+		return run(ctx, p)
+	}})
+}
+
+// Parts are the parts of one service for one cluster.
 type Parts struct {
 	settings.Settings
 	Service   Service
 	Telemetry *telemetry.Telemetry
 	Trouble   *host.Trouble
-	AWS       aws.Config
+	// AWS is who the service is to AWS: the process, or the role that it takes for the
+	// cluster.
+	AWS aws.Config
 
+	process *process
+}
+
+// process is what the parts of all clusters have in common.
+type process struct {
+	voice *telemetry.Telemetry
+	// aws is who the process itself is to AWS.
+	aws    aws.Config
 	pulses []*telemetry.Pulse
 }
 
-// Open reads the environment and makes the parts. It calls nobody.
+// Open reads the environment of one cluster and makes the parts. It calls nobody.
 func Open(ctx context.Context, s Service) (*Parts, error) {
 	read, err := settings.Read(os.LookupEnv, slices.Concat(requiredByAll, s.Required)...)
 	if err != nil {
 		return nil, err
 	}
-	told, err := telemetry.New(ctx, telemetry.Options{
-		Service: s.Name, Version: host.Version(), Cluster: read.Cluster.Name, Out: os.Stdout, Level: read.LogLevel, Export: read.Traces,
-		CloudWatch: read.Lambda != "",
-	})
+	all, err := open(ctx, s, []settings.Settings{read})
 	if err != nil {
 		return nil, err
 	}
-	loaded, err := config.LoadDefaultConfig(ctx, config.WithRegion(read.Region))
+	return all[0], nil
+}
+
+// open makes the parts for each cluster.
+func open(ctx context.Context, s Service, clusters []settings.Settings) ([]*Parts, error) {
+	first := clusters[0]
+	o := telemetry.Options{
+		Service: s.Name, Version: host.Version(), Cluster: first.Cluster.Name, Out: os.Stdout, Level: first.LogLevel, Export: first.Traces,
+		CloudWatch: first.Lambda != "",
+	}
+	if len(clusters) > 1 {
+		o.Cluster = ""
+	}
+	told, err := telemetry.New(ctx, o)
+	if err != nil {
+		return nil, err
+	}
+	loaded, err := config.LoadDefaultConfig(ctx, config.WithRegion(first.Region))
 	if err != nil {
 		return nil, fault.E("reading AWS's configuration", fault.Invalid, err).
 			WithHint("see whether AWS_PROFILE and the files in ~/.aws are right")
 	}
-	return &Parts{Settings: read, Service: s, Telemetry: told, Trouble: told.Trouble(), AWS: loaded}, nil
+	var all []*Parts
+	common := &process{voice: told, aws: loaded}
+	for _, read := range clusters {
+		voice := told
+		if len(clusters) > 1 {
+			if voice, err = told.For(read.Cluster.Name); err != nil {
+				return nil, err
+			}
+		}
+		all = append(all, &Parts{
+			Settings: read, Service: s, Telemetry: voice, Trouble: voice.Trouble(), AWS: taking(loaded, read.RoleARN, s.Name, read.Cluster.Name), process: common,
+		})
+	}
+	return all, nil
 }
 
 // credentialsTime is enough for a role's credentials to be handed out.
@@ -98,10 +131,10 @@ const credentialsTime = 30 * time.Second
 
 // identified makes sure that AWS will know us: without credentials every single
 // call would fail, each with its own words.
-func (p *Parts) identified(ctx context.Context) error {
+func identified(ctx context.Context, who aws.Config) error {
 	ctx, cancel := context.WithTimeout(ctx, credentialsTime)
 	defer cancel()
-	if _, err := p.AWS.Credentials.Retrieve(ctx); err != nil {
+	if _, err := who.Credentials.Retrieve(ctx); err != nil {
 		return fault.E("finding AWS credentials", fault.Denied, err).
 			WithHint("give the pod, task or function a role, or set AWS_PROFILE")
 	}
@@ -123,17 +156,11 @@ func (p *Parts) Account() string { return accountOf(p.QueueURL) }
 // Queue is a queue by its URL, which the variable says.
 func (p *Parts) Queue(url, variable string) queue.Queue { return sqsqueue.New(p.AWS, url, variable) }
 
-// Source is the queue of a Lambda record: the one that is set, where that is
-// it, or else the one that the ARN names.
-func (p *Parts) Source(arn string) (queue.Queue, error) {
-	url, err := urlOf(arn)
-	if err != nil {
-		return nil, err
-	}
-	if path.Base(url) == path.Base(p.QueueURL) {
-		url = p.QueueURL
-	}
-	return p.Queue(url, settings.QueueURL), nil
+// own is a queue that the service works on. That is the process's business, whatever
+// role it has to take for the cluster: a message must be given back although the role
+// cannot be taken.
+func (p *Parts) own(url string) queue.Queue {
+	return sqsqueue.New(p.process.aws, url, settings.QueueURL)
 }
 
 // Events makes a handler of messages from a service's handler of envelopes, with
@@ -145,7 +172,7 @@ func (p *Parts) Events(types []event.Type, handle func(ctx context.Context, e ev
 // Worker applies a handler to the service's own queue.
 func (p *Parts) Worker(handle host.Handler) host.Worker {
 	return host.Worker{
-		Service: p.Service.Name, Queue: p.Queue(p.QueueURL, settings.QueueURL), Dead: p.Queue(p.DeadLetterURL, settings.DeadLetterURL),
+		Service: p.Service.Name, Queue: p.own(p.QueueURL), Dead: p.Queue(p.DeadLetterURL, settings.DeadLetterURL),
 		Handle: handle, Log: p.Telemetry.Line, Now: time.Now,
 	}
 }

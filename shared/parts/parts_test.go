@@ -14,7 +14,6 @@ import (
 	"github.com/joist-autoscaler/joist/shared/event"
 	"github.com/joist-autoscaler/joist/shared/fault"
 	"github.com/joist-autoscaler/joist/shared/host"
-	"github.com/joist-autoscaler/joist/shared/queue"
 	"github.com/joist-autoscaler/joist/shared/settings"
 )
 
@@ -46,8 +45,15 @@ func TestAccountOf(t *testing.T) {
 	}
 }
 
-// open sets the environment of a test and opens its parts.
-func open(t *testing.T, env map[string]string, s Service) (*Parts, error) {
+// opened sets the environment of a test and opens its parts.
+func opened(t *testing.T, env map[string]string, s Service) (*Parts, error) {
+	t.Helper()
+	set(t, env)
+	return Open(t.Context(), s)
+}
+
+// set is the environment of a test.
+func set(t *testing.T, env map[string]string) {
 	t.Helper()
 	for _, v := range settings.Variables {
 		for _, name := range append([]string{v.Name}, v.Also...) {
@@ -56,14 +62,13 @@ func open(t *testing.T, env map[string]string, s Service) (*Parts, error) {
 	}
 	t.Setenv("AWS_CONFIG_FILE", "/nonexistent")
 	t.Setenv("AWS_SHARED_CREDENTIALS_FILE", "/nonexistent")
-	return Open(t.Context(), s)
 }
 
 var planner = Service{Name: "planner", Required: []string{settings.Bucket}}
 
 func TestOpen(t *testing.T) {
 	t.Run("everything required", func(t *testing.T) {
-		p, err := open(t, map[string]string{"CLUSTER_NAME": "prod", "AWS_REGION": "eu-west-1", "JOIST_BUCKET": "b"}, planner)
+		p, err := opened(t, map[string]string{"CLUSTER_NAME": "prod", "AWS_REGION": "eu-west-1", "JOIST_BUCKET": "b"}, planner)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -72,7 +77,7 @@ func TestOpen(t *testing.T) {
 		}
 	})
 	t.Run("nothing", func(t *testing.T) {
-		_, err := open(t, nil, planner)
+		_, err := opened(t, nil, planner)
 		for _, name := range []string{"JOIST_CLUSTER_NAME", "AWS_REGION", "JOIST_BUCKET"} {
 			if err == nil || !strings.Contains(err.Error(), name+" is not set") {
 				t.Errorf("%s is not missed: %v", name, err)
@@ -87,52 +92,21 @@ func TestCredentials(t *testing.T) {
 	t.Setenv("AWS_ACCESS_KEY_ID", "")
 	t.Setenv("AWS_SECRET_ACCESS_KEY", "")
 	env := map[string]string{"CLUSTER_NAME": "prod", "AWS_REGION": "eu-west-1", "JOIST_BUCKET": "b"}
-	p, err := open(t, env, planner)
+	p, err := opened(t, env, planner)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := p.identified(t.Context()); err == nil || !strings.Contains(err.Error(), "AWS_PROFILE") {
+	if err := identified(t.Context(), p.AWS); err == nil || !strings.Contains(err.Error(), "AWS_PROFILE") {
 		t.Error(err)
 	}
 	t.Setenv("AWS_ACCESS_KEY_ID", "AKIDEXAMPLE")
 	t.Setenv("AWS_SECRET_ACCESS_KEY", "secret")
-	if p, err = open(t, env, planner); err != nil {
+	if p, err = opened(t, env, planner); err != nil {
 		t.Fatal(err)
 	}
-	if err := p.identified(t.Context()); err != nil {
+	if err := identified(t.Context(), p.AWS); err != nil {
 		t.Error(err)
 	}
-}
-
-// Where the process runs decides the host.
-func TestRun(t *testing.T) {
-	required := map[string]string{"CLUSTER_NAME": "prod", "AWS_REGION": "eu-west-1", "JOIST_BUCKET": "b"}
-	none := func(context.Context, queue.Message) error { return nil }
-	t.Run("Lambda", func(t *testing.T) {
-		required := map[string]string{"CLUSTER_NAME": "prod", "AWS_REGION": "eu-west-1", "JOIST_BUCKET": "b", "AWS_LAMBDA_RUNTIME_API": "x"}
-		p, err := open(t, required, planner)
-		if err != nil {
-			t.Fatal(err)
-		}
-		served := false
-		err = p.Run(t.Context(), none, host.Options{}, func(_ context.Context, w host.Worker, o host.LambdaOptions) error {
-			served = w.Service == "planner" && o.Queue != nil && o.After != nil
-			return nil
-		})
-		if err != nil || !served {
-			t.Errorf("served %t: %v", served, err)
-		}
-	})
-	t.Run("nowhere", func(t *testing.T) {
-		p, err := open(t, required, planner)
-		if err != nil {
-			t.Fatal(err)
-		}
-		err = p.Run(t.Context(), none, host.Options{}, nil)
-		if err == nil || !strings.Contains(err.Error(), "neither AWS_LAMBDA_RUNTIME_API nor JOIST_QUEUE_URL is set") {
-			t.Error(err)
-		}
-	})
 }
 
 // api answers the two questions of Identify.
@@ -189,7 +163,7 @@ func (v *view) Problem() error           { return v.problem }
 
 // A cache that cannot be synced is heard of, though steps do nothing.
 func TestLoopTellsWhyNothingHappens(t *testing.T) {
-	p, err := open(t, map[string]string{"CLUSTER_NAME": "prod", "AWS_REGION": "eu-west-1", "JOIST_BUCKET": "b"}, planner)
+	p, err := opened(t, map[string]string{"CLUSTER_NAME": "prod", "AWS_REGION": "eu-west-1", "JOIST_BUCKET": "b"}, planner)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -20,29 +20,17 @@ import (
 // counts as dead: several times the longest deadline.
 const stillMax = 5 * time.Minute
 
-// Run handles messages where the process finds itself: under Lambda by the given
-// host, elsewhere by polling the service's queue.
-func (p *Parts) Run(ctx context.Context, handle host.Handler, o host.Options,
-	lambda func(ctx context.Context, w host.Worker, o host.LambdaOptions) error) error {
-	w := p.Worker(handle)
-	w.Again, w.Batch, w.Told = o.Again, o.Batch, p.Trouble
-	return host.Run(ctx, host.Place{Lambda: p.Lambda, QueueURL: p.QueueURL, QueueVariable: settings.QueueURL},
-		func(ctx context.Context) error {
-			return lambda(ctx, w, host.LambdaOptions{Queue: p.Source, After: p.Telemetry.Flush})
-		},
-		func(ctx context.Context) error {
-			poll := p.Poll(w, o)
-			if err := p.Serve(ctx, nil); err != nil {
-				return err
-			}
-			return poll(ctx)
-		})
-}
-
 // Poll makes an actor that polls the worker's queue.
 func (p *Parts) Poll(w host.Worker, o host.Options) func(ctx context.Context) error {
-	o.Told, o.Beat = p.Trouble, p.pulse("the poller").Beat
-	return func(ctx context.Context) error { return host.Poll(ctx, w, o) }
+	poll, _ := p.polling(w, o)
+	return poll
+}
+
+// polling is Poll with the pulse of the actor.
+func (p *Parts) polling(w host.Worker, o host.Options) (func(ctx context.Context) error, *telemetry.Pulse) {
+	pulse := p.pulse("the poller")
+	o.Told, o.Beat = p.Trouble, pulse.Beat
+	return func(ctx context.Context) error { return host.Poll(ctx, w, o) }, pulse
 }
 
 // Watched is a cache that says when it changes, and what keeps it from being
@@ -87,7 +75,7 @@ func Resign(ctx context.Context, release func(ctx context.Context) error) error 
 func (p *Parts) Serve(ctx context.Context, cache Watched) error {
 	probes := telemetry.Probes{Alive: func() error {
 		var dead []error
-		for _, pulse := range p.pulses {
+		for _, pulse := range p.process.pulses {
 			dead = append(dead, pulse.Alive())
 		}
 		return errors.Join(dead...)
@@ -100,13 +88,13 @@ func (p *Parts) Serve(ctx context.Context, cache Watched) error {
 			return errors.Join(errors.New("the cache is not synced yet"), cache.Problem())
 		}
 	}
-	return p.Telemetry.Serve(ctx, telemetry.Ports{Metrics: p.MetricsPort, Health: p.HealthPort}, probes)
+	return p.process.voice.Serve(ctx, telemetry.Ports{Metrics: p.MetricsPort, Health: p.HealthPort}, probes)
 }
 
 func (p *Parts) pulse(name string) *telemetry.Pulse {
 	pulse := &telemetry.Pulse{Name: name, Limit: stillMax}
 	pulse.Beat()
-	p.pulses = append(p.pulses, pulse)
+	p.process.pulses = append(p.process.pulses, pulse)
 	return pulse
 }
 

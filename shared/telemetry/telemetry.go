@@ -91,10 +91,10 @@ func (t *Telemetry) For(cluster string) (*Telemetry, error) {
 		return nil, err
 	}
 	meters.cloudWatch, meters.cluster = t.meters.cloudWatch, cluster
-	one := &Telemetry{Options: t.Options, Log: t.Log, plain: t.plain, meters: meters, traces: t.traces}
-	one.Cluster = cluster
-	t.others = append(t.others, one)
-	return one, nil
+	one := *t
+	one.Cluster, one.meters, one.Also, one.others = cluster, meters, nil, nil
+	t.others = append(t.others, &one)
+	return &one, nil
 }
 
 // Flush sends what waits to be sent, for a process that may be frozen now.

@@ -7,8 +7,10 @@
 //   - A record is reported as dealt with only when its verdict has been carried
 //     out: a dead letter that could not be sent keeps its original.
 //   - A record that panics fails alone.
+//   - A record is dealt with by the worker of the queue that it names, and by no
+//     other; one whose queue has none stays.
 //   - A record that comes again is hidden for as long as the verdict says, on
-//     the queue that the record names.
+//     that queue.
 package lambda
 
 import (
@@ -29,17 +31,16 @@ type Options = host.LambdaOptions
 
 // Serve handles invocations until the context ends: Lambda says so by a signal
 // once there are none, and a person by Ctrl-C.
-func Serve(ctx context.Context, w host.Worker, o Options) error {
+func Serve(ctx context.Context, o Options) error {
 	// Lambda's own loop never returns; it dies with the process.
-	go lambda.StartWithOptions(Handler(w, o), lambda.WithContext(context.WithoutCancel(ctx)))
+	go lambda.StartWithOptions(Handler(o), lambda.WithContext(context.WithoutCancel(ctx)))
 	<-ctx.Done()
 	return nil
 }
 
-// Handler makes a Lambda handler of a worker, whose Queue is not used: each
-// record names its own. All records are handled at the same time, or by the
-// worker's Batch, for their visibility runs at the same time as well.
-func Handler(w host.Worker, o Options) func(ctx context.Context, e events.SQSEvent) (events.SQSEventResponse, error) {
+// Handler makes a Lambda handler of workers. All records are handled at the same
+// time, or by the worker's Batch, for their visibility runs at the same time as well.
+func Handler(o Options) func(ctx context.Context, e events.SQSEvent) (events.SQSEventResponse, error) {
 	if o.Margin <= 0 {
 		o.Margin = 5 * time.Second
 	}
@@ -50,7 +51,7 @@ func Handler(w host.Worker, o Options) func(ctx context.Context, e events.SQSEve
 		again := make([]bool, len(e.Records))
 		var all sync.WaitGroup
 		for source, places := range bySource(e.Records) {
-			all.Go(func() { handle(ctx, w, o, source, places, e.Records, again) })
+			all.Go(func() { handle(ctx, o, source, places, e.Records, again) })
 		}
 		all.Wait()
 		response := events.SQSEventResponse{BatchItemFailures: []events.SQSBatchItemFailure{}}
@@ -74,21 +75,21 @@ func bySource(records []events.SQSMessage) map[string][]int {
 }
 
 // handle deals with the records of one queue, and notes which are to come again.
-func handle(ctx context.Context, w host.Worker, o Options, arn string, places []int, records []events.SQSMessage, again []bool) {
+func handle(ctx context.Context, o Options, arn string, places []int, records []events.SQSMessage, again []bool) {
 	messages := make([]queue.Message, len(places))
 	for i, at := range places {
 		messages[i], again[at] = message(records[at]), true
 	}
-	source, err := o.Queue(arn)
+	w, err := o.Worker(arn)
 	if err != nil {
 		for _, m := range messages {
-			if w.Log != nil {
-				w.Log(host.Line{Service: w.Service, Message: m, Began: w.Now(), Verdict: host.Verdict{Action: host.Keep},
-					Err: fmt.Errorf("finding the queue %s: %w", arn, err)})
+			if o.Strange != nil {
+				o.Strange(m, fmt.Errorf("finding who works on the queue %s: %w", arn, err))
 			}
 		}
 		return
 	}
+	source := w.Queue
 	w.Queue = undeleted{source}
 	if end, ok := ctx.Deadline(); ok {
 		hide(ctx, source, messages, max(end.Sub(w.Now()), 0)+o.Margin)

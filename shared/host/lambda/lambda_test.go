@@ -81,14 +81,13 @@ func outcome(_ context.Context, m queue.Message) error {
 }
 
 func serve(s *source, o lambda.Options, handle host.Handler, ctx context.Context, records ...events.SQSMessage) []string {
-	o.Queue = func(got string) (queue.Queue, error) {
+	o.Worker = func(got string) (host.Worker, error) {
 		if got != arn {
-			return nil, fmt.Errorf("no queue %s", got)
+			return host.Worker{}, fmt.Errorf("no queue %s", got)
 		}
-		return s, nil
+		return host.Worker{Service: "planner", Queue: s, Dead: s, Handle: handle, Now: time.Now}, nil
 	}
-	w := host.Worker{Service: "planner", Dead: s, Handle: handle, Now: time.Now}
-	response, err := lambda.Handler(w, o)(ctx, events.SQSEvent{Records: records})
+	response, err := lambda.Handler(o)(ctx, events.SQSEvent{Records: records})
 	if err != nil {
 		return []string{err.Error()}
 	}
@@ -103,10 +102,14 @@ func TestPartialBatch(t *testing.T) {
 	s := &source{}
 	strange := record("ok", 1)
 	strange.MessageId, strange.EventSourceARN = "strange", "arn:aws:sqs:eu-west-1:111122223333:other"
-	again := serve(s, lambda.Options{}, outcome, t.Context(),
+	var told []string
+	again := serve(s, lambda.Options{Strange: func(m queue.Message, err error) { told = append(told, m.ID+": "+err.Error()) }}, outcome, t.Context(),
 		record("ok", 1), record("retry", 1), record("stale", 1), record("panic", 1), record("poison", 1), record("bug", 1), strange)
 	if diff := cmp.Diff([]string{"retry", "panic", "bug", "strange"}, again); diff != "" {
 		t.Error(diff)
+	}
+	if len(told) != 1 || told[0] != "strange: finding who works on the queue arn:aws:sqs:eu-west-1:111122223333:other: no queue arn:aws:sqs:eu-west-1:111122223333:other" {
+		t.Errorf("of the strange one is told %q", told)
 	}
 	want := "r-retry " + host.Backoff(queue.Message{ID: "retry", Receives: 1}).String()
 	if diff := cmp.Diff([]string{want}, s.hides); diff != "" {
@@ -130,7 +133,7 @@ func TestBugIsParkedInTheEnd(t *testing.T) {
 func TestBatch(t *testing.T) {
 	s := &source{}
 	var sizes []int
-	w := host.Worker{Service: "planner", Dead: s, Handle: outcome, Now: time.Now, Batch: func(ctx context.Context, batch []host.Delivery) {
+	w := host.Worker{Service: "planner", Queue: s, Dead: s, Handle: outcome, Now: time.Now, Batch: func(ctx context.Context, batch []host.Delivery) {
 		sizes = append(sizes, len(batch))
 		for i := range batch {
 			if string(batch[i].Message.Body) != "panic" {
@@ -138,7 +141,7 @@ func TestBatch(t *testing.T) {
 			}
 		}
 	}}
-	handle := lambda.Handler(w, lambda.Options{Queue: func(string) (queue.Queue, error) { return s, nil }})
+	handle := lambda.Handler(lambda.Options{Worker: func(string) (host.Worker, error) { return w, nil }})
 	response, err := handle(t.Context(), events.SQSEvent{Records: []events.SQSMessage{
 		record("ok", 1), record("retry", 1), record("panic", 1), record("poison", 1), record("bug", 1),
 	}})
@@ -148,6 +151,37 @@ func TestBatch(t *testing.T) {
 	}
 	if !slices.Equal(sizes, []int{5}) || len(s.dead) != 1 {
 		t.Errorf("batches of %v, %d dead letters", sizes, len(s.dead))
+	}
+}
+
+// Records of several queues each go to the worker of their own, and come again on
+// that one.
+func TestEachQueueHasItsWorker(t *testing.T) {
+	queues, handled := map[string]*source{}, map[string][]string{}
+	var mu sync.Mutex
+	handle := lambda.Handler(lambda.Options{Worker: func(arn string) (host.Worker, error) {
+		mu.Lock()
+		defer mu.Unlock()
+		queues[arn] = &source{}
+		return host.Worker{Queue: queues[arn], Dead: queues[arn], Now: time.Now, Handle: func(ctx context.Context, m queue.Message) error {
+			mu.Lock()
+			defer mu.Unlock()
+			handled[arn] = append(handled[arn], m.ID)
+			return outcome(ctx, m)
+		}}, nil
+	}})
+	one, two, three := record("ok", 1), record("retry", 1), record("poison", 1)
+	two.EventSourceARN, three.EventSourceARN = arn+"-2", arn+"-2"
+	response, err := handle(t.Context(), events.SQSEvent{Records: []events.SQSMessage{two, one, three}})
+	if diff := cmp.Diff([]events.SQSBatchItemFailure{{ItemIdentifier: "retry"}}, response.BatchItemFailures); diff != "" || err != nil {
+		t.Errorf("%v%s", err, diff)
+	}
+	slices.Sort(handled[arn+"-2"])
+	if diff := cmp.Diff(map[string][]string{arn: {"ok"}, arn + "-2": {"poison", "retry"}}, handled); diff != "" {
+		t.Error(diff)
+	}
+	if first, second := queues[arn], queues[arn+"-2"]; len(first.hides)+len(first.dead) > 0 || len(second.hides) != 1 || len(second.dead) != 1 {
+		t.Errorf("the first has %v and %v, the second %v and %v", first.hides, first.dead, second.hides, second.dead)
 	}
 }
 
@@ -197,7 +231,7 @@ func TestMessage(t *testing.T) {
 
 // An empty list, and not null, tells Lambda that all is well.
 func TestResponseJSON(t *testing.T) {
-	response, err := lambda.Handler(host.Worker{}, lambda.Options{})(t.Context(), events.SQSEvent{})
+	response, err := lambda.Handler(lambda.Options{})(t.Context(), events.SQSEvent{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -3,7 +3,6 @@
 package main
 
 import (
-	"context"
 	"time"
 
 	"github.com/joist-autoscaler/joist/services/catalog"
@@ -21,15 +20,15 @@ import (
 )
 
 func main() {
-	parts.Main(parts.Service{
+	parts.Function(parts.Service{
 		Name:     "catalog",
 		Purpose:  "joist-catalog reads AWS: instances, what node classes select, and what the region sells.",
 		Required: []string{settings.Bucket, settings.Bus, settings.DeadLetterURL},
 		Optional: []string{settings.QueueURL, settings.Prefix, settings.IsolatedVPC, settings.ZonalShift},
-	}, run)
+	}, wire, lambda.Serve)
 }
 
-func run(ctx context.Context, p *parts.Parts) error {
+func wire(p *parts.Parts) (host.Handler, host.Options) {
 	ec2 := ec2cloud.New(p.AWS)
 	service := catalog.Service{
 		Instances: ec2, Network: ec2, Placements: ec2,
@@ -41,7 +40,7 @@ func run(ctx context.Context, p *parts.Parts) error {
 	if p.ZonalShift {
 		service.Shifts = arczonalshift.New(p.AWS)
 	}
-	return p.Run(ctx, p.Events(catalog.Types, service.Handle), host.Options{Deadline: 2 * time.Minute}, lambda.Serve)
+	return p.Events(catalog.Types, service.Handle), host.Options{Deadline: 2 * time.Minute}
 }
 
 // images are found in EC2, and named by SSM.

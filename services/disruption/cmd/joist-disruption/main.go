@@ -3,7 +3,6 @@
 package main
 
 import (
-	"context"
 	"time"
 
 	"github.com/joist-autoscaler/joist/services/disruption"
@@ -17,12 +16,12 @@ import (
 )
 
 func main() {
-	parts.Main(parts.Service{
+	parts.Function(parts.Service{
 		Name:     "disruption",
 		Purpose:  "joist-disruption reads snapshots of the cluster and proposes what to remove or replace.",
 		Required: []string{settings.Bucket, settings.Bus, settings.DeadLetterURL},
 		Optional: []string{settings.QueueURL, settings.Prefix},
-	}, run)
+	}, wire, lambda.Serve)
 }
 
 // metrics are what the service's counts are called.
@@ -31,12 +30,12 @@ var metrics = map[disruption.Counted]telemetry.Metric{
 	disruption.Moves: telemetry.Moves, disruption.Scores: telemetry.Score,
 }
 
-func run(ctx context.Context, p *parts.Parts) error {
+func wire(p *parts.Parts) (host.Handler, host.Options) {
 	service := disruption.Service{
 		Blobs: p.Blobs(), Catalogues: &blob.Kept[catalog.Catalogue]{}, Rest: &disruption.Rest{}, Bus: p.Facts(), Cluster: p.Cluster, Now: time.Now,
 		Count: func(what disruption.Counted, value float64, labels ...string) {
 			p.Telemetry.Count(metrics[what], value, labels...)
 		},
 	}
-	return p.Run(ctx, p.Events(disruption.Types, service.Handle), host.Options{Deadline: 2 * time.Minute}, lambda.Serve)
+	return p.Events(disruption.Types, service.Handle), host.Options{Deadline: 2 * time.Minute}
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/cloud"
 	"github.com/joist-autoscaler/joist/shared/ec2cloud"
 	"github.com/joist-autoscaler/joist/shared/fault"
+	"github.com/joist-autoscaler/joist/shared/host"
 	"github.com/joist-autoscaler/joist/shared/host/lambda"
 	"github.com/joist-autoscaler/joist/shared/parts"
 	"github.com/joist-autoscaler/joist/shared/queue"
@@ -20,12 +21,12 @@ import (
 )
 
 func main() {
-	parts.Main(parts.Service{
+	parts.Function(parts.Service{
 		Name:     "interruption",
 		Purpose:  "joist-interruption reads what AWS is about to take away.",
 		Required: []string{settings.Bus, settings.DeadLetterURL},
 		Optional: []string{settings.QueueURL, settings.Interruptions},
-	}, run)
+	}, (&wiring{}).wire, lambda.Serve)
 }
 
 // metrics are what the service's counts are called.
@@ -33,11 +34,18 @@ var metrics = map[interruption.Counted]telemetry.Metric{
 	interruption.Received: telemetry.Received, interruption.Deleted: telemetry.Deleted, interruption.Heard: telemetry.Heard,
 }
 
-func run(ctx context.Context, p *parts.Parts) error {
+// wiring wires the service of each cluster. EC2's rates are the account's, so one limit is
+// for all clusters that the process serves.
+type wiring struct{ describes *rate.Limiter }
+
+func (w *wiring) wire(p *parts.Parts) (host.Handler, host.Options) {
+	if w.describes == nil {
+		w.describes = rate.NewLimiter(describesPerSecond, describesAtOnce)
+	}
 	ec2 := ec2cloud.New(p.AWS)
 	// One service for all handlers, for they share its memory and its calls.
 	service := &interruption.Service{
-		EC2: paced{ec2, rate.NewLimiter(describesPerSecond, describesAtOnce)}, Statuses: ec2,
+		EC2: paced{ec2, w.describes}, Statuses: ec2,
 		Bus:     queue.GatherSender(p.Facts(), interruption.BusLanes),
 		Cluster: p.Cluster, Account: p.Account(), Region: p.Region, Now: time.Now, Limit: interruption.CallLimit,
 	}
@@ -46,7 +54,7 @@ func run(ctx context.Context, p *parts.Parts) error {
 	})
 	options := interruption.Options()
 	options.Batch = service.Batch
-	return p.Run(ctx, service.Handle, options, lambda.Serve)
+	return service.Handle, options
 }
 
 // EC2 allows an account 20 reads a second, and others read as well. A call

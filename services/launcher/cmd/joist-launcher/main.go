@@ -3,7 +3,6 @@
 package main
 
 import (
-	"context"
 	"time"
 
 	"github.com/joist-autoscaler/joist/services/launcher"
@@ -20,14 +19,14 @@ import (
 )
 
 func main() {
-	parts.Main(parts.Service{
+	parts.Function(parts.Service{
 		Name:     "launcher",
 		Purpose:  "joist-launcher launches, tags and terminates instances, as lifecycle asks.",
 		Required: []string{settings.Bucket, settings.Bus, settings.DeadLetterURL},
 		Optional: []string{
 			settings.QueueURL, settings.Prefix, settings.TemplateAge, settings.MaxPerIntent, settings.MaxPerMinute, settings.EC2Share,
 		},
-	}, run)
+	}, (&wiring{}).wire, lambda.Serve)
 }
 
 // metrics are what the service's counts are called.
@@ -40,19 +39,24 @@ var metrics = map[launcher.Counted]telemetry.Metric{
 // token, or for others to share a call with.
 const parallel = 50
 
-func run(ctx context.Context, p *parts.Parts) error {
+// wiring wires the launcher of each cluster. EC2's rates are the account's, so one pacer
+// shares them among all clusters that the process serves.
+type wiring struct {
+	pacer *pace.Pacer
+	// voices are the clusters', by their names.
+	voices map[string]*telemetry.Telemetry
+}
+
+func (w *wiring) wire(p *parts.Parts) (host.Handler, host.Options) {
+	if w.pacer == nil {
+		w.pacer, w.voices = pace.New(p.EC2Share), map[string]*telemetry.Telemetry{}
+		w.pacer.Told = w.told
+	}
+	w.voices[p.Cluster.Name] = p.Telemetry
 	// The pacer hears of every throttled call only where the SDK does not try again.
 	once := p.AWS.Copy()
 	once.RetryMaxAttempts = 1
-	pacer := pace.New(p.EC2Share)
-	pacer.Told = func(bucket string, waited time.Duration, err error) {
-		result := "ok"
-		if err != nil {
-			result = string(fault.KindOf(err))
-		}
-		p.Telemetry.Count(telemetry.EC2Wait, waited.Seconds(), bucket, result)
-	}
-	ec2 := pacer.For(p.Cluster.Name, ec2cloud.New(once))
+	ec2 := w.pacer.For(p.Cluster.Name, ec2cloud.New(once))
 	service := launcher.Service{
 		EC2: batch.New(ec2, ec2cloud.Timeout), Rehearsal: ec2, Profiles: iamprofile.New(p.AWS), Blobs: p.Blobs(), Bus: p.Facts(),
 		Cluster: p.Cluster, TemplateAge: p.TemplateAge, Now: time.Now,
@@ -62,6 +66,14 @@ func run(ctx context.Context, p *parts.Parts) error {
 		Memory: launcher.NewMemory(launcher.Limits{PerIntent: p.MaxPerIntent, PerMinute: p.MaxPerMinute}),
 	}
 	// A fleet call may take its four minutes (B196), and is described after.
-	o := host.Options{Deadline: ec2cloud.Timeout + 15*time.Second, Parallel: parallel}
-	return p.Run(ctx, p.Events(launcher.Types, service.Handle), o, lambda.Serve)
+	return p.Events(launcher.Types, service.Handle), host.Options{Deadline: ec2cloud.Timeout + 15*time.Second, Parallel: parallel}
+}
+
+// told counts how long a cluster's call waited.
+func (w *wiring) told(cluster, bucket string, waited time.Duration, err error) {
+	result := "ok"
+	if err != nil {
+		result = string(fault.KindOf(err))
+	}
+	w.voices[cluster].Count(telemetry.EC2Wait, waited.Seconds(), bucket, result)
 }

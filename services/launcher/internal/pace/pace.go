@@ -50,8 +50,8 @@ const (
 // Pacer has the buckets of one account and region. It is safe for concurrent use.
 type Pacer struct {
 	buckets map[string]*bucket
-	// Told hears of each call: how long it had waited, and how it ended.
-	Told func(bucket string, waited time.Duration, err error)
+	// Told hears of each call: whose it was, how long it had waited, and how it ended.
+	Told func(cluster, bucket string, waited time.Duration, err error)
 }
 
 // New makes full buckets with a share of what EC2 documents: 1 for all of it.
@@ -77,7 +77,7 @@ func (p *Pacer) through(ctx context.Context, cluster, name string, call func() e
 	b := p.buckets[name]
 	began := time.Now()
 	if err := p.wait(ctx, cluster, b, 1); err != nil {
-		p.tell(name, time.Since(began), err)
+		p.tell(cluster, name, time.Since(began), err)
 		return err
 	}
 	waited := time.Since(began)
@@ -85,13 +85,13 @@ func (p *Pacer) through(ctx context.Context, cluster, name string, call func() e
 	if !errors.As(err, &unmade{}) {
 		b.learn(err)
 	}
-	p.tell(name, waited, err)
+	p.tell(cluster, name, waited, err)
 	return err
 }
 
-func (p *Pacer) tell(name string, waited time.Duration, err error) {
+func (p *Pacer) tell(cluster, name string, waited time.Duration, err error) {
 	if p.Told != nil {
-		p.Told(name, waited, err)
+		p.Told(cluster, name, waited, err)
 	}
 }
 
@@ -146,7 +146,7 @@ func (c paced) CreateFleet(ctx context.Context, request cloud.FleetRequest) (out
 	err = c.do(ctx, launches, func() error {
 		began := time.Now()
 		err := c.wait(ctx, c.cluster, instances, request.Count)
-		c.tell(resources, time.Since(began), err)
+		c.tell(c.cluster, resources, time.Since(began), err)
 		if err != nil {
 			return unmade{err}
 		}

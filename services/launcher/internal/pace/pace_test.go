@@ -248,8 +248,8 @@ func TestTold(t *testing.T) {
 		model, request := account(t, 1)
 		pacer := pace.New(0.2)
 		var told []string
-		pacer.Told = func(bucket string, waited time.Duration, err error) {
-			told = append(told, fmt.Sprintf("%s %s %s", bucket, waited.Round(time.Millisecond), fault.KindOf(err)))
+		pacer.Told = func(cluster, bucket string, waited time.Duration, err error) {
+			told = append(told, fmt.Sprintf("%s %s %s %s", cluster, bucket, waited.Round(time.Millisecond), fault.KindOf(err)))
 		}
 		ec2 := pacer.For("prod", model)
 		for range 2 {
@@ -257,7 +257,7 @@ func TestTold(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		want := []string{"instances launched 0s ", "RunInstances 0s ", "instances launched 0s ", "RunInstances 2.5s "}
+		want := []string{"prod instances launched 0s ", "prod RunInstances 0s ", "prod instances launched 0s ", "prod RunInstances 2.5s "}
 		if !slices.Equal(told, want) {
 			t.Errorf("told %q", told)
 		}

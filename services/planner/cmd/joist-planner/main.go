@@ -3,7 +3,6 @@
 package main
 
 import (
-	"context"
 	"time"
 
 	"github.com/joist-autoscaler/joist/services/planner"
@@ -17,12 +16,12 @@ import (
 )
 
 func main() {
-	parts.Main(parts.Service{
+	parts.Function(parts.Service{
 		Name:     "planner",
 		Purpose:  "joist-planner reads batches of pods without a node and says what to launch.",
 		Required: []string{settings.Bucket, settings.Bus, settings.DeadLetterURL},
 		Optional: []string{settings.QueueURL, settings.Prefix},
-	}, run)
+	}, wire, lambda.Serve)
 }
 
 // metrics are what the service's counts are called.
@@ -31,12 +30,12 @@ var metrics = map[planner.Counted]telemetry.Metric{
 	planner.Planned: telemetry.Planned, planner.Price: telemetry.PlannedPrice, planner.Solving: telemetry.Solving,
 }
 
-func run(ctx context.Context, p *parts.Parts) error {
+func wire(p *parts.Parts) (host.Handler, host.Options) {
 	service := planner.Service{
 		Blobs: p.Blobs(), Catalogues: &blob.Kept[catalog.Catalogue]{}, Bus: p.Facts(), Cluster: p.Cluster, Now: time.Now,
 		Count: func(what planner.Counted, value float64, labels ...string) {
 			p.Telemetry.Count(metrics[what], value, labels...)
 		},
 	}
-	return p.Run(ctx, p.Events(planner.Types, service.Handle), host.Options{Deadline: 2 * time.Minute}, lambda.Serve)
+	return p.Events(planner.Types, service.Handle), host.Options{Deadline: 2 * time.Minute}
 }
