@@ -47,8 +47,11 @@ func (s Scope) Replayer() (Document, error) {
 }
 
 func (s Scope) queues() (queues, dead []string) {
-	for _, q := range s.Plan.Queues {
-		queues, dead = append(queues, s.arn("sqs", q.Name)), append(dead, s.arn("sqs", q.Dead))
+	for _, q := range s.Plan.DeadLetters() {
+		if q.Name != "" {
+			queues = append(queues, s.arn("sqs", q.Name))
+		}
+		dead = append(dead, s.arn("sqs", q.Dead))
 	}
 	return queues, dead
 }

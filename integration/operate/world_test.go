@@ -61,6 +61,10 @@ func (c *clock) tick() {
 	c.ticks = time.Now()
 }
 
+// auditLog is a queue that stands for the audit log: what a rule sends there is read as
+// the log's lines.
+const auditLog = "audit-log"
+
 // world is an account with one cluster's queues, bus and rules.
 type world struct {
 	*fakeaws.Server
@@ -82,8 +86,10 @@ func start(t *testing.T, more ...fakeaws.Service) *world {
 		w.broker.Queue(q.Dead, memqueue.QueueOptions{Visibility: 30 * time.Second, Retention: q.DeadRetention})
 		w.broker.Queue(q.Name, memqueue.QueueOptions{Visibility: q.Visibility, MaxReceives: q.MaxReceives, DeadLetter: q.Dead, Retention: q.Retention})
 	}
+	w.broker.Queue(plan.AuditDead, memqueue.QueueOptions{Visibility: 30 * time.Second})
+	w.broker.Queue(auditLog, memqueue.QueueOptions{})
 	for _, r := range plan.Rules {
-		rule := memqueue.Rule{Name: r.Name, Pattern: r.Pattern}
+		rule := memqueue.Rule{Name: r.Name, Pattern: r.Pattern, Targets: []memqueue.Target{{ID: "log", Queue: auditLog, DeadLetter: plan.AuditDead}}}
 		if q, ok := plan.Queue(r.Service); ok {
 			rule.Targets = []memqueue.Target{{ID: "queue", Queue: q.Name, InputPath: r.InputPath, DeadLetter: q.Dead}}
 		}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -41,22 +42,23 @@ func (c *clusterFlags) plan(cmd *cobra.Command, env Env) (topology.Plan, error) 
 	return topology.Of(of)
 }
 
-// pick narrows the queues to those of the services that are named.
-func pick(plan topology.Plan, services []string) ([]topology.Queue, error) {
-	if len(services) == 0 {
-		return plan.Queues, nil
+// pick narrows what has dead letters to those that are named: services, or the audit log.
+func pick(plan topology.Plan, names []string) ([]topology.Queue, error) {
+	all := plan.DeadLetters()
+	if len(names) == 0 {
+		return all, nil
 	}
 	var out []topology.Queue
-	for _, service := range services {
-		q, ok := plan.Queue(service)
-		if !ok {
+	for _, name := range names {
+		at := slices.IndexFunc(all, func(q topology.Queue) bool { return q.Service == name })
+		if at < 0 {
 			var known []string
-			for _, one := range plan.Queues {
+			for _, one := range all {
 				known = append(known, one.Service)
 			}
-			return nil, usage(fmt.Errorf("there is no queue of %q", service), "--queue with one of "+strings.Join(known, ", "))
+			return nil, usage(fmt.Errorf("there is no queue of %q", name), "--queue with one of "+strings.Join(known, ", "))
 		}
-		out = append(out, q)
+		out = append(out, all[at])
 	}
 	return out, nil
 }

@@ -37,7 +37,7 @@ type deadFlags struct {
 
 func (d *deadFlags) add(cmd *cobra.Command) {
 	d.cluster.add(cmd)
-	cmd.Flags().StringArrayVar(&d.queues, "queue", nil, "service whose dead letters are meant, such as planner; may be repeated (default: all)")
+	cmd.Flags().StringArrayVar(&d.queues, "queue", nil, "whose dead letters are meant: a service's, such as planner, or those of the audit log (audit); may be repeated (default: all)")
 	cmd.Flags().IntVar(&d.limit, "limit", limitDefault, "how many letters of a queue to read at most")
 }
 

@@ -45,7 +45,8 @@ func queuesCommand(env Env) *cobra.Command {
 		Short: "Show how full a cluster's queues are, how old the oldest message is, and what is dead",
 		Long: "Queues shows for each queue of a cluster how many messages wait and how many are in flight, how long the oldest has\n" +
 			"waited as CloudWatch last saw it, how many dead letters there are, and why the oldest of the first ten died. For\n" +
-			"that, dead letters are received and given back at once; SQS counts the receives, and nothing is deleted.\n\n" +
+			"that, dead letters are received and given back at once; SQS counts the receives, and nothing is deleted. The audit\n" +
+			"log has dead letters alone: rules write to it without a queue between.\n\n" +
 			"It needs sqs:GetQueueUrl, sqs:GetQueueAttributes, cloudwatch:GetMetricData, and on dead-letter queues\n" +
 			"sqs:ReceiveMessage and sqs:ChangeMessageVisibility. What is denied is left out, and said.\n\n" +
 			"Exit codes: 0 no message is dead, 2 some are, or a queue could not be looked at, 1 an error.",
@@ -90,7 +91,7 @@ func showQueues(cmd *cobra.Command, env Env, flags queuesFlags) error {
 }
 
 func lookAt(ctx context.Context, env Env, looker queues.Looker, plan topology.Plan) queueList {
-	rows, err := looker.Look(ctx, plan.Cluster, plan.Queues)
+	rows, err := looker.Look(ctx, plan.Cluster, plan.DeadLetters())
 	list := queueList{APIVersion: apiVersion, Kind: "QueueList", Cluster: plan.Cluster, At: env.Now().UTC(), Queues: rows, Notes: []string{}}
 	if err != nil {
 		list.Notes = append(list.Notes, "ages are not known: "+queues.Said(err))
@@ -122,9 +123,11 @@ func printQueues(cmd *cobra.Command, list queueList, format string) error {
 		if r.OldestSeconds != nil {
 			oldest = age(time.Duration(*r.OldestSeconds) * time.Second)
 		}
-		rows = append(rows, []string{
-			r.Service, r.Queue, strconv.Itoa(r.Waiting + r.Delayed), oldest, strconv.Itoa(r.InFlight), strconv.Itoa(r.Dead), short(r.OldestReason, reasonWidth),
-		})
+		name, waiting, inFlight := r.Queue, strconv.Itoa(r.Waiting+r.Delayed), strconv.Itoa(r.InFlight)
+		if r.Queue == "" {
+			name, waiting, inFlight = "-", "-", "-"
+		}
+		rows = append(rows, []string{r.Service, name, waiting, oldest, inFlight, strconv.Itoa(r.Dead), short(r.OldestReason, reasonWidth)})
 	}
 	for _, note := range list.Notes {
 		fmt.Fprintln(cmd.ErrOrStderr(), "note: "+note)

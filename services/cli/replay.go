@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/joist-autoscaler/joist/services/cli/internal/replay"
+	"github.com/joist-autoscaler/joist/shared/topology"
 )
 
 // replayFlags are those of `joist replay`.
@@ -38,11 +39,14 @@ func replayCommand(env Env) *cobra.Command {
 			"cannot be moved. An interrupt stops between two letters, cancels the move, and says where it stopped; the same\n" +
 			"command goes on. Only a process that is killed amid a letter can leave it in both places, and every service takes\n" +
 			"the second for what it is.\n\n" +
+			"What the audit log did not take goes by another way, for nobody but EventBridge writes to it: the bus's archive says\n" +
+			"the facts of that time again, to the log alone, and then the letters are removed. What the log has already is in it\n" +
+			"twice then.\n\n" +
 			"With --archive, what was said on the cluster's bus is replayed to one rule. It is for explaining, not for repairing:\n" +
 			"what has expired is a no-op on the world.\n\n" +
 			"It needs what joist dead needs, and with --yes sqs:SendMessage on the queue, sqs:DeleteMessage on the dead-letter\n" +
-			"queue, or sqs:StartMessageMoveTask, sqs:CancelMessageMoveTask and sqs:ListMessageMoveTasks; for an archive\n" +
-			"events:DescribeArchive, events:DescribeRule, events:StartReplay, events:DescribeReplay and events:CancelReplay.\n\n" +
+			"queue, or sqs:StartMessageMoveTask, sqs:CancelMessageMoveTask and sqs:ListMessageMoveTasks; for an archive, and for\n" +
+			"the audit log, events:DescribeArchive, events:DescribeRule, events:StartReplay, events:DescribeReplay and events:CancelReplay.\n\n" +
 			"Exit codes: 0 nothing to replay, or all of it is replayed; 2 there is something to replay, or it stopped before the\n" +
 			"end; 1 an error.",
 		Example: "  joist replay --cluster prod --queue planner\n" +
@@ -64,7 +68,7 @@ func replayCommand(env Env) *cobra.Command {
 func (r *replayFlags) add(cmd *cobra.Command) {
 	r.cluster.add(cmd)
 	f := cmd.Flags()
-	f.StringVar(&r.queue, "queue", "", "service whose dead letters are meant, such as planner")
+	f.StringVar(&r.queue, "queue", "", "whose dead letters are meant: a service's, such as planner, or those of the audit log (audit)")
 	f.StringArrayVar(&r.match, "match", nil, "replay only letters with type=, kind=, origin=, verdict=, id= or reason=; types may have wildcards, and reasons are searched; may be repeated")
 	f.IntVar(&r.rate, "rate", 50, "how many letters to send a second at most")
 	f.IntVar(&r.canary, "canary", 0, "how many letters to send first; the others follow only if none of those comes back dead")
@@ -85,6 +89,8 @@ func (r *replayFlags) check(cmd *cobra.Command) error {
 		return usage(fmt.Errorf("a rate of %d a second is asked for", r.rate), fmt.Sprintf("--rate from 1 to %d", replay.RateMax))
 	case r.canary < 0 || r.canaryWait < time.Second || r.canaryWait > time.Hour:
 		return usage(fmt.Errorf("%d canaries and a wait of %s are asked for", r.canary, r.canaryWait), "--canary from 0, and --canary-wait from 1s to 1h")
+	case r.canary > 0 && r.queue == topology.Audit:
+		return usage(errors.New("canaries are asked for of the audit log, to which an archive says all at once"), "leave --canary out")
 	case r.limit < 1 || r.limit > limitMax:
 		return usage(fmt.Errorf("%d letters are asked for", r.limit), fmt.Sprintf("--limit from 1 to %d", limitMax))
 	case !r.yes && !r.dryRun:

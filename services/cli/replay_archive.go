@@ -64,10 +64,7 @@ func replayArchive(cmd *cobra.Command, env Env, flags replayFlags) error {
 	}
 	out := archiveReport{APIVersion: apiVersion, Kind: "ArchiveReplay", Cluster: plan.Cluster, DryRun: !flags.yes, Past: past, Noop: past.Noop()}
 	if flags.yes {
-		player := replay.Player{Archives: client, Prefix: plan.Prefix, Now: env.Now, Pause: pause, Tell: func(r replay.Replayed) {
-			fmt.Fprintf(cmd.ErrOrStderr(), "%s: %s\n", r.Name, strings.ToLower(r.State))
-		}}
-		did, err := player.Play(cmd.Context(), past)
+		did, err := env.player(cmd, client, plan).Play(cmd.Context(), past)
 		if err != nil {
 			return err
 		}

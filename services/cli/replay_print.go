@@ -21,7 +21,7 @@ type replayReport struct {
 	From       string `json:"from"`
 	To         string `json:"to"`
 	DryRun     bool   `json:"dryRun"`
-	// Method is how the letters are replayed: move or resend.
+	// Method is how the letters are replayed: move, resend or archive.
 	Method replay.Method `json:"method"`
 	// All says that the queue holds no more than these letters.
 	All bool `json:"all"`
@@ -38,11 +38,14 @@ type replayReport struct {
 	Doubtful []string            `json:"doubtful"`
 	// Stopped says why not all is replayed.
 	Stopped string `json:"stopped,omitempty"`
+	// Archive is the part of the bus's archive that has the chosen letters of the audit
+	// log.
+	Archive *replay.Past `json:"archive,omitempty"`
 }
 
 func (r *replaying) report(all bool) *replayReport {
 	out := &replayReport{
-		APIVersion: apiVersion, Kind: "Replay", Cluster: r.cluster, Service: r.queue.Service, From: r.queue.Dead, To: r.queue.Name, DryRun: !r.flags.yes,
+		APIVersion: apiVersion, Kind: "Replay", Cluster: r.plan.Cluster, Service: r.queue.Service, From: r.queue.Dead, To: first(r.queue.Name, r.plan.AuditLogGroup), DryRun: !r.flags.yes,
 		Method: r.choice.Method, All: all, Chosen: orEmpty(r.choice.Chosen), Kept: orEmpty(r.choice.Kept), Predicted: map[deadletter.Verdict]int{},
 		Unseen: []string{}, Returned: []deadletter.Letter{}, Doubtful: []string{},
 	}
@@ -100,7 +103,7 @@ func (o *replayReport) print(cmd *cobra.Command, now time.Time) error {
 	if o.DryRun {
 		o.plan(&b, now)
 	} else {
-		fmt.Fprintf(&b, "%d of %d dead letters of %s are sent again, and gone from %s.\n", o.Replayed, len(o.Chosen), o.Service, o.From)
+		fmt.Fprintf(&b, "%d of %d dead letters of %s are %s again, and gone from %s.\n", o.Replayed, len(o.Chosen), o.Service, o.done(), o.From)
 	}
 	if o.Stopped != "" {
 		fmt.Fprintf(&b, "Stopped: %s. What is left is where it was; the same command goes on.\n", o.Stopped)
@@ -121,23 +124,19 @@ func (o *replayReport) plan(b *strings.Builder, now time.Time) {
 	if len(o.Chosen) > 0 {
 		b.WriteString(letterTable(o.Chosen, now) + "\n")
 	}
-	how := "one by one, for not all of the queue is meant or can be moved as it lies there"
-	if o.Method == replay.Move {
-		how = "by a task of SQS's that moves the whole queue"
-	}
-	fmt.Fprintf(b, "%d dead letters would be sent to %s again, %s.\n", len(o.Chosen), o.To, how)
+	fmt.Fprintf(b, "%d dead letters would be %s to %s again, %s.\n", len(o.Chosen), o.done(), o.To, o.how())
 	for _, verdict := range []struct {
 		verdict deadletter.Verdict
 		means   string
 	}{
-		{deadletter.Handle, "the service would act on"}, {deadletter.Noop, "it would drop, as expired or foreign"}, {deadletter.Poison, "would be dead again at once"},
+		{deadletter.Handle, o.handled()}, {deadletter.Noop, "it would drop, as expired or foreign"}, {deadletter.Poison, "would be dead again at once"},
 	} {
 		if n := o.Predicted[verdict.verdict]; n > 0 {
 			fmt.Fprintf(b, "  %d %s\n", n, verdict.means)
 		}
 	}
 	if len(o.Kept) > 0 {
-		fmt.Fprintf(b, "%d would stay: they do not match, would die again, or are cut off.\n", len(o.Kept))
+		fmt.Fprintf(b, "%d would stay: they do not match, would die again, or are %s.\n", len(o.Kept), o.spared())
 	}
 	if !o.All {
 		b.WriteString("There are more than --limit: run it again for those.\n")
@@ -145,6 +144,43 @@ func (o *replayReport) plan(b *strings.Builder, now time.Time) {
 	if len(o.Chosen) > 0 {
 		b.WriteString("Nothing was sent: add --yes to send them.\n")
 	}
+}
+
+// done is what becomes of letters that are replayed.
+func (o *replayReport) done() string {
+	if o.Method == replay.Archived {
+		return "written"
+	}
+	return "sent"
+}
+
+// handled is what whoever gets a letter does with it.
+func (o *replayReport) handled() string {
+	if o.Method == replay.Archived {
+		return "the log would have"
+	}
+	return "the service would act on"
+}
+
+// how tells the method to people.
+func (o *replayReport) how() string {
+	switch {
+	case o.Method == replay.Move:
+		return "by a task of SQS's that moves the whole queue"
+	case o.Archive != nil:
+		return fmt.Sprintf("with all that was said from %s to %s, by the archive %s", o.Archive.From.Format(time.RFC3339), o.Archive.To.Format(time.RFC3339), o.Archive.Archive)
+	case o.Method == replay.Archived:
+		return "by the bus's archive"
+	}
+	return "one by one, for not all of the queue is meant or can be moved as it lies there"
+}
+
+// spared are letters that no match chooses.
+func (o *replayReport) spared() string {
+	if o.Method == replay.Archived {
+		return "too new for the archive to have them for certain (" + replay.ArchiveDelay.String() + ")"
+	}
+	return "cut off"
 }
 
 // progress tells to stderr how far a replay is, at most once a second.

@@ -11,6 +11,7 @@ import (
 	"github.com/joist-autoscaler/joist/services/cli/internal/replay"
 	"github.com/joist-autoscaler/joist/shared/event"
 	"github.com/joist-autoscaler/joist/shared/fault"
+	"github.com/joist-autoscaler/joist/shared/queue"
 	"github.com/joist-autoscaler/joist/shared/topology"
 )
 
@@ -18,7 +19,7 @@ import (
 type replaying struct {
 	env      Env
 	flags    replayFlags
-	cluster  string
+	plan     topology.Plan
 	queue    topology.Queue
 	places   queues.Places
 	dead, to queues.Place
@@ -38,17 +39,29 @@ func replayQueue(cmd *cobra.Command, env Env, flags replayFlags) error {
 	if err != nil {
 		return err
 	}
-	letters, all, err := readQueue(cmd, env, r.places, r.cluster, r.queue, flags.limit)
+	letters, all, err := readQueue(cmd, env, r.places, r.plan.Cluster, r.queue, flags.limit)
 	if err != nil {
 		return err
 	}
-	r.choice = replay.Choose(letters, all, match)
+	run := r.run
+	if r.queue.Service == topology.Audit {
+		r.choice = replay.ChooseLogged(letters, match, env.Now())
+	} else {
+		r.choice = replay.Choose(letters, all, match)
+	}
 	out := r.report(all)
+	if r.choice.Method == replay.Archived && len(r.choice.Chosen) > 0 {
+		l, err := r.planLogging(cmd.Context())
+		if err != nil {
+			return err
+		}
+		run, out.Archive = l.run, &l.past
+	}
 	if !flags.yes || len(r.choice.Chosen) == 0 {
 		return out.finish(cmd, env, flags.format, nil)
 	}
 	r.tell = progress(cmd, env, len(r.choice.Chosen))
-	did, err := r.run(cmd.Context(), letters)
+	did, err := run(cmd, letters)
 	out.did(did)
 	return out.finish(cmd, env, flags.format, err)
 }
@@ -63,25 +76,31 @@ func openReplay(cmd *cobra.Command, env Env, flags replayFlags) (*replaying, err
 	if err != nil {
 		return nil, err
 	}
-	r := &replaying{env: env, flags: flags, cluster: plan.Cluster, queue: chosen[0]}
+	r := &replaying{env: env, flags: flags, plan: plan, queue: chosen[0]}
 	if r.places, _, err = env.places(cmd.Context()); err != nil {
 		return nil, err
 	}
 	if r.dead, err = r.places.Find(cmd.Context(), r.queue.Dead); err != nil {
 		return nil, err
 	}
-	r.to, err = r.places.Find(cmd.Context(), r.queue.Name)
+	if r.queue.Name != "" {
+		r.to, err = r.places.Find(cmd.Context(), r.queue.Name)
+	}
 	return r, err
 }
 
-// run replays what was chosen.
-func (r *replaying) run(ctx context.Context, letters []deadletter.Letter) (replay.Outcome, error) {
-	runner := replay.Runner{
-		Dead: r.dead.Queue, To: r.to.Queue, Reader: deadletter.Reader{Service: r.queue.Service, Cluster: event.Cluster{Name: r.cluster}},
+// runner replays letters one by one to where they go.
+func (r *replaying) runner(to queue.Sender) replay.Runner {
+	return replay.Runner{
+		Dead: r.dead.Queue, To: to, Reader: deadletter.Reader{Service: r.queue.Service, Cluster: event.Cluster{Name: r.plan.Cluster}},
 		Rate: r.flags.rate, Canary: r.flags.canary, CanaryWait: r.flags.canaryWait, Limit: r.flags.limit,
 		Now: r.env.Now, Pause: pause, Tell: r.tell,
 	}
-	canaries := r.flags.canary
+}
+
+// run replays what was chosen.
+func (r *replaying) run(cmd *cobra.Command, letters []deadletter.Letter) (replay.Outcome, error) {
+	ctx, runner, canaries := cmd.Context(), r.runner(r.to.Queue), r.flags.canary
 	if r.choice.Method == replay.Resend || canaries >= len(r.choice.Chosen) {
 		return runner.Resend(ctx, r.choice.Chosen, letters, 0)
 	}

@@ -91,7 +91,7 @@ func (s *Bus) route(event []byte, only []string) {
 		}
 		matched = true
 		for _, target := range rule.Targets {
-			s.deliver(event, target)
+			s.deliver(event, rule.Name, target)
 		}
 	}
 	if !matched {
@@ -101,21 +101,34 @@ func (s *Bus) route(event []byte, only []string) {
 
 // deliver hands an event to one target. An input path that leads nowhere
 // delivers nothing, which EventBridge calls a failed invocation.
-func (s *Bus) deliver(event []byte, target Target) {
+func (s *Bus) deliver(event []byte, rule string, target Target) {
 	b := s.broker
 	q, body := b.queues[target.Queue], pick(event, target.InputPath)
+	var attributes map[string]string
 	if q == nil || body == nil {
-		q, body = b.queues[target.DeadLetter], event
+		q, body, attributes = b.queues[target.DeadLetter], event, s.undelivered(rule)
 	}
 	if q == nil {
 		s.stats.Undelivered++
 		return
 	}
 	s.stats.Routed++
-	q.accept(body, nil, 0)
+	q.accept(body, attributes, 0)
 	if b.strikes(RoutedTwice, b.faults.RouteTwice) {
 		s.stats.Routed++
-		q.accept(body, nil, 0)
+		q.accept(body, attributes, 0)
+	}
+}
+
+// undelivered is what EventBridge says on a dead letter
+// (https://docs.aws.amazon.com/eventbridge/latest/userguide/eb-rule-dlq.html).
+func (s *Bus) undelivered(rule string) map[string]string {
+	if s.name != "default" {
+		rule = s.name + "/" + rule
+	}
+	return map[string]string{
+		"RULE_ARN":   "arn:aws:events:" + s.region + ":" + s.account + ":rule/" + rule,
+		"ERROR_CODE": "NO_RESOURCE", "ERROR_MESSAGE": "The target does not exist.",
 	}
 }
 

@@ -2,8 +2,10 @@ package deadletter
 
 import (
 	"encoding/json"
+	"time"
 
 	"github.com/joist-autoscaler/joist/shared/event"
+	"github.com/joist-autoscaler/joist/shared/topology"
 )
 
 // wrapped is what of an event of EventBridge is read here.
@@ -11,15 +13,16 @@ type wrapped struct {
 	ID         string          `json:"id"`
 	DetailType string          `json:"detail-type"`
 	Source     string          `json:"source"`
+	Time       time.Time       `json:"time"`
 	Detail     json.RawMessage `json:"detail"`
 }
 
 // unwrap takes our own fact out of the event that carried it: the rules of our bus have
 // the input path $.detail, and what they could not deliver is the whole event.
-// Interruption gets AWS's events whole.
+// Interruption gets AWS's events whole, and so does the audit log.
 func (r Reader) unwrap(l *Letter) {
 	var outer wrapped
-	if r.Service == interruptionService || json.Unmarshal(l.body, &outer) != nil || outer.DetailType == "" || len(outer.Detail) == 0 {
+	if r.Service == interruptionService || r.Service == topology.Audit || json.Unmarshal(l.body, &outer) != nil || outer.DetailType == "" || len(outer.Detail) == 0 {
 		return
 	}
 	l.body, l.movable = outer.Detail, false
@@ -28,7 +31,7 @@ func (r Reader) unwrap(l *Letter) {
 
 // describe says what the message is about, as far as that can be read.
 func (r Reader) describe(l *Letter) {
-	if e, err := event.Decode(l.body); err == nil {
+	if e, err := r.envelope(l.body); err == nil {
 		l.Type, l.EventID, l.Subject, l.From = string(e.Type), e.ID, e.Subject, e.Source
 		l.Said, l.Expires = &e.Time, &e.Expires
 		return
@@ -37,4 +40,23 @@ func (r Reader) describe(l *Letter) {
 	if json.Unmarshal(l.body, &outer) == nil && outer.DetailType != "" {
 		l.Type, l.EventID, l.From = outer.DetailType, outer.ID, outer.Source
 	}
+}
+
+// envelope is the fact of ours that a body is, or carries where it is for the audit log.
+func (r Reader) envelope(body []byte) (event.Envelope, error) {
+	var outer wrapped
+	if r.Service == topology.Audit && json.Unmarshal(body, &outer) == nil {
+		return event.Decode(outer.Detail)
+	}
+	return event.Decode(body)
+}
+
+// PutAt is when the event that the letter holds whole came to its bus, and so where it
+// stands in the bus's archive; zero for any other letter.
+func (l Letter) PutAt() time.Time {
+	var outer wrapped
+	if json.Unmarshal(l.body, &outer) != nil {
+		return time.Time{}
+	}
+	return outer.Time
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -13,6 +14,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/fault"
 	"github.com/joist-autoscaler/joist/shared/host"
 	"github.com/joist-autoscaler/joist/shared/queue"
+	"github.com/joist-autoscaler/joist/shared/topology"
 )
 
 const interruptionService = "interruption"
@@ -22,9 +24,12 @@ func (r Reader) predict(body []byte, now time.Time) Prediction {
 	m := queue.Message{Body: body, Sent: now, Receives: 1}
 	clock := func() time.Time { return now }
 	var err error
-	if r.Service == interruptionService {
+	switch r.Service {
+	case interruptionService:
 		err = r.interrupted(m, clock)
-	} else {
+	case topology.Audit:
+		return r.logged(body)
+	default:
 		err = r.opened(m, clock)
 	}
 	return r.judged(err, m)
@@ -52,6 +57,19 @@ var errActs = errors.New("the service would act on it")
 func (r Reader) interrupted(m queue.Message, now func() time.Time) error {
 	s := interruption.Service{EC2: silent{}, Statuses: silent{}, Bus: silent{}, Cluster: r.Cluster, Now: now}
 	return s.Handle(context.Background(), m)
+}
+
+// logged is about a fact that the audit log did not take. A log takes what has expired,
+// too; only what its rule would not select never comes into it.
+func (r Reader) logged(body []byte) Prediction {
+	e, err := r.envelope(body)
+	switch {
+	case err != nil:
+		return Prediction{Poison, "it carries no fact of ours: " + err.Error()}
+	case !r.Cluster.Agrees(e.Of()):
+		return Prediction{Poison, "it is of cluster " + strconv.Quote(e.Cluster) + ", whose facts the rule does not select"}
+	}
+	return Prediction{Handle, "the bus's archive would say it to the audit log again"}
 }
 
 // silent is an AWS that is never asked for real.

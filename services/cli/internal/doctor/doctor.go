@@ -52,7 +52,8 @@ type Facts struct {
 
 	// Queues are by name; one that does not exist has a nil value.
 	Queues map[string]*Queue
-	// Rules are those that have a queue as their target, by the queue's name.
+	// Rules are those that have a queue as their target, by the queue's name, and the one
+	// that is to write the audit log, by the name of its log group.
 	Rules map[string][]Rule
 	// Functions are by service; one that does not exist has a nil value.
 	Functions map[string]*Function
@@ -91,6 +92,8 @@ type Queue struct {
 	// DeadARN and MaxReceives are the redrive policy; empty without one.
 	DeadARN     string
 	MaxReceives int
+	// Messages is how many it holds, in flight or not, as SQS counts: approximately.
+	Messages int
 }
 
 // Rule is a rule with the queue as its target.
@@ -169,7 +172,7 @@ type Tool struct {
 func Examine(f Facts) []Finding {
 	var all []Finding
 	for _, check := range []func(Facts) []Finding{
-		queuesThere, redrives, times, deliveries, policies, functions,
+		queuesThere, redrives, times, deliveries, policies, functions, audit, letters,
 		spotRole, nodeRole, access, discovery,
 		karpenter, replicas, kinds, trusts, unset,
 		fresh, skew, tools,

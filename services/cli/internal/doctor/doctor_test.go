@@ -55,6 +55,8 @@ func sound(t *testing.T) doctor.Facts {
 		Tools:   []doctor.Tool{{"helm", "v3.19.0"}, {"kubectl", "v1.36.1"}, {"aws", "2.31.0"}},
 		Environ: map[string]string{"CLUSTER_NAME": "prod"},
 	}
+	f.Queues[plan.AuditDead] = &doctor.Queue{Name: plan.AuditDead, ARN: arn(plan.AuditDead)}
+	f.Rules[plan.AuditLogGroup] = []doctor.Rule{{Name: "prod-joist-audit", Bus: plan.Bus, Enabled: true, DeadARN: arn(plan.AuditDead)}}
 	for _, q := range plan.Queues {
 		f.Queues[q.Dead] = &doctor.Queue{Name: q.Dead, ARN: arn(q.Dead), Retention: q.DeadRetention}
 		f.Queues[q.Name] = &doctor.Queue{
@@ -94,6 +96,12 @@ func TestOneBadFact(t *testing.T) {
 	}{
 		{"A044 the queue has another name", func(f *doctor.Facts) { f.Queues["prod"] = nil }, "queue-missing", "gets nothing", "--interruption-queue"},
 		{"no dead-letter queue", func(f *doctor.Facts) { f.Queues["prod-joist-planner-dead"] = nil }, "dead-missing", "planner", "cdk deploy"},
+		{"no dead-letter queue of the audit log", func(f *doctor.Facts) { f.Queues["prod-joist-audit-dead"] = nil }, "dead-missing", "archive alone", "cdk deploy"},
+		{"no rule of the audit log", func(f *doctor.Facts) { f.Rules[f.Plan.AuditLogGroup] = []doctor.Rule{} }, "audit-rule", "archive alone", "enable-rule"},
+		{"the rule of the audit log is disabled", func(f *doctor.Facts) { f.Rules[f.Plan.AuditLogGroup][0].Enabled = false }, "audit-rule", "", ""},
+		{"the audit log loses what it refuses", func(f *doctor.Facts) { f.Rules[f.Plan.AuditLogGroup][0].DeadARN = "" }, "rule-no-dead", "", "prod-joist-audit-dead"},
+		{"dead letters", func(f *doctor.Facts) { f.Queues["prod-joist-planner-dead"].Messages = 3 }, "dead-letters", "3 dead letters of the planner", "joist dead list --cluster prod --queue planner"},
+		{"dead letters of the audit log", func(f *doctor.Facts) { f.Queues["prod-joist-audit-dead"].Messages = 1 }, "dead-letters", "", "--queue audit"},
 		{"A045 no policy", func(f *doctor.Facts) { queue(*f).Policy = "" }, "policy-missing", "will never receive events", "events.amazonaws.com"},
 		{"a policy for SQS alone", func(f *doctor.Facts) { queue(*f).Policy = strings.Replace(queuePolicy, "events", "s3", 1) }, "policy-missing", "", ""},
 		{"a policy that denies", func(f *doctor.Facts) { queue(*f).Policy = strings.Replace(queuePolicy, "Allow", "Deny", 1) }, "policy-missing", "", ""},

@@ -45,6 +45,37 @@ func queuesThere(f Facts) []Finding {
 			all = append(all, problem("dead-missing", "queue/"+p.Dead, "there is no such dead-letter queue: what the "+p.Service+" cannot read cannot be parked, and is lost when it expires", deploy))
 		}
 	}
+	if missing(f.Plan.AuditDead) {
+		all = append(all, problem("dead-missing", "queue/"+f.Plan.AuditDead, "there is no such dead-letter queue: what the audit log does not take is in the bus's archive alone", deploy))
+	}
+	return all
+}
+
+// audit finds facts that are not written down.
+func audit(f Facts) []Finding {
+	rules, looked := f.Rules[f.Plan.AuditLogGroup]
+	if !looked {
+		return nil
+	}
+	on := slices.IndexFunc(rules, func(r Rule) bool { return r.Enabled })
+	switch {
+	case on < 0:
+		return []Finding{warning("audit-rule", "log-group/"+f.Plan.AuditLogGroup, "no enabled rule writes the bus's facts to it: what was decided can be read in the archive alone", deploy+", or aws events enable-rule")}
+	case rules[on].DeadARN == "":
+		return []Finding{warning("rule-no-dead", "rule/"+rules[on].Name, "its target has no dead-letter queue: a fact that the log refuses is lost to it, and nobody is told", "give the target a DeadLetterConfig with "+f.Plan.AuditDead)}
+	}
+	return nil
+}
+
+// letters finds dead letters: somebody is to look at them.
+func letters(f Facts) []Finding {
+	var all []Finding
+	for _, p := range f.Plan.DeadLetters() {
+		if dead := f.Queues[p.Dead]; dead != nil && dead.Messages > 0 {
+			all = append(all, warning("dead-letters", "queue/"+p.Dead, fmt.Sprintf("it holds %d dead letters of the %s: what they asked for or told was not dealt with", dead.Messages, p.Service),
+				fmt.Sprintf("joist dead list --cluster %s --queue %s, and then joist replay", f.Plan.Cluster, p.Service)))
+		}
+	}
 	return all
 }
 

@@ -23,13 +23,44 @@ import (
 func (g *gathering) messages(ctx context.Context) {
 	places := queues.Places{Config: g.config, SQS: sqs.NewFromConfig(g.config)}
 	rules, functions := eventbridge.NewFromConfig(g.config), lambda.NewFromConfig(g.config)
+	for _, q := range g.Plan.DeadLetters() {
+		g.all.Go(func() { g.queue(ctx, places, topology.Queue{Name: q.Dead}, rules) })
+	}
 	for _, q := range g.Plan.Queues {
 		g.all.Go(func() { g.queue(ctx, places, q, rules) })
-		g.all.Go(func() { g.queue(ctx, places, topology.Queue{Name: q.Dead}, rules) })
 		if q.Service != "lifecycle" {
 			g.function(ctx, functions, q.Service)
 		}
 	}
+	for _, r := range g.Plan.Rules {
+		if r.Service == "" {
+			g.look("the rule "+r.Name, "events:DescribeRule and events:ListTargetsByRule", func() error { return g.audit(ctx, rules, r) })
+		}
+	}
+}
+
+// audit looks at the rule that writes the audit log, which is its only target.
+func (g *gathering) audit(ctx context.Context, client *eventbridge.Client, r topology.Rule) error {
+	rule, err := g.rule(ctx, client, r.Bus, r.Name, func(string) bool { return true })
+	if err != nil && !missing(err) {
+		return err
+	}
+	list := []doctor.Rule{}
+	if err == nil {
+		list = append(list, rule)
+	}
+	g.tell(g.Plan.AuditLogGroup, list)
+	return nil
+}
+
+// tell writes down the rules of a target.
+func (g *gathering) tell(target string, list []doctor.Rule) {
+	g.set(func(f *doctor.Facts) {
+		if f.Rules == nil {
+			f.Rules = map[string][]doctor.Rule{}
+		}
+		f.Rules[target] = list
+	})
 }
 
 // queue looks at a queue, and then at the rules that bring events to it.
@@ -69,7 +100,7 @@ func read(p queues.Place) *doctor.Queue {
 		return time.Duration(n) * time.Second
 	}
 	out := &doctor.Queue{
-		Name: p.Name, ARN: p.ARN(), Visibility: seconds("VisibilityTimeout"), Retention: seconds("MessageRetentionPeriod"), Policy: p.Attributes["Policy"],
+		Name: p.Name, ARN: p.ARN(), Messages: p.Messages(), Visibility: seconds("VisibilityTimeout"), Retention: seconds("MessageRetentionPeriod"), Policy: p.Attributes["Policy"],
 	}
 	var redrive struct {
 		DeadLetterTargetARN string      `json:"deadLetterTargetArn"`
@@ -92,23 +123,19 @@ func (g *gathering) rules(ctx context.Context, client *eventbridge.Client, bus s
 	list := []doctor.Rule{}
 	if err == nil {
 		for _, name := range named.RuleNames {
-			rule, err := g.rule(ctx, client, bus, name, q.ARN)
+			rule, err := g.rule(ctx, client, bus, name, func(target string) bool { return target == q.ARN })
 			if err != nil {
 				return err
 			}
 			list = append(list, rule)
 		}
 	}
-	g.set(func(f *doctor.Facts) {
-		if f.Rules == nil {
-			f.Rules = map[string][]doctor.Rule{}
-		}
-		f.Rules[q.Name] = list
-	})
+	g.tell(q.Name, list)
 	return nil
 }
 
-func (g *gathering) rule(ctx context.Context, client *eventbridge.Client, bus, name, queueARN string) (doctor.Rule, error) {
+// rule looks at a rule, and at its target among those that are meant.
+func (g *gathering) rule(ctx context.Context, client *eventbridge.Client, bus, name string, meant func(arn string) bool) (doctor.Rule, error) {
 	told, err := client.DescribeRule(ctx, &eventbridge.DescribeRuleInput{Name: &name, EventBusName: &bus})
 	if err != nil {
 		return doctor.Rule{}, err
@@ -119,7 +146,7 @@ func (g *gathering) rule(ctx context.Context, client *eventbridge.Client, bus, n
 	}
 	out := doctor.Rule{Name: name, Bus: bus, Pattern: aws.ToString(told.EventPattern), Enabled: told.State != bridge.RuleStateDisabled}
 	for _, t := range targets.Targets {
-		if aws.ToString(t.Arn) == queueARN {
+		if meant(aws.ToString(t.Arn)) {
 			out.InputPath = aws.ToString(t.InputPath)
 			if t.DeadLetterConfig != nil {
 				out.DeadARN = aws.ToString(t.DeadLetterConfig.Arn)

@@ -31,6 +31,12 @@ type Place struct {
 // ARN is the queue's.
 func (p Place) ARN() string { return p.Attributes[string(types.QueueAttributeNameQueueArn)] }
 
+// Messages is how many messages the queue holds, in flight or not, approximately.
+func (p Place) Messages() int {
+	waiting, inFlight, delayed := counts(p)
+	return waiting + inFlight + delayed
+}
+
 // Find finds a queue. One that does not exist is fault.Missing.
 func (p Places) Find(ctx context.Context, name string) (Place, error) {
 	what := "looking for the queue " + name

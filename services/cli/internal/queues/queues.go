@@ -25,7 +25,8 @@ import (
 // Row is one queue, as `joist queues -o json` prints it.
 type Row struct {
 	Service string `json:"service"`
-	Queue   string `json:"queue"`
+	// Queue is its name in SQS; empty for the audit log, which has dead letters alone.
+	Queue string `json:"queue"`
 	// Waiting, InFlight and Delayed are what the queue holds, approximately.
 	Waiting  int `json:"waiting"`
 	InFlight int `json:"inFlight"`
@@ -62,7 +63,9 @@ func (l Looker) Look(ctx context.Context, cluster string, list []topology.Queue)
 	all.Go(func() {
 		var names []string
 		for _, q := range list {
-			names = append(names, q.Name)
+			if q.Name != "" {
+				names = append(names, q.Name)
+			}
 		}
 		ages, ageless = l.Ages(ctx, names)
 	})
@@ -81,12 +84,14 @@ func (l Looker) Look(ctx context.Context, cluster string, list []topology.Queue)
 
 func (l Looker) row(ctx context.Context, cluster string, q topology.Queue) Row {
 	row := Row{Service: q.Service, Queue: q.Name, DeadQueue: q.Dead}
-	found, err := l.Places.Find(ctx, q.Name)
-	if err != nil {
-		row.Problem = Said(err)
-		return row
+	if q.Name != "" {
+		found, err := l.Places.Find(ctx, q.Name)
+		if err != nil {
+			row.Problem = Said(err)
+			return row
+		}
+		row.Waiting, row.InFlight, row.Delayed = counts(found)
 	}
-	row.Waiting, row.InFlight, row.Delayed = counts(found)
 	dead, err := l.Places.Find(ctx, q.Dead)
 	if err != nil {
 		row.Problem = Said(err)

@@ -1,0 +1,53 @@
+package replay
+
+import (
+	"context"
+	"time"
+
+	"github.com/joist-autoscaler/joist/services/cli/internal/deadletter"
+	"github.com/joist-autoscaler/joist/shared/queue"
+)
+
+// Archived is for dead letters of the audit log: the bus's archive says its facts again,
+// to the audit log's rule alone, and then the letters are removed.
+const Archived Method = "archive"
+
+// ArchiveDelay is how long an event may take to be in its archive
+// (https://docs.aws.amazon.com/eventbridge/latest/userguide/eb-replay-archived-event.html).
+const ArchiveDelay = 10 * time.Minute
+
+// ChooseLogged chooses among the dead letters of the audit log. A fact that may not be in
+// the archive yet stays, whoever asks for it: its letter may be all that is left of it.
+func ChooseLogged(letters []deadletter.Letter, m Match, now time.Time) Choice {
+	c := Choice{Method: Archived}
+	for i := range letters {
+		l := letters[i]
+		if put := l.PutAt(); m.Takes(&l) && l.Predicted.Verdict == deadletter.Handle && now.Sub(put) >= ArchiveDelay {
+			c.Chosen = append(c.Chosen, l)
+			continue
+		}
+		c.Kept = append(c.Kept, l)
+	}
+	return c
+}
+
+// Span is the part of the archive that has all that was chosen. Events tell whole
+// seconds, and the end of a replay is not part of it.
+func (c Choice) Span() (from, to time.Time) {
+	for i := range c.Chosen {
+		put := c.Chosen[i].PutAt()
+		if from.IsZero() || put.Before(from) {
+			from = put
+		}
+		if end := put.Add(time.Second); end.After(to) {
+			to = end
+		}
+	}
+	return from, to
+}
+
+// Said is where letters go that were said again already: nowhere.
+type Said struct{}
+
+// Send does nothing.
+func (Said) Send(context.Context, ...queue.Outgoing) error { return nil }

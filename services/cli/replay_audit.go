@@ -1,0 +1,55 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/aws/aws-sdk-go-v2/service/eventbridge"
+	"github.com/spf13/cobra"
+
+	"github.com/joist-autoscaler/joist/services/cli/internal/deadletter"
+	"github.com/joist-autoscaler/joist/services/cli/internal/replay"
+	"github.com/joist-autoscaler/joist/shared/topology"
+)
+
+// logging is a replay of facts that the audit log did not take. Nobody but EventBridge
+// writes to that log, whoever replays included, so that what it says was said. So the
+// letters are not sent: the bus's archive says their facts again, to the log's rule alone.
+type logging struct {
+	*replaying
+	archives *eventbridge.Client
+	// past is the part of the archive that has them.
+	past replay.Past
+}
+
+// planLogging finds where the chosen facts are in the archive.
+func (r *replaying) planLogging(ctx context.Context) (*logging, error) {
+	at := slices.IndexFunc(r.plan.Rules, func(rule topology.Rule) bool { return rule.Service == "" })
+	l := &logging{replaying: r, archives: eventbridge.NewFromConfig(r.places.Config)}
+	from, to := r.choice.Span()
+	var err error
+	l.past, err = replay.Select(ctx, l.archives, r.plan, r.plan.Rules[at], from, to, r.env.Now())
+	return l, err
+}
+
+// run replays the archive, and removes the letters once all of it is said.
+func (l *logging) run(cmd *cobra.Command, letters []deadletter.Letter) (replay.Outcome, error) {
+	player := l.env.player(cmd, l.archives, l.plan)
+	did, err := player.Play(cmd.Context(), l.past)
+	if err != nil {
+		return replay.Outcome{}, err
+	}
+	if did.Interrupted() {
+		return replay.Outcome{Interrupted: true}, nil
+	}
+	return l.runner(replay.Said{}).Resend(cmd.Context(), l.choice.Chosen, letters, 0)
+}
+
+// player replays archives, and tells how far it is.
+func (e Env) player(cmd *cobra.Command, archives *eventbridge.Client, plan topology.Plan) replay.Player {
+	return replay.Player{Archives: archives, Prefix: plan.Prefix, Now: e.Now, Pause: pause, Tell: func(r replay.Replayed) {
+		fmt.Fprintf(cmd.ErrOrStderr(), "%s: %s\n", r.Name, strings.ToLower(r.State))
+	}}
+}
