@@ -102,12 +102,15 @@ func Month(plan topology.Plan, l Load) []Line {
 		writes, reads = writes+2*6*minutes, reads+6*minutes
 	}
 	ticks := float64(len(plan.Ticks)) * minutes
+	// The archive and the functions' logs keep a month, and the audit log, which has the
+	// facts, keeps three.
+	told, logged := facts*factBytes/gb, messages*lineBytes/gb
 	return []Line{
 		{sqsRequest, (messages+facts)*perMessage + float64(len(topology.Outside))*idlePolls + inboxPolls},
-		{busEvent, facts}, {archiveGB, facts * factBytes / gb}, {tick, ticks},
+		{busEvent, facts}, {archiveGB, told}, {archivedGB, told}, {tick, ticks},
 		{invocation, messages}, {gigaSecond, seconds},
 		{s3Write, writes}, {s3Read, reads}, {s3GB, writes * documentBytes / gb},
-		{logGB, (messages*lineBytes + facts*factBytes) / gb},
+		{logGB, logged + told}, {loggedGB, logged + 3*told},
 		{metric, series(l)}, {alarm, alarms(plan)}, {dashboard, 1},
 	}
 }

@@ -52,7 +52,7 @@ func TestReadme(t *testing.T) {
 func TestLines(t *testing.T) {
 	for _, l := range []cost.Load{cost.AtRest, cost.Busy} {
 		for _, line := range cost.Month(plan(t), l) {
-			if math.IsNaN(line.Dollars()) || line.Units < 0 || line.Price.Dollars <= 0 || line.Per <= 0 || !strings.HasPrefix(line.Source, "https://aws.amazon.com/") {
+			if math.IsNaN(line.Dollars()) || line.Units < 0 || line.Price.Dollars <= 0 || line.Per <= 0 || !strings.HasPrefix(line.Source, "https://aws.amazon.com/") || line.Seen == "" {
 				t.Errorf("%s: %+v", l.Name, line)
 			}
 		}

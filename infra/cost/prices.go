@@ -6,30 +6,54 @@ type Price struct {
 	What    string
 	Per     float64
 	Dollars float64
-	// Source is AWS's page.
-	Source string
+	// Source is AWS's page, and Seen the dated account of it in which the figure was found.
+	Source, Seen string
 }
 
-// PricesOf are the region and the date of Prices. They were written down from AWS's
-// public price pages as remembered on that date, and not fetched: look before you rely on
-// them.
+// PricesOf are the region of Prices, and the day on which they were looked up. AWS's
+// pages fill their tables in as they are shown, so that each figure was compared with
+// what somebody else has written down from them. One was not found and says so.
 const PricesOf = "us-east-1, 2026-11-22"
+
+// AWS's pages.
+const (
+	ofSQS         = "https://aws.amazon.com/sqs/pricing/"
+	ofEventBridge = "https://aws.amazon.com/eventbridge/pricing/"
+	ofLambda      = "https://aws.amazon.com/lambda/pricing/"
+	ofS3          = "https://aws.amazon.com/s3/pricing/"
+	ofCloudWatch  = "https://aws.amazon.com/cloudwatch/pricing/"
+)
+
+// Accounts of them.
+const (
+	sqsAccount        = "https://cloudburn.io/blog/amazon-sqs-pricing, March 2026"
+	eventsAccount     = "https://cloudburn.io/blog/amazon-eventbridge-pricing, March 2026"
+	lambdaAccount     = "https://cloudchipr.com/blog/aws-lambda-pricing, 2024"
+	s3Account         = "https://c3x.dev/blog/s3-request-fees-explained, without a date"
+	storageAccount    = "https://devnotes.tech/understanding-aws-s3-pricing-a-complete-cost-breakdown-with-examples, without a date"
+	cloudWatchAccount = "https://www.factualminds.com/blog/amazon-cloudwatch-pricing-metrics-logs-alarms-dashboards/, June 2026"
+	metricAccount     = "https://signoz.io/guides/cloudwatch-pricing, February 2026"
+	alarmAccount      = "https://c3x.dev/resources/aws/aws_cloudwatch_metric_alarm, without a date"
+	remembered        = "nowhere: as remembered"
+)
 
 // Prices without free tiers, and without discounts for much use.
 var (
-	sqsRequest = Price{"SQS requests, standard queues", 1e6, 0.40, "https://aws.amazon.com/sqs/pricing/"}
-	busEvent   = Price{"EventBridge custom events", 1e6, 1.00, "https://aws.amazon.com/eventbridge/pricing/"}
-	archiveGB  = Price{"EventBridge archive, GB written", 1, 0.10, "https://aws.amazon.com/eventbridge/pricing/"}
-	tick       = Price{"EventBridge Scheduler invocations", 1e6, 1.00, "https://aws.amazon.com/eventbridge/pricing/"}
-	invocation = Price{"Lambda requests", 1e6, 0.20, "https://aws.amazon.com/lambda/pricing/"}
-	gigaSecond = Price{"Lambda GB-seconds, arm64", 1, 0.0000133334, "https://aws.amazon.com/lambda/pricing/"}
-	s3Write    = Price{"S3 PUT and LIST requests", 1e3, 0.005, "https://aws.amazon.com/s3/pricing/"}
-	s3Read     = Price{"S3 GET and HEAD requests", 1e3, 0.0004, "https://aws.amazon.com/s3/pricing/"}
-	s3GB       = Price{"S3 storage, GB in a month", 1, 0.023, "https://aws.amazon.com/s3/pricing/"}
-	logGB      = Price{"CloudWatch Logs, GB written", 1, 0.50, "https://aws.amazon.com/cloudwatch/pricing/"}
-	metric     = Price{"CloudWatch custom metrics", 1, 0.30, "https://aws.amazon.com/cloudwatch/pricing/"}
-	alarm      = Price{"CloudWatch alarms, by metric", 1, 0.10, "https://aws.amazon.com/cloudwatch/pricing/"}
-	dashboard  = Price{"CloudWatch dashboards", 1, 3.00, "https://aws.amazon.com/cloudwatch/pricing/"}
+	sqsRequest = Price{"SQS requests, standard queues", 1e6, 0.40, ofSQS, sqsAccount}
+	busEvent   = Price{"EventBridge custom events", 1e6, 1.00, ofEventBridge, eventsAccount}
+	archiveGB  = Price{"EventBridge archive, GB written", 1, 0.10, ofEventBridge, eventsAccount}
+	archivedGB = Price{"EventBridge archive, GB in a month", 1, 0.023, ofEventBridge, eventsAccount}
+	tick       = Price{"EventBridge Scheduler invocations", 1e6, 1.00, ofEventBridge, eventsAccount}
+	invocation = Price{"Lambda requests", 1e6, 0.20, ofLambda, lambdaAccount}
+	gigaSecond = Price{"Lambda GB-seconds, arm64", 1, 0.0000133334, ofLambda, lambdaAccount}
+	s3Write    = Price{"S3 PUT and LIST requests", 1e3, 0.005, ofS3, s3Account}
+	s3Read     = Price{"S3 GET and HEAD requests", 1e3, 0.0004, ofS3, s3Account}
+	s3GB       = Price{"S3 storage, GB in a month", 1, 0.023, ofS3, storageAccount}
+	logGB      = Price{"CloudWatch Logs, GB written", 1, 0.50, ofCloudWatch, cloudWatchAccount}
+	loggedGB   = Price{"CloudWatch Logs, GB in a month", 1, 0.03, ofCloudWatch, remembered}
+	metric     = Price{"CloudWatch custom metrics", 1, 0.30, ofCloudWatch, metricAccount}
+	alarm      = Price{"CloudWatch alarms, by metric", 1, 0.10, ofCloudWatch, alarmAccount}
+	dashboard  = Price{"CloudWatch dashboards", 1, 3.00, ofCloudWatch, cloudWatchAccount}
 )
 
 // Line is one line of a bill.
