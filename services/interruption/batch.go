@@ -173,6 +173,7 @@ func (s *Service) say(ctx context.Context, b *session, heard []*hearing, now tim
 		return
 	}
 	for _, h := range said {
+		s.tell(h, now)
 		h.Err = h.err
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"github.com/joist-autoscaler/joist/services/interruption/internal/notice"
 	"github.com/joist-autoscaler/joist/services/interruption/internal/owner"
 	"github.com/joist-autoscaler/joist/shared/event"
+	"github.com/joist-autoscaler/joist/shared/host"
 	"github.com/joist-autoscaler/joist/shared/queue"
 )
 
@@ -27,8 +28,8 @@ func (s *Service) encode(b *session, h *hearing, now time.Time) error {
 // write appends one fact. What was written before may move, and stays where its fact
 // has it.
 func (s *Service) write(b *session, now time.Time, typ event.Type, body event.Body) error {
-	maker, before := event.Maker{Service: "interruption", Cluster: s.Cluster}, len(b.room)
-	out, err := maker.Append(b.room, now, body)
+	before := len(b.room)
+	out, err := s.maker().Append(b.room, now, body)
 	if err != nil {
 		return err
 	}
@@ -42,4 +43,25 @@ func noticed(n *notice.Notice, i *owner.Instance) event.NodeNoticed {
 	return event.NodeNoticed{
 		Kind: n.Kind, InstanceID: i.ID, Deadline: n.Deadline, Noticed: n.Noticed, Detail: n.Detail, Offering: i.Offering,
 	}
+}
+
+// tell begins the stories that an event of AWS is of, or goes on with them: when AWS said
+// it, and until we did. AWS sends no trace of its own, and may send an event twice, which
+// is the same span then.
+func (s *Service) tell(h *hearing, now time.Time) {
+	if s.Span == nil {
+		return
+	}
+	for i := range h.question.Found.Ours {
+		s.chapter(h, "notice "+string(h.notice.Kind), noticed(&h.notice, &h.question.Found.Ours[i]), now)
+	}
+	if !h.gone.IsZero() {
+		s.chapter(h, "notice of the end", event.InstanceGone{InstanceID: h.notice.Instances[0], Shown: h.gone}, now)
+	}
+}
+
+func (s *Service) chapter(h *hearing, name string, body event.Body, now time.Time) {
+	of := s.maker().Head(now, body)
+	h.Stories, h.Note.Correlation = append(h.Stories, of.Traceparent), of.Correlation
+	s.Span(host.Span{Name: name, Of: of, Begins: true, From: h.notice.Noticed, To: now, Fields: []any{"aws_event", h.notice.EventID}})
 }

@@ -49,6 +49,9 @@ type Service struct {
 	// Limit is how long one call to EC2 or to the bus may take; zero is as long as
 	// it likes.
 	Limit time.Duration
+	// Span hears of what AWS said, as what begins the story of an instance's end; nil
+	// hears nothing.
+	Span func(host.Span)
 
 	once   sync.Once
 	finder *owner.Finder
@@ -91,6 +94,10 @@ func (s *Service) Handle(ctx context.Context, m queue.Message) error {
 // source is where the facts come from.
 const source = "joist/interruption"
 
+func (s *Service) maker() event.Maker {
+	return event.Maker{Service: "interruption", Cluster: s.Cluster}
+}
+
 // labels are the types by which lines and metrics know an event of AWS: these
 // few, whatever is in the message.
 var labels = func() map[event.NoticeKind]string {
@@ -115,7 +122,7 @@ func (s *Service) envelope(ctx context.Context, e event.Envelope) error {
 
 // publish says facts that a tick led to.
 func (s *Service) publish(ctx context.Context, cause *event.Envelope, bodies ...event.Body) error {
-	maker := event.Maker{Service: "interruption", Cluster: s.Cluster}
+	maker := s.maker()
 	facts := make([]event.Envelope, 0, len(bodies))
 	for _, body := range bodies {
 		fact, err := maker.New(s.Now(), body, cause)

@@ -40,5 +40,15 @@ func (s *Service) poll(ctx context.Context, e event.Envelope, tick event.Tick) e
 		}
 	}
 	host.Say(ctx, "statuses", len(statuses), "notices", len(facts))
-	return s.publish(ctx, &e, facts...)
+	if err := s.publish(ctx, &e, facts...); err != nil || s.Span == nil {
+		return err
+	}
+	for _, fact := range facts {
+		notice := fact.(event.NodeNoticed)
+		s.Span(host.Span{
+			Name: "notice " + string(notice.Kind), Of: s.maker().Head(s.Now(), fact), Begins: true, From: notice.Noticed, To: s.Now(),
+			Links: []string{e.Traceparent},
+		})
+	}
+	return nil
 }

@@ -62,7 +62,7 @@ func (s *Service) admit(ctx context.Context, e event.Envelope, b event.PlanMade)
 // the outbox says that they all exist.
 func (s *Service) carryOut(ctx context.Context, e event.Envelope, held outbox.Held, plan scheduling.Plan) (outbox.Held, error) {
 	if held.State == outbox.Applying {
-		err := s.create(ctx, held, plan)
+		err := s.create(ctx, e, held, plan)
 		if err != nil {
 			return held, err
 		}
@@ -113,7 +113,7 @@ func (s *Service) pass(ctx context.Context, held outbox.Held, plan scheduling.Pl
 
 // create makes the claims that the outbox lists. A name that is taken is a
 // claim that an earlier delivery made.
-func (s *Service) create(ctx context.Context, held outbox.Held, plan scheduling.Plan) error {
+func (s *Service) create(ctx context.Context, e event.Envelope, held outbox.Held, plan scheduling.Plan) error {
 	var listed []scheduling.PlannedClaim
 	for _, intent := range plan.Intents {
 		for _, planned := range intent.Claims {
@@ -129,6 +129,7 @@ func (s *Service) create(ctx context.Context, held outbox.Held, plan scheduling.
 		if listed[i].Pods > 0 {
 			annotate(claim, NominatedAnnotation, s.Now().Add(NominationWindow).Format(time.RFC3339))
 		}
+		s.within(claim, e)
 		_, err := s.Client.Create(ctx, claim)
 		if err != nil && !fault.Is(err, fault.Conflict) {
 			return fmt.Errorf("creating NodeClaim %s: %w", claim.Name, err)

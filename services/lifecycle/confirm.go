@@ -86,7 +86,7 @@ func (s *Service) beginRemoval(ctx context.Context, f *proposalFact, l *live) er
 	if refused, err := s.spends(ctx, f, candidates, l); refused || err != nil {
 		return err
 	}
-	if candidates, err = s.mark(ctx, candidates, nil); err != nil {
+	if candidates, err = s.mark(ctx, f.e, candidates, nil); err != nil {
 		return err
 	}
 	s.decided(f)
@@ -121,7 +121,7 @@ func (s *Service) beginReplacement(ctx context.Context, f *proposalFact) error {
 	if refused, err := s.spends(ctx, f, candidates, l); refused || err != nil {
 		return err
 	}
-	if _, err = s.mark(ctx, candidates, replacementsOf(f.plan)); err != nil {
+	if _, err = s.mark(ctx, f.e, candidates, replacementsOf(f.plan)); err != nil {
 		return err
 	}
 	if held, err = held.Swap(ctx, s.Client, next); err != nil {
@@ -235,10 +235,10 @@ func (s *Service) sayBlocked(ctx context.Context, candidates []saga.Candidate, o
 
 // mark writes on every claim that its proposal acts, and only then taints the nodes:
 // a claim that does not say so is no part of the next count.
-func (s *Service) mark(ctx context.Context, candidates []saga.Candidate, replacements []string) ([]saga.Candidate, error) {
+func (s *Service) mark(ctx context.Context, e event.Envelope, candidates []saga.Candidate, replacements []string) ([]saga.Candidate, error) {
 	candidates = slices.Clone(candidates)
 	err := errors.Join(s.do.Each(len(candidates), func(i int) (err error) {
-		candidates[i].Claim, err = s.begin(ctx, candidates[i].Claim, replacements)
+		candidates[i].Claim, err = s.begin(ctx, e, candidates[i].Claim, replacements)
 		return err
 	})...)
 	if err != nil {

@@ -130,6 +130,10 @@ func (s *Service) markGone(ctx context.Context, e event.Envelope, claim *karpent
 	if claim.Annotations[sweep.GoneAnnotation] == "" {
 		marked := claim.DeepCopy()
 		annotate(marked, sweep.GoneAnnotation, s.Now().UTC().Format(time.RFC3339))
+		if claim.DeletionTimestamp == nil {
+			// Nothing had ended it before; else its end is the story of what did.
+			s.within(marked, e)
+		}
 		effects = append(effects, effect.Update{Object: marked})
 	}
 	if claim.DeletionTimestamp == nil {

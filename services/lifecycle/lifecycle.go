@@ -93,7 +93,7 @@ type Config struct {
 	Count func(what Counted, value float64, labels ...string)
 	// Span hears of a part of a story that no message tells: a node that came, or went.
 	// Nil hears nothing.
-	Span func(name string, of event.Envelope, from, to time.Time)
+	Span func(host.Span)
 }
 
 // Service is lifecycle. News of one instance may be handled beside everything else,
@@ -153,7 +153,7 @@ func New(config Config) *Service {
 		removals: eviction.New(config.Parallel, config.Now),
 		pods:     map[string]traffic.Memory{},
 	}
-	s.do.Deleted, s.do.Story = s.tallied.deleted, s.stories.of
+	s.do.Deleted, s.do.Story = s.tallied.deleted, s.storyOf
 	return s
 }
 

@@ -29,7 +29,7 @@ func (s *Service) propose(ctx context.Context, b event.DisruptionProposed) error
 		if scheduling.ProposalOf(claims[i]) != nil {
 			return nil
 		}
-		_, err := s.note(ctx, claims[i], &scheduling.Proposal{ID: b.Proposal, Reason: b.Reason, Method: b.Method, Proposed: s.Now().UTC()})
+		_, err := s.note(ctx, claims[i], &scheduling.Proposal{ID: b.Proposal, Reason: b.Reason, Method: b.Method, Proposed: s.Now().UTC()}, nil)
 		return err
 	})...)
 }
@@ -48,7 +48,7 @@ func (s *Service) drop(ctx context.Context, b event.DisruptionProposed) error {
 		if p == nil || p.ID != b.Proposal || !p.Confirmed.IsZero() {
 			return nil
 		}
-		if _, err = s.note(ctx, c, nil); err == nil {
+		if _, err = s.note(ctx, c, nil, nil); err == nil {
 			s.count(Invalid, 1, karpenter.ConsolidationType(p.Method))
 		}
 		return err
@@ -100,8 +100,9 @@ func (s *Service) ripe(b event.DisruptionProposed, claims []*karpenter.NodeClaim
 }
 
 // note writes a proposal on the claim, or takes it off where it is nil, and gives
-// the claim as it is then. A claim that says something else by now is left alone.
-func (s *Service) note(ctx context.Context, c *karpenter.NodeClaim, p *scheduling.Proposal) (*karpenter.NodeClaim, error) {
+// the claim as it is then. A claim that says something else by now is left alone. The
+// message is the one with which the proposal acts; nil where it does not.
+func (s *Service) note(ctx context.Context, c *karpenter.NodeClaim, p *scheduling.Proposal, acts *event.Envelope) (*karpenter.NodeClaim, error) {
 	text, err := json.Marshal(p)
 	if err != nil {
 		return nil, fault.E("encoding a proposal", fault.Bug, err)
@@ -115,6 +116,9 @@ func (s *Service) note(ctx context.Context, c *karpenter.NodeClaim, p *schedulin
 			delete(c.Annotations, scheduling.ProposalAnnotation)
 		} else {
 			annotate(c, scheduling.ProposalAnnotation, string(text))
+		}
+		if acts != nil {
+			s.within(c, *acts)
 		}
 		return true
 	})
@@ -160,13 +164,13 @@ func (s *Service) rewrite(ctx context.Context, c *karpenter.NodeClaim, write fun
 }
 
 // begin writes on the claim that its proposal acts, and what replaces it.
-func (s *Service) begin(ctx context.Context, c *karpenter.NodeClaim, replacements []string) (*karpenter.NodeClaim, error) {
+func (s *Service) begin(ctx context.Context, e event.Envelope, c *karpenter.NodeClaim, replacements []string) (*karpenter.NodeClaim, error) {
 	if saga.Acting(c) != nil {
 		return c, nil
 	}
 	p := *scheduling.ProposalOf(c)
 	p.Confirmed, p.Replacements = s.Now().UTC(), replacements
-	begun, err := s.note(ctx, c, &p)
+	begun, err := s.note(ctx, c, &p, &e)
 	if err == nil && (begun.DeletionTimestamp != nil || !saga.Begun([]*karpenter.NodeClaim{begun}, replacements)) {
 		err = fault.F("beginning proposal "+p.ID, fault.Retry, "NodeClaim %s goes, or says something else by now", c.Name)
 	}

@@ -250,7 +250,7 @@ func (s *Service) undo(ctx context.Context, c *karpenter.NodeClaim, why string) 
 	if saga.Acting(c) == nil {
 		return nil
 	}
-	if _, err := s.note(ctx, c, nil); err != nil {
+	if _, err := s.note(ctx, c, nil, nil); err != nil {
 		return err
 	}
 	text := "Disruption is rolled back: " + why

@@ -104,10 +104,9 @@ func (s *Service) bind(ctx context.Context, e event.Envelope, claims []*karpente
 	matches, orphans := match(claims, instances)
 	failures := s.do.Each(len(matches), func(i int) error {
 		m := matches[i]
-		bound, err := s.bindTo(ctx, claims[m.claim], m.instance)
+		bound, err := s.bindTo(ctx, e, claims[m.claim], m.instance)
 		if err == nil {
 			claims[m.claim] = bound
-			s.stories.note(ofClaim(bound.UID), e, s.Now())
 		}
 		return err
 	})
@@ -172,7 +171,7 @@ func providerID(instance event.Launched) string {
 
 // bindTo swaps the providerID in. A lost swap is a retry of the message: who
 // won may have bound another instance.
-func (s *Service) bindTo(ctx context.Context, claim *karpenter.NodeClaim, instance event.Launched) (*karpenter.NodeClaim, error) {
+func (s *Service) bindTo(ctx context.Context, e event.Envelope, claim *karpenter.NodeClaim, instance event.Launched) (*karpenter.NodeClaim, error) {
 	facts, err := s.facts(ctx, claim, instance.Offering)
 	if err != nil {
 		return nil, err
@@ -187,7 +186,9 @@ func (s *Service) bindTo(ctx context.Context, claim *karpenter.NodeClaim, instan
 		return nil, fmt.Errorf("binding %s to NodeClaim %s: %w", instance.InstanceID, claim.Name, err)
 	}
 	bound := stored.(*karpenter.NodeClaim)
-	return bound, s.label(ctx, bound, facts, instance.Offering)
+	told := bound.DeepCopy()
+	s.within(told, e)
+	return bound, s.label(ctx, told, facts, instance.Offering)
 }
 
 // facts are what the intent says of an offering.

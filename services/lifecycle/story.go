@@ -7,16 +7,21 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/joist-autoscaler/joist/services/lifecycle/internal/tally"
+	"github.com/joist-autoscaler/joist/shared/cluster"
 	"github.com/joist-autoscaler/joist/shared/event"
+	"github.com/joist-autoscaler/joist/shared/host"
+	"github.com/joist-autoscaler/joist/shared/karpenter"
+	"github.com/joist-autoscaler/joist/shared/scheduling"
 )
 
-// stories remember which message began what a look goes on with, so that what the look
-// sends belongs to the same story: a launch that is asked for again, the tags, the end of
-// an instance that was noticed. It is memory only: a process that lost it tells the rest
-// as a story of its own, and does nothing else otherwise.
+// stories remember which message began what a look goes on with, by the claim, so that
+// what the look sends and sees belongs to the same story: the tags, the end of an instance
+// that was noticed, the node that came. What is written on the claim says the same to the
+// next leader (within). This is the memory of one: it is ahead of its cache, and knows of
+// notices that have no deadline, for which nothing is written on the claim.
 type stories struct {
 	mu  sync.Mutex
-	all map[string]story
+	all map[types.UID]story
 }
 
 type story struct {
@@ -27,41 +32,42 @@ type story struct {
 // storyMax is how long a story is kept that nothing was heard of.
 const storyMax = 24 * time.Hour
 
-func launchOf(id string) string    { return "intent/" + id }
-func ofClaim(uid types.UID) string { return "claim/" + string(uid) }
+// within puts a claim that is about to be written for a message into its story. It is no
+// write of its own, and without a trace nothing is written.
+func (s *Service) within(c *karpenter.NodeClaim, e event.Envelope) {
+	if c.UID != "" {
+		s.stories.note(c.UID, e, s.Now())
+	}
+	if e.Traceparent != "" {
+		annotate(c, scheduling.StoryAnnotation, e.Traceparent)
+	}
+}
 
-// note remembers the cause of something. Its body is not needed.
-func (t *stories) note(key string, cause event.Envelope, now time.Time) {
+// note remembers the cause of what becomes of a claim. Its body is not needed.
+func (t *stories) note(claim types.UID, cause event.Envelope, now time.Time) {
 	cause.Data = nil
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.all == nil {
-		t.all = map[string]story{}
+		t.all = map[types.UID]story{}
 	}
-	t.all[key] = story{cause, now}
+	t.all[claim] = story{cause, now}
 }
 
-func (t *stories) find(key string) *event.Envelope {
+func (t *stories) find(claim types.UID) *event.Envelope {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if found, ok := t.all[key]; ok {
+	if found, ok := t.all[claim]; ok {
 		return &found.cause
 	}
 	return nil
 }
 
-// of is the cause of a message that no message at hand causes; nil is none.
-func (t *stories) of(body event.Body) *event.Envelope {
-	switch b := body.(type) {
-	case event.LaunchRequested:
-		return t.find(launchOf(b.Intent))
-	case event.TagRequested:
-		return t.find(ofClaim(types.UID(b.ClaimUID)))
-	case event.TerminateRequested:
-		return t.find(ofClaim(types.UID(b.ClaimUID)))
-	default:
-		return nil
-	}
+// drop forgets everything: another leads, and writes what goes on from here.
+func (t *stories) drop() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.all = nil
 }
 
 // forget drops the stories of claims that are gone, and those that are old.
@@ -70,23 +76,54 @@ func (t *stories) forget(before, now map[types.UID]sight, at time.Time) {
 	defer t.mu.Unlock()
 	for uid := range before {
 		if _, still := now[uid]; !still {
-			delete(t.all, ofClaim(uid))
+			delete(t.all, uid)
 		}
 	}
-	for key, s := range t.all {
+	for uid, s := range t.all {
 		if at.Sub(s.at) > storyMax {
-			delete(t.all, key)
+			delete(t.all, uid)
 		}
 	}
 }
 
-// narrate adds what a look saw to the story of the claim: there is no message about it.
-func (s *Service) narrate(c tally.Count) {
+// storyOf is the cause of a message about a claim that no message at hand causes; nil is
+// none.
+func (s *Service) storyOf(body event.Body) *event.Envelope {
+	name, uid := "", types.UID("")
+	switch b := body.(type) {
+	case event.TagRequested:
+		name, uid = b.Tags[karpenter.NodeClaimTagKey], types.UID(b.ClaimUID)
+	case event.TerminateRequested:
+		name, uid = b.Claim, types.UID(b.ClaimUID)
+	default:
+		return nil
+	}
+	if cause := s.stories.find(uid); cause != nil {
+		return cause
+	}
+	if object, ok := s.Cache.Get(cluster.NodeClaims, cluster.Key{Name: name}); ok && object.GetUID() == uid {
+		return scheduling.StoryOf(object)
+	}
+	return nil
+}
+
+// narrate adds what a look saw of a claim to its story: there is no message about it.
+func (s *Service) narrate(c tally.Count, of *karpenter.NodeClaim) {
 	name := map[tally.What]string{tally.Initialized: "node initialized", tally.ClaimTermination: "node gone"}[c.What]
 	if name == "" || s.Span == nil {
 		return
 	}
-	if cause := s.stories.find(ofClaim(c.Claim)); cause != nil {
-		s.Span(name, *cause, s.looked.Add(-time.Duration(c.Value*float64(time.Second))), s.looked)
+	cause := s.stories.find(c.Claim)
+	if cause == nil {
+		cause = scheduling.StoryOf(of)
 	}
+	if cause == nil {
+		return
+	}
+	told := *cause
+	told.Cluster = s.Cluster.Name
+	s.Span(host.Span{
+		Name: name, Of: told, From: s.looked.Add(-time.Duration(c.Value * float64(time.Second))), To: s.looked,
+		Fields: []any{"nodeclaim", of.Name, "instance", of.Status.ProviderID},
+	})
 }

@@ -9,65 +9,93 @@ import (
 
 	"github.com/joist-autoscaler/joist/services/lifecycle"
 	"github.com/joist-autoscaler/joist/shared/event"
+	"github.com/joist-autoscaler/joist/shared/host"
+	"github.com/joist-autoscaler/joist/shared/karpenter"
+	"github.com/joist-autoscaler/joist/shared/scheduling"
 )
 
 // What a look sends belongs to the story that it goes on with: tags to the launch's, the
 // end to the notice's; and a node's coming and going are told in them, though no message
-// says so.
+// says so. Each claim says whose story it is in, so that the next leader goes on with it.
 func TestALookGoesOnWithItsStory(t *testing.T) {
-	s := newSite(t)
-	var spans []string
-	s.start(s.As("lifecycle"), func(c *lifecycle.Config) {
-		c.Span = func(name string, of event.Envelope, from, to time.Time) {
-			if from.After(to) || len(of.Data) != 0 {
-				t.Errorf("%s from %s to %s", name, from, to)
+	for name, dies := range map[string]bool{"in one life": false, "with a restart after each message": true} {
+		t.Run(name, func(t *testing.T) {
+			s := newSite(t)
+			var spans []string
+			live := func() {
+				s.start(s.As("lifecycle"), func(c *lifecycle.Config) {
+					c.Span = func(told host.Span) {
+						if told.From.After(told.To) || len(told.Of.Data) != 0 || told.Begins {
+							t.Errorf("%+v", told)
+						}
+						spans = append(spans, told.Name+" in "+told.Of.Correlation+" below "+told.Of.Traceparent)
+					}
+				})
+				s.step()
 			}
-			spans = append(spans, name+" in "+of.Correlation)
-		}
-	})
-	s.step()
-	launched := s.asks("one")
-	i := slices.IndexFunc(launched, func(e event.Envelope) bool { return e.Type == event.LaunchRequestedType })
-	if i < 0 {
-		t.Fatalf("nothing was launched: %v", words(launched))
-	}
-	story := launched[i].Correlation
-	answer := s.message(settled("one", 1, "i-1"))
-	answer.Correlation, answer.Traceparent = story, "00-0123456789abcdef0123456789abcdef-0123456789abcdef-01"
-	s.handle(answer, "")
-	s.join("node-1", "i-1")
-	s.pass(40 * time.Second)
-	told := func(want event.Type, correlation string) {
-		t.Helper()
-		found := 0
-		for _, e := range s.sent() {
-			if e.Type != want {
-				continue
+			heard := func(e event.Envelope) {
+				s.handle(e, "")
+				if dies {
+					live()
+				}
 			}
-			found++
-			if e.Correlation != correlation || e.Traceparent == "" {
-				t.Errorf("%s is of story %s with %q, want %s", want, e.Correlation, e.Traceparent, correlation)
+			live()
+			launched := s.asks("one")
+			i := slices.IndexFunc(launched, func(e event.Envelope) bool { return e.Type == event.LaunchRequestedType })
+			if i < 0 {
+				t.Fatalf("nothing was launched: %v", words(launched))
 			}
-		}
-		if found == 0 {
-			t.Errorf("no %s was sent", want)
-		}
-	}
-	told(event.TagRequestedType, story)
-	notice := s.notice(event.SpotInterruption, "i-1", "terminate")
-	notice.Correlation, notice.Traceparent = "noticed", "00-fedcba9876543210fedcba9876543210-0123456789abcdef-01"
-	s.handle(notice, "")
-	s.pass(40 * time.Second)
-	told(event.TerminateRequestedType, "noticed")
-	s.handle(s.message(event.InstanceGone{InstanceID: "i-1", Shown: s.now}), "")
-	s.pass(5 * time.Second)
-	if diff := cmp.Diff([]string{"node initialized in " + story, "node gone in noticed"}, spans); diff != "" {
-		t.Error(diff)
+			story := launched[i].Correlation
+			answer := s.message(settled("one", 1, "i-1"))
+			answer.Correlation, answer.Traceparent = story, "00-"+story+"-0123456789abcdef-01"
+			heard(answer)
+			s.join("node-1", "i-1")
+			s.pass(40 * time.Second)
+			s.tells(event.TagRequestedType, answer)
+			notice := s.notice(event.SpotInterruption, "i-1", "terminate")
+			if notice.Traceparent != notice.Root() {
+				t.Errorf("a notice begins with %q, want %q", notice.Traceparent, notice.Root())
+			}
+			heard(notice)
+			s.pass(40 * time.Second)
+			s.tells(event.TerminateRequestedType, notice)
+			gone := s.message(event.InstanceGone{InstanceID: "i-1", Shown: s.now})
+			if gone.Correlation != notice.Correlation {
+				t.Errorf("the end is of the story %s, and the notice of %s", gone.Correlation, notice.Correlation)
+			}
+			heard(gone)
+			s.pass(5 * time.Second)
+			want := []string{
+				"node initialized in " + story + " below " + answer.Traceparent,
+				"node gone in " + notice.Correlation + " below " + notice.Traceparent,
+			}
+			if diff := cmp.Diff(want, spans); diff != "" {
+				t.Error(diff)
+			}
+		})
 	}
 }
 
-// A launch that is asked for again is in the story that asked for it first, and a process
-// that lost its memory asks all the same.
+// tells demands that messages of the type were sent, all in the story of the cause.
+func (s *site) tells(want event.Type, cause event.Envelope) {
+	s.t.Helper()
+	found := 0
+	for _, e := range s.sent() {
+		if e.Type != want {
+			continue
+		}
+		found++
+		if e.Correlation != cause.Correlation || e.Traceparent != cause.Traceparent {
+			s.t.Errorf("%s is of story %s with %q, want %s with %q", want, e.Correlation, e.Traceparent, cause.Correlation, cause.Traceparent)
+		}
+	}
+	if found == 0 {
+		s.t.Errorf("no %s was sent", want)
+	}
+}
+
+// A launch that is asked for again is in the story that asked for it first, whether the
+// process that did still lives or not.
 func TestALaunchThatIsAskedForAgainIsInItsStory(t *testing.T) {
 	for name, lost := range map[string]bool{"remembered": false, "lost": true} {
 		t.Run(name, func(t *testing.T) {
@@ -82,10 +110,24 @@ func TestALaunchThatIsAskedForAgainIsInItsStory(t *testing.T) {
 				t.Fatal("it is not asked for again")
 			}
 			i := slices.IndexFunc(first, func(e event.Envelope) bool { return e.Type == event.LaunchRequestedType })
-			if same := again[0].Correlation == first[i].Correlation; again[0].ID != first[i].ID || same == lost {
+			if again[0].ID != first[i].ID || again[0].Correlation != first[i].Correlation || again[0].Traceparent != first[i].Traceparent || first[i].Traceparent == "" {
 				t.Errorf("first %+v, then %+v", first[i], again[0])
 			}
 		})
+	}
+}
+
+// A claim whose story cannot be read, for somebody wrote on it, is in none.
+func TestAStoryThatCannotBeRead(t *testing.T) {
+	for _, written := range []string{"", "?", "00-0123456789abcdef-0123456789abcdef-01", "00-xyz3456789abcdef0123456789abcdef-0123456789abcdef-01"} {
+		s := newSite(t)
+		first := s.asks("one")
+		s.edit(func(c *karpenter.NodeClaim) { c.Annotations[scheduling.StoryAnnotation] = written })
+		s.pass(35 * time.Second)
+		again := slices.DeleteFunc(s.sent(), func(e event.Envelope) bool { return e.Type != event.LaunchRequestedType })
+		if len(again) == 0 || again[0].Traceparent != "" || again[0].Correlation != again[0].ID || len(first) == 0 {
+			t.Errorf("%q: %+v", written, again)
+		}
 	}
 }
 
@@ -93,6 +135,8 @@ func TestALaunchThatIsAskedForAgainIsInItsStory(t *testing.T) {
 func (s *site) asks(id string) []event.Envelope {
 	s.t.Helper()
 	held := s.batch()
-	s.handle(s.plan(held, s.planned(held, id, 1)), "")
+	plan := s.plan(held, s.planned(held, id, 1))
+	plan.Traceparent = plan.Root()
+	s.handle(plan, "")
 	return s.sent()
 }

@@ -1,6 +1,7 @@
 package lifecycle
 
 import (
+	"cmp"
 	"math"
 	"slices"
 	"strings"
@@ -80,7 +81,7 @@ func (s *Service) tally(before map[types.UID]sight, w world) {
 		looks := tally.Looks{Before: sights(before), Now: sights(s.seen), At: s.looked, Why: s.tallied.why}
 		for _, c := range looks.Happened() {
 			s.count(Counted(c.What), c.Value, c.Labels...)
-			s.narrate(c)
+			s.narrate(c, cmp.Or(s.seen[c.Claim].claim, before[c.Claim].claim))
 		}
 		s.tallied.forget(before, s.seen)
 		s.stories.forget(before, s.seen, s.looked)
@@ -93,6 +94,7 @@ func (s *Service) tally(before map[types.UID]sight, w world) {
 // retire forgets what a leader knew: another counts now, and the gauges would stand still.
 func (s *Service) retire() {
 	s.seen = nil
+	s.stories.drop()
 	s.gauge(nil)
 }
 

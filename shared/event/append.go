@@ -10,6 +10,7 @@ import (
 // appender is a body that writes itself, byte for byte as encoding/json would.
 // It is for the bodies of which there are thousands a second.
 type appender interface {
+	chapter
 	AppendJSON(out []byte) ([]byte, error)
 	// appendKey appends the fields of Key as DeriveID does.
 	appendKey(text []byte) []byte

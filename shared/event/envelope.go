@@ -1,7 +1,9 @@
 package event
 
 import (
+	"encoding/hex"
 	"encoding/json"
+	"strings"
 	"time"
 
 	"github.com/joist-autoscaler/joist/shared/fault"
@@ -71,6 +73,13 @@ type Body interface {
 // referrer is a body whose bulk lies in a document.
 type referrer interface{ Reference() Ref }
 
+// chapter is a body that belongs to the story of what it is about, whoever says it and
+// whatever made them look: its messages find together though no one knows of the others.
+type chapter interface {
+	// story names whose story it is.
+	story() (kind, name string)
+}
+
 // Maker stamps envelopes for one service.
 type Maker struct {
 	// Service is the producer's name; the source becomes "joist/<service>".
@@ -102,7 +111,7 @@ func (m Maker) Until(now, expires time.Time, body Body, cause *Envelope) (Envelo
 	e := m.stamp(now, expires, body)
 	e.Data = data
 	if cause != nil {
-		e.inherit(*cause)
+		e.inherit(*cause, body)
 	}
 	return e, nil
 }
@@ -136,6 +145,10 @@ func (m Maker) appendHead(out []byte, now time.Time, spec Spec, body Body) ([]by
 // sourcePrefix stands before the service in a source.
 const sourcePrefix = "joist/"
 
+// Head is the envelope that New makes where no message is the cause, without its data,
+// for who tells of a message rather than sends it.
+func (m Maker) Head(now time.Time, body Body) Envelope { return m.stamp(now, now, body) }
+
 // stamp makes the envelope without its data.
 func (m Maker) stamp(now, expires time.Time, body Body) Envelope {
 	if earliest := now.Add(MinTTL); expires.Before(earliest) {
@@ -149,23 +162,55 @@ func (m Maker) stamp(now, expires time.Time, body Body) Envelope {
 	}
 	e.ID = DeriveID(string(e.Type), m.Cluster, body.Key()...)
 	e.Correlation = e.ID
+	if c, ok := body.(chapter); ok {
+		kind, name := c.story()
+		e.Correlation = DeriveID(kind, m.Cluster, name)
+		e.Traceparent = e.Root()
+	}
 	if r, ok := body.(referrer); ok {
 		e.Dataref = r.Reference().Key()
 	}
 	return e
 }
 
-// inherit takes the story from the cause. An emitter that does not know the
-// cluster's UID learns it here; the id is not changed by that, so that it does
-// not depend on which message happened to be the cause.
-func (e *Envelope) inherit(cause Envelope) {
-	e.Correlation = cause.Correlation
+// inherit takes the story from the cause, unless the body has one of its own. An
+// emitter that does not know the cluster's UID learns it here; the id is not changed by
+// that, so that it does not depend on which message happened to be the cause.
+func (e *Envelope) inherit(cause Envelope, body Body) {
 	e.Causation = cause.ID
-	e.Traceparent = cause.Traceparent
+	if _, own := body.(chapter); !own {
+		e.Correlation, e.Traceparent = cause.Correlation, cause.Traceparent
+	}
 	if e.ClusterUID == "" {
 		e.ClusterUID = cause.ClusterUID
 	}
 }
+
+// Root is the W3C context of the span that a message begins with which no message
+// caused, or which belongs to another story than its cause: the trace is the story, and
+// the span is derived from the id, so that the same fact said twice is the same span.
+func (e Envelope) Root() string {
+	return tracePrefix + e.Correlation + "-" + e.ID[:spanDigits] + traceSuffix
+}
+
+// StoryOf reads the story off a W3C context of ours; false where that is none.
+func StoryOf(traceparent string) (story string, ours bool) {
+	trace, ok := strings.CutPrefix(traceparent, tracePrefix)
+	if !ok || len(trace) != 2*idBytes+len("-")+spanDigits+len(traceSuffix) || trace[2*idBytes] != '-' {
+		return "", false
+	}
+	story = trace[:2*idBytes]
+	_, err := hex.DecodeString(story)
+	return story, err == nil
+}
+
+// A traceparent is version 00, the trace, the span, and the flag that says that it is
+// kept (https://www.w3.org/TR/trace-context/#traceparent-header).
+const (
+	tracePrefix = "00-"
+	spanDigits  = 16
+	traceSuffix = "-01"
+)
 
 // Encode writes the envelope as structured JSON, with attributes that were
 // unknown on arrival after the known ones.

@@ -9,8 +9,10 @@ import (
 // story, without the envelope.
 func (m Maker) appendStory(out []byte, now, expires time.Time, typ Type, body appender) ([]byte, error) {
 	before := len(out)
-	// The key is written where the message comes to stand, and is gone then.
+	// What ids derive from is written where the message comes to stand, and is gone then.
 	id := digest(body.appendKey(appendOrigin(out, string(typ), m.Cluster))[before:])
+	kind, whose := body.story()
+	story := digest(appendField(appendOrigin(out, kind, m.Cluster), whose)[before:])
 	what, name := body.about()
 	w := writer{out: append(out[:before], '{')}
 	w.always("specversion", SpecVersion)
@@ -21,14 +23,25 @@ func (m Maker) appendStory(out []byte, now, expires time.Time, typ Type, body ap
 	w.time("time", now)
 	w.always("cluster", m.Cluster.Name)
 	w.some("clusteruid", m.Cluster.UID)
-	w.bytes("correlation", id[:])
+	w.bytes("correlation", story[:])
 	w.time("expires", expires)
+	w.name("traceparent")
+	w.out = append(append(append(append(w.out, '"'), tracePrefix...), story[:]...), '-')
+	w.out = append(append(append(w.out, id[:spanDigits]...), traceSuffix...), '"')
 	w.name("data")
 	return w.out, w.err
 }
 
 func (b InstanceGone) appendKey(text []byte) []byte { return appendField(text, b.InstanceID) }
 func (b InstanceGone) about() (what, name string)   { return aboutInstance, b.InstanceID }
+
+// The notices about an instance and its end are one story: AWS sends each by itself, and
+// whoever handles one need not have seen the others.
+func (b InstanceGone) story() (kind, name string) { return instanceStory, b.InstanceID }
+func (b NodeNoticed) story() (kind, name string)  { return instanceStory, b.InstanceID }
+
+// instanceStory is what the ids of such stories derive from.
+const instanceStory = "story of an instance"
 
 func (b NodeNoticed) appendKey(text []byte) []byte {
 	text = appendField(appendField(appendField(text, string(b.Kind)), b.InstanceID), b.Detail)

@@ -29,6 +29,9 @@ type Delivery struct {
 	Note Note
 	// Err is ErrAlone until the handler says otherwise, nil included.
 	Err error
+	// Stories are the W3C contexts of the stories that the message is of, for who tells
+	// of the batch as a whole; a message of AWS may be of several.
+	Stories []string
 
 	verdict Verdict
 	// undone is a failure to carry out the verdict.

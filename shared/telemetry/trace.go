@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/rand"
 	"crypto/sha256"
-	"time"
 
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/codes"
@@ -15,17 +14,17 @@ import (
 	"github.com/joist-autoscaler/joist/shared/fault"
 )
 
-const traceparent = "traceparent"
+const traceparentKey = "traceparent"
 
 // Trace wraps a handler of envelopes into a span. The span's parent is the span
 // of the hop before, which the envelope carries, and the envelope that the
 // handler sees carries the new one: whatever it causes inherits it. Where no hop
 // was before, the story begins a trace of its own.
 func (t *Telemetry) Trace(handle func(ctx context.Context, e event.Envelope) error) func(ctx context.Context, e event.Envelope) error {
-	tracer := t.traces.Tracer("joist")
+	tracer := t.tracer()
 	w3c := propagation.TraceContext{}
 	return func(ctx context.Context, e event.Envelope) error {
-		ctx = w3c.Extract(ctx, propagation.MapCarrier{traceparent: e.Traceparent})
+		ctx = w3c.Extract(ctx, propagation.MapCarrier{traceparentKey: e.Traceparent})
 		ctx, span := tracer.Start(context.WithValue(ctx, storyKey{}, e.Correlation), "process "+string(e.Type),
 			trace.WithSpanKind(trace.SpanKindConsumer), trace.WithAttributes(
 				attribute.String("messaging.operation.type", "process"), attribute.String("messaging.message.id", e.ID),
@@ -35,7 +34,7 @@ func (t *Telemetry) Trace(handle func(ctx context.Context, e event.Envelope) err
 		defer span.End()
 		carrier := propagation.MapCarrier{}
 		w3c.Inject(ctx, carrier)
-		e.Traceparent = carrier[traceparent]
+		e.Traceparent = carrier[traceparentKey]
 		err := handle(ctx, e)
 		if err != nil {
 			span.SetAttributes(attribute.String("error.type", string(fault.KindOf(err))))
@@ -45,17 +44,12 @@ func (t *Telemetry) Trace(handle func(ctx context.Context, e event.Envelope) err
 	}
 }
 
-// Span adds what happened to the story of an envelope, where there is no message about it
-// to handle.
-func (t *Telemetry) Span(name string, of event.Envelope, from, to time.Time) {
-	ctx := propagation.TraceContext{}.Extract(context.Background(), propagation.MapCarrier{traceparent: of.Traceparent})
-	_, span := t.traces.Tracer("joist").Start(context.WithValue(ctx, storyKey{}, of.Correlation), name, trace.WithTimestamp(from), trace.WithAttributes(
-		attribute.String("joist.cluster", of.Cluster), attribute.String("joist.correlation", of.Correlation),
-	))
-	span.End(trace.WithTimestamp(to))
-}
-
-type storyKey struct{}
+// storyKey is of the story that a span belongs to, and rootKey of the id of a span that
+// begins one and is known beforehand.
+type (
+	storyKey struct{}
+	rootKey  struct{}
+)
 
 // stories makes the ids of spans. A trace that begins takes the correlation id
 // of its story, which has the 16 bytes of a trace id because both are that.
@@ -64,7 +58,11 @@ type stories struct{}
 // NewIDs makes the ids of a span that begins a trace.
 func (s stories) NewIDs(ctx context.Context) (trace.TraceID, trace.SpanID) {
 	correlation, _ := ctx.Value(storyKey{}).(string)
-	return traceOf(correlation), s.NewSpanID(ctx, trace.TraceID{})
+	root, known := ctx.Value(rootKey{}).(trace.SpanID)
+	if !known || !root.IsValid() {
+		root = s.NewSpanID(ctx, trace.TraceID{})
+	}
+	return traceOf(correlation), root
 }
 
 // NewSpanID draws one: two tries of one message are two spans.

@@ -19,6 +19,7 @@ import (
 	"go.opentelemetry.io/otel/sdk/trace/tracetest"
 
 	"github.com/joist-autoscaler/joist/shared/event"
+	"github.com/joist-autoscaler/joist/shared/host"
 )
 
 // Two hops of one story: the second's parent is the first's span, and both are
@@ -111,7 +112,7 @@ func TestFlushExports(t *testing.T) {
 	if err := told.Trace(func(context.Context, event.Envelope) error { return nil })(t.Context(), story); err != nil {
 		t.Fatal(err)
 	}
-	told.Span("node initialized", story, noon, noon.Add(time.Minute))
+	told.Span(host.Span{Name: "node initialized", Of: story, From: noon, To: noon.Add(time.Minute)})
 	told.Flush(t.Context())
 	mu.Lock()
 	defer mu.Unlock()

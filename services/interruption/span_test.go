@@ -1,0 +1,92 @@
+package interruption
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/joist-autoscaler/joist/shared/cloud"
+	"github.com/joist-autoscaler/joist/shared/event"
+	"github.com/joist-autoscaler/joist/shared/host"
+	"github.com/joist-autoscaler/joist/shared/queue"
+)
+
+// listen hears of every span.
+func (b *bench) listen() *[]host.Span {
+	var heard []host.Span
+	b.Span = func(s host.Span) { heard = append(heard, s) }
+	return &heard
+}
+
+// begins demands that each fact that was said hangs below a span that began with AWS.
+func (b *bench) begins(t *testing.T, heard []host.Span, from time.Time) {
+	t.Helper()
+	if len(heard) != len(b.said) {
+		t.Fatalf("%d spans for %d facts", len(heard), len(b.said))
+	}
+	story := b.said[0].Correlation
+	for i, said := range b.said {
+		s := heard[i]
+		if !s.Begins || s.Of.Root() != said.Traceparent || said.Correlation != story || !s.From.Equal(from) || !s.To.Equal(b.now) {
+			t.Errorf("%s %s with %q is below %+v", said.Type, said.Correlation, said.Traceparent, s)
+		}
+	}
+}
+
+// What AWS says of an instance and what becomes of it are one story, which begins when
+// AWS says it.
+func TestNoticesBeginTheStoryOfTheirInstance(t *testing.T) {
+	b := newBench()
+	heard := b.listen()
+	for _, say := range []func() error{
+		func() error { return b.hear(t, spotType, mine, "") },
+		func() error {
+			b.instances[0].State = cloud.Terminated
+			return b.hear(t, stateType, mine, `,"state":"terminated"`)
+		},
+	} {
+		b.now = b.now.Add(2 * time.Second)
+		b.said, *heard = nil, nil
+		if err := say(); err != nil {
+			t.Fatal(err)
+		}
+		b.begins(t, *heard, start)
+	}
+	end := b.said[len(b.said)-1]
+	if warned, err := (event.Maker{Service: "interruption", Cluster: web}).New(start, event.NodeNoticed{Kind: event.SpotInterruption, InstanceID: mine, Noticed: start}, nil); err != nil ||
+		end.Type != event.InstanceGoneType || end.Correlation != warned.Correlation {
+		t.Errorf("%s is of the story %s, and the warning of %s (%v)", end.Type, end.Correlation, warned.Correlation, err)
+	}
+}
+
+// A poll's notices are of their instances' stories as well, and lead back to the tick.
+func TestPolledNoticesAreOfTheirInstance(t *testing.T) {
+	b := newBench()
+	heard := b.listen()
+	impaired := start.Add(-2 * time.Minute)
+	b.statuses = []cloud.Status{{InstanceID: mine, Impaired: impaired}}
+	cause, err := b.tick(t, web, event.Tick{Want: event.WantStatus, Due: start})
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.begins(t, *heard, body[event.NodeNoticed](t, b.said[0]).Noticed)
+	if said := b.said[0]; said.Causation != cause.ID || said.Correlation == cause.Correlation || len((*heard)[0].Links) != 1 {
+		t.Errorf("%+v with %v", said, (*heard)[0].Links)
+	}
+}
+
+// A batch tells the stories of its messages to who tells of the batch; a message about
+// nobody of ours has none.
+func TestABatchTellsItsStories(t *testing.T) {
+	b := newBench()
+	heard := b.listen()
+	batch := []host.Delivery{
+		{Message: queue.Message{ID: "1", Body: warning(mine, start)}, Err: host.ErrAlone},
+		{Message: queue.Message{ID: "2", Body: warning(theirs, start)}, Err: host.ErrAlone},
+	}
+	b.Batch(t.Context(), batch)
+	if diff := cmp.Diff([]string{(*heard)[0].Of.Root()}, batch[0].Stories); diff != "" || len(batch[1].Stories) > 0 || batch[0].Note.Correlation != b.said[0].Correlation {
+		t.Errorf("(-want +got)\n%s%v", diff, batch[1].Stories)
+	}
+}

@@ -1,0 +1,81 @@
+package telemetry
+
+import (
+	"context"
+	"log/slog"
+	"testing"
+	"time"
+
+	"go.opentelemetry.io/otel/sdk/trace/tracetest"
+
+	"github.com/joist-autoscaler/joist/shared/event"
+	"github.com/joist-autoscaler/joist/shared/host"
+)
+
+// listened gives a voice, and what is heard of its spans.
+func listened(t *testing.T) (*Telemetry, *tracetest.SpanRecorder) {
+	t.Helper()
+	told, _ := quiet(t, slog.LevelInfo)
+	spans := tracetest.NewSpanRecorder()
+	told.traces.RegisterSpanProcessor(spans)
+	return told, spans
+}
+
+func noticed(t *testing.T, kind event.NoticeKind) event.Envelope {
+	t.Helper()
+	return event.Maker{Service: "interruption", Cluster: event.Cluster{Name: "prod"}}.
+		Head(noon, event.NodeNoticed{Kind: kind, InstanceID: "i-1", Noticed: noon.Add(-time.Second)})
+}
+
+// A notice of AWS has no span: we tell one that begins when AWS said it. Who handles the
+// fact is below it, and the same notice said twice is the same span.
+func TestAStoryBeginsBeforeItsFirstMessage(t *testing.T) {
+	told, spans := listened(t)
+	notice := noticed(t, event.SpotInterruption)
+	for range 2 {
+		told.Span(host.Span{Name: "notice", Of: notice, Begins: true, From: noon.Add(-time.Second), To: noon, Fields: []any{"pods", 3}})
+	}
+	if err := told.Trace(func(context.Context, event.Envelope) error { return nil })(t.Context(), notice); err != nil {
+		t.Fatal(err)
+	}
+	told.Span(host.Span{Name: "clocks", Of: notice, From: noon.Add(time.Second), To: noon})
+	ended := spans.Ended()
+	first, again, handled, last := ended[0], ended[1], ended[2], ended[3]
+	if id := first.SpanContext().TraceID().String(); id != notice.Correlation || first.Parent().IsValid() || !first.StartTime().Equal(noon.Add(-time.Second)) {
+		t.Errorf("the story begins at %s in %s below %v", first.StartTime(), id, first.Parent())
+	}
+	if again.SpanContext().SpanID() != first.SpanContext().SpanID() || again.SpanContext().TraceID() != first.SpanContext().TraceID() {
+		t.Error("said twice it is two spans")
+	}
+	for _, below := range []struct{ name, parent, trace string }{
+		{handled.Name(), handled.Parent().SpanID().String(), handled.SpanContext().TraceID().String()},
+		{last.Name(), last.Parent().SpanID().String(), last.SpanContext().TraceID().String()},
+	} {
+		if below.parent != first.SpanContext().SpanID().String() || below.trace != notice.Correlation {
+			t.Errorf("%s is below %s in %s", below.name, below.parent, below.trace)
+		}
+	}
+	if last.StartTime().After(last.EndTime()) {
+		t.Error("a span ends before it begins")
+	}
+	if end := noticed(t, event.StateChange); end.Correlation != notice.Correlation || end.Root() == notice.Root() {
+		t.Errorf("two notices of an instance are %s and %s", notice.Root(), end.Root())
+	}
+}
+
+// A batch is a span of its own, linked to the stories of its messages.
+func TestABatchIsLinkedToItsStories(t *testing.T) {
+	told, spans := listened(t)
+	stories := []string{noticed(t, event.SpotInterruption).Root(), noticed(t, event.StateChange).Root()}
+	told.Batch(func(_ context.Context, batch []host.Delivery) {
+		batch[0].Stories, batch[1].Stories = stories, []string{"?"}
+	})(t.Context(), make([]host.Delivery, 3))
+	batch := spans.Ended()[0]
+	var linked []string
+	for _, l := range batch.Links() {
+		linked = append(linked, "00-"+l.SpanContext.TraceID().String()+"-"+l.SpanContext.SpanID().String()+"-01")
+	}
+	if len(linked) != 2 || linked[0] != stories[0] || linked[1] != stories[1] || batch.Parent().IsValid() {
+		t.Errorf("linked to %v, want %v", linked, stories)
+	}
+}
