@@ -39,8 +39,9 @@ var (
 // has broken into from handing out tags that open doors elsewhere.
 const anyTag = "*"
 
-// readCluster reads the keys of one cluster.
-func readCluster(r *reader) (Cluster, error) {
+// readCluster reads the keys of one cluster. Functions begins the names of those that it
+// shares, if any.
+func readCluster(r *reader, functions string) (Cluster, error) {
 	adopt := r.text("adopt")
 	c := Cluster{
 		Name: r.text("clusterName"), UID: r.text("clusterUID"), Namespace: r.or("namespace", "joist"), OIDCProvider: r.text("oidcProvider"),
@@ -64,7 +65,7 @@ func readCluster(r *reader) (Cluster, error) {
 		return c, err
 	}
 	var err error
-	c.Plan, err = topology.Of(topology.Cluster{Name: c.Name, Prefix: r.text("namePrefix"), InterruptionQueue: queue})
+	c.Plan, err = topology.Of(topology.Cluster{Name: c.Name, Prefix: r.text("namePrefix"), Functions: functions, InterruptionQueue: queue})
 	if err != nil {
 		return c, err
 	}

@@ -14,6 +14,9 @@ type Config struct {
 	// stack that may be deployed anywhere.
 	Partition, Region, Account string
 	Clusters                   []Cluster
+	// SharedFunctions says that there is one function of each service for all clusters,
+	// which takes a cluster's role for what it does for that.
+	SharedFunctions bool
 	// Bucket is the name of the claim-check bucket, or none for
 	// joist-<cluster>-<account>-<region>.
 	Bucket string

@@ -87,6 +87,22 @@ func TestManyClusters(t *testing.T) {
 	}
 }
 
+// Functions are the clusters' own unless they are to be shared; what is of one cluster
+// alone may still differ.
+func TestSharedFunctions(t *testing.T) {
+	own := must(t, context{"clusters": "prod,staging"})
+	if own.SharedFunctions || own.Clusters[1].Plan.Function("planner") != "staging-joist-planner" {
+		t.Errorf("%+v", own)
+	}
+	shared := must(t, context{"sharedFunctions": "true", "clusters": []any{
+		map[string]any{"clusterName": "prod", "environment": "LOG_LEVEL=debug,JOIST_MAX_INSTANCES_PER_INTENT=7"}, map[string]any{"clusterName": "staging", "environment": "LOG_LEVEL=debug"}}})
+	for _, k := range shared.Clusters {
+		if !shared.SharedFunctions || !k.Plan.Shared() || k.Plan.Function("planner") != shared.Owner()+"-joist-planner" {
+			t.Errorf("%+v of %s", k.Plan, shared.Owner())
+		}
+	}
+}
+
 // Where the cluster's name is too long for IAM, the prefix stands for it.
 func TestLongNames(t *testing.T) {
 	long := strings.Repeat("c", 60)
@@ -151,7 +167,13 @@ func TestRefused(t *testing.T) {
 		"a queue's URL":            {with(context{"interruptionQueue": "https://sqs.eu-west-1.amazonaws.com/1/prod"}), "neither its URL"},
 		"both lists":               {with(context{"clusters": "a,b"}), "both clusterName and clusters"},
 		"no clusters":              {context{"clusters": ""}, "clusters is empty"},
-		"a cluster twice":          {context{"clusters": "prod,prod"}, "both of prod and of prod"},
+		"functions of one":         {with(context{"sharedFunctions": true}), "clusters=prod,staging"},
+		"a role of ours":           {with(context{"environment": "JOIST_ROLE_ARN=x"}), "says itself"},
+		"a long stack's name":      {context{"clusters": "a,b", "sharedFunctions": true, "stackName": strings.Repeat("s", 46), "bucket": "joist-1"}, "at most 45"},
+		"a cluster's own name":     {context{"clusters": "a,b", "sharedFunctions": true, "stackName": "B"}, "that no cluster has"},
+		"functions of two minds": {context{"sharedFunctions": true, "clusters": []any{map[string]any{"clusterName": "a", "environment": "LOG_LEVEL=debug"}, "b"}},
+			`LOG_LEVEL is of the functions, which all clusters share: it is "debug" for a and "" for b`},
+		"a cluster twice": {context{"clusters": "prod,prod"}, "both of prod and of prod"},
 		"a queue twice": {context{"clusters": []any{map[string]any{"clusterName": "a", "interruptionQueue": "q"}, map[string]any{"clusterName": "b", "interruptionQueue": "q"}}},
 			"one reader"},
 		"a queue of another": {context{"clusters": []any{"a", map[string]any{"clusterName": "b", "interruptionQueue": "a"}}}, "one reader"},

@@ -9,7 +9,7 @@ import (
 
 // Told are the variables that the stack itself tells functions, or Lambda does.
 var Told = []string{
-	settings.ClusterName, settings.ClusterUID, settings.Bucket, settings.Prefix, settings.Bus, settings.QueueURL, settings.DeadLetterURL,
+	settings.Clusters, settings.ClusterName, settings.ClusterUID, settings.RoleARN, settings.Bucket, settings.Prefix, settings.Bus, settings.QueueURL, settings.DeadLetterURL,
 	settings.ZonalShift, settings.IsolatedVPC, settings.Region, settings.Lambda, settings.Interruptions,
 }
 

@@ -14,7 +14,7 @@ import (
 var (
 	stackKeys = []string{
 		"clusters", "stackName", "partition", "region", "account", "bucket", "binaries", "alarmTopic", "subnets", "securityGroups",
-		"spotServiceLinkedRole", "chartRepository", "chartVersion", "images", "installCharts", "charts", "kubectlRole", "kubectlLayer",
+		"spotServiceLinkedRole", "sharedFunctions", "chartRepository", "chartVersion", "images", "installCharts", "charts", "kubectlRole", "kubectlLayer",
 	}
 	clusterKeys = []string{
 		"clusterName", "clusterUID", "namePrefix", "namespace", "oidcProvider", "podIdentity", "adopt", "nodeRole", "instanceProfile", "nodeProfiles",
@@ -38,7 +38,7 @@ func Read(get func(key string) any) (Config, error) {
 		StackName: r.text("stackName"), Region: r.text("region"), Account: r.text("account"), Partition: r.text("partition"),
 		Bucket: r.text("bucket"), Binaries: r.or("binaries", "../bin/lambda"), AlarmTopic: r.text("alarmTopic"),
 		Subnets: r.list("subnets"), SecurityGroups: r.list("securityGroups"),
-		SpotRole: r.flag("spotServiceLinkedRole"),
+		SpotRole: r.flag("spotServiceLinkedRole"), SharedFunctions: r.flag("sharedFunctions"),
 		Charts: Charts{Repository: r.or("chartRepository", "deploy/charts"), Version: r.text("chartVersion"), Images: r.text("images"),
 			Install: r.flag("installCharts"), Folder: r.or("charts", "../deploy/charts"), KubectlRole: r.text("kubectlRole"), KubectlLayer: r.text("kubectlLayer")},
 	}
@@ -46,8 +46,12 @@ func Read(get func(key string) any) (Config, error) {
 	if err != nil {
 		return c, err
 	}
+	functions, err := c.functions(len(sources))
+	if err != nil {
+		return c, err
+	}
 	for _, source := range sources {
-		cluster, err := readCluster(source)
+		cluster, err := readCluster(source, functions)
 		if err != nil {
 			return c, err
 		}
@@ -140,13 +144,13 @@ func (c *Config) complete() error {
 	if c.StackName == "" {
 		c.StackName = "Joist-" + strings.ReplaceAll(c.Clusters[0].Plan.Prefix, "_", "-")
 		if len(c.Clusters) > 1 {
-			c.StackName = "Joist"
+			c.StackName = manysStack
 		}
 	}
 	if len(c.Subnets) > 0 != (len(c.SecurityGroups) > 0) {
 		return invalid("give both, or neither", "functions in a VPC need subnets and securityGroups")
 	}
-	return firstOf(c.network, c.charts, c.names, c.twice)
+	return firstOf(c.network, c.charts, c.names, c.twice, c.together)
 }
 
 func firstOf(checks ...func() error) error {

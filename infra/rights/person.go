@@ -65,6 +65,9 @@ func (s Scope) archive() []string {
 // nothing away.
 func (s Scope) named(others map[string]string, arn func(name string) string) []string {
 	names := append(slices.Collect(maps.Values(others)), s.Plan.Prefix+"-joist-*")
+	if s.Plan.Shared() {
+		names = append(names, s.Plan.Functions+"-joist-*")
+	}
 	slices.Sort(names)
 	for i, name := range names {
 		names[i] = arn(name)

@@ -7,14 +7,16 @@ import (
 	"github.com/joist-autoscaler/joist/shared/topology"
 )
 
-// messages is what a service may do to queues: work on its own, park in its own
-// dead-letter queue, and send where the contract says that it sends.
+// messages is what a service may do to queues: work on its own, unless a function that
+// clusters share does so by its own role; park in its own dead-letter queue; and send
+// where the contract says that it sends.
 func (s Scope) messages(service string) []Statement {
 	var out []Statement
 	if own, ok := s.Plan.Queue(service); ok {
-		out = append(out,
-			allow("WorkOnQueue", []string{"sqs:ChangeMessageVisibility", "sqs:DeleteMessage", "sqs:ReceiveMessage"}, []string{s.arn("sqs", own.Name)}),
-			allow("ParkDead", []string{"sqs:SendMessage"}, []string{s.arn("sqs", own.Dead)}))
+		if !s.shares(service) {
+			out = append(out, allow("WorkOnQueue", []string{"sqs:ChangeMessageVisibility", "sqs:DeleteMessage", "sqs:ReceiveMessage"}, []string{s.arn("sqs", own.Name)}))
+		}
+		out = append(out, allow("ParkDead", []string{"sqs:SendMessage"}, []string{s.arn("sqs", own.Dead)}))
 	}
 	if to := s.sends(service); len(to) > 0 {
 		out = append(out, allow("SendCommands", []string{"sqs:SendMessage"}, to))

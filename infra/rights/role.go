@@ -78,19 +78,25 @@ func (s Scope) ticks() Statement {
 	return allow("SendTicks", []string{"sqs:SendMessage"}, to)
 }
 
+// running is what every function's role has, and what it gives up.
+func (s Scope) running(service string) []Statement {
+	return []Statement{
+		allow("WriteLogs", []string{"logs:CreateLogStream", "logs:PutLogEvents"},
+			[]string{s.arn("logs", "log-group:/aws/lambda/"+s.functionName(service)+":*")}),
+		{
+			Sid: "DenyOtherFunctions", Effect: "Deny", Action: []string{"*"}, Resource: []string{"*"},
+			// Without Null a call that names no function would be denied, too.
+			Condition: both(is("ArnNotEquals", "lambda:SourceFunctionArn", s.function(service)), is("Null", "lambda:SourceFunctionArn", "false")),
+		},
+	}
+}
+
 // Function is what a service's role needs besides where it runs as a function, and
 // what it then gives up: credentials of another function with the same role are
 // refused everything. Calls that Lambda makes by itself, to poll, name no function.
 // https://docs.aws.amazon.com/lambda/latest/dg/permissions-source-function-arn.html
 func (s Scope) Function(service string) Document {
-	alien := Statement{
-		Sid: "DenyOtherFunctions", Effect: "Deny", Action: []string{"*"}, Resource: []string{"*"},
-		// Without Null a call that names no function would be denied, too.
-		Condition: both(is("ArnNotEquals", "lambda:SourceFunctionArn", s.function(service)), is("Null", "lambda:SourceFunctionArn", "false")),
-	}
-	logs := allow("WriteLogs", []string{"logs:CreateLogStream", "logs:PutLogEvents"},
-		[]string{s.arn("logs", "log-group:/aws/lambda/"+s.own(s.Functions, service)+":*")})
-	out := []Statement{logs, alien}
+	out := s.running(service)
 	if own, ok := s.Plan.Queue(service); ok {
 		out = append(out, allow("PollQueue", []string{"sqs:GetQueueAttributes"}, []string{s.arn("sqs", own.Name)}))
 	}

@@ -1,6 +1,7 @@
 package rights
 
 import (
+	"cmp"
 	"errors"
 	"slices"
 	"strings"
@@ -93,9 +94,15 @@ func (s Scope) own(names map[string]string, service string) string {
 // Role is the ARN of a service's role.
 func (s Scope) Role(service string) string { return s.iam("role/" + s.own(s.Roles, service)) }
 
+// functionName is what a service's function is called, and its role where clusters share
+// it.
+func (s Scope) functionName(service string) string {
+	return cmp.Or(s.Functions[service], s.Plan.Function(service))
+}
+
 // function is the ARN of a service's function.
 func (s Scope) function(service string) string {
-	return s.arn("lambda", "function:"+s.own(s.Functions, service))
+	return s.arn("lambda", "function:"+s.functionName(service))
 }
 
 func (s Scope) cluster() string { return s.arn("eks", "cluster/"+s.Plan.Cluster) }

@@ -33,15 +33,15 @@ func (p plane) board() {
 }
 
 // alarm makes one alarm. Those that wake somebody go to the topic, where there is one.
-func (p plane) alarm(scope constructs.Construct, a board.Alarm) {
+func (s shared) alarm(scope constructs.Construct, a board.Alarm) {
 	props := &awscloudwatch.CfnAlarmProps{
 		AlarmName: jsii.String(a.Name), AlarmDescription: jsii.String(a.Description), ComparisonOperator: jsii.String(a.Comparison),
 		Threshold: jsii.Number(a.Threshold), EvaluationPeriods: jsii.Number(float64(a.Periods)), DatapointsToAlarm: jsii.Number(float64(a.Datapoints)),
 		TreatMissingData: jsii.String(a.Missing),
 	}
-	if a.Page && p.config.AlarmTopic != "" {
-		props.AlarmActions = &[]any{p.config.AlarmTopic}
-		props.OkActions = &[]any{p.config.AlarmTopic}
+	if a.Page && s.config.AlarmTopic != "" {
+		props.AlarmActions = &[]any{s.config.AlarmTopic}
+		props.OkActions = &[]any{s.config.AlarmTopic}
 	}
 	if a.Expression == "" {
 		m := a.Metrics[0]

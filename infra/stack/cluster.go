@@ -1,12 +1,8 @@
 package stack
 
 import (
-	"maps"
-	"math"
 	"slices"
-	"strconv"
 	"strings"
-	"time"
 
 	"github.com/aws/aws-cdk-go/awscdk/v2"
 	"github.com/aws/aws-cdk-go/awscdk/v2/awsiam"
@@ -15,7 +11,6 @@ import (
 
 	"github.com/joist-autoscaler/joist/infra/config"
 	"github.com/joist-autoscaler/joist/infra/rights"
-	"github.com/joist-autoscaler/joist/shared/settings"
 	"github.com/joist-autoscaler/joist/shared/topology"
 )
 
@@ -42,10 +37,7 @@ func newCluster(stack awscdk.Stack, s shared, k config.Cluster) plane {
 	p.makeRules()
 	newTicker(p.scope, "Ticker", k.Plan, p.queues, p.roles[topology.Scheduler])
 	for _, service := range topology.Outside {
-		newWorker(p.scope, title(service), workerProps{
-			name: k.Plan.Prefix + "-joist-" + service, service: service, queue: p.queues[service], role: p.roles[service],
-			code: s.code[service], environment: p.environment(service), timeout: p.timeout(service), network: s.network,
-		})
+		p.work(service)
 	}
 	p.known()
 	p.board()
@@ -56,14 +48,31 @@ func newCluster(stack awscdk.Stack, s shared, k config.Cluster) plane {
 	return p
 }
 
+// work makes the cluster's function of a service, or has the one that clusters share work
+// for it.
+func (p plane) work(service string) {
+	if host, ok := p.hosts[service]; ok {
+		newSource(constructs.NewConstruct(p.scope, jsii.String(title(service))), service, p.queues[service], host.function)
+		return
+	}
+	newWorker(p.scope, title(service), workerProps{
+		name: p.cluster.Plan.Function(service), service: service, queue: p.queues[service], role: p.roles[service],
+		code: p.code[service], environment: told(p.place, p.bucket, p.config, p.cluster, service), timeout: timeout(p.cluster, service), network: p.network,
+	})
+}
+
 // makeRoles makes a role for each service, and one for the scheduler.
 func (p plane) makeRoles() {
 	for _, service := range append(append([]string{topology.Scheduler}, topology.Outside...), topology.Inside...) {
 		role := newServiceRole(p.scope, title(service)+"Role", roleProps{
-			name: p.roleName(service), description: "What Joist's " + service + " may do for the cluster " + p.cluster.Name,
+			name: roleName(p.cluster, service), description: "What Joist's " + service + " may do for the cluster " + p.cluster.Name,
 			trust: p.trust(service), rights: p.may(service),
 		})
 		except(role, p.wildcards(service)...)
+		if host, ok := p.hosts[service]; ok {
+			// IAM lets nobody trust a role that is not there.
+			role.AddDependency(host.role)
+		}
 		p.roles[service] = role
 	}
 	for _, service := range topology.Inside {
@@ -77,19 +86,22 @@ func (p plane) makeRoles() {
 func (p plane) wildcards(service string) []exception {
 	var all []exception
 	for _, e := range wildcards[service] {
-		if e != profilesOf || p.cluster.Node.Profiles == config.ByRole {
+		if (e != profilesOf || p.cluster.Node.Profiles == config.ByRole) && (e != logStreams || p.hosts == nil) {
 			all = append(all, e)
 		}
 	}
-	if p.network != nil && slices.Contains(topology.Outside, service) {
+	if p.network != nil && p.hosts == nil && slices.Contains(topology.Outside, service) {
 		all = append(all, interfaces)
 	}
 	return all
 }
 
-func (p plane) roleName(service string) string { return p.cluster.Plan.Prefix + "-joist-" + service }
+// roleName is what the role is called that a service has in a cluster.
+func roleName(k config.Cluster, service string) string { return k.Plan.Prefix + "-joist-" + service }
 
-func (p plane) roleARN(service string) string { return p.place.global("role/" + p.roleName(service)) }
+func (p plane) roleARN(service string) string {
+	return p.place.global("role/" + roleName(p.cluster, service))
+}
 
 // makeQueues makes each service's queue. Policies name roles in conditions only, and so need not wait for them.
 func (p plane) makeQueues() {
@@ -153,40 +165,4 @@ func (p plane) makeRules() {
 			made.Node().AddDependency(q)
 		}
 	}
-}
-
-// timeout is a function's. Lambda refuses one that is longer than the queue hides its
-// messages (https://docs.aws.amazon.com/lambda/latest/dg/services-sqs-configure.html), and an existing queue is not ours to change.
-func (p plane) timeout(service string) time.Duration {
-	q := p.queues[service]
-	if q.Existing {
-		return min(q.Timeout, p.cluster.Queue.Visibility)
-	}
-	return q.Timeout
-}
-
-// environment is what a function is told. Lambda tells it the region, and each message its queue.
-func (p plane) environment(service string) map[string]string {
-	e := map[string]string{
-		settings.ClusterName: p.cluster.Name, settings.Bus: p.cluster.Plan.Bus, settings.DeadLetterURL: p.queues[service].DeadURL,
-	}
-	if p.cluster.UID != "" {
-		e[settings.ClusterUID] = p.cluster.UID
-	}
-	if service != "interruption" {
-		e[settings.Bucket], e[settings.Prefix] = p.bucket, p.cluster.Name
-	}
-	if n := len(p.config.Clusters); n > 1 && service == "launcher" {
-		// EC2's rates are the account's.
-		e[settings.EC2Share] = strconv.FormatFloat(math.Floor(1000/float64(n))/1000, 'g', -1, 64)
-	}
-	maps.Copy(e, p.cluster.Environment)
-	if service == "catalog" {
-		for name, on := range map[string]bool{settings.ZonalShift: p.cluster.ZonalShift, settings.IsolatedVPC: p.cluster.IsolatedVPC} {
-			if on {
-				e[name] = "true"
-			}
-		}
-	}
-	return e
 }

@@ -23,6 +23,8 @@ func (p plane) trust(service string) map[string]any {
 	switch {
 	case service == topology.Scheduler:
 		return plain(p.rights.TrustScheduler())
+	case p.hosts[service].role != nil:
+		return plain(p.rights.TrustShared(service))
 	case slices.Contains(topology.Outside, service):
 		return plain(rights.TrustFunction())
 	case p.cluster.OIDCProvider != "":
@@ -40,10 +42,10 @@ func (p plane) may(service string) map[string]map[string]any {
 		panic(err)
 	}
 	all := map[string]map[string]any{"joist-" + service: plain(document)}
-	if slices.Contains(topology.Outside, service) {
+	if slices.Contains(topology.Outside, service) && p.hosts == nil {
 		all["function"] = plain(p.rights.Function(service))
 		if p.network != nil {
-			all["network"] = networkRights(p.place.arn("lambda", "function:"+p.roleName(service)))
+			all["network"] = networkRights(p.place.arn("lambda", "function:"+p.cluster.Plan.Function(service)))
 		}
 	}
 	return all

@@ -70,7 +70,7 @@ func check(app awscdk.App, c config.Config) error {
 			return err
 		}
 	}
-	return nil
+	return environmentsFit(c)
 }
 
 // helpers are the functions that are no services.
@@ -104,20 +104,15 @@ type shared struct {
 	code   map[string]awss3assets.Asset
 	// network is that of the functions, if any.
 	network *network
+	// hosts are the functions that all clusters share, by services; nil where each cluster
+	// has its own.
+	hosts map[string]host
 }
 
 func newShared(stack awscdk.Stack, c config.Config) shared {
-	s := shared{config: c, place: placeOf(c), bucket: c.Bucket, code: map[string]awss3assets.Asset{}}
-	if s.bucket == "" {
-		s.bucket = "joist-" + c.Owner() + "-" + s.place.account + "-" + s.place.region
-	}
-	newStore(stack, "Store", s.bucket, func(bucket string) map[string]any {
-		scopes := make([]rights.Scope, len(c.Clusters))
-		for i, k := range c.Clusters {
-			scopes[i] = scopeOf(s.place, bucket, k)
-		}
-		return plain(rights.Bucket(scopes...))
-	})
+	s := shared{config: c, place: placeOf(c), code: map[string]awss3assets.Asset{}}
+	s.bucket = bucketOf(c, s.place)
+	newStore(stack, "Store", s.bucket, func(bucket string) map[string]any { return plain(rights.Bucket(s.scopes(bucket)...)) })
 	for _, service := range append(slices.Clone(topology.Outside), helpers(c)...) {
 		s.code[service] = awss3assets.NewAsset(stack, jsii.String("Code-"+service), &awss3assets.AssetProps{Path: jsii.String(c.Binaries + "/" + service)})
 	}
@@ -129,10 +124,27 @@ func newShared(stack awscdk.Stack, c config.Config) shared {
 		plans[i] = k.Plan
 	}
 	newAuditPolicy(stack, s.place, c.StackName+"-audit", plans)
+	if c.SharedFunctions {
+		s.hosts = s.newHosts(stack)
+	}
 	if c.SpotRole {
 		newSpotRole(stack, "SpotRole", s.place, c.StackName, s.code[spotRole])
 	}
 	return s
+}
+
+// bucketOf is the name of the bucket of documents.
+func bucketOf(c config.Config, p place) string {
+	return cmp.Or(c.Bucket, "joist-"+c.Owner()+"-"+p.account+"-"+p.region)
+}
+
+// scopes are those of all clusters.
+func (s shared) scopes(bucket string) []rights.Scope {
+	all := make([]rights.Scope, len(s.config.Clusters))
+	for i, k := range s.config.Clusters {
+		all[i] = scopeOf(s.place, bucket, k)
+	}
+	return all
 }
 
 // newParameter keeps the contract of Karpenter's own template: it is deployed with

@@ -57,6 +57,11 @@ var contexts = map[string]map[string]any{
 		map[string]any{"clusterName": "prod", "nodeTags": "Env,ManagedBy,karpenter.sh/discovery"},
 		map[string]any{"clusterName": "staging", "adopt": "cloudformation", "nodeTags": "Env"},
 	}, "stackName": "joist-all"},
+	// shared is the stack of which the fake AWS of two clusters is made.
+	"shared": {"clusters": []any{
+		map[string]any{"clusterName": "prod", "clusterUID": "5a7d0c1e-0000-4000-8000-000000000001", "nodeTags": "Env,ManagedBy,karpenter.sh/discovery"},
+		map[string]any{"clusterName": "staging", "nodeTags": "Env", "zonalShift": true, "environment": "JOIST_MAX_INSTANCES_PER_INTENT=7"},
+	}, "stackName": "joist-all", "sharedFunctions": "true"},
 }
 
 // synthesis is a template of the app's, deployed to one place.

@@ -56,19 +56,30 @@ func (n *network) config() *awslambda.CfnFunction_VpcConfigProperty {
 // newWorker makes a function that works on a queue, with its log group.
 func newWorker(scope constructs.Construct, id string, p workerProps) awslambda.CfnFunction {
 	scope = constructs.NewConstruct(scope, jsii.String(id))
-	function := newFunction(scope, functionProps{
+	function := newServiceFunction(scope, p)
+	newSource(scope, p.service, p.queue, function)
+	return function
+}
+
+// newServiceFunction makes the function of a service.
+func newServiceFunction(scope constructs.Construct, p workerProps) awslambda.CfnFunction {
+	return newFunction(scope, functionProps{
 		name: p.name, description: "Joist's " + p.service + " service", memory: config.Sizes[p.service].Memory, timeout: p.timeout,
 		role: p.role, code: p.code, environment: p.environment, network: p.network,
 	})
+}
+
+// newSource hands a queue's messages to the function of its service.
+func newSource(scope constructs.Construct, service string, queue WorkQueue, function awslambda.CfnFunction) {
+	size := config.Sizes[service]
 	mapping := awslambda.NewCfnEventSourceMapping(scope, jsii.String("Source"), &awslambda.CfnEventSourceMappingProps{
-		FunctionName: function.Ref(), EventSourceArn: jsii.String(p.queue.ARN), BatchSize: jsii.Number(config.Sizes[p.service].Batch),
+		FunctionName: function.Ref(), EventSourceArn: jsii.String(queue.ARN), BatchSize: jsii.Number(size.Batch),
 		FunctionResponseTypes: jsii.Strings("ReportBatchItemFailures"),
-		ScalingConfig:         &awslambda.CfnEventSourceMapping_ScalingConfigProperty{MaximumConcurrency: jsii.Number(config.Sizes[p.service].Concurrency)},
+		ScalingConfig:         &awslambda.CfnEventSourceMapping_ScalingConfigProperty{MaximumConcurrency: jsii.Number(size.Concurrency)},
 	})
-	if p.queue.made != nil {
-		mapping.Node().AddDependency(p.queue.made)
+	if queue.made != nil {
+		mapping.Node().AddDependency(queue.made)
 	}
-	return function
 }
 
 // functionProps is what every function has.

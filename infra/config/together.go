@@ -1,0 +1,44 @@
+package config
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/joist-autoscaler/joist/shared/settings"
+)
+
+// manysStack is what a stack of several clusters is called unless it is named.
+const manysStack = "Joist"
+
+// functions begins the names of the functions that so many clusters share, or is empty
+// where each has its own.
+func (c *Config) functions(clusters int) (string, error) {
+	switch {
+	case !c.SharedFunctions:
+		return "", nil
+	case clusters < 2:
+		return "", invalid("leave it out, or name several: clusters=prod,staging", "sharedFunctions is of a stack with several clusters, and this has one")
+	}
+	return strings.ToLower(cmp.Or(c.StackName, manysStack)), nil
+}
+
+// together refuses clusters that would tell their common functions different things.
+func (c *Config) together() error {
+	if !c.SharedFunctions {
+		return nil
+	}
+	first := c.Clusters[0]
+	for _, other := range c.Clusters[1:] {
+		names := slices.Concat(slices.Collect(maps.Keys(first.Environment)), slices.Collect(maps.Keys(other.Environment)))
+		slices.Sort(names)
+		for _, name := range names {
+			if ours, theirs := first.Environment[name], other.Environment[name]; settings.OfProcess(name) && ours != theirs {
+				return invalid("give each cluster the same, or leave sharedFunctions out",
+					"%s is of the functions, which all clusters share: it is %q for %s and %q for %s", name, ours, first.Name, theirs, other.Name)
+			}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,105 @@
+package stack
+
+import (
+	"encoding/json"
+	"maps"
+	"math"
+	"strconv"
+	"time"
+
+	"github.com/joist-autoscaler/joist/infra/config"
+	"github.com/joist-autoscaler/joist/shared/fault"
+	"github.com/joist-autoscaler/joist/shared/settings"
+	"github.com/joist-autoscaler/joist/shared/topology"
+)
+
+// timeout is a function's. Lambda refuses one that is longer than the queue hides its
+// messages (https://docs.aws.amazon.com/lambda/latest/dg/services-sqs-configure.html), and an existing queue is not ours to change.
+func timeout(k config.Cluster, service string) time.Duration {
+	q, _ := k.Plan.Queue(service)
+	if q.Existing {
+		return min(q.Timeout, k.Queue.Visibility)
+	}
+	return q.Timeout
+}
+
+// told is what a cluster's function is told. Lambda tells it the region, and each message its queue.
+func told(p place, bucket string, c config.Config, k config.Cluster, service string) map[string]string {
+	q, _ := k.Plan.Queue(service)
+	e := map[string]string{settings.ClusterName: k.Name, settings.Bus: k.Plan.Bus, settings.DeadLetterURL: p.queueURL(q.Dead)}
+	if k.UID != "" {
+		e[settings.ClusterUID] = k.UID
+	}
+	if service != "interruption" {
+		e[settings.Bucket], e[settings.Prefix] = bucket, k.Name
+	}
+	if n := len(c.Clusters); n > 1 && service == "launcher" {
+		// EC2's rates are the account's.
+		e[settings.EC2Share] = strconv.FormatFloat(math.Floor(1000/float64(n))/1000, 'g', -1, 64)
+	}
+	maps.Copy(e, k.Environment)
+	if service == "catalog" {
+		for name, on := range map[string]bool{settings.ZonalShift: k.ZonalShift, settings.IsolatedVPC: k.IsolatedVPC} {
+			if on {
+				e[name] = "true"
+			}
+		}
+	}
+	return e
+}
+
+// toldTogether is what the function is told that all clusters share: what is of the
+// process, and a list with what is each cluster's. Its copies are as many as those of the
+// clusters' own functions would be, so each has the same share of EC2's rates.
+func toldTogether(p place, bucket string, c config.Config, service string) map[string]string {
+	all := map[string]string{}
+	var list []map[string]string
+	for _, k := range c.Clusters {
+		q, _ := k.Plan.Queue(service)
+		one := told(p, bucket, c, k, service)
+		for name, value := range one {
+			if settings.OfProcess(name) || name == settings.Bucket {
+				all[name] = value
+				delete(one, name)
+			}
+		}
+		one[settings.QueueURL], one[settings.RoleARN] = p.queueURL(q.Name), p.global("role/"+roleName(k, service))
+		list = append(list, one)
+	}
+	text, err := json.Marshal(list)
+	if err != nil {
+		panic("a list of texts: " + err.Error())
+	}
+	all[settings.Clusters] = string(text)
+	return all
+}
+
+// environmentMax is how many bytes a function's variables may have together, which Lambda
+// counts as they are written in JSON
+// (https://docs.aws.amazon.com/lambda/latest/dg/gettingstarted-limits.html).
+const environmentMax = 4096
+
+// environmentsFit refuses more clusters than a shared function can be told of.
+func environmentsFit(c config.Config) error {
+	if !c.SharedFunctions {
+		return nil
+	}
+	p := place{c.Partition, c.Account, c.Region}
+	if p.account == "" {
+		p.account = "111122223333"
+	}
+	if p.region == "" {
+		p.region = "ap-southeast-1" // None has a longer name.
+	}
+	for _, service := range topology.Outside {
+		text, err := json.Marshal(toldTogether(p, bucketOf(c, p), c, service))
+		if err != nil {
+			panic("a map of texts: " + err.Error())
+		}
+		if len(text) > environmentMax {
+			return fault.F("telling the function of "+service+" its clusters", fault.Invalid, "what it is told of %d clusters has %d bytes, and Lambda takes %d", len(c.Clusters), len(text), environmentMax).
+				WithHint("put some of the clusters into another stack, or leave sharedFunctions out")
+		}
+	}
+	return nil
+}
