@@ -1,12 +1,14 @@
 package stack_test
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/aws/aws-cdk-go/awscdk/v2"
+	"github.com/aws/aws-cdk-go/awscdk/v2/assertions"
 	"github.com/aws/jsii-runtime-go"
 
 	"github.com/joist-autoscaler/joist/infra/stack"
@@ -46,6 +48,36 @@ func TestMissingFunctions(t *testing.T) {
 	c.Binaries = t.TempDir()
 	_, err = stack.New(app(t, nil), c)
 	refused(t, err, "planner/bootstrap is no executable file")
+}
+
+// Lambda takes 4 KB of variables: clusters for which that is too little are refused before
+// anything is made, and the clusters' own functions would do.
+func TestMoreClustersThanAFunctionCanBeToldOf(t *testing.T) {
+	names := make([]any, 12)
+	for i := range names {
+		names[i] = map[string]any{"clusterName": fmt.Sprintf("production-%d", i), "clusterUID": "5a7d0c1e-0000-4000-8000-000000000001"}
+	}
+	many := map[string]any{"clusters": names, "sharedFunctions": true}
+	_, err := stack.New(app(t, nil), configOf(t, many))
+	refused(t, err, "leave sharedFunctions out")
+	many["clusters"] = names[:6]
+	if _, err := stack.New(app(t, nil), configOf(t, many)); err != nil {
+		t.Errorf("six clusters: %v", err)
+	}
+}
+
+// A function may take no longer than the queue of any of its clusters hides a message.
+func TestSharedFunctionsKeepToTheShortestQueue(t *testing.T) {
+	to := app(t, nil)
+	made, err := stack.New(to, configOf(t, map[string]any{"sharedFunctions": true, "clusters": []any{
+		"prod", map[string]any{"clusterName": "old", "adopt": "cloudformation", "queueVisibility": "45s"}}}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	template := assertions.Template_FromStack(made, nil)
+	for service, seconds := range map[string]int{"interruption": 45, "planner": 150} {
+		template.HasResourceProperties(jsii.String("AWS::Lambda::Function"), map[string]any{"FunctionName": "joist-joist-" + service, "Timeout": seconds})
+	}
 }
 
 func TestReplayersMustBeNamed(t *testing.T) {

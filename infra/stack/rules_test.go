@@ -12,6 +12,7 @@ import (
 	"github.com/joist-autoscaler/joist/infra/template"
 	"github.com/joist-autoscaler/joist/shared/settings"
 	"github.com/joist-autoscaler/joist/shared/telemetry/board"
+	"github.com/joist-autoscaler/joist/shared/topology"
 )
 
 // everywhere runs a check on each template.
@@ -376,9 +377,14 @@ func TestTopologyIsMade(t *testing.T) {
 		for _, k := range configOf(t, contexts[name]).Clusters {
 			made := map[string]resource{}
 			for kind, key := range map[string]string{"Events::EventBus": "Name", "Events::Archive": "ArchiveName", "Events::Rule": "Name",
-				"Logs::LogGroup": "LogGroupName", "Scheduler::ScheduleGroup": "Name", "Scheduler::Schedule": "Name", "SQS::Queue": "QueueName"} {
+				"Logs::LogGroup": "LogGroupName", "Scheduler::ScheduleGroup": "Name", "Scheduler::Schedule": "Name", "SQS::Queue": "QueueName", "Lambda::Function": "FunctionName"} {
 				for called, r := range by(key, in.of(t, "AWS::"+kind)) {
 					made["AWS::"+kind+" "+called] = r
+				}
+			}
+			for _, service := range topology.Outside {
+				if made["AWS::Lambda::Function "+k.Plan.Function(service)].Type == "" {
+					t.Errorf("there is no function of %s", service)
 				}
 			}
 			for _, thing := range []string{"Events::EventBus " + k.Plan.Bus, "Events::Archive " + k.Plan.Archive, "Logs::LogGroup " + k.Plan.AuditLogGroup,

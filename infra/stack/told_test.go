@@ -1,0 +1,71 @@
+package stack_test
+
+import (
+	"maps"
+	"slices"
+	"testing"
+
+	"github.com/joist-autoscaler/joist/infra/template"
+	"github.com/joist-autoscaler/joist/shared/settings"
+	"github.com/joist-autoscaler/joist/shared/topology"
+)
+
+// Each service starts with what its function is told, for all clusters of the stack and
+// no others; each has the queue that the function reads, the dead letters, the bus and the
+// role that are made for it.
+func TestEveryFunctionIsToldOfItsClusters(t *testing.T) {
+	everywhere(t, func(t *testing.T, name string, in synthesis) {
+		c := configOf(t, contexts[name])
+		functions, roles := by("FunctionName", in.of(t, "AWS::Lambda::Function")), by("RoleName", in.of(t, "AWS::IAM::Role"))
+		queues := by("QueueName", in.of(t, "AWS::SQS::Queue"))
+		reads := map[string][]string{}
+		for _, m := range in.of(t, "AWS::Lambda::EventSourceMapping") {
+			function := template.Name(m.text("FunctionName"))
+			reads[function] = append(reads[function], template.Name(m.text("EventSourceArn")))
+		}
+		for _, service := range topology.Outside {
+			told := map[string]bool{}
+			for _, k := range c.Clusters {
+				function := k.Plan.Function(service)
+				for _, s := range startable(t, functions[function], service) {
+					if s.Cluster.Name != k.Name {
+						continue
+					}
+					told[k.Name] = true
+					q, _ := k.Plan.Queue(service)
+					if !slices.Contains(reads[function], q.Name) || template.Name(s.DeadLetterURL) != q.Dead || queues[q.Dead].Type == "" || s.Bus != k.Plan.Bus ||
+						service != "interruption" && (s.Prefix != k.Name || s.Bucket == "") {
+						t.Errorf("%s reads %v, and is told of %+v", function, reads[function], s)
+					}
+					if c.SharedFunctions && (template.Name(s.QueueURL) != q.Name || s.RoleARN != "arn:aws:iam::111122223333:role/"+k.Name+"-joist-"+service || roles[template.Name(s.RoleARN)].Type == "") {
+						t.Errorf("for %s %s takes the role %s, and has the queue %s", k.Name, function, s.RoleARN, s.QueueURL)
+					}
+				}
+			}
+			if len(told) != len(c.Clusters) {
+				t.Errorf("%s is told of %v", service, slices.Sorted(maps.Keys(told)))
+			}
+		}
+	})
+}
+
+// startable are the settings with which the function starts.
+func startable(t *testing.T, function resource, service string) []settings.Settings {
+	t.Helper()
+	variables, _ := function.at("Environment", "Variables").(map[string]any)
+	required := []string{settings.ClusterName, settings.Region, settings.Bus, settings.DeadLetterURL}
+	if service != "interruption" {
+		required = append(required, settings.Bucket)
+	}
+	read, err := settings.Each(func(name string) (string, bool) {
+		if name == settings.Region {
+			return "eu-west-1", true
+		}
+		value, ok := variables[name].(string)
+		return value, ok
+	}, required...)
+	if err != nil {
+		t.Errorf("%s does not start: %v", service, err)
+	}
+	return read
+}
