@@ -33,8 +33,15 @@ func (w workload) String() string { return w.namespace + "/" + w.name }
 // created at that moment. So each pod that is younger than an hour counts as one
 // move, whatever made it: a rollout and a larger number of replicas count, too. And as
 // moving such a pod leaves one that counts once again, and not twice, it may not be
-// moved: then each of the pods that are there was moved once at most in any hour, and
-// those are counted. What was moved and has been taken away since has left no trace.
+// moved: then each eviction of the last hour has left a young pod of its own, and those
+// are counted. A pod that is evicted and not gone yet counts by itself where another may
+// come later than it goes.
+//
+// So nothing has to be remembered, by anybody who could die, and the hour begins with the
+// eviction, however long it was waited for. It errs to the safe side but for one thing:
+// a pod that was moved and then was not wanted any more has left no trace, and another
+// of the workload may move. The same holds while a controller holds its next pod back,
+// such as a Job that was told to wait after failures. TestNoHourMovesMore plays it.
 type moves struct{ pods, moved map[workload]int }
 
 func countMoves(s *scheduling.Snapshot) *moves {
@@ -62,20 +69,21 @@ func (m *moves) wait(class *scheduling.PodClass, now time.Time) {
 func (m *moves) count(class *scheduling.PodClass, now time.Time, leaves bool) {
 	for i := range class.Pods {
 		pod := &class.Pods[i]
-		switch w := workloadOf(&class.Spec, pod); {
-		case pod.Going:
-			// What comes instead counts already, but for pods whose name has to be free first.
-			if class.Spec.OwnerKind == "StatefulSet" {
-				m.pods[w]++
-				m.moved[w]++
-			}
-		default:
+		w := workloadOf(&class.Spec, pod)
+		if !pod.Going || class.Spec.OwnerKind == "StatefulSet" {
 			m.pods[w]++
-			if leaves || young(pod, now) {
-				m.moved[w]++
-			}
+		}
+		if pod.Going && replacesLate(class.Spec.OwnerKind) || !pod.Going && (leaves || young(pod, now)) {
+			m.moved[w]++
 		}
 	}
+}
+
+// replacesLate reports whether what comes instead of a pod may come when that is gone,
+// and not when it was asked to end: a StatefulSet waits for its name, and a Job may be
+// told to wait. Where it came at once after all, the two count twice for a while.
+func replacesLate(owner string) bool {
+	return owner != "ReplicaSet" && owner != "ReplicationController"
 }
 
 func young(pod *scheduling.PodRef, now time.Time) bool {
