@@ -8,9 +8,6 @@ import (
 	"testing"
 	"time"
 
-	appsv1 "k8s.io/api/apps/v1"
-	corev1 "k8s.io/api/core/v1"
-
 	"github.com/joist-autoscaler/joist/services/cli/embedded"
 	"github.com/joist-autoscaler/joist/shared/cluster"
 	"github.com/joist-autoscaler/joist/shared/event"
@@ -35,15 +32,16 @@ type told struct {
 	hops []hop
 }
 
-func tell(t *testing.T) *told {
+func tell(t *testing.T, o embedded.Options) *told {
 	t.Helper()
 	w := &told{t: t}
-	world, err := embedded.New(embedded.Options{Seed: 1, Region: "ap-northeast-2", CacheDelay: 30 * time.Millisecond,
-		Observe: func(_ string, m queue.Message, _ time.Time, err error) {
-			if e, wrong := event.Decode(m.Body); wrong == nil && err == nil {
-				w.hops = append(w.hops, hop{e.Type, e.Subject, e.Correlation, e.Causation})
-			}
-		}})
+	o.Seed, o.Region, o.CacheDelay = 1, "ap-northeast-2", 30*time.Millisecond
+	o.Observe = func(_ string, m queue.Message, _ time.Time, err error) {
+		if e, wrong := event.Decode(m.Body); wrong == nil && err == nil {
+			w.hops = append(w.hops, hop{e.Type, e.Subject, e.Correlation, e.Causation})
+		}
+	}
+	world, err := embedded.New(o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -104,19 +102,14 @@ func (w *told) stories(typ event.Type, subject string) []string {
 // instance, every message is of one story, those too that a look sends with no message at
 // hand: one trace tells it.
 func TestEveryHopIsInItsStory(t *testing.T) {
-	w := tell(t)
+	w := tell(t, embedded.Options{})
 	w.until("the node class", func() bool {
 		return w.count(cluster.NodeClasses, func(o cluster.Object) bool {
 			return o.(*karpenter.EC2NodeClass).Status.Conditions.True(karpenter.ConditionTypeReady)
 		}) == 1
 	})
-	w.Kube.Change(cluster.Deployments, cluster.Key{Namespace: "default", Name: "inflate"}, func(o cluster.Object) {
-		o.(*appsv1.Deployment).Spec.Replicas = new(int32(5))
-	})
-	running := func() int {
-		return w.count(cluster.Pods, func(o cluster.Object) bool { return o.(*corev1.Pod).Status.Phase == corev1.PodRunning })
-	}
-	w.until("the pods", func() bool { return running() == 5 && len(w.stories(event.TagRequestedType, "")) > 0 })
+	w.scale(5)
+	w.until("the pods", func() bool { return w.running() == 5 && len(w.stories(event.TagRequestedType, "")) > 0 })
 	asked := w.stories(event.PodsUnschedulableType, "")
 	for _, typ := range []event.Type{event.PlanMadeType, event.LaunchRequestedType, event.LaunchSettledType, event.TagRequestedType} {
 		stories := w.stories(typ, "")
@@ -129,18 +122,10 @@ func TestEveryHopIsInItsStory(t *testing.T) {
 			}
 		}
 	}
-	victim := ""
-	for _, r := range w.Cloud.Records() {
-		if r.CapacityType == "spot" && r.Ended.IsZero() {
-			victim = r.ID
-		}
-	}
-	if !w.Cloud.InterruptSpot(victim) {
-		t.Fatalf("%q is not taken back", victim)
-	}
+	victim := w.takeBack()
 	w.until("the instance to go", func() bool {
 		r, _ := w.Cloud.Record(victim)
-		return !r.Gone.IsZero() && running() == 5
+		return !r.Gone.IsZero() && w.running() == 5
 	})
 	noticed, ended := w.stories(event.NodeNoticedType, "instance/"+victim), w.stories(event.TerminateRequestedType, "instance/"+victim)
 	if len(noticed) == 0 || len(ended) == 0 {

@@ -132,7 +132,7 @@ func (s *Service) markGone(ctx context.Context, e event.Envelope, claim *karpent
 		annotate(marked, sweep.GoneAnnotation, s.Now().UTC().Format(time.RFC3339))
 		if claim.DeletionTimestamp == nil {
 			// Nothing had ended it before; else its end is the story of what did.
-			s.within(marked, e)
+			s.ending(marked, e)
 		}
 		effects = append(effects, effect.Update{Object: marked})
 	}

@@ -103,7 +103,7 @@ func (s *Service) obey(ctx context.Context, e event.Envelope, c *karpenter.NodeC
 		return err
 	}
 	if marked, changed := claim.Sooner(c, b.Deadline); changed {
-		s.within(marked, e)
+		s.ending(marked, e)
 		effects = append(effects, effect.Update{Object: marked})
 	}
 	return s.end(ctx, e, c, node, effects, b.Kind)

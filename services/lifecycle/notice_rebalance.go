@@ -35,7 +35,7 @@ func (s *Service) recommended(ctx context.Context, e event.Envelope, c *karpente
 	switch {
 	case s.Rebalance == RebalanceReplace:
 		if marked, changed := claim.Rebalanced(c, s.Now()); changed {
-			s.within(marked, e)
+			s.ending(marked, e)
 			told = append(told, effect.Update{Object: marked})
 		}
 		return s.end(ctx, e, c, node, told, event.RebalanceRecommendation)
@@ -74,8 +74,8 @@ func (s *Service) replacements(ctx context.Context, plan scheduling.Plan) error 
 // end deletes the claim, and keeps further pods away from its node. The effects
 // before it are those that must have happened then.
 func (s *Service) end(ctx context.Context, e event.Envelope, c *karpenter.NodeClaim, node *corev1.Node, before []effect.Effect, why event.NoticeKind) error {
-	s.stories.note(c.UID, e, s.Now())
 	if c.DeletionTimestamp == nil {
+		s.remember(c, e)
 		before = append(before, effect.Delete{Kind: cluster.NodeClaims, Key: cluster.KeyOf(c), UID: c.UID, Why: string(why)})
 		before = append(before, s.terminating(c, node)...)
 	}

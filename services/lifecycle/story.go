@@ -43,6 +43,33 @@ func (s *Service) within(c *karpenter.NodeClaim, e event.Envelope) {
 	}
 }
 
+// ending is within for a notice. AWS warns, and then tells of each step: what it said first
+// led to the rest, and is what the rest hangs below.
+func (s *Service) ending(c *karpenter.NodeClaim, e event.Envelope) {
+	if s.remember(c, e) {
+		s.within(c, e)
+	}
+}
+
+// remember is ending where nothing is written on the claim; it reports whether the story is
+// another than it was.
+func (s *Service) remember(c *karpenter.NodeClaim, e event.Envelope) bool {
+	known := s.storyOfClaim(c)
+	if known != nil && known.Correlation == e.Correlation {
+		return false
+	}
+	s.stories.note(c.UID, e, s.Now())
+	return true
+}
+
+// storyOfClaim is the cause of what becomes of a claim; nil is none that is known.
+func (s *Service) storyOfClaim(c *karpenter.NodeClaim) *event.Envelope {
+	if cause := s.stories.find(c.UID); cause != nil {
+		return cause
+	}
+	return scheduling.StoryOf(c)
+}
+
 // note remembers the cause of what becomes of a claim. Its body is not needed.
 func (t *stories) note(claim types.UID, cause event.Envelope, now time.Time) {
 	cause.Data = nil
@@ -113,10 +140,7 @@ func (s *Service) narrate(c tally.Count, of *karpenter.NodeClaim) {
 	if name == "" || s.Span == nil {
 		return
 	}
-	cause := s.stories.find(c.Claim)
-	if cause == nil {
-		cause = scheduling.StoryOf(of)
-	}
+	cause := s.storyOfClaim(of)
 	if cause == nil {
 		return
 	}

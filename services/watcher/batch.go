@@ -108,6 +108,7 @@ func (s *Service) open(ctx context.Context, held outbox.Held, view collect.View,
 	s.window.Close(slices.Concat(part.PendingKeys(), collect.Keys(cut.Parked)))
 	s.offered, s.occupied = view.Offer(), occupied(view.Snapshot.Nodes)
 	s.note(held.Outbox)
+	s.compose(held, part)
 	return errors.Join(s.emit(ctx, held), s.tellParked(ctx, cut), lost)
 }
 
@@ -123,10 +124,19 @@ func (s *Service) close(ctx context.Context, held outbox.Held) error {
 
 // emit sends the batch in flight. The id is the same each time.
 func (s *Service) emit(ctx context.Context, held outbox.Held) error {
-	body := event.PodsUnschedulable{Outbox: held.UID(), Seq: held.Seq, Batch: held.Batch}
-	if err := s.send(ctx, s.Planner, body); err != nil {
+	batch, err := s.maker.New(s.Now(), asking(held), nil)
+	if err != nil {
+		return err
+	}
+	batch.Traceparent = batch.Root()
+	if err := s.publish(ctx, s.Planner, batch); err != nil {
 		return fmt.Errorf("sending batch %d: %w", held.Seq, err)
 	}
+	s.tellBatch(batch, held)
 	s.sentSeq, s.sentAt = held.Seq, s.Now()
 	return nil
+}
+
+func asking(held outbox.Held) event.PodsUnschedulable {
+	return event.PodsUnschedulable{Outbox: held.UID(), Seq: held.Seq, Batch: held.Batch}
 }

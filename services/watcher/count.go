@@ -35,9 +35,10 @@ func (s *Service) tally(view collect.View) {
 	for _, made := range bound {
 		s.count(Bound, now.Sub(made).Seconds())
 	}
-	for _, made := range ready {
-		s.count(Started, now.Sub(made).Seconds())
+	for _, pod := range ready {
+		s.count(Started, now.Sub(pod.Made).Seconds())
 	}
+	s.tellRunning(view, ready)
 }
 
 // retire lets the gauge go: another replica tells it now.

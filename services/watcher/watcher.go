@@ -24,6 +24,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/cluster"
 	"github.com/joist-autoscaler/joist/shared/event"
 	"github.com/joist-autoscaler/joist/shared/fault"
+	"github.com/joist-autoscaler/joist/shared/host"
 	"github.com/joist-autoscaler/joist/shared/lease"
 	"github.com/joist-autoscaler/joist/shared/outbox"
 	"github.com/joist-autoscaler/joist/shared/queue"
@@ -67,6 +68,8 @@ type Config struct {
 	Now                 func() time.Time
 	// Count hears of what somebody may watch; nil counts nothing.
 	Count func(what Counted, value float64, labels ...string)
+	// Span hears of what begins and ends the story of pods; nil hears nothing.
+	Span func(host.Span)
 }
 
 // Service is the watcher. It is not safe for concurrent use.
@@ -111,6 +114,10 @@ type Service struct {
 	podsWait    bool
 	// shown is the last snapshot that was sent.
 	shown shown
+	// composed is how the last batch came about, and tried which story its pods are in, by
+	// their UIDs.
+	composed story
+	tried    map[string]string
 }
 
 // New makes the service.
@@ -202,6 +209,10 @@ func (s *Service) send(ctx context.Context, to queue.Sender, body event.Body) er
 	if err != nil {
 		return err
 	}
+	return s.publish(ctx, to, envelope)
+}
+
+func (s *Service) publish(ctx context.Context, to queue.Sender, envelope event.Envelope) error {
 	if err := queue.Publish(ctx, to, envelope); err != nil {
 		return err
 	}

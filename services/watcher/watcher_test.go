@@ -16,6 +16,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/cluster"
 	"github.com/joist-autoscaler/joist/shared/event"
 	"github.com/joist-autoscaler/joist/shared/fault"
+	"github.com/joist-autoscaler/joist/shared/host"
 	"github.com/joist-autoscaler/joist/shared/karpenter"
 	"github.com/joist-autoscaler/joist/shared/lease"
 	"github.com/joist-autoscaler/joist/shared/memblob"
@@ -68,6 +69,8 @@ type site struct {
 	blobs                        *memblob.Store
 	planner, disruption, catalog line
 	now                          time.Time
+	// spans are those that were told.
+	spans []host.Span
 }
 
 func newSite(t *testing.T) *site {
@@ -100,7 +103,7 @@ func (s *site) restart(holder string) {
 	s.svc = watcher.New(watcher.Config{
 		Client: s.As(holder), Cache: s.cache, Blobs: s.blobs, Planner: &s.planner, Disruption: &s.disruption, Catalog: &s.catalog,
 		Cluster: event.Cluster{Name: "prod", UID: "uid"}, Namespace: namespace, KarpenterNamespace: namespace, Holder: holder,
-		Now: func() time.Time { return s.now },
+		Now: func() time.Time { return s.now }, Span: func(told host.Span) { s.spans = append(s.spans, told) },
 	})
 }
 

@@ -38,6 +38,8 @@ type Actor struct {
 	next  time.Time
 	cache *memcluster.Cache
 	build func(a *Actor, w wire)
+	// voice tells of the process's spans; nil is silent.
+	voice Voice
 	// Err is what the last step returned, for those who look.
 	Err error
 }
@@ -67,6 +69,9 @@ func (a *Actor) Restart() {
 		a.cache.Close()
 	}
 	a.step, a.due, a.cache, a.queue, a.next = nil, nil, nil, "", a.world.now
+	if a.world.Voice != nil {
+		a.voice = a.world.Voice(a.Name, a.Service)
+	}
 	a.build(a, wire{actor: a.Name, tap: a.world.Tap})
 }
 
@@ -84,6 +89,22 @@ func (a *Actor) consume(w wire, handle host.Handler) {
 		Service: a.Service, Queue: w.queue(a.world, a.Service), Dead: w.sender(a.world, a.Service+"-dead"),
 		Handle: a.observed(handle), Log: a.world.Log, Now: a.world.Now,
 	}
+}
+
+// events makes a handler of messages from one of envelopes, as parts.Events does.
+func (a *Actor) events(types []event.Type, handle func(ctx context.Context, e event.Envelope) error) host.Handler {
+	if a.voice != nil {
+		handle = a.voice.Trace(handle)
+	}
+	return host.Events(host.Accept{Cluster: a.world.Identity(), Types: types, Now: a.world.Now}, handle)
+}
+
+// spans is where a service tells of its spans.
+func (a *Actor) spans() func(host.Span) {
+	if a.voice == nil {
+		return nil
+	}
+	return a.voice.Span
 }
 
 // observed tells the world's observer what came of each message.
@@ -112,17 +133,13 @@ func (w wire) queue(world *World, service string) queue.Queue {
 
 func (w wire) bus(world *World) queue.Sender { return sender{w, world.Bus, "bus"} }
 
-func (a *Actor) accept(types []event.Type) host.Accept {
-	return host.Accept{Cluster: a.world.Identity(), Types: types, Now: a.world.Now}
-}
-
 func buildWatcher(a *Actor, w wire) {
 	world := a.world
 	s := watcher.New(watcher.Config{
 		Client: client{w, world.Kube.As(a.Name)}, Cache: a.watch(), Blobs: store{w, world.Blobs},
 		Planner: w.sender(world, "planner"), Disruption: w.sender(world, "disruption"), Catalog: w.sender(world, "catalog"),
 		Cluster: world.Identity(), Namespace: Namespace, KarpenterNamespace: "kube-system", Holder: a.Name, Now: world.Now,
-		Settings: scheduling.Settings{Gates: world.Gates, PriceLimit: world.PriceLimit},
+		Settings: scheduling.Settings{Gates: world.Gates, PriceLimit: world.PriceLimit}, Span: a.spans(),
 	})
 	a.step, a.pace, a.due = s.Step, watcher.Pace, s.Next
 }
@@ -135,15 +152,16 @@ func buildLifecycle(a *Actor, w wire) {
 		KarpenterNamespace: "kube-system", Holder: a.Name, Region: world.Region, Now: world.Now,
 		ReservedCapacity: true, DryRuns: true, Gate: lifecycle.Gate{On: true, Nodes: 5, Percent: 20},
 		PriceLimit: world.PriceLimit, CapacityBuffers: world.Gates.CapacityBuffer, StaticCapacity: world.Gates.StaticCapacity,
+		Span: a.spans(),
 	})
 	a.step, a.pace = s.Step, lifecycle.Pace
-	a.consume(w, host.Events(a.accept(lifecycle.Types), s.Handle))
+	a.consume(w, a.events(lifecycle.Types, s.Handle))
 }
 
 func buildPlanner(a *Actor, w wire) {
 	world := a.world
 	s := planner.Service{Blobs: store{w, world.Blobs}, Catalogues: &blob.Kept[offers.Catalogue]{}, Bus: w.bus(world), Cluster: world.Identity(), Now: world.Now}
-	a.consume(w, host.Events(a.accept(planner.Types), s.Handle))
+	a.consume(w, a.events(planner.Types, s.Handle))
 }
 
 func buildDisruption(a *Actor, w wire) {
@@ -152,7 +170,7 @@ func buildDisruption(a *Actor, w wire) {
 		Blobs: store{w, world.Blobs}, Catalogues: &blob.Kept[offers.Catalogue]{}, Rest: &disruption.Rest{}, Bus: w.bus(world),
 		Cluster: world.Identity(), Now: world.Now,
 	}
-	a.consume(w, host.Events(a.accept(disruption.Types), s.Handle))
+	a.consume(w, a.events(disruption.Types, s.Handle))
 }
 
 func buildLauncher(a *Actor, w wire) {
@@ -162,7 +180,7 @@ func buildLauncher(a *Actor, w wire) {
 		EC2: aws, Rehearsal: aws, Profiles: aws, Blobs: store{w, world.Blobs}, Bus: w.bus(world), Cluster: world.Identity(), Now: world.Now,
 		TemplateAge: world.TemplateAge,
 	}
-	a.consume(w, host.Events(a.accept(launcher.Types), s.Handle))
+	a.consume(w, a.events(launcher.Types, s.Handle))
 }
 
 func buildCatalog(a *Actor, w wire) {
@@ -173,7 +191,7 @@ func buildCatalog(a *Actor, w wire) {
 		Region: world.Region, Cluster: world.Identity(), Now: world.Now,
 		Offers: func(context.Context, string) (offers.Catalogue, error) { return world.Catalogue, nil },
 	}
-	a.consume(w, host.Events(a.accept(catalog.Types), s.Handle))
+	a.consume(w, a.events(catalog.Types, s.Handle))
 }
 
 func buildInterruption(a *Actor, w wire) {
@@ -181,9 +199,12 @@ func buildInterruption(a *Actor, w wire) {
 	aws := ec2{w, world.Cloud}
 	s := &interruption.Service{
 		EC2: aws, Statuses: aws, Bus: w.bus(world), Cluster: world.Identity(), Now: world.Now,
-		Account: world.Cloud.Account(), Region: world.Region,
+		Account: world.Cloud.Account(), Region: world.Region, Span: a.spans(),
 	}
 	a.consume(w, s.Handle)
+	if a.voice != nil {
+		a.worker.Batch = a.voice.Batch(s.Batch)
+	}
 }
 
 func join(ids []string) string { return strings.Join(ids, " ") }

@@ -114,15 +114,18 @@ func (a *Actor) look(ctx context.Context) {
 	}
 }
 
-// receive takes one message and deals with it.
+// receive takes one message and deals with it; as many as come together, where the
+// service deals with them at once.
 func (a *Actor) receive(ctx context.Context) {
-	messages, err := a.worker.Queue.Receive(ctx, 1, 0, visibility)
+	most := 1
+	if a.worker.Batch != nil {
+		most = queue.MaxBatch
+	}
+	messages, err := a.worker.Queue.Receive(ctx, most, 0, visibility)
 	if a.Err = err; err != nil {
 		return
 	}
-	for _, m := range messages {
-		a.worker.Do(ctx, m)
-	}
+	a.worker.DealAll(ctx, messages)
 }
 
 // Next is the next moment at which something may happen. What waits for an

@@ -42,6 +42,9 @@ type Options struct {
 	// Observe is told of every message that a handler has returned from, with
 	// when it began.
 	Observe func(actor string, m queue.Message, began time.Time, err error)
+	// Voice makes what tells of a process's spans, for each that begins; nil tells
+	// nobody. With it, what a service deals with at once Observe does not hear of.
+	Voice func(actor, service string) Voice
 	// CacheDelay is how late each kind's watch is, with up to as much again of
 	// jitter; zero is at once.
 	CacheDelay time.Duration
@@ -58,6 +61,13 @@ type Options struct {
 	Start time.Time
 	// TemplateAge is how old launch templates grow; zero is the launcher's own.
 	TemplateAge time.Duration
+}
+
+// Voice is the part of telemetry.Telemetry that tells of spans.
+type Voice interface {
+	Trace(handle func(ctx context.Context, e event.Envelope) error) func(ctx context.Context, e event.Envelope) error
+	Batch(batch host.Batch) host.Batch
+	Span(s host.Span)
 }
 
 // Namespace is where Joist lives in the world.

@@ -83,10 +83,19 @@ func run(ctx context.Context, p *parts.Parts) error {
 		Count: func(what watcher.Counted, value float64, labels ...string) {
 			p.Telemetry.Count(metrics[what], value, labels...)
 		},
+		Span: spans(p),
 	})
 	loop, feed := p.Loop(host.Loop{Step: service.Step, Pace: watcher.Pace, Next: service.Next, Rest: service.Rest}, cache)
 	if err := p.Serve(ctx, cache); err != nil {
 		return err
 	}
 	return errors.Join(host.Together(ctx, feed, loop), parts.Resign(ctx, service.Release))
+}
+
+// spans is where spans go; nowhere without a collector, for what they tell is looked for.
+func spans(p *parts.Parts) func(host.Span) {
+	if !p.Traces {
+		return nil
+	}
+	return p.Telemetry.Span
 }

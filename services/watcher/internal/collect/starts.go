@@ -11,8 +11,16 @@ import (
 // until they are ready (B212). A pod that was never seen pending began before us.
 type starts struct {
 	unbound, unready map[types.UID]bool
-	// bound and ready are the creations of pods that came so far since somebody asked.
-	bound, ready []time.Time
+	// bound are the creations of pods that came so far since somebody asked, and ready
+	// those that run.
+	bound []time.Time
+	ready []Start
+}
+
+// Start is a pod that became ready: when it was made, and on which node it runs.
+type Start struct {
+	Made time.Time
+	Node string
 }
 
 // see looks at a pod that changed; without one, the old one is gone.
@@ -39,7 +47,7 @@ func (s *starts) see(old, pod *corev1.Pod) {
 		}
 		if s.unready[uid] && runs(pod) {
 			delete(s.unready, uid)
-			s.ready = append(s.ready, created)
+			s.ready = append(s.ready, Start{created, pod.Spec.NodeName})
 		}
 	}
 }
@@ -63,8 +71,8 @@ func runs(pod *corev1.Pod) bool {
 }
 
 // Starts are the times at which those pods were made that have come onto a node, and
-// those that became ready, since it was asked last.
-func (s *State) Starts() (bound, ready []time.Time) {
+// the pods that became ready, since it was asked last.
+func (s *State) Starts() (bound []time.Time, ready []Start) {
 	bound, ready = s.starts.bound, s.starts.ready
 	s.starts.bound, s.starts.ready = nil, nil
 	return bound, ready

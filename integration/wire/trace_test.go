@@ -1,0 +1,176 @@
+package wire
+
+import (
+	"context"
+	"slices"
+	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/joist-autoscaler/joist/services/cli/embedded"
+	"github.com/joist-autoscaler/joist/shared/cluster"
+	"github.com/joist-autoscaler/joist/shared/karpenter"
+	"github.com/joist-autoscaler/joist/shared/telemetry"
+)
+
+// traced is a small cluster whose services send their spans to a collector.
+type traced struct {
+	*told
+	*collector
+	voices []*telemetry.Telemetry
+}
+
+func trace(t *testing.T) *traced {
+	t.Helper()
+	w := &traced{collector: collect(t)}
+	w.told = tell(t, embedded.Options{Voice: func(_, service string) embedded.Voice {
+		voice, err := telemetry.New(t.Context(), telemetry.Options{Service: service, Cluster: "demo", Out: t.Output(), Level: 12, Export: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = voice.Close() })
+		w.voices = append(w.voices, voice)
+		return voice
+	}})
+	return w
+}
+
+// restart kills the processes of the services, and starts others.
+func (w *traced) restart(services ...string) {
+	for _, a := range w.Actors {
+		if slices.Contains(services, a.Service) {
+			a.Restart()
+		}
+	}
+}
+
+// heard waits until the collector has a span of the name.
+func (w *traced) heard(name string) {
+	w.t.Helper()
+	w.until(name, func() bool { w.flush(); return len(w.named(name)) > 0 })
+}
+
+func (w *traced) flush() {
+	for _, v := range w.voices {
+		v.Flush(context.Background())
+	}
+}
+
+// scale asks for pods.
+func (w *told) scale(replicas int32) {
+	w.Kube.Change(cluster.Deployments, cluster.Key{Namespace: "default", Name: "inflate"}, func(o cluster.Object) {
+		o.(*appsv1.Deployment).Spec.Replicas = new(replicas)
+	})
+}
+
+func (w *told) running() int {
+	return w.count(cluster.Pods, func(o cluster.Object) bool { return o.(*corev1.Pod).Status.Phase == corev1.PodRunning })
+}
+
+// whole demands one trace that begins with one of the spans and has all the others below
+// it, and gives its beginning.
+func (w *traced) whole(begins string, then ...string) span {
+	w.t.Helper()
+	var why string
+	for _, top := range w.named(begins) {
+		missing := slices.IndexFunc(then, func(name string) bool {
+			return !slices.ContainsFunc(w.named(name), func(s span) bool { return w.below(s, top) })
+		})
+		if missing < 0 {
+			return top
+		}
+		why = then[missing] + " is missing below " + top.String() + ":\n" + w.collector.trace(top.trace)
+	}
+	w.t.Fatalf("no %q leads to all of %q: %s", begins, then, why)
+	return span{}
+}
+
+// launchHops and noticeHops are the way of a pod to its node, and of a notice to the end
+// of its instance, through every service.
+var (
+	launchHops = []string{
+		"process pods.unschedulable.v1", "process plan.made.v1", "process launch.requested.v1", "process launch.settled.v1", "process tag.requested.v1",
+		"node initialized", "pods running",
+	}
+	noticeHops = []string{"process node.noticed.v1", "process terminate.requested.v1", "node gone"}
+)
+
+// From pods that wait to pods that run is one trace, and from a notice to the end of its
+// instance is one: with AWS's events, which have no trace, at their beginning, and with
+// what only looks see at their end; so is what disruption removes. What is done for several
+// is linked to them. It is so also where services die on the way.
+func TestOneTraceFromBeginningToEnd(t *testing.T) {
+	for name, die := range map[string][]string{"in one life": nil, "lifecycle dies": {"lifecycle"}, "all die": {"watcher", "lifecycle", "planner", "launcher", "interruption"}} {
+		t.Run(name, func(t *testing.T) {
+			w := trace(t)
+			w.until("the node class", func() bool {
+				return w.count(cluster.NodeClasses, func(o cluster.Object) bool {
+					return o.(*karpenter.EC2NodeClass).Status.Conditions.True(karpenter.ConditionTypeReady)
+				}) == 1
+			})
+			w.scale(5)
+			for _, at := range []string{"process plan.made.v1", "process launch.requested.v1", "process launch.settled.v1"} {
+				w.heard(at)
+				w.restart(die...)
+			}
+			w.until("the pods", func() bool { return w.running() == 5 })
+			w.heard("pods running")
+			w.heard("node initialized")
+			w.whole("pods pending", launchHops...)
+
+			victim := w.takeBack()
+			w.heard("process node.noticed.v1")
+			w.restart(die...)
+			w.until("the instance to go", func() bool {
+				r, _ := w.Cloud.Record(victim)
+				return !r.Gone.IsZero() && w.running() == 5
+			})
+			w.heard("node gone")
+			notice := w.whole("notice spot-interruption", noticeHops...)
+			w.whole("notice of the end", "process instance.gone.v1")
+			if end := w.named("notice of the end")[0]; end.trace != notice.trace {
+				t.Errorf("the notice is in trace %s, and the end in %s", notice.trace, end.trace)
+			}
+			w.linked("process batch", notice)
+			w.linked("pods pending", notice)
+			w.scale(0)
+			w.until("the nodes to go", func() bool { return w.count(cluster.NodeClaims, func(cluster.Object) bool { return true }) == 0 })
+			w.flush()
+			w.whole("process cluster.snapshot.v1", "process disruption.proposed.v1", "process terminate.requested.v1", "node gone")
+			if orphans := w.orphans(); len(orphans) > 0 {
+				t.Errorf("nobody told the parents of %q", orphans)
+			}
+		})
+	}
+}
+
+// takeBack lets AWS announce that it takes an instance, and gives its id.
+func (w *told) takeBack() string {
+	w.t.Helper()
+	victim := ""
+	for _, r := range w.Cloud.Records() {
+		if r.CapacityType == "spot" && r.Ended.IsZero() {
+			victim = r.ID
+		}
+	}
+	if !w.Cloud.InterruptSpot(victim) {
+		w.t.Fatalf("%q is not taken back", victim)
+	}
+	return victim
+}
+
+// linked demands a span of the name that is linked to the story.
+func (w *traced) linked(name string, story span) {
+	w.t.Helper()
+	for _, s := range w.named(name) {
+		for _, l := range s.links {
+			if l[:len(story.trace)] == story.trace {
+				if _, known := w.of(story.trace, l[len(story.trace)+1:]); known {
+					return
+				}
+			}
+		}
+	}
+	w.t.Errorf("no %q is linked to %s", name, story)
+}

@@ -1,0 +1,149 @@
+package watcher_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/joist-autoscaler/joist/shared/cluster"
+	"github.com/joist-autoscaler/joist/shared/event"
+	"github.com/joist-autoscaler/joist/shared/host"
+	"github.com/joist-autoscaler/joist/shared/karpenter"
+	"github.com/joist-autoscaler/joist/shared/outbox"
+	"github.com/joist-autoscaler/joist/shared/scheduling"
+)
+
+// waitsSince adds a pod that the scheduler found no place for at a time.
+func (s *site) waitsSince(name string, made time.Time) {
+	pod := unschedulable("default", name)
+	pod.CreationTimestamp = metav1.NewTime(made)
+	s.Seed(pod)
+}
+
+// begun takes the one message to the planner, and demands one span that begins its story.
+func (s *site) begun() (event.Envelope, host.Span) {
+	s.t.Helper()
+	sent, _ := s.batch()
+	if len(s.spans) != 1 {
+		s.t.Fatalf("%d spans: %+v", len(s.spans), s.spans)
+	}
+	told := s.spans[0]
+	s.spans = nil
+	if !told.Begins || told.Name != "pods pending" || sent.Traceparent == "" || told.Of.Root() != sent.Traceparent {
+		s.t.Errorf("%+v begins %q", told, sent.Traceparent)
+	}
+	return sent, told
+}
+
+// The story of a batch begins with the first of its pods, once: it is the same span when
+// another process asks again. A batch that has pods anew is linked to the one before.
+func TestTheStoryOfPodsBeginsWithThem(t *testing.T) {
+	s := newSite(t)
+	made := s.now.Add(-time.Minute)
+	s.waitsSince("old", made)
+	s.waitsSince("new", s.now)
+	s.pass(3 * time.Second)
+	first, told := s.begun()
+	if !told.From.Equal(made) || !told.To.After(told.From) || fmt.Sprint(told.Fields) != "[pods 2]" || len(told.Links) > 0 {
+		t.Errorf("the first batch is told as %+v", told)
+	}
+	s.pass(40 * time.Second)
+	if len(s.planner.take()) == 0 || len(s.spans) > 0 {
+		t.Errorf("asked again, it is told again: %+v", s.spans)
+	}
+	s.restart("pod-1")
+	s.pass(40 * time.Second)
+	if again := s.planner.take(); len(again) == 0 || again[0].Traceparent != first.Traceparent || len(s.spans) != 1 || s.spans[0].Of.Root() != first.Traceparent {
+		t.Errorf("another process asks with %v and tells %+v", again, s.spans)
+	}
+}
+
+// A batch comes from the batches before that had its pods, and from what takes the nodes
+// that its pods are on.
+func TestABatchIsLinkedToWhereItsPodsComeFrom(t *testing.T) {
+	s := newSite(t)
+	s.pending("a")
+	s.pass(3 * time.Second)
+	first, _ := s.begun()
+	s.apply(outbox.Done)
+	notice := "00-0123456789abcdef0123456789abcdef-0123456789abcdef-01"
+	s.joined("c", func(c *karpenter.NodeClaim) {
+		c.Annotations = map[string]string{scheduling.StoryAnnotation: notice}
+		c.DeletionTimestamp, c.Finalizers = &metav1.Time{Time: s.now}, []string{karpenter.TerminationFinalizer}
+	})
+	leaves := unschedulable("default", "b")
+	leaves.Spec.NodeName, leaves.Status.Phase, leaves.Status.Conditions = "c", corev1.PodRunning, nil
+	s.Seed(leaves)
+	s.pass(5 * time.Second)
+	_, told := s.begun()
+	if diff := cmp.Diff([]string{first.Traceparent, notice}, told.Links); diff != "" {
+		t.Errorf("links (-want +got)\n%s", diff)
+	}
+}
+
+// joined adds a claim with its node, both of that name.
+func (s *site) joined(name string, change func(*karpenter.NodeClaim)) {
+	provider := "aws:///eu-west-1a/i-" + name
+	claim := &karpenter.NodeClaim{ObjectMeta: metav1.ObjectMeta{Name: name, UID: "claim"}}
+	claim.Status.ProviderID, claim.Status.NodeName = provider, name
+	change(claim)
+	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, UID: "node"}, Spec: corev1.NodeSpec{ProviderID: provider}}
+	s.Seed(claim, node)
+}
+
+// It ends with pods that run on a node that was started since they were made; others did
+// not wait for it.
+func TestTheStoryOfPodsEndsWithThem(t *testing.T) {
+	story := "00-0123456789abcdef0123456789abcdef-0123456789abcdef-01"
+	for name, c := range map[string]struct {
+		// waited is how long before the node was there its pod was made.
+		waited time.Duration
+		goes   bool
+		story  string
+		told   bool
+	}{
+		"it waited":                {waited: time.Second, story: story, told: true},
+		"it came later":            {waited: -time.Second, story: story},
+		"the node goes":            {waited: time.Second, story: story, goes: true},
+		"nobody knows whose it is": {waited: time.Second},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newSite(t)
+			made := s.now
+			s.waitsSince("a", made)
+			s.pass(time.Second)
+			s.joined("n", func(claim *karpenter.NodeClaim) {
+				claim.Annotations = map[string]string{scheduling.StoryAnnotation: c.story}
+				if c.goes {
+					claim.DeletionTimestamp, claim.Finalizers = &metav1.Time{Time: s.now}, []string{karpenter.TerminationFinalizer}
+				}
+				claim.Status.Conditions = karpenter.Conditions{{Type: karpenter.ConditionTypeInitialized, Status: metav1.ConditionTrue, LastTransitionTime: metav1.NewTime(made.Add(c.waited))}}
+			})
+			s.pass(time.Second)
+			s.spans = nil
+			pod, err := cluster.Get[*corev1.Pod](t.Context(), s.Server, cluster.Pods, cluster.Key{Namespace: "default", Name: "a"})
+			if err != nil {
+				t.Fatal(err)
+			}
+			pod.Spec.NodeName, pod.Status.Phase, pod.Status.Conditions = "n", corev1.PodRunning, nil
+			s.Seed(pod)
+			s.pass(2 * time.Second)
+			var told []host.Span
+			for _, span := range s.spans {
+				if span.Name == "pods running" {
+					told = append(told, span)
+				}
+			}
+			if c.told != (len(told) == 1) {
+				t.Fatalf("told: %+v", s.spans)
+			}
+			if c.told && (told[0].Of.Traceparent != story || !told[0].From.Equal(made) || told[0].Begins) {
+				t.Errorf("%+v", told[0])
+			}
+		})
+	}
+}
