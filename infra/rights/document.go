@@ -95,7 +95,7 @@ func (d Document) Actions() []string {
 }
 
 // reads begin the names of actions that change nothing.
-var reads = []string{"Get", "List", "Describe", "Head", "Query", "Filter"}
+var reads = []string{"Get", "List", "Describe", "Head", "Query", "Filter", "Simulate"}
 
 // Writes are those of Actions that may change something. Receiving a message counts
 // as a read, as AWS counts it.

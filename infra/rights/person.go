@@ -25,9 +25,12 @@ func (s Scope) Operator() (Document, error) {
 		allow("ReadRules", []string{"events:DescribeRule", "events:ListTargetsByRule"}, rules),
 		allow("ReadArchive", []string{"events:DescribeArchive", "events:DescribeReplay"}, s.archive()),
 		allow("ReadFunctions", []string{"lambda:GetFunctionConfiguration"}, s.named(s.Functions, func(name string) string { return s.arn("lambda", "function:"+name) })),
-		allow("ReadRoles", []string{"iam:GetRole", "iam:ListAttachedRolePolicies"}, append(s.named(s.Roles, func(name string) string { return s.iam("role/" + name) }),
+		// The simulator tells what a role may do, and does none of it.
+		allow("ReadRoles", []string{"iam:GetRole", "iam:ListAttachedRolePolicies", "iam:SimulatePrincipalPolicy"}, append(s.named(s.Roles, func(name string) string { return s.iam("role/" + name) }),
 			s.NodeRole, s.iam("role/aws-service-role/spot.amazonaws.com/AWSServiceRoleForEC2Spot"))),
-		allow("ReadCluster", []string{"eks:DescribeAccessEntry", "eks:DescribeCluster"}, []string{s.cluster(), s.arn("eks", "access-entry/"+s.Plan.Cluster+"/*")}),
+		allow("ReadProfiles", []string{"iam:GetInstanceProfile"}, []string{s.iam("instance-profile/*")}),
+		allow("ReadCluster", []string{"eks:DescribeAccessEntry", "eks:DescribeCluster", "eks:DescribePodIdentityAssociation", "eks:ListPodIdentityAssociations"},
+			[]string{s.cluster(), s.arn("eks", "access-entry/"+s.Plan.Cluster+"/*"), s.arn("eks", "podidentityassociation/"+s.Plan.Cluster+"/*")}),
 		s.look("cloudwatch:GetMetricData", "ec2:DescribeSecurityGroups", "ec2:DescribeSubnets", "events:ListRuleNamesByTarget", "lambda:ListEventSourceMappings"),
 	), nil
 }

@@ -1,11 +1,11 @@
-// Package account is what an account has, told to whoever examines it: roles of IAM,
-// Lambda's functions with their event source mappings, and how nodes are let into EKS's
-// clusters. It is a table that a test writes, and nothing changes it.
+// Package account is what an account has, told to whoever examines it: roles of IAM and
+// what its simulator says of them, instance profiles, Lambda's functions with their event
+// source mappings, how nodes are let into EKS's clusters, and which pods have which roles.
+// It is a table that a test writes, and nothing changes it.
 package account
 
 import (
 	"encoding/json"
-	"encoding/xml"
 	"net/http"
 	"net/url"
 	"strings"
@@ -14,11 +14,9 @@ import (
 )
 
 const (
-	iamVersion   = "2010-05-08"
-	iamNamespace = "https://iam.amazonaws.com/doc/2010-05-08/"
-	functions    = "/2015-03-31/functions/"
-	mappings     = "/2015-03-31/event-source-mappings"
-	clusters     = "/clusters/"
+	functions = "/2015-03-31/functions/"
+	mappings  = "/2015-03-31/event-source-mappings"
+	clusters  = "/clusters/"
 )
 
 // Role is a role of IAM.
@@ -30,6 +28,8 @@ type Role struct {
 
 // Function is a function of Lambda.
 type Function struct {
+	// Role is its ARN.
+	Role           string
 	TimeoutSeconds int
 	// Mappings are the states of event source mappings by the ARNs of their queues.
 	Mappings map[string]string
@@ -39,6 +39,16 @@ type Function struct {
 type Service struct {
 	Roles     map[string]Role
 	Functions map[string]Function
+	// Profiles are the roles that instance profiles hold, by the profiles' names; "" is a
+	// profile without one.
+	Profiles map[string]string
+	// Judge says what IAM's simulator says of one action on one resource, with the keys of
+	// conditions that it is told: allowed, implicitDeny or explicitDeny.
+	Judge func(role, action, resource string, context map[string][]string) string
+	// Issuer is every cluster's OIDC issuer.
+	Issuer string
+	// Pods are the roles' ARNs of Pod Identity associations, by namespace/account.
+	Pods map[string]string
 	// Mode is the authentication mode of every cluster, and Entries the types of access
 	// entries by principals.
 	Mode    string
@@ -53,7 +63,7 @@ func (s *Service) Match(r *http.Request, body []byte) bool {
 	if query.Is(r, body, iamVersion) {
 		values, err := url.ParseQuery(string(body))
 		action := values.Get("Action")
-		return err == nil && (action == "GetRole" || action == "ListAttachedRolePolicies")
+		return err == nil && operations[action] != nil
 	}
 	signed := r.Header.Get("Authorization")
 	return r.Method == http.MethodGet && (strings.Contains(signed, "/lambda/aws4_request") || strings.Contains(signed, "/eks/aws4_request"))
@@ -73,47 +83,6 @@ func (s *Service) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-type role struct {
-	Name  string `xml:"RoleName"`
-	ARN   string `xml:"Arn"`
-	Trust string `xml:"AssumeRolePolicyDocument"`
-}
-
-type policy struct {
-	Name string `xml:"PolicyName"`
-	ARN  string `xml:"PolicyArn"`
-}
-
-func (s *Service) iam(w http.ResponseWriter, r *http.Request) {
-	form, err := query.Read(r)
-	if err != nil {
-		http.Error(w, err.Error(), http.StatusBadRequest)
-		return
-	}
-	action, name := form.Get("Action"), form.Get("RoleName")
-	found, there := s.Roles[name]
-	switch {
-	case s.Denied[action]:
-		query.Refuse(w, iamNamespace, http.StatusForbidden, "AccessDenied", "not authorized to perform: iam:"+action)
-	case !there:
-		query.Refuse(w, iamNamespace, http.StatusNotFound, "NoSuchEntity", "The role with name "+name+" cannot be found.")
-	case action == "GetRole":
-		query.Write(w, http.StatusOK, struct {
-			XMLName xml.Name `xml:"GetRoleResponse"`
-			Role    role     `xml:"GetRoleResult>Role"`
-		}{Role: role{name, found.ARN, url.QueryEscape(found.Trust)}})
-	default:
-		var list []policy
-		for _, p := range found.Policies {
-			list = append(list, policy{p, "arn:aws:iam::aws:policy/" + p})
-		}
-		query.Write(w, http.StatusOK, struct {
-			XMLName  xml.Name `xml:"ListAttachedRolePoliciesResponse"`
-			Policies []policy `xml:"ListAttachedRolePoliciesResult>AttachedPolicies>member"`
-		}{Policies: list})
-	}
-}
-
 func (s *Service) function(w http.ResponseWriter, name string) {
 	f, there := s.Functions[name]
 	switch {
@@ -122,7 +91,7 @@ func (s *Service) function(w http.ResponseWriter, name string) {
 	case !there:
 		refuse(w, http.StatusNotFound, "ResourceNotFoundException", "Function not found: "+name)
 	default:
-		write(w, http.StatusOK, map[string]any{"FunctionName": name, "Timeout": f.TimeoutSeconds})
+		write(w, http.StatusOK, map[string]any{"FunctionName": name, "Timeout": f.TimeoutSeconds, "Role": f.Role})
 	}
 }
 
@@ -132,21 +101,6 @@ func (s *Service) mappings(w http.ResponseWriter, name string) {
 		list = append(list, map[string]string{"EventSourceArn": arn, "State": state})
 	}
 	write(w, http.StatusOK, map[string]any{"EventSourceMappings": list})
-}
-
-// cluster answers DescribeCluster and DescribeAccessEntry.
-func (s *Service) cluster(w http.ResponseWriter, r *http.Request) {
-	name, rest, entry := strings.Cut(strings.TrimPrefix(r.URL.Path, clusters), "/access-entries/")
-	if !entry {
-		write(w, http.StatusOK, map[string]any{"cluster": map[string]any{"name": name, "status": "ACTIVE", "accessConfig": map[string]string{"authenticationMode": s.Mode}}})
-		return
-	}
-	kind, there := s.Entries[rest]
-	if !there {
-		refuse(w, http.StatusNotFound, "ResourceNotFoundException", "The specified principalArn could not be found.")
-		return
-	}
-	write(w, http.StatusOK, map[string]any{"accessEntry": map[string]string{"clusterName": name, "principalArn": rest, "type": kind}})
 }
 
 func refuse(w http.ResponseWriter, status int, code, message string) {

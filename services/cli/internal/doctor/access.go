@@ -2,7 +2,6 @@ package doctor
 
 import (
 	"fmt"
-	"path"
 	"slices"
 	"strings"
 )
@@ -113,26 +112,4 @@ func ids(list []Tagged) string {
 		names = append(names, one.ID)
 	}
 	return strings.Join(names, ", ")
-}
-
-// trusts finds roles that their ServiceAccounts cannot assume (A039).
-func trusts(f Facts) []Finding {
-	var all []Finding
-	for _, a := range f.Accounts {
-		if a.Trust == nil {
-			continue
-		}
-		subject := "system:serviceaccount:" + a.Namespace + ":" + a.Name
-		subs, web, err := subjects(*a.Trust)
-		fits := slices.ContainsFunc(subs, func(sub string) bool { ok, _ := path.Match(sub, subject); return ok })
-		if err == nil && web && (fits || len(subs) == 0) {
-			continue
-		}
-		what := "the role " + a.Role + " of its annotation lets no web identity assume it"
-		if len(subs) > 0 {
-			what = "the role " + a.Role + " of its annotation trusts " + strings.Join(subs, ", ") + ", which it is not"
-		}
-		all = append(all, problem("trust-subject", "serviceaccount/"+a.Namespace+"/"+a.Name, what+": its pods get no credentials", "set the condition of the role's trust policy on the claim :sub to "+subject))
-	}
-	return all
 }

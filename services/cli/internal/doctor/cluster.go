@@ -22,8 +22,8 @@ const (
 	skewMax = time.Minute
 )
 
-// karpenter finds Karpenter at work on the same pools.
-func karpenter(f Facts) []Finding {
+// incumbent finds Karpenter at work on the same pools.
+func incumbent(f Facts) []Finding {
 	var all []Finding
 	const fix = "kubectl scale deployment %s -n %s --replicas 0, and look again; to go back, stop Joist first"
 	for _, d := range f.Deployments {

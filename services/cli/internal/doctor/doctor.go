@@ -58,6 +58,12 @@ type Facts struct {
 	// Functions are by service; one that does not exist has a nil value.
 	Functions map[string]*Function
 
+	// Place is where all of it is; zero when that is not known.
+	Place Place
+	// Roles are the services'.
+	Roles []Role
+	// Issuer is the cluster's OIDC issuer without its scheme.
+	Issuer *string
 	// SpotRole says whether the service-linked role of EC2 Spot exists (A029).
 	SpotRole *bool
 	NodeRole *NodeRole
@@ -68,8 +74,12 @@ type Facts struct {
 
 	Lease       *Lease
 	Deployments []Deployment
-	// Accounts are the ServiceAccounts that have a role of IAM (A039).
+	// Accounts are the ServiceAccounts of Joist's Deployments (A039).
 	Accounts []Account
+	// Profiles are those that EC2NodeClasses name, and ByRole says that some name a role
+	// instead.
+	Profiles []Profile
+	ByRole   bool
 	// Resources are the kinds that the API server serves, as group/version/plural.
 	Resources []string
 
@@ -106,6 +116,8 @@ type Rule struct {
 
 // Function is what Lambda says of a service's function.
 type Function struct {
+	// Role is its role's ARN.
+	Role    string
 	Timeout time.Duration
 	// Mappings are the ARNs of the queues that it is invoked for, and whether each is
 	// enabled.
@@ -149,16 +161,11 @@ type Deployment struct {
 	// Karpenter says that it runs Karpenter's controller.
 	Karpenter bool
 	Replicas  int
+	// Component is the service that it runs, by its label.
+	Component string
 	Images    []string
 	// Environ are the variables of its containers that are written out.
 	Environ map[string]string
-}
-
-// Account is a ServiceAccount with a role.
-type Account struct {
-	Namespace, Name, Role string
-	// Trust is the role's trust policy; nil when it was not looked at.
-	Trust *string
 }
 
 // Tool is a program on this machine.
@@ -173,8 +180,8 @@ func Examine(f Facts) []Finding {
 	var all []Finding
 	for _, check := range []func(Facts) []Finding{
 		queuesThere, redrives, times, deliveries, policies, functions, audit, letters,
-		spotRole, nodeRole, access, discovery,
-		karpenter, replicas, kinds, trusts, unset,
+		spotRole, nodeRole, access, discovery, rights, profiles,
+		incumbent, replicas, kinds, pods, trusts, unset,
 		fresh, skew, tools,
 	} {
 		all = append(all, check(f)...)

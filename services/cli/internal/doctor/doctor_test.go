@@ -19,9 +19,11 @@ func arn(queue string) string { return "arn:aws:sqs:eu-west-1:123456789012:" + q
 const (
 	queuePolicy = `{"Statement":[{"Effect":"Allow","Principal":{"Service":["events.amazonaws.com","sqs.amazonaws.com"]},"Action":"sqs:SendMessage","Resource":"*"}]}`
 	nodeTrust   = `{"Version":"2012-10-17","Statement":{"Effect":"Allow","Principal":{"Service":"ec2.amazonaws.com"},"Action":"sts:AssumeRole"}}`
-	podTrust    = `{"Statement":[{"Effect":"Allow","Principal":{"Federated":"oidc"},"Action":"sts:AssumeRoleWithWebIdentity","Condition":{"StringEquals":{` +
+	podTrust    = `{"Statement":[{"Effect":"Allow","Principal":{"Federated":"arn:aws:iam::1:oidc-provider/oidc.eks/id/1"},"Action":"sts:AssumeRoleWithWebIdentity","Condition":{"StringEquals":{` +
 		`"oidc.eks/id/1:aud":"sts.amazonaws.com","oidc.eks/id/1:sub":"system:serviceaccount:joist:joist-watcher"}}}]}`
 )
+
+const podsTrust = `{"Statement":[{"Effect":"Allow","Principal":{"Service":"pods.eks.amazonaws.com"},"Action":["sts:AssumeRole","sts:TagSession"]}]}`
 
 // sound are the facts of an installation with which nothing is wrong.
 func sound(t *testing.T) doctor.Facts {
@@ -30,7 +32,7 @@ func sound(t *testing.T) doctor.Facts {
 	if err != nil {
 		t.Fatal(err)
 	}
-	yes, empty, skew, trust := true, "", 3*time.Second, podTrust
+	yes, empty, skew, trust, pods, issuer := true, "", 3*time.Second, podTrust, podsTrust, "oidc.eks/id/1"
 	written := now.Add(-10 * time.Minute)
 	f := doctor.Facts{
 		Plan: plan, Now: now, Queues: map[string]*doctor.Queue{}, Rules: map[string][]doctor.Rule{}, Functions: map[string]*doctor.Function{},
@@ -46,7 +48,13 @@ func sound(t *testing.T) doctor.Facts {
 			{Namespace: "joist", Name: "joist-watcher", Replicas: 2, Images: []string{"ghcr.io/x/joist-watcher:v1.0.0"}, Environ: map[string]string{"CLUSTER_NAME": "prod"}},
 			{Namespace: "kube-system", Name: "karpenter", Karpenter: true},
 		},
-		Accounts: []doctor.Account{{"joist", "joist-watcher", "prod-joist-watcher", &trust}},
+		Place: doctor.Place{Partition: "aws", Account: "1", Region: "eu-west-1"}, Issuer: &issuer,
+		Accounts: []doctor.Account{
+			{Namespace: "joist", Name: "joist-watcher", Service: "watcher", Role: "arn:aws:iam::1:role/prod-joist-watcher", Trust: &trust},
+			{Namespace: "joist", Name: "joist-lifecycle", Service: "lifecycle", Pod: &doctor.Association{ID: "a-1", Role: "arn:aws:iam::1:role/prod-joist-lifecycle"}, Trust: &pods},
+		},
+		Roles:    []doctor.Role{{Service: "launcher", Name: "prod-joist-launcher"}},
+		Profiles: []doctor.Profile{{Name: "nodes", Classes: []string{"default"}, Role: "KarpenterNodeRole-prod"}},
 		Resources: []string{
 			"karpenter.sh/v1/nodepools", "karpenter.sh/v1/nodeclaims", "karpenter.k8s.aws/v1/ec2nodeclasses", "karpenter.sh/v1alpha1/nodeoverlays",
 			"autoscaling.x-k8s.io/v1beta1/capacitybuffers",
@@ -144,6 +152,17 @@ func TestOneBadFact(t *testing.T) {
 		{"no overlay", func(f *doctor.Facts) { f.Resources = slices.Delete(f.Resources, 3, 4) }, "crd-optional", "", ""},
 		{"A039 the subject", func(f *doctor.Facts) { f.Accounts[0].Namespace = "kube-system" }, "trust-subject", "trusts system:serviceaccount:joist:joist-watcher", "system:serviceaccount:kube-system:joist-watcher"},
 		{"A039 no web identity", func(f *doctor.Facts) { trust := nodeTrust; f.Accounts[0].Trust = &trust }, "trust-subject", "no web identity", ""},
+		{"A039 another cluster's provider", func(f *doctor.Facts) { issuer := "oidc.eks/id/2"; f.Issuer = &issuer }, "trust-issuer", "oidc.eks/id/2", "arn:aws:iam::1:oidc-provider/oidc.eks/id/2"},
+		{"no Pod Identity", func(f *doctor.Facts) { f.Accounts[1].Pod = &doctor.Association{} }, "pod-identity-missing", "no credentials", "create-pod-identity-association --cluster-name prod --namespace joist --service-account joist-lifecycle --role-arn arn:aws:iam::1:role/prod-joist-lifecycle"},
+		{"another's Pod Identity", func(f *doctor.Facts) { f.Accounts[1].Pod.Role = "arn:aws:iam::1:role/other" }, "pod-identity-role", "role/other", "--association-id a-1 --role-arn arn:aws:iam::1:role/prod-joist-lifecycle"},
+		{"Pod Identity is not trusted", func(f *doctor.Facts) { trust := nodeTrust; f.Accounts[1].Trust = &trust }, "trust-pods", "pods.eks.amazonaws.com", "sts:TagSession"},
+		{"no role", func(f *doctor.Facts) { f.Roles[0].Missing = true }, "role-missing", "the launcher", "cdk deploy"},
+		{"a right is lacking", func(f *doctor.Facts) { f.Roles[0].Refused = []doctor.Refusal{{"ec2:CreateFleet", "r", false}} }, "role-refused", "ec2:CreateFleet on r: the launcher", "cdk deploy"},
+		{"a right is taken", func(f *doctor.Facts) { f.Roles[0].Refused = []doctor.Refusal{{"ec2:CreateFleet", "r", true}} }, "role-refused", "a statement denies it", "find that statement; aws iam simulate-principal-policy --policy-source-arn arn:aws:iam::1:role/prod-joist-launcher"},
+		{"many rights are lacking", func(f *doctor.Facts) { f.Roles[0].Refused = make([]doctor.Refusal, 5) }, "role-refused", "and 2 more of its card", ""},
+		{"A037 no instance profile", func(f *doctor.Facts) { f.Profiles[0].Missing = true }, "profile-missing", "EC2NodeClass default", "create-instance-profile --instance-profile-name nodes && aws iam add-role-to-instance-profile"},
+		{"A037 an empty instance profile", func(f *doctor.Facts) { f.Profiles[0].Role = "" }, "profile-role", "no role", "add-role-to-instance-profile --instance-profile-name nodes --role-name KarpenterNodeRole-prod"},
+		{"A037 another role in the instance profile", func(f *doctor.Facts) { f.Profiles[0].Role = "x" }, "profile-role", "the role x", "remove-role-from-instance-profile --instance-profile-name nodes --role-name x"},
 		{"A021 no version", func(f *doctor.Facts) { f.Deployments[0].Images[0] = "ghcr.io/x/joist-watcher:${KARPENTER_VERSION}" }, "variable-unset", "names no version", "KARPENTER_VERSION"},
 		{"A021 an empty version", func(f *doctor.Facts) { f.Deployments[0].Images[0] = "ghcr.io/x/joist-watcher:" }, "variable-unset", "", ""},
 		{"A021 a variable of a pod", func(f *doctor.Facts) { f.Deployments[0].Environ["CLUSTER_NAME"] = "${CLUSTER_NAME}" }, "variable-unset", "never filled in", ""},
@@ -187,7 +206,9 @@ func TestUnknownIsNoFinding(t *testing.T) {
 	no := false
 	f := sound(t)
 	f.Access = &doctor.Access{Mode: "API_AND_CONFIG_MAP", Entry: &no} // aws-auth was not looked at
-	f.Accounts[0].Trust = nil
+	f.Accounts[0].Trust, f.Accounts[1].Pod = nil, nil
+	f.Issuer = nil
+	f.Profiles[0].Role, f.NodeRole = "x", nil
 	f.Functions = nil
 	f.Queues["prod"].Visibility = time.Second // pollers set their own
 	if found := doctor.Examine(f); len(found) > 0 {

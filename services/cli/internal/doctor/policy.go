@@ -74,22 +74,32 @@ func allows(policy, service, action string) (bool, error) {
 	}), err
 }
 
-// subjects are the values that a trust policy wants of claims that end in :sub, and
-// whether it lets a web identity in at all.
-func subjects(trust string) (subs []string, web bool, err error) {
+// web is what a trust policy says of web identities.
+type web struct {
+	// web says that it lets one in at all.
+	web bool
+	// providers are the ARNs of those whom it believes, and subs the values that it wants
+	// of claims that end in :sub.
+	providers, subs []string
+}
+
+// webTrust reads a trust policy.
+func webTrust(trust string) (web, error) {
+	var out web
 	list, err := statements(trust)
 	for _, s := range list {
 		if s.Effect != "Allow" || !slices.Contains(s.Action, "sts:AssumeRoleWithWebIdentity") {
 			continue
 		}
-		web = true
+		out.web = true
+		out.providers = append(out.providers, s.Principal["Federated"]...)
 		for _, values := range s.Condition {
 			for name, value := range values {
 				if strings.HasSuffix(name, ":sub") {
-					subs = append(subs, value...)
+					out.subs = append(out.subs, value...)
 				}
 			}
 		}
 	}
-	return subs, web, err
+	return out, err
 }

@@ -1,8 +1,8 @@
 package facts
 
 import (
+	"cmp"
 	"context"
-	"errors"
 	"net/url"
 	"strings"
 	"time"
@@ -88,6 +88,10 @@ func (g *gathering) access(ctx context.Context, role string) error {
 	if c := told.Cluster.AccessConfig; c != nil {
 		mode = string(c.AuthenticationMode)
 	}
+	if i := told.Cluster.Identity; i != nil && i.Oidc != nil {
+		issuer := strings.TrimPrefix(aws.ToString(i.Oidc.Issuer), "https://")
+		g.set(func(f *doctor.Facts) { f.Issuer = &issuer })
+	}
 	var entry *bool
 	if mode != "CONFIG_MAP" {
 		found, err := client.DescribeAccessEntry(ctx, &eks.DescribeAccessEntryInput{ClusterName: &g.Plan.Cluster, PrincipalArn: &role})
@@ -143,6 +147,10 @@ func (g *gathering) documents(ctx context.Context) {
 		g.miss("who we are in AWS", fault.E("asking STS", fault.Retry, err).WithHint("see whether the AWS credentials of this shell are good"), "")
 		return
 	}
+	partition, _, _ := strings.Cut(strings.TrimPrefix(aws.ToString(told.Arn), "arn:"), ":")
+	g.set(func(f *doctor.Facts) {
+		f.Place = doctor.Place{Partition: partition, Account: aws.ToString(told.Account), Region: g.config.Region}
+	})
 	if at, known := middleware.GetServerTime(told.ResultMetadata); known {
 		skew := g.Now().Sub(at)
 		g.set(func(f *doctor.Facts) { f.Skew = &skew })
@@ -150,10 +158,7 @@ func (g *gathering) documents(ctx context.Context) {
 	if g.Store == nil {
 		return
 	}
-	bucket := g.Bucket
-	if bucket == "" {
-		bucket = "joist-" + g.Plan.Cluster + "-" + aws.ToString(told.Account) + "-" + g.config.Region
-	}
+	bucket := g.bucket(aws.ToString(told.Account))
 	store, err := g.Store(ctx, bucket, g.Prefix)
 	if err != nil {
 		g.miss("the bucket "+bucket, err, "")
@@ -165,6 +170,11 @@ func (g *gathering) documents(ctx context.Context) {
 	g.all.Go(func() {
 		g.latest(ctx, bucket, store, catalog.Kind, func(f *doctor.Facts, at *time.Time) { f.Catalogue = at })
 	})
+}
+
+// bucket is where documents are: the one that the stack makes, unless another is named.
+func (g *gathering) bucket(account string) string {
+	return cmp.Or(g.Bucket, "joist-"+g.Plan.Cluster+"-"+account+"-"+g.config.Region)
 }
 
 // latest looks when the latest document of a kind was made.
@@ -187,18 +197,4 @@ func (g *gathering) latest(ctx context.Context, bucket string, store blob.Store,
 		return
 	}
 	g.set(func(f *doctor.Facts) { put(f, &at) })
-}
-
-// trust looks at the trust policy of a role.
-func (g *gathering) trust(ctx context.Context, arn string) (*string, error) {
-	name := arn[strings.LastIndex(arn, "/")+1:]
-	told, err := iam.NewFromConfig(g.config).GetRole(ctx, &iam.GetRoleInput{RoleName: &name})
-	if err != nil {
-		return nil, err
-	}
-	if told.Role == nil {
-		return nil, errors.New("IAM tells of no role")
-	}
-	text := document(told.Role.AssumeRolePolicyDocument)
-	return &text, nil
 }

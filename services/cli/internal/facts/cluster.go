@@ -16,8 +16,8 @@ import (
 	"github.com/joist-autoscaler/joist/shared/lease"
 )
 
-// roleAnnotation gives a ServiceAccount a role of IAM.
-const roleAnnotation = "eks.amazonaws.com/role-arn"
+// componentLabel is on Joist's Deployments, and says which service one runs.
+const componentLabel = "app.kubernetes.io/component"
 
 // groups are those of the kinds that Joist reads.
 var groups = []string{"karpenter.sh", "karpenter.k8s.aws", "autoscaling.x-k8s.io"}
@@ -40,6 +40,7 @@ func (g *gathering) cluster(ctx context.Context) {
 	seek("Deployments", "the right in Kubernetes to list deployments.apps in all namespaces", g.deployments)
 	seek("Karpenter's Lease", "the right in Kubernetes to list leases.coordination.k8s.io in all namespaces", g.lease)
 	seek("the definitions of kinds", "the right in Kubernetes to get /apis (the role system:discovery)", g.resources)
+	seek("EC2NodeClasses", "the right in Kubernetes to list ec2nodeclasses.karpenter.k8s.aws", g.classes)
 	seek("the ConfigMap aws-auth", "the right in Kubernetes to get configmaps in kube-system", g.authMap)
 }
 
@@ -80,7 +81,7 @@ func (g *gathering) deployments(ctx context.Context) error {
 }
 
 func (g *gathering) deployment(ctx context.Context, d *appsv1.Deployment) doctor.Deployment {
-	out := doctor.Deployment{Namespace: d.Namespace, Name: d.Name, Replicas: 1, Environ: map[string]string{}}
+	out := doctor.Deployment{Namespace: d.Namespace, Name: d.Name, Component: d.Labels[componentLabel], Replicas: 1, Environ: map[string]string{}}
 	if d.Spec.Replicas != nil {
 		out.Replicas = int(*d.Spec.Replicas)
 	}
@@ -97,33 +98,9 @@ func (g *gathering) deployment(ctx context.Context, d *appsv1.Deployment) doctor
 	// tells.
 	out.Karpenter = slices.ContainsFunc(out.Images, func(image string) bool { return strings.Contains(image, "karpenter/controller") })
 	if name := d.Spec.Template.Spec.ServiceAccountName; !out.Karpenter && name != "" {
-		g.all.Go(func() { g.account(ctx, d.Namespace, name) })
+		g.all.Go(func() { g.account(ctx, doctor.Account{Namespace: d.Namespace, Name: name, Service: out.Component}) })
 	}
 	return out
-}
-
-// account looks at a ServiceAccount, and where it has a role at whom that trusts.
-func (g *gathering) account(ctx context.Context, namespace, name string) {
-	var account corev1.ServiceAccount
-	what := "the ServiceAccount " + namespace + "/" + name
-	if _, err := get(ctx, g, "/api/v1/namespaces/"+namespace+"/serviceaccounts/"+name, &account); err != nil {
-		g.miss(what, err, "the right in Kubernetes to get serviceaccounts in "+namespace)
-		return
-	}
-	role := account.Annotations[roleAnnotation]
-	if role == "" || !g.reached {
-		return
-	}
-	g.look("the role "+role, "iam:GetRole", func() error {
-		trust, err := g.trust(ctx, role)
-		if err != nil {
-			return err
-		}
-		g.set(func(f *doctor.Facts) {
-			f.Accounts = append(f.Accounts, doctor.Account{Namespace: namespace, Name: name, Role: role, Trust: trust})
-		})
-		return nil
-	})
 }
 
 // lease looks at Karpenter's Lease, wherever it is. Of several the one counts that was

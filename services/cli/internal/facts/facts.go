@@ -77,6 +77,11 @@ func Gather(ctx context.Context, s Sources) (doctor.Facts, []doctor.Unseen) {
 		g.all.Go(func() { g.cluster(ctx) })
 	}
 	g.all.Wait()
+	// By now it is known whose roles they are, and what the services need.
+	if g.facts.Place.Account != "" {
+		g.simulate(ctx)
+		g.all.Wait()
+	}
 	slices.SortFunc(g.unseen, func(a, b doctor.Unseen) int { return strings.Compare(a.What, b.What) })
 	return g.facts, g.unseen
 }

@@ -171,7 +171,7 @@ func (g *gathering) function(ctx context.Context, client *lambda.Client, service
 		if err != nil {
 			return err
 		}
-		out := &doctor.Function{Timeout: time.Duration(aws.ToInt32(told.Timeout)) * time.Second, Mappings: map[string]bool{}}
+		out := &doctor.Function{Role: aws.ToString(told.Role), Timeout: time.Duration(aws.ToInt32(told.Timeout)) * time.Second, Mappings: map[string]bool{}}
 		for _, m := range mappings.EventSourceMappings {
 			out.Mappings[aws.ToString(m.EventSourceArn)] = strings.HasPrefix(aws.ToString(m.State), "Enabl")
 		}

@@ -1,0 +1,84 @@
+package doctor
+
+import (
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+)
+
+// Role is a service's role, as IAM's simulator judges it.
+type Role struct {
+	// Service has it; the scheduler has one as well.
+	Service, Name string
+	Missing       bool
+	// Refused is what of the service's card it may not do.
+	Refused []Refusal
+}
+
+// Refusal is one action on one resource that a role is not allowed.
+type Refusal struct {
+	Action, Resource string
+	// Explicit says that a statement denies it. Else none allows it.
+	Explicit bool
+}
+
+// Names are the ARNs of the services' roles, and for which of them that is known: by the
+// function that runs with it, or by the ServiceAccount's annotation or association. Else
+// it is the name that the stack gives.
+func (f Facts) Names(services []string) (arns map[string]string, sure map[string]bool) {
+	arns, sure = map[string]string{}, map[string]bool{}
+	for _, service := range services {
+		arns[service] = f.Place.Role(f.role(service))
+		if fn := f.Functions[service]; fn != nil && fn.Role != "" {
+			arns[service], sure[service] = fn.Role, true
+		}
+	}
+	for _, a := range f.Accounts {
+		arn := a.Role
+		// An association with another service's role is a finding by itself.
+		if arn == "" && a.Pod != nil && path.Base(a.Pod.Role) == f.role(a.Service) {
+			arn = a.Pod.Role
+		}
+		if arn != "" && a.Service != "" {
+			arns[a.Service], sure[a.Service] = arn, true
+		}
+	}
+	return arns, sure
+}
+
+// shownRefusals is how many refusals a finding lists: one is enough to see which
+// statement is lacking, and all would be a policy.
+const shownRefusals = 3
+
+// rights finds services that may not do what their cards say.
+func rights(f Facts) []Finding {
+	var all []Finding
+	for _, r := range f.Roles {
+		subject := "role/" + r.Name
+		if r.Missing {
+			all = append(all, problem("role-missing", subject, "there is no such role, which the "+r.Service+" has by its settings: it gets no credentials", deploy))
+			continue
+		}
+		if len(r.Refused) == 0 {
+			continue
+		}
+		var list []string
+		for _, one := range r.Refused[:min(len(r.Refused), shownRefusals)] {
+			list = append(list, one.Action+" on "+one.Resource)
+		}
+		what := "IAM's simulator says that it may not " + strings.Join(list, ", nor ")
+		if more := len(r.Refused) - shownRefusals; more > 0 {
+			what += fmt.Sprintf(", and %d more of its card", more)
+		}
+		fix := deploy
+		if slices.ContainsFunc(r.Refused, func(one Refusal) bool { return one.Explicit }) {
+			what += "; a statement denies it, of the role, of its permissions boundary or of the organization"
+			fix = "find that statement"
+		}
+		first := r.Refused[0]
+		all = append(all, problem("role-refused", subject, what+": the "+r.Service+" fails when it comes to that",
+			fmt.Sprintf("%s; aws iam simulate-principal-policy --policy-source-arn %s --action-names %s --resource-arns '%s' names the statements", fix, f.Place.Role(r.Name), first.Action, first.Resource)))
+	}
+	return all
+}

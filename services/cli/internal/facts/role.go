@@ -1,0 +1,160 @@
+package facts
+
+import (
+	"context"
+	"maps"
+	"path"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/iam"
+	"github.com/aws/aws-sdk-go-v2/service/iam/types"
+
+	"github.com/joist-autoscaler/joist/services/cli/internal/doctor"
+	"github.com/joist-autoscaler/joist/shared/topology"
+)
+
+// simulate asks IAM whether each role may do what its service's card says. One answer is
+// lacking where all are: whoever may not ask about one role may ask about none.
+func (g *gathering) simulate(ctx context.Context) {
+	card := doctor.Card{
+		Plan: g.Plan, Place: g.facts.Place, Bucket: g.bucket(g.facts.Place.Account), Prefix: g.Prefix,
+		NodeRole: g.facts.Place.Role(g.NodeRole), Profiles: g.facts.ByRole,
+	}
+	services := slices.Concat(topology.Outside, topology.Inside, []string{topology.Scheduler})
+	names, sure := g.facts.Names(services)
+	g.look("whether roles may do what the cards of their services say", "iam:SimulatePrincipalPolicy", func() error {
+		client := iam.NewFromConfig(g.config)
+		roles, errs := make([]*doctor.Role, len(services)), make([]error, len(services))
+		var asking sync.WaitGroup
+		for i, service := range services {
+			asking.Go(func() { roles[i], errs[i] = judge(ctx, client, card, service, names[service], sure[service]) })
+		}
+		asking.Wait()
+		for i, err := range errs {
+			if err != nil {
+				return err
+			}
+			if r := roles[i]; r != nil {
+				g.set(func(f *doctor.Facts) { f.Roles = append(f.Roles, *r) })
+			}
+		}
+		return nil
+	})
+}
+
+// judge asks about one role. One that does not exist is nothing to tell of where its name
+// is a guess: the service may have another.
+func judge(ctx context.Context, client *iam.Client, card doctor.Card, service, arn string, sure bool) (*doctor.Role, error) {
+	out := &doctor.Role{Service: service, Name: path.Base(arn)}
+	for _, ask := range questions(card, service) {
+		refused, err := ask.of(ctx, client, arn)
+		if missing(err) {
+			if out.Missing = true; !sure {
+				return nil, nil
+			}
+			return out, nil
+		}
+		if err != nil {
+			return nil, err
+		}
+		out.Refused = append(out.Refused, refused...)
+	}
+	return out, nil
+}
+
+// question is one call: IAM judges every action on every resource, and only the wanted
+// pairs are read.
+type question struct {
+	actions, resources []string
+	context            map[string][]string
+	wanted             map[[2]string]bool
+}
+
+// questions are as few calls as can be: needs share one unless they contradict each other
+// about what is known of a request.
+func questions(card doctor.Card, service string) []question {
+	var out []question
+	for _, need := range card.Needs(service) {
+		at := slices.IndexFunc(out, func(q question) bool { return q.takes(need.Context) })
+		if at < 0 {
+			out = append(out, question{context: card.Base(service), wanted: map[[2]string]bool{}})
+			at = len(out) - 1
+		}
+		q := &out[at]
+		maps.Copy(q.context, need.Context)
+		for _, resource := range need.Resources {
+			for _, action := range need.Actions {
+				q.wanted[[2]string{action, resource}] = true
+				q.actions, q.resources = add(q.actions, action), add(q.resources, resource)
+			}
+		}
+	}
+	return out
+}
+
+// add appends what is not there.
+func add(list []string, one string) []string {
+	if slices.Contains(list, one) {
+		return list
+	}
+	return append(list, one)
+}
+
+// takes reports whether nothing of a context is otherwise here.
+func (q question) takes(context map[string][]string) bool {
+	for key, values := range context {
+		if has, ok := q.context[key]; ok && !slices.Equal(has, values) {
+			return false
+		}
+	}
+	return true
+}
+
+// answersMax is how many answers IAM gives in one page at most.
+const answersMax = 1000
+
+// of asks about a role, and gives what it is refused.
+func (q question) of(ctx context.Context, client *iam.Client, arn string) ([]doctor.Refusal, error) {
+	in := &iam.SimulatePrincipalPolicyInput{PolicySourceArn: &arn, ActionNames: q.actions, ResourceArns: q.resources, MaxItems: aws.Int32(answersMax)}
+	for _, key := range slices.Sorted(maps.Keys(q.context)) {
+		in.ContextEntries = append(in.ContextEntries, types.ContextEntry{ContextKeyName: aws.String(key), ContextKeyType: kind(q.context[key]), ContextKeyValues: q.context[key]})
+	}
+	var out []doctor.Refusal
+	tell := func(action, resource string, decision types.PolicyEvaluationDecisionType) {
+		if q.wanted[[2]string{action, resource}] && decision != types.PolicyEvaluationDecisionTypeAllowed {
+			out = append(out, doctor.Refusal{Action: action, Resource: resource, Explicit: decision == types.PolicyEvaluationDecisionTypeExplicitDeny})
+		}
+	}
+	for pages := iam.NewSimulatePrincipalPolicyPaginator(client, in); pages.HasMorePages(); {
+		page, err := pages.NextPage(ctx)
+		if err != nil {
+			return nil, err
+		}
+		for i := range page.EvaluationResults {
+			r := &page.EvaluationResults[i]
+			if len(r.ResourceSpecificResults) == 0 {
+				tell(aws.ToString(r.EvalActionName), aws.ToString(r.EvalResourceName), r.EvalDecision)
+			}
+			for j := range r.ResourceSpecificResults {
+				one := &r.ResourceSpecificResults[j]
+				tell(aws.ToString(r.EvalActionName), aws.ToString(one.EvalResourceName), one.EvalResourceDecision)
+			}
+		}
+	}
+	slices.SortFunc(out, func(a, b doctor.Refusal) int { return strings.Compare(a.Action+a.Resource, b.Action+b.Resource) })
+	return out, nil
+}
+
+// kind is how IAM is told what a key of conditions holds.
+func kind(values []string) types.ContextKeyTypeEnum {
+	switch {
+	case len(values) > 1:
+		return types.ContextKeyTypeEnumStringList
+	case values[0] == "true":
+		return types.ContextKeyTypeEnumBoolean
+	}
+	return types.ContextKeyTypeEnumString
+}
