@@ -49,11 +49,14 @@ func (w *wiring) wire(p *parts.Parts) (host.Handler, host.Options) {
 		Bus:     queue.GatherSender(p.Facts(), interruption.BusLanes),
 		Cluster: p.Cluster, Account: p.Account(), Region: p.Region, Now: time.Now, Limit: interruption.CallLimit,
 	}
+	if p.Traces {
+		service.Span = p.Telemetry.Span
+	}
 	p.Telemetry.Also = interruption.Counts(func(what interruption.Counted, value float64, labels ...string) {
 		p.Telemetry.Count(metrics[what], value, labels...)
 	})
 	options := interruption.Options()
-	options.Batch = service.Batch
+	options.Batch = p.Telemetry.Batch(service.Batch)
 	return service.Handle, options
 }
 
