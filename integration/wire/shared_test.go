@@ -12,6 +12,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/credentials"
+	awssts "github.com/aws/aws-sdk-go-v2/service/sts"
+	ststypes "github.com/aws/aws-sdk-go-v2/service/sts/types"
+
 	"github.com/joist-autoscaler/joist/infra/template"
 	"github.com/joist-autoscaler/joist/integration/fakeaws"
 	fakeec2 "github.com/joist-autoscaler/joist/integration/fakeaws/ec2"
@@ -23,7 +28,9 @@ import (
 	fleet "github.com/joist-autoscaler/joist/integration/world"
 	"github.com/joist-autoscaler/joist/shared/blob"
 	"github.com/joist-autoscaler/joist/shared/cloud"
+	"github.com/joist-autoscaler/joist/shared/ec2cloud"
 	"github.com/joist-autoscaler/joist/shared/event"
+	"github.com/joist-autoscaler/joist/shared/fault"
 	"github.com/joist-autoscaler/joist/shared/karpenter"
 	"github.com/joist-autoscaler/joist/shared/launchspec"
 	"github.com/joist-autoscaler/joist/shared/memblob"
@@ -35,10 +42,10 @@ import (
 
 // The clusters of the template "shared", whose function of each service is one.
 const (
-	ours, theirs = "prod", "staging"
-	sharedRole   = "arn:aws:iam::123456789012:role/joist-all-joist-launcher"
-	function2    = "joist-all-joist-launcher"
-	hostKey      = "AKIDSHAREDFUNCTION"
+	ours, theirs   = "prod", "staging"
+	sharedRole     = "arn:aws:iam::123456789012:role/joist-all-joist-launcher"
+	sharedFunction = "joist-all-joist-launcher"
+	hostKey        = "AKIDSHAREDFUNCTION"
 )
 
 func roleOf(cluster string) string {
@@ -86,7 +93,7 @@ func openShop(t *testing.T, distrust string) *shop {
 	s.rights, err = guard.Read(s.stack, s.guard.Place)
 	s.check(err)
 	s.guard.Resources = s.rights.Resources
-	s.guard.Enter(hostKey, s.rights.Roles[function2])
+	s.guard.Enter(hostKey, s.rights.Roles[sharedFunction])
 	known := maps.Clone(s.rights.Roles)
 	if role, ok := known[distrust+"-joist-launcher"]; ok {
 		role.Trust = nil
@@ -98,7 +105,6 @@ func openShop(t *testing.T, distrust string) *shop {
 		s.worlds[cluster] = s.cloud.Furnish(cluster)
 		s.check(s.cloud.EnsureProfile(t.Context(), cloud.Profile{Name: cluster + "-profile", Path: "/", Role: "KarpenterNodeRole-" + cluster}))
 	}
-	s.work()
 	return s
 }
 
@@ -119,7 +125,7 @@ func (s *shop) work() {
 	var all sync.WaitGroup
 	for _, cluster := range []string{ours, theirs} {
 		f, m, ok := s.stack.Worker(cluster + "-joist-launcher")
-		if !ok || f.FunctionName != function2 {
+		if !ok || f.FunctionName != sharedFunction {
 			s.t.Fatalf("the queue of %s is read by %+v", cluster, f)
 		}
 		q, _ := s.broker.Lookup(cluster + "-joist-launcher")
@@ -214,6 +220,7 @@ func (s *shop) dealt(name string) int {
 // and says so on its bus.
 func TestOneFunctionServesTwoClusters(t *testing.T) {
 	s := openShop(t, "")
+	s.work()
 	s.ask(s.intent(ours, "one"), ours, ours, ours)
 	s.ask(s.intent(theirs, "two"), theirs, theirs, theirs)
 	s.until("both launches", func() bool {
@@ -241,27 +248,71 @@ func TestOneFunctionServesTwoClusters(t *testing.T) {
 	s.strangers()
 }
 
-// strangers are orders that lie in the wrong queue, or are of the wrong cluster: the role of
-// the queue's own cluster is the only one that is ever used for them, and it may not.
+// strangers are orders that lie in the wrong queue, or are of the wrong cluster. The role
+// of the queue's own cluster is the only one that is ever used for them.
 func (s *shop) strangers() {
-	before := s.guard.Used()[roleOf(theirs)]
-	// It says whose it is: dropped. It lies about that: the document is not there. It was
-	// forged, document and all: what it asks for is refused by IAM.
+	s.t.Helper()
+	before := s.guard.Used()
+	// One says whose it is, and is dropped. One lies about that, and its document is not
+	// there. One was forged, document and all, and is parked.
 	s.ask(s.intent(theirs, "honest"), theirs, theirs, ours)
 	s.ask(s.intent(theirs, "absent"), theirs, ours, ours)
 	forged := s.intent(theirs, "forged")
 	forged.Cluster = ours
 	s.ask(forged, ours, ours, ours)
 	s.until("the strangers", func() bool {
-		return s.dealt(ours+"-joist-launcher") >= 2 && slices.ContainsFunc(s.guard.Denied(), func(text string) bool {
-			return strings.HasPrefix(text, roleOf(ours)) && strings.Contains(text, "ec2:CreateLaunchTemplate")
-		})
+		return s.dealt(ours+"-joist-launcher") == 3 && s.lie(ours+"-joist-launcher-dead") == 1 &&
+			s.guard.Used()[roleOf(ours)]["s3:GetObject"] >= before[roleOf(ours)]["s3:GetObject"]+2
 	})
-	if after := s.guard.Used()[roleOf(theirs)]; !maps.Equal(before, after) {
-		s.t.Errorf("the role of %s did %v for a queue of %s, after %v", theirs, after, ours, before)
+	if after := s.guard.Used()[roleOf(theirs)]; !maps.Equal(before[roleOf(theirs)], after) {
+		s.t.Errorf("the role of %s did %v for a queue of %s, after %v", theirs, after, ours, before[roleOf(theirs)])
 	}
-	if got := s.launched(theirs); !slices.Equal(got, []string{"two"}) {
-		s.t.Errorf("%s has launched %v", theirs, got)
+	if got := s.launched(theirs); !slices.Equal(got, []string{"two"}) || s.lie(theirs+"-joist-launcher-dead") != 0 {
+		s.t.Errorf("%s has launched %v, and %d dead letters", theirs, got, s.lie(theirs+"-joist-launcher-dead"))
+	}
+}
+
+// lie is how many messages wait in a queue.
+func (s *shop) lie(name string) int {
+	q, _ := s.broker.Lookup(name)
+	return q.Stats().Visible
+}
+
+// A cluster's role is had by its own service's function alone, under the name that says for
+// whom; and who has it may do nothing to the other cluster.
+func TestWhoTakesAClustersRole(t *testing.T) {
+	s := openShop(t, "")
+	as := func(key string) aws.Config {
+		c := s.Config()
+		c.Credentials, c.RetryMaxAttempts = credentials.NewStaticCredentialsProvider(key, "secret", ""), 1
+		return c
+	}
+	s.guard.Enter("AKIDPLANNER", s.rights.Roles["joist-all-joist-planner"])
+	s.guard.Enter("AKIDCLUSTERS", s.rights.Roles["staging-joist-launcher"])
+	take := func(key, cluster, session string) (*ststypes.Credentials, error) {
+		out, err := awssts.NewFromConfig(as(key)).AssumeRole(t.Context(), &awssts.AssumeRoleInput{RoleArn: aws.String(roleOf(cluster)), RoleSessionName: aws.String(session)})
+		if err != nil {
+			return nil, err
+		}
+		return out.Credentials, nil
+	}
+	for name, c := range map[string][3]string{
+		"another service's function":      {"AKIDPLANNER", ours, "launcher@prod"},
+		"the other cluster's role":        {"AKIDCLUSTERS", ours, "launcher@prod"},
+		"the function under a false name": {hostKey, ours, "launcher@staging"},
+	} {
+		if _, err := take(c[0], c[1], c[2]); err == nil || !strings.Contains(err.Error(), "AccessDenied") {
+			t.Errorf("%s takes the role: %v", name, err)
+		}
+	}
+	had, err := take(hostKey, ours, "launcher@prod")
+	s.check(err)
+	ec2 := ec2cloud.New(as(*had.AccessKeyId))
+	if err := ec2.EnsureTemplate(t.Context(), s.intent(ours, "own").Templates[0]); err != nil {
+		t.Errorf("its own cluster's: %v", err)
+	}
+	if err := ec2.EnsureTemplate(t.Context(), s.intent(theirs, "other").Templates[0]); !fault.Is(err, fault.Denied) {
+		t.Errorf("the other cluster's: %v", err)
 	}
 }
 
@@ -269,6 +320,7 @@ func (s *shop) strangers() {
 // somebody has mended it.
 func TestABrokenRoleStopsItsClusterAlone(t *testing.T) {
 	s := openShop(t, theirs)
+	s.work()
 	s.ask(s.intent(theirs, "two"), theirs, theirs, theirs)
 	s.until("the refusal", func() bool { return len(s.guard.Denied()) > 0 })
 	s.ask(s.intent(ours, "one"), ours, ours, ours)

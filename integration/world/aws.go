@@ -52,9 +52,11 @@ func (w *World) startAWS() {
 		},
 	})
 	w.AWS = w.Cloud.Furnish(ClusterName)
+	sts := fakests.New(w.Cloud)
+	sts.Assumed = func(accessKey, role string) { w.guard.Assume(accessKey, role) }
 	w.Server = fakeaws.Start(w.T, fakeaws.Options{
 		Broker: w.Broker, Blobs: memblob.New(memblob.Options{Now: time.Now, Seed: 1}), Bucket: bucketName,
-		More:  []fakeaws.Service{fakeec2.New(w.Cloud), fakeiam.New(w.Cloud), fakessm.New(w.Cloud), fakeeks.New(w.Cloud), fakests.New(w.Cloud), fakepricing.New(w.Cloud), fakeshift.New(w.Cloud)},
+		More:  []fakeaws.Service{fakeec2.New(w.Cloud), fakeiam.New(w.Cloud), fakessm.New(w.Cloud), fakeeks.New(w.Cloud), sts, fakepricing.New(w.Cloud), fakeshift.New(w.Cloud)},
 		Guard: w.guarded,
 	})
 	w.deploy()

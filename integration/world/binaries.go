@@ -40,6 +40,20 @@ var Binaries = sync.OnceValues(func() (string, error) {
 	return into, nil
 })
 
+// Binary compiles one service into .cache, and gives its path.
+func Binary(service string) (string, error) {
+	into, err := filepath.Abs(filepath.Join(Root, ".cache", "e2e"))
+	if err != nil {
+		return "", fmt.Errorf("finding a folder for the binary: %w", err)
+	}
+	lock, err := lockFolder(into)
+	if err != nil {
+		return "", err
+	}
+	defer lock.Close()
+	return filepath.Join(into, "joist-"+service), install(service, into)
+}
+
 // install builds one service by its own go.mod, as a release does. It is
 // `go install`, which links nothing that is up to date, and it leaves the commit
 // out, which would make every commit a reason to link.

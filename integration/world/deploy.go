@@ -42,6 +42,7 @@ func (w *World) deploy() {
 		w.Error(text)
 	}
 	w.guard.Resources = rights.Resources
+	w.guard.Know(rights.Roles)
 	// The nodes' role is the template's, which the launcher may pass to EC2.
 	w.AWS.Role = w.deployed.Outputs["NodeIamRoleName"]
 	w.Cloud.AddRole(w.AWS.Role)

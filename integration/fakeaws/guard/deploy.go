@@ -30,6 +30,11 @@ func Read(s stack.Stack, place Place) (Deployment, error) {
 			}
 			role.Policies = append(role.Policies, policy)
 		}
+		trust, err := evaluator.Parse("trust of "+r.RoleName, r.AssumeRolePolicyDocument)
+		if err != nil {
+			return d, err
+		}
+		role.Trust = []evaluator.Policy{trust}
 		d.Roles[r.RoleName] = role
 	}
 	// Lambda says for which function it asks

@@ -40,6 +40,8 @@ type Role struct {
 	// ARN is the role's.
 	ARN      string
 	Policies []evaluator.Policy
+	// Trust says who may take it.
+	Trust []evaluator.Policy
 	// Context is what AWS knows of every request by the role, beside what follows from it.
 	Context map[string][]string
 }
@@ -57,6 +59,7 @@ type Guard struct {
 
 	mu     sync.Mutex
 	roles  map[string]Role
+	known  map[string]Role
 	denied []string
 	used   map[string]map[string]int
 }
@@ -69,6 +72,36 @@ func (g *Guard) Enter(accessKey string, role Role) {
 		g.roles = map[string]Role{}
 	}
 	g.roles[accessKey] = role
+}
+
+// Know says which roles there are, for those who take one. It replaces those that were
+// known.
+func (g *Guard) Know(roles map[string]Role) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.known = map[string]Role{}
+	for _, role := range roles {
+		g.known[role.ARN] = role
+	}
+}
+
+// Assume makes an access key that of a role that somebody has taken. What AWS knows of
+// those who have it as their own, such as their function, it does not know of him.
+func (g *Guard) Assume(accessKey, arn string) {
+	g.mu.Lock()
+	role := g.known[arn]
+	g.mu.Unlock()
+	g.Enter(accessKey, Role{ARN: arn, Policies: role.Policies})
+}
+
+// of are the policies of what a request is about.
+func (g *Guard) of(resource string) []evaluator.Policy {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if role, ok := g.known[resource]; ok {
+		return role.Trust
+	}
+	return g.Resources[resource]
 }
 
 // Denied lists the requests that were refused, each once.
@@ -128,7 +161,7 @@ func (g *Guard) judge(role Role, service string, r *http.Request, body []byte) e
 		p.Principal = evaluator.Principal{Kind: evaluator.Role, Name: role.ARN}
 		p.Owner = g.Place.Account
 		p.Context = g.context(role.Context, p.Context)
-		decision, err := evaluator.Policies{Identity: role.Policies, Resource: g.Resources[p.Resource]}.Evaluate(p)
+		decision, err := evaluator.Policies{Identity: role.Policies, Resource: g.of(p.Resource)}.Evaluate(p)
 		if err != nil {
 			return fmt.Errorf("judging %s of %s: %w", p.Action, role.ARN, err)
 		}

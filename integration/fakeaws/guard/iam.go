@@ -3,6 +3,7 @@ package guard
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"maps"
 	"net/url"
 	"slices"
@@ -36,6 +37,22 @@ func (g *Guard) iam(body []byte) ([]evaluator.Request, error) {
 		out = append(out, g.pass(form.Get("RoleName")))
 	}
 	return out, nil
+}
+
+// sts: a role is taken if it trusts whom, and calls himself what, it should.
+func (g *Guard) sts(body []byte) ([]evaluator.Request, error) {
+	form, err := url.ParseQuery(string(body))
+	if err != nil {
+		return nil, err
+	}
+	switch action := form.Get("Action"); action {
+	case "GetCallerIdentity":
+		return nil, nil // Who one is everybody may ask.
+	case "AssumeRole":
+		return one("sts:"+action, form.Get("RoleArn"), map[string][]string{"sts:RoleSessionName": {form.Get("RoleSessionName")}}), nil
+	default:
+		return nil, fmt.Errorf("sts:%s is not known here", action)
+	}
 }
 
 // pass is iam:PassRole of a role to EC2.

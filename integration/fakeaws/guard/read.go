@@ -32,7 +32,7 @@ func (g *Guard) read(service string, r *http.Request, body []byte) ([]evaluator.
 		arn, err := url.PathUnescape(strings.TrimPrefix(r.URL.EscapedPath(), "/managedresources/"))
 		return one("arc-zonal-shift:GetManagedResource", arn, nil), err
 	case "sts":
-		return nil, nil // who one is everybody may ask
+		return g.sts(body)
 	case "iam":
 		return g.iam(body)
 	case "ec2":
