@@ -3,8 +3,8 @@
 // Each check is a function from files to findings, so that its test can feed it
 // a file that is wrong and see that it bites. What is checked: no path of one
 // particular machine, no promise of work without an issue, no Go file that has outgrown its
-// idea, a package doc for each package, links that lead somewhere, and a card
-// for each service.
+// idea, a package doc for each package, links that lead somewhere, tests that exist where
+// a page names them, and a card for each service.
 package tidy
 
 import (

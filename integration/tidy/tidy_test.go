@@ -26,6 +26,8 @@ func TestRepository(t *testing.T) {
 		{"every package says its idea", PackageDocs},
 		{"every test has a stage", IdleTests},
 		{"every link leads somewhere", DeadLinks},
+		{"every link finds its heading", DeadAnchors},
+		{"every test that is named exists", LostTests},
 		{"every service has its card", Cards},
 	} {
 		t.Run(check.name, func(t *testing.T) {
@@ -82,6 +84,9 @@ func TestChecksBite(t *testing.T) {
 		{"tests with stages", IdleTests, []File{{".ci/stage", "go_tests \"wire sim\"\ngo_tests e2e -v"}, {"integration/sim/x/a_test.go", ""}, {"integration/e2e/a_test.go", ""}}, 0},
 		{"a dead link", DeadLinks, []File{{"docs/a.md", "[b](b.md)"}}, 1},
 		{"a live link", DeadLinks, []File{{"docs/a.md", "[b](b.md#part) [up](../x/) [x](https://x.example/y) [h](#h)"}, {"docs/b.md", ""}, {"x/y.go", ""}}, 0},
+		{"a heading that is not there", DeadAnchors, []File{{"a.md", "# A\n[x](#b) [y](b.md#c)"}, {"b.md", "```\n# C\n```\n"}}, 2},
+		{"headings that are there", DeadAnchors, []File{{"a.md", "# `A`'s [own](x) way: so, it is\n## A\n## A\n[x](#as-own-way-so-it-is) [y](#a-1) [z](d/b.md#c) [w](https://x.example/#x)"}, {"d/b.md", "### C"}}, 0},
+		{"a test that is not there", LostTests, []File{{"a.md", "see `TestA`, `FuzzB` and `TestOfC`"}, {"a_test.go", "func TestA(t *testing.T) {}\nfunc FuzzB(f *testing.F) {}\n// func TestOfC("}}, 1},
 		{"a dead runbook", DeadLinks, []File{{"a.go", `Runbook: "deploy/docs/runbooks/dead.md"`}}, 1},
 		{"a live runbook", DeadLinks, []File{{"a.go", `Runbook: "deploy/docs/runbooks/dead.md"`}, {"deploy/docs/runbooks/dead.md", ""}}, 0},
 		{"a service without a card", Cards, []File{{"services/x/x.go", ""}}, 1},
