@@ -244,8 +244,9 @@ func (s *Service) mark(ctx context.Context, e event.Envelope, candidates []saga.
 	if err != nil {
 		return nil, err
 	}
-	return candidates, errors.Join(s.do.Each(len(candidates), func(i int) error {
-		return s.hold(ctx, candidates[i].Claim, candidates[i].Node)
+	return candidates, errors.Join(s.do.Each(len(candidates), func(i int) (err error) {
+		candidates[i].Claim, err = s.hold(ctx, candidates[i].Claim, candidates[i].Node)
+		return err
 	})...)
 }
 

@@ -106,6 +106,11 @@ func (m *mortal) Delete(ctx context.Context, kind cluster.Kind, key cluster.Key,
 	return err
 }
 
+func (m *mortal) DeleteAsRead(ctx context.Context, kind cluster.Kind, o cluster.Object) error {
+	_, err := m.write(nil, func() (cluster.Object, error) { return nil, m.Client.DeleteAsRead(ctx, kind, o) })
+	return err
+}
+
 func (m *mortal) write(o cluster.Object, write func() (cluster.Object, error)) (cluster.Object, error) {
 	if _, lease := o.(*coordinationv1.Lease); lease {
 		return write()

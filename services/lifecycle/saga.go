@@ -88,7 +88,8 @@ func (s *Service) goOn(ctx context.Context, w world, c *karpenter.NodeClaim, p s
 		return err
 	default:
 		s.sayWaiting(ctx, w, p)
-		return s.hold(ctx, c, w.node(c))
+		_, err := s.hold(ctx, c, w.node(c))
+		return err
 	}
 }
 
@@ -153,18 +154,21 @@ func (s *Service) finish(ctx context.Context, w world, c *karpenter.NodeClaim, p
 	return s.remove(ctx, []saga.Candidate{{Claim: now, Node: w.node(now)}})
 }
 
-// remove deletes the claims of a proposal whose replacements are there.
+// remove deletes the claims of a proposal whose replacements are there, each as it was
+// read: it may be rolled back at this moment, by a replica that leads where this one was
+// paused. The next look goes on with a claim that anybody else has written.
 func (s *Service) remove(ctx context.Context, candidates []saga.Candidate) error {
 	return errors.Join(s.do.Each(len(candidates), func(i int) error {
 		c, node := candidates[i].Claim, candidates[i].Node
 		reason := saga.Acting(c).Reason
 		s.both(ctx, remark.DisruptionTerminating, c, node, "Disrupting Node: "+reason, "Disrupting NodeClaim: "+reason)
-		return s.do.Do(ctx, nil, effect.Delete{Kind: cluster.NodeClaims, Key: cluster.KeyOf(c), UID: c.UID, Why: reason})
+		return s.do.Do(ctx, nil, effect.Delete{Kind: cluster.NodeClaims, Key: cluster.KeyOf(c), UID: c.UID, Why: reason, Read: c})
 	})...)
 }
 
-// hold keeps further pods away from the node of a claim that is to go, and says why.
-func (s *Service) hold(ctx context.Context, c *karpenter.NodeClaim, node *corev1.Node) error {
+// hold keeps further pods away from the node of a claim that is to go, and says why. It
+// gives the claim as it is then.
+func (s *Service) hold(ctx context.Context, c *karpenter.NodeClaim, node *corev1.Node) (*karpenter.NodeClaim, error) {
 	said, err := s.rewrite(ctx, c, s.Client.UpdateStatus, func(c *karpenter.NodeClaim) bool {
 		p := saga.Acting(c)
 		if p == nil || c.Status.Conditions.True(karpenter.ConditionTypeDisruptionReason) {
@@ -176,15 +180,15 @@ func (s *Service) hold(ctx context.Context, c *karpenter.NodeClaim, node *corev1
 		return true
 	})
 	if err != nil {
-		return fmt.Errorf("saying that NodeClaim %s is disrupted: %w", c.Name, err)
+		return c, fmt.Errorf("saying that NodeClaim %s is disrupted: %w", c.Name, err)
 	}
 	if node == nil || !saga.Taintless(node) {
-		return nil
+		return said, nil
 	}
 	if acts, err := s.actsNow(ctx, c, said); err != nil || !acts {
-		return err
+		return said, err
 	}
-	return s.retaint(ctx, c, node, saga.Tainted)
+	return said, s.retaint(ctx, c, node, saga.Tainted)
 }
 
 // actsNow reports whether the proposal on a claim acts, by what was read of the claim

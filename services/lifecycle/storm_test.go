@@ -140,6 +140,12 @@ func (d *distant) Delete(ctx context.Context, kind cluster.Kind, key cluster.Key
 	return d.Client.Delete(ctx, kind, key, uid)
 }
 
+func (d *distant) DeleteAsRead(ctx context.Context, kind cluster.Kind, o cluster.Object) error {
+	d.call("delete " + kind.Kind)
+	defer d.changed()
+	return d.Client.DeleteAsRead(ctx, kind, o)
+}
+
 func (d *distant) Evict(ctx context.Context, pod cluster.Key, uid types.UID) error {
 	d.evicts.wait()
 	if err := d.evicting(ctx); err != nil {

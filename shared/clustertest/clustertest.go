@@ -61,6 +61,7 @@ func Run(t *testing.T, open func(t *testing.T) Subject) {
 		{"the status of a kind without one is missing", noStatus, false},
 		{"finalizers hold", finalizers, false},
 		{"deleting minds the UID", deleteUID, false},
+		{"deleting what was read minds its version", deleteAsRead, false},
 		{"lists are ordered", lists, false},
 		{"pods are found by their node", listsBy, false},
 		{"nothing is shared", isolation, false},

@@ -159,6 +159,24 @@ func deleteUID(s *suite) {
 	s.fails(err, fault.Missing, "deleting what is gone")
 }
 
+func deleteAsRead(s *suite) {
+	old := create(s, s.configMap("a"))
+	change := old.DeepCopy()
+	change.Data["a"] = "2"
+	now := update(s, change)
+	err := s.Client.DeleteAsRead(s.ctx(), cluster.ConfigMaps, old)
+	s.fails(err, fault.Conflict, "deleting what has changed since")
+	get[*corev1.ConfigMap](s, cluster.ConfigMaps, s.key("a"))
+	if err := s.Client.DeleteAsRead(s.ctx(), cluster.ConfigMaps, now); err != nil {
+		s.Fatal(err)
+	}
+	err = s.Client.DeleteAsRead(s.ctx(), cluster.ConfigMaps, now)
+	s.fails(err, fault.Missing, "deleting what is gone")
+	create(s, s.configMap("a"))
+	err = s.Client.DeleteAsRead(s.ctx(), cluster.ConfigMaps, now)
+	s.fails(err, fault.Conflict, "deleting what stands under its name now")
+}
+
 func noStatus(s *suite) {
 	made := create(s, s.configMap("a"))
 	_, err := s.Client.UpdateStatus(s.ctx(), made)

@@ -206,20 +206,33 @@ func (what call) check(object cluster.Object) error {
 
 // Delete implements cluster.Client.
 func (c *Client) Delete(ctx context.Context, kind cluster.Kind, key cluster.Key, uid types.UID) error {
-	return c.remove(ctx, call{verb: verbDelete, kind: kind, key: key}, uid, nil)
+	return c.remove(ctx, call{verb: verbDelete, kind: kind, key: key}, removal(uid, nil))
+}
+
+// DeleteAsRead implements cluster.Client.
+func (c *Client) DeleteAsRead(ctx context.Context, kind cluster.Kind, object cluster.Object) error {
+	what := call{verb: verbDelete, kind: kind, key: cluster.KeyOf(object)}
+	uid, version := object.GetUID(), object.GetResourceVersion()
+	if uid == "" || version == "" {
+		return fault.F(what.String(), fault.Invalid, "the object has no UID or no resourceVersion").
+			WithHint("delete what was read, not a new object")
+	}
+	options := removal(uid, nil)
+	options.Preconditions.ResourceVersion = &version
+	return c.remove(ctx, what, options)
 }
 
 // DeletePod implements cluster.Client.
 func (c *Client) DeletePod(ctx context.Context, pod cluster.Key, uid types.UID, graceSeconds int64) error {
-	return c.remove(ctx, call{verb: verbDelete, kind: cluster.Pods, key: pod}, uid, &graceSeconds)
+	return c.remove(ctx, call{verb: verbDelete, kind: cluster.Pods, key: pod}, removal(uid, &graceSeconds))
 }
 
-func (c *Client) remove(ctx context.Context, what call, uid types.UID, grace *int64) error {
+func (c *Client) remove(ctx context.Context, what call, options *metav1.DeleteOptions) error {
 	if what.key.Name == "" {
 		// The server would take it for the removal of the whole collection.
 		return fault.F(what.String(), fault.Invalid, "the object has no name")
 	}
-	return c.do(ctx, what, removal(uid, grace), nil)
+	return c.do(ctx, what, options, nil)
 }
 
 func removal(uid types.UID, grace *int64) *metav1.DeleteOptions {

@@ -145,6 +145,18 @@ func (c *Client) Delete(ctx context.Context, kind cluster.Kind, key cluster.Key,
 	return err
 }
 
+// DeleteAsRead implements cluster.Client.
+func (c *Client) DeleteAsRead(ctx context.Context, kind cluster.Kind, object cluster.Object) error {
+	what := call{VerbDelete, kind, cluster.KeyOf(object)}
+	_, err := do(ctx, c, what, func(s *Server) (none, error) {
+		if now, err := s.find(what, object.GetUID()); err == nil && now.GetResourceVersion() != object.GetResourceVersion() {
+			return none{}, fault.F(what.String(), fault.Conflict, "the object has changed")
+		}
+		return none{}, s.remove(what, object.GetUID(), nil)
+	})
+	return err
+}
+
 // DeletePod implements cluster.Client.
 func (c *Client) DeletePod(ctx context.Context, pod cluster.Key, uid types.UID, graceSeconds int64) error {
 	what := call{VerbDeletePod, cluster.Pods, pod}

@@ -162,6 +162,10 @@ func (c client) Delete(ctx context.Context, kind cluster.Kind, key cluster.Key, 
 	return c.do(ctx, "cluster", "delete", kind.Kind+" "+key.String(), true, func() error { return c.cluster.Delete(ctx, kind, key, uid) })
 }
 
+func (c client) DeleteAsRead(ctx context.Context, kind cluster.Kind, object cluster.Object) error {
+	return c.do(ctx, "cluster", "delete", kind.Kind+" "+cluster.KeyOf(object).String(), true, func() error { return c.cluster.DeleteAsRead(ctx, kind, object) })
+}
+
 func (c client) Evict(ctx context.Context, pod cluster.Key, uid types.UID) error {
 	return c.do(ctx, "cluster", "evict", "Pod "+pod.String(), true, func() error { return c.cluster.Evict(ctx, pod, uid) })
 }

@@ -158,7 +158,8 @@ func (v View) unadmitted() []effect.Effect {
 	}
 	abandoned := uid != v.Outbox.UID() || seq < v.Outbox.Seq
 	if abandoned && v.Outbox.State == outbox.Done && !v.Outbox.Lists(v.Claim.Name) {
-		return v.remove("its plan was given up")
+		// It may be admitted at this moment.
+		return []effect.Effect{effect.Delete{Kind: cluster.NodeClaims, Key: cluster.KeyOf(v.Claim), UID: v.Claim.UID, Why: "its plan was given up", Read: v.Claim}}
 	}
 	return nil
 }

@@ -47,6 +47,13 @@ func (d Doer) Do(ctx context.Context, cause *event.Envelope, effects ...Effect) 
 	return nil
 }
 
+func (d Doer) remove(ctx context.Context, e Delete) error {
+	if e.Read != nil {
+		return d.Client.DeleteAsRead(ctx, e.Kind, e.Read)
+	}
+	return d.Client.Delete(ctx, e.Kind, e.Key, e.UID)
+}
+
 // One carries out a single effect and gives its error as it is.
 func (d Doer) One(ctx context.Context, e Effect) error { return d.one(ctx, nil, e) }
 
@@ -59,7 +66,7 @@ func (d Doer) one(ctx context.Context, cause *event.Envelope, e Effect) error {
 		_, err := d.Client.UpdateStatus(ctx, e.Object)
 		return wrap(err, "updating the status of", e.Object)
 	case Delete:
-		if err := d.Client.Delete(ctx, e.Kind, e.Key, e.UID); err != nil {
+		if err := d.remove(ctx, e); err != nil {
 			return fmt.Errorf("deleting %s %s: %w", e.Kind.Kind, e.Key, err)
 		}
 		if d.Deleted != nil && e.Kind == cluster.NodeClaims {

@@ -32,6 +32,10 @@ type Delete struct {
 	UID  types.UID
 	// Why is the reason, whose first words metrics know.
 	Why string
+	// Read is the object as it must be still, where the decision rests on what it says and
+	// somebody may take that back; nil asks for nothing more than the UID. A replica that
+	// was paused between the decision and the call, and leads no more, is fenced by it.
+	Read cluster.Object
 }
 
 // Evict asks the Eviction API to remove a pod.
