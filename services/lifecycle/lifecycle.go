@@ -28,6 +28,7 @@ import (
 	"github.com/joist-autoscaler/joist/services/lifecycle/internal/traffic"
 	"github.com/joist-autoscaler/joist/shared/blob"
 	"github.com/joist-autoscaler/joist/shared/cluster"
+	"github.com/joist-autoscaler/joist/shared/convoy"
 	"github.com/joist-autoscaler/joist/shared/event"
 	"github.com/joist-autoscaler/joist/shared/fault"
 	"github.com/joist-autoscaler/joist/shared/host"
@@ -114,6 +115,8 @@ type Service struct {
 	pods     map[string]traffic.Memory
 	advised  advice.Memory
 	removals *eviction.Queue
+	// searches are for claims of instances that the cache does not know.
+	searches *convoy.Convoy[*search]
 	// shifts are the zonal shifts that are known; nil until somebody asks.
 	shifts *shift.Memory
 	// drift is what claims are compared with for drift.
@@ -153,6 +156,7 @@ func New(config Config) *Service {
 		removals: eviction.New(config.Parallel, config.Now),
 		pods:     map[string]traffic.Memory{},
 	}
+	s.searches = convoy.New(convoy.Options[*search]{Items: Inbox, Call: s.among})
 	s.do.Deleted, s.do.Story = s.tallied.deleted, s.storyOf
 	return s
 }

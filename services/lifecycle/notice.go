@@ -57,7 +57,8 @@ func (s *Service) gone(ctx context.Context, e event.Envelope, b event.InstanceGo
 }
 
 // holder reads the claim that has the instance, or nil. The cache says which one
-// that is, for it rarely changes; only where the cache knows none all are read.
+// that is, for it rarely changes; only where the cache knows none all are read, once for
+// everybody who waits for that.
 func (s *Service) holder(ctx context.Context, instanceID string) (*karpenter.NodeClaim, error) {
 	has := func(c *karpenter.NodeClaim) bool {
 		id, err := c.Instance()
@@ -73,14 +74,35 @@ func (s *Service) holder(ctx context.Context, instanceID string) (*karpenter.Nod
 			return nil, err
 		}
 	}
+	wanted := &search{instance: instanceID}
+	err := s.searches.Do(ctx, wanted)
+	return wanted.found, err
+}
+
+// search is for the claim of an instance among all that there are; found is nil where
+// none has it.
+type search struct {
+	instance string
+	found    *karpenter.NodeClaim
+}
+
+// among reads all claims, once for all who search: in a storm many instances are not
+// known yet, and each list reads as much as the cluster is large.
+func (s *Service) among(ctx context.Context, searches []*search) error {
 	all, err := cluster.List[*karpenter.NodeClaim](ctx, s.Client, cluster.NodeClaims)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	if i := slices.IndexFunc(all, has); i >= 0 {
-		return all[i], nil
+	holders := map[string]*karpenter.NodeClaim{}
+	for _, c := range all {
+		if id, err := c.Instance(); err == nil {
+			holders[id.InstanceID] = c
+		}
 	}
-	return nil, nil
+	for _, one := range searches {
+		one.found = holders[one.instance]
+	}
+	return nil
 }
 
 // nodeOfClaim is the claim's node as the cache knows it, or nil.

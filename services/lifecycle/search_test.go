@@ -1,0 +1,79 @@
+package lifecycle_test
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/joist-autoscaler/joist/shared/cluster"
+	"github.com/joist-autoscaler/joist/shared/event"
+	"github.com/joist-autoscaler/joist/shared/fault"
+)
+
+// slowList is a client that takes a second for each list of claims.
+type slowList struct {
+	cluster.Client
+	lists atomic.Int64
+}
+
+func (l *slowList) List(ctx context.Context, kind cluster.Kind, namespace string) ([]cluster.Object, error) {
+	if kind == cluster.NodeClaims {
+		l.lists.Add(1)
+		time.Sleep(time.Second)
+	}
+	return l.Client.List(ctx, kind, namespace)
+}
+
+// In a storm of notices about instances that the cache does not know, claims are listed
+// once for those who came meanwhile. Each gets its own answer, and none that is older than
+// its question.
+func TestSearchesShareAList(t *testing.T) {
+	s := estate(t, 1)
+	s.sent()
+	provider := s.claim("old-0").Status.ProviderID
+	hide := func(id string) {
+		c := s.claim("old-0").DeepCopy()
+		c.Status.ProviderID = id
+		if _, err := s.As("test").UpdateStatus(context.Background(), c); err != nil {
+			t.Fatal(err)
+		}
+	}
+	hide("")
+	s.cache.Flush() // The cache goes on showing a claim without an instance.
+	client := &slowList{Client: s.As("lifecycle")}
+	s.start(client)
+	const storm = 50
+	kinds := make([]fault.Kind, storm)
+	synctest.Test(t, func(t *testing.T) {
+		var notices sync.WaitGroup
+		for i := range storm {
+			notices.Go(func() {
+				instance := "i-0"
+				if i > 0 {
+					instance = fmt.Sprintf("i-none-%d", i)
+					time.Sleep(time.Millisecond)
+				}
+				kinds[i] = fault.KindOf(s.svc.Handle(t.Context(), s.notice(event.SpotInterruption, instance, "terminate")))
+			})
+		}
+		synctest.Wait()
+		time.Sleep(500 * time.Millisecond) // The first list is under way.
+		hide(provider)
+		notices.Wait()
+	})
+	if got := client.lists.Load(); got != 2 {
+		t.Errorf("%d notices listed the claims %d times", storm, got)
+	}
+	for i, kind := range kinds {
+		if want := map[bool]fault.Kind{true: "", false: fault.Retry}[i == 0]; kind != want {
+			t.Errorf("notice %d came to %q, want %q", i, kind, want)
+		}
+	}
+	if s.claim("old-0").DeletionTimestamp == nil {
+		t.Error("the one that has a claim was not obeyed")
+	}
+}
