@@ -137,12 +137,13 @@ var bugs = []bug{{
 			return nil, err
 		}
 	}
-	all, err := cluster.List[*karpenter.NodeClaim](ctx, s.Client, cluster.NodeClaims)
-	if err != nil {
-		return nil, err
-	}`,
+	wanted := &search{instance: instanceID}
+	err := s.searches.Do(ctx, wanted)
+	return wanted.found, err`,
 	to: `	}
-	all, _ := cluster.List[*karpenter.NodeClaim](ctx, s.Client, cluster.NodeClaims)`,
+	wanted := &search{instance: instanceID}
+	_ = s.searches.Do(ctx, wanted)
+	return wanted.found, nil`,
 }, {
 	name: "no-list-is-empty", promise: "an instance ends when its claim says so",
 	file: "services/lifecycle/inventory.go",
@@ -182,6 +183,11 @@ var bugs = []bug{{
 	file: "shared/budget/budget.go",
 	from: `	if !when.active(now) {`,
 	to:   `	if !when.active(now) || now.Second()%2 == 0 {`,
+}, {
+	name: "moved-before-not-now", promise: "no workload is moved too often",
+	file: "services/disruption/internal/restraint/evictions.go",
+	from: `m.moved[w]+sum[w] > most {`,
+	to:   `m.moved[w] > most {`,
 }, {
 	name: "a-name-is-a-pod", promise: "every pod runs",
 	file: "services/watcher/internal/collect/state.go",

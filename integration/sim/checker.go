@@ -59,6 +59,7 @@ type checker struct {
 	guard  guard
 	sagas  sagas
 	money  money
+	rate   rate
 	// boundAt is when a claim was first seen with its instance.
 	boundAt map[string]time.Time
 	// finished are the receipts whose handler has returned.
@@ -73,7 +74,7 @@ func newChecker(world *embedded.World, limits map[string]corev1.ResourceList) *c
 	return &checker{
 		vcpu: vcpu, world: world, limits: limits, orphaned: map[string]time.Time{}, bound: map[string]string{},
 		wanted: map[string]map[string]bool{}, said: map[string]bool{}, finished: map[string]bool{}, owners: map[string]string{},
-		guard: newGuard(), sagas: newSagas(), boundAt: map[string]time.Time{},
+		guard: newGuard(), sagas: newSagas(), rate: newRate(0), boundAt: map[string]time.Time{},
 	}
 }
 

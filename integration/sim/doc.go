@@ -5,8 +5,9 @@
 // server that falls silent for a minute or answers everything with one error, EC2
 // that runs out, loses answers and shows things late. The pods have budgets, some
 // must not be disrupted, and one has the same name again and again. In a part of the
-// seeds the pool or the cluster has a price limit, disruption has budgets, and the pool
-// changes so that all of its nodes drift.
+// seeds the pool or the cluster has a price limit, disruption has budgets, consolidation
+// may move so many pods of a workload in an hour, and the pool changes so that all of its
+// nodes drift.
 //
 // A seed is a whole run. First comes the fault phase; then the faults stop, and
 // in the liveness phase everything must come right. Checkers watch all the time.

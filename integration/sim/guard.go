@@ -44,8 +44,10 @@ func (g *guard) follow(c *checker) {
 		if before, ok := e.Before.(*corev1.Pod); ok && strings.HasPrefix(e.Actor, "lifecycle-") && before.DeletionTimestamp == nil &&
 			(e.After == nil || e.After.GetDeletionTimestamp() != nil) {
 			g.removed(c, e, before)
+			c.rate.removed(c, e, before, g.claimUnder(before))
 		}
 		c.sagas.follow(c, e)
+		c.rate.scaled(e)
 		learn(g.pods, e)
 		learn(g.budgets, e)
 		learn(g.deployments, e)
@@ -89,14 +91,22 @@ func (g *guard) removed(c *checker, e memcluster.Effect, pod *corev1.Pod) {
 // forced reports whether the pod's grace must have begun by then for its node to be
 // empty in time.
 func (g *guard) forced(pod *corev1.Pod, now time.Time) bool {
-	node := g.nodes[cluster.Key{Name: pod.Spec.NodeName}]
-	if node == nil || g.claims[node.Spec.ProviderID] == nil {
+	claim := g.claimUnder(pod)
+	if claim == nil {
 		return false
 	}
-	claim := g.claims[node.Spec.ProviderID]
 	ends, err := time.Parse(time.RFC3339, claim.Annotations["karpenter.sh/nodeclaim-termination-timestamp"])
 	grace := time.Duration(*pod.Spec.TerminationGracePeriodSeconds) * time.Second
 	return err == nil && !now.Before(ends.Add(-grace))
+}
+
+// claimUnder is the claim of the pod's node; nil where there is none.
+func (g *guard) claimUnder(pod *corev1.Pod) *karpenter.NodeClaim {
+	node := g.nodes[cluster.Key{Name: pod.Spec.NodeName}]
+	if node == nil {
+		return nil
+	}
+	return g.claims[node.Spec.ProviderID]
 }
 
 // orphaned reports whether the pod's node is gone, and its machine has ended as well:

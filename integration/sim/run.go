@@ -86,6 +86,7 @@ func Run(seed int64) (Report, error) {
 	s.asks.ask(pool)
 	s.checker = newChecker(world, map[string]corev1.ResourceList{"default": corev1.ResourceList(pool.Spec.Limits)})
 	s.checker.sagas.allowed = s.asks.allowed()
+	s.checker.rate = newRate(s.asks.evictions)
 	s.checker.money = money{pool: s.asks.pool, cluster: s.asks.cluster}
 	s.checker.money.prices(s.checker)
 	s.observe = s.checker.called
@@ -115,6 +116,9 @@ func (s *sim) workload() []cluster.Object {
 
 // play runs the fault phase, then the liveness phase, then the end.
 func (s *sim) play(ctx context.Context) error {
+	if err := s.age(ctx); err != nil {
+		return err
+	}
 	s.strike = s.chaos.strike
 	if err := s.until(ctx, faultPhase, func() bool { return len(s.checker.found) > 0 }); err != nil {
 		return err

@@ -19,6 +19,10 @@ type variety struct {
 	budgets []karpenter.Budget
 	// drifts are when the pool's template changes, in the time since the beginning.
 	drifts []time.Duration
+	// evictions is how many pods of a workload consolidation may move within an hour;
+	// nought is any number. All pods of such a seed have run for longer than that when
+	// things begin to go wrong: others are not moved at all.
+	evictions int
 }
 
 func newVariety(seed int64) variety {
@@ -37,13 +41,24 @@ func newVariety(seed int64) variety {
 	if dice.IntN(3) == 0 {
 		v.drifts = []time.Duration{time.Duration(45+dice.IntN(90)) * time.Second}
 	}
+	if dice.IntN(4) == 0 {
+		v.evictions = 1 + dice.IntN(3)
+		for i := range v.drifts {
+			v.drifts[i] += comeOfAge
+		}
+	}
 	return v
 }
 
 // ask writes it on the pool.
 func (v variety) ask(pool *karpenter.NodePool) {
+	pool.Annotations = map[string]string{}
 	if v.pool != nil {
-		pool.Annotations = map[string]string{"joist.sh/price-limit": fmt.Sprint(*v.pool)}
+		pool.Annotations["joist.sh/price-limit"] = fmt.Sprint(*v.pool)
+	}
+	if v.evictions > 0 {
+		pool.Annotations["joist.sh/consolidation-evictions-per-hour"] = strconv.Itoa(v.evictions)
+		pool.Spec.Disruption.ConsolidateAfter = karpenter.NillableDuration{}
 	}
 	if v.budgets != nil {
 		pool.Spec.Disruption.Budgets = v.budgets
