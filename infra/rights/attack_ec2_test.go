@@ -20,6 +20,7 @@ const (
 	storing     = "Documents"
 	reading     = "Reading what is not one's own"
 	trusting    = "Taking roles"
+	sharing     = "Taking roles of clusters that share functions"
 )
 
 type attack struct {
@@ -29,7 +30,7 @@ type attack struct {
 
 func attacks() []attack {
 	return slices.Concat(attacksByOthers(), attacksOnMachines(), attacksByOtherCalls(), takeovers(), attacksAtBirth(),
-		attacksByRole(), attacksOnProfiles(), attacksOnQueues(), attacksOnContents(), attacksOnBus(), attacksOnDocuments(), attacksByReading(), attacksOnTrust())
+		attacksByRole(), attacksOnProfiles(), attacksOnQueues(), attacksOnContents(), attacksOnBus(), attacksOnDocuments(), attacksByReading(), attacksOnTrust(), attacksOnSharing())
 }
 
 // under gives calls their kind.

@@ -19,6 +19,7 @@ const (
 	away    = "us-east-1"
 	cluster = "prod"
 	beside  = "staging"
+	common  = "joist-all"
 	issuer  = "oidc.eks.eu-west-1.amazonaws.com/id/EXAMPLED539D4633E53DE1B716D3041E"
 	onCall  = "arn:aws:iam::111122223333:role/on-call"
 )

@@ -25,7 +25,7 @@ type result struct {
 // targets reports whether what is attacked is there with one controller: it has one
 // queue, EventBridge's own bus, no bucket, no functions, and no people's policies.
 func targets(a attack) bool {
-	if slices.Contains([]string{"operator", "replayer", "scheduler", "neighbour/lifecycle"}, a.who) || strings.HasPrefix(a.who, "aws/scheduler") {
+	if a.kind == sharing || slices.Contains([]string{"operator", "replayer", "scheduler", "neighbour/lifecycle"}, a.who) || strings.HasPrefix(a.who, "aws/scheduler") {
 		return false
 	}
 	return !slices.ContainsFunc(a.needs, func(n need) bool {
@@ -50,6 +50,7 @@ func systems(t *testing.T) []system {
 	return append([]system{
 		joist(t, "Joist", deployed(t, asIs)),
 		joist(t, "Joist, any tag", deployed(t, func(s *rights.Scope) { s.NodeTags = []string{"*"} })),
+		joist(t, "Joist, shared functions", deployed(t, together)),
 	}, incumbents(t)...)
 }
 
@@ -66,7 +67,7 @@ func TestAttacksAreRefused(t *testing.T) {
 		seen[a.name] = true
 		r := result{attack: a}
 		for i, s := range all {
-			ours := i < 2
+			ours := i < 3
 			there := ours || targets(a)
 			ok, _ := s.goes(t, a.call)
 			r.through, r.target = append(r.through, ok && there), append(r.target, there)
@@ -171,7 +172,7 @@ func write(all []system, results []result, holdings string) string {
 				switch {
 				case !r.target[i]:
 					b.WriteString("  |")
-				case through && r.apart && i > 1:
+				case through && r.apart && i > 2:
 					b.WriteString(" (through) |")
 				case through:
 					b.WriteString(" **through** |")
@@ -196,7 +197,10 @@ read none. The page is written by
 ` + "`go test ./rights -run TestAttacks -update`" + ` in ` + "`infra`" + `, and a test fails when it is not what the policies say.
 
 **through** means that the policies allow the whole call. "Joist" is with the tag keys of node classes listed (` + "`nodeTags`" + ` of the CDK app); "any tag" is
-as the app deploys it until they are, because node classes that work with Karpenter have any.
+as the app deploys it until they are, because node classes that work with Karpenter have any. "shared functions" is a stack in which both clusters
+have one function of each service (` + "`sharedFunctions`" + `): the function works on the queues of both and takes the role of the cluster whose message it
+handles, so that whoever has broken into it has both roles. He is in one place, and its row says what he may do to the other cluster; a test holds
+every such row to what that cluster's own role may do by right. Roles themselves stay as they are with a function for each cluster.
 
 Read the comparison with care:
 

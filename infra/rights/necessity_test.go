@@ -48,27 +48,33 @@ func TestEveryRightIsNeeded(t *testing.T) {
 		if strings.HasSuffix(whose, "operator") || strings.Contains(whose, "replayer") {
 			continue
 		}
-		for i, s := range all[whose].Statement {
-			if s.Effect != "Allow" {
-				continue
-			}
-			var mutants []mutant
-			for taken, rest := range without(s.Action) {
+		everyRightIsNeeded(t, all, whose, calls)
+	}
+}
+
+// everyRightIsNeeded looks at each action and resource of one document.
+func everyRightIsNeeded(t *testing.T, all map[string]rights.Document, whose string, calls []call) {
+	t.Helper()
+	for i, s := range all[whose].Statement {
+		if s.Effect != "Allow" {
+			continue
+		}
+		var mutants []mutant
+		for taken, rest := range without(s.Action) {
+			less := s
+			less.Action = rest
+			mutants = append(mutants, mutant{taken, change(all, whose, i, some(less, rest)...)})
+		}
+		if len(s.Resource) > 1 {
+			for taken, rest := range without(s.Resource) {
 				less := s
-				less.Action = rest
-				mutants = append(mutants, mutant{taken, change(all, whose, i, some(less, rest)...)})
+				less.Resource = rest
+				mutants = append(mutants, mutant{taken, change(all, whose, i, less)})
 			}
-			if len(s.Resource) > 1 {
-				for taken, rest := range without(s.Resource) {
-					less := s
-					less.Resource = rest
-					mutants = append(mutants, mutant{taken, change(all, whose, i, less)})
-				}
-			}
-			for _, m := range mutants {
-				if !breaks(t, m, calls) {
-					t.Errorf("%s/%s needs no %s", whose, s.Sid, m.name)
-				}
+		}
+		for _, m := range mutants {
+			if !breaks(t, m, calls) {
+				t.Errorf("%s/%s needs no %s", whose, s.Sid, m.name)
 			}
 		}
 	}
@@ -117,13 +123,7 @@ func TestEveryConditionIsNeeded(t *testing.T) {
 	used := map[string]bool{}
 	for _, whose := range ours(all) {
 		for i, s := range all[whose].Statement {
-			var mutants []mutant
-			if s.Effect == "Deny" {
-				mutants = append(mutants, mutant{"the denial", change(all, whose, i)})
-			} else {
-				mutants = loosened(all, whose, i, s)
-			}
-			for _, m := range mutants {
+			for _, m := range unlocked(all, whose, i, s) {
 				name := whose + "/" + s.Sid + ": " + m.name
 				if lets(t, m, whose, list) {
 					continue
@@ -143,6 +143,14 @@ func TestEveryConditionIsNeeded(t *testing.T) {
 			t.Errorf("%s is needed by now: take it off the list", name)
 		}
 	}
+}
+
+// unlocked takes a denial away, or one condition in turn.
+func unlocked(all map[string]rights.Document, whose string, i int, s rights.Statement) []mutant {
+	if s.Effect == "Deny" {
+		return []mutant{{"the denial", change(all, whose, i)}}
+	}
+	return loosened(all, whose, i, s)
 }
 
 // loosened takes one condition in turn off a statement that allows.
@@ -186,11 +194,12 @@ func lets(t *testing.T, m mutant, whose string, list []attack) bool {
 	t.Helper()
 	s := joist(t, m.name, emptied(m.documents))
 	service, ofRole := strings.CutPrefix(strings.TrimSuffix(whose, "/function"), cluster+"/")
+	shared, ofCommon := strings.CutPrefix(whose, common+"/")
 	return slices.ContainsFunc(list, func(a attack) bool {
-		if ofRole && a.who != service {
+		if ofRole && a.who != service || ofCommon && a.who != shared && a.who != "common/"+shared {
 			return false
 		}
-		if !ofRole && !slices.ContainsFunc(a.needs, func(n need) bool { return protects(s, whose, n.resource) }) {
+		if !ofRole && !ofCommon && !slices.ContainsFunc(a.needs, func(n need) bool { return protects(s, whose, n.resource) }) {
 			return false
 		}
 		ok, _ := s.goes(t, a.call)

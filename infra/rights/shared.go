@@ -34,8 +34,11 @@ func (s Scope) shares(service string) bool {
 func (s Scope) SharedRole(service string) string { return s.iam("role/" + s.functionName(service)) }
 
 // TrustShared lets the function that clusters share take the cluster's role, and says what
-// it must call itself then: CloudTrail shows by whom and for whom the role was taken.
+// it must call itself then: CloudTrail shows by whom and for whom the role was taken. The
+// account is the principal, so that the function's role needs the right besides: a principal
+// that is named takes a role without any.
 func (s Scope) TrustShared(service string) Document {
-	return document(trust("SharedFunction", Principal{"AWS": {s.SharedRole(service)}}, []string{"sts:AssumeRole"},
-		is("StringEquals", "sts:RoleSessionName", topology.Session(service, s.Plan.Cluster))))
+	return document(trust("SharedFunction", Principal{"AWS": {s.iam("root")}}, []string{"sts:AssumeRole"}, both(
+		is("ArnEquals", "aws:PrincipalArn", s.SharedRole(service)),
+		is("StringEquals", "sts:RoleSessionName", topology.Session(service, s.Plan.Cluster)))))
 }

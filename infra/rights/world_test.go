@@ -44,6 +44,9 @@ type system struct {
 	resource func(arn string) []evaluator.Policy
 	// rename is how the system calls a resource, where that is not as usual.
 	rename func(arn string) string
+	// together begins the names of functions that both clusters share; empty where each has
+	// its own.
+	together string
 }
 
 // deployed is every document of two clusters, by whose it is: a service's role, a
@@ -51,12 +54,14 @@ type system struct {
 func deployed(t *testing.T, change func(*rights.Scope)) map[string]rights.Document {
 	t.Helper()
 	out := map[string]rights.Document{}
+	var both []rights.Scope
 	for _, name := range []string{cluster, beside} {
 		s := scope(t, name)
 		change(&s)
+		both = append(both, s)
 		for _, service := range append(services(), topology.Scheduler) {
 			out[name+"/"+service], out[s.Role(service)] = must(t)(s.Of(service)), trustOf(s, service)
-			if slices.Contains(topology.Outside, service) {
+			if slices.Contains(topology.Outside, service) && !s.Plan.Shared() {
 				out[name+"/"+service+"/function"] = s.Function(service)
 			}
 		}
@@ -66,6 +71,7 @@ func deployed(t *testing.T, change func(*rights.Scope)) map[string]rights.Docume
 		out[bus(s.Plan.Bus)], out["arn:aws:s3:::"+s.Bucket], out[s.NodeRole] = s.Bus(), rights.Bucket(s), s.TrustNodes()
 		out[name+"/operator"], out[name+"/replayer"], out[name+"/replayer/function"] = must(t)(s.Operator()), must(t)(s.Replayer()), must(t)(s.Operator())
 	}
+	maps.Copy(out, ofCommon(both))
 	return out
 }
 
@@ -90,8 +96,12 @@ func joist(t *testing.T, title string, documents map[string]rights.Document) sys
 		}
 		return out
 	}
+	together := ""
+	if _, shared := documents[common+"/launcher"]; shared {
+		together = common
+	}
 	return system{
-		title:    title,
+		title: title, together: together, rename: commonNames(together),
 		role:     scope(t, cluster).Role,
 		identity: func(service, of string) []evaluator.Policy { return read(of+"/"+service, of+"/"+service+"/function") },
 		resource: func(arn string) []evaluator.Policy {
@@ -107,12 +117,17 @@ func trustOf(s rights.Scope, service string) rights.Document {
 	switch service {
 	case topology.Scheduler:
 		return s.TrustScheduler()
+	case "planner", "disruption", "interruption", "catalog", "launcher":
+		if s.Plan.Shared() {
+			return s.TrustShared(service)
+		}
+		return rights.TrustFunction()
 	case "lifecycle":
 		return s.TrustPod("joist", "joist-lifecycle")
 	case "watcher":
 		return rights.TrustAccount("arn:aws:iam::"+account+":oidc-provider/"+issuer, issuer, "joist", "joist-watcher")
 	}
-	return rights.TrustFunction()
+	panic(service + " is no service")
 }
 
 // everything is the policy of an administrator.
@@ -127,7 +142,9 @@ func everything(t *testing.T) evaluator.Policy {
 
 // principal finds who somebody is to a system, and with which policies. Beside
 // services there are: "neighbour/<service>" of the other cluster, "administrator" of
-// this account, "outsider" with all rights of another, "aws/<service principal>",
+// this account, "outsider" with all rights of another, "stranger/<role>" with all of
+// this one but for its name, "common/<service>" for the function that clusters may
+// share, "aws/<service principal>",
 // "web/<issuer>" for who comes by an OIDC provider, and people.
 func (s system) principal(t *testing.T, who string) (evaluator.Principal, []evaluator.Policy) {
 	t.Helper()
@@ -137,6 +154,10 @@ func (s system) principal(t *testing.T, who string) (evaluator.Principal, []eval
 		return evaluator.Principal{Kind: evaluator.Role, Name: role("administrator")}, []evaluator.Policy{everything(t)}
 	case "outsider":
 		return evaluator.Principal{Kind: evaluator.Role, Name: elsewhere(role("administrator"), account, foreign)}, []evaluator.Policy{everything(t)}
+	case "stranger":
+		return evaluator.Principal{Kind: evaluator.Role, Name: role(name)}, []evaluator.Policy{everything(t)}
+	case "common":
+		return evaluator.Principal{Kind: evaluator.Role, Name: role(common + "-joist-" + name)}, s.identity(name, common)
 	case "aws":
 		return evaluator.Principal{Kind: evaluator.Service, Name: name}, nil
 	case "web":
@@ -155,25 +176,35 @@ func (s system) principal(t *testing.T, who string) (evaluator.Principal, []eval
 const placeholder = "role of "
 
 // goes reports whether the call goes through, and where it does not, which request
-// was refused.
-func (s system) goes(t *testing.T, c call) (bool, string) {
+// was refused. Whoever has broken into a function has all roles that it may take.
+func (s system) goes(t *testing.T, c call) (ok bool, refused string) {
 	t.Helper()
-	who, identity := s.principal(t, c.who)
+	for _, who := range s.had(c) {
+		if ok, refused = s.by(t, c, who); ok {
+			return true, ""
+		}
+	}
+	return false, refused
+}
+
+// by is goes for one of them.
+func (s system) by(t *testing.T, c call, caller string) (bool, string) {
+	t.Helper()
+	who, identity := s.principal(t, caller)
 	for _, n := range c.needs {
 		resource := n.resource
 		if service, ok := strings.CutPrefix(resource, placeholder); ok {
 			resource = s.role(service)
+			if s.together != "" && caller == "aws/lambda.amazonaws.com" && slices.Contains(topology.Outside, service) {
+				resource = role(common + "-joist-" + service)
+			}
 		}
 		if s.rename != nil {
 			resource = s.rename(resource)
 		}
 		full := map[string][]string{"aws:SecureTransport": {"true"}, "aws:RequestedRegion": {region}}
-		if service, theirs := strings.CutPrefix(c.who, "neighbour/"); slices.Contains(topology.Outside, service) {
-			own := cluster
-			if theirs {
-				own = beside
-			}
-			full["lambda:SourceFunctionArn"] = []string{function(own, service)}
+		if function := s.functionOf(caller); function != "" {
+			full["lambda:SourceFunctionArn"] = []string{function}
 		}
 		maps.Copy(full, n.context)
 		owner := n.owner

@@ -52,7 +52,7 @@ func newCluster(stack awscdk.Stack, s shared, k config.Cluster) plane {
 // for it.
 func (p plane) work(service string) {
 	if host, ok := p.hosts[service]; ok {
-		newSource(constructs.NewConstruct(p.scope, jsii.String(title(service))), service, p.queues[service], host.function)
+		newSource(constructs.NewConstruct(p.scope, jsii.String(title(service))), service, p.queues[service], host)
 		return
 	}
 	newWorker(p.scope, title(service), workerProps{
@@ -69,10 +69,6 @@ func (p plane) makeRoles() {
 			trust: p.trust(service), rights: p.may(service),
 		})
 		except(role, p.wildcards(service)...)
-		if host, ok := p.hosts[service]; ok {
-			// IAM lets nobody trust a role that is not there.
-			role.AddDependency(host.role)
-		}
 		p.roles[service] = role
 	}
 	for _, service := range topology.Inside {

@@ -23,7 +23,7 @@ func (p plane) trust(service string) map[string]any {
 	switch {
 	case service == topology.Scheduler:
 		return plain(p.rights.TrustScheduler())
-	case p.hosts[service].role != nil:
+	case p.hosts != nil && slices.Contains(topology.Outside, service):
 		return plain(p.rights.TrustShared(service))
 	case slices.Contains(topology.Outside, service):
 		return plain(rights.TrustFunction())

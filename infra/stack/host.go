@@ -1,7 +1,6 @@
 package stack
 
 import (
-	"github.com/aws/aws-cdk-go/awscdk/v2/awsiam"
 	"github.com/aws/aws-cdk-go/awscdk/v2/awslambda"
 	"github.com/aws/constructs-go/constructs/v10"
 	"github.com/aws/jsii-runtime-go"
@@ -11,17 +10,11 @@ import (
 	"github.com/joist-autoscaler/joist/shared/topology"
 )
 
-// host is a function that all clusters of the stack share. Its role may work on their
-// queues and take their roles, and nothing else.
-type host struct {
-	role     awsiam.CfnRole
-	function awslambda.CfnFunction
-}
-
-// newHosts makes the functions of all services, and what watches them.
-func (s shared) newHosts(stack constructs.Construct) map[string]host {
+// newHosts makes the functions that all clusters of the stack share, by services, and what
+// watches them.
+func (s shared) newHosts(stack constructs.Construct) map[string]awslambda.CfnFunction {
 	scope := constructs.NewConstruct(stack, jsii.String("Functions"))
-	hosts := map[string]host{}
+	hosts := map[string]awslambda.CfnFunction{}
 	for _, service := range topology.Outside {
 		hosts[service] = s.newHost(scope, service)
 	}
@@ -34,7 +27,9 @@ func (s shared) newHosts(stack constructs.Construct) map[string]host {
 	return hosts
 }
 
-func (s shared) newHost(scope constructs.Construct, service string) host {
+// newHost makes the function of one service. Its role may work on the clusters' queues and
+// take their roles, and nothing else.
+func (s shared) newHost(scope constructs.Construct, service string) awslambda.CfnFunction {
 	scope = constructs.NewConstruct(scope, jsii.String(title(service)))
 	name := s.config.Clusters[0].Plan.Function(service)
 	may := map[string]map[string]any{"function": plain(rights.SharedFunction(service, s.scopes(s.bucket)...))}
@@ -52,8 +47,8 @@ func (s shared) newHost(scope constructs.Construct, service string) host {
 	for _, k := range s.config.Clusters[1:] {
 		longest = min(longest, timeout(k, service))
 	}
-	return host{role, newServiceFunction(scope, workerProps{
+	return newServiceFunction(scope, workerProps{
 		name: name, service: service, role: role, code: s.code[service], timeout: longest, network: s.network,
 		environment: toldTogether(s.place, s.bucket, s.config, service),
-	})}
+	})
 }

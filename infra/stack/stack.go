@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/aws/aws-cdk-go/awscdk/v2"
+	"github.com/aws/aws-cdk-go/awscdk/v2/awslambda"
 	"github.com/aws/aws-cdk-go/awscdk/v2/awss3assets"
 	"github.com/aws/constructs-go/constructs/v10"
 	"github.com/aws/jsii-runtime-go"
@@ -106,7 +107,7 @@ type shared struct {
 	network *network
 	// hosts are the functions that all clusters share, by services; nil where each cluster
 	// has its own.
-	hosts map[string]host
+	hosts map[string]awslambda.CfnFunction
 }
 
 func newShared(stack awscdk.Stack, c config.Config) shared {

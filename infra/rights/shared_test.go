@@ -1,0 +1,235 @@
+package rights_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/joist-autoscaler/joist/infra/rights"
+	"github.com/joist-autoscaler/joist/shared/topology"
+)
+
+// together lets the two clusters share their functions.
+func together(s *rights.Scope) { s.Plan.Functions = common }
+
+// ofCommon are the documents of what clusters share, where they do.
+func ofCommon(clusters []rights.Scope) map[string]rights.Document {
+	out := map[string]rights.Document{}
+	for _, service := range topology.Outside {
+		if s := clusters[0]; s.Plan.Shared() {
+			out[common+"/"+service], out[s.SharedRole(service)] = rights.SharedFunction(service, clusters...), rights.TrustFunction()
+		}
+	}
+	return out
+}
+
+// commonNames calls functions and their logs what they are called where clusters share
+// them.
+func commonNames(together string) func(arn string) string {
+	if together == "" {
+		return nil
+	}
+	return func(arn string) string {
+		for _, name := range []string{cluster, beside} {
+			for _, kind := range []string{":function:", ":log-group:/aws/lambda/"} {
+				arn = strings.Replace(arn, kind+name+"-joist-", kind+together+"-joist-", 1)
+			}
+		}
+		return arn
+	}
+}
+
+// had are all that whoever makes a call can be: where he is a function that clusters
+// share, it has its own role and may take the clusters'. Credentials that name a function
+// are those of its own role.
+func (s system) had(c call) []string {
+	service := strings.TrimPrefix(c.who, "neighbour/")
+	if s.together == "" || !slices.Contains(topology.Outside, service) {
+		return []string{c.who}
+	}
+	if slices.ContainsFunc(c.needs, func(n need) bool { return len(n.context["lambda:SourceFunctionArn"]) > 0 }) {
+		return []string{"common/" + service}
+	}
+	return []string{c.who, "common/" + service, s.other(c)}
+}
+
+// other is the same service of the other cluster.
+func (s system) other(c call) string {
+	if service, theirs := strings.CutPrefix(c.who, "neighbour/"); theirs {
+		return service
+	}
+	return "neighbour/" + c.who
+}
+
+// functionOf is which function AWS says that calls: who took a role is none.
+func (s system) functionOf(caller string) string {
+	service, theirs := strings.CutPrefix(caller, "neighbour/")
+	shared, isShared := strings.CutPrefix(caller, "common/")
+	switch {
+	case isShared:
+		return function(common, shared)
+	case s.together != "" || !slices.Contains(topology.Outside, service):
+		return ""
+	case theirs:
+		return function(beside, service)
+	}
+	return function(cluster, service)
+}
+
+// legitimateTogether are the calls by which shared functions come to their clusters.
+func legitimateTogether() []call {
+	var out []call
+	for _, service := range topology.Outside {
+		for _, name := range []string{cluster, beside} {
+			out = append(out, call{name: service + "'s function takes the role of " + name, who: "common/" + service, models: "stscreds",
+				needs: one(do("sts:AssumeRole", role(name+"-joist-"+service), session(service, name)))})
+		}
+		theirs := queue(strings.Replace(queueOf(service), cluster, beside, 1))
+		out = append(out, call{name: service + "'s function works on the queue of " + beside, who: "common/" + service, models: "host",
+			needs: []need{do("sqs:ReceiveMessage", theirs), do("sqs:DeleteMessage", theirs), do("sqs:ChangeMessageVisibility", theirs), do("sqs:GetQueueAttributes", theirs)}})
+	}
+	return out
+}
+
+// session is what a function calls itself that takes a cluster's role.
+func session(service, name string) map[string][]string {
+	return key("sts:RoleSessionName", topology.Session(service, name))
+}
+
+// attacksOnSharing are those on the roles of clusters that share functions.
+func attacksOnSharing() []attack {
+	var out []call
+	take := func(name, who string, needs need) {
+		out = append(out, call{name: name, who: who, models: "AssumeRole", needs: one(needs)})
+	}
+	launcher := placeholder + "launcher"
+	for _, service := range topology.Outside {
+		if service != "launcher" {
+			take("the function of "+service+" that clusters share takes the launcher's role", "common/"+service, do("sts:AssumeRole", launcher, session("launcher", cluster)))
+		}
+		take("an administrator takes the role of "+service+" under the function's name", "administrator", do("sts:AssumeRole", placeholder+service, session(service, cluster)))
+		take("the function of "+service+" that clusters share takes its role under the other cluster's name", "common/"+service, do("sts:AssumeRole", placeholder+service, session(service, beside)))
+		take("the function of "+service+" that clusters share takes lifecycle's role", "common/"+service, do("sts:AssumeRole", placeholder+"lifecycle", session(service, cluster)))
+	}
+	take("the shared launcher takes the launcher's role under no name", "common/launcher", do("sts:AssumeRole", launcher))
+	take("the shared launcher takes an administrator's role", "common/launcher", do("sts:AssumeRole", role("administrator"), session("launcher", cluster)))
+	take("the shared launcher of another stack takes the launcher's role", "stranger/other-joist-launcher", do("sts:AssumeRole", launcher, session("launcher", cluster)))
+	take("an administrator of another account takes the launcher's role under the function's name", "outsider", do("sts:AssumeRole", launcher, session("launcher", cluster)))
+	take("the other cluster's launcher takes the launcher's role", "neighbour/lifecycle", do("sts:AssumeRole", launcher, session("launcher", cluster)))
+	take("another function of the account takes the launcher's role by the shared one's", "common/launcher",
+		do("sts:AssumeRole", launcher, session("launcher", cluster), key("lambda:SourceFunctionArn", function(cluster, "report"))))
+	for _, action := range []need{
+		do("ec2:TerminateInstances", ec2("instance"), carries(launched(cluster))), do("s3:GetObject", object(cluster, "intents/1")),
+		do("sqs:SendMessage", queue(queueOf("launcher"))), do("sqs:SendMessage", queue(deadOf("launcher"))), do("sqs:ReceiveMessage", queue(queueOf("planner"))),
+		do("sqs:ReceiveMessage", queue(deadOf("launcher"))), do("events:PutEvents", bus(cluster+"-joist"), key("events:source", "joist/launcher"), key("events:detail-type", "launch.settled.v1")),
+	} {
+		out = append(out, call{name: "the shared launcher calls " + action.action + " on " + short(action.resource) + " by its own role", who: "common/launcher", models: action.action, needs: one(action)})
+	}
+	return under(sharing, out...)
+}
+
+// short is an ARN without its account and region.
+func short(arn string) string { return arn[strings.LastIndexAny(arn, ":")+1:] }
+
+// Where clusters share functions, all that Joist calls goes through, by the function's own
+// role or by the cluster's. Of the attacks those alone do that the other cluster's role may
+// do by right: whoever has broken into the function has the roles of its clusters, and
+// each of these is as narrow as before.
+func TestSharedFunctionsAreTheirClustersRoles(t *testing.T) {
+	judgeTogether(t, joist(t, "Joist, shared functions", deployed(t, together)), legitimate(), nil)
+}
+
+// ofBothQueues are the attacks that the shared function does by its own role: it works on
+// the queues of all its clusters.
+var ofBothQueues = []string{
+	"interruption deletes messages of the account's queue staging", "interruption takes messages of the account's queue staging",
+	"the other cluster takes messages of interruption", "the other cluster takes messages of launcher",
+}
+
+// judgeTogether runs calls through a system whose clusters share functions. Those of but go
+// through for another reason, which is said where they are named.
+func judgeTogether(t *testing.T, s system, legitimate []call, but []string) {
+	t.Helper()
+	for _, c := range slices.Concat(legitimate, legitimateTogether()) {
+		// What a service does takes several calls, some by one role and some by the other.
+		for _, n := range c.needs {
+			single := c
+			single.needs = one(n)
+			if ok, refused := s.goes(t, single); !ok {
+				t.Errorf("%s: %s", c.name, refused)
+			}
+		}
+	}
+	through := 0
+	for _, a := range attacks() {
+		if ok, _ := s.goes(t, a.call); !ok || slices.Contains(slices.Concat(ofBothQueues, but), a.name) {
+			continue
+		}
+		through++
+		for _, who := range slices.DeleteFunc(s.had(a.call), func(who string) bool { return who == s.other(a.call) }) {
+			if ok, _ := s.by(t, a.call, who); ok {
+				t.Errorf("%s goes through by %s", a.name, who)
+			}
+		}
+	}
+	if through == 0 {
+		t.Error("a function that is broken into may do nothing to its clusters, which cannot be")
+	}
+}
+
+// The template has the rights that are judged above.
+func TestSynthesizedSharedFunctions(t *testing.T) {
+	const name, bucket = "shared.template.json", "joist-joist-all-" + account + "-" + region
+	change := func(s *rights.Scope) {
+		together(s)
+		s.Bucket = bucket
+	}
+	identity, resource := deployedFrom(t, name).policies()
+	for _, service := range topology.Outside {
+		for _, of := range []string{common, cluster, beside} {
+			if arn := role(of + "-joist-" + service); len(identity[arn]) == 0 || len(resource[arn]) == 0 {
+				t.Errorf("the template has no rights of %s, or no trust", arn)
+			}
+		}
+	}
+	s := synthesized(t, name, change)
+	rename := s.rename
+	s.rename = func(arn string) string {
+		for _, name := range []string{cluster, beside} {
+			arn = strings.Replace(arn, "arn:aws:s3:::joist-"+name+"-"+account+"-"+region, "arn:aws:s3:::"+bucket, 1)
+		}
+		return rename(arn)
+	}
+	// As with one bucket for clusters that share nothing else.
+	judgeTogether(t, s, slices.DeleteFunc(legitimate(), func(c call) bool { return options[c.name] != "" }), []string{"planner lists the other cluster's bucket"})
+}
+
+// Shared functions have no right too many, and no condition of theirs or of the roles that
+// they take stands there for show.
+func TestEveryRightOfSharedFunctionsIsNeeded(t *testing.T) {
+	all := deployed(t, together)
+	var calls []call
+	for _, c := range slices.Concat(legitimate(), legitimateTogether()) {
+		for _, n := range c.needs {
+			c.needs = one(n)
+			calls = append(calls, c)
+		}
+	}
+	s := joist(t, "Joist, shared functions", all)
+	refused := slices.DeleteFunc(attacks(), func(a attack) bool {
+		ok, _ := s.goes(t, a.call)
+		return ok
+	})
+	for _, service := range topology.Outside {
+		everyRightIsNeeded(t, all, common+"/"+service, calls)
+		for _, whose := range []string{common + "/" + service, role(cluster + "-joist-" + service)} {
+			for i, statement := range all[whose].Statement {
+				for _, m := range unlocked(all, whose, i, statement) {
+					if !lets(t, m, whose, refused) {
+						t.Errorf("without %s/%s: %s, every attack is refused all the same", whose, statement.Sid, m.name)
+					}
+				}
+			}
+		}
+	}
+}
