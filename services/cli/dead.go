@@ -30,6 +30,7 @@ const (
 // deadFlags are those of the verbs of `joist dead`.
 type deadFlags struct {
 	cluster clusterFlags
+	fence   fenceFlags
 	queues  []string
 	limit   int
 	format  string
@@ -37,6 +38,7 @@ type deadFlags struct {
 
 func (d *deadFlags) add(cmd *cobra.Command) {
 	d.cluster.add(cmd)
+	d.fence.add(cmd)
 	cmd.Flags().StringArrayVar(&d.queues, "queue", nil, "whose dead letters are meant: a service's, such as planner, or those of the audit log (audit); may be repeated (default: all)")
 	cmd.Flags().IntVar(&d.limit, "limit", limitDefault, "how many letters of a queue to read at most")
 }
@@ -58,7 +60,8 @@ const looked = "Letters are received and given back at once: nothing is deleted,
 
 // deadRights is what every verb needs that reads dead letters.
 const deadRights = "It needs sqs:GetQueueUrl, sqs:GetQueueAttributes, sqs:ReceiveMessage and sqs:ChangeMessageVisibility on the\n" +
-	"dead-letter queues.\n\n"
+	"dead-letter queues. Plans and launches that have not expired are held against Kubernetes as it is, if whoever asks may\n" +
+	"get the namespace kube-system and the ConfigMap joist-outbox, and list NodeClaims.\n\n"
 
 func deadCommand(env Env) *cobra.Command {
 	cmd := &cobra.Command{
@@ -66,7 +69,8 @@ func deadCommand(env Env) *cobra.Command {
 		Short: "List and show dead letters without consuming them, with what a replay would do",
 		Long: "Dead reads the dead-letter queues of a cluster. Each message is shown with the reason why it is there and with what\n" +
 			"would become of it if it were sent again now, as the service itself would decide it: handle, noop (expired, or of\n" +
-			"another cluster: dropped and counted), poison (dead again at once) or cut (too much of it is lost).\n\n" + looked + deadRights +
+			"another cluster: dropped and counted), stale (done, and undone: what asked for it is gone), poison (dead again at\n" +
+			"once) or cut (too much of it is lost).\n\n" + looked + deadRights +
 			"Exit codes of its verbs: 0 no letter, or the letter is shown; 2 there are letters; 1 an error.",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
@@ -122,6 +126,7 @@ func readDead(cmd *cobra.Command, env Env, flags deadFlags) (deadList, error) {
 		return list, err
 	}
 	list.Cluster = plan.Cluster
+	reader := deadletter.Reader{Cluster: event.Cluster{Name: plan.Cluster}, World: env.world(cmd.Context(), flags.fence)}
 	type answer struct {
 		letters []deadletter.Letter
 		all     bool
@@ -132,7 +137,7 @@ func readDead(cmd *cobra.Command, env Env, flags deadFlags) (deadList, error) {
 	for i, q := range chosen {
 		reading.Go(func() {
 			a := &answers[i]
-			a.letters, a.all, a.err = readQueue(cmd, env, places, plan.Cluster, q, flags.limit)
+			a.letters, a.all, a.err = readQueue(cmd, env, places, reader, q, flags.limit)
 		})
 	}
 	reading.Wait()
@@ -149,7 +154,7 @@ func readDead(cmd *cobra.Command, env Env, flags deadFlags) (deadList, error) {
 }
 
 // readQueue reads the letters of one dead-letter queue, oldest first.
-func readQueue(cmd *cobra.Command, env Env, places queues.Places, cluster string, q topology.Queue, limit int) ([]deadletter.Letter, bool, error) {
+func readQueue(cmd *cobra.Command, env Env, places queues.Places, reader deadletter.Reader, q topology.Queue, limit int) ([]deadletter.Letter, bool, error) {
 	dead, err := places.Find(cmd.Context(), q.Dead)
 	if err != nil {
 		return nil, false, err
@@ -158,7 +163,7 @@ func readQueue(cmd *cobra.Command, env Env, places queues.Places, cluster string
 	if err != nil {
 		return nil, false, fmt.Errorf("looking at dead letters: %w", err)
 	}
-	reader := deadletter.Reader{Service: q.Service, Cluster: event.Cluster{Name: cluster}}
+	reader.Service = q.Service
 	letters := make([]deadletter.Letter, 0, len(messages))
 	for _, m := range messages {
 		letters = append(letters, reader.Read(m, env.Now()))

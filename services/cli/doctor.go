@@ -17,12 +17,11 @@ import (
 
 // doctorFlags are those of `joist doctor`.
 type doctorFlags struct {
-	cluster             clusterFlags
-	nodeRole, store     string
-	kubeconfig, context string
-	variables           []string
-	offline             bool
-	format              string
+	cluster         clusterFlags
+	nodeRole, store string
+	kube            kubeFlags
+	variables       []string
+	format          string
 }
 
 func doctorCommand(env Env) *cobra.Command {
@@ -43,9 +42,7 @@ func doctorCommand(env Env) *cobra.Command {
 	f := cmd.Flags()
 	f.StringVar(&flags.nodeRole, "node-role", "", "name of the role of nodes (default: KarpenterNodeRole-NAME)")
 	f.StringVar(&flags.store, "store", "", "where the services keep documents, as s3://BUCKET/PREFIX (default: $"+settings.Bucket+" and $"+settings.Prefix+", or the bucket that the stack makes)")
-	f.StringVar(&flags.kubeconfig, "kubeconfig", "", "kubeconfig file (default: $"+settings.Kubeconfig+", or ~/.kube/config)")
-	f.StringVar(&flags.context, "context", "", "context of the kubeconfig (default: its current one)")
-	f.BoolVar(&flags.offline, "no-kubernetes", false, "do not look at Kubernetes")
+	flags.kube.add(cmd)
 	f.StringArrayVar(&flags.variables, "variable", nil, "variable that has to be set in this shell, such as KARPENTER_VERSION for the commands of a guide; may be repeated")
 	formatFlag(cmd, &flags.format, "table", "json")
 	return cmd
@@ -66,8 +63,8 @@ func examine(cmd *cobra.Command, env Env, flags doctorFlags) error {
 		return err
 	}
 	var unopened []doctor.Unseen
-	if !flags.offline {
-		if sources.Kube, err = env.kube(flags); err != nil {
+	if !flags.kube.offline {
+		if sources.Kube, err = env.kube(flags.kube); err != nil {
 			unopened = append(unopened, doctor.Unseen{What: "Kubernetes", Why: oneLine(err.Error()), Fix: first(fault.HintOf(err), "--kubeconfig, or --no-kubernetes")})
 		}
 	}
@@ -107,14 +104,6 @@ func (d *doctorFlags) sources(cmd *cobra.Command, env Env) (facts.Sources, error
 		}
 	}
 	return s, nil
-}
-
-// kube opens the cluster.
-func (e Env) kube(flags doctorFlags) (func(ctx context.Context, path string) ([]byte, error), error) {
-	if e.Kube == nil {
-		return nil, fault.F("opening Kubernetes", fault.Invalid, "this build speaks to no Kubernetes")
-	}
-	return e.Kube(first(flags.kubeconfig, e.value(settings.Kubeconfig)), flags.context)
 }
 
 // values are those of variables, of those that are not set, too.

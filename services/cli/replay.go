@@ -14,6 +14,7 @@ import (
 // replayFlags are those of `joist replay`.
 type replayFlags struct {
 	cluster    clusterFlags
+	fence      fenceFlags
 	queue      string
 	match      []string
 	rate       int
@@ -32,8 +33,8 @@ func replayCommand(env Env) *cobra.Command {
 		Use:   "replay {--queue SERVICE | --archive --from TIME --to TIME --rule NAME} --cluster NAME [--yes]",
 		Short: "Send dead letters again, or replay a bus's archive; shows what would become of each unless --yes",
 		Long: "Replay shows what would become of each dead letter of a service if it were sent again, as the service itself would\n" +
-			"decide it, and with --yes sends them. Letters that would die again stay where they are unless a --match asks for\n" +
-			"them. Expired ones are sent, and dropped by their service, which counts them: old messages do nothing to the world.\n\n" +
+			"decide it, and with --yes sends them. Letters that would die again, or whose work would be undone, stay where they\n" +
+			"are unless a --match asks for them. Expired ones are sent, and dropped by their service, which counts them: old messages do nothing to the world.\n\n" +
 			"A queue of which all is to be sent as it lies there is moved by SQS itself, to an explicit destination. Otherwise\n" +
 			"each letter is sent and then deleted: letters that a rule of EventBridge could not deliver, or that were encoded,\n" +
 			"cannot be moved. An interrupt stops between two letters, cancels the move, and says where it stopped; the same\n" +
@@ -67,6 +68,7 @@ func replayCommand(env Env) *cobra.Command {
 
 func (r *replayFlags) add(cmd *cobra.Command) {
 	r.cluster.add(cmd)
+	r.fence.add(cmd)
 	f := cmd.Flags()
 	f.StringVar(&r.queue, "queue", "", "whose dead letters are meant: a service's, such as planner, or those of the audit log (audit)")
 	f.StringArrayVar(&r.match, "match", nil, "replay only letters with type=, kind=, origin=, verdict=, id= or reason=; types may have wildcards, and reasons are searched; may be repeated")

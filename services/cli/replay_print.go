@@ -129,14 +129,14 @@ func (o *replayReport) plan(b *strings.Builder, now time.Time) {
 		verdict deadletter.Verdict
 		means   string
 	}{
-		{deadletter.Handle, o.handled()}, {deadletter.Noop, "it would drop, as expired or foreign"}, {deadletter.Poison, "would be dead again at once"},
+		{deadletter.Handle, o.handled()}, {deadletter.Noop, "it would drop, as expired, foreign or overtaken"}, {deadletter.Stale, "would be acted on and undone, for nothing waits for them any more"}, {deadletter.Poison, "would be dead again at once"},
 	} {
 		if n := o.Predicted[verdict.verdict]; n > 0 {
 			fmt.Fprintf(b, "  %d %s\n", n, verdict.means)
 		}
 	}
 	if len(o.Kept) > 0 {
-		fmt.Fprintf(b, "%d would stay: they do not match, would die again, or are %s.\n", len(o.Kept), o.spared())
+		fmt.Fprintf(b, "%d would stay: they do not match, would die again or be undone, or are %s.\n", len(o.Kept), o.spared())
 	}
 	if !o.All {
 		b.WriteString("There are more than --limit: run it again for those.\n")

@@ -23,6 +23,7 @@ type replaying struct {
 	queue    topology.Queue
 	places   queues.Places
 	dead, to queues.Place
+	reader   deadletter.Reader
 	choice   replay.Choice
 	tell     func(done int)
 }
@@ -39,7 +40,7 @@ func replayQueue(cmd *cobra.Command, env Env, flags replayFlags) error {
 	if err != nil {
 		return err
 	}
-	letters, all, err := readQueue(cmd, env, r.places, r.plan.Cluster, r.queue, flags.limit)
+	letters, all, err := readQueue(cmd, env, r.places, r.reader, r.queue, flags.limit)
 	if err != nil {
 		return err
 	}
@@ -76,7 +77,9 @@ func openReplay(cmd *cobra.Command, env Env, flags replayFlags) (*replaying, err
 	if err != nil {
 		return nil, err
 	}
-	r := &replaying{env: env, flags: flags, plan: plan, queue: chosen[0]}
+	r := &replaying{env: env, flags: flags, plan: plan, queue: chosen[0], reader: deadletter.Reader{
+		Service: chosen[0].Service, Cluster: event.Cluster{Name: plan.Cluster}, World: env.world(cmd.Context(), flags.fence),
+	}}
 	if r.places, _, err = env.places(cmd.Context()); err != nil {
 		return nil, err
 	}
@@ -92,7 +95,7 @@ func openReplay(cmd *cobra.Command, env Env, flags replayFlags) (*replaying, err
 // runner replays letters one by one to where they go.
 func (r *replaying) runner(to queue.Sender) replay.Runner {
 	return replay.Runner{
-		Dead: r.dead.Queue, To: to, Reader: deadletter.Reader{Service: r.queue.Service, Cluster: event.Cluster{Name: r.plan.Cluster}},
+		Dead: r.dead.Queue, To: to, Reader: r.reader,
 		Rate: r.flags.rate, Canary: r.flags.canary, CanaryWait: r.flags.canaryWait, Limit: r.flags.limit,
 		Now: r.env.Now, Pause: pause, Tell: r.tell,
 	}

@@ -36,7 +36,7 @@ func (s *Service) admit(ctx context.Context, e event.Envelope, b event.PlanMade)
 	if err != nil {
 		return err
 	}
-	if err := fits(held, b); err != nil {
+	if err := held.Fits(b); err != nil {
 		return err
 	}
 	if held.State == outbox.Done {
@@ -74,24 +74,6 @@ func (s *Service) carryOut(ctx context.Context, e event.Envelope, held outbox.He
 		return held, err
 	}
 	return held, s.launch(ctx, &e, held.Outbox)
-}
-
-// fits refuses a plan that the outbox does not wait for.
-func fits(held outbox.Held, b event.PlanMade) error {
-	stale := func(format string, args ...any) error {
-		return fault.F(fmt.Sprintf("admitting a plan of batch %d", b.Seq), fault.Stale, format, args...)
-	}
-	switch {
-	case held.UID() != b.Outbox:
-		return stale("it is of another outbox")
-	case held.Seq != b.Seq:
-		return stale("the outbox is at %d", held.Seq)
-	case held.State == outbox.Sent && held.Batch != b.Batch:
-		return stale("it answers another batch body")
-	case held.State != outbox.Sent && held.Plan != b.Plan.Digest:
-		return stale("another plan passed first")
-	}
-	return nil
 }
 
 // pass counts and swaps sent → applying.

@@ -95,7 +95,7 @@ func Read(ctx context.Context, client cluster.Client, namespace string) (Held, e
 	if err != nil {
 		return Held{}, fmt.Errorf("reading the outbox %s: %w", key, err)
 	}
-	return parse(object)
+	return Parse(object)
 }
 
 func create(ctx context.Context, client cluster.Client, key cluster.Key) (Held, error) {
@@ -109,10 +109,12 @@ func create(ctx context.Context, client cluster.Client, key cluster.Key) (Held, 
 	if err != nil {
 		return Held{}, fmt.Errorf("creating the outbox %s: %w", key, err)
 	}
-	return parse(stored.(*corev1.ConfigMap))
+	return Parse(stored.(*corev1.ConfigMap))
 }
 
-func parse(object *corev1.ConfigMap) (Held, error) {
+// Parse reads an outbox that somebody else has got: to look at, for who swaps reads it
+// anew.
+func Parse(object *corev1.ConfigMap) (Held, error) {
 	h := Held{object: object}
 	if err := json.Unmarshal([]byte(object.Data[dataKey]), &h.Outbox); err != nil {
 		return Held{}, fault.E("reading the outbox", fault.Invalid, err).
@@ -125,6 +127,24 @@ func parse(object *corev1.ConfigMap) (Held, error) {
 		return Held{}, fault.F("reading the outbox", fault.Invalid, "there is no state %q", h.State).
 			WithHint("ConfigMap %s/%s was edited by hand: delete it, and the watcher makes a new one", object.Namespace, object.Name)
 	}
+}
+
+// Fits refuses a plan that the outbox does not wait for: fault.Stale.
+func (h Held) Fits(b event.PlanMade) error {
+	stale := func(format string, args ...any) error {
+		return fault.F(fmt.Sprintf("admitting a plan of batch %d", b.Seq), fault.Stale, format, args...)
+	}
+	switch {
+	case h.UID() != b.Outbox:
+		return stale("it is of another outbox")
+	case h.Seq != b.Seq:
+		return stale("the outbox is at %d", h.Seq)
+	case h.State == Sent && h.Batch != b.Batch:
+		return stale("it answers another batch body")
+	case h.State != Sent && h.Plan != b.Plan.Digest:
+		return stale("another plan passed first")
+	}
+	return nil
 }
 
 // Swap writes next if nothing has changed since h was read; fault.Conflict
@@ -143,7 +163,7 @@ func (h Held) Swap(ctx context.Context, client cluster.Client, next Outbox) (Hel
 	if err != nil {
 		return Held{}, fmt.Errorf("swapping the outbox to %s %d: %w", next.State, next.Seq, err)
 	}
-	return parse(stored.(*corev1.ConfigMap))
+	return Parse(stored.(*corev1.ConfigMap))
 }
 
 // allows draws the state machine.

@@ -129,6 +129,37 @@ func TestTransitions(t *testing.T) {
 	}
 }
 
+// A plan passes only where it is waited for, and again only as the one that passed.
+func TestFits(t *testing.T) {
+	planned := event.Ref{Kind: "plans", Digest: plan, Size: 1}
+	another := event.Ref{Kind: "plans", Digest: event.DigestOf([]byte("q")), Size: 1}
+	for _, test := range []struct {
+		name  string
+		state outbox.State
+		edit  func(*event.PlanMade)
+		says  string
+	}{
+		{"waited for", outbox.Sent, func(*event.PlanMade) {}, ""},
+		{"passed", outbox.Applying, func(*event.PlanMade) {}, ""},
+		{"done", outbox.Done, func(*event.PlanMade) {}, ""},
+		{"of another outbox", outbox.Sent, func(b *event.PlanMade) { b.Outbox = "x" }, "another outbox"},
+		{"of an older batch", outbox.Sent, func(b *event.PlanMade) { b.Seq = 9 }, "the outbox is at 1"},
+		{"of another body", outbox.Sent, func(b *event.PlanMade) { b.Batch = other }, "another batch body"},
+		{"overtaken", outbox.Applying, func(b *event.PlanMade) { b.Plan = another }, "another plan passed first"},
+		{"overtaken, and done", outbox.Done, func(b *event.PlanMade) { b.Plan = another }, "another plan passed first"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			held := at(t, memcluster.New(memcluster.Options{}), test.state)
+			b := event.PlanMade{Outbox: held.UID(), Seq: 1, Batch: batch, Plan: planned}
+			test.edit(&b)
+			err := held.Fits(b)
+			if test.says == "" && err != nil || test.says != "" && (!fault.Is(err, fault.Stale) || !strings.Contains(err.Error(), test.says)) {
+				t.Errorf("%v", err)
+			}
+		})
+	}
+}
+
 // An epoch never goes back: who led earlier cannot lead again under its number.
 func TestEpochNeverGoesBack(t *testing.T) {
 	server := memcluster.New(memcluster.Options{})

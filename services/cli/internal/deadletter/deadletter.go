@@ -4,7 +4,8 @@
 // The idea: a letter's future is not guessed. The message goes through the very
 // functions that decide in the host (host.Open, the bodies' own checks, interruption's
 // own handler), up to the point where a service would begin to act. What depends on the
-// world beyond, such as a plan that the outbox no longer waits for, is said as a note.
+// world beyond is read there by whoever may: the fence that a plan passes, the NodeClaims
+// that wait for a launch. Else it is said as a note.
 //
 // There are three ways into a dead-letter queue, and a letter says which it took: the
 // host parked it with a reason; SQS moved it after too many receives, which tells no
@@ -46,6 +47,9 @@ const (
 	// Noop says that the service would drop it and count that: it is expired or of another
 	// cluster.
 	Noop Verdict = "noop"
+	// Stale says that the service would act on it, and that the rest of Joist would undo
+	// that: what asked for it is gone.
+	Stale Verdict = "stale"
 	// Poison says that it would be back in the dead-letter queue at once.
 	Poison Verdict = "poison"
 	// Cut says that it cannot be sent again, for only its beginning was kept, or it is no text.
@@ -117,6 +121,9 @@ func (l Letter) Body() []byte { return l.body }
 type Reader struct {
 	Service string
 	Cluster event.Cluster
+	// World reads the cluster, once for all letters and only when some letter needs it; nil
+	// where there is none to be read.
+	World func() (World, error)
 }
 
 // Read reads one message and predicts its future at now. It never fails: a message

@@ -32,7 +32,7 @@ func (r Reader) predict(body []byte, now time.Time) Prediction {
 	default:
 		err = r.opened(m, clock)
 	}
-	return r.judged(err, m)
+	return r.fence(r.judged(err, m), m)
 }
 
 // opened goes as far as a service of ours goes before it acts.
@@ -88,9 +88,9 @@ func (silent) Send(context.Context, ...queue.Outgoing) error { return errActs }
 // judged reads the error as the host would.
 func (r Reader) judged(err error, m queue.Message) Prediction {
 	if err == nil || errors.Is(err, errActs) {
-		return Prediction{Handle, r.note(m)}
+		return Prediction{Handle, r.unknown(m)}
 	}
-	why := strings.TrimSuffix(err.Error(), " (try: "+fault.HintOf(err)+")")
+	why := said(err)
 	switch host.Judge(err, m).Action {
 	case host.Delete:
 		return Prediction{Noop, why}
@@ -101,8 +101,13 @@ func (r Reader) judged(err error, m queue.Message) Prediction {
 	}
 }
 
-// note is what the message alone cannot tell.
-func (r Reader) note(m queue.Message) string {
+// said is an error without its remedy, which is for who runs the service.
+func said(err error) string {
+	return strings.TrimSuffix(err.Error(), " (try: "+fault.HintOf(err)+")")
+}
+
+// unknown is what the message alone cannot tell.
+func (r Reader) unknown(m queue.Message) string {
 	e, err := event.Decode(m.Body)
 	switch {
 	case err != nil && r.Service == interruptionService:

@@ -2,7 +2,6 @@ package facts
 
 import (
 	"context"
-	"encoding/json"
 	"slices"
 	"strings"
 
@@ -12,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/joist-autoscaler/joist/services/cli/internal/doctor"
+	"github.com/joist-autoscaler/joist/services/cli/internal/kube"
 	"github.com/joist-autoscaler/joist/shared/fault"
 	"github.com/joist-autoscaler/joist/shared/lease"
 )
@@ -44,28 +44,13 @@ func (g *gathering) cluster(ctx context.Context) {
 	seek("the ConfigMap aws-auth", "the right in Kubernetes to get configmaps in kube-system", g.authMap)
 }
 
-// get reads an object; one that does not exist leaves it as it is, and reports false.
-func get[T any](ctx context.Context, g *gathering, path string, into *T) (bool, error) {
-	text, err := g.Kube(ctx, path)
-	if fault.Is(err, fault.Missing) {
-		return false, nil
-	}
-	if err != nil {
-		return false, err
-	}
-	if err := json.Unmarshal(text, into); err != nil {
-		return false, fault.E("reading "+path, fault.Invalid, err)
-	}
-	return true, nil
-}
-
 // deployments looks at Joist's Deployments and at Karpenter's.
 func (g *gathering) deployments(ctx context.Context) error {
 	list := []doctor.Deployment{}
 	seen := map[string]bool{}
 	for _, selector := range []string{"app.kubernetes.io/component%20in%20(watcher,lifecycle)", "app.kubernetes.io/name%3Dkarpenter"} {
 		var found appsv1.DeploymentList
-		if _, err := get(ctx, g, "/apis/apps/v1/deployments?labelSelector="+selector, &found); err != nil {
+		if _, err := kube.Get(ctx, g.Kube, "/apis/apps/v1/deployments?labelSelector="+selector, &found); err != nil {
 			return err
 		}
 		for i := range found.Items {
@@ -107,7 +92,7 @@ func (g *gathering) deployment(ctx context.Context, d *appsv1.Deployment) doctor
 // renewed last.
 func (g *gathering) lease(ctx context.Context) error {
 	var found coordinationv1.LeaseList
-	if _, err := get(ctx, g, "/apis/coordination.k8s.io/v1/leases?fieldSelector=metadata.name%3D"+lease.KarpenterName, &found); err != nil {
+	if _, err := kube.Get(ctx, g.Kube, "/apis/coordination.k8s.io/v1/leases?fieldSelector=metadata.name%3D"+lease.KarpenterName, &found); err != nil {
 		return err
 	}
 	var out *doctor.Lease
@@ -129,12 +114,12 @@ func (g *gathering) resources(ctx context.Context) error {
 	list := []string{}
 	for _, name := range groups {
 		var group metav1.APIGroup
-		if _, err := get(ctx, g, "/apis/"+name, &group); err != nil {
+		if _, err := kube.Get(ctx, g.Kube, "/apis/"+name, &group); err != nil {
 			return err
 		}
 		for _, version := range group.Versions {
 			var served metav1.APIResourceList
-			if _, err := get(ctx, g, "/apis/"+version.GroupVersion, &served); err != nil {
+			if _, err := kube.Get(ctx, g.Kube, "/apis/"+version.GroupVersion, &served); err != nil {
 				return err
 			}
 			for i := range served.APIResources {
@@ -151,7 +136,7 @@ func (g *gathering) resources(ctx context.Context) error {
 // authMap looks at aws-auth.
 func (g *gathering) authMap(ctx context.Context) error {
 	var found corev1.ConfigMap
-	if _, err := get(ctx, g, "/api/v1/namespaces/kube-system/configmaps/aws-auth", &found); err != nil {
+	if _, err := kube.Get(ctx, g.Kube, "/api/v1/namespaces/kube-system/configmaps/aws-auth", &found); err != nil {
 		return err
 	}
 	roles := found.Data["mapRoles"]

@@ -17,6 +17,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 
 	"github.com/joist-autoscaler/joist/services/cli/internal/doctor"
+	"github.com/joist-autoscaler/joist/services/cli/internal/kube"
 	"github.com/joist-autoscaler/joist/shared/awsfault"
 	"github.com/joist-autoscaler/joist/shared/blob"
 	"github.com/joist-autoscaler/joist/shared/fault"
@@ -37,7 +38,7 @@ type Sources struct {
 	Bucket, Prefix string
 	AWS            func(ctx context.Context) (aws.Config, error)
 	// Kube reads a path of the API server's.
-	Kube func(ctx context.Context, path string) ([]byte, error)
+	Kube kube.Reader
 	// Store opens a bucket.
 	Store func(ctx context.Context, bucket, prefix string) (blob.Store, error)
 	// Run runs a program of this machine and gives what it prints.

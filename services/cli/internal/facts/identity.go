@@ -12,6 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/joist-autoscaler/joist/services/cli/internal/doctor"
+	"github.com/joist-autoscaler/joist/services/cli/internal/kube"
 	"github.com/joist-autoscaler/joist/shared/karpenter"
 )
 
@@ -23,7 +24,7 @@ const roleAnnotation = "eks.amazonaws.com/role-arn"
 func (g *gathering) account(ctx context.Context, a doctor.Account) {
 	var found corev1.ServiceAccount
 	what := "the ServiceAccount " + a.Namespace + "/" + a.Name
-	if _, err := get(ctx, g, "/api/v1/namespaces/"+a.Namespace+"/serviceaccounts/"+a.Name, &found); err != nil {
+	if _, err := kube.Get(ctx, g.Kube, "/api/v1/namespaces/"+a.Namespace+"/serviceaccounts/"+a.Name, &found); err != nil {
 		g.miss(what, err, "the right in Kubernetes to get serviceaccounts in "+a.Namespace)
 		return
 	}
@@ -94,7 +95,7 @@ func (g *gathering) known(a doctor.Account) {
 // classes looks at EC2NodeClasses, and at the instance profiles that they name.
 func (g *gathering) classes(ctx context.Context) error {
 	var found struct{ Items []karpenter.EC2NodeClass }
-	if _, err := get(ctx, g, "/apis/karpenter.k8s.aws/v1/ec2nodeclasses", &found); err != nil {
+	if _, err := kube.Get(ctx, g.Kube, "/apis/karpenter.k8s.aws/v1/ec2nodeclasses", &found); err != nil {
 		return err
 	}
 	named := map[string][]string{}

@@ -44,7 +44,7 @@ func Ages(ctx context.Context, metrics Metrics, now time.Time, names []string) (
 	ages := map[string]time.Duration{}
 	for _, result := range out.MetricDataResults {
 		i, err := strconv.Atoi(aws.ToString(result.Id)[min(1, len(aws.ToString(result.Id))):])
-		if err == nil && i < len(names) && len(result.Values) > 0 {
+		if err == nil && i >= 0 && i < len(names) && len(result.Values) > 0 {
 			ages[names[i]] = time.Duration(result.Values[0] * float64(time.Second))
 		}
 	}

@@ -1,0 +1,144 @@
+package replay_test
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/eventbridge"
+	"github.com/aws/aws-sdk-go-v2/service/eventbridge/types"
+	"github.com/aws/smithy-go"
+
+	"github.com/joist-autoscaler/joist/services/cli/internal/replay"
+	"github.com/joist-autoscaler/joist/shared/fault"
+	"github.com/joist-autoscaler/joist/shared/topology"
+)
+
+// archives is an EventBridge with one archive, and a replay that goes through states.
+type archives struct {
+	missing   bool
+	state     types.ArchiveState
+	states    []types.ReplayState
+	looked    int
+	started   *eventbridge.StartReplayInput
+	cancelled bool
+}
+
+func (a *archives) DescribeArchive(context.Context, *eventbridge.DescribeArchiveInput, ...func(*eventbridge.Options)) (*eventbridge.DescribeArchiveOutput, error) {
+	if a.missing {
+		return nil, &smithy.GenericAPIError{Code: "ResourceNotFoundException"}
+	}
+	return &eventbridge.DescribeArchiveOutput{ArchiveArn: aws.String("archive"), EventSourceArn: aws.String("bus"), State: a.state, RetentionDays: aws.Int32(30), EventCount: 9}, nil
+}
+
+func (a *archives) DescribeRule(context.Context, *eventbridge.DescribeRuleInput, ...func(*eventbridge.Options)) (*eventbridge.DescribeRuleOutput, error) {
+	return &eventbridge.DescribeRuleOutput{Arn: aws.String("rule")}, nil
+}
+
+func (a *archives) StartReplay(_ context.Context, in *eventbridge.StartReplayInput, _ ...func(*eventbridge.Options)) (*eventbridge.StartReplayOutput, error) {
+	a.started = in
+	return &eventbridge.StartReplayOutput{}, nil
+}
+
+func (a *archives) DescribeReplay(context.Context, *eventbridge.DescribeReplayInput, ...func(*eventbridge.Options)) (*eventbridge.DescribeReplayOutput, error) {
+	state := a.states[min(a.looked, len(a.states)-1)]
+	a.looked++
+	return &eventbridge.DescribeReplayOutput{State: state}, nil
+}
+
+func (a *archives) CancelReplay(context.Context, *eventbridge.CancelReplayInput, ...func(*eventbridge.Options)) (*eventbridge.CancelReplayOutput, error) {
+	a.cancelled = true
+	return &eventbridge.CancelReplayOutput{}, nil
+}
+
+// inbox is the rule of lifecycle's facts, of which the longest-lived is instance.gone,
+// with an hour.
+func inbox(t *testing.T) (topology.Plan, topology.Rule) {
+	t.Helper()
+	plan, err := topology.Of(topology.Cluster{Name: "prod"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, r := range plan.Rules {
+		if r.Service == "lifecycle" {
+			return plan, r
+		}
+	}
+	t.Fatal("no rule of the inbox")
+	return plan, topology.Rule{}
+}
+
+// TestSelect says which part of the past is a no-op, and refuses what is not there.
+func TestSelect(t *testing.T) {
+	plan, rule := inbox(t)
+	for _, test := range []struct {
+		name     string
+		of       archives
+		from, to time.Duration // ago
+		noop     bool
+		kind     fault.Kind
+		says     string
+	}{
+		{"long past", archives{state: types.ArchiveStateEnabled}, 3 * time.Hour, 2 * time.Hour, true, "", ""},
+		{"to the very end of its life", archives{state: types.ArchiveStateEnabled}, 3 * time.Hour, time.Hour, true, "", ""},
+		{"a second later", archives{state: types.ArchiveStateEnabled}, 3 * time.Hour, time.Hour - time.Second, false, "", ""},
+		{"no archive", archives{missing: true}, 3 * time.Hour, 2 * time.Hour, false, fault.Missing, "no such archive"},
+		{"disabled", archives{state: types.ArchiveStateDisabled}, 3 * time.Hour, 2 * time.Hour, false, fault.Invalid, "DISABLED"},
+		{"before the retention", archives{state: types.ArchiveStateEnabled}, 800 * time.Hour, 721 * time.Hour, false, fault.Missing, "30 days"},
+		{"partly before it", archives{state: types.ArchiveStateEnabled}, 800 * time.Hour, 719 * time.Hour, true, "", ""},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			past, err := replay.Select(t.Context(), &test.of, plan, rule, now.Add(-test.from), now.Add(-test.to), now)
+			if fault.KindOf(err) != test.kind || err == nil && past.Noop() != test.noop || err != nil && !strings.Contains(err.Error(), test.says) {
+				t.Errorf("%+v, %v", past, err)
+			}
+			if err == nil && (past.Events != 9 || past.Rule != rule.Name || past.Service != "lifecycle" || !past.Obeyed.Equal(now.Add(-time.Hour))) {
+				t.Errorf("%+v", past)
+			}
+		})
+	}
+}
+
+// TestPlay follows a replay of one rule to its end.
+func TestPlay(t *testing.T) {
+	plan, rule := inbox(t)
+	for _, test := range []struct {
+		name                  string
+		states                []types.ReplayState
+		stop                  int
+		cancelled, interrupts bool
+		kind                  fault.Kind
+	}{
+		{"completes", []types.ReplayState{types.ReplayStateStarting, types.ReplayStateRunning, types.ReplayStateCompleted}, 0, false, false, ""},
+		{"fails", []types.ReplayState{types.ReplayStateRunning, types.ReplayStateFailed}, 0, false, false, fault.Retry},
+		{"interrupted", []types.ReplayState{types.ReplayStateRunning, types.ReplayStateCancelling, types.ReplayStateCancelled}, 2, true, true, ""},
+		{"interrupted as it ends", []types.ReplayState{types.ReplayStateRunning, types.ReplayStateCompleted}, 2, true, false, ""},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			a := &archives{state: types.ArchiveStateEnabled, states: test.states}
+			past, err := replay.Select(t.Context(), a, plan, rule, now.Add(-2*time.Hour), now.Add(-time.Hour), now)
+			if err != nil {
+				t.Fatal(err)
+			}
+			ctx, stop := context.WithCancel(t.Context())
+			defer stop()
+			pauses := 0
+			p := replay.Player{Archives: a, Prefix: "prod", Now: func() time.Time { return now }, Tell: func(replay.Replayed) {}, Pause: func(ctx context.Context, _ time.Duration) error {
+				if pauses++; pauses == test.stop {
+					stop()
+				}
+				return ctx.Err()
+			}}
+			did, err := p.Play(ctx, past)
+			if fault.KindOf(err) != test.kind || a.cancelled != test.cancelled || did.Interrupted() != test.interrupts {
+				t.Errorf("%+v, %v, cancelled %t", did, err, a.cancelled)
+			}
+			if in := a.started; *in.EventSourceArn != "archive" || *in.Destination.Arn != "bus" || len(in.Destination.FilterArns) != 1 || in.Destination.FilterArns[0] != "rule" ||
+				!in.EventStartTime.Equal(now.Add(-2*time.Hour)) || !in.EventEndTime.Equal(now.Add(-time.Hour)) || !strings.HasPrefix(*in.ReplayName, "prod-joist-") {
+				t.Errorf("it asked for %+v", in)
+			}
+		})
+	}
+}
