@@ -66,7 +66,7 @@ conformance: ## Run the conformance suites alone, over every model and adapter
 	@$(STAGES) conformance
 
 .PHONY: rules
-rules: ## Check the import rules and the tidiness of the repository's text
+rules: ## Check the import rules, the tidiness of the repository's text, and every command that its pages tell to type
 	@$(STAGES) rules
 
 .PHONY: upstream

@@ -12,9 +12,11 @@ require (
 	github.com/joist-autoscaler/joist/services/lifecycle v0.0.0
 	github.com/joist-autoscaler/joist/services/watcher v0.0.0
 	github.com/joist-autoscaler/joist/shared v0.0.0
+	github.com/spf13/pflag v1.0.10
 	go.yaml.in/yaml/v3 v3.0.5
 	gonum.org/v1/gonum v0.17.0
 	k8s.io/apimachinery v0.37.2
+	mvdan.cc/sh/v3 v3.12.0
 	sigs.k8s.io/karpenter v1.14.0
 	sigs.k8s.io/randfill v1.0.0
 	sigs.k8s.io/yaml v1.6.0
@@ -146,7 +148,6 @@ require (
 	github.com/robfig/cron/v3 v3.0.1 // indirect
 	github.com/samber/lo v1.53.0 // indirect
 	github.com/spf13/cobra v1.10.2 // indirect
-	github.com/spf13/pflag v1.0.10 // indirect
 	github.com/x448/float16 v0.8.4 // indirect
 	go.uber.org/multierr v1.11.0 // indirect
 	go.uber.org/zap v1.28.0 // indirect

@@ -1,0 +1,160 @@
+package readme
+
+import (
+	"errors"
+	"fmt"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/joist-autoscaler/joist/infra/config"
+)
+
+func checkMake(p place) error {
+	for _, arg := range p.Args[1:] {
+		if arg == "…" {
+			continue
+		}
+		name, _, assigned := strings.Cut(arg, "=")
+		switch {
+		case assigned && !p.Variables[name]:
+			return fmt.Errorf("make reads no variable %s", name)
+		case !assigned && !p.Targets[arg]:
+			return fmt.Errorf("make has no target %s", arg)
+		}
+	}
+	return nil
+}
+
+// checkGo finds the packages, and the tests that are named.
+func checkGo(p place) error {
+	if len(p.Args) < 2 {
+		return errors.New("go without a command")
+	}
+	args := p.Args[2:]
+	switch p.Args[1] {
+	case "install":
+		return pinned(args)
+	case "clean", "mod", "env":
+		return nil
+	case "run", "test", "build":
+	default:
+		return fmt.Errorf("go %s is not known here", p.Args[1])
+	}
+	run := flagged(args, "-run", "-fuzz")
+	for _, arg := range args {
+		folder, below := strings.CutSuffix(strings.TrimSuffix(arg, "…"), "/...")
+		if !strings.HasPrefix(arg, "./") {
+			continue
+		}
+		folders := p.find(folder)
+		if len(folders) == 0 || !isDir(folders[0]) {
+			return fmt.Errorf("there is no package %s", arg)
+		}
+		for _, name := range run {
+			if err := p.tests(name, folders[0], below); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// tests finds a test by its pattern in a folder, or in those below it.
+func (p place) tests(pattern, folder string, below bool) error {
+	expression, err := regexp.Compile(pattern)
+	if err != nil {
+		return err
+	}
+	for dir, names := range p.Tests {
+		dir = filepath.Join(p.Root, dir)
+		if dir == filepath.Clean(folder) || below && strings.HasPrefix(dir, filepath.Clean(folder)+"/") {
+			if slices.ContainsFunc(names, expression.MatchString) {
+				return nil
+			}
+		}
+	}
+	return fmt.Errorf("no test of %s is called %s", folder, pattern)
+}
+
+// pinned tells whether something from elsewhere has a version.
+func pinned(args []string) error {
+	for _, arg := range args {
+		if _, version, _ := strings.Cut(arg, "@"); version == "" || version == "latest" {
+			return fmt.Errorf("%s has no version", arg)
+		}
+	}
+	return nil
+}
+
+// cdkVersion is the one that our pages tell people to use.
+const cdkVersion = "aws-cdk@2.1148.1"
+
+// checkNPX knows the CDK alone: its version, and the keys that the app reads.
+func checkNPX(p place) error {
+	if len(p.Args) < 3 || p.Args[1] != cdkVersion {
+		return fmt.Errorf("npx starts something else than %s", cdkVersion)
+	}
+	if !slices.Contains([]string{"deploy", "synth", "diff", "destroy", "bootstrap"}, p.Args[2]) {
+		return fmt.Errorf("cdk %s is not known here", p.Args[2])
+	}
+	if err := p.exists("cdk.json"); err != nil {
+		return err
+	}
+	keys := map[string]bool{}
+	for _, key := range config.Keys() {
+		keys[key] = true
+	}
+	for _, value := range flagged(p.Args, "--context", "-c") {
+		key, _, _ := strings.Cut(value, "=")
+		if err := known("key of the context", []string{key}, keys); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// checkKo finds the commands of which images are built.
+func checkKo(p place) error {
+	for _, arg := range p.Args[2:] {
+		if strings.HasPrefix(arg, "./") {
+			if err := p.exists(arg + "/main.go"); err != nil {
+				return err
+			}
+		}
+	}
+	return p.exists(".ko.yaml")
+}
+
+// awsCommands are those of AWS's command line that pages use
+// (https://docs.aws.amazon.com/cli/latest/reference/).
+var awsCommands = map[string]bool{
+	"cloudformation deploy": true, "cloudformation describe-stacks": true, "ec2 describe-instances": true,
+	"iam create-service-linked-role": true, "sts decode-authorization-message": true,
+	// The service alone, for a person to go on.
+	"service-quotas": true,
+}
+
+var output = regexp.MustCompile(`OutputKey=='([A-Za-z]+)'`)
+
+func checkAWS(p place) error {
+	var words []string
+	for _, arg := range p.Args[1:] {
+		if strings.HasPrefix(arg, "-") {
+			break
+		}
+		words = append(words, arg)
+	}
+	if err := known("command of AWS's", []string{strings.Join(words, " ")}, awsCommands); err != nil {
+		return err
+	}
+	for _, query := range flagged(p.Args, "--query") {
+		for _, key := range output.FindAllStringSubmatch(query, -1) {
+			if err := known("output of the stack", []string{key[1]}, p.Outputs); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
