@@ -60,9 +60,16 @@ func TestMoreClustersThanAFunctionCanBeToldOf(t *testing.T) {
 	many := map[string]any{"clusters": names, "sharedFunctions": true}
 	_, err := stack.New(app(t, nil), configOf(t, many))
 	refused(t, err, "leave sharedFunctions out")
-	many["clusters"] = names[:6]
+	many["clusters"] = names[:5]
 	if _, err := stack.New(app(t, nil), configOf(t, many)); err != nil {
-		t.Errorf("six clusters: %v", err)
+		t.Errorf("five clusters: %v", err)
+	}
+	// What is told of six would fit, and the template would not.
+	many["clusters"] = names[:6]
+	_, err = stack.New(app(t, nil), configOf(t, many))
+	refused(t, err, "into another stack")
+	if err == nil || !strings.Contains(err.Error(), "a template may have 500") {
+		t.Error(err)
 	}
 }
 

@@ -44,7 +44,29 @@ func New(app awscdk.App, c config.Config) (awscdk.Stack, error) {
 	if len(c.Clusters) == 1 {
 		newParameter(stack, c.Clusters[0])
 	}
-	return stack, nil
+	return stack, resourcesFit(stack, c)
+}
+
+// resourcesMax is how many resources a template may have
+// (https://docs.aws.amazon.com/AWSCloudFormation/latest/UserGuide/cloudformation-limits.html).
+const resourcesMax = 500
+
+// resourcesFit refuses more clusters than one template has room for.
+func resourcesFit(stack awscdk.Stack, c config.Config) error {
+	if len(c.Clusters) == 1 {
+		return nil
+	}
+	count := 0
+	for _, part := range *stack.Node().FindAll(constructs.ConstructOrder_PREORDER) {
+		if *awscdk.CfnResource_IsCfnResource(part) {
+			count++
+		}
+	}
+	if count > resourcesMax {
+		return fault.F("adding the stack "+c.StackName, fault.Invalid, "%d clusters take %d resources, and a template may have %d", len(c.Clusters), count, resourcesMax).
+			WithHint("put some of the clusters into another stack")
+	}
+	return nil
 }
 
 // check refuses what only the app as a whole can show.
