@@ -80,3 +80,15 @@ func TestMoreCostsMore(t *testing.T) {
 		}
 	}
 }
+
+// Where clusters share functions, the alarms on these are the stack's, once: five functions,
+// two metrics of each.
+func TestSharedFunctionsSaveTheirAlarms(t *testing.T) {
+	shared, err := topology.Of(topology.Cluster{Name: "prod", Functions: "all"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if saved := cost.Total(cost.Month(plan(t), cost.Busy)) - cost.Total(cost.Month(shared, cost.Busy)); math.Abs(saved-1) > 1e-9 {
+		t.Errorf("it saves $%.4f", saved)
+	}
+}
