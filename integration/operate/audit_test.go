@@ -1,8 +1,6 @@
 package operate
 
 import (
-	"bytes"
-	"context"
 	"encoding/json"
 	"slices"
 	"strings"
@@ -12,7 +10,6 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/eventbridge"
 
-	"github.com/joist-autoscaler/joist/services/cli"
 	"github.com/joist-autoscaler/joist/shared/event"
 	"github.com/joist-autoscaler/joist/shared/queue"
 )
@@ -128,18 +125,10 @@ func TestAuditLogIsWrittenFromTheArchive(t *testing.T) {
 func TestAuditInterrupted(t *testing.T) {
 	w := start(t)
 	w.unlogged(t)
-	ctx, stop := context.WithCancel(t.Context())
-	var out, errs bytes.Buffer
-	env := w.env(&out, &errs, "replay", "--queue", "audit", "--yes")
-	told := &watched{want: ": running", seen: make(chan struct{})}
-	env.Stderr = told
-	go func() {
-		<-told.seen // and the clock stands still, so that the replay does not end
-		stop()
-	}()
-	code := cli.Run(ctx, env)
-	if code != 2 || !strings.Contains(out.String(), "interrupted") || len(bodies(t, w.queue(t, w.plan.AuditDead))) != 3 {
-		t.Errorf("code %d: %s%s", code, out.String(), told.text.String())
+	// The clock stands still, so that the replay does not end.
+	stdout, stderr, code := w.interrupted(t, ": running", "replay", "--queue", "audit", "--yes")
+	if code != 2 || !strings.Contains(stdout, "interrupted") || len(bodies(t, w.queue(t, w.plan.AuditDead))) != 3 {
+		t.Errorf("code %d: %s%s", code, stdout, stderr)
 	}
 }
 

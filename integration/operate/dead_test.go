@@ -86,7 +86,9 @@ func TestGolden(t *testing.T) {
 	w.golden(t, "dead-list-nothing", "dead", "list", "--queue", "catalog")
 	w.golden(t, "dead-show-nothing", "dead", "show", "x", "--queue", "catalog")
 	w.golden(t, "dead-queue-unknown", "dead", "list", "--queue", "watcher")
+	w.who = "AKIDADMIN" // of another cluster an operator is told nothing
 	w.golden(t, "queues-no-stack", "queues", "--name-prefix", "other", "--interruption-queue", "other")
+	w.who = ""
 	w.golden(t, "replay-dry-run", "replay", "--queue", "launcher")
 	w.golden(t, "replay-dry-run-json", "replay", "--queue", "lifecycle", "-o", "json")
 	w.golden(t, "replay-nothing", "replay", "--queue", "catalog")

@@ -10,7 +10,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/joist-autoscaler/joist/infra/rights"
 	"github.com/joist-autoscaler/joist/infra/template"
 	"github.com/joist-autoscaler/joist/integration/fakeaws/account"
 	"github.com/joist-autoscaler/joist/shared/cloud"
@@ -205,9 +204,7 @@ func TestDoctorAsksForTheWholeCard(t *testing.T) {
 	if _, text, code := c.doctor(t); code != 0 {
 		t.Fatalf("code %d: %s", code, text)
 	}
-	scope := rights.Scope{
-		Partition: "aws", Account: "123456789012", Region: "eu-west-1", Plan: c.plan, Bucket: "b", Prefix: "prod", NodeRole: nodeRole, Profiles: true, NodeTags: []string{"*"},
-	}
+	scope := scopeOf(c.plan)
 	for _, service := range slices.Concat(topology.Outside, topology.Inside, []string{topology.Scheduler}) {
 		may, err := scope.Of(service)
 		if err != nil {

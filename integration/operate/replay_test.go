@@ -199,7 +199,7 @@ func TestReplayProcess(t *testing.T) {
 func (w *world) process(t *testing.T, after string, signal os.Signal, args string) (code int, stdout string) {
 	t.Helper()
 	command := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestReplayProcess$")
-	command.Env = append(append(os.Environ(), w.Environ()...), "JOIST_TEST_ARGS="+args, "JOIST_CLUSTER_NAME=prod")
+	command.Env = append(append(os.Environ(), w.Environ()...), "AWS_ACCESS_KEY_ID="+replayer, "JOIST_TEST_ARGS="+args, "JOIST_CLUSTER_NAME=prod")
 	var out bytes.Buffer
 	told := &watched{want: after, seen: make(chan struct{})}
 	command.Stdout, command.Stderr = &out, told

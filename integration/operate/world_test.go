@@ -5,18 +5,22 @@ import (
 	"context"
 	"flag"
 	"fmt"
+	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/credentials"
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/joist-autoscaler/joist/integration/fakeaws"
 	"github.com/joist-autoscaler/joist/integration/fakeaws/cloudwatch"
+	"github.com/joist-autoscaler/joist/integration/fakeaws/guard"
 	"github.com/joist-autoscaler/joist/services/cli"
 	"github.com/joist-autoscaler/joist/shared/event"
 	"github.com/joist-autoscaler/joist/shared/fault"
@@ -72,6 +76,12 @@ type world struct {
 	broker  *memqueue.Broker
 	plan    topology.Plan
 	metrics *cloudwatch.Service
+	guard   *guard.Guard
+	// who runs commands, by an access key, where it matters; one that is nobody's may do
+	// everything.
+	who string
+	// denies says that somebody is to be refused something.
+	denies bool
 }
 
 func start(t *testing.T, more ...fakeaws.Service) *world {
@@ -81,7 +91,7 @@ func start(t *testing.T, more ...fakeaws.Service) *world {
 		t.Fatal(err)
 	}
 	c := &clock{}
-	w := &world{clock: c, broker: memqueue.New(memqueue.Options{Now: c.Now, Seed: 1}), plan: plan, metrics: &cloudwatch.Service{}}
+	w := &world{clock: c, broker: memqueue.New(memqueue.Options{Now: c.Now, Seed: 1}), plan: plan, metrics: &cloudwatch.Service{}, guard: guardOf(t, plan)}
 	for _, q := range plan.Queues {
 		w.broker.Queue(q.Dead, memqueue.QueueOptions{Visibility: 30 * time.Second, Retention: q.DeadRetention})
 		w.broker.Queue(q.Name, memqueue.QueueOptions{Visibility: q.Visibility, MaxReceives: q.MaxReceives, DeadLetter: q.Dead, Retention: q.Retention})
@@ -97,15 +107,41 @@ func start(t *testing.T, more ...fakeaws.Service) *world {
 			t.Fatal(err)
 		}
 	}
-	w.Server = fakeaws.Start(t, fakeaws.Options{Broker: w.broker, More: append(more, w.metrics)})
+	w.Server = fakeaws.Start(t, fakeaws.Options{Broker: w.broker, More: append(more, w.metrics), Guard: func(next http.Handler) http.Handler {
+		w.guard.Next = next
+		return w.guard
+	}})
+	t.Cleanup(func() {
+		if denied := w.guard.Denied(); len(denied) > 0 && !w.denies {
+			t.Errorf("refused: %q", denied)
+		}
+	})
 	return w
 }
 
-// env is the command's world.
+// env is the command's world. Who runs it has the rights of the operator, and those of
+// the replayer where something is to be replayed.
 func (w *world) env(out, errs *bytes.Buffer, args ...string) cli.Env {
+	who := w.who
+	switch {
+	case who != "":
+	case slices.Contains(args, "--yes"):
+		who = replayer
+	default:
+		who = operator
+	}
 	return cli.Env{
 		Args: args, Stdin: strings.NewReader(""), Stdout: out, Stderr: errs, Environ: []string{"JOIST_CLUSTER_NAME=prod"}, Now: w.clock.Now,
-		AWS: func(context.Context) (aws.Config, error) { return w.Config(), nil },
+		AWS: w.as(who),
+	}
+}
+
+// as calls AWS with an access key.
+func (w *world) as(who string) func(context.Context) (aws.Config, error) {
+	return func(context.Context) (aws.Config, error) {
+		config := w.Config()
+		config.Credentials = credentials.NewStaticCredentialsProvider(who, "secret", "")
+		return config, nil
 	}
 }
 

@@ -20,8 +20,13 @@ func (g *Guard) iam(body []byte) ([]evaluator.Request, error) {
 		return nil, err
 	}
 	action := form.Get("Action")
-	if action == "ListInstanceProfiles" {
+	switch action {
+	case "ListInstanceProfiles":
 		return one("iam:"+action, g.Place.arn("iam", "instance-profile/*"), nil), nil
+	case "GetRole", "ListAttachedRolePolicies":
+		return one("iam:"+action, g.role(form.Get("RoleName")), nil), nil
+	case "SimulatePrincipalPolicy":
+		return one("iam:"+action, form.Get("PolicySourceArn"), nil), nil
 	}
 	name := form.Get("InstanceProfileName")
 	// The ARN has the path, where there is a profile to have one.
@@ -53,6 +58,14 @@ func (g *Guard) sts(body []byte) ([]evaluator.Request, error) {
 	default:
 		return nil, fmt.Errorf("sts:%s is not known here", action)
 	}
+}
+
+// role is a role's ARN. Those of AWS's own services have a path.
+func (g *Guard) role(name string) string {
+	if name == "AWSServiceRoleForEC2Spot" {
+		name = "aws-service-role/spot.amazonaws.com/" + name
+	}
+	return g.Place.arn("iam", "role/"+name)
 }
 
 // pass is iam:PassRole of a role to EC2.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"path"
 	"strings"
 
 	"github.com/joist-autoscaler/joist/infra/evaluator"
@@ -26,8 +27,11 @@ func (g *Guard) read(service string, r *http.Request, body []byte) ([]evaluator.
 	case "pricing":
 		return one("pricing:"+operation, "*", nil), nil
 	case "eks":
-		name := strings.TrimPrefix(r.URL.Path, "/clusters/")
-		return one("eks:DescribeCluster", g.Place.arn("eks", "cluster/"+name), nil), nil
+		return g.eks(r), nil
+	case "lambda":
+		return g.lambda(r), nil
+	case "monitoring":
+		return one("cloudwatch:"+path.Base(r.URL.Path), "*", nil), nil
 	case "arc-zonal-shift":
 		arn, err := url.PathUnescape(strings.TrimPrefix(r.URL.EscapedPath(), "/managedresources/"))
 		return one("arc-zonal-shift:GetManagedResource", arn, nil), err
@@ -48,6 +52,9 @@ func one(action, resource string, context map[string][]string) []evaluator.Reque
 
 // sqs: batches are the rights of their single forms.
 func (g *Guard) sqs(operation string, body []byte) ([]evaluator.Request, error) {
+	if strings.HasSuffix(operation, "MessageMoveTask") || operation == "ListMessageMoveTasks" {
+		return move(operation, body)
+	}
 	var in struct {
 		QueueURL  string `json:"QueueUrl"`
 		QueueName string
@@ -64,7 +71,7 @@ func (g *Guard) sqs(operation string, body []byte) ([]evaluator.Request, error) 
 
 func (g *Guard) events(operation string, body []byte) ([]evaluator.Request, error) {
 	if operation != "PutEvents" {
-		return nil, errors.New(operation)
+		return g.looks(operation, body)
 	}
 	var in struct {
 		Entries []struct{ EventBusName, Source, DetailType string }
