@@ -14,7 +14,7 @@ import (
 
 // adapters are the packages that call AWS, each action by the name that policies give
 // it, for the sake of their hints.
-var adapters = []string{"arczonalshift", "awspricing", "ec2cloud", "ekscluster", "eventbus", "iamprofile", "s3blob", "sqsqueue", "ssmparameters"}
+var adapters = []string{"arczonalshift", "awspricing", "ec2cloud", "ekscluster", "eventbus", "iamprofile", "s3blob", "sqsqueue", "ssmparameters", "stsrole"}
 
 // silent are rights that no adapter names, and why they are needed.
 var silent = map[string]string{
@@ -26,6 +26,7 @@ var silent = map[string]string{
 // free are calls that need no right, or that no service makes.
 var free = map[string]string{
 	"sts:GetCallerIdentity": "it is allowed to everybody, whatever a policy says",
+	"sts:AssumeRole":        "a function that clusters share takes their roles, by rights of its own (shared_test.go)",
 	"kms:GenerateDataKey":   "a hint to those whose queues have keys of their own",
 	"kms:Decrypt":           "the same",
 	"tag:Name":              "a filter of EC2's, and no action",

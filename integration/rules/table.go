@@ -12,7 +12,7 @@ var (
 	// hosts run handlers, tell how it went, and open what mains wire.
 	hosts = []string{"host", "telemetry", "settings", "parts"}
 	// adapters speak to one technology each.
-	adapters = []string{"sqsqueue", "s3blob", "ec2cloud", "awspricing", "arczonalshift", "ssmparameters", "ekscluster", "iamprofile", "eventbus", "kubecluster"}
+	adapters = []string{"sqsqueue", "s3blob", "ec2cloud", "awspricing", "arczonalshift", "ssmparameters", "ekscluster", "iamprofile", "eventbus", "kubecluster", "stsrole"}
 	// connections are what the adapters of AWS share.
 	connections = []string{"awsfault", "awshttp"}
 	// models are the seeded stand-ins for those technologies.
