@@ -98,38 +98,49 @@ func (s *Service) beginRemoval(ctx context.Context, f *proposalFact, l *live) er
 // deletion, all of them or none, and that the outbox is read before anything is
 // counted, so that nothing passes between: who dies is followed by the message that
 // comes again, or by sagas, which roll back.
-func (s *Service) beginReplacement(ctx context.Context, f *proposalFact) error {
+//
+// It counts by what is known to be live, if nobody else has let anything pass since, and
+// gives what is live then; nil where that is not known any more.
+func (s *Service) beginReplacement(ctx context.Context, f *proposalFact, known *live) (*live, error) {
 	if f.acts {
-		return s.resume(ctx, f)
+		return nil, s.resume(ctx, f)
 	}
 	held, err := s.free(ctx, f.body)
 	if err != nil {
-		return err
+		return known, err
 	}
 	candidates, err := s.candidates(ctx, f.claims)
 	if err != nil {
-		return err
+		return known, err
 	}
-	l, err := s.live(ctx)
+	l, err := s.liveAt(ctx, held, known)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	next, objection, found := s.passing(f, candidates, held, l)
+	if objection, found := l.take(lookOf(f, candidates, l, s.Now())); found {
+		return l, s.refuseProposal(ctx, f.body, candidates, objection)
+	}
+	// Room that is taken is not given back: who is refused from here on leaves nothing
+	// to count by.
+	next, objection, found := s.passing(f, held, l)
 	if found {
-		return s.refuseProposal(ctx, f.body, candidates, objection)
+		return nil, s.refuseProposal(ctx, f.body, candidates, objection)
 	}
 	if refused, err := s.spends(ctx, f, candidates, l); refused || err != nil {
-		return err
+		return nil, err
 	}
 	if _, err = s.mark(ctx, f.e, candidates, replacementsOf(f.plan)); err != nil {
-		return err
+		return nil, err
 	}
 	if held, err = held.Swap(ctx, s.Client, next); err != nil {
-		return err
+		return nil, err
 	}
 	s.decided(f)
-	_, err = s.carryOut(ctx, f.e, held, f.plan)
-	return err
+	if held, err = s.carryOut(ctx, f.e, held, f.plan); err != nil {
+		return nil, err
+	}
+	l.passed(f.plan, held)
+	return l, nil
 }
 
 // free reads the outbox and waits for it: while a batch is in flight, replacements
@@ -176,14 +187,10 @@ func (s *Service) nodeNow(ctx context.Context, c *karpenter.NodeClaim) (*corev1.
 	return node, err
 }
 
-// passing gives the first objection to a proposal and its replacements, which pass
-// the door together or not at all; without one, the outbox as it is once they may
-// be created.
-func (s *Service) passing(f *proposalFact, candidates []saga.Candidate, held outbox.Held, l *live) (outbox.Outbox, saga.Objection, bool) {
+// passing gives the outbox as it is once the replacements of a proposal may be created,
+// which pass the door together or not at all; or the objection to that.
+func (s *Service) passing(f *proposalFact, held outbox.Held, l *live) (outbox.Outbox, saga.Objection, bool) {
 	next := held.Outbox
-	if objection, found := l.take(lookOf(f, candidates, l, s.Now())); found {
-		return next, objection, true
-	}
 	next.Seq++
 	plan := f.plan
 	plan.Outbox, plan.Seq = held.UID(), next.Seq

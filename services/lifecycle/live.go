@@ -11,16 +11,21 @@ import (
 	"github.com/joist-autoscaler/joist/services/lifecycle/internal/saga"
 	"github.com/joist-autoscaler/joist/shared/cluster"
 	"github.com/joist-autoscaler/joist/shared/karpenter"
+	"github.com/joist-autoscaler/joist/shared/outbox"
 	"github.com/joist-autoscaler/joist/shared/podspec"
+	"github.com/joist-autoscaler/joist/shared/scheduling"
 )
 
 // live is what is live of the cluster beside the nodes that are to go, listed once for
-// the removals of a turn: each list reads as much as the cluster is large, and an
-// empty cluster is as many removals. It is safe for concurrent use.
+// what goes in a turn: each list reads as much as the cluster is large, and an
+// empty cluster is as many removals. It is safe for concurrent use by removals.
 type live struct {
 	pools   []*karpenter.NodePool
 	claims  []*karpenter.NodeClaim
 	budgets podspec.Budgets
+	// seq is what the outbox said before the claims were listed, or since the last that
+	// were added to them. While it says so still, nobody else has created any.
+	seq uint64
 
 	mu   sync.Mutex
 	room saga.Room
@@ -46,6 +51,30 @@ func (s *Service) live(ctx context.Context) (*live, error) {
 		return node != nil && isReady(node)
 	})
 	return &live{pools: pools, claims: claims, budgets: podspec.NewBudgets(budgets), room: room}, nil
+}
+
+// liveAt is what is live while the outbox is as it was read: what is known, if nobody else
+// has let claims pass since, or else what is listed now.
+func (s *Service) liveAt(ctx context.Context, held outbox.Held, known *live) (*live, error) {
+	if known != nil && known.seq == held.Seq {
+		return known, nil
+	}
+	l, err := s.live(ctx)
+	if err != nil {
+		return nil, err
+	}
+	l.seq = held.Seq
+	return l, nil
+}
+
+// passed adds the replacements that passed the door.
+func (l *live) passed(plan scheduling.Plan, held outbox.Held) {
+	for i := range plan.Intents {
+		for k := range plan.Intents[i].Claims {
+			l.claims = append(l.claims, &plan.Intents[i].Claims[k].Object)
+		}
+	}
+	l.seq = held.Seq
 }
 
 // take gives the first objection to a proposal; without one, the room that it takes

@@ -140,7 +140,8 @@ func (s *Service) hear(ctx context.Context, facts []*proposalFact) error {
 // or its being rolled back, takes it off (sagas).
 //
 // Removals act beside each other, for each takes its room from what was listed for
-// all. Replacements go one after the other: they share the outbox.
+// all. Replacements go one after the other, for they share the outbox; each counts
+// those before it.
 func (s *Service) take(ctx context.Context, facts []*proposalFact) {
 	s.eachFact(ctx, facts, s.heedPhase)
 	removals := only(facts, (*proposalFact).removes)
@@ -153,8 +154,14 @@ func (s *Service) take(ctx context.Context, facts []*proposalFact) {
 			return s.beginRemoval(ctx, f, l)
 		})
 	}
+	var l *live
 	for _, f := range only(facts, (*proposalFact).replaces) {
-		s.eachFact(ctx, []*proposalFact{f}, s.beginReplacement)
+		s.eachFact(ctx, []*proposalFact{f}, func(ctx context.Context, f *proposalFact) (err error) {
+			known := l
+			l = nil // Whoever fails leaves nothing that could be relied on.
+			l, err = s.beginReplacement(ctx, f, known)
+			return err
+		})
 	}
 }
 

@@ -185,3 +185,40 @@ func TestProposalsNeverFillTheInbox(t *testing.T) {
 		t.Errorf("%d of %d did not wait", early, len(kinds))
 	}
 }
+
+// However many proposals of one turn need other nodes, the cluster is listed once to
+// count by, as long as nobody else lets claims pass; and each counts those before it.
+func TestReplacementsOfOneTurnListOnce(t *testing.T) {
+	const nodes = 5
+	s := estate(t, nodes)
+	s.bounded("100%", nodes+3)
+	var moves []move
+	for i := range nodes {
+		m := s.move(fmt.Sprintf("p-%d", i), fmt.Sprintf("old-%d", i))
+		m.Plan = s.replacing(fmt.Sprintf("new-%d", i), 1)
+		m.take(event.Proposed, "")
+		moves = append(moves, m)
+	}
+	s.leap(scheduling.ConfirmAfter)
+	client := &lister{Client: s.As("lifecycle")}
+	s.start(client)
+	kinds, _ := s.together(confirmed(moves)...)
+	if diff := cmp.Diff(make([]fault.Kind, nodes), kinds); diff != "" {
+		t.Error(diff)
+	}
+	acts := 0
+	for i := range nodes {
+		if s.disrupted(fmt.Sprintf("old-%d", i)) == acting {
+			acts++
+		}
+	}
+	if acts != 3 {
+		t.Errorf("%d of %d proposals act, and there is room for 3 more nodes", acts, nodes)
+	}
+	// The first has a turn of its own; the fourth is refused, and the fifth counts anew.
+	// Each that acts looks once more for what is to be launched.
+	if client.lists != 3+acts {
+		t.Errorf("%d replacements in two turns listed the claims %d times", nodes, client.lists)
+	}
+	s.audit(nodes, nodes+3)
+}
