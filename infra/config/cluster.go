@@ -48,7 +48,7 @@ func readCluster(r *reader, functions string) (Cluster, error) {
 		Node: Node{Role: r.text("nodeRole"), Profile: r.text("instanceProfile"),
 			Profiles: Profiles(r.or("nodeProfiles", string(ByRole))), Access: Access(r.text("nodeAccess")),
 			Tags: r.listOr("nodeTags", anyTag), Parameters: r.list("parameters")},
-		Replayers: r.list("replayers"), ZonalShift: r.flag("zonalShift"), IsolatedVPC: r.flag("isolatedVPC"), Environment: r.pairs("environment"),
+		Replayers: r.list("replayers"), ZonalShift: r.flag("zonalShift"), IsolatedVPC: r.flag("isolatedVPC"), CloudWatchMetrics: r.text("cloudWatchMetrics"), Environment: r.pairs("environment"),
 		Queue: ExistingQueue{Policy: r.flag("existingQueuePolicy"), Rules: r.list("existingRules"), Visibility: r.duration("queueVisibility")},
 	}
 	queue, podIdentity := r.text("interruptionQueue"), r.flag("podIdentity")
@@ -70,7 +70,7 @@ func readCluster(r *reader, functions string) (Cluster, error) {
 		return c, err
 	}
 	c.fill()
-	return c, firstOf(c.checkQueue, c.checkNode, c.checkNames, c.checkEnvironment)
+	return c, firstOf(c.checkQueue, c.checkNode, c.checkNames, c.checkEnvironment, c.checkMetrics)
 }
 
 // adopt says what is there already. What a set-up does not say by itself must be

@@ -62,6 +62,10 @@ type Cluster struct {
 	// ZonalShift keeps away from zones that a zonal shift moves the cluster away from, and
 	// IsolatedVPC calls nobody but what has a VPC endpoint.
 	ZonalShift, IsolatedVPC bool
+	// CloudWatchMetrics is where the services inside of the cluster send their metrics for
+	// CloudWatch, as settings.CloudWatch has it; empty is nowhere, and then the dashboard
+	// and the alarms do without them.
+	CloudWatchMetrics string
 	// Environment is what all of the cluster's functions are told besides, by the names of
 	// settings.Variables.
 	Environment map[string]string

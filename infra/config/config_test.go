@@ -162,6 +162,7 @@ func TestRefused(t *testing.T) {
 		"an unknown variable":      {with(context{"environment": "LOGLEVEL=debug"}), "which nothing reads"},
 		"a value":                  {with(context{"environment": "LOG_LEVEL=loud"}), "LOG_LEVEL"},
 		"a variable of ours":       {with(context{"environment": map[string]any{"JOIST_BUS": "x"}}), "says itself"},
+		"a place of metrics":       {with(context{"cloudWatchMetrics": "agent:25888"}), "stdout"},
 		"no pair":                  {with(context{"environment": "LOG_LEVEL"}), "NAME=value"},
 		"a flag":                   {with(context{"installCharts": "yes"}), "true or false"},
 		"a queue's URL":            {with(context{"interruptionQueue": "https://sqs.eu-west-1.amazonaws.com/1/prod"}), "neither its URL"},

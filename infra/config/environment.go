@@ -10,7 +10,7 @@ import (
 // Told are the variables that the stack itself tells functions, or Lambda does.
 var Told = []string{
 	settings.Clusters, settings.ClusterName, settings.ClusterUID, settings.RoleARN, settings.Bucket, settings.Prefix, settings.Bus, settings.QueueURL, settings.DeadLetterURL,
-	settings.ZonalShift, settings.IsolatedVPC, settings.Region, settings.Lambda, settings.Interruptions,
+	settings.ZonalShift, settings.IsolatedVPC, settings.Region, settings.Lambda, settings.Interruptions, settings.CloudWatch,
 }
 
 // checkEnvironment refuses variables that nothing reads, and values that no service
@@ -31,6 +31,14 @@ func (c *Cluster) checkEnvironment() error {
 	})
 	if err != nil {
 		return invalid("joist-launcher --help and the others explain their variables", "%s: environment: %v", c.Name, err)
+	}
+	return nil
+}
+
+// checkMetrics refuses what watcher and lifecycle would not start with.
+func (c *Cluster) checkMetrics() error {
+	if _, err := settings.Read(func(name string) (string, bool) { return c.CloudWatchMetrics, name == settings.CloudWatch }); err != nil {
+		return invalid("give the address of the CloudWatch agent, or stdout: cloudWatchMetrics=tcp://cloudwatch-agent.amazon-cloudwatch:25888", "%s: cloudWatchMetrics: %v", c.Name, err)
 	}
 	return nil
 }

@@ -19,7 +19,7 @@ var (
 	clusterKeys = []string{
 		"clusterName", "clusterUID", "namePrefix", "namespace", "oidcProvider", "podIdentity", "adopt", "nodeRole", "instanceProfile", "nodeProfiles",
 		"nodeAccess", "interruptionQueue", "queueVisibility", "existingRules", "existingQueuePolicy",
-		"nodeTags", "parameters", "replayers", "zonalShift", "isolatedVPC", "environment",
+		"nodeTags", "parameters", "replayers", "zonalShift", "isolatedVPC", "cloudWatchMetrics", "environment",
 	}
 )
 

@@ -118,19 +118,20 @@ func Month(plan topology.Plan, l Load) []Line {
 // alarms counts what the alarms of the stack look at; the audit log's is one more.
 func alarms(plan topology.Plan) float64 {
 	count := 1.0
-	for _, a := range board.Alarms(plan) {
+	for _, a := range board.Alarms(board.Cluster{Plan: plan}) {
 		count += float64(len(a.Metrics))
 	}
 	return count
 }
 
 // series are the custom metrics that functions send: each set of values of a metric's
-// dimensions is one. Of labels with many values at most seenValues are seen in a month.
+// dimensions is one. Those of the services inside are sent only where somebody asks for
+// them. Of labels with many values at most seenValues are seen in a month.
 func series(l Load) float64 {
 	const seenValues = 6
 	count := 0.0
 	for _, m := range telemetry.Catalogue {
-		if m.CloudWatch == nil {
+		if m.CloudWatch == nil || m.Inside() {
 			continue
 		}
 		sets := 1.0

@@ -13,16 +13,17 @@ import (
 // of no service, and have the same alarm as others.
 func (p plane) board() {
 	scope := constructs.NewConstruct(p.scope, jsii.String("Board"))
-	body, err := board.CloudWatch(p.cluster.Plan, p.place.region)
+	of := board.Cluster{Plan: p.cluster.Plan, Inside: p.cluster.CloudWatchMetrics != ""}
+	body, err := board.CloudWatch(of, p.place.region)
 	if err != nil {
 		panic("the dashboard, which its own tests read: " + err.Error())
 	}
 	awscloudwatch.NewCfnDashboard(scope, jsii.String("Dashboard"), &awscloudwatch.CfnDashboardProps{
 		DashboardName: jsii.String(p.cluster.Plan.Prefix + "-joist"), DashboardBody: jsii.String(string(body)),
 	})
-	alarms := board.Alarms(p.cluster.Plan)
+	alarms := board.Alarms(of)
 	audit := topology.Plan{Cluster: p.cluster.Name, Prefix: p.cluster.Plan.Prefix, Queues: []topology.Queue{{Service: "audit", Dead: p.cluster.Plan.AuditDead}}}
-	for _, a := range board.Alarms(audit) {
+	for _, a := range board.Alarms(board.Cluster{Plan: audit}) {
 		if a.Watch == "dead-letters" {
 			alarms = append(alarms, a)
 		}

@@ -19,7 +19,7 @@ func (s shared) newHosts(stack constructs.Construct) map[string]awslambda.CfnFun
 		hosts[service] = s.newHost(scope, service)
 	}
 	// The alarms are those of the functions of a cluster; whose messages fail is in their logs.
-	for _, a := range board.Alarms(topology.Plan{Cluster: "NAME", Prefix: s.config.Clusters[0].Plan.Functions}) {
+	for _, a := range board.Alarms(board.Cluster{Plan: topology.Plan{Cluster: "NAME", Prefix: s.config.Clusters[0].Plan.Functions}}) {
 		if a.Metrics[0].Namespace == "AWS/Lambda" {
 			s.alarm(scope, a)
 		}

@@ -96,6 +96,9 @@ func (p plane) values() [][2]string {
 	if k.ZonalShift {
 		values = append(values, [2]string{"settings.enableZonalShift", "true"})
 	}
+	if k.CloudWatchMetrics != "" {
+		values = append(values, [2]string{"settings.cloudWatchMetrics", k.CloudWatchMetrics})
+	}
 	if k.OIDCProvider != "" {
 		for _, service := range topology.Inside {
 			values = append(values, [2]string{service + `.serviceAccount.annotations.eks\.amazonaws\.com/role-arn`, p.roleARN(service)})

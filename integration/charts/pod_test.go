@@ -149,7 +149,7 @@ func TestEnvironmentIsWhatIsRead(t *testing.T) {
 		for _, name := range mentioned(t, "../../services/"+service+"/cmd/joist-"+service+"/main.go") {
 			read[names[name]] = true
 		}
-		for _, name := range []string{settings.ClusterName, settings.Region, settings.LogLevel, settings.MetricsPort, settings.HealthPort, settings.Traces} {
+		for _, name := range []string{settings.ClusterName, settings.Region, settings.LogLevel, settings.MetricsPort, settings.HealthPort, settings.Traces, settings.CloudWatch} {
 			read[name] = true
 		}
 		for _, aside := range []string{"GOMEMLIMIT", "GOGC", "HTTPS_PROXY"} {

@@ -44,6 +44,9 @@ func (s *Service) listed(ctx context.Context, e event.Envelope, b event.Instance
 		}
 	}
 	safe, refused := findings.Safe()
+	if refused != nil {
+		s.count(SweepsStopped, 1)
+	}
 	if err := s.carryOutSweep(ctx, e, safe); err != nil {
 		return err
 	}

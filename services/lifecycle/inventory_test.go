@@ -8,6 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/joist-autoscaler/joist/services/lifecycle"
 	"github.com/joist-autoscaler/joist/services/lifecycle/internal/sweep"
 	"github.com/joist-autoscaler/joist/shared/cluster"
 	"github.com/joist-autoscaler/joist/shared/event"
@@ -112,10 +113,11 @@ func TestSweepLeavesOthersAlone(t *testing.T) {
 	s.handle(s.inventory(s.now, shown...), fault.Denied)
 }
 
-// A sweep that would take too much stops, and takes nothing.
+// A sweep that would take too much stops, takes nothing, and is counted.
 func TestSweepStops(t *testing.T) {
 	s := newSite(t)
 	s.running()
+	told := s.countsOf(func(what lifecycle.Counted) bool { return what == lifecycle.SweepsStopped })
 	shown := orphans(4)
 	s.now = s.now.Add(time.Minute)
 	s.handle(s.inventory(s.now, append(shown, listed("i-1", "one", "one-0"))...), fault.Denied)
@@ -125,6 +127,9 @@ func TestSweepStops(t *testing.T) {
 	s.handle(s.inventory(s.now, append(shown[:3], listed("i-1", "one", "one-0"))...), "")
 	if n := len(s.sent()); n != 3 {
 		t.Errorf("three orphans: %d ends", n)
+	}
+	if diff := cmp.Diff([]string{"sweeps-stopped [] 1"}, *told); diff != "" {
+		t.Error(diff)
 	}
 }
 

@@ -27,6 +27,8 @@ const (
 	NodesTerminated  = Counted(tally.NodeTerminated)
 	NodeTermination  = Counted(tally.NodeTermination)
 	Overdue          = Counted(tally.Overdue)
+	// SweepsStopped is what would have taken more for gone at once than can be believed.
+	SweepsStopped Counted = "sweeps-stopped"
 	// Usage is what the claims of a NodePool have of a resource [resource, NodePool].
 	Usage Counted = "usage"
 	// Limit is what they may have of it [resource, NodePool].

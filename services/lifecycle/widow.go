@@ -28,6 +28,7 @@ func (s *Service) widows(ctx context.Context, w world) ([]effect.Job, error) {
 		return nil, nil
 	}
 	if err := widow.Safe(found, nodes); err != nil {
+		s.count(SweepsStopped, 1)
 		return nil, err
 	}
 	claims, err := cluster.List[*karpenter.NodeClaim](ctx, s.Client, cluster.NodeClaims)

@@ -34,7 +34,7 @@ type Service struct {
 
 var (
 	requiredByAll = []string{settings.ClusterName, settings.Region}
-	readByAll     = []string{settings.ClusterUID, settings.LogLevel, settings.MetricsPort, settings.HealthPort, settings.Traces}
+	readByAll     = []string{settings.ClusterUID, settings.LogLevel, settings.MetricsPort, settings.HealthPort, settings.Traces, settings.CloudWatch}
 )
 
 func (s Service) help() string {
@@ -96,7 +96,7 @@ func open(ctx context.Context, s Service, clusters []settings.Settings) ([]*Part
 	first := clusters[0]
 	o := telemetry.Options{
 		Service: s.Name, Version: host.Version(), Cluster: first.Cluster.Name, Out: os.Stdout, Level: first.LogLevel, Export: first.Traces,
-		CloudWatch: first.Lambda != "",
+		CloudWatch: cloudWatch(first),
 	}
 	if len(clusters) > 1 {
 		o.Cluster = ""
@@ -175,4 +175,12 @@ func (p *Parts) Worker(handle host.Handler) host.Worker {
 		Service: p.Service.Name, Queue: p.own(p.QueueURL), Dead: p.Queue(p.DeadLetterURL, settings.DeadLetterURL),
 		Handle: handle, Log: p.Telemetry.Line, Now: time.Now,
 	}
+}
+
+// cloudWatch is where metrics go: a function's log is read by CloudWatch already.
+func cloudWatch(s settings.Settings) string {
+	if s.Lambda != "" {
+		return telemetry.ToLog
+	}
+	return s.CloudWatch
 }

@@ -11,7 +11,7 @@ import (
 )
 
 // ofProcess are the variables that a process has once, whatever it serves.
-var ofProcess = []string{Clusters, Region, EC2Share, Holder, Kubeconfig, LogLevel, MetricsPort, HealthPort, Traces, Lambda}
+var ofProcess = []string{Clusters, Region, EC2Share, Holder, Kubeconfig, LogLevel, MetricsPort, HealthPort, Traces, CloudWatch, Lambda}
 
 // OfProcess reports whether a variable is of the process, so that no entry of Clusters
 // may have it.

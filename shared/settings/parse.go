@@ -177,3 +177,13 @@ func level(s *Settings, text string) error {
 	}
 	return nil
 }
+
+// cloudWatch reads where metrics for CloudWatch go: the log, or an agent's port.
+func cloudWatch(s *Settings, text string) error {
+	agent, err := url.Parse(text)
+	if text != "stdout" && (err != nil || agent.Scheme != "tcp" || agent.Hostname() == "" || agent.Port() == "" || agent.Path != "") {
+		return errors.New("is neither stdout nor tcp://host:port")
+	}
+	s.CloudWatch = text
+	return nil
+}

@@ -68,6 +68,9 @@ type Settings struct {
 	MetricsPort, HealthPort int
 	// Traces says that spans are exported.
 	Traces bool
+	// CloudWatch is where metrics are written for CloudWatch: "stdout", as a function
+	// always does, or tcp://host:port; empty is nowhere.
+	CloudWatch string
 	// Lambda is set where the process runs under Lambda.
 	Lambda string
 }

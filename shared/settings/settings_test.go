@@ -55,11 +55,11 @@ func TestRead(t *testing.T) {
 		{"knobs", map[string]string{
 			"VM_MEMORY_OVERHEAD_PERCENT": "0", "PREFERENCE_POLICY": "Ignore", "MIN_VALUES_POLICY": "BestEffort", "RESERVED_ENIS": "2",
 			"LOG_LEVEL": "debug", "METRICS_PORT": "0", "HEALTH_PROBE_PORT": "9", "OTEL_EXPORTER_OTLP_ENDPOINT": "http://c", "JOIST_TEMPLATE_AGE": "24h",
-			"JOIST_MAX_INSTANCES_PER_INTENT": "10", "JOIST_MAX_INSTANCES_PER_MINUTE": "20", "JOIST_EC2_RATE_SHARE": "0.25",
+			"JOIST_CLOUDWATCH_METRICS": "stdout", "JOIST_MAX_INSTANCES_PER_INTENT": "10", "JOIST_MAX_INSTANCES_PER_MINUTE": "20", "JOIST_EC2_RATE_SHARE": "0.25",
 		}, func(s *settings.Settings) {
 			s.Scheduling = scheduling.Settings{PreferencePolicy: "Ignore", MinValuesPolicy: "BestEffort", ReservedENIs: 2, Gates: scheduling.Gates{ReservedCapacity: true}}
 			s.LogLevel, s.MetricsPort, s.HealthPort, s.Traces, s.TemplateAge = slog.LevelDebug, 0, 9, true, 24*time.Hour
-			s.MaxPerIntent, s.MaxPerMinute, s.EC2Share = 10, 20, 0.25
+			s.MaxPerIntent, s.MaxPerMinute, s.EC2Share, s.CloudWatch = 10, 20, 0.25, "stdout"
 		}},
 		{"gates beside the defaults (B069)", map[string]string{"FEATURE_GATES": "NodeOverlay=true, CapacityBuffer=1,NodeRepair=true,"}, func(s *settings.Settings) {
 			s.Scheduling.Gates = scheduling.Gates{ReservedCapacity: true, NodeOverlay: true, CapacityBuffer: true}
@@ -85,6 +85,7 @@ func TestRead(t *testing.T) {
 		{"Karpenter's elections (B062)", map[string]string{"LEADER_ELECTION_NAME": "ours", "DISABLE_LEADER_ELECTION": "true"}, func(s *settings.Settings) {
 			s.LeaseName, s.Alone = "ours", true
 		}},
+		{"AWS's name of an agent", map[string]string{"AWS_EMF_AGENT_ENDPOINT": "tcp://agent:25888"}, func(s *settings.Settings) { s.CloudWatch = "tcp://agent:25888" }},
 		{"Karpenter's queue (B075)", map[string]string{"INTERRUPTION_QUEUE": "prod"}, func(s *settings.Settings) { s.InterruptionQueue = "prod" }},
 		{"places", map[string]string{
 			"AWS_REGION": "r", "JOIST_BUCKET": "b", "JOIST_PREFIX": "p", "JOIST_BUS": "u", "JOIST_NAMESPACE": "n", "LEADER_ELECTION_NAMESPACE": "l",

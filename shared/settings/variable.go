@@ -70,6 +70,7 @@ const (
 	MetricsPort    = "METRICS_PORT"
 	HealthPort     = "HEALTH_PROBE_PORT"
 	Traces         = "OTEL_EXPORTER_OTLP_ENDPOINT"
+	CloudWatch     = "JOIST_CLOUDWATCH_METRICS"
 	Lambda         = "AWS_LAMBDA_RUNTIME_API"
 )
 
@@ -170,6 +171,8 @@ var Variables = []Variable{
 		set: number(65535, func(s *Settings) *int { return &s.HealthPort })},
 	{Name: Traces, Also: []string{"OTEL_EXPORTER_OTLP_TRACES_ENDPOINT"}, For: "the OpenTelemetry collector that gets the spans", Example: "http://collector:4318",
 		set: func(s *Settings, _ string) error { s.Traces = true; return nil }},
+	{Name: CloudWatch, Also: []string{"AWS_EMF_AGENT_ENDPOINT"}, For: "where metrics are written for CloudWatch each minute: a CloudWatch agent, or stdout", Example: "tcp://cloudwatch-agent.amazon-cloudwatch:25888",
+		set: cloudWatch},
 	{Name: Lambda, For: "set by Lambda itself, and makes the process a function", Example: "127.0.0.1:9001",
 		set: text(func(s *Settings) *string { return &s.Lambda })},
 }

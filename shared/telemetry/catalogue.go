@@ -36,8 +36,9 @@ type Metric struct {
 	Panel string
 	By    []string
 	// CloudWatch are its dimensions there: "cluster", and names of labels. It is sent by
-	// what runs as a function, where nobody scrapes; nil is never. Each set of values is
-	// a metric that CloudWatch bills, so few are best.
+	// what runs as a function, where nobody scrapes, and from inside of the cluster where
+	// somebody asks for it; nil is never. Each set of values is a metric that CloudWatch
+	// bills, so few are best.
 	CloudWatch []string
 }
 
@@ -59,6 +60,12 @@ var (
 	everyone = []string{"planner", "disruption", "interruption", "catalog", "launcher", "lifecycle"}
 	looking  = []string{"watcher", "lifecycle"}
 )
+
+// Inside reports whether a metric is only of services inside of the cluster, which tell
+// CloudWatch where that was asked for.
+func (m Metric) Inside() bool {
+	return !slices.ContainsFunc(m.Services, func(service string) bool { return !slices.Contains(looking, service) })
+}
 
 // Catalogue is all of them.
 var Catalogue = slices.Concat(pipeline, story, inside, voluntary, weighed)

@@ -16,17 +16,17 @@ var (
 	Waiting = Metric{
 		Name: "joist_pods_waiting", Kind: Gauge, Unit: "{pod}",
 		Help:     "Pods that wait for a node, or whose node goes away, as the watcher sees them.",
-		Services: []string{"watcher"}, Panel: "Pods that wait",
+		Services: []string{"watcher"}, Panel: "Pods that wait", CloudWatch: []string{ByCluster},
 	}
 	Bound = Metric{
 		Name: "karpenter_pods_bound_duration_seconds", Kind: Histogram, Unit: "s", Buckets: karpenterBuckets,
 		Help:     "The time from a pod's creation until it was seen bound to a node.",
-		Services: []string{"watcher"}, Panel: "Time to run",
+		Services: []string{"watcher"}, Panel: "Time to run", CloudWatch: []string{ByCluster},
 	}
 	Started = Metric{
 		Name: "karpenter_pods_startup_duration_seconds", Kind: Summary, Unit: "s",
 		Help:     "The time from a pod's creation until it was seen running and ready.",
-		Services: []string{"watcher"}, Panel: "Time to run",
+		Services: []string{"watcher"}, Panel: "Time to run", CloudWatch: []string{ByCluster},
 	}
 	Sent = Metric{
 		Name: "joist_messages_sent_total", Kind: Counter, Unit: "{message}",
@@ -61,26 +61,30 @@ var (
 		Name: "karpenter_nodeclaims_created_total", Kind: Counter, Unit: "{nodeclaim}",
 		Help:   "NodeClaims that were made.",
 		Labels: []Label{labelMade, labelPool, labelRelaxed}, Services: []string{"lifecycle"}, Panel: "Planned", By: []string{"reason"},
+		CloudWatch: []string{ByCluster, "reason"},
 	}
 	NodesCreated = Metric{
 		Name: "karpenter_nodes_created_total", Kind: Counter, Unit: "{node}",
 		Help:   "Nodes that registered.",
 		Labels: []Label{labelPool, labelZone}, Services: []string{"lifecycle"}, Panel: "Joined", By: []string{"nodepool"},
+		CloudWatch: []string{ByCluster},
 	}
 	Initialized = Metric{
 		Name: "joist_nodeclaim_initialized_seconds", Kind: Histogram, Unit: "s", Buckets: seconds,
 		Help:   "The time from the creation of a NodeClaim until its node was initialized.",
-		Labels: []Label{labelPool}, Services: []string{"lifecycle"}, Panel: "Joined",
+		Labels: []Label{labelPool}, Services: []string{"lifecycle"}, Panel: "Joined", CloudWatch: []string{ByCluster},
 	}
 	ClaimsDisrupted = Metric{
 		Name: "karpenter_nodeclaims_disrupted_total", Kind: Counter, Unit: "{nodeclaim}",
 		Help:   "NodeClaims that were let go, by the reason.",
 		Labels: []Label{labelEnded, labelPool, labelOf}, Services: []string{"lifecycle"}, Panel: "Nodes that go", By: []string{"reason"},
+		CloudWatch: []string{ByCluster, "reason"},
 	}
 	ClaimsTerminated = Metric{
 		Name: "karpenter_nodeclaims_terminated_total", Kind: Counter, Unit: "{nodeclaim}",
 		Help:   "NodeClaims that are gone.",
 		Labels: []Label{labelPool, labelOf, labelZone}, Services: []string{"lifecycle"}, Panel: "Nodes that go", By: []string{"capacity_type"},
+		CloudWatch: []string{ByCluster},
 	}
 	NodesTerminated = Metric{
 		Name: "karpenter_nodes_terminated_total", Kind: Counter, Unit: "{node}",
@@ -90,7 +94,7 @@ var (
 	NodeTermination = Metric{
 		Name: "karpenter_nodes_termination_duration_seconds", Kind: Summary, Unit: "s",
 		Help:   "The time from a node's deletion until it was gone.",
-		Labels: []Label{labelPool}, Services: []string{"lifecycle"}, Panel: "Time to go",
+		Labels: []Label{labelPool}, Services: []string{"lifecycle"}, Panel: "Time to go", CloudWatch: []string{ByCluster},
 	}
 	ClaimTermination = Metric{
 		Name: "karpenter_nodeclaims_termination_duration_seconds", Kind: Histogram, Unit: "s",
@@ -103,6 +107,12 @@ var (
 		Name: "joist_drains_overdue_total", Kind: Counter, Unit: "{node}",
 		Help:   "Nodes that were not drained when AWS took their instance at the time that it had announced.",
 		Labels: []Label{labelPool}, Services: []string{"lifecycle"}, Panel: "Past the deadline", By: []string{"nodepool"},
+		CloudWatch: []string{ByCluster},
+	}
+	SweepsStopped = Metric{
+		Name: "joist_sweeps_stopped_total", Kind: Counter, Unit: "{sweep}",
+		Help:     "Times that more would have been taken for gone at once than can be believed, and was left alone.",
+		Services: []string{"lifecycle"}, Panel: "Held back", CloudWatch: []string{ByCluster},
 	}
 )
 
@@ -122,11 +132,13 @@ var (
 		Name: "karpenter_nodepools_cost_total", Kind: Gauge, Unit: "{USD}/h",
 		Help:   "What the instances of a NodePool were bought for, in US dollars an hour; those of unknown price are left out.",
 		Labels: []Label{labelPool}, Services: []string{"lifecycle"}, Panel: "Cost by NodePool", By: []string{"nodepool"},
+		CloudWatch: []string{ByCluster, "nodepool"},
 	}
 )
 
 var inside = []Metric{
 	Waiting, Bound, Started, Sent, Received, Deleted, Heard,
 	ClaimsCreated, NodesCreated, Initialized, ClaimsDisrupted, ClaimsTerminated, NodesTerminated, NodeTermination, ClaimTermination, Overdue,
+	SweepsStopped,
 	Usage, Limit, Cost,
 }

@@ -60,7 +60,13 @@ var (
 		Name: "joist_step_seconds", Kind: Histogram, Unit: "s", Buckets: seconds,
 		Help:   "How long a look at the whole cluster took, by how it ended.",
 		Labels: []Label{labelService, labelResult}, Services: looking,
-		Panel: "Looks at the cluster", By: []string{"service", "result"},
+		Panel: "Looks at the cluster", By: []string{"service", "result"}, CloudWatch: []string{ByCluster, "service"},
+	}
+	LooksFailed = Metric{
+		Name: "joist_looks_failed_total", Kind: Counter, Unit: "{look}",
+		Help:   "Looks at the whole cluster that ended in an error.",
+		Labels: []Label{labelService}, Services: looking,
+		Panel: "Looks at the cluster", By: []string{"service"}, CloudWatch: []string{ByCluster, "service"},
 	}
 	EC2Wait = Metric{
 		Name: "joist_token_wait_seconds", Kind: Histogram, Unit: "s", Buckets: seconds,
@@ -70,4 +76,4 @@ var (
 	}
 )
 
-var pipeline = []Metric{Handled, Age, Took, DeadLetters, Refused, Skewed, Undone, Steps, EC2Wait}
+var pipeline = []Metric{Handled, Age, Took, DeadLetters, Refused, Skewed, Undone, Steps, LooksFailed, EC2Wait}

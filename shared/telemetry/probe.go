@@ -26,8 +26,10 @@ type Probes struct {
 	Ready func() error
 }
 
-// Serve listens on the ports, and serves until the context ends.
+// Serve listens on the ports, and serves until the context ends. Meanwhile CloudWatch is
+// told each minute, where it is told at all.
 func (t *Telemetry) Serve(ctx context.Context, ports Ports, probes Probes) error {
+	go t.keepTelling(ctx)
 	return errors.Join(
 		t.listen(ctx, ports.Metrics, "METRICS_PORT", t.metrics()),
 		t.listen(ctx, ports.Health, "HEALTH_PROBE_PORT", probes.handler()),

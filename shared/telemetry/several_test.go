@@ -20,7 +20,7 @@ import (
 // messages that name none, in what is scraped, and in CloudWatch.
 func TestEachClusterHasAVoice(t *testing.T) {
 	var out bytes.Buffer
-	both, err := New(t.Context(), Options{Service: "planner", Out: &out, Level: slog.LevelInfo, CloudWatch: true})
+	both, err := New(t.Context(), Options{Service: "planner", Out: &out, Level: slog.LevelInfo, CloudWatch: ToLog})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -2,6 +2,7 @@ package telemetry
 
 import (
 	"context"
+	"errors"
 	"io"
 	"log/slog"
 	"time"
@@ -15,7 +16,6 @@ import (
 
 	"github.com/joist-autoscaler/joist/shared/fault"
 	"github.com/joist-autoscaler/joist/shared/host"
-	"github.com/joist-autoscaler/joist/shared/telemetry/emf"
 )
 
 // Options say what is told, and where.
@@ -30,9 +30,10 @@ type Options struct {
 	// Export sends spans over OTLP, to where OTEL_EXPORTER_OTLP_ENDPOINT and its
 	// like say. Spans are made in any case, because they carry the story on.
 	Export bool
-	// CloudWatch writes metrics to Out as well, at each Flush: for a function, which
-	// nobody scrapes.
-	CloudWatch bool
+	// CloudWatch is where metrics are written for CloudWatch as well, at each Flush and
+	// each minute of Serve: ToLog for Out, which a function has, whom nobody scrapes; or
+	// the URL of an agent, tcp://host:port. Empty is nowhere.
+	CloudWatch string
 }
 
 // Telemetry is one process's voice.
@@ -55,8 +56,8 @@ func New(ctx context.Context, o Options) (*Telemetry, error) {
 	if err != nil {
 		return nil, err
 	}
-	if o.CloudWatch {
-		meters.cloudWatch, meters.cluster = &emf.Buffer{}, o.Cluster
+	if o.CloudWatch != "" {
+		meters.cloudWatch, meters.cluster = o.cloudWatch(), o.Cluster
 	}
 	is := []attribute.KeyValue{semconv.ServiceName("joist-" + o.Service), semconv.ServiceVersion(o.Version)}
 	if o.Cluster != "" {
@@ -100,9 +101,7 @@ func (t *Telemetry) For(cluster string) (*Telemetry, error) {
 // Flush sends what waits to be sent, for a process that may be frozen now.
 func (t *Telemetry) Flush(ctx context.Context) {
 	// Nobody could do anything about a failure.
-	if t.meters.cloudWatch != nil {
-		_, _ = t.Out.Write(t.meters.cloudWatch.Lines(Namespace, time.Now()))
-	}
+	_ = t.tellCloudWatch(ctx)
 	_ = t.traces.ForceFlush(ctx)
 }
 
@@ -110,7 +109,7 @@ func (t *Telemetry) Flush(ctx context.Context) {
 func (t *Telemetry) Close() error {
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 	defer cancel()
-	return t.traces.Shutdown(ctx)
+	return errors.Join(t.tellCloudWatch(ctx), t.traces.Shutdown(ctx))
 }
 
 // Trouble logs failures that no message stands for, each as often as is worth
@@ -136,4 +135,7 @@ func (t *Telemetry) Stepped(took time.Duration, err error) {
 		result = string(fault.KindOf(err))
 	}
 	t.meters.record(Steps, took.Seconds(), t.Service, result)
+	if err != nil {
+		t.meters.record(LooksFailed, 1, t.Service)
+	}
 }

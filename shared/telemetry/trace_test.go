@@ -104,7 +104,7 @@ func TestFlushExports(t *testing.T) {
 	defer collector.Close()
 	t.Setenv("OTEL_EXPORTER_OTLP_ENDPOINT", collector.URL)
 	t.Setenv("OTEL_EXPORTER_OTLP_COMPRESSION", "none")
-	told, err := New(t.Context(), Options{Service: "planner", Cluster: "prod", Out: t.Output(), Export: true, CloudWatch: true})
+	told, err := New(t.Context(), Options{Service: "planner", Cluster: "prod", Out: t.Output(), Export: true, CloudWatch: ToLog})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -21,7 +21,8 @@ func TestPicturesAreOfTheDashboards(t *testing.T) {
 		file, title string
 		read        func([]byte) ([]Picture, error)
 	}{
-		"cloudwatch": {"../../../shared/telemetry/board/testdata/cloudwatch.json", "CloudWatch", CloudWatch},
+		"cloudwatch":        {"../../../shared/telemetry/board/testdata/cloudwatch.json", "CloudWatch", CloudWatch},
+		"cloudwatch-inside": {"../../../shared/telemetry/board/testdata/cloudwatch-inside.json", "CloudWatch, with what runs in the cluster", CloudWatch},
 	}
 	for _, d := range board.Dashboards {
 		pages[strings.TrimPrefix(d.Name, "joist-")] = struct {

@@ -22,8 +22,19 @@ type Watch struct {
 	// is of what only AWS sees.
 	Expr string
 	For  time.Duration
-	// cloudWatch are the alarms of a cluster; nil is of what only a scraper sees.
+	// cloudWatch are the alarms of a cluster.
 	cloudWatch func(p topology.Plan) []Alarm
+	// inside says that they look at what only the services inside of the cluster tell.
+	inside bool
+}
+
+// Cluster is what a dashboard and alarms are of.
+type Cluster struct {
+	topology.Plan
+	// Inside says that the services inside of the cluster tell CloudWatch as well, which
+	// they do where they are told how (settings.CloudWatch). Without it there are no
+	// panels and no alarms of what would never come.
+	Inside bool
 }
 
 // Alarm is one alarm of CloudWatch, with the names of its API
@@ -82,18 +93,18 @@ const runbooks = "deploy/docs/runbooks/"
 func (w Watch) Runbook() string { return runbooks + w.Name + ".md" }
 
 // Alarms are the alarms of a cluster in CloudWatch, in a fixed order.
-func Alarms(p topology.Plan) []Alarm {
+func Alarms(c Cluster) []Alarm {
 	var all []Alarm
 	for _, w := range Watches {
-		if w.cloudWatch == nil {
+		if w.inside && !c.Inside {
 			continue
 		}
-		for _, a := range w.cloudWatch(p) {
-			name := p.Prefix + "-joist-" + w.Name
+		for _, a := range w.cloudWatch(c.Plan) {
+			name := c.Prefix + "-joist-" + w.Name
 			if a.Name != "" {
 				name += "-" + a.Name
 			}
-			a.Name, a.Watch, a.Page, a.First, a.Runbook = name, w.Name, w.Page, strings.ReplaceAll(w.First, "NAME", p.Cluster), w.Runbook()
+			a.Name, a.Watch, a.Page, a.First, a.Runbook = name, w.Name, w.Page, strings.ReplaceAll(w.First, "NAME", c.Cluster), w.Runbook()
 			a.Description = w.Means + " First: " + a.First + ". Runbook: " + w.Runbook()
 			all = append(all, a)
 		}

@@ -46,9 +46,9 @@ func golden(t *testing.T, file string, got []byte) {
 	}
 }
 
-func dashboard(t *testing.T) []byte {
+func dashboard(t *testing.T, inside bool) []byte {
 	t.Helper()
-	body, err := board.CloudWatch(plan(t), "eu-west-1")
+	body, err := board.CloudWatch(board.Cluster{Plan: plan(t), Inside: inside}, "eu-west-1")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -56,11 +56,12 @@ func dashboard(t *testing.T) []byte {
 }
 
 func TestCloudWatchGolden(t *testing.T) {
-	golden(t, "testdata/cloudwatch.json", dashboard(t))
+	golden(t, "testdata/cloudwatch.json", dashboard(t, false))
+	golden(t, "testdata/cloudwatch-inside.json", dashboard(t, true))
 }
 
 func TestAlarmsGolden(t *testing.T) {
-	text, err := json.MarshalIndent(board.Alarms(plan(t)), "", "  ")
+	text, err := json.MarshalIndent(board.Alarms(board.Cluster{Plan: plan(t), Inside: true}), "", "  ")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -185,7 +186,7 @@ func TestEachMetricHasAPanel(t *testing.T) {
 		drawn[m.Panel]++
 	}
 	for panel, count := range drawn {
-		if count == 1 && !strings.Contains(string(dashboard(t)), panel) {
+		if count == 1 && !strings.Contains(string(dashboard(t, true)), panel) {
 			t.Errorf("panel %q draws nothing", panel)
 		}
 	}
@@ -196,7 +197,7 @@ func TestCloudWatchGrid(t *testing.T) {
 	var body struct {
 		Widgets []struct{ X, Y, Width, Height int }
 	}
-	if err := json.Unmarshal(dashboard(t), &body); err != nil {
+	if err := json.Unmarshal(dashboard(t, true), &body); err != nil {
 		t.Fatal(err)
 	}
 	taken := map[[2]int]bool{}
@@ -223,7 +224,7 @@ func TestCloudWatchGrid(t *testing.T) {
 func TestAlarmsLookAtWhatIsEmitted(t *testing.T) {
 	p := plan(t)
 	names := map[string]bool{}
-	for _, a := range board.Alarms(p) {
+	for _, a := range board.Alarms(board.Cluster{Plan: p, Inside: true}) {
 		if names[a.Name] || len(a.Name) > 255 || len(a.Description) > 1024 {
 			t.Errorf("alarm %s: the name is taken or too long", a.Name)
 		}
@@ -262,7 +263,7 @@ func known(p topology.Plan, m board.Metric) bool {
 // PromQL names only what the catalogue has, with labels that it has.
 func TestExpressionsNameTheCatalogue(t *testing.T) {
 	for _, w := range board.Watches {
-		if w.Expr == "" && len(board.Alarms(plan(t))) == 0 {
+		if w.Expr == "" && len(board.Alarms(board.Cluster{Plan: plan(t), Inside: true})) == 0 {
 			t.Errorf("watch %s watches nothing", w.Name)
 		}
 		for _, found := range metricName.FindAllString(w.Expr, -1) {
@@ -275,14 +276,34 @@ func TestExpressionsNameTheCatalogue(t *testing.T) {
 	}
 }
 
+// Where the services inside of the cluster tell CloudWatch nothing, nothing waits for them.
+func TestNothingWaitsForWhatIsNotSent(t *testing.T) {
+	without, with := board.Alarms(board.Cluster{Plan: plan(t)}), board.Alarms(board.Cluster{Plan: plan(t), Inside: true})
+	if len(with) <= len(without) {
+		t.Errorf("%d alarms with their metrics, and %d without", len(with), len(without))
+	}
+	body := string(dashboard(t, false))
+	for _, m := range telemetry.Catalogue {
+		watched := slices.ContainsFunc(without, func(a board.Alarm) bool {
+			return slices.ContainsFunc(a.Metrics, func(of board.Metric) bool { return of.Name == m.Name })
+		})
+		if m.Inside() && (watched || strings.Contains(body, `"`+m.Name+`"`)) {
+			t.Errorf("%s is waited for", m.Name)
+		}
+		if m.Inside() && m.CloudWatch != nil && !strings.Contains(string(dashboard(t, true)), m.Name) {
+			t.Errorf("%s is not drawn", m.Name)
+		}
+	}
+}
+
 // Two clusters of an account share no alarm.
 func TestAlarmsOfTwoClusters(t *testing.T) {
 	other, err := topology.Of(topology.Cluster{Name: "prod-2"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	ours := board.Alarms(plan(t))
-	for _, a := range board.Alarms(other) {
+	ours := board.Alarms(board.Cluster{Plan: plan(t), Inside: true})
+	for _, a := range board.Alarms(board.Cluster{Plan: other, Inside: true}) {
 		for _, b := range ours {
 			if a.Name == b.Name || slices.EqualFunc(a.Metrics, b.Metrics, func(x, y board.Metric) bool { return slices.Equal(x.Dimensions, y.Dimensions) }) {
 				t.Errorf("%s of prod-2 looks at what %s of prod does", a.Name, b.Name)
@@ -299,13 +320,13 @@ func TestSharedFunctions(t *testing.T) {
 		t.Fatal(err)
 	}
 	own := 0
-	for _, a := range board.Alarms(plan(t)) {
+	for _, a := range board.Alarms(board.Cluster{Plan: plan(t), Inside: true}) {
 		if a.Watch == "function-failing" {
 			own++
 		}
 	}
-	alarms := board.Alarms(shared)
-	if own != len(topology.Outside) || len(alarms) != len(board.Alarms(plan(t)))-own {
+	alarms := board.Alarms(board.Cluster{Plan: shared, Inside: true})
+	if own != len(topology.Outside) || len(alarms) != len(board.Alarms(board.Cluster{Plan: plan(t), Inside: true}))-own {
 		t.Errorf("%d alarms, %d of own functions", len(alarms), own)
 	}
 	for _, a := range alarms {
@@ -313,7 +334,7 @@ func TestSharedFunctions(t *testing.T) {
 			t.Errorf("%s is of a function", a.Name)
 		}
 	}
-	body, err := board.CloudWatch(shared, "eu-west-1")
+	body, err := board.CloudWatch(board.Cluster{Plan: shared}, "eu-west-1")
 	if err != nil || !strings.Contains(string(body), `"all-joist-launcher"`) || !strings.Contains(string(body), `"launcher, of all clusters"`) {
 		t.Errorf("%v\n%s", err, body)
 	}

@@ -36,14 +36,14 @@ const (
 )
 
 // CloudWatch is the body of the dashboard of a cluster in its region. Panels that only
-// the services inside of the cluster fill are left to Grafana.
-func CloudWatch(p topology.Plan, region string) ([]byte, error) {
+// the services inside of the cluster fill are left to Grafana, unless these tell CloudWatch.
+func CloudWatch(c Cluster, region string) ([]byte, error) {
 	var widgets []widget
 	y := 0
 	for _, row := range Rows {
 		var pictures []widget
 		for _, panel := range row.Panels {
-			series := cloudWatchSeries(panel, p)
+			series := cloudWatchSeries(panel, c)
 			if len(series) == 0 {
 				continue
 			}
@@ -63,10 +63,14 @@ func CloudWatch(p topology.Plan, region string) ([]byte, error) {
 		widgets = append(widgets, pictures...)
 		y = pictures[len(pictures)-1].Y + high
 	}
-	widgets = append(widgets, text(y, "What runs inside of the cluster (`watcher`, `lifecycle`) is in Grafana: nodes that joined, drains, pods that run, cost by NodePool."))
+	where := "What runs inside of the cluster (`watcher`, `lifecycle`) is in Grafana: nodes that joined, drains, pods that run, cost by NodePool. The chart's `settings.cloudWatchMetrics` brings it here."
+	if c.Inside {
+		where = "Grafana's dashboards tell the same by more labels."
+	}
+	widgets = append(widgets, text(y, where))
 	out, err := json.MarshalIndent(map[string]any{"widgets": widgets}, "", "  ")
 	if err != nil {
-		return nil, fmt.Errorf("writing the dashboard of cluster %s: %w", p.Cluster, err)
+		return nil, fmt.Errorf("writing the dashboard of cluster %s: %w", c.Cluster, err)
 	}
 	return append(out, '\n'), nil
 }
@@ -76,14 +80,14 @@ func text(y int, markdown string) widget {
 }
 
 // cloudWatchSeries are the lines of a panel.
-func cloudWatchSeries(panel Panel, p topology.Plan) [][]any {
+func cloudWatchSeries(panel Panel, c Cluster) [][]any {
 	var lines [][]any
 	for _, m := range panel.drawn() {
-		if m.CloudWatch != nil {
-			lines = append(lines, ours(m, p.Cluster)...)
+		if m.CloudWatch != nil && (c.Inside || !m.Inside()) {
+			lines = append(lines, ours(m, c.Cluster)...)
 		}
 	}
-	return append(lines, theirs(panel.aws, p)...)
+	return append(lines, theirs(panel.aws, c.Plan)...)
 }
 
 // statistics are what is shown of a kind.

@@ -25,8 +25,9 @@ var Watches = []Watch{
 	},
 	{
 		Name: "notice-overdue", Page: true, First: "joist queues --cluster NAME",
-		Means: "AWS took an instance at the time that it had announced, and its node was not drained.",
-		Expr:  "sum by (nodepool) (increase(joist_drains_overdue_total[10m])) > 0",
+		Means:      "AWS took an instance at the time that it had announced, and its node was not drained.",
+		Expr:       "sum by (nodepool) (increase(joist_drains_overdue_total[10m])) > 0",
+		cloudWatch: total(telemetry.Overdue), inside: true,
 	},
 	{
 		Name: "bug", Page: true, First: "joist dead list --cluster NAME",
@@ -36,9 +37,9 @@ var Watches = []Watch{
 	},
 	{
 		Name: "sweep-stopped", Page: true, First: "joist doctor --cluster NAME",
-		Means: "An inventory would have taken more than a tenth of the cluster at once, and nothing was touched.",
-		Expr: `sum(increase(joist_events_refused_total{service="lifecycle",kind="denied"}[10m]))` +
-			` + sum(increase(joist_step_seconds_count{service="lifecycle",result="denied"}[10m])) > 0`,
+		Means:      "An inventory would have taken more than a tenth of the cluster at once, and nothing was touched.",
+		Expr:       "sum(increase(joist_sweeps_stopped_total[10m])) > 0",
+		cloudWatch: total(telemetry.SweepsStopped), inside: true,
 	},
 	{
 		Name: "watcher-silent", Page: true, First: "joist doctor --cluster NAME",
@@ -83,7 +84,8 @@ var Watches = []Watch{
 		Means: "The watcher or lifecycle cannot look at the cluster, or nobody leads.",
 		Expr: `sum by (service) (rate(joist_step_seconds_count{result="ok"}[5m])) == 0` +
 			` or sum by (service) (rate(joist_step_seconds_count{result!="ok"}[5m])) > sum by (service) (rate(joist_step_seconds_count{result="ok"}[5m]))`,
-		For: 5 * time.Minute,
+		For:        5 * time.Minute,
+		cloudWatch: looks, inside: true,
 	},
 	{
 		Name: "function-failing", Page: true, First: "joist queues --cluster NAME",
@@ -223,6 +225,21 @@ func silent(p topology.Plan) []Alarm {
 		Metrics:   []Metric{sqs("NumberOfMessagesSent", q.Name, "Sum", seconds)},
 		Threshold: expected, Comparison: below, Periods: 2, Datapoints: 2, Missing: breaching,
 	}}
+}
+
+// looks is of each service that looks at the cluster: that it does not, or that no fewer
+// looks fail than end well.
+func looks(p topology.Plan) []Alarm {
+	var all []Alarm
+	for _, service := range topology.Inside {
+		whole, failed := counted(telemetry.Steps, p, Dimension{"service", service}), counted(telemetry.LooksFailed, p, Dimension{"service", service})
+		whole.Statistic, failed.ID = "SampleCount", "m2"
+		all = append(all, Alarm{
+			Name: service, Metrics: []Metric{whole, failed}, Expression: "IF(FILL(m1,0) <= 2*FILL(m2,0), 1, 0)",
+			Comparison: above, Periods: 2, Datapoints: 2, Missing: breaching,
+		})
+	}
+	return all
 }
 
 // functions are none of the cluster's where it shares them: then the stack that has them

@@ -1,9 +1,10 @@
-// Package emf writes metrics as lines of JSON that CloudWatch reads from a function's
-// log, in the embedded metric format
+// Package emf writes metrics as lines of JSON that CloudWatch reads from a log, or that its
+// agent takes, in the embedded metric format
 // (https://docs.aws.amazon.com/AmazonCloudWatch/latest/monitoring/CloudWatch_Embedded_Metric_Format_Specification.html).
 //
 // The idea: between two invocations nobody would ask a function how it does, so it says
-// what it counted at the end of each, and begins at nothing again. The invariants:
+// what it counted at the end of each, and begins at nothing again; what runs on and on says
+// so each minute. The invariants:
 //
 //   - A counter's line has what was added since the line before, and a gauge's its last
 //     value: sums over lines are right however many functions run.
@@ -60,6 +61,10 @@ type Series struct {
 // Buffer collects values until they are written. Its zero value is empty. It is safe for
 // concurrent use.
 type Buffer struct {
+	// Group is the log group that an Agent is to write the lines to, which asks for one;
+	// a log of one's own has its place already.
+	Group string
+
 	mu  sync.Mutex
 	all map[string]*kept
 }
@@ -130,7 +135,7 @@ func (b *Buffer) Lines(namespace string, now time.Time) []byte {
 		series := places[name]
 		slices.SortFunc(series, func(x, y *kept) int { return strings.Compare(x.Name, y.Name) })
 		for part := range slices.Chunk(series, metricsMax) {
-			write(&out, namespace, now, part)
+			b.write(&out, namespace, now, part)
 		}
 	}
 	return out.Bytes()
@@ -144,7 +149,7 @@ type definition struct {
 
 // write writes series with the same dimensions: one line, or more where a series has
 // more values than a line may.
-func write(out *bytes.Buffer, namespace string, now time.Time, series []*kept) {
+func (b *Buffer) write(out *bytes.Buffer, namespace string, now time.Time, series []*kept) {
 	for from := 0; ; from += valuesMax {
 		line, dimensions := map[string]any{}, []string{}
 		for _, d := range series[0].Dimensions {
@@ -166,10 +171,14 @@ func write(out *bytes.Buffer, namespace string, now time.Time, series []*kept) {
 		if len(defined) == 0 {
 			return
 		}
-		line["_aws"] = map[string]any{
+		about := map[string]any{
 			"Timestamp":         now.UnixMilli(),
 			"CloudWatchMetrics": []any{map[string]any{"Namespace": namespace, "Dimensions": [][]string{dimensions}, "Metrics": defined}},
 		}
+		if b.Group != "" {
+			about["LogGroupName"] = b.Group
+		}
+		line["_aws"] = about
 		// Numbers and text always encode: Add took no others.
 		text, _ := json.Marshal(line)
 		out.Write(append(text, '\n'))

@@ -23,6 +23,7 @@
   (list "METRICS_PORT" $root.Values.controller.metrics.port)
   (list "HEALTH_PROBE_PORT" $root.Values.controller.healthProbe.port)
   (list "OTEL_EXPORTER_OTLP_ENDPOINT" $settings.tracesEndpoint)
+  (list "JOIST_CLOUDWATCH_METRICS" $settings.cloudWatchMetrics)
   (list "GOMEMLIMIT" (include "joist.memory" (include "joist.resources" . | fromYaml)))
 }}
 {{- if eq .service "watcher" }}

@@ -38,7 +38,7 @@ var metrics = map[lifecycle.Counted]telemetry.Metric{
 	lifecycle.ClaimsCreated: telemetry.ClaimsCreated, lifecycle.NodesCreated: telemetry.NodesCreated, lifecycle.Initialized: telemetry.Initialized,
 	lifecycle.ClaimsDisrupted: telemetry.ClaimsDisrupted, lifecycle.ClaimsTerminated: telemetry.ClaimsTerminated,
 	lifecycle.ClaimTermination: telemetry.ClaimTermination, lifecycle.NodesTerminated: telemetry.NodesTerminated,
-	lifecycle.NodeTermination: telemetry.NodeTermination, lifecycle.Overdue: telemetry.Overdue,
+	lifecycle.NodeTermination: telemetry.NodeTermination, lifecycle.Overdue: telemetry.Overdue, lifecycle.SweepsStopped: telemetry.SweepsStopped,
 	lifecycle.Usage: telemetry.Usage, lifecycle.Limit: telemetry.Limit, lifecycle.Cost: telemetry.Cost,
 }
 
