@@ -5,12 +5,14 @@ import (
 	"slices"
 
 	"github.com/joist-autoscaler/joist/services/disruption/internal/candidate"
-	"github.com/joist-autoscaler/joist/services/disruption/internal/consolidation"
 )
 
 // drawsMost is how many sets are drawn in one pass: it bounds the time that a cluster
 // at rest costs.
 const drawsMost = 64
+
+// drawsAfter is how many more are drawn once one is good: better ones are seldom far.
+const drawsAfter = 8
 
 // drawnMost is how many nodes a drawn set has: few make a mixture, and the time that it
 // takes goes with their pods.
@@ -23,25 +25,28 @@ const drawnMost = 8
 //
 // The sets are drawn by dice that fall alike in every pass, so that one cluster has one
 // answer, and is at rest once there is none.
-func (p *pass) drawn(worth consolidation.Worth) *attempt {
-	list := p.wasting(worth)
+func (p *pass) drawn() *attempt {
+	list := p.wasting()
 	most := min(len(p.within(list)), drawnMost)
 	if most < 2 {
 		return nil
 	}
 	var best *attempt
 	var falls dice
+	better := func(a *attempt) bool { return best == nil || a.perPod() > best.perPod() }
 	tried := map[string]bool{}
-	for range drawsMost {
+	for left := drawsMost; left > 0; left-- {
 		set := p.draw(&falls, list, 2+falls.below(most-1))
 		key := fmt.Sprint(places(set))
 		if tried[key] || len(set) < 2 {
 			continue
 		}
 		tried[key] = true
-		a := p.repaired(set)
-		if a.good() && a.worthwhile() && (best == nil || a.perPod() > best.perPod()) {
-			best = &a
+		if a := p.repaired(set, better); a != nil {
+			if best == nil {
+				left = min(left, drawsAfter+1)
+			}
+			best = a
 		}
 	}
 	return best

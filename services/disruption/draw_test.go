@@ -47,8 +47,8 @@ func TestB153OtherSetsAreTried(t *testing.T) {
 			s := patchy(seed)
 			stock := fixture.Stock(s)
 			p := newPass(s, stock, Options{})
-			worth := consolidation.NewWorth(&p.snapshot, p.stock)
-			if best := p.bestSet(p.within(p.wasting(worth))); best != nil {
+			p.worth = consolidation.NewWorth(&p.snapshot, p.stock)
+			if best := p.bestSet(p.within(p.wasting())); best != nil {
 				t.Fatalf("the most wasteful nodes can go: %v", places(best.nodes))
 			}
 			found := Evaluate(s, stock, Options{}).Commands
@@ -78,7 +78,8 @@ func TestDrawnSetsKeepTheirOrderAndTheBudgets(t *testing.T) {
 		s.Nodes[i].Labels["karpenter.sh/nodepool"] = "other"
 	}
 	p := newPass(s, fixture.Stock(s), Options{})
-	list := p.wasting(consolidation.NewWorth(&p.snapshot, p.stock))
+	p.worth = consolidation.NewWorth(&p.snapshot, p.stock)
+	list := p.wasting()
 	seen, full := map[string]bool{}, 0
 	var falls dice
 	for range 200 {

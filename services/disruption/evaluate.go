@@ -52,10 +52,12 @@ type pass struct {
 	simulation *scheduling.Simulation
 	judge      consolidation.Judge
 	scores     consolidation.Scores
-	room       room.Room
-	policies   policies
-	waves      waves
-	restraint  restraint.Restraint
+	// worth is what room is worth, once sets are looked for.
+	worth     consolidation.Worth
+	room      room.Room
+	policies  policies
+	waves     waves
+	restraint restraint.Restraint
 	// expiry is how the nodes of NodePools end, once somebody has asked.
 	expiry map[string]policy.Expiring
 	// candidates are the managed nodes, in the snapshot's order.

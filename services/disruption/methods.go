@@ -98,8 +98,17 @@ type attempt struct {
 
 func (a *attempt) good() bool { return a.objection.None() }
 
-// attempt simulates a command.
+// attempt simulates a command, and what Kubernetes' scheduler would make of it.
 func (p *pass) attempt(m Method, nodes []*candidate.Candidate) attempt {
+	a := p.planned(m, nodes)
+	if a.good() && a.PodsMoved > 0 && (m == MultiNode || m == SingleNode) {
+		p.land(&a)
+	}
+	return a
+}
+
+// planned simulates a command, with all pods where the plan puts them.
+func (p *pass) planned(m Method, nodes []*candidate.Candidate) attempt {
 	out := attempt{Command: Command{Method: m, Reason: m.reason(), PodsMoved: moved(nodes)}, nodes: nodes}
 	for _, c := range nodes {
 		out.SavedPerHour += c.Price
@@ -140,9 +149,6 @@ func (p *pass) cheaper(a *attempt) {
 	a.Result, a.SavedPerHour, a.objection, a.spoilers = v.Result, v.Saved, v.Objection, v.Spoilers
 	if a.good() && a.Method != Emptiness {
 		a.objection = cmp.Or(p.scores.Objection(a.nodes, a.SavedPerHour), p.restraint.Saving(a.restrained()))
-	}
-	if a.good() && a.Method != Emptiness {
-		p.land(a)
 	}
 }
 

@@ -16,7 +16,11 @@ const maxTypes = 600
 const launchTypes = 60
 
 func (r *rounds) result() Result {
-	out := Result{BoundPerHour: floor(r.packer.Bound()), Partial: r.packer.Spent()}
+	out := Result{Partial: r.packer.Spent()}
+	if r.w.removal == nil {
+		// Of nodes that go, many sets are tried, and nobody asks what each could cost at least.
+		out.BoundPerHour = floor(r.packer.Bound())
+	}
 	for i := range r.w.problem.Nodes {
 		for _, part := range r.packer.Onto(i) {
 			s := &r.shares[part.Lot]

@@ -69,7 +69,9 @@ func (r *removal) attempt(e effort) (result Result, fault *broken) {
 		}
 	}()
 	best := plan(r, e, afterthoughts, &w)
-	return best.with(r.static(w, best.Nodes)), nil
+	result = best.with(r.static(w, best.Nodes))
+	result.BoundPerHour = 0 // It was not worked out.
+	return result, nil
 }
 
 // static are the nodes that static pools lack without the removed ones.

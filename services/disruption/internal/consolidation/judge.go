@@ -139,6 +139,9 @@ func (j Judge) settle(nodes []*candidate.Candidate, price float64, out *Verdict)
 		}
 		out.Objection = cmp.Or(out.Objection, no)
 	}
+	for i := 0; i < len(planned) && out.Objection.None(); i++ {
+		out.Objection = j.pin(&planned[i])
+	}
 }
 
 func total(planned []scheduling.PlannedNode) float64 {
@@ -189,11 +192,9 @@ func (j Judge) narrow(nodes []*candidate.Candidate, n *scheduling.PlannedNode, b
 		keep(n, cheaper)
 	}
 	if len(nodes) == 1 && spotOnly {
-		if no := j.fewer(n); !no.None() {
-			return no
-		}
+		return j.fewer(n)
 	}
-	return j.pin(n)
+	return candidate.Objection{}
 }
 
 // fewer cuts the list of a spot node that replaces a spot node (B158).
