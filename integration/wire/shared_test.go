@@ -119,10 +119,12 @@ func (s *shop) check(err error) {
 // messages of both queues.
 func (s *shop) work() {
 	s.t.Helper()
-	binary, err := fleet.Binary("launcher")
-	s.check(err)
 	ctx, cancel := context.WithCancel(context.Background())
 	var all sync.WaitGroup
+	s.t.Cleanup(func() {
+		cancel()
+		all.Wait()
+	})
 	for _, cluster := range []string{ours, theirs} {
 		f, m, ok := s.stack.Worker(cluster + "-joist-launcher")
 		if !ok || f.FunctionName != sharedFunction {
@@ -133,19 +135,25 @@ func (s *shop) work() {
 			lambdaruntime.Mapping{Runtime: s.Lambda, Function: f.FunctionName, Queue: q, Batch: m.BatchSize}.Run(ctx)
 		})
 	}
+	s.process(s.FunctionRuntime(sharedFunction)...)
+}
+
+// process starts the launcher with what its function is told, and more.
+func (s *shop) process(more ...string) {
+	s.t.Helper()
+	binary, err := fleet.Binary("launcher")
+	s.check(err)
 	f, _, _ := s.stack.Worker(ours + "-joist-launcher")
 	process := exec.Command(binary) //nolint:noctx // it is killed at the end
-	process.Env = append(s.FunctionEnviron(f.FunctionName), "AWS_ACCESS_KEY_ID="+hostKey)
+	process.Env = slices.Concat(s.Environ(), []string{"AWS_ACCESS_KEY_ID=" + hostKey}, more)
 	for name, value := range f.Environment.Variables {
 		process.Env = append(process.Env, name+"="+value)
 	}
 	process.Stdout, process.Stderr = s.t.Output(), s.t.Output()
 	s.check(process.Start())
 	s.t.Cleanup(func() {
-		cancel()
 		_ = process.Process.Kill()
 		_ = process.Wait()
-		all.Wait()
 	})
 }
 
@@ -216,36 +224,52 @@ func (s *shop) dealt(name string) int {
 	return q.Stats().Deleted
 }
 
-// One function launches for two clusters, for each with its role and with nothing else,
-// and says so on its bus.
-func TestOneFunctionServesTwoClusters(t *testing.T) {
-	s := openShop(t, "")
-	s.work()
+// One process launches for two clusters, as a function or as a poller: for each with its
+// role and with nothing else, and says so on its bus.
+func TestOneProcessServesTwoClusters(t *testing.T) {
+	for name, by := range map[string]struct {
+		start func(s *shop)
+		// own is what the process does by its own role.
+		own []string
+	}{
+		"function": {(*shop).work, []string{"sqs:ChangeMessageVisibility", "sts:AssumeRole"}},
+		"poller": {func(s *shop) { s.process("METRICS_PORT=0", "HEALTH_PROBE_PORT=0") },
+			[]string{"sqs:ChangeMessageVisibility", "sqs:DeleteMessage", "sqs:ReceiveMessage", "sts:AssumeRole"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := openShop(t, "")
+			by.start(s)
+			s.launches()
+			s.strangers()
+			own := s.guard.Used()[sharedRole]
+			if did := slices.Sorted(maps.Keys(own)); !slices.Equal(did, by.own) || own["sts:AssumeRole"] != 2 {
+				t.Errorf("by its own role it did %v", own)
+			}
+			if denied := s.guard.Denied(); len(denied) > 0 {
+				t.Errorf("denied was %v", denied)
+			}
+		})
+	}
+}
+
+// launches asks for an instance in each cluster.
+func (s *shop) launches() {
+	s.t.Helper()
 	s.ask(s.intent(ours, "one"), ours, ours, ours)
 	s.ask(s.intent(theirs, "two"), theirs, theirs, theirs)
 	s.until("both launches", func() bool {
 		return slices.Equal(s.launched(ours), []string{"one"}) && slices.Equal(s.launched(theirs), []string{"two"}) &&
 			s.dealt(ours+"-joist-launcher") == 1 && s.dealt(theirs+"-joist-launcher") == 1
 	})
-	for _, cluster := range []string{ours, theirs} {
-		inbox, _ := s.broker.Lookup(cluster + "-joist-lifecycle")
-		if n := inbox.Stats().Visible; n != 1 {
-			t.Errorf("%d facts came to %s", n, cluster)
-		}
-	}
 	used := s.guard.Used()
 	for _, cluster := range []string{ours, theirs} {
+		if n := s.lie(cluster + "-joist-lifecycle"); n != 1 {
+			s.t.Errorf("%d facts came to %s", n, cluster)
+		}
 		if by := used[roleOf(cluster)]; by["ec2:CreateFleet"] == 0 || by["events:PutEvents"] != 1 || by["s3:GetObject"] == 0 || by["sqs:ChangeMessageVisibility"] != 0 {
-			t.Errorf("for %s it did %v", cluster, by)
+			s.t.Errorf("for %s it did %v", cluster, by)
 		}
 	}
-	if diff := slices.Sorted(maps.Keys(used[sharedRole])); !slices.Equal(diff, []string{"sqs:ChangeMessageVisibility", "sts:AssumeRole"}) {
-		t.Errorf("by its own role the function does %v", diff)
-	}
-	if used[sharedRole]["sts:AssumeRole"] != 2 || len(s.guard.Denied()) > 0 {
-		t.Errorf("%d roles were taken, and denied was %v", used[sharedRole]["sts:AssumeRole"], s.guard.Denied())
-	}
-	s.strangers()
 }
 
 // strangers are orders that lie in the wrong queue, or are of the wrong cluster. The role
