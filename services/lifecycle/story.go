@@ -46,20 +46,18 @@ func (s *Service) within(c *karpenter.NodeClaim, e event.Envelope) {
 // ending is within for a notice. AWS warns, and then tells of each step: what it said first
 // led to the rest, and is what the rest hangs below.
 func (s *Service) ending(c *karpenter.NodeClaim, e event.Envelope) {
-	if s.remember(c, e) {
-		s.within(c, e)
+	s.remember(c, e)
+	// What is remembered may have come to nothing: the write before was lost.
+	if written := scheduling.StoryOf(c); e.Traceparent != "" && (written == nil || written.Correlation != e.Correlation) {
+		annotate(c, scheduling.StoryAnnotation, e.Traceparent)
 	}
 }
 
-// remember is ending where nothing is written on the claim; it reports whether the story is
-// another than it was.
-func (s *Service) remember(c *karpenter.NodeClaim, e event.Envelope) bool {
-	known := s.storyOfClaim(c)
-	if known != nil && known.Correlation == e.Correlation {
-		return false
+// remember is ending where nothing is written on the claim.
+func (s *Service) remember(c *karpenter.NodeClaim, e event.Envelope) {
+	if known := s.storyOfClaim(c); known == nil || known.Correlation != e.Correlation {
+		s.stories.note(c.UID, e, s.Now())
 	}
-	s.stories.note(c.UID, e, s.Now())
-	return true
 }
 
 // storyOfClaim is the cause of what becomes of a claim; nil is none that is known.

@@ -9,6 +9,7 @@ import (
 
 	"github.com/joist-autoscaler/joist/services/lifecycle"
 	"github.com/joist-autoscaler/joist/shared/event"
+	"github.com/joist-autoscaler/joist/shared/fault"
 	"github.com/joist-autoscaler/joist/shared/host"
 	"github.com/joist-autoscaler/joist/shared/karpenter"
 	"github.com/joist-autoscaler/joist/shared/scheduling"
@@ -114,6 +115,22 @@ func TestALaunchThatIsAskedForAgainIsInItsStory(t *testing.T) {
 				t.Errorf("first %+v, then %+v", first[i], again[0])
 			}
 		})
+	}
+}
+
+// A notice that comes again because its claim could not be written is written with its story
+// all the same.
+func TestAStoryOutlivesALostWrite(t *testing.T) {
+	s := newSite(t)
+	s.running()
+	client := &picky{s.As("lifecycle"), "one-0", fault.Conflict}
+	s.start(client)
+	notice := s.notice(event.SpotInterruption, "i-1", "terminate")
+	s.handle(notice, fault.Conflict)
+	client.name = ""
+	s.handle(notice, "")
+	if c := s.claim("one-0"); c.Annotations[scheduling.StoryAnnotation] != notice.Traceparent {
+		t.Errorf("its annotations are %v", c.Annotations)
 	}
 }
 
