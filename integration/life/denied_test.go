@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	authorizationv1 "k8s.io/api/authorization/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -37,6 +38,7 @@ func (s *site) claimRights(without ...string) (restore func()) {
 	}
 	_, err = roles.Update(s.Context(), role, metav1.UpdateOptions{})
 	s.check(err)
+	s.until(20*time.Second, "without "+strings.Join(without, " and ")+" in effect", func() bool { return s.lacks(without) })
 	return func() {
 		now, err := roles.Get(s.Context(), "joist-lifecycle", metav1.GetOptions{})
 		s.check(err)
@@ -44,6 +46,26 @@ func (s *site) claimRights(without ...string) (restore func()) {
 		_, err = roles.Update(s.Context(), now, metav1.UpdateOptions{})
 		s.check(err)
 	}
+}
+
+// lacks reports whether the API server refuses the service account these verbs for
+// PersistentVolumeClaims, and none else. It learns of roles by a watch of its own, some time
+// after they were written; and a watch that it let begin before goes on without the right.
+func (s *site) lacks(verbs []string) bool {
+	s.Helper()
+	for _, verb := range []string{"list", "watch"} {
+		review, err := s.kube.AuthorizationV1().SubjectAccessReviews().Create(s.Context(), &authorizationv1.SubjectAccessReview{
+			Spec: authorizationv1.SubjectAccessReviewSpec{
+				User:               "system:serviceaccount:joist:joist-lifecycle",
+				ResourceAttributes: &authorizationv1.ResourceAttributes{Verb: verb, Resource: "persistentvolumeclaims"},
+			},
+		}, metav1.CreateOptions{})
+		s.check(err)
+		if review.Status.Allowed == slices.Contains(verbs, verb) {
+			return false
+		}
+	}
+	return true
 }
 
 // watched is a cache of PersistentVolumeClaims with the service account's rights.

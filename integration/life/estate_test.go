@@ -83,6 +83,19 @@ func (e *estate) step() error {
 	return e.service.Step(e.Ctx)
 }
 
+// still keeps lifecycle from looking while something is done.
+func (e *estate) still(do func()) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	do()
+}
+
+// sees reports whether lifecycle's cache has the node.
+func (e *estate) sees(node string) bool {
+	_, ok := e.config.Cache.Get(cluster.Nodes, cluster.Key{Name: node})
+	return ok
+}
+
 // restart is a new process of another configuration.
 func (e *estate) restart(gate lifecycle.Gate, repair lifecycle.Repair) {
 	e.mu.Lock()

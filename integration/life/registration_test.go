@@ -29,18 +29,22 @@ type birth struct {
 	name, provider string
 }
 
-// born is a claim that has its instance, as a binding leaves it.
+// born is a claim that has its instance, as a binding leaves it. It is launchable until
+// that is written, and so it has an intent that lifecycle may ask the launch of.
 func (e *estate) born(name string, serial int, startup ...corev1.Taint) birth {
 	e.Helper()
 	b := birth{e, name, fmt.Sprintf("aws:///ap-northeast-2a/i-%017x", serial)}
+	_, asked := intended(e.T, e.config.Blobs, "births", name)
 	c := &karpenter.NodeClaim{ObjectMeta: metav1.ObjectMeta{
 		Name: name, Finalizers: []string{karpenter.TerminationFinalizer},
 		Labels: map[string]string{
 			karpenter.NodePoolLabelKey: "births", corev1.LabelInstanceTypeStable: "m6i.large", corev1.LabelTopologyZone: "ap-northeast-2a",
 			corev1.LabelTopologyRegion: "ap-northeast-2", karpenter.CapacityTypeLabelKey: karpenter.CapacityTypeSpot,
 		},
-		Annotations: map[string]string{"joist.sh/admitted": time.Now().UTC().Format(time.RFC3339), karpenter.InstanceTaggedAnnotationKey: "true"},
+		Annotations: asked,
 	}}
+	c.Annotations["joist.sh/admitted"] = time.Now().UTC().Format(time.RFC3339)
+	c.Annotations[karpenter.InstanceTaggedAnnotationKey] = "true"
 	c.Spec.NodeClassRef = &karpenter.NodeClassReference{Group: karpenter.AWSGroup, Kind: "EC2NodeClass", Name: "default"}
 	c.Spec.Requirements = []karpenter.NodeSelectorRequirementWithMinValues{}
 	c.Spec.StartupTaints = startup
@@ -212,10 +216,15 @@ func (e *estate) conflicts() {
 	b.Say("%d rounds of others' writes while a node registered", writes.Load())
 }
 
+// twins are there both before lifecycle looks: a node that it sees alone is the claim's
+// own at once, and does not go without it any more.
 func (e *estate) twins() {
 	b := e.born("twin", 3)
-	b.joins("twin-a")
-	b.joins("twin-b")
+	e.still(func() {
+		b.joins("twin-a")
+		b.joins("twin-b")
+		e.Wait(time.Minute, "both nodes to be seen", func() bool { return e.sees("twin-a") && e.sees("twin-b") })
+	})
 	b.until("Registered", "False MultipleNodesFound")
 	b.until("Ready", "False UnhealthyDependents")
 	e.Check(e.Kube.CoreV1().Nodes().Delete(e.Ctx, "twin-a", metav1.DeleteOptions{}))

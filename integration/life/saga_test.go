@@ -102,27 +102,37 @@ func (m machine) disturbed() {
 	m.Cleanup(func() { stop(); writing.Wait() })
 }
 
-// replacement stores a plan of one claim that replaces others.
-func (s *site) replacement(name string) event.Ref {
-	s.Helper()
+// intended stores the intent of one claim, and gives what such a claim says of it.
+func intended(t *testing.T, blobs blob.Store, pool, name string) (event.Ref, map[string]string) {
+	t.Helper()
 	capacity := corev1.ResourceList{"cpu": resource.MustParse("2")}
-	ref, err := blob.Put(s.Context(), s.blobs, time.Now(), launchspec.Kind, launchspec.Intent{
-		ID: name, Cluster: "life", NodePool: "moved", Claims: []string{name},
+	ref, err := blob.Put(t.Context(), blobs, time.Now(), launchspec.Kind, launchspec.Intent{
+		ID: name, Cluster: "life", NodePool: pool, Claims: []string{name},
 		Fleet: cloud.FleetRequest{Token: name, Count: 1, CapacityType: cloud.Spot},
 		Types: map[string]launchspec.TypeFacts{"m6i.large": {Capacity: capacity, Allocatable: capacity, ZoneIDs: map[string]string{"eu-west-1a": "euw1-az1"}}},
 	})
-	s.check(err)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return ref, map[string]string{
+		launchspec.IntentTag: name, launchspec.IntentRefAnnotation: launchspec.FormatRef(ref), launchspec.BatchAnnotation: "/0",
+		launchspec.ClaimsAnnotation: "1", launchspec.CeilingAnnotation: `{"cpu":"2"}`,
+	}
+}
+
+// replacement stores a plan of one claim that replaces others.
+func (s *site) replacement(name string) event.Ref {
+	s.Helper()
+	ref, asked := intended(s.T, s.blobs, "moved", name)
 	c := karpenter.NodeClaim{ObjectMeta: metav1.ObjectMeta{
 		Name: name, Finalizers: []string{karpenter.TerminationFinalizer}, Labels: map[string]string{karpenter.NodePoolLabelKey: "moved"},
-		Annotations: map[string]string{
-			launchspec.IntentTag: name, launchspec.IntentRefAnnotation: launchspec.FormatRef(ref), launchspec.BatchAnnotation: "/0",
-			launchspec.ClaimsAnnotation: "1", launchspec.CeilingAnnotation: `{"cpu":"2"}`, karpenter.InstanceTaggedAnnotationKey: "true",
-		},
+		Annotations: asked,
 	}}
+	c.Annotations[karpenter.InstanceTaggedAnnotationKey] = "true"
 	c.Spec.NodeClassRef = &karpenter.NodeClassReference{Group: karpenter.AWSGroup, Kind: "EC2NodeClass", Name: "moved"}
 	c.Spec.Requirements = []karpenter.NodeSelectorRequirementWithMinValues{}
 	plan, err := blob.Put(s.Context(), s.blobs, time.Now(), scheduling.PlanKind, scheduling.Plan{Intents: []scheduling.PlannedIntent{{
-		ID: name, Ref: ref, NodePool: "moved", Claims: []scheduling.PlannedClaim{{Object: c, Ceiling: capacity, Pods: 2}},
+		ID: name, Ref: ref, NodePool: "moved", Claims: []scheduling.PlannedClaim{{Object: c, Ceiling: corev1.ResourceList{"cpu": resource.MustParse("2")}, Pods: 2}},
 	}}})
 	s.check(err)
 	return plan
