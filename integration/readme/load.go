@@ -1,6 +1,7 @@
 package readme
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"os"
@@ -63,8 +64,11 @@ func named(pattern *regexp.Regexp, text string) map[string]bool {
 func kinds(root string) (map[string]bool, error) {
 	all := map[string]bool{"deployment": true, "pod": true, "pods": true, "node": true, "nodes": true, "lease": true}
 	files, err := filepath.Glob(filepath.Join(root, "deploy/charts/joist-crd/files/*.yaml"))
-	if err != nil || len(files) == 0 {
-		return nil, fmt.Errorf("reading the definitions: %d files, %w", len(files), err)
+	if err != nil {
+		return nil, fmt.Errorf("finding the definitions: %w", err)
+	}
+	if len(files) == 0 {
+		return nil, errors.New("the chart of the definitions has none")
 	}
 	for _, file := range files {
 		text, err := os.ReadFile(file)

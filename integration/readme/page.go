@@ -28,40 +28,65 @@ type Unlabelled struct {
 // Snippets are a page's commands. begins are the programs that code within a line
 // begins with, if it is a command.
 func Snippets(page string, begins map[string]bool) (found []Snippet, unlabelled []Unlabelled) {
-	block, language, inside := Snippet{}, "", false
-	indented := func(line string) bool { return strings.HasPrefix(line, "    ") && begins[first(line)] }
+	r := reader{begins: begins}
 	for i, line := range strings.Split(page, "\n") {
-		number := i + 1
-		if mark := fence.FindStringSubmatch(line); mark != nil {
-			if inside && block.Text != "" {
-				found = append(found, block)
-			}
-			inside, language, block = !inside, mark[1], Snippet{}
-			continue
-		}
-		switch {
-		case inside && language == "sh":
-			if block.Line == 0 {
-				block.Line = number
-			}
-			block.Text += line + "\n"
-		case inside && language == "console":
-			if typed, ok := strings.CutPrefix(line, "$ "); ok {
-				found = append(found, Snippet{Line: number, Text: typed})
-			}
-		case inside && language == "" && begins[first(strings.TrimPrefix(line, "$ "))]:
-			unlabelled = append(unlabelled, Unlabelled{number, line})
-		case !inside && indented(line):
-			found = append(found, Snippet{Line: number, Text: strings.TrimSpace(line)})
-		case !inside:
-			for _, inline := range code.FindAllStringSubmatch(line, -1) {
-				if begins[first(inline[1])] && strings.Contains(inline[1], " ") {
-					found = append(found, Snippet{number, inline[1], true})
-				}
-			}
+		switch mark := fence.FindStringSubmatch(line); {
+		case mark != nil:
+			r.turn(mark[1])
+		case r.inside:
+			r.block(i+1, line)
+		default:
+			r.prose(i+1, line)
 		}
 	}
-	return found, unlabelled
+	return r.found, r.unlabelled
+}
+
+// reader goes through a page, line by line.
+type reader struct {
+	begins map[string]bool
+	// inside says that a block is open, of a language; open is what it has of a shell's.
+	inside   bool
+	language string
+	open     Snippet
+
+	found      []Snippet
+	unlabelled []Unlabelled
+}
+
+// turn opens or closes a block.
+func (r *reader) turn(language string) {
+	if r.inside && r.open.Text != "" {
+		r.found = append(r.found, r.open)
+	}
+	r.inside, r.language, r.open = !r.inside, language, Snippet{}
+}
+
+func (r *reader) block(number int, line string) {
+	typed, prompt := strings.CutPrefix(line, "$ ")
+	switch {
+	case r.language == "sh":
+		if r.open.Line == 0 {
+			r.open.Line = number
+		}
+		r.open.Text += line + "\n"
+	case r.language == "console" && prompt:
+		r.found = append(r.found, Snippet{Line: number, Text: typed})
+	case r.language == "" && r.begins[first(typed)]:
+		r.unlabelled = append(r.unlabelled, Unlabelled{number, line})
+	}
+}
+
+func (r *reader) prose(number int, line string) {
+	if strings.HasPrefix(line, "    ") && r.begins[first(line)] {
+		r.found = append(r.found, Snippet{Line: number, Text: strings.TrimSpace(line)})
+		return
+	}
+	for _, inline := range code.FindAllStringSubmatch(line, -1) {
+		if r.begins[first(inline[1])] && strings.Contains(inline[1], " ") {
+			r.found = append(r.found, Snippet{number, inline[1], true})
+		}
+	}
 }
 
 func first(line string) string {
