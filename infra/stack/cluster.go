@@ -39,6 +39,7 @@ func newCluster(stack awscdk.Stack, s shared, k config.Cluster) plane {
 	for _, service := range topology.Outside {
 		p.work(service)
 	}
+	p.people()
 	p.known()
 	p.board()
 	if s.config.Charts.Install {

@@ -57,6 +57,13 @@ var wildcards = map[string][]exception{
 	"launcher":     {documentsOf, logStreams, looks, machines, profilesOf},
 }
 
+// onlookers are the exceptions of people's policies.
+var onlookers = []exception{
+	documentsOf, looks, profilesOf,
+	{"AwsSolutions-IAM5", `/^Resource::arn:.*:(eks|events|iam|lambda):.*-joist-\*$/`, "Roles, functions and replays of the cluster have its prefix, and are read by it"},
+	{"AwsSolutions-IAM5", `/^Resource::arn:.*:eks:.*\/\*$/`, "Access entries and Pod Identity associations have names that EKS chooses, below the cluster's; they are read"},
+}
+
 // except writes the exceptions down at what they are of.
 func except(at constructs.IConstruct, exceptions ...exception) {
 	for _, e := range exceptions {

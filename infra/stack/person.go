@@ -1,0 +1,31 @@
+package stack
+
+import (
+	"github.com/aws/aws-cdk-go/awscdk/v2/awsiam"
+	"github.com/aws/jsii-runtime-go"
+
+	"github.com/joist-autoscaler/joist/infra/rights"
+)
+
+// people makes two policies, to be attached to whoever looks after the cluster: the app
+// knows of no persons, and whose roles there are is the account's own matter.
+func (p plane) people() {
+	for _, person := range []struct {
+		name, title, description string
+		write                    func() (rights.Document, error)
+	}{
+		{"operator", "Operator", "To look at Joist in the cluster " + p.cluster.Name + ": joist queues, dead and doctor, and what a replay would do", p.rights.Operator},
+		{"replayer", "Replayer", "To put dead letters of Joist in the cluster " + p.cluster.Name + " back, beside the operator's: joist replay --yes", p.rights.Replayer},
+	} {
+		document, err := person.write()
+		if err != nil {
+			// New has checked the scope.
+			panic(err)
+		}
+		policy := awsiam.NewCfnManagedPolicy(p.scope, jsii.String(person.title+"Policy"), &awsiam.CfnManagedPolicyProps{
+			ManagedPolicyName: jsii.String(p.cluster.Plan.Prefix + "-joist-" + person.name), Description: jsii.String(person.description), PolicyDocument: plain(document),
+		})
+		except(policy, onlookers...)
+		p.output(person.title+"PolicyArn", person.description, *policy.Ref())
+	}
+}

@@ -1,0 +1,76 @@
+package stack_test
+
+import (
+	"encoding/json"
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/joist-autoscaler/joist/infra/rights"
+	"github.com/joist-autoscaler/joist/shared/topology"
+)
+
+// Every cluster has a policy for who looks and one for who puts back, attached to nobody:
+// that is for the account to decide.
+func TestPeopleAreGivenPolicies(t *testing.T) {
+	everywhere(t, func(t *testing.T, name string, in synthesis) {
+		var names []string
+		for id, p := range in.of(t, "AWS::IAM::ManagedPolicy") {
+			names = append(names, p.text("ManagedPolicyName"))
+			for _, to := range []string{"Roles", "Users", "Groups"} {
+				if p.Properties[to] != nil {
+					t.Errorf("%s is attached to %v", id, p.Properties[to])
+				}
+			}
+			if text, _ := json.Marshal(p.Properties["PolicyDocument"]); len(text) > 6144 {
+				t.Errorf("%s has %d characters, and 6,144 are allowed", id, len(text))
+			}
+		}
+		slices.Sort(names)
+		want := []string{"prod-joist-operator", "prod-joist-replayer"}
+		switch name {
+		case "seoul":
+			want = []string{"seoul-joist-operator", "seoul-joist-replayer"}
+		case "clusters", "shared":
+			want = append(want, "staging-joist-operator", "staging-joist-replayer")
+		}
+		if diff := cmp.Diff(want, names); diff != "" {
+			t.Errorf("(-want +got):\n%s", diff)
+		}
+	})
+}
+
+// What is given is what package rights says, and the verbs of `joist` are tested with.
+func TestPeoplesPoliciesAreTheRights(t *testing.T) {
+	plan, err := topology.Of(topology.Cluster{Name: "prod"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	scope := rights.Scope{
+		Partition: "aws", Account: place.Account, Region: place.Region, Plan: plan, Bucket: "joist-prod-" + place.Account + "-" + place.Region, Prefix: "prod",
+		NodeRole: "arn:aws:iam::" + place.Account + ":role/KarpenterNodeRole-prod",
+	}
+	want := map[string]func() (rights.Document, error){"prod-joist-operator": scope.Operator, "prod-joist-replayer": scope.Replayer}
+	for id, p := range synth(t, "fresh").of(t, "AWS::IAM::ManagedPolicy") {
+		d, err := want[p.text("ManagedPolicyName")]()
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := statements(p.Properties["PolicyDocument"])
+		for i, s := range d.Statement {
+			same := i < len(got) && got[i]["Sid"] == s.Sid && got[i]["Effect"] == s.Effect && (got[i]["Condition"] != nil) == (len(s.Condition) > 0)
+			if !same || !cmp.Equal(list(got[i]["Action"]), anys(s.Action)) || !cmp.Equal(list(got[i]["Resource"]), anys(s.Resource)) {
+				t.Errorf("%s has %v, want %v", id, got[i], s)
+			}
+		}
+	}
+}
+
+func anys(texts []string) []any {
+	var out []any
+	for _, text := range texts {
+		out = append(out, text)
+	}
+	return out
+}
