@@ -69,8 +69,8 @@ func (h *hours) evicts(nodes ...int) (count int) {
 // shrinks takes one pod away. The latest goes first, as with a Deployment, which forgets
 // most.
 func (h *hours) shrinks() {
-	for i := len(h.pods) - 1; i >= 0; i-- {
-		if h.pods[i].ends.IsZero() {
+	for i, pod := range slices.Backward(h.pods) {
+		if pod.ends.IsZero() {
 			h.pods, h.fewer = slices.Delete(h.pods, i, i+1), append(h.fewer, h.now)
 			return
 		}
