@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -30,10 +31,7 @@ var alone = map[string]string{"CLUSTER_NAME": "prod", "AWS_REGION": "eu-west-1",
 
 // with is an environment with more variables.
 func with(env map[string]string, more ...string) map[string]string {
-	out := map[string]string{}
-	for name, value := range env {
-		out[name] = value
-	}
+	out := maps.Clone(env)
 	for i := 0; i < len(more); i += 2 {
 		out[more[i]] = more[i+1]
 	}
