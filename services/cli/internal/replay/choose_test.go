@@ -1,7 +1,9 @@
 package replay_test
 
 import (
+	"maps"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -33,9 +35,7 @@ func body(t *testing.T, n int, ago time.Duration) []byte {
 func letter(t *testing.T, id string, text []byte, more map[string]string) deadletter.Letter {
 	t.Helper()
 	attributes := map[string]string{host.ParkedAttribute: now.Format(time.RFC3339), host.KindAttribute: "bug", host.ReasonAttribute: "No such Instance"}
-	for key, value := range more {
-		attributes[key] = value
-	}
+	maps.Copy(attributes, more)
 	return deadletter.Reader{Service: "lifecycle", Cluster: event.Cluster{Name: "prod"}}.Read(queue.Message{ID: id, Body: text, Sent: now, Attributes: attributes}, now)
 }
 
@@ -79,16 +79,13 @@ func TestTakes(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			got := ""
+			var taken []string
 			for _, l := range []deadletter.Letter{good, expired, poison, cut, stale} {
 				if m.Takes(&l) {
-					got += " " + l.ID
+					taken = append(taken, l.ID)
 				}
 			}
-			if got != "" {
-				got = got[1:]
-			}
-			if got != test.takes {
+			if got := strings.Join(taken, " "); got != test.takes {
 				t.Errorf("it takes %q, want %q", got, test.takes)
 			}
 		})
