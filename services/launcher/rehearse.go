@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -59,8 +58,7 @@ func suspected(problem *event.Problem, tags map[string]string) *event.Problem {
 	if problem == nil || problem.Reason == event.DependenciesNotReady || len(tags) == 0 {
 		return problem
 	}
-	problem.Message += fmt.Sprintf("; if the stack of the cluster lists nodeTags, see whether it has each key of spec.tags: %s",
-		strings.Join(slices.Sorted(maps.Keys(tags)), ", "))
+	problem.Message += "; if the stack of the cluster lists nodeTags, see whether it has each key of spec.tags: " + strings.Join(slices.Sorted(maps.Keys(tags)), ", ")
 	return problem
 }
 
