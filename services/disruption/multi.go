@@ -12,7 +12,7 @@ const (
 	// setMost is how many nodes go by one command. Upstream looks at 100 (B153), takes
 	// as many as it can, and has one command at a time. Here a pass finds many: smaller
 	// ones spend pods where they save most, and lose less if they are rolled back.
-	setMost = 25
+	setMost = 20
 	// setsMost is how many sets one pass looks for: it bounds the time that a pass takes,
 	// and a later one goes on.
 	setsMost = 12
