@@ -44,7 +44,7 @@ var contexts = map[string]map[string]any{
 		"clusterName": "prod", "region": "eu-west-1", "environment": "LOG_LEVEL=debug,OTEL_EXPORTER_OTLP_ENDPOINT=http://collector:4318", "account": "111122223333", "nodeAccess": "awsAuth", "nodeProfiles": "instanceProfile",
 		"oidcProvider": "arn:aws:iam::111122223333:oidc-provider/oidc.eks.eu-west-1.amazonaws.com/id/0123456789ABCDEF", "namespace": "karpenter",
 		"cloudWatchMetrics": "tcp://cloudwatch-agent.amazon-cloudwatch:25888",
-		"alarmTopic": "arn:aws:sns:eu-west-1:111122223333:oncall", "spotServiceLinkedRole": "true",
+		"alarmTopic":        "arn:aws:sns:eu-west-1:111122223333:oncall", "spotServiceLinkedRole": "true",
 		"installCharts": "true", "images": "111122223333.dkr.ecr.eu-west-1.amazonaws.com/joist", "charts": "../../deploy/charts",
 		"kubectlRole": "arn:aws:iam::111122223333:role/deployer", "kubectlLayer": "arn:aws:lambda:eu-west-1:111122223333:layer:kubectl:1",
 		"subnets": "subnet-0a1b2c3d,subnet-0b1c2d3e", "securityGroups": "sg-0c1d2e3f",

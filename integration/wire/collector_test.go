@@ -91,7 +91,7 @@ func (c *collector) named(name string) []span {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	begins, open := strings.CutSuffix(name, "*")
-	return slices.DeleteFunc(slices.Clone(c.spans), func(s span) bool { return s.name != name && !(open && strings.HasPrefix(s.name, begins)) })
+	return slices.DeleteFunc(slices.Clone(c.spans), func(s span) bool { return s.name != name && (!open || !strings.HasPrefix(s.name, begins)) })
 }
 
 // of is a span by its trace and id.

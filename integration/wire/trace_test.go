@@ -80,7 +80,7 @@ func (w *traced) whole(begins string, then ...string) span {
 		if missing < 0 {
 			return top
 		}
-		why = then[missing] + " is missing below " + top.String() + ":\n" + w.collector.trace(top.trace)
+		why = then[missing] + " is missing below " + top.String() + ":\n" + w.trace(top.trace)
 	}
 	w.t.Fatalf("no %q leads to all of %q: %s", begins, then, why)
 	return span{}
