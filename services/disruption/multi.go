@@ -18,9 +18,6 @@ const (
 	setsMost = 12
 	// repairsMost is how often a set is tried again without the nodes that spoil it.
 	repairsMost = 4
-	// fallsMost is after how many smaller sets in a row that are worse than the best no
-	// better one is expected.
-	fallsMost = 2
 	// patience is what a further pod must save at least to be moved in the same command,
 	// in what a pod of the largest set saves on average.
 	patience = 1.0
@@ -30,20 +27,19 @@ const (
 )
 
 // multiNode looks for sets of nodes that can go together, the most wasteful first,
-// until no set is found any more, and then one of other nodes. Each counts on those
-// before it.
+// until no set is found any more, and then for sets of other nodes. Each counts on
+// those before it.
 func (p *pass) multiNode() {
 	p.worth = consolidation.NewWorth(&p.snapshot, p.stock)
 	fair := p.worth.PerPod(p.free(MultiNode))
+	find := func() *attempt { return p.bestSet(p.within(p.wasting())) }
 	for range setsMost {
-		best := p.bestSet(p.within(p.wasting()))
+		best := find()
 		if best == nil {
-			if best = p.drawn(); best != nil && !p.later(best, fair) {
-				p.take(best)
-			}
-			break
+			find = p.drawn
+			best = find()
 		}
-		if p.later(best, fair) {
+		if best == nil || p.later(best, fair) {
 			break
 		}
 		p.take(best)
@@ -82,23 +78,23 @@ func (p *pass) within(list []*candidate.Candidate) []*candidate.Candidate {
 	return list[:min(len(list), setMost)]
 }
 
-// bestSet tries the first nodes of a list, so many and a fifth fewer, and so on. More nodes
-// save more, and move more pods for each dollar: the set is taken beyond which a further
-// pod saves less than one of the largest set does on average. The rest has its turn after it.
+// bestSet tries the first nodes of a list, so many and a fifth fewer, and so on, until
+// that makes it worse. More nodes save more, and move more pods for each dollar: the set is
+// taken beyond which a further pod saves less than one of the largest set does on average.
+// The rest has its turn after it.
 func (p *pass) bestSet(list []*candidate.Candidate) *attempt {
 	var best *attempt
-	each, falls := 0.0, 0
+	each := 0.0
 	better := func(a *attempt) bool { return best == nil || a.gain(each) > best.gain(each) }
-	for n := len(list); n > 1 && falls < fallsMost; n = n * 4 / 5 {
+	for n := len(list); n > 1; n = n * 4 / 5 {
 		a := p.repaired(list[:n], better)
-		switch {
-		case a != nil && best == nil:
-			best, each = a, patience*a.SavedPerHour/float64(a.PodsMoved)
-		case a != nil:
-			best, falls = a, 0
-		case best != nil:
-			falls++
+		if a == nil && best != nil {
+			break
 		}
+		if a != nil && best == nil {
+			each = patience * a.SavedPerHour / float64(a.PodsMoved)
+		}
+		best = cmp.Or(a, best)
 	}
 	return best
 }
