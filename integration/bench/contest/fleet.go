@@ -76,6 +76,20 @@ func (c *Consolidation) SavedBy(moves int) float64 {
 	return c.Before - after
 }
 
+// SavedAlong is SavedBy with a share of the command that is under way at so many moves:
+// as much of its saving as it has moved of its pods. A planner whose commands are large is
+// not behind one whose commands are small because one of them is not done.
+func (c *Consolidation) SavedAlong(moves int) float64 {
+	moved, after := 0, c.Before
+	for _, s := range c.Steps {
+		if moved+s.PodsMoved > moves {
+			return c.Before - after + (after-s.After)*float64(moves-moved)/float64(s.PodsMoved)
+		}
+		moved, after = moved+s.PodsMoved, s.After
+	}
+	return c.Before - after
+}
+
 // FleetJudge says what is wrong with a consolidation, and what no repack can cost
 // less than.
 type FleetJudge interface {

@@ -47,6 +47,11 @@ func TestConsolidationsAreMeasured(t *testing.T) {
 			t.Errorf("%d moves save %f, want %f", moves, is, saved)
 		}
 	}
+	for moves, saved := range map[int]float64{0: 0, 4: 1, 8: 2, 10: 2.25, 12: 2.5, 99: 2.5} {
+		if is := got.SavedAlong(moves); is != saved {
+			t.Errorf("along the curve %d moves save %f, want %f", moves, is, saved)
+		}
+	}
 }
 
 func TestBadConsolidationsFailAloud(t *testing.T) {

@@ -16,7 +16,7 @@ func Fleets(rows []contest.FleetRow) string {
 	t := table.NewWriter()
 	t.SetStyle(plainStyle())
 	t.AppendHeader(table.Row{
-		"SCENARIO", "PLANNER", "NODES", "AFTER", "$/HOUR", "AFTER", "BOUND", "OVER BOUND", "COMMANDS", "PODS", "MOVED", "SAVED AT\nEQUAL MOVES", "CPU S", "RATIO", "RSS MB", "",
+		"SCENARIO", "PLANNER", "NODES", "AFTER", "$/HOUR", "AFTER", "BOUND", "OVER BOUND", "COMMANDS", "PODS", "MOVED", "SAVED AT\nEQUAL MOVES", "ALONG\nTHE CURVE", "CPU S", "RATIO", "RSS MB", "",
 	})
 	for i := range rows {
 		row := &rows[i]
@@ -24,12 +24,12 @@ func Fleets(rows []contest.FleetRow) string {
 			c := &row.Results[j]
 			t.AppendRow(table.Row{
 				row.Scenario, c.Planner, row.Nodes, c.NodesAfter, money(c.Before), money(c.After), money(row.Bound), over(row, c),
-				len(c.Steps), c.Pods, c.PodsMoved, money(c.SavedBy(fewestMoves(row))), fmt.Sprintf("%.3f", c.UserS), cpuRatio(row, c), fmt.Sprintf("%.0f", c.PeakRSSMB), fleetVerdict(c),
+				len(c.Steps), c.Pods, c.PodsMoved, money(c.SavedBy(fewestMoves(row))), money(c.SavedAlong(fewestMoves(row))), fmt.Sprintf("%.3f", c.UserS), cpuRatio(row, c), fmt.Sprintf("%.0f", c.PeakRSSMB), fleetVerdict(c),
 			})
 		}
 	}
 	var columns []table.ColumnConfig
-	for n := 3; n <= 15; n++ {
+	for n := 3; n <= 16; n++ {
 		columns = append(columns, table.ColumnConfig{Number: n, Align: text.AlignRight, AlignHeader: text.AlignRight})
 	}
 	t.SetColumnConfigs(columns)
@@ -109,7 +109,7 @@ func (r Record) fleets() string {
 		return ""
 	}
 	t := table.NewWriter()
-	t.AppendHeader(table.Row{"cluster", "nodes", "after", "$/h", "after", "over bound", "commands", "pods moved", "saved at equal moves", "CPU", ""})
+	t.AppendHeader(table.Row{"cluster", "nodes", "after", "$/h", "after", "over bound", "commands", "pods moved", "saved at equal moves", "along the curve", "CPU", ""})
 	for i := range r.Fleets {
 		row := &r.Fleets[i]
 		if len(row.Results) != 2 {
@@ -120,16 +120,17 @@ func (r Record) fleets() string {
 		t.AppendRow(table.Row{
 			row.Kind, thousands(row.Nodes), both(strconv.Itoa(ours.NodesAfter), strconv.Itoa(theirs.NodesAfter)), money(ours.Before), both(fleetPrice(ours), fleetPrice(theirs)),
 			both(over(row, ours), over(row, theirs)), both(strconv.Itoa(len(ours.Steps)), strconv.Itoa(len(theirs.Steps))), both(thousands(ours.PodsMoved), thousands(theirs.PodsMoved)),
-			fmt.Sprintf("%s at %s", both(money(ours.SavedBy(at)), money(theirs.SavedBy(at))), thousands(at)), both(fleetCPU(ours), fleetCPU(theirs)), cpuRatio(row, theirs),
+			fmt.Sprintf("%s at %s", both(money(ours.SavedBy(at)), money(theirs.SavedBy(at))), thousands(at)), both(money(ours.SavedAlong(at)), money(theirs.SavedAlong(at))), both(fleetCPU(ours), fleetCPU(theirs)), cpuRatio(row, theirs),
 		})
 	}
 	var columns []table.ColumnConfig
-	for n := 2; n <= 11; n++ {
+	for n := 2; n <= 12; n++ {
 		columns = append(columns, table.ColumnConfig{Number: n, Align: text.AlignRight})
 	}
 	t.SetColumnConfigs(columns)
 	return "Both also consolidated clusters until nothing was left to do, without waits and with every command carried out at once. The checker replayed each command. " +
-		"The bound is that of a repack of all pods. CPU is that of deciding; Karpenter's second simulation before each command and its search for drift are left out, and it may decide for " + r.FleetLimit + ".\n\n" +
+		"The bound is that of a repack of all pods. CPU is that of deciding; Karpenter's second simulation before each command and its search for drift are left out, and it may decide for " + r.FleetLimit + ". " +
+		"*Saved at equal moves* is what whole commands had saved that moved as many pods as the planner did that moved fewer; *along the curve* adds of the command that was under way the share of its pods.\n\n" +
 		t.RenderMarkdown() + "\n\n"
 }
 
