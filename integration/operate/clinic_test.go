@@ -16,6 +16,7 @@ import (
 	"github.com/joist-autoscaler/joist/integration/fakeaws/account"
 	fakeec2 "github.com/joist-autoscaler/joist/integration/fakeaws/ec2"
 	"github.com/joist-autoscaler/joist/integration/fakeaws/guard"
+	"github.com/joist-autoscaler/joist/integration/fakeaws/stack"
 	fakests "github.com/joist-autoscaler/joist/integration/fakeaws/sts"
 	"github.com/joist-autoscaler/joist/services/cli"
 	"github.com/joist-autoscaler/joist/shared/blob"
@@ -25,6 +26,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/memblob"
 	"github.com/joist-autoscaler/joist/shared/memcloud"
 	"github.com/joist-autoscaler/joist/shared/scheduling"
+	"github.com/joist-autoscaler/joist/shared/topology"
 )
 
 const (
@@ -34,8 +36,6 @@ const (
 	issuer     = "oidc.eks.eu-west-1.amazonaws.com/id/ABC"
 	// lifecycleRole is Pod Identity's to give, and podRole an annotation's.
 	lifecycleRole = "arn:aws:iam::123456789012:role/prod-joist-lifecycle"
-	plannerRole   = "arn:aws:iam::123456789012:role/prod-joist-planner"
-	podsTrust     = `{"Statement":[{"Effect":"Allow","Principal":{"Service":"pods.eks.amazonaws.com"},"Action":["sts:AssumeRole","sts:TagSession"]}]}`
 )
 
 // clinic is a whole installation to be examined.
@@ -69,7 +69,8 @@ func open(t *testing.T) *clinic {
 		},
 		Issuer: "https://" + issuer, Profiles: map[string]string{"KarpenterNodeInstanceProfile-prod": "KarpenterNodeRole-prod"}, Pods: map[string]string{"joist/joist-lifecycle": lifecycleRole},
 	}, kube: healthy(), tools: map[string]string{"helm": "v3.19.0+g1", "kubectl": "Client Version: v1.36.1\nKustomize Version: v5", "aws": "aws-cli/2.31.0 Python/3.13"}}
-	c.staff(t)
+	made := deployed(t, "fresh")
+	c.staff(t, made)
 	model := memcloud.New(memcloud.Options{Now: time.Now, Seed: 1, Region: "eu-west-1"})
 	c.cloud = model
 	c.world = start(t, c.account, fakeec2.New(model), fakests.New(model))
@@ -80,34 +81,72 @@ func open(t *testing.T) *clinic {
 	model.AddSecurityGroup(cloud.SecurityGroup{ID: "sg-1", Name: "nodes", Tags: tags})
 	for _, q := range c.plan.Queues {
 		c.policy(t, q.Name, sendPolicy)
-		if q.Service != "lifecycle" {
-			c.account.Functions["prod-joist-"+q.Service] = account.Function{
-				Role: "arn:aws:iam::123456789012:role/prod-joist-" + q.Service, TimeoutSeconds: int(q.Timeout.Seconds()), Mappings: map[string]string{"arn:aws:sqs:eu-west-1:123456789012:" + q.Name: "Enabled"},
-			}
-		}
 	}
+	c.equip(made)
 	c.blobs = memblob.New(memblob.Options{Now: c.clock.Now, Seed: 1})
 	c.write(t, scheduling.SnapshotKind, scheduling.Snapshot{Taken: c.clock.Now(), Cluster: "prod"})
 	c.write(t, catalog.Kind, catalog.Catalogue{AsOf: c.clock.Now()})
 	return c
 }
 
+// equip gives the account the functions that the template has, with their mappings.
+func (c *clinic) equip(made stack.Stack) {
+	clear(c.account.Functions)
+	for _, f := range made.Functions {
+		c.account.Functions[f.FunctionName] = account.Function{Role: f.Role, TimeoutSeconds: f.Timeout, Environment: f.Environment.Variables, Mappings: map[string]string{}}
+	}
+	for _, m := range made.Mappings {
+		c.account.Functions[template.Name(m.FunctionName)].Mappings[m.EventSourceArn] = "Enabled"
+	}
+}
+
+// share lets the cluster be one of two that share functions.
+func (c *clinic) share(t *testing.T) {
+	t.Helper()
+	made := deployed(t, "shared")
+	for _, service := range topology.Outside {
+		delete(c.account.Roles, "prod-joist-"+service)
+	}
+	c.staff(t, made)
+	c.equip(made)
+	plan, err := topology.Of(topology.Cluster{Name: "prod", Functions: "joist-all"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	employ(t, c.guard, scopeOf(plan))
+}
+
 // staff gives the account the services' roles as the template has them, and lets IAM's
 // simulator judge by their policies.
-func (c *clinic) staff(t *testing.T) {
+func (c *clinic) staff(t *testing.T, made stack.Stack) {
 	t.Helper()
-	deployment, err := guard.Read(deployed(t), guard.Place{Partition: "aws", Account: "123456789012", Region: "eu-west-1"})
+	deployment, err := guard.Read(made, guard.Place{Partition: "aws", Account: "123456789012", Region: "eu-west-1"})
 	if err != nil {
 		t.Fatal(err)
 	}
 	c.roles = deployment.Roles
+	trusts := map[string]string{}
+	for _, r := range made.Roles {
+		trusts[r.RoleName] = string(r.AssumeRolePolicyDocument)
+	}
 	for name, role := range c.roles {
 		if _, there := c.account.Roles[name]; !there {
-			c.account.Roles[name] = account.Role{ARN: role.ARN, Trust: podsTrust}
+			c.account.Roles[name] = account.Role{ARN: role.ARN, Trust: trusts[name]}
 		}
 	}
+	// The simulator reads no role's trust policy: it judges the taking of a role by the taker
+	// alone, as if the role trusted all of the account
+	// (https://github.com/aws/aws-cli/issues/10314).
+	trusting, err := evaluator.Parse("trust", []byte(`{"Version":"2012-10-17","Statement":[{"Effect":"Allow","Principal":{"AWS":"arn:aws:iam::123456789012:root"},"Action":"sts:AssumeRole"}]}`))
+	if err != nil {
+		t.Fatal(err)
+	}
 	c.account.Judge = func(arn, action, resource string, context map[string][]string) string {
-		decision, err := evaluator.Policies{Identity: c.roles[template.Name(arn)].Policies}.Evaluate(evaluator.Request{
+		policies := evaluator.Policies{Identity: c.roles[template.Name(arn)].Policies}
+		if action == "sts:AssumeRole" {
+			policies.Resource = []evaluator.Policy{trusting}
+		}
+		decision, err := policies.Evaluate(evaluator.Request{
 			Principal: evaluator.Principal{Kind: evaluator.Role, Name: arn}, Action: action, Resource: resource, Owner: "123456789012", Context: context,
 		})
 		switch {

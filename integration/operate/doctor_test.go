@@ -52,10 +52,10 @@ func TestDoctorFinds(t *testing.T) {
 			c.broker.Queue(q.Name, memqueue.QueueOptions{Visibility: q.Visibility, Retention: q.Retention})
 		}, "redrive-missing"},
 		{"visibility", func(_ *testing.T, c *clinic) {
-			c.account.Functions["prod-joist-planner"] = account.Function{Role: plannerRole, TimeoutSeconds: 151, Mappings: c.account.Functions["prod-joist-planner"].Mappings}
+			c.reconfigure("prod-joist-planner", func(f *account.Function) { f.TimeoutSeconds++ })
 		}, "visibility-short"},
 		{"mapping", func(_ *testing.T, c *clinic) {
-			c.account.Functions["prod-joist-planner"] = account.Function{Role: plannerRole, TimeoutSeconds: 150}
+			clear(c.account.Functions["prod-joist-planner"].Mappings)
 		}, "mapping-missing"},
 		{"A029 spot role", func(_ *testing.T, c *clinic) { delete(c.account.Roles, "AWSServiceRoleForEC2Spot") }, "spot-role"},
 		{"A037 node role", func(_ *testing.T, c *clinic) { delete(c.account.Roles, "KarpenterNodeRole-prod") }, "node-role-missing"},

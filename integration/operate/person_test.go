@@ -48,26 +48,34 @@ func guardOf(t *testing.T, plan topology.Plan) *guard.Guard {
 		Place: guard.Place{Partition: "aws", Account: scope.Account, Region: scope.Region}, Cloud: memcloud.New(memcloud.Options{Now: time.Now, Seed: 1}),
 		Resources: map[string][]evaluator.Policy{},
 	}
-	parsed := func(name string, d rights.Document, err error) evaluator.Policy {
-		if err != nil {
-			t.Fatal(err)
-		}
-		policy, err := evaluator.Parse(name, d.JSON())
-		if err != nil {
-			t.Fatal(err)
-		}
-		return policy
+	employ(t, g, scope)
+	for _, q := range plan.Queues {
+		g.Resources["arn:aws:sqs:eu-west-1:123456789012:"+q.Name] = []evaluator.Policy{parsed(t, q.Name, scope.Queue(q), nil)}
+		g.Resources["arn:aws:sqs:eu-west-1:123456789012:"+q.Dead] = []evaluator.Policy{parsed(t, q.Dead, scope.Dead(q), nil)}
 	}
+	g.Resources["arn:aws:sqs:eu-west-1:123456789012:"+plan.AuditDead] = []evaluator.Policy{parsed(t, plan.AuditDead, scope.RuleDead(plan.AuditDead), nil)}
+	return g
+}
+
+// employ gives people the policies that the app makes for them.
+func employ(t *testing.T, g *guard.Guard, scope rights.Scope) {
+	t.Helper()
 	look, lookErr := scope.Operator()
 	put, putErr := scope.Replayer()
-	g.Enter(operator, guard.Role{ARN: lookerRole, Policies: []evaluator.Policy{parsed("operator", look, lookErr)}})
-	g.Enter(replayer, guard.Role{ARN: onCallRole, Policies: []evaluator.Policy{parsed("operator", look, lookErr), parsed("replayer", put, putErr)}})
-	for _, q := range plan.Queues {
-		g.Resources["arn:aws:sqs:eu-west-1:123456789012:"+q.Name] = []evaluator.Policy{parsed(q.Name, scope.Queue(q), nil)}
-		g.Resources["arn:aws:sqs:eu-west-1:123456789012:"+q.Dead] = []evaluator.Policy{parsed(q.Dead, scope.Dead(q), nil)}
+	g.Enter(operator, guard.Role{ARN: lookerRole, Policies: []evaluator.Policy{parsed(t, "operator", look, lookErr)}})
+	g.Enter(replayer, guard.Role{ARN: onCallRole, Policies: []evaluator.Policy{parsed(t, "operator", look, lookErr), parsed(t, "replayer", put, putErr)}})
+}
+
+func parsed(t *testing.T, name string, d rights.Document, err error) evaluator.Policy {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
 	}
-	g.Resources["arn:aws:sqs:eu-west-1:123456789012:"+plan.AuditDead] = []evaluator.Policy{parsed(plan.AuditDead, scope.RuleDead(plan.AuditDead), nil)}
-	return g
+	policy, err := evaluator.Parse(name, d.JSON())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return policy
 }
 
 // TestRightsAreThoseThatVerbsUse: all of this package's tests run with the rights of

@@ -13,10 +13,11 @@ import (
 	"github.com/joist-autoscaler/joist/integration/fakeaws/stack"
 )
 
-// deployed is what the CDK app makes for the cluster: a golden file of its tests.
-func deployed(t *testing.T) stack.Stack {
+// deployed is what the CDK app makes for the cluster: a golden file of its tests, "fresh"
+// or, where clusters share functions, "shared".
+func deployed(t *testing.T, golden string) stack.Stack {
 	t.Helper()
-	text, err := os.ReadFile("../../infra/stack/testdata/fresh.template.json")
+	text, err := os.ReadFile("../../infra/stack/testdata/" + golden + ".template.json")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -33,7 +34,7 @@ func deployed(t *testing.T) stack.Stack {
 // leave what they cannot deliver, `joist queues` looks.
 func TestEveryDeadLetterQueueIsShown(t *testing.T) {
 	wanted := map[string]bool{}
-	s := deployed(t)
+	s := deployed(t, "fresh")
 	for _, q := range s.Queues {
 		if r := q.RedrivePolicy; r != nil {
 			wanted[template.Name(r.DeadLetterTargetArn)] = true

@@ -33,6 +33,8 @@ type Function struct {
 	TimeoutSeconds int
 	// Mappings are the states of event source mappings by the ARNs of their queues.
 	Mappings map[string]string
+	// Environment is what it is told.
+	Environment map[string]string
 }
 
 // Service answers from its tables.
@@ -77,7 +79,7 @@ func (s *Service) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case strings.HasPrefix(path, functions):
 		s.function(w, strings.TrimSuffix(strings.TrimPrefix(path, functions), "/configuration"))
 	case strings.TrimSuffix(path, "/") == mappings:
-		s.mappings(w, r.URL.Query().Get("FunctionName"))
+		s.mappings(w, r.URL.Query().Get("EventSourceArn"))
 	default:
 		s.cluster(w, r)
 	}
@@ -91,14 +93,17 @@ func (s *Service) function(w http.ResponseWriter, name string) {
 	case !there:
 		refuse(w, http.StatusNotFound, "ResourceNotFoundException", "Function not found: "+name)
 	default:
-		write(w, http.StatusOK, map[string]any{"FunctionName": name, "Timeout": f.TimeoutSeconds, "Role": f.Role})
+		write(w, http.StatusOK, map[string]any{"FunctionName": name, "Timeout": f.TimeoutSeconds, "Role": f.Role, "Environment": map[string]any{"Variables": f.Environment}})
 	}
 }
 
-func (s *Service) mappings(w http.ResponseWriter, name string) {
+// mappings are a queue's, whichever functions they hand its messages to.
+func (s *Service) mappings(w http.ResponseWriter, queue string) {
 	list := []map[string]string{}
-	for arn, state := range s.Functions[name].Mappings {
-		list = append(list, map[string]string{"EventSourceArn": arn, "State": state})
+	for name, f := range s.Functions {
+		if state, there := f.Mappings[queue]; there {
+			list = append(list, map[string]string{"EventSourceArn": queue, "FunctionArn": "arn:aws:lambda:eu-west-1:123456789012:function:" + name, "State": state})
+		}
 	}
 	write(w, http.StatusOK, map[string]any{"EventSourceMappings": list})
 }

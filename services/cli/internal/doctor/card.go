@@ -31,6 +31,9 @@ type Card struct {
 	// Profiles says that node classes name a role, so that the launcher keeps their
 	// instance profiles.
 	Profiles bool
+	// Functions are those of the services, by service. One that takes the cluster's role
+	// works on the queue with its own.
+	Functions map[string]*Function
 }
 
 // Base are the conditions' keys of every request of a service, as IAM would see them:
@@ -71,9 +74,10 @@ func (c Card) Needs(service string) []Need {
 func (c Card) messages(service string) []Need {
 	var out []Need
 	if own, ok := c.Plan.Queue(service); ok {
-		out = append(out,
-			Need{Actions: []string{"sqs:ChangeMessageVisibility", "sqs:DeleteMessage", "sqs:ReceiveMessage"}, Resources: []string{c.Place.arn("sqs", own.Name)}},
-			Need{Actions: []string{"sqs:SendMessage"}, Resources: []string{c.Place.arn("sqs", own.Dead)}})
+		if !c.Functions[service].apart() {
+			out = append(out, c.work(own))
+		}
+		out = append(out, Need{Actions: []string{"sqs:SendMessage"}, Resources: []string{c.Place.arn("sqs", own.Dead)}})
 	}
 	for _, q := range c.Plan.Queues {
 		if slices.Contains(q.Senders, service) {
@@ -84,6 +88,22 @@ func (c Card) messages(service string) []Need {
 		out = append(out, Need{Actions: []string{"events:PutEvents"}, Resources: []string{c.Place.arn("events", "event-bus/"+c.Plan.Bus)}})
 	}
 	return out
+}
+
+// work is what it takes to work on a queue.
+func (c Card) work(q topology.Queue, more ...string) Need {
+	return Need{Actions: append([]string{"sqs:ChangeMessageVisibility", "sqs:DeleteMessage", "sqs:ReceiveMessage"}, more...), Resources: []string{c.Place.arn("sqs", q.Name)}}
+}
+
+// Taking are the needs of the role that a service's function has where it takes the
+// cluster's; none where it does not.
+func (c Card) Taking(service string) []Need {
+	fn := c.Functions[service]
+	own, ok := c.Plan.Queue(service)
+	if !ok || !fn.takes() {
+		return nil
+	}
+	return []Need{c.work(own, "sqs:GetQueueAttributes"), {Actions: []string{"sts:AssumeRole"}, Resources: []string{fn.Shared.Role}}}
 }
 
 // says are the types of facts that a service says.

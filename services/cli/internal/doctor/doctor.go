@@ -114,16 +114,6 @@ type Rule struct {
 	DeadARN, InputPath string
 }
 
-// Function is what Lambda says of a service's function.
-type Function struct {
-	// Role is its role's ARN.
-	Role    string
-	Timeout time.Duration
-	// Mappings are the ARNs of the queues that it is invoked for, and whether each is
-	// enabled.
-	Mappings map[string]bool
-}
-
 // NodeRole is the role of nodes.
 type NodeRole struct {
 	Name, ARN string
@@ -179,7 +169,7 @@ type Tool struct {
 func Examine(f Facts) []Finding {
 	var all []Finding
 	for _, check := range []func(Facts) []Finding{
-		queuesThere, redrives, times, deliveries, policies, functions, audit, letters,
+		queuesThere, redrives, times, deliveries, policies, functions, shared, audit, letters,
 		spotRole, nodeRole, access, discovery, rights, profiles,
 		incumbent, replicas, kinds, pods, trusts, unset,
 		fresh, skew, tools,

@@ -70,7 +70,7 @@ func sound(t *testing.T) doctor.Facts {
 		f.Queues[q.Name] = &doctor.Queue{
 			Name: q.Name, ARN: arn(q.Name), Visibility: q.Visibility, Retention: q.Retention, Policy: queuePolicy, DeadARN: arn(q.Dead), MaxReceives: q.MaxReceives,
 		}
-		f.Functions[q.Service] = &doctor.Function{Timeout: q.Timeout, Mappings: map[string]bool{arn(q.Name): true}}
+		f.Functions[q.Service] = &doctor.Function{Name: "prod-joist-" + q.Service, Role: "arn:aws:iam::1:role/prod-joist-" + q.Service, Timeout: q.Timeout, Mapped: true, Enabled: true}
 		for _, r := range plan.Rules {
 			if r.Service == q.Service {
 				f.Rules[q.Name] = append(f.Rules[q.Name], doctor.Rule{Name: r.Name, Bus: r.Bus, Pattern: r.Pattern, Enabled: true, DeadARN: arn(q.Dead), InputPath: r.InputPath})
@@ -128,10 +128,10 @@ func TestOneBadFact(t *testing.T) {
 		{"no redrive", func(f *doctor.Facts) { queue(*f).DeadARN = "" }, "redrive-missing", "", "RedrivePolicy"},
 		{"redrive elsewhere", func(f *doctor.Facts) { queue(*f).DeadARN = arn("other") }, "redrive-elsewhere", "other", ""},
 		{"redrive soon", func(f *doctor.Facts) { queue(*f).MaxReceives = 3 }, "redrive-soon", "after 3", ""},
-		{"visibility", func(f *doctor.Facts) { queue(*f).Visibility = 539 * time.Second }, "visibility-short", "6 times the 1m30s", "540"},
+		{"visibility", func(f *doctor.Facts) { queue(*f).Visibility = 539 * time.Second }, "visibility-short", "6 times the 1m30s of the function prod-joist-interruption", "540"},
 		{"A043 retention", func(f *doctor.Facts) { queue(*f).Retention = 299 * time.Second }, "retention-short", "", "300"},
-		{"no mapping", func(f *doctor.Facts) { f.Functions["planner"].Mappings = nil }, "mapping-missing", "prod-joist-planner", ""},
-		{"a mapping is disabled", func(f *doctor.Facts) { f.Functions["planner"].Mappings[arn("prod-joist-planner")] = false }, "mapping-disabled", "", "--enabled"},
+		{"no mapping", func(f *doctor.Facts) { f.Functions["planner"].Mapped, f.Functions["planner"].Enabled = false, false }, "mapping-missing", "prod-joist-planner", ""},
+		{"a mapping is disabled", func(f *doctor.Facts) { f.Functions["planner"].Enabled = false }, "mapping-disabled", "", "--enabled"},
 		{"A029 no spot role", func(f *doctor.Facts) { f.SpotRole = &no }, "spot-role", "refused", "create-service-linked-role"},
 		{"A037 no node role", func(f *doctor.Facts) { f.NodeRole.Missing = true }, "node-role-missing", "", ""},
 		{"A041 node trust", func(f *doctor.Facts) { f.NodeRole.Trust = strings.Replace(nodeTrust, "ec2.", "lambda.", 1) }, "node-role-trust", "never join", ""},

@@ -103,7 +103,7 @@ func times(f Facts) []Finding {
 		var all []Finding
 		if fn := f.Functions[p.Service]; fn != nil && q.Visibility < timesTimeout*fn.Timeout {
 			all = append(all, problem("visibility-short", "queue/"+q.Name,
-				fmt.Sprintf("its visibility timeout is %s, less than %d times the %s of the function that reads it: messages are handled twice at once, and parked too soon", q.Visibility, timesTimeout, fn.Timeout),
+				fmt.Sprintf("its visibility timeout is %s, less than %d times the %s of the function %s, which reads it: messages are handled twice at once, and parked too soon", q.Visibility, timesTimeout, fn.Timeout, fn.Name),
 				fmt.Sprintf("set VisibilityTimeout to %d", int((timesTimeout*fn.Timeout).Seconds()))))
 		}
 		if q.Retention < retentionMin {
@@ -203,24 +203,6 @@ func policies(f Facts) []Finding {
 			return []Finding{problem("policy-unreadable", "queue/"+q.Name, "its policy cannot be read: "+err.Error(), fix)}
 		case !allowed:
 			return []Finding{problem("policy-missing", "queue/"+q.Name, "its policy does not let EventBridge send to it: the queue will never receive events", fix)}
-		}
-		return nil
-	})
-}
-
-// functions finds functions that no queue invokes.
-func functions(f Facts) []Finding {
-	return each(f, func(p topology.Queue, q *Queue) []Finding {
-		fn := f.Functions[p.Service]
-		if fn == nil {
-			return nil
-		}
-		enabled, there := fn.Mappings[q.ARN]
-		switch {
-		case !there:
-			return []Finding{problem("mapping-missing", "function/"+p.Service, "the function is not invoked for the messages of "+q.Name, "aws lambda create-event-source-mapping, or "+deploy)}
-		case !enabled:
-			return []Finding{problem("mapping-disabled", "function/"+p.Service, "its event source mapping of "+q.Name+" is disabled: messages wait until they expire", "aws lambda update-event-source-mapping --enabled")}
 		}
 		return nil
 	})

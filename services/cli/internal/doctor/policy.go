@@ -58,20 +58,79 @@ func statements(policy string) ([]statement, error) {
 	return []statement{one}, err
 }
 
+// gives reports whether a statement allows an action to somebody.
+func (s statement) gives(action string) bool {
+	return s.Effect == "Allow" && slices.ContainsFunc(s.Action, func(a string) bool { return like(strings.ToLower(a), strings.ToLower(action)) })
+}
+
+// like reports whether a text fits a pattern of IAM's, whose * crosses slashes.
+func like(pattern, text string) bool {
+	const other = "\x00"
+	ok, _ := path.Match(strings.ReplaceAll(pattern, "/", other), strings.ReplaceAll(text, "/", other))
+	return ok
+}
+
 // allows reports whether a statement lets a service of AWS's do something. Conditions are
 // taken to hold: they narrow to sources.
 func allows(policy, service, action string) (bool, error) {
 	list, err := statements(policy)
 	return slices.ContainsFunc(list, func(s statement) bool {
-		if s.Effect != "Allow" || !slices.ContainsFunc(s.Action, func(a string) bool {
-			ok, _ := path.Match(strings.ToLower(a), strings.ToLower(action))
-			return ok
-		}) {
+		if !s.gives(action) {
 			return false
 		}
 		_, anyone := s.Principal["*"]
 		return anyone || slices.Contains(s.Principal["Service"], service) || slices.Contains(s.Principal["AWS"], "*")
 	}), err
+}
+
+const (
+	principalKey = "aws:PrincipalArn"
+	sessionKey   = "sts:RoleSessionName"
+)
+
+// lets reports whether a trust policy lets a role take its own under the name of a
+// session. Conditions on anything else are taken to hold.
+func lets(trust, role, session string) bool {
+	list, err := statements(trust)
+	return err == nil && slices.ContainsFunc(list, func(s statement) bool {
+		return s.gives("sts:AssumeRole") && s.means(role) && s.holds(principalKey, role) && s.holds(sessionKey, session)
+	})
+}
+
+// means reports whether a role is the statement's principal, by itself or with all of its
+// account.
+func (s statement) means(role string) bool {
+	account := strings.Split(role+":::::", ":")[4]
+	return slices.ContainsFunc(slices.Concat(s.Principal["AWS"], s.Principal["*"]), func(p string) bool {
+		return p == "*" || p == role || p == account || strings.HasSuffix(p, "::"+account+":root")
+	})
+}
+
+// holds reports whether the conditions on one key hold for a value.
+func (s statement) holds(key, value string) bool {
+	for operator, keys := range s.Condition {
+		for name, patterns := range keys {
+			fits := slices.ContainsFunc(patterns, func(p string) bool { return like(p, value) })
+			if strings.EqualFold(name, key) && fits == strings.Contains(operator, "Not") {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// Taker is the ARN of the role that a trust policy lets take its own, where it names one by
+// a condition as the stack does, or "".
+func Taker(trust string) string {
+	list, _ := statements(trust)
+	for _, s := range list {
+		for _, keys := range s.Condition {
+			if named := keys[principalKey]; len(named) == 1 && s.gives("sts:AssumeRole") {
+				return named[0]
+			}
+		}
+	}
+	return ""
 }
 
 // web is what a trust policy says of web identities.

@@ -24,13 +24,17 @@ type Refusal struct {
 }
 
 // Names are the ARNs of the services' roles, and for which of them that is known: by the
-// function that runs with it, or by the ServiceAccount's annotation or association. Else
-// it is the name that the stack gives.
+// function that runs with it or takes it, or by the ServiceAccount's annotation or
+// association. Else it is the name that the stack gives.
 func (f Facts) Names(services []string) (arns map[string]string, sure map[string]bool) {
 	arns, sure = map[string]string{}, map[string]bool{}
 	for _, service := range services {
 		arns[service] = f.Place.Role(f.role(service))
-		if fn := f.Functions[service]; fn != nil && fn.Role != "" {
+		switch fn := f.Functions[service]; {
+		case fn == nil || fn.Shared != nil && !fn.Shared.Told:
+		case fn.takes():
+			arns[service], sure[service] = fn.Shared.Role, true
+		case fn.Role != "":
 			arns[service], sure[service] = fn.Role, true
 		}
 	}

@@ -20,6 +20,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/catalog"
 	"github.com/joist-autoscaler/joist/shared/fault"
 	"github.com/joist-autoscaler/joist/shared/scheduling"
+	"github.com/joist-autoscaler/joist/shared/topology"
 )
 
 // spotRole is the service-linked role of EC2 Spot (A029).
@@ -40,7 +41,7 @@ func (g *gathering) aws(ctx context.Context) {
 		return nil
 	})
 	g.look("the role "+g.NodeRole, "iam:GetRole and iam:ListAttachedRolePolicies", func() error { return g.nodeRole(ctx, roles) })
-	g.all.Go(func() { g.documents(ctx) })
+	g.all.Go(func() { g.place(ctx) })
 }
 
 // nodeRole looks at the role of nodes, and then whether the cluster lets it in.
@@ -140,8 +141,8 @@ func (g *gathering) tagged(ctx context.Context) {
 	})
 }
 
-// documents asks AWS who we are, and what time it is, and then looks into the bucket.
-func (g *gathering) documents(ctx context.Context) {
+// place asks AWS who we are, and what time it is.
+func (g *gathering) place(ctx context.Context) {
 	told, err := sts.NewFromConfig(g.config).GetCallerIdentity(ctx, &sts.GetCallerIdentityInput{})
 	if err != nil {
 		g.miss("who we are in AWS", fault.E("asking STS", fault.Retry, err).WithHint("see whether the AWS credentials of this shell are good"), "")
@@ -155,10 +156,14 @@ func (g *gathering) documents(ctx context.Context) {
 		skew := g.Now().Sub(at)
 		g.set(func(f *doctor.Facts) { f.Skew = &skew })
 	}
+}
+
+// documents looks into the bucket.
+func (g *gathering) documents(ctx context.Context) {
 	if g.Store == nil {
 		return
 	}
-	bucket := g.bucket(aws.ToString(told.Account))
+	bucket := g.bucket(g.facts.Place.Account)
 	store, err := g.Store(ctx, bucket, g.Prefix)
 	if err != nil {
 		g.miss("the bucket "+bucket, err, "")
@@ -172,8 +177,14 @@ func (g *gathering) documents(ctx context.Context) {
 	})
 }
 
-// bucket is where documents are: the one that the stack makes, unless another is named.
+// bucket is where documents are: the one that is named, else the one that the functions are
+// told of, which a stack of several clusters names after itself, else the cluster's own.
 func (g *gathering) bucket(account string) string {
+	for _, service := range topology.Outside {
+		if fn := g.facts.Functions[service]; g.Bucket == "" && fn != nil && fn.Bucket != "" {
+			return fn.Bucket
+		}
+	}
 	return cmp.Or(g.Bucket, "joist-"+g.Plan.Cluster+"-"+account+"-"+g.config.Region)
 }
 

@@ -78,8 +78,10 @@ func Gather(ctx context.Context, s Sources) (doctor.Facts, []doctor.Unseen) {
 		g.all.Go(func() { g.cluster(ctx) })
 	}
 	g.all.Wait()
-	// By now it is known whose roles they are, and what the services need.
+	// By now it is known whose roles they are, what the services need, and where documents
+	// lie.
 	if g.facts.Place.Account != "" {
+		g.documents(ctx)
 		g.simulate(ctx)
 		g.all.Wait()
 	}

@@ -32,7 +32,7 @@ func card(t *testing.T) doctor.Card {
 func TestQuestionsAreFew(t *testing.T) {
 	c := card(t)
 	for service, calls := range map[string]int{"planner": 1, "catalog": 1, "watcher": 1, "lifecycle": 1, "scheduler": 1, "launcher": 3} {
-		got := questions(c, service)
+		got := questions(c.Needs(service), c.Base(service))
 		if len(got) != calls {
 			t.Errorf("%s: %d calls", service, len(got))
 		}
@@ -52,7 +52,7 @@ func TestQuestionsAreFew(t *testing.T) {
 // launch.
 func TestContradictionsAreApart(t *testing.T) {
 	got := map[string]string{}
-	for _, q := range questions(card(t), "launcher") {
+	for _, q := range questions(card(t).Needs("launcher"), card(t).Base("launcher")) {
 		for _, action := range []string{"ec2:RunInstances", "ec2:CreateTags", "iam:TagInstanceProfile"} {
 			if slices.Contains(q.actions, action) {
 				got[action] += strings.Join(q.context["aws:TagKeys"], " ") + "; "
@@ -133,5 +133,31 @@ func TestMiss(t *testing.T) {
 				t.Errorf("%+v", u)
 			}
 		})
+	}
+}
+
+// TestSharedBy: a function is told of a cluster by the cluster's name with its queue, or it
+// hands the messages to another's worker.
+func TestSharedBy(t *testing.T) {
+	const list = `[{"JOIST_CLUSTER_NAME":"staging","JOIST_QUEUE_URL":"https://sqs/1/staging-q","JOIST_ROLE_ARN":"s"},{"JOIST_CLUSTER_NAME":"prod","JOIST_QUEUE_URL":"https://sqs/1/prod-q","JOIST_ROLE_ARN":"p"}]`
+	for _, test := range []struct {
+		list, cluster, queue string
+		want                 doctor.Shared
+	}{
+		{list, "prod", "prod-q", doctor.Shared{Told: true, Role: "p"}}, {list, "staging", "staging-q", doctor.Shared{Told: true, Role: "s"}},
+		{list, "prod", "staging-q", doctor.Shared{}}, {list, "test", "test-q", doctor.Shared{}}, {"{", "prod", "prod-q", doctor.Shared{}},
+	} {
+		if got := sharedBy(test.list, test.cluster, test.queue); *got != test.want {
+			t.Errorf("%s with %s in %s: %+v", test.cluster, test.queue, test.list, *got)
+		}
+	}
+}
+
+func TestNameOf(t *testing.T) {
+	const arn = "arn:aws:lambda:eu-west-1:1:function:f"
+	for in, want := range map[string]string{arn: "f", arn + ":live": "f", "f": "f"} {
+		if got := nameOf(in); got != want {
+			t.Errorf("%s is called %s", in, got)
+		}
 	}
 }

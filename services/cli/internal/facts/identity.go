@@ -3,8 +3,8 @@ package facts
 import (
 	"context"
 	"errors"
+	"path"
 	"slices"
-	"strings"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/eks"
@@ -72,19 +72,24 @@ func (g *gathering) association(ctx context.Context, a doctor.Account) (doctor.A
 // trust looks at whom the role trusts that a ServiceAccount has. That it does not exist
 // is found when its rights are looked at.
 func (g *gathering) trust(ctx context.Context, a doctor.Account, role string) error {
-	name := role[strings.LastIndex(role, "/")+1:]
-	told, err := iam.NewFromConfig(g.config).GetRole(ctx, &iam.GetRoleInput{RoleName: &name})
-	switch {
-	case missing(err):
-	case err != nil:
-		g.known(a)
-		return err
-	case told.Role != nil:
-		text := document(told.Role.AssumeRolePolicyDocument)
-		a.Trust = &text
-	}
+	var err error
+	a.Trust, err = g.trustOf(ctx, role)
 	g.known(a)
-	return nil
+	return err
+}
+
+// trustOf is the trust policy of a role, or nil where there is no such role.
+func (g *gathering) trustOf(ctx context.Context, role string) (*string, error) {
+	name := path.Base(role)
+	told, err := iam.NewFromConfig(g.config).GetRole(ctx, &iam.GetRoleInput{RoleName: &name})
+	if missing(err) || err == nil && told.Role == nil {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	text := document(told.Role.AssumeRolePolicyDocument)
+	return &text, nil
 }
 
 // known writes down a ServiceAccount.

@@ -3,8 +3,8 @@ package facts
 import (
 	"context"
 	"encoding/json"
+	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -24,13 +24,14 @@ func (g *gathering) messages(ctx context.Context) {
 	places := queues.Places{Config: g.config, SQS: sqs.NewFromConfig(g.config)}
 	rules, functions := eventbridge.NewFromConfig(g.config), lambda.NewFromConfig(g.config)
 	for _, q := range g.Plan.DeadLetters() {
-		g.all.Go(func() { g.queue(ctx, places, topology.Queue{Name: q.Dead}, rules) })
+		g.all.Go(func() { _ = g.queue(ctx, places, topology.Queue{Name: q.Dead}, rules) })
 	}
 	for _, q := range g.Plan.Queues {
-		g.all.Go(func() { g.queue(ctx, places, q, rules) })
-		if q.Service != "lifecycle" {
-			g.function(ctx, functions, q.Service)
-		}
+		g.all.Go(func() {
+			if found := g.queue(ctx, places, q, rules); found != nil && slices.Contains(topology.Outside, q.Service) {
+				g.function(ctx, functions, q, found.ARN)
+			}
+		})
 	}
 	for _, r := range g.Plan.Rules {
 		if r.Service == "" {
@@ -63,12 +64,13 @@ func (g *gathering) tell(target string, list []doctor.Rule) {
 	})
 }
 
-// queue looks at a queue, and then at the rules that bring events to it.
-func (g *gathering) queue(ctx context.Context, places queues.Places, q topology.Queue, rules *eventbridge.Client) {
+// queue looks at a queue, and then at the rules that bring events to it. It gives nil where
+// there is none, or none was seen.
+func (g *gathering) queue(ctx context.Context, places queues.Places, q topology.Queue, rules *eventbridge.Client) *doctor.Queue {
 	found, err := places.Find(ctx, q.Name)
 	if err != nil && !fault.Is(err, fault.Missing) {
 		g.miss("the queue "+q.Name, err, "sqs:GetQueueUrl and sqs:GetQueueAttributes")
-		return
+		return nil
 	}
 	var out *doctor.Queue
 	if err == nil {
@@ -81,16 +83,17 @@ func (g *gathering) queue(ctx context.Context, places queues.Places, q topology.
 		f.Queues[q.Name] = out
 	})
 	if out == nil {
-		return
+		return nil
 	}
 	for _, r := range g.Plan.Rules {
 		if r.Service == q.Service && r.Service != "" {
 			g.look("the rules with the queue "+q.Name+" as their target", "events:ListRuleNamesByTarget, events:DescribeRule and events:ListTargetsByRule", func() error {
 				return g.rules(ctx, rules, r.Bus, *out)
 			})
-			return // A queue is fed by one bus.
+			break // A queue is fed by one bus.
 		}
 	}
+	return out
 }
 
 // read reads the attributes of a queue.
@@ -154,33 +157,4 @@ func (g *gathering) rule(ctx context.Context, client *eventbridge.Client, bus, n
 		}
 	}
 	return out, nil
-}
-
-// function looks at the function of a service. Where there is none the service polls.
-func (g *gathering) function(ctx context.Context, client *lambda.Client, service string) {
-	name := g.Plan.Prefix + "-joist-" + service
-	g.look("the function "+name, "lambda:GetFunctionConfiguration and lambda:ListEventSourceMappings", func() error {
-		told, err := client.GetFunctionConfiguration(ctx, &lambda.GetFunctionConfigurationInput{FunctionName: &name})
-		if missing(err) {
-			return nil
-		}
-		if err != nil {
-			return err
-		}
-		mappings, err := client.ListEventSourceMappings(ctx, &lambda.ListEventSourceMappingsInput{FunctionName: &name})
-		if err != nil {
-			return err
-		}
-		out := &doctor.Function{Role: aws.ToString(told.Role), Timeout: time.Duration(aws.ToInt32(told.Timeout)) * time.Second, Mappings: map[string]bool{}}
-		for _, m := range mappings.EventSourceMappings {
-			out.Mappings[aws.ToString(m.EventSourceArn)] = strings.HasPrefix(aws.ToString(m.State), "Enabl")
-		}
-		g.set(func(f *doctor.Facts) {
-			if f.Functions == nil {
-				f.Functions = map[string]*doctor.Function{}
-			}
-			f.Functions[service] = out
-		})
-		return nil
-	})
 }

@@ -16,21 +16,28 @@ import (
 	"github.com/joist-autoscaler/joist/shared/topology"
 )
 
+// inquiry is what is asked about one role.
+type inquiry struct {
+	service, arn string
+	// sure says that the service has this role; else its name is a guess.
+	sure  bool
+	needs []doctor.Need
+}
+
 // simulate asks IAM whether each role may do what its service's card says. One answer is
 // lacking where all are: whoever may not ask about one role may ask about none.
 func (g *gathering) simulate(ctx context.Context) {
 	card := doctor.Card{
 		Plan: g.Plan, Place: g.facts.Place, Bucket: g.bucket(g.facts.Place.Account), Prefix: g.Prefix,
-		NodeRole: g.facts.Place.Role(g.NodeRole), Profiles: g.facts.ByRole,
+		NodeRole: g.facts.Place.Role(g.NodeRole), Profiles: g.facts.ByRole, Functions: g.facts.Functions,
 	}
-	services := slices.Concat(topology.Outside, topology.Inside, []string{topology.Scheduler})
-	names, sure := g.facts.Names(services)
+	all := inquiries(g.facts, card)
 	g.look("whether roles may do what the cards of their services say", "iam:SimulatePrincipalPolicy", func() error {
 		client := iam.NewFromConfig(g.config)
-		roles, errs := make([]*doctor.Role, len(services)), make([]error, len(services))
+		roles, errs := make([]*doctor.Role, len(all)), make([]error, len(all))
 		var asking sync.WaitGroup
-		for i, service := range services {
-			asking.Go(func() { roles[i], errs[i] = judge(ctx, client, card, service, names[service], sure[service]) })
+		for i, one := range all {
+			asking.Go(func() { roles[i], errs[i] = one.judge(ctx, client, card.Base(one.service)) })
 		}
 		asking.Wait()
 		for i, err := range errs {
@@ -45,14 +52,28 @@ func (g *gathering) simulate(ctx context.Context) {
 	})
 }
 
-// judge asks about one role. One that does not exist is nothing to tell of where its name
+// inquiries are about each service's role, and about those of functions that take it.
+func inquiries(f doctor.Facts, card doctor.Card) []inquiry {
+	services := slices.Concat(topology.Outside, topology.Inside, []string{topology.Scheduler})
+	names, sure := f.Names(services)
+	var all []inquiry
+	for _, service := range services {
+		all = append(all, inquiry{service, names[service], sure[service], card.Needs(service)})
+		if needs := card.Taking(service); len(needs) > 0 {
+			all = append(all, inquiry{service, f.Functions[service].Role, true, needs})
+		}
+	}
+	return all
+}
+
+// judge asks about the role. One that does not exist is nothing to tell of where its name
 // is a guess: the service may have another.
-func judge(ctx context.Context, client *iam.Client, card doctor.Card, service, arn string, sure bool) (*doctor.Role, error) {
-	out := &doctor.Role{Service: service, Name: path.Base(arn)}
-	for _, ask := range questions(card, service) {
-		refused, err := ask.of(ctx, client, arn)
+func (i inquiry) judge(ctx context.Context, client *iam.Client, base map[string][]string) (*doctor.Role, error) {
+	out := &doctor.Role{Service: i.service, Name: path.Base(i.arn)}
+	for _, ask := range questions(i.needs, base) {
+		refused, err := ask.of(ctx, client, i.arn)
 		if missing(err) {
-			if out.Missing = true; !sure {
+			if out.Missing = true; !i.sure {
 				return nil, nil
 			}
 			return out, nil
@@ -75,12 +96,12 @@ type question struct {
 
 // questions are as few calls as can be: needs share one unless they contradict each other
 // about what is known of a request.
-func questions(card doctor.Card, service string) []question {
+func questions(needs []doctor.Need, base map[string][]string) []question {
 	var out []question
-	for _, need := range card.Needs(service) {
+	for _, need := range needs {
 		at := slices.IndexFunc(out, func(q question) bool { return q.takes(need.Context) })
 		if at < 0 {
-			out = append(out, question{context: card.Base(service), wanted: map[[2]string]bool{}})
+			out = append(out, question{context: maps.Clone(base), wanted: map[[2]string]bool{}})
 			at = len(out) - 1
 		}
 		q := &out[at]
