@@ -7,12 +7,12 @@ import (
 	"github.com/joist-autoscaler/joist/services/disruption/internal/candidate"
 )
 
-// drawsMost is how many sets are drawn for one command: it bounds the time that a cluster
+// drawsMost is how many sets are drawn in one pass: it bounds the time that a cluster
 // at rest costs.
-const drawsMost = 32
+const drawsMost = 64
 
 // drawsAfter is how many more are drawn once one is good: better ones are seldom far.
-const drawsAfter = 4
+const drawsAfter = 8
 
 // drawnMost is how many nodes a drawn set has: few make a mixture, and the time that it
 // takes goes with their pods.

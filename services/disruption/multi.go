@@ -27,19 +27,22 @@ const (
 )
 
 // multiNode looks for sets of nodes that can go together, the most wasteful first,
-// until no set is found any more, and then for sets of other nodes. Each counts on
-// those before it.
+// until no set is found any more, and then one of other nodes. Each counts on those
+// before it.
 func (p *pass) multiNode() {
 	p.worth = consolidation.NewWorth(&p.snapshot, p.stock)
 	fair := p.worth.PerPod(p.free(MultiNode))
-	find := func() *attempt { return p.bestSet(p.within(p.wasting())) }
 	for range setsMost {
-		best := find()
+		best := p.bestSet(p.within(p.wasting()))
 		if best == nil {
-			find = p.drawn
-			best = find()
+			// One alone: with its nodes gone, the most wasteful of a later pass save more for
+			// each pod than what else could be drawn now.
+			if best = p.drawn(); best != nil && !p.later(best, fair) {
+				p.take(best)
+			}
+			break
 		}
-		if best == nil || p.later(best, fair) {
+		if p.later(best, fair) {
 			break
 		}
 		p.take(best)
