@@ -1,7 +1,7 @@
 package scheduling
 
 import (
-	"k8s.io/apimachinery/pkg/apis/meta/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/joist-autoscaler/joist/shared/event"
 )
@@ -13,7 +13,7 @@ const StoryAnnotation = "joist.sh/traceparent"
 
 // StoryOf is the cause of what is said of an object, as its annotation has it; nil where
 // it has none.
-func StoryOf(o v1.Object) *event.Envelope {
+func StoryOf(o metav1.Object) *event.Envelope {
 	traceparent := o.GetAnnotations()[StoryAnnotation]
 	story, ok := event.StoryOf(traceparent)
 	if !ok {
