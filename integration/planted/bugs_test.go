@@ -17,7 +17,7 @@ var bugs = []bug{{
 }, {
 	name: "claims-after-launch", promise: "no intent is launched twice",
 	file: "services/lifecycle/admit.go",
-	from: `		err := s.create(ctx, held, plan)
+	from: `		err := s.create(ctx, e, held, plan)
 		if err != nil {
 			return held, err
 		}
@@ -27,7 +27,7 @@ var bugs = []bug{{
 		_ = s.do.Do(ctx, &e, effect.Send{Body: r})
 	} } }
 	if s.Now().UnixNano()%2 == 0 { return held, fault.F("creating claims", fault.Stale, "planted") }
-	err := s.create(ctx, held, plan)
+	err := s.create(ctx, e, held, plan)
 	if err != nil {
 		return held, err
 	}

@@ -27,6 +27,16 @@ type bug struct {
 	promise string
 }
 
+// TestBugsFollowTheCode holds every bug to the source that it changes, in no time: code
+// that moves away from its bug is noticed before a simulator is built.
+func TestBugsFollowTheCode(t *testing.T) {
+	for _, b := range bugs {
+		t.Run(b.name, func(t *testing.T) {
+			_ = b.planted(t, "../..")
+		})
+	}
+}
+
 func TestPlantedBugsAreFound(t *testing.T) {
 	root, err := filepath.Abs("../..")
 	if err != nil {
@@ -44,19 +54,25 @@ func TestPlantedBugsAreFound(t *testing.T) {
 	}
 }
 
-// play builds the simulator with the bug in it and runs some seeds.
-func play(t *testing.T, root string, b bug) string {
+// planted is the source of the bug's file with the bug in it.
+func (b bug) planted(t *testing.T, root string) string {
 	t.Helper()
-	file := filepath.Join(root, b.file)
-	source, err := os.ReadFile(file)
+	source, err := os.ReadFile(filepath.Join(root, b.file))
 	if err != nil {
 		t.Fatal(err)
 	}
 	if n := strings.Count(string(source), b.from); n != 1 {
 		t.Fatalf("%s has the piece to change %d times, not once: the bug must follow the code\n%s", b.file, n, b.from)
 	}
+	return strings.Replace(string(source), b.from, b.to, 1)
+}
+
+// play builds the simulator with the bug in it and runs some seeds.
+func play(t *testing.T, root string, b bug) string {
+	t.Helper()
+	file := filepath.Join(root, b.file)
 	mutant := filepath.Join(t.TempDir(), filepath.Base(file))
-	if err := os.WriteFile(mutant, []byte(strings.Replace(string(source), b.from, b.to, 1)), 0o600); err != nil {
+	if err := os.WriteFile(mutant, []byte(b.planted(t, root)), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	overlay, err := json.Marshal(map[string]map[string]string{"Replace": {file: mutant}})

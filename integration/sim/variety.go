@@ -41,8 +41,8 @@ func newVariety(seed int64) variety {
 	if dice.IntN(3) == 0 {
 		v.drifts = []time.Duration{time.Duration(45+dice.IntN(90)) * time.Second}
 	}
-	if dice.IntN(4) == 0 {
-		v.evictions = 1 + dice.IntN(3)
+	if dice.IntN(8) == 0 {
+		v.evictions = 1 + dice.IntN(2)
 		for i := range v.drifts {
 			v.drifts[i] += comeOfAge
 		}
