@@ -1,14 +1,13 @@
 package rights_test
 
 import (
-	"os"
-	"path/filepath"
 	"regexp"
 	"slices"
-	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/joist-autoscaler/joist/shared/cardtest"
 )
 
 var (
@@ -21,17 +20,10 @@ var (
 func TestCardsListTheRights(t *testing.T) {
 	s := scope(t, cluster)
 	for _, service := range services() {
-		path := filepath.Join("..", "..", "services", service, "README.md")
-		text, err := os.ReadFile(path)
+		path, section, err := cardtest.Section("../..", service, "Rights")
 		if err != nil {
 			t.Fatal(err)
 		}
-		_, section, found := strings.Cut(string(text), "\n## Rights\n")
-		if !found {
-			t.Errorf("%s has no Rights", path)
-			continue
-		}
-		section, _, _ = strings.Cut(section, "\n## ")
 		d, err := s.Of(service)
 		if err != nil {
 			t.Fatal(err)

@@ -2,8 +2,6 @@ package charts
 
 import (
 	"maps"
-	"os"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -11,6 +9,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	rbacv1 "k8s.io/api/rbac/v1"
+
+	"github.com/joist-autoscaler/joist/shared/cardtest"
 )
 
 // rights are verbs by what they are on: a resource, and the names that bound them.
@@ -116,16 +116,13 @@ var (
 // "Kinds, Kinds `names`: verbs; their status: verbs; only with the gate `X`".
 func cardRights(t *testing.T, service string) map[string]rights {
 	t.Helper()
-	card, err := os.ReadFile(filepath.Join(root, "services", service, "README.md"))
+	_, section, err := cardtest.Section(root, service, "Rights")
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, section, _ := strings.Cut(string(card), "\n## Rights\n")
-	section, _, _ = strings.Cut(section, "\n## ")
 	out := map[string]rights{}
-	for line := range strings.SplitSeq(section, "\n") {
-		cell, _, ok := strings.Cut(strings.TrimPrefix(line, "| "), " | ")
-		if !ok || cell == "right" || ofAWS.MatchString(cell) {
+	for cell := range cardtest.Rows(section, "right") {
+		if ofAWS.MatchString(cell) {
 			continue
 		}
 		gate, row, kinds := "", rights{}, []string(nil)

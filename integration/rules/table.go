@@ -19,8 +19,8 @@ var (
 	models = []string{"memqueue", "memblob", "memcloud", "memcluster"}
 	// worlds are models of what acts on those models.
 	worlds = []string{"memworkload"}
-	// conformance holds the suites that ports and readers are proved with.
-	conformance = []string{"queuetest", "blobtest", "cloudtest", "clustertest", "noticetest"}
+	// conformance holds the suites that ports, readers and cards are proved with.
+	conformance = []string{"queuetest", "blobtest", "cloudtest", "clustertest", "noticetest", "cardtest"}
 )
 
 // services are the deployables; each is a module.

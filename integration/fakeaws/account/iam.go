@@ -48,15 +48,22 @@ type role struct {
 }
 
 func (s *Service) role(form query.Form) (answer any, unknown string) {
+	return s.ofRole(form, func(name string, found Role) any {
+		return struct {
+			XMLName xml.Name `xml:"GetRoleResponse"`
+			Role    role     `xml:"GetRoleResult>Role"`
+		}{Role: role{name, found.ARN, url.QueryEscape(found.Trust)}}
+	})
+}
+
+// ofRole answers a question about the role that a form names.
+func (s *Service) ofRole(form query.Form, answer func(name string, found Role) any) (answered any, unknown string) {
 	name := form.Get("RoleName")
 	found, there := s.Roles[name]
 	if !there {
 		return nil, "The role with name " + name
 	}
-	return struct {
-		XMLName xml.Name `xml:"GetRoleResponse"`
-		Role    role     `xml:"GetRoleResult>Role"`
-	}{Role: role{name, found.ARN, url.QueryEscape(found.Trust)}}, ""
+	return answer(name, found), ""
 }
 
 type policy struct {
@@ -65,19 +72,16 @@ type policy struct {
 }
 
 func (s *Service) attached(form query.Form) (answer any, unknown string) {
-	name := form.Get("RoleName")
-	found, there := s.Roles[name]
-	if !there {
-		return nil, "The role with name " + name
-	}
-	var list []policy
-	for _, p := range found.Policies {
-		list = append(list, policy{p, "arn:aws:iam::aws:policy/" + p})
-	}
-	return struct {
-		XMLName  xml.Name `xml:"ListAttachedRolePoliciesResponse"`
-		Policies []policy `xml:"ListAttachedRolePoliciesResult>AttachedPolicies>member"`
-	}{Policies: list}, ""
+	return s.ofRole(form, func(_ string, found Role) any {
+		var list []policy
+		for _, p := range found.Policies {
+			list = append(list, policy{p, "arn:aws:iam::aws:policy/" + p})
+		}
+		return struct {
+			XMLName  xml.Name `xml:"ListAttachedRolePoliciesResponse"`
+			Policies []policy `xml:"ListAttachedRolePoliciesResult>AttachedPolicies>member"`
+		}{Policies: list}
+	})
 }
 
 func (s *Service) profile(form query.Form) (answer any, unknown string) {

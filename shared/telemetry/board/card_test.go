@@ -2,13 +2,12 @@ package board_test
 
 import (
 	"fmt"
-	"os"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
 	"testing"
 
+	"github.com/joist-autoscaler/joist/shared/cardtest"
 	"github.com/joist-autoscaler/joist/shared/telemetry/board"
 )
 
@@ -17,19 +16,12 @@ var runbook = regexp.MustCompile(`^\[([a-z-]+)\]\(\.\./\.\./deploy/docs/runbooks
 // alarmsOf are the rows of a card's table of alarms, by the alarm's name.
 func alarmsOf(t *testing.T, service string) map[string]string {
 	t.Helper()
-	path := filepath.Join("..", "..", "..", "services", service, "README.md")
-	card, err := os.ReadFile(path)
+	path, section, err := cardtest.Section("../../..", service, "Alarms")
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, section, _ := strings.Cut(string(card), "\n## Alarms\n")
-	section, _, _ = strings.Cut(section, "\n## ")
 	rows := map[string]string{}
-	for line := range strings.SplitSeq(section, "\n") {
-		cell, row, ok := strings.Cut(strings.TrimPrefix(line, "| "), " | ")
-		if !ok || cell == "alarm" {
-			continue
-		}
+	for cell, row := range cardtest.Rows(section, "alarm") {
 		link := runbook.FindStringSubmatch(cell)
 		if link == nil || link[1] != link[2] {
 			t.Errorf("%s has the alarm %q, which names no runbook: what wakes nobody is no alarm", path, cell)
