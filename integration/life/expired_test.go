@@ -155,14 +155,12 @@ func TestExpired(t *testing.T) {
 	s.check(s.plane.Restart(s.Context()))
 	s.watches.mend()
 
+	// client-go begins a watch again after up to a minute, the longer the longer the API
+	// server was away; what is promised here begins when it did.
+	s.until(time.Minute, "told with 410 of each of 8 kinds", func() bool { return s.watches.answered() >= 8 })
 	waits.ends()
 	other.ends()
-	if s.watches.answered() == 0 {
-		s.Error("no watch had expired when the drains ended")
-	}
 	if gone, _ := other.leaving("db-0"); gone {
 		s.Error("the pod that came under the name of one that was drained was evicted, elsewhere")
 	}
-	// The watches of kinds of which nothing is needed begin again in their own time.
-	s.until(time.Minute, "told with 410 of each of 8 kinds", func() bool { return s.watches.answered() >= 8 })
 }
