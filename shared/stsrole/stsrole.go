@@ -8,6 +8,7 @@ package stsrole
 
 import (
 	"context"
+	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/credentials/stscreds"
@@ -16,13 +17,18 @@ import (
 	"github.com/joist-autoscaler/joist/shared/fault"
 )
 
+// early is how long before credentials end others are asked for: a call that is signed
+// with ending ones is refused when it arrives, and sooner by a clock that is behind.
+const early = time.Minute
+
 // Take gives a configuration whose calls are made with a role, which is taken with the
 // credentials of the given one (sts:AssumeRole). The session is what CloudTrail calls
 // whoever takes it, and what the role's trust policy may ask for.
 func Take(config aws.Config, role, session string) aws.Config {
 	taken := config.Copy()
 	taken.Credentials = aws.NewCredentialsCache(asked{role, session, stscreds.NewAssumeRoleProvider(sts.NewFromConfig(config), role,
-		func(o *stscreds.AssumeRoleOptions) { o.RoleSessionName = session })})
+		func(o *stscreds.AssumeRoleOptions) { o.RoleSessionName = session })},
+		func(o *aws.CredentialsCacheOptions) { o.ExpiryWindow = early })
 	return taken
 }
 

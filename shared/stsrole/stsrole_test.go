@@ -66,14 +66,18 @@ func TestTake(t *testing.T) {
 	}
 }
 
-// Credentials that have ended are asked for again.
+// Credentials that have ended, or will while a call is on its way, are asked for again.
 func TestTakeAgain(t *testing.T) {
-	config, _ := desk(t, -time.Second, "")
-	taken := stsrole.Take(config, role, "planner@prod")
-	for _, want := range []string{"ASIA1", "ASIA2"} {
-		if found, err := taken.Credentials.Retrieve(t.Context()); err != nil || found.AccessKeyID != want {
-			t.Errorf("%s instead of %s: %v", found.AccessKeyID, want, err)
-		}
+	for name, good := range map[string]time.Duration{"ended": -time.Second, "ending": 30 * time.Second} {
+		t.Run(name, func(t *testing.T) {
+			config, _ := desk(t, good, "")
+			taken := stsrole.Take(config, role, "planner@prod")
+			for _, want := range []string{"ASIA1", "ASIA2"} {
+				if found, err := taken.Credentials.Retrieve(t.Context()); err != nil || found.AccessKeyID != want {
+					t.Errorf("%s instead of %s: %v", found.AccessKeyID, want, err)
+				}
+			}
+		})
 	}
 }
 
