@@ -71,8 +71,8 @@ func queueARN(name string) string { return "arn:aws:sqs:eu-west-1:111122223333:"
 
 // object is a cluster's in the list.
 func object(cluster, queueURL string) string {
-	return fmt.Sprintf(`{"JOIST_CLUSTER_NAME":%q,"JOIST_QUEUE_URL":%q,"JOIST_DEAD_LETTER_URL":"%s-dead","JOIST_ROLE_ARN":"arn:aws:iam::111122223333:role/%s-joist-planner"}`,
-		cluster, queueURL, queueURL, cluster)
+	return fmt.Sprintf(`{"JOIST_CLUSTER_NAME":%q,"JOIST_QUEUE_URL":%q,"JOIST_DEAD_LETTER_URL":"%s-dead","JOIST_ROLE_ARN":"arn:aws:iam::111122223333:role/%s-joist-planner","JOIST_PREFIX":%q}`,
+		cluster, queueURL, queueURL, cluster, cluster)
 }
 
 // several opens the parts of the clusters of a list.
@@ -185,6 +185,20 @@ func TestRoles(t *testing.T) {
 		"AKIDOFPROCESS AmazonSQS.ChangeMessageVisibility, AKIDOFPROCESS AmazonSQS.ChangeMessageVisibility"
 	if got := strings.Join(api.keys, ", "); got != want {
 		t.Errorf("calls were made by\n%s, want\n%s", got, want)
+	}
+}
+
+// Who restarts the process learns whose poller stands still, where there are several.
+func TestAPulseSaysWhose(t *testing.T) {
+	one, err := opened(t, alone, planner)
+	if err != nil {
+		t.Fatal(err)
+	}
+	two := several(t, alone, object("prod", "http://127.0.0.1:1/1/a"), object("staging", "http://127.0.0.1:1/1/b"))
+	for want, p := range map[string]*Parts{"the poller": one, "the poller of prod": two[0], "the poller of staging": two[1]} {
+		if _, pulse := p.polling(host.Worker{}, host.Options{}); pulse.Name != want {
+			t.Errorf("%q instead of %q", pulse.Name, want)
+		}
 	}
 }
 

@@ -76,6 +76,8 @@ type process struct {
 	// aws is who the process itself is to AWS.
 	aws    aws.Config
 	pulses []*telemetry.Pulse
+	// several says that there are parts of more than one cluster.
+	several bool
 }
 
 // Open reads the environment of one cluster and makes the parts. It calls nobody.
@@ -111,10 +113,10 @@ func open(ctx context.Context, s Service, clusters []settings.Settings) ([]*Part
 			WithHint("see whether AWS_PROFILE and the files in ~/.aws are right")
 	}
 	var all []*Parts
-	common := &process{voice: told, aws: loaded}
+	common := &process{voice: told, aws: loaded, several: len(clusters) > 1}
 	for _, read := range clusters {
 		voice := told
-		if len(clusters) > 1 {
+		if common.several {
 			if voice, err = told.For(read.Cluster.Name); err != nil {
 				return nil, err
 			}

@@ -28,7 +28,11 @@ func (p *Parts) Poll(w host.Worker, o host.Options) func(ctx context.Context) er
 
 // polling is Poll with the pulse of the actor.
 func (p *Parts) polling(w host.Worker, o host.Options) (func(ctx context.Context) error, *telemetry.Pulse) {
-	pulse := p.pulse("the poller")
+	name := "the poller"
+	if p.process.several {
+		name += " of " + p.Cluster.Name
+	}
+	pulse := p.pulse(name)
 	o.Told, o.Beat = p.Trouble, pulse.Beat
 	return func(ctx context.Context) error { return host.Poll(ctx, w, o) }, pulse
 }

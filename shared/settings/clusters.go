@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	"github.com/joist-autoscaler/joist/shared/fault"
 )
@@ -59,12 +60,12 @@ func Each(lookup func(name string) (string, bool), required ...string) ([]Settin
 	return all, nil
 }
 
-// twice refuses what would make one cluster's messages another's.
+// twice refuses what would make one cluster's messages or documents another's.
 func twice(all []Settings) []error {
 	var problems []error
 	seen := map[string]int{}
 	for i, s := range all {
-		for _, v := range [][2]string{{ClusterName, s.Cluster.Name}, {QueueURL, s.QueueURL}, {DeadLetterURL, s.DeadLetterURL}} {
+		for _, v := range [][2]string{{ClusterName, s.Cluster.Name}, {QueueURL, s.QueueURL}, {DeadLetterURL, s.DeadLetterURL}, {Prefix, place(s)}} {
 			if v[1] == "" {
 				continue // If it must be set, that is said already.
 			}
@@ -76,6 +77,15 @@ func twice(all []Settings) []error {
 		}
 	}
 	return problems
+}
+
+// place is where the documents of a cluster are, or "" for a service that has none.
+// Prefixes that differ in slashes around them are one place.
+func place(s Settings) string {
+	if s.Bucket == "" {
+		return ""
+	}
+	return strings.Trim(s.Prefix, "/") + " in the bucket " + s.Bucket
 }
 
 // parseEntries reads the list, and refuses names that nothing reads.

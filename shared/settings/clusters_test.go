@@ -45,6 +45,25 @@ func TestEach(t *testing.T) {
 	}
 }
 
+// docs is a list of two clusters that have nothing in common but what they are told of
+// their documents.
+func docs(one, two string) string {
+	return `[{"JOIST_CLUSTER_NAME":"prod","JOIST_QUEUE_URL":"https://q/1",` + one + `},{"JOIST_CLUSTER_NAME":"staging","JOIST_QUEUE_URL":"https://q/3",` + two + `}]`
+}
+
+// Clusters may share a bucket or a prefix, and a service without documents has neither.
+func TestEachTakesPlacesThatDiffer(t *testing.T) {
+	for name, list := range map[string]string{
+		"prefixes":     docs(`"JOIST_BUCKET":"docs","JOIST_PREFIX":"a"`, `"JOIST_BUCKET":"docs","JOIST_PREFIX":"b"`),
+		"buckets":      docs(`"JOIST_BUCKET":"docs"`, `"JOIST_BUCKET":"others"`),
+		"no documents": docs(`"JOIST_PREFIX":"a"`, `"JOIST_PREFIX":"a"`),
+	} {
+		if _, err := settings.Each(environment(map[string]string{"JOIST_CLUSTERS": list})); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
 func TestEachRefuses(t *testing.T) {
 	const whole = `{"JOIST_CLUSTER_NAME":"prod","JOIST_QUEUE_URL":"https://q/1","JOIST_DEAD_LETTER_URL":"https://q/2"}`
 	for name, test := range map[string]struct{ list, says string }{
@@ -63,6 +82,8 @@ func TestEachRefuses(t *testing.T) {
 		"a cluster twice":    {`[` + whole + `,` + whole + `]`, "JOIST_CLUSTERS[1] has the JOIST_CLUSTER_NAME=prod of JOIST_CLUSTERS[0]"},
 		"a queue twice":      {`[` + whole + `,{"JOIST_CLUSTER_NAME":"staging","JOIST_QUEUE_URL":"https://q/1"}]`, "has the JOIST_QUEUE_URL=https://q/1 of"},
 		"dead letters twice": {`[` + whole + `,{"JOIST_CLUSTER_NAME":"staging","JOIST_QUEUE_URL":"https://q/3","JOIST_DEAD_LETTER_URL":"https://q/2"}]`, "has the JOIST_DEAD_LETTER_URL="},
+		"no prefixes":        {docs(`"JOIST_BUCKET":"docs"`, `"JOIST_BUCKET":"docs"`), "JOIST_CLUSTERS[1] has the JOIST_PREFIX= in the bucket docs of JOIST_CLUSTERS[0]"},
+		"a prefix twice":     {docs(`"JOIST_BUCKET":"docs","JOIST_PREFIX":"a"`, `"JOIST_BUCKET":"docs","JOIST_PREFIX":"a/"`), "has the JOIST_PREFIX=a in the bucket docs of"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := settings.Each(environment(map[string]string{"JOIST_CLUSTERS": test.list}))
