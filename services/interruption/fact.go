@@ -10,11 +10,12 @@ import (
 	"github.com/joist-autoscaler/joist/shared/queue"
 )
 
-// encode appends what is to be said of an event to the session's facts.
+// encode appends what is to be said of an event to the session's facts, and names their
+// story in the event's line.
 func (s *Service) encode(b *session, h *hearing, now time.Time) error {
 	for i := range h.question.Found.Ours {
 		b.noticed = noticed(&h.notice, &h.question.Found.Ours[i])
-		if err := s.write(b, now, event.NodeNoticedType, &b.noticed); err != nil {
+		if err := s.write(b, h, now, event.NodeNoticedType, &b.noticed); err != nil {
 			return err
 		}
 	}
@@ -22,18 +23,21 @@ func (s *Service) encode(b *session, h *hearing, now time.Time) error {
 		return nil
 	}
 	b.gone = event.InstanceGone{InstanceID: h.notice.Instances[0], Shown: h.gone}
-	return s.write(b, now, event.InstanceGoneType, &b.gone)
+	return s.write(b, h, now, event.InstanceGoneType, &b.gone)
 }
 
 // write appends one fact. What was written before may move, and stays where its fact
 // has it.
-func (s *Service) write(b *session, now time.Time, typ event.Type, body event.Body) error {
+func (s *Service) write(b *session, h *hearing, now time.Time, typ event.Type, body event.Body) error {
 	before := len(b.room)
 	out, err := s.maker().Append(b.room, now, body)
 	if err != nil {
 		return err
 	}
 	b.room = out
+	if h.Note.Correlation == "" { // A line has room for one story: that of the first instance.
+		h.Note.Correlation = s.maker().Story(body)
+	}
 	b.facts = append(b.facts, queue.Outgoing{Source: source, Type: string(typ), Body: out[before:len(out):len(out)]})
 	return nil
 }
@@ -62,6 +66,6 @@ func (s *Service) tell(h *hearing, now time.Time) {
 
 func (s *Service) chapter(h *hearing, name string, body event.Body, now time.Time) {
 	of := s.maker().Head(now, body)
-	h.Stories, h.Note.Correlation = append(h.Stories, of.Traceparent), of.Correlation
+	h.Stories = append(h.Stories, of.Traceparent)
 	s.Span(host.Span{Name: name, Of: of, Begins: true, From: h.notice.Noticed, To: now, Fields: []any{"aws_event", h.notice.EventID}})
 }

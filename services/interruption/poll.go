@@ -47,7 +47,6 @@ func (s *Service) poll(ctx context.Context, e event.Envelope, tick event.Tick) e
 		notice := fact.(event.NodeNoticed)
 		s.Span(host.Span{
 			Name: "notice " + string(notice.Kind), Of: s.maker().Head(s.Now(), fact), Begins: true, From: notice.Noticed, To: s.Now(),
-			Links: []string{e.Traceparent},
 		})
 	}
 	return nil

@@ -1,6 +1,8 @@
 package interruption
 
 import (
+	"context"
+	"errors"
 	"testing"
 	"time"
 
@@ -8,6 +10,7 @@ import (
 
 	"github.com/joist-autoscaler/joist/shared/cloud"
 	"github.com/joist-autoscaler/joist/shared/event"
+	"github.com/joist-autoscaler/joist/shared/fault"
 	"github.com/joist-autoscaler/joist/shared/host"
 	"github.com/joist-autoscaler/joist/shared/queue"
 )
@@ -60,7 +63,8 @@ func TestNoticesBeginTheStoryOfTheirInstance(t *testing.T) {
 	}
 }
 
-// A poll's notices are of their instances' stories as well, and lead back to the tick.
+// A poll's notices are of their instances' stories as well. A tick has no trace that they
+// could lead back to; it is their cause.
 func TestPolledNoticesAreOfTheirInstance(t *testing.T) {
 	b := newBench()
 	heard := b.listen()
@@ -71,8 +75,35 @@ func TestPolledNoticesAreOfTheirInstance(t *testing.T) {
 		t.Fatal(err)
 	}
 	b.begins(t, *heard, body[event.NodeNoticed](t, b.said[0]).Noticed)
-	if said := b.said[0]; said.Causation != cause.ID || said.Correlation == cause.Correlation || len((*heard)[0].Links) != 1 {
+	if said := b.said[0]; said.Causation != cause.ID || said.Correlation == cause.Correlation || len((*heard)[0].Links) > 0 {
 		t.Errorf("%+v with %v", said, (*heard)[0].Links)
+	}
+}
+
+var errAway = fault.F("calling", fault.Retry, "no route")
+
+// away is a bus that cannot be reached.
+type away struct{}
+
+func (away) Send(context.Context, ...queue.Outgoing) error { return errAway }
+
+// The line of an event of AWS names the story of its instance, whether somebody hears of
+// spans or not, and also where the story could not be said.
+func TestLinesNameTheirStory(t *testing.T) {
+	b := newBench()
+	batch := []host.Delivery{
+		{Message: queue.Message{ID: "1", Body: warning(mine, start)}, Err: host.ErrAlone},
+		{Message: queue.Message{ID: "2", Body: warning(theirs, start)}, Err: host.ErrAlone},
+	}
+	b.Batch(t.Context(), batch)
+	if got, want := batch[0].Note.Correlation, b.said[0].Correlation; got != want || batch[1].Note.Correlation != "" {
+		t.Errorf("the lines name %q and %q, want %q and none", got, batch[1].Note.Correlation, want)
+	}
+	again := []host.Delivery{{Message: batch[0].Message, Err: host.ErrAlone}}
+	b.Bus = away{}
+	b.Batch(t.Context(), again)
+	if !errors.Is(again[0].Err, errAway) || again[0].Note.Correlation != b.said[0].Correlation {
+		t.Errorf("where the bus is away the line names %q: %v", again[0].Note.Correlation, again[0].Err)
 	}
 }
 

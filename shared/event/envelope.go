@@ -149,6 +149,19 @@ const sourcePrefix = "joist/"
 // for who tells of a message rather than sends it.
 func (m Maker) Head(now time.Time, body Body) Envelope { return m.stamp(now, now, body) }
 
+// Story is the correlation that Head gives, without the rest of it.
+func (m Maker) Story(body Body) string {
+	if c, ok := body.(chapter); ok {
+		return m.storyOf(c)
+	}
+	return DeriveID(string(body.EventType()), m.Cluster, body.Key()...)
+}
+
+func (m Maker) storyOf(c chapter) string {
+	kind, name := c.story()
+	return DeriveID(kind, m.Cluster, name)
+}
+
 // stamp makes the envelope without its data.
 func (m Maker) stamp(now, expires time.Time, body Body) Envelope {
 	if earliest := now.Add(MinTTL); expires.Before(earliest) {
@@ -163,8 +176,7 @@ func (m Maker) stamp(now, expires time.Time, body Body) Envelope {
 	e.ID = DeriveID(string(e.Type), m.Cluster, body.Key()...)
 	e.Correlation = e.ID
 	if c, ok := body.(chapter); ok {
-		kind, name := c.story()
-		e.Correlation = DeriveID(kind, m.Cluster, name)
+		e.Correlation = m.storyOf(c)
 		e.Traceparent = e.Root()
 	}
 	if r, ok := body.(referrer); ok {

@@ -52,6 +52,19 @@ func TestMakerInherits(t *testing.T) {
 	}
 }
 
+// A story is the same whether the message is made or only told of.
+func TestStory(t *testing.T) {
+	for _, sample := range samples {
+		made, err := maker.New(noon, sample.body, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := maker.Story(sample.body); got != made.Correlation || got != maker.Head(noon, sample.body).Correlation {
+			t.Errorf("%s: %s instead of %s", made.Type, got, made.Correlation)
+		}
+	}
+}
+
 func TestExpiry(t *testing.T) {
 	body := event.TerminateRequested{InstanceID: "i-1"}
 	for _, test := range []struct {
