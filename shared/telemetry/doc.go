@@ -19,7 +19,7 @@
 //     has 128 links at most; of further ones the collector is told how many there were.
 //   - Every metric is counted by just the services that its entry names, is drawn in a
 //     panel, and is Prometheus' where it is scraped and CloudWatch's where the service is
-//     a function: packages emf and board.
+//     a function or was told where to send them: packages emf and board.
 //   - A process that serves several clusters has a voice for each (For): lines, and series
 //     here and in CloudWatch, say whose they are.
 //   - Telling never fails the work: what cannot be told is dropped.
