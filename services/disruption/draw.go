@@ -25,7 +25,7 @@ const drawnMost = 8
 //
 // The sets are drawn by dice that fall alike in every pass, so that one cluster has one
 // answer, and is at rest once there is none.
-func (p *pass) drawn() *attempt {
+func (p *pass) drawn(try trial) *attempt {
 	list := p.wasting()
 	most := min(len(p.within(list)), drawnMost)
 	if most < 2 {
@@ -42,7 +42,7 @@ func (p *pass) drawn() *attempt {
 			continue
 		}
 		tried[key] = true
-		if a := p.repaired(set, better); a != nil {
+		if a := try(set, better); a != nil {
 			if best == nil {
 				left = min(left, drawsAfter+1)
 			}

@@ -48,7 +48,7 @@ func TestB153OtherSetsAreTried(t *testing.T) {
 			stock := fixture.Stock(s)
 			p := newPass(s, stock, Options{})
 			p.worth = consolidation.NewWorth(&p.snapshot, p.stock)
-			if best := p.bestSet(p.within(p.wasting())); best != nil {
+			if best := bestSet(p.within(p.wasting()), p.repaired); best != nil {
 				t.Fatalf("the most wasteful nodes can go: %v", places(best.nodes))
 			}
 			found := Evaluate(s, stock, Options{}).Commands

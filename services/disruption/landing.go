@@ -12,19 +12,24 @@ import (
 // scheduler would put some where others have theirs, and leave those without a node.
 const RuleWouldNotLand = "would-not-land"
 
-// land asks whether the pods of an attempt find room where Kubernetes puts them.
-// Otherwise a node would be launched for those that are left out, only to be removed
-// again by a later pass.
+// land asks whether the pods of an attempt, if it has any, find room where Kubernetes
+// puts them. Otherwise a node would be launched for those that are left out, only to be
+// removed again by a later pass.
 //
-// Two things it does not do. What does not land is not tried again with a larger node:
-// it is tried without the nodes whose pods are left out, and these have their turn in a
-// later pass, when it shows where the others came to be. A larger node would be paid for
-// at once, to make room that the scheduler need not use for them either. And pods of nodes
+// Two things it does not do. What does not land is not tried again with a larger node: of
+// sets it is tried without the nodes whose pods are left out, and these have their turn in
+// a later pass, when it shows where the others came to be; a node alone stays, and what
+// was proposed before is dropped. A larger node would be paid for at once, to make room
+// that the scheduler need not use for them either. And pods of nodes
 // that are going already are not played, they stand where they are planned: a snapshot
 // does not tell in which order those drains go on, and where the pods came to be stands
 // in the next one, which is looked at before anything acts. What slips through both costs
-// a move, and never a place: a pod without room is launched a node for.
+// a move: a pod without room is launched a node for, and waits for one where a limit
+// forbids that or EC2 has none.
 func (p *pass) land(a *attempt) {
+	if a.PodsMoved == 0 {
+		return
+	}
 	left := p.simulate().Stranded(a.Result, places(a.nodes)...)
 	if len(left) == 0 {
 		return

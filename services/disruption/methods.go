@@ -101,7 +101,7 @@ func (a *attempt) good() bool { return a.objection.None() }
 // attempt simulates a command, and what Kubernetes' scheduler would make of it.
 func (p *pass) attempt(m Method, nodes []*candidate.Candidate) attempt {
 	a := p.planned(m, nodes)
-	if a.good() && a.PodsMoved > 0 && (m == MultiNode || m == SingleNode) {
+	if a.good() && (m == MultiNode || m == SingleNode) {
 		p.land(&a)
 	}
 	return a

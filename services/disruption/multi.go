@@ -22,7 +22,8 @@ const (
 	// in what a pod of the largest set saves on average.
 	patience = 1.0
 	// worthwhile is the part of what its nodes cost that a set must save where several
-	// nodes replace it. Upstream never does that; where one does, any saving counts.
+	// nodes replace it, which upstream never does, and that a set of three or more must
+	// waste to be tried at all. Where one node replaces it, or none, any saving counts.
 	worthwhile = 0.1
 )
 
@@ -33,11 +34,11 @@ func (p *pass) multiNode() {
 	p.worth = consolidation.NewWorth(&p.snapshot, p.stock)
 	fair := p.worth.PerPod(p.free(MultiNode))
 	for range setsMost {
-		best := p.bestSet(p.within(p.wasting()))
+		best := bestSet(p.within(p.wasting()), p.repaired)
 		if best == nil {
 			// One alone: with its nodes gone, the most wasteful of a later pass save more for
 			// each pod than what else could be drawn now.
-			if best = p.drawn(); best != nil && !p.later(best, fair) {
+			if best = p.drawn(p.repaired); best != nil && !p.later(best, fair) {
 				p.take(best)
 			}
 			break
@@ -81,16 +82,19 @@ func (p *pass) within(list []*candidate.Candidate) []*candidate.Candidate {
 	return list[:min(len(list), setMost)]
 }
 
+// trial tries a set, and returns what comes of it if that is better; nil otherwise.
+type trial func(nodes []*candidate.Candidate, better func(*attempt) bool) *attempt
+
 // bestSet tries the first nodes of a list, so many and a fifth fewer, and so on, until
 // that makes it worse. More nodes save more, and move more pods for each dollar: the set is
 // taken beyond which a further pod saves less than one of the largest set does on average.
 // The rest has its turn after it.
-func (p *pass) bestSet(list []*candidate.Candidate) *attempt {
+func bestSet(list []*candidate.Candidate, try trial) *attempt {
 	var best *attempt
 	each := 0.0
 	better := func(a *attempt) bool { return best == nil || a.gain(each) > best.gain(each) }
 	for n := len(list); n > 1; n = n * 4 / 5 {
-		a := p.repaired(list[:n], better)
+		a := try(list[:n], better)
 		if a == nil && best != nil {
 			break
 		}
@@ -110,9 +114,10 @@ func (a *attempt) worthwhile() bool {
 	return len(a.Result.Nodes) <= 1 || a.SavedPerHour >= worthwhile*(a.SavedPerHour+a.Result.PricePerHour)
 }
 
-// hopeless reports whether nodes waste too little to be worth several others, so that
-// there is no need to try. Room on nodes that stay may make up for it, which is rare: of
-// what was found on fragmented clusters, one set in forty.
+// hopeless reports whether three nodes or more waste too little to be worth several
+// others, so that they are not tried, which takes time. That one node, or room on those
+// that stay, would have saved something is given up: two nodes, and each alone, are tried
+// whatever they waste.
 func (p *pass) hopeless(nodes []*candidate.Candidate) bool {
 	price, worth := 0.0, 0.0
 	for _, c := range nodes {

@@ -1,0 +1,128 @@
+package disruption
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/joist-autoscaler/joist/services/disruption/internal/candidate"
+	"github.com/joist-autoscaler/joist/services/disruption/internal/consolidation"
+	"github.com/joist-autoscaler/joist/services/disruption/internal/fixture"
+)
+
+// passOver is a pass over so many nodes of one type, each with a pod of a core.
+func passOver(count int, edits ...func(*node)) *pass {
+	var nodes []node
+	for i := range count {
+		nodes = append(nodes, fixture.Node(fmt.Sprint("n", i), "t4g.large", edits...))
+	}
+	s := fixture.Snapshot(fixture.Pool(fixture.Budgets("100%")), nodes...)
+	return newPass(s, fixture.Stock(s), Options{})
+}
+
+// all are the pass's candidates.
+func (p *pass) all() []*candidate.Candidate {
+	var out []*candidate.Candidate
+	for i := range p.candidates {
+		out = append(out, &p.candidates[i])
+	}
+	return out
+}
+
+// Three nodes or more are not tried where they waste less than what several others
+// would have to save, whatever would replace them: one node would take all of these.
+func TestB153SetsThatWasteLittleAreNotTried(t *testing.T) {
+	for _, tt := range []struct {
+		nodes    int
+		waste    float64
+		hopeless bool
+	}{
+		{2, 0.001, false}, {2, -0.5, false},
+		{3, worthwhile - 0.001, true}, {3, worthwhile + 0.001, false}, {3, -0.5, true},
+		{setMost, worthwhile - 0.001, true}, {setMost, worthwhile + 0.001, false},
+	} {
+		p := passOver(tt.nodes, pods("p", 1, "1"))
+		p.worth = consolidation.Worth{Core: p.candidates[0].Price * (1 - tt.waste)}
+		if got := p.hopeless(p.all()); got != tt.hopeless {
+			t.Errorf("%d nodes that waste %v of their price are hopeless: %v", tt.nodes, tt.waste, got)
+		}
+		tried := p.repaired(p.all(), func(*attempt) bool { return true })
+		if looked := p.simulation != nil; looked == tt.hopeless {
+			t.Errorf("%d nodes that waste %v of their price are simulated: %v (%+v)", tt.nodes, tt.waste, looked, tried)
+		}
+	}
+}
+
+// An attempt without pods has nowhere to land: nobody pays for a simulation.
+func TestB152NothingLandsWithoutPods(t *testing.T) {
+	p := passOver(3)
+	if a := p.repaired(p.all(), func(*attempt) bool { return true }); a == nil || a.SavedPerHour <= 0 {
+		t.Errorf("three nodes without pods: %+v", a)
+	}
+	if p.simulation != nil {
+		t.Error("it was rehearsed")
+	}
+}
+
+// Fewer nodes of a list are tried as long as that does not make it worse; before
+// anything is found, nothing is worse.
+func TestB153FewerNodesAreTriedUntilItIsWorse(t *testing.T) {
+	list := passOver(20).all()
+	for _, tt := range []struct {
+		name string
+		// saved is what a set of so many nodes saves, with one pod moved of each; none is
+		// found where it says nothing.
+		saved       map[int]float64
+		tried, want []int
+	}{
+		{"nothing is found", nil, []int{20, 16, 12, 9, 7, 5, 4, 3, 2}, nil},
+		{"fewer move pods that save less than the average", map[int]float64{20: 20, 16: 15}, []int{20, 16}, []int{20}},
+		{"fewer leave out pods that save little", map[int]float64{20: 20, 16: 19, 12: 18, 9: 14}, []int{20, 16, 12, 9}, []int{12}},
+		{"it is found late, and then worse", map[int]float64{12: 12, 7: 11}, []int{20, 16, 12, 9}, []int{12}},
+	} {
+		var tried []int
+		best := bestSet(list, func(nodes []*candidate.Candidate, better func(*attempt) bool) *attempt {
+			tried = append(tried, len(nodes))
+			a := &attempt{Command: Command{SavedPerHour: tt.saved[len(nodes)], PodsMoved: len(nodes)}, nodes: nodes}
+			if a.SavedPerHour == 0 || !better(a) {
+				return nil
+			}
+			return a
+		})
+		var found []int
+		if best != nil {
+			found = append(found, len(best.nodes))
+		}
+		if diff := cmp.Diff(tt.tried, tried); diff != "" || !slices.Equal(found, tt.want) {
+			t.Errorf("%s: found %v, want %v; tried (-want +got):\n%s", tt.name, found, tt.want, diff)
+		}
+	}
+}
+
+// As many sets are drawn as may be, and once one is good a few more.
+func TestB153DrawingEndsSoonAfterItFinds(t *testing.T) {
+	for _, tt := range []struct{ good, least, most int }{
+		// A set that falls twice is tried once, and counts as drawn twice.
+		{0, drawsMost / 2, drawsMost}, {1, drawsAfter / 2, 1 + drawsAfter}, {20, 20, 20 + drawsAfter},
+	} {
+		p := passOver(30, pods("p", 1, "100m"))
+		p.worth = consolidation.NewWorth(&p.snapshot, p.stock)
+		tried, offered := 0, 0
+		best := p.drawn(func(nodes []*candidate.Candidate, better func(*attempt) bool) *attempt {
+			if tried++; tt.good == 0 || tried < tt.good {
+				return nil
+			}
+			offered++
+			a := &attempt{Command: Command{SavedPerHour: float64(offered), PodsMoved: 1}, nodes: nodes}
+			if !better(a) {
+				t.Errorf("the %dth good set saves more than those before it, and is no better", offered)
+			}
+			return a
+		})
+		if tried < tt.least || tried > tt.most || (best != nil) != (tt.good > 0) || best != nil && best.SavedPerHour != float64(offered) {
+			t.Errorf("with the %dth set good, %d are tried, and the best is %+v", tt.good, tried, best)
+		}
+	}
+}
