@@ -80,14 +80,14 @@ func (s *Service) tellBatch(batch event.Envelope, held outbox.Held) {
 }
 
 // tellRunning ends the stories of batches with their pods that run: those that came onto
-// a node which was started since they were made.
+// a node which was started since they were made. The node's daemons are no batch's.
 func (s *Service) tellRunning(view collect.View, ready []collect.Start) {
 	if s.Span == nil || len(ready) == 0 {
 		return
 	}
 	claims, by := claimOf(view.Snapshot.Nodes), map[string][]collect.Start{}
 	for _, pod := range ready {
-		if name := claims[pod.Node]; name != "" {
+		if name := claims[pod.Node]; name != "" && !pod.Daemon {
 			by[name] = append(by[name], pod)
 		}
 	}

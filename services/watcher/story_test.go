@@ -103,18 +103,24 @@ func TestTheStoryOfPodsEndsWithThem(t *testing.T) {
 		// waited is how long before the node was there its pod was made.
 		waited time.Duration
 		goes   bool
+		daemon bool
 		story  string
 		told   bool
 	}{
 		"it waited":                {waited: time.Second, story: story, told: true},
 		"it came later":            {waited: -time.Second, story: story},
 		"the node goes":            {waited: time.Second, story: story, goes: true},
+		"the node's own daemon":    {waited: time.Second, story: story, daemon: true},
 		"nobody knows whose it is": {waited: time.Second},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newSite(t)
 			made := s.now
-			s.waitsSince("a", made)
+			waits := unschedulable("default", "a")
+			if waits.CreationTimestamp = metav1.NewTime(made); c.daemon {
+				waits.OwnerReferences = []metav1.OwnerReference{{Kind: "DaemonSet", Name: "d", UID: "d", Controller: new(true)}}
+			}
+			s.Seed(waits)
 			s.pass(time.Second)
 			s.joined("n", func(claim *karpenter.NodeClaim) {
 				claim.Annotations = map[string]string{scheduling.StoryAnnotation: c.story}

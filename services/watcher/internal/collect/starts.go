@@ -17,10 +17,12 @@ type starts struct {
 	ready []Start
 }
 
-// Start is a pod that became ready: when it was made, and on which node it runs.
+// Start is a pod that became ready: when it was made, and on which node it runs. The pod
+// of a DaemonSet is there because of the node, and waited for none.
 type Start struct {
-	Made time.Time
-	Node string
+	Made   time.Time
+	Node   string
+	Daemon bool
 }
 
 // see looks at a pod that changed; without one, the old one is gone.
@@ -47,7 +49,7 @@ func (s *starts) see(old, pod *corev1.Pod) {
 		}
 		if s.unready[uid] && runs(pod) {
 			delete(s.unready, uid)
-			s.ready = append(s.ready, Start{created, pod.Spec.NodeName})
+			s.ready = append(s.ready, Start{created, pod.Spec.NodeName, daemon(pod)})
 		}
 	}
 }

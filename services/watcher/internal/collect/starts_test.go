@@ -51,7 +51,7 @@ func TestB212Starts(t *testing.T) {
 				s.starts.see(old, now)
 				old = now
 			}
-			if bound, ready := s.Starts(); len(bound) != test.bound || len(ready) != test.ready || test.ready > 0 && ready[0] != (Start{made, "n"}) {
+			if bound, ready := s.Starts(); len(bound) != test.bound || len(ready) != test.ready || test.ready > 0 && ready[0] != (Start{Made: made, Node: "n"}) {
 				t.Errorf("bound %v, ready %v", bound, ready)
 			}
 			if bound, ready := s.Starts(); len(bound)+len(ready) > 0 {
