@@ -241,7 +241,8 @@ func (s *Service) sayBlocked(ctx context.Context, candidates []saga.Candidate, o
 }
 
 // mark writes on every claim that its proposal acts, and only then taints the nodes:
-// a claim that does not say so is no part of the next count.
+// a claim that does not say so is no part of the next count. Nothing goes on from a claim
+// that says something else by then: it was rolled back while this replica was paused.
 func (s *Service) mark(ctx context.Context, e event.Envelope, candidates []saga.Candidate, replacements []string) ([]saga.Candidate, error) {
 	candidates = slices.Clone(candidates)
 	err := errors.Join(s.do.Each(len(candidates), func(i int) (err error) {
@@ -252,8 +253,11 @@ func (s *Service) mark(ctx context.Context, e event.Envelope, candidates []saga.
 		return nil, err
 	}
 	return candidates, errors.Join(s.do.Each(len(candidates), func(i int) (err error) {
-		candidates[i].Claim, err = s.hold(ctx, candidates[i].Claim, candidates[i].Node)
-		return err
+		id := proposalID(candidates[i].Claim)
+		if candidates[i].Claim, err = s.hold(ctx, candidates[i].Claim, candidates[i].Node); err != nil {
+			return err
+		}
+		return begun(candidates[i].Claim, id, replacements)
 	})...)
 }
 

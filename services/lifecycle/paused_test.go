@@ -2,6 +2,7 @@ package lifecycle_test
 
 import (
 	"context"
+	"encoding/json"
 	"testing"
 	"time"
 
@@ -9,30 +10,63 @@ import (
 
 	"github.com/joist-autoscaler/joist/shared/cluster"
 	"github.com/joist-autoscaler/joist/shared/event"
+	"github.com/joist-autoscaler/joist/shared/fault"
+	"github.com/joist-autoscaler/joist/shared/memcluster"
 	"github.com/joist-autoscaler/joist/shared/scheduling"
 )
 
-// paused is the client of a replica that stands still before it deletes a claim, for as
-// long as others need to do something.
+// paused is the client of a replica that stands still before it first writes a claim in
+// one way, for as long as others need to do something.
 type paused struct {
 	cluster.Client
+	before    memcluster.Verb
 	meanwhile func()
 }
 
+func (p *paused) UpdateStatus(ctx context.Context, o cluster.Object) (cluster.Object, error) {
+	if kind, _ := cluster.KindOf(o); kind == cluster.NodeClaims {
+		p.stand(memcluster.VerbUpdateStatus)
+	}
+	return p.Client.UpdateStatus(ctx, o)
+}
+
 func (p *paused) Delete(ctx context.Context, kind cluster.Kind, key cluster.Key, uid types.UID) error {
-	p.stand(kind)
+	if kind == cluster.NodeClaims {
+		p.stand(memcluster.VerbDelete)
+	}
 	return p.Client.Delete(ctx, kind, key, uid)
 }
 
 func (p *paused) DeleteAsRead(ctx context.Context, kind cluster.Kind, o cluster.Object) error {
-	p.stand(kind)
+	if kind == cluster.NodeClaims {
+		p.stand(memcluster.VerbDelete)
+	}
 	return p.Client.DeleteAsRead(ctx, kind, o)
 }
 
-func (p *paused) stand(kind cluster.Kind) {
-	if kind == cluster.NodeClaims && p.meanwhile != nil {
+func (p *paused) stand(before memcluster.Verb) {
+	if before == p.before && p.meanwhile != nil {
 		p.meanwhile()
 		p.meanwhile = nil
+	}
+}
+
+// rewritten lets another replica write the proposal on old-0 anew; nil takes it off.
+func (s *site) rewritten(p *scheduling.Proposal, stood *bool) func() {
+	return func() {
+		*stood = true
+		c := s.claim("old-0").DeepCopy()
+		delete(c.Annotations, scheduling.ProposalAnnotation)
+		if p != nil {
+			text, err := json.Marshal(p)
+			if err != nil {
+				s.t.Fatal(err)
+			}
+			c.Annotations[scheduling.ProposalAnnotation] = string(text)
+		}
+		if _, err := s.As("other").Update(context.Background(), c); err != nil {
+			s.t.Fatal(err)
+		}
 	}
 }
 
@@ -40,20 +74,10 @@ func (p *paused) stand(kind cluster.Kind) {
 // end what another has rolled back by then: neither where nodes go at once, nor where they
 // went once their replacement was there.
 func TestB164PausedBeforeTheEnd(t *testing.T) {
-	rolledBack := func(s *site, stood *bool) func() {
-		return func() {
-			*stood = true
-			c := s.claim("old-0").DeepCopy()
-			delete(c.Annotations, scheduling.ProposalAnnotation)
-			if _, err := s.As("other").Update(context.Background(), c); err != nil {
-				s.t.Fatal(err)
-			}
-		}
-	}
 	t.Run("removed", func(t *testing.T) {
 		s, stood := estate(t, 3), false
 		m := s.moves(0, "old-0")
-		s.start(&paused{s.As("lifecycle"), rolledBack(s, &stood)})
+		s.start(&paused{s.As("lifecycle"), memcluster.VerbDelete, s.rewritten(nil, &stood)})
 		m.take(event.Confirmed, "")
 		s.ends(stood)
 	})
@@ -63,12 +87,50 @@ func TestB164PausedBeforeTheEnd(t *testing.T) {
 		m.take(event.Confirmed, "")
 		s.handle(s.message(settled("new", 1, "i-new")), "")
 		s.join("new-0", "i-new")
-		s.start(&paused{s.As("lifecycle"), rolledBack(s, &stood)})
+		s.start(&paused{s.As("lifecycle"), memcluster.VerbDelete, s.rewritten(nil, &stood)})
 		for range 10 {
 			s.pass(3 * time.Second)
 		}
 		s.ends(stood)
 	})
+}
+
+// Nor does it go on from a claim that was rolled back, or that is another proposal's,
+// since it wrote there that its own acts: nothing is deleted, and no replacement comes.
+func TestB164PausedAfterTheBeginning(t *testing.T) {
+	for _, c := range []struct {
+		name         string
+		replacements int
+		other        *scheduling.Proposal
+	}{
+		{"removed", 0, nil},
+		{"replaced", 1, nil},
+		{"removed for something else", 0, &scheduling.Proposal{ID: "q", Replacements: []string{"other-0"}}},
+		{"replaced for something else", 1, &scheduling.Proposal{ID: "q", Replacements: []string{"new-0"}}},
+		{"replaced by something else", 1, &scheduling.Proposal{ID: "p", Replacements: []string{"other-0"}}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			s, stood := estate(t, 3), false
+			m := s.moves(c.replacements, "old-0")
+			if c.other != nil {
+				c.other.Reason, c.other.Method, c.other.Proposed, c.other.Confirmed = m.Reason, m.Method, s.now.Add(-time.Minute), s.now
+			}
+			seq := s.outbox().Seq
+			s.start(&paused{s.As("lifecycle"), memcluster.VerbUpdateStatus, s.rewritten(c.other, &stood)})
+			m.take(event.Confirmed, fault.Retry)
+			if s.outbox().Seq != seq || s.claim("new-0") != nil {
+				t.Error("a replacement came")
+			}
+			if c.other == nil {
+				s.ends(stood)
+				return
+			}
+			s.each(acting, "old-0")
+			if p := scheduling.ProposalOf(s.claim("old-0")); !stood || p.ID != c.other.ID {
+				t.Errorf("somebody stood: %v, and the claim says %+v", stood, p)
+			}
+		})
+	}
 }
 
 // ends demands that the disruption of old-0 is over, and that it stays.

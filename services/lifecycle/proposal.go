@@ -170,11 +170,19 @@ func (s *Service) begin(ctx context.Context, e event.Envelope, c *karpenter.Node
 	}
 	p := *scheduling.ProposalOf(c)
 	p.Confirmed, p.Replacements = s.Now().UTC(), replacements
-	begun, err := s.note(ctx, c, &p, &e)
-	if err == nil && (begun.DeletionTimestamp != nil || !saga.Begun([]*karpenter.NodeClaim{begun}, replacements)) {
-		err = fault.F("beginning proposal "+p.ID, fault.Retry, "NodeClaim %s goes, or says something else by now", c.Name)
+	noted, err := s.note(ctx, c, &p, &e)
+	if err != nil {
+		return nil, err
 	}
-	return begun, err
+	return noted, begun(noted, p.ID, replacements)
+}
+
+// begun refuses to go on from a claim that goes, or on which not exactly this acts.
+func begun(c *karpenter.NodeClaim, id string, replacements []string) error {
+	if c.DeletionTimestamp == nil && proposalID(c) == id && saga.Begun([]*karpenter.NodeClaim{c}, replacements) {
+		return nil
+	}
+	return fault.F("beginning proposal "+id, fault.Retry, "NodeClaim %s goes, or says something else by now", c.Name)
 }
 
 func stale(b event.DisruptionProposed, format string, args ...any) error {
