@@ -2,7 +2,6 @@ package lifecycle
 
 import (
 	"context"
-	"runtime/debug"
 	"slices"
 	"sync"
 	"time"
@@ -182,22 +181,15 @@ func (s *Service) heedPhase(ctx context.Context, f *proposalFact) error {
 // eachFact does something for several facts beside each other, until the context ends
 // that they share. One that trips a bug is alone with it.
 func (s *Service) eachFact(ctx context.Context, facts []*proposalFact, do func(context.Context, *proposalFact) error) {
-	_ = s.do.Each(len(facts), func(i int) error {
+	failures := s.do.Each(len(facts), func(i int) error {
 		own, cancel := context.WithCancel(facts[i].ctx)
 		defer cancel()
 		defer context.AfterFunc(ctx, cancel)()
-		facts[i].err = facts[i].safely(own, do)
-		return nil
+		return do(own, facts[i])
 	})
-}
-
-func (f *proposalFact) safely(ctx context.Context, do func(context.Context, *proposalFact) error) (err error) {
-	defer func() {
-		if r := recover(); r != nil {
-			err = fault.F("taking proposal "+f.body.Proposal, fault.Bug, "panic: %v\n%s", r, debug.Stack())
-		}
-	}()
-	return do(ctx, f)
+	for i, err := range failures {
+		facts[i].err = err
+	}
 }
 
 func only(facts []*proposalFact, which func(*proposalFact) bool) []*proposalFact {

@@ -3,8 +3,11 @@ package effect
 import (
 	"context"
 	"fmt"
+	"runtime/debug"
 	"slices"
 	"sync"
+
+	"github.com/joist-autoscaler/joist/shared/fault"
 )
 
 // Job is what one decision leads to, and what to call it in an error.
@@ -46,11 +49,23 @@ func (d Doer) All(ctx context.Context, jobs []Job) []error {
 }
 
 // Each calls do for 0 to n-1, as many at a time as Parallel says, and gives the
-// errors in that order. With one at a time the calls are in that order as well.
+// errors in that order. With one at a time the calls are in that order as well. A call
+// that trips a bug is alone with it.
 func (d Doer) Each(n int, do func(i int) error) []error {
 	failures := make([]error, n)
-	each(n, d.Parallel, func(i int) { failures[i] = do(i) })
+	each(n, d.Parallel, func(i int) { failures[i] = safely(i, do) })
 	return failures
+}
+
+// safely turns a panic into a bug, with its stack: nobody recovers from one in a worker
+// otherwise, so that it would end the process.
+func safely(i int, do func(i int) error) (err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			err = fault.F("doing one of several things", fault.Bug, "panic: %v\n%s", r, debug.Stack())
+		}
+	}()
+	return do(i)
 }
 
 func each(n, parallel int, do func(i int)) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -100,6 +101,19 @@ func TestAll(t *testing.T) {
 			}
 		})
 	})
+	for _, parallel := range []int{1, 3} {
+		t.Run(fmt.Sprintf("a bug stays with its item, %d at a time", parallel), func(t *testing.T) {
+			failures := (effect.Doer{Parallel: parallel}).Each(3, func(i int) error {
+				if i == 1 {
+					panic("it trips")
+				}
+				return nil
+			})
+			if failures[0] != nil || failures[2] != nil || !fault.Is(failures[1], fault.Bug) || !strings.Contains(failures[1].Error(), "it trips") {
+				t.Errorf("%v", failures)
+			}
+		})
+	}
 	t.Run("nothing begins when time is up", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			client := &slow{takes: time.Minute}
