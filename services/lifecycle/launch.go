@@ -19,7 +19,6 @@ import (
 	"github.com/joist-autoscaler/joist/shared/karpenter"
 	"github.com/joist-autoscaler/joist/shared/launchspec"
 	"github.com/joist-autoscaler/joist/shared/outbox"
-	"github.com/joist-autoscaler/joist/shared/scheduling"
 )
 
 const (
@@ -155,11 +154,7 @@ func (s *Service) ask(ctx context.Context, cause *event.Envelope, claims []*karp
 		if !s.due("launch/"+request.Intent, resend) {
 			continue
 		}
-		story := cause
-		if story == nil {
-			story = scheduling.StoryOf(claim)
-		}
-		if err := s.do.Do(ctx, story, effect.Send{Body: request}); err != nil {
+		if err := s.do.Do(ctx, launchStory(cause, claim), effect.Send{Body: request}); err != nil {
 			s.asked.forget("launch/" + request.Intent)
 			failures = append(failures, err)
 			if !fault.Is(err, fault.Bug) {

@@ -132,6 +132,21 @@ func (s *Service) storyOf(body event.Body) *event.Envelope {
 	return nil
 }
 
+// launchStory is the cause of asking for a claim's launch. Behind a plan all launches are
+// asked for that wait, those of other plans too, and each stays in its own story. A plan
+// without a trace has written none on its claims.
+func launchStory(cause *event.Envelope, c *karpenter.NodeClaim) *event.Envelope {
+	written := scheduling.StoryOf(c)
+	switch {
+	case cause == nil:
+		return written
+	case written == nil && cause.Traceparent == "", written != nil && written.Correlation == cause.Correlation:
+		return cause
+	default:
+		return written
+	}
+}
+
 // narrate adds what a look saw of a claim to its story: there is no message about it.
 func (s *Service) narrate(c tally.Count, of *karpenter.NodeClaim) {
 	name := map[tally.What]string{tally.Initialized: "node initialized", tally.ClaimTermination: "node gone"}[c.What]

@@ -101,21 +101,59 @@ func TestALaunchThatIsAskedForAgainIsInItsStory(t *testing.T) {
 	for name, lost := range map[string]bool{"remembered": false, "lost": true} {
 		t.Run(name, func(t *testing.T) {
 			s := newSite(t)
-			first := s.asks("one")
+			first := asksFor(s.asks("one"))
 			if lost {
 				s.restart()
 			}
 			s.pass(35 * time.Second)
-			again := slices.DeleteFunc(s.sent(), func(e event.Envelope) bool { return e.Type != event.LaunchRequestedType })
-			if len(again) == 0 {
-				t.Fatal("it is not asked for again")
-			}
-			i := slices.IndexFunc(first, func(e event.Envelope) bool { return e.Type == event.LaunchRequestedType })
-			if again[0].ID != first[i].ID || again[0].Correlation != first[i].Correlation || again[0].Traceparent != first[i].Traceparent || first[i].Traceparent == "" {
-				t.Errorf("first %+v, then %+v", first[i], again[0])
+			sameStory(t, first, asksFor(s.sent()))
+			if first[0].Traceparent == "" {
+				t.Error("it was in none")
 			}
 		})
 	}
+}
+
+// A plan asks for what waits, and leaves each launch in its story: that of the plan which
+// made it, or none where it cannot be read.
+func TestAPlanLeavesOtherLaunchesInTheirStories(t *testing.T) {
+	for name, broken := range map[string]bool{"written": false, "unreadable": true} {
+		t.Run(name, func(t *testing.T) {
+			s := newSite(t)
+			first := asksFor(s.asks("one"))
+			if broken {
+				s.edit(func(c *karpenter.NodeClaim) { c.Annotations[scheduling.StoryAnnotation] = "?" })
+				first[0].Correlation, first[0].Traceparent = first[0].ID, ""
+			}
+			s.now = s.now.Add(35 * time.Second)
+			both := asksFor(s.asks("two"))
+			i := slices.IndexFunc(both, func(e event.Envelope) bool { return e.ID == first[0].ID })
+			if len(both) != 2 || i < 0 {
+				t.Fatalf("asked for is %v", words(both))
+			}
+			sameStory(t, first, both[i:i+1])
+			if other := both[1-i]; other.Causation == "" || other.Correlation == first[0].Correlation || other.Traceparent == "" {
+				t.Errorf("the plan's own launch is %+v", other)
+			}
+		})
+	}
+}
+
+// sameStory demands the same launch in the same story.
+func sameStory(t *testing.T, first, again []event.Envelope) {
+	t.Helper()
+	if len(first) != 1 || len(again) == 0 {
+		t.Fatalf("first %v, then %v", words(first), words(again))
+	}
+	one, other := first[0], again[0]
+	if one.ID != other.ID || one.Correlation != other.Correlation || one.Traceparent != other.Traceparent {
+		t.Errorf("first %+v, then %+v", one, other)
+	}
+}
+
+// asksFor gives those of the messages that ask for a launch.
+func asksFor(sent []event.Envelope) []event.Envelope {
+	return slices.DeleteFunc(sent, func(e event.Envelope) bool { return e.Type != event.LaunchRequestedType })
 }
 
 // A notice that comes again because its claim could not be written is written with its story
@@ -141,7 +179,7 @@ func TestAStoryThatCannotBeRead(t *testing.T) {
 		first := s.asks("one")
 		s.edit(func(c *karpenter.NodeClaim) { c.Annotations[scheduling.StoryAnnotation] = written })
 		s.pass(35 * time.Second)
-		again := slices.DeleteFunc(s.sent(), func(e event.Envelope) bool { return e.Type != event.LaunchRequestedType })
+		again := asksFor(s.sent())
 		if len(again) == 0 || again[0].Traceparent != "" || again[0].Correlation != again[0].ID || len(first) == 0 {
 			t.Errorf("%q: %+v", written, again)
 		}
