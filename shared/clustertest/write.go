@@ -175,6 +175,15 @@ func deleteAsRead(s *suite) {
 	create(s, s.configMap("a"))
 	err = s.Client.DeleteAsRead(s.ctx(), cluster.ConfigMaps, now)
 	s.fails(err, fault.Conflict, "deleting what stands under its name now")
+	for _, name := range []string{"a", "absent"} {
+		versioned, known := s.configMap(name), s.configMap(name)
+		versioned.ResourceVersion, known.UID = now.ResourceVersion, now.UID
+		for _, unread := range []*corev1.ConfigMap{s.configMap(name), versioned, known} {
+			err = s.Client.DeleteAsRead(s.ctx(), cluster.ConfigMaps, unread)
+			s.fails(err, fault.Invalid, "deleting what was not read")
+		}
+	}
+	get[*corev1.ConfigMap](s, cluster.ConfigMaps, s.key("a"))
 }
 
 func noStatus(s *suite) {

@@ -213,6 +213,8 @@ func TestRefusedBeforeTheServer(t *testing.T) {
 	check(t, "reading another kind", err, fault.Bug, "")
 	_, err = client.Create(t.Context(), &policyv1.Eviction{})
 	check(t, "creating another kind", err, fault.Bug, "")
+	unread := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "c", UID: "u"}}
+	check(t, "deleting what was not read", client.DeleteAsRead(t.Context(), cluster.ConfigMaps, unread), fault.Invalid, "delete what was read")
 }
 
 func TestEventsAreSaidOnceInAWhile(t *testing.T) {

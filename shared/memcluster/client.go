@@ -148,6 +148,9 @@ func (c *Client) Delete(ctx context.Context, kind cluster.Kind, key cluster.Key,
 // DeleteAsRead implements cluster.Client.
 func (c *Client) DeleteAsRead(ctx context.Context, kind cluster.Kind, object cluster.Object) error {
 	what := call{VerbDelete, kind, cluster.KeyOf(object)}
+	if object.GetUID() == "" || object.GetResourceVersion() == "" {
+		return what.fail(fault.Invalid, "the object has no UID or no resourceVersion").WithHint("delete what was read, not a new object")
+	}
 	_, err := do(ctx, c, what, func(s *Server) (none, error) {
 		if now, err := s.find(what, object.GetUID()); err == nil && now.GetResourceVersion() != object.GetResourceVersion() {
 			return none{}, fault.F(what.String(), fault.Conflict, "the object has changed")
