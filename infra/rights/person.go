@@ -13,16 +13,13 @@ func (s Scope) Operator() (Document, error) {
 		return Document{}, err
 	}
 	queues, dead := s.queues()
-	var rules []string
-	for _, r := range s.Plan.Rules {
-		rules = append(rules, s.rule(r))
-	}
 	return document(
 		allow("ReadDocuments", []string{"s3:GetObject"}, []string{s.objects("*")}, s.inAccount()),
 		s.list(),
 		allow("ReadQueues", []string{"sqs:GetQueueAttributes", "sqs:GetQueueUrl"}, slices.Concat(queues, dead)),
 		allow("LookAtDead", []string{"sqs:ChangeMessageVisibility", "sqs:ReceiveMessage"}, dead),
-		allow("ReadRules", []string{"events:DescribeRule", "events:ListTargetsByRule"}, rules),
+		// Rules that were adopted have whatever names their stack gave them.
+		allow("ReadRules", []string{"events:DescribeRule", "events:ListTargetsByRule"}, []string{s.arn("events", "rule/*")}),
 		allow("ReadArchive", []string{"events:DescribeArchive", "events:DescribeReplay"}, s.archive()),
 		allow("ReadFunctions", []string{"lambda:GetFunctionConfiguration"}, s.named(s.Functions, func(name string) string { return s.arn("lambda", "function:"+name) })),
 		// The simulator tells what a role may do, and does none of it.

@@ -57,7 +57,7 @@ func TestMoreClustersThanAFunctionCanBeToldOf(t *testing.T) {
 	for i := range names {
 		names[i] = map[string]any{"clusterName": fmt.Sprintf("production-%d", i), "clusterUID": "5a7d0c1e-0000-4000-8000-000000000001"}
 	}
-	many := map[string]any{"clusters": names, "sharedFunctions": true}
+	many := map[string]any{"clusters": names, "sharedFunctions": true, "stackName": "joist"}
 	_, err := stack.New(app(t, nil), configOf(t, many))
 	refused(t, err, "leave sharedFunctions out")
 	many["clusters"] = names[:5]
@@ -66,17 +66,38 @@ func TestMoreClustersThanAFunctionCanBeToldOf(t *testing.T) {
 	}
 	// What is told of six would fit, and the template would not.
 	many["clusters"] = names[:6]
-	_, err = stack.New(app(t, nil), configOf(t, many))
+	made, err := stack.New(app(t, nil), configOf(t, many))
 	refused(t, err, "into another stack")
+	if made != nil {
+		t.Error("a stack that is refused is given all the same")
+	}
 	if err == nil || !strings.Contains(err.Error(), "a template may have 500") {
 		t.Error(err)
+	}
+}
+
+// The launcher's rights name the cluster and its node classes' tags again and again: what
+// IAM has no room for is refused before anything is made, with what makes room.
+func TestRightsThatIAMHasNoRoomFor(t *testing.T) {
+	long := map[string]any{
+		"clusterName": strings.Repeat("c", 80), "namePrefix": strings.Repeat("p", 42), "bucket": "joist-1", "nodeTags": "Env,ManagedBy,karpenter.sh/discovery",
+		"subnets": "subnet-0a1b2c3d", "securityGroups": "sg-0c1d2e3f",
+	}
+	_, err := stack.New(app(t, nil), configOf(t, long))
+	refused(t, err, "nodeProfiles=instanceProfile")
+	if err == nil || !strings.Contains(err.Error(), "launcher") {
+		t.Error(err)
+	}
+	long["nodeProfiles"] = "instanceProfile"
+	if _, err := stack.New(app(t, nil), configOf(t, long)); err != nil {
+		t.Errorf("without profiles: %v", err)
 	}
 }
 
 // A function may take no longer than the queue of any of its clusters hides a message.
 func TestSharedFunctionsKeepToTheShortestQueue(t *testing.T) {
 	to := app(t, nil)
-	made, err := stack.New(to, configOf(t, map[string]any{"sharedFunctions": true, "clusters": []any{
+	made, err := stack.New(to, configOf(t, map[string]any{"sharedFunctions": true, "stackName": "joist", "clusters": []any{
 		"prod", map[string]any{"clusterName": "old", "adopt": "cloudformation", "queueVisibility": "45s"}}}))
 	if err != nil {
 		t.Fatal(err)

@@ -18,7 +18,8 @@ import (
 )
 
 // New adds the stack to an app. Errors are fault.Invalid, and found before anything is
-// made.
+// made, but for one: how many resources the clusters take is known only when all of them
+// are there. The app is good for nothing then.
 func New(app awscdk.App, c config.Config) (awscdk.Stack, error) {
 	if err := check(app, c); err != nil {
 		return nil, err
@@ -44,7 +45,10 @@ func New(app awscdk.App, c config.Config) (awscdk.Stack, error) {
 	if len(c.Clusters) == 1 {
 		newParameter(stack, c.Clusters[0])
 	}
-	return stack, resourcesFit(stack, c)
+	if err := resourcesFit(stack, c); err != nil {
+		return nil, err
+	}
+	return stack, nil
 }
 
 // resourcesMax is how many resources a template may have
@@ -92,6 +96,9 @@ func check(app awscdk.App, c config.Config) error {
 		if err := Binary(c.Binaries, service); err != nil {
 			return err
 		}
+	}
+	if err := rightsFit(c); err != nil {
+		return err
 	}
 	return environmentsFit(c)
 }

@@ -84,13 +84,7 @@ func environmentsFit(c config.Config) error {
 	if !c.SharedFunctions {
 		return nil
 	}
-	p := place{c.Partition, c.Account, c.Region}
-	if p.account == "" {
-		p.account = "111122223333"
-	}
-	if p.region == "" {
-		p.region = "ap-southeast-1" // None has a longer name.
-	}
+	p := longestPlace(c)
 	for _, service := range topology.Outside {
 		text, err := json.Marshal(toldTogether(p, bucketOf(c, p), c, service))
 		if err != nil {

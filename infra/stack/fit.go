@@ -1,0 +1,54 @@
+package stack
+
+import (
+	"cmp"
+	"encoding/json"
+	"slices"
+
+	"github.com/aws/aws-cdk-go/awscdk/v2/awslambda"
+
+	"github.com/joist-autoscaler/joist/infra/config"
+	"github.com/joist-autoscaler/joist/shared/fault"
+	"github.com/joist-autoscaler/joist/shared/topology"
+)
+
+// longestPlace is where the stack is deployed, with names as long as any in place of those
+// that CloudFormation fills in: to count characters before it does.
+func longestPlace(c config.Config) place {
+	return place{c.Partition, cmp.Or(c.Account, "111122223333"), cmp.Or(c.Region, "ap-southeast-1")}
+}
+
+// roleMax is how many characters the policies of a role may have together, without white
+// space (https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_iam-quotas.html).
+const roleMax = 10240
+
+// rightsFit refuses a cluster whose roles IAM would refuse half-way through the deployment:
+// its name stands in each condition of the launcher's, and so do the keys of node classes.
+func rightsFit(c config.Config) error {
+	at := longestPlace(c)
+	s := shared{config: c, place: at, bucket: bucketOf(c, at)}
+	if len(c.Subnets) > 0 {
+		s.network = &network{}
+	}
+	if c.SharedFunctions {
+		s.hosts = map[string]awslambda.CfnFunction{}
+	}
+	for _, k := range c.Clusters {
+		p := plane{shared: s, cluster: k, rights: scopeOf(at, s.bucket, k)}
+		for _, service := range slices.Concat(topology.Outside, topology.Inside, []string{topology.Scheduler}) {
+			size := 0
+			for _, document := range p.may(service) {
+				text, err := json.Marshal(document)
+				if err != nil {
+					panic("a document of texts: " + err.Error())
+				}
+				size += len(text)
+			}
+			if size > roleMax {
+				return fault.F("writing the rights of cluster "+k.Name, fault.Invalid, "the policies of the %s's role would have %d characters, and IAM takes %d of a role", service, size, roleMax).
+					WithHint("list fewer nodeTags, give a shorter namePrefix, or have node classes name their instance profiles: nodeProfiles=instanceProfile")
+			}
+		}
+	}
+	return nil
+}
