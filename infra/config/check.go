@@ -98,12 +98,13 @@ func (c *Config) Owner() string {
 func (c *Config) twice() error {
 	owners := map[string]string{}
 	for _, cluster := range c.Clusters {
-		mine := map[string]string{"cluster " + cluster.Name: "name it once", "prefix " + cluster.Plan.Prefix: "give each a namePrefix of its own"}
+		// To IAM names are the same in capitals and small letters.
+		mine := map[string]string{"cluster " + cluster.Name: "name it once", "prefix " + strings.ToLower(cluster.Plan.Prefix): "give each a namePrefix of its own"}
 		for _, q := range cluster.Plan.Queues {
 			mine["queue "+q.Name] = "give each an interruptionQueue of its own: a queue has one reader"
 		}
 		if !cluster.Node.Existing {
-			mine["role "+cluster.Node.Role] = "give each a nodeRole or a namePrefix of its own"
+			mine["role "+strings.ToLower(cluster.Node.Role)] = "give each a nodeRole or a namePrefix of its own"
 		}
 		for _, thing := range slices.Sorted(maps.Keys(mine)) {
 			if other, taken := owners[thing]; taken {

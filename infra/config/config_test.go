@@ -94,10 +94,10 @@ func TestSharedFunctions(t *testing.T) {
 	if own.SharedFunctions || own.Clusters[1].Plan.Function("planner") != "staging-joist-planner" {
 		t.Errorf("%+v", own)
 	}
-	shared := must(t, context{"sharedFunctions": "true", "clusters": []any{
+	shared := must(t, context{"sharedFunctions": "true", "stackName": "Joist-EU", "clusters": []any{
 		map[string]any{"clusterName": "prod", "environment": "LOG_LEVEL=debug,JOIST_MAX_INSTANCES_PER_INTENT=7"}, map[string]any{"clusterName": "staging", "environment": "LOG_LEVEL=debug"}}})
 	for _, k := range shared.Clusters {
-		if !shared.SharedFunctions || !k.Plan.Shared() || k.Plan.Function("planner") != shared.Owner()+"-joist-planner" {
+		if !shared.SharedFunctions || !k.Plan.Shared() || k.Plan.Function("planner") != "joist-eu-joist-planner" {
 			t.Errorf("%+v of %s", k.Plan, shared.Owner())
 		}
 	}
@@ -169,10 +169,13 @@ func TestRefused(t *testing.T) {
 		"both lists":               {with(context{"clusters": "a,b"}), "both clusterName and clusters"},
 		"no clusters":              {context{"clusters": ""}, "clusters is empty"},
 		"functions of one":         {with(context{"sharedFunctions": true}), "clusters=prod,staging"},
+		"functions of no name":     {context{"clusters": "a,b", "sharedFunctions": true}, "another name in each region"},
 		"a role of ours":           {with(context{"environment": "JOIST_ROLE_ARN=x"}), "says itself"},
 		"a long stack's name":      {context{"clusters": "a,b", "sharedFunctions": true, "stackName": strings.Repeat("s", 46), "bucket": "joist-1"}, "at most 45"},
 		"a cluster's own name":     {context{"clusters": "a,b", "sharedFunctions": true, "stackName": "B"}, "that no cluster has"},
-		"functions of two minds": {context{"sharedFunctions": true, "clusters": []any{map[string]any{"clusterName": "a", "environment": "LOG_LEVEL=debug"}, "b"}},
+		"its name to IAM":          {context{"clusters": "a,B", "sharedFunctions": true, "stackName": "b"}, "that no cluster has"},
+		"a name twice to IAM":      {context{"clusters": "a,A", "bucket": "joist-1"}, "namePrefix of its own"},
+		"functions of two minds": {context{"sharedFunctions": true, "stackName": "joist-all", "clusters": []any{map[string]any{"clusterName": "a", "environment": "LOG_LEVEL=debug"}, "b"}},
 			`LOG_LEVEL is of the functions, which all clusters share: it is "debug" for a and "" for b`},
 		"a cluster twice": {context{"clusters": "prod,prod"}, "both of prod and of prod"},
 		"a queue twice": {context{"clusters": []any{map[string]any{"clusterName": "a", "interruptionQueue": "q"}, map[string]any{"clusterName": "b", "interruptionQueue": "q"}}},

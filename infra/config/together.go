@@ -1,7 +1,6 @@
 package config
 
 import (
-	"cmp"
 	"maps"
 	"slices"
 	"strings"
@@ -20,8 +19,13 @@ func (c *Config) functions(clusters int) (string, error) {
 		return "", nil
 	case clusters < 2:
 		return "", invalid("leave it out, or name several: clusters=prod,staging", "sharedFunctions is of a stack with several clusters, and this has one")
+	case c.StackName == "":
+		// Two regions with the same default would make the same roles, and the second would
+		// fail half-way.
+		return "", invalid("name the stack, by another name in each region of the account: stackName=joist-eu-west-1",
+			"sharedFunctions needs stackName: it begins the names of the functions' roles, and IAM has one of a name in all regions")
 	}
-	return strings.ToLower(cmp.Or(c.StackName, manysStack)), nil
+	return strings.ToLower(c.StackName), nil
 }
 
 // together refuses clusters that would tell their common functions different things.

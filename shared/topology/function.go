@@ -2,6 +2,7 @@ package topology
 
 import (
 	"cmp"
+	"strings"
 
 	"github.com/joist-autoscaler/joist/shared/fault"
 )
@@ -41,7 +42,7 @@ func (c Cluster) checkFunctions() error {
 	case len(c.Functions) > longestFunctions:
 		return fault.F(op, fault.Invalid, "names of functions that begin with %q are too long: it has %d characters", c.Functions, len(c.Functions)).
 			WithHint("give the stack a name of at most %d characters", longestFunctions)
-	case c.Functions == c.prefix():
+	case strings.EqualFold(c.Functions, c.prefix()): // To IAM names are the same in capitals and small letters.
 		return fault.F(op, fault.Invalid, "the roles of the shared functions would have the names of those of the cluster %s", c.Name).
 			WithHint("give the stack a name that no cluster has, nor its prefix")
 	}
