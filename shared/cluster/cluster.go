@@ -67,7 +67,8 @@ type Client interface {
 	// fault.Missing when it is gone, fault.Conflict when the UID is another.
 	Delete(ctx context.Context, kind Kind, key Key, uid types.UID) error
 	// DeleteAsRead is Delete of the object at its resourceVersion, for decisions that
-	// rest on what it says; fault.Conflict when it has changed.
+	// rest on what it says; fault.Conflict when it has changed, fault.Invalid when it was
+	// never read.
 	DeleteAsRead(ctx context.Context, kind Kind, object Object) error
 	// Evict asks the Eviction API to remove the pod with that UID.
 	// fault.Throttled when a PodDisruptionBudget forbids it now; fault.Invalid
