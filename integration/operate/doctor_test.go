@@ -57,6 +57,9 @@ func TestDoctorFinds(t *testing.T) {
 		{"mapping", func(_ *testing.T, c *clinic) {
 			clear(c.account.Functions["prod-joist-planner"].Mappings)
 		}, "mapping-missing"},
+		{"a mapping's function is gone", func(_ *testing.T, c *clinic) {
+			c.reconfigure("prod-joist-planner", func(f *account.Function) { f.Gone = true })
+		}, "function-missing"},
 		{"A029 spot role", func(_ *testing.T, c *clinic) { delete(c.account.Roles, "AWSServiceRoleForEC2Spot") }, "spot-role"},
 		{"A037 node role", func(_ *testing.T, c *clinic) { delete(c.account.Roles, "KarpenterNodeRole-prod") }, "node-role-missing"},
 		{"A027 access", func(_ *testing.T, c *clinic) { clear(c.account.Entries) }, "node-access"},
@@ -70,6 +73,9 @@ func TestDoctorFinds(t *testing.T) {
 			c.account.Roles["prod-joist-watcher"] = r
 		}, "trust-subject"},
 		{"A039 trust of another cluster's provider", func(_ *testing.T, c *clinic) { c.account.Issuer += "DEF" }, "trust-issuer"},
+		{"no ServiceAccount", func(_ *testing.T, c *clinic) {
+			delete(c.kube, "/api/v1/namespaces/joist/serviceaccounts/joist-lifecycle")
+		}, "account-missing"},
 		{"no Pod Identity", func(_ *testing.T, c *clinic) { clear(c.account.Pods) }, "pod-identity-missing"},
 		{"another's Pod Identity", func(_ *testing.T, c *clinic) { c.account.Pods["joist/joist-lifecycle"] = podRole }, "pod-identity-role"},
 		{"Pod Identity is not trusted", func(_ *testing.T, c *clinic) {
@@ -81,8 +87,10 @@ func TestDoctorFinds(t *testing.T) {
 			t.Helper()
 			c.refuse(t, "prod-joist-launcher", "ec2:CreateFleet", false)
 		}, "role-refused"},
+		{"a right that is asked about alone", func(t *testing.T, c *clinic) { t.Helper(); c.refuse(t, "prod-joist-launcher", "iam:PassRole", false) }, "role-refused"},
 		{"a right that a boundary takes", func(t *testing.T, c *clinic) { t.Helper(); c.refuse(t, "prod-joist-watcher", "sqs:SendMessage", true) }, "role-refused"},
 		{"a function's role is gone", func(_ *testing.T, c *clinic) { delete(c.account.Roles, "prod-joist-planner") }, "role-missing"},
+		{"the scheduler's role is gone", func(_ *testing.T, c *clinic) { delete(c.account.Roles, "prod-joist-scheduler") }, "role-missing"},
 		{"a pod's role is gone", func(_ *testing.T, c *clinic) { delete(c.account.Roles, "prod-joist-watcher") }, "role-missing"},
 		{"A037 no instance profile", func(_ *testing.T, c *clinic) { clear(c.account.Profiles) }, "profile-missing"},
 		{"A037 an empty instance profile", func(_ *testing.T, c *clinic) { c.account.Profiles["KarpenterNodeInstanceProfile-prod"] = "" }, "profile-role"},

@@ -29,6 +29,18 @@ func TestDoctorFindsNothingShared(t *testing.T) {
 	}
 }
 
+// TestDoctorNamesTheRightToReadRoles where it looks for a shared function by the role that
+// this takes: whoever may not has the rights that are Lambda's, and is not told to get them.
+func TestDoctorNamesTheRightToReadRoles(t *testing.T) {
+	c := open(t)
+	c.share(t)
+	delete(c.account.Functions[sharedPlanner].Mappings, "arn:aws:sqs:eu-west-1:123456789012:prod-joist-planner")
+	c.account.Denied["GetRole"] = true
+	if _, text, _ := c.doctor(t, "-o", "json"); strings.Contains(text, "grant lambda:") || !strings.Contains(text, "grant iam:GetRole") {
+		t.Error(text)
+	}
+}
+
 // TestDoctorFindsShared spoils one thing about a function that clusters share.
 func TestDoctorFindsShared(t *testing.T) {
 	for _, test := range []struct {

@@ -35,6 +35,8 @@ type Function struct {
 	Mappings map[string]string
 	// Environment is what it is told.
 	Environment map[string]string
+	// Gone says that it was deleted: its mappings are left.
+	Gone bool
 }
 
 // Service answers from its tables.
@@ -90,7 +92,7 @@ func (s *Service) function(w http.ResponseWriter, name string) {
 	switch {
 	case s.Denied["GetFunctionConfiguration"]:
 		refuse(w, http.StatusForbidden, "AccessDeniedException", "not authorized to perform: lambda:GetFunctionConfiguration")
-	case !there:
+	case !there || f.Gone:
 		refuse(w, http.StatusNotFound, "ResourceNotFoundException", "Function not found: "+name)
 	default:
 		write(w, http.StatusOK, map[string]any{"FunctionName": name, "Timeout": f.TimeoutSeconds, "Role": f.Role, "Environment": map[string]any{"Variables": f.Environment}})

@@ -33,6 +33,10 @@ func (s *Service) iam(w http.ResponseWriter, r *http.Request) {
 		query.Refuse(w, iamNamespace, http.StatusForbidden, "AccessDenied", "not authorized to perform: iam:"+action)
 		return
 	}
+	if one, other := apart(form.List("ActionNames.member")); one != "" {
+		query.Refuse(w, iamNamespace, http.StatusBadRequest, "InvalidInput", "Invalid Input Actions: ["+one+"] and ["+other+"] require different authorization information.")
+		return
+	}
 	answer, unknown := operations[action](s, form)
 	if unknown != "" {
 		query.Refuse(w, iamNamespace, http.StatusNotFound, "NoSuchEntity", unknown+" cannot be found.")
@@ -99,6 +103,23 @@ func (s *Service) profile(form query.Form) (answer any, unknown string) {
 		Name    string   `xml:"GetInstanceProfileResult>InstanceProfile>InstanceProfileName"`
 		Roles   []role   `xml:"GetInstanceProfileResult>InstanceProfile>Roles>member"`
 	}{Name: name, Roles: roles}, ""
+}
+
+// alone are actions that the simulator does not judge in one call with others. IAM does not
+// say which those are; these are of the kinds that people have met: the taking of a role,
+// the passing of one, and what makes a thing beside what reads one.
+var alone = map[string]bool{
+	"sts:AssumeRole": true, "iam:PassRole": true, "ec2:CreateFleet": true, "ec2:RunInstances": true, "ec2:CreateLaunchTemplate": true, "iam:CreateInstanceProfile": true,
+}
+
+// apart gives two actions that are not judged in one call, if there are any.
+func apart(actions []string) (one, other string) {
+	for i, action := range actions {
+		if alone[action] && len(actions) > 1 {
+			return action, actions[(i+1)%len(actions)]
+		}
+	}
+	return "", ""
 }
 
 type judged struct {

@@ -55,7 +55,7 @@ type Facts struct {
 	// Rules are those that have a queue as their target, by the queue's name, and the one
 	// that is to write the audit log, by the name of its log group.
 	Rules map[string][]Rule
-	// Functions are by service; one that does not exist has a nil value.
+	// Functions are by service. One that polls its queue has none.
 	Functions map[string]*Function
 
 	// Place is where all of it is; zero when that is not known.
@@ -171,7 +171,7 @@ func Examine(f Facts) []Finding {
 	for _, check := range []func(Facts) []Finding{
 		queuesThere, redrives, times, deliveries, policies, functions, shared, audit, letters,
 		spotRole, nodeRole, access, discovery, rights, profiles,
-		incumbent, replicas, kinds, pods, trusts, unset,
+		incumbent, replicas, kinds, accounts, pods, trusts, unset,
 		fresh, skew, tools,
 	} {
 		all = append(all, check(f)...)

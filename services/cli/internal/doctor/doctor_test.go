@@ -132,6 +132,12 @@ func TestOneBadFact(t *testing.T) {
 		{"A043 retention", func(f *doctor.Facts) { queue(*f).Retention = 299 * time.Second }, "retention-short", "", "300"},
 		{"no mapping", func(f *doctor.Facts) { f.Functions["planner"].Mapped, f.Functions["planner"].Enabled = false, false }, "mapping-missing", "prod-joist-planner", ""},
 		{"a mapping is disabled", func(f *doctor.Facts) { f.Functions["planner"].Enabled = false }, "mapping-disabled", "", "--enabled"},
+		{"a mapping's function is gone", func(f *doctor.Facts) {
+			f.Functions["planner"] = &doctor.Function{Name: "prod-joist-planner", Missing: true, Mapped: true, Enabled: true}
+		}, "function-missing", "no such function", "delete-event-source-mapping"},
+		{"a disabled mapping's function is gone", func(f *doctor.Facts) {
+			f.Functions["planner"] = &doctor.Function{Name: "prod-joist-planner", Missing: true, Mapped: true}
+		}, "function-missing", "", ""},
 		{"A029 no spot role", func(f *doctor.Facts) { f.SpotRole = &no }, "spot-role", "refused", "create-service-linked-role"},
 		{"A037 no node role", func(f *doctor.Facts) { f.NodeRole.Missing = true }, "node-role-missing", "", ""},
 		{"A041 node trust", func(f *doctor.Facts) { f.NodeRole.Trust = strings.Replace(nodeTrust, "ec2.", "lambda.", 1) }, "node-role-trust", "never join", ""},
@@ -153,12 +159,18 @@ func TestOneBadFact(t *testing.T) {
 		{"A039 the subject", func(f *doctor.Facts) { f.Accounts[0].Namespace = "kube-system" }, "trust-subject", "trusts system:serviceaccount:joist:joist-watcher", "system:serviceaccount:kube-system:joist-watcher"},
 		{"A039 no web identity", func(f *doctor.Facts) { trust := nodeTrust; f.Accounts[0].Trust = &trust }, "trust-subject", "no web identity", ""},
 		{"A039 another cluster's provider", func(f *doctor.Facts) { issuer := "oidc.eks/id/2"; f.Issuer = &issuer }, "trust-issuer", "oidc.eks/id/2", "arn:aws:iam::1:oidc-provider/oidc.eks/id/2"},
+		{"no ServiceAccount", func(f *doctor.Facts) {
+			f.Accounts[1] = doctor.Account{Namespace: "joist", Name: "joist-lifecycle", Service: "lifecycle", Missing: true}
+		}, "account-missing", "no such ServiceAccount", "kubectl create serviceaccount joist-lifecycle --namespace joist"},
 		{"no Pod Identity", func(f *doctor.Facts) { f.Accounts[1].Pod = &doctor.Association{} }, "pod-identity-missing", "no credentials", "create-pod-identity-association --cluster-name prod --namespace joist --service-account joist-lifecycle --role-arn arn:aws:iam::1:role/prod-joist-lifecycle"},
 		{"another's Pod Identity", func(f *doctor.Facts) { f.Accounts[1].Pod.Role = "arn:aws:iam::1:role/other" }, "pod-identity-role", "role/other", "--association-id a-1 --role-arn arn:aws:iam::1:role/prod-joist-lifecycle"},
 		{"Pod Identity is not trusted", func(f *doctor.Facts) { trust := nodeTrust; f.Accounts[1].Trust = &trust }, "trust-pods", "pods.eks.amazonaws.com", "sts:TagSession"},
 		{"no role", func(f *doctor.Facts) { f.Roles[0].Missing = true }, "role-missing", "the launcher", "cdk deploy"},
-		{"a right is lacking", func(f *doctor.Facts) { f.Roles[0].Refused = []doctor.Refusal{{"ec2:CreateFleet", "r", false}} }, "role-refused", "ec2:CreateFleet on r: the launcher", "cdk deploy"},
-		{"a right is taken", func(f *doctor.Facts) { f.Roles[0].Refused = []doctor.Refusal{{"ec2:CreateFleet", "r", true}} }, "role-refused", "a statement denies it", "find that statement; aws iam simulate-principal-policy --policy-source-arn arn:aws:iam::1:role/prod-joist-launcher"},
+		{"no role of the scheduler", func(f *doctor.Facts) {
+			f.Roles = append(f.Roles, doctor.Role{Service: topology.Scheduler, Name: "prod-joist-scheduler", Missing: true})
+		}, "role-missing", "no tick is sent", "cdk deploy"},
+		{"a right is lacking", func(f *doctor.Facts) { f.Roles[0].Refused = []doctor.Refusal{{"ec2:CreateFleet", "r", false}} }, "role-refused", "ec2:CreateFleet on r: the launcher", "cdk deploy of the cluster's stack; then joist doctor --cluster prod asks again"},
+		{"a right is taken", func(f *doctor.Facts) { f.Roles[0].Refused = []doctor.Refusal{{"ec2:CreateFleet", "r", true}} }, "role-refused", "a statement denies it", "aws iam get-role --role-name prod-joist-launcher names the boundary, and aws iam list-attached-role-policies and list-role-policies the policies; then joist doctor --cluster prod asks again"},
 		{"many rights are lacking", func(f *doctor.Facts) { f.Roles[0].Refused = make([]doctor.Refusal, 5) }, "role-refused", "and 2 more of its card", ""},
 		{"A037 no instance profile", func(f *doctor.Facts) { f.Profiles[0].Missing = true }, "profile-missing", "EC2NodeClass default", "create-instance-profile --instance-profile-name nodes && aws iam add-role-to-instance-profile"},
 		{"A037 an empty instance profile", func(f *doctor.Facts) { f.Profiles[0].Role = "" }, "profile-role", "no role", "add-role-to-instance-profile --instance-profile-name nodes --role-name KarpenterNodeRole-prod"},

@@ -15,6 +15,9 @@ type Function struct {
 	// Role is its role's ARN, or "" where it is not known whether it works with that.
 	Role    string
 	Timeout time.Duration
+	// Missing says that there is no such function, though a mapping names it: nothing else
+	// is known of it then.
+	Missing bool
 	// Mapped says that an event source mapping hands it the queue's messages, and Enabled
 	// that the mapping does so now.
 	Mapped, Enabled bool
@@ -44,11 +47,14 @@ func (f *Function) apart() bool {
 	return f != nil && (f.Role == "" || f.Shared != nil && !f.Shared.Told || f.takes())
 }
 
-// functions finds functions that no queue invokes.
+// functions finds functions that are gone, or that no queue invokes.
 func functions(f Facts) []Finding {
 	return each(f, func(p topology.Queue, q *Queue) []Finding {
 		fn := f.Functions[p.Service]
 		switch {
+		case fn != nil && fn.Missing:
+			return []Finding{problem("function-missing", "function/"+fn.Name, "there is no such function, which the event source mapping of "+q.Name+" names: unless something polls the queue, messages wait until they expire",
+				deploy+", which makes it; where the service polls, aws lambda delete-event-source-mapping")}
 		case fn == nil || fn.Enabled:
 			return nil
 		case !fn.Mapped:

@@ -12,6 +12,8 @@ type Account struct {
 	Namespace, Name string
 	// Service is whose it is, or "" where the Deployment does not say.
 	Service string
+	// Missing says that Kubernetes has none of that name, so that nothing else is known.
+	Missing bool
 	// Role is the ARN of its annotation, or "".
 	Role string
 	// Pod is its Pod Identity association, which counts where there is no annotation; nil
@@ -38,6 +40,18 @@ func (a Account) subject() string { return "serviceaccount/" + a.Namespace + "/"
 
 // role is the name of the role that the service is to have.
 func (f Facts) role(service string) string { return f.Plan.Prefix + "-joist-" + service }
+
+// accounts finds ServiceAccounts that Deployments name and that are not there.
+func accounts(f Facts) []Finding {
+	var all []Finding
+	for _, a := range f.Accounts {
+		if a.Missing {
+			all = append(all, problem("account-missing", a.subject(), "there is no such ServiceAccount, which a Deployment names: no new pod of that is made",
+				"helm upgrade of joist makes it, unless serviceAccount.create is false; else kubectl create serviceaccount "+a.Name+" --namespace "+a.Namespace+", with a role"))
+		}
+	}
+	return all
+}
 
 // pods finds ServiceAccounts that EKS Pod Identity gives no role, or another's, where no
 // annotation does.

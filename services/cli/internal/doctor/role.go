@@ -5,6 +5,8 @@ import (
 	"path"
 	"slices"
 	"strings"
+
+	"github.com/joist-autoscaler/joist/shared/topology"
 )
 
 // Role is a service's role, as IAM's simulator judges it.
@@ -38,6 +40,8 @@ func (f Facts) Names(services []string) (arns map[string]string, sure map[string
 			arns[service], sure[service] = fn.Role, true
 		}
 	}
+	// No setting names the scheduler's otherwise, and nothing else tells of it.
+	sure[topology.Scheduler] = arns[topology.Scheduler] != ""
 	for _, a := range f.Accounts {
 		arn := a.Role
 		// An association with another service's role is a finding by itself.
@@ -61,7 +65,7 @@ func rights(f Facts) []Finding {
 	for _, r := range f.Roles {
 		subject := "role/" + r.Name
 		if r.Missing {
-			all = append(all, problem("role-missing", subject, "there is no such role, which the "+r.Service+" has by its settings: it gets no credentials", deploy))
+			all = append(all, problem("role-missing", subject, "there is no such role, which the "+r.Service+" has by its settings: "+without(r.Service), deploy))
 			continue
 		}
 		if len(r.Refused) == 0 {
@@ -78,11 +82,19 @@ func rights(f Facts) []Finding {
 		fix := deploy
 		if slices.ContainsFunc(r.Refused, func(one Refusal) bool { return one.Explicit }) {
 			what += "; a statement denies it, of the role, of its permissions boundary or of the organization"
-			fix = "find that statement"
+			fix = "take that statement away: aws iam get-role --role-name " + r.Name + " names the boundary, and aws iam list-attached-role-policies and list-role-policies the policies"
 		}
-		first := r.Refused[0]
-		all = append(all, problem("role-refused", subject, what+": the "+r.Service+" fails when it comes to that",
-			fmt.Sprintf("%s; aws iam simulate-principal-policy --policy-source-arn %s --action-names %s --resource-arns '%s' names the statements", fix, f.Place.Role(r.Name), first.Action, first.Resource)))
+		// No call of the simulator's is named: without the keys of conditions that were asked
+		// with, it refuses what is allowed.
+		all = append(all, problem("role-refused", subject, what+": the "+r.Service+" fails when it comes to that", fix+"; then joist doctor --cluster "+f.Plan.Cluster+" asks again"))
 	}
 	return all
+}
+
+// without is what comes of it when a service's role is gone.
+func without(service string) string {
+	if service == topology.Scheduler {
+		return "no tick is sent"
+	}
+	return "it gets no credentials"
 }

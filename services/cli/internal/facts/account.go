@@ -159,11 +159,11 @@ func (g *gathering) place(ctx context.Context) {
 }
 
 // documents looks into the bucket.
-func (g *gathering) documents(ctx context.Context) {
+func (g *gathering) documents(ctx context.Context, sofar doctor.Facts) {
 	if g.Store == nil {
 		return
 	}
-	bucket := g.bucket(g.facts.Place.Account)
+	bucket := g.bucket(sofar)
 	store, err := g.Store(ctx, bucket, g.Prefix)
 	if err != nil {
 		g.miss("the bucket "+bucket, err, "")
@@ -179,13 +179,13 @@ func (g *gathering) documents(ctx context.Context) {
 
 // bucket is where documents are: the one that is named, else the one that the functions are
 // told of, which a stack of several clusters names after itself, else the cluster's own.
-func (g *gathering) bucket(account string) string {
+func (g *gathering) bucket(sofar doctor.Facts) string {
 	for _, service := range topology.Outside {
-		if fn := g.facts.Functions[service]; g.Bucket == "" && fn != nil && fn.Bucket != "" {
+		if fn := sofar.Functions[service]; g.Bucket == "" && fn != nil && fn.Bucket != "" {
 			return fn.Bucket
 		}
 	}
-	return cmp.Or(g.Bucket, "joist-"+g.Plan.Cluster+"-"+account+"-"+g.config.Region)
+	return cmp.Or(g.Bucket, "joist-"+g.Plan.Cluster+"-"+sofar.Place.Account+"-"+g.config.Region)
 }
 
 // latest looks when the latest document of a kind was made.

@@ -27,6 +27,10 @@ import (
 // Limit is how long all of it may take.
 const Limit = 5 * time.Second
 
+// firstLimit is the part of Limit for what the rest is asked by. An API server out of reach
+// answers nothing until the end, and is not to take the time of S3 and IAM too.
+const firstLimit = 3 * time.Second
+
 // Sources are where facts are looked for. Kube, Store and Run may be nil, and then are
 // not looked at.
 type Sources struct {
@@ -64,29 +68,46 @@ func Gather(ctx context.Context, s Sources) (doctor.Facts, []doctor.Unseen) {
 	ctx, cancel := context.WithTimeout(ctx, Limit)
 	defer cancel()
 	g := &gathering{Sources: s, facts: doctor.Facts{Plan: s.Plan, Now: s.Now()}}
+	// Nothing is asked by what this machine has, which may be slow to start.
+	var machine sync.WaitGroup
 	if s.Run != nil {
-		g.all.Go(func() { g.tools(ctx) })
+		machine.Go(func() { g.tools(ctx) })
 	}
+	g.first(ctx)
+	// By now it is known whose roles they are, what the services need, and where documents
+	// lie.
+	if sofar := g.sofar(); sofar.Place.Account != "" {
+		g.documents(ctx, sofar)
+		g.simulate(ctx, sofar)
+		g.all.Wait()
+	}
+	machine.Wait()
+	slices.SortFunc(g.unseen, func(a, b doctor.Unseen) int { return strings.Compare(a.What, b.What) })
+	return g.facts, g.unseen
+}
+
+// first looks at what the rest is asked by.
+func (g *gathering) first(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, firstLimit)
+	defer cancel()
 	var err error
-	if g.config, err = s.AWS(ctx); err != nil {
+	if g.config, err = g.AWS(ctx); err != nil {
 		g.miss("AWS", err, "")
 	} else {
 		g.reached = true
 		g.all.Go(func() { g.aws(ctx) })
 	}
-	if s.Kube != nil {
+	if g.Kube != nil {
 		g.all.Go(func() { g.cluster(ctx) })
 	}
 	g.all.Wait()
-	// By now it is known whose roles they are, what the services need, and where documents
-	// lie.
-	if g.facts.Place.Account != "" {
-		g.documents(ctx)
-		g.simulate(ctx)
-		g.all.Wait()
-	}
-	slices.SortFunc(g.unseen, func(a, b doctor.Unseen) int { return strings.Compare(a.What, b.What) })
-	return g.facts, g.unseen
+}
+
+// sofar is what is known by now.
+func (g *gathering) sofar() doctor.Facts {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.facts
 }
 
 // set writes a fact.
@@ -104,7 +125,7 @@ func (g *gathering) miss(what string, err error, action string) {
 	out.Why = strings.TrimSuffix(err.Error(), " (try: "+out.Fix+")")
 	switch {
 	case errors.Is(err, context.DeadlineExceeded):
-		out.Why, out.Fix = fmt.Sprintf("it took longer than %s", Limit), "look again; is the endpoint within reach of this machine?"
+		out.Why, out.Fix = fmt.Sprintf("it took longer than its part of %s", Limit), "look again; is the endpoint within reach of this machine?"
 	case errors.As(err, &cause) && cause.Kind == fault.Denied && action != "":
 		out.Why, out.Fix = "denied "+action, "grant "+action+" to whoever runs the command"
 	}

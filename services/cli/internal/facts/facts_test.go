@@ -123,7 +123,7 @@ func TestMiss(t *testing.T) {
 	}{
 		{"denied", fault.F("asking", fault.Denied, "no"), "iam:GetRole", "denied iam:GetRole", "grant iam:GetRole to whoever"},
 		{"denied, and nobody knows the right", fault.F("asking", fault.Denied, "no").WithHint("ask"), "", "asking: no", "ask"},
-		{"late", context.DeadlineExceeded, "iam:GetRole", "longer than 5s", "look again"},
+		{"late", context.DeadlineExceeded, "iam:GetRole", "longer than its part of 5s", "look again"},
 		{"otherwise", errors.New("a\nb"), "iam:GetRole", "a b", ""},
 	} {
 		t.Run(test.name, func(t *testing.T) {

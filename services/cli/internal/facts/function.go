@@ -28,20 +28,30 @@ func (g *gathering) function(ctx context.Context, client *lambda.Client, q topol
 			return err
 		}
 		told, err := configuration(ctx, client, cmp.Or(out.Name, g.Plan.Function(q.Service)))
-		if err == nil && told == nil && !out.Mapped {
-			told, err = g.unmapped(ctx, client, q.Service)
-		}
-		if err != nil || told == nil {
+		switch {
+		case err != nil:
 			return err
+		case told != nil:
+			g.configured(ctx, &out, told, q)
+		case out.Mapped:
+			// Mappings outlive their functions.
+			out.Missing = true
+		default:
+			g.unmapped(ctx, client, q)
+			return nil
 		}
-		g.configured(ctx, &out, told, q)
-		g.set(func(f *doctor.Facts) {
-			if f.Functions == nil {
-				f.Functions = map[string]*doctor.Function{}
-			}
-			f.Functions[q.Service] = &out
-		})
+		g.works(q, &out)
 		return nil
+	})
+}
+
+// works writes down the function that works on a queue.
+func (g *gathering) works(q topology.Queue, fn *doctor.Function) {
+	g.set(func(f *doctor.Facts) {
+		if f.Functions == nil {
+			f.Functions = map[string]*doctor.Function{}
+		}
+		f.Functions[q.Service] = fn
 	})
 }
 
@@ -83,16 +93,30 @@ func configuration(ctx context.Context, client *lambda.Client, name string) (*la
 
 // unmapped looks for the function that clusters share where no mapping names it: the role
 // that it takes for the cluster knows whom it trusts, and the function has its role's name.
-func (g *gathering) unmapped(ctx context.Context, client *lambda.Client, service string) (*lambda.GetFunctionConfigurationOutput, error) {
-	trust, err := g.trustOf(ctx, g.Plan.Prefix+"-joist-"+service)
-	if err != nil || trust == nil {
-		return nil, err
-	}
-	taker := doctor.Taker(*trust)
-	if taker == "" {
-		return nil, nil
-	}
-	return configuration(ctx, client, path.Base(taker))
+// Each is a look of its own, for whoever may do the one may lack the right to do the other.
+func (g *gathering) unmapped(ctx context.Context, client *lambda.Client, q topology.Queue) {
+	role := g.Plan.Prefix + "-joist-" + q.Service
+	g.look("the role "+role, "iam:GetRole", func() error {
+		trust, err := g.trustOf(ctx, role)
+		if err != nil || trust == nil {
+			return err
+		}
+		taker := doctor.Taker(*trust)
+		if taker == "" {
+			return nil
+		}
+		g.look("the function that takes the role "+role, "lambda:GetFunctionConfiguration", func() error {
+			told, err := configuration(ctx, client, path.Base(taker))
+			if err != nil || told == nil {
+				return err
+			}
+			var out doctor.Function
+			g.configured(ctx, &out, told, q)
+			g.works(q, &out)
+			return nil
+		})
+		return nil
+	})
 }
 
 // configured reads a function's configuration, and looks at the role that it takes for the

@@ -24,8 +24,14 @@ const roleAnnotation = "eks.amazonaws.com/role-arn"
 func (g *gathering) account(ctx context.Context, a doctor.Account) {
 	var found corev1.ServiceAccount
 	what := "the ServiceAccount " + a.Namespace + "/" + a.Name
-	if _, err := kube.Get(ctx, g.Kube, "/api/v1/namespaces/"+a.Namespace+"/serviceaccounts/"+a.Name, &found); err != nil {
+	there, err := kube.Get(ctx, g.Kube, "/api/v1/namespaces/"+a.Namespace+"/serviceaccounts/"+a.Name, &found)
+	if err != nil {
 		g.miss(what, err, "the right in Kubernetes to get serviceaccounts in "+a.Namespace)
+		return
+	}
+	if !there {
+		a.Missing = true
+		g.known(a)
 		return
 	}
 	a.Role = found.Annotations[roleAnnotation]

@@ -1,7 +1,9 @@
 package facts
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"maps"
 	"path"
 	"slices"
@@ -13,6 +15,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/iam/types"
 
 	"github.com/joist-autoscaler/joist/services/cli/internal/doctor"
+	"github.com/joist-autoscaler/joist/shared/awsfault"
+	"github.com/joist-autoscaler/joist/shared/fault"
 	"github.com/joist-autoscaler/joist/shared/topology"
 )
 
@@ -24,32 +28,46 @@ type inquiry struct {
 	needs []doctor.Need
 }
 
-// simulate asks IAM whether each role may do what its service's card says. One answer is
-// lacking where all are: whoever may not ask about one role may ask about none.
-func (g *gathering) simulate(ctx context.Context) {
+// simulate asks IAM whether each role may do what its service's card says.
+func (g *gathering) simulate(ctx context.Context, sofar doctor.Facts) {
 	card := doctor.Card{
-		Plan: g.Plan, Place: g.facts.Place, Bucket: g.bucket(g.facts.Place.Account), Prefix: g.Prefix,
-		NodeRole: g.facts.Place.Role(g.NodeRole), Profiles: g.facts.ByRole, Functions: g.facts.Functions,
+		Plan: g.Plan, Place: sofar.Place, Bucket: g.bucket(sofar), Prefix: g.Prefix,
+		NodeRole: sofar.Place.Role(g.NodeRole), Profiles: sofar.ByRole, Functions: sofar.Functions,
 	}
-	all := inquiries(g.facts, card)
-	g.look("whether roles may do what the cards of their services say", "iam:SimulatePrincipalPolicy", func() error {
-		client := iam.NewFromConfig(g.config)
-		roles, errs := make([]*doctor.Role, len(all)), make([]error, len(all))
-		var asking sync.WaitGroup
-		for i, one := range all {
-			asking.Go(func() { roles[i], errs[i] = one.judge(ctx, client, card.Base(one.service)) })
+	client := iam.NewFromConfig(g.config)
+	g.all.Go(func() { g.judge(ctx, client, inquiries(sofar, card), card) })
+}
+
+// judge makes all inquiries at the same time. A role of which IAM would not judge all keeps
+// what it was judged for, and takes nothing from the others.
+func (g *gathering) judge(ctx context.Context, client iam.SimulatePrincipalPolicyAPIClient, all []inquiry, card doctor.Card) {
+	roles, errs := make([]*doctor.Role, len(all)), make([]error, len(all))
+	var asking sync.WaitGroup
+	for i, one := range all {
+		asking.Go(func() { roles[i], errs[i] = one.judge(ctx, client, card.Base(one.service)) })
+	}
+	asking.Wait()
+	told := false
+	for i, err := range errs {
+		if r := roles[i]; r != nil {
+			g.set(func(f *doctor.Facts) { f.Roles = append(f.Roles, *r) })
 		}
-		asking.Wait()
-		for i, err := range errs {
-			if err != nil {
-				return err
-			}
-			if r := roles[i]; r != nil {
-				g.set(func(f *doctor.Facts) { f.Roles = append(f.Roles, *r) })
-			}
+		if err == nil {
+			continue
 		}
-		return nil
-	})
+		const action = "iam:SimulatePrincipalPolicy"
+		what := "whether the role " + path.Base(all[i].arn) + " may do what the card of its service says"
+		err = awsfault.Read("looking at "+what, action).Fault(err)
+		// Whoever may not ask about one role may ask about none, and a time that is over is
+		// over for all: one note is enough.
+		if fault.Is(err, fault.Denied) || errors.Is(err, context.DeadlineExceeded) {
+			if told {
+				continue
+			}
+			told, what = true, "whether roles may do what the cards of their services say"
+		}
+		g.miss(what, err, action)
+	}
 }
 
 // inquiries are about each service's role, and about those of functions that take it.
@@ -67,9 +85,11 @@ func inquiries(f doctor.Facts, card doctor.Card) []inquiry {
 }
 
 // judge asks about the role. One that does not exist is nothing to tell of where its name
-// is a guess: the service may have another.
-func (i inquiry) judge(ctx context.Context, client *iam.Client, base map[string][]string) (*doctor.Role, error) {
+// is a guess: the service may have another. What is refused counts even if not all was
+// judged.
+func (i inquiry) judge(ctx context.Context, client iam.SimulatePrincipalPolicyAPIClient, base map[string][]string) (*doctor.Role, error) {
 	out := &doctor.Role{Service: i.service, Name: path.Base(i.arn)}
+	var first error
 	for _, ask := range questions(i.needs, base) {
 		refused, err := ask.of(ctx, client, i.arn)
 		if missing(err) {
@@ -78,12 +98,11 @@ func (i inquiry) judge(ctx context.Context, client *iam.Client, base map[string]
 			}
 			return out, nil
 		}
-		if err != nil {
-			return nil, err
-		}
+		first = cmp.Or(first, err)
 		out.Refused = append(out.Refused, refused...)
 	}
-	return out, nil
+	slices.SortFunc(out.Refused, func(a, b doctor.Refusal) int { return strings.Compare(a.Action+a.Resource, b.Action+b.Resource) })
+	return out, first
 }
 
 // question is one call: IAM judges every action on every resource, and only the wanted
@@ -137,8 +156,39 @@ func (q question) takes(context map[string][]string) bool {
 // answersMax is how many answers IAM gives in one page at most.
 const answersMax = 1000
 
-// of asks about a role, and gives what it is refused.
-func (q question) of(ctx context.Context, client *iam.Client, arn string) ([]doctor.Refusal, error) {
+// of asks about a role, and gives what it is refused. IAM refuses to judge some actions in
+// one call with others, for they "require different authorization information"; which those
+// are is not documented. So what it refuses is halved, down to one action in a call.
+func (q question) of(ctx context.Context, client iam.SimulatePrincipalPolicyAPIClient, arn string) ([]doctor.Refusal, error) {
+	out, err := q.ask(ctx, client, arn)
+	if awsfault.Code(err) != "InvalidInput" || len(q.actions) < 2 {
+		return out, err
+	}
+	halves := []question{q.only(q.actions[:len(q.actions)/2]), q.only(q.actions[len(q.actions)/2:])}
+	refused, errs := make([][]doctor.Refusal, len(halves)), make([]error, len(halves))
+	var asking sync.WaitGroup
+	for i, half := range halves {
+		asking.Go(func() { refused[i], errs[i] = half.of(ctx, client, arn) })
+	}
+	asking.Wait()
+	return slices.Concat(refused...), cmp.Or(errs...)
+}
+
+// only is the question about some of the actions, on those resources that they are for.
+func (q question) only(actions []string) question {
+	out := question{actions: actions, context: q.context, wanted: map[[2]string]bool{}}
+	for _, resource := range q.resources {
+		for _, action := range actions {
+			if pair := [2]string{action, resource}; q.wanted[pair] {
+				out.wanted[pair], out.resources = true, add(out.resources, resource)
+			}
+		}
+	}
+	return out
+}
+
+// ask makes one call, and turns the pages of its answer.
+func (q question) ask(ctx context.Context, client iam.SimulatePrincipalPolicyAPIClient, arn string) ([]doctor.Refusal, error) {
 	in := &iam.SimulatePrincipalPolicyInput{PolicySourceArn: &arn, ActionNames: q.actions, ResourceArns: q.resources, MaxItems: aws.Int32(answersMax)}
 	for _, key := range slices.Sorted(maps.Keys(q.context)) {
 		in.ContextEntries = append(in.ContextEntries, types.ContextEntry{ContextKeyName: aws.String(key), ContextKeyType: kind(q.context[key]), ContextKeyValues: q.context[key]})
@@ -165,7 +215,6 @@ func (q question) of(ctx context.Context, client *iam.Client, arn string) ([]doc
 			}
 		}
 	}
-	slices.SortFunc(out, func(a, b doctor.Refusal) int { return strings.Compare(a.Action+a.Resource, b.Action+b.Resource) })
 	return out, nil
 }
 
