@@ -123,8 +123,10 @@ type Service struct {
 	drift drifting
 	// unread is what a look could not read of the pods of nodes that seem empty.
 	unread []error
-	// looked is when the last look began, and whole when the last at everything.
+	// looked is when the last look began, and whole when the last at everything; looks
+	// says that the last step was one.
 	looked, whole time.Time
+	looks         bool
 	// seen is what each claim's look saw last.
 	seen map[types.UID]sight
 	// tallied is what metrics are counted by.

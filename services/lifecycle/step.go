@@ -32,7 +32,7 @@ func (s *Service) Step(ctx context.Context) error {
 	if err == nil && !leads {
 		s.retire()
 	}
-	if err != nil || !leads || !s.Cache.Synced() {
+	if s.looks = err == nil && leads && s.Cache.Synced(); !s.looks {
 		return err
 	}
 	s.looked = s.Now()
@@ -58,6 +58,10 @@ func (s *Service) Step(ctx context.Context) error {
 	s.forget(w.claims)
 	return worth(failures)
 }
+
+// Looked reports whether the last Step looked at the cluster: who does not lead, or whose
+// cache is not synced, does not.
+func (s *Service) Looked() bool { return s.looks }
 
 // decide looks at every claim, or at those that something happened to. What
 // removes pods is apart from the rest. Each

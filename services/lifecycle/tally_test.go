@@ -59,6 +59,9 @@ func TestB212OnlyTheLeaderCounts(t *testing.T) {
 	told := s.countsOf(func(what lifecycle.Counted) bool { return what != lifecycle.Usage })
 	s.pass(time.Second)
 	counted(t, "another counted this", told, "cost [default] 0.0301")
+	if !s.svc.Looked() {
+		t.Error("the leader's steps are no looks")
+	}
 	held := func(by string) {
 		lease, err := cluster.Get[*coordinationv1.Lease](t.Context(), s.Server, cluster.Leases, cluster.Key{Namespace: namespace, Name: "joist-lifecycle"})
 		if err != nil {
@@ -74,6 +77,9 @@ func TestB212OnlyTheLeaderCounts(t *testing.T) {
 	s.pass(10 * time.Second)
 	*told = slices.Compact(*told) // The Lease is looked at now and then.
 	counted(t, "another leads", told, "cost [default] 0.0301", "cost [default] NaN")
+	if s.svc.Looked() {
+		t.Error("the steps of who does not lead count as looks")
+	}
 	if err := s.Delete(t.Context(), cluster.NodeClaims, cluster.Key{Name: "one-0"}, ""); err != nil {
 		t.Fatal(err)
 	}

@@ -22,6 +22,9 @@ func TestUnsyncedB084(t *testing.T) {
 			}
 			told = append(told, s.now.Sub(begun))
 		}
+		if s.svc.Looked() {
+			t.Fatal("it looks at what is not there yet")
+		}
 		s.now = s.now.Add(watcher.Pace)
 	}
 	if len(told) != 3 || told[0] != 30*time.Second || told[1] != 40*time.Second || told[2] != 50*time.Second {

@@ -104,6 +104,8 @@ type Service struct {
 	// occupied is how many pods ran on nodes then.
 	occupied int64
 	led      bool
+	// looked says that the last step looked at the cluster.
+	looked bool
 	// held is the outbox as it was last read.
 	held   outbox.Held
 	heldAt time.Time
@@ -158,6 +160,7 @@ func (s *Service) Release(ctx context.Context) error { return s.election.Release
 // Step looks at what changed and sends what is due. It calls nobody while
 // nothing is.
 func (s *Service) Step(ctx context.Context) error {
+	s.looked = false
 	leads, err := s.Leads(ctx)
 	synced := s.Cache.Synced()
 	unsynced := s.syncing.check(synced, s.Now())
@@ -168,6 +171,7 @@ func (s *Service) Step(ctx context.Context) error {
 		s.led = s.led && leads
 		return errors.Join(err, unsynced)
 	}
+	s.looked = true
 	failures := []error{s.questions(ctx)}
 	// The outbox is read before the cache is: what the cache then shows is newer
 	// than the plan whose claims it must show. The other way round, a process that
@@ -187,6 +191,10 @@ func (s *Service) Step(ctx context.Context) error {
 	}
 	return errors.Join(append(failures, s.snapshot(ctx, view), err)...)
 }
+
+// Looked reports whether the last Step looked at the cluster: who does not lead, or whose
+// cache is not synced, does not.
+func (s *Service) Looked() bool { return s.looked }
 
 // ask asks a question if it was not asked within every. One that could not be
 // sent was not asked.

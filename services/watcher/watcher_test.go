@@ -403,6 +403,12 @@ func TestOnlyTheLeaderActs(t *testing.T) {
 	if len(s.planner.take())+len(s.catalog.take())+len(s.disruption.take()) != 0 {
 		t.Fatal("the watcher acts beside Karpenter")
 	}
+	if s.svc.Looked() {
+		t.Error("the steps of who does not lead count as looks")
+	}
 	s.pass(lease.Duration + 5*time.Second)
 	s.batch()
+	if !s.svc.Looked() {
+		t.Error("the leader's steps are no looks")
+	}
 }

@@ -170,15 +170,18 @@ func TestLoopTellsWhyNothingHappens(t *testing.T) {
 	var told []string
 	p.Trouble.Tell = func(err error, _ int) { told = append(told, err.Error()) }
 	ctx, cancel := context.WithCancel(t.Context())
-	steps := 0
+	steps, asked := 0, 0
 	loop, feed := p.Loop(host.Loop{Pace: time.Millisecond, Step: func(context.Context) error {
 		if steps++; steps == 2 {
 			cancel()
 		}
 		return nil
-	}}, &view{changed: make(chan struct{}), problem: fault.F("watch nodepools", fault.Denied, "forbidden")})
+	}}, func() bool { asked++; return false }, &view{changed: make(chan struct{}), problem: fault.F("watch nodepools", fault.Denied, "forbidden")})
 	if err := host.Together(ctx, loop, feed); err != nil {
 		t.Error(err)
+	}
+	if asked == 0 {
+		t.Error("nobody asks whether a step looked at the cluster")
 	}
 	if len(told) != 1 || !strings.Contains(told[0], "watch nodepools: forbidden") {
 		t.Errorf("told %q", told)

@@ -47,8 +47,9 @@ type Watched interface {
 }
 
 // Loop makes an actor that runs the loop, which has its Step, its Pace and maybe
-// its Next, whenever the cache changes, and one that feeds the cache.
-func (p *Parts) Loop(looped host.Loop, cache Watched) (loop, feed func(ctx context.Context) error) {
+// its Next, whenever the cache changes, and one that feeds the cache. After each step it
+// asks whether that looked at the cluster: one that had not to is no look that went well.
+func (p *Parts) Loop(looped host.Loop, looked func() bool, cache Watched) (loop, feed func(ctx context.Context) error) {
 	pulse, step := p.pulse("the loop"), looped.Step
 	// A step does nothing before the cache is synced; somebody should hear why it
 	// is not.
@@ -56,7 +57,7 @@ func (p *Parts) Loop(looped host.Loop, cache Watched) (loop, feed func(ctx conte
 	looped.Changed, looped.Told = cache.Changed(), p.Trouble
 	looped.Ran = func(took time.Duration, err error) {
 		pulse.Beat()
-		p.Telemetry.Stepped(took, err)
+		p.Telemetry.Stepped(took, looked(), err)
 	}
 	return looped.Run, func(ctx context.Context) error {
 		cache.Run(ctx)

@@ -101,8 +101,10 @@ func TestCounts(t *testing.T) {
 	unread := line(host.Park, fault.Poison)
 	unread.Note, unread.Err = host.Note{}, errors.New("no route")
 	told.Line(unread)
-	told.Stepped(time.Second, nil)
-	told.Stepped(time.Second, fault.F("x", fault.Denied, "y"))
+	told.Stepped(time.Second, true, nil)
+	told.Stepped(time.Second, false, nil)
+	told.Stepped(time.Second, true, fault.F("x", fault.Denied, "y"))
+	told.Stepped(time.Second, false, fault.F("x", fault.Retry, "y"))
 	w := httptest.NewRecorder()
 	told.metrics().ServeHTTP(w, httptest.NewRequest("GET", "/metrics", nil))
 	for _, want := range []string{
@@ -116,7 +118,9 @@ func TestCounts(t *testing.T) {
 		`joist_event_age_seconds_sum{service="planner",type="pods.unschedulable.v1"} 6`,
 		`joist_event_handling_seconds_count{service="planner",type="pods.unschedulable.v1"} 4`,
 		`joist_step_seconds_count{result="denied",service="planner"} 1`,
+		`joist_step_seconds_count{result="retry",service="planner"} 1`,
 		`joist_step_seconds_count{result="ok",service="planner"} 1`,
+		`joist_looks_failed_total{service="planner"} 2`,
 	} {
 		if !strings.Contains(w.Body.String(), want+"\n") {
 			t.Errorf("no line %s in\n%s", want, grep(w.Body.String(), want[:20]))

@@ -58,7 +58,7 @@ var (
 	}
 	Steps = Metric{
 		Name: "joist_step_seconds", Kind: Histogram, Unit: "s", Buckets: seconds,
-		Help:   "How long a look at the whole cluster took, by how it ended.",
+		Help:   "How long a look at the whole cluster took, by how it ended; of a replica that does not lead, only what failed.",
 		Labels: []Label{labelService, labelResult}, Services: looking,
 		Panel: "Looks at the cluster", By: []string{"service", "result"}, CloudWatch: []string{ByCluster, "service"},
 	}

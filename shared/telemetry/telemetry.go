@@ -128,8 +128,12 @@ func (t *Telemetry) Count(metric Metric, value float64, labels ...string) {
 	t.meters.record(metric, value, labels...)
 }
 
-// Stepped counts one step of a loop.
-func (t *Telemetry) Stepped(took time.Duration, err error) {
+// Stepped counts one step of a loop that looked at the cluster, or failed. The steps of
+// who waits to lead would outnumber the looks of who leads, and hide that those fail.
+func (t *Telemetry) Stepped(took time.Duration, looked bool, err error) {
+	if !looked && err == nil {
+		return
+	}
 	result := "ok"
 	if err != nil {
 		result = string(fault.KindOf(err))

@@ -276,6 +276,23 @@ func TestExpressionsNameTheCatalogue(t *testing.T) {
 	}
 }
 
+// A service that nobody leads counts no look, so its alarm must not wait for a series.
+func TestNobodyLooksIsAnAlarm(t *testing.T) {
+	at := slices.IndexFunc(board.Watches, func(w board.Watch) bool { return w.Name == "looks-failing" })
+	alarms := slices.DeleteFunc(board.Alarms(board.Cluster{Plan: plan(t), Inside: true}), func(a board.Alarm) bool { return a.Watch != "looks-failing" })
+	if at < 0 || len(alarms) != len(topology.Inside) {
+		t.Fatalf("watch %d, %d alarms", at, len(alarms))
+	}
+	for i, service := range topology.Inside {
+		if want := `or label_replace(vector(0), "service", "` + service + `", "", "")`; !strings.Contains(board.Watches[at].Expr, want) {
+			t.Errorf("%s is not in %s", want, board.Watches[at].Expr)
+		}
+		if a := alarms[i]; a.Missing != "breaching" || !strings.Contains(a.Expression, "FILL(m1,0) <=") {
+			t.Errorf("%s: %+v", service, a)
+		}
+	}
+}
+
 // Where the services inside of the cluster tell CloudWatch nothing, nothing waits for them.
 func TestNothingWaitsForWhatIsNotSent(t *testing.T) {
 	without, with := board.Alarms(board.Cluster{Plan: plan(t)}), board.Alarms(board.Cluster{Plan: plan(t), Inside: true})

@@ -2,6 +2,7 @@ package board
 
 import (
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/joist-autoscaler/joist/shared/telemetry"
@@ -81,9 +82,8 @@ var Watches = []Watch{
 	},
 	{
 		Name: "looks-failing", Page: true, First: "joist doctor --cluster NAME",
-		Means: "The watcher or lifecycle cannot look at the cluster, or nobody leads.",
-		Expr: `sum by (service) (rate(joist_step_seconds_count{result="ok"}[5m])) == 0` +
-			` or sum by (service) (rate(joist_step_seconds_count{result!="ok"}[5m])) > sum by (service) (rate(joist_step_seconds_count{result="ok"}[5m]))`,
+		Means:      "The watcher or lifecycle cannot look at the cluster, or nobody leads.",
+		Expr:       noLooks() + " or " + looksEnd("!=") + " > " + looksEnd("="),
 		For:        5 * time.Minute,
 		cloudWatch: looks, inside: true,
 	},
@@ -225,6 +225,21 @@ func silent(p topology.Plan) []Alarm {
 		Metrics:   []Metric{sqs("NumberOfMessagesSent", q.Name, "Sum", seconds)},
 		Threshold: expected, Comparison: below, Periods: 2, Datapoints: 2, Missing: breaching,
 	}}
+}
+
+// looksEnd is how many looks of each service end well (=), or do not (!=).
+func looksEnd(well string) string {
+	return `sum by (service) (rate(joist_step_seconds_count{result` + well + `"ok"}[5m]))`
+}
+
+// noLooks is of the services of which no look ends well. One that nobody leads counts
+// nothing at all, and would be no series to compare.
+func noLooks() string {
+	well := []string{looksEnd("=")}
+	for _, service := range topology.Inside {
+		well = append(well, fmt.Sprintf(`label_replace(vector(0), "service", %q, "", "")`, service))
+	}
+	return "(" + strings.Join(well, " or ") + ") == 0"
 }
 
 // looks is of each service that looks at the cluster: that it does not, or that no fewer

@@ -77,7 +77,7 @@ func run(ctx context.Context, p *parts.Parts) error {
 	})
 	// Looks and facts take turns, notices do not, and only a leader takes any.
 	gate := host.NewGate()
-	loop, feed := p.Loop(host.Loop{Step: gate.Behind(service.Step), Pace: lifecycle.Pace, Next: service.Due}, cache)
+	loop, feed := p.Loop(host.Loop{Step: gate.Behind(service.Step), Pace: lifecycle.Pace, Next: service.Due}, service.Looked, cache)
 	inbox := p.Worker(p.Events(lifecycle.Types, service.Lanes(gate)))
 	poll := p.Poll(inbox, host.Options{Parallel: lifecycle.Inbox, Deadline: lifecycle.InboxDeadline, Allowed: service.Leads})
 	if err := p.Serve(ctx, cache); err != nil {

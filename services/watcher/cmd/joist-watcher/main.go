@@ -85,7 +85,7 @@ func run(ctx context.Context, p *parts.Parts) error {
 		},
 		Span: spans(p),
 	})
-	loop, feed := p.Loop(host.Loop{Step: service.Step, Pace: watcher.Pace, Next: service.Next, Rest: service.Rest}, cache)
+	loop, feed := p.Loop(host.Loop{Step: service.Step, Pace: watcher.Pace, Next: service.Next, Rest: service.Rest}, service.Looked, cache)
 	if err := p.Serve(ctx, cache); err != nil {
 		return err
 	}
