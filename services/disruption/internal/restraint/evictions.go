@@ -38,10 +38,17 @@ func (w workload) String() string { return w.namespace + "/" + w.name }
 // come later than it goes.
 //
 // So nothing has to be remembered, by anybody who could die, and the hour begins with the
-// eviction, however long it was waited for. It errs to the safe side but for one thing:
-// a pod that was moved and then was not wanted any more has left no trace, and another
-// of the workload may move. The same holds while a controller holds its next pod back,
-// such as a Job that was told to wait after failures. TestNoHourMovesMore plays it.
+// eviction, however long it was waited for. It errs to the safe side but for what is not
+// seen, so that another pod of the workload may move:
+//
+//   - A pod that was moved and then ended, or was not wanted any more, has left no trace.
+//   - Nor has one whose successor a controller holds back, such as a Job that was told to
+//     wait after failures.
+//   - A pod on no node is in the snapshot only while it waits for Joist: not one that is
+//     gated, that preempts others, that Joist makes no room for, or of which the scheduler
+//     has not said that it is unschedulable.
+//
+// TestNoHourMovesMore plays it, with pods that end or are not wanted any more.
 type moves struct{ pods, moved map[workload]int }
 
 func countMoves(s *scheduling.Snapshot) *moves {
