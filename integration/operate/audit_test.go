@@ -44,10 +44,11 @@ func (w *world) audit(t *testing.T, to string) {
 
 // unlogged lets the audit log refuse facts that the inbox has got: first one alone, and
 // then others after a while, of which the last is of this very minute. It gives their ids.
-func (w *world) unlogged(t *testing.T) []string {
+// The archive keeps events for so many days.
+func (w *world) unlogged(t *testing.T, days int32) []string {
 	t.Helper()
 	_, err := eventbridge.NewFromConfig(w.Config()).CreateArchive(t.Context(), &eventbridge.CreateArchiveInput{
-		ArchiveName: &w.plan.Archive, EventSourceArn: aws.String("arn:aws:events:eu-west-1:123456789012:event-bus/" + w.plan.Bus), RetentionDays: aws.Int32(30),
+		ArchiveName: &w.plan.Archive, EventSourceArn: aws.String("arn:aws:events:eu-west-1:123456789012:event-bus/" + w.plan.Bus), RetentionDays: &days,
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -90,7 +91,7 @@ func (w *world) logged(t *testing.T) []string {
 // TestAuditGolden holds what is said of facts that the audit log did not take.
 func TestAuditGolden(t *testing.T) {
 	w := start(t)
-	w.unlogged(t)
+	w.unlogged(t, 30)
 	w.golden(t, "audit-queues", "queues")
 	w.golden(t, "audit-list", "dead", "list", "--queue", "audit")
 	w.golden(t, "audit-replay", "replay", "--queue", "audit")
@@ -102,7 +103,7 @@ func TestAuditGolden(t *testing.T) {
 // nothing of it, and only what is in the archive for certain leaves the dead letters.
 func TestAuditLogIsWrittenFromTheArchive(t *testing.T) {
 	w := start(t)
-	ids := w.unlogged(t)
+	ids := w.unlogged(t, 30)
 	w.clock.tick()
 	stdout, stderr, code := w.joist(t, "replay", "--queue", "audit", "--rate", "500", "--yes", "-o", "json")
 	out := read(t, stdout)
@@ -121,10 +122,28 @@ func TestAuditLogIsWrittenFromTheArchive(t *testing.T) {
 	}
 }
 
+// TestAuditOlderThanTheArchive: a letter is not removed if the archive does not have its fact
+// any more, for then nothing would.
+func TestAuditOlderThanTheArchive(t *testing.T) {
+	w := start(t)
+	ids := w.unlogged(t, 1)
+	w.clock.Advance(24*time.Hour - 12*time.Minute)
+	w.clock.tick()
+	stdout, stderr, code := w.joist(t, "replay", "--queue", "audit", "--rate", "500", "--yes", "-o", "json")
+	out := read(t, stdout)
+	if code != 0 || out.Replayed != 1 || len(out.Kept) != 2 {
+		t.Fatalf("code %d: %s%s", code, stdout, stderr)
+	}
+	left := strings.Join(keysOf(bodies(t, w.queue(t, w.plan.AuditDead))), "")
+	if got := w.logged(t); !slices.Equal(got, ids[2:]) || !strings.Contains(left, ids[0]) || !strings.Contains(left, ids[1]) {
+		t.Errorf("the log has %v, and %s stay", got, left)
+	}
+}
+
 // TestAuditInterrupted: letters stay until all of the archive's part is said.
 func TestAuditInterrupted(t *testing.T) {
 	w := start(t)
-	w.unlogged(t)
+	w.unlogged(t, 30)
 	// The clock stands still, so that the replay does not end.
 	stdout, stderr, code := w.interrupted(t, ": running", "replay", "--queue", "audit", "--yes")
 	if code != 2 || !strings.Contains(stdout, "interrupted") || len(bodies(t, w.queue(t, w.plan.AuditDead))) != 3 {

@@ -91,7 +91,7 @@ func TestRightsAreThoseThatVerbsUse(t *testing.T) {
 		}
 	}
 	w := start(t)
-	w.unlogged(t)
+	w.unlogged(t, 30)
 	w.interrupted(t, ": running", "replay", "--queue", "audit", "--yes")
 	w.clock.tick()
 	w.many(t, 30)
@@ -133,7 +133,7 @@ func TestOperatorsPutNothingBack(t *testing.T) {
 	}{
 		{"one by one", func(t *testing.T, w *world) { t.Helper(); w.crowd(t) }, "launcher", "sqs:SendMessage"},
 		{"by SQS", func(t *testing.T, w *world) { t.Helper(); w.many(t, 3) }, "launcher", "sqs:ListMessageMoveTasks"},
-		{"by the archive", func(t *testing.T, w *world) { t.Helper(); w.unlogged(t) }, "audit", "events:StartReplay"},
+		{"by the archive", func(t *testing.T, w *world) { t.Helper(); w.unlogged(t, 30) }, "audit", "events:StartReplay"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			w := start(t)

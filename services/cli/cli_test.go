@@ -73,6 +73,7 @@ func TestGolden(t *testing.T) {
 		{"simulate-json", []string{"simulate", "--scenario", tiny, "--remove", "node/node-1", "-o", "json"}, cli.ExitChanges},
 		{"simulate-nothing", []string{"simulate", "--scenario", tiny}, cli.ExitError},
 		{"simulate-no-percent", []string{"simulate", "--scenario", tiny, "--spot-storm", "many"}, cli.ExitError},
+		{"simulate-no-node", []string{"simulate", "--scenario", tiny, "--remove", "web"}, cli.ExitError},
 		{"help-why", []string{"why", "--help"}, cli.ExitNothing},
 		{"why-nobody", []string{"why", "node/node-9", "--scenario", tiny}, cli.ExitError},
 		{"why-nothing", []string{"why", "pod/web"}, cli.ExitError},

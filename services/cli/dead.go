@@ -59,9 +59,19 @@ const looked = "Letters are received and given back at once: nothing is deleted,
 	"flight with somebody else at that moment is not seen.\n\n"
 
 // deadRights is what every verb needs that reads dead letters.
-const deadRights = "It needs sqs:GetQueueUrl, sqs:GetQueueAttributes, sqs:ReceiveMessage and sqs:ChangeMessageVisibility on the\n" +
-	"dead-letter queues. Plans and launches that have not expired are held against Kubernetes as it is, if whoever asks may\n" +
-	"get the namespace kube-system and the ConfigMap joist-outbox, and list NodeClaims.\n\n"
+var deadRights = "It needs sqs:GetQueueUrl, sqs:GetQueueAttributes, sqs:ReceiveMessage and sqs:ChangeMessageVisibility on the\n" +
+	"dead-letter queues. Plans and launches that have not expired (which they do " + life(event.PlanMadeType) + " and " + life(event.LaunchRequestedType) + "\n" +
+	"after they were said) are held against Kubernetes as it is, if whoever asks may get the namespace kube-system and the\n" +
+	"ConfigMap joist-outbox, and list NodeClaims.\n\n"
+
+// life is how long a message of a type may be obeyed, in words.
+func life(t event.Type) string {
+	spec, err := t.Spec()
+	if err != nil {
+		return "some time" // A type of ours always has one.
+	}
+	return fmt.Sprintf("%d minutes", int(spec.TTL.Minutes()))
+}
 
 func deadCommand(env Env) *cobra.Command {
 	cmd := &cobra.Command{

@@ -33,8 +33,9 @@ func replayCommand(env Env) *cobra.Command {
 		Use:   "replay {--queue SERVICE | --archive --from TIME --to TIME --rule NAME} --cluster NAME [--yes]",
 		Short: "Send dead letters again, or replay a bus's archive; shows what would become of each unless --yes",
 		Long: "Replay shows what would become of each dead letter of a service if it were sent again, as the service itself would\n" +
-			"decide it, and with --yes sends them. Letters that would die again, or whose work would be undone, stay where they\n" +
-			"are unless a --match asks for them. Expired ones are sent, and dropped by their service, which counts them: old messages do nothing to the world.\n\n" +
+			"decide it, and with --yes sends them. Letters that would die again stay where they are unless a --match asks for\n" +
+			"them, and those whose work would be undone unless --match verdict=stale does. Expired ones are sent, and dropped by\n" +
+			"their service, which counts them: old messages do nothing to the world.\n\n" +
 			"A queue of which all is to be sent as it lies there is moved by SQS itself, to an explicit destination. Otherwise\n" +
 			"each letter is sent and then deleted: letters that a rule of EventBridge could not deliver, or that were encoded,\n" +
 			"cannot be moved. An interrupt stops between two letters, cancels the move, and says where it stopped; the same\n" +
@@ -42,7 +43,8 @@ func replayCommand(env Env) *cobra.Command {
 			"the second for what it is.\n\n" +
 			"What the audit log did not take goes by another way, for nobody but EventBridge writes to it: the bus's archive says\n" +
 			"the facts of that time again, to the log alone, and then the letters are removed. What the log has already is in it\n" +
-			"twice then.\n\n" +
+			"twice then, all that was said from the oldest of the letters to the newest: --match id= narrows that. What the\n" +
+			"archive does not have for certain stays.\n\n" +
 			"With --archive, what was said on the cluster's bus is replayed to one rule. It is for explaining, not for repairing:\n" +
 			"what has expired is a no-op on the world.\n\n" +
 			"It needs what joist dead needs, and with --yes sqs:SendMessage on the queue, sqs:DeleteMessage on the dead-letter\n" +

@@ -58,7 +58,11 @@ func replayArchive(cmd *cobra.Command, env Env, flags replayFlags) error {
 		return err
 	}
 	client := eventbridge.NewFromConfig(config)
-	past, err := replay.Select(cmd.Context(), client, plan, rule, from, to, env.Now())
+	archive, err := replay.Find(cmd.Context(), client, plan, env.Now())
+	if err != nil {
+		return err
+	}
+	past, err := archive.Select(cmd.Context(), client, rule, from, to, env.Now())
 	if err != nil {
 		return err
 	}

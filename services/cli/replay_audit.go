@@ -20,24 +20,37 @@ import (
 type logging struct {
 	*replaying
 	archives *eventbridge.Client
-	// past is the part of the archive that has them.
-	past replay.Past
+	archive  replay.Archive
+	// past is the part of the archive that has those that are chosen; nil if none is.
+	past *replay.Past
 }
 
-// planLogging finds where the chosen facts are in the archive.
-func (r *replaying) planLogging(ctx context.Context) (*logging, error) {
-	at := slices.IndexFunc(r.plan.Rules, func(rule topology.Rule) bool { return rule.Service == "" })
+// planLogging chooses among the facts by what the archive has, and finds where they are in
+// it.
+func (r *replaying) planLogging(ctx context.Context, letters []deadletter.Letter, match replay.Match) (*logging, error) {
 	l := &logging{replaying: r, archives: eventbridge.NewFromConfig(r.places.Config)}
+	now := r.env.Now()
+	if len(letters) > 0 {
+		var err error
+		if l.archive, err = replay.Find(ctx, l.archives, r.plan, now); err != nil {
+			return nil, err
+		}
+	}
+	r.choice = replay.ChooseLogged(letters, match, l.archive.Since, now)
+	if len(r.choice.Chosen) == 0 {
+		return l, nil
+	}
+	at := slices.IndexFunc(r.plan.Rules, func(rule topology.Rule) bool { return rule.Service == "" })
 	from, to := r.choice.Span()
-	var err error
-	l.past, err = replay.Select(ctx, l.archives, r.plan, r.plan.Rules[at], from, to, r.env.Now())
+	past, err := l.archive.Select(ctx, l.archives, r.plan.Rules[at], from, to, now)
+	l.past = &past
 	return l, err
 }
 
 // run replays the archive, and removes the letters once all of it is said.
 func (l *logging) run(cmd *cobra.Command, letters []deadletter.Letter) (replay.Outcome, error) {
 	player := l.env.player(cmd, l.archives, l.plan)
-	did, err := player.Play(cmd.Context(), l.past)
+	did, err := player.Play(cmd.Context(), *l.past)
 	if err != nil {
 		return replay.Outcome{}, err
 	}

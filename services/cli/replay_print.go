@@ -41,6 +41,9 @@ type replayReport struct {
 	// Archive is the part of the bus's archive that has the chosen letters of the audit
 	// log.
 	Archive *replay.Past `json:"archive,omitempty"`
+
+	// since is from when on that archive has events.
+	since time.Time
 }
 
 func (r *replaying) report(all bool) *replayReport {
@@ -138,6 +141,9 @@ func (o *replayReport) plan(b *strings.Builder, now time.Time) {
 	if len(o.Kept) > 0 {
 		fmt.Fprintf(b, "%d would stay: they do not match, would die again or be undone, or are %s.\n", len(o.Kept), o.spared())
 	}
+	if o.Archive != nil && len(o.Chosen) > 1 {
+		b.WriteString("What the log has of that time already, it will have twice: --match id= with letters that lie close together writes less.\n")
+	}
 	if !o.All {
 		b.WriteString("There are more than --limit: run it again for those.\n")
 	}
@@ -168,7 +174,8 @@ func (o *replayReport) how() string {
 	case o.Method == replay.Move:
 		return "by a task of SQS's that moves the whole queue"
 	case o.Archive != nil:
-		return fmt.Sprintf("with all that was said from %s to %s, by the archive %s", o.Archive.From.Format(time.RFC3339), o.Archive.To.Format(time.RFC3339), o.Archive.Archive)
+		return fmt.Sprintf("with all that was said from %s to %s (%s), by the archive %s, which has some %d events in all",
+			o.Archive.From.Format(time.RFC3339), o.Archive.To.Format(time.RFC3339), o.Archive.To.Sub(o.Archive.From), o.Archive.Archive, o.Archive.Events)
 	case o.Method == replay.Archived:
 		return "by the bus's archive"
 	}
@@ -178,7 +185,7 @@ func (o *replayReport) how() string {
 // spared are letters that no match chooses.
 func (o *replayReport) spared() string {
 	if o.Method == replay.Archived {
-		return "too new for the archive to have them for certain (" + replay.ArchiveDelay.String() + ")"
+		return "not for certain in the archive, which has what was said from " + o.since.UTC().Format(time.RFC3339) + " until " + replay.ArchiveDelay.String() + " ago"
 	}
 	return "cut off"
 }

@@ -44,19 +44,9 @@ func replayQueue(cmd *cobra.Command, env Env, flags replayFlags) error {
 	if err != nil {
 		return err
 	}
-	run := r.run
-	if r.queue.Service == topology.Audit {
-		r.choice = replay.ChooseLogged(letters, match, env.Now())
-	} else {
-		r.choice = replay.Choose(letters, all, match)
-	}
-	out := r.report(all)
-	if r.choice.Method == replay.Archived && len(r.choice.Chosen) > 0 {
-		l, err := r.planLogging(cmd.Context())
-		if err != nil {
-			return err
-		}
-		run, out.Archive = l.run, &l.past
+	run, out, err := r.choose(cmd.Context(), letters, all, match)
+	if err != nil {
+		return err
 	}
 	if !flags.yes || len(r.choice.Chosen) == 0 {
 		return out.finish(cmd, env, flags.format, nil)
@@ -65,6 +55,21 @@ func replayQueue(cmd *cobra.Command, env Env, flags replayFlags) error {
 	did, err := run(cmd, letters)
 	out.did(did)
 	return out.finish(cmd, env, flags.format, err)
+}
+
+// choose chooses among the letters, and gives what replays those that are chosen.
+func (r *replaying) choose(ctx context.Context, letters []deadletter.Letter, all bool, match replay.Match) (run func(*cobra.Command, []deadletter.Letter) (replay.Outcome, error), out *replayReport, err error) {
+	if r.queue.Service != topology.Audit {
+		r.choice = replay.Choose(letters, all, match)
+		return r.run, r.report(all), nil
+	}
+	l, err := r.planLogging(ctx, letters, match)
+	if err != nil {
+		return nil, nil, err
+	}
+	out = r.report(all)
+	out.Archive, out.since = l.past, l.archive.Since
+	return l.run, out, nil
 }
 
 // openReplay finds the queue and its dead letters.

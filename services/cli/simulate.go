@@ -62,6 +62,10 @@ func simulate(cmd *cobra.Command, env Env, flags simulateFlags) error {
 	if questions != 1 {
 		return usage(errors.New("nodes, a storm or a change are needed, and only one of them"), "one of --remove, --spot-storm and --pool-change")
 	}
+	question, err := flags.question()
+	if err != nil {
+		return err
+	}
 	asked, err := flags.nodes.read(cmd, env, "joist simulate --scenario FILE, or "+orCluster)
 	if err != nil {
 		return err
@@ -69,7 +73,7 @@ func simulate(cmd *cobra.Command, env Env, flags simulateFlags) error {
 	if flags.changes() {
 		return simulateChange(cmd, env, asked, flags)
 	}
-	answer, err := answered(settled(cmd, asked), flags)
+	answer, err := question(settled(cmd, asked))
 	if err != nil {
 		return err
 	}
@@ -84,19 +88,14 @@ func simulate(cmd *cobra.Command, env Env, flags simulateFlags) error {
 	return err
 }
 
-func answered(asked *fleet.Fleet, flags simulateFlags) (whatif.Answer, error) {
-	if flags.storm != "" {
-		part, err := percent(flags.storm)
-		if err != nil {
-			return whatif.Answer{}, err
-		}
-		return whatif.SpotStorm(asked, part)
+// question is what is asked of the nodes, read before they are: it takes them a while.
+func (s *simulateFlags) question() (func(*fleet.Fleet) (whatif.Answer, error), error) {
+	if s.storm != "" {
+		part, err := percent(s.storm)
+		return func(f *fleet.Fleet) (whatif.Answer, error) { return whatif.SpotStorm(f, part) }, err
 	}
-	names, err := nodeNames(flags.remove)
-	if err != nil {
-		return whatif.Answer{}, err
-	}
-	return whatif.Remove(asked, names)
+	names, err := nodeNames(s.remove)
+	return func(f *fleet.Fleet) (whatif.Answer, error) { return whatif.Remove(f, names) }, err
 }
 
 // nodeNames reads words such as node/node-7.

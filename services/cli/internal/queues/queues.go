@@ -97,8 +97,8 @@ func (l Looker) row(ctx context.Context, cluster string, q topology.Queue) Row {
 		row.Problem = Said(err)
 		return row
 	}
-	waiting, inFlight, delayed := counts(dead)
-	if row.Dead = waiting + inFlight + delayed; waiting == 0 {
+	row.Dead = dead.Messages()
+	if waiting, _, _ := counts(dead); waiting == 0 {
 		return row
 	}
 	messages, _, err := deadletter.Look(ctx, dead.Queue, few)

@@ -46,27 +46,45 @@ type Past struct {
 // Noop reports whether all of it has expired.
 func (p Past) Noop() bool { return !p.To.After(p.Obeyed) }
 
-// Select finds the archive and the rule, and says what a replay would mean at now.
-func Select(ctx context.Context, a Archives, plan topology.Plan, rule topology.Rule, from, to, now time.Time) (Past, error) {
-	p := Past{Archive: plan.Archive, Rule: rule.Name, Service: rule.Service, From: from.UTC(), To: to.UTC(), Obeyed: now.Add(-longest(rule)).UTC()}
+// Archive is a bus's archive as it is.
+type Archive struct {
+	// Since is from when on it has events: it was made then, or keeps none that are older.
+	// It is zero where EventBridge says neither.
+	Since time.Time
+
+	name, arn, bus string
+	events         int64
+}
+
+// Find finds a cluster's archive.
+func Find(ctx context.Context, a Archives, plan topology.Plan, now time.Time) (Archive, error) {
 	what := "looking at the archive " + plan.Archive
-	archive, err := a.DescribeArchive(ctx, &eventbridge.DescribeArchiveInput{ArchiveName: &plan.Archive})
+	told, err := a.DescribeArchive(ctx, &eventbridge.DescribeArchiveInput{ArchiveName: &plan.Archive})
 	if awsfault.Code(err) == "ResourceNotFoundException" {
-		return p, fault.F(what, fault.Missing, "there is no such archive in this account and region").
+		return Archive{}, fault.F(what, fault.Missing, "there is no such archive in this account and region").
 			WithHint("see whether --cluster, --name-prefix and AWS_REGION are right, and whether the cluster's stack is deployed")
 	}
 	if err != nil {
-		return p, awsfault.Read(what, "events:DescribeArchive").Fault(err)
+		return Archive{}, awsfault.Read(what, "events:DescribeArchive").Fault(err)
 	}
-	if archive.State != types.ArchiveStateEnabled {
-		return p, fault.F(what, fault.Invalid, "it is %s: %s", archive.State, aws.ToString(archive.StateReason))
+	if told.State != types.ArchiveStateEnabled {
+		return Archive{}, fault.F(what, fault.Invalid, "it is %s: %s", told.State, aws.ToString(told.StateReason))
 	}
-	if days := aws.ToInt32(archive.RetentionDays); days > 0 {
-		if oldest := now.AddDate(0, 0, -int(days)); !to.After(oldest) {
-			return p, fault.F(what, fault.Missing, "it keeps events for %d days, since %s", days, oldest.UTC().Format(time.RFC3339)).WithHint("--to a later time")
+	out := Archive{Since: aws.ToTime(told.CreationTime), name: plan.Archive, arn: aws.ToString(told.ArchiveArn), bus: aws.ToString(told.EventSourceArn), events: told.EventCount}
+	if days := int(aws.ToInt32(told.RetentionDays)); days > 0 {
+		if kept := now.AddDate(0, 0, -days); kept.After(out.Since) {
+			out.Since = kept
 		}
 	}
-	p.Events, p.archiveARN, p.busARN = archive.EventCount, aws.ToString(archive.ArchiveArn), aws.ToString(archive.EventSourceArn)
+	return out, nil
+}
+
+// Select finds the rule, and says what a replay to it would mean at now.
+func (h Archive) Select(ctx context.Context, a Archives, rule topology.Rule, from, to, now time.Time) (Past, error) {
+	p := Past{Archive: h.name, Rule: rule.Name, Service: rule.Service, From: from.UTC(), To: to.UTC(), Events: h.events, Obeyed: now.Add(-longest(rule)).UTC(), archiveARN: h.arn, busARN: h.bus}
+	if !to.After(h.Since) {
+		return p, fault.F("looking at the archive "+h.name, fault.Missing, "it has no event from before %s, when it was made or what it keeps begins", h.Since.UTC().Format(time.RFC3339)).WithHint("--to a later time")
+	}
 	told, err := a.DescribeRule(ctx, &eventbridge.DescribeRuleInput{Name: &rule.Name, EventBusName: &rule.Bus})
 	if err != nil {
 		return p, awsfault.Read("looking for the rule "+rule.Name, "events:DescribeRule").Fault(err)

@@ -19,6 +19,7 @@ import (
 // archives is an EventBridge with one archive, and a replay that goes through states.
 type archives struct {
 	missing   bool
+	made      time.Duration // ago; it is not told if zero
 	state     types.ArchiveState
 	states    []types.ReplayState
 	looked    int
@@ -30,7 +31,11 @@ func (a *archives) DescribeArchive(context.Context, *eventbridge.DescribeArchive
 	if a.missing {
 		return nil, &smithy.GenericAPIError{Code: "ResourceNotFoundException"}
 	}
-	return &eventbridge.DescribeArchiveOutput{ArchiveArn: aws.String("archive"), EventSourceArn: aws.String("bus"), State: a.state, RetentionDays: aws.Int32(30), EventCount: 9}, nil
+	out := &eventbridge.DescribeArchiveOutput{ArchiveArn: aws.String("archive"), EventSourceArn: aws.String("bus"), State: a.state, RetentionDays: aws.Int32(30), EventCount: 9}
+	if a.made > 0 {
+		out.CreationTime = aws.Time(now.Add(-a.made))
+	}
+	return out, nil
 }
 
 func (a *archives) DescribeRule(context.Context, *eventbridge.DescribeRuleInput, ...func(*eventbridge.Options)) (*eventbridge.DescribeRuleOutput, error) {
@@ -86,11 +91,18 @@ func TestSelect(t *testing.T) {
 		{"a second later", archives{state: types.ArchiveStateEnabled}, 3 * time.Hour, time.Hour - time.Second, false, "", ""},
 		{"no archive", archives{missing: true}, 3 * time.Hour, 2 * time.Hour, false, fault.Missing, "no such archive"},
 		{"disabled", archives{state: types.ArchiveStateDisabled}, 3 * time.Hour, 2 * time.Hour, false, fault.Invalid, "DISABLED"},
-		{"before the retention", archives{state: types.ArchiveStateEnabled}, 800 * time.Hour, 721 * time.Hour, false, fault.Missing, "30 days"},
+		{"before the retention", archives{state: types.ArchiveStateEnabled}, 800 * time.Hour, 721 * time.Hour, false, fault.Missing, "from before 2026-10-23T12:00:00Z"},
 		{"partly before it", archives{state: types.ArchiveStateEnabled}, 800 * time.Hour, 719 * time.Hour, true, "", ""},
+		{"before it was made", archives{state: types.ArchiveStateEnabled, made: 2 * time.Hour}, 3 * time.Hour, 2 * time.Hour, false, fault.Missing, "from before 2026-11-22T10:00:00Z"},
+		{"since it was made", archives{state: types.ArchiveStateEnabled, made: 3 * time.Hour}, 3 * time.Hour, 2 * time.Hour, true, "", ""},
+		{"made before all that it keeps", archives{state: types.ArchiveStateEnabled, made: 900 * time.Hour}, 800 * time.Hour, 721 * time.Hour, false, fault.Missing, "from before 2026-10-23T12:00:00Z"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			past, err := replay.Select(t.Context(), &test.of, plan, rule, now.Add(-test.from), now.Add(-test.to), now)
+			var past replay.Past
+			archive, err := replay.Find(t.Context(), &test.of, plan, now)
+			if err == nil {
+				past, err = archive.Select(t.Context(), &test.of, rule, now.Add(-test.from), now.Add(-test.to), now)
+			}
 			if fault.KindOf(err) != test.kind || err == nil && past.Noop() != test.noop || err != nil && !strings.Contains(err.Error(), test.says) {
 				t.Errorf("%+v, %v", past, err)
 			}
@@ -118,7 +130,11 @@ func TestPlay(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			a := &archives{state: types.ArchiveStateEnabled, states: test.states}
-			past, err := replay.Select(t.Context(), a, plan, rule, now.Add(-2*time.Hour), now.Add(-time.Hour), now)
+			archive, err := replay.Find(t.Context(), a, plan, now)
+			if err != nil {
+				t.Fatal(err)
+			}
+			past, err := archive.Select(t.Context(), a, rule, now.Add(-2*time.Hour), now.Add(-time.Hour), now)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -16,13 +16,19 @@ const Archived Method = "archive"
 // (https://docs.aws.amazon.com/eventbridge/latest/userguide/eb-replay-archived-event.html).
 const ArchiveDelay = 10 * time.Minute
 
-// ChooseLogged chooses among the dead letters of the audit log. A fact that may not be in
-// the archive yet stays, whoever asks for it: its letter may be all that is left of it.
-func ChooseLogged(letters []deadletter.Letter, m Match, now time.Time) Choice {
+// ChooseLogged chooses among the dead letters of the audit log, by an archive that has what
+// came since a time. A fact that may not be in it yet, or not any more, stays, whoever asks
+// for it: its letter may be all that is left of it.
+func ChooseLogged(letters []deadletter.Letter, m Match, since, now time.Time) Choice {
 	c := Choice{Method: Archived}
 	for i := range letters {
 		l := letters[i]
-		if put := l.PutAt(); m.Takes(&l) && l.Predicted.Verdict == deadletter.Handle && now.Sub(put) >= ArchiveDelay {
+		put := l.PutAt()
+		archived := !put.IsZero() && !put.Before(since) && now.Sub(put) >= ArchiveDelay
+		if !archived && l.Predicted.Verdict == deadletter.Handle {
+			l.Predicted.Why = "the bus's archive may not have it"
+		}
+		if archived && m.Takes(&l) && l.Predicted.Verdict == deadletter.Handle {
 			c.Chosen = append(c.Chosen, l)
 			continue
 		}

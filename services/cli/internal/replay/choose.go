@@ -70,14 +70,22 @@ func invalid(remedy, format string, args ...any) error {
 }
 
 // Takes reports whether a letter is meant. Without a term those are that a replay gets
-// rid of: what its service would act on or drop. What would die again, or be undone, is
-// sent only if a term asks for it, for the service may know more by now than this command.
+// rid of: what its service would act on or drop. What would die again is sent only if a
+// term asks for it, for the service may know more by now than this command. What would be
+// done and undone costs money, and is sent only by that name.
 func (m Match) Takes(l *deadletter.Letter) bool {
-	if l.Predicted.Verdict == deadletter.Cut {
+	switch l.Predicted.Verdict {
+	case deadletter.Cut:
 		return false
-	}
-	if len(m.terms) == 0 {
-		return l.Predicted.Verdict != deadletter.Poison && l.Predicted.Verdict != deadletter.Stale
+	case deadletter.Stale:
+		if !slices.Contains(m.terms["verdict"], string(deadletter.Stale)) {
+			return false
+		}
+	case deadletter.Poison:
+		if len(m.terms) == 0 {
+			return false
+		}
+	case deadletter.Handle, deadletter.Noop:
 	}
 	for key, wants := range m.terms {
 		if !slices.ContainsFunc(wants, func(want string) bool { return keys[key](l, want) }) {

@@ -65,10 +65,13 @@ func TestTakes(t *testing.T) {
 		{"a verdict", []string{"verdict=poison"}, "m-3"},
 		{"two verdicts", []string{"verdict=poison", "verdict=handle"}, "m-1 m-3"},
 		{"what would be undone", []string{"verdict=stale"}, "m-5"},
+		{"what would be undone, and an id", []string{"verdict=stale", "verdict=noop", "id=m-5"}, "m-5"},
+		{"an id of what would be undone", []string{"id=m-5"}, ""},
+		{"a kind of what would be undone, too", []string{"kind=bug", "type=instance.*"}, "m-1 m-2"},
 		{"never what is cut off", []string{"verdict=cut"}, ""},
 		{"an id", []string{"id=m-2"}, "m-2"},
-		{"an event's id", []string{"id=" + good.EventID}, "m-1 m-5"},
-		{"a reason, whatever its case", []string{"reason=no such"}, "m-1 m-2 m-3 m-5"},
+		{"an event's id", []string{"id=" + good.EventID}, "m-1"},
+		{"a reason, whatever its case", []string{"reason=no such"}, "m-1 m-2 m-3"},
 		{"a type with a wildcard, and a verdict", []string{"type=instance.*", "verdict=noop"}, "m-2"},
 		{"a type's beginning is not the type", []string{"type=instance"}, ""},
 		{"another kind", []string{"kind=poison"}, ""},
@@ -119,20 +122,33 @@ func TestChoose(t *testing.T) {
 	}
 }
 
-// TestChooseLogged: what the archive may not have yet stays, and the span is as small as
-// can be.
+// TestChooseLogged: what the archive may not have yet, or may not have any more, stays, and
+// the span is as small as can be.
 func TestChooseLogged(t *testing.T) {
 	audit := func(id string, ago time.Duration, detail []byte) deadletter.Letter {
-		text := `{"detail-type":"instance.gone.v1","source":"joist/interruption","time":"` + now.Add(-ago).Format(time.RFC3339) + `","detail":` + string(detail) + `}`
+		at := `"time":"` + now.Add(-ago).Format(time.RFC3339) + `",`
+		if ago == 0 {
+			at = ""
+		}
+		text := `{"detail-type":"instance.gone.v1","source":"joist/interruption",` + at + `"detail":` + string(detail) + `}`
 		return deadletter.Reader{Service: "audit", Cluster: event.Cluster{Name: "prod"}}.Read(queue.Message{ID: id, Body: []byte(text), Attributes: map[string]string{"RULE_ARN": "r"}}, now)
 	}
 	letters := []deadletter.Letter{
 		audit("m-1", 3*time.Hour, body(t, 1, 3*time.Hour)), audit("m-2", replay.ArchiveDelay, body(t, 2, replay.ArchiveDelay)),
 		audit("m-3", replay.ArchiveDelay-time.Second, body(t, 3, time.Minute)), audit("m-4", time.Hour, []byte(`{}`)),
+		audit("m-5", 3*time.Hour+time.Second, body(t, 5, time.Minute)), audit("m-6", 0, body(t, 6, time.Minute)),
 	}
-	c := replay.ChooseLogged(letters, replay.Match{}, now)
-	if len(c.Chosen) != 2 || c.Chosen[0].ID != "m-1" || c.Chosen[1].ID != "m-2" || len(c.Kept) != 2 || c.Method != replay.Archived {
+	c := replay.ChooseLogged(letters, replay.Match{}, now.Add(-3*time.Hour), now)
+	if len(c.Chosen) != 2 || c.Chosen[0].ID != "m-1" || c.Chosen[1].ID != "m-2" || len(c.Kept) != 4 || c.Method != replay.Archived {
 		t.Fatalf("%+v", c)
+	}
+	for _, l := range c.Kept {
+		if l.ID != "m-4" && !strings.Contains(l.Predicted.Why, "may not have it") {
+			t.Errorf("%s: %s", l.ID, l.Predicted.Why)
+		}
+	}
+	if c := replay.ChooseLogged(letters, replay.Match{}, time.Time{}, now); len(c.Chosen) != 3 || c.Chosen[2].ID != "m-5" {
+		t.Errorf("of an archive that keeps all: %+v", c)
 	}
 	from, to := c.Span()
 	if !from.Equal(now.Add(-3*time.Hour)) || !to.Equal(now.Add(-replay.ArchiveDelay+time.Second)) {
