@@ -56,6 +56,9 @@ func New(ctx context.Context, o Options) (*Telemetry, error) {
 	if err != nil {
 		return nil, err
 	}
+	if o.Cluster != "" {
+		meters.begin(o.Service)
+	}
 	if o.CloudWatch != "" {
 		meters.cloudWatch, meters.cluster = o.cloudWatch(), o.Cluster
 	}
@@ -91,6 +94,7 @@ func (t *Telemetry) For(cluster string) (*Telemetry, error) {
 	if err != nil {
 		return nil, err
 	}
+	meters.begin(t.Service)
 	meters.cloudWatch, meters.cluster = t.meters.cloudWatch, cluster
 	one := *t
 	one.Cluster, one.meters, one.Also, one.others = cluster, meters, nil, nil
