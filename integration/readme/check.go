@@ -18,7 +18,7 @@ type Repository struct {
 	Kinds map[string]bool
 	// Outputs are the stack's.
 	Outputs map[string]bool
-	// Tests are those of each folder, relative to Root.
+	// Tests are those of each folder, relative to Root, with its benchmarks.
 	Tests map[string][]string
 }
 

@@ -18,7 +18,7 @@ import (
 var (
 	target  = regexp.MustCompile(`(?m)^([a-z0-9]+):`)
 	setting = regexp.MustCompile(`(?m)^([A-Z]+) \?=`)
-	test    = regexp.MustCompile(`(?m)^func ((?:Test|Fuzz)\w*)\(`)
+	test    = regexp.MustCompile(`(?m)^func ((?:Test|Fuzz|Benchmark)\w*)\(`)
 )
 
 // Load reads what commands are held against.

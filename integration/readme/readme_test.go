@@ -95,6 +95,10 @@ func TestParse(t *testing.T) {
 		{"cd x; cd y\na | b", []readme.Command{{Args: []string{"cd", "."}, Dir: "x"}, {Args: []string{"cd", "."}, Dir: "x/y"}, {Args: []string{"a"}, Dir: "x/y"}, {Args: []string{"b"}, Dir: "x/y"}}},
 		{"for f in 1 2; do a < $f.yaml | b -f -; done", []readme.Command{{Args: []string{"a"}, Reads: []string{"${f}.yaml"}}, {Args: []string{"b", "-f", "-"}}}},
 		{`eval "$(a b)"`, []readme.Command{{Args: []string{"eval", "$(a b)"}}, {Args: []string{"a", "b"}}}},
+		{`x=$(cd y && a)
+b "$(cd z; c)"
+d`, []readme.Command{{Args: []string{"cd", "."}, Dir: "y"}, {Args: []string{"a"}, Dir: "y"}, {Args: []string{"b", "$(cd z; c)"}}, {Args: []string{"cd", "."}, Dir: "z"}, {Args: []string{"c"}, Dir: "z"}, {Args: []string{"d"}}}},
+		{"a <(cd y; b)\nc", []readme.Command{{Args: []string{"a", "<(cd y; b)"}}, {Args: []string{"cd", "."}, Dir: "y"}, {Args: []string{"b"}, Dir: "y"}, {Args: []string{"c"}}}},
 		{"export A=b", []readme.Command{{Args: []string{"export"}}}},
 	} {
 		got, err := readme.Parse(test.text)
@@ -128,6 +132,8 @@ func TestChecksBite(t *testing.T) {
 		{"kubectl apply -f deploy/quickstart", ""}, {"kubectl get nodeclaims -w", ""}, {"kubectl apply -f deploy/quickstart/none.yaml", "no deploy/quickstart/none.yaml"},
 		{"kubectl apply -f deploy/charts/joist/values.yaml", "no manifest"}, {"kubectl get nodeclaimes", "no kind nodeclaimes"}, {"kubectl explode pod", "not known here"}, {"kubectl delete pod --kindly", "unknown flag"},
 		{"go test ./integration/readme -run TestChecksBite", ""}, {"go test ./integration/... -run '^TestChecksBite$'", ""}, {"go test ./integration/readme -run TestNobody", "is called TestNobody"},
+		{"go test -run TestChecksBite", "no package that they are in"}, {"go test -bench . integration/readme", "no package that they are in"}, {"go test ./integration/readme -bench Nobody", "is called Nobody"},
+		{"go test ./integration/readme -bench ChecksBite", "is called ChecksBite"}, {"go test ./shared/... -run TestNone -bench .", "is called TestNone"}, {"go test ./shared/... -run '^$' -bench=.", ""},
 		{"go run ./services/none", "no package ./services/none"}, {"go install github.com/google/ko@latest", "has no version"}, {"go get x", "not known here"},
 		{"cd infra && npx aws-cdk@2.1148.1 deploy --context clusterName=x", ""}, {"cd infra && npx aws-cdk@2.1148.1 deploy --context cluster=x", "no key of the context cluster"},
 		{"npx aws-cdk@2.1148.1 deploy", "no cdk.json"}, {"cd infra && npx aws-cdk@1.0.0 deploy", "something else"}, {"cd infra && npx aws-cdk@2.1148.1 deploi", "not known here"},

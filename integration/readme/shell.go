@@ -55,7 +55,11 @@ func (w *walk) visit(node syntax.Node) bool {
 		}
 		return true
 	}
-	_, subshell := node.(*syntax.Subshell)
+	subshell := false
+	switch node.(type) {
+	case *syntax.Subshell, *syntax.CmdSubst, *syntax.ProcSubst:
+		subshell = true
+	}
 	w.within = append(w.within, frame{subshell, w.dir})
 	switch n := node.(type) {
 	case *syntax.Stmt:

@@ -42,27 +42,57 @@ func checkGo(p place) error {
 	default:
 		return fmt.Errorf("go %s is not known here", p.Args[1])
 	}
-	run := flagged(args, "-run", "-fuzz")
-	for _, arg := range args {
-		folder, below := strings.CutSuffix(strings.TrimSuffix(arg, "…"), "/...")
-		if !strings.HasPrefix(arg, "./") {
-			continue
-		}
-		folders := p.find(folder)
-		if len(folders) == 0 || !isDir(folders[0]) {
+	packages := slices.DeleteFunc(slices.Clone(args), func(arg string) bool { return !strings.HasPrefix(arg, "./") })
+	for _, arg := range packages {
+		if folder, _ := p.packages(arg); folder == "" {
 			return fmt.Errorf("there is no package %s", arg)
 		}
-		for _, name := range run {
-			if err := p.tests(name, folders[0], below); err != nil {
-				return err
+	}
+	if p.Args[1] == "test" {
+		return p.named(args, packages)
+	}
+	return nil
+}
+
+// packages is the folder of a package, or "" where there is none, and whether those below
+// it are meant as well.
+func (p place) packages(arg string) (folder string, below bool) {
+	arg, below = strings.CutSuffix(strings.TrimSuffix(arg, "…"), "/...")
+	if folders := p.find(arg); len(folders) > 0 && isDir(folders[0]) {
+		return folders[0], below
+	}
+	return "", below
+}
+
+// named finds the tests that flags name, in each of the packages.
+func (p place) named(args, packages []string) error {
+	for flag, names := range begins {
+		for _, pattern := range flagged(args, flag) {
+			if len(packages) == 0 {
+				return errors.New("tests are named, and no package that they are in")
+			}
+			if pattern == "^$" {
+				continue // no test is meant, beside benchmarks
+			}
+			for _, arg := range packages {
+				folder, below := p.packages(arg)
+				if err := p.tests(names, pattern, folder, below); err != nil {
+					return err
+				}
 			}
 		}
 	}
 	return nil
 }
 
-// tests finds a test by its pattern in a folder, or in those below it.
-func (p place) tests(pattern, folder string, below bool) error {
+// begins are the flags of go test that name functions, and how the names of those begin.
+var begins = map[string]*regexp.Regexp{
+	"-run": regexp.MustCompile("^(Test|Fuzz)"), "-fuzz": regexp.MustCompile("^Fuzz"), "-bench": regexp.MustCompile("^Benchmark"),
+}
+
+// tests finds a test by its pattern in a folder, or in those below it, among those of
+// which the names begin in one way.
+func (p place) tests(begins *regexp.Regexp, pattern, folder string, below bool) error {
 	expression, err := regexp.Compile(pattern)
 	if err != nil {
 		return err
@@ -70,7 +100,7 @@ func (p place) tests(pattern, folder string, below bool) error {
 	for dir, names := range p.Tests {
 		dir = filepath.Join(p.Root, dir)
 		if dir == filepath.Clean(folder) || below && strings.HasPrefix(dir, filepath.Clean(folder)+"/") {
-			if slices.ContainsFunc(names, expression.MatchString) {
+			if slices.ContainsFunc(names, func(name string) bool { return begins.MatchString(name) && expression.MatchString(name) }) {
 				return nil
 			}
 		}
