@@ -81,14 +81,17 @@ const (
 	// perMessage is what a message costs in requests beside: it is sent, hidden for as
 	// long as its handler takes, and deleted; it is received by a poll of its own.
 	perMessage = 4
-	// factBytes and lineBytes are what a fact and a log line have, on the average.
-	factBytes, lineBytes = 4 << 10, 1 << 10
+	// factBytes and lineBytes are what a fact and a log line have, on the average, and
+	// seriesBytes what one series has in a line of metrics.
+	factBytes, lineBytes, seriesBytes = 4 << 10, 1 << 10, 1 << 8
 	// documentBytes are those of one document.
 	documentBytes = 64 << 10
 )
 
-// Month is the bill of one cluster for a month of the load.
-func Month(plan topology.Plan, l Load) []Line {
+// Month is the bill of one cluster for a month of the load. Where the services inside of the
+// cluster tell CloudWatch as well, their metrics and alarms are in it, and the log that they
+// come by.
+func Month(of board.Cluster, l Load) []Line {
 	var messages, facts, writes, reads, seconds float64
 	for _, w := range works(l) {
 		messages += w.messages
@@ -101,37 +104,43 @@ func Month(plan topology.Plan, l Load) []Line {
 		// Snapshots are the watcher's, and their pointer; an equal one is only looked for.
 		writes, reads = writes+2*6*minutes, reads+6*minutes
 	}
-	ticks := float64(len(plan.Ticks)) * minutes
+	ticks := float64(len(of.Ticks)) * minutes
 	// The archive and the functions' logs keep a month, and the audit log, which has the
 	// facts, keeps three.
 	told, logged := facts*factBytes/gb, messages*lineBytes/gb
+	metrics := series(l, false)
+	if of.Inside {
+		inside := series(l, true)
+		// Each series may be told of each minute.
+		metrics, logged = metrics+inside, logged+inside*minutes*seriesBytes/gb
+	}
 	return []Line{
 		{sqsRequest, (messages+facts)*perMessage + float64(len(topology.Outside))*idlePolls + inboxPolls},
 		{busEvent, facts}, {archiveGB, told}, {archivedGB, told}, {tick, ticks},
 		{invocation, messages}, {gigaSecond, seconds},
 		{s3Write, writes}, {s3Read, reads}, {s3GB, writes * documentBytes / gb},
 		{logGB, logged + told}, {loggedGB, logged + 3*told},
-		{metric, series(l)}, {alarm, alarms(plan)}, {dashboard, 1},
+		{metric, metrics}, {alarm, alarms(of)}, {dashboard, 1},
 	}
 }
 
 // alarms counts what the alarms of the stack look at; the audit log's is one more.
-func alarms(plan topology.Plan) float64 {
+func alarms(of board.Cluster) float64 {
 	count := 1.0
-	for _, a := range board.Alarms(board.Cluster{Plan: plan}) {
+	for _, a := range board.Alarms(of) {
 		count += float64(len(a.Metrics))
 	}
 	return count
 }
 
-// series are the custom metrics that functions send: each set of values of a metric's
-// dimensions is one. Those of the services inside are sent only where somebody asks for
-// them. Of labels with many values at most seenValues are seen in a month.
-func series(l Load) float64 {
+// series are the custom metrics that functions send, or those that only services inside of
+// the cluster do: each set of values of a metric's dimensions is one. Of labels with many
+// values at most seenValues are seen in a month, lifecycle among the services.
+func series(l Load, inside bool) float64 {
 	const seenValues = 6
 	count := 0.0
 	for _, m := range telemetry.Catalogue {
-		if m.CloudWatch == nil || m.Inside() {
+		if m.CloudWatch == nil || m.Inside() != inside {
 			continue
 		}
 		sets := 1.0

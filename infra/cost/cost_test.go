@@ -7,7 +7,10 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/joist-autoscaler/joist/infra/cost"
+	"github.com/joist-autoscaler/joist/shared/telemetry/board"
 	"github.com/joist-autoscaler/joist/shared/topology"
 )
 
@@ -51,7 +54,7 @@ func TestReadme(t *testing.T) {
 
 func TestLines(t *testing.T) {
 	for _, l := range []cost.Load{cost.AtRest, cost.Busy} {
-		for _, line := range cost.Month(plan(t), l) {
+		for _, line := range cost.Month(board.Cluster{Plan: plan(t)}, l) {
 			if math.IsNaN(line.Dollars()) || line.Units < 0 || line.Price.Dollars <= 0 || line.Per <= 0 || !strings.HasPrefix(line.Source, "https://aws.amazon.com/") || line.Seen == "" {
 				t.Errorf("%s: %+v", l.Name, line)
 			}
@@ -64,7 +67,7 @@ func TestLines(t *testing.T) {
 
 // More of anything never costs less.
 func TestMoreCostsMore(t *testing.T) {
-	least := cost.Total(cost.Month(plan(t), cost.AtRest))
+	least := cost.Total(cost.Month(board.Cluster{Plan: plan(t)}, cost.AtRest))
 	for name, more := range map[string]func(l *cost.Load){
 		"nodes":     func(l *cost.Load) { l.Nodes = 1 },
 		"classes":   func(l *cost.Load) { l.NodeClasses++ },
@@ -75,7 +78,7 @@ func TestMoreCostsMore(t *testing.T) {
 	} {
 		l := cost.AtRest
 		more(&l)
-		if got := cost.Total(cost.Month(plan(t), l)); got <= least {
+		if got := cost.Total(cost.Month(board.Cluster{Plan: plan(t)}, l)); got <= least {
 			t.Errorf("more %s costs $%.4f instead of $%.4f", name, got, least)
 		}
 	}
@@ -88,7 +91,24 @@ func TestSharedFunctionsSaveTheirAlarms(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if saved := cost.Total(cost.Month(plan(t), cost.Busy)) - cost.Total(cost.Month(shared, cost.Busy)); math.Abs(saved-1) > 1e-9 {
+	if saved := cost.Total(cost.Month(board.Cluster{Plan: plan(t)}, cost.Busy)) - cost.Total(cost.Month(board.Cluster{Plan: shared}, cost.Busy)); math.Abs(saved-1) > 1e-9 {
 		t.Errorf("it saves $%.4f", saved)
+	}
+}
+
+// What the services inside of the cluster tell CloudWatch is billed: their metrics, the alarms
+// on them, and the log that they come by.
+func TestInsideCosts(t *testing.T) {
+	for _, l := range []cost.Load{cost.AtRest, cost.Busy} {
+		without, with := cost.Month(board.Cluster{Plan: plan(t)}, l), cost.Month(board.Cluster{Plan: plan(t), Inside: true}, l)
+		var more []string
+		for i := range with {
+			if with[i].Units > without[i].Units {
+				more = append(more, with[i].What)
+			}
+		}
+		if diff := cmp.Diff([]string{"CloudWatch Logs, GB written", "CloudWatch Logs, GB in a month", "CloudWatch custom metrics", "CloudWatch alarms, by metric"}, more); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", l.Name, diff)
+		}
 	}
 }

@@ -6,7 +6,8 @@ type Price struct {
 	What    string
 	Per     float64
 	Dollars float64
-	// Source is AWS's page, and Seen the dated account of it in which the figure was found.
+	// Source is AWS's page, and Seen the account of it in which the figure was found, with
+	// its date where it has one.
 	Source, Seen string
 }
 

@@ -4,10 +4,12 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/joist-autoscaler/joist/shared/telemetry/board"
 	"github.com/joist-autoscaler/joist/shared/topology"
 )
 
-// Table is the estimate as Markdown.
+// Table is the estimate as Markdown, with what the metrics of the services inside of the
+// cluster cost more in CloudWatch.
 func Table(plan topology.Plan, loads ...Load) string {
 	var b strings.Builder
 	b.WriteString("| billed |")
@@ -17,7 +19,7 @@ func Table(plan topology.Plan, loads ...Load) string {
 	b.WriteString("\n|---|" + strings.Repeat("---:|---:|", len(loads)) + "\n")
 	bills := make([][]Line, len(loads))
 	for i, l := range loads {
-		bills[i] = Month(plan, l)
+		bills[i] = Month(board.Cluster{Plan: plan}, l)
 	}
 	for row := range bills[0] {
 		fmt.Fprintf(&b, "| %s |", bills[0][row].What)
@@ -29,6 +31,10 @@ func Table(plan topology.Plan, loads ...Load) string {
 	b.WriteString("| **a month** |")
 	for _, bill := range bills {
 		fmt.Fprintf(&b, " | **%.2f** |", Total(bill))
+	}
+	b.WriteString("\n| with `cloudWatchMetrics`, more |")
+	for i, l := range loads {
+		fmt.Fprintf(&b, " | %.2f |", Total(Month(board.Cluster{Plan: plan, Inside: true}, l))-Total(bills[i]))
 	}
 	b.WriteString("\n")
 	return b.String()
