@@ -62,6 +62,7 @@ var onlookers = []exception{
 	documentsOf, looks, profilesOf,
 	{"AwsSolutions-IAM5", `/^Resource::arn:.*:(eks|events|iam|lambda):.*-joist-\*$/`, "Roles, functions and replays of the cluster have its prefix, and are read by it"},
 	{"AwsSolutions-IAM5", `/^Resource::arn:.*:eks:.*\/\*$/`, "Access entries and Pod Identity associations have names that EKS chooses, below the cluster's; they are read"},
+	{"AwsSolutions-IAM5", `/^Resource::arn:.*:events:.*:rule\/\*$/`, "Rules that were adopted have names that another stack chose; they are read"},
 }
 
 // except writes the exceptions down at what they are of.
