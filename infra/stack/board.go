@@ -2,15 +2,18 @@ package stack
 
 import (
 	"github.com/aws/aws-cdk-go/awscdk/v2/awscloudwatch"
+	"github.com/aws/aws-cdk-go/awscdk/v2/awslogs"
 	"github.com/aws/constructs-go/constructs/v10"
 	"github.com/aws/jsii-runtime-go"
 
+	"github.com/joist-autoscaler/joist/shared/telemetry"
 	"github.com/joist-autoscaler/joist/shared/telemetry/board"
 	"github.com/joist-autoscaler/joist/shared/topology"
 )
 
-// board makes the cluster's dashboard and its alarms. The audit log's dead letters are
-// of no service, and have the same alarm as others.
+// board makes the cluster's dashboard and its alarms, and the log that its metrics come by
+// where an agent writes them. The audit log's dead letters are of no service, and have the
+// same alarm as others.
 func (p plane) board() {
 	scope := constructs.NewConstruct(p.scope, jsii.String("Board"))
 	of := board.Cluster{Plan: p.cluster.Plan, Inside: p.cluster.CloudWatchMetrics != ""}
@@ -21,6 +24,11 @@ func (p plane) board() {
 	awscloudwatch.NewCfnDashboard(scope, jsii.String("Dashboard"), &awscloudwatch.CfnDashboardProps{
 		DashboardName: jsii.String(p.cluster.Plan.Prefix + "-joist"), DashboardBody: jsii.String(string(body)),
 	})
+	if group := telemetry.AgentGroup(p.cluster.CloudWatchMetrics, p.cluster.Name); group != "" {
+		awslogs.NewCfnLogGroup(scope, jsii.String("Metrics"), &awslogs.CfnLogGroupProps{
+			LogGroupName: jsii.String(group), RetentionInDays: jsii.Number(logDays),
+		})
+	}
 	alarms := board.Alarms(of)
 	audit := topology.Plan{Cluster: p.cluster.Name, Prefix: p.cluster.Plan.Prefix, Queues: []topology.Queue{{Service: "audit", Dead: p.cluster.Plan.AuditDead}}}
 	for _, a := range board.Alarms(board.Cluster{Plan: audit}) {

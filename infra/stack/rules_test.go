@@ -393,6 +393,9 @@ func TestTopologyIsMade(t *testing.T) {
 					t.Errorf("there is no %s", thing)
 				}
 			}
+			if group := "/joist/" + k.Name + "/metrics"; (made["AWS::Logs::LogGroup "+group].number("RetentionInDays") == 30) != strings.HasPrefix(k.CloudWatchMetrics, "tcp://") {
+				t.Errorf("metrics go to %q, and the log group %s is %v", k.CloudWatchMetrics, group, made["AWS::Logs::LogGroup "+group].Properties)
+			}
 			for _, q := range k.Plan.Queues {
 				work, dead := made["AWS::SQS::Queue "+q.Name], made["AWS::SQS::Queue "+q.Dead]
 				if (work.Type == "") != q.Existing || dead.Type == "" {

@@ -20,11 +20,17 @@ const agentScheme = "tcp://"
 const cloudWatchEvery = time.Minute
 
 func (o Options) cloudWatch() *emf.Buffer {
-	if o.CloudWatch == ToLog {
-		return &emf.Buffer{}
+	return &emf.Buffer{Group: AgentGroup(o.CloudWatch, o.Cluster)}
+}
+
+// AgentGroup is the log group that an agent is to write a cluster's metrics to, by where
+// they go (Options.CloudWatch); none where they go to no agent. The agent makes it where it
+// is not there, and then keeps it for ever, so the stack makes it.
+func AgentGroup(cloudWatch, cluster string) string {
+	if !strings.HasPrefix(cloudWatch, agentScheme) {
+		return ""
 	}
-	// An agent makes the group where it is not there.
-	return &emf.Buffer{Group: path.Join("/joist", o.Cluster, "metrics")}
+	return path.Join("/joist", cluster, "metrics")
 }
 
 // tellCloudWatch writes what was counted since the last time. What an agent does not take

@@ -26,7 +26,8 @@ With the chart's ` + "`settings.cloudWatchMetrics`" + ` (JOIST_CLOUDWATCH_METRIC
 right at AWS: to a CloudWatch agent, whose own role has that, as ` + "`tcp://cloudwatch-agent.amazon-cloudwatch:25888`" + `, where the agent's configuration has
 ` + "`{\"logs\":{\"metrics_collected\":{\"emf\":{}}}}`" + `; or with ` + "`stdout`" + ` to their log, for a log router that sends lines to CloudWatch Logs as they are (Fluent Bit does
 with ` + "`log_key log`" + `; Container Insights' own configuration wraps them, and CloudWatch then finds no metrics in them). What an agent does not take is lost, and
-told in the log. The CDK app's key ` + "`cloudWatchMetrics`" + ` adds their panels to the dashboard, and the alarms that need them: without it they would wait for
+told in the log. What it takes it writes to the log group ` + "`/joist/<cluster>/metrics`" + `, which the CDK app makes, to be kept for 30 days: an agent that finds none
+makes one that is kept for ever, and which is to be deleted before the app can make its own. The CDK app's key ` + "`cloudWatchMetrics`" + ` adds their panels to the dashboard, and the alarms that need them: without it they would wait for
 metrics that nobody sends.
 
 | dashboard | what it shows |
