@@ -200,7 +200,8 @@ read none. The page is written by
 as the app deploys it until they are, because node classes that work with Karpenter have any. "shared functions" is a stack in which both clusters
 have one function of each service (` + "`sharedFunctions`" + `): the function works on the queues of both and takes the role of the cluster whose message it
 handles, so that whoever has broken into it has both roles. He is in one place, and its row says what he may do to the other cluster; a test holds
-every such row to what that cluster's own role may do by right. Roles themselves stay as they are with a function for each cluster.
+every such row to what that cluster's own role may do by right, but for receiving and deleting on its clusters' queues, which is the function's own
+work. Roles themselves stay as they are with a function for each cluster.
 
 Read the comparison with care:
 
