@@ -13,7 +13,8 @@ import (
 	"github.com/joist-autoscaler/joist/shared/cardtest"
 )
 
-// rights are verbs by what they are on: a resource, and the names that bound them.
+// rights are verbs by what they are on: a resource, the names that bound them, and the
+// namespace unless it is any.
 type rights map[string][]string
 
 func (r rights) add(on string, verbs ...string) {
@@ -47,6 +48,9 @@ func TestCardsListTheRights(t *testing.T) {
 	}
 }
 
+// namespaces are what cards call the namespaces that rights are bound to.
+var namespaces = map[string]string{"joist": " of its namespace", "kube-system": " of Karpenter's namespace"}
+
 // chartRights are those of the roles that a rendered chart binds to a service's account.
 func chartRights(t *testing.T, service string, set ...string) rights {
 	t.Helper()
@@ -58,22 +62,22 @@ func chartRights(t *testing.T, service string, set ...string) rights {
 	if err != nil {
 		t.Fatal(err)
 	}
-	rules, bound := map[string][]rbacv1.PolicyRule{}, []string{}
-	bind := func(role rbacv1.RoleRef, subjects []rbacv1.Subject) {
+	rules, bound := map[granted][]rbacv1.PolicyRule{}, []granted{}
+	bind := func(namespace string, role rbacv1.RoleRef, subjects []rbacv1.Subject) {
 		if slices.ContainsFunc(subjects, func(s rbacv1.Subject) bool { return s.Name == "joist-"+service }) {
-			bound = append(bound, role.Kind+"/"+role.Name)
+			bound = append(bound, granted{namespace, role.Kind, role.Name})
 		}
 	}
 	for _, object := range objects {
 		switch o := object.(type) {
 		case *rbacv1.ClusterRole:
-			rules["ClusterRole/"+o.Name] = o.Rules
+			rules[granted{"", "ClusterRole", o.Name}] = o.Rules
 		case *rbacv1.Role:
-			rules["Role/"+o.Name] = append(rules["Role/"+o.Name], o.Rules...)
+			rules[granted{o.Namespace, "Role", o.Name}] = o.Rules
 		case *rbacv1.ClusterRoleBinding:
-			bind(o.RoleRef, o.Subjects)
+			bind("", o.RoleRef, o.Subjects)
 		case *rbacv1.RoleBinding:
-			bind(o.RoleRef, o.Subjects)
+			bind(o.Namespace, o.RoleRef, o.Subjects)
 		}
 	}
 	if len(bound) < 3 {
@@ -81,10 +85,14 @@ func chartRights(t *testing.T, service string, set ...string) rights {
 	}
 	out := rights{}
 	for _, role := range bound {
+		scope, known := namespaces[role.namespace]
+		if len(rules[role]) == 0 || role.namespace != "" && !known {
+			t.Fatalf("%s is bound to %v, which is no role of the chart or in a namespace that no card speaks of", service, role)
+		}
 		for _, rule := range rules[role] {
 			for _, resource := range rule.Resources {
 				for _, verb := range rule.Verbs {
-					for _, on := range named(resource, verb, rule.ResourceNames) {
+					for _, on := range named(resource, verb, rule.ResourceNames, scope) {
 						out.add(on, verb)
 					}
 				}
@@ -94,14 +102,18 @@ func chartRights(t *testing.T, service string, set ...string) rights {
 	return out
 }
 
-// named is what a verb is on. What is created has no name yet that could bound it.
-func named(resource, verb string, names []string) []string {
+// granted is a role, in a namespace or in none.
+type granted struct{ namespace, kind, name string }
+
+// named is what a verb is on, in its scope. What is created has no name yet that could
+// bound it.
+func named(resource, verb string, names []string, scope string) []string {
 	if len(names) == 0 || verb == "create" {
-		return []string{resource}
+		return []string{resource + scope}
 	}
 	out := make([]string, len(names))
 	for i, name := range names {
-		out[i] = resource + " " + name
+		out[i] = resource + " " + name + scope
 	}
 	return out
 }
@@ -125,7 +137,7 @@ func cardRights(t *testing.T, service string) map[string]rights {
 		if ofAWS.MatchString(cell) {
 			continue
 		}
-		gate, row, kinds := "", rights{}, []string(nil)
+		gate, row, kinds, scope := "", rights{}, []string(nil), ""
 		for part := range strings.SplitSeq(cell, "; ") {
 			if found := withGate.FindStringSubmatch(part); found != nil {
 				gate = found[1]
@@ -139,7 +151,7 @@ func cardRights(t *testing.T, service string) map[string]rights {
 			if subject == "their status" {
 				suffix = "/status"
 			} else {
-				kinds = kindsOf(subject)
+				kinds, scope = kindsOf(subject)
 			}
 			for _, kind := range kinds {
 				for verb := range strings.SplitSeq(verbs, ", ") {
@@ -148,7 +160,7 @@ func cardRights(t *testing.T, service string) map[string]rights {
 					if name != "" {
 						names = []string{name}
 					}
-					for _, on := range named(resource+suffix, verb, names) {
+					for _, on := range named(resource+suffix, verb, names, scope) {
 						row.add(on, verb)
 					}
 				}
@@ -165,24 +177,27 @@ func cardRights(t *testing.T, service string) map[string]rights {
 }
 
 // kindsOf are the kinds of a subject as the API calls them, with the names that bound
-// them: "Leases `a` and `b`" are "leases a" and "leases b".
-func kindsOf(subject string) []string {
-	subject = strings.TrimSuffix(subject, " of its namespace")
+// them, and their scope: "Leases `a` and `b` of its namespace" are "leases a" and "leases b".
+func kindsOf(subject string) (kinds []string, scope string) {
+	for _, of := range namespaces {
+		if bare, found := strings.CutSuffix(subject, of); found {
+			subject, scope = bare, of
+		}
+	}
 	names := quoted.FindAllStringSubmatch(subject, -1)
 	kind := strings.TrimSpace(quoted.ReplaceAllString(subject, ""))
 	if len(names) == 1 && kind == "" {
-		return []string{names[0][1]}
+		return []string{names[0][1]}, scope
 	}
 	if len(names) == 0 {
-		return strings.Split(strings.ToLower(kind), ", ")
+		return strings.Split(strings.ToLower(kind), ", "), scope
 	}
 	kind, _, _ = strings.Cut(strings.ToLower(kind), " ")
 	if !strings.HasSuffix(kind, "s") {
 		kind += "s"
 	}
-	out := make([]string, len(names))
-	for i, name := range names {
-		out[i] = kind + " " + name[1]
+	for _, name := range names {
+		kinds = append(kinds, kind+" "+name[1])
 	}
-	return out
+	return kinds, scope
 }
