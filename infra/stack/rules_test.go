@@ -222,7 +222,7 @@ func TestB184EveryRule(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			arn, target := self.Attributes["Arn"], object(targets[0])
+			arn, target := self.ARN, object(targets[0])
 			dead, to := fmt.Sprint(target.at("DeadLetterConfig", "Arn")), target.text("Arn")
 			if template.Service(to) == "sqs" && !senders[to][arn] {
 				// Karpenter's own policy lets every rule send (A045).

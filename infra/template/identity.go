@@ -10,8 +10,10 @@ import (
 type Identity struct {
 	// Ref is what Ref gives: mostly the name, of some types an ARN or a URL.
 	Ref string
-	// Attributes are what Fn::GetAtt gives; Name and Arn are always among them where
-	// the type has an ARN.
+	// Name is what it is called, and ARN empty of a type whose ARNs are not known here.
+	Name, ARN string
+	// Attributes are what Fn::GetAtt gives of the type, as far as it is known here, and
+	// nothing that CloudFormation refuses.
 	Attributes map[string]string
 }
 
@@ -21,29 +23,37 @@ type naming struct {
 	property string
 	// arn is the ARN's service and resource, with %s for the name.
 	arn string
+	// of is the property with what the ARN names before the name, and otherwise what that
+	// is where it says nothing.
+	of, otherwise string
+	// attributes are those of Fn::GetAtt that give the ARN, the name and the queue's URL, as
+	// the type's page has them
+	// (https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/aws-template-resource-type-ref.html).
+	attributes attributes
 	// url says that Ref is the queue's URL, byARN that it is the ARN.
 	url, byARN bool
 }
 
+type attributes struct{ arn, name, url string }
+
+var arnAlone = attributes{arn: "Arn"}
+
 // names are the types whose names matter.
 var names = map[string]naming{
-	"AWS::SQS::Queue":                  {property: "QueueName", arn: "sqs:%s", url: true},
-	"AWS::Events::EventBus":            {property: "Name", arn: "events:event-bus/%s"},
-	"AWS::Events::Rule":                {property: "Name", arn: "events:rule/%s"},
-	"AWS::Events::Archive":             {property: "ArchiveName", arn: "events:archive/%s"},
-	"AWS::Scheduler::ScheduleGroup":    {property: "Name", arn: "scheduler:schedule-group/%s"},
-	"AWS::Scheduler::Schedule":         {property: "Name", arn: "scheduler:schedule/%s"},
-	"AWS::Lambda::Function":            {property: "FunctionName", arn: "lambda:function:%s"},
-	"AWS::Lambda::EventSourceMapping":  {arn: "lambda:event-source-mapping:%s"},
-	"AWS::Logs::LogGroup":              {property: "LogGroupName", arn: "logs:log-group:%s:*"},
-	"AWS::CloudWatch::Alarm":           {property: "AlarmName", arn: "cloudwatch:alarm:%s"},
-	"AWS::CloudWatch::Dashboard":       {property: "DashboardName", arn: "cloudwatch:dashboard/%s"},
-	"AWS::SNS::Topic":                  {property: "TopicName", arn: "sns:%s", byARN: true},
-	"AWS::IAM::Role":                   {property: "RoleName", arn: "iam:role/%s"},
-	"AWS::IAM::InstanceProfile":        {property: "InstanceProfileName", arn: "iam:instance-profile/%s"},
-	"AWS::IAM::ManagedPolicy":          {property: "ManagedPolicyName", arn: "iam:policy/%s", byARN: true},
-	"AWS::EKS::AccessEntry":            {arn: "eks:access-entry/%s"},
-	"AWS::EKS::PodIdentityAssociation": {arn: "eks:podidentityassociation/%s"},
+	"AWS::SQS::Queue":               {property: "QueueName", arn: "sqs:%s", url: true, attributes: attributes{"Arn", "QueueName", "QueueUrl"}},
+	"AWS::Events::EventBus":         {property: "Name", arn: "events:event-bus/%s", attributes: attributes{arn: "Arn", name: "Name"}},
+	"AWS::Events::Rule":             {property: "Name", arn: "events:rule/%s", of: "EventBusName", attributes: arnAlone},
+	"AWS::Events::Archive":          {property: "ArchiveName", arn: "events:archive/%s", attributes: arnAlone},
+	"AWS::Scheduler::ScheduleGroup": {property: "Name", arn: "scheduler:schedule-group/%s", attributes: arnAlone},
+	"AWS::Scheduler::Schedule":      {property: "Name", arn: "scheduler:schedule/%s", of: "GroupName", otherwise: "default", attributes: arnAlone},
+	"AWS::Lambda::Function":         {property: "FunctionName", arn: "lambda:function:%s", attributes: arnAlone},
+	"AWS::Logs::LogGroup":           {property: "LogGroupName", arn: "logs:log-group:%s:*", attributes: arnAlone},
+	"AWS::CloudWatch::Alarm":        {property: "AlarmName", arn: "cloudwatch:alarm:%s", attributes: arnAlone},
+	"AWS::CloudWatch::Dashboard":    {property: "DashboardName"},
+	"AWS::SNS::Topic":               {property: "TopicName", arn: "sns:%s", byARN: true, attributes: attributes{arn: "TopicArn", name: "TopicName"}},
+	"AWS::IAM::Role":                {property: "RoleName", arn: "iam:role/%s", attributes: arnAlone},
+	"AWS::IAM::InstanceProfile":     {property: "InstanceProfileName", arn: "iam:instance-profile/%s", attributes: arnAlone},
+	"AWS::IAM::ManagedPolicy":       {property: "ManagedPolicyName", arn: "iam:policy/%s", byARN: true, attributes: attributes{arn: "PolicyArn"}},
 }
 
 // Identity gives the resource of a logical id a name and an ARN. One without a chosen
@@ -62,31 +72,48 @@ func (s *Stack) Identity(id string) (Identity, error) {
 	}
 	defer leave()
 	r := s.Resources[id]
-	switch r.Type {
-	case "AWS::S3::Bucket":
+	if r.Type == "AWS::S3::Bucket" {
 		return s.bucket(id, r)
-	case "AWS::Events::Rule":
-		return s.rule(id, r)
 	}
 	n := names[r.Type]
 	name, err := s.named(r, n.property, s.place.Name+"-"+id)
 	if err != nil || n.arn == "" {
-		return Identity{Ref: name}, err
+		return Identity{Ref: name, Name: name}, err
+	}
+	below, err := s.below(r, n)
+	if err != nil {
+		return Identity{}, err
 	}
 	service, resource, _ := strings.Cut(n.arn, ":")
-	arn := s.place.arn(service, fmt.Sprintf(resource, name))
-	out := Identity{Ref: name, Attributes: map[string]string{"Arn": arn, "Name": name}}
-	if n.property != "" {
-		out.Attributes[n.property] = name
-	}
-	switch {
-	case n.url:
+	out := Identity{Ref: name, Name: name, ARN: s.place.arn(service, fmt.Sprintf(resource, below+name)), Attributes: map[string]string{}}
+	if n.url {
 		out.Ref = s.place.queueURL(name)
-		out.Attributes["QueueUrl"] = out.Ref
-	case n.byARN:
-		out.Ref = arn
+		out.Attributes[n.attributes.url] = out.Ref
+	}
+	if n.byARN {
+		out.Ref = out.ARN
+	}
+	out.Attributes[n.attributes.arn] = out.ARN
+	if n.attributes.name != "" {
+		out.Attributes[n.attributes.name] = name
 	}
 	return out, nil
+}
+
+// below is what the ARN of a resource names before it: a rule's its bus, unless that is
+// AWS's own, and a schedule's its group.
+func (s *Stack) below(r Resource, n naming) (string, error) {
+	if n.of == "" {
+		return "", nil
+	}
+	of, err := s.named(r, n.of, n.otherwise)
+	if err != nil {
+		return "", err
+	}
+	if of = Name(of); of == "" || r.Type == "AWS::Events::Rule" && of == "default" {
+		return "", nil
+	}
+	return of + "/", nil
 }
 
 // named is the name that a resource's property chooses, or the other one.
@@ -106,30 +133,14 @@ func (s *Stack) named(r Resource, property, otherwise string) (string, error) {
 	return cmp.Or(name, otherwise), nil
 }
 
-// rule: the ARN of one names its bus, unless that is AWS's own.
-func (s *Stack) rule(id string, r Resource) (Identity, error) {
-	name, err := s.named(r, "Name", s.place.Name+"-"+id)
-	if err != nil {
-		return Identity{}, err
-	}
-	bus, err := s.named(r, "EventBusName", "default")
-	if err != nil {
-		return Identity{}, err
-	}
-	path := name
-	if bus = Name(bus); bus != "default" {
-		path = bus + "/" + name
-	}
-	return Identity{Ref: name, Attributes: map[string]string{"Arn": s.place.arn("events", "rule/"+path), "Name": name}}, nil
-}
-
 func (s *Stack) bucket(id string, r Resource) (Identity, error) {
 	name, err := s.named(r, "BucketName", strings.ToLower(s.place.Name+"-"+id))
 	if err != nil {
 		return Identity{}, err
 	}
-	return Identity{Ref: name, Attributes: map[string]string{
-		"Arn": "arn:" + s.place.Partition + ":s3:::" + name, "Name": name,
+	arn := "arn:" + s.place.Partition + ":s3:::" + name
+	return Identity{Ref: name, Name: name, ARN: arn, Attributes: map[string]string{
+		"Arn":                arn,
 		"DomainName":         name + ".s3." + s.place.suffix(),
 		"RegionalDomainName": name + ".s3." + s.place.Region + "." + s.place.suffix(),
 	}}, nil

@@ -141,7 +141,7 @@ func (s *Stack) add(in *template.Stack, id string) error {
 	if err != nil {
 		return err
 	}
-	name := named.Attributes["Name"]
+	name := named.Name
 	switch kind := in.Resources[id].Type; kind {
 	case "AWS::SQS::Queue":
 		return read(in, id, &s.Queues, func(q *Queue) { q.QueueName = name })
@@ -149,7 +149,7 @@ func (s *Stack) add(in *template.Stack, id string) error {
 		s.Buses = append(s.Buses, name)
 		return nil
 	case "AWS::Events::Rule":
-		return read(in, id, &s.Rules, func(r *Rule) { r.Name, r.Arn = name, named.Attributes["Arn"] })
+		return read(in, id, &s.Rules, func(r *Rule) { r.Name, r.Arn = name, named.ARN })
 	case "AWS::Scheduler::Schedule":
 		return read(in, id, &s.Schedules, func(t *Schedule) { t.Name = name })
 	case "AWS::Lambda::Function":
