@@ -46,6 +46,9 @@ type checker struct {
 	// wanted is how many claims of each intent there ever were.
 	wanted map[string]map[string]bool
 	said   map[string]bool
+	// reached counts what there was to be judged, by what it is, as proof that there was
+	// any.
+	reached map[string]int
 	// vcpu is what limits count of each type, and seen the claims as they were at
 	// a version of the API server.
 	vcpu    map[string]int64
@@ -73,7 +76,7 @@ func newChecker(world *embedded.World, limits map[string]corev1.ResourceList) *c
 	}
 	return &checker{
 		vcpu: vcpu, world: world, limits: limits, orphaned: map[string]time.Time{}, bound: map[string]string{},
-		wanted: map[string]map[string]bool{}, said: map[string]bool{}, finished: map[string]bool{}, owners: map[string]string{},
+		wanted: map[string]map[string]bool{}, said: map[string]bool{}, reached: map[string]int{}, finished: map[string]bool{}, owners: map[string]string{},
 		guard: newGuard(), sagas: newSagas(), rate: newRate(0), boundAt: map[string]time.Time{},
 	}
 }

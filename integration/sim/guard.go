@@ -41,13 +41,17 @@ func newGuard() guard {
 // follow takes the writes since it was last called.
 func (g *guard) follow(c *checker) {
 	for _, e := range c.world.Kube.Effects() {
-		if before, ok := e.Before.(*corev1.Pod); ok && strings.HasPrefix(e.Actor, "lifecycle-") && before.DeletionTimestamp == nil &&
-			(e.After == nil || e.After.GetDeletionTimestamp() != nil) {
-			g.removed(c, e, before)
-			c.rate.removed(c, e, before, g.claimUnder(before))
+		if before, ok := e.Before.(*corev1.Pod); ok && before.DeletionTimestamp == nil && (e.After == nil || e.After.GetDeletionTimestamp() != nil) {
+			switch {
+			case strings.HasPrefix(e.Actor, "lifecycle-"):
+				g.removed(c, e, before)
+				c.rate.removed(c, e, before, g.claimUnder(before))
+			case e.Actor == "replicaset-controller":
+				c.rate.unwanted(before)
+			}
 		}
 		c.sagas.follow(c, e)
-		c.rate.scaled(e)
+		c.rate.scaled(e, g.pods)
 		learn(g.pods, e)
 		learn(g.budgets, e)
 		learn(g.deployments, e)

@@ -12,8 +12,6 @@ type money struct {
 	pool, cluster *float64
 	// dearest and cheapest are what the types of the pool cost at most and at least.
 	dearest, cheapest float64
-	// short says that a limit left next to no room at some time, as proof that it mattered.
-	short bool
 }
 
 // noise is what sums of prices may be off by.
@@ -31,7 +29,9 @@ func (c *checker) withinMoney(records []memcloud.Record) {
 			c.violate("no price limit is exceeded", "%s costs %s dollars an hour, and %g is its limit", name, strconv.FormatFloat(sum, 'f', 4, 64), *limit)
 		}
 	}
-	c.money.short = c.money.short || c.money.left(sum) < 2*c.money.cheapest
+	if c.money.left(sum) < 2*c.money.cheapest {
+		c.reached["money is short"] = 1
+	}
 }
 
 // spent is what all instances cost that are not gone. There is one pool.

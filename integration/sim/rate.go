@@ -20,38 +20,55 @@ const (
 	hour, comeOfAge = time.Hour, 64 * time.Minute
 	// crowded is how long there are more pods than later.
 	crowded = 4 * time.Minute
-	// rescaled is how soon a Deployment has as many pods as somebody wants.
-	rescaled = time.Minute
 )
 
 // rate judges each eviction at the moment at which it took place: consolidation moves no
 // more pods of a workload within any hour than its pool allows.
 //
-// Joist counts by the pods that are there, so that one which somebody does not want any
-// more is forgiven: of three that moved, one is gone, and another may move. It is no
-// promise which of them goes.
+// Joist counts by the pods that are there, so that a young one which somebody does not
+// want any more is forgiven: of three that moved, what came instead of one is gone, and
+// another may move.
 type rate struct {
 	// most is how many may move; nought is no bound.
 	most int
-	// moved are the times at which pods did, and fewer those at which somebody wanted one
-	// less, by the workload.
-	moved, fewer map[string][]time.Time
+	// moved are the times at which pods did, and lost those at which pods came to be, or
+	// would have, that nobody wants any more, by the workload.
+	moved, lost map[string][]time.Time
 }
 
 func newRate(most int) rate {
-	return rate{most: most, moved: map[string][]time.Time{}, fewer: map[string][]time.Time{}}
+	return rate{most: most, moved: map[string][]time.Time{}, lost: map[string][]time.Time{}}
 }
 
-// scaled hears of a Deployment that was written.
-func (r *rate) scaled(e memcluster.Effect) {
+// unwanted hears of a pod that goes because somebody wants fewer.
+func (r *rate) unwanted(pod *corev1.Pod) {
+	app := pod.Labels["app"]
+	r.lost[app] = append(r.lost[app], pod.CreationTimestamp.Time)
+}
+
+// scaled hears of a Deployment that was written. What has just been evicted may not have
+// been replaced yet, and is not if fewer are wanted.
+func (r *rate) scaled(e memcluster.Effect, pods map[cluster.Key]*corev1.Pod) {
 	before, _ := e.Before.(*appsv1.Deployment)
 	after, _ := e.After.(*appsv1.Deployment)
 	if before == nil || after == nil {
 		return
 	}
-	for range *before.Spec.Replicas - *after.Spec.Replicas {
-		r.fewer[e.Key.Name] = append(r.fewer[e.Key.Name], e.At)
+	lacks := int(*before.Spec.Replicas)
+	for _, pod := range pods {
+		if pod.Labels["app"] == e.Key.Name && remains(pod) {
+			lacks--
+		}
 	}
+	for range min(lacks, int(*before.Spec.Replicas-*after.Spec.Replicas)) {
+		r.lost[e.Key.Name] = append(r.lost[e.Key.Name], e.At)
+	}
+}
+
+// forgiven is how many pods of a workload may have moved in the hour before a moment and
+// do not count any more. A pod's age is in whole seconds.
+func (r *rate) forgiven(app string, at time.Time) int {
+	return since(r.lost[app], at.Add(-hour-time.Second))
 }
 
 // removed judges the removal of a pod by lifecycle from the node of a claim.
@@ -62,14 +79,14 @@ func (r *rate) removed(c *checker, e memcluster.Effect, pod *corev1.Pod, claim *
 	}
 	app := pod.Labels["app"]
 	r.moved[app] = append(r.moved[app], e.At)
-	c.sagas.begun["moved under a rate"]++
-	moved, fewer := since(r.moved[app], e.At.Add(-hour)), since(r.fewer[app], e.At.Add(-hour-rescaled))
-	if moved == r.most {
-		c.sagas.begun["as many as may move"]++
+	c.reached["moved under a rate"]++
+	moved, lost := since(r.moved[app], e.At.Add(-hour)), r.forgiven(app, e.At)
+	if moved == r.most && lost == 0 {
+		c.reached["as many as may move"]++
 	}
-	if moved > r.most+fewer {
-		c.violate("no workload is moved too often", "%s removed %s, the %dth pod of %s that consolidation moved within an hour, and %d may; %d less were wanted meanwhile",
-			e.Actor, e.Key, moved, app, r.most, fewer)
+	if moved > r.most+lost {
+		c.violate("no workload is moved too often", "%s removed %s, the %dth pod of %s that consolidation moved within an hour, and %d may; %d young ones were not wanted any more",
+			e.Actor, e.Key, moved, app, r.most, lost)
 	}
 }
 
@@ -102,6 +119,11 @@ func (s *sim) age(ctx context.Context) error {
 		}
 		if err := s.until(ctx, phase.last, func() bool { return len(s.checker.found) > 0 }); err != nil {
 			return err
+		}
+	}
+	for name := range s.full {
+		if n := s.checker.rate.forgiven(name, s.world.Now()); n > 0 {
+			s.checker.violate("models work", "%d pods of %s that nobody wants are as young as if they had moved, though nothing could move yet", n, name)
 		}
 	}
 	s.world.Kube.Change(cluster.NodePools, cluster.Key{Name: "default"}, func(o cluster.Object) {

@@ -27,12 +27,10 @@ type sagas struct {
 	initialized map[string]bool
 	// healed is since when nothing goes wrong any more; zero while something does.
 	healed time.Time
-	// begun counts them by what they are, as proof that there were any.
-	begun map[string]int
 }
 
 func newSagas() sagas {
-	return sagas{claims: map[string]*karpenter.NodeClaim{}, initialized: map[string]bool{}, begun: map[string]int{}}
+	return sagas{claims: map[string]*karpenter.NodeClaim{}, initialized: map[string]bool{}}
 }
 
 // proposal is the part of what stands on a claim that the checker reads.
@@ -82,15 +80,15 @@ func (s *sagas) follow(c *checker, e memcluster.Effect) {
 // begins: no budget is overdrawn. What goes of a pool counts as long as its instance
 // does not end.
 func (s *sagas) begins(c *checker, e memcluster.Effect, claim *karpenter.NodeClaim, p proposal) {
-	s.begun["saga "+strings.ToLower(p.Reason)]++
+	c.reached["saga "+strings.ToLower(p.Reason)]++
 	if len(p.Replacements) > 0 {
-		s.begun["saga with replacements"]++
+		c.reached["saga with replacements"]++
 	}
 	most, bounded := s.allowed[p.Reason]
 	if !bounded {
 		return
 	}
-	s.begun["saga under a budget"]++
+	c.reached["saga under a budget"]++
 	var going []string
 	for name, other := range s.claims {
 		if _, acts := acting(other); acts && other.Labels["karpenter.sh/nodepool"] == claim.Labels["karpenter.sh/nodepool"] &&
@@ -115,7 +113,7 @@ func (s *sagas) ends(c *checker, e memcluster.Effect, claim *karpenter.NodeClaim
 		}
 	}
 	if len(p.Replacements) > 0 {
-		s.begun["saga that replaced"]++
+		c.reached["saga that replaced"]++
 	}
 }
 
