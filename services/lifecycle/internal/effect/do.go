@@ -33,11 +33,13 @@ type Doer struct {
 // that fails: a later one may rest on it. An object that is gone ends the list
 // without an error, and so does a lost swap where the next look decides anew.
 // With a cause there is no next look but the message itself, so that a lost swap
-// is an error and the message comes again.
+// is an error and the message comes again. A queue that is missing is an error: only
+// the Kubernetes API can answer that an object is gone.
 func (d Doer) Do(ctx context.Context, cause *event.Envelope, effects ...Effect) error {
 	for _, e := range effects {
 		err := d.one(ctx, cause, e)
-		if fault.Is(err, fault.Missing) || cause == nil && fault.Is(err, fault.Conflict) {
+		_, sends := e.(Send)
+		if !sends && (fault.Is(err, fault.Missing) || cause == nil && fault.Is(err, fault.Conflict)) {
 			return nil
 		}
 		if err != nil {

@@ -97,6 +97,14 @@ func TestSendFails(t *testing.T) {
 	if err := doer.Do(t.Context(), nil, effect.Send{Body: event.TerminateRequested{InstanceID: "i-1"}}); !fault.Is(err, fault.Unknown) {
 		t.Errorf("the queue is away: %v", err)
 	}
+	for _, kind := range []fault.Kind{fault.Missing, fault.Conflict} {
+		launcher.err = fault.E("sending", kind, nil)
+		for _, cause := range []*event.Envelope{nil, {ID: "cause"}} {
+			if err := doer.Do(t.Context(), cause, effect.Send{Body: event.TerminateRequested{InstanceID: "i-1"}}); !fault.Is(err, kind) {
+				t.Errorf("the queue answers %s: %v", kind, err)
+			}
+		}
+	}
 	if err := doer.Do(t.Context(), nil, effect.Send{Body: event.TerminateRequested{}}); !fault.Is(err, fault.Bug) {
 		t.Errorf("a body that nobody could obey: %v", err)
 	}
