@@ -99,6 +99,22 @@ func TestProfilesB197(t *testing.T) {
 	}
 }
 
+// A profile that cannot be removed does not keep the class's others.
+func TestProfilesAreRemovedOneByOne(t *testing.T) {
+	s := newSite(t)
+	foreign := cloud.Profile{Name: "prod_0", Path: profilePath}
+	if err := s.CreateProfile(t.Context(), foreign); err != nil {
+		t.Fatal(err)
+	}
+	s.ensured(ask())
+	if done := s.ensured(ask(remove)); done.Problem == nil || done.Deleted {
+		t.Errorf("it was said %+v", done)
+	}
+	if s.exists("prod_1") || !s.exists("prod_0") {
+		t.Errorf("its own is there: %t, another's: %t", s.exists("prod_1"), s.exists("prod_0"))
+	}
+}
+
 // What the seeds' policies would deny, and what would not be the cluster's own, is
 // never asked of IAM.
 func TestProfilesThatPoliciesDeny(t *testing.T) {

@@ -97,7 +97,8 @@ func (s Service) ownProfile(ctx context.Context, b event.NodeClassEnsure, name s
 	return have, nil
 }
 
-// removeProfiles removes every profile that was made for the class.
+// removeProfiles removes every profile that was made for the class. One that cannot
+// be removed does not keep the others.
 func (s Service) removeProfiles(ctx context.Context, b event.NodeClassEnsure) error {
 	if err := s.checkProfile(b); err != nil {
 		return err
@@ -109,16 +110,17 @@ func (s Service) removeProfiles(ctx context.Context, b event.NodeClassEnsure) er
 	if b.Role != "" {
 		names = append(names, b.Profile)
 	}
+	var failures []error
 	for _, name := range names {
 		_, err := s.ownProfile(ctx, b, name)
 		if err == nil {
 			err = s.Profiles.DeleteProfile(ctx, name)
 		}
 		if err != nil && !fault.Is(err, fault.Missing) {
-			return fmt.Errorf("deleting instance profile %s: %w", name, err)
+			failures = append(failures, fmt.Errorf("deleting instance profile %s: %w", name, err))
 		}
 	}
-	return nil
+	return errors.Join(failures...)
 }
 
 // otherProfiles names the class's profiles beside the one that it runs with now.

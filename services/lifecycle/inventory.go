@@ -4,8 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"time"
 
+	"github.com/joist-autoscaler/joist/services/lifecycle/internal/claim"
 	"github.com/joist-autoscaler/joist/services/lifecycle/internal/effect"
 	"github.com/joist-autoscaler/joist/services/lifecycle/internal/sweep"
 	"github.com/joist-autoscaler/joist/shared/blob"
@@ -38,19 +41,14 @@ func (s *Service) listed(ctx context.Context, e event.Envelope, b event.Instance
 	}
 	findings = s.compare(inventory, claims)
 	host.Say(ctx, "instances", len(inventory.Instances), "bind", len(findings.Bind), "orphans", len(findings.Orphans), "gone", len(findings.Gone))
-	for _, found := range findings.Bind {
-		if err := s.bindListed(ctx, e, found); err != nil {
-			return err
-		}
-	}
+	unbound := s.bindListed(ctx, e, findings.Bind)
 	safe, refused := findings.Safe()
 	if refused != nil {
 		s.count(SweepsStopped, 1)
 	}
-	if err := s.carryOutSweep(ctx, e, safe); err != nil {
-		return err
-	}
-	return refused
+	// unbound comes last: the first error decides whether the message is retried, and
+	// what binding reports is about one intent, not about the inventory.
+	return errors.Join(s.carryOutSweep(ctx, e, safe), refused, unbound)
 }
 
 func (s *Service) compare(inventory event.Inventory, claims []*karpenter.NodeClaim) sweep.Findings {
@@ -59,88 +57,101 @@ func (s *Service) compare(inventory event.Inventory, claims []*karpenter.NodeCla
 	return findings
 }
 
-// bindListed binds an instance whose launch was never answered.
-func (s *Service) bindListed(ctx context.Context, e event.Envelope, found event.Listed) error {
-	claims, err := s.claimsOf(ctx, found.Intent)
-	if err != nil {
-		return err
+// bindListed binds instances whose launches were never answered, intent by intent:
+// a claim that cannot be bound keeps neither its intent's other claims nor other
+// intents from being bound.
+func (s *Service) bindListed(ctx context.Context, e event.Envelope, found []event.Listed) error {
+	intents := map[string][]event.Launched{}
+	for _, i := range found {
+		intents[i.Intent] = append(intents[i.Intent], event.Launched{InstanceID: i.InstanceID, Offering: i.Offering, ImageID: i.ImageID})
 	}
-	_, err = s.bind(ctx, e, claims, found.Intent, []event.Launched{{InstanceID: found.InstanceID, Offering: found.Offering, ImageID: found.ImageID}})
-	return err
+	var failures []error
+	for _, intent := range slices.Sorted(maps.Keys(intents)) {
+		claims, err := s.claimsOf(ctx, intent)
+		if err == nil {
+			_, err = s.bind(ctx, e, claims, intent, intents[intent])
+		}
+		failures = append(failures, err)
+	}
+	return errors.Join(failures...)
 }
 
+// carryOutSweep does what the findings call for. An object that cannot be written
+// does not stop the others.
 func (s *Service) carryOutSweep(ctx context.Context, e event.Envelope, f sweep.Findings) error {
-	for _, o := range f.Orphans {
-		send := effect.Send{Body: event.TerminateRequested{InstanceID: o.InstanceID, Reason: "no NodeClaim stands for it"}}
-		if err := s.do.Do(ctx, &e, send); err != nil {
-			return err
-		}
-	}
-	for _, claim := range f.Absent {
-		marked := claim.DeepCopy()
-		annotate(marked, sweep.AbsentAnnotation, f.Started.UTC().Format(time.RFC3339Nano))
-		if err := s.do.Do(ctx, &e, effect.Update{Object: marked}); err != nil {
-			return err
-		}
-	}
-	gone := s.do.Each(len(f.Gone), func(i int) error { return s.markGone(ctx, e, f.Gone[i]) })
-	if err := errors.Join(gone...); err != nil {
-		return err
-	}
-	return s.relabel(ctx, f)
+	failures := s.do.Each(len(f.Orphans), func(i int) error {
+		body := event.TerminateRequested{InstanceID: f.Orphans[i].InstanceID, Reason: "no NodeClaim stands for it"}
+		return s.do.Do(ctx, &e, effect.Send{Body: body})
+	})
+	failures = append(failures, updateEach(ctx, s.do, &e, f.Absent, func(c *karpenter.NodeClaim) *karpenter.NodeClaim {
+		return withAnnotation(c, sweep.AbsentAnnotation, f.Started.UTC().Format(time.RFC3339Nano))
+	}))
+	failures = append(failures, s.do.Each(len(f.Gone), func(i int) error { return s.markGone(ctx, e, f.Gone[i]) })...)
+	return errors.Join(append(failures, s.relabel(ctx, f))...)
 }
 
 // relabel mends claims that were bound just before a crash, and keeps their
 // notes about the instance true.
 func (s *Service) relabel(ctx context.Context, f sweep.Findings) error {
 	// A claim is written once, and a node waits for this.
-	if err := s.part(ctx, f.Parted); err != nil {
-		return err
-	}
-	for _, bound := range f.Unlabelled {
+	failures := []error{updateEach(ctx, s.do, nil, f.Parted, withPartition)}
+	failures = append(failures, s.do.Each(len(f.Unlabelled), func(i int) error {
+		bound := f.Unlabelled[i]
 		facts, err := s.facts(ctx, bound.Claim, bound.Instance.Offering)
 		if err != nil {
 			return err
 		}
-		if err := s.label(ctx, bound.Claim, facts, bound.Instance.Offering); err != nil {
-			return err
-		}
-	}
-	for _, claim := range f.Returned {
-		back := claim.DeepCopy()
-		delete(back.Annotations, sweep.AbsentAnnotation)
-		if err := s.do.Do(ctx, nil, effect.Update{Object: back}); err != nil {
-			return err
-		}
-	}
-	tagged := s.do.Each(len(f.Tagged), func(i int) error { return s.tagged(ctx, f.Tagged[i]) })
-	return errors.Join(append(tagged, s.demote(ctx, f.Demoted))...)
+		return s.label(ctx, bound.Claim, facts, bound.Instance.Offering)
+	})...)
+	return errors.Join(append(failures,
+		updateEach(ctx, s.do, nil, f.Returned, func(c *karpenter.NodeClaim) *karpenter.NodeClaim {
+			c = c.DeepCopy()
+			delete(c.Annotations, sweep.AbsentAnnotation)
+			return c
+		}),
+		updateEach(ctx, s.do, nil, f.Tagged, withTagNote),
+		updateEach(ctx, s.do, nil, f.Demoted, claim.Demoted),
+	)...)
 }
 
-// tagged notes that the claim's instance carries its names.
-func (s *Service) tagged(ctx context.Context, claim *karpenter.NodeClaim) error {
-	claim = claim.DeepCopy()
-	annotate(claim, karpenter.InstanceTaggedAnnotationKey, "true")
+// updateEach writes what change makes of each item, and gives all errors together:
+// an object that cannot be written does not stop the others.
+func updateEach[T any, O cluster.Object](ctx context.Context, do effect.Doer, cause *event.Envelope, items []T, change func(T) O) error {
+	return errors.Join(do.Each(len(items), func(i int) error {
+		return do.Do(ctx, cause, effect.Update{Object: change(items[i])})
+	})...)
+}
+
+// withAnnotation is a copy of the claim with the annotation.
+func withAnnotation(c *karpenter.NodeClaim, key, value string) *karpenter.NodeClaim {
+	c = c.DeepCopy()
+	annotate(c, key, value)
+	return c
+}
+
+// withTagNote notes that the claim's instance carries its names.
+func withTagNote(c *karpenter.NodeClaim) *karpenter.NodeClaim {
+	c = withAnnotation(c, karpenter.InstanceTaggedAnnotationKey, "true")
 	// Karpenter, if it takes over again, need not tag it once more.
-	annotate(claim, karpenter.ClusterNameTaggedCompatibilityAnnotationKey, "true")
-	return s.do.Do(ctx, nil, effect.Update{Object: claim})
+	annotate(c, karpenter.ClusterNameTaggedCompatibilityAnnotationKey, "true")
+	return c
 }
 
 // markGone writes down that the claim's instance is no more, and asks for the
 // claim's deletion; Step does the rest.
-func (s *Service) markGone(ctx context.Context, e event.Envelope, claim *karpenter.NodeClaim) error {
+func (s *Service) markGone(ctx context.Context, e event.Envelope, c *karpenter.NodeClaim) error {
 	var effects []effect.Effect
-	if claim.Annotations[sweep.GoneAnnotation] == "" {
-		marked := claim.DeepCopy()
+	if c.Annotations[sweep.GoneAnnotation] == "" {
+		marked := c.DeepCopy()
 		annotate(marked, sweep.GoneAnnotation, s.Now().UTC().Format(time.RFC3339))
-		if claim.DeletionTimestamp == nil {
+		if c.DeletionTimestamp == nil {
 			// Nothing had ended it before; else its end is the story of what did.
 			s.ending(marked, e)
 		}
 		effects = append(effects, effect.Update{Object: marked})
 	}
-	if claim.DeletionTimestamp == nil {
-		effects = append(effects, effect.Delete{Kind: cluster.NodeClaims, Key: cluster.KeyOf(claim), UID: claim.UID, Why: "instance gone"})
+	if c.DeletionTimestamp == nil {
+		effects = append(effects, effect.Delete{Kind: cluster.NodeClaims, Key: cluster.KeyOf(c), UID: c.UID, Why: "instance gone"})
 	}
 	return s.do.Do(ctx, &e, effects...)
 }

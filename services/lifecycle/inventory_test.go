@@ -2,6 +2,7 @@ package lifecycle_test
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -13,6 +14,9 @@ import (
 	"github.com/joist-autoscaler/joist/shared/cluster"
 	"github.com/joist-autoscaler/joist/shared/event"
 	"github.com/joist-autoscaler/joist/shared/fault"
+	"github.com/joist-autoscaler/joist/shared/karpenter"
+	"github.com/joist-autoscaler/joist/shared/launchspec"
+	"github.com/joist-autoscaler/joist/shared/memcluster"
 )
 
 // A launch that nobody answered is learned from the inventory.
@@ -148,6 +152,66 @@ func TestSweepStopsNobodyElse(t *testing.T) {
 	s.pass(5 * time.Second)
 	if s.claim("one-0") != nil || s.node() != nil {
 		t.Error("claim or node of a terminated instance is left")
+	}
+}
+
+// A claim that cannot be bound, written or labelled does not stop the rest of an
+// inventory, nor the other claims of its intent; its error comes back, so that the
+// message is retried.
+func TestInventoryGoesOnBesideABrokenClaim(t *testing.T) {
+	for _, broken := range []string{"bad-0", "bad-1"} {
+		t.Run(broken, func(t *testing.T) {
+			s := newSite(t)
+			s.running()
+			s.launched("bad", 2)
+			s.launched("good", 1)
+			s.Change(cluster.NodeClaims, cluster.Key{Name: broken}, func(o cluster.Object) {
+				delete(o.GetAnnotations(), launchspec.IntentRefAnnotation)
+			})
+			dead := listed("i-1", "one", "one-0")
+			dead.State = "terminated"
+			s.now = s.now.Add(time.Minute)
+			e := s.inventory(s.now, listed("i-2", "bad", ""), listed("i-3", "bad", ""), listed("i-4", "good", ""), listed("i-9", "lost", ""), dead)
+			for range 3 {
+				s.handle(e, fault.Bug)
+			}
+			want := map[string]string{"one-0": "i-1", "bad-0": "i-2", "bad-1": "i-3", "good-0": "i-4", broken: ""}
+			if diff := cmp.Diff(want, s.bound()); diff != "" {
+				t.Error(diff)
+			}
+			if got := words(s.sent()); !slices.Contains(got, "terminate.requested.v1 instance/i-9") {
+				t.Errorf("the orphan stays: %v", got)
+			}
+			if s.claim("one-0").DeletionTimestamp == nil {
+				t.Error("the claim of a terminated instance stays")
+			}
+		})
+	}
+}
+
+// The same holds for each kind of write that an inventory leads to: the API server
+// refuses those to one claim, and the others are written.
+func TestInventoryWritesEachClaimByItself(t *testing.T) {
+	s := newSite(t)
+	s.launched("one", 3)
+	s.handle(s.message(settled("one", 3, "i-0", "i-1", "i-2")), "")
+	s.Inject(memcluster.Fault{Actor: "lifecycle", Verb: memcluster.VerbUpdate, Name: "one-0", As: fault.Invalid})
+	tagged := func(name string) bool { return s.claim(name).Annotations[karpenter.InstanceTaggedAnnotationKey] != "" }
+	absent := func(name string) bool { return s.claim(name).Annotations[sweep.AbsentAnnotation] != "" }
+	s.now = s.now.Add(2 * time.Minute)
+	s.handle(s.inventory(s.now, listed("i-0", "one", "one-0"), listed("i-1", "one", "one-1"), listed("i-2", "one", "one-2")), fault.Invalid)
+	if !tagged("one-1") || !tagged("one-2") {
+		t.Error("no tags are noted behind a claim that cannot be written")
+	}
+	s.now = s.now.Add(2 * time.Minute)
+	s.handle(s.inventory(s.now), fault.Invalid)
+	if !absent("one-1") || !absent("one-2") {
+		t.Error("no absence is noted behind a claim that cannot be written")
+	}
+	s.now = s.now.Add(2 * time.Minute)
+	s.handle(s.inventory(s.now, listed("i-1", "one", "one-1"), listed("i-2", "one", "one-2")), fault.Invalid)
+	if absent("one-1") || absent("one-2") {
+		t.Error("no return is noted behind a claim that cannot be written")
 	}
 }
 

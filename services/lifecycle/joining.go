@@ -1,12 +1,10 @@
 package lifecycle
 
 import (
-	"context"
 	"strconv"
 	"time"
 
 	"github.com/joist-autoscaler/joist/services/lifecycle/internal/claim"
-	"github.com/joist-autoscaler/joist/services/lifecycle/internal/effect"
 	"github.com/joist-autoscaler/joist/services/lifecycle/internal/sweep"
 	"github.com/joist-autoscaler/joist/shared/karpenter"
 )
@@ -27,26 +25,10 @@ func (s *Service) joining(v claim.View, w world) claim.Joining {
 	return j
 }
 
-// part writes down which partitions of their placement groups instances came into
-// (B130), which their nodes wait for.
-func (s *Service) part(ctx context.Context, bound []sweep.Bound) error {
-	for _, b := range bound {
-		parted := b.Claim.DeepCopy()
-		parted.Labels[karpenter.LabelPlacementGroupPartition] = strconv.Itoa(int(b.Instance.Partition))
-		if err := s.do.Do(ctx, nil, effect.Update{Object: parted}); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// demote lets claims say that their reservation has ended (B124). Their nodes
-// follow in the next look.
-func (s *Service) demote(ctx context.Context, claims []*karpenter.NodeClaim) error {
-	for _, c := range claims {
-		if err := s.do.Do(ctx, nil, effect.Update{Object: claim.Demoted(c)}); err != nil {
-			return err
-		}
-	}
-	return nil
+// withPartition is the claim with the partition of its placement group that its instance
+// came into (B130), which its node waits for.
+func withPartition(b sweep.Bound) *karpenter.NodeClaim {
+	c := b.Claim.DeepCopy()
+	c.Labels[karpenter.LabelPlacementGroupPartition] = strconv.Itoa(int(b.Instance.Partition))
+	return c
 }

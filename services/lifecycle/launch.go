@@ -32,9 +32,9 @@ func (s *Service) launch(ctx context.Context, cause *event.Envelope, o outbox.Ou
 	if o.State != outbox.Done {
 		return nil
 	}
-	claims, err := s.claimsNow(ctx, cause, o)
-	if err != nil {
-		return fmt.Errorf("reading NodeClaims to launch: %w", err)
+	claims, unread := s.claimsNow(ctx, cause, o)
+	if unread != nil {
+		unread = fmt.Errorf("reading NodeClaims to launch: %w", unread)
 	}
 	failures := s.do.Each(len(claims), func(i int) error {
 		if !o.Lists(claims[i].Name) || door.Admitted(claims[i]) || claims[i].DeletionTimestamp != nil {
@@ -46,31 +46,32 @@ func (s *Service) launch(ctx context.Context, cause *event.Envelope, o outbox.Ou
 		}
 		return err
 	})
-	return errors.Join(append(failures, s.ask(ctx, cause, claims))...)
+	return errors.Join(append(failures, s.ask(ctx, cause, claims), unread)...)
 }
 
 // claimsNow reads claims as they are now: behind a plan all of them, for it made
 // some a moment ago that the cache may not show; in a look those that wait to be
-// let in. One that the cache does not show yet is there at the next look.
+// let in. One that the cache does not show yet is there at the next look. The claims
+// that could be read come with the errors of those that could not.
 func (s *Service) claimsNow(ctx context.Context, cause *event.Envelope, o outbox.Outbox) ([]*karpenter.NodeClaim, error) {
 	if cause != nil {
 		return cluster.List[*karpenter.NodeClaim](ctx, s.Client, cluster.NodeClaims)
 	}
 	var claims []*karpenter.NodeClaim
+	var failures []error
 	for _, c := range cluster.Cached[*karpenter.NodeClaim](s.Cache, cluster.NodeClaims) {
 		if !o.Lists(c.Name) || door.Admitted(c) {
 			continue
 		}
 		now, err := cluster.Get[*karpenter.NodeClaim](ctx, s.Client, cluster.NodeClaims, cluster.KeyOf(c))
-		if fault.Is(err, fault.Missing) {
-			continue
+		switch {
+		case err == nil:
+			claims = append(claims, now)
+		case !fault.Is(err, fault.Missing):
+			failures = append(failures, err)
 		}
-		if err != nil {
-			return nil, err
-		}
-		claims = append(claims, now)
 	}
-	return claims, nil
+	return claims, errors.Join(failures...)
 }
 
 // unready says why nothing can be launched for the claim's node class by now, or

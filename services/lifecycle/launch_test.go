@@ -10,11 +10,13 @@ import (
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/joist-autoscaler/joist/services/lifecycle"
 	"github.com/joist-autoscaler/joist/shared/cluster"
 	"github.com/joist-autoscaler/joist/shared/event"
 	"github.com/joist-autoscaler/joist/shared/fault"
 	"github.com/joist-autoscaler/joist/shared/karpenter"
 	"github.com/joist-autoscaler/joist/shared/launchspec"
+	"github.com/joist-autoscaler/joist/shared/queue"
 )
 
 // picky is an API server that cannot write one claim.
@@ -84,6 +86,42 @@ func TestB242BindingOneFails(t *testing.T) {
 		if c.DeletionTimestamp != nil {
 			t.Errorf("%s is refused, and an instance may be its own", c.Name)
 		}
+	}
+	if got := s.unavailable(); len(got) != 1 {
+		t.Errorf("beside a claim that cannot be bound the shortage is not written down: %v", got)
+	}
+}
+
+// unreadable is an API server that cannot read one claim.
+type unreadable struct {
+	cluster.Client
+	name string
+}
+
+func (u unreadable) Get(ctx context.Context, kind cluster.Kind, key cluster.Key) (cluster.Object, error) {
+	if key.Name == u.name {
+		return nil, fault.F("reading "+u.name, fault.Denied, "the API server says no")
+	}
+	return u.Client.Get(ctx, kind, key)
+}
+
+// Nor does a claim that cannot be read keep the other claims of a plan from being
+// admitted and launched in a look (B242).
+func TestLaunchGoesOnBesideAnUnreadClaim(t *testing.T) {
+	s := newSite(t)
+	held := s.batch()
+	plan := s.plan(held, s.planned(held, "one", 1), s.planned(held, "two", 1))
+	s.crashAt(4, false) // The swap, two claims and the second swap are written.
+	if err := s.svc.Handle(t.Context(), plan); err == nil {
+		t.Fatal("it survived")
+	}
+	s.start(unreadable{s.As("lifecycle"), "one-0"})
+	s.cache.Flush()
+	if err := s.svc.Step(t.Context()); !fault.Is(err, fault.Denied) {
+		t.Errorf("the failure is not reported: %v", err)
+	}
+	if diff := cmp.Diff([]string{"launch.requested.v1 intent/two"}, words(s.sent())); diff != "" {
+		t.Error(diff)
 	}
 }
 
@@ -196,4 +234,38 @@ func TestB132NodeClassNotReady(t *testing.T) {
 // launches are the launches that were asked for.
 func launches(sent []event.Envelope) []string {
 	return slices.DeleteFunc(words(sent), func(w string) bool { return !strings.HasPrefix(w, "launch.") })
+}
+
+// missingQueue is a launcher's queue that does not exist.
+type missingQueue struct{}
+
+func (missingQueue) Send(context.Context, ...queue.Outgoing) error {
+	return fault.E("sending to the launcher", fault.Missing, nil)
+}
+
+// A launcher's queue that is missing is reported by whatever sends to it: nothing is
+// taken for gone (B242).
+func TestMissingQueueIsReported(t *testing.T) {
+	s := newSite(t)
+	s.running()
+	held := s.batch()
+	lost := func(c *lifecycle.Config) { c.Launcher = missingQueue{} }
+	s.start(s.As("lifecycle"), lost)
+	s.handle(s.plan(held, s.planned(held, "two", 1)), fault.Missing)
+	s.handle(s.inventory(s.now, listed("i-1", "one", "one-0"), listed("i-9", "lost", "")), fault.Missing)
+	if err := s.Delete(t.Context(), cluster.NodeClaims, cluster.Key{Name: "one-0"}, ""); err != nil {
+		t.Fatal(err)
+	}
+	reported := map[string]bool{}
+	for range 30 {
+		s.now = s.now.Add(time.Second)
+		s.cache.Flush()
+		err := s.svc.Step(t.Context())
+		for _, sent := range []string{"launch.requested.v1", "terminate.requested.v1"} {
+			reported[sent] = reported[sent] || err != nil && strings.Contains(err.Error(), "sending "+sent)
+		}
+	}
+	if !reported["launch.requested.v1"] || !reported["terminate.requested.v1"] {
+		t.Errorf("looks reported %v", reported)
+	}
 }

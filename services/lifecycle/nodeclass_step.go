@@ -2,6 +2,7 @@ package lifecycle
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -11,6 +12,7 @@ import (
 	"github.com/joist-autoscaler/joist/services/lifecycle/internal/nodeclass"
 	"github.com/joist-autoscaler/joist/shared/cluster"
 	"github.com/joist-autoscaler/joist/shared/event"
+	"github.com/joist-autoscaler/joist/shared/fault"
 	"github.com/joist-autoscaler/joist/shared/karpenter"
 )
 
@@ -43,11 +45,26 @@ func (s *Service) nodeClasses(ctx context.Context, w world) error {
 		if err == nil {
 			err = s.do.Do(ctx, nil, effects...)
 		}
+		if class.DeletionTimestamp == nil {
+			err = errors.Join(err, s.rehash(ctx, nodeclass.Rehashed(class, users[class.Name])))
+		}
 		if err != nil {
 			failures = append(failures, fmt.Errorf("EC2NodeClass %s: %w", class.Name, err))
 		}
 	}
 	return worth(failures)
+}
+
+// rehash writes claims with the hash of their pool or class. A claim that cannot be
+// written does not stop the others, and one that is gone needs no hash.
+func (s *Service) rehash(ctx context.Context, claims []*karpenter.NodeClaim) error {
+	return errors.Join(s.do.Each(len(claims), func(i int) error {
+		err := s.do.One(ctx, effect.Update{Object: claims[i]})
+		if fault.Is(err, fault.Missing) {
+			return nil
+		}
+		return err
+	})...)
 }
 
 func (s *Service) nodeClassEffects(class *karpenter.EC2NodeClass, users []*karpenter.NodeClaim) ([]effect.Effect, error) {
@@ -58,12 +75,7 @@ func (s *Service) nodeClassEffects(class *karpenter.EC2NodeClass, users []*karpe
 	case !finalized, s.unremembered(class):
 		return []effect.Effect{effect.Update{Object: s.kept(class, finalized)}}, nil
 	}
-	var effects []effect.Effect
-	for _, claim := range nodeclass.Rehashed(class, users) {
-		effects = append(effects, effect.Update{Object: claim})
-	}
-	asked, err := s.askFor(class)
-	return append(effects, asked...), err
+	return s.askFor(class)
 }
 
 // unremembered reports whether a profile is to be made for the class which the

@@ -2,7 +2,6 @@ package lifecycle
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
@@ -21,7 +20,7 @@ func (s *Service) nodePools(ctx context.Context, w world) error {
 	members := s.members(w)
 	var failures []error
 	for _, np := range cluster.Cached[*karpenter.NodePool](s.Cache, cluster.NodePools) {
-		effects, err := s.nodePool(np, w, members[np.Name])
+		effects, err := s.nodePool(ctx, np, w, members[np.Name])
 		if err == nil {
 			err = s.do.Do(ctx, nil, effects...)
 		}
@@ -29,7 +28,7 @@ func (s *Service) nodePools(ctx context.Context, w world) error {
 			failures = append(failures, fmt.Errorf("NodePool %s: %w", np.Name, err))
 		}
 	}
-	return errors.Join(failures...)
+	return worth(failures)
 }
 
 // members are the claims and nodes of each pool, by its name.
@@ -55,7 +54,7 @@ func (s *Service) members(w world) map[string][]pool.Member {
 
 // nodePool writes the pool's annotations, and in a look in which they are right its
 // status: two writes of one look would be at the same version.
-func (s *Service) nodePool(np *karpenter.NodePool, w world, members []pool.Member) ([]effect.Effect, error) {
+func (s *Service) nodePool(ctx context.Context, np *karpenter.NodePool, w world, members []pool.Member) ([]effect.Effect, error) {
 	if pool.Foreign(np) {
 		return nil, nil
 	}
@@ -73,7 +72,12 @@ func (s *Service) nodePool(np *karpenter.NodePool, w world, members []pool.Membe
 		want[health.Annotation] = view.Health.Text()
 	}
 	if !carries(np.Annotations, want) {
-		return annotated(np, want, claims), nil
+		// The pool is written after its claims: a claim that still has a hash of an older
+		// version is then found again.
+		if err := s.rehash(ctx, pool.Rehashed(np, want, claims)); err != nil {
+			return nil, err
+		}
+		return annotated(np, want), nil
 	}
 	said := troubles(view)
 	next := np.DeepCopy()
@@ -103,16 +107,11 @@ func carries(have, want map[string]string) bool {
 	return true
 }
 
-// annotated writes the pool's annotations, after those of its claims that go by
-// them.
-func annotated(np *karpenter.NodePool, want map[string]string, claims []*karpenter.NodeClaim) []effect.Effect {
-	var effects []effect.Effect
-	for _, c := range pool.Rehashed(np, want, claims) {
-		effects = append(effects, effect.Update{Object: c})
-	}
+// annotated writes the pool's annotations.
+func annotated(np *karpenter.NodePool, want map[string]string) []effect.Effect {
 	next := np.DeepCopy()
 	for key, value := range want {
 		annotate(next, key, value)
 	}
-	return append(effects, effect.Update{Object: next})
+	return []effect.Effect{effect.Update{Object: next}}
 }

@@ -2,6 +2,8 @@ package lifecycle_test
 
 import (
 	"context"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -12,6 +14,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/cluster"
 	"github.com/joist-autoscaler/joist/shared/fault"
 	"github.com/joist-autoscaler/joist/shared/karpenter"
+	"github.com/joist-autoscaler/joist/shared/memcluster"
 )
 
 // pool reads the default pool; nil when it is gone.
@@ -176,5 +179,52 @@ func TestB242NodePools(t *testing.T) {
 	}
 	if got := s.pool(); got.Status.Nodes == nil || got.Annotations[karpenter.NodePoolHashAnnotationKey] == "" {
 		t.Errorf("the other pool was not written either: %+v", got)
+	}
+}
+
+// A claim that cannot be rehashed does not keep the other claims of its class and pool
+// from it, nor the class from being asked about; the pool is written last (B016, B057).
+func TestRehashGoesOnBesideABrokenClaim(t *testing.T) {
+	s := newSite(t)
+	const hash, version = karpenter.NodePoolHashAnnotationKey, karpenter.NodePoolHashVersionAnnotationKey
+	const classVersion = karpenter.EC2NodeClassHashVersionAnnotationKey
+	s.launched("one", 3)
+	s.class("role")
+	s.pass(2 * time.Second)
+	s.sent()
+	s.Change(cluster.NodeClasses, cluster.Key{Name: "default"}, func(o cluster.Object) {
+		o.GetAnnotations()[classVersion] = karpenter.EC2NodeClassHashVersion
+	})
+	s.changePool(func(p *karpenter.NodePool) { p.Annotations[hash], p.Annotations[version] = "1", "v2" })
+	for _, c := range s.claims() {
+		s.Change(cluster.NodeClaims, cluster.KeyOf(c), func(o cluster.Object) {
+			o.GetAnnotations()[version], o.GetAnnotations()[classVersion] = "v2", "v4"
+			o.(*karpenter.NodeClaim).Spec.NodeClassRef = &karpenter.NodeClassReference{Group: karpenter.AWSGroup, Kind: "EC2NodeClass", Name: "default"}
+		})
+	}
+	s.now = s.now.Add(time.Minute)
+	s.Inject(memcluster.Fault{Actor: "lifecycle", Verb: memcluster.VerbUpdate, Name: "one-1", As: fault.Invalid})
+	for range 5 { // One write of a claim at a time: others of the same look are at an older version.
+		s.now = s.now.Add(time.Second)
+		s.cache.Flush()
+		if err := s.svc.Step(t.Context()); !fault.Is(err, fault.Invalid) {
+			t.Fatalf("the failure is not reported: %v", err)
+		}
+	}
+	for _, name := range []string{"one-0", "one-2"} {
+		if a := s.claim(name).Annotations; a[version] != karpenter.NodePoolHashVersion || a[classVersion] != karpenter.EC2NodeClassHashVersion {
+			t.Errorf("%s has the annotations %v", name, a)
+		}
+	}
+	if got := s.pool().Annotations[version]; got != "v2" {
+		t.Errorf("the pool has hash version %s before all of its claims", got)
+	}
+	if got := words(s.sent()); !slices.ContainsFunc(got, func(w string) bool { return strings.HasPrefix(w, "nodeclass.ensure") }) {
+		t.Errorf("the class is not asked about: %v", got)
+	}
+	s.Heal()
+	s.pass(5 * time.Second)
+	if a := s.claim("one-1").Annotations; a[version] != karpenter.NodePoolHashVersion || s.pool().Annotations[version] != karpenter.NodePoolHashVersion {
+		t.Errorf("it does not heal: the claim has %v, the pool %v", a, s.pool().Annotations)
 	}
 }

@@ -34,22 +34,20 @@ const (
 )
 
 // settle takes the outcome of one intent: instances are bound, shortages are
-// written down, and claims that got nothing are removed, in that order.
+// written down, and claims that got nothing are removed, in that order. The shortages
+// are written even if a claim could not be bound.
 func (s *Service) settle(ctx context.Context, e event.Envelope, b event.LaunchSettled) error {
 	claims, err := s.claimsOf(ctx, b.Intent)
 	if err != nil {
 		return err
 	}
-	claims, err = s.bind(ctx, e, claims, b.Intent, b.Instances)
-	if err != nil || len(b.Refusals) == 0 {
-		// A claim that could not be bound has an instance all the same, so that none
-		// may be refused yet. The others have theirs.
-		return err
-	}
+	claims, unbound := s.bind(ctx, e, claims, b.Intent, b.Instances)
 	// The shortage must be known before the claim goes, or the next plan would
 	// ask for the same again.
-	if err := s.blame(ctx, b.Refusals); err != nil {
-		return err
+	if err := s.blame(ctx, b.Refusals); err != nil || unbound != nil || len(b.Refusals) == 0 {
+		// A claim that could not be bound has an instance all the same, so that none
+		// may be refused yet. The others have theirs.
+		return errors.Join(err, unbound)
 	}
 	return s.refuse(ctx, e, claims, b)
 }
@@ -170,10 +168,11 @@ func providerID(instance event.Launched) string {
 }
 
 // bindTo swaps the providerID in. A lost swap is a retry of the message: who
-// won may have bound another instance.
+// won may have bound another instance. A claim that is being deleted is bound without
+// the intent's facts where those cannot be read: nothing else ends its instance.
 func (s *Service) bindTo(ctx context.Context, e event.Envelope, claim *karpenter.NodeClaim, instance event.Launched) (*karpenter.NodeClaim, error) {
 	facts, err := s.facts(ctx, claim, instance.Offering)
-	if err != nil {
+	if err != nil && claim.DeletionTimestamp == nil {
 		return nil, err
 	}
 	claim = claim.DeepCopy()

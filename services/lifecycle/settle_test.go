@@ -13,6 +13,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/event"
 	"github.com/joist-autoscaler/joist/shared/fault"
 	"github.com/joist-autoscaler/joist/shared/karpenter"
+	"github.com/joist-autoscaler/joist/shared/launchspec"
 	"github.com/joist-autoscaler/joist/shared/memcluster"
 	"github.com/joist-autoscaler/joist/shared/scheduling"
 )
@@ -298,6 +299,26 @@ func TestLateInstanceOfAGoingClaim(t *testing.T) {
 	}
 	if s.claim("one-0") == nil {
 		t.Error("the claim went before its instance")
+	}
+}
+
+// A claim that is being deleted and whose intent cannot be read gets its instance all
+// the same, which ends with it.
+func TestUnreadableClaimEndsItsInstance(t *testing.T) {
+	s := newSite(t)
+	s.launched("one", 1)
+	s.Change(cluster.NodeClaims, cluster.Key{Name: "one-0"}, func(o cluster.Object) {
+		delete(o.GetAnnotations(), launchspec.IntentRefAnnotation)
+	})
+	e := s.inventory(s.now, listed("i-1", "one", ""))
+	s.handle(e, fault.Bug)
+	if err := s.Delete(t.Context(), cluster.NodeClaims, cluster.Key{Name: "one-0"}, ""); err != nil {
+		t.Fatal(err)
+	}
+	s.handle(e, "")
+	s.pass(2 * time.Second)
+	if diff := cmp.Diff([]string{"terminate.requested.v1 instance/i-1"}, words(s.sent())); diff != "" {
+		t.Error(diff)
 	}
 }
 

@@ -15,6 +15,8 @@ type Fault struct {
 	Actor string
 	Verb  Verb
 	Kind  cluster.Kind
+	// Name is the name of the one object that the call is about.
+	Name string
 	// As is what the caller is told: fault.Conflict for a storm of conflicts,
 	// fault.Throttled for a 429, fault.Unknown for an answer that is lost.
 	As fault.Kind
@@ -73,7 +75,8 @@ func (s *Server) strike(c *Client, what call) *Fault {
 func (f *Fault) matches(actor string, what call) bool {
 	return (f.Actor == "" || f.Actor == actor) &&
 		(f.Verb == "" || f.Verb == what.verb) &&
-		(f.Kind == cluster.Kind{} || f.Kind == what.kind)
+		(f.Kind == cluster.Kind{} || f.Kind == what.kind) &&
+		(f.Name == "" || f.Name == what.key.Name)
 }
 
 func (f *Fault) label(what call) string {
