@@ -3,6 +3,7 @@ package rights_test
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/joist-autoscaler/joist/shared/event"
 	"github.com/joist-autoscaler/joist/shared/topology"
@@ -105,6 +106,31 @@ func attacksOnContents() []attack {
 	)...))
 }
 
+// factsInside are facts of other services inside the detail of an entry that IAM lets the
+// sender put.
+func factsInside() []call {
+	var out []call
+	put := func(outer, inner event.Type, who, as string) {
+		out = append(out, call{name: fmt.Sprintf("%s puts %s in the name of %s inside its %s", who, inner, as, outer), who: who, models: "PutEvents",
+			needs: delivers("joist/"+who, outer, "joist/"+as, inner)})
+	}
+	for who, outer := range map[string]event.Type{
+		"planner": event.PlanMadeType, "disruption": event.DisruptionProposedType, "launcher": event.LaunchSettledType,
+		"catalog": event.CatalogRefreshedType, "interruption": event.NodeNoticedType,
+	} {
+		for _, inner := range event.Specs {
+			if of := inner.Producers[0]; inner.Fact() && of != who {
+				put(outer, inner.Type, who, of)
+			}
+		}
+		if who != "interruption" {
+			put(outer, event.InstanceGoneType, who, who)
+		}
+	}
+	slices.SortFunc(out, func(a, b call) int { return strings.Compare(a.name, b.name) })
+	return out
+}
+
 func attacksOnBus() []attack {
 	own := cluster + "-joist"
 	var out []call
@@ -115,6 +141,7 @@ func attacksOnBus() []attack {
 			}
 		}
 	}
+	out = append(out, factsInside()...)
 	put := func(name, who string, needs []need) {
 		out = append(out, call{name: name, who: who, models: "PutEvents", needs: needs})
 	}

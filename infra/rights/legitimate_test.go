@@ -1,6 +1,7 @@
 package rights_test
 
 import (
+	"fmt"
 	"slices"
 	"testing"
 
@@ -21,6 +22,14 @@ func profileTags(cluster string) map[string]string {
 // says is events:PutEvents of one entry.
 func says(busName, source string, t event.Type) []need {
 	return one(do("events:PutEvents", bus(busName), key("events:source", source), key("events:detail-type", string(t))))
+}
+
+// delivers is events:PutEvents of one entry of the cluster that a rule of its bus delivers:
+// IAM sees the source and the type of outer, the consumer those of the inner event.
+func delivers(outerSource string, outer event.Type, innerSource string, inner event.Type) []need {
+	needs := says(cluster+"-joist", outerSource, outer)
+	needs[0].entry = fmt.Appendf(nil, `{"source":%q,"detail-type":%q,"detail":{"cluster":%q,"source":%q,"type":%q}}`, outerSource, outer, cluster, innerSource, inner)
+	return needs
 }
 
 // legitimate are the calls that Joist makes: every adapter of shared and every document
@@ -128,7 +137,7 @@ func legitimateMessages() []call {
 	for _, spec := range event.Specs {
 		for _, producer := range spec.Producers {
 			if spec.Fact() {
-				out = append(out, call{name: producer + " says " + string(spec.Type), who: producer, models: "eventbus.Send", needs: says(cluster+"-joist", "joist/"+producer, spec.Type)})
+				out = append(out, call{name: producer + " says " + string(spec.Type), who: producer, models: "eventbus.Send", needs: delivers("joist/"+producer, spec.Type, "joist/"+producer, spec.Type)})
 				continue
 			}
 			for _, consumer := range spec.Consumers {

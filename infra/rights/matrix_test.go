@@ -191,7 +191,7 @@ const introduction = `# What an attacker gets
 Somebody has broken into one of the services, into another cluster of the account, or into another account. What may they do to
 this cluster, and to others? Each row is one call to AWS, as all the requests that AWS would authorise for it (a launch is some twenty:
 each resource that is made or used, its tags, and the role that is passed). ` + "`infra/evaluator`" + ` judges each by AWS' published rules and by the
-policies as they are deployed; nothing of this was run against AWS. The same calls are judged by the templates that the CDK app writes, for one
+policies as they are deployed, and an entry on the bus by the patterns of its rules as well; nothing of this was run against AWS. The same calls are judged by the templates that the CDK app writes, for one
 cluster and for two in one stack, with the same outcome but for one: clusters that share a bucket may list the names of each other's objects, and
 read none. The page is written by
 ` + "`go test ./rights -run TestAttacks -update`" + ` in ` + "`infra`" + `, and a test fails when it is not what the policies say.

@@ -9,6 +9,7 @@ import (
 
 	"github.com/joist-autoscaler/joist/infra/evaluator"
 	"github.com/joist-autoscaler/joist/infra/rights"
+	"github.com/joist-autoscaler/joist/shared/eventpattern"
 	"github.com/joist-autoscaler/joist/shared/topology"
 )
 
@@ -18,6 +19,9 @@ type need struct {
 	context          map[string][]string
 	// owner is whose the resource is, where the ARN does not say.
 	owner string
+	// entry is an event on the cluster's bus that one of the bus's rules must select, where
+	// the attack is to have it delivered.
+	entry []byte
 }
 
 // call is somebody doing something to AWS.
@@ -227,8 +231,31 @@ func (s system) by(t *testing.T, c call, caller string) (bool, string) {
 		if !d.Allowed {
 			return false, fmt.Sprintf("%s on %s (%s)", n.action, resource, d.By)
 		}
+		if n.entry != nil && !delivered(t, n.entry) {
+			return false, "no rule of the bus selects " + string(n.entry)
+		}
 	}
 	return true, ""
+}
+
+// delivered reports whether a rule of the cluster's own bus selects the event.
+func delivered(t *testing.T, entry []byte) bool {
+	t.Helper()
+	plan := scope(t, cluster).Plan
+	return slices.ContainsFunc(plan.Rules, func(r topology.Rule) bool {
+		if r.Bus != plan.Bus {
+			return false
+		}
+		pattern, err := eventpattern.Compile([]byte(r.Pattern))
+		if err != nil {
+			t.Fatal(err)
+		}
+		ok, err := pattern.Match(entry)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return ok
+	})
 }
 
 // trap is the policy of a bucket of an attacker.

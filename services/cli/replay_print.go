@@ -187,7 +187,7 @@ func (o *replayReport) spared() string {
 	if o.Method == replay.Archived {
 		return "not for certain in the archive, which has what was said from " + o.since.UTC().Format(time.RFC3339) + " until " + replay.ArchiveDelay.String() + " ago"
 	}
-	return "cut off"
+	return "cut off or forged"
 }
 
 // progress tells to stderr how far a replay is, at most once a second.

@@ -57,6 +57,14 @@ func (s Spec) Fact() bool {
 	}, s.Type)
 }
 
+// SentBy reports whether a source is that of a producer of the type. The scheduler's
+// source has no prefix.
+func (s Spec) SentBy(source string) bool {
+	return slices.ContainsFunc(s.Producers, func(producer string) bool {
+		return source == sourcePrefix+producer || producer == "scheduler" && source == producer
+	})
+}
+
 const kib = 1 << 10
 
 // Specs is the contract as data: the diagram, the docs and the bus's rules are

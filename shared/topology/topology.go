@@ -3,7 +3,6 @@ package topology
 import (
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/joist-autoscaler/joist/shared/event"
@@ -78,6 +77,8 @@ type Rule struct {
 	Bus string
 	// Pattern is EventBridge's own language of patterns.
 	Pattern string
+	// Types are the facts of ours that the rule selects; none for a rule of AWS's events.
+	Types []event.Type `json:",omitempty"`
 	// Service is whose queue is the target, or none for the audit log.
 	Service string
 	// InputPath selects what the target is sent; all of the event when empty.
@@ -136,8 +137,8 @@ func Of(c Cluster) (Plan, error) {
 		p.Rules = append(p.Rules, Rule{ID: rule.Name, Name: prefix + "-joist-" + notices[i], Bus: DefaultBus, Pattern: rule.Pattern, Service: "interruption"})
 	}
 	p.Rules = append(p.Rules,
-		Rule{ID: "InboxRule", Name: prefix + "-joist-inbox", Bus: p.Bus, Pattern: inbox(c.Name), Service: "lifecycle", InputPath: "$.detail"},
-		Rule{ID: "AuditRule", Name: prefix + "-joist-audit", Bus: p.Bus, Pattern: facts(c.Name, everyFact())})
+		Rule{ID: "InboxRule", Name: prefix + "-joist-inbox", Bus: p.Bus, Pattern: InboxPattern(c.Name), Types: inboxTypes(), Service: "lifecycle", InputPath: "$.detail"},
+		Rule{ID: "AuditRule", Name: prefix + "-joist-audit", Bus: p.Bus, Pattern: factPattern(c.Name, everyFact()), Types: everyFact()})
 	for _, t := range []struct{ service, want string }{
 		{"catalog", event.WantCatalogue}, {"catalog", event.WantInventory},
 		{"interruption", event.WantStatus}, {"launcher", event.WantTemplates},
@@ -187,37 +188,6 @@ func senders(service string) []string {
 	}
 	slices.Sort(list)
 	return slices.Compact(list)
-}
-
-// inbox selects the facts that lifecycle consumes.
-func inbox(cluster string) string {
-	var types []event.Type
-	for _, spec := range event.Specs {
-		if spec.Fact() && slices.Contains(spec.Consumers, "lifecycle") {
-			types = append(types, spec.Type)
-		}
-	}
-	return facts(cluster, types)
-}
-
-func everyFact() []event.Type {
-	var types []event.Type
-	for _, spec := range event.Specs {
-		if spec.Fact() {
-			types = append(types, spec.Type)
-		}
-	}
-	return types
-}
-
-// facts is a pattern: these types, said by a service of ours about the cluster. Names
-// were checked, so that quoting them is safe.
-func facts(cluster string, types []event.Type) string {
-	quoted := make([]string, len(types))
-	for i, t := range types {
-		quoted[i] = fmt.Sprintf("%q", t)
-	}
-	return fmt.Sprintf(`{"source":[{"prefix":"joist/"}],"detail-type":[%s],"detail":{"cluster":[%q]}}`, strings.Join(quoted, ","), cluster)
 }
 
 // tick is the scheduler's template. It can write the time and nothing computed, so the

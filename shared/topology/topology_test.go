@@ -100,24 +100,6 @@ func TestTicksDecode(t *testing.T) {
 	}
 }
 
-// A cluster's facts come to its own inbox alone, and commands to none.
-func TestInboxHasItsOwnFacts(t *testing.T) {
-	ours, theirs := rule(t, "prod", "InboxRule"), rule(t, "prod-2", "InboxRule")
-	for _, spec := range event.Specs {
-		raw := []byte(`{"source":"joist/` + spec.Producers[0] + `","detail-type":"` + string(spec.Type) + `","detail":{"cluster":"prod"}}`)
-		want := spec.Fact() && slices.Contains(spec.Consumers, "lifecycle")
-		if got := matches(t, ours, raw); got != want {
-			t.Errorf("%s comes to the inbox: %t, want %t", spec.Type, got, want)
-		}
-		if matches(t, theirs, raw) {
-			t.Errorf("%s of prod comes to the inbox of prod-2", spec.Type)
-		}
-		if got := matches(t, rule(t, "prod", "AuditRule"), raw); got != spec.Fact() {
-			t.Errorf("%s comes to the audit log: %t, want %t", spec.Type, got, spec.Fact())
-		}
-	}
-}
-
 func rule(t *testing.T, cluster, id string) topology.Rule {
 	t.Helper()
 	rules := of(t, topology.Cluster{Name: cluster}).Rules

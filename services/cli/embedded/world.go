@@ -22,6 +22,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/memworkload"
 	"github.com/joist-autoscaler/joist/shared/queue"
 	"github.com/joist-autoscaler/joist/shared/scheduling"
+	"github.com/joist-autoscaler/joist/shared/topology"
 )
 
 // Options shape a world.
@@ -187,7 +188,7 @@ func (w *World) wire() error {
 	}
 	rules := []memqueue.Rule{{
 		Name:    w.Cluster + "-inbox",
-		Pattern: inboxPattern(w.Cluster),
+		Pattern: topology.InboxPattern(w.Cluster),
 		Targets: []memqueue.Target{{ID: "inbox", Queue: w.queueName("lifecycle"), InputPath: "$.detail"}},
 	}}
 	for _, rule := range event.NoticeRules {
@@ -202,17 +203,6 @@ func (w *World) wire() error {
 		}
 	}
 	return nil
-}
-
-// inboxPattern selects the facts that lifecycle consumes, as the contract says.
-func inboxPattern(cluster string) string {
-	var types []string
-	for _, spec := range event.Specs {
-		if spec.Fact() && slices.Contains(spec.Consumers, "lifecycle") {
-			types = append(types, fmt.Sprintf("%q", spec.Type))
-		}
-	}
-	return fmt.Sprintf(`{"source":[{"prefix":"joist/"}],"detail-type":[%s],"detail":{"cluster":[%q]}}`, strings.Join(types, ","), cluster)
 }
 
 // Apply puts objects into the cluster as a person would.

@@ -54,6 +54,9 @@ const (
 	Poison Verdict = "poison"
 	// Cut says that it cannot be sent again, for only its beginning was kept, or it is no text.
 	Cut Verdict = "cut"
+	// Forged says that the message claims another type or source than its sender may send.
+	// A replay never sends it.
+	Forged Verdict = "forged"
 )
 
 // The attributes that EventBridge gives to what it could not deliver
@@ -151,11 +154,16 @@ func (r Reader) Read(m queue.Message, now time.Time) Letter {
 		l.Predicted = Prediction{Cut, "only the first " + strconv.Itoa(len(l.body)) + " bytes of " + a[host.BytesAttribute] + " were kept; send it anew from where it came from"}
 		return l
 	}
+	why := forged(l.body)
 	r.unwrap(&l)
 	r.describe(&l)
 	l.again = queue.Outgoing{Source: l.From, Type: l.Type, Body: l.body}
 	if !queue.Text(l.body) || len(l.body) > queue.MaxBody {
 		l.Predicted = Prediction{Cut, "its bytes are none that a queue carries; only a stranger can have sent it"}
+		return l
+	}
+	if why != "" {
+		l.Predicted = Prediction{Forged, why}
 		return l
 	}
 	l.Predicted = r.predict(l.body, now)

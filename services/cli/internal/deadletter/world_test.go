@@ -23,7 +23,11 @@ func ref(kind, text string) event.Ref {
 // said is a message of a body, said a minute ago by our cluster unless another is named.
 func said(t *testing.T, body event.Body, of event.Cluster) queue.Message {
 	t.Helper()
-	e, err := event.Maker{Service: "planner", Cluster: of}.New(now.Add(-time.Minute), body, nil)
+	spec, err := body.EventType().Spec()
+	if err != nil {
+		t.Fatal(err)
+	}
+	e, err := event.Maker{Service: spec.Producers[0], Cluster: of}.New(now.Add(-time.Minute), body, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

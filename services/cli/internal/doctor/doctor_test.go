@@ -3,6 +3,7 @@ package doctor_test
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -123,6 +124,13 @@ func TestOneBadFact(t *testing.T) {
 			r := &f.Rules["prod-joist-lifecycle"][0]
 			r.Pattern = strings.Replace(r.Pattern, `"prod"`, `"test"`, 1)
 		}, "rules-missing", "", ""},
+		{"a rule believes the type inside the detail", func(f *doctor.Facts) {
+			var types []string
+			for _, one := range f.Plan.Rules[len(f.Plan.Rules)-1].Types {
+				types = append(types, strconv.Quote(string(one)))
+			}
+			f.Rules["prod-joist-lifecycle"][0].Pattern = `{"source":[{"prefix":"joist/"}],"detail-type":[` + strings.Join(types, ",") + `],"detail":{"cluster":["prod"]}}`
+		}, "rule-unbound", "can send all of them", "cdk deploy"},
 		{"a rule loses what it cannot deliver", func(f *doctor.Facts) { f.Rules["prod"][0].DeadARN = "" }, "rule-no-dead", "", "DeadLetterConfig"},
 		{"a rule sends the whole event", func(f *doctor.Facts) { f.Rules["prod-joist-lifecycle"][0].InputPath = "" }, "rule-input", "", "$.detail"},
 		{"no redrive", func(f *doctor.Facts) { queue(*f).DeadARN = "" }, "redrive-missing", "", "RedrivePolicy"},

@@ -133,12 +133,33 @@ func samples(p topology.Plan, service string) []sample {
 		var all []sample
 		for i := range event.Specs {
 			if spec := &event.Specs[i]; spec.Fact() && slices.Contains(spec.Consumers, service) {
-				all = append(all, sample{p.Bus, "joist/" + spec.Producers[0], string(spec.Type), fmt.Sprintf(`{"cluster":%q}`, p.Cluster)})
+				all = append(all, fact(p, spec, spec))
 			}
 		}
 		return all
 	}
 	return nil
+}
+
+// fact is an entry on the bus: IAM decides by the source and the detail-type of outer, and
+// the detail claims those of inner.
+func fact(p topology.Plan, outer, inner *event.Spec) sample {
+	detail := fmt.Sprintf(`{"cluster":%q,"source":%q,"type":%q}`, p.Cluster, "joist/"+inner.Producers[0], inner.Type)
+	return sample{p.Bus, "joist/" + outer.Producers[0], string(outer.Type), detail}
+}
+
+// bound reports whether a rule refuses an entry whose detail claims another type or
+// source than the entry.
+func bound(p topology.Plan, r Rule) bool {
+	for i := range event.Specs {
+		for j := range event.Specs {
+			outer, inner := &event.Specs[i], &event.Specs[j]
+			if i != j && outer.Fact() && inner.Fact() && fact(p, outer, inner).brings([]Rule{r}) {
+				return false
+			}
+		}
+	}
+	return true
 }
 
 // brings reports whether one of the rules brings the event to the queue, whatever the
@@ -181,6 +202,9 @@ func deliveries(f Facts) []Finding {
 			if r.DeadARN == "" {
 				all = append(all, warning("rule-no-dead", "rule/"+r.Name, "its target has no dead-letter queue: an event that the queue refuses is lost after a day of attempts",
 					"give the target a DeadLetterConfig with "+p.Dead))
+			}
+			if r.Bus == f.Plan.Bus && !bound(f.Plan, r) {
+				all = append(all, problem("rule-unbound", "rule/"+r.Name, "its pattern does not compare the entry's type and source with those inside the detail: a service that may send one fact can send all of them", deploy))
 			}
 			if r.Bus == f.Plan.Bus && r.InputPath != "$.detail" {
 				all = append(all, problem("rule-input", "rule/"+r.Name, "its target gets the whole event and not $.detail: the service cannot read it, and parks it", "set the target's InputPath to $.detail"))

@@ -2,7 +2,6 @@ package replay
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"strconv"
 	"strings"
@@ -13,7 +12,6 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/eventbridge/types"
 
 	"github.com/joist-autoscaler/joist/shared/awsfault"
-	"github.com/joist-autoscaler/joist/shared/event"
 	"github.com/joist-autoscaler/joist/shared/fault"
 	"github.com/joist-autoscaler/joist/shared/topology"
 )
@@ -95,13 +93,8 @@ func (h Archive) Select(ctx context.Context, a Archives, rule topology.Rule, fro
 
 // longest is the longest life of what a rule selects.
 func longest(rule topology.Rule) time.Duration {
-	var pattern struct {
-		Types []event.Type `json:"detail-type"`
-	}
-	// The pattern is a plan's own.
-	_ = json.Unmarshal([]byte(rule.Pattern), &pattern)
 	var life time.Duration
-	for _, t := range pattern.Types {
+	for _, t := range rule.Types {
 		if spec, err := t.Spec(); err == nil {
 			life = max(life, spec.TTL)
 		}

@@ -75,7 +75,7 @@ func invalid(remedy, format string, args ...any) error {
 // done and undone costs money, and is sent only by that name.
 func (m Match) Takes(l *deadletter.Letter) bool {
 	switch l.Predicted.Verdict {
-	case deadletter.Cut:
+	case deadletter.Cut, deadletter.Forged:
 		return false
 	case deadletter.Stale:
 		if !slices.Contains(m.terms["verdict"], string(deadletter.Stale)) {

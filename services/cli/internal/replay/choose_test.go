@@ -56,6 +56,8 @@ func TestTakes(t *testing.T) {
 	cut := letter(t, "m-4", body(t, 4, time.Minute)[:30], map[string]string{host.BytesAttribute: "500"})
 	stale := good
 	stale.ID, stale.Predicted.Verdict = "m-5", deadletter.Stale
+	forged := good
+	forged.ID, forged.Predicted.Verdict = "m-6", deadletter.Forged
 	for _, test := range []struct {
 		name  string
 		terms []string
@@ -69,6 +71,7 @@ func TestTakes(t *testing.T) {
 		{"an id of what would be undone", []string{"id=m-5"}, ""},
 		{"a kind of what would be undone, too", []string{"kind=bug", "type=instance.*"}, "m-1 m-2"},
 		{"never what is cut off", []string{"verdict=cut"}, ""},
+		{"never what is forged", []string{"verdict=forged", "id=m-6"}, ""},
 		{"an id", []string{"id=m-2"}, "m-2"},
 		{"an event's id", []string{"id=" + good.EventID}, "m-1"},
 		{"a reason, whatever its case", []string{"reason=no such"}, "m-1 m-2 m-3"},
@@ -83,7 +86,7 @@ func TestTakes(t *testing.T) {
 				t.Fatal(err)
 			}
 			var taken []string
-			for _, l := range []deadletter.Letter{good, expired, poison, cut, stale} {
+			for _, l := range []deadletter.Letter{good, expired, poison, cut, stale, forged} {
 				if m.Takes(&l) {
 					taken = append(taken, l.ID)
 				}

@@ -1,0 +1,52 @@
+package topology
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/joist-autoscaler/joist/shared/event"
+)
+
+// InboxPattern is the event pattern that selects the facts of a cluster that lifecycle
+// consumes. The name is one that Of accepts.
+func InboxPattern(cluster string) string { return factPattern(cluster, inboxTypes()) }
+
+// inboxTypes are the facts that lifecycle consumes.
+func inboxTypes() []event.Type {
+	var types []event.Type
+	for _, spec := range event.Specs {
+		if spec.Fact() && slices.Contains(spec.Consumers, "lifecycle") {
+			types = append(types, spec.Type)
+		}
+	}
+	return types
+}
+
+// everyFact are the facts of all services.
+func everyFact() []event.Type {
+	var types []event.Type
+	for _, spec := range event.Specs {
+		if spec.Fact() {
+			types = append(types, spec.Type)
+		}
+	}
+	return types
+}
+
+// factPattern selects facts of these types about the cluster. IAM decides by the source
+// and the detail-type of an entry, and the consumer reads the source and the type inside
+// the detail. So each type is an alternative that demands its producer and itself at both
+// places: a service that may send one fact can send no other under that name.
+func factPattern(cluster string, types []event.Type) string {
+	var alternatives []string
+	for _, spec := range event.Specs {
+		if !slices.Contains(types, spec.Type) {
+			continue
+		}
+		for _, producer := range spec.Producers {
+			alternatives = append(alternatives, fmt.Sprintf(`{"source":["joist/%[1]s"],"detail-type":[%[2]q],"detail":{"source":["joist/%[1]s"],"type":[%[2]q]}}`, producer, spec.Type))
+		}
+	}
+	return fmt.Sprintf(`{"detail":{"cluster":[%q]},"$or":[%s]}`, cluster, strings.Join(alternatives, ","))
+}
