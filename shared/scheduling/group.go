@@ -67,7 +67,9 @@ func requiredApart(affinity *corev1.Affinity) []corev1.PodAffinityTerm {
 	return affinity.PodAntiAffinity.RequiredDuringSchedulingIgnoredDuringExecution
 }
 
-// bind works out which rules the class owns.
+// bind works out which rules the class owns. Of a spread that counts no pod remains
+// that nodes must have its label, and of such an anti-affinity nothing: to give its
+// pods domains would keep them apart for no reason.
 func (w *world) bind(c *class) {
 	c.own = ownTerms{}
 	if c.spec.Affinity == nil && len(c.spec.Spread) == 0 {
@@ -85,7 +87,12 @@ func (w *world) bind(c *class) {
 		}
 		g := w.group(t, c)
 		g.hard = g.hard || t.hard
-		c.own.groups = append(c.own.groups, g)
+		switch {
+		case g.kind == besideKind || !g.idle():
+			c.own.groups = append(c.own.groups, g)
+		case g.kind == spreadKind:
+			c.reach = w.labelled(c.reach, g.key)
+		}
 	}
 }
 
@@ -125,6 +132,16 @@ func (w *world) group(t term, c *class) *group {
 		w.removal.count(g, id, t, c)
 	}
 	return g
+}
+
+// idle reports whether the group counts no pod, and never will.
+func (g *group) idle() bool {
+	for set := range g.members {
+		if set.pending {
+			return false
+		}
+	}
+	return g.total() == 0
 }
 
 // where is the part of the world that counts for a spread constraint: nodes that

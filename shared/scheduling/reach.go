@@ -59,28 +59,49 @@ func (w *world) narrowed(r *reach, key, value string) *reach {
 	if got, ok := r.narrow[key][value]; ok {
 		return got
 	}
+	return w.narrowTo(r, key, value, In(value))
+}
+
+// labelled is the part of a reach where a label is set.
+func (w *world) labelled(r *reach, key string) *reach {
+	const name = "\x00set" // No label has this value.
+	if got, ok := r.narrow[key][name]; ok {
+		return got
+	}
+	return w.narrowTo(r, key, name, NewValues(corev1.NodeSelectorOpExists))
+}
+
+// narrowTo makes the part of a reach where a label has one of some values, and keeps
+// it under a name.
+func (w *world) narrowTo(r *reach, key, name string, values Values) *reach {
+	out := w.part(r, key, name, values)
 	if r.narrow == nil {
 		r.narrow = map[string]map[string]*reach{}
 	}
 	if r.narrow[key] == nil {
 		r.narrow[key] = map[string]*reach{}
 	}
-	var out *reach
-	if r.of != nil {
-		out = w.removal.remaining(w, w.removal.from.narrowed(r.of, key, value))
-	} else {
-		out = w.narrower(r, key, value)
-	}
-	r.narrow[key][value] = out
+	r.narrow[key][name] = out
 	return out
 }
 
-func (w *world) narrower(r *reach, key, value string) *reach {
+func (w *world) part(r *reach, key, name string, values Values) *reach {
+	if r.of == nil {
+		return w.narrower(r, key, name, values)
+	}
+	all, ok := r.of.narrow[key][name]
+	if !ok {
+		all = w.removal.from.narrowTo(r.of, key, name, values)
+	}
+	return w.removal.remaining(w, all)
+}
+
+func (w *world) narrower(r *reach, key, name string, values Values) *reach {
 	out := *r
 	out.narrow, out.holder = nil, nil
-	out.want = r.want.And(key, In(value))
+	out.want = r.want.And(key, values)
 	if slices.Contains(planeKeys, key) {
-		out.planes = r.planes & w.planesOf(Requirements{key: In(value)})
+		out.planes = r.planes & w.planesOf(Requirements{key: values})
 		if out.planes == 0 {
 			out.columns = nil
 		}
@@ -89,7 +110,7 @@ func (w *world) narrower(r *reach, key, value string) *reach {
 		out.columns = w.interned(w.columnsOf(&out).And(r.columns))
 	}
 	out.nodes = w.nodesOf(&out)
-	out.key = r.key + "\x00" + key + "=" + value
+	out.key = r.key + "\x00" + key + "=" + name
 	out.some = w.buyable(&out) || out.nodes.Len() > 0
 	return &out
 }

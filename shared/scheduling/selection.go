@@ -92,12 +92,17 @@ func (s selection) picks(set *labelSet) bool {
 	return (s.namespaces == nil || slices.Contains(s.namespaces, set.namespace)) && s.selector.Matches(set.labels)
 }
 
-// key is equal for equal selections.
+// key is equal for equal selections. A selector that picks nothing and one that picks
+// everything have the same text.
 func (s selection) key() string {
-	if s.namespaces == nil {
-		return "*\x00" + s.selector.String()
+	text := s.selector.String()
+	if text == "" && !s.selector.Empty() {
+		text = "\x00nothing"
 	}
-	return strings.Join(s.namespaces, ",") + "\x00" + s.selector.String()
+	if s.namespaces == nil {
+		return "*\x00" + text
+	}
+	return strings.Join(s.namespaces, ",") + "\x00" + text
 }
 
 // select lists the sets that a selection picks.

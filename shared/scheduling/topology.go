@@ -81,7 +81,7 @@ func (w *world) addTopology() {
 	t.groups, t.hosts, t.load = map[string]*group{}, map[string]*hostRule{}, map[string]map[string]int64{}
 	for _, c := range w.classes {
 		c.set = t.sets.of(c.spec.Namespace, c.spec.Labels)
-		c.set.pending = true
+		c.set.pending = c.set.pending || len(c.pods) > 0
 	}
 	if w.removal != nil {
 		t.sets.beside = &w.removal.from.topology.sets
