@@ -36,7 +36,8 @@ func (st *standing) berth(i int) *berth {
 func (r *rehearsal) launched(planned *PlannedNode) *berth {
 	w := r.st.w
 	node := &Node{Name: "planned-" + strconv.Itoa(len(r.berths)), NodePool: planned.NodePool}
-	e := &existing{node: node, labels: planned.Requirements.Labels(), open: planned.Requirements}
+	open := planned.Requirements.Intersect(readyLabels)
+	e := &existing{node: node, labels: open.Labels(), open: open}
 	if i := slices.IndexFunc(w.snapshot.NodePools, func(np karpenter.NodePool) bool { return np.Name == planned.NodePool }); i >= 0 {
 		e.taints = w.snapshot.NodePools[i].Spec.Template.Spec.Taints
 	}
@@ -46,7 +47,7 @@ func (r *rehearsal) launched(planned *PlannedNode) *berth {
 		all = w.axis.of(types[i].Allocatable)
 	}
 	out := &berth{existing: e, cores: float64(all[0]), bytes: float64(all[1])}
-	out.room = all.minus(w.overhead(e.taints, planned.Requirements))
+	out.room = all.minus(w.overhead(e.taints, open))
 	return out
 }
 

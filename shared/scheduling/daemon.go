@@ -73,7 +73,7 @@ func (d daemon) suits(r Requirements) bool { return slices.ContainsFunc(d.anyOf,
 
 // overhead is what daemons take from a node of a pool with these requirements.
 func (w *world) overhead(taints []corev1.Taint, r Requirements) amounts {
-	total := make(amounts, len(w.axis.names))
+	total, r := make(amounts, len(w.axis.names)), r.Intersect(readyLabels)
 	for _, d := range w.daemons {
 		if _, kept := untolerated(taints, d.spec.Tolerations, true); !kept && d.suits(r) {
 			total = total.plus(d.need)

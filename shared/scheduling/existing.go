@@ -2,6 +2,7 @@ package scheduling
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
@@ -52,6 +53,9 @@ func settle(node *Node, s *Snapshot) *existing {
 	e := &existing{node: node, taints: node.Taints, going: node.Going, labels: make(map[string]string, len(node.Labels))}
 	for key, value := range node.Labels {
 		e.labels[karpenter.NormalizeLabel(key)] = value
+	}
+	if node.Claim != "" {
+		maps.Copy(e.labels, readyLabels.Labels())
 	}
 	if node.Claim != "" && !node.Initialized {
 		e.taints = lasting(node.Taints, startupTaints(node.NodePool, s))

@@ -99,6 +99,7 @@ func (st *standing) bought(a *arrival, was *Snapshot) Node {
 			maps.Copy(out.Labels, t.Offers[i].Labels)
 		}
 	}
+	maps.Copy(out.Labels, readyLabels.Labels())
 	maps.Copy(out.Labels, map[string]string{
 		corev1.LabelHostname: name, corev1.LabelInstanceTypeStable: option.InstanceType, corev1.LabelTopologyZone: option.Zone,
 		karpenter.LabelTopologyZoneID: option.ZoneID, karpenter.CapacityTypeLabelKey: option.CapacityType,

@@ -134,11 +134,18 @@ func NodeConfig(class *karpenter.EC2NodeClass, settings Settings) (catalog.NodeC
 	return config, nil
 }
 
+// readyLabels are the labels that lifecycle sets on the Node of each NodeClaim before
+// pods run there. Pods and daemons may select them; no NodeClaim states them, because
+// they say how far a node has come. Karpenter:
+// pkg/controllers/provisioning/scheduling/nodeclaimtemplate.go.
+var readyLabels = Requirements{karpenter.NodeRegisteredLabelKey: In("true"), karpenter.NodeInitializedLabelKey: In("true")}
+
 // base is what every node of the pool is like, whichever type it gets.
 func base(np *karpenter.NodePool, class *karpenter.EC2NodeClass, family, region string) Requirements {
 	out := FromClaim(np.Spec.Template.Spec.Requirements).
 		Intersect(FromLabels(np.Spec.Template.Labels)).
-		Intersect(FromLabels(catalog.FamilyLabels(family)))
+		Intersect(FromLabels(catalog.FamilyLabels(family))).
+		Intersect(readyLabels)
 	out.and(karpenter.NodePoolLabelKey, In(np.Name))
 	out.and(karpenter.LabelEC2NodeClass, In(class.Name))
 	out.and(corev1.LabelTopologyRegion, In(region))

@@ -158,8 +158,10 @@ func (r Requirements) Labels() map[string]string {
 
 // settle gives each label that nobody but the pool decides one of the values that
 // it may have. An instance brings its well-known labels along; a custom one that
-// must be there would otherwise be missing, and the pods with it.
+// must be there would otherwise be missing, and the pods with it. Labels that
+// lifecycle sets later are left out.
 func (r Requirements) settle() {
+	maps.DeleteFunc(r, func(key string, _ Values) bool { return readyLabels[key].listed != nil })
 	for key, values := range r {
 		if !karpenter.WellKnownLabel(key) && !values.absent {
 			r[key] = In(values.some()).WithMinValues(values.minValues)

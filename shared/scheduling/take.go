@@ -157,7 +157,8 @@ func (st *standing) expect(planned *PlannedNode, removed []string, moving map[st
 	for r := range room {
 		room[r] = -1
 	}
-	w.nodes = slices.Insert(w.nodes, i, &existing{node: node, labels: node.Labels, open: planned.Requirements})
+	open := planned.Requirements.Intersect(readyLabels)
+	w.nodes = slices.Insert(w.nodes, i, &existing{node: node, labels: open.Labels(), open: open})
 	w.problem.Nodes = append(w.problem.Nodes, packing.Node{Room: room})
 	st.gone = append(st.gone, packing.NewSet(i + 1)[len(st.gone):]...)
 	st.runs, st.residents = append(st.runs, nil), append(st.residents, nil)

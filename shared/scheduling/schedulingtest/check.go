@@ -97,6 +97,7 @@ func (c *checker) planned(n *scheduling.PlannedNode) {
 		labels := catalog.Labels(t, catalog.Offering{Zone: option.Zone, ZoneID: option.ZoneID, CapacityType: option.CapacityType}, c.cat.Region)
 		maps.Copy(labels, n.Requirements.Labels())
 		labels[corev1.LabelHostname] = "new-node"
+		labels[karpenter.NodeRegisteredLabelKey], labels[karpenter.NodeInitializedLabelKey] = "true", "true"
 		_, _, allocatable := catalog.Resources(t, config)
 		c.onSale(option, class)
 		c.hold("new "+option.InstanceType, labels, pool.Spec.Template.Spec.Taints, allocatable, nil, pods(n.Pods))
