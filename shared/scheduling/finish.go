@@ -63,11 +63,12 @@ func (r *rounds) finish(b int) PlannedNode {
 	reqs.and(corev1.LabelInstanceTypeStable, sold.types)
 	pin(reqs, column)
 	reqs.settle()
+	reqs.lowerMinValues(sold.variety)
 	return PlannedNode{
 		NodePool: column.pool.name, NodeClass: column.pool.class, Requirements: reqs, Options: sold.options, Pods: pods,
 		Requests:         r.requests(taken.plus(w.overhead(column.pool.taints, reqs))),
 		PricePerHour:     sold.options[0].PricePerHour,
-		MinValuesRelaxed: sold.short,
+		MinValuesRelaxed: sold.variety != nil,
 	}
 }
 

@@ -14,8 +14,9 @@ type sale struct {
 	options []Option
 	// types are all instance types of the choice.
 	types Values
-	// short says that the options do not cover every minValues of the pool.
-	short bool
+	// variety is nil if the options cover every minValues of the pool. Otherwise it is
+	// how many values they have of each label that has minValues.
+	variety map[string]int
 }
 
 // sell finds the sale of a choice of columns on some planes.
@@ -27,7 +28,9 @@ func (r *rounds) sell(p *pool, choice packing.Set, planes uint64) sale {
 	}
 	made := sale{
 		options: r.options(p, choice, planes), types: In(r.names(p, choice, planes)...),
-		short: p.base.Demanding() && !r.w.varied(p, choice, planes),
+	}
+	if p.base.Demanding() && !r.w.varied(p, choice, planes) {
+		made.variety = r.w.variety(p, choice, planes)
 	}
 	r.sales[string(r.saleKey)] = made
 	return made

@@ -81,7 +81,19 @@ func (w *world) steady(planes uint64) uint64 {
 // covers reports whether what one launch would try of some columns covers every
 // minValues of a pool: the cheapest types, and spot alone where there is spot.
 func (w *world) covers(p *pool, columns packing.Set, planes uint64) bool {
-	tried := w.tried(p, columns, planes)
+	counts := w.variety(p, columns, planes)
+	for key, count := range counts {
+		if count < p.base[key].MinValues() {
+			return false
+		}
+	}
+	return true
+}
+
+// variety counts, for each label of which a pool demands minValues, the different
+// values that one launch of some columns would try.
+func (w *world) variety(p *pool, columns packing.Set, planes uint64) map[string]int {
+	tried, out := w.tried(p, columns, planes), map[string]int{}
 	for key, values := range p.base {
 		if values.MinValues() == 0 {
 			continue
@@ -100,11 +112,9 @@ func (w *world) covers(p *pool, columns packing.Set, planes uint64) bool {
 				}
 			}
 		}
-		if len(seen) < values.MinValues() {
-			return false
-		}
+		out[key] = len(seen)
 	}
-	return true
+	return out
 }
 
 // tried are the prices, on some planes, of the types that one launch names.

@@ -60,10 +60,21 @@ func (w *world) staticNode(p *pool, types []Type) (PlannedNode, bool) {
 	})
 	reqs := p.base.And(corev1.LabelInstanceTypeStable, In(names...))
 	reqs.settle()
-	return PlannedNode{
+	out := PlannedNode{
 		NodePool: p.name, NodeClass: p.class, Requirements: reqs, Options: options,
 		Requests: w.axis.list(w.overhead(p.taints, reqs)), PricePerHour: options[0].PricePerHour,
-	}, true
+	}
+	if w.snapshot.Settings.MinValuesPolicy == "BestEffort" {
+		out.LowerMinValues(func(o Option, key string) (string, bool) { return typeLabel(types, o.InstanceType, key) })
+	}
+	return out, true
+}
+
+// typeLabel is a label of an instance type.
+func typeLabel(types []Type, name, key string) (string, bool) {
+	i := slices.IndexFunc(types, func(t Type) bool { return t.Name == name })
+	value, ok := types[i].Labels[key]
+	return value, ok
 }
 
 // buyable are the offers of all types, exotic or not, that suit a pool.

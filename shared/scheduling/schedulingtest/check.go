@@ -83,6 +83,7 @@ func (c *checker) planned(n *scheduling.PlannedNode) {
 		c.failf("a node of pool %s has %d options and %d pods", n.NodePool, len(n.Options), len(n.Pods))
 		return
 	}
+	c.listed(n)
 	pool, class := c.pool(n.NodePool), c.class(n.NodeClass)
 	config, err := catalog.ConfigOf(class)
 	if err != nil {
@@ -103,6 +104,19 @@ func (c *checker) planned(n *scheduling.PlannedNode) {
 		c.hold("new "+option.InstanceType, labels, pool.Spec.Template.Spec.Taints, allocatable, nil, pods(n.Pods))
 		if !satisfiesPool(labels, pool) {
 			c.failf("%s in %s does not satisfy NodePool %s", option.InstanceType, option.Zone, pool.Name)
+		}
+	}
+}
+
+// listed asks what the API server asks of a NodeClaim's requirements.
+func (c *checker) listed(n *scheduling.PlannedNode) {
+	for _, one := range n.Requirements.List() {
+		switch {
+		case one.MinValues == nil:
+		case *one.MinValues < 1 || *one.MinValues > 50:
+			c.failf("%s has minValues %d, want 1 to 50", one.Key, *one.MinValues)
+		case one.Operator == corev1.NodeSelectorOpIn && len(one.Values) < *one.MinValues:
+			c.failf("%s has minValues %d and lists %v", one.Key, *one.MinValues, one.Values)
 		}
 	}
 }

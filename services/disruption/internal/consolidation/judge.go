@@ -227,6 +227,9 @@ func (j Judge) pin(n *scheduling.PlannedNode) candidate.Objection {
 	n.Requirements = n.Requirements.And(corev1.LabelInstanceTypeStable, scheduling.In(names...)).
 		And(karpenter.CapacityTypeLabelKey, scheduling.In(kinds...))
 	n.PricePerHour = n.Options[0].PricePerHour
+	if n.MinValuesRelaxed {
+		n.LowerMinValues(func(o scheduling.Option, key string) (string, bool) { return j.value(n, o, key) })
+	}
 	return candidate.Objection{}
 }
 

@@ -170,8 +170,12 @@ func TestB005MinValuesAfterPrices(t *testing.T) {
 			t.Errorf("%d values: %+v", values, v.Objection)
 		}
 		n.MinValuesRelaxed = true
-		if v := judge.Replace(one, scheduling.Result{Nodes: []scheduling.PlannedNode{n}}); !v.Objection.None() {
-			t.Errorf("%d values, relaxed: %+v", values, v.Objection)
+		v := judge.Replace(one, scheduling.Result{Nodes: []scheduling.PlannedNode{n}})
+		if !v.Objection.None() {
+			t.Fatalf("%d values, relaxed: %+v", values, v.Objection)
+		}
+		if got := v.Result.Nodes[0].Requirements[karpenter.LabelInstanceFamily].MinValues(); got != 2 {
+			t.Errorf("minValues %d, relaxed: the claim keeps %d, want the 2 that are left", values, got)
 		}
 	}
 }
