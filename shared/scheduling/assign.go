@@ -41,7 +41,7 @@ func (w *world) assign(c *class, shares []share) []share {
 		shares[i].pods = append(shares[i].pods, c.pods[0])
 		c.hold(r.key, 1)
 		c.pods = c.pods[1:]
-		w.count(c, domains, 1)
+		w.count(c, r, domains, 1)
 	}
 	return shares
 }
@@ -63,7 +63,7 @@ func (w *world) keysOf(c *class) []string {
 		out = append(out, g.key)
 	}
 	for _, g := range c.set.counted {
-		if g.hard {
+		if g.hard && w.mayCount(g, c.reach) {
 			out = append(out, g.key)
 		}
 	}
@@ -73,11 +73,12 @@ func (w *world) keysOf(c *class) []string {
 	return sorted(out)
 }
 
-// count adds n pods of the class to its domains; n may be negative.
-func (w *world) count(c *class, domains []domain, n int) {
+// count adds n pods of the class, which go to nodes of a reach, to its domains; n may
+// be negative.
+func (w *world) count(c *class, r *reach, domains []domain, n int) {
 	for _, d := range domains {
 		for _, g := range c.set.counted {
-			if g.key == d.key {
+			if g.key == d.key && w.mayCount(g, r) {
 				g.counts[d.value] += n
 				g.pass = w.topology.pass
 			}

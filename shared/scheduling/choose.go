@@ -84,7 +84,7 @@ func (w *world) rank(c *class, r *reach, key, value string) (rank [3]int64) {
 		}
 	}
 	for _, g := range c.set.counted {
-		if g.key == key {
+		if g.key == key && w.mayCount(g, r) {
 			strict, mild := w.joining(g, value)
 			rank[0], rank[1] = rank[0]+strict, rank[1]+mild
 		}

@@ -57,8 +57,10 @@ func TestDaemonsOfNodesToCome(t *testing.T) {
 // a node that is not initialized: each has room for the pod or the daemon.
 func TestDaemonsOfClaims(t *testing.T) {
 	states := map[string]func(*scheduling.Node){
-		"launched":       func(n *scheduling.Node) { n.Registered, n.Initialized, n.Ready = false, false, false },
-		"not launched":   func(n *scheduling.Node) { n.Launched, n.Registered, n.Initialized, n.Ready = false, false, false, false },
+		"launched": func(n *scheduling.Node) { n.Registered, n.Initialized, n.Ready = false, false, false },
+		"not launched": func(n *scheduling.Node) {
+			n.Launched, n.Registered, n.Initialized, n.Ready = false, false, false, false
+		},
 		"registered":     func(n *scheduling.Node) { n.Initialized = false },
 		"is initialized": func(*scheduling.Node) {},
 	}

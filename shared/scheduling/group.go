@@ -100,7 +100,7 @@ func (w *world) bind(c *class) {
 func (w *world) group(t term, c *class) *group {
 	t.key = karpenter.NormalizeLabel(t.key)
 	id := fmt.Sprintf("%d\x00%s\x00%s\x00%d\x00%d\x00%t", t.kind, t.key, t.selection.key(), t.skew, t.min, t.hard)
-	where := w.where(t.spread, c)
+	where := w.region(t.spread, c)
 	if where != nil {
 		id += "\x00" + where.key
 	}
@@ -142,38 +142,6 @@ func (g *group) idle() bool {
 		}
 	}
 	return g.total() == 0
-}
-
-// where is the part of the world that counts for a spread constraint: nodes that
-// the pod selects, unless the policy says Ignore; and of those, the ones that it
-// tolerates, if the policy says Honor (B110). nil is everywhere.
-func (w *world) where(s *corev1.TopologySpreadConstraint, c *class) *reach {
-	if s == nil {
-		return nil
-	}
-	anyOf, tolerations, key := []Requirements{{}}, everything, "where"
-	if s.NodeAffinityPolicy == nil || *s.NodeAffinityPolicy == corev1.NodeInclusionPolicyHonor {
-		if got, problem := required(c.spec, true); problem == "" && (len(got) > 1 || len(got[0]) > 0) {
-			anyOf, key = got, key+c.shape
-		}
-	}
-	if s.NodeTaintsPolicy != nil && *s.NodeTaintsPolicy == corev1.NodeInclusionPolicyHonor {
-		tolerations, key = c.spec.Tolerations, key+"\x00tolerated"+c.shape
-	}
-	if labels := spreadLabels(c.spec); len(labels) > 0 {
-		key += fmt.Sprint("\x00labelled", labels)
-		for i := range anyOf {
-			anyOf[i] = labelled(anyOf[i], labels)
-		}
-	}
-	if key == "where" {
-		return nil
-	}
-	out := &reach{key: key, nodes: packing.NewSet(len(w.problem.Nodes))}
-	for i, want := range anyOf {
-		out.nodes = out.nodes.Or(w.reach(fmt.Sprint(key, i), want, tolerations, true).nodes)
-	}
-	return out
 }
 
 // spreadLabels are the custom labels that a node must have to count for the pod's

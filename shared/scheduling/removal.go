@@ -202,7 +202,7 @@ func (r *removal) values(key string) []string {
 
 // count counts the pods that run and stay in a new group of some term.
 func (r *removal) count(g *group, id string, t term, c *class) {
-	where := r.from.where(t.spread, c)
+	where := r.from.region(t.spread, c)
 	maps.Copy(g.counts, r.standing.counts(id, g.key, t.selection, where))
 	chosen := r.standing.chosen(t.selection)
 	for _, i := range r.nodes {

@@ -166,7 +166,7 @@ func (r *rounds) settle(lot int) {
 	}
 	c, kept := s.class, len(s.pods)-left
 	c.failed = true
-	r.w.count(c, s.domains, -left)
+	r.w.count(c, s.reach, s.domains, -left)
 	c.pods = append(slices.Clone(s.pods[kept:]), c.pods...)
 	s.pods = s.pods[:kept]
 	if len(r.w.keysOf(c)) > 0 {
@@ -249,7 +249,7 @@ func (r *rounds) pinned(c *class, expected map[string]int) (out []share) {
 			out = append(out, one)
 		}
 		out[at].pods = append(out[at].pods, pod)
-		r.w.count(c, out[at].domains, 1)
+		r.w.count(c, out[at].reach, out[at].domains, 1)
 	}
 	if len(out) > 0 {
 		c.pods = rest

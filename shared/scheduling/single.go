@@ -67,7 +67,7 @@ func (r *rounds) seat(next one) bool {
 				if _, ok := try(r.w.lot(&choices[i])); ok {
 					choices[i].pods = []PodRef{next.pod}
 					r.shares = append(r.shares, choices[i])
-					r.w.count(c, choices[i].domains, 1)
+					r.w.count(c, choices[i].reach, choices[i].domains, 1)
 					return true
 				}
 			}

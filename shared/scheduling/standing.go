@@ -226,9 +226,9 @@ func (st *standing) chosen(s selection) *chosen {
 	return out
 }
 
-// counts are the pods of a selection by domain, on nodes of a reach; nil is
+// counts are the pods of a selection by domain, on nodes of a region; nil is
 // everywhere.
-func (st *standing) counts(id, key string, s selection, where *reach) map[string]int {
+func (st *standing) counts(id, key string, s selection, where *region) map[string]int {
 	if got, ok := st.found.counts[id]; ok {
 		return got
 	}

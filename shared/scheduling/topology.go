@@ -40,7 +40,7 @@ type group struct {
 	skew, min int
 	// where is what its owners ask of nodes: only such domains and nodes count for
 	// spread, by the node policies (B110). nil for everywhere.
-	where *reach
+	where *region
 	// everywhere says that domains count which the owners could not go to.
 	everywhere bool
 	// tolerated says that nodes do not count whose taints the owners do not tolerate.
