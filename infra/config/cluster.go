@@ -31,6 +31,7 @@ var (
 	namespaceName = regexp.MustCompile(`^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$`)
 	providerARN   = regexp.MustCompile(`^arn:[a-z-]+:iam::\d{12}:oidc-provider/[A-Za-z0-9./_-]+$`)
 	roleName      = regexp.MustCompile(`^[\w+=,.@-]{1,64}$`)
+	snapshotID    = regexp.MustCompile(`^(snap-[0-9a-f*?]+|\*)$`)
 	profileName   = regexp.MustCompile(`^[\w+=,.@-]{1,128}$`)
 )
 
@@ -47,7 +48,7 @@ func readCluster(r *reader, functions string) (Cluster, error) {
 		Name: r.text("clusterName"), UID: r.text("clusterUID"), Namespace: r.or("namespace", "joist"), OIDCProvider: r.text("oidcProvider"),
 		Node: Node{Role: r.text("nodeRole"), Profile: r.text("instanceProfile"),
 			Profiles: Profiles(r.or("nodeProfiles", string(ByRole))), Access: Access(r.text("nodeAccess")),
-			Tags: r.listOr("nodeTags", anyTag), Parameters: r.list("parameters")},
+			Tags: r.listOr("nodeTags", anyTag), Parameters: r.list("parameters"), Snapshots: r.list("snapshots")},
 		Replayers: r.list("replayers"), ZonalShift: r.flag("zonalShift"), IsolatedVPC: r.flag("isolatedVPC"), CloudWatchMetrics: r.text("cloudWatchMetrics"), Environment: r.pairs("environment"),
 		Queue: ExistingQueue{Policy: r.flag("existingQueuePolicy"), Rules: r.list("existingRules"), Visibility: r.duration("queueVisibility")},
 	}
@@ -171,6 +172,8 @@ func (c *Cluster) checkNode() error {
 			"%s: %q is no name of a role: it has 1 to 64 letters, digits and +=,.@-_", c.Name, c.Node.Role)
 	case !profileName.MatchString(c.Node.Profile):
 		return invalid("give the profile's name, without ARN and path", "%s: %q is no name of an instance profile", c.Name, c.Node.Profile)
+	case slices.ContainsFunc(c.Node.Snapshots, func(id string) bool { return !snapshotID.MatchString(id) }):
+		return invalid("give ids such as snap-0123456789abcdef0, or leave it out and tag the snapshots", "%s: snapshots has %q", c.Name, c.Node.Snapshots)
 	case !slices.Contains([]Profiles{ByRole, Given}, c.Node.Profiles):
 		return invalid("give role, if node classes have spec.role, or instanceProfile, if they have spec.instanceProfile", "%s: nodeProfiles is %q", c.Name, c.Node.Profiles)
 	case !slices.Contains([]Access{AccessEntry, AWSAuth, Mapped}, c.Node.Access):

@@ -26,6 +26,8 @@ type Config struct {
 	AlarmTopic string
 	// Subnets and SecurityGroups put the functions into a VPC.
 	Subnets, SecurityGroups []string
+	// Memory is that of functions in MB by services, in place of that of Sizes.
+	Memory map[string]float64
 	// SpotRole makes the account's service-linked role of EC2 spot (A029).
 	SpotRole bool
 	Charts   Charts
@@ -106,8 +108,9 @@ type Node struct {
 	Profiles        Profiles
 	Access          Access
 	// Tags are the keys of spec.tags that node classes use, with * and ? in them, and
-	// Parameters the names of SSM parameters that their ssmParameter terms name.
-	Tags, Parameters []string
+	// Parameters the names of SSM parameters that their ssmParameter terms name, and
+	// Snapshots the ids of snapshots without the cluster's tag that their block devices name.
+	Tags, Parameters, Snapshots []string
 }
 
 // ExistingQueue is what a queue of interruption events that was there before has

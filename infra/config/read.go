@@ -14,12 +14,12 @@ import (
 var (
 	stackKeys = []string{
 		"clusters", "stackName", "partition", "region", "account", "bucket", "binaries", "alarmTopic", "subnets", "securityGroups",
-		"spotServiceLinkedRole", "sharedFunctions", "chartRepository", "chartVersion", "images", "installCharts", "charts", "kubectlRole", "kubectlLayer",
+		"spotServiceLinkedRole", "sharedFunctions", "functionMemory", "chartRepository", "chartVersion", "images", "installCharts", "charts", "kubectlRole", "kubectlLayer",
 	}
 	clusterKeys = []string{
 		"clusterName", "clusterUID", "namePrefix", "namespace", "oidcProvider", "podIdentity", "adopt", "nodeRole", "instanceProfile", "nodeProfiles",
 		"nodeAccess", "interruptionQueue", "queueVisibility", "existingRules", "existingQueuePolicy",
-		"nodeTags", "parameters", "replayers", "zonalShift", "isolatedVPC", "cloudWatchMetrics", "environment",
+		"nodeTags", "parameters", "snapshots", "replayers", "zonalShift", "isolatedVPC", "cloudWatchMetrics", "environment",
 	}
 )
 
@@ -41,6 +41,10 @@ func Read(get func(key string) any) (Config, error) {
 		SpotRole: r.flag("spotServiceLinkedRole"), SharedFunctions: r.flag("sharedFunctions"),
 		Charts: Charts{Repository: r.or("chartRepository", "deploy/charts"), Version: r.text("chartVersion"), Images: r.text("images"),
 			Install: r.flag("installCharts"), Folder: r.or("charts", "../deploy/charts"), KubectlRole: r.text("kubectlRole"), KubectlLayer: r.text("kubectlLayer")},
+	}
+	var err error
+	if c.Memory, err = readMemory(r, "functionMemory"); err != nil {
+		return c, err
 	}
 	sources, err := clusters(r)
 	if err != nil {

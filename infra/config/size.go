@@ -1,8 +1,15 @@
 package config
 
+import (
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+)
+
 // Size is what a service's function gets.
 type Size struct {
-	// Memory is in MB; 1,769 of them come with one processor
+	// Memory is in MB, unless the config gives another; 1,769 of them come with one processor
 	// (https://docs.aws.amazon.com/lambda/latest/dg/configuration-memory.html).
 	Memory float64
 	// Concurrency is how many copies run at the same time, and Batch how many messages
@@ -10,13 +17,50 @@ type Size struct {
 	Concurrency, Batch float64
 }
 
+// newAccountMemory is the most memory that a new account allows a function, in MB, until
+// AWS raises that quota by the account's use or on request
+// (https://docs.aws.amazon.com/lambda/latest/dg/gettingstarted-limits.html).
+const newAccountMemory = 3008
+
+// The bounds of a function's memory in MB
+// (https://docs.aws.amazon.com/lambda/latest/dg/configuration-memory.html).
+const (
+	memoryMin = 128
+	memoryMax = 10240
+)
+
 // Sizes of the functions. One batch and one snapshot of a cluster are in flight at a
-// time, and both are worth two processors; the launcher waits for EC2, whose rate it
+// time, and both get as much as a new account allows; the launcher waits for EC2, whose rate it
 // shares with its other copies.
 var Sizes = map[string]Size{
-	"planner":      {Memory: 3538, Concurrency: 2, Batch: 1},
-	"disruption":   {Memory: 3538, Concurrency: 2, Batch: 1},
+	"planner":      {Memory: newAccountMemory, Concurrency: 2, Batch: 1},
+	"disruption":   {Memory: newAccountMemory, Concurrency: 2, Batch: 1},
 	"interruption": {Memory: 512, Concurrency: 10, Batch: 10},
 	"catalog":      {Memory: 1769, Concurrency: 4, Batch: 5},
 	"launcher":     {Memory: 1024, Concurrency: 2, Batch: 10},
+}
+
+// SizeOf is the size of a service's function, with the memory that the config gives it.
+func (c *Config) SizeOf(service string) Size {
+	size := Sizes[service]
+	if given, ok := c.Memory[service]; ok {
+		size.Memory = given
+	}
+	return size
+}
+
+// readMemory reads the memory of functions in MB by services.
+func readMemory(r *reader, key string) (map[string]float64, error) {
+	all := map[string]float64{}
+	for service, text := range r.pairs(key) {
+		if _, known := Sizes[service]; !known {
+			return nil, invalid("the functions are those of "+strings.Join(slices.Sorted(maps.Keys(Sizes)), ", "), "%s names %q, which is no function", key, service)
+		}
+		megabytes, err := strconv.Atoi(text)
+		if err != nil || megabytes < memoryMin || megabytes > memoryMax {
+			return nil, invalid("give the memory in MB: "+key+"=planner=3538", "%s of %s is %q, and Lambda takes %d to %d", key, service, text, memoryMin, memoryMax)
+		}
+		all[service] = float64(megabytes)
+	}
+	return all, nil
 }

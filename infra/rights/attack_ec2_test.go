@@ -100,6 +100,17 @@ func attacksOnMachines() []attack {
 	} {
 		out = append(out, call{name: "launcher launches by " + c.name, who: "launcher", models: "CreateFleet", needs: c.l.needs()})
 	}
+	for _, c := range []struct {
+		name string
+		has  map[string]string
+	}{
+		{"without tags", nil}, {"of the other cluster", owned(beside)}, {"shared with the other cluster alone", tags("kubernetes.io/cluster/"+beside, "shared")},
+		{"whose tag of the cluster has another value", tags("kubernetes.io/cluster/"+cluster, "backup")},
+	} {
+		for _, action := range []string{"CreateFleet", "RunInstances"} {
+			out = append(out, call{name: "launcher reads a snapshot " + c.name + " by " + action, who: "launcher", models: action, needs: one(do("ec2:"+action, ec2("snapshot"), carries(c.has)))})
+		}
+	}
 	return under(machines, append(out,
 		call{name: "launcher terminates a tagged instance of another region", who: "launcher", models: "TerminateInstances",
 			needs: one(do("ec2:TerminateInstances", elsewhere(ec2("instance"), region, away), carries(launched(cluster)), key("aws:RequestedRegion", away)))},

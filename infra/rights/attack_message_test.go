@@ -172,6 +172,15 @@ func attacksOnBus() []attack {
 	for _, action := range []string{"PutRule", "PutTargets", "DeleteRule", "DisableRule", "RemoveTargets"} {
 		out = append(out, call{name: "launcher calls " + action + " on the rule of spot notices", who: "launcher", models: action, needs: one(do("events:"+action, "arn:aws:events:"+region+":"+account+":rule/"+cluster+"-joist-spot"))})
 	}
+	for _, who := range services() {
+		out = append(out, call{name: who + " writes a false fact into the audit log", who: who, models: "PutLogEvents", needs: one(do("logs:PutLogEvents", factLog(cluster)))})
+	}
+	for _, c := range [][2]string{
+		{"another rule of the account", "arn:aws:events:" + region + ":" + account + ":rule/any"},
+		{"a rule of another account", "arn:aws:events:" + region + ":" + foreign + ":rule/" + cluster + "-joist/" + cluster + "-joist-audit"},
+	} {
+		out = append(out, call{name: c[0] + " writes a false fact into the audit log", who: "aws/events.amazonaws.com", models: "EventBridge", needs: one(do("logs:PutLogEvents", factLog(cluster), key("aws:SourceArn", c[1])))})
+	}
 	return under(bussing, append(out,
 		call{name: "catalog changes the policy of the bus", who: "catalog", models: "PutPermission", needs: one(do("events:PutPermission", bus(own)))},
 		call{name: "planner replays the archive", who: "planner", models: "StartReplay", needs: one(do("events:StartReplay", "arn:aws:events:"+region+":"+account+":archive/"+own))},

@@ -54,9 +54,9 @@ func (s Scope) launch() []Statement {
 	made := s.ec2(s.Account, "fleet", "instance", "volume", "network-interface", "spot-instances-request")
 	templates := s.ec2(s.Account, "launch-template")
 	launches := []string{"ec2:CreateFleet", "ec2:RunInstances"}
-	return []Statement{
+	return append([]Statement{
 		allow("LaunchWith", launches, slices.Concat(
-			s.ec2("", "image", "snapshot"), s.ec2("*", "subnet", "security-group", "capacity-reservation", "placement-group"))),
+			s.ec2("", "image"), s.ec2("*", "subnet", "security-group", "capacity-reservation", "placement-group"))),
 		// Launching by a template makes none, so that tags which are asked for say nothing
 		// of it.
 		allow("LaunchByOwnTemplate", launches, templates, s.ours()),
@@ -69,7 +69,22 @@ func (s Scope) launch() []Statement {
 		// Whose claim an instance is is written once: later the other two may follow.
 		s.name("NameNodesLater", []string{karpenter.NameTagKey, karpenter.EKSClusterNameTagKey}),
 		allow("EndOwn", []string{"ec2:TerminateInstances", "ec2:DeleteLaunchTemplate"}, append(s.ec2(s.Account, "instance"), templates...), s.ours()),
+	}, s.snapshots(launches)...)
+}
+
+// snapshots are those that a launch may copy into a volume because a node class names
+// them; those of an image need no right. The new instance reads what is in them, so
+// they carry the cluster's tag or are listed.
+func (s Scope) snapshots(launches []string) []Statement {
+	out := []Statement{allow("LaunchWithSnapshots", launches, s.ec2("", "snapshot"), is("StringEquals", "aws:ResourceTag/"+s.clusterTag(), "owned", "shared"))}
+	if len(s.Snapshots) > 0 {
+		var listed []string
+		for _, id := range s.Snapshots {
+			listed = append(listed, "arn:"+s.Partition+":ec2:"+s.Region+"::snapshot/"+id)
+		}
+		out = append(out, allow("LaunchWithListedSnapshots", launches, listed))
 	}
+	return out
 }
 
 // name lets the cluster's instances be given these tags after their launch, and no

@@ -48,7 +48,10 @@ func legitimateLaunches() []call {
 		{name: "launch with a node class's tags", who: "launcher", models: "ec2cloud.CreateFleet, spec.tags", needs: launch{tags: classTags, template: owned(cluster)}.needs()},
 		{name: "launch into a shared subnet and a shared reservation", who: "launcher", models: "ec2cloud.CreateFleet", needs: []need{
 			shared(do("ec2:RunInstances", elsewhere(ec2("subnet"), account, foreign))), shared(do("ec2:RunInstances", elsewhere(ec2("capacity-reservation"), account, foreign))),
-			do("ec2:RunInstances", ec2("placement-group")), do("ec2:RunInstances", ec2("snapshot"))}},
+			do("ec2:RunInstances", ec2("placement-group")),
+			do("ec2:RunInstances", ec2("snapshot"), carries(tags("kubernetes.io/cluster/"+cluster, "shared")))}},
+		{name: "launch with an own snapshot", who: "launcher", models: "ec2cloud.CreateFleet", needs: []need{
+			do("ec2:CreateFleet", ec2("snapshot"), carries(tags("kubernetes.io/cluster/"+cluster, "owned"))), do("ec2:RunInstances", ec2("snapshot"), carries(tags("kubernetes.io/cluster/"+cluster, "owned")))}},
 		{name: "make a launch template", who: "launcher", models: "ec2cloud.EnsureTemplate", needs: makeTemplate(owned(cluster))},
 		{name: "try a launch template", who: "launcher", models: "ec2cloud.TryTemplate", needs: makeTemplate(dry)},
 		{name: "try a fleet and a run", who: "launcher", models: "ec2cloud.TryFleet, ec2cloud.TryRun", needs: launch{tags: dry, template: dry}.needs()},
@@ -207,6 +210,12 @@ func legitimateIdentities() []call {
 			do("sts:AssumeRole", placeholder+"lifecycle", pod(account, cluster, "joist", "joist-lifecycle")), do("sts:TagSession", placeholder+"lifecycle", pod(account, cluster, "joist", "joist-lifecycle"))}},
 		{name: "watcher's pod takes its role", who: "web/" + issuer, models: "a service account's token", needs: one(do("sts:AssumeRoleWithWebIdentity", placeholder+"watcher",
 			webIdentity(issuer, "system:serviceaccount:joist:joist-watcher", "sts.amazonaws.com")))},
+		{name: "the audit rule writes facts", who: "aws/events.amazonaws.com", models: "EventBridge", needs: []need{
+			do("logs:CreateLogStream", factLog(cluster)),
+			do("logs:PutLogEvents", factLog(cluster), key("aws:SourceArn", "arn:aws:events:"+region+":"+account+":rule/"+cluster+"-joist/"+cluster+"-joist-audit"))}},
+		{name: "CloudWatch delivers facts", who: "aws/delivery.logs.amazonaws.com", models: "EventBridge", needs: []need{
+			do("logs:CreateLogStream", factLog(cluster)),
+			do("logs:PutLogEvents", factLog(cluster), key("aws:SourceArn", "arn:aws:events:"+region+":"+account+":rule/"+cluster+"-joist/"+cluster+"-joist-audit"))}},
 		{name: "the schedules take their role", who: "aws/scheduler.amazonaws.com", models: "EventBridge Scheduler", needs: one(do("sts:AssumeRole", placeholder+"scheduler",
 			key("aws:SourceAccount", account), key("aws:SourceArn", "arn:aws:scheduler:"+region+":"+account+":schedule-group/"+cluster+"-joist")))},
 		{name: "a node takes its role", who: "aws/ec2.amazonaws.com", models: "EC2", needs: one(do("sts:AssumeRole", role("KarpenterNodeRole-"+cluster)))},

@@ -42,7 +42,7 @@ func golden(t *testing.T, path string, got []byte) {
 func documents(t *testing.T, s rights.Scope) map[string]rights.Document {
 	t.Helper()
 	out := map[string]rights.Document{
-		"bucket": rights.Bucket(s), "bus": s.Bus(), "audit-dead": s.RuleDead(s.Plan.AuditDead),
+		"bucket": rights.Bucket(s), "bus": s.Bus(), "audit": rights.Audit(s), "audit-dead": s.RuleDead(s.Plan.AuditDead),
 		"trust-function": rights.TrustFunction(), "trust-nodes": s.TrustNodes(), "trust-scheduler": s.TrustScheduler(),
 		"trust-pod":     s.TrustPod("joist", "joist-lifecycle"),
 		"trust-account": rights.TrustAccount("arn:aws:iam::"+account+":oidc-provider/"+issuer, issuer, "joist", "joist-lifecycle"),
@@ -260,5 +260,20 @@ func TestMapIsWhatIsDeployed(t *testing.T) {
 	var a, b any
 	if json.Unmarshal(back, &a) != nil || json.Unmarshal(d.JSON(), &b) != nil || !cmp.Equal(a, b) {
 		t.Errorf("the map is not the document: %s", back)
+	}
+}
+
+// A snapshot without the cluster's tag is copied only if it is listed.
+func TestListedSnapshots(t *testing.T) {
+	for listed, want := range map[string]bool{"": false, "snapshot-1": true, "snapshot-2": false, "snapshot-?": true, "*": true} {
+		s := joist(t, "Joist", deployed(t, func(s *rights.Scope) {
+			if listed != "" {
+				s.Snapshots = []string{listed}
+			}
+		}))
+		c := call{name: "a launch from an untagged snapshot", who: "launcher", needs: []need{do("ec2:CreateFleet", ec2("snapshot")), do("ec2:RunInstances", ec2("snapshot"))}}
+		if ok, refused := s.goes(t, c); ok != want {
+			t.Errorf("with %q listed it goes through: %t %s", listed, ok, refused)
+		}
 	}
 }

@@ -34,6 +34,9 @@ type Scope struct {
 	// Parameters are the names of SSM parameters that ssmParameter terms of node classes
 	// name, beside those of AWS: "/images/ours", with wildcards.
 	Parameters []string
+	// Snapshots are the ids of the snapshots that block devices of node classes may name
+	// although they do not carry the cluster's tag: "snap-0123", with wildcards.
+	Snapshots []string
 	// Replayers are the ARNs of people's roles that may put messages back into the
 	// queues.
 	Replayers []string

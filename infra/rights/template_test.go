@@ -81,6 +81,10 @@ func (d deployment) policies() (identity, resource map[string][]evaluator.Policy
 		case "AWS::S3::BucketPolicy":
 			p := d.properties(id)
 			add("arn:aws:s3:::"+fmt.Sprint(p["Bucket"]), p["PolicyDocument"])
+		case "AWS::Logs::ResourcePolicy":
+			for _, name := range []string{cluster, beside} {
+				add(auditLog+name, json.RawMessage(fmt.Sprint(d.properties(id)["PolicyDocument"])))
+			}
 		case "AWS::Events::EventBusPolicy":
 			p := d.properties(id)
 			add(bus(fmt.Sprint(p["EventBusName"])), map[string]any{"Version": "2012-10-17", "Statement": p["Statement"]})
@@ -104,9 +108,7 @@ func synthesized(t *testing.T, name string, change func(*rights.Scope)) system {
 		return beyond(service, of)
 	}
 	s.resource = func(arn string) []evaluator.Policy {
-		if strings.HasPrefix(arn, "arn:aws:s3:::") {
-			arn, _, _ = strings.Cut(arn, "/")
-		}
+		arn = attachedTo(arn)
 		if found, ok := resource[arn]; ok {
 			return found
 		}

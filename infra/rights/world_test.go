@@ -73,6 +73,7 @@ func deployed(t *testing.T, change func(*rights.Scope)) map[string]rights.Docume
 			out[queue(q.Name)], out[queue(q.Dead)] = s.Queue(q), s.Dead(q)
 		}
 		out[bus(s.Plan.Bus)], out["arn:aws:s3:::"+s.Bucket], out[s.NodeRole] = s.Bus(), rights.Bucket(s), s.TrustNodes()
+		out[auditLog+name] = rights.Audit(s)
 		out[name+"/operator"], out[name+"/replayer"], out[name+"/replayer/function"] = must(t)(s.Operator()), must(t)(s.Replayer()), must(t)(s.Operator())
 	}
 	maps.Copy(out, ofCommon(both))
@@ -109,13 +110,26 @@ func joist(t *testing.T, title string, documents map[string]rights.Document) sys
 		role:     scope(t, cluster).Role,
 		identity: func(service, of string) []evaluator.Policy { return read(of+"/"+service, of+"/"+service+"/function") },
 		resource: func(arn string) []evaluator.Policy {
-			if strings.HasPrefix(arn, "arn:aws:s3:::") {
-				arn, _, _ = strings.Cut(arn, "/")
-			}
-			return read(arn)
+			return read(attachedTo(arn))
 		},
 	}
 }
+
+// auditLog begins the ARNs of the audit logs.
+const auditLog = "arn:aws:logs:" + region + ":" + account + ":log-group:/joist/"
+
+// attachedTo is the resource that has the policy of a resource: a bucket that of its
+// objects, and a log that of its streams.
+func attachedTo(arn string) string {
+	if strings.HasPrefix(arn, "arn:aws:s3:::") {
+		arn, _, _ = strings.Cut(arn, "/")
+	}
+	arn, _, _ = strings.Cut(arn, "/facts:")
+	return arn
+}
+
+// factLog is the stream of a cluster's audit log that EventBridge writes to.
+func factLog(cluster string) string { return auditLog + cluster + "/facts:log-stream:1" }
 
 func trustOf(s rights.Scope, service string) rights.Document {
 	switch service {

@@ -1,14 +1,13 @@
 package stack
 
 import (
-	"encoding/json"
-
 	"github.com/aws/aws-cdk-go/awscdk/v2"
 	"github.com/aws/aws-cdk-go/awscdk/v2/awsevents"
 	"github.com/aws/aws-cdk-go/awscdk/v2/awslogs"
 	"github.com/aws/constructs-go/constructs/v10"
 	"github.com/aws/jsii-runtime-go"
 
+	"github.com/joist-autoscaler/joist/infra/rights"
 	"github.com/joist-autoscaler/joist/shared/topology"
 )
 
@@ -42,29 +41,9 @@ func newBus(scope constructs.Construct, id string, plan topology.Plan, policy ma
 	audit.ApplyRemovalPolicy(awscdk.RemovalPolicy_RETAIN_ON_UPDATE_OR_DELETE, nil)
 }
 
-// newAuditPolicy lets EventBridge's rules write to the audit logs: one policy for the
-// stack, for an account has ten in a region
-// (https://docs.aws.amazon.com/AmazonCloudWatch/latest/logs/cloudwatch_limits_cwl.html).
-func newAuditPolicy(scope constructs.Construct, p place, name string, plans []topology.Plan) {
-	groups, rules := []string{}, []string{}
-	for _, plan := range plans {
-		groups = append(groups, p.arn("logs", "log-group:"+plan.AuditLogGroup+":*"))
-		for _, rule := range plan.Rules {
-			if rule.Service == "" {
-				rules = append(rules, ruleARN(p, rule))
-			}
-		}
-	}
-	document, err := json.Marshal(map[string]any{"Version": "2012-10-17", "Statement": []any{map[string]any{
-		"Sid": "RulesWriteTheAuditLog", "Effect": "Allow",
-		"Principal": map[string]any{"Service": []string{"delivery.logs.amazonaws.com", "events.amazonaws.com"}},
-		"Action":    []string{"logs:CreateLogStream", "logs:PutLogEvents"}, "Resource": groups,
-		"Condition": map[string]any{"ArnEquals": map[string]any{"aws:SourceArn": rules}},
-	}}})
-	if err != nil {
-		panic("a document of texts: " + err.Error())
-	}
+// newAuditPolicy lets EventBridge's rules write to the audit logs of the stack's clusters.
+func newAuditPolicy(scope constructs.Construct, name string, policy rights.Document) {
 	awslogs.NewCfnResourcePolicy(scope, jsii.String("AuditPolicy"), &awslogs.CfnResourcePolicyProps{
-		PolicyName: jsii.String(name), PolicyDocument: jsii.String(string(document)),
+		PolicyName: jsii.String(name), PolicyDocument: jsii.String(string(policy.JSON())),
 	})
 }

@@ -7,6 +7,8 @@ import (
 	"github.com/aws/aws-cdk-go/awscdk/v2/awss3assets"
 	"github.com/aws/constructs-go/constructs/v10"
 	"github.com/aws/jsii-runtime-go"
+
+	"github.com/joist-autoscaler/joist/infra/rights"
 )
 
 // spotRole is the function that makes the account's service-linked role of EC2 spot.
@@ -21,10 +23,7 @@ func newSpotRole(scope constructs.Construct, id string, p place, stack string, c
 	logs := p.arn("logs", "log-group:"+logGroup(name)+":*")
 	role := newServiceRole(scope, "Role", roleProps{
 		name: name, description: "Makes the account's service-linked role of EC2 spot",
-		trust: map[string]any{"Version": "2012-10-17", "Statement": []any{map[string]any{
-			"Effect": "Allow", "Principal": map[string]any{"Service": "lambda.amazonaws.com"}, "Action": "sts:AssumeRole",
-			"Condition": map[string]any{"StringEquals": map[string]any{"aws:SourceAccount": p.account}},
-		}}},
+		trust: plain(rights.TrustFunction()),
 		rights: map[string]map[string]any{"spotrole": {"Version": "2012-10-17", "Statement": []any{
 			map[string]any{
 				"Sid": "MakeTheRole", "Effect": "Allow", "Action": "iam:CreateServiceLinkedRole",

@@ -27,6 +27,8 @@ func New(app awscdk.App, c config.Config) (awscdk.Stack, error) {
 	stack := awscdk.NewStack(app, jsii.String(c.StackName), &awscdk.StackProps{
 		StackName: jsii.String(c.StackName), Env: environment(c),
 		Description: jsii.String("Joist: event-driven node autoscaling for EKS"),
+		// Indentation is a quarter of a template, whose bytes CloudFormation counts.
+		SuppressTemplateIndentation: jsii.Bool(true),
 		// Names and rights are ours; nothing here is of the account or region of who
 		// synthesizes.
 		Synthesizer: awscdk.NewDefaultStackSynthesizer(&awscdk.DefaultStackSynthesizerProps{GenerateBootstrapVersionRule: jsii.Bool(false)}),
@@ -149,11 +151,7 @@ func newShared(stack awscdk.Stack, c config.Config) shared {
 	if len(c.Subnets) > 0 {
 		s.network = &network{subnets: c.Subnets, securityGroups: c.SecurityGroups}
 	}
-	plans := make([]topology.Plan, len(c.Clusters))
-	for i, k := range c.Clusters {
-		plans[i] = k.Plan
-	}
-	newAuditPolicy(stack, s.place, c.StackName+"-audit", plans)
+	newAuditPolicy(stack, c.StackName+"-audit", rights.Audit(s.scopes(s.bucket)...))
 	if c.SharedFunctions {
 		s.hosts = s.newHosts(stack)
 	}

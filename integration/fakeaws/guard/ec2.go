@@ -105,6 +105,9 @@ func (g *Guard) ingredients(t cloud.Template, form url.Values) []string {
 		}
 	}
 	add("image", t.ImageID)
+	for _, device := range t.BlockDevices {
+		add("snapshot", device.Snapshot)
+	}
 	for _, id := range t.SecurityGroups {
 		add("security-group", id)
 	}
