@@ -41,6 +41,22 @@ func TestANameIsEnough(t *testing.T) {
 	}
 }
 
+// What a new account allows is the default, and each function's memory can be given.
+func TestFunctionMemory(t *testing.T) {
+	c := must(t, context{"clusterName": "prod"})
+	for service := range config.Sizes {
+		if got := c.SizeOf(service).Memory; got > 3008 {
+			t.Errorf("%s asks for %v MB, and a new account allows 3,008", service, got)
+		}
+	}
+	c = must(t, context{"clusterName": "prod", "functionMemory": "planner=3538,disruption=1769"})
+	for service, want := range map[string]float64{"planner": 3538, "disruption": 1769, "launcher": config.Sizes["launcher"].Memory} {
+		if got := c.SizeOf(service); got.Memory != want || got.Batch != config.Sizes[service].Batch {
+			t.Errorf("%s has %+v, want %v MB", service, got, want)
+		}
+	}
+}
+
 // What each set-up of Karpenter has is known, and only the rest is made.
 func TestA025Adopt(t *testing.T) {
 	cloudFormation := must(t, context{"clusterName": "prod", "adopt": "cloudformation"}).Clusters[0]
@@ -177,7 +193,12 @@ func TestRefused(t *testing.T) {
 		"a name twice to IAM":      {context{"clusters": "a,A", "bucket": "joist-1"}, "namePrefix of its own"},
 		"functions of two minds": {context{"sharedFunctions": true, "stackName": "joist-all", "clusters": []any{map[string]any{"clusterName": "a", "environment": "LOG_LEVEL=debug"}, "b"}},
 			`LOG_LEVEL is of the functions, which all clusters share: it is "debug" for a and "" for b`},
-		"a cluster twice": {context{"clusters": "prod,prod"}, "both of prod and of prod"},
+		"memory of no function":  {with(context{"functionMemory": "watcher=512"}), "which is no function"},
+		"too little memory":      {with(context{"functionMemory": "planner=64"}), "Lambda takes 128 to 10240"},
+		"too much memory":        {with(context{"functionMemory": "planner=10241"}), "Lambda takes 128 to 10240"},
+		"memory in words":        {with(context{"functionMemory": "planner=3GB"}), "functionMemory=planner=3538"},
+		"a snapshot by its name": {with(context{"snapshots": "images"}), "snap-0123456789abcdef0"},
+		"a cluster twice":        {context{"clusters": "prod,prod"}, "both of prod and of prod"},
 		"a queue twice": {context{"clusters": []any{map[string]any{"clusterName": "a", "interruptionQueue": "q"}, map[string]any{"clusterName": "b", "interruptionQueue": "q"}}},
 			"one reader"},
 		"a queue of another": {context{"clusters": []any{"a", map[string]any{"clusterName": "b", "interruptionQueue": "a"}}}, "one reader"},

@@ -2,10 +2,14 @@ package stack_test
 
 import (
 	"encoding/csv"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/aws/aws-cdk-go/awscdk/v2"
+	"github.com/cdklabs/cdk-nag-go/cdknag/v2"
 
 	"github.com/joist-autoscaler/joist/infra/stack"
 )
@@ -37,6 +41,43 @@ func report(t *testing.T, text string) error {
 		t.Fatal(err)
 	}
 	return stack.Clean(dir)
+}
+
+// CloudFormation counts bytes, also of what the CDK's command line adds: as many clusters as
+// have room by their resources fit by their bytes, with names of 22 characters.
+func TestTemplatesFitByTheirBytes(t *testing.T) {
+	names := make([]any, 5)
+	for i := range names {
+		names[i] = fmt.Sprintf("production-eu-west-1-%d", i)
+	}
+	to := app(t, map[string]any{"aws:cdk:enable-path-metadata": true})
+	if _, err := stack.New(to, configOf(t, map[string]any{"clusters": names, "stackName": "joist"})); err != nil {
+		t.Fatal(err)
+	}
+	awscdk.Aspects_Of(to).Add(cdknag.NewAwsSolutionsChecks(&cdknag.NagPackProps{}), nil)
+	dir := *to.Synth(nil).Directory()
+	if err := stack.BytesFit(dir); err != nil {
+		t.Error(err)
+	}
+	found, err := os.Stat(filepath.Join(dir, "joist.template.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("five clusters: %d bytes", found.Size())
+}
+
+func TestBytesFitRefusesLargeTemplates(t *testing.T) {
+	dir := t.TempDir()
+	for size, says := range map[int]string{1_000_000: "", 1_000_001: "put some of the clusters into another stack"} {
+		if err := os.WriteFile(filepath.Join(dir, "x.template.json"), make([]byte, size), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if err := stack.BytesFit(dir); says != "" {
+			refused(t, err, says)
+		} else if err != nil {
+			t.Error(err)
+		}
+	}
 }
 
 func TestCleanRefusesFindings(t *testing.T) {

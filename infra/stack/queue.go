@@ -7,6 +7,7 @@ import (
 	"github.com/aws/constructs-go/constructs/v10"
 	"github.com/aws/jsii-runtime-go"
 
+	"github.com/joist-autoscaler/joist/shared/queue"
 	"github.com/joist-autoscaler/joist/shared/topology"
 )
 
@@ -29,6 +30,10 @@ type queueProps struct {
 	policy, deadPolicy map[string]any
 }
 
+// attributesMax is how many bytes the attributes of a message may have beside its body:
+// they are its source, its type and its trace.
+const attributesMax = 4 << 10
+
 // newWorkQueue makes the queue, unless it exists, its dead-letter queue, and the
 // policies of both.
 func newWorkQueue(scope constructs.Construct, id string, p queueProps) WorkQueue {
@@ -41,6 +46,7 @@ func newWorkQueue(scope constructs.Construct, id string, p queueProps) WorkQueue
 	dead := awssqs.NewCfnQueue(scope, jsii.String("Dead"), &awssqs.CfnQueueProps{
 		QueueName:              jsii.String(p.queue.Dead),
 		MessageRetentionPeriod: seconds(p.queue.DeadRetention),
+		MaximumMessageSize:     jsii.Number(queue.MaxDead),
 		SqsManagedSseEnabled:   true,
 		// No other queue may fill it.
 		RedriveAllowPolicy: map[string]any{"redrivePermission": "byQueue", "sourceQueueArns": []string{q.ARN}},
@@ -53,6 +59,7 @@ func newWorkQueue(scope constructs.Construct, id string, p queueProps) WorkQueue
 	main := awssqs.NewCfnQueue(scope, jsii.String("Main"), &awssqs.CfnQueueProps{
 		QueueName:              jsii.String(p.queue.Name),
 		MessageRetentionPeriod: seconds(p.queue.Retention),
+		MaximumMessageSize:     jsii.Number(queue.MaxBody + attributesMax),
 		VisibilityTimeout:      seconds(p.queue.Visibility),
 		SqsManagedSseEnabled:   true,
 		// A receive of a poller waits as long as SQS lets it.
@@ -72,7 +79,7 @@ func newQueuePolicy(scope constructs.Construct, id string, url *string, document
 func newDeadQueue(scope constructs.Construct, id, name string, policy map[string]any) {
 	scope = constructs.NewConstruct(scope, jsii.String(id))
 	dead := awssqs.NewCfnQueue(scope, jsii.String("Dead"), &awssqs.CfnQueueProps{
-		QueueName: jsii.String(name), MessageRetentionPeriod: jsii.Number(14 * 24 * 3600), SqsManagedSseEnabled: true,
+		QueueName: jsii.String(name), MessageRetentionPeriod: jsii.Number(14 * 24 * 3600), MaximumMessageSize: jsii.Number(queue.MaxDead), SqsManagedSseEnabled: true,
 		RedriveAllowPolicy: map[string]any{"redrivePermission": "denyAll"},
 	})
 	newQueuePolicy(scope, "DeadPolicy", dead.Ref(), policy)

@@ -44,7 +44,7 @@ func TestMissingFunctions(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err := stack.New(app(t, nil), c)
-	refused(t, err, ".ci/stage functions")
+	refused(t, err, "make lambdas")
 	c.Binaries = t.TempDir()
 	_, err = stack.New(app(t, nil), c)
 	refused(t, err, "planner/bootstrap is no executable file")

@@ -47,3 +47,28 @@ func Clean(dir string) error {
 	}
 	return nil
 }
+
+// templateMax is how many bytes a template may have that is uploaded: 1 MB
+// (https://docs.aws.amazon.com/AWSCloudFormation/latest/UserGuide/cloudformation-limits.html).
+const templateMax = 1_000_000
+
+// BytesFit refuses a folder with a template that CloudFormation would refuse for its size.
+// It counts what the CDK's command line uploads: the file as it is written, with the
+// metadata that its settings add. Errors are fault.Invalid.
+func BytesFit(dir string) error {
+	files, err := filepath.Glob(filepath.Join(dir, "*.template.json"))
+	if err != nil {
+		return fmt.Errorf("looking for templates: %w", err)
+	}
+	for _, file := range files {
+		found, err := os.Stat(file)
+		if err != nil {
+			return fmt.Errorf("looking at a template: %w", err)
+		}
+		if found.Size() > templateMax {
+			return fault.F("checking the templates", fault.Invalid, "%s has %d bytes, and CloudFormation takes %d", filepath.Base(file), found.Size(), templateMax).
+				WithHint("put some of the clusters into another stack")
+		}
+	}
+	return nil
+}

@@ -29,7 +29,7 @@ func Binary(folder, service string) error {
 		return nil
 	}
 	return fault.F("finding the function of "+service, fault.Invalid, "%s is no executable file", file).
-		WithHint("build the functions with `.ci/stage functions`, or say where they are: --context binaries=<folder>")
+		WithHint("build the functions with `make lambdas`, or say where they are: --context binaries=<folder>")
 }
 
 // workerProps is what a Worker needs to know.
@@ -39,6 +39,7 @@ type workerProps struct {
 	role          awsiam.CfnRole
 	code          awss3assets.Asset
 	environment   map[string]string
+	memory        float64
 	timeout       time.Duration
 	network       *network
 }
@@ -64,7 +65,7 @@ func newWorker(scope constructs.Construct, id string, p workerProps) awslambda.C
 // newServiceFunction makes the function of a service.
 func newServiceFunction(scope constructs.Construct, p workerProps) awslambda.CfnFunction {
 	return newFunction(scope, functionProps{
-		name: p.name, description: "Joist's " + p.service + " service", memory: config.Sizes[p.service].Memory, timeout: p.timeout,
+		name: p.name, description: "Joist's " + p.service + " service", memory: p.memory, timeout: p.timeout,
 		role: p.role, code: p.code, environment: p.environment, network: p.network,
 	})
 }

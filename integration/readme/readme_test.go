@@ -136,7 +136,7 @@ func TestChecksBite(t *testing.T) {
 		{"go test ./integration/readme -bench ChecksBite", "is called ChecksBite"}, {"go test ./shared/... -run TestNone -bench .", "is called TestNone"}, {"go test ./shared/... -run '^$' -bench=.", ""},
 		{"go run ./services/none", "no package ./services/none"}, {"go install github.com/google/ko@latest", "has no version"}, {"go get x", "not known here"},
 		{"cd infra && npx aws-cdk@2.1148.1 deploy --context clusterName=x", ""}, {"cd infra && npx aws-cdk@2.1148.1 deploy --context cluster=x", "no key of the context cluster"},
-		{"npx aws-cdk@2.1148.1 deploy", "no cdk.json"}, {"cd infra && npx aws-cdk@1.0.0 deploy", "something else"}, {"cd infra && npx aws-cdk@2.1148.1 deploi", "not known here"},
+		{"npx cdk-assets@4.7.3 publish --path x", ""}, {"npx cdk-assets@4.7.3 push", "cdk-assets push is not known here"}, {"npx aws-cdk@2.1148.1 deploy", "no cdk.json"}, {"cd infra && npx aws-cdk@1.0.0 deploy", "something else"}, {"cd infra && npx aws-cdk@2.1148.1 deploi", "not known here"},
 		{`aws cloudformation describe-stacks --query "Stacks[0].Outputs[?OutputKey=='HelmCommand'].OutputValue"`, ""}, {`aws cloudformation describe-stacks --query "Outputs[?OutputKey=='Helm']"`, "no output of the stack Helm"},
 		{"aws ec2 list-instances", "no command of AWS's ec2 list-instances"},
 		{"ko build ./services/watcher/cmd/joist-watcher", ""}, {"ko build ./services/watcher/cmd/watcher", "no ./services/watcher/cmd/watcher/main.go"},

@@ -118,11 +118,21 @@ func pinned(args []string) error {
 	return nil
 }
 
-// cdkVersion is the one that our pages tell people to use.
-const cdkVersion = "aws-cdk@2.1148.1"
+// The versions of the CDK's command line, and of what uploads a stack's files without it,
+// that our pages tell people to use.
+const (
+	cdkVersion    = "aws-cdk@2.1148.1"
+	assetsVersion = "cdk-assets@4.7.3"
+)
 
 // checkNPX knows the CDK alone: its version, and the keys that the app reads.
 func checkNPX(p place) error {
+	if len(p.Args) > 2 && p.Args[1] == assetsVersion {
+		if p.Args[2] != "publish" {
+			return fmt.Errorf("cdk-assets %s is not known here", p.Args[2])
+		}
+		return nil
+	}
 	if len(p.Args) < 3 || p.Args[1] != cdkVersion {
 		return fmt.Errorf("npx starts something else than %s", cdkVersion)
 	}

@@ -34,5 +34,9 @@ func synthesize() error {
 		return err
 	}
 	awscdk.Aspects_Of(app).Add(cdknag.NewAwsSolutionsChecks(&cdknag.NagPackProps{}), nil)
-	return stack.Clean(*app.Synth(nil).Directory())
+	dir := *app.Synth(nil).Directory()
+	if err := stack.Clean(dir); err != nil {
+		return err
+	}
+	return stack.BytesFit(dir)
 }
