@@ -1,9 +1,11 @@
 package operate
 
 import (
+	"encoding/json"
 	"strings"
 	"testing"
 	"time"
+	"unicode"
 
 	"github.com/joist-autoscaler/joist/shared/event"
 	"github.com/joist-autoscaler/joist/shared/fault"
@@ -165,5 +167,42 @@ func TestPredictionsComeTrue(t *testing.T) {
 	}
 	if verdicts["handled"] != 2 || verdicts[host.Delete] != 3 || verdicts[host.Park] != 1 {
 		t.Errorf("%v", verdicts)
+	}
+}
+
+// TestHostileText: text of a message reaches neither the terminal as control characters, nor
+// the tables as rows of its own. JSON keeps it.
+func TestHostileText(t *testing.T) {
+	w := start(t)
+	const hostile = "x\\u001b]52;c;cm0gLXJm\\u0007\\u009b2J\\u202e\\r\\nREPLAY: handle"
+	body := `{"version":"0","id":"e-1","detail-type":"` + hostile + `","source":"` + hostile + `","detail":{"type":"` + hostile + `","subject":"` + hostile + `"}}`
+	for _, service := range []string{"launcher", "interruption"} {
+		w.park(t, service, fault.F("reading", fault.Poison, "\u009b2J\u202e\nlauncher"), []byte(body))
+	}
+	rows := func(args ...string) (int, string) {
+		stdout, stderr, _ := w.joist(t, args...)
+		if at := strings.IndexFunc(stdout+stderr, func(r rune) bool { return r != '\n' && r != '\t' && unicode.In(r, unicode.Cc, unicode.Cf) }); at >= 0 {
+			t.Errorf("%v: a terminal would act on %q", args, (stdout + stderr)[at:])
+		}
+		return strings.Count(stdout, "\n"), stdout
+	}
+	if n, text := rows("dead", "list"); n != 3 {
+		t.Errorf("two messages and a header are %d lines:\n%s", n, text)
+	}
+	if n, text := rows("queues"); n != 1+len(w.plan.DeadLetters()) {
+		t.Errorf("%d queues and a header are %d lines:\n%s", len(w.plan.DeadLetters()), n, text)
+	}
+	rows("replay", "--queue", "launcher")
+	_, text := rows("dead", "list", "--queue", "interruption", "-o", "json")
+	var list struct{ Letters []struct{ ID, Type, Reason string } }
+	if err := json.Unmarshal([]byte(text), &list); err != nil || len(list.Letters) != 1 {
+		t.Fatalf("%v: %s", err, text)
+	}
+	if got := list.Letters[0]; !strings.Contains(got.Type, "\x1b]52;") || !strings.Contains(got.Reason, "\u009b2J\u202e\n") {
+		t.Errorf("JSON lost text: %q", got)
+	}
+	_, page := rows("dead", "show", list.Letters[0].ID)
+	if strings.Contains(page, "\nREPLAY") || strings.Contains(page, "\nlauncher") {
+		t.Errorf("a message adds lines:\n%s", page)
 	}
 }

@@ -61,19 +61,23 @@ var errChanges = errors.New("there are changes")
 
 // Run runs one command and gives its exit code.
 func Run(ctx context.Context, env Env) int {
+	out, errOut := &output{w: env.Stdout}, &output{w: env.Stderr}
 	root := newRoot(env)
 	root.SetArgs(env.Args)
 	root.SetIn(env.Stdin)
-	root.SetOut(env.Stdout)
-	root.SetErr(env.Stderr)
+	root.SetOut(out)
+	root.SetErr(errOut)
 	err := root.ExecuteContext(ctx)
+	if lost := out.failure(); lost != nil {
+		err = lost
+	}
 	switch {
 	case err == nil:
 		return ExitNothing
 	case errors.Is(err, errChanges):
 		return ExitChanges
 	}
-	fmt.Fprint(env.Stderr, complaint(err))
+	_, _ = io.WriteString(errOut, complaint(err)) // Nobody is left to tell that stderr is lost.
 	return ExitError
 }
 

@@ -267,8 +267,9 @@ func showDead(cmd *cobra.Command, env Env, flags deadFlags, args []string) error
 // shown is a letter as a page.
 func shown(l deadletter.Letter, now time.Time) string {
 	var b strings.Builder
+	// No text of a message may add a line.
 	line := func(name, value string) {
-		if value != "" {
+		if value = oneLine(value); value != "" {
 			fmt.Fprintf(&b, "%-11s %s\n", name+":", value)
 		}
 	}
@@ -282,7 +283,7 @@ func shown(l deadletter.Letter, now time.Time) string {
 	line("Service", l.Service)
 	line("Origin", string(l.Origin))
 	line("Kind", l.Kind)
-	line("Reason", oneLine(l.Reason))
+	line("Reason", l.Reason)
 	line("Type", l.Type)
 	line("Event", l.EventID)
 	line("Subject", l.Subject)
@@ -292,7 +293,7 @@ func shown(l deadletter.Letter, now time.Time) string {
 	line("Dead since", fmt.Sprintf("%s (%s)", l.Dead.UTC().Format(time.RFC3339), age(now.Sub(l.Dead))))
 	line("Receives", strconv.Itoa(l.Receives))
 	line("Bytes", strconv.Itoa(l.Bytes))
-	line("Replay", strings.TrimSuffix(string(l.Predicted.Verdict)+": "+oneLine(l.Predicted.Why), ": "))
+	line("Replay", strings.TrimSuffix(string(l.Predicted.Verdict)+": "+l.Predicted.Why, ": "))
 	b.WriteString("\n" + strings.TrimRight(string(l.Body()), "\n") + "\n")
 	return b.String()
 }

@@ -1,9 +1,14 @@
 package report
 
-import "github.com/jedib0t/go-pretty/v6/table"
+import (
+	"strings"
+
+	"github.com/jedib0t/go-pretty/v6/table"
+)
 
 // Columns is a table as kubectl prints one. The columns that are named by number, from
-// 1, are numbers and stand to the right.
+// 1, are numbers and stand to the right. Line breaks in a cell become blanks, so that no text
+// of a message can add a row.
 func Columns(header []string, rows [][]string, numbers ...int) string {
 	t := table.NewWriter()
 	t.SetStyle(plainStyle())
@@ -22,7 +27,7 @@ func Columns(header []string, rows [][]string, numbers ...int) string {
 func cells(texts []string) table.Row {
 	row := make(table.Row, len(texts))
 	for i, text := range texts {
-		row[i] = text
+		row[i] = strings.Join(strings.Fields(text), " ")
 	}
 	return row
 }

@@ -1,0 +1,75 @@
+package cli
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"sync"
+	"unicode"
+	"unicode/utf16"
+	"unicode/utf8"
+
+	"github.com/joist-autoscaler/joist/shared/fault"
+)
+
+// output writes text to a terminal, a file or a pipe. It replaces every character that a
+// terminal acts on or hides (control characters but line feed and tab, C1 controls such as
+// U+009B, and format characters such as U+202E) by its JSON escape, because names and reasons
+// come from messages that anybody may have sent. JSON keeps its meaning: such characters stand
+// only inside of its strings. Bytes that are no UTF-8 become U+FFFD. Each Write takes whole
+// characters.
+//
+// It remembers the first error, for callers that ignore errors of single writes.
+type output struct {
+	w io.Writer
+
+	mu  sync.Mutex
+	err error
+}
+
+// Write writes text escaped; it returns the length of text, or the writer's error.
+func (o *output) Write(text []byte) (int, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.err == nil {
+		_, o.err = io.WriteString(o.w, escapeControls(string(text)))
+	}
+	if o.err != nil {
+		return 0, o.err
+	}
+	return len(text), nil
+}
+
+// failure is the first error of writing, or nil.
+func (o *output) failure() error {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.err == nil {
+		return nil
+	}
+	return fault.E("writing the output", fault.Invalid, o.err)
+}
+
+// escapeControls replaces what a terminal acts on or hides.
+func escapeControls(text string) string {
+	if utf8.ValidString(text) && strings.IndexFunc(text, acts) < 0 {
+		return text
+	}
+	var b strings.Builder
+	for _, r := range text {
+		switch high, low := utf16.EncodeRune(r); {
+		case !acts(r):
+			b.WriteRune(r)
+		case high != unicode.ReplacementChar:
+			fmt.Fprintf(&b, `\u%04x\u%04x`, high, low)
+		default:
+			fmt.Fprintf(&b, `\u%04x`, r)
+		}
+	}
+	return b.String()
+}
+
+// acts reports whether a terminal acts on a character, or hides it.
+func acts(r rune) bool {
+	return r != '\n' && r != '\t' && unicode.In(r, unicode.Cc, unicode.Cf, unicode.Zl, unicode.Zp)
+}

@@ -1,0 +1,70 @@
+package cli
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"strings"
+	"testing"
+)
+
+func TestOutputEscapesControls(t *testing.T) {
+	for _, tt := range []struct{ name, text, want string }{
+		{"plain text, tabs and line feeds", "pods\twait\n→ é 🙂", "pods\twait\n→ é 🙂"},
+		{"a CSI sequence", "a\x1b[2Jb", `a\u001b[2Jb`},
+		{"a one-byte CSI in UTF-8", "a\u009b2Jb", `a\u009b2Jb`},
+		{"a CSI byte that is no UTF-8", "a\x9b2Jb", "a\uFFFD2Jb"},
+		{"the clipboard by OSC 52", "\x1b]52;c;cm0gLXJm\a", `\u001b]52;c;cm0gLXJm\u0007`},
+		{"a carriage return", "fine\rbad", `fine\u000dbad`},
+		{"text that turns direction", "a\u202eb", `a\u202eb`},
+		{"a tag beyond the first plane", "a\U000E0001b", `a\udb40\udc01b`},
+		{"a line separator", "a\u2028b", `a\u2028b`},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			var to bytes.Buffer
+			n, err := (&output{w: &to}).Write([]byte(tt.text))
+			if err != nil || n != len(tt.text) || to.String() != tt.want {
+				t.Errorf("wrote %q, %d, %v; want %q", to.String(), n, err, tt.want)
+			}
+		})
+	}
+}
+
+// TestOutputKeepsJSON: what the escapes stand for is what a reader of JSON gets.
+func TestOutputKeepsJSON(t *testing.T) {
+	const text = "a\u009b2J\u202e\U000E0001\x1b\r\n"
+	var to bytes.Buffer
+	if err := printJSON(&output{w: &to}, text); err != nil {
+		t.Fatal(err)
+	}
+	var got string
+	if err := json.Unmarshal(to.Bytes(), &got); err != nil || got != text {
+		t.Errorf("%s is read as %q, %v", to.String(), got, err)
+	}
+	if strings.ContainsFunc(strings.TrimSuffix(to.String(), "\n"), acts) {
+		t.Errorf("a terminal would act on %q", to.String())
+	}
+}
+
+type fullDisk struct{ room int }
+
+func (f *fullDisk) Write(p []byte) (int, error) {
+	if f.room -= len(p); f.room < 0 {
+		return 0, errors.New("no space left on device")
+	}
+	return len(p), nil
+}
+
+// TestFullDisk: every command fails when its output is lost, whatever it does with the
+// errors of its own writes.
+func TestFullDisk(t *testing.T) {
+	for _, args := range [][]string{{"demo"}, {"version"}, {"version", "-o", "json"}, {"plan", "--help"}, {"completion", "bash"}} {
+		t.Run(strings.Join(args, " "), func(t *testing.T) {
+			var complaint strings.Builder
+			code := Run(t.Context(), Env{Args: args, Stdout: &fullDisk{room: 20}, Stderr: &complaint})
+			if code != ExitError || complaint.String() != "joist: writing the output: no space left on device\n" {
+				t.Errorf("exit code %d: %s", code, complaint.String())
+			}
+		})
+	}
+}
