@@ -267,7 +267,18 @@ type examined struct {
 func (c *clinic) doctor(t *testing.T, args ...string) (out examined, text string, code int) {
 	t.Helper()
 	var stdout, stderr bytes.Buffer
-	env := c.env(&stdout, &stderr, append([]string{"doctor"}, args...)...)
+	code = cli.Run(t.Context(), c.doctorEnv(&stdout, &stderr, args...))
+	if strings.HasPrefix(stdout.String(), "{") {
+		if err := json.Unmarshal(stdout.Bytes(), &out); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return out, stdout.String() + stderr.String(), code
+}
+
+// doctorEnv is the environment in which doctor checks the installation.
+func (c *clinic) doctorEnv(stdout, stderr *bytes.Buffer, args ...string) cli.Env {
+	env := c.env(stdout, stderr, append([]string{"doctor"}, args...)...)
 	env.Store = func(context.Context, string, string) (blob.Store, error) { return c.blobs, nil }
 	env.Kube = func(string, string) (func(context.Context, string) ([]byte, error), error) {
 		return func(_ context.Context, path string) ([]byte, error) {
@@ -287,11 +298,5 @@ func (c *clinic) doctor(t *testing.T, args ...string) (out examined, text string
 		}
 		return "", fault.F("running "+name, fault.Missing, "not found")
 	}
-	code = cli.Run(t.Context(), env)
-	if strings.HasPrefix(stdout.String(), "{") {
-		if err := json.Unmarshal(stdout.Bytes(), &out); err != nil {
-			t.Fatal(err)
-		}
-	}
-	return out, stdout.String() + stderr.String(), code
+	return env
 }

@@ -194,7 +194,9 @@ func TestHostileText(t *testing.T) {
 	}
 	rows("replay", "--queue", "launcher")
 	_, text := rows("dead", "list", "--queue", "interruption", "-o", "json")
-	var list struct{ Letters []struct{ ID, Type, Reason string } }
+	var list struct {
+		Letters []struct{ ID, Type, Reason string }
+	}
 	if err := json.Unmarshal([]byte(text), &list); err != nil || len(list.Letters) != 1 {
 		t.Fatalf("%v: %s", err, text)
 	}

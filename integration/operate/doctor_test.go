@@ -1,6 +1,8 @@
 package operate
 
 import (
+	"bytes"
+	"context"
 	"fmt"
 	"slices"
 	"strings"
@@ -8,11 +10,14 @@ import (
 	"testing"
 	"time"
 
+	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/joist-autoscaler/joist/infra/template"
 	"github.com/joist-autoscaler/joist/integration/fakeaws/account"
+	"github.com/joist-autoscaler/joist/services/cli"
 	"github.com/joist-autoscaler/joist/shared/cloud"
+	"github.com/joist-autoscaler/joist/shared/fault"
 	"github.com/joist-autoscaler/joist/shared/memqueue"
 	"github.com/joist-autoscaler/joist/shared/scheduling"
 	"github.com/joist-autoscaler/joist/shared/topology"
@@ -23,7 +28,7 @@ func TestDoctorFindsNothing(t *testing.T) {
 	c := open(t)
 	begun := time.Now()
 	_, text, code := c.doctor(t)
-	if code != 0 || text != "Nothing is wrong with prod.\n" {
+	if code != 0 || text != "No problems found in cluster prod.\n" {
 		t.Errorf("code %d: %s", code, text)
 	}
 	if took := time.Since(begun); took > 5*time.Second {
@@ -161,6 +166,50 @@ func TestDoctorSaysWhatItMayNotSee(t *testing.T) {
 	}
 	if len(out.Unseen) != 8 {
 		t.Errorf("%d things could not be looked at: %s", len(out.Unseen), text)
+	}
+}
+
+// TestDoctorChecksNothing: a check that could look at nothing of AWS or of Kubernetes does not
+// succeed, and says why in one line.
+func TestDoctorChecksNothing(t *testing.T) {
+	const kubeless = "no kubeconfig"
+	unopened := func(string, string) (func(context.Context, string) ([]byte, error), error) {
+		return nil, fault.F("reading the kubeconfig", fault.Invalid, kubeless).WithHint("aws eks update-kubeconfig")
+	}
+	signedOut := func(context.Context) (aws.Config, error) {
+		return aws.Config{}, fault.F("finding AWS credentials", fault.Invalid, "there are none").WithHint("aws sso login")
+	}
+	c := open(t)
+	for _, test := range []struct {
+		name   string
+		spoil  func(env *cli.Env)
+		args   []string
+		code   int
+		stdout bool
+		says   []string
+	}{
+		{"neither", func(env *cli.Env) { env.AWS, env.Kube = signedOut, unopened }, nil, 1, false, []string{"could not check", "AWS (", kubeless}},
+		{"AWS alone, without credentials", func(env *cli.Env) { env.AWS = signedOut }, []string{"--no-kubernetes"}, 1, false, []string{"could not check AWS ("}},
+		{"all but Kubernetes", func(env *cli.Env) { env.Kube = unopened }, nil, 1, true, []string{"could not check Kubernetes ("}},
+		{"all but AWS", func(env *cli.Env) { env.AWS = signedOut }, nil, 1, true, []string{"could not check AWS ("}},
+		{"all but Kubernetes, as asked", func(env *cli.Env) { env.Kube = unopened }, []string{"--no-kubernetes"}, 0, true, nil},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			var stdout, stderr bytes.Buffer
+			env := c.doctorEnv(&stdout, &stderr, test.args...)
+			test.spoil(&env)
+			if code := cli.Run(t.Context(), env); code != test.code || (stdout.Len() > 0) != test.stdout {
+				t.Errorf("exit code %d\n%s%s", code, stdout.String(), stderr.String())
+			}
+			for _, text := range test.says {
+				if !strings.Contains(stderr.String(), text) {
+					t.Errorf("%q is not in %s", text, stderr.String())
+				}
+			}
+			if lines := strings.Count(stderr.String(), "\n"); len(test.says) > 0 && lines != 2 {
+				t.Errorf("an error and what to try are %d lines:\n%s", lines, stderr.String())
+			}
+		})
 	}
 }
 

@@ -24,7 +24,7 @@ func (c *clinic) reconfigure(name string, change func(f *account.Function)) {
 func TestDoctorFindsNothingShared(t *testing.T) {
 	c := open(t)
 	c.share(t)
-	if _, text, code := c.doctor(t); code != 0 || text != "Nothing is wrong with prod.\n" {
+	if _, text, code := c.doctor(t); code != 0 || text != "No problems found in cluster prod.\n" {
 		t.Errorf("code %d: %s", code, text)
 	}
 }

@@ -20,8 +20,10 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/joist-autoscaler/joist/services/cli/internal/demo"
+	"github.com/joist-autoscaler/joist/shared/awsfault"
 	"github.com/joist-autoscaler/joist/shared/blob"
 	"github.com/joist-autoscaler/joist/shared/fault"
 	"github.com/joist-autoscaler/joist/shared/manifest"
@@ -92,10 +94,25 @@ func newRoot(env Env) *cobra.Command {
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
-		return usage(err, cmd.CommandPath()+" --help")
+		return usage(plainFlagError(err), cmd.CommandPath()+" --help")
 	})
 	root.AddCommand(budgetsCommand(env), consolidateCommand(env), deadCommand(env), demo.Command(), doctorCommand(env), planCommand(env), queuesCommand(env), replayCommand(env), simulateCommand(env), versionCommand(env), whyCommand(env))
 	return root
+}
+
+// plainFlagError says of a flag's value what it should be, in place of the parser's own error.
+func plainFlagError(err error) error {
+	invalid, ok := errors.AsType[*pflag.InvalidValueError](err)
+	if !ok {
+		return err
+	}
+	wanted := map[string]string{
+		"int": "a whole number", "int64": "a whole number", "float64": "a number", "bool": "true or false", "duration": "a duration such as 90s or 5m",
+	}[invalid.GetFlag().Value.Type()]
+	if wanted == "" {
+		return err
+	}
+	return fmt.Errorf("--%s %q is not %s", invalid.GetFlag().Name, invalid.GetValue(), wanted)
 }
 
 // usage is an error in how the command was called.
@@ -109,7 +126,7 @@ func complaint(err error) string {
 	if problems, ok := errors.AsType[*manifest.Problems](err); ok {
 		return problems.Error() + "\nTry: correct these lines and run the command again\n"
 	}
-	what := strings.TrimSuffix(err.Error(), " (try: "+hint+")")
+	what := awsfault.Text(err)
 	if strings.HasPrefix(what, "unknown command") && hint == "" {
 		hint = "joist --help"
 	}

@@ -63,6 +63,7 @@ func TestGolden(t *testing.T) {
 		{"queues-odd-cluster", []string{"queues", "--cluster", "my cluster"}, cli.ExitError},
 		{"dead-no-id", []string{"dead", "show", "--cluster", "prod"}, cli.ExitError},
 		{"dead-no-limit", []string{"dead", "list", "--cluster", "prod", "--limit", "0"}, cli.ExitError},
+		{"dead-odd-limit", []string{"dead", "list", "--cluster", "prod", "--limit", "many"}, cli.ExitError},
 		{"replay-no-rate", []string{"replay", "--cluster", "prod", "--queue", "planner", "--rate", "0"}, cli.ExitError},
 		{"replay-both", []string{"replay", "--cluster", "prod", "--queue", "planner", "--yes", "--dry-run"}, cli.ExitError},
 		{"replay-no-yes", []string{"replay", "--cluster", "prod", "--queue", "planner", "--dry-run=false"}, cli.ExitError},

@@ -169,7 +169,7 @@ func readQueue(cmd *cobra.Command, env Env, places queues.Places, reader deadlet
 	if err != nil {
 		return nil, false, err
 	}
-	messages, all, err := deadletter.Look(cmd.Context(), dead.Queue, limit)
+	messages, all, err := deadletter.Look(cmd.Context(), dead.Queue, limit, reportReading(cmd, env, q.Service))
 	if err != nil {
 		return nil, false, fmt.Errorf("looking at dead letters: %w", err)
 	}
@@ -180,6 +180,18 @@ func readQueue(cmd *cobra.Command, env Env, places queues.Places, reader deadlet
 	}
 	slices.SortFunc(letters, deadletter.Oldest)
 	return letters, all, nil
+}
+
+// reportReading prints to stderr how many messages of a dead-letter queue are read, at most once
+// a second, so that a short list prints nothing.
+func reportReading(cmd *cobra.Command, env Env, service string) func(read int) {
+	last := env.Now()
+	return func(read int) {
+		if now := env.Now(); now.Sub(last) >= time.Second {
+			last = now
+			fmt.Fprintf(cmd.ErrOrStderr(), "read %d messages of the dead-letter queue of %s\n", read, service)
+		}
+	}
 }
 
 func listDead(cmd *cobra.Command, env Env, flags deadFlags) error {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/joist-autoscaler/joist/services/cli/internal/doctor"
 	"github.com/joist-autoscaler/joist/services/cli/internal/facts"
+	"github.com/joist-autoscaler/joist/shared/awsfault"
 	"github.com/joist-autoscaler/joist/shared/blob"
 	"github.com/joist-autoscaler/joist/shared/fault"
 	"github.com/joist-autoscaler/joist/shared/settings"
@@ -29,10 +30,11 @@ func doctorCommand(env Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "doctor --cluster NAME",
 		Short: "Find what is wrong with a cluster's installation, each with its remedy",
-		Long: "Doctor looks at the queues, rules, functions, roles, subnets and documents of a cluster in AWS, at its Deployments,\n" +
-			"Lease, definitions and aws-auth in Kubernetes, and at this machine, all at the same time and within " + facts.Limit.String() + ", and says\n" +
-			"what is wrong and how to mend it. It changes nothing. What it may not look at it names, with the right to grant.\n\n" +
-			"Exit codes: 0 nothing is wrong in what could be looked at, 2 there are findings, 1 an error.",
+		Long: "Doctor checks the queues, rules, functions, roles, subnets and documents of a cluster in AWS, its Deployments, Lease,\n" +
+			"CRDs and aws-auth in Kubernetes, and this machine, in at most " + facts.Limit.String() + ". It prints what is wrong and how to fix it, and\n" +
+			"changes nothing. It lists what it was not allowed to check, with the permission to grant.\n\n" +
+			"Exit codes: 0 no problems in what was checked, 2 there are findings, 1 an error, or nothing of AWS or of Kubernetes\n" +
+			"could be checked and there are no findings (--no-kubernetes leaves Kubernetes out).",
 		Example: "  joist doctor --cluster prod\n" +
 			"  joist doctor --cluster prod --variable KARPENTER_VERSION -o json",
 		Args: cobra.NoArgs,
@@ -65,21 +67,51 @@ func examine(cmd *cobra.Command, env Env, flags doctorFlags) error {
 	var unopened []doctor.Unseen
 	if !flags.kube.offline {
 		if sources.Kube, err = env.kube(flags.kube); err != nil {
-			unopened = append(unopened, doctor.Unseen{What: "Kubernetes", Why: oneLine(err.Error()), Fix: first(fault.HintOf(err), "--kubeconfig, or --no-kubernetes")})
+			unopened = append(unopened, doctor.Unseen{What: facts.WholeCluster, Why: oneLine(awsfault.Text(err)), Fix: first(fault.HintOf(err), "--kubeconfig, or --no-kubernetes")})
 		}
 	}
 	known, unseen := facts.Gather(cmd.Context(), sources)
 	known.Environ = env.values(flags.variables)
 	out := examination{apiVersion, "Examination", sources.Plan.Cluster, orEmpty(doctor.Examine(known)), orEmpty(append(unopened, unseen...))}
+	incomplete := out.incomplete()
+	if wholes := out.wholes(); len(wholes) == 2 || len(wholes) == 1 && flags.kube.offline {
+		return incomplete // Nothing was checked but this machine.
+	}
 	if flags.format == "json" {
 		err = printJSON(cmd.OutOrStdout(), out)
 	} else {
 		_, err = io.WriteString(cmd.OutOrStdout(), out.text())
 	}
-	if err == nil && len(out.Findings) > 0 {
-		err = errChanges
+	switch {
+	case err != nil:
+		return err
+	case len(out.Findings) > 0:
+		return errChanges
 	}
-	return err
+	return incomplete
+}
+
+// wholes are the entries of AWS and of Kubernetes where nothing of them could be checked.
+func (e examination) wholes() []doctor.Unseen {
+	var out []doctor.Unseen
+	for _, u := range e.Unseen {
+		if u.What == facts.WholeAWS || u.What == facts.WholeCluster {
+			out = append(out, u)
+		}
+	}
+	return out
+}
+
+// incomplete is the error of an examination that could check nothing of AWS or of Kubernetes, or nil.
+func (e examination) incomplete() error {
+	var why, fixes []string
+	for _, u := range e.wholes() {
+		why, fixes = append(why, u.What+" ("+u.Why+")"), append(fixes, u.Fix)
+	}
+	if len(why) == 0 {
+		return nil
+	}
+	return fault.F("checking cluster "+e.Cluster, fault.Invalid, "could not check %s", strings.Join(why, " or ")).WithHint("%s", strings.Join(fixes, "; "))
 }
 
 // sources are what is looked at, as far as it is known without asking anybody.
@@ -126,7 +158,7 @@ func (e examination) text() string {
 		fmt.Fprintf(&b, "%s  %s (%s)\n    %s\n    Fix: %s\n", f.Severity, f.Subject, f.Check, f.What, f.Fix)
 	}
 	if len(e.Unseen) > 0 {
-		b.WriteString("Could not look at:\n")
+		b.WriteString("Not checked:\n")
 		for _, u := range e.Unseen {
 			fmt.Fprintf(&b, "  - %s: %s\n", u.What, u.Why)
 			if u.Fix != "" {
@@ -136,11 +168,11 @@ func (e examination) text() string {
 	}
 	switch {
 	case len(e.Findings) > 0:
-		fmt.Fprintf(&b, "%d problems and %d warnings in %s.\n", problems, len(e.Findings)-problems, e.Cluster)
+		fmt.Fprintf(&b, "%d problems and %d warnings in cluster %s.\n", problems, len(e.Findings)-problems, e.Cluster)
 	case len(e.Unseen) > 0:
-		fmt.Fprintf(&b, "Nothing is wrong in what could be looked at of %s.\n", e.Cluster)
+		fmt.Fprintf(&b, "No problems found in what was checked of cluster %s (%d not checked).\n", e.Cluster, len(e.Unseen))
 	default:
-		fmt.Fprintf(&b, "Nothing is wrong with %s.\n", e.Cluster)
+		fmt.Fprintf(&b, "No problems found in cluster %s.\n", e.Cluster)
 	}
 	return b.String()
 }

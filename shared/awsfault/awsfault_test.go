@@ -83,3 +83,22 @@ func TestHint(t *testing.T) {
 		t.Errorf("throttling has the hint %q", hint)
 	}
 }
+
+// TestText keeps AWS's words, and of an error that AWS did not answer the cause.
+func TestText(t *testing.T) {
+	for _, test := range []struct {
+		name, want string
+		err        error
+	}{
+		{"answered", "finding the queue a: AccessDenied: not you", fmt.Errorf("finding the queue a: %w", said("AccessDenied", "not you", 403))},
+		{"with a host's id", "NoSuchBucket: none", errors.New("operation error S3: GetObject, https response error StatusCode: 404, RequestID: 1, HostID: 2, api error NoSuchBucket: none")},
+		{"never sent", "no such host", &smithy.OperationError{ServiceID: "ARC Zonal Shift", OperationName: "X", Err: &smithyhttp.RequestSendError{Err: errors.New("no such host")}}},
+		{"not of AWS", "region: none", errors.New("region: none")},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			if got := awsfault.Text(test.err); got != test.want {
+				t.Errorf("got %q, want %q", got, test.want)
+			}
+		})
+	}
+}

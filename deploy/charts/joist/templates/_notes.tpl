@@ -6,7 +6,7 @@ Joist watches the cluster {{ include "joist.cluster" . }} in {{ include "joist.r
 
   kubectl -n {{ .Release.Namespace }} get deployments -l app.kubernetes.io/instance={{ .Release.Name }}
   kubectl -n {{ .Release.Namespace }} logs -f -l app.kubernetes.io/name={{ include "joist.name" . }} -c {{ .Values.controller.containerName | default "controller" }}
-  joist doctor
+  AWS_REGION={{ include "joist.region" . }} joist doctor --cluster {{ include "joist.cluster" . }}{{ include "joist.doctorFlags" . }}
 
 The watcher sends to   {{ include "joist.queue" (dict "root" . "name" "planner" "end" "planner") }}
 lifecycle reads        {{ include "joist.queue" (dict "root" . "name" "lifecycle" "end" "lifecycle") }}
@@ -29,6 +29,13 @@ WARNING: nothing reads these values; look for typing errors:
   - {{ . }}
 {{- end }}
 {{- end }}
+{{- end }}
+
+{{- /* The flags that joist doctor needs where names are not made of the cluster's name. */}}
+{{- define "joist.doctorFlags" -}}
+{{- with .Values.settings.namePrefix }} --name-prefix {{ . }}{{ end }}
+{{- with .Values.settings.interruptionQueue }} --interruption-queue {{ . }}{{ end }}
+{{- with .Values.settings.bucket }} --store s3://{{ . }}/{{ $.Values.settings.prefix | default (include "joist.cluster" $) }}{{ end }}
 {{- end }}
 
 {{- /* What is allowed and yet worth a word: a list as JSON. */}}

@@ -3,6 +3,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"os"
 	"os/signal"
 	"runtime/debug"
@@ -11,6 +12,8 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/config"
+	"github.com/aws/smithy-go"
+	"github.com/aws/smithy-go/logging"
 
 	"github.com/joist-autoscaler/joist/services/cli"
 	"github.com/joist-autoscaler/joist/shared/blob"
@@ -41,14 +44,29 @@ func main() {
 // account is AWS as it knows whoever runs the command.
 func account(ctx context.Context) (aws.Config, error) {
 	const what = "reading AWS's configuration"
-	found, err := config.LoadDefaultConfig(ctx)
+	// The SDK's own warnings go nowhere: what fails is in the error.
+	found, err := config.LoadDefaultConfig(ctx, config.WithLogger(logging.Nop{}))
 	if err != nil {
 		return aws.Config{}, fault.E(what, fault.Invalid, err).WithHint("see whether AWS_PROFILE and the files in ~/.aws are right")
 	}
 	if found.Region == "" {
 		return aws.Config{}, fault.F(what, fault.Invalid, "no region is set").WithHint("set AWS_REGION to that of the cluster")
 	}
+	if _, err := found.Credentials.Retrieve(ctx); err != nil {
+		return aws.Config{}, fault.E("finding AWS credentials", fault.Invalid, credentialsError(err)).
+			WithHint("set AWS_PROFILE, or run aws sso login, until aws sts get-caller-identity works")
+	}
 	return found, nil
+}
+
+// credentialsError is the cause in words. The SDK asks the instance's metadata service last, so
+// that an error of it, or no answer in time, means that no other place has credentials.
+func credentialsError(err error) error {
+	call, isCall := errors.AsType[*smithy.OperationError](err)
+	if isCall && call.ServiceID == "ec2imds" || errors.Is(err, context.DeadlineExceeded) {
+		return errors.New("there are none in the environment, in ~/.aws, or from the role of an instance")
+	}
+	return err
 }
 
 // bucket opens a bucket.

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"net/url"
 	"os/exec"
 
@@ -21,6 +22,9 @@ func kube(kubeconfig, kubecontext string) (func(ctx context.Context, path string
 	rules := clientcmd.NewDefaultClientConfigLoadingRules()
 	rules.ExplicitPath = kubeconfig
 	config, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, &clientcmd.ConfigOverrides{CurrentContext: kubecontext}).ClientConfig()
+	if clientcmd.IsEmptyConfig(err) {
+		err = errors.New("there is none")
+	}
 	if err != nil {
 		return nil, fault.E(what, fault.Invalid, err).WithHint("aws eks update-kubeconfig --name NAME, or name a file with --kubeconfig")
 	}

@@ -1,6 +1,8 @@
 package main
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -8,6 +10,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/aws/smithy-go"
 
 	"github.com/joist-autoscaler/joist/shared/fault"
 )
@@ -45,6 +49,22 @@ func TestKube(t *testing.T) {
 	}
 	if _, err := kube(filepath.Join(t.TempDir(), "none"), ""); !fault.Is(err, fault.Invalid) || !strings.Contains(fault.HintOf(err), "update-kubeconfig") {
 		t.Errorf("without a file: %v", err)
+	}
+}
+
+// TestCredentialsError: no answer of the metadata service means that no credentials were found.
+func TestCredentialsError(t *testing.T) {
+	expired := errors.New("the SSO session has expired")
+	metadata := fmt.Errorf("no EC2 IMDS role found, %w", &smithy.OperationError{ServiceID: "ec2imds", OperationName: "GetMetadata", Err: errors.New("timeout")})
+	for _, test := range []struct {
+		err  error
+		want string
+	}{
+		{metadata, "there are none"}, {context.DeadlineExceeded, "there are none"}, {expired, expired.Error()}, {context.Canceled, "canceled"},
+	} {
+		if got := credentialsError(test.err); !strings.Contains(got.Error(), test.want) {
+			t.Errorf("%v is %q, want %q", test.err, got, test.want)
+		}
 	}
 }
 

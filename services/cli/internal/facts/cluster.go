@@ -34,7 +34,7 @@ func (g *gathering) cluster(ctx context.Context) {
 	// One question tells whether the API server answers at all; nine times the same
 	// answer would tell no more.
 	if _, err := g.Kube(ctx, "/version"); err != nil && !fault.Is(err, fault.Denied) {
-		g.miss("Kubernetes", err, "")
+		g.miss(WholeCluster, err, "")
 		return
 	}
 	seek("Deployments", "the right in Kubernetes to list deployments.apps in all namespaces", g.deployments)

@@ -24,6 +24,20 @@ import (
 	"github.com/joist-autoscaler/joist/shared/topology"
 )
 
+// WholeAWS and WholeCluster stand in Unseen.What where nothing of AWS, or of Kubernetes, could be
+// looked at.
+const (
+	WholeAWS     = "AWS"
+	WholeCluster = "Kubernetes"
+)
+
+// unaccepted are AWS's codes for credentials that it does not accept: every call fails alike.
+// Source: "Common errors" in the API references of IAM, SQS and EC2.
+var unaccepted = []string{
+	"AuthFailure", "ExpiredToken", "ExpiredTokenException", "IncompleteSignature", "InvalidAccessKeyId", "InvalidClientTokenId",
+	"InvalidSignatureException", "MissingAuthenticationToken", "SignatureDoesNotMatch", "UnrecognizedClientException",
+}
+
 // Limit is how long all of it may take.
 const Limit = 5 * time.Second
 
@@ -92,7 +106,7 @@ func (g *gathering) first(ctx context.Context) {
 	defer cancel()
 	var err error
 	if g.config, err = g.AWS(ctx); err != nil {
-		g.miss("AWS", err, "")
+		g.miss(WholeAWS, err, "")
 	} else {
 		g.reached = true
 		g.all.Go(func() { g.aws(ctx) })
@@ -120,10 +134,11 @@ func (g *gathering) set(fact func(f *doctor.Facts)) {
 // miss tells what could not be looked at. The action is IAM's, or a sentence about a
 // right in Kubernetes, and is the remedy where the right is lacking.
 func (g *gathering) miss(what string, err error, action string) {
-	out := doctor.Unseen{What: what, Fix: fault.HintOf(err)}
+	out := doctor.Unseen{What: what, Why: awsfault.Text(err), Fix: fault.HintOf(err)}
 	var cause *fault.Error
-	out.Why = strings.TrimSuffix(err.Error(), " (try: "+out.Fix+")")
 	switch {
+	case slices.Contains(unaccepted, awsfault.Code(err)):
+		out = doctor.Unseen{What: WholeAWS, Why: "AWS does not accept the credentials of this shell (" + awsfault.Code(err) + ")", Fix: "log in again, and see what aws sts get-caller-identity prints"}
 	case errors.Is(err, context.DeadlineExceeded):
 		out.Why, out.Fix = fmt.Sprintf("it took longer than its part of %s", Limit), "look again; is the endpoint within reach of this machine?"
 	case errors.As(err, &cause) && cause.Kind == fault.Denied && action != "":
@@ -132,7 +147,9 @@ func (g *gathering) miss(what string, err error, action string) {
 	out.Why = strings.Join(strings.Fields(out.Why), " ")
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.unseen = append(g.unseen, out)
+	if !slices.Contains(g.unseen, out) {
+		g.unseen = append(g.unseen, out)
+	}
 }
 
 // look makes a call at the same time as others, and tells where it fails.

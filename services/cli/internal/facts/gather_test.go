@@ -35,6 +35,36 @@ func (a answers) Do(r *http.Request) (*http.Response, error) {
 	return &http.Response{StatusCode: status, Header: http.Header{}, Body: io.NopCloser(strings.NewReader(text)), Request: r}, r.Context().Err()
 }
 
+// refusal is an AWS that does not accept the credentials.
+type refusal struct{}
+
+func (refusal) Do(r *http.Request) (*http.Response, error) {
+	const text = `<ErrorResponse><Error><Code>InvalidClientTokenId</Code><Message>The security token is invalid.</Message></Error></ErrorResponse>`
+	return &http.Response{StatusCode: http.StatusForbidden, Header: http.Header{}, Body: io.NopCloser(strings.NewReader(text)), Request: r}, nil
+}
+
+// TestCredentialsThatAWSRefuses are one entry, not one of each call.
+func TestCredentialsThatAWSRefuses(t *testing.T) {
+	_, unseen := Gather(t.Context(), Sources{
+		Plan: card(t).Plan, NodeRole: "nodes", Prefix: "prod", Now: time.Now,
+		AWS: func(context.Context) (aws.Config, error) {
+			return aws.Config{Region: "eu-west-1", HTTPClient: refusal{}, Credentials: credentials.NewStaticCredentialsProvider("a", "b", "")}, nil
+		},
+	})
+	var whole int
+	for _, u := range unseen {
+		if u.What == WholeAWS {
+			whole++
+		}
+		if strings.Contains(u.Why, "token is invalid") {
+			t.Errorf("%+v", u)
+		}
+	}
+	if whole != 1 {
+		t.Errorf("%d entries of AWS: %+v", whole, unseen)
+	}
+}
+
 // TestAnAPIServerOutOfReach takes no time from the bucket and from IAM, which are asked when
 // it has had its own.
 func TestAnAPIServerOutOfReach(t *testing.T) {

@@ -17,6 +17,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
 
 	"github.com/joist-autoscaler/joist/services/cli/internal/deadletter"
+	"github.com/joist-autoscaler/joist/shared/awsfault"
 	"github.com/joist-autoscaler/joist/shared/event"
 	"github.com/joist-autoscaler/joist/shared/fault"
 	"github.com/joist-autoscaler/joist/shared/topology"
@@ -101,7 +102,7 @@ func (l Looker) row(ctx context.Context, cluster string, q topology.Queue) Row {
 	if waiting, _, _ := counts(dead); waiting == 0 {
 		return row
 	}
-	messages, _, err := deadletter.Look(ctx, dead.Queue, few)
+	messages, _, err := deadletter.Look(ctx, dead.Queue, few, nil)
 	if err != nil {
 		row.Problem = Said(err)
 	}
@@ -128,9 +129,8 @@ func counts(p Place) (waiting, inFlight, delayed int) {
 
 // Said is an error in one line with its remedy.
 func Said(err error) string {
-	hint := fault.HintOf(err)
-	text := strings.TrimSuffix(err.Error(), " (try: "+hint+")")
-	if hint != "" {
+	text := awsfault.Text(err)
+	if hint := fault.HintOf(err); hint != "" {
 		text += "; try: " + hint
 	}
 	return strings.Join(strings.Fields(text), " ")

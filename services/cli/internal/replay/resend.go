@@ -212,7 +212,7 @@ func (r *run) watch(ctx context.Context) error {
 		if r.Pause(ctx, r.CanaryWait/looks) != nil {
 			return errInterrupted
 		}
-		messages, _, err := deadletter.Look(ctx, r.Dead, r.Limit)
+		messages, _, err := deadletter.Look(ctx, r.Dead, r.Limit, nil)
 		if ctx.Err() != nil {
 			return errInterrupted
 		}

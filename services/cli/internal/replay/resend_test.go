@@ -44,7 +44,7 @@ func deskOf(t *testing.T, letters ...[]byte) *desk {
 			t.Fatal(err)
 		}
 	}
-	messages, _, err := deadletter.Look(t.Context(), d.dead, 1000)
+	messages, _, err := deadletter.Look(t.Context(), d.dead, 1000, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
