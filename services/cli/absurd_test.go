@@ -76,7 +76,7 @@ func TestAbsurdManifests(t *testing.T) {
 		{"more pods than there may be", absurdPool + "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: d}\nspec: {replicas: 2147483647, template: {}}\n", cli.ExitError},
 		{"a node of nothing", absurdPod("priority: 0") + "---\napiVersion: v1\nkind: Node\nmetadata: {name: node-1}\nstatus: {allocatable: {cpu: \"-1\"}}\n", cli.ExitChanges},
 		{"a pool without pods", absurdPool, cli.ExitNothing},
-		{"no documents", "# nothing\n", cli.ExitNothing},
+		{"no documents", "# nothing\n", cli.ExitError},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			stdout, stderr, code := joist(t, tt.text, nil, "plan", "-f", "-", "--region", "eu-west-1")

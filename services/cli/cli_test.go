@@ -86,6 +86,7 @@ func TestGolden(t *testing.T) {
 		{"plan-mixed", []string{"plan", "-f", "testdata/mixed.yaml", "--region", "eu-central-1"}, cli.ExitChanges},
 		{"plan-mixed-json", []string{"plan", "-f", "testdata/mixed.yaml", "--region", "eu-central-1", "-o", "json"}, cli.ExitChanges},
 		{"plan-nothing", []string{"plan", "-f", "testdata/nothing.yaml", "-f", "testdata/nodepool.yaml", "--region", "us-east-1"}, cli.ExitNothing},
+		{"plan-empty", []string{"plan", "-f", "-", "--region", "us-east-1"}, cli.ExitError},
 		{"plan-without-pools", []string{"plan", "-f", "testdata/inflate.yaml", "--region", "us-east-1"}, cli.ExitChanges},
 		{"problems", []string{"plan", "-f", "testdata/nodepool-limit.yaml", "-f", "testdata/broken.yaml", "--region", "us-east-1"}, cli.ExitError},
 		{"no-file", []string{"plan"}, cli.ExitError},

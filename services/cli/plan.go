@@ -12,6 +12,7 @@ import (
 
 	"github.com/joist-autoscaler/joist/services/cli/internal/offline"
 	"github.com/joist-autoscaler/joist/services/cli/internal/report"
+	"github.com/joist-autoscaler/joist/services/cli/internal/workload"
 	"github.com/joist-autoscaler/joist/shared/catalog"
 	"github.com/joist-autoscaler/joist/shared/cluster"
 	"github.com/joist-autoscaler/joist/shared/manifest"
@@ -44,7 +45,7 @@ func planCommand(env Env) *cobra.Command {
 			"Exit codes: 0 nothing to launch and every pod has a place, 2 nodes to launch or pods without a place,\n" +
 			"1 an error. With --scenario: 0 a plan was made, 1 an error.",
 		Example: "  joist plan -f nodepool.yaml -f inflate.yaml --region eu-central-1\n" +
-			"  kubectl get deployments,nodepools,ec2nodeclasses -o yaml | joist plan -f - -o json\n" +
+			"  " + workload.GetAll + " |\n    joist plan -f - --region eu-central-1\n" +
 			"  joist plan --scenario b-1000.json -o json",
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) == 0 {
@@ -97,6 +98,9 @@ func planManifests(cmd *cobra.Command, env Env, flags planFlags) error {
 	documents, err := readAll(cmd.InOrStdin(), flags.files, vars)
 	if err != nil {
 		return err
+	}
+	if !slices.ContainsFunc(documents, plans) {
+		return usage(fmt.Errorf("no object of a plan is in %s: no NodePool, workload, Pod or Node", strings.Join(flags.files, ", ")), "joist plan -f nodepool.yaml -f deployment.yaml")
 	}
 	warnings := warningsOf(documents)
 	for _, warning := range warnings {
@@ -183,7 +187,7 @@ func dollarsOf(flag, text string) (*float64, error) {
 func warningsOf(documents []manifest.Document) []string {
 	var out []string
 	for _, d := range documents {
-		if d.Object == nil || !slices.Contains(planned, d.Kind) {
+		if !plans(d) {
 			out = append(out, fmt.Sprintf("%s: %s of %s plays no part in planning, and is left out", d.Place, d.Kind.Kind, d.Kind.APIVersion()))
 		}
 	}
@@ -192,6 +196,9 @@ func warningsOf(documents []manifest.Document) []string {
 	}
 	return out
 }
+
+// plans reports whether a document has a part in planning.
+func plans(d manifest.Document) bool { return d.Object != nil && slices.Contains(planned, d.Kind) }
 
 // planned are the kinds that a plan of manifests depends on.
 var planned = []cluster.Kind{

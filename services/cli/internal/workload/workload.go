@@ -8,6 +8,7 @@ package workload
 
 import (
 	"fmt"
+	"regexp"
 	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -50,6 +51,7 @@ func Of(objects []cluster.Object) (Demand, error) {
 			return Demand{}, fmt.Errorf("the manifests ask for more than %d pods", podsMax)
 		}
 	}
+	e.noteMissing()
 	return e.Demand, nil
 }
 
@@ -60,11 +62,34 @@ type owner struct{ namespace, kind, name string }
 func ownersOf(objects []cluster.Object) map[owner]bool {
 	out := map[owner]bool{}
 	for _, object := range objects {
-		if by := metav1.GetControllerOf(object); by != nil {
-			out[owner{namespace(object), by.Kind, by.Name}] = true
+		by := metav1.GetControllerOf(object)
+		if by == nil {
+			continue
+		}
+		out[owner{namespace(object), by.Kind, by.Name}] = true
+		if pod, ok := object.(*corev1.Pod); ok {
+			out[grandparentOf(pod, *by)] = true
 		}
 	}
 	return out
+}
+
+// jobOfCron is the name of a Job that a CronJob made: its own with the minute of the run.
+// Source: Kubernetes: pkg/controller/cronjob/utils.go.
+var jobOfCron = regexp.MustCompile(`^(.+)-\d+$`)
+
+// grandparentOf is the Deployment or CronJob that a pod's ReplicaSet or Job belongs to, told by
+// their names, because ReplicaSets and Jobs may be missing from the objects. It is zero where the
+// names do not tell. A ReplicaSet is named after its Deployment and its pods' pod-template-hash.
+func grandparentOf(pod *corev1.Pod, by metav1.OwnerReference) owner {
+	hash := pod.Labels[appsv1.DefaultDeploymentUniqueLabelKey]
+	switch name, made := strings.CutSuffix(by.Name, "-"+hash); {
+	case by.Kind == "ReplicaSet" && hash != "" && made:
+		return owner{namespace(pod), "Deployment", name}
+	case by.Kind == "Job" && jobOfCron.MatchString(by.Name):
+		return owner{namespace(pod), "CronJob", jobOfCron.FindStringSubmatch(by.Name)[1]}
+	}
+	return owner{}
 }
 
 type expansion struct {
@@ -72,12 +97,46 @@ type expansion struct {
 	priorities priorities
 	owned      map[owner]bool
 	count      int
+	// running are the workloads whose status counts pods that the objects do not have.
+	running []string
 	// taken are the names of pods, which their identities are made of.
 	taken map[cluster.Key]bool
 }
 
 func (e *expansion) note(format string, args ...any) {
 	e.Notes = append(e.Notes, fmt.Sprintf(format, args...))
+}
+
+// GetAll is the command that prints all that a plan depends on, from a cluster.
+const GetAll = "kubectl get deployments,replicasets,statefulsets,daemonsets,jobs,cronjobs,pods,nodes,csinodes,nodepools,ec2nodeclasses,pvc,pv,storageclasses,namespaces,priorityclasses -A -o yaml"
+
+// noteMissing says what is not among the objects and changes what a plan costs: DaemonSets, whose
+// pods every node has, and the pods of workloads that a cluster runs already.
+func (e *expansion) noteMissing() {
+	if len(e.Waiting) == 0 {
+		return
+	}
+	if len(e.Daemons) == 0 {
+		e.note("no DaemonSet is in the files: nodes are planned without room for daemon pods, and come out cheaper than they will be")
+	}
+	if len(e.running) > 0 {
+		e.note("the pods that run of %s are in none of the files: they are planned as new ones; all that a plan needs: %s", strings.Join(e.running, ", "), GetAll)
+	}
+}
+
+// podsRunning is how many pods a workload's status counts.
+func podsRunning(o cluster.Object) int32 {
+	switch o := o.(type) {
+	case *appsv1.Deployment:
+		return o.Status.Replicas
+	case *appsv1.ReplicaSet:
+		return o.Status.Replicas
+	case *appsv1.StatefulSet:
+		return o.Status.Replicas
+	case *batchv1.Job:
+		return o.Status.Active
+	}
+	return 0
 }
 
 func (e *expansion) add(object cluster.Object) {
@@ -141,6 +200,9 @@ func (e *expansion) missing(o cluster.Object, kind string, replicas *int32) int 
 	}
 	if e.count += wanted; e.count > podsMax {
 		return 0
+	}
+	if wanted > 0 && podsRunning(o) > 0 {
+		e.running = append(e.running, kind+" "+cluster.KeyOf(o).String())
 	}
 	return wanted
 }

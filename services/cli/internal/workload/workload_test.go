@@ -73,6 +73,27 @@ func TestWhoWaits(t *testing.T) {
 			[]string{"web-abc-1"}, 0,
 		},
 		{
+			"pods of a Deployment, without its ReplicaSet",
+			head("Deployment", "web") + "spec: {replicas: 3, template: " + template + "}\n---\n" +
+				strings.Replace(owned("Pod", "web-abc-1", "ReplicaSet", "web-abc"), "metadata: {", "metadata: {labels: {pod-template-hash: abc}, ", 1) + pod,
+			[]string{"web-abc-1"}, 0,
+		},
+		{
+			"pods of a CronJob, without its Job",
+			head("CronJob", "nightly") + "spec: {jobTemplate: {spec: {template: " + template + "}}}\n---\n" + owned("Pod", "nightly-29388000-x", "Job", "nightly-29388000") + pod,
+			[]string{"nightly-29388000-x"}, 0,
+		},
+		{
+			"pods of another ReplicaSet with a name like a Deployment's",
+			head("Deployment", "web") + "spec: {replicas: 1, template: " + template + "}\n---\n" + owned("Pod", "web-abc-1", "ReplicaSet", "web-abc") + pod,
+			[]string{"web-0", "web-abc-1"}, 0,
+		},
+		{
+			"a Deployment of a cluster, without its pods",
+			head("Deployment", "web") + "spec: {replicas: 1, template: " + template + "}\nstatus: {replicas: 1}",
+			[]string{"web-0"}, 1,
+		},
+		{
 			"a chain without pods",
 			head("Deployment", "web") + "spec: {replicas: 1, template: " + template + "}\n---\n" +
 				owned("ReplicaSet", "web-abc", "Deployment", "web") + "spec: {replicas: 1, template: " + template + "}\n",
@@ -88,7 +109,11 @@ func TestWhoWaits(t *testing.T) {
 					t.Errorf("pod %s is in namespace %q with UID %q", p.Name, p.Namespace, p.UID)
 				}
 			}
-			if diff := cmp.Diff(tt.want, names); diff != "" || len(got.Notes) != tt.notes {
+			notes := tt.notes
+			if len(tt.want) > 0 {
+				notes++ // No case has a DaemonSet.
+			}
+			if diff := cmp.Diff(tt.want, names); diff != "" || len(got.Notes) != notes {
 				t.Errorf("%s\nnotes: %q", diff, got.Notes)
 			}
 		})
