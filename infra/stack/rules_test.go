@@ -371,6 +371,27 @@ func TestTemplatesFit(t *testing.T) {
 	})
 }
 
+// What is kept when the stack is deleted can be imported into the next stack: it has a name
+// of its own (https://docs.aws.amazon.com/AWSCloudFormation/latest/UserGuide/import-resources-automatically.html).
+func TestKeptResourcesCanBeImported(t *testing.T) {
+	names := map[string]string{"AWS::S3::Bucket": "BucketName", "AWS::Logs::LogGroup": "LogGroupName"}
+	everywhere(t, func(t *testing.T, _ string, in synthesis) {
+		kept := 0
+		for id, r := range in.Resources {
+			if r.DeletionPolicy == "" || r.DeletionPolicy == "Delete" {
+				continue
+			}
+			kept++
+			if named, _ := in.Resource(id); names[r.Type] == "" || named.Properties[names[r.Type]] == nil {
+				t.Errorf("%s of type %s is kept under a name that is not its own", id, r.Type)
+			}
+		}
+		if kept < 2 {
+			t.Errorf("%d resources are kept", kept)
+		}
+	})
+}
+
 // What topology names is made, as it says; what else looks at an account relies on it.
 func TestTopologyIsMade(t *testing.T) {
 	everywhere(t, func(t *testing.T, name string, in synthesis) {

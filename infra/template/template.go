@@ -30,8 +30,10 @@ type Output struct {
 type Resource struct {
 	Type string
 	// Condition names the one under which it is made; without a name it is.
-	Condition  string
-	Properties map[string]any
+	Condition string
+	// DeletionPolicy says what becomes of it when the stack is deleted.
+	DeletionPolicy string
+	Properties     map[string]any
 }
 
 // Parse reads a template that is written in JSON, as the CDK writes them.

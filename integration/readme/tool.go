@@ -171,6 +171,7 @@ func checkKo(p place) error {
 // (https://docs.aws.amazon.com/cli/latest/reference/).
 var awsCommands = map[string]bool{
 	"cloudformation deploy": true, "cloudformation describe-stacks": true, "ec2 describe-instances": true,
+	"iam list-instance-profiles-for-role": true, "s3 rb": true, "logs delete-log-group": true,
 	"iam create-service-linked-role": true, "sts decode-authorization-message": true,
 	// The service alone, for a person to go on.
 	"service-quotas": true,

@@ -18,6 +18,19 @@ func (c *Cloud) AddRole(name string) {
 	c.roles[name] = true
 }
 
+// DeleteRole is iam:DeleteRole: no profile may hold the role.
+func (c *Cloud) DeleteRole(name string) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, profile := range slices.Sorted(maps.Keys(c.profiles)) {
+		if c.profiles[profile].Role == name {
+			return refuse(fault.Invalid, "DeleteConflict", "Cannot delete entity, must remove roles from instance profile first.")
+		}
+	}
+	delete(c.roles, name)
+	return nil
+}
+
 // EnsureProfile is the five IAM calls that it takes, each of which may fail.
 func (c *Cloud) EnsureProfile(ctx context.Context, want cloud.Profile) error {
 	want.Role = cloud.RoleName(want.Role)
