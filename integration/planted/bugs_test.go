@@ -56,7 +56,7 @@ var bugs = []bug{{
 		f.Gone = append(f.Gone, c)`,
 }, {
 	name: "slot-order", promise: "a claim is bound once",
-	file: "services/lifecycle/settle.go",
+	file: "services/lifecycle/bind.go",
 	from: `		if c.Status.ProviderID == "" && (free < 0`,
 	to:   `		if free < 0 || c.Status.ProviderID == "" && (free < 0`,
 }, {

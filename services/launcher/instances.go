@@ -25,6 +25,12 @@ func (s Service) terminate(ctx context.Context, _ event.Envelope, b event.Termin
 	if !seen || instance.State == cloud.ShuttingDown || instance.State.Gone() {
 		return nil
 	}
+	if b.Claim == "" || b.ClaimUID == "" {
+		if err := owner.CheckOrphan(instance, b.Claim, b.Intent); err != nil {
+			s.count(Spared, 1, "instance")
+			return err
+		}
+	}
 	if err := s.EC2.Terminate(ctx, []string{b.InstanceID}); err != nil {
 		return fmt.Errorf("terminating instance %s: %w", b.InstanceID, err)
 	}

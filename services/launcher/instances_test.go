@@ -47,7 +47,7 @@ func TestTerminateUnseen(t *testing.T) {
 
 func TestTerminateFails(t *testing.T) {
 	s := newSite(t)
-	e := s.message(event.TerminateRequested{InstanceID: s.launch("one"), Reason: "test"})
+	e := s.message(event.TerminateRequested{InstanceID: s.launch("one"), Intent: "one", Reason: "test"})
 	s.LoseAnswer(memcloud.TerminateInstances)
 	s.handle(e, fault.Unknown)
 	s.handle(e, "")
@@ -150,7 +150,7 @@ func TestTagsOutsideTheList(t *testing.T) {
 func TestTagAfterTheEnd(t *testing.T) {
 	s := newSite(t)
 	id := s.launch("one")
-	s.handle(s.message(event.TerminateRequested{InstanceID: id, Reason: "test"}), "")
+	s.handle(s.message(event.TerminateRequested{InstanceID: id, Intent: "one", Reason: "test"}), "")
 	s.pass(time.Minute)
 	s.handle(s.message(event.TagRequested{InstanceID: id, ClaimUID: "u", Tags: map[string]string{"Name": "x"}}), "")
 	if n := s.Counts()[memcloud.CreateTags].Calls; n != 0 {
@@ -158,7 +158,42 @@ func TestTagAfterTheEnd(t *testing.T) {
 	}
 }
 
-// An instance is ended for its own claim alone, or for none (A060).
+// Without a claim an instance is ended only if it carries exactly the tags that the
+// request says: otherwise a claim may stand for it (A060).
+func TestEndsWithoutAClaim(t *testing.T) {
+	const tag = "karpenter.sh/nodeclaim"
+	for _, test := range []struct {
+		name          string
+		tags          map[string]string
+		claim, intent string
+		kind          fault.Kind
+	}{
+		{"of the intent", nil, "", "one", ""},
+		{"of another intent", nil, "", "unknown", fault.Foreign},
+		{"of no intent that is said", nil, "", "", fault.Foreign},
+		{"of a claim", map[string]string{tag: claimOf("one", 0)}, "", "one", fault.Foreign},
+		{"of a claim that is said", map[string]string{tag: claimOf("one", 0)}, claimOf("one", 0), "one", ""},
+		{"of another claim", map[string]string{tag: claimOf("one", 0)}, claimOf("one", 1), "one", fault.Foreign},
+		{"of a claim of another intent", map[string]string{tag: claimOf("one", 0)}, claimOf("one", 0), "two", fault.Foreign},
+		{"of no claim, and one is said", nil, claimOf("one", 0), "one", fault.Foreign},
+		{"Karpenter's", map[string]string{tag: "default-x1", "joist.sh/intent": ""}, "default-x1", "", ""},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			s := newSite(t)
+			id := s.launch("one")
+			if err := s.Tag(t.Context(), []string{id}, test.tags); err != nil {
+				t.Fatal(err)
+			}
+			s.handle(s.message(event.TerminateRequested{InstanceID: id, Claim: test.claim, Intent: test.intent, Reason: "test"}), test.kind)
+			record, _ := s.Record(id)
+			if ended := record.State == cloud.ShuttingDown; ended != (test.kind == "") {
+				t.Errorf("it is %s", record.State)
+			}
+		})
+	}
+}
+
+// An instance is ended for its own claim alone (A060).
 func TestClaimsOfInstances(t *testing.T) {
 	for _, test := range []struct {
 		name  string
@@ -170,7 +205,6 @@ func TestClaimsOfInstances(t *testing.T) {
 		{"another claim of its intent", nil, claimOf("one", 7), ""},
 		{"a claim of another intent", nil, claimOf("two", 0), fault.Foreign},
 		{"a claim of another pool", nil, launchspec.ClaimName("other", "one", 0), fault.Foreign},
-		{"no claim stands for it", nil, "", ""},
 		{"the claim that it is tagged with", map[string]string{"karpenter.sh/nodeclaim": claimOf("one", 1)}, claimOf("one", 1), ""},
 		{"another than it is tagged with", map[string]string{"karpenter.sh/nodeclaim": claimOf("one", 1)}, claimOf("one", 0), fault.Foreign},
 		{"launched by Karpenter", map[string]string{"karpenter.sh/nodeclaim": "default-x1", "joist.sh/intent": ""}, "default-x1", ""},

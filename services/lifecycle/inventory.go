@@ -42,7 +42,7 @@ func (s *Service) listed(ctx context.Context, e event.Envelope, b event.Instance
 	findings = s.compare(inventory, claims)
 	host.Say(ctx, "instances", len(inventory.Instances), "bind", len(findings.Bind), "orphans", len(findings.Orphans), "gone", len(findings.Gone))
 	unbound := s.bindListed(ctx, e, findings.Bind)
-	safe, refused := findings.Safe()
+	safe, refused := findings.Safe(&s.unproven, s.Now())
 	if refused != nil {
 		s.count(SweepsStopped, 1)
 	}
@@ -80,7 +80,8 @@ func (s *Service) bindListed(ctx context.Context, e event.Envelope, found []even
 // does not stop the others.
 func (s *Service) carryOutSweep(ctx context.Context, e event.Envelope, f sweep.Findings) error {
 	failures := s.do.Each(len(f.Orphans), func(i int) error {
-		body := event.TerminateRequested{InstanceID: f.Orphans[i].InstanceID, Reason: "no NodeClaim stands for it"}
+		o := f.Orphans[i]
+		body := event.TerminateRequested{InstanceID: o.InstanceID, Claim: o.Claim, Intent: o.Intent, Reason: "no NodeClaim stands for it"}
 		return s.do.Do(ctx, &e, effect.Send{Body: body})
 	})
 	failures = append(failures, updateEach(ctx, s.do, &e, f.Absent, func(c *karpenter.NodeClaim) *karpenter.NodeClaim {

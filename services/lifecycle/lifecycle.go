@@ -25,6 +25,7 @@ import (
 	"github.com/joist-autoscaler/joist/services/lifecycle/internal/effect"
 	"github.com/joist-autoscaler/joist/services/lifecycle/internal/eviction"
 	"github.com/joist-autoscaler/joist/services/lifecycle/internal/shift"
+	"github.com/joist-autoscaler/joist/services/lifecycle/internal/sweep"
 	"github.com/joist-autoscaler/joist/services/lifecycle/internal/traffic"
 	"github.com/joist-autoscaler/joist/shared/blob"
 	"github.com/joist-autoscaler/joist/shared/cluster"
@@ -119,6 +120,8 @@ type Service struct {
 	searches *convoy.Convoy[*search]
 	// shifts are the zonal shifts that are known; nil until somebody asks.
 	shifts *shift.Memory
+	// unproven counts the instances that messages ended without EC2's own answer.
+	unproven sweep.Breaker
 	// drift is what claims are compared with for drift.
 	drift drifting
 	// unread is what a look could not read of the pods of nodes that seem empty.

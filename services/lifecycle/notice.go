@@ -44,7 +44,9 @@ func (s *Service) noticed(ctx context.Context, e event.Envelope, b event.NodeNot
 	}
 }
 
-// gone takes the news that EC2 shows an instance terminated.
+// gone takes the news that EC2 shows an instance terminated. It is a message's word:
+// where nothing in the cluster bears it out it counts against the breaker, and waits
+// behind it for the node to fail or for an inventory, which is EC2's own answer.
 func (s *Service) gone(ctx context.Context, e event.Envelope, b event.InstanceGone) error {
 	found, err := s.holder(ctx, b.InstanceID)
 	if err != nil {
@@ -53,7 +55,27 @@ func (s *Service) gone(ctx context.Context, e event.Envelope, b event.InstanceGo
 	if found == nil {
 		return nil
 	}
+	if !s.goesByNow(found) {
+		size := len(cluster.Cached[*karpenter.NodeClaim](s.Cache, cluster.NodeClaims))
+		if err := s.unproven.Take([]string{b.InstanceID}, size, s.Now()); err != nil {
+			s.count(SweepsStopped, 1)
+			return fault.E("letting NodeClaim "+found.Name+" go, whose node is ready", fault.Retry, err)
+		}
+	}
 	return s.markGone(ctx, e, found)
+}
+
+// goesByNow reports whether the end of the claim's instance is to be expected: it was
+// told to end, the time of its drain is over, or its node is not ready.
+func (s *Service) goesByNow(c *karpenter.NodeClaim) bool {
+	if c.DeletionTimestamp != nil {
+		by := claim.Deadline(c)
+		if c.Status.Conditions.True(karpenter.ConditionTypeInstanceTerminating) || !by.IsZero() && !s.Now().Before(by) {
+			return true
+		}
+	}
+	node := s.nodeOfClaim(c)
+	return node != nil && !isReady(node)
 }
 
 // holder reads the claim that has the instance, or nil. The cache says which one

@@ -120,9 +120,12 @@ func (b LaunchSettled) Validate() error {
 // persisted before it is sent, and it is sent again while the finalizer stands.
 type TerminateRequested struct {
 	InstanceID string `json:"instanceId"`
-	// Claim and ClaimUID are empty for an instance that no claim stands for.
+	// ClaimUID is empty for an instance that no claim stands for. Then Claim and Intent
+	// are the tags that the instance carries as far as lifecycle knows, "" for none: the
+	// launcher ends no instance that carries others.
 	Claim    string `json:"claim,omitempty"`
 	ClaimUID string `json:"claimUid,omitempty"`
+	Intent   string `json:"intent,omitempty"`
 	Reason   string `json:"reason"`
 }
 

@@ -103,6 +103,9 @@ var further = map[string]sample{
 			{Condition: "CapacityReservationsReady", Reason: "CapacityReservationsNotFound", Message: "none", Warning: true},
 		},
 	}),
+	"terminate.requested.v1-intent": of(event.TerminateRequested{
+		InstanceID: "i-0123456789abcdef0", Claim: "default-abc", Intent: "3f2a", Reason: "no NodeClaim stands for it",
+	}),
 	"nodeclass.ensure.v1-dry-runs": of(event.NodeClassEnsure{
 		Name: "default", UID: "uid-2", Profile: "mine", Path: "/karpenter/", Asked: noon, Generation: 3,
 		Tags: map[string]string{"kubernetes.io/cluster/prod": "owned"}, Class: json.RawMessage(`{"spec":{"instanceProfile":"mine"}}`),

@@ -40,6 +40,19 @@ func Check(i cloud.Instance, key, value, claim string) error {
 	return nil
 }
 
+// CheckOrphan refuses, as fault.Foreign, to end an instance without its claim if it
+// carries the tags of another claim or intent than the request says: then a claim may
+// stand for it.
+func CheckOrphan(i cloud.Instance, claim, intent string) error {
+	for key, want := range map[string]string{karpenter.NodeClaimTagKey: claim, launchspec.IntentTag: intent} {
+		if have := i.Tags[key]; have != want {
+			return fault.F("ending instance "+i.ID+" without a NodeClaim", fault.Foreign, "its tag %s is %q, and the request says %q", key, have, want).
+				WithHint("find out who sent this message; the instance was not touched")
+		}
+	}
+	return nil
+}
+
 func names(nodePool, intent, claim string) bool {
 	for slot := range slots {
 		if launchspec.ClaimName(nodePool, intent, slot) == claim {

@@ -22,3 +22,9 @@ func Sooner(c *karpenter.NodeClaim, at time.Time) (*karpenter.NodeClaim, bool) {
 	marked.Annotations = merge(marked.Annotations, map[string]string{key: at.UTC().Format(time.RFC3339)})
 	return marked, true
 }
+
+// Deadline is when the claim's drain ends by force; the zero time is never.
+func Deadline(c *karpenter.NodeClaim) time.Time {
+	at, _ := time.Parse(time.RFC3339, c.Annotations[karpenter.NodeClaimTerminationTimestampAnnotationKey])
+	return at
+}

@@ -191,10 +191,7 @@ func (v View) began() time.Time {
 }
 
 // deadline is when the drain ends by force; zero for never.
-func (v View) deadline() time.Time {
-	at, _ := time.Parse(time.RFC3339, v.Claim.Annotations[karpenter.NodeClaimTerminationTimestampAnnotationKey])
-	return at
-}
+func (v View) deadline() time.Time { return Deadline(v.Claim) }
 
 // graceEnds is when the claim's own terminationGracePeriod ends (B171).
 func (v View) graceEnds() time.Time {

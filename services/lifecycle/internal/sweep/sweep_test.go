@@ -255,7 +255,7 @@ func TestSafe(t *testing.T) {
 			if len(f.Orphans) != test.orphans || len(f.Gone) != test.lost+test.shown {
 				t.Fatalf("%d orphans, %d gone", len(f.Orphans), len(f.Gone))
 			}
-			rest, err := f.Safe()
+			rest, err := f.Safe(&sweep.Breaker{}, noon)
 			if (err == nil) != test.safe {
 				t.Fatalf("got %v", err)
 			}
