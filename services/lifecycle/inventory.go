@@ -14,6 +14,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/blob"
 	"github.com/joist-autoscaler/joist/shared/cluster"
 	"github.com/joist-autoscaler/joist/shared/event"
+	"github.com/joist-autoscaler/joist/shared/fault"
 	"github.com/joist-autoscaler/joist/shared/host"
 	"github.com/joist-autoscaler/joist/shared/karpenter"
 )
@@ -22,12 +23,19 @@ import (
 // that what it calls for is looked at again with the claims read live after the
 // inventory: an instance that it shows was launched for a claim that existed before.
 func (s *Service) listed(ctx context.Context, e event.Envelope, b event.InstancesListed) error {
+	if err := sweep.CheckStart(b.Started, s.Now()); err != nil {
+		return err
+	}
 	if err := s.heed(ctx, b); err != nil {
 		return err
 	}
 	inventory, err := blob.Get[event.Inventory](ctx, s.Blobs, b.Inventory)
 	if err != nil {
 		return fmt.Errorf("reading the inventory: %w", err)
+	}
+	if !inventory.Started.Equal(b.Started) {
+		return fault.F("taking an inventory", fault.Poison, "the message says that it began at %s, and the document at %s",
+			b.Started.Format(time.RFC3339Nano), inventory.Started.Format(time.RFC3339Nano))
 	}
 	s.drift.told(inventory)
 	findings := s.compare(inventory, cluster.Cached[*karpenter.NodeClaim](s.Cache, cluster.NodeClaims))

@@ -5,6 +5,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/joist-autoscaler/joist/services/lifecycle/internal/sweep"
 	"github.com/joist-autoscaler/joist/shared/event"
 	"github.com/joist-autoscaler/joist/shared/fault"
 	"github.com/joist-autoscaler/joist/shared/host"
@@ -40,7 +41,7 @@ func (s *Service) Lanes(gate host.Gate) func(ctx context.Context, e event.Envelo
 		case event.DisruptionProposedType:
 			return proposals.deal(ctx, e, came)
 		}
-		taken := inventories.arrives(e)
+		taken := inventories.arrives(e, came)
 		return turn(ctx, func(ctx context.Context) error {
 			host.Say(ctx, "waited_ms", s.Now().Sub(came).Milliseconds())
 			if inventories.after(taken) {
@@ -65,10 +66,10 @@ type newest struct {
 }
 
 // arrives gives the time at which an inventory was taken, and remembers the newest;
-// of everything else it is zero.
-func (n *newest) arrives(e event.Envelope) (taken time.Time) {
+// of everything else it is zero, and of an inventory that is refused for its time.
+func (n *newest) arrives(e event.Envelope, now time.Time) (taken time.Time) {
 	listed, err := event.As[event.InstancesListed](e)
-	if e.Type != event.InstancesListedType || err != nil {
+	if e.Type != event.InstancesListedType || err != nil || sweep.CheckStart(listed.Started, now) != nil {
 		return time.Time{}
 	}
 	n.mu.Lock()

@@ -86,6 +86,28 @@ func TestLanesPassOverOldInventories(t *testing.T) {
 	}
 }
 
+// An inventory from the future is parked, and makes no other one old: neither those
+// that wait beside it nor those that come later.
+func TestInventoryFromTheFuture(t *testing.T) {
+	s := newSite(t)
+	s.running()
+	future, now := s.inventory(s.now.Add(24*time.Hour)), s.inventory(s.now, listed("i-9", "lost", ""))
+	kinds, _ := s.together(future, now)
+	if diff := cmp.Diff([]fault.Kind{fault.Poison, ""}, kinds); diff != "" {
+		t.Error(diff)
+	}
+	kinds, _ = s.together(s.inventory(s.now.Add(time.Second)))
+	if diff := cmp.Diff([]fault.Kind{""}, kinds); diff != "" {
+		t.Errorf("clocks may disagree: %s", diff)
+	}
+	document, err := event.As[event.InstancesListed](s.inventory(s.now.Add(24 * time.Hour)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	document.Started = s.now
+	s.handle(s.message(document), fault.Poison)
+}
+
 func fact(t *testing.T, body event.Body) event.Envelope {
 	t.Helper()
 	e, err := event.Maker{Service: "test", Cluster: home}.New(time.Now(), body, nil)

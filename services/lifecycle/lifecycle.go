@@ -9,8 +9,8 @@
 //   - A claim is bound to an instance once, by compare-and-swap of its
 //     providerID, and never bound again.
 //   - Absence is not death: a claim goes when EC2 shows its instance terminated,
-//     or when two complete inventories begun well after its launch lack it and
-//     its node is not ready.
+//     or when two complete inventories begun well after its launch, and at least
+//     30 s apart, lack it and its node is not ready.
 //   - What must happen is read off the objects each time (Step); messages only
 //     make it happen sooner.
 package lifecycle

@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/joist-autoscaler/joist/services/lifecycle"
+	"github.com/joist-autoscaler/joist/services/lifecycle/internal/sweep"
 	"github.com/joist-autoscaler/joist/shared/cluster"
 	"github.com/joist-autoscaler/joist/shared/event"
 	"github.com/joist-autoscaler/joist/shared/fault"
@@ -214,7 +215,8 @@ func TestRefusedForNowUntilTheHorizon(t *testing.T) {
 	s := newSite(t)
 	s.launched("one", 1)
 	s.handle(s.message(event.LaunchSettled{Intent: "one", Wanted: 1, Refusals: []event.Refusal{{Code: "denied"}}}), "")
-	for range 10 {
+	// Before that time no inventory proves anything: the first that does begins after it.
+	for last := s.now.Add(sweep.Horizon + sweep.SettleTime); !s.now.After(last); {
 		s.now = s.now.Add(time.Minute)
 		s.handle(s.inventory(s.now), "")
 		s.step()

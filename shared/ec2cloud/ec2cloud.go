@@ -15,7 +15,6 @@ package ec2cloud
 
 import (
 	"context"
-	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/ec2"
@@ -29,7 +28,7 @@ import (
 // Timeout is how long one call may take, retries of the SDK included (B196). A
 // fleet of some hundred instances answers within 20 s; the caller's context may
 // end sooner.
-const Timeout = 4 * time.Minute
+const Timeout = cloud.CallTimeout
 
 const (
 	// page is the most items that a Describe call returns at once.

@@ -111,6 +111,16 @@ func (t Type) Spec() (Spec, error) {
 	return Spec{}, fault.F("reading the type", fault.Poison, "%q is no message type of Joist", string(t))
 }
 
+// Life is how long a message of the type is valid after it was made; 0 for a type that
+// is not in Specs.
+func (t Type) Life() time.Duration {
+	spec, err := t.Spec()
+	if err != nil {
+		return 0
+	}
+	return spec.TTL
+}
+
 // split separates name and major version.
 func (t Type) split() (name string, major int, ok bool) {
 	cut := strings.LastIndex(string(t), ".v")

@@ -8,6 +8,7 @@ import (
 	"github.com/joist-autoscaler/joist/services/launcher"
 	"github.com/joist-autoscaler/joist/services/launcher/internal/batch"
 	"github.com/joist-autoscaler/joist/services/launcher/internal/pace"
+	"github.com/joist-autoscaler/joist/shared/cloud"
 	"github.com/joist-autoscaler/joist/shared/ec2cloud"
 	"github.com/joist-autoscaler/joist/shared/fault"
 	"github.com/joist-autoscaler/joist/shared/host"
@@ -66,7 +67,7 @@ func (w *wiring) wire(p *parts.Parts) (host.Handler, host.Options) {
 		Memory: launcher.NewMemory(launcher.Limits{PerIntent: p.MaxPerIntent, PerMinute: p.MaxPerMinute}),
 	}
 	// A fleet call may take its four minutes (B196), and is described after.
-	return p.Events(launcher.Types, service.Handle), host.Options{Deadline: ec2cloud.Timeout + 15*time.Second, Parallel: parallel}
+	return p.Events(launcher.Types, service.Handle), host.Options{Deadline: cloud.LaunchTimeout, Parallel: parallel}
 }
 
 // told counts how long a cluster's call waited.

@@ -4,6 +4,7 @@
 package shortage
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -19,6 +20,10 @@ import (
 	"github.com/joist-autoscaler/joist/shared/fault"
 	"github.com/joist-autoscaler/joist/shared/scheduling"
 )
+
+// MaxBytes bounds the offerings in the ConfigMap, as JSON: about 2,000. Every batch
+// carries them, and a ConfigMap holds 1 MiB.
+const MaxBytes = 256 << 10
 
 // TTL is how long an offering is left alone (B192).
 const TTL = 3 * time.Minute
@@ -68,7 +73,8 @@ func Add(ctx context.Context, client cluster.Client, namespace string, fresh []s
 	return nil
 }
 
-// merge keeps the latest end for each offering and drops what has passed.
+// merge keeps the latest end for each offering and drops what has passed. Beyond
+// MaxBytes it drops what ends first.
 func merge(old, fresh []scheduling.Unavailable, now time.Time) []scheduling.Unavailable {
 	latest := map[string]scheduling.Unavailable{}
 	for _, u := range slices.Concat(old, fresh) {
@@ -80,8 +86,25 @@ func merge(old, fresh []scheduling.Unavailable, now time.Time) []scheduling.Unav
 	for _, u := range latest {
 		out = append(out, u)
 	}
+	out = bounded(out)
 	slices.SortFunc(out, func(a, b scheduling.Unavailable) int { return strings.Compare(text(a), text(b)) })
 	return out
+}
+
+// bounded gives the offerings that end last, as many as MaxBytes holds.
+func bounded(all []scheduling.Unavailable) []scheduling.Unavailable {
+	slices.SortFunc(all, func(a, b scheduling.Unavailable) int {
+		return cmp.Or(b.Until.Compare(a.Until), strings.Compare(text(a), text(b)))
+	})
+	left := MaxBytes - len("[]")
+	return slices.DeleteFunc(all, func(u scheduling.Unavailable) bool {
+		written, err := json.Marshal(u)
+		if n := len(written) + len(","); err == nil && n <= left {
+			left -= n
+			return false
+		}
+		return true
+	})
 }
 
 // text is what an entry is about, whenever it ends.

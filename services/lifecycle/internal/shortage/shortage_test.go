@@ -1,6 +1,9 @@
 package shortage_test
 
 import (
+	"fmt"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -166,5 +169,43 @@ func TestConflict(t *testing.T) {
 		if !fault.Is(err, fault.Conflict) {
 			t.Errorf("%s: %v, want a conflict, so that the message comes again", verb, err)
 		}
+	}
+}
+
+// However much is blamed, the ConfigMap stays small: what ends first is dropped.
+func TestAddIsBounded(t *testing.T) {
+	server := memcluster.New(memcluster.Options{})
+	add := func(minutes int, fresh ...scheduling.Unavailable) {
+		t.Helper()
+		for i := range fresh {
+			fresh[i].Until = noon.Add(time.Duration(minutes) * time.Minute)
+		}
+		if err := shortage.Add(t.Context(), server, namespace, fresh, noon); err != nil {
+			t.Fatal(err)
+		}
+		object, err := cluster.Get[*corev1.ConfigMap](t.Context(), server, cluster.ConfigMaps, cluster.Key{Namespace: namespace, Name: scheduling.UnavailableName})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if n := len(object.Data[scheduling.UnavailableKey]); n > shortage.MaxBytes {
+			t.Fatalf("%d bytes after offerings until minute %d", n, minutes)
+		}
+	}
+	many := func(prefix string) (out []scheduling.Unavailable) {
+		for i := range 3000 {
+			out = append(out, scheduling.Unavailable{Offering: event.Offering{InstanceType: fmt.Sprintf("%s%d.24xlarge", prefix, i), Zone: "eu-west-1a"}})
+		}
+		return out
+	}
+	add(1, many("old")...)
+	add(2, scheduling.Unavailable{Offering: small})
+	add(3, many("new")...)
+	if got := stored(t, server); len(got) < 1000 || slices.ContainsFunc(got, func(u scheduling.Unavailable) bool { return strings.HasPrefix(u.InstanceType, "old") }) {
+		t.Errorf("of 6,001 offerings %d are kept, and some that end first", len(got))
+	}
+	add(4, scheduling.Unavailable{Offering: large})
+	add(5, scheduling.Unavailable{Offering: event.Offering{InstanceType: strings.Repeat("x", shortage.MaxBytes)}})
+	if got := stored(t, server); !slices.ContainsFunc(got, func(u scheduling.Unavailable) bool { return u.Offering == large }) {
+		t.Error("one offering that fits by itself is dropped for another that does not")
 	}
 }

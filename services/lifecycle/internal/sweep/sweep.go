@@ -5,7 +5,7 @@
 //
 //   - Absence is not death. A launched claim is gone when EC2 shows its instance
 //     terminated, or when two complete inventories, each begun well after the
-//     launch, lack it and its node is not ready.
+//     launch and at least Apart from each other, lack it and its node is not ready.
 //   - A claim whose launch may still be under way is never taken for unlaunched.
 //   - An instance with our tags and no claim is an orphan; nothing is adopted, and
 //     nothing of somebody else's is touched, whatever the inventory shows.
@@ -16,6 +16,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/joist-autoscaler/joist/services/lifecycle/internal/claim"
 	"github.com/joist-autoscaler/joist/services/lifecycle/internal/hook"
 	"github.com/joist-autoscaler/joist/services/lifecycle/internal/phase"
 	"github.com/joist-autoscaler/joist/shared/cloud"
@@ -35,11 +36,27 @@ const (
 	// say anything by leaving an instance out: twice the 30 s that EC2's
 	// descriptions may lag.
 	SettleTime = 60 * time.Second
-	// Horizon is how long after a claim's creation its launch can still happen:
-	// 5 min of requests, 2 min of life of the last, 1 min for the call, and 1 min
-	// for clocks that disagree.
-	Horizon = 9 * time.Minute
+	// Apart is how far apart two inventories must begin to prove an absence together:
+	// as long as EC2's descriptions may lag, so that both do not show one lag.
+	Apart = 30 * time.Second
+	// Skew is how far clocks may disagree.
+	Skew = time.Minute
 )
+
+// Horizon is how long after a claim's creation its launch can still happen: requests
+// are sent for claim.LaunchTimeout, the last one expires after the life of its type, the
+// launcher may begin with it until then, and clocks may disagree.
+var Horizon = claim.LaunchTimeout + event.LaunchRequestedType.Life() + cloud.LaunchTimeout + Skew
+
+// CheckStart refuses, as fault.Poison, an inventory that began later than now by any
+// clock that can be trusted: it would make every inventory after it look old.
+func CheckStart(started, now time.Time) error {
+	if ahead := started.Sub(now); ahead > Skew {
+		return fault.F("taking an inventory", fault.Poison, "it began %s from now", ahead.Round(time.Second)).
+			WithHint("compare the clocks of catalog and lifecycle; find out who sent this message")
+	}
+	return nil
+}
 
 // Bound is a claim and the instance that it has.
 type Bound struct {
@@ -175,7 +192,7 @@ func (f *Findings) claim(c *karpenter.NodeClaim, seen map[string]bool, ready boo
 	switch {
 	case err != nil:
 		f.Absent = append(f.Absent, c)
-	case first.Before(f.Started):
+	case !f.Started.Before(first.Add(Apart)):
 		f.Gone = append(f.Gone, c)
 		if c.Status.ProviderID != "" {
 			f.lost = append(f.lost, c)

@@ -9,7 +9,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	lifeclaim "github.com/joist-autoscaler/joist/services/lifecycle/internal/claim"
 	"github.com/joist-autoscaler/joist/services/lifecycle/internal/sweep"
+	"github.com/joist-autoscaler/joist/shared/cloud"
 	"github.com/joist-autoscaler/joist/shared/event"
 	"github.com/joist-autoscaler/joist/shared/fault"
 	"github.com/joist-autoscaler/joist/shared/karpenter"
@@ -136,6 +138,8 @@ func TestCompare(t *testing.T) {
 
 		{"absent for the first time", claim("a"), nil, false, found{Absent: one}},
 		{"absent for the second time", claim("a", absentSince(noon.Add(-time.Minute))), nil, false, found{Gone: one}},
+		{"absent twice within one lag of EC2's", claim("a", absentSince(noon.Add(-sweep.Apart+1))), nil, false, found{}},
+		{"absent twice, just far enough apart", claim("a", absentSince(noon.Add(-sweep.Apart))), nil, false, found{Gone: one}},
 		{"absent in the same inventory twice", claim("a", absentSince(noon)), nil, false, found{}},
 		{"absent, by a mark that cannot be read", claim("a", annotated(sweep.AbsentAnnotation, "x")), nil, false, found{Absent: one}},
 		{"absent, but its node is ready", claim("a", absentSince(noon.Add(-time.Minute))), nil, true, found{}},
@@ -272,5 +276,20 @@ func TestSafe(t *testing.T) {
 				t.Errorf("the error does not help: %v", err)
 			}
 		})
+	}
+}
+
+// A claim that goes is let go only when its last request can launch nothing any more:
+// the request is sent at the end of the time for launches, the launcher begins with it
+// just before it expires, and takes all the time that it has.
+func TestHorizonOutlastsTheLastLaunch(t *testing.T) {
+	sent := lifeclaim.LaunchTimeout
+	expires := sent + event.LaunchRequestedType.Life()
+	launched := expires + cloud.LaunchTimeout
+	if event.LaunchRequestedType.Life() <= 0 || sweep.Horizon < launched+sweep.Skew {
+		t.Errorf("claims are let go %s after their creation, and launched until %s after it", sweep.Horizon, launched)
+	}
+	if sweep.Apart < 30*time.Second {
+		t.Errorf("two inventories %s apart may show one lag of EC2's descriptions", sweep.Apart)
 	}
 }
