@@ -140,6 +140,7 @@ func TestRefused(t *testing.T) {
 		{"a port", append(slices.Clone(needed), "controller.metrics.port=80800"), []string{"port"}},
 		{"replicas", append(slices.Clone(needed), "replicas=-1"), []string{"replicas"}},
 		{"a share", append(slices.Clone(needed), "settings.maxNodeShare=2"), []string{"maxNodeShare"}},
+		{"Pod Identity on Fargate", append(slices.Clone(needed), `nodeSelector.eks\.amazonaws\.com/compute-type=fargate`), []string{"watcher would run on Fargate without credentials", "oidcProvider", "lifecycle would"}},
 		{"a digest", append(slices.Clone(needed), "watcher.image.digest=latest"), []string{"digest"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -72,6 +72,7 @@
 {{- toYaml (concat $variables $given) }}
 {{- end }}
 
+{{- /* Where nothing is said, requests alone: a pod without any is evicted first, and a limit that is too low kills. */}}
 {{- define "joist.resources" -}}
-{{- toYaml ((index .root.Values .service).resources | default .root.Values.controller.resources | default dict) }}
+{{- toYaml ((index .root.Values .service).resources | default .root.Values.controller.resources | default (dict "requests" (dict "cpu" "100m" "memory" "768Mi"))) }}
 {{- end }}

@@ -63,6 +63,12 @@ WARNING: nothing reads these values; look for typing errors:
 {{- if .Values.hostNetwork }}
 {{- $advice = append $advice "hostNetwork: the restricted pod security standard forbids it, and two services of a node cannot have the same ports" }}
 {{- end }}
+{{- if and .Values.hostNetwork .Values.networkPolicy.enabled }}
+{{- $advice = append $advice "networkPolicy: it does not apply to pods with hostNetwork" }}
+{{- end }}
+{{- if and .Values.networkPolicy.enabled .Values.serviceMonitor.enabled (not .Values.networkPolicy.metricsFrom) }}
+{{- $advice = append $advice "networkPolicy.metricsFrom is empty, so that Prometheus cannot read /metrics. Try: a namespaceSelector of the namespace that it runs in" }}
+{{- end }}
 {{- if and .Values.serviceMonitor.enabled (not ($kinds.Has "monitoring.coreos.com/v1")) }}
 {{- $advice = append $advice "serviceMonitor: the cluster knows no ServiceMonitors, so none is made. Try: install the Prometheus operator, then upgrade this release" }}
 {{- end }}

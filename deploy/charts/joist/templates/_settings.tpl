@@ -72,6 +72,13 @@
 {{- if not (include "joist.repository" .) }}
 {{- $missing = append $missing "controller.image.repository is empty, and no images of Joist are published yet. Try: build them (deploy/README.md says how), then --set controller.image.repository=<where they are>" }}
 {{- end }}
+{{- $compute := get .Values.nodeSelector "eks.amazonaws.com/compute-type" }}
+{{- range list "watcher" "lifecycle" }}
+{{- $annotations := merge (dict) (index $.Values .).serviceAccount.annotations $.Values.serviceAccount.annotations }}
+{{- if and (eq $compute "fargate") $.Values.serviceAccount.create (not (hasKey $annotations "eks.amazonaws.com/role-arn")) }}
+{{- $missing = append $missing (printf "%s would run on Fargate without credentials: EKS Pod Identity does not work there. Try: deploy the CDK app with oidcProvider, then --set %s.serviceAccount.annotations.\"eks\\.amazonaws\\.com/role-arn\"=<its role>" . .) }}
+{{- end }}
+{{- end }}
 {{- $lease := .Values.settings.leaderElection }}
 {{- $at := list }}
 {{- range (lookup "coordination.k8s.io/v1" "Lease" "" "").items }}
