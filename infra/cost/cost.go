@@ -20,6 +20,9 @@ type Load struct {
 	Instances float64
 }
 
+// idle reports whether no pod is planned and no node is launched, ended or interrupted.
+func (l Load) idle() bool { return l.Launched+l.Batches+l.Notices+l.Nodes == 0 }
+
 // The loads that the documentation tells of.
 var (
 	// AtRest is a cluster in which nothing happens: no pod waits, and no node is Joist's.
@@ -138,6 +141,9 @@ func alarms(of board.Cluster) float64 {
 // values at most seenValues are seen in a month, lifecycle among the services.
 func series(l Load, inside bool) float64 {
 	const seenValues = 6
+	if l.idle() {
+		return idleSeries(inside)
+	}
 	count := 0.0
 	for _, m := range telemetry.Catalogue {
 		if m.CloudWatch == nil || m.Inside() != inside {
@@ -152,10 +158,6 @@ func series(l Load, inside bool) float64 {
 			}
 		}
 		count += sets
-	}
-	if l.Launched == 0 {
-		// At rest nothing is launched, refused or noticed; what every message has is sent.
-		count /= 2
 	}
 	return count
 }

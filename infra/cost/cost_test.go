@@ -4,12 +4,14 @@ import (
 	"flag"
 	"math"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/joist-autoscaler/joist/infra/cost"
+	"github.com/joist-autoscaler/joist/shared/telemetry"
 	"github.com/joist-autoscaler/joist/shared/telemetry/board"
 	"github.com/joist-autoscaler/joist/shared/topology"
 )
@@ -27,7 +29,16 @@ func plan(t *testing.T) topology.Plan {
 
 // The README's table is the estimate's.
 func TestReadme(t *testing.T) {
-	const file, begin, end = "../README.md", "<!-- begin cost -->\n", "<!-- end cost -->"
+	held(t, "cost", cost.Table(plan(t), cost.AtRest, cost.Busy))
+}
+
+// The README's table of pods is the estimate's.
+func TestReadmeOfPods(t *testing.T) { held(t, "pods", cost.PodTable()) }
+
+// held compares a table of the README with an estimate.
+func held(t *testing.T, name, table string) {
+	t.Helper()
+	file, begin, end := "../README.md", "<!-- begin "+name+" -->\n", "<!-- end "+name+" -->"
 	raw, err := os.ReadFile(file)
 	if err != nil {
 		t.Fatal(err)
@@ -37,7 +48,6 @@ func TestReadme(t *testing.T) {
 	if !ok || !closed {
 		t.Fatalf("%s has no place for the table", file)
 	}
-	table := cost.Table(plan(t), cost.AtRest, cost.Busy)
 	if *update {
 		if err := os.WriteFile(file, []byte(before+begin+table+end+after), 0o644); err != nil {
 			t.Fatal(err)
@@ -109,6 +119,27 @@ func TestInsideCosts(t *testing.T) {
 		}
 		if diff := cmp.Diff([]string{"CloudWatch Logs, GB written", "CloudWatch Logs, GB in a month", "CloudWatch custom metrics", "CloudWatch alarms, by metric"}, more); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", l.Name, diff)
+		}
+	}
+}
+
+// A cluster at rest sends what the catalogue of metrics has, and less than a busy one.
+func TestIdleMetricsAreOfTheCatalogue(t *testing.T) {
+	for _, name := range cost.IdleNames() {
+		i := slices.IndexFunc(telemetry.Catalogue, func(m telemetry.Metric) bool { return m.Name == name })
+		if i < 0 || telemetry.Catalogue[i].CloudWatch == nil {
+			t.Errorf("%s is no metric that CloudWatch gets", name)
+		}
+	}
+}
+
+// Fargate adds a quarter of a GiB and rounds up to a size that it has.
+func TestFargate(t *testing.T) {
+	for _, test := range []struct{ cores, memory, billedCores, billedMemory float64 }{
+		{0.1, 0.25, 0.25, 0.5}, {0.1, 0.5, 0.25, 1}, {0.25, 1.75, 0.25, 2}, {0.25, 1.8, 0.5, 3}, {1, 1, 1, 2}, {1, 7.9, 2, 9},
+	} {
+		if cores, memory := cost.Fargate(test.cores, test.memory); cores != test.billedCores || memory != test.billedMemory {
+			t.Errorf("%v cores and %v GiB are billed as %v and %v, want %v and %v", test.cores, test.memory, cores, memory, test.billedCores, test.billedMemory)
 		}
 	}
 }

@@ -13,7 +13,7 @@ type Price struct {
 
 // PricesOf are the region of Prices, and the day on which they were looked up. AWS's
 // pages fill their tables in as they are shown, so that each figure was compared with
-// what somebody else has written down from them. One was not found and says so.
+// what somebody else has written down from them. Those that were not found say so.
 const PricesOf = "us-east-1, 2026-11-22"
 
 // AWS's pages.
@@ -22,6 +22,8 @@ const (
 	ofEventBridge = "https://aws.amazon.com/eventbridge/pricing/"
 	ofLambda      = "https://aws.amazon.com/lambda/pricing/"
 	ofS3          = "https://aws.amazon.com/s3/pricing/"
+	ofFargate     = "https://aws.amazon.com/fargate/pricing/"
+	ofEC2         = "https://aws.amazon.com/ec2/pricing/on-demand/"
 	ofCloudWatch  = "https://aws.amazon.com/cloudwatch/pricing/"
 )
 
@@ -35,26 +37,30 @@ const (
 	cloudWatchAccount = "https://www.factualminds.com/blog/amazon-cloudwatch-pricing-metrics-logs-alarms-dashboards/, June 2026"
 	metricAccount     = "https://signoz.io/guides/cloudwatch-pricing, February 2026"
 	alarmAccount      = "https://c3x.dev/resources/aws/aws_cloudwatch_metric_alarm, without a date"
+	fargateAccount    = "https://www.wring.co/blog/aws-fargate-pricing-guide, March 2026"
 	remembered        = "nowhere: as remembered"
 )
 
 // Prices without free tiers, and without discounts for much use.
 var (
-	sqsRequest = Price{"SQS requests, standard queues", 1e6, 0.40, ofSQS, sqsAccount}
-	busEvent   = Price{"EventBridge custom events", 1e6, 1.00, ofEventBridge, eventsAccount}
-	archiveGB  = Price{"EventBridge archive, GB written", 1, 0.10, ofEventBridge, eventsAccount}
-	archivedGB = Price{"EventBridge archive, GB in a month", 1, 0.023, ofEventBridge, eventsAccount}
-	tick       = Price{"EventBridge Scheduler invocations", 1e6, 1.00, ofEventBridge, eventsAccount}
-	invocation = Price{"Lambda requests", 1e6, 0.20, ofLambda, lambdaAccount}
-	gigaSecond = Price{"Lambda GB-seconds, arm64", 1, 0.0000133334, ofLambda, lambdaAccount}
-	s3Write    = Price{"S3 PUT and LIST requests", 1e3, 0.005, ofS3, s3Account}
-	s3Read     = Price{"S3 GET and HEAD requests", 1e3, 0.0004, ofS3, s3Account}
-	s3GB       = Price{"S3 storage, GB in a month", 1, 0.023, ofS3, storageAccount}
-	logGB      = Price{"CloudWatch Logs, GB written", 1, 0.50, ofCloudWatch, cloudWatchAccount}
-	loggedGB   = Price{"CloudWatch Logs, GB in a month", 1, 0.03, ofCloudWatch, remembered}
-	metric     = Price{"CloudWatch custom metrics", 1, 0.30, ofCloudWatch, metricAccount}
-	alarm      = Price{"CloudWatch alarms, by metric", 1, 0.10, ofCloudWatch, alarmAccount}
-	dashboard  = Price{"CloudWatch dashboards", 1, 3.00, ofCloudWatch, cloudWatchAccount}
+	sqsRequest  = Price{"SQS requests, standard queues", 1e6, 0.40, ofSQS, sqsAccount}
+	busEvent    = Price{"EventBridge custom events", 1e6, 1.00, ofEventBridge, eventsAccount}
+	archiveGB   = Price{"EventBridge archive, GB written", 1, 0.10, ofEventBridge, eventsAccount}
+	archivedGB  = Price{"EventBridge archive, GB in a month", 1, 0.023, ofEventBridge, eventsAccount}
+	tick        = Price{"EventBridge Scheduler invocations", 1e6, 1.00, ofEventBridge, eventsAccount}
+	invocation  = Price{"Lambda requests", 1e6, 0.20, ofLambda, lambdaAccount}
+	gigaSecond  = Price{"Lambda GB-seconds, arm64", 1, 0.0000133334, ofLambda, lambdaAccount}
+	s3Write     = Price{"S3 PUT and LIST requests", 1e3, 0.005, ofS3, s3Account}
+	s3Read      = Price{"S3 GET and HEAD requests", 1e3, 0.0004, ofS3, s3Account}
+	s3GB        = Price{"S3 storage, GB in a month", 1, 0.023, ofS3, storageAccount}
+	logGB       = Price{"CloudWatch Logs, GB written", 1, 0.50, ofCloudWatch, cloudWatchAccount}
+	loggedGB    = Price{"CloudWatch Logs, GB in a month", 1, 0.03, ofCloudWatch, remembered}
+	metric      = Price{"CloudWatch custom metrics", 1, 0.30, ofCloudWatch, metricAccount}
+	alarm       = Price{"CloudWatch alarms, by metric", 1, 0.10, ofCloudWatch, alarmAccount}
+	fargateCore = Price{"Fargate, core-hours of Linux on x86", 1, 0.04048, ofFargate, fargateAccount}
+	fargateGB   = Price{"Fargate, GB-hours of Linux on x86", 1, 0.004445, ofFargate, fargateAccount}
+	smallNode   = Price{"EC2, hours of t4g.small", 1, 0.0168, ofEC2, remembered}
+	dashboard   = Price{"CloudWatch dashboards", 1, 3.00, ofCloudWatch, cloudWatchAccount}
 )
 
 // Line is one line of a bill.

@@ -1,0 +1,10 @@
+package cost
+
+// IdleNames are the metrics of a cluster at rest.
+func IdleNames() []string {
+	var names []string
+	for _, m := range idleMetrics {
+		names = append(names, m.name)
+	}
+	return names
+}
