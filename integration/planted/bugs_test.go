@@ -196,4 +196,16 @@ var bugs = []bug{{
 	to: `	if old != nil && pod != nil && old.Spec.NodeName != "" && pod.Spec.NodeName == "" { pod = pod.DeepCopy(); pod.Spec.NodeName = old.Spec.NodeName }
 	s.current = false
 	s.starts.see(old, pod)`,
+}, {
+	// A trimmed object has no version, so two of them always have the same.
+	name: "relist-by-version", promise: "a batch holds no pod that runs",
+	file: "shared/cluster/store.go",
+	from: `	for _, object := range list {
+		s.put(object)
+	}`,
+	to: `	for _, object := range list {
+		if old := s.objects[KeyOf(object)]; old == nil || old.GetResourceVersion() != object.GetResourceVersion() || old.GetUID() != object.GetUID() {
+			s.put(object)
+		}
+	}`,
 }}

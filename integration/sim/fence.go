@@ -3,6 +3,7 @@ package sim
 import (
 	"context"
 	"encoding/json"
+	"time"
 
 	"github.com/klauspost/compress/zstd"
 	corev1 "k8s.io/api/core/v1"
@@ -29,7 +30,8 @@ type outbox struct {
 }
 
 // look: a batch knows every claim of the plan before it that is still there.
-// Otherwise two plans would be made from the same free capacity.
+// Otherwise two plans would be made from the same free capacity. And it holds no pod
+// that runs: nodes would be launched for it.
 func (f *fence) look(c *checker, claims []*karpenter.NodeClaim) {
 	var now outbox
 	key := cluster.Key{Namespace: embedded.Namespace, Name: "joist-outbox"}
@@ -58,6 +60,12 @@ func (f *fence) knows(c *checker, now outbox, claims []*karpenter.NodeClaim) {
 				Claim string `json:"claim"`
 			} `json:"nodes"`
 		} `json:"snapshot"`
+		Pending []struct {
+			Pods []struct {
+				UID  string `json:"uid"`
+				Node string `json:"node"`
+			} `json:"pods"`
+		} `json:"pending"`
 	}
 	if !c.document("batches/"+now.Batch.Digest, &batch) {
 		return
@@ -75,6 +83,31 @@ func (f *fence) knows(c *checker, now outbox, claims []*karpenter.NodeClaim) {
 			c.violate("a batch knows the claims before it", "batch %d was built without %s", now.Seq, name)
 		}
 	}
+	pending := map[string]bool{}
+	for _, class := range batch.Pending {
+		for _, pod := range class.Pods {
+			pending[pod.UID] = pod.Node == ""
+		}
+	}
+	for key, pod := range c.guard.pods {
+		if since := boundSince(pod); pending[string(pod.UID)] && !since.IsZero() && c.world.Now().Sub(since) > watchLag {
+			c.violate("a batch holds no pod that runs", "batch %d holds %s, which is on %s since %s", now.Seq, key, pod.Spec.NodeName, since.Format("15:04:05"))
+		}
+	}
+}
+
+// watchLag bounds how much older than the API server the view of a new batch may be:
+// watches hang for at most 75 s, and a process pauses for at most 100 s.
+const watchLag = 5 * time.Minute
+
+// boundSince is when a pod was bound to its node; zero while it is on none.
+func boundSince(pod *corev1.Pod) time.Time {
+	for _, c := range pod.Status.Conditions {
+		if c.Type == corev1.PodScheduled && c.Status == corev1.ConditionTrue && pod.Spec.NodeName != "" {
+			return c.LastTransitionTime.Time
+		}
+	}
+	return time.Time{}
 }
 
 // document reads a document out of the store, in the checker's own way.

@@ -51,7 +51,7 @@ func conforms(t *testing.T, client *kubecluster.Client, admin kubernetes.Interfa
 		return clustertest.Subject{
 			Client:    client,
 			Namespace: namespace(t, admin, fmt.Sprintf("suite-%d", opened.Add(1))),
-			NewCache:  func(t *testing.T) cluster.Feed { return watching(t, client) },
+			NewCache:  func(t *testing.T, trim cluster.Trims) cluster.Feed { return watching(t, client, trim) },
 			Wait:      pause,
 			Features:  clustertest.Features{Custom: true, Budgets: true},
 		}
@@ -60,7 +60,7 @@ func conforms(t *testing.T, client *kubecluster.Client, admin kubernetes.Interfa
 
 // tellsChanges waits on nothing but the cache's own word.
 func tellsChanges(t *testing.T, client *kubecluster.Client) {
-	cache := watching(t, client)
+	cache := watching(t, client, nil)
 	until := func(what string, holds func() bool) {
 		t.Helper()
 		for !holds() {
@@ -178,10 +178,10 @@ func namespace(t *testing.T, admin kubernetes.Interface, name string) string {
 	return ""
 }
 
-// watching opens a cache that runs until the test ends.
-func watching(t *testing.T, client *kubecluster.Client) *kubecluster.Cache {
+// watching opens a cache that trims objects with the functions and runs until the test ends.
+func watching(t *testing.T, client *kubecluster.Client, trim cluster.Trims) *kubecluster.Cache {
 	t.Helper()
-	cache, err := client.NewCache(kubecluster.CacheOptions{})
+	cache, err := client.NewCache(kubecluster.CacheOptions{Trim: trim})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -36,7 +36,7 @@ func run(t *testing.T) *live {
 	l := &live{site: s, changed: make(chan struct{}, 1), sent: make(chan time.Time, 1)}
 	s.planner.t, s.disruption.t, s.catalog.t = t, t, t
 	s.planner.seen = func() { l.sent <- time.Now() }
-	s.cache = s.NewCache(memcluster.CacheOptions{})
+	s.cache = s.NewCache(memcluster.CacheOptions{Trim: watcher.Trims()})
 	s.now = time.Now()
 	s.publish(s.now)
 	s.svc = watcher.New(watcher.Config{

@@ -80,7 +80,7 @@ func newSite(t *testing.T) *site {
 	clock := func() time.Time { return s.now }
 	s.Server = memcluster.New(memcluster.Options{Now: clock})
 	s.blobs = memblob.New(memblob.Options{Now: clock})
-	s.cache = s.NewCache(memcluster.CacheOptions{})
+	s.cache = s.NewCache(memcluster.CacheOptions{Trim: watcher.Trims()})
 	s.publish(s.now)
 	s.restart("pod-1")
 	return s

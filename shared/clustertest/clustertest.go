@@ -8,6 +8,7 @@ package clustertest
 
 import (
 	"context"
+	"strings"
 	"testing"
 	"time"
 
@@ -16,14 +17,18 @@ import (
 
 	"github.com/joist-autoscaler/joist/shared/cluster"
 	"github.com/joist-autoscaler/joist/shared/fault"
+	"github.com/joist-autoscaler/joist/shared/podspec"
 )
 
 // Subject is an implementation under test.
 type Subject struct {
 	Client cluster.Client
-	// NewCache opens a cache of all kinds, or of those that exist. It lives as
-	// long as the test.
-	NewCache func(t *testing.T) cluster.Feed
+	// NewCache opens a cache of all kinds, or of those that exist, which trims objects
+	// with the functions. It lives as long as the test.
+	NewCache func(t *testing.T, trim cluster.Trims) cluster.Feed
+	// Break ends a cache's watch of a kind, so that the cache lists the kind again and
+	// never gets the events that were on their way. Nil skips what needs it.
+	Break func(cache cluster.Feed, kind cluster.Kind)
 	// Namespace exists, and is this behaviour's own.
 	Namespace string
 	// Wait lets the world go on for a little while: time in a model, a short
@@ -42,7 +47,8 @@ type Features struct {
 	Budgets bool
 }
 
-// Run proves every behaviour.
+// Run proves every behaviour; those of caches twice: with whole objects, and with objects
+// that are trimmed as the watcher's cache trims them.
 func Run(t *testing.T, open func(t *testing.T) Subject) {
 	behaviours := []struct {
 		name   string
@@ -81,6 +87,8 @@ func Run(t *testing.T, open func(t *testing.T) Subject) {
 		{"caches hold what was there", cacheLists, false},
 		{"caches are apart", cachesApart, false},
 		{"caches find by node", cacheFinds, false},
+		{"caches learn of nodes", cacheLearnsNodes, false},
+		{"caches learn from a list what a broken watch lost", cacheRelists, false},
 		{"caches tell what changed, once", cacheTells, false},
 		{"what a cache tells is what it shows", cacheTellsAll, false},
 		{"events are taken", events, false},
@@ -94,6 +102,12 @@ func Run(t *testing.T, open func(t *testing.T) Subject) {
 			}
 			b.prove(&suite{T: t, Subject: s})
 		})
+		if !strings.HasPrefix(b.name, "caches") {
+			continue
+		}
+		t.Run(b.name+", trimmed", func(t *testing.T) {
+			b.prove(&suite{T: t, Subject: open(t), trim: podspec.Trims()})
+		})
 	}
 }
 
@@ -101,6 +115,8 @@ func Run(t *testing.T, open func(t *testing.T) Subject) {
 type suite struct {
 	*testing.T
 	Subject
+	// trim is what the behaviour's caches trim with.
+	trim cluster.Trims
 }
 
 func (s *suite) ctx() context.Context { return s.Context() }

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/joist-autoscaler/joist/shared/cluster"
 )
@@ -110,7 +111,7 @@ func anything(cluster.Object) bool { return true }
 
 func (s *suite) newCache() cluster.Feed {
 	s.Helper()
-	cache := s.NewCache(s.T)
+	cache := s.NewCache(s.T, s.trim)
 	s.eventually("the cache is synced", cache.Synced)
 	return cache
 }
@@ -161,6 +162,59 @@ func cacheLearns(s *suite) {
 		_, ok := cache.Get(cluster.ConfigMaps, s.key("a"))
 		return !ok
 	})
+}
+
+// node creates a node.
+func (s *suite) node() *corev1.Node {
+	s.Helper()
+	return create(s, &corev1.Node{ObjectMeta: s.global("n")})
+}
+
+// taint makes a taint the only one of a node.
+func (s *suite) taint(node *corev1.Node, key string) *corev1.Node {
+	s.Helper()
+	node.Spec.Taints = []corev1.Taint{{Key: key, Effect: corev1.TaintEffectNoSchedule}}
+	return update(s, node)
+}
+
+func tainted(key string) func(cluster.Object) bool {
+	return func(o cluster.Object) bool {
+		return slices.ContainsFunc(o.(*corev1.Node).Spec.Taints, func(t corev1.Taint) bool { return t.Key == key })
+	}
+}
+
+func cacheLearnsNodes(s *suite) {
+	cache := s.newCache()
+	node := s.node()
+	key := cluster.KeyOf(node)
+	s.cached(cache, cluster.Nodes, key, anything)
+	node = s.taint(node, "example.com/a")
+	s.cached(cache, cluster.Nodes, key, tainted("example.com/a"))
+	node.Status.Capacity = corev1.ResourceList{corev1.ResourcePods: resource.MustParse("7")}
+	updateStatus(s, node)
+	s.cached(cache, cluster.Nodes, key, func(o cluster.Object) bool {
+		pods := o.(*corev1.Node).Status.Capacity[corev1.ResourcePods]
+		return pods.Value() == 7
+	})
+}
+
+// cacheRelists changes a node, breaks the watch before the change arrives, and finds the
+// change in what the next list shows.
+func cacheRelists(s *suite) {
+	if s.Break == nil {
+		s.Skip("the subject cannot break a watch")
+	}
+	cache := s.newCache()
+	node := s.node()
+	key := cluster.KeyOf(node)
+	s.cached(cache, cluster.Nodes, key, anything)
+	cache.Drain(cluster.Nodes)
+	s.taint(node, "example.com/a")
+	s.Break(cache, cluster.Nodes)
+	s.cached(cache, cluster.Nodes, key, tainted("example.com/a"))
+	if changed := cache.Drain(cluster.Nodes); !changed.All && !slices.Contains(changed.Keys, key) {
+		s.Errorf("the change of the node is not among %+v", changed)
+	}
 }
 
 func cachesApart(s *suite) {

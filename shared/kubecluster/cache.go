@@ -25,16 +25,15 @@ type CacheOptions struct {
 	// ConfigMaps costs memory and a right that nobody should need.
 	Namespaces map[cluster.Kind]string
 	// Trim takes off the objects of a kind what this process never reads, before
-	// they are kept: it changes the object that it is given, and finds nothing to
-	// do when it gets it again. Managed fields go in any case. A trimmed object has
+	// they are kept. Managed fields go in any case. A trimmed object has
 	// no resourceVersion, and a change of what was taken off is none.
-	Trim map[cluster.Kind]func(cluster.Object)
+	Trim cluster.Trims
 }
 
 // Cache implements cluster.Feed with one watch for each kind. Watches that
 // break are begun anew for as long as it runs.
 type Cache struct {
-	shelves    map[cluster.Kind]*shelf
+	shelves    map[cluster.Kind]shelf
 	reflectors []*cache.Reflector
 	changed    chan struct{}
 
@@ -59,7 +58,7 @@ func (c *Client) NewCache(o CacheOptions) (*Cache, error) {
 		o.Kinds = cluster.Kinds
 	}
 	out := &Cache{
-		shelves:  map[cluster.Kind]*shelf{},
+		shelves:  map[cluster.Kind]shelf{},
 		changed:  make(chan struct{}, 1),
 		problems: map[asked]error{},
 	}
@@ -67,7 +66,7 @@ func (c *Client) NewCache(o CacheOptions) (*Cache, error) {
 		if c.groups[groupVersion(kind)] == nil {
 			return nil, fault.F("watching "+kind.Resource, fault.Bug, "the kind is not in cluster.Kinds")
 		}
-		shelf := newShelf(kind, o.Trim[kind], out.notify)
+		shelf := shelf{cluster.NewStore(kind, o.Trim[kind]), out.notify}
 		out.shelves[kind] = shelf
 		source := out.noting(kind, c.listWatch(kind, o.Namespaces[kind], shelf))
 		reflector := cache.NewReflectorWithOptions(source, kind.New(), shelf, cache.ReflectorOptions{Name: kind.Resource})
@@ -78,7 +77,7 @@ func (c *Client) NewCache(o CacheOptions) (*Cache, error) {
 }
 
 // listWatch lists and watches a kind.
-func (c *Client) listWatch(kind cluster.Kind, namespace string, shelf *shelf) *cache.ListWatch {
+func (c *Client) listWatch(kind cluster.Kind, namespace string, shelf shelf) *cache.ListWatch {
 	client := c.groups[groupVersion(kind)]
 	return &cache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
@@ -97,7 +96,7 @@ func (c *Client) listWatch(kind cluster.Kind, namespace string, shelf *shelf) *c
 			}
 			// The next page comes when this one is small already.
 			return list, meta.EachListItem(list, func(item runtime.Object) error {
-				shelf.lighten(item.(cluster.Object))
+				shelf.Trim(item.(cluster.Object))
 				return nil
 			})
 		},
@@ -159,7 +158,7 @@ func (c *Cache) notify() {
 // Synced implements cluster.Cache.
 func (c *Cache) Synced() bool {
 	for _, shelf := range c.shelves {
-		if !shelf.ready() {
+		if !shelf.Synced() {
 			return false
 		}
 	}
@@ -176,7 +175,7 @@ func (c *Cache) Problem() error {
 	})
 	var problems []error
 	for _, what := range order {
-		if err := c.problems[what]; !c.shelves[what.kind].ready() || fault.Is(err, fault.Denied) {
+		if err := c.problems[what]; !c.shelves[what.kind].Synced() || fault.Is(err, fault.Denied) {
 			problems = append(problems, err)
 		}
 	}
@@ -186,7 +185,7 @@ func (c *Cache) Problem() error {
 // List implements cluster.Cache.
 func (c *Cache) List(kind cluster.Kind) []cluster.Object {
 	if shelf, ok := c.shelves[kind]; ok {
-		return shelf.list()
+		return shelf.List()
 	}
 	return nil
 }
@@ -194,7 +193,7 @@ func (c *Cache) List(kind cluster.Kind) []cluster.Object {
 // ListBy implements cluster.Cache.
 func (c *Cache) ListBy(kind cluster.Kind, index cluster.Index, value string) []cluster.Object {
 	if shelf, ok := c.shelves[kind]; ok {
-		return shelf.listBy(index, value)
+		return shelf.ListBy(index, value)
 	}
 	return nil
 }
@@ -202,7 +201,7 @@ func (c *Cache) ListBy(kind cluster.Kind, index cluster.Index, value string) []c
 // Get implements cluster.Cache.
 func (c *Cache) Get(kind cluster.Kind, key cluster.Key) (cluster.Object, bool) {
 	if shelf, ok := c.shelves[kind]; ok {
-		return shelf.get(key)
+		return shelf.Get(key)
 	}
 	return nil, false
 }
@@ -210,7 +209,7 @@ func (c *Cache) Get(kind cluster.Kind, key cluster.Key) (cluster.Object, bool) {
 // Drain implements cluster.Feed. Of a kind that is not watched nothing changes.
 func (c *Cache) Drain(kind cluster.Kind) cluster.Changed {
 	if shelf, ok := c.shelves[kind]; ok {
-		return shelf.drain()
+		return shelf.Drain()
 	}
 	return cluster.Changed{}
 }

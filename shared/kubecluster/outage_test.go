@@ -27,6 +27,7 @@ import (
 
 	"github.com/joist-autoscaler/joist/shared/cluster"
 	"github.com/joist-autoscaler/joist/shared/kubecluster"
+	"github.com/joist-autoscaler/joist/shared/podspec"
 )
 
 // told is one event of a pod.
@@ -322,24 +323,26 @@ func TestWatchesComeBack(t *testing.T) {
 		{"connections that break", during(hangUp), true},
 	} {
 		for _, streams := range []bool{true, false} {
-			t.Run(fmt.Sprintf("%s, lists streamed %t", c.name, streams), func(t *testing.T) {
-				synctest.Test(t, func(t *testing.T) {
-					server := newAPIServer(streams)
-					comeBack(t, server, c.breaks, c.expires)
-					if strings.HasPrefix(c.name, "410") && server.refused == 0 {
-						t.Error("no watch was refused with 410")
-					}
+			for _, trimmed := range []bool{true, false} {
+				t.Run(fmt.Sprintf("%s, lists streamed %t, objects trimmed %t", c.name, streams, trimmed), func(t *testing.T) {
+					synctest.Test(t, func(t *testing.T) {
+						server := newAPIServer(streams)
+						comeBack(t, server, trimmed, c.breaks, c.expires)
+						if strings.HasPrefix(c.name, "410") && server.refused == 0 {
+							t.Error("no watch was refused with 410")
+						}
+					})
 				})
-			})
+			}
 		}
 	}
 }
 
-func comeBack(t *testing.T, server *apiServer, breaks func(*apiServer), expires bool) {
+func comeBack(t *testing.T, server *apiServer, trimmed bool, breaks func(*apiServer), expires bool) {
 	for _, name := range []string{"a", "b", "c"} {
 		server.put(name, "1", "")
 	}
-	cache := watching(t, server)
+	cache := watching(t, server, trimmed)
 	f := &follower{cache: cache, pods: map[string]string{}}
 	until := func(limit time.Duration, want map[string]string) {
 		t.Helper()
@@ -388,8 +391,9 @@ func comeBack(t *testing.T, server *apiServer, breaks func(*apiServer), expires 
 	until(time.Second, map[string]string{"a": "1 on n", "c": "2 on ", "d": "1 on ", "e": "1 on "})
 }
 
-// watching runs a cache of pods before the server, in memory.
-func watching(t *testing.T, server *apiServer) *kubecluster.Cache {
+// watching runs a cache of pods before the server, in memory. If trimmed is true, the
+// cache trims pods as the watcher's does.
+func watching(t *testing.T, server *apiServer, trimmed bool) *kubecluster.Cache {
 	t.Helper()
 	network := &pipes{open: make(chan net.Conn), done: make(chan struct{})}
 	served := &http.Server{Handler: server, ReadHeaderTimeout: time.Minute}
@@ -398,7 +402,11 @@ func watching(t *testing.T, server *apiServer) *kubecluster.Cache {
 	if err != nil {
 		t.Fatal(err)
 	}
-	cache, err := client.NewCache(kubecluster.CacheOptions{Kinds: []cluster.Kind{cluster.Pods}})
+	options := kubecluster.CacheOptions{Kinds: []cluster.Kind{cluster.Pods}}
+	if trimmed {
+		options.Trim = podspec.Trims()
+	}
+	cache, err := client.NewCache(options)
 	if err != nil {
 		t.Fatal(err)
 	}

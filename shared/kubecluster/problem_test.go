@@ -35,8 +35,8 @@ func TestProblem(t *testing.T) {
 		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			kept := newShelf(cluster.VolumeClaims, nil, func() {})
-			cache := &Cache{shelves: map[cluster.Kind]*shelf{cluster.VolumeClaims: kept}, problems: map[asked]error{}}
+			kept := shelf{cluster.NewStore(cluster.VolumeClaims, nil), func() {}}
+			cache := &Cache{shelves: map[cluster.Kind]shelf{cluster.VolumeClaims: kept}, problems: map[asked]error{}}
 			if c.ready {
 				if err := kept.Replace(nil, "1"); err != nil {
 					t.Fatal(err)

@@ -19,6 +19,9 @@ type CacheOptions struct {
 	Jitter time.Duration
 	// Kinds are what the cache watches; nil is all of them.
 	Kinds []cluster.Kind
+	// Trim takes off objects what the process never reads. A service's cache needs the
+	// Trim that the service has in production.
+	Trim cluster.Trims
 }
 
 // Cache is what one process has learned by watching. It implements
@@ -50,7 +53,7 @@ func (s *Server) NewCache(o CacheOptions) *Cache {
 		streams: map[cluster.Kind]*stream{},
 	}
 	for _, kind := range o.Kinds {
-		c.streams[kind] = &stream{delay: o.Delay[kind]}
+		c.streams[kind] = newStream(kind, o)
 		c.streams[kind].push(s.listing(kind), c.shake())
 	}
 	s.caches = append(s.caches, c)
@@ -131,7 +134,7 @@ func (c *Cache) List(kind cluster.Kind) []cluster.Object {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if stream, ok := c.streams[kind]; ok {
-		return stream.list()
+		return stream.store.List()
 	}
 	return nil
 }
@@ -140,8 +143,8 @@ func (c *Cache) List(kind cluster.Kind) []cluster.Object {
 func (c *Cache) ListBy(kind cluster.Kind, index cluster.Index, value string) []cluster.Object {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if stream, ok := c.streams[kind]; ok && slices.Contains(cluster.Indexes(kind), index) {
-		return stream.listBy(index, value)
+	if stream, ok := c.streams[kind]; ok {
+		return stream.store.ListBy(index, value)
 	}
 	return nil
 }
@@ -151,8 +154,7 @@ func (c *Cache) Get(kind cluster.Kind, key cluster.Key) (cluster.Object, bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if stream, ok := c.streams[kind]; ok {
-		item, found := stream.items[key]
-		return item.given, found
+		return stream.store.Get(key)
 	}
 	return nil, false
 }
@@ -162,7 +164,7 @@ func (c *Cache) Drain(kind cluster.Kind) cluster.Changed {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if stream, ok := c.streams[kind]; ok {
-		return stream.changes.Drain()
+		return stream.store.Drain()
 	}
 	return cluster.Changed{}
 }
@@ -172,7 +174,7 @@ func (c *Cache) Synced() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, stream := range c.streams {
-		if !stream.synced {
+		if !stream.store.Synced() {
 			return false
 		}
 	}

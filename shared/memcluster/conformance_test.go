@@ -28,14 +28,16 @@ func TestConformance(t *testing.T) {
 		return clustertest.Subject{
 			Client:    s.As("x"),
 			Namespace: "suite",
-			NewCache: func(*testing.T) cluster.Feed {
+			NewCache: func(_ *testing.T, trim cluster.Trims) cluster.Feed {
 				cache := s.NewCache(memcluster.CacheOptions{
 					Delay:  map[cluster.Kind]time.Duration{cluster.ConfigMaps: 3 * time.Second},
 					Jitter: time.Second,
+					Trim:   trim,
 				})
 				caches = append(caches, cache)
 				return cache
 			},
+			Break: func(cache cluster.Feed, kind cluster.Kind) { cache.(*memcluster.Cache).Break(kind) },
 			Wait: func() {
 				c.forward(500 * time.Millisecond)
 				for _, cache := range caches {

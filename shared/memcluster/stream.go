@@ -1,7 +1,6 @@
 package memcluster
 
 import (
-	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -20,19 +19,23 @@ type notice struct {
 
 // stream is one kind's watch: first in, first out, however late.
 type stream struct {
-	delay  time.Duration
-	queue  []notice
-	items  map[cluster.Key]item
-	listed []cluster.Object // ordered; nil when it has to be made anew
-	by     map[cluster.Index]map[string][]cluster.Object
-	synced bool
-	// changes is what nobody has drained yet.
-	changes cluster.Changes
+	delay time.Duration
+	queue []notice
+	// store is what callers see, and the adapter's too.
+	store *cluster.Store
+	// trims says that the store trims the kind.
+	trims bool
+	// asGiven is each object of the store as it was when the store got it, to find what
+	// callers changed.
+	asGiven map[cluster.Key]cluster.Object
 }
 
-// item is an object as callers get it, and the store's own beside it to tell
-// whether somebody changed it.
-type item struct{ given, stored cluster.Object }
+func newStream(kind cluster.Kind, o CacheOptions) *stream {
+	return &stream{
+		delay: o.Delay[kind], store: cluster.NewStore(kind, o.Trim[kind]), trims: o.Trim[kind] != nil,
+		asGiven: map[cluster.Key]cluster.Object{},
+	}
+}
 
 func (s *stream) push(n notice, extra time.Duration) {
 	n.at = n.at.Add(extra)
@@ -67,72 +70,53 @@ func (s *stream) flush() int {
 }
 
 func (s *stream) take(n notice) {
-	s.listed, s.by = nil, nil
 	switch {
 	case n.list != nil:
-		s.synced = true
 		s.relist(n.list)
 	case n.object == nil:
-		s.changes.Note(n.key)
-		delete(s.items, n.key)
+		s.store.Remove(n.key)
+		delete(s.asGiven, n.key)
 	default:
-		s.changes.Note(n.key)
-		s.items[n.key] = item{copyOf(n.object), n.object}
+		object := copyOf(n.object)
+		s.store.Put(object)
+		s.keep(n.key, object, n.object)
 	}
 }
 
 // relist replaces everything, but leaves alone what is the same.
 func (s *stream) relist(list map[cluster.Key]cluster.Object) {
-	items := make(map[cluster.Key]item, len(list))
-	for key, object := range list {
-		if old, ok := s.items[key]; ok && old.stored == object {
-			items[key] = old
-			continue
-		}
-		s.changes.Note(key)
-		items[key] = item{copyOf(object), object}
+	objects := make([]cluster.Object, 0, len(list))
+	for _, key := range sortedKeys(list) {
+		objects = append(objects, copyOf(list[key]))
 	}
-	for key := range s.items {
-		if _, there := items[key]; !there {
-			s.changes.Note(key)
+	s.store.Replace(objects)
+	for key := range s.asGiven {
+		if list[key] == nil {
+			delete(s.asGiven, key)
 		}
 	}
-	s.items = items
+	for _, object := range objects {
+		key := cluster.KeyOf(object)
+		s.keep(key, object, list[key])
+	}
 }
 
-func (s *stream) list() []cluster.Object { return slices.Clone(s.all()) }
-
-// all is the stream's own list.
-func (s *stream) all() []cluster.Object {
-	if s.listed == nil {
-		s.listed = make([]cluster.Object, 0, len(s.items))
-		for _, key := range sortedKeys(s.items) {
-			s.listed = append(s.listed, s.items[key].given)
-		}
+// keep notes an object as it was given, unless the store kept the one that it had.
+// The stored object of the server serves for one that was not trimmed.
+func (s *stream) keep(key cluster.Key, object, stored cluster.Object) {
+	if held, _ := s.store.Get(key); held != object {
+		return
 	}
-	return s.listed
-}
-
-func (s *stream) listBy(index cluster.Index, value string) []cluster.Object {
-	if s.by == nil {
-		s.by = map[cluster.Index]map[string][]cluster.Object{}
+	if s.trims {
+		stored = copyOf(object)
 	}
-	groups := s.by[index]
-	if groups == nil {
-		groups = map[string][]cluster.Object{}
-		for _, object := range s.all() {
-			at := index.Value(object)
-			groups[at] = append(groups[at], object)
-		}
-		s.by[index] = groups
-	}
-	return slices.Clone(groups[value])
+	s.asGiven[key] = stored
 }
 
 func (s *stream) mutated() []cluster.Key {
 	var out []cluster.Key
-	for _, key := range sortedKeys(s.items) {
-		if i := s.items[key]; !equality.Semantic.DeepEqual(i.given, i.stored) {
+	for _, key := range sortedKeys(s.asGiven) {
+		if held, _ := s.store.Get(key); !equality.Semantic.DeepEqual(held, s.asGiven[key]) {
 			out = append(out, key)
 		}
 	}

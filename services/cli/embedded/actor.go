@@ -75,10 +75,10 @@ func (a *Actor) Restart() {
 	a.build(a, wire{actor: a.Name, tap: a.world.Tap})
 }
 
-// watch opens the actor's own cache.
-func (a *Actor) watch() *memcluster.Cache {
+// watch opens the actor's own cache, trimmed as the service trims in production.
+func (a *Actor) watch(trim cluster.Trims) *memcluster.Cache {
 	delay := a.world.CacheDelay
-	a.cache = a.world.Kube.NewCache(memcluster.CacheOptions{Delay: evenly(delay), Jitter: delay})
+	a.cache = a.world.Kube.NewCache(memcluster.CacheOptions{Delay: evenly(delay), Jitter: delay, Trim: trim})
 	return a.cache
 }
 
@@ -136,7 +136,7 @@ func (w wire) bus(world *World) queue.Sender { return sender{w, world.Bus, "bus"
 func buildWatcher(a *Actor, w wire) {
 	world := a.world
 	s := watcher.New(watcher.Config{
-		Client: client{w, world.Kube.As(a.Name)}, Cache: a.watch(), Blobs: store{w, world.Blobs},
+		Client: client{w, world.Kube.As(a.Name)}, Cache: a.watch(watcher.Trims()), Blobs: store{w, world.Blobs},
 		Planner: w.sender(world, "planner"), Disruption: w.sender(world, "disruption"), Catalog: w.sender(world, "catalog"),
 		Cluster: world.Identity(), Namespace: Namespace, KarpenterNamespace: "kube-system", Holder: a.Name, Now: world.Now,
 		Settings: scheduling.Settings{Gates: world.Gates, PriceLimit: world.PriceLimit}, Span: a.spans(),
@@ -147,7 +147,7 @@ func buildWatcher(a *Actor, w wire) {
 func buildLifecycle(a *Actor, w wire) {
 	world := a.world
 	s := lifecycle.New(lifecycle.Config{
-		Client: client{w, world.Kube.As(a.Name)}, Cache: a.watch(), Blobs: store{w, world.Blobs},
+		Client: client{w, world.Kube.As(a.Name)}, Cache: a.watch(nil), Blobs: store{w, world.Blobs},
 		Launcher: w.sender(world, "launcher"), Cluster: world.Identity(), Namespace: Namespace,
 		KarpenterNamespace: "kube-system", Holder: a.Name, Region: world.Region, Now: world.Now,
 		ReservedCapacity: true, DryRuns: true, Gate: lifecycle.Gate{On: true, Nodes: 5, Percent: 20},

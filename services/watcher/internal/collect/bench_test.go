@@ -13,6 +13,7 @@ import (
 	"github.com/joist-autoscaler/joist/services/watcher/internal/collect"
 	"github.com/joist-autoscaler/joist/shared/cluster"
 	"github.com/joist-autoscaler/joist/shared/karpenter"
+	"github.com/joist-autoscaler/joist/shared/podspec"
 )
 
 // The size that the watcher is made for.
@@ -31,7 +32,7 @@ func shaped(i, turn int) *corev1.Pod {
 }
 
 func largeState() (*table, *collect.State, func(cluster.Object)) {
-	feed, trims := newTable(), collect.Trims()
+	feed, trims := newTable(), podspec.Trims()
 	put := func(o cluster.Object) {
 		kind, _ := cluster.KindOf(o)
 		if trim := trims[kind]; trim != nil {

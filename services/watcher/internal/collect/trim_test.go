@@ -5,6 +5,7 @@ import (
 
 	"github.com/joist-autoscaler/joist/services/watcher/internal/collect"
 	"github.com/joist-autoscaler/joist/shared/cluster"
+	"github.com/joist-autoscaler/joist/shared/podspec"
 )
 
 // trimming is a cache whose objects are trimmed before anybody sees them.
@@ -47,5 +48,5 @@ func (c trimming) Get(kind cluster.Kind, key cluster.Key) (cluster.Object, bool)
 // trimsAlike says how the view of trimmed objects differs from the view; every
 // test of the view asks it.
 func trimsAlike(cache cluster.Cache, what collect.Given, view collect.View) string {
-	return cmp.Diff(view, collect.From(trimming{cache, collect.Trims()}, what))
+	return cmp.Diff(view, collect.From(trimming{cache, podspec.Trims()}, what))
 }

@@ -1,4 +1,4 @@
-package collect
+package podspec
 
 import (
 	appsv1 "k8s.io/api/apps/v1"
@@ -7,15 +7,15 @@ import (
 
 	"github.com/joist-autoscaler/joist/shared/cluster"
 	"github.com/joist-autoscaler/joist/shared/karpenter"
-	"github.com/joist-autoscaler/joist/shared/podspec"
 )
 
-// Trims take off objects what From does not read, for a cache that only From
-// reads: most of a pod's bytes decide nothing, and there are a hundred thousand
-// pods. From says the same with them and without.
-func Trims() map[cluster.Kind]func(cluster.Object) {
-	var pool podspec.Pool
-	return map[cluster.Kind]func(cluster.Object){
+// Trims returns the functions with which the watcher trims each kind before its cache
+// keeps an object: most of a pod's bytes change no decision, and a cluster has up to
+// a hundred thousand pods. The watcher makes the same documents of trimmed and of whole
+// objects. The functions share one Pool and are safe for concurrent use.
+func Trims() cluster.Trims {
+	var pool Pool
+	return cluster.Trims{
 		cluster.Pods:         func(o cluster.Object) { pool.Trim(o.(*corev1.Pod)) },
 		cluster.Nodes:        func(o cluster.Object) { trimNode(o.(*corev1.Node)) },
 		cluster.DaemonSets:   func(o cluster.Object) { trimDaemonSet(o.(*appsv1.DaemonSet)) },
@@ -42,22 +42,22 @@ func trimNode(node *corev1.Node) {
 }
 
 func trimDaemonSet(o *appsv1.DaemonSet) {
-	podspec.TrimTemplate(&o.Spec.Template)
+	TrimTemplate(&o.Spec.Template)
 	*o = appsv1.DaemonSet{ObjectMeta: identity(o.ObjectMeta), Spec: appsv1.DaemonSetSpec{Template: o.Spec.Template}}
 }
 
 func trimDeployment(o *appsv1.Deployment) {
-	podspec.TrimTemplate(&o.Spec.Template)
+	TrimTemplate(&o.Spec.Template)
 	*o = appsv1.Deployment{ObjectMeta: identity(o.ObjectMeta), Spec: appsv1.DeploymentSpec{Replicas: o.Spec.Replicas, Template: o.Spec.Template}}
 }
 
 func trimStatefulSet(o *appsv1.StatefulSet) {
-	podspec.TrimTemplate(&o.Spec.Template)
+	TrimTemplate(&o.Spec.Template)
 	*o = appsv1.StatefulSet{ObjectMeta: identity(o.ObjectMeta), Spec: appsv1.StatefulSetSpec{Replicas: o.Spec.Replicas, Template: o.Spec.Template}}
 }
 
 func trimReplicaSet(o *appsv1.ReplicaSet) {
-	podspec.TrimTemplate(&o.Spec.Template)
+	TrimTemplate(&o.Spec.Template)
 	*o = appsv1.ReplicaSet{ObjectMeta: identity(o.ObjectMeta), Spec: appsv1.ReplicaSetSpec{Replicas: o.Spec.Replicas, Template: o.Spec.Template}}
 }
 

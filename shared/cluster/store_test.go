@@ -1,0 +1,187 @@
+package cluster_test
+
+import (
+	"maps"
+	"slices"
+	"strconv"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"pgregory.net/rapid"
+
+	"github.com/joist-autoscaler/joist/shared/cluster"
+	"github.com/joist-autoscaler/joist/shared/podspec"
+)
+
+// A store shows what a plain map would show, in order and by node, whether it trims
+// objects or not. A reader that reads again only what Drain names sees the same.
+func TestStore(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		var trim func(cluster.Object)
+		if rapid.Bool().Draw(t, "trimmed") {
+			trim = podspec.Trims()[cluster.Pods]
+		}
+		store := cluster.NewStore(cluster.Pods, trim)
+		plain, held := map[cluster.Key]*corev1.Pod{}, map[cluster.Key]cluster.Object{}
+		version := 0
+		draw := func() *corev1.Pod {
+			version++
+			return &corev1.Pod{
+				ObjectMeta: metav1.ObjectMeta{
+					Namespace: rapid.SampledFrom([]string{"x", "y"}).Draw(t, "namespace"), Name: rapid.SampledFrom([]string{"a", "b", "c"}).Draw(t, "name"),
+					ResourceVersion: strconv.Itoa(version), UID: "u", ManagedFields: []metav1.ManagedFieldsEntry{{Manager: "m"}},
+				},
+				Spec: corev1.PodSpec{NodeName: rapid.SampledFrom([]string{"", "m", "n"}).Draw(t, "node")},
+			}
+		}
+		for range rapid.IntRange(1, 30).Draw(t, "steps") {
+			switch rapid.SampledFrom([]string{"put", "put", "drop", "relist", "list"}).Draw(t, "step") {
+			case "put":
+				pod := draw()
+				plain[cluster.KeyOf(pod)] = pod
+				store.Put(pod)
+			case "drop":
+				pod := draw()
+				delete(plain, cluster.KeyOf(pod))
+				store.Remove(cluster.KeyOf(pod))
+			case "relist":
+				relist(t, store, plain, draw)
+			case "list":
+				store.List()
+			}
+			follow(store, held)
+			same(t, store, plain, held)
+		}
+	})
+}
+
+// relist gives the store a list in which some objects are the same as before,
+// some changed and some gone.
+func relist(t *rapid.T, store *cluster.Store, plain map[cluster.Key]*corev1.Pod, draw func() *corev1.Pod) {
+	for _, key := range slices.SortedFunc(maps.Keys(plain), cluster.Key.Compare) {
+		if rapid.Bool().Draw(t, "gone") {
+			delete(plain, key)
+		}
+	}
+	for range rapid.IntRange(0, 3).Draw(t, "new") {
+		pod := draw()
+		plain[cluster.KeyOf(pod)] = pod
+	}
+	var list []cluster.Object
+	for _, pod := range plain {
+		list = append(list, pod)
+	}
+	store.Replace(list)
+}
+
+func follow(store *cluster.Store, held map[cluster.Key]cluster.Object) {
+	changed := store.Drain()
+	keys := changed.Keys
+	if changed.All {
+		clear(held)
+		for _, o := range store.List() {
+			keys = append(keys, cluster.KeyOf(o))
+		}
+	}
+	for _, key := range keys {
+		delete(held, key)
+		if o, ok := store.Get(key); ok {
+			held[key] = o
+		}
+	}
+}
+
+func same(t *rapid.T, store *cluster.Store, plain map[cluster.Key]*corev1.Pod, held map[cluster.Key]cluster.Object) {
+	var all []cluster.Object
+	byNode := map[string][]cluster.Object{}
+	for _, key := range slices.SortedFunc(maps.Keys(plain), cluster.Key.Compare) {
+		pod := plain[key]
+		if pod.ManagedFields != nil {
+			t.Fatal("managed fields were kept")
+		}
+		all = append(all, pod)
+		byNode[pod.Spec.NodeName] = append(byNode[pod.Spec.NodeName], pod)
+		if !equality.Semantic.DeepEqual(held[key], cluster.Object(pod)) {
+			t.Fatalf("who follows what is told holds %v of %s", held[key], key)
+		}
+	}
+	if len(held) != len(plain) {
+		t.Fatalf("who follows what is told holds %d objects of %d", len(held), len(plain))
+	}
+	if diff := cmp.Diff(all, slices.Concat(store.List(), nil)); diff != "" {
+		t.Fatalf("the list (-want +got):\n%s", diff)
+	}
+	for _, node := range []string{"", "m", "n", "absent"} {
+		if diff := cmp.Diff(byNode[node], slices.Concat(store.ListBy(cluster.ByNode, node), nil)); diff != "" {
+			t.Fatalf("the pods of %q (-want +got):\n%s", node, diff)
+		}
+	}
+}
+
+// A list that shows nothing new is not a change, and keeps the objects there are.
+func TestStoreRelistsQuietly(t *testing.T) {
+	pod := func(version string, uid types.UID) *corev1.Pod {
+		return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "a", ResourceVersion: version, UID: uid}}
+	}
+	store := cluster.NewStore(cluster.Pods, nil)
+	if store.Synced() {
+		t.Error("the store is synced before any list")
+	}
+	first := pod("1", "u")
+	if store.Replace([]cluster.Object{first}); !store.Synced() {
+		t.Fatal("the store is not synced after a list")
+	}
+	store.Drain()
+	store.Replace([]cluster.Object{pod("1", "u")})
+	if changed := store.Drain(); !changed.Empty() {
+		t.Errorf("the same list changed %+v", changed)
+	}
+	if got, _ := store.Get(cluster.KeyOf(first)); got != cluster.Object(first) {
+		t.Error("an object that did not change was replaced")
+	}
+	for _, next := range []*corev1.Pod{pod("2", "u"), pod("2", "v")} {
+		store.Replace([]cluster.Object{next})
+		if changed := store.Drain(); len(changed.Keys) != 1 {
+			t.Errorf("the list with version %s of %s changed %+v", next.ResourceVersion, next.UID, changed)
+		}
+	}
+}
+
+// A store keeps nothing of what is trimmed off, and a change of that is no change. A list
+// that shows a trimmed object with other content is a change, as the watch's event is.
+func TestStoreTrims(t *testing.T) {
+	trim := func(o cluster.Object) { o.(*corev1.Pod).Status = corev1.PodStatus{} }
+	list := func(s *cluster.Store, pod cluster.Object) { s.Replace([]cluster.Object{pod}) }
+	event := func(s *cluster.Store, pod cluster.Object) { s.Put(pod) }
+	for name, deliver := range map[string]func(*cluster.Store, cluster.Object){
+		"an event": event,
+		"a list":   list,
+		// An adapter trims the objects of a page before the store gets the list.
+		"a list that is trimmed already": func(s *cluster.Store, pod cluster.Object) { s.Trim(pod); list(s, pod) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			store := cluster.NewStore(cluster.Pods, trim)
+			store.Drain()
+			for _, step := range []struct {
+				version, node, message string
+				changes                bool
+			}{{"1", "", "x", true}, {"2", "", "y", false}, {"3", "n", "y", true}} {
+				deliver(store, &corev1.Pod{
+					ObjectMeta: metav1.ObjectMeta{Name: "a", ResourceVersion: step.version}, Spec: corev1.PodSpec{NodeName: step.node},
+					Status: corev1.PodStatus{Message: step.message},
+				})
+				if changed := store.Drain(); changed.Empty() == step.changes {
+					t.Errorf("version %s: changed %+v, want a change: %t", step.version, changed, step.changes)
+				}
+				held, _ := store.Get(cluster.Key{Name: "a"})
+				if got := held.(*corev1.Pod); got.Status.Message != "" || got.ResourceVersion != "" || got.Spec.NodeName != step.node {
+					t.Errorf("version %s: the store holds %+v", step.version, got)
+				}
+			}
+		})
+	}
+}
