@@ -29,7 +29,8 @@ func trimNode(node *corev1.Node) {
 	status := corev1.NodeStatus{Allocatable: node.Status.Allocatable, Capacity: node.Status.Capacity}
 	for i := range node.Status.Conditions {
 		if c := &node.Status.Conditions[i]; c.Type == corev1.NodeReady {
-			status.Conditions = []corev1.NodeCondition{{Type: c.Type, Status: c.Status}}
+			// The heartbeat of a node that does not change must be no change.
+			status.Conditions = []corev1.NodeCondition{{Type: c.Type, Status: c.Status, LastTransitionTime: c.LastTransitionTime}}
 		}
 	}
 	var annotations map[string]string
