@@ -87,11 +87,16 @@ func (s *Service) open(ctx context.Context, held outbox.Held, view collect.View,
 	next := held.Outbox
 	next.Seq++
 	cut, lost := s.divide(&next, view.Pending, died)
-	part := view
-	part.Pending, part.Snapshot.Nodes = cut.Pending, cut.Reserve(view.Snapshot.Nodes)
-	part.Ignored = slices.Concat(view.Ignored, cut.Ignored())
-	batch := scheduling.Batch{Outbox: held.UID(), Seq: next.Seq, Snapshot: part.Snapshot, Pending: part.Pending, Ignored: part.Ignored}
-	ref, err := blob.Put(ctx, s.Blobs, s.Now(), scheduling.BatchKind, batch)
+	part, ref, err := s.store(ctx, held.UID(), next, view, cut)
+	for errors.Is(err, blob.ErrTooLarge) {
+		h, halved := hunt.Halve(huntOf(next), hunt.Classes(view.Pending))
+		if !halved {
+			return fault.E("building a batch", fault.Retry, err).
+				WithHint("the snapshot of the cluster alone is too large: see which namespace has many pods with large affinities, or many labels on nodes")
+		}
+		next.Hunt, cut = remember(h), hunt.Divide(h, view.Pending)
+		part, ref, err = s.store(ctx, held.UID(), next, view, cut)
+	}
 	if err != nil {
 		return err
 	}
@@ -110,6 +115,16 @@ func (s *Service) open(ctx context.Context, held outbox.Held, view collect.View,
 	s.note(held.Outbox)
 	s.compose(held, part)
 	return errors.Join(s.emit(ctx, held), s.tellParked(ctx, cut), lost)
+}
+
+// store writes the document of the next batch, with the classes that the search leaves in
+// it, and returns the view that it was made from.
+func (s *Service) store(ctx context.Context, uid string, next outbox.Outbox, view collect.View, cut hunt.Cut) (collect.View, event.Ref, error) {
+	view.Pending, view.Snapshot.Nodes = cut.Pending, cut.Reserve(view.Snapshot.Nodes)
+	view.Ignored = slices.Concat(view.Ignored, cut.Ignored())
+	batch := scheduling.Batch{Outbox: uid, Seq: next.Seq, Snapshot: view.Snapshot, Pending: view.Pending, Ignored: view.Ignored}
+	ref, err := blob.Put(ctx, s.Blobs, s.Now(), scheduling.BatchKind, batch)
+	return view, ref, err
 }
 
 // close ends a batch that was given up while no pod waits any more.

@@ -29,11 +29,13 @@ const (
 )
 
 // hunted is the search that the outbox remembers, or none.
-func hunted(held outbox.Held) outbox.Hunt {
-	if held.Hunt == nil {
+func hunted(held outbox.Held) outbox.Hunt { return huntOf(held.Outbox) }
+
+func huntOf(o outbox.Outbox) outbox.Hunt {
+	if o.Hunt == nil {
 		return outbox.Hunt{}
 	}
-	return *held.Hunt
+	return *o.Hunt
 }
 
 // remember is what of a search the outbox has to remember: nothing, when there is
@@ -49,10 +51,7 @@ func remember(h outbox.Hunt) *outbox.Hunt {
 // the next outbox, and takes the pods that wait apart. lost is an error when not
 // even a batch without pods was answered.
 func (s *Service) divide(next *outbox.Outbox, pending []scheduling.PodClass, died bool) (cut hunt.Cut, lost error) {
-	var h outbox.Hunt
-	if next.Hunt != nil {
-		h = *next.Hunt
-	}
+	h := huntOf(*next)
 	now, classes := s.Now(), hunt.Classes(pending)
 	switch silent := false; {
 	case died:

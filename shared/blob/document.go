@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -40,6 +41,10 @@ func Encode(kind string, doc any) (event.Ref, []byte, error) {
 	return event.Ref{Kind: kind, Digest: event.DigestOf(data), Size: len(data)}, data, nil
 }
 
+// ErrTooLarge is in the errors of Put for a document that is larger than MaxObject once
+// it is compressed.
+var ErrTooLarge = errors.New("the document is too large")
+
 // Put stores doc under its digest. An object that is already there and younger
 // than half its retention is left alone, so that a quiet cluster writes nothing.
 func Put(ctx context.Context, store Store, now time.Time, kind string, doc any) (event.Ref, error) {
@@ -48,7 +53,7 @@ func Put(ctx context.Context, store Store, now time.Time, kind string, doc any) 
 		return event.Ref{}, err
 	}
 	if len(data) > MaxObject {
-		return event.Ref{}, fault.F("storing "+ref.Key(), fault.Bug, "%d bytes exceed the limit of %d", len(data), MaxObject)
+		return event.Ref{}, fault.E("storing "+ref.Key(), fault.Bug, fmt.Errorf("%d bytes exceed the limit of %d: %w", len(data), MaxObject, ErrTooLarge))
 	}
 	written, err := store.Written(ctx, ref.Key())
 	switch {

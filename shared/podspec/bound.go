@@ -20,11 +20,11 @@ func Settle(node *scheduling.Node, pods []*corev1.Pod, named Named, volumes func
 		}
 		switch {
 		case !NodeBound(pod):
-			staying.AddPod(pod, named, claims)
+			staying.AddBound(pod, named, claims)
 		case named.counts(pod):
-			fixed.AddPod(pod, named, claims)
+			fixed.AddBound(pod, named, claims)
 		default:
-			unseen.AddPod(pod, named, claims)
+			unseen.AddBound(pod, named, claims)
 		}
 	}
 	node.Pods, node.DaemonPods = staying.List(), fixed.List()

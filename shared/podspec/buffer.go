@@ -33,7 +33,12 @@ func Buffer(b *karpenter.CapacityBuffer, find func(cluster.Kind, cluster.Key) (c
 	pod.Namespace = b.Namespace
 	SetDefaults(&pod.Spec)
 	// Volumes belong to pods that exist: their claims would be looked for in vain.
-	out.Spec, out.Scale = Convert(pod, nil, nil), scale
+	spec := Convert(pod, nil, nil)
+	if Oversize(spec) {
+		out.Problem = "of its pods, " + TooLarge
+		return out
+	}
+	out.Spec, out.Scale = spec, scale
 	return out
 }
 

@@ -58,6 +58,32 @@ func (c *Classes) AddPod(pod *corev1.Pod, named Named, volumes []scheduling.Volu
 	c.count(Ref(pod))
 }
 
+// AddPending counts a pod as AddPod does, unless its spec is larger than MaxSpec: then it
+// returns false.
+func (c *Classes) AddPending(pod *corev1.Pod, named Named, volumes []scheduling.Volume) bool {
+	c.draft.read(pod, named, volumes)
+	if c.key.draft(&c.draft); len(c.key.bytes) > MaxSpec {
+		return false
+	}
+	c.enter(Ref(pod))
+	return true
+}
+
+// AddBound counts a pod that runs as AddPod does. If its spec is larger than MaxSpec, the
+// class has what the pod takes and which pods it keeps away, and the pod is not moved.
+func (c *Classes) AddBound(pod *corev1.Pod, named Named, volumes []scheduling.Volume) {
+	c.draft.read(pod, named, volumes)
+	c.key.draft(&c.draft)
+	for _, reduce := range []func(*draft){(*draft).fix, (*draft).strip} {
+		if len(c.key.bytes) <= MaxSpec {
+			break
+		}
+		reduce(&c.draft)
+		c.key.draft(&c.draft)
+	}
+	c.enter(Ref(pod))
+}
+
 // Add counts a pod of a spec.
 func (c *Classes) Add(spec scheduling.PodSpec, ref scheduling.PodRef) {
 	c.draft.readSpec(&spec)
@@ -67,6 +93,11 @@ func (c *Classes) Add(spec scheduling.PodSpec, ref scheduling.PodRef) {
 // count puts a pod into the class of the draft.
 func (c *Classes) count(ref scheduling.PodRef) {
 	c.key.draft(&c.draft)
+	c.enter(ref)
+}
+
+// enter puts a pod into the class of the key.
+func (c *Classes) enter(ref scheduling.PodRef) {
 	class, known := c.byKey[string(c.key.bytes)]
 	if !known {
 		class = c.open()

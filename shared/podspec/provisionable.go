@@ -80,7 +80,7 @@ const (
 // Tell reports whether the owner of a pod should hear for what reason it is left
 // alone.
 func Tell(reason string) bool {
-	return reason == PicksByFields || strings.HasPrefix(reason, restricted)
+	return reason == PicksByFields || reason == TooLarge || strings.HasPrefix(reason, restricted)
 }
 
 // refusesNewNodes says why the pod admits a node of no pool (B086, B248): because of

@@ -13,7 +13,8 @@ import (
 
 // daemons describes what each DaemonSet puts on a node (B103). The newest pod of
 // it that lives tells more than its template: admission may have changed it,
-// and a resize the running pod.
+// and a resize the running pod. A DaemonSet whose spec is too large for documents is left
+// out: new nodes have no room for it.
 func (c *collection) daemons(live map[types.UID]*corev1.Pod) []scheduling.PodSpec {
 	var out []scheduling.PodSpec
 	for _, set := range cluster.Cached[*appsv1.DaemonSet](c.cache, cluster.DaemonSets) {
@@ -22,7 +23,9 @@ func (c *collection) daemons(live map[types.UID]*corev1.Pod) []scheduling.PodSpe
 			pod = &corev1.Pod{Spec: set.Spec.Template.Spec}
 			pod.Namespace, pod.Labels = set.Namespace, set.Spec.Template.Labels
 		}
-		out = append(out, podspec.Daemon(pod))
+		if spec := podspec.Daemon(pod); !podspec.Oversize(spec) {
+			out = append(out, spec)
+		}
 	}
 	return out
 }

@@ -73,7 +73,11 @@ func (g guards) with(classes []scheduling.PodClass, pods []*corev1.Pod) []schedu
 		return classes
 	}
 	slices.SortFunc(pods, func(a, b *corev1.Pod) int { return cluster.KeyOf(a).Compare(cluster.KeyOf(b)) })
-	return slices.Concat(classes, podspec.Group(pods, g.named, nil))
+	var more podspec.Classes
+	for _, pod := range pods {
+		more.AddBound(pod, g.named, nil)
+	}
+	return slices.Concat(classes, more.List())
 }
 
 // blocking are the classes with the budgets that refuse their pods, by UID. What

@@ -22,7 +22,9 @@ func (c *collection) waiting() ([]scheduling.PodClass, []scheduling.Ignored) {
 		verdict := podspec.Provisionable(pod)
 		switch {
 		case verdict.Provisionable || c.soon(pod):
-			classes.AddPod(pod, c.named, c.mounts.Of(pod))
+			if !classes.AddPending(pod, c.named, c.mounts.Of(pod)) {
+				ignored = ignore(ignored, pod, podspec.TooLarge)
+			}
 		case verdict.Reason != "":
 			ignored = ignore(ignored, pod, verdict.Reason)
 		}

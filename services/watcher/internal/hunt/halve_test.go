@@ -1,0 +1,54 @@
+package hunt_test
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/joist-autoscaler/joist/services/watcher/internal/hunt"
+	"github.com/joist-autoscaler/joist/shared/outbox"
+)
+
+// Halving ends with batches of one class each, every class has its turn, and none is
+// parked.
+func TestHalveReachesEveryClass(t *testing.T) {
+	classes := []uint64{3, 5, 7, 11, 13}
+	var h outbox.Hunt
+	var turns []uint64
+	for range 20 {
+		for {
+			next, halved := hunt.Halve(h, classes)
+			if !halved {
+				break
+			}
+			h = next
+		}
+		for _, class := range classes {
+			if hunt.Keeps(h, class) {
+				turns = append(turns, class)
+			}
+		}
+		if h = hunt.Ready(hunt.Answered(h), classes, time.Time{}); !hunt.Active(h) {
+			break
+		}
+	}
+	if !slices.Equal(turns, classes) || hunt.Active(h) || len(h.Parked) > 0 {
+		t.Errorf("the turns are %v, and the hunt ends as %+v", turns, h)
+	}
+}
+
+// A batch of one class or of none is not halved.
+func TestHalveStops(t *testing.T) {
+	for name, c := range map[string]struct {
+		hunt    outbox.Hunt
+		classes []uint64
+	}{
+		"one class": {outbox.Hunt{}, []uint64{7}},
+		"no class":  {outbox.Hunt{}, nil},
+		"a probe":   {outbox.Hunt{Probe: true, Parts: []outbox.Span{{From: 0, To: 9}}}, []uint64{3, 5}},
+	} {
+		if h, halved := hunt.Halve(c.hunt, c.classes); halved {
+			t.Errorf("%s was halved into %+v", name, h)
+		}
+	}
+}

@@ -1,0 +1,125 @@
+package watcher_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/joist-autoscaler/joist/services/watcher"
+	"github.com/joist-autoscaler/joist/shared/blob"
+	"github.com/joist-autoscaler/joist/shared/event"
+	"github.com/joist-autoscaler/joist/shared/fault"
+	"github.com/joist-autoscaler/joist/shared/host"
+	"github.com/joist-autoscaler/joist/shared/outbox"
+	"github.com/joist-autoscaler/joist/shared/scheduling"
+)
+
+// picky makes a pod avoid so many hosts.
+func picky(p *corev1.Pod, hosts int) *corev1.Pod {
+	var names []string
+	for i := range hosts {
+		names = append(names, fmt.Sprintf("%s-%s-%06d", p.Namespace, strings.Repeat("x", 40), i))
+	}
+	p.Spec.Affinity = &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{PreferredDuringSchedulingIgnoredDuringExecution: []corev1.PreferredSchedulingTerm{{
+		Weight:     1,
+		Preference: corev1.NodeSelectorTerm{MatchExpressions: []corev1.NodeSelectorRequirement{{Key: corev1.LabelHostname, Operator: corev1.NodeSelectorOpNotIn, Values: names}}},
+	}}}}
+	return p
+}
+
+// Pods whose specs are too large are left out of batches, and an Event on each says which
+// bound they exceed and what to do; the pods of others are planned.
+func TestLargePodsAreLeftOut(t *testing.T) {
+	s := newSite(t)
+	for i := range 90 {
+		s.Seed(picky(unschedulable("tenant", fmt.Sprint("p", i)), 1000+i))
+	}
+	s.waits("other")
+	planned := map[string]int{}
+	s.answering(20*time.Second, "", planned)
+	if planned["other"] == 0 || planned["tenant"] != 0 {
+		t.Errorf("planned were %v", planned)
+	}
+	told := 0
+	for _, e := range s.Events() {
+		if e.About.GetNamespace() != "tenant" {
+			t.Errorf("the Event %q is about %s", e.Message, e.About.GetNamespace())
+		}
+		if e.Type == corev1.EventTypeWarning && strings.Contains(e.Message, "more than 32 KiB") && strings.Contains(e.Message, "fewer values") {
+			told++
+		}
+	}
+	if told == 0 {
+		t.Error("no Event names the bound and the remedy")
+	}
+}
+
+// bounded is a store for which a batch is too large beyond so many bytes.
+type bounded struct {
+	blob.Store
+	most int
+}
+
+func (b bounded) Put(ctx context.Context, key string, data []byte) error {
+	if strings.HasPrefix(key, "batches/") && len(data) > b.most {
+		return fault.E("storing "+key, fault.Bug, blob.ErrTooLarge)
+	}
+	return b.Store.Put(ctx, key, data)
+}
+
+func (s *site) bound(most int) {
+	s.svc = watcher.New(watcher.Config{
+		Client: s.As("pod-1"), Cache: s.cache, Blobs: bounded{s.blobs, most}, Planner: &s.planner, Disruption: &s.disruption, Catalog: &s.catalog,
+		Cluster: event.Cluster{Name: "prod", UID: "uid"}, Namespace: namespace, KarpenterNamespace: namespace, Holder: "pod-1",
+		Now: func() time.Time { return s.now }, Span: func(host.Span) {},
+	})
+}
+
+// A batch that is too large to store is sent in parts: every pod is planned, and no pod
+// is left out.
+func TestBatchesThatAreTooLargeAreHalved(t *testing.T) {
+	s := newSite(t)
+	const teams = 8
+	for i := range teams {
+		s.Seed(picky(unschedulable(fmt.Sprint("team-", i), "p"), 200))
+	}
+	ref, _, err := blob.Encode(scheduling.BatchKind, picky(unschedulable("team-0", "p"), 200))
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.bound(3 * ref.Size)
+	planned := map[string]int{}
+	s.answering(30*time.Second, "", planned)
+	if len(planned) != teams {
+		t.Errorf("planned were %v", planned)
+	}
+	if held := s.outbox(); held.Hunt != nil && len(held.Hunt.Parked) > 0 || len(s.Events()) > 0 {
+		t.Errorf("the hunt is %+v, and Events %v", held.Hunt, s.Events())
+	}
+}
+
+// If the snapshot alone is too large, no pod is blamed, and the error says so.
+func TestSnapshotTooLargeBlamesNoPod(t *testing.T) {
+	s := newSite(t)
+	s.waits("a")
+	s.waits("b")
+	s.bound(10)
+	var last error
+	for range 100 {
+		s.now = s.now.Add(watcher.Pace)
+		s.cache.Flush()
+		if err := s.svc.Step(t.Context()); err != nil {
+			last = err
+		}
+	}
+	if last == nil || !strings.Contains(last.Error(), "the snapshot of the cluster alone is too large") {
+		t.Errorf("the error is %v", last)
+	}
+	if held := s.outbox(); held.State != outbox.Idle || held.Hunt != nil {
+		t.Errorf("the outbox is %+v", held.Outbox)
+	}
+}
