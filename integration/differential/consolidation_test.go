@@ -160,7 +160,23 @@ func fleet(t *rapid.T) judge.Scenario {
 	for i := range rapid.IntRange(1, 8).Draw(t, "nodes") {
 		s.Nodes = append(s.Nodes, inhabited(t, fmt.Sprintf("node-%d", i), kinds))
 	}
+	if rapid.Bool().Draw(t, "at its limits") {
+		s.NodePools[0].Spec.Limits = taken(s)
+	}
 	return s
+}
+
+// taken is what the nodes of a cluster count for in limits.
+func taken(s judge.Scenario) corev1.ResourceList {
+	cpu := resource.Quantity{}
+	for _, n := range s.Nodes {
+		for _, m := range s.InstanceTypes {
+			if m.Name == n.InstanceType {
+				cpu.Add(*m.Capacity.Cpu())
+			}
+		}
+	}
+	return corev1.ResourceList{corev1.ResourceCPU: cpu, "nodes": *resource.NewQuantity(int64(len(s.Nodes)), resource.DecimalSI)}
 }
 
 // ordinary are the offerings that a pool could have launched, devices left out.

@@ -15,9 +15,10 @@ func running(name, machine, pods string) string {
 }
 
 // TestConsolidate shows that upstream's consolidation is driven as production
-// drives it, by what is known of its decisions.
+// drives it, by what is known of its decisions. The pool's limits are what its nodes
+// have in the second case: what goes does not count against them.
 func TestConsolidate(t *testing.T) {
-	const disrupts = `"disruption": {"consolidateAfter": "0s", "consolidationPolicy": "%s", "budgets": [{"nodes": "%s"}]},`
+	const disrupts = `"limits": {"cpu": "16", "nodes": "2"}, "disruption": {"consolidateAfter": "0s", "consolidationPolicy": "%s", "budgets": [{"nodes": "%s"}]},`
 	for _, c := range []struct{ name, policy, budget, nodes, want string }{
 		{"an empty node goes", "WhenEmpty", "100%", running("one", "small", ""), "empty [one] []; 0 nodes $0"},
 		{"one for two", "WhenEmptyOrUnderutilized", "100%",

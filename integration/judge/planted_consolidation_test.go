@@ -72,6 +72,13 @@ func TestConsolidationsThatAreWrong(t *testing.T) {
 		{"the moves are more", func(_ *judge.Scenario, c *judge.Consolidation) { c.Rounds[0].PodsMoved = 0 }, judge.Sums},
 		{"the limit is reached while both exist", func(s *judge.Scenario, _ *judge.Consolidation) {
 			s.NodePools[0].Spec.Limits = corev1.ResourceList{"cpu": resource.MustParse("17")}
+		}, ""},
+		{"the limit is reached while both exist, and both count", func(s *judge.Scenario, _ *judge.Consolidation) {
+			s.NodePools[0].Spec.Limits = corev1.ResourceList{"cpu": resource.MustParse("17")}
+			s.NodePools[0].Metadata.Annotations = map[string]string{"joist.sh/limits": "strict"}
+		}, judge.Limits},
+		{"the limit is reached by what stays", func(s *judge.Scenario, _ *judge.Consolidation) {
+			s.NodePools[0].Spec.Limits = corev1.ResourceList{"cpu": resource.MustParse("9")}
 		}, judge.Limits},
 		{"it costs more than before", func(_ *judge.Scenario, c *judge.Consolidation) {
 			n := &c.Rounds[1].Replacements[0]

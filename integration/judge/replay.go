@@ -119,10 +119,12 @@ func (r *Round) plan(pods int) *Result {
 	return out
 }
 
-// limits hold while the nodes that go are still there.
+// limits hold while the nodes that go are still there, for pools that ask for it. For
+// others they hold without these, as Karpenter has it.
 func (p *replay) limits(plan *Result, gone map[string]bool) {
 	both := p.now
 	both.Nodes, both.Pods = nil, nil
+	both.NodePools = slices.DeleteFunc(slices.Clone(both.NodePools), func(pool NodePool) bool { return pool.Metadata.Annotations["joist.sh/limits"] != "strict" })
 	for _, n := range p.now.Nodes {
 		if gone[n.Name] {
 			both.Pods = append(both.Pods, n.Pods...)

@@ -53,7 +53,8 @@ type Offering struct {
 // NodePool is the part of a karpenter.sh/v1 NodePool that a plan must honour.
 type NodePool struct {
 	Metadata struct {
-		Name string `json:"name"`
+		Name        string            `json:"name"`
+		Annotations map[string]string `json:"annotations,omitempty"`
 	} `json:"metadata"`
 	Spec struct {
 		Template struct {

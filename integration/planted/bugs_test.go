@@ -33,6 +33,16 @@ var bugs = []bug{{
 	}
 	if held`,
 }, {
+	name: "strict-limits-are-not", promise: "no limit is exceeded",
+	file: "shared/scheduling/quota.go",
+	from: `	return np.Static() || poolpolicy.StrictLimits(np.Annotations)`,
+	to:   `	_ = poolpolicy.StrictLimits; return np.Static()`,
+}, {
+	name: "proposed-leaves", promise: "no limit is exceeded",
+	file: "shared/scheduling/proposal.go",
+	from: `func (p *Proposal) acts() bool { return p != nil && !p.Confirmed.IsZero() }`,
+	to:   `func (p *Proposal) acts() bool { return p != nil }`,
+}, {
 	name: "done-before-seen", promise: "a batch knows the claims before it",
 	file: "services/watcher/internal/flight/flight.go",
 	from: `		if !v.sees() {`,

@@ -37,7 +37,7 @@ const orphanLife = 90 * time.Second
 // checker holds the promises against the models.
 type checker struct {
 	world  *embedded.World
-	limits map[string]corev1.ResourceList
+	limits limits
 	found  []Violation
 	// orphaned is since when an instance is without a claim.
 	orphaned map[string]time.Time
@@ -69,13 +69,13 @@ type checker struct {
 	finished map[string]bool
 }
 
-func newChecker(world *embedded.World, limits map[string]corev1.ResourceList) *checker {
+func newChecker(world *embedded.World, pools map[string]corev1.ResourceList) *checker {
 	vcpu := map[string]int64{}
 	for _, t := range world.Catalogue.Types {
 		vcpu[t.Name] = t.VCPU
 	}
 	return &checker{
-		vcpu: vcpu, world: world, limits: limits, orphaned: map[string]time.Time{}, bound: map[string]string{},
+		vcpu: vcpu, world: world, limits: limits{pools: pools, back: map[string]time.Time{}}, orphaned: map[string]time.Time{}, bound: map[string]string{},
 		wanted: map[string]map[string]bool{}, said: map[string]bool{}, reached: map[string]int{}, finished: map[string]bool{}, owners: map[string]string{},
 		guard: newGuard(), sagas: newSagas(), rate: newRate(0), boundAt: map[string]time.Time{},
 	}
@@ -208,27 +208,6 @@ func (c *checker) noOrphan(records []memcloud.Record, claims []*karpenter.NodeCl
 			c.orphaned[r.ID] = c.world.Now()
 		} else if c.world.Now().Sub(since) > orphanLife {
 			c.violate("no orphan is older than 90 s", "instance %s of intent %s", r.ID, r.Tags[intentTag])
-		}
-	}
-}
-
-// withinLimits: what runs in a pool stays within its limits, at any instant.
-func (c *checker) withinLimits(records []memcloud.Record) {
-	type sum struct{ cpu, nodes int64 }
-	sums := map[string]sum{}
-	for _, r := range records {
-		if r.Gone.IsZero() {
-			pool := r.Tags["karpenter.sh/nodepool"]
-			sums[pool] = sum{sums[pool].cpu + c.vcpu[r.Type], sums[pool].nodes + 1}
-		}
-	}
-	for pool, limit := range c.limits {
-		have := sums[pool]
-		if most := limit.Cpu().Value(); have.cpu > most {
-			c.violate("no limit is exceeded", "pool %s runs %d CPUs, and %d is the limit", pool, have.cpu, most)
-		}
-		if most := limit[karpenter.ResourceNodes]; have.nodes > most.Value() {
-			c.violate("no limit is exceeded", "pool %s runs %d nodes, and %d is the limit", pool, have.nodes, most.Value())
 		}
 	}
 }

@@ -24,6 +24,7 @@ type outbox struct {
 	Seq    uint64   `json:"seq"`
 	State  string   `json:"state"`
 	Claims []string `json:"claims"`
+	Plan   string   `json:"plan"`
 	Batch  struct {
 		Digest string `json:"digest"`
 	} `json:"batch"`

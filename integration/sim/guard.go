@@ -51,6 +51,7 @@ func (g *guard) follow(c *checker) {
 			}
 		}
 		c.sagas.follow(c, e)
+		c.limits.follow(c, e)
 		c.rate.scaled(e, g.pods)
 		learn(g.pods, e)
 		learn(g.budgets, e)

@@ -85,6 +85,7 @@ func Run(seed int64) (Report, error) {
 	}
 	s.asks.ask(pool)
 	s.checker = newChecker(world, map[string]corev1.ResourceList{"default": corev1.ResourceList(pool.Spec.Limits)})
+	s.checker.limits.strict = s.asks.strict
 	s.checker.sagas.allowed = s.asks.allowed()
 	s.checker.rate = newRate(s.asks.evictions)
 	s.checker.money = money{pool: s.asks.pool, cluster: s.asks.cluster}

@@ -31,19 +31,14 @@ func (c *checker) stated(waiting []*corev1.Pod) int {
 // atLimit reports whether some pool has no room for its largest type.
 func (c *checker) atLimit() bool {
 	const largest = 4
-	sums := map[string][2]int64{}
-	for _, r := range c.world.Cloud.Records() {
-		if r.Gone.IsZero() {
-			pool := r.Tags["karpenter.sh/nodepool"]
-			sums[pool] = [2]int64{sums[pool][0] + c.vcpu[r.Type], sums[pool][1] + 1}
-		}
-	}
 	if c.money.left(spent(c.world.Cloud.Records())) < c.money.dearest {
 		return true
 	}
-	for pool, limit := range c.limits {
+	nobody := func(*karpenter.NodeClaim) bool { return false }
+	for pool, have := range c.running(c.world.Cloud.Records(), nobody) {
+		limit := c.limits.pools[pool]
 		nodes := limit[karpenter.ResourceNodes]
-		if sums[pool][0]+largest > limit.Cpu().Value() || sums[pool][1] >= nodes.Value() {
+		if have.cpu+largest > limit.Cpu().Value() || have.nodes >= nodes.Value() {
 			return true
 		}
 	}

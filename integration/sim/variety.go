@@ -6,6 +6,9 @@ import (
 	"strconv"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+
 	"github.com/joist-autoscaler/joist/shared/cluster"
 	"github.com/joist-autoscaler/joist/shared/karpenter"
 )
@@ -23,6 +26,10 @@ type variety struct {
 	// nought is any number. All pods of such a seed have run for longer than that when
 	// things begin to go wrong: others are not moved at all.
 	evictions int
+	// cores is the pool's limit of CPUs; nought is more than all pods need. Strict says that
+	// nodes count until they are gone.
+	cores  int64
+	strict bool
 }
 
 func newVariety(seed int64) variety {
@@ -47,6 +54,10 @@ func newVariety(seed int64) variety {
 			v.drifts[i] += comeOfAge
 		}
 	}
+	if dice.IntN(2) == 0 {
+		v.cores = 12 // All pods need ten.
+	}
+	v.strict = dice.IntN(3) == 0
 	return v
 }
 
@@ -55,6 +66,12 @@ func (v variety) ask(pool *karpenter.NodePool) {
 	pool.Annotations = map[string]string{}
 	if v.pool != nil {
 		pool.Annotations["joist.sh/price-limit"] = fmt.Sprint(*v.pool)
+	}
+	if v.strict {
+		pool.Annotations["joist.sh/limits"] = "strict"
+	}
+	if v.cores > 0 {
+		pool.Spec.Limits[corev1.ResourceCPU] = *resource.NewQuantity(v.cores, resource.DecimalSI)
 	}
 	if v.evictions > 0 {
 		pool.Annotations["joist.sh/consolidation-evictions-per-hour"] = strconv.Itoa(v.evictions)

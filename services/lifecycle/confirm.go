@@ -139,7 +139,7 @@ func (s *Service) beginReplacement(ctx context.Context, f *proposalFact, known *
 	if held, err = s.carryOut(ctx, f.e, held, f.plan); err != nil {
 		return nil, err
 	}
-	l.passed(f.plan, held)
+	l.passed(f, held)
 	return l, nil
 }
 
@@ -194,7 +194,8 @@ func (s *Service) passing(f *proposalFact, held outbox.Held, l *live) (outbox.Ou
 	next.Seq++
 	plan := f.plan
 	plan.Outbox, plan.Seq = held.UID(), next.Seq
-	admission := door.Door{PriceLimit: s.PriceLimit}.Admit(plan, l.pools, l.claims)
+	leaving := slices.Concat(l.leaving, f.claimNames())
+	admission := door.Door{PriceLimit: s.PriceLimit, Leaving: leaving}.Admit(plan, l.pools, l.claims)
 	if len(admission.Refused) > 0 {
 		refused := admission.Refused[0]
 		return next, saga.Objection{Pool: refused.NodePool, Why: "a replacement may not be launched: " + refused.Reason}, true

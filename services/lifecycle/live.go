@@ -13,7 +13,6 @@ import (
 	"github.com/joist-autoscaler/joist/shared/karpenter"
 	"github.com/joist-autoscaler/joist/shared/outbox"
 	"github.com/joist-autoscaler/joist/shared/podspec"
-	"github.com/joist-autoscaler/joist/shared/scheduling"
 )
 
 // live is what is live of the cluster beside the nodes that are to go, listed once for
@@ -26,6 +25,8 @@ type live struct {
 	// seq is what the outbox said before the claims were listed, or since the last that
 	// were added to them. While it says so still, nobody else has created any.
 	seq uint64
+	// leaving names the claims that were marked since the claims were listed.
+	leaving []string
 
 	mu   sync.Mutex
 	room saga.Room
@@ -67,11 +68,12 @@ func (s *Service) liveAt(ctx context.Context, held outbox.Held, known *live) (*l
 	return l, nil
 }
 
-// passed adds the replacements that passed the door.
-func (l *live) passed(plan scheduling.Plan, held outbox.Held) {
-	for i := range plan.Intents {
-		for k := range plan.Intents[i].Claims {
-			l.claims = append(l.claims, &plan.Intents[i].Claims[k].Object)
+// passed adds the replacements that passed the door, in place of what they replace.
+func (l *live) passed(f *proposalFact, held outbox.Held) {
+	l.leaving = append(l.leaving, f.claimNames()...)
+	for i := range f.plan.Intents {
+		for k := range f.plan.Intents[i].Claims {
+			l.claims = append(l.claims, &f.plan.Intents[i].Claims[k].Object)
 		}
 	}
 	l.seq = held.Seq

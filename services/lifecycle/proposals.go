@@ -49,6 +49,15 @@ func (f *proposalFact) replaces() bool { return f.goesOn && len(f.plan.Intents) 
 // removes reports whether it is of one whose nodes may go at once.
 func (f *proposalFact) removes() bool { return f.goesOn && len(f.plan.Intents) == 0 }
 
+// claimNames are the names of the claims that go.
+func (f *proposalFact) claimNames() []string {
+	names := make([]string, len(f.claims))
+	for i, c := range f.claims {
+		names[i] = c.Name
+	}
+	return names
+}
+
 // proposalLane is where facts about proposals wait for their turn. Those that come
 // while others are dealt with are dealt with together next.
 type proposalLane struct {

@@ -192,6 +192,7 @@ func TestReplacementsOfOneTurnListOnce(t *testing.T) {
 	const nodes = 5
 	s := estate(t, nodes)
 	s.bounded("100%", nodes+3)
+	s.strict()
 	var moves []move
 	for i := range nodes {
 		m := s.move(fmt.Sprintf("p-%d", i), fmt.Sprintf("old-%d", i))
@@ -221,4 +222,28 @@ func TestReplacementsOfOneTurnListOnce(t *testing.T) {
 		t.Errorf("%d replacements in two turns listed the claims %d times", nodes, client.lists)
 	}
 	s.audit(nodes, nodes+3)
+}
+
+// Replacements of one turn count those before them in place of what these replace: a
+// pool at its limit can replace all of its nodes.
+func TestReplacementsOfOneTurnLeaveTheLimit(t *testing.T) {
+	const nodes = 3
+	s := estate(t, nodes)
+	s.bounded("100%", nodes)
+	var moves []move
+	for i := range nodes {
+		m := s.move(fmt.Sprintf("p-%d", i), fmt.Sprintf("old-%d", i))
+		m.Plan = s.replacing(fmt.Sprintf("new-%d", i), 1)
+		m.take(event.Proposed, "")
+		moves = append(moves, m)
+	}
+	s.leap(scheduling.ConfirmAfter)
+	kinds, _ := s.together(confirmed(moves)...)
+	if diff := cmp.Diff(make([]fault.Kind, nodes), kinds); diff != "" {
+		t.Error(diff)
+	}
+	for i := range nodes {
+		s.each(acting, fmt.Sprintf("old-%d", i))
+	}
+	s.audit(nodes, nodes)
 }

@@ -30,7 +30,7 @@ func cpuOf(n int) *resource.Quantity { return resource.NewQuantity(int64(n), res
 // only then they go.
 func TestB164ReplacementComesFirst(t *testing.T) {
 	s := estate(t, 3)
-	s.bounded("2", 4)
+	s.bounded("2", 2)
 	m := s.moves(1, "old-0", "old-1")
 	s.each("proposed ", "old-0", "old-1")
 	before := s.outbox()
@@ -67,7 +67,7 @@ func TestB164ReplacementComesFirst(t *testing.T) {
 	if until := s.claim("new-0").Annotations["joist.sh/nominated-until"]; until <= s.now.Format(time.RFC3339) {
 		t.Errorf("nobody is expected on the replacement: until %q", until)
 	}
-	s.audit(2, 4)
+	s.audit(2, 2)
 	for reason, want := range map[string][]string{
 		"DisruptionLaunching":        {"NodeClaim new-0: Launching NodeClaim: Underutilized"},
 		"DisruptionWaitingReadiness": {"NodeClaim new-0: Waiting on readiness to continue disruption"},
@@ -267,7 +267,12 @@ func TestB152LiveObjections(t *testing.T) {
 			other.Plan = s.replacing("other", 1)
 			other.take(event.Confirmed, "")
 		}, blocked: "NodePool default: No allowed disruptions"},
-		{name: "the limit leaves no room", changes: func(s *site) { s.bounded("2", 3) }, blocked: "NodePool default: a replacement may not be launched: limit cpu=6 would be exceeded"},
+		{name: "the limit is reached", changes: func(s *site) { s.bounded("2", 3) }},
+		{name: "the limit is reached by what stays", changes: func(s *site) { s.bounded("2", 1) }, blocked: "NodePool default: a replacement may not be launched: limit cpu=2 would be exceeded: 4"},
+		{name: "the limit is reached and counts all", changes: func(s *site) {
+			s.bounded("2", 3)
+			s.strict()
+		}, blocked: "NodePool default: a replacement may not be launched: limit cpu=6 would be exceeded: 8"},
 		{name: "the money is spent", changes: func(s *site) { s.frugal("2", 3) }, blocked: "NodePool default: a replacement may not be launched: joist.sh/price-limit of $0.0903 an hour would be exceeded: $0.1204"},
 		{name: "the pool is going", changes: func(s *site) {
 			s.Change(cluster.NodePools, cluster.Key{Name: "default"}, func(o cluster.Object) { o.SetFinalizers([]string{"x"}) })

@@ -204,11 +204,16 @@ func (s *site) audit(budget, limit int) {
 }
 
 // wrongs reads the log of all writes, and gives the first instant at which a proposal
-// began beyond the budget, more was owned than the limit, or a proposal deleted a node
-// whose replacements were not there.
+// began beyond the budget, a limit was exceeded, or a proposal deleted a node whose
+// replacements were not there.
 func (s *site) wrongs(budget, limit int) string {
 	claims := map[string]*karpenter.NodeClaim{}
+	back := map[string]time.Time{}
+	all, limited := s.countsAll(), false
 	for _, e := range s.Effects() {
+		if pool, ok := e.After.(*karpenter.NodePool); ok {
+			limited = len(pool.Spec.Limits) > 0
+		}
 		if e.Kind != cluster.NodeClaims {
 			continue
 		}
@@ -218,18 +223,47 @@ func (s *site) wrongs(budget, limit int) string {
 		}
 		before := claims[e.Key.Name]
 		claims[e.Key.Name] = e.After.(*karpenter.NodeClaim)
+		if before != nil && saga.Acting(before) != nil && saga.Acting(claims[e.Key.Name]) == nil {
+			back[e.Key.Name] = e.At
+		}
+		created := before == nil && limited
 		// Notices keep to no budget, so that it is looked at when something begins.
 		begins := saga.Acting(claims[e.Key.Name]) != nil && (before == nil || saga.Acting(before) == nil)
 		switch missing := missing(claims, claims[e.Key.Name]); {
 		case begins && goingOf(claims) > budget:
 			return fmt.Sprintf("version %d: %d nodes are going at a time, the budget is %d", e.Version, goingOf(claims), budget)
-		case len(claims) > limit:
+		case created && !all && staying(claims, back, e.At) > limit:
+			return fmt.Sprintf("version %d: %d claims stay with %s, the limit is %d", e.Version, staying(claims, back, e.At), e.Key.Name, limit)
+		case all && len(claims) > limit:
 			return fmt.Sprintf("version %d: there are %d claims, the limit is %d", e.Version, len(claims), limit)
 		case e.Verb == memcluster.VerbDelete && missing != "":
 			return fmt.Sprintf("version %d: %s was deleted before %s was initialized", e.Version, e.Key.Name, missing)
 		}
 	}
 	return ""
+}
+
+// countsAll reports whether all claims count against the pool's limit until they are gone.
+func (s *site) countsAll() bool {
+	pool, err := s.As("test").Get(s.t.Context(), cluster.NodePools, cluster.Key{Name: "default"})
+	if err != nil {
+		return false
+	}
+	annotations := pool.GetAnnotations()
+	return annotations[policy.Limits] == "strict" || annotations[policy.PriceLimit] != ""
+}
+
+// staying counts the claims that are neither being deleted nor replaced. A replacement
+// that was rolled back lately may have been counted as one before.
+func staying(claims map[string]*karpenter.NodeClaim, back map[string]time.Time, now time.Time) int {
+	n := 0
+	for name, c := range claims {
+		lately := !back[name].IsZero() && now.Sub(back[name]) < saga.PassTime
+		if c.DeletionTimestamp == nil && saga.Acting(c) == nil && !lately {
+			n++
+		}
+	}
+	return n
 }
 
 // goingOf counts the nodes that are going, or are to go.
@@ -266,6 +300,14 @@ func (s *site) bounded(budget string, limit int) {
 		pool := o.(*karpenter.NodePool)
 		pool.Spec.Disruption.Budgets = []karpenter.Budget{{Nodes: budget}}
 		pool.Spec.Limits = karpenter.Limits{"cpu": *cpuOf(2 * limit)}
+	})
+}
+
+// strict counts nodes against the limit until they are gone.
+func (s *site) strict() {
+	s.t.Helper()
+	s.Change(cluster.NodePools, cluster.Key{Name: "default"}, func(o cluster.Object) {
+		o.SetAnnotations(map[string]string{policy.Limits: "strict"})
 	})
 }
 

@@ -136,9 +136,14 @@ func TestB160TumultKeepsToBudgets(t *testing.T) {
 	rapid.Check(t, func(draw *rapid.T) {
 		u := &tumult{site: estate(t, 5), draw: draw}
 		limit := rapid.IntRange(5, 7).Draw(draw, "limit") // Five are there, and the budget alone would let two more come.
-		if rapid.Bool().Draw(draw, "limited in money") {
+		switch rapid.IntRange(0, 2).Draw(draw, "rule") {
+		case 0:
 			u.frugal("2", limit)
-		} else {
+		case 1:
+			u.bounded("2", limit)
+			u.strict()
+		default:
+			limit -= 2 // What is being replaced does not count.
 			u.bounded("2", limit)
 		}
 		for range 30 {

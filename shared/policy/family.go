@@ -10,7 +10,7 @@ import (
 // families are what the names of the annotations begin with. What begins so and is not
 // known was meant to hold something back, and is misspelt or of a later version.
 var families = []string{
-	consolidationFamily, expirationFamily, driftFamily, budgetFamily, "joist.sh/price-",
+	consolidationFamily, expirationFamily, driftFamily, budgetFamily, "joist.sh/price-", limitsFamily,
 }
 
 const consolidationFamily = "joist.sh/consolidation-"

@@ -48,6 +48,9 @@ const (
 	// PriceLimit is what the nodes of the pool may cost together, in US dollars an
 	// hour: "25".
 	PriceLimit = "joist.sh/price-limit"
+	// Limits says which nodes count against spec.limits: "karpenter" counts those that
+	// stay, and "strict" also those that are being removed or replaced.
+	Limits = "joist.sh/limits"
 )
 
 // Policy is what the annotations of one NodePool say. The zero value asks nothing.
@@ -58,6 +61,8 @@ type Policy struct {
 	Budgets       Budgets
 	// PriceLimit is in US dollars an hour; nil is no limit.
 	PriceLimit *float64
+	// StrictLimits is whether nodes count against spec.limits until they are gone.
+	StrictLimits bool
 }
 
 // Consolidation is what holds consolidation back.
@@ -119,6 +124,7 @@ func (r *reader) read() Policy {
 	if _, limited := r.text(PriceLimit); limited {
 		p.PriceLimit = new(r.dollars(PriceLimit))
 	}
+	p.StrictLimits = r.limits()
 	r.strangers(families...)
 	return p
 }

@@ -18,7 +18,7 @@ func TestRead(t *testing.T) {
 	got, err := policy.Read(map[string]string{
 		policy.MinSaving: "$0.05", policy.MinSavingPercent: "10%", policy.Payback: "2h", policy.EvictionCost: "0.001",
 		policy.Cooldown: "1h", policy.EvictionsPerHour: "20%", policy.Expiration: "graceful", policy.ExpirationWindow: "24h",
-		policy.BudgetTimeZone: "Europe/Berlin", policy.BudgetPerHour: "10%", policy.DriftCanary: "2", policy.DriftBake: "30m", policy.DriftResume: "2026-11-22T13:00:00+01:00", policy.PriceLimit: "25",
+		policy.BudgetTimeZone: "Europe/Berlin", policy.BudgetPerHour: "10%", policy.DriftCanary: "2", policy.DriftBake: "30m", policy.DriftResume: "2026-11-22T13:00:00+01:00", policy.PriceLimit: "25", policy.Limits: "strict",
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -28,7 +28,7 @@ func TestRead(t *testing.T) {
 		t.Errorf("consolidation: %+v", c)
 	}
 	if !got.Expiration.Graceful || got.Expiration.Window != 24*time.Hour || got.Budgets.Zone.String() != "Europe/Berlin" || got.Budgets.PerHour.Of(25) != 3 ||
-		got.Drift.Canary.Of(100) != 2 || got.Drift.Bake != 30*time.Minute || got.Drift.Resume != time.Date(2026, time.November, 22, 12, 0, 0, 0, time.UTC) || *got.PriceLimit != 25 {
+		got.Drift.Canary.Of(100) != 2 || got.Drift.Bake != 30*time.Minute || got.Drift.Resume != time.Date(2026, time.November, 22, 12, 0, 0, 0, time.UTC) || *got.PriceLimit != 25 || !got.StrictLimits {
 		t.Errorf("%+v", got)
 	}
 }
@@ -39,13 +39,14 @@ var wrong = map[string][]string{
 	policy.Payback: {"2", "-1h", "soon"}, policy.EvictionCost: {"x"}, policy.Cooldown: {"1 hour"},
 	policy.EvictionsPerHour: {"-1", "101%", "1.5", "%"}, policy.Expiration: {"Graceful", ""}, policy.ExpirationWindow: {"1d"},
 	policy.BudgetTimeZone: {"", "Local", "Mars/Olympus"}, policy.BudgetPerHour: {"", "-1", "ten"}, policy.DriftCanary: {"some"}, policy.DriftBake: {"-1m"}, policy.DriftResume: {"", "now", "2026-11-22"}, policy.PriceLimit: {"", "free"},
+	policy.Limits: {"", "loose", "Strict"},
 }
 
 // A name that is misspelt asks for something, and is not passed over.
 func TestReadTellsOfStrangers(t *testing.T) {
 	for name, meant := range map[string]string{
 		policy.MinSaving + "s": policy.MinSaving, "joist.sh/expirations": policy.Expiration, "joist.sh/drift-wave": policy.DriftCanary,
-		"joist.sh/budget-timezone": policy.BudgetTimeZone, "joist.sh/price-limits": policy.PriceLimit,
+		"joist.sh/budget-timezone": policy.BudgetTimeZone, "joist.sh/price-limits": policy.PriceLimit, "joist.sh/limits-strict": policy.Limits,
 	} {
 		asked := map[string]string{name: "1", policy.Cooldown: "1h"}
 		if got, err := policy.Read(asked); err == nil || got != (policy.Policy{}) || !strings.HasPrefix(err.Error(), "annotation "+name+" is not known: write ") || !strings.Contains(err.Error(), meant) {

@@ -18,6 +18,17 @@ const ConfirmAfter = 15 * time.Second
 // count as drift to budgets, but heed whatever protects pods.
 const ByExpiration = "Expiration"
 
+// Leaves reports whether the node is being removed or replaced: it goes, or a proposal
+// for it has begun to act.
+func (n *Node) Leaves() bool { return n.Going || n.Proposal.acts() }
+
+// Leaves reports the same of a claim.
+func Leaves(claim *karpenter.NodeClaim) bool {
+	return claim.DeletionTimestamp != nil || claim.Status.Conditions.True(karpenter.ConditionTypeInstanceTerminating) || ProposalOf(claim).acts()
+}
+
+func (p *Proposal) acts() bool { return p != nil && !p.Confirmed.IsZero() }
+
 // ProposalOf reads the proposal on a claim, or nil.
 func ProposalOf(claim *karpenter.NodeClaim) *Proposal {
 	var p Proposal

@@ -3,6 +3,7 @@ package scheduling_test
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -42,6 +43,11 @@ func genPool(t *rapid.T, name string) karpenter.NodePool {
 	}
 	if text := rapid.SampledFrom([]string{"", "", "", "0", "0.04", "0.3", "1.5", "dear"}).Draw(t, "price limit"); text != "" {
 		pool.Annotations = map[string]string{policy.PriceLimit: text}
+	}
+	if rapid.IntRange(0, 3).Draw(t, "strict limits") == 0 {
+		annotations := map[string]string{policy.Limits: "strict"}
+		maps.Copy(annotations, pool.Annotations)
+		pool.Annotations = annotations
 	}
 	return pool
 }

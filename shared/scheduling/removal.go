@@ -91,7 +91,7 @@ func (r *removal) world() *world {
 	w.removal = r
 	w.reaches, w.looks, w.topology = map[string]*reach{}, map[lookKey]*reach{}, topology{}
 	w.stricts, w.classes, w.pods, w.at = nil, nil, 0, nil
-	w.problem.Nodes = st.untallied()
+	w.problem.Nodes, w.problem.Pools = st.untallied(), r.from.releasing(r.nodes)
 	return &w
 }
 

@@ -68,7 +68,8 @@ func unsettled(s *Snapshot) []PodClass {
 // Without plans the pods of nodes that would go, by their places in the snapshot's
 // list; a place beyond that is a mistake that panics. They may go to nodes that stay,
 // are initialized and ready, or to new ones; each pod's Node says where it runs now.
-// What the nodes count for in limits, they go on counting for: both exist at once.
+// The nodes do not count against limits, unless their pool counts nodes until they are
+// gone.
 func (s *Simulation) Without(nodes ...int) Result { return s.without(effort{}, nodes) }
 
 // WithoutForOne plans as Without does, with one new node at most, where that is all

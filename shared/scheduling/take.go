@@ -59,6 +59,7 @@ func (st *standing) take(result *Result, nodes []int, waiting []PodClass) {
 // vacate counts nobody on a node any more.
 func (st *standing) vacate(i int) {
 	st.gone.Add(i)
+	st.w.problem.Pools = st.w.releasing([]int{i})
 	for _, one := range st.residents[i] {
 		set := one.kind.set
 		set.bound = slices.DeleteFunc(set.bound, func(b boundPods) bool { return b.node == i })

@@ -10,6 +10,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/joist-autoscaler/joist/shared/karpenter"
+	"github.com/joist-autoscaler/joist/shared/policy"
 	"github.com/joist-autoscaler/joist/shared/scheduling"
 	"github.com/joist-autoscaler/joist/shared/scheduling/schedulingtest"
 )
@@ -230,12 +231,14 @@ func TestB152WaitingPodsComeFirst(t *testing.T) {
 	}
 }
 
-// TestTakenNodesCountInLimits takes an answer that uses up what is left.
+// TestTakenNodesCountInLimits takes an answer that uses up what is left, in a pool that
+// counts nodes until they are gone.
 func TestTakenNodesCountInLimits(t *testing.T) {
 	snapshot := onDemand(schedulingtest.Seed()).Snapshot
 	full := running(schedulingtest.Pods("web", 1, "1500m", "1Gi"))
 	snapshot.Nodes = []scheduling.Node{node("a", full), node("b", running(schedulingtest.Pods("db", 1, "1500m", "1Gi")))}
 	snapshot.NodePools[0].Spec.Limits = karpenter.Limits{karpenter.ResourceNodes: resource.MustParse("3")}
+	snapshot.NodePools[0].Annotations = map[string]string{policy.Limits: "strict"}
 	simulation := scheduling.NewSimulation(snapshot, scheduling.NewStock(snapshot, schedulingtest.Catalogue()))
 	if result := simulation.Without(1); len(result.Nodes) != 1 {
 		t.Fatalf("%+v, want one new node", result)
@@ -252,6 +255,26 @@ func TestTakenNodesCountInLimits(t *testing.T) {
 	again := scheduling.NewSimulation(joined, scheduling.NewStock(joined, schedulingtest.Catalogue()))
 	if result := again.Without(0); len(result.Nodes) != 1 {
 		t.Errorf("%+v, want another node, as there are two again", result)
+	}
+}
+
+// TestTakenNodesLeaveLimits takes an answer whose new node may have four cores of six:
+// the first node no longer counts, and the new one does.
+func TestTakenNodesLeaveLimits(t *testing.T) {
+	snapshot := onDemand(schedulingtest.Seed()).Snapshot
+	full := func(name string) scheduling.PodClass { return schedulingtest.Pods(name, 1, "1500m", "1Gi") }
+	snapshot.Nodes = []scheduling.Node{node("a", running(full("web"))), node("b", running(full("db")))}
+	snapshot.NodePools[0].Spec.Limits = karpenter.Limits{corev1.ResourceCPU: resource.MustParse("6")}
+	simulation := scheduling.NewSimulation(snapshot, scheduling.NewStock(snapshot, schedulingtest.Catalogue()))
+	for i, want := range []string{"t4g.xlarge", "t4g.large"} {
+		result := simulation.Without(i)
+		if len(result.Nodes) != 1 {
+			t.Fatalf("%+v, want one new node", result)
+		}
+		if options := result.Nodes[0].Options; options[len(options)-1].InstanceType != want {
+			t.Errorf("without %d: %+v, want %s as the largest", i, options, want)
+		}
+		simulation.Take(result, i)
 	}
 }
 

@@ -232,6 +232,14 @@ func (p *Pool) left(resource int) int64 {
 // Count takes a node that exists off the quota.
 func (p *Pool) Count(capacity []int64) { p.take(capacity, 1) }
 
+// Release gives a node back that no longer counts. What the pool shares is not touched.
+func (p *Pool) Release(capacity []int64) {
+	within := p.Within
+	p.Within = nil
+	p.take(capacity, -1)
+	p.Within = within
+}
+
 // take counts a node; sign is 1, or -1 to give it back.
 func (p *Pool) take(capacity []int64, sign int64) {
 	if p.Nodes != Unlimited {

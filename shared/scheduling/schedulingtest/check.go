@@ -253,13 +253,14 @@ func (c *checker) existing() {
 	}
 }
 
-// limits takes each planned node for the largest that it may become.
+// limits takes each planned node for the largest that it may become. Nodes that leave
+// count where the pool asks for the strict rule.
 func (c *checker) limits() {
 	for i := range c.batch.Snapshot.NodePools {
 		pool := &c.batch.Snapshot.NodePools[i]
 		total := corev1.ResourceList{}
 		for _, node := range c.batch.Snapshot.Nodes {
-			if node.NodePool == pool.Name {
+			if node.NodePool == pool.Name && (!leaves(node) || pool.Annotations["joist.sh/limits"] == "strict") {
 				total = sum(total, node.Capacity, one)
 			}
 		}
@@ -276,6 +277,11 @@ func (c *checker) limits() {
 			}
 		}
 	}
+}
+
+// leaves reports whether the node is being removed or replaced.
+func leaves(n scheduling.Node) bool {
+	return n.Going || n.Proposal != nil && !n.Proposal.Confirmed.IsZero()
 }
 
 var one = corev1.ResourceList{karpenter.ResourceNodes: resource.MustParse("1")}

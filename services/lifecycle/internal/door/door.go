@@ -49,13 +49,16 @@ type Door struct {
 	// PriceLimit is what all claims may cost together, in US dollars an hour; nil is no
 	// limit.
 	PriceLimit *float64
+	// Leaving names claims that the planned ones replace. Like all that leave, they count
+	// against limits only where their pool counts nodes until they are gone.
+	Leaving []string
 }
 
 // Admit decides which intents of a plan pass, in the plan's order. An intent
 // passes whole or not at all, because its fleet call is for all of its claims.
 func (d Door) Admit(plan scheduling.Plan, pools []*karpenter.NodePool, claims []*karpenter.NodeClaim) Admission {
 	var a Admission
-	usage, ledger := Usage(claims), newLedger(d.PriceLimit, claims, plan)
+	usage, ledger := d.usage(pools, claims), newLedger(d.PriceLimit, claims, plan)
 	exists := map[string]bool{}
 	for _, c := range claims {
 		exists[c.Name] = true
@@ -86,8 +89,8 @@ func (d Door) Admit(plan scheduling.Plan, pools []*karpenter.NodePool, claims []
 
 // refuse says why an intent may not pass, or "".
 func refuse(intent scheduling.PlannedIntent, pools []*karpenter.NodePool, used corev1.ResourceList, ledger *ledger, exists map[string]bool) string {
-	i := slices.IndexFunc(pools, func(p *karpenter.NodePool) bool { return p.Name == intent.NodePool })
-	if i < 0 || pools[i].DeletionTimestamp != nil {
+	pool := find(pools, intent.NodePool)
+	if pool == nil || pool.DeletionTimestamp != nil {
 		return "the NodePool is gone or going"
 	}
 	wanted := corev1.ResourceList{}
@@ -97,12 +100,12 @@ func refuse(intent scheduling.PlannedIntent, pools []*karpenter.NodePool, used c
 		}
 	}
 	total := add(used, wanted)
-	for name, limit := range pools[i].Spec.Limits {
+	for name, limit := range pool.Spec.Limits {
 		if sum, ok := total[name]; ok && sum.Cmp(limit) > 0 && !isZero(wanted[name]) {
 			return fmt.Sprintf("limit %s=%s would be exceeded: %s with this intent", name, limit.String(), sum.String())
 		}
 	}
-	return ledger.refuse(intent, pools[i], exists)
+	return ledger.refuse(intent, pool, exists)
 }
 
 // leftBehind reports whether the claim comes from an earlier plan that never
@@ -131,19 +134,36 @@ func Batch(c *karpenter.NodeClaim) (outbox string, seq uint64, ok bool) {
 // BatchOf is what the claims of a batch say for Batch to read.
 func BatchOf(outbox string, seq uint64) string { return fmt.Sprintf("%s/%d", outbox, seq) }
 
-// Usage sums what each pool's claims take: their capacity once launched, and
-// before that the most that they may turn out to be (B013). A claim that is
-// being deleted counts until it is gone, because its instance may still run.
-func Usage(claims []*karpenter.NodeClaim) map[string]corev1.ResourceList {
+// usage sums what each pool's claims count for against its limits (B013).
+func (d Door) usage(pools []*karpenter.NodePool, claims []*karpenter.NodeClaim) map[string]corev1.ResourceList {
 	usage := map[string]corev1.ResourceList{}
 	for _, c := range claims {
-		pool := c.Labels[karpenter.NodePoolLabelKey]
-		usage[pool] = add(usage[pool], Footprint(c))
+		if name := c.Labels[karpenter.NodePoolLabelKey]; d.counts(find(pools, name), c) {
+			usage[name] = add(usage[name], Footprint(c))
+		}
 	}
 	return usage
 }
 
-// Footprint is what one claim counts for, "nodes" included. Money is counted apart: it
+// counts reports whether a claim counts against the limits of its pool. One that is
+// being removed or replaced counts only where the pool counts nodes until they are
+// gone, as the planner has it.
+func (d Door) counts(pool *karpenter.NodePool, c *karpenter.NodeClaim) bool {
+	leaves := scheduling.Leaves(c) || slices.Contains(d.Leaving, c.Name)
+	return !leaves || pool != nil && scheduling.CountsLeaving(pool)
+}
+
+// find is the pool of a name, or nil.
+func find(pools []*karpenter.NodePool, name string) *karpenter.NodePool {
+	i := slices.IndexFunc(pools, func(p *karpenter.NodePool) bool { return p.Name == name })
+	if i < 0 {
+		return nil
+	}
+	return pools[i]
+}
+
+// Footprint is what one claim counts for, "nodes" included: its capacity once it is
+// launched, and before that the most that it may turn out to be. Money is counted apart: it
 // is bought for what it is, and not for what its type has.
 func Footprint(c *karpenter.NodeClaim) corev1.ResourceList {
 	footprint := corev1.ResourceList{}
