@@ -230,7 +230,11 @@ type Node struct {
 	// InitializedAt is the transition time of the condition.
 	InitializedAt time.Time `json:"initializedAt,omitzero"`
 	// Going means deleting, or noticed by AWS: no pod may be planned onto it.
-	Going    bool      `json:"going,omitempty"`
+	Going bool `json:"going,omitempty"`
+	// Terminating means that its pods are gone and EC2 was asked to terminate its
+	// instance. Budgets do not count such a node.
+	Terminating bool `json:"terminating,omitempty"`
+
 	Deadline time.Time `json:"deadline,omitzero"`
 	Ready    bool      `json:"ready,omitempty"`
 	// ReadySince is when the node became ready, by its own word.

@@ -33,8 +33,10 @@ type bound struct {
 	reason karpenter.DisruptionReason
 }
 
-// New counts the nodes of a snapshot: of all that are initialized, those that
-// are going, that are not ready, or whose removal has begun are busy. Problems names
+// New counts the nodes of a snapshot: of all that are initialized and whose instance
+// is not terminating, those that are going, that are not ready, or whose removal has
+// begun are busy (Karpenter: pkg/controllers/disruption/helpers.go,
+// BuildDisruptionBudgetMapping). Problems names
 // the budgets that cannot be read; their pools have no room. What is
 // wrong with its annotations takes the room as well, and is told of with the others.
 func New(s *scheduling.Snapshot) (Room, []error) {
@@ -44,7 +46,7 @@ func New(s *scheduling.Snapshot) (Room, []error) {
 	}
 	for i := range s.Nodes {
 		n := &s.Nodes[i]
-		if n.Claim == "" || !n.Initialized {
+		if n.Claim == "" || !n.Initialized || n.Terminating {
 			continue
 		}
 		out.total[n.NodePool]++

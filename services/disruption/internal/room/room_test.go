@@ -18,6 +18,7 @@ func TestB160Room(t *testing.T) {
 	type node = scheduling.Node
 	going := func(n *node) { n.Going = true }
 	unready := func(n *node) { n.Ready = false }
+	terminating := func(n *node) { n.Going, n.Terminating = true, true }
 	fresh := func(n *node) { n.Initialized = false }
 	foreign := func(n *node) { n.Claim = "" }
 	confirmed := func(n *node) { n.Proposal = &scheduling.Proposal{ID: "p", Confirmed: fixture.Taken} }
@@ -42,6 +43,8 @@ func TestB160Room(t *testing.T) {
 		{"a new node is no part of the whole", fixture.Budgets("34%"), []func(*node){plain, plain, fresh, fresh}, [2]int{1, 1}},
 		{"nor does it fill the budget", fixture.Budgets("1"), []func(*node){plain, func(n *node) { fresh(n); unready(n) }}, [2]int{1, 1}},
 		{"nodes of nobody do not count", fixture.Budgets("50%"), []func(*node){plain, plain, foreign, foreign}, [2]int{1, 1}},
+		{"a node whose instance terminates fills no budget", fixture.Budgets("1"), []func(*node){plain, terminating}, [2]int{1, 1}},
+		{"and is no part of the whole", fixture.Budgets("34%"), []func(*node){plain, plain, terminating, terminating}, [2]int{1, 1}},
 		{"by reason", byReason, []func(*node){plain, plain, plain, plain}, [2]int{3, 1}},
 		{"whatever reason the others go for", byReason, []func(*node){plain, plain, plain, going}, [2]int{2, 0}},
 		{"one that cannot be read allows nothing", fixture.Budgets("5", "lots"), []func(*node){plain}, [2]int{0, 0}},

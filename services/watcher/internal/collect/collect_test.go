@@ -333,6 +333,15 @@ func TestB145ClaimsTellWhatDecides(t *testing.T) {
 	undrifted := func(c *karpenter.NodeClaim) {
 		c.Status.Conditions = c.Status.Conditions.With(metav1.Condition{Type: karpenter.ConditionTypeDrifted, Status: metav1.ConditionFalse, Reason: "AMIDrift"}, since.Time)
 	}
+	terminating := func(c *karpenter.NodeClaim) {
+		c.Status.Conditions = c.Status.Conditions.With(metav1.Condition{Type: karpenter.ConditionTypeInstanceTerminating, Status: metav1.ConditionTrue}, since.Time)
+	}
+	if got := from(node("n"), claim("c", registered, ending)).Snapshot.Nodes[0]; !got.Going || got.Terminating {
+		t.Errorf("a claim is deleted: going %v, terminating %v", got.Going, got.Terminating)
+	}
+	if got := from(node("n"), claim("c", registered, ending, terminating)).Snapshot.Nodes[0]; !got.Going || !got.Terminating {
+		t.Errorf("its instance terminates: going %v, terminating %v", got.Going, got.Terminating)
+	}
 	for name, objects := range map[string][]cluster.Object{
 		"joined": {node("n"), claim("c", registered, telling)}, "coming": {claim("c", launched, telling)},
 	} {

@@ -152,7 +152,8 @@ func describe(out *scheduling.Node, claim *karpenter.NodeClaim) {
 	if !out.Initialized {
 		out.Expected = scheduling.ParseExpected(claim.Annotations[scheduling.ExpectedAnnotation])
 	}
-	out.Going = claim.DeletionTimestamp != nil || conditions.True(karpenter.ConditionTypeInstanceTerminating)
+	out.Terminating = conditions.True(karpenter.ConditionTypeInstanceTerminating)
+	out.Going = claim.DeletionTimestamp != nil || out.Terminating
 	out.Deadline = instant(claim.Annotations[karpenter.NodeClaimTerminationTimestampAnnotationKey])
 	out.Nominated = instant(claim.Annotations[nominatedAnnotation])
 	if !claim.Status.LastPodEventTime.IsZero() {
