@@ -67,6 +67,16 @@ func protected(n *node) {
 	n.Pods[0].Spec.DoNotDisrupt = "true"
 }
 
+// ordered are pods of a StatefulSet, and ending has the node's pods deleted.
+func ordered(s *scheduling.PodSpec) { s.OwnerKind = "StatefulSet" }
+func ending(n *node) {
+	for i := range n.Pods {
+		for k := range n.Pods[i].Pods {
+			n.Pods[i].Pods[k].Going = true
+		}
+	}
+}
+
 // static keeps a pool at so many nodes.
 func static(replicas int64) func(*karpenter.NodePool) {
 	return func(p *karpenter.NodePool) { p.Spec.Replicas = &replicas }
@@ -116,6 +126,10 @@ func TestEvaluate(t *testing.T) {
 		{"pods that can be nowhere", fixture.Pool(), []node{n("a", "t4g.xlarge", with(1, apart))}, nil, []string{"a pods-unplaceable"}},
 		{"and do not hold up the others", fixture.Pool(), []node{n("a", "t4g.xlarge", with(1, apart)), n("b", "t4g.xlarge", with(1)), n("c", "t4g.xlarge", with(1))},
 			[]string{"MultiNodeConsolidation -b,c onto a"}, []string{"a receives-pods"}},
+		{"a pod of a StatefulSet keeps its node until it is gone", fixture.Pool(fixture.Budgets("1")), []node{n("a", "t4g.medium", with(1, ordered), ending), n("b", "t4g.medium", with(3), protected)},
+			nil, []string{"a no-saving", "b pod-do-not-disrupt"}},
+		{"another does not", fixture.Pool(fixture.Budgets("1")), []node{n("a", "t4g.medium", with(1), ending), n("b", "t4g.medium", with(3), protected)},
+			[]string{"Emptiness -a"}, []string{"b pod-do-not-disrupt"}},
 		{"others' nodes are not told of", fixture.Pool(), []node{n("a", "t4g.medium", func(n *node) { n.Claim = "" })}, nil, nil},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

@@ -39,7 +39,7 @@ func Equivalent(s Snapshot, nodes ...int) Batch {
 		node.Going = going || slices.Contains(nodes, i)
 		for j := range node.Pods {
 			kind := all.of(&node.Pods[j].Spec)
-			pods := remaining(node.Pods[j].Pods)
+			pods := node.Pods[j].Rescheduled()
 			if going || !node.Going || len(pods) == 0 {
 				continue
 			}

@@ -41,7 +41,7 @@ func unsettled(s *Snapshot) []PodClass {
 	add := func(classes []PodClass, node string) {
 		for i := range classes {
 			class := PodClass{Spec: classes[i].Spec}
-			for _, pod := range remaining(classes[i].Pods) {
+			for _, pod := range classes[i].Rescheduled() {
 				if !seen[pod.UID] {
 					seen[pod.UID] = true
 					pod.Node = cmp.Or(pod.Node, node)

@@ -20,6 +20,7 @@ import (
 func genRunning(t *rapid.T, name string) scheduling.PodClass {
 	class := genClass(t, name)
 	spec := &class.Spec
+	spec.OwnerKind = rapid.SampledFrom([]string{"ReplicaSet", "StatefulSet"}).Draw(t, "owner")
 	app := rapid.SampledFrom([]string{"web", "db", "cache"}).Draw(t, "app")
 	if spec.Labels == nil && rapid.Bool().Draw(t, "labelled") {
 		spec.Labels = map[string]string{"app": app}

@@ -44,8 +44,8 @@ type standing struct {
 	rehearsal *rehearsal
 }
 
-// run is a number of pods of one kind on a node, without those that are being
-// deleted.
+// run is a number of pods of one kind on a node that need another node once theirs is
+// gone.
 type run struct {
 	kind *podKind
 	pods []PodRef
@@ -159,9 +159,12 @@ func (st *standing) readNodes(known [][]*podKind) {
 func (st *standing) readPods(i int, node *Node, known []*podKind) {
 	for k := range node.Pods {
 		class := &node.Pods[k]
-		if pods := remaining(class.Pods); len(pods) > 0 {
+		if pods := class.Rescheduled(); len(pods) > 0 {
+			st.nameSet(known[k])
 			st.runs[i] = append(st.runs[i], run{known[k], pods})
-			st.house(i, known[k], len(pods))
+		}
+		if n := staying(class.Pods); n > 0 {
+			st.house(i, known[k], n)
 		}
 	}
 	for k := range node.DaemonPods {
@@ -172,21 +175,28 @@ func (st *standing) readPods(i int, node *Node, known []*podKind) {
 	st.claim(i, node.HostPorts)
 }
 
-// remaining are the pods that are not being deleted.
-func remaining(pods []PodRef) []PodRef {
-	if staying(pods) == len(pods) {
-		return pods
+// Rescheduled are the pods that need another node once theirs is gone: those that are
+// not being deleted, and all of a StatefulSet, which replaces a pod only when it is gone
+// (Karpenter: pkg/utils/pod/scheduling.go, IsReschedulable).
+func (c *PodClass) Rescheduled() []PodRef {
+	if c.Spec.OwnerKind == "StatefulSet" || staying(c.Pods) == len(c.Pods) {
+		return c.Pods
 	}
-	return slices.DeleteFunc(slices.Clone(pods), func(p PodRef) bool { return p.Going })
+	return slices.DeleteFunc(slices.Clone(c.Pods), func(p PodRef) bool { return p.Going })
 }
 
 // house counts n pods of a kind on a node.
 func (st *standing) house(i int, k *podKind, n int) {
+	st.nameSet(k)
+	k.set.bound = append(k.set.bound, boundPods{i, n})
+	st.residents[i] = append(st.residents[i], resident{k, n})
+}
+
+// nameSet finds the label set of a kind, by which rules select its pods.
+func (st *standing) nameSet(k *podKind) {
 	if k.set == nil {
 		k.set = st.w.topology.sets.of(k.spec.Namespace, k.spec.Labels)
 	}
-	k.set.bound = append(k.set.bound, boundPods{i, n})
-	st.residents[i] = append(st.residents[i], resident{k, n})
 }
 
 // own counts n pods of a kind on a node for the rules that they have.

@@ -96,7 +96,7 @@ func (st *standing) landings(nominations []Nomination, moving map[string]*podKin
 			at, known[to] = len(out), len(out)
 			out = append(out, landing{i, run{kind: kind}})
 		}
-		n.Pod.Node = ""
+		n.Pod.Node, n.Pod.Going = "", false // What comes is new.
 		out[at].pods = append(out[at].pods, n.Pod)
 	}
 	return out
@@ -147,7 +147,7 @@ func (st *standing) expect(planned *PlannedNode, removed []string, moving map[st
 			i, at[kind] = len(made.runs), len(made.runs)
 			made.runs = append(made.runs, run{kind: kind})
 		}
-		placed.Pod.Node = ""
+		placed.Pod.Node, placed.Pod.Going = "", false
 		made.runs[i].pods = append(made.runs[i].pods, placed.Pod)
 	}
 	made.name = st.nameOf(planned, removed)
@@ -233,7 +233,7 @@ func (st *standing) leave(unplaced []Unplaced, moving map[string]*podKind) {
 				at, byKind[kind] = len(st.arrived.left), len(st.arrived.left)
 				st.arrived.left = append(st.arrived.left, PodClass{Spec: *kind.spec})
 			}
-			pod.Node = ""
+			pod.Node, pod.Going = "", false
 			st.arrived.left[at].Pods = append(st.arrived.left[at].Pods, pod)
 		}
 	}

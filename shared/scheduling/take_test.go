@@ -20,13 +20,7 @@ func withGone(joined, was scheduling.Snapshot, gone []int) scheduling.Snapshot {
 	joined.Nodes = slices.Clone(joined.Nodes)
 	for _, i := range gone {
 		node := was.Nodes[i]
-		node.Going, node.Pods = true, slices.Clone(node.Pods)
-		for j := range node.Pods {
-			node.Pods[j].Pods = slices.Clone(node.Pods[j].Pods)
-			for k := range node.Pods[j].Pods {
-				node.Pods[j].Pods[k].Going = true
-			}
-		}
+		node.Going, node.Pods = true, nil
 		joined.Nodes = append(joined.Nodes, node)
 	}
 	return joined
@@ -105,14 +99,12 @@ func TestJoinedLosesNobody(t *testing.T) {
 	}
 }
 
-// living are the UIDs of all pods that run and stay, or wait.
+// living are the UIDs of all pods that run and stay, wait, or come back elsewhere.
 func living(s scheduling.Snapshot) (out []string) {
 	add := func(classes []scheduling.PodClass) {
 		for _, class := range classes {
-			for _, pod := range class.Pods {
-				if !pod.Going {
-					out = append(out, pod.UID)
-				}
+			for _, pod := range class.Rescheduled() {
+				out = append(out, pod.UID)
 			}
 		}
 	}

@@ -20,7 +20,7 @@ func Cost(n *scheduling.Node) float64 {
 	cost := NodeCost
 	for i := range n.Pods {
 		if each := EvictionCost(&n.Pods[i].Spec); each > 0 {
-			cost += each * float64(Staying(&n.Pods[i]))
+			cost += each * float64(len(n.Pods[i].Rescheduled()))
 		}
 	}
 	return cost
@@ -30,18 +30,7 @@ func Cost(n *scheduling.Node) float64 {
 func pods(n *scheduling.Node) int {
 	count := 0
 	for i := range n.Pods {
-		count += Staying(&n.Pods[i])
-	}
-	return count
-}
-
-// Staying is how many pods of the class are not going anyway.
-func Staying(class *scheduling.PodClass) int {
-	count := 0
-	for i := range class.Pods {
-		if !class.Pods[i].Going {
-			count++
-		}
+		count += len(n.Pods[i].Rescheduled())
 	}
 	return count
 }

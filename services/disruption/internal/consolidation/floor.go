@@ -80,7 +80,7 @@ func (f *Floor) homeless(c *candidate.Candidate) (lost space) {
 	var crowds []crowd
 	for i := range c.Node.Pods {
 		class := &c.Node.Pods[i]
-		if count := candidate.Staying(class); count > 0 {
+		if count := len(class.Rescheduled()); count > 0 {
 			crowds = append(crowds, crowd{spaceOf(class.Spec.Requests), count})
 		}
 	}

@@ -103,7 +103,7 @@ func active(pod *corev1.Pod) bool {
 func (c Candidate) moving(now time.Time) int {
 	n := 0
 	for _, pod := range c.Pods {
-		if active(pod) && drain.Drainable(pod, now) && !drain.OwnedByDaemonSet(pod) {
+		if podspec.Reschedulable(pod) && drain.Drainable(pod, now) {
 			n++
 		}
 	}
