@@ -67,6 +67,8 @@ func protected(n *node) {
 	n.Pods[0].Spec.DoNotDisrupt = "true"
 }
 
+func lately(n *node) { n.LastPodEvent = fixture.Taken.Add(-30 * time.Second) }
+
 // ordered are pods of a StatefulSet, and ending has the node's pods deleted.
 func ordered(s *scheduling.PodSpec) { s.OwnerKind = "StatefulSet" }
 func ending(n *node) {
@@ -126,6 +128,10 @@ func TestEvaluate(t *testing.T) {
 		{"pods that can be nowhere", fixture.Pool(), []node{n("a", "t4g.xlarge", with(1, apart))}, nil, []string{"a pods-unplaceable"}},
 		{"and do not hold up the others", fixture.Pool(), []node{n("a", "t4g.xlarge", with(1, apart)), n("b", "t4g.xlarge", with(1)), n("c", "t4g.xlarge", with(1))},
 			[]string{"MultiNodeConsolidation -b,c onto a"}, []string{"a receives-pods"}},
+		{"no pod goes to a node on which another came lately", fixture.Pool(fixture.Budgets("1")), []node{n("a", "t4g.medium", with(1)), n("b", "t4g.medium", with(2), lately)},
+			nil, []string{"a no-saving", "b not-quiet"}},
+		{"unless its own node drifts", fixture.Pool(fixture.Budgets("1")), []node{n("a", "t4g.medium", with(1), drift(1)), n("b", "t4g.medium", with(2), lately)},
+			[]string{"Drift -a onto b"}, []string{"b not-quiet"}},
 		{"a pod of a StatefulSet keeps its node until it is gone", fixture.Pool(fixture.Budgets("1")), []node{n("a", "t4g.medium", with(1, ordered), ending), n("b", "t4g.medium", with(3), protected)},
 			nil, []string{"a no-saving", "b pod-do-not-disrupt"}},
 		{"another does not", fixture.Pool(fixture.Budgets("1")), []node{n("a", "t4g.medium", with(1), ending), n("b", "t4g.medium", with(3), protected)},

@@ -139,7 +139,7 @@ func (p *pass) cheaper(a *attempt) {
 		p.findings.Later = true
 		return
 	}
-	r := p.without(a.nodes)
+	r := asked(p.simulate().Consolidate(places(a.nodes)...))
 	if len(a.nodes) == 1 && len(r.Nodes) > 1 {
 		if one := asked(p.simulate().WithoutForOne(places(a.nodes)...)); consolidation.Whole(one).None() {
 			r = one

@@ -162,7 +162,7 @@ func (w *world) nodeValues(key string) (out []string) {
 // lot is the share in the packer's words.
 func (w *world) lot(s *share) packing.Lot {
 	marks, beside := w.marks(s.class)
-	nodes := s.reach.nodes
+	nodes := w.open(s.reach.nodes)
 	if w.removal != nil {
 		nodes = w.removal.roomy(s.class, nodes)
 	}

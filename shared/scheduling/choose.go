@@ -165,7 +165,7 @@ const (
 // holds reports whether a place could hold a pod of the class, by its size and by
 // what limits leave in the beginning.
 func (w *world) holds(c *class, r *reach) bool {
-	if r.nodes.Len() > 0 {
+	if w.open(r.nodes).Len() > 0 {
 		return true
 	}
 	if got, known := c.holding[r]; known {

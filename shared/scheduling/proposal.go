@@ -18,6 +18,15 @@ const ConfirmAfter = 15 * time.Second
 // count as drift to budgets, but heed whatever protects pods.
 const ByExpiration = "Expiration"
 
+// Idle is since when no pod came or went: since the node was initialized, if none ever
+// did (B010).
+func (n *Node) Idle() time.Time {
+	if n.LastPodEvent.IsZero() {
+		return n.InitializedAt
+	}
+	return n.LastPodEvent
+}
+
 // Leaves reports whether the node is being removed or replaced: it goes, or a proposal
 // for it has begun to act.
 func (n *Node) Leaves() bool { return n.Going || n.Proposal.acts() }

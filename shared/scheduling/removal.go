@@ -18,8 +18,10 @@ type removal struct {
 	// world.
 	asked, nodes []int
 	// gone are these nodes and all that were taken before.
-	gone  packing.Set
-	moved []run
+	gone packing.Set
+	// closed are nodes that stay and take none of the pods.
+	closed packing.Set
+	moved  []run
 }
 
 // remove asks for nodes by their places in the snapshot. Those that are gone or
@@ -137,6 +139,14 @@ func (r *removal) learn(w *world, c *class) {
 		k.wish, k.problem = w.wishOf(c)
 	}
 	k.known = true
+}
+
+// open are the nodes that may take a pod.
+func (w *world) open(nodes packing.Set) packing.Set {
+	if w.removal == nil || len(w.removal.closed) == 0 || !nodes.Overlaps(w.removal.closed) {
+		return nodes
+	}
+	return nodes.Without(w.removal.closed)
 }
 
 // isGone reports whether a node is to be gone.

@@ -3,6 +3,8 @@ package scheduling
 import (
 	"cmp"
 	"slices"
+
+	"github.com/joist-autoscaler/joist/shared/scheduling/packing"
 )
 
 // Simulation answers what would become of the pods of some nodes if those went
@@ -70,16 +72,28 @@ func unsettled(s *Snapshot) []PodClass {
 // are initialized and ready, or to new ones; each pod's Node says where it runs now.
 // The nodes do not count against limits, unless their pool counts nodes until they are
 // gone.
-func (s *Simulation) Without(nodes ...int) Result { return s.without(effort{}, nodes) }
+func (s *Simulation) Without(nodes ...int) Result { return s.without(effort{}, nil, nodes) }
 
-// WithoutForOne plans as Without does, with one new node at most, where that is all
+// Consolidate plans as Without does, for consolidation: pods go only to nodes whose
+// consolidateAfter has passed since a pod last came or went, or to new ones. Pods that
+// wait and those of nodes that go may be on the others
+// (Karpenter: pkg/controllers/provisioning/scheduling/scheduler.go, addToExistingNode).
+func (s *Simulation) Consolidate(nodes ...int) Result {
+	return s.without(effort{}, s.standing.closed(), nodes)
+}
+
+// WithoutForOne plans as Consolidate does, with one new node at most, where that is all
 // that may come (B156): planning looks for what is cheapest, which may be several.
 // Pods are placed one by one, as Karpenter does it, and join the node as long as one
 // of its types holds them all; that may leave pods out that have another place.
-func (s *Simulation) WithoutForOne(nodes ...int) Result { return s.without(forOne, nodes) }
+func (s *Simulation) WithoutForOne(nodes ...int) Result {
+	return s.without(forOne, s.standing.closed(), nodes)
+}
 
-func (s *Simulation) without(e effort, nodes []int) Result {
+// without plans the pods of nodes, which do not go to those that are closed.
+func (s *Simulation) without(e effort, closed packing.Set, nodes []int) Result {
 	r := s.standing.remove(nodes)
+	r.closed = closed
 	var aside []Unplaced
 	for {
 		result, fault := r.attempt(e)

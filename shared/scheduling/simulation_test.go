@@ -2,6 +2,7 @@ package scheduling_test
 
 import (
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
@@ -312,6 +313,54 @@ func TestB156OneForOne(t *testing.T) {
 			got := scheduling.NewSimulation(snapshot, scheduling.NewStock(snapshot, schedulingtest.Catalogue())).WithoutForOne(0)
 			if len(got.Nodes) != 1 || len(got.Nodes[0].Pods) != tt.placed || unplaced(got) != 2-tt.placed {
 				t.Errorf("%s", tell(got))
+			}
+		})
+	}
+}
+
+// TestConsolidateClosesNodes removes the first node, whose pod fits on the second.
+func TestConsolidateClosesNodes(t *testing.T) {
+	now := schedulingtest.Now
+	plain := func(*scheduling.PodSpec) {}
+	ago := func(event, initialized time.Duration) func(*scheduling.Node) {
+		return func(n *scheduling.Node) {
+			if n.InitializedAt = now.Add(-initialized); event > 0 {
+				n.LastPodEvent = now.Add(-event)
+			}
+		}
+	}
+	for _, tt := range []struct {
+		name  string
+		after karpenter.NillableDuration
+		edit  func(*scheduling.Node)
+		open  bool
+	}{
+		{"a pod came long ago", karpenter.DurationOf(time.Minute), ago(time.Minute, time.Hour), true},
+		{"a pod came lately", karpenter.DurationOf(time.Minute), ago(59*time.Second, time.Hour), false},
+		{"no pod came, and it is young", karpenter.DurationOf(time.Minute), ago(0, 59*time.Second), false},
+		{"no pod came, and it is old", karpenter.DurationOf(time.Minute), ago(0, time.Minute), true},
+		{"at once", karpenter.DurationOf(0), ago(time.Nanosecond, time.Hour), true},
+		{"never", karpenter.NillableDuration{}, ago(time.Second, time.Hour), true},
+		{"its pool is another", karpenter.DurationOf(time.Minute), func(n *scheduling.Node) { ago(time.Second, time.Hour)(n); n.NodePool = "other" }, true},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			snapshot := inZones().Snapshot
+			closed(&snapshot)
+			snapshot.NodePools[0].Spec.Disruption.ConsolidateAfter = tt.after
+			snapshot.Nodes = []scheduling.Node{node("old", running(one("a", plain))), node("other", tt.edit)}
+			simulation := scheduling.NewSimulation(snapshot, scheduling.NewStock(snapshot, schedulingtest.Catalogue()))
+			for name, got := range map[string]scheduling.Result{"Consolidate": simulation.Consolidate(0), "WithoutForOne": simulation.WithoutForOne(0)} {
+				if len(got.Nominations) > 0 != tt.open {
+					t.Errorf("%s: %+v", name, got)
+				}
+			}
+			if got := simulation.Without(0); len(got.Nominations) != 1 {
+				t.Errorf("drift: %+v", got)
+			}
+			snapshot.Waiting, snapshot.Nodes[0].Pods = []scheduling.PodClass{one("w", plain)}, nil
+			waits := scheduling.NewSimulation(snapshot, scheduling.NewStock(snapshot, schedulingtest.Catalogue()))
+			if got := waits.Joined(); len(got.Nodes[0].Pods)+len(got.Nodes[1].Pods) == 0 {
+				t.Errorf("a pod that waits has no place: %+v", got.Nodes)
 			}
 		})
 	}

@@ -40,6 +40,8 @@ type standing struct {
 	nodes   []packing.Node
 	tallied []int
 	sold    map[string]sale
+	// young are the nodes whose consolidateAfter has not passed, once somebody has asked.
+	young packing.Set
 	// rehearsal is nil until somebody asks where Kubernetes would put pods.
 	rehearsal *rehearsal
 }
@@ -275,6 +277,32 @@ func (st *standing) values(key string) *labelValues {
 	}
 	st.found.values[key] = out
 	return out
+}
+
+// closed are the nodes whose consolidateAfter has not passed since a pod last came or
+// went, by their places in the world.
+func (st *standing) closed() packing.Set {
+	if st.young == nil {
+		st.young = packing.NewSet(len(st.w.problem.Nodes))
+		for i := range st.w.problem.Nodes {
+			if node := st.w.nodes[i].node; st.w.consolidatesLater(node) {
+				st.young.Add(i)
+			}
+		}
+	}
+	return st.young
+}
+
+// consolidatesLater reports whether the consolidateAfter of a node has not passed
+// (Karpenter: pkg/utils/disruption/disruption.go, IsUnderConsolidateAfter). Only pools
+// that launch nodes for pods are asked, as upstream's scheduler knows no others.
+func (w *world) consolidatesLater(n *Node) bool {
+	at := slices.IndexFunc(w.pools, func(p *pool) bool { return p.name == n.NodePool })
+	if at < 0 || !n.Initialized || unready(w.pools[at].object) != "" {
+		return false
+	}
+	after := w.pools[at].object.Spec.Disruption.ConsolidateAfter
+	return !after.IsNever() && !after.Elapsed(n.Idle(), w.snapshot.Taken)
 }
 
 // hostname reports whether a topology key is that of host names.

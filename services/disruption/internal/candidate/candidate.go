@@ -81,9 +81,4 @@ func Survey(s *scheduling.Snapshot, stock scheduling.Stock) []Candidate {
 
 // Idle is since when no pod came or went: since the node was initialized, if none
 // ever did (B010).
-func (c *Candidate) Idle() time.Time {
-	if c.Node.LastPodEvent.IsZero() {
-		return c.Node.InitializedAt
-	}
-	return c.Node.LastPodEvent
-}
+func (c *Candidate) Idle() time.Time { return c.Node.Idle() }
