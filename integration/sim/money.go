@@ -64,7 +64,7 @@ func (m *money) prices(c *checker) {
 		}
 		for _, o := range t.Offerings {
 			m.dearest = max(m.dearest, o.PricePerHour)
-			if m.cheapest == 0 || o.PricePerHour < m.cheapest {
+			if o.Priced() && (m.cheapest == 0 || o.PricePerHour < m.cheapest) {
 				m.cheapest = o.PricePerHour
 			}
 		}

@@ -37,7 +37,7 @@ func (s Service) sells(ctx context.Context) (catalog.Catalogue, []string, error)
 	parts := market.Blend(book, offline, s.policy(), now)
 	parts.Cluster = facts(book.Cluster.Items[0])
 	doc := catalog.Assemble(parts)
-	if len(doc.Types) == 0 {
+	if !doc.HasPrices() {
 		return doc, nil, fault.E("assembling the catalogue of "+s.Region, fault.Invalid, state.Failed()).
 			WithHint("allow the calls that failed: without them it is not known what the region sells")
 	}

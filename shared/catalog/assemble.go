@@ -26,8 +26,10 @@ type Parts struct {
 	Shifted []string
 }
 
-// Assemble makes the catalogue. An offering needs a price; a type needs an offering. An offering in a zone that takes no
-// launches, or that the cluster is shifted away from, stays with its price and is not available.
+// Assemble makes the catalogue of all types that EC2 offers in a zone. An offering in a zone that takes no launches, or that
+// the cluster is shifted away from, stays with its price and is not available. An offering without a price is not available
+// either; it stays where the zone takes launches, because a NodeOverlay can give it a price. A type without any offering
+// stays, because capacity reservations can be of it.
 func Assemble(p Parts) Catalogue {
 	desk := newDesk(p)
 	c := Catalogue{
@@ -35,7 +37,8 @@ func Assemble(p Parts) Catalogue {
 		Currency: currency(p.OnDemand), ShiftedZones: sortedUnique(p.Shifted), Types: make([]InstanceType, 0, len(p.Types)),
 	}
 	for _, t := range p.Types {
-		if t.Offerings = desk.offerings(t); len(t.Offerings) > 0 {
+		if len(desk.zones[t.Name]) > 0 {
+			t.Offerings = desk.offerings(t)
 			c.Types = append(c.Types, t)
 		}
 	}
@@ -83,8 +86,9 @@ func (d desk) offerings(t InstanceType) []Offering {
 	var all []Offering
 	for _, zone := range sortedUnique(d.zones[t.Name]) {
 		for _, kind := range t.SupportedUsage {
-			if price := d.price(t.Name, zone, kind); price > 0 {
-				all = append(all, Offering{zone, d.ids[zone], kind, price, !d.closed[zone]})
+			price, open := d.price(t.Name, zone, kind), !d.closed[zone]
+			if price > 0 || open {
+				all = append(all, Offering{zone, d.ids[zone], kind, price, open && price > 0})
 			}
 		}
 	}

@@ -57,8 +57,15 @@ func TestAssemble(t *testing.T) {
 		{"a zone that takes no launches", func(p *catalog.Parts) { p.Zones[0].Down = true }, shutA},
 		{"not sold in a zone", func(p *catalog.Parts) { p.Offerings = p.Offerings[:1] }, whole[2:]},
 		{"said twice", func(p *catalog.Parts) { p.Offerings = append(p.Offerings, p.Offerings...) }, whole},
-		{"B210 no on-demand price", func(p *catalog.Parts) { p.OnDemand = nil }, []catalog.Offering{whole[1], whole[3]}},
-		{"B210 no spot price in a zone", func(p *catalog.Parts) { p.Spot = p.Spot[:1] }, whole[:3]},
+		{"B210 no on-demand price", func(p *catalog.Parts) { p.OnDemand = nil }, []catalog.Offering{
+			{a, idA, catalog.OnDemand, 0, false}, whole[1], {b, idB, catalog.OnDemand, 0, false}, whole[3],
+		}},
+		{"B210 no spot price in a zone", func(p *catalog.Parts) { p.Spot = p.Spot[:1] }, []catalog.Offering{
+			whole[0], whole[1], whole[2], {b, idB, catalog.Spot, 0, false},
+		}},
+		{"no price in a zone that takes no launches", func(p *catalog.Parts) { p.Spot, p.Zones[1].Down = p.Spot[:1], true }, []catalog.Offering{
+			whole[0], whole[1], {b, idB, catalog.OnDemand, 2, false},
+		}},
 		{"a spot price for any zone", func(p *catalog.Parts) { p.Spot = []cloud.SpotPrice{{Type: "m1.test", PerHour: 1}, p.Spot[1]} }, whole},
 		{"no spot use", func(p *catalog.Parts) {
 			p.Types[0].SupportedUsage = []string{catalog.OnDemand}
@@ -69,7 +76,9 @@ func TestAssemble(t *testing.T) {
 		{"no zone ids", func(p *catalog.Parts) { p.Zones = nil }, []catalog.Offering{
 			{a, "", catalog.OnDemand, 2, true}, {a, "", catalog.Spot, 1, true}, {b, "", catalog.OnDemand, 2, true}, {b, "", catalog.Spot, 1.5, true},
 		}},
-		{"no price at all", func(p *catalog.Parts) { p.Spot, p.OnDemand = nil, nil }, nil},
+		{"no price at all", func(p *catalog.Parts) { p.Spot, p.OnDemand = nil, nil }, []catalog.Offering{
+			{a, idA, catalog.OnDemand, 0, false}, {a, idA, catalog.Spot, 0, false}, {b, idB, catalog.OnDemand, 0, false}, {b, idB, catalog.Spot, 0, false},
+		}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			c := catalog.Assemble(parts(test.change))
@@ -81,6 +90,21 @@ func TestAssemble(t *testing.T) {
 				t.Error(diff)
 			}
 		})
+	}
+}
+
+// A type that is only in capacity blocks stays without offerings; one that no zone offers does not.
+func TestAssembleKeepsReservableTypes(t *testing.T) {
+	block := func(p *catalog.Parts) { p.Types[0].SupportedUsage, p.OnDemand, p.Spot = nil, nil, nil }
+	c := catalog.Assemble(parts(block))
+	if one, ok := c.Find("m1.test"); !ok || len(one.Offerings) > 0 {
+		t.Errorf("found %t, with offerings %v", ok, one.Offerings)
+	}
+	if c.HasPrices() {
+		t.Error("a catalogue without prices claims to have some")
+	}
+	if c := catalog.Assemble(parts(func(p *catalog.Parts) { block(p); p.Offerings = nil })); len(c.Types) > 0 {
+		t.Errorf("no zone offers %v", c.Types)
 	}
 }
 

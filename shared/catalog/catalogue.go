@@ -183,8 +183,12 @@ type Offering struct {
 	ZoneID string `json:"zoneID"`
 	// CapacityType is spot, on-demand or reserved (row B029).
 	CapacityType string `json:"capacityType"`
-	// PricePerHour is in US dollars, or in the catalogue's Currency, for Linux on shared tenancy.
+	// PricePerHour is in US dollars, or in the catalogue's Currency, for Linux on shared tenancy; 0 where AWS publishes no price.
 	PricePerHour float64 `json:"pricePerHour"`
-	// Available is false where EC2 is known to refuse it for now; the price stays, so a reader can say what was lost.
+	// Available is false where EC2 is known to refuse it for now; the price stays, so a reader can say what was lost. It is
+	// false for every offering without a price, which a NodeOverlay may supply.
 	Available bool `json:"available"`
 }
+
+// Priced reports whether AWS publishes a price for the offering.
+func (o Offering) Priced() bool { return o.PricePerHour > 0 }

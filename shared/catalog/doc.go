@@ -7,8 +7,8 @@
 //
 // Invariants, checked by Catalogue.Validate:
 //   - Types are sorted by name and their names differ; Offerings are sorted by zone, then capacity type.
-//   - Every price is a positive, finite number of US dollars per hour, or of the currency that the catalogue names. An
-//     offering whose price is unknown is left out.
+//   - Every price is a finite number of US dollars per hour, or of the currency that the catalogue names. It is 0 where the
+//     price is unknown; such an offering is never available.
 //   - The same inputs give the same bytes: there are no maps in a catalogue, and no time that a clock supplied.
 //
 // A catalogue that was handed out is shared: treat it as read-only, and use Clone before changing one.

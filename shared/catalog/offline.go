@@ -107,10 +107,11 @@ func (p *Parts) add(name string, offerings []Offering, currency string) {
 		if at := (cloud.TypeOffering{Type: name, Zone: o.Zone}); !slices.Contains(p.Offerings[max(0, len(p.Offerings)-1):], at) {
 			p.Offerings = append(p.Offerings, at)
 		}
-		switch o.CapacityType {
-		case Spot:
+		switch {
+		case !o.Priced():
+		case o.CapacityType == Spot:
 			p.Spot = append(p.Spot, cloud.SpotPrice{Type: name, Zone: o.Zone, ZoneID: o.ZoneID, PerHour: o.PricePerHour})
-		case OnDemand:
+		case o.CapacityType == OnDemand:
 			if n := len(p.OnDemand); n == 0 || p.OnDemand[n-1].Type != name {
 				p.OnDemand = append(p.OnDemand, cloud.OnDemandPrice{Type: name, PerHour: o.PricePerHour, Currency: currency})
 			}

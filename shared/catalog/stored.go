@@ -29,7 +29,7 @@ type Zone struct {
 	ID   string `json:"id"`
 }
 
-// Price is what one type costs in one region, in US dollars per hour; 0 means that it is not sold so.
+// Price is what one type costs in one region, in US dollars per hour; 0 means that the source has no price.
 type Price struct {
 	Type     string  `json:"t"`
 	OnDemand float64 `json:"d,omitempty"`
@@ -62,7 +62,7 @@ func Join(hardware Hardware, market Market) Catalogue {
 			continue
 		}
 		t := hardware.Types[i]
-		if t.Offerings = offerings(price, market.Zones); len(t.Offerings) > 0 {
+		if t.Offerings = offerings(t, price, market.Zones); len(t.Offerings) > 0 {
 			c.Types = append(c.Types, t)
 		}
 	}
@@ -70,17 +70,16 @@ func Join(hardware Hardware, market Market) Catalogue {
 	return c
 }
 
-func offerings(price Price, zones []Zone) []Offering {
+// offerings are in the zones of the price, with a price or without one.
+func offerings(t InstanceType, price Price, zones []Zone) []Offering {
 	var all []Offering
+	prices := map[string]float64{OnDemand: price.OnDemand, Spot: price.Spot}
 	for i, zone := range zones {
 		if price.Zones&(1<<i) == 0 {
 			continue
 		}
-		if price.OnDemand > 0 {
-			all = append(all, Offering{zone.Name, zone.ID, OnDemand, price.OnDemand, true})
-		}
-		if price.Spot > 0 {
-			all = append(all, Offering{zone.Name, zone.ID, Spot, price.Spot, true})
+		for _, kind := range t.SupportedUsage {
+			all = append(all, Offering{zone.Name, zone.ID, kind, prices[kind], prices[kind] > 0})
 		}
 	}
 	slices.SortFunc(all, compareOfferings)

@@ -11,7 +11,10 @@ import (
 )
 
 func TestJoin(t *testing.T) {
-	hardware := catalog.Hardware{Types: []catalog.InstanceType{{Name: "a1.large"}, {Name: "b1.large"}, {Name: "c1.large"}}}
+	both := []string{"on-demand", "spot"}
+	hardware := catalog.Hardware{Types: []catalog.InstanceType{
+		{Name: "a1.large", SupportedUsage: both}, {Name: "b1.large", SupportedUsage: both}, {Name: "c1.large", SupportedUsage: both},
+	}}
 	market := catalog.Market{
 		Region: "r", Partition: "aws",
 		Zones: []catalog.Zone{{Name: "ra", ID: "r-az1"}, {Name: "rb", ID: "r-az2"}, {Name: "rc", ID: "r-az3"}},
@@ -23,11 +26,11 @@ func TestJoin(t *testing.T) {
 		},
 	}
 	want := []catalog.InstanceType{
-		{Name: "a1.large", Offerings: []catalog.Offering{
+		{Name: "a1.large", SupportedUsage: both, Offerings: []catalog.Offering{
 			{"ra", "r-az1", "on-demand", 1, true}, {"ra", "r-az1", "spot", 0.5, true},
 			{"rc", "r-az3", "on-demand", 1, true}, {"rc", "r-az3", "spot", 0.5, true},
 		}},
-		{Name: "c1.large", Offerings: []catalog.Offering{{"rb", "r-az2", "on-demand", 2, true}}},
+		{Name: "c1.large", SupportedUsage: both, Offerings: []catalog.Offering{{"rb", "r-az2", "on-demand", 2, true}, {"rb", "r-az2", "spot", 0, false}}},
 	}
 	if diff := cmp.Diff(want, catalog.Join(hardware, market).Types); diff != "" {
 		t.Error(diff)
@@ -57,6 +60,7 @@ func TestValidateRefuses(t *testing.T) {
 		{"architecture", `"x86_64"`, func(c *catalog.Catalogue) { c.Types[0].Arch = "x86_64" }},
 		{"no CPU", "cannot run a node", func(c *catalog.Catalogue) { c.Types[0].VCPU = 0 }},
 		{"free", "has the price 0", func(c *catalog.Catalogue) { c.Types[0].Offerings[0].PricePerHour = 0 }},
+		{"less than nothing", "has the price -1", func(c *catalog.Catalogue) { c.Types[0].Offerings[0].PricePerHour = -1 }},
 		{"not a number", "has the price NaN", func(c *catalog.Catalogue) { c.Types[0].Offerings[0].PricePerHour = math.NaN() }},
 		{"infinite", "has the price +Inf", func(c *catalog.Catalogue) { c.Types[0].Offerings[0].PricePerHour = math.Inf(1) }},
 		{"order of offerings", "out of order", func(c *catalog.Catalogue) { c.Types[0].Offerings[1].Zone = "a" }},

@@ -75,7 +75,7 @@ func (w *world) addType(s *shelves, i int) {
 		if !ok || !p.buys(n, o.Option) {
 			continue
 		}
-		known = true
+		known = known || !o.Unpriced
 		switch {
 		case !o.sane():
 		case o.Reservation != "":
@@ -97,7 +97,7 @@ func (w *world) addType(s *shelves, i int) {
 
 // sane reports whether an offer can be bought, at a price that is one.
 func (o *Offer) sane() bool {
-	return o.Available && o.PricePerHour >= 0 && !math.IsInf(o.PricePerHour, 1)
+	return o.Available && !o.Unpriced && o.PricePerHour >= 0 && !math.IsInf(o.PricePerHour, 1)
 }
 
 // flexibility is how many types a launch should have to choose from: 15 where spot

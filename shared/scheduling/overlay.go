@@ -117,6 +117,8 @@ type view struct {
 // typeChange is what the overlays so far say of a type.
 type typeChange struct {
 	prices map[int]priceChange // by the offer's index
+	// public stands in for the price that AWS does not publish; nil for none.
+	public *float64
 	extra  corev1.ResourceList
 	// lightest is the weight of the last overlay that had a say in extra, and
 	// said what it said.
@@ -164,6 +166,9 @@ func (v *view) overlaid() []Type {
 		if len(change.prices) > 0 {
 			t.Offers = slices.Clone(t.Offers)
 		}
+		if change.public != nil {
+			supplyPrice(t.Offers, *change.public)
+		}
 		for j, price := range change.prices {
 			t.Offers[j].PricePerHour, t.Offers[j].Overlaid = price.of(t.Offers[j].PricePerHour), true
 		}
@@ -172,6 +177,15 @@ func (v *view) overlaid() []Type {
 		}
 	}
 	return out
+}
+
+// supplyPrice gives offers without a price that one.
+func supplyPrice(offers []Offer, price float64) {
+	for i := range offers {
+		if offers[i].Unpriced {
+			offers[i].PricePerHour, offers[i].Unpriced = price, false
+		}
+	}
 }
 
 func with(list, extra corev1.ResourceList) corev1.ResourceList {

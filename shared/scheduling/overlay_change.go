@@ -20,6 +20,9 @@ type overlayChange struct {
 	want     Requirements
 	price    func(float64) float64 // nil when it leaves prices alone
 	capacity corev1.ResourceList
+	// public is the price that the overlay gives to types whose price AWS does not
+	// publish; nil for none.
+	public *float64
 }
 
 // hit is a type that an overlay selects in a pool, with the offers that it
@@ -56,7 +59,17 @@ func readOverlay(o *karpenter.NodeOverlay) (overlayChange, error) {
 	if err == nil {
 		out.price, err = readPrice(o.Spec)
 	}
+	if err == nil && o.Spec.Price != nil && namesTypes(o.Spec.Requirements) {
+		out.public = new(out.price(0))
+	}
 	return out, err
+}
+
+// namesTypes reports whether the requirements only list instance types. Only such
+// an overlay makes types without a public price available
+// (Karpenter: pkg/providers/instancetype/offering/offering.go, GetOverlayPrice).
+func namesTypes(list []karpenter.OverlayRequirement) bool {
+	return len(list) == 1 && list[0].Key == corev1.LabelInstanceTypeStable && list[0].Operator == corev1.NodeSelectorOpIn
 }
 
 func checkCapacity(capacity corev1.ResourceList) error {
@@ -189,6 +202,9 @@ func (c *overlayChange) apply(h hit) {
 		return
 	}
 	change := h.view.change(h.index)
+	if change.public == nil {
+		change.public = c.public
+	}
 	if c.price != nil {
 		for _, i := range h.offers {
 			said, ok := change.prices[i]

@@ -117,11 +117,11 @@ func taking(node *Node, counted time.Time) []string {
 }
 
 // onDemandPrice is that of the zone, or the lowest anywhere, or a dollar for a
-// type that is not sold by the hour.
+// type without a public price.
 func onDemandPrice(t catalog.InstanceType, zone string) float64 {
 	lowest := 0.0
 	for _, o := range t.Offerings {
-		if o.CapacityType != catalog.OnDemand {
+		if o.CapacityType != catalog.OnDemand || !o.Priced() {
 			continue
 		}
 		if o.Zone == zone {

@@ -86,7 +86,7 @@ func buyable(types []Type, base Requirements, exotic bool) []Option {
 			continue
 		}
 		for j := range t.Offers {
-			if o := &t.Offers[j]; o.Available && o.Reservation == "" && base.buys(o.Option) {
+			if o := &t.Offers[j]; o.sane() && o.Reservation == "" && base.buys(o.Option) {
 				out = append(out, o.Option)
 			}
 		}

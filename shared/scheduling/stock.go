@@ -51,6 +51,8 @@ type Offer struct {
 	Option
 	// Available is false for what EC2 refuses at the moment (B192).
 	Available bool
+	// Unpriced is true while the offer has no price: no plan buys it.
+	Unpriced bool
 	// Reservation is the id of the capacity reservation that a launch takes from,
 	// empty for other offers.
 	Reservation string
@@ -119,7 +121,7 @@ func offers(t catalog.InstanceType, class *karpenter.EC2NodeClass, s Snapshot) [
 		}
 		// A catalogue whose zones could not be read has no ids; the subnets have.
 		id := cmp.Or(o.ZoneID, class.Status.Subnets[i].ZoneID)
-		offer := Offer{Option: Option{ZoneID: id, PricePerHour: o.PricePerHour}, Available: o.Available}
+		offer := Offer{Option: Option{ZoneID: id, PricePerHour: o.PricePerHour}, Available: o.Available || !o.Priced(), Unpriced: !o.Priced()}
 		offer.InstanceType, offer.Zone, offer.CapacityType = t.Name, o.Zone, o.CapacityType
 		offer.Available = offer.Available && !unavailable(offer.Option, class, s)
 		out = append(out, offer)

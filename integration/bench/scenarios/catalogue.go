@@ -48,7 +48,7 @@ func newType(t catalog.InstanceType) Type {
 	})
 	out.Labels[corev1.LabelTopologyRegion] = region
 	for _, o := range t.Offerings {
-		if slices.Contains(Zones(), o.Zone) {
+		if o.Priced() && slices.Contains(Zones(), o.Zone) {
 			out.Offerings = append(out.Offerings, Offering{o.Zone, o.ZoneID, o.CapacityType, price(t, o), true})
 		}
 	}
@@ -68,7 +68,7 @@ func price(t catalog.InstanceType, o catalog.Offering) float64 {
 	factor := 1 - apart + 2*apart*float64(hash.Sum64()%steps)/(steps-1)
 	spot := math.Round(o.PricePerHour*factor*decimals) / decimals
 	for _, other := range t.Offerings {
-		if other.Zone == o.Zone && other.CapacityType == catalog.OnDemand {
+		if other.Zone == o.Zone && other.CapacityType == catalog.OnDemand && other.Priced() {
 			spot = min(spot, other.PricePerHour)
 		}
 	}

@@ -110,7 +110,7 @@ func lowest(t *scheduling.Type, wanted scheduling.Requirements, reserved bool) f
 	least := 0.0
 	for i := range t.Offers {
 		o := &t.Offers[i]
-		if !o.Available || (o.Reservation != "") != reserved || !(o.PricePerHour > 0) || least > 0 && o.PricePerHour >= least {
+		if !o.Available || o.Unpriced || (o.Reservation != "") != reserved || !(o.PricePerHour > 0) || least > 0 && o.PricePerHour >= least {
 			continue
 		}
 		if suits(placeOf(o), wanted) {
