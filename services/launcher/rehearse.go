@@ -31,7 +31,7 @@ func (s Service) rehearse(ctx context.Context, b event.NodeClassEnsure) (*event.
 		// The profile that was just ensured need not be in the status yet.
 		class.Status.InstanceProfile = b.Profile
 	}
-	script, err := rehearsal.Write(&class, s.Cluster.Name)
+	script, err := rehearsal.Write(&class, s.Cluster.Name, b.Tenancy)
 	if err != nil {
 		return refused(event.DependenciesNotReady, "", err)
 	}

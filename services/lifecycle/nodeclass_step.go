@@ -14,6 +14,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/event"
 	"github.com/joist-autoscaler/joist/shared/fault"
 	"github.com/joist-autoscaler/joist/shared/karpenter"
+	"github.com/joist-autoscaler/joist/shared/scheduling"
 )
 
 const (
@@ -116,9 +117,25 @@ func (s *Service) askFor(class *karpenter.EC2NodeClass) ([]effect.Effect, error)
 		if err != nil {
 			return nil, err
 		}
-		question.Class = text
+		question.Class, question.Tenancy = text, s.triedTenancy(class)
 	}
 	return []effect.Effect{effect.Send{Body: question}}, nil
+}
+
+// triedTenancy is "dedicated" if a NodePool of the class states that its instances may be dedicated, else empty
+// (Karpenter: pkg/controllers/nodeclass/validation.go, getTenancyType).
+func (s *Service) triedTenancy(class *karpenter.EC2NodeClass) string {
+	for _, pool := range cluster.Cached[*karpenter.NodePool](s.Cache, cluster.NodePools) {
+		ref := pool.Spec.Template.Spec.NodeClassRef
+		if ref == nil || ref.Name != class.Name {
+			continue
+		}
+		values, stated := scheduling.FromClaim(pool.Spec.Template.Spec.Requirements)[karpenter.LabelInstanceTenancy]
+		if stated && values.Has(karpenter.TenancyDedicated) {
+			return karpenter.TenancyDedicated
+		}
+	}
+	return ""
 }
 
 // patience is how long to wait before the launcher is asked again.

@@ -72,7 +72,7 @@ func TestB055DryRuns(t *testing.T) {
 	s.step()
 	ask = s.lastAsk()
 	var tried karpenter.EC2NodeClass
-	if err := json.Unmarshal(ask.Class, &tried); err != nil || tried.Name != "default" || tried.Spec.Role != "node" ||
+	if err := json.Unmarshal(ask.Class, &tried); err != nil || ask.Tenancy != "" || tried.Name != "default" || tried.Spec.Role != "node" ||
 		len(tried.Status.Subnets) != 1 || len(tried.Status.Conditions) != 0 {
 		t.Fatalf("asked with %s (%v)", ask.Class, err)
 	}
@@ -96,6 +96,32 @@ func TestB055DryRuns(t *testing.T) {
 	}
 	if n := s.asksWithin(time.Minute + time.Second); n != 1 {
 		t.Errorf("asked %d times in the tenth", n)
+	}
+}
+
+// Dry runs ask for dedicated instances if a NodePool of the class allows them.
+func TestDryRunsOfDedicatedInstances(t *testing.T) {
+	s := trying(t)
+	class := s.class("node")
+	for name, of := range map[string]string{"dedicated": class.Name, "elsewhere": "another"} {
+		pool := &karpenter.NodePool{ObjectMeta: metav1.ObjectMeta{Name: name}}
+		pool.Spec.Template.Spec.NodeClassRef = &karpenter.NodeClassReference{Group: "karpenter.k8s.aws", Kind: "EC2NodeClass", Name: of}
+		pool.Spec.Template.Spec.Requirements = []karpenter.NodeSelectorRequirementWithMinValues{
+			{Key: karpenter.LabelInstanceTenancy, Operator: karpenter.NodeSelectorOpIn, Values: []string{"default", "dedicated"}},
+		}
+		if name == "elsewhere" {
+			pool.Spec.Template.Spec.Requirements = nil
+		}
+		s.Seed(pool)
+	}
+	s.step()
+	s.handle(s.message(event.NodeClassEnsured{
+		Name: class.Name, UID: string(class.UID), Role: "node", Profile: s.lastAsk().Profile, Generation: class.Generation, Asked: s.now,
+	}), "")
+	s.handle(s.resolved(s.stored()), "")
+	s.step()
+	if ask := s.lastAsk(); len(ask.Class) == 0 || ask.Tenancy != "dedicated" {
+		t.Errorf("asked for tenancy %q with %d bytes of the class", ask.Tenancy, len(ask.Class))
 	}
 }
 

@@ -92,11 +92,13 @@ type CPUOptions struct {
 	NestedVirtualization string `json:"nestedVirtualization,omitempty"`
 }
 
-// Placement is a placement group.
+// Placement is a placement group, and the tenancy of instances ("dedicated"; empty
+// for the default).
 type Placement struct {
 	Group     string `json:"group,omitempty"`
 	GroupID   string `json:"groupId,omitempty"`
 	Partition int32  `json:"partition,omitempty"`
+	Tenancy   string `json:"tenancy,omitempty"`
 }
 
 // ReservationTarget is the capacity reservation that an instance must run in.

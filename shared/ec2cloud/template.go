@@ -98,6 +98,7 @@ func toRest(t cloud.Template, out *types.RequestLaunchTemplateData) {
 		if p.Partition != 0 {
 			out.Placement.PartitionNumber = aws.Int32(p.Partition)
 		}
+		out.Placement.Tenancy = types.Tenancy(p.Tenancy)
 	}
 	if r := t.Reservation; r != nil {
 		out.CapacityReservationSpecification = &types.LaunchTemplateCapacityReservationSpecificationRequest{

@@ -3,6 +3,7 @@ package event
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"strconv"
 	"time"
 )
@@ -139,6 +140,9 @@ type NodeClassEnsure struct {
 	// runs are wanted; absent where none are: something is not resolved yet, or the
 	// settings disable them.
 	Class json.RawMessage `json:"class,omitempty"`
+	// Tenancy is "dedicated" where a NodePool of the class allows dedicated instances:
+	// the dry runs ask for it. Empty is the default tenancy.
+	Tenancy string `json:"tenancy,omitempty"`
 	// Delete asks for the opposite: the node class is going away, and with it its
 	// profile (where Role or Former is set) and its launch templates (B058).
 	Delete bool      `json:"delete,omitempty"`
@@ -153,8 +157,16 @@ func (b NodeClassEnsure) Key() []string {
 }
 func (b NodeClassEnsure) Subject() string { return "ec2nodeclass/" + b.Name }
 
-// Validate demands an object and a profile.
-func (b NodeClassEnsure) Validate() error { return named(b.Name, b.UID, b.Profile != "") }
+// Validate demands an object, a profile and a known tenancy.
+func (b NodeClassEnsure) Validate() error {
+	if b.Tenancy != "" && b.Tenancy != dedicated {
+		return fmt.Errorf("unknown tenancy %q (use %s, or leave it out)", b.Tenancy, dedicated)
+	}
+	return named(b.Name, b.UID, b.Profile != "")
+}
+
+// dedicated is the one tenancy that has to be named.
+const dedicated = "dedicated"
 
 // Reasons for which ValidationSucceeded is false (B055, B056). The launcher says
 // those of the dry runs, the catalog the others.

@@ -110,6 +110,10 @@ var further = map[string]sample{
 		Name: "default", UID: "uid-2", Profile: "mine", Path: "/karpenter/", Asked: noon, Generation: 3,
 		Tags: map[string]string{"kubernetes.io/cluster/prod": "owned"}, Class: json.RawMessage(`{"spec":{"instanceProfile":"mine"}}`),
 	}),
+	"nodeclass.ensure.v1-dedicated": of(event.NodeClassEnsure{
+		Name: "default", UID: "uid-2", Profile: "mine", Path: "/karpenter/", Asked: noon, Generation: 3,
+		Class: json.RawMessage(`{"spec":{"instanceProfile":"mine"}}`), Tenancy: "dedicated",
+	}),
 	"nodeclass.ensured.v1-dry-runs": of(event.NodeClassEnsured{
 		Name: "default", UID: "uid-2", Profile: "mine", Asked: noon, Generation: 3, Validated: true,
 		Invalid: &event.Problem{Condition: "ValidationSucceeded", Reason: event.RunInstancesAuthCheckFailed, Message: "denied"},

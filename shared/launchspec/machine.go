@@ -9,6 +9,7 @@ import (
 
 	"github.com/joist-autoscaler/joist/shared/catalog"
 	"github.com/joist-autoscaler/joist/shared/fault"
+	"github.com/joist-autoscaler/joist/shared/karpenter"
 	"github.com/joist-autoscaler/joist/shared/scheduling"
 )
 
@@ -73,5 +74,7 @@ func (m machine) left(into map[string]int) {
 func (g *recipe) factsOf(m machine) TypeFacts {
 	allocatable := maps.Clone(m.typ.Allocatable)
 	maps.DeleteFunc(allocatable, func(name corev1.ResourceName, _ resource.Quantity) bool { return scheduling.IsAttachLimit(name) })
-	return TypeFacts{Capacity: m.typ.Capacity, Allocatable: allocatable, Labels: g.grouped(m.typ.Labels), ZoneIDs: map[string]string{}}
+	labels := maps.Clone(g.grouped(m.typ.Labels))
+	labels[karpenter.LabelInstanceTenancy] = scheduling.Tenancy(g.requirements)
+	return TypeFacts{Capacity: m.typ.Capacity, Allocatable: allocatable, Labels: labels, ZoneIDs: map[string]string{}}
 }

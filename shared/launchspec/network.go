@@ -65,13 +65,20 @@ func cpu(class *karpenter.EC2NodeClass) *cloud.CPUOptions {
 }
 
 // placement is the class's placement group (B130), and in one of partitions the
-// lowest that the node may be in: EC2 takes one.
+// lowest that the node may be in: EC2 takes one. It is also the tenancy, unless that
+// is the default.
 func placement(class *karpenter.EC2NodeClass, reqs scheduling.Requirements) *cloud.Placement {
-	selector := class.Spec.PlacementGroupSelector
-	if selector == nil {
+	var out cloud.Placement
+	if selector := class.Spec.PlacementGroupSelector; selector != nil {
+		out = cloud.Placement{Group: value(selector.Name), GroupID: value(selector.ID), Partition: partition(reqs)}
+	}
+	if tenancy := scheduling.Tenancy(reqs); tenancy != karpenter.TenancyDefault {
+		out.Tenancy = tenancy
+	}
+	if out == (cloud.Placement{}) {
 		return nil
 	}
-	return &cloud.Placement{Group: value(selector.Name), GroupID: value(selector.ID), Partition: partition(reqs)}
+	return &out
 }
 
 // grouped adds the partition of the placement group to the labels of a type, which

@@ -54,6 +54,7 @@ func (r *rounds) finish(b int) PlannedNode {
 	w, bin := r.w, &r.packer.Bins()[b]
 	column := &w.columns[bin.Column]
 	reqs, pods, taken := r.contents(column, bin)
+	w.settleTenancy(column, reqs)
 	choice := r.packer.Choice(b)
 	planes := w.launched(column.pool, choice, bin.Planes)
 	if planes != bin.Planes {
@@ -64,6 +65,7 @@ func (r *rounds) finish(b int) PlannedNode {
 	pin(reqs, column)
 	reqs.settle()
 	reqs.lowerMinValues(sold.variety)
+	column.pool.unstateTenancy(reqs)
 	return PlannedNode{
 		NodePool: column.pool.name, NodeClass: column.pool.class, Requirements: reqs, Options: sold.options, Pods: pods,
 		Requests:         r.requests(taken.plus(w.overhead(column.pool.taints, reqs))),
@@ -75,6 +77,9 @@ func (r *rounds) finish(b int) PlannedNode {
 // contents are the pods of a bin, what they take, and what they ask of it together.
 func (r *rounds) contents(column *column, bin *packing.Bin) (Requirements, []PlacedPod, amounts) {
 	reqs, taken := column.pool.variants[column.variant].clone(), make(amounts, len(r.w.axis.names))
+	if column.tenancyOpen() {
+		reqs[karpenter.LabelInstanceTenancy] = column.pool.base[karpenter.LabelInstanceTenancy]
+	}
 	count := 0
 	for _, part := range bin.Parts {
 		count += part.Count

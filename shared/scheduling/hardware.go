@@ -13,7 +13,7 @@ import (
 // fixes them, or they are open until the launch.
 var openLabels = []string{
 	corev1.LabelTopologyZone, karpenter.LabelTopologyZoneID, karpenter.CapacityTypeLabelKey,
-	karpenter.NodePoolLabelKey, karpenter.LabelEC2NodeClass, corev1.LabelTopologyRegion,
+	karpenter.NodePoolLabelKey, karpenter.LabelEC2NodeClass, corev1.LabelTopologyRegion, karpenter.LabelInstanceTenancy,
 }
 
 // allows reports whether a node of the type could satisfy the requirements, as
@@ -26,7 +26,7 @@ func (r Requirements) allows(typeLabels map[string]string) bool {
 			}
 			continue
 		}
-		if karpenter.WellKnownLabel(key) && !values.HasAbsent() && !slices.Contains(openLabels, key) {
+		if karpenter.WellKnownLabel(key) && !values.HasAbsent() && (values.Empty() || !slices.Contains(openLabels, key)) {
 			return false
 		}
 	}

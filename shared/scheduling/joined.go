@@ -103,6 +103,7 @@ func (st *standing) bought(a *arrival, was *Snapshot) Node {
 	maps.Copy(out.Labels, map[string]string{
 		corev1.LabelHostname: name, corev1.LabelInstanceTypeStable: option.InstanceType, corev1.LabelTopologyZone: option.Zone,
 		karpenter.LabelTopologyZoneID: option.ZoneID, karpenter.CapacityTypeLabelKey: option.CapacityType,
+		karpenter.LabelInstanceTenancy: Tenancy(planned.Requirements),
 	})
 	i := slices.IndexFunc(was.NodePools, func(np karpenter.NodePool) bool { return np.Name == planned.NodePool })
 	template := &was.NodePools[i].Spec.Template.Spec

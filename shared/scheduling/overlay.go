@@ -144,7 +144,7 @@ func newViews(s Stock, pools []karpenter.NodePool) []*view {
 			labels[karpenter.NormalizeLabel(key)] = value
 		}
 		labels[karpenter.NodePoolLabelKey], labels[karpenter.LabelEC2NodeClass] = np.Name, ref.Name
-		labels[corev1.LabelTopologyRegion] = s.Region
+		labels[corev1.LabelTopologyRegion], labels[karpenter.LabelInstanceTenancy] = s.Region, karpenter.TenancyDefault
 		out = append(out, &view{pool: np.Name, labels: labels, types: s.Types[ref.Name], changes: map[int]*typeChange{}})
 	}
 	return out

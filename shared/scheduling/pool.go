@@ -27,6 +27,8 @@ type pool struct {
 	// label that the pool leaves open and a pod may ask for set to one value.
 	base     Requirements
 	variants []Requirements
+	// plainTenancy is whether neither the pool nor a pod asks for a tenancy.
+	plainTenancy bool
 	// types are those of the stock, suitable or not.
 	types *typeIndex
 	// allowed are the places of those that suit.
@@ -59,6 +61,7 @@ func (w *world) newPool(np *karpenter.NodePool, stock Stock, named namedLabels) 
 		return p
 	}
 	p.base = base(np, class, config.AMIFamily, stock.Region)
+	p.chooseTenancy(named)
 	p.variants = w.variants(p.base, named)
 	return p
 }
@@ -154,6 +157,7 @@ func base(np *karpenter.NodePool, class *karpenter.EC2NodeClass, family, region 
 		zones = append(zones, subnet.Zone)
 	}
 	out.and(corev1.LabelTopologyZone, In(zones...))
+	out.and(karpenter.LabelInstanceTenancy, In(karpenter.TenancyDefault, karpenter.TenancyDedicated))
 	return out
 }
 

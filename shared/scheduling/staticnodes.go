@@ -60,6 +60,7 @@ func (w *world) staticNode(p *pool, types []Type) (PlannedNode, bool) {
 	})
 	reqs := p.base.And(corev1.LabelInstanceTypeStable, In(names...))
 	reqs.settle()
+	p.unstateTenancy(reqs)
 	out := PlannedNode{
 		NodePool: p.name, NodeClass: p.class, Requirements: reqs, Options: options,
 		Requests: w.axis.list(w.overhead(p.taints, reqs)), PricePerHour: options[0].PricePerHour,

@@ -92,6 +92,7 @@ func NewStock(s Snapshot, cat catalog.Catalogue) Stock {
 
 func newType(t catalog.InstanceType, class *karpenter.EC2NodeClass, config catalog.NodeConfig, s Snapshot, seen map[boot]resource.Quantity) (Type, bool) {
 	labels := catalog.TypeLabels(t)
+	delete(labels, karpenter.LabelInstanceTenancy) // An instance of any type may be dedicated.
 	maps.Copy(labels, catalog.FamilyLabels(config.AMIFamily))
 	if !slices.Contains(t.OS, labels[corev1.LabelOSStable]) {
 		return Type{}, false

@@ -89,8 +89,11 @@ func (l *labelIndex) read(t *Type, i int) int32 {
 func (x *typeIndex) allowed(rules rules) []int {
 	questions := make([]question, 0, len(rules))
 	for _, by := range rules {
-		if !slices.Contains(openLabels, by.key) { // Those no type has.
+		switch {
+		case !slices.Contains(openLabels, by.key): // Those no type has.
 			questions = append(questions, x.ask(by, by.values.HasAbsent() || !by.decided))
+		case by.values.Empty():
+			return nil
 		}
 	}
 	out := make([]int, 0, len(x.types))

@@ -55,10 +55,16 @@ func (n namedLabels) term(term corev1.NodeSelectorTerm) {
 }
 
 func (n namedLabels) add(key string, values ...string) {
-	if karpenter.WellKnownLabel(karpenter.NormalizeLabel(key)) || key == corev1.LabelHostname {
+	if !choosable(karpenter.NormalizeLabel(key)) || key == corev1.LabelHostname {
 		return
 	}
 	n[key] = append(n[key], values...)
+}
+
+// choosable reports whether the label is one that neither the instance type nor the
+// offering decides: custom labels, and the tenancy.
+func choosable(key string) bool {
+	return !karpenter.WellKnownLabel(key) || key == karpenter.LabelInstanceTenancy
 }
 
 // variants splits what every node of a pool is like by the values of the custom
@@ -68,7 +74,7 @@ func (w *world) variants(base Requirements, named namedLabels) []Requirements {
 	out := []Requirements{base}
 	for _, key := range slices.Sorted(maps.Keys(named)) {
 		values, ok := base[key]
-		if !ok || karpenter.WellKnownLabel(key) {
+		if !ok || !choosable(key) {
 			continue
 		}
 		if _, single := values.Single(); single {

@@ -147,7 +147,7 @@ func rest(d query.Form, out *cloud.Template) {
 	if d.Has("Placement") {
 		p := d.Sub("Placement")
 		out.Placement = &cloud.Placement{
-			Group: p.Get("GroupName"), GroupID: p.Get("GroupId"), Partition: int32(p.Int("PartitionNumber")),
+			Group: p.Get("GroupName"), GroupID: p.Get("GroupId"), Partition: int32(p.Int("PartitionNumber")), Tenancy: p.Get("Tenancy"),
 		}
 	}
 	if d.Has("CapacityReservationSpecification") {

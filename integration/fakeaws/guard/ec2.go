@@ -119,7 +119,7 @@ func (g *Guard) ingredients(t cloud.Template, form url.Values) []string {
 			add("image", values[0])
 		}
 	}
-	if t.Placement != nil {
+	if t.Placement != nil && t.Placement.Group+t.Placement.GroupID != "" {
 		add("placement-group", t.Placement.Group+t.Placement.GroupID)
 	}
 	if t.Reservation != nil {

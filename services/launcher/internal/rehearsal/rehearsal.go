@@ -35,8 +35,8 @@ var types = map[string]string{"amd64": "m5.large", "arm64": "m6g.large"}
 // https://docs.aws.amazon.com/ec2/latest/instancetypes/gp.html
 const fitting = 3
 
-// Write writes the script for a class whose selectors are resolved.
-func Write(class *karpenter.EC2NodeClass, cluster string) (Script, error) {
+// Write writes the script for a class whose selectors are resolved. Tenancy is that of the instances; empty means the default.
+func Write(class *karpenter.EC2NodeClass, cluster, tenancy string) (Script, error) {
 	status := class.Status
 	if len(status.AMIs) == 0 || len(status.SecurityGroups) == 0 || len(status.Subnets) == 0 || status.InstanceProfile == "" {
 		return Script{}, fault.F("writing dry runs of EC2NodeClass "+class.Name, fault.Invalid,
@@ -48,6 +48,9 @@ func Write(class *karpenter.EC2NodeClass, cluster string) (Script, error) {
 		Metadata: cloud.Metadata{Endpoint: "enabled", IPv6: "disabled", HopLimit: 1, Tokens: "required"},
 		TagSets:  []cloud.TagSet{{Resource: "network-interface", Tags: tags}},
 		PublicIP: class.Spec.AssociatePublicIPAddress, Interfaces: interfaces(class),
+	}
+	if tenancy != "" {
+		template.Placement = &cloud.Placement{Tenancy: tenancy}
 	}
 	for _, group := range status.SecurityGroups {
 		template.SecurityGroups = append(template.SecurityGroups, group.ID)

@@ -29,7 +29,7 @@ func class(edits ...func(*karpenter.EC2NodeClass)) *karpenter.EC2NodeClass {
 // The calls carry what policies look at: the tags of a launch (B142), and what the
 // class names.
 func TestWriteB055(t *testing.T) {
-	script, err := rehearsal.Write(class(), "prod")
+	script, err := rehearsal.Write(class(), "prod", "")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -55,6 +55,19 @@ func TestWriteB055(t *testing.T) {
 	}
 }
 
+// The launches that are tried ask for the tenancy that real ones would have.
+func TestWriteTenancy(t *testing.T) {
+	for tenancy, want := range map[string]*cloud.Placement{"": nil, "dedicated": {Tenancy: "dedicated"}} {
+		script, err := rehearsal.Write(class(), "prod", tenancy)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(want, script.Template.Placement); diff != "" {
+			t.Errorf("%q: %s", tenancy, diff)
+		}
+	}
+}
+
 // The class's interfaces and groups are tried, as far as the type can have them.
 func TestInterfacesB042(t *testing.T) {
 	ordinary := func(card, device int32) karpenter.NetworkInterface {
@@ -76,7 +89,7 @@ func TestInterfacesB042(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			script, err := rehearsal.Write(class(func(c *karpenter.EC2NodeClass) {
 				c.Spec.NetworkInterfaces, c.Spec.AssociatePublicIPAddress = tt.of, new(false)
-			}), "prod")
+			}), "prod", "")
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -99,7 +112,7 @@ func TestInterfacesB042(t *testing.T) {
 
 func TestNamesAndTypes(t *testing.T) {
 	name := func(edits ...func(*karpenter.EC2NodeClass)) (string, string) {
-		script, err := rehearsal.Write(class(edits...), "prod")
+		script, err := rehearsal.Write(class(edits...), "prod", "")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -123,7 +136,7 @@ func TestUnresolved(t *testing.T) {
 		"subnets": func(c *karpenter.EC2NodeClass) { c.Status.Subnets = nil },
 		"profile": func(c *karpenter.EC2NodeClass) { c.Status.InstanceProfile = "" },
 	} {
-		if _, err := rehearsal.Write(class(edit), "prod"); !fault.Is(err, fault.Invalid) {
+		if _, err := rehearsal.Write(class(edit), "prod", ""); !fault.Is(err, fault.Invalid) {
 			t.Errorf("without %s: %v", name, err)
 		}
 	}

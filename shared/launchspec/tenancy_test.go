@@ -1,0 +1,122 @@
+package launchspec_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/joist-autoscaler/joist/shared/karpenter"
+	"github.com/joist-autoscaler/joist/shared/launchspec"
+	"github.com/joist-autoscaler/joist/shared/scheduling"
+	"github.com/joist-autoscaler/joist/shared/scheduling/schedulingtest"
+)
+
+// tenancies lists the intents of a plan, each as the tenancy in its template and the pods of its claims. The labels of a
+// claim's node agree with the template.
+func tenancies(t *testing.T, built launchspec.Built) []string {
+	t.Helper()
+	var out []string
+	for i, intent := range built.Intents {
+		tenancy := "default"
+		if p := intent.Templates[0].Placement; p != nil {
+			tenancy = p.Tenancy
+		}
+		for name, facts := range intent.Types {
+			if got := facts.Labels[karpenter.LabelInstanceTenancy]; got != tenancy {
+				t.Errorf("nodes of type %s get the tenancy label %q, and the template has %s", name, got, tenancy)
+			}
+		}
+		for _, claim := range built.Plan.Intents[i].Claims {
+			if got, labelled := claim.Object.Labels[karpenter.LabelInstanceTenancy]; labelled && got != tenancy {
+				t.Errorf("the claim has the tenancy label %q, and the template has %s", got, tenancy)
+			}
+			var pods []string
+			for _, n := range built.Plan.Nominations {
+				if n.Claim == claim.Object.Name {
+					pods = append(pods, n.Pod.Name)
+				}
+			}
+			out = append(out, tenancy+": "+strings.Join(slices.Sorted(slices.Values(pods)), " "))
+		}
+	}
+	slices.Sort(out)
+	return out
+}
+
+func TestTenancy(t *testing.T) {
+	wants := func(tenancy string) func(*scheduling.PodSpec) {
+		return func(p *scheduling.PodSpec) { p.NodeSelector = map[string]string{karpenter.LabelInstanceTenancy: tenancy} }
+	}
+	pods := schedulingtest.Pods
+	plain, small := pods("plain", 1, "500m", "512Mi"), pods("small", 1, "100m", "64Mi")
+	dedicated, shared := pods("dedicated", 1, "500m", "512Mi", wants("dedicated")), pods("shared", 1, "500m", "512Mi", wants("default"))
+	large := pods("large", 1, "3500m", "8Gi")
+	for _, tt := range []struct {
+		name string
+		pool []string
+		pods []scheduling.PodClass
+		want []string
+	}{
+		{"nobody asks", nil, []scheduling.PodClass{plain, small}, []string{"default: plain-0 small-0"}},
+		{"a pod asks", nil, []scheduling.PodClass{dedicated}, []string{"dedicated: dedicated-0"}},
+		{"pods ask for both", nil, []scheduling.PodClass{dedicated, shared}, []string{"dedicated: dedicated-0", "default: shared-0"}},
+		{"others are placed beside", nil, []scheduling.PodClass{dedicated, small}, []string{"dedicated: dedicated-0 small-0"}},
+		{"others do not open dedicated nodes", nil, []scheduling.PodClass{dedicated, large}, []string{"dedicated: dedicated-0", "default: large-0"}},
+		{"the pool asks", []string{"dedicated"}, []scheduling.PodClass{plain, dedicated}, []string{"dedicated: dedicated-0 plain-0"}},
+		{"the pool allows both", []string{"dedicated", "default"}, []scheduling.PodClass{plain}, []string{"default: plain-0"}},
+		{"the pool allows both and a pod asks", []string{"dedicated", "default"}, []scheduling.PodClass{dedicated, shared}, []string{"dedicated: dedicated-0", "default: shared-0"}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			w := newWorld(tt.pods...)
+			if tt.pool != nil {
+				w.require(append(w.pool().Spec.Template.Spec.Requirements, in(karpenter.LabelInstanceTenancy, tt.pool...))...)
+			}
+			if err := schedulingtest.Check(w.batch, w.cat, scheduling.Solve(w.batch, w.cat)); err != nil {
+				t.Error(err)
+			}
+			built := w.build(t)
+			if diff := cmp.Diff(tt.want, tenancies(t, built)); diff != "" {
+				t.Error(diff)
+			}
+			_, stated := scheduling.FromClaim(built.Plan.Intents[0].Claims[0].Object.Spec.Requirements)[karpenter.LabelInstanceTenancy]
+			if asked := tt.name != "nobody asks"; stated != asked {
+				t.Errorf("the claim states a tenancy: %t", stated)
+			}
+		})
+	}
+}
+
+// What no instance can be is not launched as something else.
+func TestTenancyThatCannotBe(t *testing.T) {
+	asks := func(p *scheduling.PodSpec) { p.NodeSelector = map[string]string{karpenter.LabelInstanceTenancy: "dedicated"} }
+	for name, c := range map[string]struct{ pool, pod string }{"host": {pool: "host"}, "the pool forbids it": {pool: "default", pod: "dedicated"}} {
+		class := schedulingtest.Pods("web", 1, "500m", "512Mi")
+		if c.pod != "" {
+			asks(&class.Spec)
+		}
+		w := newWorld(class)
+		w.require(append(w.pool().Spec.Template.Spec.Requirements, in(karpenter.LabelInstanceTenancy, c.pool))...)
+		if got := scheduling.Solve(w.batch, w.cat); len(got.Nodes) > 0 || len(got.Unplaced) != 1 {
+			t.Errorf("%s: %+v", name, got)
+		}
+	}
+}
+
+// A daemon that selects the default tenancy counts on ordinary nodes and on no dedicated ones.
+func TestDaemonsByTenancy(t *testing.T) {
+	for tenancy, want := range map[string]string{"default": "600m", "dedicated": "500m"} {
+		w := newWorld(schedulingtest.Pods("web", 1, "500m", "512Mi"))
+		w.require(append(w.pool().Spec.Template.Spec.Requirements, in(karpenter.LabelInstanceTenancy, tenancy))...)
+		daemon := schedulingtest.Pods("agent", 1, "100m", "64Mi").Spec
+		daemon.NodeSelector = map[string]string{karpenter.LabelInstanceTenancy: "default"}
+		w.batch.Snapshot.DaemonSets = []scheduling.PodSpec{daemon}
+		got := w.build(t).Plan.Intents[0].Claims[0].Object.Spec.Resources.Requests[corev1.ResourceCPU]
+		if got.Cmp(resource.MustParse(want)) != 0 {
+			t.Errorf("%s: the claim asks for %s of CPU, want %s", tenancy, got.String(), want)
+		}
+	}
+}
