@@ -70,11 +70,17 @@ func (m machine) left(into map[string]int) {
 }
 
 // factsOf are what a claim becomes when its instance is of the type. What only
-// planning counts is left out.
+// planning counts is left out, and so are EFA devices for which the launch template
+// has no interface.
 func (g *recipe) factsOf(m machine) TypeFacts {
 	allocatable := maps.Clone(m.typ.Allocatable)
 	maps.DeleteFunc(allocatable, func(name corev1.ResourceName, _ resource.Quantity) bool { return scheduling.IsAttachLimit(name) })
+	capacity := maps.Clone(m.typ.Capacity)
+	if !g.efa && g.class.Spec.NetworkInterfaces == nil {
+		delete(capacity, karpenter.ResourceEFA)
+		delete(allocatable, karpenter.ResourceEFA)
+	}
 	labels := maps.Clone(g.grouped(m.typ.Labels))
 	labels[karpenter.LabelInstanceTenancy] = scheduling.Tenancy(g.requirements)
-	return TypeFacts{Capacity: m.typ.Capacity, Allocatable: allocatable, Labels: labels, ZoneIDs: map[string]string{}}
+	return TypeFacts{Capacity: capacity, Allocatable: allocatable, Labels: labels, ZoneIDs: map[string]string{}}
 }
