@@ -3,11 +3,11 @@ package catalog
 import (
 	"context"
 	"fmt"
-	"maps"
 	"slices"
 
 	"github.com/joist-autoscaler/joist/services/catalog/internal/listing"
 	"github.com/joist-autoscaler/joist/services/catalog/internal/market"
+	"github.com/joist-autoscaler/joist/services/catalog/internal/recall"
 	"github.com/joist-autoscaler/joist/shared/blob"
 	"github.com/joist-autoscaler/joist/shared/catalog"
 	"github.com/joist-autoscaler/joist/shared/cloud"
@@ -37,14 +37,16 @@ func (s Service) list(ctx context.Context, e event.Envelope) error {
 	return s.publish(ctx, e, fact)
 }
 
-// withdrawn are the types of instances that are not in the catalogue (B162). An
+// withdrawn are the offerings of instances that are not in the catalogue (B162). An
 // inventory is worth more than this, and goes without it.
-func (s Service) withdrawn(ctx context.Context, instances []cloud.Instance) []string {
-	types := map[string]bool{}
+func (s Service) withdrawn(ctx context.Context, instances []cloud.Instance) []event.Offering {
+	var offerings []event.Offering
 	for i := range instances {
-		types[instances[i].Type] = true
+		if one := listing.OfferingOf(instances[i]); !slices.Contains(offerings, one) {
+			offerings = append(offerings, one)
+		}
 	}
-	missing, err := s.Sold.Missing(ctx, slices.Sorted(maps.Keys(types)), s.sold)
+	missing, err := s.Sold.Missing(ctx, offerings, s.sold)
 	if err != nil {
 		host.Say(ctx, "warnings", []string{market.Short("whether types are sold is not told with the inventory: " + err.Error())})
 		return nil
@@ -52,21 +54,33 @@ func (s Service) withdrawn(ctx context.Context, instances []cloud.Instance) []st
 	return missing
 }
 
-// sold are the names of the types of the catalogue, none where there is no
-// catalogue.
-func (s Service) sold(ctx context.Context) (map[string]bool, error) {
+// sold tells of the catalogue's offerings, nil where there is no catalogue.
+func (s Service) sold(ctx context.Context) (recall.Sells, error) {
 	read := s.current
 	if s.Market == nil {
 		read = s.offers
 	}
 	doc, err := read(ctx)
-	return names(doc), err
+	if err != nil || len(doc.Types) == 0 {
+		return nil, err
+	}
+	return sells(doc), nil
 }
 
-func names(doc catalog.Catalogue) map[string]bool {
-	out := make(map[string]bool, len(doc.Types))
+// sells reads off the catalogue what Karpenter's drift asks: whether the type exists, whether it is bought by that capacity
+// type at all, and whether anything is sold in the zone. Which zones sell the type itself is no matter of drift, and which
+// reservations are left is for CapacityReservationDrift (Karpenter: pkg/controllers/nodeclaim/disruption/drift.go,
+// instanceTypeNotFound).
+func sells(doc catalog.Catalogue) recall.Sells {
+	usage, zones := map[string][]string{}, map[string]bool{"": true}
 	for i := range doc.Types {
-		out[doc.Types[i].Name] = true
+		t := &doc.Types[i]
+		usage[t.Name] = append([]string{"", catalog.Reserved}, t.SupportedUsage...)
+		for _, o := range t.Offerings {
+			zones[o.Zone] = true
+		}
 	}
-	return out
+	return func(o event.Offering) bool {
+		return slices.Contains(usage[o.InstanceType], o.CapacityType) && zones[o.Zone]
+	}
 }

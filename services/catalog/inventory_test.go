@@ -125,6 +125,46 @@ func TestListLeavesManagedNodeGroupsOut(t *testing.T) {
 	}
 }
 
+// An instance counts as withdrawn with its type, its capacity type or its zone, as with Karpenter.
+func TestListTellsOfWithdrawnOfferings(t *testing.T) {
+	offering := func(zone string) catalog.Offering {
+		return catalog.Offering{Zone: zone, CapacityType: cloud.OnDemand, PricePerHour: 1, Available: true}
+	}
+	doc := catalog.Catalogue{Types: []catalog.InstanceType{
+		{Name: "both", SupportedUsage: []string{"on-demand", "spot"}, Offerings: []catalog.Offering{offering("a")}},
+		{Name: "ondemand", SupportedUsage: []string{"on-demand"}, Offerings: []catalog.Offering{offering("a"), offering("b")}},
+		{Name: "block"},
+	}}
+	for _, tt := range []struct {
+		instance cloud.Instance
+		want     bool
+	}{
+		{cloud.Instance{Type: "both", Zone: "a", CapacityType: "spot"}, false},
+		{cloud.Instance{Type: "both", Zone: "b", CapacityType: "spot"}, false}, // Karpenter asks whether the zone sells anything.
+		{cloud.Instance{Type: "both", Zone: "c", CapacityType: "spot"}, true},
+		{cloud.Instance{Type: "ondemand", Zone: "a", CapacityType: "on-demand"}, false},
+		{cloud.Instance{Type: "ondemand", Zone: "a", CapacityType: "spot"}, true},
+		{cloud.Instance{Type: "ondemand", Zone: "a", CapacityType: "reserved"}, false},
+		{cloud.Instance{Type: "block", Zone: "a", CapacityType: "reserved"}, false},
+		{cloud.Instance{Type: "block", Zone: "a", CapacityType: "on-demand"}, true},
+		{cloud.Instance{Type: "block", Zone: "c", CapacityType: "reserved"}, true},
+		{cloud.Instance{Type: "none", Zone: "a", CapacityType: "on-demand"}, true},
+		{cloud.Instance{Type: "both"}, false}, // EC2 says little of what has ended.
+	} {
+		b := newBench(t)
+		tt.instance.ID = "i-1"
+		b.Instances = fleet(func(cloud.InstanceFilter) ([]cloud.Instance, error) { return []cloud.Instance{tt.instance}, nil })
+		b.Offers = func(context.Context, string) (catalog.Catalogue, error) { return doc, nil }
+		if err := b.ask(t, "watcher", event.InventoryWanted{Asked: b.now}); err != nil {
+			t.Fatal(err)
+		}
+		got, err := blob.Get[event.Inventory](t.Context(), b.blobs, last[event.InstancesListed](t, b).Inventory)
+		if err != nil || len(got.Instances) != 1 || got.Instances[0].Withdrawn != tt.want {
+			t.Errorf("%+v: %+v (%v), want withdrawn %t", tt.instance, got.Instances, err, tt.want)
+		}
+	}
+}
+
 // The types of instances that the catalogue does not have are told of (B162), of no
 // instance where there is no catalogue, and without failing the list.
 func TestB162ListTellsWhatIsSoldNoMore(t *testing.T) {

@@ -158,7 +158,8 @@ func (v View) requirements() found {
 	return no
 }
 
-// instanceType asks whether the type is still sold.
+// instanceType asks whether the type is still sold, by the claim's capacity type and
+// in a zone that still exists.
 func (v View) instanceType() found {
 	switch {
 	case v.Now.Sub(v.Claim.CreationTimestamp.Time) <= typeAfter:

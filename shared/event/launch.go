@@ -267,7 +267,8 @@ type Listed struct {
 	// PlacementGroup is the name of the group that it is in, if any.
 	PlacementGroup   string `json:"placementGroup,omitempty"`
 	PlacementGroupID string `json:"placementGroupId,omitempty"`
-	// Withdrawn says that the region does not sell the instance's type any more.
+	// Withdrawn says that the region does not sell the instance's type any more, or
+	// not by its capacity type, or nothing in its zone.
 	Withdrawn bool `json:"withdrawn,omitempty"`
 	Offering
 }

@@ -49,7 +49,9 @@ func tenancies(t *testing.T, built launchspec.Built) []string {
 
 func TestTenancy(t *testing.T) {
 	wants := func(tenancy string) func(*scheduling.PodSpec) {
-		return func(p *scheduling.PodSpec) { p.NodeSelector = map[string]string{karpenter.LabelInstanceTenancy: tenancy} }
+		return func(p *scheduling.PodSpec) {
+			p.NodeSelector = map[string]string{karpenter.LabelInstanceTenancy: tenancy}
+		}
 	}
 	pods := schedulingtest.Pods
 	plain, small := pods("plain", 1, "500m", "512Mi"), pods("small", 1, "100m", "64Mi")
@@ -92,7 +94,9 @@ func TestTenancy(t *testing.T) {
 
 // What no instance can be is not launched as something else.
 func TestTenancyThatCannotBe(t *testing.T) {
-	asks := func(p *scheduling.PodSpec) { p.NodeSelector = map[string]string{karpenter.LabelInstanceTenancy: "dedicated"} }
+	asks := func(p *scheduling.PodSpec) {
+		p.NodeSelector = map[string]string{karpenter.LabelInstanceTenancy: "dedicated"}
+	}
 	for name, c := range map[string]struct{ pool, pod string }{"host": {pool: "host"}, "the pool forbids it": {pool: "default", pod: "dedicated"}} {
 		class := schedulingtest.Pods("web", 1, "500m", "512Mi")
 		if c.pod != "" {

@@ -16,17 +16,22 @@ import (
 	"github.com/joist-autoscaler/joist/shared/launchspec"
 )
 
-// Of makes the inventory that was begun at started. Withdrawn are the instance types
-// that the region does not sell any more.
-func Of(started time.Time, instances []cloud.Instance, withdrawn []string) event.Inventory {
+// Of makes the inventory that was begun at started. Withdrawn are the offerings that
+// the region does not sell any more.
+func Of(started time.Time, instances []cloud.Instance, withdrawn []event.Offering) event.Inventory {
 	out := event.Inventory{Started: started, Instances: make([]event.Listed, 0, len(instances))}
 	for _, i := range instances {
 		one := listed(i)
-		one.Withdrawn = slices.Contains(withdrawn, i.Type)
+		one.Withdrawn = slices.Contains(withdrawn, OfferingOf(i))
 		out.Instances = append(out.Instances, one)
 	}
 	slices.SortFunc(out.Instances, func(a, b event.Listed) int { return cmp.Compare(a.InstanceID, b.InstanceID) })
 	return out
+}
+
+// OfferingOf is how the instance was bought.
+func OfferingOf(i cloud.Instance) event.Offering {
+	return event.Offering{InstanceType: i.Type, Zone: i.Zone, CapacityType: i.CapacityType}
 }
 
 func listed(i cloud.Instance) event.Listed {
@@ -43,6 +48,6 @@ func listed(i cloud.Instance) event.Listed {
 		SubnetID: i.SubnetID, SecurityGroups: slices.Sorted(slices.Values(i.SecurityGroups)), Reservation: i.Reservation,
 		PlacementGroup: i.PlacementGroup, PlacementGroupID: i.PlacementGroupID,
 
-		Offering: event.Offering{InstanceType: i.Type, Zone: i.Zone, CapacityType: i.CapacityType},
+		Offering: OfferingOf(i),
 	}
 }

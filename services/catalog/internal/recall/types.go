@@ -5,39 +5,47 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"github.com/joist-autoscaler/joist/shared/event"
 )
 
 // sold is how long a type that was for sale is taken to be (B162).
 const sold = 30 * time.Minute
 
-// Types remembers which instance types are sold. A nil Types remembers nothing.
+// Sells reports whether the region sells an offering.
+type Sells func(event.Offering) bool
+
+// Types remembers which offerings are sold. A nil Types remembers nothing.
 type Types struct {
 	now func() time.Time
 
 	mu    sync.Mutex
-	known map[string]bool
+	known Sells
 	until time.Time
 }
 
 // NewTypes remembers nothing yet.
 func NewTypes(now func() time.Time) *Types { return &Types{now: now} }
 
-// Missing are those of the types that read does not know. It reads again where what
-// it remembers is old, or lacks one: that a type is not sold is never remembered. A
-// read that finds nothing at all says nothing of any type.
-func (t *Types) Missing(ctx context.Context, types []string, read func(context.Context) (map[string]bool, error)) ([]string, error) {
-	if len(types) == 0 || len(without(types, t.remembered())) == 0 {
+// Missing are those of the offerings that are not sold, according to read. It reads
+// again where what it remembers is old, or lacks one: that an offering is not sold is
+// never remembered. A read without a result says nothing of any offering.
+func (t *Types) Missing(ctx context.Context, offerings []event.Offering, read func(context.Context) (Sells, error)) ([]event.Offering, error) {
+	if len(offerings) == 0 {
+		return nil, nil
+	}
+	if known := t.remembered(); known != nil && len(without(offerings, known)) == 0 {
 		return nil, nil
 	}
 	known, err := read(ctx)
-	if err != nil || len(known) == 0 {
+	if err != nil || known == nil {
 		return nil, err
 	}
 	t.remember(known)
-	return without(types, known), nil
+	return without(offerings, known), nil
 }
 
-func (t *Types) remembered() map[string]bool {
+func (t *Types) remembered() Sells {
 	if t == nil {
 		return nil
 	}
@@ -49,7 +57,7 @@ func (t *Types) remembered() map[string]bool {
 	return t.known
 }
 
-func (t *Types) remember(known map[string]bool) {
+func (t *Types) remember(known Sells) {
 	if t == nil {
 		return
 	}
@@ -58,6 +66,6 @@ func (t *Types) remember(known map[string]bool) {
 	t.known, t.until = known, t.now().Add(sold)
 }
 
-func without(types []string, known map[string]bool) []string {
-	return slices.DeleteFunc(slices.Clone(types), func(name string) bool { return known[name] })
+func without(offerings []event.Offering, known Sells) []event.Offering {
+	return slices.DeleteFunc(slices.Clone(offerings), known)
 }
