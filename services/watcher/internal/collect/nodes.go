@@ -84,9 +84,11 @@ func (c *collection) node(node *corev1.Node, claim *karpenter.NodeClaim, pods []
 		if !out.Registered {
 			out.Labels = merged(claim.Labels, node.Labels)
 		}
-		if len(out.Allocatable) == 0 {
-			// The kubelet has not reported yet; the claim knows what will come.
-			out.Allocatable, out.Capacity = claim.Status.Allocatable, claim.Status.Capacity
+		if !out.Initialized || len(out.Allocatable) == 0 {
+			// A kubelet that has just started reports nothing, and none of a resource whose
+			// device plugin has not started. The claim has what will come.
+			out.Allocatable = fillZeros(out.Allocatable, claim.Status.Allocatable)
+			out.Capacity = fillZeros(out.Capacity, claim.Status.Capacity)
 		}
 	}
 	disrupted := slices.ContainsFunc(node.Spec.Taints, func(t corev1.Taint) bool { return t.Key == karpenter.DisruptedTaintKey })
@@ -194,6 +196,21 @@ func merged(under, over map[string]string) map[string]string {
 		out = map[string]string{}
 	}
 	maps.Copy(out, over)
+	return out
+}
+
+// fillZeros takes from the claim each amount that the node reports as zero or not at
+// all (Karpenter: pkg/controllers/state/statenode.go, Allocatable).
+func fillZeros(node, claim corev1.ResourceList) corev1.ResourceList {
+	out := maps.Clone(node)
+	for name, amount := range claim {
+		if reported := out[name]; reported.IsZero() {
+			if out == nil {
+				out = corev1.ResourceList{}
+			}
+			out[name] = amount
+		}
+	}
 	return out
 }
 
