@@ -23,11 +23,33 @@ func (c *collection) daemons(live map[types.UID]*corev1.Pod) []scheduling.PodSpe
 			pod = &corev1.Pod{Spec: set.Spec.Template.Spec}
 			pod.Namespace, pod.Labels = set.Namespace, set.Spec.Template.Labels
 		}
-		if spec := podspec.Daemon(pod); !podspec.Oversize(spec) {
+		if spec := podspec.Daemon(withTemplateAffinity(pod, set)); !podspec.Oversize(spec) {
 			out = append(out, spec)
 		}
 	}
 	return out
+}
+
+// withTemplateAffinity gives the pod the node affinity that its DaemonSet's template
+// requires: the controller replaces that of each pod by the pod's own node
+// (Karpenter: pkg/controllers/provisioning/provisioner.go, getDaemonSetPods).
+func withTemplateAffinity(pod *corev1.Pod, set *appsv1.DaemonSet) *corev1.Pod {
+	affinity := set.Spec.Template.Spec.Affinity
+	if affinity == nil || affinity.NodeAffinity == nil || affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution == nil {
+		return pod
+	}
+	out := *pod
+	out.Spec.Affinity = &corev1.Affinity{}
+	if pod.Spec.Affinity != nil {
+		*out.Spec.Affinity = *pod.Spec.Affinity
+	}
+	nodes := &corev1.NodeAffinity{}
+	if out.Spec.Affinity.NodeAffinity != nil {
+		*nodes = *out.Spec.Affinity.NodeAffinity
+	}
+	nodes.RequiredDuringSchedulingIgnoredDuringExecution = affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution
+	out.Spec.Affinity.NodeAffinity = nodes
+	return &out
 }
 
 // newest finds the youngest living pod of each DaemonSet; of equally young ones

@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -47,6 +48,53 @@ func TestDaemonsB103(t *testing.T) {
 			got := from(append(tt.pods, set.DeepCopy())...).Snapshot.DaemonSets
 			if len(got) != 1 || got[0].Requests.Cpu().Value() != tt.want || got[0].OwnerKind != "DaemonSet" {
 				t.Errorf("want %d cpu of one set: %+v", tt.want, got)
+			}
+		})
+	}
+}
+
+// A DaemonSet's required node affinity counts as its template has it: of a living pod, the controller has replaced it by the
+// name of the pod's node. All else is the pod's.
+func TestDaemonsKeepTheirAffinity(t *testing.T) {
+	required := func(key string) *corev1.NodeSelector {
+		return &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{{
+			MatchExpressions: []corev1.NodeSelectorRequirement{{Key: key, Operator: corev1.NodeSelectorOpExists}},
+		}}}
+	}
+	preferred := []corev1.PreferredSchedulingTerm{{Weight: 1, Preference: required("disk").NodeSelectorTerms[0]}}
+	bound := &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{{
+		MatchFields: []corev1.NodeSelectorRequirement{{Key: "metadata.name", Operator: corev1.NodeSelectorOpIn, Values: []string{"n"}}},
+	}}}
+	near := func(of *corev1.NodeSelector) *corev1.Affinity {
+		return &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{RequiredDuringSchedulingIgnoredDuringExecution: of}}
+	}
+	living := near(bound)
+	living.NodeAffinity.PreferredDuringSchedulingIgnoredDuringExecution = preferred
+	for _, tt := range []struct {
+		name                string
+		template, pod, want *corev1.Affinity
+	}{
+		{"replaced in the pod", near(required("gpu")), near(bound), near(required("gpu"))},
+		{"not in the pod at all", near(required("gpu")), nil, near(required("gpu"))},
+		{"beside the pod's preferences", near(required("gpu")), living, &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{
+			RequiredDuringSchedulingIgnoredDuringExecution: required("gpu"), PreferredDuringSchedulingIgnoredDuringExecution: preferred,
+		}}},
+		{"none in the template", nil, near(bound), near(nil)},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			set := &appsv1.DaemonSet{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "x", UID: "x"}}
+			set.Spec.Template.Spec.Affinity = tt.template
+			alive := pod("a", "n", owner("DaemonSet"), func(p *corev1.Pod) { p.Spec.Affinity = tt.pod.DeepCopy() })
+			before := alive.DeepCopy()
+			got := from(alive, set).Snapshot.DaemonSets
+			if len(got) != 1 {
+				t.Fatalf("%d sets", len(got))
+			}
+			if diff := cmp.Diff(tt.want, got[0].Affinity); diff != "" {
+				t.Error(diff)
+			}
+			if diff := cmp.Diff(before, alive); diff != "" {
+				t.Errorf("the cached pod was changed:\n%s", diff)
 			}
 		})
 	}
