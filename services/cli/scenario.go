@@ -3,6 +3,7 @@ package cli
 import (
 	"cmp"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 
@@ -48,11 +49,21 @@ func planScenario(cmd *cobra.Command, env Env, name, format string) error {
 // current directory is.
 func readScenario(cmd *cobra.Command, name string) (scenario.Scenario, error) {
 	if name != "-" {
-		return scenario.Read(os.DirFS(filepath.Dir(name)), filepath.Base(name))
+		return scenario.Read(folder(filepath.Dir(name)), filepath.Base(name))
 	}
 	data, err := load(cmd.InOrStdin(), name)
 	if err != nil {
 		return scenario.Scenario{}, err
 	}
-	return scenario.Parse(os.DirFS("."), "stdin", data)
+	return scenario.Parse(folder("."), "stdin", data)
+}
+
+// folder opens files inside a folder, and others by their absolute paths.
+type folder string
+
+func (f folder) Open(name string) (fs.File, error) {
+	if filepath.IsAbs(name) {
+		return os.Open(name)
+	}
+	return os.DirFS(string(f)).Open(name)
 }

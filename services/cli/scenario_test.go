@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"math"
 	"os"
+	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -49,6 +51,37 @@ func TestScenarioAsJSON(t *testing.T) {
 	}
 	if s := got.Summary; s.NewNodes != 2 || s.Scheduled != 3 || s.Unscheduled != 1 || s.DollarsPerHour != 0.1822 {
 		t.Errorf("summary: %+v", s)
+	}
+}
+
+// The file of instance types may be anywhere, if its path is absolute.
+func TestScenarioWithTypesElsewhere(t *testing.T) {
+	text, err := os.ReadFile(tiny)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var document map[string]json.RawMessage
+	if err := json.Unmarshal(text, &document); err != nil {
+		t.Fatal(err)
+	}
+	types := filepath.Join(t.TempDir(), "types.json")
+	if err := os.WriteFile(types, document["instanceTypes"], 0o600); err != nil {
+		t.Fatal(err)
+	}
+	delete(document, "instanceTypes")
+	document["instanceTypesFile"] = json.RawMessage(strconv.Quote(types))
+	whole, err := json.Marshal(document)
+	if err != nil {
+		t.Fatal(err)
+	}
+	elsewhere := filepath.Join(t.TempDir(), "tiny.json")
+	if err := os.WriteFile(elsewhere, whole, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for name, stdin := range map[string]string{elsewhere: "", "-": string(whole)} {
+		if _, stderr, code := joist(t, stdin, nil, "plan", "--scenario", name, "-o", "json"); code != cli.ExitNothing || !strings.Contains(stderr, "with 1 instance types") {
+			t.Errorf("--scenario %s: exit code %d, stderr:\n%s", name, code, stderr)
+		}
 	}
 }
 

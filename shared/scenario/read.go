@@ -16,9 +16,9 @@ import (
 const reading = "reading the scenario"
 
 // Read reads a scenario from a folder, and the file of instance types that it
-// names beside it. Names that end in .gz are unpacked. An error is a
-// fault.Missing when the file is not there, and else a fault.Invalid around
-// Problems.
+// names beside it, or by an absolute path, which folder must then be able to open.
+// Names that end in .gz are unpacked. An error is a fault.Missing when the file is
+// not there, and else a fault.Invalid around Problems.
 func Read(folder fs.FS, name string) (Scenario, error) {
 	data, err := load(folder, name)
 	if err != nil {
@@ -68,9 +68,13 @@ func (c *check) beside(folder fs.FS) (notes []string) {
 		c.problem(field, "there is no folder to look for %q in: put the list into instanceTypes", name)
 		return nil
 	}
-	data, err := load(folder, path.Join(path.Dir(c.file), name))
+	at := name
+	if !path.IsAbs(name) {
+		at = path.Join(path.Dir(c.file), name)
+	}
+	data, err := load(folder, at)
 	if err != nil {
-		c.problem(field, "%v: put that file beside this one", err)
+		c.problem(field, "%v: put that file beside this one, or write its absolute path", err)
 		return nil
 	}
 	c.typesFile, c.types = name, []instanceType{}
@@ -79,7 +83,7 @@ func (c *check) beside(folder fs.FS) (notes []string) {
 
 // load reads a whole file.
 func load(folder fs.FS, name string) ([]byte, error) {
-	if !fs.ValidPath(name) {
+	if !fs.ValidPath(name) && !path.IsAbs(name) {
 		return nil, fmt.Errorf("%q is outside of the scenario's folder", name)
 	}
 	file, err := folder.Open(name)
