@@ -42,6 +42,8 @@ type Service struct {
 	Blobs      blob.Store
 	Bus        queue.Sender
 	Cluster    event.Cluster
+	// Given is what the settings say of how nodes join, in place of what EKS names.
+	Given Given
 	// Region is whose catalogue is published.
 	Region string
 	// Market reads what the region sells, Prices what it costs on demand, unless
@@ -105,6 +107,9 @@ func (s Service) publish(ctx context.Context, e event.Envelope, body event.Body)
 
 // describe reads how nodes join the cluster.
 func (s Service) describe(ctx context.Context) (cloud.ClusterInfo, error) {
+	if s.Given.NoEKS {
+		return s.Given.whole(s.Cluster.Name)
+	}
 	info, err := s.Clusters.DescribeCluster(ctx, s.Cluster.Name)
 	if fault.Is(err, fault.Missing) {
 		return info, fault.E("describing cluster "+s.Cluster.Name, fault.Missing, err).
@@ -113,5 +118,5 @@ func (s Service) describe(ctx context.Context) (cloud.ClusterInfo, error) {
 	if err != nil {
 		return info, fmt.Errorf("describing cluster %s: %w", s.Cluster.Name, err)
 	}
-	return info, nil
+	return s.Given.over(info), nil
 }

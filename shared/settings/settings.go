@@ -59,6 +59,10 @@ type Settings struct {
 	// IsolatedVPC says that AWS is reached through VPC endpoints only; ZonalShift
 	// that zones are avoided while a zonal shift is in force.
 	IsolatedVPC, ZonalShift bool
+	// Endpoint, CABundle, KubernetesVersion and ServiceCIDR are what nodes need in order
+	// to join; empty is what EKS names. NoEKS says that EKS does not know the cluster.
+	Endpoint, CABundle, KubernetesVersion, ServiceCIDR string
+	NoEKS                                              bool
 	// MaxPerIntent and MaxPerMinute stop the launcher from starting more instances
 	// at once than anybody means; EC2Share is its part of EC2's request rates.
 	MaxPerIntent, MaxPerMinute int

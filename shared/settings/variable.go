@@ -66,6 +66,11 @@ const (
 	Rebalance      = "JOIST_REBALANCE_POLICY"
 	IsolatedVPC    = "ISOLATED_VPC"
 	ZonalShift     = "ENABLE_ZONAL_SHIFT"
+	Endpoint       = "CLUSTER_ENDPOINT"
+	CABundle       = "CLUSTER_CA_BUNDLE"
+	ControlPlane   = "EKS_CONTROL_PLANE"
+	Kubernetes     = "JOIST_KUBERNETES_VERSION"
+	ServiceCIDR    = "JOIST_SERVICE_CIDR"
 	LogLevel       = "LOG_LEVEL"
 	MetricsPort    = "METRICS_PORT"
 	HealthPort     = "HEALTH_PROBE_PORT"
@@ -164,6 +169,16 @@ var Variables = []Variable{
 		set: toggle(func(s *Settings, on bool) { s.IsolatedVPC = on })},
 	{Name: ZonalShift, For: "whether zones are avoided from which a zonal shift moves the cluster away", Example: "true", Default: "false",
 		set: toggle(func(s *Settings, on bool) { s.ZonalShift = on })},
+	{Name: Endpoint, For: "the URL at which new nodes reach the cluster's API server, where that is not what EKS names", Example: "https://api.prod.example.com",
+		set: endpoint},
+	{Name: CABundle, For: "the certificates by which new nodes trust that server, as base64 of PEM, where they are not those that EKS names", Example: "LS0tLS1CRUdJTiBDRVJUSUZJQ0FURS0tLS0tCkFBPT0KLS0tLS1FTkQgQ0VSVElGSUNBVEUtLS0tLQo=",
+		set: certificates},
+	{Name: ControlPlane, For: "whether EKS runs the control plane; if not, EKS is never asked, and " + Endpoint + ", " + CABundle + " and " + Kubernetes + " are needed", Example: "false", Default: "true",
+		set: toggle(func(s *Settings, on bool) { s.NoEKS = !on })},
+	{Name: Kubernetes, For: "the cluster's Kubernetes version, where EKS is not asked", Example: "1.35",
+		set: kubernetesVersion},
+	{Name: ServiceCIDR, For: "the range of the cluster's Service addresses, where EKS is not asked; AL2023 nodes cannot join without it", Example: "10.100.0.0/16",
+		set: addressRange},
 	{Name: LogLevel, For: "the least level that is logged", Example: "info", Default: "info", set: level},
 	{Name: MetricsPort, For: "the port of /metrics, or 0 for none", Example: "8080", Default: "8080",
 		set: number(65535, func(s *Settings) *int { return &s.MetricsPort })},

@@ -24,7 +24,8 @@ func main() {
 		Name:     "catalog",
 		Purpose:  "joist-catalog reads AWS: instances, what node classes select, and what the region sells.",
 		Required: []string{settings.Bucket, settings.Bus, settings.DeadLetterURL},
-		Optional: []string{settings.QueueURL, settings.Prefix, settings.IsolatedVPC, settings.ZonalShift},
+		Optional: []string{settings.QueueURL, settings.Prefix, settings.IsolatedVPC, settings.ZonalShift,
+			settings.Endpoint, settings.CABundle, settings.ControlPlane, settings.Kubernetes, settings.ServiceCIDR},
 	}, wire, lambda.Serve)
 }
 
@@ -35,6 +36,9 @@ func wire(p *parts.Parts) (host.Handler, host.Options) {
 		Images:   recall.NewImages(images{ec2, ssmparameters.New(p.AWS)}, time.Now),
 		Clusters: recall.NewClusters(ekscluster.New(p.AWS), time.Now),
 		Market:   ec2, Prices: awspricing.New(p.AWS), Isolated: p.IsolatedVPC, Sold: recall.NewTypes(time.Now),
+		Given: catalog.Given{
+			Endpoint: p.Endpoint, CABundle: p.CABundle, Version: p.KubernetesVersion, ServiceCIDR: p.ServiceCIDR, NoEKS: p.NoEKS,
+		},
 		Blobs: p.Blobs(), Bus: p.Facts(), Cluster: p.Cluster, Region: p.Region, Now: time.Now,
 	}
 	if p.ZonalShift {

@@ -1,0 +1,50 @@
+package settings
+
+import (
+	"encoding/base64"
+	"encoding/pem"
+	"errors"
+	"net/netip"
+	"net/url"
+	"regexp"
+)
+
+// endpoint demands what Karpenter does: an absolute URL with a host.
+func endpoint(s *Settings, text string) error {
+	u, err := url.Parse(text)
+	if err != nil || !u.IsAbs() || u.Hostname() == "" {
+		return errors.New("is no URL such as https://api.prod.example.com")
+	}
+	s.Endpoint = text
+	return nil
+}
+
+func certificates(s *Settings, text string) error {
+	decoded, err := base64.StdEncoding.DecodeString(text)
+	if err != nil {
+		return errors.New("is not base64")
+	}
+	if block, _ := pem.Decode(decoded); block == nil {
+		return errors.New("is no base64 of PEM certificates")
+	}
+	s.CABundle = text
+	return nil
+}
+
+var versions = regexp.MustCompile(`^1\.\d{1,3}$`)
+
+func kubernetesVersion(s *Settings, text string) error {
+	if !versions.MatchString(text) {
+		return errors.New("is no minor version such as 1.35")
+	}
+	s.KubernetesVersion = text
+	return nil
+}
+
+func addressRange(s *Settings, text string) error {
+	if _, err := netip.ParsePrefix(text); err != nil {
+		return errors.New("is no range such as 10.100.0.0/16")
+	}
+	s.ServiceCIDR = text
+	return nil
+}
