@@ -38,11 +38,6 @@ var bugs = []bug{{
 	from: `	return np.Static() || poolpolicy.StrictLimits(np.Annotations)`,
 	to:   `	_ = poolpolicy.StrictLimits; return np.Static()`,
 }, {
-	name: "proposed-leaves", promise: "no limit is exceeded",
-	file: "shared/scheduling/proposal.go",
-	from: `func (p *Proposal) acts() bool { return p != nil && !p.Confirmed.IsZero() }`,
-	to:   `func (p *Proposal) acts() bool { return p != nil }`,
-}, {
 	name: "done-before-seen", promise: "a batch knows the claims before it",
 	file: "services/watcher/internal/flight/flight.go",
 	from: `		if !v.sees() {`,
