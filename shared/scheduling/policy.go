@@ -10,6 +10,7 @@ func policy(s Settings) packing.Policy {
 	}
 	if s.ResiliencePremium != nil {
 		out.Premium = *s.ResiliencePremium
+		out.EqualPremium = max(out.EqualPremium, out.Premium)
 	}
 	return out
 }

@@ -150,6 +150,9 @@ type Policy struct {
 	// Premium is how much dearer, as a part of the price, a plan may be that keeps to
 	// MaxShare.
 	Premium float64
+	// EqualPremium is how much dearer, as a part of the price, a plan for equal pods may
+	// be than one whose nodes are all of one column.
+	EqualPremium float64
 	// ShareCost weighs resilience node by node: one that carries the share s of the
 	// plan counts as dearer by s times this.
 	ShareCost float64
@@ -274,8 +277,9 @@ func copied(pools []Pool) []Pool {
 }
 
 // DefaultPolicy pays up to five percent for a plan of which no node carries more
-// than a third, and three for a node that enough types could be. Its budget is
-// 10 to 35 s of one core.
+// than a third, and three for a node that enough types could be, but for equal pods no
+// more than one percent above the best plan of one column. Its budget is 10 to 35 s of
+// one core.
 var DefaultPolicy = Policy{
-	MaxShare: 1.0 / 3, SmallRoom: 8000, Premium: 0.05, ShareCost: 0.05, FlexibleCost: 0.03, Effort: 100e6, Budget: 2e9,
+	MaxShare: 1.0 / 3, SmallRoom: 8000, Premium: 0.05, EqualPremium: 0.01, ShareCost: 0.05, FlexibleCost: 0.03, Effort: 100e6, Budget: 2e9,
 }

@@ -49,6 +49,7 @@ func (s *stage) run() {
 	}
 	s.redo(best)
 	s.merge(first)
+	s.capEqual(first)
 }
 
 // attempt packs in the order at hand, and takes it apart again. It gives up as soon

@@ -11,6 +11,10 @@ import (
 // shortlist picks the columns that waste least of their price, some of each size.
 // It does not depend on the order of lots.
 func (s *stage) shortlist() {
+	if s.uniform != nil {
+		s.offer(*s.uniform)
+		return
+	}
 	if s.short == nil || s.modest != s.shortModest {
 		s.short, s.shortModest = s.leastWaste(), s.modest
 	}
@@ -69,7 +73,9 @@ func (s *stage) rungs(planes uint64, rooms []float64) []rung {
 			last = len(all)
 			all = append(all, rung{size: size})
 		}
-		all[last].keep(scored{k, 1 - rooms[i]/price})
+		if one := (scored{k, 1 - rooms[i]/price}); !s.repeats(&all[last], one) {
+			all[last].keep(one)
+		}
 	}
 	s.scratch.rungs = all
 	slices.SortFunc(all, func(a, b rung) int { return cmp.Compare(a.size, b.size) })
@@ -86,6 +92,17 @@ func sizeOf(price float64) int {
 		size++
 	}
 	return size
+}
+
+// repeats reports whether the rung has a column that is as good for every group of
+// pods: equal ones must not crowd out those of another shape.
+func (s *stage) repeats(r *rung, one scored) bool {
+	return slices.ContainsFunc(r.best[:r.count], func(was scored) bool {
+		a, b := &s.p.problem.Columns[was.column], &s.p.problem.Columns[one.column]
+		return was.waste == one.waste && a.Pool == b.Pool && a.Supply == b.Supply &&
+			slices.Equal(a.Room, b.Room) && slices.Equal(a.Capacity, b.Capacity) &&
+			!slices.ContainsFunc(s.groups, func(g lotGroup) bool { return g.columns.Has(was.column) != g.columns.Has(one.column) })
+	})
 }
 
 // keep takes a column in if it is one of the least wasteful so far.

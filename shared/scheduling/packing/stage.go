@@ -35,6 +35,8 @@ type stage struct {
 	before float64
 	// modest leaves out columns that could carry too much of the plan.
 	modest bool
+	// uniform is the one candidate of a plan whose nodes are all alike; nil for others.
+	uniform *candidate
 	// short is the shortlist as it was made for shortModest.
 	short       []candidate
 	shortModest bool
