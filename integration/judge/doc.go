@@ -10,7 +10,8 @@
 // as a plan for the pods that it moves.
 //
 // The invariants: a violation that is reported is certain, which for rules that
-// depend on the order of binding means that no order satisfies them, and for the
+// depend on the order of binding means that no order satisfies them in which the pods
+// without required affinity come before those that have some, and for the
 // domains of a spread that those which could be launched count as well, as they
 // do for Karpenter (B112); a result that leaves out what a rule needs is a
 // violation, never a pass; and what was bound before the plan is given, not

@@ -37,6 +37,7 @@ func company() []planted {
 	return append(aversions(), []planted{
 		{"away from its company", judge.Affinity, of(pod("a", x), follows), together, apart},
 		{"on another host", judge.Affinity, of(pod("a", x), pod("b", near(term(hostname, "x")))), together, plans(launch("small", "z1", "a"), launch("small", "z1", "b"))},
+		{"another may be bound before it", judge.Affinity, of(pod("a", x), pod("b", x, near(term(zone, "x")))), together, apart},
 		{"two come first", judge.Affinity, of(alike(2, near(term(zone, "x")))...), together, apart},
 		{
 			"each waits for the other", judge.Affinity, of(pod("a", x, near(term(zone, "y"))), pod("b", labelled("app", "y"), near(term(zone, "x")))),

@@ -22,6 +22,13 @@ func altered(change func(*judge.Scenario), pods ...corev1.Pod) func() *judge.Sce
 	}
 }
 
+// ofTemplate gives the template of the first pool a label.
+func ofTemplate(name, value string) func(*judge.Scenario) {
+	return func(s *judge.Scenario) {
+		s.NodePools[0].Spec.Template.Metadata.Labels = map[string]string{name: value}
+	}
+}
+
 // inPool changes a launch's pool.
 func inPool(name string, n judge.NewNode) judge.NewNode {
 	n.NodePool = name
@@ -52,6 +59,8 @@ func machines() []planted {
 		{"no such type", judge.Offered, of(one), right, changed(func(r *judge.Result) { r.NewNodes[0].InstanceType = "none" }, launch("small", "z1", "a"))},
 		{"no such zone", judge.Offered, of(one), right, changed(func(r *judge.Result) { r.NewNodes[0].Zone = "z4" }, launch("small", "z1", "a"))},
 		{"no such capacity type", judge.Offered, of(one), right, changed(func(r *judge.Result) { r.NewNodes[0].CapacityType = "reserved" }, launch("small", "z1", "a"))},
+		{"a zone that the template does not have", judge.Offered, altered(ofTemplate(zone, "z1"), one), right, plans(launch("small", "z2", "a"))},
+		{"a family that the template does not have", judge.Offered, altered(ofTemplate("karpenter.k8s.aws/instance-family", "s"), one), right, plans(launch("little", "z1", "a"))},
 		{"sold out", judge.Offered, soldOut, right, plans(launch("small", "z2", "a"))},
 		{"a label that the pool does not list", judge.Offered, teams, plans(stating(map[string]string{"team": "red"}, launch("small", "z1", "a"))), plans(stating(map[string]string{"team": "blue"}, launch("small", "z1", "a")))},
 		{"a label that the machine has otherwise", judge.Offered, of(one), plans(stating(map[string]string{zone: "z1"}, launch("small", "z1", "a"))), plans(stating(map[string]string{zone: "z2"}, launch("small", "z1", "a")))},

@@ -3,9 +3,13 @@ package lease
 import (
 	"cmp"
 	"context"
+	"errors"
+	"slices"
+	"sync"
 	"time"
 
 	"github.com/joist-autoscaler/joist/shared/cluster"
+	"github.com/joist-autoscaler/joist/shared/fault"
 )
 
 // Candidate says which Leases one of Joist's writers holds while it acts.
@@ -23,16 +27,26 @@ type Candidate struct {
 	Karpenter cluster.Key
 }
 
-// Election is a candidate's stand (B062). It is not safe for concurrent use.
+// Election is a candidate's stand (B062). It is safe for concurrent use.
 type Election struct {
 	// own is nil for a candidate that is alone.
 	own, karpenter *Lease
+	// turn has room for the one caller that reads and writes the leases.
+	turn chan struct{}
+
+	mu sync.Mutex
+	// term ends when the leases are lost; it is nil before they were ever held.
+	term context.Context
+	end  context.CancelCauseFunc
 }
+
+// ErrLost is why the context of an act ends when the leases are lost.
+var ErrLost = errors.New("the lease was lost")
 
 // Elect makes the election of a candidate.
 func Elect(c Candidate) *Election {
 	c.Karpenter.Name = cmp.Or(c.Karpenter.Name, KarpenterName)
-	e := &Election{karpenter: &Lease{Key: c.Karpenter, Holder: KarpenterHolder}}
+	e := &Election{karpenter: &Lease{Key: c.Karpenter, Holder: KarpenterHolder}, turn: make(chan struct{}, 1)}
 	if !c.Alone {
 		e.own = &Lease{Key: c.Own, Holder: c.Holder}
 	}
@@ -42,11 +56,94 @@ func Elect(c Candidate) *Election {
 // Leads takes or renews what is needed, and reports whether the candidate may act.
 // now must come from a monotonic clock.
 func (e *Election) Leads(ctx context.Context, client cluster.Client, now time.Time) (bool, error) {
-	if e.own == nil {
-		return All(ctx, client, now, e.karpenter)
+	if err := e.enter(ctx); err != nil {
+		return false, err
 	}
-	return All(ctx, client, now, e.own, e.karpenter)
+	defer e.leave()
+	return e.hold(ctx, client, now)
 }
+
+// Renew renews the leases while they are held, every RetryPeriod if a renewal is due,
+// until the context ends. It takes no lease that is not held. Without it a lease runs out
+// in an act that takes longer than Duration.
+func (e *Election) Renew(ctx context.Context, client cluster.Client, now func() time.Time) {
+	ticker := time.NewTicker(RetryPeriod)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+		}
+		if e.enter(ctx) != nil {
+			return
+		}
+		if e.held() {
+			// An error is the next act's to return, if the leases are lost by it.
+			_, _ = e.hold(ctx, client, now())
+		}
+		e.leave()
+	}
+}
+
+// Act runs what only a leader may do. The context of act ends once the leases are lost;
+// then Act returns fault.Retry.
+func (e *Election) Act(ctx context.Context, act func(ctx context.Context) error) error {
+	acting, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	e.mu.Lock()
+	term := e.term
+	e.mu.Unlock()
+	if term == nil {
+		return fault.E("acting as the leader", fault.Retry, ErrLost)
+	}
+	defer context.AfterFunc(term, func() { cancel(ErrLost) })()
+	err := act(acting)
+	if errors.Is(context.Cause(acting), ErrLost) {
+		return fault.F("acting as the leader", fault.Retry, "%w: %w", ErrLost, err)
+	}
+	return err
+}
+
+// hold takes or renews the leases, and begins or ends the term. The caller has the turn,
+// here and below.
+func (e *Election) hold(ctx context.Context, client cluster.Client, now time.Time) (bool, error) {
+	before := e.held()
+	leads, err := All(ctx, client, now, e.leases()...)
+	after := e.held()
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	switch {
+	case after && (!before || e.term == nil):
+		e.term, e.end = context.WithCancelCause(context.Background())
+	case before && !after:
+		e.end(ErrLost)
+	}
+	return leads, err
+}
+
+func (e *Election) leases() []*Lease {
+	if e.own == nil {
+		return []*Lease{e.karpenter}
+	}
+	return []*Lease{e.own, e.karpenter}
+}
+
+func (e *Election) held() bool {
+	return !slices.ContainsFunc(e.leases(), func(l *Lease) bool { return !l.held })
+}
+
+// enter waits for the turn, or for the context to end.
+func (e *Election) enter(ctx context.Context) error {
+	select {
+	case e.turn <- struct{}{}:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+func (e *Election) leave() { <-e.turn }
 
 // Release lets another replica lead at once, when this one has stopped. Karpenter's
 // Lease is left to run out: Joist's other writer may act under it still.
@@ -54,5 +151,9 @@ func (e *Election) Release(ctx context.Context, client cluster.Client) error {
 	if e.own == nil {
 		return nil
 	}
+	if err := e.enter(ctx); err != nil {
+		return err
+	}
+	defer e.leave()
 	return e.own.Release(ctx, client)
 }

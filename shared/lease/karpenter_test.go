@@ -127,7 +127,7 @@ func TestNeverBesideKarpenterB062(t *testing.T) {
 		us, them = pass(5*time.Minute, true)
 		expect("Karpenter came back", us, them, true, false)
 
-		server.Inject(memcluster.Fault{Actor: "joist", Verb: memcluster.VerbUpdate, Kind: cluster.Leases, As: fault.Unknown, Times: 20})
+		server.Inject(memcluster.Fault{Actor: "joist", Verb: memcluster.VerbUpdate, Kind: cluster.Leases, As: fault.Unknown, Times: 8})
 		us, them = pass(9*time.Second, true)
 		expect("Joist was cut off for a moment", us, them, true, false)
 		us, them = pass(time.Minute, false)

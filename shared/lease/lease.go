@@ -28,6 +28,11 @@ const (
 	Duration = 15 * time.Second
 	// Renewal is how often it is renewed.
 	Renewal = 5 * time.Second
+	// RenewDeadline is how long a holder acts after its last renewal; client-go's default.
+	// It is shorter than Duration, so that a holder has stopped when another begins.
+	RenewDeadline = 10 * time.Second
+	// RetryPeriod is how often a renewal that is due is tried; client-go's default.
+	RetryPeriod = 2 * time.Second
 )
 
 // Lease is one lease as one holder sees it.
@@ -48,7 +53,15 @@ func (l *Lease) Hold(ctx context.Context, client cluster.Client, now time.Time) 
 	if l.held && now.Sub(l.renewed) < Renewal {
 		return true, nil
 	}
-	held, err := l.try(ctx, client, now)
+	left := RenewDeadline - now.Sub(l.renewed)
+	l.held = l.held && left > 0
+	trying := ctx
+	if l.held {
+		var cancel context.CancelFunc
+		trying, cancel = context.WithTimeout(ctx, left)
+		defer cancel()
+	}
+	held, err := l.try(trying, client, now)
 	switch {
 	case err == nil:
 		l.held = held
@@ -56,8 +69,8 @@ func (l *Lease) Hold(ctx context.Context, client cluster.Client, now time.Time) 
 		// Somebody else was faster. Look again before believing anything.
 		l.held = false
 		return false, nil
-	case l.held && now.Sub(l.renewed) < Duration:
-		// The API server is away for a moment; the lease is still ours.
+	case l.held && (trying.Err() == nil || ctx.Err() != nil):
+		// The API server is away for a moment, or the caller ended; the lease is still ours.
 		return true, nil
 	default:
 		l.held = false

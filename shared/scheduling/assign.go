@@ -79,6 +79,7 @@ func (w *world) count(c *class, r *reach, domains []domain, n int) {
 	for _, d := range domains {
 		for _, g := range c.set.counted {
 			if g.key == d.key && w.mayCount(g, r) {
+				g.noteOpened(c, d.value, n)
 				g.counts[d.value] += n
 				g.pass = w.topology.pass
 			}

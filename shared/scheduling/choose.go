@@ -111,16 +111,19 @@ func (w *world) joining(g *group, value string) (strict, mild int64) {
 		}
 		return strict, int64(g.counts[value])
 	}
+	if g.opened != nil && *g.opened != value {
+		mild = shuts
+	}
 	if !w.pressed || !g.hard || g.counts[value] > 0 {
-		return 0, 0
+		return 0, mild
 	}
 	switch {
 	case g.kind == apartKind:
 		return 0, shuts
 	case w.sought(g, value):
-		return 0, -shuts
+		return 0, mild - shuts
 	}
-	return 0, 0
+	return 0, mild
 }
 
 // sought reports whether pods that must stand beside the group's members, and
@@ -130,7 +133,7 @@ func (w *world) sought(g *group, value string) bool {
 		return got
 	}
 	found := slices.ContainsFunc(w.classes, func(c *class) bool {
-		if c.problem != "" || g.members[c.set] || !slices.Contains(c.own.groups, g) {
+		if c.problem != "" || !slices.Contains(c.own.groups, g) {
 			return false
 		}
 		return slices.ContainsFunc(w.strict(c, g), func(r *reach) bool { return w.holds(c, w.narrowed(r, g.key, value)) })

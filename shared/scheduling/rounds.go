@@ -81,23 +81,35 @@ func (r *rounds) round(waiting []*class) {
 	}
 }
 
-// assign goes through the waiting classes until none of them finds a domain.
+// assign goes through the waiting classes until none of them finds a domain. Classes
+// that yield to others come when nothing else finds one.
 func (r *rounds) assign(waiting []*class) []share {
 	shares := make([]share, 0, len(waiting))
-	for progress := true; progress; {
-		progress = false
-		for _, c := range boundFirst(waiting) {
-			r.w.at = c
-			if len(c.pods) == 0 || c.failed || !r.feasible(c) || r.w.waits(c) {
-				continue
-			}
-			before := len(shares)
-			shares = r.w.assign(c, shares)
-			progress = progress || len(shares) > before && len(r.w.topology.groups) > 0
+	for progress, yielding := true, true; progress; {
+		before, yielded := len(shares), false
+		shares, yielded = r.assignOnce(waiting, yielding, shares)
+		progress = len(shares) > before && len(r.w.topology.groups) > 0
+		if !progress && yielded {
+			progress, yielding = true, false
 		}
 	}
 	r.w.at = nil
 	return shares
+}
+
+// assignOnce goes through the waiting classes once.
+func (r *rounds) assignOnce(waiting []*class, yielding bool, shares []share) (all []share, yielded bool) {
+	for _, c := range boundFirst(waiting) {
+		r.w.at = c
+		switch {
+		case len(c.pods) == 0 || c.failed || !r.feasible(c) || r.w.waits(c):
+		case yielding && r.w.yields(c, waiting):
+			yielded = true
+		default:
+			shares = r.w.assign(c, shares)
+		}
+	}
+	return shares, yielded
 }
 
 // ranked splits shares by the priority of their pods, the highest first, if that

@@ -20,6 +20,12 @@ type one struct {
 func (r *rounds) single(order func(a, b *one) int) {
 	r.pin()
 	var queue []one
+	late := map[*class]int{}
+	for _, c := range r.w.classes {
+		if r.w.yields(c, r.w.classes) {
+			late[c] = 1
+		}
+	}
 	for _, c := range r.w.classes {
 		if c.problem == "" {
 			for _, pod := range c.pods {
@@ -29,7 +35,7 @@ func (r *rounds) single(order func(a, b *one) int) {
 		}
 	}
 	slices.SortStableFunc(queue, func(a, b one) int {
-		return cmp.Or(cmp.Compare(r.w.priority(b.class.spec), r.w.priority(a.class.spec)), order(&a, &b))
+		return cmp.Or(cmp.Compare(r.w.priority(b.class.spec), r.w.priority(a.class.spec)), cmp.Compare(late[a.class], late[b.class]), order(&a, &b))
 	})
 	for placed := -1; placed != len(r.shares); {
 		placed = len(r.shares)

@@ -56,6 +56,9 @@ type group struct {
 	sought map[string]bool
 	// hard is whether some owner requires it.
 	hard bool
+	// opened is the domain that a pod with this affinity opened, while no pod without it
+	// is there.
+	opened *string
 }
 
 // hostRule is one rule over host names.

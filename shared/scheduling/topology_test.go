@@ -253,6 +253,8 @@ func TestHosts(t *testing.T) {
 	}{
 		{"all of them together (B113)", []scheduling.PodClass{schedulingtest.Pods("w", 3, "900m", "64Mi", web, affine(toWeb))}, 1, "", 0},
 		{"more than fit together", []scheduling.PodClass{schedulingtest.Pods("w", 9, "900m", "64Mi", web, affine(toWeb))}, 1, "", 5},
+		{"beside one that may be bound first", []scheduling.PodClass{
+			schedulingtest.Pods("w", 1, "1100m", "64Mi", web), schedulingtest.Pods("follower", 2, "900m", "64Mi", web, affine(toWeb))}, 1, "", 0},
 		{"beside another", []scheduling.PodClass{schedulingtest.Pods("w", 1, "900m", "64Mi", web), schedulingtest.Pods("side", 1, "100m", "64Mi", affine(toWeb))}, 1, "", 0},
 		{"beside each of its own", []scheduling.PodClass{
 			schedulingtest.Pods("w", 2, "1500m", "64Mi", web, averse(toWeb)), schedulingtest.Pods("side", 2, "300m", "64Mi", affine(toWeb))}, 2, "", 0},
@@ -303,5 +305,38 @@ func TestAttachLimits(t *testing.T) {
 	}
 	if len(result.Unplaced) > 0 || len(result.Nodes) < 2 {
 		t.Errorf("%d new nodes, unplaced %+v", len(result.Nodes), result.Unplaced)
+	}
+}
+
+// TestSelfAffinityFollows plans pods with an affinity to their own label beside one
+// pod that has the label and not the affinity. kube-scheduler may bind that one first,
+// so that all others must go where it is.
+func TestSelfAffinityFollows(t *testing.T) {
+	web := labelled("app", "web")
+	toWeb := corev1.PodAffinityTerm{TopologyKey: zoneKey, LabelSelector: selector("app", "web")}
+	follower := func(edits ...func(*scheduling.PodSpec)) scheduling.PodClass {
+		return schedulingtest.Pods("follower", 2, "300m", "64Mi", append(edits, web, affine(toWeb))...)
+	}
+	for _, tt := range []struct {
+		name    string
+		classes []scheduling.PodClass
+		want    map[string]int
+		left    int
+	}{
+		{"pinned and larger", []scheduling.PodClass{schedulingtest.Pods("w", 1, "900m", "64Mi", web, selecting(zoneKey, "ap-northeast-2c")), follower()}, map[string]int{"c": 3}, 0},
+		{"pinned and smaller", []scheduling.PodClass{schedulingtest.Pods("w", 1, "100m", "64Mi", web, selecting(zoneKey, "ap-northeast-2c")), follower()}, map[string]int{"c": 3}, 0},
+		{"free, beside pinned followers", []scheduling.PodClass{
+			schedulingtest.Pods("w", 1, "900m", "64Mi", web), follower(selecting(zoneKey, "ap-northeast-2b"))}, map[string]int{"b": 3}, 0},
+		{"pinned where the followers cannot go", []scheduling.PodClass{
+			schedulingtest.Pods("w", 1, "900m", "64Mi", web, selecting(zoneKey, "ap-northeast-2c")), follower(selecting(zoneKey, "ap-northeast-2b"))}, map[string]int{"c": 1}, 2},
+		{"too large for any node", []scheduling.PodClass{
+			schedulingtest.Pods("w", 1, "900", "64Mi", web, selecting(zoneKey, "ap-northeast-2c")), follower(selecting(zoneKey, "ap-northeast-2b"))}, map[string]int{"b": 2}, 1},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			result := solve(t, inZones(tt.classes...))
+			if got := perZone(result); !maps.Equal(got, tt.want) || count(result.Unplaced) != tt.left {
+				t.Errorf("pods by zone %v and %d without a place, want %v and %d: %+v", got, count(result.Unplaced), tt.want, tt.left, result.Unplaced)
+			}
+		})
 	}
 }

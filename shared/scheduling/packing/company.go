@@ -9,22 +9,27 @@ func (p *Packer) accompany(ids []int) {
 			continue
 		}
 		for p.left[id] > 0 && !p.Spent() {
-			if !p.growOne(id) && !p.invite(ids, id) {
+			// A pod that asks for no company may be bound first, and must be there.
+			if p.mayLead(&p.lots[id]) && p.invite(ids, id, false) {
+				continue
+			}
+			if !p.growOne(id) && !p.invite(ids, id, true) {
 				break
 			}
 		}
 	}
 }
 
-// invite places one pod that a lot must stand beside, on a node where both may be.
-func (p *Packer) invite(ids []int, host int) bool {
+// invite places one pod that a lot must stand beside, on a node where both may be. One
+// that must itself stand beside others comes only if that is asked for.
+func (p *Packer) invite(ids []int, host int, needy bool) bool {
 	lot := &p.lots[host]
 	for _, id := range ids {
 		guest := &p.lots[id]
 		if id == host || p.left[id] == 0 || guest.Planes&lot.Planes == 0 || !p.suits(lot, guest) {
 			continue
 		}
-		if len(guest.Beside) > 0 && !p.mayLead(guest) {
+		if len(guest.Beside) > 0 && (!needy || !p.mayLead(guest)) {
 			continue
 		}
 		both := *guest
