@@ -54,6 +54,7 @@ func newBucket(name string, r Rate) *bucket {
 func (b *bucket) wait(ctx context.Context, cluster string, n int) error {
 	err := b.gate.enter(ctx, cluster)
 	if err == nil {
+		b.restore(time.Now())
 		err = b.take(ctx, n)
 		b.gate.leave()
 	}
@@ -86,13 +87,27 @@ func (b *bucket) learn(err error) {
 		if b.throttled.IsZero() || now.Sub(b.throttled) >= deaf {
 			b.slow(now)
 		}
-	case b.throttled.IsZero():
-	case now.Sub(b.throttled) >= forgotten:
-		b.throttled = time.Time{}
-		b.set(b.rate.PerSecond)
+	case b.throttled.IsZero(), b.restored(now):
 	default:
 		b.hasten()
 	}
+}
+
+// restore gives the bucket its documented rate back once no call was throttled for a
+// while. Callers do it before they wait: at a low rate none may get a token and learn.
+func (b *bucket) restore(now time.Time) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.restored(now)
+}
+
+func (b *bucket) restored(now time.Time) bool {
+	if b.throttled.IsZero() || now.Sub(b.throttled) < forgotten {
+		return false
+	}
+	b.throttled = time.Time{}
+	b.set(b.rate.PerSecond)
+	return true
 }
 
 func (b *bucket) slow(now time.Time) {

@@ -242,6 +242,39 @@ func TestRecovers(t *testing.T) {
 	})
 }
 
+// throttling is an EC2 that answers fleet calls with throttling inside, the first calls.
+type throttling struct {
+	pace.EC2
+	calls int
+}
+
+func (e *throttling) CreateFleet(ctx context.Context, request cloud.FleetRequest) (cloud.FleetResult, error) {
+	if e.calls--; e.calls >= 0 {
+		return cloud.FleetResult{Errors: []cloud.FleetError{{Code: "RequestLimitExceeded"}}}, nil
+	}
+	return e.EC2.CreateFleet(ctx, request)
+}
+
+// The documented rate holds again five minutes after the last throttled call, although
+// no call got its tokens meanwhile: a fleet of 50 takes 25 s then.
+func TestRecoversWithoutTokens(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		model, request := account(t, -1)
+		const throttled = 12 // enough for the lowest rate
+		ec2 := pace.New(1).For("prod", &throttling{EC2: model, calls: throttled})
+		for range throttled {
+			time.Sleep(5 * time.Second)
+			try(t, func() error { _, err := ec2.CreateFleet(t.Context(), request); return err })
+		}
+		began := time.Now()
+		request.Count = 50
+		try(t, func() error { _, err := ec2.CreateFleet(t.Context(), request); return err })
+		if took := time.Since(began); took > 5*time.Minute+30*time.Second {
+			t.Errorf("a fleet of 50 was launched %s after the last throttled call", took)
+		}
+	})
+}
+
 // What is told of calls is what a metric shows.
 func TestTold(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
