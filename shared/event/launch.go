@@ -64,6 +64,9 @@ type Refusal struct {
 	// PlacementGroup is set where the launch was into one, by its id or its name:
 	// what is blamed is short within the group, and elsewhere there may be plenty.
 	PlacementGroup string `json:"placementGroup,omitempty"`
+	// Reservation is the id of the capacity reservation that is short; what else is
+	// sold of Blamed is not.
+	Reservation string `json:"reservation,omitempty"`
 }
 
 // LaunchSettled tells how an intent ended: all of its instances, some, or none.
@@ -111,6 +114,26 @@ func (b LaunchSettled) Validate() error {
 	for _, i := range b.Instances {
 		if i.InstanceID == "" {
 			return errors.New("an instance has no id")
+		}
+	}
+	return bounded(b.Refusals)
+}
+
+// The bounds of refusals: a fleet has at most 300 overrides, and lifecycle writes the
+// messages into annotations and conditions.
+const (
+	maxRefusals       = 300
+	maxRefusalMessage = 4 << 10
+)
+
+// bounded refuses more or longer refusals than one launch can have.
+func bounded(refusals []Refusal) error {
+	if len(refusals) > maxRefusals {
+		return fmt.Errorf("%d refusals exceed the limit of %d", len(refusals), maxRefusals)
+	}
+	for _, r := range refusals {
+		if len(r.Code)+len(r.Message) > maxRefusalMessage {
+			return fmt.Errorf("a refusal of %d bytes exceeds the limit of %d", len(r.Code)+len(r.Message), maxRefusalMessage)
 		}
 	}
 	return nil

@@ -27,7 +27,7 @@ func Result(intent launchspec.Intent, result cloud.FleetResult) (settled event.L
 		}
 	}
 	for _, e := range result.Errors {
-		settled.Refusals = append(settled.Refusals, refusal(intent, e))
+		settled.Refusals = append(settled.Refusals, refusals(intent, e)...)
 	}
 	if len(settled.Instances) < settled.Wanted && len(settled.Refusals) == 0 {
 		if len(settled.Instances) == 0 {
@@ -42,7 +42,15 @@ func Result(intent launchspec.Intent, result cloud.FleetResult) (settled event.L
 // that is a shortage blames what it would blame inside an answer.
 func Refused(intent launchspec.Intent, err error) event.LaunchSettled {
 	e := cloud.FleetError{Code: cmp.Or(cloud.Code(err), string(fault.KindOf(err))), Message: err.Error()}
-	return event.LaunchSettled{Intent: intent.ID, Wanted: intent.Fleet.Count, Refusals: []event.Refusal{refusal(intent, e)}}
+	return event.LaunchSettled{Intent: intent.ID, Wanted: intent.Fleet.Count, Refusals: refusals(intent, e)}
+}
+
+// Terminated settles an intent whose token EC2 knows by an instance that is terminated
+// and shown no more. The token is spent: EC2 launches nothing for it again.
+func Terminated(intent launchspec.Intent, err error) event.LaunchSettled {
+	settled := Refused(intent, err)
+	settled.Spent = true
+	return settled
 }
 
 // Found settles an intent by instances that carry its tag.

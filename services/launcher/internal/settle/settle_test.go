@@ -49,7 +49,7 @@ func TestBlame(t *testing.T) {
 		subnet string
 	}{
 		{"no capacity", "InsufficientInstanceCapacity", named, one, ""},
-		{"too many spot instances", "MaxSpotInstanceCountExceeded", named, []event.Offering{{CapacityType: cloud.Spot}}, ""},
+		{"too many spot instances", "MaxSpotInstanceCountExceeded", named, one, ""},
 		{"too many CPUs", "VcpuLimitExceeded", named, one, ""},
 		{"unfulfillable", "UnfulfillableCapacity", named, one, ""},
 		{"unsupported", "Unsupported", named, one, ""},

@@ -35,7 +35,7 @@ func Record(ctx context.Context, client cluster.Client, namespace string, refusa
 	for _, r := range refusals {
 		for _, o := range r.Blamed {
 			fresh = append(fresh, scheduling.Unavailable{
-				Offering: o, Subnet: r.Subnet, PlacementGroup: r.PlacementGroup, Until: now.Add(TTL).UTC(), Reason: r.Code,
+				Offering: o, Subnet: r.Subnet, PlacementGroup: r.PlacementGroup, Reservation: r.Reservation, Until: now.Add(TTL).UTC(), Reason: r.Code,
 			})
 		}
 	}
