@@ -2,6 +2,7 @@ package launcher
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/joist-autoscaler/joist/services/launcher/internal/settle"
@@ -47,7 +48,7 @@ func (s Service) launch(ctx context.Context, e event.Envelope, b event.LaunchReq
 	}
 	settled, ok := settle.Result(intent, result)
 	if !ok {
-		return fault.F("creating the fleet of intent "+intent.ID, fault.Unknown, "EC2 answered with neither instances nor errors")
+		return s.mismatched(ctx, e, intent, errEmpty)
 	}
 	return s.settled(ctx, e, intent, settled)
 }
@@ -124,19 +125,32 @@ func (s Service) settled(ctx context.Context, e event.Envelope, intent launchspe
 		}
 		s.count(Refused, 1, settle.Known(r.Code), intent.Fleet.CapacityType)
 	}
+	settled.Refusals = settle.Merge(settled.Refusals)
 	s.Memory.ended(settled, s.Now())
 	return s.publish(ctx, e, settled)
 }
 
-// mismatched looks by tag after EC2 said that the token came with another body.
-// That does not prove a launch; only instances do.
+// instanceTerminated is EC2's code for a token whose instance was launched and is
+// terminated.
+const instanceTerminated = "IdempotentInstanceTerminated"
+
+// errEmpty is an answer of EC2 that leaves open what became of a launch.
+var errEmpty = errors.New("EC2 answered with neither instances nor errors")
+
+// mismatched looks for instances by the intent's tag after an answer that does not say
+// what the token launched: EC2 knows the token with another body, or knows that its
+// instance is terminated, or answers with neither instances nor errors. Only instances
+// prove a launch.
 func (s Service) mismatched(ctx context.Context, e event.Envelope, intent launchspec.Intent, cause error) error {
 	found, err := s.EC2.DescribeInstances(ctx, cloud.InstanceFilter{Tags: map[string]string{launchspec.IntentTag: intent.ID}})
 	if err != nil {
 		return fmt.Errorf("looking for the instances of intent %s: %w", intent.ID, err)
 	}
-	if len(found) == 0 {
-		return fault.E("creating the fleet of intent "+intent.ID, fault.Unknown, cause)
+	if len(found) > 0 {
+		return s.settled(ctx, e, intent, settle.Found(intent, found))
 	}
-	return s.settled(ctx, e, intent, settle.Found(intent, found))
+	if cloud.Code(cause) == instanceTerminated {
+		return s.settled(ctx, e, intent, settle.Terminated(intent, cause))
+	}
+	return fault.E("creating the fleet of intent "+intent.ID, fault.Unknown, cause)
 }

@@ -2,6 +2,8 @@ package launcher_test
 
 import (
 	"context"
+	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -125,17 +127,98 @@ func TestTokenMismatch(t *testing.T) {
 	s.silent()
 }
 
+// empty is an EC2 whose fleet calls launch, and are answered with neither instances
+// nor errors.
+type empty struct{ cloud.Launcher }
+
+func (e empty) CreateFleet(ctx context.Context, request cloud.FleetRequest) (cloud.FleetResult, error) {
+	_, err := e.Launcher.CreateFleet(ctx, request)
+	return cloud.FleetResult{FleetID: "fleet-1"}, err
+}
+
+// An answer that says nothing is settled by the instances with the intent's tag, and by
+// nothing else.
+func TestEmptyAnswer(t *testing.T) {
+	s := newSite(t)
+	s.svc.EC2 = empty{s.Cloud}
+	s.handle(s.request(s.intent("one", 2)), "")
+	if settled := s.settled(); len(settled.Instances) != 2 || !settled.Spent {
+		t.Errorf("settled as %+v", settled)
+	}
+	s.Shortage(memcloud.Offering{}, s.now.Add(time.Hour))
+	s.handle(s.request(s.intent("two", 1)), fault.Unknown)
+	s.silent()
+}
+
+// A token whose instance is terminated launches nothing again: the claims go, unless
+// EC2 still shows instances of the intent.
+func TestTokenOfTerminatedInstance(t *testing.T) {
+	const code = "IdempotentInstanceTerminated"
+	s := newSite(t)
+	s.Refuse(memcloud.CreateFleet, fault.Conflict, code, "The instance of the token is terminated.")
+	s.handle(s.request(s.intent("one", 1)), "")
+	if settled := s.settled(); len(settled.Instances) != 0 || !settled.Spent || settled.Refusals[0].Code != code || settled.Refusals[0].Blamed != nil {
+		t.Errorf("settled as %+v", settled)
+	}
+	id := s.launch("two")
+	s.svc.Memory = launcher.NewMemory(launcher.Limits{})
+	s.Refuse(memcloud.CreateFleet, fault.Conflict, code, "The instance of the token is terminated.")
+	s.handle(s.request(s.intent("two", 1)), "")
+	if settled := s.settled(); len(settled.Instances) != 1 || settled.Instances[0].InstanceID != id {
+		t.Errorf("settled as %+v", settled)
+	}
+}
+
+// A fleet with 300 overrides that are all refused becomes a fact that the bus takes,
+// however much EC2 writes and however little it names.
+func TestManyRefusals(t *testing.T) {
+	for _, named := range []bool{true, false} {
+		s := newSite(t)
+		intent := s.intent("one", 1)
+		var result cloud.FleetResult
+		for i := range 300 {
+			o := cloud.Override{InstanceType: fmt.Sprintf("m6i.%dxlarge", i), Zone: "us-west-2a", SubnetID: "subnet-a"}
+			intent.Fleet.Configs[0].Overrides = append(intent.Fleet.Configs[0].Overrides, o)
+			e := cloud.FleetError{Code: "InsufficientInstanceCapacity", Message: o.InstanceType + strings.Repeat(" is short", 200)}
+			if named {
+				e.InstanceType, e.Zone = o.InstanceType, o.Zone
+			}
+			result.Errors = append(result.Errors, e)
+		}
+		s.svc.EC2 = answering{s.Cloud, result}
+		s.handle(s.request(intent), "")
+		r := s.settled().Refusals
+		if len(r) != 1 || len(r[0].Blamed) < 300 || len(r[0].Message) > 1200 {
+			t.Errorf("%d refusals, the first blames %d offerings in %d bytes", len(r), len(r[0].Blamed), len(r[0].Message))
+		}
+		// Each error counts: an alarm compares refusals with launches.
+		if len(s.counted) != 300 {
+			t.Errorf("%d refusals were counted", len(s.counted))
+		}
+	}
+}
+
+// answering is an EC2 with one answer to all fleet calls.
+type answering struct {
+	cloud.Launcher
+	result cloud.FleetResult
+}
+
+func (a answering) CreateFleet(context.Context, cloud.FleetRequest) (cloud.FleetResult, error) {
+	return a.result, nil
+}
+
 func TestShortage(t *testing.T) {
 	s := newSite(t)
 	s.Shortage(memcloud.Offering{Type: "m6i.large"}, s.now.Add(time.Hour))
 	s.handle(s.request(s.intent("one", 1)), "")
 	settled := s.settled()
-	if len(settled.Instances) != 0 || !settled.Spent || len(settled.Refusals) != len(s.Subnets) {
+	if len(settled.Instances) != 0 || !settled.Spent || len(settled.Refusals) != 1 || len(settled.Refusals[0].Blamed) != len(s.Subnets) {
 		t.Fatalf("settled as %+v", settled)
 	}
-	for _, r := range settled.Refusals {
-		if len(r.Blamed) != 1 || r.Blamed[0].InstanceType != "m6i.large" || r.Blamed[0].Zone == "" || r.Blamed[0].CapacityType != cloud.OnDemand {
-			t.Errorf("it blames %+v", r)
+	for _, o := range settled.Refusals[0].Blamed {
+		if o.InstanceType != "m6i.large" || o.Zone == "" || o.CapacityType != cloud.OnDemand {
+			t.Errorf("it blames %+v", o)
 		}
 	}
 	// EC2 remembers the answer under the token, even when it has stock again.
@@ -170,6 +253,7 @@ func TestRefused(t *testing.T) {
 		{"no right to make templates", func(s *site) { s.Deny(memcloud.CreateTemplate) }, "", "UnauthorizedOperation"},
 		{"an invalid request", func(s *site) { s.Refuse(memcloud.CreateFleet, fault.Invalid, "InvalidParameterValue", "no") }, "", "InvalidParameterValue"},
 		{"something that it names is gone", func(s *site) { s.Refuse(memcloud.CreateFleet, fault.Missing, "InvalidGroup.NotFound", "no") }, "", "InvalidGroup.NotFound"},
+		{"a code that nobody knows", func(s *site) { s.Refuse(memcloud.CreateFleet, fault.Rejected, "TooManyCoffees", "no") }, fault.Rejected, ""},
 		{"throttled", func(s *site) { s.Refuse(memcloud.CreateFleet, fault.Throttled, "RequestLimitExceeded", "no") }, fault.Throttled, ""},
 		{"EC2 is away", func(s *site) { s.Refuse(memcloud.CreateFleet, fault.Retry, "InternalError", "no") }, fault.Retry, ""},
 	} {
@@ -290,7 +374,7 @@ func TestRefusedForShortage(t *testing.T) {
 	s.Refuse(memcloud.CreateFleet, fault.Denied, "AuthFailure.ServiceLinkedRoleCreationNotPermitted", "no")
 	s.handle(s.request(s.intent("one", 1)), "")
 	settled := s.settled()
-	want := []event.Offering{{CapacityType: cloud.OnDemand}}
+	want := []event.Offering{{CapacityType: cloud.Spot}}
 	if diff := cmp.Diff(want, settled.Refusals[0].Blamed); diff != "" || settled.Spent {
 		t.Errorf("settled as %+v: %s", settled, diff)
 	}
