@@ -181,7 +181,7 @@ func (s *Service) say(ctx context.Context, b *session, heard []*hearing, now tim
 // failed gives all the error of their call, unless it was refused because of one of
 // them: then each is tried alone.
 func failed(heard []*hearing, err error) {
-	if len(heard) > 1 && fault.Is(err, fault.Invalid, fault.Denied) {
+	if len(heard) > 1 && fault.Is(err, fault.Invalid, fault.Rejected, fault.Denied) {
 		err = host.ErrAlone
 	}
 	for _, h := range heard {

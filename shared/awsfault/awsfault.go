@@ -1,8 +1,9 @@
 // Package awsfault says what an error of the AWS SDK means for the world: the
 // kind that package fault has for it, and how a person can mend it.
 //
-// The invariant: a write that may have arrived is fault.Unknown, unless AWS
-// itself said no. Nothing that AWS refused is ever Unknown.
+// The invariants: a write that may have arrived is fault.Unknown, unless AWS
+// itself said no. Nothing that AWS refused is ever Unknown. Only codes that are listed
+// are definite: what AWS refuses with another code is fault.Rejected, and is retried.
 package awsfault
 
 import (
@@ -87,17 +88,17 @@ func sent(err error) bool {
 // answered is the kind of AWS's own word. A server's failure leaves open
 // whether a write happened.
 func (c Call) answered(api smithy.APIError, err error) fault.Kind {
-	kind, known := kindOf(api.ErrorCode())
+	kind := KindOf(api.ErrorCode())
 	switch {
-	case known && kind != fault.Retry:
+	case kind != fault.Retry && kind != fault.Rejected:
 		return kind
-	case known || ofServer(api, err):
+	case kind == fault.Retry || ofServer(api, err):
 		if c.Writes && !harmless[api.ErrorCode()] {
 			return fault.Unknown
 		}
 		return fault.Retry
 	}
-	return fault.Invalid
+	return fault.Rejected
 }
 
 func ofServer(api smithy.APIError, err error) bool {

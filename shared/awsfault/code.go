@@ -1,13 +1,16 @@
 package awsfault
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/joist-autoscaler/joist/shared/fault"
 )
 
 // codes is what AWS's codes mean, where their shape does not say it. A code
-// that is Retry here says that a server failed; for a write that is Unknown.
+// that is Retry here says that a server failed; for a write that is Unknown. The codes
+// are from "Error codes for the Amazon EC2 API" and from the API references of the other
+// services that Joist calls.
 var codes = map[string]fault.Kind{
 	"RequestLimitExceeded":      fault.Throttled,
 	"Throttling":                fault.Throttled,
@@ -18,6 +21,8 @@ var codes = map[string]fault.Kind{
 	"RequestThrottledException": fault.Throttled,
 	"EC2ThrottledException":     fault.Throttled,
 	"SlowDown":                  fault.Throttled,
+	"OverLimit":                 fault.Throttled,
+	"KmsThrottled":              fault.Throttled,
 
 	"UnauthorizedOperation":       fault.Denied,
 	"AccessDenied":                fault.Denied,
@@ -29,14 +34,70 @@ var codes = map[string]fault.Kind{
 	"UnrecognizedClientException": fault.Denied,
 	"MissingAuthenticationToken":  fault.Denied,
 	"AuthFailure.ServiceLinkedRoleCreationNotPermitted": fault.Denied,
+	"Blocked":                             fault.Denied,
+	"PendingVerification":                 fault.Denied,
+	"IncompleteSignature":                 fault.Denied,
+	"AccountProblem":                      fault.Denied,
+	"AllAccessDisabled":                   fault.Denied,
+	"NotAuthorized":                       fault.Denied,
+	"NotAuthorizedForSourceException":     fault.Denied,
+	"NotAuthorizedForDetailTypeException": fault.Denied,
+	"RegionDisabledException":             fault.Denied,
+	"InvalidSecurity":                     fault.Denied,
+	"KmsAccessDenied":                     fault.Denied,
 
+	"NotFoundException":         fault.Missing,
+	"ParameterVersionNotFound":  fault.Missing,
 	"NoSuchEntity":              fault.Missing,
 	"ParameterNotFound":         fault.Missing,
 	"ResourceNotFoundException": fault.Missing,
 
-	"IdempotentParameterMismatch": fault.Conflict,
-	"EntityAlreadyExists":         fault.Conflict,
-	"DeleteConflict":              fault.Conflict,
+	"IdempotentParameterMismatch":  fault.Conflict,
+	"EntityAlreadyExists":          fault.Conflict,
+	"IdempotentInstanceTerminated": fault.Conflict,
+	"ConflictException":            fault.Conflict,
+	"DeleteConflict":               fault.Conflict,
+
+	"InsufficientInstanceCapacity":         fault.Invalid,
+	"InsufficientHostCapacity":             fault.Invalid,
+	"InsufficientReservedInstanceCapacity": fault.Invalid,
+	"InsufficientCapacity":                 fault.Invalid,
+	"InsufficientFreeAddressesInSubnet":    fault.Invalid,
+	"ReservationCapacityExceeded":          fault.Invalid,
+	"UnfulfillableCapacity":                fault.Invalid,
+	"MaxSpotInstanceCountExceeded":         fault.Invalid,
+	"MaxFleetCountExceeded":                fault.Invalid,
+	"SpotMaxPriceTooLow":                   fault.Invalid,
+	"ResourceCountExceeded":                fault.Invalid,
+	"RequestResourceCountExceeded":         fault.Invalid,
+	"OperationNotPermitted":                fault.Invalid,
+	"TagPolicyViolation":                   fault.Invalid,
+	"VolumeTypeNotAvailableInZone":         fault.Invalid,
+	"UnavailableHostRequirements":          fault.Invalid,
+	"NonEBSInstance":                       fault.Invalid,
+	"UnknownParameter":                     fault.Invalid,
+	"UnmodifiableEntity":                   fault.Invalid,
+	"PackedPolicyTooLarge":                 fault.Invalid,
+	"PolicyLengthExceededException":        fault.Invalid,
+	"ReceiptHandleIsInvalid":               fault.Invalid,
+	"MessageNotInflight":                   fault.Invalid,
+	"EmptyBatchRequest":                    fault.Invalid,
+	"BatchRequestTooLong":                  fault.Invalid,
+	"BatchEntryIdsNotDistinct":             fault.Invalid,
+	"TooManyEntriesInBatchRequest":         fault.Invalid,
+	"NoSuchBucket":                         fault.Invalid,
+	"EntityTooLarge":                       fault.Invalid,
+	"EntityTooSmall":                       fault.Invalid,
+	"KeyTooLongError":                      fault.Invalid,
+	"MethodNotAllowed":                     fault.Invalid,
+	"NotImplemented":                       fault.Invalid,
+
+	// These look definite by their shape, and are not.
+	"InvalidPaginationToken":    fault.Rejected,
+	"InvalidNextTokenException": fault.Rejected,
+	"InvalidState":              fault.Rejected,
+	"InvalidStateException":     fault.Rejected,
+	"InvalidStateTransition":    fault.Rejected,
 
 	"ExpiredToken":           fault.Retry,
 	"ExpiredTokenException":  fault.Retry,
@@ -69,16 +130,31 @@ var hints = map[string]string{ //nolint:gosec // the sentences speak of credenti
 	"MaxSpotInstanceCountExceeded":                      "ask AWS for a higher spot quota of these instance families",
 }
 
-// kindOf reads a code by table, then by shape.
-func kindOf(code string) (fault.Kind, bool) {
+// KindOf reads a code by table, then by shape. One that neither knows is
+// fault.Rejected.
+func KindOf(code string) fault.Kind {
+	code = strings.TrimPrefix(code, "AWS.SimpleQueueService.")
 	if kind, ok := codes[code]; ok {
-		return kind, true
+		return kind
 	}
 	switch {
-	case strings.HasSuffix(code, ".NotFound"), strings.HasSuffix(code, ".NotFoundException"):
-		return fault.Missing, true
-	case strings.HasSuffix(code, ".AlreadyExistsException"), strings.HasSuffix(code, ".Duplicate"):
-		return fault.Conflict, true
+	case suffixed(code, ".NotFound", ".NotFoundException"):
+		return fault.Missing
+	case suffixed(code, ".AlreadyExistsException", ".Duplicate"):
+		return fault.Conflict
+	case suffixed(code, ".InUse"):
+		return fault.Rejected
+	case prefixed(code, "Invalid", "Malformed", "Missing", "Unsupported", "Validation"),
+		suffixed(code, "LimitExceeded", "LimitExceededException", "NotSupported"):
+		return fault.Invalid
 	}
-	return "", false
+	return fault.Rejected
+}
+
+func suffixed(code string, ends ...string) bool {
+	return slices.ContainsFunc(ends, func(end string) bool { return strings.HasSuffix(code, end) })
+}
+
+func prefixed(code string, starts ...string) bool {
+	return slices.ContainsFunc(starts, func(start string) bool { return strings.HasPrefix(code, start) })
 }

@@ -160,7 +160,7 @@ func (c *Convoy[T]) drive(ctx context.Context, items []T, behind []*rider[T]) (m
 		case err == nil:
 		case ctx.Err() != nil:
 			theirs = news[T]{again: true}
-		case fault.Is(err, fault.Invalid, fault.Denied):
+		case fault.Is(err, fault.Invalid, fault.Rejected, fault.Denied):
 			theirs = news[T]{again: true, alone: true}
 		}
 		for _, r := range behind {
@@ -169,7 +169,7 @@ func (c *Convoy[T]) drive(ctx context.Context, items []T, behind []*rider[T]) (m
 	}()
 	err = c.o.Call(ctx, items)
 	called = true
-	if len(behind) > 0 && ctx.Err() == nil && fault.Is(err, fault.Invalid, fault.Denied) {
+	if len(behind) > 0 && ctx.Err() == nil && fault.Is(err, fault.Invalid, fault.Rejected, fault.Denied) {
 		return news[T]{again: true, alone: true}
 	}
 	return news[T]{err: err}

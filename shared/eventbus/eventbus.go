@@ -112,7 +112,7 @@ func (b *Bus) failed(batch []queue.Outgoing, out *eventbridge.PutEventsOutput, a
 		case "AccessDeniedException":
 			return nil, fault.E(op, fault.Denied, err).WithHint("grant events:PutEvents on bus %s to the role of this service", b.name)
 		default:
-			return nil, fault.E(op, fault.Invalid, err)
+			return nil, fault.E(op, awsfault.KindOf(*entry.ErrorCode), err)
 		}
 	}
 	return again, nil

@@ -78,6 +78,7 @@ func TestErrors(t *testing.T) {
 	}{
 		{"never taken", fake{fail: map[string]int{"a": 100}, code: "InternalFailure"}, fault.Retry, "", attempts},
 		{"refused", fake{fail: map[string]int{"a": 1}, code: "MalformedDetail"}, fault.Invalid, "", 1},
+		{"refused for a reason that nobody knows", fake{fail: map[string]int{"a": 1}, code: "TooManyCoffees"}, fault.Rejected, "", 1},
 		{"entry denied", fake{fail: map[string]int{"a": 1}, code: "AccessDeniedException"}, fault.Denied, "events:PutEvents", 1},
 		{"answers missing", fake{short: true}, fault.Unknown, "", 1},
 		{"no bus", fake{err: &types.ResourceNotFoundException{}}, fault.Missing, "JOIST_BUS", 1},

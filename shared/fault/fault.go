@@ -41,6 +41,9 @@ const (
 	Conflict Kind = "conflict"
 	// Invalid means that the other side understood the request and refuses it.
 	Invalid Kind = "invalid"
+	// Rejected means that the other side refused the request, and did nothing, for a
+	// reason that is not known to be lasting: the same request may succeed later.
+	Rejected Kind = "rejected"
 	// Unknown means that the call may or may not have taken effect.
 	Unknown Kind = "unknown"
 	// Bug means that an assumption of ours does not hold.

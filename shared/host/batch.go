@@ -215,7 +215,7 @@ func (w Worker) remove(ctx context.Context, b *batch, deleted []*Delivery) {
 		b.receipts = append(b.receipts, d.Message.Receipt)
 	}
 	err := w.Queue.Delete(ctx, b.receipts...)
-	alone := len(deleted) > 1 && fault.Is(err, fault.Invalid, fault.Denied)
+	alone := len(deleted) > 1 && fault.Is(err, fault.Invalid, fault.Rejected, fault.Denied)
 	for _, d := range deleted {
 		if d.undone = err; alone {
 			d.undone = w.Queue.Delete(ctx, d.Message.Receipt)

@@ -211,6 +211,7 @@ func TestBatchRefused(t *testing.T) {
 		undone int
 	}{
 		{"deletes that are not valid together", fault.Invalid, []string{"ok", "ok", "ok"}, "delete 3", 0, 0},
+		{"deletes that are rejected together", fault.Rejected, []string{"ok", "ok", "ok"}, "delete 3", 0, 0},
 		{"deletes that fail", fault.Retry, []string{"ok", "ok", "ok"}, "delete 3", 3, 3},
 		{"letters that are not valid together", fault.Invalid, []string{"poison", "poison"}, "park 2", 0, 0},
 		{"letters that fail together", fault.Retry, []string{"poison", "poison"}, "park 2", 0, 0},

@@ -50,8 +50,8 @@ type Verdict struct {
 //	nil                                   delete
 //	foreign, stale                        delete, counted
 //	poison                                park with the reason
-//	retry, throttled, unknown, denied,
-//	conflict, missing                     hide for a growing, jittered while
+//	retry, throttled, rejected, unknown,
+//	denied, conflict, missing             hide for a growing, jittered while
 //	bug, invalid, a panic                 keep; park after ParkAfter receives
 func Judge(err error, m queue.Message) Verdict {
 	if err == nil {
@@ -63,7 +63,7 @@ func Judge(err error, m queue.Message) Verdict {
 		v.Action = Delete
 	case fault.Poison:
 		v.Action = Park
-	case fault.Retry, fault.Throttled, fault.Unknown, fault.Denied, fault.Conflict, fault.Missing:
+	case fault.Retry, fault.Throttled, fault.Rejected, fault.Unknown, fault.Denied, fault.Conflict, fault.Missing:
 		v.Action, v.After = Hide, Backoff(m)
 	default:
 		v.Action = Keep

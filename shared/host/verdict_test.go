@@ -28,6 +28,7 @@ func TestJudge(t *testing.T) {
 		{"foreign", kind(fault.Foreign), 1, host.Delete, fault.Foreign},
 		{"stale", kind(fault.Stale), 1, host.Delete, fault.Stale},
 		{"poison", kind(fault.Poison), 1, host.Park, fault.Poison},
+		{"rejected at the hundredth receive", kind(fault.Rejected), 100, host.Hide, fault.Rejected},
 		{"retry", kind(fault.Retry), 1, host.Hide, fault.Retry},
 		{"retry never parks by itself", kind(fault.Retry), 99, host.Hide, fault.Retry},
 		{"throttled", kind(fault.Throttled), 1, host.Hide, fault.Throttled},

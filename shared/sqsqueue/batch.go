@@ -97,12 +97,11 @@ func repeat[E any](ctx context.Context, q *Queue, doing string, entries []E, id 
 	}
 }
 
-// entryError is the error of an entry: definite when it is the sender's fault,
-// for then the entry was not taken.
+// entryError is the error of an entry. One that is the sender's fault was not taken.
 func (q *Queue) entryError(doing string, f types.BatchResultErrorEntry, failed int) error {
 	kind := fault.Retry
 	if f.SenderFault {
-		kind = fault.Invalid
+		kind = awsfault.KindOf(aws.ToString(f.Code))
 	}
 	return fault.F(doing+" queue "+q.name, kind, "entry %s and %d others: %s: %s",
 		aws.ToString(f.Id), failed-1, aws.ToString(f.Code), aws.ToString(f.Message))

@@ -9,7 +9,7 @@ import (
 
 // kinds are all kinds of errors.
 var kinds = []fault.Kind{
-	fault.Retry, fault.Throttled, fault.Foreign, fault.Stale, fault.Poison, fault.Denied, fault.Missing, fault.Conflict, fault.Invalid, fault.Unknown, fault.Bug,
+	fault.Retry, fault.Throttled, fault.Foreign, fault.Stale, fault.Poison, fault.Denied, fault.Missing, fault.Conflict, fault.Invalid, fault.Rejected, fault.Unknown, fault.Bug,
 }
 
 // begins are the values that the last label of a counter can have, where there is a list

@@ -115,11 +115,11 @@ func (b *Batcher[V]) close(ctx context.Context, bucket string, w *window[V]) {
 	close(w.done)
 }
 
-// call asks for all of them. Where EC2 definitely refuses it asks for both halves,
+// call asks for all of them. Where EC2 refuses it asks for both halves,
 // until the bad item is alone: a thousand items and a bad one cost twenty calls.
 func (b *Batcher[V]) call(ctx context.Context, bucket string, items []string, answers map[string]answer[V]) {
 	values, err := b.Do(ctx, bucket, items)
-	if len(items) > 1 && fault.Is(err, fault.Denied, fault.Invalid, fault.Missing, fault.Conflict) {
+	if len(items) > 1 && fault.Is(err, fault.Denied, fault.Invalid, fault.Rejected, fault.Missing, fault.Conflict) {
 		half := len(items) / 2
 		b.call(ctx, bucket, items[:half], answers)
 		b.call(ctx, bucket, items[half:], answers)

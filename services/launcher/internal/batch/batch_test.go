@@ -36,7 +36,11 @@ func (c *calls) do(_ context.Context, bucket string, items []string) (map[string
 	out := map[string]string{}
 	for _, item := range items {
 		if strings.HasPrefix(item, "bad") {
-			return nil, fault.F("asking", fault.Invalid, "%s", item)
+			kind := fault.Invalid
+			if strings.HasPrefix(item, "bad-rejected") {
+				kind = fault.Rejected
+			}
+			return nil, fault.F("asking", kind, "%s", item)
 		}
 		out[item] = "answer of " + item
 	}
@@ -127,6 +131,7 @@ func TestFailures(t *testing.T) {
 	}{
 		{"one bad item", nil, []string{"a", "b", "bad", "c", "d"}, []string{"answer of a", "answer of b", "invalid", "answer of c", "answer of d"}, 7},
 		{"only bad items", nil, []string{"bad1", "bad2"}, []string{"invalid", "invalid"}, 3},
+		{"one rejected item", nil, []string{"a", "bad-rejected"}, []string{"answer of a", "rejected"}, 3},
 		{"throttled", fault.E("x", fault.Throttled, nil), []string{"a", "b"}, []string{"throttled", "throttled"}, 1},
 		{"not answered", fault.E("x", fault.Unknown, nil), []string{"a", "b"}, []string{"unknown", "unknown"}, 1},
 		{"denied", fault.E("x", fault.Denied, nil), []string{"a", "b"}, []string{"denied", "denied"}, 3},
