@@ -28,6 +28,9 @@ type Config struct {
 	Subnets, SecurityGroups []string
 	// Memory is that of functions in MB by services, in place of that of Sizes.
 	Memory map[string]float64
+	// Reserved is how many concurrent executions are reserved for the functions of a
+	// service; a service that is not in it has none.
+	Reserved map[string]int
 	// SpotRole makes the account's service-linked role of EC2 spot (A029).
 	SpotRole bool
 	Charts   Charts

@@ -13,7 +13,7 @@ import (
 // list `clusters`.
 var (
 	stackKeys = []string{
-		"clusters", "stackName", "partition", "region", "account", "bucket", "binaries", "alarmTopic", "subnets", "securityGroups",
+		"clusters", "stackName", "partition", "region", "account", "bucket", "binaries", "alarmTopic", "subnets", "securityGroups", "reservedConcurrency",
 		"spotServiceLinkedRole", "sharedFunctions", "functionMemory", "chartRepository", "chartVersion", "images", "installCharts", "charts", "kubectlRole", "kubectlLayer",
 	}
 	clusterKeys = []string{
@@ -38,6 +38,7 @@ func Read(get func(key string) any) (Config, error) {
 		StackName: r.text("stackName"), Region: r.text("region"), Account: r.text("account"), Partition: r.text("partition"),
 		Bucket: r.text("bucket"), Binaries: r.or("binaries", "../bin/lambda"), AlarmTopic: r.text("alarmTopic"),
 		Subnets: r.list("subnets"), SecurityGroups: r.list("securityGroups"),
+		Reserved: r.counts("reservedConcurrency"),
 		SpotRole: r.flag("spotServiceLinkedRole"), SharedFunctions: r.flag("sharedFunctions"),
 		Charts: Charts{Repository: r.or("chartRepository", "deploy/charts"), Version: r.text("chartVersion"), Images: r.text("images"),
 			Install: r.flag("installCharts"), Folder: r.or("charts", "../deploy/charts"), KubectlRole: r.text("kubectlRole"), KubectlLayer: r.text("kubectlLayer")},
@@ -154,7 +155,7 @@ func (c *Config) complete() error {
 	if len(c.Subnets) > 0 != (len(c.SecurityGroups) > 0) {
 		return invalid("give both, or neither", "functions in a VPC need subnets and securityGroups")
 	}
-	return firstOf(c.network, c.charts, c.names, c.twice, c.together)
+	return firstOf(c.network, c.reserved, c.charts, c.names, c.twice, c.together)
 }
 
 func firstOf(checks ...func() error) error {

@@ -2,6 +2,7 @@ package config
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -102,6 +103,19 @@ func (r *reader) pairs(key string) map[string]string {
 			r.fail(key, item, "NAME=value, with commas between them, or an object in cdk.json")
 		}
 		all[name] = value
+	}
+	return all
+}
+
+// counts reads pairs whose values are whole numbers from 1.
+func (r *reader) counts(key string) map[string]int {
+	all := map[string]int{}
+	for name, text := range r.pairs(key) {
+		n, err := strconv.Atoi(text)
+		if err != nil || n < 1 {
+			r.fail(key, name+"="+text, "a whole number for each name, as interruption=10")
+		}
+		all[name] = n
 	}
 	return all
 }

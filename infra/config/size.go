@@ -1,6 +1,7 @@
 package config
 
 import (
+	"fmt"
 	"maps"
 	"slices"
 	"strconv"
@@ -28,6 +29,25 @@ const (
 	memoryMin = 128
 	memoryMax = 10240
 )
+
+// reserved refuses to reserve fewer concurrent executions than the event sources of a
+// function use: Lambda would throttle the others.
+func (c *Config) reserved() error {
+	for service, reserved := range c.Reserved {
+		size, ok := Sizes[service]
+		if !ok {
+			return invalid("name "+strings.Join(slices.Sorted(maps.Keys(Sizes)), ", "), "reservedConcurrency names %q, which is no function", service)
+		}
+		needed := int(size.Concurrency)
+		if c.SharedFunctions {
+			needed *= len(c.Clusters)
+		}
+		if reserved < needed {
+			return invalid(fmt.Sprintf("reserve at least %d", needed), "reservedConcurrency has %d for %s, and its event sources run %d copies at a time", reserved, service, needed)
+		}
+	}
+	return nil
+}
 
 // Sizes of the functions. One batch and one snapshot of a cluster are in flight at a
 // time, and both get as much as a new account allows; the launcher waits for EC2, whose rate it

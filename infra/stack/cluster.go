@@ -58,7 +58,7 @@ func (p plane) work(service string) {
 	}
 	newWorker(p.scope, title(service), workerProps{
 		name: p.cluster.Plan.Function(service), service: service, queue: p.queues[service], role: p.roles[service],
-		code: p.code[service], environment: told(p.place, p.bucket, p.config, p.cluster, service), memory: p.config.SizeOf(service).Memory, timeout: timeout(p.cluster, service), network: p.network,
+		code: p.code[service], environment: told(p.place, p.bucket, p.config, p.cluster, service), memory: p.config.SizeOf(service).Memory, timeout: timeout(p.cluster, service), network: p.network, reserved: p.config.Reserved[service],
 	})
 }
 

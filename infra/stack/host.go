@@ -48,7 +48,7 @@ func (s shared) newHost(scope constructs.Construct, service string) awslambda.Cf
 		longest = min(longest, timeout(k, service))
 	}
 	return newServiceFunction(scope, workerProps{
-		name: name, service: service, role: role, code: s.code[service], memory: s.config.SizeOf(service).Memory, timeout: longest, network: s.network,
+		name: name, service: service, role: role, code: s.code[service], memory: s.config.SizeOf(service).Memory, timeout: longest, network: s.network, reserved: s.config.Reserved[service],
 		environment: toldTogether(s.place, s.bucket, s.config, service),
 	})
 }

@@ -38,8 +38,8 @@ func (p plane) outputs() {
 	if k.Node.Access == config.AWSAuth {
 		p.output("AwsAuth", "How nodes are let into the cluster; run it once (A027)", awsAuth(p.place, k))
 	}
-	if queue.Existing && timeout(k, "interruption") < queue.Timeout {
-		p.output("RaiseVisibility", "What the existing queue should have, so that the function may take its time; then deploy again with the queueVisibility that it says",
+	if queue.Existing && k.Queue.Visibility > queue.Visibility {
+		p.output("LowerVisibility", "What the existing queue should have, so that a spot warning outlives a throttled invocation; then deploy again with the queueVisibility that it says",
 			fmt.Sprintf("aws sqs set-queue-attributes --queue-url %s --attributes VisibilityTimeout=%.0f,SqsManagedSseEnabled=true # queueVisibility=%s",
 				queue.URL, queue.Visibility.Seconds(), queue.Visibility))
 	}

@@ -94,16 +94,17 @@ func TestRightsThatIAMHasNoRoomFor(t *testing.T) {
 	}
 }
 
-// A function may take no longer than the queue of any of its clusters hides a message.
+// Shared functions have their services' timeouts, and may take no longer than the queue
+// of any of their clusters hides a message.
 func TestSharedFunctionsKeepToTheShortestQueue(t *testing.T) {
 	to := app(t, nil)
 	made, err := stack.New(to, configOf(t, map[string]any{"sharedFunctions": true, "stackName": "joist", "clusters": []any{
-		"prod", map[string]any{"clusterName": "old", "adopt": "cloudformation", "queueVisibility": "45s"}}}))
+		"prod", map[string]any{"clusterName": "old", "adopt": "cloudformation", "queueVisibility": "30s"}}}))
 	if err != nil {
 		t.Fatal(err)
 	}
 	template := assertions.Template_FromStack(made, nil)
-	for service, seconds := range map[string]int{"interruption": 45, "planner": 150} {
+	for service, seconds := range map[string]int{"interruption": 10, "planner": 150} {
 		template.HasResourceProperties(jsii.String("AWS::Lambda::Function"), map[string]any{"FunctionName": "joist-joist-" + service, "Timeout": seconds})
 	}
 }

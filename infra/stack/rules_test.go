@@ -187,7 +187,7 @@ func TestEverySource(t *testing.T) {
 			adopted := contexts[t.Name()[strings.LastIndex(t.Name(), "/")+1:]]["adopt"] != nil || queue == "staging"
 			switch {
 			case hidden == 0 && adopted && strings.Contains(id, "Interruption"):
-				if timeout > 540 || timeout < 30 {
+				if timeout > 30 || timeout < 10 {
 					t.Errorf("%s: %v s", id, timeout)
 				}
 			case hidden < 6*timeout || timeout == 0:

@@ -47,7 +47,7 @@ var contexts = map[string]map[string]any{
 		"alarmTopic":        "arn:aws:sns:eu-west-1:111122223333:oncall", "spotServiceLinkedRole": "true",
 		"installCharts": "true", "images": "111122223333.dkr.ecr.eu-west-1.amazonaws.com/joist", "charts": "../../deploy/charts",
 		"kubectlRole": "arn:aws:iam::111122223333:role/deployer", "kubectlLayer": "arn:aws:lambda:eu-west-1:111122223333:layer:kubectl:1",
-		"subnets": "subnet-0a1b2c3d,subnet-0b1c2d3e", "securityGroups": "sg-0c1d2e3f",
+		"reservedConcurrency": "interruption=10", "subnets": "subnet-0a1b2c3d,subnet-0b1c2d3e", "securityGroups": "sg-0c1d2e3f",
 	},
 	"cloudformation": {"clusterName": "prod", "adopt": "cloudformation"},
 	"terraform": {

@@ -23,10 +23,11 @@ func timeout(k config.Cluster, service string) time.Duration {
 	return q.Timeout
 }
 
-// told is what a cluster's function is told. Lambda tells it the region, and each message its queue.
+// told is what a cluster's function is told. Lambda tells it the region. The function
+// refuses records of another queue than its own.
 func told(p place, bucket string, c config.Config, k config.Cluster, service string) map[string]string {
 	q, _ := k.Plan.Queue(service)
-	e := map[string]string{settings.ClusterName: k.Name, settings.Bus: k.Plan.Bus, settings.DeadLetterURL: p.queueURL(q.Dead)}
+	e := map[string]string{settings.ClusterName: k.Name, settings.Bus: k.Plan.Bus, settings.QueueURL: p.queueURL(q.Name), settings.DeadLetterURL: p.queueURL(q.Dead)}
 	if k.UID != "" {
 		e[settings.ClusterUID] = k.UID
 	}
@@ -55,7 +56,6 @@ func toldTogether(p place, bucket string, c config.Config, service string) map[s
 	all := map[string]string{}
 	var list []map[string]string
 	for _, k := range c.Clusters {
-		q, _ := k.Plan.Queue(service)
 		one := told(p, bucket, c, k, service)
 		for name, value := range one {
 			if settings.OfProcess(name) || name == settings.Bucket {
@@ -63,7 +63,7 @@ func toldTogether(p place, bucket string, c config.Config, service string) map[s
 				delete(one, name)
 			}
 		}
-		one[settings.QueueURL], one[settings.RoleARN] = p.queueURL(q.Name), p.global("role/"+roleName(k, service))
+		one[settings.RoleARN] = p.global("role/" + roleName(k, service))
 		list = append(list, one)
 	}
 	text, err := json.Marshal(list)

@@ -42,6 +42,8 @@ type workerProps struct {
 	memory        float64
 	timeout       time.Duration
 	network       *network
+	// reserved is how many concurrent executions are reserved; 0 reserves none.
+	reserved int
 }
 
 // network is where functions stand in a VPC.
@@ -66,7 +68,7 @@ func newWorker(scope constructs.Construct, id string, p workerProps) awslambda.C
 func newServiceFunction(scope constructs.Construct, p workerProps) awslambda.CfnFunction {
 	return newFunction(scope, functionProps{
 		name: p.name, description: "Joist's " + p.service + " service", memory: p.memory, timeout: p.timeout,
-		role: p.role, code: p.code, environment: p.environment, network: p.network,
+		role: p.role, code: p.code, environment: p.environment, network: p.network, reserved: p.reserved,
 	})
 }
 
@@ -92,6 +94,7 @@ type functionProps struct {
 	code              awss3assets.Asset
 	environment       map[string]string
 	network           *network
+	reserved          int
 }
 
 // newFunction makes a function of a prebuilt binary. It traces nothing by itself: spans
@@ -106,6 +109,9 @@ func newFunction(scope constructs.Construct, p functionProps) awslambda.CfnFunct
 		MemorySize: jsii.Number(p.memory), Timeout: seconds(p.timeout), Role: p.role.AttrArn(),
 		Code:          &awslambda.CfnFunction_CodeProperty{S3Bucket: p.code.S3BucketName(), S3Key: p.code.S3ObjectKey()},
 		LoggingConfig: &awslambda.CfnFunction_LoggingConfigProperty{LogGroup: logs.Ref(), LogFormat: jsii.String("Text")},
+	}
+	if p.reserved > 0 {
+		props.ReservedConcurrentExecutions = jsii.Number(float64(p.reserved))
 	}
 	if len(p.environment) > 0 {
 		props.Environment = &awslambda.CfnFunction_EnvironmentProperty{Variables: p.environment}

@@ -2,7 +2,6 @@ package world
 
 import (
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/joist-autoscaler/joist/infra/template"
@@ -44,8 +43,7 @@ func (w *World) StartJoist(dir string, lambda bool) {
 // startFunction runs a service as a function, behind its queue.
 func (w *World) startFunction(dir, service string) {
 	f, m := w.worker(service)
-	environ := slices.DeleteFunc(w.functionEnviron(service), func(v string) bool { return strings.HasPrefix(v, settings.QueueURL+"=") })
-	// Its own queue it learns from the records, as there.
+	environ := w.functionEnviron(service)
 	w.functions = append(w.functions, run(w.T, dir, service, append(environ, w.Server.FunctionRuntime(f.FunctionName)...)))
 	q, _ := w.Broker.Lookup(template.Name(m.EventSourceArn))
 	mapping := lambdaruntime.Mapping{

@@ -112,9 +112,12 @@ const (
 // timeouts are what one message may take, and so a function's timeout: no shorter than
 // the deadline of its handler, with time to say how it went.
 var timeouts = map[string]time.Duration{
-	"planner":      150 * time.Second,
-	"disruption":   150 * time.Second,
-	"interruption": 90 * time.Second,
+	"planner":    150 * time.Second,
+	"disruption": 150 * time.Second,
+	// A spot instance has 120 s from its warning. An invocation that Lambda throttles
+	// leaves the messages hidden for the queue's visibility timeout, six times this: the
+	// warning must outlive that. One batch of the handler ends within five seconds.
+	"interruption": 10 * time.Second,
 	"catalog":      150 * time.Second,
 	// One call to EC2 has four minutes to answer (B196).
 	"launcher":  285 * time.Second,

@@ -76,6 +76,9 @@ func TestRetentionsCoverEveryLife(t *testing.T) {
 		}
 	}
 	for _, q := range p.Queues {
+		if q.Service == "interruption" && q.Visibility > time.Minute {
+			t.Errorf("%s hides a spot warning for %s, and it lasts two minutes", q.Name, q.Visibility)
+		}
 		if q.Visibility < 6*q.Timeout || q.Timeout == 0 || q.Retention < 300*time.Second || q.DeadRetention < q.Retention {
 			t.Errorf("%+v", q)
 		}

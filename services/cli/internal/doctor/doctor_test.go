@@ -136,7 +136,7 @@ func TestOneBadFact(t *testing.T) {
 		{"no redrive", func(f *doctor.Facts) { queue(*f).DeadARN = "" }, "redrive-missing", "", "RedrivePolicy"},
 		{"redrive elsewhere", func(f *doctor.Facts) { queue(*f).DeadARN = arn("other") }, "redrive-elsewhere", "other", ""},
 		{"redrive soon", func(f *doctor.Facts) { queue(*f).MaxReceives = 3 }, "redrive-soon", "after 3", ""},
-		{"visibility", func(f *doctor.Facts) { queue(*f).Visibility = 539 * time.Second }, "visibility-short", "6 times the 1m30s of the function prod-joist-interruption", "540"},
+		{"visibility", func(f *doctor.Facts) { queue(*f).Visibility = 59 * time.Second }, "visibility-short", "6 times the 10s of the function prod-joist-interruption", "60"},
 		{"A043 retention", func(f *doctor.Facts) { queue(*f).Retention = 299 * time.Second }, "retention-short", "", "300"},
 		{"no mapping", func(f *doctor.Facts) { f.Functions["planner"].Mapped, f.Functions["planner"].Enabled = false, false }, "mapping-missing", "prod-joist-planner", ""},
 		{"a mapping is disabled", func(f *doctor.Facts) { f.Functions["planner"].Enabled = false }, "mapping-disabled", "", "--enabled"},
