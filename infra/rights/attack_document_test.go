@@ -97,6 +97,13 @@ func attacksByReading() []attack {
 	read("launcher deletes its log", "launcher", "logs:DeleteLogGroup", "arn:aws:logs:"+region+":"+account+":log-group:/aws/lambda/"+cluster+"-joist-launcher:*", false)
 	read("planner changes the launcher's code", "planner", "lambda:UpdateFunctionCode", function(cluster, "launcher"), false)
 	read("planner invokes the launcher", "planner", "lambda:InvokeFunction", function(cluster, "launcher"), false)
+	// A function is handed what its caller writes, whatever the queue's policy says.
+	for _, who := range []string{"disruption", "interruption", "catalog", "lifecycle", "watcher", "replayer", "operator"} {
+		read(who+" invokes the launcher", who, "lambda:InvokeFunction", function(cluster, "launcher"), false)
+	}
+	read("launcher invokes itself", "launcher", "lambda:InvokeFunction", function(cluster, "launcher"), false)
+	read("planner invokes interruption", "planner", "lambda:InvokeFunction", function(cluster, "interruption"), false)
+	read("launcher invokes the other cluster's launcher", "launcher", "lambda:InvokeFunction", function(beside, "launcher"), false)
 	read("launcher changes its own environment", "launcher", "lambda:UpdateFunctionConfiguration", function(cluster, "launcher"), false)
 	return sorted(under(reading, out...))
 }

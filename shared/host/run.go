@@ -35,15 +35,28 @@ func Run(ctx context.Context, place Place, lambda, poll func(ctx context.Context
 	}
 }
 
+// Strangeness is why a function refuses a record before any handler sees it.
+type Strangeness string
+
+const (
+	// StrangeQueue is a record of a queue that the function does not work on.
+	StrangeQueue Strangeness = "queue"
+	// StrangeReceipt is a record with a receipt that SQS does not know: it was received
+	// again or deleted meanwhile, or it never lay in the queue.
+	StrangeReceipt Strangeness = "receipt"
+	// Unchecked is a record whose receipt could not be checked.
+	Unchecked Strangeness = "unchecked"
+)
+
 // LambdaOptions say what the Lambda host needs. They are here so that a service can
 // be wired without linking Lambda's runtime.
 type LambdaOptions struct {
 	// Worker gives the worker of the queue that an event source ARN names, with that
 	// queue.
 	Worker func(arn string) (Worker, error)
-	// Strange hears of each message of a queue that no worker is for, and why; nil
-	// hears nothing.
-	Strange func(m queue.Message, err error)
+	// Strange is called with each message that is refused before any handler sees it, and
+	// with the event source ARN of its record. It may be nil.
+	Strange func(arn string, m queue.Message, why Strangeness, err error)
 	// Margin, 5 s by default, is what is kept of the function's time to carry
 	// out verdicts, and what the visibility has beyond the function's end.
 	Margin time.Duration

@@ -128,6 +128,15 @@ func (q *Queue) Hide(_ context.Context, receipt string, visibility time.Duration
 	return nil
 }
 
+// HideAll hides one after the other.
+func (q *Queue) HideAll(ctx context.Context, visibility time.Duration, receipts ...string) []error {
+	errs := make([]error, len(receipts))
+	for i, receipt := range receipts {
+		errs[i] = q.Hide(ctx, receipt, visibility)
+	}
+	return errs
+}
+
 // Depth counts the visible and the hidden messages.
 func (q *Queue) Depth(context.Context) (visible, hidden int, err error) {
 	s := q.Stats()

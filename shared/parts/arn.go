@@ -7,18 +7,18 @@ import (
 	"github.com/joist-autoscaler/joist/shared/fault"
 )
 
-// urlOf is the URL of the queue that an ARN names:
+// urlOf is the URL and the region of the queue that an ARN names:
 // arn:partition:sqs:region:account:name.
-func urlOf(arn string) (string, error) {
+func urlOf(arn string) (url, region string, err error) {
 	fields := strings.Split(arn, ":")
 	if len(fields) != 6 || fields[0] != "arn" || fields[2] != "sqs" {
-		return "", fault.F("reading the source of a record", fault.Bug, "%q is no ARN of a queue", arn)
+		return "", "", fault.F("reading the source of a record", fault.Bug, "%q is no ARN of a queue", arn)
 	}
 	domain := "amazonaws.com"
 	if fields[1] == "aws-cn" {
 		domain = "amazonaws.com.cn"
 	}
-	return "https://sqs." + fields[3] + "." + domain + "/" + fields[4] + "/" + fields[5], nil
+	return "https://sqs." + fields[3] + "." + domain + "/" + fields[4] + "/" + fields[5], fields[3], nil
 }
 
 // accountDigits is how long an account's id is.

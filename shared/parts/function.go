@@ -70,29 +70,47 @@ func serve(ctx context.Context, all []*Parts, wire Wire, lambda Lambda) error {
 	first := all[0]
 	return host.Run(ctx, host.Place{Lambda: first.Lambda, QueueURL: first.QueueURL, QueueVariable: settings.QueueURL},
 		func(ctx context.Context) error {
+			if err := c.queued(); err != nil {
+				return err
+			}
 			return lambda(ctx, host.LambdaOptions{Worker: c.of, Strange: c.strange, After: first.process.voice.Flush})
 		}, c.poll)
 }
 
-// of is the worker of the queue that an event source ARN names. Where there is one
-// cluster and no queue is set for it, that is the queue.
+// of is the worker of the queue that an event source ARN names.
 func (c crew) of(arn string) (host.Worker, error) {
-	url, err := urlOf(arn)
+	m, err := c.member(arn)
+	return m.worker, err
+}
+
+// member is the one that works on the queue that an ARN names, in the region of all.
+func (c crew) member(arn string) (member, error) {
+	url, region, err := urlOf(arn)
 	if err != nil {
-		return host.Worker{}, err
+		return member{}, err
 	}
 	for _, m := range c {
-		if sameQueue(m.QueueURL, url) {
-			return m.worker, nil
+		if region == m.Region && sameQueue(m.QueueURL, url) {
+			return m, nil
 		}
 	}
+	wrong := fault.F("finding the cluster of a queue", fault.Foreign, "this function does not work on the queue")
 	if len(c) > 1 {
-		return host.Worker{}, fault.F("finding the cluster of a queue", fault.Invalid, "no object of %s has this queue", settings.Clusters).
-			WithHint("give the cluster an object in %s with %s=%s, or take the queue's event source mapping away", settings.Clusters, settings.QueueURL, url)
+		return member{}, wrong.WithHint("give the cluster an object in %s with %s=%s, or take the queue's event source mapping away", settings.Clusters, settings.QueueURL, url)
 	}
-	w := c[0].worker
-	w.Queue = c[0].own(url)
-	return w, nil
+	return member{}, wrong.WithHint("set %s=%s if that is the service's queue; else find out who invokes the function", settings.QueueURL, url)
+}
+
+// queued demands that each cluster's queue is known: a function must refuse the records of
+// every other.
+func (c crew) queued() error {
+	for _, m := range c {
+		if m.QueueURL == "" {
+			return fault.F("finding the queue of cluster "+m.Cluster.Name, fault.Invalid, "%s is not set", settings.QueueURL).
+				WithHint("set %s to the URL of the queue that invokes the function", settings.QueueURL)
+		}
+	}
+	return nil
 }
 
 // sameQueue compares URLs by account and name, for hosts may be others: an endpoint in a
@@ -102,9 +120,15 @@ func sameQueue(set, url string) bool {
 	return set != "" && path.Base(set) == path.Base(url) && (account == "" || account == accountOf(url))
 }
 
-// strange tells of a message that has no worker.
-func (c crew) strange(m queue.Message, err error) {
-	c[0].process.voice.Line(host.Line{Service: c[0].Service.Name, Message: m, Began: time.Now(), Verdict: host.Verdict{Action: host.Keep}, Err: err})
+// strange logs and counts a record that is refused, for the cluster whose queue it names
+// or, of an unknown queue, for the first.
+func (c crew) strange(arn string, m queue.Message, why host.Strangeness, err error) {
+	of, unknown := c.member(arn)
+	if unknown != nil {
+		of = c[0]
+	}
+	verdict := host.Verdict{Action: host.Keep, Kind: fault.KindOf(err), Reason: err.Error()}
+	of.Telemetry.RefuseRecord(host.Line{Service: of.Service.Name, Message: m, Began: time.Now(), Verdict: verdict, Err: err}, why)
 }
 
 // again is after how long a poller that ended is tried again, where others go on.

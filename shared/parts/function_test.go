@@ -41,18 +41,33 @@ func with(env map[string]string, more ...string) map[string]string {
 // Where the process runs decides the host.
 func TestServe(t *testing.T) {
 	t.Run("Lambda", func(t *testing.T) {
-		p, err := opened(t, with(alone, "AWS_LAMBDA_RUNTIME_API", "x"), planner)
+		p, err := opened(t, with(alone, "AWS_LAMBDA_RUNTIME_API", "x", "JOIST_QUEUE_URL", "https://sqs.eu-west-1.amazonaws.com/111122223333/q"), planner)
 		if err != nil {
 			t.Fatal(err)
 		}
 		served := false
 		err = serve(t.Context(), []*Parts{p}, wired, func(_ context.Context, o host.LambdaOptions) error {
-			w, err := o.Worker(queueARN("any"))
+			w, err := o.Worker(queueARN("q"))
 			served = w.Service == "planner" && w.Queue != nil && o.Strange != nil && o.After != nil
+			for _, other := range []string{queueARN("other"), strings.Replace(queueARN("q"), "eu-west-1", "eu-west-2", 1), strings.Replace(queueARN("q"), "1111", "9999", 1), ""} {
+				if _, err := o.Worker(other); err == nil {
+					t.Errorf("a record of %q has a worker", other)
+				}
+			}
 			return err
 		})
 		if err != nil || !served {
 			t.Errorf("served %t: %v", served, err)
+		}
+	})
+	t.Run("Lambda without a queue", func(t *testing.T) {
+		p, err := opened(t, with(alone, "AWS_LAMBDA_RUNTIME_API", "x"), planner)
+		if err != nil {
+			t.Fatal(err)
+		}
+		err = serve(t.Context(), []*Parts{p}, wired, func(context.Context, host.LambdaOptions) error { return nil })
+		if err == nil || !strings.Contains(fault.HintOf(err), "JOIST_QUEUE_URL") {
+			t.Errorf("a function that knows no queue of its own serves: %v", err)
 		}
 	})
 	t.Run("nowhere", func(t *testing.T) {

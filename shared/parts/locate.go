@@ -19,7 +19,7 @@ func (p *Parts) locate(ctx context.Context) error {
 	defer cancel()
 	arn, err := sqsqueue.OwnARN(ctx, p.process.aws, p.InterruptionQueue)
 	if err == nil {
-		p.QueueURL, err = urlOf(arn)
+		p.QueueURL, _, err = urlOf(arn)
 	}
 	if err != nil {
 		return fmt.Errorf("finding the URL of the queue %s, as %s is not set: %w", p.InterruptionQueue, settings.QueueURL, err)

@@ -26,7 +26,7 @@ func TestURLOf(t *testing.T) {
 		{"too short", "arn:aws:sqs:eu-west-1:q", ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			got, err := urlOf(c.arn)
+			got, _, err := urlOf(c.arn)
 			if got != c.want || (err == nil) != (c.want != "") {
 				t.Errorf("%q, %v", got, err)
 			}

@@ -80,6 +80,9 @@ type Queue interface {
 	// A receipt whose message was received again or deleted is fault.Missing; one
 	// whose time is over hides nothing, and a queue need not say so.
 	Hide(ctx context.Context, receipt string, visibility time.Duration) error
+	// HideAll is Hide for deliveries of one receive, in as few calls as it takes. It
+	// answers for each receipt, in their order, with what Hide would have returned.
+	HideAll(ctx context.Context, visibility time.Duration, receipts ...string) []error
 	// Depth reports the approximate number of visible and of hidden messages.
 	Depth(ctx context.Context) (visible, hidden int, err error)
 }

@@ -77,6 +77,33 @@ func hideRefusesDeleted(t *testing.T, s Subject) {
 	wantKind(t, s.Queue.Hide(t.Context(), m.Receipt, long), fault.Missing)
 }
 
+func hideAllAnswersEach(t *testing.T, s Subject) {
+	if errs := s.Queue.HideAll(t.Context(), long); len(errs) != 0 {
+		t.Errorf("nothing to hide is answered with %v", errs)
+	}
+	send(t, s.Queue, text("a")...)
+	gone := one(t, s.Queue, long)
+	remove(t, s.Queue, gone.Receipt)
+	receipts := []string{gone.Receipt}
+	const live = 11 // more than a call carries
+	for range live {
+		send(t, s.Queue, text("b")...)
+		receipts = append(receipts, one(t, s.Queue, short).Receipt)
+	}
+	errs := s.Queue.HideAll(t.Context(), long, receipts...)
+	if len(errs) != len(receipts) {
+		t.Fatalf("%d receipts are answered with %d errors", len(receipts), len(errs))
+	}
+	wantKind(t, errs[0], fault.Missing)
+	for i, err := range errs[1:] {
+		if err != nil {
+			t.Errorf("receipt %d: %v", i+1, err)
+		}
+	}
+	s.Advance(short + time.Second)
+	nothing(t, s.Queue)
+}
+
 func deleteForgivesStale(t *testing.T, s Subject) {
 	send(t, s.Queue, text("a")...)
 	first := one(t, s.Queue, long)

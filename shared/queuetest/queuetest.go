@@ -77,6 +77,7 @@ func behaviours() []behaviour {
 		{"hide of zero gives back", nil, hideGivesBack},
 		{"hide refuses a stale receipt", nil, hideRefusesStale},
 		{"hide refuses a deleted message", nil, hideRefusesDeleted},
+		{"hiding many answers for each", nil, hideAllAnswersEach},
 		{"delete forgives a stale receipt", nil, deleteForgivesStale},
 		{"delete with a stale receipt keeps", func(f Features) bool { return f.Strict }, staleDeleteKeeps},
 		{"delete takes many receipts", nil, deletesMany},

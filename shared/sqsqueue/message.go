@@ -48,9 +48,16 @@ func read(m types.Message) queue.Message {
 // message that is no longer in flight. For one that was deleted it is
 // InvalidParameterValue, which by itself would be our fault.
 func receiptGone(err error) bool {
-	if isCode(err, "MessageNotInflight", "AWS.SimpleQueueService.MessageNotInflight", "ReceiptHandleIsInvalid") {
-		return true
-	}
 	var api smithy.APIError
-	return errors.As(err, &api) && api.ErrorCode() == "InvalidParameterValue" && strings.Contains(api.ErrorMessage(), "ReceiptHandle")
+	return errors.As(err, &api) && unknownReceipt(api.ErrorCode(), api.ErrorMessage())
+}
+
+// unknownReceipt reads SQS's code and message.
+func unknownReceipt(code, message string) bool {
+	switch strings.TrimPrefix(code, "AWS.SimpleQueueService.") {
+	case "MessageNotInflight", "ReceiptHandleIsInvalid":
+		return true
+	default:
+		return code == "InvalidParameterValue" && strings.Contains(message, "ReceiptHandle")
+	}
 }

@@ -38,6 +38,7 @@ type api interface {
 	ReceiveMessage(context.Context, *sqs.ReceiveMessageInput, ...func(*sqs.Options)) (*sqs.ReceiveMessageOutput, error)
 	DeleteMessageBatch(context.Context, *sqs.DeleteMessageBatchInput, ...func(*sqs.Options)) (*sqs.DeleteMessageBatchOutput, error)
 	ChangeMessageVisibility(context.Context, *sqs.ChangeMessageVisibilityInput, ...func(*sqs.Options)) (*sqs.ChangeMessageVisibilityOutput, error)
+	ChangeMessageVisibilityBatch(context.Context, *sqs.ChangeMessageVisibilityBatchInput, ...func(*sqs.Options)) (*sqs.ChangeMessageVisibilityBatchOutput, error)
 	GetQueueAttributes(context.Context, *sqs.GetQueueAttributesInput, ...func(*sqs.Options)) (*sqs.GetQueueAttributesOutput, error)
 }
 
@@ -90,8 +91,8 @@ func (q *Queue) Receive(ctx context.Context, limit int, wait, visibility time.Du
 // Hide changes the visibility of one delivery. Doing so twice is doing so once,
 // so the call counts as a read when its answer is lost; so does a delete.
 func (q *Queue) Hide(ctx context.Context, receipt string, visibility time.Duration) error {
-	if visibility < 0 || visibility > queue.MaxVisibility {
-		return fault.F("hiding a message of queue "+q.name, fault.Invalid, "visibility %s is not between 0 and %s", visibility, queue.MaxVisibility)
+	if err := q.hideable(visibility); err != nil {
+		return err
 	}
 	_, err := q.client.ChangeMessageVisibility(ctx, &sqs.ChangeMessageVisibilityInput{
 		QueueUrl: &q.url, ReceiptHandle: &receipt, VisibilityTimeout: seconds(visibility),
@@ -100,6 +101,14 @@ func (q *Queue) Hide(ctx context.Context, receipt string, visibility time.Durati
 		return fault.E("hiding a message of queue "+q.name, fault.Missing, err)
 	}
 	return q.wrap(ctx, "hiding a message of", awsfault.Read("", "sqs:ChangeMessageVisibility"), err)
+}
+
+// hideable refuses a visibility that SQS does not take.
+func (q *Queue) hideable(visibility time.Duration) error {
+	if visibility < 0 || visibility > queue.MaxVisibility {
+		return fault.F("hiding a message of queue "+q.name, fault.Invalid, "visibility %s is not between 0 and %s", visibility, queue.MaxVisibility)
+	}
+	return nil
 }
 
 // Depth reads the queue's approximate counts. A delayed message is hidden.

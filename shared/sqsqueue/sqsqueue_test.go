@@ -63,6 +63,17 @@ func (f *fake) ChangeMessageVisibility(context.Context, *sqs.ChangeMessageVisibi
 	return nil, f.err
 }
 
+func (f *fake) ChangeMessageVisibilityBatch(_ context.Context, in *sqs.ChangeMessageVisibilityBatchInput, _ ...func(*sqs.Options)) (*sqs.ChangeMessageVisibilityBatchOutput, error) {
+	f.calls = append(f.calls, len(in.Entries))
+	out := &sqs.ChangeMessageVisibilityBatchOutput{}
+	for _, e := range in.Entries {
+		if failed := f.answer(*e.ReceiptHandle, *e.Id); failed != nil {
+			out.Failed = append(out.Failed, *failed)
+		}
+	}
+	return out, f.err
+}
+
 func (f *fake) ReceiveMessage(context.Context, *sqs.ReceiveMessageInput, ...func(*sqs.Options)) (*sqs.ReceiveMessageOutput, error) {
 	return nil, f.err
 }
@@ -111,6 +122,37 @@ func TestPartialFailuresForGood(t *testing.T) {
 	f = &fake{fail: map[string]int{"r": 100}, code: "ReceiptHandleIsInvalid", sender: true}
 	if err := over(f).Delete(t.Context(), "r"); err != nil || len(f.calls) != 1 {
 		t.Errorf("a stale receipt: %v after %d calls", err, len(f.calls))
+	}
+}
+
+// Each receipt has its own answer, ten travel in a call, and what failed for now is tried
+// again alone.
+func TestHideAll(t *testing.T) {
+	receipts := strings.Fields("a b c d e f g h i j k l")
+	f := &fake{fail: map[string]int{"b": 1, "l": 100}, code: "InternalError"}
+	errs := over(f).HideAll(t.Context(), time.Minute, receipts...)
+	for i, err := range errs {
+		if want := map[bool]fault.Kind{true: fault.Retry}[receipts[i] == "l"]; fault.KindOf(err) != want {
+			t.Errorf("%s: %v", receipts[i], err)
+		}
+	}
+	if diff := cmp.Diff([]int{10, 1, 2, 1, 1, 1}, f.calls); diff != "" || len(errs) != len(receipts) {
+		t.Error(diff)
+	}
+	for code, want := range map[string]fault.Kind{
+		"ReceiptHandleIsInvalid": fault.Missing, "AWS.SimpleQueueService.MessageNotInflight": fault.Missing, "InvalidParameterValue": fault.Invalid,
+	} {
+		f := &fake{fail: map[string]int{"b": 100}, code: code, sender: true}
+		if errs := over(f).HideAll(t.Context(), time.Minute, "a", "b"); errs[0] != nil || !fault.Is(errs[1], want) || len(f.calls) != 1 {
+			t.Errorf("%s: %v after %d calls", code, errs, len(f.calls))
+		}
+	}
+	f = &fake{err: &smithy.GenericAPIError{Code: "AccessDenied"}}
+	if errs := over(f).HideAll(t.Context(), time.Minute, "a", "b"); !fault.Is(errs[0], fault.Denied) || !fault.Is(errs[1], fault.Denied) {
+		t.Errorf("denied: %v", errs)
+	}
+	if errs := over(f).HideAll(t.Context(), -1, "a"); !fault.Is(errs[0], fault.Invalid) {
+		t.Errorf("a negative visibility: %v", errs)
 	}
 }
 

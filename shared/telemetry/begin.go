@@ -17,6 +17,7 @@ var kinds = []fault.Kind{
 var begins = map[string][]string{
 	DeadLetters.Name: texts(kinds), Refused.Name: texts(kinds), Undone.Name: texts([]host.Action{host.Delete, host.Hide, host.Park}),
 	Stopped.Name: texts([]fault.Kind{fault.Throttled, fault.Denied}), Spared.Name: {"instance", "profile"},
+	Strange.Name: texts([]host.Strangeness{host.StrangeQueue, host.StrangeReceipt}),
 }
 
 func texts[T ~string](list []T) []string {

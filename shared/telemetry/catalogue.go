@@ -58,7 +58,9 @@ const ByCluster = "cluster"
 // the cluster is scraped; the others run as functions, or as pollers.
 var (
 	everyone = []string{"planner", "disruption", "interruption", "catalog", "launcher", "lifecycle"}
-	looking  = []string{"watcher", "lifecycle"}
+	// asFunctions are those that may run as functions.
+	asFunctions = []string{"planner", "disruption", "interruption", "catalog", "launcher"}
+	looking     = []string{"watcher", "lifecycle"}
 )
 
 // Inside reports whether a metric is only of services inside of the cluster, which tell

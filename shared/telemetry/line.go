@@ -50,6 +50,15 @@ func (t *Telemetry) Line(l host.Line) {
 	_ = t.Log.Handler().Handle(ctx, record)
 }
 
+// RefuseRecord logs and counts a record that a function refuses before any handler sees
+// it. One whose receipt could not be checked is logged alone.
+func (t *Telemetry) RefuseRecord(l host.Line, why host.Strangeness) {
+	t.Line(l)
+	if why != host.Unchecked {
+		t.meters.record(Strange, 1, string(why))
+	}
+}
+
 // message is that of each line.
 const message = "handled"
 

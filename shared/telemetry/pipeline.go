@@ -5,6 +5,7 @@ var (
 	labelType    = Label{Name: "type", Help: "the type of the message, or none for one that could not be read", Max: 40}
 	labelVerdict = Label{Name: "verdict", Help: "what became of the message: delete, hide, park or keep", Max: 4}
 	labelKind    = Label{Name: "kind", Help: "the kind of the error", Max: 16}
+	labelStrange = Label{Name: "unknown", Help: "queue or receipt: what of the record is not known", Max: 2}
 	labelBucket  = Label{Name: "bucket", Help: "EC2's token bucket", Max: 6}
 	labelResult  = Label{Name: "result", Help: "ok, or the kind of the error", Max: 17}
 )
@@ -56,6 +57,12 @@ var (
 		Labels: []Label{labelService, labelVerdict}, Services: everyone,
 		Panel: "Clocks and verdicts that failed", By: []string{"service"}, CloudWatch: []string{ByCluster},
 	}
+	Strange = Metric{
+		Name: "joist_records_refused_total", Kind: Counter, Unit: "{message}",
+		Help:   "Records that a function was invoked with and refused unread: of another queue, or with a receipt that SQS does not know.",
+		Labels: []Label{labelStrange}, Services: asFunctions,
+		Panel: "Clocks and verdicts that failed", By: []string{"unknown"}, CloudWatch: []string{ByCluster},
+	}
 	Steps = Metric{
 		Name: "joist_step_seconds", Kind: Histogram, Unit: "s", Buckets: seconds,
 		Help:   "How long a look at the whole cluster took, by how it ended; of a replica that does not lead, only what failed.",
@@ -76,4 +83,4 @@ var (
 	}
 )
 
-var pipeline = []Metric{Handled, Age, Took, DeadLetters, Refused, Skewed, Undone, Steps, LooksFailed, EC2Wait}
+var pipeline = []Metric{Handled, Age, Took, DeadLetters, Refused, Skewed, Undone, Strange, Steps, LooksFailed, EC2Wait}

@@ -79,6 +79,14 @@ func (l line) Hide(ctx context.Context, receipt string, visibility time.Duration
 	return l.do(ctx, "queue", "hide", l.name, true, func() error { return l.queue.Hide(ctx, receipt, visibility) })
 }
 
+func (l line) HideAll(ctx context.Context, visibility time.Duration, receipts ...string) []error {
+	errs := make([]error, len(receipts))
+	for i, receipt := range receipts {
+		errs[i] = l.Hide(ctx, receipt, visibility)
+	}
+	return errs
+}
+
 func (l line) Depth(ctx context.Context) (visible, hidden int, err error) { return l.queue.Depth(ctx) }
 
 // store taps a blob.Store.

@@ -8,7 +8,10 @@
 //     out: a dead letter that could not be sent keeps its original.
 //   - A record that panics fails alone.
 //   - A record is dealt with by the worker of the queue that it names, and by no
-//     other; one whose queue has none stays.
+//     other; one whose queue has none is refused.
+//   - No handler sees a record before SQS has confirmed its receipt: whoever may
+//     invoke the function can write any record, and the queue's policy does not
+//     apply to that.
 //   - A record that comes again is hidden for as long as the verdict says, on
 //     that queue.
 package lambda
@@ -22,6 +25,7 @@ import (
 	"github.com/aws/aws-lambda-go/events"
 	"github.com/aws/aws-lambda-go/lambda"
 
+	"github.com/joist-autoscaler/joist/shared/fault"
 	"github.com/joist-autoscaler/joist/shared/host"
 	"github.com/joist-autoscaler/joist/shared/queue"
 )
@@ -50,8 +54,8 @@ func Handler(o Options) func(ctx context.Context, e events.SQSEvent) (events.SQS
 		}
 		again := make([]bool, len(e.Records))
 		var all sync.WaitGroup
-		for source, places := range bySource(e.Records) {
-			all.Go(func() { handle(ctx, o, source, places, e.Records, again) })
+		for _, one := range shares(o, e.Records) {
+			all.Go(func() { one.handle(ctx, again) })
 		}
 		all.Wait()
 		response := events.SQSEventResponse{BatchItemFailures: []events.SQSBatchItemFailure{}}
@@ -64,53 +68,85 @@ func Handler(o Options) func(ctx context.Context, e events.SQSEvent) (events.SQS
 	}
 }
 
-// bySource are the places of the records of each queue: there is hardly ever more
-// than one.
-func bySource(records []events.SQSMessage) map[string][]int {
-	places := map[string][]int{}
+// shares are the records of each queue: there is hardly ever more than one.
+func shares(o Options, records []events.SQSMessage) map[string]share {
+	all := map[string]share{}
 	for i, record := range records {
-		places[record.EventSourceARN] = append(places[record.EventSourceARN], i)
+		one := all[record.EventSourceARN]
+		one.Options, one.arn = o, record.EventSourceARN
+		one.messages, one.places = append(one.messages, message(record)), append(one.places, i)
+		all[record.EventSourceARN] = one
 	}
-	return places
+	return all
+}
+
+// share is what an invocation has of one queue: messages, and the places of their records.
+type share struct {
+	Options
+	arn      string
+	messages []queue.Message
+	places   []int
 }
 
 // handle deals with the records of one queue, and notes which are to come again.
-func handle(ctx context.Context, o Options, arn string, places []int, records []events.SQSMessage, again []bool) {
-	messages := make([]queue.Message, len(places))
-	for i, at := range places {
-		messages[i], again[at] = message(records[at]), true
+func (s share) handle(ctx context.Context, again []bool) {
+	for _, at := range s.places {
+		again[at] = true
 	}
-	w, err := o.Worker(arn)
+	w, err := s.Worker(s.arn)
 	if err != nil {
-		for _, m := range messages {
-			if o.Strange != nil {
-				o.Strange(m, fmt.Errorf("finding who works on the queue %s: %w", arn, err))
-			}
+		for _, m := range s.messages {
+			s.refuse(m, host.StrangeQueue, fmt.Errorf("finding who works on the queue %s: %w", s.arn, err))
 		}
 		return
 	}
-	source := w.Queue
+	source, visibility := w.Queue, unlimited
 	w.Queue = undeleted{source}
 	if end, ok := ctx.Deadline(); ok {
-		hide(ctx, source, messages, max(end.Sub(w.Now()), 0)+o.Margin)
+		visibility = max(end.Sub(w.Now()), 0) + s.Margin
 		var cancel context.CancelFunc
-		ctx, cancel = context.WithDeadline(ctx, end.Add(-o.Margin))
+		ctx, cancel = context.WithDeadline(ctx, end.Add(-s.Margin))
 		defer cancel()
 	}
-	for i, line := range w.DealAll(ctx, messages) {
-		again[places[i]] = line.Err != nil || line.Verdict.Action != host.Delete && line.Verdict.Action != host.Park
+	known := s.confirm(ctx, source, visibility)
+	if len(known.messages) == 0 {
+		return
+	}
+	for i, line := range w.DealAll(ctx, known.messages) {
+		again[known.places[i]] = line.Err != nil || line.Verdict.Action != host.Delete && line.Verdict.Action != host.Park
 	}
 }
 
-// hide shortens for how long messages stay hidden: the queue hides a batch for
-// several times the function's timeout. If we die, they need not wait for that; if
-// a call fails, that one will.
-func hide(ctx context.Context, source queue.Queue, messages []queue.Message, visibility time.Duration) {
-	var all sync.WaitGroup
-	for _, m := range messages {
-		all.Go(func() { _ = source.Hide(ctx, m.Receipt, visibility) })
+// unlimited is how long messages are hidden where the invocation has no deadline, which
+// Lambda's always have.
+const unlimited = time.Minute
+
+// confirm keeps the messages whose receipts SQS knows. The call that asks, one for ten
+// messages, also shortens for how long they stay hidden: the queue hides them for several
+// times the function's timeout, and if the function dies they need not wait for that.
+func (s share) confirm(ctx context.Context, source queue.Queue, visibility time.Duration) share {
+	receipts := make([]string, len(s.messages))
+	for i, m := range s.messages {
+		receipts[i] = m.Receipt
 	}
-	all.Wait()
+	known := share{Options: s.Options, arn: s.arn}
+	for i, err := range source.HideAll(ctx, visibility, receipts...) {
+		switch {
+		case err == nil:
+			known.messages, known.places = append(known.messages, s.messages[i]), append(known.places, s.places[i])
+		case fault.Is(err, fault.Missing):
+			s.refuse(s.messages[i], host.StrangeReceipt, fmt.Errorf("confirming the receipt of a record: %w", err))
+		default:
+			s.refuse(s.messages[i], host.Unchecked, fmt.Errorf("confirming the receipt of a record: %w", err))
+		}
+	}
+	return known
+}
+
+func (s share) refuse(m queue.Message, why host.Strangeness, err error) {
+	if s.Strange != nil {
+		s.Strange(s.arn, m, why, err)
+	}
 }
 
 // undeleted leaves deleting to Lambda, which does it for every record that is

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -31,6 +32,21 @@ type source struct {
 	dead  []queue.Outgoing
 	// refuse is what the dead-letter queue answers.
 	refuse error
+	// confirmed are the calls that confirmed receipts, and unknown what they answer by
+	// receipt.
+	confirmed []string
+	unknown   map[string]error
+}
+
+func (s *source) HideAll(_ context.Context, visibility time.Duration, receipts ...string) []error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	errs := make([]error, len(receipts))
+	for i, receipt := range receipts {
+		errs[i] = s.unknown[receipt]
+	}
+	s.confirmed = append(s.confirmed, fmt.Sprintf("%s %s", visibility, strings.Join(receipts, " ")))
+	return errs
 }
 
 func (s *source) Hide(_ context.Context, receipt string, visibility time.Duration) error {
@@ -103,12 +119,14 @@ func TestPartialBatch(t *testing.T) {
 	strange := record("ok", 1)
 	strange.MessageId, strange.EventSourceARN = "strange", "arn:aws:sqs:eu-west-1:111122223333:other"
 	var told []string
-	again := serve(s, lambda.Options{Strange: func(m queue.Message, err error) { told = append(told, m.ID+": "+err.Error()) }}, outcome, t.Context(),
+	again := serve(s, lambda.Options{Strange: func(_ string, m queue.Message, why host.Strangeness, err error) {
+		told = append(told, fmt.Sprintf("%s (%s): %s", m.ID, why, err))
+	}}, outcome, t.Context(),
 		record("ok", 1), record("retry", 1), record("stale", 1), record("panic", 1), record("poison", 1), record("bug", 1), strange)
 	if diff := cmp.Diff([]string{"retry", "panic", "bug", "strange"}, again); diff != "" {
 		t.Error(diff)
 	}
-	if len(told) != 1 || told[0] != "strange: finding who works on the queue arn:aws:sqs:eu-west-1:111122223333:other: no queue arn:aws:sqs:eu-west-1:111122223333:other" {
+	if len(told) != 1 || told[0] != "strange (queue): finding who works on the queue arn:aws:sqs:eu-west-1:111122223333:other: no queue arn:aws:sqs:eu-west-1:111122223333:other" {
 		t.Errorf("of the strange one is told %q", told)
 	}
 	want := "r-retry " + host.Backoff(queue.Message{ID: "retry", Receives: 1}).String()
@@ -211,11 +229,39 @@ func TestDeadline(t *testing.T) {
 		if diff := cmp.Diff([]string{"a", "b"}, again); diff != "" {
 			t.Error(diff)
 		}
-		first := slices.Sorted(slices.Values(s.hides[:2]))
-		if diff := cmp.Diff([]string{"r-a 1m5s", "r-b 1m5s"}, first); diff != "" || len(s.hides) != 4 {
+		if diff := cmp.Diff([]string{"1m5s r-a r-b"}, s.confirmed); diff != "" || len(s.hides) != 2 {
 			t.Errorf("%v%s", s.hides, diff)
 		}
 	})
+}
+
+// Whoever may invoke the function can write any record. No handler sees one whose receipt
+// SQS does not know, or could not be asked about; nor is it deleted or parked.
+func TestUnknownReceiptsAreRefused(t *testing.T) {
+	s := &source{unknown: map[string]error{
+		"r-forged": fault.F("hiding", fault.Missing, "the receipt names no delivery"), "r-unasked": fault.F("hiding", fault.Retry, "SQS is away"),
+	}}
+	var mu sync.Mutex
+	var told, handled []string
+	o := lambda.Options{Strange: func(from string, m queue.Message, why host.Strangeness, err error) {
+		told = append(told, fmt.Sprintf("%s %s %t %s", m.ID, why, from == arn, fault.KindOf(err)))
+	}}
+	again := serve(s, o, func(_ context.Context, m queue.Message) error {
+		mu.Lock()
+		defer mu.Unlock()
+		handled = append(handled, m.ID)
+		return nil
+	}, t.Context(), record("forged", 1), record("ok", 1), record("unasked", 1))
+	if diff := cmp.Diff([]string{"ok"}, handled) + cmp.Diff([]string{"forged", "unasked"}, again); diff != "" || len(s.dead) != 0 {
+		t.Errorf("%d dead letters %s", len(s.dead), diff)
+	}
+	if diff := cmp.Diff([]string{"forged receipt true missing", "unasked unchecked true retry"}, told); diff != "" {
+		t.Error(diff)
+	}
+	// One call asks for all.
+	if len(s.confirmed) != 1 {
+		t.Errorf("%d calls for three records", len(s.confirmed))
+	}
 }
 
 // What a handler sees of a record.

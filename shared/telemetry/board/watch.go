@@ -81,6 +81,12 @@ var Watches = []Watch{
 		cloudWatch: total(telemetry.Spared),
 	},
 	{
+		Name: "unknown-records", Page: true, First: "joist doctor --cluster NAME",
+		Means:      "A function was invoked with messages that its queue does not have; it refused them.",
+		Expr:       "sum(increase(joist_records_refused_total[10m])) > 0",
+		cloudWatch: total(telemetry.Strange),
+	},
+	{
 		Name: "looks-failing", Page: true, First: "joist doctor --cluster NAME",
 		Means:      "The watcher or lifecycle cannot look at the cluster, or nobody leads.",
 		Expr:       noLooks() + " or " + looksEnd("!=") + " > " + looksEnd("="),
