@@ -76,15 +76,10 @@ var Watches = []Watch{
 	},
 	{
 		Name: "foreign-touched", Page: true, First: "joist doctor --cluster NAME",
-		Means:      "Somebody asked to end, tag or remove what is not the cluster's; it was left alone.",
-		Expr:       "sum(increase(joist_foreign_spared_total[10m])) > 0",
-		cloudWatch: total(telemetry.Spared),
-	},
-	{
-		Name: "unknown-records", Page: true, First: "joist doctor --cluster NAME",
-		Means:      "A function was invoked with messages that its queue does not have; it refused them.",
-		Expr:       "sum(increase(joist_records_refused_total[10m])) > 0",
-		cloudWatch: total(telemetry.Strange),
+		Means: "Somebody asked to end, tag or remove what is not the cluster's, or invoked a function with messages that its queue does not have; nothing was done.",
+		Expr: "(sum(increase(joist_foreign_spared_total[10m])) or vector(0)) +" +
+			" (sum(increase(joist_records_refused_total[10m])) or vector(0)) > 0",
+		cloudWatch: either(telemetry.Spared, telemetry.Strange),
 	},
 	{
 		Name: "looks-failing", Page: true, First: "joist doctor --cluster NAME",
@@ -180,6 +175,17 @@ func refused(kind string, threshold float64) func(p topology.Plan) []Alarm {
 func total(m telemetry.Metric) func(p topology.Plan) []Alarm {
 	return func(p topology.Plan) []Alarm {
 		return []Alarm{{Metrics: []Metric{counted(m, p)}, Comparison: above, Periods: 1, Datapoints: 1, Missing: fine}}
+	}
+}
+
+// either is of two counters of which one is enough. A template has no room for more alarms.
+func either(one, other telemetry.Metric) func(p topology.Plan) []Alarm {
+	return func(p topology.Plan) []Alarm {
+		first, second := counted(one, p), counted(other, p)
+		second.ID = "m2"
+		return []Alarm{{
+			Metrics: []Metric{first, second}, Expression: "FILL(m1,0)+FILL(m2,0)", Comparison: above, Periods: 1, Datapoints: 1, Missing: fine,
+		}}
 	}
 }
 
