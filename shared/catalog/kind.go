@@ -1,4 +1,6 @@
 package catalog
 
+import "github.com/joist-autoscaler/joist/shared/event"
+
 // Kind is the folder of catalogue documents.
-const Kind = "catalogues"
+const Kind = event.CatalogueKind

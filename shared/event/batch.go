@@ -29,7 +29,7 @@ func (b PodsUnschedulable) Validate() error {
 	if b.Outbox == "" || b.Seq == 0 {
 		return errors.New("outbox and seq are needed: they fence the plan")
 	}
-	return b.Batch.Validate()
+	return b.Batch.Of(BatchKind)
 }
 
 // PlanMade publishes the plan of a batch. Lifecycle accepts one plan a batch:
@@ -63,7 +63,7 @@ func (b PlanMade) Validate() error {
 	if b.Outbox == "" || b.Seq == 0 {
 		return errors.New("outbox and seq are needed: they fence the plan")
 	}
-	return errors.Join(b.Batch.Validate(), b.Plan.Validate())
+	return errors.Join(b.Batch.Of(BatchKind), b.Plan.Of(PlanKind))
 }
 
 // ClusterSnapshot hands the state of the cluster to disruption. While nothing
@@ -93,7 +93,7 @@ func (b ClusterSnapshot) Validate() error {
 	if b.Taken.IsZero() {
 		return errors.New("taken is missing")
 	}
-	return b.Snapshot.Validate()
+	return b.Snapshot.Of(SnapshotKind)
 }
 
 // CatalogRefreshed says that a new catalogue is current.
@@ -114,7 +114,7 @@ func (b CatalogRefreshed) Subject() string { return "catalogue/" + b.Region }
 func (b CatalogRefreshed) Reference() Ref  { return b.Catalogue }
 
 // Validate demands the document.
-func (b CatalogRefreshed) Validate() error { return b.Catalogue.Validate() }
+func (b CatalogRefreshed) Validate() error { return b.Catalogue.Of(CatalogueKind) }
 
 // Tick is what the scheduler sends each minute. Its template fills in id and
 // time; the expiry follows from the type.

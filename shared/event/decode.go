@@ -77,6 +77,10 @@ func (e *Envelope) validate() error {
 		// The scheduler can fill in its time of day but cannot add to it.
 		e.Expires = e.Time.Add(spec.TTL)
 	}
+	if latest := e.Time.Add(max(spec.TTL, MinTTL)); e.Expires.After(latest) && e.Expires.Year() <= lastYear {
+		// Whoever wrote it, a message lives no longer than its type.
+		e.Expires = latest
+	}
 	poison := func(format string, args ...any) error {
 		return fault.F("checking the envelope of "+string(e.Type), fault.Poison, format, args...)
 	}

@@ -124,7 +124,7 @@ func (b DisruptionProposed) Validate() error {
 		return errors.New("podsMoved is below zero")
 	}
 	if !b.Plan.IsZero() {
-		return errors.Join(b.Snapshot.Validate(), b.Plan.Validate())
+		return errors.Join(b.Snapshot.Of(SnapshotKind), b.Plan.Of(PlanKind))
 	}
-	return b.Snapshot.Validate()
+	return b.Snapshot.Of(SnapshotKind)
 }

@@ -47,6 +47,24 @@ func (r Ref) Key() string { return r.Kind + "/" + string(r.Digest) }
 // IsZero reports whether the reference names nothing.
 func (r Ref) IsZero() bool { return r == Ref{} }
 
+// The folders of documents that messages refer to.
+const (
+	IntentKind    = "intents"
+	BatchKind     = "batches"
+	SnapshotKind  = "snapshots"
+	PlanKind      = "plans"
+	CatalogueKind = "catalogues"
+)
+
+// Of reports a reference that cannot be followed, or that names a document of another kind
+// than the field that it stands in.
+func (r Ref) Of(kind string) error {
+	if r.Kind != kind {
+		return fault.F("checking a reference", fault.Poison, "it is of kind %q, and this field has one of kind %q", r.Kind, kind)
+	}
+	return r.Validate()
+}
+
 // Validate reports a reference that cannot be followed.
 func (r Ref) Validate() error {
 	if r.Kind == "" || strings.ContainsAny(r.Kind, "/.") {

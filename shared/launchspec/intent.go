@@ -4,10 +4,11 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/joist-autoscaler/joist/shared/cloud"
+	"github.com/joist-autoscaler/joist/shared/event"
 )
 
 // Kind is the folder of intent documents.
-const Kind = "intents"
+const Kind = event.IntentKind
 
 // Intent is the whole of one fleet call, written by a thinker and obeyed by the
 // launcher, which decides nothing. Its id is EC2's ClientToken, and the token is

@@ -11,9 +11,9 @@ import (
 
 // The folders of the documents.
 const (
-	BatchKind    = "batches"
-	SnapshotKind = "snapshots"
-	PlanKind     = "plans"
+	BatchKind    = event.BatchKind
+	SnapshotKind = event.SnapshotKind
+	PlanKind     = event.PlanKind
 )
 
 // Snapshot is everything that a decision about the cluster may depend on. Two

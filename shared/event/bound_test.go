@@ -1,0 +1,58 @@
+package event_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/joist-autoscaler/joist/shared/event"
+)
+
+// A body refuses a reference to a document of another kind than its field's.
+func TestReferencesAreOfTheirKind(t *testing.T) {
+	ref := func(kind string) event.Ref { return event.Ref{Kind: kind, Digest: event.DigestOf(nil), Size: 1} }
+	kinds := []string{event.IntentKind, event.BatchKind, event.SnapshotKind, event.PlanKind, event.CatalogueKind, event.InventoryKind, ""}
+	for field, c := range map[string]struct {
+		kind string
+		body func(event.Ref) event.Body
+	}{
+		"intent of a launch":     {event.IntentKind, func(r event.Ref) event.Body { return event.LaunchRequested{Intent: "i", Claims: 1, IntentRef: r} }},
+		"batch":                  {event.BatchKind, func(r event.Ref) event.Body { return event.PodsUnschedulable{Outbox: "o", Seq: 1, Batch: r} }},
+		"batch of a plan":        {event.BatchKind, func(r event.Ref) event.Body { return event.PlanMade{Outbox: "o", Seq: 1, Batch: r, Plan: ref(event.PlanKind)} }},
+		"plan":                   {event.PlanKind, func(r event.Ref) event.Body { return event.PlanMade{Outbox: "o", Seq: 1, Batch: ref(event.BatchKind), Plan: r} }},
+		"snapshot":               {event.SnapshotKind, func(r event.Ref) event.Body { return event.ClusterSnapshot{Taken: noon, Snapshot: r} }},
+		"catalogue":              {event.CatalogueKind, func(r event.Ref) event.Body { return event.CatalogRefreshed{Catalogue: r} }},
+		"inventory":              {event.InventoryKind, func(r event.Ref) event.Body { return event.InstancesListed{Started: noon, Inventory: r} }},
+		"snapshot of a proposal": {event.SnapshotKind, func(r event.Ref) event.Body { return proposal(r, event.Ref{}) }},
+		"plan of a proposal":     {event.PlanKind, func(r event.Ref) event.Body { return proposal(ref(event.SnapshotKind), r) }},
+	} {
+		for _, kind := range kinds {
+			if err := c.body(ref(kind)).Validate(); (err == nil) != (kind == c.kind) {
+				t.Errorf("%s of kind %q: %v", field, kind, err)
+			}
+		}
+	}
+}
+
+func proposal(snapshot, plan event.Ref) event.Body {
+	return event.DisruptionProposed{Proposal: "p", Claims: []string{"a"}, Phase: event.Proposed, Snapshot: snapshot, Plan: plan}
+}
+
+// A message lives no longer than its type, whatever it says.
+func TestExpiryIsBoundedByTheType(t *testing.T) {
+	e, err := event.Maker{Service: "watcher", Cluster: event.Cluster{Name: "prod"}}.Until(noon, noon.Add(1000*time.Hour), event.InventoryWanted{Asked: noon}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	data, err := e.Encode()
+	if err != nil {
+		t.Fatal(err)
+	}
+	spec, err := event.InventoryWantedType.Spec()
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := event.Decode(data)
+	if want := noon.Add(spec.TTL); err != nil || !got.Expires.Equal(want) {
+		t.Errorf("it expires at %s, want %s: %v", got.Expires, want, err)
+	}
+}
