@@ -17,14 +17,15 @@ const Settle = owner.Settle
 // afterwards.
 func (s *Service) obey(h *hearing, now time.Time) (speaks bool, err error) {
 	n, found := &h.notice, &h.question.Found
-	h.Note.Say("instances", len(n.Instances), "ours", len(found.Ours), "unseen", len(found.Unseen))
+	open := len(found.Unseen) + len(found.Untagged)
+	h.Note.Say("instances", len(n.Instances), "ours", len(found.Ours), "unseen", open)
 	if n.State.Gone() {
 		h.gone, err = s.ended(n, found, now)
 		return err == nil, err
 	}
 	switch {
-	case len(found.Unseen) > 0 && young(n, now):
-		err = fault.F("finding the owner", fault.Retry, "EC2 does not show %d of %d instances yet", len(found.Unseen), len(n.Instances))
+	case open > 0 && young(n, now):
+		err = fault.F("finding the owner", fault.Retry, "EC2 does not show %d of %d instances and their tags yet", open, len(n.Instances))
 	case len(found.Ours) == 0:
 		err = s.strange()
 	}
@@ -36,11 +37,11 @@ func (s *Service) obey(h *hearing, now time.Time) (speaks bool, err error) {
 // it was cannot be told then, and lifecycle drops what none of its claims has.
 func (s *Service) ended(n *notice.Notice, found *owner.Found, now time.Time) (gone time.Time, err error) {
 	id := n.Instances[0]
-	mine, unseen := len(found.Ours) > 0, len(found.Unseen) > 0
+	mine, unseen, untagged := len(found.Ours) > 0, len(found.Unseen) > 0, len(found.Untagged) > 0
 	switch {
 	case mine && found.Ours[0].State.Gone():
 		return now.UTC(), nil
-	case (mine || unseen) && young(n, now):
+	case (mine || unseen || untagged) && young(n, now):
 		return time.Time{}, fault.F("looking for the end of "+id, fault.Retry, "EC2 does not show it terminated yet")
 	case mine:
 		return time.Time{}, fault.F("looking for the end of "+id, fault.Stale, "EC2 still shows it %s", found.Ours[0].State)

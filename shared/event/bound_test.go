@@ -15,10 +15,14 @@ func TestReferencesAreOfTheirKind(t *testing.T) {
 		kind string
 		body func(event.Ref) event.Body
 	}{
-		"intent of a launch":     {event.IntentKind, func(r event.Ref) event.Body { return event.LaunchRequested{Intent: "i", Claims: 1, IntentRef: r} }},
-		"batch":                  {event.BatchKind, func(r event.Ref) event.Body { return event.PodsUnschedulable{Outbox: "o", Seq: 1, Batch: r} }},
-		"batch of a plan":        {event.BatchKind, func(r event.Ref) event.Body { return event.PlanMade{Outbox: "o", Seq: 1, Batch: r, Plan: ref(event.PlanKind)} }},
-		"plan":                   {event.PlanKind, func(r event.Ref) event.Body { return event.PlanMade{Outbox: "o", Seq: 1, Batch: ref(event.BatchKind), Plan: r} }},
+		"intent of a launch": {event.IntentKind, func(r event.Ref) event.Body { return event.LaunchRequested{Intent: "i", Claims: 1, IntentRef: r} }},
+		"batch":              {event.BatchKind, func(r event.Ref) event.Body { return event.PodsUnschedulable{Outbox: "o", Seq: 1, Batch: r} }},
+		"batch of a plan": {event.BatchKind, func(r event.Ref) event.Body {
+			return event.PlanMade{Outbox: "o", Seq: 1, Batch: r, Plan: ref(event.PlanKind)}
+		}},
+		"plan": {event.PlanKind, func(r event.Ref) event.Body {
+			return event.PlanMade{Outbox: "o", Seq: 1, Batch: ref(event.BatchKind), Plan: r}
+		}},
 		"snapshot":               {event.SnapshotKind, func(r event.Ref) event.Body { return event.ClusterSnapshot{Taken: noon, Snapshot: r} }},
 		"catalogue":              {event.CatalogueKind, func(r event.Ref) event.Body { return event.CatalogRefreshed{Catalogue: r} }},
 		"inventory":              {event.InventoryKind, func(r event.Ref) event.Body { return event.InstancesListed{Started: noon, Inventory: r} }},

@@ -100,7 +100,7 @@ func (c *corpus) wrapped(b base) {
 		{"in the records of a function", object{{"Records", list(string(object{{"body", quote(str)}}.text()))}}.text()},
 		{"as the detail of its own kind", b.event.with("detail", str).text()},
 		{"as the text of its detail", b.event.with("detail", quote(string(b.detail.text()))).text()},
-		{"behind a byte order mark", append([]byte("\ufeff"), text...)},
+		{"behind two byte order marks", append([]byte("\ufeff\ufeff"), text...)},
 		{"in UTF-16, the small end first", wide(str, binary.LittleEndian)},
 		{"in UTF-16, the big end first", wide(str, binary.BigEndian)},
 		{"before a NUL", append(slices.Clone(text), 0)},
@@ -123,6 +123,7 @@ func (c *corpus) wrapped(b base) {
 	} {
 		c.raw(b, w.name, w.body, Poison)
 	}
+	c.raw(b, "behind a byte order mark", append([]byte("\ufeff"), text...), Act)
 	// Somebody's own event, of EventBridge and well-formed.
 	relayed := c.event("com.example.relay", "Forwarded", "[]", nil).with("detail", str)
 	c.as(Foreign, b, "as the detail of somebody's event", relayed)

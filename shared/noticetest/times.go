@@ -28,9 +28,12 @@ func (c *corpus) times(b base) {
 	for _, ago := range []time.Duration{61 * time.Minute, 6 * time.Hour, 30 * 24 * time.Hour} {
 		at("said "+ago.String()+" before the queue's stamp", c.sent.Add(-ago), 0, Stale)
 	}
+	// No message travels for longer than a month: such a time cannot be AWS's, and the
+	// queue's stamp counts.
 	for _, text := range []string{"1970-01-01T00:00:00Z", "0001-01-01T00:00:00Z", "1999-12-31T23:59:59+00:00"} {
-		c.written(b, "said at "+text, text, 0, Stale)
+		c.written(b, "said at "+text, text, notice, Act)
 	}
+	at("said 32 days before the queue's stamp", c.sent.Add(-32*24*time.Hour), notice, Act)
 	at("said in another zone", c.sent.Add(-age).In(time.FixedZone("", 14*60*60)), notice-age, Act)
 	at("said in a zone of half hours", c.sent.Add(-age).In(time.FixedZone("", -9*60*60-30*60)), notice-age, Act)
 	at("said half a second before the queue's stamp", c.sent.Add(-500*time.Millisecond), notice-500*time.Millisecond, Act)

@@ -12,6 +12,7 @@
 package notice
 
 import (
+	"bytes"
 	"slices"
 	"time"
 
@@ -75,9 +76,13 @@ type Document struct {
 	texts  texts
 }
 
+// byteOrderMark may stand before a text in UTF-8, and says nothing.
+var byteOrderMark = []byte("\ufeff")
+
 // Open reads the outermost object of a message.
 func (d *Document) Open(body []byte) error {
 	d.header = header{}
+	body = bytes.TrimPrefix(body, byteOrderMark)
 	var room [12]event.Member
 	members, err := event.Members(body, room[:0])
 	if err != nil {
@@ -151,12 +156,17 @@ func (r *reading) parse(n *Notice) error {
 	}
 }
 
-// noticed is when AWS said it: the event's own time, unless that cannot be read
-// or lies in the future of the queue's clock.
+// oldest is how long before the queue's clock an event can have been written. EventBridge
+// delivers for 24 hours, and SQS keeps a message for 14 days in the queue and as long in
+// the dead-letter queue from which it may come back.
+const oldest = 31 * 24 * time.Hour
+
+// noticed is when AWS said it: the event's own time, unless that cannot be read, lies in
+// the future of the queue's clock, or lies further back than a message can travel.
 func (r *reading) noticed(by time.Time) time.Time {
 	var said time.Time
 	err := said.UnmarshalText(r.header.bytes(at))
-	if err != nil || said.After(by) {
+	if err != nil || said.After(by) || by.Sub(said) > oldest {
 		return by.UTC()
 	}
 	return said.UTC()

@@ -110,7 +110,7 @@ func TestRefusals(t *testing.T) {
 		{"too deep", with(t, good, `"detail":`, `"x":`+strings.Repeat("[", 50)+strings.Repeat("]", 50)+`,"detail":`), fault.Poison},
 		{"too large", with(t, good, `"detail":{`, `"detail":{"x":"`+strings.Repeat("x", event.MaxEnvelope)+`",`), fault.Poison},
 		{"no UTF-8", with(t, good, "e-1", "\xff"), fault.Poison},
-		{"a byte order mark", "\ufeff" + good, fault.Poison},
+		{"two byte order marks", "\ufeff\ufeff" + good, fault.Poison},
 		{"an empty object", "{}", fault.Poison},
 		{"base64", "eyJ2ZXJzaW9uIjoiMCJ9", fault.Poison},
 		{"no source", with(t, good, `"source":"aws.ec2",`, ``), fault.Poison},

@@ -25,7 +25,12 @@ const (
 	// Unseen is what EC2 does not show, or shows ended and without tags, so that
 	// whose it was cannot be told.
 	Unseen
+	// Untagged is what EC2 shows without any tags and not ended: its tags may be late.
+	Untagged
 )
+
+// open reports whether a later answer of EC2 may be another.
+func (a Answer) open() bool { return a == Unseen || a == Untagged }
 
 // Instance is what is to be said of one of ours.
 type Instance struct {

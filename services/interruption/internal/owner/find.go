@@ -17,8 +17,10 @@ const (
 	// Settle is how long after an event EC2's answers may still be older than it:
 	// an instance may not be shown, or be shown in an earlier state.
 	Settle = 2 * time.Minute
-	// unseenFor is how long it is believed that EC2 does not show an instance.
-	unseenFor = 10 * time.Minute
+	// unseenFor is how long it is believed that EC2 does not show an instance, and
+	// strangeFor that one is somebody else's: EC2 may have answered with old tags.
+	unseenFor  = 10 * time.Minute
+	strangeFor = 10 * time.Minute
 	// lanes is how many calls are under way at a time, and chunk how many ids one
 	// asks for: as many as a filter takes.
 	lanes = 2
@@ -44,8 +46,9 @@ type Finder struct {
 type Found struct {
 	// Ours are those that carry the cluster's tags.
 	Ours []Instance
-	// Unseen are those of which EC2 shows no owner.
-	Unseen []string
+	// Unseen are those that EC2 does not show, or shows ended and without tags, and
+	// Untagged those that it shows without tags otherwise.
+	Unseen, Untagged []string
 }
 
 // Question is whose the instances of one event are.
@@ -121,14 +124,12 @@ func (f *Finder) Recall(all []*Question) (others []*Question) {
 	return others
 }
 
-// forget drops the answers that are too old for who asks.
+// forget drops the answers that are too old for who asks: for a young event EC2 is asked
+// again about what it did not show to an older one.
 func (q *Question) forget(now time.Time) {
-	if !q.Fresh {
-		return
-	}
 	settled := now.Sub(q.Said) >= Settle
 	for i, e := range q.answers {
-		if e != nil && (e.answer == Ours || e.answer == Unseen && !settled) {
+		if e != nil && (e.answer == Ours && q.Fresh || e.answer.open() && !settled) {
 			q.answers[i] = nil
 		}
 	}
@@ -163,7 +164,7 @@ func (f *Finder) Ask(ctx context.Context, all []*Question) error {
 				continue
 			}
 			q.answers[i], asked = asked[0].answer, asked[1:]
-			if q.answers[i].answer != Unseen || settled {
+			if !q.answers[i].answer.open() || settled {
 				f.book.note(q.IDs[i], q.answers[i])
 			}
 		}
@@ -186,6 +187,8 @@ func (f *Found) take(id string, e *entry) {
 		f.Ours = append(f.Ours, e.instance)
 	case Unseen:
 		f.Unseen = append(f.Unseen, id)
+	case Untagged:
+		f.Untagged = append(f.Untagged, id)
 	default:
 		// Somebody else's: nothing is to be said of it.
 	}
@@ -215,7 +218,9 @@ func (f *Finder) ask(ctx context.Context, queries []*query) error {
 	if err != nil {
 		return fmt.Errorf("describing %d instances: %w", len(ids), err)
 	}
-	unseen := &entry{answer: Unseen, until: f.Now().Add(unseenFor)}
+	now := f.Now()
+	unseen, untagged := &entry{answer: Unseen, until: now.Add(unseenFor)}, &entry{answer: Untagged, until: now.Add(unseenFor)}
+	strange := &entry{answer: Strange, until: now.Add(strangeFor)}
 	answers, key := make([]*entry, len(ids)), karpenter.ClusterTagPrefix+f.Cluster
 	var room []entry // What is noted together is forgotten together.
 	for i := range shown {
@@ -223,7 +228,7 @@ func (f *Finder) ask(ctx context.Context, queries []*query) error {
 		if !asked {
 			continue
 		}
-		if answers[at] = judge(&shown[i], key, unseen); answers[at] == nil {
+		if answers[at] = judge(&shown[i], key, unseen, untagged, strange); answers[at] == nil {
 			if len(room) == cap(room) {
 				room = make([]entry, 0, min(together, len(shown)-i))
 			}
@@ -240,17 +245,17 @@ func (f *Finder) ask(ctx context.Context, queries []*query) error {
 	return nil
 }
 
-// strange is the answer for all that are somebody else's.
-var strange = &entry{answer: Strange}
-
-// judge says whose an instance is that EC2 shows: nothing, if it is ours.
-func judge(i *cloud.Instance, key string, unseen *entry) *entry {
+// judge says whose an instance is that EC2 shows: nothing, if it is ours. EC2 may show a
+// young instance before its tags, and takes them off what is terminated a while before it
+// forgets it: one without any tags is not seen yet.
+func judge(i *cloud.Instance, key string, unseen, untagged, strange *entry) *entry {
 	switch {
 	case owned(i, key):
 		return nil
-	case i.State.Gone() && len(i.Tags) == 0:
-		// EC2 takes the tags off what is terminated, a while before it forgets it.
+	case len(i.Tags) == 0 && i.State.Gone():
 		return unseen
+	case len(i.Tags) == 0:
+		return untagged
 	default:
 		return strange
 	}

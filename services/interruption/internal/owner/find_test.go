@@ -51,6 +51,7 @@ func (a *account) DescribeInstances(ctx context.Context, f cloud.InstanceFilter)
 			i.Tags = map[string]string{"Name": "db"}
 		case strings.HasPrefix(id, "bare"):
 			i.State = cloud.Terminated
+		case strings.HasPrefix(id, "untagged"):
 		default:
 			continue
 		}
@@ -93,6 +94,8 @@ func TestKnownOwnersRepeatForFree(t *testing.T) {
 		{"an end of ours, of which the state counts", "ours", 0, true, 3},
 		{"a stranger's", "other", 0, false, 1},
 		{"an end of a stranger's", "other", 0, true, 1},
+		{"too young to have tags", "untagged", Settle - 1, false, 3},
+		{"never tagged", "untagged", Settle, true, 1},
 		{"too young to be shown", "unseen", Settle - 1, false, 3},
 		{"never shown", "unseen", Settle, false, 1},
 		{"an end that was never shown", "unseen", Settle, true, 1},
@@ -128,6 +131,33 @@ func TestUnseenIsNotForEver(t *testing.T) {
 	a.now = a.now.Add(1)
 	if found := find(t, a, f, Settle, false, "late"); len(found.Ours) != 1 {
 		t.Fatalf("%+v", found)
+	}
+}
+
+// What EC2 shows without tags once is asked about again: for a young event at once, and
+// somebody else's after a while.
+func TestLateTags(t *testing.T) {
+	for _, c := range []struct {
+		name, id string
+		// age is that of the first event, and wait how long after it the second is said.
+		age, wait time.Duration
+	}{
+		{"running without tags", "untagged", 0, 0},
+		{"running without tags, when an older event asked", "untagged", Settle, time.Second},
+		{"not shown when an older event asked", "unseen", Settle, time.Second},
+		{"with the tags of somebody else", "other", 0, strangeFor},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			a := &account{state: cloud.Running}
+			f := a.finder()
+			if found := find(t, a, f, c.age, false, c.id); len(found.Ours) != 0 {
+				t.Fatalf("%+v", found)
+			}
+			a.shows, a.now = true, a.now.Add(c.wait)
+			if found := find(t, a, f, 0, false, c.id); len(found.Ours) != 1 {
+				t.Errorf("%+v", found)
+			}
+		})
 	}
 }
 
