@@ -60,12 +60,13 @@ func TestPlansThatComeTooLate(t *testing.T) {
 	s.handle(s.plan(held, s.planned(held, "one", 1)), "")
 	s.handle(s.plan(held, s.planned(held, "two", 1)), fault.Stale)
 	s.handle(late, fault.Stale)
-	body := event.PlanMade{Outbox: "another", Seq: held.Seq, Batch: held.Batch, Plan: held.Batch}
+	asPlan := func(r event.Ref) event.Ref { r.Kind = event.PlanKind; return r }
+	body := event.PlanMade{Outbox: "another", Seq: held.Seq, Batch: held.Batch, Plan: asPlan(held.Batch)}
 	s.handle(s.message(body), fault.Stale)
 	held = s.batch()
-	body = event.PlanMade{Outbox: held.UID(), Seq: held.Seq, Batch: old.Batch, Plan: old.Batch}
+	body = event.PlanMade{Outbox: held.UID(), Seq: held.Seq, Batch: old.Batch, Plan: asPlan(old.Batch)}
 	s.handle(s.message(body), fault.Stale)
-	body = event.PlanMade{Outbox: held.UID(), Seq: held.Seq - 1, Batch: held.Batch, Plan: old.Batch}
+	body = event.PlanMade{Outbox: held.UID(), Seq: held.Seq - 1, Batch: held.Batch, Plan: asPlan(old.Batch)}
 	s.handle(s.message(body), fault.Stale)
 	if diff := cmp.Diff(map[string]string{"one-0": ""}, s.bound()); diff != "" {
 		t.Error(diff)
