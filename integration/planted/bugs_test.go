@@ -213,4 +213,76 @@ var bugs = []bug{{
 			s.put(object)
 		}
 	}`,
+}, {
+	name: "outbox-read-after-count", promise: "TestPassSwapsTheOutboxThatItCounted", in: "./services/lifecycle",
+	file: "services/lifecycle/admit.go",
+	from: `	next.State, next.Plan, next.Claims, next.Since = outbox.Applying, b.Plan.Digest, admission.Claims, s.Now()
+`,
+	to: `	next.State, next.Plan, next.Claims, next.Since = outbox.Applying, b.Plan.Digest, admission.Claims, s.Now()
+	if held, err = outbox.Read(ctx, s.Client, s.Namespace); err != nil { return held, err }
+`,
+}, {
+	name: "end-by-the-cache", promise: "TestReplacementThatGoesKeepsTheOldNode", in: "./services/lifecycle",
+	file: "services/lifecycle/saga.go",
+	from: `	if err != nil || verdict != saga.Ready {
+		return err
+	}
+	return s.remove(`,
+	to: `	_, _ = verdict, err
+	return s.remove(`,
+}, {
+	name: "given-up-by-uid", promise: "TestClaimAdmittedBeforeItsRemovalStays", in: "./services/lifecycle",
+	file: "services/lifecycle/internal/claim/claim.go",
+	from: `Why: "its plan was given up", Read: v.Claim}`,
+	to:   `Why: "its plan was given up"}`,
+}, {
+	name: "refused-before-blamed", promise: "TestNothingIsRefusedBeforeTheShortageIsWritten", in: "./services/lifecycle",
+	file: "services/lifecycle/settle.go",
+	from: `	if err := s.blame(ctx, b.Refusals); err != nil || unbound`,
+	to:   `	if err := s.blame(ctx, b.Refusals); unbound`,
+}, {
+	name: "unspent-is-refused", promise: "TestPartlyUnspentRefusesNobody", in: "./services/lifecycle",
+	file: "services/lifecycle/settle.go",
+	from: `	if !b.Spent && len(b.Instances) > 0 {`,
+	to:   `	if !b.Spent && len(b.Instances) > len(claims) {`,
+}, {
+	name: "held-is-begun", promise: "TestB164PausedAfterTheBeginning", in: "./services/lifecycle",
+	file: "services/lifecycle/confirm.go",
+	from: `		return begun(candidates[i].Claim, id, replacements)`,
+	to: `		_ = id
+		return nil`,
+}, {
+	name: "written-is-begun", promise: "TestNoNodeIsTaintedBeforeAllClaimsBegin", in: "./services/lifecycle",
+	file: "services/lifecycle/proposal.go",
+	from: `	return noted, begun(noted, p.ID, replacements)`,
+	to:   `	return noted, nil`,
+}, {
+	name: "one-unbound-stops-all", promise: "TestInventoryGoesOnBesideABrokenClaim", in: "./services/lifecycle",
+	file: "services/lifecycle/inventory.go",
+	from: `	unbound := s.bindListed(ctx, e, findings.Bind)
+`,
+	to: `	unbound := s.bindListed(ctx, e, findings.Bind)
+	if unbound != nil { return unbound }
+`,
+}, {
+	name: "an-outcome-is-believed", promise: "TestForgedSettledIsComparedLive", in: "./services/lifecycle",
+	file: "services/lifecycle/bind.go",
+	from: `	orphans, held := unheld(orphans, claims)
+`,
+	to: `	_, held := unheld(orphans, nil)
+`,
+}, {
+	name: "an-orphan-by-name", promise: "TestEndsWithoutAClaim", in: "./services/launcher",
+	file: "services/launcher/instances.go",
+	from: `	if b.Claim == "" || b.ClaimUID == "" {
+`,
+	to: `	if false {
+`,
+}, {
+	name: "gone-is-believed", promise: "TestForgedGoneStops", in: "./services/lifecycle",
+	file: "services/lifecycle/notice.go",
+	from: `	if !s.goesByNow(found) {
+`,
+	to: `	if false {
+`,
 }}

@@ -1,6 +1,6 @@
 // Package planted plants known bugs in the services, one at a time, and demands
-// that the simulator finds each of them. A simulator that has never found
-// anything proves nothing.
+// that the simulator finds each of them, or a test of the service where no seed of the
+// simulator comes to it. A simulator that has never found anything proves nothing.
 //
 // A bug is a piece of source and what to write instead; the go command builds
 // the simulator with that file overlaid, so that nothing of it is ever in the
@@ -23,8 +23,20 @@ type bug struct {
 	// file is relative to the repository's root.
 	file     string
 	from, to string
-	// promise is a part of the violation that finds it.
+	// promise is a part of the violation that finds it; the name of the test where one is
+	// named.
 	promise string
+	// in is the package whose test named by promise finds it, in place of the simulator's
+	// seeds: the bug needs two replicas, or a person, at one moment that no seed hits.
+	in string
+}
+
+// run gives the arguments of go test that play the bug, and what a finding begins with.
+func (b bug) run() (args []string, finding string) {
+	if b.in != "" {
+		return []string{"-run", "^" + b.promise + "$", b.in}, "--- FAIL: " + b.promise
+	}
+	return []string{"-run", "TestSeeds", "./integration/sim"}, b.promise
 }
 
 // TestBugsFollowTheCode holds every bug to the source that it changes, in no time: code
@@ -45,7 +57,8 @@ func TestPlantedBugsAreFound(t *testing.T) {
 	for _, b := range bugs {
 		t.Run(b.name, func(t *testing.T) {
 			out := play(t, root, b)
-			line := firstLine(out, b.promise)
+			_, finding := b.run()
+			line := firstLine(out, finding)
 			if line == "" {
 				t.Fatalf("no seed broke the promise %q. The end of what it printed:\n%s", b.promise, tail(out, 30))
 			}
@@ -67,7 +80,8 @@ func (b bug) planted(t *testing.T, root string) string {
 	return strings.Replace(string(source), b.from, b.to, 1)
 }
 
-// play builds the simulator with the bug in it and runs some seeds.
+// play builds the simulator, or the bug's own test, with the bug in it and runs it: of the
+// simulator some seeds.
 func play(t *testing.T, root string, b bug) string {
 	t.Helper()
 	file := filepath.Join(root, b.file)
@@ -83,7 +97,8 @@ func play(t *testing.T, root string, b bug) string {
 	if err := os.WriteFile(overlayFile, overlay, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	command := exec.CommandContext(t.Context(), "go", "test", "-count=1", "-run", "TestSeeds", "-overlay", overlayFile, "./integration/sim")
+	args, _ := b.run()
+	command := exec.CommandContext(t.Context(), "go", append([]string{"test", "-count=1", "-overlay", overlayFile}, args...)...) //nolint:gosec // the list of bugs is this package's own
 	command.Dir = root
 	command.Env = append(os.Environ(), "JOIST_SEEDS=60", "JOIST_SEED=", "JOIST_FIRST=1")
 	out, err := command.CombinedOutput()
