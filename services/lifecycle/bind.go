@@ -80,7 +80,7 @@ func (s *Service) endOrphans(ctx context.Context, e event.Envelope, intent strin
 	for i := range orphans {
 		ids[i] = orphans[i].InstanceID
 	}
-	if err := s.unproven.Take(ids, len(claims), s.Now()); err != nil {
+	if err := s.unclaimed.Take(ids, len(claims), s.Now()); err != nil {
 		s.count(SweepsStopped, 1)
 		return errors.Join(err, held)
 	}

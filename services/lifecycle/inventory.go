@@ -50,7 +50,7 @@ func (s *Service) listed(ctx context.Context, e event.Envelope, b event.Instance
 	findings = s.compare(inventory, claims)
 	host.Say(ctx, "instances", len(inventory.Instances), "bind", len(findings.Bind), "orphans", len(findings.Orphans), "gone", len(findings.Gone))
 	unbound := s.bindListed(ctx, e, findings.Bind)
-	safe, refused := findings.Safe(&s.unproven, s.Now())
+	safe, refused := findings.Safe()
 	if refused != nil {
 		s.count(SweepsStopped, 1)
 	}

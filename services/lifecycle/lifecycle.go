@@ -120,8 +120,11 @@ type Service struct {
 	searches *convoy.Convoy[*search]
 	// shifts are the zonal shifts that are known; nil until somebody asks.
 	shifts *shift.Memory
-	// unproven counts the instances that messages ended without EC2's own answer.
-	unproven sweep.Breaker
+	// unclaimed counts the instances that outcomes of launches ended, for which no claim
+	// stands, and calledGone those that a message alone called gone. Inventories are EC2's
+	// own answer and bound by themselves: a message that comes again late, about what ended
+	// long ago, does not stop them.
+	unclaimed, calledGone sweep.Breaker
 	// drift is what claims are compared with for drift.
 	drift drifting
 	// unread is what a look could not read of the pods of nodes that seem empty.

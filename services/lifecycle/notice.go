@@ -57,7 +57,7 @@ func (s *Service) gone(ctx context.Context, e event.Envelope, b event.InstanceGo
 	}
 	if !s.goesByNow(found) {
 		size := len(cluster.Cached[*karpenter.NodeClaim](s.Cache, cluster.NodeClaims))
-		if err := s.unproven.Take([]string{b.InstanceID}, size, s.Now()); err != nil {
+		if err := s.calledGone.Take([]string{b.InstanceID}, size, s.Now()); err != nil {
 			s.count(SweepsStopped, 1)
 			return fault.E("letting NodeClaim "+found.Name+" go, whose node is ready", fault.Retry, err)
 		}

@@ -44,20 +44,6 @@ func (b *Breaker) Take(ids []string, size int, now time.Time) error {
 	return nil
 }
 
-// Beside counts the instances within the Window that are none of the ids.
-func (b *Breaker) Beside(ids []string, now time.Time) int {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.forget(now)
-	n := len(b.taken)
-	for _, id := range ids {
-		if _, known := b.taken[id]; known {
-			n--
-		}
-	}
-	return n
-}
-
 // forget drops what was taken before the Window.
 func (b *Breaker) forget(now time.Time) {
 	if b.taken == nil {

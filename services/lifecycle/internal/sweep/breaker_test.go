@@ -48,14 +48,4 @@ func TestBreaker(t *testing.T) {
 			}
 		})
 	}
-	var b sweep.Breaker
-	if err := b.Take(ids(0, 3), 8, start); err != nil {
-		t.Fatal(err)
-	}
-	if n := b.Beside(ids(2, 5), start); n != 2 {
-		t.Errorf("%d beside the third, want 2", n)
-	}
-	if n := b.Beside(nil, start.Add(sweep.Window)); n != 0 {
-		t.Errorf("%d after the window", n)
-	}
 }

@@ -219,16 +219,16 @@ func settled(c *karpenter.NodeClaim) (time.Time, bool) {
 // instance, do not count: removing those takes nothing away. They go on, as do
 // the notes about claims: a storm of interruptions must not be held up by the
 // very breaker that it may set off.
-//
-// What messages have ended within the breaker's Window counts as touched, unless the
-// inventory still shows it as an orphan.
-func (f Findings) Safe(breaker *Breaker, now time.Time) (Findings, error) {
-	touched := len(f.Orphans) + len(f.lost) + breaker.Beside(orphanIDs(f.Orphans), now)
+func (f Findings) Safe() (Findings, error) {
+	touched := len(f.Orphans) + len(f.lost)
 	allowed := most(f.size)
 	if touched <= allowed {
 		return f, nil
 	}
-	names := orphanIDs(f.Orphans)
+	var names []string
+	for _, o := range f.Orphans {
+		names = append(names, o.InstanceID)
+	}
 	for _, c := range f.lost {
 		names = append(names, c.Name)
 	}
@@ -239,12 +239,4 @@ func (f Findings) Safe(breaker *Breaker, now time.Time) (Findings, error) {
 	f.Gone = slices.DeleteFunc(slices.Clone(f.Gone), func(c *karpenter.NodeClaim) bool { return slices.Contains(f.lost, c) })
 	f.Orphans, f.lost = nil, nil
 	return f, err
-}
-
-func orphanIDs(orphans []event.Listed) []string {
-	var ids []string
-	for _, o := range orphans {
-		ids = append(ids, o.InstanceID)
-	}
-	return ids
 }

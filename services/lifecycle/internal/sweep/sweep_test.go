@@ -259,7 +259,7 @@ func TestSafe(t *testing.T) {
 			if len(f.Orphans) != test.orphans || len(f.Gone) != test.lost+test.shown {
 				t.Fatalf("%d orphans, %d gone", len(f.Orphans), len(f.Gone))
 			}
-			rest, err := f.Safe(&sweep.Breaker{}, noon)
+			rest, err := f.Safe()
 			if (err == nil) != test.safe {
 				t.Fatalf("got %v", err)
 			}
