@@ -90,7 +90,10 @@ func Run(seed int64) (Report, error) {
 	s.checker.rate = newRate(s.asks.evictions)
 	s.checker.money = money{pool: s.asks.pool, cluster: s.asks.cluster}
 	s.checker.money.prices(s.checker)
-	s.observe = s.checker.called
+	s.observe = func(call embedded.Call, err error) {
+		s.checker.called(call, err)
+		s.spoil(call, err)
+	}
 	s.chaos = newChaos(s)
 	s.restarted = s.chaos.mute
 	defer s.close()

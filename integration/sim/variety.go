@@ -30,6 +30,9 @@ type variety struct {
 	// nodes count until they are gone.
 	cores  int64
 	strict bool
+	// spoils says that a person edits a claim so that it cannot be bound, once nothing
+	// else goes wrong any more.
+	spoils bool
 }
 
 func newVariety(seed int64) variety {
@@ -58,6 +61,8 @@ func newVariety(seed int64) variety {
 		v.cores = 12 // All pods need ten.
 	}
 	v.strict = dice.IntN(3) == 0
+	// An instance that is started by hand costs money beside every limit.
+	v.spoils = dice.IntN(2) == 0 && v.pool == nil && v.cluster == nil
 	return v
 }
 

@@ -1,0 +1,63 @@
+package sim
+
+import (
+	"context"
+
+	"github.com/joist-autoscaler/joist/services/cli/embedded"
+	"github.com/joist-autoscaler/joist/shared/cloud"
+	"github.com/joist-autoscaler/joist/shared/cluster"
+	"github.com/joist-autoscaler/joist/shared/karpenter"
+)
+
+// spoil is a person who edits a claim right after its launch so that its intent cannot be
+// read any more, and who starts an instance with the cluster's tags beside it. The claim
+// cannot be bound until it is given up, and the instance is an orphan: it must end like
+// any other orphan meanwhile.
+func (s *sim) spoil(call embedded.Call, err error) {
+	if !s.asks.spoils || s.checker.sagas.healed.IsZero() || err != nil || call.Port != "cloud" || call.Verb != "create-fleet" {
+		return
+	}
+	for _, o := range s.list(cluster.NodeClaims) {
+		claim := o.(*karpenter.NodeClaim)
+		if claim.Annotations[intentTag] != call.About || claim.Status.ProviderID != "" || !s.launched(call.About) {
+			continue
+		}
+		s.asks.spoils = false
+		s.faults["deed spoil"]++
+		s.world.Kube.Change(cluster.NodeClaims, cluster.KeyOf(claim), func(o cluster.Object) { delete(o.GetAnnotations(), "joist.sh/intent-ref") })
+		if err := s.stray(); err != nil {
+			s.checker.violate("models work", "starting an instance by hand: %v", err)
+		}
+		return
+	}
+}
+
+// launched reports whether an instance of the intent lives.
+func (s *sim) launched(intent string) bool {
+	for _, r := range s.world.Cloud.Records() {
+		if r.Tags[intentTag] == intent && r.Ended.IsZero() {
+			return true
+		}
+	}
+	return false
+}
+
+// stray starts an instance of a pool that does not exist.
+func (s *sim) stray() error {
+	const name = "stray"
+	aws := s.world.AWS
+	tags := map[string]string{"kubernetes.io/cluster/" + s.world.Cluster: "owned", "karpenter.sh/nodepool": name}
+	template := cloud.Template{
+		Name: name, ImageID: aws.ImageARM64.ID, InstanceProfile: aws.Profile, SecurityGroups: []string{aws.SecurityGroup.ID}, Tags: tags,
+		Metadata: cloud.Metadata{Endpoint: "enabled", IPv6: "disabled", HopLimit: 1, Tokens: "required"},
+	}
+	if err := s.world.Cloud.EnsureTemplate(context.Background(), template); err != nil {
+		return err
+	}
+	subnet := aws.Subnets[0]
+	_, err := s.world.Cloud.CreateFleet(context.Background(), cloud.FleetRequest{
+		Token: name, Count: 1, CapacityType: cloud.OnDemand, Strategy: "lowest-price", TagSets: []cloud.TagSet{{Resource: "instance", Tags: tags}},
+		Configs: []cloud.FleetConfig{{Template: name, Overrides: []cloud.Override{{InstanceType: "t4g.medium", SubnetID: subnet.ID, Zone: subnet.Zone}}}},
+	})
+	return err
+}
