@@ -75,8 +75,12 @@ func (r *rounds) finish(b int) PlannedNode {
 }
 
 // contents are the pods of a bin, what they take, and what they ask of it together.
+// A custom label that the pool does not define is absent from its nodes, and no
+// requirement: the API server refuses a NodeClaim with more than 100 of them, and
+// one that names a label of a restricted domain.
 func (r *rounds) contents(column *column, bin *packing.Bin) (Requirements, []PlacedPod, amounts) {
-	reqs, taken := column.pool.variants[column.variant].clone(), make(amounts, len(r.w.axis.names))
+	base := column.pool.variants[column.variant]
+	reqs, taken := base.clone(), make(amounts, len(r.w.axis.names))
 	if column.tenancyOpen() {
 		reqs[karpenter.LabelInstanceTenancy] = column.pool.base[karpenter.LabelInstanceTenancy]
 	}
@@ -90,7 +94,7 @@ func (r *rounds) contents(column *column, bin *packing.Bin) (Requirements, []Pla
 		s := &r.shares[part.Lot]
 		if s.reach != last {
 			for key, values := range s.reach.want {
-				if key != corev1.LabelHostname {
+				if _, defined := base[key]; key != corev1.LabelHostname && (defined || karpenter.WellKnownLabel(key)) {
 					reqs.and(key, values)
 				}
 			}

@@ -50,11 +50,12 @@ func (r Requirements) clone() Requirements {
 	return maps.Clone(r)
 }
 
-// FromLabels requires each label to be exactly as it is.
+// FromLabels requires each label to be exactly as it is. A value that is no label
+// value matches no node.
 func FromLabels(labels map[string]string) Requirements {
 	out := Requirements{}
 	for _, key := range sortedKeys(labels) {
-		out.and(key, In(labels[key]))
+		out.and(key, NewValues(karpenter.NodeSelectorOpIn, labels[key]))
 	}
 	return out
 }
@@ -179,7 +180,7 @@ func (v Values) some() string {
 	}
 	start, step := int64(0), int64(1)
 	switch {
-	case v.bounded && v.least != math.MinInt64:
+	case v.bounded && (v.least > 0 || v.most == math.MaxInt64):
 		start = v.least
 	case v.bounded:
 		start, step = v.most, -1
@@ -217,7 +218,7 @@ func (v Values) list(key string) []karpenter.NodeSelectorRequirementWithMinValue
 	case !v.others:
 		add(karpenter.NodeSelectorOpIn, v.listed...)
 	case v.bounded:
-		if v.least != math.MinInt64 || v.most == math.MaxInt64 {
+		if v.least > 0 || v.most == math.MaxInt64 {
 			add(karpenter.NodeSelectorOpGte, strconv.FormatInt(v.least, 10))
 		}
 		if v.most != math.MaxInt64 {

@@ -41,9 +41,13 @@ func Absent() Values { return Values{absent: true} }
 func In(values ...string) Values { return Values{listed: sorted(values)} }
 
 // NewValues reads one requirement (B004). What Kubernetes would refuse, an
-// unknown operator or a bound that is no whole number, gives the empty set: such
-// a requirement matches no node.
+// unknown operator, a bound that is no whole number or a value that is no label
+// value, gives the empty set: such a requirement matches no node. The API server
+// does not validate the values of preferred node affinity.
 func NewValues(operator corev1.NodeSelectorOperator, values ...string) Values {
+	if !areLabelValues(values) {
+		return Values{}
+	}
 	switch operator {
 	case karpenter.NodeSelectorOpIn:
 		return In(values...)
@@ -65,9 +69,10 @@ func NewValues(operator corev1.NodeSelectorOperator, values ...string) Values {
 }
 
 // bounded turns Gt and Lt into their closed forms, so that there is one kind of
-// bound to intersect.
+// bound to intersect. A range begins at 0 at the lowest: a label value cannot
+// begin with a minus sign.
 func bounded(operator corev1.NodeSelectorOperator, bound int64) Values {
-	least, most := int64(math.MinInt64), int64(math.MaxInt64)
+	least, most := int64(0), int64(math.MaxInt64)
 	switch operator {
 	case karpenter.NodeSelectorOpGte:
 		least = bound
@@ -79,7 +84,7 @@ func bounded(operator corev1.NodeSelectorOperator, bound int64) Values {
 		}
 		least = bound + 1
 	case karpenter.NodeSelectorOpLt:
-		if bound == math.MinInt64 {
+		if bound == 0 {
 			return Values{}
 		}
 		most = bound - 1

@@ -3,6 +3,7 @@ package scheduling
 import (
 	"maps"
 	"slices"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -58,7 +59,14 @@ func (n namedLabels) add(key string, values ...string) {
 	if !choosable(karpenter.NormalizeLabel(key)) || key == corev1.LabelHostname {
 		return
 	}
-	n[key] = append(n[key], values...)
+	for _, value := range values {
+		if isLabelValue(value) {
+			n[key] = append(n[key], value)
+		}
+	}
+	if n[key] == nil {
+		n[key] = []string{}
+	}
 }
 
 // choosable reports whether the label is one that neither the instance type nor the
@@ -80,9 +88,25 @@ func (w *world) variants(base Requirements, named namedLabels) []Requirements {
 		if _, single := values.Single(); single {
 			continue
 		}
-		out = split(out, key, choices(values, named[key]))
+		out = split(out, key, w.window(choices(values, named[key]), variantsMax/len(out)))
 	}
 	return out
+}
+
+// windowTime is how long one window of values is planned for before the next one.
+const windowTime = 30 * time.Second
+
+// window is at most the given number of the choices. Pods that ask for one of the
+// others wait for a later batch: were the label left open for them, pods that ask for
+// different values would share a node. The window moves with the snapshot's time, so
+// that pods which never find a place keep no other pods from theirs.
+func (w *world) window(choices []Values, most int) []Values {
+	if len(choices) <= most {
+		return choices
+	}
+	turn := int(w.snapshot.Taken.Unix() / int64(windowTime/time.Second))
+	start := turn * most % len(choices)
+	return slices.Concat(choices, choices)[start : start+most]
 }
 
 // choices are the values that are worth telling apart: those that somebody names,
@@ -102,7 +126,7 @@ func choices(values Values, named []string) []Values {
 }
 
 func split(sets []Requirements, key string, choices []Values) []Requirements {
-	if len(choices) == 0 || len(sets)*len(choices) > variantsMax {
+	if len(choices) == 0 {
 		return sets
 	}
 	var out []Requirements
