@@ -59,6 +59,8 @@ func Run(t *testing.T, open func(t *testing.T) Subject) {
 		{"names are taken once", takenNames, false},
 		{"names are given by the writer", badNames, false},
 		{"namespaces come first", absentNamespace, false},
+		{"metadata is validated", badMetadata, false},
+		{"requirements are validated", badRequirements, true},
 		{"updating is a compare-and-swap", swap, false},
 		{"updating what did not change writes nothing", idle, false},
 		{"updating a successor is a conflict", successor, false},

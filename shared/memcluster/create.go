@@ -19,6 +19,9 @@ func (s *Server) create(what call, object cluster.Object) (cluster.Object, error
 	if object.GetResourceVersion() != "" {
 		return nil, what.fail(fault.Invalid, "resourceVersion is set on an object to be created")
 	}
+	if err := validateNew(what, object); err != nil {
+		return nil, err
+	}
 	object.SetUID(s.nextUID())
 	object.SetCreationTimestamp(s.clock())
 	object.SetDeletionTimestamp(nil)
@@ -74,7 +77,8 @@ func (s *Server) fill(what call, object cluster.Object) error {
 }
 
 // Seed puts objects in place as though they had always been there, status,
-// UID, timestamps and all; what is left empty is filled as Create would. It
+// UID, timestamps and all; what is left empty is filled as Create would. Metadata
+// and requirements are not validated: an older server may have accepted them. It
 // panics on an object that could not exist, because a test wrote it.
 func (s *Server) Seed(objects ...cluster.Object) {
 	s.mu.Lock()

@@ -16,6 +16,9 @@ func (s *Server) update(what call, next cluster.Object) (cluster.Object, error) 
 		return nil, err
 	}
 	keepIdentity(next, old)
+	if err := validateChange(what, next, old); err != nil {
+		return nil, err
+	}
 	if what.kind.Status {
 		keep(next, old, "Status")
 	}
