@@ -87,15 +87,15 @@ func taints(spec string) []edit {
 	return edits
 }
 
-// requirements puts length and pattern on values as well, although API servers do not check them on a list; they are
-// what upstream's manifests say.
+// requirements puts length and pattern on each value. Upstream's manifests put them on the list of values, where API
+// servers ignore them.
 func requirements(spec string, rules ...rule) []edit {
 	at := spec + ".requirements[]"
 	return []edit{
 		set(at+".key", node{"maxLength": karpenter.LabelKeyMax, "pattern": qualifiedName}),
 		set(at+".key", validations(rules...)),
 		set(at+".operator", node{"enum": []any{"Gte", "Lte", "In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt"}}),
-		set(at+".values", node{"maxLength": karpenter.LabelValueMax, "pattern": labelValue}),
+		set(at+".values[]", node{"maxLength": karpenter.LabelValueMax, "pattern": labelValue}),
 	}
 }
 
