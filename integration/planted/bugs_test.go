@@ -17,7 +17,7 @@ var bugs = []bug{{
 }, {
 	name: "claims-after-launch", promise: "no intent is launched twice",
 	file: "services/lifecycle/admit.go",
-	from: `		err := s.create(ctx, e, held, plan)
+	from: `		refused, err := s.create(ctx, e, held, plan)
 		if err != nil {
 			return held, err
 		}
@@ -27,7 +27,7 @@ var bugs = []bug{{
 		_ = s.do.Do(ctx, &e, effect.Send{Body: r})
 	} } }
 	if s.Now().UnixNano()%2 == 0 { return held, fault.F("creating claims", fault.Stale, "planted") }
-	err := s.create(ctx, e, held, plan)
+	refused, err := s.create(ctx, e, held, plan)
 	if err != nil {
 		return held, err
 	}
@@ -37,6 +37,11 @@ var bugs = []bug{{
 	file: "shared/scheduling/quota.go",
 	from: `	return np.Static() || poolpolicy.StrictLimits(np.Annotations)`,
 	to:   `	_ = poolpolicy.StrictLimits; return np.Static()`,
+}, {
+	name: "part-of-an-intent", promise: "no intent is launched twice",
+	file: "services/lifecycle/internal/door/whole.go",
+	from: `	return err == nil && c[`,
+	to:   `	return err == nil || c[`,
 }, {
 	name: "done-before-seen", promise: "a batch knows the claims before it",
 	file: "services/watcher/internal/flight/flight.go",

@@ -89,6 +89,7 @@ func (c *chaos) strikeWorld(now time.Time) {
 		{"scale", c.scaleSome}, {"scale", c.scaleSome}, {"interrupt", c.interrupt}, {"fail", c.fail}, {"shortage", c.shortage},
 		{"lag", c.lag}, {"redrive", c.redrive}, {"replay", c.replay}, {"conflict", c.conflict}, {"delete-claim", c.deleteClaim},
 		{"silence", c.silence}, {"burst", c.burst}, {"expire", c.expire}, {"roll", c.roll}, {"delete-claim", c.deleteClaim},
+		{"creation", c.refuseCreation},
 	}
 	deed := deeds[c.dice.IntN(len(deeds))]
 	c.faults["deed "+deed.name]++

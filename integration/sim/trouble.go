@@ -93,6 +93,20 @@ func (c *chaos) burst() {
 	c.later(c.between(5, 30), c.recover)
 }
 
+// refuseCreation is an API server that creates only some NodeClaims, for longer than the
+// watcher waits for a plan: it fails, or refuses the others as invalid. Plans are given
+// up with a part of an intent's claims created.
+func (c *chaos) refuseCreation() {
+	if c.ails || c.dice.IntN(2) == 0 {
+		return
+	}
+	c.ails = true
+	c.faults["refused creation"]++
+	as := []fault.Kind{fault.Unknown, fault.Denied, fault.Invalid}[c.dice.IntN(3)]
+	c.world.Kube.Inject(memcluster.Fault{As: as, Verb: memcluster.VerbCreate, Kind: cluster.NodeClaims, Chance: 0.4 + 0.5*c.dice.Float64()})
+	c.later(c.between(100, 240), c.recover)
+}
+
 // recover lets the API server answer as it should.
 func (c *chaos) recover() {
 	c.ails = false

@@ -10,6 +10,7 @@ import (
 
 	"github.com/joist-autoscaler/joist/services/lifecycle/internal/door"
 	"github.com/joist-autoscaler/joist/services/lifecycle/internal/effect"
+	"github.com/joist-autoscaler/joist/services/lifecycle/internal/remark"
 	"github.com/joist-autoscaler/joist/shared/blob"
 	"github.com/joist-autoscaler/joist/shared/cluster"
 	"github.com/joist-autoscaler/joist/shared/event"
@@ -59,14 +60,14 @@ func (s *Service) admit(ctx context.Context, e event.Envelope, b event.PlanMade)
 }
 
 // carryOut creates the claims of a plan that has passed, and has them launched once
-// the outbox says that they all exist.
+// the outbox says which of them exist.
 func (s *Service) carryOut(ctx context.Context, e event.Envelope, held outbox.Held, plan scheduling.Plan) (outbox.Held, error) {
 	if held.State == outbox.Applying {
-		err := s.create(ctx, e, held, plan)
+		refused, err := s.create(ctx, e, held, plan)
 		if err != nil {
 			return held, err
 		}
-		if held, err = held.Swap(ctx, s.Client, finished(held.Outbox, s.Now())); err != nil {
+		if held, err = held.Swap(ctx, s.Client, finished(held.Outbox, refused, s.Now())); err != nil {
 			return held, err
 		}
 	}
@@ -93,36 +94,74 @@ func (s *Service) pass(ctx context.Context, held outbox.Held, plan scheduling.Pl
 	return held.Swap(ctx, s.Client, next)
 }
 
-// create makes the claims that the outbox lists. A name that is taken is a
-// claim that an earlier delivery made.
-func (s *Service) create(ctx context.Context, e event.Envelope, held outbox.Held, plan scheduling.Plan) error {
-	var listed []scheduling.PlannedClaim
-	for _, intent := range plan.Intents {
+// listedClaim is a planned claim that the outbox lists, with its place in the plan.
+type listedClaim struct {
+	scheduling.PlannedClaim
+	intent int
+}
+
+// create makes the claims that the outbox lists, and gives the names of those that are
+// dropped: the claims of every intent of which the API server refuses one as invalid.
+// The same plan would be refused for ever, so that it goes on without them. A name that
+// is taken is a claim that an earlier delivery made.
+func (s *Service) create(ctx context.Context, e event.Envelope, held outbox.Held, plan scheduling.Plan) (dropped []string, err error) {
+	var listed []listedClaim
+	for at, intent := range plan.Intents {
 		for _, planned := range intent.Claims {
 			if held.Lists(planned.Object.Name) {
-				listed = append(listed, planned)
+				listed = append(listed, listedClaim{planned, at})
 			}
 		}
 	}
-	return errors.Join(s.do.Each(len(listed), func(i int) error {
-		claim := listed[i].Object.DeepCopy()
-		// Replacements are planned without a number, and get the one that they pass with.
-		annotate(claim, launchspec.BatchAnnotation, door.BatchOf(held.UID(), held.Seq))
-		if listed[i].Pods > 0 {
-			annotate(claim, NominatedAnnotation, s.Now().Add(NominationWindow).Format(time.RFC3339))
+	failures := s.do.Each(len(listed), func(i int) error { return s.createClaim(ctx, e, held, listed[i].PlannedClaim) })
+	invalid := map[int]bool{}
+	for i, failure := range failures {
+		if at := listed[i].intent; fault.Is(failure, fault.Invalid) {
+			s.reportRefused(ctx, plan.Intents[at].NodePool, failure)
+			invalid[at], failures[i] = true, nil
 		}
-		s.within(claim, e)
-		_, err := s.Client.Create(ctx, claim)
-		if err != nil && !fault.Is(err, fault.Conflict) {
-			return fmt.Errorf("creating NodeClaim %s: %w", claim.Name, err)
+	}
+	for _, one := range listed {
+		if invalid[one.intent] {
+			dropped = append(dropped, one.Object.Name)
 		}
-		return nil
-	})...)
+	}
+	if len(dropped) > 0 {
+		host.Say(ctx, "dropped_claims", len(dropped))
+	}
+	return dropped, errors.Join(failures...)
 }
 
-// finished is the outbox once every claim exists.
-func finished(o outbox.Outbox, now time.Time) outbox.Outbox {
+// createClaim makes one claim. Replacements are planned without a number, and get the
+// one that they pass with.
+func (s *Service) createClaim(ctx context.Context, e event.Envelope, held outbox.Held, planned scheduling.PlannedClaim) error {
+	claim := planned.Object.DeepCopy()
+	annotate(claim, launchspec.BatchAnnotation, door.BatchOf(held.UID(), held.Seq))
+	if planned.Pods > 0 {
+		annotate(claim, NominatedAnnotation, s.Now().Add(NominationWindow).Format(time.RFC3339))
+	}
+	s.within(claim, e)
+	if _, err := s.Client.Create(ctx, claim); err != nil && !fault.Is(err, fault.Conflict) {
+		return fmt.Errorf("creating NodeClaim %s: %w", claim.Name, err)
+	}
+	return nil
+}
+
+// reportRefused says on a NodePool that the API server refuses one of its claims.
+func (s *Service) reportRefused(ctx context.Context, pool string, refusal error) {
+	if object, known := s.Cache.Get(cluster.NodePools, cluster.Key{Name: pool}); known {
+		_ = s.do.One(ctx, remark.NodeClaimRefused.On(cluster.NodePools, object, s.Now(), "the API server refuses a planned NodeClaim: %v", refusal))
+	}
+}
+
+// finished is the outbox once every claim exists but those that are dropped. What a
+// batch has lost stays until the next one: a replacement of nodes answers no batch.
+func finished(o outbox.Outbox, dropped []string, now time.Time) outbox.Outbox {
 	o.State, o.Since = outbox.Done, now
+	o.Claims = slices.DeleteFunc(slices.Clone(o.Claims), func(name string) bool { return slices.Contains(dropped, name) })
+	if !o.Batch.IsZero() {
+		o.Refused = dropped
+	}
 	return o
 }
 

@@ -2,6 +2,7 @@ package lifecycle_test
 
 import (
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -150,12 +151,13 @@ func TestAbandonedPlan(t *testing.T) {
 	}
 }
 
-// What an abandoned plan left is carried along by the next plan, and launched.
-func TestLeftBehindIsLaunched(t *testing.T) {
+// What an abandoned plan left is carried along by the next plan, and launched, if all
+// claims of its intent exist.
+func TestWholeIntentLeftBehindIsLaunched(t *testing.T) {
 	s := newSite(t)
 	held := s.batch()
 	s.step()
-	s.crashAt(2, false)
+	s.crashAt(3, false)
 	_ = s.svc.Handle(t.Context(), s.plan(held, s.planned(held, "one", 2)))
 	s.restart()
 	next := s.batch()
@@ -163,8 +165,103 @@ func TestLeftBehindIsLaunched(t *testing.T) {
 	if diff := cmp.Diff([]string{"launch.requested.v1 intent/one", "launch.requested.v1 intent/two"}, words(s.sent())); diff != "" {
 		t.Error(diff)
 	}
-	if got := s.outbox().Claims; !slices.Equal(got, []string{"one-0", "two-0"}) {
+	if got := s.outbox().Claims; !slices.Equal(got, []string{"one-0", "one-1", "two-0"}) {
 		t.Errorf("the outbox lists %v", got)
+	}
+}
+
+// A part of an intent is never launched, because its request is for all of its claims:
+// it is deleted once another plan is done.
+func TestPartLeftBehindIsDeleted(t *testing.T) {
+	s := newSite(t)
+	held := s.batch()
+	s.step()
+	s.crashAt(2, false)
+	_ = s.svc.Handle(t.Context(), s.plan(held, s.planned(held, "one", 3)))
+	s.restart()
+	if diff := cmp.Diff(map[string]string{"one-0": ""}, s.bound()); diff != "" {
+		t.Fatal(diff)
+	}
+	next := s.batch()
+	s.handle(s.plan(next, s.planned(next, "two", 1)), "")
+	s.step()
+	s.step()
+	if diff := cmp.Diff([]string{"launch.requested.v1 intent/two"}, words(s.sent())); diff != "" {
+		t.Error(diff)
+	}
+	if diff := cmp.Diff(map[string]string{"two-0": ""}, s.bound()); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// An intent is asked for only when all of its claims are admitted.
+func TestRequestWaitsForAllClaims(t *testing.T) {
+	s := newSite(t)
+	held := s.batch()
+	s.start(picky{s.As("lifecycle"), "one-1", fault.Retry})
+	s.handle(s.plan(held, s.planned(held, "one", 2)), fault.Retry)
+	if got := s.sent(); len(got) != 0 || !door.Admitted(s.claim("one-0")) {
+		t.Fatalf("launched with one of two claims admitted: %v", words(got))
+	}
+	s.restart()
+	s.step()
+	s.step()
+	if diff := cmp.Diff([]string{"launch.requested.v1 intent/one"}, words(s.sent())); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// A claim that is deleted before it is admitted takes the rest of its intent along.
+func TestPartOfAPlanThatIsDoneIsDeleted(t *testing.T) {
+	s := newSite(t)
+	held := s.batch()
+	s.step()
+	s.crashAt(4, false) // The swap to applying, both claims, and the swap to done.
+	_ = s.svc.Handle(t.Context(), s.plan(held, s.planned(held, "one", 2)))
+	s.restart()
+	one := s.claim("one-1")
+	s.Change(cluster.NodeClaims, cluster.KeyOf(one), func(o cluster.Object) { o.SetFinalizers(nil) })
+	if err := s.Server.Delete(t.Context(), cluster.NodeClaims, cluster.KeyOf(one), one.UID); err != nil {
+		t.Fatal(err)
+	}
+	for range 3 {
+		s.step()
+	}
+	if diff := cmp.Diff(map[string]string{}, s.bound()); diff != "" || len(s.sent()) > 0 {
+		t.Errorf("a part of an intent is left, or launched:\n%s", diff)
+	}
+}
+
+// A claim that the API server refuses as invalid takes its own intent out of the plan.
+// The others are launched, the NodePool says why, and the outbox says what is missing.
+func TestRefusedClaimDropsItsIntent(t *testing.T) {
+	s := newSite(t)
+	held := s.batch()
+	bad := s.planned(held, "bad", 3)
+	bad.Claims[1].Object.Labels["example.com/team"] = "no label, --v=9"
+	made := s.plan(held, s.planned(held, "one", 2), bad, s.planned(held, "two", 1))
+	s.handle(made, "")
+	if diff := cmp.Diff([]string{"launch.requested.v1 intent/one", "launch.requested.v1 intent/two"}, words(s.sent())); diff != "" {
+		t.Error(diff)
+	}
+	after := s.outbox()
+	if after.State != outbox.Done || !slices.Equal(after.Claims, []string{"one-0", "one-1", "two-0"}) || !slices.Equal(after.Refused, []string{"bad-0", "bad-1", "bad-2"}) {
+		t.Errorf("the outbox says %+v", after.Outbox)
+	}
+	told := slices.ContainsFunc(s.Events(), func(e cluster.Event) bool {
+		return e.Kind == cluster.NodePools && e.Reason == "NodeClaimRefused" && strings.Contains(e.Message, "bad-1")
+	})
+	if !told {
+		t.Errorf("the NodePool does not say so: %v", s.Events())
+	}
+	s.step()
+	s.step()
+	if diff := cmp.Diff(map[string]string{"one-0": "", "one-1": "", "two-0": ""}, s.bound()); diff != "" {
+		t.Errorf("the claims that are left:\n%s", diff)
+	}
+	s.handle(made, "")
+	if got := s.sent(); len(got) > 0 {
+		t.Errorf("the plan that comes again sent %v", words(got))
 	}
 }
 

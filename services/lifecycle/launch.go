@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"time"
 
@@ -32,13 +33,17 @@ func (s *Service) launch(ctx context.Context, cause *event.Envelope, o outbox.Ou
 	if o.State != outbox.Done {
 		return nil
 	}
-	claims, unread := s.claimsNow(ctx, cause, o)
-	if unread != nil {
-		unread = fmt.Errorf("reading NodeClaims to launch: %w", unread)
+	claims, err := s.claimsNow(ctx, cause, o)
+	if err != nil {
+		return fmt.Errorf("reading NodeClaims to launch: %w", err)
 	}
+	present := door.Present(claims)
 	failures := s.do.Each(len(claims), func(i int) error {
-		if !o.Lists(claims[i].Name) || door.Admitted(claims[i]) || claims[i].DeletionTimestamp != nil {
+		if !waits(o, claims[i]) {
 			return nil
+		}
+		if !present.Whole(claims[i]) {
+			return s.do.Do(ctx, cause, deletePartial(claims[i]))
 		}
 		admitted, err := s.letIn(ctx, cause, claims[i])
 		if err == nil {
@@ -46,32 +51,27 @@ func (s *Service) launch(ctx context.Context, cause *event.Envelope, o outbox.Ou
 		}
 		return err
 	})
-	return errors.Join(append(failures, s.ask(ctx, cause, claims), unread)...)
+	return errors.Join(append(failures, s.ask(ctx, cause, claims))...)
 }
 
-// claimsNow reads claims as they are now: behind a plan all of them, for it made
-// some a moment ago that the cache may not show; in a look those that wait to be
-// let in. One that the cache does not show yet is there at the next look. The claims
-// that could be read come with the errors of those that could not.
+// waits reports whether a claim is to be admitted.
+func waits(o outbox.Outbox, c *karpenter.NodeClaim) bool {
+	return o.Lists(c.Name) && !door.Admitted(c) && c.DeletionTimestamp == nil
+}
+
+// deletePartial removes a claim of an intent of which other claims are missing.
+func deletePartial(c *karpenter.NodeClaim) effect.Delete {
+	return effect.Delete{Kind: cluster.NodeClaims, Key: cluster.KeyOf(c), UID: c.UID, Why: "other NodeClaims of its launch are gone", Read: c}
+}
+
+// claimsNow reads all claims as they are now, behind a plan, which made some a moment
+// ago that the cache may not show, and in a look when one waits to be admitted. One that
+// the cache does not show yet is there at the next look.
 func (s *Service) claimsNow(ctx context.Context, cause *event.Envelope, o outbox.Outbox) ([]*karpenter.NodeClaim, error) {
-	if cause != nil {
-		return cluster.List[*karpenter.NodeClaim](ctx, s.Client, cluster.NodeClaims)
+	if cause == nil && !slices.ContainsFunc(cluster.Cached[*karpenter.NodeClaim](s.Cache, cluster.NodeClaims), func(c *karpenter.NodeClaim) bool { return waits(o, c) }) {
+		return nil, nil
 	}
-	var claims []*karpenter.NodeClaim
-	var failures []error
-	for _, c := range cluster.Cached[*karpenter.NodeClaim](s.Cache, cluster.NodeClaims) {
-		if !o.Lists(c.Name) || door.Admitted(c) {
-			continue
-		}
-		now, err := cluster.Get[*karpenter.NodeClaim](ctx, s.Client, cluster.NodeClaims, cluster.KeyOf(c))
-		switch {
-		case err == nil:
-			claims = append(claims, now)
-		case !fault.Is(err, fault.Missing):
-			failures = append(failures, err)
-		}
-	}
-	return claims, errors.Join(failures...)
+	return cluster.List[*karpenter.NodeClaim](ctx, s.Client, cluster.NodeClaims)
 }
 
 // unready says why nothing can be launched for the claim's node class by now, or
@@ -137,11 +137,11 @@ func (s *Service) letIn(ctx context.Context, cause *event.Envelope, claim *karpe
 }
 
 // ask sends launch.requested for every intent that has a claim to be launched,
-// at most once in resend. The same intent is always the same message. A claim
+// at most once in resend, while all of its claims exist. The same intent is always the same message. A claim
 // whose annotations were broken holds up nothing but itself (B242); a queue that
 // does not answer ends the round, for it would not answer the others either.
 func (s *Service) ask(ctx context.Context, cause *event.Envelope, claims []*karpenter.NodeClaim) error {
-	now := s.Now()
+	now, admitted := s.Now(), door.AdmittedOf(claims)
 	var failures []error
 	for _, claim := range claims {
 		if !launchable(claim, now) {
@@ -152,7 +152,7 @@ func (s *Service) ask(ctx context.Context, cause *event.Envelope, claims []*karp
 			failures = append(failures, err)
 			continue
 		}
-		if !s.due("launch/"+request.Intent, resend) {
+		if !admitted.Whole(claim) || !s.due("launch/"+request.Intent, resend) {
 			continue
 		}
 		if err := s.do.Do(ctx, launchStory(cause, claim), effect.Send{Body: request}); err != nil {

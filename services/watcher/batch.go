@@ -33,12 +33,12 @@ func (s *Service) move(ctx context.Context, at fence, view collect.View) error {
 		for _, name := range at.unsure {
 			s.doubted[name] = true
 		}
-		return s.open(ctx, held, view, false)
+		return s.open(ctx, held, view, failureOf(held))
 	case flight.GiveUp:
 		if len(keys) == 0 {
 			return s.close(ctx, held)
 		}
-		return s.open(ctx, held, view, held.State == outbox.Sent)
+		return s.open(ctx, held, view, failureOf(held))
 	default:
 		return nil
 	}
@@ -78,15 +78,15 @@ func (s *Service) sees(at fence, waiting bool) flight.View {
 
 // open builds the next batch: the body is stored, then the outbox swapped, then
 // the message sent. Whoever dies in between leaves an unread object, or a
-// message that the next leader sends. died says that the batch before got no plan.
-func (s *Service) open(ctx context.Context, held outbox.Held, view collect.View, died bool) error {
+// message that the next leader sends. failure is how the batch before failed, or "".
+func (s *Service) open(ctx context.Context, held outbox.Held, view collect.View, failure hunt.Failure) error {
 	if view.Snapshot.Catalogue.IsZero() {
 		return fault.F("building a batch", fault.Retry, "no catalogue is published yet").
 			WithHint("see whether the catalog service runs and gets its ticks; it publishes within a minute")
 	}
 	next := held.Outbox
 	next.Seq++
-	cut, lost := s.divide(&next, view.Pending, died)
+	cut, lost := s.divide(&next, view.Pending, failure)
 	part, ref, err := s.store(ctx, held.UID(), next, view, cut)
 	for errors.Is(err, blob.ErrTooLarge) {
 		h, halved := hunt.Halve(huntOf(next), hunt.Classes(view.Pending))
@@ -103,7 +103,7 @@ func (s *Service) open(ctx context.Context, held outbox.Held, view collect.View,
 	if !s.led {
 		next.Epoch++
 	}
-	next.State, next.Batch, next.Plan, next.Claims, next.Since = outbox.Sent, ref, "", nil, s.Now().UTC()
+	next.State, next.Batch, next.Plan, next.Claims, next.Refused, next.Since = outbox.Sent, ref, "", nil, nil, s.Now().UTC()
 	if held, err = held.Swap(ctx, s.Client, next); err != nil {
 		return err
 	}
@@ -127,11 +127,24 @@ func (s *Service) store(ctx context.Context, uid string, next outbox.Outbox, vie
 	return view, ref, err
 }
 
+// failureOf is how the last batch failed, if it is over; "" where it did not.
+// Replacements that are given up answer no batch.
+func failureOf(held outbox.Held) hunt.Failure {
+	switch {
+	case held.State == outbox.Sent:
+		return hunt.Unanswered
+	case len(held.Refused) > 0, held.State == outbox.Applying && !held.Batch.IsZero():
+		return hunt.Uncreated
+	default:
+		return ""
+	}
+}
+
 // close ends a batch that was given up while no pod waits any more.
 func (s *Service) close(ctx context.Context, held outbox.Held) error {
 	next := held.Outbox
 	next.Seq++
-	next.State, next.Batch, next.Plan, next.Claims, next.Since = outbox.Done, event.Ref{}, "", nil, s.Now().UTC()
+	next.State, next.Batch, next.Plan, next.Claims, next.Refused, next.Since = outbox.Done, event.Ref{}, "", nil, nil, s.Now().UTC()
 	next.Hunt = remember(outbox.Hunt{Parked: hunted(held).Parked})
 	_, err := held.Swap(ctx, s.Client, next)
 	return err

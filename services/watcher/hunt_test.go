@@ -98,6 +98,89 @@ func TestPoisonousPods(t *testing.T) {
 	}
 }
 
+// creating lets time pass before a planner that answers everything and a lifecycle that
+// cannot create the claims of pods of a namespace: it stays in applying, or drops them.
+func (s *site) creating(d time.Duration, killer string, drops bool, planned map[string]int) {
+	s.t.Helper()
+	for end := s.now.Add(d); s.now.Before(end); {
+		s.now = s.now.Add(watcher.Pace)
+		s.cache.Flush()
+		_ = s.svc.Step(s.t.Context()) // When no claim at all is created, that is an error.
+		held := s.outbox()
+		if held.State != outbox.Sent {
+			continue
+		}
+		batch, err := blob.Get[scheduling.Batch](s.t.Context(), s.blobs, held.Batch)
+		if err != nil {
+			s.t.Fatal(err)
+		}
+		fails := killer == "everything" || slices.ContainsFunc(batch.Pending, func(c scheduling.PodClass) bool { return c.Spec.Namespace == killer })
+		if fails && !drops {
+			s.apply(outbox.Applying, fmt.Sprint("claim-", held.Seq))
+			continue
+		}
+		s.apply(outbox.Applying, "ours", "theirs")
+		next := s.outbox()
+		done := next.Outbox
+		done.State = outbox.Done
+		if fails {
+			done.Claims, done.Refused = []string{"ours"}, []string{"theirs"}
+		}
+		for _, class := range batch.Pending {
+			if class.Spec.Namespace != killer || !fails {
+				planned[class.Spec.Namespace]++
+			}
+		}
+		if _, err := next.Swap(s.t.Context(), s.Server, done); err != nil {
+			s.t.Fatal(err)
+		}
+	}
+}
+
+// A pod whose claim cannot be created is found like one that gets no plan, whether its
+// plan stays in applying or goes on without it.
+func TestPodsWithoutClaims(t *testing.T) {
+	for _, drops := range []bool{false, true} {
+		s := newSite(t)
+		for i := range 8 {
+			s.waits(fmt.Sprint("team-", i))
+		}
+		planned := map[string]int{}
+		s.creating(30*time.Minute, "team-5", drops, planned)
+		for i := range 8 {
+			name := fmt.Sprint("team-", i)
+			if (planned[name] > 0) != (i != 5) {
+				t.Errorf("drops %v: %s was planned %d times", drops, name, planned[name])
+			}
+		}
+		held := s.outbox()
+		if held.Hunt == nil || len(held.Hunt.Parked) != 1 || held.Hunt.Parked[0].Times == 0 {
+			t.Fatalf("drops %v: the hunt is %+v", drops, held.Hunt)
+		}
+		told := map[string]bool{}
+		for _, e := range s.Events() {
+			if e.Kind == cluster.Pods && e.Reason == "FailedScheduling" {
+				told[e.About.GetNamespace()] = true
+			}
+		}
+		if len(told) != 1 || !told["team-5"] {
+			t.Errorf("drops %v: told were %v", drops, told)
+		}
+	}
+}
+
+// While no claim at all can be created no pod is blamed.
+func TestNoClaimsAreCreated(t *testing.T) {
+	s := newSite(t)
+	for i := range 3 {
+		s.waits(fmt.Sprint("team-", i))
+	}
+	s.creating(40*time.Minute, "everything", false, map[string]int{})
+	if held := s.outbox(); held.Hunt != nil && len(held.Hunt.Parked) > 0 || len(s.Events()) > 0 {
+		t.Errorf("the hunt is %+v, told were %v", held.Hunt, s.Events())
+	}
+}
+
 // While the planner is down no pod is blamed, and when it is back all are planned
 // at once.
 func TestPlannerIsDown(t *testing.T) {

@@ -48,23 +48,33 @@ func remember(h outbox.Hunt) *outbox.Hunt {
 }
 
 // divide moves the search on by what became of the batch before, writes it into
-// the next outbox, and takes the pods that wait apart. lost is an error when not
-// even a batch without pods was answered.
-func (s *Service) divide(next *outbox.Outbox, pending []scheduling.PodClass, died bool) (cut hunt.Cut, lost error) {
+// the next outbox, and takes the pods that wait apart. lost is an error when every
+// batch fails, whatever pods are in it.
+func (s *Service) divide(next *outbox.Outbox, pending []scheduling.PodClass, failure hunt.Failure) (cut hunt.Cut, lost error) {
 	h := huntOf(*next)
 	now, classes := s.Now(), hunt.Classes(pending)
-	switch silent := false; {
-	case died:
-		if h, silent = hunt.Died(h, classes, now); silent {
-			lost = fault.F("waiting for plans", fault.Retry, "not even a batch without pods is answered").
-				WithHint("see whether the planner runs, and the reasons in its dead-letter queue: no pod is the cause")
+	switch all := false; {
+	case failure != "":
+		h.Created = hunt.Active(h) && (h.Created || next.State == outbox.Done && len(next.Claims) > 0)
+		if h, all = hunt.Died(h, failure, classes, now); all {
+			lost = allFail(failure)
 		}
 	case next.Plan != "":
-		h = hunt.Answered(h)
+		h = hunt.Answered(h, len(next.Claims) > 0)
 	}
 	h = hunt.Ready(h, classes, now)
 	next.Hunt = remember(h)
 	return hunt.Divide(h, pending), lost
+}
+
+// allFail is the error that every batch fails in this way.
+func allFail(failure hunt.Failure) error {
+	if failure == hunt.Uncreated {
+		return fault.F("waiting for NodeClaims", fault.Retry, "lifecycle creates no NodeClaim of any plan").
+			WithHint("see the errors of lifecycle, its rights, and the admission webhooks of the cluster: no pod is the cause")
+	}
+	return fault.F("waiting for plans", fault.Retry, "not even a batch without pods is answered").
+		WithHint("see whether the planner runs, and the reasons in its dead-letter queue: no pod is the cause")
 }
 
 // tellParked says on pods that are left out for a while that they are.

@@ -16,6 +16,8 @@ type Hunt struct {
 	Alive bool `json:"alive,omitempty"`
 	// Probe says that the batch has no pod at all, to see whether anybody answers.
 	Probe bool `json:"probe,omitempty"`
+	// Created says that NodeClaims were created for some batch of this search.
+	Created bool `json:"created,omitempty"`
 	// Parked are the classes that are left out of batches for a while.
 	Parked []Parked `json:"parked,omitempty"`
 }
@@ -26,6 +28,9 @@ type Span struct {
 	To   uint64 `json:"to,string"`
 	// Times is how often the one class of the span was left out before; 0 for others.
 	Times int `json:"times,omitempty"`
+	// Tried says that the NodeClaims planned for the span's one class could not be
+	// created, before any others were.
+	Tried bool `json:"tried,omitempty"`
 }
 
 // Holds reports whether the class is in the span.

@@ -63,6 +63,9 @@ type Outbox struct {
 	// Claims are the names that the plan may create, once it is applying, and
 	// that exist, once it is done.
 	Claims []string `json:"claims,omitempty"`
+	// Refused are the names that do not exist once the plan of the last batch is done,
+	// because the API server refused one of the claims of their intent for good.
+	Refused []string `json:"refused,omitempty"`
 	// Since is when the state was entered, for people; no decision reads it.
 	Since time.Time `json:"since,omitzero"`
 	// Hunt is the search for pods that no batch survives; mostly there is none.
@@ -187,7 +190,7 @@ func (h Held) allows(next Outbox) bool {
 
 // passes reports whether a plan answers the batch in flight.
 func (h Held) passes(next Outbox) bool {
-	return h.State == Sent && next.Seq == h.Seq && next.Batch == h.Batch && next.Plan != ""
+	return h.State == Sent && next.Seq == h.Seq && next.Batch == h.Batch && next.Plan != "" && len(next.Refused) == 0
 }
 
 // replaces reports whether a plan that answers no batch takes the next number, with
@@ -201,13 +204,15 @@ func (h Held) closes(next Outbox) bool {
 	return (h.State == Sent || h.State == Applying) && next.Seq == h.Seq+1 && next.unplanned()
 }
 
-// finishes reports whether the plan that passed is done, unchanged.
+// finishes reports whether the plan that passed is done, with no other claims than it
+// passed with.
 func (h Held) finishes(next Outbox) bool {
-	return h.State == Applying && next.Seq == h.Seq && next.Plan == h.Plan && slices.Equal(next.Claims, h.Claims)
+	other := func(claim string) bool { return !h.Lists(claim) }
+	return h.State == Applying && next.Seq == h.Seq && next.Plan == h.Plan && !slices.ContainsFunc(next.Claims, other)
 }
 
 // unplanned reports that no plan has passed yet.
-func (o Outbox) unplanned() bool { return o.Plan == "" && len(o.Claims) == 0 }
+func (o Outbox) unplanned() bool { return o.Plan == "" && len(o.Claims) == 0 && len(o.Refused) == 0 }
 
 // Free reports that no plan is in flight: what exists is what was decided.
 func (o Outbox) Free() bool { return o.State == Idle || o.State == Done }

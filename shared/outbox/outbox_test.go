@@ -76,6 +76,7 @@ func TestTransitions(t *testing.T) {
 		{"a plan", applying, []outbox.State{outbox.Sent}},
 		{"a plan without claims", changed(applying, func(o *outbox.Outbox) { o.Claims = nil }), []outbox.State{outbox.Sent}},
 		{"the plan is done", done, []outbox.State{outbox.Applying}},
+		{"the plan is done without a claim", changed(done, func(o *outbox.Outbox) { o.Claims, o.Refused = []string{"a"}, []string{"b"} }), []outbox.State{outbox.Applying}},
 		{"given up", closed, []outbox.State{outbox.Sent, outbox.Applying}},
 
 		{"replacements, before any batch", changed(replacing, func(o *outbox.Outbox) { o.Epoch, o.Seq = 0, 1 }), []outbox.State{outbox.Idle}},
@@ -100,7 +101,9 @@ func TestTransitions(t *testing.T) {
 		{"a plan of another body", changed(applying, func(o *outbox.Outbox) { o.Batch = other }), nil},
 		{"no plan", changed(applying, func(o *outbox.Outbox) { o.Plan = "" }), nil},
 		{"another plan is done", changed(done, func(o *outbox.Outbox) { o.Plan = event.DigestOf([]byte("q")) }), nil},
-		{"other claims are done", changed(done, func(o *outbox.Outbox) { o.Claims = []string{"a"} }), nil},
+		{"other claims are done", changed(done, func(o *outbox.Outbox) { o.Claims = []string{"a", "c"} }), nil},
+		{"a batch that has refused claims already", changed(next, func(o *outbox.Outbox) { o.Refused = []string{"a"} }), nil},
+		{"a plan with refused claims", changed(applying, func(o *outbox.Outbox) { o.Refused = []string{"a"} }), nil},
 		{"given up with claims", changed(closed, func(o *outbox.Outbox) { o.Claims = []string{"a"} }), nil},
 	} {
 		for _, from := range all {

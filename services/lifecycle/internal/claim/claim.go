@@ -144,8 +144,9 @@ func (v View) unlaunched() []effect.Effect {
 	return nil
 }
 
-// unadmitted removes a claim whose plan was given up. One whose plan is done is
-// admitted by the caller, who alone has read the outbox live.
+// unadmitted removes a claim whose plan was given up, or is done without it. One that
+// is listed by a plan that is done is admitted by the caller, who alone has read the
+// outbox live.
 func (v View) unadmitted() []effect.Effect {
 	uid, seq, planned := door.Batch(v.Claim)
 	if !planned && v.age() >= LaunchTimeout {
@@ -156,7 +157,7 @@ func (v View) unadmitted() []effect.Effect {
 	if !planned || v.Outbox == nil {
 		return nil
 	}
-	abandoned := uid != v.Outbox.UID() || seq < v.Outbox.Seq
+	abandoned := uid != v.Outbox.UID() || seq <= v.Outbox.Seq
 	if abandoned && v.Outbox.State == outbox.Done && !v.Outbox.Lists(v.Claim.Name) {
 		// It may be admitted at this moment.
 		return []effect.Effect{effect.Delete{Kind: cluster.NodeClaims, Key: cluster.KeyOf(v.Claim), UID: v.Claim.UID, Why: "its plan was given up", Read: v.Claim}}

@@ -35,9 +35,10 @@ type Refusal struct {
 
 // Admission is the door's answer.
 type Admission struct {
-	// Claims are all names that may exist after this plan: the admitted
-	// intents' own, and those that an abandoned plan left behind. What exists
-	// counts, so it is carried along rather than forgotten.
+	// Claims are all names that may be launched after this plan: the admitted
+	// intents' own, and those that an abandoned plan left behind with all claims of
+	// their intent. Claims of an intent of which some are missing are left out, and
+	// deleted: its request is for all of them.
 	Claims []string
 	// Intents are the ids that passed.
 	Intents []string
@@ -59,10 +60,10 @@ type Door struct {
 func (d Door) Admit(plan scheduling.Plan, pools []*karpenter.NodePool, claims []*karpenter.NodeClaim) Admission {
 	var a Admission
 	usage, ledger := d.usage(pools, claims), newLedger(d.PriceLimit, claims, plan)
-	exists := map[string]bool{}
+	exists, present := map[string]bool{}, Present(claims)
 	for _, c := range claims {
 		exists[c.Name] = true
-		if leftBehind(c, plan) {
+		if leftBehind(c, plan) && present.Whole(c) {
 			a.Claims = append(a.Claims, c.Name)
 		}
 	}

@@ -55,6 +55,12 @@ func of(c *karpenter.NodeClaim, batch string, admitted bool) *karpenter.NodeClai
 	return c
 }
 
+// sharing is a claim of an intent of so many.
+func sharing(c *karpenter.NodeClaim, intent, claims string) *karpenter.NodeClaim {
+	c.Annotations[launchspec.IntentTag], c.Annotations[launchspec.ClaimsAnnotation] = intent, claims
+	return c
+}
+
 func going(c *karpenter.NodeClaim) *karpenter.NodeClaim {
 	now := metav1.Now()
 	c.DeletionTimestamp = &now
@@ -201,13 +207,16 @@ func TestAdmit(t *testing.T) {
 		}, {
 			name: "left behind by an abandoned plan", pools: []*karpenter.NodePool{pool("p")},
 			exist: []*karpenter.NodeClaim{
-				of(planned("old", "p", "1"), "outbox/6", false), of(planned("older", "p", "1"), "outbox/3", false),
+				sharing(of(planned("old", "p", "1"), "outbox/6", false), "x", "1"), sharing(of(planned("older", "p", "1"), "outbox/3", false), "y", "1"),
+				sharing(of(planned("part", "p", "1"), "outbox/6", false), "z", "2"), of(planned("uncounted", "p", "1"), "outbox/6", false),
+				sharing(of(planned("half", "p", "1"), "outbox/6", false), "v", "2"), sharing(of(planned("other-half", "p", "1"), "outbox/6", true), "v", "2"),
+				sharing(of(planned("left", "p", "1"), "outbox/6", false), "w", "2"), going(sharing(of(planned("leaving", "p", "1"), "outbox/6", false), "w", "2")),
 				of(planned("admitted", "p", "1"), "outbox/6", true), going(of(planned("going", "p", "1"), "outbox/6", false)),
 				of(planned("later", "p", "1"), "outbox/8", false), of(planned("foreign", "p", "1"), "other/6", false),
 				planned("by-hand", "p", "1"), of(planned("broken", "p", "1"), "outbox", false), of(planned("worse", "p", "1"), "outbox/x", false),
 			},
 			intents: []scheduling.PlannedIntent{intent("1", "p", "1", "a")},
-			passed:  []string{"1"}, claims: []string{"a", "old", "older"},
+			passed:  []string{"1"}, claims: []string{"a", "half", "old", "older"},
 		}, {
 			name: "nothing planned",
 		},

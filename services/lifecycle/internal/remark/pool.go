@@ -18,6 +18,8 @@ var (
 	BudgetsUnreadable = Remark{Type: warning, Reason: "BudgetsUnreadable", Every: 15 * time.Minute, Exact: true}
 	// DriftHalted is Joist's own: Karpenter's drift goes on whatever comes of it.
 	DriftHalted = Remark{Type: warning, Reason: "DriftHalted", Every: 15 * time.Minute, Exact: true}
+	// NodeClaimRefused is Joist's own: Karpenter says it in its log alone.
+	NodeClaimRefused = Remark{Type: warning, Reason: "NodeClaimRefused", Every: 5 * time.Minute}
 	// DeletionAwaitsApproval is Joist's own (user ask 15).
 	DeletionAwaitsApproval = Remark{Type: warning, Reason: "DeletionAwaitsApproval", Every: 15 * time.Minute}
 )

@@ -22,6 +22,8 @@ const (
 	GiveUpPart = 30 * time.Second
 	// GiveUpApplying is how long lifecycle may take to write a plan's claims.
 	GiveUpApplying = 120 * time.Second
+	// GiveUpApplyingPart is the same for a part of the pods.
+	GiveUpApplyingPart = 60 * time.Second
 	// GiveUpSeeing is how long the cache may take to show them.
 	GiveUpSeeing = 120 * time.Second
 	// GiveUpUnsure is how long a claim of the last plan may be neither admitted nor
@@ -42,8 +44,8 @@ const (
 	Repeat Action = "repeat"
 	// Open says to build the next batch.
 	Open Action = "open"
-	// GiveUp says to build the next batch although the last has no plan, or close it
-	// when no pod waits.
+	// GiveUp says to build the next batch although the last has no plan or its claims
+	// are not all created, or close it when no pod waits.
 	GiveUp Action = "give-up"
 )
 
@@ -93,6 +95,9 @@ func Decide(v View) Action {
 		}
 		return v.patience(GiveUpSent, true)
 	case outbox.Applying:
+		if v.Hunting {
+			return v.patience(GiveUpApplyingPart, false)
+		}
 		return v.patience(GiveUpApplying, false)
 	case outbox.Done:
 		if !v.sees() {

@@ -36,6 +36,9 @@ func TestDecide(t *testing.T) {
 		{"being applied for nearly too long", flight.View{Outbox: is(outbox.Applying), InState: flight.GiveUpApplying - 1}, flight.Wait},
 		{"being applied for too long", flight.View{Outbox: is(outbox.Applying), InState: flight.GiveUpApplying}, flight.GiveUp},
 
+		{"a part being applied for nearly too long", flight.View{Outbox: is(outbox.Applying), Hunting: true, InState: flight.GiveUpApplyingPart - 1}, flight.Wait},
+		{"a part being applied for too long", flight.View{Outbox: is(outbox.Applying), Hunting: true, InState: flight.GiveUpApplyingPart}, flight.GiveUp},
+
 		{"done, not seen", flight.View{Outbox: is(outbox.Done), Sight: flight.Behind, Waiting: true, Due: true}, flight.Wait},
 		{"done, not seen for nearly too long", flight.View{Outbox: is(outbox.Done), Sight: flight.Behind, Waiting: true, Due: true, InState: flight.GiveUpSeeing - 1}, flight.Wait},
 		{"done, not seen for too long", flight.View{Outbox: is(outbox.Done), Sight: flight.Behind, Waiting: true, Due: true, InState: flight.GiveUpSeeing}, flight.Open},

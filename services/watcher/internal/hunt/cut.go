@@ -75,7 +75,7 @@ func (c Cut) Ignored() []scheduling.Ignored {
 
 // Reason is why a parked pod is not in a batch.
 func Reason(until time.Time) string {
-	return "no batch with this pod gets a plan: the planner fails at it; it is left out until " + until.UTC().Format(time.RFC3339)
+	return "every batch with this pod fails: no plan comes, or its NodeClaims cannot be created; the pod is left out until " + until.UTC().Format(time.RFC3339)
 }
 
 func ignore(list []scheduling.Ignored, class scheduling.PodClass, reason string) []scheduling.Ignored {

@@ -28,7 +28,7 @@ func TestHalveReachesEveryClass(t *testing.T) {
 				turns = append(turns, class)
 			}
 		}
-		if h = hunt.Ready(hunt.Answered(h), classes, time.Time{}); !hunt.Active(h) {
+		if h = hunt.Ready(hunt.Answered(h, true), classes, time.Time{}); !hunt.Active(h) {
 			break
 		}
 	}

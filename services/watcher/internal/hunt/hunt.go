@@ -11,6 +11,9 @@
 //     plan although the batch just before was answered. A planner that is down is
 //     not taken for a poisonous pod: before a class alone is blamed, a batch
 //     without any pod has to be answered, and if that is not, the hunt ends.
+//   - A class whose plan comes, but whose NodeClaims are not created, is parked only
+//     when NodeClaims were created for another batch of the same hunt: an API server
+//     that creates none is not taken for a poisonous pod either.
 //   - What is neither parked nor in the span that is tried stays for a later
 //     batch: every hunt ends, and whole batches follow it.
 //   - A class that was parked is tried alone, once its time is over, before whole
@@ -46,9 +49,11 @@ var everything = outbox.Span{From: 0, To: math.MaxUint64}
 // Active reports whether batches are partial.
 func Active(h outbox.Hunt) bool { return h.Probe || len(h.Parts) > 0 }
 
-// Answered is the hunt after a batch that got a plan.
-func Answered(h outbox.Hunt) outbox.Hunt {
+// Answered is the hunt after a batch that got a plan; created says that NodeClaims
+// were created for it.
+func Answered(h outbox.Hunt, created bool) outbox.Hunt {
 	h.Dead, h.Alive = 0, true
+	h.Created = Active(h) && (h.Created || created)
 	switch {
 	case h.Probe:
 		h.Probe = false
@@ -58,10 +63,20 @@ func Answered(h outbox.Hunt) outbox.Hunt {
 	return h
 }
 
-// Died is the hunt after a batch that got no plan. classes are the hashes of
-// those that wait, in order. lost says that nothing is answered, whatever is in
-// the batch: it is for people to find out why.
-func Died(h outbox.Hunt, classes []uint64, now time.Time) (next outbox.Hunt, lost bool) {
+// Failure is how a batch failed.
+type Failure string
+
+const (
+	// Unanswered says that the batch got no plan.
+	Unanswered Failure = "unanswered"
+	// Uncreated says that it got a plan whose NodeClaims were not all created.
+	Uncreated Failure = "uncreated"
+)
+
+// Died is the hunt after a batch that failed. classes are the hashes of those that
+// wait, in order. lost says that every batch fails, whatever is in it: it is for
+// people to find out why.
+func Died(h outbox.Hunt, failure Failure, classes []uint64, now time.Time) (next outbox.Hunt, lost bool) {
 	alive := h.Alive
 	h.Alive = false
 	if h.Probe {
@@ -79,7 +94,9 @@ func Died(h outbox.Hunt, classes []uint64, now time.Time) (next outbox.Hunt, los
 		h.Parts = h.Parts[1:]
 	case len(in) > 1:
 		h.Parts = slices.Concat(halves(head, in), h.Parts[1:])
-	case alive:
+	case failure == Uncreated && !h.Created && head.Times == 0:
+		return postpone(h)
+	case alive || failure == Uncreated:
 		h.Parked = park(h.Parked, outbox.Parked{Class: in[0], Until: now.Add(parkedFor(head.Times)).UTC(), Times: head.Times + 1})
 		h.Parts = h.Parts[1:]
 	default:
@@ -88,12 +105,24 @@ func Died(h outbox.Hunt, classes []uint64, now time.Time) (next outbox.Hunt, los
 	return h, false
 }
 
+// postpone tries the first span again after all others, or ends the hunt when none of
+// the others had NodeClaims created.
+func postpone(h outbox.Hunt) (next outbox.Hunt, lost bool) {
+	head := h.Parts[0]
+	if head.Tried || len(h.Parts) == 1 {
+		return outbox.Hunt{Parked: h.Parked}, true
+	}
+	head.Tried = true
+	h.Parts = append(slices.Clone(h.Parts[1:]), head)
+	return h, false
+}
+
 // Ready is the hunt as the next batch is to be built under it: spans of which no
 // class waits any more are passed over, and a class whose time is over is tried.
 func Ready(h outbox.Hunt, classes []uint64, now time.Time) outbox.Hunt {
 	h.Parts = slices.DeleteFunc(slices.Clone(h.Parts), func(s outbox.Span) bool { return len(within(h, s, classes)) == 0 })
 	if len(h.Parts) == 0 {
-		h.Probe = false
+		h.Probe, h.Created = false, false
 	}
 	if Active(h) {
 		return h

@@ -26,6 +26,15 @@ type chase struct {
 	// whole and dead count the batches that had every class that is not parked, and
 	// those without a plan; lost counts the hunts without any answer.
 	whole, dead, lost int
+	// uncreated says that what fails is the creation of NodeClaims.
+	uncreated bool
+}
+
+func (c *chase) failure() hunt.Failure {
+	if c.uncreated {
+		return hunt.Uncreated
+	}
+	return hunt.Unanswered
 }
 
 // step sends one batch, and reports whether it was part of a hunt.
@@ -46,12 +55,12 @@ func (c *chase) step() bool {
 		for _, class := range batch {
 			c.planned[class]++
 		}
-		c.hunt = hunt.Answered(c.hunt)
+		c.hunt = hunt.Answered(c.hunt, len(batch) > 0)
 		return part
 	}
 	c.dead++
 	var lost bool
-	if c.hunt, lost = hunt.Died(c.hunt, c.classes, c.now); lost {
+	if c.hunt, lost = hunt.Died(c.hunt, c.failure(), c.classes, c.now); lost {
 		c.lost++
 	}
 	return part
@@ -128,6 +137,44 @@ func TestKillers(t *testing.T) {
 		}
 		if !slices.Equal(c.parked(), killers) {
 			t.Errorf("parked are %v, the killers %v", c.parked(), killers)
+		}
+	})
+}
+
+// Classes whose NodeClaims cannot be created are parked in the end where others' can be, and no other is.
+func TestClassesWithoutClaims(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		c := begin(t, 2)
+		c.uncreated = true
+		killers := rapid.SliceOfNDistinct(rapid.SampledFrom(c.classes), 1, min(len(c.classes)-1, 20), rapid.ID).Draw(t, "killers")
+		slices.Sort(killers)
+		c.survives = without(killers...)
+		for step := 0; len(c.parked()) < len(killers); step++ {
+			if step > 2000 {
+				t.Fatalf("parked are %v, the killers %v", c.parked(), killers)
+			}
+			c.step()
+		}
+		if !slices.Equal(c.parked(), killers) {
+			t.Errorf("parked are %v, the killers %v", c.parked(), killers)
+		}
+	})
+}
+
+// While no NodeClaim can be created no class is parked, whole batches go on, and it is told.
+func TestNoClaimsAtAll(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		c := begin(t, 1)
+		c.uncreated = true
+		c.survives = func(batch []uint64) bool { return len(batch) == 0 }
+		for range 300 {
+			c.step()
+			if got := c.parked(); len(got) > 0 {
+				t.Fatalf("parked are %v", got)
+			}
+		}
+		if c.lost == 0 || c.whole < 4 {
+			t.Errorf("%d batches failed, %d of them whole, and it is told %d times", c.dead, c.whole, c.lost)
 		}
 	})
 }
@@ -245,7 +292,7 @@ func TestParkedAreBounded(t *testing.T) {
 	h := outbox.Hunt{}
 	for class := range uint64(65) {
 		h.Parts, h.Alive = []outbox.Span{{From: class, To: class}}, true
-		h, _ = hunt.Died(h, []uint64{class}, noon)
+		h, _ = hunt.Died(h, hunt.Unanswered, []uint64{class}, noon)
 	}
 	if _, first := hunt.Parked(h, 0); first || len(h.Parked) != 64 {
 		t.Errorf("%d are parked, and the first still is: %v", len(h.Parked), first)
