@@ -119,7 +119,7 @@ func legitimateDocuments() []call {
 		{"planner", []string{"batches/1", "catalogues/1"}, []string{"intents/1", "plans/1"}},
 		{"disruption", []string{"snapshots/1", "catalogues/1"}, []string{"intents/1", "plans/1"}},
 		{"catalog", nil, []string{"catalogues/1", "catalogues/latest", "inventories/1", "markets/1", "markets/latest"}},
-		{"lifecycle", []string{"plans/1", "intents/1", "inventories/1"}, nil},
+		{"lifecycle", []string{"plans/1", "intents/1", "inventories/1", "catalogues/1", "catalogues/latest"}, nil},
 		{"launcher", []string{"intents/1"}, nil},
 		{"operator", []string{"snapshots/latest", "catalogues/1", "plans/1"}, nil},
 	} {

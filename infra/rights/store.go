@@ -19,7 +19,7 @@ var folders = map[string]struct{ reads, writes []string }{
 	"planner":    {[]string{scheduling.BatchKind + "/*", catalog.Kind + "/*"}, []string{launchspec.Kind + "/*", scheduling.PlanKind + "/*"}},
 	"disruption": {[]string{scheduling.SnapshotKind + "/*", catalog.Kind + "/*"}, []string{launchspec.Kind + "/*", scheduling.PlanKind + "/*"}},
 	"catalog":    {nil, []string{catalog.Kind + "/*", event.InventoryKind + "/*", markets + "/*"}},
-	"lifecycle":  {[]string{launchspec.Kind + "/*", event.InventoryKind + "/*", scheduling.PlanKind + "/*"}, nil},
+	"lifecycle":  {[]string{catalog.Kind + "/*", launchspec.Kind + "/*", event.InventoryKind + "/*", scheduling.PlanKind + "/*"}, nil},
 	"launcher":   {[]string{launchspec.Kind + "/*"}, nil},
 }
 

@@ -87,8 +87,10 @@ func (s *Service) pass(ctx context.Context, held outbox.Held, plan scheduling.Pl
 	if err != nil {
 		return held, fmt.Errorf("listing NodeClaims at the door: %w", err)
 	}
-	admission := door.Door{PriceLimit: s.PriceLimit}.Admit(plan, pools, claims)
-	host.Say(ctx, "intents", len(admission.Intents), "refused", len(admission.Refused), "claims", len(admission.Claims))
+	admission, err := s.admitPlan(ctx, door.Door{PriceLimit: s.PriceLimit}, plan, pools, claims)
+	if err != nil {
+		return held, err
+	}
 	next := held.Outbox
 	next.State, next.Plan, next.Claims, next.Since = outbox.Applying, b.Plan.Digest, admission.Claims, s.Now()
 	return held.Swap(ctx, s.Client, next)

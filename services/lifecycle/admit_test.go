@@ -221,7 +221,7 @@ func TestPartOfAPlanThatIsDoneIsDeleted(t *testing.T) {
 	s.restart()
 	one := s.claim("one-1")
 	s.Change(cluster.NodeClaims, cluster.KeyOf(one), func(o cluster.Object) { o.SetFinalizers(nil) })
-	if err := s.Server.Delete(t.Context(), cluster.NodeClaims, cluster.KeyOf(one), one.UID); err != nil {
+	if err := s.Delete(t.Context(), cluster.NodeClaims, cluster.KeyOf(one), one.UID); err != nil {
 		t.Fatal(err)
 	}
 	for range 3 {

@@ -122,7 +122,10 @@ func (s *Service) beginReplacement(ctx context.Context, f *proposalFact, known *
 	}
 	// Room that is taken is not given back: who is refused from here on leaves nothing
 	// to count by.
-	next, objection, found := s.passing(f, held, l)
+	next, objection, found, err := s.passing(ctx, f, held, l)
+	if err != nil {
+		return nil, err
+	}
 	if found {
 		return nil, s.refuseProposal(ctx, f.body, candidates, objection)
 	}
@@ -189,20 +192,23 @@ func (s *Service) nodeNow(ctx context.Context, c *karpenter.NodeClaim) (*corev1.
 
 // passing gives the outbox as it is once the replacements of a proposal may be created,
 // which pass the door together or not at all; or the objection to that.
-func (s *Service) passing(f *proposalFact, held outbox.Held, l *live) (outbox.Outbox, saga.Objection, bool) {
+func (s *Service) passing(ctx context.Context, f *proposalFact, held outbox.Held, l *live) (outbox.Outbox, saga.Objection, bool, error) {
 	next := held.Outbox
 	next.Seq++
 	plan := f.plan
 	plan.Outbox, plan.Seq = held.UID(), next.Seq
 	leaving := slices.Concat(l.leaving, f.claimNames())
-	admission := door.Door{PriceLimit: s.PriceLimit, Leaving: leaving}.Admit(plan, l.pools, l.claims)
+	admission, err := s.admitPlan(ctx, door.Door{PriceLimit: s.PriceLimit, Leaving: leaving}, plan, l.pools, l.claims)
+	if err != nil {
+		return next, saga.Objection{}, false, err
+	}
 	if len(admission.Refused) > 0 {
 		refused := admission.Refused[0]
-		return next, saga.Objection{Pool: refused.NodePool, Why: "a replacement may not be launched: " + refused.Reason}, true
+		return next, saga.Objection{Pool: refused.NodePool, Why: "a replacement may not be launched: " + refused.Reason}, true, nil
 	}
 	next.State, next.Batch, next.Plan, next.Since = outbox.Applying, event.Ref{}, f.body.Plan.Digest, s.Now()
 	next.Claims = also(admission.Claims, held, l.claims)
-	return next, saga.Objection{}, false
+	return next, saga.Objection{}, false, nil
 }
 
 // also adds the claims of the plan before that are still coming up: the watcher has

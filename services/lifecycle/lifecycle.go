@@ -28,6 +28,7 @@ import (
 	"github.com/joist-autoscaler/joist/services/lifecycle/internal/sweep"
 	"github.com/joist-autoscaler/joist/services/lifecycle/internal/traffic"
 	"github.com/joist-autoscaler/joist/shared/blob"
+	"github.com/joist-autoscaler/joist/shared/catalog"
 	"github.com/joist-autoscaler/joist/shared/cluster"
 	"github.com/joist-autoscaler/joist/shared/convoy"
 	"github.com/joist-autoscaler/joist/shared/event"
@@ -35,6 +36,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/host"
 	"github.com/joist-autoscaler/joist/shared/lease"
 	"github.com/joist-autoscaler/joist/shared/queue"
+	"github.com/joist-autoscaler/joist/shared/scheduling"
 )
 
 // Types are the facts that the inbox carries.
@@ -60,6 +62,11 @@ type Config struct {
 	Holder string
 	Alone  bool
 	Region string
+	// Settings are those that plans are made with: the watcher's.
+	Settings scheduling.Settings
+	// Catalogues keeps the latest catalogue, with which every intent is verified before
+	// it passes. Nil verifies none: that is for tests of something else alone.
+	Catalogues *blob.Kept[catalog.Catalogue]
 	// ReservedCapacity is the gate of that name (B069).
 	ReservedCapacity bool
 	// DryRuns asks for dry runs of each node class, and waits for them (B055).

@@ -57,6 +57,7 @@ func (w *world) build(t *testing.T) launchspec.Built {
 	if len(built.Plan.Unplaced) > 0 {
 		t.Fatalf("pods are left out: %+v", built.Plan.Unplaced)
 	}
+	verify(t, built, w.batch.Snapshot, w.cat)
 	return built
 }
 

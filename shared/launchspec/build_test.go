@@ -61,6 +61,7 @@ func build(t *testing.T, batch scheduling.Batch) launchspec.Built {
 	if err != nil {
 		t.Fatal(err)
 	}
+	verify(t, built, batch.Snapshot, cat)
 	return built
 }
 

@@ -40,6 +40,16 @@ type recipe struct {
 
 // recipe looks everything up for a planned node, and chooses how to buy it.
 func (b *builder) recipe(node scheduling.PlannedNode) (*recipe, error) {
+	g, err := b.lookUp(node)
+	if err != nil {
+		return nil, err
+	}
+	g.subnets = b.addresses.byZone(g.class)
+	return g, g.choose(&node, b.batch.Snapshot.Settings.MinValuesPolicy == "BestEffort")
+}
+
+// lookUp is everything that does not depend on how a planned node is bought.
+func (b *builder) lookUp(node scheduling.PlannedNode) (*recipe, error) {
 	s, cat := b.batch.Snapshot, b.catalogue
 	g := &recipe{
 		cluster: cat.Cluster, catalogue: cat, machines: b.machines, gates: s.Settings.Gates, labels: node.Requirements.Labels(),
@@ -59,11 +69,8 @@ func (b *builder) recipe(node scheduling.PlannedNode) (*recipe, error) {
 		return nil, fault.F("looking up NodePool "+node.NodePool, fault.Bug, "the snapshot lacks it or its EC2NodeClass %q", node.NodeClass)
 	}
 	var err error
-	if g.config, err = scheduling.NodeConfig(g.class, s.Settings); err != nil {
-		return nil, err
-	}
-	g.subnets = b.addresses.byZone(g.class)
-	return g, g.choose(&node, s.Settings.MinValuesPolicy == "BestEffort")
+	g.config, err = scheduling.NodeConfig(g.class, s.Settings)
+	return g, err
 }
 
 // choose looks up what the filters ask of each option, and applies them.

@@ -133,13 +133,18 @@ func (w wire) queue(world *World, service string) queue.Queue {
 
 func (w wire) bus(world *World) queue.Sender { return sender{w, world.Bus, "bus"} }
 
+// settings are those that plans are made with, and verified.
+func (w *World) settings() scheduling.Settings {
+	return scheduling.Settings{Gates: w.Gates, PriceLimit: w.PriceLimit}
+}
+
 func buildWatcher(a *Actor, w wire) {
 	world := a.world
 	s := watcher.New(watcher.Config{
 		Client: client{w, world.Kube.As(a.Name)}, Cache: a.watch(watcher.Trims()), Blobs: store{w, world.Blobs},
 		Planner: w.sender(world, "planner"), Disruption: w.sender(world, "disruption"), Catalog: w.sender(world, "catalog"),
 		Cluster: world.Identity(), Namespace: Namespace, KarpenterNamespace: "kube-system", Holder: a.Name, Now: world.Now,
-		Settings: scheduling.Settings{Gates: world.Gates, PriceLimit: world.PriceLimit}, Span: a.spans(),
+		Settings: world.settings(), Span: a.spans(),
 	})
 	a.step, a.pace, a.due = s.Step, watcher.Pace, s.Next
 }
@@ -150,6 +155,7 @@ func buildLifecycle(a *Actor, w wire) {
 		Client: client{w, world.Kube.As(a.Name)}, Cache: a.watch(nil), Blobs: store{w, world.Blobs},
 		Launcher: w.sender(world, "launcher"), Cluster: world.Identity(), Namespace: Namespace,
 		KarpenterNamespace: "kube-system", Holder: a.Name, Region: world.Region, Now: world.Now,
+		Settings: world.settings(), Catalogues: &blob.Kept[offers.Catalogue]{},
 		ReservedCapacity: true, DryRuns: true, Gate: lifecycle.Gate{On: true, Nodes: 5, Percent: 20},
 		PriceLimit: world.PriceLimit, CapacityBuffers: world.Gates.CapacityBuffer, StaticCapacity: world.Gates.StaticCapacity,
 		Span: a.spans(),

@@ -47,6 +47,8 @@
   (list "JOIST_QUEUE_URL" (include "joist.queue" (dict "root" $root "name" "lifecycle" "end" "lifecycle")))
   (list "JOIST_DEAD_LETTER_URL" (include "joist.queue" (dict "root" $root "name" "lifecycleDead" "end" "lifecycle-dead")))
   (list "JOIST_LAUNCHER_QUEUE_URL" (include "joist.queue" (dict "root" $root "name" "launcher" "end" "launcher")))
+  (list "VM_MEMORY_OVERHEAD_PERCENT" $settings.vmMemoryOverheadPercent)
+  (list "RESERVED_ENIS" $settings.reservedENIs)
   (list "DISABLE_DRY_RUN" $settings.disableDryRun)
   (list "ENABLE_ZONAL_SHIFT" $settings.enableZonalShift)
   (list "JOIST_POOL_GATE" $settings.poolGate)

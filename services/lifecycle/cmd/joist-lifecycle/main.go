@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/joist-autoscaler/joist/services/lifecycle"
+	"github.com/joist-autoscaler/joist/shared/blob"
+	"github.com/joist-autoscaler/joist/shared/catalog"
 	"github.com/joist-autoscaler/joist/shared/cluster"
 	"github.com/joist-autoscaler/joist/shared/host"
 	"github.com/joist-autoscaler/joist/shared/kubecluster"
@@ -67,6 +69,7 @@ func run(ctx context.Context, p *parts.Parts) error {
 		Client: client, Cache: cache, Blobs: p.Blobs(), Launcher: p.Queue(p.LauncherURL, settings.LauncherURL),
 		Cluster: p.Cluster, Namespace: p.Namespace, KarpenterNamespace: p.LeaseNamespace, KarpenterLease: p.LeaseName, Holder: p.Holder, Alone: p.Alone,
 		Repair: repair(p.Settings), Gate: lifecycle.Gate(p.PoolGate), PriceLimit: p.Scheduling.PriceLimit, Rebalance: lifecycle.Rebalance(p.Rebalance),
+		Settings: p.Scheduling, Catalogues: &blob.Kept[catalog.Catalogue]{},
 		Region: p.Region, ReservedCapacity: p.Scheduling.Gates.ReservedCapacity, DryRuns: p.DryRuns, ZonalShift: p.ZonalShift,
 		CapacityBuffers: p.Scheduling.Gates.CapacityBuffer, StaticCapacity: p.Scheduling.Gates.StaticCapacity,
 		Parallel: parallel, Rest: lifecycle.Pace, Now: time.Now,

@@ -20,6 +20,8 @@ var (
 	DriftHalted = Remark{Type: warning, Reason: "DriftHalted", Every: 15 * time.Minute, Exact: true}
 	// NodeClaimRefused is Joist's own: Karpenter says it in its log alone.
 	NodeClaimRefused = Remark{Type: warning, Reason: "NodeClaimRefused", Every: 5 * time.Minute}
+	// LaunchNotVerified is Joist's own: Karpenter's one controller plans and launches.
+	LaunchNotVerified = Remark{Type: warning, Reason: "LaunchNotVerified", Every: 5 * time.Minute}
 	// DeletionAwaitsApproval is Joist's own (user ask 15).
 	DeletionAwaitsApproval = Remark{Type: warning, Reason: "DeletionAwaitsApproval", Every: 15 * time.Minute}
 )

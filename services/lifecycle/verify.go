@@ -1,0 +1,119 @@
+package lifecycle
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/joist-autoscaler/joist/services/lifecycle/internal/door"
+	"github.com/joist-autoscaler/joist/services/lifecycle/internal/remark"
+	"github.com/joist-autoscaler/joist/shared/blob"
+	"github.com/joist-autoscaler/joist/shared/catalog"
+	"github.com/joist-autoscaler/joist/shared/cluster"
+	"github.com/joist-autoscaler/joist/shared/fault"
+	"github.com/joist-autoscaler/joist/shared/host"
+	"github.com/joist-autoscaler/joist/shared/karpenter"
+	"github.com/joist-autoscaler/joist/shared/launchspec"
+	"github.com/joist-autoscaler/joist/shared/scheduling"
+)
+
+// admitPlan decides which intents of a plan pass: those that are what their NodePool,
+// their EC2NodeClass and the latest catalogue make of them, within the limits. NodePools
+// and claims are as they are now.
+func (s *Service) admitPlan(ctx context.Context, d door.Door, plan scheduling.Plan, pools []*karpenter.NodePool, claims []*karpenter.NodeClaim) (door.Admission, error) {
+	forged, err := s.verifyPlan(ctx, plan, pools)
+	if err != nil {
+		return door.Admission{}, err
+	}
+	isForged := func(intent scheduling.PlannedIntent) bool {
+		return slices.ContainsFunc(forged, func(r door.Refusal) bool { return r.Intent == intent.ID })
+	}
+	plan.Intents = slices.DeleteFunc(slices.Clone(plan.Intents), isForged)
+	admission := d.Admit(plan, pools, claims)
+	admission.Refused = append(forged, admission.Refused...)
+	host.Say(ctx, "intents", len(admission.Intents), "refused", len(admission.Refused), "unverified", len(forged), "claims", len(admission.Claims))
+	for _, r := range forged {
+		host.Say(ctx, "reason", r.Reason)
+		if pool, known := s.Cache.Get(cluster.NodePools, cluster.Key{Name: r.NodePool}); known {
+			_ = s.do.One(ctx, remark.LaunchNotVerified.On(cluster.NodePools, pool, s.Now(), "a planned launch is refused: %s", r.Reason))
+		}
+	}
+	return admission, nil
+}
+
+// verifyPlan refuses the intents that their author made other than NodePools, node
+// classes and the catalogue say.
+func (s *Service) verifyPlan(ctx context.Context, plan scheduling.Plan, pools []*karpenter.NodePool) ([]door.Refusal, error) {
+	if s.Catalogues == nil || len(plan.Intents) == 0 {
+		return nil, nil
+	}
+	snapshot, err := s.snapshotOf(ctx, pools)
+	if err != nil {
+		return nil, err
+	}
+	cat, err := s.latestCatalogue(ctx)
+	if err != nil {
+		return nil, err
+	}
+	refusals := make([]*door.Refusal, len(plan.Intents))
+	failures := s.do.Each(len(plan.Intents), func(i int) error {
+		planned := plan.Intents[i]
+		intent, err := blob.Get[launchspec.Intent](ctx, s.Blobs, planned.Ref)
+		if err != nil {
+			return fmt.Errorf("reading intent %s to verify it: %w", planned.ID, err)
+		}
+		if err := launchspec.Verify(planned, intent, snapshot, cat); fault.Is(err, fault.Invalid) {
+			refusals[i] = &door.Refusal{Intent: planned.ID, NodePool: planned.NodePool, Reason: err.Error()}
+		} else if err != nil {
+			return err
+		}
+		return nil
+	})
+	var out []door.Refusal
+	for _, refusal := range refusals {
+		if refusal != nil {
+			out = append(out, *refusal)
+		}
+	}
+	return out, errors.Join(failures...)
+}
+
+// snapshotOf is what a launch is derived from in the cluster, as it is now.
+func (s *Service) snapshotOf(ctx context.Context, pools []*karpenter.NodePool) (scheduling.Snapshot, error) {
+	out := scheduling.Snapshot{Cluster: s.Cluster.Name, UID: s.Cluster.UID, Settings: s.Settings}
+	for _, pool := range pools {
+		out.NodePools = append(out.NodePools, *pool)
+	}
+	classes, err := cluster.List[*karpenter.EC2NodeClass](ctx, s.Client, cluster.NodeClasses)
+	if err != nil {
+		return out, fmt.Errorf("listing EC2NodeClasses to verify a plan: %w", err)
+	}
+	for _, class := range classes {
+		out.NodeClasses = append(out.NodeClasses, *class)
+	}
+	if !s.Settings.Gates.NodeOverlay {
+		return out, nil
+	}
+	overlays, err := cluster.List[*karpenter.NodeOverlay](ctx, s.Client, cluster.NodeOverlays)
+	if err != nil {
+		return out, fmt.Errorf("listing NodeOverlays to verify a plan: %w", err)
+	}
+	for _, overlay := range overlays {
+		out.NodeOverlays = append(out.NodeOverlays, *overlay)
+	}
+	return out, nil
+}
+
+// latestCatalogue reads the catalogue that the catalog service published last.
+func (s *Service) latestCatalogue(ctx context.Context) (catalog.Catalogue, error) {
+	ref, err := blob.Latest(ctx, s.Blobs, catalog.Kind)
+	if err != nil {
+		return catalog.Catalogue{}, err
+	}
+	cat, err := s.Catalogues.Get(ctx, s.Blobs, ref)
+	if err != nil {
+		return cat, fmt.Errorf("reading the catalogue to verify a plan: %w", err)
+	}
+	return cat, nil
+}

@@ -1,0 +1,104 @@
+package lifecycle_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/joist-autoscaler/joist/services/lifecycle"
+	"github.com/joist-autoscaler/joist/shared/blob"
+	"github.com/joist-autoscaler/joist/shared/catalog"
+	"github.com/joist-autoscaler/joist/shared/cluster"
+	"github.com/joist-autoscaler/joist/shared/event"
+	"github.com/joist-autoscaler/joist/shared/karpenter"
+	"github.com/joist-autoscaler/joist/shared/launchspec"
+	"github.com/joist-autoscaler/joist/shared/outbox"
+	"github.com/joist-autoscaler/joist/shared/scheduling"
+	"github.com/joist-autoscaler/joist/shared/scheduling/schedulingtest"
+)
+
+// verifying is a site that has the catalogue, and what a planner made of a batch there.
+func verifying(t *testing.T) (*site, outbox.Held, launchspec.Built) {
+	t.Helper()
+	s := newSite(t)
+	cat, batch := schedulingtest.Catalogue(), schedulingtest.Seed(schedulingtest.Pods("inflate", 5, "1", "0"))
+	ref, err := blob.Put(t.Context(), s.blobs, s.now, catalog.Kind, cat)
+	if err == nil {
+		err = blob.Point(t.Context(), s.blobs, ref)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.Change(cluster.NodePools, cluster.Key{Name: "default"}, func(o cluster.Object) {
+		pool := o.(*karpenter.NodePool)
+		pool.Spec, pool.Status = batch.Snapshot.NodePools[0].Spec, batch.Snapshot.NodePools[0].Status
+	})
+	s.Seed(&batch.Snapshot.NodeClasses[0])
+	s.start(s.As("lifecycle"), func(c *lifecycle.Config) {
+		c.Settings, c.Catalogues = batch.Snapshot.Settings, &blob.Kept[catalog.Catalogue]{}
+	})
+	pool, err := cluster.Get[*karpenter.NodePool](t.Context(), s.Server, cluster.NodePools, cluster.Key{Name: "default"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	held := s.batch()
+	batch.Snapshot.NodePools[0], batch.Outbox, batch.Seq = *pool, held.UID(), held.Seq
+	built, err := launchspec.Build(batch, held.Batch, scheduling.Solve(batch, cat), cat)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s, held, built
+}
+
+// store puts the documents of a plan away as they are, and makes the fact about it.
+func (s *site) store(held outbox.Held, built launchspec.Built) event.Envelope {
+	s.t.Helper()
+	for i, intent := range built.Intents {
+		ref, err := blob.Put(s.t.Context(), s.blobs, s.now, launchspec.Kind, intent)
+		if err != nil {
+			s.t.Fatal(err)
+		}
+		built.Plan.Intents[i].Ref = ref
+		for k := range built.Plan.Intents[i].Claims {
+			built.Plan.Intents[i].Claims[k].Object.Annotations[launchspec.IntentRefAnnotation] = launchspec.FormatRef(ref)
+		}
+	}
+	return s.planMade(held, built.Plan)
+}
+
+// What a planner makes of a batch passes; what it makes of a machine by itself does not,
+// and the NodePool says why. Limits count what the catalogue says.
+func TestForgedLaunchesAreRefused(t *testing.T) {
+	for _, tt := range []struct {
+		name  string
+		forge func(*launchspec.Built)
+		why   string
+	}{
+		{"nothing", func(*launchspec.Built) {}, ""},
+		{"user data", func(b *launchspec.Built) { b.Intents[0].Templates[0].UserData = "ZXZpbA==" }, "launch template"},
+		{"a subnet", func(b *launchspec.Built) { b.Intents[0].Fleet.Configs[0].Overrides[0].SubnetID = "subnet-evil" }, "subnet-evil"},
+		{"no ceiling", func(b *launchspec.Built) { b.Plan.Intents[0].Claims[0].Ceiling = nil }, "counts for limits"},
+		{"another NodePool's label", func(b *launchspec.Built) {
+			b.Plan.Intents[0].Claims[0].Object.Labels[karpenter.NodePoolLabelKey] = "other"
+		}, "its labels differ"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			s, held, built := verifying(t)
+			tt.forge(&built)
+			s.handle(s.store(held, built), "")
+			requests := launches(s.sent())
+			if forged := slices.Contains(requests, "launch.requested.v1 intent/"+built.Intents[0].ID); forged != (tt.why == "") {
+				t.Fatalf("asked for were %v", requests)
+			}
+			told := slices.ContainsFunc(s.Events(), func(e cluster.Event) bool {
+				return e.Reason == "LaunchNotVerified" && strings.Contains(e.Message, tt.why)
+			})
+			if told != (tt.why != "") {
+				t.Errorf("the NodePool says: %v", s.Events())
+			}
+			if s.outbox().State != outbox.Done {
+				t.Errorf("the outbox is %s", s.outbox().State)
+			}
+		})
+	}
+}

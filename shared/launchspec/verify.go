@@ -1,0 +1,300 @@
+package launchspec
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"maps"
+
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/joist-autoscaler/joist/shared/catalog"
+	"github.com/joist-autoscaler/joist/shared/cloud"
+	"github.com/joist-autoscaler/joist/shared/event"
+	"github.com/joist-autoscaler/joist/shared/fault"
+	"github.com/joist-autoscaler/joist/shared/karpenter"
+	"github.com/joist-autoscaler/joist/shared/scheduling"
+)
+
+const (
+	// memoryTolerance is the part of a type's memory that a plan counts at least. Plans
+	// know the memory that nodes of the type reported, which the catalogue does not.
+	memoryTolerance = 0.9
+	// spotTolerance is the part of the spot price that a plan counts at least. The price
+	// moves between the plan's catalogue and the latest one.
+	spotTolerance = 0.5
+)
+
+// Verify derives again what an intent and its claims must be, from the NodePool, the
+// EC2NodeClass, the settings and the overlays of the snapshot and from the catalogue, and
+// compares: launch templates with image, user data, instance profile and security groups,
+// subnets, instance types, tags, the claims whole, and what they count for limits. The
+// reason is fault.Invalid. The plan's author chooses only among what they allow.
+func Verify(planned scheduling.PlannedIntent, intent Intent, s scheduling.Snapshot, cat catalog.Catalogue) error {
+	g, err := verifier(planned, intent, s, cat)
+	if err != nil {
+		return err
+	}
+	for _, check := range []func(scheduling.PlannedIntent, Intent) error{g.verifyFleet, g.verifyOffers, g.verifyTemplates, g.verifyClaims} {
+		if err := check(planned, intent); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func unlike(format string, args ...any) *fault.Error {
+	return fault.F("verifying an intent", fault.Invalid, format, args...)
+}
+
+// verifier is the recipe of the intent, as far as others than its author decide it.
+func verifier(planned scheduling.PlannedIntent, intent Intent, s scheduling.Snapshot, cat catalog.Catalogue) (*recipe, error) {
+	if len(planned.Claims) == 0 {
+		return nil, unlike("it has no claim")
+	}
+	if intent.NodePool != planned.NodePool {
+		return nil, unlike("it is for NodePool %q, and the plan says %q", intent.NodePool, planned.NodePool)
+	}
+	pool := slices.IndexFunc(s.NodePools, func(p karpenter.NodePool) bool { return p.Name == intent.NodePool })
+	if pool < 0 || s.NodePools[pool].Spec.Template.Spec.NodeClassRef == nil || s.NodePools[pool].Spec.Template.Spec.NodeClassRef.Name != intent.NodeClass {
+		return nil, unlike("NodePool %q does not use EC2NodeClass %q", intent.NodePool, intent.NodeClass)
+	}
+	b := builder{batch: scheduling.Batch{Snapshot: s}, catalogue: cat}
+	node := scheduling.PlannedNode{
+		NodePool: intent.NodePool, NodeClass: intent.NodeClass, Requirements: scheduling.FromClaim(planned.Claims[0].Object.Spec.Requirements),
+		Requests: planned.Claims[0].Object.Spec.Resources.Requests, MinValuesRelaxed: relaxed(planned.Claims[0].Object),
+	}
+	for _, config := range intent.Fleet.Configs {
+		for _, o := range config.Overrides {
+			node.Options = append(node.Options, scheduling.Option{Offering: event.Offering{InstanceType: o.InstanceType, Zone: o.Zone, CapacityType: intent.Fleet.CapacityType}})
+		}
+	}
+	b.machines = newMachines([]scheduling.PlannedNode{node}, s, cat)
+	g, err := b.lookUp(node)
+	if err != nil {
+		return nil, unlike("%w", err)
+	}
+	return g, nil
+}
+
+func relaxed(claim karpenter.NodeClaim) bool {
+	return claim.Annotations[karpenter.NodeClaimMinValuesRelaxedAnnotationKey] == "true"
+}
+
+// verifyFleet compares what the call says of itself.
+func (g *recipe) verifyFleet(planned scheduling.PlannedIntent, intent Intent) error {
+	fleet := intent.Fleet
+	switch {
+	case intent.ID != planned.ID || fleet.Token != planned.ID:
+		return unlike("the document is of intent %q with token %q, and the plan says %q", intent.ID, fleet.Token, planned.ID)
+	case fleet.Count != len(planned.Claims) || len(intent.Claims) != len(planned.Claims):
+		return unlike("it launches %d instances for %d claims, and the plan has %d", fleet.Count, len(intent.Claims), len(planned.Claims))
+	case intent.Cluster != g.cluster.Name:
+		return unlike("it is of cluster %q", intent.Cluster)
+	case !sameJSON(fleet.TagSets, fleetTagSets(ownerTags(g.cluster.Name, g.pool.Name, g.class), intent.ID)):
+		return unlike("its tags are not those of NodePool %s and EC2NodeClass %s", g.pool.Name, g.class.Name)
+	case fleet.Context != "" && fleet.Context != value(g.class.Spec.Context):
+		return unlike("its context is not that of EC2NodeClass %s", g.class.Name)
+	case !slices.Contains(precedence, fleet.CapacityType) || !allows(g.requirements, fleet.CapacityType):
+		return unlike("its claims do not allow the capacity type %q", fleet.CapacityType)
+	}
+	g.choice.capacityType = fleet.CapacityType
+	return g.verifyRequirements()
+}
+
+// verifyRequirements reports whether the claims ask for nothing that their NodePool does
+// not allow.
+func (g *recipe) verifyRequirements() error {
+	template := g.pool.Spec.Template
+	allowed := scheduling.FromClaim(template.Spec.Requirements).Intersect(scheduling.FromLabels(template.Labels)).
+		And(karpenter.NodePoolLabelKey, scheduling.In(g.pool.Name)).And(karpenter.LabelEC2NodeClass, scheduling.In(g.class.Name))
+	for _, key := range slices.Sorted(maps.Keys(allowed)) {
+		asked, ok := g.requirements[key]
+		if !ok {
+			asked = scheduling.Any()
+		}
+		if key != corev1.LabelHostname && !asked.WithMinValues(0).Subset(allowed[key].WithMinValues(0)) {
+			return unlike("its claims ask for %s %s, and NodePool %s allows %s", key, asked, g.pool.Name, allowed[key])
+		}
+	}
+	return nil
+}
+
+// verifyOffers compares every override with the catalogue and the node class, and what
+// the document says of its type and price.
+func (g *recipe) verifyOffers(_ scheduling.PlannedIntent, intent Intent) error {
+	templates := map[string]cloud.Template{}
+	for _, template := range intent.Templates {
+		templates[template.Name] = template
+	}
+	for _, config := range intent.Fleet.Configs {
+		template, ok := templates[config.Template]
+		if !ok {
+			return unlike("the launch template %q is not in the document", config.Template)
+		}
+		for _, override := range config.Overrides {
+			o, err := g.verifyOffer(override, template, intent)
+			if err != nil {
+				return err
+			}
+			g.choice.offers = append(g.choice.offers, o)
+		}
+	}
+	if len(g.choice.offers) == 0 {
+		return unlike("it has no override")
+	}
+	if intent.Fleet.Target != g.choice.target() {
+		return unlike("its target is %q", intent.Fleet.Target)
+	}
+	g.labelReservation()
+	return nil
+}
+
+func (g *recipe) verifyOffer(override cloud.Override, template cloud.Template, intent Intent) (offer, error) {
+	m, err := g.machine(override.InstanceType)
+	if err != nil {
+		return offer{}, unlike("%w", err)
+	}
+	o := offer{Option: scheduling.Option{Offering: event.Offering{InstanceType: override.InstanceType, Zone: override.Zone, CapacityType: intent.Fleet.CapacityType}}, exotic: m.typ.Exotic, labels: m.typ.Labels}
+	inSubnet := func(n karpenter.Subnet) bool { return n.ID == override.SubnetID && n.Zone == override.Zone }
+	if override.ImageID != "" || !slices.ContainsFunc(g.class.Status.Subnets, inSubnet) {
+		return o, unlike("EC2NodeClass %s has no subnet %s in %s, or the override names an image", g.class.Name, override.SubnetID, override.Zone)
+	}
+	if intent.Fleet.CapacityType == cloud.Reserved {
+		reservation := func(r karpenter.CapacityReservation) bool {
+			return template.Reservation != nil && r.ID == template.Reservation.ID && r.InstanceType == override.InstanceType && r.AvailabilityZone == override.Zone
+		}
+		at := slices.IndexFunc(g.class.Status.CapacityReservations, reservation)
+		if at < 0 {
+			return o, unlike("EC2NodeClass %s has no such capacity reservation of %s in %s", g.class.Name, override.InstanceType, override.Zone)
+		}
+		o.reservation = &g.class.Status.CapacityReservations[at]
+	}
+	for key, values := range g.requirements {
+		if label := o.label(key); label != "" && !values.Has(label) {
+			return o, unlike("its claims do not allow %s=%s, which %s in %s is", key, label, override.InstanceType, override.Zone)
+		}
+	}
+	return o, g.verifyFacts(o, m, intent)
+}
+
+// verifyFacts compares what limits will count with what the catalogue says.
+func (g *recipe) verifyFacts(o offer, m machine, intent Intent) error {
+	facts := intent.Types[o.InstanceType]
+	for name, amount := range m.typ.Capacity {
+		said, known := facts.Capacity[name]
+		least := amount.AsApproximateFloat64()
+		if name == corev1.ResourceMemory {
+			least *= memoryTolerance
+		}
+		if !known || said.AsApproximateFloat64() < least {
+			return unlike("it says that %s has %s of %s, and the catalogue says %s", o.InstanceType, said.String(), name, amount.String())
+		}
+	}
+	for name, amount := range facts.Capacity {
+		if amount.Sign() < 0 {
+			return unlike("it says that %s has %s of %s", o.InstanceType, amount.String(), name)
+		}
+	}
+	if !maps.Equal(facts.Labels, g.grouped(m.typ.Labels)) {
+		return unlike("it gives %s other labels than the catalogue", o.InstanceType)
+	}
+	said, known := intent.Price(o.InstanceType, o.Zone)
+	least, sold := m.price(o)
+	if o.CapacityType == cloud.Spot {
+		least *= spotTolerance
+	}
+	const noise = 1 - 1e-9
+	if !known || !sold || !(said >= least*noise) {
+		return unlike("it says that %s in %s costs $%g an hour as %s, which the catalogue does not", o.InstanceType, o.Zone, said, o.CapacityType)
+	}
+	return nil
+}
+
+// price is what the catalogue and the overlays ask for an offer, in US dollars an hour;
+// false where it is not sold.
+func (m machine) price(o offer) (perHour float64, sold bool) {
+	reservation := ""
+	if o.reservation != nil {
+		reservation = o.reservation.ID
+	}
+	for i := range m.typ.Offers {
+		have := &m.typ.Offers[i]
+		if have.Zone == o.Zone && have.CapacityType == o.CapacityType && have.Reservation == reservation {
+			return have.PricePerHour, true
+		}
+	}
+	return 0, false
+}
+
+// verifyTemplates writes the launch templates again, and compares them by their names,
+// which are hashes of the content.
+func (g *recipe) verifyTemplates(_ scheduling.PlannedIntent, intent Intent) error {
+	order, _, err := g.variants()
+	if err != nil {
+		return unlike("%w", err)
+	}
+	want := map[string]bool{}
+	for _, v := range order {
+		template, err := g.template(v)
+		if err != nil {
+			return unlike("%w", err)
+		}
+		want[template.Name] = true
+	}
+	for _, template := range intent.Templates {
+		name, err := templateName(template)
+		if err != nil {
+			return err
+		}
+		if name != template.Name || !want[name] {
+			return unlike("launch template %s is not what EC2NodeClass %s and NodePool %s make of it", template.Name, g.class.Name, g.pool.Name)
+		}
+	}
+	return nil
+}
+
+// verifyClaims writes the claims again, and compares them whole. Which pods are expected
+// is for the plan to say.
+func (g *recipe) verifyClaims(planned scheduling.PlannedIntent, intent Intent) error {
+	limit := ceiling(intent)
+	for slot, claim := range planned.Claims {
+		node := scheduling.PlannedNode{Requirements: g.requirements, Requests: claim.Object.Spec.Resources.Requests, MinValuesRelaxed: relaxed(claim.Object)}
+		made, err := g.claim(node, origin{intent: intent, ref: planned.Ref}, slot)
+		if err != nil {
+			return err
+		}
+		for _, key := range []string{scheduling.ExpectedAnnotation, BatchAnnotation} {
+			made.Object.Annotations[key] = claim.Object.Annotations[key]
+		}
+		if !sameJSON(made.Object, claim.Object) || !sameJSON(limit, claim.Ceiling) {
+			return unlike("NodeClaim %s is not what NodePool %s and the intent make of it: %s", claim.Object.Name, g.pool.Name, firstDifference(made.Object, claim.Object))
+		}
+	}
+	return nil
+}
+
+// sameJSON reports whether two values are written alike, as the API server gets them.
+func sameJSON(a, b any) bool {
+	first, err := json.Marshal(a)
+	second, other := json.Marshal(b)
+	return err == nil && other == nil && bytes.Equal(first, second)
+}
+
+// firstDifference names the part in which two claims differ.
+func firstDifference(want, got karpenter.NodeClaim) string {
+	switch {
+	case want.Name != got.Name:
+		return fmt.Sprintf("its name is not %s", want.Name)
+	case !maps.Equal(want.Labels, got.Labels):
+		return "its labels differ"
+	case !maps.Equal(want.Annotations, got.Annotations):
+		return "its annotations differ"
+	case !sameJSON(want.Spec, got.Spec):
+		return "its spec differs"
+	default:
+		return "its other metadata or what it counts for limits differs"
+	}
+}
