@@ -182,8 +182,8 @@ func (g *recipe) verifyOffer(override cloud.Override, template cloud.Template, i
 
 // verifyFacts compares what limits will count with what the catalogue says.
 func (g *recipe) verifyFacts(o offer, m machine, intent Intent) error {
-	facts := intent.Types[o.InstanceType]
-	for name, amount := range m.typ.Capacity {
+	facts, derived := intent.Types[o.InstanceType], g.factsOf(m)
+	for name, amount := range derived.Capacity {
 		said, known := facts.Capacity[name]
 		least := amount.AsApproximateFloat64()
 		if name == corev1.ResourceMemory {
@@ -198,7 +198,7 @@ func (g *recipe) verifyFacts(o offer, m machine, intent Intent) error {
 			return unlike("it says that %s has %s of %s", o.InstanceType, amount.String(), name)
 		}
 	}
-	if !maps.Equal(facts.Labels, g.grouped(m.typ.Labels)) {
+	if !maps.Equal(facts.Labels, derived.Labels) {
 		return unlike("it gives %s other labels than the catalogue", o.InstanceType)
 	}
 	said, known := intent.Price(o.InstanceType, o.Zone)
