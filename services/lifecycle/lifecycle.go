@@ -113,9 +113,8 @@ type Service struct {
 	do effect.Doer
 
 	election *lease.Election
-	// leading is passed by whoever looks at the election, and blaming by whoever writes
-	// down shortages, which are one object.
-	leading, blaming host.Gate
+	// blaming is passed by whoever writes down shortages, which are one object.
+	blaming host.Gate
 
 	// What follows is only memory of when things were last asked; losing it
 	// repeats a question.
@@ -166,7 +165,7 @@ func New(config Config) *Service {
 			Own: cluster.Key{Namespace: config.Namespace, Name: "joist-lifecycle"}, Alone: config.Alone, Holder: config.Holder,
 			Karpenter: cluster.Key{Namespace: config.KarpenterNamespace, Name: config.KarpenterLease},
 		}),
-		leading: host.NewGate(), blaming: host.NewGate(),
+		blaming:  host.NewGate(),
 		asked:    newAsked(config.Now),
 		removals: eviction.New(config.Parallel, config.Now),
 		pods:     map[string]traffic.Memory{},
@@ -178,12 +177,15 @@ func New(config Config) *Service {
 
 // Leads reports whether this replica may act: it holds its own Lease, and
 // Karpenter's as well.
-func (s *Service) Leads(ctx context.Context) (leads bool, err error) {
-	err = s.leading.Do(ctx, func(ctx context.Context) error {
-		leads, err = s.election.Leads(ctx, s.Client, s.Now())
-		return err
-	})
-	return leads, err
+func (s *Service) Leads(ctx context.Context) (bool, error) {
+	return s.election.Leads(ctx, s.Client, s.Now())
+}
+
+// Renew renews the Leases of a replica that leads, also during a long Step, until the
+// context ends. What Step and Handle do ends once they are lost.
+func (s *Service) Renew(ctx context.Context) error {
+	s.election.Renew(ctx, s.Client, s.Now)
+	return nil
 }
 
 // Handle takes one fact from the inbox.
@@ -195,6 +197,11 @@ func (s *Service) Handle(ctx context.Context, e event.Envelope) error {
 	if !leads {
 		return fault.F("handling "+string(e.Type), fault.Retry, "another replica leads")
 	}
+	return s.election.Act(ctx, func(ctx context.Context) error { return s.handle(ctx, e) })
+}
+
+// handle takes one fact as the replica that leads.
+func (s *Service) handle(ctx context.Context, e event.Envelope) error {
 	switch e.Type {
 	case event.PlanMadeType:
 		return host.Body(ctx, s.admit, e)

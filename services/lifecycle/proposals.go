@@ -138,8 +138,10 @@ func (s *Service) hear(ctx context.Context, facts []*proposalFact) error {
 	for _, f := range facts {
 		host.Say(f.ctx, "together", len(facts), "waited_ms", came.Sub(f.came).Milliseconds())
 	}
-	s.take(ctx, latest(facts))
-	return nil
+	return s.election.Act(ctx, func(ctx context.Context) error {
+		s.take(ctx, latest(facts))
+		return nil
+	})
 }
 
 // take takes a phase of each of several proposals, and tells each fact what became of

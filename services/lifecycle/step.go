@@ -35,6 +35,11 @@ func (s *Service) Step(ctx context.Context) error {
 	if s.looks = err == nil && leads && s.Cache.Synced(); !s.looks {
 		return err
 	}
+	return s.election.Act(ctx, s.act)
+}
+
+// act is a Step of the replica that leads.
+func (s *Service) act(ctx context.Context) error {
 	s.looked = s.Now()
 	w := s.look(ctx)
 	if w.whole = s.looked.Sub(s.whole) >= s.Rest; w.whole {

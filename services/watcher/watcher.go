@@ -153,6 +153,13 @@ func (s *Service) Leads(ctx context.Context) (bool, error) {
 	return s.election.Leads(ctx, s.Client, s.Now())
 }
 
+// Renew renews the Leases of a replica that leads, also during a long Step, until the
+// context ends. A Step ends once they are lost.
+func (s *Service) Renew(ctx context.Context) error {
+	s.election.Renew(ctx, s.Client, s.Now)
+	return nil
+}
+
 // Release lets another replica lead at once, when this one has stopped (B062).
 // Karpenter's Lease is left to run out: lifecycle may act under it still.
 func (s *Service) Release(ctx context.Context) error { return s.election.Release(ctx, s.Client) }
@@ -172,6 +179,11 @@ func (s *Service) Step(ctx context.Context) error {
 		return errors.Join(err, unsynced)
 	}
 	s.looked = true
+	return s.election.Act(ctx, s.act)
+}
+
+// act is a Step of the replica that leads.
+func (s *Service) act(ctx context.Context) error {
 	failures := []error{s.questions(ctx)}
 	// The outbox is read before the cache is: what the cache then shows is newer
 	// than the plan whose claims it must show. The other way round, a process that

@@ -35,9 +35,10 @@ type Election struct {
 	turn chan struct{}
 
 	mu sync.Mutex
-	// term ends when the leases are lost; it is nil before they were ever held.
-	term context.Context
-	end  context.CancelCauseFunc
+	// leading says that the leases are held, as far as is known, and acts end what is done
+	// meanwhile.
+	leading bool
+	acts    map[*context.CancelCauseFunc]bool
 }
 
 // ErrLost is why the context of an act ends when the leases are lost.
@@ -46,7 +47,7 @@ var ErrLost = errors.New("the lease was lost")
 // Elect makes the election of a candidate.
 func Elect(c Candidate) *Election {
 	c.Karpenter.Name = cmp.Or(c.Karpenter.Name, KarpenterName)
-	e := &Election{karpenter: &Lease{Key: c.Karpenter, Holder: KarpenterHolder}, turn: make(chan struct{}, 1)}
+	e := &Election{karpenter: &Lease{Key: c.Karpenter, Holder: KarpenterHolder}, turn: make(chan struct{}, 1), acts: map[*context.CancelCauseFunc]bool{}}
 	if !c.Alone {
 		e.own = &Lease{Key: c.Own, Holder: c.Holder}
 	}
@@ -91,13 +92,10 @@ func (e *Election) Renew(ctx context.Context, client cluster.Client, now func() 
 func (e *Election) Act(ctx context.Context, act func(ctx context.Context) error) error {
 	acting, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	e.mu.Lock()
-	term := e.term
-	e.mu.Unlock()
-	if term == nil {
+	if !e.begin(&cancel) {
 		return fault.E("acting as the leader", fault.Retry, ErrLost)
 	}
-	defer context.AfterFunc(term, func() { cancel(ErrLost) })()
+	defer e.finish(&cancel)
 	err := act(acting)
 	if errors.Is(context.Cause(acting), ErrLost) {
 		return fault.F("acting as the leader", fault.Retry, "%w: %w", ErrLost, err)
@@ -105,19 +103,32 @@ func (e *Election) Act(ctx context.Context, act func(ctx context.Context) error)
 	return err
 }
 
-// hold takes or renews the leases, and begins or ends the term. The caller has the turn,
-// here and below.
-func (e *Election) hold(ctx context.Context, client cluster.Client, now time.Time) (bool, error) {
-	before := e.held()
-	leads, err := All(ctx, client, now, e.leases()...)
-	after := e.held()
+// begin notes how to end an act, and returns false if the leases are not held.
+func (e *Election) begin(act *context.CancelCauseFunc) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	switch {
-	case after && (!before || e.term == nil):
-		e.term, e.end = context.WithCancelCause(context.Background())
-	case before && !after:
-		e.end(ErrLost)
+	if e.leading {
+		e.acts[act] = true
+	}
+	return e.leading
+}
+
+func (e *Election) finish(act *context.CancelCauseFunc) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	delete(e.acts, act)
+}
+
+// hold takes or renews the leases, and ends all acts if they are lost. The caller has the
+// turn, here and below.
+func (e *Election) hold(ctx context.Context, client cluster.Client, now time.Time) (bool, error) {
+	leads, err := All(ctx, client, now, e.leases()...)
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.leading = e.held(); !e.leading {
+		for act := range e.acts {
+			(*act)(ErrLost)
+		}
 	}
 	return leads, err
 }

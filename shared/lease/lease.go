@@ -3,7 +3,8 @@
 //
 // A lease is taken when its holder has not renewed it for its duration, as
 // observed on our own clock: no two machines' clocks are compared. It only
-// avoids contention; nothing unsafe follows when two believe to hold it.
+// avoids contention; nothing unsafe follows when two believe to hold it. A holder renews
+// its leases also during a long act, and stops to act before another may begin.
 package lease
 
 import (

@@ -86,7 +86,7 @@ func run(ctx context.Context, p *parts.Parts) error {
 	if err := p.Serve(ctx, cache); err != nil {
 		return err
 	}
-	return errors.Join(host.Together(ctx, feed, loop, poll), parts.Resign(ctx, service.Release))
+	return errors.Join(host.Together(ctx, feed, loop, poll, service.Renew), parts.Resign(ctx, service.Release))
 }
 
 // repair is what the settings say of sick nodes; without the gate none is repaired.

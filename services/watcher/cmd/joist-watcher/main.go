@@ -89,7 +89,7 @@ func run(ctx context.Context, p *parts.Parts) error {
 	if err := p.Serve(ctx, cache); err != nil {
 		return err
 	}
-	return errors.Join(host.Together(ctx, feed, loop), parts.Resign(ctx, service.Release))
+	return errors.Join(host.Together(ctx, feed, loop, service.Renew), parts.Resign(ctx, service.Release))
 }
 
 // spans is where spans go; nowhere without a collector, for what they tell is looked for.
