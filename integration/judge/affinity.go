@@ -20,21 +20,21 @@ type attraction struct {
 // nothing that it selects is there yet; every other needs, for each term, a pod
 // in its domain that came before it.
 //
-// The order tried is the kindest: first comers before anything else, then
-// whatever has company, until nothing moves.
+// Pods that ask for no company may be bound before all others, whatever the plan: a
+// first comer must be right even then. Of the others, the order tried is the kindest:
+// whatever has company, then one first comer after the other, until nothing moves.
 func (w *world) affinity(out *report) {
 	all := w.attractions()
-	came := map[*pod]bool{}
+	came, first := map[*pod]bool{}, map[*pod]bool{}
 	for _, p := range w.pods {
 		came[p] = p.bound || len(requiredAffinity(p)) == 0
+		first[p] = came[p]
 	}
 	follow(all, came)
-	var first []*pod
 	for _, a := range all {
 		for _, p := range a.members {
 			if !came[p] && a.mayComeFirst(p, first) {
-				came[p] = true
-				first = append(first, p)
+				came[p], first[p] = true, true
 				follow(all, came)
 			}
 		}
@@ -100,17 +100,15 @@ func (a *attraction) accompanied(p *pod, company []map[string]bool) bool {
 	return true
 }
 
-// mayComeFirst reports whether a pod may open a domain: nothing bound and none
-// of those that came first is what it looks for.
-func (a *attraction) mayComeFirst(p *pod, first []*pod) bool {
+// mayComeFirst reports whether a pod may open a domain: none of those that came first
+// is what it looks for.
+func (a *attraction) mayComeFirst(p *pod, first map[*pod]bool) bool {
 	for _, t := range a.terms {
 		if _, present := p.node.labels()[t.topology]; !present || !t.matches(p) {
 			return false
 		}
 	}
-	return !slices.ContainsFunc(a.matched, func(q *pod) bool {
-		return (q.bound || slices.Contains(first, q)) && a.visible(q)
-	})
+	return !slices.ContainsFunc(a.matched, func(q *pod) bool { return first[q] && a.visible(q) })
 }
 
 // visible pods are on a node that has one of the terms' labels.

@@ -46,10 +46,13 @@ func withAliases(set labels.Set) labels.Set {
 
 // determined are the labels that a pool, a type and an offering leave no choice
 // about. A pool with several values for a label of its own does not determine it.
+// What the machine is counts before what the pool's template says of it.
 func determined(pool *NodePool, t *InstanceType, o *Offering) labels.Set {
 	set := labels.Set{}
+	for name, value := range pool.Spec.Template.Metadata.Labels {
+		set[stable(name)] = value
+	}
 	maps.Copy(set, t.Labels)
-	maps.Copy(set, pool.Spec.Template.Metadata.Labels)
 	maps.Copy(set, labels.Set{
 		labelCapacityType:              o.CapacityType,
 		corev1.LabelTopologyZone:       o.Zone,

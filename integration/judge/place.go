@@ -36,9 +36,15 @@ func (s *Scenario) places() []place {
 	return all
 }
 
-// newPlace fails when the pool's requirements refuse the machine.
+// newPlace fails when the pool's requirements, or the labels of its template, refuse
+// the machine.
 func newPlace(pool *NodePool, machine *InstanceType, offering *Offering) (place, bool) {
 	p := place{pool: pool, machine: machine, offering: offering, fixed: determined(pool, machine, offering)}
+	for name, value := range pool.Spec.Template.Metadata.Labels {
+		if p.fixed[stable(name)] != value {
+			return place{}, false
+		}
+	}
 	if len(machine.OS) > 1 {
 		p.open = append(p.open, corev1.LabelOSStable)
 	}
