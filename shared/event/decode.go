@@ -67,20 +67,23 @@ var attributes = []string{
 	"expires", "traceparent", "dataref", "data",
 }
 
+// boundExpiry completes a tick, whose scheduler can fill in its time of day but cannot add
+// to it, and lets no message live longer than its type, whoever wrote it.
+func (e *Envelope) boundExpiry(spec Spec) {
+	latest := e.Time.Add(max(spec.TTL, MinTTL))
+	tick := e.Type == TickType && e.Expires.IsZero()
+	if tick || e.Expires.After(latest) && e.Expires.Year() <= lastYear {
+		e.Expires = latest
+	}
+}
+
 // validate checks what every envelope must state.
 func (e *Envelope) validate() error {
 	spec, err := e.Type.Spec()
 	if err != nil {
 		return err
 	}
-	if e.Type == TickType && e.Expires.IsZero() {
-		// The scheduler can fill in its time of day but cannot add to it.
-		e.Expires = e.Time.Add(spec.TTL)
-	}
-	if latest := e.Time.Add(max(spec.TTL, MinTTL)); e.Expires.After(latest) && e.Expires.Year() <= lastYear {
-		// Whoever wrote it, a message lives no longer than its type.
-		e.Expires = latest
-	}
+	e.boundExpiry(spec)
 	poison := func(format string, args ...any) error {
 		return fault.F("checking the envelope of "+string(e.Type), fault.Poison, format, args...)
 	}
