@@ -181,11 +181,10 @@ func (s *Service) Leads(ctx context.Context) (bool, error) {
 	return s.election.Leads(ctx, s.Client, s.Now())
 }
 
-// Renew renews the Leases of a replica that leads, also during a long Step, until the
-// context ends. What Step and Handle do ends once they are lost.
+// Renew renews the Leases of a replica that leads, if that is due. The host calls it every
+// lease.RetryPeriod, also during Step and Handle, which end once the Leases are lost.
 func (s *Service) Renew(ctx context.Context) error {
-	s.election.Renew(ctx, s.Client, s.Now)
-	return nil
+	return s.election.Renew(ctx, s.Client, s.Now())
 }
 
 // Handle takes one fact from the inbox.

@@ -64,27 +64,19 @@ func (e *Election) Leads(ctx context.Context, client cluster.Client, now time.Ti
 	return e.hold(ctx, client, now)
 }
 
-// Renew renews the leases while they are held, every RetryPeriod if a renewal is due,
-// until the context ends. It takes no lease that is not held. Without it a lease runs out
-// in an act that takes longer than Duration.
-func (e *Election) Renew(ctx context.Context, client cluster.Client, now func() time.Time) {
-	ticker := time.NewTicker(RetryPeriod)
-	defer ticker.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-ticker.C:
-		}
-		if e.enter(ctx) != nil {
-			return
-		}
-		if e.held() {
-			// An error is the next act's to return, if the leases are lost by it.
-			_, _ = e.hold(ctx, client, now())
-		}
-		e.leave()
+// Renew renews the leases if they are held and a renewal is due; it takes no lease that is
+// not held. The host calls it every RetryPeriod, because a lease would run out in an act
+// that takes longer than Duration.
+func (e *Election) Renew(ctx context.Context, client cluster.Client, now time.Time) error {
+	if err := e.enter(ctx); err != nil {
+		return err
 	}
+	defer e.leave()
+	if !e.held() {
+		return nil
+	}
+	_, err := e.hold(ctx, client, now)
+	return err
 }
 
 // Act runs what only a leader may do. The context of act ends once the leases are lost;

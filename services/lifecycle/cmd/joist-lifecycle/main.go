@@ -12,6 +12,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/cluster"
 	"github.com/joist-autoscaler/joist/shared/host"
 	"github.com/joist-autoscaler/joist/shared/kubecluster"
+	"github.com/joist-autoscaler/joist/shared/lease"
 	"github.com/joist-autoscaler/joist/shared/parts"
 	"github.com/joist-autoscaler/joist/shared/settings"
 	"github.com/joist-autoscaler/joist/shared/telemetry"
@@ -86,7 +87,8 @@ func run(ctx context.Context, p *parts.Parts) error {
 	if err := p.Serve(ctx, cache); err != nil {
 		return err
 	}
-	return errors.Join(host.Together(ctx, feed, loop, poll, service.Renew), parts.Resign(ctx, service.Release))
+	renewal := host.Loop{Step: service.Renew, Pace: lease.RetryPeriod}
+	return errors.Join(host.Together(ctx, feed, loop, poll, renewal.Run), parts.Resign(ctx, service.Release))
 }
 
 // repair is what the settings say of sick nodes; without the gate none is repaired.

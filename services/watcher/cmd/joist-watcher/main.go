@@ -10,6 +10,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/cluster"
 	"github.com/joist-autoscaler/joist/shared/host"
 	"github.com/joist-autoscaler/joist/shared/kubecluster"
+	"github.com/joist-autoscaler/joist/shared/lease"
 	"github.com/joist-autoscaler/joist/shared/parts"
 	"github.com/joist-autoscaler/joist/shared/scheduling"
 	"github.com/joist-autoscaler/joist/shared/settings"
@@ -89,7 +90,8 @@ func run(ctx context.Context, p *parts.Parts) error {
 	if err := p.Serve(ctx, cache); err != nil {
 		return err
 	}
-	return errors.Join(host.Together(ctx, feed, loop, service.Renew), parts.Resign(ctx, service.Release))
+	renewal := host.Loop{Step: service.Renew, Pace: lease.RetryPeriod}
+	return errors.Join(host.Together(ctx, feed, loop, renewal.Run), parts.Resign(ctx, service.Release))
 }
 
 // spans is where spans go; nowhere without a collector, for what they tell is looked for.
