@@ -39,13 +39,3 @@ func newRule(scope constructs.Construct, id string, rule topology.Rule, target, 
 		Targets: []any{to},
 	})
 }
-
-// ruleARN is a rule's name in policies: rules of other buses than the default have
-// their bus in it
-// (https://docs.aws.amazon.com/eventbridge/latest/userguide/eb-manage-iam-access.html).
-func ruleARN(p place, rule topology.Rule) string {
-	if rule.Bus == topology.DefaultBus {
-		return p.arn("events", "rule/"+rule.Name)
-	}
-	return p.arn("events", "rule/"+rule.Bus+"/"+rule.Name)
-}

@@ -6,6 +6,7 @@ import (
 	"github.com/joist-autoscaler/joist/services/cli/embedded"
 	"github.com/joist-autoscaler/joist/shared/cloud"
 	"github.com/joist-autoscaler/joist/shared/cluster"
+	"github.com/joist-autoscaler/joist/shared/fault"
 	"github.com/joist-autoscaler/joist/shared/karpenter"
 )
 
@@ -22,14 +23,23 @@ func (s *sim) spoil(call embedded.Call, err error) {
 		if claim.Annotations[intentTag] != call.About || claim.Status.ProviderID != "" || !s.launched(call.About) {
 			continue
 		}
-		s.asks.spoils = false
-		s.faults["deed spoil"]++
-		s.world.Kube.Change(cluster.NodeClaims, cluster.KeyOf(claim), func(o cluster.Object) { delete(o.GetAnnotations(), "joist.sh/intent-ref") })
-		if err := s.stray(); err != nil {
-			s.checker.violate("models work", "starting an instance by hand: %v", err)
-		}
+		s.spoilClaim(claim)
 		return
 	}
+}
+
+// spoilClaim starts the instance and edits the claim. Where EC2 throttles the person, the next
+// launch is tried.
+func (s *sim) spoilClaim(claim *karpenter.NodeClaim) {
+	switch err := s.stray(); {
+	case fault.Is(err, fault.Throttled):
+		return
+	case err != nil:
+		s.checker.violate("models work", "starting an instance by hand: %v", err)
+	}
+	s.asks.spoils = false
+	s.faults["deed spoil"]++
+	s.world.Kube.Change(cluster.NodeClaims, cluster.KeyOf(claim), func(o cluster.Object) { delete(o.GetAnnotations(), "joist.sh/intent-ref") })
 }
 
 // launched reports whether an instance of the intent lives.

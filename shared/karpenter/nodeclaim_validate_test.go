@@ -32,7 +32,8 @@ func TestNodeClaimValidate(t *testing.T) {
 		{"a host name", []NodeSelectorRequirementWithMinValues{in("kubernetes.io/hostname", "a")}, "restricted"},
 		{"In without values", []NodeSelectorRequirementWithMinValues{in("example.com/team")}, "needs 1 values and has 0"},
 		{"fewer values than minValues", []NodeSelectorRequirementWithMinValues{several}, "needs 3 values and has 2"},
-		{"a negative bound", []NodeSelectorRequirementWithMinValues{{Key: "example.com/size", Operator: NodeSelectorOpGt, Values: []string{"-1"}}}, "needs one whole number"},
+		{"a bound that is no whole number", []NodeSelectorRequirementWithMinValues{{Key: "example.com/size", Operator: NodeSelectorOpGt, Values: []string{"1.5"}}}, "needs one whole number"},
+		{"a negative bound, which is no label value", []NodeSelectorRequirementWithMinValues{{Key: "example.com/size", Operator: NodeSelectorOpGt, Values: []string{"-1"}}}, `the value "-1" is wrong`},
 		{"more than 100", many, "101 requirements"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

@@ -3,7 +3,6 @@ package launchspec
 import (
 	"bytes"
 	"encoding/json"
-	"fmt"
 	"maps"
 
 	"slices"
@@ -287,7 +286,7 @@ func sameJSON(a, b any) bool {
 func firstDifference(want, got karpenter.NodeClaim) string {
 	switch {
 	case want.Name != got.Name:
-		return fmt.Sprintf("its name is not %s", want.Name)
+		return "its name is not " + want.Name
 	case !maps.Equal(want.Labels, got.Labels):
 		return "its labels differ"
 	case !maps.Equal(want.Annotations, got.Annotations):
