@@ -24,7 +24,8 @@ func main() {
 		Purpose:  "joist-lifecycle writes Kubernetes, and is the one door for claims and removals.",
 		Required: []string{settings.Bucket, settings.QueueURL, settings.DeadLetterURL, settings.LauncherURL, settings.Holder},
 		Optional: []string{settings.Prefix, settings.Namespace, settings.LeaseNamespace, settings.LeaseName, settings.Alone, settings.Kubeconfig, settings.FeatureGates, settings.DisableDryRun,
-			settings.RepairRules, settings.Unhealthy, settings.UnhealthyZone, settings.PoolGated, settings.PriceLimit, settings.Rebalance, settings.ZonalShift},
+			settings.RepairRules, settings.Unhealthy, settings.UnhealthyZone, settings.PoolGated, settings.PriceLimit, settings.Rebalance, settings.ZonalShift,
+			settings.MemoryOverhead, settings.ReservedENIs},
 	}, run)
 }
 
