@@ -47,7 +47,7 @@ func (w *World) startFunction(dir, service string) {
 	w.functions = append(w.functions, run(w.T, dir, service, append(environ, w.Server.FunctionRuntime(f.FunctionName)...)))
 	q, _ := w.Broker.Lookup(template.Name(m.EventSourceArn))
 	mapping := lambdaruntime.Mapping{
-		Runtime: w.Server.Lambda, Function: f.FunctionName, Queue: q, Batch: m.BatchSize, Timeout: time.Duration(f.Timeout) * time.Second,
+		Runtime: w.Server.Lambda, Function: f.FunctionName, Queue: q, Batch: m.BatchSize, Timeout: time.Duration(f.Timeout) * time.Second, Region: Region,
 	}
 	w.beside.Go(func() { mapping.Run(w.Ctx) })
 }

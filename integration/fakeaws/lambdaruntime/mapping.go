@@ -1,6 +1,7 @@
 package lambdaruntime
 
 import (
+	"cmp"
 	"context"
 	"crypto/md5" //nolint:gosec // the protocol's own checksum
 	"encoding/hex"
@@ -23,6 +24,8 @@ type Mapping struct {
 	Batch int
 	// Timeout is the function's; 0 means 30 seconds.
 	Timeout time.Duration
+	// Region is that of the queue; empty means eu-west-1.
+	Region string
 }
 
 // Run polls until the context ends. A failed invocation deletes nothing: its
@@ -124,7 +127,7 @@ type attribute struct {
 
 // records writes messages as Lambda hands them over.
 func (m Mapping) records(messages []queue.Message) []record {
-	out := make([]record, 0, len(messages))
+	out, region := make([]record, 0, len(messages)), cmp.Or(m.Region, "eu-west-1")
 	for _, message := range messages {
 		sum := md5.Sum(message.Body) //nolint:gosec // the protocol's own checksum
 		attributes := map[string]attribute{}
@@ -139,7 +142,7 @@ func (m Mapping) records(messages []queue.Message) []record {
 				"SenderId":                "AIDAFAKE",
 			},
 			MessageAttributes: attributes, EventSource: "aws:sqs",
-			EventSourceARN: "arn:aws:sqs:eu-west-1:123456789012:" + m.Queue.Name(), AWSRegion: "eu-west-1",
+			EventSourceARN: "arn:aws:sqs:" + region + ":123456789012:" + m.Queue.Name(), AWSRegion: region,
 		})
 	}
 	return out
