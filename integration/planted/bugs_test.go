@@ -194,7 +194,7 @@ var bugs = []bug{{
 	from: `	if !when.active(now) {`,
 	to:   `	if !when.active(now) || now.Second()%2 == 0 {`,
 }, {
-	name: "moved-before-not-now", promise: "no workload is moved too often",
+	name: "moved-before-not-now", promise: "no workload is moved too often", seed: 148,
 	file: "services/disruption/internal/restraint/evictions.go",
 	from: `m.moved[w]+sum[w] > most {`,
 	to:   `m.moved[w] > most {`,
