@@ -1,12 +1,14 @@
 package clustertest
 
 import (
+	"context"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/joist-autoscaler/joist/shared/cluster"
+	"github.com/joist-autoscaler/joist/shared/fault"
 )
 
 func lists(s *suite) {
@@ -170,11 +172,31 @@ func (s *suite) node() *corev1.Node {
 	return create(s, &corev1.Node{ObjectMeta: s.global("n")})
 }
 
-// taint makes a taint the only one of a node.
-func (s *suite) taint(node *corev1.Node, key string) *corev1.Node {
+// nodeWrites is how often a node is written while controllers write it too.
+const nodeWrites = 20
+
+// changeNode reads a node, changes it and writes it. It does so again where a controller of a real
+// control plane has written the node meanwhile.
+func (s *suite) changeNode(node *corev1.Node, change func(*corev1.Node), write func(context.Context, cluster.Object) (cluster.Object, error)) {
 	s.Helper()
-	node.Spec.Taints = []corev1.Taint{{Key: key, Effect: corev1.TaintEffectNoSchedule}}
-	return update(s, node)
+	for range nodeWrites {
+		live := get[*corev1.Node](s, cluster.Nodes, cluster.KeyOf(node)).DeepCopy()
+		change(live)
+		if _, err := write(s.ctx(), live); err == nil {
+			return
+		} else if !fault.Is(err, fault.Conflict) {
+			s.Fatalf("writing node %s: %v", node.Name, err)
+		}
+	}
+	s.Fatalf("node %s was written by others %d times", node.Name, nodeWrites)
+}
+
+// taint makes a taint the only one of a node.
+func (s *suite) taint(node *corev1.Node, key string) {
+	s.Helper()
+	s.changeNode(node, func(live *corev1.Node) {
+		live.Spec.Taints = []corev1.Taint{{Key: key, Effect: corev1.TaintEffectNoSchedule}}
+	}, s.Client.Update)
 }
 
 func tainted(key string) func(cluster.Object) bool {
@@ -188,10 +210,11 @@ func cacheLearnsNodes(s *suite) {
 	node := s.node()
 	key := cluster.KeyOf(node)
 	s.cached(cache, cluster.Nodes, key, anything)
-	node = s.taint(node, "example.com/a")
+	s.taint(node, "example.com/a")
 	s.cached(cache, cluster.Nodes, key, tainted("example.com/a"))
-	node.Status.Capacity = corev1.ResourceList{corev1.ResourcePods: resource.MustParse("7")}
-	updateStatus(s, node)
+	s.changeNode(node, func(live *corev1.Node) {
+		live.Status.Capacity = corev1.ResourceList{corev1.ResourcePods: resource.MustParse("7")}
+	}, s.Client.UpdateStatus)
 	s.cached(cache, cluster.Nodes, key, func(o cluster.Object) bool {
 		pods := o.(*corev1.Node).Status.Capacity[corev1.ResourcePods]
 		return pods.Value() == 7
