@@ -24,15 +24,15 @@ help: ## Print this list
 	@.ci/help $(MAKEFILE_LIST)
 
 .PHONY: demo
-demo: ## Play a whole day of a cluster on this machine: no AWS account, no Kubernetes (ARGS='--seed 7')
+demo: ## Run the demo on this machine, without AWS account and Kubernetes (ARGS='--seed 7')
 	@$(STAGES) demo
 
 .PHONY: build
-build: ## Build bin/joist and bin/joist-<service>, each as it is released (GOWORK=off, static)
+build: ## Build bin/joist and bin/joist-<service> as for a release (GOWORK=off, static)
 	@$(STAGES) build
 
 .PHONY: lambdas
-lambdas: ## Build the functions for Lambda on arm64 (bin/lambda)
+lambdas: ## Build the Lambda functions for arm64 (bin/lambda)
 	@$(STAGES) lambdas
 
 .PHONY: synth
@@ -40,17 +40,17 @@ synth: ## Write the CloudFormation template of a cluster to cdk.out (needs Node;
 	@$(STAGES) synth
 
 .PHONY: test
-test: ## Everything a pull request must pass: preflight, lint, unit, rules, upstream, differential, infra, simulator, crash points, planted bugs, wire, charts, e2e
+test: ## Run every stage that a pull request must pass: preflight, lint, unit, rules, upstream, differential, infra, simulator, crash points, planted bugs, wire, charts, e2e
 	@$(STAGES) preflight lint unit rules upstream differential infra sim crash planted wire charts e2e
 
-##@ One stage of the tests
+##@ Single test stages
 
 .PHONY: preflight
-preflight: ## Check that this machine can build and test Joist, and say what to do if not
+preflight: ## Check that this machine can build and test Joist, and print what is missing
 	@$(STAGES) preflight
 
 .PHONY: lint
-lint: ## Run golangci-lint over every module of the workspace
+lint: ## Run golangci-lint on every module of the workspace
 	@$(STAGES) lint
 
 .PHONY: unit
@@ -58,39 +58,39 @@ unit: ## Run unit, property and conformance tests of shared and of each service
 	@$(STAGES) unit
 
 .PHONY: race
-race: ## The same under the race detector (needs a C compiler; slow)
+race: ## Run the unit stage with the race detector (needs a C compiler; slow)
 	@$(STAGES) race
 
 .PHONY: conformance
-conformance: ## Run the conformance suites alone, over every model and adapter
+conformance: ## Run only the conformance suites, on every model and adapter
 	@$(STAGES) conformance
 
 .PHONY: rules
-rules: ## Check the import rules, the tidiness of the repository's text, and every command that its pages tell to type
+rules: ## Check the import rules, the text of the repository, every command in its pages, and the compatibility table
 	@$(STAGES) rules
 
 .PHONY: upstream
-upstream: ## Compare our Karpenter objects with Karpenter's own types and manifests
+upstream: ## Compare Joist's Karpenter objects with Karpenter's own types and manifests
 	@$(STAGES) upstream
 
 .PHONY: differential
-differential: ## Plan random scenarios beside upstream Karpenter, and have an independent judge check every plan
+differential: ## Plan random scenarios with Joist and upstream Karpenter, and check every plan with the independent validator
 	@$(STAGES) differential
 
 .PHONY: sim
-sim: ## Run the simulator: whole clusters under seeded faults (SEEDS=500, or SEED=7 alone)
+sim: ## Run the simulator: complete clusters with seeded faults (SEEDS=500, or SEED=7 alone)
 	@$(STAGES) sim
 
 .PHONY: crash
-crash: ## Crash every service at every effect, and check that nothing is lost, doubled or orphaned
+crash: ## Crash every service at every effect, and check that nothing is lost, duplicated or orphaned
 	@$(STAGES) crash
 
 .PHONY: planted
-planted: ## Plant known bugs and prove that the simulator finds each of them
+planted: ## Run the mutation tests: the simulator must find each planted bug
 	@$(STAGES) planted
 
 .PHONY: wire
-wire: ## Run the services' adapters against loopback fakes that speak AWS's wire protocols
+wire: ## Run the services' adapters against loopback fakes of AWS's wire protocols
 	@$(STAGES) wire
 
 .PHONY: infra
@@ -98,7 +98,7 @@ infra: ## Check the CDK app: every right against attacks, every template against
 	@$(STAGES) infra
 
 .PHONY: charts
-charts: ## Render the Helm charts with the values of every era, and install them on a real control plane
+charts: ## Render the Helm charts with the values of every version, and install them on a real control plane
 	@$(STAGES) charts
 
 .PHONY: e2e
@@ -106,41 +106,41 @@ e2e: ## Run the services against a real Kubernetes control plane on loopback
 	@$(STAGES) e2e
 
 .PHONY: storm
-storm: ## Put 500 nodes and 5,000 pods through a spot storm, and draw it (10 to 20 minutes; nothing else should run)
+storm: ## Measure and plot a spot storm with 500 nodes and 5,000 pods (10 to 20 minutes on an idle machine)
 	@$(STAGES) storm
 
 .PHONY: consolidation
-consolidation: ## Let a cluster of 200 nodes come apart, watch it become cheap again, and draw it (10 to 20 minutes)
+consolidation: ## Measure and plot the consolidation of a fragmented cluster with 200 nodes (10 to 20 minutes)
 	@$(STAGES) consolidation
 
 .PHONY: scale
-scale: ## Measure the watcher in a cluster of 5,000 nodes and 100,000 pods, and hold it to its limits (2 minutes; nothing else should run)
+scale: ## Measure the watcher with 5,000 nodes and 100,000 pods, and check its limits (2 minutes on an idle machine)
 	@$(STAGES) scale
 
 .PHONY: peers
-peers: ## Compare our fakes and our decisions with other projects' (needs Python and Java)
+peers: ## Compare the fakes and decisions with those of other projects, and deploy the template to AWS emulators (needs Python, Java and Node)
 	@$(STAGES) peers
 
-##@ Measuring and generating
+##@ Measurements and generated files
 
 .PHONY: bench
-bench: ## Measure planning and consolidation, Joist beside Karpenter: about 15 minutes, a table and a drawing (ARGS='-only joist', '-set b=10000')
+bench: ## Measure planning and consolidation of Joist and Karpenter, with a table and a plot (about 15 minutes) (ARGS='-only joist', '-set b=10000')
 	@$(STAGES) bench
 
 .PHONY: interrupted
-interrupted: ## Measure how interruption events are dealt with, Joist beside Karpenter: about 5 minutes (nothing else should run)
+interrupted: ## Measure interruption handling of Joist and Karpenter (about 5 minutes on an idle machine)
 	@$(STAGES) interrupted
 
 .PHONY: figures
-figures: ## Measure again, three runs each, and write the figures into README.md
+figures: ## Repeat the measurements, three runs each, and write the results to README.md
 	@$(STAGES) figures
 
 .PHONY: controlplane
-controlplane: ## Build the Kubernetes control plane that e2e runs on (about 5 minutes, once)
+controlplane: ## Build the Kubernetes control plane for e2e (about 5 minutes, once)
 	@$(STAGES) controlplane
 
 .PHONY: catalog
-catalog: ## Rebuild the embedded offline catalogue of instance types (run by hand, commit the result)
+catalog: ## Rebuild the embedded catalogue of instance types (run manually, commit the result)
 	@$(STAGES) catalog
 
 .PHONY: generate
@@ -148,9 +148,9 @@ generate: ## Rewrite every generated file
 	@$(STAGES) generate
 
 .PHONY: verify
-verify: ## Fail when `make generate` would change a file
+verify: ## Fail if `make generate` would change a file
 	@$(STAGES) verify
 
 .PHONY: clean
-clean: ## Remove what was built (bin/ and .cache/)
+clean: ## Remove build outputs (bin/, .cache/ and cdk.out/)
 	@$(STAGES) clean

@@ -12,15 +12,15 @@ import (
 
 // set-ups of Karpenter that may be adopted.
 const (
-	// cloudFormation is upstream's template (seed 003): a queue of the cluster's name
+	// cloudFormation is the template of Karpenter's getting-started guide: a queue of the cluster's name
 	// with its policy and four rules, and the nodes' role.
 	cloudFormation = "cloudformation"
-	// terraform is the seeds' 000 and 001: a queue without policy and rules (A050), and
-	// the nodes' role.
+	// terraform is a set-up by Terraform tutorials: a queue without policy and rules,
+	// and the nodes' role.
 	terraform = "terraform"
 )
 
-// karpentersRules are those of A046–A049; its newer templates have a fifth (B184).
+// karpentersRules are the rules in Karpenter's CloudFormation template; newer versions of it have a fifth.
 var karpentersRules = []string{"ScheduledChangeRule", "SpotInterruptionRule", "RebalanceRule", "InstanceStateChangeRule"}
 
 // lambdasVisibility is the visibility timeout of a queue that nobody changed

@@ -31,7 +31,7 @@ type Config struct {
 	// Reserved is how many concurrent executions are reserved for the functions of a
 	// service; a service that is not in it has none.
 	Reserved map[string]int
-	// SpotRole makes the account's service-linked role of EC2 spot (A029).
+	// SpotRole makes the account's service-linked role of EC2 spot.
 	SpotRole bool
 	Charts   Charts
 }
@@ -83,11 +83,11 @@ type Profiles string
 const (
 	// ByRole is for node classes with spec.role: the launcher makes profiles.
 	ByRole Profiles = "role"
-	// Given is for node classes with spec.instanceProfile (A017): nobody does.
+	// Given is for node classes with spec.instanceProfile: nobody does.
 	Given Profiles = "instanceProfile"
 )
 
-// Access says how nodes are let into the cluster (A027).
+// Access says how nodes are let into the cluster.
 type Access string
 
 // The ways of Access.
@@ -116,8 +116,7 @@ type Node struct {
 	Tags, Parameters, Snapshots []string
 }
 
-// ExistingQueue is what a queue of interruption events that was there before has
-// (A043–A050).
+// ExistingQueue is what a queue of interruption events that was there before has.
 type ExistingQueue struct {
 	// Policy says that EventBridge may send to it, and Rules are the ids of the rules
 	// (event.NoticeRules) that do.

@@ -58,7 +58,7 @@ func TestFunctionMemory(t *testing.T) {
 }
 
 // What each set-up of Karpenter has is known, and only the rest is made.
-func TestA025Adopt(t *testing.T) {
+func TestAdopt(t *testing.T) {
 	cloudFormation := must(t, context{"clusterName": "prod", "adopt": "cloudformation"}).Clusters[0]
 	if q, _ := cloudFormation.Plan.Queue("interruption"); q.Name != "prod" || !q.Existing {
 		t.Errorf("queue %+v", q)
@@ -72,7 +72,7 @@ func TestA025Adopt(t *testing.T) {
 	if q, _ := terraform.Plan.Queue("interruption"); q.Name != "Karpenter-prod-SpotInterruptionQueue" || !q.Existing {
 		t.Errorf("queue %+v", q)
 	}
-	// A050: it has neither.
+	// it has neither.
 	if terraform.Queue.Policy || terraform.Queue.Rules != nil || !terraform.Node.Existing {
 		t.Errorf("%+v", terraform)
 	}

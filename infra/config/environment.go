@@ -4,7 +4,7 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/joist-autoscaler/joist/shared/settings"
+	"github.com/joist-autoscaler/joist/shared/host/settings"
 )
 
 // Told are the variables that the stack itself tells functions, or Lambda does.

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/joist-autoscaler/joist/shared/settings"
+	"github.com/joist-autoscaler/joist/shared/host/settings"
 )
 
 // manysStack is what a stack of several clusters is called unless it is named.

@@ -2,8 +2,8 @@ package cost
 
 import (
 	"github.com/joist-autoscaler/joist/infra/config"
-	"github.com/joist-autoscaler/joist/shared/telemetry"
-	"github.com/joist-autoscaler/joist/shared/telemetry/board"
+	"github.com/joist-autoscaler/joist/shared/host/telemetry"
+	"github.com/joist-autoscaler/joist/shared/host/telemetry/board"
 	"github.com/joist-autoscaler/joist/shared/topology"
 )
 

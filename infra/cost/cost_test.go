@@ -11,8 +11,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/joist-autoscaler/joist/infra/cost"
-	"github.com/joist-autoscaler/joist/shared/telemetry"
-	"github.com/joist-autoscaler/joist/shared/telemetry/board"
+	"github.com/joist-autoscaler/joist/shared/host/telemetry"
+	"github.com/joist-autoscaler/joist/shared/host/telemetry/board"
 	"github.com/joist-autoscaler/joist/shared/topology"
 )
 

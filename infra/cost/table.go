@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/joist-autoscaler/joist/shared/telemetry/board"
+	"github.com/joist-autoscaler/joist/shared/host/telemetry/board"
 	"github.com/joist-autoscaler/joist/shared/topology"
 )
 

@@ -21,7 +21,7 @@ func attacksOnDocuments() []attack {
 			}
 		}
 		s3("an administrator writes "+folder, "administrator", "PutObject", object(cluster, folder+"/1"))
-		s3("a writer of "+folder+" deletes one", writers[folder][0], "DeleteObject", object(cluster, folder+"/1"))
+		s3("the writer of "+folder+" deletes one", writers[folder][0], "DeleteObject", object(cluster, folder+"/1"))
 	}
 	s3("an administrator deletes an intent", "administrator", "DeleteObject", object(cluster, "intents/1"))
 	s3("an administrator deletes a version of an intent", "administrator", "DeleteObjectVersion", object(cluster, "intents/1"))
@@ -44,16 +44,16 @@ func attacksOnDocuments() []attack {
 		{"watcher", "catalogues/latest", "batches/1"}, {"planner", "batches/1", "intents/1"}, {"disruption", "snapshots/1", "plans/1"},
 		{"catalog", "markets/latest", "catalogues/latest"}, {"lifecycle", "plans/1", ""}, {"launcher", "intents/1", ""}, {"operator", "plans/1", ""}, {"replayer", "plans/1", ""},
 	} {
-		s3(c.who+" lists the other cluster's part", c.who, "ListBucket", bucket, key("s3:prefix", beside+"/"))
-		s3(c.who+" lists a bucket that somebody made after ours was deleted", c.who, "ListBucket", bucket, theirs)
-		s3(c.who+" obeys a document of a bucket that somebody made after ours was deleted", c.who, "GetObject", object(cluster, c.reads), theirs)
+		s3(c.who+" lists the other cluster's prefix", c.who, "ListBucket", bucket, key("s3:prefix", beside+"/"))
+		s3(c.who+" lists our deleted bucket, re-created in another account", c.who, "ListBucket", bucket, theirs)
+		s3(c.who+" executes a document from our deleted bucket, re-created in another account", c.who, "GetObject", object(cluster, c.reads), theirs)
 		if c.writes != "" {
-			s3(c.who+" writes to a bucket that somebody made after ours was deleted", c.who, "PutObject", object(cluster, c.writes), theirs)
+			s3(c.who+" writes to our deleted bucket, re-created in another account", c.who, "PutObject", object(cluster, c.writes), theirs)
 		}
 	}
 	s3("planner lists the other cluster's bucket", "planner", "ListBucket", "arn:aws:s3:::joist-"+beside+"-"+account+"-"+region)
 	s3("catalog changes the bucket's policy", "catalog", "PutBucketPolicy", bucket)
-	s3("catalog changes the bucket's expiry", "catalog", "PutLifecycleConfiguration", bucket)
+	s3("catalog changes the bucket's lifecycle rules", "catalog", "PutLifecycleConfiguration", bucket)
 	s3("the other cluster's planner writes an intent", "neighbour/planner", "PutObject", object(cluster, "intents/1"))
 	s3("the other cluster's launcher reads an intent", "neighbour/launcher", "GetObject", object(cluster, "intents/1"))
 	s3("an administrator of another account reads a snapshot", "outsider", "GetObject", object(cluster, "snapshots/latest"))
@@ -61,9 +61,9 @@ func attacksOnDocuments() []attack {
 	s3("planner reads without TLS", "planner", "GetObject", object(cluster, "batches/1"), key("aws:SecureTransport", "false"))
 	s3("planner writes without TLS", "planner", "PutObject", object(cluster, "intents/1"), key("aws:SecureTransport", "false"))
 	s3("an administrator reads without TLS", "administrator", "GetObject", object(cluster, "snapshots/latest"), key("aws:SecureTransport", "false"))
-	s3("whoever may look writes an intent", "operator", "PutObject", object(cluster, "intents/1"))
-	s3("whoever replays writes an intent", "replayer", "PutObject", object(cluster, "intents/1"))
-	s3("whoever may look reads the other cluster's snapshot", "operator", "GetObject", object(beside, "snapshots/latest"))
+	s3("an operator writes an intent", "operator", "PutObject", object(cluster, "intents/1"))
+	s3("a replayer writes an intent", "replayer", "PutObject", object(cluster, "intents/1"))
+	s3("an operator reads the other cluster's snapshot", "operator", "GetObject", object(beside, "snapshots/latest"))
 	return under(storing, out...)
 }
 
@@ -83,7 +83,7 @@ func attacksByReading() []attack {
 		read(who+" calls "+action+" in another region", who, "ec2:"+action, "*", false, key("aws:RequestedRegion", away))
 	}
 	for _, c := range [][2]string{{"catalog", "ec2:DescribeInstanceAttribute"}, {"catalog", "ec2:GetConsoleOutput"}, {"catalog", "ec2:DescribeLaunchTemplateVersions"}, {"launcher", "ec2:DescribeLaunchTemplateVersions"}, {"catalog", "ec2:GetLaunchTemplateData"}} {
-		read(c[0]+" reads user data by "+c[1][4:], c[0], c[1], "*", false)
+		read(c[0]+" reads user data with "+c[1][4:], c[0], c[1], "*", false)
 	}
 	eks := "arn:aws:eks:" + region + ":" + account + ":cluster/"
 	read("catalog reads the other cluster", "catalog", "eks:DescribeCluster", eks+beside, false)
@@ -91,8 +91,8 @@ func attacksByReading() []attack {
 	read("catalog makes itself an access entry", "catalog", "eks:CreateAccessEntry", eks+cluster, false)
 	read("launcher changes the cluster", "launcher", "eks:UpdateClusterConfig", eks+cluster, false)
 	read("catalog starts a zonal shift", "catalog", "arc-zonal-shift:StartZonalShift", eks+cluster, false, key("arc-zonal-shift:ResourceIdentifier", eks+cluster))
-	read("launcher decrypts with a key of the account", "launcher", "kms:Decrypt", "arn:aws:kms:"+region+":"+account+":key/1", false)
-	read("launcher lets a key be used", "launcher", "kms:CreateGrant", "arn:aws:kms:"+region+":"+account+":key/1", false)
+	read("launcher decrypts with a KMS key", "launcher", "kms:Decrypt", "arn:aws:kms:"+region+":"+account+":key/1", false)
+	read("launcher grants the use of a KMS key", "launcher", "kms:CreateGrant", "arn:aws:kms:"+region+":"+account+":key/1", false)
 	read("launcher writes another function's log", "launcher", "logs:PutLogEvents", "arn:aws:logs:"+region+":"+account+":log-group:/aws/lambda/"+cluster+"-joist-planner:log-stream:1", false)
 	read("launcher deletes its log", "launcher", "logs:DeleteLogGroup", "arn:aws:logs:"+region+":"+account+":log-group:/aws/lambda/"+cluster+"-joist-launcher:*", false)
 	read("planner changes the launcher's code", "planner", "lambda:UpdateFunctionCode", function(cluster, "launcher"), false)

@@ -1,26 +1,25 @@
 package rights_test
 
 import (
-	"fmt"
 	"slices"
 )
 
 // The kinds of attacks, in the order of the page.
 const (
-	byOthers    = "EC2 by a service that has no business there"
-	machines    = "Machines and templates that are not the cluster's"
-	otherCalls  = "Other calls of EC2, by the launcher"
-	takeover    = "Taking over by tags"
-	birth       = "False tags at birth"
+	byOthers    = "EC2 calls by services other than the launcher"
+	machines    = "Instances and templates of other owners"
+	otherCalls  = "Other EC2 calls by the launcher"
+	takeover    = "Taking over resources by tags"
+	birth       = "Wrong tags on creation"
 	passing     = "Passing roles"
 	profiling   = "Instance profiles and IAM"
-	queueing    = "Orders to a service by somebody else"
-	deadReading = "Reading and emptying queues"
-	bussing     = "False facts"
-	storing     = "Documents"
-	reading     = "Reading what is not one's own"
-	trusting    = "Taking roles"
-	sharing     = "Taking roles of clusters that share functions"
+	queueing    = "Commands from unauthorised senders"
+	deadReading = "Reading and deleting messages"
+	bussing     = "Forged facts"
+	storing     = "Documents in S3"
+	reading     = "Reading other data"
+	trusting    = "Assuming roles"
+	sharing     = "Roles of shared functions"
 )
 
 type attack struct {
@@ -67,23 +66,23 @@ func attacksByOthers() []attack {
 
 func attacksOnMachines() []attack {
 	var out []call
-	for _, kind := range []struct{ resource, action, verb string }{
-		{"instance", "ec2:TerminateInstances", "terminates"}, {"launch-template", "ec2:DeleteLaunchTemplate", "deletes"},
+	for _, kind := range []struct{ resource, action, does string }{
+		{"instance", "ec2:TerminateInstances", "terminates an instance"}, {"launch-template", "ec2:DeleteLaunchTemplate", "deletes a launch template"},
 	} {
 		add := func(what string, has map[string]string, arn string) {
-			out = append(out, call{name: fmt.Sprintf("launcher %s %s %s", kind.verb, kind.resource, what), who: "launcher", models: kind.action[4:],
+			out = append(out, call{name: "launcher " + kind.does + " " + what, who: "launcher", models: kind.action[4:],
 				needs: one(do(kind.action, arn, carries(has)))})
 		}
 		arn := ec2(kind.resource)
 		add("of the other cluster", owned(beside), arn)
 		add("without tags", nil, arn)
 		add("of a managed node group, with the cluster's tag alone", tags("kubernetes.io/cluster/"+cluster, "owned"), arn)
-		add("that clusters share", with(owned(cluster), "kubernetes.io/cluster/"+cluster, "shared"), arn)
+		add("shared between clusters", with(owned(cluster), "kubernetes.io/cluster/"+cluster, "shared"), arn)
 		add("with a NodePool's tag alone", tags("karpenter.sh/nodepool", "web"), arn)
-		add("of the other cluster, that names ours as well", with(owned(beside), "kubernetes.io/cluster/"+cluster, "owned"), arn)
-		add("that says our cluster's name alone", tags("eks:eks-cluster-name", cluster, "karpenter.sh/nodepool", "web"), arn)
-		add("of a cluster whose name ours begins", owned(cluster+"-2"), arn)
-		add("of the other cluster from before v1", with(owned(beside), "eks:eks-cluster-name", "-"), arn)
+		add("of the other cluster, tagged for ours as well", with(owned(beside), "kubernetes.io/cluster/"+cluster, "owned"), arn)
+		add("with our cluster's name tag alone", tags("eks:eks-cluster-name", cluster, "karpenter.sh/nodepool", "web"), arn)
+		add("of a cluster whose name starts with ours", owned(cluster+"-2"), arn)
+		add("of the other cluster, created before v1", with(owned(beside), "eks:eks-cluster-name", "-"), arn)
 		add("of another account, tagged as ours", owned(cluster), elsewhere(arn, account, foreign))
 	}
 	for _, c := range []struct {
@@ -92,13 +91,13 @@ func attacksOnMachines() []attack {
 	}{
 		{"the other cluster's template", launch{tags: launched(cluster), template: owned(beside)}},
 		{"a template without tags", launch{tags: launched(cluster)}},
-		{"a template that somebody has tagged for both clusters, and named for the other", launch{tags: launched(cluster), template: with(owned(beside), "kubernetes.io/cluster/"+cluster, "owned")}},
-		{"the other cluster's template from before v1", launch{tags: launched(cluster), template: with(owned(beside), "eks:eks-cluster-name", "-")}},
+		{"a template tagged for both clusters, with the other's name", launch{tags: launched(cluster), template: with(owned(beside), "kubernetes.io/cluster/"+cluster, "owned")}},
+		{"the other cluster's template, created before v1", launch{tags: launched(cluster), template: with(owned(beside), "eks:eks-cluster-name", "-")}},
 		{"a template without a NodePool", launch{tags: launched(cluster), template: with(owned(cluster), "karpenter.sh/nodepool", "-")}},
 		{"a template of another account", launch{tags: launched(cluster), template: owned(cluster), templateARN: elsewhere(ec2("launch-template"), account, foreign)}},
-		{"an own template in another region", launch{tags: launched(cluster), template: owned(cluster), region: away}},
+		{"its own template in another region", launch{tags: launched(cluster), template: owned(cluster), region: away}},
 	} {
-		out = append(out, call{name: "launcher launches by " + c.name, who: "launcher", models: "CreateFleet", needs: c.l.needs()})
+		out = append(out, call{name: "launcher launches from " + c.name, who: "launcher", models: "CreateFleet", needs: c.l.needs()})
 	}
 	for _, c := range []struct {
 		name string
@@ -108,7 +107,7 @@ func attacksOnMachines() []attack {
 		{"whose tag of the cluster has another value", tags("kubernetes.io/cluster/"+cluster, "backup")},
 	} {
 		for _, action := range []string{"CreateFleet", "RunInstances"} {
-			out = append(out, call{name: "launcher reads a snapshot " + c.name + " by " + action, who: "launcher", models: action, needs: one(do("ec2:"+action, ec2("snapshot"), carries(c.has)))})
+			out = append(out, call{name: "launcher copies a snapshot " + c.name + " with " + action, who: "launcher", models: action, needs: one(do("ec2:"+action, ec2("snapshot"), carries(c.has)))})
 		}
 	}
 	return under(machines, append(out,
@@ -116,7 +115,7 @@ func attacksOnMachines() []attack {
 			needs: one(do("ec2:TerminateInstances", elsewhere(ec2("instance"), region, away), carries(launched(cluster)), key("aws:RequestedRegion", away)))},
 		call{name: "the other cluster's launcher terminates our instance", who: "neighbour/launcher", models: "TerminateInstances",
 			needs: one(do("ec2:TerminateInstances", ec2("instance"), carries(launched(cluster))))},
-		call{name: "the other cluster's launcher launches by our template", who: "neighbour/launcher", models: "CreateFleet",
+		call{name: "the other cluster's launcher launches from our template", who: "neighbour/launcher", models: "CreateFleet",
 			needs: launch{tags: launched(beside), template: owned(cluster), node: role("KarpenterNodeRole-" + beside)}.needs()},
 		call{name: "the other cluster's launcher deletes our template", who: "neighbour/launcher", models: "DeleteLaunchTemplate",
 			needs: one(do("ec2:DeleteLaunchTemplate", ec2("launch-template"), carries(owned(cluster))))},
@@ -142,7 +141,7 @@ func attacksByOtherCalls() []attack {
 	return under(otherCalls, append(out,
 		call{name: "launcher runs a command on its own instance", who: "launcher", models: "SSM SendCommand", needs: one(do("ssm:SendCommand", ec2("instance"), carries(launched(cluster))))},
 		call{name: "launcher opens a session on its own instance", who: "launcher", models: "SSM StartSession", needs: one(do("ssm:StartSession", ec2("instance"), carries(launched(cluster))))},
-		call{name: "launcher puts a key on its own instance", who: "launcher", models: "EC2 Instance Connect", needs: one(do("ec2-instance-connect:SendSSHPublicKey", ec2("instance"), carries(launched(cluster))))},
+		call{name: "launcher installs an SSH key on its own instance", who: "launcher", models: "EC2 Instance Connect", needs: one(do("ec2-instance-connect:SendSSHPublicKey", ec2("instance"), carries(launched(cluster))))},
 	)...)
 }
 
@@ -171,13 +170,13 @@ func takeovers() []attack {
 	add("a managed node group's instance with a NodePool", tags("kubernetes.io/cluster/"+cluster, "owned"), tags("karpenter.sh/nodepool", "web"))
 	add("a managed node group's instance with a claim", tags("kubernetes.io/cluster/"+cluster, "owned"), tags("karpenter.sh/nodeclaim", "web-1"))
 	old := with(launched(beside), "eks:eks-cluster-name", "-")
-	add("the other cluster's instance from before v1 with a claim", old, tags("karpenter.sh/nodeclaim", "web-1"))
-	add("the other cluster's claimed instance from before v1 with our name", with(old, "karpenter.sh/nodeclaim", "x"), tags("eks:eks-cluster-name", cluster))
+	add("the other cluster's instance created before v1 with a claim", old, tags("karpenter.sh/nodeclaim", "web-1"))
+	add("the other cluster's claimed instance created before v1 with our name", with(old, "karpenter.sh/nodeclaim", "x"), tags("eks:eks-cluster-name", cluster))
 	add("a managed node group's claimed instance with a Name", tags("kubernetes.io/cluster/"+cluster, "owned", "karpenter.sh/nodeclaim", "x"), tags("Name", "x"))
-	add("a claimed instance of both clusters that is the other's, with a Name", with(launched(beside), "kubernetes.io/cluster/"+cluster, "owned", "karpenter.sh/nodeclaim", "x"), tags("Name", "x"))
+	add("a claimed instance tagged for both clusters, with a Name", with(launched(beside), "kubernetes.io/cluster/"+cluster, "owned", "karpenter.sh/nodeclaim", "x"), tags("Name", "x"))
 	add("its own claimed instance with the other cluster's name", claimed, tags("eks:eks-cluster-name", beside))
-	add("an instance of both clusters that is the other's, with a claim", with(launched(beside), "kubernetes.io/cluster/"+cluster, "owned"), tags("karpenter.sh/nodeclaim", "web-1"))
-	add("an instance of both clusters that is the other's, with our name", with(launched(beside), "kubernetes.io/cluster/"+cluster, "owned"), tags("eks:eks-cluster-name", cluster))
+	add("an instance tagged for both clusters, with a claim", with(launched(beside), "kubernetes.io/cluster/"+cluster, "owned"), tags("karpenter.sh/nodeclaim", "web-1"))
+	add("an instance tagged for both clusters, with our name", with(launched(beside), "kubernetes.io/cluster/"+cluster, "owned"), tags("eks:eks-cluster-name", cluster))
 	add("its own instance for the other cluster", ours, tags("kubernetes.io/cluster/"+beside, "owned"))
 	add("its own instance with the other cluster's name", ours, tags("eks:eks-cluster-name", beside))
 	add("its own instance with another NodePool", ours, tags("karpenter.sh/nodepool", "gpu"))
@@ -185,11 +184,11 @@ func takeovers() []attack {
 	add("its own instance with another intent", ours, tags("joist.sh/intent", "i-2"))
 	add("its own claimed instance with another claim", claimed, tags("karpenter.sh/nodeclaim", "web-2"))
 	add("its own claimed instance with another claim and a Name", claimed, tags("karpenter.sh/nodeclaim", "web-2", "Name", "web-2"))
-	add("its own instance with a tag that opens doors", ours, tags("role", "administrator"))
-	add("its own instance with a Name and a tag that opens doors", ours, tags("Name", "x", "role", "administrator"))
-	add("the other cluster's instance with nothing", launched(beside), nil)
+	add("its own instance with a privileged tag", ours, tags("role", "administrator"))
+	add("its own instance with a Name and a privileged tag", ours, tags("Name", "x", "role", "administrator"))
+	add("the other cluster's instance without new tags", launched(beside), nil)
 	for _, kind := range []string{"security-group", "subnet", "image", "volume", "network-interface", "snapshot", "capacity-reservation", "placement-group"} {
-		out = append(out, call{name: "launcher tags a " + kind + " for discovery", who: "launcher", models: "CreateTags",
+		out = append(out, call{name: "launcher tags a resource for discovery: " + kind, who: "launcher", models: "CreateTags",
 			needs: one(do("ec2:CreateTags", ec2(kind), asks(tags("karpenter.sh/discovery", cluster))))})
 	}
 	for _, kind := range []string{"volume", "network-interface", "launch-template"} {
@@ -197,8 +196,8 @@ func takeovers() []attack {
 			needs: one(do("ec2:CreateTags", ec2(kind), carries(owned(beside)), asks(owned(cluster))))})
 	}
 	return under(takeover, append(out,
-		call{name: "launcher takes the tags off the other cluster's instance", who: "launcher", models: "DeleteTags", needs: one(do("ec2:DeleteTags", ec2("instance"), carries(launched(beside)), key("aws:TagKeys", "kubernetes.io/cluster/"+beside)))},
-		call{name: "launcher takes the tags off an own instance, to hide it", who: "launcher", models: "DeleteTags", needs: one(do("ec2:DeleteTags", ec2("instance"), carries(ours), key("aws:TagKeys", "karpenter.sh/nodepool")))},
+		call{name: "launcher removes the tags of the other cluster's instance", who: "launcher", models: "DeleteTags", needs: one(do("ec2:DeleteTags", ec2("instance"), carries(launched(beside)), key("aws:TagKeys", "kubernetes.io/cluster/"+beside)))},
+		call{name: "launcher removes the tags of its own instance, to hide it", who: "launcher", models: "DeleteTags", needs: one(do("ec2:DeleteTags", ec2("instance"), carries(ours), key("aws:TagKeys", "karpenter.sh/nodepool")))},
 		call{name: "the other cluster's launcher tags our instance with a claim", who: "neighbour/launcher", models: "CreateTags", needs: retag(ours, tags("karpenter.sh/nodeclaim", "x-1"))},
 	)...)
 }
@@ -219,14 +218,14 @@ func attacksAtBirth() []attack {
 		{"with our tag and the other cluster's name", launch{tags: with(ours, "eks:eks-cluster-name", beside)}},
 		{"with our name and the other cluster's tag", launch{tags: with(launched(beside), "eks:eks-cluster-name", cluster)}},
 		{"with both clusters' tags", launch{tags: with(ours, "kubernetes.io/cluster/"+beside, "owned")}},
-		{"with a tag that opens doors", launch{tags: with(ours, "role", "administrator")}},
-		{"with tags of cost that are not theirs", launch{tags: with(ours, "CostCenter", "somebody-else")}},
+		{"with a privileged tag", launch{tags: with(ours, "role", "administrator")}},
+		{"with another team's cost tags", launch{tags: with(ours, "CostCenter", "another-team")}},
 		{"with a tag of AWS Backup", launch{tags: with(ours, "backup", "daily")}},
-		{"with a volume that has none", launch{tags: ours, bare: []string{"volume"}}},
-		{"with an interface that has none", launch{tags: ours, bare: []string{"network-interface"}}},
-		{"with a fleet that has none", launch{tags: ours, bare: []string{"fleet"}}},
-		{"with a spot request that has none", launch{tags: ours, bare: []string{"spot-instances-request"}}},
-		{"with tags on everything but the instance", launch{tags: ours, bare: []string{"instance"}}},
+		{"with an untagged volume", launch{tags: ours, bare: []string{"volume"}}},
+		{"with an untagged interface", launch{tags: ours, bare: []string{"network-interface"}}},
+		{"with an untagged fleet", launch{tags: ours, bare: []string{"fleet"}}},
+		{"with an untagged spot request", launch{tags: ours, bare: []string{"spot-instances-request"}}},
+		{"with every resource tagged but the instance", launch{tags: ours, bare: []string{"instance"}}},
 	} {
 		c.l.template = owned(cluster)
 		out = append(out, call{name: "launcher launches instances " + c.name, who: "launcher", models: "CreateFleet", needs: c.l.needs()})
@@ -239,18 +238,18 @@ func attacksAtBirth() []attack {
 		{"for the other cluster", owned(beside)},
 		{"for both clusters", with(owned(cluster), "kubernetes.io/cluster/"+beside, "owned")},
 		{"with the other cluster's name", with(owned(cluster), "eks:eks-cluster-name", beside)},
-		{"with a tag that opens doors", with(owned(cluster), "role", "administrator")},
+		{"with a privileged tag", with(owned(cluster), "role", "administrator")},
 	} {
 		out = append(out, call{name: "launcher makes a template " + c.name, who: "launcher", models: "CreateLaunchTemplate", needs: makeTemplate(c.tags)})
 	}
-	for key, value := range owned(cluster) {
+	for key := range owned(cluster) {
 		if key == "karpenter.k8s.aws/ec2nodeclass" {
 			continue
 		}
-		out = append(out, call{name: "launcher makes a template in whose tags " + key + " is not " + value, who: "launcher", models: "CreateLaunchTemplate", needs: makeTemplate(with(owned(cluster), key, "-"))})
+		out = append(out, call{name: "launcher makes a template with a missing tag: " + key, who: "launcher", models: "CreateLaunchTemplate", needs: makeTemplate(with(owned(cluster), key, "-"))})
 	}
 	return sorted(under(birth, append(out,
-		call{name: "launcher tags at the birth of what it may not make", who: "launcher", models: "CreateTags", needs: one(do("ec2:CreateTags", ec2("volume"), asks(owned(cluster)), key("ec2:CreateAction", "CreateVolume")))},
-		call{name: "launcher calls a later tag one of birth", who: "launcher", models: "CreateTags", needs: one(do("ec2:CreateTags", ec2("instance"), carries(launched(beside)), asks(owned(cluster))))},
+		call{name: "launcher tags a volume that it may not create", who: "launcher", models: "CreateTags", needs: one(do("ec2:CreateTags", ec2("volume"), asks(owned(cluster)), key("ec2:CreateAction", "CreateVolume")))},
+		call{name: "launcher retags the other cluster's instance after creation", who: "launcher", models: "CreateTags", needs: one(do("ec2:CreateTags", ec2("instance"), carries(launched(beside)), asks(owned(cluster))))},
 	)...))
 }

@@ -16,11 +16,11 @@ func attacksByRole() []attack {
 		out = append(out, call{name: who + " passes the node role to EC2", who: who, models: "PassRole", needs: pass(node, "ec2.amazonaws.com"), apart: true})
 	}
 	for _, to := range []string{"lambda", "ecs-tasks", "ssm", "cloudformation", "eks", "pods.eks", "scheduler", "glue", "sagemaker", "codebuild"} {
-		out = append(out, call{name: "launcher passes the node role to " + to, who: "launcher", models: "PassRole", needs: pass(node, to+".amazonaws.com")})
+		out = append(out, call{name: "launcher passes the node role to another service: " + to, who: "launcher", models: "PassRole", needs: pass(node, to+".amazonaws.com")})
 	}
 	for name, arn := range map[string]string{
 		"an administrator's role": role("administrator"), "the other cluster's node role": role("KarpenterNodeRole-" + beside), "its own role": placeholder + "launcher",
-		"a role whose name begins like the node role's": node + "-admin", "a role of the same name below a path": role("team/KarpenterNodeRole-" + cluster),
+		"a role whose name starts with the node role's name": node + "-admin", "a role of the same name below a path": role("team/KarpenterNodeRole-" + cluster),
 		"the node role of another account": elsewhere(node, account, foreign), "a service-linked role": role("aws-service-role/spot.amazonaws.com/AWSServiceRoleForEC2Spot"),
 	} {
 		out = append(out, call{name: "launcher passes " + name + " to EC2", who: "launcher", models: "PassRole", needs: pass(arn, "ec2.amazonaws.com")})
@@ -55,31 +55,31 @@ func attacksOnProfiles() []attack {
 	add("makes a profile without tags", "CreateInstanceProfile", profileARN(cluster))
 	add("makes a profile for the other cluster", "CreateInstanceProfile", profileARN(beside), asks(theirs))
 	add("makes a profile with our tags on the other's path", "CreateInstanceProfile", profileARN(beside), asks(ours))
-	add("makes a profile with our tags outside of any path", "CreateInstanceProfile", usual+"-2", asks(ours))
+	add("makes a profile with our tags outside any path", "CreateInstanceProfile", usual+"-2", asks(ours))
 	add("makes a profile for another region", "CreateInstanceProfile", profileARN(cluster), asks(with(ours, "topology.kubernetes.io/region", away)))
-	add("makes a profile of an empty class", "CreateInstanceProfile", profileARN(cluster), asks(with(ours, "karpenter.k8s.aws/ec2nodeclass", "")))
+	add("makes a profile with an empty node class", "CreateInstanceProfile", profileARN(cluster), asks(with(ours, "karpenter.k8s.aws/ec2nodeclass", "")))
 	add("makes a profile with the other cluster's name", "CreateInstanceProfile", profileARN(cluster), asks(with(ours, "eks:eks-cluster-name", beside)))
 	add("tags the other cluster's profile as ours", "TagInstanceProfile", profileARN(beside), carries(theirs), asks(ours))
 	add("tags a profile without tags as ours", "TagInstanceProfile", usual, asks(ours))
-	add("tags an own profile for the other cluster", "TagInstanceProfile", profileARN(cluster), carries(ours), asks(theirs))
-	add("tags an own profile without saying whose it is", "TagInstanceProfile", profileARN(cluster), carries(ours), asks(tags("role", "administrator")))
-	add("takes tags off an own profile", "UntagInstanceProfile", profileARN(cluster), carries(ours))
+	add("tags its own profile for the other cluster", "TagInstanceProfile", profileARN(cluster), carries(ours), asks(theirs))
+	add("tags its own profile without ownership tags", "TagInstanceProfile", profileARN(cluster), carries(ours), asks(tags("role", "administrator")))
+	add("removes the tags of its own profile", "UntagInstanceProfile", profileARN(cluster), carries(ours))
 	for _, action := range []string{"AddRoleToInstanceProfile", "RemoveRoleFromInstanceProfile", "DeleteInstanceProfile"} {
-		add(action+" on the other cluster's profile", action, profileARN(beside), carries(theirs))
-		add(action+" on a profile without tags", action, usual)
-		add(action+" on a profile of another region", action, profileARN(cluster), carries(with(ours, "topology.kubernetes.io/region", away)))
-		add(action+" on somebody's profile that carries our tags", action, usual, carries(ours))
+		add("calls "+action+" on the other cluster's profile", action, profileARN(beside), carries(theirs))
+		add("calls "+action+" on a profile without tags", action, usual)
+		add("calls "+action+" on a profile of another region", action, profileARN(cluster), carries(with(ours, "topology.kubernetes.io/region", away)))
+		add("calls "+action+" on a profile outside our path, with our tags", action, usual, carries(ours))
 	}
 	for _, key := range slices.Sorted(maps.Keys(ours)) {
 		wrong := with(ours, key, "-")
 		add("makes a profile without "+key, "CreateInstanceProfile", profileARN(cluster), asks(wrong))
-		add("tags a profile without saying "+key, "TagInstanceProfile", profileARN(cluster), carries(ours), asks(wrong))
+		add("tags a profile without setting "+key, "TagInstanceProfile", profileARN(cluster), carries(ours), asks(wrong))
 		if key == "eks:eks-cluster-name" {
 			// What Karpenter made before v1 lacks it.
 			continue
 		}
-		add("tags a profile that has no "+key, "TagInstanceProfile", profileARN(cluster), carries(wrong), asks(ours))
-		add("fills a profile that has no "+key, "AddRoleToInstanceProfile", profileARN(cluster), carries(wrong))
+		add("tags a profile that lacks "+key, "TagInstanceProfile", profileARN(cluster), carries(wrong), asks(ours))
+		add("adds a role to a profile without "+key, "AddRoleToInstanceProfile", profileARN(cluster), carries(wrong))
 	}
 	node := role("KarpenterNodeRole-" + cluster)
 	for _, action := range []string{"AttachRolePolicy", "PutRolePolicy", "UpdateAssumeRolePolicy", "DeleteRolePolicy", "TagRole", "DetachRolePolicy"} {
@@ -87,7 +87,7 @@ func attacksOnProfiles() []attack {
 		add("calls "+action+" on its own role", action, placeholder+"launcher")
 	}
 	add("makes a role", "CreateRole", role("new"))
-	add("makes a user's access key", "CreateAccessKey", "arn:aws:iam::"+account+":user/somebody")
+	add("makes a user's access key", "CreateAccessKey", "arn:aws:iam::"+account+":user/any")
 	add("makes a service-linked role", "CreateServiceLinkedRole", role("aws-service-role/spot.amazonaws.com/AWSServiceRoleForEC2Spot"), key("iam:AWSServiceName", "spot.amazonaws.com"))
 	add("makes a version of a policy", "CreatePolicyVersion", "arn:aws:iam::"+account+":policy/any")
 	for _, who := range thinkers() {
@@ -99,16 +99,16 @@ func attacksOnProfiles() []attack {
 func attacksOnTrust() []attack {
 	var out []call
 	for _, who := range thinkers() {
-		out = append(out, call{name: who + " takes the launcher's role", who: who, models: "AssumeRole", needs: one(do("sts:AssumeRole", placeholder+"launcher"))})
+		out = append(out, call{name: who + " assumes the launcher's role", who: who, models: "AssumeRole", needs: one(do("sts:AssumeRole", placeholder+"launcher"))})
 	}
 	federated := func(name, provider, subject, audience string) {
-		out = append(out, call{name: name + " takes watcher's role", who: "web/" + provider, models: "AssumeRoleWithWebIdentity",
+		out = append(out, call{name: name + " assumes watcher's role", who: "web/" + provider, models: "AssumeRoleWithWebIdentity",
 			needs: one(do("sts:AssumeRoleWithWebIdentity", placeholder+"watcher", webIdentity(issuer, subject, audience)))})
 	}
 	other := "oidc.eks.eu-west-1.amazonaws.com/id/OTHER"
 	federated("another service account of the namespace", issuer, "system:serviceaccount:joist:default", "sts.amazonaws.com")
-	federated("the service account of that name in another namespace", issuer, "system:serviceaccount:default:joist-watcher", "sts.amazonaws.com")
-	federated("a service account whose name begins like it", issuer, "system:serviceaccount:joist:joist-watcher-2", "sts.amazonaws.com")
+	federated("a service account of the same name in another namespace", issuer, "system:serviceaccount:default:joist-watcher", "sts.amazonaws.com")
+	federated("a service account whose name starts with watcher's", issuer, "system:serviceaccount:joist:joist-watcher-2", "sts.amazonaws.com")
 	federated("a token for another audience", issuer, "system:serviceaccount:joist:joist-watcher", "vault")
 	federated("the other cluster's service account of that name", other, "system:serviceaccount:joist:joist-watcher", "sts.amazonaws.com")
 	pods := func(name, resource string, who map[string][]string) {
@@ -116,38 +116,38 @@ func attacksOnTrust() []attack {
 			needs: []need{do("sts:AssumeRole", resource, who), do("sts:TagSession", resource, who)}})
 	}
 	lifecycle := placeholder + "lifecycle"
-	pods("a pod of another service account takes lifecycle's role", lifecycle, pod(account, cluster, "joist", "default"))
-	pods("a pod of another namespace takes lifecycle's role", lifecycle, pod(account, cluster, "default", "joist-lifecycle"))
-	pods("a pod of the other cluster takes lifecycle's role", lifecycle, pod(account, beside, "joist", "joist-lifecycle"))
-	pods("a pod without tags of its session takes lifecycle's role", lifecycle, key("aws:SourceAccount", account))
-	pods("a pod takes the node role", role("KarpenterNodeRole-"+cluster), pod(account, cluster, "default", "default"))
-	pods("a pod takes the launcher's role", placeholder+"launcher", pod(account, cluster, "joist", "joist-lifecycle"))
+	pods("a pod of another service account assumes lifecycle's role", lifecycle, pod(account, cluster, "joist", "default"))
+	pods("a pod of another namespace assumes lifecycle's role", lifecycle, pod(account, cluster, "default", "joist-lifecycle"))
+	pods("a pod of the other cluster assumes lifecycle's role", lifecycle, pod(account, beside, "joist", "joist-lifecycle"))
+	pods("a pod without session tags assumes lifecycle's role", lifecycle, key("aws:SourceAccount", account))
+	pods("a pod assumes the node role", role("KarpenterNodeRole-"+cluster), pod(account, cluster, "default", "default"))
+	pods("a pod assumes the launcher's role", placeholder+"launcher", pod(account, cluster, "joist", "joist-lifecycle"))
 	schedules := func(name, of, group string) {
-		out = append(out, call{name: name + " takes the scheduler's role", who: "aws/scheduler.amazonaws.com", models: "EventBridge Scheduler",
+		out = append(out, call{name: name + " assumes the scheduler's role", who: "aws/scheduler.amazonaws.com", models: "EventBridge Scheduler",
 			needs: one(do("sts:AssumeRole", placeholder+"scheduler", key("aws:SourceAccount", of), key("aws:SourceArn", "arn:aws:scheduler:"+region+":"+of+":schedule-group/"+group)))})
 	}
-	schedules("another group of schedules", account, "default")
-	schedules("the other cluster's group of schedules", account, beside+"-joist")
-	schedules("a group of that name in another account", foreign, cluster+"-joist")
+	schedules("another schedule group", account, "default")
+	schedules("the other cluster's schedule group", account, beside+"-joist")
+	schedules("a schedule group of the same name in another account", foreign, cluster+"-joist")
 	for _, service := range []string{"ec2", "ecs-tasks", "lambda"} {
 		for _, of := range []string{"lifecycle", "watcher", "scheduler"} {
-			out = append(out, call{name: fmt.Sprintf("%s takes %s's role", service, of), who: "aws/" + service + ".amazonaws.com", models: "AssumeRole", needs: one(do("sts:AssumeRole", placeholder+of))})
+			out = append(out, call{name: fmt.Sprintf("%s assumes %s's role", service, of), who: "aws/" + service + ".amazonaws.com", models: "AssumeRole", needs: one(do("sts:AssumeRole", placeholder+of))})
 		}
 	}
 	out = append(out,
-		call{name: "a function takes the node role", who: "aws/lambda.amazonaws.com", models: "Lambda", needs: one(do("sts:AssumeRole", role("KarpenterNodeRole-"+cluster)))},
-		call{name: "an administrator takes the launcher's role", who: "administrator", models: "AssumeRole", needs: one(do("sts:AssumeRole", placeholder+"launcher"))},
-		call{name: "an administrator of another account takes the launcher's role", who: "outsider", models: "AssumeRole", needs: one(do("sts:AssumeRole", placeholder+"launcher"))})
+		call{name: "a function assumes the node role", who: "aws/lambda.amazonaws.com", models: "Lambda", needs: one(do("sts:AssumeRole", role("KarpenterNodeRole-"+cluster)))},
+		call{name: "an administrator assumes the launcher's role", who: "administrator", models: "AssumeRole", needs: one(do("sts:AssumeRole", placeholder+"launcher"))},
+		call{name: "an administrator of another account assumes the launcher's role", who: "outsider", models: "AssumeRole", needs: one(do("sts:AssumeRole", placeholder+"launcher"))})
 	for _, service := range topology.Outside {
 		needs := one(do("sqs:ReceiveMessage", queue(queueOf(service)), key("lambda:SourceFunctionArn", function("prod", "report"))))
-		out = append(out, call{name: "another function of the account works on the queue of " + service + " by its role", who: service, models: "Lambda", needs: needs})
+		out = append(out, call{name: "another function of the account reads the queue of " + service + " with its role", who: service, models: "Lambda", needs: needs})
 	}
 	// Who may make functions with the launcher's role gets credentials that name them.
 	for name, arn := range map[string]string{
-		"another function of the account":  function("prod", "report"),
-		"a function of another account":    elsewhere(function(cluster, "launcher"), account, foreign),
-		"the other cluster's launcher":     function(beside, "launcher"),
-		"a function of that name far away": elsewhere(function(cluster, "launcher"), region, away),
+		"another function of the account":               function("prod", "report"),
+		"a function of another account":                 elsewhere(function(cluster, "launcher"), account, foreign),
+		"the other cluster's launcher":                  function(beside, "launcher"),
+		"a function of the same name in another region": elsewhere(function(cluster, "launcher"), region, away),
 	} {
 		needs := one(do("ec2:TerminateInstances", ec2("instance"), carries(launched(cluster))))
 		maps.Copy(needs[0].context, key("lambda:SourceFunctionArn", arn))

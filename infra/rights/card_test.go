@@ -7,7 +7,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/joist-autoscaler/joist/shared/cardtest"
+	"github.com/joist-autoscaler/joist/shared/host/cardtest"
 )
 
 var (

@@ -12,5 +12,5 @@
 //     list of writers: a right that somebody is given by mistake elsewhere in the account
 //     does not forge an order.
 //
-// What each attempt on a cluster comes to is in deploy/docs/attacks.md.
+// deploy/docs/attacks.md lists the attacks that these policies and others allow.
 package rights

@@ -33,7 +33,7 @@ func (s Scope) ours() Condition {
 }
 
 // toBeOurs is a condition on what is asked for: it will carry all three, and no key
-// that nobody has foreseen. A dry run has the NodePool's tag without a value (B055), so
+// that nobody has foreseen. A dry run has the NodePool's tag without a value, so
 // that "*", which an empty value meets too, is as narrow as can be.
 func (s Scope) toBeOurs() Condition {
 	out := both(
@@ -49,7 +49,7 @@ func (s Scope) toBeOurs() Condition {
 	}, s.NodeTags...)...))
 }
 
-// launch is what the launcher may change in EC2 (B218, and narrower): six actions.
+// launch is what the launcher may change in EC2 (and narrower): six actions.
 func (s Scope) launch() []Statement {
 	made := s.ec2(s.Account, "fleet", "instance", "volume", "network-interface", "spot-instances-request")
 	templates := s.ec2(s.Account, "launch-template")
@@ -88,7 +88,7 @@ func (s Scope) snapshots(launches []string) []Statement {
 }
 
 // name lets the cluster's instances be given these tags after their launch, and no
-// others (B141). ForAllValues is true of no keys at all, hence Null.
+// others. ForAllValues is true of no keys at all, hence Null.
 func (s Scope) name(sid string, keys []string, more ...Condition) Statement {
 	return allow(sid, []string{"ec2:CreateTags"}, s.ec2(s.Account, "instance"), append(more, s.ours(),
 		is("ForAllValues:StringEquals", "aws:TagKeys", keys...), is("Null", "aws:TagKeys", "false"),

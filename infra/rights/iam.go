@@ -2,11 +2,11 @@ package rights
 
 import "github.com/joist-autoscaler/joist/shared/karpenter"
 
-// regionTag is demanded by the IAM policies of this ecosystem (A074).
+// regionTag is demanded by the IAM policies of this ecosystem.
 const regionTag = "topology.kubernetes.io/region"
 
 // passRole lets EC2 have the nodes' role, and nobody else have any. China's EC2 goes
-// by both names, as upstream's policy has them (A041).
+// by both names, as upstream's policy has them.
 func (s Scope) passRole() Statement {
 	to := []string{"ec2.amazonaws.com"}
 	if s.Partition == "aws-cn" {
@@ -15,8 +15,8 @@ func (s Scope) passRole() Statement {
 	return allow("PassNodeRole", []string{"iam:PassRole"}, []string{s.NodeRole}, is("StringEquals", "iam:PassedToService", to...))
 }
 
-// profiles is what the launcher may do to instance profiles (A074–A077): to those
-// below the cluster's path (B197), by their tags. Reading is by name alone, because
+// profiles is what the launcher may do to instance profiles: to those
+// below the cluster's path, by their tags. Reading is by name alone, because
 // IAM knows no path of a profile that is not there, and would deny the question.
 func (s Scope) profiles() []Statement {
 	if !s.Profiles {
@@ -41,8 +41,8 @@ func (s Scope) profileTags(of string) Condition {
 	)
 }
 
-// NodePolicies are the ARNs of AWS's own policies that nodes have (B217). The third is
-// ContainerRegistryPullOnly where the seeds had ReadOnly (A038): it is the narrower.
+// NodePolicies are the ARNs of AWS's own policies that nodes have. The third is
+// ContainerRegistryPullOnly where the seeds had ReadOnly: it is the narrower.
 func (s Scope) NodePolicies() []string {
 	var out []string
 	for _, name := range []string{"AmazonEKSWorkerNodePolicy", "AmazonEKS_CNI_Policy", "AmazonEC2ContainerRegistryPullOnly", "AmazonSSMManagedInstanceCore"} {

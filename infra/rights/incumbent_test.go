@@ -8,10 +8,10 @@ import (
 	"github.com/joist-autoscaler/joist/infra/rights"
 )
 
-// What the policies of others say, as facts in our own words. Karpenter's are those of
-// the CloudFormation template in its v1.14 guide (github.com/aws/karpenter-provider-aws,
-// Apache-2.0; rows B184, B216–B218): six policies, here one list. The seeds' are those
-// of the Terraform walkthrough (000, 001) and of the CloudFormation walkthrough (003).
+// The policies that Joist is compared with, restated in our own types. Karpenter's are the
+// six of the CloudFormation template in its v1.14 guide (github.com/aws/karpenter-provider-aws,
+// Apache-2.0), here one list. The others are from two blog posts: a Terraform tutorial
+// of 2025-07-07 for Karpenter v1, and a CloudFormation tutorial of 2022-09-22 for v0.26.
 
 type conditions = rights.Condition
 
@@ -77,7 +77,7 @@ func merged(a, b map[string][]string) map[string][]string {
 	return out
 }
 
-// terraform is the policy of seeds 000 and 001 (A055–A078).
+// terraform is the policy of the Terraform tutorial.
 func terraform(name string) rights.Document {
 	everything := all("*")
 	owned := map[string][]string{"aws:ResourceTag/kubernetes.io/cluster/" + name: {"owned"}, "aws:ResourceTag/topology.kubernetes.io/region": {region}}
@@ -99,7 +99,7 @@ func terraform(name string) rights.Document {
 	}}
 }
 
-// walkthrough is the policy of seed 003 (A055–A079).
+// walkthrough is the policy of the CloudFormation tutorial.
 func walkthrough(name string) rights.Document {
 	return rights.Document{Version: "2012-10-17", Statement: []rights.Statement{
 		gives(all("ec2:CreateFleet", "ec2:CreateLaunchTemplate", "ec2:CreateTags", "ec2:DeleteLaunchTemplate", "ec2:RunInstances", "ec2:TerminateInstances",
@@ -112,8 +112,8 @@ func walkthrough(name string) rights.Document {
 	}}
 }
 
-// openQueue is the queue's policy of seed 003 and of Karpenter (A045): EventBridge and
-// SQS may send, on behalf of anybody. Karpenter's denies what does not come by TLS.
+// openQueue is the queue policy of the CloudFormation tutorial and of Karpenter: EventBridge
+// and SQS may send, for any account. Karpenter's denies what does not come by TLS.
 func openQueue(name string, denyHTTP bool) rights.Document {
 	s := []rights.Statement{{Effect: "Allow", Principal: rights.Principal{"Service": {"events.amazonaws.com", "sqs.amazonaws.com"}}, Action: all("sqs:SendMessage"), Resource: all(queue(name))}}
 	if denyHTTP {
@@ -123,7 +123,7 @@ func openQueue(name string, denyHTTP bool) rights.Document {
 	return rights.Document{Version: "2012-10-17", Statement: s}
 }
 
-// incumbent is a cluster that runs one controller: whoever is broken into, it is that.
+// incumbent is a cluster that runs one controller, with one role for all services.
 func incumbent(t *testing.T, title string, write func(name string) rights.Document, queuePolicy, nodeTrust, controllerTrust *rights.Document) system {
 	t.Helper()
 	identity := map[string][]evaluator.Policy{}
@@ -168,7 +168,7 @@ func incumbents(t *testing.T) []system {
 	open, plain := openQueue(cluster, true), openQueue(cluster, false)
 	return []system{
 		incumbent(t, "Karpenter v1.14", karpenter, &open, &nodesOrPods, &byPods),
-		incumbent(t, "seeds 000, 001", terraform, nil, &nodes, byAccount("kube-system")),
-		incumbent(t, "seed 003", walkthrough, &plain, &nodes, byAccount("karpenter")),
+		incumbent(t, "Terraform tutorial (v1)", terraform, nil, &nodes, byAccount("kube-system")),
+		incumbent(t, "CloudFormation tutorial (v0.26)", walkthrough, &plain, &nodes, byAccount("karpenter")),
 	}
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/topology"
 )
 
-// profileARN is that of a profile below a cluster's path (B197).
+// profileARN is that of a profile below a cluster's path.
 func profileARN(cluster string) string {
 	return "arn:aws:iam::" + account + ":instance-profile/karpenter/" + region + "/" + cluster + "/0b5e1d0a/" + cluster + "_1234"
 }

@@ -1,6 +1,8 @@
 package rights_test
 
 import (
+	"bytes"
+	"encoding/csv"
 	"fmt"
 	"path/filepath"
 	"slices"
@@ -11,19 +13,22 @@ import (
 	"github.com/joist-autoscaler/joist/shared/topology"
 )
 
-// page is the table that people read.
-var page = filepath.Join("..", "..", "deploy", "docs", "attacks.md")
+// page shows the attacks that go through somewhere, data shows all of them.
+var (
+	page = filepath.Join("..", "..", "deploy", "docs", "attacks.md")
+	data = filepath.Join("..", "..", "deploy", "docs", "attacks.csv")
+)
 
-// result is an attack and which systems let it through. One that has no target in a
-// system says nothing of that.
+// result is an attack, the systems that let it through, and the systems in which it has
+// a target.
 type result struct {
 	attack
 	through []bool
 	target  []bool
 }
 
-// targets reports whether what is attacked is there with one controller: it has one
-// queue, EventBridge's own bus, no bucket, no functions, and no people's policies.
+// targets reports whether a cluster with one controller has the attacked resource. It has
+// one queue and the account's default bus, and no bucket, functions or policies of people.
 func targets(a attack) bool {
 	if a.kind == sharing || slices.Contains([]string{"operator", "replayer", "scheduler", "neighbour/lifecycle"}, a.who) || strings.HasPrefix(a.who, "aws/scheduler") {
 		return false
@@ -54,8 +59,8 @@ func systems(t *testing.T) []system {
 	}, incumbents(t)...)
 }
 
-// No attack goes through, whoever is broken into; and the page says so, beside what
-// the policies of others let through.
+// No attack goes through Joist's policies. The page and the data compare them with other
+// policies.
 func TestAttacksAreRefused(t *testing.T) {
 	all := systems(t)
 	var results []result
@@ -85,11 +90,12 @@ func TestAttacksAreRefused(t *testing.T) {
 	if len(results) < 200 {
 		t.Errorf("there are %d attacks", len(results))
 	}
-	golden(t, page, []byte(write(all, results, holdings(t))))
+	golden(t, page, []byte(writePage(all, results, holdings(t))))
+	golden(t, data, writeData(t, all, results))
 }
 
-// A matrix that could not fail would prove nothing: what is refused to one is allowed
-// to the one whose work it is.
+// The launcher may make the calls that other services are refused, so that the refusals
+// are not due to malformed calls.
 func TestAttacksWouldGoThroughForTheRightOne(t *testing.T) {
 	s := joist(t, "Joist", deployed(t, asIs))
 	turned := 0
@@ -117,10 +123,47 @@ func count(results []result, kind string, system int, apart bool) int {
 	return n
 }
 
-func write(all []system, results []result, holdings string) string {
+// outcome is what a system does with an attack, as the page and the data say it.
+func (r result) outcome(system int) string {
+	switch {
+	case !r.target[system]:
+		return "no target"
+	case !r.through[system]:
+		return "refused"
+	case r.apart && system > 2:
+		return "single role"
+	}
+	return "through"
+}
+
+// writeData lists every attack with its result in every system, as CSV.
+func writeData(t *testing.T, all []system, results []result) []byte {
+	t.Helper()
+	header := []string{"group", "attack", "call"}
+	for _, s := range all {
+		header = append(header, s.title)
+	}
+	rows := [][]string{header}
+	for _, r := range results {
+		row := []string{r.kind, r.name, r.models}
+		for i := range all {
+			row = append(row, r.outcome(i))
+		}
+		rows = append(rows, row)
+	}
+	var b bytes.Buffer
+	if err := csv.NewWriter(&b).WriteAll(rows); err != nil {
+		t.Fatal(err)
+	}
+	return b.Bytes()
+}
+
+// writePage is the page: explanation, counts, and for each group the attacks that
+// go through in some system.
+func writePage(all []system, results []result, holdings string) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s\n", introduction)
-	b.WriteString("## How many go through\n\n| kind | attacks | of these, with a target at one controller |")
+	b.WriteString("## How many go through\n\n| group | attacks | with a target in Karpenter |")
 	for _, s := range all {
 		fmt.Fprintf(&b, " %s |", s.title)
 	}
@@ -155,74 +198,134 @@ func write(all []system, results []result, holdings string) string {
 		line(kind, kind)
 	}
 	line("all", "")
-	fmt.Fprintf(&b, "\nBeside these, the %d calls that Joist makes are judged in the same way, and go through; each action that a role has is needed by one of them, and\neach condition keeps one of the attacks out (`infra/rights/necessity_test.go`).\n", len(legitimate()))
+	fmt.Fprintf(&b, "\nThe same tests check that the %d calls that Joist makes are allowed, that each action of a role is needed by one of them, and that\neach condition refuses one of the attacks (`infra/rights/necessity_test.go`).\n", len(legitimate()))
 	b.WriteString(holdings)
 	for _, kind := range kinds {
-		fmt.Fprintf(&b, "\n## %s\n\n| attack | models |", kind)
-		for _, s := range all {
-			fmt.Fprintf(&b, " %s |", s.title)
-		}
-		b.WriteString("\n|---|---|" + strings.Repeat("---|", len(all)) + "\n")
-		for _, r := range results {
-			if r.kind != kind {
-				continue
-			}
-			fmt.Fprintf(&b, "| %s | %s |", r.name, r.models)
-			for i, through := range r.through {
-				switch {
-				case !r.target[i]:
-					b.WriteString("  |")
-				case through && r.apart && i > 2:
-					b.WriteString(" (through) |")
-				case through:
-					b.WriteString(" **through** |")
-				default:
-					b.WriteString(" – |")
-				}
-			}
-			b.WriteString("\n")
-		}
+		writeGroup(&b, kind, all, results)
 	}
 	return b.String()
 }
 
-const introduction = `# What an attacker gets
+// writeGroup writes a group's table: one row for each set of systems, with the attacks
+// that go through in exactly these.
+func writeGroup(b *strings.Builder, kind string, all []system, results []result) {
+	var sets []string
+	names, refused := map[string][]string{}, 0
+	for _, r := range results {
+		if r.kind != kind {
+			continue
+		}
+		var set []string
+		suffix := ""
+		for i, s := range all {
+			switch r.outcome(i) {
+			case "single role":
+				suffix = " (single role)"
+				fallthrough
+			case "through":
+				set = append(set, s.title)
+			}
+		}
+		if set == nil {
+			refused++
+			continue
+		}
+		title := strings.Join(set, "; ") + suffix
+		if names[title] == nil {
+			sets = append(sets, title)
+		}
+		names[title] = append(names[title], r.name)
+	}
+	fmt.Fprintf(b, "\n## %s\n\n", kind)
+	if len(sets) == 0 {
+		fmt.Fprintf(b, "All %d attacks are refused in every column.\n", refused)
+		return
+	}
+	b.WriteString("| through in | attacks |\n|---|---|\n")
+	for _, set := range sets {
+		fmt.Fprintf(b, "| %s | %s |\n", set, strings.Join(mergeNames(names[set]), "<br>"))
+	}
+}
 
-Somebody has broken into one of the services, into another cluster of the account, or into another account. What may they do to
-this cluster, and to others? Each row is one call to AWS, as all the requests that AWS would authorise for it (a launch is some twenty:
-each resource that is made or used, its tags, and the role that is passed). ` + "`infra/evaluator`" + ` judges each by AWS' published rules and by the
-policies as they are deployed, and an entry on the bus by the patterns of its rules as well; nothing of this was run against AWS. The same calls are judged by the templates that the CDK app writes, for one
-cluster and for two in one stack, with the same outcome but for one: clusters that share a bucket may list the names of each other's objects, and
-read none. The page is written by
-` + "`go test ./rights -run TestAttacks -update`" + ` in ` + "`infra`" + `, and a test fails when it is not what the policies say.
+// mergeNames joins names that differ in the service alone, or after a colon alone.
+func mergeNames(names []string) []string {
+	type group struct{ services, endings []string }
+	var order []string
+	groups := map[string]*group{}
+	for _, name := range names {
+		head, ending, _ := strings.Cut(name, ": ")
+		service, rest, _ := strings.Cut(head, " ")
+		if !slices.Contains(services(), service) || ending != "" {
+			service, rest = "", head
+		}
+		if groups[rest] == nil {
+			groups[rest] = &group{}
+			order = append(order, rest)
+		}
+		if g := groups[rest]; ending != "" {
+			g.endings = append(g.endings, ending)
+		} else {
+			g.services = append(g.services, service)
+		}
+	}
+	out := make([]string, 0, len(order))
+	for _, rest := range order {
+		g := groups[rest]
+		switch {
+		case g.endings != nil:
+			rest += ": " + strings.Join(g.endings, ", ")
+		case slices.Equal(g.services, thinkers()):
+			rest = "each service but the launcher " + rest
+		case len(g.services) == len(services()):
+			rest = "each service " + rest
+		case len(g.services) > 1:
+			rest = strings.Join(g.services, " or ") + " " + rest
+		case g.services[0] != "":
+			rest = g.services[0] + " " + rest
+		}
+		out = append(out, rest)
+	}
+	return out
+}
 
-**through** means that the policies allow the whole call. "Joist" is with the tag keys of node classes listed (` + "`nodeTags`" + ` of the CDK app); "any tag" is
-as the app deploys it until they are, because node classes that work with Karpenter have any. "shared functions" is a stack in which both clusters
-have one function of each service (` + "`sharedFunctions`" + `): the function works on the queues of both and takes the role of the cluster whose message it
-handles, so that whoever has broken into it has both roles. He is in one place, and its row says what he may do to the other cluster; a test holds
-every such row to what that cluster's own role may do by right, but for receiving and deleting on its clusters' queues, which is the function's own
-work. Roles themselves stay as they are with a function for each cluster.
+const introduction = `# Attacks on AWS permissions
 
-Read the comparison with care:
+An attacker has taken over a service, another cluster of the account, or another account: which calls to AWS do the policies allow? One attack is
+one call with every request that AWS authorises for it (a launch has about 20). **Through** means that the policies allow every request.
 
-- Karpenter is one controller, which thinks, launches and terminates under one role: what Joist refuses to six of its seven services, that
-  controller must be allowed, so for it each such row is the same break-in. These are written (through), and counted in brackets. They are
-  a difference of structure, not a mistake in Karpenter's policy.
-- Karpenter has no bus, no bucket and one queue. Attacks on what it does not have are left empty in its column, and count for nobody.
-  That it has less to attack is its advantage, and this page does not measure it.
-- A service's role can be had by Pod Identity only by who may pass the role and make an association. Where a role's trust has no conditions,
-  those two rights are the only lock.
-- Karpenter's column is the six policies of the CloudFormation template in its v1.14 guide, with the trust that its guide's tool gives to the
-  controller's role; the seeds' are the Terraform of 000 and 001, written for v1, and the CloudFormation of 003, written for v0.26. Policies that
-  people have tightened since are theirs, and better.
-- Organisations' service control policies, permissions boundaries and endpoint policies take rights away from all columns alike. None is assumed.
+| column | policies |
+|---|---|
+| Joist | the CDK app's, with the tag keys of node classes listed (` + "`nodeTags`" + `) |
+| Joist, any tag | the CDK app's default: node classes may set any tag, as with Karpenter |
+| Joist, shared functions | two clusters with one function for each service (` + "`sharedFunctions`" + `) |
+| Karpenter v1.14 | the six policies of its getting-started guide's CloudFormation template, and the trust that the guide's eksctl command creates |
+| Terraform tutorial (v1) | a blog post of 2025-07-07 on installing Karpenter on EKS, with one policy |
+| CloudFormation tutorial (v0.26) | a blog post of 2022-09-22 on Karpenter, with a role and a queue from an early template |
+
+How to read the comparison:
+
+- Karpenter's one controller must be allowed to do what Joist refuses to six of its seven services. These attacks are marked *single role* and
+  counted in brackets. They show a difference of structure, not a mistake in the policy.
+- Karpenter has no bus, no bucket and one queue. Attacks without a target there are not counted for it. Having fewer targets is an advantage
+  that this page does not measure.
+- A shared function holds the roles of both clusters. ` + "`TestSharedFunctionsAreTheirClustersRoles`" + ` checks that it can do nothing more than
+  those roles allow, except for receiving and deleting messages of both clusters.
+- Where the trust of a Pod Identity role has no conditions, only the permissions to pass the role and to create an association protect it.
+
+` + "`infra/evaluator`" + ` evaluates identity, resource and trust policies by AWS' published rules, and the patterns of the bus's rules. Service control
+policies, permissions boundaries and endpoint policies can only take rights away; none is assumed. Nothing was run against AWS. The synthesized
+templates for one and for two clusters give the same results but for one: clusters that share a bucket can list the names of each other's objects,
+not read them.
+
+The tables leave out attacks that are refused everywhere; [attacks.csv](attacks.csv) lists every attack.
+` + "`go test ./rights -run TestAttacks -update`" + ` in ` + "`infra`" + ` writes both files; without ` + "`-update`" + ` the test fails when they differ from the policies.
 `
 
 // holdings is what each role has, counted.
 func holdings(t *testing.T) string {
 	t.Helper()
 	var b strings.Builder
-	b.WriteString("\n## What each role may do\n\nActions in AWS; in brackets those that change something. Sizes are characters without white space, of 10,240 that a role's policies may\nhave together.\n\n" +
+	b.WriteString("\n## What each role may do\n\nEach cell counts AWS actions; brackets count the writing actions. The size is in characters without white space; AWS allows a role 10,240.\n\n" +
 		"| role | actions | of EC2 | of IAM | of S3 | of SQS | of EventBridge | size |\n|---|---|---|---|---|---|---|---|\n")
 	documents := deployed(t, asIs)
 	for _, service := range append(services(), topology.Scheduler) {

@@ -54,7 +54,7 @@ func (s Scope) facts(service string) []Statement {
 }
 
 // Queue is the policy of a service's queue: TLS, nobody sends but those on its list,
-// and of EventBridge only the cluster's own rules (A045).
+// and of EventBridge only the cluster's own rules.
 func (s Scope) Queue(q topology.Queue) Document {
 	var roles []string
 	for _, sender := range q.Senders {

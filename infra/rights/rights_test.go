@@ -193,8 +193,8 @@ func TestSids(t *testing.T) {
 }
 
 // Where node classes bring their profiles, IAM is nobody's to read or write, but for
-// the role that is passed (A017).
-func TestA017NoProfilesNoIAM(t *testing.T) {
+// the role that is passed.
+func TestNoProfilesNoIAM(t *testing.T) {
 	s := scope(t, cluster)
 	s.Profiles = false
 	d, err := s.Of("launcher")
@@ -208,8 +208,8 @@ func TestA017NoProfilesNoIAM(t *testing.T) {
 	}
 }
 
-// China's partition has its own names of EC2 (A041).
-func TestA041China(t *testing.T) {
+// China's partition has its own names of EC2.
+func TestChina(t *testing.T) {
 	s := scope(t, cluster)
 	s.Partition, s.Region, s.Replayers = "aws-cn", "cn-north-1", nil
 	s.NodeRole = strings.Replace(s.NodeRole, "arn:aws:", "arn:aws-cn:", 1)

@@ -37,8 +37,8 @@ func (s Scope) aws(service string) []Statement {
 	return nil
 }
 
-// read is the catalog's (B216): it asks and never changes. Prices are asked of other
-// regions than the cluster's, and know no resources (A070).
+// read is the catalog's: it asks and never changes. Prices are asked of other
+// regions than the cluster's, and know no resources.
 func (s Scope) read() []Statement {
 	parameters := []string{"arn:" + s.Partition + ":ssm:" + s.Region + "::parameter/aws/service/*"}
 	for _, name := range s.Parameters {

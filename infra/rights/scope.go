@@ -23,9 +23,9 @@ type Scope struct {
 	// NodeRole is the ARN of the role that nodes have: the one that is passed to EC2.
 	NodeRole string
 	// Profiles says that node classes name a role, so that the launcher makes instance
-	// profiles. Without it IAM is read and written by nobody (A017).
+	// profiles. Without it IAM is read and written by nobody.
 	Profiles bool
-	// ZonalShift lets the catalog ask which zones are to be kept away from (B183).
+	// ZonalShift lets the catalog ask which zones are to be kept away from.
 	ZonalShift bool
 	// NodeTags are the keys of spec.tags that EC2NodeClasses may use, beside Joist's own,
 	// with * and ? as wildcards. "*" lets them use any: then a launcher that is broken

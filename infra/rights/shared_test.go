@@ -81,7 +81,7 @@ func legitimateTogether() []call {
 	var out []call
 	for _, service := range topology.Outside {
 		for _, name := range []string{cluster, beside} {
-			out = append(out, call{name: service + "'s function takes the role of " + name, who: "common/" + service, models: "stscreds",
+			out = append(out, call{name: service + "'s function assumes the role of " + name, who: "common/" + service, models: "stscreds",
 				needs: one(do("sts:AssumeRole", role(name+"-joist-"+service), session(service, name)))})
 		}
 		theirs := queue(strings.Replace(queueOf(service), cluster, beside, 1))
@@ -105,25 +105,25 @@ func attacksOnSharing() []attack {
 	launcher := placeholder + "launcher"
 	for _, service := range topology.Outside {
 		if service != "launcher" {
-			take("the function of "+service+" that clusters share takes the launcher's role", "common/"+service, do("sts:AssumeRole", launcher, session("launcher", cluster)))
+			take("the shared function of "+service+" assumes the launcher's role", "common/"+service, do("sts:AssumeRole", launcher, session("launcher", cluster)))
 		}
-		take("an administrator takes the role of "+service+" under the function's name", "administrator", do("sts:AssumeRole", placeholder+service, session(service, cluster)))
-		take("the function of "+service+" that clusters share takes its role under the other cluster's name", "common/"+service, do("sts:AssumeRole", placeholder+service, session(service, beside)))
-		take("the function of "+service+" that clusters share takes lifecycle's role", "common/"+service, do("sts:AssumeRole", placeholder+"lifecycle", session(service, cluster)))
+		take("an administrator assumes the role of "+service+" under the function's name", "administrator", do("sts:AssumeRole", placeholder+service, session(service, cluster)))
+		take("the shared function of "+service+" assumes its role under the other cluster's name", "common/"+service, do("sts:AssumeRole", placeholder+service, session(service, beside)))
+		take("the shared function of "+service+" assumes lifecycle's role", "common/"+service, do("sts:AssumeRole", placeholder+"lifecycle", session(service, cluster)))
 	}
-	take("the shared launcher takes the launcher's role under no name", "common/launcher", do("sts:AssumeRole", launcher))
-	take("the shared launcher takes an administrator's role", "common/launcher", do("sts:AssumeRole", role("administrator"), session("launcher", cluster)))
-	take("the shared launcher of another stack takes the launcher's role", "stranger/other-joist-launcher", do("sts:AssumeRole", launcher, session("launcher", cluster)))
-	take("an administrator of another account takes the launcher's role under the function's name", "outsider", do("sts:AssumeRole", launcher, session("launcher", cluster)))
-	take("the other cluster's launcher takes the launcher's role", "neighbour/lifecycle", do("sts:AssumeRole", launcher, session("launcher", cluster)))
-	take("another function of the account takes the launcher's role by the shared one's", "common/launcher",
+	take("the shared launcher assumes the launcher's role without a session name", "common/launcher", do("sts:AssumeRole", launcher))
+	take("the shared launcher assumes an administrator's role", "common/launcher", do("sts:AssumeRole", role("administrator"), session("launcher", cluster)))
+	take("the shared launcher of another stack assumes the launcher's role", "stranger/other-joist-launcher", do("sts:AssumeRole", launcher, session("launcher", cluster)))
+	take("an administrator of another account assumes the launcher's role under the function's name", "outsider", do("sts:AssumeRole", launcher, session("launcher", cluster)))
+	take("the other cluster's launcher assumes the launcher's role", "neighbour/lifecycle", do("sts:AssumeRole", launcher, session("launcher", cluster)))
+	take("another function of the account assumes the launcher's role through the shared one", "common/launcher",
 		do("sts:AssumeRole", launcher, session("launcher", cluster), key("lambda:SourceFunctionArn", function(cluster, "report"))))
 	for _, action := range []need{
 		do("ec2:TerminateInstances", ec2("instance"), carries(launched(cluster))), do("s3:GetObject", object(cluster, "intents/1")),
 		do("sqs:SendMessage", queue(queueOf("launcher"))), do("sqs:SendMessage", queue(deadOf("launcher"))), do("sqs:ReceiveMessage", queue(queueOf("planner"))),
 		do("sqs:ReceiveMessage", queue(deadOf("launcher"))), do("events:PutEvents", bus(cluster+"-joist"), key("events:source", "joist/launcher"), key("events:detail-type", "launch.settled.v1")),
 	} {
-		out = append(out, call{name: "the shared launcher calls " + action.action + " on " + short(action.resource) + " by its own role", who: "common/launcher", models: action.action, needs: one(action)})
+		out = append(out, call{name: "the shared launcher calls " + action.action + " on " + short(action.resource) + " with its own role", who: "common/launcher", models: action.action, needs: one(action)})
 	}
 	return under(sharing, out...)
 }
@@ -142,8 +142,8 @@ func TestSharedFunctionsAreTheirClustersRoles(t *testing.T) {
 // ofBothQueues are the attacks that the shared function does by its own role: it works on
 // the queues of all its clusters.
 var ofBothQueues = []string{
-	"interruption deletes messages of the account's queue staging", "interruption takes messages of the account's queue staging",
-	"the other cluster takes messages of interruption", "the other cluster takes messages of launcher",
+	"interruption deletes messages of an unrelated queue, staging", "interruption receives messages of an unrelated queue, staging",
+	"the other cluster receives messages of interruption", "the other cluster receives messages of launcher",
 }
 
 // judgeTogether runs calls through a system whose clusters share functions. Those of but go

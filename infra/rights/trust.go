@@ -9,7 +9,7 @@ func TrustFunction() Document {
 
 // TrustAccount lets one service account of Kubernetes take a role through the
 // cluster's OIDC provider, which is given by its ARN and its URL without the scheme.
-// Subject and audience are compared whole (A039).
+// Subject and audience are compared whole.
 func TrustAccount(provider, issuer, namespace, account string) Document {
 	return document(trust("ServiceAccount", Principal{"Federated": {provider}}, []string{"sts:AssumeRoleWithWebIdentity"}, both(
 		is("StringEquals", issuer+":sub", "system:serviceaccount:"+namespace+":"+account),
@@ -36,7 +36,7 @@ func (s Scope) TrustScheduler() Document {
 		is("ArnEquals", "aws:SourceArn", s.arn("scheduler", "schedule-group/"+s.Plan.ScheduleGroup)))))
 }
 
-// TrustNodes lets EC2 take the nodes' role, and nobody else (A037, A041).
+// TrustNodes lets EC2 take the nodes' role, and nobody else.
 func (s Scope) TrustNodes() Document {
 	service := "ec2.amazonaws.com"
 	if s.Partition == "aws-cn" {

@@ -9,7 +9,7 @@ import (
 
 	"github.com/joist-autoscaler/joist/infra/evaluator"
 	"github.com/joist-autoscaler/joist/infra/rights"
-	"github.com/joist-autoscaler/joist/shared/eventpattern"
+	"github.com/joist-autoscaler/joist/shared/queue/eventpattern"
 	"github.com/joist-autoscaler/joist/shared/topology"
 )
 

@@ -1,5 +1,5 @@
 // Package spotrole makes sure of the account's service-linked role of EC2 spot, without
-// which no spot instance can be launched (A029). It answers CloudFormation as a
+// which no spot instance can be launched. It answers CloudFormation as a
 // custom resource: CloudFormation's own resource for such roles fails where the role
 // exists. The invariants: that the role exists already is success; and nothing is ever
 // removed, because other spot users of the account have the same role.
@@ -43,7 +43,7 @@ func Handler(client IAM) cfn.CustomResourceFunction {
 }
 
 // taken reports IAM's answer for a role that exists: "Service role name
-// AWSServiceRoleForEC2Spot has been taken in this account" (seed 003).
+// AWSServiceRoleForEC2Spot has been taken in this account".
 func taken(err error) bool {
 	var invalid *types.InvalidInputException
 	return errors.As(err, &invalid) && strings.Contains(invalid.ErrorMessage(), "has been taken")

@@ -24,7 +24,7 @@ func (a *account) CreateServiceLinkedRole(_ context.Context, in *iam.CreateServi
 	return &iam.CreateServiceLinkedRoleOutput{}, a.err
 }
 
-func TestA029Handler(t *testing.T) {
+func TestHandler(t *testing.T) {
 	for name, test := range map[string]struct {
 		kind  cfn.RequestType
 		err   error

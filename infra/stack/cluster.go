@@ -110,14 +110,14 @@ func (p plane) makeQueues() {
 	newDeadQueue(p.scope, "AuditQueue", p.cluster.Plan.AuditDead, plain(p.rights.RuleDead(p.cluster.Plan.AuditDead)))
 }
 
-// adoptQueue lets the rules send to a queue that was there before, if nothing does (A050).
+// adoptQueue lets the rules send to a queue that was there before, if nothing does.
 func (p plane) adoptQueue() {
 	if q := p.queues["interruption"]; q.Existing && !p.cluster.Queue.Policy {
 		newQueuePolicy(p.scope, "AdoptedPolicy", jsii.String(q.URL), plain(p.rights.Queue(q.Queue)))
 	}
 }
 
-// known gives what Karpenter's template has, too, the logical ids of that (A037–A049).
+// known gives what Karpenter's template has, too, the logical ids of that.
 func (p plane) known() {
 	for _, r := range *p.scope.Node().FindAll(constructs.ConstructOrder_PREORDER) {
 		path := strings.TrimPrefix(*r.Node().Path(), *p.scope.Node().Path()+"/")
@@ -149,7 +149,7 @@ func (p plane) makeRules() {
 			queue := p.queues[rule.Service]
 			target, arn, dead = "JoistQueue", queue.ARN, queue.DeadARN
 			if rule.Service == "interruption" {
-				// The id that people know from Karpenter's template (A046).
+				// The id that people know from Karpenter's template.
 				target = "KarpenterInterruptionQueueTarget"
 			}
 		}

@@ -6,7 +6,7 @@ import (
 	"github.com/aws/jsii-runtime-go"
 
 	"github.com/joist-autoscaler/joist/infra/rights"
-	"github.com/joist-autoscaler/joist/shared/telemetry/board"
+	"github.com/joist-autoscaler/joist/shared/host/telemetry/board"
 	"github.com/joist-autoscaler/joist/shared/topology"
 )
 

@@ -21,7 +21,7 @@ var (
 	lastQueue = exception{"AwsSolutions-SQS3", "",
 		"It is a dead-letter queue itself: of an EventBridge target or of a queue that is not of this stack"}
 	nodePolicies = exception{"AwsSolutions-IAM4", "",
-		"Nodes need the policies that EKS, the VPC CNI, ECR and SSM publish for them; AWS changes these together with what it installs on nodes (B217)"}
+		"Nodes need the policies that EKS, the VPC CNI, ECR and SSM publish for them; AWS changes these together with what it installs on nodes"}
 	logStreams = exception{"AwsSolutions-IAM5", `/^Resource::arn:.*:logs:.*$/`,
 		"The streams of the function's own log group have names that Lambda chooses"}
 	documentsOf = exception{"AwsSolutions-IAM5", `/^Resource::.*:s3:::.*\/\*$/`,

@@ -36,7 +36,7 @@ func (p plane) outputs() {
 		}
 	}
 	if k.Node.Access == config.AWSAuth {
-		p.output("AwsAuth", "How nodes are let into the cluster; run it once (A027)", awsAuth(p.place, k))
+		p.output("AwsAuth", "How nodes are let into the cluster; run it once", awsAuth(p.place, k))
 	}
 	if queue.Existing && k.Queue.Visibility > queue.Visibility {
 		p.output("LowerVisibility", "What the existing queue should have, so that a spot warning outlives a throttled invocation; then deploy again with the queueVisibility that it says",
@@ -44,13 +44,13 @@ func (p plane) outputs() {
 				queue.URL, queue.Visibility.Seconds(), queue.Visibility))
 	}
 	if !p.config.SpotRole {
-		p.output("SpotServiceLinkedRole", "Once per account, where nobody has used spot instances yet (A029)",
+		p.output("SpotServiceLinkedRole", "Once per account, where nobody has used spot instances yet",
 			"aws iam create-service-linked-role --aws-service-name spot.amazonaws.com || true")
 	}
 	p.output("HelmCommand", "How the charts are installed", p.helm())
 }
 
-// awsAuth is the mapping of seed 002 (A027).
+// awsAuth is the command that lets nodes join by the aws-auth ConfigMap.
 func awsAuth(p place, k config.Cluster) string {
 	return "eksctl create iamidentitymapping --cluster " + k.Name + " --region " + p.region + " --arn " + nodeRoleARN(p, k) +
 		" --username 'system:node:{{EC2PrivateDNSName}}' --group system:bootstrappers --group system:nodes"

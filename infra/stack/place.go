@@ -31,7 +31,7 @@ func (p place) global(resource string) string {
 	return "arn:" + p.partition + ":iam::" + p.account + ":" + resource
 }
 
-// suffix ends the names of hosts (A041).
+// suffix ends the names of hosts.
 func (p place) suffix() string {
 	if p.partition == "aws-cn" {
 		return "amazonaws.com.cn"

@@ -10,8 +10,8 @@ import (
 	"testing"
 
 	"github.com/joist-autoscaler/joist/infra/template"
-	"github.com/joist-autoscaler/joist/shared/settings"
-	"github.com/joist-autoscaler/joist/shared/telemetry/board"
+	"github.com/joist-autoscaler/joist/shared/host/settings"
+	"github.com/joist-autoscaler/joist/shared/host/telemetry/board"
 	"github.com/joist-autoscaler/joist/shared/topology"
 )
 
@@ -200,15 +200,15 @@ func TestEverySource(t *testing.T) {
 				t.Errorf("%s has concurrency %v", id, n)
 			}
 			if strings.Contains(id, "Launcher") && timeout <= 4*60+15 {
-				t.Errorf("a launch may take longer than %v s (B196)", timeout)
+				t.Errorf("a launch may take longer than %v s", timeout)
 			}
 		}
 	})
 }
 
 // A target without a dead-letter queue loses what it cannot take, and a queue that does
-// not know the rule refuses it (A045).
-func TestB184EveryRule(t *testing.T) {
+// not know the rule refuses it.
+func TestEveryRule(t *testing.T) {
 	everywhere(t, func(t *testing.T, name string, in synthesis) {
 		senders, queues := in.senders(t), by("QueueName", in.of(t, "AWS::SQS::Queue"))
 		rules := in.of(t, "AWS::Events::Rule")
@@ -225,7 +225,7 @@ func TestB184EveryRule(t *testing.T) {
 			arn, target := self.ARN, object(targets[0])
 			dead, to := fmt.Sprint(target.at("DeadLetterConfig", "Arn")), target.text("Arn")
 			if template.Service(to) == "sqs" && !senders[to][arn] {
-				// Karpenter's own policy lets every rule send (A045).
+				// Karpenter's own policy lets every rule send.
 				if queues[template.Name(to)].Type != "" || name == "terraform" {
 					t.Errorf("%s may not send to %s, which takes from %v", arn, to, senders[to])
 				}

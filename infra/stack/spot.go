@@ -15,7 +15,7 @@ import (
 const spotRole = "spotrole"
 
 // newSpotRole makes sure of the role with a function of ours: CloudFormation's own
-// resource fails where the role exists (A029), as it does in every account that ever
+// resource fails where the role exists, as it does in every account that ever
 // used spot instances.
 func newSpotRole(scope constructs.Construct, id string, p place, stack string, code awss3assets.Asset) {
 	scope = constructs.NewConstruct(scope, jsii.String(id))

@@ -176,7 +176,7 @@ func (s shared) scopes(bucket string) []rights.Scope {
 }
 
 // newParameter keeps the contract of Karpenter's own template: it is deployed with
-// --parameter-overrides ClusterName=prod, and a template for another cluster is refused (A025).
+// --parameter-overrides ClusterName=prod, and a template for another cluster is refused.
 func newParameter(stack awscdk.Stack, k config.Cluster) {
 	parameter := awscdk.NewCfnParameter(stack, jsii.String("ClusterName"), &awscdk.CfnParameterProps{
 		Type: jsii.String("String"), Description: jsii.String("EKS cluster name; the template was made for this one"),

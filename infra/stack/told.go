@@ -9,7 +9,7 @@ import (
 
 	"github.com/joist-autoscaler/joist/infra/config"
 	"github.com/joist-autoscaler/joist/shared/fault"
-	"github.com/joist-autoscaler/joist/shared/settings"
+	"github.com/joist-autoscaler/joist/shared/host/settings"
 	"github.com/joist-autoscaler/joist/shared/topology"
 )
 

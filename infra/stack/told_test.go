@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"github.com/joist-autoscaler/joist/infra/template"
-	"github.com/joist-autoscaler/joist/shared/settings"
+	"github.com/joist-autoscaler/joist/shared/host/settings"
 	"github.com/joist-autoscaler/joist/shared/topology"
 )
 

@@ -10,7 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	rbacv1 "k8s.io/api/rbac/v1"
 
-	"github.com/joist-autoscaler/joist/shared/cardtest"
+	"github.com/joist-autoscaler/joist/shared/host/cardtest"
 )
 
 // rights are verbs by what they are on: a resource, the names that bound them, and the

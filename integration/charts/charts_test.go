@@ -86,7 +86,7 @@ func (g given) render(t *testing.T, flags ...string) string {
 }
 
 // The seeds' values, and Karpenter's own as they are, are taken, and what becomes of each
-// is told (A081–A089).
+// is told.
 func TestGoldens(t *testing.T) {
 	// It comes after TestKeys, which may write what notes are made from.
 	t.Parallel()

@@ -144,7 +144,7 @@ func (s *site) besideKarpenter(r Release) {
 }
 
 // judgePlaces finds the replicas of a service on two machines, and none on one that
-// Joist manages (A013, B079).
+// Joist manages.
 func (s *site) judgePlaces() {
 	s.Helper()
 	pods, err := s.kube.CoreV1().Pods("joist").List(s.Context(), metav1.ListOptions{})

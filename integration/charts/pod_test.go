@@ -19,7 +19,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/joist-autoscaler/joist/shared/settings"
+	"github.com/joist-autoscaler/joist/shared/host/settings"
 	"github.com/joist-autoscaler/joist/shared/topology"
 )
 
@@ -103,8 +103,8 @@ func unconfined(c *corev1.SecurityContext) []string {
 }
 
 // Terms between pods concern the service's own pods, and no pod of Joist may be on a
-// node that Joist manages (A013, B079).
-func TestA013Placement(t *testing.T) {
+// node that Joist manages.
+func TestPlacement(t *testing.T) {
 	for service, d := range (given{namespace: "joist", set: needed}).deployments(t) {
 		pod := d.Spec.Template.Spec
 		want := d.Spec.Selector
@@ -165,11 +165,11 @@ func TestEnvironmentIsWhatIsRead(t *testing.T) {
 	}
 }
 
-// variables are the names of shared/settings' constants.
+// variables are the names of shared/host/settings' constants.
 func variables(t *testing.T) map[string]string {
 	t.Helper()
 	found := map[string]string{}
-	ast.Inspect(parse(t, "../../shared/settings/variable.go"), func(n ast.Node) bool {
+	ast.Inspect(parse(t, "../../shared/host/settings/variable.go"), func(n ast.Node) bool {
 		spec, ok := n.(*ast.ValueSpec)
 		if !ok {
 			return true
@@ -186,7 +186,7 @@ func variables(t *testing.T) map[string]string {
 	return found
 }
 
-// mentioned are the constants of shared/settings that a main names.
+// mentioned are the constants of shared/host/settings that a main names.
 func mentioned(t *testing.T, file string) []string {
 	t.Helper()
 	var found []string

@@ -4,7 +4,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/joist-autoscaler/joist/shared/policy"
+	"github.com/joist-autoscaler/joist/shared/karpenter/policy"
 )
 
 // TestThresholdsOfADay replays one day of a cluster that is never still, with the

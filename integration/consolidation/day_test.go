@@ -14,8 +14,8 @@ import (
 
 	"github.com/joist-autoscaler/joist/services/disruption"
 	"github.com/joist-autoscaler/joist/shared/karpenter"
-	"github.com/joist-autoscaler/joist/shared/scheduling"
-	"github.com/joist-autoscaler/joist/shared/scheduling/schedulingtest"
+	"github.com/joist-autoscaler/joist/shared/planning/scheduling"
+	"github.com/joist-autoscaler/joist/shared/planning/schedulingtest"
 )
 
 // step is how often something happens in a replayed day.

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/joist-autoscaler/joist/services/disruption"
-	"github.com/joist-autoscaler/joist/shared/scheduling"
+	"github.com/joist-autoscaler/joist/shared/planning/scheduling"
 )
 
 // TestFleetComesTogetherWhereKubernetesPlacesPods lets the fleet of TestConsolidation,

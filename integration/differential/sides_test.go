@@ -12,8 +12,8 @@ import (
 
 	"github.com/joist-autoscaler/joist/integration/incumbent"
 	"github.com/joist-autoscaler/joist/integration/judge"
+	"github.com/joist-autoscaler/joist/shared/planning/scheduling"
 	"github.com/joist-autoscaler/joist/shared/scenario"
-	"github.com/joist-autoscaler/joist/shared/scheduling"
 )
 
 // beside reads the machines that scenarios name.

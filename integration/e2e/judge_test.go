@@ -11,9 +11,9 @@ import (
 
 	"github.com/joist-autoscaler/joist/integration/world"
 	"github.com/joist-autoscaler/joist/shared/cloud"
+	"github.com/joist-autoscaler/joist/shared/cloud/memcloud"
 	"github.com/joist-autoscaler/joist/shared/karpenter"
 	"github.com/joist-autoscaler/joist/shared/launchspec"
-	"github.com/joist-autoscaler/joist/shared/memcloud"
 )
 
 // judgeFleet compares every instance with its node, its claim, and what the pool
@@ -52,7 +52,7 @@ var sizes = map[string][2]string{
 	"medium": {"2", "4096"}, "large": {"2", "8192"}, "xlarge": {"4", "16384"},
 }
 
-// judgeNode asserts every label that a pod may ask of such a node (B027–B033),
+// judgeNode asserts every label that a pod may ask of such a node,
 // and that nothing of its start is left.
 func (w *scene) judgeNode(r memcloud.Record, node *corev1.Node) {
 	w.Helper()
@@ -116,8 +116,8 @@ func (w *scene) zoneID(r memcloud.Record) string {
 	return ""
 }
 
-// judgeTags asserts every tag of everything that came with the instance (B142),
-// and those that name it afterwards (B141).
+// judgeTags asserts every tag of everything that came with the instance,
+// and those that name it afterwards.
 func (w *scene) judgeTags(r memcloud.Record, node *corev1.Node, claim *karpenter.NodeClaim) {
 	w.Helper()
 	owner := map[string]string{

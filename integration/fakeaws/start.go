@@ -16,8 +16,8 @@ import (
 	"github.com/joist-autoscaler/joist/integration/fakeaws/lambdaruntime"
 	"github.com/joist-autoscaler/joist/integration/fakeaws/s3"
 	"github.com/joist-autoscaler/joist/integration/fakeaws/sqs"
-	"github.com/joist-autoscaler/joist/shared/memblob"
-	"github.com/joist-autoscaler/joist/shared/memqueue"
+	"github.com/joist-autoscaler/joist/shared/blob/memblob"
+	"github.com/joist-autoscaler/joist/shared/queue/memqueue"
 )
 
 const (

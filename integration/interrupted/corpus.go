@@ -7,7 +7,7 @@ import (
 	"github.com/aws/karpenter-provider-aws/pkg/controllers/interruption"
 	"github.com/aws/karpenter-provider-aws/pkg/controllers/interruption/messages"
 
-	"github.com/joist-autoscaler/joist/shared/noticetest"
+	"github.com/joist-autoscaler/joist/shared/event/noticetest"
 )
 
 // Reading is what Karpenter's parser makes of the corpus of odd events. Joist's

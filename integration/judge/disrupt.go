@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// Reasons of disruption, by which budgets tell them apart (B160).
+// Reasons of disruption, by which budgets tell them apart.
 const (
 	empty         = "Empty"
 	underutilized = "Underutilized"
@@ -26,7 +26,7 @@ func reason(method string) string {
 	}
 }
 
-// allowed is how many of a pool's nodes may go at once (B160). A pool without
+// allowed is how many of a pool's nodes may go at once. A pool without
 // budgets has the API's default of a tenth; what cannot be read allows nothing.
 func (d *Disruption) allowed(nodes int, why string) int {
 	budgets := d.Budgets
@@ -76,7 +76,7 @@ func (p *replay) budgets(r *Round, gone map[string]bool) {
 	}
 }
 
-// protection is the annotation of pods that must not be disturbed (B147).
+// protection is the annotation of pods that must not be disturbed.
 const protection = "karpenter.sh/do-not-disrupt"
 
 // policies asks each node that goes whether its pool and its pods let it.

@@ -13,7 +13,7 @@
 // depend on the order of binding means that no order satisfies them in which the pods
 // without required affinity come before those that have some, and for the
 // domains of a spread that those which could be launched count as well, as they
-// do for Karpenter (B112); a result that leaves out what a rule needs is a
+// do for Karpenter; a result that leaves out what a rule needs is a
 // violation, never a pass; and what was bound before the plan is given, not
 // judged.
 //

@@ -9,7 +9,7 @@ import (
 )
 
 // domains are the values of a constraint's label among nodes that take part:
-// those that exist, those of the plan, and those that could be launched (B112).
+// those that exist, those of the plan, and those that could be launched.
 func (w *world) domains(s *spreading) map[string]bool {
 	out := map[string]bool{}
 	for _, n := range w.nodes {

@@ -16,7 +16,7 @@ const (
 )
 
 // aliases are older or foreign names of labels, each with the name that has
-// replaced it (B031). A node carries both.
+// replaced it. A node carries both.
 var aliases = map[string]string{
 	corev1.LabelFailureDomainBetaZone:   corev1.LabelTopologyZone,
 	corev1.LabelFailureDomainBetaRegion: corev1.LabelTopologyRegion,

@@ -8,11 +8,11 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
-// limitNodes is the limit on the number of nodes (B013).
+// limitNodes is the limit on the number of nodes.
 const limitNodes corev1.ResourceName = "nodes"
 
 // limits adds up what the nodes of each pool have. A launch counts as the largest
-// of its options, because any of them may come (B104).
+// of its options, because any of them may come.
 func (w *world) limits(out *report) {
 	for i := range w.scenario.NodePools {
 		pool := &w.scenario.NodePools[i]

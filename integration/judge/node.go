@@ -129,7 +129,7 @@ func newHostPort(owner *pod, port corev1.ContainerPort) hostPort {
 }
 
 // conflicts reports whether two ports cannot be bound on one node; the
-// unspecified address is every address (B100).
+// unspecified address is every address.
 func (h hostPort) conflicts(other hostPort) bool {
 	return h.number == other.number && h.protocol == other.protocol &&
 		(h.address == other.address || h.address.IsUnspecified() || other.address.IsUnspecified())

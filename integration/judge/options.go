@@ -7,11 +7,11 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// optionsMax is how many types a launch may name (B090).
+// optionsMax is how many types a launch may name.
 const optionsMax = 60
 
 // options asks whether the launches could choose from as many types as the plan
-// says, and whether those cover what the pools ask for at least (B005).
+// says, and whether those cover what the pools ask for at least.
 func (w *world) options(out *report) {
 	for _, n := range w.nodes {
 		if n.plan == nil {

@@ -107,8 +107,8 @@ func TestConsolidationsThatAreWrong(t *testing.T) {
 	}
 }
 
-// A budget of the default and percentages round up (B160).
-func TestB160BudgetsAreReadAsKubernetesDoes(t *testing.T) {
+// A budget of the default and percentages round up.
+func TestBudgetsAreReadAsKubernetesDoes(t *testing.T) {
 	for _, c := range []struct {
 		name    string
 		budgets []judge.Budget

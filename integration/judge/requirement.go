@@ -17,7 +17,7 @@ type Requirement struct {
 	MinValues *int `json:"minValues,omitempty"`
 }
 
-// The operators that NodePools have beyond Kubernetes' own (B004).
+// The operators that NodePools have beyond Kubernetes' own.
 const (
 	opGte corev1.NodeSelectorOperator = "Gte"
 	opLte corev1.NodeSelectorOperator = "Lte"

@@ -11,7 +11,7 @@ import (
 )
 
 // Every operator of a NodePool's requirements, against a label that is there, one
-// that is not, and one that is no number (B004).
+// that is not, and one that is no number.
 func TestRequirementOperators(t *testing.T) {
 	for _, c := range []struct {
 		operator corev1.NodeSelectorOperator
@@ -145,7 +145,7 @@ func TestOpenLabels(t *testing.T) {
 	}
 }
 
-// Startup taints are gone before pods come; other taints keep them away (B006).
+// Startup taints are gone before pods come; other taints keep them away.
 func TestStartupTaintsDoNotCount(t *testing.T) {
 	for _, c := range []struct {
 		field string

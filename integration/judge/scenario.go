@@ -86,7 +86,7 @@ type Budget struct {
 }
 
 // PoolTemplate is what every node of a pool has. Startup taints are not in it:
-// they are gone before pods come (B006).
+// they are gone before pods come.
 type PoolTemplate struct {
 	Requirements []Requirement  `json:"requirements"`
 	Taints       []corev1.Taint `json:"taints,omitempty"`

@@ -83,8 +83,8 @@ func (s *spreading) entered(out *report) map[string]int {
 	return entered
 }
 
-// least is the smallest count of the other domains. A host can always be added
-// (B108), and so can the domains that are missing to MinDomains (B109).
+// least is the smallest count of the other domains. A host can always be added,
+// and so can the domains that are missing to MinDomains.
 func (s *spreading) least(domain string, domains map[string]bool, final map[string]tally) int {
 	if s.TopologyKey == corev1.LabelHostname || (s.MinDomains != nil && len(domains) < int(*s.MinDomains)) {
 		return 0
@@ -101,7 +101,7 @@ func (s *spreading) least(domain string, domains map[string]bool, final map[stri
 	return least
 }
 
-// takesPart reports whether a node counts (B110).
+// takesPart reports whether a node counts.
 func (s *spreading) takesPart(meta *corev1.Node, taints []corev1.Taint) bool {
 	owner := s.owners[0]
 	if s.affinity && !owner.selects(meta) {

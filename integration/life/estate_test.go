@@ -11,11 +11,11 @@ import (
 
 	"github.com/joist-autoscaler/joist/integration/world"
 	"github.com/joist-autoscaler/joist/services/lifecycle"
+	"github.com/joist-autoscaler/joist/shared/blob/memblob"
 	"github.com/joist-autoscaler/joist/shared/cluster"
+	"github.com/joist-autoscaler/joist/shared/cluster/kubecluster"
 	"github.com/joist-autoscaler/joist/shared/karpenter"
-	"github.com/joist-autoscaler/joist/shared/kubecluster"
-	"github.com/joist-autoscaler/joist/shared/memblob"
-	"github.com/joist-autoscaler/joist/shared/memqueue"
+	"github.com/joist-autoscaler/joist/shared/queue/memqueue"
 )
 
 // estate is a real control plane, with its garbage collector, and one lifecycle that
@@ -97,7 +97,7 @@ func (e *estate) sees(node string) bool {
 }
 
 // restart is a new process of another configuration.
-func (e *estate) restart(gate lifecycle.Gate, repair lifecycle.Repair) {
+func (e *estate) restart(gate lifecycle.DeletionApproval, repair lifecycle.NodeHealth) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.config.Gate, e.config.Repair = gate, repair

@@ -13,7 +13,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/karpenter"
 )
 
-// ordered: each group of pods goes when the one before it has gone (B167).
+// ordered: each group of pods goes when the one before it has gone.
 func ordered(s *site) {
 	m := s.machine("ordered")
 	critical := func(p *corev1.Pod) { p.Spec.PriorityClassName = "system-node-critical" }
@@ -60,7 +60,7 @@ func (m machine) daemon(name string, changes ...func(*corev1.Pod)) {
 }
 
 // passedBy: a drain neither removes nor awaits pods that have ended, that are
-// static, and that tolerate it (B168).
+// static, and that tolerate it.
 func passedBy(s *site) {
 	m := s.machine("passed-by")
 	ended := m.pod("ended")
@@ -86,8 +86,7 @@ func passedBy(s *site) {
 	m.ends()
 }
 
-// stuck: a pod that is held for a minute past its grace is waited for no longer
-// (B168).
+// stuck: a pod that is held for a minute past its grace is waited for no longer.
 func stuck(s *site) {
 	m := s.machine("stuck")
 	second := int64(1)
@@ -106,7 +105,7 @@ func stuck(s *site) {
 }
 
 // unready: a pod that is not healthy goes past a budget that says so of such pods,
-// and only past that (B169).
+// and only past that.
 func unready(s *site) {
 	m := s.machine("unready")
 	for name, policy := range map[string]policyv1.UnhealthyPodEvictionPolicyType{"sick": policyv1.AlwaysAllow, "ill": policyv1.IfHealthyBudget} {
@@ -141,7 +140,7 @@ func unready(s *site) {
 }
 
 // late: a node drains for five seconds at least, so that a pod that was bound while
-// the taint was written goes as well (B170).
+// the taint was written goes as well.
 func late(s *site) {
 	m := s.machine("late")
 	m.leave()
@@ -169,7 +168,7 @@ func late(s *site) {
 }
 
 // overlong: a pod that would take longer than its node has gets what is left, and
-// what does not end then holds the node up for a minute at most (B171).
+// what does not end then holds the node up for a minute at most.
 func overlong(s *site) {
 	m := s.machine("overlong", func(c *karpenter.NodeClaim) {
 		c.Spec.TerminationGracePeriod = &metav1.Duration{Duration: 12 * time.Second}
@@ -195,7 +194,7 @@ func overlong(s *site) {
 	m.until(20*time.Second, "gone, node and claim", func() bool { return m.node() == nil && m.claim() == nil })
 }
 
-// attachedStill: volumes are waited for no longer than the node has (B172).
+// attachedStill: volumes are waited for no longer than the node has.
 func attachedStill(s *site) {
 	m := s.machine("attached-still", func(c *karpenter.NodeClaim) {
 		c.Spec.TerminationGracePeriod = &metav1.Duration{Duration: 20 * time.Second}
@@ -218,7 +217,7 @@ func attachedStill(s *site) {
 }
 
 // vanished: once EC2 shows the instance terminated, nothing holds node and claim up:
-// no budget, no pod (B173). Until then everybody sees the node going (B166).
+// no budget, no pod. Until then everybody sees the node going.
 func vanished(s *site) {
 	m := s.machine("vanished")
 	m.pod("last")

@@ -124,24 +124,24 @@ func TestNodePools(t *testing.T) {
 		t.Skip("-short: runs a control plane")
 	}
 	e := newEstate(t)
-	gate := lifecycle.Gate{On: true, Nodes: 5, Percent: 100}
-	e.restart(gate, lifecycle.Repair{})
+	gate := lifecycle.DeletionApproval{On: true, Nodes: 5, Percent: 100}
+	e.restart(gate, lifecycle.NodeHealth{})
 	for _, scene := range []struct {
 		name string
 		play func()
 	}{
 		{"Ask15: a deletion waits, nodes are kept, nodes are removed", func() { e.waitsKeepsRemoves(gate) }},
 		{"Ask15: deletion in the foreground is not stopped", e.foreground},
-		{"B017: status beside somebody who applies", e.applied},
-		{"B143: repair", func() { e.repaired(gate) }},
-		{"B174: the cascade with the gate off", e.cascades},
+		{"status beside somebody who applies", e.applied},
+		{"repair", func() { e.repaired(gate) }},
+		{"the cascade with the gate off", e.cascades},
 	} {
 		e.Say("%s", scene.name)
 		scene.play()
 	}
 }
 
-func (e *estate) waitsKeepsRemoves(gate lifecycle.Gate) {
+func (e *estate) waitsKeepsRemoves(gate lifecycle.DeletionApproval) {
 	first := e.pool("web", 7)
 	e.Wait(time.Minute, "the finalizer", func() bool { return e.held("web") })
 	e.remove("web", metav1.DeletePropagationBackground)
@@ -149,7 +149,7 @@ func (e *estate) waitsKeepsRemoves(gate lifecycle.Gate) {
 		c, _ := e.read("web").Status.Conditions.Get("DeletionApproved")
 		return c.Reason == "AwaitingApproval"
 	})
-	e.restart(gate, lifecycle.Repair{})
+	e.restart(gate, lifecycle.NodeHealth{})
 	e.collected()
 	if claims, going := e.of("web"); len(claims) != 7 || going != 0 {
 		e.Fatalf("%d claims, %d going, before anybody has answered", len(claims), going)
@@ -210,10 +210,10 @@ func (e *estate) applied() {
 	})
 }
 
-func (e *estate) repaired(gate lifecycle.Gate) {
+func (e *estate) repaired(gate lifecycle.DeletionApproval) {
 	rules, err := karpenter.ParseRepairPolicies("KernelReady=False:30m")
 	e.Check(err)
-	e.restart(gate, lifecycle.Repair{Rules: rules, Unhealthy: intstr.FromString("20%")})
+	e.restart(gate, lifecycle.NodeHealth{Rules: rules, Unhealthy: intstr.FromString("20%")})
 	e.pool("sick", 1)
 	const provider = "aws:///ap-northeast-2a/i-0123456789abcdef0"
 	claims, _ := e.of("sick")
@@ -244,7 +244,7 @@ func (e *estate) repaired(gate lifecycle.Gate) {
 func (e *estate) cascades() {
 	e.pool("plain", 7)
 	e.Wait(time.Minute, "the finalizer", func() bool { return e.held("plain") })
-	e.restart(lifecycle.Gate{}, lifecycle.Repair{})
+	e.restart(lifecycle.DeletionApproval{}, lifecycle.NodeHealth{})
 	e.Wait(time.Minute, "the finalizer to go", func() bool { return !e.held("plain") })
 	e.remove("plain", metav1.DeletePropagationBackground)
 	e.Wait(time.Minute, "Kubernetes to delete all claims", func() bool {

@@ -152,12 +152,12 @@ func TestRegistration(t *testing.T) {
 		t.Skip("-short: runs a control plane")
 	}
 	e := newEstate(t)
-	e.restart(lifecycle.Gate{}, lifecycle.Repair{})
-	t.Run("B024 B133 B135 step by step", func(*testing.T) { e.stepByStep() })
-	t.Run("B133 in a storm of conflicts", func(*testing.T) { e.conflicts() })
-	t.Run("B133 two nodes of one instance", func(*testing.T) { e.twins() })
-	t.Run("A032 a name that is used again", func(*testing.T) { e.renamed() })
-	t.Run("B028 claims edited by hand", func(*testing.T) { e.edited() })
+	e.restart(lifecycle.DeletionApproval{}, lifecycle.NodeHealth{})
+	t.Run("step by step", func(*testing.T) { e.stepByStep() })
+	t.Run("in a storm of conflicts", func(*testing.T) { e.conflicts() })
+	t.Run("two nodes of one instance", func(*testing.T) { e.twins() })
+	t.Run("a name that is used again", func(*testing.T) { e.renamed() })
+	t.Run("claims edited by hand", func(*testing.T) { e.edited() })
 	t.Run("a death at every write", func(*testing.T) { e.deaths() })
 }
 

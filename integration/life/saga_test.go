@@ -19,7 +19,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/event"
 	"github.com/joist-autoscaler/joist/shared/karpenter"
 	"github.com/joist-autoscaler/joist/shared/launchspec"
-	"github.com/joist-autoscaler/joist/shared/scheduling"
+	"github.com/joist-autoscaler/joist/shared/planning/scheduling"
 )
 
 // TestReplacements lets proposals of two claims act on a real API server, while
@@ -33,11 +33,11 @@ func TestReplacements(t *testing.T) {
 	s := newSite(t)
 	s.moving("moved")
 	t.Run("beside each other", func(t *testing.T) {
-		t.Run("B164 its replacement comes", func(t *testing.T) {
+		t.Run("its replacement comes", func(t *testing.T) {
 			t.Parallel()
 			replacedByOne(s.in(t))
 		})
-		t.Run("B164 its replacement is refused", func(t *testing.T) {
+		t.Run("its replacement is refused", func(t *testing.T) {
 			t.Parallel()
 			rolledBack(s.in(t))
 		})

@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/joist-autoscaler/joist/shared/memqueue"
+	"github.com/joist-autoscaler/joist/shared/queue/memqueue"
 	"github.com/joist-autoscaler/joist/shared/topology"
 )
 

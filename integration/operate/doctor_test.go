@@ -18,8 +18,8 @@ import (
 	"github.com/joist-autoscaler/joist/services/cli"
 	"github.com/joist-autoscaler/joist/shared/cloud"
 	"github.com/joist-autoscaler/joist/shared/fault"
-	"github.com/joist-autoscaler/joist/shared/memqueue"
-	"github.com/joist-autoscaler/joist/shared/scheduling"
+	"github.com/joist-autoscaler/joist/shared/planning/scheduling"
+	"github.com/joist-autoscaler/joist/shared/queue/memqueue"
 	"github.com/joist-autoscaler/joist/shared/topology"
 )
 
@@ -43,8 +43,8 @@ func TestDoctorFinds(t *testing.T) {
 		spoil func(t *testing.T, c *clinic)
 		check string
 	}{
-		{"A045 no policy", func(t *testing.T, c *clinic) { c.policy(t, "prod", "") }, "policy-missing"},
-		{"A047 a rule has another pattern", func(t *testing.T, c *clinic) {
+		{"no policy", func(t *testing.T, c *clinic) { c.policy(t, "prod", "") }, "policy-missing"},
+		{"a rule has another pattern", func(t *testing.T, c *clinic) {
 			t.Helper()
 			bus, _ := c.broker.LookupBus("default")
 			q, _ := c.plan.Queue("interruption")
@@ -65,19 +65,19 @@ func TestDoctorFinds(t *testing.T) {
 		{"a mapping's function is gone", func(_ *testing.T, c *clinic) {
 			c.reconfigure("prod-joist-planner", func(f *account.Function) { f.Gone = true })
 		}, "function-missing"},
-		{"A029 spot role", func(_ *testing.T, c *clinic) { delete(c.account.Roles, "AWSServiceRoleForEC2Spot") }, "spot-role"},
-		{"A037 node role", func(_ *testing.T, c *clinic) { delete(c.account.Roles, "KarpenterNodeRole-prod") }, "node-role-missing"},
-		{"A027 access", func(_ *testing.T, c *clinic) { clear(c.account.Entries) }, "node-access"},
-		{"A027 aws-auth", func(_ *testing.T, c *clinic) { c.account.Mode = "CONFIG_MAP" }, "node-access"},
-		{"A035 tags", func(_ *testing.T, c *clinic) {
+		{"spot role", func(_ *testing.T, c *clinic) { delete(c.account.Roles, "AWSServiceRoleForEC2Spot") }, "spot-role"},
+		{"node role", func(_ *testing.T, c *clinic) { delete(c.account.Roles, "KarpenterNodeRole-prod") }, "node-role-missing"},
+		{"access", func(_ *testing.T, c *clinic) { clear(c.account.Entries) }, "node-access"},
+		{"aws-auth", func(_ *testing.T, c *clinic) { c.account.Mode = "CONFIG_MAP" }, "node-access"},
+		{"tags", func(_ *testing.T, c *clinic) {
 			c.cloud.AddSecurityGroup(cloud.SecurityGroup{ID: "sg-2", Name: "others", Tags: map[string]string{"karpenter.sh/discovery": "prod"}})
 		}, "discovery-twice"},
-		{"A039 trust", func(_ *testing.T, c *clinic) {
+		{"trust", func(_ *testing.T, c *clinic) {
 			r := c.account.Roles["prod-joist-watcher"]
 			r.Trust = strings.ReplaceAll(r.Trust, "joist:joist-watcher", "kube-system:karpenter")
 			c.account.Roles["prod-joist-watcher"] = r
 		}, "trust-subject"},
-		{"A039 trust of another cluster's provider", func(_ *testing.T, c *clinic) { c.account.Issuer += "DEF" }, "trust-issuer"},
+		{"trust of another cluster's provider", func(_ *testing.T, c *clinic) { c.account.Issuer += "DEF" }, "trust-issuer"},
 		{"no ServiceAccount", func(_ *testing.T, c *clinic) {
 			delete(c.kube, "/api/v1/namespaces/joist/serviceaccounts/joist-lifecycle")
 		}, "account-missing"},
@@ -97,9 +97,9 @@ func TestDoctorFinds(t *testing.T) {
 		{"a function's role is gone", func(_ *testing.T, c *clinic) { delete(c.account.Roles, "prod-joist-planner") }, "role-missing"},
 		{"the scheduler's role is gone", func(_ *testing.T, c *clinic) { delete(c.account.Roles, "prod-joist-scheduler") }, "role-missing"},
 		{"a pod's role is gone", func(_ *testing.T, c *clinic) { delete(c.account.Roles, "prod-joist-watcher") }, "role-missing"},
-		{"A037 no instance profile", func(_ *testing.T, c *clinic) { clear(c.account.Profiles) }, "profile-missing"},
-		{"A037 an empty instance profile", func(_ *testing.T, c *clinic) { c.account.Profiles["KarpenterNodeInstanceProfile-prod"] = "" }, "profile-role"},
-		{"A037 an instance profile with another role", func(_ *testing.T, c *clinic) { c.account.Profiles["KarpenterNodeInstanceProfile-prod"] = "other" }, "profile-role"},
+		{"no instance profile", func(_ *testing.T, c *clinic) { clear(c.account.Profiles) }, "profile-missing"},
+		{"an empty instance profile", func(_ *testing.T, c *clinic) { c.account.Profiles["KarpenterNodeInstanceProfile-prod"] = "" }, "profile-role"},
+		{"an instance profile with another role", func(_ *testing.T, c *clinic) { c.account.Profiles["KarpenterNodeInstanceProfile-prod"] = "other" }, "profile-role"},
 		{"dead letters", func(t *testing.T, c *clinic) {
 			t.Helper()
 			c.park(t, "launcher", bug, tag(t, c.clock.Now(), instance(1)))
@@ -122,10 +122,10 @@ func TestDoctorFinds(t *testing.T) {
 		{"Karpenter leads", func(_ *testing.T, c *clinic) {
 			c.kube[leases] = `{"items":[{"metadata":{"namespace":"kube-system"},"spec":{"holderIdentity":"karpenter-7_x","renewTime":"` + time.Now().UTC().Format("2006-01-02T15:04:05.000000Z") + `"}}]}`
 		}, "karpenter-leads"},
-		{"A084 replicas", func(_ *testing.T, c *clinic) {
+		{"replicas", func(_ *testing.T, c *clinic) {
 			c.kube[ourDeployments] = services("v1.0.0", 1)
 		}, "replicas-one"},
-		{"A021 version", func(_ *testing.T, c *clinic) {
+		{"version", func(_ *testing.T, c *clinic) {
 			c.kube[ourDeployments] = services("${KARPENTER_VERSION}", 2)
 		}, "variable-unset"},
 		{"definitions", func(_ *testing.T, c *clinic) { c.kube["/apis/karpenter.k8s.aws"] = `{"versions":[]}` }, "crd-missing"},
@@ -134,8 +134,8 @@ func TestDoctorFinds(t *testing.T) {
 			c.write(t, scheduling.SnapshotKind, scheduling.Snapshot{Taken: c.clock.Now().Add(-3 * time.Hour), Cluster: "prod"})
 		}, "snapshot-old"},
 		{"the clock", func(_ *testing.T, c *clinic) { c.clock.Advance(-10 * time.Minute) }, "clock"},
-		{"A018 no kubectl", func(_ *testing.T, c *clinic) { delete(c.tools, "kubectl") }, "tool-missing"},
-		{"A036 an old helm", func(_ *testing.T, c *clinic) { c.tools["helm"] = "v3.8.0" }, "tool-old"},
+		{"no kubectl", func(_ *testing.T, c *clinic) { delete(c.tools, "kubectl") }, "tool-missing"},
+		{"an old helm", func(_ *testing.T, c *clinic) { c.tools["helm"] = "v3.8.0" }, "tool-old"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			c := open(t)

@@ -15,7 +15,7 @@ import (
 	"github.com/joist-autoscaler/joist/infra/rights"
 	"github.com/joist-autoscaler/joist/integration/fakeaws/guard"
 	"github.com/joist-autoscaler/joist/services/cli"
-	"github.com/joist-autoscaler/joist/shared/memcloud"
+	"github.com/joist-autoscaler/joist/shared/cloud/memcloud"
 	"github.com/joist-autoscaler/joist/shared/topology"
 )
 

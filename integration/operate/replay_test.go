@@ -21,8 +21,8 @@ import (
 	"github.com/joist-autoscaler/joist/shared/event"
 	"github.com/joist-autoscaler/joist/shared/fault"
 	"github.com/joist-autoscaler/joist/shared/host"
-	"github.com/joist-autoscaler/joist/shared/memqueue"
 	"github.com/joist-autoscaler/joist/shared/queue"
+	"github.com/joist-autoscaler/joist/shared/queue/memqueue"
 )
 
 // replayed is what the tests read of the contract.
@@ -405,7 +405,7 @@ func TestArchive(t *testing.T) {
 	}
 	w.clock.tick()
 	stdout, stderr, code := w.joist(t, "replay", "--archive", "--rule", "inbox", "--from", "2026-11-22T12:05:00Z", "--to", "2026-11-22T12:25:00Z", "--yes")
-	if code != 0 || !strings.Contains(stdout, "is complete") || !strings.Contains(stdout, "no-op") {
+	if code != 0 || !strings.Contains(stdout, "is complete") || !strings.Contains(stdout, "have expired") {
 		t.Errorf("code %d: %s%s", code, stdout, stderr)
 	}
 	var got []string

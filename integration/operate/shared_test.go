@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"github.com/joist-autoscaler/joist/integration/fakeaws/account"
-	"github.com/joist-autoscaler/joist/shared/settings"
+	"github.com/joist-autoscaler/joist/shared/host/settings"
 )
 
 // sharedPlanner is the planner of two clusters, as the template "shared" names it.

@@ -7,13 +7,13 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 
-	"github.com/joist-autoscaler/joist/shared/arczonalshift"
-	"github.com/joist-autoscaler/joist/shared/awspricing"
-	"github.com/joist-autoscaler/joist/shared/cloudtest"
-	"github.com/joist-autoscaler/joist/shared/ec2cloud"
-	"github.com/joist-autoscaler/joist/shared/ekscluster"
-	"github.com/joist-autoscaler/joist/shared/iamprofile"
-	"github.com/joist-autoscaler/joist/shared/ssmparameters"
+	"github.com/joist-autoscaler/joist/shared/cloud/cloudtest"
+	"github.com/joist-autoscaler/joist/shared/cloud/ec2cloud"
+	"github.com/joist-autoscaler/joist/shared/cloud/ekscluster"
+	"github.com/joist-autoscaler/joist/shared/cloud/iamprofile"
+	"github.com/joist-autoscaler/joist/shared/cloud/pricing"
+	"github.com/joist-autoscaler/joist/shared/cloud/ssmparameters"
+	"github.com/joist-autoscaler/joist/shared/cloud/zonalshift"
 )
 
 // account is all adapters of package cloud over one server.
@@ -22,14 +22,14 @@ type account struct {
 	ssmparameters.Parameters
 	ekscluster.Clusters
 	iamprofile.Profiles
-	awspricing.Prices
-	arczonalshift.Shifts
+	pricing.Prices
+	zonalshift.Shifts
 }
 
 func newAccount(server aws.Config) account {
 	return account{
 		ec2cloud.New(server), ssmparameters.New(server), ekscluster.New(server), iamprofile.New(server),
-		awspricing.New(server), arczonalshift.New(server),
+		pricing.New(server), zonalshift.New(server),
 	}
 }
 

@@ -1,6 +1,7 @@
 package peers
 
 import (
+	"io"
 	"strings"
 	"testing"
 
@@ -30,7 +31,7 @@ const stream = `
 
 func results(t *testing.T) []result {
 	t.Helper()
-	out, err := read(strings.NewReader(stream))
+	out, err := read(strings.NewReader(stream), io.Discard)
 	if err != nil {
 		t.Fatal(err)
 	}

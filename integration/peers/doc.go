@@ -7,6 +7,9 @@
 // with and the reason. A failure without a row fails the run, and so does a row
 // whose failure is gone: the table stays true.
 //
-// It needs Java, Maven and Python, and fetches the peers into .cache/peers;
+// The synthesized stack is deployed to LocalStack and to moto by the CDK's own command
+// line, read back through the AWS SDK, and removed again.
+//
+// It needs Java, Maven, Python and Node, and fetches the peers into .cache/peers;
 // that is why it runs by `make peers` alone and `go test` skips it.
 package peers

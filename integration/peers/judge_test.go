@@ -23,6 +23,8 @@ var allOfThem = []peer{
 	{"TestMotoQueues", "moto (SQS, EventBridge)", "requirements.txt", regexp.MustCompile(`moto.*==(.*)`)},
 	{"TestMotoCloud", "moto (EC2, SSM, EKS, IAM)", "requirements.txt", regexp.MustCompile(`moto.*==(.*)`)},
 	{"TestTemplates", "cfn-lint", "requirements.txt", regexp.MustCompile(`cfn-lint==(.*)`)},
+	{"TestLocalStackDeploy", "LocalStack (deployed by the CDK)", "localstack.txt", regexp.MustCompile(`localstack-core.*==(.*)`)},
+	{"TestMotoDeploy", "moto (deployed by the CDK)", "requirements.txt", regexp.MustCompile(`moto.*==(.*)`)},
 	{"TestRuler", "event-ruler", "pom.xml", regexp.MustCompile(`event-ruler</artifactId>\s*<version>(.*)<`)},
 }
 

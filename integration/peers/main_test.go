@@ -3,6 +3,7 @@ package peers
 import (
 	"flag"
 	"fmt"
+	"net"
 	"os"
 	"os/exec"
 	"testing"
@@ -11,7 +12,8 @@ import (
 const (
 	// wantedEnv asks for the peers; `make peers` sets it.
 	wantedEnv = "JOIST_PEERS"
-	// judgedEnv tells the run that is judged from the one that judges.
+	// judgedEnv tells the run that is judged from the one that judges, and has the
+	// address at which the latter listens.
 	judgedEnv = "JOIST_PEERS_JUDGED"
 )
 
@@ -21,6 +23,9 @@ const (
 func TestMain(m *testing.M) {
 	flag.Parse()
 	if os.Getenv(wantedEnv) == "" || os.Getenv(judgedEnv) != "" {
+		if address := os.Getenv(judgedEnv); address != "" {
+			endWith(address)
+		}
 		_, _ = flag.Set("rapid.checks", "600"), flag.Set("rapid.nofailfile", "true")
 		os.Exit(m.Run())
 	}
@@ -28,6 +33,20 @@ func TestMain(m *testing.M) {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
+}
+
+// endWith ends this process and all that it started once the process that listens at the
+// address has ended, in whatever way: killed, interrupted or timed out.
+func endWith(address string) {
+	connection, err := net.Dial("tcp", address)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	go func() {
+		_, _ = connection.Read(make([]byte, 1))
+		endOwnGroup()
+	}()
 }
 
 // judge installs the peers, runs the suites and prints what came of it.
@@ -52,9 +71,14 @@ func judged(selected string) ([]result, error) {
 	if selected == "" {
 		selected = allPeers()
 	}
-	cmd := exec.Command("go", "tool", "test2json", os.Args[0], "-test.v=test2json", "-test.run="+selected,
+	alive, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return nil, err
+	}
+	defer alive.Close()
+	cmd := exec.Command("go", "tool", "test2json", "-t", os.Args[0], "-test.v=test2json", "-test.run="+selected,
 		"-test.timeout="+flag.Lookup("test.timeout").Value.String())
-	cmd.Env = append(os.Environ(), judgedEnv+"=1")
+	cmd.Env = append(os.Environ(), judgedEnv+"="+alive.Addr().String())
 	cmd.Stderr = os.Stderr
 	group(cmd)
 	out, err := cmd.StdoutPipe()
@@ -65,7 +89,7 @@ func judged(selected string) ([]result, error) {
 		return nil, fmt.Errorf("running the suites: %w", err)
 	}
 	defer end(cmd)
-	results, err := read(out)
+	results, err := read(out, os.Stdout)
 	_ = cmd.Wait()
 	return results, err
 }

@@ -19,7 +19,7 @@ const patience = 2 * time.Minute
 func peers(t *testing.T) installed {
 	t.Helper()
 	if os.Getenv(judgedEnv) == "" {
-		t.Skip("peers run by `make peers`, which needs Java, Maven and Python")
+		t.Skip("peers run by `make peers`, which needs Java, Maven, Python and Node")
 	}
 	_, at, err := locate()
 	if err != nil {

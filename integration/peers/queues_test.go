@@ -14,11 +14,11 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
 
-	"github.com/joist-autoscaler/joist/shared/eventbus"
 	"github.com/joist-autoscaler/joist/shared/fault"
 	"github.com/joist-autoscaler/joist/shared/queue"
-	"github.com/joist-autoscaler/joist/shared/queuetest"
-	"github.com/joist-autoscaler/joist/shared/sqsqueue"
+	"github.com/joist-autoscaler/joist/shared/queue/eventbus"
+	"github.com/joist-autoscaler/joist/shared/queue/queuetest"
+	"github.com/joist-autoscaler/joist/shared/queue/sqsqueue"
 )
 
 // maxReceives is after how many receives a message is a dead letter.

@@ -20,12 +20,19 @@ type result struct {
 	inner bool
 }
 
-// read reads the events that test2json writes.
-func read(from io.Reader) ([]result, error) {
+// slow is from how many seconds on the end of a test is worth a line of progress.
+const slow = 5
+
+// read reads the events that test2json writes, and prints progress: each test that ends,
+// if it stands alone or was slow.
+func read(from io.Reader, progress io.Writer) ([]result, error) {
 	var order []string
 	byName := map[string]*result{}
 	for decoder := json.NewDecoder(from); ; {
-		var event struct{ Action, Test, Output string }
+		var event struct {
+			Action, Test, Output string
+			Elapsed              float64
+		}
 		if err := decoder.Decode(&event); err == io.EOF {
 			break
 		} else if err != nil {
@@ -43,6 +50,9 @@ func read(from io.Reader) ([]result, error) {
 		switch event.Action {
 		case "pass", "fail", "skip":
 			r.action = event.Action
+			if !strings.Contains(event.Test, "/") || event.Elapsed >= slow {
+				fmt.Fprintf(progress, "  ended: %s (%.0f s)\n", event.Test, event.Elapsed)
+			}
 		case "output":
 			r.output = append(r.output, event.Output)
 		}

@@ -11,8 +11,8 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/joist-autoscaler/joist/shared/eventpattern"
-	"github.com/joist-autoscaler/joist/shared/eventpattern/patterntest"
+	"github.com/joist-autoscaler/joist/shared/queue/eventpattern"
+	"github.com/joist-autoscaler/joist/shared/queue/eventpattern/patterntest"
 )
 
 // ruler is AWS's event-ruler, which answers a line with a line.

@@ -48,3 +48,16 @@ func startMoto(t *testing.T, at installed) string {
 	serve(t, url+"/moto-api/", at.python, "-m", "moto.server", "-H", "127.0.0.1", "-p", port)
 	return url
 }
+
+// startLocalStack gives the URL of a server that is for this test alone. It runs as a
+// process of this machine, without Docker even where there is Docker, so that it lacks
+// the same everywhere.
+func startLocalStack(t *testing.T, at installed) string {
+	t.Helper()
+	port, dir := freePort(t), t.TempDir()
+	url := "http://127.0.0.1:" + port
+	serve(t, url+"/_localstack/health", "env", "GATEWAY_LISTEN=127.0.0.1:"+port, "FILESYSTEM_ROOT="+dir, "DOCKER_HOST=unix:///nonexistent",
+		"DISABLE_EVENTS=1", "SKIP_SSL_CERT_DOWNLOAD=1", "DNS_ADDRESS=0", "EAGER_SERVICE_LOADING=0",
+		at.localstack, "-m", "localstack.runtime.main")
+	return url
+}

@@ -8,7 +8,7 @@ var bugs = []bug{{
 	to:   `	intent.Fleet.Token = fmt.Sprint(intent.ID, s.Now().UnixNano()); result, err := s.EC2.CreateFleet(ctx, intent.Fleet)`,
 }, {
 	name: "fence-removed", promise: "the fence never goes back",
-	file: "shared/outbox/outbox.go",
+	file: "shared/cluster/outbox/outbox.go",
 	from: `	object := h.object.DeepCopy()
 	object.Data`,
 	to: `	object := h.object.DeepCopy()
@@ -34,12 +34,12 @@ var bugs = []bug{{
 	if held`,
 }, {
 	name: "strict-limits-are-not", promise: "no limit is exceeded",
-	file: "shared/scheduling/quota.go",
+	file: "shared/planning/scheduling/quota.go",
 	from: `	return np.Static() || poolpolicy.StrictLimits(np.Annotations)`,
 	to:   `	_ = poolpolicy.StrictLimits; return np.Static()`,
 }, {
 	name: "part-of-an-intent", promise: "no intent is launched twice",
-	file: "services/lifecycle/internal/door/whole.go",
+	file: "services/lifecycle/internal/admission/completeness.go",
 	from: `	return err == nil && c[`,
 	to:   `	return err == nil || c[`,
 }, {
@@ -49,7 +49,7 @@ var bugs = []bug{{
 	to:   `		if false {`,
 }, {
 	name: "absence-as-death", promise: "a claim outlives its instance",
-	file: "services/lifecycle/internal/sweep/sweep.go",
+	file: "services/lifecycle/internal/garbagecollection/inventory.go",
 	from: `	if !ok || f.Started.Before(from.Add(SettleTime)) {
 		return
 	}
@@ -89,25 +89,25 @@ var bugs = []bug{{
 }, {
 	name: "relative-deadline", promise: "a deadline is absolute",
 	file: "services/lifecycle/notice.go",
-	from: `	if marked, changed := claim.Sooner(c, b.Deadline); changed {`,
-	to:   `	if marked, changed := claim.Sooner(c, s.Now().Add(2*time.Minute)); changed {`,
+	from: `	if marked, changed := nodeclaim.Sooner(c, b.Deadline); changed {`,
+	to:   `	if marked, changed := nodeclaim.Sooner(c, s.Now().Add(2*time.Minute)); changed {`,
 }, {
 	name: "phase-forgotten", promise: "a life never goes back",
-	file: "services/lifecycle/internal/phase/phase.go",
+	file: "services/lifecycle/internal/nodeclaim/conditions/conditions.go",
 	from: `have.Status == metav1.ConditionTrue {
 			next = have`,
 	to: `have.Status == "never" {
 			next = have`,
 }, {
 	name: "taint-after-label", promise: "a registered node says what it is",
-	file: "services/lifecycle/internal/claim/register.go",
+	file: "services/lifecycle/internal/nodeclaim/register.go",
 	from: `	node.Spec.Taints = withoutTaint(node.Spec.Taints, karpenter.UnregisteredTaintKey)
 	return node`,
 	to: `	if len(node.Finalizers) == 0 { node.Spec.Taints = withoutTaint(node.Spec.Taints, karpenter.UnregisteredTaintKey) }
 	return node`,
 }, {
 	name: "end-before-drained", promise: "a drain precedes the end",
-	file: "services/lifecycle/internal/drain/drain.go",
+	file: "services/lifecycle/internal/termination/drain.go",
 	from: `	plan.Drained = len(plan.Waiting) == 0 && now.Sub(n.Began) >= MinTime`,
 	to:   `	plan.Drained = now.Sub(n.Began) >= MinTime`,
 }, {
@@ -117,27 +117,27 @@ var bugs = []bug{{
 	to:   `d.Client.Delete(ctx, cluster.Pods, cluster.KeyOf(e.Pod), e.Pod.UID)`,
 }, {
 	name: "grace-too-soon", promise: "a budget is kept",
-	file: "services/lifecycle/internal/drain/drain.go",
+	file: "services/lifecycle/internal/termination/drain.go",
 	from: `n.Deadline.Sub(now) > podspec.Grace(pod) {`,
 	to:   `n.Deadline.Sub(now) > podspec.Grace(pod)+10*time.Second {`,
 }, {
 	name: "protection-passed-over", promise: "a protected pod is let be",
-	file: "services/lifecycle/internal/drain/drain.go",
+	file: "services/lifecycle/internal/termination/drain.go",
 	from: `podspec.Protected(pod, now); !protected &&`,
 	to:   `podspec.Protected(pod, now); (true || protected) &&`,
 }, {
 	name: "duration-not-read", promise: "a protected pod is let be",
-	file: "shared/podspec/disrupt.go",
+	file: "shared/planning/podspec/disrupt.go",
 	from: `	return until, now.Before(until), ""`,
 	to:   `	return until, false, ""`,
 }, {
 	name: "duration-for-ever", promise: "every drain ends or says why not",
-	file: "shared/podspec/disrupt.go",
+	file: "shared/planning/podspec/disrupt.go",
 	from: `	return until, now.Before(until), ""`,
 	to:   `	return until, true, ""`,
 }, {
 	name: "stuck-in-silence", promise: "every drain ends or says why not",
-	file: "services/lifecycle/internal/claim/drained.go",
+	file: "services/lifecycle/internal/nodeclaim/drained.go",
 	from: `	if len(blockers) > 0 {`,
 	to:   `	if len(blockers) > len(plan.Waiting) {`,
 }, {
@@ -183,14 +183,14 @@ var bugs = []bug{{
 	to:   `scheduling.PriceQuantity(dearest * 0)`,
 }, {
 	name: "drained-before-replaced", promise: "a replacement comes before the end",
-	file: "services/lifecycle/internal/saga/saga.go",
+	file: "services/lifecycle/internal/disruption/proposal.go",
 	from: `		case c == nil || !c.Status.Conditions.True(karpenter.ConditionTypeInitialized):`,
 	to:   `		case c == nil:`,
 }, {
 	// Disruption counts what a snapshot shows, and lifecycle what is live: neither alone
 	// overdraws a budget that the other heeds.
 	name: "budget-of-another-time", promise: "no budget is overdrawn",
-	file: "shared/budget/budget.go",
+	file: "shared/karpenter/budget/budget.go",
 	from: `	if !when.active(now) {`,
 	to:   `	if !when.active(now) || now.Second()%2 == 0 {`,
 }, {
@@ -228,8 +228,8 @@ var bugs = []bug{{
 `,
 }, {
 	name: "end-by-the-cache", promise: "TestReplacementThatGoesKeepsTheOldNode", in: "./services/lifecycle",
-	file: "services/lifecycle/saga.go",
-	from: `	if err != nil || verdict != saga.Ready {
+	file: "services/lifecycle/disruption.go",
+	from: `	if err != nil || verdict != disruption.Ready {
 		return err
 	}
 	return s.remove(`,
@@ -237,7 +237,7 @@ var bugs = []bug{{
 	return s.remove(`,
 }, {
 	name: "given-up-by-uid", promise: "TestClaimAdmittedBeforeItsRemovalStays", in: "./services/lifecycle",
-	file: "services/lifecycle/internal/claim/claim.go",
+	file: "services/lifecycle/internal/nodeclaim/nodeclaim.go",
 	from: `Why: "its plan was given up", Read: v.Claim}`,
 	to:   `Why: "its plan was given up"}`,
 }, {
@@ -251,7 +251,7 @@ var bugs = []bug{{
 	from: `	if !b.Spent && len(b.Instances) > 0 {`,
 	to:   `	if !b.Spent && len(b.Instances) > len(claims) {`,
 }, {
-	name: "held-is-begun", promise: "TestB164PausedAfterTheBeginning", in: "./services/lifecycle",
+	name: "held-is-begun", promise: "TestPausedAfterTheBeginning", in: "./services/lifecycle",
 	file: "services/lifecycle/confirm.go",
 	from: `		return begun(candidates[i].Claim, id, replacements)`,
 	to: `		_ = id
@@ -262,7 +262,7 @@ var bugs = []bug{{
 	from: `	return noted, begun(noted, p.ID, replacements)`,
 	to:   `	return noted, nil`,
 }, {
-	name: "one-unbound-stops-all", promise: "TestInventoryGoesOnBesideABrokenClaim", in: "./services/lifecycle",
+	name: "one-unbound-stops-all", promise: "no orphan is older than 90 s",
 	file: "services/lifecycle/inventory.go",
 	from: `	unbound := s.bindListed(ctx, e, findings.Bind)
 `,
@@ -277,7 +277,7 @@ var bugs = []bug{{
 	to: `	_, held := unheld(orphans, nil)
 `,
 }, {
-	name: "an-orphan-by-name", promise: "TestEndsWithoutAClaim", in: "./services/launcher",
+	name: "an-orphan-by-name", promise: "an instance ends when its claim says so",
 	file: "services/launcher/instances.go",
 	from: `	if b.Claim == "" || b.ClaimUID == "" {
 `,

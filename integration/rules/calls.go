@@ -12,26 +12,23 @@ import (
 )
 
 // Ban forbids some names of an imported package, where forbidding the import
-// would go too far: the inner rooms do use time.Duration, but no clock.
+// would go too far: decisions use time.Duration, but no clock.
 type Ban struct {
-	Packages []string // whom it binds, as in a Rule
-	Unless   []string
+	Packages []string // which packages it binds, as in a Rule
 	Import   string
 	Names    []string
 	Reason   string
-	Mend     string
+	Fix      string
 }
 
 // Bans lists every such ban.
 func Bans() []Ban {
 	return []Ban{{
-		Packages: patterns(below("shared", contract, rooms),
-			[]string{"./services/planner/internal/...", "./services/disruption/internal/..."}),
-		Unless: suites(),
-		Import: "time",
-		Names:  []string{"Now", "Since", "Until", "Sleep", "After", "AfterFunc", "Tick", "NewTimer", "NewTicker"},
-		Reason: "what thinks is a function of its inputs; `now` is one of them, or a decision could not be replayed",
-		Mend:   "take the time as an argument, and let the handler read it from the event or the host",
+		Packages: slices.Concat(decisions, []string{"./services/planner/internal/...", "./services/disruption/internal/..."}),
+		Import:   "time",
+		Names:    []string{"Now", "Since", "Until", "Sleep", "After", "AfterFunc", "Tick", "NewTimer", "NewTicker"},
+		Reason:   "a decision is a function of its arguments; the time is one of them, or it could not be replayed",
+		Fix:      "take the time as an argument, and let the handler read it from the event or the host",
 	}}
 }
 
@@ -42,7 +39,7 @@ func CheckCalls(g Graph, bans []Ban) ([]string, error) {
 	var found []string
 	for _, ban := range bans {
 		for _, path := range g.Roots() {
-			if !matchAny(ban.Packages, path) || matchAny(ban.Unless, path) {
+			if !matchAny(ban.Packages, path) {
 				continue
 			}
 			for _, file := range g[path].Files {
@@ -66,7 +63,7 @@ func (b Ban) judge(file string) ([]string, error) {
 	local := localName(syntax, b.Import)
 	var found []string
 	report := func(pos token.Pos, what string) {
-		found = append(found, fmt.Sprintf("%s: %s\n\twhy:  %s\n\tmend: %s", set.Position(pos), what, b.Reason, b.Mend))
+		found = append(found, fmt.Sprintf("%s: %s\n\twhy: %s\n\tfix: %s", set.Position(pos), what, b.Reason, b.Fix))
 	}
 	if local == "." {
 		report(syntax.Pos(), "dot import of "+b.Import+" hides the names that are banned here")

@@ -25,14 +25,14 @@ func CheckMain(file string) ([]string, error) {
 	if err != nil {
 		return nil, fmt.Errorf("parsing a command: %w", err)
 	}
-	const mend = "\n\twhy:  a command wires and does nothing else, so that tests, demo and simulator can wire the same parts\n\tmend: move it into the service's package"
+	const why = "\n\twhy: a command wires and does nothing else, so that tests, demo and simulator can wire the same parts\n\tfix: move it into the service's package"
 	var found []string
 	if lines := bytes.Count(source, []byte("\n")); lines > mainLinesMax {
-		found = append(found, fmt.Sprintf("%s: %d lines, more than %d%s", file, lines, mainLinesMax, mend))
+		found = append(found, fmt.Sprintf("%s: %d lines, more than %d%s", file, lines, mainLinesMax, why))
 	}
 	for _, declaration := range syntax.Decls {
 		for _, name := range exported(declaration) {
-			found = append(found, fmt.Sprintf("%s: declares %s%s", set.Position(name.Pos()), name.Name, mend))
+			found = append(found, fmt.Sprintf("%s: declares %s%s", set.Position(name.Pos()), name.Name, why))
 		}
 	}
 	return found, nil

@@ -57,7 +57,7 @@ func Required(dir string) ([]string, error) {
 func (a Absence) Judge(required []string) (string, bool) {
 	for _, path := range required {
 		if path == a.Absent || strings.HasSuffix(a.Absent, "/") && strings.HasPrefix(path, a.Absent) {
-			return fmt.Sprintf("%s/go.mod requires %s\n\twhy:  %s\n\tmend: find what imports it (go mod why -m %s in %s), move that out, then go mod tidy",
+			return fmt.Sprintf("%s/go.mod requires %s\n\twhy: %s\n\tfix: find what imports it (go mod why -m %s in %s), move that out, then go mod tidy",
 				a.Module, path, a.Reason, path, a.Module), true
 		}
 	}

@@ -12,9 +12,18 @@ const Module = "github.com/joist-autoscaler/joist"
 // outside is the pattern of packages that others publish.
 const outside = "outside"
 
+// matchAny reports whether the last pattern that matches, if any, is one without "!".
 func matchAny(patterns []string, importPath string) bool {
-	return slices.ContainsFunc(patterns, func(pattern string) bool { return match(pattern, importPath) })
+	for _, pattern := range slices.Backward(patterns) {
+		if rest, negative := cutNegation(pattern); match(rest, importPath) {
+			return !negative
+		}
+	}
+	return false
 }
+
+// cutNegation takes the "!" off a pattern that excludes packages.
+func cutNegation(pattern string) (rest string, negative bool) { return strings.CutPrefix(pattern, "!") }
 
 func match(pattern, importPath string) bool {
 	if pattern == outside {

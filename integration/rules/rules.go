@@ -2,14 +2,13 @@
 //
 // The layout of Joist is a promise about rights and about purity: the part that
 // calls EC2 cannot touch Kubernetes, the part that touches Kubernetes cannot
-// call EC2, and what thinks has no clock, no dice and no network. A promise
-// that nothing checks decays with the first hurried change, so this package
-// states each one as a row of [Table] with its reason, and its test compares
-// the rows with the facts that the go command reports.
+// call EC2, and decisions use no clock, no random numbers and no network. [Table]
+// states each promise as a rule with its reason, and the test compares the rules with
+// what the go command reports.
 //
-// Invariants: a rule judges what is shipped (each service alone, outside the
+// Invariants: a rule applies to what is shipped (each service alone, outside the
 // workspace); a rule that matches nothing although its directory exists is
-// itself a failure; and every package of shared must have a room.
+// itself a failure; and every folder of shared is a layer.
 package rules
 
 import (
@@ -31,18 +30,18 @@ const (
 // Rule forbids some packages to some others. Patterns are import paths: a
 // leading "./" stands for this repository, "*" for one element, a final "..."
 // for a path and all below it, and the word "outside" for every package that is
-// neither ours nor the standard library's.
+// neither ours nor the standard library's. A pattern that begins with "!" excludes
+// packages: of the patterns that match a package, the last decides.
 type Rule struct {
 	Name     string
-	Packages []string // whom the rule binds
-	Unless   []string // of those, who is free
+	Packages []string // which packages the rule binds
 	Forbid   []string // what they may not import
-	Except   []string // of that, what they may
+	Own      bool     // whether a package may import packages below itself all the same
 	Reach    Reach
 	Tests    bool   // whether test files are bound as well
-	Home     string // the directory that may use what is forbidden; guards against a rule gone stale
-	Reason   string // why, as a sentence a contributor can accept
-	Mend     string // what to do instead
+	Home     string // the directory that may use what is forbidden; guards against an outdated rule
+	Reason   string // why, as a sentence that a contributor can accept
+	Fix      string // what to do instead
 }
 
 // Violation is one import that a rule forbids, with the way that leads to it.
@@ -51,16 +50,16 @@ type Violation struct {
 	Chain []string // from the bound package to the forbidden one
 }
 
-// String tells what imports what, why that is wrong, and how to mend it.
+// String says what imports what, why that is wrong, and how to fix it.
 func (v Violation) String() string {
-	return fmt.Sprintf("%s: %s\n\twhy:  %s\n\tmend: %s",
-		v.Rule.Name, strings.Join(v.Chain, " imports "), v.Rule.Reason, v.Rule.Mend)
+	return fmt.Sprintf("%s: %s\n\twhy: %s\n\tfix: %s",
+		v.Rule.Name, strings.Join(v.Chain, " imports "), v.Rule.Reason, v.Rule.Fix)
 }
 
 // Check returns every violation of the rules in a graph, each bound package
 // being reported once per forbidden import. A package that merely reaches the
-// forbidden one through another bound package is left out: mending the nearest
-// mends them all.
+// forbidden one through another bound package is left out: to fix the nearest fixes
+// them all.
 func Check(g Graph, rules []Rule) []Violation {
 	var found []Violation
 	for _, rule := range rules {
@@ -73,12 +72,12 @@ func Check(g Graph, rules []Rule) []Violation {
 	return found
 }
 
-func (r Rule) binds(path string) bool {
-	return matchAny(r.Packages, path) && !matchAny(r.Unless, path)
-}
+func (r Rule) binds(path string) bool { return matchAny(r.Packages, path) }
 
-func (r Rule) forbids(path string) bool {
-	return matchAny(r.Forbid, path) && !matchAny(r.Except, path)
+// forbids reports whether the rule forbids one package of the chain's first to import
+// another.
+func (r Rule) forbids(from, path string) bool {
+	return matchAny(r.Forbid, path) && (!r.Own || !strings.HasPrefix(path, from+"/"))
 }
 
 // judge walks breadth first, so that the chain it reports is a shortest one.
@@ -96,7 +95,7 @@ func (r Rule) judge(g Graph, subject string) []Violation {
 			seen[next] = true
 			longer := append(slices.Clone(chain), next)
 			switch {
-			case r.forbids(next):
+			case r.forbids(subject, next):
 				found = append(found, Violation{Rule: r, Chain: longer})
 			case r.Reach == Transitive && !r.binds(next):
 				queue = append(queue, longer)

@@ -64,8 +64,8 @@ func threeCores(w *embedded.World) (*karpenter.EC2NodeClass, *appsv1.Deployment,
 }
 
 // What was launched as pool and class want it has not drifted, however long it runs;
-// and it has when either wants something else, or AWS does (B162).
-func TestB162DriftIsSeenThroughAllServices(t *testing.T) {
+// and it has when either wants something else, or AWS does.
+func TestDriftIsSeenThroughAllServices(t *testing.T) {
 	ctx := context.Background()
 	w, err := embedded.New(embedded.Options{Seed: 1, Region: "us-west-2", Families: []string{"m6i", "m6g", "c7g", "r6i"}})
 	if err != nil {

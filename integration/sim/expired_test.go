@@ -13,8 +13,8 @@ import (
 	"github.com/joist-autoscaler/joist/services/cli/embedded"
 	"github.com/joist-autoscaler/joist/shared/cluster"
 	"github.com/joist-autoscaler/joist/shared/karpenter"
-	"github.com/joist-autoscaler/joist/shared/policy"
-	"github.com/joist-autoscaler/joist/shared/scheduling"
+	"github.com/joist-autoscaler/joist/shared/karpenter/policy"
+	"github.com/joist-autoscaler/joist/shared/planning/scheduling"
 )
 
 // rigid is a Deployment of one pod that fills a node, and that nobody may move.
@@ -31,8 +31,8 @@ func rigid() *appsv1.Deployment {
 
 // Nodes of one age are replaced before their end, one at a time as the budget says,
 // and each goes only when its replacements have come; the one whose pod may not be
-// moved ends by force, at its end and not before (B139).
-func TestB139NodesAreReplacedBeforeTheyExpireThroughAllServices(t *testing.T) {
+// moved ends by force, at its end and not before.
+func TestNodesAreReplacedBeforeTheyExpireThroughAllServices(t *testing.T) {
 	ctx := context.Background()
 	w, err := embedded.New(embedded.Options{Seed: 1, Region: "us-west-2", Families: []string{"m6i", "m6g", "c7g", "r6i"}})
 	if err != nil {

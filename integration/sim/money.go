@@ -4,7 +4,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/joist-autoscaler/joist/shared/memcloud"
+	"github.com/joist-autoscaler/joist/shared/cloud/memcloud"
 )
 
 // money is what may be spent, in US dollars an hour; nil is no limit.

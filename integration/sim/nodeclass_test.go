@@ -14,11 +14,11 @@ import (
 	"github.com/joist-autoscaler/joist/shared/cloud"
 	"github.com/joist-autoscaler/joist/shared/cluster"
 	"github.com/joist-autoscaler/joist/shared/karpenter"
-	"github.com/joist-autoscaler/joist/shared/scheduling"
+	"github.com/joist-autoscaler/joist/shared/planning/scheduling"
 )
 
-// The classes that people start with, as they write them: the walkthroughs' (A108)
-// and the reference's (A109-A117), whose image is selected by an id that it writes
+// The classes that people start with, as they write them: the walkthroughs'
+// and the reference's, whose image is selected by an id that it writes
 // as a name.
 const (
 	walkthrough = `
@@ -61,7 +61,7 @@ func through(t *testing.T, w *embedded.World, d time.Duration) *karpenter.EC2Nod
 	return class
 }
 
-func TestA108ClassesBecomeReady(t *testing.T) {
+func TestClassesBecomeReady(t *testing.T) {
 	for _, tt := range []struct {
 		name, manifest string
 		edit           func(*karpenter.EC2NodeClassSpec)
@@ -69,9 +69,9 @@ func TestA108ClassesBecomeReady(t *testing.T) {
 		subnets        int
 		broken         string
 	}{
-		{"A108 the walkthroughs' class", walkthrough, nil, 2, 4, ""},
-		{"A110 the reference's class as it is", reference, nil, 0, 1, karpenter.ConditionTypeAMIsReady},
-		{"A110 the reference's class, mended", reference, func(s *karpenter.EC2NodeClassSpec) {
+		{"the walkthroughs' class", walkthrough, nil, 2, 4, ""},
+		{"the reference's class as it is", reference, nil, 0, 1, karpenter.ConditionTypeAMIsReady},
+		{"the reference's class, mended", reference, func(s *karpenter.EC2NodeClassSpec) {
 			s.AMISelectorTerms = []karpenter.AMISelectorTerm{{ID: "ami-0123456789abcdef0"}}
 		}, 1, 1, ""},
 	} {
@@ -109,10 +109,10 @@ func TestA108ClassesBecomeReady(t *testing.T) {
 
 var families = []string{"t4g", "m6i"}
 
-// B122, B130, B193: what the account has left reaches the planner: which
+// what the account has left reaches the planner: which
 // reservations a class may use through its status, and how much of them is left
 // through the catalogue.
-func TestB122ReservationsReachThePlanner(t *testing.T) {
+func TestReservationsReachThePlanner(t *testing.T) {
 	w, err := embedded.New(embedded.Options{Seed: 1, Families: families})
 	if err != nil {
 		t.Fatal(err)

@@ -13,8 +13,8 @@ import (
 
 	"github.com/joist-autoscaler/joist/services/cli/embedded"
 	"github.com/joist-autoscaler/joist/shared/cluster"
+	"github.com/joist-autoscaler/joist/shared/cluster/memworkload"
 	"github.com/joist-autoscaler/joist/shared/karpenter"
-	"github.com/joist-autoscaler/joist/shared/memworkload"
 )
 
 const (
@@ -169,6 +169,7 @@ func (s *sim) until(ctx context.Context, limit time.Duration, done func() bool) 
 	for now := s.world.Now(); now.Before(end); now = s.next() {
 		s.chaos.strikeWorld(now)
 		s.vary()
+		s.forge()
 		if err := s.keep(); err != nil {
 			return err
 		}

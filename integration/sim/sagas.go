@@ -6,14 +6,14 @@ import (
 	"strings"
 	"time"
 
+	"github.com/joist-autoscaler/joist/shared/cloud/memcloud"
 	"github.com/joist-autoscaler/joist/shared/cluster"
+	"github.com/joist-autoscaler/joist/shared/cluster/memcluster"
 	"github.com/joist-autoscaler/joist/shared/karpenter"
-	"github.com/joist-autoscaler/joist/shared/memcloud"
-	"github.com/joist-autoscaler/joist/shared/memcluster"
 )
 
 // sagaLife is how long a disruption may wait for its replacements once nothing goes
-// wrong any more: the ten minutes that they are given (B164), and some to look.
+// wrong any more: the ten minutes that they are given, and some to look.
 const sagaLife = 13 * time.Minute
 
 // sagas follows every write to a claim and judges the disruptions that act: each begins

@@ -101,7 +101,7 @@ func reached(t *testing.T, total map[string]int, seeds int) {
 	t.Helper()
 	// How many seeds it takes: ten times as many as come to it on average, or more.
 	for kind, least := range map[string]int{
-		"saga empty": 20, "admitted in place of what leaves": 30, "saga under a budget": 20, "money is short": 40,
+		"saga empty": 20, "deed spoil": 40, "deed forge": 40, "admitted in place of what leaves": 30, "saga under a budget": 20, "money is short": 40,
 		"moved under a rate": 120, "as many as may move": 400, "saga underutilized": 100, "saga with replacements": 100, "saga that replaced": 150, "saga drifted": 400,
 	} {
 		if seeds >= least && total[kind] == 0 {

@@ -6,8 +6,10 @@ import (
 	"github.com/joist-autoscaler/joist/services/cli/embedded"
 	"github.com/joist-autoscaler/joist/shared/cloud"
 	"github.com/joist-autoscaler/joist/shared/cluster"
+	"github.com/joist-autoscaler/joist/shared/event"
 	"github.com/joist-autoscaler/joist/shared/fault"
 	"github.com/joist-autoscaler/joist/shared/karpenter"
+	"github.com/joist-autoscaler/joist/shared/queue"
 )
 
 // spoil is a person who edits a claim right after its launch so that its intent cannot be
@@ -70,4 +72,40 @@ func (s *sim) stray() error {
 		Configs: []cloud.FleetConfig{{Template: name, Overrides: []cloud.Override{{InstanceType: "t4g.medium", SubnetID: subnet.ID, Zone: subnet.Zone}}}},
 	})
 	return err
+}
+
+// forge is an attacker who may send to the launcher's queue, and who asks to end an instance
+// without a word of the claim that has it. The launcher must refuse.
+func (s *sim) forge() {
+	if !s.asks.forges || s.checker.sagas.healed.IsZero() {
+		return
+	}
+	for _, r := range s.world.Cloud.Records() {
+		if claim := s.checker.claimOf(r.ID); claim == nil || claim.DeletionTimestamp != nil || !r.Ended.IsZero() {
+			continue
+		}
+		s.asks.forges = false
+		s.faults["deed forge"]++
+		if err := s.sendForged(event.TerminateRequested{InstanceID: r.ID, Reason: "forged"}); err != nil {
+			s.checker.violate("models work", "forging a request: %v", err)
+		}
+		return
+	}
+}
+
+// sendForged puts a request in lifecycle's name into the launcher's queue.
+func (s *sim) sendForged(body event.Body) error {
+	e, err := event.Maker{Service: "lifecycle", Cluster: s.world.Identity()}.New(s.world.Now(), body, nil)
+	if err != nil {
+		return err
+	}
+	text, err := e.Encode()
+	if err != nil {
+		return err
+	}
+	launcher, ok := s.world.Broker.Lookup(s.world.Cluster + "-launcher")
+	if !ok {
+		return fault.F("forging a message", fault.Bug, "the launcher has no queue")
+	}
+	return launcher.Send(context.Background(), queue.Outgoing{Source: e.Source, Type: string(e.Type), Body: text})
 }

@@ -8,12 +8,12 @@ import (
 	"github.com/joist-autoscaler/joist/services/cli/embedded"
 	"github.com/joist-autoscaler/joist/shared/cluster"
 	"github.com/joist-autoscaler/joist/shared/karpenter"
-	"github.com/joist-autoscaler/joist/shared/scheduling"
+	"github.com/joist-autoscaler/joist/shared/planning/scheduling"
 )
 
 // A static pool has as many nodes as it asks for, whether that becomes more or less,
-// and while they are replaced because they have drifted (B128).
-func TestB128StaticPoolThroughAllServices(t *testing.T) {
+// and while they are replaced because they have drifted.
+func TestStaticPoolThroughAllServices(t *testing.T) {
 	ctx := context.Background()
 	w, err := embedded.New(embedded.Options{
 		Seed: 1, Region: "us-west-2", Families: []string{"m6i", "c6i"}, Gates: scheduling.Gates{StaticCapacity: true},

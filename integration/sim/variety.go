@@ -33,6 +33,9 @@ type variety struct {
 	// spoils says that a person edits a claim so that it cannot be bound, once nothing
 	// else goes wrong any more.
 	spoils bool
+	// forges says that a request to end an instance is forged, once nothing else goes wrong any
+	// more.
+	forges bool
 }
 
 func newVariety(seed int64) variety {
@@ -63,6 +66,7 @@ func newVariety(seed int64) variety {
 	v.strict = dice.IntN(3) == 0
 	// An instance that is started by hand costs money beside every limit.
 	v.spoils = dice.IntN(2) == 0 && v.pool == nil && v.cluster == nil
+	v.forges = dice.IntN(4) == 0
 	return v
 }
 

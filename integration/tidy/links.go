@@ -133,6 +133,35 @@ func LostTests(files []File) []Finding {
 	return found
 }
 
+var namedFunction = regexp.MustCompile("\\[`([A-Za-z_]\\w*)`\\]\\(([^)\\s#]+\\.go)\\)")
+
+// LostFunctions finds functions that a page links to by name, as [`Solve`](solve.go), and
+// that the file does not declare.
+func LostFunctions(files []File) []Finding {
+	text := map[string]string{}
+	for _, file := range files {
+		if file.isGo() {
+			text[file.Path] = file.Text
+		}
+	}
+	var found []Finding
+	for _, file := range files {
+		if !strings.HasSuffix(file.Path, ".md") || file.isData() {
+			continue
+		}
+		file.lines(func(number int, line string) {
+			for _, link := range namedFunction.FindAllStringSubmatch(line, -1) {
+				target := path.Join(path.Dir(file.Path), link[2])
+				declared := regexp.MustCompile(`(?m)^func (\([^)]*\) )?` + link[1] + `[(\[]`)
+				if !declared.MatchString(text[target]) {
+					found = append(found, Finding{file.Path, number, "names the function " + link[1] + ", which " + target + " does not declare"})
+				}
+			}
+		})
+	}
+	return found
+}
+
 // targets lists the files of the repository that a line refers to.
 func targets(file File, line string) []string {
 	if !strings.HasSuffix(file.Path, ".md") {

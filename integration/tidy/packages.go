@@ -2,6 +2,7 @@ package tidy
 
 import (
 	"cmp"
+	"go/ast"
 	"go/parser"
 	"go/token"
 	"maps"
@@ -57,4 +58,49 @@ func PackageDocs(files []File) []Finding {
 	}
 	slices.SortFunc(found, func(a, b Finding) int { return cmp.Compare(a.Path, b.Path) })
 	return found
+}
+
+// SharedTypeNames maps the name of each exported type that several packages declare to
+// their folders, sorted. Tests and generated files are left out.
+func SharedTypeNames(files []File) map[string][]string {
+	where := map[string][]string{}
+	for _, file := range files {
+		if !file.isGo() || file.isTest() || file.isData() || file.isGenerated() {
+			continue
+		}
+		dir := path.Dir(file.Path)
+		for _, name := range exportedTypes(file) {
+			if !slices.Contains(where[name], dir) {
+				where[name] = append(where[name], dir)
+			}
+		}
+	}
+	for name, dirs := range where {
+		if slices.Sort(dirs); len(dirs) < 2 {
+			delete(where, name)
+		}
+	}
+	return where
+}
+
+// exportedTypes are the names of the exported types that a file declares. An alias
+// declares no type.
+func exportedTypes(file File) []string {
+	syntax, err := parser.ParseFile(token.NewFileSet(), file.Path, file.Text, parser.SkipObjectResolution)
+	if err != nil {
+		return nil // the compiler says it better
+	}
+	var names []string
+	for _, declared := range syntax.Decls {
+		group, ok := declared.(*ast.GenDecl)
+		if !ok || group.Tok != token.TYPE {
+			continue
+		}
+		for _, one := range group.Specs {
+			if t := one.(*ast.TypeSpec); t.Name.IsExported() && !t.Assign.IsValid() {
+				names = append(names, t.Name.Name)
+			}
+		}
+	}
+	return names
 }

@@ -2,9 +2,11 @@
 //
 // Each check is a function from files to findings, so that its test can feed it
 // a file that is wrong and see that it bites. What is checked: no path of one
-// particular machine, no promise of work without an issue, no Go file that has outgrown its
-// idea, a package doc for each package, links that lead somewhere, tests that exist where
-// a page names them, and a card for each service.
+// particular machine, no promise of work without an issue, no private code, no Go file that
+// has outgrown its idea, a package doc for each package, links that lead somewhere, tests
+// and functions that exist where a page names them, and a card for each service. Three
+// habits are held as well: the number of marker words and of type names with several
+// meanings may only fall, and commits have a short subject and a body.
 package tidy
 
 import (

@@ -12,12 +12,12 @@ import (
 	karpscheduling "sigs.k8s.io/karpenter/pkg/scheduling"
 
 	"github.com/joist-autoscaler/joist/services/lifecycle"
+	"github.com/joist-autoscaler/joist/shared/blob/memblob"
 	"github.com/joist-autoscaler/joist/shared/cluster"
+	"github.com/joist-autoscaler/joist/shared/cluster/memcluster"
 	"github.com/joist-autoscaler/joist/shared/event"
 	"github.com/joist-autoscaler/joist/shared/karpenter"
-	"github.com/joist-autoscaler/joist/shared/memblob"
-	"github.com/joist-autoscaler/joist/shared/memcluster"
-	"github.com/joist-autoscaler/joist/shared/memqueue"
+	"github.com/joist-autoscaler/joist/shared/queue/memqueue"
 )
 
 // drawn are pools and claims whose labels and requirements meet.
@@ -79,8 +79,8 @@ func (d drawn) labels() map[string]string {
 	return out
 }
 
-// Which claims no longer are what their pool requires is what upstream says too
-// (B162), for a thousand pools and a claim of each.
+// Which claims no longer are what their pool requires is what upstream says too,
+// for a thousand pools and a claim of each.
 func TestSameRequirementsDrift(t *testing.T) {
 	const pools = 1000
 	d, now := drawn{rand.New(rand.NewPCG(1, 1))}, memcluster.Epoch

@@ -10,7 +10,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/karpenter"
 )
 
-// Nodes that one side launched must not look drifted to the other (B016).
+// Nodes that one side launched must not look drifted to the other.
 func TestSameNodePoolHash(t *testing.T) {
 	if karpenter.NodePoolHashVersion != karpv1.NodePoolHashVersion {
 		t.Fatalf("hash version %s, upstream's %s", karpenter.NodePoolHashVersion, karpv1.NodePoolHashVersion)
@@ -27,7 +27,7 @@ func TestSameNodePoolHash(t *testing.T) {
 	})
 }
 
-// The same for node classes (B057), with and without the cluster's certificate authority.
+// The same for node classes, with and without the cluster's certificate authority.
 func TestSameEC2NodeClassHash(t *testing.T) {
 	if karpenter.EC2NodeClassHashVersion != awsv1.EC2NodeClassHashVersion {
 		t.Fatalf("hash version %s, upstream's %s", karpenter.EC2NodeClassHashVersion, awsv1.EC2NodeClassHashVersion)

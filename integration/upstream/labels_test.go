@@ -20,9 +20,9 @@ var undecided = []string{
 	karpenter.LabelInstanceTenancy,
 }
 
-// TestB030LabelsAreKarpenters compares the labels of recorded types with those
+// TestLabelsAreKarpenters compares the labels of recorded types with those
 // that Karpenter's code gives them, whichever of the two has one.
-func TestB030LabelsAreKarpenters(t *testing.T) {
+func TestLabelsAreKarpenters(t *testing.T) {
 	recorded, err := fake.NewEC2API().DescribeInstanceTypes(t.Context(), &ec2.DescribeInstanceTypesInput{})
 	if err != nil {
 		t.Fatal(err)

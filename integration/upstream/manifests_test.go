@@ -28,7 +28,7 @@ func TestSameManifests(t *testing.T) {
 	for _, c := range []struct {
 		file   string
 		theirs []byte
-		rules  int // B020, with what the AWS provider adds
+		rules  int // validation rules, with those that the AWS provider adds
 		// checked is the requirements' path, where there are any.
 		checked string
 	}{

@@ -9,9 +9,8 @@ import (
 	"github.com/joist-autoscaler/joist/shared/karpenter"
 )
 
-// What makes a node sick, and for how long it may be, is what it is with Karpenter
-// (B143).
-func TestB143SameRepairPolicies(t *testing.T) {
+// What makes a node sick, and for how long it may be, is what it is with Karpenter.
+func TestSameRepairPolicies(t *testing.T) {
 	ours, err := karpenter.ParseRepairPolicies(karpenter.RepairPolicies)
 	if err != nil {
 		t.Fatal(err)

@@ -87,9 +87,9 @@ func (s setting) ours(it catalog.InstanceType, family string) (capacity, overhea
 	return catalog.Resources(it, config)
 }
 
-// TestB204ToB208ResourcesAreKarpenters computes the resources of recorded types in every family and
+// TestResourcesAreKarpenters computes the resources of recorded types in every family and
 // setting, by Karpenter's code and by ours.
-func TestB204ToB208ResourcesAreKarpenters(t *testing.T) {
+func TestResourcesAreKarpenters(t *testing.T) {
 	recorded, err := fake.NewEC2API().DescribeInstanceTypes(t.Context(), &ec2.DescribeInstanceTypesInput{})
 	if err != nil {
 		t.Fatal(err)

@@ -86,9 +86,9 @@ func (d drawer) pool() *karpv1.NodePool {
 	return pool
 }
 
-// What upstream refuses at run time we refuse, and nothing else (B017): a pool must not become ready, or cease to be, by
+// What upstream refuses at run time we refuse, and nothing else: a pool must not become ready, or cease to be, by
 // a change of the autoscaler.
-func TestB017SameValidation(t *testing.T) {
+func TestSameValidation(t *testing.T) {
 	const pools = 20000
 	verdicts := map[bool]int{}
 	for seed := range uint64(pools) {

@@ -21,7 +21,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/karpenter"
 )
 
-// The words that users, dashboards and other controllers rely on (B024 to B034, B053).
+// The words that users, dashboards and other controllers rely on.
 func TestSameConstants(t *testing.T) {
 	for _, c := range []struct{ ours, theirs string }{
 		{karpenter.NodePoolLabelKey, karpv1.NodePoolLabelKey},
@@ -73,9 +73,9 @@ func TestSameConstants(t *testing.T) {
 	}
 }
 
-// The reasons of Events (B213). Upstream gives no name to those that are spelled
+// The reasons of Events. Upstream gives no name to those that are spelled
 // out here.
-func TestB213SameReasons(t *testing.T) {
+func TestEventReasonsAreKarpenters(t *testing.T) {
 	pod := &corev1.Pod{}
 	for _, c := range []struct{ ours, theirs string }{
 		{karpenter.ReasonInsufficientCapacity, events.InsufficientCapacityError},
@@ -83,6 +83,7 @@ func TestB213SameReasons(t *testing.T) {
 		{karpenter.ReasonUnregisteredTaint, events.UnregisteredTaintMissing},
 		{karpenter.ReasonFailedConsistencyCheck, events.FailedConsistencyCheck},
 		{karpenter.ReasonDisruptionBlocked, events.DisruptionBlocked},
+		{karpenter.ReasonUnconsolidatable, events.Unconsolidatable},
 		{karpenter.ReasonDisruptionLaunching, events.DisruptionLaunching},
 		{karpenter.ReasonDisruptionWaitingReadiness, events.DisruptionWaitingReadiness},
 		{karpenter.ReasonDisruptionTerminating, events.DisruptionTerminating},
@@ -104,8 +105,8 @@ func TestB213SameReasons(t *testing.T) {
 	}
 }
 
-// The reasons of a CapacityBuffer's conditions (B127), which lifecycle writes.
-func TestB127SameReasons(t *testing.T) {
+// The reasons of a CapacityBuffer's conditions, which lifecycle writes.
+func TestBufferReasonsAreKarpenters(t *testing.T) {
 	for _, c := range []struct{ ours, theirs string }{
 		{karpenter.BufferResolved, capacitybuffer.ReasonResolved},
 		{karpenter.BufferPodTemplateNotFound, capacitybuffer.ReasonPodTemplateNotFound},

@@ -6,10 +6,10 @@ import (
 	"time"
 
 	"github.com/joist-autoscaler/joist/integration/fakeaws"
-	"github.com/joist-autoscaler/joist/shared/blobtest"
+	"github.com/joist-autoscaler/joist/shared/blob/blobtest"
+	"github.com/joist-autoscaler/joist/shared/blob/memblob"
+	"github.com/joist-autoscaler/joist/shared/blob/s3blob"
 	"github.com/joist-autoscaler/joist/shared/fault"
-	"github.com/joist-autoscaler/joist/shared/memblob"
-	"github.com/joist-autoscaler/joist/shared/s3blob"
 )
 
 // TestBlobSuite runs the suite over the adapter of S3.

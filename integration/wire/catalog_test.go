@@ -9,10 +9,10 @@ import (
 	"github.com/joist-autoscaler/joist/integration/fakeaws"
 	service "github.com/joist-autoscaler/joist/services/catalog"
 	"github.com/joist-autoscaler/joist/shared/blob"
+	"github.com/joist-autoscaler/joist/shared/blob/memblob"
 	"github.com/joist-autoscaler/joist/shared/catalog"
+	"github.com/joist-autoscaler/joist/shared/cloud/memcloud"
 	"github.com/joist-autoscaler/joist/shared/event"
-	"github.com/joist-autoscaler/joist/shared/memblob"
-	"github.com/joist-autoscaler/joist/shared/memcloud"
 	"github.com/joist-autoscaler/joist/shared/queue"
 )
 
@@ -33,7 +33,7 @@ func (f *facts) Send(_ context.Context, messages ...queue.Outgoing) error {
 }
 
 // TestCatalogOverTheWire publishes the market of a whole region through every
-// adapter, with one right after the other missing (A080).
+// adapter, with one right after the other missing.
 func TestCatalogOverTheWire(t *testing.T) {
 	sold, err := catalog.Embedded(fakeaws.Region)
 	if err != nil {

@@ -6,8 +6,8 @@ import (
 	"time"
 
 	"github.com/joist-autoscaler/joist/integration/fakeaws"
-	"github.com/joist-autoscaler/joist/shared/memblob"
-	"github.com/joist-autoscaler/joist/shared/memqueue"
+	"github.com/joist-autoscaler/joist/shared/blob/memblob"
+	"github.com/joist-autoscaler/joist/shared/queue/memqueue"
 )
 
 // clock is the real clock, which a test can move forward. Requests take real

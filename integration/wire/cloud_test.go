@@ -18,17 +18,17 @@ import (
 	fakessm "github.com/joist-autoscaler/joist/integration/fakeaws/ssm"
 	fakests "github.com/joist-autoscaler/joist/integration/fakeaws/sts"
 	fakeshift "github.com/joist-autoscaler/joist/integration/fakeaws/zonalshift"
-	"github.com/joist-autoscaler/joist/shared/arczonalshift"
-	"github.com/joist-autoscaler/joist/shared/awspricing"
 	"github.com/joist-autoscaler/joist/shared/catalog"
 	"github.com/joist-autoscaler/joist/shared/cloud"
-	"github.com/joist-autoscaler/joist/shared/cloudtest"
-	"github.com/joist-autoscaler/joist/shared/ec2cloud"
-	"github.com/joist-autoscaler/joist/shared/ekscluster"
+	"github.com/joist-autoscaler/joist/shared/cloud/cloudtest"
+	"github.com/joist-autoscaler/joist/shared/cloud/ec2cloud"
+	"github.com/joist-autoscaler/joist/shared/cloud/ekscluster"
+	"github.com/joist-autoscaler/joist/shared/cloud/iamprofile"
+	"github.com/joist-autoscaler/joist/shared/cloud/memcloud"
+	"github.com/joist-autoscaler/joist/shared/cloud/pricing"
+	"github.com/joist-autoscaler/joist/shared/cloud/ssmparameters"
+	"github.com/joist-autoscaler/joist/shared/cloud/zonalshift"
 	"github.com/joist-autoscaler/joist/shared/fault"
-	"github.com/joist-autoscaler/joist/shared/iamprofile"
-	"github.com/joist-autoscaler/joist/shared/memcloud"
-	"github.com/joist-autoscaler/joist/shared/ssmparameters"
 )
 
 // account is all adapters of package cloud over one server.
@@ -37,8 +37,8 @@ type account struct {
 	ssmparameters.Parameters
 	ekscluster.Clusters
 	iamprofile.Profiles
-	awspricing.Prices
-	arczonalshift.Shifts
+	pricing.Prices
+	zonalshift.Shifts
 }
 
 // site is a modelled account behind the wire.
@@ -70,7 +70,7 @@ func startCloudWith(t *testing.T, catalogue catalog.Catalogue) site {
 	return site{
 		account: account{
 			ec2cloud.New(config), ssmparameters.New(config), ekscluster.New(config), iamprofile.New(config),
-			awspricing.New(config), arczonalshift.New(config),
+			pricing.New(config), zonalshift.New(config),
 		},
 		World: model.Furnish("web"), model: model, server: server, clock: c,
 	}
@@ -249,9 +249,9 @@ func TestReservationOnTheWire(t *testing.T) {
 	}
 }
 
-// TestB162PlaceOnTheWire: what an instance was launched with is told of it, so that
+// TestPlaceOnTheWire: what an instance was launched with is told of it, so that
 // drift is seen.
-func TestB162PlaceOnTheWire(t *testing.T) {
+func TestPlaceOnTheWire(t *testing.T) {
 	s := startCloud(t)
 	guard := s.model.AddSecurityGroup(cloud.SecurityGroup{Name: "guard"})
 	group := s.model.AddPlacementGroup(cloud.PlacementGroup{Name: "near", Strategy: "cluster"})

@@ -18,9 +18,9 @@ import (
 
 	"github.com/joist-autoscaler/joist/integration/controlplane"
 	"github.com/joist-autoscaler/joist/shared/cluster"
-	"github.com/joist-autoscaler/joist/shared/clustertest"
+	"github.com/joist-autoscaler/joist/shared/cluster/clustertest"
+	"github.com/joist-autoscaler/joist/shared/cluster/kubecluster"
 	"github.com/joist-autoscaler/joist/shared/fault"
-	"github.com/joist-autoscaler/joist/shared/kubecluster"
 )
 
 // TestCluster proves kubecluster before a real API server, with the real

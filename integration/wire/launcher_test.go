@@ -4,7 +4,7 @@ import (
 	"testing"
 
 	"github.com/joist-autoscaler/joist/services/launcher/launchertest"
-	"github.com/joist-autoscaler/joist/shared/ec2cloud"
+	"github.com/joist-autoscaler/joist/shared/cloud/ec2cloud"
 )
 
 // TestLauncherExactlyOnce launches over the wire, with the SDK's retries as main

@@ -9,10 +9,10 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/joist-autoscaler/joist/integration/fakeaws"
-	"github.com/joist-autoscaler/joist/shared/awspricing"
 	"github.com/joist-autoscaler/joist/shared/catalog"
+	"github.com/joist-autoscaler/joist/shared/cloud/memcloud"
+	"github.com/joist-autoscaler/joist/shared/cloud/pricing"
 	"github.com/joist-autoscaler/joist/shared/fault"
-	"github.com/joist-autoscaler/joist/shared/memcloud"
 )
 
 // parts reads a whole market through the adapters.
@@ -107,7 +107,7 @@ func TestMarketBreaksOffOnTheWire(t *testing.T) {
 	}
 }
 
-// TestDenialOfTheMarketNamesTheAction (A080): what a person has to allow stands
+// TestDenialOfTheMarketNamesTheAction: what a person has to allow stands
 // in the hint.
 func TestDenialOfTheMarketNamesTheAction(t *testing.T) {
 	s := startCloud(t)
@@ -133,12 +133,12 @@ func TestShiftsOfWhatIsNotManaged(t *testing.T) {
 	}
 }
 
-func TestB210PriceListEndpoints(t *testing.T) {
+func TestPriceListEndpoints(t *testing.T) {
 	for region, want := range map[string][]string{
 		"us-west-2": {"us-east-1", "USD"}, "sa-east-1": {"us-east-1", "USD"}, "eu-west-1": {"eu-central-1", "USD"},
 		"ap-northeast-2": {"ap-south-1", "USD"}, "cn-north-1": {"cn-northwest-1", "CNY"}, "me-south-1": {"us-east-1", "USD"},
 	} {
-		if got := []string{awspricing.Endpoint(region), awspricing.Currency(region)}; !slices.Equal(got, want) {
+		if got := []string{pricing.Endpoint(region), pricing.Currency(region)}; !slices.Equal(got, want) {
 			t.Errorf("%s: got %v, want %v", region, got, want)
 		}
 	}

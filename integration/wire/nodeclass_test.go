@@ -6,10 +6,10 @@ import (
 	"time"
 
 	"github.com/joist-autoscaler/joist/services/launcher"
+	"github.com/joist-autoscaler/joist/shared/cloud/memcloud"
 	"github.com/joist-autoscaler/joist/shared/event"
 	"github.com/joist-autoscaler/joist/shared/karpenter"
-	"github.com/joist-autoscaler/joist/shared/memcloud"
-	"github.com/joist-autoscaler/joist/shared/memqueue"
+	"github.com/joist-autoscaler/joist/shared/queue/memqueue"
 )
 
 // ensure has a launcher over the wire obey a question about a node class.
@@ -42,7 +42,7 @@ func (s site) ensure(t *testing.T, b event.NodeClassEnsure) event.NodeClassEnsur
 }
 
 // TestNodeClassOnTheWire makes a profile, tries launches with EC2's own DryRun,
-// and removes all of it (B055, B058, B197).
+// and removes all of it.
 func TestNodeClassOnTheWire(t *testing.T) {
 	s := startCloud(t)
 	class := karpenter.EC2NodeClass{}

@@ -18,14 +18,14 @@ import (
 	"github.com/joist-autoscaler/joist/integration/fakeaws/query"
 	"github.com/joist-autoscaler/joist/services/launcher"
 	"github.com/joist-autoscaler/joist/shared/blob"
+	"github.com/joist-autoscaler/joist/shared/blob/memblob"
 	"github.com/joist-autoscaler/joist/shared/cloud"
-	"github.com/joist-autoscaler/joist/shared/ec2cloud"
+	"github.com/joist-autoscaler/joist/shared/cloud/ec2cloud"
+	"github.com/joist-autoscaler/joist/shared/cloud/iamprofile"
+	"github.com/joist-autoscaler/joist/shared/cloud/memcloud"
 	"github.com/joist-autoscaler/joist/shared/event"
-	"github.com/joist-autoscaler/joist/shared/iamprofile"
 	"github.com/joist-autoscaler/joist/shared/karpenter"
 	"github.com/joist-autoscaler/joist/shared/launchspec"
-	"github.com/joist-autoscaler/joist/shared/memblob"
-	"github.com/joist-autoscaler/joist/shared/memcloud"
 )
 
 // condition is one condition of a policy's statement: a tag that the request sets,
@@ -39,7 +39,7 @@ type condition struct {
 // actions, with the conditions that each must meet.
 type policy map[string][]condition
 
-// tagged are the three tags that profiles must carry (A074–A076).
+// tagged are the three tags that profiles must carry.
 func tagged(resource bool) []condition {
 	return []condition{
 		{resource, "kubernetes.io/cluster/web", "owned"}, {resource, "topology.kubernetes.io/region", "eu-west-1"},
@@ -47,8 +47,7 @@ func tagged(resource bool) []condition {
 	}
 }
 
-// open are the actions without conditions, as far as the launcher could want them
-// (A055–A069, A077).
+// open are the actions without conditions, as far as the launcher could want them.
 func open(more ...string) policy {
 	out := policy{}
 	for _, action := range append(more,
@@ -73,9 +72,9 @@ func policies() map[string]policy {
 	scoped["RunInstances"] = []condition{{true, "karpenter.sh/discovery", "web"}}
 	scoped["CreateFleet"] = scoped["RunInstances"] // it launches in the caller's name
 	return map[string]policy{
-		"tags guard profiles and instances (A060, A074-A076)": guarded,
-		"launches by templates with a tag alone (A056)":       scoped,
-		"no IAM but PassRole (A017)":                          open("TerminateInstances"),
+		"tags guard profiles and instances":      guarded,
+		"launches by templates with a tag alone": scoped,
+		"no IAM but PassRole":                    open("TerminateInstances"),
 	}
 }
 
@@ -228,7 +227,7 @@ func (l *life) question(role, profile string) event.NodeClassEnsure {
 	}
 }
 
-// launch has one instance launched with the tags of a launch (B142).
+// launch has one instance launched with the tags of a launch.
 func (l *life) launch() string {
 	l.t.Helper()
 	tags := map[string]string{
@@ -288,7 +287,7 @@ func (l *life) ensured(b event.NodeClassEnsure) {
 	}
 }
 
-// A055-A077, A080: what the launcher asks of AWS in the whole life of a class and
+// what the launcher asks of AWS in the whole life of a class and
 // of a node is what each policy allows. Profiles may be listed by none of them,
 // and nothing depends on it.
 func TestPoliciesAllowTheLauncher(t *testing.T) {
@@ -318,7 +317,7 @@ func TestPoliciesAllowTheLauncher(t *testing.T) {
 
 // The judge sees what a policy would deny.
 func TestTheJudgeDenies(t *testing.T) {
-	l := startLife(t, policies()["launches by templates with a tag alone (A056)"])
+	l := startLife(t, policies()["launches by templates with a tag alone"])
 	ctx := t.Context()
 	_ = l.EnsureTemplate(ctx, cloud.Template{Name: "bare", ImageID: l.ImageAMD64.ID})
 	_ = l.TryRun(ctx, cloud.RunRequest{Template: "bare", InstanceType: testType, SubnetID: l.Subnets[0].ID})

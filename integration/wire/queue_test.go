@@ -7,12 +7,12 @@ import (
 	"testing"
 	"time"
 
-	"github.com/joist-autoscaler/joist/shared/eventbus"
 	"github.com/joist-autoscaler/joist/shared/fault"
-	"github.com/joist-autoscaler/joist/shared/memqueue"
 	"github.com/joist-autoscaler/joist/shared/queue"
-	"github.com/joist-autoscaler/joist/shared/queuetest"
-	"github.com/joist-autoscaler/joist/shared/sqsqueue"
+	"github.com/joist-autoscaler/joist/shared/queue/eventbus"
+	"github.com/joist-autoscaler/joist/shared/queue/memqueue"
+	"github.com/joist-autoscaler/joist/shared/queue/queuetest"
+	"github.com/joist-autoscaler/joist/shared/queue/sqsqueue"
 )
 
 // TestQueueSuite runs the suite over the adapters of SQS and EventBridge.

@@ -17,7 +17,7 @@ import (
 )
 
 // hop is one message that a service handled: which one, and of which story. The trace of a
-// span is its story's (shared/telemetry proves that), so equal stories are one trace.
+// span is its story's (shared/host/telemetry proves that), so equal stories are one trace.
 type hop struct {
 	typ     event.Type
 	subject string

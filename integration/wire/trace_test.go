@@ -10,8 +10,8 @@ import (
 
 	"github.com/joist-autoscaler/joist/services/cli/embedded"
 	"github.com/joist-autoscaler/joist/shared/cluster"
+	"github.com/joist-autoscaler/joist/shared/host/telemetry"
 	"github.com/joist-autoscaler/joist/shared/karpenter"
-	"github.com/joist-autoscaler/joist/shared/telemetry"
 )
 
 // traced is a small cluster whose services send their spans to a collector.

@@ -14,12 +14,12 @@ import (
 	fakessm "github.com/joist-autoscaler/joist/integration/fakeaws/ssm"
 	fakests "github.com/joist-autoscaler/joist/integration/fakeaws/sts"
 	fakeshift "github.com/joist-autoscaler/joist/integration/fakeaws/zonalshift"
+	"github.com/joist-autoscaler/joist/shared/blob/memblob"
 	"github.com/joist-autoscaler/joist/shared/catalog"
+	"github.com/joist-autoscaler/joist/shared/cloud/memcloud"
 	"github.com/joist-autoscaler/joist/shared/event"
-	"github.com/joist-autoscaler/joist/shared/memblob"
-	"github.com/joist-autoscaler/joist/shared/memcloud"
-	"github.com/joist-autoscaler/joist/shared/memqueue"
 	"github.com/joist-autoscaler/joist/shared/queue"
+	"github.com/joist-autoscaler/joist/shared/queue/memqueue"
 )
 
 const (

@@ -10,7 +10,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/joist-autoscaler/joist/integration/charts"
-	"github.com/joist-autoscaler/joist/shared/settings"
+	"github.com/joist-autoscaler/joist/shared/host/settings"
 )
 
 // images is where nobody ever pulls from.

@@ -10,7 +10,7 @@ import (
 	"github.com/joist-autoscaler/joist/infra/template"
 	"github.com/joist-autoscaler/joist/integration/fakeaws/guard"
 	"github.com/joist-autoscaler/joist/integration/fakeaws/stack"
-	"github.com/joist-autoscaler/joist/shared/settings"
+	"github.com/joist-autoscaler/joist/shared/host/settings"
 	"github.com/joist-autoscaler/joist/shared/topology"
 )
 

@@ -6,7 +6,7 @@ import (
 
 	"github.com/joist-autoscaler/joist/infra/template"
 	"github.com/joist-autoscaler/joist/integration/fakeaws/lambdaruntime"
-	"github.com/joist-autoscaler/joist/shared/settings"
+	"github.com/joist-autoscaler/joist/shared/host/settings"
 )
 
 // TemplateAge is when a launch template is old: long after its launch, and

@@ -15,9 +15,9 @@ import (
 
 	"github.com/joist-autoscaler/joist/integration/controlplane"
 	"github.com/joist-autoscaler/joist/shared/catalog"
+	"github.com/joist-autoscaler/joist/shared/cloud/memcloud"
 	"github.com/joist-autoscaler/joist/shared/karpenter"
-	"github.com/joist-autoscaler/joist/shared/memcloud"
-	"github.com/joist-autoscaler/joist/shared/userdata"
+	"github.com/joist-autoscaler/joist/shared/launchspec/userdata"
 )
 
 // machines makes nodes of the instances that have booted, and unreachable ones

@@ -20,7 +20,7 @@ type search struct {
 	notes     []string
 }
 
-// images finds the machine images (B043).
+// images finds the machine images.
 func (s Service) images(ctx context.Context, q *question, out *event.NodeClassResolved) (*event.Problem, error) {
 	alias, named, err := q.class.Alias()
 	if err != nil {

@@ -37,7 +37,7 @@ func (s Service) list(ctx context.Context, e event.Envelope) error {
 	return s.publish(ctx, e, fact)
 }
 
-// withdrawn are the offerings of instances that are not in the catalogue (B162). An
+// withdrawn are the offerings of instances that are not in the catalogue. An
 // inventory is worth more than this, and goes without it.
 func (s Service) withdrawn(ctx context.Context, instances []cloud.Instance) []event.Offering {
 	var offerings []event.Offering

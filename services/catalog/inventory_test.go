@@ -10,11 +10,11 @@ import (
 
 	"github.com/joist-autoscaler/joist/services/catalog/internal/recall"
 	"github.com/joist-autoscaler/joist/shared/blob"
+	"github.com/joist-autoscaler/joist/shared/blob/memblob"
 	"github.com/joist-autoscaler/joist/shared/catalog"
 	"github.com/joist-autoscaler/joist/shared/cloud"
 	"github.com/joist-autoscaler/joist/shared/event"
 	"github.com/joist-autoscaler/joist/shared/fault"
-	"github.com/joist-autoscaler/joist/shared/memblob"
 )
 
 func TestListIsWholeAndSorted(t *testing.T) {
@@ -91,8 +91,8 @@ func TestListIsNeverPartial(t *testing.T) {
 	}
 }
 
-// What others launched for the cluster, such as the nodes of a managed node group
-// (A054), is nobody's orphan: it is not in the list.
+// What others launched for the cluster, such as the nodes of a managed node group,
+// is nobody's orphan: it is not in the list.
 func TestListLeavesManagedNodeGroupsOut(t *testing.T) {
 	b := newBench(t)
 	template := cloud.Template{Name: "nodes", ImageID: b.world.ImageAMD64.ID}
@@ -165,9 +165,9 @@ func TestListTellsOfWithdrawnOfferings(t *testing.T) {
 	}
 }
 
-// The types of instances that the catalogue does not have are told of (B162), of no
+// The types of instances that the catalogue does not have are told of, of no
 // instance where there is no catalogue, and without failing the list.
-func TestB162ListTellsWhatIsSoldNoMore(t *testing.T) {
+func TestListTellsWhatIsSoldNoMore(t *testing.T) {
 	b := newBench(t)
 	running := fleet(func(cloud.InstanceFilter) ([]cloud.Instance, error) {
 		return []cloud.Instance{{ID: "i-1", Type: "m6i.large"}, {ID: "i-2", Type: "m0.large"}}, nil

@@ -10,17 +10,17 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/joist-autoscaler/joist/services/catalog/internal/market"
+	"github.com/joist-autoscaler/joist/shared/blob/memblob"
 	"github.com/joist-autoscaler/joist/shared/catalog"
 	"github.com/joist-autoscaler/joist/shared/cloud"
+	"github.com/joist-autoscaler/joist/shared/cloud/memcloud"
 	"github.com/joist-autoscaler/joist/shared/event"
 	"github.com/joist-autoscaler/joist/shared/fault"
-	"github.com/joist-autoscaler/joist/shared/memblob"
-	"github.com/joist-autoscaler/joist/shared/memcloud"
 )
 
 // Whatever is denied or broken from the start, the rest is live, and the warning
 // names the action. Nothing but a cluster that nobody can describe is an error.
-func TestA080MarketPartByPart(t *testing.T) {
+func TestMarketPartByPart(t *testing.T) {
 	for _, action := range marketActions {
 		for _, how := range []fault.Kind{fault.Denied, fault.Throttled, fault.Retry} {
 			t.Run(string(action)+" "+string(how), func(t *testing.T) {
@@ -57,7 +57,7 @@ func TestA080MarketPartByPart(t *testing.T) {
 }
 
 // A right that is lost later leaves what was read, and not the embedded data.
-func TestA080LostRightKeepsWhatWasRead(t *testing.T) {
+func TestLostRightKeepsWhatWasRead(t *testing.T) {
 	b := newMarket(t)
 	before, _ := b.sold(t)
 	b.ec2.Deny(marketActions...)
@@ -69,12 +69,12 @@ func TestA080LostRightKeepsWhatWasRead(t *testing.T) {
 	}
 }
 
-func TestB210SkipsThePriceList(t *testing.T) {
+func TestSkipsThePriceList(t *testing.T) {
 	for _, test := range []struct {
 		name, pricesOf string
 		spoil          func(*bench)
 	}{
-		{"B072 isolated", "2025-05-28", func(b *bench) { b.Isolated = true }},
+		{"isolated", "2025-05-28", func(b *bench) { b.Isolated = true }},
 		{"GovCloud", "2026-07-06", func(b *bench) { b.Region = "us-gov-west-1" }},
 	} {
 		t.Run(test.name, func(t *testing.T) {

@@ -11,8 +11,8 @@ import (
 	"github.com/joist-autoscaler/joist/shared/blob"
 	"github.com/joist-autoscaler/joist/shared/catalog"
 	"github.com/joist-autoscaler/joist/shared/cloud"
+	"github.com/joist-autoscaler/joist/shared/cloud/memcloud"
 	"github.com/joist-autoscaler/joist/shared/event"
-	"github.com/joist-autoscaler/joist/shared/memcloud"
 )
 
 // newMarket is a catalog that asks AWS.
@@ -86,7 +86,7 @@ var marketActions = []memcloud.Action{
 }
 
 // Thirteen hours of ticks, each in a process that remembers nothing.
-func TestB209B229MarketIsReadOnTime(t *testing.T) {
+func TestMarketIsReadOnTime(t *testing.T) {
 	b := newMarket(t)
 	for range 13 * 60 {
 		if err := b.ask(t, "scheduler", event.Tick{Want: event.WantCatalogue, Due: b.now}); err != nil {
@@ -135,11 +135,11 @@ func TestMarketSaysWhatChanged(t *testing.T) {
 		after  time.Duration
 		see    func(o catalog.Offering, sold bool) bool
 	}{
-		{"B229 a withdrawn offering, after 5 minutes", func(b *bench) { b.ec2.Withdraw(memcloud.Offering{Type: "m6i.large", Zone: zone}) },
+		{"a withdrawn offering, after 5 minutes", func(b *bench) { b.ec2.Withdraw(memcloud.Offering{Type: "m6i.large", Zone: zone}) },
 			5 * time.Minute, func(_ catalog.Offering, sold bool) bool { return !sold }},
-		{"B229 a spot price, after 12 hours", func(b *bench) { b.ec2.SetPrice(spot, 0.5) },
+		{"a spot price, after 12 hours", func(b *bench) { b.ec2.SetPrice(spot, 0.5) },
 			12 * time.Hour, func(o catalog.Offering, sold bool) bool { return sold && o.PricePerHour == 0.5 }},
-		{"B183 a shift, with the next tick", func(b *bench) {
+		{"a shift, with the next tick", func(b *bench) {
 			b.ec2.Shift(cloud.ZonalShift{ZoneID: "usw2-az2", Until: start.Add(time.Hour)})
 		}, time.Minute, func(o catalog.Offering, sold bool) bool { return sold && !o.Available }},
 		{"a zone that is down, after 5 minutes", func(b *bench) { b.ec2.SetZoneDown(zone, true) },
@@ -177,7 +177,7 @@ func find(doc catalog.Catalogue, o memcloud.Offering) (catalog.Offering, bool) {
 }
 
 // A shift ends by itself, also while nobody may ask about it.
-func TestB183ShiftEnds(t *testing.T) {
+func TestShiftEnds(t *testing.T) {
 	b := newMarket(t)
 	b.ec2.Shift(cloud.ZonalShift{ZoneID: "usw2-az2", Until: start.Add(30 * time.Minute)})
 	if doc, _ := b.sold(t); !slices.Equal(doc.ShiftedZones, []string{"usw2-az2"}) {

@@ -11,8 +11,8 @@ import (
 	"github.com/joist-autoscaler/joist/shared/event"
 )
 
-// subnets finds the subnets (B036), those with the most free addresses first,
-// since a launch takes the first of its zone (B193).
+// subnets finds the subnets, those with the most free addresses first,
+// since a launch takes the first of its zone.
 func (s Service) subnets(ctx context.Context, q *question, out *event.NodeClassResolved) (*event.Problem, error) {
 	var selectors []cloud.Selector
 	for _, term := range q.class.Spec.SubnetSelectorTerms {
@@ -35,7 +35,7 @@ func (s Service) subnets(ctx context.Context, q *question, out *event.NodeClassR
 	return nil, nil
 }
 
-// groups finds the security groups (B037), by id.
+// groups finds the security groups, by id.
 func (s Service) groups(ctx context.Context, q *question, out *event.NodeClassResolved) (*event.Problem, error) {
 	var selectors []cloud.Selector
 	for _, term := range q.class.Spec.SecurityGroupSelectorTerms {

@@ -13,8 +13,8 @@ import (
 	"github.com/joist-autoscaler/joist/shared/fault"
 )
 
-// reservations finds the capacity reservations (B038). EC2 is not asked for
-// classes that select none, so that they need no right to (A080). None found is
+// reservations finds the capacity reservations. EC2 is not asked for
+// classes that select none, so that they need no right to. None found is
 // no reason to launch nothing: there are on-demand and spot.
 func (s Service) reservations(ctx context.Context, q *question, out *event.NodeClassResolved) (*event.Problem, error) {
 	terms := q.class.Spec.CapacityReservationSelectorTerms
@@ -32,7 +32,7 @@ func (s Service) reservations(ctx context.Context, q *question, out *event.NodeC
 	return &problem, nil
 }
 
-// placementGroup finds the placement group (B039).
+// placementGroup finds the placement group.
 func (s Service) placementGroup(ctx context.Context, q *question, _ *event.NodeClassResolved) (*event.Problem, error) {
 	selector := q.class.Spec.PlacementGroupSelector
 	if selector == nil {
@@ -50,8 +50,8 @@ func (s Service) placementGroup(ctx context.Context, q *question, _ *event.NodeC
 }
 
 // count writes into the catalogue what the account has left: addresses,
-// reservations, placement groups (B193, B122, B130). What the service has no right
-// to read is left out, and comes back as warnings (A080).
+// reservations, placement groups. What the service has no right
+// to read is left out, and comes back as warnings.
 func (s Service) count(ctx context.Context, doc catalog.Catalogue) (catalog.Catalogue, []string, error) {
 	// Before the calls: whatever is launched meanwhile is younger than the count.
 	account := placement.Account{Counted: s.Now()}

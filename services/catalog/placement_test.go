@@ -10,9 +10,9 @@ import (
 	"github.com/joist-autoscaler/joist/shared/blob"
 	"github.com/joist-autoscaler/joist/shared/catalog"
 	"github.com/joist-autoscaler/joist/shared/cloud"
+	"github.com/joist-autoscaler/joist/shared/cloud/memcloud"
 	"github.com/joist-autoscaler/joist/shared/event"
 	"github.com/joist-autoscaler/joist/shared/fault"
-	"github.com/joist-autoscaler/joist/shared/memcloud"
 )
 
 // refreshed is the catalogue after another tick.
@@ -31,7 +31,7 @@ func (b *bench) refreshed(t *testing.T) catalog.Catalogue {
 	return doc
 }
 
-// B122, B130, B193: what the account has left is in the catalogue, under the time
+// what the account has left is in the catalogue, under the time
 // at which it was counted, and that time alone makes no new catalogue.
 func TestCountsAreInTheCatalogue(t *testing.T) {
 	b := newBench(t)
@@ -65,9 +65,9 @@ func TestCountsAreInTheCatalogue(t *testing.T) {
 	}
 }
 
-// A080: the seeds' policies lack the two rights. Types and prices go on; what may
+// the seeds' policies lack the two rights. Types and prices go on; what may
 // not be read is not known.
-func TestA080CountsThatAreDenied(t *testing.T) {
+func TestCountsThatAreDenied(t *testing.T) {
 	b := newBench(t)
 	b.ec2.AddReservation(cloud.Reservation{InstanceType: "m6i.large", Zone: "us-west-2a", Available: 1})
 	b.ec2.Deny(memcloud.DescribeReservations, memcloud.DescribeGroups)

@@ -38,7 +38,7 @@ var parts = []part{
 	{karpenter.ConditionTypeValidationSucceeded, Service.validate},
 }
 
-// resolve says what the selectors of an EC2NodeClass find (B053). What one part
+// resolve says what the selectors of an EC2NodeClass find. What one part
 // could not read spoils no other: the rest is said, and the error is returned as
 // well, so that it is seen, counted and tried again.
 func (s Service) resolve(ctx context.Context, e event.Envelope, b event.NodeClassChanged) error {
@@ -84,7 +84,7 @@ func (s Service) look(ctx context.Context, q *question, out *event.NodeClassReso
 	return first
 }
 
-// validate looks at what needs no selector (B055, B056).
+// validate looks at what needs no selector.
 func (s Service) validate(_ context.Context, q *question, _ *event.NodeClassResolved) (*event.Problem, error) {
 	if q.clusterErr != nil {
 		return nil, q.clusterErr

@@ -10,13 +10,13 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/joist-autoscaler/joist/shared/cloud"
+	"github.com/joist-autoscaler/joist/shared/cloud/memcloud"
 	"github.com/joist-autoscaler/joist/shared/event"
 	"github.com/joist-autoscaler/joist/shared/fault"
 	"github.com/joist-autoscaler/joist/shared/karpenter"
-	"github.com/joist-autoscaler/joist/shared/memcloud"
 )
 
-// discovered is the spec that the quickstart uses (A108).
+// discovered is the spec that the quickstart uses.
 func discovered() karpenter.EC2NodeClassSpec {
 	tags := map[string]string{"karpenter.sh/discovery": "demo"}
 	return karpenter.EC2NodeClassSpec{
@@ -43,7 +43,7 @@ func (b *bench) resolved(t *testing.T, spec karpenter.EC2NodeClassSpec) event.No
 	return last[event.NodeClassResolved](t, b)
 }
 
-func TestA108ResolvesTheQuickstartClass(t *testing.T) {
+func TestResolvesTheQuickstartClass(t *testing.T) {
 	b := newBench(t)
 	full := b.ec2.AddSubnet(cloud.Subnet{Zone: "us-west-2a", FreeIPs: 9000, Tags: map[string]string{"karpenter.sh/discovery": "demo"}})
 	b.ec2.AddSubnet(cloud.Subnet{Zone: "us-west-2a", FreeIPs: 9000, Tags: map[string]string{"karpenter.sh/discovery": "another"}})
@@ -99,15 +99,15 @@ func TestResolveProblems(t *testing.T) {
 	}{
 		{"no subnets", func(s *class) { s.SubnetSelectorTerms[0].Tags = nothing }, "SubnetsReady", "SubnetsNotFound", "tag team=none"},
 		{"no groups", func(s *class) { s.SecurityGroupSelectorTerms[0].Tags = nothing }, "SecurityGroupsReady", "SecurityGroupsNotFound", "tag team=none"},
-		{"A110 an id as a name", func(s *class) { s.AMISelectorTerms[0] = karpenter.AMISelectorTerm{Name: "ami-0123456789abcdef0"} },
+		{"an id as a name", func(s *class) { s.AMISelectorTerms[0] = karpenter.AMISelectorTerm{Name: "ami-0123456789abcdef0"} },
 			"AMIsReady", "AMINotFound", "use id: instead of name:"},
 		{"unknown id", func(s *class) { s.AMISelectorTerms[0] = karpenter.AMISelectorTerm{ID: "ami-0"} }, "AMIsReady", "AMINotFound", "id ami-0"},
-		{"A109 AL2 after its end", func(s *class) { s.AMISelectorTerms[0].Alias = "al2@latest" }, "AMIsReady", "UnsupportedAlias", "al2023@latest"},
+		{"AL2 after its end", func(s *class) { s.AMISelectorTerms[0].Alias = "al2@latest" }, "AMIsReady", "UnsupportedAlias", "al2023@latest"},
 		{"no such version", func(s *class) { s.AMISelectorTerms[0].Alias = "al2023@v19700101" }, "AMIsReady", "AMINotFound", "al2023@latest"},
 		{"no such family", func(s *class) { s.AMISelectorTerms[0].Alias = "beos@latest" }, "AMIsReady", "UnsupportedAlias", "al2023"},
-		{"A114 role and profile", func(s *class) { s.Role, s.InstanceProfile = "r", new("p") }, "ValidationSucceeded", "RoleAndInstanceProfile", "remove one"},
-		{"A138 a tag of ours", func(s *class) { s.Tags = map[string]string{"karpenter.sh/nodepool": "x"} }, "ValidationSucceeded", "TagValidationFailed", `"karpenter.sh/nodepool" is set`},
-		{"B056 too much user data", func(s *class) { s.UserData = new(strings.Repeat("x", 16384)) }, "ValidationSucceeded", "UserDataSizeLimitExceeded", "shorten"},
+		{"role and profile", func(s *class) { s.Role, s.InstanceProfile = "r", new("p") }, "ValidationSucceeded", "RoleAndInstanceProfile", "remove one"},
+		{"a tag of ours", func(s *class) { s.Tags = map[string]string{"karpenter.sh/nodepool": "x"} }, "ValidationSucceeded", "TagValidationFailed", `"karpenter.sh/nodepool" is set`},
+		{"too much user data", func(s *class) { s.UserData = new(strings.Repeat("x", 16384)) }, "ValidationSucceeded", "UserDataSizeLimitExceeded", "shorten"},
 		{"no such parameter", func(s *class) { s.AMISelectorTerms[0] = karpenter.AMISelectorTerm{SSMParameter: "/mine"} }, "AMIsReady", "AMINotFound", "/mine does not exist"},
 		{"a parameter of something else", func(s *class) { s.AMISelectorTerms[0] = karpenter.AMISelectorTerm{SSMParameter: "/odd"} },
 			"AMIsReady", "AMINotFound", "/odd does not hold an AMI id"},
@@ -154,7 +154,7 @@ func TestTermsFindImages(t *testing.T) {
 
 // A lost right must not make a working class unready: what it concerns is said to
 // be unread, the rest is told, and the error is there for the alarm.
-func TestA080WhatIsNotTold(t *testing.T) {
+func TestWhatIsNotTold(t *testing.T) {
 	for _, tt := range []struct {
 		action    memcloud.Action
 		condition []string
@@ -205,7 +205,7 @@ func TestA080WhatIsNotTold(t *testing.T) {
 	}
 }
 
-// B054: an answer that was throttled says so, and is asked for again.
+// an answer that was throttled says so, and is asked for again.
 func TestThrottledIsUnread(t *testing.T) {
 	b := newBench(t)
 	b.ec2.Refuse(memcloud.DescribeSubnets, fault.Throttled, "RequestLimitExceeded", "Request limit exceeded.")
@@ -229,7 +229,7 @@ func placed(b *bench) karpenter.EC2NodeClassSpec {
 	return spec
 }
 
-func TestB038B039Placements(t *testing.T) {
+func TestPlacements(t *testing.T) {
 	b := newBench(t)
 	got := b.resolved(t, placed(b))
 	if len(got.Problems) > 0 || len(got.Reservations) != 1 {
@@ -254,7 +254,7 @@ func TestB038B039Placements(t *testing.T) {
 	}
 }
 
-// A080: a class that selects no such thing needs no right to read it.
+// a class that selects no such thing needs no right to read it.
 func TestRightsThatAreNotNeeded(t *testing.T) {
 	b := newBench(t)
 	b.ec2.Deny(memcloud.DescribeReservations, memcloud.DescribeGroups)
@@ -264,7 +264,7 @@ func TestRightsThatAreNotNeeded(t *testing.T) {
 }
 
 // What finds nothing beside terms that do is said, and holds up nothing.
-func TestA110OddTermsBesideOthers(t *testing.T) {
+func TestOddTermsBesideOthers(t *testing.T) {
 	b := newBench(t)
 	mine := b.ec2.AddImage(cloud.Image{Name: "mine-1", Arch: "amd64"})
 	spec := discovered()

@@ -28,7 +28,7 @@ func seed(t *testing.T, name string) karpenter.EC2NodeClassSpec {
 	return class.Spec
 }
 
-// The manifests of the seeds, in an account that has what their texts set up.
+// The node classes of tutorials resolve in an account that has what the tutorials set up.
 func TestSeedsResolve(t *testing.T) {
 	for _, tt := range []struct {
 		name, file string
@@ -37,14 +37,14 @@ func TestSeedsResolve(t *testing.T) {
 		images     []string
 		problems   []string
 	}{
-		{"A108 the quickstart", "seed-quickstart.yaml", "1.36", nil, []string{"al2023-x86_64", "al2023-arm64"}, nil},
-		{"A098 an old node template", "seed-node-template.yaml", "1.24", nil, []string{"al2-x86_64", "al2-arm64", "al2-gpu", "al2-gpu"}, nil},
-		{"A109 an old node template on a new cluster", "seed-node-template.yaml", "1.33", nil, nil, []string{"AMIsReady/UnsupportedAlias"}},
-		{"A110 the reference as it is", "seed-reference.yaml", "1.30", nil, nil, []string{"AMIsReady/AMINotFound"}},
-		{"A110 the reference, mended", "seed-reference.yaml", "1.30", func(s *karpenter.EC2NodeClassSpec) {
+		{"the quickstart", "quickstart.yaml", "1.36", nil, []string{"al2023-x86_64", "al2023-arm64"}, nil},
+		{"an old node template", "node-template.yaml", "1.24", nil, []string{"al2-x86_64", "al2-arm64", "al2-gpu", "al2-gpu"}, nil},
+		{"an old node template on a new cluster", "node-template.yaml", "1.33", nil, nil, []string{"AMIsReady/UnsupportedAlias"}},
+		{"the reference as it is", "reference.yaml", "1.30", nil, nil, []string{"AMIsReady/AMINotFound"}},
+		{"the reference, mended", "reference.yaml", "1.30", func(s *karpenter.EC2NodeClassSpec) {
 			s.AMISelectorTerms[0] = karpenter.AMISelectorTerm{ID: "ami-0123456789abcdef0"}
 		}, []string{"mine"}, nil},
-		{"A118 with the tags that it lists as set already", "seed-reference.yaml", "1.30", func(s *karpenter.EC2NodeClassSpec) {
+		{"with the tags that it lists as set already", "reference.yaml", "1.30", func(s *karpenter.EC2NodeClassSpec) {
 			s.AMISelectorTerms[0] = karpenter.AMISelectorTerm{ID: "ami-0123456789abcdef0"}
 			s.Tags["aws:ec2:fleet-id"], s.Tags["karpenter.sh/nodepool"] = "fleet-1", "foo-nodepool"
 		}, []string{"mine"}, []string{"ValidationSucceeded/TagValidationFailed"}},
@@ -101,11 +101,11 @@ func (b *bench) settle(version string) {
 	}
 }
 
-// A119, A016: the status that the reference shows, from what is resolved.
-func TestA119TheStatusOfTheReference(t *testing.T) {
+// the status that the reference shows, from what is resolved.
+func TestTheStatusOfTheReference(t *testing.T) {
 	b := newBench(t)
 	b.settle("1.36")
-	got := b.resolved(t, seed(t, "seed-quickstart.yaml"))
+	got := b.resolved(t, seed(t, "quickstart.yaml"))
 	i := slices.IndexFunc(got.Images, func(i event.Image) bool { return i.Name == "al2023-arm64" })
 	if i < 0 {
 		t.Fatalf("images %+v", got.Images)

@@ -11,7 +11,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/host"
 )
 
-// shiftsInForce are the zonal shifts that an inventory tells of (B183), read with
+// shiftsInForce are the zonal shifts that an inventory tells of, read with
 // it and not with the catalogue: whoever ends instances must know as soon as
 // upstream does, which asks every 30 s. It is nil where nobody wants to know, and
 // where nobody could be asked; an inventory is worth more than this, and goes

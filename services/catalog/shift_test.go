@@ -8,9 +8,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/joist-autoscaler/joist/shared/cloud"
+	"github.com/joist-autoscaler/joist/shared/cloud/memcloud"
 	"github.com/joist-autoscaler/joist/shared/event"
 	"github.com/joist-autoscaler/joist/shared/fault"
-	"github.com/joist-autoscaler/joist/shared/memcloud"
 )
 
 // shifted is a controller that shows what the test says.
@@ -19,7 +19,7 @@ type shifted []cloud.ZonalShift
 func (s shifted) ZonalShifts(context.Context, string) ([]cloud.ZonalShift, error) { return s, nil }
 
 // What lifecycle is told of zonal shifts with each inventory.
-func TestB183ShiftsAreToldWithTheInventory(t *testing.T) {
+func TestShiftsAreToldWithTheInventory(t *testing.T) {
 	hour := start.Add(time.Hour)
 	zones := func(zones ...event.ShiftedZone) *event.ZonalShifts {
 		return &event.ZonalShifts{Zones: append([]event.ShiftedZone{}, zones...)}

@@ -83,7 +83,7 @@ func TestAbsurdManifests(t *testing.T) {
 			if code != tt.code {
 				t.Errorf("exit code %d, want %d\nstdout:\n%s\nstderr:\n%s", code, tt.code, stdout, stderr)
 			}
-			if strings.Contains(stdout+stderr, "runtime error") || strings.Contains(stdout, "found no place") && strings.Count(stdout, "  NodePool ") == 0 && !strings.Contains(stdout, "  pod: ") {
+			if strings.Contains(stdout+stderr, "runtime error") || strings.Contains(stdout, "unschedulable in namespace") && strings.Count(stdout, "  NodePool ") == 0 && !strings.Contains(stdout, "  pod: ") {
 				t.Errorf("a reason is missing, or a fault of ours:\n%s%s", stdout, stderr)
 			}
 		})

@@ -12,9 +12,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/joist-autoscaler/joist/services/cli/internal/queues"
-	"github.com/joist-autoscaler/joist/shared/awshttp"
+	"github.com/joist-autoscaler/joist/shared/aws/awshttp"
 	"github.com/joist-autoscaler/joist/shared/fault"
-	"github.com/joist-autoscaler/joist/shared/settings"
+	"github.com/joist-autoscaler/joist/shared/host/settings"
 	"github.com/joist-autoscaler/joist/shared/topology"
 )
 
@@ -26,24 +26,24 @@ type clusterFlags struct {
 func (c *clusterFlags) add(cmd *cobra.Command) {
 	f := cmd.Flags()
 	f.StringVar(&c.name, "cluster", "", "name of the EKS cluster (default: $"+settings.ClusterName+" or $CLUSTER_NAME)")
-	f.StringVar(&c.prefix, "name-prefix", "", "what the names of queues begin with, where it is not the cluster's name")
-	f.StringVar(&c.interruption, "interruption-queue", "", "name of the queue of interruptions, where it is not the cluster's name (default: $"+settings.Interruptions+")")
+	f.StringVar(&c.prefix, "name-prefix", "", "prefix of the queue names, if it is not the cluster name")
+	f.StringVar(&c.interruption, "interruption-queue", "", "name of the interruption queue, if it is not the cluster name (default: $"+settings.Interruptions+")")
 }
 
 // plan names what carries the cluster's events.
 func (c *clusterFlags) plan(cmd *cobra.Command, env Env) (topology.Plan, error) {
 	of := topology.Cluster{
-		Name: first(c.name, env.value(settings.ClusterName), env.value("CLUSTER_NAME")), Prefix: c.prefix,
-		InterruptionQueue: first(c.interruption, env.value(settings.Interruptions)),
+		Name: firstNonEmpty(c.name, env.lookupEnv(settings.ClusterName), env.lookupEnv("CLUSTER_NAME")), Prefix: c.prefix,
+		InterruptionQueue: firstNonEmpty(c.interruption, env.lookupEnv(settings.Interruptions)),
 	}
 	if of.Name == "" {
-		return topology.Plan{}, usage(errors.New("no cluster is named"), cmd.CommandPath()+" --cluster NAME")
+		return topology.Plan{}, usageError(errors.New("no cluster given"), cmd.CommandPath()+" --cluster NAME")
 	}
 	return topology.Of(of)
 }
 
-// pick narrows what has dead letters to those that are named: services, or the audit log.
-func pick(plan topology.Plan, names []string) ([]topology.Queue, error) {
+// selectQueues narrows what has dead letters to those that are named: services, or the audit log.
+func selectQueues(plan topology.Plan, names []string) ([]topology.Queue, error) {
 	all := plan.DeadLetters()
 	if len(names) == 0 {
 		return all, nil
@@ -56,15 +56,15 @@ func pick(plan topology.Plan, names []string) ([]topology.Queue, error) {
 			for _, one := range all {
 				known = append(known, one.Service)
 			}
-			return nil, usage(fmt.Errorf("there is no queue of %q", name), "--queue with one of "+strings.Join(known, ", "))
+			return nil, usageError(fmt.Errorf("unknown queue %q", name), "--queue with one of "+strings.Join(known, ", "))
 		}
 		out = append(out, all[at])
 	}
 	return out, nil
 }
 
-// first is the first text that says something.
-func first(texts ...string) string {
+// firstNonEmpty is the first text that says something.
+func firstNonEmpty(texts ...string) string {
 	for _, text := range texts {
 		if text != "" {
 			return text
@@ -73,8 +73,8 @@ func first(texts ...string) string {
 	return ""
 }
 
-// value reads a variable of the environment.
-func (e Env) value(name string) string {
+// lookupEnv reads a variable of the environment.
+func (e Env) lookupEnv(name string) string {
 	for _, pair := range e.Environ {
 		if key, value, _ := strings.Cut(pair, "="); key == name {
 			return value
@@ -83,10 +83,10 @@ func (e Env) value(name string) string {
 	return ""
 }
 
-// account opens AWS as whoever runs the command.
-func (e Env) account(ctx context.Context) (aws.Config, error) {
+// openAccount opens AWS as whoever runs the command.
+func (e Env) openAccount(ctx context.Context) (aws.Config, error) {
 	if e.AWS == nil {
-		return aws.Config{}, fault.F("opening AWS", fault.Invalid, "this build speaks to no AWS")
+		return aws.Config{}, fault.F("opening AWS", fault.Invalid, "this build has no AWS client")
 	}
 	config, err := e.AWS(ctx)
 	if err != nil {
@@ -95,9 +95,9 @@ func (e Env) account(ctx context.Context) (aws.Config, error) {
 	return awshttp.Steady(config), nil
 }
 
-// places opens the queues of an account.
-func (e Env) places(ctx context.Context) (queues.Places, aws.Config, error) {
-	config, err := e.account(ctx)
+// openQueues opens the queues of an account.
+func (e Env) openQueues(ctx context.Context) (queues.Places, aws.Config, error) {
+	config, err := e.openAccount(ctx)
 	if err != nil {
 		return queues.Places{}, aws.Config{}, err
 	}

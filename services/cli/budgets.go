@@ -8,9 +8,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/joist-autoscaler/joist/services/cli/internal/report"
-	"github.com/joist-autoscaler/joist/shared/budget"
 	"github.com/joist-autoscaler/joist/shared/fault"
 	"github.com/joist-autoscaler/joist/shared/karpenter"
+	"github.com/joist-autoscaler/joist/shared/karpenter/budget"
 	"github.com/joist-autoscaler/joist/shared/manifest"
 )
 
@@ -31,33 +31,33 @@ func budgetsCommand(env Env) *cobra.Command {
 	var flags budgetsFlags
 	cmd := &cobra.Command{
 		Use:   "budgets {-f FILE... | --scenario FILE}",
-		Short: "Preview when and how many nodes of a NodePool may be disrupted, and why none may now",
-		Long: "Budgets reads NodePools and says for the next days, in the time zone of the pool and in UTC, how many of its nodes\n" +
-			"may be going at once for each reason, and by which budget none may now. Percentages stay percentages unless --nodes\n" +
-			"or a scenario says how many nodes there are. Schedules are read in the time zone that the annotation\n" +
-			"joist.sh/budget-time-zone of the NodePool names, and in UTC without it. Nodes that are going or not ready count\n" +
-			"against what is allowed; this shows what is allowed to all of them together.\n\n" +
-			"Exit codes: 0 there is an answer, 1 an error.",
+		Short: "Preview how many nodes of a NodePool may be disrupted at once, and when",
+		Long: "Budgets reads NodePools and prints, for the next days, how many of their nodes may be disrupted at once for each\n" +
+			"reason, in the NodePool's time zone and in UTC, and which budget blocks disruption now. Percentages are converted to\n" +
+			"nodes if --nodes or a scenario gives the number of nodes. Schedules use the time zone in the NodePool's annotation\n" +
+			"joist.sh/budget-time-zone, or UTC without it. The numbers are totals: nodes that are being removed or are not ready\n" +
+			"count against them.\n\n" +
+			"Exit codes: 0 the preview was printed, 1 an error.",
 		Example: "  joist budgets -f nodepool.yaml --nodes 100\n" +
 			"  kubectl get nodepools -o yaml | joist budgets -f - -o json",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return previewBudgets(cmd, env, flags) },
 	}
 	f := cmd.Flags()
-	f.StringArrayVarP(&flags.files, "filename", "f", nil, "file of manifests, directory of such files, or - for stdin; may be repeated")
-	f.StringVar(&flags.scenario, "scenario", "", "file of a scenario as JSON, packed with gzip if its name ends in .gz, or - for stdin")
-	f.IntVar(&flags.nodes, "nodes", budget.NodesUnknown, "how many nodes each NodePool has (default: not known, or as the scenario says)")
-	f.Lookup("nodes").DefValue = "0" // So that the help does not show a number that is none.
-	f.IntVar(&flags.days, "days", 7, "how many days to preview")
+	f.StringArrayVarP(&flags.files, "filename", "f", nil, "file or directory of manifests, or - for stdin; may be repeated")
+	f.StringVar(&flags.scenario, "scenario", "", "scenario file (JSON; gzip if the name ends in .gz), or - for stdin")
+	f.IntVar(&flags.nodes, "nodes", budget.NodesUnknown, "number of nodes of each NodePool (default: from the scenario, else unknown)")
+	f.Lookup("nodes").DefValue = "0" // Keeps the value of NodesUnknown out of the help.
+	f.IntVar(&flags.days, "days", 7, "number of days to preview")
 	formatFlag(cmd, &flags.format, "table", "json")
 	return cmd
 }
 
 func previewBudgets(cmd *cobra.Command, env Env, flags budgetsFlags) error {
 	if flags.days < 1 || flags.days > daysMax || flags.nodes < budget.NodesUnknown {
-		return usage(fmt.Errorf("%d days and %d nodes are asked for", flags.days, flags.nodes), fmt.Sprintf("--days from 1 to %d, and --nodes from 0", daysMax))
+		return usageError(fmt.Errorf("invalid --days %d or --nodes %d", flags.days, flags.nodes), fmt.Sprintf("--days from 1 to %d, and --nodes from 0", daysMax))
 	}
-	pools, counts, err := poolsOf(cmd, flags)
+	pools, counts, err := readPools(cmd, flags)
 	if err != nil {
 		return err
 	}
@@ -74,10 +74,10 @@ func previewBudgets(cmd *cobra.Command, env Env, flags budgetsFlags) error {
 			problems = append(problems, err)
 			continue
 		}
-		out.NodePools = append(out.NodePools, report.BudgetsOf(pools[i].Name, nodes, preview))
+		out.NodePools = append(out.NodePools, report.NewPoolBudgets(pools[i].Name, nodes, preview))
 	}
 	if err := errors.Join(problems...); err != nil {
-		return fault.E("previewing budgets", fault.Invalid, err).WithHint("correct this: until then no budget lets any node of the NodePool go")
+		return fault.E("previewing budgets", fault.Invalid, err).WithHint("correct the budgets; until then no node of the NodePool can be disrupted")
 	}
 	if flags.format == "json" {
 		return printJSON(cmd.OutOrStdout(), out)
@@ -85,13 +85,13 @@ func previewBudgets(cmd *cobra.Command, env Env, flags budgetsFlags) error {
 	return report.PrintBudgets(cmd.OutOrStdout(), out)
 }
 
-// poolsOf reads the NodePools, and from a scenario how many nodes each has.
-func poolsOf(cmd *cobra.Command, flags budgetsFlags) ([]*karpenter.NodePool, map[string]int, error) {
+// readPools reads the NodePools, and from a scenario how many nodes each has.
+func readPools(cmd *cobra.Command, flags budgetsFlags) ([]*karpenter.NodePool, map[string]int, error) {
 	var pools []*karpenter.NodePool
 	counts := map[string]int{}
 	switch {
 	case flags.scenario != "" && len(flags.files) > 0:
-		return nil, nil, usage(errors.New("a scenario and manifests are given"), "one of --scenario and -f")
+		return nil, nil, usageError(errors.New("--scenario and -f exclude each other"), "--scenario or -f")
 	case flags.scenario != "":
 		s, err := readScenario(cmd, flags.scenario)
 		if err != nil {
@@ -115,10 +115,10 @@ func poolsOf(cmd *cobra.Command, flags budgetsFlags) ([]*karpenter.NodePool, map
 			}
 		}
 	default:
-		return nil, nil, usage(errors.New("no file is given"), "joist budgets -f nodepool.yaml")
+		return nil, nil, usageError(errors.New("no file given"), "joist budgets -f nodepool.yaml")
 	}
 	if len(pools) == 0 {
-		return nil, nil, fault.F("previewing budgets", fault.Missing, "there is no NodePool in what was read").WithHint("name a file with a NodePool")
+		return nil, nil, fault.F("previewing budgets", fault.Missing, "the input has no NodePool").WithHint("give a file with a NodePool")
 	}
 	return pools, counts, nil
 }

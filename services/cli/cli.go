@@ -1,12 +1,12 @@
-// Package cli is the person's door to Joist: the command `joist`.
+// Package cli implements the command `joist`.
 //
-// The idea: the whole command is a function of its environment (Run), so that
-// tests and examples run the very same thing as a terminal does. Commands print
-// data to stdout and everything else to stderr; what a command learns it says in
-// a form for people and in a JSON form that is a documented contract.
+// The whole command is a function of its environment (Run), so that tests and
+// examples run the same code as a terminal. Commands print data to stdout and
+// everything else to stderr. They have an output format for people and a JSON
+// format that is a documented contract.
 //
 // The exit codes: 0 when there is nothing to do, 2 when there are changes to
-// make, 1 for an error. An error says what failed, why, and what to try.
+// make, 1 for an error. An error message has what failed, why, and what to try.
 package cli
 
 import (
@@ -23,7 +23,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/joist-autoscaler/joist/services/cli/internal/demo"
-	"github.com/joist-autoscaler/joist/shared/awsfault"
+	"github.com/joist-autoscaler/joist/shared/aws/awsfault"
 	"github.com/joist-autoscaler/joist/shared/blob"
 	"github.com/joist-autoscaler/joist/shared/fault"
 	"github.com/joist-autoscaler/joist/shared/manifest"
@@ -36,7 +36,7 @@ const (
 	ExitChanges = 2
 )
 
-// Env is all that a command knows of the world.
+// Env is everything outside the process that a command uses.
 type Env struct {
 	// Args come without the command's own name.
 	Args           []string
@@ -46,22 +46,21 @@ type Env struct {
 	Environ []string
 	Now     func() time.Time
 	Build   Build
-	// Store opens a bucket, below a prefix that may be empty, with the rights of whoever
-	// asks.
+	// Store opens a bucket, below a prefix that may be empty, with the caller's rights.
 	Store func(ctx context.Context, bucket, prefix string) (blob.Store, error)
-	// AWS says how AWS is reached, with the rights of whoever asks.
+	// AWS loads the AWS configuration with the caller's credentials.
 	AWS func(ctx context.Context) (aws.Config, error)
-	// Kube opens a cluster by a kubeconfig and a context of it, which may both be empty,
-	// and gives what reads a path of its API server's.
+	// Kube opens the cluster of a kubeconfig and one of its contexts, both of which may be
+	// empty, and returns a function that reads a path of the API server.
 	Kube func(kubeconfig, context string) (func(ctx context.Context, path string) ([]byte, error), error)
-	// Run runs a program of this machine, and gives what it prints.
+	// Run runs a local program and returns its output.
 	Run func(ctx context.Context, name string, args ...string) (string, error)
 }
 
-// errChanges is how a command says that there is something to do; it is no error.
-var errChanges = errors.New("there are changes")
+// errChanges makes a command exit with ExitChanges. It is not a failure.
+var errChanges = errors.New("changes found")
 
-// Run runs one command and gives its exit code.
+// Run runs one command and returns its exit code.
 func Run(ctx context.Context, env Env) int {
 	out, errOut := &output{w: env.Stdout}, &output{w: env.Stderr}
 	root := newRoot(env)
@@ -70,7 +69,7 @@ func Run(ctx context.Context, env Env) int {
 	root.SetOut(out)
 	root.SetErr(errOut)
 	err := root.ExecuteContext(ctx)
-	if lost := out.failure(); lost != nil {
+	if lost := out.writeError(); lost != nil {
 		err = lost
 	}
 	switch {
@@ -79,28 +78,29 @@ func Run(ctx context.Context, env Env) int {
 	case errors.Is(err, errChanges):
 		return ExitChanges
 	}
-	_, _ = io.WriteString(errOut, complaint(err)) // Nobody is left to tell that stderr is lost.
+	_, _ = io.WriteString(errOut, formatError(err)) // A failed write to stderr cannot be reported.
 	return ExitError
 }
 
 func newRoot(env Env) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "joist",
-		Short: "Joist gives Kubernetes pods the EC2 instances that they need",
-		Long: "Joist gives Kubernetes pods the EC2 instances that they need.\n\n" +
-			"Exit codes: 0 nothing to do, 2 there are changes to make, 1 an error.",
+		Short: "Inspect, simulate and repair Joist, the node autoscaler for EKS",
+		Long: "Joist launches EC2 instances for pending Kubernetes pods and removes them when they are no longer needed.\n" +
+			"This command inspects a cluster, simulates its plans and replays failed messages.\n\n" +
+			"Exit codes: 0 nothing to do, 2 changes or findings, 1 an error.",
 		SilenceUsage: true, SilenceErrors: true,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
-		return usage(plainFlagError(err), cmd.CommandPath()+" --help")
+		return usageError(plainFlagError(err), cmd.CommandPath()+" --help")
 	})
 	root.AddCommand(budgetsCommand(env), consolidateCommand(env), deadCommand(env), demo.Command(), doctorCommand(env), planCommand(env), queuesCommand(env), replayCommand(env), simulateCommand(env), versionCommand(env), whyCommand(env))
 	return root
 }
 
-// plainFlagError says of a flag's value what it should be, in place of the parser's own error.
+// plainFlagError replaces the parser's error about a flag's value with one that names the expected form.
 func plainFlagError(err error) error {
 	invalid, ok := errors.AsType[*pflag.InvalidValueError](err)
 	if !ok {
@@ -112,16 +112,16 @@ func plainFlagError(err error) error {
 	if wanted == "" {
 		return err
 	}
-	return fmt.Errorf("--%s %q is not %s", invalid.GetFlag().Name, invalid.GetValue(), wanted)
+	return fmt.Errorf("invalid value %q of --%s: it must be %s", invalid.GetValue(), invalid.GetFlag().Name, wanted)
 }
 
-// usage is an error in how the command was called.
-func usage(err error, try string) error {
-	return fault.E("reading the command line", fault.Invalid, err).WithHint("%s", try)
+// usageError returns an error about the command's arguments, with a correct form of them as its hint.
+func usageError(err error, try string) error {
+	return fault.E(err.Error(), fault.Invalid, nil).WithHint("%s", try)
 }
 
-// complaint tells an error to a person: what failed, why, what to try.
-func complaint(err error) string {
+// formatError formats an error for stderr: what failed, why, and what to try.
+func formatError(err error) string {
 	hint := fault.HintOf(err)
 	if problems, ok := errors.AsType[*manifest.Problems](err); ok {
 		return problems.Error() + "\nTry: correct these lines and run the command again\n"
@@ -139,12 +139,12 @@ func complaint(err error) string {
 
 // formatFlag adds -o with the formats that a command knows, the first by default.
 func formatFlag(cmd *cobra.Command, format *string, known ...string) {
-	cmd.Flags().StringVarP(format, "output", "o", known[0], "format of the output: "+strings.Join(known, " or "))
+	cmd.Flags().StringVarP(format, "output", "o", known[0], "output format: "+strings.Join(known, " or "))
 	run := cmd.RunE
 	cmd.RunE = func(c *cobra.Command, args []string) error {
 		if slices.Contains(known, *format) {
 			return run(c, args)
 		}
-		return usage(fmt.Errorf("the output format %q is none of %s", *format, strings.Join(known, ", ")), c.CommandPath()+" -o "+known[0])
+		return usageError(fmt.Errorf("unknown output format %q (use %s)", *format, strings.Join(known, " or ")), c.CommandPath()+" -o "+known[0])
 	}
 }

@@ -19,7 +19,7 @@ import (
 
 var update = flag.Bool("update", false, "write the golden files")
 
-// joist runs a command as a terminal would, and gives all that it said.
+// joist runs a command as a terminal would and returns its output.
 func joist(t *testing.T, stdin string, environ []string, args ...string) (stdout, stderr string, code int) {
 	t.Helper()
 	var out, errs bytes.Buffer
@@ -32,7 +32,7 @@ func joist(t *testing.T, stdin string, environ []string, args ...string) (stdout
 }
 
 // TestGolden holds what each command prints. The JSON of plan and version is a
-// contract: a change of those files is a change for somebody's program.
+// contract: a change of those files may break users' programs.
 func TestGolden(t *testing.T) {
 	seed := []string{"plan", "-f", "testdata/nodepool.yaml", "-f", "testdata/nodeclass.yaml", "-f", "testdata/inflate.yaml", "--region", "ap-northeast-2"}
 	with := func(args []string, more ...string) []string { return append(append([]string{}, args...), more...) }
@@ -157,7 +157,7 @@ func TestPlanReadsADirectory(t *testing.T) {
 	if code != cli.ExitChanges || !strings.Contains(stdout, "to launch for 5 pods") {
 		t.Errorf("code %d:\n%s", code, stdout)
 	}
-	if _, stderr, code := joist(t, "", nil, "plan", "-f", t.TempDir(), "--region", "us-east-1"); code != cli.ExitError || !strings.Contains(stderr, "holds no .yaml") {
+	if _, stderr, code := joist(t, "", nil, "plan", "-f", t.TempDir(), "--region", "us-east-1"); code != cli.ExitError || !strings.Contains(stderr, "has no .yaml") {
 		t.Errorf("an empty directory: code %d, %s", code, stderr)
 	}
 }
@@ -166,8 +166,8 @@ func TestPlanReadsADirectory(t *testing.T) {
 func TestPlanSaysWhatItLeavesOut(t *testing.T) {
 	text := "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: c}\n---\napiVersion: v1\nkind: Service\nmetadata: {name: s}\n---\napiVersion: v1\nkind: Namespace\nmetadata: {name: x}\n"
 	_, stderr, _ := joist(t, text, nil, "plan", "-f", "-", "--region", "us-east-1")
-	want := "warning: -:1:1: ConfigMap of v1 plays no part in planning, and is left out\n" +
-		"warning: -:5:1: Service of v1 plays no part in planning, and is left out\n"
+	want := "warning: -:1:1: ConfigMap of v1 is ignored: planning does not use it\n" +
+		"warning: -:5:1: Service of v1 is ignored: planning does not use it\n"
 	if diff := cmp.Diff(want, stderr); diff != "" {
 		t.Error(diff)
 	}

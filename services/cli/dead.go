@@ -39,36 +39,36 @@ type deadFlags struct {
 func (d *deadFlags) add(cmd *cobra.Command) {
 	d.cluster.add(cmd)
 	d.fence.add(cmd)
-	cmd.Flags().StringArrayVar(&d.queues, "queue", nil, "whose dead letters are meant: a service's, such as planner, or those of the audit log (audit); may be repeated (default: all)")
-	cmd.Flags().IntVar(&d.limit, "limit", limitDefault, "how many letters of a queue to read at most")
+	cmd.Flags().StringArrayVar(&d.queues, "queue", nil, "service whose dead-letter queue is read, such as planner, or audit for the audit log; may be repeated (default: all)")
+	cmd.Flags().IntVar(&d.limit, "limit", limitDefault, "maximum number of messages to read from each queue")
 }
 
 // deadList is what `joist dead list -o json` prints.
 type deadList struct {
-	APIVersion string              `json:"apiVersion"`
-	Kind       string              `json:"kind"`
-	Cluster    string              `json:"cluster"`
-	At         time.Time           `json:"at"`
-	Letters    []deadletter.Letter `json:"letters"`
+	APIVersion string                  `json:"apiVersion"`
+	Kind       string                  `json:"kind"`
+	Cluster    string                  `json:"cluster"`
+	At         time.Time               `json:"at"`
+	Letters    []deadletter.DeadLetter `json:"letters"`
 	// Partial names the services whose queues hold more than the limit.
 	Partial []string `json:"partial"`
 }
 
 // looked is what every verb says that receives dead letters.
-const looked = "Letters are received and given back at once: nothing is deleted, and SQS's count of receives grows by one. What is in\n" +
-	"flight with somebody else at that moment is not seen.\n\n"
+const looked = "Messages are received and made visible again at once: nothing is deleted, and their receive count grows by one.\n" +
+	"Messages that another consumer has in flight are not read.\n\n"
 
 // deadRights is what every verb needs that reads dead letters.
 var deadRights = "It needs sqs:GetQueueUrl, sqs:GetQueueAttributes, sqs:ReceiveMessage and sqs:ChangeMessageVisibility on the\n" +
-	"dead-letter queues. Plans and launches that have not expired (which they do " + life(event.PlanMadeType) + " and " + life(event.LaunchRequestedType) + "\n" +
-	"after they were said) are held against Kubernetes as it is, if whoever asks may get the namespace kube-system and the\n" +
-	"ConfigMap joist-outbox, and list NodeClaims.\n\n"
+	"dead-letter queues. Unexpired plans and launch requests (they expire after " + formatLifetime(event.PlanMadeType) + " and " + formatLifetime(event.LaunchRequestedType) + "\n" +
+	"respectively) are checked against Kubernetes, if you may get the namespace kube-system and the ConfigMap joist-outbox,\n" +
+	"and list NodeClaims.\n\n"
 
-// life is how long a message of a type may be obeyed, in words.
-func life(t event.Type) string {
+// formatLifetime formats the time to live of a message type.
+func formatLifetime(t event.Type) string {
 	spec, err := t.Spec()
 	if err != nil {
-		return "some time" // A type of ours always has one.
+		return "some time" // Not reached: every type has a spec.
 	}
 	return fmt.Sprintf("%d minutes", int(spec.TTL.Minutes()))
 }
@@ -76,12 +76,17 @@ func life(t event.Type) string {
 func deadCommand(env Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "dead",
-		Short: "List and show dead letters without consuming them, with what a replay would do",
-		Long: "Dead reads the dead-letter queues of a cluster. Each message is shown with the reason why it is there and with what\n" +
-			"would become of it if it were sent again now, as the service itself would decide it: handle, noop (expired, or of\n" +
-			"another cluster: dropped and counted), stale (done, and undone: what asked for it is gone), poison (dead again at\n" +
-			"once) or cut (too much of it is lost).\n\n" + looked + deadRights +
-			"Exit codes of its verbs: 0 no letter, or the letter is shown; 2 there are letters; 1 an error.",
+		Short: "List and show dead-letter messages with the predicted result of a replay",
+		Long: "Dead reads the dead-letter queues of a cluster. It shows each message with the reason why it failed and with the\n" +
+			"predicted result of sending it again now, decided by the code of the service:\n" +
+			"  handle  the service would handle it\n" +
+			"  noop    the service would drop and count it: it has expired or belongs to another cluster\n" +
+			"  stale   the launch would be terminated again: its NodeClaim is gone\n" +
+			"  poison  the service would return it to the dead-letter queue at once\n" +
+			"  forged  the sender may not send this type; it is never sent again\n" +
+			"  cut     the message is truncated and cannot be sent again\n\n" + looked + deadRights +
+			"Exit codes of list: 0 no dead-letter messages, 2 dead-letter messages, 1 an error. Of show: 0 the message was\n" +
+			"printed, 1 an error.",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
@@ -93,7 +98,7 @@ func deadListCommand(env Env) *cobra.Command {
 	var flags deadFlags
 	cmd := &cobra.Command{
 		Use:     "list --cluster NAME",
-		Short:   "List dead letters with their reasons and what a replay would do",
+		Short:   "List dead-letter messages with their reasons and predicted replay results",
 		Example: "  joist dead list --cluster prod\n  joist dead list --cluster prod --queue planner -o json",
 		Args:    cobra.NoArgs,
 	}
@@ -107,7 +112,7 @@ func deadShowCommand(env Env) *cobra.Command {
 	var flags deadFlags
 	cmd := &cobra.Command{
 		Use:     "show ID --cluster NAME",
-		Short:   "Show one dead letter whole, by SQS's id of it or the event's",
+		Short:   "Show one complete dead-letter message, by its SQS message ID or event ID",
 		Example: "  joist dead show 5fea7756-0ea4-451a-a703-a558b933e274 --cluster prod --queue planner",
 		Args:    cobra.ArbitraryArgs,
 	}
@@ -119,26 +124,26 @@ func deadShowCommand(env Env) *cobra.Command {
 
 // readDead reads the dead letters that the flags mean.
 func readDead(cmd *cobra.Command, env Env, flags deadFlags) (deadList, error) {
-	list := deadList{APIVersion: apiVersion, Kind: "DeadLetterList", At: env.Now().UTC(), Letters: []deadletter.Letter{}, Partial: []string{}}
+	list := deadList{APIVersion: apiVersion, Kind: "DeadLetterList", At: env.Now().UTC(), Letters: []deadletter.DeadLetter{}, Partial: []string{}}
 	if flags.limit < 1 || flags.limit > limitMax {
-		return list, usage(fmt.Errorf("%d letters are asked for", flags.limit), fmt.Sprintf("--limit from 1 to %d", limitMax))
+		return list, usageError(fmt.Errorf("invalid --limit %d", flags.limit), fmt.Sprintf("--limit from 1 to %d", limitMax))
 	}
 	plan, err := flags.cluster.plan(cmd, env)
 	if err != nil {
 		return list, err
 	}
-	chosen, err := pick(plan, flags.queues)
+	chosen, err := selectQueues(plan, flags.queues)
 	if err != nil {
 		return list, err
 	}
-	places, _, err := env.places(cmd.Context())
+	places, _, err := env.openQueues(cmd.Context())
 	if err != nil {
 		return list, err
 	}
 	list.Cluster = plan.Cluster
-	reader := deadletter.Reader{Cluster: event.Cluster{Name: plan.Cluster}, World: env.world(cmd.Context(), flags.fence)}
+	reader := deadletter.Reader{Cluster: event.Cluster{Name: plan.Cluster}, World: env.clusterStateReader(cmd.Context(), flags.fence)}
 	type answer struct {
-		letters []deadletter.Letter
+		letters []deadletter.DeadLetter
 		all     bool
 		err     error
 	}
@@ -164,21 +169,21 @@ func readDead(cmd *cobra.Command, env Env, flags deadFlags) (deadList, error) {
 }
 
 // readQueue reads the letters of one dead-letter queue, oldest first.
-func readQueue(cmd *cobra.Command, env Env, places queues.Places, reader deadletter.Reader, q topology.Queue, limit int) ([]deadletter.Letter, bool, error) {
+func readQueue(cmd *cobra.Command, env Env, places queues.Places, reader deadletter.Reader, q topology.Queue, limit int) ([]deadletter.DeadLetter, bool, error) {
 	dead, err := places.Find(cmd.Context(), q.Dead)
 	if err != nil {
 		return nil, false, err
 	}
-	messages, all, err := deadletter.Look(cmd.Context(), dead.Queue, limit, reportReading(cmd, env, q.Service))
+	messages, all, err := deadletter.Peek(cmd.Context(), dead.Queue, limit, reportReading(cmd, env, q.Service))
 	if err != nil {
-		return nil, false, fmt.Errorf("looking at dead letters: %w", err)
+		return nil, false, fmt.Errorf("reading dead-letter messages: %w", err)
 	}
 	reader.Service = q.Service
-	letters := make([]deadletter.Letter, 0, len(messages))
+	letters := make([]deadletter.DeadLetter, 0, len(messages))
 	for _, m := range messages {
 		letters = append(letters, reader.Read(m, env.Now()))
 	}
-	slices.SortFunc(letters, deadletter.Oldest)
+	slices.SortFunc(letters, deadletter.CompareAge)
 	return letters, all, nil
 }
 
@@ -212,18 +217,18 @@ func listDead(cmd *cobra.Command, env Env, flags deadFlags) error {
 
 func printDead(cmd *cobra.Command, list deadList, now time.Time) error {
 	for _, service := range list.Partial {
-		fmt.Fprintf(cmd.ErrOrStderr(), "note: %s has more dead letters than --limit\n", service)
+		fmt.Fprintf(cmd.ErrOrStderr(), "note: %s has more dead-letter messages than --limit\n", service)
 	}
 	if len(list.Letters) == 0 {
-		_, err := fmt.Fprintf(cmd.OutOrStdout(), "no message of %s is dead\n", list.Cluster)
+		_, err := fmt.Fprintf(cmd.OutOrStdout(), "no dead-letter messages in cluster %s\n", list.Cluster)
 		return err
 	}
-	_, err := fmt.Fprint(cmd.OutOrStdout(), letterTable(list.Letters, now))
+	_, err := fmt.Fprint(cmd.OutOrStdout(), formatMessageTable(list.Letters, now))
 	return err
 }
 
-// letterTable is how letters are listed.
-func letterTable(letters []deadletter.Letter, now time.Time) string {
+// formatMessageTable is how letters are listed.
+func formatMessageTable(letters []deadletter.DeadLetter, now time.Time) string {
 	var rows [][]string
 	for i := range letters {
 		l := &letters[i]
@@ -231,38 +236,38 @@ func letterTable(letters []deadletter.Letter, now time.Time) string {
 		switch {
 		case l.Expires == nil:
 		case l.Expires.After(now):
-			expires = "in " + age(l.Expires.Sub(now))
+			expires = "in " + formatAge(l.Expires.Sub(now))
 		default:
-			expires = age(now.Sub(*l.Expires)) + " ago"
+			expires = formatAge(now.Sub(*l.Expires)) + " ago"
 		}
 		rows = append(rows, []string{
-			l.ID, l.Service, first(l.Type, "?"), age(now.Sub(l.Dead)), expires, first(l.Kind, string(l.Origin)), string(l.Predicted.Verdict), short(l.Reason, reasonWidth),
+			l.ID, l.Service, firstNonEmpty(l.Type, "?"), formatAge(now.Sub(l.Dead)), expires, firstNonEmpty(l.Kind, string(l.Origin)), string(l.Predicted.Verdict), firstLine(l.Reason, reasonWidth),
 		})
 	}
-	return report.Columns([]string{"ID", "SERVICE", "TYPE", "AGE", "EXPIRES", "KIND", "REPLAY", "REASON"}, rows)
+	return report.FormatColumns([]string{"ID", "SERVICE", "TYPE", "AGE", "EXPIRES", "KIND", "REPLAY", "REASON"}, rows)
 }
 
-// shownLetter is what `joist dead show -o json` prints: the letter, with its body as
+// messageOutput is what `joist dead show -o json` prints: the letter, with its body as
 // JSON where it is any, and else as text.
-type shownLetter struct {
-	APIVersion string            `json:"apiVersion"`
-	Kind       string            `json:"kind"`
-	Letter     deadletter.Letter `json:"letter"`
-	Body       json.RawMessage   `json:"body"`
+type messageOutput struct {
+	APIVersion string                `json:"apiVersion"`
+	Kind       string                `json:"kind"`
+	Letter     deadletter.DeadLetter `json:"letter"`
+	Body       json.RawMessage       `json:"body"`
 }
 
 func showDead(cmd *cobra.Command, env Env, flags deadFlags, args []string) error {
 	if len(args) != 1 {
-		return usage(errors.New("one id is needed"), "joist dead show ID, with an id that joist dead list prints")
+		return usageError(errors.New("exactly one message ID is required"), "joist dead show ID, with an ID from joist dead list")
 	}
 	list, err := readDead(cmd, env, flags)
 	if err != nil {
 		return err
 	}
-	at := slices.IndexFunc(list.Letters, func(l deadletter.Letter) bool { return l.ID == args[0] || l.EventID == args[0] })
+	at := slices.IndexFunc(list.Letters, func(l deadletter.DeadLetter) bool { return l.ID == args[0] || l.EventID == args[0] })
 	if at < 0 {
-		return fault.F("looking for the dead letter "+args[0], fault.Missing, "none of %d letters has that id", len(list.Letters)).
-			WithHint("joist dead list; a letter that somebody else reads at this moment is not seen, and --limit bounds how many are")
+		return fault.F("finding dead-letter message "+args[0], fault.Missing, "none of %d messages has this ID", len(list.Letters)).
+			WithHint("check joist dead list; another consumer may have the message in flight, or raise --limit")
 	}
 	l := list.Letters[at]
 	if flags.format == "json" {
@@ -270,14 +275,14 @@ func showDead(cmd *cobra.Command, env Env, flags deadFlags, args []string) error
 		if !json.Valid(body) {
 			body, _ = json.Marshal(string(l.Body())) // Texts always can be.
 		}
-		return printJSON(cmd.OutOrStdout(), shownLetter{apiVersion, "DeadLetter", l, body})
+		return printJSON(cmd.OutOrStdout(), messageOutput{apiVersion, "DeadLetter", l, body})
 	}
-	_, err = fmt.Fprint(cmd.OutOrStdout(), shown(l, env.Now()))
+	_, err = fmt.Fprint(cmd.OutOrStdout(), formatMessage(l, env.Now()))
 	return err
 }
 
-// shown is a letter as a page.
-func shown(l deadletter.Letter, now time.Time) string {
+// formatMessage is a letter as a page.
+func formatMessage(l deadletter.DeadLetter, now time.Time) string {
 	var b strings.Builder
 	// No text of a message may add a line.
 	line := func(name, value string) {
@@ -300,9 +305,9 @@ func shown(l deadletter.Letter, now time.Time) string {
 	line("Event", l.EventID)
 	line("Subject", l.Subject)
 	line("From", l.From)
-	line("Said", at(l.Said))
+	line("Sent", at(l.Said))
 	line("Expires", at(l.Expires))
-	line("Dead since", fmt.Sprintf("%s (%s)", l.Dead.UTC().Format(time.RFC3339), age(now.Sub(l.Dead))))
+	line("Dead since", fmt.Sprintf("%s (%s)", l.Dead.UTC().Format(time.RFC3339), formatAge(now.Sub(l.Dead))))
 	line("Receives", strconv.Itoa(l.Receives))
 	line("Bytes", strconv.Itoa(l.Bytes))
 	line("Replay", strings.TrimSuffix(string(l.Predicted.Verdict)+": "+l.Predicted.Why, ": "))

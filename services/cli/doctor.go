@@ -10,10 +10,10 @@ import (
 
 	"github.com/joist-autoscaler/joist/services/cli/internal/doctor"
 	"github.com/joist-autoscaler/joist/services/cli/internal/facts"
-	"github.com/joist-autoscaler/joist/shared/awsfault"
+	"github.com/joist-autoscaler/joist/shared/aws/awsfault"
 	"github.com/joist-autoscaler/joist/shared/blob"
 	"github.com/joist-autoscaler/joist/shared/fault"
-	"github.com/joist-autoscaler/joist/shared/settings"
+	"github.com/joist-autoscaler/joist/shared/host/settings"
 )
 
 // doctorFlags are those of `joist doctor`.
@@ -29,23 +29,23 @@ func doctorCommand(env Env) *cobra.Command {
 	var flags doctorFlags
 	cmd := &cobra.Command{
 		Use:   "doctor --cluster NAME",
-		Short: "Find what is wrong with a cluster's installation, each with its remedy",
+		Short: "Find problems of a cluster's installation, with a fix for each",
 		Long: "Doctor checks the queues, rules, functions, roles, subnets and documents of a cluster in AWS, its Deployments, Lease,\n" +
-			"CRDs and aws-auth in Kubernetes, and this machine, in at most " + facts.Limit.String() + ". It prints what is wrong and how to fix it, and\n" +
-			"changes nothing. It lists what it was not allowed to check, with the permission to grant.\n\n" +
-			"Exit codes: 0 no problems in what was checked, 2 there are findings, 1 an error, or nothing of AWS or of Kubernetes\n" +
-			"could be checked and there are no findings (--no-kubernetes leaves Kubernetes out).",
+			"CRDs and aws-auth in Kubernetes, and this machine, in at most " + facts.Limit.String() + ". It prints each problem with its fix, and changes\n" +
+			"nothing. It lists the checks that it was not allowed to run, with the permission to grant.\n\n" +
+			"Exit codes: 0 no problems found, 2 findings, 1 an error, or no findings while AWS or Kubernetes could not be checked\n" +
+			"at all (--no-kubernetes skips Kubernetes).",
 		Example: "  joist doctor --cluster prod\n" +
 			"  joist doctor --cluster prod --variable KARPENTER_VERSION -o json",
 		Args: cobra.NoArgs,
 	}
-	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return examine(cmd, env, flags) }
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return runDoctor(cmd, env, flags) }
 	flags.cluster.add(cmd)
 	f := cmd.Flags()
-	f.StringVar(&flags.nodeRole, "node-role", "", "name of the role of nodes (default: KarpenterNodeRole-NAME)")
-	f.StringVar(&flags.store, "store", "", "where the services keep documents, as s3://BUCKET/PREFIX (default: $"+settings.Bucket+" and $"+settings.Prefix+", or the bucket that the stack makes)")
+	f.StringVar(&flags.nodeRole, "node-role", "", "name of the node role (default: KarpenterNodeRole-NAME)")
+	f.StringVar(&flags.store, "store", "", "s3://BUCKET/PREFIX in which the services keep documents (default: $"+settings.Bucket+" and $"+settings.Prefix+", or the bucket of the stack)")
 	flags.kube.add(cmd)
-	f.StringArrayVar(&flags.variables, "variable", nil, "variable that has to be set in this shell, such as KARPENTER_VERSION for the commands of a guide; may be repeated")
+	f.StringArrayVar(&flags.variables, "variable", nil, "variable that must be set in this shell, such as KARPENTER_VERSION in the commands of a guide; may be repeated")
 	formatFlag(cmd, &flags.format, "table", "json")
 	return cmd
 }
@@ -56,31 +56,31 @@ type examination struct {
 	Kind       string           `json:"kind"`
 	Cluster    string           `json:"cluster"`
 	Findings   []doctor.Finding `json:"findings"`
-	Unseen     []doctor.Unseen  `json:"unseen"`
+	Unseen     []doctor.Skipped `json:"unseen"`
 }
 
-func examine(cmd *cobra.Command, env Env, flags doctorFlags) error {
-	sources, err := flags.sources(cmd, env)
+func runDoctor(cmd *cobra.Command, env Env, flags doctorFlags) error {
+	sources, err := flags.factSources(cmd, env)
 	if err != nil {
 		return err
 	}
-	var unopened []doctor.Unseen
+	var unopened []doctor.Skipped
 	if !flags.kube.offline {
-		if sources.Kube, err = env.kube(flags.kube); err != nil {
-			unopened = append(unopened, doctor.Unseen{What: facts.WholeCluster, Why: oneLine(awsfault.Text(err)), Fix: first(fault.HintOf(err), "--kubeconfig, or --no-kubernetes")})
+		if sources.Kube, err = env.openCluster(flags.kube); err != nil {
+			unopened = append(unopened, doctor.Skipped{What: facts.WholeCluster, Why: oneLine(awsfault.Text(err)), Fix: firstNonEmpty(fault.HintOf(err), "--kubeconfig, or --no-kubernetes")})
 		}
 	}
 	known, unseen := facts.Gather(cmd.Context(), sources)
-	known.Environ = env.values(flags.variables)
+	known.Environ = env.lookupEnvs(flags.variables)
 	out := examination{apiVersion, "Examination", sources.Plan.Cluster, orEmpty(doctor.Examine(known)), orEmpty(append(unopened, unseen...))}
-	incomplete := out.incomplete()
-	if wholes := out.wholes(); len(wholes) == 2 || len(wholes) == 1 && flags.kube.offline {
+	incomplete := out.incompleteError()
+	if wholes := out.uncheckedPlatforms(); len(wholes) == 2 || len(wholes) == 1 && flags.kube.offline {
 		return incomplete // Nothing was checked but this machine.
 	}
 	if flags.format == "json" {
 		err = printJSON(cmd.OutOrStdout(), out)
 	} else {
-		_, err = io.WriteString(cmd.OutOrStdout(), out.text())
+		_, err = io.WriteString(cmd.OutOrStdout(), out.formatText())
 	}
 	switch {
 	case err != nil:
@@ -91,9 +91,9 @@ func examine(cmd *cobra.Command, env Env, flags doctorFlags) error {
 	return incomplete
 }
 
-// wholes are the entries of AWS and of Kubernetes where nothing of them could be checked.
-func (e examination) wholes() []doctor.Unseen {
-	var out []doctor.Unseen
+// uncheckedPlatforms are the entries of AWS and of Kubernetes where nothing of them could be checked.
+func (e examination) uncheckedPlatforms() []doctor.Skipped {
+	var out []doctor.Skipped
 	for _, u := range e.Unseen {
 		if u.What == facts.WholeAWS || u.What == facts.WholeCluster {
 			out = append(out, u)
@@ -102,10 +102,10 @@ func (e examination) wholes() []doctor.Unseen {
 	return out
 }
 
-// incomplete is the error of an examination that could check nothing of AWS or of Kubernetes, or nil.
-func (e examination) incomplete() error {
+// incompleteError is the error of an examination that could check nothing of AWS or of Kubernetes, or nil.
+func (e examination) incompleteError() error {
 	var why, fixes []string
-	for _, u := range e.wholes() {
+	for _, u := range e.uncheckedPlatforms() {
 		why, fixes = append(why, u.What+" ("+u.Why+")"), append(fixes, u.Fix)
 	}
 	if len(why) == 0 {
@@ -114,41 +114,42 @@ func (e examination) incomplete() error {
 	return fault.F("checking cluster "+e.Cluster, fault.Invalid, "could not check %s", strings.Join(why, " or ")).WithHint("%s", strings.Join(fixes, "; "))
 }
 
-// sources are what is looked at, as far as it is known without asking anybody.
-func (d *doctorFlags) sources(cmd *cobra.Command, env Env) (facts.Sources, error) {
+// factSources returns what to check, from the flags and the environment.
+func (d *doctorFlags) factSources(cmd *cobra.Command, env Env) (facts.Sources, error) {
 	plan, err := d.cluster.plan(cmd, env)
 	if err != nil {
 		return facts.Sources{}, err
 	}
 	s := facts.Sources{
-		Plan: plan, NodeRole: first(d.nodeRole, "KarpenterNodeRole-"+plan.Prefix), AWS: env.account, Store: env.Store, Run: env.Run, Now: env.Now,
-		Bucket: env.value(settings.Bucket), Prefix: first(env.value(settings.Prefix), plan.Cluster),
+		Plan: plan, NodeRole: firstNonEmpty(d.nodeRole, "KarpenterNodeRole-"+plan.Prefix), AWS: env.openAccount, Store: env.Store, Run: env.Run, Now: env.Now,
+		Bucket: env.lookupEnv(settings.Bucket), Prefix: firstNonEmpty(env.lookupEnv(settings.Prefix), plan.Cluster),
+		NoEKS: strings.EqualFold(env.lookupEnv(settings.ControlPlane), "false"),
 	}
 	if d.store != "" {
 		place, isS3 := strings.CutPrefix(d.store, "s3://")
 		if s.Bucket, s.Prefix, _ = strings.Cut(strings.Trim(place, "/"), "/"); !isS3 || s.Bucket == "" {
-			return s, usage(fmt.Errorf("%q is no place of documents", d.store), "--store s3://BUCKET/PREFIX, as the services have them in "+settings.Bucket+" and "+settings.Prefix)
+			return s, usageError(fmt.Errorf("invalid --store %q", d.store), "--store s3://BUCKET/PREFIX, the services' "+settings.Bucket+" and "+settings.Prefix)
 		}
 	}
 	if s.Store == nil {
 		s.Store = func(context.Context, string, string) (blob.Store, error) {
-			return nil, fault.F("opening a bucket", fault.Invalid, "this build reads no buckets")
+			return nil, fault.F("opening a bucket", fault.Invalid, "this build has no S3 client")
 		}
 	}
 	return s, nil
 }
 
-// values are those of variables, of those that are not set, too.
-func (e Env) values(names []string) map[string]string {
+// lookupEnvs are those of variables, of those that are not set, too.
+func (e Env) lookupEnvs(names []string) map[string]string {
 	out := map[string]string{}
 	for _, name := range names {
-		out[name] = e.value(name)
+		out[name] = e.lookupEnv(name)
 	}
 	return out
 }
 
-// text is the examination for people.
-func (e examination) text() string {
+// formatText is the examination for people.
+func (e examination) formatText() string {
 	var b strings.Builder
 	problems := 0
 	for _, f := range e.Findings {
@@ -168,11 +169,20 @@ func (e examination) text() string {
 	}
 	switch {
 	case len(e.Findings) > 0:
-		fmt.Fprintf(&b, "%d problems and %d warnings in cluster %s.\n", problems, len(e.Findings)-problems, e.Cluster)
-	case len(e.Unseen) > 0:
-		fmt.Fprintf(&b, "No problems found in what was checked of cluster %s (%d not checked).\n", e.Cluster, len(e.Unseen))
+		fmt.Fprintf(&b, "%d problems and %d warnings in cluster %s%s.\n", problems, len(e.Findings)-problems, e.Cluster, skipped(len(e.Unseen)))
 	default:
-		fmt.Fprintf(&b, "No problems found in cluster %s.\n", e.Cluster)
+		fmt.Fprintf(&b, "No problems found in cluster %s%s.\n", e.Cluster, skipped(len(e.Unseen)))
 	}
 	return b.String()
+}
+
+// skipped formats the number of checks that could not run.
+func skipped(n int) string {
+	switch n {
+	case 0:
+		return ""
+	case 1:
+		return " (1 check skipped)"
+	}
+	return fmt.Sprintf(" (%d checks skipped)", n)
 }

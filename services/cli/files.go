@@ -30,7 +30,7 @@ func readAll(stdin io.Reader, names []string, vars map[string]string) ([]manifes
 	var documents []manifest.Document
 	var all manifest.Problems
 	for _, file := range files {
-		data, err := load(stdin, file)
+		data, err := readSource(stdin, file)
 		if err != nil {
 			return nil, err
 		}
@@ -57,7 +57,7 @@ func filesOf(name string) ([]string, error) {
 	}
 	info, err := os.Stat(name)
 	if err != nil {
-		return nil, fault.E("finding the manifests", fault.Missing, err).WithHint("look at the path; - reads from stdin")
+		return nil, fault.E("finding the manifests", fault.Missing, err).WithHint("check the path; - reads from stdin")
 	}
 	if !info.IsDir() {
 		return []string{name}, nil
@@ -73,13 +73,13 @@ func filesOf(name string) ([]string, error) {
 		}
 	}
 	if len(out) == 0 {
-		return nil, fault.F("listing the manifests", fault.Missing, "directory %s holds no .yaml, .yml or .json file", name).
-			WithHint("name a file with -f; directories within it are not searched")
+		return nil, fault.F("listing the manifests", fault.Missing, "directory %s has no .yaml, .yml or .json file", name).
+			WithHint("give a file with -f; subdirectories are not searched")
 	}
 	return out, nil
 }
 
-func load(stdin io.Reader, name string) ([]byte, error) {
+func readSource(stdin io.Reader, name string) ([]byte, error) {
 	var data []byte
 	var err error
 	if name == "-" {

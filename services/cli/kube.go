@@ -10,7 +10,7 @@ import (
 	"github.com/joist-autoscaler/joist/services/cli/internal/deadletter"
 	"github.com/joist-autoscaler/joist/services/cli/internal/kube"
 	"github.com/joist-autoscaler/joist/shared/fault"
-	"github.com/joist-autoscaler/joist/shared/settings"
+	"github.com/joist-autoscaler/joist/shared/host/settings"
 )
 
 // kubeTime is how long Kubernetes may take to tell what letters meet.
@@ -25,16 +25,16 @@ type kubeFlags struct {
 func (k *kubeFlags) add(cmd *cobra.Command) {
 	f := cmd.Flags()
 	f.StringVar(&k.kubeconfig, "kubeconfig", "", "kubeconfig file (default: $"+settings.Kubeconfig+", or ~/.kube/config)")
-	f.StringVar(&k.context, "context", "", "context of the kubeconfig (default: its current one)")
-	f.BoolVar(&k.offline, "no-kubernetes", false, "do not look at Kubernetes")
+	f.StringVar(&k.context, "context", "", "kubeconfig context (default: the current context)")
+	f.BoolVar(&k.offline, "no-kubernetes", false, "do not read Kubernetes")
 }
 
-// kube opens the cluster.
-func (e Env) kube(flags kubeFlags) (kube.Reader, error) {
+// openCluster opens the cluster.
+func (e Env) openCluster(flags kubeFlags) (kube.Reader, error) {
 	if e.Kube == nil {
-		return nil, fault.F("opening Kubernetes", fault.Invalid, "this build speaks to no Kubernetes")
+		return nil, fault.F("opening Kubernetes", fault.Invalid, "this build has no Kubernetes client")
 	}
-	return e.Kube(first(flags.kubeconfig, e.value(settings.Kubeconfig)), flags.context)
+	return e.Kube(firstNonEmpty(flags.kubeconfig, e.lookupEnv(settings.Kubeconfig)), flags.context)
 }
 
 // fenceFlags say where the fence is that letters meet.
@@ -45,21 +45,21 @@ type fenceFlags struct {
 
 func (f *fenceFlags) add(cmd *cobra.Command) {
 	f.kube.add(cmd)
-	cmd.Flags().StringVar(&f.namespace, "namespace", "", "namespace of Joist in Kubernetes, where the outbox is that plans are held against (default: $"+settings.Namespace+", or joist)")
+	cmd.Flags().StringVar(&f.namespace, "namespace", "", "namespace in which Joist runs; its ConfigMap joist-outbox is read (default: $"+settings.Namespace+", or joist)")
 }
 
-// world reads what letters meet, when the first one asks.
-func (e Env) world(ctx context.Context, flags fenceFlags) func() (deadletter.World, error) {
+// clusterStateReader reads what letters meet, when the first one asks.
+func (e Env) clusterStateReader(ctx context.Context, flags fenceFlags) func() (deadletter.ClusterState, error) {
 	if flags.kube.offline || e.Kube == nil {
 		return nil
 	}
-	return sync.OnceValues(func() (deadletter.World, error) {
-		read, err := e.kube(flags.kube)
+	return sync.OnceValues(func() (deadletter.ClusterState, error) {
+		read, err := e.openCluster(flags.kube)
 		if err != nil {
-			return deadletter.World{}, err
+			return deadletter.ClusterState{}, err
 		}
 		ctx, cancel := context.WithTimeout(ctx, kubeTime)
 		defer cancel()
-		return deadletter.ReadWorld(ctx, read, first(flags.namespace, e.value(settings.Namespace), "joist"))
+		return deadletter.ReadClusterState(ctx, read, firstNonEmpty(flags.namespace, e.lookupEnv(settings.Namespace), "joist"))
 	})
 }

@@ -13,15 +13,14 @@ import (
 	"time"
 
 	"github.com/joist-autoscaler/joist/services/cli"
-	"github.com/joist-autoscaler/joist/services/cli/internal/change"
-	"github.com/joist-autoscaler/joist/services/cli/internal/whatif"
+	"github.com/joist-autoscaler/joist/services/cli/internal/simulate"
 	"github.com/joist-autoscaler/joist/shared/blob"
+	"github.com/joist-autoscaler/joist/shared/blob/memblob"
 	"github.com/joist-autoscaler/joist/shared/catalog"
 	"github.com/joist-autoscaler/joist/shared/karpenter"
-	"github.com/joist-autoscaler/joist/shared/memblob"
+	"github.com/joist-autoscaler/joist/shared/planning/scheduling"
+	"github.com/joist-autoscaler/joist/shared/planning/schedulingtest"
 	"github.com/joist-autoscaler/joist/shared/scenario"
-	"github.com/joist-autoscaler/joist/shared/scheduling"
-	"github.com/joist-autoscaler/joist/shared/scheduling/schedulingtest"
 )
 
 // stored writes a document as the store has it, and gives its file.
@@ -82,7 +81,7 @@ func TestConsolidateASnapshot(t *testing.T) {
 		if got.Scenario != "demo" || got.Nodes != len(s.Nodes) || !got.Complete || got.CostAfter >= got.CostBefore || got.Pods != podsOf(s) {
 			t.Errorf("%s: %d nodes of %d, %d pods, %.4f became %.4f", got.Scenario, got.Nodes, len(s.Nodes), got.Pods, got.CostBefore, got.CostAfter)
 		}
-		if told := strings.Contains(stderr, "note: types and prices are those of ap-northeast-2 that come with the command"); told != (more == nil) {
+		if told := strings.Contains(stderr, "note: instance types and prices are the embedded ones of ap-northeast-2"); told != (more == nil) {
 			t.Errorf("with %v: %s", more, stderr)
 		}
 	}
@@ -92,7 +91,7 @@ func TestWhyOfASnapshot(t *testing.T) {
 	s, _, catalogue := cluster(t)
 	s.Nodes[0].DoNotDisrupt = true
 	stdout, stderr, code := joist(t, "", nil, "why", "node/"+s.Nodes[0].Name, "--snapshot", stored(t, scheduling.SnapshotKind, s), "--catalogue", catalogue)
-	if code != cli.ExitNothing || !strings.Contains(stdout, "stays (do-not-disrupt)") {
+	if code != cli.ExitNothing || !strings.Contains(stdout, "is kept (do-not-disrupt)") {
 		t.Errorf("exit code %d: %s%s", code, stdout, stderr)
 	}
 }
@@ -101,7 +100,7 @@ func TestSimulateASnapshot(t *testing.T) {
 	s, snapshot, catalogue := cluster(t)
 	from := []string{"simulate", "--snapshot", snapshot, "--catalogue", catalogue, "-o", "json"}
 	stdout, stderr, code := joist(t, "", nil, append(from, "--remove", "node/"+s.Nodes[3].Name)...)
-	if got := parsed[whatif.Answer](t, stdout); code != cli.ExitNothing || got.Nodes != len(s.Nodes) || got.NodesAfter != len(s.Nodes)-1+len(got.Replacements) || len(got.Removed) != 1 {
+	if got := parsed[simulate.RemovalResult](t, stdout); code != cli.ExitNothing || got.Nodes != len(s.Nodes) || got.NodesAfter != len(s.Nodes)-1+len(got.Replacements) || len(got.Removed) != 1 {
 		t.Errorf("exit code %d: %+v %s", code, got, stderr)
 	}
 	pool := s.NodePools[0].DeepCopy()
@@ -112,12 +111,12 @@ func TestSimulateASnapshot(t *testing.T) {
 		t.Fatal(err)
 	}
 	stdout, stderr, code = joist(t, "", nil, append(from, "--pool-change", written(t, "pool.json", text))...)
-	got := parsed[change.Answer](t, stdout)
+	got := parsed[simulate.ChangeResult](t, stdout)
 	if code != cli.ExitNothing || len(got.Drifted) != len(s.Nodes) || len(got.Staying) > 0 || !got.Complete || got.CostAfter >= got.CostBefore || got.Without.CostAfter >= got.CostBefore {
 		t.Errorf("exit code %d: %d drift of %d, %d stay, %.4f became %.4f, without the change %.4f: %s", code, len(got.Drifted), len(s.Nodes), len(got.Staying), got.CostBefore, got.CostAfter, got.Without.CostAfter, stderr)
 	}
 	stdout, stderr, code = joist(t, "", nil, append(from[:len(from)-2], "--pool-delete", pool.Name)...)
-	for _, want := range []string{"NodePool " + pool.Name + ": deleted", "1   deletion", fmt.Sprint(podsOf(s), " pods would find no place"), "assumed:"} {
+	for _, want := range []string{"NodePool " + pool.Name + ": deleted", "1   deletion", fmt.Sprint(podsOf(s), " pods would be unschedulable"), "assumed:"} {
 		if code != cli.ExitChanges || !strings.Contains(stdout, want) {
 			t.Errorf("exit code %d, and it lacks %q: %s%s", code, want, stdout, stderr)
 		}
@@ -134,16 +133,16 @@ func TestNodesComplaints(t *testing.T) {
 		args []string
 		want []string
 	}{
-		{"both", []string{"consolidate", "--snapshot", snapshot, "--scenario", tiny}, []string{"a scenario, a snapshot or a store is needed, and only one", "Try: joist consolidate --scenario FILE, or --snapshot FILE"}},
-		{"a catalogue for a scenario", []string{"consolidate", "--catalogue", catalogue, "--scenario", tiny}, []string{"scenarios and stores bring their own types and prices"}},
-		{"no such file", []string{"consolidate", "--snapshot", "none.zst"}, []string{"none.zst: no such file", "Try: look at the path"}},
-		{"a catalogue", []string{"consolidate", "--snapshot", catalogue}, []string{"reading the snapshot", "Try: take an object from below snapshots/"}},
-		{"something else", []string{"consolidate", "--snapshot", written(t, "x.json", []byte("{}"))}, []string{"is no snapshot: it names no cluster", "Try: take an object from below snapshots/"}},
-		{"a snapshot as a catalogue", []string{"consolidate", "--snapshot", snapshot, "--catalogue", snapshot}, []string{"reading the catalogue", "Try: take an object from below catalogues/"}},
-		{"no document", []string{"consolidate", "--snapshot", pool}, []string{"reading the snapshot", "Try: take an object from below snapshots/"}},
-		{"a cluster without nodes", []string{"consolidate", "--snapshot", nowhere}, []string{"no node of it says in which region it is", "Try: give the catalogue"}},
+		{"both", []string{"consolidate", "--snapshot", snapshot, "--scenario", tiny}, []string{"exactly one of --scenario, --snapshot and --store", "Try: joist consolidate --scenario FILE, or --snapshot FILE"}},
+		{"a catalogue for a scenario", []string{"consolidate", "--catalogue", catalogue, "--scenario", tiny}, []string{"--catalogue requires --snapshot"}},
+		{"no such file", []string{"consolidate", "--snapshot", "none.zst"}, []string{"none.zst: no such file", "Try: check the path"}},
+		{"a catalogue", []string{"consolidate", "--snapshot", catalogue}, []string{"reading the snapshot", "Try: give an object below snapshots/"}},
+		{"something else", []string{"consolidate", "--snapshot", written(t, "x.json", []byte("{}"))}, []string{"is not a snapshot: it has no cluster name", "Try: give an object below snapshots/"}},
+		{"a snapshot as a catalogue", []string{"consolidate", "--snapshot", snapshot, "--catalogue", snapshot}, []string{"reading the catalogue", "Try: give an object below catalogues/"}},
+		{"no document", []string{"consolidate", "--snapshot", pool}, []string{"reading the snapshot", "Try: give an object below snapshots/"}},
+		{"a cluster without nodes", []string{"consolidate", "--snapshot", nowhere}, []string{"no node of the snapshot has a region label", "Try: --catalogue FILE"}},
 		{"a wrong change", []string{"simulate", "--snapshot", snapshot, "--pool-change", pool}, []string{"pool.yaml:6:3", "spec.limit", "limits"}},
-		{"two questions", []string{"simulate", "--snapshot", snapshot, "--pool-change", pool, "--spot-storm", "3%"}, []string{"only one of them", "Try: one of --remove, --spot-storm and --pool-change"}},
+		{"two questions", []string{"simulate", "--snapshot", snapshot, "--pool-change", pool, "--spot-storm", "3%"}, []string{"exactly one simulation is required", "Try: --remove, --spot-storm, or --pool-change"}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			stdout, stderr, code := joist(t, "", nil, tt.args...)
@@ -199,10 +198,10 @@ func TestTheLatestSnapshotOfAStore(t *testing.T) {
 	want, _, _ := joist(t, "", nil, append(args, "--snapshot", snapshot, "--catalogue", catalogue)...)
 	for age, stale := range map[time.Duration]bool{time.Minute: false, 3 * time.Hour: true} {
 		stdout, stderr, code := ask(t, store, s.Taken.Add(age), append(args, "--store", "s3://joist-shop/eu/shop/")...)
-		if stdout != want || code != cli.ExitNothing || !strings.Contains(stderr, "note: the snapshot of demo was taken "+age.String()+" ago") {
+		if stdout != want || code != cli.ExitNothing || !strings.Contains(stderr, "note: the snapshot of demo is "+age.String()+" old") {
 			t.Errorf("exit code %d: %s%s", code, stdout, stderr)
 		}
-		if strings.Contains(stderr, "the cluster may be another by now") != stale {
+		if strings.Contains(stderr, "the cluster may have changed") != stale {
 			t.Errorf("%s old: %s", age, stderr)
 		}
 	}
@@ -212,9 +211,9 @@ func TestStoreComplaints(t *testing.T) {
 	s, _, _ := cluster(t)
 	empty := memblob.New(memblob.Options{Now: func() time.Time { return s.Taken }})
 	for _, tt := range []struct{ name, store, want, hint string }{
-		{"no place", "joist-shop", `"joist-shop" is no place`, "Try: --store s3://BUCKET/PREFIX"},
-		{"no bucket", "s3://", `"s3://" is no place`, "Try: --store s3://BUCKET/PREFIX"},
-		{"no snapshot", "s3://joist-shop/eu/shop", "looking for the latest snapshot in s3://joist-shop/eu/shop", "Try: see whether the prefix"},
+		{"no place", "joist-shop", `invalid --store "joist-shop"`, "Try: --store s3://BUCKET/PREFIX"},
+		{"no bucket", "s3://", `invalid --store "s3://"`, "Try: --store s3://BUCKET/PREFIX"},
+		{"no snapshot", "s3://joist-shop/eu/shop", "finding the latest snapshot in s3://joist-shop/eu/shop", "Try: check that the prefix"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			stdout, stderr, code := ask(t, empty, s.Taken, "consolidate", "--store", tt.store)
@@ -223,7 +222,7 @@ func TestStoreComplaints(t *testing.T) {
 			}
 		})
 	}
-	if _, stderr, code := joist(t, "", nil, "why", "node/x", "--store", "s3://joist-shop"); code != cli.ExitError || !strings.Contains(stderr, "this build reads no buckets") {
+	if _, stderr, code := joist(t, "", nil, "why", "node/x", "--store", "s3://joist-shop"); code != cli.ExitError || !strings.Contains(stderr, "this build has no S3 client") {
 		t.Errorf("exit code %d: %s", code, stderr)
 	}
 }

@@ -40,8 +40,8 @@ func (o *output) Write(text []byte) (int, error) {
 	return len(text), nil
 }
 
-// failure is the first error of writing, or nil.
-func (o *output) failure() error {
+// writeError is the first error of writing, or nil.
+func (o *output) writeError() error {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if o.err == nil {
@@ -52,13 +52,13 @@ func (o *output) failure() error {
 
 // escapeControls replaces what a terminal acts on or hides.
 func escapeControls(text string) string {
-	if utf8.ValidString(text) && strings.IndexFunc(text, acts) < 0 {
+	if utf8.ValidString(text) && strings.IndexFunc(text, isControl) < 0 {
 		return text
 	}
 	var b strings.Builder
 	for _, r := range text {
 		switch high, low := utf16.EncodeRune(r); {
-		case !acts(r):
+		case !isControl(r):
 			b.WriteRune(r)
 		case high != unicode.ReplacementChar:
 			fmt.Fprintf(&b, `\u%04x\u%04x`, high, low)
@@ -69,7 +69,7 @@ func escapeControls(text string) string {
 	return b.String()
 }
 
-// acts reports whether a terminal acts on a character, or hides it.
-func acts(r rune) bool {
+// isControl reports whether a terminal acts on a character, or hides it.
+func isControl(r rune) bool {
 	return r != '\n' && r != '\t' && unicode.In(r, unicode.Cc, unicode.Cf, unicode.Zl, unicode.Zp)
 }

@@ -41,7 +41,7 @@ func TestOutputKeepsJSON(t *testing.T) {
 	if err := json.Unmarshal(to.Bytes(), &got); err != nil || got != text {
 		t.Errorf("%s is read as %q, %v", to.String(), got, err)
 	}
-	if strings.ContainsFunc(strings.TrimSuffix(to.String(), "\n"), acts) {
+	if strings.ContainsFunc(strings.TrimSuffix(to.String(), "\n"), isControl) {
 		t.Errorf("a terminal would act on %q", to.String())
 	}
 }

@@ -10,13 +10,12 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/joist-autoscaler/joist/services/cli/internal/offline"
 	"github.com/joist-autoscaler/joist/services/cli/internal/report"
-	"github.com/joist-autoscaler/joist/services/cli/internal/workload"
+	"github.com/joist-autoscaler/joist/services/cli/internal/simulate"
 	"github.com/joist-autoscaler/joist/shared/catalog"
 	"github.com/joist-autoscaler/joist/shared/cluster"
+	"github.com/joist-autoscaler/joist/shared/karpenter/policy"
 	"github.com/joist-autoscaler/joist/shared/manifest"
-	"github.com/joist-autoscaler/joist/shared/policy"
 )
 
 // planFlags are those of `joist plan`.
@@ -36,43 +35,43 @@ func planCommand(env Env) *cobra.Command {
 	var flags planFlags
 	cmd := &cobra.Command{
 		Use:   "plan {-f FILE... | --scenario FILE}",
-		Short: "Say which nodes would be launched for the pods of some manifests, and why some find none",
-		Long: "Plan reads NodePools, EC2NodeClasses and workloads from manifests and says which nodes would be launched,\n" +
-			"at what price, and which pods would find no place, for which reason. It needs neither a cluster nor an\n" +
-			"account: prices come with the command, and what a cluster would have found out is assumed aloud.\n\n" +
-			"With --scenario it reads a planning benchmark instead, which brings its own instance types and prices, and\n" +
-			"says also what planning took.\n\n" +
-			"Exit codes: 0 nothing to launch and every pod has a place, 2 nodes to launch or pods without a place,\n" +
-			"1 an error. With --scenario: 0 a plan was made, 1 an error.",
+		Short: "Plan the nodes for the pods of some manifests",
+		Long: "Plan reads NodePools, EC2NodeClasses and workloads from manifests. It prints the nodes that would be launched with\n" +
+			"their prices, and the unschedulable pods with the reasons. It needs no cluster and no AWS account: the prices are\n" +
+			"embedded in the command, and values normally read from a cluster are assumed and listed.\n\n" +
+			"With --scenario it reads a planning benchmark, which has its own instance types and prices, and also prints the\n" +
+			"time that planning took.\n\n" +
+			"Exit codes: 0 nothing to launch and every pod is schedulable, 2 nodes to launch or unschedulable pods, 1 an error.\n" +
+			"With --scenario: 0 a plan was made, 1 an error.",
 		Example: "  joist plan -f nodepool.yaml -f inflate.yaml --region eu-central-1\n" +
-			"  " + workload.GetAll + " |\n    joist plan -f - --region eu-central-1\n" +
+			"  " + simulate.KubectlGetAll + " |\n    joist plan -f - --region eu-central-1\n" +
 			"  joist plan --scenario b-1000.json -o json",
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) == 0 {
 				return nil
 			}
-			return usage(fmt.Errorf("plan takes its files with -f, and %q stands alone", args[0]), "joist plan -f "+args[0])
+			return usageError(fmt.Errorf("unexpected argument %q: give files with -f", args[0]), "joist plan -f "+args[0])
 		},
-		RunE: func(cmd *cobra.Command, _ []string) error { return plan(cmd, env, flags) },
+		RunE: func(cmd *cobra.Command, _ []string) error { return runPlan(cmd, env, flags) },
 	}
 	f := cmd.Flags()
-	f.StringArrayVarP(&flags.files, "filename", "f", nil, "file of manifests, directory of such files, or - for stdin; may be repeated")
-	f.StringVar(&flags.scenario, "scenario", "", "file of a planning benchmark as JSON, packed with gzip if its name ends in .gz, or - for stdin")
-	f.StringVar(&flags.region, "region", "", "AWS region whose types and prices count (default: AWS_REGION or AWS_DEFAULT_REGION)")
+	f.StringArrayVarP(&flags.files, "filename", "f", nil, "file or directory of manifests, or - for stdin; may be repeated")
+	f.StringVar(&flags.scenario, "scenario", "", "planning benchmark file (JSON; gzip if the name ends in .gz), or - for stdin")
+	f.StringVar(&flags.region, "region", "", "AWS region of the instance types and prices (default: $AWS_REGION or $AWS_DEFAULT_REGION)")
 	f.StringVar(&flags.cluster, "cluster-name", "cluster", "name of the EKS cluster")
-	f.BoolVar(&flags.expand, "expand", false, "fill in ${NAME} in the files from the environment")
-	f.StringArrayVar(&flags.vars, "var", nil, "fill in ${NAME} in the files, as NAME=value; may be repeated")
-	f.StringVar(&flags.priceLimit, "price-limit", "", "what all nodes that are launched may cost together, in US dollars an hour, as JOIST_PRICE_LIMIT says it to the services (default: no limit)")
+	f.BoolVar(&flags.expand, "expand", false, "replace ${NAME} in the files from the environment")
+	f.StringArrayVar(&flags.vars, "var", nil, "replace ${NAME} in the files, as NAME=value; may be repeated")
+	f.StringVar(&flags.priceLimit, "price-limit", "", "maximum cost of all launched nodes in US dollars per hour, like JOIST_PRICE_LIMIT of the services (default: no limit)")
 	formatFlag(cmd, &flags.format, "table", "json")
 	return cmd
 }
 
-func plan(cmd *cobra.Command, env Env, flags planFlags) error {
+func runPlan(cmd *cobra.Command, env Env, flags planFlags) error {
 	switch {
 	case flags.scenario != "" && len(flags.files) > 0:
-		return usage(errors.New("a scenario and manifests are given"), "one of --scenario and -f")
+		return usageError(errors.New("--scenario and -f exclude each other"), "--scenario or -f")
 	case flags.scenario != "" && flags.priceLimit != "":
-		return usage(errors.New("a scenario brings its own limits, and --price-limit is given"), "annotation "+policy.PriceLimit+" on its NodePools")
+		return usageError(errors.New("--price-limit excludes --scenario: a scenario has its own limits"), "annotation "+policy.PriceLimit+" on its NodePools")
 	case flags.scenario != "":
 		return planScenario(cmd, env, flags.scenario, flags.format)
 	case len(flags.files) == 0:
@@ -99,14 +98,14 @@ func planManifests(cmd *cobra.Command, env Env, flags planFlags) error {
 	if err != nil {
 		return err
 	}
-	if !slices.ContainsFunc(documents, plans) {
-		return usage(fmt.Errorf("no object of a plan is in %s: no NodePool, workload, Pod or Node", strings.Join(flags.files, ", ")), "joist plan -f nodepool.yaml -f deployment.yaml")
+	if !slices.ContainsFunc(documents, isPlanned) {
+		return usageError(fmt.Errorf("no NodePool, workload, Pod or Node in %s", strings.Join(flags.files, ", ")), "joist plan -f nodepool.yaml -f deployment.yaml")
 	}
 	warnings := warningsOf(documents)
 	for _, warning := range warnings {
 		fmt.Fprintln(cmd.ErrOrStderr(), "warning: "+warning)
 	}
-	answer, err := offline.Ask(offline.Question{
+	answer, err := simulate.Plan(simulate.PlanRequest{
 		Objects: manifest.Objects(documents), Region: region, Cluster: flags.cluster, Now: env.Now(), PriceLimit: limit,
 	})
 	if err != nil {
@@ -115,11 +114,11 @@ func planManifests(cmd *cobra.Command, env Env, flags planFlags) error {
 	for _, warning := range answer.Built.Plan.Warnings {
 		fmt.Fprintln(cmd.ErrOrStderr(), "warning: "+warning.String())
 	}
-	shown := report.Of(answer, warnings)
+	shown := report.NewPlan(answer, warnings)
 	if flags.format == "json" {
 		err = printJSON(cmd.OutOrStdout(), shown)
 	} else {
-		err = report.Table(cmd.OutOrStdout(), shown)
+		err = report.PrintPlan(cmd.OutOrStdout(), shown)
 	}
 	if err == nil && shown.Changes() {
 		return errChanges
@@ -139,9 +138,9 @@ func regionOf(env Env, flag string) (string, error) {
 	known := strings.Join(catalog.Regions(), ", ")
 	switch {
 	case region == "":
-		return "", usage(errors.New("no region is given"), "--region, with one of "+known)
+		return "", usageError(errors.New("no region given"), "--region, with one of "+known)
 	case !slices.Contains(catalog.Regions(), region):
-		return "", usage(fmt.Errorf("there are no prices of region %q", region), "--region, with one of "+known)
+		return "", usageError(fmt.Errorf("no prices for region %q", region), "--region, with one of "+known)
 	}
 	return region, nil
 }
@@ -164,7 +163,7 @@ func varsOf(env Env, flags planFlags) (map[string]string, error) {
 	for _, one := range flags.vars {
 		name, value, ok := strings.Cut(one, "=")
 		if !ok || name == "" {
-			return nil, usage(fmt.Errorf("--var %q is no NAME=value", one), "--var CLUSTER_NAME=my-cluster")
+			return nil, usageError(fmt.Errorf("invalid --var %q", one), "--var CLUSTER_NAME=my-cluster")
 		}
 		out[name] = value
 	}
@@ -178,7 +177,7 @@ func dollarsOf(flag, text string) (*float64, error) {
 	}
 	v, err := strconv.ParseFloat(strings.TrimPrefix(text, "$"), 64)
 	if err != nil || !(v >= 0) || math.IsInf(v, 1) {
-		return nil, usage(fmt.Errorf("%s %q is no amount of US dollars", flag, text), flag+" 2.50")
+		return nil, usageError(fmt.Errorf("invalid %s %q: it must be an amount of US dollars", flag, text), flag+" 2.50")
 	}
 	return &v, nil
 }
@@ -187,8 +186,8 @@ func dollarsOf(flag, text string) (*float64, error) {
 func warningsOf(documents []manifest.Document) []string {
 	var out []string
 	for _, d := range documents {
-		if !plans(d) {
-			out = append(out, fmt.Sprintf("%s: %s of %s plays no part in planning, and is left out", d.Place, d.Kind.Kind, d.Kind.APIVersion()))
+		if !isPlanned(d) {
+			out = append(out, fmt.Sprintf("%s: %s of %s is ignored: planning does not use it", d.Place, d.Kind.Kind, d.Kind.APIVersion()))
 		}
 	}
 	for _, warning := range manifest.Lint(documents) {
@@ -197,8 +196,8 @@ func warningsOf(documents []manifest.Document) []string {
 	return out
 }
 
-// plans reports whether a document has a part in planning.
-func plans(d manifest.Document) bool { return d.Object != nil && slices.Contains(planned, d.Kind) }
+// isPlanned reports whether a document has a part in planning.
+func isPlanned(d manifest.Document) bool { return d.Object != nil && slices.Contains(planned, d.Kind) }
 
 // planned are the kinds that a plan of manifests depends on.
 var planned = []cluster.Kind{
@@ -209,5 +208,5 @@ var planned = []cluster.Kind{
 
 // nothingToRead is the error of a plan without manifests.
 func nothingToRead() error {
-	return usage(errors.New("no file is given"), "joist plan -f nodepool.yaml -f deployment.yaml")
+	return usageError(errors.New("no file given"), "joist plan -f nodepool.yaml -f deployment.yaml")
 }

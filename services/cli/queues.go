@@ -42,21 +42,21 @@ func queuesCommand(env Env) *cobra.Command {
 	var flags queuesFlags
 	cmd := &cobra.Command{
 		Use:   "queues --cluster NAME",
-		Short: "Show how full a cluster's queues are, how old the oldest message is, and what is dead",
-		Long: "Queues shows for each queue of a cluster how many messages wait and how many are in flight, how long the oldest has\n" +
-			"waited as CloudWatch last saw it, how many dead letters there are, and why the oldest of the first ten died. For\n" +
-			"that, dead letters are received and given back at once; SQS counts the receives, and nothing is deleted. The audit\n" +
-			"log has dead letters alone: rules write to it without a queue between.\n\n" +
+		Short: "Show the depth, oldest message and dead-letter messages of each queue",
+		Long: "Queues shows for each queue of a cluster the visible messages, the messages in flight, the age of the oldest message\n" +
+			"from CloudWatch, the number of dead-letter messages, and the reason of the oldest of the first ten. To read the\n" +
+			"reason, it receives dead-letter messages and makes them visible again at once: nothing is deleted, and their receive\n" +
+			"count grows by one. The audit log has a dead-letter queue only, because rules write to the log directly.\n\n" +
 			"It needs sqs:GetQueueUrl, sqs:GetQueueAttributes, cloudwatch:GetMetricData, and on dead-letter queues\n" +
-			"sqs:ReceiveMessage and sqs:ChangeMessageVisibility. What is denied is left out, and said.\n\n" +
-			"Exit codes: 0 no message is dead, 2 some are, or a queue could not be looked at, 1 an error.",
+			"sqs:ReceiveMessage and sqs:ChangeMessageVisibility. It skips denied reads and prints a note.\n\n" +
+			"Exit codes: 0 no dead-letter messages, 2 dead-letter messages, or a queue could not be read, 1 an error.",
 		Example: "  joist queues --cluster prod\n" +
 			"  joist queues --cluster prod -o json",
 		Args: cobra.NoArgs,
 	}
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return showQueues(cmd, env, flags) }
 	flags.cluster.add(cmd)
-	cmd.Flags().BoolVarP(&flags.watch, "watch", "w", false, "show them again every "+watchEvery.String())
+	cmd.Flags().BoolVarP(&flags.watch, "watch", "w", false, "refresh every "+watchEvery.String())
 	formatFlag(cmd, &flags.format, "table", "json")
 	return cmd
 }
@@ -66,21 +66,21 @@ func showQueues(cmd *cobra.Command, env Env, flags queuesFlags) error {
 	if err != nil {
 		return err
 	}
-	places, config, err := env.places(cmd.Context())
+	places, config, err := env.openQueues(cmd.Context())
 	if err != nil {
 		return err
 	}
 	metrics := cloudwatch.NewFromConfig(config)
-	looker := queues.Looker{Places: places, Now: env.Now, Ages: func(ctx context.Context, names []string) (map[string]time.Duration, error) {
-		return queues.Ages(ctx, metrics, env.Now(), names)
+	looker := queues.Inspector{Places: places, Now: env.Now, Ages: func(ctx context.Context, names []string) (map[string]time.Duration, error) {
+		return queues.ReadAges(ctx, metrics, env.Now(), names)
 	}}
 	for {
-		list := lookAt(cmd.Context(), env, looker, plan)
+		list := listQueues(cmd.Context(), env, looker, plan)
 		if err := printQueues(cmd, list, flags.format); err != nil {
 			return err
 		}
 		if !flags.watch {
-			return list.changes()
+			return list.needsAttention()
 		}
 		select {
 		case <-cmd.Context().Done():
@@ -90,17 +90,17 @@ func showQueues(cmd *cobra.Command, env Env, flags queuesFlags) error {
 	}
 }
 
-func lookAt(ctx context.Context, env Env, looker queues.Looker, plan topology.Plan) queueList {
-	rows, err := looker.Look(ctx, plan.Cluster, plan.DeadLetters())
+func listQueues(ctx context.Context, env Env, looker queues.Inspector, plan topology.Plan) queueList {
+	rows, err := looker.Inspect(ctx, plan.Cluster, plan.DeadLetters())
 	list := queueList{APIVersion: apiVersion, Kind: "QueueList", Cluster: plan.Cluster, At: env.Now().UTC(), Queues: rows, Notes: []string{}}
 	if err != nil {
-		list.Notes = append(list.Notes, "ages are not known: "+queues.Said(err))
+		list.Notes = append(list.Notes, "ages are unknown: "+queues.ErrorText(err))
 	}
 	return list
 }
 
-// changes says whether somebody should look.
-func (l queueList) changes() error {
+// needsAttention says whether somebody should look.
+func (l queueList) needsAttention() error {
 	for _, row := range l.Queues {
 		if row.Dead > 0 || row.Problem != "" {
 			return errChanges
@@ -116,28 +116,28 @@ func printQueues(cmd *cobra.Command, list queueList, format string) error {
 	var rows [][]string
 	for _, r := range list.Queues {
 		if r.Problem != "" {
-			rows = append(rows, []string{r.Service, r.Queue, "?", "?", "?", "?", "could not look: " + r.Problem})
+			rows = append(rows, []string{r.Service, r.Queue, "?", "?", "?", "?", "could not read: " + r.Problem})
 			continue
 		}
 		oldest := "-"
 		if r.OldestSeconds != nil {
-			oldest = age(time.Duration(*r.OldestSeconds) * time.Second)
+			oldest = formatAge(time.Duration(*r.OldestSeconds) * time.Second)
 		}
 		name, waiting, inFlight := r.Queue, strconv.Itoa(r.Waiting+r.Delayed), strconv.Itoa(r.InFlight)
 		if r.Queue == "" {
 			name, waiting, inFlight = "-", "-", "-"
 		}
-		rows = append(rows, []string{r.Service, name, waiting, oldest, inFlight, strconv.Itoa(r.Dead), short(r.OldestReason, reasonWidth)})
+		rows = append(rows, []string{r.Service, name, waiting, oldest, inFlight, strconv.Itoa(r.Dead), firstLine(r.OldestReason, reasonWidth)})
 	}
 	for _, note := range list.Notes {
 		fmt.Fprintln(cmd.ErrOrStderr(), "note: "+note)
 	}
-	_, err := fmt.Fprint(cmd.OutOrStdout(), report.Columns([]string{"SERVICE", "QUEUE", "WAITING", "OLDEST", "IN FLIGHT", "DEAD", "OLDEST REASON"}, rows, 3, 4, 5, 6))
+	_, err := fmt.Fprint(cmd.OutOrStdout(), report.FormatColumns([]string{"SERVICE", "QUEUE", "WAITING", "OLDEST", "IN FLIGHT", "DEAD", "OLDEST REASON"}, rows, 3, 4, 5, 6))
 	return err
 }
 
-// age tells a duration as kubectl does: its two largest units, or one.
-func age(d time.Duration) string {
+// formatAge tells a duration as kubectl does: its two largest units, or one.
+func formatAge(d time.Duration) string {
 	switch {
 	case d < 0:
 		return "0s"
@@ -151,8 +151,8 @@ func age(d time.Duration) string {
 	return fmt.Sprintf("%dd", d/(24*time.Hour))
 }
 
-// short is the beginning of a text, on one line.
-func short(text string, length int) string {
+// firstLine is the beginning of a text, on one line.
+func firstLine(text string, length int) string {
 	line := []rune(oneLine(text))
 	if len(line) <= length {
 		return string(line)

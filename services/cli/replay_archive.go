@@ -23,10 +23,10 @@ type archiveFlags struct {
 
 func (a *archiveFlags) add(cmd *cobra.Command) {
 	f := cmd.Flags()
-	f.BoolVar(&a.on, "archive", false, "replay what was said on the cluster's bus, rather than dead letters")
-	f.StringVar(&a.from, "from", "", "with --archive: replay what was said from this time on, as 2006-01-02T15:04:05Z")
-	f.StringVar(&a.to, "to", "", "with --archive: and before this time")
-	f.StringVar(&a.rule, "rule", "", "with --archive: the one rule of the bus that is to get it, inbox or audit")
+	f.BoolVar(&a.on, "archive", false, "replay the archive of the cluster's bus instead of dead-letter messages")
+	f.StringVar(&a.from, "from", "", "with --archive: start of the time range, as 2006-01-02T15:04:05Z")
+	f.StringVar(&a.to, "to", "", "with --archive: end of the time range (exclusive)")
+	f.StringVar(&a.rule, "rule", "", "with --archive: rule of the bus that receives the events, inbox or audit")
 	for _, other := range []string{"queue", "match", "canary", "rate"} {
 		cmd.MarkFlagsMutuallyExclusive("archive", other)
 	}
@@ -38,10 +38,10 @@ type archiveReport struct {
 	Kind       string `json:"kind"`
 	Cluster    string `json:"cluster"`
 	DryRun     bool   `json:"dryRun"`
-	replay.Past
+	replay.ArchivePart
 	// Noop says that all of it has expired.
-	Noop   bool             `json:"noop"`
-	Replay *replay.Replayed `json:"replay,omitempty"`
+	Noop   bool                   `json:"noop"`
+	Replay *replay.ArchiveOutcome `json:"replay,omitempty"`
 }
 
 func replayArchive(cmd *cobra.Command, env Env, flags replayFlags) error {
@@ -53,12 +53,12 @@ func replayArchive(cmd *cobra.Command, env Env, flags replayFlags) error {
 	if err != nil {
 		return err
 	}
-	config, err := env.account(cmd.Context())
+	config, err := env.openAccount(cmd.Context())
 	if err != nil {
 		return err
 	}
 	client := eventbridge.NewFromConfig(config)
-	archive, err := replay.Find(cmd.Context(), client, plan, env.Now())
+	archive, err := replay.FindArchive(cmd.Context(), client, plan, env.Now())
 	if err != nil {
 		return err
 	}
@@ -66,9 +66,9 @@ func replayArchive(cmd *cobra.Command, env Env, flags replayFlags) error {
 	if err != nil {
 		return err
 	}
-	out := archiveReport{APIVersion: apiVersion, Kind: "ArchiveReplay", Cluster: plan.Cluster, DryRun: !flags.yes, Past: past, Noop: past.Noop()}
+	out := archiveReport{APIVersion: apiVersion, Kind: "ArchiveReplay", Cluster: plan.Cluster, DryRun: !flags.yes, ArchivePart: past, Noop: past.Expired()}
 	if flags.yes {
-		did, err := env.player(cmd, client, plan).Play(cmd.Context(), past)
+		did, err := env.newPlayer(cmd, client, plan).Play(cmd.Context(), past)
 		if err != nil {
 			return err
 		}
@@ -89,17 +89,17 @@ func (a *archiveFlags) read(plan topology.Plan, now time.Time) (rule topology.Ru
 		return a.rule == r.Name || a.rule == short
 	})
 	if at < 0 {
-		return rule, from, to, usage(fmt.Errorf("the bus of %s has no rule %q", plan.Cluster, a.rule), "--rule with one of "+strings.Join(known, ", "))
+		return rule, from, to, usageError(fmt.Errorf("unknown rule %q of the bus of cluster %s", a.rule, plan.Cluster), "--rule with one of "+strings.Join(known, ", "))
 	}
 	const form = "--from and --to as 2006-01-02T15:04:05Z"
 	if from, err = time.Parse(time.RFC3339, a.from); err != nil {
-		return rule, from, to, usage(fmt.Errorf("--from %q is no time", a.from), form)
+		return rule, from, to, usageError(fmt.Errorf("invalid time --from %q", a.from), form)
 	}
 	if to, err = time.Parse(time.RFC3339, a.to); err != nil {
-		return rule, from, to, usage(fmt.Errorf("--to %q is no time", a.to), form)
+		return rule, from, to, usageError(fmt.Errorf("invalid time --to %q", a.to), form)
 	}
 	if !from.Before(to) || to.After(now) {
-		return rule, from, to, usage(errors.New("--from is not before --to, or --to is not in the past"), form)
+		return rule, from, to, usageError(errors.New("--from must be before --to, and --to must be in the past"), form)
 	}
 	return plan.Rules[at], from, to, nil
 }
@@ -109,7 +109,7 @@ func (o archiveReport) finish(cmd *cobra.Command, format string) error {
 	if format == "json" {
 		err = printJSON(cmd.OutOrStdout(), o)
 	} else {
-		_, err = io.WriteString(cmd.OutOrStdout(), o.text())
+		_, err = io.WriteString(cmd.OutOrStdout(), o.formatText())
 	}
 	if err == nil && (o.DryRun || o.Replay.Interrupted()) {
 		err = errChanges
@@ -117,8 +117,8 @@ func (o archiveReport) finish(cmd *cobra.Command, format string) error {
 	return err
 }
 
-// text is the report for people.
-func (o archiveReport) text() string {
+// formatText is the report for people.
+func (o archiveReport) formatText() string {
 	var b strings.Builder
 	would := "would be"
 	if !o.DryRun {
@@ -128,23 +128,23 @@ func (o archiveReport) text() string {
 	if o.Service != "" {
 		whom = o.Service
 	}
-	fmt.Fprintf(&b, "What was said from %s to %s %s replayed from the archive %s to the rule %s alone, which %s reads.\n",
+	fmt.Fprintf(&b, "Events from %s to %s %s replayed from archive %s to rule %s (read by %s).\n",
 		o.From.Format(time.RFC3339), o.To.Format(time.RFC3339), would, o.Archive, o.Rule, whom)
 	switch {
 	case o.Noop:
-		b.WriteString("All of it has expired: on the world it is a no-op, and each message is counted as stale.\n")
+		b.WriteString("All events have expired: the service drops them and counts them as stale.\n")
 	default:
-		fmt.Fprintf(&b, "What was said since %s may not have expired: it may be acted on again. What is older is a no-op.\n", o.Obeyed.Format(time.RFC3339))
+		fmt.Fprintf(&b, "Events since %s may not have expired: the service may execute them again. It drops older ones.\n", o.Obeyed.Format(time.RFC3339))
 	}
 	switch {
 	case o.DryRun:
-		b.WriteString("Nothing was replayed: add --yes to replay it.\n")
+		b.WriteString("Nothing was replayed: add --yes to replay.\n")
 	case o.Replay.Interrupted() && o.Replay.Until != nil:
-		fmt.Fprintf(&b, "Stopped: the replay %s was cancelled. To go on: the same command with --from %s.\n", o.Replay.Name, o.Replay.Until.Format(time.RFC3339))
+		fmt.Fprintf(&b, "Stopped: replay %s was cancelled. To resume, run the command again with --from %s.\n", o.Replay.Name, o.Replay.Until.Format(time.RFC3339))
 	case o.Replay.Interrupted():
-		fmt.Fprintf(&b, "Stopped: the replay %s was cancelled before it began. To go on: the same command.\n", o.Replay.Name)
+		fmt.Fprintf(&b, "Stopped: replay %s was cancelled before it began. Run the command again to resume.\n", o.Replay.Name)
 	default:
-		fmt.Fprintf(&b, "The replay %s is complete.\n", o.Replay.Name)
+		fmt.Fprintf(&b, "Replay %s is complete.\n", o.Replay.Name)
 	}
 	return b.String()
 }

@@ -14,25 +14,25 @@ import (
 	"github.com/joist-autoscaler/joist/shared/topology"
 )
 
-// logging is a replay of facts that the audit log did not take. Nobody but EventBridge
+// auditReplay is a replay of facts that the audit log did not take. Nobody but EventBridge
 // writes to that log, whoever replays included, so that what it says was said. So the
 // letters are not sent: the bus's archive says their facts again, to the log's rule alone.
-type logging struct {
-	*replaying
+type auditReplay struct {
+	*queueReplay
 	archives *eventbridge.Client
 	archive  replay.Archive
 	// past is the part of the archive that has those that are chosen; nil if none is.
-	past *replay.Past
+	past *replay.ArchivePart
 }
 
 // planLogging chooses among the facts by what the archive has, and finds where they are in
 // it.
-func (r *replaying) planLogging(ctx context.Context, letters []deadletter.Letter, match replay.Match) (*logging, error) {
-	l := &logging{replaying: r, archives: eventbridge.NewFromConfig(r.places.Config)}
+func (r *queueReplay) planLogging(ctx context.Context, letters []deadletter.DeadLetter, match replay.Match) (*auditReplay, error) {
+	l := &auditReplay{queueReplay: r, archives: eventbridge.NewFromConfig(r.places.Config)}
 	now := r.env.Now()
 	if len(letters) > 0 {
 		var err error
-		if l.archive, err = replay.Find(ctx, l.archives, r.plan, now); err != nil {
+		if l.archive, err = replay.FindArchive(ctx, l.archives, r.plan, now); err != nil {
 			return nil, err
 		}
 	}
@@ -47,9 +47,9 @@ func (r *replaying) planLogging(ctx context.Context, letters []deadletter.Letter
 	return l, err
 }
 
-// run replays the archive, and removes the letters once all of it is said.
-func (l *logging) run(cmd *cobra.Command, letters []deadletter.Letter) (replay.Outcome, error) {
-	player := l.env.player(cmd, l.archives, l.plan)
+// replayLogged replays the archive, and removes the letters once all of it is said.
+func (l *auditReplay) replayLogged(cmd *cobra.Command, letters []deadletter.DeadLetter) (replay.Outcome, error) {
+	player := l.env.newPlayer(cmd, l.archives, l.plan)
 	did, err := player.Play(cmd.Context(), *l.past)
 	if err != nil {
 		return replay.Outcome{}, err
@@ -57,12 +57,12 @@ func (l *logging) run(cmd *cobra.Command, letters []deadletter.Letter) (replay.O
 	if did.Interrupted() {
 		return replay.Outcome{Interrupted: true}, nil
 	}
-	return l.runner(replay.Said{}).Resend(cmd.Context(), l.choice.Chosen, letters, 0)
+	return l.newRunner(replay.Discard{}).Resend(cmd.Context(), l.choice.Chosen, letters, 0)
 }
 
-// player replays archives, and tells how far it is.
-func (e Env) player(cmd *cobra.Command, archives *eventbridge.Client, plan topology.Plan) replay.Player {
-	return replay.Player{Archives: archives, Prefix: plan.Prefix, Now: e.Now, Pause: pause, Tell: func(r replay.Replayed) {
+// newPlayer replays archives, and tells how far it is.
+func (e Env) newPlayer(cmd *cobra.Command, archives *eventbridge.Client, plan topology.Plan) replay.Player {
+	return replay.Player{Archives: archives, Prefix: plan.Prefix, Now: e.Now, Pause: sleepOrDone, Tell: func(r replay.ArchiveOutcome) {
 		fmt.Fprintf(cmd.ErrOrStderr(), "%s: %s\n", r.Name, strings.ToLower(r.State))
 	}}
 }

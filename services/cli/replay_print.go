@@ -26,31 +26,31 @@ type replayReport struct {
 	// All says that the queue holds no more than these letters.
 	All bool `json:"all"`
 	// Chosen are replayed, and Kept stay.
-	Chosen []deadletter.Letter `json:"chosen"`
-	Kept   []deadletter.Letter `json:"kept"`
+	Chosen []deadletter.DeadLetter `json:"chosen"`
+	Kept   []deadletter.DeadLetter `json:"kept"`
 	// Predicted counts the chosen letters by verdict.
-	Predicted map[deadletter.Verdict]int `json:"predicted"`
-	Replayed  int                        `json:"replayed"`
+	Predicted map[deadletter.Disposition]int `json:"predicted"`
+	Replayed  int                            `json:"replayed"`
 	// Unseen are ids of chosen letters that were not met again, Returned canaries that
 	// died again, Doubtful ids of letters that may be both here and there.
-	Unseen   []string            `json:"unseen"`
-	Returned []deadletter.Letter `json:"returned"`
-	Doubtful []string            `json:"doubtful"`
+	Unseen   []string                `json:"unseen"`
+	Returned []deadletter.DeadLetter `json:"returned"`
+	Doubtful []string                `json:"doubtful"`
 	// Stopped says why not all is replayed.
 	Stopped string `json:"stopped,omitempty"`
 	// Archive is the part of the bus's archive that has the chosen letters of the audit
 	// log.
-	Archive *replay.Past `json:"archive,omitempty"`
+	Archive *replay.ArchivePart `json:"archive,omitempty"`
 
 	// since is from when on that archive has events.
 	since time.Time
 }
 
-func (r *replaying) report(all bool) *replayReport {
+func (r *queueReplay) newReport(all bool) *replayReport {
 	out := &replayReport{
-		APIVersion: apiVersion, Kind: "Replay", Cluster: r.plan.Cluster, Service: r.queue.Service, From: r.queue.Dead, To: first(r.queue.Name, r.plan.AuditLogGroup), DryRun: !r.flags.yes,
-		Method: r.choice.Method, All: all, Chosen: orEmpty(r.choice.Chosen), Kept: orEmpty(r.choice.Kept), Predicted: map[deadletter.Verdict]int{},
-		Unseen: []string{}, Returned: []deadletter.Letter{}, Doubtful: []string{},
+		APIVersion: apiVersion, Kind: "Replay", Cluster: r.plan.Cluster, Service: r.queue.Service, From: r.queue.Dead, To: firstNonEmpty(r.queue.Name, r.plan.AuditLogGroup), DryRun: !r.flags.yes,
+		Method: r.choice.Method, All: all, Chosen: orEmpty(r.choice.Chosen), Kept: orEmpty(r.choice.Kept), Predicted: map[deadletter.Disposition]int{},
+		Unseen: []string{}, Returned: []deadletter.DeadLetter{}, Doubtful: []string{},
 	}
 	for i := range out.Chosen {
 		out.Predicted[out.Chosen[i].Predicted.Verdict]++
@@ -66,16 +66,16 @@ func orEmpty[T any](list []T) []T {
 	return list
 }
 
-// did puts down what a replay did.
-func (o *replayReport) did(did replay.Outcome) {
+// recordOutcome puts down what a replay did.
+func (o *replayReport) recordOutcome(did replay.Outcome) {
 	o.Replayed, o.Unseen, o.Returned, o.Doubtful = did.Replayed, orEmpty(did.Unseen), orEmpty(did.Returned), orEmpty(did.Doubtful)
 	switch {
 	case did.Interrupted:
 		o.Stopped = "interrupted"
 	case len(did.Returned) > 0:
-		o.Stopped = fmt.Sprintf("%d of the canaries died again: %s", len(did.Returned), oneLine(did.Returned[0].Reason))
+		o.Stopped = fmt.Sprintf("%d canaries returned to the dead-letter queue: %s", len(did.Returned), oneLine(did.Returned[0].Reason))
 	case len(did.Unseen) > 0:
-		o.Stopped = fmt.Sprintf("%d letters were not met again: somebody else reads them, or has dealt with them", len(did.Unseen))
+		o.Stopped = fmt.Sprintf("%d messages were not received again: another consumer has them in flight or has handled them", len(did.Unseen))
 	}
 }
 
@@ -106,92 +106,92 @@ func (o *replayReport) print(cmd *cobra.Command, now time.Time) error {
 	if o.DryRun {
 		o.plan(&b, now)
 	} else {
-		fmt.Fprintf(&b, "%d of %d dead letters of %s are %s again, and gone from %s.\n", o.Replayed, len(o.Chosen), o.Service, o.done(), o.From)
+		fmt.Fprintf(&b, "%d of %d dead-letter messages of %s were %s again and deleted from %s.\n", o.Replayed, len(o.Chosen), o.Service, o.describeOutcome(), o.From)
 	}
 	if o.Stopped != "" {
-		fmt.Fprintf(&b, "Stopped: %s. What is left is where it was; the same command goes on.\n", o.Stopped)
+		fmt.Fprintf(&b, "Stopped: %s. The remaining messages are still in the dead-letter queue; run the command again to resume.\n", o.Stopped)
 	}
 	if len(o.Doubtful) > 0 {
-		fmt.Fprintf(&b, "These may be both in %s and in %s: %s. Services know the second of a message for what it is.\n", o.To, o.From, strings.Join(o.Doubtful, ", "))
+		fmt.Fprintf(&b, "Possibly in both %s and %s: %s. Services drop duplicates.\n", o.To, o.From, strings.Join(o.Doubtful, ", "))
 	}
 	_, err := io.WriteString(cmd.OutOrStdout(), b.String())
 	return err
 }
 
-// plan is what a dry run says.
+// plan formats the result of a dry run.
 func (o *replayReport) plan(b *strings.Builder, now time.Time) {
 	if len(o.Chosen)+len(o.Kept) == 0 {
-		fmt.Fprintf(b, "%s holds no dead letter of %s.\n", o.From, o.Service)
+		fmt.Fprintf(b, "%s has no dead-letter messages of %s.\n", o.From, o.Service)
 		return
 	}
 	if len(o.Chosen) > 0 {
-		b.WriteString(letterTable(o.Chosen, now) + "\n")
+		b.WriteString(formatMessageTable(o.Chosen, now) + "\n")
 	}
-	fmt.Fprintf(b, "%d dead letters would be %s to %s again, %s.\n", len(o.Chosen), o.done(), o.To, o.how())
+	fmt.Fprintf(b, "%d dead-letter messages would be %s to %s again %s.\n", len(o.Chosen), o.describeOutcome(), o.To, o.describeMethod())
 	for _, verdict := range []struct {
-		verdict deadletter.Verdict
+		verdict deadletter.Disposition
 		means   string
 	}{
-		{deadletter.Handle, o.handled()}, {deadletter.Noop, "it would drop, as expired, foreign or overtaken"}, {deadletter.Stale, "would be acted on and undone, for nothing waits for them any more"}, {deadletter.Poison, "would be dead again at once"},
+		{deadletter.Handle, o.describeHandling()}, {deadletter.Noop, "it would drop: expired, of another cluster, or superseded"}, {deadletter.Stale, "would be launched and terminated again: their NodeClaims are gone"}, {deadletter.Poison, "would return to the dead-letter queue at once"},
 	} {
 		if n := o.Predicted[verdict.verdict]; n > 0 {
 			fmt.Fprintf(b, "  %d %s\n", n, verdict.means)
 		}
 	}
 	if len(o.Kept) > 0 {
-		fmt.Fprintf(b, "%d would stay: they do not match, would die again or be undone, or are %s.\n", len(o.Kept), o.spared())
+		fmt.Fprintf(b, "%d would stay: they do not match, are predicted as poison or stale, or are %s.\n", len(o.Kept), o.describeSkipped())
 	}
 	if o.Archive != nil && len(o.Chosen) > 1 {
-		b.WriteString("What the log has of that time already, it will have twice: --match id= with letters that lie close together writes less.\n")
+		b.WriteString("The log will have duplicates of the facts of that time that it already has. Select messages that are close in time with --match id= to get fewer.\n")
 	}
 	if !o.All {
-		b.WriteString("There are more than --limit: run it again for those.\n")
+		b.WriteString("The queue has more messages than --limit: run the command again for the rest.\n")
 	}
 	if len(o.Chosen) > 0 {
-		b.WriteString("Nothing was sent: add --yes to send them.\n")
+		b.WriteString("Nothing was sent: add --yes to send the messages.\n")
 	}
 }
 
-// done is what becomes of letters that are replayed.
-func (o *replayReport) done() string {
+// describeOutcome is what becomes of letters that are replayed.
+func (o *replayReport) describeOutcome() string {
 	if o.Method == replay.Archived {
 		return "written"
 	}
 	return "sent"
 }
 
-// handled is what whoever gets a letter does with it.
-func (o *replayReport) handled() string {
+// describeHandling is what whoever gets a letter does with it.
+func (o *replayReport) describeHandling() string {
 	if o.Method == replay.Archived {
-		return "the log would have"
+		return "the log would receive"
 	}
-	return "the service would act on"
+	return "the service would handle"
 }
 
-// how tells the method to people.
-func (o *replayReport) how() string {
+// describeMethod formats the method.
+func (o *replayReport) describeMethod() string {
 	switch {
 	case o.Method == replay.Move:
-		return "by a task of SQS's that moves the whole queue"
+		return "with an SQS message move task of the whole queue"
 	case o.Archive != nil:
-		return fmt.Sprintf("with all that was said from %s to %s (%s), by the archive %s, which has some %d events in all",
+		return fmt.Sprintf("with all events from %s to %s (%s) of archive %s, which has about %d events",
 			o.Archive.From.Format(time.RFC3339), o.Archive.To.Format(time.RFC3339), o.Archive.To.Sub(o.Archive.From), o.Archive.Archive, o.Archive.Events)
 	case o.Method == replay.Archived:
-		return "by the bus's archive"
+		return "from the bus archive"
 	}
-	return "one by one, for not all of the queue is meant or can be moved as it lies there"
+	return "one by one, because not every message of the queue is selected or can be moved unchanged"
 }
 
-// spared are letters that no match chooses.
-func (o *replayReport) spared() string {
+// describeSkipped are letters that no match chooses.
+func (o *replayReport) describeSkipped() string {
 	if o.Method == replay.Archived {
-		return "not for certain in the archive, which has what was said from " + o.since.UTC().Format(time.RFC3339) + " until " + replay.ArchiveDelay.String() + " ago"
+		return "possibly missing in the archive, which has events from " + o.since.UTC().Format(time.RFC3339) + " to " + replay.ArchiveDelay.String() + " ago"
 	}
-	return "cut off or forged"
+	return "truncated or forged"
 }
 
-// progress tells to stderr how far a replay is, at most once a second.
-func progress(cmd *cobra.Command, env Env, of int) func(done int) {
+// reportProgress tells to stderr how far a replay is, at most once a second.
+func reportProgress(cmd *cobra.Command, env Env, of int) func(done int) {
 	var told time.Time
 	return func(done int) {
 		if now := env.Now(); done == of || now.Sub(told) >= time.Second {

@@ -11,8 +11,8 @@ import (
 
 	"github.com/joist-autoscaler/joist/services/cli/internal/meter"
 	"github.com/joist-autoscaler/joist/services/cli/internal/report"
+	"github.com/joist-autoscaler/joist/shared/planning/scheduling"
 	"github.com/joist-autoscaler/joist/shared/scenario"
-	"github.com/joist-autoscaler/joist/shared/scheduling"
 )
 
 // planScenario plans a scenario and says what planning took. It is no question
@@ -42,7 +42,7 @@ func planScenario(cmd *cobra.Command, env Env, name, format string) error {
 	if format == "json" {
 		return printJSON(cmd.OutOrStdout(), outcome)
 	}
-	return report.Scenario(cmd.OutOrStdout(), outcome)
+	return report.PrintScenario(cmd.OutOrStdout(), outcome)
 }
 
 // readScenario reads a scenario from a file, or from stdin, beside which the
@@ -51,7 +51,7 @@ func readScenario(cmd *cobra.Command, name string) (scenario.Scenario, error) {
 	if name != "-" {
 		return scenario.Read(folder(filepath.Dir(name)), filepath.Base(name))
 	}
-	data, err := load(cmd.InOrStdin(), name)
+	data, err := readSource(cmd.InOrStdin(), name)
 	if err != nil {
 		return scenario.Scenario{}, err
 	}

@@ -92,8 +92,8 @@ func TestScenarioAsATable(t *testing.T) {
 	}
 	stdout, _, code := joist(t, strings.Replace(string(text), `"tiny"`, `"tiny", "color": "red"`, 1), nil, "plan", "--scenario", "-")
 	for _, want := range []string{
-		"NODES", "m7g.large", "tiny: 2 nodes to launch for 2 pods, $0.1822 an hour", "1 pod on nodes that exist; 1 pod without a place",
-		"planned in ", "1 pod found no place: huge",
+		"NODES", "m7g.large", "tiny: 2 nodes to launch for 2 pods, $0.1822 per hour", "1 pod on existing nodes; 1 pod unschedulable",
+		"planned in ", "1 pod unschedulable: huge",
 	} {
 		if !strings.Contains(stdout, want) {
 			t.Errorf("the table lacks %q:\n%s", want, stdout)
@@ -110,7 +110,7 @@ func TestScenarioComplaints(t *testing.T) {
 		args        []string
 		want        string
 	}{
-		{"both", "", []string{"-f", "x.yaml", "--scenario", tiny}, "joist: reading the command line: a scenario and manifests are given\nTry: one of --scenario and -f\n"},
+		{"both", "", []string{"-f", "x.yaml", "--scenario", tiny}, "joist: --scenario and -f exclude each other\nTry: --scenario or -f\n"},
 		{"no file", "", []string{"--scenario", "testdata/none.json"}, "joist: reading the scenario: opening none.json: no such file or directory\nTry: look at the path\n"},
 		{"a folder", "", []string{"--scenario", "testdata"}, "joist: reading the scenario: reading testdata: is a directory\nTry: look at the path\n"},
 		{"nonsense", "{]", []string{"--scenario", "-"}, "joist: reading the scenario: stdin:1:2: this is no JSON: invalid character ']' looking for beginning of object key string\n"},
@@ -141,14 +141,14 @@ func TestConsolidationAsJSON(t *testing.T) {
 	if diff := cmp.Diff(want, got.FinalNodes[0]); diff != "" {
 		t.Errorf("a node of the only size there is stays, with the pod that waits for it: %s", diff)
 	}
-	if !strings.Contains(stderr, "note: what is under way is taken to be done: 0 nodes that go, 4 pods that wait and 2 new nodes for them\n") {
-		t.Errorf("it is not told that pods wait:\n%s", stderr)
+	if !strings.Contains(stderr, "note: operations in progress are simulated as done: 0 nodes being removed, 4 pending pods and 2 new nodes for them\n") {
+		t.Errorf("no note about the pending pods:\n%s", stderr)
 	}
 }
 
 func TestConsolidationAsATable(t *testing.T) {
 	stdout, _, code := joist(t, "", nil, "consolidate", "--scenario", tiny)
-	want := "tiny: 3 nodes with 4 pods, $0.2733 an hour, became 3 nodes, $0.2733 an hour; 0 pods moved by 0 commands\n"
+	want := "tiny: 3 nodes with 4 pods at $0.2733 per hour became 3 nodes at $0.2733 per hour; 0 pods moved by 0 commands\n"
 	if code != cli.ExitNothing || !strings.Contains(stdout, want) || !strings.Contains(stdout, "decided in ") {
 		t.Errorf("exit code %d, the table lacks %q:\n%s", code, want, stdout)
 	}
@@ -165,7 +165,7 @@ func TestWhyANodeStays(t *testing.T) {
 		t.Errorf("why: %+v", got)
 	}
 	line, _, _ := joist(t, "", nil, "why", "node/node-1", "--scenario", tiny)
-	if want := "node node-1 stays (" + got.Rule + "): " + got.Detail + "\n"; line != want {
+	if want := "node node-1 is kept (" + got.Rule + "): " + got.Detail + "\n"; line != want {
 		t.Errorf("said %q, want %q", line, want)
 	}
 }
@@ -182,7 +182,7 @@ func TestWhyANodeGoes(t *testing.T) {
     "requirements"`, 1)
 	empty = strings.Replace(empty, `"podGroups": [`, `"unused": [`, 1)
 	stdout, stderr, code := joist(t, empty, nil, "why", "node/idle", "--scenario", "-")
-	if code != cli.ExitNothing || !strings.HasPrefix(stdout, "node idle would go, by Emptiness with 0 others: ") {
+	if code != cli.ExitNothing || !strings.HasPrefix(stdout, "node idle would be removed by Emptiness, with 0 others: ") {
 		t.Errorf("exit code %d, said %q, stderr:\n%s", code, stdout, stderr)
 	}
 }

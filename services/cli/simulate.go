@@ -8,9 +8,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/joist-autoscaler/joist/services/cli/internal/fleet"
 	"github.com/joist-autoscaler/joist/services/cli/internal/report"
-	"github.com/joist-autoscaler/joist/services/cli/internal/whatif"
+	"github.com/joist-autoscaler/joist/services/cli/internal/simulate"
 )
 
 // simulateFlags are those of `joist simulate`.
@@ -27,42 +26,43 @@ func simulateCommand(env Env) *cobra.Command {
 	var flags simulateFlags
 	cmd := &cobra.Command{
 		Use:   "simulate {--scenario FILE | --snapshot FILE | --store s3://BUCKET} {--remove node/NAME... | --spot-storm PERCENT | --pool-change FILE...}",
-		Short: "Say what would become of nodes if some went at once, or if their NodePools were others",
-		Long: "Simulate reads a scenario with nodes, or a snapshot of a cluster, takes some of the nodes away, and says where\n" +
-			"their pods would go, which nodes would come for them, what the cluster would cost then, and which pods would\n" +
-			"find no place. It asks the simulation that disruption decides by, without its budgets.\n\n" +
-			"With --pool-change it puts NodePools and EC2NodeClasses into it as they should be, and says which nodes would\n" +
-			"drift, what disruption would then do, command by command and within its budgets, and what would be left.\n\n" +
-			"It needs neither a cluster nor, but for --store, an account.\n\n" +
-			"Exit codes: 0 every pod would have a place, 2 some would have none, or nodes would drift and stay, 1 an error.",
+		Short: "Simulate losing nodes or changing NodePools",
+		Long: "Simulate reads a scenario with nodes, or a snapshot of a cluster, and removes some of the nodes. It prints where\n" +
+			"their pods would be scheduled, which nodes would be launched, the cluster's cost, and the pods that would be\n" +
+			"unschedulable. It uses the simulation of disruption, without budgets.\n\n" +
+			"With --pool-change or --pool-delete it changes NodePools and EC2NodeClasses. It prints which nodes would drift,\n" +
+			"each command that disruption would execute within the budgets, and the resulting nodes and cost.\n\n" +
+			"It needs no cluster, and an AWS account only for --store.\n\n" +
+			"Exit codes: 0 every pod would be scheduled, 2 some pods would be unschedulable, or drifted nodes would be kept,\n" +
+			"1 an error.",
 		Example: "  joist simulate --scenario shop.json --remove node/node-7 --remove node/node-8\n" +
 			"  joist simulate --snapshot snapshot.json.zst --spot-storm 30%\n" +
 			"  joist simulate --store s3://joist-shop/shop --pool-change nodepool.yaml\n" +
 			"  joist simulate --scenario shop.json --pool-delete batch",
 		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return simulate(cmd, env, flags) },
+		RunE: func(cmd *cobra.Command, _ []string) error { return runSimulate(cmd, env, flags) },
 	}
 	flags.nodes.add(cmd)
 	f := cmd.Flags()
-	f.StringArrayVar(&flags.remove, "remove", nil, "node that goes, as node/NAME; may be repeated")
-	f.StringVar(&flags.storm, "spot-storm", "", "part of the spot nodes that goes, as 30%, while nothing like them is to be had as spot")
-	f.StringArrayVar(&flags.change, "pool-change", nil, "file of NodePools and EC2NodeClasses as they should be, or directory of such files; may be repeated")
-	f.StringArrayVar(&flags.gone, "pool-delete", nil, "name of a NodePool that is deleted; may be repeated, and go with --pool-change")
+	f.StringArrayVar(&flags.remove, "remove", nil, "node to remove, as node/NAME; may be repeated")
+	f.StringVar(&flags.storm, "spot-storm", "", "percentage of the spot nodes to remove, such as 30%; their spot offerings become unavailable")
+	f.StringArrayVar(&flags.change, "pool-change", nil, "file or directory with the changed NodePools and EC2NodeClasses; may be repeated")
+	f.StringArrayVar(&flags.gone, "pool-delete", nil, "name of a NodePool to delete; may be repeated and combined with --pool-change")
 	formatFlag(cmd, &flags.format, "table", "json")
 	return cmd
 }
 
-func simulate(cmd *cobra.Command, env Env, flags simulateFlags) error {
+func runSimulate(cmd *cobra.Command, env Env, flags simulateFlags) error {
 	questions := 0
-	for _, asked := range []bool{len(flags.remove) > 0, flags.storm != "", flags.changes()} {
+	for _, asked := range []bool{len(flags.remove) > 0, flags.storm != "", flags.changesPools()} {
 		if asked {
 			questions++
 		}
 	}
 	if questions != 1 {
-		return usage(errors.New("nodes, a storm or a change are needed, and only one of them"), "one of --remove, --spot-storm and --pool-change")
+		return usageError(errors.New("exactly one simulation is required"), "--remove, --spot-storm, or --pool-change and --pool-delete")
 	}
-	question, err := flags.question()
+	question, err := flags.parseRemoval()
 	if err != nil {
 		return err
 	}
@@ -70,17 +70,17 @@ func simulate(cmd *cobra.Command, env Env, flags simulateFlags) error {
 	if err != nil {
 		return err
 	}
-	if flags.changes() {
+	if flags.changesPools() {
 		return simulateChange(cmd, env, asked, flags)
 	}
-	answer, err := question(settled(cmd, asked))
+	answer, err := question(openFleet(cmd, asked))
 	if err != nil {
 		return err
 	}
 	if flags.format == "json" {
 		err = printJSON(cmd.OutOrStdout(), answer)
 	} else {
-		err = report.WhatIf(cmd.OutOrStdout(), &answer)
+		err = report.PrintRemoval(cmd.OutOrStdout(), &answer)
 	}
 	if err == nil && len(answer.Unscheduled) > 0 {
 		return errChanges
@@ -88,14 +88,14 @@ func simulate(cmd *cobra.Command, env Env, flags simulateFlags) error {
 	return err
 }
 
-// question is what is asked of the nodes, read before they are: it takes them a while.
-func (s *simulateFlags) question() (func(*fleet.Fleet) (whatif.Answer, error), error) {
+// parseRemoval is what is asked of the nodes, read before they are: it takes them a while.
+func (s *simulateFlags) parseRemoval() (func(*simulate.Fleet) (simulate.RemovalResult, error), error) {
 	if s.storm != "" {
 		part, err := percent(s.storm)
-		return func(f *fleet.Fleet) (whatif.Answer, error) { return whatif.SpotStorm(f, part) }, err
+		return func(f *simulate.Fleet) (simulate.RemovalResult, error) { return simulate.InterruptSpotNodes(f, part) }, err
 	}
 	names, err := nodeNames(s.remove)
-	return func(f *fleet.Fleet) (whatif.Answer, error) { return whatif.Remove(f, names) }, err
+	return func(f *simulate.Fleet) (simulate.RemovalResult, error) { return simulate.RemoveNodes(f, names) }, err
 }
 
 // nodeNames reads words such as node/node-7.
@@ -104,7 +104,7 @@ func nodeNames(words []string) ([]string, error) {
 	for _, word := range words {
 		name, ok := strings.CutPrefix(word, "node/")
 		if !ok || name == "" {
-			return nil, usage(fmt.Errorf("%q names no node", word), "node/NAME")
+			return nil, usageError(fmt.Errorf("invalid node %q", word), "node/NAME")
 		}
 		names = append(names, name)
 	}
@@ -116,7 +116,7 @@ func percent(text string) (float64, error) {
 	digits, ok := strings.CutSuffix(text, "%")
 	n, err := strconv.ParseFloat(digits, 64)
 	if !ok || err != nil || !(n > 0 && n <= 100) {
-		return 0, usage(fmt.Errorf("%q is no part of the nodes", text), "--spot-storm 30%")
+		return 0, usageError(fmt.Errorf("invalid --spot-storm %q: it must be a percentage from above 0%% to 100%%", text), "--spot-storm 30%")
 	}
 	return n / 100, nil
 }

@@ -24,18 +24,18 @@ func versionCommand(env Env) *cobra.Command {
 	var format string
 	cmd := &cobra.Command{
 		Use:     "version",
-		Short:   "Say which build this is",
+		Short:   "Print the version",
 		Example: "  joist version\n  joist version -o json",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return printVersion(cmd.OutOrStdout(), env.Build.complete(), format)
+			return printVersion(cmd.OutOrStdout(), env.Build.withDefaults(), format)
 		},
 	}
 	formatFlag(cmd, &format, "text", "json")
 	return cmd
 }
 
-func (b Build) complete() Build {
+func (b Build) withDefaults() Build {
 	if b.Version == "" {
 		b.Version = "development"
 	}

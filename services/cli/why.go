@@ -9,11 +9,10 @@ import (
 
 	"github.com/joist-autoscaler/joist/services/disruption"
 	"github.com/joist-autoscaler/joist/shared/fault"
-	"github.com/joist-autoscaler/joist/shared/scheduling"
+	"github.com/joist-autoscaler/joist/shared/planning/scheduling"
 )
 
-// Why says of a node whether disruption would remove it, as `joist why -o json`
-// prints it.
+// Why is disruption's decision about a node, as `joist why -o json` prints it.
 type Why struct {
 	Node string `json:"node"`
 	// Goes says that a command would remove it: by Method, together with Others.
@@ -31,10 +30,10 @@ func whyCommand(env Env) *cobra.Command {
 	var format string
 	cmd := &cobra.Command{
 		Use:   "why node/NAME {--scenario FILE | --snapshot FILE | --store s3://BUCKET}",
-		Short: "Say why disruption would remove a node, or why it would not",
-		Long: "Why asks disruption about the nodes of a scenario, or of a snapshot of a cluster as it is, once, and says of one of\n" +
-			"them whether it would go, with which others and why, or by which rule it stays.\n\n" +
-			"Exit codes: 0 there is an answer, 1 an error.",
+		Short: "Explain why disruption would remove or keep a node",
+		Long: "Why evaluates disruption once on the nodes of a scenario, or of a snapshot of a cluster, and prints for one node\n" +
+			"whether it would be removed, with which other nodes and why, or which rule keeps it.\n\n" +
+			"Exit codes: 0 the decision was printed, 1 an error.",
 		Example: "  joist why node/node-7 --scenario shop.json\n" +
 			"  joist why node/ip-10-0-1-7.ec2.internal --store s3://joist-shop/shop",
 		Args: cobra.ArbitraryArgs,
@@ -45,9 +44,9 @@ func whyCommand(env Env) *cobra.Command {
 			return err
 		}
 		if len(names) != 1 {
-			return usage(errors.New("one node is needed"), whyTry)
+			return usageError(errors.New("exactly one node is required"), whyTry)
 		}
-		return why(cmd, env, from, names[0], format)
+		return runWhy(cmd, env, from, names[0], format)
 	}
 	from.add(cmd)
 	formatFlag(cmd, &format, "table", "json")
@@ -57,31 +56,31 @@ func whyCommand(env Env) *cobra.Command {
 // whyTry is the command as it should be.
 const whyTry = "joist why node/NAME --scenario FILE, or " + orCluster
 
-func why(cmd *cobra.Command, env Env, from nodesFlags, node, format string) error {
+func runWhy(cmd *cobra.Command, env Env, from nodesFlags, node, format string) error {
 	asked, err := from.read(cmd, env, whyTry)
 	if err != nil {
 		return err
 	}
-	answer, err := explained(asked.Snapshot, disruption.Evaluate(asked.Snapshot, asked.Stock(asked.Snapshot), disruption.Options{}), node)
+	answer, err := explainNode(asked.Snapshot, disruption.Evaluate(asked.Snapshot, asked.Stock(asked.Snapshot), disruption.Options{}), node)
 	if err != nil {
 		return err
 	}
 	if format == "json" {
 		return printJSON(cmd.OutOrStdout(), answer)
 	}
-	verdict := "node " + answer.Node + " stays (" + answer.Rule + ")"
+	decision := "node " + answer.Node + " is kept (" + answer.Rule + ")"
 	if answer.Goes {
-		verdict = fmt.Sprintf("node %s would go, by %s with %d others", answer.Node, answer.Method, len(answer.Others))
+		decision = fmt.Sprintf("node %s would be removed by %s, with %d others", answer.Node, answer.Method, len(answer.Others))
 	}
-	_, err = fmt.Fprintln(cmd.OutOrStdout(), verdict+": "+answer.Detail)
+	_, err = fmt.Fprintln(cmd.OutOrStdout(), decision+": "+answer.Detail)
 	return err
 }
 
-// explained finds what was decided about a node.
-func explained(snapshot scheduling.Snapshot, found disruption.Findings, name string) (Why, error) {
+// explainNode finds what was decided about a node.
+func explainNode(snapshot scheduling.Snapshot, found disruption.Findings, name string) (Why, error) {
 	at := slices.IndexFunc(snapshot.Nodes, func(n scheduling.Node) bool { return n.Name == name })
 	if at < 0 {
-		return Why{}, fault.F("explaining what disruption decides", fault.Missing, "there is no node %s", name).WithHint("name one of the nodes that there are")
+		return Why{}, fault.F("explaining the decision", fault.Missing, "node %s not found", name).WithHint("give the name of a node of the snapshot or scenario")
 	}
 	for _, c := range found.Commands {
 		if slices.Contains(c.Nodes, at) {
@@ -99,5 +98,5 @@ func explained(snapshot scheduling.Snapshot, found disruption.Findings, name str
 			return Why{Node: name, Rule: k.Rule, Detail: k.Detail}, nil
 		}
 	}
-	return Why{Node: name, Rule: "not-managed", Detail: "it belongs to no NodePool"}, nil
+	return Why{Node: name, Rule: "not-managed", Detail: "the node belongs to no NodePool"}, nil
 }

@@ -13,8 +13,8 @@ import (
 	"github.com/joist-autoscaler/joist/services/disruption/internal/canary"
 	"github.com/joist-autoscaler/joist/services/disruption/internal/fixture"
 	"github.com/joist-autoscaler/joist/shared/karpenter"
-	"github.com/joist-autoscaler/joist/shared/policy"
-	"github.com/joist-autoscaler/joist/shared/scheduling"
+	"github.com/joist-autoscaler/joist/shared/karpenter/policy"
+	"github.com/joist-autoscaler/joist/shared/planning/scheduling"
 )
 
 // asks are annotations of the pool.
@@ -80,7 +80,7 @@ func (f *fleet) replace(i int) {
 }
 
 // arrive makes nodes of claims, or rolls back what waits for them and removes them in
-// the end, as lifecycle does (B134, B164).
+// the end, as lifecycle does.
 func (f *fleet) arrive() {
 	for i := range f.Nodes {
 		n := &f.Nodes[i]

@@ -5,7 +5,7 @@ import (
 
 	"github.com/joist-autoscaler/joist/shared/event"
 	"github.com/joist-autoscaler/joist/shared/karpenter"
-	"github.com/joist-autoscaler/joist/shared/scheduling"
+	"github.com/joist-autoscaler/joist/shared/planning/scheduling"
 )
 
 // decision is one phase of one proposal.
@@ -16,7 +16,7 @@ type decision struct {
 }
 
 // decide says what becomes of the commands that were found, and of the proposals
-// that a snapshot carries (B152). What was proposed too lately to be confirmed, and
+// that a snapshot carries. What was proposed too lately to be confirmed, and
 // is still right, is not spoken of.
 func decide(s *scheduling.Snapshot, commands []Command) []decision {
 	var out []decision

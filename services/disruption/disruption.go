@@ -11,10 +11,10 @@
 //   - A snapshot is the only input of a decision, its time included: the same
 //     snapshot twice gives the same facts with the same ids.
 //   - Nothing is confirmed that was not proposed in an earlier snapshot, and
-//     found right again at least scheduling.ConfirmAfter later (B152).
+//     found right again at least scheduling.ConfirmAfter later.
 //   - The commands of one snapshot share no node, and keep every budget together.
 //     Each counts on those before it, and no pod is moved onto what goes.
-//   - Consolidation saves, however its launches fall out (B156).
+//   - Consolidation saves, however its launches fall out.
 //   - What cannot be understood forbids: a budget that cannot be read stops its
 //     pool, and no other.
 package disruption
@@ -30,8 +30,8 @@ import (
 	"github.com/joist-autoscaler/joist/shared/event"
 	"github.com/joist-autoscaler/joist/shared/fault"
 	"github.com/joist-autoscaler/joist/shared/host"
+	"github.com/joist-autoscaler/joist/shared/planning/scheduling"
 	"github.com/joist-autoscaler/joist/shared/queue"
-	"github.com/joist-autoscaler/joist/shared/scheduling"
 )
 
 // Types are the messages that disruption takes.
@@ -50,7 +50,9 @@ type Service struct {
 	Catalogues *blob.Kept[catalog.Catalogue]
 	// Rest remembers the last snapshot in which there was nothing to do; nil evaluates
 	// each.
-	Rest    *Rest
+	Rest *Rest
+	// Reports remembers when nodes that stay were last reported; nil reports none.
+	Reports *Reports
 	Bus     queue.Sender
 	Cluster event.Cluster
 	Now     func() time.Time
@@ -81,13 +83,21 @@ func (s Service) Handle(ctx context.Context, e event.Envelope) error {
 	}
 	found := s.measured(snapshot, scheduling.NewStock(snapshot, cat))
 	decisions := decide(&snapshot, found.Commands)
-	s.Rest.note(body, found, decisions)
 	s.count(found.Tally)
 	host.Say(ctx, "nodes", len(snapshot.Nodes), "commands", len(found.Commands), "decisions", len(decisions))
 	if err := errors.Join(found.Problems...); err != nil {
 		host.Say(ctx, "problems", err.Error())
 	}
-	return s.publish(ctx, e, publication{body.Snapshot, snapshot, cat}, decisions)
+	from := publication{body.Snapshot, snapshot, cat}
+	if err := s.publish(ctx, e, from, decisions); err != nil {
+		return err
+	}
+	if err := s.report(ctx, e, from, found.Kept); err != nil {
+		return err
+	}
+	found.wake(s.Reports.pending(body.Taken))
+	s.Rest.note(body, found, decisions)
+	return nil
 }
 
 // read fetches the snapshot, and the catalogue that it names.

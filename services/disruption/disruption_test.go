@@ -10,15 +10,15 @@ import (
 
 	"github.com/joist-autoscaler/joist/services/disruption/internal/fixture"
 	"github.com/joist-autoscaler/joist/shared/blob"
+	"github.com/joist-autoscaler/joist/shared/blob/memblob"
 	"github.com/joist-autoscaler/joist/shared/catalog"
 	"github.com/joist-autoscaler/joist/shared/event"
 	"github.com/joist-autoscaler/joist/shared/fault"
 	"github.com/joist-autoscaler/joist/shared/karpenter"
 	"github.com/joist-autoscaler/joist/shared/launchspec"
-	"github.com/joist-autoscaler/joist/shared/memblob"
+	"github.com/joist-autoscaler/joist/shared/planning/scheduling"
+	"github.com/joist-autoscaler/joist/shared/planning/schedulingtest"
 	"github.com/joist-autoscaler/joist/shared/queue"
-	"github.com/joist-autoscaler/joist/shared/scheduling"
-	"github.com/joist-autoscaler/joist/shared/scheduling/schedulingtest"
 )
 
 var start = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
@@ -239,9 +239,9 @@ func TestAStaleSnapshotProposesNothing(t *testing.T) {
 	}
 }
 
-// TestB155Rest: what was found at rest is not looked at again for five minutes,
+// TestRest: what was found at rest is not looked at again for five minutes,
 // unless it changes, or time alone would change what is found.
-func TestB155Rest(t *testing.T) {
+func TestRest(t *testing.T) {
 	looked := func(b *bench, s scheduling.Snapshot, after time.Duration) bool {
 		t.Helper()
 		ref := b.put(t, scheduling.SnapshotKind, s)

@@ -11,7 +11,7 @@ import (
 
 	"github.com/joist-autoscaler/joist/services/disruption/internal/consolidation"
 	"github.com/joist-autoscaler/joist/services/disruption/internal/fixture"
-	"github.com/joist-autoscaler/joist/shared/scheduling"
+	"github.com/joist-autoscaler/joist/shared/planning/scheduling"
 )
 
 // patchy is nodes that are three quarters full with pods of three sizes, of which a
@@ -39,9 +39,9 @@ func patchy(seed uint64) scheduling.Snapshot {
 	return fixture.Snapshot(fixture.Pool(fixture.Budgets("10%")), nodes...)
 }
 
-// TestB153OtherSetsAreTried looks at fleets in which the most wasteful nodes that a
+// TestOtherSetsAreTried looks at fleets in which the most wasteful nodes that a
 // budget lets go give nothing, and others do.
-func TestB153OtherSetsAreTried(t *testing.T) {
+func TestOtherSetsAreTried(t *testing.T) {
 	for _, seed := range []uint64{14, 27, 47, 48, 71, 74} {
 		t.Run(strconv.FormatUint(seed, 10), func(t *testing.T) {
 			s := patchy(seed)

@@ -10,8 +10,8 @@ import (
 	"github.com/joist-autoscaler/joist/services/disruption/internal/restraint"
 	"github.com/joist-autoscaler/joist/services/disruption/internal/room"
 	"github.com/joist-autoscaler/joist/shared/karpenter"
-	"github.com/joist-autoscaler/joist/shared/policy"
-	"github.com/joist-autoscaler/joist/shared/scheduling"
+	"github.com/joist-autoscaler/joist/shared/karpenter/policy"
+	"github.com/joist-autoscaler/joist/shared/planning/scheduling"
 )
 
 // Evaluate is the decision alone: what Handle publishes, and what consolidate,
@@ -19,7 +19,7 @@ import (
 //
 // What a snapshot's nodes carry as proposals is looked at first, the oldest first,
 // so that a newcomer does not take its place. Then the methods have their turns, in
-// the order of B144.
+// Karpenter's order (pkg/controllers/disruption/controller.go, NewMethods).
 func Evaluate(s scheduling.Snapshot, stock scheduling.Stock, o Options) Findings {
 	return evaluate(s, stock, o, func(_ Method, find func()) { find() })
 }
@@ -62,7 +62,7 @@ type pass struct {
 	expiry map[string]policy.Expiring
 	// candidates are the managed nodes, in the snapshot's order.
 	candidates []candidate.Candidate
-	// buffers are the nodes on which room is kept (B127).
+	// buffers are the nodes on which room is kept.
 	buffers map[string]bool
 	// taken are the nodes of commands that were found, by their places in the snapshot.
 	taken map[int]bool
@@ -188,7 +188,7 @@ func (p *pass) keep() []Kept {
 	for i := range p.candidates {
 		c := &p.candidates[i]
 		if no := cmp.Or(p.waves.held[c.Index], p.stuck[c.Index], p.why[c.Index], p.aside[c.Index]); !p.taken[c.Index] {
-			out = append(out, Kept{Node: c.Node.Name, Index: c.Index, Rule: no.Rule, Detail: no.Detail})
+			out = append(out, Kept{Node: c.Node.Name, Index: c.Index, Rule: no.Rule, Detail: no.Detail, reason: cmp.Or(c.Objection, c.Shield, no)})
 		}
 	}
 	return out
@@ -229,5 +229,19 @@ func labelsIn(stock scheduling.Stock) func(pool, class, name string) map[string]
 			}
 		}
 		return nil
+	}
+}
+
+// stick remembers what stands against drifted nodes before others are asked: who
+// asks why such a node stays wants to hear why it is not replaced, and not that it
+// saves nothing. A budget that opens later is seen, too.
+func (p *pass) stick() {
+	if p.stuck == nil {
+		p.stuck = map[int]candidate.Objection{}
+	}
+	for i := range p.candidates {
+		if c := &p.candidates[i]; c.Node.Drift != nil && !p.taken[c.Index] && p.why[c.Index].Rule != RuleNotDrifted {
+			p.stuck[c.Index] = p.why[c.Index]
+		}
 	}
 }

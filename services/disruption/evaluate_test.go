@@ -14,7 +14,7 @@ import (
 	"github.com/joist-autoscaler/joist/services/disruption/internal/fixture"
 	"github.com/joist-autoscaler/joist/shared/event"
 	"github.com/joist-autoscaler/joist/shared/karpenter"
-	"github.com/joist-autoscaler/joist/shared/scheduling"
+	"github.com/joist-autoscaler/joist/shared/planning/scheduling"
 )
 
 // tell writes a command in one line: its method, the nodes that go, where their
@@ -89,6 +89,9 @@ func TestEvaluate(t *testing.T) {
 	small := func(s *scheduling.PodSpec) { s.DeletionCost = "-2147483647" }
 	apart := func(s *scheduling.PodSpec) { s.NodeSelector = map[string]string{corev1.LabelTopologyZone: "mars"} }
 	huge := func(s *scheduling.PodSpec) { s.Requests[corev1.ResourceCPU] = resource.MustParse("1700m") }
+	noneEmpty := func(pool *karpenter.NodePool) {
+		pool.Spec.Disruption.Budgets = []karpenter.Budget{{Nodes: "0", Reasons: []karpenter.DisruptionReason{karpenter.DisruptionReasonEmpty}}}
+	}
 	for _, tt := range []struct {
 		name  string
 		pool  karpenter.NodePool
@@ -97,33 +100,36 @@ func TestEvaluate(t *testing.T) {
 		kept  []string
 	}{
 		{"nothing", fixture.Pool(), nil, nil, nil},
-		{"B149 empty nodes, the dearer first", fixture.Pool(), []node{n("a", "t4g.large"), n("b", "t4g.xlarge")},
+		{"empty nodes, the dearer first", fixture.Pool(), []node{n("a", "t4g.large"), n("b", "t4g.xlarge")},
 			[]string{"Emptiness -b", "Emptiness -a"}, nil},
-		{"B149 pods that cost nothing to move", fixture.Pool(), []node{n("a", "t4g.large", with(1, small)), n("b", "t4g.large", with(3, huge), protected)},
+		{"pods that cost nothing to move", fixture.Pool(), []node{n("a", "t4g.large", with(1, small)), n("b", "t4g.large", with(3, huge), protected)},
 			[]string{"Emptiness -a +t4g.medium"}, []string{"b pod-do-not-disrupt"}},
-		{"B144 emptiness before drift", fixture.Pool(fixture.Budgets("1")), []node{n("a", "t4g.large", drift(time.Hour), with(1)), n("b", "t4g.large")},
+		{"emptiness before drift", fixture.Pool(fixture.Budgets("1")), []node{n("a", "t4g.large", drift(time.Hour), with(1)), n("b", "t4g.large")},
 			[]string{"Emptiness -b"}, []string{"a budget"}},
-		{"B163 the empty drifted first, then the oldest", fixture.Pool(never), []node{n("a", "t4g.large", with(3), drift(time.Hour)), n("b", "t4g.large", with(3), drift(2*time.Hour)), n("c", "t4g.large", drift(time.Minute))},
+		{"the empty drifted first, then the oldest", fixture.Pool(never), []node{n("a", "t4g.large", with(3), drift(time.Hour)), n("b", "t4g.large", with(3), drift(2*time.Hour)), n("c", "t4g.large", drift(time.Minute))},
 			[]string{"Drift -c", "Drift -b +t4g.medium", "Drift -a +t4g.medium"}, nil},
-		{"B163 no price rule", fixture.Pool(), []node{n("a", "t4g.medium", with(2), drift(time.Hour))},
+		{"no price rule", fixture.Pool(), []node{n("a", "t4g.medium", with(2), drift(time.Hour))},
 			[]string{"Drift -a +t4g.medium"}, nil},
-		{"B146 drift passes protected pods where the end is bounded", fixture.Pool(), []node{n("a", "t4g.medium", with(2), drift(1), protected, func(n *node) { n.Bounded = true }), n("b", "t4g.medium", with(2), drift(1), protected)},
+		{"drift passes protected pods where the end is bounded", fixture.Pool(), []node{n("a", "t4g.medium", with(2), drift(1), protected, func(n *node) { n.Bounded = true }), n("b", "t4g.medium", with(2), drift(1), protected)},
 			[]string{"Drift -a onto b +t4g.medium"}, []string{"b pod-do-not-disrupt"}},
-		{"B163 within the budget", fixture.Pool(never, fixture.Budgets("1")), []node{n("a", "t4g.large", with(3), drift(time.Hour)), n("b", "t4g.large", with(3), drift(2*time.Hour))},
+		{"within the budget", fixture.Pool(never, fixture.Budgets("1")), []node{n("a", "t4g.large", with(3), drift(time.Hour)), n("b", "t4g.large", with(3), drift(2*time.Hour))},
 			[]string{"Drift -b +t4g.medium"}, []string{"a budget"}},
-		{"B128 drifted nodes of a static pool are replaced, whatever is on them", fixture.Pool(static(2)), []node{n("a", "t4g.medium", drift(1), with(1)), n("b", "t4g.medium")},
+		{"drifted nodes of a static pool are replaced, whatever is on them", fixture.Pool(static(2)), []node{n("a", "t4g.medium", drift(1), with(1)), n("b", "t4g.medium")},
 			[]string{"StaticDrift -a +t4g.medium"}, []string{"b static"}},
-		{"B128 not while there are too many", fixture.Pool(static(1)), []node{n("a", "t4g.medium", drift(1)), n("b", "t4g.medium")},
+		{"not while there are too many", fixture.Pool(static(1)), []node{n("a", "t4g.medium", drift(1)), n("b", "t4g.medium")},
 			nil, []string{"a no-replacement", "b static"}},
-		{"B154 one node onto another", fixture.Pool(), []node{n("a", "t4g.large", with(1)), n("b", "t4g.large", with(2, huge), protected)},
+		{"one node onto another", fixture.Pool(), []node{n("a", "t4g.large", with(1)), n("b", "t4g.large", with(2, huge), protected)},
 			[]string{"SingleNodeConsolidation -a +t4g.medium"}, []string{"b pod-do-not-disrupt"}},
-		{"B156 no saving", fixture.Pool(), []node{n("a", "t4g.medium", with(3))}, nil, []string{"a no-saving"}},
-		{"B153 two by one", fixture.Pool(), []node{n("a", "t4g.xlarge", with(1)), n("b", "t4g.xlarge", with(1))},
+		{"no saving", fixture.Pool(), []node{n("a", "t4g.medium", with(3))}, nil, []string{"a no-saving"}},
+		{"two by one", fixture.Pool(), []node{n("a", "t4g.xlarge", with(1)), n("b", "t4g.xlarge", with(1))},
 			[]string{"MultiNodeConsolidation -a,b +t4g.medium"}, nil},
-		{"B153 one onto the other where the budget allows one", fixture.Pool(fixture.Budgets("1")), []node{n("a", "t4g.xlarge", with(1)), n("b", "t4g.xlarge", with(2))},
+		{"one onto the other where the budget allows one", fixture.Pool(fixture.Budgets("1")), []node{n("a", "t4g.xlarge", with(1)), n("b", "t4g.xlarge", with(2))},
 			[]string{"SingleNodeConsolidation -a onto b"}, []string{"b receives-pods"}},
-		{"B011 WhenEmpty", fixture.Pool(whenEmpty), []node{n("a", "t4g.xlarge", with(1)), n("b", "t4g.xlarge")},
+		{"WhenEmpty", fixture.Pool(whenEmpty), []node{n("a", "t4g.xlarge", with(1)), n("b", "t4g.xlarge")},
 			[]string{"Emptiness -b"}, []string{"a policy"}},
+		{"an empty node that the budget for empty nodes keeps", fixture.Pool(noneEmpty), []node{n("a", "t4g.xlarge"), n("b", "t4g.xlarge", with(1)), n("c", "t4g.xlarge", with(1))},
+			[]string{"MultiNodeConsolidation -b,c onto a"}, []string{"a budget"}},
+		{"and alone", fixture.Pool(noneEmpty), []node{n("a", "t4g.xlarge")}, nil, []string{"a budget"}},
 		{"a budget that cannot be read", fixture.Pool(fixture.Budgets("lots")), []node{n("a", "t4g.xlarge")}, nil, []string{"a budget"}},
 		{"pods that can be nowhere", fixture.Pool(), []node{n("a", "t4g.xlarge", with(1, apart))}, nil, []string{"a pods-unplaceable"}},
 		{"and do not hold up the others", fixture.Pool(), []node{n("a", "t4g.xlarge", with(1, apart)), n("b", "t4g.xlarge", with(1)), n("c", "t4g.xlarge", with(1))},
@@ -189,7 +195,7 @@ func phases(s scheduling.Snapshot) []string {
 	return out
 }
 
-func TestB152Confirmation(t *testing.T) {
+func TestConfirmation(t *testing.T) {
 	n := fixture.Node
 	pair := func() scheduling.Snapshot {
 		return fixture.Snapshot(fixture.Pool(), n("a", "t4g.xlarge", with(1)), n("b", "t4g.xlarge", with(1)))
@@ -294,9 +300,9 @@ func TestProposalIDs(t *testing.T) {
 	}
 }
 
-// TestB158TheGateTravelsInTheSnapshot asks for a pool that buys any spot: there are
+// TestTheGateTravelsInTheSnapshot asks for a pool that buys any spot: there are
 // more than 15 types that are cheaper than the node.
-func TestB158TheGateTravelsInTheSnapshot(t *testing.T) {
+func TestTheGateTravelsInTheSnapshot(t *testing.T) {
 	pool := fixture.Pool()
 	pool.Spec.Template.Spec.Requirements = []karpenter.NodeSelectorRequirementWithMinValues{
 		{Key: karpenter.CapacityTypeLabelKey, Operator: karpenter.NodeSelectorOpIn, Values: []string{karpenter.CapacityTypeSpot}},
@@ -321,8 +327,8 @@ func TestB158TheGateTravelsInTheSnapshot(t *testing.T) {
 	}
 }
 
-// B127: where room is kept for a buffer, a node is meant to be empty.
-func TestB127NodesWithRoomForABuffer(t *testing.T) {
+// where room is kept for a buffer, a node is meant to be empty.
+func TestNodesWithRoomForABuffer(t *testing.T) {
 	s := fixture.Snapshot(fixture.Pool(), fixture.Node("a", "t4g.medium"))
 	s.Settings.Gates.CapacityBuffer = true
 	s.Buffers = []scheduling.Buffer{{Namespace: "default", Name: "spare", UID: "b", Replicas: new(int32(1)), Spec: fixture.Pods("x", 1, "1", "1Gi").Spec}}

@@ -10,8 +10,8 @@ import (
 
 	"github.com/joist-autoscaler/joist/services/disruption/internal/candidate"
 	"github.com/joist-autoscaler/joist/shared/karpenter"
-	"github.com/joist-autoscaler/joist/shared/policy"
-	"github.com/joist-autoscaler/joist/shared/scheduling"
+	"github.com/joist-autoscaler/joist/shared/karpenter/policy"
+	"github.com/joist-autoscaler/joist/shared/planning/scheduling"
 )
 
 // RuleNotExpiring is the rule of a node whose life does not end soon, or whose pool
@@ -33,7 +33,7 @@ func (p *pass) expiration() { p.each(Expiration, byEnd) }
 
 // expiring is what keeps a node from being replaced because of its age. Whatever keeps
 // a pod from being moved is heeded, though the drain has an end: the force that passes
-// over it comes with the end of the node's life (B139).
+// over it comes with the end of the node's life.
 func (p *pass) expiring(c *candidate.Candidate) candidate.Objection {
 	from := replacedFrom(c.Node, p.expiryOf(c.Pool))
 	if from.IsZero() || from.After(p.snapshot.Taken) {
@@ -87,9 +87,11 @@ func byEnd(list []*candidate.Candidate) []*candidate.Candidate {
 }
 
 // wake says that time alone may change the findings then.
-func (p *pass) wake(at time.Time) {
-	if !at.IsZero() && (p.findings.Next.IsZero() || at.Before(p.findings.Next)) {
-		p.findings.Next = at
+func (p *pass) wake(at time.Time) { p.findings.wake(at) }
+
+func (f *Findings) wake(at time.Time) {
+	if !at.IsZero() && (f.Next.IsZero() || at.Before(f.Next)) {
+		f.Next = at
 	}
 }
 

@@ -12,8 +12,8 @@ import (
 	"github.com/joist-autoscaler/joist/services/disruption/internal/fixture"
 	"github.com/joist-autoscaler/joist/shared/event"
 	"github.com/joist-autoscaler/joist/shared/karpenter"
-	"github.com/joist-autoscaler/joist/shared/policy"
-	"github.com/joist-autoscaler/joist/shared/scheduling"
+	"github.com/joist-autoscaler/joist/shared/karpenter/policy"
+	"github.com/joist-autoscaler/joist/shared/planning/scheduling"
 )
 
 // graceful is a pool that replaces its nodes before they expire, and does nothing else.
@@ -53,7 +53,7 @@ func TestExpiration(t *testing.T) {
 		nodes []node
 		want  []string
 	}{
-		{"B139 by force unless asked for", graceful(), forceful, []node{n("a", "t4g.medium", with(3), late)}, nil},
+		{"by force unless asked for", graceful(), forceful, []node{n("a", "t4g.medium", with(3), late)}, nil},
 		{"replaced before it ends", graceful(), nil, []node{n("a", "t4g.medium", with(3), late)}, []string{"Expiration -a +t4g.medium"}},
 		{"an empty one goes", graceful(), nil, []node{n("a", "t4g.medium", late)}, []string{"Expiration -a"}},
 		{"not before its window", graceful(), nil, []node{n("a", "t4g.medium", with(3), ends(4*time.Hour+1))}, nil},
@@ -233,7 +233,7 @@ func (o *old) renew(n *node) {
 // A hundred nodes of one age come to their end together. Never more than ten go at
 // once, all are replaced before their end, and only those end by force that a
 // PodDisruptionBudget has kept until then.
-func TestB139HundredOfOneAge(t *testing.T) {
+func TestHundredOfOneAge(t *testing.T) {
 	for _, tt := range []struct {
 		name, window     string
 		life, last, step time.Duration
@@ -279,7 +279,7 @@ func TestB139HundredOfOneAge(t *testing.T) {
 
 // A node that may be replaced before it ends is eligible as one that drifted does, to
 // whose budgets it counts; one that has drifted as well counts once.
-func TestB165ExpiringNodesAreEligible(t *testing.T) {
+func TestExpiringNodesAreEligible(t *testing.T) {
 	late := ends(90 * time.Minute)
 	pool := graceful(fixture.Budgets("0"))
 	s := fixture.Snapshot(pool, fixture.Node("late", "t4g.medium", with(3), late), fixture.Node("both", "t4g.medium", with(3), late, drift(time.Minute)),

@@ -3,14 +3,15 @@ package disruption
 import (
 	"time"
 
+	"github.com/joist-autoscaler/joist/services/disruption/internal/candidate"
 	"github.com/joist-autoscaler/joist/shared/karpenter"
-	"github.com/joist-autoscaler/joist/shared/scheduling"
+	"github.com/joist-autoscaler/joist/shared/planning/scheduling"
 )
 
-// Method is a way of finding nodes that should go (B144).
+// Method is a way of finding nodes that should go.
 type Method string
 
-// The methods, in the order in which they are asked (B144).
+// The methods, in the order in which they are asked.
 const (
 	Emptiness   Method = "Emptiness"
 	StaticDrift Method = "StaticDrift"
@@ -26,7 +27,7 @@ const (
 // default.
 type Options struct {
 	// SpotToSpot lets consolidation replace spot nodes with spot nodes, as the feature
-	// gate in the snapshot does (B158).
+	// gate in the snapshot does.
 	SpotToSpot bool
 }
 
@@ -80,4 +81,7 @@ type Kept struct {
 	// Rule is one of the Rule constants, by which tools tell the reasons apart.
 	Rule   string
 	Detail string
+	// reason is what Events give as the reason. What protects the node or its pods comes
+	// first there, whatever its NodePool asks of consolidation: Karpenter's order.
+	reason candidate.Objection
 }

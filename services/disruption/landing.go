@@ -5,7 +5,7 @@ import (
 	"slices"
 
 	"github.com/joist-autoscaler/joist/services/disruption/internal/candidate"
-	"github.com/joist-autoscaler/joist/shared/scheduling"
+	"github.com/joist-autoscaler/joist/shared/planning/scheduling"
 )
 
 // RuleWouldNotLand keeps a node whose pods have places, but of which Kubernetes'

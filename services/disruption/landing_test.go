@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"github.com/joist-autoscaler/joist/services/disruption/internal/fixture"
-	"github.com/joist-autoscaler/joist/shared/scheduling"
-	"github.com/joist-autoscaler/joist/shared/scheduling/schedulingtest"
+	"github.com/joist-autoscaler/joist/shared/planning/scheduling"
+	"github.com/joist-autoscaler/joist/shared/planning/schedulingtest"
 )
 
 // used binds a protected pod of so many cores, which keeps its node.
@@ -32,7 +32,7 @@ func tight(second string) scheduling.Snapshot {
 		n("x", "t4g.xlarge", used("2400m")), n("y", "t4g.xlarge", used(second)))
 }
 
-func TestB152WhatWouldNotLandStays(t *testing.T) {
+func TestWhatWouldNotLandStays(t *testing.T) {
 	for _, tt := range []struct{ name, second, want, kept string }{
 		{"the large pod takes the room of two small ones", "1900m", "", "full would-not-land"},
 		{"there is room for all of them anyhow", "1400m", "SingleNodeConsolidation -full onto x,y", ""},
@@ -59,9 +59,9 @@ func TestB152WhatWouldNotLandStays(t *testing.T) {
 	}
 }
 
-// TestB152ProposedIsTriedAgain carries a proposal into a snapshot in which a pod came
+// TestProposedIsTriedAgain carries a proposal into a snapshot in which a pod came
 // to one of the nodes that stay.
-func TestB152ProposedIsTriedAgain(t *testing.T) {
+func TestProposedIsTriedAgain(t *testing.T) {
 	s := tight("1400m")
 	proposed := Evaluate(s, fixture.Stock(s), Options{}).Commands[0]
 	again := func(second string) Findings {
@@ -79,8 +79,8 @@ func TestB152ProposedIsTriedAgain(t *testing.T) {
 	}
 }
 
-// TestB152CommandsLand plays the commands of large clusters again, one after the other.
-func TestB152CommandsLand(t *testing.T) {
+// TestCommandsLand plays the commands of large clusters again, one after the other.
+func TestCommandsLand(t *testing.T) {
 	commands, moved := 0, 0
 	for seed := range uint64(4) {
 		s := schedulingtest.Cluster(rand.New(rand.NewPCG(seed, 0)), 60, 1200)

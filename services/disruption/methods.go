@@ -7,8 +7,9 @@ import (
 
 	"github.com/joist-autoscaler/joist/services/disruption/internal/candidate"
 	"github.com/joist-autoscaler/joist/services/disruption/internal/consolidation"
+	"github.com/joist-autoscaler/joist/services/disruption/internal/restraint"
 	"github.com/joist-autoscaler/joist/shared/karpenter"
-	"github.com/joist-autoscaler/joist/shared/scheduling"
+	"github.com/joist-autoscaler/joist/shared/planning/scheduling"
 )
 
 // Rules by which a node stays because of others. Those of the node itself and of
@@ -16,7 +17,7 @@ import (
 const (
 	// RuleBudget: as many nodes of its NodePool go as its budgets allow.
 	RuleBudget = "budget"
-	// RuleBuffer: room is kept on it for a CapacityBuffer (B127).
+	// RuleBuffer: room is kept on it for a CapacityBuffer.
 	RuleBuffer = "capacity-buffer"
 	// RuleReceives: pods of nodes that go are to come to it.
 	RuleReceives = "receives-pods"
@@ -34,7 +35,7 @@ const (
 	RuleNoReplacement = "no-replacement"
 )
 
-// reason is what budgets know the method by (B012).
+// reason is what budgets know the method by.
 func (m Method) reason() karpenter.DisruptionReason {
 	switch m {
 	case Emptiness:
@@ -57,13 +58,18 @@ func (p *pass) objection(m Method, c *candidate.Candidate) candidate.Objection {
 		return p.expiring(c)
 	default:
 		if c.Empty() {
-			return cmp.Or(p.idle(c), p.restraint.Empty(c))
+			// Emptiness comes first, and what it leaves stays: else a budget for empty nodes
+			// would not keep them. Karpenter: pkg/controllers/disruption/consolidation.go, ShouldDisrupt.
+			return cmp.Or(p.idle(c), p.restraint.Empty(c), candidate.Objection{
+				Rule: RuleBudget, Subject: string(karpenter.DisruptionReasonEmpty),
+				Detail: p.crowded([]*candidate.Candidate{c}, karpenter.DisruptionReasonEmpty),
+			})
 		}
 		return cmp.Or(c.Underutilized(p.snapshot.Taken), p.restraint.Node(c))
 	}
 }
 
-// idle is what keeps a node from going as an empty one (B149).
+// idle is what keeps a node from going as an empty one.
 func (p *pass) idle(c *candidate.Candidate) candidate.Objection {
 	if no := c.Graceful(p.snapshot.Taken); !no.None() {
 		return no
@@ -118,7 +124,7 @@ func (p *pass) planned(m Method, nodes []*candidate.Candidate) attempt {
 	case !waits.None():
 		out.objection = waits
 	case !p.fits(nodes, out.Reason):
-		out.objection = candidate.Objection{Rule: RuleBudget, Detail: p.crowded(nodes, out.Reason)}
+		out.objection = candidate.Objection{Rule: RuleBudget, Subject: string(out.Reason), Detail: p.crowded(nodes, out.Reason)}
 	case m == StaticDrift, m == Expiration && nodes[0].Pool.Static():
 		out.Result, out.objection = p.another(nodes[0])
 		out.SavedPerHour -= out.Result.PricePerHour
@@ -152,7 +158,7 @@ func (p *pass) cheaper(a *attempt) {
 	}
 }
 
-// another is one more node of a static pool, as it would be launched now (B128). Its
+// another is one more node of a static pool, as it would be launched now. Its
 // pods are not planned for: they find the new node when they have to.
 func (p *pass) another(c *candidate.Candidate) (scheduling.Result, candidate.Objection) {
 	for _, n := range p.simulated(c).Nodes {
@@ -168,7 +174,7 @@ func (p *pass) another(c *candidate.Candidate) (scheduling.Result, candidate.Obj
 func (p *pass) emptiness() { p.each(Emptiness, bySaving) }
 
 // staticDrift and drift replace nodes that are not what is asked for, one by one:
-// those without pods first, then those that have drifted longest (B163).
+// those without pods first, then those that have drifted longest.
 func (p *pass) staticDrift() { p.each(StaticDrift, byDrift) }
 func (p *pass) drift()       { p.each(Drift, byDrift) }
 
@@ -205,7 +211,7 @@ func (p *pass) each(m Method, sort func([]*candidate.Candidate) []*candidate.Can
 	}
 }
 
-// bySaving sorts by what is saved for what is disturbed (B151). Of equals, the one
+// bySaving sorts by what is saved for what is disturbed. Of equals, the one
 // goes first whose end is nearer.
 func bySaving(list []*candidate.Candidate) []*candidate.Candidate {
 	slices.SortStableFunc(list, func(a, b *candidate.Candidate) int {
@@ -236,4 +242,14 @@ func places(nodes []*candidate.Candidate) []int {
 	}
 	slices.Sort(out)
 	return out
+}
+
+// restrained is what an attempt would do, as thresholds ask about it.
+func (a *attempt) restrained() restraint.Command {
+	return restraint.Command{Nodes: a.nodes, SavedPerHour: a.SavedPerHour, NewPerHour: a.Result.PricePerHour, PodsMoved: a.PodsMoved}
+}
+
+// why says in words what a command is for.
+func why(a *attempt) string {
+	return fmt.Sprintf("%s: %d nodes go, %d come, %d pods move, $%.4f an hour is saved", a.Method, len(a.nodes), len(a.Result.Nodes), a.PodsMoved, a.SavedPerHour)
 }

@@ -11,7 +11,7 @@ type Move struct {
 	Pool, Policy string
 	// Approved says that it is proposed: else some Balanced pool refused it.
 	Approved bool
-	// Score is what it is worth to a Balanced pool (B159), where Scored says that it is one.
+	// Score is what it is worth to a Balanced pool, where Scored says that it is one.
 	Score  float64
 	Scored bool
 }

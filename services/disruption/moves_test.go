@@ -10,7 +10,7 @@ import (
 
 	"github.com/joist-autoscaler/joist/services/disruption/internal/fixture"
 	"github.com/joist-autoscaler/joist/shared/karpenter"
-	"github.com/joist-autoscaler/joist/shared/scheduling"
+	"github.com/joist-autoscaler/joist/shared/planning/scheduling"
 )
 
 // by sets the pool's policy.
@@ -20,7 +20,7 @@ func by(policy karpenter.ConsolidationPolicy) func(*karpenter.NodePool) {
 
 // What consolidation weighs counts for each pool, and what it is worth where the pool
 // asks; what was proposed before, and what is only empty, does not.
-func TestB212Moves(t *testing.T) {
+func TestMoves(t *testing.T) {
 	balanced, ordinary := by(karpenter.ConsolidationPolicyBalanced), by(karpenter.ConsolidationPolicyWhenEmptyOrUnderutilized)
 	proposed := func(n *node) {
 		n.Proposal = &scheduling.Proposal{ID: "other", Reason: "Underutilized", Method: string(SingleNode), Proposed: fixture.Taken.Add(-time.Minute)}

@@ -9,7 +9,7 @@ import (
 )
 
 const (
-	// setMost is how many nodes go by one command. Upstream looks at 100 (B153), takes
+	// setMost is how many nodes go by one command. Upstream looks at 100, takes
 	// as many as it can, and has one command at a time. Here a pass finds many: smaller
 	// ones spend pods where they save most, and lose less if they are rolled back.
 	setMost = 20
@@ -54,7 +54,7 @@ func (p *pass) multiNode() {
 }
 
 // wasting are the nodes that cost more than their pods are worth. Those come first
-// that waste most for what it costs to disturb them; in upstream's order (B151) a node
+// that waste most for what it costs to disturb them; in upstream's order a node
 // that is dear and full comes before one that is cheaper and nearly empty.
 func (p *pass) wasting() []*candidate.Candidate {
 	waste := map[*candidate.Candidate]float64{}

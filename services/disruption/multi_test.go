@@ -33,7 +33,7 @@ func (p *pass) all() []*candidate.Candidate {
 
 // Three nodes or more are not tried where they waste less than what several others
 // would have to save, whatever would replace them: one node would take all of these.
-func TestB153SetsThatWasteLittleAreNotTried(t *testing.T) {
+func TestSetsThatWasteLittleAreNotTried(t *testing.T) {
 	for _, tt := range []struct {
 		nodes    int
 		waste    float64
@@ -56,7 +56,7 @@ func TestB153SetsThatWasteLittleAreNotTried(t *testing.T) {
 }
 
 // An attempt without pods has nowhere to land: nobody pays for a simulation.
-func TestB152NothingLandsWithoutPods(t *testing.T) {
+func TestNothingLandsWithoutPods(t *testing.T) {
 	p := passOver(3)
 	if a := p.repaired(p.all(), func(*attempt) bool { return true }); a == nil || a.SavedPerHour <= 0 {
 		t.Errorf("three nodes without pods: %+v", a)
@@ -68,7 +68,7 @@ func TestB152NothingLandsWithoutPods(t *testing.T) {
 
 // Fewer nodes of a list are tried as long as that does not make it worse; before
 // anything is found, nothing is worse.
-func TestB153FewerNodesAreTriedUntilItIsWorse(t *testing.T) {
+func TestFewerNodesAreTriedUntilItIsWorse(t *testing.T) {
 	list := passOver(20).all()
 	for _, tt := range []struct {
 		name string
@@ -102,7 +102,7 @@ func TestB153FewerNodesAreTriedUntilItIsWorse(t *testing.T) {
 }
 
 // As many sets are drawn as may be, and once one is good a few more.
-func TestB153DrawingEndsSoonAfterItFinds(t *testing.T) {
+func TestDrawingEndsSoonAfterItFinds(t *testing.T) {
 	for _, tt := range []struct{ good, least, most int }{
 		// A set that falls twice is tried once, and counts as drawn twice.
 		{0, drawsMost / 2, drawsMost}, {1, drawsAfter / 2, 1 + drawsAfter}, {20, 20, 20 + drawsAfter},

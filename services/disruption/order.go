@@ -4,7 +4,7 @@ import (
 	"slices"
 
 	"github.com/joist-autoscaler/joist/shared/karpenter"
-	"github.com/joist-autoscaler/joist/shared/scheduling"
+	"github.com/joist-autoscaler/joist/shared/planning/scheduling"
 )
 
 // later reports whether a set is for a later pass, and remembers it: it saves less for
@@ -27,7 +27,7 @@ func (p *pass) finds(m Method) bool {
 }
 
 // coming reports whether a node is launched for others that consolidation replaces, and
-// is not initialized. That ends by itself: lifecycle gives up on what does not come (B164).
+// is not initialized. That ends by itself: lifecycle gives up on what does not come.
 func (p *pass) coming() bool {
 	up := map[string]bool{}
 	for i := range p.snapshot.Nodes {

@@ -12,8 +12,8 @@ import (
 	"github.com/joist-autoscaler/joist/services/disruption/internal/consolidation"
 	"github.com/joist-autoscaler/joist/services/disruption/internal/fixture"
 	"github.com/joist-autoscaler/joist/shared/karpenter"
-	"github.com/joist-autoscaler/joist/shared/scheduling"
-	"github.com/joist-autoscaler/joist/shared/scheduling/schedulingtest"
+	"github.com/joist-autoscaler/joist/shared/planning/scheduling"
+	"github.com/joist-autoscaler/joist/shared/planning/schedulingtest"
 )
 
 // TestSetsThatSaveLittleWait has two nodes with many pods that fit onto a dear one. The

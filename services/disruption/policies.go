@@ -3,8 +3,8 @@ package disruption
 import (
 	"fmt"
 
-	"github.com/joist-autoscaler/joist/shared/policy"
-	"github.com/joist-autoscaler/joist/shared/scheduling"
+	"github.com/joist-autoscaler/joist/shared/karpenter/policy"
+	"github.com/joist-autoscaler/joist/shared/planning/scheduling"
 )
 
 // policies are what the NodePools of a snapshot ask of Joist beyond their spec.

@@ -8,8 +8,8 @@ import (
 	"github.com/joist-autoscaler/joist/shared/event"
 	"github.com/joist-autoscaler/joist/shared/host"
 	"github.com/joist-autoscaler/joist/shared/launchspec"
+	"github.com/joist-autoscaler/joist/shared/planning/scheduling"
 	"github.com/joist-autoscaler/joist/shared/queue"
-	"github.com/joist-autoscaler/joist/shared/scheduling"
 )
 
 // publication is what decisions were made from.
@@ -43,6 +43,30 @@ func (s Service) publish(ctx context.Context, e event.Envelope, from publication
 	if err := queue.Publish(ctx, s.Bus, facts...); err != nil {
 		return fmt.Errorf("publishing %d proposals: %w", len(facts), err)
 	}
+	return nil
+}
+
+// report publishes why nodes stay, if that is due. It is a call of its own, so that
+// proposals do not depend on it.
+func (s Service) report(ctx context.Context, e event.Envelope, from publication, kept []Kept) error {
+	if !s.Reports.due(from.snapshot.Taken) {
+		return nil
+	}
+	reasons, unreported := reportOf(&from.snapshot, kept)
+	if unreported > 0 {
+		host.Say(ctx, "unreported", unreported)
+	}
+	if len(reasons) > 0 {
+		body := event.NodesKept{Kept: reasons, Snapshot: from.ref, Decided: from.snapshot.Taken.UTC()}
+		fact, err := event.Maker{Service: "disruption", Cluster: s.Cluster}.New(s.Now(), body, &e)
+		if err != nil {
+			return err
+		}
+		if err := queue.Publish(ctx, s.Bus, fact); err != nil {
+			return fmt.Errorf("publishing why nodes stay: %w", err)
+		}
+	}
+	s.Reports.note(from.snapshot.Taken)
 	return nil
 }
 

@@ -12,7 +12,7 @@ import (
 )
 
 // restMax is for how long a snapshot in which there was nothing to do is not looked
-// at again (B155).
+// at again.
 const restMax = 5 * time.Minute
 
 // Rest is the last snapshot in which there was nothing to do, and nothing that time

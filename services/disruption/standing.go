@@ -7,7 +7,7 @@ import (
 
 	"github.com/joist-autoscaler/joist/services/disruption/internal/candidate"
 	"github.com/joist-autoscaler/joist/shared/event"
-	"github.com/joist-autoscaler/joist/shared/scheduling"
+	"github.com/joist-autoscaler/joist/shared/planning/scheduling"
 )
 
 // group is a proposal as the claims of a snapshot carry it.
@@ -16,7 +16,7 @@ type group struct {
 	nodes []*candidate.Candidate
 }
 
-// standing tries what was proposed before, as if for the first time (B152): it has
+// standing tries what was proposed before, as if for the first time: it has
 // to be allowed, possible and worth it on this snapshot as well, with the same nodes
 // and in the same way. What is not is for its claims to be rid of before something
 // else is proposed for them.

@@ -6,10 +6,10 @@ import (
 
 	"github.com/joist-autoscaler/joist/services/disruption/internal/consolidation"
 	"github.com/joist-autoscaler/joist/shared/karpenter"
-	"github.com/joist-autoscaler/joist/shared/scheduling"
+	"github.com/joist-autoscaler/joist/shared/planning/scheduling"
 )
 
-// Counted is a figure of a look at a snapshot that somebody may watch (B165).
+// Counted is a figure of a look at a snapshot that somebody may watch.
 type Counted string
 
 // What is counted, with its labels in brackets.

@@ -39,14 +39,14 @@ func (w *wired) called(format string, args ...any) error {
 }
 
 func (w *wired) DescribeInstances(ctx context.Context, f cloud.InstanceFilter) ([]cloud.Instance, error) {
-	if err := w.called("ask %d", len(f.IDs)); err != nil {
+	if err := w.called("describe %d", len(f.IDs)); err != nil {
 		return nil, err
 	}
 	return w.bench.DescribeInstances(ctx, f)
 }
 
 func (w *wired) Send(ctx context.Context, messages ...queue.Outgoing) error {
-	if err := w.called("say %d", len(messages)); err != nil {
+	if err := w.called("publish %d", len(messages)); err != nil {
 		return err
 	}
 	return w.bench.Send(ctx, messages...)
@@ -92,20 +92,20 @@ func TestBatch(t *testing.T) {
 		said   int
 	}{
 		{"one question and one publication", nil, [][]byte{ours, others, poison, second, hidden}, nil,
-			[]string{"", "foreign", "poison", "", "retry"}, []string{"ask 4", "say 2"}, 2},
+			[]string{"", "foreign", "poison", "", "retry"}, []string{"describe 4", "publish 2"}, 2},
 		{"what is known is said before the question", [][]byte{ours}, [][]byte{second, ours}, nil,
-			[]string{"", ""}, []string{"say 1", "ask 1", "say 1"}, 2},
-		{"what is known needs no EC2", [][]byte{ours, others}, [][]byte{second, ours, others}, map[string]error{"ask 1": away},
-			[]string{"retry", "", "foreign"}, []string{"say 1", "ask 1"}, 1},
-		{"one instance twice", nil, [][]byte{ours, ours}, nil, []string{"", ""}, []string{"ask 1", "say 2"}, 2},
-		{"an envelope is left alone", nil, [][]byte{tick, ours}, nil, []string{"alone", ""}, []string{"ask 1", "say 1"}, 1},
-		{"a bus that is away", nil, [][]byte{ours, others, second}, map[string]error{"say 2": away},
-			[]string{"retry", "foreign", "retry"}, []string{"ask 3", "say 2"}, 0},
-		{"facts that are not valid together", nil, [][]byte{ours, second}, map[string]error{"say 2": invalid},
-			[]string{"alone", "alone"}, []string{"ask 2", "say 2"}, 0},
-		{"a fact that is not valid", nil, [][]byte{ours}, map[string]error{"say 1": invalid}, []string{"invalid"}, []string{"ask 1", "say 1"}, 0},
-		{"a question that is not valid", nil, [][]byte{ours, others}, map[string]error{"ask 2": invalid},
-			[]string{"alone", "alone"}, []string{"ask 2"}, 0},
+			[]string{"", ""}, []string{"publish 1", "describe 1", "publish 1"}, 2},
+		{"what is known needs no EC2", [][]byte{ours, others}, [][]byte{second, ours, others}, map[string]error{"describe 1": away},
+			[]string{"retry", "", "foreign"}, []string{"publish 1", "describe 1"}, 1},
+		{"one instance twice", nil, [][]byte{ours, ours}, nil, []string{"", ""}, []string{"describe 1", "publish 2"}, 2},
+		{"an envelope is left alone", nil, [][]byte{tick, ours}, nil, []string{"alone", ""}, []string{"describe 1", "publish 1"}, 1},
+		{"a bus that is away", nil, [][]byte{ours, others, second}, map[string]error{"publish 2": away},
+			[]string{"retry", "foreign", "retry"}, []string{"describe 3", "publish 2"}, 0},
+		{"facts that are not valid together", nil, [][]byte{ours, second}, map[string]error{"publish 2": invalid},
+			[]string{"alone", "alone"}, []string{"describe 2", "publish 2"}, 0},
+		{"a fact that is not valid", nil, [][]byte{ours}, map[string]error{"publish 1": invalid}, []string{"invalid"}, []string{"describe 1", "publish 1"}, 0},
+		{"a question that is not valid", nil, [][]byte{ours, others}, map[string]error{"describe 2": invalid},
+			[]string{"alone", "alone"}, []string{"describe 2"}, 0},
 		{"nothing", nil, nil, nil, nil, nil, 0},
 	} {
 		t.Run(c.name, func(t *testing.T) {

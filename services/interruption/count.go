@@ -9,7 +9,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/host"
 )
 
-// Counted is something about AWS's events that somebody may watch (B212).
+// Counted is something about AWS's events that somebody may watch.
 type Counted string
 
 // What is counted, with its labels in brackets.

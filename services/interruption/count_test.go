@@ -17,7 +17,7 @@ import (
 )
 
 // Events of AWS are counted as Karpenter counts them, by what became of them.
-func TestB212Counts(t *testing.T) {
+func TestCounts(t *testing.T) {
 	sent := time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
 	line := func(typ string, action host.Action, kind fault.Kind, fields ...any) host.Line {
 		return host.Line{

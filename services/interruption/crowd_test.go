@@ -13,10 +13,10 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/joist-autoscaler/joist/shared/event/noticetest"
 	"github.com/joist-autoscaler/joist/shared/host"
-	"github.com/joist-autoscaler/joist/shared/memqueue"
-	"github.com/joist-autoscaler/joist/shared/noticetest"
 	"github.com/joist-autoscaler/joist/shared/queue"
+	"github.com/joist-autoscaler/joist/shared/queue/memqueue"
 )
 
 // trip is what a call to the queue takes in the tests below.

@@ -25,7 +25,7 @@ func TestTypesAreWhatTheContractRoutesHere(t *testing.T) {
 
 // The deadline does not grow with the time that the message travelled, nor the
 // id with the number of deliveries.
-func TestB176SpotDeadlineIsAbsolute(t *testing.T) {
+func TestSpotDeadlineIsAbsolute(t *testing.T) {
 	b := newBench()
 	for _, late := range []time.Duration{time.Second, 50 * time.Second} {
 		b.now = start.Add(late)
@@ -94,7 +94,7 @@ func TestUnseenIsAskedAgainForAWhile(t *testing.T) {
 	}
 }
 
-func TestB178StateChange(t *testing.T) {
+func TestStateChange(t *testing.T) {
 	noticed, gone := event.NodeNoticedType, event.InstanceGoneType
 	for _, tt := range []struct {
 		name string

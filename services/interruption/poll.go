@@ -10,7 +10,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/host"
 )
 
-// poll reads the status checks (B182). What is wrong is said at each poll until
+// poll reads the status checks. What is wrong is said at each poll until
 // it is right again, so that a notice that was lost is said anew.
 func (s *Service) poll(ctx context.Context, e event.Envelope, tick event.Tick) error {
 	statuses, err := s.Statuses.DescribeStatus(ctx)

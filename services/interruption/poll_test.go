@@ -26,7 +26,7 @@ func (b *bench) tick(t *testing.T, of event.Cluster, content event.Body) (event.
 	return e, b.Handle(t.Context(), queue.Message{ID: "m", Body: text})
 }
 
-func TestB182StatusIsSaidUntilItIsRight(t *testing.T) {
+func TestStatusIsSaidUntilItIsRight(t *testing.T) {
 	b := newBench()
 	impaired := start.Add(-2 * time.Minute)
 	b.statuses = []cloud.Status{

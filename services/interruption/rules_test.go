@@ -8,13 +8,13 @@ import (
 
 	"github.com/joist-autoscaler/joist/services/interruption/internal/notice"
 	"github.com/joist-autoscaler/joist/shared/event"
-	"github.com/joist-autoscaler/joist/shared/eventpattern"
 	"github.com/joist-autoscaler/joist/shared/fault"
+	"github.com/joist-autoscaler/joist/shared/queue/eventpattern"
 )
 
-// B184: the rules bring every event that becomes a notice, each once, and keep
+// the rules bring every event that becomes a notice, each once, and keep
 // away what no pattern needs to bring.
-func TestB184Rules(t *testing.T) {
+func TestRules(t *testing.T) {
 	ec2 := func(detailType, rest string) string {
 		return fmt.Sprintf(`{"version":"0","id":"e","detail-type":%q,"source":"aws.ec2","account":"123456789012","time":"2026-11-20T12:00:00Z",`+
 			`"region":"us-west-2","resources":[],"detail":{"instance-id":%q%s}}`, detailType, mine, rest)

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/joist-autoscaler/joist/services/launcher/launchertest"
-	"github.com/joist-autoscaler/joist/shared/memcloud"
+	"github.com/joist-autoscaler/joist/shared/cloud/memcloud"
 )
 
 func TestExactlyOnce(t *testing.T) {

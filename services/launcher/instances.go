@@ -38,7 +38,7 @@ func (s Service) terminate(ctx context.Context, _ event.Envelope, b event.Termin
 	return nil
 }
 
-// taggable are the only keys that lifecycle may set afterwards (B141).
+// taggable are the only keys that lifecycle may set afterwards.
 var taggable = []string{"Name", karpenter.NodeClaimTagKey, karpenter.EKSClusterNameTagKey}
 
 func (s Service) tag(ctx context.Context, _ event.Envelope, b event.TagRequested) error {

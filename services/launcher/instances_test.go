@@ -7,10 +7,10 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/joist-autoscaler/joist/shared/cloud"
+	"github.com/joist-autoscaler/joist/shared/cloud/memcloud"
 	"github.com/joist-autoscaler/joist/shared/event"
 	"github.com/joist-autoscaler/joist/shared/fault"
 	"github.com/joist-autoscaler/joist/shared/launchspec"
-	"github.com/joist-autoscaler/joist/shared/memcloud"
 )
 
 func TestTerminate(t *testing.T) {
@@ -114,7 +114,7 @@ func TestTag(t *testing.T) {
 
 // What an instance carries already is its user's: a Name of the EC2NodeClass's
 // tags stays. The tag that binds the instance to its claim is ours all the same.
-func TestB141TagsThatAreThere(t *testing.T) {
+func TestTagsThatAreThere(t *testing.T) {
 	s := newSite(t)
 	id := s.launch("one")
 	if err := s.Tag(t.Context(), []string{id}, map[string]string{"Name": "web-fleet", "eks:eks-cluster-name": ""}); err != nil {
@@ -159,7 +159,7 @@ func TestTagAfterTheEnd(t *testing.T) {
 }
 
 // Without a claim an instance is ended only if it carries exactly the tags that the
-// request says: otherwise a claim may stand for it (A060).
+// request says: otherwise a claim may stand for it.
 func TestEndsWithoutAClaim(t *testing.T) {
 	const tag = "karpenter.sh/nodeclaim"
 	for _, test := range []struct {
@@ -193,7 +193,7 @@ func TestEndsWithoutAClaim(t *testing.T) {
 	}
 }
 
-// An instance is ended for its own claim alone (A060).
+// An instance is ended for its own claim alone.
 func TestClaimsOfInstances(t *testing.T) {
 	for _, test := range []struct {
 		name  string

@@ -55,7 +55,7 @@ func (s Service) launch(ctx context.Context, e event.Envelope, b event.LaunchReq
 
 // create makes sure of the templates and calls EC2. A template that EC2 misses
 // although it was there, swept a moment ago or removed by somebody, is made again
-// once (B190); EC2 has not taken the token then.
+// once; EC2 has not taken the token then.
 func (s Service) create(ctx context.Context, e event.Envelope, intent launchspec.Intent) (cloud.FleetResult, error) {
 	if err := s.ensureTemplates(ctx, intent); err != nil {
 		return cloud.FleetResult{}, err

@@ -10,12 +10,12 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/joist-autoscaler/joist/services/launcher"
+	"github.com/joist-autoscaler/joist/shared/blob/memblob"
 	"github.com/joist-autoscaler/joist/shared/cloud"
+	"github.com/joist-autoscaler/joist/shared/cloud/memcloud"
 	"github.com/joist-autoscaler/joist/shared/event"
 	"github.com/joist-autoscaler/joist/shared/fault"
 	"github.com/joist-autoscaler/joist/shared/launchspec"
-	"github.com/joist-autoscaler/joist/shared/memblob"
-	"github.com/joist-autoscaler/joist/shared/memcloud"
 )
 
 func TestLaunch(t *testing.T) {
@@ -368,7 +368,7 @@ func TestTemplates(t *testing.T) {
 }
 
 // A shortage that EC2 tells instead of an answer blames what it would blame inside
-// one, and the token is as good as new (B191).
+// one, and the token is as good as new.
 func TestRefusedForShortage(t *testing.T) {
 	s := newSite(t)
 	s.Refuse(memcloud.CreateFleet, fault.Denied, "AuthFailure.ServiceLinkedRoleCreationNotPermitted", "no")
@@ -407,7 +407,7 @@ func TestBreaker(t *testing.T) {
 	}
 }
 
-// A template that was swept behind our back is made again, once (B190).
+// A template that was swept behind our back is made again, once.
 func TestTemplateRemade(t *testing.T) {
 	s := newSite(t)
 	first, second := s.intent("one", 1), s.intent("two", 1)

@@ -30,7 +30,7 @@ var Types = []event.Type{
 	event.LaunchRequestedType, event.TerminateRequestedType, event.TagRequestedType, event.NodeClassEnsureType, event.TickType,
 }
 
-// TemplateAge is how long a launch template is kept after its creation (A014):
+// TemplateAge is how long a launch template is kept after its creation:
 // many times the life of a launch request, so that none in flight names it.
 const TemplateAge = time.Hour
 
@@ -108,7 +108,7 @@ func (s Service) count(what Counted, value float64, labels ...string) {
 	}
 }
 
-// ownerTag is the tag by which AWS and Joist know a cluster's resources (B142).
+// ownerTag is the tag by which AWS and Joist know a cluster's resources.
 func (s Service) ownerTag() (key, value string) {
 	return "kubernetes.io/cluster/" + s.Cluster.Name, "owned"
 }

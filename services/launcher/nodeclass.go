@@ -22,7 +22,7 @@ func (s Service) ensure(ctx context.Context, e event.Envelope, b event.NodeClass
 	if b.Delete {
 		return s.dismiss(ctx, e, b, done)
 	}
-	// A017: with an instance profile of the user's own no IAM call is made.
+	// with an instance profile of the user's own no IAM call is made.
 	if b.Role != "" {
 		problem, err := refusal(s.profile(ctx, b))
 		if err != nil {
@@ -48,7 +48,7 @@ func (s Service) ensure(ctx context.Context, e event.Envelope, b event.NodeClass
 	return s.publish(ctx, e, done)
 }
 
-// dismiss removes what was made for a class that is going away (B058). Only a
+// dismiss removes what was made for a class that is going away. Only a
 // removal that succeeded is said to be one, for it lets the class go.
 func (s Service) dismiss(ctx context.Context, e event.Envelope, b event.NodeClassEnsure, done event.NodeClassEnsured) error {
 	key, value := s.ownerTag()

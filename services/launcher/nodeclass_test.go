@@ -7,14 +7,14 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/joist-autoscaler/joist/shared/cloud"
+	"github.com/joist-autoscaler/joist/shared/cloud/memcloud"
 	"github.com/joist-autoscaler/joist/shared/event"
 	"github.com/joist-autoscaler/joist/shared/fault"
-	"github.com/joist-autoscaler/joist/shared/memcloud"
 )
 
 const profilePath = "/karpenter/us-west-2/prod/u/"
 
-// policyTags are what the policies of the seeds demand (A074–A077).
+// policyTags are what the policies of the seeds demand.
 func policyTags() map[string]string {
 	return map[string]string{
 		"kubernetes.io/cluster/prod": "owned", "topology.kubernetes.io/region": "us-west-2",
@@ -45,7 +45,7 @@ func (s *site) ensured(b event.NodeClassEnsure) event.NodeClassEnsured {
 	return fact[event.NodeClassEnsured](s)
 }
 
-func TestProfilesB197(t *testing.T) {
+func TestProfiles(t *testing.T) {
 	for _, test := range []struct {
 		name    string
 		ask     event.NodeClassEnsure
@@ -60,8 +60,8 @@ func TestProfilesB197(t *testing.T) {
 		{"a role that does not exist", ask(role("nobody")), func(*site) {}, "", false, true},
 		{"no right to make it", ask(), func(s *site) { s.Deny(memcloud.CreateProfile) }, "", false, true},
 		{"no right to remove it", ask(remove), func(s *site) { s.Deny(memcloud.GetProfile, memcloud.DeleteProfile, memcloud.DetachRole) }, "", false, true},
-		{"no right to list (A080)", ask(), func(s *site) { s.Deny(memcloud.ListProfiles) }, "", false, false},
-		{"removed without the right to list (A080)", ask(remove), func(s *site) { s.Deny(memcloud.ListProfiles) }, "", true, false},
+		{"no right to list", ask(), func(s *site) { s.Deny(memcloud.ListProfiles) }, "", false, false},
+		{"removed without the right to list", ask(remove), func(s *site) { s.Deny(memcloud.ListProfiles) }, "", true, false},
 		{"a launcher without IAM", ask(remove), func(s *site) { s.svc.Profiles = nil }, "", false, true},
 		{"IAM is away", ask(), func(s *site) { s.LoseAnswer(memcloud.CreateProfile) }, fault.Unknown, false, false},
 		{"somebody else's profile", ask(), func(s *site) {
@@ -119,10 +119,10 @@ func TestProfilesAreRemovedOneByOne(t *testing.T) {
 // never asked of IAM.
 func TestProfilesThatPoliciesDeny(t *testing.T) {
 	for name, spoil := range map[string]func(*event.NodeClassEnsure){
-		"no cluster (A074)":        func(b *event.NodeClassEnsure) { delete(b.Tags, "kubernetes.io/cluster/prod") },
-		"another cluster (A074)":   func(b *event.NodeClassEnsure) { b.Tags["kubernetes.io/cluster/prod"] = "shared" },
-		"no region (A074)":         func(b *event.NodeClassEnsure) { delete(b.Tags, "topology.kubernetes.io/region") },
-		"no class (A074)":          func(b *event.NodeClassEnsure) { delete(b.Tags, "karpenter.k8s.aws/ec2nodeclass") },
+		"no cluster":               func(b *event.NodeClassEnsure) { delete(b.Tags, "kubernetes.io/cluster/prod") },
+		"another cluster":          func(b *event.NodeClassEnsure) { b.Tags["kubernetes.io/cluster/prod"] = "shared" },
+		"no region":                func(b *event.NodeClassEnsure) { delete(b.Tags, "topology.kubernetes.io/region") },
+		"no class":                 func(b *event.NodeClassEnsure) { delete(b.Tags, "karpenter.k8s.aws/ec2nodeclass") },
 		"another class":            func(b *event.NodeClassEnsure) { b.Tags["karpenter.k8s.aws/ec2nodeclass"] = "other" },
 		"another path":             func(b *event.NodeClassEnsure) { b.Path = "/" },
 		"another cluster's path":   func(b *event.NodeClassEnsure) { b.Path = "/karpenter/us-west-2/dev/u/" },
@@ -142,8 +142,8 @@ func TestProfilesThatPoliciesDeny(t *testing.T) {
 }
 
 // With an instance profile of the user's own IAM is not called, neither while the
-// class lives nor when it goes (A017).
-func TestOwnProfileA017(t *testing.T) {
+// class lives nor when it goes.
+func TestOwnProfile(t *testing.T) {
 	for _, b := range []event.NodeClassEnsure{ask(role("")), ask(role(""), remove)} {
 		s := newSite(t)
 		b.Tags, b.Path, b.Profile = nil, "", s.World.Profile
@@ -167,8 +167,8 @@ func (s *site) exists(name string) bool {
 	return err == nil
 }
 
-// A profile outlives its role by an hour, and as long as an instance runs with it
-// (B197). One that comes into use again is as good as new.
+// A profile outlives its role by an hour, and as long as an instance runs with it.
+// One that comes into use again is as good as new.
 func TestProfilesOfFormerRoles(t *testing.T) {
 	s := newSite(t)
 	s.AddRole("other")
@@ -211,9 +211,9 @@ func TestProfilesOfFormerRoles(t *testing.T) {
 }
 
 // A class that brings a profile of its own by now loses the one that was made for
-// its role: not within the hour, not under an instance, and nothing else (A017).
-func TestProfileOfAFormerRoleA017(t *testing.T) {
-	for name, listed := range map[string]bool{"profiles may be listed": true, "they may not (A080)": false} {
+// its role: not within the hour, not under an instance, and nothing else.
+func TestProfileOfAFormerRole(t *testing.T) {
+	for name, listed := range map[string]bool{"profiles may be listed": true, "they may not": false} {
 		t.Run(name, func(t *testing.T) {
 			s := newSite(t)
 			if !listed {
@@ -251,7 +251,7 @@ func TestProfileOfAFormerRoleA017(t *testing.T) {
 
 // What the class names itself is not removed, whoever made it, and neither is what
 // was made for another class.
-func TestProfilesThatAreKeptA017(t *testing.T) {
+func TestProfilesThatAreKept(t *testing.T) {
 	s := newSite(t)
 	s.ensured(ask())
 	s.ensured(ask(func(b *event.NodeClassEnsure) {
@@ -281,7 +281,7 @@ func TestProfilesThatAreKeptA017(t *testing.T) {
 	}
 }
 
-// With the class go all of its profiles and templates, and nobody else's (B058).
+// With the class go all of its profiles and templates, and nobody else's.
 func TestClassGoes(t *testing.T) {
 	s := newSite(t)
 	s.AddRole("other")

@@ -17,11 +17,11 @@ import (
 
 const (
 	// profileProtected is how long a profile outlives the role that it was for, so
-	// that no launch under way misses it (B197).
+	// that no launch under way misses it.
 	profileProtected = time.Hour
 	// supersededTag is since when a profile is of no use, or empty.
 	supersededTag = "joist.sh/superseded"
-	// regionTag is demanded by the IAM policies of this ecosystem (A074).
+	// regionTag is demanded by the IAM policies of this ecosystem.
 	regionTag = "topology.kubernetes.io/region"
 )
 
@@ -49,7 +49,7 @@ func (s Service) profile(ctx context.Context, b event.NodeClassEnsure) error {
 	return nil
 }
 
-// checkProfile refuses to make what the seeds' policies deny (A074–A077), and
+// checkProfile refuses to make what the seeds' policies deny, and
 // what would not be this cluster's: a profile hands out rights.
 func (s Service) checkProfile(b event.NodeClassEnsure) error {
 	op := "checking instance profile " + b.Profile
@@ -70,7 +70,7 @@ func (s Service) checkProfile(b event.NodeClassEnsure) error {
 	return nil
 }
 
-// profilePath is upstream's (B197), so that what Karpenter made for the class is
+// profilePath is upstream's, so that what Karpenter made for the class is
 // found there too.
 func profilePath(region, cluster, class string) string {
 	return "/karpenter/" + region + "/" + cluster + "/" + class + "/"
@@ -124,7 +124,7 @@ func (s Service) removeProfiles(ctx context.Context, b event.NodeClassEnsure) er
 }
 
 // otherProfiles names the class's profiles beside the one that it runs with now.
-// Where they may not be listed (A080), only the one that the class remembers is
+// Where they may not be listed, only the one that the class remembers is
 // known.
 func (s Service) otherProfiles(ctx context.Context, b event.NodeClassEnsure) ([]string, error) {
 	listed, err := s.Profiles.ListProfiles(ctx, b.Path)
@@ -149,7 +149,7 @@ func (s Service) otherProfiles(ctx context.Context, b event.NodeClassEnsure) ([]
 // retireProfiles removes the class's other profiles, and reports whether some are
 // left. Each is marked when it is first seen out of use, and removed an hour later
 // when no instance runs with it: the mark is on the profile because nothing else
-// remembers (B197).
+// remembers.
 func (s Service) retireProfiles(ctx context.Context, b event.NodeClassEnsure) (left bool, err error) {
 	if err := s.checkProfile(b); err != nil {
 		return true, err
@@ -177,7 +177,7 @@ func (s Service) retire(ctx context.Context, b event.NodeClassEnsure, name strin
 	}
 	since, err := time.Parse(time.RFC3339, have.Tags[supersededTag])
 	if err != nil {
-		// Policies demand the others beside every tag that is set (A075).
+		// Policies demand the others beside every tag that is set.
 		tags := maps.Clone(b.Tags)
 		tags[supersededTag] = s.Now().UTC().Format(time.RFC3339)
 		return false, s.Profiles.TagProfile(ctx, name, tags)

@@ -15,7 +15,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/karpenter"
 )
 
-// rehearse makes the dry runs of a node class (B055). It gives what they refused,
+// rehearse makes the dry runs of a node class. It gives what they refused,
 // nil when nothing; an error says that EC2 did not answer definitely. As upstream
 // does, it makes the template in earnest, for a dry run must name one; it is swept
 // like any other.

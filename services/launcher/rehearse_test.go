@@ -6,10 +6,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/joist-autoscaler/joist/shared/cloud/memcloud"
 	"github.com/joist-autoscaler/joist/shared/event"
 	"github.com/joist-autoscaler/joist/shared/fault"
 	"github.com/joist-autoscaler/joist/shared/karpenter"
-	"github.com/joist-autoscaler/joist/shared/memcloud"
 )
 
 // resolved is a class whose selectors have found what the account has.
@@ -33,7 +33,7 @@ func (s *site) resolved(edits ...func(*karpenter.EC2NodeClass)) func(*event.Node
 	return func(b *event.NodeClassEnsure) { b.Class = text }
 }
 
-func TestRehearsalsB055(t *testing.T) {
+func TestRehearsals(t *testing.T) {
 	for _, test := range []struct {
 		name   string
 		edit   func(*karpenter.EC2NodeClass)
@@ -143,5 +143,24 @@ func TestRehearsalsThatAreNotMade(t *testing.T) {
 	}
 	if n := s.Counts()[memcloud.CreateFleet].Calls; n != 0 {
 		t.Errorf("%d fleets were rehearsed", n)
+	}
+}
+
+// The instances of a dry run have the tenancy that lifecycle asks for.
+func TestDryRunsHaveTheTenancy(t *testing.T) {
+	for _, want := range []string{"", karpenter.TenancyDedicated} {
+		s := newSite(t)
+		s.ensured(ask(s.resolved(), func(b *event.NodeClassEnsure) { b.Tenancy = want }))
+		list, err := s.Templates(t.Context(), nil)
+		if err != nil || len(list) != 1 {
+			t.Fatalf("%d templates were made: %v", len(list), err)
+		}
+		tenancy := ""
+		if template, _ := s.Template(list[0].Name); template.Placement != nil {
+			tenancy = template.Placement.Tenancy
+		}
+		if tenancy != want {
+			t.Errorf("the template has the tenancy %q, and %q was asked for", tenancy, want)
+		}
 	}
 }

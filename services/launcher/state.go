@@ -14,9 +14,9 @@ type Limits = breaker.Limits
 
 const (
 	// templateKnown is how long a launch template that was there is not asked for
-	// again (B194). One that goes meanwhile is made anew when EC2 misses it.
+	// again. One that goes meanwhile is made anew when EC2 misses it.
 	templateKnown = time.Minute
-	// validated is for how long dry runs that went well are not repeated (B055).
+	// validated is for how long dry runs that went well are not repeated.
 	validated = 30 * time.Minute
 )
 

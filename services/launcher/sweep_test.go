@@ -6,9 +6,9 @@ import (
 
 	"github.com/joist-autoscaler/joist/services/launcher"
 	"github.com/joist-autoscaler/joist/shared/cloud"
+	"github.com/joist-autoscaler/joist/shared/cloud/memcloud"
 	"github.com/joist-autoscaler/joist/shared/event"
 	"github.com/joist-autoscaler/joist/shared/fault"
-	"github.com/joist-autoscaler/joist/shared/memcloud"
 )
 
 func (s *site) tick(want string) event.Envelope { return s.message(event.Tick{Want: want, Due: s.now}) }
@@ -70,7 +70,7 @@ func TestSweepGoesOn(t *testing.T) {
 	s.handle(s.tick(event.WantTemplates), fault.Denied)
 }
 
-// What this process has launched by lately it does not sweep, however old (A014).
+// What this process has launched by lately it does not sweep, however old.
 func TestTemplatesInUseAreKept(t *testing.T) {
 	s := newSite(t)
 	s.launch("old")

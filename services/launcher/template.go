@@ -37,7 +37,7 @@ func (s Service) forget(intent launchspec.Intent) {
 }
 
 // tick deletes the cluster's launch templates that are past their age and that
-// nobody here launched by since (A014). A template is made again by the next
+// nobody here launched by since. A template is made again by the next
 // intent that names it, so deleting one too early costs two calls and never a
 // launch.
 func (s Service) tick(ctx context.Context, _ event.Envelope, b event.Tick) error {

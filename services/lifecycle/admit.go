@@ -8,25 +8,24 @@ import (
 	"slices"
 	"time"
 
-	"github.com/joist-autoscaler/joist/services/lifecycle/internal/door"
+	"github.com/joist-autoscaler/joist/services/lifecycle/internal/admission"
 	"github.com/joist-autoscaler/joist/services/lifecycle/internal/effect"
-	"github.com/joist-autoscaler/joist/services/lifecycle/internal/remark"
+	"github.com/joist-autoscaler/joist/services/lifecycle/internal/events"
 	"github.com/joist-autoscaler/joist/shared/blob"
 	"github.com/joist-autoscaler/joist/shared/cluster"
+	"github.com/joist-autoscaler/joist/shared/cluster/outbox"
 	"github.com/joist-autoscaler/joist/shared/event"
 	"github.com/joist-autoscaler/joist/shared/fault"
 	"github.com/joist-autoscaler/joist/shared/host"
 	"github.com/joist-autoscaler/joist/shared/karpenter"
 	"github.com/joist-autoscaler/joist/shared/launchspec"
-	"github.com/joist-autoscaler/joist/shared/outbox"
-	"github.com/joist-autoscaler/joist/shared/scheduling"
+	"github.com/joist-autoscaler/joist/shared/planning/scheduling"
 )
 
-// NominatedAnnotation says until when pods are expected on a claim (B091).
+// NominatedAnnotation says until when pods are expected on a claim.
 const NominatedAnnotation = "joist.sh/nominated-until"
 
-// NominationWindow is max(2×batchMaxDuration, 10 s) at the default of 10 s
-// (B091, B232).
+// NominationWindow is max(2×batchMaxDuration, 10 s) at the default of 10 s.
 const NominationWindow = 20 * time.Second
 
 // admit passes a plan through the door. The order is the safety: the outbox is
@@ -87,10 +86,11 @@ func (s *Service) pass(ctx context.Context, held outbox.Held, plan scheduling.Pl
 	if err != nil {
 		return held, fmt.Errorf("listing NodeClaims at the door: %w", err)
 	}
-	admission, err := s.admitPlan(ctx, door.Door{PriceLimit: s.PriceLimit}, plan, pools, claims)
+	admission, err := s.admitPlan(ctx, admission.Admitter{PriceLimit: s.PriceLimit}, plan, pools, claims)
 	if err != nil {
 		return held, err
 	}
+	s.explainNotLaunched(ctx, plan, admission.Refused)
 	next := held.Outbox
 	next.State, next.Plan, next.Claims, next.Since = outbox.Applying, b.Plan.Digest, admission.Claims, s.Now()
 	return held.Swap(ctx, s.Client, next)
@@ -134,11 +134,14 @@ func (s *Service) create(ctx context.Context, e event.Envelope, held outbox.Held
 	return dropped, errors.Join(failures...)
 }
 
-// createClaim makes one claim. Replacements are planned without a number, and get the
+// createClaim makes one claim, or writes on one that a person created. Replacements are planned without a number, and get the
 // one that they pass with.
 func (s *Service) createClaim(ctx context.Context, e event.Envelope, held outbox.Held, planned scheduling.PlannedClaim) error {
+	if planned.Object.UID != "" {
+		return s.writeLaunch(ctx, held, planned)
+	}
 	claim := planned.Object.DeepCopy()
-	annotate(claim, launchspec.BatchAnnotation, door.BatchOf(held.UID(), held.Seq))
+	annotate(claim, launchspec.BatchAnnotation, admission.BatchID(held.UID(), held.Seq))
 	if planned.Pods > 0 {
 		annotate(claim, NominatedAnnotation, s.Now().Add(NominationWindow).Format(time.RFC3339))
 	}
@@ -152,7 +155,7 @@ func (s *Service) createClaim(ctx context.Context, e event.Envelope, held outbox
 // reportRefused says on a NodePool that the API server refuses one of its claims.
 func (s *Service) reportRefused(ctx context.Context, pool string, refusal error) {
 	if object, known := s.Cache.Get(cluster.NodePools, cluster.Key{Name: pool}); known {
-		_ = s.do.One(ctx, remark.NodeClaimRefused.On(cluster.NodePools, object, s.Now(), "the API server refuses a planned NodeClaim: %v", refusal))
+		_ = s.do.One(ctx, events.NodeClaimRefused.About(cluster.NodePools, object, s.Now(), "the API server refuses a planned NodeClaim: %v", refusal))
 	}
 }
 
@@ -169,7 +172,7 @@ func finished(o outbox.Outbox, dropped []string, now time.Time) outbox.Outbox {
 
 // nominate keeps disruption away from existing claims on which the plan expects
 // pods. Losing one is harmless: the pods are in the next batch again. Room for a
-// buffer is no pod, and does not keep a node from being replaced (B127).
+// buffer is no pod, and does not keep a node from being replaced.
 func (s *Service) nominate(ctx context.Context, plan scheduling.Plan) error {
 	var names []string
 	for _, n := range plan.Nominations {

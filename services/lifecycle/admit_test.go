@@ -9,14 +9,14 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/api/resource"
 
-	"github.com/joist-autoscaler/joist/services/lifecycle/internal/door"
+	"github.com/joist-autoscaler/joist/services/lifecycle/internal/admission"
 	"github.com/joist-autoscaler/joist/shared/cluster"
+	"github.com/joist-autoscaler/joist/shared/cluster/memcluster"
+	"github.com/joist-autoscaler/joist/shared/cluster/outbox"
 	"github.com/joist-autoscaler/joist/shared/event"
 	"github.com/joist-autoscaler/joist/shared/fault"
 	"github.com/joist-autoscaler/joist/shared/karpenter"
 	"github.com/joist-autoscaler/joist/shared/launchspec"
-	"github.com/joist-autoscaler/joist/shared/memcluster"
-	"github.com/joist-autoscaler/joist/shared/outbox"
 )
 
 func TestPlanIsAdmittedOnce(t *testing.T) {
@@ -40,7 +40,7 @@ func TestPlanIsAdmittedOnce(t *testing.T) {
 		t.Errorf("the outbox says %+v", after.Outbox)
 	}
 	for _, c := range s.claims() {
-		if !door.Admitted(c) || c.Annotations["joist.sh/nominated-until"] != "2026-01-01T00:00:20Z" {
+		if !admission.IsAdmitted(c) || c.Annotations["joist.sh/nominated-until"] != "2026-01-01T00:00:20Z" {
 			t.Errorf("%s has %v", c.Name, c.Annotations)
 		}
 	}
@@ -115,7 +115,7 @@ func TestCrashesWhileAdmitting(t *testing.T) {
 				t.Errorf("write %d, done %t:\n%s", n, done, diff)
 			}
 			for _, c := range s.claims() {
-				if !door.Admitted(c) || c.DeletionTimestamp != nil {
+				if !admission.IsAdmitted(c) || c.DeletionTimestamp != nil {
 					t.Errorf("write %d, done %t: %s was forgotten", n, done, c.Name)
 				}
 			}
@@ -200,7 +200,7 @@ func TestRequestWaitsForAllClaims(t *testing.T) {
 	held := s.batch()
 	s.start(picky{s.As("lifecycle"), "one-1", fault.Retry})
 	s.handle(s.plan(held, s.planned(held, "one", 2)), fault.Retry)
-	if got := s.sent(); len(got) != 0 || !door.Admitted(s.claim("one-0")) {
+	if got := s.sent(); len(got) != 0 || !admission.IsAdmitted(s.claim("one-0")) {
 		t.Fatalf("launched with one of two claims admitted: %v", words(got))
 	}
 	s.restart()

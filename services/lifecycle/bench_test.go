@@ -5,9 +5,9 @@ import (
 	"time"
 
 	"github.com/joist-autoscaler/joist/services/lifecycle"
-	"github.com/joist-autoscaler/joist/shared/memblob"
-	"github.com/joist-autoscaler/joist/shared/memcluster"
-	"github.com/joist-autoscaler/joist/shared/memqueue"
+	"github.com/joist-autoscaler/joist/shared/blob/memblob"
+	"github.com/joist-autoscaler/joist/shared/cluster/memcluster"
+	"github.com/joist-autoscaler/joist/shared/queue/memqueue"
 )
 
 // BenchmarkQuietLook is what a look at 5,000 nodes and 50,000 pods costs when

@@ -64,7 +64,7 @@ func unheld(instances []event.Launched, claims []*karpenter.NodeClaim) ([]event.
 
 // endOrphans ends instances that no claim has by a live list of all claims, as far as
 // the breaker lets it. Where a zone is shifted away from, inventories see to it
-// later (B183).
+// later.
 func (s *Service) endOrphans(ctx context.Context, e event.Envelope, intent string, orphans []event.Launched) error {
 	zoneID := zoneIDs(s.Cache)
 	orphans = slices.DeleteFunc(orphans, func(i event.Launched) bool { return s.shifted(zoneID(i.Zone)) })
@@ -80,7 +80,7 @@ func (s *Service) endOrphans(ctx context.Context, e event.Envelope, intent strin
 	for i := range orphans {
 		ids[i] = orphans[i].InstanceID
 	}
-	if err := s.unclaimed.Take(ids, len(claims), s.Now()); err != nil {
+	if err := s.unclaimed.TakeRemoval(ids, len(claims), s.Now()); err != nil {
 		s.count(SweepsStopped, 1)
 		return errors.Join(err, held)
 	}

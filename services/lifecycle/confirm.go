@@ -9,17 +9,17 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/joist-autoscaler/joist/services/lifecycle/internal/door"
-	"github.com/joist-autoscaler/joist/services/lifecycle/internal/remark"
-	"github.com/joist-autoscaler/joist/services/lifecycle/internal/saga"
+	"github.com/joist-autoscaler/joist/services/lifecycle/internal/admission"
+	"github.com/joist-autoscaler/joist/services/lifecycle/internal/disruption"
+	"github.com/joist-autoscaler/joist/services/lifecycle/internal/events"
 	"github.com/joist-autoscaler/joist/shared/blob"
 	"github.com/joist-autoscaler/joist/shared/cluster"
+	"github.com/joist-autoscaler/joist/shared/cluster/outbox"
 	"github.com/joist-autoscaler/joist/shared/event"
 	"github.com/joist-autoscaler/joist/shared/fault"
 	"github.com/joist-autoscaler/joist/shared/host"
 	"github.com/joist-autoscaler/joist/shared/karpenter"
-	"github.com/joist-autoscaler/joist/shared/outbox"
-	"github.com/joist-autoscaler/joist/shared/scheduling"
+	"github.com/joist-autoscaler/joist/shared/planning/scheduling"
 )
 
 // confirmed looks at a confirmation, and keeps what is to go on for the turn of it.
@@ -39,10 +39,10 @@ func (s *Service) confirmed(ctx context.Context, f *proposalFact) error {
 		return err
 	}
 	names := replacementsOf(plan)
-	if saga.Otherwise(claims, names) {
+	if disruption.BegunOtherwise(claims, names) {
 		return stale(f.body, "it acts with other replacements already")
 	}
-	f.acts = saga.Begun(claims, names)
+	f.acts = disruption.HasBegun(claims, names)
 	f.goesOn, f.claims, f.plan = !f.acts || len(plan.Intents) > 0, claims, plan
 	return nil
 }
@@ -160,10 +160,10 @@ func (s *Service) free(ctx context.Context, b event.DisruptionProposed) (outbox.
 }
 
 // candidates reads the nodes of the claims and what runs there, live.
-func (s *Service) candidates(ctx context.Context, claims []*karpenter.NodeClaim) ([]saga.Candidate, error) {
-	out := make([]saga.Candidate, len(claims))
+func (s *Service) candidates(ctx context.Context, claims []*karpenter.NodeClaim) ([]disruption.Candidate, error) {
+	out := make([]disruption.Candidate, len(claims))
 	return out, errors.Join(s.do.Each(len(claims), func(i int) (err error) {
-		c := saga.Candidate{Claim: claims[i]}
+		c := disruption.Candidate{Claim: claims[i]}
 		c.Nominated, _ = time.Parse(time.RFC3339, claims[i].Annotations[NominatedAnnotation])
 		if c.Node, err = s.nodeNow(ctx, claims[i]); err == nil && c.Node != nil {
 			var pods []cluster.Object
@@ -192,23 +192,23 @@ func (s *Service) nodeNow(ctx context.Context, c *karpenter.NodeClaim) (*corev1.
 
 // passing gives the outbox as it is once the replacements of a proposal may be created,
 // which pass the door together or not at all; or the objection to that.
-func (s *Service) passing(ctx context.Context, f *proposalFact, held outbox.Held, l *live) (outbox.Outbox, saga.Objection, bool, error) {
+func (s *Service) passing(ctx context.Context, f *proposalFact, held outbox.Held, l *live) (outbox.Outbox, disruption.Objection, bool, error) {
 	next := held.Outbox
 	next.Seq++
 	plan := f.plan
 	plan.Outbox, plan.Seq = held.UID(), next.Seq
 	leaving := slices.Concat(l.leaving, f.claimNames())
-	admission, err := s.admitPlan(ctx, door.Door{PriceLimit: s.PriceLimit, Leaving: leaving}, plan, l.pools, l.claims)
+	admission, err := s.admitPlan(ctx, admission.Admitter{PriceLimit: s.PriceLimit, Leaving: leaving}, plan, l.pools, l.claims)
 	if err != nil {
-		return next, saga.Objection{}, false, err
+		return next, disruption.Objection{}, false, err
 	}
 	if len(admission.Refused) > 0 {
 		refused := admission.Refused[0]
-		return next, saga.Objection{Pool: refused.NodePool, Why: "a replacement may not be launched: " + refused.Reason}, true, nil
+		return next, disruption.Objection{Pool: refused.NodePool, Why: "a replacement may not be launched: " + refused.Reason}, true, nil
 	}
 	next.State, next.Batch, next.Plan, next.Since = outbox.Applying, event.Ref{}, f.body.Plan.Digest, s.Now()
 	next.Claims = also(admission.Claims, held, l.claims)
-	return next, saga.Objection{}, false, nil
+	return next, disruption.Objection{}, false, nil
 }
 
 // also adds the claims of the plan before that are still coming up: the watcher has
@@ -224,25 +224,25 @@ func also(names []string, held outbox.Held, claims []*karpenter.NodeClaim) []str
 }
 
 // refuseProposal takes a proposal back that may not act after all, and says why.
-func (s *Service) refuseProposal(ctx context.Context, b event.DisruptionProposed, candidates []saga.Candidate, o saga.Objection) error {
+func (s *Service) refuseProposal(ctx context.Context, b event.DisruptionProposed, candidates []disruption.Candidate, o disruption.Objection) error {
 	host.Say(ctx, "objection", o.Why)
 	s.sayBlocked(ctx, candidates, o)
 	failures := []error{s.drop(ctx, b)}
 	for _, c := range candidates {
-		if saga.Acting(c.Claim) != nil {
+		if disruption.ActingProposal(c.Claim) != nil {
 			failures = append(failures, s.undo(ctx, c.Claim, o.Why))
 		}
 	}
 	return errors.Join(failures...)
 }
 
-func (s *Service) sayBlocked(ctx context.Context, candidates []saga.Candidate, o saga.Objection) {
+func (s *Service) sayBlocked(ctx context.Context, candidates []disruption.Candidate, o disruption.Objection) {
 	if pool, ok := s.Cache.Get(cluster.NodePools, cluster.Key{Name: o.Pool}); ok && o.Pool != "" {
-		_ = s.do.One(ctx, remark.BudgetBlocked.On(cluster.NodePools, pool, s.Now(), "%s", o.Why))
+		_ = s.do.One(ctx, events.BudgetBlocked.About(cluster.NodePools, pool, s.Now(), "%s", o.Why))
 	}
 	for _, c := range candidates {
 		if c.Claim.Name == o.Claim {
-			s.both(ctx, remark.DisruptionBlocked, c.Claim, c.Node, o.Why, o.Why)
+			s.both(ctx, events.DisruptionBlocked, c.Claim, c.Node, o.Why, o.Why)
 		}
 	}
 }
@@ -250,7 +250,7 @@ func (s *Service) sayBlocked(ctx context.Context, candidates []saga.Candidate, o
 // mark writes on every claim that its proposal acts, and only then taints the nodes:
 // a claim that does not say so is no part of the next count. Nothing goes on from a claim
 // that says something else by then: it was rolled back while this replica was paused.
-func (s *Service) mark(ctx context.Context, e event.Envelope, candidates []saga.Candidate, replacements []string) ([]saga.Candidate, error) {
+func (s *Service) mark(ctx context.Context, e event.Envelope, candidates []disruption.Candidate, replacements []string) ([]disruption.Candidate, error) {
 	candidates = slices.Clone(candidates)
 	err := errors.Join(s.do.Each(len(candidates), func(i int) (err error) {
 		candidates[i].Claim, err = s.begin(ctx, e, candidates[i].Claim, replacements)

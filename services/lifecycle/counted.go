@@ -7,10 +7,10 @@ import (
 
 	"github.com/joist-autoscaler/joist/shared/event"
 	"github.com/joist-autoscaler/joist/shared/karpenter"
-	"github.com/joist-autoscaler/joist/shared/scheduling"
+	"github.com/joist-autoscaler/joist/shared/planning/scheduling"
 )
 
-// Counted is something about disruption that somebody may watch (B165).
+// Counted is something about disruption that somebody may watch.
 type Counted string
 
 // What is counted, with its labels in brackets.

@@ -13,7 +13,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/event"
 	"github.com/joist-autoscaler/joist/shared/fault"
 	"github.com/joist-autoscaler/joist/shared/karpenter"
-	"github.com/joist-autoscaler/joist/shared/scheduling"
+	"github.com/joist-autoscaler/joist/shared/planning/scheduling"
 )
 
 // ofDisruption is what these tests look at; tally_test.go looks at the rest.
@@ -63,7 +63,7 @@ func counted(t *testing.T, what string, told *[]string, want ...string) {
 }
 
 // A disruption counts once, when it begins to act, and its end counts only if it fails.
-func TestB165Decisions(t *testing.T) {
+func TestDecisions(t *testing.T) {
 	s := estate(t, 3)
 	told := s.counts()
 	m := s.found("MultiNodeConsolidation", karpenter.DisruptionReasonUnderutilized, 1, "old-0", "old-1")
@@ -89,7 +89,7 @@ func TestB165Decisions(t *testing.T) {
 
 // A claim counts whose disruption is taken back before it acts: by disruption, or by
 // what is live.
-func TestB165FailedValidations(t *testing.T) {
+func TestFailedValidations(t *testing.T) {
 	s := estate(t, 2)
 	told := s.counts()
 	m := s.move("p", "old-0", "old-1")
@@ -110,7 +110,7 @@ func TestB165FailedValidations(t *testing.T) {
 }
 
 // The replacements count for which a disruption is rolled back, once for all claims.
-func TestB165QueueFailures(t *testing.T) {
+func TestQueueFailures(t *testing.T) {
 	s := estate(t, 3)
 	told := s.counts()
 	m := s.found("MultiNodeConsolidation", karpenter.DisruptionReasonUnderutilized, 2, "old-0", "old-1")

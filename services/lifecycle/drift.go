@@ -8,16 +8,16 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/joist-autoscaler/joist/services/lifecycle/internal/effect"
-	"github.com/joist-autoscaler/joist/services/lifecycle/internal/phase"
-	"github.com/joist-autoscaler/joist/services/lifecycle/internal/pool"
+	"github.com/joist-autoscaler/joist/services/lifecycle/internal/nodeclaim/conditions"
+	"github.com/joist-autoscaler/joist/services/lifecycle/internal/nodepool"
 	"github.com/joist-autoscaler/joist/shared/cloud"
-	"github.com/joist-autoscaler/joist/shared/drift"
 	"github.com/joist-autoscaler/joist/shared/event"
 	"github.com/joist-autoscaler/joist/shared/karpenter"
+	"github.com/joist-autoscaler/joist/shared/planning/drift"
 )
 
 // driftEvery is how often a claim is looked at for drift though nothing of what
-// decides has changed (B162).
+// decides has changed.
 const driftEvery = 5 * time.Minute
 
 // drifting is what is remembered for drift: what the last inventory told of each
@@ -58,7 +58,7 @@ func (d *drifting) told(inventory event.Inventory) {
 	}
 }
 
-// drifts keeps the condition Drifted of each claim (B162). One that cannot be
+// drifts keeps the condition Drifted of each claim. One that cannot be
 // written holds up no other.
 func (s *Service) drifts(ctx context.Context, w world) error {
 	settled := make(map[types.UID]driftSight, len(w.claims))
@@ -73,13 +73,13 @@ func (s *Service) drifts(ctx context.Context, w world) error {
 			settled[c.UID] = before
 			continue
 		}
-		conditions := phase.Drifted(c, drift.Reason(v), v.Now)
-		if phase.Same(conditions, c.Status.Conditions) {
+		drifted := conditions.WithDrifted(c, drift.Reason(v), v.Now)
+		if conditions.Equal(drifted, c.Status.Conditions) {
 			settled[c.UID] = sight
 			continue
 		}
 		next := c.DeepCopy()
-		next.Status.Conditions = conditions
+		next.Status.Conditions = drifted
 		jobs = append(jobs, effect.Job{Name: "drift of NodeClaim " + c.Name, Effects: []effect.Effect{effect.UpdateStatus{Object: next}}})
 	}
 	s.drift.settled = settled
@@ -90,7 +90,7 @@ func (s *Service) drifts(ctx context.Context, w world) error {
 // decide: it goes, or its pool is gone or somebody else's.
 func (s *Service) drifting(c *karpenter.NodeClaim, w world) (drift.View, bool) {
 	np := w.pools[c.Labels[karpenter.NodePoolLabelKey]]
-	if c.DeletionTimestamp != nil || np == nil || pool.Foreign(np) {
+	if c.DeletionTimestamp != nil || np == nil || nodepool.ForeignClass(np) {
 		return drift.View{}, false
 	}
 	v := drift.View{Claim: c, Pool: np, Reservations: s.ReservedCapacity, Now: s.Now()}

@@ -43,7 +43,7 @@ func classed(t *testing.T) *site {
 
 // The condition follows what inventories and the class tell, and a process that knows
 // of no inventory yet takes nothing back.
-func TestB162Drifted(t *testing.T) {
+func TestDrifted(t *testing.T) {
 	s := classed(t)
 	s.listed("subnet-1")
 	s.step()
@@ -88,7 +88,7 @@ func TestB162Drifted(t *testing.T) {
 }
 
 // What the pool says is looked at without any inventory, at once.
-func TestB162PoolDrifted(t *testing.T) {
+func TestPoolDrifted(t *testing.T) {
 	s := classed(t)
 	s.Change(cluster.NodeClaims, cluster.Key{Name: "one-0"}, func(o cluster.Object) {
 		o.GetAnnotations()[karpenter.NodePoolHashAnnotationKey] = "1"
@@ -111,7 +111,7 @@ func TestB162PoolDrifted(t *testing.T) {
 }
 
 // A condition that says what is found again is not written again.
-func TestB162Settles(t *testing.T) {
+func TestSettles(t *testing.T) {
 	s := classed(t)
 	s.listed("subnet-9")
 	s.pass(2 * time.Second)

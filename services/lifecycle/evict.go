@@ -9,10 +9,10 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/joist-autoscaler/joist/services/lifecycle/internal/effect"
-	"github.com/joist-autoscaler/joist/services/lifecycle/internal/eviction"
-	"github.com/joist-autoscaler/joist/services/lifecycle/internal/remark"
+	"github.com/joist-autoscaler/joist/services/lifecycle/internal/events"
+	"github.com/joist-autoscaler/joist/services/lifecycle/internal/termination/eviction"
 	"github.com/joist-autoscaler/joist/shared/cluster"
-	"github.com/joist-autoscaler/joist/shared/podspec"
+	"github.com/joist-autoscaler/joist/shared/planning/podspec"
 )
 
 // removal is a pod to be removed, and how urgent it is.
@@ -66,12 +66,12 @@ func rank(first bool) int {
 func (s *Service) removal(e effect.Effect) removal {
 	switch e := e.(type) {
 	case effect.DeletePod:
-		said := remark.Disrupted.On(cluster.Pods, e.Pod, s.Now(),
+		said := events.Disrupted.About(cluster.Pods, e.Pod, s.Now(),
 			"Deleting the pod to accommodate the terminationTime %s of the node. It has %d seconds of grace. Its budgets and its do-not-disrupt annotation are passed over.",
 			e.By.UTC().Format(time.RFC3339), e.GraceSeconds)
 		return removal{Removal: s.asking(e.Pod, e, said), forced: true, by: e.By}
 	case effect.Evict:
-		said := remark.Evicted.On(cluster.Pods, e.Pod, s.Now(), "Evicted pod: %s", e.Why)
+		said := events.Evicted.About(cluster.Pods, e.Pod, s.Now(), "Evicted pod: %s", e.Why)
 		requests := podspec.Requests(e.Pod)
 		return removal{
 			Removal: s.asking(e.Pod, e, said), by: e.By, asked: s.removals.Asked(e.Pod),

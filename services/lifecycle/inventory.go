@@ -8,9 +8,9 @@ import (
 	"slices"
 	"time"
 
-	"github.com/joist-autoscaler/joist/services/lifecycle/internal/claim"
 	"github.com/joist-autoscaler/joist/services/lifecycle/internal/effect"
-	"github.com/joist-autoscaler/joist/services/lifecycle/internal/sweep"
+	"github.com/joist-autoscaler/joist/services/lifecycle/internal/garbagecollection"
+	"github.com/joist-autoscaler/joist/services/lifecycle/internal/nodeclaim"
 	"github.com/joist-autoscaler/joist/shared/blob"
 	"github.com/joist-autoscaler/joist/shared/cluster"
 	"github.com/joist-autoscaler/joist/shared/event"
@@ -23,7 +23,7 @@ import (
 // that what it calls for is looked at again with the claims read live after the
 // inventory: an instance that it shows was launched for a claim that existed before.
 func (s *Service) listed(ctx context.Context, e event.Envelope, b event.InstancesListed) error {
-	if err := sweep.CheckStart(b.Started, s.Now()); err != nil {
+	if err := garbagecollection.CheckStart(b.Started, s.Now()); err != nil {
 		return err
 	}
 	if err := s.heed(ctx, b); err != nil {
@@ -50,7 +50,7 @@ func (s *Service) listed(ctx context.Context, e event.Envelope, b event.Instance
 	findings = s.compare(inventory, claims)
 	host.Say(ctx, "instances", len(inventory.Instances), "bind", len(findings.Bind), "orphans", len(findings.Orphans), "gone", len(findings.Gone))
 	unbound := s.bindListed(ctx, e, findings.Bind)
-	safe, refused := findings.Safe()
+	safe, refused := findings.LimitRemovals()
 	if refused != nil {
 		s.count(SweepsStopped, 1)
 	}
@@ -59,8 +59,8 @@ func (s *Service) listed(ctx context.Context, e event.Envelope, b event.Instance
 	return errors.Join(s.carryOutSweep(ctx, e, safe), refused, unbound)
 }
 
-func (s *Service) compare(inventory event.Inventory, claims []*karpenter.NodeClaim) sweep.Findings {
-	findings := sweep.Compare(inventory, claims, s.readiness(claims), s.Now())
+func (s *Service) compare(inventory event.Inventory, claims []*karpenter.NodeClaim) garbagecollection.Findings {
+	findings := garbagecollection.CompareInventory(inventory, claims, s.readiness(claims), s.Now())
 	findings.Orphans = s.reachable(findings.Orphans)
 	return findings
 }
@@ -86,14 +86,14 @@ func (s *Service) bindListed(ctx context.Context, e event.Envelope, found []even
 
 // carryOutSweep does what the findings call for. An object that cannot be written
 // does not stop the others.
-func (s *Service) carryOutSweep(ctx context.Context, e event.Envelope, f sweep.Findings) error {
+func (s *Service) carryOutSweep(ctx context.Context, e event.Envelope, f garbagecollection.Findings) error {
 	failures := s.do.Each(len(f.Orphans), func(i int) error {
 		o := f.Orphans[i]
 		body := event.TerminateRequested{InstanceID: o.InstanceID, Claim: o.Claim, Intent: o.Intent, Reason: "no NodeClaim stands for it"}
 		return s.do.Do(ctx, &e, effect.Send{Body: body})
 	})
 	failures = append(failures, updateEach(ctx, s.do, &e, f.Absent, func(c *karpenter.NodeClaim) *karpenter.NodeClaim {
-		return withAnnotation(c, sweep.AbsentAnnotation, f.Started.UTC().Format(time.RFC3339Nano))
+		return withAnnotation(c, garbagecollection.AbsentAnnotation, f.Started.UTC().Format(time.RFC3339Nano))
 	}))
 	failures = append(failures, s.do.Each(len(f.Gone), func(i int) error { return s.markGone(ctx, e, f.Gone[i]) })...)
 	return errors.Join(append(failures, s.relabel(ctx, f))...)
@@ -101,7 +101,7 @@ func (s *Service) carryOutSweep(ctx context.Context, e event.Envelope, f sweep.F
 
 // relabel mends claims that were bound just before a crash, and keeps their
 // notes about the instance true.
-func (s *Service) relabel(ctx context.Context, f sweep.Findings) error {
+func (s *Service) relabel(ctx context.Context, f garbagecollection.Findings) error {
 	// A claim is written once, and a node waits for this.
 	failures := []error{updateEach(ctx, s.do, nil, f.Parted, withPartition)}
 	failures = append(failures, s.do.Each(len(f.Unlabelled), func(i int) error {
@@ -115,11 +115,11 @@ func (s *Service) relabel(ctx context.Context, f sweep.Findings) error {
 	return errors.Join(append(failures,
 		updateEach(ctx, s.do, nil, f.Returned, func(c *karpenter.NodeClaim) *karpenter.NodeClaim {
 			c = c.DeepCopy()
-			delete(c.Annotations, sweep.AbsentAnnotation)
+			delete(c.Annotations, garbagecollection.AbsentAnnotation)
 			return c
 		}),
 		updateEach(ctx, s.do, nil, f.Tagged, withTagNote),
-		updateEach(ctx, s.do, nil, f.Demoted, claim.Demoted),
+		updateEach(ctx, s.do, nil, f.Demoted, nodeclaim.Demoted),
 	)...)
 }
 
@@ -150,9 +150,9 @@ func withTagNote(c *karpenter.NodeClaim) *karpenter.NodeClaim {
 // claim's deletion; Step does the rest.
 func (s *Service) markGone(ctx context.Context, e event.Envelope, c *karpenter.NodeClaim) error {
 	var effects []effect.Effect
-	if c.Annotations[sweep.GoneAnnotation] == "" {
+	if c.Annotations[garbagecollection.GoneAnnotation] == "" {
 		marked := c.DeepCopy()
-		annotate(marked, sweep.GoneAnnotation, s.Now().UTC().Format(time.RFC3339))
+		annotate(marked, garbagecollection.GoneAnnotation, s.Now().UTC().Format(time.RFC3339))
 		if c.DeletionTimestamp == nil {
 			// Nothing had ended it before; else its end is the story of what did.
 			s.ending(marked, e)

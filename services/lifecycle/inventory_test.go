@@ -10,13 +10,13 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/joist-autoscaler/joist/services/lifecycle"
-	"github.com/joist-autoscaler/joist/services/lifecycle/internal/sweep"
+	"github.com/joist-autoscaler/joist/services/lifecycle/internal/garbagecollection"
 	"github.com/joist-autoscaler/joist/shared/cluster"
+	"github.com/joist-autoscaler/joist/shared/cluster/memcluster"
 	"github.com/joist-autoscaler/joist/shared/event"
 	"github.com/joist-autoscaler/joist/shared/fault"
 	"github.com/joist-autoscaler/joist/shared/karpenter"
 	"github.com/joist-autoscaler/joist/shared/launchspec"
-	"github.com/joist-autoscaler/joist/shared/memcluster"
 )
 
 // A launch that nobody answered is learned from the inventory.
@@ -46,7 +46,7 @@ func TestInventoryBinds(t *testing.T) {
 func TestAbsence(t *testing.T) {
 	s := newSite(t)
 	s.running()
-	absent := func() string { return s.claim("one-0").Annotations[sweep.AbsentAnnotation] }
+	absent := func() string { return s.claim("one-0").Annotations[garbagecollection.AbsentAnnotation] }
 	look := func(instances ...event.Listed) {
 		t.Helper()
 		s.now = s.now.Add(time.Minute)
@@ -197,7 +197,7 @@ func TestInventoryWritesEachClaimByItself(t *testing.T) {
 	s.handle(s.message(settled("one", 3, "i-0", "i-1", "i-2")), "")
 	s.Inject(memcluster.Fault{Actor: "lifecycle", Verb: memcluster.VerbUpdate, Name: "one-0", As: fault.Invalid})
 	tagged := func(name string) bool { return s.claim(name).Annotations[karpenter.InstanceTaggedAnnotationKey] != "" }
-	absent := func(name string) bool { return s.claim(name).Annotations[sweep.AbsentAnnotation] != "" }
+	absent := func(name string) bool { return s.claim(name).Annotations[garbagecollection.AbsentAnnotation] != "" }
 	s.now = s.now.Add(2 * time.Minute)
 	s.handle(s.inventory(s.now, listed("i-0", "one", "one-0"), listed("i-1", "one", "one-1"), listed("i-2", "one", "one-2")), fault.Invalid)
 	if !tagged("one-1") || !tagged("one-2") {

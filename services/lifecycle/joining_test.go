@@ -9,9 +9,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/joist-autoscaler/joist/shared/cluster"
+	"github.com/joist-autoscaler/joist/shared/cluster/memcluster"
 	"github.com/joist-autoscaler/joist/shared/fault"
 	"github.com/joist-autoscaler/joist/shared/karpenter"
-	"github.com/joist-autoscaler/joist/shared/memcluster"
 )
 
 // phases are the conditions of a claim in words.
@@ -25,8 +25,8 @@ func (s *site) phases(name string) []string {
 	return out
 }
 
-// A claim says at every moment how far it is, and why no further (B024).
-func TestB024Life(t *testing.T) {
+// A claim says at every moment how far it is, and why no further.
+func TestClaimConditions(t *testing.T) {
 	s := newSite(t)
 	s.launched("one", 1)
 	says := func(when string, want ...string) {
@@ -48,7 +48,7 @@ func TestB024Life(t *testing.T) {
 	all := []string{"Launched True Launched", "Registered True Registered", "Initialized True Initialized", "Ready True Ready"}
 	says("ready", all...)
 	if !s.claim("one-0").Status.Conditions.True(karpenter.ConditionTypeConsistentStateFound) {
-		t.Error("B136: nobody has compared its node with it")
+		t.Error("nobody has compared its node with it")
 	}
 	s.pod("web")
 	if err := s.Delete(t.Context(), cluster.NodeClaims, cluster.Key{Name: "one-0"}, ""); err != nil {
@@ -64,8 +64,8 @@ func (s *site) changeNode(change func(*corev1.Node)) {
 }
 
 // A claim that never gets a node is marked, deleted and let go, whoever dies
-// between the mark and the deletion (B134).
-func TestB134RegistrationTimeout(t *testing.T) {
+// between the mark and the deletion.
+func TestRegistrationTimeout(t *testing.T) {
 	for _, dies := range []bool{false, true} {
 		s := newSite(t)
 		s.launched("one", 1)
@@ -108,8 +108,8 @@ func (s *site) lastPod(start time.Time) time.Duration {
 }
 
 // Pods that come and go are written on the claim within a second, at most every
-// ten seconds, and neither a lost swap nor a restart loses or invents any (B140).
-func TestB140Traffic(t *testing.T) {
+// ten seconds, and neither a lost swap nor a restart loses or invents any.
+func TestTraffic(t *testing.T) {
 	s := newSite(t)
 	s.running()
 	start := s.now
@@ -154,8 +154,8 @@ func TestB140Traffic(t *testing.T) {
 	}
 }
 
-// One instance with two nodes registers neither; the one that stays is (B133).
-func TestB133TwoNodes(t *testing.T) {
+// One instance with two nodes registers neither; the one that stays is.
+func TestTwoNodes(t *testing.T) {
 	s := newSite(t)
 	s.launched("one", 1)
 	s.handle(s.message(settled("one", 1, "i-1")), "")
@@ -178,8 +178,8 @@ func TestB133TwoNodes(t *testing.T) {
 }
 
 // A reservation that ended under an instance is taken off its claim and its
-// node, and the tags that were seen are noted in Karpenter's words (B124, B141).
-func TestB124Demotion(t *testing.T) {
+// node, and the tags that were seen are noted in Karpenter's words.
+func TestDemotion(t *testing.T) {
 	s := newSite(t)
 	s.running()
 	reserve := func(o cluster.Object) {
@@ -204,14 +204,14 @@ func TestB124Demotion(t *testing.T) {
 	}
 	for _, key := range []string{karpenter.InstanceTaggedAnnotationKey, karpenter.ClusterNameTaggedCompatibilityAnnotationKey} {
 		if s.claim("one-0").Annotations[key] != "true" {
-			t.Errorf("B141: %s is not noted", key)
+			t.Errorf("%s is not noted", key)
 		}
 	}
 }
 
 // A node in a placement group with partitions takes no pods before an inventory
-// tells which partition it is in (B130).
-func TestB130Partition(t *testing.T) {
+// tells which partition it is in.
+func TestPartition(t *testing.T) {
 	s := newSite(t)
 	s.launched("one", 1)
 	s.Change(cluster.NodeClaims, cluster.Key{Name: "one-0"}, func(o cluster.Object) {

@@ -5,7 +5,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/joist-autoscaler/joist/services/lifecycle/internal/sweep"
+	"github.com/joist-autoscaler/joist/services/lifecycle/internal/garbagecollection"
 	"github.com/joist-autoscaler/joist/shared/event"
 	"github.com/joist-autoscaler/joist/shared/fault"
 	"github.com/joist-autoscaler/joist/shared/host"
@@ -69,7 +69,7 @@ type newest struct {
 // of everything else it is zero, and of an inventory that is refused for its time.
 func (n *newest) arrives(e event.Envelope, now time.Time) (taken time.Time) {
 	listed, err := event.As[event.InstancesListed](e)
-	if e.Type != event.InstancesListedType || err != nil || sweep.CheckStart(listed.Started, now) != nil {
+	if e.Type != event.InstancesListedType || err != nil || garbagecollection.CheckStart(listed.Started, now) != nil {
 		return time.Time{}
 	}
 	n.mu.Lock()

@@ -10,16 +10,16 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/joist-autoscaler/joist/services/lifecycle/internal/claim"
-	"github.com/joist-autoscaler/joist/services/lifecycle/internal/door"
+	"github.com/joist-autoscaler/joist/services/lifecycle/internal/admission"
 	"github.com/joist-autoscaler/joist/services/lifecycle/internal/effect"
-	"github.com/joist-autoscaler/joist/services/lifecycle/internal/remark"
+	"github.com/joist-autoscaler/joist/services/lifecycle/internal/events"
+	"github.com/joist-autoscaler/joist/services/lifecycle/internal/nodeclaim"
 	"github.com/joist-autoscaler/joist/shared/cluster"
+	"github.com/joist-autoscaler/joist/shared/cluster/outbox"
 	"github.com/joist-autoscaler/joist/shared/event"
 	"github.com/joist-autoscaler/joist/shared/fault"
 	"github.com/joist-autoscaler/joist/shared/karpenter"
 	"github.com/joist-autoscaler/joist/shared/launchspec"
-	"github.com/joist-autoscaler/joist/shared/outbox"
 )
 
 const (
@@ -28,7 +28,7 @@ const (
 )
 
 // launch lets the claims of a plan that is done be launched, and asks for it. A
-// claim that cannot be written holds up nothing but itself (B242).
+// claim that cannot be written holds up nothing but itself.
 func (s *Service) launch(ctx context.Context, cause *event.Envelope, o outbox.Outbox) error {
 	if o.State != outbox.Done {
 		return nil
@@ -37,12 +37,12 @@ func (s *Service) launch(ctx context.Context, cause *event.Envelope, o outbox.Ou
 	if err != nil {
 		return fmt.Errorf("reading NodeClaims to launch: %w", err)
 	}
-	present := door.Present(claims)
+	present := admission.CountPresent(claims)
 	failures := s.do.Each(len(claims), func(i int) error {
 		if !waits(o, claims[i]) {
 			return nil
 		}
-		if !present.Whole(claims[i]) {
+		if !present.Complete(claims[i]) {
 			return s.do.Do(ctx, cause, deletePartial(claims[i]))
 		}
 		admitted, err := s.letIn(ctx, cause, claims[i])
@@ -56,7 +56,7 @@ func (s *Service) launch(ctx context.Context, cause *event.Envelope, o outbox.Ou
 
 // waits reports whether a claim is to be admitted.
 func waits(o outbox.Outbox, c *karpenter.NodeClaim) bool {
-	return o.Lists(c.Name) && !door.Admitted(c) && c.DeletionTimestamp == nil
+	return o.Lists(c.Name) && !admission.IsAdmitted(c) && c.DeletionTimestamp == nil
 }
 
 // deletePartial removes a claim of an intent of which other claims are missing.
@@ -75,7 +75,7 @@ func (s *Service) claimsNow(ctx context.Context, cause *event.Envelope, o outbox
 }
 
 // unready says why nothing can be launched for the claim's node class by now, or
-// "" (B132). It was ready when the plan was made, so that the cache, which may be
+// "". It was ready when the plan was made, so that the cache, which may be
 // behind, is believed only where it says so still.
 func (s *Service) unready(ctx context.Context, c *karpenter.NodeClaim) (string, error) {
 	ref := c.Spec.NodeClassRef
@@ -107,7 +107,7 @@ func notReady(class *karpenter.EC2NodeClass) string {
 // turnedAway lets a claim go for which nothing was launched yet.
 func turnedAway(c *karpenter.NodeClaim, why string, now time.Time) []effect.Effect {
 	return []effect.Effect{
-		remark.NodeClassNotReady.On(cluster.NodeClaims, c, now, "NodeClaim %s event: %s", c.Name, why),
+		events.NodeClassNotReady.About(cluster.NodeClaims, c, now, "NodeClaim %s event: %s", c.Name, why),
 		effect.Delete{Kind: cluster.NodeClaims, Key: cluster.KeyOf(c), UID: c.UID, Why: why},
 	}
 }
@@ -125,7 +125,7 @@ func (s *Service) letIn(ctx context.Context, cause *event.Envelope, claim *karpe
 		return claim, s.do.Do(ctx, cause, turnedAway(claim, why, s.Now())...)
 	}
 	marked := claim.DeepCopy()
-	annotate(marked, door.AdmittedAnnotation, s.Now().UTC().Format(time.RFC3339))
+	annotate(marked, admission.AdmittedAnnotation, s.Now().UTC().Format(time.RFC3339))
 	stored, err := s.Client.Update(ctx, marked)
 	if fault.Is(err, fault.Conflict, fault.Missing) {
 		return claim, nil
@@ -138,10 +138,10 @@ func (s *Service) letIn(ctx context.Context, cause *event.Envelope, claim *karpe
 
 // ask sends launch.requested for every intent that has a claim to be launched,
 // at most once in resend, while all of its claims exist. The same intent is always the same message. A claim
-// whose annotations were broken holds up nothing but itself (B242); a queue that
+// whose annotations were broken holds up nothing but itself; a queue that
 // does not answer ends the round, for it would not answer the others either.
 func (s *Service) ask(ctx context.Context, cause *event.Envelope, claims []*karpenter.NodeClaim) error {
-	now, admitted := s.Now(), door.AdmittedOf(claims)
+	now, admitted := s.Now(), admission.CountAdmitted(claims)
 	var failures []error
 	for _, claim := range claims {
 		if !launchable(claim, now) {
@@ -152,7 +152,7 @@ func (s *Service) ask(ctx context.Context, cause *event.Envelope, claims []*karp
 			failures = append(failures, err)
 			continue
 		}
-		if !admitted.Whole(claim) || !s.due("launch/"+request.Intent, resend) {
+		if !admitted.Complete(claim) || !s.due("launch/"+request.Intent, resend) {
 			continue
 		}
 		if err := s.do.Do(ctx, launchStory(cause, claim), effect.Send{Body: request}); err != nil {
@@ -168,8 +168,8 @@ func (s *Service) ask(ctx context.Context, cause *event.Envelope, claims []*karp
 
 // launchable reports whether the claim's launch is to be asked for now.
 func launchable(c *karpenter.NodeClaim, now time.Time) bool {
-	return door.Admitted(c) && c.Status.ProviderID == "" && c.DeletionTimestamp == nil && c.Annotations[RefusedAnnotation] == "" &&
-		now.Sub(c.CreationTimestamp.Time) < claim.LaunchTimeout
+	return admission.IsAdmitted(c) && c.Status.ProviderID == "" && c.DeletionTimestamp == nil && c.Annotations[RefusedAnnotation] == "" &&
+		now.Sub(c.CreationTimestamp.Time) < nodeclaim.LaunchTimeout
 }
 
 // request reads the launch request off a claim's annotations.

@@ -40,8 +40,8 @@ func (p picky) UpdateStatus(ctx context.Context, o cluster.Object) (cluster.Obje
 	return p.Client.UpdateStatus(ctx, o)
 }
 
-// A claim that cannot be written holds up no other claim's launch (B242).
-func TestB242AdmittingOneFails(t *testing.T) {
+// A claim that cannot be written holds up no other claim's launch.
+func TestAdmittingOneFails(t *testing.T) {
 	s := newSite(t)
 	held := s.batch()
 	plan := s.plan(held, s.planned(held, "one", 1), s.planned(held, "two", 1))
@@ -54,8 +54,8 @@ func TestB242AdmittingOneFails(t *testing.T) {
 	}
 }
 
-// A request that nobody could obey holds up no other (B242).
-func TestB242AskingOneFails(t *testing.T) {
+// A request that nobody could obey holds up no other.
+func TestAskingOneFails(t *testing.T) {
 	s := newSite(t)
 	s.launched("one", 1)
 	s.Change(cluster.NodeClaims, cluster.Key{Name: "one-0"}, func(o cluster.Object) {
@@ -72,8 +72,8 @@ func TestB242AskingOneFails(t *testing.T) {
 }
 
 // Nor does a claim that cannot be bound keep the fleet's other instances from
-// theirs, and none is refused before all that came are bound (B131, B242).
-func TestB242BindingOneFails(t *testing.T) {
+// theirs, and none is refused before all that came are bound.
+func TestBindingOneFails(t *testing.T) {
 	s := newSite(t)
 	s.launched("one", 3)
 	body := settled("one", 3, "i-1", "i-2")
@@ -106,7 +106,7 @@ func (u unreadable) Get(ctx context.Context, kind cluster.Kind, key cluster.Key)
 }
 
 // Nor does a claim that cannot be read by itself keep any claim of a plan from being
-// admitted and launched in a look: they are listed together (B242).
+// admitted and launched in a look: they are listed together.
 func TestLaunchGoesOnBesideAnUnreadClaim(t *testing.T) {
 	s := newSite(t)
 	held := s.batch()
@@ -125,7 +125,7 @@ func TestLaunchGoesOnBesideAnUnreadClaim(t *testing.T) {
 	}
 }
 
-func TestB242RefusingOneFails(t *testing.T) {
+func TestRefusingOneFails(t *testing.T) {
 	s := newSite(t)
 	s.launched("one", 2)
 	s.start(picky{s.As("lifecycle"), "one-0", fault.Denied})
@@ -141,8 +141,8 @@ func TestB242RefusingOneFails(t *testing.T) {
 }
 
 // Only a shortage is called one: whoever looks for InsufficientCapacityError
-// looks for another type or zone, which helps against nothing else (B132).
-func TestB132Reasons(t *testing.T) {
+// looks for another type or zone, which helps against nothing else.
+func TestReasons(t *testing.T) {
 	short := event.Refusal{Code: "InsufficientInstanceCapacity", Message: "no m6i.large", Blamed: []event.Offering{offering}}
 	full := event.Refusal{Code: "InsufficientFreeAddressesInSubnet", Subnet: "subnet-1"}
 	silent := event.Refusal{Code: "Unfulfilled"}
@@ -176,8 +176,8 @@ func TestB132Reasons(t *testing.T) {
 }
 
 // A claim that waits until its request has died says meanwhile what was wrong
-// with it (B131).
-func TestB131LaunchFailed(t *testing.T) {
+// with it.
+func TestLaunchFailed(t *testing.T) {
 	s := newSite(t)
 	s.launched("one", 1)
 	denied := event.LaunchSettled{Intent: "one", Wanted: 1, Refusals: []event.Refusal{{Code: "UnauthorizedOperation", Message: "no"}}}
@@ -193,8 +193,8 @@ func TestB131LaunchFailed(t *testing.T) {
 }
 
 // What was planned for a node class that is not ready by now is let go before
-// anything is launched for it, so that its pods are planned anew (B132).
-func TestB132NodeClassNotReady(t *testing.T) {
+// anything is launched for it, so that its pods are planned anew.
+func TestNodeClassNotReady(t *testing.T) {
 	for _, test := range []struct {
 		name  string
 		ready metav1.ConditionStatus
@@ -244,7 +244,7 @@ func (missingQueue) Send(context.Context, ...queue.Outgoing) error {
 }
 
 // A launcher's queue that is missing is reported by whatever sends to it: nothing is
-// taken for gone (B242).
+// taken for gone.
 func TestMissingQueueIsReported(t *testing.T) {
 	s := newSite(t)
 	s.running()

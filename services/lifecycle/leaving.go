@@ -6,7 +6,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/joist-autoscaler/joist/services/lifecycle/internal/claim"
+	"github.com/joist-autoscaler/joist/services/lifecycle/internal/nodeclaim"
 )
 
 // redelete is how often a pod is deleted again that does not go.
@@ -14,11 +14,11 @@ const redelete = time.Second
 
 // leaving gathers what the decision about a claim on its way out looks at beside
 // the view itself.
-func (s *Service) leaving(v claim.View, w world) claim.Leaving {
+func (s *Service) leaving(v nodeclaim.View, w world) nodeclaim.Leaving {
 	if v.Claim.DeletionTimestamp == nil {
-		return claim.Leaving{}
+		return nodeclaim.Leaving{}
 	}
-	out := claim.Leaving{
+	out := nodeclaim.Leaving{
 		MayEvict: s.removals.May, MayDelete: s.mayDelete, Answer: s.answer,
 		Budgets: w.budgets, VolumeClaim: w.volumeClaim, Replacement: w.claim,
 	}

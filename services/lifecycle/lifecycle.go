@@ -21,28 +21,29 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/joist-autoscaler/joist/services/lifecycle/internal/advice"
 	"github.com/joist-autoscaler/joist/services/lifecycle/internal/effect"
-	"github.com/joist-autoscaler/joist/services/lifecycle/internal/eviction"
-	"github.com/joist-autoscaler/joist/services/lifecycle/internal/shift"
-	"github.com/joist-autoscaler/joist/services/lifecycle/internal/sweep"
-	"github.com/joist-autoscaler/joist/services/lifecycle/internal/traffic"
+	"github.com/joist-autoscaler/joist/services/lifecycle/internal/events"
+	"github.com/joist-autoscaler/joist/services/lifecycle/internal/garbagecollection"
+	"github.com/joist-autoscaler/joist/services/lifecycle/internal/interruption"
+	"github.com/joist-autoscaler/joist/services/lifecycle/internal/nodeclaim/podevents"
+	"github.com/joist-autoscaler/joist/services/lifecycle/internal/termination/eviction"
 	"github.com/joist-autoscaler/joist/shared/blob"
 	"github.com/joist-autoscaler/joist/shared/catalog"
 	"github.com/joist-autoscaler/joist/shared/cluster"
-	"github.com/joist-autoscaler/joist/shared/convoy"
+	"github.com/joist-autoscaler/joist/shared/cluster/lease"
 	"github.com/joist-autoscaler/joist/shared/event"
 	"github.com/joist-autoscaler/joist/shared/fault"
 	"github.com/joist-autoscaler/joist/shared/host"
-	"github.com/joist-autoscaler/joist/shared/lease"
+	"github.com/joist-autoscaler/joist/shared/planning/scheduling"
 	"github.com/joist-autoscaler/joist/shared/queue"
-	"github.com/joist-autoscaler/joist/shared/scheduling"
+	"github.com/joist-autoscaler/joist/shared/queue/batcher"
 )
 
 // Types are the facts that the inbox carries.
 var Types = []event.Type{
 	event.PlanMadeType, event.LaunchSettledType, event.InstancesListedType, event.InstanceGoneType,
 	event.NodeNoticedType, event.NodeClassResolvedType, event.NodeClassEnsuredType, event.DisruptionProposedType,
+	event.NodesKeptType,
 }
 
 // Config is what lifecycle is built from.
@@ -67,27 +68,27 @@ type Config struct {
 	// Catalogues keeps the latest catalogue, with which every intent is verified before
 	// it passes. Nil verifies none: that is for tests of something else alone.
 	Catalogues *blob.Kept[catalog.Catalogue]
-	// ReservedCapacity is the gate of that name (B069).
+	// ReservedCapacity is the gate of that name.
 	ReservedCapacity bool
-	// DryRuns asks for dry runs of each node class, and waits for them (B055).
+	// DryRuns asks for dry runs of each node class, and waits for them.
 	DryRuns bool
-	// Repair is when sick nodes are replaced; the zero value is never (B143).
-	Repair Repair
+	// Repair is when sick nodes are replaced; the zero value is never.
+	Repair NodeHealth
 	// Gate is which NodePools are deleted only when somebody says so; the zero value
-	// is none (B174).
-	Gate Gate
+	// is none.
+	Gate DeletionApproval
 	// PriceLimit is what all claims may cost together, in US dollars an hour; nil is no
 	// limit.
 	PriceLimit *float64
 	// Rebalance is what becomes of nodes that EC2 recommends to rebalance; the zero
-	// value is nothing (B179).
+	// value is nothing.
 	Rebalance Rebalance
-	// ZonalShift says that inventories ought to tell of zonal shifts (B183). What they
+	// ZonalShift says that inventories ought to tell of zonal shifts. What they
 	// tell is heeded anyway; with it, ends and tags wait for the first word.
 	ZonalShift bool
-	// CapacityBuffers is the gate of that name (B127).
+	// CapacityBuffers is the gate of that name.
 	CapacityBuffers bool
-	// StaticCapacity is the gate of that name (B128).
+	// StaticCapacity is the gate of that name.
 	StaticCapacity bool
 	// Parallel is how many writes of a look may be under way at a time; zero is
 	// one, and then they go in a fixed order.
@@ -119,18 +120,18 @@ type Service struct {
 	// What follows is only memory of when things were last asked; losing it
 	// repeats a question.
 	asked    *asked
-	pods     map[string]traffic.Memory
-	advised  advice.Memory
+	pods     map[string]podevents.Tracker
+	advised  events.Publisher
 	removals *eviction.Queue
 	// searches are for claims of instances that the cache does not know.
-	searches *convoy.Convoy[*search]
+	searches *batcher.Convoy[*search]
 	// shifts are the zonal shifts that are known; nil until somebody asks.
-	shifts *shift.Memory
+	shifts *interruption.ShiftState
 	// unclaimed counts the instances that outcomes of launches ended, for which no claim
 	// stands, and calledGone those that a message alone called gone. Inventories are EC2's
 	// own answer and bound by themselves: a message that comes again late, about what ended
 	// long ago, does not stop them.
-	unclaimed, calledGone sweep.Breaker
+	unclaimed, calledGone garbagecollection.Breaker
 	// drift is what claims are compared with for drift.
 	drift drifting
 	// unread is what a look could not read of the pods of nodes that seem empty.
@@ -168,9 +169,9 @@ func New(config Config) *Service {
 		blaming:  host.NewGate(),
 		asked:    newAsked(config.Now),
 		removals: eviction.New(config.Parallel, config.Now),
-		pods:     map[string]traffic.Memory{},
+		pods:     map[string]podevents.Tracker{},
 	}
-	s.searches = convoy.New(convoy.Options[*search]{Items: Inbox, Call: s.among})
+	s.searches = batcher.New(batcher.Options[*search]{Items: Inbox, Call: s.among})
 	s.do.Deleted, s.do.Story = s.tallied.deleted, s.storyOf
 	return s
 }
@@ -218,6 +219,8 @@ func (s *Service) handle(ctx context.Context, e event.Envelope) error {
 		return host.Body(ctx, s.ensured, e)
 	case event.DisruptionProposedType:
 		return host.Body(ctx, s.proposed, e)
+	case event.NodesKeptType:
+		return host.Body(ctx, s.publishKept, e)
 	default:
 		return fault.F("handling "+string(e.Type), fault.Poison, "lifecycle does not know the type")
 	}

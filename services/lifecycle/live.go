@@ -8,11 +8,11 @@ import (
 
 	policyv1 "k8s.io/api/policy/v1"
 
-	"github.com/joist-autoscaler/joist/services/lifecycle/internal/saga"
+	"github.com/joist-autoscaler/joist/services/lifecycle/internal/disruption"
 	"github.com/joist-autoscaler/joist/shared/cluster"
+	"github.com/joist-autoscaler/joist/shared/cluster/outbox"
 	"github.com/joist-autoscaler/joist/shared/karpenter"
-	"github.com/joist-autoscaler/joist/shared/outbox"
-	"github.com/joist-autoscaler/joist/shared/podspec"
+	"github.com/joist-autoscaler/joist/shared/planning/podspec"
 )
 
 // live is what is live of the cluster beside the nodes that are to go, listed once for
@@ -29,7 +29,7 @@ type live struct {
 	leaving []string
 
 	mu   sync.Mutex
-	room saga.Room
+	room disruption.RemainingBudgets
 }
 
 // live lists it.
@@ -47,7 +47,7 @@ func (s *Service) live(ctx context.Context) (*live, error) {
 		return nil, fmt.Errorf("listing PodDisruptionBudgets for a proposal: %w", err)
 	}
 	nodes := nodesByProvider(s.Cache)
-	room := saga.NewRoom(pools, claims, func(c *karpenter.NodeClaim) bool {
+	room := disruption.CountBudgets(pools, claims, func(c *karpenter.NodeClaim) bool {
 		node := nodes[c.Status.ProviderID]
 		return node != nil && isReady(node)
 	})
@@ -81,15 +81,15 @@ func (l *live) passed(f *proposalFact, held outbox.Held) {
 
 // take gives the first objection to a proposal; without one, the room that it takes
 // is nobody else's from here on.
-func (l *live) take(look saga.Look) (saga.Objection, bool) {
-	if objection, found := look.Object(); found {
+func (l *live) take(look disruption.LiveProposal) (disruption.Objection, bool) {
+	if objection, found := look.FindObjection(); found {
 		return objection, true
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.room.Take(look.Reason, look.Candidates, look.Now)
+	return l.room.TakeBudget(look.Reason, look.Candidates, look.Now)
 }
 
-func lookOf(f *proposalFact, candidates []saga.Candidate, l *live, now time.Time) saga.Look {
-	return saga.Look{Reason: karpenter.DisruptionReason(f.body.Reason), Method: f.body.Method, Moved: f.body.Moved, Candidates: candidates, Budgets: l.budgets, Now: now}
+func lookOf(f *proposalFact, candidates []disruption.Candidate, l *live, now time.Time) disruption.LiveProposal {
+	return disruption.LiveProposal{Reason: karpenter.DisruptionReason(f.body.Reason), Method: f.body.Method, Moved: f.body.Moved, Candidates: candidates, Budgets: l.budgets, Now: now}
 }

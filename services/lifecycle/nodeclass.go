@@ -18,8 +18,8 @@ func (s *Service) policy() nodeclass.Policy {
 	return nodeclass.Policy{Reservations: s.ReservedCapacity, DryRuns: s.DryRuns}
 }
 
-// resolved writes what the selectors of a node class find (B053), and its drift
-// hash (B057). An answer to a spec that has changed meanwhile is dropped: the new
+// resolved writes what the selectors of a node class find, and its drift
+// hash. An answer to a spec that has changed meanwhile is dropped: the new
 // one is being asked.
 func (s *Service) resolved(ctx context.Context, e event.Envelope, b event.NodeClassResolved) error {
 	class, err := s.nodeClass(ctx, b.Name, b.UID)
@@ -46,7 +46,7 @@ func (s *Service) resolved(ctx context.Context, e event.Envelope, b event.NodeCl
 }
 
 // ensured writes how the instance profile of a node class stands, and what dry
-// runs said of it (B055).
+// runs said of it.
 func (s *Service) ensured(ctx context.Context, e event.Envelope, b event.NodeClassEnsured) error {
 	class, err := s.nodeClass(ctx, b.Name, b.UID)
 	if class == nil || err != nil {

@@ -14,16 +14,15 @@ import (
 	"github.com/joist-autoscaler/joist/shared/event"
 	"github.com/joist-autoscaler/joist/shared/fault"
 	"github.com/joist-autoscaler/joist/shared/karpenter"
-	"github.com/joist-autoscaler/joist/shared/scheduling"
+	"github.com/joist-autoscaler/joist/shared/planning/scheduling"
 )
 
 const (
-	// profileCheck is how often an instance profile that stands is looked at
-	// (B197), and dryRunCheck how often a class that has passed is tried again
-	// (B055).
+	// profileCheck is how often an instance profile that stands is looked at,
+	// and dryRunCheck how often a class that has passed is tried again.
 	profileCheck = 15 * time.Minute
 	dryRunCheck  = 10 * time.Minute
-	// refusedCheck is how often what was refused is tried again (B054).
+	// refusedCheck is how often what was refused is tried again.
 	refusedCheck = time.Minute
 	// waitingEvery is how often an Event says why a class does not go, and
 	// waitingNames how many claims it names.
@@ -104,7 +103,7 @@ func (s *Service) askFor(class *karpenter.EC2NodeClass) ([]effect.Effect, error)
 	try := s.DryRuns && nodeclass.Triable(class)
 	role := managedRole(class)
 	if role == "" && formerProfile(class) == "" && !try {
-		// A017: with an instance profile of the user's own no IAM call is made, unless
+		// with an instance profile of the user's own no IAM call is made, unless
 		// one that we had made for it is left.
 		return nil, nil
 	}
@@ -154,7 +153,7 @@ func (s *Service) patience(class *karpenter.EC2NodeClass, managed, try bool) tim
 	return profileCheck
 }
 
-// endClass lets a node class go once no claim refers to it (B058), and when what
+// endClass lets a node class go once no claim refers to it, and when what
 // was made for it in AWS is gone.
 func (s *Service) endClass(class *karpenter.EC2NodeClass, finalized bool, users []*karpenter.NodeClaim) []effect.Effect {
 	switch {
@@ -197,7 +196,7 @@ func releasedClass(class *karpenter.EC2NodeClass) *karpenter.EC2NodeClass {
 }
 
 // managedRole is the role for which an instance profile is made; none where the
-// class brings a profile along (A017), not even where it names a role too (A114).
+// class brings a profile along, not even where it names a role too.
 func managedRole(class *karpenter.EC2NodeClass) string {
 	if class.Spec.InstanceProfile != nil {
 		return ""
@@ -215,7 +214,7 @@ func formerProfile(class *karpenter.EC2NodeClass) string {
 }
 
 // ensure is the question about a class. The tags are those that IAM policies of
-// this ecosystem demand (A074–A077).
+// this ecosystem demand.
 func (s *Service) ensure(class *karpenter.EC2NodeClass, remove bool) event.NodeClassEnsure {
 	profile := s.profileName(class)
 	if class.Spec.InstanceProfile != nil {
@@ -235,7 +234,7 @@ func (s *Service) ensure(class *karpenter.EC2NodeClass, remove bool) event.NodeC
 	}
 }
 
-// profileName is derived from what the profile is for (B197), within IAM's 128
+// profileName is derived from what the profile is for, within IAM's 128
 // characters.
 func (s *Service) profileName(class *karpenter.EC2NodeClass) string {
 	id := event.DeriveID("instance-profile", s.Cluster, s.Region, string(class.UID), class.Spec.Role)

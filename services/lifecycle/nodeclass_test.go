@@ -51,8 +51,8 @@ func (s *site) status(kind string) metav1.Condition {
 }
 
 // A class with a role: the profile first, then dry runs of what is resolved, then
-// it is ready; and both are looked at again at their times (B054, B055, B197).
-func TestB055DryRuns(t *testing.T) {
+// it is ready; and both are looked at again at their times.
+func TestDryRuns(t *testing.T) {
 	s := trying(t)
 	class := s.class("node")
 	s.step()
@@ -138,8 +138,8 @@ func (s *site) asksWithin(d time.Duration) int {
 	return count
 }
 
-// A017: a profile of the user's own is tried with, and never touched.
-func TestA017DryRunsWithAProfileOfOnesOwn(t *testing.T) {
+// a profile of the user's own is tried with, and never touched.
+func TestDryRunsWithAProfileOfOnesOwn(t *testing.T) {
 	s := trying(t)
 	class := s.class("")
 	s.handle(s.resolved(class), "")
@@ -155,10 +155,10 @@ func TestA017DryRunsWithAProfileOfOnesOwn(t *testing.T) {
 	}
 }
 
-// A017: a class that switches from a role to a profile of its own asks for the end
+// a class that switches from a role to a profile of its own asks for the end
 // of the one that was made for it, until that is said to be over; one that never
 // had a role asks for nothing.
-func TestA017FromRoleToProfile(t *testing.T) {
+func TestFromRoleToProfile(t *testing.T) {
 	s := newSite(t)
 	class := s.class("node")
 	managed := class.Annotations["joist.sh/instance-profile"]
@@ -194,9 +194,9 @@ func TestA017FromRoleToProfile(t *testing.T) {
 	}
 }
 
-// B057: the hash is written with what is resolved, and claims whose hash is of
+// the hash is written with what is resolved, and claims whose hash is of
 // another version take it over, unless they have drifted.
-func TestB057Hash(t *testing.T) {
+func TestHash(t *testing.T) {
 	s := newSite(t)
 	s.launched("one", 2)
 	for i, name := range []string{"one-0", "one-1"} {
@@ -236,8 +236,8 @@ func TestB057Hash(t *testing.T) {
 	}
 }
 
-// B058: what keeps a class from going is said on it.
-func TestB058WaitingOnNodeClaimTermination(t *testing.T) {
+// what keeps a class from going is said on it.
+func TestWaitingOnNodeClaimTermination(t *testing.T) {
 	s := newSite(t)
 	s.class("")
 	s.launched("one", 7)

@@ -7,15 +7,15 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/joist-autoscaler/joist/services/lifecycle/internal/effect"
-	"github.com/joist-autoscaler/joist/services/lifecycle/internal/health"
-	"github.com/joist-autoscaler/joist/services/lifecycle/internal/pool"
+	"github.com/joist-autoscaler/joist/services/lifecycle/internal/nodepool"
+	"github.com/joist-autoscaler/joist/services/lifecycle/internal/nodepool/registrationhealth"
 	"github.com/joist-autoscaler/joist/shared/cluster"
 	"github.com/joist-autoscaler/joist/shared/fault"
 	"github.com/joist-autoscaler/joist/shared/karpenter"
 )
 
 // nodePools keeps each pool's counter, conditions, hash and memory of
-// registrations (B016–B019). One that fails holds up no other (B242).
+// registrations. One that fails holds up no other.
 func (s *Service) nodePools(ctx context.Context, w world) error {
 	members := s.members(w)
 	var failures []error
@@ -32,11 +32,11 @@ func (s *Service) nodePools(ctx context.Context, w world) error {
 }
 
 // members are the claims and nodes of each pool, by its name.
-func (s *Service) members(w world) map[string][]pool.Member {
-	out := map[string][]pool.Member{}
+func (s *Service) members(w world) map[string][]nodepool.Member {
+	out := map[string][]nodepool.Member{}
 	claimed := map[string]bool{}
 	for _, c := range w.claims {
-		member := pool.Member{Claim: c}
+		member := nodepool.Member{Claim: c}
 		if id := c.Status.ProviderID; id != "" {
 			member.Node = nodeOf(c, w.nodes[id])
 			claimed[id] = true
@@ -46,7 +46,7 @@ func (s *Service) members(w world) map[string][]pool.Member {
 	}
 	for _, node := range cluster.Cached[*corev1.Node](s.Cache, cluster.Nodes) {
 		if name := node.Labels[karpenter.NodePoolLabelKey]; name != "" && !claimed[node.Spec.ProviderID] {
-			out[name] = append(out[name], pool.Member{Node: node})
+			out[name] = append(out[name], nodepool.Member{Node: node})
 		}
 	}
 	return out
@@ -54,41 +54,41 @@ func (s *Service) members(w world) map[string][]pool.Member {
 
 // nodePool writes the pool's annotations, and in a look in which they are right its
 // status: two writes of one look would be at the same version.
-func (s *Service) nodePool(ctx context.Context, np *karpenter.NodePool, w world, members []pool.Member) ([]effect.Effect, error) {
-	if pool.Foreign(np) {
+func (s *Service) nodePool(ctx context.Context, np *karpenter.NodePool, w world, members []nodepool.Member) ([]effect.Effect, error) {
+	if nodepool.ForeignClass(np) {
 		return nil, nil
 	}
-	view := pool.View{Pool: np, Members: members, Now: s.Now()}
+	view := nodepool.View{Pool: np, Members: members, Now: s.Now()}
 	if ref := np.Spec.Template.Spec.NodeClassRef; ref != nil {
 		view.Class = w.classes[ref.Name]
 	}
-	want, err := pool.Hashed(np)
+	want, err := nodepool.WithHash(np)
 	if err != nil {
 		return nil, fault.E("hashing", fault.Bug, err)
 	}
 	claims := claimsIn(members)
 	if view.Class != nil {
-		view.Health = health.Of(np, view.Class, s.Now()).With(np, claims)
-		want[health.Annotation] = view.Health.Text()
+		view.Health = registrationhealth.ReadHistory(np, view.Class, s.Now()).WithOutcomes(np, claims)
+		want[registrationhealth.HistoryAnnotation] = view.Health.Encode()
 	}
 	if !carries(np.Annotations, want) {
 		// The pool is written after its claims: a claim that still has a hash of an older
 		// version is then found again.
-		if err := s.rehash(ctx, pool.Rehashed(np, want, claims)); err != nil {
+		if err := s.rehash(ctx, nodepool.RehashClaims(np, want, claims)); err != nil {
 			return nil, err
 		}
 		return annotated(np, want), nil
 	}
 	said := troubles(view)
 	next := np.DeepCopy()
-	next.Status = pool.Status(view)
+	next.Status = nodepool.ComputeStatus(view)
 	if equalJSON(np.Status, next.Status) {
 		return said, nil
 	}
 	return append(said, effect.UpdateStatus{Object: next}), nil
 }
 
-func claimsIn(members []pool.Member) []*karpenter.NodeClaim {
+func claimsIn(members []nodepool.Member) []*karpenter.NodeClaim {
 	var out []*karpenter.NodeClaim
 	for _, m := range members {
 		if m.Claim != nil {

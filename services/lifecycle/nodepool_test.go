@@ -10,11 +10,11 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/joist-autoscaler/joist/services/lifecycle/internal/claim"
+	"github.com/joist-autoscaler/joist/services/lifecycle/internal/nodeclaim"
 	"github.com/joist-autoscaler/joist/shared/cluster"
+	"github.com/joist-autoscaler/joist/shared/cluster/memcluster"
 	"github.com/joist-autoscaler/joist/shared/fault"
 	"github.com/joist-autoscaler/joist/shared/karpenter"
-	"github.com/joist-autoscaler/joist/shared/memcluster"
 )
 
 // pool reads the default pool; nil when it is gone.
@@ -41,7 +41,7 @@ func (s *site) changePool(how func(*karpenter.NodePool)) {
 	s.Change(cluster.NodePools, cluster.Key{Name: "default"}, func(o cluster.Object) { how(o.(*karpenter.NodePool)) })
 }
 
-func TestB017NodePools(t *testing.T) {
+func TestNodePoolStatus(t *testing.T) {
 	s := newSite(t)
 	s.changePool(func(p *karpenter.NodePool) {
 		p.Spec.Template.Spec.NodeClassRef = &karpenter.NodeClassReference{Name: "default"}
@@ -91,8 +91,8 @@ func TestForeignNodePool(t *testing.T) {
 	}
 }
 
-// A hash of an older version is made anew on the claims, then on the pool (B016).
-func TestB016NodePoolHashVersion(t *testing.T) {
+// A hash of an older version is made anew on the claims, then on the pool.
+func TestNodePoolHashVersion(t *testing.T) {
 	s := newSite(t)
 	s.running()
 	const hash, version = karpenter.NodePoolHashAnnotationKey, karpenter.NodePoolHashVersionAnnotationKey
@@ -113,8 +113,8 @@ func TestB016NodePoolHashVersion(t *testing.T) {
 }
 
 // Two launches that end in a timeout make the pool unhealthy, whoever restarts
-// between, and a change of the pool gives it another chance (B018).
-func TestB018NodeRegistrationHealthy(t *testing.T) {
+// between, and a change of the pool gives it another chance.
+func TestNodeRegistrationHealthy(t *testing.T) {
 	s := newSite(t)
 	s.changePool(func(p *karpenter.NodePool) {
 		p.Spec.Template.Spec.NodeClassRef = &karpenter.NodeClassReference{Name: "default"}
@@ -135,11 +135,11 @@ func TestB018NodeRegistrationHealthy(t *testing.T) {
 	if got := s.poolCondition("NodeRegistrationHealthy"); got.Status != metav1.ConditionTrue {
 		t.Fatalf("after a registration: %+v", got)
 	}
-	s.now = s.now.Add(claim.RegistrationTimeout)
+	s.now = s.now.Add(nodeclaim.RegistrationTimeout)
 	for _, name := range []string{"one-1", "one-2"} {
 		s.restart()
 		s.Change(cluster.NodeClaims, cluster.Key{Name: name}, func(o cluster.Object) {
-			o.GetAnnotations()[claim.FailedAnnotation] = claim.FailedRegistration
+			o.GetAnnotations()[nodeclaim.FailedAnnotation] = nodeclaim.FailedRegistration
 		})
 		s.pass(2 * time.Second)
 	}
@@ -166,8 +166,8 @@ func (u *unlucky) Update(ctx context.Context, o cluster.Object) (cluster.Object,
 	return u.Client.Update(ctx, o)
 }
 
-// A pool that cannot be written keeps no other from its counters (B242).
-func TestB242NodePools(t *testing.T) {
+// A pool that cannot be written keeps no other from its counters.
+func TestBrokenNodePoolStopsNoOther(t *testing.T) {
 	s := newSite(t)
 	s.Seed(&karpenter.NodePool{ObjectMeta: metav1.ObjectMeta{Name: "another"}})
 	s.start(&unlucky{Client: s.As("lifecycle"), pool: "another"})
@@ -183,7 +183,7 @@ func TestB242NodePools(t *testing.T) {
 }
 
 // A claim that cannot be rehashed does not keep the other claims of its class and pool
-// from it, nor the class from being asked about; the pool is written last (B016, B057).
+// from it, nor the class from being asked about; the pool is written last.
 func TestRehashGoesOnBesideABrokenClaim(t *testing.T) {
 	s := newSite(t)
 	const hash, version = karpenter.NodePoolHashAnnotationKey, karpenter.NodePoolHashVersionAnnotationKey

@@ -8,14 +8,14 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/joist-autoscaler/joist/services/lifecycle/internal/claim"
+	"github.com/joist-autoscaler/joist/services/lifecycle/internal/admission"
 	"github.com/joist-autoscaler/joist/services/lifecycle/internal/effect"
-	"github.com/joist-autoscaler/joist/services/lifecycle/internal/shortage"
+	"github.com/joist-autoscaler/joist/services/lifecycle/internal/nodeclaim"
 	"github.com/joist-autoscaler/joist/shared/cluster"
 	"github.com/joist-autoscaler/joist/shared/event"
 	"github.com/joist-autoscaler/joist/shared/fault"
 	"github.com/joist-autoscaler/joist/shared/karpenter"
-	"github.com/joist-autoscaler/joist/shared/scheduling"
+	"github.com/joist-autoscaler/joist/shared/planning/scheduling"
 )
 
 // bindTime is how long after a notice its instance may be bound to a claim yet:
@@ -57,7 +57,7 @@ func (s *Service) gone(ctx context.Context, e event.Envelope, b event.InstanceGo
 	}
 	if !s.goesByNow(found) {
 		size := len(cluster.Cached[*karpenter.NodeClaim](s.Cache, cluster.NodeClaims))
-		if err := s.calledGone.Take([]string{b.InstanceID}, size, s.Now()); err != nil {
+		if err := s.calledGone.TakeRemoval([]string{b.InstanceID}, size, s.Now()); err != nil {
 			s.count(SweepsStopped, 1)
 			return fault.E("letting NodeClaim "+found.Name+" go, whose node is ready", fault.Retry, err)
 		}
@@ -69,7 +69,7 @@ func (s *Service) gone(ctx context.Context, e event.Envelope, b event.InstanceGo
 // told to end, the time of its drain is over, or its node is not ready.
 func (s *Service) goesByNow(c *karpenter.NodeClaim) bool {
 	if c.DeletionTimestamp != nil {
-		by := claim.Deadline(c)
+		by := nodeclaim.Deadline(c)
 		if c.Status.Conditions.True(karpenter.ConditionTypeInstanceTerminating) || !by.IsZero() && !s.Now().Before(by) {
 			return true
 		}
@@ -136,7 +136,7 @@ func (s *Service) nodeOfClaim(c *karpenter.NodeClaim) *corev1.Node {
 	return nodeOf(c, slices.DeleteFunc(slices.Clone(nodes), func(n *corev1.Node) bool { return n.Spec.ProviderID != c.Status.ProviderID }))
 }
 
-// obey acts on a notice about one of our claims (B176–B182).
+// obey acts on a notice about one of our claims.
 func (s *Service) obey(ctx context.Context, e event.Envelope, c *karpenter.NodeClaim, b event.NodeNoticed) error {
 	node := s.nodeOfClaim(c)
 	effects := s.tell(c, node, b)
@@ -146,20 +146,20 @@ func (s *Service) obey(ctx context.Context, e event.Envelope, c *karpenter.NodeC
 	if err := s.leaveAlone(ctx, c, b); err != nil {
 		return err
 	}
-	if marked, changed := claim.Sooner(c, b.Deadline); changed {
+	if marked, changed := nodeclaim.Sooner(c, b.Deadline); changed {
 		s.ending(marked, e)
 		effects = append(effects, effect.Update{Object: marked})
 	}
 	return s.end(ctx, e, c, node, effects, b.Kind)
 }
 
-// taint keeps further pods away from the node at once (B166). The next look does
+// taint keeps further pods away from the node at once. The next look does
 // so too, and in a storm of notices that is a while.
 func (s *Service) taint(ctx context.Context, c *karpenter.NodeClaim, node *corev1.Node) error {
 	if node == nil {
 		return nil
 	}
-	tainted, changed := claim.Disrupted(c, node)
+	tainted, changed := nodeclaim.Disrupted(c, node)
 	if !changed {
 		return nil
 	}
@@ -171,7 +171,7 @@ func (s *Service) taint(ctx context.Context, c *karpenter.NodeClaim, node *corev
 }
 
 // leaveAlone keeps the next plan away from what AWS is taking back: the offering
-// of a spot instance (B176), or a capacity reservation (B180).
+// of a spot instance, or a capacity reservation.
 func (s *Service) leaveAlone(ctx context.Context, c *karpenter.NodeClaim, b event.NodeNoticed) error {
 	offering := event.Offering{
 		InstanceType: c.Labels["node.kubernetes.io/instance-type"],
@@ -181,7 +181,7 @@ func (s *Service) leaveAlone(ctx context.Context, c *karpenter.NodeClaim, b even
 	if offering.InstanceType == "" {
 		offering = b.Offering
 	}
-	taken := scheduling.Unavailable{Offering: offering, Until: s.Now().Add(shortage.TTL).UTC(), Reason: string(b.Kind)}
+	taken := scheduling.Unavailable{Offering: offering, Until: s.Now().Add(admission.UnavailableTTL).UTC(), Reason: string(b.Kind)}
 	switch {
 	case b.Kind == event.SpotInterruption && offering.InstanceType != "":
 		// A warning of this kind is of spot capacity, whatever a label says.
@@ -198,7 +198,7 @@ func (s *Service) leaveAlone(ctx context.Context, c *karpenter.NodeClaim, b even
 		if !s.due(key, blameAgain) {
 			return nil
 		}
-		err := shortage.Add(ctx, s.Client, s.Namespace, []scheduling.Unavailable{taken}, s.Now())
+		err := admission.AddUnavailable(ctx, s.Client, s.Namespace, []scheduling.Unavailable{taken}, s.Now())
 		if err != nil {
 			s.asked.forget(key)
 		}

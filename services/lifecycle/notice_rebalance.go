@@ -5,16 +5,16 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/joist-autoscaler/joist/services/lifecycle/internal/claim"
 	"github.com/joist-autoscaler/joist/services/lifecycle/internal/effect"
+	"github.com/joist-autoscaler/joist/services/lifecycle/internal/nodeclaim"
 	"github.com/joist-autoscaler/joist/shared/cluster"
 	"github.com/joist-autoscaler/joist/shared/event"
 	"github.com/joist-autoscaler/joist/shared/karpenter"
-	"github.com/joist-autoscaler/joist/shared/scheduling"
+	"github.com/joist-autoscaler/joist/shared/planning/scheduling"
 )
 
 // Rebalance is what becomes of a node of which EC2 recommends to rebalance it: its
-// spot instance is likelier than others to be taken back (B179, B247). Whatever
+// spot instance is likelier than others to be taken back. Whatever
 // the policy, the recommendation is told.
 type Rebalance string
 
@@ -34,7 +34,7 @@ const (
 func (s *Service) recommended(ctx context.Context, e event.Envelope, c *karpenter.NodeClaim, node *corev1.Node, told []effect.Effect) error {
 	switch {
 	case s.Rebalance == RebalanceReplace:
-		if marked, changed := claim.Rebalanced(c, s.Now()); changed {
+		if marked, changed := nodeclaim.Rebalanced(c, s.Now()); changed {
 			s.ending(marked, e)
 			told = append(told, effect.Update{Object: marked})
 		}
@@ -64,7 +64,7 @@ func (s *Service) replacements(ctx context.Context, plan scheduling.Plan) error 
 		if !known || c.DeletionTimestamp == nil {
 			continue
 		}
-		if noted, changed := claim.Replaced(c, claims); changed {
+		if noted, changed := nodeclaim.Replaced(c, claims); changed {
 			failures = append(failures, s.do.Do(ctx, nil, effect.Update{Object: noted}))
 		}
 	}

@@ -13,10 +13,10 @@ import (
 
 	"github.com/joist-autoscaler/joist/services/lifecycle"
 	"github.com/joist-autoscaler/joist/shared/cluster"
+	"github.com/joist-autoscaler/joist/shared/cluster/memcluster"
 	"github.com/joist-autoscaler/joist/shared/event"
 	"github.com/joist-autoscaler/joist/shared/fault"
 	"github.com/joist-autoscaler/joist/shared/karpenter"
-	"github.com/joist-autoscaler/joist/shared/memcluster"
 )
 
 // notice is a notice of now about the instance.
@@ -37,7 +37,7 @@ func (s *site) told(from int) []string {
 	return out
 }
 
-func TestB213NoticesAreTold(t *testing.T) {
+func TestNoticesAreTold(t *testing.T) {
 	on := func(typ, reason, message string) []string {
 		return []string{typ + " " + reason + " on NodeClaim: " + message, typ + " " + reason + " on Node: " + message}
 	}
@@ -74,7 +74,7 @@ func TestB213NoticesAreTold(t *testing.T) {
 }
 
 // The same notice says the same only after two minutes.
-func TestB214NoticesAreToldOnce(t *testing.T) {
+func TestNoticesAreToldOnce(t *testing.T) {
 	s := newSite(t)
 	s.running()
 	before := len(s.Events())
@@ -87,8 +87,8 @@ func TestB214NoticesAreToldOnce(t *testing.T) {
 	}
 }
 
-// B161: no budget of a NodePool keeps what AWS takes away.
-func TestB161BudgetsDoNotHoldNotices(t *testing.T) {
+// no budget of a NodePool keeps what AWS takes away.
+func TestBudgetsDoNotHoldNotices(t *testing.T) {
 	s := newSite(t)
 	s.running()
 	s.changePool(func(p *karpenter.NodePool) {
@@ -153,9 +153,9 @@ func TestANoticeReadsOneClaim(t *testing.T) {
 	}
 }
 
-// B166: the taint and the label are there when the notice has been handled, and do
+// the taint and the label are there when the notice has been handled, and do
 // not wait for the next look; losing that swap loses nothing.
-func TestB166NoticeTaintsAtOnce(t *testing.T) {
+func TestNoticeTaintsAtOnce(t *testing.T) {
 	s := newSite(t)
 	s.running()
 	e := s.notice(event.SpotInterruption, "i-1", "terminate")
@@ -176,9 +176,9 @@ func TestB166NoticeTaintsAtOnce(t *testing.T) {
 	}
 }
 
-// B176, B180: what is left alone is the spot offering, or the reservation and
+// what is left alone is the spot offering, or the reservation and
 // nothing beside it.
-func TestB180ReservationIsLeftAlone(t *testing.T) {
+func TestReservationIsLeftAlone(t *testing.T) {
 	s := newSite(t)
 	s.running()
 	s.handle(s.notice(event.ReservationInterruption, "i-1", ""), "")
@@ -204,7 +204,7 @@ func TestB180ReservationIsLeftAlone(t *testing.T) {
 }
 
 // In a storm the same offering is written down once, and again while it lasts.
-func TestB176OfferingIsLeftAloneFromTheLastNotice(t *testing.T) {
+func TestOfferingIsLeftAloneFromTheLastNotice(t *testing.T) {
 	s := newSite(t)
 	s.running()
 	writes := func() int {
@@ -227,7 +227,7 @@ func TestB176OfferingIsLeftAloneFromTheLastNotice(t *testing.T) {
 	}
 }
 
-func TestB247RebalancePolicies(t *testing.T) {
+func TestRebalancePolicies(t *testing.T) {
 	for policy, want := range map[lifecycle.Rebalance]struct{ going, cordoned, tainted bool }{
 		"": {}, lifecycle.RebalanceIgnore: {}, lifecycle.RebalanceCordon: {cordoned: true}, lifecycle.RebalanceReplace: {going: true, tainted: true},
 	} {

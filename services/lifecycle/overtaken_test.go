@@ -7,14 +7,14 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/joist-autoscaler/joist/services/lifecycle/internal/door"
+	"github.com/joist-autoscaler/joist/services/lifecycle/internal/admission"
 	"github.com/joist-autoscaler/joist/shared/cluster"
+	"github.com/joist-autoscaler/joist/shared/cluster/memcluster"
 	"github.com/joist-autoscaler/joist/shared/event"
 	"github.com/joist-autoscaler/joist/shared/fault"
 	"github.com/joist-autoscaler/joist/shared/karpenter"
 	"github.com/joist-autoscaler/joist/shared/launchspec"
-	"github.com/joist-autoscaler/joist/shared/memcluster"
-	"github.com/joist-autoscaler/joist/shared/scheduling"
+	"github.com/joist-autoscaler/joist/shared/planning/scheduling"
 )
 
 // overtaken is the client of a replica that is overtaken once, right after it has
@@ -109,14 +109,14 @@ func TestClaimAdmittedBeforeItsRemovalStays(t *testing.T) {
 	s := newSite(t)
 	held := s.batch()
 	given := s.planned(held, "one", 1).Claims[0].Object
-	given.Annotations[launchspec.BatchAnnotation] = door.BatchOf(held.UID(), held.Seq-1)
+	given.Annotations[launchspec.BatchAnnotation] = admission.BatchID(held.UID(), held.Seq-1)
 	s.handle(s.plan(held), "")
 	s.Seed(&given)
 	admitted := false
 	s.start(&paused{s.As("lifecycle"), memcluster.VerbDelete, func() {
 		admitted = true
 		s.Change(cluster.NodeClaims, cluster.Key{Name: "one-0"}, func(o cluster.Object) {
-			o.GetAnnotations()[door.AdmittedAnnotation] = s.now.Format(time.RFC3339)
+			o.GetAnnotations()[admission.AdmittedAnnotation] = s.now.Format(time.RFC3339)
 		})
 	}})
 	s.step()

@@ -9,10 +9,10 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/joist-autoscaler/joist/shared/cluster"
+	"github.com/joist-autoscaler/joist/shared/cluster/memcluster"
 	"github.com/joist-autoscaler/joist/shared/event"
 	"github.com/joist-autoscaler/joist/shared/fault"
-	"github.com/joist-autoscaler/joist/shared/memcluster"
-	"github.com/joist-autoscaler/joist/shared/scheduling"
+	"github.com/joist-autoscaler/joist/shared/planning/scheduling"
 )
 
 // paused is the client of a replica that stands still before it first writes a claim in
@@ -73,7 +73,7 @@ func (s *site) rewritten(p *scheduling.Proposal, stood *bool) func() {
 // A replica that was paused before the end of a disruption, and leads no more, does not
 // end what another has rolled back by then: neither where nodes go at once, nor where they
 // went once their replacement was there.
-func TestB164PausedBeforeTheEnd(t *testing.T) {
+func TestPausedBeforeTheEnd(t *testing.T) {
 	t.Run("removed", func(t *testing.T) {
 		s, stood := estate(t, 3), false
 		m := s.moves(0, "old-0")
@@ -97,7 +97,7 @@ func TestB164PausedBeforeTheEnd(t *testing.T) {
 
 // Nor does it go on from a claim that was rolled back, or that is another proposal's,
 // since it wrote there that its own acts: nothing is deleted, and no replacement comes.
-func TestB164PausedAfterTheBeginning(t *testing.T) {
+func TestPausedAfterTheBeginning(t *testing.T) {
 	for _, c := range []struct {
 		name         string
 		replacements int

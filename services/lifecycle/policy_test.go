@@ -8,10 +8,10 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/joist-autoscaler/joist/services/lifecycle/internal/pool"
+	"github.com/joist-autoscaler/joist/services/lifecycle/internal/nodepool"
 	"github.com/joist-autoscaler/joist/shared/cluster"
 	"github.com/joist-autoscaler/joist/shared/karpenter"
-	"github.com/joist-autoscaler/joist/shared/policy"
+	"github.com/joist-autoscaler/joist/shared/karpenter/policy"
 )
 
 // A policy that cannot be read is told of on the pool and by an Event, until it is mended.
@@ -35,11 +35,11 @@ func TestPolicyUnreadable(t *testing.T) {
 		return count
 	}
 	annotate("25")
-	if got := s.poolCondition(pool.PolicyReadable); got.Status != metav1.ConditionTrue || told() != 0 {
+	if got := s.poolCondition(nodepool.PolicyReadable); got.Status != metav1.ConditionTrue || told() != 0 {
 		t.Errorf("%+v, %d Events", got, told())
 	}
 	annotate("all of it")
-	if got := s.poolCondition(pool.PolicyReadable); got.Status != metav1.ConditionFalse || !strings.Contains(got.Message, "all of it") || told() != 1 {
+	if got := s.poolCondition(nodepool.PolicyReadable); got.Status != metav1.ConditionFalse || !strings.Contains(got.Message, "all of it") || told() != 1 {
 		t.Errorf("%+v, %d Events", got, told())
 	}
 	quiet := s.pool().ResourceVersion
@@ -47,7 +47,7 @@ func TestPolicyUnreadable(t *testing.T) {
 		t.Errorf("it is told again: %d Events", told())
 	}
 	annotate("26")
-	if got := s.poolCondition(pool.PolicyReadable); got.Status != metav1.ConditionTrue {
+	if got := s.poolCondition(nodepool.PolicyReadable); got.Status != metav1.ConditionTrue {
 		t.Errorf("%+v", got)
 	}
 }
@@ -63,7 +63,7 @@ func TestBudgetsUnreadable(t *testing.T) {
 	said := slices.ContainsFunc(s.Events(), func(e cluster.Event) bool {
 		return e.Reason == "BudgetsUnreadable" && strings.Contains(e.Message, schedule)
 	})
-	if got := s.poolCondition(pool.BudgetsReadable); got.Status != metav1.ConditionFalse || !said {
+	if got := s.poolCondition(nodepool.BudgetsReadable); got.Status != metav1.ConditionFalse || !said {
 		t.Errorf("%+v, Event: %v", got, said)
 	}
 }

@@ -6,12 +6,12 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/joist-autoscaler/joist/services/lifecycle/internal/saga"
+	"github.com/joist-autoscaler/joist/services/lifecycle/internal/disruption"
 	"github.com/joist-autoscaler/joist/shared/cluster"
 	"github.com/joist-autoscaler/joist/shared/event"
 	"github.com/joist-autoscaler/joist/shared/fault"
 	"github.com/joist-autoscaler/joist/shared/karpenter"
-	"github.com/joist-autoscaler/joist/shared/scheduling"
+	"github.com/joist-autoscaler/joist/shared/planning/scheduling"
 )
 
 // propose writes the proposal on all of its claims.
@@ -88,7 +88,7 @@ func (s *Service) carriers(ctx context.Context, b event.DisruptionProposed) ([]*
 	return claims, nil
 }
 
-// ripe refuses a proposal that some claim does not carry for long enough (B152). It
+// ripe refuses a proposal that some claim does not carry for long enough. It
 // stays: a later snapshot confirms it again.
 func (s *Service) ripe(b event.DisruptionProposed, claims []*karpenter.NodeClaim) error {
 	for _, c := range claims {
@@ -165,7 +165,7 @@ func (s *Service) rewrite(ctx context.Context, c *karpenter.NodeClaim, write fun
 
 // begin writes on the claim that its proposal acts, and what replaces it.
 func (s *Service) begin(ctx context.Context, e event.Envelope, c *karpenter.NodeClaim, replacements []string) (*karpenter.NodeClaim, error) {
-	if saga.Acting(c) != nil {
+	if disruption.ActingProposal(c) != nil {
 		return c, nil
 	}
 	p := *scheduling.ProposalOf(c)
@@ -179,7 +179,7 @@ func (s *Service) begin(ctx context.Context, e event.Envelope, c *karpenter.Node
 
 // begun refuses to go on from a claim that goes, or on which not exactly this acts.
 func begun(c *karpenter.NodeClaim, id string, replacements []string) error {
-	if c.DeletionTimestamp == nil && proposalID(c) == id && saga.Begun([]*karpenter.NodeClaim{c}, replacements) {
+	if c.DeletionTimestamp == nil && proposalID(c) == id && disruption.HasBegun([]*karpenter.NodeClaim{c}, replacements) {
 		return nil
 	}
 	return fault.F("beginning proposal "+id, fault.Retry, "NodeClaim %s goes, or says something else by now", c.Name)

@@ -6,11 +6,11 @@ import (
 	"github.com/joist-autoscaler/joist/shared/event"
 	"github.com/joist-autoscaler/joist/shared/fault"
 	"github.com/joist-autoscaler/joist/shared/karpenter"
-	"github.com/joist-autoscaler/joist/shared/scheduling"
+	"github.com/joist-autoscaler/joist/shared/planning/scheduling"
 )
 
 // A proposal is written, confirmed no sooner than 15 s later, and only then acts.
-func TestB152Proposals(t *testing.T) {
+func TestProposals(t *testing.T) {
 	s := estate(t, 1)
 	p, other := s.move("p", "old-0"), s.move("q", "old-0")
 	p.Reason = string(karpenter.DisruptionReasonEmpty)
@@ -37,7 +37,7 @@ func TestB152Proposals(t *testing.T) {
 }
 
 // What is live counts more than the snapshot that confirmed.
-func TestB149EmptyNoMore(t *testing.T) {
+func TestEmptyNoMore(t *testing.T) {
 	s := estate(t, 1)
 	p := s.move("p", "old-0")
 	p.Reason = string(karpenter.DisruptionReasonEmpty)

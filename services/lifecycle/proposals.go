@@ -6,13 +6,13 @@ import (
 	"sync"
 	"time"
 
-	"github.com/joist-autoscaler/joist/services/lifecycle/internal/saga"
-	"github.com/joist-autoscaler/joist/shared/convoy"
+	"github.com/joist-autoscaler/joist/services/lifecycle/internal/disruption"
 	"github.com/joist-autoscaler/joist/shared/event"
 	"github.com/joist-autoscaler/joist/shared/fault"
 	"github.com/joist-autoscaler/joist/shared/host"
 	"github.com/joist-autoscaler/joist/shared/karpenter"
-	"github.com/joist-autoscaler/joist/shared/scheduling"
+	"github.com/joist-autoscaler/joist/shared/planning/scheduling"
+	"github.com/joist-autoscaler/joist/shared/queue/batcher"
 )
 
 const (
@@ -61,7 +61,7 @@ func (f *proposalFact) claimNames() []string {
 // proposalLane is where facts about proposals wait for their turn. Those that come
 // while others are dealt with are dealt with together next.
 type proposalLane struct {
-	together *convoy.Convoy[*proposalFact]
+	together *batcher.Convoy[*proposalFact]
 
 	mu   sync.Mutex
 	here map[string]bool
@@ -69,7 +69,7 @@ type proposalLane struct {
 
 // proposals opens the lane. What is to happen in its turn goes through turn.
 func (s *Service) proposals(turn func(context.Context, func(context.Context) error) error) *proposalLane {
-	return &proposalLane{here: map[string]bool{}, together: convoy.New(convoy.Options[*proposalFact]{
+	return &proposalLane{here: map[string]bool{}, together: batcher.New(batcher.Options[*proposalFact]{
 		Lanes: 1, Items: proposalsTogether, Call: func(ctx context.Context, facts []*proposalFact) error {
 			return turn(ctx, func(ctx context.Context) error { return s.hear(ctx, facts) })
 		},
@@ -180,7 +180,7 @@ func (s *Service) heedPhase(ctx context.Context, f *proposalFact) error {
 	switch b := f.body; {
 	case b.Phase == event.Dropped:
 		return s.drop(ctx, b)
-	case !saga.Known(b.Reason):
+	case !disruption.BudgetedReason(b.Reason):
 		return fault.F("taking proposal "+b.Proposal, fault.Poison, "there is no reason %q by which budgets could be counted", b.Reason)
 	case b.Phase == event.Proposed:
 		return s.propose(ctx, b)

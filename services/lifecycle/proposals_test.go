@@ -15,7 +15,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/fault"
 	"github.com/joist-autoscaler/joist/shared/host"
 	"github.com/joist-autoscaler/joist/shared/karpenter"
-	"github.com/joist-autoscaler/joist/shared/scheduling"
+	"github.com/joist-autoscaler/joist/shared/planning/scheduling"
 )
 
 // together lets facts wait for their turn behind each other, and gives what each came
@@ -65,8 +65,8 @@ func confirmed(moves []move) []event.Envelope {
 }
 
 // Proposals that share a turn, and what is listed for it, share the room of the
-// budgets as well (B160), however many of them are dealt with at a time.
-func TestB160ProposalsOfOneTurnShareTheRoom(t *testing.T) {
+// budgets as well, however many of them are dealt with at a time.
+func TestProposalsOfOneTurnShareTheRoom(t *testing.T) {
 	for _, parallel := range []int{1, 32} {
 		t.Run(fmt.Sprintf("%d at a time", parallel), func(t *testing.T) {
 			s := estate(t, 10)
@@ -134,7 +134,7 @@ func TestRemovalsOfOneTurnListOnce(t *testing.T) {
 	}
 }
 
-// A proposal that trips a bug is alone with it (B242).
+// A proposal that trips a bug is alone with it.
 func TestProposalsOfOneTurnTripAlone(t *testing.T) {
 	s := estate(t, 4)
 	moves := s.empties(4)

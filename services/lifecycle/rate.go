@@ -7,19 +7,19 @@ import (
 	"slices"
 	"time"
 
-	"github.com/joist-autoscaler/joist/services/lifecycle/internal/saga"
-	"github.com/joist-autoscaler/joist/shared/budget"
+	"github.com/joist-autoscaler/joist/services/lifecycle/internal/disruption"
 	"github.com/joist-autoscaler/joist/shared/cluster"
 	"github.com/joist-autoscaler/joist/shared/fault"
 	"github.com/joist-autoscaler/joist/shared/karpenter"
+	"github.com/joist-autoscaler/joist/shared/karpenter/budget"
 )
 
 // spend writes down on their NodePools that the claims of a proposal begin to go, where
-// these ask for a rate (user ask 17), before any claim says so: who dies in between has
+// these ask for a rate, before any claim says so: who dies in between has
 // counted what did not begin, and never the other way round. It objects where a pool has
 // no room for them, by what stands on it at the moment: whoever else lets nodes go
 // writes the same, and one of two is too late.
-func (s *Service) spend(ctx context.Context, proposal string, candidates []saga.Candidate, l *live) (saga.Objection, error) {
+func (s *Service) spend(ctx context.Context, proposal string, candidates []disruption.Candidate, l *live) (disruption.Objection, error) {
 	wanted := map[string]int{}
 	for _, c := range candidates {
 		wanted[c.Claim.Labels[karpenter.NodePoolLabelKey]]++
@@ -30,17 +30,17 @@ func (s *Service) spend(ctx context.Context, proposal string, candidates []saga.
 		}
 		why, err := s.spendOf(ctx, pool, l.nodes(pool), proposal, wanted[pool])
 		if err != nil {
-			return saga.Objection{}, fmt.Errorf("writing on NodePool %s that nodes of it go: %w", pool, err)
+			return disruption.Objection{}, fmt.Errorf("writing on NodePool %s that nodes of it go: %w", pool, err)
 		}
 		if why != "" {
-			return saga.Objection{Pool: pool, Why: why}, nil
+			return disruption.Objection{Pool: pool, Why: why}, nil
 		}
 	}
-	return saga.Objection{}, nil
+	return disruption.Objection{}, nil
 }
 
 // spends is spend for a fact, whose proposal is taken back where it is refused.
-func (s *Service) spends(ctx context.Context, f *proposalFact, candidates []saga.Candidate, l *live) (refused bool, err error) {
+func (s *Service) spends(ctx context.Context, f *proposalFact, candidates []disruption.Candidate, l *live) (refused bool, err error) {
 	objection, err := s.spend(ctx, f.body.Proposal, candidates, l)
 	if err != nil || objection.Why == "" {
 		return false, err

@@ -5,10 +5,10 @@ import (
 	"time"
 
 	"github.com/joist-autoscaler/joist/services/lifecycle"
-	"github.com/joist-autoscaler/joist/services/lifecycle/internal/claim"
+	"github.com/joist-autoscaler/joist/services/lifecycle/internal/nodeclaim"
 	"github.com/joist-autoscaler/joist/shared/cluster"
 	"github.com/joist-autoscaler/joist/shared/event"
-	"github.com/joist-autoscaler/joist/shared/scheduling"
+	"github.com/joist-autoscaler/joist/shared/planning/scheduling"
 )
 
 // leaves reports whether the pod was asked to go.
@@ -22,9 +22,9 @@ func (s *site) leaves(name string) bool {
 }
 
 // A recommendation, with the policy replace: the node is closed at once, a place is
-// planned, and when that is ready the pods go there (B247, user-asks 11). If the
+// planned, and when that is ready the pods go there (user-asks 11). If the
 // warning comes first, it counts.
-func TestB247Replacement(t *testing.T) {
+func TestReplacement(t *testing.T) {
 	begin := func(t *testing.T) *site {
 		s := newSite(t)
 		s.configure(func(c *lifecycle.Config) { c.Rebalance = lifecycle.RebalanceReplace })
@@ -41,7 +41,7 @@ func TestB247Replacement(t *testing.T) {
 			Outbox: held.UID(), Seq: held.Seq, Batch: held.Batch, Intents: []scheduling.PlannedIntent{intent},
 			Nominations: []scheduling.Nomination{{Namespace: "default", Claim: "two-0", Pod: scheduling.PodRef{Name: "web", Node: "node-1"}}},
 		}), "")
-		if got := s.claim("one-0").Annotations[claim.ReplacementsAnnotation]; got != "two-0" {
+		if got := s.claim("one-0").Annotations[nodeclaim.ReplacementsAnnotation]; got != "two-0" {
 			t.Fatalf("its pods are expected on %q", got)
 		}
 		s.pass(time.Minute)
@@ -69,7 +69,7 @@ func TestB247Replacement(t *testing.T) {
 	})
 	t.Run("until it takes too long", func(t *testing.T) {
 		s := begin(t)
-		s.pass(claim.ReplaceTime - 70*time.Second - 2*time.Second)
+		s.pass(nodeclaim.ReplaceTime - 70*time.Second - 2*time.Second)
 		if s.leaves("web") {
 			t.Error("its pod does not stay for as long")
 		}

@@ -9,18 +9,18 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/joist-autoscaler/joist/services/lifecycle/internal/claim"
+	"github.com/joist-autoscaler/joist/services/lifecycle/internal/admission"
 	"github.com/joist-autoscaler/joist/services/lifecycle/internal/effect"
-	"github.com/joist-autoscaler/joist/services/lifecycle/internal/phase"
-	"github.com/joist-autoscaler/joist/services/lifecycle/internal/remark"
-	"github.com/joist-autoscaler/joist/services/lifecycle/internal/shortage"
+	"github.com/joist-autoscaler/joist/services/lifecycle/internal/events"
+	"github.com/joist-autoscaler/joist/services/lifecycle/internal/nodeclaim"
+	"github.com/joist-autoscaler/joist/services/lifecycle/internal/nodeclaim/conditions"
 	"github.com/joist-autoscaler/joist/shared/blob"
 	"github.com/joist-autoscaler/joist/shared/cluster"
 	"github.com/joist-autoscaler/joist/shared/event"
 	"github.com/joist-autoscaler/joist/shared/fault"
 	"github.com/joist-autoscaler/joist/shared/karpenter"
 	"github.com/joist-autoscaler/joist/shared/launchspec"
-	"github.com/joist-autoscaler/joist/shared/scheduling"
+	"github.com/joist-autoscaler/joist/shared/planning/scheduling"
 )
 
 // RefusedAnnotation marks a claim whose launch was definitely refused. Its
@@ -29,7 +29,7 @@ import (
 const RefusedAnnotation = "joist.sh/refused"
 
 const (
-	spent   = claim.SpentMark
+	spent   = nodeclaim.SpentMark
 	unspent = "unspent"
 )
 
@@ -55,7 +55,7 @@ func (s *Service) settle(ctx context.Context, e event.Envelope, b event.LaunchSe
 // blame writes down what refusals say is not to be had for a while.
 func (s *Service) blame(ctx context.Context, refusals []event.Refusal) error {
 	return s.blaming.Do(ctx, func(ctx context.Context) error {
-		return shortage.Record(ctx, s.Client, s.Namespace, refusals, s.Now())
+		return admission.RecordUnavailable(ctx, s.Client, s.Namespace, refusals, s.Now())
 	})
 }
 
@@ -106,7 +106,7 @@ func (s *Service) bindTo(ctx context.Context, e event.Envelope, claim *karpenter
 	claim.Status.ProviderID = providerID(instance)
 	claim.Status.ImageID = instance.ImageID
 	claim.Status.Capacity, claim.Status.Allocatable = facts.Capacity, facts.Allocatable
-	claim.Status.Conditions = phase.True(claim, karpenter.ConditionTypeLaunched, s.Now())
+	claim.Status.Conditions = conditions.WithTrue(claim, karpenter.ConditionTypeLaunched, s.Now())
 	stored, err := s.Client.UpdateStatus(ctx, claim)
 	if err != nil {
 		return nil, fmt.Errorf("binding %s to NodeClaim %s: %w", instance.InstanceID, claim.Name, err)
@@ -147,7 +147,7 @@ func (s *Service) facts(ctx context.Context, claim *karpenter.NodeClaim, o event
 
 // label writes what the claim turned out to be, and what that costs. It comes after the binding,
 // because labels of an instance that lost the swap would be lies. What the claim
-// says already came from its pool's template, and wins (B133).
+// says already came from its pool's template, and wins.
 func (s *Service) label(ctx context.Context, claim *karpenter.NodeClaim, facts facts, o event.Offering) error {
 	labels := map[string]string{}
 	maps.Copy(labels, facts.Labels)
@@ -168,7 +168,7 @@ func (s *Service) label(ctx context.Context, claim *karpenter.NodeClaim, facts f
 }
 
 // refuse removes the claims that the outcome left without an instance. One that
-// cannot be written holds up nothing but itself (B242).
+// cannot be written holds up nothing but itself.
 func (s *Service) refuse(ctx context.Context, e event.Envelope, claims []*karpenter.NodeClaim, b event.LaunchSettled) error {
 	if !b.Spent && len(b.Instances) > 0 {
 		return nil
@@ -193,10 +193,10 @@ func (s *Service) refused(c *karpenter.NodeClaim, b event.LaunchSettled) []effec
 	if have := c.Annotations[RefusedAnnotation]; have != spent && have != mark {
 		marked := c.DeepCopy()
 		annotate(marked, RefusedAnnotation, mark)
-		annotate(marked, claim.RefusalAnnotation, text)
+		annotate(marked, nodeclaim.RefusalAnnotation, text)
 		effects = append(effects, effect.Update{Object: marked})
 	}
-	effects = append(effects, refusalRemark(b).On(cluster.NodeClaims, c, s.Now(), "%s", text))
+	effects = append(effects, refusalRemark(b).About(cluster.NodeClaims, c, s.Now(), "%s", text))
 	if c.DeletionTimestamp == nil {
 		effects = append(effects, effect.Delete{Kind: cluster.NodeClaims, Key: cluster.KeyOf(c), UID: c.UID, Why: "launch refused"})
 	}
@@ -204,15 +204,15 @@ func (s *Service) refused(c *karpenter.NodeClaim, b event.LaunchSettled) []effec
 }
 
 // refusalRemark is the Event of a refusal. It is of a shortage only if everything
-// that was refused was short: else another offering would not help (B132).
-func refusalRemark(b event.LaunchSettled) remark.Remark {
+// that was refused was short: else another offering would not help.
+func refusalRemark(b event.LaunchSettled) events.Reason {
 	short := func(r event.Refusal) bool { return len(r.Blamed) > 0 || r.Subnet != "" || r.Code == "Unfulfilled" }
 	for _, r := range b.Refusals {
 		if !short(r) {
-			return remark.LaunchFailed
+			return events.LaunchFailed
 		}
 	}
-	return remark.InsufficientCapacity
+	return events.InsufficientCapacity
 }
 
 func refusalText(b event.LaunchSettled) string {

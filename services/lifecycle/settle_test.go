@@ -9,14 +9,14 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/joist-autoscaler/joist/services/lifecycle"
-	"github.com/joist-autoscaler/joist/services/lifecycle/internal/sweep"
+	"github.com/joist-autoscaler/joist/services/lifecycle/internal/garbagecollection"
 	"github.com/joist-autoscaler/joist/shared/cluster"
+	"github.com/joist-autoscaler/joist/shared/cluster/memcluster"
 	"github.com/joist-autoscaler/joist/shared/event"
 	"github.com/joist-autoscaler/joist/shared/fault"
 	"github.com/joist-autoscaler/joist/shared/karpenter"
 	"github.com/joist-autoscaler/joist/shared/launchspec"
-	"github.com/joist-autoscaler/joist/shared/memcluster"
-	"github.com/joist-autoscaler/joist/shared/scheduling"
+	"github.com/joist-autoscaler/joist/shared/planning/scheduling"
 )
 
 func TestSettledBindsEachClaimOnce(t *testing.T) {
@@ -50,8 +50,8 @@ func TestSettledBindsEachClaimOnce(t *testing.T) {
 	}
 }
 
-// What the pool's template says wins over what is known of the type (B133).
-func TestB133TemplateLabelsWin(t *testing.T) {
+// What the pool's template says wins over what is known of the type.
+func TestTemplateLabelsWin(t *testing.T) {
 	s := newSite(t)
 	s.launched("one", 1)
 	s.Change(cluster.NodeClaims, cluster.Key{Name: "one-0"}, func(o cluster.Object) {
@@ -66,8 +66,8 @@ func TestB133TemplateLabelsWin(t *testing.T) {
 
 // A pool that fixes the type has its label on its claims from the start. The
 // other labels come all the same when the process died before it wrote them, and
-// no node is registered without them (B133).
-func TestB133LabelsOfAFixedType(t *testing.T) {
+// no node is registered without them.
+func TestLabelsOfAFixedType(t *testing.T) {
 	s := newSite(t)
 	s.launched("one", 1)
 	s.Change(cluster.NodeClaims, cluster.Key{Name: "one-0"}, func(o cluster.Object) {
@@ -216,7 +216,7 @@ func TestRefusedForNowUntilTheHorizon(t *testing.T) {
 	s.launched("one", 1)
 	s.handle(s.message(event.LaunchSettled{Intent: "one", Wanted: 1, Refusals: []event.Refusal{{Code: "denied"}}}), "")
 	// Before that time no inventory proves anything: the first that does begins after it.
-	for last := s.now.Add(sweep.Horizon + sweep.SettleTime); !s.now.After(last); {
+	for last := s.now.Add(garbagecollection.LaunchHorizon + garbagecollection.SettleTime); !s.now.After(last); {
 		s.now = s.now.Add(time.Minute)
 		s.handle(s.inventory(s.now), "")
 		s.step()

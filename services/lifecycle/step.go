@@ -9,12 +9,12 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/joist-autoscaler/joist/services/lifecycle/internal/claim"
-	"github.com/joist-autoscaler/joist/services/lifecycle/internal/door"
+	"github.com/joist-autoscaler/joist/services/lifecycle/internal/admission"
 	"github.com/joist-autoscaler/joist/services/lifecycle/internal/effect"
+	"github.com/joist-autoscaler/joist/services/lifecycle/internal/nodeclaim"
+	"github.com/joist-autoscaler/joist/shared/cluster/outbox"
 	"github.com/joist-autoscaler/joist/shared/fault"
 	"github.com/joist-autoscaler/joist/shared/karpenter"
-	"github.com/joist-autoscaler/joist/shared/outbox"
 )
 
 // Pace is how often Step looks when nothing changes: the finest of the times
@@ -25,7 +25,7 @@ const Pace = time.Second
 type part func(ctx context.Context, w world) error
 
 // Step looks at everything once and does what is due. What fails holds up
-// nothing but itself (B242). Taints, deadlines and terminations come first, and
+// nothing but itself. Taints, deadlines and terminations come first, and
 // the removal of pods, which may take long, last.
 func (s *Service) Step(ctx context.Context) error {
 	leads, err := s.Leads(ctx)
@@ -58,8 +58,8 @@ func (s *Service) act(ctx context.Context) error {
 	for _, p := range parts {
 		failures = append(failures, p(ctx, w))
 	}
-	widowed, err := s.widows(ctx, w)
-	failures = append(failures, err, s.drains(ctx, append(drains, widowed...)))
+	orphanDrains, err := s.releaseOrphanNodes(ctx, w)
+	failures = append(failures, err, s.drains(ctx, append(drains, orphanDrains...)))
 	s.forget(w.claims)
 	return worth(failures)
 }
@@ -80,10 +80,10 @@ func (s *Service) decide(held *outbox.Held, w world) (urgent, drains []effect.Jo
 		c := w.claims[(i+s.turn)%len(w.claims)]
 		now := sight{c, w.node(c)}
 		s.seen[c.UID] = now
-		if !w.whole && before[c.UID] == now && c.DeletionTimestamp == nil && (held == nil || door.Admitted(c)) {
+		if !w.whole && before[c.UID] == now && c.DeletionTimestamp == nil && (held == nil || admission.IsAdmitted(c)) {
 			continue
 		}
-		job := effect.Job{Name: "NodeClaim " + c.Name, Effects: claim.Next(s.view(c, held, w))}
+		job := effect.Job{Name: "NodeClaim " + c.Name, Effects: nodeclaim.Next(s.view(c, held, w))}
 		at, removals := job.Split()
 		urgent, drains = append(urgent, at), append(drains, removals)
 	}
@@ -120,8 +120,8 @@ func worth(failures []error) error {
 // fence reads the outbox where some claim waits to be admitted.
 func (s *Service) fence(ctx context.Context, claims []*karpenter.NodeClaim) (*outbox.Held, error) {
 	waits := slices.ContainsFunc(claims, func(c *karpenter.NodeClaim) bool {
-		_, _, planned := door.Batch(c)
-		return planned && !door.Admitted(c) && c.DeletionTimestamp == nil
+		_, _, planned := admission.BatchOf(c)
+		return planned && !admission.IsAdmitted(c) && c.DeletionTimestamp == nil
 	})
 	if !waits {
 		return nil, nil

@@ -6,14 +6,14 @@ import (
 
 	"github.com/joist-autoscaler/joist/services/lifecycle"
 	"github.com/joist-autoscaler/joist/shared/cluster"
+	"github.com/joist-autoscaler/joist/shared/cluster/memcluster"
 	"github.com/joist-autoscaler/joist/shared/fault"
 	"github.com/joist-autoscaler/joist/shared/karpenter"
-	"github.com/joist-autoscaler/joist/shared/memcluster"
 )
 
 // A claim that waits at the door while the outbox cannot be read holds up no
-// drain (B242).
-func TestB242UnreadableOutbox(t *testing.T) {
+// drain.
+func TestUnreadableOutbox(t *testing.T) {
 	s := newSite(t)
 	s.running()
 	held := s.batch()

@@ -15,14 +15,14 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/joist-autoscaler/joist/services/lifecycle"
+	"github.com/joist-autoscaler/joist/shared/blob/memblob"
 	"github.com/joist-autoscaler/joist/shared/cluster"
+	"github.com/joist-autoscaler/joist/shared/cluster/memcluster"
 	"github.com/joist-autoscaler/joist/shared/event"
 	"github.com/joist-autoscaler/joist/shared/fault"
 	"github.com/joist-autoscaler/joist/shared/host"
 	"github.com/joist-autoscaler/joist/shared/karpenter"
-	"github.com/joist-autoscaler/joist/shared/memblob"
-	"github.com/joist-autoscaler/joist/shared/memcluster"
-	"github.com/joist-autoscaler/joist/shared/memqueue"
+	"github.com/joist-autoscaler/joist/shared/queue/memqueue"
 )
 
 // distant is an API server at the end of a wire, and a client that keeps to its

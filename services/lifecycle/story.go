@@ -6,12 +6,12 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/joist-autoscaler/joist/services/lifecycle/internal/tally"
+	"github.com/joist-autoscaler/joist/services/lifecycle/internal/metrics"
 	"github.com/joist-autoscaler/joist/shared/cluster"
 	"github.com/joist-autoscaler/joist/shared/event"
 	"github.com/joist-autoscaler/joist/shared/host"
 	"github.com/joist-autoscaler/joist/shared/karpenter"
-	"github.com/joist-autoscaler/joist/shared/scheduling"
+	"github.com/joist-autoscaler/joist/shared/planning/scheduling"
 )
 
 // stories remember which message began what a look goes on with, by the claim, so that
@@ -148,8 +148,8 @@ func launchStory(cause *event.Envelope, c *karpenter.NodeClaim) *event.Envelope 
 }
 
 // narrate adds what a look saw of a claim to its story: there is no message about it.
-func (s *Service) narrate(c tally.Count, of *karpenter.NodeClaim) {
-	name := map[tally.What]string{tally.Initialized: "node initialized", tally.ClaimTermination: "node gone"}[c.What]
+func (s *Service) narrate(c metrics.Count, of *karpenter.NodeClaim) {
+	name := map[metrics.ChangeKind]string{metrics.Initialized: "node initialized", metrics.ClaimTermination: "node gone"}[c.Kind]
 	if name == "" || s.Span == nil {
 		return
 	}

@@ -6,8 +6,8 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/joist-autoscaler/joist/services/lifecycle/internal/door"
-	"github.com/joist-autoscaler/joist/services/lifecycle/internal/remark"
+	"github.com/joist-autoscaler/joist/services/lifecycle/internal/admission"
+	"github.com/joist-autoscaler/joist/services/lifecycle/internal/events"
 	"github.com/joist-autoscaler/joist/shared/blob"
 	"github.com/joist-autoscaler/joist/shared/catalog"
 	"github.com/joist-autoscaler/joist/shared/cluster"
@@ -15,28 +15,28 @@ import (
 	"github.com/joist-autoscaler/joist/shared/host"
 	"github.com/joist-autoscaler/joist/shared/karpenter"
 	"github.com/joist-autoscaler/joist/shared/launchspec"
-	"github.com/joist-autoscaler/joist/shared/scheduling"
+	"github.com/joist-autoscaler/joist/shared/planning/scheduling"
 )
 
 // admitPlan decides which intents of a plan pass: those that are what their NodePool,
 // their EC2NodeClass and the latest catalogue make of them, within the limits. NodePools
 // and claims are as they are now.
-func (s *Service) admitPlan(ctx context.Context, d door.Door, plan scheduling.Plan, pools []*karpenter.NodePool, claims []*karpenter.NodeClaim) (door.Admission, error) {
-	forged, err := s.verifyPlan(ctx, plan, pools)
+func (s *Service) admitPlan(ctx context.Context, d admission.Admitter, plan scheduling.Plan, pools []*karpenter.NodePool, claims []*karpenter.NodeClaim) (admission.Admission, error) {
+	forged, err := s.verifyPlan(ctx, plan, pools, claims)
 	if err != nil {
-		return door.Admission{}, err
+		return admission.Admission{}, err
 	}
 	isForged := func(intent scheduling.PlannedIntent) bool {
-		return slices.ContainsFunc(forged, func(r door.Refusal) bool { return r.Intent == intent.ID })
+		return slices.ContainsFunc(forged, func(r admission.Refusal) bool { return r.Intent == intent.ID })
 	}
 	plan.Intents = slices.DeleteFunc(slices.Clone(plan.Intents), isForged)
-	admission := d.Admit(plan, pools, claims)
+	admission := d.AdmitPlan(plan, pools, claims)
 	admission.Refused = append(forged, admission.Refused...)
 	host.Say(ctx, "intents", len(admission.Intents), "refused", len(admission.Refused), "unverified", len(forged), "claims", len(admission.Claims))
 	for _, r := range forged {
 		host.Say(ctx, "reason", r.Reason)
 		if pool, known := s.Cache.Get(cluster.NodePools, cluster.Key{Name: r.NodePool}); known {
-			_ = s.do.One(ctx, remark.LaunchNotVerified.On(cluster.NodePools, pool, s.Now(), "a planned launch is refused: %s", r.Reason))
+			_ = s.do.One(ctx, events.LaunchNotVerified.About(cluster.NodePools, pool, s.Now(), "a planned launch is refused: %s", r.Reason))
 		}
 	}
 	return admission, nil
@@ -44,7 +44,7 @@ func (s *Service) admitPlan(ctx context.Context, d door.Door, plan scheduling.Pl
 
 // verifyPlan refuses the intents that their author made other than NodePools, node
 // classes and the catalogue say.
-func (s *Service) verifyPlan(ctx context.Context, plan scheduling.Plan, pools []*karpenter.NodePool) ([]door.Refusal, error) {
+func (s *Service) verifyPlan(ctx context.Context, plan scheduling.Plan, pools []*karpenter.NodePool, claims []*karpenter.NodeClaim) ([]admission.Refusal, error) {
 	if s.Catalogues == nil || len(plan.Intents) == 0 {
 		return nil, nil
 	}
@@ -56,27 +56,42 @@ func (s *Service) verifyPlan(ctx context.Context, plan scheduling.Plan, pools []
 	if err != nil {
 		return nil, err
 	}
-	refusals := make([]*door.Refusal, len(plan.Intents))
+	refusals := make([]*admission.Refusal, len(plan.Intents))
 	failures := s.do.Each(len(plan.Intents), func(i int) error {
 		planned := plan.Intents[i]
 		intent, err := blob.Get[launchspec.Intent](ctx, s.Blobs, planned.Ref)
 		if err != nil {
 			return fmt.Errorf("reading intent %s to verify it: %w", planned.ID, err)
 		}
-		if err := launchspec.Verify(planned, intent, snapshot, cat); fault.Is(err, fault.Invalid) {
-			refusals[i] = &door.Refusal{Intent: planned.ID, NodePool: planned.NodePool, Reason: err.Error()}
+		if err := verifyIntent(planned, intent, claims, snapshot, cat); fault.Is(err, fault.Invalid) {
+			refusals[i] = &admission.Refusal{Intent: planned.ID, NodePool: planned.NodePool, Reason: err.Error()}
 		} else if err != nil {
 			return err
 		}
 		return nil
 	})
-	var out []door.Refusal
+	var out []admission.Refusal
 	for _, refusal := range refusals {
 		if refusal != nil {
 			out = append(out, *refusal)
 		}
 	}
 	return out, errors.Join(failures...)
+}
+
+// verifyIntent compares the launch of a claim that a person created with that claim, and
+// any other with its NodePool.
+func verifyIntent(planned scheduling.PlannedIntent, intent launchspec.Intent, claims []*karpenter.NodeClaim, snapshot scheduling.Snapshot, cat catalog.Catalogue) error {
+	for _, one := range planned.Claims {
+		if uid := one.Object.UID; uid != "" {
+			at := slices.IndexFunc(claims, func(c *karpenter.NodeClaim) bool { return c.UID == uid })
+			if at < 0 {
+				return fault.F("verifying an intent", fault.Invalid, "there is no NodeClaim %s with the UID %s", one.Object.Name, uid)
+			}
+			return launchspec.VerifyUnplanned(planned, intent, claims[at], snapshot, cat)
+		}
+	}
+	return launchspec.Verify(planned, intent, snapshot, cat)
 }
 
 // snapshotOf is what a launch is derived from in the cluster, as it is now.

@@ -9,19 +9,19 @@ import (
 	"github.com/joist-autoscaler/joist/shared/blob"
 	"github.com/joist-autoscaler/joist/shared/catalog"
 	"github.com/joist-autoscaler/joist/shared/cluster"
+	"github.com/joist-autoscaler/joist/shared/cluster/outbox"
 	"github.com/joist-autoscaler/joist/shared/event"
 	"github.com/joist-autoscaler/joist/shared/karpenter"
 	"github.com/joist-autoscaler/joist/shared/launchspec"
-	"github.com/joist-autoscaler/joist/shared/outbox"
-	"github.com/joist-autoscaler/joist/shared/scheduling"
-	"github.com/joist-autoscaler/joist/shared/scheduling/schedulingtest"
+	"github.com/joist-autoscaler/joist/shared/planning/scheduling"
+	"github.com/joist-autoscaler/joist/shared/planning/schedulingtest"
 )
 
-// verifying is a site that has the catalogue, and what a planner made of a batch there.
-func verifying(t *testing.T) (*site, outbox.Held, launchspec.Built) {
+// stocked is a site that has the catalogue and the node class of the batch, and lifecycle's
+// configuration there.
+func stocked(t *testing.T, batch scheduling.Batch) (*site, func(*lifecycle.Config)) {
 	t.Helper()
-	s := newSite(t)
-	cat, batch := schedulingtest.Catalogue(), schedulingtest.Seed(schedulingtest.Pods("inflate", 5, "1", "0"))
+	s, cat := newSite(t), schedulingtest.Catalogue()
 	ref, err := blob.Put(t.Context(), s.blobs, s.now, catalog.Kind, cat)
 	if err == nil {
 		err = blob.Point(t.Context(), s.blobs, ref)
@@ -34,9 +34,18 @@ func verifying(t *testing.T) (*site, outbox.Held, launchspec.Built) {
 		pool.Spec, pool.Status = batch.Snapshot.NodePools[0].Spec, batch.Snapshot.NodePools[0].Status
 	})
 	s.Seed(&batch.Snapshot.NodeClasses[0])
-	s.start(s.As("lifecycle"), func(c *lifecycle.Config) {
+	configure := func(c *lifecycle.Config) {
 		c.Settings, c.Catalogues = batch.Snapshot.Settings, &blob.Kept[catalog.Catalogue]{}
-	})
+	}
+	s.start(s.As("lifecycle"), configure)
+	return s, configure
+}
+
+// verifying is a stocked site, and what a planner made of a batch there.
+func verifying(t *testing.T) (*site, outbox.Held, launchspec.Built) {
+	t.Helper()
+	cat, batch := schedulingtest.Catalogue(), schedulingtest.Seed(schedulingtest.Pods("inflate", 5, "1", "0"))
+	s, _ := stocked(t, batch)
 	pool, err := cluster.Get[*karpenter.NodePool](t.Context(), s.Server, cluster.NodePools, cluster.Key{Name: "default"})
 	if err != nil {
 		t.Fatal(err)

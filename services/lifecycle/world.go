@@ -9,11 +9,11 @@ import (
 	policyv1 "k8s.io/api/policy/v1"
 	storagev1 "k8s.io/api/storage/v1"
 
-	"github.com/joist-autoscaler/joist/services/lifecycle/internal/claim"
-	"github.com/joist-autoscaler/joist/services/lifecycle/internal/sweep"
+	"github.com/joist-autoscaler/joist/services/lifecycle/internal/garbagecollection"
+	"github.com/joist-autoscaler/joist/services/lifecycle/internal/nodeclaim"
 	"github.com/joist-autoscaler/joist/shared/cluster"
+	"github.com/joist-autoscaler/joist/shared/cluster/outbox"
 	"github.com/joist-autoscaler/joist/shared/karpenter"
-	"github.com/joist-autoscaler/joist/shared/outbox"
 )
 
 // world is the cache, indexed for one look. What only some looks need is indexed
@@ -106,7 +106,7 @@ func nodesByProvider(cache cluster.Cache) map[string]*corev1.Node {
 	return nodes
 }
 
-func isReady(node *corev1.Node) bool { return claim.Ready(node) }
+func isReady(node *corev1.Node) bool { return nodeclaim.Ready(node) }
 
 // nodeOf chooses the claim's node among those with its providerID: the one that
 // it registered, else the one that came last. It is nil where there is none.
@@ -140,10 +140,10 @@ func (w world) node(c *karpenter.NodeClaim) *corev1.Node {
 }
 
 // view gathers what the decision about one claim may look at.
-func (s *Service) view(c *karpenter.NodeClaim, held *outbox.Held, w world) claim.View {
-	v := claim.View{
+func (s *Service) view(c *karpenter.NodeClaim, held *outbox.Held, w world) nodeclaim.View {
+	v := nodeclaim.View{
 		Claim: c, Pool: w.pools[c.Labels[karpenter.NodePoolLabelKey]], Outbox: held, Cluster: s.Cluster.Name,
-		Refused: c.Annotations[RefusedAnnotation], Gone: c.Annotations[sweep.GoneAnnotation] != "", Now: s.Now(),
+		Refused: c.Annotations[RefusedAnnotation], Gone: c.Annotations[garbagecollection.GoneAnnotation] != "", Now: s.Now(),
 		Away:   s.away(c, w),
 		MayAsk: func(kind string) bool { return s.due(kind+"/"+string(c.UID), resend) },
 	}

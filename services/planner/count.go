@@ -4,10 +4,10 @@ import (
 	"time"
 
 	"github.com/joist-autoscaler/joist/shared/launchspec"
-	"github.com/joist-autoscaler/joist/shared/scheduling"
+	"github.com/joist-autoscaler/joist/shared/planning/scheduling"
 )
 
-// Counted is something about planning that somebody may watch (B212).
+// Counted is something about planning that somebody may watch.
 type Counted string
 
 // What is counted, with its labels in brackets.

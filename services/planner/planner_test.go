@@ -11,14 +11,14 @@ import (
 
 	"github.com/joist-autoscaler/joist/services/planner"
 	"github.com/joist-autoscaler/joist/shared/blob"
+	"github.com/joist-autoscaler/joist/shared/blob/memblob"
 	"github.com/joist-autoscaler/joist/shared/catalog"
 	"github.com/joist-autoscaler/joist/shared/event"
 	"github.com/joist-autoscaler/joist/shared/fault"
 	"github.com/joist-autoscaler/joist/shared/launchspec"
-	"github.com/joist-autoscaler/joist/shared/memblob"
+	"github.com/joist-autoscaler/joist/shared/planning/scheduling"
+	"github.com/joist-autoscaler/joist/shared/planning/schedulingtest"
 	"github.com/joist-autoscaler/joist/shared/queue"
-	"github.com/joist-autoscaler/joist/shared/scheduling"
-	"github.com/joist-autoscaler/joist/shared/scheduling/schedulingtest"
 )
 
 // bus remembers what was sent, or fails.
@@ -113,8 +113,8 @@ func TestPlansTheSeed(t *testing.T) {
 	}
 }
 
-// What a batch was and came to is counted once its answer is out (B212).
-func TestB212CountsOfABatch(t *testing.T) {
+// What a batch was and came to is counted once its answer is out.
+func TestCountsOfABatch(t *testing.T) {
 	f := newFixture(t)
 	counts := map[string]float64{}
 	f.svc.Count = func(what planner.Counted, value float64, labels ...string) {

@@ -10,10 +10,10 @@ import (
 	"github.com/joist-autoscaler/joist/services/watcher/internal/flight"
 	"github.com/joist-autoscaler/joist/services/watcher/internal/hunt"
 	"github.com/joist-autoscaler/joist/shared/blob"
+	"github.com/joist-autoscaler/joist/shared/cluster/outbox"
 	"github.com/joist-autoscaler/joist/shared/event"
 	"github.com/joist-autoscaler/joist/shared/fault"
-	"github.com/joist-autoscaler/joist/shared/outbox"
-	"github.com/joist-autoscaler/joist/shared/scheduling"
+	"github.com/joist-autoscaler/joist/shared/planning/scheduling"
 )
 
 // batches moves the batch in flight, or starts the next. What could not be seen
@@ -123,6 +123,9 @@ func (s *Service) store(ctx context.Context, uid string, next outbox.Outbox, vie
 	view.Pending, view.Snapshot.Nodes = cut.Pending, cut.Reserve(view.Snapshot.Nodes)
 	view.Ignored = slices.Concat(view.Ignored, cut.Ignored())
 	batch := scheduling.Batch{Outbox: uid, Seq: next.Seq, Snapshot: view.Snapshot, Pending: view.Pending, Ignored: view.Ignored}
+	if !hunt.Active(huntOf(next)) { // A NodeClaim belongs to no part of the pods.
+		batch.Unplanned = view.Unplanned
+	}
 	ref, err := blob.Put(ctx, s.Blobs, s.Now(), scheduling.BatchKind, batch)
 	return view, ref, err
 }

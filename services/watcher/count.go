@@ -6,7 +6,7 @@ import (
 	"github.com/joist-autoscaler/joist/services/watcher/internal/collect"
 )
 
-// Counted is something that somebody may watch (B212).
+// Counted is something that somebody may watch.
 type Counted string
 
 // What is counted, with its labels in brackets.

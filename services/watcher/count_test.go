@@ -16,8 +16,8 @@ import (
 	"github.com/joist-autoscaler/joist/shared/event"
 )
 
-// What waits, what was sent, and how long a pod took are counted (B212).
-func TestB212WatcherCounts(t *testing.T) {
+// What waits, what was sent, and how long a pod took are counted.
+func TestWatcherCounts(t *testing.T) {
 	s := newSite(t)
 	var told []string
 	s.svc = watcher.New(watcher.Config{

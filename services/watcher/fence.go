@@ -9,14 +9,15 @@ import (
 
 	"github.com/joist-autoscaler/joist/services/watcher/internal/flight"
 	"github.com/joist-autoscaler/joist/shared/cluster"
+	"github.com/joist-autoscaler/joist/shared/cluster/outbox"
 	"github.com/joist-autoscaler/joist/shared/fault"
 	"github.com/joist-autoscaler/joist/shared/karpenter"
-	"github.com/joist-autoscaler/joist/shared/outbox"
+	"github.com/joist-autoscaler/joist/shared/launchspec"
 )
 
 // admittedAnnotation is how lifecycle marks a claim that may be launched. The
 // watcher only waits for it.
-const admittedAnnotation = "joist.sh/admitted"
+const admittedAnnotation = launchspec.AdmittedAnnotation
 
 // fence is the outbox as it was read, and what the cache showed then of the
 // claims of the last plan.
@@ -51,7 +52,7 @@ func (s *Service) note(o outbox.Outbox) {
 
 // look finds out what the cache shows of the claims of the last plan. One that it
 // does not show is asked for live: it may be gone again already. A claim that was
-// waited for in vain once is not waited for again (B242). An API server that is too
+// waited for in vain once is not waited for again. An API server that is too
 // busy to answer says nothing about the claim, which is behind then, not broken.
 func (s *Service) look(ctx context.Context, at *fence) {
 	var failures []error

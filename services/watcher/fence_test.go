@@ -10,11 +10,12 @@ import (
 	"github.com/joist-autoscaler/joist/services/watcher"
 	"github.com/joist-autoscaler/joist/services/watcher/internal/flight"
 	"github.com/joist-autoscaler/joist/shared/cluster"
+	"github.com/joist-autoscaler/joist/shared/cluster/memcluster"
+	"github.com/joist-autoscaler/joist/shared/cluster/outbox"
 	"github.com/joist-autoscaler/joist/shared/event"
 	"github.com/joist-autoscaler/joist/shared/fault"
 	"github.com/joist-autoscaler/joist/shared/karpenter"
-	"github.com/joist-autoscaler/joist/shared/memcluster"
-	"github.com/joist-autoscaler/joist/shared/outbox"
+	"github.com/joist-autoscaler/joist/shared/launchspec"
 )
 
 // The next batch waits until the cache shows the claims of the last, or it would
@@ -57,7 +58,7 @@ func TestNextBatchSeesTheClaims(t *testing.T) {
 
 // A claim that is broken, however, holds up its own pods alone: the next batch
 // waits for it for 15 seconds once, and not each time.
-func TestOneBrokenClaimB242(t *testing.T) {
+func TestOneBrokenClaim(t *testing.T) {
 	for name, breaks := range map[string]func(*site){
 		"nobody admits it": func(s *site) { s.Seed(claim("broken", false)) },
 		"its providerID was edited": func(s *site) {
@@ -165,7 +166,7 @@ func TestReplacementsAreGivenUp(t *testing.T) {
 
 // A claim that comes to nothing means another plan at once, even when batches
 // went on meanwhile.
-func TestVanishedClaimOfAnEarlierPlanB242(t *testing.T) {
+func TestVanishedClaimOfAnEarlierPlan(t *testing.T) {
 	s := newSite(t)
 	s.pending("a")
 	s.pass(2 * time.Second)
@@ -245,7 +246,7 @@ func (s *site) outbox() outbox.Held {
 
 // An API server that is too busy to say whether a claim is there says nothing about the
 // claim: the next batch waits for the answer, and does not plan for its pods again.
-func TestBusyServerIsNoBrokenClaimB242(t *testing.T) {
+func TestBusyServerIsNoBrokenClaim(t *testing.T) {
 	s := newSite(t)
 	s.pending("a")
 	s.pass(2 * time.Second)
@@ -276,5 +277,34 @@ func TestBusyServerIsNoBrokenClaimB242(t *testing.T) {
 	}
 	if _, batch := s.batch(); len(batch.Snapshot.Nodes) != 1 {
 		t.Errorf("the batch has the nodes %+v", batch.Snapshot.Nodes)
+	}
+}
+
+// A NodeClaim that a person created is in batches, though no pod waits, until its launch is
+// admitted.
+func TestUnplannedClaimsAreInBatches(t *testing.T) {
+	s := newSite(t)
+	c := &karpenter.NodeClaim{ObjectMeta: metav1.ObjectMeta{Name: "mine"}}
+	s.Seed(c)
+	s.pass(2 * time.Second)
+	_, batch := s.batch()
+	if len(batch.Unplanned) != 1 || batch.Unplanned[0].Name != "mine" || batch.Unplanned[0].UID == "" || len(batch.Pending) != 0 {
+		t.Fatalf("the batch is %+v", batch)
+	}
+	s.apply(outbox.Applying, "mine")
+	number := s.outbox().UID() + "/1"
+	s.Change(cluster.NodeClaims, cluster.Key{Name: "mine"}, func(o cluster.Object) {
+		o.SetAnnotations(map[string]string{
+			launchspec.BatchAnnotation: number, launchspec.UnplannedAnnotation: "true", launchspec.AdmittedAnnotation: "2026-01-01T00:00:00Z",
+		})
+	})
+	next := s.outbox().Outbox
+	next.State = outbox.Done
+	if _, err := s.outbox().Swap(t.Context(), s.Server, next); err != nil {
+		t.Fatal(err)
+	}
+	s.pass(time.Minute)
+	if sent := s.planner.take(); len(sent) != 0 {
+		t.Errorf("%d more batches were sent", len(sent))
 	}
 }

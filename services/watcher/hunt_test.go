@@ -12,9 +12,9 @@ import (
 	"github.com/joist-autoscaler/joist/services/watcher/internal/hunt"
 	"github.com/joist-autoscaler/joist/shared/blob"
 	"github.com/joist-autoscaler/joist/shared/cluster"
+	"github.com/joist-autoscaler/joist/shared/cluster/outbox"
 	"github.com/joist-autoscaler/joist/shared/karpenter"
-	"github.com/joist-autoscaler/joist/shared/outbox"
-	"github.com/joist-autoscaler/joist/shared/scheduling"
+	"github.com/joist-autoscaler/joist/shared/planning/scheduling"
 )
 
 // answering lets time pass before a planner that dies of batches with pods of a
@@ -200,8 +200,8 @@ func TestPlannerIsDown(t *testing.T) {
 }
 
 // A pod that only a node that exists can have is told so; one that keeps off our
-// nodes on purpose is not (B248).
-func TestIgnoredPodsAreToldB086(t *testing.T) {
+// nodes on purpose is not.
+func TestIgnoredPodsAreTold(t *testing.T) {
 	s := newSite(t)
 	require := func(name string, term corev1.NodeSelectorTerm) {
 		p := unschedulable("default", name)

@@ -12,12 +12,12 @@ import (
 
 	"github.com/joist-autoscaler/joist/services/watcher"
 	"github.com/joist-autoscaler/joist/shared/blob"
+	"github.com/joist-autoscaler/joist/shared/blob/memblob"
 	"github.com/joist-autoscaler/joist/shared/cluster"
+	"github.com/joist-autoscaler/joist/shared/cluster/memcluster"
+	"github.com/joist-autoscaler/joist/shared/cluster/outbox"
 	"github.com/joist-autoscaler/joist/shared/event"
 	"github.com/joist-autoscaler/joist/shared/host"
-	"github.com/joist-autoscaler/joist/shared/memblob"
-	"github.com/joist-autoscaler/joist/shared/memcluster"
-	"github.com/joist-autoscaler/joist/shared/outbox"
 )
 
 // soon is within what a lone pod is promised to be sent.
@@ -79,7 +79,7 @@ func (l *live) replace(turn int) {
 // A pod that comes alone is sent in time whatever the watcher does at that moment:
 // nothing, or looking at a cluster whose running pods change all the time, which it
 // does not look at by the instant.
-func TestLonePodIsSentSoonB080(t *testing.T) {
+func TestLonePodIsSentSoon(t *testing.T) {
 	// The compressor is one for the whole process, and belongs to no test's time.
 	if _, _, err := blob.Encode("things", nil); err != nil {
 		t.Fatal(err)

@@ -3,7 +3,7 @@ package watcher
 import "time"
 
 // Next is when a step is due although nothing changes: when the batch window
-// ends, or when time alone makes a pod wait (B083). Zero when neither will: what
+// ends, or when time alone makes a pod wait. Zero when neither will: what
 // keeps a window that is over from being a batch is another process, and its word
 // is a change.
 func (s *Service) Next() time.Time {

@@ -8,14 +8,14 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/joist-autoscaler/joist/shared/cluster"
+	"github.com/joist-autoscaler/joist/shared/cluster/memcluster"
+	"github.com/joist-autoscaler/joist/shared/cluster/outbox"
 	"github.com/joist-autoscaler/joist/shared/karpenter"
-	"github.com/joist-autoscaler/joist/shared/memcluster"
-	"github.com/joist-autoscaler/joist/shared/outbox"
 )
 
 // A pod that comes alone into a quiet cluster is on its way to the planner within
 // a tenth of a second, and pods whose node goes away at the first look.
-func TestNobodyWaitsForNothingB080(t *testing.T) {
+func TestNobodyWaitsForNothing(t *testing.T) {
 	s := newSite(t)
 	s.pass(time.Minute)
 	s.pending("a")
@@ -52,7 +52,7 @@ func TestNobodyWaitsForNothingB080(t *testing.T) {
 }
 
 // What time alone changes is looked at when it does.
-func TestDeadlineComesNearB083(t *testing.T) {
+func TestDeadlineComesNear(t *testing.T) {
 	s := newSite(t)
 	c := claim("c", true)
 	c.Status.ProviderID = "aws:///eu-west-1a/i-1"

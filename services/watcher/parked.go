@@ -11,15 +11,15 @@ import (
 
 	"github.com/joist-autoscaler/joist/services/watcher/internal/hunt"
 	"github.com/joist-autoscaler/joist/shared/cluster"
+	"github.com/joist-autoscaler/joist/shared/cluster/outbox"
 	"github.com/joist-autoscaler/joist/shared/fault"
 	"github.com/joist-autoscaler/joist/shared/karpenter"
-	"github.com/joist-autoscaler/joist/shared/outbox"
-	"github.com/joist-autoscaler/joist/shared/podspec"
-	"github.com/joist-autoscaler/joist/shared/scheduling"
+	"github.com/joist-autoscaler/joist/shared/planning/podspec"
+	"github.com/joist-autoscaler/joist/shared/planning/scheduling"
 )
 
 const (
-	// failedEvery is how long a pod is not told again that it found no place (B214).
+	// failedEvery is how long a pod is not told again that it found no place.
 	failedEvery = 5 * time.Minute
 	// mostTold is how many pods are told at once. So many are enough for their owners
 	// to hear of it.
@@ -90,7 +90,7 @@ func (s *Service) tellParked(ctx context.Context, cut hunt.Cut) error {
 	return s.report(ctx, events)
 }
 
-// tellIgnored says on pods that no new node would help why that is (B086).
+// tellIgnored says on pods that no new node would help why that is.
 func (s *Service) tellIgnored(ctx context.Context, ignored []scheduling.Ignored) error {
 	var events []cluster.Event
 	for _, group := range ignored {

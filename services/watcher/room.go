@@ -4,11 +4,11 @@ import (
 	"time"
 
 	"github.com/joist-autoscaler/joist/services/watcher/internal/collect"
-	"github.com/joist-autoscaler/joist/shared/scheduling"
+	"github.com/joist-autoscaler/joist/shared/planning/scheduling"
 )
 
 // roomEvery is how often buffers are planned again at most because pods run where
-// none did. Where nothing changes it is flight.Reopen, as upstream's 30 s (B127).
+// none did. Where nothing changes it is flight.Reopen, as upstream's 30 s.
 const roomEvery = 5 * time.Second
 
 // roomTaken reports whether the room of a buffer may have been taken: more pods

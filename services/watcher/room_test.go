@@ -9,14 +9,14 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/joist-autoscaler/joist/shared/cluster"
+	"github.com/joist-autoscaler/joist/shared/cluster/outbox"
 	"github.com/joist-autoscaler/joist/shared/karpenter"
-	"github.com/joist-autoscaler/joist/shared/outbox"
-	"github.com/joist-autoscaler/joist/shared/scheduling"
+	"github.com/joist-autoscaler/joist/shared/planning/scheduling"
 )
 
 // A static pool is filled, and filled again within two seconds when it loses a
 // node, though no pod waits.
-func TestStaticPoolB128(t *testing.T) {
+func TestStaticPool(t *testing.T) {
 	s := newSite(t)
 	s.svc.Settings.Gates.StaticCapacity = true
 	pool := &karpenter.NodePool{ObjectMeta: metav1.ObjectMeta{Name: "fixed"}, Spec: karpenter.NodePoolSpec{Replicas: new(int64(2))}}
@@ -60,7 +60,7 @@ func TestStaticPoolB128(t *testing.T) {
 
 // Room that is kept for a buffer and taken by pods is planned again within two
 // seconds, and otherwise looked at every 30 s, though nothing of it is ever new.
-func TestBufferB127(t *testing.T) {
+func TestBuffer(t *testing.T) {
 	s := newSite(t)
 	s.svc.Settings.Gates.CapacityBuffer = true
 	template := &corev1.PodTemplate{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "web"}}

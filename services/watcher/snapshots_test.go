@@ -13,7 +13,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/blob"
 	"github.com/joist-autoscaler/joist/shared/event"
 	"github.com/joist-autoscaler/joist/shared/karpenter"
-	"github.com/joist-autoscaler/joist/shared/scheduling"
+	"github.com/joist-autoscaler/joist/shared/planning/scheduling"
 )
 
 func TestSnapshots(t *testing.T) {
@@ -86,8 +86,8 @@ func TestSnapshots(t *testing.T) {
 }
 
 // What waits takes room that a removal must not count on, so that a snapshot has it;
-// a batch carries it once (B152).
-func TestB152SnapshotsTellWhoWaits(t *testing.T) {
+// a batch carries it once.
+func TestSnapshotsTellWhoWaits(t *testing.T) {
 	s := newSite(t)
 	c := claim("c", true)
 	c.Status.ProviderID = "aws:///eu-west-1a/i-1"

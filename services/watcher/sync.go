@@ -8,7 +8,7 @@ import (
 
 const (
 	// unsyncedAfter is how long a cache may take before it is said that nothing is
-	// planned, and unsyncedEvery how often it is said again (B084).
+	// planned, and unsyncedEvery how often it is said again.
 	unsyncedAfter = 30 * time.Second
 	unsyncedEvery = 10 * time.Second
 )

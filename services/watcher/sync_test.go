@@ -11,7 +11,7 @@ import (
 
 // A cache that does not fill is told of after half a minute, and every ten
 // seconds from then on.
-func TestUnsyncedB084(t *testing.T) {
+func TestUnsynced(t *testing.T) {
 	s := newSite(t)
 	var told []time.Duration
 	begun := s.now

@@ -22,24 +22,25 @@ import (
 	"github.com/joist-autoscaler/joist/services/watcher/internal/window"
 	"github.com/joist-autoscaler/joist/shared/blob"
 	"github.com/joist-autoscaler/joist/shared/cluster"
+	"github.com/joist-autoscaler/joist/shared/cluster/lease"
+	"github.com/joist-autoscaler/joist/shared/cluster/outbox"
 	"github.com/joist-autoscaler/joist/shared/event"
 	"github.com/joist-autoscaler/joist/shared/fault"
 	"github.com/joist-autoscaler/joist/shared/host"
-	"github.com/joist-autoscaler/joist/shared/lease"
-	"github.com/joist-autoscaler/joist/shared/outbox"
+	"github.com/joist-autoscaler/joist/shared/planning/podspec"
+	"github.com/joist-autoscaler/joist/shared/planning/scheduling"
 	"github.com/joist-autoscaler/joist/shared/queue"
-	"github.com/joist-autoscaler/joist/shared/scheduling"
 )
 
 // How often the questions beside the batches are asked.
 const (
-	// inventoryEvery asks which instances exist (architecture 1).
+	// inventoryEvery asks which instances exist.
 	inventoryEvery = 30 * time.Second
-	// resolveEvery asks what a node class's selectors find (B054, subnets).
+	// resolveEvery asks what a node class's selectors find (subnets).
 	resolveEvery = time.Minute
 	// unreadyEvery asks again for a node class that is not ready.
 	unreadyEvery = 15 * time.Second
-	// snapshotEvery is disruption's pace (B144).
+	// snapshotEvery is disruption's pace.
 	snapshotEvery = 10 * time.Second
 	// forgetAfter drops the memory of questions about what is no more.
 	forgetAfter = time.Hour
@@ -159,7 +160,7 @@ func (s *Service) Renew(ctx context.Context) error {
 	return s.election.Renew(ctx, s.Client, s.Now())
 }
 
-// Release lets another replica lead at once, when this one has stopped (B062).
+// Release lets another replica lead at once, when this one has stopped.
 // Karpenter's Lease is left to run out: lifecycle may act under it still.
 func (s *Service) Release(ctx context.Context) error { return s.election.Release(ctx, s.Client) }
 
@@ -238,3 +239,8 @@ func (s *Service) publish(ctx context.Context, to queue.Sender, envelope event.E
 	s.count(Sent, 1, "watcher", string(envelope.Type))
 	return nil
 }
+
+// Trims returns the functions that take off objects what the watcher never reads, for
+// a cache that only the watcher reads: they let it watch a hundred thousand pods.
+// Every model of a cluster that a watcher runs on trims with them too.
+func Trims() cluster.Trims { return podspec.Trims() }

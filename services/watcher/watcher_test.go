@@ -12,18 +12,18 @@ import (
 
 	"github.com/joist-autoscaler/joist/services/watcher"
 	"github.com/joist-autoscaler/joist/shared/blob"
+	"github.com/joist-autoscaler/joist/shared/blob/memblob"
 	"github.com/joist-autoscaler/joist/shared/catalog"
 	"github.com/joist-autoscaler/joist/shared/cluster"
+	"github.com/joist-autoscaler/joist/shared/cluster/lease"
+	"github.com/joist-autoscaler/joist/shared/cluster/memcluster"
+	"github.com/joist-autoscaler/joist/shared/cluster/outbox"
 	"github.com/joist-autoscaler/joist/shared/event"
 	"github.com/joist-autoscaler/joist/shared/fault"
 	"github.com/joist-autoscaler/joist/shared/host"
 	"github.com/joist-autoscaler/joist/shared/karpenter"
-	"github.com/joist-autoscaler/joist/shared/lease"
-	"github.com/joist-autoscaler/joist/shared/memblob"
-	"github.com/joist-autoscaler/joist/shared/memcluster"
-	"github.com/joist-autoscaler/joist/shared/outbox"
+	"github.com/joist-autoscaler/joist/shared/planning/scheduling"
 	"github.com/joist-autoscaler/joist/shared/queue"
-	"github.com/joist-autoscaler/joist/shared/scheduling"
 )
 
 const namespace = "kube-system"
@@ -375,7 +375,7 @@ func TestQuestionsThatFail(t *testing.T) {
 }
 
 // A replica that stops leaves its place to the next at once.
-func TestReleaseB062(t *testing.T) {
+func TestRelease(t *testing.T) {
 	s := newSite(t)
 	s.pass(time.Minute)
 	if err := s.svc.Release(t.Context()); err != nil {

@@ -5,8 +5,8 @@ import (
 	"time"
 
 	"github.com/joist-autoscaler/joist/shared/blob"
+	"github.com/joist-autoscaler/joist/shared/blob/memblob"
 	"github.com/joist-autoscaler/joist/shared/fault"
-	"github.com/joist-autoscaler/joist/shared/memblob"
 )
 
 func TestKeptRemembersByDigest(t *testing.T) {

@@ -52,15 +52,15 @@ func TestAssemble(t *testing.T) {
 		want   []catalog.Offering
 	}{
 		{"whole", nil, whole},
-		{"B183 shifted away from a zone", func(p *catalog.Parts) { p.Shifted = []string{idA} }, shutA},
+		{"shifted away from a zone", func(p *catalog.Parts) { p.Shifted = []string{idA} }, shutA},
 		{"shifted away from an unknown zone", func(p *catalog.Parts) { p.Shifted = []string{"x"} }, whole},
 		{"a zone that takes no launches", func(p *catalog.Parts) { p.Zones[0].Down = true }, shutA},
 		{"not sold in a zone", func(p *catalog.Parts) { p.Offerings = p.Offerings[:1] }, whole[2:]},
 		{"said twice", func(p *catalog.Parts) { p.Offerings = append(p.Offerings, p.Offerings...) }, whole},
-		{"B210 no on-demand price", func(p *catalog.Parts) { p.OnDemand = nil }, []catalog.Offering{
+		{"no on-demand price", func(p *catalog.Parts) { p.OnDemand = nil }, []catalog.Offering{
 			{a, idA, catalog.OnDemand, 0, false}, whole[1], {b, idB, catalog.OnDemand, 0, false}, whole[3],
 		}},
-		{"B210 no spot price in a zone", func(p *catalog.Parts) { p.Spot = p.Spot[:1] }, []catalog.Offering{
+		{"no spot price in a zone", func(p *catalog.Parts) { p.Spot = p.Spot[:1] }, []catalog.Offering{
 			whole[0], whole[1], whole[2], {b, idB, catalog.Spot, 0, false},
 		}},
 		{"no price in a zone that takes no launches", func(p *catalog.Parts) { p.Spot, p.Zones[1].Down = p.Spot[:1], true }, []catalog.Offering{
@@ -118,7 +118,7 @@ func TestAssembleSaysWhatMoneyItIs(t *testing.T) {
 	}
 }
 
-func TestB210Partitions(t *testing.T) {
+func TestPartitions(t *testing.T) {
 	for _, test := range []struct {
 		region, partition string
 		listed            bool

@@ -13,7 +13,7 @@ type Catalogue struct {
 	Types   []InstanceType `json:"types"`
 	// Currency is what prices are in where it is not US dollars: CNY in China.
 	Currency string `json:"currency,omitempty"`
-	// ShiftedZones are the ids of the zones that a zonal shift keeps the cluster away from, sorted (row B183). Their offerings
+	// ShiftedZones are the ids of the zones that a zonal shift keeps the cluster away from, sorted. Their offerings
 	// are not available, reservations there included.
 	ShiftedZones []string `json:"shiftedZones,omitempty"`
 	// Cluster is empty in an embedded catalogue.
@@ -38,13 +38,13 @@ func (c Catalogue) CountedAt() time.Time {
 	return c.Counted
 }
 
-// SubnetCount is how many IPv4 addresses a subnet has left (row B193).
+// SubnetCount is how many IPv4 addresses a subnet has left.
 type SubnetCount struct {
 	ID      string `json:"id"`
 	FreeIPs int64  `json:"freeIPs"`
 }
 
-// PlacementGroup says how EC2 places instances beside each other (row B130).
+// PlacementGroup says how EC2 places instances beside each other.
 type PlacementGroup struct {
 	ID   string `json:"id"`
 	Name string `json:"name"`
@@ -61,7 +61,7 @@ const (
 	PartitionStrategy = "partition"
 )
 
-// ReservationCount is how many more instances a capacity reservation takes (row B122).
+// ReservationCount is how many more instances a capacity reservation takes.
 type ReservationCount struct {
 	ID    string `json:"id"`
 	Count int64  `json:"count"`
@@ -129,7 +129,7 @@ type InstanceType struct {
 }
 
 // Attachments is how many EBS volumes an instance takes, the root volume included; what its instance store and its first
-// network interface take of a common limit is off already (row B244).
+// network interface take of a common limit is off already.
 type Attachments struct {
 	Count int64 `json:"count"`
 	// Dedicated limits are for volumes alone. Of any other, each further network interface takes one.
@@ -165,7 +165,7 @@ type LocalStorage struct {
 
 // Network is what bounds pods and traffic on an instance type.
 type Network struct {
-	// ENIs is the number of interfaces on the default network card: the VPC CNI uses no other (row B207).
+	// ENIs is the number of interfaces on the default network card: the VPC CNI uses no other.
 	ENIs       int64 `json:"enis"`
 	IPv4PerENI int64 `json:"ipv4PerENI"`
 	// Cards is the number of network cards, 1 for most types.
@@ -181,7 +181,7 @@ type Network struct {
 type Offering struct {
 	Zone   string `json:"zone"`
 	ZoneID string `json:"zoneID"`
-	// CapacityType is spot, on-demand or reserved (row B029).
+	// CapacityType is spot, on-demand or reserved.
 	CapacityType string `json:"capacityType"`
 	// PricePerHour is in US dollars, or in the catalogue's Currency, for Linux on shared tenancy; 0 where AWS publishes no price.
 	PricePerHour float64 `json:"pricePerHour"`

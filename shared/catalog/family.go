@@ -2,7 +2,7 @@ package catalog
 
 import "github.com/joist-autoscaler/joist/shared/karpenter"
 
-// family is how an image family changes what pods may use (rows B049, B205, B207).
+// family is how an image family changes what pods may use.
 type family struct {
 	// ephemeralDevice is where pods' storage lives; empty when only the image knows.
 	ephemeralDevice string

@@ -11,7 +11,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/karpenter"
 )
 
-// Labels are the well-known labels of a node of type t, bought as o (rows B030, B032, B033). A label without a value is
+// Labels are the well-known labels of a node of type t, bought as o. A label without a value is
 // left out: bare metal has no hypervisor, and most types no GPU. The operating system is Linux; an image family that says
 // otherwise overrides it with FamilyLabels. Tenancy is default, since that is what catalogue prices are of.
 func Labels(t InstanceType, o Offering, region string) map[string]string {
@@ -80,7 +80,7 @@ func acceleratorLabels(a Accelerator) map[string]string {
 	}
 }
 
-// windowsBuilds are the values of node.kubernetes.io/windows-build, by image family (row B030).
+// windowsBuilds are the values of node.kubernetes.io/windows-build, by image family.
 var windowsBuilds = map[string]string{
 	karpenter.AMIFamilyWindows2019: karpenter.Windows2019Build,
 	karpenter.AMIFamilyWindows2022: karpenter.Windows2022Build,
@@ -107,7 +107,7 @@ type Name struct {
 // nameScheme is letters, then perhaps a size in terabytes, then the generation: c7gn, u-6tb1, u7i-12tb, mac2-m2pro.
 var nameScheme = regexp.MustCompile(`^([a-z]+)(?:-[0-9]+tb)?([0-9]+)`)
 
-// ParseName takes an instance type's name apart (row B032). A name without exactly one dot has neither family nor size.
+// ParseName takes an instance type's name apart. A name without exactly one dot has neither family nor size.
 func ParseName(name string) Name {
 	family, size, dotted := strings.Cut(name, ".")
 	n := Name{Flex: strings.Contains(family, "-flex")}

@@ -11,7 +11,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/karpenter"
 )
 
-func TestB032ParseName(t *testing.T) {
+func TestParseName(t *testing.T) {
 	tests := []struct {
 		name string
 		want catalog.Name
@@ -39,7 +39,7 @@ func TestB032ParseName(t *testing.T) {
 	}
 }
 
-func TestB030B032AllLabelsOfOneType(t *testing.T) {
+func TestAllLabelsOfOneType(t *testing.T) {
 	it, _ := embedded(t, "ap-northeast-2").Find("t4g.medium")
 	o := catalog.Offering{Zone: "ap-northeast-2a", ZoneID: "apne2-az1", CapacityType: "spot"}
 	want := map[string]string{
@@ -66,7 +66,7 @@ func TestB030B032AllLabelsOfOneType(t *testing.T) {
 	}
 }
 
-func TestB032LabelsThatOnlySomeTypesHave(t *testing.T) {
+func TestLabelsThatOnlySomeTypesHave(t *testing.T) {
 	const absent = ""
 	tests := []struct{ instance, label, want string }{
 		{"g5.xlarge", karpenter.LabelInstanceGPUName, "a10g"},
@@ -102,7 +102,7 @@ func TestB032LabelsThatOnlySomeTypesHave(t *testing.T) {
 	}
 }
 
-// Every label must be one that Kubernetes accepts on a node, and one that pods may ask for unasked (rows B030–B033).
+// Every label must be one that Kubernetes accepts on a node, and one that pods may ask for unasked.
 func TestEveryLabelIsWellKnownAndValid(t *testing.T) {
 	for _, it := range embedded(t, "us-east-1").Types {
 		for key, value := range catalog.Labels(it, it.Offerings[0], "us-east-1") {
@@ -116,7 +116,7 @@ func TestEveryLabelIsWellKnownAndValid(t *testing.T) {
 	}
 }
 
-func TestB030FamilyLabels(t *testing.T) {
+func TestFamilyLabels(t *testing.T) {
 	tests := []struct{ family, os, build string }{
 		{karpenter.AMIFamilyAL2023, "linux", ""},
 		{karpenter.AMIFamilyCustom, "linux", ""},

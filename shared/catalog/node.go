@@ -13,7 +13,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/karpenter"
 )
 
-// DefaultVMMemoryOverheadPercent is the share of memory that the hypervisor and the kernel keep (row B204). Despite its name,
+// DefaultVMMemoryOverheadPercent is the share of memory that the hypervisor and the kernel keep. Despite its name,
 // which Karpenter's setting has too, it is a fraction.
 const DefaultVMMemoryOverheadPercent = 0.075
 

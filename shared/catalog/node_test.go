@@ -8,7 +8,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/karpenter"
 )
 
-func TestB048ValidateNamesWhatIsWrong(t *testing.T) {
+func TestValidateNamesWhatIsWrong(t *testing.T) {
 	tests := []struct {
 		name    string
 		kubelet karpenter.KubeletConfiguration

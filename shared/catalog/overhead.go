@@ -10,13 +10,13 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
-// The kubelet's reserve (row B205), as the EKS images compute it.
+// The kubelet's reserve, as the EKS images compute it.
 const (
 	reservedMiBPerPod   = 11
 	reservedMiBFixed    = 255
 	reservedStorageGi   = 1
-	evictionMemoryMiB   = 100 // row B206
-	evictionStoragePart = 10  // percent of the disk, row B206
+	evictionMemoryMiB   = 100
+	evictionStoragePart = 10 // percent of the disk
 )
 
 // reservedCPU takes a falling share of each further core, in parts of ten thousand.

@@ -23,7 +23,7 @@ func Partition(region string) string {
 	return "aws"
 }
 
-// Listed reports whether AWS's price list has the region (row B210): GovCloud and the isolated partitions have no
+// Listed reports whether AWS's price list has the region: GovCloud and the isolated partitions have no
 // endpoint of it.
 func Listed(region string) bool {
 	partition := Partition(region)

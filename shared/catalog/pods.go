@@ -2,10 +2,10 @@ package catalog
 
 import "github.com/joist-autoscaler/joist/shared/karpenter"
 
-// podsDefault is the kubelet's own limit, for families that do not count addresses (row B207).
+// podsDefault is the kubelet's own limit, for families that do not count addresses.
 const podsDefault = 110
 
-// Pods is how many pods a node runs at most (row B207).
+// Pods is how many pods a node runs at most.
 func Pods(t InstanceType, cfg NodeConfig) int64 {
 	kubelet, f := cfg.kubelet(), familyOf(cfg.AMIFamily)
 	count := int64(podsDefault)

@@ -7,7 +7,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/karpenter"
 )
 
-func TestB207Pods(t *testing.T) {
+func TestPods(t *testing.T) {
 	tests := []struct {
 		name          string
 		family        string

@@ -13,11 +13,11 @@ import (
 
 const mebibyte = 1 << 20
 
-// gravitonReserveMiB is memory that the kernel keeps for contiguous allocation on arm64 (row B204).
+// gravitonReserveMiB is memory that the kernel keeps for contiguous allocation on arm64.
 const gravitonReserveMiB = 64
 
-// Resources is what a node of type t will report as capacity, what is kept from pods, and what is left for them (rows
-// B034, B048–B050, B204–B208). Resources that the type has none of are left out of capacity.
+// Resources is what a node of type t will report as capacity, what is kept from pods, and what is left for them.
+// Resources that the type has none of are left out of capacity.
 func Resources(t InstanceType, cfg NodeConfig) (capacity, overhead, allocatable corev1.ResourceList) {
 	memory, storage := estimatedMemory(t, cfg), EphemeralStorage(t, cfg)
 	capacity = corev1.ResourceList{
@@ -35,7 +35,7 @@ func Resources(t InstanceType, cfg NodeConfig) (capacity, overhead, allocatable 
 	return capacity, overhead, Allocatable(capacity, overhead)
 }
 
-// Allocatable is capacity without overhead, and without the memory that huge pages take (row B208).
+// Allocatable is capacity without overhead, and without the memory that huge pages take.
 func Allocatable(capacity, overhead corev1.ResourceList) corev1.ResourceList {
 	left := make(corev1.ResourceList, len(capacity))
 	for name, quantity := range capacity {
@@ -57,7 +57,7 @@ func Allocatable(capacity, overhead corev1.ResourceList) corev1.ResourceList {
 	return left
 }
 
-// estimatedMemory is the hardware's memory less what the machine keeps, rounded in the node's disfavour to a MiB (row B204).
+// estimatedMemory is the hardware's memory less what the machine keeps, rounded in the node's disfavour to a MiB.
 func estimatedMemory(t InstanceType, cfg NodeConfig) resource.Quantity {
 	mib := t.MemoryMiB
 	if t.Arch == ARM64 {

@@ -95,33 +95,33 @@ func TestResourcesMemoryAndReserve(t *testing.T) {
 	none, tenth := 0.0, 0.1
 	seen := resource.MustParse("7800Mi")
 	run(t, []resourcesCase{
-		{"B204 amd64", x86, al2023(nil),
+		{"amd64", x86, al2023(nil),
 			want{"memory": "7577Mi", "cpu": "2"}, nil, nil},
-		{"B204 arm64 loses 64 MiB more", arm, al2023(nil),
+		{"arm64 loses 64 MiB more", arm, al2023(nil),
 			want{"memory": "3729Mi"}, nil, nil},
-		{"B204 no machine overhead", x86, al2023(func(c *catalog.NodeConfig) { c.VMMemoryOverheadPercent = &none }),
+		{"no machine overhead", x86, al2023(func(c *catalog.NodeConfig) { c.VMMemoryOverheadPercent = &none }),
 			want{"memory": "8192Mi"}, nil, nil},
-		{"B204 a tenth, rounded up", x86, al2023(func(c *catalog.NodeConfig) { c.VMMemoryOverheadPercent = &tenth }),
+		{"a tenth, rounded up", x86, al2023(func(c *catalog.NodeConfig) { c.VMMemoryOverheadPercent = &tenth }),
 			want{"memory": "7372Mi"}, nil, nil},
-		{"B204 discovered memory wins", x86, al2023(func(c *catalog.NodeConfig) { c.DiscoveredMemory = &seen }),
+		{"discovered memory wins", x86, al2023(func(c *catalog.NodeConfig) { c.DiscoveredMemory = &seen }),
 			want{"memory": "7800Mi"}, nil, want{"memory": "7126Mi"}}, // 7800 − 574 − 100
-		{"B205 B206 two cores", x86, al2023(nil), // 60 + 10 m; 11 × 29 + 255 = 574, + 100 MiB; 1 + 2 Gi
+		{"two cores", x86, al2023(nil), // 60 + 10 m; 11 × 29 + 255 = 574, + 100 MiB; 1 + 2 Gi
 			nil, want{"cpu": "70m", "memory": "674Mi", "ephemeral-storage": "3Gi"},
 			want{"cpu": "1930m", "memory": "6903Mi", "ephemeral-storage": "17Gi", "pods": "29"}},
-		{"B205 B206 arm64", arm, al2023(nil), // 11 × 17 + 255 = 442
+		{"arm64", arm, al2023(nil), // 11 × 17 + 255 = 442
 			nil, nil, want{"cpu": "1930m", "memory": "3187Mi", "pods": "17"}},
-		{"B205 96 cores", big, al2023(nil), // 60 + 10 + 10 + 230 m; 15 × 49 + 2 = 737 pods
+		{"96 cores", big, al2023(nil), // 60 + 10 + 10 + 230 m; 15 × 49 + 2 = 737 pods
 			nil, want{"cpu": "310m", "memory": "8462Mi"}, nil}, // 11 × 737 + 255 + 100
-		{"B205 the reserve ignores maxPods", x86, kubelet(karpenter.KubeletConfiguration{MaxPods: new(int32(110))}),
+		{"the reserve ignores maxPods", x86, kubelet(karpenter.KubeletConfiguration{MaxPods: new(int32(110))}),
 			want{"pods": "110"}, want{"memory": "674Mi"}, nil},
-		{"B205 Bottlerocket's does not", x86,
+		{"Bottlerocket's does not", x86,
 			catalog.NodeConfig{AMIFamily: "Bottlerocket", Kubelet: &karpenter.KubeletConfiguration{MaxPods: new(int32(110))}},
 			want{"pods": "110"}, want{"memory": "1565Mi"}, nil}, // 11 × 110 + 255 + 100
-		{"B048 kubeReserved and systemReserved", x86, kubelet(karpenter.KubeletConfiguration{
+		{"kubeReserved and systemReserved", x86, kubelet(karpenter.KubeletConfiguration{
 			KubeReserved:   map[string]string{"cpu": "200m", "memory": "1Gi"},
 			SystemReserved: map[string]string{"cpu": "100m", "memory": "100Mi", "ephemeral-storage": "2Gi"},
 		}), nil, want{"cpu": "300m", "memory": "1224Mi", "ephemeral-storage": "5Gi"}, nil},
-		{"B048 settings that do not parse count as unset", x86, kubelet(karpenter.KubeletConfiguration{
+		{"settings that do not parse count as unset", x86, kubelet(karpenter.KubeletConfiguration{
 			KubeReserved: map[string]string{"cpu": "much"}, EvictionHard: map[string]string{"memory.available": "x%"},
 		}), nil, want{"cpu": "70m", "memory": "674Mi"}, nil},
 	})
@@ -132,11 +132,11 @@ func TestResourcesEviction(t *testing.T) {
 		return kubelet(karpenter.KubeletConfiguration{EvictionHard: map[string]string{"memory.available": memory, "nodefs.available": disk}})
 	}
 	run(t, []resourcesCase{
-		{"B206 quantities", x86, hard("500Mi", "3Gi"), nil, want{"memory": "1074Mi", "ephemeral-storage": "4Gi"}, nil},
+		{"quantities", x86, hard("500Mi", "3Gi"), nil, want{"memory": "1074Mi", "ephemeral-storage": "4Gi"}, nil},
 		// 10 % of 7577 MiB (7945060352) is 794506036 bytes, rounded up; 574 MiB is 601882624.
-		{"B206 percentages", x86, hard("10%", "25%"), nil, want{"memory": "1396388660", "ephemeral-storage": "6Gi"}, nil},
-		{"B206 100% switches off", x86, hard("100%", "100%"), nil, want{"memory": "574Mi", "ephemeral-storage": "1Gi"}, nil},
-		{"B048 soft thresholds do not count", x86,
+		{"percentages", x86, hard("10%", "25%"), nil, want{"memory": "1396388660", "ephemeral-storage": "6Gi"}, nil},
+		{"100% switches off", x86, hard("100%", "100%"), nil, want{"memory": "574Mi", "ephemeral-storage": "1Gi"}, nil},
+		{"soft thresholds do not count", x86,
 			kubelet(karpenter.KubeletConfiguration{EvictionSoft: map[string]string{"memory.available": "2Gi"}}),
 			nil, want{"memory": "674Mi"}, nil},
 	})
@@ -149,25 +149,25 @@ func TestResourcesDevices(t *testing.T) {
 		{NetworkCardIndex: 1, DeviceIndex: 1, InterfaceType: karpenter.InterfaceTypeEFAOnly},
 	}
 	run(t, []resourcesCase{
-		{"B034 none", arm, al2023(nil), want{
+		{"none", arm, al2023(nil), want{
 			"nvidia.com/gpu": "", "aws.amazon.com/neuron": "", "vpc.amazonaws.com/efa": "", "vpc.amazonaws.com/pod-eni": "",
 			"vpc.amazonaws.com/PrivateIPv4Address": "",
 		}, nil, nil},
-		{"B034 branch interfaces", x86, al2023(nil), want{"vpc.amazonaws.com/pod-eni": "9"}, nil, nil},
-		{"B034 GPUs and adapters", gpu, al2023(nil), want{"nvidia.com/gpu": "8", "vpc.amazonaws.com/efa": "4"}, nil,
+		{"branch interfaces", x86, al2023(nil), want{"vpc.amazonaws.com/pod-eni": "9"}, nil, nil},
+		{"GPUs and adapters", gpu, al2023(nil), want{"nvidia.com/gpu": "8", "vpc.amazonaws.com/efa": "4"}, nil,
 			want{"nvidia.com/gpu": "8"}},
-		{"B034 Neuron", chip, al2023(nil), want{
+		{"Neuron", chip, al2023(nil), want{
 			"aws.amazon.com/neuron": "16", "aws.amazon.com/neuroncore": "32", "vpc.amazonaws.com/efa": "8", "pods": "247",
 		}, nil, nil},
-		{"B034 Gaudi is no NVIDIA", gaudi, al2023(nil), want{"habana.ai/gaudi": "8", "nvidia.com/gpu": ""}, nil, nil},
-		{"B034 Windows addresses", x86, catalog.NodeConfig{AMIFamily: "Windows2022"},
+		{"Gaudi is no NVIDIA", gaudi, al2023(nil), want{"habana.ai/gaudi": "8", "nvidia.com/gpu": ""}, nil, nil},
+		{"Windows addresses", x86, catalog.NodeConfig{AMIFamily: "Windows2022"},
 			want{"vpc.amazonaws.com/PrivateIPv4Address": "9"}, nil, nil},
-		{"B034 efa-only interfaces replace the type's", gpu, al2023(func(c *catalog.NodeConfig) { c.NetworkInterfaces = efaOnly }),
+		{"efa-only interfaces replace the type's", gpu, al2023(func(c *catalog.NodeConfig) { c.NetworkInterfaces = efaOnly }),
 			want{"vpc.amazonaws.com/efa": "2", "pods": "688"}, nil, nil}, // 14 × 49 + 2: one of them sits on the default card
 	})
 }
 
-func TestB208HugePages(t *testing.T) {
+func TestHugePages(t *testing.T) {
 	capacity := corev1.ResourceList{"memory": resource.MustParse("4Gi"), "hugepages-2Mi": resource.MustParse("1Gi")}
 	overhead := corev1.ResourceList{"memory": resource.MustParse("512Mi")}
 	check(t, "allocatable", catalog.Allocatable(capacity, overhead), want{"memory": "2560Mi", "hugepages-2Mi": "1Gi"})

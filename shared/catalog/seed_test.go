@@ -11,8 +11,8 @@ import (
 	"github.com/joist-autoscaler/joist/shared/karpenter"
 )
 
-// Row A103: requirements of a real cluster, as label values. t4g.small has 2 vCPUs too, but only 2 GiB.
-func TestA103ExactlyThreeTypesMatch(t *testing.T) {
+// requirements of a real cluster, as label values. t4g.small has 2 vCPUs too, but only 2 GiB.
+func TestExactlyThreeTypesMatch(t *testing.T) {
 	wanted := map[string][]string{
 		karpenter.LabelInstanceFamily:  {"t4g"},
 		karpenter.LabelInstanceCPU:     {"2", "4"},

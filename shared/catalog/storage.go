@@ -6,7 +6,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/karpenter"
 )
 
-// EphemeralStorage is the size of the disk that pods write to (rows B049, B050): the instance store if the class joins it
+// EphemeralStorage is the size of the disk that pods write to: the instance store if the class joins it
 // into one, else the root volume that the class marks, else the family's device.
 func EphemeralStorage(t InstanceType, cfg NodeConfig) resource.Quantity {
 	if cfg.InstanceStorePolicy == karpenter.InstanceStorePolicyRAID0 && t.Storage.TotalGB > 0 {

@@ -22,7 +22,7 @@ func root(d karpenter.BlockDeviceMapping) karpenter.BlockDeviceMapping {
 	return d
 }
 
-func TestB049B050EphemeralStorage(t *testing.T) {
+func TestEphemeralStorage(t *testing.T) {
 	bare := device("/dev/xvda", "")
 	bare.EBS = nil
 	type devices = []karpenter.BlockDeviceMapping
@@ -33,24 +33,24 @@ func TestB049B050EphemeralStorage(t *testing.T) {
 		policy       karpenter.InstanceStorePolicy
 		want         string
 	}{
-		{"B049 AL2", "AL2", x86, nil, "", "20Gi"},
-		{"B049 AL2023", "AL2023", x86, nil, "", "20Gi"},
-		{"B049 custom", "Custom", x86, nil, "", "20Gi"},
-		{"B049 Bottlerocket's data volume", "Bottlerocket", x86, nil, "", "20Gi"},
-		{"B049 Windows", "Windows2022", x86, nil, "", "50Gi"},
-		{"B049 the family's device", "AL2023", x86, devices{device("/dev/xvdb", "99Gi"), device("/dev/xvda", "80Gi")}, "", "80Gi"},
-		{"B049 Bottlerocket's is another", "Bottlerocket", x86, devices{device("/dev/xvda", "9Gi"), device("/dev/xvdb", "80Gi")}, "", "80Gi"},
-		{"B049 Windows' is another", "Windows2022", x86, devices{device("/dev/sda1", "100Gi")}, "", "100Gi"},
-		{"B049 other devices only", "AL2023", x86, devices{device("/dev/xvdb", "99Gi")}, "", "20Gi"},
-		{"B049 size from a snapshot", "AL2023", x86, devices{device("/dev/xvda", "")}, "", "20Gi"},
-		{"B049 no volume", "AL2023", x86, devices{bare}, "", "20Gi"},
-		{"B049 the root volume wins", "AL2023", x86, devices{device("/dev/xvda", "80Gi"), root(device("/dev/xvdc", "30Gi"))}, "", "30Gi"},
-		{"B049 a root volume without size does not", "AL2023", x86, devices{device("/dev/xvda", "80Gi"), root(device("/dev/xvdc", ""))}, "", "80Gi"},
-		{"B049 custom: the last", "Custom", x86, devices{device("/dev/a", "30Gi"), device("/dev/b", "40Gi")}, "", "40Gi"},
-		{"B049 custom: the last has no size", "Custom", x86, devices{device("/dev/a", "30Gi"), device("/dev/b", "")}, "", "20Gi"},
-		{"B050 the instance store", "AL2023", gpu, devices{device("/dev/xvda", "80Gi")}, "RAID0", "8000G"},
-		{"B050 disks without the policy", "AL2023", gpu, nil, "", "20Gi"},
-		{"B050 the policy without disks", "AL2023", x86, devices{device("/dev/xvda", "80Gi")}, "RAID0", "80Gi"},
+		{"AL2", "AL2", x86, nil, "", "20Gi"},
+		{"AL2023", "AL2023", x86, nil, "", "20Gi"},
+		{"custom", "Custom", x86, nil, "", "20Gi"},
+		{"Bottlerocket's data volume", "Bottlerocket", x86, nil, "", "20Gi"},
+		{"Windows", "Windows2022", x86, nil, "", "50Gi"},
+		{"the family's device", "AL2023", x86, devices{device("/dev/xvdb", "99Gi"), device("/dev/xvda", "80Gi")}, "", "80Gi"},
+		{"Bottlerocket's is another", "Bottlerocket", x86, devices{device("/dev/xvda", "9Gi"), device("/dev/xvdb", "80Gi")}, "", "80Gi"},
+		{"Windows' is another", "Windows2022", x86, devices{device("/dev/sda1", "100Gi")}, "", "100Gi"},
+		{"other devices only", "AL2023", x86, devices{device("/dev/xvdb", "99Gi")}, "", "20Gi"},
+		{"size from a snapshot", "AL2023", x86, devices{device("/dev/xvda", "")}, "", "20Gi"},
+		{"no volume", "AL2023", x86, devices{bare}, "", "20Gi"},
+		{"the root volume wins", "AL2023", x86, devices{device("/dev/xvda", "80Gi"), root(device("/dev/xvdc", "30Gi"))}, "", "30Gi"},
+		{"a root volume without size does not", "AL2023", x86, devices{device("/dev/xvda", "80Gi"), root(device("/dev/xvdc", ""))}, "", "80Gi"},
+		{"custom: the last", "Custom", x86, devices{device("/dev/a", "30Gi"), device("/dev/b", "40Gi")}, "", "40Gi"},
+		{"custom: the last has no size", "Custom", x86, devices{device("/dev/a", "30Gi"), device("/dev/b", "")}, "", "20Gi"},
+		{"the instance store", "AL2023", gpu, devices{device("/dev/xvda", "80Gi")}, "RAID0", "8000G"},
+		{"disks without the policy", "AL2023", gpu, nil, "", "20Gi"},
+		{"the policy without disks", "AL2023", x86, devices{device("/dev/xvda", "80Gi")}, "RAID0", "80Gi"},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {

@@ -44,9 +44,9 @@ func TestTypeOf(t *testing.T) {
 			plain(func(o *catalog.InstanceType) { o.BareMetal, o.Hypervisor = true, "" })},
 		{"capacity blocks only", func(i *cloud.InstanceType) { i.UsageClasses = []string{"capacity-block"} },
 			plain(func(o *catalog.InstanceType) { o.SupportedUsage = nil })},
-		{"B244 more volumes", func(i *cloud.InstanceType) { i.EBS.Attachments, i.EBS.Dedicated = 128, true },
+		{"more volumes", func(i *cloud.InstanceType) { i.EBS.Attachments, i.EBS.Dedicated = 128, true },
 			plain(func(o *catalog.InstanceType) { o.Volumes = catalog.Attachments{Count: 128, Dedicated: true} })},
-		{"B244 without Nitro", func(i *cloud.InstanceType) { i.Hypervisor, i.EBS.Attachments = "xen", 39 },
+		{"without Nitro", func(i *cloud.InstanceType) { i.Hypervisor, i.EBS.Attachments = "xen", 39 },
 			plain(func(o *catalog.InstanceType) {
 				o.Hypervisor, o.Volumes = "xen", catalog.Attachments{Count: 39, Dedicated: true}
 			})},

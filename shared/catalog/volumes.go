@@ -13,7 +13,7 @@ const (
 	warmENIs = 2
 )
 
-// VolumeLimit is how many EBS volumes pods may have on a node of type t (row B244). It foresees what the EBS driver will
+// VolumeLimit is how many EBS volumes pods may have on a node of type t. It foresees what the EBS driver will
 // tell Kubernetes once it runs there, which is what the scheduler then goes by: what EC2 says of the type ("Amazon EBS
 // volume limits" in its user guide), less the node's own disks, and less its further network interfaces where they share
 // the limit. Never below 1, as the driver has it.

@@ -7,7 +7,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/karpenter"
 )
 
-func TestVolumeLimitB244(t *testing.T) {
+func TestVolumeLimit(t *testing.T) {
 	disks := func(count int) func(*catalog.NodeConfig) {
 		return func(cfg *catalog.NodeConfig) {
 			for range count {

@@ -2,7 +2,7 @@ package catalog
 
 import "github.com/joist-autoscaler/joist/shared/karpenter"
 
-// Capacity types (row B029).
+// Capacity types.
 const (
 	OnDemand = karpenter.CapacityTypeOnDemand
 	Spot     = karpenter.CapacityTypeSpot

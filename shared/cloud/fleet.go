@@ -58,7 +58,7 @@ type BlockDevice struct {
 	InitializationRate  int32  `json:"initializationRate,omitempty"`
 }
 
-// Metadata is how the instance metadata service answers (B052).
+// Metadata is how the instance metadata service answers.
 type Metadata struct {
 	Endpoint string `json:"endpoint"`
 	IPv6     string `json:"ipv6"`
@@ -73,14 +73,14 @@ const (
 	InterfaceEFAOnly = "efa-only"
 )
 
-// NetworkInterface is one network interface of an instance (B042).
+// NetworkInterface is one network interface of an instance.
 type NetworkInterface struct {
 	Card   int32  `json:"card"`
 	Device int32  `json:"device"`
 	Kind   string `json:"kind"`
 }
 
-// ConnectionTracking is idle timeouts in seconds (B051).
+// ConnectionTracking is idle timeouts in seconds.
 type ConnectionTracking struct {
 	TCPEstablished *int32 `json:"tcpEstablished,omitempty"`
 	UDPStream      *int32 `json:"udpStream,omitempty"`
@@ -143,7 +143,7 @@ type FleetConfig struct {
 }
 
 // Targets of a fleet of CapacityType Reserved that takes from another kind of
-// reservation than a plain one, which to a fleet is on-demand (B185).
+// reservation than a plain one, which to a fleet is on-demand.
 const (
 	TargetCapacityBlock    = "capacity-block"
 	TargetReservedCapacity = "reserved-capacity"
@@ -160,7 +160,7 @@ type FleetRequest struct {
 	Strategy string `json:"strategy"`
 	// Target is one of the Targets, empty for what CapacityType says by itself.
 	Target string `json:"target,omitempty"`
-	// Context is a value that EC2 reserves, handed on as it is (B051).
+	// Context is a value that EC2 reserves, handed on as it is.
 	Context string        `json:"context,omitempty"`
 	Configs []FleetConfig `json:"configs"`
 	TagSets []TagSet      `json:"tagSets,omitempty"`

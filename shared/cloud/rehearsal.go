@@ -6,7 +6,7 @@ import (
 )
 
 // Rehearsal asks EC2 whether it would let the caller make a call, and makes
-// none (EC2's DryRun, B055). Nil is yes; fault.Denied is no; other errors are
+// none (EC2's DryRun). Nil is yes; fault.Denied is no; other errors are
 // those of the call itself, as far as EC2 looks at its input.
 type Rehearsal interface {
 	TryTemplate(ctx context.Context, template Template) error

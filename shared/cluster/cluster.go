@@ -103,7 +103,7 @@ type Event struct {
 	Reason string
 	// Message is for people.
 	Message string
-	// Dedupe is how long an equal event is not said again (B214).
+	// Dedupe is how long an equal event is not said again.
 	Dedupe time.Duration
 	// Key says what makes two events of a reason equal, such as the UID of a pod.
 	// Without one, equal events are about the same object and say the same.
@@ -111,7 +111,7 @@ type Event struct {
 	Now time.Time
 }
 
-// Identity tells events apart that are not each other's repetition (B214). A
+// Identity tells events apart that are not each other's repetition. A
 // message that counts, or names another rejection, is no news under a Key.
 func (e Event) Identity() string {
 	if e.Key != "" {

@@ -14,7 +14,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/joist-autoscaler/joist/shared/cluster"
-	"github.com/joist-autoscaler/joist/shared/podspec"
+	"github.com/joist-autoscaler/joist/shared/planning/podspec"
 )
 
 // A store shows what a plain map would show, in order and by node, whether it trims

@@ -27,7 +27,10 @@ func TestReferencesAreOfTheirKind(t *testing.T) {
 		"catalogue":              {event.CatalogueKind, func(r event.Ref) event.Body { return event.CatalogRefreshed{Catalogue: r} }},
 		"inventory":              {event.InventoryKind, func(r event.Ref) event.Body { return event.InstancesListed{Started: noon, Inventory: r} }},
 		"snapshot of a proposal": {event.SnapshotKind, func(r event.Ref) event.Body { return proposal(r, event.Ref{}) }},
-		"plan of a proposal":     {event.PlanKind, func(r event.Ref) event.Body { return proposal(ref(event.SnapshotKind), r) }},
+		"snapshot of what stays": {event.SnapshotKind, func(r event.Ref) event.Body {
+			return event.NodesKept{Kept: []event.Kept{{Rule: "static", Claims: []string{"a"}}}, Snapshot: r}
+		}},
+		"plan of a proposal": {event.PlanKind, func(r event.Ref) event.Body { return proposal(ref(event.SnapshotKind), r) }},
 	} {
 		for _, kind := range kinds {
 			if err := c.body(ref(kind)).Validate(); (err == nil) != (kind == c.kind) {

@@ -77,6 +77,14 @@ func (e *Envelope) boundExpiry(spec Spec) {
 	}
 }
 
+// BoundTime lets the message live no longer than its type does from a time on. Its sender may
+// have written a later time than that, and with it a later expiry.
+func (e *Envelope) BoundTime(latest time.Time) {
+	if expires := latest.Add(max(e.Type.Life(), MinTTL)); e.Expires.After(expires) {
+		e.Expires = expires
+	}
+}
+
 // validate checks what every envelope must state.
 func (e *Envelope) validate() error {
 	spec, err := e.Type.Spec()

@@ -144,8 +144,8 @@ func TestSpecs(t *testing.T) {
 			}
 		}
 	}
-	if facts != 9 {
-		t.Errorf("%d types are facts, want 9", facts)
+	if facts != 10 {
+		t.Errorf("%d types are facts, want 10", facts)
 	}
 }
 

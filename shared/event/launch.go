@@ -59,7 +59,7 @@ type Refusal struct {
 	// throttling, denial and invalid input say nothing about an offering.
 	Blamed []Offering `json:"blamed,omitempty"`
 	// Subnet is set when the shortage is of addresses in it. Blamed has its zone
-	// then, in which another subnet may have some (B192).
+	// then, in which another subnet may have some.
 	Subnet string `json:"subnet,omitempty"`
 	// PlacementGroup is set where the launch was into one, by its id or its name:
 	// what is blamed is short within the group, and elsewhere there may be plenty.
@@ -166,7 +166,7 @@ func (b TerminateRequested) Validate() error {
 	return nil
 }
 
-// TagRequested asks for the tags that only a bound claim can have (B141).
+// TagRequested asks for the tags that only a bound claim can have.
 type TagRequested struct {
 	InstanceID string            `json:"instanceId"`
 	ClaimUID   string            `json:"claimUid"`
@@ -219,8 +219,8 @@ type InstancesListed struct {
 	Started   time.Time `json:"started"`
 	Inventory Ref       `json:"inventory"`
 	Count     int       `json:"count"`
-	// Shifts are the zones that the cluster was kept away from when the listing began
-	// (B183). It is nil where nobody asks, or nobody could be asked; and not nil
+	// Shifts are the zones that the cluster was kept away from when the listing began.
+	// It is nil where nobody asks, or nobody could be asked; and not nil
 	// and empty where there are none.
 	Shifts *ZonalShifts `json:"shifts,omitempty"`
 }
@@ -277,9 +277,9 @@ type Listed struct {
 	Launched   time.Time `json:"launched"`
 	ImageID    string    `json:"imageId,omitempty"`
 	// Partition is the one of its placement group that it is in, from 1; 0 for an
-	// instance that is in none (B130).
+	// instance that is in none.
 	Partition int32 `json:"partition,omitempty"`
-	// What follows is what drift is seen by (B162). SubnetID is empty in a list by a
+	// What follows is what drift is seen by. SubnetID is empty in a list by a
 	// catalog that did not tell yet, and of an instance that is terminated: then
 	// nothing of it is known.
 	SubnetID string `json:"subnetId,omitempty"`

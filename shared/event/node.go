@@ -8,7 +8,7 @@ import (
 // NoticeKind says what AWS is about to do, or did.
 type NoticeKind string
 
-// The kinds of notice (B176–B182).
+// The kinds of notice.
 const (
 	SpotInterruption        NoticeKind = "spot-interruption"
 	RebalanceRecommendation NoticeKind = "rebalance-recommendation"
@@ -90,7 +90,7 @@ type DisruptionProposed struct {
 	Phase    Phase    `json:"phase"`
 	Reason   string   `json:"reason"`
 	Claims   []string `json:"claims"`
-	// Method is how it was found (B144).
+	// Method is how it was found.
 	Method string `json:"method,omitempty"`
 	// SavedPerHr is what the removal saves, in US dollars an hour.
 	SavedPerHr Usd `json:"savedPerHour"`
@@ -125,6 +125,50 @@ func (b DisruptionProposed) Validate() error {
 	}
 	if !b.Plan.IsZero() {
 		return errors.Join(b.Snapshot.Of(SnapshotKind), b.Plan.Of(PlanKind))
+	}
+	return b.Snapshot.Of(SnapshotKind)
+}
+
+// NodesKept lists the nodes that disruption does not remove, and why. Lifecycle turns it
+// into Kubernetes Events and into nothing else.
+type NodesKept struct {
+	// Kept has one entry for each reason.
+	Kept []Kept `json:"kept"`
+	// Snapshot is the document from which it was decided.
+	Snapshot Ref       `json:"snapshot"`
+	Decided  time.Time `json:"decided"`
+}
+
+// Kept is one reason, and the NodeClaims of the nodes that it keeps.
+type Kept struct {
+	// Rule is one of disruption's rules. A consumer ignores those that it does not know.
+	Rule string `json:"rule"`
+	// Subject is the one thing that the rule names: a pod or a PodDisruptionBudget as
+	// "namespace/name", or a number.
+	Subject string `json:"subject,omitempty"`
+	// Detail is the reason in words.
+	Detail string   `json:"detail,omitempty"`
+	Claims []string `json:"claims"`
+}
+
+func (NodesKept) EventType() Type { return NodesKeptType }
+
+// Key is the snapshot and the time as of which it holds.
+func (b NodesKept) Key() []string {
+	return []string{string(b.Snapshot.Digest), b.Decided.UTC().Format(time.RFC3339Nano)}
+}
+func (b NodesKept) Subject() string { return "snapshot/" + string(b.Snapshot.Digest) }
+func (b NodesKept) Reference() Ref  { return b.Snapshot }
+
+// Validate demands reasons with their rules and claims.
+func (b NodesKept) Validate() error {
+	if len(b.Kept) == 0 {
+		return errors.New("kept is missing")
+	}
+	for _, k := range b.Kept {
+		if k.Rule == "" || len(k.Claims) == 0 {
+			return errors.New("each reason needs a rule and claims")
+		}
 	}
 	return b.Snapshot.Of(SnapshotKind)
 }

@@ -15,7 +15,7 @@ type NodeClassChanged struct {
 	UID        string          `json:"uid"`
 	Generation int64           `json:"generation"`
 	Spec       json.RawMessage `json:"spec"`
-	// Asked makes a periodic question a new one (B054).
+	// Asked makes a periodic question a new one.
 	Asked time.Time `json:"asked"`
 }
 
@@ -67,7 +67,7 @@ type Problem struct {
 	Warning bool `json:"warning,omitempty"`
 }
 
-// Reservation is one resolved capacity reservation (B038). How much of it is left
+// Reservation is one resolved capacity reservation. How much of it is left
 // is in the catalogue, for that changes with every launch.
 type Reservation struct {
 	ID            string `json:"id"`
@@ -78,7 +78,7 @@ type Reservation struct {
 	// Kind is "default" or "capacity-block".
 	Kind          string `json:"kind"`
 	Interruptible bool   `json:"interruptible,omitempty"`
-	// Expiring says that a capacity block is about to end (B125).
+	// Expiring says that a capacity block is about to end.
 	Expiring bool `json:"expiring,omitempty"`
 	// Ends is zero for a reservation without an end.
 	Ends time.Time `json:"ends,omitzero"`
@@ -94,7 +94,7 @@ type NodeClassResolved struct {
 	SecurityGroups []SecurityGroup `json:"securityGroups,omitempty"`
 	Images         []Image         `json:"images,omitempty"`
 	Reservations   []Reservation   `json:"reservations,omitempty"`
-	// Hash is the drift hash of the spec in this cluster (B057); empty when the
+	// Hash is the drift hash of the spec in this cluster; empty when the
 	// cluster could not be read.
 	Hash     string    `json:"hash,omitempty"`
 	Problems []Problem `json:"problems,omitempty"`
@@ -119,10 +119,10 @@ func (b NodeClassResolved) Subject() string { return "ec2nodeclass/" + b.Name }
 func (b NodeClassResolved) Validate() error { return named(b.Name, b.UID, true) }
 
 // NodeClassEnsure asks for the instance profile of a node class that names a
-// role (B197), and for dry runs of what its launches will call (B055).
+// role, and for dry runs of what its launches will call.
 //
 // Role is empty where the class names an instance profile of its own: then no
-// IAM call may be made (A017), and the message asks for the rest alone.
+// IAM call may be made, and the message asks for the rest alone.
 type NodeClassEnsure struct {
 	Name    string            `json:"name"`
 	UID     string            `json:"uid"`
@@ -144,7 +144,7 @@ type NodeClassEnsure struct {
 	// the dry runs ask for it. Empty is the default tenancy.
 	Tenancy string `json:"tenancy,omitempty"`
 	// Delete asks for the opposite: the node class is going away, and with it its
-	// profile (where Role or Former is set) and its launch templates (B058).
+	// profile (where Role or Former is set) and its launch templates.
 	Delete bool      `json:"delete,omitempty"`
 	Asked  time.Time `json:"asked"`
 }
@@ -168,7 +168,7 @@ func (b NodeClassEnsure) Validate() error {
 // dedicated is the one tenancy that has to be named.
 const dedicated = "dedicated"
 
-// Reasons for which ValidationSucceeded is false (B055, B056). The launcher says
+// Reasons for which ValidationSucceeded is false. The launcher says
 // those of the dry runs, the catalog the others.
 const (
 	CreateFleetAuthCheckFailed          = "CreateFleetAuthCheckFailed"

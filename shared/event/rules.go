@@ -7,7 +7,7 @@ type Rule struct {
 	Pattern string
 }
 
-// NoticeRules are the rules that bring AWS's own events to interruption (B184).
+// NoticeRules are the rules that bring AWS's own events to interruption.
 // They see the whole account, for a pattern cannot tell a cluster's instances; but
 // what no service acts on stays away: of the six states of an instance two take
 // nothing away, and come with every launch.

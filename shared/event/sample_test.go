@@ -45,6 +45,13 @@ var samples = []sample{
 		Proposal: "p-1", Phase: event.Confirmed, Reason: "empty", Claims: []string{"default-abc"}, SavedPerHr: 0.12,
 		Snapshot: ref("snapshots"), Decided: noon,
 	}),
+	of(event.NodesKept{
+		Snapshot: ref("snapshots"), Decided: noon,
+		Kept: []event.Kept{
+			{Rule: "pod-do-not-disrupt", Subject: "shop/web-0", Claims: []string{"default-abc"}},
+			{Rule: "pods-unplaceable", Detail: "pod shop/web-1 has no other place", Claims: []string{"default-def", "default-ghi"}},
+		},
+	}),
 	of(event.LaunchRequested{Intent: "3f2a", IntentRef: ref("intents"), Claims: 2}),
 	of(event.LaunchSettled{
 		Intent: "3f2a", Wanted: 2, Spent: true,

@@ -25,6 +25,7 @@ const (
 	TickType               Type = "tick.v1"
 	PlanMadeType           Type = "plan.made.v1"
 	DisruptionProposedType Type = "disruption.proposed.v1"
+	NodesKeptType          Type = "nodes.kept.v1"
 	LaunchRequestedType    Type = "launch.requested.v1"
 	LaunchSettledType      Type = "launch.settled.v1"
 	TagRequestedType       Type = "tag.requested.v1"
@@ -52,7 +53,7 @@ type Spec struct {
 // to their consumer's queue.
 func (s Spec) Fact() bool {
 	return slices.Contains([]Type{
-		PlanMadeType, DisruptionProposedType, LaunchSettledType, NodeClassEnsuredType, CatalogRefreshedType,
+		PlanMadeType, DisruptionProposedType, NodesKeptType, LaunchSettledType, NodeClassEnsuredType, CatalogRefreshedType,
 		NodeClassResolvedType, InstancesListedType, NodeNoticedType, InstanceGoneType,
 	}, s.Type)
 }
@@ -77,6 +78,7 @@ var Specs = []Spec{
 	{TickType, []string{"scheduler"}, []string{"catalog", "interruption", "launcher"}, 2 * time.Minute, 4 * kib},
 	{PlanMadeType, []string{"planner"}, []string{"lifecycle"}, 5 * time.Minute, 16 * kib},
 	{DisruptionProposedType, []string{"disruption"}, []string{"lifecycle"}, 2 * time.Minute, 64 * kib},
+	{NodesKeptType, []string{"disruption"}, []string{"lifecycle"}, 2 * time.Minute, 192 * kib},
 	{LaunchRequestedType, []string{"lifecycle"}, []string{"launcher"}, 2 * time.Minute, 4 * kib},
 	{LaunchSettledType, []string{"launcher"}, []string{"lifecycle"}, 10 * time.Minute, 200 * kib},
 	{TagRequestedType, []string{"lifecycle"}, []string{"launcher"}, 5 * time.Minute, 16 * kib},

@@ -27,8 +27,8 @@ type Accept struct {
 }
 
 // MaxSkew is how far an envelope's time may lie after the queue's own stamp
-// before the clocks are said to disagree. That is told, and refuses nothing: no
-// decision rests on two machines' clocks.
+// before the clocks are said to disagree. That is reported, and by itself refuses nothing;
+// but the envelope expires as if it had been made no later than that.
 const MaxSkew = time.Minute
 
 // Events makes a handler of messages from a handler of envelopes: it decodes,
@@ -62,6 +62,9 @@ func Open(accept Accept, m queue.Message) (event.Envelope, error) {
 	e, err := event.Decode(m.Body)
 	if err != nil {
 		return event.Envelope{}, err
+	}
+	if !m.Sent.IsZero() {
+		e.BoundTime(m.Sent.Add(MaxSkew))
 	}
 	op := fmt.Sprintf("accepting %s %s", e.Type, e.ID)
 	switch {

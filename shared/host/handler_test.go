@@ -34,7 +34,9 @@ func TestEvents(t *testing.T) {
 			types: []event.Type{event.PlanMadeType}, kind: fault.Foreign},
 		{name: "no envelope", garble: true, kind: fault.Poison},
 		{name: "of an unknown major version", change: func(e *event.Envelope) { e.Type = "tick.v99" }, kind: fault.Poison},
-		{name: "of our cluster, from a clock ahead of ours", change: func(e *event.Envelope) { e.Time = noon.Add(time.Hour); e.Expires = noon.Add(2 * time.Hour) }, handled: true},
+		{name: "of our cluster, from a clock ahead of ours", change: ahead, handled: true},
+		{name: "from a clock ahead of ours, before its life since the queue took it is over", change: ahead, after: event.TickType.Life() + host.MaxSkew - time.Nanosecond, handled: true},
+		{name: "from a clock ahead of ours, after that", change: ahead, after: event.TickType.Life() + host.MaxSkew, kind: fault.Stale},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			body := tick(t, noon, c.change)
@@ -54,6 +56,9 @@ func TestEvents(t *testing.T) {
 		})
 	}
 }
+
+// ahead makes the envelope one of a sender whose clock is hours ahead, or of a forger.
+func ahead(e *event.Envelope) { e.Time, e.Expires = noon.Add(5*time.Hour), noon.Add(1000*time.Hour) }
 
 func expiring(e *event.Envelope) { e.Expires = e.Time.Add(event.MinTTL) }
 

@@ -1,17 +1,17 @@
 package karpenter
 
-// Annotations of the core group (B026).
+// Annotations of the core group.
 const (
 	// DoNotDisruptAnnotationKey: "true" on a Pod, Node or NodeClaim keeps voluntary disruption away; a duration does so for
 	// that long.
 	DoNotDisruptAnnotationKey = Group + "/do-not-disrupt"
-	// NodePoolHashAnnotationKey: the hash of the template that the claim came from (B016).
+	// NodePoolHashAnnotationKey: the hash of the template that the claim came from.
 	NodePoolHashAnnotationKey = Group + "/nodepool-hash"
 	// NodePoolHashVersionAnnotationKey: by which NodePoolHashVersion the hash was made.
 	NodePoolHashVersionAnnotationKey = Group + "/nodepool-hash-version"
-	// NodeClaimTerminationTimestampAnnotationKey: when draining ends by force, RFC 3339 (B009).
+	// NodeClaimTerminationTimestampAnnotationKey: when draining ends by force, RFC 3339.
 	NodeClaimTerminationTimestampAnnotationKey = Group + "/nodeclaim-termination-timestamp"
-	// NodeClaimMinValuesRelaxedAnnotationKey: "true" when minValues could not be kept (B005).
+	// NodeClaimMinValuesRelaxedAnnotationKey: "true" when minValues could not be kept.
 	NodeClaimMinValuesRelaxedAnnotationKey = Group + "/nodeclaim-min-values-relaxed"
 	// DRADriversAnnotationKey: the resource drivers whose devices the planned pods use, joined by commas.
 	DRADriversAnnotationKey = Group + "/requested-dra-drivers"
@@ -19,9 +19,9 @@ const (
 	ProviderCompatibilityAnnotationKey = CompatibilityGroup + "/provider"
 )
 
-// Annotations of the AWS group (B026).
+// Annotations of the AWS group.
 const (
-	// EC2NodeClassHashAnnotationKey: the hash of the class that the claim came from (B057).
+	// EC2NodeClassHashAnnotationKey: the hash of the class that the claim came from.
 	EC2NodeClassHashAnnotationKey = AWSGroup + "/ec2nodeclass-hash"
 	// EC2NodeClassHashVersionAnnotationKey: by which EC2NodeClassHashVersion the hash was made.
 	EC2NodeClassHashVersionAnnotationKey = AWSGroup + "/ec2nodeclass-hash-version"
@@ -33,7 +33,7 @@ const (
 	ClusterNameTaggedCompatibilityAnnotationKey = "compatibility." + AWSGroup + "/cluster-name-tagged"
 )
 
-// Finalizers (B028, B058).
+// Finalizers.
 const (
 	// TerminationFinalizer is on NodeClaims and Nodes.
 	TerminationFinalizer = Group + "/termination"

@@ -2,7 +2,7 @@ package karpenter
 
 import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-// CapacityBuffer keeps room for pods that do not exist yet (B127). The kind is SIG Autoscaling's and not Karpenter's: its
+// CapacityBuffer keeps room for pods that do not exist yet. The kind is SIG Autoscaling's and not Karpenter's: its
 // group is autoscaling.x-k8s.io, its version v1beta1.
 // +kubebuilder:object:root=true
 // +kubebuilder:storageversion

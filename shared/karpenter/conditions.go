@@ -12,7 +12,7 @@ import (
 const (
 	// ConditionTypeReady sums up the others.
 	ConditionTypeReady = "Ready"
-	// ConditionTypeValidationSucceeded: what the schema cannot check has been checked (NodePool B017, EC2NodeClass B053).
+	// ConditionTypeValidationSucceeded: what the schema cannot check has been checked, of a NodePool and of an EC2NodeClass.
 	ConditionTypeValidationSucceeded = "ValidationSucceeded"
 )
 

@@ -10,7 +10,7 @@
 //   - every JSON field of the v1.14 custom resources is here under the same name, so decoding and encoding lose nothing;
 //   - durations keep the spelling that the user chose (720h stays 720h), so GitOps tools see no difference;
 //   - Go names and the order of fields equal upstream's wherever a hash walks over them, because the hash reads names in
-//     field order: drift hashes written by either side are equal (B016, B057);
+//     field order: drift hashes written by either side are equal;
 //   - nothing here looks at a clock, draws a random number, or talks to a cluster.
 //
 // Only k8s.io/api, k8s.io/apimachinery and the hash library are imported, so the pure packages can use these types

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// Families of machine images (B044).
+// Families of machine images.
 const (
 	AMIFamilyAL2          = "AL2"
 	AMIFamilyAL2023       = "AL2023"
@@ -26,7 +26,7 @@ const (
 // AliasVersionLatest is the version of an alias that follows what AWS publishes.
 const AliasVersionLatest = "latest"
 
-// Alias is an EKS image by family and version, written al2023@v20240625 (B043).
+// Alias is an EKS image by family and version, written al2023@v20240625.
 type Alias struct {
 	Family  string // one of the AMIFamily constants, never Custom
 	Version string

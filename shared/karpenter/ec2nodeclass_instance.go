@@ -1,6 +1,6 @@
 package karpenter
 
-// MetadataOptions expose the instance metadata service (B052).
+// MetadataOptions expose the instance metadata service.
 type MetadataOptions struct {
 	// Whether the service answers at all.
 	// +kubebuilder:default=enabled
@@ -25,7 +25,7 @@ type MetadataOptions struct {
 	HTTPTokens *string `json:"httpTokens,omitempty"`
 }
 
-// CPUOptions set up the processor (B051).
+// CPUOptions set up the processor.
 type CPUOptions struct {
 	// Whether virtual machines can run inside the instance; when enabled, only instance types that can are used.
 	// +kubebuilder:validation:Enum:={enabled,disabled}

@@ -2,7 +2,7 @@ package karpenter
 
 import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-// KubeletConfiguration is the part of the kubelet's configuration that a node class may set, under the kubelet's own names (B048).
+// KubeletConfiguration is the part of the kubelet's configuration that a node class may set, under the kubelet's own names.
 type KubeletConfiguration struct {
 	// Addresses of the cluster's DNS server.
 	// +optional

@@ -1,6 +1,6 @@
 package karpenter
 
-// NetworkInterface is one interface that an instance starts with (B042).
+// NetworkInterface is one interface that an instance starts with.
 type NetworkInterface struct {
 	// The network card that the interface is on.
 	// +kubebuilder:validation:Minimum:=0
@@ -23,7 +23,7 @@ const (
 	InterfaceTypeEFAOnly InterfaceType = "efa-only"
 )
 
-// ConnectionTracking sets after how many seconds security groups forget idle connections on interfaces that carry IP (B051).
+// ConnectionTracking sets after how many seconds security groups forget idle connections on interfaces that carry IP.
 // Nitro instances alone support it.
 // +kubebuilder:validation:XValidation:message="at least one of tcpEstablishedTimeout, udpStreamTimeout, or udpTimeout must be set",rule="has(self.tcpEstablishedTimeout) || has(self.udpStreamTimeout) || has(self.udpTimeout)"
 type ConnectionTracking struct {

@@ -1,6 +1,6 @@
 package karpenter
 
-// SubnetSelectorTerm picks subnets by tags or by id (B036). All that a term names must match; a tag value of * matches any.
+// SubnetSelectorTerm picks subnets by tags or by id. All that a term names must match; a tag value of * matches any.
 type SubnetSelectorTerm struct {
 	// Tags of the subnet; * matches any value.
 	// +kubebuilder:validation:XValidation:message="empty tag keys or values aren't supported",rule="self.all(k, k != '' && self[k] != '')"
@@ -13,7 +13,7 @@ type SubnetSelectorTerm struct {
 	ID string `json:"id,omitempty"`
 }
 
-// SecurityGroupSelectorTerm picks security groups by tags, id or name (B037).
+// SecurityGroupSelectorTerm picks security groups by tags, id or name.
 type SecurityGroupSelectorTerm struct {
 	// Tags of the security group; * matches any value.
 	// +kubebuilder:validation:XValidation:message="empty tag keys or values aren't supported",rule="self.all(k, k != '' && self[k] != '')"
@@ -28,7 +28,7 @@ type SecurityGroupSelectorTerm struct {
 	Name string `json:"name,omitempty"`
 }
 
-// CapacityReservationSelectorTerm picks capacity reservations (B038).
+// CapacityReservationSelectorTerm picks capacity reservations.
 type CapacityReservationSelectorTerm struct {
 	// Tags of the reservation; * matches any value.
 	// +kubebuilder:validation:XValidation:message="empty tag keys or values aren't supported",rule="self.all(k, k != '' && self[k] != '')"
@@ -49,7 +49,7 @@ type CapacityReservationSelectorTerm struct {
 	InstanceMatchCriteria string `json:"instanceMatchCriteria,omitempty"`
 }
 
-// PlacementGroupSelector picks one placement group by name or by id (B039).
+// PlacementGroupSelector picks one placement group by name or by id.
 type PlacementGroupSelector struct {
 	// Name of the placement group.
 	// +kubebuilder:validation:MinLength:=1
@@ -61,7 +61,7 @@ type PlacementGroupSelector struct {
 	ID *string `json:"id,omitempty"`
 }
 
-// AMISelectorTerm picks machine images (B043).
+// AMISelectorTerm picks machine images.
 type AMISelectorTerm struct {
 	// An EKS image as family@version, for example al2023@v20240625 or bottlerocket@latest. With latest, nodes drift when
 	// AWS publishes an image. The Windows families have latest alone.

@@ -122,7 +122,7 @@ const (
 	CapacityReservationStateExpiring CapacityReservationState = "expiring"
 )
 
-// Condition types of an EC2NodeClass (B053); ValidationSucceeded is shared with NodePool.
+// Condition types of an EC2NodeClass; ValidationSucceeded is shared with NodePool.
 const (
 	ConditionTypeSubnetsReady              = "SubnetsReady"
 	ConditionTypeSecurityGroupsReady       = "SecurityGroupsReady"
@@ -133,7 +133,7 @@ const (
 )
 
 // EC2NodeClassReady lists the conditions that an EC2NodeClass's Ready sums up; capacity reservations count when their feature
-// gate is on (B053).
+// gate is on.
 func EC2NodeClassReady(capacityReservations bool) []string {
 	out := []string{
 		ConditionTypeAMIsReady, ConditionTypeSubnetsReady, ConditionTypeSecurityGroupsReady,

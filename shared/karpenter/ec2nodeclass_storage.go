@@ -2,7 +2,7 @@ package karpenter
 
 import "k8s.io/apimachinery/pkg/api/resource"
 
-// BlockDeviceMapping is one disk of an instance (B049).
+// BlockDeviceMapping is one disk of an instance.
 type BlockDeviceMapping struct {
 	// Device name, for example /dev/xvda.
 	// +optional
@@ -54,7 +54,7 @@ type BlockDevice struct {
 	VolumeType *string `json:"volumeType,omitempty"`
 }
 
-// InstanceStorePolicy says what becomes of an instance's own NVMe disks (B050).
+// InstanceStorePolicy says what becomes of an instance's own NVMe disks.
 // +kubebuilder:validation:Enum={RAID0}
 type InstanceStorePolicy string
 

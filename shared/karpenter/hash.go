@@ -8,18 +8,18 @@ import (
 )
 
 // Versions of the drift hashes. A hash says something beside another of the same version only, so a version goes up whenever
-// equal objects would begin to hash differently (B016, B057).
+// equal objects would begin to hash differently.
 const (
 	NodePoolHashVersion     = "v3"
 	EC2NodeClassHashVersion = "v5"
 )
 
-// Hash of the parts of the template whose change makes nodes drift: all but the requirements, which are compared live (B016).
+// Hash of the parts of the template whose change makes nodes drift: all but the requirements, which are compared live.
 func (p *NodePool) Hash() (string, error) {
 	return hash(p.Spec.Template)
 }
 
-// Hash of the parts of the spec whose change makes nodes drift (B057). The image family is hashed as it resolves,
+// Hash of the parts of the spec whose change makes nodes drift. The image family is hashed as it resolves,
 // so that spelling out what an alias implies changes nothing. caBundle is the cluster's certificate authority, base64, or "".
 func (c *EC2NodeClass) Hash(caBundle string) (string, error) {
 	family, err := c.AMIFamily()

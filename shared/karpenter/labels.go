@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// Labels of the core group on NodeClaims and Nodes (B027).
+// Labels of the core group on NodeClaims and Nodes.
 const (
 	NodePoolLabelKey            = Group + "/nodepool"           // name of the pool
 	NodeInitializedLabelKey     = Group + "/initialized"        // "true" once the node may take pods
@@ -18,7 +18,7 @@ const (
 	NodeDoNotSyncTaintsLabelKey = Group + "/do-not-sync-taints" // "true" on a node whose kubelet set its taints itself
 )
 
-// Values of the capacity type label (B029).
+// Values of the capacity type label.
 const (
 	CapacityTypeSpot     = "spot"
 	CapacityTypeOnDemand = "on-demand"
@@ -37,7 +37,7 @@ func NodeClassLabelKey(kind schema.GroupKind) string {
 	return kind.Group + "/" + strings.ToLower(kind.Kind)
 }
 
-// normalizedLabels are older names of stable labels (B031). The EBS driver writes the zone under a name of its own.
+// normalizedLabels are older names of stable labels. The EBS driver writes the zone under a name of its own.
 var normalizedLabels = map[string]string{
 	corev1.LabelFailureDomainBetaZone:   corev1.LabelTopologyZone,
 	corev1.LabelFailureDomainBetaRegion: corev1.LabelTopologyRegion,
@@ -55,10 +55,10 @@ func NormalizeLabel(key string) string {
 	return key
 }
 
-// NormalizedLabels is a copy of the map from older label names to stable ones (B031).
+// NormalizedLabels is a copy of the map from older label names to stable ones.
 func NormalizedLabels() map[string]string { return maps.Clone(normalizedLabels) }
 
-// wellKnownLabels are those that the catalogue can answer for without a pool naming them (B030, B032, B033).
+// wellKnownLabels are those that the catalogue can answer for without a pool naming them.
 var wellKnownLabels = func() map[string]bool {
 	known := map[string]bool{
 		NodePoolLabelKey:               true,
@@ -77,7 +77,7 @@ var wellKnownLabels = func() map[string]bool {
 	return known
 }()
 
-// WellKnownLabel reports whether a pod may ask for the label although its pool does not define it (B035).
+// WellKnownLabel reports whether a pod may ask for the label although its pool does not define it.
 func WellKnownLabel(key string) bool { return wellKnownLabels[key] }
 
 // WellKnownLabels lists all well-known labels in alphabetical order.

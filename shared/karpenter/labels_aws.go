@@ -2,7 +2,7 @@ package karpenter
 
 import "slices"
 
-// Labels of an instance type (B032). Numbers are whole and without a unit.
+// Labels of an instance type. Numbers are whole and without a unit.
 const (
 	LabelInstanceHypervisor                   = AWSGroup + "/instance-hypervisor"                      // nitro, xen, or empty on bare metal
 	LabelInstanceEncryptionInTransitSupported = AWSGroup + "/instance-encryption-in-transit-supported" // "true" or "false"
@@ -28,7 +28,7 @@ const (
 	LabelInstanceTenancy                      = AWSGroup + "/instance-tenancy"                         // default or dedicated
 )
 
-// Labels of where and under which terms an instance runs (B033).
+// Labels of where and under which terms an instance runs.
 const (
 	LabelCapacityReservationID            = AWSGroup + "/capacity-reservation-id"
 	LabelCapacityReservationType          = AWSGroup + "/capacity-reservation-type"          // default or capacity-block

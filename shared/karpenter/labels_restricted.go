@@ -7,7 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// RestrictedLabelDomains lists the label domains that users may not make labels of their own in; subdomains count (B002).
+// RestrictedLabelDomains lists the label domains that users may not make labels of their own in; subdomains count.
 func RestrictedLabelDomains() []string { return []string{Group, AWSGroup} }
 
 // LabelDomain is what stands before the slash of a label key, or nothing.
@@ -19,7 +19,7 @@ func LabelDomain(key string) string {
 	return domain
 }
 
-// RestrictedLabel reports whether scheduling keeps the label for itself, so that pools and pods must not set it (B002).
+// RestrictedLabel reports whether scheduling keeps the label for itself, so that pools and pods must not set it.
 // Well-known labels are free to use even in a restricted domain. A pool's own template additionally may not name
 // karpenter.sh/nodepool: see ValidateTemplateLabel.
 func RestrictedLabel(key string) bool {
@@ -38,7 +38,7 @@ func RestrictedLabel(key string) bool {
 	return false
 }
 
-// ValidateTemplateLabel says why a pool may not constrain or set the label, or nil (B002).
+// ValidateTemplateLabel says why a pool may not constrain or set the label, or nil.
 func ValidateTemplateLabel(key string) error {
 	if key == NodePoolLabelKey {
 		return fmt.Errorf("label %s is set by the pool itself: leave it out", key)

@@ -6,9 +6,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// Words of the labels of Karpenter's metrics of disruption (B165).
+// Words of the labels of Karpenter's metrics of disruption.
 
-// ConsolidationType is what the metrics call a method of disruption (B144); drift has
+// ConsolidationType is what the metrics call a method of disruption; drift has
 // no name there, and neither has what is not known.
 func ConsolidationType(method string) string {
 	switch method {

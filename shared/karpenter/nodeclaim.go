@@ -88,7 +88,7 @@ type ResourceRequirements struct {
 	Requests corev1.ResourceList `json:"requests,omitempty"`
 }
 
-// NodeClassReference points to a node class by group, kind and name (B007).
+// NodeClassReference points to a node class by group, kind and name.
 type NodeClassReference struct {
 	// Kind of the node class, for example EC2NodeClass.
 	// +kubebuilder:validation:XValidation:rule="self != ''",message="kind may not be empty"

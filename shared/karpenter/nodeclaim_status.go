@@ -5,7 +5,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// NodeClaimStatus is what has been observed of a claim's instance and node (B025).
+// NodeClaimStatus is what has been observed of a claim's instance and node.
 type NodeClaimStatus struct {
 	// The Node that the instance registered as.
 	// +optional
@@ -32,7 +32,7 @@ type NodeClaimStatus struct {
 	LastPodEventTime metav1.Time `json:"lastPodEventTime,omitempty"`
 }
 
-// Condition types of a NodeClaim (B024).
+// Condition types of a NodeClaim.
 const (
 	// ConditionTypeLaunched: the instance exists.
 	ConditionTypeLaunched = "Launched"

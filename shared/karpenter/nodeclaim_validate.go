@@ -1,11 +1,6 @@
 package karpenter
 
-import (
-	"fmt"
-	"strconv"
-
-	"k8s.io/apimachinery/pkg/util/validation"
-)
+import "fmt"
 
 // Validate finds what the NodeClaim's schema refuses in its requirements. Each error names its place; there is none when the
 // API server accepts them. The schema is the deployed NodeClaim manifest.
@@ -15,20 +10,14 @@ func (c *NodeClaim) Validate() []error {
 	if count := len(c.Spec.Requirements); count > RequirementsMax {
 		errs = append(errs, fmt.Errorf("%s: %d requirements, and at most %d are allowed", path, count, RequirementsMax))
 	}
-	for i, r := range c.Spec.Requirements {
-		at := fmt.Sprintf("%s[%d]", path, i)
-		errs = append(errs, name(at, "the key", validation.IsQualifiedName(r.Key))...)
-		if RestrictedLabel(r.Key) && r.Key != LabelEC2NodeClass {
-			errs = append(errs, fmt.Errorf("%s: label %s is restricted", at, r.Key))
-		}
-		for _, value := range r.Values {
-			errs = append(errs, name(at, "the value "+strconv.Quote(value), validation.IsValidLabelValue(value))...)
-		}
-		if err := validateClaimOperator(r); err != nil {
-			errs = append(errs, fmt.Errorf("%s: %w", at, err))
-		}
+	return append(errs, validateRequirements(path, c.Spec.Requirements, validateClaimLabel, validateClaimOperator)...)
+}
+
+func validateClaimLabel(key string) error {
+	if RestrictedLabel(key) && key != LabelEC2NodeClass {
+		return fmt.Errorf("label %s is restricted", key)
 	}
-	return errs
+	return nil
 }
 
 // validateClaimOperator checks that the values suit the operator, by the schema's rules alone.

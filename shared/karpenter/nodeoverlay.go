@@ -6,7 +6,7 @@ import (
 )
 
 // NodeOverlay corrects what planning believes of instance types: their price, and extended resources that EC2 does not know
-// of (B126). It changes no instance. Its version is v1alpha1, behind a feature gate.
+// of. It changes no instance. Its version is v1alpha1, behind a feature gate.
 // +kubebuilder:object:root=true
 // +kubebuilder:storageversion
 // +kubebuilder:resource:path=nodeoverlays,scope=Cluster,categories=karpenter,shortName=overlays

@@ -61,16 +61,16 @@ type NodePoolSpec struct {
 	Replicas *int64 `json:"replicas,omitempty"`
 }
 
-// Limits are upper bounds per resource name (B013).
+// Limits are upper bounds per resource name.
 type Limits corev1.ResourceList
 
 // ResourceNodes is the key of Limits that bounds the number of nodes.
 const ResourceNodes corev1.ResourceName = "nodes"
 
-// Static reports whether the pool keeps a fixed number of nodes (B015).
+// Static reports whether the pool keeps a fixed number of nodes.
 func (p *NodePool) Static() bool { return p.Spec.Replicas != nil }
 
-// Weight of the pool: 0 when unset (B014).
+// Weight of the pool: 0 when unset.
 func (p *NodePool) Weight() int32 {
 	if p.Spec.Weight == nil {
 		return 0

@@ -2,7 +2,7 @@ package karpenter
 
 import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-// Disruption says when nodes of a pool may be consolidated and how many at once (B010 to B012).
+// Disruption says when nodes of a pool may be consolidated and how many at once.
 type Disruption struct {
 	// How long a node must have been quiet before it may be consolidated, or Never. Static pools ignore it.
 	// +kubebuilder:validation:Pattern=`^(([0-9]+(s|m|h))+|Never)$`
@@ -47,7 +47,7 @@ type Budget struct {
 	Duration *metav1.Duration `json:"duration,omitempty" hash:"ignore"`
 }
 
-// ConsolidationPolicy names which nodes consolidation may touch (B011).
+// ConsolidationPolicy names which nodes consolidation may touch.
 type ConsolidationPolicy string
 
 const (
@@ -59,10 +59,10 @@ const (
 	ConsolidationPolicyBalanced ConsolidationPolicy = "Balanced"
 )
 
-// BalancedK is the k of the Balanced policy: a move passes when its score is at least 1/k (B011).
+// BalancedK is the k of the Balanced policy: a move passes when its score is at least 1/k.
 const BalancedK int32 = 2
 
-// DisruptionReason names a kind of disruption in a budget (B012).
+// DisruptionReason names a kind of disruption in a budget.
 // +kubebuilder:validation:Enum={Underutilized,Empty,Drifted}
 type DisruptionReason string
 

@@ -2,7 +2,7 @@ package karpenter
 
 import corev1 "k8s.io/api/core/v1"
 
-// NodePoolStatus is what has been observed of a pool (B017).
+// NodePoolStatus is what has been observed of a pool.
 type NodePoolStatus struct {
 	// The sum of the resources of the pool's nodes.
 	// +optional
@@ -21,11 +21,11 @@ type NodePoolStatus struct {
 	Conditions Conditions `json:"conditions,omitempty"`
 }
 
-// Condition types of a NodePool (B017).
+// Condition types of a NodePool.
 const (
 	// ConditionTypeNodeClassReady: the node class exists and is Ready.
 	ConditionTypeNodeClassReady = "NodeClassReady"
-	// ConditionTypeNodeRegistrationHealthy: recent launches have become nodes (B018).
+	// ConditionTypeNodeRegistrationHealthy: recent launches have become nodes.
 	ConditionTypeNodeRegistrationHealthy = "NodeRegistrationHealthy"
 )
 

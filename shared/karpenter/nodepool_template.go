@@ -12,7 +12,7 @@ type NodeClaimTemplate struct {
 	Spec NodeClaimTemplateSpec `json:"spec"`
 }
 
-// ObjectMeta is the little metadata that a template may carry; both maps go to the NodeClaim and its Node (B002).
+// ObjectMeta is the little metadata that a template may carry; both maps go to the NodeClaim and its Node.
 type ObjectMeta struct {
 	// Labels for the NodeClaim and the Node.
 	// +kubebuilder:validation:MaxProperties=100

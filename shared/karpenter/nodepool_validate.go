@@ -11,17 +11,17 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 )
 
-// ReasonNodePoolValidationFailed is that of a ValidationSucceeded which is False (B017).
+// ReasonNodePoolValidationFailed is that of a ValidationSucceeded which is False.
 const ReasonNodePoolValidationFailed = "NodePoolValidationFailed"
 
 // Validate finds what the schema's rules cannot: bad names and values of labels and taints, labels that scheduling keeps
-// for itself, and requirements that nothing can meet (B017). Each error names its place; there is none when the pool is good.
+// for itself, and requirements that nothing can meet. Each error names its place; there is none when the pool is good.
 func (p *NodePool) Validate() []error {
 	template := &p.Spec.Template
 	return slices.Concat(
 		validateLabels("spec.template.metadata.labels", template.Labels),
 		validateTaints(template.Spec.Taints, template.Spec.StartupTaints),
-		validateRequirements("spec.template.spec.requirements", template.Spec.Requirements),
+		validateRequirements("spec.template.spec.requirements", template.Spec.Requirements, ValidateTemplateLabel, validateOperator),
 	)
 }
 
@@ -87,18 +87,19 @@ func validateTaint(at string, taint corev1.Taint) []error {
 	return errs
 }
 
-func validateRequirements(path string, requirements []NodeSelectorRequirementWithMinValues) []error {
+// validateRequirements checks each key, by label too, each value, and the rest by operator.
+func validateRequirements(path string, requirements []NodeSelectorRequirementWithMinValues, label func(key string) error, operator func(NodeSelectorRequirementWithMinValues) error) []error {
 	var errs []error
 	for i, r := range requirements {
 		at := fmt.Sprintf("%s[%d]", path, i)
-		if err := ValidateTemplateLabel(r.Key); err != nil {
+		if err := label(r.Key); err != nil {
 			errs = append(errs, fmt.Errorf("%s: %w", at, err))
 		}
 		errs = append(errs, name(at, "the key", validation.IsQualifiedName(r.Key))...)
 		for _, value := range r.Values {
 			errs = append(errs, name(at, "the value "+strconv.Quote(value), validation.IsValidLabelValue(value))...)
 		}
-		if err := validateOperator(r); err != nil {
+		if err := operator(r); err != nil {
 			errs = append(errs, fmt.Errorf("%s: %w", at, err))
 		}
 	}

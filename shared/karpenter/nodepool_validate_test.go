@@ -34,7 +34,7 @@ func startsTainted(taints ...corev1.Taint) func(*NodePool) {
 }
 
 // Each error names its place and what to do. That the verdicts are upstream's is shown in integration/upstream.
-func TestB017Validate(t *testing.T) {
+func TestValidate(t *testing.T) {
 	const zone = corev1.LabelTopologyZone
 	gpu := corev1.Taint{Key: "gpu", Effect: corev1.TaintEffectNoSchedule}
 	for _, c := range []struct {

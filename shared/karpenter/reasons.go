@@ -1,6 +1,6 @@
 package karpenter
 
-// The reasons of Kubernetes Events (B213) as Karpenter and its AWS provider say
+// The reasons of Kubernetes Events as Karpenter and its AWS provider say
 // them: people's alarms and dashboards look for these words.
 const (
 	// About a NodeClaim that comes up, or runs.
@@ -11,6 +11,7 @@ const (
 
 	// About a disruption before its drain.
 	ReasonDisruptionBlocked          = "DisruptionBlocked"
+	ReasonUnconsolidatable           = "Unconsolidatable"
 	ReasonDisruptionLaunching        = "DisruptionLaunching"
 	ReasonDisruptionWaitingReadiness = "DisruptionWaitingReadiness"
 	ReasonDisruptionTerminating      = "DisruptionTerminating"
@@ -22,7 +23,7 @@ const (
 	ReasonAwaitingVolumeDetachment = "AwaitingVolumeDetachment"
 	ReasonGracePeriodExpiring      = "TerminationGracePeriodExpiring"
 
-	// About the annotation karpenter.sh/do-not-disrupt of a pod (B147).
+	// About the annotation karpenter.sh/do-not-disrupt of a pod.
 	ReasonInvalidDoNotDisrupt = "InvalidDoNotDisruptAnnotation"
 	ReasonDoNotDisruptUntil   = "DoNotDisruptUntil"
 	ReasonDoNotDisruptElapsed = "DoNotDisruptGracePeriodElapsed"
@@ -32,10 +33,10 @@ const (
 	ReasonNominated                 = "Nominated"
 	ReasonNoCompatibleInstanceTypes = "NoCompatibleInstanceTypes"
 
-	// About zones that a NodePool is kept away from (B183).
+	// About zones that a NodePool is kept away from.
 	ReasonZonalShiftActive  = "ZonalShiftActive"
 	ReasonZonalShiftCleared = "ZonalShiftCleared"
 
-	// About a node that is sick (B143).
+	// About a node that is sick.
 	ReasonNodeRepairBlocked = "NodeRepairBlocked"
 )

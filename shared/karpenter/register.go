@@ -6,7 +6,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// The API groups and the versions that are served (B001).
+// The API groups and the versions that are served.
 const (
 	Group    = "karpenter.sh"      // NodePool, NodeClaim
 	AWSGroup = "karpenter.k8s.aws" // EC2NodeClass

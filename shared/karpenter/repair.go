@@ -8,7 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// RepairPolicy is a condition that makes a node sick, and how long a node may have it before it is replaced (B143).
+// RepairPolicy is a condition that makes a node sick, and how long a node may have it before it is replaced.
 type RepairPolicy struct {
 	Condition corev1.NodeConditionType
 	Status    corev1.ConditionStatus

@@ -9,7 +9,7 @@ import (
 )
 
 // Karpenter's policies; that they are upstream's is shown in integration/upstream.
-func TestB143RepairPolicies(t *testing.T) {
+func TestRepairPolicies(t *testing.T) {
 	policies, err := ParseRepairPolicies(RepairPolicies)
 	if err != nil || len(policies) != 7 || policies[2] != (RepairPolicy{"AcceleratedHardwareReady", "False", 10 * time.Minute}) {
 		t.Fatal(policies, err)

@@ -2,7 +2,7 @@ package karpenter
 
 import corev1 "k8s.io/api/core/v1"
 
-// NodeSelectorRequirementWithMinValues constrains one label and may ask that a choice of values remains (B003 to B005).
+// NodeSelectorRequirementWithMinValues constrains one label and may ask that a choice of values remains.
 type NodeSelectorRequirementWithMinValues struct {
 	// The label that is constrained.
 	// +required
@@ -22,7 +22,7 @@ type NodeSelectorRequirementWithMinValues struct {
 	MinValues *int `json:"minValues,omitempty"`
 }
 
-// Operators of a requirement (B004). The last two exist in Karpenter's API alone: Gt n is Gte n+1, Lt n is Lte n-1.
+// Operators of a requirement. The last two exist in Karpenter's API alone: Gt n is Gte n+1, Lt n is Lte n-1.
 const (
 	NodeSelectorOpIn           = corev1.NodeSelectorOpIn
 	NodeSelectorOpNotIn        = corev1.NodeSelectorOpNotIn
@@ -35,7 +35,7 @@ const (
 	NodeSelectorOpLte corev1.NodeSelectorOperator = "Lte"
 )
 
-// Limits that the schema sets on requirements (B003, B005).
+// Limits that the schema sets on requirements.
 const (
 	RequirementsMax  = 100 // requirements in a template or claim
 	MinValuesMax     = 50  // largest minValues; the smallest is 1

@@ -2,7 +2,7 @@ package karpenter
 
 import corev1 "k8s.io/api/core/v1"
 
-// Resources beyond cpu, memory, ephemeral-storage, pods and huge pages that EC2 instances offer (B034).
+// Resources beyond cpu, memory, ephemeral-storage, pods and huge pages that EC2 instances offer.
 const (
 	ResourceNVIDIAGPU          corev1.ResourceName = "nvidia.com/gpu"
 	ResourceAMDGPU             corev1.ResourceName = "amd.com/gpu"

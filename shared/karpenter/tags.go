@@ -2,7 +2,7 @@ package karpenter
 
 import "strings"
 
-// Tags on what is created in EC2 (B047).
+// Tags on what is created in EC2.
 const (
 	NameTagKey           = "Name"
 	NodePoolTagKey       = NodePoolLabelKey
@@ -14,7 +14,7 @@ const (
 	ClusterTagPrefix = "kubernetes.io/cluster/"
 )
 
-// RestrictedTag reports whether the tag is ours to set, so that a node class must not (B047).
+// RestrictedTag reports whether the tag is ours to set, so that a node class must not.
 func RestrictedTag(key string) bool {
 	switch key {
 	case "", NodePoolTagKey, NodeClaimTagKey, NodeClassTagKey, EKSClusterNameTagKey:

@@ -7,7 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// Taint keys that the node's lifecycle uses (B028).
+// Taint keys that the node's lifecycle uses.
 const (
 	DisruptedTaintKey    = Group + "/disrupted"
 	UnregisteredTaintKey = Group + "/unregistered"
@@ -16,7 +16,7 @@ const (
 // readinessPrefix marks taints that node readiness rules take off by themselves.
 const readinessPrefix = "readiness.k8s.io/"
 
-// ephemeralTaints go away on their own while a node starts up (B099). Of a node that is not ready yet, only these effects.
+// ephemeralTaints go away on their own while a node starts up. Of a node that is not ready yet, only these effects.
 var ephemeralTaints = []corev1.Taint{
 	{Key: corev1.TaintNodeNotReady, Effect: corev1.TaintEffectNoSchedule},
 	{Key: corev1.TaintNodeNotReady, Effect: corev1.TaintEffectNoExecute},
@@ -36,7 +36,7 @@ func UnregisteredTaint() corev1.Taint {
 	return corev1.Taint{Key: UnregisteredTaintKey, Effect: corev1.TaintEffectNoExecute}
 }
 
-// EphemeralTaint reports whether the taint is one that a node loses by itself while it starts (B099, B135).
+// EphemeralTaint reports whether the taint is one that a node loses by itself while it starts.
 func EphemeralTaint(t corev1.Taint) bool {
 	return strings.HasPrefix(t.Key, readinessPrefix) || HoldsTaint(ephemeralTaints, t)
 }

@@ -8,8 +8,8 @@ import (
 	"github.com/joist-autoscaler/joist/shared/karpenter"
 )
 
-// What a node has while it starts, and nothing that may stay on it (B099, B135).
-func TestB135EphemeralTaint(t *testing.T) {
+// What a node has while it starts, and nothing that may stay on it.
+func TestEphemeralTaint(t *testing.T) {
 	const none, noSchedule, noExecute = corev1.TaintEffectPreferNoSchedule, corev1.TaintEffectNoSchedule, corev1.TaintEffectNoExecute
 	for _, test := range []struct {
 		key, value string

@@ -10,7 +10,8 @@ import (
 	"github.com/joist-autoscaler/joist/shared/catalog"
 	"github.com/joist-autoscaler/joist/shared/event"
 	"github.com/joist-autoscaler/joist/shared/fault"
-	"github.com/joist-autoscaler/joist/shared/scheduling"
+	"github.com/joist-autoscaler/joist/shared/karpenter"
+	"github.com/joist-autoscaler/joist/shared/planning/scheduling"
 )
 
 // maxClaims is how many claims may share one fleet call. A call that fails is
@@ -60,6 +61,9 @@ func build(batch scheduling.Batch, ref event.Ref, cause string, result schedulin
 			return Built{}, fmt.Errorf("writing the intent for %d nodes of NodePool %s: %w", len(nodes), nodes[0].NodePool, err)
 		}
 	}
+	if err := b.unplanned(batch.Snapshot, batch.Unplanned); err != nil {
+		return Built{}, err
+	}
 	return b.built, nil
 }
 
@@ -99,7 +103,9 @@ type builder struct {
 	catalogue catalog.Catalogue
 	machines  machines
 	addresses addresses
-	built     Built
+	// existing is the one claim of the intent, where a person created it.
+	existing *karpenter.NodeClaim
+	built    Built
 }
 
 // add writes one intent and its claims. The id derives from the cause and the
@@ -118,6 +124,10 @@ func (b *builder) add(nodes []scheduling.PlannedNode) error {
 	intent.Fleet.Token = intent.ID
 	intent.Fleet.TagSets = fleetTagSets(ownerTags(g.cluster.Name, g.pool.Name, g.class), intent.ID)
 	for slot := range nodes {
+		if b.existing != nil {
+			intent.Claims = append(intent.Claims, b.existing.Name)
+			break
+		}
 		intent.Claims = append(intent.Claims, ClaimName(g.pool.Name, intent.ID, slot))
 	}
 	ref, _, err := blob.Encode(Kind, intent)

@@ -17,9 +17,9 @@ import (
 	"github.com/joist-autoscaler/joist/shared/fault"
 	"github.com/joist-autoscaler/joist/shared/karpenter"
 	"github.com/joist-autoscaler/joist/shared/launchspec"
-	"github.com/joist-autoscaler/joist/shared/scheduling"
-	"github.com/joist-autoscaler/joist/shared/scheduling/schedulingtest"
-	"github.com/joist-autoscaler/joist/shared/userdata"
+	"github.com/joist-autoscaler/joist/shared/launchspec/userdata"
+	"github.com/joist-autoscaler/joist/shared/planning/scheduling"
+	"github.com/joist-autoscaler/joist/shared/planning/schedulingtest"
 )
 
 // world is a batch and the catalogue that it is planned with.
@@ -133,6 +133,9 @@ func TestFamilyGoldens(t *testing.T) {
 				}
 				if kind == "rich" {
 					enrich(w.class())
+					for i := range w.cat.Types {
+						w.cat.Types[i].Network.EFAs = 1 // The class asks for one.
+					}
 					w.class().Spec.UserData = &custom
 				}
 				built := w.build(t)
@@ -167,7 +170,7 @@ func (w *world) reserve(reservations ...karpenter.CapacityReservation) {
 	}
 }
 
-func TestReservedLaunchesB122B123B185(t *testing.T) {
+func TestReservedLaunches(t *testing.T) {
 	for _, tt := range []struct {
 		name           string
 		reservation    karpenter.CapacityReservation
@@ -214,7 +217,7 @@ func TestOtherLaunchesLeaveReservationsAlone(t *testing.T) {
 	}
 }
 
-func TestOverlaidPricesB126B185(t *testing.T) {
+func TestOverlaidPrices(t *testing.T) {
 	w := newWorld(schedulingtest.Pods("inflate", 1, "1", "0"))
 	w.batch.Snapshot.Settings.Gates.NodeOverlay = true
 	overlay := karpenter.NodeOverlay{}
@@ -295,9 +298,9 @@ func TestEFAInterfaces(t *testing.T) {
 	}
 }
 
-// TestTemplatesAreOneEachB194: what makes two templates differ, and that overrides
+// TestTemplatesAreOneEach: what makes two templates differ, and that overrides
 // stand with the template of their own type.
-func TestTemplatesAreOneEachB194(t *testing.T) {
+func TestTemplatesAreOneEach(t *testing.T) {
 	w := newWorld(schedulingtest.Pods("inflate", 1, "500m", "0"))
 	intent := w.build(t).Intents[0]
 	if len(intent.Templates) < 2 {
@@ -334,8 +337,8 @@ func TestIPv6(t *testing.T) {
 	}
 }
 
-// TestPlansSpreadOverSubnetsB193: what one intent takes, the next one knows of.
-func TestPlansSpreadOverSubnetsB193(t *testing.T) {
+// TestPlansSpreadOverSubnets: what one intent takes, the next one knows of.
+func TestPlansSpreadOverSubnets(t *testing.T) {
 	w := newWorld(schedulingtest.Pods("big", 60, "3", "0"))
 	w.pool().Spec.Limits = nil
 	w.class().Status.Subnets = append(w.class().Status.Subnets, karpenter.Subnet{ID: "subnet-0a000000000000002", Zone: "ap-northeast-2a", ZoneID: "apne2-az1"})
@@ -354,20 +357,20 @@ func TestWarnings(t *testing.T) {
 		name, rule, says string
 		edit             func(*world)
 	}{
-		{"few types where spot is sold out (B189)", launchspec.WarnFlexibility, "3 types", func(w *world) {
+		{"few types where spot is sold out", launchspec.WarnFlexibility, "3 types", func(w *world) {
 			w.batch.Snapshot.Unavailable = []scheduling.Unavailable{{Until: schedulingtest.Now.Add(time.Minute)}}
 			w.batch.Snapshot.Unavailable[0].CapacityType = cloud.Spot
 			w.batch.Pending = []scheduling.PodClass{schedulingtest.Pods("inflate", 1, "1", "0")}
 			w.require(in(karpenter.LabelInstanceFamily, "t4g"), in(karpenter.LabelInstanceCPU, "2"), in(corev1.LabelInstanceTypeStable, "t4g.small", "t4g.medium", "t4g.large"))
 		}},
-		{"user data of 90 % (B056)", launchspec.WarnUserData, "16384", func(w *world) {
+		{"user data of 90 %", launchspec.WarnUserData, "16384", func(w *world) {
 			w.class().Spec.UserData = new("#!/bin/sh\n#" + strings.Repeat("x", 14300))
 		}},
-		{"disks that Windows does not join (B050)", launchspec.WarnInstanceStore, "instanceStorePolicy", func(w *world) {
+		{"disks that Windows does not join", launchspec.WarnInstanceStore, "instanceStorePolicy", func(w *world) {
 			w.class().Spec.AMIFamily, w.class().Spec.InstanceStorePolicy = new(karpenter.AMIFamilyWindows2022), new(karpenter.InstanceStorePolicyRAID0)
 			w.require(in(karpenter.LabelInstanceFamily, "m5"), in(corev1.LabelOSStable, "windows"))
 		}},
-		{"tags that are ours (B047)", launchspec.WarnTags, "karpenter.sh/nodeclaim", func(w *world) {
+		{"tags that are ours", launchspec.WarnTags, "karpenter.sh/nodeclaim", func(w *world) {
 			w.class().Spec.Tags = map[string]string{"Env": "dev", "karpenter.sh/nodeclaim": "stolen", "kubernetes.io/cluster/other": "owned"}
 		}},
 	} {
@@ -400,7 +403,7 @@ func TestInvalidClassesGivePodsBack(t *testing.T) {
 		name, says string
 		edit       func(*world)
 	}{
-		{"too much user data (B056)", "16384", func(w *world) { w.class().Spec.UserData = new(strings.Repeat("x", 20000)) }},
+		{"too much user data", "16384", func(w *world) { w.class().Spec.UserData = new(strings.Repeat("x", 20000)) }},
 		{"no instance profile", "InstanceProfileReady", func(w *world) { w.class().Status.InstanceProfile = "" }},
 		{"a cluster that is not known", "eks:DescribeCluster", func(w *world) { w.cat.Cluster = catalog.ClusterFacts{} }},
 	} {

@@ -17,9 +17,9 @@ import (
 	"github.com/joist-autoscaler/joist/shared/event"
 	"github.com/joist-autoscaler/joist/shared/karpenter"
 	"github.com/joist-autoscaler/joist/shared/launchspec"
-	"github.com/joist-autoscaler/joist/shared/scheduling"
-	"github.com/joist-autoscaler/joist/shared/scheduling/schedulingtest"
-	"github.com/joist-autoscaler/joist/shared/userdata"
+	"github.com/joist-autoscaler/joist/shared/launchspec/userdata"
+	"github.com/joist-autoscaler/joist/shared/planning/scheduling"
+	"github.com/joist-autoscaler/joist/shared/planning/schedulingtest"
 )
 
 var update = flag.Bool("update", false, "write the golden files anew")
@@ -189,7 +189,7 @@ func TestTemplateNameFollowsContent(t *testing.T) {
 	}
 }
 
-func TestOwnerTagsB142(t *testing.T) {
+func TestOwnerTags(t *testing.T) {
 	batch := seed()
 	batch.Snapshot.NodeClasses[0].Spec.Tags = map[string]string{"Env": "dev", karpenter.NodePoolTagKey: "stolen"}
 	intent := build(t, batch).Intents[0]

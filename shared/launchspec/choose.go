@@ -3,11 +3,11 @@ package launchspec
 import (
 	"github.com/joist-autoscaler/joist/shared/cloud"
 	"github.com/joist-autoscaler/joist/shared/fault"
-	"github.com/joist-autoscaler/joist/shared/scheduling"
+	"github.com/joist-autoscaler/joist/shared/planning/scheduling"
 )
 
 const (
-	// maxLaunchTypes is how many instance types one launch tries (B188).
+	// maxLaunchTypes is how many instance types one launch tries.
 	maxLaunchTypes = 60
 	// maxOverrides is how many overrides EC2 takes in one fleet call.
 	maxOverrides = 300
@@ -22,7 +22,7 @@ type choice struct {
 	fallback bool
 }
 
-// precedence is the order in which capacity types are tried (B186).
+// precedence is the order in which capacity types are tried.
 var precedence = []string{cloud.Reserved, cloud.Spot, cloud.OnDemand}
 
 // Launchable are the options that the launch of a node would try, the cheapest
@@ -40,8 +40,8 @@ func Launchable(node *scheduling.PlannedNode, exotic func(instanceType string) b
 }
 
 // choose narrows the ways to buy a node to those of one launch, and refuses what
-// would break a promise: a pool that asks for so many values of a label gets them
-// (B005), unless the policy is to do without.
+// would break a promise: a pool that asks for so many values of a label gets them,
+// unless the policy is to do without.
 func choose(node *scheduling.PlannedNode, offers []offer, bestEffort bool) (choice, error) {
 	out := narrow(node.Requirements, offers)
 	refuse := func(format string, args ...any) *fault.Error {

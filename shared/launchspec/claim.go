@@ -13,7 +13,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/event"
 	"github.com/joist-autoscaler/joist/shared/fault"
 	"github.com/joist-autoscaler/joist/shared/karpenter"
-	"github.com/joist-autoscaler/joist/shared/scheduling"
+	"github.com/joist-autoscaler/joist/shared/planning/scheduling"
 )
 
 // origin says where a claim comes from: its annotations carry it, so that a
@@ -53,6 +53,9 @@ func (g *recipe) claim(node scheduling.PlannedNode, from origin, slot int) (sche
 			Resources:              karpenter.ResourceRequirements{Requests: node.Requests},
 			TerminationGracePeriod: spec.TerminationGracePeriod, ExpireAfter: spec.ExpireAfter,
 		},
+	}
+	if g.existing != nil {
+		out.Object = addTo(g.existing, out.Object)
 	}
 	return out, nil
 }

@@ -9,7 +9,7 @@ import (
 
 const gibibyte = 1 << 30
 
-// blockDevices are the class's, or the family's when it names none (B049).
+// blockDevices are the class's, or the family's when it names none.
 func blockDevices(class *karpenter.EC2NodeClass, family string) []cloud.BlockDevice {
 	if len(class.Spec.BlockDeviceMappings) == 0 {
 		return defaultDevices(family)
@@ -60,7 +60,7 @@ func defaultDevices(family string) []cloud.BlockDevice {
 }
 
 // metadata fills in what the schema would, for a class that was written before
-// the field was there (B052). Tags are never shown there, whatever the account's
+// the field was there. Tags are never shown there, whatever the account's
 // default is: their keys have slashes, with which EC2 would refuse the launch.
 // Isolated regions do not know the setting for IPv6.
 func metadata(options *karpenter.MetadataOptions, region string) cloud.Metadata {

@@ -8,7 +8,7 @@ import (
 
 	"github.com/joist-autoscaler/joist/shared/cloud"
 	"github.com/joist-autoscaler/joist/shared/karpenter"
-	"github.com/joist-autoscaler/joist/shared/scheduling"
+	"github.com/joist-autoscaler/joist/shared/planning/scheduling"
 )
 
 // filter narrows the offers of one launch. It looks at all of them at once: what
@@ -19,7 +19,7 @@ type filter struct {
 	keep func(scheduling.Requirements, []offer) []offer
 }
 
-// filters in their order (B188). What EC2 refuses at the moment was left out when
+// filters in their order. What EC2 refuses at the moment was left out when
 // the node was planned.
 var filters = []filter{
 	{"CompatibleAvailable", compatible},

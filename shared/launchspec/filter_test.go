@@ -11,7 +11,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/cloud"
 	"github.com/joist-autoscaler/joist/shared/fault"
 	"github.com/joist-autoscaler/joist/shared/karpenter"
-	"github.com/joist-autoscaler/joist/shared/scheduling"
+	"github.com/joist-autoscaler/joist/shared/planning/scheduling"
 )
 
 // sell is an offer in zone a.
@@ -56,7 +56,7 @@ func words(offers []offer) string {
 	return strings.Join(out, " ")
 }
 
-func TestFiltersB188(t *testing.T) {
+func TestFilters(t *testing.T) {
 	varied := scheduling.Requirements{karpenter.LabelInstanceFamily: scheduling.Any().WithMinValues(2)}
 	only := func(key string, values ...string) scheduling.Requirements {
 		return scheduling.Requirements{key: scheduling.In(values...)}
@@ -91,12 +91,12 @@ func TestFiltersB188(t *testing.T) {
 
 		{"ExoticInstanceType", "dropped where others are left", nil, []offer{sell("gpu", "spot", 1, exotic), sell("m", "spot", 2)}, "m"},
 		{"ExoticInstanceType", "kept where nothing else is", nil, []offer{sell("gpu", "spot", 1, exotic)}, "gpu"},
-		{"ExoticInstanceType", "kept for variety (B005)", varied, []offer{sell("gpu", "spot", 1, exotic), sell("m", "spot", 2)}, "gpu m"},
+		{"ExoticInstanceType", "kept for variety", varied, []offer{sell("gpu", "spot", 1, exotic), sell("m", "spot", 2)}, "gpu m"},
 
 		{"SpotOffering", "dropped where it is dearer than on-demand", nil, []offer{sell("m", "spot", 1), sell("n", "on-demand", 2), sell("o", "spot", 3)}, "m n"},
 		{"SpotOffering", "kept at the same price", nil, []offer{sell("n", "on-demand", 2), sell("o", "spot", 2)}, "n o"},
 		{"SpotOffering", "kept at any price where it is alone", nil, []offer{sell("m", "spot", 9)}, "m"},
-		{"SpotOffering", "kept for variety (B005)", varied, []offer{sell("n", "on-demand", 2), sell("o", "spot", 3)}, "n o"},
+		{"SpotOffering", "kept for variety", varied, []offer{sell("n", "on-demand", 2), sell("o", "spot", 3)}, "n o"},
 	} {
 		t.Run(tt.filter+"/"+tt.name, func(t *testing.T) {
 			for _, f := range filters {
@@ -113,7 +113,7 @@ func TestFiltersB188(t *testing.T) {
 	}
 }
 
-func TestFiltersInOrderB188(t *testing.T) {
+func TestFiltersInOrder(t *testing.T) {
 	var got []string
 	for _, f := range filters {
 		got = append(got, f.name)
@@ -125,7 +125,7 @@ func TestFiltersInOrderB188(t *testing.T) {
 }
 
 // TestChoice: capacity type, target, strategy and order of what is left.
-func TestChoiceB185B186(t *testing.T) {
+func TestChoice(t *testing.T) {
 	for _, tt := range []struct {
 		name   string
 		offers []offer
@@ -149,7 +149,7 @@ func TestChoiceB185B186(t *testing.T) {
 	}
 }
 
-func TestPrioritiesAreWholeNumbersB185(t *testing.T) {
+func TestPrioritiesAreWholeNumbers(t *testing.T) {
 	c := narrow(nil, []offer{sell("m", "spot", 0.1, overlaid), sell("n", "spot", 0.1), sell("o", "spot", 0.25), sell("p", "spot", 3)})
 	if diff := cmp.Diff(map[float64]float64{0.1: 0, 0.25: 1, 3: 2}, c.priorities()); diff != "" {
 		t.Error(diff)
@@ -159,7 +159,7 @@ func TestPrioritiesAreWholeNumbersB185(t *testing.T) {
 	}
 }
 
-func TestSixtyTypesB090(t *testing.T) {
+func TestSixtyTypes(t *testing.T) {
 	var offers []offer
 	for i := range 80 {
 		offers = append(offers, sell(fmt.Sprintf("t%02d", i), "spot", float64(i+1)))
@@ -178,9 +178,9 @@ func TestSixtyTypesB090(t *testing.T) {
 	}
 }
 
-// TestVarietyIsKeptOrRefusedB005: a launch that tries sixty types has the values
+// TestVarietyIsKeptOrRefused: a launch that tries sixty types has the values
 // that the pool asks for, or is none.
-func TestVarietyIsKeptOrRefusedB005(t *testing.T) {
+func TestVarietyIsKeptOrRefused(t *testing.T) {
 	family := func(name string) func(*offer) {
 		return func(o *offer) { o.labels = map[string]string{karpenter.LabelInstanceFamily: name} }
 	}

@@ -4,7 +4,7 @@ import (
 	"encoding/json"
 
 	"github.com/joist-autoscaler/joist/shared/fault"
-	"github.com/joist-autoscaler/joist/shared/scheduling"
+	"github.com/joist-autoscaler/joist/shared/planning/scheduling"
 )
 
 // group collects nodes that may be bought in the same ways and have the same

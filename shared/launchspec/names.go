@@ -22,6 +22,13 @@ const (
 	BatchAnnotation = "joist.sh/batch"
 	// ClaimsAnnotation is how many claims share the intent.
 	ClaimsAnnotation = "joist.sh/claims"
+	// AdmittedAnnotation marks a NodeClaim that passed lifecycle's checks and whose plan
+	// is done: only such a claim is launched. Its value is the time, RFC 3339.
+	AdmittedAnnotation = "joist.sh/admitted"
+	// UnplannedAnnotation marks a NodeClaim that a person created and a plan launches.
+	UnplannedAnnotation = "joist.sh/unplanned"
+	// RefusalAnnotation is why nothing was launched for a NodeClaim, in words.
+	RefusalAnnotation = "joist.sh/refusal"
 	// CeilingAnnotation is the largest capacity that the claim may turn out to
 	// have, as a JSON ResourceList, and what it may cost at most
 	// (scheduling.PriceResource).
@@ -29,7 +36,7 @@ const (
 )
 
 // ClaimName derives the name of the claim in a slot of an intent. It starts
-// with the pool's name, as Karpenter's do (B023), cut so that the whole fits a
+// with the pool's name, as Karpenter's do, cut so that the whole fits a
 // label value.
 func ClaimName(nodePool, intent string, slot int) string {
 	id := event.DeriveID("claim", event.Cluster{}, intent, strconv.Itoa(slot))

@@ -8,7 +8,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/catalog"
 	"github.com/joist-autoscaler/joist/shared/cloud"
 	"github.com/joist-autoscaler/joist/shared/karpenter"
-	"github.com/joist-autoscaler/joist/shared/scheduling"
+	"github.com/joist-autoscaler/joist/shared/planning/scheduling"
 )
 
 // efas is how many EFA interfaces an instance of the type starts with: all that it
@@ -27,7 +27,7 @@ func asksEFA(node scheduling.PlannedNode) bool {
 	return !asked.IsZero()
 }
 
-// interfaces are those of the class (B042), or one EFA on each network card. None
+// interfaces are those of the class, or one EFA on each network card. None
 // leaves EC2 to give the one that every instance has. Where there are several on
 // different cards, the first one alone is device 0: it is the primary one.
 func interfaces(class *karpenter.EC2NodeClass, efas int64) []cloud.NetworkInterface {
@@ -64,7 +64,7 @@ func cpu(class *karpenter.EC2NodeClass) *cloud.CPUOptions {
 	return &cloud.CPUOptions{NestedVirtualization: value(class.Spec.CPUOptions.NestedVirtualization)}
 }
 
-// placement is the class's placement group (B130), and in one of partitions the
+// placement is the class's placement group, and in one of partitions the
 // lowest that the node may be in: EC2 takes one. It is also the tenancy, unless that
 // is the default.
 func placement(class *karpenter.EC2NodeClass, reqs scheduling.Requirements) *cloud.Placement {

@@ -8,10 +8,10 @@ import (
 	"github.com/joist-autoscaler/joist/shared/catalog"
 	"github.com/joist-autoscaler/joist/shared/cloud"
 	"github.com/joist-autoscaler/joist/shared/karpenter"
-	"github.com/joist-autoscaler/joist/shared/scheduling"
+	"github.com/joist-autoscaler/joist/shared/planning/scheduling"
 )
 
-func TestPlacementB130(t *testing.T) {
+func TestPlacement(t *testing.T) {
 	partitions := func(values ...string) scheduling.Requirements {
 		return scheduling.Requirements{karpenter.LabelPlacementGroupPartition: scheduling.In(values...)}
 	}
@@ -51,7 +51,7 @@ func TestPlacementB130(t *testing.T) {
 	}
 }
 
-func TestMetadataB052(t *testing.T) {
+func TestMetadata(t *testing.T) {
 	set := &karpenter.MetadataOptions{HTTPEndpoint: new("disabled"), HTTPProtocolIPv6: new("enabled"), HTTPPutResponseHopLimit: new(int64(2)), HTTPTokens: new("optional")}
 	for _, tt := range []struct {
 		name, region string
@@ -70,7 +70,7 @@ func TestMetadataB052(t *testing.T) {
 	}
 }
 
-func TestDevicesB049(t *testing.T) {
+func TestDevices(t *testing.T) {
 	encrypted := func(device string, size int64) cloud.BlockDevice {
 		return cloud.BlockDevice{Device: device, SizeGiB: size, Type: "gp3", Encrypted: new(true)}
 	}

@@ -8,7 +8,7 @@ import (
 
 	"github.com/joist-autoscaler/joist/shared/cloud"
 	"github.com/joist-autoscaler/joist/shared/karpenter"
-	"github.com/joist-autoscaler/joist/shared/scheduling"
+	"github.com/joist-autoscaler/joist/shared/planning/scheduling"
 )
 
 // offer is a way to buy a node, with what the filters ask of it.
@@ -32,7 +32,7 @@ func (o offer) kind() reservationKind {
 // reservationKind tells apart what a fleet call cannot mix.
 type reservationKind struct{ block, interruptible bool }
 
-// target is EC2's word for a fleet of the kind (B185).
+// target is EC2's word for a fleet of the kind.
 func (k reservationKind) target() string {
 	switch {
 	case k.block:

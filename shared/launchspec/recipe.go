@@ -10,7 +10,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/cloud"
 	"github.com/joist-autoscaler/joist/shared/fault"
 	"github.com/joist-autoscaler/joist/shared/karpenter"
-	"github.com/joist-autoscaler/joist/shared/scheduling"
+	"github.com/joist-autoscaler/joist/shared/planning/scheduling"
 )
 
 // recipe is everything that the request for a kind of node is made from.
@@ -26,6 +26,8 @@ type recipe struct {
 	// requirements are the node's, and efa says that its pods ask for an EFA.
 	requirements scheduling.Requirements
 	efa          bool
+	// existing is the claim, where a person created it.
+	existing *karpenter.NodeClaim
 	// relaxed says that the offers do not cover every minValues.
 	relaxed bool
 	// subnets are the one of each zone that launches go to.
@@ -55,6 +57,7 @@ func (b *builder) lookUp(node scheduling.PlannedNode) (*recipe, error) {
 		cluster: cat.Cluster, catalogue: cat, machines: b.machines, gates: s.Settings.Gates, labels: node.Requirements.Labels(),
 		requirements: node.Requirements, efa: asksEFA(node), relaxed: node.MinValuesRelaxed,
 	}
+	g.existing = b.existing
 	delete(g.labels, corev1.LabelInstanceTypeStable)
 	if g.cluster.Name == "" {
 		g.cluster.Name = s.Cluster
@@ -95,8 +98,7 @@ func (g *recipe) choose(node *scheduling.PlannedNode, bestEffort bool) error {
 	return nil
 }
 
-// labelReservation says on the claim where it is to run, if that is one place
-// (B033, B123).
+// labelReservation says on the claim where it is to run, if that is one place.
 func (g *recipe) labelReservation() {
 	first := g.choice.offers[0].reservation
 	if first == nil || slices.ContainsFunc(g.choice.offers, func(o offer) bool { return o.reservation != first }) {

@@ -6,17 +6,17 @@ import (
 
 	"github.com/joist-autoscaler/joist/shared/cloud"
 	"github.com/joist-autoscaler/joist/shared/karpenter"
-	"github.com/joist-autoscaler/joist/shared/scheduling"
+	"github.com/joist-autoscaler/joist/shared/planning/scheduling"
 )
 
 // overlaid reports whether a NodeOverlay made a price: EC2 knows nothing of it, and
-// has to be told the order (B185).
+// has to be told the order.
 func (c choice) overlaid() bool {
 	return slices.ContainsFunc(c.offers, func(o offer) bool { return o.Overlaid })
 }
 
 // strategy lets EC2 weigh spot by how long it is likely to last, and takes the
-// cheapest of what does not go away (B185). What is reserved in a market of its own
+// cheapest of what does not go away. What is reserved in a market of its own
 // has no strategy.
 func (c choice) strategy() string {
 	switch {

@@ -9,16 +9,16 @@ import (
 	"github.com/joist-autoscaler/joist/shared/cloud"
 	"github.com/joist-autoscaler/joist/shared/fault"
 	"github.com/joist-autoscaler/joist/shared/karpenter"
-	"github.com/joist-autoscaler/joist/shared/scheduling"
+	"github.com/joist-autoscaler/joist/shared/planning/scheduling"
 )
 
 // addresses are how many IPv4 addresses each subnet has left, by id: those that were
-// counted, less what nodes took since (B193). A subnet that is missing was not
+// counted, less what nodes took since. A subnet that is missing was not
 // counted.
 type addresses map[string]int64
 
 // exhausted is what a subnet has left that EC2 has refused for lack of addresses: it
-// is the last to be tried, behind those that were not counted (B192).
+// is the last to be tried, behind those that were not counted.
 const exhausted = math.MinInt32
 
 // newAddresses takes off what the count does not know of. Which subnets young nodes
@@ -81,7 +81,7 @@ func (a addresses) take(subnet string, count int64) {
 	}
 }
 
-// overrides are type by zone, with one subnet for each zone (B187), and the order
+// overrides are type by zone, with one subnet for each zone, and the order
 // where EC2 has to be told it.
 func (g *recipe) overrides(offers []offer) ([]cloud.Override, error) {
 	var out []cloud.Override

@@ -11,12 +11,12 @@ import (
 	"github.com/joist-autoscaler/joist/shared/catalog"
 	"github.com/joist-autoscaler/joist/shared/event"
 	"github.com/joist-autoscaler/joist/shared/karpenter"
-	"github.com/joist-autoscaler/joist/shared/scheduling"
+	"github.com/joist-autoscaler/joist/shared/planning/scheduling"
 )
 
-// TestSubnetOfEachZoneB193: the one that has most addresses left, less what is in
+// TestSubnetOfEachZone: the one that has most addresses left, less what is in
 // flight.
-func TestSubnetOfEachZoneB193(t *testing.T) {
+func TestSubnetOfEachZone(t *testing.T) {
 	now := time.Date(2026, time.November, 20, 9, 30, 0, 0, time.UTC)
 	class := karpenter.EC2NodeClass{}
 	class.Name = "c"

@@ -7,9 +7,9 @@ import (
 	"github.com/joist-autoscaler/joist/shared/karpenter"
 )
 
-// ownerTags are on everything that is made for the pool (B142): by them Joist
+// ownerTags are on everything that is made for the pool: by them Joist
 // knows its own, and the policies that bound its rights let it act. The class may
-// add to them, and neither replace one nor claim another owner (B047).
+// add to them, and neither replace one nor claim another owner.
 func ownerTags(cluster, nodePool string, class *karpenter.EC2NodeClass) map[string]string {
 	tags := map[string]string{}
 	maps.Copy(tags, class.Spec.Tags)

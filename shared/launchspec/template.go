@@ -13,10 +13,10 @@ import (
 	"github.com/joist-autoscaler/joist/shared/fault"
 	"github.com/joist-autoscaler/joist/shared/karpenter"
 	"github.com/joist-autoscaler/joist/shared/launchspec/bootstrap"
-	"github.com/joist-autoscaler/joist/shared/scheduling"
+	"github.com/joist-autoscaler/joist/shared/planning/scheduling"
 )
 
-// templatePrefix is Karpenter's, so that policies written for it fit (B194).
+// templatePrefix is Karpenter's, so that policies written for it fit.
 const templatePrefix = "karpenter.k8s.aws/"
 
 // variant is what makes two templates of one launch differ.
@@ -87,7 +87,7 @@ func (g *recipe) template(v variant) (cloud.Template, error) {
 }
 
 // node gathers what user data needs. Taints that start with the node are in it,
-// and the one that keeps pods off until the node has all of its labels (B028).
+// and the one that keeps pods off until the node has all of its labels.
 func (g *recipe) node(v variant) bootstrap.Node {
 	labels := maps.Clone(g.labels)
 	labels[karpenter.CapacityTypeLabelKey] = g.choice.capacityType

@@ -11,8 +11,8 @@ import (
 
 	"github.com/joist-autoscaler/joist/shared/karpenter"
 	"github.com/joist-autoscaler/joist/shared/launchspec"
-	"github.com/joist-autoscaler/joist/shared/scheduling"
-	"github.com/joist-autoscaler/joist/shared/scheduling/schedulingtest"
+	"github.com/joist-autoscaler/joist/shared/planning/scheduling"
+	"github.com/joist-autoscaler/joist/shared/planning/schedulingtest"
 )
 
 // tenancies lists the intents of a plan, each as the tenancy in its template and the pods of its claims. The labels of a
@@ -89,6 +89,32 @@ func TestTenancy(t *testing.T) {
 				t.Errorf("the claim states a tenancy: %t", stated)
 			}
 		})
+	}
+}
+
+// Where some pod asks for dedicated nodes, other pods still get ordinary ones, unless those have other daemons than
+// the nodes that the pods were placed on.
+func TestTenancyLeftOpen(t *testing.T) {
+	selecting := func(tenancy string) func(*scheduling.PodSpec) {
+		return func(p *scheduling.PodSpec) {
+			p.NodeSelector = map[string]string{karpenter.LabelInstanceTenancy: tenancy}
+		}
+	}
+	for daemon, want := range map[string]string{"": "default", "default": "dedicated", "dedicated": "default"} {
+		w := newWorld(schedulingtest.Pods("dedicated", 1, "500m", "512Mi", selecting("dedicated")), schedulingtest.Pods("large", 1, "3500m", "8Gi"))
+		if daemon != "" {
+			w.batch.Snapshot.DaemonSets = []scheduling.PodSpec{schedulingtest.Pods("agent", 1, "100m", "64Mi", selecting(daemon)).Spec}
+		}
+		built := w.build(t)
+		if got := tenancies(t, built); !slices.Contains(got, want+": large-0") {
+			t.Errorf("with a daemon on nodes of tenancy %q: %v, want %s for large-0", daemon, got, want)
+		}
+		for _, intent := range built.Plan.Intents {
+			reqs := scheduling.FromClaim(intent.Claims[0].Object.Spec.Requirements)
+			if tenancy, single := reqs[karpenter.LabelInstanceTenancy].Single(); !single {
+				t.Errorf("with a daemon on nodes of tenancy %q, a claim leaves its tenancy open: %s", daemon, tenancy)
+			}
+		}
 	}
 }
 

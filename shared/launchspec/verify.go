@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"maps"
-
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
@@ -14,7 +13,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/event"
 	"github.com/joist-autoscaler/joist/shared/fault"
 	"github.com/joist-autoscaler/joist/shared/karpenter"
-	"github.com/joist-autoscaler/joist/shared/scheduling"
+	"github.com/joist-autoscaler/joist/shared/planning/scheduling"
 )
 
 const (
@@ -32,7 +31,24 @@ const (
 // subnets, instance types, tags, the claims whole, and what they count for limits. The
 // reason is fault.Invalid. The plan's author chooses only among what they allow.
 func Verify(planned scheduling.PlannedIntent, intent Intent, s scheduling.Snapshot, cat catalog.Catalogue) error {
-	g, err := verifier(planned, intent, s, cat)
+	if len(planned.Claims) == 0 {
+		return unlike("it has no claim")
+	}
+	pool := slices.IndexFunc(s.NodePools, func(p karpenter.NodePool) bool { return p.Name == intent.NodePool })
+	if pool < 0 || s.NodePools[pool].Spec.Template.Spec.NodeClassRef == nil || s.NodePools[pool].Spec.Template.Spec.NodeClassRef.Name != intent.NodeClass {
+		return unlike("NodePool %q does not use EC2NodeClass %q", intent.NodePool, intent.NodeClass)
+	}
+	first := planned.Claims[0].Object
+	node := scheduling.PlannedNode{
+		NodePool: intent.NodePool, NodeClass: intent.NodeClass, Requirements: scheduling.FromClaim(first.Spec.Requirements),
+		Requests: first.Spec.Resources.Requests, MinValuesRelaxed: relaxed(first),
+	}
+	return verify(planned, intent, node, s, cat, nil)
+}
+
+// verify compares with what the node is to be; existing is the claim if a person created it.
+func verify(planned scheduling.PlannedIntent, intent Intent, node scheduling.PlannedNode, s scheduling.Snapshot, cat catalog.Catalogue, existing *karpenter.NodeClaim) error {
+	g, err := verifier(planned, intent, node, s, cat, existing)
 	if err != nil {
 		return err
 	}
@@ -49,22 +65,15 @@ func unlike(format string, args ...any) *fault.Error {
 }
 
 // verifier is the recipe of the intent, as far as others than its author decide it.
-func verifier(planned scheduling.PlannedIntent, intent Intent, s scheduling.Snapshot, cat catalog.Catalogue) (*recipe, error) {
-	if len(planned.Claims) == 0 {
-		return nil, unlike("it has no claim")
-	}
-	if intent.NodePool != planned.NodePool {
+func verifier(planned scheduling.PlannedIntent, intent Intent, node scheduling.PlannedNode, s scheduling.Snapshot, cat catalog.Catalogue, existing *karpenter.NodeClaim) (*recipe, error) {
+	if intent.NodePool != planned.NodePool || node.NodePool != planned.NodePool {
 		return nil, unlike("it is for NodePool %q, and the plan says %q", intent.NodePool, planned.NodePool)
 	}
-	pool := slices.IndexFunc(s.NodePools, func(p karpenter.NodePool) bool { return p.Name == intent.NodePool })
-	if pool < 0 || s.NodePools[pool].Spec.Template.Spec.NodeClassRef == nil || s.NodePools[pool].Spec.Template.Spec.NodeClassRef.Name != intent.NodeClass {
-		return nil, unlike("NodePool %q does not use EC2NodeClass %q", intent.NodePool, intent.NodeClass)
+	if intent.NodeClass != node.NodeClass {
+		return nil, unlike("it is for EC2NodeClass %q, and its claims name %q", intent.NodeClass, node.NodeClass)
 	}
-	b := builder{batch: scheduling.Batch{Snapshot: s}, catalogue: cat}
-	node := scheduling.PlannedNode{
-		NodePool: intent.NodePool, NodeClass: intent.NodeClass, Requirements: scheduling.FromClaim(planned.Claims[0].Object.Spec.Requirements),
-		Requests: planned.Claims[0].Object.Spec.Resources.Requests, MinValuesRelaxed: relaxed(planned.Claims[0].Object),
-	}
+	b := builder{batch: scheduling.Batch{Snapshot: s}, catalogue: cat, existing: existing}
+	node.Options = nil
 	for _, config := range intent.Fleet.Configs {
 		for _, o := range config.Overrides {
 			node.Options = append(node.Options, scheduling.Option{Offering: event.Offering{InstanceType: o.InstanceType, Zone: o.Zone, CapacityType: intent.Fleet.CapacityType}})
@@ -100,6 +109,9 @@ func (g *recipe) verifyFleet(planned scheduling.PlannedIntent, intent Intent) er
 		return unlike("its claims do not allow the capacity type %q", fleet.CapacityType)
 	}
 	g.choice.capacityType = fleet.CapacityType
+	if g.existing != nil {
+		return nil // The requirements are the claim's own.
+	}
 	return g.verifyRequirements()
 }
 

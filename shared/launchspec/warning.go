@@ -8,26 +8,26 @@ import (
 
 	"github.com/joist-autoscaler/joist/shared/karpenter"
 	"github.com/joist-autoscaler/joist/shared/launchspec/bootstrap"
-	"github.com/joist-autoscaler/joist/shared/scheduling"
+	"github.com/joist-autoscaler/joist/shared/planning/scheduling"
 )
 
 // Rules, as they stand in a Warning. Tools match them: the names are stable.
 const (
 	// WarnFlexibility: on-demand is asked for where spot was allowed, with few types
-	// to choose from (B189).
+	// to choose from.
 	WarnFlexibility = "flexibility"
-	// WarnUserData: user data is nearly as large as EC2 takes (B056).
+	// WarnUserData: user data is nearly as large as EC2 takes.
 	WarnUserData = "user-data"
-	// WarnInstanceStore: the family cannot join the disks of the instance (B050).
+	// WarnInstanceStore: the family cannot join the disks of the instance.
 	WarnInstanceStore = "instance-store"
-	// WarnTags: the class sets tags that are Joist's to set (B047).
+	// WarnTags: the class sets tags that are Joist's to set.
 	WarnTags = "tags"
 	// WarnUnwritable: the request could not be written as the class is, for one as its
-	// user data is larger than EC2 takes (B056). Nothing is launched by it.
+	// user data is larger than EC2 takes. Nothing is launched by it.
 	WarnUnwritable = "unwritable"
 )
 
-// flexible is how many types a launch should have to choose from (B189).
+// flexible is how many types a launch should have to choose from.
 const flexible = 5
 
 // warnings are what is to be known of an intent.

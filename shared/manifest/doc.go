@@ -13,7 +13,7 @@
 //     size, depth and counts are bounded before anything is parsed.
 //   - No half-read object: one problem in a file and the file gives no documents.
 //   - All problems of a file are told together, up to a bound.
-//   - A null is an absent field, as for the API server (A107, A146).
+//   - A null is an absent field, as for the API server.
 //   - Kinds that planning does not read are handed on without an object.
 //
 // Read refuses what the API server would refuse or lose; Lint warns of what it

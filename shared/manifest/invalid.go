@@ -78,7 +78,7 @@ func (in *inspection) has(path string) bool {
 	return ok
 }
 
-// reference checks the node class; pools from before v1 gave its name alone (A127).
+// reference checks the node class; pools from before v1 gave its name alone.
 func (in *inspection) reference(ref *karpenter.NodeClassReference) {
 	const path = "spec.template.spec.nodeClassRef"
 	if ref == nil {
@@ -139,7 +139,7 @@ func (in *inspection) disruption(d *karpenter.Disruption) {
 	}
 	in.oneOf(path+".consolidationPolicy", string(d.ConsolidationPolicy),
 		[]string{"WhenEmpty", "WhenEmptyOrUnderutilized", "Balanced"},
-		map[string]string{"WhenUnderutilized": `: it is WhenEmptyOrUnderutilized since v1`}) // A120
+		map[string]string{"WhenUnderutilized": `: it is WhenEmptyOrUnderutilized since v1`})
 	for i, b := range d.Budgets {
 		at := fmt.Sprintf("%s.budgets[%d]", path, i)
 		if (b.Schedule == nil) != (b.Duration == nil) {

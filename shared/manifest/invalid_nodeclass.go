@@ -19,7 +19,7 @@ func (in *inspection) nodeClass(c *karpenter.EC2NodeClass) {
 		in.report("spec.securityGroupSelectorTerms", "missing: name at least one security group by tags, id or name")
 	}
 	for _, key := range slices.Sorted(maps.Keys(spec.Tags)) {
-		if karpenter.RestrictedTag(key) { // A118, A159
+		if karpenter.RestrictedTag(key) {
 			in.report(join("spec.tags", key), "this tag is set by the system: take it out")
 		}
 	}
@@ -27,7 +27,7 @@ func (in *inspection) nodeClass(c *karpenter.EC2NodeClass) {
 	in.disks(spec.BlockDeviceMappings)
 }
 
-// identity wants exactly one of role and instance profile (A114, A160).
+// identity wants exactly one of role and instance profile.
 func (in *inspection) identity(spec *karpenter.EC2NodeClassSpec) {
 	switch {
 	case spec.Role != "" && spec.InstanceProfile != nil:
@@ -74,7 +74,7 @@ func (in *inspection) kubelet(k *karpenter.KubeletConfiguration) {
 		return
 	}
 	for _, signal := range slices.Sorted(maps.Keys(k.EvictionSoft)) {
-		if _, ok := k.EvictionSoftGracePeriod[signal]; !ok { // A164
+		if _, ok := k.EvictionSoftGracePeriod[signal]; !ok {
 			in.report(join("spec.kubelet.evictionSoft", signal), "has no evictionSoftGracePeriod: add one under the same name")
 		}
 	}

@@ -32,8 +32,7 @@ func newObject(kind cluster.Kind) cluster.Object {
 	}
 }
 
-// legacy are the words of Karpenter before v1, and what they are called now
-// (A092, A098, A153, A156).
+// legacy are the words of Karpenter before v1, and what they are called now.
 var legacy = map[string]cluster.Kind{
 	"karpenter.sh/Provisioner":          cluster.NodePools,
 	"karpenter.sh/Machine":              cluster.NodeClaims,

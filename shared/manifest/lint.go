@@ -62,7 +62,7 @@ func (l *linter) pool(p *karpenter.NodePool, classes map[string]*karpenter.EC2No
 }
 
 // tooTight finds limits below the smallest instance that the requirements leave:
-// no node could ever be launched (A123, A161).
+// no node could ever be launched.
 func (l *linter) tooTight(p *karpenter.NodePool) {
 	for _, r := range p.Spec.Template.Spec.Requirements {
 		least, ok := smallest(r)
@@ -105,7 +105,7 @@ func smallest(r karpenter.NodeSelectorRequirementWithMinValues) (int64, bool) {
 	return 0, false
 }
 
-// zones finds pools whose zones have no subnet (A129).
+// zones finds pools whose zones have no subnet.
 func (l *linter) zones(p *karpenter.NodePool, class *karpenter.EC2NodeClass) {
 	if len(class.Status.Subnets) == 0 {
 		return
@@ -134,7 +134,7 @@ var resourceID = regexp.MustCompile(`^(ami|subnet|sg)-[0-9a-f*x]+$`)
 
 func (l *linter) class(c *karpenter.EC2NodeClass) {
 	family, err := c.AMIFamily()
-	if err == nil && family == karpenter.AMIFamilyAL2 { // A109
+	if err == nil && family == karpenter.AMIFamilyAL2 {
 		path := "spec.amiFamily"
 		if c.Spec.AMIFamily == nil {
 			path = "spec.amiSelectorTerms[0].alias"
@@ -142,11 +142,11 @@ func (l *linter) class(c *karpenter.EC2NodeClass) {
 		l.warn(path, "AL2 images end with Kubernetes 1.32: move to AL2023")
 	}
 	for _, key := range slices.Sorted(maps.Keys(c.Spec.Tags)) {
-		if strings.HasPrefix(key, "aws:") { // A135
+		if strings.HasPrefix(key, "aws:") {
 			l.warn(join("spec.tags", key), "AWS sets tags with aws: itself and refuses them from others: take it out")
 		}
 	}
-	for i, term := range c.Spec.AMISelectorTerms { // A110
+	for i, term := range c.Spec.AMISelectorTerms {
 		l.idAsName(fmt.Sprintf("spec.amiSelectorTerms[%d].name", i), term.Name)
 	}
 	for i, term := range c.Spec.SecurityGroupSelectorTerms {

@@ -12,7 +12,7 @@ import (
 // moved is what people write for a field that has another name or place now, by
 // kind and path; a star stands for any index.
 var moved = map[string]string{
-	"NodePool spec.limit":                        `, did you mean "limits"? without it there is NO limit at all`, // A106
+	"NodePool spec.limit":                        `, did you mean "limits"? without it there is NO limit at all`,
 	"NodePool spec.requirements":                 `: requirements belong in spec.template.spec.requirements`,
 	"NodePool spec.taints":                       `: taints belong in spec.template.spec.taints`,
 	"NodePool spec.startupTaints":                `: startup taints belong in spec.template.spec.startupTaints`,
@@ -24,23 +24,23 @@ var moved = map[string]string{
 	"NodePool spec.consolidationPolicy":          `: it belongs in spec.disruption.consolidationPolicy`,
 	"NodePool spec.budgets":                      `: they belong in spec.disruption.budgets`,
 	"NodePool spec.nodeClassRef":                 `: it belongs in spec.template.spec.nodeClassRef`,
-	"NodePool spec.disruption.expireAfter":       `: it is spec.template.spec.expireAfter since v1`,                                                              // A122
-	"NodePool spec.template.spec.kubelet":        `: it is spec.kubelet of the EC2NodeClass since v1; pools with different kubelet settings need one class each`, // A126
+	"NodePool spec.disruption.expireAfter":       `: it is spec.template.spec.expireAfter since v1`,
+	"NodePool spec.template.spec.kubelet":        `: it is spec.kubelet of the EC2NodeClass since v1; pools with different kubelet settings need one class each`,
 	"NodePool spec.template.spec.resources":      `: a pool's nodes are sized by its pods; bounds are spec.limits`,
-	"NodePool spec.ttlSecondsAfterEmpty":         `: write spec.disruption.consolidationPolicy: WhenEmpty and spec.disruption.consolidateAfter: <seconds>s`, // A097
+	"NodePool spec.ttlSecondsAfterEmpty":         `: write spec.disruption.consolidationPolicy: WhenEmpty and spec.disruption.consolidateAfter: <seconds>s`,
 	"NodePool spec.ttlSecondsUntilExpired":       `: write spec.template.spec.expireAfter`,
 	"NodePool spec.consolidation":                `: write spec.disruption.consolidationPolicy: WhenEmptyOrUnderutilized`,
-	"NodePool spec.providerRef":                  `: write spec.template.spec.nodeClassRef with group, kind and name`, // A096
+	"NodePool spec.providerRef":                  `: write spec.template.spec.nodeClassRef with group, kind and name`,
 	"NodePool spec.provider":                     `: write an EC2NodeClass and refer to it in spec.template.spec.nodeClassRef`,
-	"EC2NodeClass spec.subnetSelector":           `: write spec.subnetSelectorTerms, a list of {tags: …} or {id: …}`,                   // A098
-	"EC2NodeClass spec.securityGroupSelector":    `: write spec.securityGroupSelectorTerms, a list of {tags: …}, {id: …} or {name: …}`, // A098
+	"EC2NodeClass spec.subnetSelector":           `: write spec.subnetSelectorTerms, a list of {tags: …} or {id: …}`,
+	"EC2NodeClass spec.securityGroupSelector":    `: write spec.securityGroupSelectorTerms, a list of {tags: …}, {id: …} or {name: …}`,
 	"EC2NodeClass spec.amiSelector":              `: write spec.amiSelectorTerms, a list such as [{alias: al2023@latest}]`,
-	"EC2NodeClass spec.kubelet.containerRuntime": `: it is gone since v1, containerd is the only one: take it out`, // A126
+	"EC2NodeClass spec.kubelet.containerRuntime": `: it is gone since v1, containerd is the only one: take it out`,
 }
 
 // misfit is the same for values of the wrong shape.
 var misfit = map[string]string{
-	"NodePool spec.limits.resources":               `: write its entries directly under spec.limits`, // A095
+	"NodePool spec.limits.resources":               `: write its entries directly under spec.limits`,
 	"EC2NodeClass spec.subnetSelectorTerms":        `: write a list of terms, such as [{tags: {karpenter.sh/discovery: my-cluster}}]`,
 	"EC2NodeClass spec.securityGroupSelectorTerms": `: write a list of terms, such as [{tags: {karpenter.sh/discovery: my-cluster}}]`,
 	"EC2NodeClass spec.amiSelectorTerms":           `: write a list of terms, such as [{alias: al2023@latest}]`,
@@ -72,7 +72,7 @@ func (r *reader) meant(name, path string, t reflect.Type, above []entry) string 
 }
 
 // orphanOf finds the empty field above that should have held the name: what is
-// left of nesting when indentation is lost (A133, A154).
+// left of nesting when indentation is lost.
 func (r *reader) orphanOf(name string, t reflect.Type, above []entry) string {
 	for _, e := range slices.Backward(above) {
 		n, _, ok := r.follow(e.value, "")

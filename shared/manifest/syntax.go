@@ -114,7 +114,7 @@ func lineOf(text string, number int) string {
 	return ""
 }
 
-// remedy guesses what happened to the text (A133, A154, A162).
+// remedy guesses what happened to the text.
 func remedy(line, text, what string) string {
 	bare := strings.TrimSpace(line)
 	switch {

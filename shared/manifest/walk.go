@@ -156,7 +156,7 @@ func (r *reader) word(n ast.Node, t reflect.Type, path string, textual bool) (an
 	return nil, r.wrong(n, path, 0, want(t)+" is expected", quotes(s, t))
 }
 
-// quotes tells how to write a scalar so that it is of the type (A128, A131).
+// quotes tells how to write a scalar so that it is of the type.
 func quotes(s scalar, t reflect.Type) string {
 	text, isText := s.value.(string)
 	switch {

@@ -3,7 +3,7 @@ package queue
 import (
 	"context"
 
-	"github.com/joist-autoscaler/joist/shared/convoy"
+	"github.com/joist-autoscaler/joist/shared/queue/batcher"
 )
 
 // Gather lets those who delete from the queue at the same time share calls, and
@@ -14,7 +14,7 @@ func Gather(q Queue, lanes int) Queue {
 	return gathered{
 		Queue: q,
 		sends: sends(q, lanes),
-		deletes: convoy.New(convoy.Options[string]{
+		deletes: batcher.New(batcher.Options[string]{
 			Lanes: lanes, Items: MaxBatch,
 			Call: func(ctx context.Context, receipts []string) error { return q.Delete(ctx, receipts...) },
 		}),
@@ -25,8 +25,8 @@ func Gather(q Queue, lanes int) Queue {
 // MaxBatch messages and MaxBody bytes.
 func GatherSender(s Sender, lanes int) Sender { return gatheredSender{sends(s, lanes)} }
 
-func sends(s Sender, lanes int) *convoy.Convoy[Outgoing] {
-	return convoy.New(convoy.Options[Outgoing]{
+func sends(s Sender, lanes int) *batcher.Convoy[Outgoing] {
+	return batcher.New(batcher.Options[Outgoing]{
 		Lanes: lanes, Items: MaxBatch, Weight: MaxBody, Weigh: Outgoing.Size,
 		Call: func(ctx context.Context, messages []Outgoing) error { return s.Send(ctx, messages...) },
 	})
@@ -34,8 +34,8 @@ func sends(s Sender, lanes int) *convoy.Convoy[Outgoing] {
 
 type gathered struct {
 	Queue
-	sends   *convoy.Convoy[Outgoing]
-	deletes *convoy.Convoy[string]
+	sends   *batcher.Convoy[Outgoing]
+	deletes *batcher.Convoy[string]
 }
 
 func (g gathered) Send(ctx context.Context, messages ...Outgoing) error {
@@ -46,7 +46,7 @@ func (g gathered) Delete(ctx context.Context, receipts ...string) error {
 	return g.deletes.Do(ctx, receipts...)
 }
 
-type gatheredSender struct{ sends *convoy.Convoy[Outgoing] }
+type gatheredSender struct{ sends *batcher.Convoy[Outgoing] }
 
 func (g gatheredSender) Send(ctx context.Context, messages ...Outgoing) error {
 	return g.sends.Do(ctx, messages...)

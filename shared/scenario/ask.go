@@ -3,8 +3,8 @@ package scenario
 import (
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/joist-autoscaler/joist/shared/podspec"
-	"github.com/joist-autoscaler/joist/shared/scheduling"
+	"github.com/joist-autoscaler/joist/shared/planning/podspec"
+	"github.com/joist-autoscaler/joist/shared/planning/scheduling"
 )
 
 // Problem is the scenario in the planner's words: the batch that the watcher

@@ -3,7 +3,7 @@ package scenario
 import (
 	"time"
 
-	"github.com/joist-autoscaler/joist/shared/scheduling"
+	"github.com/joist-autoscaler/joist/shared/planning/scheduling"
 )
 
 // rest is how long nothing has happened in a fleet.

@@ -11,8 +11,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 
+	"github.com/joist-autoscaler/joist/shared/planning/scheduling"
 	"github.com/joist-autoscaler/joist/shared/scenario"
-	"github.com/joist-autoscaler/joist/shared/scheduling"
 )
 
 var update = flag.Bool("update", false, "write the golden files")
@@ -71,7 +71,7 @@ func TestOutcomeGolden(t *testing.T) {
 }
 
 // TestLaunchFilters: the price is that of the offering that a launch would try
-// first (B186, B188, B090).
+// first.
 func TestLaunchFilters(t *testing.T) {
 	s := shop(t)
 	gpu := option("g6.xlarge", "eu-west-1a", "on-demand", 0.01)

@@ -9,8 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/joist-autoscaler/joist/shared/karpenter"
-	"github.com/joist-autoscaler/joist/shared/podspec"
-	"github.com/joist-autoscaler/joist/shared/scheduling"
+	"github.com/joist-autoscaler/joist/shared/planning/podspec"
+	"github.com/joist-autoscaler/joist/shared/planning/scheduling"
 )
 
 // Scenario is a planning problem as it was written down.
@@ -27,7 +27,7 @@ type Scenario struct {
 	single  []corev1.Pod
 	stock   scheduling.Stock
 	classes []karpenter.EC2NodeClass
-	// exotic are the names of the types that are (B188), and types how many there
+	// exotic are the names of the types that are, and types how many there
 	// are in all.
 	exotic map[string]bool
 	types  int

@@ -8,8 +8,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/joist-autoscaler/joist/shared/planning/scheduling"
 	"github.com/joist-autoscaler/joist/shared/scenario"
-	"github.com/joist-autoscaler/joist/shared/scheduling"
 )
 
 func TestPodsAreSeparate(t *testing.T) {

@@ -12,7 +12,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/catalog"
 	"github.com/joist-autoscaler/joist/shared/event"
 	"github.com/joist-autoscaler/joist/shared/karpenter"
-	"github.com/joist-autoscaler/joist/shared/scheduling"
+	"github.com/joist-autoscaler/joist/shared/planning/scheduling"
 )
 
 // taken is when a scenario plays. It has no time of its own, and plans do not
@@ -93,7 +93,7 @@ func labelsOf(t *instanceType) map[string]string {
 	return out
 }
 
-// exotic types have what ordinary pods make no use of and pay for (B188).
+// exotic types have what ordinary pods make no use of and pay for.
 func exotic(t *instanceType) bool {
 	if strings.HasPrefix(catalog.ParseName(t.Name).Size, "metal") {
 		return true

@@ -20,8 +20,7 @@ type Cluster struct {
 	// Functions begins the names of functions that serve other clusters besides; empty
 	// where the cluster has its own.
 	Functions string
-	// InterruptionQueue is the name of a queue that is there already, as Karpenter's
-	// (A044).
+	// InterruptionQueue is the name of a queue that is there already, as Karpenter's.
 	InterruptionQueue string
 }
 

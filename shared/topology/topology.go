@@ -70,7 +70,7 @@ type Queue struct {
 
 // Rule is one rule of EventBridge.
 type Rule struct {
-	// ID is what templates call it: the name that Karpenter's has (A046–A049), if any.
+	// ID is what templates call it: the name that Karpenter's has, if any.
 	ID   string
 	Name string
 	// Bus is the name of the bus that has it.
@@ -119,7 +119,7 @@ var timeouts = map[string]time.Duration{
 	// warning must outlive that. One batch of the handler ends within five seconds.
 	"interruption": 10 * time.Second,
 	"catalog":      150 * time.Second,
-	// One call to EC2 has four minutes to answer (B196).
+	// One call to EC2 has four minutes to answer.
 	"launcher":  285 * time.Second,
 	"lifecycle": 75 * time.Second,
 }
@@ -163,7 +163,7 @@ func (c Cluster) queue(service string) Queue {
 		Retention: retention, DeadRetention: deadRetention, MaxReceives: maxReceives, Senders: senders(service),
 	}
 	if service == "interruption" {
-		// Karpenter's name, so that what else knows the queue goes on knowing it (A043).
+		// Karpenter's name, so that what else knows the queue goes on knowing it.
 		q.Name = c.Name
 		if c.InterruptionQueue != "" {
 			q.Name, q.Existing = c.InterruptionQueue, true

@@ -11,8 +11,8 @@ import (
 	"time"
 
 	"github.com/joist-autoscaler/joist/shared/event"
-	"github.com/joist-autoscaler/joist/shared/eventpattern"
 	"github.com/joist-autoscaler/joist/shared/fault"
+	"github.com/joist-autoscaler/joist/shared/queue/eventpattern"
 	"github.com/joist-autoscaler/joist/shared/topology"
 )
 
@@ -126,8 +126,8 @@ func matches(t *testing.T, r topology.Rule, raw []byte) bool {
 	return ok
 }
 
-// Karpenter's queue has the cluster's name, and another's is used as it is (A043, A044).
-func TestA043InterruptionQueue(t *testing.T) {
+// Karpenter's queue has the cluster's name, and another's is used as it is.
+func TestInterruptionQueue(t *testing.T) {
 	for name, test := range map[string]struct {
 		cluster  topology.Cluster
 		want     string

@@ -128,9 +128,9 @@ func (r Record) fleets() string {
 		columns = append(columns, table.ColumnConfig{Number: n, Align: text.AlignRight})
 	}
 	t.SetColumnConfigs(columns)
-	return "Both also consolidated clusters until nothing was left to do, without waits and with every command carried out at once. The checker replayed each command. " +
-		"The bound is that of a repack of all pods. CPU is that of deciding; Karpenter's second simulation before each command and its search for drift are left out, and it may decide for " + r.FleetLimit + ". " +
-		"*Saved at equal moves* is what whole commands had saved that moved as many pods as the planner did that moved fewer; *along the curve* adds of the command that was under way the share of its pods.\n\n" +
+	return "Both also consolidated clusters until no command was left, with every command carried out at once and without waiting times. The checker replayed each command. " +
+		"The bound is the lower bound for placing all pods on new nodes. CPU is the time for decisions, without Karpenter's second simulation before each command and its search for drift; Karpenter's time limit is " + r.FleetLimit + ". " +
+		"*Saved at equal moves* compares the savings at the number of pods that the planner with fewer moves moved in total, and counts complete commands only; *along the curve* also counts the command in progress, in proportion to its moved pods.\n\n" +
 		t.RenderMarkdown() + "\n\n"
 }
 

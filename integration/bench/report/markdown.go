@@ -16,12 +16,12 @@ import (
 // table, what it means, and what was not run.
 func (r Record) Markdown(drawing, data string) string {
 	var out strings.Builder
-	fmt.Fprintf(&out, "%s planned the same scenarios on the same machine, in turns, each run in a process of its own: %s, %d cores, %s, %s, on %s, from commit %s. "+
-		"Seed %d; %s; the load average was %.1f before. %s\n\n",
+	fmt.Fprintf(&out, "%s planned the same scenarios on the same machine, alternately, each run in its own process: %s, %d cores, %s, %s, on %s, from commit %s. "+
+		"Seed %d; %s; the load average before the run was %.1f. %s\n\n",
 		strings.Join(r.planners(), " and "), r.Machine.CPU, r.Machine.Cores, r.Machine.OS, r.Go, r.Date.Format("2006-01-02"), r.Commit,
 		r.Seed, r.repeated(), r.Machine.Load, r.judged())
 	out.WriteString(r.headline())
-	fmt.Fprintf(&out, "![Cost over the bound and CPU, by kind and number of pods](%s)\n\n", drawing)
+	fmt.Fprintf(&out, "![Cost relative to the lower bound, and CPU time, by kind and number of pods](%s)\n\n", drawing)
 	out.WriteString(PairsOf(r.Rows).markdown() + "\n\n")
 	out.WriteString(legend(r.Limit))
 	if len(r.Fleets) > 0 {
@@ -36,7 +36,7 @@ func (r Record) repeated() string {
 	if r.Runs == 1 {
 		return "one run each"
 	}
-	return fmt.Sprintf("%d runs each, of which the one with the median CPU counts", r.Runs)
+	return fmt.Sprintf("%d runs each; the figures are those of the run with the median CPU", r.Runs)
 }
 
 // headline says the range of the two ratios over all scenarios, best and worst.
@@ -57,7 +57,7 @@ func (r Record) headline() string {
 	if cost.count == 0 || cpu.count == 0 {
 		return ""
 	}
-	return fmt.Sprintf("Where both placed the same number of pods, Joist's plans cost %.2f to %.2f times Karpenter's, and Karpenter took %s to %s Joist's CPU.\n\n",
+	return fmt.Sprintf("Where both placed the same number of pods, Joist's plans cost %.2f to %.2f times Karpenter's, and Karpenter used %s to %s Joist's CPU time.\n\n",
 		cost.low, cost.high, times(cpu.low, 1), times(cpu.high, 1))
 }
 
@@ -92,7 +92,7 @@ func (r Record) judged() string {
 	}
 	said := fmt.Sprintf("An independent checker found %d of %d plans valid.", valid, plans)
 	if failed > 0 {
-		said += fmt.Sprintf(" No plan came of %s.", counted(failed, "run"))
+		said += fmt.Sprintf(" %s gave no plan.", counted(failed, "run"))
 	}
 	return said
 }
@@ -152,10 +152,10 @@ func legend(limit string) string {
 			kinds = append(kinds, fmt.Sprintf("**%s** %s", k.Name, k.About))
 		}
 	}
-	return "Pairs are Joist : Karpenter, and the figure after a pair is its ratio: of dollars Joist's part of Karpenter's, of CPU and allocations how many times Joist's Karpenter took. " +
-		"CPU is the user and system time of the process while it solves, from single pods in hand: Joist's grouping and indexing count, Karpenter's setting up of its topology and scheduler does not. *Options* is the median number of instance types that a launch may still choose from: " +
-		"fewer and fuller nodes are cheaper to run as pods and worse to lose. The bound is fractional and leaves out topology, weights and limits, so it is loose for c, r and d. " +
-		"Karpenter may solve for " + limit + ", as in production.\n\nKinds: " + strings.Join(kinds, "; ") + ".\n"
+	return "Pairs are Joist : Karpenter, followed by their ratio: for dollars Joist divided by Karpenter, for CPU and allocations Karpenter divided by Joist. " +
+		"CPU is the user and system time of the process while it plans. For Joist it includes grouping and indexing the pods; for Karpenter it excludes setting up its topology and scheduler. " +
+		"*Options* is the median number of instance types that a launch can choose from. *Over bound* is the cost divided by a lower bound, which allows fractions of nodes and ignores topology, weights and limits; it is therefore loose for c, r and d. " +
+		"Karpenter's time limit is " + limit + ", as in production.\n\nKinds: " + strings.Join(kinds, "; ") + ".\n"
 }
 
 // absent says what the record does not show.

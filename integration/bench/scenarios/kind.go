@@ -28,10 +28,10 @@ type Kind struct {
 func Kinds() []Kind {
 	return []Kind{
 		{Name: "a", Word: "inflate", About: "identical pods", pools: one(onDemandOnly, amd64), fill: identical},
-		{Name: "b", Word: "hetero", About: "deployments of all sizes, heavy tails", pools: one(onDemandOnly, both), fill: deployments},
-		{Name: "bamd", About: "b on one architecture", pools: one(onDemandOnly, amd64), fill: deployments},
-		{Name: "bspot", About: "b with spot", pools: one(spotToo, both), fill: deployments},
-		{Name: "u", Word: "unique", About: "as b, every pod different", pools: one(onDemandOnly, both), fill: unique},
+		{Name: "b", Word: "hetero", About: "Deployments of many sizes, a few of them very large", pools: one(onDemandOnly, both), fill: deployments},
+		{Name: "bamd", About: "as b, on one architecture", pools: one(onDemandOnly, amd64), fill: deployments},
+		{Name: "bspot", About: "as b, with spot", pools: one(spotToo, both), fill: deployments},
+		{Name: "u", Word: "unique", About: "as b, with every pod different", pools: one(onDemandOnly, both), fill: unique},
 		{Name: "c", Word: "mixed", About: "the mix of Karpenter's own benchmark", pools: one(onDemandOnly, both), fill: mixed},
 		{Name: "r", Word: "services", About: "constraints of real services", pools: one(onDemandOnly, both), fill: services},
 		{Name: "d", Word: "multi", About: "five NodePools with GPUs, taints, weights and limits", pools: five, fill: teams},

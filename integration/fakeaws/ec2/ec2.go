@@ -11,7 +11,7 @@ import (
 	"strconv"
 
 	"github.com/joist-autoscaler/joist/integration/fakeaws/query"
-	"github.com/joist-autoscaler/joist/shared/memcloud"
+	"github.com/joist-autoscaler/joist/shared/cloud/memcloud"
 )
 
 const (

@@ -13,7 +13,7 @@ import (
 
 	"github.com/joist-autoscaler/joist/integration/fakeaws/query"
 	"github.com/joist-autoscaler/joist/shared/cloud"
-	"github.com/joist-autoscaler/joist/shared/ec2cloud"
+	"github.com/joist-autoscaler/joist/shared/cloud/ec2cloud"
 )
 
 // filler gives every field of a value something of its own, so that a field which
@@ -86,7 +86,7 @@ func TestEveryFieldOfTemplateArrives(t *testing.T) {
 	}
 }
 
-func TestEveryFieldOfFleetArrivesB185(t *testing.T) {
+func TestEveryFieldOfFleetArrives(t *testing.T) {
 	for _, test := range []struct{ name, capacityType, target, strategy string }{
 		{"spot", cloud.Spot, "", "price-capacity-optimized"},
 		{"on-demand", cloud.OnDemand, "", "lowest-price"},

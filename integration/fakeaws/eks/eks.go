@@ -8,8 +8,8 @@ import (
 	"strings"
 
 	"github.com/joist-autoscaler/joist/integration/fakeaws/query"
+	"github.com/joist-autoscaler/joist/shared/cloud/memcloud"
 	"github.com/joist-autoscaler/joist/shared/fault"
-	"github.com/joist-autoscaler/joist/shared/memcloud"
 )
 
 const path = "/clusters/"

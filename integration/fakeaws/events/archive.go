@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/joist-autoscaler/joist/integration/fakeaws/awsjson"
-	"github.com/joist-autoscaler/joist/shared/memqueue"
+	"github.com/joist-autoscaler/joist/shared/queue/memqueue"
 )
 
 // archive is one by name. Every bus of the model keeps what it took; an archive makes

@@ -10,10 +10,10 @@ import (
 	"sync"
 
 	"github.com/joist-autoscaler/joist/integration/fakeaws/awsjson"
-	"github.com/joist-autoscaler/joist/shared/eventpattern"
 	"github.com/joist-autoscaler/joist/shared/fault"
-	"github.com/joist-autoscaler/joist/shared/memqueue"
 	"github.com/joist-autoscaler/joist/shared/queue"
+	"github.com/joist-autoscaler/joist/shared/queue/eventpattern"
+	"github.com/joist-autoscaler/joist/shared/queue/memqueue"
 )
 
 const arnPrefix = "arn:aws:events:eu-west-1:123456789012:"

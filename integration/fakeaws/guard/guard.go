@@ -13,7 +13,7 @@ import (
 	"sync"
 
 	"github.com/joist-autoscaler/joist/infra/evaluator"
-	"github.com/joist-autoscaler/joist/shared/memcloud"
+	"github.com/joist-autoscaler/joist/shared/cloud/memcloud"
 )
 
 // Place says where the account's resources are.

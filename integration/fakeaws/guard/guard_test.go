@@ -20,7 +20,7 @@ import (
 
 	"github.com/joist-autoscaler/joist/infra/evaluator"
 	"github.com/joist-autoscaler/joist/integration/fakeaws/guard"
-	"github.com/joist-autoscaler/joist/shared/memcloud"
+	"github.com/joist-autoscaler/joist/shared/cloud/memcloud"
 )
 
 const role = "arn:aws:iam::123456789012:role/prod-joist-launcher"

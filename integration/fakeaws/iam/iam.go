@@ -10,7 +10,7 @@ import (
 
 	"github.com/joist-autoscaler/joist/integration/fakeaws/query"
 	"github.com/joist-autoscaler/joist/shared/cloud"
-	"github.com/joist-autoscaler/joist/shared/memcloud"
+	"github.com/joist-autoscaler/joist/shared/cloud/memcloud"
 )
 
 const (

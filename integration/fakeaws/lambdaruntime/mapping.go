@@ -10,8 +10,8 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/joist-autoscaler/joist/shared/memqueue"
 	"github.com/joist-autoscaler/joist/shared/queue"
+	"github.com/joist-autoscaler/joist/shared/queue/memqueue"
 )
 
 // Mapping is an event source mapping with ReportBatchItemFailures: it invokes a

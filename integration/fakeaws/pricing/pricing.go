@@ -13,7 +13,7 @@ import (
 	"github.com/joist-autoscaler/joist/integration/fakeaws/awsjson"
 	"github.com/joist-autoscaler/joist/integration/fakeaws/query"
 	"github.com/joist-autoscaler/joist/shared/cloud"
-	"github.com/joist-autoscaler/joist/shared/memcloud"
+	"github.com/joist-autoscaler/joist/shared/cloud/memcloud"
 )
 
 // pageSize is the most products in a page; AWS allows 100.

@@ -12,8 +12,8 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/joist-autoscaler/joist/shared/cloud/memcloud"
 	"github.com/joist-autoscaler/joist/shared/fault"
-	"github.com/joist-autoscaler/joist/shared/memcloud"
 )
 
 // Is reports whether a body is a query of the API version. Versions are dates

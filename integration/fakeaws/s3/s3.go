@@ -12,8 +12,8 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/joist-autoscaler/joist/shared/blob/memblob"
 	"github.com/joist-autoscaler/joist/shared/fault"
-	"github.com/joist-autoscaler/joist/shared/memblob"
 )
 
 // Service is the API.

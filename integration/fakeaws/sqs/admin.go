@@ -8,7 +8,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/joist-autoscaler/joist/shared/memqueue"
+	"github.com/joist-autoscaler/joist/shared/queue/memqueue"
 )
 
 func (s *Service) getQueueURL(r *http.Request, in struct{ QueueName string }) (any, error) {

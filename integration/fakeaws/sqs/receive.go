@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"github.com/joist-autoscaler/joist/shared/fault"
-	"github.com/joist-autoscaler/joist/shared/memqueue"
 	"github.com/joist-autoscaler/joist/shared/queue"
+	"github.com/joist-autoscaler/joist/shared/queue/memqueue"
 
 	"github.com/joist-autoscaler/joist/integration/fakeaws/awsjson"
 )

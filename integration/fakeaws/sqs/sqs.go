@@ -15,7 +15,7 @@ import (
 	"time"
 
 	"github.com/joist-autoscaler/joist/integration/fakeaws/awsjson"
-	"github.com/joist-autoscaler/joist/shared/memqueue"
+	"github.com/joist-autoscaler/joist/shared/queue/memqueue"
 )
 
 // Account and Region stand in every ARN.

@@ -7,7 +7,7 @@ import (
 	"net/http"
 
 	"github.com/joist-autoscaler/joist/integration/fakeaws/query"
-	"github.com/joist-autoscaler/joist/shared/memcloud"
+	"github.com/joist-autoscaler/joist/shared/cloud/memcloud"
 )
 
 const target = "AmazonSSM.GetParameter"

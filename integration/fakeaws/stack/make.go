@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/joist-autoscaler/joist/infra/template"
-	"github.com/joist-autoscaler/joist/shared/memqueue"
+	"github.com/joist-autoscaler/joist/shared/queue/memqueue"
 )
 
 // Make makes the stack's queues, buses and rules in a broker. A rule of a bus that the

@@ -7,7 +7,7 @@ import (
 
 	"github.com/joist-autoscaler/joist/infra/template"
 	"github.com/joist-autoscaler/joist/integration/fakeaws/stack"
-	"github.com/joist-autoscaler/joist/shared/memqueue"
+	"github.com/joist-autoscaler/joist/shared/queue/memqueue"
 )
 
 var place = template.Place{

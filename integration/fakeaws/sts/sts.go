@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/joist-autoscaler/joist/integration/fakeaws/query"
-	"github.com/joist-autoscaler/joist/shared/memcloud"
+	"github.com/joist-autoscaler/joist/shared/cloud/memcloud"
 )
 
 const (

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/joist-autoscaler/joist/services/cli"
-	"github.com/joist-autoscaler/joist/shared/telemetry/board"
+	"github.com/joist-autoscaler/joist/shared/host/telemetry/board"
 )
 
 // The command that an alarm says to run first is one that joist has, with these flags.

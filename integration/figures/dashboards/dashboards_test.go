@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/joist-autoscaler/joist/shared/telemetry/board"
+	"github.com/joist-autoscaler/joist/shared/host/telemetry/board"
 )
 
 var update = flag.Bool("update", false, "draw the pictures anew")
@@ -21,8 +21,8 @@ func TestPicturesAreOfTheDashboards(t *testing.T) {
 		file, title string
 		read        func([]byte) ([]Picture, error)
 	}{
-		"cloudwatch":        {"../../../shared/telemetry/board/testdata/cloudwatch.json", "CloudWatch", CloudWatch},
-		"cloudwatch-inside": {"../../../shared/telemetry/board/testdata/cloudwatch-inside.json", "CloudWatch, with what runs in the cluster", CloudWatch},
+		"cloudwatch":        {"../../../shared/host/telemetry/board/testdata/cloudwatch.json", "CloudWatch", CloudWatch},
+		"cloudwatch-inside": {"../../../shared/host/telemetry/board/testdata/cloudwatch-inside.json", "CloudWatch, with what runs in the cluster", CloudWatch},
 	}
 	for _, d := range board.Dashboards {
 		pages[strings.TrimPrefix(d.Name, "joist-")] = struct {

@@ -10,7 +10,7 @@ import (
 	"gonum.org/v1/plot/plotter"
 )
 
-// The six hours that are played, in hours.
+// The demo data cover six hours. Times are in hours.
 const (
 	hours   = 6.0
 	arrive  = 1.0
@@ -19,16 +19,16 @@ const (
 	samples = 72
 )
 
-// quiet are the panels in which nothing is good.
-var quiet = []string{"Dead letters", "Past the deadline", "Held back", "Clocks and verdicts that failed", "Functions that fail", "Disruptions that failed"}
+// quiet lists the panels that are normally zero.
+var quiet = []string{"Dead-letter messages", "Drains past the deadline", "Launches paused, requests refused", "Clock skew and failed acknowledgements", "Function errors", "Failed disruptions"}
 
-// standing are the panels whose lines stay where a change has brought them.
-var standing = []string{"Cost by NodePool", "Usage of limits", "Nodes that may be disrupted"}
+// standing lists the panels whose lines keep their level after a change.
+var standing = []string{"Cost by NodePool", "NodePool usage and limits", "Eligible nodes"}
 
-// noticed are the panels that know nothing of pods that arrive.
-var noticed = []string{"Notices", "Wait of notices", "Nodes that go", "Time to go", "Ended", "Disruptions", "Disruptions by NodePool", "Moves of consolidation"}
+// noticed lists the panels that new pods do not change.
+var noticed = []string{"Interruption notices", "Interruption handling latency", "Nodes terminated", "Termination time", "Terminations requested", "Disruptions", "Disruptions by NodePool", "Consolidation moves"}
 
-// values are one line of a panel. They are made up.
+// values returns made-up data for one line of a panel.
 func values(title, line string, n int) plotter.XYs {
 	seed := fnv.New64a()
 	_, _ = seed.Write([]byte(title + line))

@@ -16,11 +16,11 @@ import (
 	"github.com/joist-autoscaler/joist/shared/blob"
 	offers "github.com/joist-autoscaler/joist/shared/catalog"
 	"github.com/joist-autoscaler/joist/shared/cluster"
+	"github.com/joist-autoscaler/joist/shared/cluster/memcluster"
 	"github.com/joist-autoscaler/joist/shared/event"
 	"github.com/joist-autoscaler/joist/shared/host"
-	"github.com/joist-autoscaler/joist/shared/memcluster"
+	"github.com/joist-autoscaler/joist/shared/planning/scheduling"
 	"github.com/joist-autoscaler/joist/shared/queue"
-	"github.com/joist-autoscaler/joist/shared/scheduling"
 )
 
 // Actor is one replica of one service: a process, as far as the world can tell.
@@ -156,7 +156,7 @@ func buildLifecycle(a *Actor, w wire) {
 		Launcher: w.sender(world, "launcher"), Cluster: world.Identity(), Namespace: Namespace,
 		KarpenterNamespace: "kube-system", Holder: a.Name, Region: world.Region, Now: world.Now,
 		Settings: world.settings(), Catalogues: &blob.Kept[offers.Catalogue]{},
-		ReservedCapacity: true, DryRuns: true, Gate: lifecycle.Gate{On: true, Nodes: 5, Percent: 20},
+		ReservedCapacity: true, DryRuns: true, Gate: lifecycle.DeletionApproval{On: true, Nodes: 5, Percent: 20},
 		PriceLimit: world.PriceLimit, CapacityBuffers: world.Gates.CapacityBuffer, StaticCapacity: world.Gates.StaticCapacity,
 		Span: a.spans(),
 	})
@@ -173,7 +173,7 @@ func buildPlanner(a *Actor, w wire) {
 func buildDisruption(a *Actor, w wire) {
 	world := a.world
 	s := disruption.Service{
-		Blobs: store{w, world.Blobs}, Catalogues: &blob.Kept[offers.Catalogue]{}, Rest: &disruption.Rest{}, Bus: w.bus(world),
+		Blobs: store{w, world.Blobs}, Catalogues: &blob.Kept[offers.Catalogue]{}, Rest: &disruption.Rest{}, Reports: &disruption.Reports{}, Bus: w.bus(world),
 		Cluster: world.Identity(), Now: world.Now,
 	}
 	a.consume(w, a.events(disruption.Types, s.Handle))

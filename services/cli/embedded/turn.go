@@ -6,9 +6,9 @@ import (
 	"time"
 
 	"github.com/joist-autoscaler/joist/shared/cluster"
+	"github.com/joist-autoscaler/joist/shared/cluster/memworkload"
 	"github.com/joist-autoscaler/joist/shared/event"
 	"github.com/joist-autoscaler/joist/shared/karpenter"
-	"github.com/joist-autoscaler/joist/shared/memworkload"
 	"github.com/joist-autoscaler/joist/shared/queue"
 )
 

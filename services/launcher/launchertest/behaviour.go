@@ -5,9 +5,9 @@ import (
 	"time"
 
 	"github.com/joist-autoscaler/joist/shared/cloud"
+	"github.com/joist-autoscaler/joist/shared/cloud/memcloud"
 	"github.com/joist-autoscaler/joist/shared/event"
 	"github.com/joist-autoscaler/joist/shared/fault"
-	"github.com/joist-autoscaler/joist/shared/memcloud"
 )
 
 type behaviour struct {
@@ -177,7 +177,7 @@ func settlesInPart(s *scene) {
 }
 
 // settlesErrorsInside has EC2 refuse every override inside its answer, with each
-// of the codes (B191): a refusal, and never a launch later.
+// of the codes: a refusal, and never a launch later.
 func settlesErrorsInside(s *scene) {
 	for _, code := range []string{
 		"InsufficientInstanceCapacity", "MaxSpotInstanceCountExceeded", "VcpuLimitExceeded", "UnfulfillableCapacity", "Unsupported",

@@ -3,7 +3,7 @@ package bootstrap
 import "strings"
 
 // al2 writes the user's parts first and the call of the image's script last, because
-// the script starts the kubelet (B198).
+// the script starts the kubelet.
 func (n Node) al2() (string, error) {
 	if err := n.joins(); err != nil {
 		return "", err

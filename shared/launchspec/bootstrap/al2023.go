@@ -47,7 +47,7 @@ type nodeInstance struct {
 }
 
 // al2023 writes the user's parts first and ours last, because later NodeConfigs
-// win where both speak (B199).
+// win where both speak.
 func (n Node) al2023() (string, error) {
 	config, err := n.nodeConfig()
 	if err != nil {

@@ -9,16 +9,16 @@ import (
 )
 
 const (
-	// Limit is the most bytes of user data that EC2 takes, before base64 (B056).
+	// Limit is the most bytes of user data that EC2 takes, before base64.
 	Limit = 16384
-	// Near is where a person should be warned: 90 % of Limit (B056).
+	// Near is where a person should be warned: 90 % of Limit.
 	Near = Limit * 9 / 10
 )
 
 // Node is what a machine must know in order to join as the node that was planned.
 type Node struct {
 	Cluster catalog.ClusterFacts
-	// Kubelet are the class's settings (B048); nil for none.
+	// Kubelet are the class's settings; nil for none.
 	Kubelet *karpenter.KubeletConfiguration
 	// MaxPods is what the plan counted on. It is the smaller of what podsPerCore and
 	// maxPods allow already.
@@ -27,7 +27,7 @@ type Node struct {
 	// own node are left out, and arrive when the node registers.
 	Labels map[string]string
 	Taints []corev1.Taint
-	// InstanceStore says what becomes of the disks of the instance itself (B050).
+	// InstanceStore says what becomes of the disks of the instance itself.
 	InstanceStore karpenter.InstanceStorePolicy
 	// ImageName tells how old the image is, where that matters; empty if unknown.
 	ImageName string
@@ -36,7 +36,7 @@ type Node struct {
 }
 
 // writers write the formats of the families. Custom images read what the user wrote:
-// either the image knows how to join, or the user does (B202).
+// either the image knows how to join, or the user does.
 var writers = map[string]func(Node) (string, error){
 	karpenter.AMIFamilyAL2:          Node.al2,
 	karpenter.AMIFamilyAL2023:       Node.al2023,
@@ -67,7 +67,7 @@ func Write(family string, n Node) (string, error) {
 }
 
 // JoinsInstanceStore reports whether images of the family can join the disks of the
-// instance into one (B050).
+// instance into one.
 func JoinsInstanceStore(family string) bool {
 	switch family {
 	case karpenter.AMIFamilyAL2, karpenter.AMIFamilyAL2023, karpenter.AMIFamilyBottlerocket:

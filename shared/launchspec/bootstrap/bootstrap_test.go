@@ -16,7 +16,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/fault"
 	"github.com/joist-autoscaler/joist/shared/karpenter"
 	"github.com/joist-autoscaler/joist/shared/launchspec/bootstrap"
-	"github.com/joist-autoscaler/joist/shared/userdata"
+	"github.com/joist-autoscaler/joist/shared/launchspec/userdata"
 )
 
 var update = flag.Bool("update", false, "write the golden files anew")
@@ -48,7 +48,7 @@ func poor() bootstrap.Node {
 	}
 }
 
-// rich is a node of a class that sets everything that there is (B048).
+// rich is a node of a class that sets everything that there is.
 func rich() bootstrap.Node {
 	n := poor()
 	n.MaxPods, n.InstanceStore, n.ImageName = 42, karpenter.InstanceStorePolicyRAID0, "bottlerocket-aws-k8s-1.33-x86_64-v1.44.0-431fe75a"
@@ -94,8 +94,8 @@ func TestGoldens(t *testing.T) {
 	}
 }
 
-// TestEverySettingArrivesB048 reads each family's data as its machines would.
-func TestEverySettingArrivesB048(t *testing.T) {
+// TestEverySettingArrives reads each family's data as its machines would.
+func TestEverySettingArrives(t *testing.T) {
 	format := map[string]string{karpenter.AMIFamilyAL2: userdata.AL2, karpenter.AMIFamilyAL2023: userdata.AL2023, karpenter.AMIFamilyBottlerocket: userdata.Bottlerocket}
 	for _, family := range families {
 		t.Run(family.name, func(t *testing.T) {
@@ -152,13 +152,13 @@ func TestRefusals(t *testing.T) {
 		{"unknown cluster of AL2023", karpenter.AMIFamilyAL2023, unknown, "eks:DescribeCluster"},
 		{"unknown cluster of Bottlerocket", karpenter.AMIFamilyBottlerocket, unknown, "eks:DescribeCluster"},
 		{"unknown cluster of Windows", karpenter.AMIFamilyWindows2022, unknown, "eks:DescribeCluster"},
-		{"unknown services (B199)", karpenter.AMIFamilyAL2023, noServices, "service CIDR"},
-		{"too large (B056)", karpenter.AMIFamilyAL2023, with("#!/bin/sh\n#" + strings.Repeat("x", bootstrap.Limit)), "16384"},
-		{"too large and verbatim (B056)", karpenter.AMIFamilyCustom, with(strings.Repeat("x", bootstrap.Limit+1)), "16385"},
+		{"unknown services", karpenter.AMIFamilyAL2023, noServices, "service CIDR"},
+		{"too large", karpenter.AMIFamilyAL2023, with("#!/bin/sh\n#" + strings.Repeat("x", bootstrap.Limit)), "16384"},
+		{"too large and verbatim", karpenter.AMIFamilyCustom, with(strings.Repeat("x", bootstrap.Limit+1)), "16385"},
 		{"broken multipart", karpenter.AMIFamilyAL2, with("MIME-Version: 1.0\nContent-Type: multipart/mixed; boundary=\"B\"\n\n--B\nContent"), "MIME"},
 		{"no multipart at all", karpenter.AMIFamilyAL2023, with("Content-Type: text/plain\n\nhello"), "not multipart"},
 		{"broken NodeConfig", karpenter.AMIFamilyAL2023, with("apiVersion: node.eks.aws/v1alpha1\nspec: [}\n"), "NodeConfig in part 1"},
-		{"broken TOML (B200)", karpenter.AMIFamilyBottlerocket, with("[settings]\nkubernetes = \n"), "line 2"},
+		{"broken TOML", karpenter.AMIFamilyBottlerocket, with("[settings]\nkubernetes = \n"), "line 2"},
 		{"settings that are no table", karpenter.AMIFamilyBottlerocket, with("settings = 3"), "must be a table"},
 		{"labels that are no table", karpenter.AMIFamilyBottlerocket, with("[settings.kubernetes]\nnode-labels = ['a']"), "node-labels is"},
 		{"batch script", karpenter.AMIFamilyWindows2019, with("<script>\necho\n</script>"), "batch script"},
@@ -175,7 +175,7 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-func TestCustomIsVerbatimB202(t *testing.T) {
+func TestCustomIsVerbatim(t *testing.T) {
 	const mine = "anything at all"
 	n := rich()
 	n.Custom = mine
@@ -221,8 +221,8 @@ func TestDNS(t *testing.T) {
 	}
 }
 
-// TestMountB050: newer Bottlerocket knows which directories belong on the disks.
-func TestMountB050(t *testing.T) {
+// TestMount: newer Bottlerocket knows which directories belong on the disks.
+func TestMount(t *testing.T) {
 	for image, told := range map[string]bool{
 		"": true, "mine": true, "bottlerocket-aws-k8s-1.33-x86_64-v1.45.9-431fe75a": true,
 		"bottlerocket-aws-k8s-1.33-x86_64-v1.46.0-431fe75a": false, "bottlerocket-aws-k8s-1.33-aarch64-v2.0.1-431fe75a": false,

@@ -16,7 +16,7 @@ type table = map[string]any
 
 const bottlerocketHint = "Bottlerocket takes TOML, with all settings below [settings]"
 
-// bottlerocket merges ours into the user's settings (B200).
+// bottlerocket merges ours into the user's settings.
 func (n Node) bottlerocket() (string, error) {
 	if err := n.joins(); err != nil {
 		return "", err
@@ -130,7 +130,7 @@ func (n Node) setNumbers(to table) {
 	}
 }
 
-// mountCommand joins the disks at each boot, before the kubelet starts (B050). Newer
+// mountCommand joins the disks at each boot, before the kubelet starts. Newer
 // images know by themselves which directories belong there; older ones must be told.
 func (n Node) mountCommand() table {
 	bind := []string{"apiclient", "ephemeral-storage", "bind"}

@@ -21,7 +21,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/fault"
 	"github.com/joist-autoscaler/joist/shared/karpenter"
 	"github.com/joist-autoscaler/joist/shared/launchspec/bootstrap"
-	"github.com/joist-autoscaler/joist/shared/userdata"
+	"github.com/joist-autoscaler/joist/shared/launchspec/userdata"
 )
 
 // written is one part of a multipart document, as it stands there.
@@ -56,7 +56,7 @@ func parts(t fatal, text string) []written {
 	}
 }
 
-// TestMIMEKeepsTheirsAndEndsWithOurs (B198, B199).
+// TestMIMEKeepsTheirsAndEndsWithOurs.
 func TestMIMEKeepsTheirsAndEndsWithOurs(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var mine []written
@@ -138,7 +138,7 @@ var ourKeys = []string{
 	"eviction-soft-grace-period", "kube-reserved", "system-reserved", "node-labels", "node-taints",
 }
 
-// TestTOMLKeepsTheirsWhereOursSaysNothing (B200): every setting of the user's is
+// TestTOMLKeepsTheirsWhereOursSaysNothing: every setting of the user's is
 // there afterwards as it was, but for those that are ours; those are as they would
 // be without the user's.
 func TestTOMLKeepsTheirsWhereOursSaysNothing(t *testing.T) {

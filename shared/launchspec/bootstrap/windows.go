@@ -9,7 +9,7 @@ import (
 // powershell finds the script in user data that has tags of its own.
 var powershell = regexp.MustCompile(`(?is)<powershell>(.*?)</powershell>`)
 
-// windows appends the call of the image's script to the user's PowerShell (B201).
+// windows appends the call of the image's script to the user's PowerShell.
 func (n Node) windows() (string, error) {
 	if err := n.joins(); err != nil {
 		return "", err

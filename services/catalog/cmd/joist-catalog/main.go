@@ -7,20 +7,20 @@ import (
 
 	"github.com/joist-autoscaler/joist/services/catalog"
 	"github.com/joist-autoscaler/joist/services/catalog/internal/recall"
-	"github.com/joist-autoscaler/joist/shared/arczonalshift"
-	"github.com/joist-autoscaler/joist/shared/awspricing"
 	"github.com/joist-autoscaler/joist/shared/cloud"
-	"github.com/joist-autoscaler/joist/shared/ec2cloud"
-	"github.com/joist-autoscaler/joist/shared/ekscluster"
+	"github.com/joist-autoscaler/joist/shared/cloud/ec2cloud"
+	"github.com/joist-autoscaler/joist/shared/cloud/ekscluster"
+	"github.com/joist-autoscaler/joist/shared/cloud/pricing"
+	"github.com/joist-autoscaler/joist/shared/cloud/ssmparameters"
+	"github.com/joist-autoscaler/joist/shared/cloud/zonalshift"
 	"github.com/joist-autoscaler/joist/shared/host"
 	"github.com/joist-autoscaler/joist/shared/host/lambda"
-	"github.com/joist-autoscaler/joist/shared/parts"
-	"github.com/joist-autoscaler/joist/shared/settings"
-	"github.com/joist-autoscaler/joist/shared/ssmparameters"
+	"github.com/joist-autoscaler/joist/shared/host/settings"
+	"github.com/joist-autoscaler/joist/shared/host/startup"
 )
 
 func main() {
-	parts.Function(parts.Service{
+	startup.Function(startup.Service{
 		Name:     "catalog",
 		Purpose:  "joist-catalog reads AWS: instances, what node classes select, and what the region sells.",
 		Required: []string{settings.Bucket, settings.Bus, settings.DeadLetterURL},
@@ -29,20 +29,20 @@ func main() {
 	}, wire, lambda.Serve)
 }
 
-func wire(p *parts.Parts) (host.Handler, host.Options) {
+func wire(p *startup.Parts) (host.Handler, host.Options) {
 	ec2 := ec2cloud.New(p.AWS)
 	service := catalog.Service{
 		Instances: ec2, Network: ec2, Placements: ec2,
 		Images:   recall.NewImages(images{ec2, ssmparameters.New(p.AWS)}, time.Now),
 		Clusters: recall.NewClusters(ekscluster.New(p.AWS), time.Now),
-		Market:   ec2, Prices: awspricing.New(p.AWS), Isolated: p.IsolatedVPC, Sold: recall.NewTypes(time.Now),
+		Market:   ec2, Prices: pricing.New(p.AWS), Isolated: p.IsolatedVPC, Sold: recall.NewTypes(time.Now),
 		Given: catalog.Given{
 			Endpoint: p.Endpoint, CABundle: p.CABundle, Version: p.KubernetesVersion, ServiceCIDR: p.ServiceCIDR, NoEKS: p.NoEKS,
 		},
 		Blobs: p.Blobs(), Bus: p.Facts(), Cluster: p.Cluster, Region: p.Region, Now: time.Now,
 	}
 	if p.ZonalShift {
-		service.Shifts = arczonalshift.New(p.AWS)
+		service.Shifts = zonalshift.New(p.AWS)
 	}
 	return p.Events(catalog.Types, service.Handle), host.Options{Deadline: 2 * time.Minute}
 }

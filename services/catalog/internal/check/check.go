@@ -1,6 +1,6 @@
 // Package check finds what is wrong with an EC2NodeClass by looking at nothing but
 // its spec and its cluster: what EC2 would refuse at the first launch is said
-// before it (B055).
+// before it.
 //
 // The schema refuses most of it already; but schemas are replaced, and a class may
 // be older than a rule. Every message says what to change.
@@ -19,14 +19,14 @@ import (
 )
 
 const (
-	// userDataMax is the most bytes of user data that EC2 takes, before base64
-	// (B056), and userDataWarn is nine tenths of it.
+	// userDataMax is the most bytes of user data that EC2 takes, before base64,
+	// and userDataWarn is nine tenths of it.
 	userDataMax  = 16384
 	userDataWarn = userDataMax * 9 / 10
 	// EC2's limits of a tag, in characters, and of the tags of one resource:
 	// https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/Using_Tags.html
 	tagKeyMax, tagValueMax, tagsMax = 128, 256, 50
-	// ownTags is how many tags Joist adds to those of the class (B142).
+	// ownTags is how many tags Joist adds to those of the class.
 	ownTags = 7
 )
 
@@ -41,7 +41,8 @@ func Spec(class karpenter.EC2NodeClass, cluster cloud.ClusterInfo) *event.Proble
 	return nil
 }
 
-// identity is A114. That one of the two is there is for the schema and lifecycle.
+// identity finds a class that names both a role and an instance profile. The schema and
+// lifecycle check that it names one.
 func identity(class karpenter.EC2NodeClass, _ cloud.ClusterInfo) *event.Problem {
 	if class.Spec.Role == "" || class.Spec.InstanceProfile == nil || *class.Spec.InstanceProfile == "" {
 		return nil
@@ -50,7 +51,7 @@ func identity(class karpenter.EC2NodeClass, _ cloud.ClusterInfo) *event.Problem 
 		"with role an instance profile is made, and with instanceProfile no IAM call is")
 }
 
-// tags are B047, A138 and what EC2 takes.
+// tags finds tags that Karpenter reserves or EC2 refuses.
 func tags(class karpenter.EC2NodeClass, _ cloud.ClusterInfo) *event.Problem {
 	var wrong []string
 	for _, key := range slices.Sorted(maps.Keys(class.Spec.Tags)) {
@@ -91,7 +92,7 @@ func cidr(class karpenter.EC2NodeClass, cluster cloud.ClusterInfo) *event.Proble
 		", and AL2023 nodes cannot join without: look at kubernetesNetworkConfig of aws eks describe-cluster")
 }
 
-// userData is B056. What is merged in is at least the cluster's endpoint and
+// userData finds user data that is too long for EC2. What is merged in is at least the cluster's endpoint and
 // certificate, save in Custom; Bottlerocket's settings are written anew without
 // their comments, so only the result can tell.
 func userData(class karpenter.EC2NodeClass, cluster cloud.ClusterInfo) *event.Problem {

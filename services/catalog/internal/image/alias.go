@@ -19,7 +19,7 @@ type Parameter struct {
 }
 
 // Parameters lists where AWS publishes the images of an alias for a Kubernetes
-// version such as "1.36" (B043). An error says why the alias cannot be served.
+// version such as "1.36". An error says why the alias cannot be served.
 func Parameters(alias karpenter.Alias, version string) ([]Parameter, error) {
 	switch alias.Family {
 	case karpenter.AMIFamilyAL2023:
@@ -38,7 +38,7 @@ func Parameters(alias karpenter.Alias, version string) ([]Parameter, error) {
 }
 
 const (
-	// lastAL2 is the last minor version with AL2 images (A109).
+	// lastAL2 is the last minor version with AL2 images.
 	lastAL2 = 32
 	// firstWindows2025 is the first minor version with Windows 2025 images.
 	firstWindows2025 = 35
@@ -101,7 +101,7 @@ func bottlerocket(alias karpenter.Alias, version string) []Parameter {
 	return out
 }
 
-// windows publishes its latest image alone (B201).
+// windows publishes its latest image alone.
 func windows(alias karpenter.Alias, version string) ([]Parameter, error) {
 	builds := map[string]string{
 		karpenter.AMIFamilyWindows2019: karpenter.Windows2019Build,

@@ -19,7 +19,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/karpenter"
 )
 
-// Requirements say which instance types an image boots (A119).
+// Requirements say which instance types an image boots.
 type Requirements []corev1.NodeSelectorRequirement
 
 func standard() Requirements {

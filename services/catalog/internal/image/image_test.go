@@ -12,7 +12,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/karpenter"
 )
 
-func TestB043Parameters(t *testing.T) {
+func TestParameters(t *testing.T) {
 	const eks = "/aws/service/eks/optimized-ami/"
 	for _, tt := range []struct {
 		alias, version string
@@ -74,7 +74,7 @@ func TestB043Parameters(t *testing.T) {
 
 var day = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 
-func TestA119RequirementsInTheStatus(t *testing.T) {
+func TestRequirementsInTheStatus(t *testing.T) {
 	got, err := Choose([]cloud.Image{{ID: "ami-1", Arch: "arm64"}}, map[string][]Requirements{"ami-1": {standard()}})
 	if err != nil {
 		t.Fatal(err)

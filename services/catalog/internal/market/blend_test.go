@@ -42,15 +42,15 @@ func TestBlend(t *testing.T) {
 		expect func(want *catalog.Parts)
 	}{
 		{"everything was read", func(*Book, *Offline, *Policy) {}, func(*catalog.Parts) {}},
-		{"A080 no types", func(b *Book, _ *Offline, _ *Policy) { b.Types = Part[catalog.InstanceType]{} },
+		{"no types", func(b *Book, _ *Offline, _ *Policy) { b.Types = Part[catalog.InstanceType]{} },
 			func(w *catalog.Parts) { w.Types = []catalog.InstanceType{{Name: "old"}} }},
-		{"A080 no offerings: guessed zones go with them", func(b *Book, _ *Offline, _ *Policy) { b.Offerings = Part[cloud.TypeOffering]{} },
+		{"no offerings: guessed zones go with them", func(b *Book, _ *Offline, _ *Policy) { b.Offerings = Part[cloud.TypeOffering]{} },
 			func(w *catalog.Parts) { w.Offerings, w.Zones = embedded().Offerings, embedded().Zones }},
-		{"A080 no zones: no id is guessed", func(b *Book, _ *Offline, _ *Policy) { b.Zones = Part[cloud.AvailabilityZone]{} },
+		{"no zones: no id is guessed", func(b *Book, _ *Offline, _ *Policy) { b.Zones = Part[cloud.AvailabilityZone]{} },
 			func(w *catalog.Parts) { w.Zones = nil }},
-		{"B210 no on-demand prices", func(b *Book, _ *Offline, _ *Policy) { b.OnDemand = Part[cloud.OnDemandPrice]{} },
+		{"no on-demand prices", func(b *Book, _ *Offline, _ *Policy) { b.OnDemand = Part[cloud.OnDemandPrice]{} },
 			func(w *catalog.Parts) { w.OnDemand, w.AsOf = embedded().OnDemand, may }},
-		{"B210 a price is missing", func(b *Book, _ *Offline, _ *Policy) { b.OnDemand.Items[0].Type = "other" },
+		{"a price is missing", func(b *Book, _ *Offline, _ *Policy) { b.OnDemand.Items[0].Type = "other" },
 			func(w *catalog.Parts) {
 				w.OnDemand = []cloud.OnDemandPrice{{Type: "other", PerHour: 2, Currency: "USD"}, {Type: "old", PerHour: 9, Currency: "USD"}, {Type: "new", PerHour: 9, Currency: "USD"}}
 			}},
@@ -64,7 +64,7 @@ func TestBlend(t *testing.T) {
 			func(w *catalog.Parts) {
 				w.Spot, w.AsOf = []cloud.SpotPrice{{Type: "new", PerHour: 2}, {Type: "old", PerHour: 9}}, may
 			}},
-		{"B077 shifts are not heeded", func(_ *Book, _ *Offline, p *Policy) { p.Shifts = false }, func(w *catalog.Parts) { w.Shifted = nil }},
+		{"shifts are not heeded", func(_ *Book, _ *Offline, p *Policy) { p.Shifts = false }, func(w *catalog.Parts) { w.Shifted = nil }},
 		{"AWS started the shift", func(b *Book, _ *Offline, _ *Policy) { b.Shifts.Items[1].Until = time.Time{} },
 			func(w *catalog.Parts) { w.Shifted = []string{"euw1-az9", "euw1-az1"} }},
 	} {
@@ -94,19 +94,19 @@ func TestWarnings(t *testing.T) {
 		want  []string
 	}{
 		{"all is well", func(*State, *Book, *Offline, *Policy) {}, nil},
-		{"A080 a right was lost", func(s *State, _ *Book, _ *Offline, _ *Policy) {
+		{"a right was lost", func(s *State, _ *Book, _ *Offline, _ *Policy) {
 			s.Readings[Types] = Reading{At: noon.Add(-3 * time.Hour)}.After(noon, denial)
 		}, []string{"hardware: those of 2026-11-20T09:00:00Z, 3h0m0s old, because ec2:DescribeInstanceTypes is denied (try: allow it)"}},
-		{"A080 a right was never there", func(s *State, b *Book, _ *Offline, _ *Policy) {
+		{"a right was never there", func(s *State, b *Book, _ *Offline, _ *Policy) {
 			b.OnDemand, s.Readings[OnDemand] = Part[cloud.OnDemandPrice]{}, Reading{}.After(noon, denial)
 		}, []string{"on-demand prices: the embedded ones of 2025-05-28, 541 days old, because pricing:GetProducts is denied (try: allow it)"}},
-		{"B072 isolated", func(_ *State, b *Book, _ *Offline, p *Policy) {
+		{"isolated", func(_ *State, b *Book, _ *Offline, p *Policy) {
 			b.OnDemand, p.Isolated = Part[cloud.OnDemandPrice]{}, true
 		}, []string{"on-demand prices: the embedded ones of 2025-05-28, 541 days old, because ISOLATED_VPC is set, so that pricing:GetProducts is not called"}},
-		{"B210 GovCloud", func(_ *State, b *Book, o *Offline, p *Policy) {
+		{"GovCloud", func(_ *State, b *Book, o *Offline, p *Policy) {
 			b.OnDemand, p.Listed, o.Borrowed, o.Region = Part[cloud.OnDemandPrice]{}, false, true, "us-gov-west-1"
 		}, []string{"on-demand prices: the embedded ones of 2025-05-28, 541 days old, of another region, because the AWS Price List has no endpoint in partition aws-us-gov"}},
-		{"A080 shifts are not known", func(s *State, _ *Book, _ *Offline, _ *Policy) {
+		{"shifts are not known", func(s *State, _ *Book, _ *Offline, _ *Policy) {
 			s.Readings[Shifts] = Reading{}.After(noon, denial)
 		}, []string{"zonal shifts: not known, and no zone is avoided for one, because arc-zonal-shift:GetManagedResource is denied (try: allow it)"}},
 		{"nobody asks for shifts", func(s *State, _ *Book, _ *Offline, p *Policy) {

@@ -21,11 +21,11 @@ const (
 
 // Policy is what the installation and its region allow to be read.
 type Policy struct {
-	// Isolated says that what has no VPC endpoint cannot be reached (B072).
+	// Isolated says that what has no VPC endpoint cannot be reached.
 	Isolated bool
 	// Listed says that the price list has the region.
 	Listed bool
-	// Shifts says that zonal shifts are heeded (B077).
+	// Shifts says that zonal shifts are heeded.
 	Shifts bool
 }
 
@@ -38,8 +38,8 @@ type entry struct {
 
 // schedule is in the order of reading. The price list is last, because it alone
 // may be out of reach, and then takes its whole time to say so. Types and prices
-// are B209 and B229's 12 h, offerings their 5 min. Of B183's 30 s for shifts the
-// scheduler's finest rate leaves a minute.
+// are read every 12 h and offerings every 5 min, as by Karpenter; zonal shifts each minute,
+// where Karpenter takes 30 s, because the scheduler has no finer rate.
 var schedule = []entry{
 	{Types, 12 * time.Hour, "ec2:DescribeInstanceTypes", "hardware"},
 	{Offerings, 5 * time.Minute, "ec2:DescribeInstanceTypeOfferings", "zones of sale"},

@@ -21,7 +21,7 @@ func readings(r Reading) State {
 
 var everything = Policy{Listed: true, Shifts: true}
 
-func TestB209Due(t *testing.T) {
+func TestDue(t *testing.T) {
 	all := []Name{Types, Offerings, Zones, Spot, Shifts, OnDemand}
 	quick := []Name{Offerings, Zones, Shifts}
 	fine := Reading{At: noon, Tried: noon}
@@ -36,17 +36,17 @@ func TestB209Due(t *testing.T) {
 		want   []Name
 	}{
 		{"never read", State{}, everything, 0, all},
-		{"B072 isolated", State{}, Policy{Listed: true, Isolated: true}, 0, []Name{Types, Offerings, Zones, Spot}},
-		{"B210 GovCloud", State{}, Policy{Shifts: true}, 0, []Name{Types, Offerings, Zones, Spot, Shifts}},
+		{"isolated", State{}, Policy{Listed: true, Isolated: true}, 0, []Name{Types, Offerings, Zones, Spot}},
+		{"GovCloud", State{}, Policy{Shifts: true}, 0, []Name{Types, Offerings, Zones, Spot, Shifts}},
 		{"just read", readings(fine), everything, 0, nil},
-		{"B183 the next tick", readings(fine), everything, time.Minute, []Name{Shifts}},
-		{"B229 five minutes", readings(fine), everything, 5 * time.Minute, quick},
+		{"the next tick", readings(fine), everything, time.Minute, []Name{Shifts}},
+		{"five minutes", readings(fine), everything, 5 * time.Minute, quick},
 		{"a tick that came early", readings(fine), everything, 5*time.Minute - 2*time.Second, quick},
 		{"a tick too early", readings(fine), everything, 4 * time.Minute, []Name{Shifts}},
 		{"almost twelve hours", readings(fine), everything, 12*time.Hour - time.Minute, quick},
-		{"B229 twelve hours", readings(fine), everything, 12 * time.Hour, all},
+		{"twelve hours", readings(fine), everything, 12 * time.Hour, all},
 		{"denied, soon after", readings(failed(fault.Denied)), everything, time.Minute, []Name{Shifts}},
-		{"A080 denied, five minutes after", readings(failed(fault.Denied)), everything, 5 * time.Minute, all},
+		{"denied, five minutes after", readings(failed(fault.Denied)), everything, 5 * time.Minute, all},
 		{"throttled, the next tick", readings(failed(fault.Throttled)), everything, time.Minute, all},
 		{"a clock that ran back", readings(fine), everything, -time.Hour, all},
 	} {

@@ -18,10 +18,10 @@ import (
 )
 
 // blockLead is how long before its end a capacity block is said to expire: EC2
-// ends its instances half an hour before, and draining takes a while (B125).
+// ends its instances half an hour before, and draining takes a while.
 const blockLead = 40 * time.Minute
 
-// Reservations are those that any term selects, by id (B038).
+// Reservations are those that any term selects, by id.
 func Reservations(found []cloud.Reservation, terms []karpenter.CapacityReservationSelectorTerm, now time.Time) []event.Reservation {
 	var out []event.Reservation
 	for _, r := range found {
@@ -58,7 +58,7 @@ func selects(t karpenter.CapacityReservationSelectorTerm, r cloud.Reservation) b
 // is compares with what a term names; it need not name anything.
 func is(wanted, value string) bool { return wanted == "" || wanted == value }
 
-// Group is the placement group that the selector names (B039).
+// Group is the placement group that the selector names.
 func Group(found []cloud.PlacementGroup, selector karpenter.PlacementGroupSelector) (cloud.PlacementGroup, bool) {
 	name, id := text(selector.Name), text(selector.ID)
 	i := slices.IndexFunc(found, func(g cloud.PlacementGroup) bool {

@@ -21,7 +21,7 @@ var account = []cloud.Reservation{
 	{ID: "cr-2", InstanceType: "m6i.large", Zone: "us-west-2b", Owner: "222222222222", Match: "targeted", Kind: "default", Interruptible: true, Tags: map[string]string{"team": "ml"}},
 }
 
-func TestB038Terms(t *testing.T) {
+func TestTerms(t *testing.T) {
 	type term = karpenter.CapacityReservationSelectorTerm
 	tags := func(value string) map[string]string { return map[string]string{"team": value} }
 	for _, tt := range []struct {
@@ -70,7 +70,7 @@ func TestReservationsOfUnknownSorts(t *testing.T) {
 	}
 }
 
-func TestB125Expiring(t *testing.T) {
+func TestExpiring(t *testing.T) {
 	terms := []karpenter.CapacityReservationSelectorTerm{{ID: "cr-3"}}
 	want := event.Reservation{
 		ID: "cr-3", InstanceType: "p5.48xlarge", Zone: "us-west-2a", OwnerID: "111111111111", MatchCriteria: "targeted",
@@ -89,7 +89,7 @@ func TestB125Expiring(t *testing.T) {
 	}
 }
 
-func TestB039Group(t *testing.T) {
+func TestGroup(t *testing.T) {
 	groups := []cloud.PlacementGroup{{ID: "pg-1", Name: "a"}, {ID: "pg-2", Name: "b"}}
 	for _, tt := range []struct {
 		name     string

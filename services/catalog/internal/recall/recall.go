@@ -1,5 +1,5 @@
 // Package recall remembers for a while what SSM and EKS have said, because every
-// class asks them the same, every minute (B203, B209), and which instance types the
+// class asks them the same, every minute, and which instance types the
 // catalogue has, because every inventory does.
 //
 // What is remembered is in the process's memory and nowhere else, and nothing
@@ -20,10 +20,10 @@ import (
 
 const (
 	// pinned is how long the parameter of one release is remembered, which AWS
-	// does not change, and moving that of a parameter which may change (B203).
+	// does not change, and moving that of a parameter which may change.
 	pinned = 24 * time.Hour
 	moving = 5 * time.Minute
-	// described is how long a cluster is remembered: its version rises (B209).
+	// described is how long a cluster is remembered: its version rises.
 	described = 5 * time.Minute
 	// most is how many answers are kept; more are forgotten all at once.
 	most = 4096

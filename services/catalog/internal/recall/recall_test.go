@@ -39,7 +39,7 @@ const (
 	mine        = "/mine/ami"
 )
 
-func TestB203Parameters(t *testing.T) {
+func TestParameters(t *testing.T) {
 	missing := fault.F("reading", fault.Missing, "ParameterNotFound")
 	for _, tt := range []struct {
 		name, parameter string
@@ -79,7 +79,7 @@ func TestB203Parameters(t *testing.T) {
 }
 
 // A release that is deprecated or gone is asked for again within minutes.
-func TestB203Invalidation(t *testing.T) {
+func TestInvalidation(t *testing.T) {
 	for name, found := range map[string][]cloud.Image{"gone": nil, "deprecated": {{ID: "ami-1", Deprecated: true}}} {
 		t.Run(name, func(t *testing.T) {
 			now := time.Unix(0, 0)
@@ -128,7 +128,7 @@ func TestRecallIsBounded(t *testing.T) {
 	}
 }
 
-func TestB209Cluster(t *testing.T) {
+func TestCluster(t *testing.T) {
 	now := time.Unix(0, 0)
 	a := &account{err: errors.New("no")}
 	c := NewClusters(a, func() time.Time { return now })

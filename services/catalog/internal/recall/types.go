@@ -9,7 +9,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/event"
 )
 
-// sold is how long a type that was for sale is taken to be (B162).
+// sold is how long a type that was for sale is taken to be.
 const sold = 30 * time.Minute
 
 // Sells reports whether the region sells an offering.

@@ -2,7 +2,7 @@
 // who reads the condition knows what was looked for and what to change.
 //
 // Every message names the terms that found nothing, and ends in something to
-// do. The reasons are Karpenter's (B053), because dashboards match on them.
+// do. The reasons are Karpenter's, because dashboards match on them.
 package remedy
 
 import (
@@ -128,7 +128,7 @@ func odd(terms []cloud.Selector, notes []string) []string {
 	notes = slices.Clone(notes)
 	for _, term := range terms {
 		if strings.HasPrefix(term.Name, "ami-") {
-			// A110: a name of that shape finds nothing, silently.
+			// a name of that shape finds nothing, silently.
 			notes = append(notes, `name "`+term.Name+`" looks like an AMI id, so use id: instead of name:`)
 		}
 	}

@@ -42,7 +42,7 @@ func TestMessagesAreBounded(t *testing.T) {
 }
 
 // What AWS did not tell has a reason by its kind, and the remedy of the error.
-func TestA080Unread(t *testing.T) {
+func TestUnread(t *testing.T) {
 	for _, tt := range []struct {
 		err    error
 		reason string

@@ -1,4 +1,4 @@
-// Command joist is the person's door to Joist.
+// Command joist inspects a cluster's Joist, simulates its plans and replays failed messages.
 package main
 
 import (
@@ -17,8 +17,8 @@ import (
 
 	"github.com/joist-autoscaler/joist/services/cli"
 	"github.com/joist-autoscaler/joist/shared/blob"
+	"github.com/joist-autoscaler/joist/shared/blob/s3blob"
 	"github.com/joist-autoscaler/joist/shared/fault"
-	"github.com/joist-autoscaler/joist/shared/s3blob"
 )
 
 // gcPercent lets the heap grow to five times what lives on it: a command is over
@@ -30,8 +30,7 @@ func main() {
 		debug.SetGCPercent(gcPercent)
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	// A plan is thought out in one go: whoever does not want to wait for it
-	// interrupts a second time.
+	// Planning does not check the context: a second interrupt ends the process.
 	context.AfterFunc(ctx, stop)
 	code := cli.Run(ctx, cli.Env{
 		Args: os.Args[1:], Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr,
@@ -41,20 +40,20 @@ func main() {
 	os.Exit(code)
 }
 
-// account is AWS as it knows whoever runs the command.
+// account loads the AWS configuration of the caller.
 func account(ctx context.Context) (aws.Config, error) {
-	const what = "reading AWS's configuration"
-	// The SDK's own warnings go nowhere: what fails is in the error.
+	const what = "loading the AWS configuration"
+	// The SDK's warnings are discarded: the error has every failure.
 	found, err := config.LoadDefaultConfig(ctx, config.WithLogger(logging.Nop{}))
 	if err != nil {
-		return aws.Config{}, fault.E(what, fault.Invalid, err).WithHint("see whether AWS_PROFILE and the files in ~/.aws are right")
+		return aws.Config{}, fault.E(what, fault.Invalid, err).WithHint("check AWS_PROFILE and the files in ~/.aws")
 	}
 	if found.Region == "" {
-		return aws.Config{}, fault.F(what, fault.Invalid, "no region is set").WithHint("set AWS_REGION to that of the cluster")
+		return aws.Config{}, fault.F(what, fault.Invalid, "no region is set").WithHint("set AWS_REGION to the region of the cluster")
 	}
 	if _, err := found.Credentials.Retrieve(ctx); err != nil {
 		return aws.Config{}, fault.E("finding AWS credentials", fault.Invalid, credentialsError(err)).
-			WithHint("set AWS_PROFILE, or run aws sso login, until aws sts get-caller-identity works")
+			WithHint("set AWS_PROFILE or run aws sso login; check with aws sts get-caller-identity")
 	}
 	return found, nil
 }
@@ -64,7 +63,7 @@ func account(ctx context.Context) (aws.Config, error) {
 func credentialsError(err error) error {
 	call, isCall := errors.AsType[*smithy.OperationError](err)
 	if isCall && call.ServiceID == "ec2imds" || errors.Is(err, context.DeadlineExceeded) {
-		return errors.New("there are none in the environment, in ~/.aws, or from the role of an instance")
+		return errors.New("no credentials in the environment, in ~/.aws, or from an instance role")
 	}
 	return err
 }

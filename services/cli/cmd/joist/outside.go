@@ -23,16 +23,16 @@ func kube(kubeconfig, kubecontext string) (func(ctx context.Context, path string
 	rules.ExplicitPath = kubeconfig
 	config, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, &clientcmd.ConfigOverrides{CurrentContext: kubecontext}).ClientConfig()
 	if clientcmd.IsEmptyConfig(err) {
-		err = errors.New("there is none")
+		err = errors.New("no kubeconfig found")
 	}
 	if err != nil {
-		return nil, fault.E(what, fault.Invalid, err).WithHint("aws eks update-kubeconfig --name NAME, or name a file with --kubeconfig")
+		return nil, fault.E(what, fault.Invalid, err).WithHint("aws eks update-kubeconfig --name NAME, or --kubeconfig FILE")
 	}
 	config.NegotiatedSerializer = serializer.NewCodecFactory(runtime.NewScheme()).WithoutConversion()
 	config.GroupVersion = &schema.GroupVersion{}
 	client, err := rest.UnversionedRESTClientFor(config)
 	if err != nil {
-		return nil, fault.E(what, fault.Invalid, err).WithHint("see whether kubectl get nodes works")
+		return nil, fault.E(what, fault.Invalid, err).WithHint("check with kubectl get nodes")
 	}
 	return func(ctx context.Context, path string) ([]byte, error) {
 		op := "reading " + path
@@ -56,17 +56,17 @@ func kube(kubeconfig, kubecontext string) (func(ctx context.Context, path string
 		case apierrors.IsForbidden(err):
 			return nil, fault.E(op, fault.Denied, err)
 		case apierrors.IsUnauthorized(err):
-			return nil, fault.E(op, fault.Invalid, err).WithHint("log in anew: aws eks update-kubeconfig, with credentials that the cluster knows")
+			return nil, fault.E(op, fault.Invalid, err).WithHint("log in again: aws eks update-kubeconfig, with credentials that the cluster accepts")
 		}
-		return nil, fault.E(op, fault.Retry, err).WithHint("see whether kubectl get nodes works")
+		return nil, fault.E(op, fault.Retry, err).WithHint("check with kubectl get nodes")
 	}, nil
 }
 
 // run runs a program.
 func run(ctx context.Context, name string, args ...string) (string, error) {
-	told, err := exec.CommandContext(ctx, name, args...).CombinedOutput() //nolint:gosec // doctor has a fixed list of programs
+	output, err := exec.CommandContext(ctx, name, args...).CombinedOutput() //nolint:gosec // doctor has a fixed list of programs
 	if err != nil {
 		return "", fault.E("running "+name, fault.Missing, err)
 	}
-	return string(told), nil
+	return string(output), nil
 }

@@ -60,7 +60,7 @@ func TestCredentialsError(t *testing.T) {
 		err  error
 		want string
 	}{
-		{metadata, "there are none"}, {context.DeadlineExceeded, "there are none"}, {expired, expired.Error()}, {context.Canceled, "canceled"},
+		{metadata, "no credentials"}, {context.DeadlineExceeded, "no credentials"}, {expired, expired.Error()}, {context.Canceled, "canceled"},
 	} {
 		if got := credentialsError(test.err); !strings.Contains(got.Error(), test.want) {
 			t.Errorf("%v is %q, want %q", test.err, got, test.want)

@@ -37,26 +37,26 @@ const (
 	Undelivered Origin = "undelivered"
 )
 
-// Verdict is what would become of a message that is sent again now.
-type Verdict string
+// Disposition is what would become of a message that is sent again now.
+type Disposition string
 
 // The verdicts.
 const (
 	// Handle says that the service would act on it.
-	Handle Verdict = "handle"
+	Handle Disposition = "handle"
 	// Noop says that the service would drop it and count that: it is expired or of another
 	// cluster.
-	Noop Verdict = "noop"
+	Noop Disposition = "noop"
 	// Stale says that the service would act on it, and that the rest of Joist would undo
 	// that: what asked for it is gone.
-	Stale Verdict = "stale"
+	Stale Disposition = "stale"
 	// Poison says that it would be back in the dead-letter queue at once.
-	Poison Verdict = "poison"
+	Poison Disposition = "poison"
 	// Cut says that it cannot be sent again, for only its beginning was kept, or it is no text.
-	Cut Verdict = "cut"
+	Cut Disposition = "cut"
 	// Forged says that the message claims another type or source than its sender may send.
 	// A replay never sends it.
-	Forged Verdict = "forged"
+	Forged Disposition = "forged"
 )
 
 // The attributes that EventBridge gives to what it could not deliver
@@ -69,13 +69,13 @@ const (
 
 // Prediction is a verdict with its reason.
 type Prediction struct {
-	Verdict Verdict `json:"verdict"`
+	Verdict Disposition `json:"verdict"`
 	// Why is the error that the service would find, or what else there is to know.
 	Why string `json:"why,omitempty"`
 }
 
-// Letter is one message of a dead-letter queue, as `joist dead list -o json` prints it.
-type Letter struct {
+// DeadLetter is one message of a dead-letter queue, as `joist dead list -o json` prints it.
+type DeadLetter struct {
 	// ID is SQS's own. It changes when the message is sent again.
 	ID string `json:"id"`
 	// Service is whose dead-letter queue holds it.
@@ -109,16 +109,16 @@ type Letter struct {
 	body    []byte
 }
 
-// Again is what a replay sends: the message as its service was to get it, without what
+// Outgoing is what a replay sends: the message as its service was to get it, without what
 // the dead letter says about it.
-func (l Letter) Again() queue.Outgoing { return l.again }
+func (l DeadLetter) Outgoing() queue.Outgoing { return l.again }
 
 // Movable reports whether SQS itself could move the letter, as it lies there, to where
 // it was meant to go.
-func (l Letter) Movable() bool { return l.movable }
+func (l DeadLetter) Movable() bool { return l.movable }
 
 // Body is the message as the service would get it.
-func (l Letter) Body() []byte { return l.body }
+func (l DeadLetter) Body() []byte { return l.body }
 
 // Reader reads the letters of one service's dead-letter queue.
 type Reader struct {
@@ -126,13 +126,13 @@ type Reader struct {
 	Cluster event.Cluster
 	// World reads the cluster, once for all letters and only when some letter needs it; nil
 	// where there is none to be read.
-	World func() (World, error)
+	World func() (ClusterState, error)
 }
 
 // Read reads one message and predicts its future at now. It never fails: a message
 // that cannot be read is poison, and says so.
-func (r Reader) Read(m queue.Message, now time.Time) Letter {
-	l := Letter{ID: m.ID, Service: r.Service, Dead: m.Sent, Receives: m.Receives, Bytes: len(m.Body), movable: true, body: m.Body}
+func (r Reader) Read(m queue.Message, now time.Time) DeadLetter {
+	l := DeadLetter{ID: m.ID, Service: r.Service, Dead: m.Sent, Receives: m.Receives, Bytes: len(m.Body), movable: true, body: m.Body}
 	a := m.Attributes
 	switch {
 	case a[ruleAttribute] != "":
@@ -140,7 +140,7 @@ func (r Reader) Read(m queue.Message, now time.Time) Letter {
 	case a[host.ParkedAttribute] != "":
 		l.Origin, l.Kind, l.Reason = Parked, a[host.KindAttribute], a[host.ReasonAttribute]
 	default:
-		l.Origin, l.Reason = Redriven, "no reader dealt with it, and none lived to say why; it was received "+strconv.Itoa(m.Receives)+" times in all"
+		l.Origin, l.Reason = Redriven, "SQS moved it to the DLQ; no consumer recorded an error; received "+strconv.Itoa(m.Receives)+" times in total"
 	}
 	l.Type, l.From = a[queue.TypeAttribute], a[queue.SourceAttribute]
 	if a[host.EncodingAttribute] == "base64" {
@@ -151,15 +151,15 @@ func (r Reader) Read(m queue.Message, now time.Time) Letter {
 	}
 	if whole, err := strconv.Atoi(a[host.BytesAttribute]); err == nil {
 		l.movable, l.Bytes = false, whole
-		l.Predicted = Prediction{Cut, "only the first " + strconv.Itoa(len(l.body)) + " bytes of " + a[host.BytesAttribute] + " were kept; send it anew from where it came from"}
+		l.Predicted = Prediction{Cut, "only the first " + strconv.Itoa(len(l.body)) + " bytes of " + a[host.BytesAttribute] + " were kept; send it again from its source"}
 		return l
 	}
-	why := forged(l.body)
+	why := describeForgery(l.body)
 	r.unwrap(&l)
 	r.describe(&l)
 	l.again = queue.Outgoing{Source: l.From, Type: l.Type, Body: l.body}
 	if !queue.Text(l.body) || len(l.body) > queue.MaxBody {
-		l.Predicted = Prediction{Cut, "its bytes are none that a queue carries; only a stranger can have sent it"}
+		l.Predicted = Prediction{Cut, "its body is not valid text for SQS or too large; no service of Joist sent it"}
 		return l
 	}
 	if why != "" {
@@ -170,5 +170,5 @@ func (r Reader) Read(m queue.Message, now time.Time) Letter {
 	return l
 }
 
-// Oldest orders letters by when they died, and by their ids.
-func Oldest(a, b Letter) int { return cmp.Or(a.Dead.Compare(b.Dead), cmp.Compare(a.ID, b.ID)) }
+// CompareAge orders letters by when they died, and by their ids.
+func CompareAge(a, b DeadLetter) int { return cmp.Or(a.Dead.Compare(b.Dead), cmp.Compare(a.ID, b.ID)) }

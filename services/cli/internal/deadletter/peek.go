@@ -24,11 +24,11 @@ const (
 	giveBackCalls = 16
 )
 
-// Look reads up to limit messages of a dead-letter queue and gives all of them back.
+// Peek reads up to limit messages of a dead-letter queue and gives all of them back.
 // All reports whether those were all that it holds. Nothing is deleted; SQS counts a
 // receive of each. After each call that brought messages, Look reports to progress how
 // many it has read so far; progress may be nil.
-func Look(ctx context.Context, dead queue.Queue, limit int, progress func(read int)) (messages []queue.Message, all bool, err error) {
+func Peek(ctx context.Context, dead queue.Queue, limit int, progress func(read int)) (messages []queue.Message, all bool, err error) {
 	seen := map[string]int{}
 	defer func() {
 		if back := GiveBack(ctx, dead, messages); err == nil {

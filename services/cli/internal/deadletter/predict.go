@@ -26,17 +26,17 @@ func (r Reader) predict(body []byte, now time.Time) Prediction {
 	var err error
 	switch r.Service {
 	case interruptionService:
-		err = r.interrupted(m, clock)
+		err = r.checkInterruption(m, clock)
 	case topology.Audit:
-		return r.logged(body)
+		return r.predictAudit(body)
 	default:
-		err = r.opened(m, clock)
+		err = r.checkService(m, clock)
 	}
-	return r.fence(r.judged(err, m), m)
+	return r.applyFence(r.predictFromError(err, m), m)
 }
 
-// opened goes as far as a service of ours goes before it acts.
-func (r Reader) opened(m queue.Message, now func() time.Time) error {
+// checkService goes as far as a service of ours goes before it acts.
+func (r Reader) checkService(m queue.Message, now func() time.Time) error {
 	e, err := host.Open(host.Accept{Cluster: r.Cluster, Types: typesOf(r.Service), Now: now}, m)
 	if err != nil {
 		return err
@@ -50,47 +50,47 @@ func (r Reader) opened(m queue.Message, now func() time.Time) error {
 }
 
 // errActs ends a rehearsal where the service would begin to act.
-var errActs = errors.New("the service would act on it")
+var errActs = errors.New("the service would handle it")
 
-// interrupted asks interruption's own handler, with an EC2 that gives no answer: to ask
+// checkInterruption asks interruption's own handler, with an EC2 that gives no answer: to ask
 // whose an instance is, is the first thing that it does with a notice that counts.
-func (r Reader) interrupted(m queue.Message, now func() time.Time) error {
-	s := interruption.Service{EC2: silent{}, Statuses: silent{}, Bus: silent{}, Cluster: r.Cluster, Now: now}
+func (r Reader) checkInterruption(m queue.Message, now func() time.Time) error {
+	s := interruption.Service{EC2: noopAWS{}, Statuses: noopAWS{}, Bus: noopAWS{}, Cluster: r.Cluster, Now: now}
 	return s.Handle(context.Background(), m)
 }
 
-// logged is about a fact that the audit log did not take. A log takes what has expired,
+// predictAudit is about a fact that the audit log did not take. A log takes what has expired,
 // too; only what its rule would not select never comes into it.
-func (r Reader) logged(body []byte) Prediction {
+func (r Reader) predictAudit(body []byte) Prediction {
 	e, err := r.envelope(body)
 	switch {
 	case err != nil:
-		return Prediction{Poison, "it carries no fact of ours: " + err.Error()}
+		return Prediction{Poison, "it has no valid fact of Joist: " + err.Error()}
 	case !r.Cluster.Agrees(e.Of()):
-		return Prediction{Poison, "it is of cluster " + strconv.Quote(e.Cluster) + ", whose facts the rule does not select"}
+		return Prediction{Poison, "it belongs to cluster " + strconv.Quote(e.Cluster) + ", whose facts the rule does not select"}
 	}
-	return Prediction{Handle, "the bus's archive would say it to the audit log again"}
+	return Prediction{Handle, "the bus archive would write it to the audit log again"}
 }
 
-// silent is an AWS that is never asked for real.
-type silent struct{}
+// noopAWS is an AWS that is never asked for real.
+type noopAWS struct{}
 
-func (silent) DescribeInstances(context.Context, cloud.InstanceFilter) ([]cloud.Instance, error) {
+func (noopAWS) DescribeInstances(context.Context, cloud.InstanceFilter) ([]cloud.Instance, error) {
 	return nil, errActs
 }
 
-func (silent) DescribeStatus(context.Context) ([]cloud.Status, error) {
+func (noopAWS) DescribeStatus(context.Context) ([]cloud.Status, error) {
 	return nil, errActs
 }
 
-func (silent) Send(context.Context, ...queue.Outgoing) error { return errActs }
+func (noopAWS) Send(context.Context, ...queue.Outgoing) error { return errActs }
 
-// judged reads the error as the host would.
-func (r Reader) judged(err error, m queue.Message) Prediction {
+// predictFromError reads the error as the host would.
+func (r Reader) predictFromError(err error, m queue.Message) Prediction {
 	if err == nil || errors.Is(err, errActs) {
 		return Prediction{Handle, r.unknown(m)}
 	}
-	why := said(err)
+	why := errorText(err)
 	switch host.Judge(err, m).Action {
 	case host.Delete:
 		return Prediction{Noop, why}
@@ -101,8 +101,8 @@ func (r Reader) judged(err error, m queue.Message) Prediction {
 	}
 }
 
-// said is an error without its remedy, which is for who runs the service.
-func said(err error) string {
+// errorText is an error without its remedy, which is for who runs the service.
+func errorText(err error) string {
 	return strings.TrimSuffix(err.Error(), " (try: "+fault.HintOf(err)+")")
 }
 
@@ -111,11 +111,11 @@ func (r Reader) unknown(m queue.Message) string {
 	e, err := event.Decode(m.Body)
 	switch {
 	case err != nil && r.Service == interruptionService:
-		return "dropped unless the instance carries the cluster's tags"
+		return "dropped unless the instance has the cluster's tags"
 	case err == nil && e.Type == event.PlanMadeType:
-		return "dropped if the outbox no longer waits for this plan (the fence)"
+		return "dropped if the outbox no longer waits for this plan"
 	case err == nil && e.Type == event.DisruptionProposedType:
-		return "acted on only once a later snapshot confirms it"
+		return "executed only after a later snapshot confirms it"
 	}
 	return ""
 }
@@ -133,27 +133,28 @@ func typesOf(service string) []event.Type {
 
 // checks read the body of each type and validate it.
 var checks = map[event.Type]func(event.Envelope) error{
-	event.PodsUnschedulableType:  reads[event.PodsUnschedulable],
-	event.ClusterSnapshotType:    reads[event.ClusterSnapshot],
-	event.NodeClassChangedType:   reads[event.NodeClassChanged],
-	event.InventoryWantedType:    reads[event.InventoryWanted],
-	event.TickType:               reads[event.Tick],
-	event.PlanMadeType:           reads[event.PlanMade],
-	event.DisruptionProposedType: reads[event.DisruptionProposed],
-	event.LaunchRequestedType:    reads[event.LaunchRequested],
-	event.LaunchSettledType:      reads[event.LaunchSettled],
-	event.TagRequestedType:       reads[event.TagRequested],
-	event.TerminateRequestedType: reads[event.TerminateRequested],
-	event.NodeClassEnsureType:    reads[event.NodeClassEnsure],
-	event.NodeClassEnsuredType:   reads[event.NodeClassEnsured],
-	event.CatalogRefreshedType:   reads[event.CatalogRefreshed],
-	event.NodeClassResolvedType:  reads[event.NodeClassResolved],
-	event.InstancesListedType:    reads[event.InstancesListed],
-	event.NodeNoticedType:        reads[event.NodeNoticed],
-	event.InstanceGoneType:       reads[event.InstanceGone],
+	event.PodsUnschedulableType:  checkBody[event.PodsUnschedulable],
+	event.ClusterSnapshotType:    checkBody[event.ClusterSnapshot],
+	event.NodeClassChangedType:   checkBody[event.NodeClassChanged],
+	event.InventoryWantedType:    checkBody[event.InventoryWanted],
+	event.TickType:               checkBody[event.Tick],
+	event.PlanMadeType:           checkBody[event.PlanMade],
+	event.DisruptionProposedType: checkBody[event.DisruptionProposed],
+	event.NodesKeptType:          checkBody[event.NodesKept],
+	event.LaunchRequestedType:    checkBody[event.LaunchRequested],
+	event.LaunchSettledType:      checkBody[event.LaunchSettled],
+	event.TagRequestedType:       checkBody[event.TagRequested],
+	event.TerminateRequestedType: checkBody[event.TerminateRequested],
+	event.NodeClassEnsureType:    checkBody[event.NodeClassEnsure],
+	event.NodeClassEnsuredType:   checkBody[event.NodeClassEnsured],
+	event.CatalogRefreshedType:   checkBody[event.CatalogRefreshed],
+	event.NodeClassResolvedType:  checkBody[event.NodeClassResolved],
+	event.InstancesListedType:    checkBody[event.InstancesListed],
+	event.NodeNoticedType:        checkBody[event.NodeNoticed],
+	event.InstanceGoneType:       checkBody[event.InstanceGone],
 }
 
-func reads[T event.Body](e event.Envelope) error {
+func checkBody[T event.Body](e event.Envelope) error {
 	_, err := event.As[T](e)
 	return err
 }

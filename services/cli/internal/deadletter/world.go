@@ -6,17 +6,17 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/joist-autoscaler/joist/services/cli/internal/kube"
+	"github.com/joist-autoscaler/joist/shared/cluster/outbox"
 	"github.com/joist-autoscaler/joist/shared/event"
 	"github.com/joist-autoscaler/joist/shared/host"
 	"github.com/joist-autoscaler/joist/shared/karpenter"
 	"github.com/joist-autoscaler/joist/shared/launchspec"
-	"github.com/joist-autoscaler/joist/shared/outbox"
 	"github.com/joist-autoscaler/joist/shared/queue"
 )
 
-// World is what decides about a message beside its own bytes: what its receiver would
+// ClusterState is what decides about a message beside its own bytes: what its receiver would
 // read in Kubernetes, or what would be read of what it does.
-type World struct {
+type ClusterState struct {
 	// UID is that of the cluster that was asked, kube-system's. A letter of another is not
 	// judged: a kubeconfig's context is easily that of another cluster.
 	UID string
@@ -26,26 +26,26 @@ type World struct {
 	Intents map[string]bool
 }
 
-// ReadWorld reads a cluster whose Joist is in the namespace.
-func ReadWorld(ctx context.Context, read kube.Reader, namespace string) (World, error) {
+// ReadClusterState reads a cluster whose Joist is in the namespace.
+func ReadClusterState(ctx context.Context, read kube.Reader, namespace string) (ClusterState, error) {
 	var system corev1.Namespace
 	var fence corev1.ConfigMap
 	var claims struct{ Items []karpenter.NodeClaim }
 	if _, err := kube.Get(ctx, read, "/api/v1/namespaces/kube-system", &system); err != nil {
-		return World{}, err
+		return ClusterState{}, err
 	}
 	there, err := kube.Get(ctx, read, "/api/v1/namespaces/"+namespace+"/configmaps/"+outbox.Name, &fence)
 	if err != nil {
-		return World{}, err
+		return ClusterState{}, err
 	}
 	if _, err := kube.Get(ctx, read, "/apis/karpenter.sh/v1/nodeclaims", &claims); err != nil {
-		return World{}, err
+		return ClusterState{}, err
 	}
-	w := World{UID: string(system.UID), Intents: map[string]bool{}}
+	w := ClusterState{UID: string(system.UID), Intents: map[string]bool{}}
 	if there {
 		held, err := outbox.Parse(&fence)
 		if err != nil {
-			return World{}, err
+			return ClusterState{}, err
 		}
 		w.Outbox = &held
 	}
@@ -55,30 +55,30 @@ func ReadWorld(ctx context.Context, read kube.Reader, namespace string) (World, 
 	return w, nil
 }
 
-// fenced reports whether the world has a say in what becomes of a type.
-func fenced(t event.Type) bool { return t == event.PlanMadeType || t == event.LaunchRequestedType }
+// isFenced reports whether the world has a say in what becomes of a type.
+func isFenced(t event.Type) bool { return t == event.PlanMadeType || t == event.LaunchRequestedType }
 
-// fence asks the world about a message that its service would begin to act on.
-func (r Reader) fence(p Prediction, m queue.Message) Prediction {
+// applyFence asks the world about a message that its service would begin to act on.
+func (r Reader) applyFence(p Prediction, m queue.Message) Prediction {
 	e, err := event.Decode(m.Body)
-	if p.Verdict != Handle || r.World == nil || err != nil || !fenced(e.Type) {
+	if p.Verdict != Handle || r.World == nil || err != nil || !isFenced(e.Type) {
 		return p
 	}
 	w, err := r.World()
 	switch {
 	case err != nil:
-		p.Why = note(p.Why, "Kubernetes could not be asked: "+said(err))
+		p.Why = joinNotes(p.Why, "not checked against Kubernetes: "+errorText(err))
 		return p
 	case e.ClusterUID == "" || w.UID != e.ClusterUID:
-		p.Why = note(p.Why, "the kubeconfig's context is not known to be of its cluster, and was not asked")
+		p.Why = joinNotes(p.Why, "not checked against Kubernetes: the kubeconfig context may be of another cluster")
 		return p
 	}
-	return w.judge(e, p)
+	return w.predictFenced(e, p)
 }
 
-// judge decides as lifecycle would about a plan, by the very fence; and about a launch by
+// predictFenced decides as lifecycle would about a plan, by the very fence; and about a launch by
 // what lifecycle makes of it: the launcher, which cannot see Kubernetes, would launch.
-func (w World) judge(e event.Envelope, p Prediction) Prediction {
+func (w ClusterState) predictFenced(e event.Envelope, p Prediction) Prediction {
 	switch e.Type {
 	case event.PlanMadeType:
 		plan, err := event.As[event.PlanMade](e)
@@ -86,7 +86,7 @@ func (w World) judge(e event.Envelope, p Prediction) Prediction {
 			return p
 		}
 		if err := w.Outbox.Fits(plan); host.Judge(err, queue.Message{}).Action == host.Delete && err != nil {
-			return Prediction{Noop, said(err)}
+			return Prediction{Noop, errorText(err)}
 		}
 		return Prediction{Handle, "the outbox waits for it"}
 	case event.LaunchRequestedType:
@@ -94,12 +94,12 @@ func (w World) judge(e event.Envelope, p Prediction) Prediction {
 		if err != nil || w.Intents[launch.Intent] {
 			return p
 		}
-		return Prediction{Stale, "no NodeClaim has the intent " + launch.Intent + " any more: what it launches would be ended again"}
+		return Prediction{Stale, "no NodeClaim has the intent " + launch.Intent + ": its instances would be terminated again"}
 	}
 	return p
 }
 
-func note(texts ...string) string {
+func joinNotes(texts ...string) string {
 	out := ""
 	for _, text := range texts {
 		if out != "" && text != "" {

@@ -80,7 +80,7 @@ func TestTheFenceDecides(t *testing.T) {
 		name, service string
 		message       queue.Message
 		read          kube.Reader
-		verdict       deadletter.Verdict
+		verdict       deadletter.Disposition
 		why           string
 	}{
 		{"a plan that is waited for", "lifecycle", made(ours, as), cluster(at("sent", 7)), deadletter.Handle, "the outbox waits for it"},
@@ -89,11 +89,11 @@ func TestTheFenceDecides(t *testing.T) {
 		{"a plan of another body", "lifecycle", made(ours, func(b *event.PlanMade) { b.Batch = ref("batches", "x") }), cluster(at("sent", 7)), deadletter.Noop, "another batch body"},
 		{"a plan that another overtook", "lifecycle", made(ours, func(b *event.PlanMade) { b.Plan = ref("plans", "x") }), cluster(at("applying", 7)), deadletter.Noop, "another plan passed first"},
 		{"a plan of an outbox that was deleted", "lifecycle", made(ours, func(b *event.PlanMade) { b.Outbox = "o-0" }), cluster(at("sent", 7)), deadletter.Noop, "another outbox"},
-		{"no outbox", "lifecycle", made(ours, as), cluster(""), deadletter.Handle, "the fence"},
-		{"the context is of another cluster", "lifecycle", made(event.Cluster{Name: "prod", UID: "other"}, as), cluster(at("sent", 8)), deadletter.Handle, "not known to be of its cluster"},
-		{"a letter that tells no cluster's UID", "lifecycle", made(event.Cluster{Name: "prod"}, as), cluster(at("sent", 8)), deadletter.Handle, "not known to be of its cluster"},
-		{"an outbox that was edited", "lifecycle", made(ours, as), cluster("{"), deadletter.Handle, "could not be asked"},
-		{"denied", "lifecycle", made(ours, as), func(context.Context, string) ([]byte, error) { return nil, errors.New("forbidden") }, deadletter.Handle, "could not be asked: forbidden"},
+		{"no outbox", "lifecycle", made(ours, as), cluster(""), deadletter.Handle, "no longer waits for this plan"},
+		{"the context is of another cluster", "lifecycle", made(event.Cluster{Name: "prod", UID: "other"}, as), cluster(at("sent", 8)), deadletter.Handle, "may be of another cluster"},
+		{"a letter that tells no cluster's UID", "lifecycle", made(event.Cluster{Name: "prod"}, as), cluster(at("sent", 8)), deadletter.Handle, "may be of another cluster"},
+		{"an outbox that was edited", "lifecycle", made(ours, as), cluster("{"), deadletter.Handle, "not checked against Kubernetes"},
+		{"denied", "lifecycle", made(ours, as), func(context.Context, string) ([]byte, error) { return nil, errors.New("forbidden") }, deadletter.Handle, "not checked against Kubernetes: forbidden"},
 		{"a launch that a claim waits for", "launcher", launch, cluster("", "i-6", "i-7"), deadletter.Handle, ""},
 		{"a launch that no claim waits for", "launcher", launch, cluster("", "i-6"), deadletter.Stale, "no NodeClaim has the intent i-7"},
 		{"nobody is asked", "launcher", launch, nil, deadletter.Handle, ""},
@@ -101,7 +101,9 @@ func TestTheFenceDecides(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			r := deadletter.Reader{Service: test.service, Cluster: event.Cluster{Name: "prod"}}
 			if test.read != nil {
-				r.World = func() (deadletter.World, error) { return deadletter.ReadWorld(t.Context(), test.read, "joist") }
+				r.World = func() (deadletter.ClusterState, error) {
+					return deadletter.ReadClusterState(t.Context(), test.read, "joist")
+				}
 			}
 			if p := r.Read(test.message, now).Predicted; p.Verdict != test.verdict || !strings.Contains(p.Why, test.why) {
 				t.Errorf("%s because %q", p.Verdict, p.Why)
@@ -113,9 +115,9 @@ func TestTheFenceDecides(t *testing.T) {
 // TestTheWorldIsAskedOnlyWhereItDecides: most letters have expired, and reading a large
 // cluster for them would be for nothing.
 func TestTheWorldIsAskedOnlyWhereItDecides(t *testing.T) {
-	r := deadletter.Reader{Service: "launcher", Cluster: event.Cluster{Name: "prod"}, World: func() (deadletter.World, error) {
+	r := deadletter.Reader{Service: "launcher", Cluster: event.Cluster{Name: "prod"}, World: func() (deadletter.ClusterState, error) {
 		t.Error("the cluster was read")
-		return deadletter.World{}, nil
+		return deadletter.ClusterState{}, nil
 	}}
 	r.Read(said(t, event.LaunchRequested{Intent: "i-7", IntentRef: ref("intents", "i"), Claims: 1}, ours), now.Add(time.Hour))
 	r.Read(said(t, event.TerminateRequested{InstanceID: "i-0123456789abcdef0", ClaimUID: "u"}, ours), now)

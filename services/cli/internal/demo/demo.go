@@ -27,16 +27,16 @@ func Command() *cobra.Command {
 	var verbose bool
 	command := &cobra.Command{
 		Use:   "demo",
-		Short: "Play the inflate Deployment going 0→5→0 on this machine: no AWS account, no cluster",
-		Long: "Runs every service of Joist in this process, over models of Kubernetes, EC2, SQS and EventBridge,\n" +
-			"in virtual time. The same seed tells the same story.",
+		Short: "Simulate the inflate Deployment scaling 0→5→0, without an AWS account or a cluster",
+		Long: "Demo runs every service of Joist in this process, with simulated Kubernetes, EC2, SQS and EventBridge,\n" +
+			"in virtual time. The same seed always gives the same result.",
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			return Play(c.Context(), c.OutOrStdout(), seed, verbose)
 		},
 	}
-	command.Flags().Int64Var(&seed, "seed", 1, "which story to tell")
-	command.Flags().BoolVarP(&verbose, "verbose", "v", false, "show every message that a service handles")
+	command.Flags().Int64Var(&seed, "seed", 1, "random seed")
+	command.Flags().BoolVarP(&verbose, "verbose", "v", false, "print every message that a service handles")
 	return command
 }
 

@@ -9,9 +9,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/joist-autoscaler/joist/services/cli/embedded"
+	"github.com/joist-autoscaler/joist/shared/cloud/memcloud"
 	"github.com/joist-autoscaler/joist/shared/cluster"
 	"github.com/joist-autoscaler/joist/shared/karpenter"
-	"github.com/joist-autoscaler/joist/shared/memcloud"
 )
 
 // replicas is how far the Deployment inflates.
@@ -20,7 +20,7 @@ const replicas = 5
 // play is the story, chapter by chapter. Each waits for the world to come to
 // agree, and says so when it does not.
 func (w *watch) play(ctx context.Context) error {
-	w.title("A cluster without nodes: the NodePool and EC2NodeClass are applied, and resolved by the catalog")
+	w.title("A cluster without nodes: a NodePool and an EC2NodeClass are applied, and the catalog resolves them")
 	if err := w.wait(ctx, 5*time.Minute, "the EC2NodeClass to be ready", w.classReady); err != nil {
 		return err
 	}
@@ -36,7 +36,7 @@ func (w *watch) play(ctx context.Context) error {
 	}
 	w.title("kubectl scale deployment inflate --replicas 0")
 	w.scale(0)
-	if err := w.wait(ctx, 40*time.Minute, "the nodes to go", w.empty); err != nil {
+	if err := w.wait(ctx, 40*time.Minute, "the nodes to be removed", w.empty); err != nil {
 		return err
 	}
 	w.summary()
@@ -49,7 +49,7 @@ func (w *watch) interrupt(ctx context.Context) error {
 	if !ok {
 		return nil
 	}
-	w.title(fmt.Sprintf("AWS takes %s (%s) back: EC2 Spot Instance Interruption Warning, 120 s", victim.ID, victim.Type))
+	w.title(fmt.Sprintf("AWS reclaims %s (%s): EC2 Spot Instance Interruption Warning, 120 s", victim.ID, victim.Type))
 	w.world.Cloud.InterruptSpot(victim.ID)
 	w.warned = w.world.Now()
 	gone := func() bool {
@@ -83,7 +83,7 @@ func (w *watch) wait(ctx context.Context, limit time.Duration, what string, done
 		return err
 	}
 	if !held {
-		return fmt.Errorf("waited %s of the cluster's time for %s, in vain; see it with: joist demo -v", limit, what)
+		return fmt.Errorf("timed out after %s of simulated time waiting for %s; run joist demo -v for details", limit, what)
 	}
 	return nil
 }

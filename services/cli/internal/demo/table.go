@@ -7,10 +7,10 @@ import (
 	"github.com/jedib0t/go-pretty/v6/table"
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/joist-autoscaler/joist/shared/cloud/memcloud"
 	"github.com/joist-autoscaler/joist/shared/cluster"
 	"github.com/joist-autoscaler/joist/shared/event"
 	"github.com/joist-autoscaler/joist/shared/karpenter"
-	"github.com/joist-autoscaler/joist/shared/memcloud"
 )
 
 // nodes prints the nodes with what they are, hold and cost.
@@ -52,14 +52,14 @@ func (w *watch) trail() {
 	if correlation == "" || len(pods) == 0 {
 		return
 	}
-	fmt.Fprintf(w.out, "\nThe trail of pod %s: every message with correlation %.12s…\n", pods[0].Name, correlation)
-	t := w.table("at", "handled by", "message", "about", "verdict")
+	fmt.Fprintf(w.out, "\nTrace of pod %s: every message with correlation ID %.12s…\n", pods[0].Name, correlation)
+	t := w.table("at", "handled by", "message", "subject", "disposition")
 	for _, h := range w.heard {
 		if n := h.line.Note; n.Correlation == correlation {
 			t.AppendRow(table.Row{w.clock(h.at), h.line.Service, n.Type, short(n.Subject), h.line.Verdict.Action})
 		}
 	}
-	t.AppendRow(table.Row{w.clock(w.world.Now()), "kube-scheduler", "pod runs", pods[0].Spec.NodeName, ""})
+	t.AppendRow(table.Row{w.clock(w.world.Now()), "kube-scheduler", "pod is running", pods[0].Spec.NodeName, ""})
 	t.Render()
 }
 
@@ -75,7 +75,7 @@ func short(subject string) string {
 func (w *watch) warning(victim memcloud.Record) {
 	r, _ := w.world.Cloud.Record(victim.ID)
 	fmt.Fprintln(w.out)
-	t := w.table("after the warning", "what")
+	t := w.table("after the warning", "event")
 	told := map[event.Type]bool{}
 	after := func(at time.Time) string { return at.Sub(w.warned).Round(100 * time.Millisecond).String() }
 	for _, h := range w.heard {
@@ -86,22 +86,22 @@ func (w *watch) warning(victim memcloud.Record) {
 		told[kind] = true
 		switch kind {
 		case event.NodeNoticedType:
-			t.AppendRow(table.Row{after(h.at), "the NodeClaim is deleted with the deadline on it: the drain begins"})
+			t.AppendRow(table.Row{after(h.at), "the NodeClaim is deleted with a termination deadline: the drain begins"})
 		case event.LaunchSettledType:
 			t.AppendRow(table.Row{after(h.at), "the replacement is launched"})
 		}
 	}
-	t.AppendRow(table.Row{after(r.Ended), "the instance is told to terminate (AWS would have taken it at 120 s)"})
-	t.AppendRow(table.Row{after(w.world.Now()), fmt.Sprintf("all %d pods run, and the old node is gone", replicas)})
+	t.AppendRow(table.Row{after(r.Ended), "the instance is terminated (AWS would have reclaimed it after 120 s)"})
+	t.AppendRow(table.Row{after(w.world.Now()), fmt.Sprintf("all %d pods are running and the old node is deleted", replicas)})
 	t.Render()
 }
 
 // summary prints what is left and what it all cost.
 func (w *watch) summary() {
 	launched := len(w.world.Cloud.Records())
-	fmt.Fprintf(w.out, "\n✓ 0 → %d → 0 in %s of the cluster's time: %d instances launched, none left; the bill is $%.4f\n",
+	fmt.Fprintf(w.out, "\n✓ 0 → %d → 0 pods in %s of simulated time: %d instances launched, 0 left; total cost $%.4f\n",
 		replicas, w.world.Now().Sub(w.world.Start).Round(time.Second), launched, w.world.Cloud.Dollars())
-	fmt.Fprintf(w.out, "  %d messages were handled. Every service was the real one; Kubernetes, EC2, SQS and EventBridge were models.\n", len(w.heard))
+	fmt.Fprintf(w.out, "  %d messages were handled by the real services; Kubernetes, EC2, SQS and EventBridge were simulated.\n", len(w.heard))
 }
 
 func (w *watch) table(columns ...any) table.Writer {

@@ -70,7 +70,7 @@ func (w *watch) line(l host.Line) {
 	}
 	text := l.Note.Type + " " + l.Note.Subject + fields(l.Note.Fields)
 	if l.Note.Type == "" {
-		text = "an event of AWS" + fields(l.Note.Fields)
+		text = "an AWS event" + fields(l.Note.Fields)
 	}
 	if l.Verdict.Kind != "" {
 		text += fmt.Sprintf("  [%s: %s]", l.Verdict.Kind, l.Verdict.Reason)
@@ -135,7 +135,7 @@ func (w *watch) vanished() {
 	slices.Sort(gone)
 	for _, key := range gone {
 		delete(w.said, key)
-		w.say("lifecycle", "Node%s is gone, instance terminated", strings.Replace(key, "claim", "Claim", 1))
+		w.say("lifecycle", "Node%s is deleted, instance terminated", strings.Replace(key, "claim", "Claim", 1))
 	}
 }
 
@@ -144,7 +144,7 @@ func podState(pod *corev1.Pod) string {
 	case pod.DeletionTimestamp != nil:
 		return "terminating"
 	case pod.Spec.NodeName == "":
-		return "waiting for a node"
+		return "pending"
 	case pod.Status.Phase == corev1.PodRunning:
 		return "running"
 	default:
@@ -154,7 +154,7 @@ func podState(pod *corev1.Pod) string {
 
 func counts(of map[string]int) string {
 	var parts []string
-	for _, state := range []string{"waiting for a node", "starting", "running", "terminating"} {
+	for _, state := range []string{"pending", "starting", "running", "terminating"} {
 		if of[state] > 0 {
 			parts = append(parts, fmt.Sprintf("%d %s", of[state], state))
 		}
@@ -170,11 +170,11 @@ func claimState(c *karpenter.NodeClaim) string {
 	going := c.DeletionTimestamp != nil
 	switch {
 	case going && conditions.True(karpenter.ConditionTypeInstanceTerminating):
-		return "is drained, its instance terminates"
+		return "is drained, its instance is terminating"
 	case going:
-		return "drains"
+		return "is draining"
 	case conditions.True(karpenter.ConditionTypeInitialized):
-		return "is initialized: its node takes pods"
+		return "is initialized: its node accepts pods"
 	case conditions.True(karpenter.ConditionTypeRegistered):
 		return "is registered as node " + c.Status.NodeName
 	case c.Status.ProviderID != "":

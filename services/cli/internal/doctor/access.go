@@ -4,24 +4,26 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/joist-autoscaler/joist/shared/host/settings"
 )
 
-// nodePolicies are what nodes need (A038); of the last two one is enough.
+// nodePolicies are what nodes need; of the last two one is enough.
 var nodePolicies = []string{"AmazonEKSWorkerNodePolicy", "AmazonEKS_CNI_Policy", "AmazonSSMManagedInstanceCore"}
 
 // registries let nodes pull images; Karpenter's v1 has the second.
 var registries = []string{"AmazonEC2ContainerRegistryReadOnly", "AmazonEC2ContainerRegistryPullOnly"}
 
-// spotRole finds that spot instances cannot be launched (A029).
+// spotRole finds that spot instances cannot be launched.
 func spotRole(f Facts) []Finding {
 	if f.SpotRole == nil || *f.SpotRole {
 		return nil
 	}
-	return []Finding{problem("spot-role", "role/AWSServiceRoleForEC2Spot", "the account has no service-linked role for EC2 Spot: every launch of a spot instance is refused",
+	return []Finding{newProblem("spot-role", "role/AWSServiceRoleForEC2Spot", "the account has no service-linked role for EC2 Spot: EC2 rejects every launch of a spot instance",
 		"aws iam create-service-linked-role --aws-service-name spot.amazonaws.com")}
 }
 
-// nodeRole finds that nodes cannot be what they are to be (A037, A038, A041).
+// nodeRole finds that nodes cannot be what they are to be.
 func nodeRole(f Facts) []Finding {
 	r := f.NodeRole
 	if r == nil {
@@ -29,15 +31,19 @@ func nodeRole(f Facts) []Finding {
 	}
 	subject := "role/" + r.Name
 	if r.Missing {
-		return []Finding{problem("node-role-missing", subject, "there is no such role, which EC2NodeClasses name by default: nodes cannot be launched", deploy+", or name another with --node-role")}
+		return []Finding{newProblem("node-role-missing", subject, "the node role does not exist, and EC2NodeClasses use it by default: nodes cannot be launched", deploy+", or give another role with --node-role")}
 	}
 	var all []Finding
-	ec2, err := allows(r.Trust, "ec2.amazonaws.com", "sts:AssumeRole")
+	ec2, err := allowsService(r.Trust, "ec2.amazonaws.com", "sts:AssumeRole")
 	if !ec2 && err == nil {
-		ec2, err = allows(r.Trust, "ec2.amazonaws.com.cn", "sts:AssumeRole")
+		ec2, err = allowsService(r.Trust, "ec2.amazonaws.com.cn", "sts:AssumeRole")
 	}
 	if !ec2 || err != nil {
-		all = append(all, problem("node-role-trust", subject, "its trust policy does not let EC2 assume it: instances come up without credentials and never join", "let ec2.amazonaws.com assume the role"))
+		all = append(all, newProblem("node-role-trust", subject, "the trust policy does not let EC2 assume the role: instances have no credentials and never join the cluster", "allow ec2.amazonaws.com to assume the role (sts:AssumeRole)"))
+	}
+	if f.SelfManaged != nil {
+		// The policies are those that EKS asks for.
+		return all
 	}
 	var lacking []string
 	for _, name := range nodePolicies {
@@ -49,13 +55,13 @@ func nodeRole(f Facts) []Finding {
 		lacking = append(lacking, registries[0])
 	}
 	if len(lacking) > 0 {
-		all = append(all, problem("node-role-policies", subject, "it lacks "+strings.Join(lacking, ", ")+": nodes may not join, or have no pods",
-			"aws iam attach-role-policy for each, unless another policy of the role says the same"))
+		all = append(all, newProblem("node-role-policies", subject, "the role lacks "+strings.Join(lacking, ", ")+": nodes may not join the cluster or run no pods",
+			"aws iam attach-role-policy for each, unless another policy of the role grants the same"))
 	}
 	return all
 }
 
-// access finds that nodes are not let into the cluster (A027).
+// access finds that nodes are not let into the cluster.
 func access(f Facts) []Finding {
 	a := f.Access
 	if a == nil || f.NodeRole == nil || f.NodeRole.Missing {
@@ -72,16 +78,45 @@ func access(f Facts) []Finding {
 	if a.Mode == "CONFIG_MAP" {
 		fix = fmt.Sprintf("eksctl create iamidentitymapping --cluster %s --arn %s --username 'system:node:{{EC2PrivateDNSName}}' --group system:bootstrappers --group system:nodes", f.Plan.Cluster, f.NodeRole.ARN)
 	}
-	return []Finding{problem("node-access", "role/"+f.NodeRole.Name, "neither an access entry nor aws-auth lets nodes of this role into the cluster: they run, cost money and never join", fix)}
+	return []Finding{newProblem("node-access", "role/"+f.NodeRole.Name, "neither an access entry nor aws-auth admits nodes with this role: they run and cost money, but never join the cluster", fix)}
 }
 
-// discovery finds the discovery tag on nothing, or on too much (A035, A052).
+// selfManaged finds settings of the catalog without which nodes cannot join a cluster whose
+// control plane EKS does not run.
+func selfManaged(f Facts) []Finding {
+	if f.SelfManaged == nil || f.SelfManaged.Variables == nil {
+		return nil
+	}
+	subject, set := "function/"+f.SelfManaged.Function, f.SelfManaged.Variables
+	var all []Finding
+	var missing []string
+	for _, name := range []string{settings.Endpoint, settings.CABundle, settings.Kubernetes} {
+		if set[name] == "" {
+			missing = append(missing, name)
+		}
+	}
+	if len(missing) > 0 {
+		all = append(all, newProblem("control-plane-unset", subject, settings.ControlPlane+" is false, and "+strings.Join(missing, ", ")+" not set: no EC2NodeClass becomes ready and no node is launched",
+			"set the missing variables of the function; remove "+settings.ControlPlane+" if EKS runs the control plane"))
+	}
+	if set[settings.ServiceCIDR] == "" {
+		all = append(all, newWarning("control-plane-unset", subject, settings.ControlPlane+" is false, and "+settings.ServiceCIDR+" is not set: nodes with Amazon Linux 2023 cannot join", "set "+settings.ServiceCIDR+" to the CIDR of the cluster's Service addresses"))
+	}
+	told, serves := set[settings.Kubernetes], strings.TrimPrefix(f.Kubernetes, "v")
+	if told != "" && serves != "" && serves != told && !strings.HasPrefix(serves, told+".") {
+		all = append(all, newProblem("control-plane-version", subject, fmt.Sprintf("%s is %s but the API server is %s: nodes get images of the wrong version", settings.Kubernetes, told, f.Kubernetes),
+			"set "+settings.Kubernetes+" to the version of the API server"))
+	}
+	return all
+}
+
+// discovery finds the discovery tag on nothing, or on too much.
 func discovery(f Facts) []Finding {
 	var all []Finding
 	tag := "karpenter.sh/discovery=" + f.Plan.Cluster
 	missing := func(what string) Finding {
-		return problem("discovery-missing", what, "none has the tag "+tag+": EC2NodeClasses that select by it find nothing, and no node is launched",
-			"tag them: aws ec2 create-tags --resources <id> --tags Key=karpenter.sh/discovery,Value="+f.Plan.Cluster)
+		return newProblem("discovery-missing", what, "no resource has the tag "+tag+": EC2NodeClasses that select by it find nothing, and no node is launched",
+			"aws ec2 create-tags --resources <id> --tags Key=karpenter.sh/discovery,Value="+f.Plan.Cluster)
 	}
 	if f.Subnets != nil && len(f.Subnets) == 0 {
 		all = append(all, missing("subnets"))
@@ -90,8 +125,8 @@ func discovery(f Facts) []Finding {
 		all = append(all, missing("security groups"))
 	}
 	if len(f.SecurityGroups) > 1 {
-		all = append(all, warning("discovery-twice", "security groups", ids(f.SecurityGroups)+" all have the tag "+tag+": nodes get all of them, and the load balancer controller refuses nodes with two of the cluster's",
-			"leave the tag on one of them: aws ec2 delete-tags"))
+		all = append(all, newWarning("discovery-twice", "security groups", ids(f.SecurityGroups)+" all have the tag "+tag+": nodes get all of them, and the load balancer controller rejects nodes with two of the cluster's security groups",
+			"keep the tag on one of them: aws ec2 delete-tags"))
 	}
 	vpcs := map[string]bool{}
 	for _, one := range slices.Concat(f.Subnets, f.SecurityGroups) {
@@ -100,8 +135,8 @@ func discovery(f Facts) []Finding {
 		}
 	}
 	if len(vpcs) > 1 {
-		all = append(all, problem("discovery-vpcs", "discovery tag", "what has the tag "+tag+" is in several VPCs: launches that pair a subnet with a group of another VPC are refused",
-			"leave the tag on those of the cluster's VPC: "+ids(slices.Concat(f.Subnets, f.SecurityGroups))))
+		all = append(all, newProblem("discovery-vpcs", "discovery tag", "resources with the tag "+tag+" are in several VPCs: EC2 rejects launches with a subnet and a security group of different VPCs",
+			"keep the tag only on the resources in the cluster's VPC: "+ids(slices.Concat(f.Subnets, f.SecurityGroups))))
 	}
 	return all
 }

@@ -7,7 +7,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/event"
 	"github.com/joist-autoscaler/joist/shared/karpenter"
 	"github.com/joist-autoscaler/joist/shared/launchspec"
-	"github.com/joist-autoscaler/joist/shared/scheduling"
+	"github.com/joist-autoscaler/joist/shared/planning/scheduling"
 	"github.com/joist-autoscaler/joist/shared/topology"
 )
 
@@ -34,6 +34,8 @@ type Card struct {
 	// Functions are those of the services, by service. One that takes the cluster's role
 	// works on the queue with its own.
 	Functions map[string]*Function
+	// NoEKS says that the catalog never calls EKS.
+	NoEKS bool
 }
 
 // Base are the conditions' keys of every request of a service, as IAM would see them:
@@ -100,7 +102,7 @@ func (c Card) work(q topology.Queue, more ...string) Need {
 func (c Card) Taking(service string) []Need {
 	fn := c.Functions[service]
 	own, ok := c.Plan.Queue(service)
-	if !ok || !fn.takes() {
+	if !ok || !fn.takesRole() {
 		return nil
 	}
 	return []Need{c.work(own, "sqs:GetQueueAttributes"), {Actions: []string{"sts:AssumeRole"}, Resources: []string{fn.Shared.Role}}}
@@ -148,14 +150,17 @@ func (c Card) documents(service string) []Need {
 
 // reading is the catalog's.
 func (c Card) reading() []Need {
-	return []Need{
+	out := []Need{
 		{Actions: []string{
 			"ec2:DescribeAvailabilityZones", "ec2:DescribeCapacityReservations", "ec2:DescribeImages", "ec2:DescribeInstanceTypeOfferings", "ec2:DescribeInstanceTypes",
 			"ec2:DescribeInstances", "ec2:DescribePlacementGroups", "ec2:DescribeSecurityGroups", "ec2:DescribeSpotPriceHistory", "ec2:DescribeSubnets", "pricing:GetProducts",
 		}, Resources: []string{"*"}},
 		{Actions: []string{"ssm:GetParameter"}, Resources: []string{"arn:" + c.Place.Partition + ":ssm:" + c.Place.Region + "::parameter/aws/service/x"}},
-		{Actions: []string{"eks:DescribeCluster"}, Resources: []string{c.Place.arn("eks", "cluster/"+c.Plan.Cluster)}},
 	}
+	if !c.NoEKS {
+		out = append(out, Need{Actions: []string{"eks:DescribeCluster"}, Resources: []string{c.Place.arn("eks", "cluster/"+c.Plan.Cluster)}})
+	}
+	return out
 }
 
 // launching is what the launcher does in EC2, of things that carry the cluster's tags.
@@ -185,7 +190,7 @@ func (c Card) launching() []Need {
 	}
 }
 
-// profiles is what the launcher does to instance profiles (A074–A077).
+// profiles is what the launcher does to instance profiles.
 func (c Card) profiles() []Need {
 	if !c.Profiles {
 		return nil

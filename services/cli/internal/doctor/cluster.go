@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/joist-autoscaler/joist/shared/lease"
+	"github.com/joist-autoscaler/joist/shared/cluster/lease"
 )
 
 const (
@@ -25,20 +25,20 @@ const (
 // incumbent finds Karpenter at work on the same pools.
 func incumbent(f Facts) []Finding {
 	var all []Finding
-	const fix = "kubectl scale deployment %s -n %s --replicas 0, and look again; to go back, stop Joist first"
+	const fix = "kubectl scale deployment %s -n %s --replicas 0, then run joist doctor again; to switch back, stop Joist first"
 	for _, d := range f.Deployments {
 		if d.Karpenter && d.Replicas > 0 {
-			all = append(all, problem("karpenter-runs", "deployment/"+d.Namespace+"/"+d.Name, "Karpenter runs in this cluster: only one of the two acts at a time, whichever has the Lease, and Karpenter ends instances that it does not know",
+			all = append(all, newProblem("karpenter-runs", "deployment/"+d.Namespace+"/"+d.Name, "Karpenter runs in this cluster: only the one that holds the Lease is active, and Karpenter terminates instances that it does not know",
 				fmt.Sprintf(fix, d.Name, d.Namespace)))
 		}
 	}
 	if l := f.Lease; l != nil && l.Holder != "" && l.Holder != lease.KarpenterHolder && f.Now.Sub(l.Renewed) < 4*lease.Duration {
-		all = append(all, problem("karpenter-leads", "lease/"+l.Namespace+"/"+lease.KarpenterName, l.Holder+" holds Karpenter's Lease and renews it: Joist waits, and acts on nothing", fmt.Sprintf(fix, "karpenter", l.Namespace)))
+		all = append(all, newProblem("karpenter-leads", "lease/"+l.Namespace+"/"+lease.KarpenterName, l.Holder+" holds and renews Karpenter's Lease: Joist waits and does nothing", fmt.Sprintf(fix, "karpenter", l.Namespace)))
 	}
 	return all
 }
 
-// replicas finds services that nobody stands in for (A084).
+// replicas finds services that nobody stands in for.
 func replicas(f Facts) []Finding {
 	var all []Finding
 	ours := 0
@@ -50,13 +50,13 @@ func replicas(f Facts) []Finding {
 		subject := "deployment/" + d.Namespace + "/" + d.Name
 		switch d.Replicas {
 		case 0:
-			all = append(all, problem("replicas-none", subject, "it has no replica: nothing happens in this cluster", "helm upgrade with --set replicas=2"))
+			all = append(all, newProblem("replicas-none", subject, "the Deployment has 0 replicas: Joist does nothing in this cluster", "helm upgrade with --set replicas=2"))
 		case 1:
-			all = append(all, warning("replicas-one", subject, "it has one replica: while that restarts, warnings of interruptions wait", "helm upgrade with --set replicas=2"))
+			all = append(all, newWarning("replicas-one", subject, "the Deployment has 1 replica: interruption warnings wait while it restarts", "helm upgrade with --set replicas=2"))
 		}
 	}
 	if f.Deployments != nil && ours == 0 {
-		all = append(all, problem("joist-missing", "deployments", "neither the watcher nor lifecycle runs in this cluster: nothing happens in it", "helm install joist, with the line that the stack's output gives"))
+		all = append(all, newProblem("joist-missing", "deployments", "neither the watcher nor lifecycle runs in this cluster: Joist does nothing", "helm install joist, with the command in the stack's output"))
 	}
 	return all
 }
@@ -67,8 +67,8 @@ var (
 	optional = []string{"karpenter.sh/v1alpha1/nodeoverlays", "autoscaling.x-k8s.io/v1beta1/capacitybuffers"}
 )
 
-// kinds finds definitions that are missing or old.
-func kinds(f Facts) []Finding {
+// checkKinds finds definitions that are missing or old.
+func checkKinds(f Facts) []Finding {
 	if f.Resources == nil {
 		return nil
 	}
@@ -78,21 +78,21 @@ func kinds(f Facts) []Finding {
 			continue
 		}
 		what := "the API server does not serve " + want
-		if old := sibling(f.Resources, want); old != "" {
-			what += ", and serves " + old + ": the definition is of an older Karpenter"
+		if old := findSibling(f.Resources, want); old != "" {
+			what += " but serves " + old + ": the CRD is from another version of Karpenter"
 		}
-		all = append(all, problem("crd-missing", "crd/"+want, what, "helm upgrade --install joist-crd"))
+		all = append(all, newProblem("crd-missing", "crd/"+want, what, "helm upgrade --install joist-crd"))
 	}
 	for _, want := range optional {
 		if !slices.Contains(f.Resources, want) {
-			all = append(all, warning("crd-optional", "crd/"+want, "the API server does not serve it: what it is for is not to be had", "helm upgrade --install joist-crd, if you want it"))
+			all = append(all, newWarning("crd-optional", "crd/"+want, "the API server does not serve this kind: its feature is not available", "helm upgrade --install joist-crd, if you need the feature"))
 		}
 	}
 	return all
 }
 
-// sibling is another version of the same kind.
-func sibling(resources []string, want string) string {
+// findSibling is another version of the same kind.
+func findSibling(resources []string, want string) string {
 	parts := strings.Split(want, "/")
 	for _, r := range resources {
 		if p := strings.Split(r, "/"); len(p) == 3 && p[0] == parts[0] && p[2] == parts[2] && p[1] != parts[1] {
@@ -102,77 +102,77 @@ func sibling(resources []string, want string) string {
 	return ""
 }
 
-// unset finds variables that a shell did not fill in (A021, A023).
-func unset(f Facts) []Finding {
+// checkUnset finds variables that a shell did not fill in.
+func checkUnset(f Facts) []Finding {
 	var all []Finding
 	for _, d := range f.Deployments {
 		subject := "deployment/" + d.Namespace + "/" + d.Name
 		for _, image := range d.Images {
 			if strings.Contains(image, "${") || strings.HasSuffix(image, ":") || strings.HasSuffix(image, ":v") {
-				all = append(all, problem("variable-unset", subject, fmt.Sprintf("the image %q names no version: a variable was not set where the chart was installed", image),
-					"export the variable in the shell of the helm line, such as KARPENTER_VERSION, and helm upgrade"))
+				all = append(all, newProblem("variable-unset", subject, fmt.Sprintf("the image %q has no version: a variable was not set when the chart was installed", image),
+					"export the variable, such as KARPENTER_VERSION, and run helm upgrade again"))
 			}
 		}
 		for _, name := range slices.Sorted(maps.Keys(d.Environ)) {
 			if value := d.Environ[name]; strings.Contains(value, "${") {
-				all = append(all, problem("variable-unset", subject, fmt.Sprintf("its variable %s is %q: that was never filled in", name, value), "export the variable in the shell of the helm line, and helm upgrade"))
+				all = append(all, newProblem("variable-unset", subject, fmt.Sprintf("its environment variable %s is %q: the placeholder was not replaced", name, value), "export the variable and run helm upgrade again"))
 			}
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(f.Environ)) {
 		if value := f.Environ[name]; value == "" || strings.Contains(value, "${") {
-			all = append(all, warning("variable-unset", "variable/"+name, "it is not set in this shell, and the commands of Karpenter's guides and of our quickstart use it", "export "+name+"=…"))
+			all = append(all, newWarning("variable-unset", "variable/"+name, "the variable is not set in this shell; commands of Karpenter's guides and of the quickstart use it", "export "+name+"=…"))
 		}
 	}
 	return all
 }
 
-// fresh finds documents that are no longer written.
-func fresh(f Facts) []Finding {
+// checkDocuments finds documents that are no longer written.
+func checkDocuments(f Facts) []Finding {
 	var all []Finding
 	old := func(check, what string, at *time.Time, limit time.Duration, service, fix string) {
 		switch {
 		case at == nil:
 		case at.IsZero():
-			all = append(all, warning(check, what, "none was ever written: the "+service+" has had nothing to do, does not run, or cannot write to the bucket", fix))
+			all = append(all, newWarning(check, what, "no document exists: the "+service+" has had nothing to write, does not run, or cannot write to the bucket", fix))
 		case f.Now.Sub(*at) > limit:
-			all = append(all, problem(check, what, fmt.Sprintf("the latest is %s old: the %s does not run, or cannot write to the bucket", f.Now.Sub(*at).Round(time.Minute), service), fix))
+			all = append(all, newProblem(check, what, fmt.Sprintf("the latest document is %s old: the %s does not run or cannot write to the bucket", f.Now.Sub(*at).Round(time.Minute), service), fix))
 		}
 	}
-	old("snapshot-old", "snapshot", f.Snapshot, snapshotAge, "watcher", "kubectl logs -l app.kubernetes.io/component=watcher; a cluster without a node of ours has none")
-	old("catalogue-old", "catalogue", f.Catalogue, catalogueAge, "catalog", "joist queues and joist dead list --queue catalog; prices and images are as old as it is")
+	old("snapshot-old", "snapshot", f.Snapshot, snapshotAge, "watcher", "kubectl logs -l app.kubernetes.io/component=watcher; without a node of Joist there are no snapshots")
+	old("catalogue-old", "catalogue", f.Catalogue, catalogueAge, "catalog", "joist queues, then joist dead list --queue catalog; until then prices and images are out of date")
 	return all
 }
 
-// skew finds a clock that is wrong.
-func skew(f Facts) []Finding {
+// checkClock finds a clock that is wrong.
+func checkClock(f Facts) []Finding {
 	if f.Skew == nil || f.Skew.Abs() <= skewMax {
 		return nil
 	}
-	return []Finding{warning("clock", "this machine", fmt.Sprintf("its clock is %s away from AWS's: beyond five minutes AWS refuses its requests, and expiries are shown wrong", f.Skew.Round(time.Second)), "set the clock (NTP)")}
+	return []Finding{newWarning("clock", "this machine", fmt.Sprintf("the clock differs from AWS by %s: displayed expiries are wrong, and AWS rejects requests if the difference exceeds five minutes", f.Skew.Round(time.Second)), "set the clock (NTP)")}
 }
 
-// tools finds programs that are not there, or are too old (A018, A036).
-func tools(f Facts) []Finding {
+// checkTools finds programs that are not there, or are too old.
+func checkTools(f Facts) []Finding {
 	var all []Finding
 	for _, t := range f.Tools {
 		least := oldest[t.Name]
 		switch {
 		case t.Version == "":
-			all = append(all, warning("tool-missing", "tool/"+t.Name, "it is not on this machine's path, and the guides use it", "install "+t.Name))
-		case least[0] > 0 && before(t.Version, least):
-			all = append(all, warning("tool-old", "tool/"+t.Name, fmt.Sprintf("it is %s, and before %d.%d it fails with `exec plugin: invalid apiVersion`", t.Version, least[0], least[1]), "install a newer "+t.Name))
+			all = append(all, newWarning("tool-missing", "tool/"+t.Name, "the program is not in PATH; the guides use it", "install "+t.Name))
+		case least[0] > 0 && versionBefore(t.Version, least):
+			all = append(all, newWarning("tool-old", "tool/"+t.Name, fmt.Sprintf("version %s is too old: versions before %d.%d fail with `exec plugin: invalid apiVersion`", t.Version, least[0], least[1]), "install a newer version of "+t.Name))
 		}
 	}
 	return all
 }
 
-// oldest are the versions from which on kubeconfigs of EKS are understood (A036).
+// oldest are the versions from which on kubeconfigs of EKS are understood.
 var oldest = map[string][2]int{"helm": {3, 9}, "aws": {2, 0}, "kubectl": {1, 24}}
 
-// before reports whether a version such as v3.8.1 comes before another. One that cannot
+// versionBefore reports whether a version such as v3.8.1 comes before another. One that cannot
 // be read does not.
-func before(version string, least [2]int) bool {
+func versionBefore(version string, least [2]int) bool {
 	var major, minor int
 	if n, _ := fmt.Sscanf(strings.TrimPrefix(version, "v"), "%d.%d", &major, &minor); n < 2 {
 		return false

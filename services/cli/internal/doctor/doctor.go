@@ -37,8 +37,8 @@ type Finding struct {
 	Fix string `json:"fix"`
 }
 
-// Unseen is something that could not be looked at.
-type Unseen struct {
+// Skipped is something that could not be looked at.
+type Skipped struct {
 	What string `json:"what"`
 	Why  string `json:"why"`
 	Fix  string `json:"fix,omitempty"`
@@ -64,17 +64,21 @@ type Facts struct {
 	Roles []Role
 	// Issuer is the cluster's OIDC issuer without its scheme.
 	Issuer *string
-	// SpotRole says whether the service-linked role of EC2 Spot exists (A029).
+	// SpotRole says whether the service-linked role of EC2 Spot exists.
 	SpotRole *bool
 	NodeRole *NodeRole
-	// Access is how nodes are let into the cluster (A027).
+	// Access is how nodes are let into the cluster.
 	Access *Access
-	// Subnets and SecurityGroups are those with the discovery tag (A035, A052).
+	// SelfManaged is nil where EKS runs the control plane, or where that is not known.
+	SelfManaged *SelfManaged
+	// Kubernetes is the version of the API server, such as v1.35.2; "" where it is not known.
+	Kubernetes string
+	// Subnets and SecurityGroups are those with the discovery tag.
 	Subnets, SecurityGroups []Tagged
 
 	Lease       *Lease
 	Deployments []Deployment
-	// Accounts are the ServiceAccounts of Joist's Deployments (A039).
+	// Accounts are the ServiceAccounts of Joist's Deployments.
 	Accounts []Account
 	// Profiles are those that EC2NodeClasses name, and ByRole says that some name a role
 	// instead.
@@ -87,9 +91,9 @@ type Facts struct {
 	Snapshot, Catalogue *time.Time
 	// Skew is how far this machine's clock is ahead of AWS's.
 	Skew *time.Duration
-	// Tools are the programs that people use beside Joist (A018).
+	// Tools are the programs that people use beside Joist.
 	Tools []Tool
-	// Environ are variables that the seeds' commands use, with their values (A021).
+	// Environ are variables that the seeds' commands use, with their values.
 	Environ map[string]string
 }
 
@@ -136,6 +140,14 @@ type Access struct {
 	AuthMap *string
 }
 
+// SelfManaged is what the catalog is told of a control plane that EKS does not run.
+type SelfManaged struct {
+	// Function is the catalog's, and Variables are its environment for this cluster; empty
+	// where the catalog is no function.
+	Function  string
+	Variables map[string]string
+}
+
 // Tagged is a subnet or a security group with the discovery tag.
 type Tagged struct{ ID, VPC, Zone string }
 
@@ -169,10 +181,10 @@ type Tool struct {
 func Examine(f Facts) []Finding {
 	var all []Finding
 	for _, check := range []func(Facts) []Finding{
-		queuesThere, redrives, times, deliveries, policies, functions, shared, audit, letters,
-		spotRole, nodeRole, access, discovery, rights, profiles,
-		incumbent, replicas, kinds, accounts, pods, trusts, unset,
-		fresh, skew, tools,
+		checkQueues, checkRedrives, checkTimes, checkDeliveries, checkPolicies, checkFunctions, checkShared, checkAudit, checkDeadLetters,
+		spotRole, nodeRole, access, selfManaged, discovery, checkRights, checkProfiles,
+		incumbent, replicas, checkKinds, checkAccounts, checkPodIdentity, checkTrusts, checkUnset,
+		checkDocuments, checkClock, checkTools,
 	} {
 		all = append(all, check(f)...)
 	}
@@ -182,10 +194,10 @@ func Examine(f Facts) []Finding {
 	return all
 }
 
-func problem(check, subject, what, fix string) Finding {
+func newProblem(check, subject, what, fix string) Finding {
 	return Finding{check, Problem, subject, what, fix}
 }
 
-func warning(check, subject, what, fix string) Finding {
+func newWarning(check, subject, what, fix string) Finding {
 	return Finding{check, Warning, subject, what, fix}
 }

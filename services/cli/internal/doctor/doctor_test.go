@@ -103,20 +103,20 @@ func TestOneBadFact(t *testing.T) {
 		says  string
 		fix   string
 	}{
-		{"A044 the queue has another name", func(f *doctor.Facts) { f.Queues["prod"] = nil }, "queue-missing", "gets nothing", "--interruption-queue"},
+		{"the queue has another name", func(f *doctor.Facts) { f.Queues["prod"] = nil }, "queue-missing", "receives nothing", "--interruption-queue"},
 		{"no dead-letter queue", func(f *doctor.Facts) { f.Queues["prod-joist-planner-dead"] = nil }, "dead-missing", "planner", "cdk deploy"},
-		{"no dead-letter queue of the audit log", func(f *doctor.Facts) { f.Queues["prod-joist-audit-dead"] = nil }, "dead-missing", "archive alone", "cdk deploy"},
-		{"no rule of the audit log", func(f *doctor.Facts) { f.Rules[f.Plan.AuditLogGroup] = []doctor.Rule{} }, "audit-rule", "archive alone", "enable-rule"},
+		{"no dead-letter queue of the audit log", func(f *doctor.Facts) { f.Queues["prod-joist-audit-dead"] = nil }, "dead-missing", "only in the bus archive", "cdk deploy"},
+		{"no rule of the audit log", func(f *doctor.Facts) { f.Rules[f.Plan.AuditLogGroup] = []doctor.Rule{} }, "audit-rule", "only in the bus archive", "enable-rule"},
 		{"the rule of the audit log is disabled", func(f *doctor.Facts) { f.Rules[f.Plan.AuditLogGroup][0].Enabled = false }, "audit-rule", "", ""},
 		{"the audit log loses what it refuses", func(f *doctor.Facts) { f.Rules[f.Plan.AuditLogGroup][0].DeadARN = "" }, "rule-no-dead", "", "prod-joist-audit-dead"},
-		{"dead letters", func(f *doctor.Facts) { f.Queues["prod-joist-planner-dead"].Messages = 3 }, "dead-letters", "3 dead letters of the planner", "joist dead list --cluster prod --queue planner"},
+		{"dead letters", func(f *doctor.Facts) { f.Queues["prod-joist-planner-dead"].Messages = 3 }, "dead-letters", "3 dead-letter messages of the planner", "joist dead list --cluster prod --queue planner"},
 		{"dead letters of the audit log", func(f *doctor.Facts) { f.Queues["prod-joist-audit-dead"].Messages = 1 }, "dead-letters", "", "--queue audit"},
-		{"A045 no policy", func(f *doctor.Facts) { queue(*f).Policy = "" }, "policy-missing", "will never receive events", "events.amazonaws.com"},
+		{"no policy", func(f *doctor.Facts) { queue(*f).Policy = "" }, "policy-missing", "never receives events", "events.amazonaws.com"},
 		{"a policy for SQS alone", func(f *doctor.Facts) { queue(*f).Policy = strings.Replace(queuePolicy, "events", "s3", 1) }, "policy-missing", "", ""},
 		{"a policy that denies", func(f *doctor.Facts) { queue(*f).Policy = strings.Replace(queuePolicy, "Allow", "Deny", 1) }, "policy-missing", "", ""},
 		{"a policy that is none", func(f *doctor.Facts) { queue(*f).Policy = "{" }, "policy-unreadable", "", ""},
-		{"A050 no rules", func(f *doctor.Facts) { f.Rules["prod"] = nil }, "rules-missing", "will never receive events", "Terraform"},
-		{"A047 one rule is gone", func(f *doctor.Facts) {
+		{"no rules", func(f *doctor.Facts) { f.Rules["prod"] = nil }, "rules-missing", "never receives events", "Terraform"},
+		{"one rule is gone", func(f *doctor.Facts) {
 			f.Rules["prod"] = slices.DeleteFunc(f.Rules["prod"], func(r doctor.Rule) bool { return strings.Contains(r.Name, "spot") })
 		}, "rule-missing", "EC2 Spot Instance Interruption Warning", ""},
 		{"a rule is disabled", func(f *doctor.Facts) { f.Rules["prod-joist-lifecycle"][0].Enabled = false }, "rules-missing", "", ""},
@@ -130,69 +130,79 @@ func TestOneBadFact(t *testing.T) {
 				types = append(types, strconv.Quote(string(one)))
 			}
 			f.Rules["prod-joist-lifecycle"][0].Pattern = `{"source":[{"prefix":"joist/"}],"detail-type":[` + strings.Join(types, ",") + `],"detail":{"cluster":["prod"]}}`
-		}, "rule-unbound", "can send all of them", "cdk deploy"},
+		}, "rule-unbound", "can send every type", "cdk deploy"},
 		{"a rule loses what it cannot deliver", func(f *doctor.Facts) { f.Rules["prod"][0].DeadARN = "" }, "rule-no-dead", "", "DeadLetterConfig"},
 		{"a rule sends the whole event", func(f *doctor.Facts) { f.Rules["prod-joist-lifecycle"][0].InputPath = "" }, "rule-input", "", "$.detail"},
 		{"no redrive", func(f *doctor.Facts) { queue(*f).DeadARN = "" }, "redrive-missing", "", "RedrivePolicy"},
 		{"redrive elsewhere", func(f *doctor.Facts) { queue(*f).DeadARN = arn("other") }, "redrive-elsewhere", "other", ""},
 		{"redrive soon", func(f *doctor.Facts) { queue(*f).MaxReceives = 3 }, "redrive-soon", "after 3", ""},
-		{"visibility", func(f *doctor.Facts) { queue(*f).Visibility = 59 * time.Second }, "visibility-short", "6 times the 10s of the function prod-joist-interruption", "60"},
-		{"A043 retention", func(f *doctor.Facts) { queue(*f).Retention = 299 * time.Second }, "retention-short", "", "300"},
+		{"visibility", func(f *doctor.Facts) { queue(*f).Visibility = 59 * time.Second }, "visibility-short", "6 times the timeout 10s of the function prod-joist-interruption", "60"},
+		{"retention", func(f *doctor.Facts) { queue(*f).Retention = 299 * time.Second }, "retention-short", "", "300"},
 		{"no mapping", func(f *doctor.Facts) { f.Functions["planner"].Mapped, f.Functions["planner"].Enabled = false, false }, "mapping-missing", "prod-joist-planner", ""},
 		{"a mapping is disabled", func(f *doctor.Facts) { f.Functions["planner"].Enabled = false }, "mapping-disabled", "", "--enabled"},
 		{"a mapping's function is gone", func(f *doctor.Facts) {
 			f.Functions["planner"] = &doctor.Function{Name: "prod-joist-planner", Missing: true, Mapped: true, Enabled: true}
-		}, "function-missing", "no such function", "delete-event-source-mapping"},
+		}, "function-missing", "the function does not exist", "delete-event-source-mapping"},
 		{"a disabled mapping's function is gone", func(f *doctor.Facts) {
 			f.Functions["planner"] = &doctor.Function{Name: "prod-joist-planner", Missing: true, Mapped: true}
 		}, "function-missing", "", ""},
-		{"A029 no spot role", func(f *doctor.Facts) { f.SpotRole = &no }, "spot-role", "refused", "create-service-linked-role"},
-		{"A037 no node role", func(f *doctor.Facts) { f.NodeRole.Missing = true }, "node-role-missing", "", ""},
-		{"A041 node trust", func(f *doctor.Facts) { f.NodeRole.Trust = strings.Replace(nodeTrust, "ec2.", "lambda.", 1) }, "node-role-trust", "never join", ""},
-		{"A038 node policies", func(f *doctor.Facts) { f.NodeRole.Policies = f.NodeRole.Policies[:2] }, "node-role-policies", "AmazonSSMManagedInstanceCore, AmazonEC2ContainerRegistryReadOnly", "attach-role-policy"},
-		{"A027 no access", func(f *doctor.Facts) { f.Access.Entry = &no }, "node-access", "never join", "create-access-entry"},
-		{"A027 no mapping in aws-auth", func(f *doctor.Facts) { f.Access.Mode = "CONFIG_MAP" }, "node-access", "", "iamidentitymapping"},
-		{"A052 no subnet", func(f *doctor.Facts) { f.Subnets = []doctor.Tagged{} }, "discovery-missing", "karpenter.sh/discovery=prod", "create-tags"},
-		{"A052 no security group", func(f *doctor.Facts) { f.SecurityGroups = []doctor.Tagged{} }, "discovery-missing", "", ""},
-		{"A035 two security groups", func(f *doctor.Facts) { f.SecurityGroups = append(f.SecurityGroups, doctor.Tagged{"sg-2", "vpc-1", ""}) }, "discovery-twice", "sg-1, sg-2", "delete-tags"},
+		{"no spot role", func(f *doctor.Facts) { f.SpotRole = &no }, "spot-role", "rejects", "create-service-linked-role"},
+		{"no node role", func(f *doctor.Facts) { f.NodeRole.Missing = true }, "node-role-missing", "", ""},
+		{"node trust", func(f *doctor.Facts) { f.NodeRole.Trust = strings.Replace(nodeTrust, "ec2.", "lambda.", 1) }, "node-role-trust", "never join", ""},
+		{"node policies", func(f *doctor.Facts) { f.NodeRole.Policies = f.NodeRole.Policies[:2] }, "node-role-policies", "AmazonSSMManagedInstanceCore, AmazonEC2ContainerRegistryReadOnly", "attach-role-policy"},
+		{"no access", func(f *doctor.Facts) { f.Access.Entry = &no }, "node-access", "never join", "create-access-entry"},
+		{"no mapping in aws-auth", func(f *doctor.Facts) { f.Access.Mode = "CONFIG_MAP" }, "node-access", "", "iamidentitymapping"},
+		{"without EKS no variable is set", func(f *doctor.Facts) { selfManaged(f, "JOIST_SERVICE_CIDR", "10.0.0.0/16") }, "control-plane-unset", "CLUSTER_ENDPOINT, CLUSTER_CA_BUNDLE, JOIST_KUBERNETES_VERSION not set", "remove EKS_CONTROL_PLANE"},
+		{"without EKS one variable is not set", func(f *doctor.Facts) {
+			selfManaged(f, "JOIST_SERVICE_CIDR", "10.0.0.0/16", "CLUSTER_ENDPOINT", "https://x", "JOIST_KUBERNETES_VERSION", "1.35")
+		}, "control-plane-unset", "and CLUSTER_CA_BUNDLE not set", ""},
+		{"without EKS no range of Services is set", func(f *doctor.Facts) {
+			selfManaged(f, "CLUSTER_ENDPOINT", "https://x", "CLUSTER_CA_BUNDLE", "y", "JOIST_KUBERNETES_VERSION", "1.35")
+		}, "control-plane-unset", "Amazon Linux 2023 cannot join", "JOIST_SERVICE_CIDR"},
+		{"without EKS another version is set", func(f *doctor.Facts) {
+			selfManaged(f, "JOIST_SERVICE_CIDR", "10.0.0.0/16", "CLUSTER_ENDPOINT", "https://x", "CLUSTER_CA_BUNDLE", "y", "JOIST_KUBERNETES_VERSION", "1.3")
+		}, "control-plane-version", "is 1.3 but the API server is v1.35.2", "JOIST_KUBERNETES_VERSION"},
+		{"no subnet", func(f *doctor.Facts) { f.Subnets = []doctor.Tagged{} }, "discovery-missing", "karpenter.sh/discovery=prod", "create-tags"},
+		{"no security group", func(f *doctor.Facts) { f.SecurityGroups = []doctor.Tagged{} }, "discovery-missing", "", ""},
+		{"two security groups", func(f *doctor.Facts) { f.SecurityGroups = append(f.SecurityGroups, doctor.Tagged{"sg-2", "vpc-1", ""}) }, "discovery-twice", "sg-1, sg-2", "delete-tags"},
 		{"two VPCs", func(f *doctor.Facts) { f.Subnets[0].VPC = "vpc-2" }, "discovery-vpcs", "several VPCs", ""},
 		{"Karpenter runs", func(f *doctor.Facts) { f.Deployments[1].Replicas = 2 }, "karpenter-runs", "", "kubectl scale deployment karpenter -n kube-system --replicas 0"},
 		{"Karpenter leads", func(f *doctor.Facts) { f.Lease.Holder = "karpenter-1_x" }, "karpenter-leads", "karpenter-1_x", ""},
-		{"A084 one replica", func(f *doctor.Facts) { f.Deployments[0].Replicas = 1 }, "replicas-one", "", "replicas=2"},
+		{"one replica", func(f *doctor.Facts) { f.Deployments[0].Replicas = 1 }, "replicas-one", "", "replicas=2"},
 		{"no replica", func(f *doctor.Facts) { f.Deployments[0].Replicas = 0 }, "replicas-none", "", ""},
 		{"not installed", func(f *doctor.Facts) { f.Deployments = f.Deployments[1:] }, "joist-missing", "", "helm install"},
 		{"no definition", func(f *doctor.Facts) { f.Resources = f.Resources[1:] }, "crd-missing", "nodepools", "joist-crd"},
-		{"an old definition", func(f *doctor.Facts) { f.Resources[0] = "karpenter.sh/v1beta1/nodepools" }, "crd-missing", "older Karpenter", ""},
+		{"an old definition", func(f *doctor.Facts) { f.Resources[0] = "karpenter.sh/v1beta1/nodepools" }, "crd-missing", "another version of Karpenter", ""},
 		{"no overlay", func(f *doctor.Facts) { f.Resources = slices.Delete(f.Resources, 3, 4) }, "crd-optional", "", ""},
-		{"A039 the subject", func(f *doctor.Facts) { f.Accounts[0].Namespace = "kube-system" }, "trust-subject", "trusts system:serviceaccount:joist:joist-watcher", "system:serviceaccount:kube-system:joist-watcher"},
-		{"A039 no web identity", func(f *doctor.Facts) { trust := nodeTrust; f.Accounts[0].Trust = &trust }, "trust-subject", "no web identity", ""},
-		{"A039 another cluster's provider", func(f *doctor.Facts) { issuer := "oidc.eks/id/2"; f.Issuer = &issuer }, "trust-issuer", "oidc.eks/id/2", "arn:aws:iam::1:oidc-provider/oidc.eks/id/2"},
+		{"the subject", func(f *doctor.Facts) { f.Accounts[0].Namespace = "kube-system" }, "trust-subject", "trusts system:serviceaccount:joist:joist-watcher", "system:serviceaccount:kube-system:joist-watcher"},
+		{"no web identity", func(f *doctor.Facts) { trust := nodeTrust; f.Accounts[0].Trust = &trust }, "trust-subject", "no web identity", ""},
+		{"another cluster's provider", func(f *doctor.Facts) { issuer := "oidc.eks/id/2"; f.Issuer = &issuer }, "trust-issuer", "oidc.eks/id/2", "arn:aws:iam::1:oidc-provider/oidc.eks/id/2"},
 		{"no ServiceAccount", func(f *doctor.Facts) {
 			f.Accounts[1] = doctor.Account{Namespace: "joist", Name: "joist-lifecycle", Service: "lifecycle", Missing: true}
-		}, "account-missing", "no such ServiceAccount", "kubectl create serviceaccount joist-lifecycle --namespace joist"},
-		{"no Pod Identity", func(f *doctor.Facts) { f.Accounts[1].Pod = &doctor.Association{} }, "pod-identity-missing", "no credentials", "create-pod-identity-association --cluster-name prod --namespace joist --service-account joist-lifecycle --role-arn arn:aws:iam::1:role/prod-joist-lifecycle"},
+		}, "account-missing", "the ServiceAccount does not exist", "kubectl create serviceaccount joist-lifecycle --namespace joist"},
+		{"no Pod Identity", func(f *doctor.Facts) { f.Accounts[1].Pod = &doctor.Association{} }, "pod-identity-missing", "no AWS credentials", "create-pod-identity-association --cluster-name prod --namespace joist --service-account joist-lifecycle --role-arn arn:aws:iam::1:role/prod-joist-lifecycle"},
 		{"another's Pod Identity", func(f *doctor.Facts) { f.Accounts[1].Pod.Role = "arn:aws:iam::1:role/other" }, "pod-identity-role", "role/other", "--association-id a-1 --role-arn arn:aws:iam::1:role/prod-joist-lifecycle"},
 		{"Pod Identity is not trusted", func(f *doctor.Facts) { trust := nodeTrust; f.Accounts[1].Trust = &trust }, "trust-pods", "pods.eks.amazonaws.com", "sts:TagSession"},
 		{"no role", func(f *doctor.Facts) { f.Roles[0].Missing = true }, "role-missing", "the launcher", "cdk deploy"},
 		{"no role of the scheduler", func(f *doctor.Facts) {
 			f.Roles = append(f.Roles, doctor.Role{Service: topology.Scheduler, Name: "prod-joist-scheduler", Missing: true})
-		}, "role-missing", "no tick is sent", "cdk deploy"},
-		{"a right is lacking", func(f *doctor.Facts) { f.Roles[0].Refused = []doctor.Refusal{{"ec2:CreateFleet", "r", false}} }, "role-refused", "ec2:CreateFleet on r: the launcher", "cdk deploy of the cluster's stack; then joist doctor --cluster prod asks again"},
-		{"a right is taken", func(f *doctor.Facts) { f.Roles[0].Refused = []doctor.Refusal{{"ec2:CreateFleet", "r", true}} }, "role-refused", "a statement denies it", "aws iam get-role --role-name prod-joist-launcher names the boundary, and aws iam list-attached-role-policies and list-role-policies the policies; then joist doctor --cluster prod asks again"},
-		{"many rights are lacking", func(f *doctor.Facts) { f.Roles[0].Refused = make([]doctor.Refusal, 5) }, "role-refused", "and 2 more of its card", ""},
-		{"A037 no instance profile", func(f *doctor.Facts) { f.Profiles[0].Missing = true }, "profile-missing", "EC2NodeClass default", "create-instance-profile --instance-profile-name nodes && aws iam add-role-to-instance-profile"},
-		{"A037 an empty instance profile", func(f *doctor.Facts) { f.Profiles[0].Role = "" }, "profile-role", "no role", "add-role-to-instance-profile --instance-profile-name nodes --role-name KarpenterNodeRole-prod"},
-		{"A037 another role in the instance profile", func(f *doctor.Facts) { f.Profiles[0].Role = "x" }, "profile-role", "the role x", "remove-role-from-instance-profile --instance-profile-name nodes --role-name x"},
-		{"A021 no version", func(f *doctor.Facts) { f.Deployments[0].Images[0] = "ghcr.io/x/joist-watcher:${KARPENTER_VERSION}" }, "variable-unset", "names no version", "KARPENTER_VERSION"},
-		{"A021 an empty version", func(f *doctor.Facts) { f.Deployments[0].Images[0] = "ghcr.io/x/joist-watcher:" }, "variable-unset", "", ""},
-		{"A021 a variable of a pod", func(f *doctor.Facts) { f.Deployments[0].Environ["CLUSTER_NAME"] = "${CLUSTER_NAME}" }, "variable-unset", "never filled in", ""},
-		{"A021 a variable of the shell", func(f *doctor.Facts) { f.Environ["AWS_ACCOUNT_ID"] = "" }, "variable-unset", "", "export AWS_ACCOUNT_ID"},
+		}, "role-missing", "no ticks are sent", "cdk deploy"},
+		{"a right is lacking", func(f *doctor.Facts) { f.Roles[0].Refused = []doctor.Refusal{{"ec2:CreateFleet", "r", false}} }, "role-refused", "ec2:CreateFleet on r: the launcher", "cdk deploy of the cluster's stack; then run joist doctor --cluster prod again"},
+		{"a right is taken", func(f *doctor.Facts) { f.Roles[0].Refused = []doctor.Refusal{{"ec2:CreateFleet", "r", true}} }, "role-refused", "has a Deny statement", "aws iam get-role --role-name prod-joist-launcher shows the boundary, aws iam list-attached-role-policies and list-role-policies show the policies; then run joist doctor --cluster prod again"},
+		{"many rights are lacking", func(f *doctor.Facts) { f.Roles[0].Refused = make([]doctor.Refusal, 5) }, "role-refused", "and 2 more permissions", ""},
+		{"no instance profile", func(f *doctor.Facts) { f.Profiles[0].Missing = true }, "profile-missing", "EC2NodeClass default", "create-instance-profile --instance-profile-name nodes && aws iam add-role-to-instance-profile"},
+		{"an empty instance profile", func(f *doctor.Facts) { f.Profiles[0].Role = "" }, "profile-role", "no role", "add-role-to-instance-profile --instance-profile-name nodes --role-name KarpenterNodeRole-prod"},
+		{"another role in the instance profile", func(f *doctor.Facts) { f.Profiles[0].Role = "x" }, "profile-role", "the role x", "remove-role-from-instance-profile --instance-profile-name nodes --role-name x"},
+		{"no version", func(f *doctor.Facts) { f.Deployments[0].Images[0] = "ghcr.io/x/joist-watcher:${KARPENTER_VERSION}" }, "variable-unset", "has no version", "KARPENTER_VERSION"},
+		{"an empty version", func(f *doctor.Facts) { f.Deployments[0].Images[0] = "ghcr.io/x/joist-watcher:" }, "variable-unset", "", ""},
+		{"a variable of a pod", func(f *doctor.Facts) { f.Deployments[0].Environ["CLUSTER_NAME"] = "${CLUSTER_NAME}" }, "variable-unset", "was not replaced", ""},
+		{"a variable of the shell", func(f *doctor.Facts) { f.Environ["AWS_ACCOUNT_ID"] = "" }, "variable-unset", "", "export AWS_ACCOUNT_ID"},
 		{"an old snapshot", func(f *doctor.Facts) { at := now.Add(-2 * time.Hour); f.Snapshot = &at }, "snapshot-old", "2h0m0s old", ""},
-		{"no snapshot", func(f *doctor.Facts) { f.Snapshot = &time.Time{} }, "snapshot-old", "ever written", ""},
+		{"no snapshot", func(f *doctor.Facts) { f.Snapshot = &time.Time{} }, "snapshot-old", "no document exists", ""},
 		{"an old catalogue", func(f *doctor.Facts) { at := now.Add(-25 * time.Hour); f.Catalogue = &at }, "catalogue-old", "", ""},
 		{"the clock", func(f *doctor.Facts) { skew := -2 * time.Minute; f.Skew = &skew }, "clock", "2m0s", "NTP"},
-		{"A018 no helm", func(f *doctor.Facts) { f.Tools[0].Version = "" }, "tool-missing", "", "install helm"},
-		{"A036 an old helm", func(f *doctor.Facts) { f.Tools[0].Version = "v3.8.2" }, "tool-old", "v3.8.2", ""},
+		{"no helm", func(f *doctor.Facts) { f.Tools[0].Version = "" }, "tool-missing", "", "install helm"},
+		{"an old helm", func(f *doctor.Facts) { f.Tools[0].Version = "v3.8.2" }, "tool-old", "v3.8.2", ""},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			f := sound(t)
@@ -208,9 +218,35 @@ func TestOneBadFact(t *testing.T) {
 	}
 }
 
-// TestA050KarpentersOwnRulesDo: rules of other names, such as those of Karpenter's stack,
+// selfManaged makes f those of a cluster that EKS does not know, whose catalog has the variables
+// (names, each before its value), and with which nothing else is wrong: neither access entries
+// nor EKS's policies are asked for.
+func selfManaged(f *doctor.Facts, variables ...string) {
+	set := map[string]string{"EKS_CONTROL_PLANE": "false"}
+	for i := 0; i < len(variables); i += 2 {
+		set[variables[i]] = variables[i+1]
+	}
+	f.SelfManaged, f.Kubernetes = &doctor.SelfManaged{Function: "c", Variables: set}, "v1.35.2"
+	f.NodeRole.Policies, f.Access, f.Issuer, f.Accounts[1].Pod = nil, nil, nil, nil
+}
+
+// TestSelfManaged: nothing is wrong with a catalog that has all variables, nor with one that
+// could not be looked at.
+func TestSelfManaged(t *testing.T) {
+	f := sound(t)
+	selfManaged(&f, "JOIST_SERVICE_CIDR", "10.0.0.0/16", "CLUSTER_ENDPOINT", "https://x", "CLUSTER_CA_BUNDLE", "y", "JOIST_KUBERNETES_VERSION", "1.35")
+	if found := doctor.Examine(f); len(found) > 0 {
+		t.Errorf("%+v", found)
+	}
+	f.SelfManaged = &doctor.SelfManaged{}
+	if found := doctor.Examine(f); len(found) > 0 {
+		t.Errorf("of a catalog that was not looked at: %+v", found)
+	}
+}
+
+// TestKarpentersOwnRulesDo: rules of other names, such as those of Karpenter's stack,
 // bring the events as well.
-func TestA050KarpentersOwnRulesDo(t *testing.T) {
+func TestKarpentersOwnRulesDo(t *testing.T) {
 	f := sound(t)
 	f.Rules["prod"] = nil
 	for i, r := range event.NoticeRules {

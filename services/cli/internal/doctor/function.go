@@ -4,7 +4,7 @@ import (
 	"path"
 	"time"
 
-	"github.com/joist-autoscaler/joist/shared/settings"
+	"github.com/joist-autoscaler/joist/shared/host/settings"
 	"github.com/joist-autoscaler/joist/shared/topology"
 )
 
@@ -38,35 +38,35 @@ type Shared struct {
 	Trust *string
 }
 
-// takes reports whether the function works for the cluster with a role that it takes.
-func (f *Function) takes() bool { return f != nil && f.Shared != nil && f.Shared.Role != "" }
+// takesRole reports whether the function works for the cluster with a role that it takes.
+func (f *Function) takesRole() bool { return f != nil && f.Shared != nil && f.Shared.Role != "" }
 
 // apart reports whether the function may work on the queue with another role than the
 // cluster's.
 func (f *Function) apart() bool {
-	return f != nil && (f.Role == "" || f.Shared != nil && !f.Shared.Told || f.takes())
+	return f != nil && (f.Role == "" || f.Shared != nil && !f.Shared.Told || f.takesRole())
 }
 
-// functions finds functions that are gone, or that no queue invokes.
-func functions(f Facts) []Finding {
-	return each(f, func(p topology.Queue, q *Queue) []Finding {
+// checkFunctions finds functions that are gone, or that no queue invokes.
+func checkFunctions(f Facts) []Finding {
+	return forEachQueue(f, func(p topology.Queue, q *Queue) []Finding {
 		fn := f.Functions[p.Service]
 		switch {
 		case fn != nil && fn.Missing:
-			return []Finding{problem("function-missing", "function/"+fn.Name, "there is no such function, which the event source mapping of "+q.Name+" names: unless something polls the queue, messages wait until they expire",
-				deploy+", which makes it; where the service polls, aws lambda delete-event-source-mapping")}
+			return []Finding{newProblem("function-missing", "function/"+fn.Name, "the function does not exist, but the event source mapping of "+q.Name+" names it: messages expire unless something else polls the queue",
+				deploy+", which creates it; if the service polls the queue instead, aws lambda delete-event-source-mapping")}
 		case fn == nil || fn.Enabled:
 			return nil
 		case !fn.Mapped:
-			return []Finding{problem("mapping-missing", "function/"+fn.Name, "it is not invoked for the messages of "+q.Name, "aws lambda create-event-source-mapping, or "+deploy)}
+			return []Finding{newProblem("mapping-missing", "function/"+fn.Name, "no event source mapping invokes the function for messages of "+q.Name, "aws lambda create-event-source-mapping, or "+deploy)}
 		}
-		return []Finding{problem("mapping-disabled", "function/"+fn.Name, "its event source mapping of "+q.Name+" is disabled: messages wait until they expire", "aws lambda update-event-source-mapping --enabled")}
+		return []Finding{newProblem("mapping-disabled", "function/"+fn.Name, "the event source mapping of "+q.Name+" is disabled: messages wait until they expire", "aws lambda update-event-source-mapping --enabled")}
 	})
 }
 
-// shared finds functions that clusters share, and that cannot work for this one.
-func shared(f Facts) []Finding {
-	return each(f, func(p topology.Queue, q *Queue) []Finding {
+// checkShared finds functions that clusters share, and that cannot work for this one.
+func checkShared(f Facts) []Finding {
+	return forEachQueue(f, func(p topology.Queue, q *Queue) []Finding {
 		fn := f.Functions[p.Service]
 		if fn == nil || fn.Shared == nil {
 			return nil
@@ -74,13 +74,13 @@ func shared(f Facts) []Finding {
 		session := topology.Session(p.Service, f.Plan.Cluster)
 		switch {
 		case !fn.Shared.Told:
-			return []Finding{problem("function-untold", "function/"+fn.Name,
-				"clusters share it, and no object of its "+settings.Clusters+" has this cluster with the queue "+q.Name+": it handles none of its messages, which come again until they are parked", deploy)}
-		case fn.takes() && fn.Shared.Trust != nil && !lets(*fn.Shared.Trust, fn.Role, session):
+			return []Finding{newProblem("function-untold", "function/"+fn.Name,
+				"clusters share the function, and no object of its "+settings.Clusters+" has this cluster with the queue "+q.Name+": it handles none of the cluster's messages, which are retried until they move to the dead-letter queue", deploy)}
+		case fn.takesRole() && fn.Shared.Trust != nil && !allowsSession(*fn.Shared.Trust, fn.Role, session):
 			role := path.Base(fn.Shared.Role)
-			return []Finding{problem("trust-function", "role/"+role,
-				"it does not let "+fn.Role+" take it as the session "+session+": the function "+fn.Name+" handles no message of this cluster, and they come again until they are parked",
-				"let that role do sts:AssumeRole under that name: aws iam update-assume-role-policy --role-name "+role+" --policy-document file://trust.json, or "+deploy)}
+			return []Finding{newProblem("trust-function", "role/"+role,
+				"the trust policy does not let "+fn.Role+" assume the role with session name "+session+": the function "+fn.Name+" handles no message of this cluster, and messages are retried until they move to the dead-letter queue",
+				"allow that role sts:AssumeRole with that session name: aws iam update-assume-role-policy --role-name "+role+" --policy-document file://trust.json, or "+deploy)}
 		}
 		return nil
 	})

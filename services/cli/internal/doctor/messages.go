@@ -7,22 +7,21 @@ import (
 	"time"
 
 	"github.com/joist-autoscaler/joist/shared/event"
-	"github.com/joist-autoscaler/joist/shared/eventpattern"
+	"github.com/joist-autoscaler/joist/shared/queue/eventpattern"
 	"github.com/joist-autoscaler/joist/shared/topology"
 )
 
 const (
-	// retentionMin is the shortest that a queue of interruptions has in any of the seeds
-	// (A043, A044).
+	// retentionMin is the shortest that a queue of interruptions has in any of the seeds.
 	retentionMin = 300 * time.Second
 	// timesTimeout is AWS's advice for queues that functions read
 	// (https://docs.aws.amazon.com/lambda/latest/dg/services-sqs-configure.html).
 	timesTimeout = 6
-	deploy       = "cdk deploy of the cluster's stack"
+	deploy       = "run cdk deploy of the cluster's stack"
 )
 
-// each gives every queue of the plan that exists to a check.
-func each(f Facts, check func(p topology.Queue, q *Queue) []Finding) []Finding {
+// forEachQueue gives every queue of the plan that exists to a check.
+func forEachQueue(f Facts, check func(p topology.Queue, q *Queue) []Finding) []Finding {
 	var all []Finding
 	for _, p := range f.Plan.Queues {
 		if q := f.Queues[p.Name]; q != nil {
@@ -32,27 +31,27 @@ func each(f Facts, check func(p topology.Queue, q *Queue) []Finding) []Finding {
 	return all
 }
 
-// queuesThere finds queues that do not exist.
-func queuesThere(f Facts) []Finding {
+// checkQueues finds queues that do not exist.
+func checkQueues(f Facts) []Finding {
 	var all []Finding
 	missing := func(name string) bool { q, looked := f.Queues[name]; return looked && q == nil }
 	for _, p := range f.Plan.Queues {
 		if missing(p.Name) {
-			all = append(all, problem("queue-missing", "queue/"+p.Name, "there is no such queue: the "+p.Service+" gets nothing",
-				deploy+"; see whether --cluster, --name-prefix, --interruption-queue and AWS_REGION are right"))
+			all = append(all, newProblem("queue-missing", "queue/"+p.Name, "the queue does not exist: the "+p.Service+" receives nothing",
+				deploy+"; check --cluster, --name-prefix, --interruption-queue and AWS_REGION"))
 		}
 		if missing(p.Dead) {
-			all = append(all, problem("dead-missing", "queue/"+p.Dead, "there is no such dead-letter queue: what the "+p.Service+" cannot read cannot be parked, and is lost when it expires", deploy))
+			all = append(all, newProblem("dead-missing", "queue/"+p.Dead, "the dead-letter queue does not exist: messages that the "+p.Service+" cannot handle are lost when they expire", deploy))
 		}
 	}
 	if missing(f.Plan.AuditDead) {
-		all = append(all, problem("dead-missing", "queue/"+f.Plan.AuditDead, "there is no such dead-letter queue: what the audit log does not take is in the bus's archive alone", deploy))
+		all = append(all, newProblem("dead-missing", "queue/"+f.Plan.AuditDead, "the dead-letter queue does not exist: facts that EventBridge cannot write to the audit log are only in the bus archive", deploy))
 	}
 	return all
 }
 
-// audit finds facts that are not written down.
-func audit(f Facts) []Finding {
+// checkAudit finds facts that are not written down.
+func checkAudit(f Facts) []Finding {
 	rules, looked := f.Rules[f.Plan.AuditLogGroup]
 	if !looked {
 		return nil
@@ -60,54 +59,54 @@ func audit(f Facts) []Finding {
 	on := slices.IndexFunc(rules, func(r Rule) bool { return r.Enabled })
 	switch {
 	case on < 0:
-		return []Finding{warning("audit-rule", "log-group/"+f.Plan.AuditLogGroup, "no enabled rule writes the bus's facts to it: what was decided can be read in the archive alone", deploy+", or aws events enable-rule")}
+		return []Finding{newWarning("audit-rule", "log-group/"+f.Plan.AuditLogGroup, "no enabled rule writes the facts of the bus to the log: decisions are recorded only in the bus archive", deploy+", or aws events enable-rule")}
 	case rules[on].DeadARN == "":
-		return []Finding{warning("rule-no-dead", "rule/"+rules[on].Name, "its target has no dead-letter queue: a fact that the log refuses is lost to it, and nobody is told", "give the target a DeadLetterConfig with "+f.Plan.AuditDead)}
+		return []Finding{newWarning("rule-no-dead", "rule/"+rules[on].Name, "the rule's target has no dead-letter queue: facts that the log rejects are missing in it without an alarm", "set the target's DeadLetterConfig to "+f.Plan.AuditDead)}
 	}
 	return nil
 }
 
-// letters finds dead letters: somebody is to look at them.
-func letters(f Facts) []Finding {
+// checkDeadLetters finds dead letters: somebody is to look at them.
+func checkDeadLetters(f Facts) []Finding {
 	var all []Finding
 	for _, p := range f.Plan.DeadLetters() {
 		if dead := f.Queues[p.Dead]; dead != nil && dead.Messages > 0 {
-			all = append(all, warning("dead-letters", "queue/"+p.Dead, fmt.Sprintf("it holds %d dead letters of the %s: what they asked for or told was not dealt with", dead.Messages, p.Service),
-				fmt.Sprintf("joist dead list --cluster %s --queue %s, and then joist replay", f.Plan.Cluster, p.Service)))
+			all = append(all, newWarning("dead-letters", "queue/"+p.Dead, fmt.Sprintf("the queue has %d dead-letter messages of the %s, which were not handled", dead.Messages, p.Service),
+				fmt.Sprintf("joist dead list --cluster %s --queue %s, then joist replay", f.Plan.Cluster, p.Service)))
 		}
 	}
 	return all
 }
 
-// redrives finds queues whose dead letters go nowhere, or elsewhere.
-func redrives(f Facts) []Finding {
-	return each(f, func(p topology.Queue, q *Queue) []Finding {
+// checkRedrives finds queues whose dead letters go nowhere, or elsewhere.
+func checkRedrives(f Facts) []Finding {
+	return forEachQueue(f, func(p topology.Queue, q *Queue) []Finding {
 		dead := f.Queues[p.Dead]
 		fix := fmt.Sprintf("set the queue's RedrivePolicy to {\"deadLetterTargetArn\":\"<ARN of %s>\",\"maxReceiveCount\":%d}, or %s", p.Dead, p.MaxReceives, deploy)
 		switch {
 		case q.DeadARN == "":
-			return []Finding{problem("redrive-missing", "queue/"+q.Name, "it has no redrive policy: a message that ends its reader comes back until it expires, and nobody is told", fix)}
+			return []Finding{newProblem("redrive-missing", "queue/"+q.Name, "the queue has no redrive policy: a message that crashes its consumer is retried until it expires, without an alarm", fix)}
 		case dead != nil && q.DeadARN != dead.ARN:
-			return []Finding{problem("redrive-elsewhere", "queue/"+q.Name, "its dead letters go to "+q.DeadARN+", where neither the alarms nor joist dead look", fix)}
+			return []Finding{newProblem("redrive-elsewhere", "queue/"+q.Name, "the redrive policy names "+q.DeadARN+", which neither the alarms nor joist dead read", fix)}
 		case q.MaxReceives < p.MaxReceives:
-			return []Finding{warning("redrive-soon", "queue/"+q.Name,
-				fmt.Sprintf("SQS parks a message after %d receives, and the host tries up to %d while AWS is out: an outage fills the dead-letter queue", q.MaxReceives, p.MaxReceives), fix)}
+			return []Finding{newWarning("redrive-soon", "queue/"+q.Name,
+				fmt.Sprintf("SQS moves a message to the dead-letter queue after %d receives, but services retry up to %d times during an AWS outage: an outage fills the dead-letter queue", q.MaxReceives, p.MaxReceives), fix)}
 		}
 		return nil
 	})
 }
 
-// times finds visibilities and retentions that are too short.
-func times(f Facts) []Finding {
-	return each(f, func(p topology.Queue, q *Queue) []Finding {
+// checkTimes finds visibilities and retentions that are too short.
+func checkTimes(f Facts) []Finding {
+	return forEachQueue(f, func(p topology.Queue, q *Queue) []Finding {
 		var all []Finding
 		if fn := f.Functions[p.Service]; fn != nil && q.Visibility < timesTimeout*fn.Timeout {
-			all = append(all, problem("visibility-short", "queue/"+q.Name,
-				fmt.Sprintf("its visibility timeout is %s, less than %d times the %s of the function %s, which reads it: messages are handled twice at once, and parked too soon", q.Visibility, timesTimeout, fn.Timeout, fn.Name),
+			all = append(all, newProblem("visibility-short", "queue/"+q.Name,
+				fmt.Sprintf("the visibility timeout is %s, less than %d times the timeout %s of the function %s: messages are handled twice concurrently and move to the dead-letter queue too soon", q.Visibility, timesTimeout, fn.Timeout, fn.Name),
 				fmt.Sprintf("set VisibilityTimeout to %d", int((timesTimeout*fn.Timeout).Seconds()))))
 		}
 		if q.Retention < retentionMin {
-			all = append(all, problem("retention-short", "queue/"+q.Name, fmt.Sprintf("it keeps messages for %s: they are gone before a reader that restarts can see them", q.Retention),
+			all = append(all, newProblem("retention-short", "queue/"+q.Name, fmt.Sprintf("the retention period is %s: messages expire before a restarted consumer can read them", q.Retention),
 				"set MessageRetentionPeriod to 300 or more"))
 		}
 		return all
@@ -117,8 +116,8 @@ func times(f Facts) []Finding {
 // sample is an event that a queue must get.
 type sample struct{ bus, source, detailType, detail string }
 
-// samples are what each queue that EventBridge feeds must get.
-func samples(p topology.Plan, service string) []sample {
+// sampleEvents are what each queue that EventBridge feeds must get.
+func sampleEvents(p topology.Plan, service string) []sample {
 	switch service {
 	case "interruption":
 		var all []sample
@@ -133,7 +132,7 @@ func samples(p topology.Plan, service string) []sample {
 		var all []sample
 		for i := range event.Specs {
 			if spec := &event.Specs[i]; spec.Fact() && slices.Contains(spec.Consumers, service) {
-				all = append(all, fact(p, spec, spec))
+				all = append(all, factSample(p, spec, spec))
 			}
 		}
 		return all
@@ -141,20 +140,20 @@ func samples(p topology.Plan, service string) []sample {
 	return nil
 }
 
-// fact is an entry on the bus: IAM decides by the source and the detail-type of outer, and
+// factSample is an entry on the bus: IAM decides by the source and the detail-type of outer, and
 // the detail claims those of inner.
-func fact(p topology.Plan, outer, inner *event.Spec) sample {
+func factSample(p topology.Plan, outer, inner *event.Spec) sample {
 	detail := fmt.Sprintf(`{"cluster":%q,"source":%q,"type":%q}`, p.Cluster, "joist/"+inner.Producers[0], inner.Type)
 	return sample{p.Bus, "joist/" + outer.Producers[0], string(outer.Type), detail}
 }
 
-// bound reports whether a rule refuses an entry whose detail claims another type or
+// isBound reports whether a rule refuses an entry whose detail claims another type or
 // source than the entry.
-func bound(p topology.Plan, r Rule) bool {
+func isBound(p topology.Plan, r Rule) bool {
 	for i := range event.Specs {
 		for j := range event.Specs {
 			outer, inner := &event.Specs[i], &event.Specs[j]
-			if i != j && outer.Fact() && inner.Fact() && fact(p, outer, inner).brings([]Rule{r}) {
+			if i != j && outer.Fact() && inner.Fact() && factSample(p, outer, inner).isDelivered([]Rule{r}) {
 				return false
 			}
 		}
@@ -162,9 +161,9 @@ func bound(p topology.Plan, r Rule) bool {
 	return true
 }
 
-// brings reports whether one of the rules brings the event to the queue, whatever the
+// isDelivered reports whether one of the rules brings the event to the queue, whatever the
 // rule is called: those of Karpenter's stack have other names than ours.
-func (s sample) brings(rules []Rule) bool {
+func (s sample) isDelivered(rules []Rule) bool {
 	raw := fmt.Appendf(nil, `{"source":%q,"detail-type":%q,"detail":%s}`, s.source, s.detailType, s.detail)
 	return slices.ContainsFunc(rules, func(r Rule) bool {
 		pattern, err := eventpattern.Compile([]byte(r.Pattern))
@@ -176,57 +175,57 @@ func (s sample) brings(rules []Rule) bool {
 	})
 }
 
-// deliveries finds events that no rule brings to their queue (A046–A050, B184).
-func deliveries(f Facts) []Finding {
-	return each(f, func(p topology.Queue, q *Queue) []Finding {
+// checkDeliveries finds events that no rule brings to their queue.
+func checkDeliveries(f Facts) []Finding {
+	return forEachQueue(f, func(p topology.Queue, q *Queue) []Finding {
 		rules, looked := f.Rules[q.Name]
-		wanted := samples(f.Plan, p.Service)
+		wanted := sampleEvents(f.Plan, p.Service)
 		if !looked || len(wanted) == 0 {
 			return nil
 		}
 		var lost []string
 		for _, s := range wanted {
-			if !s.brings(rules) {
+			if !s.isDelivered(rules) {
 				lost = append(lost, s.detailType)
 			}
 		}
 		var all []Finding
 		switch {
 		case len(lost) == len(wanted):
-			all = append(all, problem("rules-missing", "queue/"+q.Name, "no rule of EventBridge has it as its target: the queue will never receive events, and what AWS takes away is silently lost",
-				deploy+", which makes the rules; the Terraform of Karpenter's guides has none"))
+			all = append(all, newProblem("rules-missing", "queue/"+q.Name, "no EventBridge rule targets the queue: it never receives events, and interruptions of instances go unnoticed",
+				deploy+", which creates the rules; the Terraform of Karpenter's guides does not"))
 		case len(lost) > 0:
-			all = append(all, problem("rule-missing", "queue/"+q.Name, "no enabled rule of EventBridge brings it: "+strings.Join(lost, ", "), deploy+", or enable the rule"))
+			all = append(all, newProblem("rule-missing", "queue/"+q.Name, "no enabled EventBridge rule sends these events to the queue: "+strings.Join(lost, ", "), deploy+", or enable the rule"))
 		}
 		for _, r := range rules {
 			if r.DeadARN == "" {
-				all = append(all, warning("rule-no-dead", "rule/"+r.Name, "its target has no dead-letter queue: an event that the queue refuses is lost after a day of attempts",
-					"give the target a DeadLetterConfig with "+p.Dead))
+				all = append(all, newWarning("rule-no-dead", "rule/"+r.Name, "the rule's target has no dead-letter queue: events that the queue rejects are lost after a day of retries",
+					"set the target's DeadLetterConfig to "+p.Dead))
 			}
-			if r.Bus == f.Plan.Bus && !bound(f.Plan, r) {
-				all = append(all, problem("rule-unbound", "rule/"+r.Name, "its pattern does not compare the entry's type and source with those inside the detail: a service that may send one fact can send all of them", deploy))
+			if r.Bus == f.Plan.Bus && !isBound(f.Plan, r) {
+				all = append(all, newProblem("rule-unbound", "rule/"+r.Name, "the pattern does not compare the entry's detail-type and source with those inside the detail: a service that may send one type of fact can send every type", deploy))
 			}
 			if r.Bus == f.Plan.Bus && r.InputPath != "$.detail" {
-				all = append(all, problem("rule-input", "rule/"+r.Name, "its target gets the whole event and not $.detail: the service cannot read it, and parks it", "set the target's InputPath to $.detail"))
+				all = append(all, newProblem("rule-input", "rule/"+r.Name, "the target gets the whole event instead of $.detail: the service cannot read it and moves it to the dead-letter queue", "set the target's InputPath to $.detail"))
 			}
 		}
 		return all
 	})
 }
 
-// policies finds queues that refuse EventBridge (A045, A050).
-func policies(f Facts) []Finding {
-	return each(f, func(p topology.Queue, q *Queue) []Finding {
+// checkPolicies finds queues that refuse EventBridge.
+func checkPolicies(f Facts) []Finding {
+	return forEachQueue(f, func(p topology.Queue, q *Queue) []Finding {
 		if !slices.Contains(p.Senders, topology.EventBridge) {
 			return nil
 		}
-		allowed, err := allows(q.Policy, "events.amazonaws.com", "sqs:SendMessage")
-		fix := "let events.amazonaws.com send to it (sqs:SendMessage, with a condition on aws:SourceArn), or " + deploy
+		allowed, err := allowsService(q.Policy, "events.amazonaws.com", "sqs:SendMessage")
+		fix := "allow events.amazonaws.com sqs:SendMessage on the queue, with a condition on aws:SourceArn, or " + deploy
 		switch {
 		case err != nil:
-			return []Finding{problem("policy-unreadable", "queue/"+q.Name, "its policy cannot be read: "+err.Error(), fix)}
+			return []Finding{newProblem("policy-unreadable", "queue/"+q.Name, "the queue policy cannot be parsed: "+err.Error(), fix)}
 		case !allowed:
-			return []Finding{problem("policy-missing", "queue/"+q.Name, "its policy does not let EventBridge send to it: the queue will never receive events", fix)}
+			return []Finding{newProblem("policy-missing", "queue/"+q.Name, "the queue policy does not let EventBridge send: the queue never receives events", fix)}
 		}
 		return nil
 	})

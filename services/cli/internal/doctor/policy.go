@@ -41,7 +41,7 @@ func (p *principal) UnmarshalJSON(data []byte) error {
 	return json.Unmarshal(data, (*map[string]texts)(p))
 }
 
-func statements(policy string) ([]statement, error) {
+func parsePolicy(policy string) ([]statement, error) {
 	if policy == "" {
 		return nil, nil
 	}
@@ -58,24 +58,24 @@ func statements(policy string) ([]statement, error) {
 	return []statement{one}, err
 }
 
-// gives reports whether a statement allows an action to somebody.
-func (s statement) gives(action string) bool {
-	return s.Effect == "Allow" && slices.ContainsFunc(s.Action, func(a string) bool { return like(strings.ToLower(a), strings.ToLower(action)) })
+// allowsAction reports whether a statement allows an action to somebody.
+func (s statement) allowsAction(action string) bool {
+	return s.Effect == "Allow" && slices.ContainsFunc(s.Action, func(a string) bool { return matchPattern(strings.ToLower(a), strings.ToLower(action)) })
 }
 
-// like reports whether a text fits a pattern of IAM's, whose * crosses slashes.
-func like(pattern, text string) bool {
+// matchPattern reports whether a text fits a pattern of IAM's, whose * crosses slashes.
+func matchPattern(pattern, text string) bool {
 	const other = "\x00"
 	ok, _ := path.Match(strings.ReplaceAll(pattern, "/", other), strings.ReplaceAll(text, "/", other))
 	return ok
 }
 
-// allows reports whether a statement lets a service of AWS's do something. Conditions are
+// allowsService reports whether a statement lets a service of AWS's do something. Conditions are
 // taken to hold: they narrow to sources.
-func allows(policy, service, action string) (bool, error) {
-	list, err := statements(policy)
+func allowsService(policy, service, action string) (bool, error) {
+	list, err := parsePolicy(policy)
 	return slices.ContainsFunc(list, func(s statement) bool {
-		if !s.gives(action) {
+		if !s.allowsAction(action) {
 			return false
 		}
 		_, anyone := s.Principal["*"]
@@ -88,29 +88,29 @@ const (
 	sessionKey   = "sts:RoleSessionName"
 )
 
-// lets reports whether a trust policy lets a role take its own under the name of a
+// allowsSession reports whether a trust policy lets a role take its own under the name of a
 // session. Conditions on anything else are taken to hold.
-func lets(trust, role, session string) bool {
-	list, err := statements(trust)
+func allowsSession(trust, role, session string) bool {
+	list, err := parsePolicy(trust)
 	return err == nil && slices.ContainsFunc(list, func(s statement) bool {
-		return s.gives("sts:AssumeRole") && s.means(role) && s.holds(principalKey, role) && s.holds(sessionKey, session)
+		return s.allowsAction("sts:AssumeRole") && s.namesRole(role) && s.conditionHolds(principalKey, role) && s.conditionHolds(sessionKey, session)
 	})
 }
 
-// means reports whether a role is the statement's principal, by itself or with all of its
+// namesRole reports whether a role is the statement's principal, by itself or with all of its
 // account.
-func (s statement) means(role string) bool {
+func (s statement) namesRole(role string) bool {
 	account := strings.Split(role+":::::", ":")[4]
 	return slices.ContainsFunc(slices.Concat(s.Principal["AWS"], s.Principal["*"]), func(p string) bool {
 		return p == "*" || p == role || p == account || strings.HasSuffix(p, "::"+account+":root")
 	})
 }
 
-// holds reports whether the conditions on one key hold for a value.
-func (s statement) holds(key, value string) bool {
+// conditionHolds reports whether the conditions on one key hold for a value.
+func (s statement) conditionHolds(key, value string) bool {
 	for operator, keys := range s.Condition {
 		for name, patterns := range keys {
-			fits := slices.ContainsFunc(patterns, func(p string) bool { return like(p, value) })
+			fits := slices.ContainsFunc(patterns, func(p string) bool { return matchPattern(p, value) })
 			if strings.EqualFold(name, key) && fits == strings.Contains(operator, "Not") {
 				return false
 			}
@@ -122,10 +122,10 @@ func (s statement) holds(key, value string) bool {
 // Taker is the ARN of the role that a trust policy lets take its own, where it names one by
 // a condition as the stack does, or "".
 func Taker(trust string) string {
-	list, _ := statements(trust)
+	list, _ := parsePolicy(trust)
 	for _, s := range list {
 		for _, keys := range s.Condition {
-			if named := keys[principalKey]; len(named) == 1 && s.gives("sts:AssumeRole") {
+			if named := keys[principalKey]; len(named) == 1 && s.allowsAction("sts:AssumeRole") {
 				return named[0]
 			}
 		}
@@ -133,8 +133,8 @@ func Taker(trust string) string {
 	return ""
 }
 
-// web is what a trust policy says of web identities.
-type web struct {
+// webIdentities is what a trust policy says of web identities.
+type webIdentities struct {
 	// web says that it lets one in at all.
 	web bool
 	// providers are the ARNs of those whom it believes, and subs the values that it wants
@@ -143,9 +143,9 @@ type web struct {
 }
 
 // webTrust reads a trust policy.
-func webTrust(trust string) (web, error) {
-	var out web
-	list, err := statements(trust)
+func webTrust(trust string) (webIdentities, error) {
+	var out webIdentities
+	list, err := parsePolicy(trust)
 	for _, s := range list {
 		if s.Effect != "Allow" || !slices.Contains(s.Action, "sts:AssumeRoleWithWebIdentity") {
 			continue

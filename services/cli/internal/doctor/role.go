@@ -34,7 +34,7 @@ func (f Facts) Names(services []string) (arns map[string]string, sure map[string
 		arns[service] = f.Place.Role(f.role(service))
 		switch fn := f.Functions[service]; {
 		case fn == nil || fn.Shared != nil && !fn.Shared.Told:
-		case fn.takes():
+		case fn.takesRole():
 			arns[service], sure[service] = fn.Shared.Role, true
 		case fn.Role != "":
 			arns[service], sure[service] = fn.Role, true
@@ -59,13 +59,13 @@ func (f Facts) Names(services []string) (arns map[string]string, sure map[string
 // statement is lacking, and all would be a policy.
 const shownRefusals = 3
 
-// rights finds services that may not do what their cards say.
-func rights(f Facts) []Finding {
+// checkRights finds services that may not do what their cards say.
+func checkRights(f Facts) []Finding {
 	var all []Finding
 	for _, r := range f.Roles {
 		subject := "role/" + r.Name
 		if r.Missing {
-			all = append(all, problem("role-missing", subject, "there is no such role, which the "+r.Service+" has by its settings: "+without(r.Service), deploy))
+			all = append(all, newProblem("role-missing", subject, "the role does not exist, but the settings of the "+r.Service+" name it: "+describeLoss(r.Service), deploy))
 			continue
 		}
 		if len(r.Refused) == 0 {
@@ -75,26 +75,26 @@ func rights(f Facts) []Finding {
 		for _, one := range r.Refused[:min(len(r.Refused), shownRefusals)] {
 			list = append(list, one.Action+" on "+one.Resource)
 		}
-		what := "IAM's simulator says that it may not " + strings.Join(list, ", nor ")
+		what := "the IAM policy simulator denies " + strings.Join(list, ", ")
 		if more := len(r.Refused) - shownRefusals; more > 0 {
-			what += fmt.Sprintf(", and %d more of its card", more)
+			what += fmt.Sprintf(", and %d more permissions of the service", more)
 		}
 		fix := deploy
 		if slices.ContainsFunc(r.Refused, func(one Refusal) bool { return one.Explicit }) {
-			what += "; a statement denies it, of the role, of its permissions boundary or of the organization"
-			fix = "take that statement away: aws iam get-role --role-name " + r.Name + " names the boundary, and aws iam list-attached-role-policies and list-role-policies the policies"
+			what += "; the role, its permissions boundary or the organization has a Deny statement"
+			fix = "remove the Deny statement: aws iam get-role --role-name " + r.Name + " shows the boundary, aws iam list-attached-role-policies and list-role-policies show the policies"
 		}
 		// No call of the simulator's is named: without the keys of conditions that were asked
 		// with, it refuses what is allowed.
-		all = append(all, problem("role-refused", subject, what+": the "+r.Service+" fails when it comes to that", fix+"; then joist doctor --cluster "+f.Plan.Cluster+" asks again"))
+		all = append(all, newProblem("role-refused", subject, what+": the "+r.Service+" fails when it uses them", fix+"; then run joist doctor --cluster "+f.Plan.Cluster+" again"))
 	}
 	return all
 }
 
-// without is what comes of it when a service's role is gone.
-func without(service string) string {
+// describeLoss is what comes of it when a service's role is gone.
+func describeLoss(service string) string {
 	if service == topology.Scheduler {
-		return "no tick is sent"
+		return "no ticks are sent"
 	}
-	return "it gets no credentials"
+	return "the service gets no credentials"
 }

@@ -19,45 +19,50 @@ import (
 	"github.com/joist-autoscaler/joist/shared/blob"
 	"github.com/joist-autoscaler/joist/shared/catalog"
 	"github.com/joist-autoscaler/joist/shared/fault"
-	"github.com/joist-autoscaler/joist/shared/scheduling"
+	"github.com/joist-autoscaler/joist/shared/planning/scheduling"
 	"github.com/joist-autoscaler/joist/shared/topology"
 )
 
-// spotRole is the service-linked role of EC2 Spot (A029).
+// spotRole is the service-linked role of EC2 Spot.
 const spotRole = "AWSServiceRoleForEC2Spot"
 
-// aws looks at an account.
-func (g *gathering) aws(ctx context.Context) {
-	g.messages(ctx)
-	g.tagged(ctx)
+// readAWS looks at an account.
+func (g *collector) readAWS(ctx context.Context) {
+	g.readQueues(ctx)
+	g.readTagged(ctx)
 	roles := iam.NewFromConfig(g.config)
-	g.look("the role "+spotRole, "iam:GetRole", func() error {
+	g.start("the role "+spotRole, "iam:GetRole", func() error {
 		_, err := roles.GetRole(ctx, &iam.GetRoleInput{RoleName: aws.String(spotRole)})
 		there := err == nil
-		if err != nil && !missing(err) {
+		if err != nil && !isMissing(err) {
 			return err
 		}
-		g.set(func(f *doctor.Facts) { f.SpotRole = &there })
+		g.setFact(func(f *doctor.Facts) { f.SpotRole = &there })
 		return nil
 	})
-	g.look("the role "+g.NodeRole, "iam:GetRole and iam:ListAttachedRolePolicies", func() error { return g.nodeRole(ctx, roles) })
-	g.all.Go(func() { g.place(ctx) })
+	g.start("the role "+g.NodeRole, "iam:GetRole and iam:ListAttachedRolePolicies", func() error { return g.nodeRole(ctx, roles) })
+	g.all.Go(func() { g.readPlace(ctx) })
 }
 
 // nodeRole looks at the role of nodes, and then whether the cluster lets it in.
-func (g *gathering) nodeRole(ctx context.Context, client *iam.Client) error {
+func (g *collector) nodeRole(ctx context.Context, client *iam.Client) error {
 	out := &doctor.NodeRole{Name: g.NodeRole}
 	told, err := client.GetRole(ctx, &iam.GetRoleInput{RoleName: &g.NodeRole})
 	switch {
-	case missing(err):
+	case isMissing(err):
 		out.Missing = true
-		g.set(func(f *doctor.Facts) { f.NodeRole = out })
+		g.setFact(func(f *doctor.Facts) { f.NodeRole = out })
 		return nil
 	case err != nil:
 		return err
 	}
-	out.ARN, out.Trust = aws.ToString(told.Role.Arn), document(told.Role.AssumeRolePolicyDocument)
-	g.look("who may join the cluster", "eks:DescribeCluster and eks:DescribeAccessEntry", func() error { return g.access(ctx, out.ARN) })
+	out.ARN, out.Trust = aws.ToString(told.Role.Arn), decodePolicy(told.Role.AssumeRolePolicyDocument)
+	g.start("access entries of the cluster", "eks:DescribeCluster and eks:DescribeAccessEntry", func() error {
+		if !g.asksEKS(ctx) {
+			return nil
+		}
+		return g.access(ctx, out.ARN)
+	})
 	attached, err := client.ListAttachedRolePolicies(ctx, &iam.ListAttachedRolePoliciesInput{RoleName: &g.NodeRole})
 	if err != nil {
 		return err
@@ -65,12 +70,12 @@ func (g *gathering) nodeRole(ctx context.Context, client *iam.Client) error {
 	for _, p := range attached.AttachedPolicies {
 		out.Policies = append(out.Policies, aws.ToString(p.PolicyName))
 	}
-	g.set(func(f *doctor.Facts) { f.NodeRole = out })
+	g.setFact(func(f *doctor.Facts) { f.NodeRole = out })
 	return nil
 }
 
-// document is a policy as IAM gives it: encoded as part of a URL.
-func document(encoded *string) string {
+// decodePolicy is a policy as IAM gives it: encoded as part of a URL.
+func decodePolicy(encoded *string) string {
 	text, err := url.QueryUnescape(aws.ToString(encoded))
 	if err != nil {
 		return aws.ToString(encoded)
@@ -79,7 +84,7 @@ func document(encoded *string) string {
 }
 
 // access looks at the cluster's mode, and for the nodes' access entry.
-func (g *gathering) access(ctx context.Context, role string) error {
+func (g *collector) access(ctx context.Context, role string) error {
 	client := eks.NewFromConfig(g.config)
 	told, err := client.DescribeCluster(ctx, &eks.DescribeClusterInput{Name: &g.Plan.Cluster})
 	if err != nil {
@@ -91,18 +96,18 @@ func (g *gathering) access(ctx context.Context, role string) error {
 	}
 	if i := told.Cluster.Identity; i != nil && i.Oidc != nil {
 		issuer := strings.TrimPrefix(aws.ToString(i.Oidc.Issuer), "https://")
-		g.set(func(f *doctor.Facts) { f.Issuer = &issuer })
+		g.setFact(func(f *doctor.Facts) { f.Issuer = &issuer })
 	}
 	var entry *bool
 	if mode != "CONFIG_MAP" {
 		found, err := client.DescribeAccessEntry(ctx, &eks.DescribeAccessEntryInput{ClusterName: &g.Plan.Cluster, PrincipalArn: &role})
-		if err != nil && !missing(err) {
+		if err != nil && !isMissing(err) {
 			return err
 		}
 		there := err == nil && strings.HasPrefix(aws.ToString(found.AccessEntry.Type), "EC2")
 		entry = &there
 	}
-	g.set(func(f *doctor.Facts) {
+	g.setFact(func(f *doctor.Facts) {
 		if f.Access == nil {
 			f.Access = &doctor.Access{}
 		}
@@ -111,11 +116,11 @@ func (g *gathering) access(ctx context.Context, role string) error {
 	return nil
 }
 
-// tagged looks for what has the discovery tag.
-func (g *gathering) tagged(ctx context.Context) {
+// readTagged looks for what has the discovery tag.
+func (g *collector) readTagged(ctx context.Context) {
 	client := ec2.NewFromConfig(g.config)
 	filters := []ec2types.Filter{{Name: aws.String("tag:karpenter.sh/discovery"), Values: []string{g.Plan.Cluster}}}
-	g.look("subnets", "ec2:DescribeSubnets", func() error {
+	g.start("subnets", "ec2:DescribeSubnets", func() error {
 		told, err := client.DescribeSubnets(ctx, &ec2.DescribeSubnetsInput{Filters: filters})
 		if err != nil {
 			return err
@@ -124,10 +129,10 @@ func (g *gathering) tagged(ctx context.Context) {
 		for _, s := range told.Subnets {
 			list = append(list, doctor.Tagged{ID: aws.ToString(s.SubnetId), VPC: aws.ToString(s.VpcId), Zone: aws.ToString(s.AvailabilityZone)})
 		}
-		g.set(func(f *doctor.Facts) { f.Subnets = list })
+		g.setFact(func(f *doctor.Facts) { f.Subnets = list })
 		return nil
 	})
-	g.look("security groups", "ec2:DescribeSecurityGroups", func() error {
+	g.start("security groups", "ec2:DescribeSecurityGroups", func() error {
 		told, err := client.DescribeSecurityGroups(ctx, &ec2.DescribeSecurityGroupsInput{Filters: filters})
 		if err != nil {
 			return err
@@ -136,37 +141,37 @@ func (g *gathering) tagged(ctx context.Context) {
 		for _, s := range told.SecurityGroups {
 			list = append(list, doctor.Tagged{ID: aws.ToString(s.GroupId), VPC: aws.ToString(s.VpcId)})
 		}
-		g.set(func(f *doctor.Facts) { f.SecurityGroups = list })
+		g.setFact(func(f *doctor.Facts) { f.SecurityGroups = list })
 		return nil
 	})
 }
 
-// place asks AWS who we are, and what time it is.
-func (g *gathering) place(ctx context.Context) {
+// readPlace asks AWS who we are, and what time it is.
+func (g *collector) readPlace(ctx context.Context) {
 	told, err := sts.NewFromConfig(g.config).GetCallerIdentity(ctx, &sts.GetCallerIdentityInput{})
 	if err != nil {
-		g.miss("who we are in AWS", fault.E("asking STS", fault.Retry, err).WithHint("see whether the AWS credentials of this shell are good"), "")
+		g.recordSkipped("AWS identity", fault.E("calling STS", fault.Retry, err).WithHint("check the AWS credentials of this shell"), "")
 		return
 	}
 	partition, _, _ := strings.Cut(strings.TrimPrefix(aws.ToString(told.Arn), "arn:"), ":")
-	g.set(func(f *doctor.Facts) {
+	g.setFact(func(f *doctor.Facts) {
 		f.Place = doctor.Place{Partition: partition, Account: aws.ToString(told.Account), Region: g.config.Region}
 	})
 	if at, known := middleware.GetServerTime(told.ResultMetadata); known {
 		skew := g.Now().Sub(at)
-		g.set(func(f *doctor.Facts) { f.Skew = &skew })
+		g.setFact(func(f *doctor.Facts) { f.Skew = &skew })
 	}
 }
 
-// documents looks into the bucket.
-func (g *gathering) documents(ctx context.Context, sofar doctor.Facts) {
+// readDocuments looks into the bucket.
+func (g *collector) readDocuments(ctx context.Context, sofar doctor.Facts) {
 	if g.Store == nil {
 		return
 	}
 	bucket := g.bucket(sofar)
 	store, err := g.Store(ctx, bucket, g.Prefix)
 	if err != nil {
-		g.miss("the bucket "+bucket, err, "")
+		g.recordSkipped("the bucket "+bucket, err, "")
 		return
 	}
 	g.all.Go(func() {
@@ -179,7 +184,7 @@ func (g *gathering) documents(ctx context.Context, sofar doctor.Facts) {
 
 // bucket is where documents are: the one that is named, else the one that the functions are
 // told of, which a stack of several clusters names after itself, else the cluster's own.
-func (g *gathering) bucket(sofar doctor.Facts) string {
+func (g *collector) bucket(sofar doctor.Facts) string {
 	for _, service := range topology.Outside {
 		if fn := sofar.Functions[service]; g.Bucket == "" && fn != nil && fn.Bucket != "" {
 			return fn.Bucket
@@ -189,7 +194,7 @@ func (g *gathering) bucket(sofar doctor.Facts) string {
 }
 
 // latest looks when the latest document of a kind was made.
-func (g *gathering) latest(ctx context.Context, bucket string, store blob.Store, kind string, put func(f *doctor.Facts, at *time.Time)) {
+func (g *collector) latest(ctx context.Context, bucket string, store blob.Store, kind string, put func(f *doctor.Facts, at *time.Time)) {
 	var at time.Time
 	ref, err := blob.Latest(ctx, store, kind)
 	switch {
@@ -204,8 +209,8 @@ func (g *gathering) latest(ctx context.Context, bucket string, store blob.Store,
 		at = s.Taken
 	}
 	if err != nil && !fault.Is(err, fault.Missing) {
-		g.miss("the latest of "+kind+" in the bucket "+bucket, err, "s3:GetObject")
+		g.recordSkipped("the latest of "+kind+" in the bucket "+bucket, err, "s3:GetObject")
 		return
 	}
-	g.set(func(f *doctor.Facts) { put(f, &at) })
+	g.setFact(func(f *doctor.Facts) { put(f, &at) })
 }

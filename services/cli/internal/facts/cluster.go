@@ -9,11 +9,12 @@ import (
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	apiversion "k8s.io/apimachinery/pkg/version"
 
 	"github.com/joist-autoscaler/joist/services/cli/internal/doctor"
 	"github.com/joist-autoscaler/joist/services/cli/internal/kube"
+	"github.com/joist-autoscaler/joist/shared/cluster/lease"
 	"github.com/joist-autoscaler/joist/shared/fault"
-	"github.com/joist-autoscaler/joist/shared/lease"
 )
 
 // componentLabel is on Joist's Deployments, and says which service one runs.
@@ -22,30 +23,32 @@ const componentLabel = "app.kubernetes.io/component"
 // groups are those of the kinds that Joist reads.
 var groups = []string{"karpenter.sh", "karpenter.k8s.aws", "autoscaling.x-k8s.io"}
 
-// cluster looks at Kubernetes.
-func (g *gathering) cluster(ctx context.Context) {
+// readCluster looks at Kubernetes.
+func (g *collector) readCluster(ctx context.Context) {
 	seek := func(what, right string, look func(context.Context) error) {
 		g.all.Go(func() {
 			if err := look(ctx); err != nil {
-				g.miss(what, err, right)
+				g.recordSkipped(what, err, right)
 			}
 		})
 	}
 	// One question tells whether the API server answers at all; nine times the same
 	// answer would tell no more.
-	if _, err := g.Kube(ctx, "/version"); err != nil && !fault.Is(err, fault.Denied) {
-		g.miss(WholeCluster, err, "")
+	var server apiversion.Info
+	if _, err := kube.Get(ctx, g.Kube, "/version", &server); err != nil && !fault.Is(err, fault.Denied) {
+		g.recordSkipped(WholeCluster, err, "")
 		return
 	}
+	g.setFact(func(f *doctor.Facts) { f.Kubernetes = server.GitVersion })
 	seek("Deployments", "the right in Kubernetes to list deployments.apps in all namespaces", g.deployments)
 	seek("Karpenter's Lease", "the right in Kubernetes to list leases.coordination.k8s.io in all namespaces", g.lease)
-	seek("the definitions of kinds", "the right in Kubernetes to get /apis (the role system:discovery)", g.resources)
+	seek("the CRDs", "the right in Kubernetes to get /apis (the role system:discovery)", g.resources)
 	seek("EC2NodeClasses", "the right in Kubernetes to list ec2nodeclasses.karpenter.k8s.aws", g.classes)
 	seek("the ConfigMap aws-auth", "the right in Kubernetes to get configmaps in kube-system", g.authMap)
 }
 
 // deployments looks at Joist's Deployments and at Karpenter's.
-func (g *gathering) deployments(ctx context.Context) error {
+func (g *collector) deployments(ctx context.Context) error {
 	list := []doctor.Deployment{}
 	seen := map[string]bool{}
 	for _, selector := range []string{"app.kubernetes.io/component%20in%20(watcher,lifecycle)", "app.kubernetes.io/name%3Dkarpenter"} {
@@ -61,11 +64,11 @@ func (g *gathering) deployments(ctx context.Context) error {
 			}
 		}
 	}
-	g.set(func(f *doctor.Facts) { f.Deployments = list })
+	g.setFact(func(f *doctor.Facts) { f.Deployments = list })
 	return nil
 }
 
-func (g *gathering) deployment(ctx context.Context, d *appsv1.Deployment) doctor.Deployment {
+func (g *collector) deployment(ctx context.Context, d *appsv1.Deployment) doctor.Deployment {
 	out := doctor.Deployment{Namespace: d.Namespace, Name: d.Name, Component: d.Labels[componentLabel], Replicas: 1, Environ: map[string]string{}}
 	if d.Spec.Replicas != nil {
 		out.Replicas = int(*d.Spec.Replicas)
@@ -90,7 +93,7 @@ func (g *gathering) deployment(ctx context.Context, d *appsv1.Deployment) doctor
 
 // lease looks at Karpenter's Lease, wherever it is. Of several the one counts that was
 // renewed last.
-func (g *gathering) lease(ctx context.Context) error {
+func (g *collector) lease(ctx context.Context) error {
 	var found coordinationv1.LeaseList
 	if _, err := kube.Get(ctx, g.Kube, "/apis/coordination.k8s.io/v1/leases?fieldSelector=metadata.name%3D"+lease.KarpenterName, &found); err != nil {
 		return err
@@ -105,12 +108,12 @@ func (g *gathering) lease(ctx context.Context) error {
 			out = &doctor.Lease{Namespace: l.Namespace, Holder: *l.Spec.HolderIdentity, Renewed: l.Spec.RenewTime.Time}
 		}
 	}
-	g.set(func(f *doctor.Facts) { f.Lease = out })
+	g.setFact(func(f *doctor.Facts) { f.Lease = out })
 	return nil
 }
 
 // resources looks which kinds the API server serves, in all versions.
-func (g *gathering) resources(ctx context.Context) error {
+func (g *collector) resources(ctx context.Context) error {
 	list := []string{}
 	for _, name := range groups {
 		var group metav1.APIGroup
@@ -129,18 +132,18 @@ func (g *gathering) resources(ctx context.Context) error {
 			}
 		}
 	}
-	g.set(func(f *doctor.Facts) { f.Resources = list })
+	g.setFact(func(f *doctor.Facts) { f.Resources = list })
 	return nil
 }
 
 // authMap looks at aws-auth.
-func (g *gathering) authMap(ctx context.Context) error {
+func (g *collector) authMap(ctx context.Context) error {
 	var found corev1.ConfigMap
 	if _, err := kube.Get(ctx, g.Kube, "/api/v1/namespaces/kube-system/configmaps/aws-auth", &found); err != nil {
 		return err
 	}
 	roles := found.Data["mapRoles"]
-	g.set(func(f *doctor.Facts) {
+	g.setFact(func(f *doctor.Facts) {
 		if f.Access == nil {
 			f.Access = &doctor.Access{}
 		}

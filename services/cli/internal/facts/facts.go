@@ -18,7 +18,7 @@ import (
 
 	"github.com/joist-autoscaler/joist/services/cli/internal/doctor"
 	"github.com/joist-autoscaler/joist/services/cli/internal/kube"
-	"github.com/joist-autoscaler/joist/shared/awsfault"
+	"github.com/joist-autoscaler/joist/shared/aws/awsfault"
 	"github.com/joist-autoscaler/joist/shared/blob"
 	"github.com/joist-autoscaler/joist/shared/fault"
 	"github.com/joist-autoscaler/joist/shared/topology"
@@ -54,7 +54,10 @@ type Sources struct {
 	// Bucket and Prefix are where the services keep documents; an empty bucket is the one
 	// that the stack makes.
 	Bucket, Prefix string
-	AWS            func(ctx context.Context) (aws.Config, error)
+	// NoEKS says that EKS does not run the control plane, where the catalog is no function
+	// that could be asked.
+	NoEKS bool
+	AWS   func(ctx context.Context) (aws.Config, error)
 	// Kube reads a path of the API server's.
 	Kube kube.Reader
 	// Store opens a bucket.
@@ -64,85 +67,91 @@ type Sources struct {
 	Now func() time.Time
 }
 
-// gathering is one examination under way.
-type gathering struct {
+// collector is one examination under way.
+type collector struct {
 	Sources
 	config aws.Config
 	// reached says that AWS can be asked.
 	reached bool
+	// catalogSeen is closed once the settings of the catalog's function were read, or cannot
+	// be.
+	catalogSeen chan struct{}
 
 	mu     sync.Mutex
 	facts  doctor.Facts
-	unseen []doctor.Unseen
+	unseen []doctor.Skipped
 	all    sync.WaitGroup
 }
 
 // Gather looks at everything within Limit.
-func Gather(ctx context.Context, s Sources) (doctor.Facts, []doctor.Unseen) {
+func Gather(ctx context.Context, s Sources) (doctor.Facts, []doctor.Skipped) {
 	ctx, cancel := context.WithTimeout(ctx, Limit)
 	defer cancel()
-	g := &gathering{Sources: s, facts: doctor.Facts{Plan: s.Plan, Now: s.Now()}}
+	g := &collector{Sources: s, facts: doctor.Facts{Plan: s.Plan, Now: s.Now()}, catalogSeen: make(chan struct{})}
+	if s.NoEKS {
+		g.facts.SelfManaged = &doctor.SelfManaged{}
+	}
 	// Nothing is asked by what this machine has, which may be slow to start.
 	var machine sync.WaitGroup
 	if s.Run != nil {
-		machine.Go(func() { g.tools(ctx) })
+		machine.Go(func() { g.readTools(ctx) })
 	}
-	g.first(ctx)
+	g.readFirst(ctx)
 	// By now it is known whose roles they are, what the services need, and where documents
 	// lie.
-	if sofar := g.sofar(); sofar.Place.Account != "" {
-		g.documents(ctx, sofar)
-		g.simulate(ctx, sofar)
+	if sofar := g.currentFacts(); sofar.Place.Account != "" {
+		g.readDocuments(ctx, sofar)
+		g.simulateRoles(ctx, sofar)
 		g.all.Wait()
 	}
 	machine.Wait()
-	slices.SortFunc(g.unseen, func(a, b doctor.Unseen) int { return strings.Compare(a.What, b.What) })
+	slices.SortFunc(g.unseen, func(a, b doctor.Skipped) int { return strings.Compare(a.What, b.What) })
 	return g.facts, g.unseen
 }
 
-// first looks at what the rest is asked by.
-func (g *gathering) first(ctx context.Context) {
+// readFirst looks at what the rest is asked by.
+func (g *collector) readFirst(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, firstLimit)
 	defer cancel()
 	var err error
 	if g.config, err = g.AWS(ctx); err != nil {
-		g.miss(WholeAWS, err, "")
+		g.recordSkipped(WholeAWS, err, "")
 	} else {
 		g.reached = true
-		g.all.Go(func() { g.aws(ctx) })
+		g.all.Go(func() { g.readAWS(ctx) })
 	}
 	if g.Kube != nil {
-		g.all.Go(func() { g.cluster(ctx) })
+		g.all.Go(func() { g.readCluster(ctx) })
 	}
 	g.all.Wait()
 }
 
-// sofar is what is known by now.
-func (g *gathering) sofar() doctor.Facts {
+// currentFacts is what is known by now.
+func (g *collector) currentFacts() doctor.Facts {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return g.facts
 }
 
-// set writes a fact.
-func (g *gathering) set(fact func(f *doctor.Facts)) {
+// setFact writes a fact.
+func (g *collector) setFact(fact func(f *doctor.Facts)) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	fact(&g.facts)
 }
 
-// miss tells what could not be looked at. The action is IAM's, or a sentence about a
+// recordSkipped tells what could not be looked at. The action is IAM's, or a sentence about a
 // right in Kubernetes, and is the remedy where the right is lacking.
-func (g *gathering) miss(what string, err error, action string) {
-	out := doctor.Unseen{What: what, Why: awsfault.Text(err), Fix: fault.HintOf(err)}
+func (g *collector) recordSkipped(what string, err error, action string) {
+	out := doctor.Skipped{What: what, Why: awsfault.Text(err), Fix: fault.HintOf(err)}
 	var cause *fault.Error
 	switch {
 	case slices.Contains(unaccepted, awsfault.Code(err)):
-		out = doctor.Unseen{What: WholeAWS, Why: "AWS does not accept the credentials of this shell (" + awsfault.Code(err) + ")", Fix: "log in again, and see what aws sts get-caller-identity prints"}
+		out = doctor.Skipped{What: WholeAWS, Why: "AWS rejects the credentials of this shell (" + awsfault.Code(err) + ")", Fix: "log in again; check with aws sts get-caller-identity"}
 	case errors.Is(err, context.DeadlineExceeded):
-		out.Why, out.Fix = fmt.Sprintf("it took longer than its part of %s", Limit), "look again; is the endpoint within reach of this machine?"
+		out.Why, out.Fix = fmt.Sprintf("timed out (all checks together have %s)", Limit), "run joist doctor again; check that this machine can reach the endpoint"
 	case errors.As(err, &cause) && cause.Kind == fault.Denied && action != "":
-		out.Why, out.Fix = "denied "+action, "grant "+action+" to whoever runs the command"
+		out.Why, out.Fix = "denied "+action, "grant "+action+" to the identity that runs joist"
 	}
 	out.Why = strings.Join(strings.Fields(out.Why), " ")
 	g.mu.Lock()
@@ -152,14 +161,27 @@ func (g *gathering) miss(what string, err error, action string) {
 	}
 }
 
-// look makes a call at the same time as others, and tells where it fails.
-func (g *gathering) look(what, action string, call func() error) {
-	g.all.Go(func() {
-		if err := call(); err != nil {
-			g.miss(what, awsfault.Read("looking at "+what, action).Fault(err), action)
-		}
-	})
+// start calls try at the same time as others.
+func (g *collector) start(what, action string, call func() error) {
+	g.all.Go(func() { g.try(what, action, call) })
 }
 
-// missing reports whether AWS says that there is no such thing.
-func missing(err error) bool { return fault.Is(awsfault.Read("", "").Fault(err), fault.Missing) }
+// try makes a call, and tells where it fails.
+func (g *collector) try(what, action string, call func() error) {
+	if err := call(); err != nil {
+		g.recordSkipped(what, awsfault.Read("reading "+what, action).Fault(err), action)
+	}
+}
+
+// asksEKS waits for the settings of the catalog's function, and reports whether EKS knows
+// the cluster.
+func (g *collector) asksEKS(ctx context.Context) bool {
+	select {
+	case <-g.catalogSeen:
+	case <-ctx.Done():
+	}
+	return g.currentFacts().SelfManaged == nil
+}
+
+// isMissing reports whether AWS says that there is no such thing.
+func isMissing(err error) bool { return fault.Is(awsfault.Read("", "").Fault(err), fault.Missing) }

@@ -32,7 +32,7 @@ func card(t *testing.T) doctor.Card {
 func TestQuestionsAreFew(t *testing.T) {
 	c := card(t)
 	for service, calls := range map[string]int{"planner": 1, "catalog": 1, "watcher": 1, "lifecycle": 1, "scheduler": 1, "launcher": 3} {
-		got := questions(c.Needs(service), c.Base(service))
+		got := groupNeeds(c.Needs(service), c.Base(service))
 		if len(got) != calls {
 			t.Errorf("%s: %d calls", service, len(got))
 		}
@@ -52,7 +52,7 @@ func TestQuestionsAreFew(t *testing.T) {
 // launch.
 func TestContradictionsAreApart(t *testing.T) {
 	got := map[string]string{}
-	for _, q := range questions(card(t).Needs("launcher"), card(t).Base("launcher")) {
+	for _, q := range groupNeeds(card(t).Needs("launcher"), card(t).Base("launcher")) {
 		for _, action := range []string{"ec2:RunInstances", "ec2:CreateTags", "iam:TagInstanceProfile"} {
 			if slices.Contains(q.actions, action) {
 				got[action] += strings.Join(q.context["aws:TagKeys"], " ") + "; "
@@ -76,7 +76,7 @@ func TestKind(t *testing.T) {
 	}{
 		{[]string{"x"}, types.ContextKeyTypeEnumString}, {[]string{"true"}, types.ContextKeyTypeEnumBoolean}, {[]string{"true", "x"}, types.ContextKeyTypeEnumStringList},
 	} {
-		if got := kind(test.values); got != test.want {
+		if got := contextKeyType(test.values); got != test.want {
 			t.Errorf("%v is %s", test.values, got)
 		}
 	}
@@ -94,7 +94,7 @@ func TestRead(t *testing.T) {
 		{"none", "", "", 0}, {"broken", "{", "", 0},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			q := read(queues.Place{Name: "q", Attributes: map[string]string{
+			q := readAttributes(queues.Place{Name: "q", Attributes: map[string]string{
 				"QueueArn": "arn", "VisibilityTimeout": "90", "MessageRetentionPeriod": "86400", "RedrivePolicy": test.redrive, "ApproximateNumberOfMessages": "2",
 			}})
 			if q.DeadARN != test.dead || q.MaxReceives != test.receives || q.Visibility != 90*time.Second || q.Retention != 24*time.Hour || q.Messages != 2 || q.ARN != "arn" {
@@ -107,7 +107,7 @@ func TestRead(t *testing.T) {
 // TestDocument: IAM encodes policies as parts of URLs; one that is not is as it is.
 func TestDocument(t *testing.T) {
 	for in, want := range map[string]string{"%7B%22a%22%3A1%7D": `{"a":1}`, `{"a":1}`: `{"a":1}`, "%": "%"} {
-		if got := document(aws.String(in)); got != want {
+		if got := decodePolicy(aws.String(in)); got != want {
 			t.Errorf("%s is %s", in, got)
 		}
 	}
@@ -121,14 +121,14 @@ func TestMiss(t *testing.T) {
 		action   string
 		why, fix string
 	}{
-		{"denied", fault.F("asking", fault.Denied, "no"), "iam:GetRole", "denied iam:GetRole", "grant iam:GetRole to whoever"},
+		{"denied", fault.F("asking", fault.Denied, "no"), "iam:GetRole", "denied iam:GetRole", "grant iam:GetRole to the identity"},
 		{"denied, and nobody knows the right", fault.F("asking", fault.Denied, "no").WithHint("ask"), "", "asking: no", "ask"},
-		{"late", context.DeadlineExceeded, "iam:GetRole", "longer than its part of 5s", "look again"},
+		{"late", context.DeadlineExceeded, "iam:GetRole", "all checks together have 5s", "run joist doctor again"},
 		{"otherwise", errors.New("a\nb"), "iam:GetRole", "a b", ""},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			g := &gathering{}
-			g.miss("it", test.err, test.action)
+			g := &collector{}
+			g.recordSkipped("it", test.err, test.action)
 			if u := g.unseen[0]; !strings.Contains(u.Why, test.why) || !strings.Contains(u.Fix, test.fix) || u.What != "it" {
 				t.Errorf("%+v", u)
 			}
@@ -136,19 +136,19 @@ func TestMiss(t *testing.T) {
 	}
 }
 
-// TestSharedBy: a function is told of a cluster by the cluster's name with its queue, or it
+// TestEntryOf: a function is told of a cluster by the cluster's name with its queue, or it
 // hands the messages to another's worker.
-func TestSharedBy(t *testing.T) {
+func TestEntryOf(t *testing.T) {
 	const list = `[{"JOIST_CLUSTER_NAME":"staging","JOIST_QUEUE_URL":"https://sqs/1/staging-q","JOIST_ROLE_ARN":"s"},{"JOIST_CLUSTER_NAME":"prod","JOIST_QUEUE_URL":"https://sqs/1/prod-q","JOIST_ROLE_ARN":"p"}]`
 	for _, test := range []struct {
 		list, cluster, queue string
-		want                 doctor.Shared
+		want                 string
 	}{
-		{list, "prod", "prod-q", doctor.Shared{Told: true, Role: "p"}}, {list, "staging", "staging-q", doctor.Shared{Told: true, Role: "s"}},
-		{list, "prod", "staging-q", doctor.Shared{}}, {list, "test", "test-q", doctor.Shared{}}, {"{", "prod", "prod-q", doctor.Shared{}},
+		{list, "prod", "prod-q", "p"}, {list, "staging", "staging-q", "s"},
+		{list, "prod", "staging-q", ""}, {list, "test", "test-q", ""}, {"{", "prod", "prod-q", ""},
 	} {
-		if got := sharedBy(test.list, test.cluster, test.queue); *got != test.want {
-			t.Errorf("%s with %s in %s: %+v", test.cluster, test.queue, test.list, *got)
+		if got := entryOf(test.list, test.cluster, test.queue); got["JOIST_ROLE_ARN"] != test.want || (got == nil) != (test.want == "") {
+			t.Errorf("%s with %s in %s: %v", test.cluster, test.queue, test.list, got)
 		}
 	}
 }

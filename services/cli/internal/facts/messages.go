@@ -19,8 +19,8 @@ import (
 	"github.com/joist-autoscaler/joist/shared/topology"
 )
 
-// messages looks at queues, and at what feeds and reads them.
-func (g *gathering) messages(ctx context.Context) {
+// readQueues looks at queues, and at what feeds and reads them.
+func (g *collector) readQueues(ctx context.Context) {
 	places := queues.Places{Config: g.config, SQS: sqs.NewFromConfig(g.config)}
 	rules, functions := eventbridge.NewFromConfig(g.config), lambda.NewFromConfig(g.config)
 	for _, q := range g.Plan.DeadLetters() {
@@ -28,6 +28,9 @@ func (g *gathering) messages(ctx context.Context) {
 	}
 	for _, q := range g.Plan.Queues {
 		g.all.Go(func() {
+			if q.Service == "catalog" {
+				defer close(g.catalogSeen)
+			}
 			if found := g.queue(ctx, places, q, rules); found != nil && slices.Contains(topology.Outside, q.Service) {
 				g.function(ctx, functions, q, found.ARN)
 			}
@@ -35,28 +38,28 @@ func (g *gathering) messages(ctx context.Context) {
 	}
 	for _, r := range g.Plan.Rules {
 		if r.Service == "" {
-			g.look("the rule "+r.Name, "events:DescribeRule and events:ListTargetsByRule", func() error { return g.audit(ctx, rules, r) })
+			g.start("the rule "+r.Name, "events:DescribeRule and events:ListTargetsByRule", func() error { return g.audit(ctx, rules, r) })
 		}
 	}
 }
 
 // audit looks at the rule that writes the audit log, which is its only target.
-func (g *gathering) audit(ctx context.Context, client *eventbridge.Client, r topology.Rule) error {
+func (g *collector) audit(ctx context.Context, client *eventbridge.Client, r topology.Rule) error {
 	rule, err := g.rule(ctx, client, r.Bus, r.Name, func(string) bool { return true })
-	if err != nil && !missing(err) {
+	if err != nil && !isMissing(err) {
 		return err
 	}
 	list := []doctor.Rule{}
 	if err == nil {
 		list = append(list, rule)
 	}
-	g.tell(g.Plan.AuditLogGroup, list)
+	g.recordRules(g.Plan.AuditLogGroup, list)
 	return nil
 }
 
-// tell writes down the rules of a target.
-func (g *gathering) tell(target string, list []doctor.Rule) {
-	g.set(func(f *doctor.Facts) {
+// recordRules writes down the rules of a target.
+func (g *collector) recordRules(target string, list []doctor.Rule) {
+	g.setFact(func(f *doctor.Facts) {
 		if f.Rules == nil {
 			f.Rules = map[string][]doctor.Rule{}
 		}
@@ -66,17 +69,17 @@ func (g *gathering) tell(target string, list []doctor.Rule) {
 
 // queue looks at a queue, and then at the rules that bring events to it. It gives nil where
 // there is none, or none was seen.
-func (g *gathering) queue(ctx context.Context, places queues.Places, q topology.Queue, rules *eventbridge.Client) *doctor.Queue {
+func (g *collector) queue(ctx context.Context, places queues.Places, q topology.Queue, rules *eventbridge.Client) *doctor.Queue {
 	found, err := places.Find(ctx, q.Name)
 	if err != nil && !fault.Is(err, fault.Missing) {
-		g.miss("the queue "+q.Name, err, "sqs:GetQueueUrl and sqs:GetQueueAttributes")
+		g.recordSkipped("the queue "+q.Name, err, "sqs:GetQueueUrl and sqs:GetQueueAttributes")
 		return nil
 	}
 	var out *doctor.Queue
 	if err == nil {
-		out = read(found)
+		out = readAttributes(found)
 	}
-	g.set(func(f *doctor.Facts) {
+	g.setFact(func(f *doctor.Facts) {
 		if f.Queues == nil {
 			f.Queues = map[string]*doctor.Queue{}
 		}
@@ -87,7 +90,7 @@ func (g *gathering) queue(ctx context.Context, places queues.Places, q topology.
 	}
 	for _, r := range g.Plan.Rules {
 		if r.Service == q.Service && r.Service != "" {
-			g.look("the rules with the queue "+q.Name+" as their target", "events:ListRuleNamesByTarget, events:DescribeRule and events:ListTargetsByRule", func() error {
+			g.start("the rules with the queue "+q.Name+" as their target", "events:ListRuleNamesByTarget, events:DescribeRule and events:ListTargetsByRule", func() error {
 				return g.rules(ctx, rules, r.Bus, *out)
 			})
 			break // A queue is fed by one bus.
@@ -96,8 +99,8 @@ func (g *gathering) queue(ctx context.Context, places queues.Places, q topology.
 	return out
 }
 
-// read reads the attributes of a queue.
-func read(p queues.Place) *doctor.Queue {
+// readAttributes reads the attributes of a queue.
+func readAttributes(p queues.Place) *doctor.Queue {
 	seconds := func(name string) time.Duration {
 		n, _ := strconv.Atoi(p.Attributes[name])
 		return time.Duration(n) * time.Second
@@ -118,9 +121,9 @@ func read(p queues.Place) *doctor.Queue {
 }
 
 // rules looks at the rules of a bus that have the queue as a target.
-func (g *gathering) rules(ctx context.Context, client *eventbridge.Client, bus string, q doctor.Queue) error {
+func (g *collector) rules(ctx context.Context, client *eventbridge.Client, bus string, q doctor.Queue) error {
 	named, err := client.ListRuleNamesByTarget(ctx, &eventbridge.ListRuleNamesByTargetInput{TargetArn: &q.ARN, EventBusName: &bus})
-	if err != nil && !missing(err) {
+	if err != nil && !isMissing(err) {
 		return err
 	}
 	list := []doctor.Rule{}
@@ -133,12 +136,12 @@ func (g *gathering) rules(ctx context.Context, client *eventbridge.Client, bus s
 			list = append(list, rule)
 		}
 	}
-	g.tell(q.Name, list)
+	g.recordRules(q.Name, list)
 	return nil
 }
 
 // rule looks at a rule, and at its target among those that are meant.
-func (g *gathering) rule(ctx context.Context, client *eventbridge.Client, bus, name string, meant func(arn string) bool) (doctor.Rule, error) {
+func (g *collector) rule(ctx context.Context, client *eventbridge.Client, bus, name string, meant func(arn string) bool) (doctor.Rule, error) {
 	told, err := client.DescribeRule(ctx, &eventbridge.DescribeRuleInput{Name: &name, EventBusName: &bus})
 	if err != nil {
 		return doctor.Rule{}, err

@@ -15,7 +15,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/iam/types"
 
 	"github.com/joist-autoscaler/joist/services/cli/internal/doctor"
-	"github.com/joist-autoscaler/joist/shared/awsfault"
+	"github.com/joist-autoscaler/joist/shared/aws/awsfault"
 	"github.com/joist-autoscaler/joist/shared/fault"
 	"github.com/joist-autoscaler/joist/shared/topology"
 )
@@ -28,50 +28,51 @@ type inquiry struct {
 	needs []doctor.Need
 }
 
-// simulate asks IAM whether each role may do what its service's card says.
-func (g *gathering) simulate(ctx context.Context, sofar doctor.Facts) {
+// simulateRoles asks IAM whether each role may do what its service's card says.
+func (g *collector) simulateRoles(ctx context.Context, sofar doctor.Facts) {
 	card := doctor.Card{
 		Plan: g.Plan, Place: sofar.Place, Bucket: g.bucket(sofar), Prefix: g.Prefix,
 		NodeRole: sofar.Place.Role(g.NodeRole), Profiles: sofar.ByRole, Functions: sofar.Functions,
+		NoEKS: sofar.SelfManaged != nil,
 	}
 	client := iam.NewFromConfig(g.config)
-	g.all.Go(func() { g.judge(ctx, client, inquiries(sofar, card), card) })
+	g.all.Go(func() { g.simulateRole(ctx, client, listInquiries(sofar, card), card) })
 }
 
-// judge makes all inquiries at the same time. A role of which IAM would not judge all keeps
+// simulateRole makes all inquiries at the same time. A role of which IAM would not judge all keeps
 // what it was judged for, and takes nothing from the others.
-func (g *gathering) judge(ctx context.Context, client iam.SimulatePrincipalPolicyAPIClient, all []inquiry, card doctor.Card) {
+func (g *collector) simulateRole(ctx context.Context, client iam.SimulatePrincipalPolicyAPIClient, all []inquiry, card doctor.Card) {
 	roles, errs := make([]*doctor.Role, len(all)), make([]error, len(all))
 	var asking sync.WaitGroup
 	for i, one := range all {
-		asking.Go(func() { roles[i], errs[i] = one.judge(ctx, client, card.Base(one.service)) })
+		asking.Go(func() { roles[i], errs[i] = one.simulatePolicy(ctx, client, card.Base(one.service)) })
 	}
 	asking.Wait()
 	told := false
 	for i, err := range errs {
 		if r := roles[i]; r != nil {
-			g.set(func(f *doctor.Facts) { f.Roles = append(f.Roles, *r) })
+			g.setFact(func(f *doctor.Facts) { f.Roles = append(f.Roles, *r) })
 		}
 		if err == nil {
 			continue
 		}
 		const action = "iam:SimulatePrincipalPolicy"
-		what := "whether the role " + path.Base(all[i].arn) + " may do what the card of its service says"
-		err = awsfault.Read("looking at "+what, action).Fault(err)
+		what := "the permissions of the role " + path.Base(all[i].arn)
+		err = awsfault.Read("reading "+what, action).Fault(err)
 		// Whoever may not ask about one role may ask about none, and a time that is over is
 		// over for all: one note is enough.
 		if fault.Is(err, fault.Denied) || errors.Is(err, context.DeadlineExceeded) {
 			if told {
 				continue
 			}
-			told, what = true, "whether roles may do what the cards of their services say"
+			told, what = true, "the permissions of the roles"
 		}
-		g.miss(what, err, action)
+		g.recordSkipped(what, err, action)
 	}
 }
 
-// inquiries are about each service's role, and about those of functions that take it.
-func inquiries(f doctor.Facts, card doctor.Card) []inquiry {
+// listInquiries are about each service's role, and about those of functions that take it.
+func listInquiries(f doctor.Facts, card doctor.Card) []inquiry {
 	services := slices.Concat(topology.Outside, topology.Inside, []string{topology.Scheduler})
 	names, sure := f.Names(services)
 	var all []inquiry
@@ -84,15 +85,15 @@ func inquiries(f doctor.Facts, card doctor.Card) []inquiry {
 	return all
 }
 
-// judge asks about the role. One that does not exist is nothing to tell of where its name
+// simulatePolicy asks about the role. One that does not exist is nothing to tell of where its name
 // is a guess: the service may have another. What is refused counts even if not all was
 // judged.
-func (i inquiry) judge(ctx context.Context, client iam.SimulatePrincipalPolicyAPIClient, base map[string][]string) (*doctor.Role, error) {
+func (i inquiry) simulatePolicy(ctx context.Context, client iam.SimulatePrincipalPolicyAPIClient, base map[string][]string) (*doctor.Role, error) {
 	out := &doctor.Role{Service: i.service, Name: path.Base(i.arn)}
 	var first error
-	for _, ask := range questions(i.needs, base) {
-		refused, err := ask.of(ctx, client, i.arn)
-		if missing(err) {
+	for _, ask := range groupNeeds(i.needs, base) {
+		refused, err := ask.simulateAll(ctx, client, i.arn)
+		if isMissing(err) {
 			if out.Missing = true; !i.sure {
 				return nil, nil
 			}
@@ -113,9 +114,9 @@ type question struct {
 	wanted             map[[2]string]bool
 }
 
-// questions are as few calls as can be: needs share one unless they contradict each other
+// groupNeeds are as few calls as can be: needs share one unless they contradict each other
 // about what is known of a request.
-func questions(needs []doctor.Need, base map[string][]string) []question {
+func groupNeeds(needs []doctor.Need, base map[string][]string) []question {
 	var out []question
 	for _, need := range needs {
 		at := slices.IndexFunc(out, func(q question) bool { return q.takes(need.Context) })
@@ -128,15 +129,15 @@ func questions(needs []doctor.Need, base map[string][]string) []question {
 		for _, resource := range need.Resources {
 			for _, action := range need.Actions {
 				q.wanted[[2]string{action, resource}] = true
-				q.actions, q.resources = add(q.actions, action), add(q.resources, resource)
+				q.actions, q.resources = appendMissing(q.actions, action), appendMissing(q.resources, resource)
 			}
 		}
 	}
 	return out
 }
 
-// add appends what is not there.
-func add(list []string, one string) []string {
+// appendMissing appends what is not there.
+func appendMissing(list []string, one string) []string {
 	if slices.Contains(list, one) {
 		return list
 	}
@@ -156,42 +157,42 @@ func (q question) takes(context map[string][]string) bool {
 // answersMax is how many answers IAM gives in one page at most.
 const answersMax = 1000
 
-// of asks about a role, and gives what it is refused. IAM refuses to judge some actions in
+// simulateAll asks about a role, and gives what it is refused. IAM refuses to judge some actions in
 // one call with others, for they "require different authorization information"; which those
 // are is not documented. So what it refuses is halved, down to one action in a call.
-func (q question) of(ctx context.Context, client iam.SimulatePrincipalPolicyAPIClient, arn string) ([]doctor.Refusal, error) {
-	out, err := q.ask(ctx, client, arn)
+func (q question) simulateAll(ctx context.Context, client iam.SimulatePrincipalPolicyAPIClient, arn string) ([]doctor.Refusal, error) {
+	out, err := q.callSimulator(ctx, client, arn)
 	if awsfault.Code(err) != "InvalidInput" || len(q.actions) < 2 {
 		return out, err
 	}
-	halves := []question{q.only(q.actions[:len(q.actions)/2]), q.only(q.actions[len(q.actions)/2:])}
+	halves := []question{q.restrictTo(q.actions[:len(q.actions)/2]), q.restrictTo(q.actions[len(q.actions)/2:])}
 	refused, errs := make([][]doctor.Refusal, len(halves)), make([]error, len(halves))
 	var asking sync.WaitGroup
 	for i, half := range halves {
-		asking.Go(func() { refused[i], errs[i] = half.of(ctx, client, arn) })
+		asking.Go(func() { refused[i], errs[i] = half.simulateAll(ctx, client, arn) })
 	}
 	asking.Wait()
 	return slices.Concat(refused...), cmp.Or(errs...)
 }
 
-// only is the question about some of the actions, on those resources that they are for.
-func (q question) only(actions []string) question {
+// restrictTo is the question about some of the actions, on those resources that they are for.
+func (q question) restrictTo(actions []string) question {
 	out := question{actions: actions, context: q.context, wanted: map[[2]string]bool{}}
 	for _, resource := range q.resources {
 		for _, action := range actions {
 			if pair := [2]string{action, resource}; q.wanted[pair] {
-				out.wanted[pair], out.resources = true, add(out.resources, resource)
+				out.wanted[pair], out.resources = true, appendMissing(out.resources, resource)
 			}
 		}
 	}
 	return out
 }
 
-// ask makes one call, and turns the pages of its answer.
-func (q question) ask(ctx context.Context, client iam.SimulatePrincipalPolicyAPIClient, arn string) ([]doctor.Refusal, error) {
+// callSimulator makes one call, and turns the pages of its answer.
+func (q question) callSimulator(ctx context.Context, client iam.SimulatePrincipalPolicyAPIClient, arn string) ([]doctor.Refusal, error) {
 	in := &iam.SimulatePrincipalPolicyInput{PolicySourceArn: &arn, ActionNames: q.actions, ResourceArns: q.resources, MaxItems: aws.Int32(answersMax)}
 	for _, key := range slices.Sorted(maps.Keys(q.context)) {
-		in.ContextEntries = append(in.ContextEntries, types.ContextEntry{ContextKeyName: aws.String(key), ContextKeyType: kind(q.context[key]), ContextKeyValues: q.context[key]})
+		in.ContextEntries = append(in.ContextEntries, types.ContextEntry{ContextKeyName: aws.String(key), ContextKeyType: contextKeyType(q.context[key]), ContextKeyValues: q.context[key]})
 	}
 	var out []doctor.Refusal
 	tell := func(action, resource string, decision types.PolicyEvaluationDecisionType) {
@@ -218,8 +219,8 @@ func (q question) ask(ctx context.Context, client iam.SimulatePrincipalPolicyAPI
 	return out, nil
 }
 
-// kind is how IAM is told what a key of conditions holds.
-func kind(values []string) types.ContextKeyTypeEnum {
+// contextKeyType is how IAM is told what a key of conditions holds.
+func contextKeyType(values []string) types.ContextKeyTypeEnum {
 	switch {
 	case len(values) > 1:
 		return types.ContextKeyTypeEnumStringList

@@ -49,7 +49,7 @@ func (s *simulator) SimulatePrincipalPolicy(_ context.Context, in *iam.SimulateP
 func TestMixesAreAskedApart(t *testing.T) {
 	c := card(t)
 	wanted := 0
-	for _, q := range questions(c.Needs("launcher"), c.Base("launcher")) {
+	for _, q := range groupNeeds(c.Needs("launcher"), c.Base("launcher")) {
 		wanted += len(q.wanted)
 	}
 	one := inquiry{"launcher", "arn:aws:iam::1:role/prod-joist-launcher", true, c.Needs("launcher")}
@@ -65,11 +65,11 @@ func TestMixesAreAskedApart(t *testing.T) {
 		{"nobody may ask", &simulator{never: []string{"iam:PassRole"}, code: "AccessDenied"}, -1, true},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			role, err := one.judge(t.Context(), test.of, c.Base("launcher"))
+			role, err := one.simulatePolicy(t.Context(), test.of, c.Base("launcher"))
 			if (err != nil) != test.fails || test.refused >= 0 && len(role.Refused) != test.refused {
 				t.Errorf("%v, of %d: %v", role, wanted, err)
 			}
-			if calls := len(questions(one.needs, c.Base("launcher"))); test.of.code != "InvalidInput" && test.of.calls != calls {
+			if calls := len(groupNeeds(one.needs, c.Base("launcher"))); test.of.code != "InvalidInput" && test.of.calls != calls {
 				t.Errorf("%d calls, want %d", test.of.calls, calls)
 			}
 		})
@@ -81,13 +81,13 @@ func TestMixesAreAskedApart(t *testing.T) {
 func TestOneRoleTakesNothingFromTheOthers(t *testing.T) {
 	c := card(t)
 	all := []inquiry{{"launcher", "role/prod-joist-launcher", true, c.Needs("launcher")}, {"planner", "role/prod-joist-planner", true, c.Needs("planner")}}
-	for code, want := range map[string]string{"InvalidInput": "whether the role prod-joist-launcher", "AccessDenied": "whether roles may"} {
-		g := &gathering{}
+	for code, want := range map[string]string{"InvalidInput": "the permissions of the role prod-joist-launcher", "AccessDenied": "the permissions of the roles"} {
+		g := &collector{}
 		client := &simulator{never: []string{"iam:PassRole"}, code: code}
 		if code == "AccessDenied" {
 			client.never = append(client.never, "s3:GetObject")
 		}
-		g.judge(t.Context(), client, all, c)
+		g.simulateRole(t.Context(), client, all, c)
 		if len(g.unseen) != 1 || !strings.HasPrefix(g.unseen[0].What, want) {
 			t.Errorf("%s: %+v", code, g.unseen)
 		}

@@ -8,13 +8,13 @@ import (
 	"github.com/joist-autoscaler/joist/services/cli/internal/doctor"
 )
 
-// programs are those that the guides use, and how each tells its version (A018).
+// programs are those that the guides use, and how each tells its version.
 var programs = [][]string{{"helm", "version", "--short"}, {"kubectl", "version", "--client"}, {"aws", "--version"}}
 
 var version = regexp.MustCompile(`v?\d+\.\d+(\.\d+)?`)
 
-// tools looks for programs on this machine.
-func (g *gathering) tools(ctx context.Context) {
+// readTools looks for programs on this machine.
+func (g *collector) readTools(ctx context.Context) {
 	list := make([]doctor.Tool, len(programs))
 	var all sync.WaitGroup
 	for i, p := range programs {
@@ -28,5 +28,5 @@ func (g *gathering) tools(ctx context.Context) {
 		})
 	}
 	all.Wait()
-	g.set(func(f *doctor.Facts) { f.Tools = list })
+	g.setFact(func(f *doctor.Facts) { f.Tools = list })
 }

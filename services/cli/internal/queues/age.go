@@ -9,7 +9,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/cloudwatch"
 	"github.com/aws/aws-sdk-go-v2/service/cloudwatch/types"
 
-	"github.com/joist-autoscaler/joist/shared/awsfault"
+	"github.com/joist-autoscaler/joist/shared/aws/awsfault"
 )
 
 // back is how far back ages are looked for: SQS tells CloudWatch each minute of a queue
@@ -21,9 +21,9 @@ type Metrics interface {
 	GetMetricData(context.Context, *cloudwatch.GetMetricDataInput, ...func(*cloudwatch.Options)) (*cloudwatch.GetMetricDataOutput, error)
 }
 
-// Ages asks CloudWatch for the latest ApproximateAgeOfOldestMessage of each queue
+// ReadAges asks CloudWatch for the latest ApproximateAgeOfOldestMessage of each queue
 // (https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-available-cloudwatch-metrics.html).
-func Ages(ctx context.Context, metrics Metrics, now time.Time, names []string) (map[string]time.Duration, error) {
+func ReadAges(ctx context.Context, metrics Metrics, now time.Time, names []string) (map[string]time.Duration, error) {
 	in := cloudwatch.GetMetricDataInput{StartTime: aws.Time(now.Add(-back)), EndTime: aws.Time(now), ScanBy: types.ScanByTimestampDescending}
 	for i, name := range names {
 		in.MetricDataQueries = append(in.MetricDataQueries, types.MetricDataQuery{
@@ -39,7 +39,7 @@ func Ages(ctx context.Context, metrics Metrics, now time.Time, names []string) (
 	}
 	out, err := metrics.GetMetricData(ctx, &in)
 	if err != nil {
-		return nil, awsfault.Read("asking CloudWatch for the ages of messages", "cloudwatch:GetMetricData").Fault(err)
+		return nil, awsfault.Read("reading message ages from CloudWatch", "cloudwatch:GetMetricData").Fault(err)
 	}
 	ages := map[string]time.Duration{}
 	for _, result := range out.MetricDataResults {

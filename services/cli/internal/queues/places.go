@@ -8,9 +8,9 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
 
-	"github.com/joist-autoscaler/joist/shared/awsfault"
+	"github.com/joist-autoscaler/joist/shared/aws/awsfault"
 	"github.com/joist-autoscaler/joist/shared/fault"
-	"github.com/joist-autoscaler/joist/shared/sqsqueue"
+	"github.com/joist-autoscaler/joist/shared/queue/sqsqueue"
 )
 
 // Places finds queues in an account by their names.
@@ -33,16 +33,16 @@ func (p Place) ARN() string { return p.Attributes[string(types.QueueAttributeNam
 
 // Messages is how many messages the queue holds, in flight or not, approximately.
 func (p Place) Messages() int {
-	waiting, inFlight, delayed := counts(p)
+	waiting, inFlight, delayed := countMessages(p)
 	return waiting + inFlight + delayed
 }
 
 // Find finds a queue. One that does not exist is fault.Missing.
 func (p Places) Find(ctx context.Context, name string) (Place, error) {
-	what := "looking for the queue " + name
+	what := "finding queue " + name
 	found, err := p.SQS.GetQueueUrl(ctx, &sqs.GetQueueUrlInput{QueueName: &name})
 	if code := awsfault.Code(err); code == "QueueDoesNotExist" || code == "AWS.SimpleQueueService.NonExistentQueue" {
-		return Place{}, fault.F(what, fault.Missing, "there is none of that name in this account and region").WithHint("see whether --cluster, --name-prefix and AWS_REGION are right, and whether the cluster's stack is deployed")
+		return Place{}, fault.F(what, fault.Missing, "the queue does not exist in this account and region").WithHint("check --cluster, --name-prefix and AWS_REGION, and that the cluster's stack is deployed")
 	}
 	if err != nil {
 		return Place{}, awsfault.Read(what, "sqs:GetQueueUrl").Fault(err)

@@ -17,7 +17,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
 
 	"github.com/joist-autoscaler/joist/services/cli/internal/deadletter"
-	"github.com/joist-autoscaler/joist/shared/awsfault"
+	"github.com/joist-autoscaler/joist/shared/aws/awsfault"
 	"github.com/joist-autoscaler/joist/shared/event"
 	"github.com/joist-autoscaler/joist/shared/fault"
 	"github.com/joist-autoscaler/joist/shared/topology"
@@ -47,17 +47,17 @@ type Row struct {
 // few is how many dead letters are looked at for a reason.
 const few = 10
 
-// Looker looks at queues.
-type Looker struct {
+// Inspector looks at queues.
+type Inspector struct {
 	Places Places
 	// Ages tells the ages of the oldest messages, by the queues' names.
 	Ages func(ctx context.Context, names []string) (map[string]time.Duration, error)
 	Now  func() time.Time
 }
 
-// Look looks at all queues at the same time. Rows come in the order of the queues, and
+// Inspect looks at all queues at the same time. Rows come in the order of the queues, and
 // with them an error of CloudWatch's, which takes nothing from the rest.
-func (l Looker) Look(ctx context.Context, cluster string, list []topology.Queue) (rows []Row, ageless error) {
+func (l Inspector) Inspect(ctx context.Context, cluster string, list []topology.Queue) (rows []Row, ageless error) {
 	rows = make([]Row, len(list))
 	var ages map[string]time.Duration
 	var all sync.WaitGroup
@@ -71,7 +71,7 @@ func (l Looker) Look(ctx context.Context, cluster string, list []topology.Queue)
 		ages, ageless = l.Ages(ctx, names)
 	})
 	for i, q := range list {
-		all.Go(func() { rows[i] = l.row(ctx, cluster, q) })
+		all.Go(func() { rows[i] = l.inspectQueue(ctx, cluster, q) })
 	}
 	all.Wait()
 	for i := range rows {
@@ -83,41 +83,41 @@ func (l Looker) Look(ctx context.Context, cluster string, list []topology.Queue)
 	return rows, ageless
 }
 
-func (l Looker) row(ctx context.Context, cluster string, q topology.Queue) Row {
+func (l Inspector) inspectQueue(ctx context.Context, cluster string, q topology.Queue) Row {
 	row := Row{Service: q.Service, Queue: q.Name, DeadQueue: q.Dead}
 	if q.Name != "" {
 		found, err := l.Places.Find(ctx, q.Name)
 		if err != nil {
-			row.Problem = Said(err)
+			row.Problem = ErrorText(err)
 			return row
 		}
-		row.Waiting, row.InFlight, row.Delayed = counts(found)
+		row.Waiting, row.InFlight, row.Delayed = countMessages(found)
 	}
 	dead, err := l.Places.Find(ctx, q.Dead)
 	if err != nil {
-		row.Problem = Said(err)
+		row.Problem = ErrorText(err)
 		return row
 	}
 	row.Dead = dead.Messages()
-	if waiting, _, _ := counts(dead); waiting == 0 {
+	if waiting, _, _ := countMessages(dead); waiting == 0 {
 		return row
 	}
-	messages, _, err := deadletter.Look(ctx, dead.Queue, few, nil)
+	messages, _, err := deadletter.Peek(ctx, dead.Queue, few, nil)
 	if err != nil {
-		row.Problem = Said(err)
+		row.Problem = ErrorText(err)
 	}
-	var letters []deadletter.Letter
+	var letters []deadletter.DeadLetter
 	for _, m := range messages {
 		letters = append(letters, deadletter.Reader{Service: q.Service, Cluster: event.Cluster{Name: cluster}}.Read(m, l.Now()))
 	}
 	if len(letters) > 0 {
-		row.OldestReason = slices.MinFunc(letters, deadletter.Oldest).Reason
+		row.OldestReason = slices.MinFunc(letters, deadletter.CompareAge).Reason
 	}
 	return row
 }
 
-// counts reads the approximate numbers of messages.
-func counts(p Place) (waiting, inFlight, delayed int) {
+// countMessages reads the approximate numbers of messages.
+func countMessages(p Place) (waiting, inFlight, delayed int) {
 	number := func(name types.QueueAttributeName) int {
 		n, _ := strconv.Atoi(p.Attributes[string(name)])
 		return n
@@ -127,8 +127,8 @@ func counts(p Place) (waiting, inFlight, delayed int) {
 		number(types.QueueAttributeNameApproximateNumberOfMessagesDelayed)
 }
 
-// Said is an error in one line with its remedy.
-func Said(err error) string {
+// ErrorText is an error in one line with its remedy.
+func ErrorText(err error) string {
 	text := awsfault.Text(err)
 	if hint := fault.HintOf(err); hint != "" {
 		text += "; try: " + hint

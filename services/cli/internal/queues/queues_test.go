@@ -47,7 +47,7 @@ func TestAges(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			m := &metrics{answers: test.answers}
-			got, err := queues.Ages(t.Context(), m, now, []string{"a", "b"})
+			got, err := queues.ReadAges(t.Context(), m, now, []string{"a", "b"})
 			if err != nil || !maps.Equal(got, test.want) {
 				t.Errorf("%v, %v", got, err)
 			}
@@ -56,7 +56,7 @@ func TestAges(t *testing.T) {
 			}
 		})
 	}
-	_, err := queues.Ages(t.Context(), &metrics{err: &smithy.GenericAPIError{Code: "AccessDenied"}}, now, []string{"a"})
+	_, err := queues.ReadAges(t.Context(), &metrics{err: &smithy.GenericAPIError{Code: "AccessDenied"}}, now, []string{"a"})
 	if !fault.Is(err, fault.Denied) {
 		t.Errorf("denied: %v", err)
 	}
@@ -87,7 +87,7 @@ func TestSaid(t *testing.T) {
 		{errors.New("a\n  b"), "a b"},
 		{fault.F("looking", fault.Missing, "there is none").WithHint("look elsewhere"), "looking: there is none; try: look elsewhere"},
 	} {
-		if got := queues.Said(test.err); got != test.want {
+		if got := queues.ErrorText(test.err); got != test.want {
 			t.Errorf("%q, want %q", got, test.want)
 		}
 	}

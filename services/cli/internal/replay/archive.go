@@ -11,7 +11,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/eventbridge"
 	"github.com/aws/aws-sdk-go-v2/service/eventbridge/types"
 
-	"github.com/joist-autoscaler/joist/shared/awsfault"
+	"github.com/joist-autoscaler/joist/shared/aws/awsfault"
 	"github.com/joist-autoscaler/joist/shared/fault"
 	"github.com/joist-autoscaler/joist/shared/topology"
 )
@@ -25,8 +25,8 @@ type Archives interface {
 	CancelReplay(context.Context, *eventbridge.CancelReplayInput, ...func(*eventbridge.Options)) (*eventbridge.CancelReplayOutput, error)
 }
 
-// Past is a part of a bus's archive that is to be replayed to one rule.
-type Past struct {
+// ArchivePart is a part of a bus's archive that is to be replayed to one rule.
+type ArchivePart struct {
 	Archive string    `json:"archive"`
 	Rule    string    `json:"rule"`
 	Service string    `json:"service,omitempty"`
@@ -41,8 +41,8 @@ type Past struct {
 	archiveARN, busARN, ruleARN string
 }
 
-// Noop reports whether all of it has expired.
-func (p Past) Noop() bool { return !p.To.After(p.Obeyed) }
+// Expired reports whether all of it has expired.
+func (p ArchivePart) Expired() bool { return !p.To.After(p.Obeyed) }
 
 // Archive is a bus's archive as it is.
 type Archive struct {
@@ -54,19 +54,19 @@ type Archive struct {
 	events         int64
 }
 
-// Find finds a cluster's archive.
-func Find(ctx context.Context, a Archives, plan topology.Plan, now time.Time) (Archive, error) {
-	what := "looking at the archive " + plan.Archive
+// FindArchive finds a cluster's archive.
+func FindArchive(ctx context.Context, a Archives, plan topology.Plan, now time.Time) (Archive, error) {
+	what := "reading archive " + plan.Archive
 	told, err := a.DescribeArchive(ctx, &eventbridge.DescribeArchiveInput{ArchiveName: &plan.Archive})
 	if awsfault.Code(err) == "ResourceNotFoundException" {
-		return Archive{}, fault.F(what, fault.Missing, "there is no such archive in this account and region").
-			WithHint("see whether --cluster, --name-prefix and AWS_REGION are right, and whether the cluster's stack is deployed")
+		return Archive{}, fault.F(what, fault.Missing, "the archive does not exist in this account and region").
+			WithHint("check --cluster, --name-prefix and AWS_REGION, and that the cluster's stack is deployed")
 	}
 	if err != nil {
 		return Archive{}, awsfault.Read(what, "events:DescribeArchive").Fault(err)
 	}
 	if told.State != types.ArchiveStateEnabled {
-		return Archive{}, fault.F(what, fault.Invalid, "it is %s: %s", told.State, aws.ToString(told.StateReason))
+		return Archive{}, fault.F(what, fault.Invalid, "the archive is in state %s: %s", told.State, aws.ToString(told.StateReason))
 	}
 	out := Archive{Since: aws.ToTime(told.CreationTime), name: plan.Archive, arn: aws.ToString(told.ArchiveArn), bus: aws.ToString(told.EventSourceArn), events: told.EventCount}
 	if days := int(aws.ToInt32(told.RetentionDays)); days > 0 {
@@ -78,21 +78,21 @@ func Find(ctx context.Context, a Archives, plan topology.Plan, now time.Time) (A
 }
 
 // Select finds the rule, and says what a replay to it would mean at now.
-func (h Archive) Select(ctx context.Context, a Archives, rule topology.Rule, from, to, now time.Time) (Past, error) {
-	p := Past{Archive: h.name, Rule: rule.Name, Service: rule.Service, From: from.UTC(), To: to.UTC(), Events: h.events, Obeyed: now.Add(-longest(rule)).UTC(), archiveARN: h.arn, busARN: h.bus}
+func (h Archive) Select(ctx context.Context, a Archives, rule topology.Rule, from, to, now time.Time) (ArchivePart, error) {
+	p := ArchivePart{Archive: h.name, Rule: rule.Name, Service: rule.Service, From: from.UTC(), To: to.UTC(), Events: h.events, Obeyed: now.Add(-longestLifetime(rule)).UTC(), archiveARN: h.arn, busARN: h.bus}
 	if !to.After(h.Since) {
-		return p, fault.F("looking at the archive "+h.name, fault.Missing, "it has no event from before %s, when it was made or what it keeps begins", h.Since.UTC().Format(time.RFC3339)).WithHint("--to a later time")
+		return p, fault.F("reading archive "+h.name, fault.Missing, "the archive has no events before %s, its creation or the start of its retention period", h.Since.UTC().Format(time.RFC3339)).WithHint("--to with a later time")
 	}
 	told, err := a.DescribeRule(ctx, &eventbridge.DescribeRuleInput{Name: &rule.Name, EventBusName: &rule.Bus})
 	if err != nil {
-		return p, awsfault.Read("looking for the rule "+rule.Name, "events:DescribeRule").Fault(err)
+		return p, awsfault.Read("finding rule "+rule.Name, "events:DescribeRule").Fault(err)
 	}
 	p.ruleARN = aws.ToString(told.Arn)
 	return p, nil
 }
 
-// longest is the longest life of what a rule selects.
-func longest(rule topology.Rule) time.Duration {
+// longestLifetime is the longest life of what a rule selects.
+func longestLifetime(rule topology.Rule) time.Duration {
 	var life time.Duration
 	for _, t := range rule.Types {
 		if spec, err := t.Spec(); err == nil {
@@ -102,8 +102,8 @@ func longest(rule topology.Rule) time.Duration {
 	return life
 }
 
-// Replayed is what became of a replay of the archive.
-type Replayed struct {
+// ArchiveOutcome is what became of a replay of the archive.
+type ArchiveOutcome struct {
 	Name string `json:"name"`
 	// State is EventBridge's word.
 	State string `json:"state"`
@@ -117,12 +117,12 @@ type Player struct {
 	Prefix   string
 	Now      func() time.Time
 	Pause    func(ctx context.Context, d time.Duration) error
-	Tell     func(r Replayed)
+	Tell     func(r ArchiveOutcome)
 }
 
 // Play starts the replay and stays with it until it has ended. When ctx ends it cancels
 // the replay, and says until when events were replayed.
-func (p Player) Play(ctx context.Context, past Past) (Replayed, error) {
+func (p Player) Play(ctx context.Context, past ArchivePart) (ArchiveOutcome, error) {
 	name := p.Prefix + "-joist-" + strconv.FormatInt(p.Now().Unix(), 10)
 	_, err := p.Archives.StartReplay(context.WithoutCancel(ctx), &eventbridge.StartReplayInput{
 		ReplayName: &name, EventSourceArn: &past.archiveARN, EventStartTime: &past.From, EventEndTime: &past.To,
@@ -130,46 +130,46 @@ func (p Player) Play(ctx context.Context, past Past) (Replayed, error) {
 		Destination: &types.ReplayDestination{Arn: &past.busARN, FilterArns: []string{past.ruleARN}},
 	})
 	if err != nil {
-		return Replayed{}, awsfault.Write("starting to replay the archive "+past.Archive, "events:StartReplay").Fault(err)
+		return ArchiveOutcome{}, awsfault.Write("starting the replay of archive "+past.Archive, "events:StartReplay").Fault(err)
 	}
 	for {
 		if p.Pause(ctx, lookEvery) != nil {
 			return p.cancel(ctx, name)
 		}
-		r, err := p.look(ctx, name)
+		r, err := p.describeReplay(ctx, name)
 		if err != nil {
 			if ctx.Err() != nil {
 				return p.cancel(ctx, name)
 			}
-			return r, fmt.Errorf("the replay goes on in EventBridge: %w", err)
+			return r, fmt.Errorf("the replay continues in EventBridge: %w", err)
 		}
 		p.Tell(r)
-		if r.ended() {
-			return r, r.failure()
+		if r.hasEnded() {
+			return r, r.failureError()
 		}
 	}
 }
 
-func (r Replayed) ended() bool {
+func (r ArchiveOutcome) hasEnded() bool {
 	return r.State == string(types.ReplayStateCompleted) || r.State == string(types.ReplayStateCancelled) || r.State == string(types.ReplayStateFailed)
 }
 
-// failure is an error where EventBridge gave up.
-func (r Replayed) failure() error {
+// failureError is an error where EventBridge gave up.
+func (r ArchiveOutcome) failureError() error {
 	if r.State != string(types.ReplayStateFailed) {
 		return nil
 	}
-	return fault.F("replaying the archive", fault.Retry, "EventBridge gave up").WithHint("aws events describe-replay --replay-name %s", r.Name)
+	return fault.F("replaying the archive", fault.Retry, "EventBridge reported a failure").WithHint("aws events describe-replay --replay-name %s", r.Name)
 }
 
 // Interrupted reports whether it ended before its time.
-func (r Replayed) Interrupted() bool { return r.State == string(types.ReplayStateCancelled) }
+func (r ArchiveOutcome) Interrupted() bool { return r.State == string(types.ReplayStateCancelled) }
 
-func (p Player) look(ctx context.Context, name string) (Replayed, error) {
-	r := Replayed{Name: name}
+func (p Player) describeReplay(ctx context.Context, name string) (ArchiveOutcome, error) {
+	r := ArchiveOutcome{Name: name}
 	told, err := p.Archives.DescribeReplay(ctx, &eventbridge.DescribeReplayInput{ReplayName: &name})
 	if err != nil {
-		return r, awsfault.Read("looking at the replay "+name, "events:DescribeReplay").Fault(err)
+		return r, awsfault.Read("reading replay "+name, "events:DescribeReplay").Fault(err)
 	}
 	r.State = string(told.State)
 	if told.EventLastReplayedTime != nil {
@@ -180,17 +180,17 @@ func (p Player) look(ctx context.Context, name string) (Replayed, error) {
 }
 
 // cancel ends the replay, and waits until it has ended.
-func (p Player) cancel(ctx context.Context, name string) (Replayed, error) {
+func (p Player) cancel(ctx context.Context, name string) (ArchiveOutcome, error) {
 	ctx, stop := context.WithTimeout(context.WithoutCancel(ctx), endTime)
 	defer stop()
 	_, err := p.Archives.CancelReplay(ctx, &eventbridge.CancelReplayInput{ReplayName: &name})
 	// One that has ended meanwhile cannot be cancelled, and need not be.
 	if err != nil && !strings.Contains(awsfault.Code(err), "IllegalStatus") {
-		return Replayed{Name: name}, awsfault.Write("cancelling the replay "+name, "events:CancelReplay").Fault(err)
+		return ArchiveOutcome{Name: name}, awsfault.Write("cancelling replay "+name, "events:CancelReplay").Fault(err)
 	}
 	for {
-		r, err := p.look(ctx, name)
-		if err != nil || r.ended() {
+		r, err := p.describeReplay(ctx, name)
+		if err != nil || r.hasEnded() {
 			return r, err
 		}
 		if err := p.Pause(ctx, lookEvery); err != nil {

@@ -89,21 +89,21 @@ func TestSelect(t *testing.T) {
 		{"long past", archives{state: types.ArchiveStateEnabled}, 3 * time.Hour, 2 * time.Hour, true, "", ""},
 		{"to the very end of its life", archives{state: types.ArchiveStateEnabled}, 3 * time.Hour, time.Hour, true, "", ""},
 		{"a second later", archives{state: types.ArchiveStateEnabled}, 3 * time.Hour, time.Hour - time.Second, false, "", ""},
-		{"no archive", archives{missing: true}, 3 * time.Hour, 2 * time.Hour, false, fault.Missing, "no such archive"},
+		{"no archive", archives{missing: true}, 3 * time.Hour, 2 * time.Hour, false, fault.Missing, "the archive does not exist"},
 		{"disabled", archives{state: types.ArchiveStateDisabled}, 3 * time.Hour, 2 * time.Hour, false, fault.Invalid, "DISABLED"},
-		{"before the retention", archives{state: types.ArchiveStateEnabled}, 800 * time.Hour, 721 * time.Hour, false, fault.Missing, "from before 2026-10-23T12:00:00Z"},
+		{"before the retention", archives{state: types.ArchiveStateEnabled}, 800 * time.Hour, 721 * time.Hour, false, fault.Missing, "before 2026-10-23T12:00:00Z"},
 		{"partly before it", archives{state: types.ArchiveStateEnabled}, 800 * time.Hour, 719 * time.Hour, true, "", ""},
-		{"before it was made", archives{state: types.ArchiveStateEnabled, made: 2 * time.Hour}, 3 * time.Hour, 2 * time.Hour, false, fault.Missing, "from before 2026-11-22T10:00:00Z"},
+		{"before it was made", archives{state: types.ArchiveStateEnabled, made: 2 * time.Hour}, 3 * time.Hour, 2 * time.Hour, false, fault.Missing, "before 2026-11-22T10:00:00Z"},
 		{"since it was made", archives{state: types.ArchiveStateEnabled, made: 3 * time.Hour}, 3 * time.Hour, 2 * time.Hour, true, "", ""},
-		{"made before all that it keeps", archives{state: types.ArchiveStateEnabled, made: 900 * time.Hour}, 800 * time.Hour, 721 * time.Hour, false, fault.Missing, "from before 2026-10-23T12:00:00Z"},
+		{"made before all that it keeps", archives{state: types.ArchiveStateEnabled, made: 900 * time.Hour}, 800 * time.Hour, 721 * time.Hour, false, fault.Missing, "before 2026-10-23T12:00:00Z"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			var past replay.Past
-			archive, err := replay.Find(t.Context(), &test.of, plan, now)
+			var past replay.ArchivePart
+			archive, err := replay.FindArchive(t.Context(), &test.of, plan, now)
 			if err == nil {
 				past, err = archive.Select(t.Context(), &test.of, rule, now.Add(-test.from), now.Add(-test.to), now)
 			}
-			if fault.KindOf(err) != test.kind || err == nil && past.Noop() != test.noop || err != nil && !strings.Contains(err.Error(), test.says) {
+			if fault.KindOf(err) != test.kind || err == nil && past.Expired() != test.noop || err != nil && !strings.Contains(err.Error(), test.says) {
 				t.Errorf("%+v, %v", past, err)
 			}
 			if err == nil && (past.Events != 9 || past.Rule != rule.Name || past.Service != "lifecycle" || !past.Obeyed.Equal(now.Add(-time.Hour))) {
@@ -130,7 +130,7 @@ func TestPlay(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			a := &archives{state: types.ArchiveStateEnabled, states: test.states}
-			archive, err := replay.Find(t.Context(), a, plan, now)
+			archive, err := replay.FindArchive(t.Context(), a, plan, now)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -141,7 +141,7 @@ func TestPlay(t *testing.T) {
 			ctx, stop := context.WithCancel(t.Context())
 			defer stop()
 			pauses := 0
-			p := replay.Player{Archives: a, Prefix: "prod", Now: func() time.Time { return now }, Tell: func(replay.Replayed) {}, Pause: func(ctx context.Context, _ time.Duration) error {
+			p := replay.Player{Archives: a, Prefix: "prod", Now: func() time.Time { return now }, Tell: func(replay.ArchiveOutcome) {}, Pause: func(ctx context.Context, _ time.Duration) error {
 				if pauses++; pauses == test.stop {
 					stop()
 				}

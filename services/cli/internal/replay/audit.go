@@ -19,16 +19,16 @@ const ArchiveDelay = 10 * time.Minute
 // ChooseLogged chooses among the dead letters of the audit log, by an archive that has what
 // came since a time. A fact that may not be in it yet, or not any more, stays, whoever asks
 // for it: its letter may be all that is left of it.
-func ChooseLogged(letters []deadletter.Letter, m Match, since, now time.Time) Choice {
+func ChooseLogged(letters []deadletter.DeadLetter, m Match, since, now time.Time) Choice {
 	c := Choice{Method: Archived}
 	for i := range letters {
 		l := letters[i]
 		put := l.PutAt()
 		archived := !put.IsZero() && !put.Before(since) && now.Sub(put) >= ArchiveDelay
 		if !archived && l.Predicted.Verdict == deadletter.Handle {
-			l.Predicted.Why = "the bus's archive may not have it"
+			l.Predicted.Why = "the bus archive may not have it"
 		}
-		if archived && m.Takes(&l) && l.Predicted.Verdict == deadletter.Handle {
+		if archived && m.Matches(&l) && l.Predicted.Verdict == deadletter.Handle {
 			c.Chosen = append(c.Chosen, l)
 			continue
 		}
@@ -52,8 +52,8 @@ func (c Choice) Span() (from, to time.Time) {
 	return from, to
 }
 
-// Said is where letters go that were said again already: nowhere.
-type Said struct{}
+// Discard is where letters go that were said again already: nowhere.
+type Discard struct{}
 
 // Send does nothing.
-func (Said) Send(context.Context, ...queue.Outgoing) error { return nil }
+func (Discard) Send(context.Context, ...queue.Outgoing) error { return nil }

@@ -37,13 +37,13 @@ type Match struct {
 }
 
 // keys are what a letter is matched by.
-var keys = map[string]func(l *deadletter.Letter, want string) bool{
-	"type":    func(l *deadletter.Letter, want string) bool { ok, _ := path.Match(want, l.Type); return ok },
-	"kind":    func(l *deadletter.Letter, want string) bool { return l.Kind == want },
-	"origin":  func(l *deadletter.Letter, want string) bool { return string(l.Origin) == want },
-	"verdict": func(l *deadletter.Letter, want string) bool { return string(l.Predicted.Verdict) == want },
-	"id":      func(l *deadletter.Letter, want string) bool { return l.ID == want || l.EventID == want },
-	"reason": func(l *deadletter.Letter, want string) bool {
+var keys = map[string]func(l *deadletter.DeadLetter, want string) bool{
+	"type":    func(l *deadletter.DeadLetter, want string) bool { ok, _ := path.Match(want, l.Type); return ok },
+	"kind":    func(l *deadletter.DeadLetter, want string) bool { return l.Kind == want },
+	"origin":  func(l *deadletter.DeadLetter, want string) bool { return string(l.Origin) == want },
+	"verdict": func(l *deadletter.DeadLetter, want string) bool { return string(l.Predicted.Verdict) == want },
+	"id":      func(l *deadletter.DeadLetter, want string) bool { return l.ID == want || l.EventID == want },
+	"reason": func(l *deadletter.DeadLetter, want string) bool {
 		return strings.Contains(strings.ToLower(l.Reason), strings.ToLower(want))
 	},
 }
@@ -55,25 +55,25 @@ func ParseMatch(texts []string) (Match, error) {
 	for _, text := range texts {
 		key, value, ok := strings.Cut(text, "=")
 		if !ok || value == "" || keys[key] == nil {
-			return Match{}, invalid("--match with type=, kind=, origin=, verdict=, id= or reason= and a value", "%q is no term of a match", text)
+			return Match{}, invalidMatch("--match KEY=VALUE, with the key type, kind, origin, verdict, id or reason", "invalid --match %q", text)
 		}
 		if _, err := path.Match(value, ""); key == "type" && err != nil {
-			return Match{}, invalid("--match 'type=launch.*'", "%q is no pattern: %w", value, err)
+			return Match{}, invalidMatch("--match 'type=launch.*'", "invalid pattern %q: %w", value, err)
 		}
 		m.terms[key] = append(m.terms[key], value)
 	}
 	return m, nil
 }
 
-func invalid(remedy, format string, args ...any) error {
-	return fault.E("reading the command line", fault.Invalid, fmt.Errorf(format, args...)).WithHint("%s", remedy)
+func invalidMatch(remedy, format string, args ...any) error {
+	return fault.E(fmt.Errorf(format, args...).Error(), fault.Invalid, nil).WithHint("%s", remedy)
 }
 
-// Takes reports whether a letter is meant. Without a term those are that a replay gets
+// Matches reports whether a letter is meant. Without a term those are that a replay gets
 // rid of: what its service would act on or drop. What would die again is sent only if a
 // term asks for it, for the service may know more by now than this command. What would be
 // done and undone costs money, and is sent only by that name.
-func (m Match) Takes(l *deadletter.Letter) bool {
+func (m Match) Matches(l *deadletter.DeadLetter) bool {
 	switch l.Predicted.Verdict {
 	case deadletter.Cut, deadletter.Forged:
 		return false
@@ -99,16 +99,16 @@ func (m Match) Takes(l *deadletter.Letter) bool {
 type Choice struct {
 	Method Method
 	// Chosen are replayed; Kept stay.
-	Chosen, Kept []deadletter.Letter
+	Chosen, Kept []deadletter.DeadLetter
 }
 
 // Choose chooses among the letters of a queue. All says that those are all that it
 // holds: SQS can move only a whole queue, and only as the letters lie there.
-func Choose(letters []deadletter.Letter, all bool, m Match) Choice {
+func Choose(letters []deadletter.DeadLetter, all bool, m Match) Choice {
 	c := Choice{Method: Move}
 	for i := range letters {
 		l := letters[i]
-		if !m.Takes(&l) {
+		if !m.Matches(&l) {
 			c.Kept = append(c.Kept, l)
 			continue
 		}

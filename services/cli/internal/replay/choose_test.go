@@ -32,7 +32,7 @@ func body(t *testing.T, n int, ago time.Duration) []byte {
 }
 
 // letter is one that a host parked.
-func letter(t *testing.T, id string, text []byte, more map[string]string) deadletter.Letter {
+func letter(t *testing.T, id string, text []byte, more map[string]string) deadletter.DeadLetter {
 	t.Helper()
 	attributes := map[string]string{host.ParkedAttribute: now.Format(time.RFC3339), host.KindAttribute: "bug", host.ReasonAttribute: "No such Instance"}
 	maps.Copy(attributes, more)
@@ -86,8 +86,8 @@ func TestTakes(t *testing.T) {
 				t.Fatal(err)
 			}
 			var taken []string
-			for _, l := range []deadletter.Letter{good, expired, poison, cut, stale, forged} {
-				if m.Takes(&l) {
+			for _, l := range []deadletter.DeadLetter{good, expired, poison, cut, stale, forged} {
+				if m.Matches(&l) {
 					taken = append(taken, l.ID)
 				}
 			}
@@ -105,15 +105,15 @@ func TestChoose(t *testing.T) {
 	wrapped := letter(t, "m-3", []byte(event1), map[string]string{"RULE_ARN": "r"})
 	for _, test := range []struct {
 		name    string
-		letters []deadletter.Letter
+		letters []deadletter.DeadLetter
 		all     bool
 		method  replay.Method
 		chosen  int
 	}{
-		{"all of it", []deadletter.Letter{good}, true, replay.Move, 1},
-		{"a part of it", []deadletter.Letter{good}, false, replay.Resend, 1},
-		{"one stays", []deadletter.Letter{good, poison}, true, replay.Resend, 1},
-		{"one is wrapped", []deadletter.Letter{good, wrapped}, true, replay.Resend, 2},
+		{"all of it", []deadletter.DeadLetter{good}, true, replay.Move, 1},
+		{"a part of it", []deadletter.DeadLetter{good}, false, replay.Resend, 1},
+		{"one stays", []deadletter.DeadLetter{good, poison}, true, replay.Resend, 1},
+		{"one is wrapped", []deadletter.DeadLetter{good, wrapped}, true, replay.Resend, 2},
 		{"nothing", nil, true, replay.Move, 0},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -128,7 +128,7 @@ func TestChoose(t *testing.T) {
 // TestChooseLogged: what the archive may not have yet, or may not have any more, stays, and
 // the span is as small as can be.
 func TestChooseLogged(t *testing.T) {
-	audit := func(id string, ago time.Duration, detail []byte) deadletter.Letter {
+	audit := func(id string, ago time.Duration, detail []byte) deadletter.DeadLetter {
 		at := `"time":"` + now.Add(-ago).Format(time.RFC3339) + `",`
 		if ago == 0 {
 			at = ""
@@ -136,7 +136,7 @@ func TestChooseLogged(t *testing.T) {
 		text := `{"detail-type":"instance.gone.v1","source":"joist/interruption",` + at + `"detail":` + string(detail) + `}`
 		return deadletter.Reader{Service: "audit", Cluster: event.Cluster{Name: "prod"}}.Read(queue.Message{ID: id, Body: []byte(text), Attributes: map[string]string{"RULE_ARN": "r"}}, now)
 	}
-	letters := []deadletter.Letter{
+	letters := []deadletter.DeadLetter{
 		audit("m-1", 3*time.Hour, body(t, 1, 3*time.Hour)), audit("m-2", replay.ArchiveDelay, body(t, 2, replay.ArchiveDelay)),
 		audit("m-3", replay.ArchiveDelay-time.Second, body(t, 3, time.Minute)), audit("m-4", time.Hour, []byte(`{}`)),
 		audit("m-5", 3*time.Hour+time.Second, body(t, 5, time.Minute)), audit("m-6", 0, body(t, 6, time.Minute)),

@@ -9,7 +9,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
 
-	"github.com/joist-autoscaler/joist/shared/awsfault"
+	"github.com/joist-autoscaler/joist/shared/aws/awsfault"
 	"github.com/joist-autoscaler/joist/shared/fault"
 )
 
@@ -58,14 +58,14 @@ func (m Mover) Move(ctx context.Context) (Outcome, error) {
 		return Outcome{}, err
 	}
 	if aws.ToString(latest.Status) == running {
-		return Outcome{}, fault.F("moving the dead letters", fault.Conflict, "a task that was started at %s moves them already", time.UnixMilli(latest.StartedTimestamp).UTC().Format(time.RFC3339)).
-			WithHint("wait for it, or aws sqs cancel-message-move-task --task-handle %s", aws.ToString(latest.TaskHandle))
+		return Outcome{}, fault.F("moving dead-letter messages", fault.Conflict, "a message move task, started at %s, is already running", time.UnixMilli(latest.StartedTimestamp).UTC().Format(time.RFC3339)).
+			WithHint("wait until it ends, or aws sqs cancel-message-move-task --task-handle %s", aws.ToString(latest.TaskHandle))
 	}
 	started, err := m.Tasks.StartMessageMoveTask(context.WithoutCancel(ctx), &sqs.StartMessageMoveTaskInput{
 		SourceArn: &m.From, DestinationArn: &m.To, MaxNumberOfMessagesPerSecond: aws.Int32(int32(min(m.Rate, RateMax))),
 	})
 	if err != nil {
-		return Outcome{}, awsfault.Write("starting to move the dead letters", "sqs:StartMessageMoveTask").Fault(err)
+		return Outcome{}, awsfault.Write("starting the message move task", "sqs:StartMessageMoveTask").Fault(err)
 	}
 	return m.follow(ctx, aws.ToString(started.TaskHandle))
 }
@@ -82,7 +82,7 @@ func (m Mover) follow(ctx context.Context, handle string) (Outcome, error) {
 			if ctx.Err() != nil {
 				return m.cancel(ctx, handle)
 			}
-			return out, fmt.Errorf("the task goes on in SQS: %w", err)
+			return out, fmt.Errorf("the message move task continues in SQS: %w", err)
 		}
 		out.Replayed = int(task.ApproximateNumberOfMessagesMoved)
 		m.Tell(out.Replayed)
@@ -94,8 +94,8 @@ func (m Mover) follow(ctx context.Context, handle string) (Outcome, error) {
 			out.Interrupted = true
 			return out, nil
 		default:
-			return out, fault.F("moving the dead letters", fault.Retry, "the task ended as %s after %d messages: %s", status, out.Replayed, aws.ToString(task.FailureReason)).
-				WithHint("run the command again, which moves the rest")
+			return out, fault.F("moving dead-letter messages", fault.Retry, "the message move task ended in state %s after %d messages: %s", status, out.Replayed, aws.ToString(task.FailureReason)).
+				WithHint("run the command again to move the rest")
 		}
 	}
 }
@@ -108,7 +108,7 @@ func (m Mover) cancel(ctx context.Context, handle string) (Outcome, error) {
 	_, err := m.Tasks.CancelMessageMoveTask(ctx, &sqs.CancelMessageMoveTaskInput{TaskHandle: &handle})
 	// A task that has ended meanwhile cannot be cancelled, and need not be.
 	if err != nil && awsfault.Code(err) != "ResourceNotFoundException" {
-		return out, fmt.Errorf("the task may go on in SQS: %w", awsfault.Write("cancelling the move", "sqs:CancelMessageMoveTask").Fault(err))
+		return out, fmt.Errorf("the message move task may continue in SQS: %w", awsfault.Write("cancelling the message move task", "sqs:CancelMessageMoveTask").Fault(err))
 	}
 	for {
 		task, err := m.latest(ctx)
@@ -134,7 +134,7 @@ func (m Mover) cancel(ctx context.Context, handle string) (Outcome, error) {
 func (m Mover) latest(ctx context.Context) (types.ListMessageMoveTasksResultEntry, error) {
 	listed, err := m.Tasks.ListMessageMoveTasks(ctx, &sqs.ListMessageMoveTasksInput{SourceArn: &m.From, MaxResults: aws.Int32(1)})
 	if err != nil {
-		return types.ListMessageMoveTasksResultEntry{}, awsfault.Read("looking at tasks that move dead letters", "sqs:ListMessageMoveTasks").Fault(err)
+		return types.ListMessageMoveTasksResultEntry{}, awsfault.Read("listing message move tasks", "sqs:ListMessageMoveTasks").Fault(err)
 	}
 	if len(listed.Results) == 0 {
 		return types.ListMessageMoveTasksResultEntry{}, nil

@@ -85,7 +85,7 @@ func TestMove(t *testing.T) {
 			}
 		})
 	}
-	if _, err := (replay.Mover{Tasks: &tasks{states: []string{"RUNNING"}}}).Move(t.Context()); err == nil || !strings.Contains(err.Error(), "moves them already") {
+	if _, err := (replay.Mover{Tasks: &tasks{states: []string{"RUNNING"}}}).Move(t.Context()); err == nil || !strings.Contains(err.Error(), "is already running") {
 		t.Error(err)
 	}
 }

@@ -35,7 +35,7 @@ type Outcome struct {
 	// flight, or has replayed them.
 	Unseen []string
 	// Returned are canaries that died again.
-	Returned []deadletter.Letter
+	Returned []deadletter.DeadLetter
 	// Doubtful are letters that were, or may have been, sent again and are still there.
 	Doubtful []string
 	// Interrupted says that somebody asked to stop.
@@ -66,13 +66,13 @@ type Runner struct {
 // errInterrupted ends a replay because somebody asked to stop.
 var errInterrupted = errors.New("interrupted")
 
-// run is one replay under way.
-type run struct {
+// resending is one replay under way.
+type resending struct {
 	Runner
 	out Outcome
 	// pending are the chosen letters that are still to be sent; known are all that were
 	// there when they were chosen.
-	pending map[string]deadletter.Letter
+	pending map[string]deadletter.DeadLetter
 	known   map[string]bool
 	sent    map[[sha256.Size]byte]bool
 	// held are messages that were received on the way and are not ours to send.
@@ -86,8 +86,8 @@ type run struct {
 // all letters that were there. Where fewer than all are canaries, it looks whether they
 // come back before it goes on, or returns. It stops at the first error; what it did
 // until then is in the outcome.
-func (r Runner) Resend(ctx context.Context, chosen, known []deadletter.Letter, limit int) (Outcome, error) {
-	state := &run{Runner: r, pending: map[string]deadletter.Letter{}, known: map[string]bool{}, sent: map[[sha256.Size]byte]bool{}, total: len(chosen)}
+func (r Runner) Resend(ctx context.Context, chosen, known []deadletter.DeadLetter, limit int) (Outcome, error) {
+	state := &resending{Runner: r, pending: map[string]deadletter.DeadLetter{}, known: map[string]bool{}, sent: map[[sha256.Size]byte]bool{}, total: len(chosen)}
 	for _, l := range known {
 		state.known[l.ID] = true
 	}
@@ -97,7 +97,7 @@ func (r Runner) Resend(ctx context.Context, chosen, known []deadletter.Letter, l
 	if limit <= 0 || limit > len(chosen) {
 		limit = len(chosen)
 	}
-	err := state.all(ctx, limit)
+	err := state.sendAll(ctx, limit)
 	if errors.Is(err, errInterrupted) {
 		state.out.Interrupted, err = true, nil
 	}
@@ -114,8 +114,8 @@ func (r Runner) Resend(ctx context.Context, chosen, known []deadletter.Letter, l
 	return state.out, err
 }
 
-// all sends letters until so many are sent, or none is met any more.
-func (r *run) all(ctx context.Context, limit int) error {
+// sendAll sends letters until so many are sent, or none is met any more.
+func (r *resending) sendAll(ctx context.Context, limit int) error {
 	misses := 0
 	for r.out.Replayed < limit && misses < missesMax {
 		messages, err := r.Dead.Receive(ctx, queue.MaxBatch, lookWait, holdTime+r.interval()*queue.MaxBatch)
@@ -124,10 +124,10 @@ func (r *run) all(ctx context.Context, limit int) error {
 			return errInterrupted
 		}
 		if err != nil {
-			return fmt.Errorf("receiving dead letters: %w", err)
+			return fmt.Errorf("receiving dead-letter messages: %w", err)
 		}
 		before := r.out.Replayed
-		if err := r.batch(ctx, messages, limit); err != nil {
+		if err := r.sendBatch(ctx, messages, limit); err != nil {
 			return err
 		}
 		if misses++; r.out.Replayed > before {
@@ -141,11 +141,11 @@ func (r *run) all(ctx context.Context, limit int) error {
 }
 
 // interval is the time from one letter to the next.
-func (r *run) interval() time.Duration { return time.Second / time.Duration(r.Rate) }
+func (r *resending) interval() time.Duration { return time.Second / time.Duration(r.Rate) }
 
-// batch sends those letters of a batch that are meant, and keeps the others until they
+// sendBatch sends those letters of a batch that are meant, and keeps the others until they
 // are given back.
-func (r *run) batch(ctx context.Context, messages []queue.Message, limit int) error {
+func (r *resending) sendBatch(ctx context.Context, messages []queue.Message, limit int) error {
 	for i, m := range messages {
 		l, ours := r.pending[m.ID]
 		if !ours || r.out.Replayed >= limit {
@@ -157,29 +157,29 @@ func (r *run) batch(ctx context.Context, messages []queue.Message, limit int) er
 			return errInterrupted
 		}
 		r.begun = true
-		if err := r.one(ctx, m, l); err != nil {
+		if err := r.sendOne(ctx, m, l); err != nil {
 			r.held = append(r.held, messages[i+1:]...)
 			return err
 		}
 		if r.out.Replayed == r.Canary && r.Canary < r.total {
 			r.held = append(r.held, messages[i+1:]...)
-			return r.watch(ctx)
+			return r.pauseOnReturn(ctx)
 		}
 	}
 	return nil
 }
 
-// one sends a letter and then deletes it, whether or not somebody interrupts: a letter
+// sendOne sends a letter and then deletes it, whether or not somebody interrupts: a letter
 // is either here or there.
-func (r *run) one(ctx context.Context, m queue.Message, l deadletter.Letter) error {
+func (r *resending) sendOne(ctx context.Context, m queue.Message, l deadletter.DeadLetter) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), oneTime)
 	defer cancel()
-	if err := r.To.Send(ctx, l.Again()); err != nil {
+	if err := r.To.Send(ctx, l.Outgoing()); err != nil {
 		r.held = append(r.held, m)
 		if fault.Is(err, fault.Unknown) {
 			r.out.Doubtful = append(r.out.Doubtful, m.ID)
 		}
-		return fmt.Errorf("sending the dead letter %s again: %w", m.ID, err)
+		return fmt.Errorf("sending dead-letter message %s again: %w", m.ID, err)
 	}
 	delete(r.pending, m.ID)
 	r.sent[fingerprint(l)] = true
@@ -194,15 +194,15 @@ func (r *run) one(ctx context.Context, m queue.Message, l deadletter.Letter) err
 		}
 	}
 	r.out.Doubtful = append(r.out.Doubtful, m.ID)
-	return fmt.Errorf("removing the dead letter %s, which was sent again: %w", m.ID, err)
+	return fmt.Errorf("deleting dead-letter message %s after sending it again: %w", m.ID, err)
 }
 
 // fingerprint knows a message again, whatever its id.
-func fingerprint(l deadletter.Letter) [sha256.Size]byte { return sha256.Sum256(l.Body()) }
+func fingerprint(l deadletter.DeadLetter) [sha256.Size]byte { return sha256.Sum256(l.Body()) }
 
-// watch looks for a while whether the canaries come back. Held messages are given back
+// pauseOnReturn looks for a while whether the canaries come back. Held messages are given back
 // first, for they are to be seen as well.
-func (r *run) watch(ctx context.Context) error {
+func (r *resending) pauseOnReturn(ctx context.Context) error {
 	if err := deadletter.GiveBack(ctx, r.Dead, r.held); err != nil {
 		return err
 	}
@@ -212,12 +212,12 @@ func (r *run) watch(ctx context.Context) error {
 		if r.Pause(ctx, r.CanaryWait/looks) != nil {
 			return errInterrupted
 		}
-		messages, _, err := deadletter.Look(ctx, r.Dead, r.Limit, nil)
+		messages, _, err := deadletter.Peek(ctx, r.Dead, r.Limit, nil)
 		if ctx.Err() != nil {
 			return errInterrupted
 		}
 		if err != nil {
-			return fmt.Errorf("looking whether the canaries came back: %w", err)
+			return fmt.Errorf("checking whether canaries returned: %w", err)
 		}
 		for _, m := range messages {
 			l := r.Reader.Read(m, r.Now())
@@ -232,7 +232,7 @@ func (r *run) watch(ctx context.Context) error {
 	return nil
 }
 
-// Whole reports whether it did what it was asked to, which is to replay so many.
-func (o Outcome) Whole(asked int) bool {
+// Complete reports whether it did what it was asked to, which is to replay so many.
+func (o Outcome) Complete(asked int) bool {
 	return o.Replayed >= asked && !o.Interrupted && len(o.Returned) == 0
 }

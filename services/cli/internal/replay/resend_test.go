@@ -10,15 +10,15 @@ import (
 	"github.com/joist-autoscaler/joist/services/cli/internal/deadletter"
 	"github.com/joist-autoscaler/joist/services/cli/internal/replay"
 	"github.com/joist-autoscaler/joist/shared/event"
-	"github.com/joist-autoscaler/joist/shared/memqueue"
 	"github.com/joist-autoscaler/joist/shared/queue"
+	"github.com/joist-autoscaler/joist/shared/queue/memqueue"
 )
 
 // desk has a queue, its dead letters, and a clock that only pauses move.
 type desk struct {
 	at       time.Time
 	to, dead *memqueue.Queue
-	letters  []deadletter.Letter
+	letters  []deadletter.DeadLetter
 	pauses   []time.Duration
 	// paused is called at each pause.
 	paused func(n int)
@@ -44,7 +44,7 @@ func deskOf(t *testing.T, letters ...[]byte) *desk {
 			t.Fatal(err)
 		}
 	}
-	messages, _, err := deadletter.Look(t.Context(), d.dead, 1000, nil)
+	messages, _, err := deadletter.Peek(t.Context(), d.dead, 1000, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -81,7 +81,7 @@ func (d *desk) left() (there, here int) {
 func TestRate(t *testing.T) {
 	d := newDesk(t, 25)
 	out, err := d.runner().Resend(t.Context(), d.letters, d.letters, 0)
-	if there, here := d.left(); err != nil || out.Replayed != 25 || !out.Whole(25) || there != 0 || here != 25 {
+	if there, here := d.left(); err != nil || out.Replayed != 25 || !out.Complete(25) || there != 0 || here != 25 {
 		t.Fatalf("%+v, %v: %d there and %d here", out, err, there, here)
 	}
 	if len(d.pauses) != 24 || d.at.Sub(now) != 2400*time.Millisecond {
@@ -113,13 +113,13 @@ func TestCanaries(t *testing.T) {
 			d.paused = func(n int) {
 				// Two pauses lie between three canaries; the third is the watch.
 				if test.dies && n == 3 {
-					if err := d.dead.Send(t.Context(), d.letters[0].Again()); err != nil {
+					if err := d.dead.Send(t.Context(), d.letters[0].Outgoing()); err != nil {
 						t.Fatal(err)
 					}
 				}
 			}
 			out, err := r.Resend(t.Context(), d.letters, d.letters, 0)
-			if err != nil || out.Replayed != test.replayed || len(out.Returned) != test.returned || len(out.Unseen) > 0 || out.Whole(9) == test.dies {
+			if err != nil || out.Replayed != test.replayed || len(out.Returned) != test.returned || len(out.Unseen) > 0 || out.Complete(9) == test.dies {
 				t.Errorf("%+v, %v", out, err)
 			}
 		})
@@ -186,7 +186,7 @@ func TestSendFails(t *testing.T) {
 func TestSaid(t *testing.T) {
 	d := newDesk(t, 4)
 	r := d.runner()
-	r.To = replay.Said{}
+	r.To = replay.Discard{}
 	told := ""
 	r.Tell = func(n int) { told += strconv.Itoa(n) }
 	out, err := r.Resend(t.Context(), d.letters, d.letters, 0)

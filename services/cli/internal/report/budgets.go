@@ -9,8 +9,8 @@ import (
 
 	"github.com/jedib0t/go-pretty/v6/table"
 
-	"github.com/joist-autoscaler/joist/shared/budget"
 	"github.com/joist-autoscaler/joist/shared/karpenter"
+	"github.com/joist-autoscaler/joist/shared/karpenter/budget"
 )
 
 // Budgets is what `joist budgets -o json` prints.
@@ -78,16 +78,16 @@ type Allowed struct {
 	Budgets []int `json:"budgets"`
 }
 
-// BudgetsOf prepares the preview of one NodePool of so many nodes.
-func BudgetsOf(name string, nodes int, p budget.Preview) PoolBudgets {
-	out := PoolBudgets{Name: name, TimeZone: p.Zone.String(), PerHour: p.PerHour, Budgets: []Budget{}, Blocked: blocked(p)}
+// NewPoolBudgets prepares the preview of one NodePool of so many nodes.
+func NewPoolBudgets(name string, nodes int, p budget.Preview) PoolBudgets {
+	out := PoolBudgets{Name: name, TimeZone: p.Zone.String(), PerHour: p.PerHour, Budgets: []Budget{}, Blocked: blockedReasons(p)}
 	if nodes != budget.NodesUnknown {
 		out.Nodes = &nodes
 	}
 	for i, s := range p.Budgets {
 		one := Budget{Index: i, Nodes: s.Nodes, Reasons: append([]karpenter.DisruptionReason{}, s.Reasons...), Applies: s.Applies}
 		if s.Schedule != nil && s.Duration != nil {
-			one.Schedule, one.Duration = *s.Schedule, words(s.Duration.Duration)
+			one.Schedule, one.Duration = *s.Schedule, formatDuration(s.Duration.Duration)
 		}
 		if !s.Changes.IsZero() {
 			one.Changes = s.Changes.UTC()
@@ -95,12 +95,12 @@ func BudgetsOf(name string, nodes int, p budget.Preview) PoolBudgets {
 		out.Budgets = append(out.Budgets, one)
 	}
 	for _, w := range p.Windows {
-		out.Windows = append(out.Windows, window(w, p.Zone))
+		out.Windows = append(out.Windows, newWindow(w, p.Zone))
 	}
 	return out
 }
 
-func window(w budget.Window, zone *time.Location) Window {
+func newWindow(w budget.Window, zone *time.Location) Window {
 	out := Window{From: w.From.UTC(), Until: w.Until.UTC(), FromLocal: w.From.In(zone), UntilLocal: w.Until.In(zone)}
 	for _, a := range w.Allowed {
 		one := Allowed{Reason: a.Reason, Text: a.Text, Budgets: append([]int{}, a.By...)}
@@ -112,8 +112,8 @@ func window(w budget.Window, zone *time.Location) Window {
 	return out
 }
 
-// blocked lists the reasons for which no node may go in the first window.
-func blocked(p budget.Preview) []Blocked {
+// blockedReasons lists the reasons for which no node may go in the first window.
+func blockedReasons(p budget.Preview) []Blocked {
 	out := []Blocked{}
 	for i, a := range p.Windows[0].Allowed {
 		if a.Most != 0 {
@@ -142,35 +142,35 @@ func PrintBudgets(w io.Writer, b Budgets) error {
 		if len(p.Windows) > 0 {
 			zone = p.Windows[0].FromLocal.Location()
 		}
-		fmt.Fprintf(&out, "NodePool %s, %s: times in %s, %s to %s\n\n", p.Name, sized(p.Nodes), p.TimeZone, stamp(b.From, zone), stamp(b.Until, zone))
+		fmt.Fprintf(&out, "NodePool %s, %s: times in %s, %s to %s\n\n", p.Name, formatSize(p.Nodes), p.TimeZone, formatTime(b.From, zone), formatTime(b.Until, zone))
 		if p.PerHour != "" {
-			fmt.Fprintf(&out, "No more than %s of its nodes may begin to go in any hour, whatever the budgets allow.\n\n", p.PerHour)
+			fmt.Fprintf(&out, "At most %s of its nodes may start to be disrupted per hour, in addition to the budgets.\n\n", p.PerHour)
 		}
 		if len(p.Budgets) == 0 {
-			out.WriteString("It has no budget: all of its nodes may go at once.\n")
+			out.WriteString("The NodePool has no budget: all of its nodes may be disrupted at once.\n")
 			continue
 		}
-		out.WriteString(budgets(p.Budgets, zone) + "\n")
+		out.WriteString(formatBudgets(p.Budgets, zone) + "\n")
 		for _, one := range p.Blocked {
-			out.WriteString(barred(one, zone) + "\n")
+			out.WriteString(formatBlocked(one, zone) + "\n")
 		}
 		if len(p.Blocked) > 0 {
 			out.WriteString("\n")
 		}
-		out.WriteString(calendar(p.Windows, zone))
+		out.WriteString(formatWindows(p.Windows, zone))
 	}
 	_, err := io.WriteString(w, out.String())
 	return err
 }
 
-func sized(nodes *int) string {
+func formatSize(nodes *int) string {
 	if nodes == nil {
-		return "whatever its size"
+		return "size unknown"
 	}
-	return count(*nodes, "node")
+	return formatCount(*nodes, "node")
 }
 
-func budgets(list []Budget, zone *time.Location) string {
+func formatBudgets(list []Budget, zone *time.Location) string {
 	t := table.NewWriter()
 	t.SetStyle(plainStyle())
 	t.AppendHeader(table.Row{"BUDGET", "NODES", "REASONS", "SCHEDULE", "DURATION", "NOW"})
@@ -183,14 +183,14 @@ func budgets(list []Budget, zone *time.Location) string {
 			now = "does not apply"
 		}
 		if !b.Changes.IsZero() {
-			now += " until " + stamp(b.Changes, zone)
+			now += " until " + formatTime(b.Changes, zone)
 		}
-		t.AppendRow(table.Row{b.Index, b.Nodes, reasons(b.Reasons), schedule, b.Duration, now})
+		t.AppendRow(table.Row{b.Index, b.Nodes, formatReasons(b.Reasons), schedule, b.Duration, now})
 	}
-	return rendered(t)
+	return renderTable(t)
 }
 
-func reasons(list []karpenter.DisruptionReason) string {
+func formatReasons(list []karpenter.DisruptionReason) string {
 	if len(list) == 0 {
 		return "all"
 	}
@@ -201,16 +201,16 @@ func reasons(list []karpenter.DisruptionReason) string {
 	return strings.Join(names, ",")
 }
 
-// barred says why no node may go now.
-func barred(b Blocked, zone *time.Location) string {
-	out := fmt.Sprintf("%s: no node may go now, by %s", b.Reason, numbered(b.Budgets))
+// formatBlocked says why no node may go now.
+func formatBlocked(b Blocked, zone *time.Location) string {
+	out := fmt.Sprintf("%s: no node may be disrupted now, because of %s", b.Reason, formatIndexes(b.Budgets))
 	if b.Until.IsZero() {
-		return out + ", in all of this time"
+		return out + ", for this whole period"
 	}
-	return fmt.Sprintf("%s; from %s on: %s", out, stamp(b.Until, zone), b.Then)
+	return fmt.Sprintf("%s; from %s: %s", out, formatTime(b.Until, zone), b.Then)
 }
 
-func numbered(budgets []int) string {
+func formatIndexes(budgets []int) string {
 	var names []string
 	for _, i := range budgets {
 		names = append(names, fmt.Sprintf("spec.disruption.budgets[%d]", i))
@@ -218,8 +218,8 @@ func numbered(budgets []int) string {
 	return strings.Join(names, " and ")
 }
 
-// calendar lists windows: in local time and in UTC, where these are not the same.
-func calendar(windows []Window, zone *time.Location) string {
+// formatWindows lists windows: in local time and in UTC, where these are not the same.
+func formatWindows(windows []Window, zone *time.Location) string {
 	t := table.NewWriter()
 	t.SetStyle(plainStyle())
 	header := table.Row{"FROM", "UNTIL"}
@@ -231,28 +231,28 @@ func calendar(windows []Window, zone *time.Location) string {
 	}
 	t.AppendHeader(header)
 	for _, w := range windows[:min(len(windows), windowsMax)] {
-		row := table.Row{stamp(w.From, zone), stamp(w.Until, zone)}
+		row := table.Row{formatTime(w.From, zone), formatTime(w.Until, zone)}
 		if zone != time.UTC {
-			row = append(row, stamp(w.From, time.UTC), stamp(w.Until, time.UTC))
+			row = append(row, formatTime(w.From, time.UTC), formatTime(w.Until, time.UTC))
 		}
 		for _, a := range w.Allowed {
 			row = append(row, a.Text)
 		}
 		t.AppendRow(row)
 	}
-	out := rendered(t)
+	out := renderTable(t)
 	if more := len(windows) - windowsMax; more > 0 {
-		out += fmt.Sprintf("and %s; -o json has all\n", count(more, "more window"))
+		out += fmt.Sprintf("and %s; -o json lists all\n", formatCount(more, "more window"))
 	}
 	return out
 }
 
-func stamp(at time.Time, zone *time.Location) string {
+func formatTime(at time.Time, zone *time.Location) string {
 	return at.In(zone).Format("Mon 2006-01-02 15:04 MST")
 }
 
-// words writes a duration without the parts of it that are nought: 8h.
-func words(d time.Duration) string {
+// formatDuration writes a duration without the parts of it that are nought: 8h.
+func formatDuration(d time.Duration) string {
 	out := d.String()
 	for _, tail := range []string{"m0s", "h0m"} {
 		if strings.HasSuffix(out, tail) {

@@ -6,25 +6,25 @@ import (
 	"github.com/jedib0t/go-pretty/v6/table"
 )
 
-// Columns is a table as kubectl prints one. The columns that are named by number, from
+// FormatColumns is a table as kubectl prints one. The columns that are named by number, from
 // 1, are numbers and stand to the right. Line breaks in a cell become blanks, so that no text
 // of a message can add a row.
-func Columns(header []string, rows [][]string, numbers ...int) string {
+func FormatColumns(header []string, rows [][]string, numbers ...int) string {
 	t := table.NewWriter()
 	t.SetStyle(plainStyle())
-	t.AppendHeader(cells(header))
+	t.AppendHeader(tableCells(header))
 	for _, row := range rows {
-		t.AppendRow(cells(row))
+		t.AppendRow(tableCells(row))
 	}
 	var configs []table.ColumnConfig
 	for _, n := range numbers {
-		configs = append(configs, right(n))
+		configs = append(configs, alignRight(n))
 	}
 	t.SetColumnConfigs(configs)
-	return rendered(t)
+	return renderTable(t)
 }
 
-func cells(texts []string) table.Row {
+func tableCells(texts []string) table.Row {
 	row := make(table.Row, len(texts))
 	for i, text := range texts {
 		row[i] = strings.Join(strings.Fields(text), " ")

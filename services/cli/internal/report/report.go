@@ -10,9 +10,9 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/joist-autoscaler/joist/services/cli/internal/offline"
+	"github.com/joist-autoscaler/joist/services/cli/internal/simulate"
 	"github.com/joist-autoscaler/joist/shared/launchspec"
-	"github.com/joist-autoscaler/joist/shared/scheduling"
+	"github.com/joist-autoscaler/joist/shared/planning/scheduling"
 )
 
 // Plan is what `joist plan -o json` prints.
@@ -73,8 +73,8 @@ type Unplaced struct {
 // Changes says whether the cluster is not yet as the manifests want it.
 func (p Plan) Changes() bool { return len(p.Nodes)+len(p.Unplaced) > 0 }
 
-// Of describes an answer.
-func Of(a offline.Answer, warnings []string) Plan {
+// NewPlan describes an answer.
+func NewPlan(a simulate.PlanResult, warnings []string) Plan {
 	out := Plan{
 		APIVersion: "cli.joist.sh/v1", Kind: "Plan",
 		Region: a.Catalogue.Region, PricesOf: a.Catalogue.AsOf.Format("2006-01-02"), PricePerHour: a.Built.Plan.PricePerHour,

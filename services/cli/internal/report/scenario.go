@@ -10,22 +10,22 @@ import (
 	"github.com/joist-autoscaler/joist/shared/scenario"
 )
 
-// Scenario prints the plan of a scenario for people.
-func Scenario(w io.Writer, o scenario.Outcome) error {
+// PrintScenario prints the plan of a scenario for people.
+func PrintScenario(w io.Writer, o scenario.Outcome) error {
 	var out strings.Builder
 	if len(o.NewNodes) > 0 {
-		out.WriteString(nodes(launches(o.NewNodes), "TYPES") + "\n")
+		out.WriteString(formatNodes(plannedNodes(o.NewNodes), "TYPES") + "\n")
 	}
-	out.WriteString(came(o) + took(o.Summary))
-	for _, reason := range byReason(o.Unscheduled) {
-		fmt.Fprintf(&out, "\n%s found no place: %s\n  %s\n", count(len(reason.pods), "pod"), named(reason.pods), reason.why)
+	out.WriteString(formatOutcome(o) + formatEffort(o.Summary))
+	for _, reason := range groupByReason(o.Unscheduled) {
+		fmt.Fprintf(&out, "\n%s unschedulable: %s\n  %s\n", formatCount(len(reason.pods), "pod"), formatNames(reason.pods), reason.why)
 	}
 	_, err := io.WriteString(w, out.String())
 	return err
 }
 
-// launches are new nodes as a table takes them.
-func launches(list []scenario.NewNode) []Node {
+// plannedNodes are new nodes as a table takes them.
+func plannedNodes(list []scenario.NewNode) []Node {
 	out := make([]Node, 0, len(list))
 	for _, n := range list {
 		out = append(out, Node{
@@ -36,52 +36,52 @@ func launches(list []scenario.NewNode) []Node {
 	return out
 }
 
-// came says what the plan came to.
-func came(o scenario.Outcome) string {
+// formatOutcome says what the plan came to.
+func formatOutcome(o scenario.Outcome) string {
 	existing := 0
 	for _, pods := range o.ExistingNodes {
 		existing += pods
 	}
-	text := fmt.Sprintf("%s: %s to launch for %s, %s an hour", o.Scenario,
-		count(o.Summary.NewNodes, "node"), count(o.Summary.Scheduled-existing, "pod"), money(o.Summary.DollarsPerHour))
+	text := fmt.Sprintf("%s: %s to launch for %s, %s per hour", o.Scenario,
+		formatCount(o.Summary.NewNodes, "node"), formatCount(o.Summary.Scheduled-existing, "pod"), formatDollars(o.Summary.DollarsPerHour))
 	if bound := o.Summary.LowerBoundDollarsPerHour; bound > 0 {
-		text += fmt.Sprintf(", %.1f %% above the least possible", 100*(o.Summary.DollarsPerHour/bound-1))
+		text += fmt.Sprintf(", %.1f %% above the lower bound", 100*(o.Summary.DollarsPerHour/bound-1))
 	}
 	if existing > 0 {
-		text += "; " + count(existing, "pod") + " on nodes that exist"
+		text += "; " + formatCount(existing, "pod") + " on existing nodes"
 	}
 	if o.Summary.Unscheduled > 0 {
-		text += "; " + count(o.Summary.Unscheduled, "pod") + " without a place"
+		text += "; " + formatCount(o.Summary.Unscheduled, "pod") + " unschedulable"
 	}
 	if o.Summary.TimedOut {
-		text += "; planning was given up before it was done"
+		text += "; planning stopped before it was finished"
 	}
 	return text + "\n"
 }
 
-// took says what planning took.
-func took(s scenario.Summary) string {
-	return fmt.Sprintf("planned in %.3f s (CPU %.3f s user, %.3f s system), %s of %.1f MB, largest memory %.0f MB\n",
-		s.SolveWallS, s.SolveUserS, s.SolveSysS, count(int(s.SolveMallocs), "allocation"), s.SolveAllocMB, s.PeakRSSMB)
+// formatEffort says what planning took.
+func formatEffort(s scenario.Summary) string {
+	return fmt.Sprintf("planned in %.3f s (CPU %.3f s user, %.3f s system), %s of %.1f MB, peak memory %.0f MB\n",
+		s.SolveWallS, s.SolveUserS, s.SolveSysS, formatCount(int(s.SolveMallocs), "allocation"), s.SolveAllocMB, s.PeakRSSMB)
 }
 
-// lost are pods without a place for one reason.
-type lost struct {
+// podsByReason are pods without a place for one reason.
+type podsByReason struct {
 	why  string
 	pods []string
 }
 
-// byReason groups pods, the largest group first.
-func byReason(unscheduled map[string]string) []lost {
-	var out []lost
+// groupByReason groups pods, the largest group first.
+func groupByReason(unscheduled map[string]string) []podsByReason {
+	var out []podsByReason
 	for _, pod := range slices.Sorted(maps.Keys(unscheduled)) {
-		i := slices.IndexFunc(out, func(l lost) bool { return l.why == unscheduled[pod] })
+		i := slices.IndexFunc(out, func(l podsByReason) bool { return l.why == unscheduled[pod] })
 		if i < 0 {
 			i = len(out)
-			out = append(out, lost{why: unscheduled[pod]})
+			out = append(out, podsByReason{why: unscheduled[pod]})
 		}
 		out[i].pods = append(out[i].pods, pod)
 	}
-	slices.SortStableFunc(out, func(a, b lost) int { return len(b.pods) - len(a.pods) })
+	slices.SortStableFunc(out, func(a, b podsByReason) int { return len(b.pods) - len(a.pods) })
 	return out
 }

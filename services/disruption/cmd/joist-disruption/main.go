@@ -10,13 +10,13 @@ import (
 	"github.com/joist-autoscaler/joist/shared/catalog"
 	"github.com/joist-autoscaler/joist/shared/host"
 	"github.com/joist-autoscaler/joist/shared/host/lambda"
-	"github.com/joist-autoscaler/joist/shared/parts"
-	"github.com/joist-autoscaler/joist/shared/settings"
-	"github.com/joist-autoscaler/joist/shared/telemetry"
+	"github.com/joist-autoscaler/joist/shared/host/settings"
+	"github.com/joist-autoscaler/joist/shared/host/startup"
+	"github.com/joist-autoscaler/joist/shared/host/telemetry"
 )
 
 func main() {
-	parts.Function(parts.Service{
+	startup.Function(startup.Service{
 		Name:     "disruption",
 		Purpose:  "joist-disruption reads snapshots of the cluster and proposes what to remove or replace.",
 		Required: []string{settings.Bucket, settings.Bus, settings.DeadLetterURL},
@@ -30,9 +30,9 @@ var metrics = map[disruption.Counted]telemetry.Metric{
 	disruption.Moves: telemetry.Moves, disruption.Scores: telemetry.Score,
 }
 
-func wire(p *parts.Parts) (host.Handler, host.Options) {
+func wire(p *startup.Parts) (host.Handler, host.Options) {
 	service := disruption.Service{
-		Blobs: p.Blobs(), Catalogues: &blob.Kept[catalog.Catalogue]{}, Rest: &disruption.Rest{}, Bus: p.Facts(), Cluster: p.Cluster, Now: time.Now,
+		Blobs: p.Blobs(), Catalogues: &blob.Kept[catalog.Catalogue]{}, Rest: &disruption.Rest{}, Reports: &disruption.Reports{}, Bus: p.Facts(), Cluster: p.Cluster, Now: time.Now,
 		Count: func(what disruption.Counted, value float64, labels ...string) {
 			p.Telemetry.Count(metrics[what], value, labels...)
 		},

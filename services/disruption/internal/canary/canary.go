@@ -27,10 +27,10 @@ import (
 	"time"
 
 	"github.com/joist-autoscaler/joist/services/disruption/internal/candidate"
-	"github.com/joist-autoscaler/joist/shared/drift"
 	"github.com/joist-autoscaler/joist/shared/karpenter"
-	"github.com/joist-autoscaler/joist/shared/policy"
-	"github.com/joist-autoscaler/joist/shared/scheduling"
+	"github.com/joist-autoscaler/joist/shared/karpenter/policy"
+	"github.com/joist-autoscaler/joist/shared/planning/drift"
+	"github.com/joist-autoscaler/joist/shared/planning/scheduling"
 )
 
 // Rules by which a drifted node stays. Tools match them: the names are stable.

@@ -1,5 +1,5 @@
 // Package candidate says which nodes may go as far as they are concerned
-// themselves, what they cost, and what it costs to disturb them (B145 to B151).
+// themselves, what they cost, and what it costs to disturb them.
 //
 // Whether their pods find another place, and whether a budget allows it, is not
 // asked here. What keeps a node is told by a rule that is stable, and in words.
@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/joist-autoscaler/joist/shared/karpenter"
-	"github.com/joist-autoscaler/joist/shared/scheduling"
+	"github.com/joist-autoscaler/joist/shared/planning/scheduling"
 )
 
 // Candidate is a managed node.
@@ -21,36 +21,39 @@ type Candidate struct {
 	Pool *karpenter.NodePool
 	// Price is in US dollars an hour; 0 when it is not known.
 	Price float64
-	// Cost is what disturbing it costs, in ordinary pods (B150).
+	// Cost is what disturbing it costs, in ordinary pods.
 	Cost float64
 	// Pods is how many pods have to move.
 	Pods int
 	// Objection keeps the node whatever the method; Shield is what only drift may
-	// pass over, of nodes whose end is bounded (B146).
+	// pass over, of nodes whose end is bounded.
 	Objection, Shield Objection
-	// lifetime is the part of its life that is left (B150).
+	// lifetime is the part of its life that is left.
 	lifetime float64
 }
 
 // Objection is why a node stays. The zero value is none.
 type Objection struct {
 	// Rule is a stable name that tools match.
-	Rule   string
-	Detail string
+	Rule string
+	// Subject is the one thing that the rule names, for an Event: a pod or a
+	// PodDisruptionBudget as "namespace/name", a number, or a reason of budgets.
+	Subject string
+	Detail  string
 }
 
 // None reports that nothing stands against it.
 func (o Objection) None() bool { return o.Rule == "" }
 
-// Empty reports that no pod costs anything to move (B149).
+// Empty reports that no pod costs anything to move.
 func (c *Candidate) Empty() bool { return c.Cost <= NodeCost }
 
 // Ratio is what the node costs for what it costs to disturb it: those that save
-// most for least come first (B151).
+// most for least come first.
 func (c *Candidate) Ratio() float64 { return c.Price / c.Cost }
 
 // Lifetime is the part of the node's life that is left, from 0 to 1: one that ends
-// soon anyway is the cheaper to disturb (B150).
+// soon anyway is the cheaper to disturb.
 func (c *Candidate) Lifetime() float64 { return c.lifetime }
 
 // Survey looks at all managed nodes of a snapshot, in its order.
@@ -80,5 +83,5 @@ func Survey(s *scheduling.Snapshot, stock scheduling.Stock) []Candidate {
 }
 
 // Idle is since when no pod came or went: since the node was initialized, if none
-// ever did (B010).
+// ever did.
 func (c *Candidate) Idle() time.Time { return c.Node.Idle() }

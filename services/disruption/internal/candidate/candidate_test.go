@@ -8,7 +8,7 @@ import (
 	"github.com/joist-autoscaler/joist/services/disruption/internal/candidate"
 	"github.com/joist-autoscaler/joist/services/disruption/internal/fixture"
 	"github.com/joist-autoscaler/joist/shared/karpenter"
-	"github.com/joist-autoscaler/joist/shared/scheduling"
+	"github.com/joist-autoscaler/joist/shared/planning/scheduling"
 )
 
 // survey looks at one node.
@@ -30,7 +30,7 @@ func web(edits ...func(*scheduling.PodClass)) scheduling.PodClass {
 	return class
 }
 
-func TestB145Objections(t *testing.T) {
+func TestObjections(t *testing.T) {
 	type node = scheduling.Node
 	type pool = karpenter.NodePool
 	protect := func(value string, started time.Time) func(*node, *pool) {
@@ -53,12 +53,12 @@ func TestB145Objections(t *testing.T) {
 		{"nominated", func(n *node, _ *pool) { n.Nominated = fixture.Taken.Add(1) }, "nominated", "nominated", "nominated"},
 		{"a nomination that has passed", func(n *node, _ *pool) { n.Nominated = fixture.Taken }, "", "", ""},
 		{"the node's do-not-disrupt", func(n *node, _ *pool) { n.DoNotDisrupt = true }, "do-not-disrupt", "do-not-disrupt", "do-not-disrupt"},
-		{"B147 a pod's do-not-disrupt", protect("true", ago(0)), "pod-do-not-disrupt", "pod-do-not-disrupt", "pod-do-not-disrupt"},
-		{"B147 for five minutes", protect("5m", ago(5*time.Minute-1)), "pod-do-not-disrupt", "pod-do-not-disrupt", "pod-do-not-disrupt"},
-		{"B147 five minutes are over", protect("5m", ago(5*time.Minute)), "", "", ""},
-		{"B147 it has not begun", protect("5m", time.Time{}), "pod-do-not-disrupt", "pod-do-not-disrupt", "pod-do-not-disrupt"},
-		{"B147 neither true nor a duration", protect("yes", ago(0)), "", "", ""},
-		{"B147 a duration below zero", protect("-5m", ago(0)), "", "", ""},
+		{"a pod's do-not-disrupt", protect("true", ago(0)), "pod-do-not-disrupt", "pod-do-not-disrupt", "pod-do-not-disrupt"},
+		{"for five minutes", protect("5m", ago(5*time.Minute-1)), "pod-do-not-disrupt", "pod-do-not-disrupt", "pod-do-not-disrupt"},
+		{"five minutes are over", protect("5m", ago(5*time.Minute)), "", "", ""},
+		{"it has not begun", protect("5m", time.Time{}), "pod-do-not-disrupt", "pod-do-not-disrupt", "pod-do-not-disrupt"},
+		{"neither true nor a duration", protect("yes", ago(0)), "", "", ""},
+		{"a duration below zero", protect("-5m", ago(0)), "", "", ""},
 		{"a pod that is going is not asked", func(n *node, p *pool) {
 			protect("true", ago(0))(n, p)
 			n.Pods[0].Pods[0].Going, n.Pods[0].Pods[1].Going = true, true
@@ -69,17 +69,17 @@ func TestB145Objections(t *testing.T) {
 			n.DaemonPods = []scheduling.PodClass{web()}
 			n.DaemonPods[0].Pods[0].Blocked = "kube-system/agent"
 		}, "pod-disruption-budget", "pod-disruption-budget", "pod-disruption-budget"},
-		{"B146 drift of a node whose end is bounded", func(n *node, p *pool) { protect("true", ago(0))(n, p); n.Bounded = true }, "pod-do-not-disrupt", "pod-do-not-disrupt", ""},
-		{"B146 not past the node's own", func(n *node, _ *pool) { n.DoNotDisrupt, n.Bounded = true, true }, "do-not-disrupt", "do-not-disrupt", "do-not-disrupt"},
+		{"drift of a node whose end is bounded", func(n *node, p *pool) { protect("true", ago(0))(n, p); n.Bounded = true }, "pod-do-not-disrupt", "pod-do-not-disrupt", ""},
+		{"not past the node's own", func(n *node, _ *pool) { n.DoNotDisrupt, n.Bounded = true, true }, "do-not-disrupt", "do-not-disrupt", "do-not-disrupt"},
 		{"a fixed number", func(_ *node, p *pool) { p.Spec.Replicas = new(int64) }, "static", "static", ""},
-		{"B010 never", func(_ *node, p *pool) { p.Spec.Disruption.ConsolidateAfter = karpenter.NillableDuration{} }, "never", "never", ""},
-		{"B148 a pod left just now", func(n *node, _ *pool) { n.LastPodEvent = ago(time.Minute - 1) }, "not-quiet", "not-quiet", ""},
-		{"B148 a pod left a minute ago", func(n *node, _ *pool) { n.LastPodEvent = ago(time.Minute) }, "", "", ""},
-		{"B148 a pod will leave: a clock is wrong", func(n *node, _ *pool) { n.LastPodEvent = ago(-time.Hour) }, "not-quiet", "not-quiet", ""},
-		{"B010 initialized just now", func(n *node, _ *pool) { n.InitializedAt = ago(0) }, "not-quiet", "not-quiet", ""},
+		{"never", func(_ *node, p *pool) { p.Spec.Disruption.ConsolidateAfter = karpenter.NillableDuration{} }, "never", "never", ""},
+		{"a pod left just now", func(n *node, _ *pool) { n.LastPodEvent = ago(time.Minute - 1) }, "not-quiet", "not-quiet", ""},
+		{"a pod left a minute ago", func(n *node, _ *pool) { n.LastPodEvent = ago(time.Minute) }, "", "", ""},
+		{"a pod will leave: a clock is wrong", func(n *node, _ *pool) { n.LastPodEvent = ago(-time.Hour) }, "not-quiet", "not-quiet", ""},
+		{"initialized just now", func(n *node, _ *pool) { n.InitializedAt = ago(0) }, "not-quiet", "not-quiet", ""},
 		{"no times", func(n *node, _ *pool) { n.InitializedAt = time.Time{} }, "not-quiet", "not-quiet", ""},
-		{"B011 WhenEmpty", func(_ *node, p *pool) { p.Spec.Disruption.ConsolidationPolicy = karpenter.ConsolidationPolicyWhenEmpty }, "", "policy", ""},
-		{"B011 Balanced", func(_ *node, p *pool) { p.Spec.Disruption.ConsolidationPolicy = karpenter.ConsolidationPolicyBalanced }, "", "", ""},
+		{"WhenEmpty", func(_ *node, p *pool) { p.Spec.Disruption.ConsolidationPolicy = karpenter.ConsolidationPolicyWhenEmpty }, "", "policy", ""},
+		{"Balanced", func(_ *node, p *pool) { p.Spec.Disruption.ConsolidationPolicy = karpenter.ConsolidationPolicyBalanced }, "", "", ""},
 		{"no price", func(n *node, _ *pool) { n.Labels["topology.kubernetes.io/zone"] = "mars-1a" }, "", "price-unknown", ""},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -107,7 +107,7 @@ func TestOthersNodesAreNotSurveyed(t *testing.T) {
 	}
 }
 
-func TestB150EvictionCost(t *testing.T) {
+func TestEvictionCost(t *testing.T) {
 	for _, tt := range []struct {
 		name string
 		spec scheduling.PodSpec
@@ -129,7 +129,7 @@ func TestB150EvictionCost(t *testing.T) {
 	}
 }
 
-func TestB149Empty(t *testing.T) {
+func TestEmpty(t *testing.T) {
 	cheap := func(c *scheduling.PodClass) { c.Spec.DeletionCost = "-2147483647" }
 	leaving := func(c *scheduling.PodClass) { c.Pods[0].Going, c.Pods[1].Going = true, true }
 	half := func(c *scheduling.PodClass) { c.Pods[0].Going = true }
@@ -154,7 +154,7 @@ func TestB149Empty(t *testing.T) {
 	}
 }
 
-func TestB150Lifetime(t *testing.T) {
+func TestLifetime(t *testing.T) {
 	for left, want := range map[time.Duration]float64{time.Hour: 0.5, 3 * time.Hour: 0.75, -time.Minute: 0} {
 		n := fixture.Node("a", "t4g.large", func(n *scheduling.Node) { n.Expires = fixture.Taken.Add(left) })
 		if c := survey(t, n, fixture.Pool()); math.Abs(c.Lifetime()-want) > 1e-9 {

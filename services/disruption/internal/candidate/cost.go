@@ -3,19 +3,19 @@ package candidate
 import (
 	"time"
 
-	"github.com/joist-autoscaler/joist/shared/scheduling"
+	"github.com/joist-autoscaler/joist/shared/planning/scheduling"
 )
 
-// NodeCost is what disturbing a node costs beside its pods (B150).
+// NodeCost is what disturbing a node costs beside its pods.
 const NodeCost = 1.0
 
-// EvictionCost is what moving one pod of the class costs, in ordinary pods (B150).
+// EvictionCost is what moving one pod of the class costs, in ordinary pods.
 func EvictionCost(spec *scheduling.PodSpec) float64 {
 	return scheduling.EvictionCost(spec.DeletionCost, spec.Priority)
 }
 
 // Cost is what disturbing the node costs: itself, and each pod that costs anything
-// to move (B150). A node that costs no more than itself counts as empty (B149).
+// to move. A node that costs no more than itself counts as empty.
 func Cost(n *scheduling.Node) float64 {
 	cost := NodeCost
 	for i := range n.Pods {
@@ -35,7 +35,7 @@ func pods(n *scheduling.Node) int {
 	return count
 }
 
-// lifetime is the part of the node's life that is left, from 0 to 1 (B150).
+// lifetime is the part of the node's life that is left, from 0 to 1.
 func lifetime(n *scheduling.Node, now time.Time) float64 {
 	return scheduling.LifeLeft(n.Created, n.Expires, now)
 }

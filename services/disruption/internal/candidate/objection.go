@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/joist-autoscaler/joist/shared/karpenter"
-	"github.com/joist-autoscaler/joist/shared/scheduling"
+	"github.com/joist-autoscaler/joist/shared/planning/scheduling"
 )
 
 // Rules by which a node stays, whatever its pods would do. Tools match them: the
@@ -40,27 +40,27 @@ const (
 	RulePrice = "price-unknown"
 )
 
-// objection is what keeps the node from every method (B145).
+// objection is what keeps the node from every method.
 func (c *Candidate) objection(now time.Time) Objection {
 	n := c.Node
 	switch {
 	case c.Pool == nil:
-		return Objection{RuleNoPool, fmt.Sprintf("NodePool %q does not exist", n.NodePool)}
+		return Objection{Rule: RuleNoPool, Detail: fmt.Sprintf("NodePool %q does not exist", n.NodePool)}
 	case n.Proposal != nil && !n.Proposal.Confirmed.IsZero():
-		return Objection{RuleConfirmed, "its removal has begun"}
+		return Objection{Rule: RuleConfirmed, Detail: "its removal has begun"}
 	case n.Going:
-		return Objection{RuleGoing, "it is going already"}
+		return Objection{Rule: RuleGoing, Detail: "it is going already"}
 	case !n.Initialized:
-		return Objection{RuleNotInitialized, "it is not initialized"}
+		return Objection{Rule: RuleNotInitialized, Detail: "it is not initialized"}
 	case n.DoNotDisrupt:
-		return Objection{RuleDoNotDisrupt, "it carries " + karpenter.DoNotDisruptAnnotationKey}
+		return Objection{Rule: RuleDoNotDisrupt, Detail: "it carries " + karpenter.DoNotDisruptAnnotationKey}
 	case n.Nominated.After(now):
-		return Objection{RuleNominated, "pods are expected on it"}
+		return Objection{Rule: RuleNominated, Detail: "pods are expected on it"}
 	}
 	return Objection{}
 }
 
-// shield is the first pod that must not be moved now (B145, B147). Daemons and mirrors
+// shield is the first pod that must not be moved now. Daemons and mirrors
 // keep their node as others do, though nobody moves them.
 func shield(n *scheduling.Node, now time.Time) Objection {
 	return cmp.Or(shielding(n.Pods, now), shielding(n.DaemonPods, now))
@@ -76,10 +76,10 @@ func shielding(classes []scheduling.PodClass, now time.Time) Objection {
 			}
 			name := class.Spec.Namespace + "/" + pod.Name
 			if protected(class.Spec.DoNotDisrupt, pod.Started, now) {
-				return Objection{RulePodDoNotDisrupt, fmt.Sprintf("pod %s carries %s: %q", name, karpenter.DoNotDisruptAnnotationKey, class.Spec.DoNotDisrupt)}
+				return Objection{Rule: RulePodDoNotDisrupt, Subject: name, Detail: fmt.Sprintf("pod %s carries %s: %q", name, karpenter.DoNotDisruptAnnotationKey, class.Spec.DoNotDisrupt)}
 			}
 			if pod.Blocked != "" {
-				return Objection{RulePodBudget, fmt.Sprintf("PodDisruptionBudget %s allows no eviction of pod %s now", pod.Blocked, name)}
+				return Objection{Rule: RulePodBudget, Subject: pod.Blocked, Detail: fmt.Sprintf("PodDisruptionBudget %s allows no eviction of pod %s now", pod.Blocked, name)}
 			}
 		}
 	}
@@ -87,7 +87,7 @@ func shielding(classes []scheduling.PodClass, now time.Time) Objection {
 }
 
 // protected reads a pod's do-not-disrupt: true for ever, or a duration since it
-// began to run. Anything else protects nothing (B147).
+// began to run. Anything else protects nothing.
 func protected(value string, started, now time.Time) bool {
 	if value == "" {
 		return false
@@ -104,7 +104,7 @@ func protected(value string, started, now time.Time) bool {
 
 // Graceful is what keeps the node from consolidation and emptiness before anything
 // is simulated: what keeps it from everything, its pods, and that its pool does
-// not consolidate it now (B010, B145, B148).
+// not consolidate it now.
 func (c *Candidate) Graceful(now time.Time) Objection {
 	if !c.Objection.None() {
 		return c.Objection
@@ -112,13 +112,13 @@ func (c *Candidate) Graceful(now time.Time) Objection {
 	after := c.Pool.Spec.Disruption.ConsolidateAfter
 	switch {
 	case c.Pool.Static():
-		return Objection{RuleStatic, "its NodePool has a fixed number of nodes"}
+		return Objection{Rule: RuleStatic, Detail: "its NodePool has a fixed number of nodes"}
 	case after.IsNever():
-		return Objection{RuleNever, "its NodePool never consolidates"}
+		return Objection{Rule: RuleNever, Detail: "its NodePool never consolidates"}
 	case c.Idle().IsZero():
-		return Objection{RuleNotQuiet, "it is not known since when it is idle"}
+		return Objection{Rule: RuleNotQuiet, Detail: "it is not known since when it is idle"}
 	case !after.Elapsed(c.Idle(), now):
-		return Objection{RuleNotQuiet, "a pod came or went less than " + after.String() + " ago"}
+		return Objection{Rule: RuleNotQuiet, Detail: "a pod came or went less than " + after.String() + " ago"}
 	}
 	return c.Shield
 }
@@ -130,15 +130,15 @@ func (c *Candidate) Underutilized(now time.Time) Objection {
 	}
 	switch {
 	case c.Pool.Spec.Disruption.ConsolidationPolicy == karpenter.ConsolidationPolicyWhenEmpty:
-		return Objection{RulePolicy, "its NodePool consolidates empty nodes alone, and it has pods"}
+		return Objection{Rule: RulePolicy, Detail: "its NodePool consolidates empty nodes alone, and it has pods"}
 	case c.Price <= 0:
-		return Objection{RulePrice, "what it costs is not known, so nothing is known to be saved"}
+		return Objection{Rule: RulePrice, Detail: "what it costs is not known, so nothing is known to be saved"}
 	}
 	return Objection{}
 }
 
 // Drifted is what keeps a drifted node from being replaced: of pods only those of
-// nodes that may wait for them for ever (B146).
+// nodes that may wait for them for ever.
 func (c *Candidate) Drifted() Objection {
 	if !c.Objection.None() || c.Node.Bounded {
 		return c.Objection

@@ -7,7 +7,7 @@ import (
 )
 
 // Scores weigh moves in pools with the Balanced policy: the part of the pool's cost
-// that a move saves against the part of all disturbance that it causes (B159).
+// that a move saves against the part of all disturbance that it causes.
 type Scores struct {
 	price, cost map[string]float64
 }

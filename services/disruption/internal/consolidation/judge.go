@@ -1,9 +1,9 @@
 // Package consolidation says whether what a simulation found is worth doing, and in
-// which order nodes are tried (B151 to B159).
+// which order nodes are tried.
 //
 // A replacement must be strictly cheaper however its launch falls out: offers that
 // would make it dearer are taken off the list, and a launch that finds none of the
-// others is rolled back instead (B156). Never do more nodes come than go.
+// others is rolled back instead. Never do more nodes come than go.
 package consolidation
 
 import (
@@ -11,12 +11,13 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/joist-autoscaler/joist/services/disruption/internal/candidate"
 	"github.com/joist-autoscaler/joist/shared/karpenter"
-	"github.com/joist-autoscaler/joist/shared/scheduling"
+	"github.com/joist-autoscaler/joist/shared/planning/scheduling"
 )
 
 // Rules by which a node stays because of what its removal would lead to.
@@ -28,20 +29,20 @@ const (
 	// RuleManyNodes: more nodes would have to come than go.
 	RuleManyNodes = "more-nodes"
 	// RuleSpotToSpot: spot is replaced with spot only where that is allowed, and where
-	// the choice is wide enough (B158).
+	// the choice is wide enough.
 	RuleSpotToSpot = "spot-to-spot"
-	// RuleSameType: the replacement would be one of the nodes that go (B153).
+	// RuleSameType: the replacement would be one of the nodes that go.
 	RuleSameType = "same-type"
 	// RuleMinValues: what is cheaper has too few values of a label that the NodePool
-	// asks for (B005).
+	// asks for.
 	RuleMinValues = "min-values"
-	// RuleBalanced: it saves too little for the pods that it moves (B159).
+	// RuleBalanced: it saves too little for the pods that it moves.
 	RuleBalanced = "balanced"
 )
 
 // spotTypes is how many cheaper types a spot node must have to be replaced with
 // spot, and how many the launch then chooses from: its result is always among
-// those, so it is not replaced again (B158).
+// those, so it is not replaced again.
 const spotTypes = 15
 
 // Judge applies the rules of replacement.
@@ -90,7 +91,7 @@ func (j Judge) Replace(nodes []*candidate.Candidate, r scheduling.Result) Verdic
 		return out
 	}
 	if len(r.Nodes) > len(nodes) {
-		out.Objection = candidate.Objection{Rule: RuleManyNodes, Detail: fmt.Sprintf("%d nodes would have to come for %d", len(r.Nodes), len(nodes))}
+		out.Objection = candidate.Objection{Rule: RuleManyNodes, Subject: strconv.Itoa(len(r.Nodes)), Detail: fmt.Sprintf("%d nodes would have to come for %d", len(r.Nodes), len(nodes))}
 		return out
 	}
 	price := 0.0
@@ -175,8 +176,7 @@ func (j Judge) narrow(nodes []*candidate.Candidate, n *scheduling.PlannedNode, b
 	keep(n, func(o scheduling.Option) bool {
 		return o.PricePerHour > 0 && o.PricePerHour < below && (!spotOnly || o.CapacityType == karpenter.CapacityTypeSpot)
 	})
-	// Spot is tried first; if there is none, on-demand might be dearer than what goes
-	// (B157).
+	// Spot is tried first; if there is none, on-demand might be dearer than what goes.
 	if sells(n, karpenter.CapacityTypeSpot) && sells(n, karpenter.CapacityTypeOnDemand) {
 		keep(n, func(o scheduling.Option) bool { return o.CapacityType != karpenter.CapacityTypeOnDemand })
 	}
@@ -197,11 +197,11 @@ func (j Judge) narrow(nodes []*candidate.Candidate, n *scheduling.PlannedNode, b
 	return candidate.Objection{}
 }
 
-// fewer cuts the list of a spot node that replaces a spot node (B158).
+// fewer cuts the list of a spot node that replaces a spot node.
 func (j Judge) fewer(n *scheduling.PlannedNode) candidate.Objection {
 	names := types(n)
 	if len(names) < spotTypes {
-		return candidate.Objection{Rule: RuleSpotToSpot, Detail: fmt.Sprintf("%d spot types are cheaper, and %d must be", len(names), spotTypes)}
+		return candidate.Objection{Rule: RuleSpotToSpot, Subject: strconv.Itoa(len(names)), Detail: fmt.Sprintf("%d spot types are cheaper, and %d must be", len(names), spotTypes)}
 	}
 	most := spotTypes
 	for most < len(names) && j.short(n, names[:most]) != "" {
@@ -216,7 +216,7 @@ func (j Judge) fewer(n *scheduling.PlannedNode) candidate.Objection {
 func (j Judge) pin(n *scheduling.PlannedNode) candidate.Objection {
 	names := types(n)
 	if key := j.short(n, names); key != "" && !n.MinValuesRelaxed {
-		return candidate.Objection{Rule: RuleMinValues, Detail: fmt.Sprintf("what is cheaper has too few values of %s for NodePool %s", key, n.NodePool)}
+		return candidate.Objection{Rule: RuleMinValues, Subject: key, Detail: fmt.Sprintf("what is cheaper has too few values of %s for NodePool %s", key, n.NodePool)}
 	}
 	var kinds []string
 	for _, o := range n.Options {
@@ -234,7 +234,7 @@ func (j Judge) pin(n *scheduling.PlannedNode) candidate.Objection {
 }
 
 // short is a label of which the options of these types have fewer values than the
-// pool asks for, or "" (B005).
+// pool asks for, or "".
 func (j Judge) short(n *scheduling.PlannedNode, names []string) string {
 	for _, key := range slices.Sorted(maps.Keys(n.Requirements)) {
 		least := n.Requirements[key].MinValues()
@@ -271,7 +271,7 @@ func (j Judge) value(n *scheduling.PlannedNode, o scheduling.Option, key string)
 }
 
 // cheapestSame is the lowest price of a node that goes whose type the replacement
-// might be; 0 if there is none (B153).
+// might be; 0 if there is none.
 func cheapestSame(nodes []*candidate.Candidate, n *scheduling.PlannedNode) float64 {
 	least := 0.0
 	for _, c := range nodes {

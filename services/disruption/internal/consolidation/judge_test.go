@@ -14,7 +14,7 @@ import (
 	"github.com/joist-autoscaler/joist/services/disruption/internal/fixture"
 	"github.com/joist-autoscaler/joist/shared/event"
 	"github.com/joist-autoscaler/joist/shared/karpenter"
-	"github.com/joist-autoscaler/joist/shared/scheduling"
+	"github.com/joist-autoscaler/joist/shared/planning/scheduling"
 )
 
 const od, spot, reserved = karpenter.CapacityTypeOnDemand, karpenter.CapacityTypeSpot, karpenter.CapacityTypeReserved
@@ -65,26 +65,26 @@ func TestReplace(t *testing.T) {
 		saved float64
 	}{
 		{"removed", nodes{large}, nil, "", nil, 4},
-		{"B156 cheaper", nodes{large}, news{comes(offer("m", od, 1), offer("l", od, 3))}, "", []string{"m/on-demand l/on-demand "}, 3},
-		{"B156 what might be dearer is taken off", nodes{large}, news{comes(offer("m", od, 1), offer("l", od, 4), offer("xl", od, 5))}, "", []string{"m/on-demand "}, 3},
-		{"B156 of equal price", nodes{large}, news{comes(offer("m", od, 4))}, "no-saving", nil, 0},
-		{"B156 dearer", nodes{large}, news{comes(offer("m", od, 5))}, "no-saving", nil, 0},
+		{"cheaper", nodes{large}, news{comes(offer("m", od, 1), offer("l", od, 3))}, "", []string{"m/on-demand l/on-demand "}, 3},
+		{"what might be dearer is taken off", nodes{large}, news{comes(offer("m", od, 1), offer("l", od, 4), offer("xl", od, 5))}, "", []string{"m/on-demand "}, 3},
+		{"of equal price", nodes{large}, news{comes(offer("m", od, 4))}, "no-saving", nil, 0},
+		{"dearer", nodes{large}, news{comes(offer("m", od, 5))}, "no-saving", nil, 0},
 		{"a price that is missing makes no saving", nodes{large}, news{comes(offer("m", od, 0), offer("l", od, 3))}, "", []string{"l/on-demand "}, 1},
 		{"nor does one that is no number", nodes{large}, news{comes(offer("m", od, math.NaN()))}, "no-saving", nil, 0},
-		{"B156 never one by many", nodes{large}, news{comes(offer("m", od, 1)), comes(offer("m", od, 1))}, "more-nodes", nil, 0},
+		{"never one by many", nodes{large}, news{comes(offer("m", od, 1)), comes(offer("m", od, 1))}, "more-nodes", nil, 0},
 		{"many by fewer, which share the price by what each costs", nodes{large, large}, news{comes(offer("a", od, 1), offer("b", od, 2), offer("c", od, 3)), comes(offer("x", od, 2), offer("y", od, 5), offer("z", od, 5.5))}, "",
 			[]string{"a/on-demand b/on-demand ", "x/on-demand y/on-demand "}, 5},
 		{"many by as many that are dearer together", nodes{large, large}, news{comes(offer("a", od, 5)), comes(offer("x", od, 4))}, "no-saving", nil, 0},
-		{"B157 spot is pinned", nodes{large}, news{comes(offer("m", spot, 1), offer("m", od, 2))}, "", []string{"m/spot "}, 3},
-		{"B157 also where it is not the cheapest", nodes{large}, news{comes(offer("m", od, 1), offer("l", spot, 2))}, "", []string{"l/spot "}, 2},
-		{"B157 spot that is too dear leaves on-demand", nodes{large}, news{comes(offer("m", od, 2), offer("m", spot, 6))}, "", []string{"m/on-demand "}, 2},
+		{"spot is pinned", nodes{large}, news{comes(offer("m", spot, 1), offer("m", od, 2))}, "", []string{"m/spot "}, 3},
+		{"also where it is not the cheapest", nodes{large}, news{comes(offer("m", od, 1), offer("l", spot, 2))}, "", []string{"l/spot "}, 2},
+		{"spot that is too dear leaves on-demand", nodes{large}, news{comes(offer("m", od, 2), offer("m", spot, 6))}, "", []string{"m/on-demand "}, 2},
 		{"reserved stands beside spot", nodes{large}, news{comes(offer("m", reserved, 0.0001), offer("m", spot, 1), offer("m", od, 2))}, "", []string{"m/reserved m/spot "}, 3.9999},
-		{"B153 a type that goes: dearer ones are taken off", nodes{large, large, small}, news{comes(offer("nano", od, 0.5), offer("small", od, 1), offer("m", od, 2))}, "", []string{"nano/on-demand "}, 8.5},
-		{"B153 a type that goes, and nothing cheaper", nodes{large, large, small}, news{comes(offer("small", od, 1), offer("m", od, 2))}, "same-type", nil, 8},
-		{"B153 alone the type may be the same", nodes{large}, news{comes(offer("m", od, 1), offer("large", od, 2))}, "", []string{"m/on-demand large/on-demand "}, 3},
-		{"B158 spot by spot", nodes{goes("large", spot, 4)}, news{comes(offer("m", spot, 1))}, "spot-to-spot", nil, 0},
-		{"B158 spot by on-demand", nodes{goes("large", spot, 4)}, news{comes(offer("m", od, 1))}, "", []string{"m/on-demand "}, 3},
-		{"B158 spot and on-demand by spot", nodes{goes("large", spot, 4), large}, news{comes(offer("m", spot, 1))}, "", []string{"m/spot "}, 7},
+		{"a type that goes: dearer ones are taken off", nodes{large, large, small}, news{comes(offer("nano", od, 0.5), offer("small", od, 1), offer("m", od, 2))}, "", []string{"nano/on-demand "}, 8.5},
+		{"a type that goes, and nothing cheaper", nodes{large, large, small}, news{comes(offer("small", od, 1), offer("m", od, 2))}, "same-type", nil, 8},
+		{"alone the type may be the same", nodes{large}, news{comes(offer("m", od, 1), offer("large", od, 2))}, "", []string{"m/on-demand large/on-demand "}, 3},
+		{"spot by spot", nodes{goes("large", spot, 4)}, news{comes(offer("m", spot, 1))}, "spot-to-spot", nil, 0},
+		{"spot by on-demand", nodes{goes("large", spot, 4)}, news{comes(offer("m", od, 1))}, "", []string{"m/on-demand "}, 3},
+		{"spot and on-demand by spot", nodes{goes("large", spot, 4), large}, news{comes(offer("m", spot, 1))}, "", []string{"m/spot "}, 7},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			was := fmt.Sprint(tt.news)
@@ -122,7 +122,7 @@ func many(count int) (out []scheduling.Option) {
 	return out
 }
 
-func TestB158SpotToSpot(t *testing.T) {
+func TestSpotToSpot(t *testing.T) {
 	judge := consolidation.Judge{SpotToSpot: true, Labels: func(_, _, name string) map[string]string {
 		return map[string]string{karpenter.LabelInstanceFamily: name[:2], corev1.LabelInstanceTypeStable: name}
 	}}
@@ -158,7 +158,7 @@ func demanding(n scheduling.PlannedNode, key string, values int) scheduling.Plan
 	return n
 }
 
-func TestB005MinValuesAfterPrices(t *testing.T) {
+func TestMinValuesAfterPrices(t *testing.T) {
 	judge := consolidation.Judge{Labels: func(_, _, name string) map[string]string {
 		return map[string]string{karpenter.LabelInstanceFamily: name}
 	}}
@@ -204,7 +204,7 @@ func TestSpoilers(t *testing.T) {
 	}
 }
 
-func TestB159Balanced(t *testing.T) {
+func TestBalanced(t *testing.T) {
 	pool := func(policy karpenter.ConsolidationPolicy) *karpenter.NodePool {
 		p := fixture.Pool()
 		p.Spec.Disruption.ConsolidationPolicy = policy

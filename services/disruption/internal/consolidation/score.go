@@ -5,7 +5,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/karpenter"
 )
 
-// Score is what a move is worth to one Balanced pool (B159).
+// Score is what a move is worth to one Balanced pool.
 type Score struct {
 	Pool  string
 	Score float64

@@ -5,8 +5,8 @@ import (
 
 	"github.com/joist-autoscaler/joist/services/disruption/internal/candidate"
 	"github.com/joist-autoscaler/joist/shared/karpenter"
-	"github.com/joist-autoscaler/joist/shared/scheduling"
-	"github.com/joist-autoscaler/joist/shared/scheduling/packing"
+	"github.com/joist-autoscaler/joist/shared/planning/packing"
+	"github.com/joist-autoscaler/joist/shared/planning/scheduling"
 )
 
 // Worth is what room is worth at what the market sells it for: the prices of a core

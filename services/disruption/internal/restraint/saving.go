@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/joist-autoscaler/joist/services/disruption/internal/candidate"
-	"github.com/joist-autoscaler/joist/shared/policy"
+	"github.com/joist-autoscaler/joist/shared/karpenter/policy"
 )
 
 // overlap is for how long new nodes are taken to be paid beside the old ones: about a

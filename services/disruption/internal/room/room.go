@@ -1,4 +1,4 @@
-// Package room counts how many nodes of each pool may begin to go (B160).
+// Package room counts how many nodes of each pool may begin to go.
 package room
 
 import (
@@ -7,13 +7,13 @@ import (
 	"strings"
 	"time"
 
-	"github.com/joist-autoscaler/joist/shared/budget"
 	"github.com/joist-autoscaler/joist/shared/karpenter"
-	"github.com/joist-autoscaler/joist/shared/policy"
-	"github.com/joist-autoscaler/joist/shared/scheduling"
+	"github.com/joist-autoscaler/joist/shared/karpenter/budget"
+	"github.com/joist-autoscaler/joist/shared/karpenter/policy"
+	"github.com/joist-autoscaler/joist/shared/planning/scheduling"
 )
 
-// Room is how many more nodes of each pool may begin to go (B160).
+// Room is how many more nodes of each pool may begin to go.
 type Room struct {
 	allowed map[string]map[karpenter.DisruptionReason]int
 	// busy counts the nodes that go or are not ready, for whatever reason.

@@ -10,18 +10,18 @@ import (
 
 	"github.com/joist-autoscaler/joist/services/interruption"
 	"github.com/joist-autoscaler/joist/shared/cloud"
-	"github.com/joist-autoscaler/joist/shared/ec2cloud"
+	"github.com/joist-autoscaler/joist/shared/cloud/ec2cloud"
 	"github.com/joist-autoscaler/joist/shared/fault"
 	"github.com/joist-autoscaler/joist/shared/host"
 	"github.com/joist-autoscaler/joist/shared/host/lambda"
-	"github.com/joist-autoscaler/joist/shared/parts"
+	"github.com/joist-autoscaler/joist/shared/host/settings"
+	"github.com/joist-autoscaler/joist/shared/host/startup"
+	"github.com/joist-autoscaler/joist/shared/host/telemetry"
 	"github.com/joist-autoscaler/joist/shared/queue"
-	"github.com/joist-autoscaler/joist/shared/settings"
-	"github.com/joist-autoscaler/joist/shared/telemetry"
 )
 
 func main() {
-	parts.Function(parts.Service{
+	startup.Function(startup.Service{
 		Name:     "interruption",
 		Purpose:  "joist-interruption reads what AWS is about to take away.",
 		Required: []string{settings.Bus, settings.DeadLetterURL},
@@ -38,7 +38,7 @@ var metrics = map[interruption.Counted]telemetry.Metric{
 // for all clusters that the process serves.
 type wiring struct{ describes *rate.Limiter }
 
-func (w *wiring) wire(p *parts.Parts) (host.Handler, host.Options) {
+func (w *wiring) wire(p *startup.Parts) (host.Handler, host.Options) {
 	if w.describes == nil {
 		w.describes = rate.NewLimiter(describesPerSecond, describesAtOnce)
 	}

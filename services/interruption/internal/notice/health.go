@@ -11,7 +11,7 @@ const (
 	healthCategory = "scheduledChange"
 )
 
-// scheduledChange reads AWS Health's word of planned maintenance (B177). It has
+// scheduledChange reads AWS Health's word of planned maintenance. It has
 // no deadline: the time that it names is when work may begin, often days ahead,
 // and the drain must not wait for it.
 func scheduledChange(r *reading, n *Notice) error {

@@ -47,7 +47,7 @@ type kind struct {
 
 const ec2 = "aws.ec2"
 
-// kinds are those that matter (B176–B180). The documentation has two names for
+// kinds are those that matter. The documentation has two names for
 // the last, and both are taken.
 var kinds = []kind{
 	{ec2, "EC2 Instance State-change Notification", event.StateChange},

@@ -74,18 +74,18 @@ func TestParse(t *testing.T) {
 		raw  string
 		want Notice
 	}{
-		{"B176 spot, with a zone in the ARN as AWS writes it",
+		{"spot, with a zone in the ARN as AWS writes it",
 			raw("aws.ec2", spotType, "arn:aws:ec2:us-east-2a:instance/"+one, ofOne(`,"instance-action":"terminate"`)),
 			notice(event.SpotInterruption, "terminate", said.Add(2*time.Minute))},
-		{"B176 spot, with an ordinary ARN", raw("aws.ec2", spotType, arn, ofOne(`,"instance-action":"stop"`)),
+		{"spot, with an ordinary ARN", raw("aws.ec2", spotType, arn, ofOne(`,"instance-action":"stop"`)),
 			notice(event.SpotInterruption, "stop", said.Add(2*time.Minute))},
 		{"another partition", raw("aws.ec2", spotType, strings.Replace(arn, "aws:", "aws-cn:", 1), ofOne("")),
 			notice(event.SpotInterruption, "", said.Add(2*time.Minute))},
-		{"B179 rebalance", raw("aws.ec2", rebalanceType, arn, ofOne("")), notice(event.RebalanceRecommendation, "", time.Time{})},
-		{"B178 state", raw("aws.ec2", stateType, arn, ofOne(`,"state":"stopping"`)), stopping},
-		{"B177 health", raw("aws.health", healthType, one, health), both},
-		{"B177 health with an ARN", raw("aws.health", healthType, arn, health), both},
-		{"B180 reservation", raw("aws.ec2", reservationType, arn, ofOne(`,"instance-action":"terminate","instance-termination-time":"2026-11-20T12:01:00Z"`)),
+		{"rebalance", raw("aws.ec2", rebalanceType, arn, ofOne("")), notice(event.RebalanceRecommendation, "", time.Time{})},
+		{"state", raw("aws.ec2", stateType, arn, ofOne(`,"state":"stopping"`)), stopping},
+		{"health", raw("aws.health", healthType, one, health), both},
+		{"health with an ARN", raw("aws.health", healthType, arn, health), both},
+		{"reservation", raw("aws.ec2", reservationType, arn, ofOne(`,"instance-action":"terminate","instance-termination-time":"2026-11-20T12:01:00Z"`)),
 			notice(event.ReservationInterruption, "terminate", said.Add(time.Minute))},
 		{"a later end does not move the deadline", raw("aws.ec2", reservationType, arn, ofOne(`,"instance-termination-time":"2026-11-20T18:00:00Z"`)),
 			notice(event.ReservationInterruption, "", said.Add(2*time.Minute))},
@@ -134,7 +134,7 @@ func FuzzParse(f *testing.F) {
 	})
 }
 
-func TestB182OfStatus(t *testing.T) {
+func TestOfStatus(t *testing.T) {
 	due, now := said, said.Add(3*time.Second)
 	impaired := func(ago time.Duration) cloud.Status { return cloud.Status{InstanceID: one, Impaired: now.Add(-ago)} }
 	planned := func(codes ...string) cloud.Status {

@@ -64,8 +64,8 @@ func TestOddWarningsAreObeyed(t *testing.T) {
 	}
 }
 
-// The queue's clock bounds the event's (B176).
-func TestB176NoticedIsNeverLaterThanTheQueueSays(t *testing.T) {
+// The queue's clock bounds the event's.
+func TestNoticedIsNeverLaterThanTheQueueSays(t *testing.T) {
 	good := raw("aws.ec2", spotType, arn, ofOne(""))
 	for text, want := range map[string]time.Time{
 		`"2026-11-20T12:00:00Z"`: said, `"2026-11-20T12:00:01Z"`: taken, `"2026-11-20T12:00:01.000000001Z"`: taken, `"2026-11-20T15:00:00Z"`: taken,
@@ -80,7 +80,7 @@ func TestB176NoticedIsNeverLaterThanTheQueueSays(t *testing.T) {
 }
 
 // A reservation's end counts if it lies between the warning and its deadline.
-func TestB180EndOfAReservation(t *testing.T) {
+func TestEndOfAReservation(t *testing.T) {
 	for end, want := range map[string]time.Duration{
 		"2026-11-20T12:01:00Z": time.Minute, "2026-11-20T18:00:00Z": Warning, "2026-11-20T12:00:00Z": Warning, "1970-01-01T00:00:00Z": Warning, "soon": Warning,
 	} {
@@ -145,8 +145,8 @@ func TestRefusals(t *testing.T) {
 		{"health with an entity twice in one", of(plan + `,"affectedEntities":[{"entityValue":"a","entityValue":"b"}]}`), fault.Poison},
 		{"health of an instance elsewhere", raw("aws.health", healthType, strings.Replace(arn, "us-east-2", "eu-west-1", 1), health), fault.Poison},
 		{"an envelope", `{"specversion":"1.0","source":"joist/scheduler"}`, fault.Poison},
-		{"B181 unknown kind", raw("aws.ec2", "EBS Volume Notification", arn, `{}`), fault.Foreign},
-		{"B181 unknown kind without anything else", `{"source":"aws.ec2","detail-type":"EBS Volume Notification"}`, fault.Foreign},
+		{"unknown kind", raw("aws.ec2", "EBS Volume Notification", arn, `{}`), fault.Foreign},
+		{"unknown kind without anything else", `{"source":"aws.ec2","detail-type":"EBS Volume Notification"}`, fault.Foreign},
 		{"unknown source", raw("aws.s3", spotType, arn, ofOne("")), fault.Foreign},
 		{"an instance that starts", state(`"running"`), fault.Foreign},
 		{"health of another service", of(strings.Replace(health, "EC2", "RDS", 1)), fault.Foreign},
@@ -163,7 +163,7 @@ func TestRefusals(t *testing.T) {
 }
 
 // Health's list of entities counts, and its resources where there is none.
-func TestB177WhomHealthMeans(t *testing.T) {
+func TestWhomHealthMeans(t *testing.T) {
 	const plan = `{"service":"EC2","eventTypeCategory":"scheduledChange"`
 	for _, tt := range []struct{ name, resource, detail, want string }{
 		{"another page's resource", two, plan + `,"affectedEntities":[{"entityValue":"` + one + `"}]}`, one},

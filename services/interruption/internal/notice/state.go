@@ -6,7 +6,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/cloud"
 )
 
-// stateChange reads that an instance has stopped, ended, or is about to (B178).
+// stateChange reads that an instance has stopped, ended, or is about to.
 // Its beginning is of no interest.
 func stateChange(r *reading, n *Notice) (err error) {
 	if n.Instances, err = r.one(n.Instances); err != nil {

@@ -8,10 +8,10 @@ import (
 	"github.com/joist-autoscaler/joist/shared/event"
 )
 
-// ImpairedAfter is how long a status check must fail before it counts (B182).
+// ImpairedAfter is how long a status check must fail before it counts.
 const ImpairedAfter = 120 * time.Second
 
-// codes are the scheduled events that end or interrupt a node (B182).
+// codes are the scheduled events that end or interrupt a node.
 var codes = []string{"instance-reboot", "system-reboot", "system-maintenance", "instance-retirement", "instance-stop"}
 
 // OfStatus reads what a poll of the status checks says of one instance. Due is

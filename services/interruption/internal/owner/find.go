@@ -8,9 +8,9 @@ import (
 	"time"
 
 	"github.com/joist-autoscaler/joist/shared/cloud"
-	"github.com/joist-autoscaler/joist/shared/convoy"
 	"github.com/joist-autoscaler/joist/shared/event"
 	"github.com/joist-autoscaler/joist/shared/karpenter"
+	"github.com/joist-autoscaler/joist/shared/queue/batcher"
 )
 
 const (
@@ -38,7 +38,7 @@ type Finder struct {
 	Limit time.Duration
 
 	once  sync.Once
-	calls *convoy.Convoy[*query]
+	calls *batcher.Convoy[*query]
 	book  book
 }
 
@@ -194,9 +194,9 @@ func (f *Found) take(id string, e *entry) {
 	}
 }
 
-func (f *Finder) convoy() *convoy.Convoy[*query] {
+func (f *Finder) convoy() *batcher.Convoy[*query] {
 	f.once.Do(func() {
-		f.calls = convoy.New(convoy.Options[*query]{Lanes: lanes, Items: chunk, Call: f.ask})
+		f.calls = batcher.New(batcher.Options[*query]{Lanes: lanes, Items: chunk, Call: f.ask})
 	})
 	return f.calls
 }

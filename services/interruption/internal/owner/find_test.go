@@ -161,10 +161,10 @@ func TestLateTags(t *testing.T) {
 	}
 }
 
-// B175: messages are handled ten at a time and many tens at once, and EC2 is
+// messages are handled ten at a time and many tens at once, and EC2 is
 // asked in few calls: 4,000 new instances a second stay below 20 calls a second
 // when the calls are held to that.
-func TestB175ManyHandlersShareACall(t *testing.T) {
+func TestManyHandlersShareACall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const n = 4000
 		a := &account{state: cloud.Running, trip: lanes * time.Second / 20}

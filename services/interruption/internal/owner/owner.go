@@ -19,7 +19,7 @@ import (
 )
 
 // owned reports whether the instance carries the tags of a node of the cluster whose
-// tag has the key (B142).
+// tag has the key.
 func owned(i *cloud.Instance, key string) bool {
 	return i.Tags[key] == "owned" && i.Tags[karpenter.NodePoolTagKey] != ""
 }

@@ -28,7 +28,7 @@ func TestBookForgetsTheOldest(t *testing.T) {
 	}
 }
 
-func TestB142Owned(t *testing.T) {
+func TestOwned(t *testing.T) {
 	for _, tt := range []struct {
 		name string
 		tags map[string]string

@@ -9,18 +9,18 @@ import (
 	"github.com/joist-autoscaler/joist/services/launcher/internal/batch"
 	"github.com/joist-autoscaler/joist/services/launcher/internal/pace"
 	"github.com/joist-autoscaler/joist/shared/cloud"
-	"github.com/joist-autoscaler/joist/shared/ec2cloud"
+	"github.com/joist-autoscaler/joist/shared/cloud/ec2cloud"
+	"github.com/joist-autoscaler/joist/shared/cloud/iamprofile"
 	"github.com/joist-autoscaler/joist/shared/fault"
 	"github.com/joist-autoscaler/joist/shared/host"
 	"github.com/joist-autoscaler/joist/shared/host/lambda"
-	"github.com/joist-autoscaler/joist/shared/iamprofile"
-	"github.com/joist-autoscaler/joist/shared/parts"
-	"github.com/joist-autoscaler/joist/shared/settings"
-	"github.com/joist-autoscaler/joist/shared/telemetry"
+	"github.com/joist-autoscaler/joist/shared/host/settings"
+	"github.com/joist-autoscaler/joist/shared/host/startup"
+	"github.com/joist-autoscaler/joist/shared/host/telemetry"
 )
 
 func main() {
-	parts.Function(parts.Service{
+	startup.Function(startup.Service{
 		Name:     "launcher",
 		Purpose:  "joist-launcher launches, tags and terminates instances, as lifecycle asks.",
 		Required: []string{settings.Bucket, settings.Bus, settings.DeadLetterURL},
@@ -48,7 +48,7 @@ type wiring struct {
 	voices map[string]*telemetry.Telemetry
 }
 
-func (w *wiring) wire(p *parts.Parts) (host.Handler, host.Options) {
+func (w *wiring) wire(p *startup.Parts) (host.Handler, host.Options) {
 	if w.pacer == nil {
 		w.pacer, w.voices = pace.New(p.EC2Share), map[string]*telemetry.Telemetry{}
 		w.pacer.Told = w.told
@@ -66,7 +66,7 @@ func (w *wiring) wire(p *parts.Parts) (host.Handler, host.Options) {
 		},
 		Memory: launcher.NewMemory(launcher.Limits{PerIntent: p.MaxPerIntent, PerMinute: p.MaxPerMinute}),
 	}
-	// A fleet call may take its four minutes (B196), and is described after.
+	// A fleet call may take its four minutes, and is described after.
 	return p.Events(launcher.Types, service.Handle), host.Options{Deadline: cloud.LaunchTimeout, Parallel: parallel}
 }
 

@@ -1,5 +1,5 @@
 // Package batch gathers what several handlers ask of EC2 at about the same time
-// into one call, as upstream's batchers do (B195, B230).
+// into one call, as upstream's batchers do.
 //
 // The invariants: everybody gets the answer about his own item and no other;
 // one bad item fails alone; nobody waits longer than Max for company; and that

@@ -61,7 +61,7 @@ func ask(b *batch.Batcher[string], after time.Duration, bucket, item string) fun
 	return func() string { return <-out }
 }
 
-func TestGathersB195(t *testing.T) {
+func TestGathers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := &calls{}
 		b := &batch.Batcher[string]{Do: c.do}
@@ -89,7 +89,7 @@ func TestGathersB195(t *testing.T) {
 }
 
 // However many join, nobody waits longer than a second, and no call has more ids
-// than EC2 takes (B230).
+// than EC2 takes.
 func TestBounds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := &calls{}

@@ -9,8 +9,8 @@ import (
 
 	"github.com/joist-autoscaler/joist/services/launcher/internal/batch"
 	"github.com/joist-autoscaler/joist/shared/cloud"
+	"github.com/joist-autoscaler/joist/shared/cloud/memcloud"
 	"github.com/joist-autoscaler/joist/shared/fault"
-	"github.com/joist-autoscaler/joist/shared/memcloud"
 )
 
 // many launches n instances.
@@ -31,7 +31,7 @@ func many(t *testing.T, n int) (*memcloud.Cloud, []string) {
 }
 
 // Handlers that describe, tag and end one instance each share a call of each
-// kind, and one that may not be ended keeps no other alive (B195).
+// kind, and one that may not be ended keeps no other alive.
 func TestCloudSharesCalls(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		model, ids := many(t, 200)

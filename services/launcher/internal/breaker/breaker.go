@@ -5,7 +5,7 @@
 // An intent counts once however often it is asked, so that redelivery is free.
 // It is pure but for its memory, and its memory is one process's: that several
 // launchers each have one makes the limit softer and never wrong. What a
-// NodePool may have is not its business: the door checks that (B013).
+// NodePool may have is not its business: the door checks that.
 package breaker
 
 import (

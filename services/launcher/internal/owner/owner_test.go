@@ -11,7 +11,7 @@ import (
 
 const cluster = "kubernetes.io/cluster/prod"
 
-// What is asked of an instance is done to the cluster's own alone (A060).
+// What is asked of an instance is done to the cluster's own alone.
 func TestCheck(t *testing.T) {
 	claim := launchspec.ClaimName("web", "intent-1", 3)
 	tags := func(more ...string) map[string]string {

@@ -11,8 +11,8 @@ import (
 
 	"github.com/joist-autoscaler/joist/services/launcher/internal/pace"
 	"github.com/joist-autoscaler/joist/shared/cloud"
+	"github.com/joist-autoscaler/joist/shared/cloud/memcloud"
 	"github.com/joist-autoscaler/joist/shared/fault"
-	"github.com/joist-autoscaler/joist/shared/memcloud"
 )
 
 // account is a modelled EC2 with what a fleet needs.

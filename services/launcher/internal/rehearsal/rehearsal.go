@@ -19,7 +19,7 @@ import (
 )
 
 // Script is what is tried, in this order: the template, the fleet, and the runs
-// until one is allowed (B055).
+// until one is allowed.
 type Script struct {
 	Template cloud.Template
 	Fleet    cloud.FleetRequest
@@ -87,7 +87,7 @@ func (s *Script) act(class *karpenter.EC2NodeClass, instanceType string, tags ma
 	}
 }
 
-// interfaces are the class's (B042), written out also where they are the one that
+// interfaces are the class's, written out also where they are the one that
 // every instance has: EC2 takes security groups beside interfaces or on them, and
 // a dry run must name the subnet on one.
 func interfaces(class *karpenter.EC2NodeClass) []cloud.NetworkInterface {
@@ -105,7 +105,7 @@ func interfaces(class *karpenter.EC2NodeClass) []cloud.NetworkInterface {
 	return out
 }
 
-// ownerTags are those of a launch (B142), as policies demand them. No NodePool is
+// ownerTags are those of a launch, as policies demand them. No NodePool is
 // meant; the key is there because policies ask for it.
 func ownerTags(class *karpenter.EC2NodeClass, cluster string) map[string]string {
 	tags := map[string]string{}

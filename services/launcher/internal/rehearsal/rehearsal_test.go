@@ -26,9 +26,9 @@ func class(edits ...func(*karpenter.EC2NodeClass)) *karpenter.EC2NodeClass {
 	return c
 }
 
-// The calls carry what policies look at: the tags of a launch (B142), and what the
+// The calls carry what policies look at: the tags of a launch, and what the
 // class names.
-func TestWriteB055(t *testing.T) {
+func TestWrite(t *testing.T) {
 	script, err := rehearsal.Write(class(), "prod", "")
 	if err != nil {
 		t.Fatal(err)
@@ -69,7 +69,7 @@ func TestWriteTenancy(t *testing.T) {
 }
 
 // The class's interfaces and groups are tried, as far as the type can have them.
-func TestInterfacesB042(t *testing.T) {
+func TestInterfaces(t *testing.T) {
 	ordinary := func(card, device int32) karpenter.NetworkInterface {
 		return karpenter.NetworkInterface{NetworkCardIndex: card, DeviceIndex: device, InterfaceType: karpenter.InterfaceTypeInterface}
 	}

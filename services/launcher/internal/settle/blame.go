@@ -10,7 +10,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/launchspec"
 )
 
-// scope is how much a code blames (B191, B192).
+// scope is how much a code blames.
 type scope int
 
 const (
@@ -52,7 +52,7 @@ var harmless = []string{
 }
 
 // spreadLimit is in the message where a spread placement group has its seven
-// instances of a zone (B130): then no type fits into that zone.
+// instances of a zone: then no type fits into that zone.
 const spreadLimit = "limit of instances in this spread placement group"
 
 // refusals are what one error of EC2 refuses: one refusal, or one for each capacity

@@ -8,10 +8,10 @@ import (
 
 	"github.com/joist-autoscaler/joist/services/launcher/internal/settle"
 	"github.com/joist-autoscaler/joist/shared/cloud"
+	"github.com/joist-autoscaler/joist/shared/cloud/memcloud"
 	"github.com/joist-autoscaler/joist/shared/event"
 	"github.com/joist-autoscaler/joist/shared/fault"
 	"github.com/joist-autoscaler/joist/shared/launchspec"
-	"github.com/joist-autoscaler/joist/shared/memcloud"
 )
 
 // intent asks for n spot instances of two types in two zones.
@@ -35,7 +35,7 @@ func spot(instanceType, zone string) event.Offering {
 	return event.Offering{InstanceType: instanceType, Zone: zone, CapacityType: cloud.Spot}
 }
 
-// What each of EC2's codes blames (B191, B192). Blaming too little repeats a
+// What each of EC2's codes blames. Blaming too little repeats a
 // refusal; blaming too much stops every plan for minutes.
 func TestBlame(t *testing.T) {
 	one := []event.Offering{spot("m6g.large", "b")}
@@ -185,8 +185,8 @@ func TestFound(t *testing.T) {
 	}
 }
 
-// A shortage in a placement group is nobody's beside it (B192), and one that is
-// full has room for no type (B130).
+// A shortage in a placement group is nobody's beside it, and one that is
+// full has room for no type.
 func TestBlameInPlacementGroups(t *testing.T) {
 	placed := intent(1)
 	for i := range placed.Templates {

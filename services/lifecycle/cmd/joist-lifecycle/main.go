@@ -10,16 +10,16 @@ import (
 	"github.com/joist-autoscaler/joist/shared/blob"
 	"github.com/joist-autoscaler/joist/shared/catalog"
 	"github.com/joist-autoscaler/joist/shared/cluster"
+	"github.com/joist-autoscaler/joist/shared/cluster/kubecluster"
+	"github.com/joist-autoscaler/joist/shared/cluster/lease"
 	"github.com/joist-autoscaler/joist/shared/host"
-	"github.com/joist-autoscaler/joist/shared/kubecluster"
-	"github.com/joist-autoscaler/joist/shared/lease"
-	"github.com/joist-autoscaler/joist/shared/parts"
-	"github.com/joist-autoscaler/joist/shared/settings"
-	"github.com/joist-autoscaler/joist/shared/telemetry"
+	"github.com/joist-autoscaler/joist/shared/host/settings"
+	"github.com/joist-autoscaler/joist/shared/host/startup"
+	"github.com/joist-autoscaler/joist/shared/host/telemetry"
 )
 
 func main() {
-	parts.Main(parts.Service{
+	startup.Main(startup.Service{
 		Name:     "lifecycle",
 		Purpose:  "joist-lifecycle writes Kubernetes, and is the one door for claims and removals.",
 		Required: []string{settings.Bucket, settings.QueueURL, settings.DeadLetterURL, settings.LauncherURL, settings.Holder},
@@ -50,7 +50,7 @@ var metrics = map[lifecycle.Counted]telemetry.Metric{
 // to its rate whatever this is; it is there for an API server that is slow.
 const parallel = 32
 
-func run(ctx context.Context, p *parts.Parts) error {
+func run(ctx context.Context, p *startup.Parts) error {
 	kubecluster.LogTo(p.Telemetry.Log)
 	config, err := kubecluster.Config(p.Kubeconfig)
 	if err != nil {
@@ -60,7 +60,7 @@ func run(ctx context.Context, p *parts.Parts) error {
 	if err != nil {
 		return err
 	}
-	if p.Cluster, err = parts.Identify(ctx, client, p.Cluster); err != nil {
+	if p.Cluster, err = startup.Identify(ctx, client, p.Cluster); err != nil {
 		return err
 	}
 	cache, err := client.NewCache(kubecluster.CacheOptions{Kinds: watched})
@@ -70,7 +70,7 @@ func run(ctx context.Context, p *parts.Parts) error {
 	service := lifecycle.New(lifecycle.Config{
 		Client: client, Cache: cache, Blobs: p.Blobs(), Launcher: p.Queue(p.LauncherURL, settings.LauncherURL),
 		Cluster: p.Cluster, Namespace: p.Namespace, KarpenterNamespace: p.LeaseNamespace, KarpenterLease: p.LeaseName, Holder: p.Holder, Alone: p.Alone,
-		Repair: repair(p.Settings), Gate: lifecycle.Gate(p.PoolGate), PriceLimit: p.Scheduling.PriceLimit, Rebalance: lifecycle.Rebalance(p.Rebalance),
+		Repair: repair(p.Settings), Gate: lifecycle.DeletionApproval(p.PoolGate), PriceLimit: p.Scheduling.PriceLimit, Rebalance: lifecycle.Rebalance(p.Rebalance),
 		Settings: p.Scheduling, Catalogues: &blob.Kept[catalog.Catalogue]{},
 		Region: p.Region, ReservedCapacity: p.Scheduling.Gates.ReservedCapacity, DryRuns: p.DryRuns, ZonalShift: p.ZonalShift,
 		CapacityBuffers: p.Scheduling.Gates.CapacityBuffer, StaticCapacity: p.Scheduling.Gates.StaticCapacity,
@@ -89,13 +89,13 @@ func run(ctx context.Context, p *parts.Parts) error {
 		return err
 	}
 	renewal := host.Loop{Step: service.Renew, Pace: lease.RetryPeriod}
-	return errors.Join(host.Together(ctx, feed, loop, poll, renewal.Run), parts.Resign(ctx, service.Release))
+	return errors.Join(host.Together(ctx, feed, loop, poll, renewal.Run), startup.Resign(ctx, service.Release))
 }
 
 // repair is what the settings say of sick nodes; without the gate none is repaired.
-func repair(s settings.Settings) lifecycle.Repair {
+func repair(s settings.Settings) lifecycle.NodeHealth {
 	if !s.NodeRepair {
-		return lifecycle.Repair{}
+		return lifecycle.NodeHealth{}
 	}
-	return lifecycle.Repair(s.Repair)
+	return lifecycle.NodeHealth(s.Repair)
 }

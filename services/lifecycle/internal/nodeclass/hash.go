@@ -6,7 +6,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/karpenter"
 )
 
-// Hashed is the class with its drift hash written on it (B057); nil when there is
+// Hashed is the class with its drift hash written on it; nil when there is
 // nothing to write.
 func Hashed(class *karpenter.EC2NodeClass, hash string) *karpenter.EC2NodeClass {
 	want := map[string]string{

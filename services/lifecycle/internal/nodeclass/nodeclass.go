@@ -1,5 +1,5 @@
 // Package nodeclass decides what an EC2NodeClass's status says: its lists, and
-// the conditions of row B053 with the reasons and remedies that the catalog and
+// Karpenter's conditions with the reasons and remedies that the catalog and
 // the launcher give.
 //
 // Everything is a function of the object, of one answer, and of the time. The
@@ -33,9 +33,9 @@ import (
 
 // Policy is what settings decide about conditions.
 type Policy struct {
-	// Reservations is the gate ReservedCapacity (B038).
+	// Reservations is the gate ReservedCapacity.
 	Reservations bool
-	// DryRuns are waited for; off, the launcher is not asked for any (B055).
+	// DryRuns are waited for; off, the launcher is not asked for any.
 	DryRuns bool
 }
 

@@ -60,8 +60,8 @@ func shown(c *karpenter.EC2NodeClass) map[string]string {
 	return out
 }
 
-// A016, A119: the lists of the status have upstream's shape.
-func TestA016Status(t *testing.T) {
+// the lists of the status have upstream's shape.
+func TestStatus(t *testing.T) {
 	c := resolve(t, fresh(), found(), everything)
 	want := karpenter.EC2NodeClassStatus{
 		Subnets:        []karpenter.Subnet{{ID: "subnet-2", Zone: "a", ZoneID: "az1"}, {ID: "subnet-1", Zone: "b"}},
@@ -88,7 +88,7 @@ func TestBadRequirements(t *testing.T) {
 	}
 }
 
-func TestB053Conditions(t *testing.T) {
+func TestConditions(t *testing.T) {
 	type class = karpenter.EC2NodeClass
 	problem := func(condition, reason string) event.Problem {
 		return event.Problem{Condition: condition, Reason: reason, Message: "because"}
@@ -138,32 +138,32 @@ func TestB053Conditions(t *testing.T) {
 	}{
 		{"all is well", good, nil},
 		{"the profile first", steps(ensured(func(b *event.NodeClassEnsured) { b.Validated = false }), answered(found()), ensured(nil)), nil},
-		{"B055 before the dry runs", steps(answered(found()), ensured(func(b *event.NodeClassEnsured) { b.Validated = false })),
+		{"before the dry runs", steps(answered(found()), ensured(func(b *event.NodeClassEnsured) { b.Validated = false })),
 			map[string]string{"ValidationSucceeded": "Unknown AwaitingReconciliation", "Ready": "Unknown ReconcilingDependents"}},
-		{"B055 before the profile", steps(answered(found())), map[string]string{
+		{"before the profile", steps(answered(found())), map[string]string{
 			"InstanceProfileReady": "", "ValidationSucceeded": "Unknown DependenciesNotReady", "Ready": "Unknown ReconcilingDependents"}},
-		{"B055 a dry run is refused", steps(answered(found()), ensured(refused)), map[string]string{
+		{"a dry run is refused", steps(answered(found()), ensured(refused)), map[string]string{
 			"ValidationSucceeded": "False RunInstancesAuthCheckFailed", "Ready": "False UnhealthyDependents"}},
-		{"B055 and stays so when the selectors are asked again", steps(answered(found()), ensured(refused), answered(found())), map[string]string{
+		{"and stays so when the selectors are asked again", steps(answered(found()), ensured(refused), answered(found())), map[string]string{
 			"ValidationSucceeded": "False RunInstancesAuthCheckFailed", "Ready": "False UnhealthyDependents"}},
-		{"B055 until it is not", steps(answered(found()), ensured(refused), ensured(nil)), nil},
-		{"B055 a dry run that was not made says nothing", steps(answered(found()), ensured(nil), ensured(func(b *event.NodeClassEnsured) { b.Validated = false })), nil},
-		{"B055 a dry run of another spec says nothing", steps(answered(found()), ensured(nil), ensured(func(b *event.NodeClassEnsured) { refused(b); b.Generation = 2 })), nil},
-		{"B055 a dependency that fails", steps(answered(found()), ensured(nil), answered(found(problem("SubnetsReady", "SubnetsNotFound")))), map[string]string{
+		{"until it is not", steps(answered(found()), ensured(refused), ensured(nil)), nil},
+		{"a dry run that was not made says nothing", steps(answered(found()), ensured(nil), ensured(func(b *event.NodeClassEnsured) { b.Validated = false })), nil},
+		{"a dry run of another spec says nothing", steps(answered(found()), ensured(nil), ensured(func(b *event.NodeClassEnsured) { refused(b); b.Generation = 2 })), nil},
+		{"a dependency that fails", steps(answered(found()), ensured(nil), answered(found(problem("SubnetsReady", "SubnetsNotFound")))), map[string]string{
 			"SubnetsReady": "False SubnetsNotFound", "ValidationSucceeded": "False DependenciesNotReady", "Ready": "False UnhealthyDependents"}},
-		{"B055 and is back", steps(answered(found()), ensured(nil), answered(found(problem("SubnetsReady", "SubnetsNotFound"))), answered(found())), map[string]string{
+		{"and is back", steps(answered(found()), ensured(nil), answered(found(problem("SubnetsReady", "SubnetsNotFound"))), answered(found())), map[string]string{
 			"ValidationSucceeded": "Unknown AwaitingReconciliation", "Ready": "Unknown ReconcilingDependents"}},
-		{"A138 the catalog objects", steps(answered(found(problem("ValidationSucceeded", event.TagValidationFailed))), ensured(nil)), map[string]string{
+		{"the catalog objects", steps(answered(found(problem("ValidationSucceeded", event.TagValidationFailed))), ensured(nil)), map[string]string{
 			"ValidationSucceeded": "False TagValidationFailed", "Ready": "False UnhealthyDependents"}},
 		{"and no longer does", steps(answered(found(problem("ValidationSucceeded", event.ClusterCIDRResolutionFailed))), ensured(nil), answered(found()), ensured(nil)), nil},
-		{"B056 a warning", steps(answered(found()), ensured(nil), answered(found(warning("ValidationSucceeded", event.UserDataSizeLimitExceeded))), ensured(nil)), map[string]string{
+		{"a warning", steps(answered(found()), ensured(nil), answered(found(warning("ValidationSucceeded", event.UserDataSizeLimitExceeded))), ensured(nil)), map[string]string{
 			"ValidationSucceeded": "True UserDataSizeLimitExceeded"}},
-		{"A080 unread, and never read before", steps(answered(found(unread("SubnetsReady"))), ensured(nil)), map[string]string{
+		{"unread, and never read before", steps(answered(found(unread("SubnetsReady"))), ensured(nil)), map[string]string{
 			"SubnetsReady": "Unknown AWSAccessDenied", "ValidationSucceeded": "Unknown DependenciesNotReady", "Ready": "Unknown ReconcilingDependents"}},
-		{"A080 unread, and read before", steps(answered(found()), ensured(nil), answered(found(unread("SubnetsReady"), unread("AMIsReady"), unread("ValidationSucceeded")))), map[string]string{
+		{"unread, and read before", steps(answered(found()), ensured(nil), answered(found(unread("SubnetsReady"), unread("AMIsReady"), unread("ValidationSucceeded")))), map[string]string{
 			"SubnetsReady": "True AWSAccessDenied", "AMIsReady": "True AWSAccessDenied", "ValidationSucceeded": "True AWSAccessDenied"}},
-		{"A080 unread, and read again", steps(answered(found()), ensured(nil), answered(found(unread("SubnetsReady"), unread("ValidationSucceeded"))), answered(found())), nil},
-		{"A080 unread, and not there before", steps(answered(found(problem("AMIsReady", "AMINotFound"))), ensured(nil), answered(found(unread("AMIsReady")))), map[string]string{
+		{"unread, and read again", steps(answered(found()), ensured(nil), answered(found(unread("SubnetsReady"), unread("ValidationSucceeded"))), answered(found())), nil},
+		{"unread, and not there before", steps(answered(found(problem("AMIsReady", "AMINotFound"))), ensured(nil), answered(found(unread("AMIsReady")))), map[string]string{
 			"AMIsReady": "False AMINotFound", "ValidationSucceeded": "False DependenciesNotReady", "Ready": "False UnhealthyDependents"}},
 		{"unread of a new spec", steps(answered(found()), ensured(nil), newSpec, answered(next)), map[string]string{
 			"SubnetsReady": "Unknown AWSAccessDenied", "ValidationSucceeded": "Unknown DependenciesNotReady", "Ready": "Unknown ReconcilingDependents"}},
@@ -171,7 +171,7 @@ func TestB053Conditions(t *testing.T) {
 			"CapacityReservationsReady": "True CapacityReservationsNotFound"}},
 		{"no placement group found", steps(answered(found()), ensured(nil), answered(found(problem("PlacementGroupReady", "PlacementGroupNotFound")))), map[string]string{
 			"PlacementGroupReady": "False PlacementGroupNotFound", "Ready": "False UnhealthyDependents"}},
-		{"B197 the profile is refused", steps(answered(found()), ensured(badProfile)), map[string]string{
+		{"the profile is refused", steps(answered(found()), ensured(badProfile)), map[string]string{
 			"InstanceProfileReady": "False InstanceProfileRefused", "ValidationSucceeded": "False DependenciesNotReady", "Ready": "False UnhealthyDependents"}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

@@ -69,7 +69,7 @@ func (e *editor) overruled() bool {
 	}, have.Reason)
 }
 
-// wait holds validation back while what it needs is not there (B055).
+// wait holds validation back while what it needs is not there.
 func (e *editor) wait() {
 	if !e.DryRuns || e.overruled() {
 		return

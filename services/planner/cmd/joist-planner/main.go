@@ -10,13 +10,13 @@ import (
 	"github.com/joist-autoscaler/joist/shared/catalog"
 	"github.com/joist-autoscaler/joist/shared/host"
 	"github.com/joist-autoscaler/joist/shared/host/lambda"
-	"github.com/joist-autoscaler/joist/shared/parts"
-	"github.com/joist-autoscaler/joist/shared/settings"
-	"github.com/joist-autoscaler/joist/shared/telemetry"
+	"github.com/joist-autoscaler/joist/shared/host/settings"
+	"github.com/joist-autoscaler/joist/shared/host/startup"
+	"github.com/joist-autoscaler/joist/shared/host/telemetry"
 )
 
 func main() {
-	parts.Function(parts.Service{
+	startup.Function(startup.Service{
 		Name:     "planner",
 		Purpose:  "joist-planner reads batches of pods without a node and says what to launch.",
 		Required: []string{settings.Bucket, settings.Bus, settings.DeadLetterURL},
@@ -30,7 +30,7 @@ var metrics = map[planner.Counted]telemetry.Metric{
 	planner.Planned: telemetry.Planned, planner.Price: telemetry.PlannedPrice, planner.Solving: telemetry.Solving,
 }
 
-func wire(p *parts.Parts) (host.Handler, host.Options) {
+func wire(p *startup.Parts) (host.Handler, host.Options) {
 	service := planner.Service{
 		Blobs: p.Blobs(), Catalogues: &blob.Kept[catalog.Catalogue]{}, Bus: p.Facts(), Cluster: p.Cluster, Now: time.Now,
 		Count: func(what planner.Counted, value float64, labels ...string) {

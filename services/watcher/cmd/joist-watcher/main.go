@@ -8,17 +8,17 @@ import (
 
 	"github.com/joist-autoscaler/joist/services/watcher"
 	"github.com/joist-autoscaler/joist/shared/cluster"
+	"github.com/joist-autoscaler/joist/shared/cluster/kubecluster"
+	"github.com/joist-autoscaler/joist/shared/cluster/lease"
 	"github.com/joist-autoscaler/joist/shared/host"
-	"github.com/joist-autoscaler/joist/shared/kubecluster"
-	"github.com/joist-autoscaler/joist/shared/lease"
-	"github.com/joist-autoscaler/joist/shared/parts"
-	"github.com/joist-autoscaler/joist/shared/scheduling"
-	"github.com/joist-autoscaler/joist/shared/settings"
-	"github.com/joist-autoscaler/joist/shared/telemetry"
+	"github.com/joist-autoscaler/joist/shared/host/settings"
+	"github.com/joist-autoscaler/joist/shared/host/startup"
+	"github.com/joist-autoscaler/joist/shared/host/telemetry"
+	"github.com/joist-autoscaler/joist/shared/planning/scheduling"
 )
 
 func main() {
-	parts.Main(parts.Service{
+	startup.Main(startup.Service{
 		Name:     "watcher",
 		Purpose:  "joist-watcher reads Kubernetes and asks for what is missing.",
 		Required: []string{settings.Bucket, settings.PlannerURL, settings.DisruptionURL, settings.CatalogURL, settings.Holder},
@@ -54,7 +54,7 @@ var metrics = map[watcher.Counted]telemetry.Metric{
 	watcher.Waiting: telemetry.Waiting, watcher.Bound: telemetry.Bound, watcher.Started: telemetry.Started, watcher.Sent: telemetry.Sent,
 }
 
-func run(ctx context.Context, p *parts.Parts) error {
+func run(ctx context.Context, p *startup.Parts) error {
 	kubecluster.LogTo(p.Telemetry.Log)
 	config, err := kubecluster.Config(p.Kubeconfig)
 	if err != nil {
@@ -64,7 +64,7 @@ func run(ctx context.Context, p *parts.Parts) error {
 	if err != nil {
 		return err
 	}
-	if p.Cluster, err = parts.Identify(ctx, client, p.Cluster); err != nil {
+	if p.Cluster, err = startup.Identify(ctx, client, p.Cluster); err != nil {
 		return err
 	}
 	cache, err := client.NewCache(kubecluster.CacheOptions{
@@ -91,11 +91,11 @@ func run(ctx context.Context, p *parts.Parts) error {
 		return err
 	}
 	renewal := host.Loop{Step: service.Renew, Pace: lease.RetryPeriod}
-	return errors.Join(host.Together(ctx, feed, loop, renewal.Run), parts.Resign(ctx, service.Release))
+	return errors.Join(host.Together(ctx, feed, loop, renewal.Run), startup.Resign(ctx, service.Release))
 }
 
 // spans is where spans go; nowhere without a collector, for what they tell is looked for.
-func spans(p *parts.Parts) func(host.Span) {
+func spans(p *startup.Parts) func(host.Span) {
 	if !p.Traces {
 		return nil
 	}

@@ -11,7 +11,7 @@ import (
 	"github.com/joist-autoscaler/joist/services/watcher/internal/collect"
 	"github.com/joist-autoscaler/joist/shared/cluster"
 	"github.com/joist-autoscaler/joist/shared/karpenter"
-	"github.com/joist-autoscaler/joist/shared/scheduling"
+	"github.com/joist-autoscaler/joist/shared/planning/scheduling"
 )
 
 var everyGate = scheduling.Gates{ReservedCapacity: true, NodeOverlay: true, CapacityBuffer: true, StaticCapacity: true}
@@ -33,8 +33,8 @@ func static(name string, replicas int64) *karpenter.NodePool {
 	return np
 }
 
-// What waits although no pod does, behind gates: room for a buffer (B127) and the
-// nodes of a static pool (B128).
+// What waits although no pod does, behind gates: room for a buffer and the
+// nodes of a static pool.
 func TestGates(t *testing.T) {
 	objects := []cluster.Object{
 		&karpenter.NodeOverlay{ObjectMeta: metav1.ObjectMeta{Name: "cheap", UID: "o"}},

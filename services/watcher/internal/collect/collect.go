@@ -7,8 +7,10 @@
 package collect
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
+	"slices"
 	"strings"
 	"time"
 
@@ -17,8 +19,9 @@ import (
 	"github.com/joist-autoscaler/joist/shared/cluster"
 	"github.com/joist-autoscaler/joist/shared/event"
 	"github.com/joist-autoscaler/joist/shared/karpenter"
-	"github.com/joist-autoscaler/joist/shared/podspec"
-	"github.com/joist-autoscaler/joist/shared/scheduling"
+	"github.com/joist-autoscaler/joist/shared/launchspec"
+	"github.com/joist-autoscaler/joist/shared/planning/podspec"
+	"github.com/joist-autoscaler/joist/shared/planning/scheduling"
 )
 
 // Given is what a snapshot holds beside what the cache shows.
@@ -35,13 +38,16 @@ type View struct {
 	Snapshot scheduling.Snapshot
 	Pending  []scheduling.PodClass
 	Ignored  []scheduling.Ignored
+	// Unplanned are the NodeClaims that a person created and that wait to be launched.
+	Unplanned []karpenter.NodeClaim
 	// Until is when the view is out of date though nothing changes, because a pod's
 	// protection ends or its node's deadline comes near; zero when it never is.
 	Until time.Time
 }
 
 // PendingKeys names everything that waits for a node: provisionable pods, pods
-// that do not exist but have a buffer (B127), and places in static pools (B128).
+// that do not exist but have a buffer, places in static pools, and
+// NodeClaims that a person created.
 // A pod on a node that goes away is another key than the same pod waiting, so
 // that its eviction is news.
 func (v View) PendingKeys() []string {
@@ -50,6 +56,9 @@ func (v View) PendingKeys() []string {
 		for i := range short.Count {
 			keys = append(keys, fmt.Sprintf("static/%s/%d", short.NodePool, i))
 		}
+	}
+	for i := range v.Unplanned {
+		keys = append(keys, fmt.Sprintf("nodeclaim/%s", v.Unplanned[i].UID))
 	}
 	return keys
 }
@@ -153,7 +162,26 @@ func (c *collection) view(given Given, nodes []scheduling.Node, daemons []schedu
 	pending, ignored := c.waiting()
 	pending = append(pending, scheduling.BufferPods(s.Buffers)...)
 	s.Namespaces = c.namespaces(inhabited, pending)
-	return View{Snapshot: s, Pending: pending, Ignored: ignored, Until: c.until}
+	return View{Snapshot: s, Pending: pending, Ignored: ignored, Unplanned: c.unplanned(), Until: c.until}
+}
+
+// unplannedMax is how many NodeClaims that a person created one batch launches; the others
+// wait for the next.
+const unplannedMax = 50
+
+// unplanned are the NodeClaims that a person created and that wait to be launched, the
+// oldest first.
+func (c *collection) unplanned() []karpenter.NodeClaim {
+	var out []karpenter.NodeClaim
+	for _, claim := range cluster.Cached[*karpenter.NodeClaim](c.cache, cluster.NodeClaims) {
+		if launchspec.WaitsUnplanned(claim) {
+			out = append(out, *tidy(claim.DeepCopy()))
+		}
+	}
+	slices.SortFunc(out, func(a, b karpenter.NodeClaim) int {
+		return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), strings.Compare(a.Name, b.Name))
+	})
+	return out[:min(len(out), unplannedMax)]
 }
 
 // stamp writes into a snapshot what the cache does not show.

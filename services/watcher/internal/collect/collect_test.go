@@ -17,10 +17,10 @@ import (
 
 	"github.com/joist-autoscaler/joist/services/watcher/internal/collect"
 	"github.com/joist-autoscaler/joist/shared/cluster"
+	"github.com/joist-autoscaler/joist/shared/cluster/memcluster"
 	"github.com/joist-autoscaler/joist/shared/event"
 	"github.com/joist-autoscaler/joist/shared/karpenter"
-	"github.com/joist-autoscaler/joist/shared/memcluster"
-	"github.com/joist-autoscaler/joist/shared/scheduling"
+	"github.com/joist-autoscaler/joist/shared/planning/scheduling"
 )
 
 var noon = memcluster.Epoch
@@ -166,7 +166,7 @@ func budget(name string, change func(*policyv1.PodDisruptionBudget)) *policyv1.P
 
 // Which pods of a node that goes are planned before they wait: whatever is said
 // against it, those that must go soon; and no pod that may stay.
-func TestPendingB083(t *testing.T) {
+func TestPodsOfLeavingNodes(t *testing.T) {
 	at := metav1.NewTime(noon)
 	goes := map[string][]cluster.Object{
 		"taint, without a claim": {node("n", disrupted)},
@@ -262,7 +262,7 @@ func TestPendingB083(t *testing.T) {
 // A node that a proposal is about to replace takes no pods, and its own are not
 // planned: their place is what the proposal launched. They are once it really goes,
 // and when the proposal is rolled back nothing has happened to it.
-func TestB164TheReplacedAreNotPlannedTwice(t *testing.T) {
+func TestTheReplacedAreNotPlannedTwice(t *testing.T) {
 	confirmed := annotated(scheduling.ProposalAnnotation, `{"id":"p-1","reason":"Underutilized","proposed":"2026-01-01T00:00:00Z","confirmed":"2026-01-01T00:00:20Z","replacements":["r"]}`)
 	for _, test := range []struct {
 		name         string
@@ -287,9 +287,9 @@ func TestB164TheReplacedAreNotPlannedTwice(t *testing.T) {
 }
 
 // The room of a replacement is for the pods of the node that waits for it, and taken
-// for all others (B164). Once that node really goes its pods wait, and it is room
+// for all others. Once that node really goes its pods wait, and it is room
 // for them.
-func TestB164ReplacementsKeepTheirRoom(t *testing.T) {
+func TestReplacementsKeepTheirRoom(t *testing.T) {
 	confirmed := annotated(scheduling.ProposalAnnotation, `{"id":"p-1","reason":"Underutilized","proposed":"2026-01-01T00:00:00Z","confirmed":"2026-01-01T00:00:20Z","replacements":["r"]}`)
 	proposed := annotated(scheduling.ProposalAnnotation, `{"id":"p-1","reason":"Underutilized","proposed":"2026-01-01T00:00:00Z"}`)
 	replacement := claim("r", annotated(scheduling.ExpectedAnnotation, "p,gone"))
@@ -322,7 +322,7 @@ func TestB164ReplacementsKeepTheirRoom(t *testing.T) {
 }
 
 // What of a claim decides about its removal.
-func TestB145ClaimsTellWhatDecides(t *testing.T) {
+func TestClaimsTellWhatDecides(t *testing.T) {
 	since := metav1.NewTime(noon.Add(-time.Hour))
 	telling := func(c *karpenter.NodeClaim) {
 		c.CreationTimestamp = since
@@ -359,7 +359,7 @@ func TestB145ClaimsTellWhatDecides(t *testing.T) {
 const early = 5 * time.Minute
 
 // Two claims of one instance are one node: the elder's.
-func TestOneInstanceTwoClaimsB242(t *testing.T) {
+func TestOneInstanceTwoClaims(t *testing.T) {
 	born := func(after time.Duration) func(*karpenter.NodeClaim) {
 		return func(c *karpenter.NodeClaim) { c.CreationTimestamp = metav1.NewTime(noon.Add(after)) }
 	}

@@ -7,11 +7,11 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/joist-autoscaler/joist/shared/cluster"
-	"github.com/joist-autoscaler/joist/shared/podspec"
-	"github.com/joist-autoscaler/joist/shared/scheduling"
+	"github.com/joist-autoscaler/joist/shared/planning/podspec"
+	"github.com/joist-autoscaler/joist/shared/planning/scheduling"
 )
 
-// daemons describes what each DaemonSet puts on a node (B103). The newest pod of
+// daemons describes what each DaemonSet puts on a node. The newest pod of
 // it that lives tells more than its template: admission may have changed it,
 // and a resize the running pod. A DaemonSet whose spec is too large for documents is left
 // out: new nodes have no room for it.

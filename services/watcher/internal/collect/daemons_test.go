@@ -13,8 +13,8 @@ import (
 )
 
 // What a DaemonSet takes from a node is what its youngest living pod takes, and
-// what its template says as long as there is none (B103).
-func TestDaemonsB103(t *testing.T) {
+// what its template says as long as there is none.
+func TestDaemons(t *testing.T) {
 	set := &appsv1.DaemonSet{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "x", UID: "x"}}
 	set.Spec.Template.Spec.Containers = []corev1.Container{{Name: "c", Resources: corev1.ResourceRequirements{Requests: list("cpu", "1")}}}
 	takes := func(amount string, age time.Duration) func(*corev1.Pod) {

@@ -8,12 +8,12 @@ import (
 
 	"github.com/joist-autoscaler/joist/shared/cluster"
 	"github.com/joist-autoscaler/joist/shared/karpenter"
-	"github.com/joist-autoscaler/joist/shared/podspec"
-	"github.com/joist-autoscaler/joist/shared/scheduling"
+	"github.com/joist-autoscaler/joist/shared/planning/podspec"
+	"github.com/joist-autoscaler/joist/shared/planning/scheduling"
 )
 
 // Guarded is a view as decisions about removals read it: with the pods that wait,
-// and with what keeps pods on nodes that could go (B145). A batch does without: no
+// and with what keeps pods on nodes that could go. A batch does without: no
 // plan reads it, and a budget's status changes with every pod that becomes ready.
 // The view is the last that the state gave.
 func (s *State) Guarded(view View) scheduling.Snapshot {

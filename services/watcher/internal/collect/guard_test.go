@@ -14,7 +14,7 @@ import (
 	"github.com/joist-autoscaler/joist/services/watcher/internal/collect"
 	"github.com/joist-autoscaler/joist/shared/cluster"
 	"github.com/joist-autoscaler/joist/shared/karpenter"
-	"github.com/joist-autoscaler/joist/shared/scheduling"
+	"github.com/joist-autoscaler/joist/shared/planning/scheduling"
 )
 
 // guarded is the snapshot and the view of a cluster of these objects.
@@ -46,7 +46,7 @@ func kept(classes []scheduling.PodClass) map[string]string {
 
 // Which budget would refuse a pod now, whatever protects the pod beside: a snapshot
 // that is sent again must hold when its protection is over.
-func TestB145BudgetsInSnapshots(t *testing.T) {
+func TestBudgetsInSnapshots(t *testing.T) {
 	labelled := func(app string) func(*corev1.Pod) {
 		return func(p *corev1.Pod) { p.Labels = map[string]string{"app": app} }
 	}
@@ -81,8 +81,8 @@ func TestB145BudgetsInSnapshots(t *testing.T) {
 	}
 }
 
-// Daemons and mirrors keep a node too (B145), though no selector names them.
-func TestB145DaemonsKeepTheirNode(t *testing.T) {
+// Daemons and mirrors keep a node too, though no selector names them.
+func TestDaemonsKeepTheirNode(t *testing.T) {
 	covered := func(p *corev1.Pod) { p.Labels = map[string]string{"app": "daemon"} }
 	mirror := func(p *corev1.Pod) { p.Annotations[corev1.MirrorPodAnnotationKey] = "x" }
 	strict := budget("strict", func(b *policyv1.PodDisruptionBudget) {
@@ -107,8 +107,8 @@ func TestB145DaemonsKeepTheirNode(t *testing.T) {
 }
 
 // When a pod began is told where its protection is a time from then on, and nowhere
-// else (B147).
-func TestB147SnapshotsTellWhenProtectionBegan(t *testing.T) {
+// else.
+func TestSnapshotsTellWhenProtectionBegan(t *testing.T) {
 	began := func(protection string) func(*corev1.Pod) {
 		return func(p *corev1.Pod) {
 			p.Annotations = map[string]string{karpenter.DoNotDisruptAnnotationKey: protection}

@@ -7,11 +7,11 @@ import (
 
 	"github.com/joist-autoscaler/joist/shared/cluster"
 	"github.com/joist-autoscaler/joist/shared/karpenter"
-	"github.com/joist-autoscaler/joist/shared/scheduling"
+	"github.com/joist-autoscaler/joist/shared/planning/scheduling"
 )
 
 // held are the nodes with the room taken on replacements that is for pods of nodes
-// which stand until those are there (B164). The pods do not wait, so that nothing
+// which stand until those are there. The pods do not wait, so that nothing
 // else says what the room is for: others would be planned into it, and a replacement
 // be launched for the replaced. A node that is changed is another in the list.
 func (c *collection) held(nodes []scheduling.Node) []scheduling.Node {

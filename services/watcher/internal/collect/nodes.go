@@ -11,8 +11,8 @@ import (
 
 	"github.com/joist-autoscaler/joist/shared/karpenter"
 	"github.com/joist-autoscaler/joist/shared/launchspec"
-	"github.com/joist-autoscaler/joist/shared/podspec"
-	"github.com/joist-autoscaler/joist/shared/scheduling"
+	"github.com/joist-autoscaler/joist/shared/planning/podspec"
+	"github.com/joist-autoscaler/joist/shared/planning/scheduling"
 )
 
 // nominatedAnnotation is until when lifecycle expects pods on a claim.
@@ -45,7 +45,7 @@ func join(nodes []*corev1.Node, all []*karpenter.NodeClaim, describe func(*corev
 
 // owners finds the claim of each instance. Where two name the same, which only a
 // hand can bring about, it is the elder's: the younger has no node and will get
-// none, so it is no room either (B242).
+// none, so it is no room either.
 func owners(all []*karpenter.NodeClaim) map[string]*karpenter.NodeClaim {
 	out := make(map[string]*karpenter.NodeClaim, len(all))
 	for _, claim := range all {
@@ -93,7 +93,7 @@ func (c *collection) node(node *corev1.Node, claim *karpenter.NodeClaim, pods []
 	}
 	disrupted := slices.ContainsFunc(node.Spec.Taints, func(t corev1.Taint) bool { return t.Key == karpenter.DisruptedTaintKey })
 	// The taint alone keeps pods away and does not end the node while its claim stands:
-	// a proposal that acts has launched what its pods need, or is rolled back (B164).
+	// a proposal that acts has launched what its pods need, or is rolled back.
 	leaves := out.Going || node.DeletionTimestamp != nil || disrupted && claim == nil
 	out.Going = leaves || disrupted
 	out.DoNotDisrupt = out.DoNotDisrupt || node.Annotations[karpenter.DoNotDisruptAnnotationKey] == "true"
@@ -122,6 +122,9 @@ func coming(claim *karpenter.NodeClaim) scheduling.Node {
 		out.Requirements = claim.Spec.Requirements
 		// The most that it may turn out to be is what counts against limits.
 		out.Capacity = ceiling(claim)
+	}
+	if launchspec.WaitsUnplanned(claim) && claim.Annotations[launchspec.RefusalAnnotation] != "" {
+		out.Allocatable = nil // A person created it, and it cannot be launched.
 	}
 	return out
 }

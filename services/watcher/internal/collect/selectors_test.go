@@ -8,7 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/joist-autoscaler/joist/shared/cluster"
-	"github.com/joist-autoscaler/joist/shared/scheduling"
+	"github.com/joist-autoscaler/joist/shared/planning/scheduling"
 )
 
 func labelled(key, value string) func(*corev1.Pod) {
@@ -63,7 +63,7 @@ func TestSelectedLabels(t *testing.T) {
 	}
 }
 
-func TestNamespacesB115(t *testing.T) {
+func TestNamespaces(t *testing.T) {
 	space := func(name, team string) *corev1.Namespace {
 		return &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{"team": team, "private": "x"}}}
 	}
@@ -78,7 +78,7 @@ func TestNamespacesB115(t *testing.T) {
 	}
 }
 
-// Pods of the node itself are there for those who count them (B116).
+// Pods of the node itself are there for those who count them.
 func TestDaemonPods(t *testing.T) {
 	everything := func(p *corev1.Pod) {
 		p.Spec.TopologySpreadConstraints = []corev1.TopologySpreadConstraint{{
@@ -114,9 +114,8 @@ func TestDaemonPods(t *testing.T) {
 	}
 }
 
-// A pod that is being deleted takes room, and is marked so that nobody counts it
-// (B116).
-func TestGoingB116(t *testing.T) {
+// A pod that is being deleted takes room, and is marked so that nobody counts it.
+func TestGoing(t *testing.T) {
 	got := onNode(t, pod("p", "n", func(p *corev1.Pod) {
 		at, grace := metav1.NewTime(noon), int64(60)
 		p.DeletionTimestamp, p.DeletionGracePeriodSeconds = &at, &grace
@@ -126,8 +125,8 @@ func TestGoingB116(t *testing.T) {
 	}
 }
 
-// Pods that wait for somebody else are named with the reason (B086, B248).
-func TestIgnoredB086B248(t *testing.T) {
+// Pods that wait for somebody else are named with the reason.
+func TestIgnored(t *testing.T) {
 	offPools := func(p *corev1.Pod) {
 		p.Spec.Affinity = &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{
 			NodeSelectorTerms: []corev1.NodeSelectorTerm{{MatchExpressions: []corev1.NodeSelectorRequirement{

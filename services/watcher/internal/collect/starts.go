@@ -8,7 +8,7 @@ import (
 )
 
 // starts follows pods from when they are seen pending until they are on a node, and
-// until they are ready (B212). A pod that was never seen pending began before us.
+// until they are ready. A pod that was never seen pending began before us.
 type starts struct {
 	unbound, unready map[types.UID]bool
 	// bound are the creations of pods that came so far since somebody asked, and ready

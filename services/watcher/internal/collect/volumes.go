@@ -9,8 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/joist-autoscaler/joist/shared/cluster"
-	"github.com/joist-autoscaler/joist/shared/podspec"
-	"github.com/joist-autoscaler/joist/shared/scheduling"
+	"github.com/joist-autoscaler/joist/shared/planning/podspec"
+	"github.com/joist-autoscaler/joist/shared/planning/scheduling"
 )
 
 // storageOf is what pods' volumes are looked up in.
@@ -22,7 +22,7 @@ func storageOf(cache cluster.Cache) *podspec.Storage {
 }
 
 // attachLimits adds to a node how many volumes its CSI drivers take, as they have
-// told, and what is attached still for pods that are gone (B120).
+// told, and what is attached still for pods that are gone.
 func (c *collection) attachLimits(out *scheduling.Node, pods []*corev1.Pod) {
 	if object, ok := c.cache.Get(cluster.CSINodes, cluster.Key{Name: out.Name}); ok {
 		limits := podspec.AttachLimits(object.(*storagev1.CSINode))

@@ -10,7 +10,7 @@ import (
 
 	"github.com/joist-autoscaler/joist/shared/catalog"
 	"github.com/joist-autoscaler/joist/shared/cluster"
-	"github.com/joist-autoscaler/joist/shared/scheduling"
+	"github.com/joist-autoscaler/joist/shared/planning/scheduling"
 )
 
 var attachLimit = scheduling.AttachLimit(catalog.EBSDriver)
@@ -77,7 +77,7 @@ func TestVolumesOfPendingPods(t *testing.T) {
 	}
 }
 
-func TestAttachLimitsB120(t *testing.T) {
+func TestAttachLimits(t *testing.T) {
 	for _, tt := range []struct {
 		name        string
 		objects     []cluster.Object

@@ -8,12 +8,12 @@ import (
 	policyv1 "k8s.io/api/policy/v1"
 
 	"github.com/joist-autoscaler/joist/shared/cluster"
-	"github.com/joist-autoscaler/joist/shared/podspec"
-	"github.com/joist-autoscaler/joist/shared/scheduling"
+	"github.com/joist-autoscaler/joist/shared/planning/podspec"
+	"github.com/joist-autoscaler/joist/shared/planning/scheduling"
 )
 
 // waiting groups the pods that wait for a node, and those that soon will because
-// their node goes away (B083, and at once rather than when they are Pending).
+// their node goes away (and at once rather than when they are Pending).
 // Apart from them it names the pods that wait for something else.
 func (c *collection) waiting() ([]scheduling.PodClass, []scheduling.Ignored) {
 	var classes podspec.Classes
@@ -36,7 +36,7 @@ func (c *collection) waiting() ([]scheduling.PodClass, []scheduling.Ignored) {
 // what an instance takes to join, with a launch or two that fail.
 const early = 5 * time.Minute
 
-// soon reports whether the pod will leave a node that goes (B083). One that must
+// soon reports whether the pod will leave a node that goes. One that must
 // not be disrupted, or that a budget never lets go, stays for as long as it may:
 // a place for it would be empty, be removed, and be planned again. Where the node
 // has a deadline it is planned, whatever protects it, shortly before it must go.

@@ -9,13 +9,13 @@ package flight
 import (
 	"time"
 
-	"github.com/joist-autoscaler/joist/shared/outbox"
+	"github.com/joist-autoscaler/joist/shared/cluster/outbox"
 )
 
 const (
 	// Resend is how often the batch in flight is sent again, unchanged.
 	Resend = 15 * time.Second
-	// GiveUpSent is the solve budget (B085, 60 s) plus 30 s.
+	// GiveUpSent is the solve budget (60 s) plus 30 s.
 	GiveUpSent = 90 * time.Second
 	// GiveUpPart is the same for a part of the pods, while those are looked for that
 	// no batch survives: most parts take no second.
@@ -27,7 +27,7 @@ const (
 	// GiveUpSeeing is how long the cache may take to show them.
 	GiveUpSeeing = 120 * time.Second
 	// GiveUpUnsure is how long a claim of the last plan may be neither admitted nor
-	// gone. It is one claim's trouble, and no batch waits longer for it (B242).
+	// gone. It is one claim's trouble, and no batch waits longer for it.
 	GiveUpUnsure = 15 * time.Second
 	// Reopen is how long pods may stay unschedulable before they are planned
 	// again although nothing is new.

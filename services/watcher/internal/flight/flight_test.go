@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/joist-autoscaler/joist/services/watcher/internal/flight"
-	"github.com/joist-autoscaler/joist/shared/outbox"
+	"github.com/joist-autoscaler/joist/shared/cluster/outbox"
 )
 
 func TestDecide(t *testing.T) {

@@ -3,7 +3,7 @@ package hunt
 import (
 	"slices"
 
-	"github.com/joist-autoscaler/joist/shared/outbox"
+	"github.com/joist-autoscaler/joist/shared/cluster/outbox"
 )
 
 // Halve is the hunt after a batch that could not be stored because it is too large: the

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/joist-autoscaler/joist/services/watcher/internal/hunt"
-	"github.com/joist-autoscaler/joist/shared/outbox"
+	"github.com/joist-autoscaler/joist/shared/cluster/outbox"
 )
 
 // Halving ends with batches of one class each, every class has its turn, and none is

@@ -1,5 +1,5 @@
 // Package hunt finds the classes of pods whose batches get no plan, by sending
-// the classes in halves (architecture 11). It is pure.
+// the classes in halves. It is pure.
 //
 // Two whole batches without a plan begin a hunt. From then on a batch has the
 // classes of one span alone: a span that is answered is cleared, one that is not
@@ -25,7 +25,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/joist-autoscaler/joist/shared/outbox"
+	"github.com/joist-autoscaler/joist/shared/cluster/outbox"
 )
 
 const (

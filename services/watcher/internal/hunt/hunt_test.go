@@ -10,7 +10,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/joist-autoscaler/joist/services/watcher/internal/hunt"
-	"github.com/joist-autoscaler/joist/shared/outbox"
+	"github.com/joist-autoscaler/joist/shared/cluster/outbox"
 )
 
 var noon = time.Date(2026, time.November, 20, 12, 0, 0, 0, time.UTC)

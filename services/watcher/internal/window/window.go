@@ -1,6 +1,6 @@
 // Package window gathers pods into batches: the first new pod opens a window,
 // each further one extends it by the idle duration, and it never stays open
-// longer than the maximum (B080). It is pure but for what it remembers.
+// longer than the maximum. It is pure but for what it remembers.
 //
 // Two kinds of pods wait for less: one that comes alone after a while of quiet,
 // since nothing speaks for a second; and one that is known to lose its node,
@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// The defaults of BATCH_IDLE_DURATION and BATCH_MAX_DURATION (B059).
+// The defaults of BATCH_IDLE_DURATION and BATCH_MAX_DURATION.
 const (
 	DefaultIdle = time.Second
 	DefaultMax  = 10 * time.Second

@@ -23,7 +23,7 @@ func at(tenths int) time.Time { return noon.Add(time.Duration(tenths) * 100 * ti
 
 func fresh() *window.Window { return &window.Window{Idle: window.DefaultIdle, Max: window.DefaultMax} }
 
-// When a batch is due (B080): a second after the last new pod, ten after the
+// When a batch is due: a second after the last new pod, ten after the
 // first.
 func TestClosed(t *testing.T) {
 	// stream is a new pod each half second from the beginning.
@@ -100,9 +100,9 @@ func TestOpen(t *testing.T) {
 }
 
 // A key that went away and comes back is news, as is a place in a static pool that
-// was filled and is empty again (B128); and a window that was opened for keys that
-// went away is no longer open, though others wait as they did (B127).
-func TestKeysThatGoB127B128(t *testing.T) {
+// was filled and is empty again; and a window that was opened for keys that
+// went away is no longer open, though others wait as they did.
+func TestKeysThatGo(t *testing.T) {
 	w := fresh()
 	w.Close([]string{"static/p/0", "room"})
 	w.Observe([]string{"room"}, true, at(100))

@@ -3,7 +3,7 @@
 // controller-gen turns the markers on our types into schemas. Three things it cannot say are added here: rules inside types
 // that Kubernetes owns (Taint, Condition), rules on the values of maps, and rules that differ between two kinds
 // that share a type. It also knows one group and version a package, so other kinds are moved to their own. The rules are those of
-// the manifests that Karpenter installs, so that an object is valid for both or for neither (B020); but each value of a requirement is
+// the manifests that Karpenter installs, so that an object is valid for both or for neither; but each value of a requirement is
 // checked as well, which upstream's manifests only appear to do.
 //
 // Usage: go run ./internal/crdgen <directory>

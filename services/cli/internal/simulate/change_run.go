@@ -1,0 +1,120 @@
+package simulate
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/joist-autoscaler/joist/shared/planning/scheduling"
+	"github.com/joist-autoscaler/joist/shared/scenario"
+)
+
+// ChangeResult is what would become of a fleet. Costs are in US dollars an hour.
+type ChangeResult struct {
+	Scenario string          `json:"scenario"`
+	Changes  []ChangedObject `json:"changes"`
+	// Drifted are the nodes that would begin to drift, and why.
+	Drifted    map[string]string `json:"drifted"`
+	Nodes      int               `json:"nodes"`
+	NodesAfter int               `json:"nodesAfter"`
+	CostBefore float64           `json:"costBefore"`
+	CostAfter  float64           `json:"costAfter"`
+	PodsMoved  int               `json:"podsMoved"`
+	// Without is what would become of it without the change: disruption may have
+	// something to do anyway.
+	Without Baseline `json:"without"`
+	// Rounds are the commands in their order.
+	Rounds []scenario.Round `json:"rounds"`
+	// Complete says that nothing is left to do.
+	Complete bool `json:"complete"`
+	// Staying are the nodes that drift and stay nevertheless, and by which rule.
+	Staying map[string]string `json:"staying"`
+	// Unscheduled are the pods without a place, as namespace/name, and why.
+	Unscheduled map[string]string `json:"unscheduled"`
+	Assumptions []string          `json:"assumptions"`
+}
+
+// Baseline is what becomes of a fleet that is left as it is.
+type Baseline struct {
+	NodesAfter int     `json:"nodesAfter"`
+	CostAfter  float64 `json:"costAfter"`
+	PodsMoved  int     `json:"podsMoved"`
+}
+
+// Play plays a fleet with the change and without it. Of the options, progress is told
+// of the play with it.
+func (c Change) Play(from Source, o ConsolidateOptions) (ChangeResult, error) {
+	if from.Ageless {
+		c = c.keepExpireAfter(&from.Snapshot)
+	}
+	applied, err := c.Apply(from.Snapshot)
+	if err != nil {
+		return ChangeResult{}, err
+	}
+	was := from.Fleet()
+	out := ChangeResult{
+		Scenario: from.Title, Changes: applied.Objects, Drifted: applied.Drifted, Nodes: was.Size(), CostBefore: was.CostPerHour(),
+		Rounds: []scenario.Round{}, Staying: map[string]string{}, Unscheduled: map[string]string{},
+		Assumptions: append(slices.Clone(applied.Assumptions), was.Notes()...),
+	}
+	quiet := o
+	quiet.Progress = func(int, *scenario.Consolidation) {}
+	without, err := Consolidate(was, quiet)
+	if err != nil {
+		return out, fmt.Errorf("simulating without the change: %w", err)
+	}
+	out.Without = Baseline{without.NodesAfter, without.CostAfter, without.PodsMoved}
+	is := from.FleetOf(applied.Snapshot)
+	out.Rounds = append(out.Rounds, c.removeDeletedPools(is)...)
+	with, err := Consolidate(is, o)
+	if err != nil {
+		return out, fmt.Errorf("simulating with the change: %w", err)
+	}
+	out.Rounds, out.Complete = append(out.Rounds, with.Rounds...), with.Complete
+	out.recordEnd(is, with)
+	return out, nil
+}
+
+// keepExpireAfter is the change with each NodePool's expireAfter as it is in the snapshot: one
+// that is not written down becomes a default in a file, and would look like a change.
+func (c Change) keepExpireAfter(s *scheduling.Snapshot) Change {
+	c.Pools = slices.Clone(c.Pools)
+	for i, p := range c.Pools {
+		if at := poolAt(s, p.Name); at >= 0 {
+			c.Pools[i] = p.DeepCopy()
+			c.Pools[i].Spec.Template.Spec.ExpireAfter = s.NodePools[at].Spec.Template.Spec.ExpireAfter
+		}
+	}
+	return c
+}
+
+// recordEnd tells what is left.
+func (a *ChangeResult) recordEnd(f *Fleet, played ConsolidateResult) {
+	a.NodesAfter, a.CostAfter, a.Unscheduled = f.Size(), f.CostPerHour(), f.Unscheduled()
+	for _, r := range a.Rounds {
+		a.PodsMoved += r.PodsMoved
+	}
+	s, _ := f.Show()
+	for _, k := range played.Kept {
+		at := slices.IndexFunc(s.Nodes, func(n scheduling.Node) bool { return n.Name == k.Node })
+		if at >= 0 && s.Nodes[at].Drift != nil {
+			a.Staying[k.Node] = k.Rule + ": " + k.Detail
+		}
+	}
+}
+
+// removeDeletedPools lets the nodes of NodePools go that are deleted.
+func (c Change) removeDeletedPools(f *Fleet) []scenario.Round {
+	s, stock := f.Show()
+	var nodes []int
+	for i := range s.Nodes {
+		if slices.Contains(c.Gone, s.Nodes[i].NodePool) && s.Nodes[i].Claim != "" {
+			nodes = append(nodes, i)
+		}
+	}
+	if len(nodes) == 0 {
+		return nil
+	}
+	rounds := f.CarryOut([]Step{{Nodes: nodes, Result: scheduling.NewSimulation(s, stock).Without(nodes...)}})
+	rounds[0].Method, rounds[0].Candidates = "deletion", len(nodes)
+	return rounds
+}

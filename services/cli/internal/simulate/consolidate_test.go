@@ -1,0 +1,130 @@
+package simulate_test
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/joist-autoscaler/joist/services/cli/internal/simulate"
+	"github.com/joist-autoscaler/joist/services/disruption"
+	"github.com/joist-autoscaler/joist/shared/fault"
+	"github.com/joist-autoscaler/joist/shared/planning/scheduling"
+	"github.com/joist-autoscaler/joist/shared/scenario"
+)
+
+// threeNodes are large nodes with a pod each, where one would do.
+func threeNodes(t *testing.T) scenario.Scenario {
+	t.Helper()
+	node := func(name string) string {
+		return fmt.Sprintf(`{"name": "%s", "nodePool": "pool", "instanceType": "large", "zone": "z1", "capacityType": "on-demand", "pods": [
+			{"metadata": {"name": "pod-%s"}, "spec": {"containers": [{"name": "c", "resources": {"requests": {"cpu": "1"}}}]}}]}`, name, name)
+	}
+	machine := func(name string, cpu int, price float64) string {
+		return fmt.Sprintf(`{"name": "%s", "arch": "amd64", "os": ["linux"], "capacity": {"cpu": "%d", "memory": "16Gi", "pods": "20"},
+			"offerings": [{"zone": "z1", "capacityType": "on-demand", "price": %g, "available": true}]}`, name, cpu, price)
+	}
+	text := fmt.Sprintf(`{"name": "three", "instanceTypes": [%s, %s], "nodes": [%s, %s, %s], "nodePools": [{"metadata": {"name": "pool"}, "spec": {
+		"disruption": {"consolidateAfter": "0s", "consolidationPolicy": "WhenEmptyOrUnderutilized", "budgets": [{"nodes": "100%%"}]},
+		"template": {"spec": {"requirements": [], "nodeClassRef": {"group": "karpenter.k8s.aws", "kind": "EC2NodeClass", "name": "default"}}}}}]}`,
+		machine("large", 8, 0.4), machine("small", 2, 0.1), node("a"), node("b"), node("c"))
+	s, err := scenario.Parse(nil, "three.json", []byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+func consolidateWith(t *testing.T, decide func(scheduling.Snapshot, scheduling.Stock) disruption.Findings) (simulate.ConsolidateResult, error) {
+	t.Helper()
+	s := threeNodes(t)
+	return simulate.Consolidate(simulate.SourceFromScenario(&s).Fleet(), simulate.ConsolidateOptions{Decide: decide, Now: time.Now, Progress: func(int, *scenario.Consolidation) {}})
+}
+
+// removeCommand is a command that removes nodes as a simulation has it.
+func removeCommand(snapshot scheduling.Snapshot, stock scheduling.Stock, nodes ...int) disruption.Command {
+	return disruption.Command{Method: disruption.MultiNode, Nodes: nodes, Result: scheduling.NewSimulation(snapshot, stock).Without(nodes...)}
+}
+
+func TestConsolidateUntilNothingChanges(t *testing.T) {
+	passes := 0
+	out, err := consolidateWith(t, func(snapshot scheduling.Snapshot, stock scheduling.Stock) disruption.Findings {
+		passes++
+		switch passes {
+		case 1:
+			return disruption.Findings{Commands: []disruption.Command{removeCommand(snapshot, stock, 1)}}
+		case 2:
+			return disruption.Findings{Commands: []disruption.Command{removeCommand(snapshot, stock, 0, 1)}}
+		}
+		return disruption.Findings{}
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, r := range out.Rounds {
+		came := []string{}
+		for _, n := range r.Replacements {
+			came = append(came, n.Name+" "+n.InstanceType)
+		}
+		got = append(got, fmt.Sprintf("%s of %d: %v became %v; %v, %d moved, %.2f", r.Method, r.Candidates, r.Removed, came, r.Moved, r.PodsMoved, r.CostAfter))
+	}
+	want := []string{"multi of 3: [b] became []; map[a:[pod-b]], 1 moved, 0.80", "multi of 2: [a c] became [pool-bddc42ddfd small pool-6d4ddb00d1 small]; map[], 3 moved, 0.20"}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("rounds (-want +got):\n%s", diff)
+	}
+	pods := 0
+	for _, n := range out.FinalNodes {
+		pods += len(n.Pods)
+	}
+	if !out.Complete || out.Nodes != 3 || out.NodesAfter != 2 || out.Pods != 3 || pods != 3 || out.PodsMoved != 4 || out.CostAfter > 0.2001 || out.CostBefore < 1.1999 {
+		t.Errorf("it became %+v", out)
+	}
+}
+
+func TestEndlessConsolidationIsABug(t *testing.T) {
+	// A node of the same price takes the place of each.
+	_, err := consolidateWith(t, func(snapshot scheduling.Snapshot, stock scheduling.Stock) disruption.Findings {
+		c := removeCommand(snapshot, stock, 0, 1, 2)
+		for i := range c.Result.Nodes {
+			n := &c.Result.Nodes[i]
+			for len(n.Options) > 0 && n.Options[0].InstanceType != "large" {
+				n.Options = n.Options[1:]
+			}
+		}
+		extra := c.Result.Nodes[0]
+		extra.Pods = nil
+		for len(c.Result.Nodes) < 3 {
+			c.Result.Nodes = append(c.Result.Nodes, extra)
+		}
+		return disruption.Findings{Commands: []disruption.Command{c}}
+	})
+	if fault.KindOf(err) != fault.Bug || !strings.Contains(err.Error(), "do not converge") {
+		t.Errorf("it ended with %v", err)
+	}
+}
+
+func TestConsolidateFailsOnProblems(t *testing.T) {
+	_, err := consolidateWith(t, func(scheduling.Snapshot, scheduling.Stock) disruption.Findings {
+		return disruption.Findings{Problems: []error{errors.New("budget 2 of pool cannot be read")}}
+	})
+	if fault.KindOf(err) != fault.Invalid || !strings.Contains(err.Error(), "budget 2 of pool") {
+		t.Errorf("it ended with %v", err)
+	}
+}
+
+func TestConsolidateStopsAfterPassesMax(t *testing.T) {
+	s := threeNodes(t)
+	out, err := simulate.Consolidate(simulate.SourceFromScenario(&s).Fleet(), simulate.ConsolidateOptions{
+		Now: time.Now, PassesMax: 1, Progress: func(int, *scenario.Consolidation) {},
+		Decide: func(snapshot scheduling.Snapshot, stock scheduling.Stock) disruption.Findings {
+			return disruption.Findings{Commands: []disruption.Command{removeCommand(snapshot, stock, 0)}}
+		},
+	})
+	if err != nil || out.Complete || len(out.Rounds) != 1 || out.NodesAfter != 2 {
+		t.Errorf("after one pass: %+v, %v", out, err)
+	}
+}

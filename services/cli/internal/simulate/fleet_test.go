@@ -1,0 +1,146 @@
+package simulate_test
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/joist-autoscaler/joist/services/cli/internal/simulate"
+	"github.com/joist-autoscaler/joist/shared/karpenter"
+	"github.com/joist-autoscaler/joist/shared/planning/scheduling"
+	"github.com/joist-autoscaler/joist/shared/planning/schedulingtest"
+	"github.com/joist-autoscaler/joist/shared/scenario"
+)
+
+// sparseScenario is a scenario of nodes that hold half of what they could.
+func sparseScenario(t *testing.T) *scenario.Scenario {
+	t.Helper()
+	var nodes []string
+	for i := range 9 {
+		kind, cpu := []string{"large", "small"}[i%2], []string{"500m", "1", "1500m"}[i%3]
+		nodes = append(nodes, fmt.Sprintf(`{"name": "node-%d", "nodePool": "pool", "instanceType": "%s", "zone": "z%d", "capacityType": "on-demand", "pods": [
+			{"metadata": {"name": "pod-%d"}, "spec": {"containers": [{"name": "c", "resources": {"requests": {"cpu": "%s"}}}]}}]}`, i, kind, 1+i%2, i, cpu))
+	}
+	machine := func(name string, cpu int, price float64) string {
+		return fmt.Sprintf(`{"name": "%s", "arch": "amd64", "os": ["linux"], "capacity": {"cpu": "%d", "memory": "16Gi", "pods": "20"},
+			"offerings": [{"zone": "z1", "capacityType": "on-demand", "price": %g, "available": true}, {"zone": "z2", "capacityType": "on-demand", "price": %g, "available": true}]}`, name, cpu, price, price)
+	}
+	text := fmt.Sprintf(`{"name": "sparse", "instanceTypes": [%s, %s], "nodes": [%s], "nodePools": [{"metadata": {"name": "pool"}, "spec": {
+		"disruption": {"consolidateAfter": "0s", "consolidationPolicy": "WhenEmptyOrUnderutilized", "budgets": [{"nodes": "3"}]},
+		"template": {"spec": {"requirements": [], "nodeClassRef": {"group": "karpenter.k8s.aws", "kind": "EC2NodeClass", "name": "default"}}}}}]}`,
+		machine("large", 8, 0.4), machine("small", 2, 0.11), strings.Join(nodes, ", "))
+	s, err := scenario.Parse(nil, "sparse.json", []byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &s
+}
+
+// A scenario is played through, and what its rounds say of the end is true.
+func TestConsolidateScenario(t *testing.T) {
+	source := simulate.SourceFromScenario(sparseScenario(t))
+	f := source.Fleet()
+	before, nodes := f.CostPerHour(), f.Size()
+	out, err := simulate.Consolidate(f, options())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(out.Rounds) == 0 || !out.Complete || out.CostBefore != before || out.Nodes != nodes || out.CostAfter >= before || math.Abs(out.CostAfter-f.CostPerHour()) > 1e-9 {
+		t.Errorf("%d nodes at %g became %d at %g by %d rounds, and cost %g", nodes, before, f.Size(), out.CostAfter, len(out.Rounds), f.CostPerHour())
+	}
+	if diff := cmp.Diff(podNames(source.Fleet().FinalNodes()), podNames(out.FinalNodes)); diff != "" {
+		t.Errorf("pods (-want +got):\n%s", diff)
+	}
+}
+
+// podNames are those of all nodes, sorted.
+func podNames(nodes []scenario.FinalNode) []string {
+	var out []string
+	for _, n := range nodes {
+		out = append(out, n.Pods...)
+	}
+	slices.Sort(out)
+	return out
+}
+
+// Whatever is played, every pod is somewhere, and what rounds say of the cost adds up.
+func TestConsolidateKeepsEveryPod(t *testing.T) {
+	for seed := range uint64(3) {
+		s := schedulingtest.Cluster(rand.New(rand.NewPCG(seed, 7)), 20, 100)
+		s.NodePools[0].Spec.Disruption.Budgets = []karpenter.Budget{{Nodes: "20%"}}
+		source := simulate.SourceFromCatalogue(s, schedulingtest.Catalogue())
+		f := source.FleetOf(s)
+		before := podNames(f.FinalNodes())
+		played, err := simulate.Consolidate(f, options())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(before, podNames(played.FinalNodes)); diff != "" || len(played.Rounds) == 0 || !played.Complete {
+			t.Errorf("seed %d: %d rounds, complete %v (-before +after):\n%s", seed, len(played.Rounds), played.Complete, diff)
+		}
+		if last := played.Rounds[len(played.Rounds)-1].CostAfter; math.Abs(last-f.CostPerHour()) > 1e-9 || last >= played.CostBefore {
+			t.Errorf("seed %d: the last round says %.6f, the nodes cost %.6f of %.6f", seed, last, f.CostPerHour(), played.CostBefore)
+		}
+		names := map[string]bool{}
+		for _, n := range played.FinalNodes {
+			if names[n.Name] || n.InstanceType == "" || n.Zone == "" || n.CapacityType == "" {
+				t.Errorf("seed %d: node %+v", seed, n)
+			}
+			names[n.Name] = true
+		}
+		for _, r := range played.Rounds {
+			for _, n := range r.Replacements {
+				if n.Name == "" || n.Price <= 0 || n.Options == 0 {
+					t.Errorf("seed %d: replacement %+v", seed, n)
+				}
+			}
+		}
+	}
+}
+
+// What is under way in a cluster is done before anything is played, and it is said.
+func TestFleetFinishesWhatIsInFlight(t *testing.T) {
+	s := schedulingtest.Cluster(rand.New(rand.NewPCG(1, 1)), 10, 40)
+	s.Nodes[0].Going = true
+	s.Nodes[1].Proposal = &scheduling.Proposal{ID: "p", Reason: "Underutilized", Proposed: s.Taken, Confirmed: s.Taken}
+	s.Nodes[2].Proposal = &scheduling.Proposal{ID: "q", Reason: "Underutilized", Proposed: s.Taken}
+	s.Nodes[3].Nominated, s.Nodes[3].LastPodEvent = s.Taken.Add(time.Hour), s.Taken
+	s.Waiting = []scheduling.PodClass{schedulingtest.Pods("new", 2, "1", "1Gi"), schedulingtest.Pods("huge", 1, "4000", "1Gi")}
+	source := simulate.SourceFromCatalogue(s, schedulingtest.Catalogue())
+	f := source.FleetOf(s)
+	shown, _ := f.Show()
+	for _, n := range shown.Nodes {
+		if n.Name == s.Nodes[0].Name || n.Name == s.Nodes[1].Name {
+			t.Errorf("%s is still there", n.Name)
+		}
+		if n.Proposal != nil || n.Nominated.After(s.Taken) || !n.LastPodEvent.Before(s.Taken.Add(-day)) {
+			t.Errorf("%s waits for something: %+v", n.Name, n.Proposal)
+		}
+	}
+	total := 0
+	for i := range s.Nodes {
+		for _, class := range s.Nodes[i].Pods {
+			total += len(class.Pods)
+		}
+	}
+	if got := len(podNames(f.FinalNodes())); got != total+2 {
+		t.Errorf("%d pods run of %d and two that wait", got, total)
+	}
+	if len(f.Unscheduled()) != 1 || !strings.Contains(fmt.Sprint(f.Unscheduled()), "huge") {
+		t.Errorf("without a place are %v", f.Unscheduled())
+	}
+	if notes := strings.Join(f.Notes(), "\n"); !strings.Contains(notes, "2 nodes being removed, 3 pending pods") {
+		t.Errorf("it is said: %s", notes)
+	}
+	if !s.Nodes[0].Going || s.Nodes[2].Proposal == nil {
+		t.Error("the snapshot itself was changed")
+	}
+}
+
+const day = 24 * time.Hour

@@ -1,0 +1,107 @@
+package simulate
+
+import (
+	"encoding/base64"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/joist-autoscaler/joist/shared/catalog"
+	"github.com/joist-autoscaler/joist/shared/karpenter"
+	"github.com/joist-autoscaler/joist/shared/planning/scheduling"
+)
+
+// placeholderFacts stand for what nodes need in order to join. No plan depends
+// on them; a launch request cannot be written without them.
+func placeholderFacts(name string) catalog.ClusterFacts {
+	return catalog.ClusterFacts{
+		Name: name, Endpoint: "https://cluster.example.com", ServiceCIDR: "10.100.0.0/16", IPFamily: "ipv4",
+		CABundle: base64.StdEncoding.EncodeToString([]byte("placeholder")),
+	}
+}
+
+// assumePoolsReady supposes that each NodePool is ready of which the files do not say how it
+// stands.
+func assumePoolsReady(s *scheduling.Snapshot, now time.Time) {
+	for i := range s.NodePools {
+		status := &s.NodePools[i].Status
+		if _, known := status.Conditions.Get(karpenter.ConditionTypeReady); !known {
+			status.Conditions = status.Conditions.With(assumedReady(), now)
+		}
+	}
+}
+
+// assumedReady is the condition of what is taken to be ready.
+func assumedReady() metav1.Condition {
+	return metav1.Condition{Type: karpenter.ConditionTypeReady, Status: metav1.ConditionTrue, Reason: "Assumed"}
+}
+
+// assumeClasses supposes what the cluster would have resolved for each node class, and
+// a whole class where a pool names one that the manifests lack.
+func (a *PlanResult) assumeClasses(s *scheduling.Snapshot, now time.Time) {
+	for _, pool := range s.NodePools {
+		ref := pool.Spec.Template.Spec.NodeClassRef
+		if ref == nil || slices.ContainsFunc(s.NodeClasses, func(c karpenter.EC2NodeClass) bool { return c.Name == ref.Name }) {
+			continue
+		}
+		class := karpenter.EC2NodeClass{Spec: karpenter.EC2NodeClassSpec{AMIFamily: new(karpenter.AMIFamilyAL2023)}}
+		class.Name = ref.Name
+		s.NodeClasses = append(s.NodeClasses, class)
+		a.assume("EC2NodeClass %s is not in the files: assuming AL2023 with its defaults", ref.Name)
+	}
+	for i := range s.NodeClasses {
+		a.assumeStatus(&s.NodeClasses[i], now)
+	}
+}
+
+// assumeStatus fills in what is missing of a class's status. A status that says
+// whether the class is ready is a cluster's own, and is left alone.
+func (a *PlanResult) assumeStatus(class *karpenter.EC2NodeClass, now time.Time) {
+	status := &class.Status
+	if _, known := status.Conditions.Get(karpenter.ConditionTypeReady); known {
+		return
+	}
+	var took []string
+	if len(status.Subnets) == 0 {
+		zones := zonesOf(a.Catalogue)
+		for _, zone := range slices.Sorted(maps.Keys(zones)) {
+			status.Subnets = append(status.Subnets, karpenter.Subnet{ID: "subnet-assumed-" + zone, Zone: zone, ZoneID: zones[zone]})
+		}
+		took = append(took, "a subnet in each zone of "+a.Catalogue.Region)
+	}
+	if len(status.SecurityGroups) == 0 {
+		status.SecurityGroups = []karpenter.SecurityGroup{{ID: "sg-assumed"}}
+		took = append(took, "a security group")
+	}
+	if len(status.AMIs) == 0 {
+		for _, arch := range []string{catalog.AMD64, catalog.ARM64} {
+			status.AMIs = append(status.AMIs, karpenter.AMI{ID: "ami-assumed-" + arch, Requirements: []corev1.NodeSelectorRequirement{
+				{Key: corev1.LabelArchStable, Operator: corev1.NodeSelectorOpIn, Values: []string{arch}},
+			}})
+		}
+		took = append(took, "an image for each architecture")
+	}
+	if status.InstanceProfile == "" && class.Spec.InstanceProfile == nil {
+		status.InstanceProfile = "assumed"
+		took = append(took, "an instance profile")
+	}
+	status.Conditions = status.Conditions.With(assumedReady(), now)
+	if len(took) > 0 {
+		a.assume("EC2NodeClass %s: assuming that it finds %s", class.Name, strings.Join(took, ", "))
+	}
+}
+
+// zonesOf maps the zones of a region to their ids.
+func zonesOf(cat catalog.Catalogue) map[string]string {
+	out := map[string]string{}
+	for _, t := range cat.Types {
+		for _, o := range t.Offerings {
+			out[o.Zone] = o.ZoneID
+		}
+	}
+	return out
+}

@@ -1,0 +1,112 @@
+package simulate
+
+import (
+	"fmt"
+	"math"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/joist-autoscaler/joist/shared/fault"
+	"github.com/joist-autoscaler/joist/shared/karpenter"
+	"github.com/joist-autoscaler/joist/shared/planning/scheduling"
+	"github.com/joist-autoscaler/joist/shared/scenario"
+)
+
+// RemovalResult is what would become of the nodes. Costs are in US dollars an hour.
+type RemovalResult struct {
+	Scenario     string             `json:"scenario"`
+	Nodes        int                `json:"nodes"`
+	NodesAfter   int                `json:"nodesAfter"`
+	CostBefore   float64            `json:"costBefore"`
+	CostAfter    float64            `json:"costAfter"`
+	PodsMoved    int                `json:"podsMoved"`
+	Removed      []string           `json:"removed"`
+	Replacements []scenario.NewNode `json:"replacements"`
+	// Moved names the pods that would go to nodes which exist, by the node's name.
+	Moved map[string][]string `json:"moved"`
+	// Unscheduled are the pods without a place, as namespace/name, and why.
+	Unscheduled map[string]string `json:"unscheduled"`
+}
+
+const removingNodes = "simulating the removal of nodes"
+
+// RemoveNodes removes the nodes with these names from a fleet at once, and consumes the
+// fleet. It uses the simulation that disruption uses, but applies neither budgets nor
+// price limits: the caller has already decided.
+func RemoveNodes(f *Fleet, names []string) (RemovalResult, error) {
+	snapshot, stock := f.Show()
+	return removeNodes(f, snapshot, stock, names)
+}
+
+// InterruptSpotNodes takes a part of the spot nodes, between 0 and 1, spread evenly over the
+// fleet's list, and nothing like them can be bought as spot any more. It uses the
+// fleet up.
+func InterruptSpotNodes(f *Fleet, part float64) (RemovalResult, error) {
+	snapshot, stock := f.Show()
+	var names []string
+	hit := map[scheduling.Option]bool{}
+	spot := 0
+	for _, n := range snapshot.Nodes {
+		if n.Labels[karpenter.CapacityTypeLabelKey] != karpenter.CapacityTypeSpot || n.Claim == "" {
+			continue
+		}
+		// A node is hit whenever the part of all so far reaches another whole one.
+		if spot++; math.Ceil(part*float64(spot)) > math.Ceil(part*float64(spot-1)) {
+			names = append(names, n.Name)
+			hit[offeringOf(&n)] = true
+		}
+	}
+	if len(names) == 0 {
+		return RemovalResult{}, fault.F(removingNodes, fault.Missing, "%s has no spot nodes", f.Title())
+	}
+	return removeNodes(f, snapshot, withoutOfferings(stock, hit), names)
+}
+
+// offeringOf is what was bought as the node, but for its price.
+func offeringOf(n *scheduling.Node) scheduling.Option {
+	var o scheduling.Option
+	o.InstanceType, o.Zone, o.CapacityType = n.Labels[corev1.LabelInstanceTypeStable], n.Labels[corev1.LabelTopologyZone], karpenter.CapacityTypeSpot
+	return o
+}
+
+// withoutOfferings is the stock in which some offerings are not available.
+func withoutOfferings(stock scheduling.Stock, hit map[scheduling.Option]bool) scheduling.Stock {
+	types := map[string][]scheduling.Type{}
+	for class, list := range stock.Types {
+		types[class] = slices.Clone(list)
+		for i := range types[class] {
+			t := &types[class][i]
+			t.Offers = slices.Clone(t.Offers)
+			for j := range t.Offers {
+				var o scheduling.Option
+				o.Offering = t.Offers[j].Offering
+				t.Offers[j].Available = t.Offers[j].Available && !hit[o]
+			}
+		}
+	}
+	stock.Types = types
+	return stock
+}
+
+func removeNodes(f *Fleet, snapshot scheduling.Snapshot, stock scheduling.Stock, names []string) (RemovalResult, error) {
+	var nodes []int
+	for _, name := range names {
+		at := slices.IndexFunc(snapshot.Nodes, func(n scheduling.Node) bool { return n.Name == name })
+		if at < 0 {
+			return RemovalResult{}, fault.F(removingNodes, fault.Missing, "node %s not found in %s", name, f.Title()).WithHint("give the name of one of its nodes")
+		}
+		nodes = append(nodes, at)
+	}
+	out := RemovalResult{Scenario: f.Title(), Nodes: f.Size(), CostBefore: f.CostPerHour(), Unscheduled: map[string]string{}}
+	result := scheduling.NewSimulation(snapshot, stock).Without(nodes...)
+	for _, u := range result.Unplaced {
+		for _, pod := range u.Pods {
+			out.Unscheduled[fmt.Sprintf("%s/%s", u.Namespace, pod.Name)] = scenario.Reason(u.Rejections)
+		}
+	}
+	round := f.CarryOut([]Step{{Nodes: nodes, Result: result}})[0]
+	out.NodesAfter, out.CostAfter, out.PodsMoved = f.Size(), round.CostAfter, round.PodsMoved
+	out.Removed, out.Replacements, out.Moved = round.Removed, round.Replacements, round.Moved
+	return out, nil
+}

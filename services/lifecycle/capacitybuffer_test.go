@@ -1,0 +1,79 @@
+package lifecycle_test
+
+import (
+	"testing"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/joist-autoscaler/joist/services/lifecycle"
+	"github.com/joist-autoscaler/joist/shared/cluster"
+	"github.com/joist-autoscaler/joist/shared/cluster/memcluster"
+	"github.com/joist-autoscaler/joist/shared/fault"
+	"github.com/joist-autoscaler/joist/shared/karpenter"
+	"github.com/joist-autoscaler/joist/shared/planning/scheduling"
+)
+
+// spare reads the status of the buffer "spare".
+func (s *site) spare() karpenter.CapacityBufferStatus {
+	s.t.Helper()
+	b, err := cluster.Get[*karpenter.CapacityBuffer](s.t.Context(), s.Server, cluster.CapacityBuffers, cluster.Key{Namespace: "default", Name: "spare"})
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return b.Status
+}
+
+// A buffer says what it keeps room for as soon as it is read, and whether there is
+// room when a plan has looked; another that cannot be read holds it up in nothing.
+func TestBuffers(t *testing.T) {
+	s := newSite(t)
+	s.Seed(
+		&karpenter.CapacityBuffer{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "spare"},
+			Spec: karpenter.CapacityBufferSpec{
+				ScalableRef: &karpenter.ScalableRef{Kind: "Deployment", Name: "web"}, Percentage: new(int32(50)),
+			},
+		},
+		&karpenter.CapacityBuffer{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "first"},
+			Spec:       karpenter.CapacityBufferSpec{ScalableRef: &karpenter.ScalableRef{Kind: "StatefulSet", Name: "db"}, Replicas: new(int32(1))},
+		},
+		&appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "web"}, Spec: appsv1.DeploymentSpec{
+			Replicas: new(int32(3)), Template: corev1.PodTemplateSpec{Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "web"}}}},
+		}},
+	)
+	s.step()
+	if got := s.spare(); len(got.Conditions) != 0 {
+		t.Fatalf("with the gate off: %+v", got)
+	}
+	s.configure(func(c *lifecycle.Config) { c.CapacityBuffers = true })
+	s.Inject(memcluster.Fault{Actor: "lifecycle", Verb: memcluster.VerbGet, Kind: cluster.StatefulSets, As: fault.Throttled})
+	s.pass(time.Second)
+	if got := s.spare(); !got.Conditions.True(karpenter.ConditionTypeReadyForProvisioning) || got.Replicas == nil || *got.Replicas != 2 {
+		t.Fatalf("read: %+v", got)
+	}
+	held := s.batch()
+	room := scheduling.Nomination{Namespace: "default", Node: "mine", Pod: scheduling.PodRef{Name: "capacity-buffer-spare-1", Buffer: "spare"}}
+	gone := scheduling.Nomination{Namespace: "default", Node: "mine", Pod: scheduling.PodRef{Name: "capacity-buffer-gone-1", Buffer: "gone"}}
+	s.handle(s.planMade(held, scheduling.Plan{
+		Outbox: held.UID(), Seq: held.Seq, Batch: held.Batch, Nominations: []scheduling.Nomination{gone, room, room},
+	}), "")
+	if got := s.spare(); !got.Conditions.True(karpenter.ConditionTypeProvisioning) {
+		t.Fatalf("planned: %+v", got)
+	}
+	quiet := s.spare()
+	s.Change(cluster.Deployments, cluster.Key{Namespace: "default", Name: "web"}, func(o cluster.Object) {
+		o.(*appsv1.Deployment).Spec.Replicas = new(int32(10))
+	})
+	s.pass(9 * time.Second)
+	if got := s.spare(); *got.Replicas != *quiet.Replicas {
+		t.Error("it is read more than once in ten seconds")
+	}
+	s.pass(2 * time.Second)
+	if got := s.spare(); *got.Replicas != 5 || !got.Conditions.True(karpenter.ConditionTypeProvisioning) {
+		t.Errorf("after the workload has grown: %+v", got)
+	}
+}

@@ -1,0 +1,67 @@
+package lifecycle
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/joist-autoscaler/joist/services/lifecycle/internal/effect"
+	"github.com/joist-autoscaler/joist/services/lifecycle/internal/events"
+	"github.com/joist-autoscaler/joist/services/lifecycle/internal/nodepool"
+	"github.com/joist-autoscaler/joist/services/lifecycle/internal/nodepool/deletionapproval"
+	"github.com/joist-autoscaler/joist/shared/cluster"
+	"github.com/joist-autoscaler/joist/shared/karpenter"
+)
+
+// DeletionApproval is which NodePools are deleted only when somebody says so; the zero value
+// is none.
+type DeletionApproval = deletionapproval.Threshold
+
+// deletionApproved is the condition of a NodePool whose deletion the gate has
+// stopped. Karpenter has none of the kind.
+const deletionApproved = "DeletionApproved"
+
+// gates looks after NodePools that are large, and after the deletion of those.
+func (s *Service) gates(ctx context.Context, w world) error {
+	claims := map[string][]*karpenter.NodeClaim{}
+	for _, c := range w.claims {
+		name := c.Labels[karpenter.NodePoolLabelKey]
+		claims[name] = append(claims[name], c)
+	}
+	size := len(cluster.Cached[*corev1.Node](s.Cache, cluster.Nodes))
+	var failures []error
+	for _, np := range cluster.Cached[*karpenter.NodePool](s.Cache, cluster.NodePools) {
+		if nodepool.ForeignClass(np) {
+			continue
+		}
+		d := deletionapproval.Decide(deletionapproval.View{Pool: np, Claims: claims[np.Name], Cluster: size, Threshold: s.Gate})
+		if err := s.do.Do(ctx, nil, append(d.Effects, s.said(np, d)...)...); err != nil {
+			failures = append(failures, fmt.Errorf("the deletion of NodePool %s: %w", np.Name, err))
+		}
+	}
+	return errors.Join(failures...)
+}
+
+// said tells people how a deletion stands, on the pool and by an Event.
+func (s *Service) said(np *karpenter.NodePool, d deletionapproval.Decision) []effect.Effect {
+	if d.Reason == "" {
+		return nil
+	}
+	condition := metav1.Condition{
+		Type: deletionApproved, Status: metav1.ConditionTrue, Reason: d.Reason, Message: d.Message, ObservedGeneration: np.Generation,
+	}
+	var effects []effect.Effect
+	if d.Waits {
+		condition.Status = metav1.ConditionFalse
+		effects = append(effects, events.DeletionAwaitsApproval.About(cluster.NodePools, np, s.Now(), "%s", d.Message))
+	}
+	next := np.DeepCopy()
+	next.Status.Conditions = next.Status.Conditions.With(condition, s.Now())
+	if equalJSON(np.Status, next.Status) {
+		return effects
+	}
+	return append(effects, effect.UpdateStatus{Object: next})
+}

@@ -1,0 +1,488 @@
+package lifecycle_test
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/joist-autoscaler/joist/shared/cluster"
+	"github.com/joist-autoscaler/joist/shared/cluster/memcluster"
+	"github.com/joist-autoscaler/joist/shared/cluster/outbox"
+	"github.com/joist-autoscaler/joist/shared/event"
+	"github.com/joist-autoscaler/joist/shared/fault"
+	"github.com/joist-autoscaler/joist/shared/karpenter"
+	"github.com/joist-autoscaler/joist/shared/karpenter/policy"
+	"github.com/joist-autoscaler/joist/shared/planning/scheduling"
+)
+
+func cpuOf(n int) *resource.Quantity { return resource.NewQuantity(int64(n), resource.DecimalSI) }
+
+// Two nodes are replaced by one: they take no more pods, the replacement comes, and
+// only then they go.
+func TestReplacementComesFirst(t *testing.T) {
+	s := estate(t, 3)
+	s.bounded("2", 2)
+	m := s.moves(1, "old-0", "old-1")
+	s.each("proposed ", "old-0", "old-1")
+	before := s.outbox()
+	s.sent()
+	m.take(event.Confirmed, "")
+	s.each(acting, "old-0", "old-1")
+	s.each(untouched, "old-2")
+	after := s.outbox()
+	if after.State != outbox.Done || after.Seq != before.Seq+1 || !after.Batch.IsZero() || after.Plan != m.Plan.Digest || !slices.Equal(after.Claims, []string{"new-0"}) {
+		t.Errorf("the outbox says %+v", after.Outbox)
+	}
+	if diff := cmp.Diff([]string{"launch.requested.v1 intent/new"}, words(s.sent())); diff != "" {
+		t.Error(diff)
+	}
+	if p := scheduling.ProposalOf(s.claim("old-1")); !slices.Equal(p.Replacements, []string{"new-0"}) || p.Method != "MultiNode" || !p.Confirmed.Equal(s.now) {
+		t.Errorf("the claim says %+v", p)
+	}
+	version := s.Version()
+	m.take(event.Confirmed, "")
+	m.take(event.Dropped, "")
+	if s.Version() != version {
+		t.Error("messages about a proposal that acts wrote something")
+	}
+
+	s.pass(2 * time.Minute)
+	s.each(acting, "old-0", "old-1")
+	s.handle(s.message(settled("new", 1, "i-new")), "")
+	s.pass(5 * time.Second)
+	s.each(acting, "old-0", "old-1")
+	s.join("new-0", "i-new")
+	s.pass(8 * time.Second)
+	s.each("going", "old-0", "old-1")
+	s.each(untouched, "old-2", "new-0")
+	if until := s.claim("new-0").Annotations["joist.sh/nominated-until"]; until <= s.now.Format(time.RFC3339) {
+		t.Errorf("nobody is expected on the replacement: until %q", until)
+	}
+	s.audit(2, 2)
+	for reason, want := range map[string][]string{
+		"DisruptionLaunching":        {"NodeClaim new-0: Launching NodeClaim: Underutilized"},
+		"DisruptionWaitingReadiness": {"NodeClaim new-0: Waiting on readiness to continue disruption"},
+		"DisruptionTerminating": {
+			"Node old-0: Disrupting Node: Underutilized", "NodeClaim old-0: Disrupting NodeClaim: Underutilized",
+			"Node old-1: Disrupting Node: Underutilized", "NodeClaim old-1: Disrupting NodeClaim: Underutilized",
+		},
+	} {
+		if diff := cmp.Diff(want, slices.Compact(s.heard(reason))); diff != "" {
+			t.Errorf("%s:\n%s", reason, diff)
+		}
+	}
+}
+
+// While its pods have not come a replacement is empty, and is kept; afterwards it is
+// a node as any.
+func TestReplacementIsKept(t *testing.T) {
+	s := estate(t, 1)
+	m := s.moves(1, "old-0")
+	m.take(event.Confirmed, "")
+	s.comes()
+	for range 40 {
+		s.pass(5 * time.Second)
+		until, err := time.Parse(time.RFC3339, s.claim("new-0").Annotations["joist.sh/nominated-until"])
+		if err != nil || !until.After(s.now) {
+			t.Fatalf("at %s it is kept until %s (%v)", s.now, until, err)
+		}
+	}
+	s.each("going", "old-0")
+	s.handle(s.message(event.InstanceGone{InstanceID: "i-0", Shown: s.now}), "")
+	s.pass(70 * time.Second)
+	s.each("gone", "old-0")
+	if until := s.claim("new-0").Annotations["joist.sh/nominated-until"]; until > s.now.Format(time.RFC3339) {
+		t.Errorf("the old node is gone, and it is kept until %s", until)
+	}
+}
+
+// A removal without replacements is done at once.
+func TestRemovalAlone(t *testing.T) {
+	s := estate(t, 3)
+	s.bounded("2", 3)
+	m := s.moves(0, "old-0", "old-2")
+	seq := s.outbox().Seq
+	m.take(event.Confirmed, "")
+	s.each("going", "old-0", "old-2")
+	s.each(untouched, "old-1")
+	if s.outbox().Seq != seq {
+		t.Error("nothing had to pass the door")
+	}
+	m.take(event.Confirmed, fault.Stale)
+	s.audit(2, 3)
+}
+
+// What does not come lets the old nodes be as they were, and nothing is deleted.
+func TestRolledBack(t *testing.T) {
+	refused := func(s *site) { s.handle(s.message(settled("new", 1)), "") }
+	for _, c := range []struct {
+		name  string
+		fails func(*site)
+		why   string
+	}{
+		{"its launch is refused", refused, "new-0"},
+		{"somebody deletes it", func(s *site) {
+			if err := s.Delete(s.t.Context(), cluster.NodeClaims, cluster.Key{Name: "new-0"}, ""); err != nil {
+				s.t.Fatal(err)
+			}
+		}, "replacement NodeClaim new-0 is being deleted"},
+		{"it is gone at once", func(s *site) {
+			s.Change(cluster.NodeClaims, cluster.Key{Name: "new-0"}, func(o cluster.Object) { o.SetFinalizers(nil) })
+			if err := s.Delete(s.t.Context(), cluster.NodeClaims, cluster.Key{Name: "new-0"}, ""); err != nil {
+				s.t.Fatal(err)
+			}
+		}, "replacement NodeClaim new-0 is gone"},
+		{"it never joins", func(s *site) {
+			s.handle(s.message(settled("new", 1, "i-new")), "")
+			s.pass(10*time.Minute - 5*time.Second)
+			s.each(acting, "old-0", "old-1")
+			s.pass(10 * time.Second)
+		}, "replacement NodeClaim new-0 is not initialized after 10m0s"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			s := estate(t, 3)
+			m := s.moves(1, "old-0", "old-1")
+			m.take(event.Confirmed, "")
+			s.pass(2 * time.Second)
+			c.fails(s)
+			s.pass(5 * time.Second)
+			s.each(untouched, "old-0", "old-1", "old-2")
+			s.audit(2, 4)
+			told := s.heard("DisruptionBlocked")
+			if len(told) != 4 || !strings.Contains(told[0], "Disruption is rolled back: ") || !strings.Contains(told[0], c.why) {
+				t.Errorf("it is told: %q", told)
+			}
+			m.take(event.Confirmed, fault.Stale)
+			s.pass(5 * time.Second)
+			s.each(untouched, "old-0", "old-1", "old-2")
+		})
+	}
+}
+
+// An old claim that goes by itself does not hold up the other.
+func TestOneOfTheOldGoesByItself(t *testing.T) {
+	s := estate(t, 2)
+	m := s.moves(1, "old-0", "old-1")
+	m.take(event.Confirmed, "")
+	s.handle(s.message(event.InstanceGone{InstanceID: "i-0", Shown: s.now}), "")
+	s.pass(5 * time.Second)
+	s.each("gone", "old-0")
+	s.each(acting, "old-1")
+	s.comes()
+	s.pass(8 * time.Second)
+	s.each("going", "old-1")
+}
+
+// Replacements wait until no batch is in flight, and take the number after it: a plan
+// of an earlier number is late, and the watcher goes on behind them.
+func TestReplacementsPassTheFence(t *testing.T) {
+	s := estate(t, 2)
+	m := s.moves(1, "old-0")
+	held := s.batch()
+	m.take(event.Confirmed, fault.Retry)
+	s.each("proposed ", "old-0")
+	made := s.plan(held, s.planned(held, "two", 1))
+	s.handle(made, "")
+	m.take(event.Confirmed, "")
+	s.each(acting, "old-0")
+	// The watcher may have seen none of the plan before either.
+	if got := s.outbox(); got.Seq != held.Seq+1 || got.State != outbox.Done || !slices.Equal(got.Claims, []string{"new-0", "two-0"}) {
+		t.Fatalf("the outbox says %+v", got.Outbox)
+	}
+	s.handle(made, fault.Stale)
+	next := s.batch()
+	if next.Seq != held.Seq+2 {
+		t.Errorf("the next batch has the number %d, after %d", next.Seq, held.Seq)
+	}
+	s.handle(s.plan(next, s.planned(next, "three", 1)), "")
+	m.take(event.Confirmed, "")
+	s.pass(2 * time.Second)
+	s.each(acting, "old-0")
+	if c := s.claim("new-0"); c == nil || c.Annotations["joist.sh/batch"] != fmt.Sprintf("%s/%d", held.UID(), held.Seq+1) {
+		t.Errorf("the replacement is %+v", c)
+	}
+}
+
+// What is live objects to what was decided a moment ago.
+func TestLiveObjections(t *testing.T) {
+	node := func(name string, change func(*corev1.Node)) func(*site) {
+		return func(s *site) {
+			s.Change(cluster.Nodes, cluster.Key{Name: name}, func(o cluster.Object) { change(o.(*corev1.Node)) })
+		}
+	}
+	protected := func(p *corev1.Pod) { p.Annotations = map[string]string{karpenter.DoNotDisruptAnnotationKey: "true"} }
+	for _, c := range []struct {
+		name string
+		// changes is what happens between the snapshot and the confirmation.
+		changes func(*site)
+		reason  karpenter.DisruptionReason
+		method  string
+		blocked string
+	}{
+		{name: "nothing", changes: func(*site) {}},
+		{name: "a pod came", changes: func(s *site) { s.runs("old-1", "late") }, blocked: "NodeClaim old-1: a pod came"},
+		{name: "a daemon came", changes: func(s *site) {
+			s.runs("old-1", "agent", func(p *corev1.Pod) {
+				yes := true
+				p.OwnerReferences = []metav1.OwnerReference{{Kind: "DaemonSet", Name: "agent", Controller: &yes}}
+			})
+		}},
+		{name: "pods are expected", changes: func(s *site) { s.nominates("old-0", time.Minute) }, blocked: "NodeClaim old-0: node is nominated for a pending pod"},
+		{name: "a pod is protected", changes: func(s *site) {
+			s.Change(cluster.Pods, cluster.Key{Namespace: "default", Name: "pod-of-old-1"}, func(o cluster.Object) { protected(o.(*corev1.Pod)) })
+		}, blocked: `NodeClaim old-1: pod has "karpenter.sh/do-not-disrupt" annotation (Pod=default/pod-of-old-1)`},
+		{name: "a budget of pods is spent", changes: spentBudget, blocked: "NodeClaim old-1: pdb prevents pod evictions (PodDisruptionBudget=default/pdb, Pod=default/pod-of-old-1)"},
+		{name: "the same for a drifted node with a grace period", reason: karpenter.DisruptionReasonDrifted, changes: spentThoughItEnds},
+		{name: "and for one that expires", reason: karpenter.DisruptionReasonDrifted, method: scheduling.ByExpiration, changes: spentThoughItEnds,
+			blocked: "NodeClaim old-1: pdb prevents pod evictions (PodDisruptionBudget=default/pdb, Pod=default/pod-of-old-1)"},
+		{name: "the node is protected", changes: node("old-0", func(n *corev1.Node) {
+			n.Annotations = map[string]string{karpenter.DoNotDisruptAnnotationKey: "true"}
+		}), blocked: `NodeClaim old-0: disruption is blocked through the "karpenter.sh/do-not-disrupt" annotation`},
+		{name: "the budget is smaller by now", changes: func(s *site) { s.bounded("1", 10) }, blocked: "NodePool default: No allowed disruptions for disruption reason Underutilized due to blocking budget"},
+		{name: "the budget cannot be read", changes: func(s *site) { s.bounded("some", 10) }, blocked: "NodePool default: spec.disruption.budgets[0]"},
+		{name: "its time zone is none", changes: func(s *site) {
+			s.Change(cluster.NodePools, cluster.Key{Name: "default"}, func(o cluster.Object) {
+				o.SetAnnotations(map[string]string{policy.BudgetTimeZone: "Mars/Olympus"})
+			})
+		}, blocked: "NodePool default: annotation joist.sh/budget-time-zone"},
+		{name: "another node is not ready", changes: node("old-2", func(n *corev1.Node) { n.Status.Conditions[0].Status = corev1.ConditionUnknown }), blocked: "NodePool default: No allowed disruptions"},
+		{name: "another node is going", changes: func(s *site) {
+			if err := s.Delete(s.t.Context(), cluster.NodeClaims, cluster.Key{Name: "old-2"}, ""); err != nil {
+				s.t.Fatal(err)
+			}
+		}, blocked: "NodePool default: No allowed disruptions"},
+		{name: "another proposal acts", changes: func(s *site) {
+			other := s.move("q", "old-2")
+			other.take(event.Proposed, "")
+			s.pass(scheduling.ConfirmAfter)
+			other.Plan = s.replacing("other", 1)
+			other.take(event.Confirmed, "")
+		}, blocked: "NodePool default: No allowed disruptions"},
+		{name: "the limit is reached", changes: func(s *site) { s.bounded("2", 3) }},
+		{name: "the limit is reached by what stays", changes: func(s *site) { s.bounded("2", 1) }, blocked: "NodePool default: a replacement may not be launched: limit cpu=2 would be exceeded: 4"},
+		{name: "the limit is reached and counts all", changes: func(s *site) {
+			s.bounded("2", 3)
+			s.strict()
+		}, blocked: "NodePool default: a replacement may not be launched: limit cpu=6 would be exceeded: 8"},
+		{name: "the money is spent", changes: func(s *site) { s.frugal("2", 3) }, blocked: "NodePool default: a replacement may not be launched: joist.sh/price-limit of $0.0903 an hour would be exceeded: $0.1204"},
+		{name: "the pool is going", changes: func(s *site) {
+			s.Change(cluster.NodePools, cluster.Key{Name: "default"}, func(o cluster.Object) { o.SetFinalizers([]string{"x"}) })
+			if err := s.Delete(s.t.Context(), cluster.NodePools, cluster.Key{Name: "default"}, ""); err != nil {
+				s.t.Fatal(err)
+			}
+		}, blocked: `NodePool default: NodePool "default" is gone or going`},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			s := estate(t, 3)
+			s.bounded("2", 5)
+			m := s.moves(1, "old-0", "old-1")
+			if c.reason != "" {
+				m.Reason = string(c.reason)
+			}
+			if c.method != "" {
+				m.Method = c.method
+			}
+			c.changes(s)
+			m.take(event.Confirmed, "")
+			if c.blocked == "" {
+				s.each(acting, "old-0", "old-1")
+				return
+			}
+			s.each(untouched, "old-0", "old-1")
+			if s.claim("new-0") != nil {
+				t.Error("its replacement was created")
+			}
+			if told := s.heard("DisruptionBlocked"); !slices.ContainsFunc(told, func(text string) bool { return strings.HasPrefix(text, c.blocked) }) {
+				t.Errorf("told was %q, not %q", told, c.blocked)
+			}
+		})
+	}
+}
+
+func (s *site) nominates(name string, d time.Duration) {
+	s.Change(cluster.NodeClaims, cluster.Key{Name: name}, func(o cluster.Object) {
+		o.GetAnnotations()["joist.sh/nominated-until"] = s.now.Add(d).Format(time.RFC3339)
+	})
+}
+
+func spentBudget(s *site) {
+	pdb := &policyv1.PodDisruptionBudget{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "pdb"}}
+	pdb.Spec.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{"app": "pod-of-old-1"}}
+	s.Seed(pdb)
+}
+
+// spentThoughItEnds also gives the drains of the claims an end.
+func spentThoughItEnds(s *site) {
+	spentBudget(s)
+	for _, name := range []string{"old-0", "old-1"} {
+		s.Change(cluster.NodeClaims, cluster.Key{Name: name}, func(o cluster.Object) {
+			o.(*karpenter.NodeClaim).Spec.TerminationGracePeriod = &metav1.Duration{Duration: time.Hour}
+		})
+	}
+}
+
+// A node that is being replaced has its end nevertheless: what does not come in time
+// is not waited for.
+func TestExpiryDoesNotWaitForAReplacement(t *testing.T) {
+	s := estate(t, 2)
+	s.bounded("1", 5)
+	m := s.moves(1, "old-0")
+	m.Reason, m.Method = string(karpenter.DisruptionReasonDrifted), scheduling.ByExpiration
+	m.take(event.Confirmed, "")
+	s.each(acting, "old-0")
+	end := s.now.Add(time.Minute)
+	s.Change(cluster.NodeClaims, cluster.Key{Name: "old-0"}, func(o cluster.Object) {
+		o.(*karpenter.NodeClaim).Spec.ExpireAfter = karpenter.DurationOf(end.Sub(o.GetCreationTimestamp().Time))
+	})
+	s.leap(time.Minute - time.Second)
+	if c := s.claim("old-0"); c == nil || c.DeletionTimestamp != nil {
+		t.Fatalf("before its end, and before its replacement has come: %+v", c)
+	}
+	s.leap(time.Second)
+	if c := s.claim("old-0"); c != nil && c.DeletionTimestamp == nil {
+		t.Error("at its end it is there still")
+	}
+	if c := s.claim("new-0"); c == nil || c.DeletionTimestamp != nil {
+		t.Error("its replacement went with it")
+	}
+}
+
+// A claim that is gone, or carries something else, makes the whole proposal stale.
+func TestClaimsOfAProposalGoTogether(t *testing.T) {
+	s := estate(t, 3)
+	s.move("p", "old-0", "nobody").take(event.Proposed, fault.Stale)
+	s.each(untouched, "old-0")
+	first := s.move("p", "old-0", "old-1")
+	first.take(event.Proposed, "")
+	s.move("q", "old-1", "old-2").take(event.Proposed, fault.Stale)
+	s.each("proposed ", "old-0", "old-1")
+	s.each(untouched, "old-2")
+	s.move("q", "old-0", "old-1").take(event.Dropped, "")
+	s.each("proposed ", "old-0", "old-1")
+	s.pass(scheduling.ConfirmAfter)
+	s.move("p", "old-0", "old-1", "old-2").take(event.Confirmed, fault.Stale)
+	s.each(untouched, "old-0", "old-1", "old-2")
+
+	first.take(event.Proposed, "")
+	s.pass(scheduling.ConfirmAfter)
+	if err := s.Delete(t.Context(), cluster.NodeClaims, cluster.Key{Name: "old-0"}, ""); err != nil {
+		t.Fatal(err)
+	}
+	first.take(event.Confirmed, fault.Stale)
+	s.each(untouched, "old-1")
+	wrong := s.move("w", "old-1")
+	wrong.Reason = "Whim"
+	wrong.take(event.Proposed, fault.Poison)
+}
+
+// A second confirmation with other replacements does nothing: the first acts.
+func TestOtherReplacements(t *testing.T) {
+	s := estate(t, 1)
+	m := s.moves(1, "old-0")
+	m.take(event.Confirmed, "")
+	m.Plan = s.replacing("other", 1)
+	m.take(event.Confirmed, fault.Stale)
+	s.each(acting, "old-0")
+	if s.claim("other-0") != nil {
+		t.Error("a second replacement was created")
+	}
+}
+
+// What says that a node is disrupted goes where nothing is proposed: a person took
+// the proposal off, or Karpenter began it and has gone.
+func TestLeftOverDisruption(t *testing.T) {
+	s := estate(t, 1)
+	m := s.moves(1, "old-0")
+	m.take(event.Confirmed, "")
+	s.Change(cluster.NodeClaims, cluster.Key{Name: "old-0"}, func(o cluster.Object) { delete(o.GetAnnotations(), scheduling.ProposalAnnotation) })
+	s.pass(2 * time.Second)
+	s.each(untouched, "old-0")
+}
+
+// A taint alone goes as well, unless the claim is being deleted: then it is what keeps
+// pods away.
+func TestLeftOverTaint(t *testing.T) {
+	s := estate(t, 2)
+	for _, name := range []string{"old-0", "old-1"} {
+		s.Change(cluster.Nodes, cluster.Key{Name: name}, func(o cluster.Object) {
+			node := o.(*corev1.Node)
+			node.Spec.Taints = append(node.Spec.Taints, karpenter.DisruptedTaint())
+		})
+	}
+	s.Change(cluster.NodeClaims, cluster.Key{Name: "old-1"}, func(o cluster.Object) { o.SetDeletionTimestamp(&metav1.Time{Time: s.now}) })
+	s.pass(2 * time.Second)
+	s.each(untouched, "old-0")
+	s.each("going", "old-1")
+	if !karpenter.HoldsTaint(s.nodeNamed("old-1").Spec.Taints, karpenter.DisruptedTaint()) {
+		t.Error("the node of a claim that is being deleted takes pods again")
+	}
+}
+
+// A taint or a condition that somebody takes off comes back while the proposal acts.
+func TestDisruptionIsKeptUp(t *testing.T) {
+	s := estate(t, 1)
+	m := s.moves(1, "old-0")
+	m.take(event.Confirmed, "")
+	s.Change(cluster.Nodes, cluster.Key{Name: "old-0"}, func(o cluster.Object) { o.(*corev1.Node).Spec.Taints = nil })
+	s.Change(cluster.NodeClaims, cluster.Key{Name: "old-0"}, func(o cluster.Object) {
+		c := o.(*karpenter.NodeClaim)
+		c.Status.Conditions = c.Status.Conditions.Without(karpenter.ConditionTypeDisruptionReason)
+	})
+	s.pass(2 * time.Second)
+	s.each(acting, "old-0")
+}
+
+// Kubelets and people write nodes and claims as well: a lost swap is tried again.
+func TestLostSwapsAreTriedAgain(t *testing.T) {
+	for _, kind := range []cluster.Kind{cluster.Nodes, cluster.NodeClaims} {
+		for _, verb := range []memcluster.Verb{memcluster.VerbUpdate, memcluster.VerbUpdateStatus} {
+			s := estate(t, 1)
+			m := s.moves(1, "old-0")
+			s.Inject(memcluster.Fault{Actor: "lifecycle", Verb: verb, Kind: kind, As: fault.Conflict, Times: 3})
+			m.take(event.Confirmed, "")
+			s.each(acting, "old-0")
+		}
+	}
+}
+
+// A claim that somebody deletes while its proposal begins is not held, and the
+// proposal does not go on without it.
+func TestNoticedWhileItBegins(t *testing.T) {
+	s := estate(t, 2)
+	m := s.moves(1, "old-0", "old-1")
+	s.start(&deleting{Client: s.As("lifecycle"), site: s, name: "old-1"})
+	m.take(event.Confirmed, fault.Retry)
+	m.take(event.Confirmed, fault.Stale)
+	s.pass(3 * time.Minute)
+	s.each(untouched, "old-0")
+	s.each("going", "old-1")
+	if s.claim("new-0") != nil {
+		t.Error("it went on without one of its claims")
+	}
+}
+
+// deleting is a client that loses the first swap of a claim to somebody who deletes it.
+type deleting struct {
+	cluster.Client
+	site *site
+	name string
+}
+
+func (d *deleting) Update(ctx context.Context, o cluster.Object) (cluster.Object, error) {
+	if o.GetName() == d.name && d.site != nil {
+		if err := d.site.Delete(ctx, cluster.NodeClaims, cluster.Key{Name: d.name}, ""); err != nil {
+			return nil, err
+		}
+		d.site = nil
+	}
+	return d.Client.Update(ctx, o)
+}

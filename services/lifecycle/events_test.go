@@ -1,0 +1,94 @@
+package lifecycle_test
+
+import (
+	"slices"
+	"strconv"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/joist-autoscaler/joist/shared/cluster"
+	"github.com/joist-autoscaler/joist/shared/event"
+	"github.com/joist-autoscaler/joist/shared/karpenter"
+	"github.com/joist-autoscaler/joist/shared/launchspec"
+	"github.com/joist-autoscaler/joist/shared/planning/scheduling"
+)
+
+// what only the whole request shows is said where a person looks, on the
+// class, and once in ten minutes; it holds up nothing else of the plan.
+func TestPlansAreToldOnTheClass(t *testing.T) {
+	s := newSite(t)
+	s.class("")
+	tooLong := scheduling.Warning{NodePool: "default", NodeClass: "default", Rule: launchspec.WarnUnwritable, Message: "it has 20000 bytes, and EC2 takes 16384 (try: move it)"}
+	plan := func() []event.Envelope {
+		held := s.batch()
+		s.handle(s.planMade(held, scheduling.Plan{Outbox: held.UID(), Seq: held.Seq, Batch: held.Batch, Warnings: []scheduling.Warning{
+			tooLong,
+			{NodePool: "default", NodeClass: "default", Rule: launchspec.WarnUserData, Message: "nearly"},
+			{NodePool: "default", NodeClass: "gone", Rule: launchspec.WarnTags, Message: "nobody to tell"},
+		}, Intents: []scheduling.PlannedIntent{s.planned(held, "intent"+strconv.FormatUint(held.Seq, 10), 1)}}), "")
+		return s.sent()
+	}
+	said := func() (out []string) {
+		for _, e := range s.Events() {
+			if e.About.GetName() == "default" && e.Type == "Warning" {
+				out = append(out, e.Reason+" "+e.Message)
+			}
+		}
+		return out
+	}
+	want := []string{"LaunchNotPossible NodePool default: " + tooLong.Message, "LaunchWarning NodePool default: nearly"}
+	for range 2 {
+		if sent := plan(); len(sent) != 1 || sent[0].Type != event.LaunchRequestedType {
+			t.Errorf("sent %v", words(sent))
+		}
+		if got := said(); !slices.Equal(got, want) {
+			t.Fatalf("said %q", got)
+		}
+	}
+	s.now = s.now.Add(10 * time.Minute)
+	plan()
+	if got := said(); len(got) != 4 {
+		t.Errorf("said %q", got)
+	}
+}
+
+// Pods are told where they go, or why nowhere, once what was planned is asked for;
+// and a pool that nobody can use is told so.
+func TestPlansAreTold(t *testing.T) {
+	s := newSite(t)
+	s.class("")
+	pool, _ := s.cache.Get(cluster.NodePools, cluster.Key{Name: "default"})
+	if pool == nil {
+		s.Seed(&karpenter.NodePool{ObjectMeta: metav1.ObjectMeta{Name: "default", UID: "pool"}})
+		s.cache.Flush()
+	}
+	held := s.batch()
+	intent := s.planned(held, "intent", 1)
+	web, big := scheduling.PodRef{Name: "web", UID: "web"}, scheduling.PodRef{Name: "big", UID: "big"}
+	s.handle(s.planMade(held, scheduling.Plan{
+		Outbox: held.UID(), Seq: held.Seq, Batch: held.Batch, Intents: []scheduling.PlannedIntent{intent},
+		Nominations: []scheduling.Nomination{{Namespace: "shop", Pod: web, Claim: intent.Claims[0].Object.Name}},
+		Unplaced: []scheduling.Unplaced{{Namespace: "shop", Pods: []scheduling.PodRef{big}, Rejections: []scheduling.Rejection{
+			{NodePool: "default", Rule: scheduling.RuleNoOffering, Detail: "no instance type suits it", Barren: true},
+		}}},
+	}), "")
+	if sent := s.sent(); len(sent) != 1 {
+		t.Errorf("sent %v", words(sent))
+	}
+	var got []string
+	for _, e := range s.Events() {
+		if slices.Contains([]string{"Nominated", "FailedScheduling", "NoCompatibleInstanceTypes"}, e.Reason) {
+			got = append(got, e.Type+" "+e.Reason+" "+cluster.KeyOf(e.About).String()+": "+e.Message)
+		}
+	}
+	want := []string{
+		"Warning NoCompatibleInstanceTypes default: NodePool requirements filtered out all compatible available instance types: no instance type suits it",
+		"Warning FailedScheduling shop/big: Failed to schedule pod, default: no instance type suits it",
+		"Normal Nominated shop/web: Pod should schedule on: nodeclaim/intent-0",
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("said %q", got)
+	}
+}

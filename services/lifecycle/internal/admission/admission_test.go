@@ -1,0 +1,277 @@
+package admission_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/joist-autoscaler/joist/services/lifecycle/internal/admission"
+	"github.com/joist-autoscaler/joist/shared/karpenter"
+	"github.com/joist-autoscaler/joist/shared/launchspec"
+	"github.com/joist-autoscaler/joist/shared/planning/scheduling"
+)
+
+func resources(pairs ...string) corev1.ResourceList {
+	out := corev1.ResourceList{}
+	for i := 0; i < len(pairs); i += 2 {
+		out[corev1.ResourceName(pairs[i])] = resource.MustParse(pairs[i+1])
+	}
+	return out
+}
+
+func pool(name string, limits ...string) *karpenter.NodePool {
+	p := &karpenter.NodePool{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	p.Spec.Limits = karpenter.Limits(resources(limits...))
+	return p
+}
+
+// launched is a claim whose capacity is known; planned one that only has a
+// ceiling.
+func launched(name, pool, cpu string) *karpenter.NodeClaim {
+	c := &karpenter.NodeClaim{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{karpenter.NodePoolLabelKey: pool}}}
+	c.Status.Capacity = resources("cpu", cpu)
+	return c
+}
+
+func planned(name, pool, cpu string) *karpenter.NodeClaim {
+	c := launched(name, pool, cpu)
+	c.Status.Capacity = nil
+	c.Annotations = map[string]string{launchspec.CeilingAnnotation: `{"cpu":"` + cpu + `"}`}
+	return c
+}
+
+func of(c *karpenter.NodeClaim, batch string, admitted bool) *karpenter.NodeClaim {
+	if c.Annotations == nil {
+		c.Annotations = map[string]string{}
+	}
+	c.Annotations[launchspec.BatchAnnotation] = batch
+	if admitted {
+		c.Annotations[admission.AdmittedAnnotation] = "2026-11-20T12:00:00Z"
+	}
+	return c
+}
+
+// sharing is a claim of an intent of so many.
+func sharing(c *karpenter.NodeClaim, intent, claims string) *karpenter.NodeClaim {
+	c.Annotations[launchspec.IntentTag], c.Annotations[launchspec.ClaimsAnnotation] = intent, claims
+	return c
+}
+
+func going(c *karpenter.NodeClaim) *karpenter.NodeClaim {
+	now := metav1.Now()
+	c.DeletionTimestamp = &now
+	return c
+}
+
+func terminating(c *karpenter.NodeClaim) *karpenter.NodeClaim {
+	c.Status.Conditions = karpenter.Conditions{{Type: karpenter.ConditionTypeInstanceTerminating, Status: metav1.ConditionTrue}}
+	return c
+}
+
+func proposed(c *karpenter.NodeClaim) *karpenter.NodeClaim {
+	c.Annotations = map[string]string{scheduling.ProposalAnnotation: `{"id":"x","proposed":"2026-11-20T12:00:00Z"}`}
+	return c
+}
+
+func replaced(c *karpenter.NodeClaim) *karpenter.NodeClaim {
+	c.Annotations = map[string]string{scheduling.ProposalAnnotation: `{"id":"x","proposed":"2026-11-20T12:00:00Z","confirmed":"2026-11-20T12:01:00Z"}`}
+	return c
+}
+
+func strict(p *karpenter.NodePool) *karpenter.NodePool {
+	p.Annotations = map[string]string{"joist.sh/limits": "strict"}
+	return p
+}
+
+// intent is one fleet call for claims of that many CPUs each.
+func intent(id, pool, cpu string, claims ...string) scheduling.PlannedIntent {
+	out := scheduling.PlannedIntent{ID: id, NodePool: pool}
+	for _, name := range claims {
+		out.Claims = append(out.Claims, scheduling.PlannedClaim{
+			Object:  karpenter.NodeClaim{ObjectMeta: metav1.ObjectMeta{Name: name}},
+			Ceiling: resources("cpu", cpu, "nodes", "1"),
+		})
+	}
+	return out
+}
+
+func TestAdmit(t *testing.T) {
+	for _, test := range []struct {
+		name    string
+		intents []scheduling.PlannedIntent
+		pools   []*karpenter.NodePool
+		exist   []*karpenter.NodeClaim
+		leaving []string
+		passed  []string
+		claims  []string
+		reason  string
+	}{
+		{
+			name: "no limits", pools: []*karpenter.NodePool{pool("p")},
+			intents: []scheduling.PlannedIntent{intent("1", "p", "64", "a", "b")},
+			passed:  []string{"1"}, claims: []string{"a", "b"},
+		}, {
+			name: "exactly at the limit", pools: []*karpenter.NodePool{pool("p", "cpu", "8")},
+			intents: []scheduling.PlannedIntent{intent("1", "p", "4", "a", "b")},
+			passed:  []string{"1"}, claims: []string{"a", "b"},
+		}, {
+			name: "whole or not at all", pools: []*karpenter.NodePool{pool("p", "cpu", "11")},
+			intents: []scheduling.PlannedIntent{intent("1", "p", "4", "a", "b", "c")},
+			reason:  "limit cpu=11 would be exceeded: 12",
+		}, {
+			name: "a smaller one behind it passes", pools: []*karpenter.NodePool{pool("p", "cpu", "8")},
+			intents: []scheduling.PlannedIntent{intent("1", "p", "16", "a"), intent("2", "p", "4", "b")},
+			passed:  []string{"2"}, claims: []string{"b"}, reason: "cpu=8",
+		}, {
+			name: "what passed counts for the next", pools: []*karpenter.NodePool{pool("p", "cpu", "8")},
+			intents: []scheduling.PlannedIntent{intent("1", "p", "5", "a"), intent("2", "p", "5", "b")},
+			passed:  []string{"1"}, claims: []string{"a"}, reason: "cpu=8 would be exceeded: 10",
+		}, {
+			name: "pools count apart", pools: []*karpenter.NodePool{pool("p", "cpu", "5"), pool("q", "cpu", "5")},
+			intents: []scheduling.PlannedIntent{intent("1", "p", "5", "a"), intent("2", "q", "5", "b")},
+			passed:  []string{"1", "2"}, claims: []string{"a", "b"},
+		}, {
+			name: "what exists counts", pools: []*karpenter.NodePool{pool("p", "cpu", "8")},
+			exist:   []*karpenter.NodeClaim{launched("x", "p", "2"), planned("y", "p", "2"), launched("z", "q", "100")},
+			intents: []scheduling.PlannedIntent{intent("1", "p", "5", "a")},
+			reason:  "9 with this intent",
+		}, {
+			name: "what leaves does not count", pools: []*karpenter.NodePool{pool("p", "cpu", "8", "nodes", "1")},
+			exist: []*karpenter.NodeClaim{
+				going(launched("x", "p", "6")), replaced(launched("y", "p", "6")), terminating(launched("z", "p", "6")), launched("old", "p", "6"),
+			},
+			leaving: []string{"old"},
+			intents: []scheduling.PlannedIntent{intent("1", "p", "8", "a")},
+			passed:  []string{"1"}, claims: []string{"a"},
+		}, {
+			name: "what is only proposed to leave counts", pools: []*karpenter.NodePool{pool("p", "cpu", "8")},
+			exist:   []*karpenter.NodeClaim{proposed(launched("x", "p", "6"))},
+			intents: []scheduling.PlannedIntent{intent("1", "p", "4", "a")},
+			reason:  "cpu=8",
+		}, {
+			name: "what is deleted counts until it is gone where limits are strict", pools: []*karpenter.NodePool{strict(pool("p", "cpu", "8"))},
+			exist:   []*karpenter.NodeClaim{going(launched("x", "p", "6"))},
+			intents: []scheduling.PlannedIntent{intent("1", "p", "4", "a")},
+			reason:  "cpu=8",
+		}, {
+			name: "so does what is replaced", pools: []*karpenter.NodePool{strict(pool("p", "cpu", "8"))},
+			exist:   []*karpenter.NodeClaim{launched("old", "p", "6")},
+			leaving: []string{"old"},
+			intents: []scheduling.PlannedIntent{intent("1", "p", "4", "a")},
+			reason:  "cpu=8",
+		}, {
+			name: "static pools count nodes until they are gone", pools: []*karpenter.NodePool{func() *karpenter.NodePool {
+				p := pool("p", "nodes", "1")
+				p.Spec.Replicas = new(int64(1))
+				return p
+			}()},
+			exist:   []*karpenter.NodeClaim{going(launched("x", "p", "6"))},
+			intents: []scheduling.PlannedIntent{intent("1", "p", "4", "a")},
+			reason:  "nodes=1",
+		}, {
+			name: "nodes are a limit", pools: []*karpenter.NodePool{pool("p", "nodes", "2")},
+			exist:   []*karpenter.NodeClaim{launched("x", "p", "1")},
+			intents: []scheduling.PlannedIntent{intent("1", "p", "1", "a"), intent("2", "p", "1", "b")},
+			passed:  []string{"1"}, claims: []string{"a"}, reason: "limit nodes=2 would be exceeded: 3",
+		}, {
+			name: "a limit of nothing", pools: []*karpenter.NodePool{pool("p", "cpu", "0")},
+			intents: []scheduling.PlannedIntent{intent("1", "p", "1", "a")},
+			reason:  "cpu=0",
+		}, {
+			name: "beyond a limit that the intent does not touch", pools: []*karpenter.NodePool{pool("p", "nvidia.com/gpu", "1")},
+			exist:   []*karpenter.NodeClaim{{ObjectMeta: metav1.ObjectMeta{Name: "x", Labels: map[string]string{karpenter.NodePoolLabelKey: "p"}}, Status: karpenter.NodeClaimStatus{Capacity: resources("nvidia.com/gpu", "8")}}},
+			intents: []scheduling.PlannedIntent{intent("1", "p", "1", "a")},
+			passed:  []string{"1"}, claims: []string{"a"},
+		}, {
+			name: "names that exist are not counted twice", pools: []*karpenter.NodePool{pool("p", "cpu", "8", "nodes", "2")},
+			exist:   []*karpenter.NodeClaim{of(planned("a", "p", "4"), "outbox/7", false)},
+			intents: []scheduling.PlannedIntent{intent("1", "p", "4", "a", "b")},
+			passed:  []string{"1"}, claims: []string{"a", "b"},
+		}, {
+			name: "no such pool", pools: []*karpenter.NodePool{pool("q")},
+			intents: []scheduling.PlannedIntent{intent("1", "p", "1", "a")},
+			reason:  "gone or going",
+		}, {
+			name: "a pool that goes",
+			pools: []*karpenter.NodePool{func() *karpenter.NodePool {
+				p, now := pool("p"), metav1.Now()
+				p.DeletionTimestamp = &now
+				return p
+			}()},
+			intents: []scheduling.PlannedIntent{intent("1", "p", "1", "a")},
+			reason:  "gone or going",
+		}, {
+			name: "left behind by an abandoned plan", pools: []*karpenter.NodePool{pool("p")},
+			exist: []*karpenter.NodeClaim{
+				sharing(of(planned("old", "p", "1"), "outbox/6", false), "x", "1"), sharing(of(planned("older", "p", "1"), "outbox/3", false), "y", "1"),
+				sharing(of(planned("part", "p", "1"), "outbox/6", false), "z", "2"), of(planned("uncounted", "p", "1"), "outbox/6", false),
+				sharing(of(planned("half", "p", "1"), "outbox/6", false), "v", "2"), sharing(of(planned("other-half", "p", "1"), "outbox/6", true), "v", "2"),
+				sharing(of(planned("left", "p", "1"), "outbox/6", false), "w", "2"), going(sharing(of(planned("leaving", "p", "1"), "outbox/6", false), "w", "2")),
+				of(planned("admitted", "p", "1"), "outbox/6", true), going(of(planned("going", "p", "1"), "outbox/6", false)),
+				of(planned("later", "p", "1"), "outbox/8", false), of(planned("foreign", "p", "1"), "other/6", false),
+				planned("by-hand", "p", "1"), of(planned("broken", "p", "1"), "outbox", false), of(planned("worse", "p", "1"), "outbox/x", false),
+			},
+			intents: []scheduling.PlannedIntent{intent("1", "p", "1", "a")},
+			passed:  []string{"1"}, claims: []string{"a", "half", "old", "older"},
+		}, {
+			name: "nothing planned",
+		},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			plan := scheduling.Plan{Outbox: "outbox", Seq: 7, Intents: test.intents}
+			got := admission.Admitter{Leaving: test.leaving}.AdmitPlan(plan, test.pools, test.exist)
+			if diff := cmp.Diff(test.passed, got.Intents); diff != "" {
+				t.Errorf("intents:\n%s", diff)
+			}
+			if diff := cmp.Diff(test.claims, got.Claims); diff != "" {
+				t.Errorf("claims:\n%s", diff)
+			}
+			if len(got.Refused)+len(got.Intents) != len(test.intents) {
+				t.Errorf("%d passed and %d were refused, of %d", len(got.Intents), len(got.Refused), len(test.intents))
+			}
+			if (test.reason != "") != (len(got.Refused) == 1) {
+				t.Fatalf("refused: %+v", got.Refused)
+			}
+			if test.reason != "" && !strings.Contains(got.Refused[0].Reason, test.reason) {
+				t.Errorf("the reason %q does not say %q", got.Refused[0].Reason, test.reason)
+			}
+		})
+	}
+}
+
+func TestFootprint(t *testing.T) {
+	broken := planned("x", "p", "1")
+	broken.Annotations[launchspec.CeilingAnnotation] = "{"
+	for name, test := range map[string]struct {
+		claim *karpenter.NodeClaim
+		want  corev1.ResourceList
+	}{
+		"launched":         {launched("x", "p", "3"), resources("cpu", "3", "nodes", "1")},
+		"planned":          {planned("x", "p", "5"), resources("cpu", "5", "nodes", "1")},
+		"of somebody else": {&karpenter.NodeClaim{}, resources("nodes", "1")},
+		"a broken ceiling": {broken, resources("nodes", "1")},
+		"a ceiling of nodes": {func() *karpenter.NodeClaim {
+			c := planned("x", "p", "5")
+			c.Annotations[launchspec.CeilingAnnotation] = `{"nodes":"9"}`
+			return c
+		}(), resources("nodes", "1")},
+	} {
+		got := admission.Footprint(test.claim)
+		if diff := cmp.Diff(test.want, got); diff != "" {
+			t.Errorf("%s:\n%s", name, diff)
+		}
+	}
+}
+
+func TestBatch(t *testing.T) {
+	for text, want := range map[string]bool{"uid/7": true, "uid/0": true, "": false, "uid": false, "uid/": false, "uid/-1": false, "uid/7/8": false} {
+		outbox, seq, ok := admission.BatchOf(of(&karpenter.NodeClaim{}, text, false))
+		if ok != want {
+			t.Errorf("%q: %q, %d, %t", text, outbox, seq, ok)
+		}
+	}
+}

@@ -1,0 +1,247 @@
+package admission_test
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/joist-autoscaler/joist/services/lifecycle/internal/admission"
+	"github.com/joist-autoscaler/joist/shared/blob"
+	"github.com/joist-autoscaler/joist/shared/karpenter"
+	"github.com/joist-autoscaler/joist/shared/karpenter/policy"
+	"github.com/joist-autoscaler/joist/shared/launchspec"
+	"github.com/joist-autoscaler/joist/shared/planning/scheduling"
+	"github.com/joist-autoscaler/joist/shared/planning/schedulingtest"
+)
+
+// costing is an intent for claims of up to so many millionths of a dollar each.
+func costing(id, pool string, micro int64, claims ...string) scheduling.PlannedIntent {
+	out := intent(id, pool, "1", claims...)
+	for i := range out.Claims {
+		maps.Copy(out.Claims[i].Ceiling, resources(string(scheduling.PriceResource), strconv.FormatInt(micro, 10)))
+	}
+	return out
+}
+
+// dearAs is a claim that is not launched and may cost that much.
+func dearAs(name, pool string, micro int64) *karpenter.NodeClaim {
+	c := planned(name, pool, "1")
+	c.Annotations[launchspec.CeilingAnnotation] = fmt.Sprintf(`{"cpu":"1","%s":"%d"}`, scheduling.PriceResource, micro)
+	return c
+}
+
+// bought says what a claim cost.
+func bought(c *karpenter.NodeClaim, dollars string) *karpenter.NodeClaim {
+	if c.Annotations == nil {
+		c.Annotations = map[string]string{}
+	}
+	c.Annotations[scheduling.PriceAnnotation] = dollars
+	return c
+}
+
+func thrifty(name, limit string) *karpenter.NodePool {
+	p := pool(name)
+	p.Annotations = map[string]string{policy.PriceLimit: limit}
+	return p
+}
+
+func TestAdmitWithinPrices(t *testing.T) {
+	two := []scheduling.PlannedIntent{costing("1", "p", 40_000, "a", "b"), costing("2", "p", 40_000, "c")}
+	for _, test := range []struct {
+		name    string
+		cluster *float64
+		pools   []*karpenter.NodePool
+		exist   []*karpenter.NodeClaim
+		prices  map[string]float64
+		intents []scheduling.PlannedIntent
+		passed  string
+		reason  string
+	}{
+		{name: "no limit", pools: []*karpenter.NodePool{pool("p")}, exist: []*karpenter.NodeClaim{launched("x", "p", "1")}, intents: two, passed: "1 2"},
+		{name: "all fit", pools: []*karpenter.NodePool{thrifty("p", "0.12")}, intents: two, passed: "1 2"},
+		{name: "the second does not", pools: []*karpenter.NodePool{thrifty("p", "0.1199")}, intents: two, passed: "1",
+			reason: "joist.sh/price-limit of $0.1199 an hour would be exceeded: $0.1200 with this intent"},
+		{name: "the first does not", pools: []*karpenter.NodePool{thrifty("p", "0.05")}, intents: two, passed: "2", reason: "$0.0800 with this intent"},
+		{name: "beside what was bought", pools: []*karpenter.NodePool{thrifty("p", "0.1")}, exist: []*karpenter.NodeClaim{bought(launched("x", "p", "1"), "0.02")}, intents: two, passed: "1", reason: "$0.1400"},
+		{name: "which may cost less than its ceiling", pools: []*karpenter.NodePool{thrifty("p", "0.1")}, exist: []*karpenter.NodeClaim{bought(dearAs("x", "p", 90_000), "0.02")}, intents: two, passed: "1", reason: "$0.1400"},
+		{name: "beside what may still cost much", pools: []*karpenter.NodePool{thrifty("p", "0.1")}, exist: []*karpenter.NodeClaim{dearAs("x", "p", 60_000)}, intents: two, passed: "2", reason: "$0.1400"},
+		{name: "beside what goes", pools: []*karpenter.NodePool{thrifty("p", "0.1")}, exist: []*karpenter.NodeClaim{going(bought(launched("x", "p", "1"), "0.06"))}, intents: two, passed: "2", reason: "$0.1400"},
+		{name: "launched, and nothing is written yet", pools: []*karpenter.NodePool{thrifty("p", "0.1")}, exist: []*karpenter.NodeClaim{func() *karpenter.NodeClaim {
+			c := dearAs("x", "p", 60_000)
+			c.Status.Capacity = resources("cpu", "1")
+			return c
+		}()}, intents: two, passed: "2", reason: "$0.1400"},
+		{name: "another pool's do not count", pools: []*karpenter.NodePool{thrifty("p", "0.12"), pool("q")}, exist: []*karpenter.NodeClaim{bought(launched("x", "q", "1"), "9"), launched("y", "q", "1")}, intents: two, passed: "1 2"},
+		{name: "a claim that says nothing", pools: []*karpenter.NodePool{thrifty("p", "9")}, exist: []*karpenter.NodeClaim{launched("x", "p", "1")}, intents: two[:1],
+			reason: "the price of NodeClaim x is not known: write it there as joist.sh/price-per-hour"},
+		{name: "of which the plan knows", pools: []*karpenter.NodePool{thrifty("p", "0.12")}, exist: []*karpenter.NodeClaim{launched("x", "p", "1")}, prices: map[string]float64{"x": 0.05}, intents: two, passed: "2", reason: "$0.1300"},
+		{name: "a limit that cannot be read", pools: []*karpenter.NodePool{thrifty("p", "a lot")}, intents: two[:1], reason: `annotation joist.sh/price-limit is "a lot"`},
+		{name: "a plan that says nothing", pools: []*karpenter.NodePool{thrifty("p", "9")}, intents: []scheduling.PlannedIntent{intent("1", "p", "1", "a")}, reason: "the plan does not say"},
+		{name: "a limit of nothing", pools: []*karpenter.NodePool{thrifty("p", "0")}, intents: two[1:], reason: "price-limit of $0 an hour"},
+		{name: "names that exist are not counted twice", pools: []*karpenter.NodePool{thrifty("p", "0.08")}, exist: []*karpenter.NodeClaim{dearAs("a", "p", 40_000)}, intents: two[:1], passed: "1"},
+		{name: "of the cluster", cluster: new(0.1), pools: []*karpenter.NodePool{pool("p"), pool("q")}, exist: []*karpenter.NodeClaim{bought(launched("x", "q", "1"), "0.05")}, intents: two, passed: "2",
+			reason: "the cluster's price limit of $0.1 an hour would be exceeded: $0.1300"},
+		{name: "of the cluster, by two pools", cluster: new(0.1), pools: []*karpenter.NodePool{pool("p"), pool("q")}, intents: []scheduling.PlannedIntent{two[0], costing("3", "q", 40_000, "d")}, passed: "1", reason: "$0.1200"},
+		{name: "of the cluster, and a claim that says nothing", cluster: new(9.0), pools: []*karpenter.NodePool{pool("p"), pool("q")}, exist: []*karpenter.NodeClaim{launched("x", "q", "1")}, intents: two[:1], reason: "the price of NodeClaim x is not known"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			plan := scheduling.Plan{Outbox: "outbox", Seq: 7, Intents: test.intents, Prices: test.prices}
+			got := admission.Admitter{PriceLimit: test.cluster}.AdmitPlan(plan, test.pools, test.exist)
+			if passed := strings.Join(got.Intents, " "); passed != test.passed {
+				t.Errorf("passed %q, want %q: %+v", passed, test.passed, got.Refused)
+			}
+			if (test.reason != "") != (len(got.Refused) > 0) {
+				t.Fatalf("refused: %+v", got.Refused)
+			}
+			if test.reason != "" && !strings.Contains(got.Refused[0].Reason, test.reason) {
+				t.Errorf("the reason %q does not say %q", got.Refused[0].Reason, test.reason)
+			}
+		})
+	}
+}
+
+// spender is a cluster in which batches are admitted, whatever they were planned from,
+// and whose instances cost anything up to what their launches may.
+type spender struct {
+	door   admission.Admitter
+	pools  []*karpenter.NodePool
+	limits map[string]int64
+	claims []*karpenter.NodeClaim
+	made   int
+	// passed and turned count intents that were let in and that were not.
+	passed, turned int
+}
+
+// check takes each claim for the most that it may still cost.
+func (s *spender) check(t *rapid.T) {
+	sums := map[string]int64{}
+	for _, c := range s.claims {
+		price, known := admission.ClaimPrice(c, scheduling.Plan{})
+		if !known {
+			t.Fatalf("nobody knows what %s costs", c.Name)
+		}
+		sums[c.Labels[karpenter.NodePoolLabelKey]] += price
+		sums[""] += price
+	}
+	for name, limit := range s.limits {
+		if sums[name] > limit {
+			t.Fatalf("%q costs %d, and its limit is %d", name, sums[name], limit)
+		}
+	}
+}
+
+func (s *spender) admit(t *rapid.T) {
+	plan := scheduling.Plan{Outbox: "outbox", Seq: uint64(s.made)}
+	for i := range rapid.IntRange(1, 3).Draw(t, "intents") {
+		var names []string
+		for range rapid.IntRange(1, 3).Draw(t, "claims") {
+			s.made++
+			names = append(names, fmt.Sprint("c", s.made))
+		}
+		pool := rapid.SampledFrom([]string{"p", "q"}).Draw(t, "pool")
+		plan.Intents = append(plan.Intents, costing(strconv.Itoa(i), pool, rapid.SampledFrom([]int64{0, 12_345, 40_000, 100_000, 300_000}).Draw(t, "ceiling"), names...))
+	}
+	got := s.door.AdmitPlan(plan, s.pools, s.claims)
+	s.passed, s.turned = s.passed+len(got.Intents), s.turned+len(got.Refused)
+	for _, one := range plan.Intents {
+		for _, c := range one.Claims {
+			if price := c.Ceiling[scheduling.PriceResource]; slices.Contains(got.Claims, c.Object.Name) {
+				s.claims = append(s.claims, dearAs(c.Object.Name, one.NodePool, price.Value()))
+			}
+		}
+	}
+}
+
+func (s *spender) one(t *rapid.T) int {
+	if len(s.claims) == 0 {
+		t.Skip("nothing there")
+	}
+	return rapid.IntRange(0, len(s.claims)-1).Draw(t, "claim")
+}
+
+// Whatever is planned, in any order, and from whatever was seen: nothing passes that
+// could cost more than the limits.
+func TestNothingPassesBeyondPrices(t *testing.T) {
+	passed, turned := 0, 0
+	rapid.Check(t, func(t *rapid.T) {
+		limit := rapid.SampledFrom([]float64{0.1, 0.25, 0.6, 3}).Draw(t, "limit of all")
+		s := &spender{door: admission.Admitter{PriceLimit: &limit}, limits: map[string]int64{"": scheduling.PriceLimit(limit)}}
+		for _, name := range []string{"p", "q"} {
+			own := rapid.SampledFrom([]float64{0, 0.1, 0.3, 0.55}).Draw(t, "limit")
+			s.pools, s.limits[name] = append(s.pools, thrifty(name, scheduling.FormatPrice(own))), scheduling.PriceLimit(own)
+		}
+		t.Repeat(map[string]func(*rapid.T){
+			"":      s.check,
+			"admit": s.admit,
+			"launch": func(t *rapid.T) {
+				c := s.claims[s.one(t)]
+				most, _ := admission.ClaimPrice(c, scheduling.Plan{})
+				c.Status.Capacity = resources("cpu", "1")
+				if rapid.Bool().Draw(t, "written down") {
+					bought(c, scheduling.FormatPrice(float64(rapid.Int64Range(0, most).Draw(t, "price"))/1e6))
+				}
+			},
+			"delete": func(t *rapid.T) { going(s.claims[s.one(t)]) },
+			"gone":   func(t *rapid.T) { i := s.one(t); s.claims = slices.Delete(s.claims, i, i+1) },
+		})
+		passed, turned = passed+s.passed, turned+s.turned
+	})
+	if passed < 100 || turned < 100 {
+		t.Errorf("%d intents passed and %d did not: that proves little", passed, turned)
+	}
+}
+
+// Two batches of the same moment do not know of each other: each is planned inside of
+// the limit, and the door lets only one of them have it.
+func TestConcurrentPlansDoNotOvershootPrices(t *testing.T) {
+	cat := schedulingtest.Catalogue()
+	var plans []scheduling.Plan
+	var np karpenter.NodePool
+	for seq := range uint64(2) {
+		batch := schedulingtest.Seed(schedulingtest.Pods(fmt.Sprint("web", seq), 12, "1500m", "1Gi"))
+		batch.Seq = seq + 1
+		batch.Snapshot.NodePools[0].Annotations = map[string]string{policy.PriceLimit: "0.2"}
+		ref, _, err := blob.Encode(scheduling.BatchKind, batch)
+		if err != nil {
+			t.Fatal(err)
+		}
+		built, err := launchspec.Build(batch, ref, scheduling.Solve(batch, cat), cat)
+		if err != nil {
+			t.Fatal(err)
+		}
+		np, plans = batch.Snapshot.NodePools[0], append(plans, built.Plan)
+	}
+	var claims []*karpenter.NodeClaim
+	for i, plan := range plans {
+		got := admission.Admitter{}.AdmitPlan(plan, []*karpenter.NodePool{&np}, claims)
+		if i == 0 && (len(got.Refused) > 0 || len(got.Intents) == 0) {
+			t.Fatalf("what was planned inside of the limit does not pass: %+v", got)
+		}
+		if i == 1 && len(got.Refused) == 0 {
+			t.Errorf("everything fits: nothing is proved")
+		}
+		for _, one := range plan.Intents {
+			for _, c := range one.Claims {
+				if slices.Contains(got.Claims, c.Object.Name) {
+					claims = append(claims, &c.Object)
+				}
+			}
+		}
+	}
+	sum := int64(0)
+	for _, c := range claims {
+		price, known := admission.ClaimPrice(c, scheduling.Plan{})
+		if !known {
+			t.Errorf("nobody knows what %s costs", c.Name)
+		}
+		sum += price
+	}
+	if sum == 0 || sum > 200_000 {
+		t.Errorf("the claims may cost %d together", sum)
+	}
+}

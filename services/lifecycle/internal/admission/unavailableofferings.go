@@ -1,0 +1,110 @@
+package admission
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/joist-autoscaler/joist/shared/cluster"
+	"github.com/joist-autoscaler/joist/shared/event"
+	"github.com/joist-autoscaler/joist/shared/fault"
+	"github.com/joist-autoscaler/joist/shared/planning/scheduling"
+)
+
+// MaxUnavailableBytes bounds the offerings in the ConfigMap, as JSON: about 2,000. Every batch
+// carries them, and a ConfigMap holds 1 MiB.
+const MaxUnavailableBytes = 256 << 10
+
+// UnavailableTTL is how long an offering is left alone.
+const UnavailableTTL = 3 * time.Minute
+
+// RecordUnavailable writes down what the refusals blame. One that blames nothing changes
+// nothing.
+func RecordUnavailable(ctx context.Context, client cluster.Client, namespace string, refusals []event.Refusal, now time.Time) error {
+	var fresh []scheduling.Unavailable
+	for _, r := range refusals {
+		for _, o := range r.Blamed {
+			fresh = append(fresh, scheduling.Unavailable{
+				Offering: o, Subnet: r.Subnet, PlacementGroup: r.PlacementGroup, Reservation: r.Reservation, Until: now.Add(UnavailableTTL).UTC(), Reason: r.Code,
+			})
+		}
+	}
+	return AddUnavailable(ctx, client, namespace, fresh, now)
+}
+
+// AddUnavailable merges offerings into the ConfigMap and drops what has passed.
+func AddUnavailable(ctx context.Context, client cluster.Client, namespace string, fresh []scheduling.Unavailable, now time.Time) error {
+	if len(fresh) == 0 {
+		return nil
+	}
+	key := cluster.Key{Namespace: namespace, Name: scheduling.UnavailableName}
+	object, err := cluster.Get[*corev1.ConfigMap](ctx, client, cluster.ConfigMaps, key)
+	missing := fault.Is(err, fault.Missing)
+	if err != nil && !missing {
+		return fmt.Errorf("reading the unavailable offerings: %w", err)
+	}
+	if missing {
+		object = &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name}}
+	}
+	object = object.DeepCopy()
+	text, err := json.Marshal(merge(scheduling.ReadUnavailable(object), fresh, now))
+	if err != nil {
+		return fault.E("encoding the unavailable offerings", fault.Bug, err)
+	}
+	object.Data = map[string]string{scheduling.UnavailableKey: string(text)}
+	if missing {
+		_, err = client.Create(ctx, object)
+	} else {
+		_, err = client.Update(ctx, object)
+	}
+	if err != nil {
+		return fmt.Errorf("writing the unavailable offerings: %w", err)
+	}
+	return nil
+}
+
+// merge keeps the latest end for each offering and drops what has passed. Beyond
+// MaxUnavailableBytes it drops what ends first.
+func merge(old, fresh []scheduling.Unavailable, now time.Time) []scheduling.Unavailable {
+	latest := map[string]scheduling.Unavailable{}
+	for _, u := range slices.Concat(old, fresh) {
+		if have, ok := latest[unavailableKey(u)]; u.Until.After(now) && (!ok || u.Until.After(have.Until)) {
+			latest[unavailableKey(u)] = u
+		}
+	}
+	out := make([]scheduling.Unavailable, 0, len(latest))
+	for _, u := range latest {
+		out = append(out, u)
+	}
+	out = bounded(out)
+	slices.SortFunc(out, func(a, b scheduling.Unavailable) int { return strings.Compare(unavailableKey(a), unavailableKey(b)) })
+	return out
+}
+
+// bounded gives the offerings that end last, as many as MaxUnavailableBytes holds.
+func bounded(all []scheduling.Unavailable) []scheduling.Unavailable {
+	slices.SortFunc(all, func(a, b scheduling.Unavailable) int {
+		return cmp.Or(b.Until.Compare(a.Until), strings.Compare(unavailableKey(a), unavailableKey(b)))
+	})
+	left := MaxUnavailableBytes - len("[]")
+	return slices.DeleteFunc(all, func(u scheduling.Unavailable) bool {
+		written, err := json.Marshal(u)
+		if n := len(written) + len(","); err == nil && n <= left {
+			left -= n
+			return false
+		}
+		return true
+	})
+}
+
+// unavailableKey is what an entry is about, whenever it ends.
+func unavailableKey(u scheduling.Unavailable) string {
+	return strings.Join([]string{u.InstanceType, u.Zone, u.CapacityType, u.Subnet, u.PlacementGroup, u.Reservation}, "/")
+}

@@ -1,0 +1,211 @@
+package admission_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/joist-autoscaler/joist/services/lifecycle/internal/admission"
+	"github.com/joist-autoscaler/joist/shared/cluster"
+	"github.com/joist-autoscaler/joist/shared/cluster/memcluster"
+	"github.com/joist-autoscaler/joist/shared/event"
+	"github.com/joist-autoscaler/joist/shared/fault"
+	"github.com/joist-autoscaler/joist/shared/planning/scheduling"
+)
+
+const namespace = "kube-system"
+
+var (
+	noon  = memcluster.Epoch
+	small = event.Offering{InstanceType: "m6i.large", Zone: "a", CapacityType: "spot"}
+	large = event.Offering{InstanceType: "m6i.xlarge", Zone: "a", CapacityType: "spot"}
+	zone  = event.Offering{Zone: "b"}
+)
+
+func until(o event.Offering, minutes int, reason string) scheduling.Unavailable {
+	return scheduling.Unavailable{Offering: o, Until: noon.Add(time.Duration(minutes) * time.Minute), Reason: reason}
+}
+
+func stored(t *testing.T, server *memcluster.Server) []scheduling.Unavailable {
+	t.Helper()
+	key := cluster.Key{Namespace: namespace, Name: scheduling.UnavailableName}
+	object, err := cluster.Get[*corev1.ConfigMap](t.Context(), server, cluster.ConfigMaps, key)
+	if fault.Is(err, fault.Missing) {
+		return nil
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return scheduling.ReadUnavailable(object)
+}
+
+// What is blamed keeps how far it reaches: a subnet is not its zone, and a
+// placement group is not everybody's.
+func TestRecordKeepsTheReach(t *testing.T) {
+	server := memcluster.New(memcluster.Options{})
+	end := noon.Add(admission.UnavailableTTL)
+	for _, refusals := range [][]event.Refusal{
+		{{Code: "InsufficientFreeAddressesInSubnet", Subnet: "subnet-1", Blamed: []event.Offering{zone}}},
+		{{Code: "InsufficientFreeAddressesInSubnet", Subnet: "subnet-2", Blamed: []event.Offering{zone}}},
+		{{Code: "AuthFailure.ServiceLinkedRoleCreationNotPermitted", Blamed: []event.Offering{{CapacityType: "spot"}}}},
+		{{Code: "InsufficientInstanceCapacity", Blamed: []event.Offering{small}, PlacementGroup: "pg-1"}, {Code: "InsufficientInstanceCapacity", Blamed: []event.Offering{small}}},
+		{{Code: "RequestLimitExceeded"}, {Code: "InsufficientFreeAddressesInSubnet", Subnet: "subnet-of-nowhere"}},
+	} {
+		if err := admission.RecordUnavailable(t.Context(), server, namespace, refusals, noon); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want := []scheduling.Unavailable{
+		{Offering: event.Offering{CapacityType: "spot"}, Until: end, Reason: "AuthFailure.ServiceLinkedRoleCreationNotPermitted"},
+		{Offering: zone, Subnet: "subnet-1", Until: end, Reason: "InsufficientFreeAddressesInSubnet"},
+		{Offering: zone, Subnet: "subnet-2", Until: end, Reason: "InsufficientFreeAddressesInSubnet"},
+		{Offering: small, Until: end, Reason: "InsufficientInstanceCapacity"},
+		{Offering: small, PlacementGroup: "pg-1", Until: end, Reason: "InsufficientInstanceCapacity"},
+	}
+	if diff := cmp.Diff(want, stored(t, server)); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestAdd(t *testing.T) {
+	for _, test := range []struct {
+		name  string
+		old   []scheduling.Unavailable
+		fresh []scheduling.Unavailable
+		want  []scheduling.Unavailable
+	}{
+		{"the first", nil, []scheduling.Unavailable{until(small, 3, "x")}, []scheduling.Unavailable{until(small, 3, "x")}},
+		{"another", []scheduling.Unavailable{until(small, 3, "x")}, []scheduling.Unavailable{until(zone, 2, "y")}, []scheduling.Unavailable{until(zone, 2, "y"), until(small, 3, "x")}},
+		{"the same for longer", []scheduling.Unavailable{until(small, 2, "x")}, []scheduling.Unavailable{until(small, 3, "y")}, []scheduling.Unavailable{until(small, 3, "y")}},
+		{"the same for less", []scheduling.Unavailable{until(small, 3, "x")}, []scheduling.Unavailable{until(small, 2, "y")}, []scheduling.Unavailable{until(small, 3, "x")}},
+		{"one that has passed", []scheduling.Unavailable{until(small, 0, "x"), until(large, -1, "x")}, []scheduling.Unavailable{until(zone, 3, "y")}, []scheduling.Unavailable{until(zone, 3, "y")}},
+		{"nothing", []scheduling.Unavailable{until(small, -1, "x")}, nil, nil},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			server := memcluster.New(memcluster.Options{})
+			earlier := noon.Add(-time.Hour)
+			if err := admission.AddUnavailable(t.Context(), server, namespace, test.old, earlier); err != nil {
+				t.Fatal(err)
+			}
+			before := server.Version()
+			if err := admission.AddUnavailable(t.Context(), server, namespace, test.fresh, noon); err != nil {
+				t.Fatal(err)
+			}
+			if len(test.fresh) == 0 {
+				if server.Version() != before {
+					t.Error("nothing new was written")
+				}
+				return
+			}
+			if diff := cmp.Diff(test.want, stored(t, server)); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+func TestRecord(t *testing.T) {
+	server := memcluster.New(memcluster.Options{})
+	refusals := []event.Refusal{
+		{Code: "InsufficientInstanceCapacity", Blamed: []event.Offering{small, large}},
+		{Code: "RequestLimitExceeded"},
+		{Code: "InsufficientFreeAddressesInSubnet", Blamed: []event.Offering{zone}, Subnet: "subnet-1"},
+	}
+	if err := admission.RecordUnavailable(t.Context(), server, namespace, refusals[1:2], noon); err != nil {
+		t.Fatal(err)
+	}
+	if got := stored(t, server); got != nil {
+		t.Errorf("a refusal that blames nothing wrote %v", got)
+	}
+	if err := admission.RecordUnavailable(t.Context(), server, namespace, refusals, noon); err != nil {
+		t.Fatal(err)
+	}
+	full := until(zone, 3, "InsufficientFreeAddressesInSubnet")
+	full.Subnet = "subnet-1"
+	want := []scheduling.Unavailable{
+		full, until(small, 3, "InsufficientInstanceCapacity"), until(large, 3, "InsufficientInstanceCapacity"),
+	}
+	if diff := cmp.Diff(want, stored(t, server)); diff != "" {
+		t.Error(diff)
+	}
+	if got := scheduling.Current(stored(t, server), noon.Add(admission.UnavailableTTL)); got != nil {
+		t.Errorf("after its time there is still %v", got)
+	}
+}
+
+// A ConfigMap that somebody broke must not stop what has to be written.
+func TestBrokenByHand(t *testing.T) {
+	server := memcluster.New(memcluster.Options{})
+	server.Seed(&corev1.ConfigMap{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: scheduling.UnavailableName},
+		Data:       map[string]string{scheduling.UnavailableKey: "{"},
+	})
+	fresh := []scheduling.Unavailable{until(small, 3, "x")}
+	if err := admission.AddUnavailable(t.Context(), server, namespace, fresh, noon); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(fresh, stored(t, server)); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestConflict(t *testing.T) {
+	for _, verb := range []memcluster.Verb{memcluster.VerbCreate, memcluster.VerbUpdate} {
+		server := memcluster.New(memcluster.Options{})
+		fresh := []scheduling.Unavailable{until(small, 3, "x")}
+		if verb == memcluster.VerbUpdate {
+			if err := admission.AddUnavailable(t.Context(), server, namespace, fresh, noon); err != nil {
+				t.Fatal(err)
+			}
+		}
+		server.Inject(memcluster.Fault{Verb: verb, As: fault.Conflict, Times: 1})
+		err := admission.AddUnavailable(t.Context(), server.As("lifecycle"), namespace, []scheduling.Unavailable{until(large, 3, "y")}, noon)
+		if !fault.Is(err, fault.Conflict) {
+			t.Errorf("%s: %v, want a conflict, so that the message comes again", verb, err)
+		}
+	}
+}
+
+// However much is blamed, the ConfigMap stays small: what ends first is dropped.
+func TestAddIsBounded(t *testing.T) {
+	server := memcluster.New(memcluster.Options{})
+	add := func(minutes int, fresh ...scheduling.Unavailable) {
+		t.Helper()
+		for i := range fresh {
+			fresh[i].Until = noon.Add(time.Duration(minutes) * time.Minute)
+		}
+		if err := admission.AddUnavailable(t.Context(), server, namespace, fresh, noon); err != nil {
+			t.Fatal(err)
+		}
+		object, err := cluster.Get[*corev1.ConfigMap](t.Context(), server, cluster.ConfigMaps, cluster.Key{Namespace: namespace, Name: scheduling.UnavailableName})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if n := len(object.Data[scheduling.UnavailableKey]); n > admission.MaxUnavailableBytes {
+			t.Fatalf("%d bytes after offerings until minute %d", n, minutes)
+		}
+	}
+	many := func(prefix string) (out []scheduling.Unavailable) {
+		for i := range 3000 {
+			out = append(out, scheduling.Unavailable{Offering: event.Offering{InstanceType: fmt.Sprintf("%s%d.24xlarge", prefix, i), Zone: "eu-west-1a"}})
+		}
+		return out
+	}
+	add(1, many("old")...)
+	add(2, scheduling.Unavailable{Offering: small})
+	add(3, many("new")...)
+	if got := stored(t, server); len(got) < 1000 || slices.ContainsFunc(got, func(u scheduling.Unavailable) bool { return strings.HasPrefix(u.InstanceType, "old") }) {
+		t.Errorf("of 6,001 offerings %d are kept, and some that end first", len(got))
+	}
+	add(4, scheduling.Unavailable{Offering: large})
+	add(5, scheduling.Unavailable{Offering: event.Offering{InstanceType: strings.Repeat("x", admission.MaxUnavailableBytes)}})
+	if got := stored(t, server); !slices.ContainsFunc(got, func(u scheduling.Unavailable) bool { return u.Offering == large }) {
+		t.Error("one offering that fits by itself is dropped for another that does not")
+	}
+}

@@ -1,0 +1,191 @@
+package nodehealth_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"github.com/joist-autoscaler/joist/services/lifecycle/internal/disruption/nodehealth"
+	"github.com/joist-autoscaler/joist/shared/karpenter"
+)
+
+var noon = time.Date(2026, time.November, 20, 12, 0, 0, 0, time.UTC)
+
+// rules are Karpenter's.
+func rules(t testing.TB) []karpenter.RepairPolicy {
+	t.Helper()
+	out, err := karpenter.ParseRepairPolicies(karpenter.RepairPolicies)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+// condition is one of a node, as "Ready=False", since a time before noon.
+func condition(text string, ago time.Duration) corev1.NodeCondition {
+	kind, status, _ := strings.Cut(text, "=")
+	return corev1.NodeCondition{
+		Type: corev1.NodeConditionType(kind), Status: corev1.ConditionStatus(status), LastTransitionTime: metav1.NewTime(noon.Add(-ago)),
+	}
+}
+
+func node(name, pool, zone string, conditions ...corev1.NodeCondition) *corev1.Node {
+	n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{}}}
+	if pool != "" {
+		n.Labels[karpenter.NodePoolLabelKey] = pool
+	}
+	if zone != "" {
+		n.Labels[corev1.LabelTopologyZone] = zone
+	}
+	n.Status.Conditions = conditions
+	return n
+}
+
+func TestSick(t *testing.T) {
+	for _, test := range []struct {
+		name       string
+		conditions []corev1.NodeCondition
+		want       string
+	}{
+		{"well", []corev1.NodeCondition{condition("Ready=True", time.Hour), condition("StorageReady=True", time.Hour)}, ""},
+		{"no condition at all", nil, ""},
+		{"not ready", []corev1.NodeCondition{condition("Ready=False", time.Minute)}, "Ready=False:30m0s in 29m0s"},
+		{"silent", []corev1.NodeCondition{condition("Ready=Unknown", time.Hour)}, "Ready=Unknown:30m0s in -30m0s"},
+		{"a disk is full, which is no sickness", []corev1.NodeCondition{condition("DiskPressure=True", time.Hour)}, ""},
+		{"hardware of unknown state", []corev1.NodeCondition{condition("AcceleratedHardwareReady=Unknown", time.Hour)}, ""},
+		{"the later condition has the shorter time", []corev1.NodeCondition{condition("Ready=False", 5*time.Minute), condition("AcceleratedHardwareReady=False", time.Minute)},
+			"AcceleratedHardwareReady=False:10m0s in 9m0s"},
+		{"the earlier condition comes first all the same", []corev1.NodeCondition{condition("AcceleratedHardwareReady=False", time.Minute), condition("KernelReady=False", 25*time.Minute)},
+			"KernelReady=False:30m0s in 5m0s"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			rule, since, sick := nodehealth.FindUnhealthy(node("n", "", "", test.conditions...), rules(t))
+			got := ""
+			if sick {
+				got = fmt.Sprintf("%s in %s", rule, since.Add(rule.After).Sub(noon))
+			}
+			if got != test.want {
+				t.Errorf("%q, want %q", got, test.want)
+			}
+		})
+	}
+}
+
+// hospital is a cluster of nodes with claims: so many of a pool and zone, of which
+// so many are sick.
+type hospital struct {
+	patients []nodehealth.MonitoredNode
+	nodes    []*corev1.Node
+}
+
+func (h *hospital) add(pool, zone string, all, sick int, since time.Duration) *hospital {
+	for i := range all {
+		state := condition("Ready=True", time.Hour)
+		if i < sick {
+			state = condition("Ready=Unknown", since)
+		}
+		n := node(fmt.Sprintf("%s-%s-%d", pool, zone, len(h.nodes)), pool, zone, state)
+		c := &karpenter.NodeClaim{ObjectMeta: metav1.ObjectMeta{Name: n.Name, Labels: map[string]string{}}}
+		if pool != "" {
+			c.Labels[karpenter.NodePoolLabelKey] = pool
+		}
+		h.nodes = append(h.nodes, n)
+		h.patients = append(h.patients, nodehealth.MonitoredNode{Claim: c, Node: n})
+	}
+	return h
+}
+
+func (h *hospital) next(policy nodehealth.Policy) (repaired, blocked int, why string) {
+	cases := nodehealth.PlanRepairs(nodehealth.View{Policy: policy, Monitored: h.patients, Nodes: h.nodes, Now: noon, Paused: func(*corev1.Node) bool { return false }})
+	for _, c := range cases {
+		if c.Blocked != "" {
+			blocked, why = blocked+1, c.Blocked
+		} else {
+			repaired++
+		}
+	}
+	return repaired, blocked, why
+}
+
+func TestBreaker(t *testing.T) {
+	const old, fresh = time.Hour, time.Minute
+	for _, test := range []struct {
+		name              string
+		hospital          *hospital
+		repaired, blocked int
+		why               string
+	}{
+		{"one of one, for a fifth rounds up", new(hospital).add("a", "", 1, 1, old), 1, 0, ""},
+		{"one of three", new(hospital).add("a", "", 3, 1, old), 1, 0, ""},
+		{"two of three", new(hospital).add("a", "", 3, 2, old), 0, 2, "more than 20% nodes are unhealthy in the nodepool: 2 of 3, and none is repaired while more than 1 are"},
+		{"two of ten", new(hospital).add("a", "", 10, 2, old), 2, 0, ""},
+		{"three of eleven", new(hospital).add("a", "", 11, 3, old), 3, 0, ""},
+		{"three of ten", new(hospital).add("a", "", 10, 3, old), 0, 3, "more than 20% nodes are unhealthy in the nodepool: 3 of 10, and none is repaired while more than 2 are"},
+		{"those whose time has not come count", new(hospital).add("a", "", 8, 2, fresh).add("a", "", 2, 1, old), 0, 1, "more than 20% nodes are unhealthy in the nodepool: 3 of 10, and none is repaired while more than 2 are"},
+		{"not before their time", new(hospital).add("a", "", 10, 1, 30*time.Minute-time.Second), 0, 0, ""},
+		{"at their time", new(hospital).add("a", "", 10, 1, 30*time.Minute), 1, 0, ""},
+		{"pools do not answer for each other", new(hospital).add("a", "", 10, 9, old).add("b", "", 10, 1, old), 1, 9, "more than 20% nodes are unhealthy in the nodepool: 9 of 10, and none is repaired while more than 2 are"},
+		{"without a pool the cluster counts", new(hospital).add("", "", 1, 1, old).add("b", "", 3, 0, old), 1, 0, ""},
+		{"without a pool, in a sick cluster", new(hospital).add("", "", 1, 1, old).add("b", "", 3, 1, fresh), 0, 1, "more than 20% nodes are unhealthy in the cluster: 2 of 4, and none is repaired while more than 1 are"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			repaired, blocked, why := test.hospital.next(nodehealth.Policy{Rules: rules(t), Unhealthy: intstr.FromString("20%")})
+			if repaired != test.repaired || blocked != test.blocked || why != test.why {
+				t.Errorf("%d repaired, %d blocked (%s)", repaired, blocked, why)
+			}
+		})
+	}
+}
+
+// What Karpenter's users ask for: rules and the share as configuration, and a
+// breaker for the zone that fails.
+func TestAsk10Policy(t *testing.T) {
+	half, none := intstr.FromString("50%"), intstr.FromInt32(0)
+	outage := func() *hospital {
+		return new(hospital).add("a", "z1", 2, 2, time.Hour).add("a", "z2", 20, 0, 0).add("b", "z1", 2, 1, time.Hour).add("b", "z2", 20, 0, 0)
+	}
+	hours, err := karpenter.ParseRepairPolicies("Ready=Unknown:2h")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, test := range []struct {
+		name              string
+		policy            nodehealth.Policy
+		repaired, blocked int
+	}{
+		{"no rules: off", nodehealth.Policy{Unhealthy: half}, 0, 0},
+		{"another rule", nodehealth.Policy{Rules: hours, Unhealthy: half}, 0, 0},
+		{"a smaller share", nodehealth.Policy{Rules: rules(t), Unhealthy: intstr.FromString("5%")}, 3, 0},
+		{"a number", nodehealth.Policy{Rules: rules(t), Unhealthy: intstr.FromInt32(1)}, 1, 2},
+		{"nobody at all", nodehealth.Policy{Rules: rules(t), Unhealthy: none}, 0, 3},
+		{"a zone is out, and nobody looks", nodehealth.Policy{Rules: rules(t), Unhealthy: intstr.FromString("20%")}, 3, 0},
+		{"a zone is out", nodehealth.Policy{Rules: rules(t), Unhealthy: intstr.FromString("20%"), UnhealthyInZone: &half}, 0, 3},
+		{"nobody can read the share", nodehealth.Policy{Rules: rules(t), Unhealthy: intstr.FromString("many")}, 0, 3},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			repaired, blocked, why := outage().next(test.policy)
+			if diff := cmp.Diff([]int{test.repaired, test.blocked}, []int{repaired, blocked}); diff != "" {
+				t.Errorf("%s%s", diff, why)
+			}
+		})
+	}
+}
+
+// A node that the breaker kept from repair is left alone for a while.
+func TestPause(t *testing.T) {
+	h := new(hospital).add("a", "", 10, 2, time.Hour)
+	first := h.nodes[0]
+	cases := nodehealth.PlanRepairs(nodehealth.View{
+		Policy: nodehealth.Policy{Rules: rules(t), Unhealthy: intstr.FromString("20%")}, Monitored: h.patients, Nodes: h.nodes, Now: noon,
+		Paused: func(n *corev1.Node) bool { return n == first },
+	})
+	if len(cases) != 1 || cases[0].Node == first || !strings.Contains(cases[0].Why, "Ready has been Unknown for longer than 30m0s") {
+		t.Errorf("%+v", cases)
+	}
+}

@@ -1,0 +1,157 @@
+package disruption_test
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"pgregory.net/rapid"
+
+	"github.com/joist-autoscaler/joist/services/lifecycle/internal/disruption"
+	"github.com/joist-autoscaler/joist/shared/karpenter"
+	"github.com/joist-autoscaler/joist/shared/planning/scheduling"
+)
+
+var noon = time.Date(2026, time.November, 20, 12, 0, 0, 0, time.UTC)
+
+func TestLimit(t *testing.T) {
+	for acting, want := range map[int]time.Duration{
+		0: 10 * time.Minute, 1: 10 * time.Minute, 7500: 10 * time.Minute, 7501: 10*time.Minute + 80*time.Millisecond,
+		45000: time.Hour, 45001: time.Hour, 1 << 30: time.Hour,
+	} {
+		if got := disruption.ReplacementTimeout(acting); got != want {
+			t.Errorf("%d commands: %s, want %s", acting, got, want)
+		}
+	}
+}
+
+func claim(name string, initialized, going bool) *karpenter.NodeClaim {
+	c := &karpenter.NodeClaim{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	if initialized {
+		c.Status.Conditions = c.Status.Conditions.With(metav1.Condition{Type: karpenter.ConditionTypeInitialized, Status: metav1.ConditionTrue}, noon)
+	}
+	if going {
+		c.DeletionTimestamp = &metav1.Time{Time: noon}
+	}
+	return c
+}
+
+func TestAssessProgress(t *testing.T) {
+	up, slow, going, lost := claim("up", true, false), claim("slow", false, false), claim("going", true, true), (*karpenter.NodeClaim)(nil)
+	for _, c := range []struct {
+		name         string
+		replacements map[string]*karpenter.NodeClaim
+		coming       bool
+		after        time.Duration
+		want         disruption.Progress
+		why          string
+	}{
+		{name: "none", want: disruption.Ready},
+		{name: "none, long after", after: 2 * time.Hour, want: disruption.Ready},
+		{name: "up", replacements: map[string]*karpenter.NodeClaim{"a": up}, want: disruption.Ready},
+		{name: "up, long after", replacements: map[string]*karpenter.NodeClaim{"a": up}, after: 2 * time.Hour, want: disruption.Ready},
+		{name: "one of two", replacements: map[string]*karpenter.NodeClaim{"a": up, "b": slow}, want: disruption.Waiting, why: "replacement NodeClaim b is not initialized"},
+		{name: "in the last moment", replacements: map[string]*karpenter.NodeClaim{"b": slow}, after: 10 * time.Minute, want: disruption.Waiting, why: "replacement NodeClaim b is not initialized"},
+		{name: "too late", replacements: map[string]*karpenter.NodeClaim{"b": slow}, after: 10*time.Minute + 1, want: disruption.Failed, why: "replacement NodeClaim b is not initialized after 10m0s"},
+		{name: "the clock went back", replacements: map[string]*karpenter.NodeClaim{"b": slow}, after: -time.Hour, want: disruption.Waiting, why: "replacement NodeClaim b is not initialized"},
+		{name: "initialized and going", replacements: map[string]*karpenter.NodeClaim{"a": up, "b": going}, want: disruption.Failed, why: "replacement NodeClaim b is being deleted"},
+		{name: "gone", replacements: map[string]*karpenter.NodeClaim{"a": lost}, want: disruption.Failed, why: "replacement NodeClaim a is gone"},
+		{name: "not there yet", replacements: map[string]*karpenter.NodeClaim{"a": lost}, coming: true, want: disruption.Waiting, why: "replacement NodeClaim a is not initialized"},
+		{name: "never there", replacements: map[string]*karpenter.NodeClaim{"a": lost}, coming: true, after: 11 * time.Minute, want: disruption.Failed, why: "replacement NodeClaim a is not initialized after 10m0s"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			p := scheduling.Proposal{ID: "p", Confirmed: noon}
+			for _, name := range []string{"a", "b"} {
+				if _, ok := c.replacements[name]; ok {
+					p.Replacements = append(p.Replacements, name)
+				}
+			}
+			got, why := disruption.AssessProgress(disruption.ProposalView{
+				Proposal: p, Acting: 1, Now: noon.Add(c.after),
+				Replacement: func(name string) *karpenter.NodeClaim { return c.replacements[name] },
+				Coming:      func(string) bool { return c.coming },
+			})
+			if got != c.want || why != c.why {
+				t.Errorf("%s %q, want %s %q", got, why, c.want, c.why)
+			}
+		})
+	}
+}
+
+// Whatever begins leaves no more nodes of any pool going or not ready than the pool's
+// budget says, however many proposals share one look; and what the budgets have room
+// for is let through.
+func TestRoomIsNeverExceeded(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		var pools []*karpenter.NodePool
+		var claims []*karpenter.NodeClaim
+		budgets, ready, going := map[string]int{}, map[string]bool{}, map[string]bool{}
+		for _, name := range []string{"a", "b"} {
+			budgets[name] = rapid.IntRange(0, 4).Draw(t, "budget of "+name)
+			pool := &karpenter.NodePool{ObjectMeta: metav1.ObjectMeta{Name: name}}
+			pool.Spec.Disruption.Budgets = []karpenter.Budget{{Nodes: strconv.Itoa(budgets[name])}}
+			pools = append(pools, pool)
+		}
+		proposals := make([][]disruption.Candidate, 4)
+		for i := range rapid.IntRange(0, 12).Draw(t, "nodes") {
+			c := claim(fmt.Sprintf("c-%d", i), rapid.IntRange(0, 5).Draw(t, "initialized") > 0, rapid.IntRange(0, 5).Draw(t, "going") == 0)
+			c.Labels = map[string]string{karpenter.NodePoolLabelKey: rapid.SampledFrom([]string{"a", "b"}).Draw(t, "pool")}
+			acts := rapid.IntRange(0, 5).Draw(t, "acts") == 0
+			if acts {
+				c.Annotations = map[string]string{scheduling.ProposalAnnotation: `{"id":"q","confirmed":"2026-11-20T11:59:00Z"}`}
+			}
+			ready[c.Name] = rapid.IntRange(0, 5).Draw(t, "ready") > 0
+			going[c.Name] = acts || c.DeletionTimestamp != nil || !ready[c.Name]
+			claims = append(claims, c)
+			if which := rapid.IntRange(0, len(proposals)).Draw(t, "proposal"); which > 0 && c.DeletionTimestamp == nil && !acts {
+				proposals[which-1] = append(proposals[which-1], disruption.Candidate{Claim: c})
+			}
+		}
+		// within counts anew what goes of each pool of the candidates, them included.
+		within := func(candidates []disruption.Candidate) bool {
+			count, touched := map[string]int{}, map[string]bool{}
+			for _, c := range claims {
+				among := slices.ContainsFunc(candidates, func(x disruption.Candidate) bool { return x.Claim == c })
+				pool := c.Labels[karpenter.NodePoolLabelKey]
+				touched[pool] = touched[pool] || among
+				if c.Status.Conditions.True(karpenter.ConditionTypeInitialized) && (among || going[c.Name]) {
+					count[pool]++
+				}
+			}
+			return (!touched["a"] || count["a"] <= budgets["a"]) && (!touched["b"] || count["b"] <= budgets["b"])
+		}
+		room := disruption.CountBudgets(pools, claims, func(c *karpenter.NodeClaim) bool { return ready[c.Name] })
+		for i, candidates := range proposals {
+			objection, found := room.TakeBudget(karpenter.DisruptionReasonUnderutilized, candidates, noon)
+			if found == within(candidates) {
+				t.Fatalf("proposal %d of %d nodes: %+v, and the budgets have room for it: %t", i, len(candidates), objection, within(candidates))
+			}
+			for _, c := range candidates {
+				going[c.Claim.Name] = going[c.Claim.Name] || !found
+			}
+		}
+	})
+}
+
+func TestTaints(t *testing.T) {
+	taint := karpenter.DisruptedTaint()
+	node := &corev1.Node{Spec: corev1.NodeSpec{Taints: []corev1.Taint{{Key: "mine", Effect: corev1.TaintEffectNoExecute}, {Key: taint.Key, Effect: corev1.TaintEffectPreferNoSchedule}}}}
+	tainted, changed := disruption.Tainted(node)
+	if !changed || len(tainted.Spec.Taints) != 2 || tainted.Spec.Taints[1] != taint || len(node.Spec.Taints) != 2 || node.Spec.Taints[1] == taint {
+		t.Fatalf("%v became %v", node.Spec.Taints, tainted.Spec.Taints)
+	}
+	if _, again := disruption.Tainted(tainted); again {
+		t.Error("it is tainted twice")
+	}
+	free, changed := disruption.Untainted(tainted)
+	if !changed || len(free.Spec.Taints) != 1 || free.Spec.Taints[0].Key != "mine" {
+		t.Errorf("it is left with %v", free.Spec.Taints)
+	}
+	if _, again := disruption.Untainted(free); again {
+		t.Error("it is untainted twice")
+	}
+}

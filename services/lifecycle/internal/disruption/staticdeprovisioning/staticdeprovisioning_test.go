@@ -1,0 +1,146 @@
+package staticdeprovisioning_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"pgregory.net/rapid"
+
+	"github.com/joist-autoscaler/joist/services/lifecycle/internal/disruption/staticdeprovisioning"
+	"github.com/joist-autoscaler/joist/shared/karpenter"
+	"github.com/joist-autoscaler/joist/shared/planning/scheduling"
+)
+
+var noon = time.Date(2026, time.November, 22, 12, 0, 0, 0, time.UTC)
+
+// member is a claim with a node, on which nothing runs.
+func member(name string, edits ...func(*staticdeprovisioning.Member)) staticdeprovisioning.Member {
+	m := staticdeprovisioning.Member{Claim: &karpenter.NodeClaim{}, Node: &corev1.Node{}}
+	m.Claim.Name, m.Claim.Annotations = name, map[string]string{}
+	m.Claim.CreationTimestamp = metav1.NewTime(noon.Add(-time.Hour))
+	m.Claim.Status.ProviderID = "aws:///eu-west-1a/i-" + name
+	for _, edit := range edits {
+		edit(&m)
+	}
+	return m
+}
+
+func pods(n int, edits ...func(*corev1.Pod)) func(*staticdeprovisioning.Member) {
+	return func(m *staticdeprovisioning.Member) {
+		for range n {
+			pod := &corev1.Pod{}
+			for _, edit := range edits {
+				edit(pod)
+			}
+			m.Pods = append(m.Pods, pod)
+		}
+	}
+}
+
+func unlaunched(m *staticdeprovisioning.Member) { m.Claim.Status.ProviderID, m.Node = "", nil }
+func deleted(m *staticdeprovisioning.Member)    { m.Claim.DeletionTimestamp = &metav1.Time{Time: noon} }
+func old(m *staticdeprovisioning.Member) {
+	m.Claim.Spec.ExpireAfter = karpenter.DurationOf(61 * time.Minute)
+}
+func kept(m *staticdeprovisioning.Member) {
+	m.Node.Annotations = map[string]string{karpenter.DoNotDisruptAnnotationKey: "true"}
+}
+
+func drifted(m *staticdeprovisioning.Member) {
+	m.Claim.Status.Conditions = m.Claim.Status.Conditions.With(metav1.Condition{Type: karpenter.ConditionTypeDrifted, Status: metav1.ConditionTrue}, noon)
+}
+
+func acting(replacement string) func(*staticdeprovisioning.Member) {
+	return func(m *staticdeprovisioning.Member) {
+		m.Claim.Annotations[scheduling.ProposalAnnotation] = fmt.Sprintf(`{"id":"p","confirmed":"2026-11-22T11:59:00Z","replacements":[%q]}`, replacement)
+	}
+}
+
+func protects(p *corev1.Pod) {
+	p.Annotations = map[string]string{karpenter.DoNotDisruptAnnotationKey: "true"}
+}
+func daemon(p *corev1.Pod) {
+	owns := true
+	p.OwnerReferences = []metav1.OwnerReference{{Kind: "DaemonSet", Controller: &owns}}
+}
+func ended(p *corev1.Pod)   { p.Status.Phase = corev1.PodSucceeded }
+func leaving(p *corev1.Pod) { p.DeletionTimestamp = &metav1.Time{Time: noon} }
+func dear(p *corev1.Pod)    { p.Spec.Priority = new(int32(1 << 27)) }
+
+func TestOrder(t *testing.T) {
+	for _, tt := range []struct {
+		name     string
+		replicas int64
+		members  []staticdeprovisioning.Member
+		want     string
+	}{
+		{"as many as asked for", 2, []staticdeprovisioning.Member{member("a"), member("b")}, ""},
+		{"fewer", 3, []staticdeprovisioning.Member{member("a"), member("b")}, ""},
+		{"what has no instance first", 1, []staticdeprovisioning.Member{member("a"), member("b", unlaunched)}, "b"},
+		{"then what is empty", 1, []staticdeprovisioning.Member{member("a", pods(1)), member("b", pods(3, daemon), pods(1, ended), pods(1, leaving))}, "b"},
+		{"then what costs least", 1, []staticdeprovisioning.Member{member("a", pods(3)), member("b", pods(2)), member("c", pods(1, dear))}, "b a"},
+		{"or has least of its life left", 1, []staticdeprovisioning.Member{member("a", pods(2)), member("b", pods(3), old)}, "b"},
+		{"what is protected last", 1, []staticdeprovisioning.Member{member("a", pods(1, protects)), member("b", pods(9))}, "b"},
+		{"though by a daemon", 1, []staticdeprovisioning.Member{member("a", pods(1, daemon, protects)), member("b", pods(9))}, "b"},
+		{"or by the node", 1, []staticdeprovisioning.Member{member("a", kept), member("b", pods(9))}, "b"},
+		{"but it goes", 0, []staticdeprovisioning.Member{member("a", pods(1, protects)), member("b", pods(9))}, "b a"},
+		{"of those alike what has drifted", 1, []staticdeprovisioning.Member{member("a"), member("b", drifted)}, "b"},
+		{"none beside what is going", 1, []staticdeprovisioning.Member{member("a"), member("b", deleted)}, ""},
+		{"none beside what is replaced", 1, []staticdeprovisioning.Member{member("a", acting("b")), member("b", unlaunched)}, ""},
+		{"nor what replaces it", 1, []staticdeprovisioning.Member{member("a", acting("b")), member("b", unlaunched), member("c", pods(1))}, "c"},
+		{"nor if there is nothing else", 0, []staticdeprovisioning.Member{member("a", acting("b")), member("b", unlaunched)}, ""},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			if got := next(tt.replicas, tt.members); got != tt.want {
+				t.Errorf("%q go, want %q", got, tt.want)
+			}
+		})
+	}
+}
+
+func next(replicas int64, members []staticdeprovisioning.Member) string {
+	pool := &karpenter.NodePool{}
+	pool.Spec.Replicas = &replicas
+	var names []string
+	for _, m := range staticdeprovisioning.SelectSurplus(staticdeprovisioning.View{Pool: pool, Members: members, Now: noon}) {
+		names = append(names, m.Claim.Name)
+	}
+	return strings.Join(names, " ")
+}
+
+func TestOtherPools(t *testing.T) {
+	pool := &karpenter.NodePool{}
+	if got := staticdeprovisioning.SelectSurplus(staticdeprovisioning.View{Pool: pool, Members: []staticdeprovisioning.Member{member("a")}, Now: noon}); got != nil {
+		t.Errorf("of a pool that is not static %v go", got)
+	}
+	pool.Spec.Replicas, pool.DeletionTimestamp = new(int64(0)), &metav1.Time{Time: noon}
+	if got := staticdeprovisioning.SelectSurplus(staticdeprovisioning.View{Pool: pool, Members: []staticdeprovisioning.Member{member("a")}, Now: noon}); got != nil {
+		t.Errorf("of a pool that is being deleted %v go", got)
+	}
+}
+
+// What stays is never fewer than asked for, and exactly that where nothing is replaced.
+func TestNeverTooFew(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		var members []staticdeprovisioning.Member
+		staying, replaced := 0, false
+		edits := []func(*staticdeprovisioning.Member){unlaunched, deleted, kept, drifted, old, pods(2), acting("m-0"), func(*staticdeprovisioning.Member) {}}
+		for i := range rapid.IntRange(0, 8).Draw(t, "members") {
+			which := rapid.IntRange(0, len(edits)-1).Draw(t, "kind")
+			members = append(members, member(fmt.Sprintf("m-%d", i), edits[which]))
+			if which != 1 && which != 6 {
+				staying++
+			}
+			replaced = replaced || which == 6
+		}
+		replicas := rapid.IntRange(0, 8).Draw(t, "replicas")
+		left := staying - len(strings.Fields(next(int64(replicas), members)))
+		if left < min(staying, replicas) || !replaced && left > replicas {
+			t.Fatalf("%d of %d stay, and %d are asked for", left, staying, replicas)
+		}
+	})
+}

@@ -1,0 +1,57 @@
+// Package events publishes Kubernetes Events: one value for each reason, with its type
+// and its minimum interval, and a Publisher for the Events that plans and disruption
+// reports cause. The reasons are Karpenter's.
+//
+// The invariants:
+//
+//   - An Event is repeated for the same object only after its interval. A message with
+//     other numbers is a repetition unless the reason is Exact.
+//   - However many pods a plan has, few Events are published at once, and all of them
+//     in the end. An Event is a write, and 10,000 of them would delay the nodes that
+//     the pods wait for.
+package events
+
+import (
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/joist-autoscaler/joist/services/lifecycle/internal/effect"
+	"github.com/joist-autoscaler/joist/shared/cluster"
+)
+
+// RepeatAfter is how long the same is not said again, unless the remark says
+// otherwise.
+const RepeatAfter = 2 * time.Minute
+
+// Types of Events.
+const (
+	normal  = corev1.EventTypeNormal
+	warning = corev1.EventTypeWarning
+)
+
+// Reason is one kind of Event.
+type Reason struct {
+	// Type is "Normal" or "Warning".
+	Type, Reason string
+	// RepeatAfter is how long it is not repeated; zero is the package's.
+	RepeatAfter time.Duration
+	// Exact says that another message is another Event.
+	Exact bool
+}
+
+// About is the Event about an object. The message is for people.
+func (r Reason) About(kind cluster.Kind, about cluster.Object, now time.Time, format string, args ...any) effect.Report {
+	every, message := r.RepeatAfter, fmt.Sprintf(format, args...)
+	if every == 0 {
+		every = RepeatAfter
+	}
+	key := kind.Kind + "/" + cluster.KeyOf(about).String() + "/" + string(about.GetUID())
+	if r.Exact {
+		key += "/" + message
+	}
+	return effect.Report{Event: cluster.Event{
+		About: about, Kind: kind, Type: r.Type, Reason: r.Reason, Message: message, Key: key, Dedupe: every, Now: now,
+	}}
+}

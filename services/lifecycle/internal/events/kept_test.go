@@ -1,0 +1,199 @@
+package events_test
+
+import (
+	"fmt"
+	"os"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+	"unicode/utf8"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/joist-autoscaler/joist/services/lifecycle/internal/effect"
+	"github.com/joist-autoscaler/joist/services/lifecycle/internal/events"
+	"github.com/joist-autoscaler/joist/shared/karpenter"
+)
+
+// kept is a node of the NodePool "default" and its claim.
+func kept(name, rule, subject, detail string) events.Kept {
+	labels := map[string]string{
+		karpenter.NodePoolLabelKey: "default", karpenter.CapacityTypeLabelKey: "spot",
+		corev1.LabelTopologyZone: "eu-west-1a", corev1.LabelInstanceTypeStable: "m7g.large",
+	}
+	c := &karpenter.NodeClaim{ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID(name), Labels: labels}}
+	c.Status.NodeName = "node-" + name
+	return events.Kept{
+		Claim: c, Node: &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: c.Status.NodeName, UID: "uid", Labels: labels}},
+		Rule: rule, Subject: subject, Detail: detail,
+	}
+}
+
+// Karpenter's words are those of pkg/controllers/disruption and pkg/controllers/state.
+func TestWordsOfNodesThatStay(t *testing.T) {
+	const hostile = "no\x1b[31m place\n\u202enow"
+	for _, c := range []struct {
+		name                  string
+		rule, subject, detail string
+		change                func(*events.Kept)
+		want                  string
+	}{
+		{name: "no pool", rule: "no-pool", want: "DisruptionBlocked: NodePool not found (NodePool=default)"},
+		{name: "not initialized", rule: "not-initialized", want: "DisruptionBlocked: Node isn't initialized"},
+		{name: "going", rule: "going", want: "DisruptionBlocked: Node is deleting or marked for deletion"},
+		{name: "nominated", rule: "nominated", want: "DisruptionBlocked: Node is nominated for a pending pod"},
+		{name: "annotation", rule: "do-not-disrupt", want: `DisruptionBlocked: Disruption is blocked through the "karpenter.sh/do-not-disrupt" annotation`},
+		{name: "pod's annotation", rule: "pod-do-not-disrupt", subject: "shop/web-0", want: `DisruptionBlocked: Pod has "karpenter.sh/do-not-disrupt" annotation (Pod=shop/web-0)`},
+		{name: "pdb", rule: "pod-disruption-budget", subject: "shop/web", want: "DisruptionBlocked: Pdb prevents pod evictions (PodDisruptionBudget=[shop/web])"},
+		{name: "drift without a place", rule: "pods-unplaceable", detail: "pod shop/web-0 has no other place", change: func(k *events.Kept) {
+			k.Claim.Status.Conditions = k.Claim.Status.Conditions.With(metav1.Condition{Type: karpenter.ConditionTypeDrifted, Status: metav1.ConditionTrue}, noon)
+		}, want: "DisruptionBlocked: Not all pods would schedule: pod shop/web-0 has no other place"},
+		{name: "no place", rule: "pods-unplaceable", detail: "pod shop/web-0 has no other place", want: "Unconsolidatable: Not all pods would schedule: pod shop/web-0 has no other place"},
+		{name: "never", rule: "never", want: `Unconsolidatable: NodePool "default" has consolidation disabled`},
+		{name: "policy", rule: "policy", want: `Unconsolidatable: NodePool "default" has consolidation policy WhenEmpty, but node is not empty`},
+		{name: "buffer", rule: "capacity-buffer", want: `Unconsolidatable: Node "node-a" has buffer pods`},
+		{name: "no price", rule: "price-unknown", want: `Unconsolidatable: Instance Type "m7g.large" not found, or its price is not known`},
+		{name: "no zone", rule: "price-unknown", change: func(k *events.Kept) { delete(k.Node.Labels, corev1.LabelTopologyZone) },
+			want: `Unconsolidatable: Node does not have label "topology.kubernetes.io/zone"`},
+		{name: "no saving", rule: "no-saving", detail: "it costs $1", want: "Unconsolidatable: Can't replace with a cheaper node"},
+		{name: "two would come", rule: "more-nodes", subject: "2", want: "Unconsolidatable: Can't remove without creating 2 candidates"},
+		{name: "several would come", rule: "more-nodes", want: "Unconsolidatable: Can't remove without creating several candidates"},
+		{name: "minValues", rule: "min-values", subject: "node.kubernetes.io/instance-type",
+			want: "Unconsolidatable: Filtering by price: minValues requirement is not met for label(s) (label(s)=[node.kubernetes.io/instance-type])"},
+		{name: "spot is off", rule: "spot-to-spot", want: "Unconsolidatable: SpotToSpotConsolidation is disabled, can't replace a spot node with a spot node"},
+		{name: "spot has few", rule: "spot-to-spot", subject: "7",
+			want: "Unconsolidatable: SpotToSpotConsolidation requires 15 cheaper instance type options than the current candidate to consolidate, got 7"},
+		{name: "Joist's own", rule: "min-saving", detail: "$0.01 would be saved", want: "Unconsolidatable: Consolidation saves less than the NodePool asks for: $0.01 would be saved"},
+		{name: "hostile details", rule: "balanced", detail: hostile, want: "Unconsolidatable: Consolidation saves too little for the pods that it moves: no [31m place  now"},
+		{name: "hostile subjects", rule: "pod-do-not-disrupt", subject: hostile, want: `DisruptionBlocked: Pod has "karpenter.sh/do-not-disrupt" annotation`},
+		{name: "not quiet", rule: "not-quiet", want: ""},
+		{name: "of a later version", rule: "moon", detail: "full", want: ""},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			k := kept("a", c.rule, c.subject, c.detail)
+			if c.change != nil {
+				c.change(&k)
+			}
+			var want []string
+			if reason, text, _ := strings.Cut(c.want, ": "); c.want != "" {
+				want = []string{"Normal " + reason + " Node node-a: " + text, "Normal " + reason + " NodeClaim a: " + text}
+			}
+			var memory events.Publisher
+			if diff := cmp.Diff(want, said(memory.ReportKept([]events.Kept{k}, noon))); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+	t.Run("without a node", func(t *testing.T) {
+		k := kept("a", "not-initialized", "", "")
+		k.Node = nil
+		var memory events.Publisher
+		if diff := cmp.Diff([]string{"Normal DisruptionBlocked NodeClaim a: Nodeclaim does not have an associated node"}, said(memory.ReportKept([]events.Kept{k}, noon))); diff != "" {
+			t.Error(diff)
+		}
+	})
+}
+
+// Each rule of disruption has words, or is one of those that mean nothing to a person who
+// asks why a node is not consolidated.
+func TestEachRuleHasWords(t *testing.T) {
+	silent := map[string]bool{
+		"confirmed": true, "static": true, "not-quiet": true, "budget": true, "in-use": true, "not-drifted": true, "not-expiring": true,
+		"receives-pods": true, "waits-its-turn": true, "proposal-overturned": true,
+	}
+	readme, err := os.ReadFile("../../../disruption/README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, table, _ := strings.Cut(string(readme), "| rule | a node stays because |")
+	table, _, _ = strings.Cut(table, "\n\n")
+	var rules []string
+	for row := range strings.SplitSeq(table, "\n") {
+		first, _, _ := strings.Cut(strings.TrimPrefix(row, "|"), "|")
+		for _, m := range regexp.MustCompile("`([a-z-]+)`").FindAllStringSubmatch(first, -1) {
+			rules = append(rules, m[1])
+		}
+	}
+	if len(rules) < 30 {
+		t.Fatalf("the README has the rules %q", rules)
+	}
+	for _, rule := range rules {
+		var memory events.Publisher
+		if got := len(memory.ReportKept([]events.Kept{kept("a", rule, "", "")}, noon)) > 0; got == silent[rule] {
+			t.Errorf("%s: has words %v", rule, got)
+		}
+	}
+}
+
+func TestDetailsAreCut(t *testing.T) {
+	var memory events.Publisher
+	event := memory.ReportKept([]events.Kept{kept("a", "balanced", "", strings.Repeat("é", 5000))}, noon)[0].(effect.Report).Event
+	if len(event.Message) > 400 || !utf8.ValidString(event.Message) {
+		t.Errorf("%d bytes, valid %v", len(event.Message), utf8.ValidString(event.Message))
+	}
+}
+
+// An Event about a node that stays comes no sooner than Karpenter's recorder allows.
+func TestRepetitionAboutNodesThatStay(t *testing.T) {
+	for _, c := range []struct {
+		name          string
+		first, second events.Kept
+		after         time.Duration
+	}{
+		{"blocked again", kept("a", "going", "", ""), kept("a", "going", "", ""), 5 * time.Minute},
+		{"blocked by another", kept("a", "nominated", "", ""), kept("a", "do-not-disrupt", "", ""), 2 * time.Minute},
+		{"unconsolidatable again", kept("a", "never", "", ""), kept("a", "never", "", ""), 15 * time.Minute},
+		{"unconsolidatable for another reason", kept("a", "no-saving", "", ""), kept("a", "never", "", ""), 15 * time.Minute},
+		{"blocked after unconsolidatable", kept("a", "never", "", ""), kept("a", "going", "", ""), 0},
+		{"another node", kept("a", "never", "", ""), kept("b", "never", "", ""), 0},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			var memory events.Publisher
+			memory.ReportKept([]events.Kept{c.first}, noon)
+			if c.after > 0 {
+				if got := said(memory.ReportKept([]events.Kept{c.second}, noon.Add(c.after-1))); len(got) != 0 {
+					t.Errorf("before that it says %q", got)
+				}
+			}
+			if got := said(memory.ReportKept([]events.Kept{c.second}, noon.Add(c.after))); len(got) != 2 {
+				t.Errorf("it says %q", got)
+			}
+		})
+	}
+}
+
+// Of many nodes a report has Events about some, the next about others, and a forged
+// report none more.
+func TestManyNodesThatStay(t *testing.T) {
+	var memory events.Publisher
+	var report []events.Kept
+	for i := range 4000 {
+		report = append(report, kept(strconv.Itoa(i), "do-not-disrupt", "", ""))
+	}
+	about := map[string]int{}
+	for round := range 5 {
+		events := memory.ReportKept(report, noon.Add(time.Duration(round)*2*time.Minute))
+		if len(events) > 2000 {
+			t.Fatalf("%d Events at once", len(events))
+		}
+		for _, e := range events {
+			about[e.(effect.Report).Event.About.GetName()]++
+		}
+	}
+	if len(about) != 8000 {
+		t.Errorf("Events about %d objects", len(about))
+	}
+	memory = events.Publisher{}
+	var forged []events.Kept
+	for i := range 2500 {
+		forged = append(forged, kept("a", "balanced", "", fmt.Sprint("forged ", i)))
+	}
+	if got := said(memory.ReportKept(forged, noon)); len(got) != 2 {
+		t.Errorf("a forged report leads to %d Events", len(got))
+	}
+}

@@ -1,0 +1,295 @@
+package garbagecollection_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/joist-autoscaler/joist/services/lifecycle/internal/garbagecollection"
+	lifeclaim "github.com/joist-autoscaler/joist/services/lifecycle/internal/nodeclaim"
+	"github.com/joist-autoscaler/joist/shared/cloud"
+	"github.com/joist-autoscaler/joist/shared/event"
+	"github.com/joist-autoscaler/joist/shared/fault"
+	"github.com/joist-autoscaler/joist/shared/karpenter"
+	"github.com/joist-autoscaler/joist/shared/launchspec"
+)
+
+var noon = time.Date(2026, time.November, 20, 12, 0, 0, 0, time.UTC)
+
+// born is when the claims of these tests were created, and bound when their
+// instances were.
+var (
+	born  = noon.Add(-time.Hour)
+	bound = born.Add(time.Minute)
+)
+
+type change func(*karpenter.NodeClaim)
+
+// parted is a claim in a partition of a placement group, "" for one that is not
+// known.
+func parted(partition string) change {
+	return func(c *karpenter.NodeClaim) {
+		c.Labels[karpenter.LabelPlacementGroupID], c.Labels[karpenter.LabelPlacementGroupPartition] = "pg-1", partition
+	}
+}
+
+// in is a running instance in a partition.
+func in(name string, partition int32) event.Listed {
+	i := instance(name, "running")
+	i.Partition = partition
+	return i
+}
+
+// reserved is a claim that was launched into a reservation.
+func reserved(c *karpenter.NodeClaim) { c.Labels["karpenter.sh/capacity-type"] = "reserved" }
+
+// as is a running instance that is billed so.
+func as(name, capacityType string) event.Listed {
+	i := instance(name, "running")
+	i.CapacityType = capacityType
+	return i
+}
+
+// claim is one that was launched, labelled and tagged as i-<name>.
+func claim(name string, changes ...change) *karpenter.NodeClaim {
+	c := &karpenter.NodeClaim{ObjectMeta: metav1.ObjectMeta{
+		Name: name, CreationTimestamp: metav1.NewTime(born),
+		Labels: map[string]string{
+			"node.kubernetes.io/instance-type": "m6i.large", "topology.kubernetes.io/zone": "eu-west-1a",
+			"topology.kubernetes.io/region": "eu-west-1", "karpenter.sh/capacity-type": "spot",
+		},
+		Annotations: map[string]string{launchspec.IntentTag: "intent-" + name, karpenter.InstanceTaggedAnnotationKey: "true"},
+	}}
+	c.Status.ProviderID = "aws:///eu-west-1a/i-" + name
+	c.Status.Conditions = c.Status.Conditions.With(metav1.Condition{Type: karpenter.ConditionTypeLaunched, Status: metav1.ConditionTrue}, bound)
+	for _, change := range changes {
+		change(c)
+	}
+	return c
+}
+
+func unlaunched(c *karpenter.NodeClaim) { c.Status = karpenter.NodeClaimStatus{}; c.Labels = nil }
+
+func annotated(key, value string) change {
+	return func(c *karpenter.NodeClaim) { c.Annotations[key] = value }
+}
+
+func absentSince(at time.Time) change {
+	return annotated(garbagecollection.AbsentAnnotation, at.Format(time.RFC3339Nano))
+}
+
+func going(c *karpenter.NodeClaim) { at := metav1.NewTime(noon); c.DeletionTimestamp = &at }
+
+func created(at time.Time) change {
+	return func(c *karpenter.NodeClaim) { c.CreationTimestamp = metav1.NewTime(at) }
+}
+
+// instance is what EC2 shows for a claim of that name.
+func instance(name, state string) event.Listed {
+	return event.Listed{InstanceID: "i-" + name, State: state, Intent: "intent-" + name, Claim: name}
+}
+
+// found is the findings by name.
+type found struct{ Bind, Orphans, Absent, Gone, Unlabelled, Parted, Tagged, Demoted, Returned []string }
+
+func names(f garbagecollection.Findings) found {
+	var out found
+	for _, i := range f.Bind {
+		out.Bind = append(out.Bind, i.InstanceID)
+	}
+	for _, i := range f.Orphans {
+		out.Orphans = append(out.Orphans, i.InstanceID)
+	}
+	for _, b := range f.Unlabelled {
+		out.Unlabelled = append(out.Unlabelled, b.Claim.Name)
+	}
+	for _, b := range f.Parted {
+		out.Parted = append(out.Parted, b.Claim.Name)
+	}
+	for _, list := range []struct {
+		claims []*karpenter.NodeClaim
+		into   *[]string
+	}{{f.Absent, &out.Absent}, {f.Gone, &out.Gone}, {f.Tagged, &out.Tagged}, {f.Demoted, &out.Demoted}, {f.Returned, &out.Returned}} {
+		for _, c := range list.claims {
+			*list.into = append(*list.into, c.Name)
+		}
+	}
+	return out
+}
+
+func TestCompare(t *testing.T) {
+	one := []string{"a"}
+	horizon := noon.Add(-garbagecollection.LaunchHorizon - garbagecollection.SettleTime)
+	for _, test := range []struct {
+		name  string
+		claim *karpenter.NodeClaim
+		shown []event.Listed
+		ready bool
+		want  found
+	}{
+		{"running", claim("a"), []event.Listed{instance("a", "running")}, false, found{}},
+		{"stopped is not gone", claim("a"), []event.Listed{instance("a", "stopped")}, false, found{}},
+		{"shutting down is not gone", claim("a"), []event.Listed{instance("a", "shutting-down")}, false, found{}},
+		{"shown terminated", claim("a"), []event.Listed{instance("a", "terminated")}, true, found{Gone: one}},
+
+		{"absent for the first time", claim("a"), nil, false, found{Absent: one}},
+		{"absent for the second time", claim("a", absentSince(noon.Add(-time.Minute))), nil, false, found{Gone: one}},
+		{"absent twice within one lag of EC2's", claim("a", absentSince(noon.Add(-garbagecollection.InventoryGap+1))), nil, false, found{}},
+		{"absent twice, just far enough apart", claim("a", absentSince(noon.Add(-garbagecollection.InventoryGap))), nil, false, found{Gone: one}},
+		{"absent in the same inventory twice", claim("a", absentSince(noon)), nil, false, found{}},
+		{"absent, by a mark that cannot be read", claim("a", annotated(garbagecollection.AbsentAnnotation, "x")), nil, false, found{Absent: one}},
+		{"absent, but its node is ready", claim("a", absentSince(noon.Add(-time.Minute))), nil, true, found{}},
+		{"absent, and known to be gone", claim("a", absentSince(noon.Add(-time.Minute)), annotated(garbagecollection.GoneAnnotation, "x")), nil, false, found{}},
+		{"absent, too soon after its launch", claim("a", func(c *karpenter.NodeClaim) {
+			c.Status.Conditions[0].LastTransitionTime = metav1.NewTime(noon.Add(-garbagecollection.SettleTime + 1))
+		}), nil, false, found{}},
+		{"absent, just long enough after it", claim("a", func(c *karpenter.NodeClaim) {
+			c.Status.Conditions[0].LastTransitionTime = metav1.NewTime(noon.Add(-garbagecollection.SettleTime))
+		}), nil, false, found{Absent: one}},
+		{"absent, launched nobody knows when", claim("a", func(c *karpenter.NodeClaim) { c.Status.Conditions = nil }), nil, false, found{}},
+		{"back again", claim("a", absentSince(noon.Add(-time.Minute))), []event.Listed{instance("a", "running")}, false, found{Returned: one}},
+
+		{"not launched yet", claim("a", unlaunched), nil, false, found{}},
+		{"not launched in hours", claim("a", unlaunched, created(noon.Add(-9*time.Hour))), nil, false, found{}},
+		{"going, and may still be launched", claim("a", unlaunched, going, created(horizon.Add(1))), nil, false, found{}},
+		{"going, and cannot be launched any more", claim("a", unlaunched, going, created(horizon)), nil, false, found{Absent: one}},
+		{"going, and twice not there", claim("a", unlaunched, going, created(horizon), absentSince(noon.Add(-time.Minute))), nil, false, found{Gone: one}},
+		{"going, and launched after all", claim("a", unlaunched, going, created(horizon), absentSince(noon.Add(-time.Minute))), []event.Listed{instance("a", "running")}, false, found{Bind: []string{"i-a"}}},
+
+		{"launched without an answer", claim("a", unlaunched), []event.Listed{instance("a", "pending")}, false, found{Bind: []string{"i-a"}}},
+		{"launched and lost already", claim("a", unlaunched), []event.Listed{instance("a", "terminated")}, false, found{}},
+		{"launched and shutting down", claim("a", unlaunched), []event.Listed{instance("a", "shutting-down")}, false, found{}},
+		{"more instances than claims", claim("a", unlaunched), []event.Listed{instance("a", "running"), {InstanceID: "i-b", State: "running", Intent: "intent-a"}}, false, found{Bind: []string{"i-a"}, Orphans: []string{"i-b"}}},
+
+		{"no claim", claim("b"), []event.Listed{instance("a", "running"), instance("b", "running")}, false, found{Orphans: []string{"i-a"}}},
+		{"no claim, stopped", claim("b"), []event.Listed{instance("a", "stopped"), instance("b", "running")}, false, found{Orphans: []string{"i-a"}}},
+		{"no claim, but over anyway", claim("b"), []event.Listed{instance("a", "shutting-down"), instance("c", "terminated"), instance("b", "running")}, false, found{}},
+		{"no claim, launched by Karpenter", claim("b", unlaunched), []event.Listed{{InstanceID: "i-x", State: "running", NodePool: "default"}}, false, found{Orphans: []string{"i-x"}}},
+		{"no claim, of a managed node group", claim("b", unlaunched), []event.Listed{{InstanceID: "i-x", State: "running"}}, false, found{}},
+
+		{"bound and not labelled", claim("a", func(c *karpenter.NodeClaim) { c.Labels = nil }), []event.Listed{instance("a", "running")}, false, found{Unlabelled: one}},
+		{"somebody else's, not labelled", claim("a", func(c *karpenter.NodeClaim) { c.Labels, c.Annotations = nil, nil }), []event.Listed{{InstanceID: "i-a", State: "running"}}, false, found{}},
+		{"tagged and not noted", claim("a", annotated(karpenter.InstanceTaggedAnnotationKey, "")), []event.Listed{instance("a", "running")}, false, found{Tagged: one}},
+		{"in a partition that the claim does not know", claim("a", parted("")), []event.Listed{in("a", 3)}, false, found{Parted: one}},
+		{"in a partition that nobody knows", claim("a", parted("")), []event.Listed{in("a", 0)}, false, found{}},
+		{"in the partition that the claim knows", claim("a", parted("3")), []event.Listed{in("a", 3)}, false, found{}},
+		{"in no placement group", claim("a"), []event.Listed{in("a", 3)}, false, found{}},
+		{"its reservation ended", claim("a", reserved), []event.Listed{as("a", "on-demand")}, false, found{Demoted: one}},
+		{"its reservation goes on", claim("a", reserved), []event.Listed{as("a", "reserved")}, false, found{}},
+		{"on demand all along", claim("a"), []event.Listed{as("a", "on-demand")}, false, found{}},
+		{"its reservation ended while it goes", claim("a", reserved, going), []event.Listed{as("a", "on-demand")}, false, found{}},
+		{"not tagged yet", claim("a", annotated(karpenter.InstanceTaggedAnnotationKey, "")), []event.Listed{{InstanceID: "i-a", State: "running", Intent: "intent-a"}}, false, found{}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			inventory := event.Inventory{Started: noon, Instances: test.shown}
+			f := garbagecollection.CompareInventory(inventory, []*karpenter.NodeClaim{test.claim}, map[string]bool{test.claim.Name: test.ready}, noon.Add(time.Second))
+			if diff := cmp.Diff(test.want, names(f)); diff != "" {
+				t.Error(diff)
+			}
+			if !f.Started.Equal(noon) {
+				t.Errorf("it began at %s", f.Started)
+			}
+		})
+	}
+}
+
+// An inventory that begins in our future comes from a clock that disagrees: it
+// proves nothing by leaving something out.
+func TestInventoryOfTheFuture(t *testing.T) {
+	f := garbagecollection.CompareInventory(event.Inventory{Started: noon}, []*karpenter.NodeClaim{claim("a")}, nil, noon.Add(-time.Second))
+	if diff := cmp.Diff(found{}, names(f)); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// Claims of one intent share its instances: each gets at most one.
+func TestClaimsOfOneIntent(t *testing.T) {
+	same := annotated(launchspec.IntentTag, "intent")
+	claims := []*karpenter.NodeClaim{claim("a", same), claim("b", same, unlaunched), claim("c", same, unlaunched)}
+	shown := []event.Listed{
+		{InstanceID: "i-a", State: "running", Intent: "intent"}, {InstanceID: "i-1", State: "running", Intent: "intent"},
+		{InstanceID: "i-2", State: "running", Intent: "intent"}, {InstanceID: "i-3", State: "running", Intent: "intent"},
+	}
+	f := garbagecollection.CompareInventory(event.Inventory{Started: noon, Instances: shown}, claims, nil, noon)
+	if diff := cmp.Diff(found{Bind: []string{"i-1", "i-2"}, Orphans: []string{"i-3"}}, names(f)); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestLimitRemovals(t *testing.T) {
+	for _, test := range []struct {
+		name                         string
+		orphans, lost, shown, others int
+		safe                         bool
+	}{
+		{"nothing", 0, 0, 0, 50, true},
+		{"three of few", 3, 0, 0, 2, true},
+		{"four of few", 4, 0, 0, 2, false},
+		{"three lost of few", 0, 3, 0, 2, true},
+		{"both count", 2, 2, 0, 20, false},
+		{"a tenth of many", 5, 5, 0, 95, true},
+		{"more than a tenth of many", 6, 5, 0, 95, false},
+		{"what EC2 shows terminated does not count", 0, 0, 40, 2, true},
+		{"what EC2 shows terminated goes all the same", 3, 2, 7, 2, false},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			var claims []*karpenter.NodeClaim
+			inventory := event.Inventory{Started: noon}
+			for i := range test.others {
+				name := fmt.Sprintf("other%d", i)
+				claims = append(claims, claim(name))
+				inventory.Instances = append(inventory.Instances, instance(name, "running"))
+			}
+			for i := range test.lost {
+				claims = append(claims, claim(fmt.Sprintf("lost%d", i), absentSince(bound.Add(2*time.Minute))))
+			}
+			for i := range test.shown {
+				name := fmt.Sprintf("shown%d", i)
+				claims = append(claims, claim(name))
+				inventory.Instances = append(inventory.Instances, instance(name, "terminated"))
+			}
+			for i := range test.orphans {
+				inventory.Instances = append(inventory.Instances, instance(fmt.Sprintf("orphan%d", i), "running"))
+			}
+			f := garbagecollection.CompareInventory(inventory, claims, nil, noon)
+			if len(f.Orphans) != test.orphans || len(f.Gone) != test.lost+test.shown {
+				t.Fatalf("%d orphans, %d gone", len(f.Orphans), len(f.Gone))
+			}
+			rest, err := f.LimitRemovals()
+			if (err == nil) != test.safe {
+				t.Fatalf("got %v", err)
+			}
+			if test.safe {
+				if diff := cmp.Diff(names(f), names(rest)); diff != "" {
+					t.Errorf("it is safe, and not all of it may be done: %s", diff)
+				}
+				return
+			}
+			if len(rest.Orphans) != 0 || len(rest.Gone) != test.shown || len(f.Gone) != test.lost+test.shown {
+				t.Errorf("it is not safe, and %d orphans and %d claims may go all the same, of %d", len(rest.Orphans), len(rest.Gone), len(f.Gone))
+			}
+			if !fault.Is(err, fault.Denied) || fault.HintOf(err) == "" || !strings.Contains(err.Error(), "orphan0") && test.orphans > 0 {
+				t.Errorf("the error does not help: %v", err)
+			}
+		})
+	}
+}
+
+// A claim that goes is let go only when its last request can launch nothing any more:
+// the request is sent at the end of the time for launches, the launcher begins with it
+// just before it expires, and takes all the time that it has.
+func TestHorizonOutlastsTheLastLaunch(t *testing.T) {
+	sent := lifeclaim.LaunchTimeout
+	expires := sent + event.LaunchRequestedType.Life()
+	launched := expires + cloud.LaunchTimeout
+	if event.LaunchRequestedType.Life() <= 0 || garbagecollection.LaunchHorizon < launched+garbagecollection.MaxClockSkew {
+		t.Errorf("claims are let go %s after their creation, and launched until %s after it", garbagecollection.LaunchHorizon, launched)
+	}
+	if garbagecollection.InventoryGap < 30*time.Second {
+		t.Errorf("two inventories %s apart may show one lag of EC2's descriptions", garbagecollection.InventoryGap)
+	}
+}

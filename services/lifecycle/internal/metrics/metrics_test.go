@@ -1,0 +1,128 @@
+package metrics_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/joist-autoscaler/joist/services/lifecycle/internal/metrics"
+	"github.com/joist-autoscaler/joist/shared/karpenter"
+)
+
+var noon = time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
+
+// claim is one of pool default in zone a, made at noon.
+func claim(edits ...func(*karpenter.NodeClaim)) *karpenter.NodeClaim {
+	c := &karpenter.NodeClaim{ObjectMeta: metav1.ObjectMeta{
+		Name: "c", UID: "u", CreationTimestamp: metav1.NewTime(noon), Annotations: map[string]string{},
+		Labels: map[string]string{karpenter.NodePoolLabelKey: "default", corev1.LabelTopologyZone: "a", karpenter.CapacityTypeLabelKey: "spot"},
+	}}
+	for _, edit := range edits {
+		edit(c)
+	}
+	return c
+}
+
+func is(condition string, after time.Duration) func(*karpenter.NodeClaim) {
+	return func(c *karpenter.NodeClaim) {
+		at := noon.Add(after)
+		c.Status.Conditions = c.Status.Conditions.With(metav1.Condition{Type: condition, Status: metav1.ConditionTrue, Reason: condition}, at)
+	}
+}
+
+func going(after time.Duration) func(*karpenter.NodeClaim) {
+	return func(c *karpenter.NodeClaim) {
+		at := metav1.NewTime(noon.Add(after))
+		c.DeletionTimestamp = &at
+	}
+}
+
+func until(after time.Duration) func(*karpenter.NodeClaim) {
+	return func(c *karpenter.NodeClaim) {
+		c.Annotations[karpenter.NodeClaimTerminationTimestampAnnotationKey] = noon.Add(after).Format(time.RFC3339)
+	}
+}
+
+func node(goes ...time.Duration) *corev1.Node {
+	n := &corev1.Node{}
+	for _, after := range goes {
+		at := metav1.NewTime(noon.Add(after))
+		n.DeletionTimestamp = &at
+	}
+	return n
+}
+
+func TestHappened(t *testing.T) {
+	const registered, initialized, drained = karpenter.ConditionTypeRegistered, karpenter.ConditionTypeInitialized, karpenter.ConditionTypeDrained
+	young := metrics.ClaimAndNode{Claim: claim()}
+	ready := metrics.ClaimAndNode{Claim: claim(is(registered, 0), is(initialized, 0)), Node: node()}
+	leaves := claim(is(registered, 0), is(initialized, 0), going(time.Hour), until(62*time.Minute))
+	for _, test := range []struct {
+		name        string
+		before, now *metrics.ClaimAndNode
+		why         string
+		want        []string
+	}{
+		{"nothing", &ready, &ready, "", nil},
+		{"a new one", nil, &young, "", []string{"claims-created [provisioned default false] 1"}},
+		{"one that gave up minValues", nil, &metrics.ClaimAndNode{Claim: claim(func(c *karpenter.NodeClaim) {
+			c.Annotations[karpenter.NodeClaimMinValuesRelaxedAnnotationKey] = "true"
+		})}, "", []string{"claims-created [provisioned default true] 1"}},
+		{"one that is ready at once", nil, &metrics.ClaimAndNode{Claim: claim(is(registered, 0), is(initialized, time.Minute))}, "",
+			[]string{"claims-created [provisioned default false] 1", "initialized [default] 60", "nodes-created [default a] 1"}},
+		{"one that registers", &young, &metrics.ClaimAndNode{Claim: claim(is(registered, time.Second)), Node: node()}, "", []string{"nodes-created [default a] 1"}},
+		{"one that goes on", &ready, &metrics.ClaimAndNode{Claim: ready.Claim.DeepCopy(), Node: node()}, "", nil},
+		{"one that we delete", &ready, &metrics.ClaimAndNode{Claim: leaves, Node: node()}, "Underutilized", []string{"claims-disrupted [underutilized default spot] 1"}},
+		{"one that somebody deletes", &ready, &metrics.ClaimAndNode{Claim: leaves, Node: node()}, "", nil},
+		{"a node that is gone", &metrics.ClaimAndNode{Claim: leaves, Node: node(time.Hour)}, &metrics.ClaimAndNode{Claim: leaves}, "Empty",
+			[]string{"node-termination [default] 3600", "nodes-terminated [default a] 1"}},
+		{"a claim that is gone", &metrics.ClaimAndNode{Claim: leaves}, nil, "Empty", []string{"claim-termination [default] 3600", "claims-terminated [default spot a] 1"}},
+		{"both in one look", &ready, nil, "expired", []string{
+			"claims-disrupted [expired default spot] 1", "claims-terminated [default spot a] 1", "nodes-terminated [default a] 1"}},
+		{"drained in time", &metrics.ClaimAndNode{Claim: leaves, Node: node()}, &metrics.ClaimAndNode{Claim: claim(is(registered, 0), is(initialized, 0), going(time.Hour), until(62*time.Minute),
+			is(drained, 61*time.Minute)), Node: node()}, "spot-interruption", nil},
+		{"the warning's time is over", &metrics.ClaimAndNode{Claim: leaves, Node: node()}, &metrics.ClaimAndNode{Claim: claim(is(registered, 0), is(initialized, 0), going(time.Hour),
+			until(62*time.Minute), is(drained, 62*time.Minute)), Node: node()}, "spot-interruption", []string{"overdue [default] 1"}},
+		{"a pool's own time is over", &metrics.ClaimAndNode{Claim: leaves, Node: node()}, &metrics.ClaimAndNode{Claim: claim(is(registered, 0), is(initialized, 0), going(time.Hour),
+			until(62*time.Minute), is(drained, 62*time.Minute)), Node: node()}, "Drifted", nil},
+		{"the machine went with its pods", &metrics.ClaimAndNode{Claim: leaves, Node: node(time.Hour)}, nil, "spot-interruption", []string{
+			"claim-termination [default] 3600", "claims-terminated [default spot a] 1", "node-termination [default] 3600", "nodes-terminated [default a] 1", "overdue [default] 1"}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			looks := metrics.Snapshots{Before: map[types.UID]metrics.ClaimAndNode{}, Now: map[types.UID]metrics.ClaimAndNode{}, At: noon.Add(2 * time.Hour),
+				Why: func(types.UID) (string, bool) { return test.why, test.why != "" }}
+			if test.before != nil {
+				looks.Before["u"] = *test.before
+			}
+			if test.now != nil {
+				looks.Now["u"] = *test.now
+			}
+			var got []string
+			for _, c := range looks.CountChanges() {
+				got = append(got, fmt.Sprintf("%s [%s] %g", c.Kind, strings.Join(c.Labels, " "), c.Value))
+			}
+			if diff := cmp.Diff(test.want, got); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+// Whatever a reason says, its word is one of few.
+func TestReason(t *testing.T) {
+	for why, want := range map[string]string{
+		"Empty": "empty", "spot-interruption": "spot_interrupted", metrics.Unhealthy + "Ready is False": "unhealthy", "expired": "expired",
+		"its launch took too long": "launch_timeout", "its registration took too long": "registration_timeout", "": metrics.OtherReason,
+		"NodePool default asks for no more than 3 nodes": metrics.OtherReason, `EC2NodeClass "x" is not ready: no subnets`: "nodeclass_not_ready",
+	} {
+		if got := metrics.ReasonLabel(why); got != want {
+			t.Errorf("%q is %s, want %s", why, got, want)
+		}
+	}
+}

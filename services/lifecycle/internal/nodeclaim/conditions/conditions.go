@@ -1,0 +1,202 @@
+// Package conditions computes a NodeClaim's conditions Launched, Registered,
+// Initialized and Ready. It is pure: the claim and its nodes decide, and never what
+// was done before.
+//
+// The invariants:
+//
+//   - Reasons and messages are Karpenter's, so that alarms and scripts that match
+//     them keep working.
+//   - A condition that has become True stays True: a node that is no longer ready
+//     has still been initialized once.
+//   - A condition's transition time is when its status changed. A condition that was
+//     never evaluated has the claim's creation time.
+//   - Every condition, Ready included, carries the claim's current generation.
+//
+// Karpenter's initialization also waits for the pools of the DRA drivers that the
+// claim names in karpenter.sh/requested-dra-drivers, unless DRA requests are ignored.
+// Joist allocates no devices and names no drivers, so it has none to wait for.
+package conditions
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/joist-autoscaler/joist/shared/karpenter"
+)
+
+// Reasons of conditions that are not True.
+const (
+	LaunchFailed              = "LaunchFailed"
+	NodeNotFound              = "NodeNotFound"
+	MultipleNodesFound        = "MultipleNodesFound"
+	RegistrationHookPending   = "RegistrationHookPending"
+	NodeNotReady              = "NodeNotReady"
+	StartupTaintsExist        = "StartupTaintsExist"
+	KnownEphemeralTaintsExist = "KnownEphemeralTaintsExist"
+	ResourceNotRegistered     = "ResourceNotRegistered"
+)
+
+// maxMessageBytes is how many bytes of a launch's error a condition tells.
+const maxMessageBytes = 300
+
+// Observed is what a claim's conditions are read off.
+type Observed struct {
+	Claim *karpenter.NodeClaim
+	// Nodes are all with the claim's providerID.
+	Nodes []*corev1.Node
+	// Failure says why nothing was launched, or will be; "" when that is not
+	// known.
+	Failure string
+	// Pending are the registration hooks that the node waits for.
+	Pending []string
+	Now     time.Time
+}
+
+// Compute gives the claim's conditions as they ought to be now. Those of other
+// types stay as they are. Where the argument's claim has a node with the label
+// of a phase, it has passed it.
+func Compute(s Observed) karpenter.Conditions {
+	c := withDefaults(s.Claim)
+	for _, next := range []metav1.Condition{s.launched(), s.registered(c), s.initialized(c)} {
+		if have, _ := c.Get(next.Type); have.Status == metav1.ConditionTrue {
+			next = have
+		}
+		next.ObservedGeneration = s.Claim.Generation
+		c = c.With(next, s.Now)
+	}
+	return c.WithReady(karpenter.NodeClaimReady(), s.Claim.Generation, s.Now)
+}
+
+// WithTrue gives the conditions of the claim with one more that is true.
+func WithTrue(claim *karpenter.NodeClaim, kind string, now time.Time) karpenter.Conditions {
+	return With(claim, metav1.Condition{Type: kind, Status: metav1.ConditionTrue, Reason: kind}, now)
+}
+
+// WithDrifted gives the conditions of the claim as it drifts for a reason, or does
+// not for "". The transition time is when it began to, whatever the reason has become
+// since: the oldest drift goes first.
+func WithDrifted(claim *karpenter.NodeClaim, reason string, now time.Time) karpenter.Conditions {
+	const kind = karpenter.ConditionTypeDrifted
+	if reason == "" {
+		return claim.Status.Conditions.Without(kind)
+	}
+	return With(claim, metav1.Condition{Type: kind, Status: metav1.ConditionTrue, Reason: reason, Message: reason}, now)
+}
+
+// With gives the conditions of the claim with one of them set, observed now.
+// A deletion is a new generation, of which all conditions are as true as of the
+// one before: else Ready would be lost on the way out.
+func With(claim *karpenter.NodeClaim, condition metav1.Condition, now time.Time) karpenter.Conditions {
+	c := withDefaults(claim)
+	if claim.DeletionTimestamp != nil {
+		for i := range c {
+			c[i].ObservedGeneration = claim.Generation
+		}
+	}
+	condition.ObservedGeneration = claim.Generation
+	return c.With(condition, now).WithReady(karpenter.NodeClaimReady(), claim.Generation, now)
+}
+
+// Equal reports whether two lists of conditions say the same.
+func Equal(a, b karpenter.Conditions) bool { return equality.Semantic.DeepEqual(a, b) }
+
+// withDefaults is a copy of the claim's conditions, with those that nobody has looked
+// at yet.
+func withDefaults(claim *karpenter.NodeClaim) karpenter.Conditions {
+	c := append(karpenter.Conditions(nil), claim.Status.Conditions...)
+	for _, kind := range append(karpenter.NodeClaimReady(), karpenter.ConditionTypeReady) {
+		if _, there := c.Get(kind); !there {
+			c = c.With(unknown(kind, karpenter.ReasonAwaitingReconciliation, "object is awaiting reconciliation"), claim.CreationTimestamp.Time)
+		}
+	}
+	return c
+}
+
+// launched is True once the claim has an instance.
+func (s Observed) launched() metav1.Condition {
+	switch {
+	case s.Claim.Status.ProviderID != "":
+		return yes(karpenter.ConditionTypeLaunched)
+	case s.Failure != "":
+		return unknown(karpenter.ConditionTypeLaunched, LaunchFailed, truncated(s.Failure))
+	default:
+		return unknown(karpenter.ConditionTypeLaunched, karpenter.ReasonAwaitingReconciliation, "object is awaiting reconciliation")
+	}
+}
+
+// registered is True once the one node carries the label of it.
+func (s Observed) registered(c karpenter.Conditions) metav1.Condition {
+	kind := karpenter.ConditionTypeRegistered
+	switch {
+	case len(s.Nodes) == 0:
+		return unknown(kind, NodeNotFound, "Node not registered with cluster")
+	case len(s.Nodes) > 1:
+		return metav1.Condition{
+			Type: kind, Status: metav1.ConditionFalse, Reason: MultipleNodesFound, Message: "Invariant violated, matched multiple nodes",
+		}
+	case s.Nodes[0].Labels[karpenter.NodeRegisteredLabelKey] == "true":
+		return yes(kind)
+	case len(s.Pending) > 0:
+		return unknown(kind, RegistrationHookPending, strings.Join(s.Pending, ", "))
+	default:
+		// It is about to be registered.
+		have, _ := c.Get(kind)
+		return have
+	}
+}
+
+// initialized is True once the registered node carries the label of it, and
+// says until then what it waits for.
+func (s Observed) initialized(c karpenter.Conditions) metav1.Condition {
+	kind := karpenter.ConditionTypeInitialized
+	if !c.True(karpenter.ConditionTypeRegistered) {
+		have, _ := c.Get(kind)
+		return have
+	}
+	if len(s.Nodes) != 1 {
+		return unknown(kind, NodeNotFound, "Node not registered with cluster")
+	}
+	reason, message := InitializationBlocker(s.Claim, s.Nodes[0])
+	switch {
+	case reason != "":
+		return unknown(kind, reason, message)
+	case s.Nodes[0].Labels[karpenter.NodeInitializedLabelKey] == "true":
+		return yes(kind)
+	default:
+		have, _ := c.Get(kind)
+		return have
+	}
+}
+
+// InitializationBlocker says what a registered node still lacks before it can run what was
+// planned for it, as a condition's reason and message; "" when nothing.
+func InitializationBlocker(claim *karpenter.NodeClaim, node *corev1.Node) (reason, message string) {
+	if !NodeReady(node) {
+		return NodeNotReady, "Node status is NotReady"
+	}
+	if taint, found := first(node.Spec.Taints, func(t corev1.Taint) bool { return karpenter.HoldsTaint(claim.Spec.StartupTaints, t) }); found {
+		return StartupTaintsExist, fmt.Sprintf("StartupTaint %q still exists", written(taint))
+	}
+	if taint, found := first(node.Spec.Taints, karpenter.EphemeralTaint); found {
+		return KnownEphemeralTaintsExist, fmt.Sprintf("KnownEphemeralTaint %q still exists", written(taint))
+	}
+	if name := unoffered(claim, node); name != "" {
+		return ResourceNotRegistered, fmt.Sprintf("Resource %q was requested but not registered", name)
+	}
+	return "", ""
+}
+
+// NodeReady reports whether the node's Ready condition is true.
+func NodeReady(node *corev1.Node) bool {
+	for _, c := range node.Status.Conditions {
+		if c.Type == corev1.NodeReady {
+			return c.Status == corev1.ConditionTrue
+		}
+	}
+	return false
+}

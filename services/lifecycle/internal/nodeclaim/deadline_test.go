@@ -1,0 +1,48 @@
+package nodeclaim_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/joist-autoscaler/joist/services/lifecycle/internal/nodeclaim"
+	"github.com/joist-autoscaler/joist/shared/karpenter"
+)
+
+// A deadline only ever comes nearer, whoever sets it.
+func TestSooner(t *testing.T) {
+	const key = karpenter.NodeClaimTerminationTimestampAnnotationKey
+	hour := noon.Add(time.Hour)
+	for _, test := range []struct {
+		name, have string
+		at         time.Time
+		want       string
+	}{
+		{"none yet", "", hour, "2026-11-20T13:00:00Z"},
+		{"a later one", "2026-11-20T14:00:00Z", hour, "2026-11-20T13:00:00Z"},
+		{"the same", "2026-11-20T13:00:00Z", hour, ""},
+		{"a sooner one", "2026-11-20T12:30:00Z", hour, ""},
+		{"one in another zone", "2026-11-20T13:30:00+01:00", hour, ""},
+		{"no time at all", "tomorrow", hour, "2026-11-20T13:00:00Z"},
+		{"nothing to set", "2026-11-20T14:00:00Z", time.Time{}, ""},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			c := &karpenter.NodeClaim{}
+			if test.have != "" {
+				c.Annotations = map[string]string{key: test.have}
+			}
+			got, changed := nodeclaim.Sooner(c, test.at)
+			if changed != (test.want != "") {
+				t.Fatalf("changed: %t", changed)
+			}
+			if !changed && got != c {
+				t.Error("an unchanged claim is another")
+			}
+			if changed && got.Annotations[key] != test.want {
+				t.Errorf("the deadline is %s, want %s", got.Annotations[key], test.want)
+			}
+			if c.Annotations[key] != test.have {
+				t.Error("the claim, which belongs to the cache, was changed")
+			}
+		})
+	}
+}

@@ -1,0 +1,263 @@
+package nodeclaim_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/joist-autoscaler/joist/services/lifecycle/internal/admission"
+	"github.com/joist-autoscaler/joist/services/lifecycle/internal/effect"
+	"github.com/joist-autoscaler/joist/services/lifecycle/internal/nodeclaim"
+	"github.com/joist-autoscaler/joist/services/lifecycle/internal/nodeclaim/conditions"
+	"github.com/joist-autoscaler/joist/shared/cluster"
+	"github.com/joist-autoscaler/joist/shared/cluster/memcluster"
+	"github.com/joist-autoscaler/joist/shared/cluster/outbox"
+	"github.com/joist-autoscaler/joist/shared/event"
+	"github.com/joist-autoscaler/joist/shared/karpenter"
+	"github.com/joist-autoscaler/joist/shared/launchspec"
+)
+
+var noon = time.Date(2026, time.November, 20, 12, 0, 0, 0, time.UTC)
+
+const (
+	providerID = "aws:///eu-west-1a/i-0123456789abcdef0"
+	outboxUID  = "outbox-uid"
+)
+
+// change spoils or advances what a decision looks at.
+type change func(*nodeclaim.View)
+
+// view is a claim that was admitted a minute ago and is not launched, as
+// changed.
+func view(changes ...change) nodeclaim.View {
+	c := &karpenter.NodeClaim{ObjectMeta: metav1.ObjectMeta{
+		Name: "c", UID: "claim-uid", Generation: 1, CreationTimestamp: metav1.NewTime(noon.Add(-time.Minute)),
+		Finalizers: []string{karpenter.TerminationFinalizer},
+		Labels:     map[string]string{karpenter.NodePoolLabelKey: "default"},
+		Annotations: map[string]string{
+			launchspec.BatchAnnotation: outboxUID + "/7", admission.AdmittedAnnotation: "2026-11-20T11:59:00Z",
+		},
+	}}
+	v := nodeclaim.View{
+		Claim: c, Cluster: "prod", Now: noon,
+		MayAsk:  func(string) bool { return true },
+		Joining: nodeclaim.Joining{MayScan: func() bool { return false }},
+		Leaving: nodeclaim.Leaving{
+			MayEvict: func(*corev1.Pod) bool { return true }, MayDelete: func(*corev1.Pod) bool { return true },
+			Answer:      func(*corev1.Pod) (time.Time, error) { return time.Time{}, nil },
+			Budgets:     func(string) []*policyv1.PodDisruptionBudget { return nil },
+			VolumeClaim: func(cluster.Key) *corev1.PersistentVolumeClaim { return nil },
+		},
+	}
+	said(&v)
+	for _, change := range changes {
+		change(&v)
+	}
+	if v.PodsNow == nil {
+		v.PodsNow = func() ([]*corev1.Pod, bool) { return v.Pods, true }
+	}
+	return v
+}
+
+func (v change) and(more ...change) change {
+	return func(view *nodeclaim.View) {
+		v(view)
+		for _, m := range more {
+			m(view)
+		}
+	}
+}
+
+// The phases of a claim, each on top of the one before, with the conditions
+// that the claim has said by then.
+func launched(v *nodeclaim.View) {
+	v.Claim.Status.ProviderID = providerID
+	v.Claim.Labels[corev1.LabelInstanceTypeStable] = "m6i.large"
+	v.Claim.Labels[corev1.LabelTopologyZone] = "eu-west-1a"
+	v.Claim.Labels[corev1.LabelTopologyRegion] = "eu-west-1"
+	v.Claim.Labels[karpenter.CapacityTypeLabelKey] = "spot"
+	said(v)
+}
+
+func joined(v *nodeclaim.View) {
+	launched(v)
+	nodes(v, &corev1.Node{ObjectMeta: metav1.ObjectMeta{
+		Name: "n", UID: "node-uid", Labels: map[string]string{"kubelet": "set", "mine": "no"},
+	}})
+	v.Node.Spec.ProviderID = providerID
+	v.Node.Spec.Taints = []corev1.Taint{karpenter.UnregisteredTaint(), {Key: corev1.TaintNodeNotReady, Effect: corev1.TaintEffectNoSchedule}}
+}
+
+func registered(v *nodeclaim.View) {
+	joined(v)
+	v.Node.Labels[karpenter.NodeRegisteredLabelKey] = "true"
+	v.Node.Finalizers = []string{karpenter.TerminationFinalizer}
+	v.Node.Spec.Taints = nil
+	v.Claim.Status.NodeName = "n"
+	v.Claim.Annotations[karpenter.InstanceTaggedAnnotationKey] = "true"
+	said(v)
+	said(v)
+}
+
+func initialized(v *nodeclaim.View) {
+	registered(v)
+	nodeReady(corev1.ConditionTrue)(v)
+	v.Node.Labels[karpenter.NodeInitializedLabelKey] = "true"
+	said(v)
+	condition(karpenter.ConditionTypeConsistentStateFound)(v)
+}
+
+// said lets the claim say how far it is, as of a minute ago.
+func said(v *nodeclaim.View) {
+	v.Claim.Status.Conditions = conditions.Compute(conditions.Observed{Claim: v.Claim, Nodes: v.Nodes, Now: noon.Add(-time.Minute)})
+}
+
+// nodes are all nodes of the claim, the one that is looked at first.
+func nodes(v *nodeclaim.View, all ...*corev1.Node) {
+	v.Node, v.Nodes = nil, all
+	if len(all) > 0 {
+		v.Node = all[0]
+	}
+}
+
+func nodeless(v *nodeclaim.View) { nodes(v) }
+
+func condition(kind string) change {
+	return func(v *nodeclaim.View) {
+		v.Claim.Status.Conditions = conditions.WithTrue(v.Claim, kind, noon.Add(-time.Minute))
+	}
+}
+
+func nodeReady(status corev1.ConditionStatus) change {
+	return func(v *nodeclaim.View) {
+		v.Node.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: status}}
+	}
+}
+
+// aged is a claim of that age.
+func aged(d time.Duration) change {
+	return func(v *nodeclaim.View) { v.Claim.CreationTimestamp = metav1.NewTime(noon.Add(-d)) }
+}
+
+// going is a claim that was deleted a while ago.
+func going(since time.Duration) change {
+	return func(v *nodeclaim.View) { at := metav1.NewTime(noon.Add(-since)); v.Claim.DeletionTimestamp = &at }
+}
+
+func annotated(key, value string) change {
+	return func(v *nodeclaim.View) { v.Claim.Annotations[key] = value }
+}
+
+func refused(mark string) change { return func(v *nodeclaim.View) { v.Refused = mark } }
+
+func gone(v *nodeclaim.View) { v.Gone = true }
+
+func unadmitted(v *nodeclaim.View) { delete(v.Claim.Annotations, admission.AdmittedAnnotation) }
+
+func planless(v *nodeclaim.View) { delete(v.Claim.Annotations, launchspec.BatchAnnotation) }
+
+// away keeps the cluster away from the instance's zone.
+func away(v *nodeclaim.View) { v.Away = true }
+
+func asked(v *nodeclaim.View) { v.MayAsk = func(string) bool { return false } }
+
+func startup(taint corev1.Taint) change {
+	return func(v *nodeclaim.View) { v.Claim.Spec.StartupTaints = append(v.Claim.Spec.StartupTaints, taint) }
+}
+
+func tainted(taint corev1.Taint) change {
+	return func(v *nodeclaim.View) { v.Node.Spec.Taints = append(v.Node.Spec.Taints, taint) }
+}
+
+func requests(name, amount string) change {
+	return func(v *nodeclaim.View) {
+		v.Claim.Spec.Resources.Requests = corev1.ResourceList{corev1.ResourceName(name): resource.MustParse(amount)}
+	}
+}
+
+func allocatable(name, amount string) change {
+	return func(v *nodeclaim.View) {
+		v.Node.Status.Allocatable = corev1.ResourceList{corev1.ResourceName(name): resource.MustParse(amount)}
+	}
+}
+
+// pods puts running pods on the node.
+func pods(names ...string) change {
+	return func(v *nodeclaim.View) {
+		for _, name := range names {
+			p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name}}
+			p.Status.Phase = corev1.PodRunning
+			v.Pods = append(v.Pods, p)
+		}
+	}
+}
+
+// held is an outbox at a sequence and state with the listed claims, made by the
+// steps that lead there.
+func held(t *testing.T, seq uint64, state outbox.State, claims ...string) change {
+	t.Helper()
+	server := memcluster.New(memcluster.Options{})
+	h, err := outbox.Read(t.Context(), server, "kube-system")
+	if err != nil {
+		t.Fatal(err)
+	}
+	swap := func(change func(*outbox.Outbox)) {
+		next := h.Outbox
+		change(&next)
+		if h, err = h.Swap(t.Context(), server, next); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for range seq {
+		swap(func(o *outbox.Outbox) {
+			*o = outbox.Outbox{Seq: o.Seq + 1, State: outbox.Sent, Batch: event.Ref{Kind: "batches", Digest: event.DigestOf(nil), Size: 1}}
+		})
+	}
+	if state != outbox.Sent {
+		swap(func(o *outbox.Outbox) { o.State, o.Plan, o.Claims = outbox.Applying, event.DigestOf(nil), claims })
+	}
+	if state == outbox.Done {
+		swap(func(o *outbox.Outbox) { o.State = outbox.Done })
+	}
+	return func(v *nodeclaim.View) {
+		v.Outbox = &h
+		if v.Claim.Annotations[launchspec.BatchAnnotation] == outboxUID+"/7" {
+			v.Claim.Annotations[launchspec.BatchAnnotation] = h.UID() + "/7"
+		}
+	}
+}
+
+// told lists effects in words.
+func told(effects []effect.Effect) []string {
+	var out []string
+	for _, e := range effects {
+		out = append(out, word(e))
+	}
+	return out
+}
+
+func word(e effect.Effect) string {
+	switch e := e.(type) {
+	case effect.Update:
+		return "update " + e.Object.GetName()
+	case effect.UpdateStatus:
+		return "status " + e.Object.GetName()
+	case effect.Delete:
+		return "delete " + e.Key.Name + " " + string(e.UID) + ": " + e.Why
+	case effect.Evict:
+		return "evict " + e.Pod.Name
+	case effect.DeletePod:
+		return fmt.Sprintf("delete pod %s in %d s", e.Pod.Name, e.GraceSeconds)
+	case effect.Send:
+		return "send " + string(e.Body.EventType())
+	case effect.Report:
+		return "report " + e.Event.Reason
+	default:
+		return fmt.Sprintf("%T", e)
+	}
+}

@@ -1,0 +1,93 @@
+package nodeclaim_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/joist-autoscaler/joist/services/lifecycle/internal/effect"
+	"github.com/joist-autoscaler/joist/services/lifecycle/internal/nodeclaim"
+	"github.com/joist-autoscaler/joist/shared/cluster"
+	"github.com/joist-autoscaler/joist/shared/event"
+	"github.com/joist-autoscaler/joist/shared/karpenter"
+)
+
+// object is the one object that a view has written.
+func object[T cluster.Object](t *testing.T, v nodeclaim.View) T {
+	t.Helper()
+	effects := nodeclaim.Next(v)
+	if len(effects) != 1 {
+		t.Fatalf("the effects are %v", told(effects))
+	}
+	var out cluster.Object
+	switch e := effects[0].(type) {
+	case effect.Update:
+		out = e.Object
+	case effect.UpdateStatus:
+		out = e.Object
+	}
+	typed, ok := out.(T)
+	if !ok {
+		t.Fatalf("the effects are %v", told(effects))
+	}
+	return typed
+}
+
+// Without an instance a claim may go when none can come any more.
+func TestGoingUnlaunched(t *testing.T) {
+	leaves := going(time.Hour)
+	run(t, []row{
+		{"never launched", view(leaves, unadmitted), []string{"update c"}},
+		{"refused for good", view(leaves, refused(nodeclaim.SpentMark)), []string{"update c"}},
+		{"refused, and may be launched by a copy", view(leaves, refused("unspent")), nil},
+		{"its launch may be under way", view(leaves), nil},
+		{"nothing came of it", view(leaves, gone), []string{"update c"}},
+		{"not ours to finish", view(leaves, unadmitted, func(v *nodeclaim.View) { v.Claim.Finalizers = []string{"other"} }), nil},
+	})
+	released := object[*karpenter.NodeClaim](t, view(leaves, unadmitted, func(v *nodeclaim.View) {
+		v.Claim.Finalizers = []string{"other", karpenter.TerminationFinalizer}
+	}))
+	if diff := cmp.Diff([]string{"other"}, released.Finalizers); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// Once EC2 shows the instance terminated, the node goes, and the claim last.
+func TestGone(t *testing.T) {
+	leaves := change(initialized).and(going(time.Minute), gone)
+	deleted := func(v *nodeclaim.View) { at := metav1.NewTime(noon); v.Node.DeletionTimestamp = &at }
+	bare := func(v *nodeclaim.View) { v.Node.Finalizers = nil }
+	run(t, []row{
+		{"the node is deleted", view(leaves, pods("web")), []string{"delete n node-uid: instance gone"}},
+		{"then let go", view(leaves, deleted), []string{"update n"}},
+		{"somebody else holds it", view(leaves, deleted, bare), nil},
+		{"then the claim", view(leaves, func(v *nodeclaim.View) { v.Node = nil }), []string{"update c"}},
+		{"marked gone, and whoever marked it died before deleting it", view(initialized, gone), []string{"delete c claim-uid: instance gone"}},
+		{"marked gone before it registered", view(launched, gone), []string{"delete c claim-uid: instance gone"}},
+	})
+	node := object[*corev1.Node](t, view(leaves, deleted))
+	if len(node.Finalizers) != 0 {
+		t.Errorf("the node keeps %v", node.Finalizers)
+	}
+}
+
+func TestTags(t *testing.T) {
+	v := view(initialized, annotated(karpenter.InstanceTaggedAnnotationKey, ""))
+	send := nodeclaim.Next(v)[0].(effect.Send)
+	want := event.TagRequested{
+		InstanceID: "i-0123456789abcdef0", ClaimUID: "claim-uid",
+		Tags: map[string]string{"Name": "n", "karpenter.sh/nodeclaim": "c", "eks:eks-cluster-name": "prod"},
+	}
+	if diff := cmp.Diff(want, send.Body); diff != "" {
+		t.Error(diff)
+	}
+	v.Claim.Status.ProviderID = "kwok://n"
+	for _, e := range nodeclaim.Next(v) {
+		if _, sends := e.(effect.Send); sends {
+			t.Error("an instance that is not of EC2 was to be tagged")
+		}
+	}
+}

@@ -1,0 +1,138 @@
+package podevents_test
+
+import (
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/joist-autoscaler/joist/services/lifecycle/internal/nodeclaim/podevents"
+)
+
+var noon = time.Date(2026, time.November, 20, 12, 0, 0, 0, time.UTC)
+
+// change spoils or advances a pod.
+type change func(*corev1.Pod)
+
+// pod is a pod that was bound an hour before noon, as changed.
+func pod(uid string, changes ...change) *corev1.Pod {
+	p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{
+		Name: uid, UID: types.UID(uid), CreationTimestamp: metav1.NewTime(noon.Add(-2 * time.Hour)),
+	}}
+	p.Status.Phase = corev1.PodRunning
+	bound(noon.Add(-time.Hour))(p)
+	for _, change := range changes {
+		change(p)
+	}
+	return p
+}
+
+func bound(at time.Time) change {
+	return func(p *corev1.Pod) {
+		p.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionTrue, LastTransitionTime: metav1.NewTime(at)}}
+	}
+}
+
+func ended(at time.Time) change {
+	return func(p *corev1.Pod) {
+		p.Status.Phase = corev1.PodSucceeded
+		p.Status.ContainerStatuses = []corev1.ContainerStatus{{State: corev1.ContainerState{
+			Terminated: &corev1.ContainerStateTerminated{FinishedAt: metav1.NewTime(at)},
+		}}}
+	}
+}
+
+func terminating(at time.Time, grace int64) change {
+	return func(p *corev1.Pod) {
+		ends := metav1.NewTime(at.Add(time.Duration(grace) * time.Second))
+		p.DeletionTimestamp, p.DeletionGracePeriodSeconds = &ends, &grace
+	}
+}
+
+func owned(api, kind string) change {
+	return func(p *corev1.Pod) { p.OwnerReferences = []metav1.OwnerReference{{APIVersion: api, Kind: kind}} }
+}
+
+// tolerating is a pod that a drain leaves alone.
+func tolerating(p *corev1.Pod) {
+	p.Spec.Tolerations = []corev1.Toleration{{Operator: corev1.TolerationOpExists}}
+}
+
+func pods(p ...*corev1.Pod) []*corev1.Pod { return p }
+
+func TestMoves(t *testing.T) {
+	runs, ends, goes := pod("a"), pod("a", ended(noon)), pod("a", terminating(noon, 30))
+	daemon := pod("d", owned("apps/v1", "DaemonSet"))
+	for _, test := range []struct {
+		name          string
+		before, after []*corev1.Pod
+		want          bool
+	}{
+		{"nothing", nil, nil, false},
+		{"it runs on", pods(runs), pods(runs), false},
+		{"it was bound", nil, pods(runs), true},
+		{"it came and ended between two looks", nil, pods(ends), true},
+		{"it ended", pods(runs), pods(ends), true},
+		{"it begins to terminate", pods(runs), pods(goes), true},
+		{"it terminates on", pods(goes), pods(goes), false},
+		{"it ended while it terminated", pods(goes), pods(pod("a", ended(noon), terminating(noon, 30))), false},
+		{"it went without a word", pods(runs), nil, true},
+		{"what had ended was cleaned up", pods(ends), nil, false},
+		{"what had terminated is gone", pods(goes), nil, false},
+		{"another came in its place", pods(runs), pods(pod("b")), true},
+		{"a DaemonSet's came", pods(runs), pods(runs, daemon), false},
+		{"a DaemonSet's went", pods(daemon), nil, false},
+		{"a DaemonSet's of another group came", nil, pods(pod("d", owned("apps.kruise.io/v1", "DaemonSet"))), true},
+		{"one that a drain leaves alone came", nil, pods(pod("a", tolerating)), true},
+		{"a static pod came", nil, pods(pod("a", owned("v1", "Node"))), true},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			var m podevents.Tracker
+			m = m.Observe(test.before, noon)
+			before := m.Last
+			m = m.Observe(test.after, noon.Add(time.Minute))
+			if moved := !m.Last.Equal(before); moved != test.want {
+				t.Errorf("moved: %t", moved)
+			}
+			if test.want && !m.Last.Equal(noon.Add(time.Minute)) {
+				t.Errorf("it happened at %s", m.Last)
+			}
+		})
+	}
+}
+
+// A process that has just started goes by the pods' own times.
+func TestAfterARestart(t *testing.T) {
+	ago := func(d time.Duration) time.Time { return noon.Add(-d) }
+	for _, test := range []struct {
+		name string
+		pods []*corev1.Pod
+		want time.Time
+	}{
+		{"an empty node", nil, time.Time{}},
+		{"a DaemonSet's pod", pods(pod("d", owned("apps/v1", "DaemonSet"))), time.Time{}},
+		{"bound long ago", pods(pod("a"), pod("b", bound(ago(2*time.Hour)))), ago(time.Hour)},
+		{"bound meanwhile", pods(pod("a"), pod("b", bound(ago(time.Minute)))), ago(time.Minute)},
+		{"ended meanwhile", pods(pod("a", ended(ago(time.Minute)))), ago(time.Minute)},
+		{"deleted meanwhile", pods(pod("a", terminating(ago(time.Minute), 3600))), ago(time.Minute)},
+		{"by a clock that is ahead", pods(pod("a", ended(noon.Add(time.Hour)))), noon},
+		{"not scheduled by anybody", pods(pod("a", func(p *corev1.Pod) { p.Status.Conditions = nil })), ago(2 * time.Hour)},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			if got := (podevents.Tracker{}).Observe(test.pods, noon).Last; !got.Equal(test.want) {
+				t.Errorf("it happened at %s, want %s", got, test.want)
+			}
+		})
+	}
+}
+
+// A status keeps whole seconds; a time with a fraction would be later than its
+// own record for ever.
+func TestWholeSeconds(t *testing.T) {
+	m := (podevents.Tracker{}).Observe(nil, noon).Observe(pods(pod("a")), noon.Add(1500*time.Millisecond))
+	if !m.Last.Equal(noon.Add(time.Second)) {
+		t.Errorf("it happened at %s", m.Last)
+	}
+}

@@ -1,0 +1,143 @@
+package nodeclaim_test
+
+import (
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"pgregory.net/rapid"
+
+	"github.com/joist-autoscaler/joist/services/lifecycle/internal/effect"
+	"github.com/joist-autoscaler/joist/services/lifecycle/internal/nodeclaim"
+	"github.com/joist-autoscaler/joist/shared/karpenter"
+)
+
+// rebalanced is a claim that goes for a rebalance since then.
+func rebalanced(ago time.Duration) change {
+	return drains.and(going(ago), annotated(nodeclaim.RebalanceAnnotation, "2026-11-20T11:59:00Z"))
+}
+
+// replacedBy says on which claims the pods are expected, of which these are there.
+func replacedBy(text string, there ...*karpenter.NodeClaim) change {
+	return func(v *nodeclaim.View) {
+		v.Claim.Annotations[nodeclaim.ReplacementsAnnotation] = text
+		v.Replacement = func(name string) *karpenter.NodeClaim {
+			for _, c := range there {
+				if c.Name == name {
+					return c
+				}
+			}
+			return nil
+		}
+	}
+}
+
+// grace is how long the pods want to go on when they are deleted.
+func grace(d time.Duration) change {
+	return func(v *nodeclaim.View) {
+		for _, pod := range v.Pods {
+			pod.Spec.TerminationGracePeriodSeconds = new(int64(d / time.Second))
+		}
+	}
+}
+
+// replacement is a claim that is initialized, or not.
+func replacement(name string, initialized bool) *karpenter.NodeClaim {
+	c := &karpenter.NodeClaim{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	status := metav1.ConditionUnknown
+	if initialized {
+		status = metav1.ConditionTrue
+	}
+	c.Status.Conditions = karpenter.Conditions{{Type: karpenter.ConditionTypeInitialized, Status: status}}
+	return c
+}
+
+// Pods leave a node that goes for a rebalance when there is a place for them, or
+// when that takes too long, or when the warning comes (user-asks 11).
+func TestPodsWaitForTheirPlace(t *testing.T) {
+	held, leave := []string{"status c"}, []string{"evict web"}
+	lost := replacement("a", false)
+	lost.DeletionTimestamp = &metav1.Time{Time: noon}
+	run(t, []row{
+		{"no rebalance", view(drains, pods("web")), leave},
+		{"no plan yet", view(rebalanced(nodeclaim.PlanTime-1), pods("web")), held},
+		{"no plan for long", view(rebalanced(nodeclaim.PlanTime), pods("web")), leave},
+		{"planned, and it comes up", view(rebalanced(time.Minute), replacedBy("a,b", replacement("a", true), replacement("b", false)), pods("web")), held},
+		{"all of it is ready", view(rebalanced(time.Second), replacedBy("a,b", replacement("a", true), replacement("b", true)), pods("web")), leave},
+		{"planned for nodes that run already", view(rebalanced(time.Second), replacedBy(""), pods("web")), leave},
+		{"planned, and not seen yet", view(rebalanced(time.Second), replacedBy("a"), pods("web")), held},
+		{"planned, and gone", view(rebalanced(nodeclaim.PlanTime), replacedBy("a"), pods("web")), leave},
+		{"planned, and going", view(rebalanced(time.Second), replacedBy("a", lost), pods("web")), leave},
+		{"it takes too long", view(rebalanced(nodeclaim.ReplaceTime), replacedBy("a", replacement("a", false)), pods("web")), leave},
+		{"the warning comes", view(rebalanced(time.Second), due(2*time.Minute), asked, pods("web")), leave},
+		{"its own time is far", view(rebalanced(time.Second), due(time.Hour), asked, pods("web")), nil},
+		{"its own time is near", view(rebalanced(time.Second), due(3*time.Minute), asked, pods("web"), grace(10*time.Minute)), []string{"delete pod web in 180 s"}},
+		{"nothing is left to hold", view(rebalanced(time.Second)), []string{"status c"}},
+	})
+	says := func(changes ...change) string {
+		status := nodeclaim.Next(view(changes...))[0].(effect.UpdateStatus)
+		c, _ := status.Object.(*karpenter.NodeClaim).Status.Conditions.Get(karpenter.ConditionTypeDrained)
+		return string(c.Status) + " " + c.Message
+	}
+	if got := says(rebalanced(time.Second), pods("web")); got != "Unknown Waiting to drain: a place for its pods is being planned" {
+		t.Errorf("it says %q", got)
+	}
+	if got := says(rebalanced(time.Second), replacedBy("a", lost, replacement("b", false)), replacedBy("b", replacement("b", false)), pods("web")); got != "Unknown Waiting to drain: NodeClaim b, where its pods will go, is not initialized" {
+		t.Errorf("it says %q", got)
+	}
+}
+
+// Whatever is planned and comes up, pods are held no longer than ReplaceTime, and
+// not once a warning has come.
+func TestNothingIsHeldForEver(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		since := time.Duration(rapid.IntRange(0, 600).Draw(t, "since")) * time.Second
+		changes := []change{rebalanced(since), asked, pods("web")}
+		if rapid.Bool().Draw(t, "planned") {
+			changes = append(changes, replacedBy("a", replacement(rapid.SampledFrom([]string{"a", "b"}).Draw(t, "there"), false)))
+		}
+		left := time.Duration(rapid.IntRange(61, 600).Draw(t, "left")) * time.Second
+		if rapid.Bool().Draw(t, "deadline") {
+			changes = append(changes, due(left))
+		} else {
+			left = time.Hour
+		}
+		leaves := false
+		for _, e := range nodeclaim.Next(view(changes...)) {
+			switch e.(type) {
+			case effect.Evict, effect.DeletePod:
+				leaves = true
+			}
+		}
+		if !leaves && (since >= nodeclaim.ReplaceTime || left <= 2*time.Minute) {
+			t.Fatalf("its pods are held %s after, with %s left", since, left)
+		}
+	})
+}
+
+func TestNotes(t *testing.T) {
+	c := view(launched).Claim
+	marked, changed := nodeclaim.Rebalanced(c, noon)
+	if !changed || marked.Annotations[nodeclaim.RebalanceAnnotation] != "2026-11-20T12:00:00Z" || c.Annotations[nodeclaim.RebalanceAnnotation] != "" {
+		t.Errorf("marked %v, and before %v", marked.Annotations, c.Annotations)
+	}
+	if _, again := nodeclaim.Rebalanced(marked, noon.Add(time.Minute)); again {
+		t.Error("it is marked twice")
+	}
+	if _, late := nodeclaim.Rebalanced(view(launched, going(time.Second)).Claim, noon); late {
+		t.Error("one that goes for another reason is marked")
+	}
+	if _, foreign := nodeclaim.Replaced(c, []string{"a"}); foreign {
+		t.Error("a claim that goes for another reason is noted on")
+	}
+	noted, changed := nodeclaim.Replaced(marked, []string{"b", "", "a", "b"})
+	if !changed || noted.Annotations[nodeclaim.ReplacementsAnnotation] != "a,b" {
+		t.Errorf("noted %v", noted.Annotations)
+	}
+	if _, again := nodeclaim.Replaced(noted, []string{"a", "b"}); again {
+		t.Error("the same is noted twice")
+	}
+	if none, changed := nodeclaim.Replaced(marked, []string{""}); !changed || none.Annotations[nodeclaim.ReplacementsAnnotation] != "" {
+		t.Errorf("where nodes of nobody take the pods: %v, %t", none.Annotations, changed)
+	}
+}

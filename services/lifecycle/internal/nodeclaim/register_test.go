@@ -1,0 +1,162 @@
+package nodeclaim_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/joist-autoscaler/joist/services/lifecycle/internal/nodeclaim"
+	"github.com/joist-autoscaler/joist/shared/karpenter"
+)
+
+// synced is a node that has everything of the claim's, of which the claim has
+// not said anything yet.
+func synced(t *testing.T) change {
+	return change(joined).and(func(v *nodeclaim.View) { nodes(v, object[*corev1.Node](t, *v)) })
+}
+
+func inited(v *nodeclaim.View) { v.Node.Labels[karpenter.NodeInitializedLabelKey] = "true" }
+
+func TestUnregistered(t *testing.T) {
+	unlabelled := func(v *nodeclaim.View) { delete(v.Claim.Labels, karpenter.CapacityTypeLabelKey) }
+	timeout := []string{"update c"}
+	said := []string{"status c"}
+	two := func(v *nodeclaim.View) { nodes(v, v.Node, v.Node.DeepCopy()) }
+	run(t, []row{
+		{"no node yet", view(launched), nil},
+		{"no node nearly too long", view(launched, aged(nodeclaim.RegistrationTimeout-1)), nil},
+		{"no node for too long", view(launched, aged(nodeclaim.RegistrationTimeout)), timeout},
+		{"no node for too long, and marked", view(launched, annotated(nodeclaim.FailedAnnotation, nodeclaim.FailedRegistration)), []string{"delete c claim-uid: its registration took too long"}},
+		{"a node, and no labels to give it", view(joined, unlabelled), nil},
+		{"a node, and no labels for too long", view(joined, unlabelled, aged(nodeclaim.RegistrationTimeout)), timeout},
+		{"a node", view(joined), []string{"update n"}},
+		{"a node that is labelled", view(synced(t)), said},
+		{"a node that comes late is registered all the same", view(joined, aged(time.Hour)), []string{"update n"}},
+		{"two nodes", view(joined, two), said},
+		{"two nodes for too long", view(joined, two, aged(nodeclaim.RegistrationTimeout)), timeout},
+		{"one of the two is left", view(joined, two, func(v *nodeclaim.View) { nodes(v, v.Node) }), []string{"update n"}},
+		{"it came without the taint", view(joined, func(v *nodeclaim.View) { v.Node.Spec.Taints = nil }), []string{"report UnregisteredTaintMissing", "update n"}},
+		{"with the taint of another effect", view(joined, func(v *nodeclaim.View) { v.Node.Spec.Taints[0].Effect = corev1.TaintEffectNoSchedule }), []string{"report UnregisteredTaintMissing", "update n"}},
+		{"its taint is gone because it is registered", view(synced(t), func(v *nodeclaim.View) { v.Claim.Labels["new"] = "label" }), []string{"update n", "status c"}},
+	})
+}
+
+// While a hook waits the node gets everything but leave to take pods, and
+// no longer than any registration may take.
+func TestHooks(t *testing.T) {
+	waits := func(v *nodeclaim.View) {
+		v.Claim.Labels[karpenter.LabelPlacementGroupID], v.Claim.Labels[karpenter.LabelPlacementGroupPartition] = "pg-1", ""
+	}
+	knows := func(v *nodeclaim.View) { v.Claim.Labels[karpenter.LabelPlacementGroupPartition] = "3" }
+	v := view(joined, waits)
+	node := written[*corev1.Node](t, v)
+	if !karpenter.HoldsTaint(node.Spec.Taints, karpenter.UnregisteredTaint()) || node.Labels[karpenter.NodeRegisteredLabelKey] != "" {
+		t.Errorf("pods may come: %v, %v", node.Spec.Taints, node.Labels)
+	}
+	if len(node.Finalizers) == 0 || node.Labels[karpenter.LabelPlacementGroupID] != "pg-1" {
+		t.Errorf("the node was not synced: %v", node.ObjectMeta)
+	}
+	says, _ := written[*karpenter.NodeClaim](t, v).Status.Conditions.Get(karpenter.ConditionTypeRegistered)
+	if says.Reason != "RegistrationHookPending" || says.Message != "PlacementGroupRegistrationHook" {
+		t.Errorf("Registered is %+v", says)
+	}
+	nodes(&v, node)
+	said := func(v *nodeclaim.View) { v.Claim.Status = written[*karpenter.NodeClaim](t, *v).Status }
+	synced := func(w *nodeclaim.View) { nodes(w, node) }
+	run(t, []row{
+		{"synced, and said so", view(joined, waits, said, synced), nil},
+		{"for too long", view(joined, waits, said, synced, aged(nodeclaim.RegistrationTimeout)), []string{"update c"}},
+		{"the partition is known", view(joined, waits, said, synced, knows), []string{"update n"}},
+	})
+	node = written[*corev1.Node](t, view(joined, waits, said, synced, knows))
+	if node.Labels[karpenter.LabelPlacementGroupPartition] != "3" || node.Labels[karpenter.NodeRegisteredLabelKey] != "true" {
+		t.Errorf("the labels are %v", node.Labels)
+	}
+}
+
+// Registration gives the node everything of the claim's in one write.
+func TestRegistration(t *testing.T) {
+	dedicated := corev1.Taint{Key: "dedicated", Value: "gpu", Effect: corev1.TaintEffectNoSchedule}
+	cilium := corev1.Taint{Key: "node.cilium.io/agent-not-ready", Effect: corev1.TaintEffectNoExecute}
+	v := view(joined, startup(cilium), func(v *nodeclaim.View) {
+		v.Claim.Spec.Taints = []corev1.Taint{dedicated}
+		v.Claim.Labels["mine"] = "yes"
+		v.Claim.Annotations["team"] = "a"
+		v.Node.Spec.Taints = append(v.Node.Spec.Taints, dedicated)
+		v.Node.OwnerReferences = []metav1.OwnerReference{{APIVersion: "v1", Kind: "ConfigMap", Name: "theirs", UID: "their-uid"}}
+	})
+	node := object[*corev1.Node](t, v)
+	notReady := corev1.Taint{Key: corev1.TaintNodeNotReady, Effect: corev1.TaintEffectNoSchedule}
+	if diff := cmp.Diff([]corev1.Taint{notReady, dedicated, cilium}, node.Spec.Taints); diff != "" {
+		t.Errorf("taints:\n%s", diff)
+	}
+	labels := map[string]string{
+		"kubelet": "set", "mine": "yes", karpenter.NodePoolLabelKey: "default", corev1.LabelInstanceTypeStable: "m6i.large",
+		karpenter.NodeRegisteredLabelKey: "true", corev1.LabelTopologyZone: "eu-west-1a", corev1.LabelTopologyRegion: "eu-west-1",
+		karpenter.CapacityTypeLabelKey: "spot",
+	}
+	if diff := cmp.Diff(labels, node.Labels); diff != "" {
+		t.Errorf("labels:\n%s", diff)
+	}
+	if diff := cmp.Diff(map[string]string{"team": "a"}, node.Annotations); diff != "" {
+		t.Errorf("annotations:\n%s", diff)
+	}
+	if diff := cmp.Diff([]string{karpenter.TerminationFinalizer}, node.Finalizers); diff != "" {
+		t.Errorf("finalizers:\n%s", diff)
+	}
+	if len(node.OwnerReferences) != 2 || node.OwnerReferences[0].Name != "theirs" {
+		t.Fatalf("another owner was taken off: %+v", node.OwnerReferences)
+	}
+	owner := node.OwnerReferences[1]
+	if owner.Kind != "NodeClaim" || owner.APIVersion != "karpenter.sh/v1" || owner.UID != "claim-uid" || !*owner.BlockOwnerDeletion {
+		t.Errorf("the owner is %+v", owner)
+	}
+	if len(v.Node.Finalizers) != 0 || len(v.Node.Spec.Taints) != 3 {
+		t.Error("the node, which belongs to the cache, was changed")
+	}
+
+	v.Node.OwnerReferences = node.OwnerReferences
+	if again := object[*corev1.Node](t, v); len(again.OwnerReferences) != 2 {
+		t.Errorf("owned twice: %+v", again.OwnerReferences)
+	}
+
+	v.Node.Labels[karpenter.NodeDoNotSyncTaintsLabelKey] = "true"
+	node = object[*corev1.Node](t, v)
+	if diff := cmp.Diff([]corev1.Taint{notReady, dedicated}, node.Spec.Taints); diff != "" {
+		t.Errorf("taints of a node that syncs none:\n%s", diff)
+	}
+
+	v = view(synced(t))
+	done := object[*karpenter.NodeClaim](t, v)
+	if done.Status.NodeName != "n" || !done.Status.Conditions.True(karpenter.ConditionTypeRegistered) {
+		t.Errorf("the status is %+v", done.Status)
+	}
+}
+
+// Initialization waits for all that the planned pods need.
+func TestUninitialized(t *testing.T) {
+	ready := nodeReady(corev1.ConditionTrue)
+	slow := corev1.Taint{Key: "slow", Effect: corev1.TaintEffectNoSchedule}
+	label, waits := []string{"update n"}, []string{"status c"}
+	run(t, []row{
+		{"not ready, and it has said so", view(registered), nil},
+		{"says that it is not", view(registered, nodeReady(corev1.ConditionFalse)), nil},
+		{"the node is gone", view(registered, ready, nodeless), waits},
+		{"ready", view(registered, ready), label},
+		{"ready and labelled", view(registered, ready, inited), []string{"status c"}},
+		{"a startup taint", view(registered, ready, startup(slow), tainted(slow)), waits},
+		{"a startup taint of another effect", view(registered, ready, startup(slow), tainted(corev1.Taint{Key: "slow", Effect: corev1.TaintEffectNoExecute})), label},
+		{"another taint", view(registered, ready, tainted(slow)), label},
+		{"tainted not ready", view(registered, ready, tainted(corev1.Taint{Key: corev1.TaintNodeNotReady, Effect: corev1.TaintEffectNoExecute})), waits},
+		{"a device that is late", view(registered, ready, requests("nvidia.com/gpu", "1")), waits},
+		{"a device that is there", view(registered, ready, requests("nvidia.com/gpu", "4"), allocatable("nvidia.com/gpu", "1")), label},
+		{"not tagged yet", view(registered, annotated(karpenter.InstanceTaggedAnnotationKey, "")), []string{"send tag.requested.v1"}},
+	})
+	done := object[*karpenter.NodeClaim](t, view(registered, ready, inited))
+	if !done.Status.Conditions.True(karpenter.ConditionTypeInitialized) || !done.Status.Conditions.True(karpenter.ConditionTypeReady) {
+		t.Errorf("the conditions are %+v", done.Status.Conditions)
+	}
+}

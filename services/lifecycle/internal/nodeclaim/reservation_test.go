@@ -1,0 +1,93 @@
+package nodeclaim_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/joist-autoscaler/joist/services/lifecycle/internal/nodeclaim"
+	"github.com/joist-autoscaler/joist/shared/karpenter"
+)
+
+// reserved is a claim, and a node if there is one, in the reservation cr-1.
+func reserved(v *nodeclaim.View) {
+	maps := []map[string]string{v.Claim.Labels}
+	if v.Node != nil {
+		maps = append(maps, v.Node.Labels)
+	}
+	for _, labels := range maps {
+		labels[karpenter.CapacityTypeLabelKey] = karpenter.CapacityTypeReserved
+		labels[karpenter.LabelCapacityReservationID] = "cr-1"
+		labels[karpenter.LabelCapacityReservationType] = "default"
+		labels[karpenter.LabelCapacityReservationInterruptible] = "false"
+	}
+}
+
+func demoted(v *nodeclaim.View) { v.Claim = nodeclaim.Demoted(v.Claim) }
+
+// A reservation that ended leaves an on-demand instance, on claim and node.
+func TestDemotion(t *testing.T) {
+	run(t, []row{
+		{"reserved", view(initialized, reserved), nil},
+		{"demoted, and the node does not say so", view(initialized, reserved, demoted), []string{"update n"}},
+		{"demoted before it registers", view(launched, reserved, demoted), nil},
+		{"never reserved", view(initialized), nil},
+		{"reserved again by a person's hand", view(initialized, func(v *nodeclaim.View) {
+			v.Node.Labels[karpenter.CapacityTypeLabelKey] = karpenter.CapacityTypeReserved
+		}), nil},
+	})
+	v := view(initialized, reserved)
+	kept := v.Claim.DeepCopy()
+	after := nodeclaim.Demoted(v.Claim)
+	if diff := cmp.Diff(kept, v.Claim); diff != "" {
+		t.Errorf("the claim, which belongs to the cache, was changed:\n%s", diff)
+	}
+	v.Claim = after
+	node := object[*corev1.Node](t, v)
+	for name, labels := range map[string]map[string]string{"claim": after.Labels, "node": node.Labels} {
+		for key := range labels {
+			if len(key) > len(karpenter.AWSGroup) && key[:len(karpenter.AWSGroup)] == karpenter.AWSGroup {
+				t.Errorf("the %s keeps %s", name, key)
+			}
+		}
+		if labels[karpenter.CapacityTypeLabelKey] != "on-demand" {
+			t.Errorf("the %s is %s", name, labels[karpenter.CapacityTypeLabelKey])
+		}
+	}
+}
+
+// Who runs in a capacity block leaves 40 min before its end.
+func TestCapacityBlocks(t *testing.T) {
+	ends := func(in time.Duration) *metav1.Time { at := metav1.NewTime(noon.Add(in)); return &at }
+	block := karpenter.CapacityReservationTypeCapacityBlock
+	for _, test := range []struct {
+		name string
+		r    karpenter.CapacityReservation
+		want bool
+	}{
+		{"it goes on", karpenter.CapacityReservation{ID: "cr-1", ReservationType: block, EndTime: ends(40*time.Minute + time.Second)}, false},
+		{"it ends", karpenter.CapacityReservation{ID: "cr-1", ReservationType: block, EndTime: ends(40 * time.Minute)}, true},
+		{"AWS says that it ends", karpenter.CapacityReservation{ID: "cr-1", ReservationType: block, State: karpenter.CapacityReservationStateExpiring}, true},
+		{"another one ends", karpenter.CapacityReservation{ID: "cr-2", ReservationType: block, EndTime: ends(0)}, false},
+		{"an ordinary reservation ends", karpenter.CapacityReservation{ID: "cr-1", ReservationType: "default", EndTime: ends(0)}, false},
+		{"it has no end", karpenter.CapacityReservation{ID: "cr-1", ReservationType: block}, false},
+	} {
+		class := &karpenter.EC2NodeClass{}
+		class.Status.CapacityReservations = []karpenter.CapacityReservation{test.r}
+		c := view(initialized, reserved).Claim
+		if got := nodeclaim.Expiring(c, class, noon); got != test.want {
+			t.Errorf("%s: %t", test.name, got)
+		}
+	}
+	if nodeclaim.Expiring(view(initialized, reserved).Claim, nil, noon) || nodeclaim.Expiring(view(initialized).Claim, &karpenter.EC2NodeClass{}, noon) {
+		t.Error("without a class, or without a reservation")
+	}
+	ending := func(v *nodeclaim.View) { v.Expiring = true }
+	run(t, []row{
+		{"it ends while it runs", view(initialized, ending), []string{"delete c claim-uid: its capacity block ends"}},
+		{"it ends before it joins", view(launched, ending), []string{"delete c claim-uid: its capacity block ends"}},
+	})
+}

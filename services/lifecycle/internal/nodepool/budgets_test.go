@@ -1,0 +1,48 @@
+package nodepool_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/joist-autoscaler/joist/services/lifecycle/internal/nodepool"
+	"github.com/joist-autoscaler/joist/shared/karpenter"
+	"github.com/joist-autoscaler/joist/shared/karpenter/policy"
+)
+
+// A budget that cannot be read is told of until it is mended, and no pool is worse for
+// it than that its nodes stay.
+func TestBudgetsReadable(t *testing.T) {
+	every := func(schedule string) []karpenter.Budget {
+		return []karpenter.Budget{{Nodes: "10%"}, {Nodes: "0", Schedule: &schedule, Duration: &metav1.Duration{Duration: time.Hour}, Reasons: []karpenter.DisruptionReason{karpenter.DisruptionReasonEmpty}}}
+	}
+	p := nodePool()
+	good := nodeClass(metav1.Condition{Status: metav1.ConditionTrue, Reason: "Ready"})
+	for _, step := range []struct {
+		name    string
+		budgets []karpenter.Budget
+		zone    string
+		told    string
+	}{
+		{"no budget", nil, "", ""},
+		{"one that can be read", every("0 9 * * 1-5"), "", ""},
+		{"an hour that there is not", every("0 25 * * *"), "", `spec.disruption.budgets[1]: reading schedule "0 25 * * *"`},
+		{"a zone that there is not", every("0 9 * * *"), "Mars/Olympus", policy.BudgetTimeZone},
+		{"mended", every("0 9 * * *"), "", ""},
+	} {
+		p.Spec.Disruption.Budgets, p.Annotations = step.budgets, nil
+		if step.zone != "" {
+			p.Annotations = map[string]string{policy.BudgetTimeZone: step.zone}
+		}
+		p.Status = nodepool.ComputeStatus(nodepool.View{Pool: p, Class: good, Now: noon})
+		got, there := p.Status.Conditions.Get(nodepool.BudgetsReadable)
+		if there != (step.told != "") || there && (got.Status != metav1.ConditionFalse || !strings.Contains(got.Message, step.told)) {
+			t.Errorf("%s: %+v", step.name, got)
+		}
+		if !p.Status.Conditions.True(karpenter.ConditionTypeReady) {
+			t.Errorf("%s: not ready", step.name)
+		}
+	}
+}

@@ -1,0 +1,126 @@
+// Package capacitybuffer says what a CapacityBuffer's status must be. It is pure:
+// the buffer, what it names and the last plan decide. The reasons are Karpenter's.
+//
+// The invariants:
+//
+//   - ReadyForProvisioning is read off what the buffer names, and says of whom it
+//     lacks something; for how many pods room is kept is what the planner counts.
+//   - Provisioning is what the last plan said that kept room for the buffer. A plan
+//     that knows nothing of it changes nothing.
+package capacitybuffer
+
+import (
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/joist-autoscaler/joist/shared/cluster"
+	"github.com/joist-autoscaler/joist/shared/karpenter"
+	"github.com/joist-autoscaler/joist/shared/planning/podspec"
+	"github.com/joist-autoscaler/joist/shared/planning/scheduling"
+)
+
+// Find looks an object up.
+type Find func(cluster.Kind, cluster.Key) (cluster.Object, bool)
+
+// ResolveStatus is the buffer's status now that what it names was looked up.
+func ResolveStatus(b *karpenter.CapacityBuffer, find Find, now time.Time) karpenter.CapacityBufferStatus {
+	var template *corev1.PodTemplate
+	missing := false
+	spec := podspec.Buffer(b, func(kind cluster.Kind, key cluster.Key) (cluster.Object, bool) {
+		object, found := find(kind, key)
+		missing = missing || !found
+		template, _ = object.(*corev1.PodTemplate)
+		return object, found
+	})
+	s := *b.Status.DeepCopy()
+	s.ProvisioningStrategy = b.Spec.ProvisioningStrategy
+	if spec.Problem != "" {
+		s = set(b, s, karpenter.ConditionTypeReadyForProvisioning, metav1.ConditionFalse, because(b, missing), spec.Problem, now)
+		return set(b, s, karpenter.ConditionTypeProvisioning, metav1.ConditionFalse, karpenter.BufferNotReadyForProvisioning, "Buffer is not ReadyForProvisioning", now)
+	}
+	s.PodTemplateRef, s.PodTemplateGeneration = nil, nil
+	if template != nil {
+		s.PodTemplateRef, s.PodTemplateGeneration = &karpenter.LocalObjectRef{Name: template.Name}, &template.Generation
+	}
+	s.Replicas = new(int32(spec.Count()))
+	s = set(b, s, karpenter.ConditionTypeReadyForProvisioning, metav1.ConditionTrue, karpenter.BufferResolved, "Pod template resolved successfully", now)
+	if *s.Replicas == 0 {
+		return set(b, s, karpenter.ConditionTypeProvisioning, metav1.ConditionFalse, karpenter.BufferEmpty, "Buffer has zero desired replicas", now)
+	}
+	return s
+}
+
+// because is the reason why the buffer cannot be read.
+func because(b *karpenter.CapacityBuffer, missing bool) string {
+	switch {
+	case !missing:
+		return karpenter.BufferResolutionFailed
+	case b.Spec.PodTemplateRef != nil:
+		return karpenter.BufferPodTemplateNotFound
+	default:
+		return karpenter.BufferScalableRefNotFound
+	}
+}
+
+// ReservedPods is what a plan has found for the pods of a buffer.
+type ReservedPods struct{ Existing, New, Failed int }
+
+// CountReserved are those of all buffers that the plan knows of.
+func CountReserved(plan scheduling.Plan) map[cluster.Key]ReservedPods {
+	planned := map[string]bool{}
+	for _, intent := range plan.Intents {
+		for _, c := range intent.Claims {
+			planned[c.Object.Name] = true
+		}
+	}
+	out := map[cluster.Key]ReservedPods{}
+	note := func(namespace, buffer string, count func(*ReservedPods)) {
+		if buffer == "" {
+			return
+		}
+		key := cluster.Key{Namespace: namespace, Name: buffer}
+		room := out[key]
+		count(&room)
+		out[key] = room
+	}
+	for _, n := range plan.Nominations {
+		if planned[n.Claim] {
+			note(n.Namespace, n.Pod.Buffer, func(r *ReservedPods) { r.New++ })
+		} else {
+			note(n.Namespace, n.Pod.Buffer, func(r *ReservedPods) { r.Existing++ })
+		}
+	}
+	for _, class := range plan.Unplaced {
+		for _, pod := range class.Pods {
+			note(class.Namespace, pod.Buffer, func(r *ReservedPods) { r.Failed++ })
+		}
+	}
+	return out
+}
+
+// WithPlan is the buffer's status after a plan that found this room.
+func WithPlan(b *karpenter.CapacityBuffer, room ReservedPods, now time.Time) karpenter.CapacityBufferStatus {
+	s := *b.Status.DeepCopy()
+	if !s.Conditions.True(karpenter.ConditionTypeReadyForProvisioning) || s.Replicas == nil || *s.Replicas == 0 {
+		return s
+	}
+	switch wanted := int(*s.Replicas); {
+	case room.New > 0 || room.Failed > 0:
+		return set(b, s, karpenter.ConditionTypeProvisioning, metav1.ConditionFalse, karpenter.BufferRequiresNewCapacity,
+			fmt.Sprintf("%d/%d virtual pods required new capacity, %d failed", room.New, wanted, room.Failed), now)
+	case room.Existing == wanted:
+		return set(b, s, karpenter.ConditionTypeProvisioning, metav1.ConditionTrue, karpenter.BufferFitsExistingCapacity,
+			fmt.Sprintf("All %d virtual pods fit on existing capacity", wanted), now)
+	}
+	return s
+}
+
+func set(b *karpenter.CapacityBuffer, s karpenter.CapacityBufferStatus, kind string, status metav1.ConditionStatus, reason, message string, now time.Time) karpenter.CapacityBufferStatus {
+	s.Conditions = s.Conditions.With(metav1.Condition{
+		Type: kind, Status: status, Reason: reason, Message: message, ObservedGeneration: b.Generation,
+	}, now)
+	return s
+}

@@ -1,0 +1,149 @@
+package capacitybuffer_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/joist-autoscaler/joist/services/lifecycle/internal/nodepool/capacitybuffer"
+	"github.com/joist-autoscaler/joist/shared/cluster"
+	"github.com/joist-autoscaler/joist/shared/karpenter"
+	"github.com/joist-autoscaler/joist/shared/planning/scheduling"
+)
+
+var noon = time.Date(2026, time.November, 20, 12, 0, 0, 0, time.UTC)
+
+// pods is a template of pods that ask for a CPU each.
+func pods() corev1.PodTemplateSpec {
+	return corev1.PodTemplateSpec{Spec: corev1.PodSpec{Containers: []corev1.Container{{
+		Name: "web", Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{"cpu": resource.MustParse("1")}},
+	}}}}
+}
+
+// there are the objects of the cluster.
+func there(kind cluster.Kind, key cluster.Key) (cluster.Object, bool) {
+	meta := metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name, Generation: 4}
+	switch {
+	case key == cluster.Key{Namespace: "shop", Name: "web"} && kind == cluster.Deployments:
+		return &appsv1.Deployment{ObjectMeta: meta, Spec: appsv1.DeploymentSpec{Replicas: new(int32(9)), Template: pods()}}, true
+	case key == cluster.Key{Namespace: "shop", Name: "shape"} && kind == cluster.PodTemplates:
+		return &corev1.PodTemplate{ObjectMeta: meta, Template: pods()}, true
+	}
+	return nil, false
+}
+
+func made(spec karpenter.CapacityBufferSpec) *karpenter.CapacityBuffer {
+	return &karpenter.CapacityBuffer{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "spare", Generation: 2}, Spec: spec}
+}
+
+// said are the conditions as "type=status reason".
+func said(s karpenter.CapacityBufferStatus) []string {
+	var out []string
+	for _, c := range s.Conditions {
+		if c.ObservedGeneration != 2 || !c.LastTransitionTime.Time.Equal(noon) {
+			out = append(out, "of another time or generation:")
+		}
+		out = append(out, c.Type+"="+string(c.Status)+" "+c.Reason)
+	}
+	return out
+}
+
+func TestRead(t *testing.T) {
+	const ready = "ReadyForProvisioning=True Resolved"
+	web := &karpenter.ScalableRef{Kind: "Deployment", Name: "web"}
+	shape := &karpenter.LocalObjectRef{Name: "shape"}
+	unready := func(reason string) []string {
+		return []string{"ReadyForProvisioning=False " + reason, "Provisioning=False NotReadyForProvisioning"}
+	}
+	for name, c := range map[string]struct {
+		spec     karpenter.CapacityBufferSpec
+		replicas int32
+		template string
+		want     []string
+	}{
+		"a share of a workload":        {karpenter.CapacityBufferSpec{ScalableRef: web, Percentage: new(int32(50))}, 5, "", []string{ready}},
+		"so many of a template":        {karpenter.CapacityBufferSpec{PodTemplateRef: shape, Replicas: new(int32(3))}, 3, "shape", []string{ready}},
+		"as many as a limit holds":     {karpenter.CapacityBufferSpec{PodTemplateRef: shape, Limits: karpenter.Limits{"cpu": resource.MustParse("2")}}, 2, "shape", []string{ready}},
+		"none":                         {karpenter.CapacityBufferSpec{PodTemplateRef: shape, Replicas: new(int32(0))}, 0, "shape", []string{ready, "Provisioning=False BufferEmpty"}},
+		"no such template":             {karpenter.CapacityBufferSpec{PodTemplateRef: &karpenter.LocalObjectRef{Name: "gone"}, Replicas: new(int32(3))}, -1, "", unready("PodTemplateNotFound")},
+		"no such workload":             {karpenter.CapacityBufferSpec{ScalableRef: &karpenter.ScalableRef{Kind: "Deployment", Name: "gone"}}, -1, "", unready("ScalableRefNotFound")},
+		"a workload of another kind":   {karpenter.CapacityBufferSpec{ScalableRef: &karpenter.ScalableRef{Kind: "Job", Name: "web"}}, -1, "", unready("ResolutionFailed")},
+		"it names nothing":             {karpenter.CapacityBufferSpec{Replicas: new(int32(3))}, -1, "", unready("ResolutionFailed")},
+		"a strategy that nobody knows": {karpenter.CapacityBufferSpec{ProvisioningStrategy: new("later"), PodTemplateRef: shape, Replicas: new(int32(3))}, -1, "", unready("ResolutionFailed")},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := made(c.spec)
+			got := capacitybuffer.ResolveStatus(b, there, noon)
+			if diff := cmp.Diff(c.want, said(got)); diff != "" {
+				t.Errorf("conditions (-want +got):\n%s", diff)
+			}
+			replicas := int32(-1)
+			if got.Replicas != nil {
+				replicas = *got.Replicas
+			}
+			if replicas != c.replicas || !cmp.Equal(got.ProvisioningStrategy, c.spec.ProvisioningStrategy) {
+				t.Errorf("%d replicas, strategy %v", replicas, got.ProvisioningStrategy)
+			}
+			switch ref := got.PodTemplateRef; {
+			case c.template == "" && ref == nil && got.PodTemplateGeneration == nil:
+			case c.template == "" || ref == nil || ref.Name != c.template || *got.PodTemplateGeneration != 4:
+				t.Errorf("template %+v", ref)
+			}
+			b.Status = got
+			if again := capacitybuffer.ResolveStatus(b, there, noon.Add(time.Hour)); !cmp.Equal(again, got) {
+				t.Errorf("read again, it is another: %s", cmp.Diff(got, again))
+			}
+		})
+	}
+}
+
+// What a plan says of a buffer of three, and what is not said of another.
+func TestPlanned(t *testing.T) {
+	pod := scheduling.PodRef{Buffer: "spare"}
+	old, fresh := scheduling.Nomination{Namespace: "shop", Pod: pod, Claim: "old"}, scheduling.Nomination{Namespace: "shop", Pod: pod, Claim: "new"}
+	node := scheduling.Nomination{Namespace: "shop", Pod: pod, Node: "mine"}
+	real := scheduling.Nomination{Namespace: "shop", Claim: "new"}
+	elsewhere := scheduling.Nomination{Namespace: "other", Pod: pod, Claim: "new"}
+	unplaced := scheduling.Unplaced{Namespace: "shop", Pods: []scheduling.PodRef{pod, {}}}
+	intent := scheduling.PlannedIntent{Claims: []scheduling.PlannedClaim{{Object: karpenter.NodeClaim{ObjectMeta: metav1.ObjectMeta{Name: "new"}}}}}
+	for name, c := range map[string]struct {
+		nominations []scheduling.Nomination
+		unplaced    []scheduling.Unplaced
+		empty       bool
+		want        string
+	}{
+		"all fit":                   {[]scheduling.Nomination{old, node, old, real, elsewhere}, nil, false, "Provisioning=True FitsExistingCapacity"},
+		"one is launched for":       {[]scheduling.Nomination{old, node, fresh}, nil, false, "Provisioning=False RequiresNewCapacity"},
+		"one has no place":          {[]scheduling.Nomination{old, node}, []scheduling.Unplaced{unplaced}, false, "Provisioning=False RequiresNewCapacity"},
+		"some are not spoken of":    {[]scheduling.Nomination{old, node}, nil, false, ""},
+		"the plan does not know it": {[]scheduling.Nomination{elsewhere, real}, nil, false, ""},
+		"it wants none by now":      {[]scheduling.Nomination{old, node, fresh}, nil, true, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := made(karpenter.CapacityBufferSpec{PodTemplateRef: &karpenter.LocalObjectRef{Name: "shape"}, Replicas: new(int32(3))})
+			b.Status = capacitybuffer.ResolveStatus(b, there, noon)
+			if c.empty {
+				b.Status.Replicas = new(int32(0))
+			}
+			want := said(b.Status)
+			if c.want != "" {
+				want = append(want, c.want)
+			}
+			plan := scheduling.Plan{Intents: []scheduling.PlannedIntent{intent}, Nominations: c.nominations, Unplaced: c.unplaced}
+			got := capacitybuffer.WithPlan(b, capacitybuffer.CountReserved(plan)[cluster.KeyOf(b)], noon)
+			if diff := cmp.Diff(want, said(got)); diff != "" {
+				t.Errorf("conditions (-want +got):\n%s", diff)
+			}
+		})
+	}
+	unread := made(karpenter.CapacityBufferSpec{})
+	unread.Status = capacitybuffer.ResolveStatus(unread, there, noon)
+	if got := capacitybuffer.WithPlan(unread, capacitybuffer.ReservedPods{Existing: 3}, noon); !cmp.Equal(got, unread.Status) {
+		t.Errorf("a plan speaks of a buffer that cannot be read: %v", said(got))
+	}
+}

@@ -1,0 +1,199 @@
+package deletionapproval_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/joist-autoscaler/joist/services/lifecycle/internal/effect"
+	"github.com/joist-autoscaler/joist/services/lifecycle/internal/nodepool/deletionapproval"
+	"github.com/joist-autoscaler/joist/shared/karpenter"
+)
+
+var noon = metav1.NewTime(time.Date(2026, time.November, 20, 12, 0, 0, 0, time.UTC))
+
+// on is the threshold as it is unless somebody says otherwise.
+var on = deletionapproval.Threshold{On: true, Nodes: 5, Percent: 20}
+
+func pool(finalized, going bool, answer string) *karpenter.NodePool {
+	p := &karpenter.NodePool{ObjectMeta: metav1.ObjectMeta{Name: "web", UID: "pool", Finalizers: []string{"somebody/else"}}}
+	if finalized {
+		p.Finalizers = append(p.Finalizers, deletionapproval.Finalizer)
+	}
+	if going {
+		p.DeletionTimestamp = &noon
+	}
+	if answer != "" {
+		p.Annotations = map[string]string{deletionapproval.ApproveAnnotation: answer}
+	}
+	return p
+}
+
+// claims are some that stay, then some that are going.
+func claims(staying, going int) []*karpenter.NodeClaim {
+	var out []*karpenter.NodeClaim
+	for i := range staying + going {
+		c := &karpenter.NodeClaim{ObjectMeta: metav1.ObjectMeta{
+			Name: fmt.Sprintf("c%d", i), UID: types.UID(fmt.Sprintf("u%d", i)),
+			OwnerReferences: []metav1.OwnerReference{{Kind: "Other", UID: "pool"}, {Kind: "NodePool", Name: "web", UID: "pool"}},
+		}}
+		if i >= staying {
+			c.DeletionTimestamp = &noon
+		}
+		out = append(out, c)
+	}
+	return out
+}
+
+// byHand are claims with the pool's label that are not its own.
+func byHand(claims []*karpenter.NodeClaim) []*karpenter.NodeClaim {
+	for _, c := range claims {
+		c.OwnerReferences = nil
+	}
+	return claims
+}
+
+// told is a decision in short.
+func told(d deletionapproval.Decision) string {
+	var parts []string
+	deleted := 0
+	for _, e := range d.Effects {
+		switch e := e.(type) {
+		case effect.Delete:
+			deleted++
+		case effect.Update:
+			switch object := e.Object.(type) {
+			case *karpenter.NodePool:
+				parts = append(parts, map[bool]string{true: "hold", false: "let go"}[slices.Contains(object.Finalizers, deletionapproval.Finalizer)])
+				if !slices.Contains(object.Finalizers, "somebody/else") {
+					parts = append(parts, "and took another's finalizer")
+				}
+			case *karpenter.NodeClaim:
+				parts = append(parts, "write "+object.Name)
+			}
+		}
+	}
+	if deleted > 0 {
+		parts = append(parts, fmt.Sprintf("delete %d", deleted))
+	}
+	if d.Reason != "" {
+		parts = append(parts, d.Reason)
+	}
+	return strings.Join(parts, ", ")
+}
+
+func TestAsk15Next(t *testing.T) {
+	const hold, stay = true, false
+	const deleted = true
+	for _, test := range []struct {
+		name      string
+		pool      *karpenter.NodePool
+		claims    []*karpenter.NodeClaim
+		cluster   int
+		threshold deletionapproval.Threshold
+		want      string
+	}{
+		{"small", pool(stay, false, ""), claims(5, 0), 100, on, ""},
+		{"more than five", pool(stay, false, ""), claims(6, 0), 100, on, "hold"},
+		{"more than five, held", pool(hold, false, ""), claims(6, 0), 100, on, ""},
+		{"no longer large", pool(hold, false, ""), claims(5, 3), 100, on, "let go"},
+		{"a fifth of the cluster", pool(stay, false, ""), claims(4, 0), 20, on, ""},
+		{"more than a fifth", pool(stay, false, ""), claims(4, 0), 19, on, "hold"},
+		{"all of the cluster, and few", pool(stay, false, ""), claims(2, 0), 2, on, ""},
+		{"off", pool(stay, false, ""), claims(600, 0), 600, deletionapproval.Threshold{}, ""},
+		{"made by hand, and no part of the pool", pool(stay, false, ""), byHand(claims(6, 0)), 100, on, ""},
+		{"switched off", pool(hold, false, ""), claims(600, 0), 600, deletionapproval.Threshold{Nodes: 5}, "let go"},
+
+		{"deleted while small", pool(stay, deleted, ""), claims(5, 0), 100, on, ""},
+		{"deleted before it was held", pool(stay, deleted, ""), claims(200, 0), 200, on, ""},
+		{"switched off", pool(hold, deleted, ""), claims(200, 0), 200, deletionapproval.Threshold{}, "let go"},
+		{"deleted", pool(hold, deleted, ""), claims(200, 0), 240, on, "AwaitingApproval"},
+		{"deleted, and small by now", pool(hold, deleted, ""), claims(1, 0), 240, on, "AwaitingApproval"},
+		{"deleted, and empty by now", pool(hold, deleted, ""), nil, 240, on, "let go"},
+		{"an answer that is none", pool(hold, deleted, "yes"), claims(200, 0), 240, on, "AwaitingApproval"},
+		{"keep what?", pool(hold, deleted, "keep 3"), claims(200, 0), 240, on, "AwaitingApproval"},
+		{"an answer before the question", pool(hold, false, "delete"), claims(200, 0), 240, on, ""},
+
+		{"approved", pool(hold, deleted, "delete"), claims(200, 0), 240, on, "delete 20, Removing"},
+		{"the wave is under way", pool(hold, deleted, "delete"), claims(180, 20), 240, on, "Removing"},
+		{"one of the wave is gone", pool(hold, deleted, "delete"), claims(180, 15), 240, on, "delete 5, Removing"},
+		{"few are left", pool(hold, deleted, "delete"), claims(2, 0), 240, on, "delete 1, Removing"},
+		{"others made by hand", pool(hold, deleted, "delete"), append(claims(0, 1), byHand(claims(9, 0))...), 240, on, "Removing"},
+		{"the last is going", pool(hold, deleted, "delete"), claims(0, 1), 240, on, "Removing"},
+		{"by threes", pool(hold, deleted, " delete  3 "), claims(200, 1), 240, on, "delete 2, Removing"},
+		{"all at once", pool(hold, deleted, "delete 100%"), claims(200, 0), 240, on, "delete 200, Removing"},
+		{"more than all at once", pool(hold, deleted, "delete 1000"), claims(2, 0), 240, on, "delete 2, Removing"},
+		{"more are going than the pace allows", pool(hold, deleted, "delete 1"), claims(2, 5), 240, on, "Removing"},
+		{"no pace", pool(hold, deleted, "delete soon"), claims(200, 0), 240, on, "AwaitingApproval"},
+		{"a pace of none", pool(hold, deleted, "delete 0"), claims(200, 0), 240, on, "AwaitingApproval"},
+
+		{"kept", pool(hold, deleted, "keep"), claims(2, 1), 240, on, "write c0, write c1, write c2, Keeping"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			d := deletionapproval.Decide(deletionapproval.View{Pool: test.pool, Claims: test.claims, Cluster: test.cluster, Threshold: test.threshold})
+			if got := told(d); got != test.want {
+				t.Errorf("%q, want %q (%s)", got, test.want, d.Message)
+			}
+			if d.Waits != (d.Reason == "AwaitingApproval") {
+				t.Errorf("waits: %t, %s", d.Waits, d.Reason)
+			}
+		})
+	}
+}
+
+// Who waits says what for, and what is wrong with an answer.
+func TestAsk15Message(t *testing.T) {
+	for answer, want := range map[string]string{
+		"":          `Deleting this NodePool removes 30 of 40 nodes. Annotate it with joist.sh/approve=delete to remove them 10% at a time (or "delete 3", "delete 100%"), or with joist.sh/approve=keep to keep them`,
+		"yes":       `joist.sh/approve=yes is no answer. Deleting this NodePool`,
+		"delete -1": `"-1" is no pace: write a number or a percentage above 0. Deleting this NodePool`,
+	} {
+		d := deletionapproval.Decide(deletionapproval.View{Pool: pool(true, true, answer), Claims: claims(30, 0), Cluster: 40, Threshold: on})
+		if !strings.HasPrefix(d.Message, want) {
+			t.Errorf("%q: %s", answer, d.Message)
+		}
+	}
+}
+
+// Kept claims lose their pool and nothing else, the pool goes only then, and the next
+// pool of the name takes them over.
+func TestAsk15Keep(t *testing.T) {
+	old := claims(2, 0)
+	before := old[0].DeepCopy()
+	view := deletionapproval.View{Pool: pool(true, true, "keep"), Claims: old, Cluster: 40, Threshold: on}
+	var kept []*karpenter.NodeClaim
+	for _, e := range deletionapproval.Decide(view).Effects {
+		kept = append(kept, e.(effect.Update).Object.(*karpenter.NodeClaim))
+	}
+	if diff := cmp.Diff(before, old[0]); diff != "" {
+		t.Fatalf("the claim itself changed: %s", diff)
+	}
+	if len(kept) != 2 || len(kept[0].OwnerReferences) != 1 || kept[0].OwnerReferences[0].Kind != "Other" || kept[0].Annotations[deletionapproval.KeptAnnotation] != "pool" {
+		t.Fatalf("%+v", kept)
+	}
+	view.Claims = []*karpenter.NodeClaim{kept[0], old[1]}
+	if got := told(deletionapproval.Decide(view)); got != "write c1, Keeping" {
+		t.Fatalf("with one claim still its own: %s", got)
+	}
+	view.Claims = kept
+	if got := told(deletionapproval.Decide(view)); got != "let go" {
+		t.Fatalf("with no claim its own: %s", got)
+	}
+	next := pool(false, false, "")
+	next.UID = "next"
+	d := deletionapproval.Decide(deletionapproval.View{Pool: next, Claims: append(kept, claims(0, 1)...), Cluster: 40, Threshold: on})
+	if got := told(d); got != "write c0, write c1" {
+		t.Fatalf("the next pool: %s", got)
+	}
+	adopted := d.Effects[0].(effect.Update).Object.(*karpenter.NodeClaim)
+	want := metav1.OwnerReference{APIVersion: "karpenter.sh/v1", Kind: "NodePool", Name: "web", UID: "next", BlockOwnerDeletion: new(true)}
+	if diff := cmp.Diff([]metav1.OwnerReference{before.OwnerReferences[0], want}, adopted.OwnerReferences); diff != "" || adopted.Annotations[deletionapproval.KeptAnnotation] != "" {
+		t.Error(diff, adopted.Annotations)
+	}
+}

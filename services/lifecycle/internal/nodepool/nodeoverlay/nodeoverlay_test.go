@@ -1,0 +1,43 @@
+package nodeoverlay_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/joist-autoscaler/joist/services/lifecycle/internal/nodepool/nodeoverlay"
+	"github.com/joist-autoscaler/joist/shared/karpenter"
+	"github.com/joist-autoscaler/joist/shared/planning/scheduling"
+)
+
+func TestJudged(t *testing.T) {
+	noon := time.Date(2026, time.November, 20, 12, 0, 0, 0, time.UTC)
+	conflict := scheduling.OverlayVerdict{Name: "o", Generation: 2, Reason: scheduling.OverlayConflict, Message: "another says otherwise"}
+	fine := scheduling.OverlayVerdict{Name: "o", Generation: 2}
+	o := &karpenter.NodeOverlay{ObjectMeta: metav1.ObjectMeta{Name: "o", Generation: 2}}
+	for _, c := range []struct {
+		name    string
+		verdict scheduling.OverlayVerdict
+		known   bool
+		want    []string
+	}{
+		{"of an older generation", scheduling.OverlayVerdict{Name: "o", Generation: 1}, false, nil},
+		{"contradicted", conflict, true, []string{"ValidationSucceeded=False Conflict: another says otherwise", "Ready=False UnhealthyDependents: ValidationSucceeded=False"}},
+		{"no more", fine, true, []string{"ValidationSucceeded=True ValidationSucceeded: ", "Ready=True Ready: "}},
+	} {
+		got, known := nodeoverlay.ComputeStatus(o, c.verdict, noon)
+		var said []string
+		for _, condition := range got.Conditions {
+			said = append(said, condition.Type+"="+string(condition.Status)+" "+condition.Reason+": "+condition.Message)
+			if condition.ObservedGeneration != 2 {
+				t.Errorf("%s: %s speaks of generation %d", c.name, condition.Type, condition.ObservedGeneration)
+			}
+		}
+		if diff := cmp.Diff(c.want, said); known != c.known || diff != "" {
+			t.Errorf("%s: known %t (-want +got):\n%s", c.name, known, diff)
+		}
+		o.Status = got
+	}
+}

@@ -1,0 +1,48 @@
+package nodepool_test
+
+import (
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/joist-autoscaler/joist/services/lifecycle/internal/nodepool"
+	"github.com/joist-autoscaler/joist/shared/karpenter"
+	"github.com/joist-autoscaler/joist/shared/karpenter/policy"
+)
+
+// A policy is told of where there is one, keeps its time while it stays as it is, and
+// is nothing that Ready asks about.
+func TestPolicyReadable(t *testing.T) {
+	const cooldown = "annotation " + policy.Cooldown + ` is "soon": write a duration such as "30m" or "2h", or take it off`
+	const saving = "annotation " + policy.MinSaving + ` is "": write US dollars such as "0.05", or take it off`
+	p := nodePool()
+	good := nodeClass(metav1.Condition{Status: metav1.ConditionTrue, Reason: "Ready"})
+	since := noon
+	for i, step := range []struct {
+		name        string
+		annotations map[string]string
+		want        metav1.ConditionStatus
+		message     string
+		turns       bool
+	}{
+		{"no policy", map[string]string{"joist.sh/gate": "x"}, "", "", false},
+		{"one that cannot be read", map[string]string{policy.Cooldown: "soon"}, metav1.ConditionFalse, cooldown, true},
+		{"two", map[string]string{policy.Cooldown: "soon", policy.MinSaving: ""}, metav1.ConditionFalse, saving + "; " + cooldown, false},
+		{"one that can", map[string]string{policy.Cooldown: "1h"}, metav1.ConditionTrue, "", true},
+		{"none any more", nil, "", "", false},
+	} {
+		now := noon.Add(time.Duration(i) * time.Minute)
+		if p.Annotations = step.annotations; step.turns {
+			since = now
+		}
+		p.Status = nodepool.ComputeStatus(nodepool.View{Pool: p, Class: good, Now: now})
+		got, there := p.Status.Conditions.Get(nodepool.PolicyReadable)
+		if there != (step.want != "") || got.Status != step.want || got.Message != step.message || there && !got.LastTransitionTime.Time.Equal(since) {
+			t.Errorf("%s: %+v", step.name, got)
+		}
+		if !p.Status.Conditions.True(karpenter.ConditionTypeReady) {
+			t.Errorf("%s: not ready", step.name)
+		}
+	}
+}

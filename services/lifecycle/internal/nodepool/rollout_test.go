@@ -1,0 +1,103 @@
+package nodepool_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/joist-autoscaler/joist/services/lifecycle/internal/nodepool"
+	"github.com/joist-autoscaler/joist/shared/karpenter"
+	"github.com/joist-autoscaler/joist/shared/karpenter/policy"
+)
+
+// joined is a claim that became a node so long ago.
+func joined(name string, ago time.Duration, changes ...func(*karpenter.NodeClaim, *corev1.Node)) nodepool.Member {
+	at := metav1.NewTime(noon.Add(-ago))
+	c, n := claim(nil), node(true, nil)
+	c.Name, c.CreationTimestamp = name, at
+	n.Name, n.CreationTimestamp = "node-"+name, at
+	n.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}
+	c.Status.Conditions = c.Status.Conditions.With(metav1.Condition{Type: karpenter.ConditionTypeInitialized, Status: metav1.ConditionTrue}, at.Time)
+	for _, change := range changes {
+		change(c, n)
+	}
+	return nodepool.Member{Claim: c, Node: n}
+}
+
+// driftedFor is since when the claim is not what is asked for.
+func driftedFor(ago time.Duration) func(*karpenter.NodeClaim, *corev1.Node) {
+	return func(c *karpenter.NodeClaim, _ *corev1.Node) {
+		c.Status.Conditions = c.Status.Conditions.With(metav1.Condition{Type: karpenter.ConditionTypeDrifted, Status: metav1.ConditionTrue, Reason: "AMIDrift"}, noon.Add(-ago))
+	}
+}
+
+func unready(_ *karpenter.NodeClaim, n *corev1.Node) {
+	n.Status.Conditions[0].Status = corev1.ConditionFalse
+}
+
+func beingDrained(_ *karpenter.NodeClaim, n *corev1.Node) {
+	n.Spec.Taints = []corev1.Taint{{Key: karpenter.DisruptedTaintKey, Effect: corev1.TaintEffectNoSchedule}}
+}
+
+func TestAsk16DriftRolledOut(t *testing.T) {
+	old := joined("old", 99*time.Hour, driftedFor(time.Hour))
+	waves := map[string]string{policy.DriftCanary: "1", policy.DriftBake: "30m"}
+	lonely := joined("coming", 11*time.Minute, func(c *karpenter.NodeClaim, _ *corev1.Node) { c.Status.Conditions = nil })
+	lonely.Node = nil
+	for _, tt := range []struct {
+		name        string
+		annotations map[string]string
+		members     []nodepool.Member
+		// want is the condition, "" for none, with its reason; says is in its message.
+		want, says string
+	}{
+		{"nobody asks for waves", nil, []nodepool.Member{old, joined("new", time.Minute, unready)}, "", ""},
+		{"nothing has drifted", waves, []nodepool.Member{joined("new", time.Hour, unready)}, "True DriftRolledOut", ""},
+		{"it has begun", waves, []nodepool.Member{old}, "Unknown RollingOut", "each of which has to be ready for 30m0s"},
+		{"a good one has come", waves, []nodepool.Member{old, joined("new", time.Minute)}, "Unknown RollingOut", ""},
+		{"a bad one has come", waves, []nodepool.Member{old, joined("new", time.Minute, unready)}, "False Halted",
+			"node node-new, which came since, is not ready. Drift goes on when the NodePool or its node class changes, when the node is replaced by one that works, or when you set joist.sh/drift-resume"},
+		{"a bad one was there before", waves, []nodepool.Member{old, joined("new", 2*time.Hour, unready)}, "Unknown RollingOut", ""},
+		{"the bad one goes", waves, []nodepool.Member{old, joined("new", time.Minute, unready, beingDrained)}, "Unknown RollingOut", ""},
+		{"four bad ones have come", waves, []nodepool.Member{
+			old, joined("d", time.Minute, unready), joined("c", time.Minute, unready), joined("b", time.Minute, unready), joined("a", time.Minute, unready)},
+			"False Halted", "each of the nodes node-a, node-b, node-c and 1 more, which came since, is not ready. "},
+		{"one does not come", waves, []nodepool.Member{old, lonely}, "False Halted", "node coming, which came since, is not initialized after 10m0s. "},
+		{"the last drifted one goes", waves, []nodepool.Member{joined("old", time.Hour, driftedFor(time.Minute), beingDrained), joined("new", time.Second, unready)}, "True DriftRolledOut", ""},
+		{"somebody has seen to it", map[string]string{policy.DriftCanary: "1", policy.DriftResume: noon.Format(time.RFC3339)},
+			[]nodepool.Member{old, joined("new", time.Minute, unready)}, "Unknown RollingOut", ""},
+		{"what is asked cannot be read", map[string]string{policy.DriftCanary: "one"}, []nodepool.Member{old, joined("new", time.Minute, unready)},
+			"Unknown AnnotationsUnreadable", `joist.sh/drift-canary is "one"`},
+		{"a name is misspelt", map[string]string{"joist.sh/drift-canaries": "1"}, []nodepool.Member{old}, "Unknown AnnotationsUnreadable", "joist.sh/drift-canaries is not known"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			p := nodePool()
+			p.Annotations = tt.annotations
+			good := nodeClass(metav1.Condition{Status: metav1.ConditionTrue, Reason: "Ready"})
+			view := nodepool.View{Pool: p, Class: good, Members: tt.members, Now: noon}
+			status := nodepool.ComputeStatus(view)
+			got, there := status.Conditions.Get(nodepool.DriftRolledOut)
+			said := ""
+			if there {
+				said = string(got.Status) + " " + got.Reason
+			}
+			if said != tt.want || !strings.Contains(got.Message, tt.says) {
+				t.Errorf("%q: %s; want %q: %s", said, got.Message, tt.want, tt.says)
+			}
+			if halted := nodepool.DriftHalted(view); (halted != "") != strings.HasPrefix(tt.want, "False") {
+				t.Errorf("halted: %q", halted)
+			}
+			if !status.Conditions.True(karpenter.ConditionTypeReady) {
+				t.Error("the pool is not ready")
+			}
+			// Who does not ask any more is as though nobody ever had.
+			p.Status, p.Annotations = status, nil
+			if _, there := nodepool.ComputeStatus(view).Conditions.Get(nodepool.DriftRolledOut); there {
+				t.Error("the condition outlives the annotations")
+			}
+		})
+	}
+}

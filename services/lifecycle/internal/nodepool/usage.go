@@ -1,0 +1,82 @@
+package nodepool
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/joist-autoscaler/joist/shared/karpenter"
+)
+
+// Member is a claim and its node. Either may be nil: a claim before its node is
+// there, and a node whose claim was taken away by hand.
+type Member struct {
+	Claim *karpenter.NodeClaim
+	Node  *corev1.Node
+}
+
+// counted are the resources that a status names even when they are zero.
+func counted() []corev1.ResourceName {
+	return []corev1.ResourceName{
+		corev1.ResourceCPU, corev1.ResourceMemory, corev1.ResourcePods, corev1.ResourceEphemeralStorage, karpenter.ResourceNodes,
+	}
+}
+
+// Usage sums what the members have.
+func Usage(members []Member) corev1.ResourceList {
+	sum := corev1.ResourceList{}
+	nodes := int64(0)
+	for _, m := range members {
+		if !m.runs() {
+			continue
+		}
+		nodes++
+		m.each(func(name corev1.ResourceName, q resource.Quantity) {
+			total, begun := sum[name]
+			if !begun {
+				total = q.DeepCopy()
+			} else {
+				total.Add(q)
+			}
+			sum[name] = total
+		})
+	}
+	sum[karpenter.ResourceNodes] = *resource.NewQuantity(nodes, resource.DecimalSI)
+	for _, name := range counted() {
+		if _, ok := sum[name]; !ok {
+			sum[name] = resource.MustParse("0")
+		}
+	}
+	return sum
+}
+
+// runs reports whether the member has an instance that is to stay.
+func (m Member) runs() bool {
+	if m.Claim == nil {
+		return m.Node.DeletionTimestamp == nil
+	}
+	return m.Claim.Status.ProviderID != "" && m.Claim.DeletionTimestamp == nil &&
+		!m.Claim.Status.Conditions.True(karpenter.ConditionTypeInstanceTerminating)
+}
+
+// each tells the member's resources: what the node says once it is initialized,
+// and until then the claim's estimate where the node says nothing or zero.
+func (m Member) each(add func(corev1.ResourceName, resource.Quantity)) {
+	var said, estimated corev1.ResourceList
+	if m.Node != nil {
+		said = m.Node.Status.Capacity
+	}
+	if m.Claim != nil && (m.Node == nil || m.Node.Labels[karpenter.NodeInitializedLabelKey] != "true") {
+		estimated = m.Claim.Status.Capacity
+	}
+	for name, q := range said {
+		if better, ok := estimated[name]; ok && q.IsZero() {
+			q = better
+		}
+		add(name, q)
+	}
+	for name, q := range estimated {
+		if _, ok := said[name]; !ok {
+			add(name, q)
+		}
+	}
+}

@@ -1,0 +1,218 @@
+package termination_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/joist-autoscaler/joist/services/lifecycle/internal/termination"
+	"github.com/joist-autoscaler/joist/shared/karpenter"
+)
+
+var noon = time.Date(2026, time.November, 20, 12, 0, 0, 0, time.UTC)
+
+type change func(*corev1.Pod)
+
+func pod(name string, changes ...change) *corev1.Pod {
+	p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	p.Status.Phase = corev1.PodRunning
+	for _, change := range changes {
+		change(p)
+	}
+	return p
+}
+
+func owner(kind string) change {
+	return func(p *corev1.Pod) {
+		yes := true
+		p.OwnerReferences = []metav1.OwnerReference{{Kind: kind, Controller: &yes}}
+	}
+}
+
+func grace(seconds int64) change {
+	return func(p *corev1.Pod) { p.Spec.TerminationGracePeriodSeconds = &seconds }
+}
+
+// ends is a pod that was deleted and whose grace is over at that time.
+func ends(at time.Time) change {
+	return func(p *corev1.Pod) { t := metav1.NewTime(at); p.DeletionTimestamp = &t }
+}
+
+func phase(phase corev1.PodPhase) change { return func(p *corev1.Pod) { p.Status.Phase = phase } }
+
+func annotated(key, value string) change {
+	return func(p *corev1.Pod) { p.Annotations = map[string]string{key: value} }
+}
+
+func started(at time.Time) change {
+	return func(p *corev1.Pod) { t := metav1.NewTime(at); p.Status.StartTime = &t }
+}
+
+func tolerates(t corev1.Toleration) change {
+	return func(p *corev1.Pod) { p.Spec.Tolerations = append(p.Spec.Tolerations, t) }
+}
+
+func class(name string) change { return func(p *corev1.Pod) { p.Spec.PriorityClassName = name } }
+
+// step is a plan by the pods' names.
+type step struct {
+	Evict   []string
+	Delete  map[string]int64
+	Waiting int
+	Drained bool
+}
+
+func next(pods []*corev1.Pod, began, deadline time.Time) step {
+	return told(termination.PlanDrain(termination.DrainingNode{Pods: pods, Began: began, Deadline: deadline, Patience: termination.Stuck}, noon))
+}
+
+func told(plan termination.Plan) step {
+	out := step{Waiting: len(plan.Waiting), Drained: plan.Drained}
+	for _, p := range plan.Evict {
+		out.Evict = append(out.Evict, p.Name)
+	}
+	for _, d := range plan.Delete {
+		if out.Delete == nil {
+			out.Delete = map[string]int64{}
+		}
+		out.Delete[d.Pod.Name] = d.GraceSeconds
+	}
+	return out
+}
+
+// The groups go one after the other: the last one that is there shows
+// that all before it are gone.
+func TestGroups(t *testing.T) {
+	groups := []*corev1.Pod{
+		pod("web"), pod("logs", owner("DaemonSet")), pod("dns", class("system-cluster-critical")),
+		pod("cni", owner("DaemonSet"), class("system-node-critical")),
+	}
+	for i, first := range groups {
+		// The order in which the pods are listed does not matter.
+		turned := append([]*corev1.Pod{}, groups[i:]...)
+		turned[0], turned[len(turned)-1] = turned[len(turned)-1], turned[0]
+		want := step{Evict: []string{first.Name}, Waiting: len(turned)}
+		if diff := cmp.Diff(want, next(turned, noon.Add(-time.Hour), time.Time{})); diff != "" {
+			t.Errorf("from group %d on:\n%s", i, diff)
+		}
+	}
+	leaving := pod("web", ends(noon.Add(10*time.Second)))
+	want := step{Waiting: 2}
+	if diff := cmp.Diff(want, next([]*corev1.Pod{leaving, groups[1]}, noon.Add(-time.Hour), time.Time{})); diff != "" {
+		t.Errorf("a pod that is still leaving holds the next group up:\n%s", diff)
+	}
+}
+
+func TestMinimum(t *testing.T) {
+	for _, test := range []struct {
+		since time.Duration
+		want  bool
+	}{{0, false}, {termination.MinTime - 1, false}, {termination.MinTime, true}, {time.Hour, true}} {
+		if got := next(nil, noon.Add(-test.since), time.Time{}).Drained; got != test.want {
+			t.Errorf("an empty node is drained after %s: %t", test.since, got)
+		}
+	}
+}
+
+// The arithmetic of the deadline: every pod is deleted early enough to
+// have its grace, and never sooner.
+func TestDeadline(t *testing.T) {
+	minute := noon.Add(time.Minute)
+	for _, test := range []struct {
+		name     string
+		pod      *corev1.Pod
+		deadline time.Time
+		want     step
+	}{
+		{"time enough", pod("p", grace(59)), minute, step{Evict: []string{"p"}, Waiting: 1}},
+		{"its grace begins now", pod("p", grace(60)), minute, step{Delete: map[string]int64{"p": 60}, Waiting: 1}},
+		{"less than its grace is left", pod("p", grace(600)), minute, step{Delete: map[string]int64{"p": 60}, Waiting: 1}},
+		{"the default grace", pod("p"), noon.Add(31 * time.Second), step{Evict: []string{"p"}, Waiting: 1}},
+		{"the default grace begins now", pod("p"), noon.Add(30 * time.Second), step{Delete: map[string]int64{"p": 30}, Waiting: 1}},
+		{"a fraction of a second is left", pod("p"), noon.Add(time.Second / 2), step{Delete: map[string]int64{"p": 1}, Waiting: 1}},
+		{"no grace at all", pod("p", grace(0)), noon.Add(time.Second), step{Evict: []string{"p"}, Waiting: 1}},
+		{"the deadline", pod("p", grace(600)), noon, step{Delete: map[string]int64{"p": 1}, Waiting: 1}},
+		{"just after it", pod("p"), noon.Add(-time.Minute + 1), step{Delete: map[string]int64{"p": 1}, Waiting: 1}},
+		{"long after it", pod("p"), noon.Add(-time.Minute), step{Delete: map[string]int64{"p": 1}, Waiting: 1, Drained: true}},
+		{"the deadline, and nothing is left", pod("p", phase(corev1.PodSucceeded)), noon, step{Drained: true}},
+		{"deleted at the deadline", pod("p", ends(noon.Add(time.Second))), noon, step{Waiting: 1}},
+		{"at the deadline it would take longer", pod("p", ends(noon.Add(2*time.Second))), noon, step{Delete: map[string]int64{"p": 1}, Waiting: 1}},
+		{"deleted at the deadline, and stuck", pod("p", ends(noon.Add(-time.Minute-1))), noon.Add(-time.Minute / 2), step{Drained: true}},
+		{"deleted by hand for longer than its grace", pod("p", grace(10), ends(noon.Add(2*time.Minute))), minute, step{Waiting: 1}},
+		{"leaving in time", pod("p", grace(600), ends(minute)), minute, step{Waiting: 1}},
+		{"leaving too late", pod("p", grace(600), ends(minute.Add(time.Second))), minute, step{Delete: map[string]int64{"p": 60}, Waiting: 1}},
+		{"must not be disrupted, and need not yet", pod("p", annotated(karpenter.DoNotDisruptAnnotationKey, "true")), minute, step{Waiting: 1}},
+		{"must not be disrupted, but now must", pod("p", annotated(karpenter.DoNotDisruptAnnotationKey, "true"), grace(60)), minute, step{Delete: map[string]int64{"p": 60}, Waiting: 1}},
+		{"protected for a while", pod("p", annotated(karpenter.DoNotDisruptAnnotationKey, "5m"), started(noon.Add(-5*time.Minute+1))), time.Time{}, step{Waiting: 1}},
+		{"protected for long enough", pod("p", annotated(karpenter.DoNotDisruptAnnotationKey, "5m"), started(noon.Add(-5*time.Minute))), time.Time{}, step{Evict: []string{"p"}, Waiting: 1}},
+		{"protected by a word that is none", pod("p", annotated(karpenter.DoNotDisruptAnnotationKey, "yes")), time.Time{}, step{Evict: []string{"p"}, Waiting: 1}},
+		{"must not be disrupted, and no deadline", pod("p", annotated(karpenter.DoNotDisruptAnnotationKey, "true")), time.Time{}, step{Waiting: 1}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			if diff := cmp.Diff(test.want, next([]*corev1.Pod{test.pod}, noon.Add(-time.Hour), test.deadline)); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+// A daemon whose grace is long begins to end while the first group is stuck: its
+// turn would come too late.
+func TestLaterGroup(t *testing.T) {
+	stuck := pod("web", annotated(karpenter.DoNotDisruptAnnotationKey, "true"))
+	daemon, dns := pod("logs", owner("DaemonSet"), grace(60)), pod("dns", class("system-cluster-critical"), grace(59))
+	want := step{Delete: map[string]int64{"logs": 60}, Waiting: 3}
+	if diff := cmp.Diff(want, next([]*corev1.Pod{dns, daemon, stuck}, noon.Add(-time.Hour), noon.Add(time.Minute))); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// Where AWS takes the machine at the deadline nobody waits past it.
+func TestNoPatience(t *testing.T) {
+	plan := termination.PlanDrain(termination.DrainingNode{Pods: []*corev1.Pod{pod("p")}, Deadline: noon}, noon)
+	if diff := cmp.Diff(step{Delete: map[string]int64{"p": 1}, Waiting: 1, Drained: true}, told(plan)); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// Pods that a drain does not wait for, and some that look alike.
+func TestDrainable(t *testing.T) {
+	disrupted := func(o corev1.TolerationOperator, value string, effect corev1.TaintEffect) change {
+		return tolerates(corev1.Toleration{Key: karpenter.DisruptedTaintKey, Operator: o, Value: value, Effect: effect})
+	}
+	for _, test := range []struct {
+		name string
+		pod  *corev1.Pod
+		want bool
+	}{
+		{"ordinary", pod("p"), true},
+		{"a daemon", pod("p", owner("DaemonSet")), true},
+		{"pending", pod("p", phase(corev1.PodPending)), true},
+		{"must not be disrupted", pod("p", annotated(karpenter.DoNotDisruptAnnotationKey, "true")), true},
+		{"succeeded", pod("p", phase(corev1.PodSucceeded)), false},
+		{"failed", pod("p", phase(corev1.PodFailed)), false},
+		{"a mirror", pod("p", annotated(corev1.MirrorPodAnnotationKey, "x")), false},
+		{"static", pod("p", owner("Node")), false},
+		{"leaving", pod("p", ends(noon.Add(time.Minute))), true},
+		{"a minute past its grace", pod("p", ends(noon.Add(-time.Minute))), true},
+		{"stuck", pod("p", ends(noon.Add(-time.Minute-time.Second))), false},
+		{"tolerates everything", pod("p", tolerates(corev1.Toleration{Operator: corev1.TolerationOpExists})), false},
+		{"tolerates the taint", pod("p", disrupted(corev1.TolerationOpExists, "", "")), false},
+		{"tolerates its value", pod("p", disrupted(corev1.TolerationOpEqual, "", corev1.TaintEffectNoSchedule)), false},
+		{"tolerates its value, by default", pod("p", disrupted("", "", corev1.TaintEffectNoSchedule)), false},
+		{"tolerates another value", pod("p", disrupted(corev1.TolerationOpEqual, "x", "")), true},
+		{"tolerates another effect", pod("p", disrupted(corev1.TolerationOpExists, "", corev1.TaintEffectNoExecute)), true},
+		{"tolerates another taint", pod("p", tolerates(corev1.Toleration{Key: "x", Operator: corev1.TolerationOpExists})), true},
+		{"tolerates nothing in particular", pod("p", tolerates(corev1.Toleration{Operator: corev1.TolerationOpEqual})), true},
+	} {
+		if got := termination.Drainable(test.pod, noon); got != test.want {
+			t.Errorf("%s: drainable %t, want %t", test.name, got, test.want)
+		}
+		if got := next([]*corev1.Pod{test.pod}, noon.Add(-time.Hour), time.Time{}).Drained; got == test.want {
+			t.Errorf("%s: the node is drained: %t", test.name, got)
+		}
+	}
+}

@@ -1,0 +1,163 @@
+package termination
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+
+	"github.com/joist-autoscaler/joist/shared/cluster"
+	"github.com/joist-autoscaler/joist/shared/fault"
+	"github.com/joist-autoscaler/joist/shared/karpenter"
+	"github.com/joist-autoscaler/joist/shared/planning/podspec"
+)
+
+const (
+	// BlockerPatience is how long a pod may block a drain before it is reported. Most
+	// PodDisruptionBudgets allow the eviction sooner.
+	BlockerPatience = 15 * time.Second
+	// named is how many pods a sentence names.
+	named = 5
+)
+
+// BlockedDrain is the input of FindBlockers.
+type BlockedDrain struct {
+	// Pods are those whose turn it is to go.
+	Pods  []*corev1.Pod
+	Began time.Time
+	// Budgets gives the PodDisruptionBudgets of a namespace.
+	Budgets func(namespace string) []*policyv1.PodDisruptionBudget
+	// Answer is what the last request to remove a pod came to, nil where it was not
+	// refused, and since when it is.
+	Answer func(pod *corev1.Pod) (since time.Time, refusal error)
+}
+
+// DrainBlocker is a pod that blocks a drain.
+type DrainBlocker struct {
+	Pod cluster.Key
+	// Owner is who keeps the pod, as "Deployment web"; empty for nobody.
+	Owner string
+	// Why says what stands in the way, with the budgets' names.
+	Why   string
+	Since time.Time
+}
+
+func (b DrainBlocker) String() string {
+	if b.Owner == "" {
+		return "pod " + b.Pod.String() + " " + b.Why
+	}
+	return "pod " + b.Pod.String() + " of " + b.Owner + " " + b.Why
+}
+
+// FindBlockers lists the pods that have blocked the drain for longer than BlockerPatience, the oldest first.
+func FindBlockers(d BlockedDrain, now time.Time) []DrainBlocker {
+	var out []DrainBlocker
+	for _, pod := range d.Pods {
+		why, since := d.why(pod, now)
+		if why != "" && now.Sub(since) >= BlockerPatience {
+			out = append(out, DrainBlocker{Pod: cluster.KeyOf(pod), Owner: PodOwner(pod), Why: why, Since: since})
+		}
+	}
+	slices.SortFunc(out, func(a, b DrainBlocker) int {
+		if c := a.Since.Compare(b.Since); c != 0 {
+			return c
+		}
+		return strings.Compare(a.Pod.String(), b.Pod.String())
+	})
+	return out
+}
+
+// DescribeBlockers names the first few.
+func DescribeBlockers(blockers []DrainBlocker) string {
+	words := make([]string, 0, named+1)
+	for i, b := range blockers {
+		if i == named {
+			words = append(words, fmt.Sprintf("and %d more", len(blockers)-named))
+			break
+		}
+		words = append(words, b.String())
+	}
+	return strings.Join(words, "; ")
+}
+
+// why says what is in the way of the pod's end, if anything is.
+func (d BlockedDrain) why(pod *corev1.Pod, now time.Time) (string, time.Time) {
+	if pod.DeletionTimestamp != nil {
+		return leaving(pod), pod.DeletionTimestamp.Time
+	}
+	if until, active, _ := podspec.Protected(pod, now); active {
+		return protected(until), d.Began
+	}
+	since, refusal := d.Answer(pod)
+	switch {
+	case refusal == nil:
+		return "", since
+	case fault.Is(refusal, fault.Throttled, fault.Invalid):
+		if budgets := d.covering(pod); len(budgets) > 0 {
+			return kept(budgets), since
+		}
+	}
+	return "cannot be evicted: " + refusal.Error(), since
+}
+
+// leaving is about a pod that was asked to end. Until its grace is over it is not
+// late.
+func leaving(pod *corev1.Pod) string {
+	if len(pod.Finalizers) > 0 {
+		return "is past its grace period and is held by the finalizer " + strings.Join(pod.Finalizers, ", ")
+	}
+	return "has not ended within its grace period"
+}
+
+func protected(until time.Time) string {
+	words := "must not be disrupted: it has the annotation " + karpenter.DoNotDisruptAnnotationKey
+	if until.IsZero() {
+		return words
+	}
+	return words + " until " + until.UTC().Format(time.RFC3339)
+}
+
+// covering are the budgets that select the pod.
+func (d BlockedDrain) covering(pod *corev1.Pod) []*policyv1.PodDisruptionBudget {
+	var out []*policyv1.PodDisruptionBudget
+	for _, b := range d.Budgets(pod.Namespace) {
+		selector, err := metav1.LabelSelectorAsSelector(b.Spec.Selector)
+		if err == nil && selector.Matches(labels.Set(pod.Labels)) {
+			out = append(out, b)
+		}
+	}
+	return out
+}
+
+func kept(budgets []*policyv1.PodDisruptionBudget) string {
+	if len(budgets) == 1 {
+		b := budgets[0]
+		return fmt.Sprintf("is kept by PodDisruptionBudget %s, which allows %d disruptions: it wants %d healthy pods, and %d of %d are",
+			b.Name, b.Status.DisruptionsAllowed, b.Status.DesiredHealthy, b.Status.CurrentHealthy, b.Status.ExpectedPods)
+	}
+	var names []string
+	for _, b := range budgets {
+		names = append(names, b.Name)
+	}
+	slices.Sort(names)
+	return fmt.Sprintf("is covered by %d PodDisruptionBudgets, %s, and the Eviction API takes one at most: change their selectors",
+		len(names), strings.Join(names, " and "))
+}
+
+// PodOwner is who keeps a pod: its controller, or the Deployment behind a ReplicaSet.
+func PodOwner(pod *corev1.Pod) string {
+	owner := metav1.GetControllerOf(pod)
+	if owner == nil {
+		return ""
+	}
+	hash := pod.Labels["pod-template-hash"]
+	if deployment, found := strings.CutSuffix(owner.Name, "-"+hash); owner.Kind == "ReplicaSet" && hash != "" && found {
+		return "Deployment " + deployment
+	}
+	return owner.Kind + " " + owner.Name
+}

@@ -1,0 +1,252 @@
+package eviction_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/joist-autoscaler/joist/services/lifecycle/internal/termination/eviction"
+	"github.com/joist-autoscaler/joist/shared/fault"
+)
+
+func pod(name string) *corev1.Pod {
+	return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID(name)}}
+}
+
+// api answers removals after a while.
+type api struct {
+	takes  time.Duration
+	answer func(name string) error
+
+	mu          sync.Mutex
+	asked       []string
+	under, most int
+}
+
+func (a *api) removal(name string) eviction.Removal {
+	return eviction.Removal{Pod: pod(name), Do: func(ctx context.Context) error {
+		a.mu.Lock()
+		a.asked = append(a.asked, name)
+		a.under++
+		a.most = max(a.most, a.under)
+		a.mu.Unlock()
+		defer func() { a.mu.Lock(); a.under--; a.mu.Unlock() }()
+		select {
+		case <-time.After(a.takes):
+		case <-ctx.Done():
+			return fault.E("evicting "+name, fault.Unknown, ctx.Err())
+		}
+		if a.answer == nil {
+			return nil
+		}
+		return a.answer(name)
+	}}
+}
+
+func (a *api) removals(n int) []eviction.Removal {
+	var out []eviction.Removal
+	for i := range n {
+		out = append(out, a.removal(fmt.Sprintf("p%03d", i)))
+	}
+	return out
+}
+
+func TestOneAtATimeInOrder(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a := &api{takes: time.Second}
+		if err := eviction.New(0, time.Now).Remove(t.Context(), a.removals(3)); err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff([]string{"p000", "p001", "p002"}, a.asked); diff != "" || a.most != 1 {
+			t.Errorf("%d at a time\n%s", a.most, diff)
+		}
+	})
+}
+
+// The caller goes on at once, as many as may be are under way, and those of a look
+// that is over are not begun.
+func TestBesideTheCaller(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a := &api{takes: time.Second}
+		q := eviction.New(32, time.Now)
+		began := time.Now()
+		look, end := context.WithCancel(t.Context())
+		if err := q.Remove(look, a.removals(100)); err != nil {
+			t.Fatal(err)
+		}
+		end()
+		if took := time.Since(began); took != 0 {
+			t.Errorf("the look waited %s", took)
+		}
+		time.Sleep(time.Second / 2)
+		if q.May(pod("p031")) || !q.May(pod("p032")) {
+			t.Error("a pod that is under way may be asked for, or one that is not may not")
+		}
+		if err := q.Remove(t.Context(), append(a.removals(3), a.removal("late"))); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		if len(a.asked) != 33 || a.asked[32] != "late" || a.most != 32 {
+			t.Errorf("asked for %d, %d at a time: %v", len(a.asked), a.most, a.asked)
+		}
+	})
+}
+
+// Of 1,500 pods on 150 nodes the last is asked for within seconds, and a look
+// never waits (F13).
+func TestStorm(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a := &api{takes: 20 * time.Millisecond}
+		q := eviction.New(32, time.Now)
+		began := time.Now()
+		if err := q.Remove(t.Context(), a.removals(1500)); err != nil {
+			t.Fatal(err)
+		}
+		waited := time.Since(began)
+		for a.count() < 1500 {
+			time.Sleep(10 * time.Millisecond)
+		}
+		if took := time.Since(began); waited != 0 || took > time.Second {
+			t.Errorf("the look waited %s, and all were asked for after %s", waited, took)
+		}
+		time.Sleep(time.Second)
+	})
+}
+
+func (a *api) count() int {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return len(a.asked)
+}
+
+func TestBackoff(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		no := fault.F("evicting", fault.Throttled, "a budget")
+		a := &api{answer: func(string) error { return no }}
+		q := eviction.New(0, time.Now)
+		began := time.Now()
+		for _, want := range []time.Duration{
+			100 * time.Millisecond, 200 * time.Millisecond, 400 * time.Millisecond, 800 * time.Millisecond, 1600 * time.Millisecond,
+			3200 * time.Millisecond, 6400 * time.Millisecond, 10 * time.Second, 10 * time.Second,
+		} {
+			last := time.Now()
+			if err := q.Remove(t.Context(), []eviction.Removal{a.removal("p")}); err != nil {
+				t.Fatalf("a budget is no trouble: %v", err)
+			}
+			// A look comes each second whatever happens.
+			due := q.Due(last)
+			if soon := want < time.Second; soon && !due.Equal(last.Add(want)) || !soon && !due.IsZero() || !q.Due(last.Add(want)).IsZero() {
+				t.Errorf("after %s it is due at %s", want, due)
+			}
+			time.Sleep(want - 1)
+			if q.May(pod("p")) {
+				t.Fatalf("asked for before %s", want)
+			}
+			time.Sleep(1 * time.Nanosecond)
+			if !q.May(pod("p")) {
+				t.Fatalf("not asked for after %s", want)
+			}
+		}
+		try, ok := q.Answer(pod("p"))
+		if !ok || !errors.Is(try.Err, no) || !try.Since.Equal(began) {
+			t.Errorf("the answer is %+v, since %s", try, began)
+		}
+		a.answer = nil
+		if err := q.Remove(t.Context(), []eviction.Removal{a.removal("p")}); err != nil {
+			t.Fatal(err)
+		}
+		if try, _ := q.Answer(pod("p")); try.Err != nil || !try.Since.IsZero() || q.May(pod("p")) {
+			t.Errorf("after it was granted the answer is %+v", try)
+		}
+		time.Sleep(2 * time.Hour)
+		q.Forget()
+		if _, ok := q.Answer(pod("p")); ok {
+			t.Error("it is remembered for ever")
+		}
+	})
+}
+
+func TestTroubles(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		kinds := map[string]fault.Kind{"p000": fault.Conflict, "p001": fault.Missing, "p002": fault.Throttled}
+		a := &api{answer: func(name string) error {
+			if kind, ok := kinds[name]; ok {
+				return fault.F("evicting "+name, kind, "no")
+			}
+			return fault.F("evicting "+name, fault.Unknown, "no answer")
+		}}
+		q := eviction.New(0, time.Now)
+		err := q.Remove(t.Context(), a.removals(10))
+		if len(a.asked) != 10 {
+			t.Errorf("one that fails holds up the others: %v", a.asked)
+		}
+		if !fault.Is(err, fault.Unknown) || !strings.Contains(err.Error(), "p003") || !strings.HasSuffix(err.Error(), "and 2 more removals of pods") {
+			t.Errorf("%v", err)
+		}
+		for _, name := range []string{"p000", "p001"} {
+			if try, _ := q.Answer(pod(name)); try.Err != nil {
+				t.Errorf("%s is gone, and counts as refused: %v", name, try.Err)
+			}
+		}
+		if err := q.Remove(t.Context(), nil); err != nil {
+			t.Errorf("told twice: %v", err)
+		}
+	})
+}
+
+// Removals that hang give way in the end, and are troubles then.
+func TestHanging(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a := &api{takes: time.Hour}
+		q := eviction.New(2, time.Now)
+		if err := q.Remove(t.Context(), a.removals(5)); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(4 * time.Second)
+		if _, ok := q.Answer(pod("p000")); ok {
+			t.Error("it is late after 4 s")
+		}
+		time.Sleep(time.Second)
+		for _, name := range []string{"p000", "p004"} {
+			// One is under way, and the other waits for it.
+			if try, ok := q.Answer(pod(name)); !ok || !fault.Is(try.Err, fault.Unknown) || time.Since(try.Since) != 5*time.Second {
+				t.Errorf("%s: no answer is %+v", name, try)
+			}
+		}
+		if _, ok := q.Answer(pod("another")); ok {
+			t.Error("one that nobody asked for is late")
+		}
+		time.Sleep(24 * time.Second)
+		if n := a.count(); n != 2 {
+			t.Errorf("%d are under way", n)
+		}
+		if err := q.Remove(t.Context(), a.removals(5)); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(2 * time.Second)
+		if n := a.count(); n != 4 {
+			t.Errorf("%d were begun after the first gave way", n)
+		}
+		// Nobody has looked for a while: another may lead.
+		time.Sleep(time.Minute)
+		if n := a.count(); n != 4 {
+			t.Errorf("%d were begun of a look of long ago", n)
+		}
+		if err := q.Remove(t.Context(), nil); !fault.Is(err, fault.Unknown) {
+			t.Errorf("nobody hears of it: %v", err)
+		}
+		time.Sleep(time.Hour)
+		synctest.Wait()
+	})
+}

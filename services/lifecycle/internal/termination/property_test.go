@@ -1,0 +1,119 @@
+package termination_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"pgregory.net/rapid"
+
+	"github.com/joist-autoscaler/joist/services/lifecycle/internal/termination"
+	"github.com/joist-autoscaler/joist/shared/karpenter"
+)
+
+// given is what happened to a pod of a drain.
+type given struct {
+	evicted, deleted time.Time
+	// ends is when it is gone at the latest.
+	ends time.Time
+}
+
+// story drains a node of drawn pods second by second. Some budgets never give
+// way, and pods take as long to end as they may.
+func story(t *rapid.T) (pods []*corev1.Pod, began, deadline time.Time, told map[string]*given) {
+	began = noon
+	deadline = began.Add(time.Duration(rapid.IntRange(1, 300).Draw(t, "seconds until the deadline")) * time.Second)
+	kept := map[string]bool{}
+	for i := range rapid.IntRange(1, 6).Draw(t, "pods") {
+		p := pod(fmt.Sprintf("p%d", i), grace(rapid.Int64Range(0, 200).Draw(t, "grace")))
+		if rapid.Bool().Draw(t, "daemon") {
+			owner("DaemonSet")(p)
+		}
+		if rapid.Bool().Draw(t, "critical") {
+			class("system-node-critical")(p)
+		}
+		switch rapid.IntRange(0, 2).Draw(t, "kept by nothing, a budget, its annotation") {
+		case 1:
+			kept[p.Name] = true
+		case 2:
+			annotated(karpenter.DoNotDisruptAnnotationKey, "true")(p)
+		}
+		pods = append(pods, p)
+	}
+	told = map[string]*given{}
+	left := pods
+	for now := began; ; now = now.Add(time.Second) {
+		var still []*corev1.Pod
+		for _, p := range left {
+			if p.DeletionTimestamp == nil || p.DeletionTimestamp.After(now) {
+				still = append(still, p)
+			}
+		}
+		left = still
+		plan := termination.PlanDrain(termination.DrainingNode{Pods: left, Began: began, Deadline: deadline, Patience: termination.Stuck}, now)
+		for _, d := range plan.Delete {
+			told[d.Pod.Name] = remove(t, told[d.Pod.Name], d.Pod, now, d.GraceSeconds, true)
+		}
+		for _, p := range plan.Evict {
+			if !now.Before(deadline) {
+				t.Fatalf("%s is evicted %s past the deadline", p.Name, now.Sub(deadline))
+			}
+			if !kept[p.Name] {
+				told[p.Name] = remove(t, told[p.Name], p, now, *p.Spec.TerminationGracePeriodSeconds, false)
+			}
+		}
+		if plan.Drained {
+			return pods, began, deadline, told
+		}
+		if now.Sub(deadline) > termination.Stuck {
+			t.Fatalf("the drain does not end")
+		}
+	}
+}
+
+func remove(t *rapid.T, g *given, p *corev1.Pod, now time.Time, seconds int64, force bool) *given {
+	if g == nil {
+		g = &given{}
+	}
+	if force {
+		if !g.deleted.IsZero() {
+			t.Fatalf("%s is deleted twice", p.Name)
+		}
+		g.deleted = now
+	} else {
+		g.evicted = now
+	}
+	g.ends = now.Add(time.Duration(seconds) * time.Second)
+	at := metav1.NewTime(g.ends)
+	p.DeletionTimestamp = &at
+	return g
+}
+
+// The arithmetic of a drain with a deadline, whatever the pods are.
+func TestProperty(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		pods, began, deadline, told := story(t)
+		for _, p := range pods {
+			g := told[p.Name]
+			if g == nil {
+				t.Fatalf("%s was never removed", p.Name)
+			}
+			own := time.Duration(*p.Spec.TerminationGracePeriodSeconds) * time.Second
+			start := g.evicted
+			if start.IsZero() {
+				start = g.deleted
+			}
+			if want, got := min(own, deadline.Sub(began)), g.ends.Sub(start); got < want {
+				t.Errorf("%s has %s of grace, and could have %s", p.Name, got, want)
+			}
+			if !g.deleted.IsZero() && g.deleted.Before(deadline.Add(-own)) {
+				t.Errorf("%s is deleted %s before its grace demands it", p.Name, deadline.Add(-own).Sub(g.deleted))
+			}
+			if last := deadline.Add(time.Second); g.ends.After(last) {
+				t.Errorf("%s ends %s past the deadline", p.Name, g.ends.Sub(deadline))
+			}
+		}
+	})
+}

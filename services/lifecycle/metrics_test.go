@@ -1,0 +1,122 @@
+package lifecycle_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/joist-autoscaler/joist/services/lifecycle"
+	"github.com/joist-autoscaler/joist/shared/cluster"
+	"github.com/joist-autoscaler/joist/shared/event"
+	"github.com/joist-autoscaler/joist/shared/karpenter"
+	"github.com/joist-autoscaler/joist/shared/planning/scheduling"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// A claim's whole life, each step counted once, under a notice that comes too late for
+// its pod.
+func TestALifeIsCounted(t *testing.T) {
+	s := newSite(t)
+	told := s.countsOf(func(what lifecycle.Counted) bool {
+		return !slices.Contains([]lifecycle.Counted{lifecycle.Usage, lifecycle.Limit, lifecycle.Cost}, what)
+	})
+	s.step()
+	s.running()
+	counted(t, "it runs", told, "claims-created [provisioned default false] 1", "nodes-created [default eu-west-1a] 1", "initialized [default] 4")
+	s.pod("web")
+	s.handle(s.notice(event.SpotInterruption, "i-1", "terminate"), "")
+	s.pass(5 * time.Second)
+	counted(t, "it is noticed", told, "claims-disrupted [spot_interrupted default spot] 1")
+	s.handle(s.notice(event.SpotInterruption, "i-1", "terminate"), "")
+	s.pass(2 * time.Minute)
+	counted(t, "its time is over", told, "overdue [default] 1")
+	s.handle(s.message(event.InstanceGone{InstanceID: "i-1", Shown: s.now}), "")
+	s.pass(5 * time.Second)
+	if s.claim("one-0") != nil {
+		t.Fatal("the claim is still there")
+	}
+	var what []string
+	for _, line := range *told {
+		word, _, _ := strings.Cut(line, " [")
+		what = append(what, word)
+	}
+	slices.Sort(what)
+	if want := []string{"claim-termination", "claims-terminated", "node-termination", "nodes-terminated"}; !slices.Equal(what, want) {
+		t.Errorf("the end counts %v", *told)
+	}
+}
+
+// A new process counts nothing of what was there before it, and one that leads no more
+// shows no gauges and, when it leads again, does not count what another saw.
+func TestOnlyTheLeaderCounts(t *testing.T) {
+	s := newSite(t)
+	s.running()
+	told := s.countsOf(func(what lifecycle.Counted) bool { return what != lifecycle.Usage })
+	s.pass(time.Second)
+	counted(t, "another counted this", told, "cost [default] 0.0301")
+	if !s.svc.Looked() {
+		t.Error("the leader's steps are no looks")
+	}
+	held := func(by string) {
+		lease, err := cluster.Get[*coordinationv1.Lease](t.Context(), s.Server, cluster.Leases, cluster.Key{Namespace: namespace, Name: "joist-lifecycle"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		lease.Spec.HolderIdentity = &by
+		lease.Spec.RenewTime = &metav1.MicroTime{Time: s.now}
+		if _, err := s.Update(t.Context(), lease); err != nil {
+			t.Fatal(err)
+		}
+	}
+	held("pod-2")
+	s.pass(10 * time.Second)
+	*told = slices.Compact(*told) // The Lease is looked at now and then.
+	counted(t, "another leads", told, "cost [default] 0.0301", "cost [default] NaN")
+	if s.svc.Looked() {
+		t.Error("the steps of who does not lead count as looks")
+	}
+	if err := s.Delete(t.Context(), cluster.NodeClaims, cluster.Key{Name: "one-0"}, ""); err != nil {
+		t.Fatal(err)
+	}
+	held("pod-1")
+	s.pass(10 * time.Second)
+	if !slices.Contains(*told, "cost [default] 0.0301") {
+		t.Fatalf("it does not lead: %v", *told)
+	}
+	*told = slices.DeleteFunc(*told, func(line string) bool { return strings.HasPrefix(line, "cost") })
+	counted(t, "it leads again", told)
+}
+
+// NodePools tell what they have, may have and cost; what they lose is not shown on.
+func TestPoolsAreGauged(t *testing.T) {
+	s := newSite(t)
+	s.running()
+	told := s.countsOf(func(what lifecycle.Counted) bool { return what == lifecycle.Limit || what == lifecycle.Cost })
+	s.changePool(func(np *karpenter.NodePool) {
+		np.Spec.Limits = karpenter.Limits{corev1.ResourceCPU: resource.MustParse("2500m"), "nvidia.com/gpu": resource.MustParse("2")}
+	})
+	c := s.claim("one-0")
+	c.Annotations[scheduling.PriceAnnotation] = "0.25"
+	if _, err := s.Update(t.Context(), c); err != nil {
+		t.Fatal(err)
+	}
+	s.pass(time.Second)
+	slices.Sort(*told)
+	counted(t, "limits and cost", told, "cost [default] 0.25", "limit [cpu default] 2.5", "limit [nvidia.com/gpu default] 2")
+	s.changePool(func(np *karpenter.NodePool) { np.Spec.Limits = nil })
+	s.pass(time.Second)
+	slices.Sort(*told)
+	counted(t, "the limits are gone", told, "cost [default] 0.25", "limit [cpu default] NaN", "limit [nvidia.com/gpu default] NaN")
+	if err := s.Delete(t.Context(), cluster.NodePools, cluster.Key{Name: "default"}, ""); err != nil {
+		t.Fatal(err)
+	}
+	s.pass(2 * time.Second)
+	if !slices.Contains(*told, "cost [default] NaN") {
+		t.Errorf("the pool is gone, and it counts %v", *told)
+	}
+}

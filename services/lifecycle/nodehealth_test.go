@@ -1,0 +1,146 @@
+package lifecycle_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"github.com/joist-autoscaler/joist/services/lifecycle"
+	"github.com/joist-autoscaler/joist/shared/cluster"
+	"github.com/joist-autoscaler/joist/shared/karpenter"
+)
+
+// repairing is a site whose lifecycle repairs nodes as Karpenter does with its gate.
+func repairing(t *testing.T) *site {
+	t.Helper()
+	s := newSite(t)
+	rules, err := karpenter.ParseRepairPolicies(karpenter.RepairPolicies)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.configure(func(c *lifecycle.Config) {
+		c.Repair = lifecycle.NodeHealth{Rules: rules, Unhealthy: intstr.FromString("20%")}
+	})
+	return s
+}
+
+func (s *site) silence(node string) {
+	s.t.Helper()
+	s.Change(cluster.Nodes, cluster.Key{Name: node}, func(o cluster.Object) {
+		o.(*corev1.Node).Status.Conditions = []corev1.NodeCondition{{
+			Type: corev1.NodeReady, Status: corev1.ConditionUnknown, LastTransitionTime: metav1.NewTime(s.now),
+		}}
+	})
+}
+
+// A node whose kubelet is silent for half an hour goes by force: what protects its
+// pods does not protect them from a machine that does not answer.
+func TestRepair(t *testing.T) {
+	s := repairing(t)
+	s.running()
+	s.pod("web")
+	s.Change(cluster.Pods, cluster.Key{Namespace: "default", Name: "web"}, func(o cluster.Object) {
+		o.SetAnnotations(map[string]string{karpenter.DoNotDisruptAnnotationKey: "true"})
+	})
+	s.silence("node-1")
+	s.now = s.now.Add(30*time.Minute - 2*time.Second)
+	s.step()
+	if s.claim("one-0").DeletionTimestamp != nil || s.deadline() != "" {
+		t.Fatal("it went before its time")
+	}
+	s.now = s.now.Add(3 * time.Second)
+	s.step()
+	if got, want := s.deadline(), s.now.UTC().Format(time.RFC3339); s.claim("one-0").DeletionTimestamp == nil || got != want {
+		t.Fatalf("its deadline is %q, want %q", got, want)
+	}
+	s.pass(3 * time.Second)
+	if got := words(s.sent()); !slices.Contains(got, "terminate.requested.v1 instance/i-1") {
+		t.Errorf("its instance is not ended: %v", got)
+	}
+}
+
+// Repair is a gate, off unless asked for, as Karpenter's is.
+func TestGate(t *testing.T) {
+	s := newSite(t)
+	s.running()
+	s.silence("node-1")
+	s.now = s.now.Add(48 * time.Hour)
+	s.step()
+	if s.claim("one-0").DeletionTimestamp != nil {
+		t.Error("it was repaired all the same")
+	}
+}
+
+// A drain that is under way has no time left either once its node is sick, and one
+// that has none keeps it.
+func TestHastensADrain(t *testing.T) {
+	s := repairing(t)
+	s.running()
+	s.pod("web")
+	s.Change(cluster.NodeClaims, cluster.Key{Name: "one-0"}, func(o cluster.Object) {
+		o.GetAnnotations()[karpenter.NodeClaimTerminationTimestampAnnotationKey] = s.now.Add(2 * time.Hour).UTC().Format(time.RFC3339)
+	})
+	if err := s.Delete(t.Context(), cluster.NodeClaims, cluster.Key{Name: "one-0"}, ""); err != nil {
+		t.Fatal(err)
+	}
+	s.silence("node-1")
+	s.now = s.now.Add(31 * time.Minute)
+	s.pass(5 * time.Second)
+	first := s.deadline()
+	if at, err := time.Parse(time.RFC3339, first); err != nil || at.After(s.now) {
+		t.Fatalf("its deadline is %s at %s", first, s.now)
+	}
+	s.pass(5 * time.Second)
+	if c := s.claim("one-0"); c != nil && s.deadline() != first {
+		t.Errorf("the deadline moved from %s to %s", first, s.deadline())
+	}
+}
+
+// The breaker tells node, claim and pool, leaves the node alone for five minutes, and
+// lets it go to repair once fewer are sick (an outage is no reason to
+// replace what it spares).
+func TestRepairBlocked(t *testing.T) {
+	s := repairing(t)
+	s.launched("one", 3)
+	s.handle(s.message(settled("one", 3, "i-1", "i-2", "i-3")), "")
+	for i, name := range []string{"node-1", "node-2", "node-3"} {
+		s.join(name, "i-"+string(rune('1'+i)))
+	}
+	s.pass(5 * time.Second)
+	s.silence("node-1")
+	s.silence("node-2")
+	s.now = s.now.Add(31 * time.Minute)
+	s.step()
+	about := map[string]bool{}
+	for _, e := range s.Events() {
+		if e.Reason == karpenter.ReasonNodeRepairBlocked {
+			about[e.Kind.Kind+"/"+e.About.GetName()] = true
+			if e.Type != corev1.EventTypeWarning || !strings.HasPrefix(e.Message, "more than 20% nodes are unhealthy in the nodepool: 2 of 3") {
+				t.Errorf("%s: %s", e.Type, e.Message)
+			}
+		}
+	}
+	want := map[string]bool{"Node/node-1": true, "Node/node-2": true, "NodeClaim/one-0": true, "NodeClaim/one-1": true, "NodePool/default": true}
+	if diff := cmp.Diff(want, about); diff != "" {
+		t.Errorf("who was told: %s", diff)
+	}
+	s.Change(cluster.Nodes, cluster.Key{Name: "node-2"}, func(o cluster.Object) {
+		o.(*corev1.Node).Status.Conditions[0].Status = corev1.ConditionTrue
+	})
+	s.now = s.now.Add(5*time.Minute - 2*time.Second)
+	s.step()
+	if s.claim("one-0").DeletionTimestamp != nil {
+		t.Error("it was repaired while it was to be left alone")
+	}
+	s.now = s.now.Add(3 * time.Second)
+	s.step()
+	if s.claim("one-0").DeletionTimestamp == nil || s.claim("one-1").DeletionTimestamp != nil {
+		t.Error("the breaker did not close for the one that is sick")
+	}
+}

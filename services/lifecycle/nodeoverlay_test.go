@@ -1,0 +1,52 @@
+package lifecycle_test
+
+import (
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/joist-autoscaler/joist/shared/cluster"
+	"github.com/joist-autoscaler/joist/shared/karpenter"
+	"github.com/joist-autoscaler/joist/shared/planning/scheduling"
+)
+
+// What a plan says of overlays is said on them; one that is gone, or that nobody
+// may write, keeps it from no other, and nothing of it from launching.
+func TestOverlays(t *testing.T) {
+	s := newSite(t)
+	for _, name := range []string{"bad", "fine"} {
+		s.Seed(&karpenter.NodeOverlay{ObjectMeta: metav1.ObjectMeta{Name: name}})
+	}
+	stored := func(name string) *karpenter.NodeOverlay {
+		o, err := cluster.Get[*karpenter.NodeOverlay](t.Context(), s.Server, cluster.NodeOverlays, cluster.Key{Name: name})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return o
+	}
+	plan := func() {
+		held := s.batch()
+		s.handle(s.planMade(held, scheduling.Plan{
+			Outbox: held.UID(), Seq: held.Seq, Batch: held.Batch, Overlays: []scheduling.OverlayVerdict{
+				{Name: "gone"},
+				{Name: "bad", Generation: stored("bad").Generation, Reason: scheduling.OverlayInvalid, Message: "capacity: cpu is the instance type's own"},
+				{Name: "fine", Generation: stored("fine").Generation},
+			},
+		}), "")
+	}
+	plan()
+	valid, _ := stored("bad").Status.Conditions.Get(karpenter.ConditionTypeValidationSucceeded)
+	if valid.Status != metav1.ConditionFalse || valid.Reason != "RuntimeValidation" || stored("bad").Status.Conditions.True(karpenter.ConditionTypeReady) {
+		t.Errorf("what is wrong is not said: %+v", valid)
+	}
+	if !stored("fine").Status.Conditions.True(karpenter.ConditionTypeReady) {
+		t.Errorf("it is not ready: %+v", stored("fine").Status)
+	}
+	quiet := stored("fine").ResourceVersion
+	s.now = s.now.Add(time.Minute)
+	plan()
+	if stored("fine").ResourceVersion != quiet {
+		t.Error("it is written although nothing changes")
+	}
+}

@@ -1,0 +1,50 @@
+package lifecycle_test
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/joist-autoscaler/joist/shared/cluster"
+	"github.com/joist-autoscaler/joist/shared/karpenter"
+)
+
+// Somebody takes the finalizer off a claim and deletes it. Kubernetes then deletes
+// the Node that it owns, and nobody but us can let that go (F10).
+func TestOrphanNodeIsReleased(t *testing.T) {
+	s := newSite(t)
+	s.running()
+	s.pod("web")
+	key := cluster.Key{Name: "one-0"}
+	s.Change(cluster.NodeClaims, key, func(o cluster.Object) { o.(*karpenter.NodeClaim).Finalizers = nil })
+	if err := s.Delete(t.Context(), cluster.NodeClaims, key, ""); err != nil {
+		t.Fatal(err)
+	}
+	s.pass(time.Minute)
+	if s.claim("one-0") != nil {
+		t.Fatal("the claim is still there")
+	}
+	if node := s.node(); node == nil || len(node.Spec.Taints) != 0 {
+		t.Fatal("a node that nobody deletes was touched")
+	}
+	if err := s.Delete(t.Context(), cluster.Nodes, cluster.Key{Name: "node-1"}, ""); err != nil {
+		t.Fatal(err)
+	}
+	s.pass(20 * time.Second)
+	if node := s.node(); node == nil || !slices.Contains(node.Spec.Taints, karpenter.DisruptedTaint()) {
+		t.Fatal("the node is not drained")
+	}
+	web := cluster.Key{Namespace: "default", Name: "web"}
+	if pod, err := cluster.Get[*corev1.Pod](t.Context(), s.Server, cluster.Pods, web); err != nil || pod.DeletionTimestamp == nil {
+		t.Fatalf("its pod was not evicted: %v", err)
+	}
+	if err := s.DeletePod(t.Context(), web, "", 0); err != nil {
+		t.Fatal(err)
+	}
+	s.pass(20 * time.Second)
+	if s.node() != nil {
+		t.Error("the node is still there")
+	}
+}

@@ -1,0 +1,77 @@
+package lifecycle
+
+import (
+	"context"
+	"fmt"
+	"maps"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/joist-autoscaler/joist/services/lifecycle/internal/admission"
+	"github.com/joist-autoscaler/joist/services/lifecycle/internal/events"
+	"github.com/joist-autoscaler/joist/services/lifecycle/internal/nodeclaim"
+	"github.com/joist-autoscaler/joist/shared/cluster"
+	"github.com/joist-autoscaler/joist/shared/cluster/outbox"
+	"github.com/joist-autoscaler/joist/shared/fault"
+	"github.com/joist-autoscaler/joist/shared/karpenter"
+	"github.com/joist-autoscaler/joist/shared/launchspec"
+	"github.com/joist-autoscaler/joist/shared/planning/scheduling"
+)
+
+// writeLaunch adds to a NodeClaim that a person created the labels and annotations that
+// planned NodeClaims are created with. Its own labels and annotations stay. A NodeClaim that
+// has been deleted, is being deleted or is already admitted is not changed.
+func (s *Service) writeLaunch(ctx context.Context, held outbox.Held, planned scheduling.PlannedClaim) error {
+	object := planned.Object
+	c, err := cluster.Get[*karpenter.NodeClaim](ctx, s.Client, cluster.NodeClaims, cluster.KeyOf(&object))
+	if fault.Is(err, fault.Missing) || err == nil && (c.UID != object.UID || !launchspec.WaitsUnplanned(c)) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("reading NodeClaim %s, which a person created: %w", object.Name, err)
+	}
+	c = c.DeepCopy()
+	labels := maps.Clone(object.Labels)
+	maps.Copy(labels, c.Labels)
+	delete(labels, corev1.LabelInstanceTypeStable) // It says that the instance is known.
+	c.Labels = labels
+	for key, value := range object.Annotations {
+		annotate(c, key, value)
+	}
+	annotate(c, launchspec.BatchAnnotation, admission.BatchID(held.UID(), held.Seq))
+	delete(c.Annotations, nodeclaim.RefusalAnnotation)
+	if _, err := s.Client.Update(ctx, c); err != nil {
+		return fmt.Errorf("writing the launch of NodeClaim %s on it: %w", c.Name, err)
+	}
+	return nil
+}
+
+// explainNotLaunched writes why NodeClaims that a person created are not launched into an
+// annotation, from which their condition Launched is derived, and into an Event. Errors are
+// ignored: the next plan writes it again.
+func (s *Service) explainNotLaunched(ctx context.Context, plan scheduling.Plan, refused []admission.Refusal) {
+	for _, not := range plan.NotLaunched {
+		s.explain(ctx, not.Claim, not.Reason)
+	}
+	for _, refusal := range refused {
+		for _, intent := range plan.Intents {
+			if intent.ID == refusal.Intent && intent.Claims[0].Object.UID != "" {
+				s.explain(ctx, intent.Claims[0].Object.Name, refusal.Reason)
+			}
+		}
+	}
+}
+
+func (s *Service) explain(ctx context.Context, name, why string) {
+	object, known := s.Cache.Get(cluster.NodeClaims, cluster.Key{Name: name})
+	c, _ := object.(*karpenter.NodeClaim)
+	if !known || !launchspec.WaitsUnplanned(c) {
+		return
+	}
+	if c.Annotations[nodeclaim.RefusalAnnotation] != why {
+		explained := c.DeepCopy()
+		annotate(explained, nodeclaim.RefusalAnnotation, why)
+		_, _ = s.Client.Update(ctx, explained)
+	}
+	_ = s.do.One(ctx, events.LaunchFailed.About(cluster.NodeClaims, c, s.Now(), "%s", why))
+}

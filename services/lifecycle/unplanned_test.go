@@ -1,0 +1,257 @@
+package lifecycle_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/joist-autoscaler/joist/services/lifecycle/internal/nodeclaim"
+	"github.com/joist-autoscaler/joist/shared/blob"
+	"github.com/joist-autoscaler/joist/shared/cluster"
+	"github.com/joist-autoscaler/joist/shared/cluster/outbox"
+	"github.com/joist-autoscaler/joist/shared/event"
+	"github.com/joist-autoscaler/joist/shared/karpenter"
+	"github.com/joist-autoscaler/joist/shared/launchspec"
+	"github.com/joist-autoscaler/joist/shared/planning/scheduling"
+	"github.com/joist-autoscaler/joist/shared/planning/schedulingtest"
+)
+
+// personal is a NodeClaim as a person writes it.
+func personal(name string, edits ...func(*karpenter.NodeClaim)) *karpenter.NodeClaim {
+	out := &karpenter.NodeClaim{
+		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{karpenter.NodePoolLabelKey: "default", "team": "a"}},
+		Spec: karpenter.NodeClaimSpec{
+			NodeClassRef: schedulingtest.NodePool().Spec.Template.Spec.NodeClassRef,
+			Requirements: []karpenter.NodeSelectorRequirementWithMinValues{
+				{Key: corev1.LabelInstanceTypeStable, Operator: corev1.NodeSelectorOpIn, Values: []string{"m6i.large", "m6i.xlarge"}},
+				{Key: karpenter.CapacityTypeLabelKey, Operator: corev1.NodeSelectorOpIn, Values: []string{karpenter.CapacityTypeOnDemand}},
+			},
+			Resources: karpenter.ResourceRequirements{Requests: cpu("1")},
+		},
+	}
+	for _, edit := range edits {
+		edit(out)
+	}
+	return out
+}
+
+// create has a person create NodeClaims.
+func (s *site) create(claims ...*karpenter.NodeClaim) {
+	s.t.Helper()
+	for _, c := range claims {
+		if _, err := s.As("person").Create(s.t.Context(), c); err != nil {
+			s.t.Fatal(err)
+		}
+	}
+}
+
+// planUnplanned plans what a person created, as the planner does, and lifecycle takes it.
+func (s *site) planUnplanned(snapshot scheduling.Snapshot) event.Envelope {
+	s.t.Helper()
+	held := s.batch()
+	batch := scheduling.Batch{Outbox: held.UID(), Seq: held.Seq, Snapshot: snapshot}
+	for _, c := range s.claims() {
+		if launchspec.WaitsUnplanned(c) {
+			batch.Unplanned = append(batch.Unplanned, *c)
+		}
+	}
+	built, err := launchspec.Build(batch, held.Batch, scheduling.Result{}, schedulingtest.Catalogue())
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return s.store(held, built)
+}
+
+// intentOf reads the intent that a claim names.
+func (s *site) intentOf(name string) launchspec.Intent {
+	s.t.Helper()
+	ref, err := launchspec.ParseRef(s.claim(name).Annotations[launchspec.IntentRefAnnotation])
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	intent, err := blob.Get[launchspec.Intent](s.t.Context(), s.blobs, ref)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return intent
+}
+
+// A NodeClaim that a person creates is launched as it asks for, and keeps what the person
+// wrote on it.
+func TestUnplannedClaimIsLaunched(t *testing.T) {
+	for _, tt := range []struct {
+		name string
+		edit func(*karpenter.NodeClaim)
+		pool string
+	}{
+		{"of a NodePool", func(*karpenter.NodeClaim) {}, "default"},
+		{"of no NodePool", func(c *karpenter.NodeClaim) { delete(c.Labels, karpenter.NodePoolLabelKey) }, ""},
+		{"the instance type as a label", func(c *karpenter.NodeClaim) {
+			c.Labels[corev1.LabelInstanceTypeStable], c.Spec.Requirements = "m6i.large", c.Spec.Requirements[1:]
+		}, "default"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			batch := schedulingtest.Seed()
+			s, _ := stocked(t, batch)
+			s.create(personal("mine", tt.edit))
+			made := s.planUnplanned(batch.Snapshot)
+			s.step() // It gets its finalizer, and the label of its node class.
+			s.handle(made, "")
+			sent := s.sent()
+			if len(launches(sent)) != 1 {
+				t.Fatalf("asked for were %v; the claim says %v, the Events %v", words(sent), s.claim("mine").Status.Conditions, s.Events())
+			}
+			intent := s.intentOf("mine")
+			if intent.Fleet.Count != 1 || intent.Fleet.Token != intent.ID || intent.NodePool != tt.pool || intent.Claims[0] != "mine" {
+				t.Errorf("the launch is %+v", intent.Fleet)
+			}
+			for _, config := range intent.Fleet.Configs {
+				for _, o := range config.Overrides {
+					if !slices.Contains([]string{"m6i.large", "m6i.xlarge"}, o.InstanceType) {
+						t.Errorf("it tries %s", o.InstanceType)
+					}
+				}
+			}
+			if held := s.outbox(); held.State != outbox.Done || !held.Lists("mine") || held.Seq != 1 {
+				t.Errorf("the outbox is %+v", held.Outbox)
+			}
+			instance := event.Launched{InstanceID: "i-1", ImageID: "ami-1", Offering: event.Offering{
+				InstanceType: "m6i.large", Zone: intent.Fleet.Configs[0].Overrides[0].Zone, CapacityType: intent.Fleet.CapacityType,
+			}}
+			s.handle(s.message(event.LaunchSettled{Intent: intent.ID, Wanted: 1, Spent: true, Instances: []event.Launched{instance}}), "")
+			s.pass(2 * time.Second)
+			c := s.claim("mine")
+			labels := fmt.Sprint(c.Labels[corev1.LabelInstanceTypeStable], " ", c.Labels["team"], " ", c.Labels[karpenter.LabelEC2NodeClass])
+			if id, _ := c.Instance(); id.InstanceID != "i-1" || labels != "m6i.large a "+c.Spec.NodeClassRef.Name || !slices.Contains(c.Finalizers, karpenter.TerminationFinalizer) {
+				t.Errorf("the claim is of %s with %v", id, c.Labels)
+			}
+		})
+	}
+}
+
+// A NodeClaim for which nothing can be launched says why, and goes when its time is up.
+func TestUnplannedClaimSaysWhyNot(t *testing.T) {
+	for _, tt := range []struct {
+		name string
+		edit func(*karpenter.NodeClaim)
+		why  string
+	}{
+		{"too large", func(c *karpenter.NodeClaim) { c.Spec.Resources.Requests = cpu("900") }, "large enough"},
+		{"no such type", func(c *karpenter.NodeClaim) { c.Spec.Requirements[0].Values = []string{"m99.large"} }, "no instance type has all of the required labels"},
+		{"nowhere sold", func(c *karpenter.NodeClaim) {
+			c.Spec.Requirements = append(c.Spec.Requirements, karpenter.NodeSelectorRequirementWithMinValues{
+				Key: corev1.LabelTopologyZone, Operator: corev1.NodeSelectorOpIn, Values: []string{"us-east-1a"},
+			})
+		}, "the required topology.kubernetes.io/zone"},
+		{"no node class", func(c *karpenter.NodeClaim) {
+			c.Spec.NodeClassRef = &karpenter.NodeClassReference{Group: karpenter.AWSGroup, Kind: "EC2NodeClass", Name: "none"}
+		}, `there is no EC2NodeClass "none"`},
+		{"no NodePool", func(c *karpenter.NodeClaim) { c.Labels[karpenter.NodePoolLabelKey] = "none" }, "the NodePool is gone"},
+		{"beyond a limit", func(c *karpenter.NodeClaim) { c.Spec.Requirements[0].Values = []string{"m6i.32xlarge"} }, "limit cpu=100"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			batch := schedulingtest.Seed()
+			batch.Snapshot.NodePools[0].Spec.Limits = karpenter.Limits(cpu("100"))
+			s, _ := stocked(t, batch)
+			s.create(personal("mine", tt.edit))
+			s.handle(s.planUnplanned(batch.Snapshot), "")
+			s.pass(2 * time.Second)
+			launched, _ := s.claim("mine").Status.Conditions.Get(karpenter.ConditionTypeLaunched)
+			if !strings.Contains(launched.Message, tt.why) || launched.Reason != "LaunchFailed" {
+				t.Errorf("the claim says %s: %s", launched.Reason, launched.Message)
+			}
+			if !slices.ContainsFunc(s.Events(), func(e cluster.Event) bool { return e.Reason == "LaunchFailed" && strings.Contains(e.Message, tt.why) }) {
+				t.Errorf("the Events are %v", s.Events())
+			}
+			s.pass(nodeclaim.LaunchTimeout + time.Second)
+			if c := s.claim("mine"); c != nil || len(launches(s.sent())) != 0 {
+				t.Errorf("the claim is still there, or was launched: %+v", c)
+			}
+		})
+	}
+}
+
+// Two NodeClaims that a person creates together count against one limit.
+func TestUnplannedClaimsShareLimits(t *testing.T) {
+	batch := schedulingtest.Seed()
+	batch.Snapshot.NodePools[0].Spec.Limits = karpenter.Limits(cpu("3"))
+	s, _ := stocked(t, batch)
+	large := func(c *karpenter.NodeClaim) { c.Spec.Requirements[0].Values = []string{"m6i.large"} }
+	s.create(personal("a", large), personal("b", large))
+	s.handle(s.planUnplanned(batch.Snapshot), "")
+	if sent := launches(s.sent()); len(sent) != 1 {
+		t.Errorf("asked for were %v", sent)
+	}
+}
+
+// Wherever lifecycle dies, the claim is launched, once, by the plan that comes again or by
+// the next one.
+func TestUnplannedClaimAfterACrash(t *testing.T) {
+	for n := range 8 {
+		for _, again := range []bool{false, true} {
+			t.Run(fmt.Sprintf("write %d again %t", n, again), func(t *testing.T) {
+				batch := schedulingtest.Seed()
+				s, configure := stocked(t, batch)
+				s.create(personal("mine"))
+				made := s.planUnplanned(batch.Snapshot)
+				s.start(&mortal{Client: s.As("lifecycle"), left: n}, configure)
+				s.cache.Flush()
+				_ = s.svc.Handle(t.Context(), made)
+				s.start(s.As("lifecycle"), configure)
+				s.pass(2 * time.Second)
+				if again {
+					s.handle(made, "")
+				} else if s.claim("mine").Annotations[launchspec.AdmittedAnnotation] == "" {
+					s.handle(s.planUnplanned(batch.Snapshot), "")
+				}
+				s.pass(2 * time.Second)
+				intents := map[string]bool{}
+				for _, e := range s.sent() {
+					if e.Type == event.LaunchRequestedType {
+						intents[e.Subject] = true
+					}
+				}
+				if len(intents) != 1 || !intents["intent/"+s.intentOf("mine").ID] {
+					t.Errorf("asked for were %v", intents)
+				}
+			})
+		}
+	}
+}
+
+// Who breaks into the planner launches nothing for a person's NodeClaim but what it asks for.
+func TestForgedUnplannedLaunchIsRefused(t *testing.T) {
+	for _, tt := range []struct {
+		name  string
+		forge func(*launchspec.Built)
+	}{
+		{"another type", func(b *launchspec.Built) { b.Intents[0].Fleet.Configs[0].Overrides[0].InstanceType = "m6i.2xlarge" }},
+		{"user data", func(b *launchspec.Built) { b.Intents[0].Templates[0].UserData = "ZXZpbA==" }},
+		{"another claim's name", func(b *launchspec.Built) { b.Intents[0].Claims[0] = "yours" }},
+		{"no ceiling", func(b *launchspec.Built) { b.Plan.Intents[0].Claims[0].Ceiling = nil }},
+		{"a UID that nothing has", func(b *launchspec.Built) { b.Plan.Intents[0].Claims[0].Object.UID = "none" }},
+		{"the name of no UID", func(b *launchspec.Built) { b.Plan.Intents[0].Claims[0].Object.UID = "" }},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			batch := schedulingtest.Seed()
+			s, _ := stocked(t, batch)
+			s.create(personal("mine"))
+			held := s.batch()
+			batch.Outbox, batch.Seq, batch.Unplanned = held.UID(), held.Seq, []karpenter.NodeClaim{*s.claim("mine")}
+			built, err := launchspec.Build(batch, held.Batch, scheduling.Result{}, schedulingtest.Catalogue())
+			if err != nil {
+				t.Fatal(err)
+			}
+			tt.forge(&built)
+			s.handle(s.store(held, built), "")
+			if sent := launches(s.sent()); len(sent) != 0 || s.claim("mine").DeletionTimestamp != nil {
+				t.Errorf("asked for were %v", sent)
+			}
+		})
+	}
+}

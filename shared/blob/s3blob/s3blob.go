@@ -1,0 +1,120 @@
+// Package s3blob is blob.Store over S3: one bucket, one prefix per cluster.
+//
+// Encryption is the bucket's default, so that its owner chooses the key. With
+// an endpoint of one's own (AWS_ENDPOINT_URL) the bucket stands in the path, for
+// a loopback address has no sub-domains.
+package s3blob
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/s3"
+
+	"github.com/joist-autoscaler/joist/shared/aws/awsfault"
+	"github.com/joist-autoscaler/joist/shared/aws/awshttp"
+	"github.com/joist-autoscaler/joist/shared/blob"
+	"github.com/joist-autoscaler/joist/shared/fault"
+)
+
+type api interface {
+	PutObject(context.Context, *s3.PutObjectInput, ...func(*s3.Options)) (*s3.PutObjectOutput, error)
+	GetObject(context.Context, *s3.GetObjectInput, ...func(*s3.Options)) (*s3.GetObjectOutput, error)
+	HeadObject(context.Context, *s3.HeadObjectInput, ...func(*s3.Options)) (*s3.HeadObjectOutput, error)
+}
+
+// Store is the objects of a bucket under a prefix.
+type Store struct {
+	client  api
+	bucket  string
+	prefix  string
+	setting string
+}
+
+var _ blob.Store = (*Store)(nil)
+
+// New speaks to the bucket; keys are put under prefix, which may be empty.
+// setting names where the bucket's name came from ("JOIST_BUCKET"), for the
+// hint when there is no such bucket.
+func New(config aws.Config, bucket, prefix, setting string) *Store {
+	client := s3.NewFromConfig(awshttp.Steady(config), func(o *s3.Options) {
+		o.UsePathStyle = o.BaseEndpoint != nil
+		// Documents are verified against their digest anyway.
+		o.DisableLogOutputChecksumValidationSkipped = true
+	})
+	return &Store{client: client, bucket: bucket, prefix: strings.Trim(prefix, "/"), setting: setting}
+}
+
+// Put writes the object.
+func (s *Store) Put(ctx context.Context, key string, data []byte) error {
+	if key == "" || len(data) > blob.MaxObject {
+		return fault.F("writing "+key, fault.Invalid, "%d bytes under a key of %d characters", len(data), len(key))
+	}
+	_, err := s.client.PutObject(ctx, &s3.PutObjectInput{
+		Bucket: &s.bucket, Key: s.key(key), Body: bytes.NewReader(data), ContentLength: aws.Int64(int64(len(data))),
+	})
+	return s.wrap(ctx, "writing", key, awsfault.Write("", "s3:PutObject"), err)
+}
+
+// Get reads the object, of at most blob.MaxObject bytes.
+func (s *Store) Get(ctx context.Context, key string) (data []byte, err error) {
+	out, err := s.client.GetObject(ctx, &s3.GetObjectInput{Bucket: &s.bucket, Key: s.key(key)})
+	if err != nil {
+		return nil, s.wrap(ctx, "reading", key, awsfault.Read("", "s3:GetObject"), err)
+	}
+	defer func() { err = errors.Join(err, out.Body.Close()) }()
+	data, err = io.ReadAll(io.LimitReader(out.Body, blob.MaxObject+1))
+	if err != nil {
+		return nil, s.wrap(ctx, "reading", key, awsfault.Read("", "s3:GetObject"), err)
+	}
+	if len(data) > blob.MaxObject {
+		return nil, fault.F("reading "+key, fault.Invalid, "the object exceeds the limit of %d bytes", blob.MaxObject)
+	}
+	return data, nil
+}
+
+// Written asks for the object's Last-Modified, which is in whole seconds.
+func (s *Store) Written(ctx context.Context, key string) (time.Time, error) {
+	out, err := s.client.HeadObject(ctx, &s3.HeadObjectInput{Bucket: &s.bucket, Key: s.key(key)})
+	if err != nil {
+		return time.Time{}, s.wrap(ctx, "asking for", key, awsfault.Read("", "s3:GetObject"), err)
+	}
+	return aws.ToTime(out.LastModified), nil
+}
+
+func (s *Store) key(key string) *string {
+	if s.prefix == "" {
+		return &key
+	}
+	return aws.String(s.prefix + "/" + key)
+}
+
+// wrap names the kind of an error of the SDK. A bucket that does not exist is
+// Invalid, not Missing: Missing tells callers that they may write the object.
+func (s *Store) wrap(ctx context.Context, doing, key string, call awsfault.Call, err error) error {
+	op := fmt.Sprintf("%s %s in bucket %s", doing, key, s.bucket)
+	if err == nil {
+		return nil
+	}
+	if ctx.Err() != nil {
+		return fmt.Errorf("%s: %w", op, ctx.Err())
+	}
+	switch code := awsfault.Code(err); {
+	case code == "NoSuchKey", code == "NotFound":
+		return fault.E(op, fault.Missing, err)
+	case code == "NoSuchBucket":
+		return fault.E(op, fault.Invalid, err).WithHint("create the bucket with `cdk deploy`, or correct %s", s.setting)
+	case !call.Writes && (code == "AccessDenied" || code == "Forbidden"):
+		return fault.E(op, fault.Denied, err).WithHint(
+			"grant %s on the objects of bucket %s, and s3:ListBucket on the bucket: without it S3 says \"denied\" of objects that are missing",
+			call.Action, s.bucket)
+	}
+	call.Op = op
+	return call.Fault(err)
+}

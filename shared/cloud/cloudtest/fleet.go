@@ -1,0 +1,197 @@
+package cloudtest
+
+import (
+	"context"
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/joist-autoscaler/joist/shared/cloud"
+	"github.com/joist-autoscaler/joist/shared/fault"
+)
+
+var fleets = []behaviour{
+	{"gives as many as asked", givesAll},
+	{"gives spot instances", givesSpot},
+	{"repeats the answer under the same token", repeatsAnswer},
+	{"refuses another body under the same token", refusesMismatch},
+	{"remembers a failure under the token", remembersFailure},
+	{"finds a lost launch again by its token", findsLostLaunch},
+	{"leaves the token of a throttled call unused", keepsThrottledToken},
+	{"fulfils in part, with errors inside", fulfilsInPart},
+	{"goes on to the next zone", goesOn},
+	{"answers a shortage inside", answersShortage},
+	{"answers a missing template inside", answersMissingTemplate},
+	{"refuses a count of none", refusesNone},
+	{"refuses an instance type twice in a zone", refusesDuplicates},
+}
+
+func givesAll(t *testing.T, s Subject) {
+	request := s.request(t, "all", 3)
+	got := s.launch(t, request)
+	if n := len(ids(got)); n != 3 || len(got.Errors) != 0 || got.FleetID == "" {
+		t.Fatalf("got %+v", got)
+	}
+	for _, group := range got.Instances {
+		at := slices.IndexFunc(s.Subnets, func(x cloud.Subnet) bool { return x.ID == group.SubnetID })
+		if at < 0 || s.Subnets[at].Zone != group.Zone {
+			t.Errorf("subnet %q and zone %q do not belong together", group.SubnetID, group.Zone)
+		}
+		if group.InstanceType != s.Type || group.Template != templateName || group.CapacityType != cloud.OnDemand {
+			t.Errorf("got %+v", group)
+		}
+	}
+}
+
+func givesSpot(t *testing.T, s Subject) {
+	request := s.request(t, "spot", 1)
+	request.CapacityType, request.Strategy = cloud.Spot, "price-capacity-optimized"
+	got := s.launch(t, request)
+	if len(ids(got)) != 1 || got.Instances[0].CapacityType != cloud.Spot {
+		t.Fatalf("got %+v", got)
+	}
+	s.wait(0)
+	found := s.described(t, cloud.InstanceFilter{IDs: ids(got)})
+	if len(found) != 1 || found[0].CapacityType != cloud.Spot {
+		t.Errorf("described %+v", found)
+	}
+}
+
+func repeatsAnswer(t *testing.T, s Subject) {
+	request := s.request(t, "again", 2)
+	first, second := s.launch(t, request), s.launch(t, request)
+	if diff := cmp.Diff(first, second); diff != "" {
+		t.Errorf("the second answer differs: %s", diff)
+	}
+	s.countIs(t, 2)
+}
+
+// countIs says how many instances this behaviour may have launched.
+func (s Subject) countIs(t *testing.T, want int) {
+	t.Helper()
+	s.wait(0)
+	found := s.described(t, cloud.InstanceFilter{Tags: map[string]string{"joist/test": t.Name()}})
+	if len(found) != want {
+		t.Errorf("%d instances carry the tag, want %d", len(found), want)
+	}
+}
+
+func refusesMismatch(t *testing.T, s Subject) {
+	request := s.request(t, "mismatch", 1)
+	s.launch(t, request)
+	request.Count = 2
+	_, err := s.CreateFleet(context.Background(), request)
+	wantKind(t, err, fault.Conflict)
+	s.countIs(t, 1)
+}
+
+func remembersFailure(t *testing.T, s Subject) {
+	need(t, s.Leave != nil, "Leave")
+	zone := s.Subnets[0].Zone
+	s.Leave(zone, 0)
+	request := s.request(t, "failed", 1, s.Subnets[0])
+	first := s.launch(t, request)
+	if len(ids(first)) != 0 || len(first.Errors) == 0 {
+		t.Fatalf("got %+v", first)
+	}
+	s.Leave(zone, 10)
+	if diff := cmp.Diff(first, s.launch(t, request)); diff != "" {
+		t.Errorf("the failure was forgotten: %s", diff)
+	}
+	request.Token = "new"
+	if n := len(ids(s.launch(t, request))); n != 1 {
+		t.Errorf("a new token gives %d instances", n)
+	}
+}
+
+func findsLostLaunch(t *testing.T, s Subject) {
+	need(t, s.Lose != nil, "Lose")
+	request := s.request(t, "lost", 1)
+	s.Lose("ec2:CreateFleet")
+	_, err := s.CreateFleet(context.Background(), request)
+	wantKind(t, err, fault.Unknown)
+	found := ids(s.launch(t, request))
+	s.countIs(t, 1)
+	if len(s.described(t, cloud.InstanceFilter{IDs: found})) != 1 {
+		t.Errorf("the answer %v is not the instance that was launched", found)
+	}
+}
+
+func keepsThrottledToken(t *testing.T, s Subject) {
+	need(t, s.Throttle != nil, "Throttle")
+	request := s.request(t, "throttled", 1)
+	s.Throttle("ec2:CreateFleet")
+	_, err := s.CreateFleet(context.Background(), request)
+	wantKind(t, err, fault.Throttled)
+	request.Count = 2
+	if n := len(ids(s.launch(t, request))); n != 2 {
+		t.Errorf("got %d instances", n)
+	}
+}
+
+func fulfilsInPart(t *testing.T, s Subject) {
+	need(t, s.Leave != nil, "Leave")
+	s.Leave(s.Subnets[0].Zone, 2)
+	got := s.launch(t, s.request(t, "part", 5, s.Subnets[0]))
+	if len(ids(got)) != 2 {
+		t.Errorf("got %d of 2 that were left", len(ids(got)))
+	}
+	wantShortage(t, got, s.Subnets[0])
+}
+
+func wantShortage(t *testing.T, got cloud.FleetResult, subnet cloud.Subnet) {
+	t.Helper()
+	if len(got.Errors) != 1 {
+		t.Fatalf("got errors %+v, want one", got.Errors)
+	}
+	e := got.Errors[0]
+	if e.Code != "InsufficientInstanceCapacity" || e.Message == "" {
+		t.Errorf("got %q: %q", e.Code, e.Message)
+	}
+	if e.InstanceType == "" || e.Zone != subnet.Zone || e.SubnetID != subnet.ID || e.Template != templateName {
+		t.Errorf("the error does not say of which override it is: %+v", e)
+	}
+}
+
+func goesOn(t *testing.T, s Subject) {
+	need(t, s.Leave != nil, "Leave")
+	s.Leave(s.Subnets[0].Zone, 1)
+	got := s.launch(t, s.request(t, "on", 3, s.Subnets[:2]...))
+	if len(ids(got)) != 3 {
+		t.Errorf("got %d, want 3", len(ids(got)))
+	}
+}
+
+func answersShortage(t *testing.T, s Subject) {
+	need(t, s.Leave != nil, "Leave")
+	s.Leave(s.Subnets[1].Zone, 0)
+	got := s.launch(t, s.request(t, "short", 2, s.Subnets[1]))
+	if len(ids(got)) != 0 {
+		t.Errorf("got %v where there is nothing", ids(got))
+	}
+	wantShortage(t, got, s.Subnets[1])
+}
+
+func answersMissingTemplate(t *testing.T, s Subject) {
+	request := s.request(t, "no template", 1)
+	request.Configs[0].Template = "joist-nowhere"
+	got := s.launch(t, request)
+	if len(ids(got)) != 0 || len(got.Errors) == 0 {
+		t.Fatalf("got %+v", got)
+	}
+	if code := got.Errors[0].Code; code != "InvalidLaunchTemplateName.NotFoundException" {
+		t.Errorf("got code %q", code)
+	}
+}
+
+func refusesDuplicates(t *testing.T, s Subject) {
+	_, err := s.CreateFleet(context.Background(), s.request(t, "twice", 1, s.Subnets[0], s.Subnets[0]))
+	wantKind(t, err, fault.Invalid)
+	s.countIs(t, 0)
+}
+
+func refusesNone(t *testing.T, s Subject) {
+	_, err := s.CreateFleet(context.Background(), s.request(t, "none", 0))
+	wantKind(t, err, fault.Invalid)
+}

@@ -1,0 +1,85 @@
+package ec2cloud
+
+import (
+	"encoding/json"
+	"os"
+	"testing"
+
+	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/joist-autoscaler/joist/shared/catalog"
+	"github.com/joist-autoscaler/joist/shared/cloud"
+)
+
+// The file holds what EC2 answered for seventeen types, as Karpenter's tests
+// recorded it (karpenter-provider-aws v1.14.0, Apache-2.0). What is made of it
+// has to be what the embedded catalogue has, whose sources are others. The
+// record leaves out how many disks there are.
+func TestInstanceTypesAreTheEmbeddedOnes(t *testing.T) {
+	text, err := os.ReadFile("testdata/instance-types.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var answers []types.InstanceTypeInfo
+	if err := json.Unmarshal(text, &answers); err != nil {
+		t.Fatal(err)
+	}
+	embedded, err := catalog.Embedded("us-east-1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, answer := range answers {
+		t.Run(string(answer.InstanceType), func(t *testing.T) {
+			got, ok := catalog.TypeOf(fromInstanceType(answer))
+			if !ok {
+				t.Fatal("no node can run on it")
+			}
+			want, ok := embedded.Find(got.Name)
+			if !ok {
+				t.Fatal("the embedded catalogue lacks it")
+			}
+			if diff := cmp.Diff(want, got, cmpopts.IgnoreFields(catalog.InstanceType{}, "Offerings", "Storage.Disks")); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+// EC2 leaves out what a type lacks, and a page may be of an older API.
+func TestInstanceTypeOfLittle(t *testing.T) {
+	got := fromInstanceType(types.InstanceTypeInfo{InstanceType: "x"})
+	if diff := cmp.Diff(cloud.InstanceType{Name: "x"}, got); diff != "" {
+		t.Error(diff)
+	}
+	if _, ok := catalog.TypeOf(got); ok {
+		t.Error("a node could run on nothing")
+	}
+}
+
+func TestInstanceTypeOfManyCards(t *testing.T) {
+	card := func(index, interfaces int32, gbps float64) types.NetworkCardInfo {
+		return types.NetworkCardInfo{NetworkCardIndex: &index, MaximumNetworkInterfaces: &interfaces, BaselineBandwidthInGbps: &gbps}
+	}
+	got := fromNetwork(&types.NetworkInfo{
+		DefaultNetworkCardIndex: new(int32(1)), MaximumNetworkInterfaces: new(int32(30)), Ipv4AddressesPerInterface: new(int32(50)),
+		NetworkCards: []types.NetworkCardInfo{card(0, 7, 100), card(1, 15, 100)},
+		EfaInfo:      &types.EfaInfo{MaximumEfaInterfaces: new(int32(2))},
+	})
+	want := cloud.InstanceNetwork{Interfaces: 15, IPv4: 50, Cards: 2, EFAs: 2, BaselineGbps: 200}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+	disks := fromStore(&types.InstanceStorageInfo{
+		TotalSizeInGB: new(int64(7600)), NvmeSupport: types.EphemeralNvmeSupportRequired,
+		Disks: []types.DiskInfo{{Count: new(int32(4)), SizeInGB: new(int64(1900))}},
+	})
+	if diff := cmp.Diff(cloud.InstanceStore{Disks: 4, TotalGB: 7600, NVMe: true}, disks); diff != "" {
+		t.Error(diff)
+	}
+	ebs := fromEBS(&types.EbsInfo{MaximumEbsAttachments: new(int32(128)), AttachmentLimitType: types.AttachmentLimitTypeDedicated})
+	if diff := cmp.Diff(cloud.EBS{Attachments: 128, Dedicated: true}, ebs); diff != "" {
+		t.Error(diff)
+	}
+}

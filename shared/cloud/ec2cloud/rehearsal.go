@@ -1,0 +1,84 @@
+package ec2cloud
+
+import (
+	"context"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/ec2"
+	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
+
+	"github.com/joist-autoscaler/joist/shared/aws/awsfault"
+	"github.com/joist-autoscaler/joist/shared/cloud"
+)
+
+// allowed is the error by which EC2 says that it would have made the call.
+const allowed = "DryRunOperation"
+
+var _ cloud.Rehearsal = Cloud{}
+
+// TryTemplate is ec2:CreateLaunchTemplate with DryRun.
+func (c Cloud) TryTemplate(ctx context.Context, t cloud.Template) error {
+	in := toTemplate(t)
+	in.DryRun = aws.Bool(true)
+	return try(ctx, "ec2:CreateLaunchTemplate", func(ctx context.Context) (*ec2.CreateLaunchTemplateOutput, error) {
+		return c.client.CreateLaunchTemplate(ctx, in, single)
+	})
+}
+
+// TryFleet is ec2:CreateFleet with DryRun. Without a token, for a rehearsal must
+// not be taken for the launch.
+func (c Cloud) TryFleet(ctx context.Context, request cloud.FleetRequest) error {
+	request.Token = ""
+	in := toFleet(request)
+	in.DryRun = aws.Bool(true)
+	return try(ctx, "ec2:CreateFleet", func(ctx context.Context) (*ec2.CreateFleetOutput, error) {
+		return c.client.CreateFleet(ctx, in, single)
+	})
+}
+
+// TryRun is ec2:RunInstances with DryRun.
+func (c Cloud) TryRun(ctx context.Context, request cloud.RunRequest) error {
+	in := &ec2.RunInstancesInput{
+		DryRun: aws.Bool(true), MinCount: aws.Int32(1), MaxCount: aws.Int32(1),
+		LaunchTemplate: &types.LaunchTemplateSpecification{
+			LaunchTemplateName: aws.String(request.Template), Version: aws.String(version),
+		},
+		InstanceType:      types.InstanceType(request.InstanceType),
+		NetworkInterfaces: toRunInterfaces(request),
+		TagSpecifications: toSpecifications(request.TagSets),
+	}
+	return try(ctx, "ec2:RunInstances", func(ctx context.Context) (*ec2.RunInstancesOutput, error) {
+		return c.client.RunInstances(ctx, in, single)
+	})
+}
+
+// toRunInterfaces names the subnet on interfaces: EC2 refuses it beside them, and
+// the template may have some.
+func toRunInterfaces(request cloud.RunRequest) []types.InstanceNetworkInterfaceSpecification {
+	if len(request.Interfaces) == 0 {
+		return []types.InstanceNetworkInterfaceSpecification{{
+			DeviceIndex: aws.Int32(0), SubnetId: optional(request.SubnetID), Groups: request.SecurityGroups,
+		}}
+	}
+	var out []types.InstanceNetworkInterfaceSpecification
+	for _, i := range request.Interfaces {
+		out = append(out, types.InstanceNetworkInterfaceSpecification{
+			NetworkCardIndex: aws.Int32(i.Card), DeviceIndex: aws.Int32(i.Device),
+			InterfaceType: optional(i.Kind), SubnetId: optional(request.SubnetID),
+			Groups: request.SecurityGroups,
+		})
+	}
+	return out
+}
+
+// try makes a call that changes nothing, so that none of its failures is Unknown.
+func try[T any](ctx context.Context, action string, do func(context.Context) (T, error)) error {
+	_, err := call(ctx, awsfault.Read("rehearsing "+action, action), do)
+	if cloud.Code(err) == allowed {
+		return nil
+	}
+	return err
+}
+
+// single leaves it to the caller to try again.
+func single(o *ec2.Options) { o.Retryer = aws.NopRetryer{} }

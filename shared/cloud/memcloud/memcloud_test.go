@@ -1,0 +1,248 @@
+package memcloud_test
+
+import (
+	"context"
+	"encoding/json"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/joist-autoscaler/joist/shared/cloud"
+	"github.com/joist-autoscaler/joist/shared/cloud/memcloud"
+	"github.com/joist-autoscaler/joist/shared/fault"
+)
+
+var start = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
+
+// site is a furnished cloud with a clock that the test moves.
+type site struct {
+	*memcloud.Cloud
+	memcloud.World
+	now    time.Time
+	events []event
+}
+
+type event struct {
+	DetailType string `json:"detail-type"`
+	Source     string
+	Time       time.Time
+	Detail     struct {
+		ID    string `json:"instance-id"`
+		State string
+	}
+}
+
+func newSite(t *testing.T, options memcloud.Options) *site {
+	t.Helper()
+	s := &site{now: start}
+	options.Now = func() time.Time { return s.now }
+	options.Events = func(raw []byte) {
+		var e event
+		if err := json.Unmarshal(raw, &e); err != nil {
+			t.Errorf("event %s: %v", raw, err)
+		}
+		s.events = append(s.events, e)
+	}
+	s.Cloud = memcloud.New(options)
+	s.World = s.Furnish("web")
+	if err := s.EnsureTemplate(context.Background(), s.template("joist-1")); err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+func (s *site) template(name string) cloud.Template {
+	return cloud.Template{
+		Name: name, ImageID: s.ImageAMD64.ID, UserData: "hello", InstanceProfile: s.World.Profile,
+		SecurityGroups: []string{s.SecurityGroup.ID},
+	}
+}
+
+// request asks for n instances of the types in every zone.
+func (s *site) request(token, capacityType string, n int, types ...string) cloud.FleetRequest {
+	out := cloud.FleetRequest{Token: token, Count: n, CapacityType: capacityType, Strategy: "lowest-price"}
+	config := cloud.FleetConfig{Template: "joist-1"}
+	for _, name := range types {
+		for _, subnet := range s.Subnets {
+			config.Overrides = append(config.Overrides, cloud.Override{InstanceType: name, SubnetID: subnet.ID, Zone: subnet.Zone})
+		}
+	}
+	out.Configs = []cloud.FleetConfig{config}
+	return out
+}
+
+func (s *site) launch(t *testing.T, request cloud.FleetRequest) cloud.FleetResult {
+	t.Helper()
+	out, err := s.CreateFleet(context.Background(), request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+func (s *site) pass(d time.Duration) {
+	s.now = s.now.Add(d)
+	s.Advance()
+}
+
+func TestBuckets(t *testing.T) {
+	for _, test := range []struct {
+		name    string
+		divisor float64
+		wait    time.Duration
+		admit   int
+	}{
+		{"a burst of five", 1, 0, 5},
+		{"two a second come back", 1, 2 * time.Second, 9},
+		{"and never more than the burst", 1, time.Hour, 10},
+		{"a divisor narrows both", 5, time.Second, 1},
+		{"switched off", -1, 0, 40},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			s := newSite(t, memcloud.Options{RateDivisor: test.divisor})
+			admitted := 0
+			for n := range 40 {
+				if n == 20 {
+					s.pass(test.wait)
+				}
+				_, err := s.CreateFleet(context.Background(), s.request(strconv.Itoa(n), cloud.OnDemand, 1, "m6i.large"))
+				switch {
+				case err == nil:
+					admitted++
+				case !fault.Is(err, fault.Throttled):
+					t.Fatal(err)
+				}
+			}
+			if admitted != test.admit {
+				t.Errorf("%d calls were admitted, want %d", admitted, test.admit)
+			}
+			if got := s.Counts()[memcloud.CreateFleet]; got.Calls != 40 || got.Throttled != 40-admitted {
+				t.Errorf("counted %+v", got)
+			}
+			for name, tokens := range s.Tokens() {
+				if tokens < 0 {
+					t.Errorf("bucket %s holds %v", name, tokens)
+				}
+			}
+		})
+	}
+}
+
+func TestThrottledCallLeavesTheTokenUnused(t *testing.T) {
+	s := newSite(t, memcloud.Options{})
+	s.Refuse(memcloud.CreateFleet, fault.Throttled, "RequestLimitExceeded", "Request limit exceeded.")
+	if _, err := s.CreateFleet(context.Background(), s.request("t", cloud.OnDemand, 1, "m6i.large")); !fault.Is(err, fault.Throttled) {
+		t.Fatalf("got %v", err)
+	}
+	s.launch(t, s.request("t", cloud.OnDemand, 2, "m6i.large"))
+}
+
+func TestLostAnswers(t *testing.T) {
+	for _, test := range []struct {
+		name     string
+		lose     func(*memcloud.Cloud)
+		launched int
+	}{
+		{"after the effect", func(c *memcloud.Cloud) { c.LoseAnswer(memcloud.CreateFleet) }, 1},
+		{"before it", func(c *memcloud.Cloud) { c.LoseCall(memcloud.CreateFleet) }, 0},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			s := newSite(t, memcloud.Options{})
+			test.lose(s.Cloud)
+			request := s.request("t", cloud.OnDemand, 1, "m6i.large")
+			if _, err := s.CreateFleet(context.Background(), request); !fault.Is(err, fault.Unknown) {
+				t.Fatalf("got %v", err)
+			}
+			if n := len(s.Records()); n != test.launched {
+				t.Fatalf("%d instances after the first call", n)
+			}
+			got := s.launch(t, request)
+			if n := len(s.Records()); n != 1 || got.Instances[0].IDs[0] != s.Records()[0].ID {
+				t.Fatalf("%d instances after the second call, answer %+v", n, got)
+			}
+		})
+	}
+}
+
+func TestStrategies(t *testing.T) {
+	s := newSite(t, memcloud.Options{})
+	one, two := 1.0, 2.0
+	request := s.request("", cloud.OnDemand, 1, "m6i.xlarge", "m6i.large")
+	if got := s.launch(t, request).Instances[0].InstanceType; got != "m6i.large" {
+		t.Errorf("lowest-price took %s", got)
+	}
+	request.Strategy = "prioritized"
+	for i := range request.Configs[0].Overrides {
+		o := &request.Configs[0].Overrides[i]
+		o.Priority = &two
+		if o.InstanceType == "m6i.xlarge" {
+			o.Priority = &one
+		}
+	}
+	if got := s.launch(t, request).Instances[0].InstanceType; got != "m6i.xlarge" {
+		t.Errorf("prioritized took %s", got)
+	}
+	request.CapacityType, request.Strategy = cloud.Spot, "price-capacity-optimized"
+	if got := s.launch(t, request).Instances[0].InstanceType; got != "m6i.large" {
+		t.Errorf("price-capacity-optimized took %s at more than the best depth is worth", got)
+	}
+}
+
+func TestFleetBeyondTheBucketOfInstances(t *testing.T) {
+	s := newSite(t, memcloud.Options{})
+	s.launch(t, s.request("a", cloud.OnDemand, 999, "m6i.large"))
+	got := s.launch(t, s.request("b", cloud.OnDemand, 2, "m6i.large"))
+	if len(got.Instances) != 0 || got.Errors[0].Code != "RequestLimitExceeded" {
+		t.Errorf("got %+v", got)
+	}
+}
+
+// TestCapacityComesBack: what ends leaves room for others.
+func TestCapacityComesBack(t *testing.T) {
+	s := newSite(t, memcloud.Options{})
+	zone := s.Subnets[0].Zone
+	offering := memcloud.Offering{Type: "m6i.large", Zone: zone, CapacityType: cloud.OnDemand}
+	s.SetCapacity(offering, 1)
+	request := s.request("", cloud.OnDemand, 1, "m6i.large")
+	request.Configs[0].Overrides = request.Configs[0].Overrides[:1]
+	id := s.launch(t, request).Instances[0].IDs[0]
+	if got := s.launch(t, request); len(got.Errors) != 1 || s.Capacity(offering) != 0 {
+		t.Fatalf("the second got %+v", got)
+	}
+	s.Fail(id)
+	s.pass(time.Minute)
+	if got := s.launch(t, request); len(got.Instances) != 1 {
+		t.Errorf("after the end of the first, the third got %+v", got)
+	}
+}
+
+// TestBlocked: codes are answered while they last, for what the pattern covers.
+func TestBlocked(t *testing.T) {
+	s := newSite(t, memcloud.Options{})
+	s.Block(memcloud.Offering{CapacityType: cloud.Spot}, "MaxSpotInstanceCountExceeded", start.Add(time.Minute))
+	s.Shortage(memcloud.Offering{Type: "m6i.large", Zone: s.Subnets[0].Zone}, start.Add(time.Minute))
+	got := s.launch(t, s.request("", cloud.Spot, 1, "c6i.large"))
+	if len(got.Instances) != 0 || len(got.Errors) != 3 || got.Errors[0].Code != "MaxSpotInstanceCountExceeded" {
+		t.Errorf("spot got %+v", got)
+	}
+	got = s.launch(t, s.request("", cloud.OnDemand, 1, "m6i.large"))
+	if len(got.Errors) != 1 || got.Errors[0].Code != "InsufficientInstanceCapacity" || got.Instances[0].Zone != s.Subnets[1].Zone {
+		t.Errorf("on-demand got %+v", got)
+	}
+	s.pass(time.Minute)
+	if got := s.launch(t, s.request("", cloud.Spot, 1, "c6i.large")); len(got.Instances) != 1 {
+		t.Errorf("afterwards spot got %+v", got)
+	}
+}
+
+// TestAddressesRunOut: a subnet gives as many instances as it has addresses.
+func TestAddressesRunOut(t *testing.T) {
+	s := newSite(t, memcloud.Options{})
+	s.SetFreeIPs(s.Subnets[0].ID, 2)
+	request := s.request("", cloud.OnDemand, 3, "m6i.large")
+	request.Configs[0].Overrides = request.Configs[0].Overrides[:1]
+	got := s.launch(t, request)
+	if len(got.Instances) != 1 || len(got.Instances[0].IDs) != 2 || got.Errors[0].Code != "InsufficientFreeAddressesInSubnet" {
+		t.Errorf("got %+v", got)
+	}
+}

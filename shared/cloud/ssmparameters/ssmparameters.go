@@ -1,0 +1,38 @@
+// Package ssmparameters is the adapter to the parameters of SSM, which name
+// the newest images. It is half of cloud.Images; ec2cloud is the other.
+package ssmparameters
+
+import (
+	"context"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/ssm"
+
+	"github.com/joist-autoscaler/joist/shared/aws/awsfault"
+	"github.com/joist-autoscaler/joist/shared/aws/awshttp"
+)
+
+// timeout is how long one call may take.
+const timeout = time.Minute
+
+// Parameters reads parameters with one client.
+type Parameters struct {
+	client *ssm.Client
+}
+
+// New makes Parameters from the AWS configuration that main has loaded.
+func New(config aws.Config) Parameters {
+	return Parameters{client: ssm.NewFromConfig(awshttp.Steady(config))}
+}
+
+// Parameter is ssm:GetParameter.
+func (p Parameters) Parameter(ctx context.Context, name string) (string, error) {
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	out, err := p.client.GetParameter(ctx, &ssm.GetParameterInput{Name: aws.String(name)})
+	if err != nil {
+		return "", awsfault.Read("reading parameter "+name, "ssm:GetParameter").Fault(err)
+	}
+	return aws.ToString(out.Parameter.Value), nil
+}

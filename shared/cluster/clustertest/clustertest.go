@@ -1,0 +1,224 @@
+// Package clustertest proves the promises of package cluster of any
+// implementation: the model, and the adapter before a real API server.
+//
+// Every behaviour gets a Subject of its own, so that an implementation may
+// start afresh or give another namespace. Names of cluster-scoped objects carry
+// the namespace, so that behaviours do not meet on a server that they share.
+package clustertest
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/joist-autoscaler/joist/shared/cluster"
+	"github.com/joist-autoscaler/joist/shared/fault"
+	"github.com/joist-autoscaler/joist/shared/planning/podspec"
+)
+
+// Subject is an implementation under test.
+type Subject struct {
+	Client cluster.Client
+	// NewCache opens a cache of all kinds, or of those that exist, which trims objects
+	// with the functions. It lives as long as the test.
+	NewCache func(t *testing.T, trim cluster.Trims) cluster.Feed
+	// Break ends a cache's watch of a kind, so that the cache lists the kind again and
+	// never gets the events that were on their way. Nil skips what needs it.
+	Break func(cache cluster.Feed, kind cluster.Kind)
+	// Namespace exists, and is this behaviour's own.
+	Namespace string
+	// Wait lets the world go on for a little while: time in a model, a short
+	// pause before a real server. The suite calls it until what it waits for
+	// has come, and gives up after a thousand times.
+	Wait     func()
+	Features Features
+}
+
+// Features are what a subject can do beyond the API server itself.
+type Features struct {
+	// Custom says that Karpenter's kinds are installed.
+	Custom bool
+	// Budgets says that something keeps the status of PodDisruptionBudgets. If
+	// not, the suite writes it.
+	Budgets bool
+}
+
+// Run proves every behaviour; those of caches twice: with whole objects, and with objects
+// that are trimmed as the watcher's cache trims them.
+func Run(t *testing.T, open func(t *testing.T) Subject) {
+	behaviours := []struct {
+		name   string
+		prove  func(*suite)
+		custom bool
+	}{
+		{"creating gives identity", identity, false},
+		{"names are taken once", takenNames, false},
+		{"names are given by the writer", badNames, false},
+		{"namespaces come first", absentNamespace, false},
+		{"metadata is validated", badMetadata, false},
+		{"requirements are validated", badRequirements, true},
+		{"updating is a compare-and-swap", swap, false},
+		{"updating what did not change writes nothing", idle, false},
+		{"updating a successor is a conflict", successor, false},
+		{"the server's own fields stay", ownFields, false},
+		{"the status is apart", status, true},
+		{"the status of a kind without one is missing", noStatus, false},
+		{"finalizers hold", finalizers, false},
+		{"deleting minds the UID", deleteUID, false},
+		{"deleting what was read minds its version", deleteAsRead, false},
+		{"lists are ordered", lists, false},
+		{"pods are found by their node", listsBy, false},
+		{"nothing is shared", isolation, false},
+		{"kinds keep their content", kinds, false},
+		{"custom kinds keep their content", customKinds, true},
+		{"overlays and buffers keep their content", alphaKinds, true},
+		{"a pod on no node goes at once", unboundPod, false},
+		{"a pod on a node has its grace", gracePeriod, false},
+		{"no grace is none", noGrace, false},
+		{"deleting a pod minds the UID", deletePodUID, false},
+		{"eviction without a budget", evict, false},
+		{"eviction within a budget", evictWithin, false},
+		{"eviction under two budgets", evictTwo, false},
+		{"eviction of what is not healthy", evictUnhealthy, false},
+		{"eviction of what has not started", evictPending, false},
+		{"caches learn", cacheLearns, false},
+		{"caches hold what was there", cacheLists, false},
+		{"caches are apart", cachesApart, false},
+		{"caches find by node", cacheFinds, false},
+		{"caches learn of nodes", cacheLearnsNodes, false},
+		{"caches learn from a list what a broken watch lost", cacheRelists, false},
+		{"caches tell what changed, once", cacheTells, false},
+		{"what a cache tells is what it shows", cacheTellsAll, false},
+		{"events are taken", events, false},
+		{"a cancelled call does nothing", cancelled, false},
+	}
+	for _, b := range behaviours {
+		t.Run(b.name, func(t *testing.T) {
+			s := open(t)
+			if b.custom && !s.Features.Custom {
+				t.Skip("Karpenter's kinds are not installed")
+			}
+			b.prove(&suite{T: t, Subject: s})
+		})
+		if !strings.HasPrefix(b.name, "caches") {
+			continue
+		}
+		t.Run(b.name+", trimmed", func(t *testing.T) {
+			b.prove(&suite{T: t, Subject: open(t), trim: podspec.Trims()})
+		})
+	}
+}
+
+// suite is one behaviour's test with its subject.
+type suite struct {
+	*testing.T
+	Subject
+	// trim is what the behaviour's caches trim with.
+	trim cluster.Trims
+}
+
+func (s *suite) ctx() context.Context { return s.Context() }
+
+// key names something in the behaviour's own namespace.
+func (s *suite) key(name string) cluster.Key { return cluster.Key{Namespace: s.Namespace, Name: name} }
+
+func (s *suite) meta(name string) metav1.ObjectMeta {
+	return metav1.ObjectMeta{Namespace: s.Namespace, Name: name}
+}
+
+// global is a name for something outside of namespaces.
+func (s *suite) global(name string) metav1.ObjectMeta {
+	return metav1.ObjectMeta{Name: s.Namespace + "-" + name}
+}
+
+func (s *suite) configMap(name string) *corev1.ConfigMap {
+	return &corev1.ConfigMap{ObjectMeta: s.meta(name), Data: map[string]string{"a": "1"}}
+}
+
+// create makes an object that goes with the test.
+func create[T cluster.Object](s *suite, object T) T {
+	s.Helper()
+	made, err := s.Client.Create(s.ctx(), object)
+	if err != nil {
+		s.Fatalf("creating %s: %v", cluster.KeyOf(object), err)
+	}
+	kind, _ := cluster.KindOf(object)
+	s.Cleanup(func() {
+		// The test's own context has ended by now.
+		ctx := context.Background()
+		_ = s.Client.Delete(ctx, kind, cluster.KeyOf(made), "")
+		if kind == cluster.Pods {
+			_ = s.Client.DeletePod(ctx, cluster.KeyOf(made), "", 0)
+		}
+	})
+	return made.(T)
+}
+
+func update[T cluster.Object](s *suite, object T) T {
+	s.Helper()
+	stored, err := s.Client.Update(s.ctx(), object)
+	if err != nil {
+		s.Fatalf("updating %s: %v", cluster.KeyOf(object), err)
+	}
+	return stored.(T)
+}
+
+func updateStatus[T cluster.Object](s *suite, object T) T {
+	s.Helper()
+	stored, err := s.Client.UpdateStatus(s.ctx(), object)
+	if err != nil {
+		s.Fatalf("updating the status of %s: %v", cluster.KeyOf(object), err)
+	}
+	return stored.(T)
+}
+
+func get[T cluster.Object](s *suite, kind cluster.Kind, key cluster.Key) T {
+	s.Helper()
+	object, err := cluster.Get[T](s.ctx(), s.Client, kind, key)
+	if err != nil {
+		s.Fatalf("reading %s %s: %v", kind.Kind, key, err)
+	}
+	return object
+}
+
+// fails checks the kind of an error.
+func (s *suite) fails(err error, kind fault.Kind, what string) {
+	s.Helper()
+	if err == nil {
+		s.Fatalf("%s succeeded, want it to be %s", what, kind)
+	}
+	if !fault.Is(err, kind) {
+		s.Fatalf("%s is %q, want %q: %v", what, fault.KindOf(err), kind, err)
+	}
+}
+
+// gone waits for an object to be gone.
+func (s *suite) gone(kind cluster.Kind, key cluster.Key) {
+	s.Helper()
+	s.eventually(kind.Kind+" "+key.String()+" is gone", func() bool {
+		_, err := s.Client.Get(s.ctx(), kind, key)
+		return fault.Is(err, fault.Missing)
+	})
+}
+
+// eventually waits for something to come true.
+func (s *suite) eventually(what string, holds func() bool) {
+	s.Helper()
+	for range 1000 {
+		if holds() {
+			return
+		}
+		s.Wait()
+	}
+	s.Fatalf("it never came true that %s", what)
+}
+
+// near allows for the server's clock and its whole seconds.
+func near(got, want time.Time) bool {
+	gap := got.Sub(want)
+	return -10*time.Second < gap && gap < 10*time.Second
+}

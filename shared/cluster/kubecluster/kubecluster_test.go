@@ -1,0 +1,258 @@
+package kubecluster_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/rest"
+
+	"github.com/joist-autoscaler/joist/shared/cluster"
+	"github.com/joist-autoscaler/joist/shared/cluster/kubecluster"
+	"github.com/joist-autoscaler/joist/shared/fault"
+	"github.com/joist-autoscaler/joist/shared/karpenter"
+)
+
+var (
+	pod     = cluster.Key{Namespace: "default", Name: "p"}
+	podName = schema.GroupResource{Resource: "pods"}
+)
+
+// serve makes a client before a server that answers every request alike.
+func serve(t *testing.T, handler http.HandlerFunc) *kubecluster.Client {
+	t.Helper()
+	server := httptest.NewServer(handler)
+	t.Cleanup(server.Close)
+	client, err := kubecluster.New(&rest.Config{Host: server.URL}, "joist-test")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return client
+}
+
+// say answers with an error as the API server encodes one.
+func say(err *apierrors.StatusError) http.HandlerFunc {
+	return func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		if details := err.ErrStatus.Details; details != nil && details.RetryAfterSeconds > 0 {
+			w.Header().Set("Retry-After", "1")
+		}
+		w.WriteHeader(int(err.ErrStatus.Code))
+		status := err.ErrStatus
+		status.Kind, status.APIVersion = "Status", "v1"
+		_ = json.NewEncoder(w).Encode(status)
+	}
+}
+
+func plain(code int, text string) http.HandlerFunc {
+	return func(w http.ResponseWriter, _ *http.Request) { http.Error(w, text, code) }
+}
+
+func hangUp(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }
+
+// What the server says, or that it says nothing, becomes a kind: for a read and
+// for a write.
+func TestErrors(t *testing.T) {
+	forbidden := apierrors.NewForbidden(podName, "p", errors.New(`User "x" cannot get resource "pods" in API group "" in the namespace "default"`))
+	budgets := apierrors.NewInternalError(errors.New("this pod has more than one PodDisruptionBudget, which the eviction subresource does not support"))
+	tests := []struct {
+		name        string
+		answer      http.HandlerFunc
+		read, write fault.Kind
+		hint        string
+	}{
+		{"missing", say(apierrors.NewNotFound(podName, "p")), fault.Missing, fault.Missing, ""},
+		{"conflict", say(apierrors.NewConflict(podName, "p", errors.New("changed"))), fault.Conflict, fault.Conflict, ""},
+		{"taken", say(apierrors.NewAlreadyExists(podName, "p")), fault.Conflict, fault.Conflict, ""},
+		{"forbidden", say(forbidden), fault.Denied, fault.Denied, `on the resource "pods`},
+		{"forbidden by admission", say(apierrors.NewForbidden(podName, "p", errors.New("exceeded quota"))), fault.Denied, fault.Denied, ""},
+		{"unauthorized", say(apierrors.NewUnauthorized("who")), fault.Denied, fault.Denied, "credentials"},
+		{"too many requests", say(apierrors.NewTooManyRequests("slow down", 5)), fault.Throttled, fault.Throttled, ""},
+		{"invalid", say(apierrors.NewInvalid(schema.GroupKind{Kind: "Pod"}, "p", nil)), fault.Invalid, fault.Invalid, ""},
+		{"bad request", say(apierrors.NewBadRequest("what")), fault.Invalid, fault.Invalid, ""},
+		{"two budgets", say(budgets), fault.Invalid, fault.Invalid, "selectors"},
+		{"timeout", say(apierrors.NewTimeoutError("late", 0)), fault.Retry, fault.Unknown, ""},
+		{"inner error", say(apierrors.NewInternalError(errors.New("etcd"))), fault.Retry, fault.Unknown, ""},
+		{"unavailable", say(apierrors.NewServiceUnavailable("later")), fault.Retry, fault.Unknown, ""},
+		{"no such path", plain(http.StatusNotFound, "404 page not found"), fault.Retry, fault.Retry, "install"},
+		{"a gateway", plain(http.StatusBadGateway, "bad gateway"), fault.Retry, fault.Unknown, ""},
+		{"no answer", hangUp, fault.Retry, fault.Unknown, ""},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			var calls atomic.Int32
+			client := serve(t, func(w http.ResponseWriter, r *http.Request) {
+				calls.Add(1)
+				test.answer(w, r)
+			})
+			_, err := client.Get(t.Context(), cluster.Pods, pod)
+			check(t, "reading", err, test.read, test.hint)
+			err = client.Evict(t.Context(), pod, "")
+			check(t, "writing", err, test.write, test.hint)
+			if calls := calls.Load(); calls != 2 {
+				t.Errorf("two calls became %d requests", calls)
+			}
+		})
+	}
+}
+
+func check(t *testing.T, what string, err error, kind fault.Kind, hint string) {
+	t.Helper()
+	if !fault.Is(err, kind) {
+		t.Errorf("%s is %q, want %q: %v", what, fault.KindOf(err), kind, err)
+	}
+	if got := fault.HintOf(err); !strings.Contains(got, hint) || hint == "" && got != "" {
+		t.Errorf("%s hints %q, want %q", what, got, hint)
+	}
+}
+
+func TestDeniedNamesTheRight(t *testing.T) {
+	client := serve(t, say(apierrors.NewForbidden(podName, "p", errors.New(`User "x" cannot create resource "pods/eviction"`))))
+	err := client.Evict(t.Context(), pod, "")
+	if got, want := fault.HintOf(err), `grant the verb "create" on the resource "pods/eviction" of the API group "" to this service account`; got != want {
+		t.Errorf("the hint is %q, want %q", got, want)
+	}
+}
+
+func TestNobodyThere(t *testing.T) {
+	server := httptest.NewServer(http.NotFoundHandler())
+	server.Close()
+	client, err := kubecluster.New(&rest.Config{Host: server.URL}, "joist-test")
+	if err != nil {
+		t.Fatal(err)
+	}
+	// A connection that never came about did nothing, not even a write.
+	check(t, "writing", client.Evict(t.Context(), pod, ""), fault.Retry, "can be reached")
+}
+
+func TestCancelledInFlight(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	client := serve(t, func(_ http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body)
+		cancel()
+		<-r.Context().Done()
+	})
+	err := client.Evict(ctx, pod, "")
+	if !fault.Is(err, fault.Unknown) || !errors.Is(err, context.Canceled) {
+		t.Errorf("a write that was cancelled on its way is %q: %v", fault.KindOf(err), err)
+	}
+}
+
+// The paths, methods and bodies are the API's.
+func TestRequests(t *testing.T) {
+	claim := &karpenter.NodeClaim{ObjectMeta: metav1.ObjectMeta{Name: "c", ResourceVersion: "5"}}
+	fresh := &karpenter.NodeClaim{ObjectMeta: metav1.ObjectMeta{Name: "c"}}
+	tests := []struct {
+		name string
+		do   func(context.Context, *kubecluster.Client) error
+		want string
+		body string
+	}{
+		{"list", func(ctx context.Context, c *kubecluster.Client) error {
+			_, err := c.List(ctx, cluster.DisruptionBudgets, "")
+			return err
+		}, "GET /apis/policy/v1/poddisruptionbudgets", ""},
+		{"list of a namespace", func(ctx context.Context, c *kubecluster.Client) error {
+			_, err := c.List(ctx, cluster.Pods, "a")
+			return err
+		}, "GET /api/v1/namespaces/a/pods", ""},
+		{"create", func(ctx context.Context, c *kubecluster.Client) error {
+			_, err := c.Create(ctx, fresh)
+			return err
+		}, "POST /apis/karpenter.sh/v1/nodeclaims", `"kind":"NodeClaim"`},
+		{"update", func(ctx context.Context, c *kubecluster.Client) error {
+			_, err := c.Update(ctx, claim)
+			return err
+		}, "PUT /apis/karpenter.sh/v1/nodeclaims/c", `"resourceVersion":"5"`},
+		{"status", func(ctx context.Context, c *kubecluster.Client) error {
+			_, err := c.UpdateStatus(ctx, claim)
+			return err
+		}, "PUT /apis/karpenter.sh/v1/nodeclaims/c/status", `"resourceVersion":"5"`},
+		{"delete", func(ctx context.Context, c *kubecluster.Client) error {
+			return c.Delete(ctx, cluster.NodeClaims, cluster.Key{Name: "c"}, "u-1")
+		}, "DELETE /apis/karpenter.sh/v1/nodeclaims/c", `"preconditions":{"uid":"u-1"}`},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			var got, body string
+			client := serve(t, func(w http.ResponseWriter, r *http.Request) {
+				text, _ := io.ReadAll(r.Body)
+				got, body = r.Method+" "+r.URL.Path, string(text)
+				say(apierrors.NewBadRequest("enough"))(w, r)
+			})
+			check(t, "the call", test.do(t.Context(), client), fault.Invalid, "")
+			if got != test.want || !strings.Contains(body, test.body) {
+				t.Errorf("the request is %s with the body %s, want %s with %s", got, body, test.want, test.body)
+			}
+		})
+	}
+}
+
+// What the port rules out never reaches the server.
+func TestRefusedBeforeTheServer(t *testing.T) {
+	client := serve(t, func(_ http.ResponseWriter, r *http.Request) {
+		t.Errorf("the request %s %s was sent", r.Method, r.URL)
+	})
+	check(t, "deleting no name", client.Delete(t.Context(), cluster.Nodes, cluster.Key{}, ""), fault.Invalid, "")
+	_, err := client.Get(t.Context(), cluster.Nodes, cluster.Key{})
+	check(t, "reading no name", err, fault.Invalid, "")
+	_, err = client.Get(t.Context(), cluster.Kind{Kind: "Secret", Resource: "secrets", Version: "v1"}, pod)
+	check(t, "reading another kind", err, fault.Bug, "")
+	_, err = client.Create(t.Context(), &policyv1.Eviction{})
+	check(t, "creating another kind", err, fault.Bug, "")
+	unread := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "c", UID: "u"}}
+	check(t, "deleting what was not read", client.DeleteAsRead(t.Context(), cluster.ConfigMaps, unread), fault.Invalid, "delete what was read")
+}
+
+func TestEventsAreSaidOnceInAWhile(t *testing.T) {
+	names := map[string]bool{}
+	sent := 0
+	client := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		sent++
+		text, _ := io.ReadAll(r.Body)
+		names[string(text)] = true
+		say(apierrors.NewAlreadyExists(schema.GroupResource{Resource: "events"}, "e"))(w, r)
+	})
+	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	say := func(message, key string, at time.Duration) {
+		t.Helper()
+		event := cluster.Event{
+			About: &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n"}}, Kind: cluster.Nodes,
+			Type: "Normal", Reason: "R", Message: message, Key: key, Dedupe: time.Minute, Now: now.Add(at),
+		}
+		if err := client.Report(t.Context(), event); err != nil {
+			t.Fatal(err)
+		}
+	}
+	say("x", "", 0)
+	say("x", "", 59*time.Second)
+	say("y", "", 59*time.Second)
+	say("x", "", 60*time.Second)
+	say("z", "k", 60*time.Second)
+	say("another text", "k", 119*time.Second)
+	say("another text", "k", 120*time.Second)
+	if sent != 5 || len(names) != 5 {
+		t.Errorf("%d events were sent, %d of them different, want 5", sent, len(names))
+	}
+}
+
+func TestConfigSaysHow(t *testing.T) {
+	_, err := kubecluster.Config(filepath.Join(t.TempDir(), "absent"))
+	check(t, "reading a kubeconfig that is not there", err, fault.Denied, "KUBECONFIG")
+	t.Setenv("KUBERNETES_SERVICE_HOST", "")
+	_, err = kubecluster.Config("")
+	check(t, "reading a service account outside of a pod", err, fault.Denied, "KUBECONFIG")
+}

@@ -1,0 +1,101 @@
+package lease_test
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/joist-autoscaler/joist/shared/cluster"
+	"github.com/joist-autoscaler/joist/shared/cluster/lease"
+)
+
+// Which Leases a writer of Joist's holds, and which are left when it has stopped.
+func TestElection(t *testing.T) {
+	own := cluster.Key{Namespace: "joist", Name: "joist-watcher"}
+	for _, c := range []struct {
+		name       string
+		candidate  lease.Candidate
+		held, left map[string]string
+	}{
+		{"as Karpenter is installed", lease.Candidate{Own: own, Holder: "pod-1", Karpenter: cluster.Key{Namespace: "kube-system"}},
+			map[string]string{"joist/joist-watcher": "pod-1", "kube-system/karpenter-leader-election": "joist"},
+			map[string]string{"kube-system/karpenter-leader-election": "joist"}},
+		{"LEADER_ELECTION_NAME", lease.Candidate{Own: own, Holder: "pod-1", Karpenter: cluster.Key{Namespace: "karpenter", Name: "ours"}},
+			map[string]string{"joist/joist-watcher": "pod-1", "karpenter/ours": "joist"},
+			map[string]string{"karpenter/ours": "joist"}},
+		{"DISABLE_LEADER_ELECTION", lease.Candidate{Own: own, Alone: true, Holder: "pod-1", Karpenter: cluster.Key{Namespace: "kube-system"}},
+			map[string]string{"kube-system/karpenter-leader-election": "joist"},
+			map[string]string{"kube-system/karpenter-leader-election": "joist"}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			w := elsewhere()
+			election := lease.Elect(c.candidate)
+			if leads, err := election.Leads(t.Context(), w, w.now); !leads || err != nil {
+				t.Fatalf("it leads: %t, %v", leads, err)
+			}
+			if diff := cmp.Diff(c.held, holders(t, w)); diff != "" {
+				t.Errorf("what it holds (-want +got):\n%s", diff)
+			}
+			if err := election.Release(t.Context(), w); err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(c.left, holders(t, w)); diff != "" {
+				t.Errorf("what is left (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// elsewhere is a world with the namespaces that Joist and Karpenter may be in.
+func elsewhere() *world {
+	w := newWorld()
+	for _, name := range []string{"joist", "karpenter"} {
+		w.Seed(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}})
+	}
+	return w
+}
+
+// holders are who holds which Lease.
+func holders(t *testing.T, w *world) map[string]string {
+	t.Helper()
+	out := map[string]string{}
+	leases, err := cluster.List[*coordinationv1.Lease](t.Context(), w, cluster.Leases)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, l := range leases {
+		if l.Spec.HolderIdentity != nil {
+			out[cluster.KeyOf(l).String()] = *l.Spec.HolderIdentity
+		}
+	}
+	return out
+}
+
+// Whoever is alone does not act beside Karpenter either; and nobody acts with half
+// of what is needed.
+func TestElectionBesideKarpenter(t *testing.T) {
+	for _, alone := range []bool{false, true} {
+		w := elsewhere()
+		w.hold(t, by("karpenter-1"))
+		election := lease.Elect(lease.Candidate{
+			Own: cluster.Key{Namespace: "joist", Name: "joist-watcher"}, Alone: alone, Holder: "pod-1", Karpenter: cluster.Key{Namespace: key.Namespace},
+		})
+		if leads, err := election.Leads(t.Context(), w, w.now); leads || err != nil {
+			t.Errorf("alone %t: it leads beside Karpenter: %t, %v", alone, leads, err)
+		}
+	}
+	w := elsewhere()
+	mine := lease.Candidate{Own: cluster.Key{Namespace: "joist", Name: "joist-watcher"}, Holder: "pod-1", Karpenter: cluster.Key{Namespace: key.Namespace}}
+	other := mine
+	other.Holder = "pod-2"
+	first, second := lease.Elect(mine), lease.Elect(other)
+	for _, e := range []*lease.Election{first, second} {
+		leads, err := e.Leads(t.Context(), w, w.now)
+		if leads != (e == first) || err != nil {
+			t.Errorf("of two replicas: %t, %v", leads, err)
+		}
+	}
+}

@@ -1,0 +1,258 @@
+package lease_test
+
+import (
+	"testing"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/joist-autoscaler/joist/shared/cluster"
+	"github.com/joist-autoscaler/joist/shared/cluster/lease"
+	"github.com/joist-autoscaler/joist/shared/cluster/memcluster"
+	"github.com/joist-autoscaler/joist/shared/fault"
+)
+
+var key = cluster.Key{Namespace: "kube-system", Name: lease.KarpenterName}
+
+// world is a cluster and a clock that the test moves.
+type world struct {
+	*memcluster.Server
+	now time.Time
+}
+
+func newWorld() *world {
+	w := &world{now: memcluster.Epoch}
+	w.Server = memcluster.New(memcluster.Options{Now: func() time.Time { return w.now }})
+	return w
+}
+
+// hold lets a holder try, as the actor of its name.
+func (w *world) hold(t *testing.T, l *lease.Lease) bool {
+	t.Helper()
+	held, err := l.Hold(t.Context(), w.As(l.Holder), w.now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return held
+}
+
+func (w *world) stored(t *testing.T) coordinationv1.LeaseSpec {
+	t.Helper()
+	object, err := cluster.Get[*coordinationv1.Lease](t.Context(), w, cluster.Leases, key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return object.Spec
+}
+
+func by(holder string) *lease.Lease { return &lease.Lease{Key: key, Holder: holder} }
+
+func TestTakeAndRenew(t *testing.T) {
+	w := newWorld()
+	a := by("a")
+	if !w.hold(t, a) {
+		t.Fatal("a lease that does not exist was not taken")
+	}
+	first := w.stored(t)
+	if *first.HolderIdentity != "a" || *first.LeaseDurationSeconds != 15 || *first.LeaseTransitions != 0 || !first.RenewTime.Time.Equal(w.now) {
+		t.Errorf("the lease says %+v", first)
+	}
+	calls := w.Calls()["a get Lease"]
+	w.now = w.now.Add(lease.Renewal - 1)
+	if !w.hold(t, a) || w.Calls()["a get Lease"] != calls {
+		t.Error("the API server was asked before a renewal was due")
+	}
+	w.now = w.now.Add(1)
+	if !w.hold(t, a) {
+		t.Fatal("the lease was not renewed")
+	}
+	again := w.stored(t)
+	if !again.RenewTime.Time.Equal(w.now) || !again.AcquireTime.Time.Equal(memcluster.Epoch) || *again.LeaseTransitions != 0 {
+		t.Errorf("after the renewal it says %+v", again)
+	}
+}
+
+// A lease is taken over when it was not renewed for its duration, as observed:
+// what the holder's own clock said does not matter.
+func TestTakeOver(t *testing.T) {
+	w := newWorld()
+	a, b := by("a"), by("b")
+	w.hold(t, a)
+	w.now = w.now.Add(time.Hour)
+	if w.hold(t, b) {
+		t.Fatal("b took the lease at first sight of an old time stamp")
+	}
+	w.now = w.now.Add(lease.Duration - 1)
+	if w.hold(t, b) {
+		t.Fatal("b took the lease before its duration had passed")
+	}
+	w.now = w.now.Add(1)
+	if !w.hold(t, b) {
+		t.Fatal("b did not take an abandoned lease")
+	}
+	if got := w.stored(t); *got.HolderIdentity != "b" || *got.LeaseTransitions != 1 || !got.AcquireTime.Time.Equal(w.now) {
+		t.Errorf("the lease says %+v", got)
+	}
+	if w.hold(t, a) {
+		t.Error("a believes to hold what b has taken")
+	}
+}
+
+func TestRenewalsAreObserved(t *testing.T) {
+	w := newWorld()
+	a, b := by("a"), by("b")
+	for range 10 {
+		if !w.hold(t, a) {
+			t.Fatal("a lost its lease")
+		}
+		if w.hold(t, b) {
+			t.Fatal("b took a lease that is renewed")
+		}
+		w.now = w.now.Add(lease.Renewal)
+	}
+}
+
+// Karpenter writes the same Lease. While it renews, Joist does not act; when it
+// lets go, Joist does at once; and Karpenter's own duration counts.
+func TestKarpenter(t *testing.T) {
+	w := newWorld()
+	holder, seconds, renewed := "karpenter-7d4b_1f2e", int32(40), metav1.NewMicroTime(w.now)
+	w.Seed(&coordinationv1.Lease{
+		ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name},
+		Spec:       coordinationv1.LeaseSpec{HolderIdentity: &holder, LeaseDurationSeconds: &seconds, RenewTime: &renewed},
+	})
+	joist := by(lease.KarpenterHolder)
+	if w.hold(t, joist) {
+		t.Fatal("Joist acts beside Karpenter")
+	}
+	w.now = w.now.Add(lease.Duration)
+	if w.hold(t, joist) {
+		t.Fatal("Joist took the lease after its own duration and not after Karpenter's")
+	}
+	w.Change(cluster.Leases, key, func(o cluster.Object) {
+		none := ""
+		o.(*coordinationv1.Lease).Spec.HolderIdentity = &none
+	})
+	if !w.hold(t, joist) {
+		t.Error("Joist did not take a lease that was let go")
+	}
+}
+
+// Both of Joist's writers hold Karpenter's lease under one name, so that
+// neither shuts the other out, and either alone keeps it.
+func TestTwoWritersShare(t *testing.T) {
+	w := newWorld()
+	watcher, lifecycle, karpenter := by(lease.KarpenterHolder), by(lease.KarpenterHolder), by("karpenter")
+	for round := range 12 {
+		if !w.hold(t, watcher) {
+			t.Fatalf("round %d: the watcher is shut out", round)
+		}
+		if round < 6 && !w.hold(t, lifecycle) {
+			t.Fatalf("round %d: lifecycle is shut out", round)
+		}
+		if w.hold(t, karpenter) {
+			t.Fatalf("round %d: Karpenter acts as well", round)
+		}
+		w.now = w.now.Add(lease.Renewal)
+	}
+	if n := *w.stored(t).LeaseTransitions; n != 0 {
+		t.Errorf("%d transitions among holders of one name", n)
+	}
+}
+
+func TestFaults(t *testing.T) {
+	for _, test := range []struct {
+		name  string
+		fault memcluster.Fault
+		later time.Duration
+		held  bool
+		kind  fault.Kind
+	}{
+		{"the API server is away for a moment", memcluster.Fault{As: fault.Retry}, lease.Renewal, true, ""},
+		{"and for too long", memcluster.Fault{As: fault.Retry}, lease.Duration, false, fault.Retry},
+		{"somebody else was faster", memcluster.Fault{Verb: memcluster.VerbUpdate, As: fault.Conflict}, lease.Renewal, false, ""},
+		{"a renewal that arrived without an answer", memcluster.Fault{Verb: memcluster.VerbUpdate, Done: true}, lease.Renewal, true, ""},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			w := newWorld()
+			a := by("a")
+			w.hold(t, a)
+			w.Inject(test.fault)
+			w.now = w.now.Add(test.later)
+			held, err := a.Hold(t.Context(), w.As("a"), w.now)
+			if held != test.held || fault.KindOf(err) != test.kind {
+				t.Errorf("held %t, %v", held, err)
+			}
+			w.Heal()
+			if !w.hold(t, a) {
+				t.Error("the lease did not come back")
+			}
+		})
+	}
+}
+
+// Of two that find no lease, one creates it.
+func TestOneOfTwoCreates(t *testing.T) {
+	w := newWorld()
+	a, b := by("a"), by("b")
+	w.Inject(memcluster.Fault{Actor: "b", Verb: memcluster.VerbGet, As: fault.Missing, Times: 1})
+	if !w.hold(t, a) || w.hold(t, b) {
+		t.Error("not exactly the first holds it")
+	}
+}
+
+func TestAll(t *testing.T) {
+	w := newWorld()
+	other := cluster.Key{Namespace: "kube-system", Name: "joist-watcher"}
+	w.hold(t, by("karpenter"))
+	mine := &lease.Lease{Key: other, Holder: "pod-1"}
+	if held, err := lease.All(t.Context(), w.As("pod-1"), w.now, mine, by(lease.KarpenterHolder)); held || err != nil {
+		t.Errorf("all are held beside Karpenter: %t, %v", held, err)
+	}
+	if held, err := lease.All(t.Context(), w.As("pod-1"), w.now, mine); !held || err != nil {
+		t.Errorf("the one alone: %t, %v", held, err)
+	}
+	// The lease that cannot be had stands first: the second is left to others.
+	third := &lease.Lease{Key: cluster.Key{Namespace: "kube-system", Name: "third"}, Holder: "pod-1"}
+	if held, _ := lease.All(t.Context(), w.As("pod-1"), w.now, by("x"), third); held {
+		t.Error("held")
+	}
+	if _, err := w.Get(t.Context(), cluster.Leases, third.Key); !fault.Is(err, fault.Missing) {
+		t.Errorf("a lease was taken in vain: %v", err)
+	}
+}
+
+// Whoever stops lets the next one begin at once, and takes nothing from anybody.
+func TestRelease(t *testing.T) {
+	w := newWorld()
+	a, b := by("a"), by("b")
+	if err := a.Release(t.Context(), w.As("a")); err != nil {
+		t.Fatalf("a lease that was never held: %v", err)
+	}
+	w.hold(t, a)
+	if w.hold(t, b) {
+		t.Fatal("two hold it")
+	}
+	if err := a.Release(t.Context(), w.As("a")); err != nil {
+		t.Fatal(err)
+	}
+	if !w.hold(t, b) {
+		t.Error("a lease that was released is not taken at once")
+	}
+	w.now = w.now.Add(time.Second)
+	if w.hold(t, a) {
+		t.Error("it is taken back from its new holder")
+	}
+	// a was cut off for so long that b leads, and hears of it last.
+	w.now = w.now.Add(time.Minute)
+	w.hold(t, a)
+	w.now = w.now.Add(lease.Duration)
+	if !w.hold(t, a) {
+		t.Fatal("an abandoned lease is not taken")
+	}
+	w.Change(cluster.Leases, key, func(o cluster.Object) { o.(*coordinationv1.Lease).Spec.HolderIdentity = new("c") })
+	if err := a.Release(t.Context(), w.As("a")); err != nil || *w.stored(t).HolderIdentity != "c" {
+		t.Errorf("another's lease was released, %v", err)
+	}
+}

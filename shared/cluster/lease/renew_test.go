@@ -1,0 +1,151 @@
+package lease_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+
+	"github.com/joist-autoscaler/joist/shared/cluster"
+	"github.com/joist-autoscaler/joist/shared/cluster/lease"
+	"github.com/joist-autoscaler/joist/shared/cluster/memcluster"
+	"github.com/joist-autoscaler/joist/shared/fault"
+)
+
+// replica is one of two candidates for the same Leases.
+type replica struct {
+	*lease.Election
+	client cluster.Client
+}
+
+func newReplica(server *memcluster.Server, name string) replica {
+	return replica{lease.Elect(lease.Candidate{
+		Own: cluster.Key{Namespace: "kube-system", Name: "joist-watcher"}, Holder: name, Karpenter: cluster.Key{Namespace: key.Namespace},
+	}), server.As(name)}
+}
+
+// renew renews as the host does, until the context ends.
+func (r replica) renew(ctx context.Context) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(lease.RetryPeriod):
+			_ = r.Renew(ctx, r.client, time.Now()) // The act ends if that matters.
+		}
+	}
+}
+
+func (r replica) leads(t *testing.T) bool {
+	leads, err := r.Leads(t.Context(), r.client, time.Now())
+	if err != nil && !fault.Is(err, fault.Unknown) {
+		t.Error(err)
+	}
+	return leads
+}
+
+// acting lets a first replica act for a minute while a second one tries to lead twice a
+// second. It returns how long the act took, how long after its beginning the second led
+// (zero if it did not), and the error of the act.
+func acting(t *testing.T, renews bool, during func(*memcluster.Server)) (took, second time.Duration, err error) {
+	synctest.Test(t, func(t *testing.T) {
+		server := memcluster.New(memcluster.Options{Now: time.Now})
+		a, b := newReplica(server, "a"), newReplica(server, "b")
+		if !a.leads(t) {
+			t.Fatal("the first replica does not lead")
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		if renews {
+			go a.renew(ctx)
+		}
+		began, ended := time.Now(), make(chan struct{})
+		go func() {
+			defer close(ended)
+			err = a.Act(ctx, func(ctx context.Context) error {
+				select {
+				case <-time.After(time.Minute):
+					return nil
+				case <-ctx.Done():
+					return ctx.Err()
+				}
+			})
+			took = time.Since(began)
+		}()
+		during(server)
+		for range 2 * 59 {
+			time.Sleep(500 * time.Millisecond)
+			if second == 0 && b.leads(t) {
+				second = time.Since(began)
+			}
+		}
+		<-ended
+	})
+	return took, second, err
+}
+
+// A leader keeps its Leases during an act that takes four times as long as they last.
+func TestLeasesAreRenewedDuringAnAct(t *testing.T) {
+	took, second, err := acting(t, true, func(*memcluster.Server) {})
+	if took != time.Minute || second != 0 || err != nil {
+		t.Errorf("the act took %s (%v), and another replica led after %s", took, err, second)
+	}
+	if _, second, _ = acting(t, false, func(*memcluster.Server) {}); second == 0 {
+		t.Error("without renewals no other replica led, so the test shows nothing")
+	}
+}
+
+// A leader that cannot renew its Leases stops to act before another one may begin; it
+// bears an API server that is away for a moment.
+func TestActsEndWhenTheLeaseIsLost(t *testing.T) {
+	cutOff := func(times int) func(*memcluster.Server) {
+		return func(s *memcluster.Server) {
+			s.Inject(memcluster.Fault{Actor: "a", Kind: cluster.Leases, As: fault.Unknown, Times: times})
+		}
+	}
+	took, second, err := acting(t, true, cutOff(0))
+	if !errors.Is(err, lease.ErrLost) || !fault.Is(err, fault.Retry) {
+		t.Errorf("the act ended with %v", err)
+	}
+	if took < lease.Renewal || took > lease.RenewDeadline+lease.RetryPeriod || second <= took {
+		t.Errorf("the act took %s, and another replica led after %s", took, second)
+	}
+	if took, second, err := acting(t, true, cutOff(2)); took != time.Minute || second != 0 || err != nil {
+		t.Errorf("after two failures the act took %s (%v), and another replica led after %s", took, err, second)
+	}
+}
+
+// A leader whose Lease is another's stops to act at its next renewal.
+func TestActsEndWhenAnotherHoldsTheLease(t *testing.T) {
+	took, _, err := acting(t, true, func(s *memcluster.Server) {
+		s.Change(cluster.Leases, key, func(o cluster.Object) { setHolder(o, "karpenter") })
+	})
+	if !errors.Is(err, lease.ErrLost) || took > lease.Renewal+lease.RetryPeriod {
+		t.Errorf("the act took %s and ended with %v", took, err)
+	}
+}
+
+// A replica that never led does not act, and takes no Lease by renewing.
+func TestStandbysDoNotAct(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server := memcluster.New(memcluster.Options{Now: time.Now})
+		standby := newReplica(server, "a")
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		standby.renew(ctx)
+		err := standby.Act(t.Context(), func(context.Context) error { t.Error("a standby acts"); return nil })
+		if !errors.Is(err, lease.ErrLost) {
+			t.Errorf("the act of a standby ended with %v", err)
+		}
+		if leases, _ := server.List(t.Context(), cluster.Leases, ""); len(leases) > 0 {
+			t.Errorf("a standby took %d Leases", len(leases))
+		}
+	})
+}
+
+func setHolder(o cluster.Object, holder string) {
+	o.(*coordinationv1.Lease).Spec.HolderIdentity = &holder
+}

@@ -1,0 +1,154 @@
+package memcluster_test
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"pgregory.net/rapid"
+
+	"github.com/joist-autoscaler/joist/shared/cluster"
+	"github.com/joist-autoscaler/joist/shared/cluster/memcluster"
+)
+
+func TestKindsArriveApart(t *testing.T) {
+	s, c := newServer(1)
+	cache := s.NewCache(memcluster.CacheOptions{Delay: map[cluster.Kind]time.Duration{cluster.Nodes: time.Minute}})
+	cache.Flush()
+	s.Seed(
+		&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n"}},
+		&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "p"}, Spec: corev1.PodSpec{NodeName: "n"}},
+	)
+	cache.Advance(c.now)
+	if pods, nodes := len(cache.List(cluster.Pods)), len(cache.List(cluster.Nodes)); pods != 1 || nodes != 0 {
+		t.Fatalf("the cache sees %d pods and %d nodes, want the pod before its node", pods, nodes)
+	}
+	if want := c.now.Add(time.Minute); !cache.Next().Equal(want) {
+		t.Errorf("the next change is due at %s, want %s", cache.Next(), want)
+	}
+	cache.Lag(cluster.Nodes, time.Second)
+	c.forward(time.Second)
+	if n := cache.Advance(c.now); n != 1 {
+		t.Errorf("%d changes arrived after the lag was healed, want 1", n)
+	}
+	if !cache.Next().IsZero() {
+		t.Errorf("something is on its way still, due at %s", cache.Next())
+	}
+}
+
+func TestFirstListsTakeTheirTime(t *testing.T) {
+	s, c := newServer(1)
+	cache := s.NewCache(memcluster.CacheOptions{Delay: map[cluster.Kind]time.Duration{cluster.Pods: time.Second}})
+	cache.Advance(c.now)
+	if cache.Synced() {
+		t.Error("the cache is synced before the list of pods came")
+	}
+	if len(cache.List(cluster.Namespaces)) == 0 {
+		t.Error("the list of namespaces has not come")
+	}
+	c.forward(time.Second)
+	cache.Advance(c.now)
+	if !cache.Synced() {
+		t.Error("the cache is not synced although every list came")
+	}
+}
+
+func TestBrokenWatchListsAnew(t *testing.T) {
+	s, c := newServer(1)
+	cache := s.NewCache(memcluster.CacheOptions{})
+	s.Seed(configMap("old"))
+	cache.Flush()
+	untouched, _ := cache.Get(cluster.ConfigMaps, key("old"))
+	s.Seed(configMap("new"))
+	cache.Break(cluster.ConfigMaps)
+	if n := cache.Advance(c.now); n != 1 {
+		t.Errorf("%d messages arrived, want the new list alone", n)
+	}
+	if n := len(cache.List(cluster.ConfigMaps)); n != 2 {
+		t.Errorf("the cache holds %d objects, want 2", n)
+	}
+	if again, _ := cache.Get(cluster.ConfigMaps, key("old")); again != untouched {
+		t.Error("an object that did not change was copied anew")
+	}
+}
+
+func TestMutationsOfTheCacheAreFound(t *testing.T) {
+	s, _ := newServer(1)
+	s.Seed(configMap("a"))
+	cache := s.NewCache(memcluster.CacheOptions{})
+	cache.Flush()
+	if got := cache.Mutated(); len(got) != 0 {
+		t.Fatalf("a fresh cache was changed: %v", got)
+	}
+	object, _ := cache.Get(cluster.ConfigMaps, key("a"))
+	object.SetLabels(map[string]string{"x": "y"})
+	if got := cache.Mutated(); len(got) != 1 || got[0] != "ConfigMap default/a" {
+		t.Errorf("the changed objects are %v", got)
+	}
+	stored, err := s.Get(context.Background(), cluster.ConfigMaps, key("a"))
+	if err != nil || len(stored.GetLabels()) != 0 {
+		t.Errorf("the change reached the server: %v, %v", stored.GetLabels(), err)
+	}
+}
+
+// However late and jittered, a cache passes through the states of an object in
+// order, and ends with what the server has.
+func TestCachesConverge(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		ctx := context.Background()
+		s, c := newServer(rapid.Int64().Draw(t, "seed"))
+		cache := s.NewCache(memcluster.CacheOptions{Jitter: 5 * time.Second})
+		last := map[cluster.Key]string{}
+		look := func() {
+			for _, o := range cache.List(cluster.ConfigMaps) {
+				// Versions are decimal and of growing length: compare as numbers.
+				now, k := fmt.Sprintf("%12s", o.GetResourceVersion()), cluster.KeyOf(o)
+				if now < last[k] {
+					t.Fatalf("%s went from version %s back to %s", k, last[k], now)
+				}
+				last[k] = now
+			}
+		}
+		for range rapid.IntRange(1, 40).Draw(t, "steps") {
+			name := rapid.SampledFrom([]string{"a", "b", "c"}).Draw(t, "name")
+			switch rapid.SampledFrom([]string{"create", "delete", "change", "time", "lag", "break"}).Draw(t, "step") {
+			case "create":
+				_, _ = s.Create(ctx, configMap(name))
+			case "delete":
+				_ = s.Delete(ctx, cluster.ConfigMaps, key(name), "")
+			case "change":
+				s.Change(cluster.ConfigMaps, key(name), func(o cluster.Object) {
+					o.SetLabels(map[string]string{"v": o.GetResourceVersion()})
+				})
+			case "time":
+				c.forward(time.Duration(rapid.IntRange(0, 4).Draw(t, "s")) * time.Second)
+			case "lag":
+				cache.Lag(cluster.ConfigMaps, time.Duration(rapid.IntRange(0, 60).Draw(t, "lag"))*time.Second)
+			case "break":
+				cache.Break(cluster.ConfigMaps)
+			}
+			cache.Advance(c.now)
+			look()
+		}
+		cache.Lag(cluster.ConfigMaps, 0)
+		c.forward(time.Minute)
+		cache.Advance(c.now)
+		look()
+		want, err := s.List(ctx, cluster.ConfigMaps, "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := cache.List(cluster.ConfigMaps)
+		if len(got) != len(want) {
+			t.Fatalf("the cache holds %d objects, the server %d", len(got), len(want))
+		}
+		for i := range got {
+			if got[i].GetResourceVersion() != want[i].GetResourceVersion() || cluster.KeyOf(got[i]) != cluster.KeyOf(want[i]) {
+				t.Fatalf("the cache holds %s, the server %s", cluster.KeyOf(got[i]), cluster.KeyOf(want[i]))
+			}
+		}
+	})
+}

@@ -1,0 +1,203 @@
+package memworkload
+
+import (
+	"cmp"
+	"context"
+	"maps"
+	"slices"
+	"strconv"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/joist-autoscaler/joist/shared/cluster/memcluster"
+)
+
+const deployer = "replicaset-controller"
+
+// replicaSet stands between a Deployment and its pods. It exists in owner
+// references alone.
+type replicaSet struct {
+	name       string
+	uid        types.UID
+	hash       string
+	deployment types.UID
+}
+
+// runDeployments keeps as many pods as wanted, and removes those of
+// Deployments that are gone.
+func (k *Kubernetes) runDeployments(ctx context.Context) error {
+	bySet := map[types.UID][]*corev1.Pod{}
+	for _, pod := range k.pods {
+		if owner := metav1.GetControllerOf(pod); owner != nil && active(pod) {
+			bySet[owner.UID] = append(bySet[owner.UID], pod)
+		}
+	}
+	alive := map[types.UID]bool{}
+	for _, deployment := range k.deployments() {
+		alive[deployment.UID] = true
+		if err := k.runDeployment(ctx, deployment, bySet); err != nil {
+			return err
+		}
+	}
+	for _, id := range slices.Sorted(maps.Keys(k.sets)) {
+		if alive[k.sets[id].deployment] {
+			continue
+		}
+		for _, pod := range bySet[id] {
+			if err := k.removePod(ctx, deployer, pod); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func (k *Kubernetes) runDeployment(ctx context.Context, d *appsv1.Deployment, bySet map[types.UID][]*corev1.Pod) error {
+	if d.DeletionTimestamp != nil {
+		return nil
+	}
+	set, err := k.setOf(d)
+	if err != nil {
+		return err
+	}
+	want := 1
+	if d.Spec.Replicas != nil {
+		want = int(*d.Spec.Replicas)
+	}
+	current, old := bySet[set.uid], k.older(d, set, bySet)
+	for range want - len(current) {
+		if err := k.create(ctx, deployer, k.replica(d, set)); err != nil {
+			return err
+		}
+	}
+	// Old pods go one by one as new ones become ready in their place.
+	surplus := victims(current, len(current)-want)
+	surplus = append(surplus, victims(old, len(old)-(want-readyAmong(current)))...)
+	for _, pod := range surplus {
+		if err := k.removePod(ctx, deployer, pod); err != nil {
+			return err
+		}
+	}
+	return k.reportDeployment(ctx, d, current, old)
+}
+
+// setOf is the ReplicaSet of the Deployment's template as it is now.
+func (k *Kubernetes) setOf(d *appsv1.Deployment) (replicaSet, error) {
+	hash, err := hashOf(d.Spec.Template)
+	if err != nil {
+		return replicaSet{}, err
+	}
+	set := replicaSet{name: d.Name + "-" + hash, uid: uid(string(d.UID), hash), hash: hash, deployment: d.UID}
+	k.sets[set.uid] = set
+	return set, nil
+}
+
+// older lists the pods of the Deployment's earlier templates.
+func (k *Kubernetes) older(d *appsv1.Deployment, now replicaSet, bySet map[types.UID][]*corev1.Pod) []*corev1.Pod {
+	var pods []*corev1.Pod
+	for _, id := range slices.Sorted(maps.Keys(k.sets)) {
+		if set := k.sets[id]; set.deployment == d.UID && set.uid != now.uid {
+			pods = append(pods, bySet[id]...)
+		}
+	}
+	return pods
+}
+
+// replica makes one more pod of a ReplicaSet.
+func (k *Kubernetes) replica(d *appsv1.Deployment, set replicaSet) *corev1.Pod {
+	pod := fromTemplate(d.Spec.Template)
+	pod.Namespace, pod.Name = d.Namespace, k.attempt(set.name, string(set.uid))
+	pod.Labels[appsv1.DefaultDeploymentUniqueLabelKey] = set.hash
+	pod.OwnerReferences = []metav1.OwnerReference{memcluster.OwnerNamed("apps/v1", "ReplicaSet", set.name, set.uid)}
+	return pod
+}
+
+func fromTemplate(template corev1.PodTemplateSpec) *corev1.Pod {
+	copied := template.DeepCopy()
+	pod := &corev1.Pod{ObjectMeta: copied.ObjectMeta, Spec: copied.Spec}
+	if pod.Labels == nil {
+		pod.Labels = map[string]string{}
+	}
+	return pod
+}
+
+func (k *Kubernetes) reportDeployment(ctx context.Context, d *appsv1.Deployment, current, old []*corev1.Pod) error {
+	next := d.DeepCopy()
+	ready := int32(readyAmong(current) + readyAmong(old))
+	total := int32(len(current) + len(old))
+	next.Status.ObservedGeneration = d.Generation
+	next.Status.Replicas, next.Status.UpdatedReplicas = total, int32(len(current))
+	next.Status.ReadyReplicas, next.Status.AvailableReplicas = ready, ready
+	next.Status.UnavailableReplicas = total - ready
+	if equality.Semantic.DeepEqual(d.Status, next.Status) {
+		return nil
+	}
+	return k.setStatus(ctx, "deployment-controller", next)
+}
+
+// victims picks n pods to remove: first those that matter least.
+func victims(pods []*corev1.Pod, n int) []*corev1.Pod {
+	if n <= 0 {
+		return nil
+	}
+	pods = slices.Clone(pods)
+	slices.SortFunc(pods, func(a, b *corev1.Pod) int {
+		return cmp.Or(
+			compareBools(a.Spec.NodeName != "", b.Spec.NodeName != ""),
+			compareBools(isReady(a), isReady(b)),
+			cmp.Compare(deletionCost(a), deletionCost(b)),
+			b.CreationTimestamp.Compare(a.CreationTimestamp.Time),
+			cmp.Compare(a.Name, b.Name),
+		)
+	})
+	return pods[:min(n, len(pods))]
+}
+
+// compareBools puts false first.
+func compareBools(a, b bool) int {
+	switch {
+	case a == b:
+		return 0
+	case b:
+		return -1
+	}
+	return 1
+}
+
+func deletionCost(pod *corev1.Pod) int {
+	cost, err := strconv.Atoi(pod.Annotations[corev1.PodDeletionCost])
+	if err != nil {
+		return 0
+	}
+	return cost
+}
+
+func readyAmong(pods []*corev1.Pod) int {
+	n := 0
+	for _, pod := range pods {
+		if isReady(pod) {
+			n++
+		}
+	}
+	return n
+}
+
+// active reports whether a pod counts as a replica.
+func active(pod *corev1.Pod) bool { return pod.DeletionTimestamp == nil && !ended(pod) }
+
+func ended(pod *corev1.Pod) bool {
+	return pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
+}
+
+func isReady(pod *corev1.Pod) bool {
+	for _, c := range pod.Status.Conditions {
+		if c.Type == corev1.PodReady {
+			return c.Status == corev1.ConditionTrue
+		}
+	}
+	return false
+}

@@ -1,0 +1,199 @@
+package memworkload
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/joist-autoscaler/joist/shared/cluster"
+	"github.com/joist-autoscaler/joist/shared/cluster/memcluster"
+	"github.com/joist-autoscaler/joist/shared/fault"
+)
+
+// Options shape the model. Durations of zero mean at once, unless said otherwise.
+type Options struct {
+	// ClusterName is the name that user data must give; empty accepts any.
+	ClusterName string
+	// Machine says what an instance type gives a node. Nil knows no type.
+	Machine func(instanceType string) (Machine, bool)
+	// JoinAfter is from Boot to the Node, ReadyAfter from the Node to Ready.
+	JoinAfter, ReadyAfter time.Duration
+	// StartAfter is from binding a pod to its Ready. StopAfter is from asking
+	// for its end to its end, and never more than its grace period; zero is the
+	// whole grace period.
+	StartAfter, StopAfter time.Duration
+	// SilentAfter is from the end of an instance to its Node's Ready=Unknown.
+	SilentAfter time.Duration
+	// ForgetAfter is from the end of an instance to the removal of its Node by
+	// the cloud's controller; zero leaves the Node to others.
+	ForgetAfter time.Duration
+	// OrphanAfter is how long a pod outlives its Node.
+	OrphanAfter time.Duration
+}
+
+// Typical is how long things take on EC2, roughly.
+func Typical(clusterName string, machine func(string) (Machine, bool)) Options {
+	return Options{
+		ClusterName: clusterName, Machine: machine,
+		JoinAfter: 25 * time.Second, ReadyAfter: 10 * time.Second,
+		StartAfter: 2 * time.Second, StopAfter: 2 * time.Second,
+		SilentAfter: 40 * time.Second, OrphanAfter: 40 * time.Second,
+	}
+}
+
+// Kubernetes is all the parts together.
+type Kubernetes struct {
+	server  *memcluster.Server
+	options Options
+	view    *memcluster.Cache
+
+	sets     map[types.UID]replicaSet // every ReplicaSet that ever was
+	attempts map[string]int           // pods made so far, by what they are for
+	machines map[string]*machine      // by instance id
+	orphans  map[types.UID]time.Time  // pods without a node, and since when
+
+	now     time.Time
+	next    time.Time // when time alone gives something to do
+	quiet   bool      // the last pass saw nothing new once it had begun
+	changes int
+	// What a pass works on, read anew after every part that changed something.
+	pods  []*corev1.Pod
+	nodes []*corev1.Node
+}
+
+// New makes the parts act on a server.
+func New(server *memcluster.Server, options Options) *Kubernetes {
+	return &Kubernetes{
+		server: server, options: options,
+		view: server.NewCache(memcluster.CacheOptions{Kinds: []cluster.Kind{
+			cluster.Pods, cluster.Nodes, cluster.Deployments, cluster.DaemonSets,
+		}}),
+		sets: map[types.UID]replicaSet{}, attempts: map[string]int{},
+		machines: map[string]*machine{}, orphans: map[types.UID]time.Time{},
+		quiet: true,
+	}
+}
+
+// Step makes one pass at a moment and reports how many objects it changed. It
+// does nothing while nothing changed and nothing is due.
+func (k *Kubernetes) Step(ctx context.Context, now time.Time) (int, error) {
+	if k.view.Advance(now) == 0 && k.quiet && (k.next.IsZero() || now.Before(k.next)) {
+		return 0, nil
+	}
+	k.now, k.changes, k.next, k.quiet = now, 0, time.Time{}, true
+	parts := []struct {
+		name string
+		act  func(context.Context) error
+	}{
+		{"joining machines", k.joinMachines},
+		{"watching nodes", k.watchNodes},
+		{"evicting from tainted nodes", k.evictTainted},
+		{"collecting garbage", k.collect},
+		{"stopping pods", k.stopPods},
+		{"running Deployments", k.runDeployments},
+		{"running DaemonSets", k.runDaemons},
+		{"scheduling", k.schedule},
+		{"starting pods", k.startPods},
+	}
+	k.read()
+	for _, part := range parts {
+		if k.view.Advance(now) > 0 {
+			// The parts before this one have not seen it.
+			k.quiet = false
+			k.read()
+		}
+		if err := part.act(ctx); err != nil {
+			k.quiet = false
+			return k.changes, fmt.Errorf("%s: %w", part.name, err)
+		}
+	}
+	return k.changes, nil
+}
+
+// Settle steps until nothing changes any more at this moment.
+func (k *Kubernetes) Settle(ctx context.Context, now time.Time) error {
+	const limit = 100
+	for range limit {
+		n, err := k.Step(ctx, now)
+		if err != nil {
+			return err
+		}
+		if n == 0 {
+			return nil
+		}
+	}
+	return fault.F("settling", fault.Bug, "something changes still after %d steps at one moment", limit)
+}
+
+// Next is when the next Step has something to do: at once after a change, else
+// at the first thing that is due, else never (zero).
+func (k *Kubernetes) Next() time.Time {
+	if !k.quiet {
+		return k.now
+	}
+	news := k.view.Next()
+	if k.next.IsZero() || !news.IsZero() && news.Before(k.next) {
+		return news
+	}
+	return k.next
+}
+
+// read takes what a part works on from the view.
+func (k *Kubernetes) read() {
+	k.pods = cluster.Cached[*corev1.Pod](k.view, cluster.Pods)
+	k.nodes = cluster.Cached[*corev1.Node](k.view, cluster.Nodes)
+}
+
+// due reports whether a moment has come; if not, it is remembered for Next.
+func (k *Kubernetes) due(at time.Time) bool {
+	if !at.After(k.now) {
+		return true
+	}
+	if k.next.IsZero() || at.Before(k.next) {
+		k.next = at
+	}
+	return false
+}
+
+// wrote counts a write. That the object changed or went meanwhile is no error:
+// the next pass sees it.
+func (k *Kubernetes) wrote(err error) error {
+	if fault.Is(err, fault.Missing, fault.Conflict) {
+		return nil
+	}
+	if err == nil {
+		k.changes++
+	}
+	return err
+}
+
+// create, setStatus and remove are the writes of one part.
+func (k *Kubernetes) create(ctx context.Context, actor string, object cluster.Object) error {
+	_, err := k.server.World(actor).Create(ctx, object)
+	return k.wrote(err)
+}
+
+func (k *Kubernetes) setStatus(ctx context.Context, actor string, object cluster.Object) error {
+	_, err := k.server.World(actor).UpdateStatus(ctx, object)
+	return k.wrote(err)
+}
+
+func (k *Kubernetes) removePod(ctx context.Context, actor string, pod *corev1.Pod) error {
+	return k.wrote(k.server.World(actor).Delete(ctx, cluster.Pods, cluster.KeyOf(pod), pod.UID))
+}
+
+func (k *Kubernetes) killPod(ctx context.Context, actor string, pod *corev1.Pod) error {
+	return k.wrote(k.server.World(actor).DeletePod(ctx, cluster.KeyOf(pod), pod.UID, 0))
+}
+
+func (k *Kubernetes) deployments() []*appsv1.Deployment {
+	return cluster.Cached[*appsv1.Deployment](k.view, cluster.Deployments)
+}
+
+func (k *Kubernetes) daemonSets() []*appsv1.DaemonSet {
+	return cluster.Cached[*appsv1.DaemonSet](k.view, cluster.DaemonSets)
+}

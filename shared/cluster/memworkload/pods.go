@@ -1,0 +1,89 @@
+package memworkload
+
+import (
+	"context"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/joist-autoscaler/joist/shared/cluster/memcluster"
+)
+
+// alive lists the nodes whose kubelet works. A node without a machine of ours
+// has one while it is ready.
+func (k *Kubernetes) alive() map[string]bool {
+	machines := k.machinesByNode()
+	out := map[string]bool{}
+	for _, node := range k.nodes {
+		if m := machines[node.Spec.ProviderID]; m != nil {
+			out[node.Name] = m.gone.IsZero()
+			continue
+		}
+		out[node.Name] = condition(node) == corev1.ConditionTrue
+	}
+	return out
+}
+
+// startPods makes the pods that were bound long enough ago run.
+func (k *Kubernetes) startPods(ctx context.Context) error {
+	alive := k.alive()
+	for _, pod := range k.pods {
+		if pod.Spec.NodeName == "" || pod.Status.Phase != corev1.PodPending || pod.DeletionTimestamp != nil || !alive[pod.Spec.NodeName] {
+			continue
+		}
+		if !k.due(boundAt(pod).Add(k.options.StartAfter)) {
+			continue
+		}
+		next := pod.DeepCopy()
+		next.Status.Phase = corev1.PodRunning
+		now := k.stamp()
+		next.Status.StartTime = &now
+		for _, kind := range []corev1.PodConditionType{corev1.PodScheduled, corev1.PodInitialized, corev1.ContainersReady, corev1.PodReady} {
+			memcluster.SetPodCondition(next, corev1.PodCondition{Type: kind, Status: corev1.ConditionTrue}, now)
+		}
+		if err := k.setStatus(ctx, "kubelet", next); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func boundAt(pod *corev1.Pod) time.Time {
+	for _, c := range pod.Status.Conditions {
+		if c.Type == corev1.PodScheduled && c.Status == corev1.ConditionTrue {
+			return c.LastTransitionTime.Time
+		}
+	}
+	return pod.CreationTimestamp.Time
+}
+
+// stopPods removes the pods whose containers have stopped.
+func (k *Kubernetes) stopPods(ctx context.Context) error {
+	alive := k.alive()
+	for _, pod := range k.pods {
+		if pod.DeletionTimestamp == nil || !alive[pod.Spec.NodeName] || *pod.DeletionGracePeriodSeconds == 0 {
+			continue
+		}
+		if !k.due(k.stopsAt(pod)) {
+			continue
+		}
+		if err := k.killPod(ctx, "kubelet", pod); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// stopsAt is when the pod's containers have stopped: at the end of its grace
+// period, or before.
+func (k *Kubernetes) stopsAt(pod *corev1.Pod) time.Time {
+	end := pod.DeletionTimestamp.Time
+	if k.options.StopAfter <= 0 {
+		return end
+	}
+	asked := end.Add(-time.Duration(*pod.DeletionGracePeriodSeconds) * time.Second)
+	if stop := asked.Add(k.options.StopAfter); stop.Before(end) {
+		return stop
+	}
+	return end
+}

@@ -1,0 +1,261 @@
+package outbox_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/joist-autoscaler/joist/shared/cluster"
+	"github.com/joist-autoscaler/joist/shared/cluster/memcluster"
+	"github.com/joist-autoscaler/joist/shared/cluster/outbox"
+	"github.com/joist-autoscaler/joist/shared/event"
+	"github.com/joist-autoscaler/joist/shared/fault"
+)
+
+const namespace = "kube-system"
+
+var (
+	batch = event.Ref{Kind: "batches", Digest: event.DigestOf([]byte("b")), Size: 1}
+	other = event.Ref{Kind: "batches", Digest: event.DigestOf([]byte("o")), Size: 1}
+	plan  = event.DigestOf([]byte("p"))
+)
+
+// The steps to each state, as those take them who may.
+var (
+	idle     = outbox.Outbox{State: outbox.Idle}
+	sent     = outbox.Outbox{Epoch: 1, Seq: 1, State: outbox.Sent, Batch: batch}
+	applying = outbox.Outbox{Epoch: 1, Seq: 1, State: outbox.Applying, Batch: batch, Plan: plan, Claims: []string{"a", "b"}}
+	done     = outbox.Outbox{Epoch: 1, Seq: 1, State: outbox.Done, Batch: batch, Plan: plan, Claims: []string{"a", "b"}}
+)
+
+func read(t *testing.T, client cluster.Client) outbox.Held {
+	t.Helper()
+	held, err := outbox.Read(t.Context(), client, namespace)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return held
+}
+
+// at brings a new outbox into a state.
+func at(t *testing.T, client cluster.Client, state outbox.State) outbox.Held {
+	t.Helper()
+	held := read(t, client)
+	for _, next := range []outbox.Outbox{sent, applying, done} {
+		if held.State == state {
+			break
+		}
+		var err error
+		if held, err = held.Swap(t.Context(), client, next); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return held
+}
+
+func changed(o outbox.Outbox, change func(*outbox.Outbox)) outbox.Outbox {
+	change(&o)
+	return o
+}
+
+func TestTransitions(t *testing.T) {
+	next := changed(sent, func(o *outbox.Outbox) { o.Seq = 2 })
+	closed := outbox.Outbox{Epoch: 1, Seq: 2, State: outbox.Done}
+	replacing := outbox.Outbox{Epoch: 1, Seq: 2, State: outbox.Applying, Plan: plan, Claims: []string{"c"}}
+	all := []outbox.State{outbox.Idle, outbox.Sent, outbox.Applying, outbox.Done}
+	for _, test := range []struct {
+		name string
+		next outbox.Outbox
+		from []outbox.State
+	}{
+		{"the first batch", sent, []outbox.State{outbox.Idle}},
+		{"the next batch", next, []outbox.State{outbox.Sent, outbox.Applying, outbox.Done}},
+		{"a new leader's batch", changed(next, func(o *outbox.Outbox) { o.Epoch = 2 }), []outbox.State{outbox.Sent, outbox.Applying, outbox.Done}},
+		{"a plan", applying, []outbox.State{outbox.Sent}},
+		{"a plan without claims", changed(applying, func(o *outbox.Outbox) { o.Claims = nil }), []outbox.State{outbox.Sent}},
+		{"the plan is done", done, []outbox.State{outbox.Applying}},
+		{"the plan is done without a claim", changed(done, func(o *outbox.Outbox) { o.Claims, o.Refused = []string{"a"}, []string{"b"} }), []outbox.State{outbox.Applying}},
+		{"given up", closed, []outbox.State{outbox.Sent, outbox.Applying}},
+
+		{"replacements, before any batch", changed(replacing, func(o *outbox.Outbox) { o.Epoch, o.Seq = 0, 1 }), []outbox.State{outbox.Idle}},
+		{"replacements", replacing, []outbox.State{outbox.Done}},
+
+		{"replacements of the same number", changed(replacing, func(o *outbox.Outbox) { o.Seq = 1 }), nil},
+		{"replacements, a number skipped", changed(replacing, func(o *outbox.Outbox) { o.Seq = 3 }), nil},
+		{"replacements that are none", changed(replacing, func(o *outbox.Outbox) { o.Claims = nil }), nil},
+		{"replacements without a plan", changed(replacing, func(o *outbox.Outbox) { o.Plan = "" }), nil},
+		{"replacements for a batch", changed(replacing, func(o *outbox.Outbox) { o.Batch = other }), nil},
+		{"replacements of another epoch", changed(replacing, func(o *outbox.Outbox) { o.Epoch = 2 }), nil},
+		{"replacements, done at once", changed(replacing, func(o *outbox.Outbox) { o.State = outbox.Done }), nil},
+		{"back to idle", idle, nil},
+		{"an unknown state", outbox.Outbox{Epoch: 1, Seq: 1, State: "lost"}, nil},
+		{"no state", outbox.Outbox{Epoch: 1, Seq: 2}, nil},
+		{"a batch skipped", changed(next, func(o *outbox.Outbox) { o.Seq = 3 }), nil},
+		{"seq 0 again", changed(sent, func(o *outbox.Outbox) { o.Seq = 0 }), nil},
+		{"no body", changed(next, func(o *outbox.Outbox) { o.Batch = event.Ref{} }), nil},
+		{"a batch that has a plan already", changed(next, func(o *outbox.Outbox) { o.Plan = plan }), nil},
+		{"a batch that has claims already", changed(next, func(o *outbox.Outbox) { o.Claims = []string{"a"} }), nil},
+		{"a plan of the next batch", changed(applying, func(o *outbox.Outbox) { o.Seq = 2 }), nil},
+		{"a plan of another body", changed(applying, func(o *outbox.Outbox) { o.Batch = other }), nil},
+		{"no plan", changed(applying, func(o *outbox.Outbox) { o.Plan = "" }), nil},
+		{"another plan is done", changed(done, func(o *outbox.Outbox) { o.Plan = event.DigestOf([]byte("q")) }), nil},
+		{"other claims are done", changed(done, func(o *outbox.Outbox) { o.Claims = []string{"a", "c"} }), nil},
+		{"a batch that has refused claims already", changed(next, func(o *outbox.Outbox) { o.Refused = []string{"a"} }), nil},
+		{"a plan with refused claims", changed(applying, func(o *outbox.Outbox) { o.Refused = []string{"a"} }), nil},
+		{"given up with claims", changed(closed, func(o *outbox.Outbox) { o.Claims = []string{"a"} }), nil},
+	} {
+		for _, from := range all {
+			t.Run(test.name+" from "+string(from), func(t *testing.T) {
+				server := memcluster.New(memcluster.Options{})
+				held := at(t, server, from)
+				_, err := held.Swap(t.Context(), server, test.next)
+				want := fault.Bug
+				for _, allowed := range test.from {
+					if allowed == from {
+						want = ""
+					}
+				}
+				if got := fault.KindOf(err); got != want {
+					t.Fatalf("%q (%v), want %q", got, err, want)
+				}
+				expected := held.Outbox
+				if want == "" {
+					expected = test.next
+				}
+				if diff := cmp.Diff(expected, read(t, server).Outbox); diff != "" {
+					t.Errorf("stored (-want +got):\n%s", diff)
+				}
+			})
+		}
+	}
+}
+
+// A plan passes only where it is waited for, and again only as the one that passed.
+func TestFits(t *testing.T) {
+	planned := event.Ref{Kind: "plans", Digest: plan, Size: 1}
+	another := event.Ref{Kind: "plans", Digest: event.DigestOf([]byte("q")), Size: 1}
+	for _, test := range []struct {
+		name  string
+		state outbox.State
+		edit  func(*event.PlanMade)
+		says  string
+	}{
+		{"waited for", outbox.Sent, func(*event.PlanMade) {}, ""},
+		{"passed", outbox.Applying, func(*event.PlanMade) {}, ""},
+		{"done", outbox.Done, func(*event.PlanMade) {}, ""},
+		{"of another outbox", outbox.Sent, func(b *event.PlanMade) { b.Outbox = "x" }, "another outbox"},
+		{"of an older batch", outbox.Sent, func(b *event.PlanMade) { b.Seq = 9 }, "the outbox is at 1"},
+		{"of another body", outbox.Sent, func(b *event.PlanMade) { b.Batch = other }, "another batch body"},
+		{"overtaken", outbox.Applying, func(b *event.PlanMade) { b.Plan = another }, "another plan passed first"},
+		{"overtaken, and done", outbox.Done, func(b *event.PlanMade) { b.Plan = another }, "another plan passed first"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			held := at(t, memcluster.New(memcluster.Options{}), test.state)
+			b := event.PlanMade{Outbox: held.UID(), Seq: 1, Batch: batch, Plan: planned}
+			test.edit(&b)
+			err := held.Fits(b)
+			if test.says == "" && err != nil || test.says != "" && (!fault.Is(err, fault.Stale) || !strings.Contains(err.Error(), test.says)) {
+				t.Errorf("%v", err)
+			}
+		})
+	}
+}
+
+// An epoch never goes back: who led earlier cannot lead again under its number.
+func TestEpochNeverGoesBack(t *testing.T) {
+	server := memcluster.New(memcluster.Options{})
+	held := at(t, server, outbox.Done)
+	next := changed(sent, func(o *outbox.Outbox) { o.Seq, o.Epoch = 2, 0 })
+	if _, err := held.Swap(t.Context(), server, next); !fault.Is(err, fault.Bug) {
+		t.Errorf("got %v", err)
+	}
+}
+
+// Of two that read the same state one wins, whoever they are.
+func TestOneOfTwoWins(t *testing.T) {
+	server := memcluster.New(memcluster.Options{})
+	at(t, server, outbox.Sent)
+	watcher, lifecycle := server.As("watcher"), server.As("lifecycle")
+	first, second := read(t, watcher), read(t, lifecycle)
+	if _, err := second.Swap(t.Context(), lifecycle, applying); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := first.Swap(t.Context(), watcher, changed(sent, func(o *outbox.Outbox) { o.Seq = 2 })); !fault.Is(err, fault.Conflict) {
+		t.Fatalf("the second swap: %v, want a conflict", err)
+	}
+	if _, err := second.Swap(t.Context(), lifecycle, applying); !fault.Is(err, fault.Conflict) {
+		t.Errorf("the same swap again: %v, want a conflict", err)
+	}
+	if diff := cmp.Diff(applying, read(t, server).Outbox); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// A swap whose answer was lost has happened; who does not know reads again.
+func TestLostAnswer(t *testing.T) {
+	server := memcluster.New(memcluster.Options{})
+	held := at(t, server, outbox.Sent)
+	server.Inject(memcluster.Fault{Actor: "lifecycle", Verb: memcluster.VerbUpdate, Done: true, Times: 1})
+	lifecycle := server.As("lifecycle")
+	if _, err := held.Swap(t.Context(), lifecycle, applying); !fault.Is(err, fault.Unknown) {
+		t.Fatalf("got %v", err)
+	}
+	if again := read(t, lifecycle); again.State != outbox.Applying || again.Plan != plan {
+		t.Errorf("the outbox is %+v", again.Outbox)
+	}
+}
+
+// A new ConfigMap is another outbox: nothing of the old one fits it.
+func TestRecreated(t *testing.T) {
+	server := memcluster.New(memcluster.Options{})
+	old := at(t, server, outbox.Sent)
+	key := cluster.Key{Namespace: namespace, Name: outbox.Name}
+	if err := server.Delete(t.Context(), cluster.ConfigMaps, key, ""); err != nil {
+		t.Fatal(err)
+	}
+	fresh := read(t, server)
+	if fresh.UID() == old.UID() || fresh.UID() == "" {
+		t.Errorf("the UIDs are %q and %q", old.UID(), fresh.UID())
+	}
+	if diff := cmp.Diff(idle, fresh.Outbox); diff != "" {
+		t.Error(diff)
+	}
+	if _, err := old.Swap(t.Context(), server, applying); !fault.Is(err, fault.Conflict, fault.Missing) {
+		t.Errorf("a swap of the old one: %v", err)
+	}
+}
+
+func TestTwoCreateIt(t *testing.T) {
+	server := memcluster.New(memcluster.Options{})
+	// The read says that there is none, and then somebody else is faster.
+	server.Inject(memcluster.Fault{Actor: "late", Verb: memcluster.VerbGet, As: fault.Missing, Times: 1})
+	read(t, server)
+	if _, err := outbox.Read(t.Context(), server.As("late"), namespace); !fault.Is(err, fault.Conflict) {
+		t.Errorf("got %v, want a conflict", err)
+	}
+	if held := read(t, server.As("late")); held.State != outbox.Idle {
+		t.Errorf("the outbox is %+v", held.Outbox)
+	}
+}
+
+func TestBrokenByHand(t *testing.T) {
+	for _, text := range []string{"", "{", `{"state":"lost"}`, `{}`} {
+		server := memcluster.New(memcluster.Options{})
+		read(t, server)
+		server.Change(cluster.ConfigMaps, cluster.Key{Namespace: namespace, Name: outbox.Name}, func(o cluster.Object) {
+			o.(*corev1.ConfigMap).Data = map[string]string{"outbox.json": text}
+		})
+		_, err := outbox.Read(t.Context(), server, namespace)
+		if !fault.Is(err, fault.Invalid) || !strings.Contains(fault.HintOf(err), "delete it") {
+			t.Errorf("%q: %v, hint %q", text, err, fault.HintOf(err))
+		}
+	}
+}
+
+func TestLists(t *testing.T) {
+	if !done.Lists("b") || done.Lists("c") || idle.Lists("") {
+		t.Error("the list of claims is not what it says")
+	}
+}

@@ -1,0 +1,95 @@
+package settings_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/joist-autoscaler/joist/shared/fault"
+	"github.com/joist-autoscaler/joist/shared/host/settings"
+)
+
+// Without a list there is one cluster, as Read reads it.
+func TestEachOfOne(t *testing.T) {
+	env := environment(map[string]string{"CLUSTER_NAME": "prod", "JOIST_BUS": "b"})
+	want, err := settings.Read(env)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := settings.Each(env, settings.ClusterName)
+	if diff := cmp.Diff([]settings.Settings{want}, got); diff != "" || err != nil {
+		t.Errorf("%v%s", err, diff)
+	}
+}
+
+// What an object says is the cluster's alone, and the rest is everybody's.
+func TestEach(t *testing.T) {
+	got, err := settings.Each(environment(map[string]string{
+		"JOIST_BUCKET": "docs", "JOIST_BUS": "all", "CLUSTER_NAME": "nobody", "LOG_LEVEL": "debug",
+		"JOIST_CLUSTERS": `[
+			{"JOIST_CLUSTER_NAME":"prod","JOIST_CLUSTER_UID":"u1","JOIST_PREFIX":"prod","JOIST_QUEUE_URL":"https://q/1","JOIST_DEAD_LETTER_URL":"https://q/2","JOIST_ROLE_ARN":"arn:aws:iam::111122223333:role/prod-joist-planner"},
+			{"JOIST_CLUSTER_NAME":"staging","JOIST_BUS":"staging","JOIST_QUEUE_URL":"https://q/3","JOIST_MAX_INSTANCES_PER_INTENT":"7"}]`,
+	}), settings.Bucket, settings.Bus)
+	if err != nil || len(got) != 2 {
+		t.Fatalf("%d clusters: %v", len(got), err)
+	}
+	one, two := got[0], got[1]
+	if one.Cluster.Name != "prod" || one.Cluster.UID != "u1" || one.Prefix != "prod" || one.QueueURL != "https://q/1" || one.DeadLetterURL != "https://q/2" ||
+		one.RoleARN != "arn:aws:iam::111122223333:role/prod-joist-planner" || one.Bus != "all" || one.Bucket != "docs" || one.MaxPerIntent != 500 {
+		t.Errorf("the first is %+v", one)
+	}
+	if two.Cluster.Name != "staging" || two.Cluster.UID != "" || two.Prefix != "" || two.Bus != "staging" || two.QueueURL != "https://q/3" || two.RoleARN != "" ||
+		two.Bucket != "docs" || two.MaxPerIntent != 7 || two.LogLevel != one.LogLevel {
+		t.Errorf("the second is %+v", two)
+	}
+}
+
+// docs is a list of two clusters that have nothing in common but what they are told of
+// their documents.
+func docs(one, two string) string {
+	return `[{"JOIST_CLUSTER_NAME":"prod","JOIST_QUEUE_URL":"https://q/1",` + one + `},{"JOIST_CLUSTER_NAME":"staging","JOIST_QUEUE_URL":"https://q/3",` + two + `}]`
+}
+
+// Clusters may share a bucket or a prefix, and a service without documents has neither.
+func TestEachTakesPlacesThatDiffer(t *testing.T) {
+	for name, list := range map[string]string{
+		"prefixes":     docs(`"JOIST_BUCKET":"docs","JOIST_PREFIX":"a"`, `"JOIST_BUCKET":"docs","JOIST_PREFIX":"b"`),
+		"buckets":      docs(`"JOIST_BUCKET":"docs"`, `"JOIST_BUCKET":"others"`),
+		"no documents": docs(`"JOIST_PREFIX":"a"`, `"JOIST_PREFIX":"a"`),
+	} {
+		if _, err := settings.Each(environment(map[string]string{"JOIST_CLUSTERS": list})); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+func TestEachRefuses(t *testing.T) {
+	const whole = `{"JOIST_CLUSTER_NAME":"prod","JOIST_QUEUE_URL":"https://q/1","JOIST_DEAD_LETTER_URL":"https://q/2"}`
+	for name, test := range map[string]struct{ list, says string }{
+		"names alone":        {`["prod"]`, "no list of objects in JSON"},
+		"nobody":             {`[]`, "no list of objects in JSON"},
+		"no JSON":            {`prod,staging`, "no list of objects in JSON"},
+		"a number":           {`[{"JOIST_MAX_INSTANCES_PER_INTENT":7}]`, "no list of objects in JSON"},
+		"an unknown name":    {`[{"JOIST_NAME":"prod"}]`, "JOIST_NAME in its object 0, which nothing reads"},
+		"Karpenter's name":   {`[{"CLUSTER_NAME":"prod"}]`, "which nothing reads"},
+		"the process's own":  {`[{"JOIST_CLUSTER_NAME":"prod","LOG_LEVEL":"debug"}]`, "set it as a variable of its own"},
+		"a list in the list": {`[{"JOIST_CLUSTERS":"[]"}]`, "the process's"},
+		"no queue":           {`[{"JOIST_CLUSTER_NAME":"prod"}]`, "JOIST_CLUSTERS[0]: reading the environment: JOIST_QUEUE_URL is not set"},
+		"no name":            {`[` + whole + `,{"JOIST_QUEUE_URL":"https://q/3"}]`, "JOIST_CLUSTERS[1]: reading the environment: JOIST_CLUSTER_NAME is not set"},
+		"a wrong value":      {`[{"JOIST_CLUSTER_NAME":"prod","JOIST_QUEUE_URL":"prod"}]`, `JOIST_QUEUE_URL="prod" is no URL`},
+		"a wrong role":       {`[{"JOIST_CLUSTER_NAME":"prod","JOIST_QUEUE_URL":"https://q/1","JOIST_ROLE_ARN":"prod-joist-planner"}]`, "is no ARN of a role"},
+		"a cluster twice":    {`[` + whole + `,` + whole + `]`, "JOIST_CLUSTERS[1] has the JOIST_CLUSTER_NAME=prod of JOIST_CLUSTERS[0]"},
+		"a queue twice":      {`[` + whole + `,{"JOIST_CLUSTER_NAME":"staging","JOIST_QUEUE_URL":"https://q/1"}]`, "has the JOIST_QUEUE_URL=https://q/1 of"},
+		"dead letters twice": {`[` + whole + `,{"JOIST_CLUSTER_NAME":"staging","JOIST_QUEUE_URL":"https://q/3","JOIST_DEAD_LETTER_URL":"https://q/2"}]`, "has the JOIST_DEAD_LETTER_URL="},
+		"no prefixes":        {docs(`"JOIST_BUCKET":"docs"`, `"JOIST_BUCKET":"docs"`), "JOIST_CLUSTERS[1] has the JOIST_PREFIX= in the bucket docs of JOIST_CLUSTERS[0]"},
+		"a prefix twice":     {docs(`"JOIST_BUCKET":"docs","JOIST_PREFIX":"a"`, `"JOIST_BUCKET":"docs","JOIST_PREFIX":"a/"`), "has the JOIST_PREFIX=a in the bucket docs of"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, err := settings.Each(environment(map[string]string{"JOIST_CLUSTERS": test.list}))
+			if !fault.Is(err, fault.Invalid) || !strings.Contains(err.Error(), test.says) {
+				t.Errorf("%v does not say %q", err, test.says)
+			}
+		})
+	}
+}

@@ -1,0 +1,86 @@
+package settings
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"github.com/joist-autoscaler/joist/shared/karpenter"
+)
+
+// Repair says which nodes are sick, and how many may be before none is replaced.
+type Repair struct {
+	Rules     []karpenter.RepairPolicy
+	Unhealthy intstr.IntOrString
+	// UnhealthyInZone is nil for no bound.
+	UnhealthyInZone *intstr.IntOrString
+}
+
+// PoolGate says which NodePools are deleted only when somebody says so: those with
+// more nodes, or with more of the cluster's nodes in percent.
+type PoolGate struct {
+	On             bool
+	Nodes, Percent int
+}
+
+func repairRules(s *Settings, text string) error {
+	rules, err := karpenter.ParseRepairPolicies(text)
+	if err != nil {
+		return fmt.Errorf("is no list of rules: %w", err)
+	}
+	s.Repair.Rules = rules
+	return nil
+}
+
+// part reads a number or a percentage.
+func part(set func(*Settings, intstr.IntOrString)) setter {
+	return func(s *Settings, text string) error {
+		n, percent, err := some(text)
+		if err != nil {
+			return err
+		}
+		if percent {
+			set(s, intstr.FromString(strconv.Itoa(n)+"%"))
+		} else {
+			set(s, intstr.FromInt32(int32(n)))
+		}
+		return nil
+	}
+}
+
+// some reads "3" or "20%".
+func some(text string) (n int, percent bool, err error) {
+	digits, percent := strings.CutSuffix(strings.TrimSpace(text), "%")
+	n, err = strconv.Atoi(digits)
+	if err != nil || n < 0 || n > math.MaxInt32 || percent && n > 100 {
+		return 0, false, errors.New("is neither a number nor a percentage up to 100%")
+	}
+	return n, percent, nil
+}
+
+// poolGate reads "off", or a number, a percentage or both by a comma. What is left
+// out makes no pool large.
+func poolGate(s *Settings, text string) error {
+	s.PoolGate = PoolGate{}
+	if text == "off" {
+		return nil
+	}
+	gate := PoolGate{On: true, Nodes: math.MaxInt, Percent: 100}
+	for item := range strings.SplitSeq(text, ",") {
+		n, percent, err := some(item)
+		switch {
+		case err != nil:
+			return err
+		case percent:
+			gate.Percent = n
+		default:
+			gate.Nodes = n
+		}
+	}
+	s.PoolGate = gate
+	return nil
+}

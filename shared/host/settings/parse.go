@@ -1,0 +1,189 @@
+package settings
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"math"
+	"net/url"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/joist-autoscaler/joist/shared/planning/scheduling"
+)
+
+// pause is a duration that must be positive.
+type pause time.Duration
+
+type setter func(s *Settings, text string) error
+
+func text(field func(*Settings) *string) setter {
+	return func(s *Settings, text string) error {
+		*field(s) = text
+		return nil
+	}
+}
+
+// queue is a variable that holds the URL of a queue.
+func queue(name, purpose, example string, field func(*Settings) *string) Variable {
+	return Variable{
+		Name: name, For: "the URL of " + purpose, Example: "https://sqs.eu-west-1.amazonaws.com/111122223333/prod-" + example,
+		set: func(s *Settings, text string) error {
+			u, err := url.Parse(text)
+			if err != nil || u.Host == "" || (u.Scheme != "https" && u.Scheme != "http") {
+				return errors.New("is no URL")
+			}
+			*field(s) = text
+			return nil
+		},
+	}
+}
+
+// queueNames are what SQS calls queues.
+var queueNames = regexp.MustCompile(`^[A-Za-z0-9_-]{1,80}$`)
+
+func queueName(field func(*Settings) *string) setter {
+	return func(s *Settings, text string) error {
+		if !queueNames.MatchString(text) {
+			return errors.New("is no name of a standard queue")
+		}
+		*field(s) = text
+		return nil
+	}
+}
+
+var roles = regexp.MustCompile(`^arn:[a-z-]+:iam::\d{12}:role/[\w+=,.@/-]+$`)
+
+func roleARN(s *Settings, text string) error {
+	if !roles.MatchString(text) {
+		return errors.New("is no ARN of a role")
+	}
+	s.RoleARN = text
+	return nil
+}
+
+// duration reads what Go and Karpenter write: 10s, 1m30s.
+func duration(field func(*Settings) *pause) setter {
+	return func(s *Settings, text string) error {
+		d, err := time.ParseDuration(text)
+		if err != nil || d <= 0 {
+			return errors.New("is no positive duration")
+		}
+		*field(s) = pause(d)
+		return nil
+	}
+}
+
+func fraction(field func(*Settings) *float64) setter {
+	return func(s *Settings, text string) error {
+		f, err := strconv.ParseFloat(text, 64)
+		if err != nil || !(f >= 0 && f < 1) {
+			return errors.New("is no number from 0 to 1")
+		}
+		*field(s) = f
+		return nil
+	}
+}
+
+// share is a fraction of something, and not nothing of it.
+func share(field func(*Settings) *float64) setter {
+	return func(s *Settings, text string) error {
+		f, err := strconv.ParseFloat(text, 64)
+		if err != nil || !(f > 0 && f <= 1) {
+			return errors.New("is no number above 0 and up to 1")
+		}
+		*field(s) = f
+		return nil
+	}
+}
+
+// dollars reads an amount of US dollars; nil is none.
+func dollars(field func(*Settings) **float64) setter {
+	return func(s *Settings, text string) error {
+		f, err := strconv.ParseFloat(strings.TrimPrefix(text, "$"), 64)
+		if err != nil || !(f >= 0) || math.IsInf(f, 1) {
+			return errors.New("is no amount of US dollars")
+		}
+		*field(s) = &f
+		return nil
+	}
+}
+
+func number(most int, field func(*Settings) *int) setter {
+	return func(s *Settings, text string) error {
+		n, err := strconv.Atoi(text)
+		if err != nil || n < 0 || n > most {
+			return fmt.Errorf("is no number from 0 to %d", most)
+		}
+		*field(s) = n
+		return nil
+	}
+}
+
+func choice(field func(*Settings) *string, allowed ...string) setter {
+	return func(s *Settings, text string) error {
+		if !slices.Contains(allowed, text) {
+			return errors.New("is not one of " + strings.Join(allowed, ", "))
+		}
+		*field(s) = text
+		return nil
+	}
+}
+
+// toggle reads what Go and Kubernetes take for a truth value.
+func toggle(set func(s *Settings, on bool)) setter {
+	return func(s *Settings, text string) error {
+		on, err := strconv.ParseBool(text)
+		if err != nil {
+			return errors.New("is neither true nor false")
+		}
+		set(s, on)
+		return nil
+	}
+}
+
+// gates reads Karpenter's feature gates: "NodeOverlay=true,NodeRepair=false".
+// Those that are not named keep their defaults. Some gate what Joist does not do
+// or always does; they are read, so that no installation must be changed.
+func gates(s *Settings, text string) error {
+	s.Scheduling.Gates = scheduling.Gates{ReservedCapacity: true}
+	known := map[string]*bool{
+		"ReservedCapacity": &s.Scheduling.Gates.ReservedCapacity, "NodeOverlay": &s.Scheduling.Gates.NodeOverlay,
+		"StaticCapacity": &s.Scheduling.Gates.StaticCapacity, "CapacityBuffer": &s.Scheduling.Gates.CapacityBuffer,
+		"NodeRepair": &s.NodeRepair, "SpotToSpotConsolidation": &s.Scheduling.Gates.SpotToSpotConsolidation,
+	}
+	for gate := range strings.SplitSeq(text, ",") {
+		name, value, _ := strings.Cut(strings.TrimSpace(gate), "=")
+		switch on, err := strconv.ParseBool(value); {
+		case name == "" && value == "":
+		case known[name] == nil:
+			return fmt.Errorf("is no list of gates: %q is not one of %s", name, strings.Join(slices.Sorted(maps.Keys(known)), ", "))
+		case err != nil:
+			return fmt.Errorf("is no list of gates: write %s=true or %s=false", name, name)
+		default:
+			*known[name] = on
+		}
+	}
+	return nil
+}
+
+func level(s *Settings, text string) error {
+	if err := s.LogLevel.UnmarshalText([]byte(text)); err != nil {
+		return fmt.Errorf("is not one of %s, %s, %s, %s", slog.LevelDebug, slog.LevelInfo, slog.LevelWarn, slog.LevelError)
+	}
+	return nil
+}
+
+// cloudWatch reads where metrics for CloudWatch go: the log, or an agent's port.
+func cloudWatch(s *Settings, text string) error {
+	agent, err := url.Parse(text)
+	if text != "stdout" && (err != nil || agent.Scheme != "tcp" || agent.Hostname() == "" || agent.Port() == "" || agent.Path != "") {
+		return errors.New("is neither stdout nor tcp://host:port")
+	}
+	s.CloudWatch = text
+	return nil
+}

@@ -1,0 +1,176 @@
+package settings_test
+
+import (
+	"log/slog"
+	"maps"
+	"math"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"github.com/joist-autoscaler/joist/shared/cluster/lease"
+	"github.com/joist-autoscaler/joist/shared/event"
+	"github.com/joist-autoscaler/joist/shared/fault"
+	"github.com/joist-autoscaler/joist/shared/host/settings"
+	"github.com/joist-autoscaler/joist/shared/karpenter"
+	"github.com/joist-autoscaler/joist/shared/planning/scheduling"
+)
+
+func environment(of map[string]string) func(string) (string, bool) {
+	return func(name string) (string, bool) { text, ok := of[name]; return text, ok }
+}
+
+var defaults = settings.Settings{
+	Namespace: "joist", LeaseNamespace: "kube-system", LeaseName: lease.KarpenterName, BatchMax: 10 * time.Second, BatchIdle: time.Second,
+	Scheduling: scheduling.Settings{PreferencePolicy: "Respect", MinValuesPolicy: "Strict", VMMemoryOverheadPercent: 0.075, Gates: scheduling.Gates{ReservedCapacity: true}},
+	Repair:     settings.Repair{Rules: karpentersRules(), Unhealthy: intstr.FromString("20%")}, PoolGate: settings.PoolGate{On: true, Nodes: 5, Percent: 20},
+	Rebalance:   "ignore",
+	TemplateAge: time.Hour, DryRuns: true, MaxPerIntent: 500, MaxPerMinute: 1000, EC2Share: 1, MetricsPort: 8080, HealthPort: 8081,
+}
+
+func karpentersRules() []karpenter.RepairPolicy {
+	rules, _ := karpenter.ParseRepairPolicies(karpenter.RepairPolicies)
+	return rules
+}
+
+func TestRead(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		env  map[string]string
+		want func(s *settings.Settings)
+	}{
+		{"nothing", nil, func(*settings.Settings) {}},
+		{"a limit of money", map[string]string{"JOIST_PRICE_LIMIT": "$250.50"}, func(s *settings.Settings) { s.Scheduling.PriceLimit = new(250.5) }},
+		{"a limit of nothing", map[string]string{"JOIST_PRICE_LIMIT": "0"}, func(s *settings.Settings) { s.Scheduling.PriceLimit = new(0.0) }},
+		{"empty is not set", map[string]string{"LOG_LEVEL": "", "JOIST_NAMESPACE": ""}, func(*settings.Settings) {}},
+		{"our name of the cluster", map[string]string{"JOIST_CLUSTER_NAME": "a", "CLUSTER_NAME": "b", "JOIST_CLUSTER_UID": "u"},
+			func(s *settings.Settings) { s.Cluster = event.Cluster{Name: "a", UID: "u"} }},
+		{"Karpenter's name of the cluster", map[string]string{"CLUSTER_NAME": "b"}, func(s *settings.Settings) { s.Cluster.Name = "b" }},
+		{"Karpenter's durations", map[string]string{"BATCH_MAX_DURATION": "1m30s", "BATCH_IDLE_DURATION": "250ms"}, func(s *settings.Settings) {
+			s.BatchMax, s.BatchIdle = 90*time.Second, 250*time.Millisecond
+		}},
+		{"knobs", map[string]string{
+			"VM_MEMORY_OVERHEAD_PERCENT": "0", "PREFERENCE_POLICY": "Ignore", "MIN_VALUES_POLICY": "BestEffort", "RESERVED_ENIS": "2",
+			"LOG_LEVEL": "debug", "METRICS_PORT": "0", "HEALTH_PROBE_PORT": "9", "OTEL_EXPORTER_OTLP_ENDPOINT": "http://c", "JOIST_TEMPLATE_AGE": "24h",
+			"JOIST_CLOUDWATCH_METRICS": "stdout", "JOIST_MAX_INSTANCES_PER_INTENT": "10", "JOIST_MAX_INSTANCES_PER_MINUTE": "20", "JOIST_EC2_RATE_SHARE": "0.25",
+		}, func(s *settings.Settings) {
+			s.Scheduling = scheduling.Settings{PreferencePolicy: "Ignore", MinValuesPolicy: "BestEffort", ReservedENIs: 2, Gates: scheduling.Gates{ReservedCapacity: true}}
+			s.LogLevel, s.MetricsPort, s.HealthPort, s.Traces, s.TemplateAge = slog.LevelDebug, 0, 9, true, 24*time.Hour
+			s.MaxPerIntent, s.MaxPerMinute, s.EC2Share, s.CloudWatch = 10, 20, 0.25, "stdout"
+		}},
+		{"gates beside the defaults", map[string]string{"FEATURE_GATES": "NodeOverlay=true, CapacityBuffer=1,NodeRepair=true,"}, func(s *settings.Settings) {
+			s.Scheduling.Gates = scheduling.Gates{ReservedCapacity: true, NodeOverlay: true, CapacityBuffer: true}
+			s.NodeRepair = true
+		}},
+		{"gates against the defaults", map[string]string{"FEATURE_GATES": "ReservedCapacity=false,StaticCapacity=true"}, func(s *settings.Settings) {
+			s.Scheduling.Gates = scheduling.Gates{StaticCapacity: true}
+		}},
+		{"repair", map[string]string{"JOIST_REPAIR_RULES": "Ready=Unknown:15m", "JOIST_REPAIR_UNHEALTHY": "3", "JOIST_REPAIR_UNHEALTHY_IN_ZONE": "50%"}, func(s *settings.Settings) {
+			zone := intstr.FromString("50%")
+			s.Repair = settings.Repair{Rules: []karpenter.RepairPolicy{{Condition: "Ready", Status: "Unknown", After: 15 * time.Minute}}, Unhealthy: intstr.FromInt32(3), UnhealthyInZone: &zone}
+		}},
+		{"recommendations are acted on", map[string]string{"JOIST_REBALANCE_POLICY": "replace"}, func(s *settings.Settings) { s.Rebalance = "replace" }},
+		{"NodePools are deleted as Karpenter does", map[string]string{"JOIST_POOL_GATE": "off"}, func(s *settings.Settings) { s.PoolGate = settings.PoolGate{} }},
+		{"a number of nodes alone", map[string]string{"JOIST_POOL_GATE": "20"}, func(s *settings.Settings) {
+			s.PoolGate = settings.PoolGate{On: true, Nodes: 20, Percent: 100}
+		}},
+		{"a part of the cluster alone", map[string]string{"JOIST_POOL_GATE": " 50% "}, func(s *settings.Settings) {
+			s.PoolGate = settings.PoolGate{On: true, Nodes: math.MaxInt, Percent: 50}
+		}},
+		{"no dry runs", map[string]string{"DISABLE_DRY_RUN": "true"}, func(s *settings.Settings) { s.DryRuns = false }},
+		{"resource claims", map[string]string{"IGNORE_DRA_REQUESTS": "false"}, func(s *settings.Settings) { s.Scheduling.PlanDRARequests = true }},
+		{"Karpenter's elections", map[string]string{"LEADER_ELECTION_NAME": "ours", "DISABLE_LEADER_ELECTION": "true"}, func(s *settings.Settings) {
+			s.LeaseName, s.Alone = "ours", true
+		}},
+		{"AWS's name of an agent", map[string]string{"AWS_EMF_AGENT_ENDPOINT": "tcp://agent:25888"}, func(s *settings.Settings) { s.CloudWatch = "tcp://agent:25888" }},
+		{"Karpenter's queue", map[string]string{"INTERRUPTION_QUEUE": "prod"}, func(s *settings.Settings) { s.InterruptionQueue = "prod" }},
+		{"places", map[string]string{
+			"AWS_REGION": "r", "JOIST_BUCKET": "b", "JOIST_PREFIX": "p", "JOIST_BUS": "u", "JOIST_NAMESPACE": "n", "LEADER_ELECTION_NAMESPACE": "l",
+			"POD_NAME": "h", "KUBECONFIG": "k", "AWS_LAMBDA_RUNTIME_API": "a", "JOIST_QUEUE_URL": "http://q/1", "JOIST_DEAD_LETTER_URL": "http://q/2",
+			"JOIST_PLANNER_QUEUE_URL": "http://q/3", "JOIST_DISRUPTION_QUEUE_URL": "http://q/4", "JOIST_CATALOG_QUEUE_URL": "http://q/5", "JOIST_LAUNCHER_QUEUE_URL": "http://q/6",
+		}, func(s *settings.Settings) {
+			s.Region, s.Bucket, s.Prefix, s.Bus, s.Namespace, s.LeaseNamespace, s.Holder, s.Kubeconfig, s.Lambda = "r", "b", "p", "u", "n", "l", "h", "k", "a"
+			s.QueueURL, s.DeadLetterURL, s.PlannerURL, s.DisruptionURL, s.CatalogURL, s.LauncherURL = "http://q/1", "http://q/2", "http://q/3", "http://q/4", "http://q/5", "http://q/6"
+		}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			want := defaults
+			c.want(&want)
+			got, err := settings.Read(environment(c.env))
+			if diff := cmp.Diff(want, got); diff != "" || err != nil {
+				t.Errorf("%v%s", err, diff)
+			}
+		})
+	}
+}
+
+// A wrong value names its variable, what it is for and an example; all problems
+// come at once.
+func TestReadRefuses(t *testing.T) {
+	for name, value := range map[string]string{
+		"FEATURE_GATES": "NodeOverlays=true", "DISABLE_LEADER_ELECTION": "no", "INTERRUPTION_QUEUE": "https://sqs.eu-west-1.amazonaws.com/111122223333/prod", "IGNORE_DRA_REQUESTS": "maybe",
+		"BATCH_MAX_DURATION": "10", "BATCH_IDLE_DURATION": "-1s", "VM_MEMORY_OVERHEAD_PERCENT": "7.5", "PREFERENCE_POLICY": "respect",
+		"MIN_VALUES_POLICY": "none", "RESERVED_ENIS": "-1", "LOG_LEVEL": "loud", "METRICS_PORT": "65536", "HEALTH_PROBE_PORT": "x",
+		"JOIST_QUEUE_URL": "prod-planner", "JOIST_DEAD_LETTER_URL": "arn:aws:sqs:eu-west-1:111122223333:prod", "JOIST_TEMPLATE_AGE": "0s",
+		"JOIST_MAX_INSTANCES_PER_INTENT": "1001", "JOIST_MAX_INSTANCES_PER_MINUTE": "many", "JOIST_EC2_RATE_SHARE": "0",
+		"JOIST_REPAIR_RULES": "Ready", "JOIST_REPAIR_UNHEALTHY": "half", "JOIST_REPAIR_UNHEALTHY_IN_ZONE": "101%", "JOIST_POOL_GATE": "on", "JOIST_PRICE_LIMIT": "a lot",
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, err := settings.Read(environment(map[string]string{name: value}))
+			if err == nil || !strings.Contains(err.Error(), name+`="`+value+`" is `) || !strings.Contains(err.Error(), "for example "+name+"=") {
+				t.Error(err)
+			}
+			if !fault.Is(err, fault.Invalid) {
+				t.Error(fault.KindOf(err))
+			}
+		})
+	}
+	t.Run("idle longer than max", func(t *testing.T) {
+		if _, err := settings.Read(environment(map[string]string{"BATCH_IDLE_DURATION": "1m"})); err == nil || !strings.Contains(err.Error(), "BATCH_MAX_DURATION") {
+			t.Error(err)
+		}
+	})
+	t.Run("several, by the name that was used", func(t *testing.T) {
+		_, err := settings.Read(environment(map[string]string{"LOG_LEVEL": "loud"}), settings.ClusterName, settings.Bucket)
+		for _, want := range []string{"JOIST_CLUSTER_NAME is not set: it is the name of the EKS cluster, for example JOIST_CLUSTER_NAME=prod", "JOIST_BUCKET is not set", "LOG_LEVEL"} {
+			if err == nil || !strings.Contains(err.Error(), want) {
+				t.Errorf("%q is not in: %v", want, err)
+			}
+		}
+	})
+	t.Run("required under the other name", func(t *testing.T) {
+		if _, err := settings.Read(environment(map[string]string{"CLUSTER_NAME": "prod"}), settings.ClusterName); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// The table is whole, and its own examples are good.
+func TestVariables(t *testing.T) {
+	names := map[string]int{}
+	for _, v := range settings.Variables {
+		for _, name := range append([]string{v.Name}, v.Also...) {
+			names[name]++
+		}
+		if v.For == "" || v.Example == "" {
+			t.Errorf("%s does not say what it is for, or gives no example", v.Name)
+		}
+		if _, err := settings.Read(environment(map[string]string{v.Name: v.Example})); err != nil {
+			t.Errorf("the example of %s: %v", v.Name, err)
+		}
+	}
+	for name := range maps.Keys(names) {
+		if names[name] > 1 {
+			t.Errorf("%s means two things", name)
+		}
+	}
+	help := settings.Help("It does things.", []string{settings.ClusterName}, []string{settings.LogLevel})
+	want := "It does things.\n\nRequired environment variables:\n  JOIST_CLUSTER_NAME, or CLUSTER_NAME\n        the name of the EKS cluster, for example prod\n\n" +
+		"Optional ones:\n  LOG_LEVEL\n        the least level that is logged (default info)"
+	if diff := cmp.Diff(want, help); diff != "" {
+		t.Error(diff)
+	}
+}

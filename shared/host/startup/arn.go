@@ -1,0 +1,35 @@
+package startup
+
+import (
+	"path"
+	"strings"
+
+	"github.com/joist-autoscaler/joist/shared/fault"
+)
+
+// urlOf is the URL and the region of the queue that an ARN names:
+// arn:partition:sqs:region:account:name.
+func urlOf(arn string) (url, region string, err error) {
+	fields := strings.Split(arn, ":")
+	if len(fields) != 6 || fields[0] != "arn" || fields[2] != "sqs" {
+		return "", "", fault.F("reading the source of a record", fault.Bug, "%q is no ARN of a queue", arn)
+	}
+	domain := "amazonaws.com"
+	if fields[1] == "aws-cn" {
+		domain = "amazonaws.com.cn"
+	}
+	return "https://sqs." + fields[3] + "." + domain + "/" + fields[4] + "/" + fields[5], fields[3], nil
+}
+
+// accountDigits is how long an account's id is.
+const accountDigits = 12
+
+// accountOf is the account in the URL of a queue, https://host/account/name, or
+// "".
+func accountOf(queueURL string) string {
+	account := path.Base(path.Dir(queueURL))
+	if len(account) != accountDigits || strings.Trim(account, "0123456789") != "" {
+		return ""
+	}
+	return account
+}

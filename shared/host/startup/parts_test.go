@@ -1,0 +1,189 @@
+package startup
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/joist-autoscaler/joist/shared/cluster"
+	"github.com/joist-autoscaler/joist/shared/event"
+	"github.com/joist-autoscaler/joist/shared/fault"
+	"github.com/joist-autoscaler/joist/shared/host"
+	"github.com/joist-autoscaler/joist/shared/host/settings"
+)
+
+func TestURLOf(t *testing.T) {
+	for _, c := range []struct{ name, arn, want string }{
+		{"a queue", "arn:aws:sqs:eu-west-1:111122223333:prod-planner", "https://sqs.eu-west-1.amazonaws.com/111122223333/prod-planner"},
+		{"in China", "arn:aws-cn:sqs:cn-north-1:111122223333:q", "https://sqs.cn-north-1.amazonaws.com.cn/111122223333/q"},
+		{"a topic", "arn:aws:sns:eu-west-1:111122223333:q", ""},
+		{"nothing", "", ""},
+		{"too short", "arn:aws:sqs:eu-west-1:q", ""},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			got, _, err := urlOf(c.arn)
+			if got != c.want || (err == nil) != (c.want != "") {
+				t.Errorf("%q, %v", got, err)
+			}
+		})
+	}
+}
+
+func TestAccountOf(t *testing.T) {
+	for url, want := range map[string]string{
+		"https://sqs.eu-west-1.amazonaws.com/111122223333/prod-interruption": "111122223333", "http://127.0.0.1:9324/queue/q": "", "": "",
+		"https://sqs.eu-west-1.amazonaws.com/11112222333x/q": "",
+	} {
+		if got := accountOf(url); got != want {
+			t.Errorf("%s: %q, want %q", url, got, want)
+		}
+	}
+}
+
+// opened sets the environment of a test and opens its parts.
+func opened(t *testing.T, env map[string]string, s Service) (*Parts, error) {
+	t.Helper()
+	set(t, env)
+	return Open(t.Context(), s)
+}
+
+// set is the environment of a test.
+func set(t *testing.T, env map[string]string) {
+	t.Helper()
+	for _, v := range settings.Variables {
+		for _, name := range append([]string{v.Name}, v.Also...) {
+			t.Setenv(name, env[name])
+		}
+	}
+	t.Setenv("AWS_CONFIG_FILE", "/nonexistent")
+	t.Setenv("AWS_SHARED_CREDENTIALS_FILE", "/nonexistent")
+}
+
+var planner = Service{Name: "planner", Required: []string{settings.Bucket}}
+
+func TestOpen(t *testing.T) {
+	t.Run("everything required", func(t *testing.T) {
+		p, err := opened(t, map[string]string{"CLUSTER_NAME": "prod", "AWS_REGION": "eu-west-1", "JOIST_BUCKET": "b"}, planner)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if p.AWS.Region != "eu-west-1" || p.Cluster != (event.Cluster{Name: "prod"}) {
+			t.Errorf("region %s, cluster %v", p.AWS.Region, p.Cluster)
+		}
+	})
+	t.Run("nothing", func(t *testing.T) {
+		_, err := opened(t, nil, planner)
+		for _, name := range []string{"JOIST_CLUSTER_NAME", "AWS_REGION", "JOIST_BUCKET"} {
+			if err == nil || !strings.Contains(err.Error(), name+" is not set") {
+				t.Errorf("%s is not missed: %v", name, err)
+			}
+		}
+	})
+}
+
+// Without credentials nothing starts, and one sentence says what to do.
+func TestCredentials(t *testing.T) {
+	t.Setenv("AWS_EC2_METADATA_DISABLED", "true")
+	t.Setenv("AWS_ACCESS_KEY_ID", "")
+	t.Setenv("AWS_SECRET_ACCESS_KEY", "")
+	env := map[string]string{"CLUSTER_NAME": "prod", "AWS_REGION": "eu-west-1", "JOIST_BUCKET": "b"}
+	p, err := opened(t, env, planner)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := identified(t.Context(), p.AWS); err == nil || !strings.Contains(err.Error(), "AWS_PROFILE") {
+		t.Error(err)
+	}
+	t.Setenv("AWS_ACCESS_KEY_ID", "AKIDEXAMPLE")
+	t.Setenv("AWS_SECRET_ACCESS_KEY", "secret")
+	if p, err = opened(t, env, planner); err != nil {
+		t.Fatal(err)
+	}
+	if err := identified(t.Context(), p.AWS); err != nil {
+		t.Error(err)
+	}
+}
+
+// api answers the two questions of Identify.
+type api struct {
+	cluster.Client
+	uid     string
+	refused error
+}
+
+func (a api) Get(context.Context, cluster.Kind, cluster.Key) (cluster.Object, error) {
+	return &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{UID: types.UID(a.uid)}}, nil
+}
+
+func (a api) List(context.Context, cluster.Kind, string) ([]cluster.Object, error) {
+	return nil, a.refused
+}
+
+func TestIdentify(t *testing.T) {
+	denied := fault.F("list nodepools", fault.Denied, "forbidden").WithHint("grant it")
+	for _, c := range []struct {
+		name string
+		api  api
+		told string
+		want string
+	}{
+		{"not told", api{uid: "u1"}, "", ""},
+		{"told", api{uid: "u1"}, "u1", ""},
+		{"told another", api{uid: "u1"}, "u2", "JOIST_CLUSTER_UID is u2, and this cluster's is u1"},
+		{"without rights", api{uid: "u1", refused: denied}, "", "grant it"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			got, err := Identify(t.Context(), c.api, event.Cluster{Name: "prod", UID: c.told})
+			switch {
+			case c.want == "" && (err != nil || got.UID != "u1"):
+				t.Errorf("%v: %v", got, err)
+			case c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)):
+				t.Errorf("want %q: %v", c.want, err)
+			}
+		})
+	}
+}
+
+// view is a cache that is not synced, for a reason.
+type view struct {
+	changed chan struct{}
+	problem error
+	synced  bool
+}
+
+func (v *view) Run(ctx context.Context)  { <-ctx.Done() }
+func (v *view) Changed() <-chan struct{} { return v.changed }
+func (v *view) Synced() bool             { return v.synced }
+func (v *view) Problem() error           { return v.problem }
+
+// A cache that cannot be synced is heard of, though steps do nothing.
+func TestLoopTellsWhyNothingHappens(t *testing.T) {
+	p, err := opened(t, map[string]string{"CLUSTER_NAME": "prod", "AWS_REGION": "eu-west-1", "JOIST_BUCKET": "b"}, planner)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var told []string
+	p.Trouble.Tell = func(err error, _ int) { told = append(told, err.Error()) }
+	ctx, cancel := context.WithCancel(t.Context())
+	steps, asked := 0, 0
+	loop, feed := p.Loop(host.Loop{Pace: time.Millisecond, Step: func(context.Context) error {
+		if steps++; steps == 2 {
+			cancel()
+		}
+		return nil
+	}}, func() bool { asked++; return false }, &view{changed: make(chan struct{}), problem: fault.F("watch nodepools", fault.Denied, "forbidden")})
+	if err := host.Together(ctx, loop, feed); err != nil {
+		t.Error(err)
+	}
+	if asked == 0 {
+		t.Error("nobody asks whether a step looked at the cluster")
+	}
+	if len(told) != 1 || !strings.Contains(told[0], "watch nodepools: forbidden") {
+		t.Errorf("told %q", told)
+	}
+}

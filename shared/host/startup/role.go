@@ -1,0 +1,17 @@
+package startup
+
+import (
+	"github.com/aws/aws-sdk-go-v2/aws"
+
+	"github.com/joist-autoscaler/joist/shared/aws/stsrole"
+	"github.com/joist-autoscaler/joist/shared/topology"
+)
+
+// taking is the configuration with which a service works for a cluster: with a role of the
+// cluster's, where there is one to take.
+func taking(config aws.Config, role, service, cluster string) aws.Config {
+	if role == "" {
+		return config
+	}
+	return stsrole.Take(config, role, topology.Session(service, cluster))
+}

@@ -1,0 +1,78 @@
+package telemetry
+
+import (
+	"bytes"
+	"net/http/httptest"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// What an alarm waits for stands at nothing from the beginning, in a process of one cluster
+// and of several, so that the first that happens is a rise; of a service's own counters, and
+// CloudWatch is told nothing of it.
+func TestCountersBeginAtNothing(t *testing.T) {
+	for service, want := range map[string][]string{
+		"lifecycle": {`joist_sweeps_stopped_total`, `joist_dead_letters_total{kind="poison",service="lifecycle"}`, `joist_events_refused_total{kind="bug",service="lifecycle"}`},
+		"launcher":  {`joist_launches_stopped_total{kind="denied"}`, `joist_foreign_spared_total{thing="instance"}`, `joist_verdicts_failed_total{service="launcher",verdict="hide"}`},
+	} {
+		var out bytes.Buffer
+		one, err := New(t.Context(), Options{Service: service, Cluster: "prod", Out: &out, CloudWatch: ToLog})
+		if err != nil {
+			t.Fatal(err)
+		}
+		several, err := New(t.Context(), Options{Service: service, Out: &out, CloudWatch: ToLog})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := several.For("prod"); err != nil {
+			t.Fatal(err)
+		}
+		for name, told := range map[string]*Telemetry{"one": one, "several": several} {
+			w := httptest.NewRecorder()
+			told.metrics().ServeHTTP(w, httptest.NewRequest("GET", "/metrics", nil))
+			text := strings.NewReplacer(`cluster="prod",`, "", `{cluster="prod"}`, "").Replace(w.Body.String())
+			for _, series := range want {
+				if !strings.Contains(text, series+" 0\n") {
+					t.Errorf("%s of %s: no series %s at 0", service, name, series)
+				}
+			}
+			if strings.Contains(text, "joist_instances_ended_total") != (service == "launcher") {
+				t.Errorf("%s of %s: counters that are another's, or not its own", service, name)
+			}
+			told.Flush(t.Context())
+		}
+		if out.Len() > 0 {
+			t.Errorf("CloudWatch is told: %s", out.String())
+		}
+	}
+}
+
+// All kinds are listed, and what begins is a counter whose last label has the values.
+func TestWhatBegins(t *testing.T) {
+	source, err := os.ReadFile("../../fault/fault.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var written []string
+	for _, found := range regexp.MustCompile(`Kind = "(\w+)"`).FindAllSubmatch(source, -1) {
+		written = append(written, string(found[1]))
+	}
+	if !slices.Equal(written, texts(kinds)) {
+		t.Errorf("kinds %v, want %v", kinds, written)
+	}
+	for name, values := range begins {
+		i := slices.IndexFunc(Catalogue, func(m Metric) bool { return m.Name == name })
+		if i < 0 || Catalogue[i].Kind != Counter {
+			t.Fatalf("%s is no counter", name)
+		}
+		switch labels := Catalogue[i].Labels; {
+		case len(labels) == 0 || len(labels) > 2 || len(labels) == 2 && labels[0].Name != labelService.Name:
+			t.Errorf("%s has the labels %v", name, labels)
+		case len(values) > labels[len(labels)-1].Max:
+			t.Errorf("%s begins with %d values", name, len(values))
+		}
+	}
+}

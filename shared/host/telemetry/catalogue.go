@@ -1,0 +1,73 @@
+package telemetry
+
+import "slices"
+
+// Kind is the kind of a metric.
+type Kind string
+
+// The kinds of metrics.
+const (
+	// Counter only increases.
+	Counter Kind = "counter"
+	// Gauge has the value that was set last.
+	Gauge Kind = "gauge"
+	// Histogram counts values in buckets.
+	Histogram Kind = "histogram"
+	// Summary has quantiles of recent values, where Karpenter has a summary.
+	Summary Kind = "summary"
+)
+
+// Metric is one entry of the catalogue. Prometheus' instruments, CloudWatch's metrics,
+// dashboards and documentation are generated from it.
+type Metric struct {
+	// Name is the name in Prometheus, including the unit, and in CloudWatch.
+	Name string
+	Kind Kind
+	// Unit is in UCUM: "s", "{message}".
+	Unit   string
+	Help   string
+	Labels []Label
+	// Buckets are the upper bounds of a histogram, in Unit.
+	Buckets []float64
+	// Services lists the services that emit it.
+	Services []string
+	// Panel is the title of its panel, and By the labels that separate its lines there.
+	Panel string
+	By    []string
+	// CloudWatch lists its dimensions there: "cluster", and names of labels. Functions send
+	// it, and services inside of the cluster if configured. A metric with nil is not sent.
+	// CloudWatch bills each combination of values, so use few.
+	CloudWatch []string
+}
+
+// Label is one dimension of a metric.
+type Label struct {
+	Name, Help string
+	// Max is the maximum number of values.
+	Max int
+	// Bare keeps an empty value empty, as Karpenter does; otherwise it becomes none.
+	Bare bool
+}
+
+// ByCluster is the only dimension in CloudWatch that is not a label.
+const ByCluster = "cluster"
+
+// Services that process messages, services that can run as functions, and services inside
+// of the cluster, which reconcile it.
+var (
+	everyone    = []string{"planner", "disruption", "interruption", "catalog", "launcher", "lifecycle"}
+	asFunctions = []string{"planner", "disruption", "interruption", "catalog", "launcher"}
+	looking     = []string{"watcher", "lifecycle"}
+)
+
+// Inside reports whether only services inside of the cluster emit a metric. They send it to
+// CloudWatch if configured.
+func (m Metric) Inside() bool {
+	return !slices.ContainsFunc(m.Services, func(service string) bool { return !slices.Contains(looking, service) })
+}
+
+// Catalogue lists all metrics.
+var Catalogue = slices.Concat(pipeline, story, inside, voluntary, weighed)
+
+// Namespace is the CloudWatch namespace of the metrics.
+const Namespace = "Joist"

@@ -1,0 +1,26 @@
+// Package telemetry reports how the services work: one wide JSON log line, a few metrics
+// and one span for each message.
+//
+// The invariants:
+//
+//   - Every metric is in Catalogue, with its meaning and the maximum number of values of
+//     each label. The content of messages never creates new label values.
+//   - A trace id is the correlation id of the message that began the work, so log lines
+//     and traces have a common key.
+//   - A trace begins before its first message: with pending pods, or with an event from
+//     AWS. The id of that span is derived from the message's id (event.Root), so a repeated
+//     message gives the same span, also after a restart.
+//   - Events from AWS about an instance and its termination are one trace, in any
+//     service, because its id is derived from the instance's id.
+//   - A change without a message, such as a node that joined, is a span of the trace to
+//     which it belongs (Span). The NodeClaim stores that trace for the next leader.
+//   - Work for several traces at once is a span of its own, with a link to each of them
+//     (Batch). A trace that others caused is linked to those. A span has at most 128
+//     links; it reports the number of further ones to the collector.
+//   - Only the services named in its entry count a metric. It has one panel. Prometheus
+//     scrapes it, and CloudWatch gets it from functions and from services configured to
+//     send it: packages emf and board.
+//   - A process that serves several clusters has a Telemetry for each (For), so log lines
+//     and series name their cluster.
+//   - Telemetry never fails the work: lines and values that cannot be written are dropped.
+package telemetry

@@ -1,0 +1,247 @@
+package telemetry
+
+import (
+	"fmt"
+	"math"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"github.com/joist-autoscaler/joist/shared/fault"
+	"github.com/joist-autoscaler/joist/shared/host/telemetry/emf"
+)
+
+// meters are the instruments of the catalogue. Metrics are read by nobody but a
+// scrape, so they are Prometheus' own: counting is an atomic addition then.
+type meters struct {
+	registry *prometheus.Registry
+	// under is the registry, with the labels that all series have beside their own.
+	under prometheus.Registerer
+	// instruments are by the name in the catalogue.
+	instruments map[string]instrument
+	ordinary    *ordinaries
+	// cloudWatch takes what goes there, of this cluster; nil sends nothing.
+	cloudWatch *emf.Buffer
+	cluster    string
+}
+
+// instrument finds where the values of one series go.
+type instrument func(labels []string) (sink, error)
+
+// sink takes the values of one series.
+type sink func(value float64)
+
+// newMeters makes them, with labels that all series have beside their own. Those
+// without such labels are the process's, and tell of it, too.
+func newMeters(all prometheus.Labels) (meters, error) {
+	m := meters{
+		registry: prometheus.NewRegistry(), instruments: make(map[string]instrument, len(Catalogue)),
+		ordinary: &ordinaries{all: map[handled]*ordinary{}},
+	}
+	m.under = prometheus.WrapRegistererWith(all, m.registry)
+	if len(all) == 0 {
+		m.registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	}
+	for _, entry := range Catalogue {
+		if err := m.add(entry); err != nil {
+			return meters{}, fault.E("preparing metric "+entry.Name, fault.Bug, err)
+		}
+	}
+	return m, nil
+}
+
+func (m meters) add(entry Metric) error {
+	labels := make([]string, 0, len(entry.Labels))
+	for _, l := range entry.Labels {
+		labels = append(labels, l.Name)
+	}
+	switch entry.Kind {
+	case Counter:
+		all := prometheus.NewCounterVec(prometheus.CounterOpts{Name: entry.Name, Help: entry.Help}, labels)
+		m.instruments[entry.Name] = func(labels []string) (sink, error) {
+			one, err := all.GetMetricWithLabelValues(labels...)
+			return growing(one), err
+		}
+		return m.under.Register(all)
+	case Gauge:
+		all := prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: entry.Name, Help: entry.Help}, labels)
+		m.instruments[entry.Name] = func(labels []string) (sink, error) {
+			one, err := all.GetMetricWithLabelValues(labels...)
+			if err != nil {
+				return nil, err
+			}
+			return setting(all, one, labels), nil
+		}
+		return m.under.Register(all)
+	case Histogram:
+		all := prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: entry.Name, Help: entry.Help, Buckets: entry.Buckets}, labels)
+		m.instruments[entry.Name] = func(labels []string) (sink, error) {
+			one, err := all.GetMetricWithLabelValues(labels...)
+			if err != nil {
+				return nil, err
+			}
+			return one.Observe, nil
+		}
+		return m.under.Register(all)
+	case Summary:
+		all := prometheus.NewSummaryVec(prometheus.SummaryOpts{Name: entry.Name, Help: entry.Help, Objectives: quantiles}, labels)
+		m.instruments[entry.Name] = func(labels []string) (sink, error) {
+			one, err := all.GetMetricWithLabelValues(labels...)
+			if err != nil {
+				return nil, err
+			}
+			return one.Observe, nil
+		}
+		return m.under.Register(all)
+	default:
+		return fmt.Errorf("kind %q is not known", entry.Kind)
+	}
+}
+
+// setting sets a gauge. What is no number any more is not shown any more.
+func setting(all *prometheus.GaugeVec, one prometheus.Gauge, labels []string) sink {
+	return func(value float64) {
+		if math.IsNaN(value) {
+			all.DeleteLabelValues(labels...)
+			return
+		}
+		one.Set(value)
+	}
+}
+
+// quantiles are Karpenter's, with its error (pkg/metrics/constants.go of v1.14.0).
+var quantiles = map[float64]float64{0: .01, .5: .01, .9: .01, .99: .01, 1: .01}
+
+// growing adds to a counter, which panics where it would shrink.
+func growing(c prometheus.Counter) sink {
+	return func(value float64) {
+		if value > 0 {
+			c.Add(value)
+		}
+	}
+}
+
+// record adds to a counter, sets a gauge or notes a value in a histogram, with the
+// label values in the order of the catalogue.
+func (m meters) record(entry Metric, value float64, labels ...string) {
+	m.of(entry, labels)(value)
+}
+
+// of is where the values of a series go: nowhere, if its labels cannot be told.
+func (m meters) of(entry Metric, labels []string) sink {
+	values := make([]string, len(entry.Labels))
+	for i := range values {
+		if i < len(labels) {
+			values[i] = labels[i]
+		}
+		if values[i] == "" && !entry.Labels[i].Bare {
+			values[i] = "none"
+		}
+	}
+	if find := m.instruments[entry.Name]; find != nil {
+		if found, err := find(values); err == nil {
+			return m.twice(entry, values, found)
+		}
+	}
+	return func(float64) {}
+}
+
+// twice is a sink that also takes the value for CloudWatch, where the entry is sent there.
+func (m meters) twice(entry Metric, values []string, first sink) sink {
+	if m.cloudWatch == nil || entry.CloudWatch == nil {
+		return first
+	}
+	series := cloudWatchSeries(entry, m.cluster, values)
+	return func(value float64) {
+		first(value)
+		m.cloudWatch.Add(series, value)
+	}
+}
+
+// cloudWatchSeries is what CloudWatch calls a series.
+func cloudWatchSeries(entry Metric, cluster string, values []string) emf.Series {
+	s := emf.Series{Name: entry.Name, Unit: cloudWatchUnit(entry.Unit)}
+	switch entry.Kind {
+	case Counter:
+		s.How = emf.Sum
+	case Gauge:
+		s.How = emf.Last
+	default:
+		s.How = emf.Each
+	}
+	for _, name := range entry.CloudWatch {
+		value := cluster
+		if i := slices.IndexFunc(entry.Labels, func(l Label) bool { return l.Name == name }); i >= 0 {
+			value = values[i]
+		}
+		if value == "" {
+			// CloudWatch drops a metric with a dimension of no value.
+			value = "none"
+		}
+		s.Dimensions = append(s.Dimensions, emf.Dimension{Name: name, Value: value})
+	}
+	return s
+}
+
+// cloudWatchUnit is CloudWatch's word for a unit of UCUM.
+func cloudWatchUnit(unit string) string {
+	switch {
+	case unit == "s":
+		return "Seconds"
+	case unit == "By":
+		return "Bytes"
+	case strings.HasPrefix(unit, "{") && strings.HasSuffix(unit, "}"):
+		return "Count"
+	default:
+		return "None"
+	}
+}
+
+// handled is what the ordinary metrics tell messages apart by.
+type handled struct{ service, typ, verdict, kind string }
+
+// ordinary are the sinks of what every message counts. Refused is nil where no
+// error was.
+type ordinary struct{ count, took, age, refused sink }
+
+// ordinaries remembers them, for finding a series costs more than counting. The
+// catalogue bounds how many there are.
+type ordinaries struct {
+	mu  sync.RWMutex
+	all map[handled]*ordinary
+}
+
+// handled finds the ordinary sinks of a message with one look.
+func (m meters) handled(h handled) *ordinary {
+	m.ordinary.mu.RLock()
+	known := m.ordinary.all[h]
+	m.ordinary.mu.RUnlock()
+	if known != nil {
+		return known
+	}
+	made := &ordinary{
+		count: m.of(Handled, []string{h.service, h.typ, h.verdict}),
+		took:  m.of(Took, []string{h.service, h.typ}), age: m.of(Age, []string{h.service, h.typ}),
+	}
+	if h.kind != "" {
+		made.refused = m.of(Refused, []string{h.service, h.kind})
+	}
+	m.ordinary.mu.Lock()
+	defer m.ordinary.mu.Unlock()
+	m.ordinary.all[h] = made
+	return made
+}
+
+// handler serves the metrics as text, with those of others.
+func (m meters) handler(others ...*Telemetry) http.Handler {
+	all := prometheus.Gatherers{m.registry}
+	for _, other := range others {
+		all = append(all, other.meters.registry)
+	}
+	return promhttp.HandlerFor(all, promhttp.HandlerOpts{})
+}

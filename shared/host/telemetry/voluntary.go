@@ -1,0 +1,45 @@
+package telemetry
+
+var (
+	labelDecision = Label{Name: "decision", Help: "replace or delete", Max: 2}
+	labelReason   = Label{Name: "reason", Help: "empty, drifted or underutilized", Max: 3}
+	labelMethod   = Label{Name: "consolidation_type", Help: "empty, multi or single; empty value for drift", Max: 4, Bare: true}
+)
+
+// Disruption metrics with Karpenter's names, so that its dashboards and alarms keep
+// working. The service that makes the decision counts it: disruption proposes, and
+// lifecycle starts.
+var (
+	Decisions = Metric{
+		Name: "karpenter_voluntary_disruption_decisions_total", Kind: Counter, Unit: "{decision}",
+		Help:   "Disruptions that started.",
+		Labels: []Label{labelDecision, labelReason, labelMethod}, Services: []string{"lifecycle"},
+		Panel: "Disruptions", By: []string{"decision", "reason"},
+	}
+	Eligible = Metric{
+		Name: "karpenter_voluntary_disruption_eligible_nodes", Kind: Gauge, Unit: "{node}",
+		Help:   "Nodes that may be disrupted, before budgets, in the last snapshot that was evaluated.",
+		Labels: []Label{labelReason}, Services: []string{"disruption"},
+		Panel: "Eligible nodes", By: []string{"reason"}, CloudWatch: []string{ByCluster, "reason"},
+	}
+	Timeouts = Metric{
+		Name: "karpenter_voluntary_disruption_consolidation_timeouts_total", Kind: Counter, Unit: "{evaluation}",
+		Help:   "Evaluations of a snapshot in which a simulation reached its work limit before it had placed all pods.",
+		Labels: []Label{labelMethod}, Services: []string{"disruption"},
+		Panel: "Failed disruptions", By: []string{"consolidation_type"}, CloudWatch: []string{ByCluster},
+	}
+	Invalid = Metric{
+		Name: "karpenter_voluntary_disruption_failed_validations_total", Kind: Counter, Unit: "{node}",
+		Help:   "Nodes whose proposed disruption failed validation and did not start.",
+		Labels: []Label{labelMethod}, Services: []string{"lifecycle"},
+		Panel: "Failed disruptions", By: []string{"consolidation_type"},
+	}
+	QueueFailures = Metric{
+		Name: "karpenter_voluntary_disruption_queue_failures_total", Kind: Counter, Unit: "{node}",
+		Help:   "Replacement nodes that were not initialized when their disruption was rolled back.",
+		Labels: []Label{labelDecision, labelReason, labelMethod}, Services: []string{"lifecycle"},
+		Panel: "Failed disruptions", By: []string{"decision", "reason"},
+	}
+)
+
+var voluntary = []Metric{Decisions, Eligible, Timeouts, Invalid, QueueFailures}

@@ -1,0 +1,259 @@
+package budget
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/joist-autoscaler/joist/shared/karpenter"
+	"github.com/joist-autoscaler/joist/shared/karpenter/policy"
+)
+
+// Reasons are all that a budget can be for.
+var Reasons = []karpenter.DisruptionReason{
+	karpenter.DisruptionReasonEmpty, karpenter.DisruptionReasonDrifted, karpenter.DisruptionReasonUnderutilized,
+}
+
+// NodesUnknown is the number of nodes of a pool of which only the budgets are known.
+const NodesUnknown = -1
+
+// Preview is what the budgets of a pool allow from one time until another.
+type Preview struct {
+	// Zone is where schedules are read.
+	Zone        *time.Location
+	From, Until time.Time
+	// PerHour is how many nodes may begin to go within any hour, in the words of the
+	// annotation; "" where nobody asks.
+	PerHour string
+	// Budgets are those of the pool, in its order, as they are at the beginning.
+	Budgets []State
+	// Windows have no gap between them, and no two neighbours allow the same.
+	Windows []Window
+}
+
+// State is one budget at one time.
+type State struct {
+	karpenter.Budget
+	// Applies says that it counts now, and Changes when that ends or begins; zero where
+	// it does not change within the preview.
+	Applies bool
+	Changes time.Time
+}
+
+// Window is a time in which the same budgets allow the same.
+type Window struct {
+	From, Until time.Time
+	// Allowed has one entry for each of Reasons.
+	Allowed []Allowance
+}
+
+// Allowance is how many nodes may be going at once for a reason.
+type Allowance struct {
+	Reason karpenter.DisruptionReason
+	// Most is the number, Unbounded without a budget, and NodesUnknown where it depends
+	// on how many nodes there are and nobody has said that.
+	Most int
+	// Text is the same in the words of budgets: "3", "10%", "10%, at most 3" or "all".
+	Text string
+	// By are the budgets that bind, as places in the pool's list.
+	By []int
+}
+
+// Look previews the budgets of a pool of so many nodes, or of NodesUnknown. The
+// error names every budget, or the annotation, that cannot be read; as long as one
+// cannot, nothing is allowed.
+func Look(pool *karpenter.NodePool, nodes int, from, until time.Time) (Preview, error) {
+	asked, err := policy.ReadBudgets(pool.Annotations)
+	if err != nil {
+		return Preview{}, fmt.Errorf("NodePool %s: %w", pool.Name, err)
+	}
+	zone := cmp.Or(asked.Zone, time.UTC)
+	out := Preview{Zone: zone, PerHour: asked.PerHour.Text(), From: from, Until: until}
+	var all []reach
+	var problems []error
+	for i, b := range pool.Spec.Disruption.Budgets {
+		r, err := reachOf(b, zone, from, until)
+		if err != nil {
+			problems = append(problems, fmt.Errorf("NodePool %s: spec.disruption.budgets[%d]: %w", pool.Name, i, err))
+			continue
+		}
+		all = append(all, r)
+		out.Budgets = append(out.Budgets, r.state(b, from, until))
+	}
+	if len(problems) > 0 {
+		return Preview{}, errors.Join(problems...)
+	}
+	out.Windows = windows(all, nodes, from, until)
+	return out, nil
+}
+
+// reach is where a budget applies within a preview, and what it allows there.
+type reach struct {
+	budget  karpenter.Budget
+	spans   []span
+	number  int
+	percent bool
+}
+
+func reachOf(b karpenter.Budget, zone *time.Location, from, until time.Time) (reach, error) {
+	when, err := termOf(b, zone)
+	if err != nil {
+		return reach{}, err
+	}
+	out := reach{budget: b, spans: when.spans(from, until)}
+	out.number, out.percent, err = amount(b.Nodes)
+	return out, err
+}
+
+func (r reach) applies(at time.Time) bool {
+	return slices.ContainsFunc(r.spans, func(s span) bool { return !at.Before(s.from) && at.Before(s.until) })
+}
+
+func (r reach) state(b karpenter.Budget, from, until time.Time) State {
+	out := State{Budget: b, Applies: r.applies(from)}
+	switch {
+	case out.Applies && r.spans[0].until.Before(until):
+		out.Changes = r.spans[0].until
+	case !out.Applies && len(r.spans) > 0:
+		out.Changes = r.spans[0].from
+	}
+	return out
+}
+
+// windows cuts the time wherever a budget begins or ceases to apply.
+func windows(all []reach, nodes int, from, until time.Time) []Window {
+	cuts := []time.Time{from, until}
+	for _, r := range all {
+		for _, s := range r.spans {
+			cuts = append(cuts, s.from, s.until)
+		}
+	}
+	slices.SortFunc(cuts, time.Time.Compare)
+	cuts = slices.CompactFunc(cuts, time.Time.Equal)
+	var out []Window
+	for i, at := range cuts[:len(cuts)-1] {
+		next := Window{From: at, Until: cuts[i+1]}
+		for _, reason := range Reasons {
+			next.Allowed = append(next.Allowed, allowance(all, nodes, reason, at))
+		}
+		if last := len(out) - 1; last >= 0 && slices.EqualFunc(out[last].Allowed, next.Allowed, Allowance.same) {
+			out[last].Until = next.Until
+			continue
+		}
+		out = append(out, next)
+	}
+	return out
+}
+
+func (a Allowance) same(b Allowance) bool {
+	return a.Reason == b.Reason && a.Text == b.Text && slices.Equal(a.By, b.By)
+}
+
+// allowance is the strictest that applies for the reason.
+func allowance(all []reach, nodes int, reason karpenter.DisruptionReason, at time.Time) Allowance {
+	var counts, parts strictest
+	for i, r := range all {
+		if !concerns(r.budget, reason) || !r.applies(at) {
+			continue
+		}
+		if percent, number := r.bound(nodes); percent {
+			parts.add(number, i)
+		} else {
+			counts.add(number, i)
+		}
+	}
+	switch {
+	case len(counts.by)+len(parts.by) == 0:
+		return Allowance{Reason: reason, Most: Unbounded, Text: "all"}
+	case len(counts.by) == 0:
+		return Allowance{Reason: reason, Most: NodesUnknown, Text: fmt.Sprintf("%d%%", parts.number), By: parts.by}
+	case len(parts.by) == 0 || counts.number == 0:
+		return Allowance{Reason: reason, Most: counts.number, Text: strconv.Itoa(counts.number), By: counts.by}
+	}
+	by := slices.Sorted(slices.Values(append(parts.by, counts.by...)))
+	return Allowance{Reason: reason, Most: NodesUnknown, Text: fmt.Sprintf("%d%%, at most %d", parts.number, counts.number), By: by}
+}
+
+// strictest is the least of some numbers, and the budgets that have it.
+type strictest struct {
+	number int
+	by     []int
+}
+
+func (s *strictest) add(number, budget int) {
+	switch {
+	case len(s.by) == 0 || number < s.number:
+		s.number, s.by = number, []int{budget}
+	case number == s.number:
+		s.by = append(s.by, budget)
+	}
+}
+
+// bound is what the budget allows: as a number where that is known, and as a
+// percentage otherwise.
+func (r reach) bound(nodes int) (percent bool, number int) {
+	if !r.percent || r.number == 0 {
+		return false, r.number
+	}
+	if nodes == NodesUnknown {
+		return true, r.number
+	}
+	return false, part(nodes, r.number)
+}
+
+// span is a time in which a budget applies.
+type span struct{ from, until time.Time }
+
+// spans are the times between two in which the budget applies, in order and without
+// touching each other.
+func (t term) spans(from, until time.Time) []span {
+	if t.always(from) {
+		return []span{{from, until}}
+	}
+	var out []span
+	for after := t.before(from); ; {
+		hit, ok := t.hit(after, until)
+		if !ok {
+			break
+		}
+		after = hit
+		next := span{later(hit, from), earlier(hit.Add(t.lasts), until)}
+		switch last := len(out) - 1; {
+		case !next.from.Before(next.until):
+		case last >= 0 && !next.from.After(out[last].until):
+			out[last].until = next.until
+		default:
+			out = append(out, next)
+		}
+	}
+	return out
+}
+
+// before is a time from which on no hit is missed that matters at another. Hits are
+// looked for in longer and longer times, because of a long duration the last is enough.
+func (t term) before(at time.Time) time.Time {
+	for back := time.Hour; back < t.lasts && back < math.MaxInt64/2; back *= 2 {
+		if _, hit := t.hit(at.Add(-back), at); hit {
+			return at.Add(-back)
+		}
+	}
+	return at.Add(-t.lasts)
+}
+
+func later(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
+}
+
+func earlier(a, b time.Time) time.Time {
+	if a.Before(b) {
+		return a
+	}
+	return b
+}

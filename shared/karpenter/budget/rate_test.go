@@ -1,0 +1,101 @@
+package budget_test
+
+import (
+	"fmt"
+	"strconv"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/joist-autoscaler/joist/shared/karpenter"
+	"github.com/joist-autoscaler/joist/shared/karpenter/budget"
+	"github.com/joist-autoscaler/joist/shared/karpenter/policy"
+)
+
+func rated(perHour, spent string) *karpenter.NodePool {
+	p := &karpenter.NodePool{}
+	p.Annotations = map[string]string{}
+	for name, text := range map[string]string{policy.BudgetPerHour: perHour, budget.SpentAnnotation: spent} {
+		if text != "" {
+			p.Annotations[name] = text
+		}
+	}
+	return p
+}
+
+func TestAsk17Rate(t *testing.T) {
+	now := time.Date(2026, time.November, 22, 12, 0, 0, 0, time.UTC)
+	const spent = `[{"proposal":"a","at":"2026-11-22T11:00:00Z","nodes":4},{"proposal":"b","at":"2026-11-22T11:00:01Z","nodes":1},{"proposal":"c","at":"2026-11-22T12:30:00Z","nodes":1}]`
+	for _, tt := range []struct {
+		name, perHour, spent string
+		want                 int
+		wrong                bool
+	}{
+		{"nobody asks", "", "", budget.Unbounded, false},
+		{"nobody asks any more", "", spent, budget.Unbounded, false},
+		{"nothing has gone", "5", "", 5, false},
+		{"what went an hour ago does not count, and what is of later does", "5", spent, 3, false},
+		{"all have gone", "2", spent, 0, false},
+		{"more have gone than may", "1", spent, 0, false},
+		{"a part of the nodes, rounded up", "10%", spent, 1, false},
+		{"none at all", "0", "", 0, false},
+		{"it cannot be read", "many", "", 0, true},
+		{"what has gone cannot be read", "5", "[", 0, true},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			r, err := budget.RateOf(rated(tt.perHour, tt.spent), 25)
+			if got := r.Left(now); got != tt.want || (err != nil) != tt.wrong {
+				t.Errorf("%d are left, %v; want %d", got, err, tt.want)
+			}
+		})
+	}
+	r, _ := budget.RateOf(rated("2", spent), 25)
+	if want := "no more than 2 of its nodes may begin to go in an hour, by its annotation joist.sh/budget-per-hour; the next may at 2026-11-22T12:00:01Z"; r.Why(now) != want {
+		t.Errorf("why: %s", r.Why(now))
+	}
+}
+
+// Whoever asks, dies and asks again: within no hour more nodes begin to go than may, and
+// what was spent is remembered by the pool alone.
+func TestAsk17NoHourHasMore(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		most := rapid.IntRange(0, 6).Draw(t, "most")
+		now := time.Date(2026, time.November, 22, 12, 0, 0, 0, time.UTC)
+		type start struct {
+			at    time.Time
+			nodes int
+		}
+		begun := map[string]start{}
+		text := ""
+		for i := range rapid.IntRange(1, 40).Draw(t, "events") {
+			now = now.Add(time.Duration(rapid.IntRange(0, 25).Draw(t, "minutes")) * time.Minute)
+			r, err := budget.RateOf(rated(strconv.Itoa(most), text), 9)
+			if err != nil {
+				t.Fatal(err)
+			}
+			proposal, nodes := fmt.Sprint("p", rapid.IntRange(max(0, i-2), i).Draw(t, "proposal")), rapid.IntRange(1, 3).Draw(t, "nodes")
+			if was, again := begun[proposal]; again {
+				nodes = was.nodes
+			}
+			next, may := r.Spend(proposal, nodes, now)
+			if was, again := begun[proposal]; may && (!again || now.Sub(was.at) >= time.Hour) {
+				begun[proposal] = start{now, nodes}
+			}
+			if may {
+				text = next.Text()
+			}
+			for _, from := range begun {
+				sum := 0
+				for _, s := range begun {
+					if d := s.at.Sub(from.at); d >= 0 && d < time.Hour {
+						sum += s.nodes
+					}
+				}
+				if sum > most {
+					t.Fatalf("from %s on %d began within an hour, and %d may", from.at, sum, most)
+				}
+			}
+		}
+	})
+}

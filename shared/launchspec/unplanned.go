@@ -1,0 +1,83 @@
+package launchspec
+
+import (
+	"fmt"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/joist-autoscaler/joist/shared/catalog"
+	"github.com/joist-autoscaler/joist/shared/fault"
+	"github.com/joist-autoscaler/joist/shared/karpenter"
+	"github.com/joist-autoscaler/joist/shared/planning/scheduling"
+)
+
+// Unplanned reports whether a person, and not a plan, created the NodeClaim.
+func Unplanned(claim *karpenter.NodeClaim) bool {
+	return claim.Annotations[BatchAnnotation] == "" || claim.Annotations[UnplannedAnnotation] != ""
+}
+
+// WaitsUnplanned reports whether a person created the NodeClaim and no launch has been
+// admitted for it.
+func WaitsUnplanned(claim *karpenter.NodeClaim) bool {
+	ref := claim.Spec.NodeClassRef
+	return Unplanned(claim) && claim.Annotations[AdmittedAnnotation] == "" && claim.DeletionTimestamp == nil && claim.Status.ProviderID == "" &&
+		(ref == nil || ref.Group == karpenter.AWSGroup && ref.Kind == "EC2NodeClass")
+}
+
+// unplanned adds the launches of NodeClaims that a person created. For a NodeClaim that
+// cannot be launched it adds the reason to the plan.
+func (b *builder) unplanned(s scheduling.Snapshot, claims []karpenter.NodeClaim) error {
+	for i := range claims {
+		err := b.addUnplanned(s, &claims[i])
+		if fault.Is(err, fault.Invalid) {
+			b.built.Plan.NotLaunched = append(b.built.Plan.NotLaunched, scheduling.NotLaunched{Claim: claims[i].Name, Reason: err.Error()})
+			continue
+		}
+		if err != nil {
+			return fmt.Errorf("writing the launch of NodeClaim %s: %w", claims[i].Name, err)
+		}
+	}
+	return nil
+}
+
+func (b *builder) addUnplanned(s scheduling.Snapshot, claim *karpenter.NodeClaim) error {
+	pool := scheduling.PoolOfClaim(claim)
+	node, err := scheduling.PlanNode(&pool, claim.Spec.Resources.Requests, s, b.catalogue)
+	if err != nil {
+		return err
+	}
+	s.NodePools = []karpenter.NodePool{pool}
+	b.batch.Snapshot, b.machines, b.existing = s, newMachines([]scheduling.PlannedNode{node}, s, b.catalogue), claim
+	return b.add([]scheduling.PlannedNode{node})
+}
+
+// addTo returns what lifecycle adds to an existing NodeClaim: the labels and annotations of
+// the planned one, under the name and UID of the existing one. The NodePool hash is left out,
+// because PoolOfClaim derived that NodePool from the NodeClaim. Lifecycle adds the instance
+// type label after the launch.
+func addTo(existing *karpenter.NodeClaim, planned karpenter.NodeClaim) karpenter.NodeClaim {
+	out := karpenter.NodeClaim{TypeMeta: planned.TypeMeta, Spec: existing.Spec}
+	out.Name, out.UID, out.Labels, out.Annotations = existing.Name, existing.UID, planned.Labels, planned.Annotations
+	delete(out.Labels, corev1.LabelInstanceTypeStable)
+	for _, key := range []string{karpenter.NodePoolHashAnnotationKey, karpenter.NodePoolHashVersionAnnotationKey} {
+		delete(out.Annotations, key)
+	}
+	out.Annotations[UnplannedAnnotation] = "true"
+	return out
+}
+
+// VerifyUnplanned is Verify for the launch of a NodeClaim that a person created. It derives
+// the launch from the live NodeClaim.
+func VerifyUnplanned(planned scheduling.PlannedIntent, intent Intent, claim *karpenter.NodeClaim, s scheduling.Snapshot, cat catalog.Catalogue) error {
+	pool := scheduling.PoolOfClaim(claim)
+	s.NodePools = []karpenter.NodePool{pool}
+	node, err := scheduling.PlanNode(&pool, claim.Spec.Resources.Requests, s, cat)
+	if err != nil {
+		return unlike("%w", err)
+	}
+	if len(planned.Claims) != 1 || !slices.Equal(intent.Claims, []string{claim.Name}) {
+		return unlike("it launches the NodeClaims %v, and a person created %s", intent.Claims, claim.Name)
+	}
+	return verify(planned, intent, node, s, cat, claim)
+}

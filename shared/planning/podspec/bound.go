@@ -1,0 +1,87 @@
+package podspec
+
+import (
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/joist-autoscaler/joist/shared/planning/scheduling"
+)
+
+// Settle counts the pods that are bound to a node and have not ended: what they
+// take of it, its volumes' limits included, which ports they hold, and
+// which of them others are placed by. volumes may be nil when none matter.
+func Settle(node *scheduling.Node, pods []*corev1.Pod, named Named, volumes func(*corev1.Pod) []scheduling.Volume) {
+	var staying, fixed, unseen Classes
+	for _, pod := range pods {
+		var claims []scheduling.Volume
+		if volumes != nil {
+			claims = volumes(pod)
+		}
+		switch {
+		case !NodeBound(pod):
+			staying.AddBound(pod, named, claims)
+		case named.counts(pod):
+			fixed.AddBound(pod, named, claims)
+		default:
+			unseen.AddBound(pod, named, claims)
+		}
+	}
+	node.Pods, node.DaemonPods = staying.List(), fixed.List()
+	rest := unseen.List()
+	node.Used, node.Daemons = corev1.ResourceList{}, corev1.ResourceList{}
+	attached := map[string][]scheduling.Volume{}
+	for _, list := range [][]scheduling.PodClass{node.Pods, node.DaemonPods, rest} {
+		take(node.Used, list)
+		for i := range list {
+			spec := &list[i].Spec
+			for range list[i].Pods {
+				attached[spec.Namespace] = append(attached[spec.Namespace], spec.Volumes...)
+				node.HostPorts = append(node.HostPorts, spec.HostPorts...)
+			}
+		}
+	}
+	take(node.Daemons, daemonsOf(node.DaemonPods))
+	take(node.Daemons, daemonsOf(rest))
+	for _, list := range attached {
+		add(node.Used, scheduling.Attachments(list...), 1)
+	}
+}
+
+// daemonsOf leaves static pods and mirrors out: no DaemonSet brings them.
+func daemonsOf(classes []scheduling.PodClass) []scheduling.PodClass {
+	return slices.DeleteFunc(slices.Clone(classes), func(c scheduling.PodClass) bool { return c.Spec.OwnerKind != "DaemonSet" })
+}
+
+// counts reports whether a pod that belongs to its node changes where others may
+// go: because a selector may count it, or because it keeps them away itself.
+func (n Named) counts(pod *corev1.Pod) bool {
+	if pod.DeletionTimestamp != nil {
+		return false
+	}
+	if affinity := pod.Spec.Affinity; affinity != nil && affinity.PodAntiAffinity != nil || n.Everything() {
+		return true
+	}
+	for key := range pod.Labels {
+		if n[key] {
+			return true
+		}
+	}
+	return false
+}
+
+// take adds what the pods of classes ask for.
+func take(sum corev1.ResourceList, classes []scheduling.PodClass) {
+	for i := range classes {
+		add(sum, classes[i].Spec.Requests, int64(len(classes[i].Pods)))
+	}
+}
+
+func add(sum, each corev1.ResourceList, times int64) {
+	for name, quantity := range each {
+		quantity.Mul(times)
+		total := sum[name]
+		total.Add(quantity)
+		sum[name] = total
+	}
+}

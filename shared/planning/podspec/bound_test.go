@@ -1,0 +1,70 @@
+package podspec_test
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/joist-autoscaler/joist/shared/planning/podspec"
+	"github.com/joist-autoscaler/joist/shared/planning/scheduling"
+)
+
+func running(name, cpu string, changes ...func(*corev1.Pod)) *corev1.Pod {
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "shop", Labels: map[string]string{"app": name}}}
+	pod.Spec.NodeName, pod.Spec.Containers = "n", []corev1.Container{container(cpu, nil)}
+	for _, change := range changes {
+		change(pod)
+	}
+	return pod
+}
+
+func ofDaemon(pod *corev1.Pod) {
+	pod.OwnerReferences = []metav1.OwnerReference{{Kind: "DaemonSet", Controller: new(true)}}
+}
+
+func mirrored(pod *corev1.Pod) {
+	pod.Annotations = map[string]string{corev1.MirrorPodAnnotationKey: "x"}
+}
+
+func unlabelled(pod *corev1.Pod) { pod.Labels = nil }
+
+func TestSettle(t *testing.T) {
+	port := func(pod *corev1.Pod) { pod.Spec.Containers[0].Ports = []corev1.ContainerPort{{HostPort: 80}} }
+	elsewhere := func(pod *corev1.Pod) { pod.Namespace = "other" }
+	repels := func(pod *corev1.Pod) {
+		pod.Spec.Affinity = &corev1.Affinity{PodAntiAffinity: &corev1.PodAntiAffinity{}}
+	}
+	leaves := func(pod *corev1.Pod) { pod.DeletionTimestamp = new(metav1.Now()) }
+	node := scheduling.Node{Name: "n"}
+	podspec.Settle(&node, []*corev1.Pod{
+		running("web", "1", port), running("web", "1", port), running("api", "500m", elsewhere),
+		running("logs", "100m", ofDaemon), running("quiet", "100m", ofDaemon, unlabelled), running("alone", "100m", ofDaemon, unlabelled, repels),
+		running("late", "100m", ofDaemon, leaves), running("static", "100m", mirrored, unlabelled),
+	}, podspec.Named{"app": true}, func(*corev1.Pod) []scheduling.Volume {
+		return []scheduling.Volume{{Claim: "shared", Driver: "d"}, {Driver: "own"}}
+	})
+	names := func(classes []scheduling.PodClass) (out []string) {
+		for _, class := range classes {
+			for _, ref := range class.Pods {
+				out = append(out, ref.Name)
+			}
+		}
+		return out
+	}
+	if diff := cmp.Diff([][]string{{"api", "web", "web"}, {"alone", "logs"}}, [][]string{names(node.Pods), names(node.DaemonPods)}); diff != "" {
+		t.Error(diff)
+	}
+	used, daemons := node.Used[corev1.ResourceCPU], node.Daemons[corev1.ResourceCPU]
+	pods, attached := node.Used[corev1.ResourcePods], node.Used[scheduling.AttachLimit("d")]
+	if used.String() != "3" || daemons.String() != "400m" || pods.Value() != 8 || len(node.HostPorts) != 2 {
+		t.Errorf("%s used, %s by daemons, %s pods, ports %v", used.String(), daemons.String(), pods.String(), node.HostPorts)
+	}
+	own := node.Used[scheduling.AttachLimit("own")]
+	// One claim of each namespace, however many pods share it; claims without a
+	// name are nobody else's.
+	if attached.Value() != 2 || own.Value() != 8 {
+		t.Errorf("%s shared volumes and %s others are attached", attached.String(), own.String())
+	}
+}

@@ -1,0 +1,76 @@
+package podspec_test
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/joist-autoscaler/joist/shared/cluster"
+	"github.com/joist-autoscaler/joist/shared/karpenter"
+	"github.com/joist-autoscaler/joist/shared/planning/podspec"
+)
+
+// lookup finds among a few objects, as a cache does.
+func lookup(objects ...cluster.Object) func(cluster.Kind, cluster.Key) (cluster.Object, bool) {
+	return func(kind cluster.Kind, key cluster.Key) (cluster.Object, bool) {
+		for _, o := range objects {
+			if is, _ := cluster.KindOf(o); is == kind && cluster.KeyOf(o) == key {
+				return o, true
+			}
+		}
+		return nil, false
+	}
+}
+
+func TestBuffer(t *testing.T) {
+	meta := func(name string) metav1.ObjectMeta { return metav1.ObjectMeta{Namespace: "shop", Name: name} }
+	template := corev1.PodTemplateSpec{Spec: secretive().Spec}
+	template.Labels = map[string]string{"app": secret}
+	template.Spec.Volumes = append(template.Spec.Volumes, corev1.Volume{Name: "data", VolumeSource: corev1.VolumeSource{
+		PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "data"},
+	}})
+	find := lookup(
+		&corev1.PodTemplate{ObjectMeta: meta("shape"), Template: template},
+		&appsv1.Deployment{ObjectMeta: meta("web"), Spec: appsv1.DeploymentSpec{Template: template, Replicas: new(int32(7))}},
+		&appsv1.StatefulSet{ObjectMeta: meta("db"), Spec: appsv1.StatefulSetSpec{Template: template}},
+		&appsv1.ReplicaSet{ObjectMeta: meta("old"), Spec: appsv1.ReplicaSetSpec{Template: template, Replicas: new(int32(2))}},
+	)
+	scale := func(group, kind, name string) karpenter.CapacityBufferSpec {
+		return karpenter.CapacityBufferSpec{ScalableRef: &karpenter.ScalableRef{APIGroup: group, Kind: kind, Name: name}}
+	}
+	for _, tt := range []struct {
+		name    string
+		spec    karpenter.CapacityBufferSpec
+		scale   int32
+		problem string
+	}{
+		{"a template", karpenter.CapacityBufferSpec{PodTemplateRef: &karpenter.LocalObjectRef{Name: "shape"}}, 0, ""},
+		{"a Deployment", scale("apps", "Deployment", "web"), 7, ""},
+		{"without its group", scale("", "Deployment", "web"), 7, ""},
+		{"a StatefulSet without replicas has one", scale("apps", "StatefulSet", "db"), 1, ""},
+		{"a ReplicaSet", scale("apps", "ReplicaSet", "old"), 2, ""},
+		{"nothing", karpenter.CapacityBufferSpec{}, 0, "neither"},
+		{"a template that is not there", karpenter.CapacityBufferSpec{PodTemplateRef: &karpenter.LocalObjectRef{Name: "gone"}}, 0, "no PodTemplate gone"},
+		{"a workload that is not there", scale("apps", "Deployment", "gone"), 0, "no Deployment gone"},
+		{"another kind", scale("batch", "Job", "web"), 0, `Job of "batch"`},
+		{"another group", scale("argoproj.io", "Deployment", "web"), 0, "argoproj.io"},
+		{"another strategy", karpenter.CapacityBufferSpec{ProvisioningStrategy: new("warm"), PodTemplateRef: &karpenter.LocalObjectRef{Name: "shape"}}, 0, `"warm"`},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			got := podspec.Buffer(&karpenter.CapacityBuffer{ObjectMeta: meta("spare"), Spec: tt.spec}, find)
+			if got.Scale != tt.scale || (got.Problem == "") != (tt.problem == "") || !strings.Contains(got.Problem, tt.problem) {
+				t.Errorf("of %d, problem %q", got.Scale, got.Problem)
+			}
+			if cpu := got.Spec.Requests.Cpu(); tt.problem == "" && (cpu.MilliValue() != 1500 || got.Spec.Namespace != "shop" || len(got.Spec.Volumes) != 0) {
+				t.Errorf("its pods are like %+v", got.Spec)
+			}
+			if text, _ := json.Marshal(got); strings.Contains(string(text), secret) {
+				t.Errorf("a secret leaves the cluster: %s", text)
+			}
+		})
+	}
+}

@@ -1,0 +1,47 @@
+package podspec_test
+
+import (
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/joist-autoscaler/joist/shared/karpenter"
+	"github.com/joist-autoscaler/joist/shared/planning/podspec"
+)
+
+func TestProtected(t *testing.T) {
+	start := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	for _, tt := range []struct {
+		name, value string
+		fresh       bool // the kubelet has not said yet when the pod began
+		age         time.Duration
+		until       time.Time
+		active, bad bool
+	}{
+		{name: "true, and for ever", value: "true", age: 1000 * time.Hour, active: true},
+		{name: "false is no value", value: "false", bad: true},
+		{name: "empty is no value", value: "", bad: true},
+		{name: "a number has no unit", value: "300", bad: true},
+		{name: "a duration begins with the pod", value: "5m", age: 0, until: start.Add(5 * time.Minute), active: true},
+		{name: "and lasts", value: "5m", age: 5*time.Minute - 1, until: start.Add(5 * time.Minute), active: true},
+		{name: "and ends", value: "5m", age: 5 * time.Minute, until: start.Add(5 * time.Minute)},
+		{name: "a pod that has not begun", value: "5m", fresh: true, age: time.Hour, active: true},
+		{name: "nothing is no duration", value: "0s", bad: true},
+		{name: "the past is none either", value: "-5m", bad: true},
+	} {
+		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{karpenter.DoNotDisruptAnnotationKey: tt.value}}}
+		if !tt.fresh {
+			at := metav1.NewTime(start)
+			pod.Status.StartTime = &at
+		}
+		until, active, problem := podspec.Protected(pod, start.Add(tt.age))
+		if !until.Equal(tt.until) || active != tt.active || (problem != "") != tt.bad {
+			t.Errorf("%s: until %v, active %v, problem %q", tt.name, until, active, problem)
+		}
+	}
+	if until, active, problem := podspec.Protected(&corev1.Pod{}, start); !until.IsZero() || active || problem != "" {
+		t.Errorf("without the annotation: until %v, active %v, problem %q", until, active, problem)
+	}
+}

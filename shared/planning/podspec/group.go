@@ -1,0 +1,199 @@
+package podspec
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/joist-autoscaler/joist/shared/planning/scheduling"
+)
+
+// Classes groups pods as they come in. The zero value is ready.
+type Classes struct {
+	byKey map[string]int32
+	// keys and specs are those of the classes, in the order of their arrival.
+	keys  []string
+	specs []*scheduling.PodSpec
+	pods  []member
+	// draft and key are used anew for each pod.
+	draft draft
+	key   key
+	// texts and room are where the next key and spec go. Many share one piece of
+	// memory: a piece that is full is left to those in it.
+	texts strings.Builder
+	room  []scheduling.PodSpec
+}
+
+// member is a pod and the class that it belongs to.
+type member struct {
+	class int32
+	ref   scheduling.PodRef
+}
+
+// Group converts and groups pods. volumes may be nil when none matter.
+func Group(pods []*corev1.Pod, named Named, volumes func(*corev1.Pod) []scheduling.Volume) []scheduling.PodClass {
+	c := Classes{
+		byKey: make(map[string]int32, min(len(pods), expectedClasses)),
+		pods:  make([]member, 0, len(pods)),
+	}
+	for _, pod := range pods {
+		var claims []scheduling.Volume
+		if volumes != nil {
+			claims = volumes(pod)
+		}
+		c.AddPod(pod, named, claims)
+	}
+	return c.List()
+}
+
+// expectedClasses bounds what is set aside for classes before any is seen.
+const expectedClasses = 1 << 12
+
+// AddPod converts a pod as Convert does and counts it. A pod whose class is known
+// costs next to no memory.
+func (c *Classes) AddPod(pod *corev1.Pod, named Named, volumes []scheduling.Volume) {
+	c.draft.read(pod, named, volumes)
+	c.count(Ref(pod))
+}
+
+// AddPending counts a pod as AddPod does, unless its spec is larger than MaxSpec: then it
+// returns false.
+func (c *Classes) AddPending(pod *corev1.Pod, named Named, volumes []scheduling.Volume) bool {
+	c.draft.read(pod, named, volumes)
+	if c.key.draft(&c.draft); len(c.key.bytes) > MaxSpec {
+		return false
+	}
+	c.enter(Ref(pod))
+	return true
+}
+
+// AddBound counts a pod that runs as AddPod does. If its spec is larger than MaxSpec, the
+// class has what the pod takes and which pods it keeps away, and the pod is not moved.
+func (c *Classes) AddBound(pod *corev1.Pod, named Named, volumes []scheduling.Volume) {
+	c.draft.read(pod, named, volumes)
+	c.key.draft(&c.draft)
+	for _, reduce := range []func(*draft){(*draft).fix, (*draft).strip} {
+		if len(c.key.bytes) <= MaxSpec {
+			break
+		}
+		reduce(&c.draft)
+		c.key.draft(&c.draft)
+	}
+	c.enter(Ref(pod))
+}
+
+// Add counts a pod of a spec.
+func (c *Classes) Add(spec scheduling.PodSpec, ref scheduling.PodRef) {
+	c.draft.readSpec(&spec)
+	c.count(ref)
+}
+
+// count puts a pod into the class of the draft.
+func (c *Classes) count(ref scheduling.PodRef) {
+	c.key.draft(&c.draft)
+	c.enter(ref)
+}
+
+// enter puts a pod into the class of the key.
+func (c *Classes) enter(ref scheduling.PodRef) {
+	class, known := c.byKey[string(c.key.bytes)]
+	if !known {
+		class = c.open()
+	}
+	c.pods = append(c.pods, member{class, ref})
+}
+
+// open begins a class with the draft as its spec.
+func (c *Classes) open() int32 {
+	if c.byKey == nil {
+		c.byKey = map[string]int32{}
+	}
+	class, text := int32(len(c.keys)), c.keep(c.key.bytes)
+	c.byKey[text] = class
+	c.keys = append(c.keys, text)
+	c.specs = append(c.specs, c.finish())
+	return class
+}
+
+// The pieces of memory: each is twice as large as the one before.
+const (
+	textsMin, textsMax = 1 << 9, 1 << 16 // bytes
+	roomMin, roomMax   = 1 << 2, 1 << 9  // specs
+)
+
+// keep copies a key.
+func (c *Classes) keep(text []byte) string {
+	if had := c.texts.Cap(); had-c.texts.Len() < len(text) {
+		c.texts.Reset()
+		c.texts.Grow(max(len(text), min(max(2*had, textsMin), textsMax)))
+	}
+	from := c.texts.Len()
+	c.texts.Write(text)
+	return c.texts.String()[from:]
+}
+
+// finish makes the draft a spec.
+func (c *Classes) finish() *scheduling.PodSpec {
+	if had := cap(c.room); len(c.room) == had {
+		c.room = make([]scheduling.PodSpec, 0, min(max(2*had, roomMin), roomMax))
+	}
+	c.room = append(c.room, c.draft.finish())
+	return &c.room[len(c.room)-1]
+}
+
+// List gives the classes in the order of their keys, and the pods of each by age
+// and UID, so that the order of arrival does not show. The lists of pods lie side
+// by side in one piece of memory.
+func (c *Classes) List() []scheduling.PodClass {
+	if len(c.keys) == 0 {
+		return nil
+	}
+	order := make([]int32, len(c.keys))
+	for i := range order {
+		order[i] = int32(i)
+	}
+	slices.SortFunc(order, func(a, b int32) int { return strings.Compare(c.keys[a], c.keys[b]) })
+	lists := c.lists()
+	out := make([]scheduling.PodClass, len(order))
+	for i, class := range order {
+		sortPods(lists[class])
+		out[i] = scheduling.PodClass{Spec: *c.specs[class], Pods: lists[class]}
+	}
+	return out
+}
+
+// lists are the pods of each class, as they came.
+func (c *Classes) lists() [][]scheduling.PodRef {
+	counts := make([]int, len(c.keys))
+	for i := range c.pods {
+		counts[c.pods[i].class]++
+	}
+	rest := make([]scheduling.PodRef, len(c.pods))
+	out := make([][]scheduling.PodRef, len(c.keys))
+	for class, count := range counts {
+		out[class], rest = rest[:0:count], rest[count:]
+	}
+	for i := range c.pods {
+		class := c.pods[i].class
+		out[class] = append(out[class], c.pods[i].ref)
+	}
+	return out
+}
+
+func sortPods(pods []scheduling.PodRef) {
+	// Spelt out, because cmp.Or would compare all three each time.
+	older := func(a, b scheduling.PodRef) int {
+		if by := a.Created.Compare(b.Created); by != 0 {
+			return by
+		}
+		if by := strings.Compare(a.UID, b.UID); by != 0 {
+			return by
+		}
+		return cmp.Compare(a.Name, b.Name)
+	}
+	if !slices.IsSortedFunc(pods, older) {
+		slices.SortFunc(pods, older)
+	}
+}

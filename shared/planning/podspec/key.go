@@ -1,0 +1,149 @@
+package podspec
+
+import (
+	"encoding/binary"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/joist-autoscaler/joist/shared/planning/scheduling"
+)
+
+// Key is equal for specs that planning cannot tell apart, and only for those.
+// Its order is that in which classes stand in a document. It is no text.
+func Key(spec scheduling.PodSpec) string {
+	var d draft
+	d.readSpec(&spec)
+	var k key
+	k.draft(&d)
+	return string(k.bytes)
+}
+
+// key writes values one after the other so that the whole can be read in one way
+// only: texts end with a mark that no text holds, lists begin with their length,
+// and what may be absent begins with whether it is there. Maps are written in
+// the order of their keys.
+type key struct {
+	bytes   []byte
+	scratch pairs
+}
+
+// draft replaces the key by that of a spec. A test sets each field of a spec in
+// turn and fails for one that is forgotten here.
+func (k *key) draft(d *draft) {
+	k.bytes = k.bytes[:0]
+	s := &d.spec
+	k.text(s.Namespace)
+	k.text(s.OwnerKind)
+	k.pairs(d.labels)
+	k.amounts(d.requests)
+	k.labels(s.NodeSelector)
+	k.affinity(s.Affinity)
+	k.tolerations(s.Tolerations)
+	k.spread(s.Spread)
+	k.length(len(d.ports))
+	for _, port := range d.ports {
+		k.text(port.IP)
+		k.number(int64(port.Port))
+		k.text(string(port.Protocol))
+	}
+	k.volumes(s.Volumes)
+	k.number(int64(s.Priority))
+	k.number(s.GraceSeconds)
+	k.number(int64(s.ResourceClaims))
+	k.text(s.DoNotDisrupt)
+	k.text(s.DeletionCost)
+}
+
+// text ends with the bytes 0 and 1; a 0 within is followed by 255 instead.
+func (k *key) text(s string) {
+	for {
+		i := strings.IndexByte(s, 0)
+		if i < 0 {
+			break
+		}
+		k.bytes = append(append(k.bytes, s[:i]...), 0, 255)
+		s = s[i+1:]
+	}
+	k.bytes = append(append(k.bytes, s...), 0, 1)
+}
+
+func (k *key) texts(list []string) {
+	k.length(len(list))
+	for _, one := range list {
+		k.text(one)
+	}
+}
+
+// number keeps the order of numbers.
+func (k *key) number(n int64) { k.bytes = binary.BigEndian.AppendUint64(k.bytes, uint64(n)^1<<63) }
+
+func (k *key) length(n int) { k.bytes = binary.AppendUvarint(k.bytes, uint64(n)) }
+
+// present writes whether something is there, and says so.
+func (k *key) present(there bool) bool {
+	if there {
+		k.bytes = append(k.bytes, 1)
+	} else {
+		k.bytes = append(k.bytes, 0)
+	}
+	return there
+}
+
+func (k *key) pairs(list pairs) {
+	k.length(len(list))
+	for _, one := range list {
+		k.text(one.key)
+		k.text(one.value)
+	}
+}
+
+func (k *key) amounts(list amounts) {
+	k.length(len(list))
+	for i := range list {
+		k.text(string(list[i].name))
+		k.number(list[i].units())
+	}
+}
+
+func (k *key) labels(labels map[string]string) {
+	k.scratch = k.scratch.of(labels)
+	k.pairs(k.scratch)
+}
+
+func (k *key) selector(s *metav1.LabelSelector) {
+	if !k.present(s != nil) {
+		return
+	}
+	k.labels(s.MatchLabels)
+	k.length(len(s.MatchExpressions))
+	for i := range s.MatchExpressions {
+		k.text(s.MatchExpressions[i].Key)
+		k.text(string(s.MatchExpressions[i].Operator))
+		k.texts(s.MatchExpressions[i].Values)
+	}
+}
+
+func (k *key) tolerations(list []corev1.Toleration) {
+	k.length(len(list))
+	for i := range list {
+		k.text(list[i].Key)
+		k.text(string(list[i].Operator))
+		k.text(list[i].Value)
+		k.text(string(list[i].Effect))
+		if seconds := list[i].TolerationSeconds; k.present(seconds != nil) {
+			k.number(*seconds)
+		}
+	}
+}
+
+func (k *key) volumes(list []scheduling.Volume) {
+	k.length(len(list))
+	for i := range list {
+		k.text(list[i].Claim)
+		k.text(list[i].Driver)
+		k.nodeTerms(list[i].Alternatives)
+		k.text(list[i].Problem)
+	}
+}

@@ -1,0 +1,40 @@
+package podspec
+
+import (
+	"fmt"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/joist-autoscaler/joist/shared/planning/scheduling"
+)
+
+// MaxSpec is how many bytes the part of a pod that planning reads may have. The API server
+// admits objects of 1.5 MiB, and a batch or a snapshot has the specs of all pods: without
+// a bound a few pods of one namespace would make documents that are too large to store.
+const MaxSpec = 32 << 10
+
+// TooLarge is why a pod whose spec is larger than MaxSpec is left alone.
+var TooLarge = fmt.Sprintf("its labels, resources, selectors, affinity, tolerations and topology constraints have more than %d KiB: "+
+	"select nodes and pods by fewer values", MaxSpec>>10)
+
+// Oversize reports whether a spec is larger than MaxSpec.
+func Oversize(spec scheduling.PodSpec) bool { return len(Key(spec)) > MaxSpec }
+
+// fix reduces the draft of a pod that runs: nothing is left that says where else it could
+// run, so it must not be moved. What it takes and which pods it keeps away stays.
+func (d *draft) fix() {
+	d.spec.NodeSelector, d.spec.Tolerations, d.spec.Spread = nil, nil, nil
+	d.spec.DoNotDisrupt, d.spec.DeletionCost = "true", ""
+	d.requests = slices.DeleteFunc(d.requests, func(a amount) bool { return a.units() == 0 })
+	if affinity := d.spec.Affinity; affinity != nil && affinity.PodAntiAffinity != nil {
+		d.spec.Affinity = &corev1.Affinity{PodAntiAffinity: &corev1.PodAntiAffinity{
+			RequiredDuringSchedulingIgnoredDuringExecution: affinity.PodAntiAffinity.RequiredDuringSchedulingIgnoredDuringExecution,
+		}}
+	} else {
+		d.spec.Affinity = nil
+	}
+}
+
+// strip reduces the draft further, to what the pod takes.
+func (d *draft) strip() { d.spec.Affinity, d.labels = nil, nil }

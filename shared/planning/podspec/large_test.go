@@ -1,0 +1,80 @@
+package podspec_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/joist-autoscaler/joist/shared/planning/podspec"
+)
+
+// values are so many values of a label, of 60 bytes each.
+func values(n int) []string {
+	out := make([]string, n)
+	for i := range out {
+		out[i] = fmt.Sprintf("%s-%06d", strings.Repeat("x", 53), i)
+	}
+	return out
+}
+
+// large is a pod that avoids nodes with so many values of a label, and pods with others.
+func large(nodes, pods int) *corev1.Pod {
+	p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: "p", UID: "p", Labels: map[string]string{"app": "web"}}}
+	p.Spec.Containers = []corev1.Container{{Name: "c", Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{"cpu": resource.MustParse("2"), "example.com/none": resource.MustParse("0")}}}}
+	p.Spec.Affinity = &corev1.Affinity{
+		NodeAffinity: &corev1.NodeAffinity{PreferredDuringSchedulingIgnoredDuringExecution: []corev1.PreferredSchedulingTerm{{Weight: 1, Preference: corev1.NodeSelectorTerm{
+			MatchExpressions: []corev1.NodeSelectorRequirement{{Key: "kubernetes.io/hostname", Operator: corev1.NodeSelectorOpNotIn, Values: values(nodes)}},
+		}}}},
+		PodAntiAffinity: &corev1.PodAntiAffinity{RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{{
+			TopologyKey: "kubernetes.io/hostname", LabelSelector: &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "app", Operator: metav1.LabelSelectorOpIn, Values: values(pods)}}},
+		}}},
+	}
+	return p
+}
+
+// A pending pod whose spec is larger than the bound is left out. One that runs stays, with
+// what it takes, and with the pods that it keeps away if those terms fit.
+func TestLargeSpecs(t *testing.T) {
+	for _, c := range []struct {
+		name        string
+		nodes, pods int
+		pending     bool
+		keepsAway   bool
+	}{
+		{"small", 1, 1, true, true},
+		{"as large as it may be", 400, 100, true, true},
+		{"large affinity to nodes", 600, 1, false, true},
+		{"large anti-affinity", 1, 600, false, false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			pod := large(c.nodes, c.pods)
+			named := podspec.Named{"app": true}
+			var pending, bound podspec.Classes
+			if got := pending.AddPending(pod, named, nil); got != c.pending || len(pending.List()) > 0 != c.pending {
+				t.Errorf("the pending pod is in: %t, want %t", got, c.pending)
+			}
+			bound.AddBound(pod, named, nil)
+			list := bound.List()
+			if len(list) != 1 || len(list[0].Pods) != 1 {
+				t.Fatalf("the bound pod makes %+v", list)
+			}
+			spec := list[0].Spec
+			if podspec.Oversize(spec) {
+				t.Error("the class of the bound pod is too large")
+			}
+			if cpu := spec.Requests[corev1.ResourceCPU]; cpu.Value() != 2 {
+				t.Errorf("the bound pod takes %v", spec.Requests)
+			}
+			if away := spec.Affinity != nil && spec.Affinity.PodAntiAffinity != nil; away != c.keepsAway {
+				t.Errorf("the bound pod keeps others away: %t, want %t", away, c.keepsAway)
+			}
+			if fixed := spec.DoNotDisrupt == "true"; fixed == c.pending {
+				t.Errorf("the bound pod must not be moved: %t", fixed)
+			}
+		})
+	}
+}

@@ -1,0 +1,117 @@
+package podspec
+
+import (
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/joist-autoscaler/joist/shared/cluster"
+	"github.com/joist-autoscaler/joist/shared/planning/scheduling"
+)
+
+// Users are the pods that use each volume claim. Pods that have ended use none.
+type Users map[cluster.Key]map[cluster.Key]struct{}
+
+// Add counts a pod, and names the pods that share a claim now and did not before.
+func (u Users) Add(pod *corev1.Pod) []cluster.Key {
+	return u.change(pod, func(users map[cluster.Key]struct{}) bool {
+		users[cluster.KeyOf(pod)] = struct{}{}
+		return len(users) == 2
+	})
+}
+
+// Remove is Add's inverse: it names the pods that share a claim no more.
+func (u Users) Remove(pod *corev1.Pod) []cluster.Key {
+	return u.change(pod, func(users map[cluster.Key]struct{}) bool {
+		delete(users, cluster.KeyOf(pod))
+		return len(users) == 1
+	})
+}
+
+// change changes the users of each claim of a pod, and names the other ones where
+// that turns.
+func (u Users) change(pod *corev1.Pod, how func(users map[cluster.Key]struct{}) (turns bool)) []cluster.Key {
+	if ended(pod) {
+		return nil
+	}
+	var out []cluster.Key
+	for _, claim := range claims(pod) {
+		users := u[claim]
+		if users == nil {
+			users = map[cluster.Key]struct{}{}
+			u[claim] = users
+		}
+		if how(users) {
+			for other := range users {
+				if other != cluster.KeyOf(pod) {
+					out = append(out, other)
+				}
+			}
+		}
+		if len(users) == 0 {
+			delete(u, claim)
+		}
+	}
+	return out
+}
+
+// claims names the volume claims of a pod, each once.
+func claims(pod *corev1.Pod) []cluster.Key {
+	var out []cluster.Key
+	for i := range pod.Spec.Volumes {
+		name, _ := claimed(pod, &pod.Spec.Volumes[i])
+		if key := (cluster.Key{Namespace: pod.Namespace, Name: name}); name != "" && !slices.Contains(out, key) {
+			out = append(out, key)
+		}
+	}
+	return out
+}
+
+// Mounts are the volumes of many pods, looked up once each.
+type Mounts struct {
+	in    *Storage
+	users Users
+	found map[*corev1.Pod][]scheduling.Volume
+}
+
+// Mounts looks volumes up for as long as neither the users nor what they are
+// looked up in change.
+func (u Users) Mounts(in *Storage) Mounts {
+	return Mounts{in: in, users: u, found: map[*corev1.Pod][]scheduling.Volume{}}
+}
+
+// NewMounts are the mounts of all the pods there are.
+func NewMounts(pods []*corev1.Pod, in *Storage) Mounts {
+	users := Users{}
+	for _, pod := range pods {
+		users.Add(pod)
+	}
+	return users.Mounts(in)
+}
+
+// All are the volumes of a pod, each with the name of its claim.
+func (m Mounts) All(pod *corev1.Pod) []scheduling.Volume {
+	if len(pod.Spec.Volumes) == 0 || ended(pod) {
+		return nil
+	}
+	list, known := m.found[pod]
+	if !known {
+		list = Volumes(pod, m.in)
+		m.found[pod] = list
+	}
+	return list
+}
+
+// Of are the volumes of a pod without the names of those claims that are its own
+// alone: they would part pods that are alike. A claim with a problem keeps its
+// name, because somebody must mend it.
+func (m Mounts) Of(pod *corev1.Pod) []scheduling.Volume {
+	var out []scheduling.Volume
+	for _, v := range m.All(pod) {
+		if v.Problem == "" && len(m.users[cluster.Key{Namespace: pod.Namespace, Name: v.Claim}]) == 1 {
+			v.Claim = ""
+		}
+		out = append(out, v)
+	}
+	return out
+}

@@ -1,0 +1,106 @@
+package podspec
+
+import (
+	"iter"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// Named is the set of label keys that some selector names. Other labels do not
+// change a decision, and so they stay at home. The empty key stands for a
+// selector without keys, which selects everything.
+type Named map[string]bool
+
+// Everything reports whether some selector selects whatever there is.
+func (n Named) Everything() bool { return n[""] }
+
+// Add collects the keys that a pod's own rules select other pods by.
+func (n Named) Add(pod *corev1.Pod) {
+	for i := range pod.Spec.TopologySpreadConstraints {
+		constraint := &pod.Spec.TopologySpreadConstraints[i]
+		n.AddSelector(constraint.LabelSelector)
+		n.addKeys(constraint.MatchLabelKeys)
+	}
+	for term := range podTerms(pod) {
+		n.AddSelector(term.LabelSelector)
+		n.addKeys(term.MatchLabelKeys)
+		n.addKeys(term.MismatchLabelKeys)
+	}
+}
+
+// AddNamespaces collects the keys that a pod's own rules select namespaces by.
+func (n Named) AddNamespaces(pod *corev1.Pod) {
+	for term := range podTerms(pod) {
+		n.AddSelector(term.NamespaceSelector)
+	}
+}
+
+// podTerms are all terms by which a pod wants others near or far.
+func podTerms(pod *corev1.Pod) iter.Seq[*corev1.PodAffinityTerm] {
+	return func(yield func(*corev1.PodAffinityTerm) bool) {
+		affinity := pod.Spec.Affinity
+		if affinity == nil {
+			return
+		}
+		if near := affinity.PodAffinity; near != nil &&
+			!eachTerm(near.RequiredDuringSchedulingIgnoredDuringExecution, near.PreferredDuringSchedulingIgnoredDuringExecution, yield) {
+			return
+		}
+		if far := affinity.PodAntiAffinity; far != nil {
+			eachTerm(far.RequiredDuringSchedulingIgnoredDuringExecution, far.PreferredDuringSchedulingIgnoredDuringExecution, yield)
+		}
+	}
+}
+
+func eachTerm(required []corev1.PodAffinityTerm, preferred []corev1.WeightedPodAffinityTerm, yield func(*corev1.PodAffinityTerm) bool) bool {
+	for i := range required {
+		if !yield(&required[i]) {
+			return false
+		}
+	}
+	for i := range preferred {
+		if !yield(&preferred[i].PodAffinityTerm) {
+			return false
+		}
+	}
+	return true
+}
+
+// AddSelector collects the keys of a selector.
+func (n Named) AddSelector(selector *metav1.LabelSelector) {
+	if selector == nil {
+		return
+	}
+	if len(selector.MatchLabels)+len(selector.MatchExpressions) == 0 {
+		n[""] = true
+	}
+	for key := range selector.MatchLabels {
+		n[key] = true
+	}
+	for i := range selector.MatchExpressions {
+		n[selector.MatchExpressions[i].Key] = true
+	}
+}
+
+func (n Named) addKeys(keys []string) {
+	for _, key := range keys {
+		n[key] = true
+	}
+}
+
+// Pick gives the named ones of labels, or nil when there are none.
+func (n Named) Pick(labels map[string]string) map[string]string { return n.pick(labels, nil).labels() }
+
+// pick adds the named ones of labels to out.
+func (n Named) pick(labels map[string]string, out pairs) pairs {
+	if len(n) == 0 {
+		return out
+	}
+	for key, value := range labels {
+		if n[key] {
+			out = append(out, pair{key, value})
+		}
+	}
+	return out
+}

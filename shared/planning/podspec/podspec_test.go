@@ -1,0 +1,210 @@
+package podspec_test
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/joist-autoscaler/joist/shared/planning/podspec"
+	"github.com/joist-autoscaler/joist/shared/planning/scheduling"
+)
+
+const secret = "hunter2"
+
+// secretive is a pod with a secret in every place that planning need not read.
+func secretive() *corev1.Pod {
+	return &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{
+			Name: "web-1", Namespace: "shop", UID: "u1", CreationTimestamp: metav1.NewTime(time.Unix(100, 0)),
+			Labels:          map[string]string{"app": "web", "note": secret},
+			Annotations:     map[string]string{"vault": secret, corev1.LastAppliedConfigAnnotation: secret, "karpenter.sh/do-not-disrupt": "true"},
+			OwnerReferences: []metav1.OwnerReference{{Kind: "ReplicaSet", Name: secret, Controller: new(true)}},
+			ManagedFields:   []metav1.ManagedFieldsEntry{{Manager: secret}},
+		},
+		Spec: corev1.PodSpec{
+			ServiceAccountName: secret, Hostname: secret, HostAliases: []corev1.HostAlias{{IP: secret}},
+			ImagePullSecrets: []corev1.LocalObjectReference{{Name: secret}},
+			Volumes:          []corev1.Volume{{Name: secret, VolumeSource: corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{SecretName: secret}}}},
+			SecurityContext:  &corev1.PodSecurityContext{SELinuxOptions: &corev1.SELinuxOptions{User: secret}},
+			InitContainers:   []corev1.Container{{Name: secret, Args: []string{secret}}},
+			Containers: []corev1.Container{{
+				Name: secret, Image: secret, Command: []string{secret}, Args: []string{secret}, WorkingDir: secret,
+				Env:          []corev1.EnvVar{{Name: "PASSWORD", Value: secret}},
+				EnvFrom:      []corev1.EnvFromSource{{SecretRef: &corev1.SecretEnvSource{LocalObjectReference: corev1.LocalObjectReference{Name: secret}}}},
+				VolumeMounts: []corev1.VolumeMount{{Name: secret, MountPath: secret}},
+				Ports:        []corev1.ContainerPort{{Name: secret, HostPort: 8080, ContainerPort: 80}},
+				Resources:    corev1.ResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("1500m")}},
+				Lifecycle:    &corev1.Lifecycle{PreStop: &corev1.LifecycleHandler{Exec: &corev1.ExecAction{Command: []string{secret}}}},
+			}},
+		},
+		Status: corev1.PodStatus{Message: secret},
+	}
+}
+
+func TestNothingSecretLeaves(t *testing.T) {
+	pod := secretive()
+	if whole, _ := json.Marshal(pod); !strings.Contains(string(whole), secret) {
+		t.Fatal("the pod holds no secret: the test could not fail")
+	}
+	for name, spec := range map[string]scheduling.PodSpec{
+		"pod":    podspec.Convert(pod, podspec.Named{"app": true}, nil),
+		"daemon": podspec.Daemon(pod),
+	} {
+		text, err := json.Marshal(spec)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if strings.Contains(string(text), secret) {
+			t.Errorf("%s: a secret leaves the cluster: %s", name, text)
+		}
+	}
+}
+
+func TestConvert(t *testing.T) {
+	got := podspec.Convert(secretive(), podspec.Named{"app": true}, nil)
+	want := scheduling.PodSpec{
+		Namespace: "shop", OwnerKind: "ReplicaSet", Labels: map[string]string{"app": "web"},
+		Requests:     corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("1500m"), corev1.ResourcePods: resource.MustParse("1")},
+		HostPorts:    []scheduling.HostPort{{Port: 8080}},
+		GraceSeconds: 30, DoNotDisrupt: "true",
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// pending is a pod that the scheduler found no node for.
+func pending(edits ...func(*corev1.Pod)) *corev1.Pod {
+	pod := &corev1.Pod{Status: corev1.PodStatus{Phase: corev1.PodPending, Conditions: []corev1.PodCondition{
+		{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonUnschedulable},
+	}}}
+	for _, edit := range edits {
+		edit(pod)
+	}
+	return pod
+}
+
+func TestProvisionable(t *testing.T) {
+	noPools := corev1.NodeSelectorTerm{MatchExpressions: []corev1.NodeSelectorRequirement{
+		{Key: "karpenter.sh/nodepool", Operator: corev1.NodeSelectorOpDoesNotExist},
+	}}
+	anyNode := corev1.NodeSelectorTerm{MatchExpressions: []corev1.NodeSelectorRequirement{
+		{Key: "kubernetes.io/os", Operator: corev1.NodeSelectorOpExists},
+	}}
+	byName := corev1.NodeSelectorTerm{MatchFields: []corev1.NodeSelectorRequirement{
+		{Key: metav1.ObjectNameField, Operator: corev1.NodeSelectorOpIn, Values: []string{"n"}},
+	}}
+	require := func(terms ...corev1.NodeSelectorTerm) func(*corev1.Pod) {
+		return func(p *corev1.Pod) {
+			p.Spec.Affinity = &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{
+				RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{NodeSelectorTerms: terms}}}
+		}
+	}
+	selects := func(key string) func(*corev1.Pod) {
+		return func(p *corev1.Pod) { p.Spec.NodeSelector = map[string]string{key: "x"} }
+	}
+	host := func(operator corev1.NodeSelectorOperator) corev1.NodeSelectorTerm {
+		return corev1.NodeSelectorTerm{MatchExpressions: []corev1.NodeSelectorRequirement{{Key: "kubernetes.io/hostname", Operator: operator, Values: []string{"x"}}}}
+	}
+	for _, tt := range []struct {
+		name   string
+		pod    *corev1.Pod
+		want   bool
+		reason bool
+	}{
+		{"unschedulable", pending(), true, false},
+		{"scheduled", pending(func(p *corev1.Pod) { p.Spec.NodeName = "n" }), false, false},
+		{"gated", pending(func(p *corev1.Pod) { p.Status.Conditions[0].Reason = corev1.PodReasonSchedulingGated }), false, false},
+		{"going", pending(func(p *corev1.Pod) { p.DeletionTimestamp = &metav1.Time{Time: time.Unix(1, 0)} }), false, false},
+		{"ended", pending(func(p *corev1.Pod) { p.Status.Phase = corev1.PodFailed }), false, false},
+		{"preempting", pending(func(p *corev1.Pod) { p.Status.NominatedNodeName = "n" }), false, true},
+		{"daemon", pending(func(p *corev1.Pod) { p.OwnerReferences = []metav1.OwnerReference{{Kind: "DaemonSet"}} }), false, true},
+		{"static", pending(func(p *corev1.Pod) { p.OwnerReferences = []metav1.OwnerReference{{Kind: "Node"}} }), false, true},
+		{"mirror", pending(func(p *corev1.Pod) { p.Annotations = map[string]string{corev1.MirrorPodAnnotationKey: "x"} }), false, true},
+		{"keeps off pools", pending(require(noPools)), false, true},
+		{"keeps off pools in one of two ways", pending(require(noPools, anyNode)), true, false},
+		{"picks a node by its name", pending(require(byName)), false, true},
+		{"picks a node by its name, or keeps off pools", pending(require(noPools, byName)), false, true},
+		{"picks a node by its name, or any", pending(require(byName, anyNode)), true, false},
+		{"requires no term at all", pending(require()), true, false},
+		{"selects a host", pending(selects("kubernetes.io/hostname")), false, true},
+		{"selects a label of Karpenter's own", pending(selects("karpenter.sh/initialized")), false, true},
+		{"selects one of a subdomain", pending(selects("sub.karpenter.k8s.aws/x")), false, true},
+		{"selects a well-known one", pending(selects("karpenter.sh/capacity-type")), true, false},
+		{"selects a pool", pending(selects("karpenter.sh/nodepool")), true, false},
+		{"selects one of its own", pending(selects("example.com/team")), true, false},
+		{"requires a host", pending(require(host(corev1.NodeSelectorOpIn))), false, true},
+		{"requires a host, or any", pending(require(host(corev1.NodeSelectorOpIn), anyNode)), true, false},
+		{"requires a host, or keeps off pools", pending(require(host(corev1.NodeSelectorOpIn), noPools)), false, true},
+		{"keeps off a host", pending(require(host(corev1.NodeSelectorOpNotIn))), true, false},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			got := podspec.Provisionable(tt.pod)
+			if got.Provisionable != tt.want || (got.Reason != "") != tt.reason {
+				t.Errorf("Provisionable = %+v, want %v with a reason: %v", got, tt.want, tt.reason)
+			}
+		})
+	}
+}
+
+func TestReschedulable(t *testing.T) {
+	running := &corev1.Pod{Spec: corev1.PodSpec{NodeName: "n"}, Status: corev1.PodStatus{Phase: corev1.PodRunning}}
+	if !podspec.Reschedulable(running) {
+		t.Error("a running pod is not reschedulable")
+	}
+	running.OwnerReferences = []metav1.OwnerReference{{Kind: "DaemonSet"}}
+	if podspec.Reschedulable(running) {
+		t.Error("a daemon is reschedulable")
+	}
+	running.OwnerReferences[0].Kind = "ReplicaSet"
+	running.DeletionTimestamp = &metav1.Time{}
+	if podspec.Reschedulable(running) {
+		t.Error("a pod that leaves is reschedulable: its successor is another")
+	}
+	running.OwnerReferences[0].Kind = "StatefulSet"
+	if !podspec.Reschedulable(running) {
+		t.Error("the pod of a StatefulSet has no successor before it is gone, and is not reschedulable")
+	}
+}
+
+func TestGroupJoinsEqualPods(t *testing.T) {
+	pod := func(name, cpu, note string, seconds int64) *corev1.Pod {
+		return &corev1.Pod{
+			ObjectMeta: metav1.ObjectMeta{Name: name, UID: "u", CreationTimestamp: metav1.NewTime(time.Unix(seconds, 0)),
+				Labels: map[string]string{"pod-template-hash": note, "app": "a"}},
+			Spec: corev1.PodSpec{Containers: []corev1.Container{container(cpu, nil)}},
+		}
+	}
+	pods := []*corev1.Pod{pod("late", "1", "x", 9), pod("big", "2", "x", 5), pod("early", "1000m", "y", 1)}
+	got := podspec.Group(pods, podspec.Named{"app": true}, nil)
+	var names [][]string
+	for _, class := range got {
+		var of []string
+		for _, ref := range class.Pods {
+			of = append(of, ref.Name)
+		}
+		names = append(names, of)
+	}
+	if diff := cmp.Diff([][]string{{"early", "late"}, {"big"}}, names); diff != "" {
+		t.Errorf("labels that no selector names, and spellings, must not part pods (-want +got):\n%s", diff)
+	}
+}
+
+func TestDaemonIsNotTiedToANode(t *testing.T) {
+	pod := &corev1.Pod{Spec: corev1.PodSpec{Affinity: &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{
+		RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{
+			{MatchFields: []corev1.NodeSelectorRequirement{{Key: "metadata.name", Operator: corev1.NodeSelectorOpIn, Values: []string{"n"}}}},
+		}}}}}}
+	if got := podspec.Daemon(pod); got.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution != nil {
+		t.Errorf("the daemon is still tied to a node: %v", got.Affinity)
+	}
+	if pod.Spec.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution == nil {
+		t.Error("the pod itself was changed")
+	}
+}

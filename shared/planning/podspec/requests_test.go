@@ -1,0 +1,88 @@
+package podspec_test
+
+import (
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/joist-autoscaler/joist/shared/planning/podspec"
+)
+
+func cpu(amount string) corev1.ResourceList {
+	return corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(amount)}
+}
+
+func container(amount string, restart *corev1.ContainerRestartPolicy) corev1.Container {
+	return corev1.Container{Name: "c", RestartPolicy: restart, Resources: corev1.ResourceRequirements{Requests: cpu(amount)}}
+}
+
+func requires(t *testing.T, pod *corev1.Pod, want string) {
+	t.Helper()
+	requests := podspec.Requests(pod)
+	if got := requests[corev1.ResourceCPU]; got.Cmp(resource.MustParse(want)) != 0 {
+		t.Errorf("cpu = %s, want %s", got.String(), want)
+	}
+	if pods := requests[corev1.ResourcePods]; pods.Value() != 1 {
+		t.Errorf("pods = %s, want 1", pods.String())
+	}
+}
+
+func TestRequests(t *testing.T) {
+	sidecar := new(corev1.ContainerRestartPolicyAlways)
+	for _, tt := range []struct {
+		name       string
+		init, main []corev1.Container
+		overhead   corev1.ResourceList
+		want       string
+	}{
+		{"containers add up", nil, []corev1.Container{container("1", nil), container("500m", nil)}, nil, "1500m"},
+		{"a larger init container counts", []corev1.Container{container("3", nil)}, []corev1.Container{container("1", nil)}, nil, "3"},
+		{"a smaller one does not", []corev1.Container{container("1", nil)}, []corev1.Container{container("2", nil)}, nil, "2"},
+		{"of init containers only the largest counts", []corev1.Container{container("2", nil), container("3", nil)}, []corev1.Container{container("1", nil)}, nil, "3"},
+		{"a sidecar adds to the containers", []corev1.Container{container("1", sidecar)}, []corev1.Container{container("1", nil)}, nil, "2"},
+		{"a sidecar runs beside later init containers", []corev1.Container{container("1", sidecar), container("2", nil)}, []corev1.Container{container("1", nil)}, nil, "3"},
+		{"but not beside earlier ones", []corev1.Container{container("2", nil), container("1", sidecar)}, []corev1.Container{container("1", nil)}, nil, "2"},
+		{"sidecars add up", []corev1.Container{container("1", sidecar), container("1", sidecar)}, []corev1.Container{container("1", nil)}, nil, "3"},
+		{"overhead", nil, []corev1.Container{container("1", nil)}, cpu("100m"), "1100m"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			requires(t, &corev1.Pod{Spec: corev1.PodSpec{InitContainers: tt.init, Containers: tt.main, Overhead: tt.overhead}}, tt.want)
+		})
+	}
+}
+
+// A resize in place takes, until it is done, the most of what was and what will
+// be; one that its node can never grant takes what was.
+func TestRequestsOfResizedPods(t *testing.T) {
+	infeasible := []corev1.PodCondition{{Type: corev1.PodResizePending, Status: corev1.ConditionTrue, Reason: corev1.PodReasonInfeasible}}
+	for _, tt := range []struct {
+		name                     string
+		asked, allotted, inForce string
+		conditions               []corev1.PodCondition
+		want                     string
+	}{
+		{"at rest", "1", "1", "1", nil, "1"},
+		{"asked for more", "3", "1", "1", nil, "3"},
+		{"allotted more", "2", "3", "1", nil, "3"},
+		{"shrinks, and still has more", "1", "1", "3", nil, "3"},
+		{"asked for what cannot be", "9", "1", "1", infeasible, "1"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			pod := &corev1.Pod{Spec: corev1.PodSpec{Containers: []corev1.Container{container(tt.asked, nil)}}}
+			pod.Status.Conditions = tt.conditions
+			pod.Status.ContainerStatuses = []corev1.ContainerStatus{{
+				Name: "c", AllocatedResources: cpu(tt.allotted), Resources: &corev1.ResourceRequirements{Requests: cpu(tt.inForce)},
+			}}
+			requires(t, pod, tt.want)
+		})
+	}
+	t.Run("the pod as a whole", func(t *testing.T) {
+		pod := &corev1.Pod{Spec: corev1.PodSpec{
+			Containers: []corev1.Container{container("1", nil)}, Resources: &corev1.ResourceRequirements{Requests: cpu("2")},
+		}}
+		requires(t, pod, "2")
+		pod.Status.AllocatedResources, pod.Status.Resources = cpu("3"), &corev1.ResourceRequirements{Requests: cpu("1")}
+		requires(t, pod, "3")
+	})
+}

@@ -1,0 +1,110 @@
+package podspec
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/joist-autoscaler/joist/shared/planning/scheduling"
+)
+
+// DefaultClassAnnotation is "true" on the StorageClass of claims that name none.
+const DefaultClassAnnotation = "storageclass.kubernetes.io/is-default-class"
+
+// Storage is what the volume claims of pods are looked up in.
+type Storage struct {
+	claims  map[types.NamespacedName]*corev1.PersistentVolumeClaim
+	volumes map[string]*corev1.PersistentVolume
+	classes map[string]*storagev1.StorageClass
+	// standard is the class of claims that name none; nil when there is none.
+	standard *storagev1.StorageClass
+}
+
+// NewStorage indexes the objects. They are read and never changed.
+func NewStorage(claims []*corev1.PersistentVolumeClaim, volumes []*corev1.PersistentVolume, classes []*storagev1.StorageClass) *Storage {
+	s := &Storage{
+		claims:  make(map[types.NamespacedName]*corev1.PersistentVolumeClaim, len(claims)),
+		volumes: make(map[string]*corev1.PersistentVolume, len(volumes)),
+		classes: make(map[string]*storagev1.StorageClass, len(classes)),
+	}
+	for _, claim := range claims {
+		s.claims[types.NamespacedName{Namespace: claim.Namespace, Name: claim.Name}] = claim
+	}
+	for _, volume := range volumes {
+		s.volumes[volume.Name] = volume
+	}
+	for _, class := range classes {
+		s.classes[class.Name] = class
+		if class.Annotations[DefaultClassAnnotation] == "true" && preferred(class, s.standard) {
+			s.standard = class
+		}
+	}
+	return s
+}
+
+// SetClaim puts a claim in the place of the one of that name, or takes that away if
+// it is nil.
+func (s *Storage) SetClaim(name types.NamespacedName, claim *corev1.PersistentVolumeClaim) {
+	if claim == nil {
+		delete(s.claims, name)
+	} else {
+		s.claims[name] = claim
+	}
+}
+
+// SetVolume does the same for a volume.
+func (s *Storage) SetVolume(name string, volume *corev1.PersistentVolume) {
+	if volume == nil {
+		delete(s.volumes, name)
+	} else {
+		s.volumes[name] = volume
+	}
+}
+
+// ClaimOf is the claim that a volume is for; without a name where that is unknown.
+func (s *Storage) ClaimOf(volume string) types.NamespacedName {
+	if known := s.volumes[volume]; known != nil && known.Spec.ClaimRef != nil {
+		return types.NamespacedName{Namespace: known.Spec.ClaimRef.Namespace, Name: known.Spec.ClaimRef.Name}
+	}
+	return types.NamespacedName{}
+}
+
+// preferred is Kubernetes' choice among several defaults: the newest, and of
+// equally new ones the first by name.
+func preferred(class, over *storagev1.StorageClass) bool {
+	switch {
+	case over == nil:
+		return true
+	case !class.CreationTimestamp.Equal(&over.CreationTimestamp):
+		return over.CreationTimestamp.Before(&class.CreationTimestamp)
+	default:
+		return class.Name < over.Name
+	}
+}
+
+// classOf finds the class of a claim and its name; the name is empty for a claim
+// that names none and gets none.
+func (s *Storage) classOf(claim *corev1.PersistentVolumeClaim) (class *storagev1.StorageClass, name string) {
+	name = claim.Annotations[corev1.BetaStorageClassAnnotation]
+	switch {
+	case name != "":
+	case claim.Spec.StorageClassName != nil:
+		name = *claim.Spec.StorageClassName
+	case s.standard != nil:
+		return s.standard, s.standard.Name
+	}
+	return s.classes[name], name
+}
+
+// AttachLimits are how many volumes of each driver a node takes, as its drivers
+// have told it.
+func AttachLimits(node *storagev1.CSINode) corev1.ResourceList {
+	out := corev1.ResourceList{}
+	for _, driver := range node.Spec.Drivers {
+		if driver.Allocatable != nil && driver.Allocatable.Count != nil {
+			out[scheduling.AttachLimit(driver.Name)] = *resource.NewQuantity(int64(*driver.Allocatable.Count), resource.DecimalSI)
+		}
+	}
+	return out
+}

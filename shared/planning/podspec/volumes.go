@@ -1,0 +1,164 @@
+package podspec
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/joist-autoscaler/joist/shared/catalog"
+	"github.com/joist-autoscaler/joist/shared/planning/scheduling"
+)
+
+// bindCompleted is on a claim once its binding to a volume is done.
+const bindCompleted = "pv.kubernetes.io/bind-completed"
+
+// Volumes is what the volume claims of a pod ask of its node, one for each claim
+// in the order of the pod's volumes. Other volumes ask for nothing.
+func Volumes(pod *corev1.Pod, in *Storage) []scheduling.Volume {
+	var out []scheduling.Volume
+	for i := range pod.Spec.Volumes {
+		name, template := claimed(pod, &pod.Spec.Volumes[i])
+		if name == "" || slices.ContainsFunc(out, func(v scheduling.Volume) bool { return v.Claim == name }) {
+			continue
+		}
+		claim := in.claims[types.NamespacedName{Namespace: pod.Namespace, Name: name}]
+		if claim == nil {
+			claim = template
+		}
+		volume := in.ask(claim)
+		volume.Claim = name
+		out = append(out, volume)
+	}
+	return out
+}
+
+// claimed is the name of the claim that a volume is of. A claim that lives and
+// dies with its pod may not be there yet, and then its template tells the same.
+func claimed(pod *corev1.Pod, volume *corev1.Volume) (name string, template *corev1.PersistentVolumeClaim) {
+	switch {
+	case volume.PersistentVolumeClaim != nil:
+		return volume.PersistentVolumeClaim.ClaimName, nil
+	case volume.Ephemeral != nil:
+		if from := volume.Ephemeral.VolumeClaimTemplate; from != nil {
+			template = &corev1.PersistentVolumeClaim{ObjectMeta: from.ObjectMeta, Spec: from.Spec}
+		}
+		return pod.Name + "-" + volume.Name, template
+	}
+	return "", nil
+}
+
+// ask says what a claim wants of a node, or why no node could ever mount it.
+func (s *Storage) ask(claim *corev1.PersistentVolumeClaim) scheduling.Volume {
+	switch {
+	case claim == nil:
+		return problem("it does not exist")
+	case claim.DeletionTimestamp != nil:
+		return problem("it is being deleted")
+	case claim.Status.Phase == corev1.ClaimLost:
+		return problem("its volume is lost")
+	case claim.Spec.VolumeName != "":
+		return s.bound(claim)
+	default:
+		return s.unbound(claim)
+	}
+}
+
+func problem(format string, args ...any) scheduling.Volume {
+	return scheduling.Volume{Problem: fmt.Sprintf(format, args...)}
+}
+
+// bound is for a claim that has its volume.
+func (s *Storage) bound(claim *corev1.PersistentVolumeClaim) scheduling.Volume {
+	name := claim.Spec.VolumeName
+	if _, done := claim.Annotations[bindCompleted]; !done {
+		return problem("its binding to volume %s is not completed", name)
+	}
+	volume := s.volumes[name]
+	if volume == nil {
+		return problem("its volume %s does not exist", name)
+	}
+	out := scheduling.Volume{Driver: driverOf(volume)}
+	if volume.Spec.NodeAffinity == nil || volume.Spec.NodeAffinity.Required == nil {
+		return out
+	}
+	for _, term := range volume.Spec.NodeAffinity.Required.NodeSelectorTerms {
+		if empty(term) {
+			continue // It matches no node.
+		}
+		if volume.Spec.Local != nil || volume.Spec.HostPath != nil {
+			// The host is gone or goes: what was on it is not waited for.
+			term.MatchExpressions = slices.DeleteFunc(slices.Clone(term.MatchExpressions), func(r corev1.NodeSelectorRequirement) bool {
+				return r.Key == corev1.LabelHostname
+			})
+		}
+		if empty(term) {
+			return scheduling.Volume{Driver: out.Driver} // Any node will do.
+		}
+		out.Alternatives = append(out.Alternatives, term)
+	}
+	if len(out.Alternatives) == 0 {
+		return problem("the node affinity of its volume %s matches no node", name)
+	}
+	return out
+}
+
+func empty(term corev1.NodeSelectorTerm) bool {
+	return len(term.MatchExpressions)+len(term.MatchFields) == 0
+}
+
+// unbound is for a claim whose volume is made where its pod goes.
+func (s *Storage) unbound(claim *corev1.PersistentVolumeClaim) scheduling.Volume {
+	class, name := s.classOf(claim)
+	switch {
+	case name == "":
+		return problem("it is not bound, and it has no StorageClass that would make a volume for it")
+	case class == nil:
+		return problem("its StorageClass %s does not exist", name)
+	case class.VolumeBindingMode == nil || *class.VolumeBindingMode != storagev1.VolumeBindingWaitForFirstConsumer:
+		return problem("it is not bound yet, and its StorageClass %s does not wait for a pod", name)
+	}
+	out := scheduling.Volume{Driver: migrated(class.Provisioner)}
+	for _, allowed := range class.AllowedTopologies {
+		var term corev1.NodeSelectorTerm
+		for _, r := range allowed.MatchLabelExpressions {
+			term.MatchExpressions = append(term.MatchExpressions, corev1.NodeSelectorRequirement{
+				Key: r.Key, Operator: corev1.NodeSelectorOpIn, Values: r.Values,
+			})
+		}
+		if !empty(term) {
+			out.Alternatives = append(out.Alternatives, term)
+		}
+	}
+	if len(class.AllowedTopologies) > 0 && len(out.Alternatives) == 0 {
+		return problem("the allowedTopologies of its StorageClass %s match no node", name)
+	}
+	return out
+}
+
+// driverOf is the CSI driver that attaches a volume; empty for volumes that are
+// not attached.
+func driverOf(volume *corev1.PersistentVolume) string {
+	switch {
+	case volume.Spec.CSI != nil:
+		return volume.Spec.CSI.Driver
+	case volume.Spec.AWSElasticBlockStore != nil:
+		return catalog.EBSDriver
+	}
+	return ""
+}
+
+// migrated is the driver that does a provisioner's work today. Kubernetes' own
+// provisioners have none, but for that of EBS.
+func migrated(provisioner string) string {
+	switch {
+	case provisioner == "kubernetes.io/aws-ebs":
+		return catalog.EBSDriver
+	case strings.HasPrefix(provisioner, "kubernetes.io/"):
+		return ""
+	}
+	return provisioner
+}

@@ -1,0 +1,213 @@
+package podspec_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/joist-autoscaler/joist/shared/planning/podspec"
+	"github.com/joist-autoscaler/joist/shared/planning/scheduling"
+)
+
+const ebs = "ebs.csi.aws.com"
+
+func in(key string, values ...string) corev1.NodeSelectorRequirement {
+	return corev1.NodeSelectorRequirement{Key: key, Operator: corev1.NodeSelectorOpIn, Values: values}
+}
+
+func term(requirements ...corev1.NodeSelectorRequirement) corev1.NodeSelectorTerm {
+	return corev1.NodeSelectorTerm{MatchExpressions: requirements}
+}
+
+// claim is bound to the volume "disk" until something changes it.
+func claim(changes ...func(*corev1.PersistentVolumeClaim)) *corev1.PersistentVolumeClaim {
+	c := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "data", Annotations: map[string]string{"pv.kubernetes.io/bind-completed": "yes"}}}
+	c.Spec.VolumeName, c.Status.Phase = "disk", corev1.ClaimBound
+	for _, change := range changes {
+		change(c)
+	}
+	return c
+}
+
+// loose takes the volume from a claim; class is nil when it names none.
+func loose(class *string) func(*corev1.PersistentVolumeClaim) {
+	return func(c *corev1.PersistentVolumeClaim) {
+		c.Spec.VolumeName, c.Spec.StorageClassName, c.Status.Phase = "", class, corev1.ClaimPending
+		c.Annotations = nil
+	}
+}
+
+func disk(change func(*corev1.PersistentVolumeSpec), terms ...corev1.NodeSelectorTerm) *corev1.PersistentVolume {
+	v := &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "disk"}}
+	if terms != nil {
+		v.Spec.NodeAffinity = &corev1.VolumeNodeAffinity{Required: &corev1.NodeSelector{NodeSelectorTerms: terms}}
+	}
+	change(&v.Spec)
+	return v
+}
+
+func csi(s *corev1.PersistentVolumeSpec) { s.CSI = &corev1.CSIPersistentVolumeSource{Driver: ebs} }
+func inTree(s *corev1.PersistentVolumeSpec) {
+	s.AWSElasticBlockStore = &corev1.AWSElasticBlockStoreVolumeSource{}
+}
+func local(s *corev1.PersistentVolumeSpec)    { s.Local = &corev1.LocalVolumeSource{} }
+func hostPath(s *corev1.PersistentVolumeSpec) { s.HostPath = &corev1.HostPathVolumeSource{} }
+
+func class(name, provisioner string, mode storagev1.VolumeBindingMode, allowed ...corev1.TopologySelectorTerm) *storagev1.StorageClass {
+	return &storagev1.StorageClass{
+		ObjectMeta: metav1.ObjectMeta{Name: name}, Provisioner: provisioner, VolumeBindingMode: &mode, AllowedTopologies: allowed,
+	}
+}
+
+func allowed(key string, values ...string) corev1.TopologySelectorTerm {
+	return corev1.TopologySelectorTerm{MatchLabelExpressions: []corev1.TopologySelectorLabelRequirement{{Key: key, Values: values}}}
+}
+
+func standard(c *storagev1.StorageClass, created int64) *storagev1.StorageClass {
+	c.Annotations = map[string]string{"storageclass.kubernetes.io/is-default-class": "true"}
+	c.CreationTimestamp = metav1.NewTime(time.Unix(created, 0))
+	return c
+}
+
+// TestVolumes: what a claim asks of a node, or
+// why no node could ever mount it.
+func TestVolumes(t *testing.T) {
+	const zone, wait = corev1.LabelTopologyZone, storagev1.VolumeBindingWaitForFirstConsumer
+	hostname := in(corev1.LabelHostname, "node-1")
+	for _, tt := range []struct {
+		name   string
+		claim  *corev1.PersistentVolumeClaim
+		volume *corev1.PersistentVolume
+		class  *storagev1.StorageClass
+		want   scheduling.Volume
+	}{
+		{"a bound volume is where it is", claim(), disk(csi, term(in(zone, "a"))), nil,
+			scheduling.Volume{Driver: ebs, Alternatives: []corev1.NodeSelectorTerm{term(in(zone, "a"))}}},
+		{"its terms are alternatives", claim(), disk(csi, term(in(zone, "a")), term(in(zone, "b"))), nil,
+			scheduling.Volume{Driver: ebs, Alternatives: []corev1.NodeSelectorTerm{term(in(zone, "a")), term(in(zone, "b"))}}},
+		{"a volume that is everywhere", claim(), disk(csi), nil, scheduling.Volume{Driver: ebs}},
+		{"a term without expressions matches nothing", claim(), disk(csi, term(), term(in(zone, "b"))), nil,
+			scheduling.Volume{Driver: ebs, Alternatives: []corev1.NodeSelectorTerm{term(in(zone, "b"))}}},
+		{"nor does a volume with none but such", claim(), disk(csi, term()), nil,
+			scheduling.Volume{Problem: "the node affinity of its volume disk matches no node"}},
+		{"a local volume's host is ignored", claim(), disk(local, term(hostname, in(zone, "a"))), nil,
+			scheduling.Volume{Alternatives: []corev1.NodeSelectorTerm{term(in(zone, "a"))}}},
+		{"and that of a path on a host", claim(), disk(hostPath, term(hostname)), nil, scheduling.Volume{}},
+		{"one alternative without conditions is enough", claim(), disk(local, term(in(zone, "a")), term(hostname)), nil, scheduling.Volume{}},
+		{"another volume's host is not ignored", claim(), disk(csi, term(hostname)), nil,
+			scheduling.Volume{Driver: ebs, Alternatives: []corev1.NodeSelectorTerm{term(hostname)}}},
+		{"volumes of the old kind have the new driver", claim(), disk(inTree), nil, scheduling.Volume{Driver: ebs}},
+
+		{"a volume to come goes anywhere", claim(loose(new("fast"))), nil, class("fast", ebs, wait), scheduling.Volume{Driver: ebs}},
+		{"unless the class says where", claim(loose(new("fast"))), nil, class("fast", ebs, wait, allowed(zone, "a", "b"), allowed(zone, "c")),
+			scheduling.Volume{Driver: ebs, Alternatives: []corev1.NodeSelectorTerm{term(in(zone, "a", "b")), term(in(zone, "c"))}}},
+		{"a class that allows nothing", claim(loose(new("fast"))), nil, class("fast", ebs, wait, corev1.TopologySelectorTerm{}),
+			scheduling.Volume{Problem: "the allowedTopologies of its StorageClass fast match no node"}},
+		{"the default class", claim(loose(nil)), nil, standard(class("fast", "kubernetes.io/aws-ebs", wait, allowed(zone, "a")), 1),
+			scheduling.Volume{Driver: ebs, Alternatives: []corev1.NodeSelectorTerm{term(in(zone, "a"))}}},
+		{"a class that makes nothing", claim(loose(new("local"))), nil, class("local", "kubernetes.io/no-provisioner", wait), scheduling.Volume{}},
+		{"a class in the words of old", claim(loose(nil), func(c *corev1.PersistentVolumeClaim) {
+			c.Annotations = map[string]string{"volume.beta.kubernetes.io/storage-class": "fast"}
+		}), nil, class("fast", ebs, wait), scheduling.Volume{Driver: ebs}},
+
+		{"no claim", nil, nil, nil, scheduling.Volume{Problem: "it does not exist"}},
+		{"a claim that goes", claim(func(c *corev1.PersistentVolumeClaim) { c.DeletionTimestamp = new(metav1.Now()) }), disk(csi), nil,
+			scheduling.Volume{Problem: "it is being deleted"}},
+		{"a claim that lost its volume", claim(func(c *corev1.PersistentVolumeClaim) { c.Status.Phase = corev1.ClaimLost }), disk(csi), nil,
+			scheduling.Volume{Problem: "its volume is lost"}},
+		{"a binding under way", claim(func(c *corev1.PersistentVolumeClaim) { c.Annotations = nil }), disk(csi), nil,
+			scheduling.Volume{Problem: "its binding to volume disk is not completed"}},
+		{"a volume that is gone", claim(), nil, nil, scheduling.Volume{Problem: "its volume disk does not exist"}},
+		{"a class that binds at once", claim(loose(new("fast"))), nil, class("fast", ebs, storagev1.VolumeBindingImmediate),
+			scheduling.Volume{Problem: "it is not bound yet, and its StorageClass fast does not wait for a pod"}},
+		{"a class that is not there", claim(loose(new("slow"))), nil, class("fast", ebs, wait), scheduling.Volume{Problem: "its StorageClass slow does not exist"}},
+		{"no class", claim(loose(nil)), nil, class("fast", ebs, wait),
+			scheduling.Volume{Problem: "it is not bound, and it has no StorageClass that would make a volume for it"}},
+		{"no class on purpose", claim(loose(new(""))), nil, standard(class("fast", ebs, wait), 1),
+			scheduling.Volume{Problem: "it is not bound, and it has no StorageClass that would make a volume for it"}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			tt.want.Claim = "data"
+			if diff := cmp.Diff([]scheduling.Volume{tt.want}, podspec.Volumes(user(), storage(tt.claim, tt.volume, tt.class))); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+// user is a pod with the claim, twice, and with volumes that ask for nothing.
+func user() *corev1.Pod {
+	source := corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "data"}}
+	return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "p"}, Spec: corev1.PodSpec{Volumes: []corev1.Volume{
+		{Name: "tmp", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}},
+		{Name: "data", VolumeSource: source}, {Name: "again", VolumeSource: source},
+	}}}
+}
+
+func storage(claim *corev1.PersistentVolumeClaim, volume *corev1.PersistentVolume, class *storagev1.StorageClass) *podspec.Storage {
+	var claims []*corev1.PersistentVolumeClaim
+	var volumes []*corev1.PersistentVolume
+	var classes []*storagev1.StorageClass
+	if claim != nil {
+		other := claim.DeepCopy()
+		other.Namespace = "elsewhere"
+		claims = append(claims, claim, other)
+	}
+	if volume != nil {
+		volumes = append(volumes, volume)
+	}
+	if class != nil {
+		classes = append(classes, class)
+	}
+	return podspec.NewStorage(claims, volumes, classes)
+}
+
+func TestEphemeralVolumesNeedNoClaimYet(t *testing.T) {
+	pod := user()
+	pod.Spec.Volumes = []corev1.Volume{{Name: "scratch", VolumeSource: corev1.VolumeSource{Ephemeral: &corev1.EphemeralVolumeSource{
+		VolumeClaimTemplate: &corev1.PersistentVolumeClaimTemplate{Spec: corev1.PersistentVolumeClaimSpec{StorageClassName: new("fast")}},
+	}}}}
+	classes := []*storagev1.StorageClass{class("fast", ebs, storagev1.VolumeBindingWaitForFirstConsumer)}
+	want := []scheduling.Volume{{Claim: "p-scratch", Driver: ebs}}
+	if diff := cmp.Diff(want, podspec.Volumes(pod, podspec.NewStorage(nil, nil, classes))); diff != "" {
+		t.Error(diff)
+	}
+	// Once the claim is there, it is the claim that counts.
+	made := claim()
+	made.Name = "p-scratch"
+	want[0].Alternatives = []corev1.NodeSelectorTerm{term(in("z", "a"))}
+	got := podspec.Volumes(pod, podspec.NewStorage([]*corev1.PersistentVolumeClaim{made}, []*corev1.PersistentVolume{disk(csi, term(in("z", "a")))}, classes))
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+	pod.Spec.Volumes[0].Ephemeral.VolumeClaimTemplate = nil
+	if got := podspec.Volumes(pod, podspec.NewStorage(nil, nil, nil)); len(got) != 1 || got[0].Problem == "" {
+		t.Errorf("without claim and template: %+v", got)
+	}
+}
+
+func TestTheNewestDefaultClassCounts(t *testing.T) {
+	wait := storagev1.VolumeBindingWaitForFirstConsumer
+	classes := []*storagev1.StorageClass{
+		standard(class("b", "b.example.com", wait), 2), standard(class("old", "old.example.com", wait), 1), standard(class("a", "a.example.com", wait), 2),
+	}
+	got := podspec.Volumes(user(), podspec.NewStorage([]*corev1.PersistentVolumeClaim{claim(loose(nil))}, nil, classes))
+	if len(got) != 1 || got[0].Driver != "a.example.com" {
+		t.Errorf("volumes: %+v", got)
+	}
+}
+
+func TestAttachLimits(t *testing.T) {
+	node := &storagev1.CSINode{Spec: storagev1.CSINodeSpec{Drivers: []storagev1.CSINodeDriver{
+		{Name: ebs, Allocatable: &storagev1.VolumeNodeResources{Count: new(int32(25))}}, {Name: "efs.csi.aws.com"},
+		{Name: "open.example.com", Allocatable: &storagev1.VolumeNodeResources{}},
+	}}}
+	got := podspec.AttachLimits(node)
+	if limit := got[scheduling.AttachLimit(ebs)]; len(got) != 1 || limit.Value() != 25 {
+		t.Errorf("limits: %v", got)
+	}
+}

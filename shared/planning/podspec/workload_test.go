@@ -1,0 +1,40 @@
+package podspec_test
+
+import (
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/joist-autoscaler/joist/shared/planning/podspec"
+)
+
+// A pod is told with the name of its workload, which outlives a rollout.
+func TestRefWorkload(t *testing.T) {
+	owner := func(kind, name string, controls bool) metav1.OwnerReference {
+		return metav1.OwnerReference{Kind: kind, Name: name, Controller: new(controls)}
+	}
+	for _, tt := range []struct {
+		name   string
+		hash   string
+		owners []metav1.OwnerReference
+		want   string
+	}{
+		{"nobody's", "", nil, ""},
+		{"nobody controls it", "", []metav1.OwnerReference{owner("Lease", "l", false)}, ""},
+		{"a Deployment's", "5b7f9c", []metav1.OwnerReference{owner("ReplicaSet", "web-5b7f9c", true)}, "web"},
+		{"another rollout of it", "66dd4", []metav1.OwnerReference{owner("Lease", "l", false), owner("ReplicaSet", "web-66dd4", true)}, "web"},
+		{"a ReplicaSet's own", "", []metav1.OwnerReference{owner("ReplicaSet", "web-5b7f9c", true)}, "web-5b7f9c"},
+		{"a ReplicaSet's that was taken over", "5b7f9c", []metav1.OwnerReference{owner("ReplicaSet", "web", true)}, "web"},
+		{"a StatefulSet's", "", []metav1.OwnerReference{owner("StatefulSet", "db", true)}, "db"},
+		{"another kind's, with a label like that", "5b7f9c", []metav1.OwnerReference{owner("Rollout", "web-5b7f9c", true)}, "web-5b7f9c"},
+	} {
+		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p", OwnerReferences: tt.owners}}
+		if tt.hash != "" {
+			pod.Labels = map[string]string{"pod-template-hash": tt.hash}
+		}
+		if got := podspec.Ref(pod).Workload; got != tt.want {
+			t.Errorf("%s: %q, want %q", tt.name, got, tt.want)
+		}
+	}
+}

@@ -1,0 +1,55 @@
+package scheduling
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/joist-autoscaler/joist/shared/karpenter"
+)
+
+// Shortfall is how many nodes a static NodePool lacks.
+type Shortfall struct {
+	NodePool string
+	// Count is positive.
+	Count int
+}
+
+// Shortfalls lists the static pools that have fewer nodes than their replicas,
+// by name. Nodes that are going do not count as theirs any more, but do
+// count against limits.nodes until they are gone. Too many nodes are
+// lifecycle's to remove.
+func Shortfalls(s Snapshot) []Shortfall {
+	return shortfalls(&s, func(i int) bool { return s.Nodes[i].Going })
+}
+
+// shortfalls asks of each node, by its place, whether it is going.
+func shortfalls(s *Snapshot, going func(i int) bool) []Shortfall {
+	if !s.Settings.Gates.StaticCapacity {
+		return nil
+	}
+	var out []Shortfall
+	for i := range s.NodePools {
+		np := &s.NodePools[i]
+		if !np.Static() || unready(np) != "" {
+			continue
+		}
+		staying, all := int64(0), int64(0)
+		for j := range s.Nodes {
+			if node := &s.Nodes[j]; node.Claim != "" && node.NodePool == np.Name {
+				all++
+				if !going(j) {
+					staying++
+				}
+			}
+		}
+		count := *np.Spec.Replicas - staying
+		if limit, limited := np.Spec.Limits[karpenter.ResourceNodes]; limited {
+			count = min(count, limit.Value()-all)
+		}
+		if count > 0 {
+			out = append(out, Shortfall{np.Name, int(count)})
+		}
+	}
+	slices.SortFunc(out, func(a, b Shortfall) int { return cmp.Compare(a.NodePool, b.NodePool) })
+	return out
+}

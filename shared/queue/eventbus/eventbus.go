@@ -1,0 +1,140 @@
+// Package eventbus is queue.Sender over EventBridge.
+//
+// A message becomes one entry: source, detail-type, detail. PutEvents answers
+// with success even when every entry failed, so each entry's answer is read:
+// those that EventBridge could not take are sent again, and those that it
+// refuses are an error. Attributes do not travel.
+package eventbus
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/eventbridge"
+	"github.com/aws/aws-sdk-go-v2/service/eventbridge/types"
+
+	"github.com/joist-autoscaler/joist/shared/aws/awsfault"
+	"github.com/joist-autoscaler/joist/shared/aws/awshttp"
+	"github.com/joist-autoscaler/joist/shared/fault"
+	"github.com/joist-autoscaler/joist/shared/queue"
+)
+
+const (
+	// maxCall is how many bytes one PutEvents may carry.
+	maxCall = queue.MaxBody
+	// attempts is how often entries that failed alone are sent. The SDK's own
+	// retries do not see them, because their call succeeded.
+	attempts = 4
+)
+
+type api interface {
+	PutEvents(context.Context, *eventbridge.PutEventsInput, ...func(*eventbridge.Options)) (*eventbridge.PutEventsOutput, error)
+}
+
+// Bus is one EventBridge bus.
+type Bus struct {
+	client  api
+	name    string
+	setting string
+	pause   func(ctx context.Context, attempt int) error
+}
+
+var _ queue.Sender = (*Bus)(nil)
+
+// New speaks to the bus of that name or ARN. setting names where the name came
+// from ("JOIST_BUS"), for the hint when there is no such bus.
+func New(config aws.Config, name, setting string) *Bus {
+	return &Bus{client: eventbridge.NewFromConfig(awshttp.Steady(config)), name: name, setting: setting, pause: pause}
+}
+
+// Send sends every message, in as many calls as it takes.
+func (b *Bus) Send(ctx context.Context, messages ...queue.Outgoing) error {
+	plain := make([]queue.Outgoing, 0, len(messages))
+	for _, m := range messages {
+		plain = append(plain, queue.Outgoing{Source: m.Source, Type: m.Type, Body: m.Body})
+	}
+	batches, err := queue.Batches(maxCall, plain...)
+	if err != nil {
+		return fmt.Errorf("sending to bus %s: %w", b.name, err)
+	}
+	for _, batch := range batches {
+		if err := b.sendBatch(ctx, batch); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// sendBatch puts the entries until each is taken.
+func (b *Bus) sendBatch(ctx context.Context, batch []queue.Outgoing) error {
+	for attempt := 1; ; attempt++ {
+		entries := make([]types.PutEventsRequestEntry, 0, len(batch))
+		for _, m := range batch {
+			entries = append(entries, types.PutEventsRequestEntry{
+				EventBusName: &b.name, Source: aws.String(m.Source), DetailType: aws.String(m.Type), Detail: aws.String(string(m.Body)),
+			})
+		}
+		out, err := b.client.PutEvents(ctx, &eventbridge.PutEventsInput{Entries: entries})
+		if err != nil {
+			return b.wrap(ctx, err)
+		}
+		again, err := b.failed(batch, out, attempt)
+		if err != nil || len(again) == 0 {
+			return err
+		}
+		if err := b.pause(ctx, attempt); err != nil {
+			return fmt.Errorf("sending to bus %s: %w", b.name, err)
+		}
+		batch = again
+	}
+}
+
+// failed gives the messages whose entries are to be put again.
+func (b *Bus) failed(batch []queue.Outgoing, out *eventbridge.PutEventsOutput, attempt int) ([]queue.Outgoing, error) {
+	op := "sending to bus " + b.name
+	if len(out.Entries) != len(batch) {
+		return nil, fault.F(op, fault.Unknown, "%d entries were answered with %d", len(batch), len(out.Entries))
+	}
+	var again []queue.Outgoing
+	for i, entry := range out.Entries {
+		if entry.ErrorCode == nil {
+			continue
+		}
+		err := fmt.Errorf("entry of type %s: %s: %s", batch[i].Type, *entry.ErrorCode, aws.ToString(entry.ErrorMessage))
+		switch *entry.ErrorCode {
+		case "ThrottlingException", "InternalFailure", "InternalException":
+			if attempt == attempts {
+				return nil, fault.E(op, fault.Retry, err)
+			}
+			again = append(again, batch[i])
+		case "AccessDeniedException":
+			return nil, fault.E(op, fault.Denied, err).WithHint("grant events:PutEvents on bus %s to the role of this service", b.name)
+		default:
+			return nil, fault.E(op, awsfault.KindOf(*entry.ErrorCode), err)
+		}
+	}
+	return again, nil
+}
+
+func (b *Bus) wrap(ctx context.Context, err error) error {
+	op := "sending to bus " + b.name
+	if ctx.Err() != nil {
+		return fmt.Errorf("%s: %w", op, ctx.Err())
+	}
+	if awsfault.Code(err) == "ResourceNotFoundException" {
+		return fault.E(op, fault.Missing, err).WithHint("create the bus with `cdk deploy`, or correct %s", b.setting)
+	}
+	return awsfault.Write(op, "events:PutEvents").Fault(err)
+}
+
+// pause waits before the next attempt.
+func pause(ctx context.Context, attempt int) error {
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-time.After(time.Duration(attempt*attempt) * 100 * time.Millisecond):
+		return nil
+	}
+}

@@ -1,0 +1,149 @@
+package memqueue
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/joist-autoscaler/joist/shared/fault"
+	"github.com/joist-autoscaler/joist/shared/queue/eventpattern"
+)
+
+// Rule selects events for targets.
+type Rule struct {
+	Name string
+	// Pattern is the event pattern, JSON (package eventpattern).
+	Pattern string
+	Targets []Target
+}
+
+// Target is a queue of the same broker.
+type Target struct {
+	// ID tells the targets of a rule apart for the wire; it may be empty.
+	ID    string
+	Queue string
+	// InputPath picks a part of the event, such as "$.detail"; "" sends it all.
+	InputPath string
+	// DeadLetter is the queue for events whose Queue does not exist.
+	DeadLetter string
+}
+
+type compiled struct {
+	Rule
+	pattern *eventpattern.Pattern
+}
+
+// Rule adds a rule, or replaces the one of that name.
+func (s *Bus) Rule(rule Rule) error {
+	pattern, err := eventpattern.Compile([]byte(rule.Pattern))
+	if err != nil {
+		return fmt.Errorf("adding rule %s: %w", rule.Name, err)
+	}
+	for _, target := range rule.Targets {
+		if p := target.InputPath; p != "" && p != "$" && !strings.HasPrefix(p, "$.") {
+			return fault.F("adding rule "+rule.Name, fault.Invalid, "input path %q does not begin with $.", p)
+		}
+	}
+	s.broker.mu.Lock()
+	defer s.broker.mu.Unlock()
+	next := &compiled{Rule: rule, pattern: pattern}
+	for i, old := range s.rules {
+		if old.Name == rule.Name {
+			s.rules[i] = next
+			return nil
+		}
+	}
+	s.rules = append(s.rules, next)
+	return nil
+}
+
+// Rules lists the rules in the order in which they were added.
+func (s *Bus) Rules() []Rule {
+	s.broker.mu.Lock()
+	defer s.broker.mu.Unlock()
+	var rules []Rule
+	for _, r := range s.rules {
+		rule := r.Rule
+		rule.Targets = slices.Clone(rule.Targets)
+		rules = append(rules, rule)
+	}
+	return rules
+}
+
+// take archives an event and routes it. It is called with the lock held.
+func (s *Bus) take(event []byte) {
+	s.archive = append(s.archive, archived{at: s.broker.now(), event: event})
+	s.route(event, nil)
+}
+
+// route delivers an event by every rule, or by those named in only.
+func (s *Bus) route(event []byte, only []string) {
+	s.stats.Taken++
+	matched := false
+	for _, rule := range s.rules {
+		if len(only) > 0 && !slices.Contains(only, rule.Name) {
+			continue
+		}
+		if ok, err := rule.pattern.Match(event); err != nil || !ok {
+			continue
+		}
+		matched = true
+		for _, target := range rule.Targets {
+			s.deliver(event, rule.Name, target)
+		}
+	}
+	if !matched {
+		s.stats.Unmatched++
+	}
+}
+
+// deliver hands an event to one target. An input path that leads nowhere
+// delivers nothing, which EventBridge calls a failed invocation.
+func (s *Bus) deliver(event []byte, rule string, target Target) {
+	b := s.broker
+	q, body := b.queues[target.Queue], pick(event, target.InputPath)
+	var attributes map[string]string
+	if q == nil || body == nil {
+		q, body, attributes = b.queues[target.DeadLetter], event, s.undelivered(rule)
+	}
+	if q == nil {
+		s.stats.Undelivered++
+		return
+	}
+	s.stats.Routed++
+	q.accept(body, attributes, 0)
+	if b.strikes(RoutedTwice, b.faults.RouteTwice) {
+		s.stats.Routed++
+		q.accept(body, attributes, 0)
+	}
+}
+
+// undelivered is what EventBridge says on a dead letter
+// (https://docs.aws.amazon.com/eventbridge/latest/userguide/eb-rule-dlq.html).
+func (s *Bus) undelivered(rule string) map[string]string {
+	if s.name != "default" {
+		rule = s.name + "/" + rule
+	}
+	return map[string]string{
+		"RULE_ARN":   "arn:aws:events:" + s.region + ":" + s.account + ":rule/" + rule,
+		"ERROR_CODE": "NO_RESOURCE", "ERROR_MESSAGE": "The target does not exist.",
+	}
+}
+
+// pick follows a path of names into an event; nil when it leads nowhere.
+func pick(event []byte, path string) []byte {
+	part := json.RawMessage(event)
+	if path == "" || path == "$" {
+		return part
+	}
+	for name := range strings.SplitSeq(strings.TrimPrefix(path, "$."), ".") {
+		var object map[string]json.RawMessage
+		if json.Unmarshal(part, &object) != nil || object[name] == nil {
+			return nil
+		}
+		part = object[name]
+	}
+	return bytes.TrimSpace(part)
+}

@@ -1,0 +1,87 @@
+package sqsqueue
+
+import (
+	"context"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/sqs"
+	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
+
+	"github.com/joist-autoscaler/joist/shared/aws/awsfault"
+	"github.com/joist-autoscaler/joist/shared/fault"
+	"github.com/joist-autoscaler/joist/shared/queue"
+)
+
+// HideAll changes the visibility of deliveries, ten a call. An entry that fails alone and
+// is not the sender's fault is sent again.
+func (q *Queue) HideAll(ctx context.Context, visibility time.Duration, receipts ...string) []error {
+	errs := make([]error, len(receipts))
+	if err := q.hideable(visibility); err != nil {
+		return fill(errs, err)
+	}
+	from := 0
+	for chunk := range slices.Chunk(receipts, queue.MaxBatch) {
+		q.hideChunk(ctx, visibility, chunk, errs[from:from+len(chunk)])
+		from += len(chunk)
+	}
+	return errs
+}
+
+func fill(errs []error, err error) []error {
+	for i := range errs {
+		errs[i] = err
+	}
+	return errs
+}
+
+// hideChunk hides what one call carries, and sets the error of each.
+func (q *Queue) hideChunk(ctx context.Context, visibility time.Duration, receipts []string, errs []error) {
+	var entries []types.ChangeMessageVisibilityBatchRequestEntry
+	for i := range receipts {
+		entries = append(entries, types.ChangeMessageVisibilityBatchRequestEntry{
+			Id: aws.String(strconv.Itoa(i)), ReceiptHandle: &receipts[i], VisibilityTimeout: seconds(visibility),
+		})
+	}
+	for attempt := 1; len(entries) > 0; attempt++ {
+		out, err := q.client.ChangeMessageVisibilityBatch(ctx, &sqs.ChangeMessageVisibilityBatchInput{QueueUrl: &q.url, Entries: entries})
+		if err != nil {
+			err = q.wrap(ctx, "hiding messages of", awsfault.Read("", "sqs:ChangeMessageVisibility"), err)
+			for _, e := range entries {
+				errs[place(*e.Id)] = err
+			}
+			return
+		}
+		entries = q.again(entries, out.Failed, attempt, errs)
+		if len(entries) > 0 && q.pause(ctx, attempt) != nil {
+			attempt = attempts - 1 // The next call fails with the context's error.
+		}
+	}
+}
+
+// place is the place that an entry's id says, which hideChunk wrote.
+func place(id string) int {
+	i, _ := strconv.Atoi(id)
+	return i
+}
+
+// again sets the errors of entries that failed for good, and gives those to send again.
+func (q *Queue) again(entries []types.ChangeMessageVisibilityBatchRequestEntry, failed []types.BatchResultErrorEntry, attempt int, errs []error) []types.ChangeMessageVisibilityBatchRequestEntry {
+	var out []types.ChangeMessageVisibilityBatchRequestEntry
+	for _, e := range entries {
+		i := slices.IndexFunc(failed, func(f types.BatchResultErrorEntry) bool { return aws.ToString(f.Id) == *e.Id })
+		switch {
+		case i < 0:
+			errs[place(*e.Id)] = nil
+		case unknownReceipt(aws.ToString(failed[i].Code), aws.ToString(failed[i].Message)):
+			errs[place(*e.Id)] = fault.F("hiding a message of queue "+q.name, fault.Missing, "%s: %s", aws.ToString(failed[i].Code), aws.ToString(failed[i].Message))
+		case failed[i].SenderFault || attempt == attempts:
+			errs[place(*e.Id)] = q.entryError("hiding a message of", failed[i], 1)
+		default:
+			out = append(out, e)
+		}
+	}
+	return out
+}

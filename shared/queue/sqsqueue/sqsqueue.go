@@ -1,0 +1,167 @@
+// Package sqsqueue is queue.Queue over SQS.
+//
+// It adds nothing to SQS but what the port promises: calls are split to ten
+// messages and 1 MiB, entries of a batch that failed alone are tried again, and
+// errors say their kind and what a person can do. SQS counts visibility in
+// whole seconds; they are rounded up. A receive with a visibility of zero asks
+// for one second, for the API cannot tell zero from the queue's default.
+package sqsqueue
+
+import (
+	"context"
+	"fmt"
+	"path"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/sqs"
+	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
+
+	"github.com/joist-autoscaler/joist/shared/aws/awsfault"
+	"github.com/joist-autoscaler/joist/shared/aws/awshttp"
+	"github.com/joist-autoscaler/joist/shared/fault"
+	"github.com/joist-autoscaler/joist/shared/queue"
+)
+
+const (
+	// maxCall is how many bytes one SendMessageBatch may carry.
+	maxCall = 1 << 20
+	// maxWait is the longest long poll.
+	maxWait = 20 * time.Second
+)
+
+// api is what of the SDK is used.
+type api interface {
+	SendMessageBatch(context.Context, *sqs.SendMessageBatchInput, ...func(*sqs.Options)) (*sqs.SendMessageBatchOutput, error)
+	ReceiveMessage(context.Context, *sqs.ReceiveMessageInput, ...func(*sqs.Options)) (*sqs.ReceiveMessageOutput, error)
+	DeleteMessageBatch(context.Context, *sqs.DeleteMessageBatchInput, ...func(*sqs.Options)) (*sqs.DeleteMessageBatchOutput, error)
+	ChangeMessageVisibility(context.Context, *sqs.ChangeMessageVisibilityInput, ...func(*sqs.Options)) (*sqs.ChangeMessageVisibilityOutput, error)
+	ChangeMessageVisibilityBatch(context.Context, *sqs.ChangeMessageVisibilityBatchInput, ...func(*sqs.Options)) (*sqs.ChangeMessageVisibilityBatchOutput, error)
+	GetQueueAttributes(context.Context, *sqs.GetQueueAttributesInput, ...func(*sqs.Options)) (*sqs.GetQueueAttributesOutput, error)
+}
+
+// Queue is one SQS queue.
+type Queue struct {
+	client  api
+	url     string
+	name    string
+	setting string
+	pause   func(ctx context.Context, attempt int) error
+}
+
+var _ queue.Queue = (*Queue)(nil)
+
+// New speaks to the queue at url. setting names where the url came from
+// ("JOIST_QUEUE_URL"), for the hint when there is no such queue.
+func New(config aws.Config, url, setting string) *Queue {
+	return &Queue{client: sqs.NewFromConfig(awshttp.Steady(config)), url: url, name: path.Base(url), setting: setting, pause: pause}
+}
+
+// once keeps the SDK from trying again, for who receives does so by itself, and
+// must not sleep between.
+func once(o *sqs.Options) { o.RetryMaxAttempts = 1 }
+
+// Receive asks once, and waits up to wait for a message.
+func (q *Queue) Receive(ctx context.Context, limit int, wait, visibility time.Duration) ([]queue.Message, error) {
+	if limit < 1 || limit > queue.MaxBatch || visibility < 0 || visibility > queue.MaxVisibility {
+		return nil, fault.F("receiving from queue "+q.name, fault.Invalid, "max %d, visibility %s", limit, visibility)
+	}
+	out, err := q.client.ReceiveMessage(ctx, &sqs.ReceiveMessageInput{
+		QueueUrl:              &q.url,
+		MaxNumberOfMessages:   int32(limit),
+		WaitTimeSeconds:       seconds(min(wait, maxWait)),
+		VisibilityTimeout:     max(1, seconds(visibility)),
+		MessageAttributeNames: []string{"All"},
+		MessageSystemAttributeNames: []types.MessageSystemAttributeName{
+			types.MessageSystemAttributeNameApproximateReceiveCount, types.MessageSystemAttributeNameSentTimestamp,
+		},
+	}, once)
+	if err != nil {
+		return nil, q.wrap(ctx, "receiving from", awsfault.Read("", "sqs:ReceiveMessage"), err)
+	}
+	messages := make([]queue.Message, 0, len(out.Messages))
+	for _, m := range out.Messages {
+		messages = append(messages, read(m))
+	}
+	return messages, nil
+}
+
+// Hide changes the visibility of one delivery. Doing so twice is doing so once,
+// so the call counts as a read when its answer is lost; so does a delete.
+func (q *Queue) Hide(ctx context.Context, receipt string, visibility time.Duration) error {
+	if err := q.hideable(visibility); err != nil {
+		return err
+	}
+	_, err := q.client.ChangeMessageVisibility(ctx, &sqs.ChangeMessageVisibilityInput{
+		QueueUrl: &q.url, ReceiptHandle: &receipt, VisibilityTimeout: seconds(visibility),
+	})
+	if receiptGone(err) {
+		return fault.E("hiding a message of queue "+q.name, fault.Missing, err)
+	}
+	return q.wrap(ctx, "hiding a message of", awsfault.Read("", "sqs:ChangeMessageVisibility"), err)
+}
+
+// hideable refuses a visibility that SQS does not take.
+func (q *Queue) hideable(visibility time.Duration) error {
+	if visibility < 0 || visibility > queue.MaxVisibility {
+		return fault.F("hiding a message of queue "+q.name, fault.Invalid, "visibility %s is not between 0 and %s", visibility, queue.MaxVisibility)
+	}
+	return nil
+}
+
+// Depth reads the queue's approximate counts. A delayed message is hidden.
+func (q *Queue) Depth(ctx context.Context) (visible, hidden int, err error) {
+	out, err := q.client.GetQueueAttributes(ctx, &sqs.GetQueueAttributesInput{
+		QueueUrl: &q.url,
+		AttributeNames: []types.QueueAttributeName{
+			types.QueueAttributeNameApproximateNumberOfMessages,
+			types.QueueAttributeNameApproximateNumberOfMessagesNotVisible,
+			types.QueueAttributeNameApproximateNumberOfMessagesDelayed,
+		},
+	})
+	if err != nil {
+		return 0, 0, q.wrap(ctx, "measuring", awsfault.Read("", "sqs:GetQueueAttributes"), err)
+	}
+	counts := map[types.QueueAttributeName]int{}
+	for name, text := range out.Attributes {
+		if counts[types.QueueAttributeName(name)], err = strconv.Atoi(text); err != nil {
+			return 0, 0, fault.E("measuring queue "+q.name, fault.Bug, err)
+		}
+	}
+	return counts[types.QueueAttributeNameApproximateNumberOfMessages],
+		counts[types.QueueAttributeNameApproximateNumberOfMessagesNotVisible] +
+			counts[types.QueueAttributeNameApproximateNumberOfMessagesDelayed], nil
+}
+
+// seconds rounds up, for a message must not come back before it may.
+func seconds(d time.Duration) int32 {
+	return int32((d + time.Second - 1) / time.Second)
+}
+
+// wrap names the kind of an error of the SDK.
+func (q *Queue) wrap(ctx context.Context, doing string, call awsfault.Call, err error) error {
+	op := doing + " queue " + q.name
+	if err == nil {
+		return nil
+	}
+	if ctx.Err() != nil {
+		return fmt.Errorf("%s: %w", op, ctx.Err())
+	}
+	switch {
+	case isCode(err, "QueueDoesNotExist", "AWS.SimpleQueueService.NonExistentQueue"):
+		return fault.E(op, fault.Missing, err).WithHint("create the queue with `cdk deploy`, or correct %s", q.setting)
+	case isCode(err, "OverLimit", "KmsThrottled"):
+		return fault.E(op, fault.Throttled, err)
+	case isCode(err, "KmsAccessDenied"):
+		return fault.E(op, fault.Denied, err).WithHint("grant kms:GenerateDataKey and kms:Decrypt on the key of queue %s", q.name)
+	}
+	call.Op = op
+	return call.Fault(err)
+}
+
+// isCode reports whether AWS answered with one of the codes.
+func isCode(err error, codes ...string) bool {
+	return slices.Contains(codes, awsfault.Code(err))
+}
