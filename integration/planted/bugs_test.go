@@ -38,7 +38,7 @@ var bugs = []bug{{
 	from: `	return np.Static() || poolpolicy.StrictLimits(np.Annotations)`,
 	to:   `	_ = poolpolicy.StrictLimits; return np.Static()`,
 }, {
-	name: "part-of-an-intent", promise: "no intent is launched twice",
+	name: "part-of-an-intent", promise: "no intent is launched twice", seed: 95,
 	file: "services/lifecycle/internal/admission/completeness.go",
 	from: `	return err == nil && c[`,
 	to:   `	return err == nil || c[`,
@@ -116,7 +116,7 @@ var bugs = []bug{{
 	from: `d.Client.Evict(ctx, cluster.KeyOf(e.Pod), e.Pod.UID)`,
 	to:   `d.Client.Delete(ctx, cluster.Pods, cluster.KeyOf(e.Pod), e.Pod.UID)`,
 }, {
-	name: "grace-too-soon", promise: "a budget is kept",
+	name: "grace-too-soon", promise: "a budget is kept", seed: 12,
 	file: "services/lifecycle/internal/termination/drain.go",
 	from: `n.Deadline.Sub(now) > podspec.Grace(pod) {`,
 	to:   `n.Deadline.Sub(now) > podspec.Grace(pod)+10*time.Second {`,
@@ -194,7 +194,7 @@ var bugs = []bug{{
 	from: `	if !when.active(now) {`,
 	to:   `	if !when.active(now) || now.Second()%2 == 0 {`,
 }, {
-	name: "moved-before-not-now", promise: "no workload is moved too often", seed: 148,
+	name: "moved-before-not-now", promise: "no workload is moved too often", seed: 219,
 	file: "services/disruption/internal/restraint/evictions.go",
 	from: `m.moved[w]+sum[w] > most {`,
 	to:   `m.moved[w] > most {`,
@@ -208,7 +208,7 @@ var bugs = []bug{{
 	s.starts.see(old, pod)`,
 }, {
 	// A trimmed object has no version, so two of them always have the same.
-	name: "relist-by-version", promise: "a batch holds no pod that runs",
+	name: "relist-by-version", promise: "a batch holds no pod that runs", seed: 64,
 	file: "shared/cluster/store.go",
 	from: `	for _, object := range list {
 		s.put(object)

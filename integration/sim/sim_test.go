@@ -39,11 +39,13 @@ func seeds(t *testing.T) []int64 {
 	return out
 }
 
-// TestSeeds plays every seed and demands that no promise is broken.
+// TestSeeds plays every seed and demands that no promise is broken. With JOIST_UNTIL it stops
+// after the first seed that breaks this promise.
 func TestSeeds(t *testing.T) {
 	var mu sync.Mutex
 	total := map[string]int{}
 	calls, failed := 0, 0
+	until, broken := os.Getenv("JOIST_UNTIL"), false
 	work := make(chan int64)
 	var workers sync.WaitGroup
 	for range runtime.GOMAXPROCS(0) {
@@ -60,6 +62,10 @@ func TestSeeds(t *testing.T) {
 				calls += report.Calls
 				if len(report.Violations) > 0 {
 					failed++
+					if i := slices.IndexFunc(report.Violations, func(v sim.Violation) bool { return v.Promise == until }); i >= 0 {
+						broken = true
+						t.Errorf("seed %d: %s", seed, report.Violations[i])
+					}
 					if failed <= 3 {
 						t.Error(report.Failed())
 					} else {
@@ -71,10 +77,9 @@ func TestSeeds(t *testing.T) {
 		})
 	}
 	all := seeds(t)
-	first := os.Getenv("JOIST_FIRST") != ""
 	for i, seed := range all {
 		mu.Lock()
-		stop := first && failed > 0
+		stop := broken
 		mu.Unlock()
 		if stop {
 			break
