@@ -44,8 +44,8 @@ var bugs = []bug{{
 	to:   `	return err == nil || c[`,
 }, {
 	name: "done-before-seen", promise: "a batch knows the claims before it",
-	file: "services/watcher/internal/flight/flight.go",
-	from: `		if !v.sees() {`,
+	file: "services/watcher/internal/inflight/inflight.go",
+	from: `		if !v.hasCaughtUp() {`,
 	to:   `		if false {`,
 }, {
 	name: "absence-as-death", promise: "a claim outlives its instance",
@@ -201,11 +201,11 @@ var bugs = []bug{{
 }, {
 	name: "a-name-is-a-pod", promise: "every pod runs",
 	file: "services/watcher/internal/collect/state.go",
-	from: `	s.current = false
-	s.starts.see(old, pod)`,
+	from: `	s.isCurrent = false
+	s.starts.trackPod(old, pod)`,
 	to: `	if old != nil && pod != nil && old.Spec.NodeName != "" && pod.Spec.NodeName == "" { pod = pod.DeepCopy(); pod.Spec.NodeName = old.Spec.NodeName }
-	s.current = false
-	s.starts.see(old, pod)`,
+	s.isCurrent = false
+	s.starts.trackPod(old, pod)`,
 }, {
 	// A trimmed object has no version, so two of them always have the same.
 	name: "relist-by-version", promise: "a batch holds no pod that runs", seed: 64,

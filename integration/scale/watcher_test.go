@@ -93,7 +93,7 @@ func watch(ctx context.Context, url string) error {
 	began := time.Now()
 	var once sync.Once
 	loop := host.Loop{
-		Step: service.Step, Pace: watcher.Pace, Next: service.Next, Rest: service.Rest, Changed: cache.Changed(),
+		Step: service.Step, Pace: watcher.StepInterval, Next: service.NextStep, Rest: service.MinPause, Changed: cache.Changed(),
 		Told: &host.Trouble{Tell: func(err error, _ int) {
 			// Before, it says that it waits for the watches.
 			if cache.Synced() {

@@ -21,29 +21,29 @@ const (
 	Sent Counted = "sent"
 )
 
-func (s *Service) count(what Counted, value float64, labels ...string) {
+func (s *Service) countMetric(what Counted, value float64, labels ...string) {
 	if s.Count != nil {
 		s.Count(what, value, labels...)
 	}
 }
 
-// tally counts what a view shows.
-func (s *Service) tally(view collect.View) {
+// countPods counts what a view shows.
+func (s *Service) countPods(view collect.View) {
 	now := s.Now()
-	s.count(Waiting, float64(len(view.PendingKeys())))
-	bound, ready := s.state.Starts()
+	s.countMetric(Waiting, float64(len(view.PendingKeys())))
+	bound, ready := s.state.TakeStarts()
 	for _, made := range bound {
-		s.count(Bound, now.Sub(made).Seconds())
+		s.countMetric(Bound, now.Sub(made).Seconds())
 	}
 	for _, pod := range ready {
-		s.count(Started, now.Sub(pod.Made).Seconds())
+		s.countMetric(Started, now.Sub(pod.Created).Seconds())
 	}
-	s.tellRunning(view, ready)
+	s.reportRunningSpans(view, ready)
 }
 
-// retire lets the gauge go: another replica tells it now.
-func (s *Service) retire() {
-	if s.led {
-		s.count(Waiting, math.NaN())
+// clearGauge lets the gauge go: another replica tells it now.
+func (s *Service) clearGauge() {
+	if s.wasLeader {
+		s.countMetric(Waiting, math.NaN())
 	}
 }

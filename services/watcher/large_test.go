@@ -110,7 +110,7 @@ func TestSnapshotTooLargeBlamesNoPod(t *testing.T) {
 	s.bound(10)
 	var last error
 	for range 100 {
-		s.now = s.now.Add(watcher.Pace)
+		s.now = s.now.Add(watcher.StepInterval)
 		s.cache.Flush()
 		if err := s.svc.Step(t.Context()); err != nil {
 			last = err

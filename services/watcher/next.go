@@ -2,13 +2,13 @@ package watcher
 
 import "time"
 
-// Next is when a step is due although nothing changes: when the batch window
+// NextStep is when a step is due although nothing changes: when the batch window
 // ends, or when time alone makes a pod wait. Zero when neither will: what
 // keeps a window that is over from being a batch is another process, and its word
 // is a change.
-func (s *Service) Next() time.Time {
+func (s *Service) NextStep() time.Time {
 	var out time.Time
-	for _, due := range []time.Time{s.window.Next(), s.until} {
+	for _, due := range []time.Time{s.window.EndsAt(), s.viewExpires} {
 		if due.After(s.Now()) && (out.IsZero() || due.Before(out)) {
 			out = due
 		}
@@ -18,17 +18,17 @@ func (s *Service) Next() time.Time {
 
 // The pauses after a look while pods wait, and while nothing does.
 const (
-	busyRest  = 100 * time.Millisecond
-	quietRest = 25 * time.Millisecond
+	pendingPause = 100 * time.Millisecond
+	idlePause    = 25 * time.Millisecond
 )
 
-// Rest is the least pause after a step. While pods wait it is long enough for others
+// MinPause is the least pause after a step. While pods wait it is long enough for others
 // to join them at the next look, which then has them all to go through. While none
 // does a look costs next to nothing, and the first pod to come should not wait for
 // the pause before its window opens.
-func (s *Service) Rest() time.Duration {
-	if s.podsWait {
-		return busyRest
+func (s *Service) MinPause() time.Duration {
+	if s.hasPendingPods {
+		return pendingPause
 	}
-	return quietRest
+	return idlePause
 }

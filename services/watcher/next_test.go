@@ -28,7 +28,7 @@ func TestNobodyWaitsForNothing(t *testing.T) {
 		}
 	}
 	look()
-	s.now = s.svc.Next()
+	s.now = s.svc.NextStep()
 	look()
 	if _, batch := s.batch(); len(batch.Pending) != 1 || s.now.Sub(seen) > 100*time.Millisecond {
 		t.Errorf("after %s it is sent with %+v", s.now.Sub(seen), batch.Pending)
@@ -68,7 +68,7 @@ func TestDeadlineComesNear(t *testing.T) {
 	if got := s.planner.take(); len(got) != 0 {
 		t.Fatalf("%d batches about a pod that stays for an hour", len(got))
 	}
-	if s.now = s.svc.Next(); !s.now.Equal(memcluster.Epoch.Add(54*time.Minute + 30*time.Second)) {
+	if s.now = s.svc.NextStep(); !s.now.Equal(memcluster.Epoch.Add(54*time.Minute + 30*time.Second)) {
 		t.Errorf("the next look is at %s", s.now)
 	}
 	if err := s.svc.Step(t.Context()); err != nil {

@@ -7,29 +7,29 @@ import (
 )
 
 const (
-	// unsyncedAfter is how long a cache may take before it is said that nothing is
+	// unsyncedTimeout is how long a cache may take before it is said that nothing is
 	// planned, and unsyncedEvery how often it is said again.
-	unsyncedAfter = 30 * time.Second
-	unsyncedEvery = 10 * time.Second
+	unsyncedTimeout  = 30 * time.Second
+	unsyncedInterval = 10 * time.Second
 )
 
-// syncing is since when the cache is not synced, and when that was told last.
-type syncing struct{ from, told time.Time }
+// cacheSync is since when the cache is not synced, and when that was told last.
+type cacheSync struct{ since, reportedAt time.Time }
 
-// check is an error when it is time to tell that the cache is not synced.
-func (s *syncing) check(synced bool, now time.Time) error {
+// checkSynced is an error when it is time to tell that the cache is not synced.
+func (s *cacheSync) checkSynced(synced bool, now time.Time) error {
 	if synced {
-		*s = syncing{}
+		*s = cacheSync{}
 		return nil
 	}
-	if s.from.IsZero() {
-		s.from = now
+	if s.since.IsZero() {
+		s.since = now
 	}
-	waited := now.Sub(s.from)
-	if waited < unsyncedAfter || now.Sub(s.told) < unsyncedEvery {
+	waited := now.Sub(s.since)
+	if waited < unsyncedTimeout || now.Sub(s.reportedAt) < unsyncedInterval {
 		return nil
 	}
-	s.told = now
+	s.reportedAt = now
 	return fault.F("waiting for the watches", fault.Retry, "not every kind has been listed after %s, and nothing is planned before", waited.Round(time.Second)).
 		WithHint("see whether the API server answers, and whether the rights of the chart (templates/rights-watcher.yaml) are given")
 }

@@ -22,10 +22,10 @@ func TestUnsynced(t *testing.T) {
 			}
 			told = append(told, s.now.Sub(begun))
 		}
-		if s.svc.Looked() {
+		if s.svc.Reconciled() {
 			t.Fatal("it looks at what is not there yet")
 		}
-		s.now = s.now.Add(watcher.Pace)
+		s.now = s.now.Add(watcher.StepInterval)
 	}
 	if len(told) != 3 || told[0] != 30*time.Second || told[1] != 40*time.Second || told[2] != 50*time.Second {
 		t.Errorf("it tells after %v", told)

@@ -34,14 +34,14 @@ import (
 
 // How often the questions beside the batches are asked.
 const (
-	// inventoryEvery asks which instances exist.
-	inventoryEvery = 30 * time.Second
-	// resolveEvery asks what a node class's selectors find (subnets).
-	resolveEvery = time.Minute
-	// unreadyEvery asks again for a node class that is not ready.
-	unreadyEvery = 15 * time.Second
-	// snapshotEvery is disruption's pace.
-	snapshotEvery = 10 * time.Second
+	// inventoryInterval asks which instances exist.
+	inventoryInterval = 30 * time.Second
+	// nodeClassInterval asks what a node class's selectors find (subnets).
+	nodeClassInterval = time.Minute
+	// unreadyNodeClassInterval asks again for a node class that is not ready.
+	unreadyNodeClassInterval = 15 * time.Second
+	// snapshotInterval is disruption's pace.
+	snapshotInterval = 10 * time.Second
 	// forgetAfter drops the memory of questions about what is no more.
 	forgetAfter = time.Hour
 )
@@ -76,51 +76,51 @@ type Config struct {
 // Service is the watcher. It is not safe for concurrent use.
 type Service struct {
 	Config
-	maker    event.Maker
-	election *lease.Election
-	window   window.Window
-	syncing  syncing
-	// until is when the last view is out of date though nothing changes, or zero.
-	until time.Time
+	maker     event.Maker
+	election  *lease.Election
+	window    window.Window
+	cacheSync cacheSync
+	// viewExpires is when the last view is out of date though nothing changes, or zero.
+	viewExpires time.Time
 
 	state *collect.State
 
 	// What follows is memory of when things were last done; losing it repeats a
 	// question or a message.
-	asked     map[string]time.Time
-	known     outbox.Outbox
-	knownFrom time.Time
-	sentSeq   uint64
-	sentAt    time.Time
-	batchAt   time.Time
-	// expected are the claims of the last plan that were seen; one that vanishes
+	lastSent        map[string]time.Time
+	lastOutbox      outbox.Outbox
+	lastOutboxSince time.Time
+	lastSentSeq     uint64
+	lastSentAt      time.Time
+	lastBatchAt     time.Time
+	// expectedClaims are the claims of the last plan that were seen; one that vanishes
 	// means that its pods need another plan now.
-	expected map[string]bool
-	// caughtUp is since when the cache is no older than the last plan; doubted are
+	expectedClaims map[string]bool
+	// caughtUpSince is since when the cache is no older than the last plan; doubted are
 	// the claims for which a batch waited in vain once.
-	caughtUp time.Time
-	doubted  map[string]bool
-	// offered is what the last batch could choose from.
-	offered string
-	// occupied is how many pods ran on nodes then.
-	occupied int64
-	led      bool
-	// looked says that the last step looked at the cluster.
-	looked bool
-	// held is the outbox as it was last read.
-	held   outbox.Held
-	heldAt time.Time
+	caughtUpSince  time.Time
+	timedOutClaims map[string]bool
+	// lastSupply is what the last batch could choose from.
+	lastSupply string
+	// lastRunningPods is how many pods ran on nodes then.
+	lastRunningPods int64
+	wasLeader       bool
+	// reconciled says that the last step looked at the cluster.
+	reconciled bool
+	// cachedOutbox is the outbox as it was last read.
+	cachedOutbox   outbox.Held
+	cachedOutboxAt time.Time
 	// catalogue is the pointer to it as it was last read; podsWait says that pods
 	// waited then.
-	catalogue   event.Ref
-	catalogueAt time.Time
-	podsWait    bool
-	// shown is the last snapshot that was sent.
-	shown shown
-	// composed is how the last batch came about, and tried which story its pods are in, by
+	catalogue       event.Ref
+	catalogueReadAt time.Time
+	hasPendingPods  bool
+	// lastSnapshot is the last snapshot that was sent.
+	lastSnapshot sentSnapshot
+	// lastTrace is how the last batch came about, and tried which story its pods are in, by
 	// their UIDs.
-	composed story
-	tried    map[string]string
+	lastTrace batchTrace
+	podTraces map[string]string
 }
 
 // New makes the service.
@@ -138,16 +138,16 @@ func New(config Config) *Service {
 			Own: cluster.Key{Namespace: config.Namespace, Name: "joist-watcher"}, Alone: config.Alone, Holder: config.Holder,
 			Karpenter: cluster.Key{Namespace: config.KarpenterNamespace, Name: config.KarpenterLease},
 		}),
-		state:    collect.NewState(config.Cache),
-		window:   window.Window{Idle: config.BatchIdle, Max: config.BatchMax},
-		asked:    map[string]time.Time{},
-		expected: map[string]bool{},
-		doubted:  map[string]bool{},
+		state:          collect.NewState(config.Cache),
+		window:         window.Window{Idle: config.BatchIdle, Max: config.BatchMax},
+		lastSent:       map[string]time.Time{},
+		expectedClaims: map[string]bool{},
+		timedOutClaims: map[string]bool{},
 	}
 }
 
-// Pace is how often Step looks when nothing changes.
-const Pace = 500 * time.Millisecond
+// StepInterval is how often Step looks when nothing changes.
+const StepInterval = 500 * time.Millisecond
 
 // Leads reports whether this replica may act.
 func (s *Service) Leads(ctx context.Context) (bool, error) {
@@ -167,76 +167,76 @@ func (s *Service) Release(ctx context.Context) error { return s.election.Release
 // Step looks at what changed and sends what is due. It calls nobody while
 // nothing is.
 func (s *Service) Step(ctx context.Context) error {
-	s.looked = false
+	s.reconciled = false
 	leads, err := s.Leads(ctx)
 	synced := s.Cache.Synced()
-	unsynced := s.syncing.check(synced, s.Now())
+	unsynced := s.cacheSync.checkSynced(synced, s.Now())
 	if err != nil || !leads || !synced {
 		if !leads {
-			s.retire()
+			s.clearGauge()
 		}
-		s.led = s.led && leads
+		s.wasLeader = s.wasLeader && leads
 		return errors.Join(err, unsynced)
 	}
-	s.looked = true
-	return s.election.Act(ctx, s.act)
+	s.reconciled = true
+	return s.election.Act(ctx, s.reconcile)
 }
 
-// act is a Step of the replica that leads.
-func (s *Service) act(ctx context.Context) error {
-	failures := []error{s.questions(ctx)}
+// reconcile is a Step of the replica that leads.
+func (s *Service) reconcile(ctx context.Context) error {
+	failures := []error{s.sendRequests(ctx)}
 	// The outbox is read before the cache is: what the cache then shows is newer
 	// than the plan whose claims it must show. The other way round, a process that
 	// paused in between would build a batch from before those claims.
-	fence, err := s.fence(ctx)
+	fence, err := s.viewOutbox(ctx)
 	if err != nil {
 		return errors.Join(append(failures, err)...)
 	}
-	view, err := s.gather(ctx)
+	view, err := s.collectView(ctx)
 	if err != nil {
 		return errors.Join(append(failures, err)...)
 	}
-	err = s.batches(ctx, fence, view)
+	err = s.handleBatch(ctx, fence, view)
 	if fault.Is(err, fault.Conflict) {
 		// Somebody else moved the outbox: look again next time.
-		err, s.held = nil, outbox.Held{}
+		err, s.cachedOutbox = nil, outbox.Held{}
 	}
-	return errors.Join(append(failures, s.snapshot(ctx, view), err)...)
+	return errors.Join(append(failures, s.sendSnapshot(ctx, view), err)...)
 }
 
-// Looked reports whether the last Step looked at the cluster: who does not lead, or whose
+// Reconciled reports whether the last Step looked at the cluster: who does not lead, or whose
 // cache is not synced, does not.
-func (s *Service) Looked() bool { return s.looked }
+func (s *Service) Reconciled() bool { return s.reconciled }
 
-// ask asks a question if it was not asked within every. One that could not be
+// sendEvery asks a question if it was not asked within every. One that could not be
 // sent was not asked.
-func (s *Service) ask(key string, every time.Duration, question func() error) error {
+func (s *Service) sendEvery(key string, every time.Duration, question func() error) error {
 	now := s.Now()
-	if last, ok := s.asked[key]; ok && now.Sub(last) < every {
+	if last, ok := s.lastSent[key]; ok && now.Sub(last) < every {
 		return nil
 	}
 	if err := question(); err != nil {
 		return err
 	}
-	s.asked[key] = now
-	maps.DeleteFunc(s.asked, func(_ string, at time.Time) bool { return now.Sub(at) > forgetAfter })
+	s.lastSent[key] = now
+	maps.DeleteFunc(s.lastSent, func(_ string, at time.Time) bool { return now.Sub(at) > forgetAfter })
 	return nil
 }
 
-// send says one message, once its turn has come.
-func (s *Service) send(ctx context.Context, to queue.Sender, body event.Body) error {
+// sendMessage says one message, once its turn has come.
+func (s *Service) sendMessage(ctx context.Context, to queue.Sender, body event.Body) error {
 	envelope, err := s.maker.New(s.Now(), body, nil)
 	if err != nil {
 		return err
 	}
-	return s.publish(ctx, to, envelope)
+	return s.publishMessage(ctx, to, envelope)
 }
 
-func (s *Service) publish(ctx context.Context, to queue.Sender, envelope event.Envelope) error {
+func (s *Service) publishMessage(ctx context.Context, to queue.Sender, envelope event.Envelope) error {
 	if err := queue.Publish(ctx, to, envelope); err != nil {
 		return err
 	}
-	s.count(Sent, 1, "watcher", string(envelope.Type))
+	s.countMetric(Sent, 1, "watcher", string(envelope.Type))
 	return nil
 }
 

@@ -111,7 +111,7 @@ func (s *site) restart(holder string) {
 func (s *site) pass(d time.Duration) {
 	s.t.Helper()
 	for end := s.now.Add(d); s.now.Before(end); {
-		s.now = s.now.Add(watcher.Pace)
+		s.now = s.now.Add(watcher.StepInterval)
 		s.cache.Flush()
 		if err := s.svc.Step(s.t.Context()); err != nil {
 			s.t.Fatal(err)
@@ -186,14 +186,14 @@ func TestResend(t *testing.T) {
 	s.pending("a")
 	s.cache.Flush()
 	for range 4 {
-		s.now = s.now.Add(watcher.Pace)
+		s.now = s.now.Add(watcher.StepInterval)
 		_ = s.svc.Step(t.Context())
 	}
 	if held := s.outbox(); held.State != outbox.Sent {
 		t.Fatalf("the outbox is %s", held.State)
 	}
 	s.planner.err = nil
-	s.pass(watcher.Pace)
+	s.pass(watcher.StepInterval)
 	first, _ := s.batch()
 	s.pending("b")
 	s.pass(14 * time.Second)
@@ -288,28 +288,28 @@ func TestNoCatalogueYet(t *testing.T) {
 	s.cache.Flush()
 	var err error
 	for range 4 {
-		s.now = s.now.Add(watcher.Pace)
+		s.now = s.now.Add(watcher.StepInterval)
 		err = s.svc.Step(t.Context())
 	}
 	if !fault.Is(err, fault.Retry) || fault.HintOf(err) == "" || s.outbox().Seq != 0 {
 		t.Errorf("%v, outbox at %d", err, s.outbox().Seq)
 	}
 	s.publish(s.now)
-	s.pass(watcher.Pace)
+	s.pass(watcher.StepInterval)
 	s.batch()
 }
 
 // Somebody else moved the outbox: look again, say nothing.
 func TestLostSwap(t *testing.T) {
 	s := newSite(t)
-	s.pass(watcher.Pace)
+	s.pass(watcher.StepInterval)
 	s.Inject(memcluster.Fault{Actor: "pod-1", Verb: memcluster.VerbUpdate, Kind: cluster.ConfigMaps, As: fault.Conflict, Times: 1})
 	s.pending("a")
-	s.pass(2 * watcher.Pace)
+	s.pass(2 * watcher.StepInterval)
 	if got := s.planner.take(); len(got) != 0 || s.outbox().State != outbox.Idle {
 		t.Fatalf("%d messages after a lost swap, outbox %s", len(got), s.outbox().State)
 	}
-	s.pass(watcher.Pace)
+	s.pass(watcher.StepInterval)
 	s.batch()
 }
 
@@ -343,7 +343,7 @@ func TestQuestions(t *testing.T) {
 	}
 	s.catalog.take()
 	s.Change(cluster.NodeClasses, cluster.Key{Name: "default"}, func(o cluster.Object) { o.(*karpenter.EC2NodeClass).Spec.Role = "other" })
-	s.pass(watcher.Pace)
+	s.pass(watcher.StepInterval)
 	if got := s.catalog.take(); len(got) != 1 || got[0].Type != event.NodeClassChangedType {
 		t.Errorf("after a change %d questions", len(got))
 	}
@@ -363,7 +363,7 @@ func TestQuestionsThatFail(t *testing.T) {
 		t.Fatal("nobody hears of it")
 	}
 	s.catalog.err = nil
-	s.now = s.now.Add(watcher.Pace)
+	s.now = s.now.Add(watcher.StepInterval)
 	_ = s.svc.Step(t.Context())
 	var subjects []string
 	for _, e := range s.catalog.take() {
@@ -383,7 +383,7 @@ func TestRelease(t *testing.T) {
 	}
 	s.catalog.take()
 	s.restart("pod-2")
-	s.pass(watcher.Pace)
+	s.pass(watcher.StepInterval)
 	if got := s.catalog.take(); len(got) == 0 {
 		t.Error("the next replica waits")
 	}
@@ -403,12 +403,12 @@ func TestOnlyTheLeaderActs(t *testing.T) {
 	if len(s.planner.take())+len(s.catalog.take())+len(s.disruption.take()) != 0 {
 		t.Fatal("the watcher acts beside Karpenter")
 	}
-	if s.svc.Looked() {
+	if s.svc.Reconciled() {
 		t.Error("the steps of who does not lead count as looks")
 	}
 	s.pass(lease.Duration + 5*time.Second)
 	s.batch()
-	if !s.svc.Looked() {
+	if !s.svc.Reconciled() {
 		t.Error("the leader's steps are no looks")
 	}
 }

@@ -146,7 +146,7 @@ func buildWatcher(a *Actor, w wire) {
 		Cluster: world.Identity(), Namespace: Namespace, KarpenterNamespace: "kube-system", Holder: a.Name, Now: world.Now,
 		Settings: world.settings(), Span: a.spans(),
 	})
-	a.step, a.pace, a.due = s.Step, watcher.Pace, s.Next
+	a.step, a.pace, a.due = s.Step, watcher.StepInterval, s.NextStep
 }
 
 func buildLifecycle(a *Actor, w wire) {

@@ -30,9 +30,9 @@ func main() {
 	}, run)
 }
 
-// watched is all that decisions may look at. Of ConfigMaps only Joist's own are
+// watchedKinds is all that decisions may look at. Of ConfigMaps only Joist's own are
 // watched: others are nobody's business.
-func watched(gates scheduling.Gates) []cluster.Kind {
+func watchedKinds(gates scheduling.Gates) []cluster.Kind {
 	kinds := []cluster.Kind{
 		cluster.Pods, cluster.Nodes, cluster.Namespaces, cluster.DaemonSets, cluster.DisruptionBudgets,
 		cluster.VolumeClaims, cluster.Volumes, cluster.StorageClasses, cluster.CSINodes, cluster.VolumeAttachments,
@@ -68,7 +68,7 @@ func run(ctx context.Context, p *startup.Parts) error {
 		return err
 	}
 	cache, err := client.NewCache(kubecluster.CacheOptions{
-		Kinds: watched(p.Scheduling.Gates), Namespaces: map[cluster.Kind]string{cluster.ConfigMaps: p.Namespace},
+		Kinds: watchedKinds(p.Scheduling.Gates), Namespaces: map[cluster.Kind]string{cluster.ConfigMaps: p.Namespace},
 		Trim: watcher.Trims(),
 	})
 	if err != nil {
@@ -84,9 +84,9 @@ func run(ctx context.Context, p *startup.Parts) error {
 		Count: func(what watcher.Counted, value float64, labels ...string) {
 			p.Telemetry.Count(metrics[what], value, labels...)
 		},
-		Span: spans(p),
+		Span: spanReporter(p),
 	})
-	loop, feed := p.Loop(host.Loop{Step: service.Step, Pace: watcher.Pace, Next: service.Next, Rest: service.Rest}, service.Looked, cache)
+	loop, feed := p.Loop(host.Loop{Step: service.Step, Pace: watcher.StepInterval, Next: service.NextStep, Rest: service.MinPause}, service.Reconciled, cache)
 	if err := p.Serve(ctx, cache); err != nil {
 		return err
 	}
@@ -94,8 +94,8 @@ func run(ctx context.Context, p *startup.Parts) error {
 	return errors.Join(host.Together(ctx, feed, loop, renewal.Run), startup.Resign(ctx, service.Release))
 }
 
-// spans is where spans go; nowhere without a collector, for what they tell is looked for.
-func spans(p *startup.Parts) func(host.Span) {
+// spanReporter is where spans go; nowhere without a collector, for what they tell is looked for.
+func spanReporter(p *startup.Parts) func(host.Span) {
 	if !p.Traces {
 		return nil
 	}

@@ -57,11 +57,11 @@ func TestGates(t *testing.T) {
 	if room.Pods[0].Buffer != "spare" || room.Spec.Namespace != "default" || room.Spec.Priority != scheduling.BufferPriority || room.Spec.Requests.Cpu().Value() != 1 {
 		t.Errorf("the room is for %+v", room)
 	}
-	if off.Offer() == on.Offer() {
+	if off.SupplyKey() == on.SupplyKey() {
 		t.Error("an overlay is no other offer")
 	}
 }
 
 func gated(gates scheduling.Gates, objects ...cluster.Object) collect.View {
-	return given(collect.Given{Settings: scheduling.Settings{Gates: gates}}, objects...)
+	return given(collect.Inputs{Settings: scheduling.Settings{Gates: gates}}, objects...)
 }

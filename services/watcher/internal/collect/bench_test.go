@@ -50,7 +50,7 @@ func largeState() (*table, *collect.State, func(cluster.Object)) {
 		put(shaped(i, 0))
 	}
 	state := collect.NewState(feed)
-	state.View(collect.Given{Now: noon})
+	state.View(collect.Inputs{Now: noon})
 	return feed, state, put
 }
 
@@ -68,7 +68,7 @@ func BenchmarkView(b *testing.B) {
 				for i := range changed {
 					put(shaped(i*37, turn))
 				}
-				state.View(collect.Given{Now: now})
+				state.View(collect.Inputs{Now: now})
 			}
 		})
 	}
@@ -87,12 +87,12 @@ func BenchmarkAttachment(b *testing.B) {
 		put(volume("p"+name, name))
 		put(attachment("a"+name, "p"+name, fmt.Sprint("n", i%manyNodes)))
 	}
-	state.View(collect.Given{Now: noon})
+	state.View(collect.Inputs{Now: noon})
 	turn := 0
 	for b.Loop() {
 		turn++
 		put(attachment("av0", "pv0", fmt.Sprint("n", turn%manyNodes)))
-		state.View(collect.Given{Now: noon})
+		state.View(collect.Inputs{Now: noon})
 	}
 }
 
@@ -100,7 +100,7 @@ func BenchmarkAttachment(b *testing.B) {
 func BenchmarkFrom(b *testing.B) {
 	feed, _, _ := largeState()
 	for b.Loop() {
-		collect.From(feed, collect.Given{Now: noon})
+		collect.CollectAll(feed, collect.Inputs{Now: noon})
 	}
 }
 
@@ -114,8 +114,8 @@ func BenchmarkGuarded(b *testing.B) {
 			pdb.Status.DisruptionsAllowed = int32(i % 2)
 		}))
 	}
-	view := state.View(collect.Given{Now: noon})
+	view := state.View(collect.Inputs{Now: noon})
 	for b.Loop() {
-		state.Guarded(view)
+		state.DisruptionSnapshot(view)
 	}
 }

@@ -24,8 +24,8 @@ import (
 	"github.com/joist-autoscaler/joist/shared/planning/scheduling"
 )
 
-// Given is what a snapshot holds beside what the cache shows.
-type Given struct {
+// Inputs is what a snapshot holds beside what the cache shows.
+type Inputs struct {
 	Cluster     event.Cluster
 	Catalogue   event.Ref
 	Settings    scheduling.Settings
@@ -40,9 +40,9 @@ type View struct {
 	Ignored  []scheduling.Ignored
 	// Unplanned are the NodeClaims that a person created and that wait to be launched.
 	Unplanned []karpenter.NodeClaim
-	// Until is when the view is out of date though nothing changes, because a pod's
+	// Expires is when the view is out of date though nothing changes, because a pod's
 	// protection ends or its node's deadline comes near; zero when it never is.
-	Until time.Time
+	Expires time.Time
 }
 
 // PendingKeys names everything that waits for a node: provisionable pods, pods
@@ -51,7 +51,7 @@ type View struct {
 // A pod on a node that goes away is another key than the same pod waiting, so
 // that its eviction is news.
 func (v View) PendingKeys() []string {
-	keys := Keys(v.Pending)
+	keys := PodKeys(v.Pending)
 	for _, short := range scheduling.Shortfalls(v.Snapshot) {
 		for i := range short.Count {
 			keys = append(keys, fmt.Sprintf("static/%s/%d", short.NodePool, i))
@@ -63,8 +63,8 @@ func (v View) PendingKeys() []string {
 	return keys
 }
 
-// Keys names the pods of the classes.
-func Keys(classes []scheduling.PodClass) []string {
+// PodKeys names the pods of the classes.
+func PodKeys(classes []scheduling.PodClass) []string {
 	var keys []string
 	for _, class := range classes {
 		for _, pod := range class.Pods {
@@ -74,15 +74,15 @@ func Keys(classes []scheduling.PodClass) []string {
 	return keys
 }
 
-// Leaving reports whether a key is that of a pod whose node goes away.
-func Leaving(key string) bool {
+// IsLeaving reports whether a key is that of a pod whose node goes away.
+func IsLeaving(key string) bool {
 	_, node, _ := strings.Cut(key, "@")
 	return node != ""
 }
 
-// Offer says in one line what decides, beside pods and nodes, whether a pod can
+// SupplyKey says in one line what decides, beside pods and nodes, whether a pod can
 // be placed at all. When it changes, pods that found no place may find one now.
-func (v View) Offer() string {
+func (v View) SupplyKey() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s", v.Snapshot.Catalogue.Digest)
 	for _, pool := range v.Snapshot.NodePools {
@@ -105,96 +105,96 @@ func (v View) Offer() string {
 	return b.String()
 }
 
-// collection is one gathering under way.
-type collection struct {
+// collector is one gathering under way.
+type collector struct {
 	cache cluster.Cache
 	pods  []*corev1.Pod
-	// named are the keys by which some pod selects pods, and spaces those by which
+	// labelKeys are the keys by which some pod selects pods, and spaces those by which
 	// it selects namespaces.
-	named, spaces podspec.Named
-	mounts        podspec.Mounts
-	storage       *podspec.Storage
-	// going holds the nodes that are going away, with their deadlines or zero.
-	going map[string]time.Time
+	labelKeys, namespaceKeys podspec.Named
+	mounts                   podspec.Mounts
+	storage                  *podspec.Storage
+	// leaving holds the nodes that are going away, with their deadlines or zero.
+	leaving map[string]time.Time
 	// budgets are read when they are first asked for.
 	budgets *podspec.Budgets
 	now     time.Time
-	// until is the next moment at which time alone makes a pod wait.
-	until time.Time
+	// expires is the next moment at which time alone makes a pod wait.
+	expires time.Time
 }
 
-// From collects the view. It looks at everything, and so it is what a State is
+// CollectAll collects the view. It looks at everything, and so it is what a State is
 // measured by.
-func From(cache cluster.Cache, given Given) View {
-	c := collection{
+func CollectAll(cache cluster.Cache, given Inputs) View {
+	c := collector{
 		cache: cache, pods: cluster.Cached[*corev1.Pod](cache, cluster.Pods),
-		named: podspec.Named{}, spaces: podspec.Named{}, going: map[string]time.Time{}, now: given.Now,
+		labelKeys: podspec.Named{}, namespaceKeys: podspec.Named{}, leaving: map[string]time.Time{}, now: given.Now,
 	}
-	c.storage = storageOf(cache)
+	c.storage = newStorage(cache)
 	c.mounts = podspec.NewMounts(c.pods, c.storage)
 	for _, pod := range c.pods {
-		c.named.Add(pod)
-		c.spaces.AddNamespaces(pod)
+		c.labelKeys.Add(pod)
+		c.namespaceKeys.AddNamespaces(pod)
 	}
-	bound := c.byNode()
-	nodes := join(cluster.Cached[*corev1.Node](cache, cluster.Nodes), cluster.Cached[*karpenter.NodeClaim](cache, cluster.NodeClaims),
+	bound := c.podsByNode()
+	nodes := joinNodes(cluster.Cached[*corev1.Node](cache, cluster.Nodes), cluster.Cached[*karpenter.NodeClaim](cache, cluster.NodeClaims),
 		func(node *corev1.Node, claim *karpenter.NodeClaim) scheduling.Node {
-			return c.node(node, claim, bound[node.Name])
+			return c.describeNode(node, claim, bound[node.Name])
 		})
-	inhabited := inhabitants{}
+	inhabited := namespaceCounts{}
 	for i := range nodes {
-		inhabited.count(&nodes[i], 1)
+		inhabited.addNode(&nodes[i], 1)
 	}
-	return c.view(given, nodes, c.daemons(newest(c.pods)), inhabited)
+	return c.buildView(given, nodes, c.describeDaemonSets(newestByDaemonSet(c.pods)), inhabited)
 }
 
-// view puts together what was collected of nodes and daemons with all the rest.
-func (c *collection) view(given Given, nodes []scheduling.Node, daemons []scheduling.PodSpec, inhabited inhabitants) View {
-	s := scheduling.Snapshot{Nodes: c.held(nodes), DaemonSets: daemons}
-	given.stamp(&s)
+// buildView puts together what was collected of nodes and daemons with all the rest.
+func (c *collector) buildView(given Inputs, nodes []scheduling.Node, daemons []scheduling.PodSpec, inhabited namespaceCounts) View {
+	s := scheduling.Snapshot{Nodes: c.reserveReplacements(nodes), DaemonSets: daemons}
+	given.stampSnapshot(&s)
 	for _, pool := range cluster.Cached[*karpenter.NodePool](c.cache, cluster.NodePools) {
-		s.NodePools = append(s.NodePools, *tidy(pool.DeepCopy()))
+		s.NodePools = append(s.NodePools, *stripMetadata(pool.DeepCopy()))
 	}
 	for _, class := range cluster.Cached[*karpenter.EC2NodeClass](c.cache, cluster.NodeClasses) {
-		s.NodeClasses = append(s.NodeClasses, *tidy(class.DeepCopy()))
+		s.NodeClasses = append(s.NodeClasses, *stripMetadata(class.DeepCopy()))
 	}
-	c.alpha(&s)
-	pending, ignored := c.waiting()
+	c.addGatedKinds(&s)
+	pending, ignored := c.pendingPods()
 	pending = append(pending, scheduling.BufferPods(s.Buffers)...)
-	s.Namespaces = c.namespaces(inhabited, pending)
-	return View{Snapshot: s, Pending: pending, Ignored: ignored, Unplanned: c.unplanned(), Until: c.until}
+	s.Namespaces = c.describeNamespaces(inhabited, pending)
+	return View{Snapshot: s, Pending: pending, Ignored: ignored, Unplanned: c.unplannedClaims(), Expires: c.expires}
 }
 
-// unplannedMax is how many NodeClaims that a person created one batch launches; the others
+// maxUnplanned is how many NodeClaims that a person created one batch launches; the others
 // wait for the next.
-const unplannedMax = 50
+const maxUnplanned = 50
 
-// unplanned are the NodeClaims that a person created and that wait to be launched, the
+// unplannedClaims are the NodeClaims that a person created and that wait to be launched, the
 // oldest first.
-func (c *collection) unplanned() []karpenter.NodeClaim {
+func (c *collector) unplannedClaims() []karpenter.NodeClaim {
 	var out []karpenter.NodeClaim
 	for _, claim := range cluster.Cached[*karpenter.NodeClaim](c.cache, cluster.NodeClaims) {
 		if launchspec.WaitsUnplanned(claim) {
-			out = append(out, *tidy(claim.DeepCopy()))
+			out = append(out, *stripMetadata(claim.DeepCopy()))
 		}
 	}
 	slices.SortFunc(out, func(a, b karpenter.NodeClaim) int {
 		return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), strings.Compare(a.Name, b.Name))
 	})
-	return out[:min(len(out), unplannedMax)]
+	return out[:min(len(out), maxUnplanned)]
 }
 
-// stamp writes into a snapshot what the cache does not show.
-func (g Given) stamp(s *scheduling.Snapshot) {
+// stampSnapshot writes into a snapshot what the cache does not show.
+func (g Inputs) stampSnapshot(s *scheduling.Snapshot) {
 	s.Taken, s.Cluster, s.UID, s.Catalogue = g.Now, g.Cluster.Name, g.Cluster.UID, g.Catalogue
 	s.Settings, s.Unavailable = g.Settings, g.Unavailable
 }
 
-// alpha adds the kinds that are behind gates.
-func (c *collection) alpha(s *scheduling.Snapshot) {
+// addGatedKinds adds the kinds that are behind gates.
+func (c *collector) addGatedKinds(s *scheduling.Snapshot) {
 	if s.Settings.Gates.NodeOverlay {
 		for _, overlay := range cluster.Cached[*karpenter.NodeOverlay](c.cache, cluster.NodeOverlays) {
-			s.NodeOverlays = append(s.NodeOverlays, *tidy(overlay.DeepCopy()))
+			s.NodeOverlays = append(s.NodeOverlays, *stripMetadata(overlay.DeepCopy()))
 		}
 	}
 	if s.Settings.Gates.CapacityBuffer {
@@ -204,11 +204,11 @@ func (c *collection) alpha(s *scheduling.Snapshot) {
 	}
 }
 
-// inhabitants are how many classes of pods on nodes each namespace has.
-type inhabitants map[string]int
+// namespaceCounts are how many classes of pods on nodes each namespace has.
+type namespaceCounts map[string]int
 
-// count adds those of a node, so many times.
-func (in inhabitants) count(node *scheduling.Node, times int) {
+// addNode adds those of a node, so many times.
+func (in namespaceCounts) addNode(node *scheduling.Node, times int) {
 	for _, list := range [2][]scheduling.PodClass{node.Pods, node.DaemonPods} {
 		for i := range list {
 			name := list[i].Spec.Namespace
@@ -219,18 +219,18 @@ func (in inhabitants) count(node *scheduling.Node, times int) {
 	}
 }
 
-// namespaces describes the namespaces of all pods that are in the view.
-func (c *collection) namespaces(inhabited inhabitants, pending []scheduling.PodClass) map[string]map[string]string {
+// describeNamespaces describes the namespaces of all pods that are in the view.
+func (c *collector) describeNamespaces(inhabited namespaceCounts, pending []scheduling.PodClass) map[string]map[string]string {
 	waits := map[string]bool{}
 	for i := range pending {
 		waits[pending[i].Spec.Namespace] = true
 	}
-	return podspec.NamespacesIn(cluster.Cached[*corev1.Namespace](c.cache, cluster.Namespaces), c.spaces,
+	return podspec.NamespacesIn(cluster.Cached[*corev1.Namespace](c.cache, cluster.Namespaces), c.namespaceKeys,
 		func(name string) bool { return inhabited[name] > 0 || waits[name] })
 }
 
-// tidy drops what no decision reads and what would make equal states differ.
-func tidy[T cluster.Object](o T) T {
+// stripMetadata drops what no decision reads and what would make equal states differ.
+func stripMetadata[T cluster.Object](o T) T {
 	annotations := maps.Clone(o.GetAnnotations())
 	delete(annotations, corev1.LastAppliedConfigAnnotation)
 	o.SetAnnotations(annotations)

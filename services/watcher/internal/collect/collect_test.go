@@ -28,15 +28,15 @@ var noon = memcluster.Epoch
 const providerID = "aws:///eu-west-1a/i-1"
 
 // from collects what a cluster of these objects shows.
-func from(objects ...cluster.Object) collect.View { return given(collect.Given{}, objects...) }
+func from(objects ...cluster.Object) collect.View { return given(collect.Inputs{}, objects...) }
 
-func given(what collect.Given, objects ...cluster.Object) collect.View {
+func given(what collect.Inputs, objects ...cluster.Object) collect.View {
 	server := memcluster.New(memcluster.Options{})
 	server.Seed(objects...)
 	cache := server.NewCache(memcluster.CacheOptions{})
 	cache.Flush()
 	what.Cluster, what.Now = event.Cluster{Name: "prod", UID: "uid"}, noon
-	view := collect.From(cache, what)
+	view := collect.CollectAll(cache, what)
 	if changed := cache.Mutated(); len(changed) > 0 {
 		panic("objects of the cache were changed: " + strings.Join(changed, ", "))
 	}
@@ -226,8 +226,8 @@ func TestPodsOfLeavingNodes(t *testing.T) {
 			if got := len(view.PendingKeys()) == 1; got != test.want {
 				t.Errorf("%s, %s: planned: %v", test.name, how, got)
 			}
-			if want := noon.Add(test.until); test.until > 0 && !view.Until.Equal(want) || test.until == 0 && !view.Until.IsZero() {
-				t.Errorf("%s, %s: the view is good until %v", test.name, how, view.Until)
+			if want := noon.Add(test.until); test.until > 0 && !view.Expires.Equal(want) || test.until == 0 && !view.Expires.IsZero() {
+				t.Errorf("%s, %s: the view is good until %v", test.name, how, view.Expires)
 			}
 		}
 	}
@@ -238,8 +238,8 @@ func TestPodsOfLeavingNodes(t *testing.T) {
 		until time.Duration
 	}{
 		{"as after a Spot notice", 2 * time.Minute, true, 0},
-		{"near", early + 30*time.Second, true, 0},
-		{"some time away", early + 31*time.Second, false, time.Second},
+		{"near", replanLead + 30*time.Second, true, 0},
+		{"some time away", replanLead + 31*time.Second, false, time.Second},
 		{"past", -time.Minute, true, 0},
 	} {
 		for name, protect := range map[string]cluster.Object{"a budget": budget("b", never), "do-not-disrupt": pod("q", "", doNotDisrupt)} {
@@ -252,8 +252,8 @@ func TestPodsOfLeavingNodes(t *testing.T) {
 			if got := len(view.PendingKeys()) == 1; got != test.want {
 				t.Errorf("%s in spite of %s: planned: %v", test.name, name, got)
 			}
-			if test.until > 0 && !view.Until.Equal(noon.Add(test.until)) || test.until == 0 && !view.Until.IsZero() {
-				t.Errorf("%s in spite of %s: the view is good until %v", test.name, name, view.Until)
+			if test.until > 0 && !view.Expires.Equal(noon.Add(test.until)) || test.until == 0 && !view.Expires.IsZero() {
+				t.Errorf("%s in spite of %s: the view is good until %v", test.name, name, view.Expires)
 			}
 		}
 	}
@@ -355,8 +355,8 @@ func TestClaimsTellWhatDecides(t *testing.T) {
 	}
 }
 
-// early is how long before its end a protected pod is planned elsewhere.
-const early = 5 * time.Minute
+// replanLead is how long before its end a protected pod is planned elsewhere.
+const replanLead = 5 * time.Minute
 
 // Two claims of one instance are one node: the elder's.
 func TestOneInstanceTwoClaims(t *testing.T) {
@@ -462,11 +462,11 @@ func TestOffer(t *testing.T) {
 	pool := func(generation int64) *karpenter.NodePool {
 		return &karpenter.NodePool{ObjectMeta: metav1.ObjectMeta{Name: "default", UID: "u", Generation: generation}}
 	}
-	first := from(pool(1)).Offer()
-	if again := from(pool(1), pod("p", ""), node("n")).Offer(); again != first {
+	first := from(pool(1)).SupplyKey()
+	if again := from(pool(1), pod("p", ""), node("n")).SupplyKey(); again != first {
 		t.Errorf("pods and nodes change the offer: %q and %q", first, again)
 	}
-	if changed := from(pool(2)).Offer(); changed == first {
+	if changed := from(pool(2)).SupplyKey(); changed == first {
 		t.Error("a changed pool is no other offer")
 	}
 }

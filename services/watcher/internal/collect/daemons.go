@@ -11,11 +11,11 @@ import (
 	"github.com/joist-autoscaler/joist/shared/planning/scheduling"
 )
 
-// daemons describes what each DaemonSet puts on a node. The newest pod of
+// describeDaemonSets describes what each DaemonSet puts on a node. The newest pod of
 // it that lives tells more than its template: admission may have changed it,
 // and a resize the running pod. A DaemonSet whose spec is too large for documents is left
 // out: new nodes have no room for it.
-func (c *collection) daemons(live map[types.UID]*corev1.Pod) []scheduling.PodSpec {
+func (c *collector) describeDaemonSets(live map[types.UID]*corev1.Pod) []scheduling.PodSpec {
 	var out []scheduling.PodSpec
 	for _, set := range cluster.Cached[*appsv1.DaemonSet](c.cache, cluster.DaemonSets) {
 		pod := live[set.UID]
@@ -52,12 +52,12 @@ func withTemplateAffinity(pod *corev1.Pod, set *appsv1.DaemonSet) *corev1.Pod {
 	return &out
 }
 
-// newest finds the youngest living pod of each DaemonSet; of equally young ones
+// newestByDaemonSet finds the youngest living pod of each DaemonSet; of equally young ones
 // the first by name.
-func newest(pods []*corev1.Pod) map[types.UID]*corev1.Pod {
+func newestByDaemonSet(pods []*corev1.Pod) map[types.UID]*corev1.Pod {
 	out := map[types.UID]*corev1.Pod{}
 	for _, pod := range pods {
-		if !daemon(pod) || pod.DeletionTimestamp != nil || ended(pod) {
+		if !isDaemon(pod) || pod.DeletionTimestamp != nil || isFinished(pod) {
 			continue
 		}
 		set := metav1.GetControllerOf(pod).UID
@@ -68,11 +68,11 @@ func newest(pods []*corev1.Pod) map[types.UID]*corev1.Pod {
 	return out
 }
 
-func daemon(pod *corev1.Pod) bool {
+func isDaemon(pod *corev1.Pod) bool {
 	owner := metav1.GetControllerOf(pod)
 	return owner != nil && owner.Kind == "DaemonSet"
 }
 
-func ended(pod *corev1.Pod) bool {
+func isFinished(pod *corev1.Pod) bool {
 	return pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
 }

@@ -121,8 +121,8 @@ func documents(t *testing.T, objects []cluster.Object) string {
 		feed.put(o)
 	}
 	state := collect.NewState(feed)
-	view := state.View(collect.Given{Cluster: event.Cluster{Name: "prod", UID: "uid"}, Now: noon, Settings: scheduling.Settings{Gates: everyGate}})
-	text, err := json.Marshal([]any{view, state.Guarded(view)})
+	view := state.View(collect.Inputs{Cluster: event.Cluster{Name: "prod", UID: "uid"}, Now: noon, Settings: scheduling.Settings{Gates: everyGate}})
+	text, err := json.Marshal([]any{view, state.DisruptionSnapshot(view)})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -18,11 +18,11 @@ import (
 // nominatedAnnotation is until when lifecycle expects pods on a claim.
 const nominatedAnnotation = "joist.sh/nominated-until"
 
-// join joins nodes and claims by providerID: a claim without a node is a node to
+// joinNodes joins nodes and claims by providerID: a claim without a node is a node to
 // be, and comes after all nodes. describe tells of a node and its claim, which may
 // be nil.
-func join(nodes []*corev1.Node, all []*karpenter.NodeClaim, describe func(*corev1.Node, *karpenter.NodeClaim) scheduling.Node) []scheduling.Node {
-	claims, joined := owners(all), make(map[string]bool, len(all))
+func joinNodes(nodes []*corev1.Node, all []*karpenter.NodeClaim, describe func(*corev1.Node, *karpenter.NodeClaim) scheduling.Node) []scheduling.Node {
+	claims, joined := claimsByInstance(all), make(map[string]bool, len(all))
 	var out []scheduling.Node
 	if most := max(len(nodes), len(all)); most > 0 {
 		// Most claims have joined: few more nodes are to be than there are.
@@ -37,16 +37,16 @@ func join(nodes []*corev1.Node, all []*karpenter.NodeClaim, describe func(*corev
 	}
 	for _, claim := range all {
 		if owner := claims[claim.Status.ProviderID]; !joined[claim.Name] && (owner == nil || owner == claim) {
-			out = append(out, coming(claim))
+			out = append(out, describeClaim(claim))
 		}
 	}
 	return out
 }
 
-// owners finds the claim of each instance. Where two name the same, which only a
+// claimsByInstance finds the claim of each instance. Where two name the same, which only a
 // hand can bring about, it is the elder's: the younger has no node and will get
 // none, so it is no room either.
-func owners(all []*karpenter.NodeClaim) map[string]*karpenter.NodeClaim {
+func claimsByInstance(all []*karpenter.NodeClaim) map[string]*karpenter.NodeClaim {
 	out := make(map[string]*karpenter.NodeClaim, len(all))
 	for _, claim := range all {
 		id := claim.Status.ProviderID
@@ -60,29 +60,29 @@ func owners(all []*karpenter.NodeClaim) map[string]*karpenter.NodeClaim {
 	return out
 }
 
-// byNode groups the pods that take room on a node.
-func (c *collection) byNode() map[string][]*corev1.Pod {
+// podsByNode groups the pods that take room on a node.
+func (c *collector) podsByNode() map[string][]*corev1.Pod {
 	bound := map[string][]*corev1.Pod{}
 	for _, pod := range c.pods {
-		if pod.Spec.NodeName != "" && !ended(pod) {
+		if pod.Spec.NodeName != "" && !isFinished(pod) {
 			bound[pod.Spec.NodeName] = append(bound[pod.Spec.NodeName], pod)
 		}
 	}
 	return bound
 }
 
-// node describes a node that has joined.
-func (c *collection) node(node *corev1.Node, claim *karpenter.NodeClaim, pods []*corev1.Pod) scheduling.Node {
+// describeNode describes a node that has joined.
+func (c *collector) describeNode(node *corev1.Node, claim *karpenter.NodeClaim, pods []*corev1.Pod) scheduling.Node {
 	out := scheduling.Node{
 		Name: node.Name, Labels: node.Labels, Taints: node.Spec.Taints, Created: node.CreationTimestamp.UTC(),
 		Allocatable: node.Status.Allocatable, Capacity: node.Status.Capacity,
 		Launched: true, Registered: true, Initialized: true,
 	}
-	out.Ready, out.ReadySince = ready(node)
+	out.Ready, out.ReadySince = readySince(node)
 	if claim != nil {
-		describe(&out, claim)
+		addClaim(&out, claim)
 		if !out.Registered {
-			out.Labels = merged(claim.Labels, node.Labels)
+			out.Labels = mergeLabels(claim.Labels, node.Labels)
 		}
 		if !out.Initialized || len(out.Allocatable) == 0 {
 			// A kubelet that has just started reports nothing, and none of a resource whose
@@ -98,21 +98,21 @@ func (c *collection) node(node *corev1.Node, claim *karpenter.NodeClaim, pods []
 	out.Going = leaves || disrupted
 	out.DoNotDisrupt = out.DoNotDisrupt || node.Annotations[karpenter.DoNotDisruptAnnotationKey] == "true"
 	if leaves {
-		c.going[node.Name] = out.Deadline
+		c.leaving[node.Name] = out.Deadline
 	}
-	podspec.Settle(&out, pods, c.named, c.mounts.Of)
-	c.attachLimits(&out, pods)
+	podspec.Settle(&out, pods, c.labelKeys, c.mounts.Of)
+	c.addAttachments(&out, pods)
 	return out
 }
 
-// coming describes a claim whose node has not joined.
-func coming(claim *karpenter.NodeClaim) scheduling.Node {
+// describeClaim describes a claim whose node has not joined.
+func describeClaim(claim *karpenter.NodeClaim) scheduling.Node {
 	out := scheduling.Node{
 		Name: claim.Name, Labels: claim.Labels, Created: claim.CreationTimestamp.UTC(),
 		Taints:      slices.Concat(claim.Spec.Taints, claim.Spec.StartupTaints),
 		Allocatable: claim.Status.Allocatable, Capacity: claim.Status.Capacity,
 	}
-	describe(&out, claim)
+	addClaim(&out, claim)
 	// Between the binding and its labels nobody knows the zone yet: until then
 	// the claim is what it was planned to be.
 	out.Launched = out.Launched && claim.Labels[corev1.LabelInstanceTypeStable] != ""
@@ -121,7 +121,7 @@ func coming(claim *karpenter.NodeClaim) scheduling.Node {
 		out.Allocatable = claim.Spec.Resources.Requests
 		out.Requirements = claim.Spec.Requirements
 		// The most that it may turn out to be is what counts against limits.
-		out.Capacity = ceiling(claim)
+		out.Capacity = parseCeiling(claim)
 	}
 	if launchspec.WaitsUnplanned(claim) && claim.Annotations[launchspec.RefusalAnnotation] != "" {
 		out.Allocatable = nil // A person created it, and it cannot be launched.
@@ -129,9 +129,9 @@ func coming(claim *karpenter.NodeClaim) scheduling.Node {
 	return out
 }
 
-// ceiling reads the largest capacity that the planner left open. The plan's
+// parseCeiling reads the largest capacity that the planner left open. The plan's
 // digest vouches for it, so one that does not parse is none.
-func ceiling(claim *karpenter.NodeClaim) corev1.ResourceList {
+func parseCeiling(claim *karpenter.NodeClaim) corev1.ResourceList {
 	var out corev1.ResourceList
 	if json.Unmarshal([]byte(claim.Annotations[launchspec.CeilingAnnotation]), &out) != nil {
 		return nil
@@ -139,8 +139,8 @@ func ceiling(claim *karpenter.NodeClaim) corev1.ResourceList {
 	return out
 }
 
-// describe adds what the claim says.
-func describe(out *scheduling.Node, claim *karpenter.NodeClaim) {
+// addClaim adds what the claim says.
+func addClaim(out *scheduling.Node, claim *karpenter.NodeClaim) {
 	conditions := claim.Status.Conditions
 	out.Claim, out.ClaimUID, out.NodePool = claim.Name, string(claim.UID), claim.Labels[karpenter.NodePoolLabelKey]
 	out.Image = claim.Status.ImageID
@@ -159,8 +159,8 @@ func describe(out *scheduling.Node, claim *karpenter.NodeClaim) {
 	}
 	out.Terminating = conditions.True(karpenter.ConditionTypeInstanceTerminating)
 	out.Going = claim.DeletionTimestamp != nil || out.Terminating
-	out.Deadline = instant(claim.Annotations[karpenter.NodeClaimTerminationTimestampAnnotationKey])
-	out.Nominated = instant(claim.Annotations[nominatedAnnotation])
+	out.Deadline = parseTime(claim.Annotations[karpenter.NodeClaimTerminationTimestampAnnotationKey])
+	out.Nominated = parseTime(claim.Annotations[nominatedAnnotation])
 	if !claim.Status.LastPodEventTime.IsZero() {
 		out.LastPodEvent = claim.Status.LastPodEventTime.UTC()
 	}
@@ -175,8 +175,8 @@ func describe(out *scheduling.Node, claim *karpenter.NodeClaim) {
 	out.Proposal = scheduling.ProposalOf(claim)
 }
 
-// ready reports whether the node is, and since when.
-func ready(node *corev1.Node) (bool, time.Time) {
+// readySince reports whether the node is, and since when.
+func readySince(node *corev1.Node) (bool, time.Time) {
 	for _, c := range node.Status.Conditions {
 		if c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue {
 			return true, c.LastTransitionTime.UTC()
@@ -185,7 +185,7 @@ func ready(node *corev1.Node) (bool, time.Time) {
 	return false, time.Time{}
 }
 
-func instant(text string) time.Time {
+func parseTime(text string) time.Time {
 	at, err := time.Parse(time.RFC3339, text)
 	if err != nil {
 		return time.Time{}
@@ -193,7 +193,7 @@ func instant(text string) time.Time {
 	return at.UTC()
 }
 
-func merged(under, over map[string]string) map[string]string {
+func mergeLabels(under, over map[string]string) map[string]string {
 	out := maps.Clone(under)
 	if out == nil {
 		out = map[string]string{}
@@ -217,7 +217,7 @@ func fillZeros(node, claim corev1.ResourceList) corev1.ResourceList {
 	return out
 }
 
-func sum(a, b corev1.ResourceList) corev1.ResourceList {
+func addResources(a, b corev1.ResourceList) corev1.ResourceList {
 	out := corev1.ResourceList{}
 	for name, q := range a {
 		out[name] = q.DeepCopy()

@@ -25,58 +25,58 @@ type State struct {
 
 	// pods are those that the feed has told of, and bound the same by node; those on
 	// none are under the empty name.
-	pods  map[cluster.Key]*corev1.Pod
-	bound map[string]map[cluster.Key]*corev1.Pod
-	// named and spaces count what pods select pods and namespaces by.
-	named, spaces podspec.Tally
-	users         podspec.Users
-	// sets are the living pods of each DaemonSet, and newest the youngest of each.
-	sets   map[types.UID]map[cluster.Key]*corev1.Pod
-	newest map[types.UID]*corev1.Pod
-	stale  map[types.UID]bool
+	pods       map[cluster.Key]*corev1.Pod
+	podsByNode map[string]map[cluster.Key]*corev1.Pod
+	// labelKeys and spaces count what pods select pods and namespaces by.
+	labelKeys, namespaceKeys podspec.Tally
+	volumeUsers              podspec.Users
+	// daemonPods are the living pods of each DaemonSet, and newest the youngest of each.
+	daemonPods      map[types.UID]map[cluster.Key]*corev1.Pod
+	newest          map[types.UID]*corev1.Pod
+	staleDaemonSets map[types.UID]bool
 
 	storage *podspec.Storage
-	// attached is what is attached to nodes, as it was last seen.
-	attached map[cluster.Key]*storagev1.VolumeAttachment
+	// attachments is what is attached to nodes, as it was last seen.
+	attachments map[cluster.Key]*storagev1.VolumeAttachment
 
-	places places
-	starts starts
-	// dirty are the nodes that have to be described anew, and every says that all do.
-	dirty map[string]bool
-	every bool
-	// rekeyed are the label keys that some pod selects by since the last view and did
+	nodes  nodeList
+	starts podStarts
+	// dirtyNodes are the nodes that have to be described anew, and every says that all do.
+	dirtyNodes map[string]bool
+	allDirty   bool
+	// changedKeys are the label keys that some pod selects by since the last view and did
 	// not before, or the other way round.
-	rekeyed map[string]bool
+	changedKeys map[string]bool
 
-	// begun says that the feed was read at all. Who read it before is another.
-	begun bool
-	view  View
-	// current says that nothing has changed since the view was put together, which
+	// hasRead says that the feed was read at all. Who read it before is another.
+	hasRead bool
+	view    View
+	// isCurrent says that nothing has changed since the view was put together, which
 	// was at that time, and turn counts how often it was.
-	current bool
-	at      time.Time
-	turn    uint64
-	// news says that what changed may make something wait, and waits that something
+	isCurrent bool
+	builtAt   time.Time
+	revision  uint64
+	// isUrgent says that what changed may make something wait, and waits that something
 	// does.
-	news, waits bool
+	isUrgent, hasPending bool
 }
 
-// restEvery is how often the view is put together while all that changes is which
+// idleMaxAge is how often the view is put together while all that changes is which
 // pods run on nodes that stay: a large cluster is never still, and while nothing
 // waits nobody needs to know by the instant.
-const restEvery = time.Second
+const idleMaxAge = time.Second
 
 // NewState makes a state that knows nothing yet.
 func NewState(feed cluster.Feed) *State {
 	return &State{
-		feed: feed, pods: map[cluster.Key]*corev1.Pod{}, bound: map[string]map[cluster.Key]*corev1.Pod{}, users: podspec.Users{},
-		sets: map[types.UID]map[cluster.Key]*corev1.Pod{}, newest: map[types.UID]*corev1.Pod{}, stale: map[types.UID]bool{},
-		attached: map[cluster.Key]*storagev1.VolumeAttachment{}, places: newPlaces(), dirty: map[string]bool{}, every: true, rekeyed: map[string]bool{},
+		feed: feed, pods: map[cluster.Key]*corev1.Pod{}, podsByNode: map[string]map[cluster.Key]*corev1.Pod{}, volumeUsers: podspec.Users{},
+		daemonPods: map[types.UID]map[cluster.Key]*corev1.Pod{}, newest: map[types.UID]*corev1.Pod{}, staleDaemonSets: map[types.UID]bool{},
+		attachments: map[cluster.Key]*storagev1.VolumeAttachment{}, nodes: newNodeList(), dirtyNodes: map[string]bool{}, allDirty: true, changedKeys: map[string]bool{},
 	}
 }
 
-// read are the kinds that From reads beside pods, nodes and volumes.
-var read = []cluster.Kind{
+// otherKinds are the kinds that From reads beside pods, nodes and volumes.
+var otherKinds = []cluster.Kind{
 	cluster.Namespaces, cluster.DaemonSets, cluster.DisruptionBudgets,
 	cluster.NodePools, cluster.NodeClasses, cluster.NodeOverlays, cluster.CapacityBuffers,
 	cluster.PodTemplates, cluster.Deployments, cluster.StatefulSets, cluster.ReplicaSets,
@@ -84,47 +84,47 @@ var read = []cluster.Kind{
 
 // View is the view as of now, or of a second ago when nothing waits and nothing
 // has changed that could make something wait. It costs what has changed.
-func (s *State) View(given Given) View {
-	s.learnPods()
-	s.learnVolumes()
-	s.learnNodes()
-	for _, kind := range read {
+func (s *State) View(given Inputs) View {
+	s.updatePods()
+	s.updateVolumes()
+	s.updateNodes()
+	for _, kind := range otherKinds {
 		if !s.feed.Drain(kind).Empty() {
-			s.current, s.news = false, true
+			s.isCurrent, s.isUrgent = false, true
 		}
 	}
-	if s.due(given) {
-		s.view = s.collect(given)
-		s.current, s.news, s.at, s.waits = true, false, given.Now, len(s.view.PendingKeys()) > 0
-		s.turn++
+	if s.isViewDue(given) {
+		s.view = s.rebuildView(given)
+		s.isCurrent, s.isUrgent, s.builtAt, s.hasPending = true, false, given.Now, len(s.view.PendingKeys()) > 0
+		s.revision++
 	}
 	view := s.view
-	given.stamp(&view.Snapshot)
+	given.stampSnapshot(&view.Snapshot)
 	return view
 }
 
-// due reports whether the view has to be put together anew.
-func (s *State) due(given Given) bool {
+// isViewDue reports whether the view has to be put together anew.
+func (s *State) isViewDue(given Inputs) bool {
 	switch {
-	case given.Settings != s.view.Snapshot.Settings, !s.view.Until.IsZero() && !given.Now.Before(s.view.Until):
+	case given.Settings != s.view.Snapshot.Settings, !s.view.Expires.IsZero() && !given.Now.Before(s.view.Expires):
 		return true
-	case s.current:
+	case s.isCurrent:
 		return false
 	default:
-		return s.news || s.waits || given.Now.Sub(s.at) >= restEvery
+		return s.isUrgent || s.hasPending || given.Now.Sub(s.builtAt) >= idleMaxAge
 	}
 }
 
-// Turn is another number whenever the last View showed another cluster than the
+// Revision is another number whenever the last View showed another cluster than the
 // one before.
-func (s *State) Turn() uint64 { return s.turn }
+func (s *State) Revision() uint64 { return s.revision }
 
-// learnPods looks again at the pods that changed.
-func (s *State) learnPods() {
+// updatePods looks again at the pods that changed.
+func (s *State) updatePods() {
 	changed := s.feed.Drain(cluster.Pods)
 	keys := changed.Keys
-	if changed.All || !s.begun {
-		s.begun = true
+	if changed.All || !s.hasRead {
+		s.hasRead = true
 		keys = slices.Collect(maps.Keys(s.pods))
 		for _, o := range s.feed.List(cluster.Pods) {
 			keys = append(keys, cluster.KeyOf(o))
@@ -133,65 +133,65 @@ func (s *State) learnPods() {
 	for _, key := range keys {
 		object, _ := s.feed.Get(cluster.Pods, key)
 		pod, _ := object.(*corev1.Pod)
-		s.replace(key, pod)
+		s.replacePod(key, pod)
 	}
 }
 
-// replace puts one pod in the place of another; either may be nil.
-func (s *State) replace(key cluster.Key, pod *corev1.Pod) {
+// replacePod puts one pod in the place of another; either may be nil.
+func (s *State) replacePod(key cluster.Key, pod *corev1.Pod) {
 	old := s.pods[key]
 	if old == pod {
 		return
 	}
-	s.current = false
-	s.starts.see(old, pod)
-	s.news = s.news || s.matters(old) || s.matters(pod)
+	s.isCurrent = false
+	s.starts.trackPod(old, pod)
+	s.isUrgent = s.isUrgent || s.mayBePending(old) || s.mayBePending(pod)
 	if old != nil {
-		s.count(old, s.named.Remove, s.spaces.Remove, s.users.Remove)
+		s.countPod(old, s.labelKeys.Remove, s.namespaceKeys.Remove, s.volumeUsers.Remove)
 		delete(s.pods, key)
-		delete(s.bound[old.Spec.NodeName], key)
-		if len(s.bound[old.Spec.NodeName]) == 0 {
-			delete(s.bound, old.Spec.NodeName)
+		delete(s.podsByNode[old.Spec.NodeName], key)
+		if len(s.podsByNode[old.Spec.NodeName]) == 0 {
+			delete(s.podsByNode, old.Spec.NodeName)
 		}
-		if set, ok := setOf(old); ok {
-			delete(s.sets[set], key)
+		if set, ok := daemonSetOf(old); ok {
+			delete(s.daemonPods[set], key)
 		}
 	}
 	if pod != nil {
-		s.count(pod, s.named.Add, s.spaces.Add, s.users.Add)
+		s.countPod(pod, s.labelKeys.Add, s.namespaceKeys.Add, s.volumeUsers.Add)
 		s.pods[key] = pod
-		put(s.bound, pod.Spec.NodeName, key, pod)
-		if set, ok := setOf(pod); ok {
-			put(s.sets, set, key, pod)
+		putPod(s.podsByNode, pod.Spec.NodeName, key, pod)
+		if set, ok := daemonSetOf(pod); ok {
+			putPod(s.daemonPods, set, key, pod)
 		}
 	}
 }
 
-// matters reports whether a pod may wait: it is on no node, or on one that goes.
-func (s *State) matters(pod *corev1.Pod) bool {
+// mayBePending reports whether a pod may wait: it is on no node, or on one that goes.
+func (s *State) mayBePending(pod *corev1.Pod) bool {
 	if pod == nil {
 		return false
 	}
-	_, going := s.places.going[pod.Spec.NodeName]
+	_, going := s.nodes.leaving[pod.Spec.NodeName]
 	return pod.Spec.NodeName == "" || going
 }
 
-func put[K comparable](in map[K]map[cluster.Key]*corev1.Pod, under K, key cluster.Key, pod *corev1.Pod) {
+func putPod[K comparable](in map[K]map[cluster.Key]*corev1.Pod, under K, key cluster.Key, pod *corev1.Pod) {
 	if in[under] == nil {
 		in[under] = map[cluster.Key]*corev1.Pod{}
 	}
 	in[under][key] = pod
 }
 
-// count counts a pod in or out, and notes what that touches.
-func (s *State) count(pod *corev1.Pod, named, spaces func(podspec.Named) []string, users func(*corev1.Pod) []cluster.Key) {
-	s.dirty[pod.Spec.NodeName] = true
-	if set, ok := setOf(pod); ok {
-		s.stale[set] = true
+// countPod counts a pod in or out, and notes what that touches.
+func (s *State) countPod(pod *corev1.Pod, named, spaces func(podspec.Named) []string, users func(*corev1.Pod) []cluster.Key) {
+	s.dirtyNodes[pod.Spec.NodeName] = true
+	if set, ok := daemonSetOf(pod); ok {
+		s.staleDaemonSets[set] = true
 	}
 	for _, other := range users(pod) {
 		if sharer := s.pods[other]; sharer != nil {
-			s.dirty[sharer.Spec.NodeName] = true
+			s.dirtyNodes[sharer.Spec.NodeName] = true
 		}
 	}
 	if pod.Spec.Affinity == nil && len(pod.Spec.TopologySpreadConstraints) == 0 {
@@ -200,39 +200,39 @@ func (s *State) count(pod *corev1.Pod, named, spaces func(podspec.Named) []strin
 	keys := podspec.Named{}
 	keys.Add(pod)
 	for _, key := range named(keys) {
-		s.rekey(key)
+		s.toggleKey(key)
 	}
 	keys = podspec.Named{}
 	keys.AddNamespaces(pod)
 	spaces(keys)
 }
 
-// rekey notes that a key came into use or went out of it. Who does both, as a pod
+// toggleKey notes that a key came into use or went out of it. Who does both, as a pod
 // does that another replaces, has changed nothing.
-func (s *State) rekey(key string) {
-	if s.rekeyed[key] {
-		delete(s.rekeyed, key)
+func (s *State) toggleKey(key string) {
+	if s.changedKeys[key] {
+		delete(s.changedKeys, key)
 	} else {
-		s.rekeyed[key] = true
+		s.changedKeys[key] = true
 	}
 }
 
-// relabel finds the nodes of the pods that have a label that came into use or went
+// markRelabelled finds the nodes of the pods that have a label that came into use or went
 // out of it. It looks at all pods, which is less than to describe all nodes.
-func (s *State) relabel() {
+func (s *State) markRelabelled() {
 	// A selector of everything makes every daemon count, whatever its labels.
-	s.every = s.every || s.rekeyed[""]
-	if len(s.rekeyed) > 0 && !s.every {
+	s.allDirty = s.allDirty || s.changedKeys[""]
+	if len(s.changedKeys) > 0 && !s.allDirty {
 		for _, pod := range s.pods {
-			if hasAny(pod.Labels, s.rekeyed) {
-				s.dirty[pod.Spec.NodeName] = true
+			if hasAnyKey(pod.Labels, s.changedKeys) {
+				s.dirtyNodes[pod.Spec.NodeName] = true
 			}
 		}
 	}
-	clear(s.rekeyed)
+	clear(s.changedKeys)
 }
 
-func hasAny(labels map[string]string, keys map[string]bool) bool {
+func hasAnyKey(labels map[string]string, keys map[string]bool) bool {
 	for key := range keys {
 		if _, has := labels[key]; has {
 			return true
@@ -241,57 +241,57 @@ func hasAny(labels map[string]string, keys map[string]bool) bool {
 	return false
 }
 
-// setOf is the DaemonSet that a living pod tells of.
-func setOf(pod *corev1.Pod) (types.UID, bool) {
-	if !daemon(pod) || pod.DeletionTimestamp != nil || ended(pod) {
+// daemonSetOf is the DaemonSet that a living pod tells of.
+func daemonSetOf(pod *corev1.Pod) (types.UID, bool) {
+	if !isDaemon(pod) || pod.DeletionTimestamp != nil || isFinished(pod) {
 		return "", false
 	}
 	return metav1.GetControllerOfNoCopy(pod).UID, true
 }
 
-// collect puts the view together from what is known and what has to be looked at
+// rebuildView puts the view together from what is known and what has to be looked at
 // again.
-func (s *State) collect(given Given) View {
-	c := &collection{
-		cache: s.feed, named: s.named.Named(), spaces: s.spaces.Named(), mounts: s.users.Mounts(s.storage),
-		storage: s.storage, going: s.places.going, now: given.Now,
+func (s *State) rebuildView(given Inputs) View {
+	c := &collector{
+		cache: s.feed, labelKeys: s.labelKeys.Named(), namespaceKeys: s.namespaceKeys.Named(), mounts: s.volumeUsers.Mounts(s.storage),
+		storage: s.storage, leaving: s.nodes.leaving, now: given.Now,
 	}
-	s.relabel()
-	s.describe(c)
-	clear(s.dirty)
-	s.every = false
-	c.pods = s.candidates(c.going)
-	return c.view(given, slices.Clip(s.places.list), c.daemons(s.daemons()), s.places.inhabited)
+	s.markRelabelled()
+	s.refreshNodes(c)
+	clear(s.dirtyNodes)
+	s.allDirty = false
+	c.pods = s.candidatePods(c.leaving)
+	return c.buildView(given, slices.Clip(s.nodes.list), c.describeDaemonSets(s.newestDaemons()), s.nodes.namespaces)
 }
 
-// candidates are the pods that may wait for a node: those on none, and those on
+// candidatePods are the pods that may wait for a node: those on none, and those on
 // nodes that go.
-func (s *State) candidates(going map[string]time.Time) []*corev1.Pod {
-	all := maps.Clone(s.bound[""])
+func (s *State) candidatePods(going map[string]time.Time) []*corev1.Pod {
+	all := maps.Clone(s.podsByNode[""])
 	for node := range going {
 		if all == nil {
 			all = map[cluster.Key]*corev1.Pod{}
 		}
-		maps.Copy(all, s.bound[node])
+		maps.Copy(all, s.podsByNode[node])
 	}
-	return ordered(all)
+	return sortedPods(all)
 }
 
-// daemons are the youngest pods of all DaemonSets.
-func (s *State) daemons() map[types.UID]*corev1.Pod {
-	for set := range s.stale {
+// newestDaemons are the youngest pods of all DaemonSets.
+func (s *State) newestDaemons() map[types.UID]*corev1.Pod {
+	for set := range s.staleDaemonSets {
 		delete(s.newest, set)
-		if len(s.sets[set]) == 0 {
-			delete(s.sets, set)
+		if len(s.daemonPods[set]) == 0 {
+			delete(s.daemonPods, set)
 		}
-		maps.Copy(s.newest, newest(ordered(s.sets[set])))
+		maps.Copy(s.newest, newestByDaemonSet(sortedPods(s.daemonPods[set])))
 	}
-	clear(s.stale)
+	clear(s.staleDaemonSets)
 	return s.newest
 }
 
-// ordered are the pods by namespace and name.
-func ordered(pods map[cluster.Key]*corev1.Pod) []*corev1.Pod {
+// sortedPods are the pods by namespace and name.
+func sortedPods(pods map[cluster.Key]*corev1.Pod) []*corev1.Pod {
 	out := make([]*corev1.Pod, 0, len(pods))
 	for _, key := range slices.SortedFunc(maps.Keys(pods), cluster.Key.Compare) {
 		out = append(out, pods[key])

@@ -188,23 +188,23 @@ func TestStateAgreesWithFrom(t *testing.T) {
 			feed.put(hand.pod())
 		}
 		state := collect.NewState(feed)
-		what := collect.Given{Cluster: event.Cluster{Name: "prod", UID: "uid"}, Now: noon, Settings: scheduling.Settings{Gates: everyGate}}
+		what := collect.Inputs{Cluster: event.Cluster{Name: "prod", UID: "uid"}, Now: noon, Settings: scheduling.Settings{Gates: everyGate}}
 		for range rapid.IntRange(1, 30).Draw(rt, "looks") {
 			for range rapid.IntRange(0, 2).Draw(rt, "changes") {
 				change(hand, feed)
 			}
 			what.Now = what.Now.Add(2*time.Second + time.Duration(rapid.IntRange(0, 3).Draw(rt, "minutes"))*time.Minute)
 			what.Catalogue.Digest = event.Digest(hand.pick("catalogue", "x", "y"))
-			want, got := collect.From(feed, what), state.View(what)
+			want, got := collect.CollectAll(feed, what), state.View(what)
 			fresh := collect.NewState(feed)
-			if diff := cmp.Diff(fresh.Guarded(fresh.View(what)), state.Guarded(got)); diff != "" {
+			if diff := cmp.Diff(fresh.DisruptionSnapshot(fresh.View(what)), state.DisruptionSnapshot(got)); diff != "" {
 				rt.Fatalf("what guards the pods differs from what there is (-want +got):\n%s", diff)
 			}
 			if soon := what; hand.maybe("at once") {
 				// What may wait is seen at once, whatever else is not.
 				change(hand, feed)
 				soon.Now = soon.Now.Add(time.Millisecond)
-				want, got = collect.From(feed, soon), state.View(soon)
+				want, got = collect.CollectAll(feed, soon), state.View(soon)
 				want.Snapshot, got.Snapshot = scheduling.Snapshot{}, scheduling.Snapshot{}
 			}
 			if diff := cmp.Diff(want, got); diff != "" {
@@ -256,17 +256,17 @@ func TestStateMindsTime(t *testing.T) {
 		p.Status.StartTime = new(metav1.NewTime(noon))
 	}))
 	state := collect.NewState(feed)
-	at := func(after time.Duration) collect.View { return state.View(collect.Given{Now: noon.Add(after)}) }
-	if first := at(0); len(first.Pending) != 0 || !first.Until.Equal(noon.Add(5*time.Minute)) {
-		t.Fatalf("a protected pod: %d classes wait, until %s", len(first.Pending), first.Until)
+	at := func(after time.Duration) collect.View { return state.View(collect.Inputs{Now: noon.Add(after)}) }
+	if first := at(0); len(first.Pending) != 0 || !first.Expires.Equal(noon.Add(5*time.Minute)) {
+		t.Fatalf("a protected pod: %d classes wait, until %s", len(first.Pending), first.Expires)
 	}
 	before, after := at(4*time.Minute), at(5*time.Minute)
 	if len(before.Pending) != 0 || len(after.Pending) != 1 {
 		t.Errorf("%d classes wait while the pod is protected, %d then", len(before.Pending), len(after.Pending))
 	}
-	turn := state.Turn()
+	turn := state.Revision()
 	again := at(6 * time.Minute)
-	if state.Turn() != turn || !again.Snapshot.Taken.Equal(noon.Add(6*time.Minute)) {
+	if state.Revision() != turn || !again.Snapshot.Taken.Equal(noon.Add(6*time.Minute)) {
 		t.Errorf("a view of what did not change was put together anew, or is taken at %s", again.Snapshot.Taken)
 	}
 }
@@ -278,7 +278,7 @@ func TestStateRests(t *testing.T) {
 	feed.put(node("n"))
 	state := collect.NewState(feed)
 	at := func(after time.Duration) int {
-		return len(state.View(collect.Given{Now: noon.Add(after)}).Snapshot.Nodes[0].Pods)
+		return len(state.View(collect.Inputs{Now: noon.Add(after)}).Snapshot.Nodes[0].Pods)
 	}
 	expect := func(after time.Duration, want int) {
 		t.Helper()

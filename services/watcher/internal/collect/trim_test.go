@@ -47,6 +47,6 @@ func (c trimming) Get(kind cluster.Kind, key cluster.Key) (cluster.Object, bool)
 
 // trimsAlike says how the view of trimmed objects differs from the view; every
 // test of the view asks it.
-func trimsAlike(cache cluster.Cache, what collect.Given, view collect.View) string {
-	return cmp.Diff(view, collect.From(trimming{cache, podspec.Trims()}, what))
+func trimsAlike(cache cluster.Cache, what collect.Inputs, view collect.View) string {
+	return cmp.Diff(view, collect.CollectAll(trimming{cache, podspec.Trims()}, what))
 }

@@ -13,17 +13,17 @@ import (
 	"github.com/joist-autoscaler/joist/shared/planning/scheduling"
 )
 
-// storageOf is what pods' volumes are looked up in.
-func storageOf(cache cluster.Cache) *podspec.Storage {
+// newStorage is what pods' volumes are looked up in.
+func newStorage(cache cluster.Cache) *podspec.Storage {
 	return podspec.NewStorage(
 		cluster.Cached[*corev1.PersistentVolumeClaim](cache, cluster.VolumeClaims),
 		cluster.Cached[*corev1.PersistentVolume](cache, cluster.Volumes),
 		cluster.Cached[*storagev1.StorageClass](cache, cluster.StorageClasses))
 }
 
-// attachLimits adds to a node how many volumes its CSI drivers take, as they have
+// addAttachments adds to a node how many volumes its CSI drivers take, as they have
 // told, and what is attached still for pods that are gone.
-func (c *collection) attachLimits(out *scheduling.Node, pods []*corev1.Pod) {
+func (c *collector) addAttachments(out *scheduling.Node, pods []*corev1.Pod) {
 	if object, ok := c.cache.Get(cluster.CSINodes, cluster.Key{Name: out.Name}); ok {
 		limits := podspec.AttachLimits(object.(*storagev1.CSINode))
 		maps.Copy(limits, out.Allocatable)
@@ -42,37 +42,37 @@ func (c *collection) attachLimits(out *scheduling.Node, pods []*corev1.Pod) {
 		}
 	}
 	if len(left) > 0 {
-		out.Used = sum(out.Used, scheduling.Attachments(left...))
+		out.Used = addResources(out.Used, scheduling.Attachments(left...))
 	}
 }
 
-// learnVolumes looks again at the volumes that changed, at the claims that pods
+// updateVolumes looks again at the volumes that changed, at the claims that pods
 // have of them, and at what is attached where.
-func (s *State) learnVolumes() {
+func (s *State) updateVolumes() {
 	claims, volumes := s.feed.Drain(cluster.VolumeClaims), s.feed.Drain(cluster.Volumes)
 	classes, attachments := s.feed.Drain(cluster.StorageClasses), s.feed.Drain(cluster.VolumeAttachments)
 	if s.storage != nil && claims.Empty() && volumes.Empty() && classes.Empty() && attachments.Empty() {
 		return
 	}
-	s.current, s.news = false, true
+	s.isCurrent, s.isUrgent = false, true
 	if s.storage == nil || claims.All || volumes.All || !classes.Empty() {
-		s.every, s.storage = true, storageOf(s.feed)
+		s.allDirty, s.storage = true, newStorage(s.feed)
 	}
 	for _, key := range claims.Keys {
 		object, _ := s.feed.Get(cluster.VolumeClaims, key)
 		claim, _ := object.(*corev1.PersistentVolumeClaim)
 		s.storage.SetClaim(types.NamespacedName(key), claim)
-		s.touch(key)
+		s.markClaimUsers(key)
 	}
-	s.learnAttachments(attachments)
+	s.updateAttachments(attachments)
 	if len(volumes.Keys) > 0 {
-		s.replaceVolumes(volumes.Keys)
+		s.updatePersistentVolumes(volumes.Keys)
 	}
 }
 
-// replaceVolumes notes the nodes of those whose claims are bound to the volumes, or
+// updatePersistentVolumes notes the nodes of those whose claims are bound to the volumes, or
 // where they are attached.
-func (s *State) replaceVolumes(keys []cluster.Key) {
+func (s *State) updatePersistentVolumes(keys []cluster.Key) {
 	names := make(map[string]bool, len(keys))
 	for _, key := range keys {
 		names[key.Name] = true
@@ -82,28 +82,28 @@ func (s *State) replaceVolumes(keys []cluster.Key) {
 	}
 	for _, claim := range cluster.Cached[*corev1.PersistentVolumeClaim](s.feed, cluster.VolumeClaims) {
 		if names[claim.Spec.VolumeName] {
-			s.touch(cluster.KeyOf(claim))
+			s.markClaimUsers(cluster.KeyOf(claim))
 		}
 	}
-	for _, one := range s.attached {
+	for _, one := range s.attachments {
 		if name := one.Spec.Source.PersistentVolumeName; name != nil && names[*name] {
-			s.dirty[one.Spec.NodeName] = true
+			s.dirtyNodes[one.Spec.NodeName] = true
 		}
 	}
 }
 
-// touch notes the nodes of a volume claim's pods.
-func (s *State) touch(claim cluster.Key) {
-	for user := range s.users[claim] {
-		s.dirty[s.pods[user].Spec.NodeName] = true
+// markClaimUsers notes the nodes of a volume claim's pods.
+func (s *State) markClaimUsers(claim cluster.Key) {
+	for user := range s.volumeUsers[claim] {
+		s.dirtyNodes[s.pods[user].Spec.NodeName] = true
 	}
 }
 
-// learnAttachments notes the nodes to which something is attached, or was.
-func (s *State) learnAttachments(changed cluster.Changed) {
+// updateAttachments notes the nodes to which something is attached, or was.
+func (s *State) updateAttachments(changed cluster.Changed) {
 	keys := changed.Keys
 	if changed.All {
-		keys = slices.Collect(maps.Keys(s.attached))
+		keys = slices.Collect(maps.Keys(s.attachments))
 		for _, o := range s.feed.List(cluster.VolumeAttachments) {
 			keys = append(keys, cluster.KeyOf(o))
 		}
@@ -111,16 +111,16 @@ func (s *State) learnAttachments(changed cluster.Changed) {
 	for _, key := range keys {
 		object, _ := s.feed.Get(cluster.VolumeAttachments, key)
 		now, _ := object.(*storagev1.VolumeAttachment)
-		was := s.attached[key]
+		was := s.attachments[key]
 		if was == now {
 			continue
 		}
-		delete(s.attached, key)
+		delete(s.attachments, key)
 		if was != nil {
-			s.dirty[was.Spec.NodeName] = true
+			s.dirtyNodes[was.Spec.NodeName] = true
 		}
 		if now != nil {
-			s.attached[key], s.dirty[now.Spec.NodeName] = now, true
+			s.attachments[key], s.dirtyNodes[now.Spec.NodeName] = now, true
 		}
 	}
 }

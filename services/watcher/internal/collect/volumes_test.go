@@ -106,8 +106,8 @@ func TestAttachLimits(t *testing.T) {
 
 // A claim that appears may be all that a pod waited for.
 func TestOfferVolumes(t *testing.T) {
-	before := from(storageClass(), pod("a", "", claims("a"))).Offer()
-	after := from(storageClass(), pod("a", "", claims("a")), volumeClaim("a")).Offer()
+	before := from(storageClass(), pod("a", "", claims("a"))).SupplyKey()
+	after := from(storageClass(), pod("a", "", claims("a")), volumeClaim("a")).SupplyKey()
 	if before == after {
 		t.Error("a claim that is there now is no other offer")
 	}

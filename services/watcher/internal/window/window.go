@@ -20,26 +20,26 @@ const (
 )
 
 const (
-	// Quiet is how long no new pod must have come for the next to be taken for one
+	// QuietPeriod is how long no new pod must have come for the next to be taken for one
 	// alone.
-	Quiet = 10 * time.Second
-	// Lone is how long such a pod waits for a second one. A workload that is scaled
+	QuietPeriod = 10 * time.Second
+	// LonePodWait is how long such a pod waits for a second one. A workload that is scaled
 	// up has its pods judged by the scheduler within milliseconds of each other.
-	Lone = 50 * time.Millisecond
+	LonePodWait = 50 * time.Millisecond
 )
 
 // Window is one batch window. Its zero value, with durations set, is closed.
 type Window struct {
 	Idle, Max time.Duration
 
-	opened, last time.Time
-	// news are the keys that the last batch did not have, and came when the last of
+	openedAt, extendedAt time.Time
+	// newKeys are the keys that the last batch did not have, and came when the last of
 	// all such came. seen are those of the batch that wait still.
-	news, seen map[string]bool
-	came       time.Time
+	newKeys, batchKeys map[string]bool
+	lastNewAt          time.Time
 	// lone is set while the window is one key's alone, rushed when it is over already,
 	// and reopened when it was opened without a new key.
-	lone, rushed, reopened bool
+	lone, endNow, reopened bool
 }
 
 // Observe notes the keys that wait now, and gives those that the last batch did
@@ -54,77 +54,77 @@ func (w *Window) Observe(keys []string, calm bool, now time.Time) []string {
 		waiting[key] = true
 	}
 	gone := func(key string, _ bool) bool { return !waiting[key] }
-	maps.DeleteFunc(w.seen, gone)
-	maps.DeleteFunc(w.news, gone)
-	if len(keys) == 0 || len(w.news) == 0 && !w.reopened {
-		w.shut()
+	maps.DeleteFunc(w.batchKeys, gone)
+	maps.DeleteFunc(w.newKeys, gone)
+	if len(keys) == 0 || len(w.newKeys) == 0 && !w.reopened {
+		w.reset()
 	}
 	var fresh []string
 	for _, key := range keys {
-		if !w.seen[key] && !w.news[key] {
-			w.add(key, calm, now)
+		if !w.batchKeys[key] && !w.newKeys[key] {
+			w.addKey(key, calm, now)
 			fresh = append(fresh, key)
 		}
 	}
 	return fresh
 }
 
-func (w *Window) add(key string, calm bool, now time.Time) {
-	if w.news == nil {
-		w.news = map[string]bool{}
+func (w *Window) addKey(key string, calm bool, now time.Time) {
+	if w.newKeys == nil {
+		w.newKeys = map[string]bool{}
 	}
-	w.news[key] = true
-	if w.opened.IsZero() {
-		w.opened = now
-		w.lone = calm && now.Sub(w.came) >= Quiet
+	w.newKeys[key] = true
+	if w.openedAt.IsZero() {
+		w.openedAt = now
+		w.lone = calm && now.Sub(w.lastNewAt) >= QuietPeriod
 	} else {
 		w.lone = false
 	}
-	w.last, w.came = now, now
+	w.extendedAt, w.lastNewAt = now, now
 }
 
-// shut leaves no window open.
-func (w *Window) shut() {
-	w.opened, w.last = time.Time{}, time.Time{}
-	w.lone, w.rushed, w.reopened = false, false, false
+// reset leaves no window open.
+func (w *Window) reset() {
+	w.openedAt, w.extendedAt = time.Time{}, time.Time{}
+	w.lone, w.endNow, w.reopened = false, false, false
 }
 
-// Closed reports whether a window is over: a batch is due.
-func (w *Window) Closed(now time.Time) bool {
-	return !w.opened.IsZero() && !now.Before(w.Next())
+// IsOver reports whether a window is over: a batch is due.
+func (w *Window) IsOver(now time.Time) bool {
+	return !w.openedAt.IsZero() && !now.Before(w.EndsAt())
 }
 
-// Next is when the window will be over if nothing new comes; zero when none is
+// EndsAt is when the window will be over if nothing new comes; zero when none is
 // open.
-func (w *Window) Next() time.Time {
+func (w *Window) EndsAt() time.Time {
 	switch {
-	case w.opened.IsZero() || w.rushed:
-		return w.opened
+	case w.openedAt.IsZero() || w.endNow:
+		return w.openedAt
 	case w.lone:
-		return w.opened.Add(min(Lone, w.Idle, w.Max))
+		return w.openedAt.Add(min(LonePodWait, w.Idle, w.Max))
 	}
-	idle, limit := w.last.Add(w.Idle), w.opened.Add(w.Max)
+	idle, limit := w.extendedAt.Add(w.Idle), w.openedAt.Add(w.Max)
 	if limit.Before(idle) {
 		return limit
 	}
 	return idle
 }
 
-// Rush ends an open window at once.
-func (w *Window) Rush() { w.rushed = true }
+// EndNow ends an open window at once.
+func (w *Window) EndNow() { w.endNow = true }
 
 // Open opens the window without a new key: what was planned has come to nothing.
 func (w *Window) Open(now time.Time) {
-	if w.opened.IsZero() {
-		w.opened, w.last, w.reopened = now, now, true
+	if w.openedAt.IsZero() {
+		w.openedAt, w.extendedAt, w.reopened = now, now, true
 	}
 }
 
 // Close ends the window with a batch of the given keys.
 func (w *Window) Close(keys []string) {
-	w.shut()
-	w.news, w.seen = nil, make(map[string]bool, len(keys))
+	w.reset()
+	w.newKeys, w.batchKeys = nil, make(map[string]bool, len(keys))
 	for _, key := range keys {
-		w.seen[key] = true
+		w.batchKeys[key] = true
 	}
 }

@@ -57,7 +57,7 @@ func TestClosed(t *testing.T) {
 		for _, l := range test.looks {
 			w.Observe(l.keys, false, at(l.at))
 		}
-		if got := w.Closed(at(test.at)); got != test.want {
+		if got := w.IsOver(at(test.at)); got != test.want {
 			t.Errorf("%s: due %t, want %t", test.name, got, test.want)
 		}
 	}
@@ -67,20 +67,20 @@ func TestClose(t *testing.T) {
 	w := fresh()
 	w.Observe([]string{"a", "b"}, false, noon)
 	w.Close([]string{"a", "b"})
-	if w.Closed(at(1000)) || !w.Next().IsZero() {
+	if w.IsOver(at(1000)) || !w.EndsAt().IsZero() {
 		t.Fatal("a closed window is due")
 	}
 	w.Observe([]string{"a", "b"}, false, at(100))
-	if w.Closed(at(1000)) {
+	if w.IsOver(at(1000)) {
 		t.Error("pods that were in the batch opened another window")
 	}
 	w.Observe([]string{"a", "c"}, false, at(200))
-	if !w.Closed(at(210)) {
+	if !w.IsOver(at(210)) {
 		t.Error("a new pod opened no window")
 	}
 	w.Close([]string{"c"})
 	w.Observe([]string{"a"}, false, at(300))
-	if !w.Closed(at(310)) {
+	if !w.IsOver(at(310)) {
 		t.Error("a pod that the batch did not have is not new")
 	}
 }
@@ -90,11 +90,11 @@ func TestOpen(t *testing.T) {
 	w.Close([]string{"a"})
 	w.Observe([]string{"a"}, false, noon)
 	w.Open(noon)
-	if w.Closed(at(9)) || !w.Closed(at(10)) {
+	if w.IsOver(at(9)) || !w.IsOver(at(10)) {
 		t.Error("an opened window is not idle after a second")
 	}
 	w.Open(at(9))
-	if !w.Closed(at(10)) {
+	if !w.IsOver(at(10)) {
 		t.Error("opening an open window put it off")
 	}
 }
@@ -107,23 +107,23 @@ func TestKeysThatGo(t *testing.T) {
 	w.Close([]string{"static/p/0", "room"})
 	w.Observe([]string{"room"}, true, at(100))
 	w.Observe([]string{"room", "static/p/0"}, true, at(200))
-	if !w.Closed(at(210)) {
+	if !w.IsOver(at(210)) {
 		t.Error("a place that was filled and is empty again opened no window")
 	}
 	w.Close([]string{"static/p/0", "room"})
 	w.Observe([]string{"room", "a"}, true, at(300))
 	w.Observe([]string{"room"}, true, at(301))
-	if w.Closed(at(500)) {
+	if w.IsOver(at(500)) {
 		t.Error("a window is due for a pod that went away, because a buffer waits")
 	}
 	w.Observe([]string{"room", "b"}, false, at(500))
-	if w.Closed(at(509)) || !w.Closed(at(510)) {
+	if w.IsOver(at(509)) || !w.IsOver(at(510)) {
 		t.Error("the next pod does not have a window of its own")
 	}
 	w.Close([]string{"room"})
 	w.Open(at(600))
 	w.Observe([]string{"room"}, true, at(601))
-	if !w.Closed(at(610)) {
+	if !w.IsOver(at(610)) {
 		t.Error("a window that was opened again for the same pods is not due")
 	}
 }
@@ -138,8 +138,8 @@ func TestLone(t *testing.T) {
 		busy   bool
 		want   time.Duration // from the last look
 	}{
-		{name: "the first of all", looks: []look{{0, []string{"a"}}}, want: window.Lone},
-		{name: "after a while", before: []look{{0, []string{"a"}}}, looks: []look{{100, []string{"a", "b"}}}, want: window.Lone},
+		{name: "the first of all", looks: []look{{0, []string{"a"}}}, want: window.LonePodWait},
+		{name: "after a while", before: []look{{0, []string{"a"}}}, looks: []look{{100, []string{"a", "b"}}}, want: window.LonePodWait},
 		{name: "after not quite a while", before: []look{{0, []string{"a"}}}, looks: []look{{99, []string{"a", "b"}}}, want: window.DefaultIdle},
 		{name: "while a batch is in flight", looks: []look{{0, []string{"a"}}}, busy: true, want: window.DefaultIdle},
 		{name: "with another", looks: []look{{0, []string{"a", "b"}}}, want: window.DefaultIdle},
@@ -155,7 +155,7 @@ func TestLone(t *testing.T) {
 			last = at(l.at)
 			w.Observe(l.keys, !test.busy, last)
 		}
-		if due := w.Next(); due.Sub(last) != test.want || w.Closed(due.Add(-1)) || !w.Closed(due) {
+		if due := w.EndsAt(); due.Sub(last) != test.want || w.IsOver(due.Add(-1)) || !w.IsOver(due) {
 			t.Errorf("%s: due after %s, want %s", test.name, due.Sub(last), test.want)
 		}
 	}
@@ -163,8 +163,8 @@ func TestLone(t *testing.T) {
 
 func TestRush(t *testing.T) {
 	w := fresh()
-	w.Rush()
-	if w.Closed(noon) {
+	w.EndNow()
+	if w.IsOver(noon) {
 		t.Error("a window is over that was not open")
 	}
 	w.Close(nil)
@@ -174,13 +174,13 @@ func TestRush(t *testing.T) {
 	if fresh := w.Observe([]string{"a", "b"}, false, noon); len(fresh) != 0 {
 		t.Errorf("still new are %v", fresh)
 	}
-	w.Rush()
-	if !w.Closed(noon) {
+	w.EndNow()
+	if !w.IsOver(noon) {
 		t.Error("the window is still open")
 	}
 	w.Close([]string{"a", "b"})
 	w.Observe([]string{"c"}, false, at(1))
-	if w.Closed(at(1)) {
+	if w.IsOver(at(1)) {
 		t.Error("the next window is over as well")
 	}
 }
@@ -195,7 +195,7 @@ func TestNeverLater(t *testing.T) {
 		var opened, last time.Time
 		for range rapid.IntRange(1, 30).Draw(t, "pods") {
 			gap := rapid.SampledFrom([]time.Duration{0, time.Millisecond, 49 * time.Millisecond, time.Second, 11 * time.Second}).Draw(t, "gap")
-			if due := w.Next(); !due.IsZero() && !due.After(now.Add(gap)) {
+			if due := w.EndsAt(); !due.IsZero() && !due.After(now.Add(gap)) {
 				if rule := last.Add(w.Idle); due.After(rule) || due.After(opened.Add(w.Max)) {
 					t.Fatalf("due at %s, by the rule at %s", due, rule)
 				}
@@ -231,9 +231,9 @@ func TestNext(t *testing.T) {
 			now = now.Add(time.Duration(rapid.IntRange(0, 1500).Draw(t, "ms")) * time.Millisecond)
 			w.Observe([]string{string(rune('a' + i))}, false, now)
 		}
-		next := w.Next()
-		if !w.Closed(next) || w.Closed(next.Add(-1)) {
-			t.Fatalf("it says %s, and is due then: %t, and just before: %t", next, w.Closed(next), w.Closed(next.Add(-1)))
+		next := w.EndsAt()
+		if !w.IsOver(next) || w.IsOver(next.Add(-1)) {
+			t.Fatalf("it says %s, and is due then: %t, and just before: %t", next, w.IsOver(next), w.IsOver(next.Add(-1)))
 		}
 	})
 }

@@ -1,4 +1,4 @@
-package hunt_test
+package bisect_test
 
 import (
 	"math/bits"
@@ -9,7 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
-	"github.com/joist-autoscaler/joist/services/watcher/internal/hunt"
+	"github.com/joist-autoscaler/joist/services/watcher/internal/bisect"
 	"github.com/joist-autoscaler/joist/shared/cluster/outbox"
 )
 
@@ -30,20 +30,20 @@ type chase struct {
 	uncreated bool
 }
 
-func (c *chase) failure() hunt.Failure {
+func (c *chase) failure() bisect.Failure {
 	if c.uncreated {
-		return hunt.Uncreated
+		return bisect.NotCreated
 	}
-	return hunt.Unanswered
+	return bisect.Unanswered
 }
 
 // step sends one batch, and reports whether it was part of a hunt.
 func (c *chase) step() bool {
-	c.hunt = hunt.Ready(c.hunt, c.classes, c.now)
-	part := hunt.Active(c.hunt)
+	c.hunt = bisect.PrepareNext(c.hunt, c.classes, c.now)
+	part := bisect.IsActive(c.hunt)
 	var batch []uint64
 	for _, class := range c.classes {
-		if hunt.Keeps(c.hunt, class) {
+		if bisect.IncludesClass(c.hunt, class) {
 			batch = append(batch, class)
 		}
 	}
@@ -55,12 +55,12 @@ func (c *chase) step() bool {
 		for _, class := range batch {
 			c.planned[class]++
 		}
-		c.hunt = hunt.Answered(c.hunt, len(batch) > 0)
+		c.hunt = bisect.AfterAnswer(c.hunt, len(batch) > 0)
 		return part
 	}
 	c.dead++
 	var lost bool
-	if c.hunt, lost = hunt.Died(c.hunt, c.failure(), c.classes, c.now); lost {
+	if c.hunt, lost = bisect.AfterFailure(c.hunt, c.failure(), c.classes, c.now); lost {
 		c.lost++
 	}
 	return part
@@ -238,7 +238,7 @@ func TestParkedClassReturns(t *testing.T) {
 		for range 3 {
 			c.step()
 		}
-		if c.now = c.now.Add(hunt.ParkedFirst); mended {
+		if c.now = c.now.Add(bisect.FirstParkDuration); mended {
 			c.survives = without()
 		}
 		dead, before := c.dead, c.planned[1]
@@ -259,10 +259,10 @@ func TestParkedForLongerEachTime(t *testing.T) {
 	c := &chase{classes: []uint64{1, 2, 3, 4}, now: noon, planned: map[uint64]int{}, survives: without(3)}
 	var minutes []float64
 	for len(minutes) < 6 {
-		until, _ := hunt.Parked(c.hunt, 3)
+		until, _ := bisect.ParkedUntil(c.hunt, 3)
 		for !until.After(c.now) {
 			c.step()
-			until, _ = hunt.Parked(c.hunt, 3)
+			until, _ = bisect.ParkedUntil(c.hunt, 3)
 		}
 		minutes = append(minutes, until.Sub(c.now).Minutes())
 		c.now = until
@@ -275,14 +275,14 @@ func TestParkedForLongerEachTime(t *testing.T) {
 // Pods that go away take their span with them; a hunt for nobody is over.
 func TestClassesThatGo(t *testing.T) {
 	h := outbox.Hunt{Parts: []outbox.Span{{From: 0, To: 9}, {From: 10, To: 19}}}
-	if got := hunt.Ready(h, []uint64{12}, noon); len(got.Parts) != 1 || !hunt.Keeps(got, 12) || hunt.Keeps(got, 30) {
+	if got := bisect.PrepareNext(h, []uint64{12}, noon); len(got.Parts) != 1 || !bisect.IncludesClass(got, 12) || bisect.IncludesClass(got, 30) {
 		t.Errorf("the parts are %v", got.Parts)
 	}
 	h.Probe = true
-	if got := hunt.Ready(h, []uint64{30}, noon); hunt.Active(got) || !hunt.Keeps(got, 30) {
+	if got := bisect.PrepareNext(h, []uint64{30}, noon); bisect.IsActive(got) || !bisect.IncludesClass(got, 30) {
 		t.Errorf("nobody is left to be hunted, and the hunt is %+v", got)
 	}
-	if hunt.Keeps(h, 12) {
+	if bisect.IncludesClass(h, 12) {
 		t.Error("a probe has a pod")
 	}
 }
@@ -292,9 +292,9 @@ func TestParkedAreBounded(t *testing.T) {
 	h := outbox.Hunt{}
 	for class := range uint64(65) {
 		h.Parts, h.Alive = []outbox.Span{{From: class, To: class}}, true
-		h, _ = hunt.Died(h, hunt.Unanswered, []uint64{class}, noon)
+		h, _ = bisect.AfterFailure(h, bisect.Unanswered, []uint64{class}, noon)
 	}
-	if _, first := hunt.Parked(h, 0); first || len(h.Parked) != 64 {
+	if _, first := bisect.ParkedUntil(h, 0); first || len(h.Parked) != 64 {
 		t.Errorf("%d are parked, and the first still is: %v", len(h.Parked), first)
 	}
 }

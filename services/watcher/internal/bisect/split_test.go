@@ -1,11 +1,11 @@
-package hunt_test
+package bisect_test
 
 import (
 	"slices"
 	"testing"
 	"time"
 
-	"github.com/joist-autoscaler/joist/services/watcher/internal/hunt"
+	"github.com/joist-autoscaler/joist/services/watcher/internal/bisect"
 	"github.com/joist-autoscaler/joist/shared/cluster/outbox"
 )
 
@@ -17,22 +17,22 @@ func TestHalveReachesEveryClass(t *testing.T) {
 	var turns []uint64
 	for range 20 {
 		for {
-			next, halved := hunt.Halve(h, classes)
+			next, halved := bisect.SplitTooLarge(h, classes)
 			if !halved {
 				break
 			}
 			h = next
 		}
 		for _, class := range classes {
-			if hunt.Keeps(h, class) {
+			if bisect.IncludesClass(h, class) {
 				turns = append(turns, class)
 			}
 		}
-		if h = hunt.Ready(hunt.Answered(h, true), classes, time.Time{}); !hunt.Active(h) {
+		if h = bisect.PrepareNext(bisect.AfterAnswer(h, true), classes, time.Time{}); !bisect.IsActive(h) {
 			break
 		}
 	}
-	if !slices.Equal(turns, classes) || hunt.Active(h) || len(h.Parked) > 0 {
+	if !slices.Equal(turns, classes) || bisect.IsActive(h) || len(h.Parked) > 0 {
 		t.Errorf("the turns are %v, and the hunt ends as %+v", turns, h)
 	}
 }
@@ -47,7 +47,7 @@ func TestHalveStops(t *testing.T) {
 		"no class":  {outbox.Hunt{}, nil},
 		"a probe":   {outbox.Hunt{Probe: true, Parts: []outbox.Span{{From: 0, To: 9}}}, []uint64{3, 5}},
 	} {
-		if h, halved := hunt.Halve(c.hunt, c.classes); halved {
+		if h, halved := bisect.SplitTooLarge(c.hunt, c.classes); halved {
 			t.Errorf("%s was halved into %+v", name, h)
 		}
 	}

@@ -12,36 +12,36 @@ import (
 	"github.com/joist-autoscaler/joist/shared/planning/scheduling"
 )
 
-// Guarded is a view as decisions about removals read it: with the pods that wait,
+// DisruptionSnapshot is a view as decisions about removals read it: with the pods that wait,
 // and with what keeps pods on nodes that could go. A batch does without: no
 // plan reads it, and a budget's status changes with every pod that becomes ready.
 // The view is the last that the state gave.
-func (s *State) Guarded(view View) scheduling.Snapshot {
+func (s *State) DisruptionSnapshot(view View) scheduling.Snapshot {
 	out := view.Snapshot
 	out.Waiting = view.Pending
 	out.Nodes = slices.Clone(out.Nodes)
-	guards := guards{
-		budgets: podspec.NewBudgets(cluster.Cached[*policyv1.PodDisruptionBudget](s.feed, cluster.DisruptionBudgets)),
-		named:   s.named.Named(),
+	guards := blockers{
+		budgets:   podspec.NewBudgets(cluster.Cached[*policyv1.PodDisruptionBudget](s.feed, cluster.DisruptionBudgets)),
+		labelKeys: s.labelKeys.Named(),
 	}
 	for i := range out.Nodes {
 		if node := &out.Nodes[i]; node.Claim != "" {
-			guards.tell(node, s.bound[node.Name])
+			guards.markBlocked(node, s.podsByNode[node.Name])
 		}
 	}
 	return out
 }
 
-// guards are what may keep pods where they are.
-type guards struct {
-	budgets podspec.Budgets
-	named   podspec.Named
+// blockers are what may keep pods where they are.
+type blockers struct {
+	budgets   podspec.Budgets
+	labelKeys podspec.Named
 }
 
-// tell writes on a node which of its pods are kept. Daemons and mirrors keep their
+// markBlocked writes on a node which of its pods are kept. Daemons and mirrors keep their
 // node as others do, so that those which are kept are told of though no selector
 // counts them.
-func (g guards) tell(node *scheduling.Node, pods map[cluster.Key]*corev1.Pod) {
+func (g blockers) markBlocked(node *scheduling.Node, pods map[cluster.Key]*corev1.Pod) {
 	blocked := map[string]string{}
 	var fixed []*corev1.Pod
 	for _, pod := range pods {
@@ -49,19 +49,19 @@ func (g guards) tell(node *scheduling.Node, pods map[cluster.Key]*corev1.Pod) {
 		if key != "" {
 			blocked[string(pod.UID)] = key
 		}
-		if kept := key != "" || pod.Annotations[karpenter.DoNotDisruptAnnotationKey] != ""; kept && podspec.NodeBound(pod) && !ended(pod) {
+		if kept := key != "" || pod.Annotations[karpenter.DoNotDisruptAnnotationKey] != ""; kept && podspec.NodeBound(pod) && !isFinished(pod) {
 			fixed = append(fixed, pod)
 		}
 	}
-	node.DaemonPods = g.with(node.DaemonPods, fixed)
+	node.DaemonPods = g.addPods(node.DaemonPods, fixed)
 	if len(blocked) > 0 {
-		node.Pods, node.DaemonPods = blocking(node.Pods, blocked), blocking(node.DaemonPods, blocked)
+		node.Pods, node.DaemonPods = withBlockers(node.Pods, blocked), withBlockers(node.DaemonPods, blocked)
 	}
 }
 
-// with adds those of the pods that are in none of the classes, in the order of their
+// addPods adds those of the pods that are in none of the classes, in the order of their
 // names.
-func (g guards) with(classes []scheduling.PodClass, pods []*corev1.Pod) []scheduling.PodClass {
+func (g blockers) addPods(classes []scheduling.PodClass, pods []*corev1.Pod) []scheduling.PodClass {
 	there := map[string]bool{}
 	for i := range classes {
 		for j := range classes[i].Pods {
@@ -75,14 +75,14 @@ func (g guards) with(classes []scheduling.PodClass, pods []*corev1.Pod) []schedu
 	slices.SortFunc(pods, func(a, b *corev1.Pod) int { return cluster.KeyOf(a).Compare(cluster.KeyOf(b)) })
 	var more podspec.Classes
 	for _, pod := range pods {
-		more.AddBound(pod, g.named, nil)
+		more.AddBound(pod, g.labelKeys, nil)
 	}
 	return slices.Concat(classes, more.List())
 }
 
-// blocking are the classes with the budgets that refuse their pods, by UID. What
+// withBlockers are the classes with the budgets that refuse their pods, by UID. What
 // nothing refuses is shared with the argument.
-func blocking(classes []scheduling.PodClass, by map[string]string) []scheduling.PodClass {
+func withBlockers(classes []scheduling.PodClass, by map[string]string) []scheduling.PodClass {
 	out := slices.Clone(classes)
 	for i := range out {
 		if !slices.ContainsFunc(out[i].Pods, func(pod scheduling.PodRef) bool { return by[pod.UID] != "" }) {

@@ -71,12 +71,12 @@ func TestStateDescribesAnew(t *testing.T) {
 				feed.put(o)
 			}
 			state := collect.NewState(feed)
-			before := text(t, state.View(collect.Given{Now: noon}))
+			before := text(t, state.View(collect.Inputs{Now: noon}))
 			for _, o := range c.change {
 				feed.put(o)
 			}
-			what := collect.Given{Now: noon}
-			want, got := collect.From(feed, what), state.View(what)
+			what := collect.Inputs{Now: noon}
+			want, got := collect.CollectAll(feed, what), state.View(what)
 			if diff := cmp.Diff(want, got); diff != "" {
 				t.Errorf("the state differs from what there is (-want +got):\n%s", diff)
 			}

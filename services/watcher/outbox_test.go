@@ -8,7 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/joist-autoscaler/joist/services/watcher"
-	"github.com/joist-autoscaler/joist/services/watcher/internal/flight"
+	"github.com/joist-autoscaler/joist/services/watcher/internal/inflight"
 	"github.com/joist-autoscaler/joist/shared/cluster"
 	"github.com/joist-autoscaler/joist/shared/cluster/memcluster"
 	"github.com/joist-autoscaler/joist/shared/cluster/outbox"
@@ -29,7 +29,7 @@ func TestNextBatchSeesTheClaims(t *testing.T) {
 	step := func(d time.Duration) {
 		t.Helper()
 		for end := s.now.Add(d); s.now.Before(end); {
-			s.now = s.now.Add(watcher.Pace)
+			s.now = s.now.Add(watcher.StepInterval)
 			s.cache.Advance(s.now)
 			if err := s.svc.Step(t.Context()); err != nil {
 				t.Fatal(err)
@@ -82,7 +82,7 @@ func TestOneBrokenClaim(t *testing.T) {
 			s := newSite(t)
 			step := func(d time.Duration) {
 				for end := s.now.Add(d); s.now.Before(end); {
-					s.now = s.now.Add(watcher.Pace)
+					s.now = s.now.Add(watcher.StepInterval)
 					s.cache.Flush()
 					_ = s.svc.Step(t.Context()) // It may well tell of the claim.
 				}
@@ -92,7 +92,7 @@ func TestOneBrokenClaim(t *testing.T) {
 			s.batch()
 			s.Seed(claim("sound", true))
 			breaks(s)
-			for i, wait := range []time.Duration{flight.GiveUpUnsure, 0} {
+			for i, wait := range []time.Duration{inflight.UnconfirmedTimeout, 0} {
 				s.apply(outbox.Done, "broken", "sound")
 				s.pending(fmt.Sprint("b", i))
 				if wait > 0 {
@@ -131,7 +131,7 @@ func TestNextBatchSeesReplacements(t *testing.T) {
 	step := func(d time.Duration) {
 		t.Helper()
 		for end := s.now.Add(d); s.now.Before(end); {
-			s.now = s.now.Add(watcher.Pace)
+			s.now = s.now.Add(watcher.StepInterval)
 			s.cache.Advance(s.now)
 			if err := s.svc.Step(t.Context()); err != nil {
 				t.Fatal(err)
@@ -158,7 +158,7 @@ func TestReplacementsAreGivenUp(t *testing.T) {
 	s.apply(outbox.Done)
 	s.pass(time.Second)
 	s.replace("replacement")
-	s.pass(flight.GiveUpApplying + 2*time.Second)
+	s.pass(inflight.ApplyingTimeout + 2*time.Second)
 	if _, batch := s.batch(); batch.Seq != first.Seq+2 {
 		t.Errorf("batch %d after %d", batch.Seq, first.Seq)
 	}
@@ -258,13 +258,13 @@ func TestBusyServerIsNoBrokenClaim(t *testing.T) {
 	s.Inject(memcluster.Fault{Actor: "pod-1", Verb: memcluster.VerbGet, Kind: cluster.NodeClaims, As: fault.Throttled})
 	step := func(d time.Duration) (err error) {
 		for end := s.now.Add(d); s.now.Before(end); {
-			s.now = s.now.Add(watcher.Pace)
+			s.now = s.now.Add(watcher.StepInterval)
 			s.cache.Advance(s.now)
 			err = s.svc.Step(t.Context())
 		}
 		return err
 	}
-	if err := step(4 * flight.GiveUpUnsure); !fault.Is(err, fault.Throttled) {
+	if err := step(4 * inflight.UnconfirmedTimeout); !fault.Is(err, fault.Throttled) {
 		t.Errorf("it is not told that the server is busy: %v", err)
 	}
 	if got := s.planner.take(); len(got) != 0 {

@@ -10,18 +10,18 @@ import (
 	"github.com/joist-autoscaler/joist/shared/planning/scheduling"
 )
 
-// held are the nodes with the room taken on replacements that is for pods of nodes
+// reserveReplacements are the nodes with the room taken on replacements that is for pods of nodes
 // which stand until those are there. The pods do not wait, so that nothing
 // else says what the room is for: others would be planned into it, and a replacement
 // be launched for the replaced. A node that is changed is another in the list.
-func (c *collection) held(nodes []scheduling.Node) []scheduling.Node {
+func (c *collector) reserveReplacements(nodes []scheduling.Node) []scheduling.Node {
 	replacements, moving := map[string]bool{}, map[string]corev1.ResourceList{}
 	for i := range nodes {
-		if c.awaits(&nodes[i]) {
+		if c.awaitsReplacement(&nodes[i]) {
 			for _, name := range nodes[i].Proposal.Replacements {
 				replacements[name] = true
 			}
-			requested(nodes[i].Pods, moving)
+			addRequests(nodes[i].Pods, moving)
 		}
 	}
 	if len(replacements) == 0 {
@@ -32,16 +32,16 @@ func (c *collection) held(nodes []scheduling.Node) []scheduling.Node {
 		if !replacements[nodes[i].Claim] {
 			continue
 		}
-		for _, uid := range c.expected(nodes[i].Claim) {
-			nodes[i].Used = sum(nodes[i].Used, moving[uid])
+		for _, uid := range c.expectedPods(nodes[i].Claim) {
+			nodes[i].Used = addResources(nodes[i].Used, moving[uid])
 		}
 	}
 	return nodes
 }
 
-// expected are the pods that a claim was planned for, also once it is initialized:
+// expectedPods are the pods that a claim was planned for, also once it is initialized:
 // other replacements may not be.
-func (c *collection) expected(name string) []string {
+func (c *collector) expectedPods(name string) []string {
 	object, _ := c.cache.Get(cluster.NodeClaims, cluster.Key{Name: name})
 	claim, known := object.(*karpenter.NodeClaim)
 	if !known {
@@ -50,14 +50,14 @@ func (c *collection) expected(name string) []string {
 	return scheduling.ParseExpected(claim.Annotations[scheduling.ExpectedAnnotation])
 }
 
-// awaits reports whether the node stands until its replacements are there.
-func (c *collection) awaits(node *scheduling.Node) bool {
-	_, leaves := c.going[node.Name]
+// awaitsReplacement reports whether the node stands until its replacements are there.
+func (c *collector) awaitsReplacement(node *scheduling.Node) bool {
+	_, leaves := c.leaving[node.Name]
 	return node.Proposal != nil && !node.Proposal.Confirmed.IsZero() && !leaves
 }
 
-// requested notes by UID what pods ask for that will need another node.
-func requested(classes []scheduling.PodClass, out map[string]corev1.ResourceList) {
+// addRequests notes by UID what pods ask for that will need another node.
+func addRequests(classes []scheduling.PodClass, out map[string]corev1.ResourceList) {
 	for i := range classes {
 		for j := range classes[i].Pods {
 			if pod := &classes[i].Pods[j]; !pod.Going {

@@ -1,4 +1,4 @@
-package hunt
+package bisect
 
 import (
 	"hash/fnv"
@@ -13,72 +13,72 @@ import (
 	"github.com/joist-autoscaler/joist/shared/planning/scheduling"
 )
 
-// held is why a pod that is not parked is not in a batch.
-const held = "batches get no plan, and its turn comes while the pods are looked for that are the cause"
+// deferredReason is why a pod that is not parked is not in a batch.
+const deferredReason = "batches get no plan, and its turn comes while the pods are looked for that are the cause"
 
-// ClassOf is the hash of a class. Pods that planning cannot tell apart have the
+// HashClass is the hash of a class. Pods that planning cannot tell apart have the
 // same, for as long as no new selector tells them apart.
-func ClassOf(spec scheduling.PodSpec) uint64 {
+func HashClass(spec scheduling.PodSpec) uint64 {
 	hash := fnv.New64a()
 	_, _ = hash.Write([]byte(podspec.Key(spec)))
 	return hash.Sum64()
 }
 
-// Classes are the hashes of the classes in order.
-func Classes(pending []scheduling.PodClass) []uint64 {
+// HashClasses are the hashes of the classes in order.
+func HashClasses(pending []scheduling.PodClass) []uint64 {
 	var out []uint64
 	for i := range pending {
-		out = append(out, ClassOf(pending[i].Spec))
+		out = append(out, HashClass(pending[i].Spec))
 	}
 	slices.Sort(out)
 	return slices.Compact(out)
 }
 
-// Cut is what is left of the pods that wait.
-type Cut struct {
-	// Pending are the classes of the batch, Held those whose turn has not come, and
+// Selection is what is left of the pods that wait.
+type Selection struct {
+	// Pending are the classes of the batch, Deferred those whose turn has not come, and
 	// Parked those that are left out, with the ends of that.
-	Pending, Held, Parked []scheduling.PodClass
-	Until                 []time.Time
+	Pending, Deferred, Parked []scheduling.PodClass
+	Until                     []time.Time
 }
 
-// Divide takes the classes that wait apart.
-func Divide(h outbox.Hunt, pending []scheduling.PodClass) Cut {
-	if !Active(h) && len(h.Parked) == 0 {
-		return Cut{Pending: pending}
+// SelectClasses takes the classes that wait apart.
+func SelectClasses(h outbox.Hunt, pending []scheduling.PodClass) Selection {
+	if !IsActive(h) && len(h.Parked) == 0 {
+		return Selection{Pending: pending}
 	}
-	var out Cut
+	var out Selection
 	for _, class := range pending {
-		hash := ClassOf(class.Spec)
-		if until, parked := Parked(h, hash); parked {
+		hash := HashClass(class.Spec)
+		if until, parked := ParkedUntil(h, hash); parked {
 			out.Parked, out.Until = append(out.Parked, class), append(out.Until, until)
-		} else if Keeps(h, hash) {
+		} else if IncludesClass(h, hash) {
 			out.Pending = append(out.Pending, class)
 		} else {
-			out.Held = append(out.Held, class)
+			out.Deferred = append(out.Deferred, class)
 		}
 	}
 	return out
 }
 
-// Ignored is what the batch says of the pods that it does not have.
-func (c Cut) Ignored() []scheduling.Ignored {
+// IgnoredPods is what the batch says of the pods that it does not have.
+func (c Selection) IgnoredPods() []scheduling.Ignored {
 	var out []scheduling.Ignored
 	for i, class := range c.Parked {
-		out = ignore(out, class, Reason(c.Until[i]))
+		out = appendIgnored(out, class, ParkedReason(c.Until[i]))
 	}
-	for _, class := range c.Held {
-		out = ignore(out, class, held)
+	for _, class := range c.Deferred {
+		out = appendIgnored(out, class, deferredReason)
 	}
 	return out
 }
 
-// Reason is why a parked pod is not in a batch.
-func Reason(until time.Time) string {
+// ParkedReason is why a parked pod is not in a batch.
+func ParkedReason(until time.Time) string {
 	return "every batch with this pod fails: no plan comes, or its NodeClaims cannot be created; the pod is left out until " + until.UTC().Format(time.RFC3339)
 }
 
-func ignore(list []scheduling.Ignored, class scheduling.PodClass, reason string) []scheduling.Ignored {
+func appendIgnored(list []scheduling.Ignored, class scheduling.PodClass, reason string) []scheduling.Ignored {
 	pods := slices.DeleteFunc(slices.Clone(class.Pods), func(p scheduling.PodRef) bool { return p.Buffer != "" })
 	if len(pods) == 0 {
 		return list
@@ -86,12 +86,12 @@ func ignore(list []scheduling.Ignored, class scheduling.PodClass, reason string)
 	return append(list, scheduling.Ignored{Namespace: class.Spec.Namespace, Reason: reason, Pods: pods})
 }
 
-// Reserve takes from nodes that are still to come what the pods need that each
+// ReserveCapacity takes from nodes that are still to come what the pods need that each
 // was made for and that are not in the batch: it is their room, and planned anew
 // it would have to be bought again for them.
-func (c Cut) Reserve(nodes []scheduling.Node) []scheduling.Node {
+func (c Selection) ReserveCapacity(nodes []scheduling.Node) []scheduling.Node {
 	away := map[string]*scheduling.PodSpec{}
-	for _, classes := range [][]scheduling.PodClass{c.Held, c.Parked} {
+	for _, classes := range [][]scheduling.PodClass{c.Deferred, c.Parked} {
 		for i := range classes {
 			for _, pod := range classes[i].Pods {
 				away[pod.UID] = &classes[i].Spec
@@ -103,12 +103,12 @@ func (c Cut) Reserve(nodes []scheduling.Node) []scheduling.Node {
 	}
 	out := slices.Clone(nodes)
 	for i := range out {
-		reserve(&out[i], away)
+		reserveOnNode(&out[i], away)
 	}
 	return out
 }
 
-func reserve(node *scheduling.Node, away map[string]*scheduling.PodSpec) {
+func reserveOnNode(node *scheduling.Node, away map[string]*scheduling.PodSpec) {
 	var used corev1.ResourceList
 	for _, uid := range node.Expected {
 		spec := away[uid]

@@ -9,7 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/joist-autoscaler/joist/services/watcher"
-	"github.com/joist-autoscaler/joist/services/watcher/internal/hunt"
+	"github.com/joist-autoscaler/joist/services/watcher/internal/bisect"
 	"github.com/joist-autoscaler/joist/shared/blob"
 	"github.com/joist-autoscaler/joist/shared/cluster"
 	"github.com/joist-autoscaler/joist/shared/cluster/outbox"
@@ -22,7 +22,7 @@ import (
 func (s *site) answering(d time.Duration, killer string, planned map[string]int) {
 	s.t.Helper()
 	for end := s.now.Add(d); s.now.Before(end); {
-		s.now = s.now.Add(watcher.Pace)
+		s.now = s.now.Add(watcher.StepInterval)
 		s.cache.Flush()
 		_ = s.svc.Step(s.t.Context()) // A planner that says nothing at all is told.
 		held := s.outbox()
@@ -72,7 +72,7 @@ func TestPoisonousPods(t *testing.T) {
 				t.Errorf("restarts %v: %s was planned %d times", restarts, name, planned[name])
 			}
 		}
-		if held := s.outbox(); held.Hunt == nil || len(held.Hunt.Parked) != 1 || hunt.Active(*held.Hunt) {
+		if held := s.outbox(); held.Hunt == nil || len(held.Hunt.Parked) != 1 || bisect.IsActive(*held.Hunt) {
 			t.Fatalf("restarts %v: the hunt is %+v", restarts, held.Hunt)
 		}
 		told := map[string]int{}
@@ -103,7 +103,7 @@ func TestPoisonousPods(t *testing.T) {
 func (s *site) creating(d time.Duration, killer string, drops bool, planned map[string]int) {
 	s.t.Helper()
 	for end := s.now.Add(d); s.now.Before(end); {
-		s.now = s.now.Add(watcher.Pace)
+		s.now = s.now.Add(watcher.StepInterval)
 		s.cache.Flush()
 		_ = s.svc.Step(s.t.Context()) // When no claim at all is created, that is an error.
 		held := s.outbox()

@@ -1,4 +1,4 @@
-package hunt_test
+package bisect_test
 
 import (
 	"testing"
@@ -7,7 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 
-	"github.com/joist-autoscaler/joist/services/watcher/internal/hunt"
+	"github.com/joist-autoscaler/joist/services/watcher/internal/bisect"
 	"github.com/joist-autoscaler/joist/shared/cluster/outbox"
 	"github.com/joist-autoscaler/joist/shared/planning/scheduling"
 )
@@ -27,23 +27,23 @@ func class(namespace, cpu string, pods ...string) scheduling.PodClass {
 func TestDivide(t *testing.T) {
 	tried, waits, kills := class("tried", "1", "t"), class("waits", "1500m", "w", "v"), class("kills", "2", "k")
 	kills.Pods = append(kills.Pods, scheduling.PodRef{Name: "room", UID: "room", Buffer: "spare"})
-	hash := func(c scheduling.PodClass) uint64 { return hunt.ClassOf(c.Spec) }
+	hash := func(c scheduling.PodClass) uint64 { return bisect.HashClass(c.Spec) }
 	h := outbox.Hunt{
 		Parts:  []outbox.Span{{From: hash(tried), To: hash(tried)}, {From: hash(waits), To: hash(waits)}},
 		Parked: []outbox.Parked{{Class: hash(kills), Until: noon}},
 	}
-	cut := hunt.Divide(h, []scheduling.PodClass{tried, waits, kills})
+	cut := bisect.SelectClasses(h, []scheduling.PodClass{tried, waits, kills})
 	names := func(classes []scheduling.PodClass) (out []string) {
 		for _, c := range classes {
 			out = append(out, c.Spec.Namespace)
 		}
 		return out
 	}
-	if diff := cmp.Diff([][]string{{"tried"}, {"waits"}, {"kills"}}, [][]string{names(cut.Pending), names(cut.Held), names(cut.Parked)}); diff != "" {
+	if diff := cmp.Diff([][]string{{"tried"}, {"waits"}, {"kills"}}, [][]string{names(cut.Pending), names(cut.Deferred), names(cut.Parked)}); diff != "" {
 		t.Error(diff)
 	}
 	told := map[string]int{}
-	for _, one := range cut.Ignored() {
+	for _, one := range cut.IgnoredPods() {
 		told[one.Namespace] = len(one.Pods)
 		if one.Reason == "" {
 			t.Errorf("no reason for %v", one.Pods)
@@ -55,14 +55,14 @@ func TestDivide(t *testing.T) {
 
 	before := []scheduling.Node{{Name: "for all", Expected: []string{"t", "w", "k", "gone"}}, {Name: "for none"}}
 	before[0].Used = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("250m")}
-	after := cut.Reserve(before)
+	after := cut.ReserveCapacity(before)
 	if got := after[0].Used.Cpu().MilliValue(); got != 250+1500+2000 || after[1].Used != nil {
 		t.Errorf("%dm are kept, and %v elsewhere", got, after[1].Used)
 	}
 	if before[0].Used.Cpu().MilliValue() != 250 {
 		t.Error("the view was changed")
 	}
-	if all := hunt.Divide(outbox.Hunt{Dead: 1, Alive: true}, []scheduling.PodClass{tried}); len(all.Pending) != 1 || all.Ignored() != nil {
+	if all := bisect.SelectClasses(outbox.Hunt{Dead: 1, Alive: true}, []scheduling.PodClass{tried}); len(all.Pending) != 1 || all.IgnoredPods() != nil {
 		t.Errorf("without a hunt, the batch is %+v", all)
 	}
 }

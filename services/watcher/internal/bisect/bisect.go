@@ -18,7 +18,7 @@
 //     batch: every hunt ends, and whole batches follow it.
 //   - A class that was parked is tried alone, once its time is over, before whole
 //     batches have it again: one that still kills costs one short sequence.
-package hunt
+package bisect
 
 import (
 	"math"
@@ -29,31 +29,31 @@ import (
 )
 
 const (
-	// patience is how many whole batches in a row may get no plan.
-	patience = 2
-	// ParkedFirst is how long a class is left out of batches the first time; each time
+	// maxUnanswered is how many whole batches in a row may get no plan.
+	maxUnanswered = 2
+	// FirstParkDuration is how long a class is left out of batches the first time; each time
 	// after that it is twice as long, up to ParkedMost. A planner that failed at the
 	// wrong moment costs pods that are not at fault five minutes, and pods that are
 	// cost the others little.
-	ParkedFirst = 5 * time.Minute
-	// ParkedMost is the longest that a class is left out at once.
-	ParkedMost = time.Hour
+	FirstParkDuration = 5 * time.Minute
+	// MaxParkDuration is the longest that a class is left out at once.
+	MaxParkDuration = time.Hour
 	// maxParked is how many classes are parked at once; the one that was parked
 	// first goes free then. So many at fault are not the pods' fault.
 	maxParked = 64
 )
 
-// everything is the span of all classes.
-var everything = outbox.Span{From: 0, To: math.MaxUint64}
+// allClasses is the span of all classes.
+var allClasses = outbox.Span{From: 0, To: math.MaxUint64}
 
-// Active reports whether batches are partial.
-func Active(h outbox.Hunt) bool { return h.Probe || len(h.Parts) > 0 }
+// IsActive reports whether batches are partial.
+func IsActive(h outbox.Hunt) bool { return h.Probe || len(h.Parts) > 0 }
 
-// Answered is the hunt after a batch that got a plan; created says that NodeClaims
+// AfterAnswer is the hunt after a batch that got a plan; created says that NodeClaims
 // were created for it.
-func Answered(h outbox.Hunt, created bool) outbox.Hunt {
+func AfterAnswer(h outbox.Hunt, created bool) outbox.Hunt {
 	h.Dead, h.Alive = 0, true
-	h.Created = Active(h) && (h.Created || created)
+	h.Created = IsActive(h) && (h.Created || created)
 	switch {
 	case h.Probe:
 		h.Probe = false
@@ -69,35 +69,35 @@ type Failure string
 const (
 	// Unanswered says that the batch got no plan.
 	Unanswered Failure = "unanswered"
-	// Uncreated says that it got a plan whose NodeClaims were not all created.
-	Uncreated Failure = "uncreated"
+	// NotCreated says that it got a plan whose NodeClaims were not all created.
+	NotCreated Failure = "uncreated"
 )
 
-// Died is the hunt after a batch that failed. classes are the hashes of those that
+// AfterFailure is the hunt after a batch that failed. classes are the hashes of those that
 // wait, in order. lost says that every batch fails, whatever is in it: it is for
 // people to find out why.
-func Died(h outbox.Hunt, failure Failure, classes []uint64, now time.Time) (next outbox.Hunt, lost bool) {
+func AfterFailure(h outbox.Hunt, failure Failure, classes []uint64, now time.Time) (next outbox.Hunt, lost bool) {
 	alive := h.Alive
 	h.Alive = false
 	if h.Probe {
 		return outbox.Hunt{Parked: h.Parked}, true
 	}
 	if len(h.Parts) == 0 {
-		if h.Dead++; h.Dead < patience {
+		if h.Dead++; h.Dead < maxUnanswered {
 			return h, false
 		}
-		h.Dead, h.Parts = 0, []outbox.Span{everything}
+		h.Dead, h.Parts = 0, []outbox.Span{allClasses}
 	}
 	head := h.Parts[0]
-	switch in := within(h, head, classes); {
+	switch in := classesIn(h, head, classes); {
 	case len(in) == 0:
 		h.Parts = h.Parts[1:]
 	case len(in) > 1:
-		h.Parts = slices.Concat(halves(head, in), h.Parts[1:])
-	case failure == Uncreated && !h.Created && head.Times == 0:
-		return postpone(h)
-	case alive || failure == Uncreated:
-		h.Parked = park(h.Parked, outbox.Parked{Class: in[0], Until: now.Add(parkedFor(head.Times)).UTC(), Times: head.Times + 1})
+		h.Parts = slices.Concat(splitSpan(head, in), h.Parts[1:])
+	case failure == NotCreated && !h.Created && head.Times == 0:
+		return retryLast(h)
+	case alive || failure == NotCreated:
+		h.Parked = addParked(h.Parked, outbox.Parked{Class: in[0], Until: now.Add(parkDuration(head.Times)).UTC(), Times: head.Times + 1})
 		h.Parts = h.Parts[1:]
 	default:
 		h.Probe = true
@@ -105,9 +105,9 @@ func Died(h outbox.Hunt, failure Failure, classes []uint64, now time.Time) (next
 	return h, false
 }
 
-// postpone tries the first span again after all others, or ends the hunt when none of
+// retryLast tries the first span again after all others, or ends the hunt when none of
 // the others had NodeClaims created.
-func postpone(h outbox.Hunt) (next outbox.Hunt, lost bool) {
+func retryLast(h outbox.Hunt) (next outbox.Hunt, lost bool) {
 	head := h.Parts[0]
 	if head.Tried || len(h.Parts) == 1 {
 		return outbox.Hunt{Parked: h.Parked}, true
@@ -117,14 +117,14 @@ func postpone(h outbox.Hunt) (next outbox.Hunt, lost bool) {
 	return h, false
 }
 
-// Ready is the hunt as the next batch is to be built under it: spans of which no
+// PrepareNext is the hunt as the next batch is to be built under it: spans of which no
 // class waits any more are passed over, and a class whose time is over is tried.
-func Ready(h outbox.Hunt, classes []uint64, now time.Time) outbox.Hunt {
-	h.Parts = slices.DeleteFunc(slices.Clone(h.Parts), func(s outbox.Span) bool { return len(within(h, s, classes)) == 0 })
+func PrepareNext(h outbox.Hunt, classes []uint64, now time.Time) outbox.Hunt {
+	h.Parts = slices.DeleteFunc(slices.Clone(h.Parts), func(s outbox.Span) bool { return len(classesIn(h, s, classes)) == 0 })
 	if len(h.Parts) == 0 {
 		h.Probe, h.Created = false, false
 	}
-	if Active(h) {
+	if IsActive(h) {
 		return h
 	}
 	h.Parked = slices.DeleteFunc(slices.Clone(h.Parked), func(p outbox.Parked) bool {
@@ -137,16 +137,16 @@ func Ready(h outbox.Hunt, classes []uint64, now time.Time) outbox.Hunt {
 	return h
 }
 
-// Keeps reports whether the next batch has the class.
-func Keeps(h outbox.Hunt, class uint64) bool {
-	if _, parked := Parked(h, class); parked || h.Probe {
+// IncludesClass reports whether the next batch has the class.
+func IncludesClass(h outbox.Hunt, class uint64) bool {
+	if _, parked := ParkedUntil(h, class); parked || h.Probe {
 		return false
 	}
 	return len(h.Parts) == 0 || h.Parts[0].Holds(class)
 }
 
-// Parked is until when the class is left out, and whether it is.
-func Parked(h outbox.Hunt, class uint64) (time.Time, bool) {
+// ParkedUntil is until when the class is left out, and whether it is.
+func ParkedUntil(h outbox.Hunt, class uint64) (time.Time, bool) {
 	for _, p := range h.Parked {
 		if p.Class == class {
 			return p.Until, true
@@ -155,29 +155,49 @@ func Parked(h outbox.Hunt, class uint64) (time.Time, bool) {
 	return time.Time{}, false
 }
 
-// within lists the classes of a span that are not parked.
-func within(h outbox.Hunt, span outbox.Span, classes []uint64) []uint64 {
+// classesIn lists the classes of a span that are not parked.
+func classesIn(h outbox.Hunt, span outbox.Span, classes []uint64) []uint64 {
 	var in []uint64
 	for _, class := range classes {
-		if _, parked := Parked(h, class); !parked && span.Holds(class) {
+		if _, parked := ParkedUntil(h, class); !parked && span.Holds(class) {
 			in = append(in, class)
 		}
 	}
 	return in
 }
 
-// halves cuts a span so that each part has half of the classes in it.
-func halves(span outbox.Span, in []uint64) []outbox.Span {
+// splitSpan cuts a span so that each part has half of the classes in it.
+func splitSpan(span outbox.Span, in []uint64) []outbox.Span {
 	middle := in[len(in)/2]
 	return []outbox.Span{{From: span.From, To: middle - 1}, {From: middle, To: span.To}}
 }
 
-// parkedFor is how long a class is left out that was so many times before.
-func parkedFor(times int) time.Duration {
-	return min(ParkedFirst<<min(times, 8), ParkedMost)
+// parkDuration is how long a class is left out that was so many times before.
+func parkDuration(times int) time.Duration {
+	return min(FirstParkDuration<<min(times, 8), MaxParkDuration)
 }
 
-func park(list []outbox.Parked, one outbox.Parked) []outbox.Parked {
+func addParked(list []outbox.Parked, one outbox.Parked) []outbox.Parked {
 	list = append(slices.Clone(list), one)
 	return list[max(0, len(list)-maxParked):]
+}
+
+// SplitTooLarge is the hunt after a batch that could not be stored because it is too large: the
+// next has half of its classes, and the other half comes after that. It returns false if
+// the batch has no two classes: then what is beside the pods is too large, and no class
+// is blamed.
+func SplitTooLarge(h outbox.Hunt, classes []uint64) (outbox.Hunt, bool) {
+	if h.Probe {
+		return h, false
+	}
+	parts := h.Parts
+	if len(parts) == 0 {
+		parts = []outbox.Span{allClasses}
+	}
+	in := classesIn(h, parts[0], classes)
+	if len(in) < 2 {
+		return h, false
+	}
+	h.Parts = slices.Concat(splitSpan(parts[0], in), parts[1:])
+	return h, true
 }

@@ -48,16 +48,16 @@ func TestStarts(t *testing.T) {
 			s := NewState(nil)
 			var old *corev1.Pod
 			for _, now := range test.seen {
-				s.starts.see(old, now)
+				s.starts.trackPod(old, now)
 				old = now
 			}
-			if bound, ready := s.Starts(); len(bound) != test.bound || len(ready) != test.ready || test.ready > 0 && ready[0] != (Start{Made: made, Node: "n"}) {
+			if bound, ready := s.TakeStarts(); len(bound) != test.bound || len(ready) != test.ready || test.ready > 0 && ready[0] != (PodStart{Created: made, Node: "n"}) {
 				t.Errorf("bound %v, ready %v", bound, ready)
 			}
-			if bound, ready := s.Starts(); len(bound)+len(ready) > 0 {
+			if bound, ready := s.TakeStarts(); len(bound)+len(ready) > 0 {
 				t.Error("they count again")
 			}
-			if s.starts.see(old, nil); len(s.starts.unbound)+len(s.starts.unready) > 0 {
+			if s.starts.trackPod(old, nil); len(s.starts.unbound)+len(s.starts.unready) > 0 {
 				t.Errorf("it remembers a pod that is gone: %+v", s.starts)
 			}
 		})

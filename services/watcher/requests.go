@@ -12,17 +12,17 @@ import (
 	"github.com/joist-autoscaler/joist/shared/karpenter"
 )
 
-// questions asks the catalog what node classes resolve to and what exists. A
+// sendRequests asks the catalog what node classes resolve to and what exists. A
 // class that cannot be asked for holds up nothing but itself.
-func (s *Service) questions(ctx context.Context) error {
+func (s *Service) sendRequests(ctx context.Context) error {
 	var failures []error
 	for _, class := range cluster.Cached[*karpenter.EC2NodeClass](s.Cache, cluster.NodeClasses) {
-		failures = append(failures, s.resolve(ctx, class))
+		failures = append(failures, s.requestNodeClass(ctx, class))
 	}
 	// Without a claim there is still something to ask for: an instance whose
 	// claim is gone is an orphan, and only an inventory shows it.
-	failures = append(failures, s.ask("inventory", inventoryEvery, func() error {
-		if err := s.send(ctx, s.Catalog, event.InventoryWanted{Asked: s.Now().UTC()}); err != nil {
+	failures = append(failures, s.sendEvery("inventory", inventoryInterval, func() error {
+		if err := s.sendMessage(ctx, s.Catalog, event.InventoryWanted{Asked: s.Now().UTC()}); err != nil {
 			return fmt.Errorf("asking for an inventory: %w", err)
 		}
 		return nil
@@ -30,22 +30,22 @@ func (s *Service) questions(ctx context.Context) error {
 	return errors.Join(failures...)
 }
 
-func (s *Service) resolve(ctx context.Context, class *karpenter.EC2NodeClass) error {
-	every := resolveEvery
+func (s *Service) requestNodeClass(ctx context.Context, class *karpenter.EC2NodeClass) error {
+	every := nodeClassInterval
 	subnets, _ := class.Status.Conditions.Get(karpenter.ConditionTypeSubnetsReady)
 	if !class.Status.Conditions.True(karpenter.ConditionTypeReady) || subnets.ObservedGeneration != class.Generation {
-		every = unreadyEvery
+		every = unreadyNodeClassInterval
 	}
 	if class.DeletionTimestamp != nil {
 		return nil
 	}
-	return s.ask(fmt.Sprintf("resolve/%s/%d", class.UID, class.Generation), every, func() error {
+	return s.sendEvery(fmt.Sprintf("resolve/%s/%d", class.UID, class.Generation), every, func() error {
 		spec, err := json.Marshal(class.Spec)
 		if err != nil {
 			return fault.E("encoding EC2NodeClass "+class.Name, fault.Bug, err)
 		}
 		body := event.NodeClassChanged{Name: class.Name, UID: string(class.UID), Generation: class.Generation, Spec: spec, Asked: s.Now().UTC()}
-		if err := s.send(ctx, s.Catalog, body); err != nil {
+		if err := s.sendMessage(ctx, s.Catalog, body); err != nil {
 			return fmt.Errorf("asking for EC2NodeClass %s: %w", class.Name, err)
 		}
 		return nil

@@ -26,8 +26,8 @@ func guarded(objects ...cluster.Object) (*table, *collect.State, func() (schedul
 	state, now := collect.NewState(feed), noon
 	return feed, state, func() (scheduling.Snapshot, collect.View) {
 		now = now.Add(2 * time.Second)
-		view := state.View(collect.Given{Now: now})
-		return state.Guarded(view), view
+		view := state.View(collect.Inputs{Now: now})
+		return state.DisruptionSnapshot(view), view
 	}
 }
 
@@ -70,10 +70,10 @@ func TestBudgetsInSnapshots(t *testing.T) {
 	}
 	open := web.DeepCopy()
 	open.Status.DisruptionsAllowed = 1
-	turn := state.Turn()
+	turn := state.Revision()
 	feed.put(open)
-	if snapshot, _ = look(); len(kept(snapshot.Nodes[1].Pods)) > 0 || state.Turn() == turn {
-		t.Errorf("the budget opened, and kept are %v in turn %d after %d", kept(snapshot.Nodes[1].Pods), state.Turn(), turn)
+	if snapshot, _ = look(); len(kept(snapshot.Nodes[1].Pods)) > 0 || state.Revision() == turn {
+		t.Errorf("the budget opened, and kept are %v in turn %d after %d", kept(snapshot.Nodes[1].Pods), state.Revision(), turn)
 	}
 	feed.put(web)
 	if snapshot, _ = look(); len(kept(snapshot.Nodes[1].Pods)) != 2 {

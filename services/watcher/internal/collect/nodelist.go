@@ -1,0 +1,184 @@
+package collect
+
+import (
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/joist-autoscaler/joist/shared/cluster"
+	"github.com/joist-autoscaler/joist/shared/karpenter"
+	"github.com/joist-autoscaler/joist/shared/planning/scheduling"
+)
+
+// nodeList are the nodes of a view, which stay from one view to the next. What a
+// change touches is described anew where it stands; only when a node or a claim
+// comes, goes or turns to another instance are all joined anew.
+type nodeList struct {
+	// list is what join would make.
+	list []scheduling.Node
+	// nodes are the nodes in the list by name, and coming where in the list a claim
+	// without a node stands.
+	nodes      map[string]*listedNode
+	claimIndex map[string]int
+	// claims are all claims, those that have no place in the list too, and joined the
+	// nodes of each: one, but for what a hand has written.
+	claims       map[string]*karpenter.NodeClaim
+	nodesOfClaim map[string][]string
+	// leaving are the nodes that go away, with their deadlines or zero.
+	leaving    map[string]time.Time
+	namespaces namespaceCounts
+
+	// needsJoin says that the list must be joined anew, and altered are claims without a
+	// node that have to be described anew.
+	needsJoin     bool
+	changedClaims map[string]bool
+}
+
+// listedNode is what a node was described from, beside its pods and their volumes, and
+// where it stands in the list.
+type listedNode struct {
+	index int
+	node  *corev1.Node
+	claim *karpenter.NodeClaim
+	csi   cluster.Object
+}
+
+func newNodeList() nodeList {
+	return nodeList{
+		nodes: map[string]*listedNode{}, claimIndex: map[string]int{}, claims: map[string]*karpenter.NodeClaim{}, nodesOfClaim: map[string][]string{},
+		leaving: map[string]time.Time{}, namespaces: namespaceCounts{}, needsJoin: true, changedClaims: map[string]bool{},
+	}
+}
+
+// updateNodes looks again at the nodes that changed, and at their claims and what
+// their CSI drivers say.
+func (s *State) updateNodes() {
+	nodes, claims, csi := s.feed.Drain(cluster.Nodes), s.feed.Drain(cluster.NodeClaims), s.feed.Drain(cluster.CSINodes)
+	if nodes.Empty() && claims.Empty() && csi.Empty() {
+		return
+	}
+	s.isCurrent, s.isUrgent = false, true
+	s.nodes.needsJoin = s.nodes.needsJoin || nodes.All || claims.All || csi.All
+	for _, key := range nodes.Keys {
+		s.updateNode(key)
+	}
+	for _, key := range claims.Keys {
+		s.updateClaim(key)
+	}
+	for _, key := range csi.Keys {
+		if on := s.nodes.nodes[key.Name]; on != nil {
+			on.csi, _ = s.feed.Get(cluster.CSINodes, key)
+			s.dirtyNodes[key.Name] = true
+		}
+	}
+}
+
+func (s *State) updateNode(key cluster.Key) {
+	object, _ := s.feed.Get(cluster.Nodes, key)
+	node, _ := object.(*corev1.Node)
+	was := s.nodes.nodes[key.Name]
+	if was == nil || node == nil || was.node.Spec.ProviderID != node.Spec.ProviderID {
+		s.nodes.needsJoin = true
+		return
+	}
+	was.node, s.dirtyNodes[key.Name] = node, true
+}
+
+func (s *State) updateClaim(key cluster.Key) {
+	object, _ := s.feed.Get(cluster.NodeClaims, key)
+	claim, _ := object.(*karpenter.NodeClaim)
+	was := s.nodes.claims[key.Name]
+	// Of two claims of one instance it is the elder's.
+	if was == nil || claim == nil || was.Status.ProviderID != claim.Status.ProviderID || !was.CreationTimestamp.Equal(&claim.CreationTimestamp) {
+		s.nodes.needsJoin = true
+		return
+	}
+	s.nodes.claims[key.Name] = claim
+	s.nodes.changedClaims[key.Name] = true
+	for _, node := range s.nodes.nodesOfClaim[key.Name] {
+		s.nodes.nodes[node].claim, s.dirtyNodes[node] = claim, true
+	}
+}
+
+// refreshNodes brings the list up to date.
+func (s *State) refreshNodes(c *collector) {
+	p := &s.nodes
+	switch {
+	case p.needsJoin:
+		s.rejoinNodes(c)
+	case s.allDirty:
+		for _, on := range p.nodes {
+			s.refreshNode(c, on)
+		}
+	default:
+		for name := range s.dirtyNodes {
+			if on := p.nodes[name]; on != nil {
+				s.refreshNode(c, on)
+			}
+		}
+	}
+	for name := range p.changedClaims {
+		if at, comes := p.claimIndex[name]; comes {
+			p.list[at] = describeClaim(p.claims[name])
+		}
+	}
+	clear(p.changedClaims)
+	p.needsJoin = false
+}
+
+// refreshNode describes a node where it stands.
+func (s *State) refreshNode(c *collector, on *listedNode) {
+	was := &s.nodes.list[on.index]
+	s.nodes.forgetNode(was)
+	*was = s.describeNode(c, on)
+}
+
+// describeNode describes a node and counts whose pods it has.
+func (s *State) describeNode(c *collector, on *listedNode) scheduling.Node {
+	out := c.describeNode(on.node, on.claim, slices.DeleteFunc(sortedPods(s.podsByNode[on.node.Name]), isFinished))
+	s.nodes.namespaces.addNode(&out, 1)
+	return out
+}
+
+// forgetNode takes back what a node was counted for.
+func (p *nodeList) forgetNode(node *scheduling.Node) {
+	delete(p.leaving, node.Name)
+	p.namespaces.addNode(node, -1)
+}
+
+// rejoinNodes makes the list anew, of what was described before where that holds still.
+func (s *State) rejoinNodes(c *collector) {
+	p := &s.nodes
+	nodes, claims := cluster.Cached[*corev1.Node](s.feed, cluster.Nodes), cluster.Cached[*karpenter.NodeClaim](s.feed, cluster.NodeClaims)
+	list, gone := p.list, p.nodes
+	p.nodes = make(map[string]*listedNode, len(nodes))
+	p.claims, p.nodesOfClaim, p.claimIndex = make(map[string]*karpenter.NodeClaim, len(claims)), make(map[string][]string, len(claims)), map[string]int{}
+	for _, claim := range claims {
+		p.claims[claim.Name] = claim
+	}
+	p.list = joinNodes(nodes, claims, func(node *corev1.Node, claim *karpenter.NodeClaim) scheduling.Node {
+		csi, _ := s.feed.Get(cluster.CSINodes, cluster.Key{Name: node.Name})
+		on := &listedNode{len(p.nodes), node, claim, csi}
+		p.nodes[node.Name] = on
+		if claim != nil {
+			p.nodesOfClaim[claim.Name] = append(p.nodesOfClaim[claim.Name], node.Name)
+		}
+		was := gone[node.Name]
+		if was == nil {
+			return s.describeNode(c, on)
+		}
+		delete(gone, node.Name)
+		if !s.allDirty && !s.dirtyNodes[node.Name] && was.node == node && was.claim == claim && was.csi == csi {
+			return list[was.index]
+		}
+		p.forgetNode(&list[was.index])
+		return s.describeNode(c, on)
+	})
+	for _, was := range gone {
+		p.forgetNode(&list[was.index])
+	}
+	for i := len(p.nodes); i < len(p.list); i++ {
+		p.claimIndex[p.list[i].Claim] = i
+	}
+}

@@ -1,0 +1,111 @@
+package watcher
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/joist-autoscaler/joist/services/watcher/internal/inflight"
+	"github.com/joist-autoscaler/joist/shared/cluster"
+	"github.com/joist-autoscaler/joist/shared/cluster/outbox"
+	"github.com/joist-autoscaler/joist/shared/fault"
+	"github.com/joist-autoscaler/joist/shared/karpenter"
+	"github.com/joist-autoscaler/joist/shared/launchspec"
+)
+
+// admittedAnnotation is how lifecycle marks a claim that may be launched. The
+// watcher only waits for it.
+const admittedAnnotation = launchspec.AdmittedAnnotation
+
+// outboxView is the outbox as it was read, and what the cache showed then of the
+// claims of the last plan.
+type outboxView struct {
+	held       outbox.Held
+	visibility inflight.Visibility
+	// unconfirmed names the claims because of which the sight is no better, and trouble
+	// is why some of them could not be looked for.
+	unconfirmed []string
+	err         error
+}
+
+func (s *Service) viewOutbox(ctx context.Context) (outboxView, error) {
+	held, err := s.readOutbox(ctx)
+	if err != nil {
+		return outboxView{}, err
+	}
+	s.trackOutbox(held.Outbox)
+	at := outboxView{held: held, visibility: inflight.Stale}
+	if held.State == outbox.Done {
+		s.checkClaims(ctx, &at)
+	}
+	return at, nil
+}
+
+// trackOutbox remembers since when the outbox is as it is, on our own clock.
+func (s *Service) trackOutbox(o outbox.Outbox) {
+	if o.Seq != s.lastOutbox.Seq || o.State != s.lastOutbox.State || o.Epoch != s.lastOutbox.Epoch || s.lastOutboxSince.IsZero() {
+		s.lastOutbox, s.lastOutboxSince, s.caughtUpSince = o, s.Now(), time.Time{}
+	}
+}
+
+// checkClaims finds out what the cache shows of the claims of the last plan. One that it
+// does not show is asked for live: it may be gone again already. A claim that was
+// waited for in vain once is not waited for again. An API server that is too
+// busy to answer says nothing about the claim, which is behind then, not broken.
+func (s *Service) checkClaims(ctx context.Context, at *outboxView) {
+	var failures []error
+	for _, name := range at.held.Claims {
+		key := cluster.Key{Name: name}
+		if object, ok := s.Cache.Get(cluster.NodeClaims, key); ok {
+			s.expectedClaims[name] = true
+			if object.GetAnnotations()[admittedAnnotation] == "" && object.GetDeletionTimestamp() == nil {
+				at.unconfirmed = append(at.unconfirmed, name)
+			}
+			continue
+		}
+		if s.expectedClaims[name] {
+			continue
+		}
+		switch _, err := s.Client.Get(ctx, cluster.NodeClaims, key); {
+		case err == nil:
+			s.caughtUpSince = time.Time{}
+			return
+		case fault.Is(err, fault.Throttled) || fault.Is(err, fault.Retry):
+			s.caughtUpSince, at.err = time.Time{}, fmt.Errorf("looking for NodeClaim %s: %w", name, err)
+			return
+		case !fault.Is(err, fault.Missing):
+			failures = append(failures, fmt.Errorf("looking for NodeClaim %s: %w", name, err))
+			at.unconfirmed = append(at.unconfirmed, name)
+		}
+	}
+	at.err = errors.Join(failures...)
+	at.unconfirmed = slices.DeleteFunc(at.unconfirmed, func(name string) bool { return s.timedOutClaims[name] })
+	if s.caughtUpSince.IsZero() {
+		s.caughtUpSince = s.Now()
+	}
+	at.visibility = inflight.Complete
+	if len(at.unconfirmed) > 0 {
+		at.visibility = inflight.Unconfirmed
+	}
+}
+
+// dropVanishedClaims reports whether a claim of the last plan is gone or going, and
+// forgets it.
+func (s *Service) dropVanishedClaims() bool {
+	found := false
+	for name := range s.expectedClaims {
+		object, ok := s.Cache.Get(cluster.NodeClaims, cluster.Key{Name: name})
+		if !ok || object.GetDeletionTimestamp() != nil {
+			delete(s.expectedClaims, name)
+			delete(s.timedOutClaims, name)
+			found = true
+			continue
+		}
+		if object.(*karpenter.NodeClaim).Status.Conditions.True(karpenter.ConditionTypeInitialized) {
+			delete(s.expectedClaims, name)
+		}
+	}
+	return found
+}
