@@ -16,12 +16,13 @@ import (
 	"github.com/joist-autoscaler/joist/shared/planning/scheduling"
 )
 
-// handleBatch moves the batch in flight, or starts the next. What could not be seen
-// of the last plan's claims is told, and holds up nothing else.
+// handleBatch advances the batch in flight or starts the next one. Errors in reading the last
+// plan's claims are returned and do not stop it.
 func (s *Service) handleBatch(ctx context.Context, at outboxView, view collect.View) error {
 	return errors.Join(s.advanceBatch(ctx, at, view), s.reportIgnored(ctx, view.Ignored), at.err)
 }
 
+// advanceBatch does what inflight.Decide returns for the current outbox and view.
 func (s *Service) advanceBatch(ctx context.Context, at outboxView, view collect.View) error {
 	held := at.held
 	keys := view.PendingKeys()
@@ -44,12 +45,13 @@ func (s *Service) advanceBatch(ctx context.Context, at outboxView, view collect.
 	}
 }
 
-// updateWindow tells the window what waits.
+// updateWindow gives the window the keys that are pending now, and opens it when something has
+// changed that may let them be planned differently.
 func (s *Service) updateWindow(view collect.View, keys []string, state outbox.State) {
 	now := s.Now()
 	s.viewExpires = view.Expires
-	calm := state == outbox.Idle || state == outbox.Done
-	if slices.ContainsFunc(s.window.Observe(keys, calm, now), collect.IsLeaving) {
+	noneInFlight := state == outbox.Idle || state == outbox.Done
+	if slices.ContainsFunc(s.window.Observe(keys, noneInFlight, now), collect.IsLeaving) {
 		s.window.EndNow()
 	}
 	if s.dropVanishedClaims() || s.isBufferCapacityUsed(view, now) || len(keys) > 0 && view.SupplyKey() != s.lastSupply {
@@ -57,12 +59,12 @@ func (s *Service) updateWindow(view collect.View, keys []string, state outbox.St
 	}
 }
 
-// batchStatus is what the decision about the batch in flight looks at.
-func (s *Service) batchStatus(at outboxView, waiting bool) inflight.Status {
+// batchStatus returns the inputs of inflight.Decide.
+func (s *Service) batchStatus(at outboxView, waiting bool) inflight.BatchState {
 	now := s.Now()
-	v := inflight.Status{
+	v := inflight.BatchState{
 		Outbox: at.held.Outbox, Visibility: at.visibility, InState: now.Sub(s.lastOutboxSince), SinceSent: -1, SinceBatch: -1,
-		WindowOver: s.window.IsOver(now), HasPending: waiting, Bisecting: bisect.IsActive(heldBisection(at.held)),
+		WindowOver: s.window.IsOver(now), HasPending: waiting, Bisecting: bisect.IsActive(bisectionOf(at.held.Outbox)),
 	}
 	if at.visibility == inflight.Unconfirmed {
 		v.UnconfirmedFor = now.Sub(s.caughtUpSince)
@@ -76,26 +78,26 @@ func (s *Service) batchStatus(at outboxView, waiting bool) inflight.Status {
 	return v
 }
 
-// buildBatch builds the next batch: the body is stored, then the outbox swapped, then
-// the message sent. Whoever dies in between leaves an unread object, or a
-// message that the next leader sends. failure is how the batch before failed, or "".
+// buildBatch stores the next batch, updates the outbox and sends the message, in this order. If the
+// process stops in between, it leaves an unused object in S3 or a message that the next leader
+// sends. failure is how the batch before failed, or empty.
 func (s *Service) buildBatch(ctx context.Context, held outbox.Held, view collect.View, failure bisect.Failure) error {
 	if view.Snapshot.Catalogue.IsZero() {
 		return fault.F("building a batch", fault.Retry, "no catalogue is published yet").
-			WithHint("see whether the catalog service runs and gets its ticks; it publishes within a minute")
+			WithHint("check that the catalog service runs and that its schedule invokes it; it publishes a catalogue within a minute")
 	}
 	next := held.Outbox
 	next.Seq++
-	cut, lost := s.advanceBisection(&next, view.Pending, failure)
-	part, ref, err := s.storeBatch(ctx, held.UID(), next, view, cut)
+	selection, allFailed := s.advanceBisection(&next, view.Pending, failure)
+	part, ref, err := s.storeBatch(ctx, held.UID(), next, view, selection)
 	for errors.Is(err, blob.ErrTooLarge) {
 		h, halved := bisect.SplitTooLarge(bisectionOf(next), bisect.HashClasses(view.Pending))
 		if !halved {
 			return fault.E("building a batch", fault.Retry, err).
-				WithHint("the snapshot of the cluster alone is too large: see which namespace has many pods with large affinities, or many labels on nodes")
+				WithHint("the snapshot of the cluster alone is too large: find the namespace with many pods with large affinities, or the nodes with many labels")
 		}
-		next.Hunt, cut = storedBisection(h), bisect.SelectClasses(h, view.Pending)
-		part, ref, err = s.storeBatch(ctx, held.UID(), next, view, cut)
+		next.Hunt, selection = storedBisection(h), bisect.SelectClasses(h, view.Pending)
+		part, ref, err = s.storeBatch(ctx, held.UID(), next, view, selection)
 	}
 	if err != nil {
 		return err
@@ -109,29 +111,29 @@ func (s *Service) buildBatch(ctx context.Context, held outbox.Held, view collect
 	}
 	s.wasLeader = true
 	s.lastBatchAt = s.Now()
-	// Pods whose turn has not come are news to the next window; parked ones are not.
-	s.window.Close(slices.Concat(part.PendingKeys(), collect.PodKeys(cut.Parked)))
+	// Deferred pods count as new in the next window; parked ones do not.
+	s.window.Close(slices.Concat(part.PendingKeys(), collect.PodKeys(selection.Parked)))
 	s.lastSupply, s.lastRunningPods = view.SupplyKey(), countRunningPods(view.Snapshot.Nodes)
 	s.trackOutbox(held.Outbox)
 	s.recordTrace(held, part)
-	return errors.Join(s.sendBatch(ctx, held), s.reportParked(ctx, cut), lost)
+	return errors.Join(s.sendBatch(ctx, held), s.reportParked(ctx, selection), allFailed)
 }
 
-// storeBatch writes the document of the next batch, with the classes that the search leaves in
-// it, and returns the view that it was made from.
-func (s *Service) storeBatch(ctx context.Context, uid string, next outbox.Outbox, view collect.View, cut bisect.Selection) (collect.View, event.Ref, error) {
-	view.Pending, view.Snapshot.Nodes = cut.Pending, cut.ReserveCapacity(view.Snapshot.Nodes)
-	view.Ignored = slices.Concat(view.Ignored, cut.IgnoredPods())
+// storeBatch stores the next batch with the selected classes, and returns the view that it was
+// built from.
+func (s *Service) storeBatch(ctx context.Context, uid string, next outbox.Outbox, view collect.View, selection bisect.Selection) (collect.View, event.Ref, error) {
+	view.Pending, view.Snapshot.Nodes = selection.Pending, selection.ReserveCapacity(view.Snapshot.Nodes)
+	view.Ignored = slices.Concat(view.Ignored, selection.IgnoredPods())
 	batch := scheduling.Batch{Outbox: uid, Seq: next.Seq, Snapshot: view.Snapshot, Pending: view.Pending, Ignored: view.Ignored}
-	if !bisect.IsActive(bisectionOf(next)) { // A NodeClaim belongs to no part of the pods.
+	if !bisect.IsActive(bisectionOf(next)) { // Parts of a bisection contain pods only.
 		batch.Unplanned = view.Unplanned
 	}
 	ref, err := blob.Put(ctx, s.Blobs, s.Now(), scheduling.BatchKind, batch)
 	return view, ref, err
 }
 
-// lastFailure is how the last batch failed, if it is over; "" where it did not.
-// Replacements that are given up answer no batch.
+// lastFailure returns how the last batch failed, or empty if it succeeded. Replacements that time
+// out do not count: they do not belong to a batch.
 func lastFailure(held outbox.Held) bisect.Failure {
 	switch {
 	case held.State == outbox.Sent:
@@ -143,17 +145,17 @@ func lastFailure(held outbox.Held) bisect.Failure {
 	}
 }
 
-// closeBatch ends a batch that was given up while no pod waits any more.
+// closeBatch ends a batch that timed out when no pods are pending any more.
 func (s *Service) closeBatch(ctx context.Context, held outbox.Held) error {
 	next := held.Outbox
 	next.Seq++
 	next.State, next.Batch, next.Plan, next.Claims, next.Refused, next.Since = outbox.Done, event.Ref{}, "", nil, nil, s.Now().UTC()
-	next.Hunt = storedBisection(outbox.Hunt{Parked: heldBisection(held).Parked})
+	next.Hunt = storedBisection(outbox.Hunt{Parked: bisectionOf(held.Outbox).Parked})
 	_, err := held.Swap(ctx, s.Client, next)
 	return err
 }
 
-// sendBatch sends the batch in flight. The id is the same each time.
+// sendBatch sends the batch in flight. A batch has the same message ID each time.
 func (s *Service) sendBatch(ctx context.Context, held outbox.Held) error {
 	batch, err := s.maker.New(s.Now(), batchMessage(held), nil)
 	if err != nil {
@@ -168,6 +170,7 @@ func (s *Service) sendBatch(ctx context.Context, held outbox.Held) error {
 	return nil
 }
 
+// batchMessage returns the message of the batch in the outbox.
 func batchMessage(held outbox.Held) event.PodsUnschedulable {
 	return event.PodsUnschedulable{Outbox: held.UID(), Seq: held.Seq, Batch: held.Batch}
 }

@@ -7,19 +7,18 @@ import (
 	"github.com/joist-autoscaler/joist/shared/planning/scheduling"
 )
 
-// bufferInterval is how often buffers are planned again at most because pods run where
-// none did. Where nothing changes it is flight.Reopen, as upstream's 30 s.
+// bufferInterval is the minimum time between batches for buffers whose capacity pods have taken.
+// Otherwise it is inflight.ReplanInterval, which is Karpenter's 30 s.
 const bufferInterval = 5 * time.Second
 
-// isBufferCapacityUsed reports whether the room of a buffer may have been taken: more pods
-// run on nodes than at the last batch. A buffer's pods wait for ever, so that
-// nothing of theirs is ever news; and where each of them would go is the
-// planner's to know.
+// isBufferCapacityUsed reports whether pods may have taken the capacity of a buffer: more pods run
+// on nodes than at the last batch. A buffer's pods are always pending and never new, and only the
+// planner knows where each would be placed.
 func (s *Service) isBufferCapacityUsed(view collect.View, now time.Time) bool {
 	return len(view.Snapshot.Buffers) > 0 && countRunningPods(view.Snapshot.Nodes) > s.lastRunningPods && now.Sub(s.lastBatchAt) >= bufferInterval
 }
 
-// countRunningPods counts the pods that run on nodes.
+// countRunningPods returns the number of pods on nodes.
 func countRunningPods(nodes []scheduling.Node) int64 {
 	sum := int64(0)
 	for i := range nodes {

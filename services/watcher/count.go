@@ -6,18 +6,18 @@ import (
 	"github.com/joist-autoscaler/joist/services/watcher/internal/collect"
 )
 
-// Counted is something that somebody may watch.
+// Counted names a metric of the watcher.
 type Counted string
 
-// What is counted, with its labels in brackets.
+// The metrics, with their labels in brackets.
 const (
-	// Waiting is how many pods wait for a node, or have one that goes away.
+	// Waiting is the number of pods that are pending or on a node that is being removed.
 	Waiting Counted = "waiting"
-	// Bound is how long after its creation a pod was seen on a node, in seconds.
+	// Bound is the time from a pod's creation until it is bound to a node, in seconds.
 	Bound Counted = "bound"
-	// Started is how long after its creation a pod was seen ready, in seconds.
+	// Started is the time from a pod's creation until it is ready, in seconds.
 	Started Counted = "started"
-	// Sent is a message [service, type].
+	// Sent counts messages [service, type].
 	Sent Counted = "sent"
 )
 
@@ -27,7 +27,7 @@ func (s *Service) countMetric(what Counted, value float64, labels ...string) {
 	}
 }
 
-// countPods counts what a view shows.
+// countPods records the metrics and spans of the pods in a view.
 func (s *Service) countPods(view collect.View) {
 	now := s.Now()
 	s.countMetric(Waiting, float64(len(view.PendingKeys())))
@@ -41,7 +41,8 @@ func (s *Service) countPods(view collect.View) {
 	s.reportRunningSpans(view, ready)
 }
 
-// clearGauge lets the gauge go: another replica tells it now.
+// clearGauge removes the gauge of a replica that has stopped leading, because the new leader sets
+// it.
 func (s *Service) clearGauge() {
 	if s.wasLeader {
 		s.countMetric(Waiting, math.NaN())

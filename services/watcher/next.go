@@ -2,10 +2,9 @@ package watcher
 
 import "time"
 
-// NextStep is when a step is due although nothing changes: when the batch window
-// ends, or when time alone makes a pod wait. Zero when neither will: what
-// keeps a window that is over from being a batch is another process, and its word
-// is a change.
+// NextStep returns the next time at which a step is due although no object changes: when the batch
+// window ends, or when time alone makes a pod pending. It returns zero when there is no such time.
+// A window that is over but cannot become a batch waits for a change by another process.
 func (s *Service) NextStep() time.Time {
 	var out time.Time
 	for _, due := range []time.Time{s.window.EndsAt(), s.viewExpires} {
@@ -16,16 +15,15 @@ func (s *Service) NextStep() time.Time {
 	return out
 }
 
-// The pauses after a look while pods wait, and while nothing does.
+// Minimum pauses after a step while pods are pending, and while none are.
 const (
 	pendingPause = 100 * time.Millisecond
 	idlePause    = 25 * time.Millisecond
 )
 
-// MinPause is the least pause after a step. While pods wait it is long enough for others
-// to join them at the next look, which then has them all to go through. While none
-// does a look costs next to nothing, and the first pod to come should not wait for
-// the pause before its window opens.
+// MinPause returns the minimum pause after a step. While pods are pending it is long enough for
+// more pods to arrive before the next step, which goes through all of them. While none are, a step
+// costs almost nothing, and a short pause opens the window early for the first pod.
 func (s *Service) MinPause() time.Duration {
 	if s.hasPendingPods {
 		return pendingPause

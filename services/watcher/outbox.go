@@ -19,17 +19,17 @@ import (
 // watcher only waits for it.
 const admittedAnnotation = launchspec.AdmittedAnnotation
 
-// outboxView is the outbox as it was read, and what the cache showed then of the
-// claims of the last plan.
+// outboxView is the outbox as read, and what the cache shows of the claims of the last plan.
 type outboxView struct {
 	held       outbox.Held
 	visibility inflight.Visibility
-	// unconfirmed names the claims because of which the sight is no better, and trouble
-	// is why some of them could not be looked for.
+	// unconfirmed names the claims that are neither admitted nor gone. err reports the claims that
+	// could not be read.
 	unconfirmed []string
 	err         error
 }
 
+// viewOutbox reads the outbox and, once the plan is done, checks its claims in the cache.
 func (s *Service) viewOutbox(ctx context.Context) (outboxView, error) {
 	held, err := s.readOutbox(ctx)
 	if err != nil {
@@ -43,17 +43,17 @@ func (s *Service) viewOutbox(ctx context.Context) (outboxView, error) {
 	return at, nil
 }
 
-// trackOutbox remembers since when the outbox is as it is, on our own clock.
+// trackOutbox records by this process's clock since when the outbox has been in its state.
 func (s *Service) trackOutbox(o outbox.Outbox) {
 	if o.Seq != s.lastOutbox.Seq || o.State != s.lastOutbox.State || o.Epoch != s.lastOutbox.Epoch || s.lastOutboxSince.IsZero() {
 		s.lastOutbox, s.lastOutboxSince, s.caughtUpSince = o, s.Now(), time.Time{}
 	}
 }
 
-// checkClaims finds out what the cache shows of the claims of the last plan. One that it
-// does not show is asked for live: it may be gone again already. A claim that was
-// waited for in vain once is not waited for again. An API server that is too
-// busy to answer says nothing about the claim, which is behind then, not broken.
+// checkClaims finds out which claims of the last plan the cache shows. It asks the API server for a
+// claim that the cache does not show, because the claim may already be gone. It does not wait again
+// for a claim that has timed out once. If the API server is throttling or busy, the cache counts as
+// stale, and the claim is not blamed.
 func (s *Service) checkClaims(ctx context.Context, at *outboxView) {
 	var failures []error
 	for _, name := range at.held.Claims {
@@ -73,10 +73,10 @@ func (s *Service) checkClaims(ctx context.Context, at *outboxView) {
 			s.caughtUpSince = time.Time{}
 			return
 		case fault.Is(err, fault.Throttled) || fault.Is(err, fault.Retry):
-			s.caughtUpSince, at.err = time.Time{}, fmt.Errorf("looking for NodeClaim %s: %w", name, err)
+			s.caughtUpSince, at.err = time.Time{}, fmt.Errorf("reading NodeClaim %s: %w", name, err)
 			return
 		case !fault.Is(err, fault.Missing):
-			failures = append(failures, fmt.Errorf("looking for NodeClaim %s: %w", name, err))
+			failures = append(failures, fmt.Errorf("reading NodeClaim %s: %w", name, err))
 			at.unconfirmed = append(at.unconfirmed, name)
 		}
 	}
@@ -91,8 +91,8 @@ func (s *Service) checkClaims(ctx context.Context, at *outboxView) {
 	}
 }
 
-// dropVanishedClaims reports whether a claim of the last plan is gone or going, and
-// forgets it.
+// dropVanishedClaims reports whether an expected claim is gone or is being deleted. It forgets that
+// claim, and each one that is initialized.
 func (s *Service) dropVanishedClaims() bool {
 	found := false
 	for name := range s.expectedClaims {

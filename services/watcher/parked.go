@@ -19,18 +19,16 @@ import (
 )
 
 const (
-	// failedEventInterval is how long a pod is not told again that it found no place.
+	// failedEventInterval is the minimum time between two FailedScheduling Events on a pod.
 	failedEventInterval = 5 * time.Minute
-	// maxEvents is how many pods are told at once. So many are enough for their owners
-	// to hear of it.
+	// maxEvents is the maximum number of Events in one step. That is enough for the pods' owners to
+	// notice.
 	maxEvents = 50
-	// ignoredEventInterval is how often those are looked for that no batch is about.
+	// ignoredEventInterval is how often Events are published on pods that Joist does not plan.
 	ignoredEventInterval = 10 * time.Second
 )
 
-// heldBisection is the search that the outbox remembers, or none.
-func heldBisection(held outbox.Held) outbox.Hunt { return bisectionOf(held.Outbox) }
-
+// bisectionOf returns the bisection that the outbox stores, or an empty one.
 func bisectionOf(o outbox.Outbox) outbox.Hunt {
 	if o.Hunt == nil {
 		return outbox.Hunt{}
@@ -38,8 +36,8 @@ func bisectionOf(o outbox.Outbox) outbox.Hunt {
 	return *o.Hunt
 }
 
-// storedBisection is what of a search the outbox has to remember: nothing, when there is
-// none and nobody is parked.
+// storedBisection returns what the outbox has to store of a bisection, or nil when there is none
+// and no class is parked.
 func storedBisection(h outbox.Hunt) *outbox.Hunt {
 	if !bisect.IsActive(h) && h.Dead == 0 && len(h.Parked) == 0 {
 		return nil
@@ -47,50 +45,50 @@ func storedBisection(h outbox.Hunt) *outbox.Hunt {
 	return &h
 }
 
-// advanceBisection moves the search on by what became of the batch before, writes it into
-// the next outbox, and takes the pods that wait apart. lost is an error when every
-// batch fails, whatever pods are in it.
-func (s *Service) advanceBisection(next *outbox.Outbox, pending []scheduling.PodClass, failure bisect.Failure) (cut bisect.Selection, lost error) {
+// advanceBisection advances the bisection by the result of the last batch, writes it into the next
+// outbox, and selects the pods of the next batch. allFailed is an error when every batch fails,
+// whatever pods it contains.
+func (s *Service) advanceBisection(next *outbox.Outbox, pending []scheduling.PodClass, failure bisect.Failure) (selection bisect.Selection, allFailed error) {
 	h := bisectionOf(*next)
 	now, classes := s.Now(), bisect.HashClasses(pending)
 	switch all := false; {
 	case failure != "":
 		h.Created = bisect.IsActive(h) && (h.Created || next.State == outbox.Done && len(next.Claims) > 0)
 		if h, all = bisect.AfterFailure(h, failure, classes, now); all {
-			lost = allBatchesFail(failure)
+			allFailed = allBatchesFail(failure)
 		}
 	case next.Plan != "":
 		h = bisect.AfterAnswer(h, len(next.Claims) > 0)
 	}
 	h = bisect.PrepareNext(h, classes, now)
 	next.Hunt = storedBisection(h)
-	return bisect.SelectClasses(h, pending), lost
+	return bisect.SelectClasses(h, pending), allFailed
 }
 
-// allBatchesFail is the error that every batch fails in this way.
+// allBatchesFail returns the error that every batch fails in this way.
 func allBatchesFail(failure bisect.Failure) error {
 	if failure == bisect.NotCreated {
 		return fault.F("waiting for NodeClaims", fault.Retry, "lifecycle creates no NodeClaim of any plan").
-			WithHint("see the errors of lifecycle, its rights, and the admission webhooks of the cluster: no pod is the cause")
+			WithHint("check lifecycle's errors, its rights, and the admission webhooks of the cluster; no pod is the cause")
 	}
-	return fault.F("waiting for plans", fault.Retry, "not even a batch without pods is answered").
-		WithHint("see whether the planner runs, and the reasons in its dead-letter queue: no pod is the cause")
+	return fault.F("waiting for plans", fault.Retry, "the planner does not answer, even for a batch without pods").
+		WithHint("check that the planner runs, and the errors in its dead-letter queue; no pod is the cause")
 }
 
-// reportParked says on pods that are left out for a while that they are.
-func (s *Service) reportParked(ctx context.Context, cut bisect.Selection) error {
+// reportParked publishes an Event on each pod that is left out of batches for a while.
+func (s *Service) reportParked(ctx context.Context, selection bisect.Selection) error {
 	var events []cluster.Event
-	for i, class := range cut.Parked {
+	for i, class := range selection.Parked {
 		for _, pod := range class.Pods {
 			if pod.Buffer == "" {
-				events = append(events, s.failedSchedulingEvent(class.Spec.Namespace, pod, bisect.ParkedReason(cut.Until[i])))
+				events = append(events, s.failedSchedulingEvent(class.Spec.Namespace, pod, bisect.ParkedReason(selection.Until[i])))
 			}
 		}
 	}
 	return s.createEvents(ctx, events)
 }
 
-// reportIgnored says on pods that no new node would help why that is.
+// reportIgnored publishes an Event on each pod that no new node can help, with the reason.
 func (s *Service) reportIgnored(ctx context.Context, ignored []scheduling.Ignored) error {
 	var events []cluster.Event
 	for _, group := range ignored {
@@ -101,9 +99,10 @@ func (s *Service) reportIgnored(ctx context.Context, ignored []scheduling.Ignore
 			events = append(events, s.failedSchedulingEvent(group.Namespace, pod, group.Reason))
 		}
 	}
-	return s.sendEvery("told", ignoredEventInterval, func() error { return s.createEvents(ctx, events) })
+	return s.sendEvery("ignored", ignoredEventInterval, func() error { return s.createEvents(ctx, events) })
 }
 
+// createEvents publishes at most maxEvents Events.
 func (s *Service) createEvents(ctx context.Context, events []cluster.Event) error {
 	var failures []error
 	for _, event := range events[:min(len(events), maxEvents)] {
@@ -112,7 +111,7 @@ func (s *Service) createEvents(ctx context.Context, events []cluster.Event) erro
 	return errors.Join(failures...)
 }
 
-// failedSchedulingEvent is the Event that says why a pod found no place.
+// failedSchedulingEvent returns the Event that says why a pod cannot be scheduled.
 func (s *Service) failedSchedulingEvent(namespace string, pod scheduling.PodRef, why string) cluster.Event {
 	return cluster.Event{
 		About: &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: pod.Name, UID: types.UID(pod.UID)}},

@@ -12,24 +12,24 @@ import (
 	"github.com/joist-autoscaler/joist/shared/karpenter"
 )
 
-// sendRequests asks the catalog what node classes resolve to and what exists. A
-// class that cannot be asked for holds up nothing but itself.
+// sendRequests asks the catalog service to resolve each node class and for an inventory of the
+// instances. A failure for one class does not affect the others.
 func (s *Service) sendRequests(ctx context.Context) error {
 	var failures []error
 	for _, class := range cluster.Cached[*karpenter.EC2NodeClass](s.Cache, cluster.NodeClasses) {
 		failures = append(failures, s.requestNodeClass(ctx, class))
 	}
-	// Without a claim there is still something to ask for: an instance whose
-	// claim is gone is an orphan, and only an inventory shows it.
+	// Request an inventory also when there are no claims: only an inventory shows orphan instances.
 	failures = append(failures, s.sendEvery("inventory", inventoryInterval, func() error {
 		if err := s.sendMessage(ctx, s.Catalog, event.InventoryWanted{Asked: s.Now().UTC()}); err != nil {
-			return fmt.Errorf("asking for an inventory: %w", err)
+			return fmt.Errorf("requesting an inventory: %w", err)
 		}
 		return nil
 	}))
 	return errors.Join(failures...)
 }
 
+// requestNodeClass asks the catalog service to resolve the selectors of a class if that is due.
 func (s *Service) requestNodeClass(ctx context.Context, class *karpenter.EC2NodeClass) error {
 	every := nodeClassInterval
 	subnets, _ := class.Status.Conditions.Get(karpenter.ConditionTypeSubnetsReady)
@@ -46,7 +46,7 @@ func (s *Service) requestNodeClass(ctx context.Context, class *karpenter.EC2Node
 		}
 		body := event.NodeClassChanged{Name: class.Name, UID: string(class.UID), Generation: class.Generation, Spec: spec, Asked: s.Now().UTC()}
 		if err := s.sendMessage(ctx, s.Catalog, body); err != nil {
-			return fmt.Errorf("asking for EC2NodeClass %s: %w", class.Name, err)
+			return fmt.Errorf("requesting EC2NodeClass %s: %w", class.Name, err)
 		}
 		return nil
 	})

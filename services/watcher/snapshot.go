@@ -12,12 +12,11 @@ import (
 	"github.com/joist-autoscaler/joist/shared/planning/scheduling"
 )
 
-// snapshotMaxAge is how long a snapshot's document is sent again without a look whether
-// it is there still.
+// snapshotMaxAge is how long the watcher sends the reference to a stored snapshot again without
+// storing it anew. The bucket keeps it for longer.
 const snapshotMaxAge = time.Hour
 
-// sentSnapshot is a snapshot that was sent, and what it showed: the cluster as of a turn
-// of the state, and what is beside it.
+// sentSnapshot identifies a snapshot that was sent and what it was built from.
 type sentSnapshot struct {
 	ref         event.Ref
 	at          time.Time
@@ -26,8 +25,9 @@ type sentSnapshot struct {
 	unavailable []scheduling.Unavailable
 }
 
-// sendSnapshot sends the state of the cluster to disruption. What was sent before is
-// sent again while it holds: writing out a large cluster costs a second.
+// sendSnapshot sends the state of the cluster to disruption if that is due and the cluster has a
+// node of Joist's. It sends the reference to the last snapshot again while nothing has changed,
+// because storing a large cluster takes a second.
 func (s *Service) sendSnapshot(ctx context.Context, view collect.View) error {
 	if !hasManagedNode(view.Snapshot.Nodes) {
 		return nil
@@ -45,8 +45,8 @@ func (s *Service) sendSnapshot(ctx context.Context, view collect.View) error {
 	})
 }
 
-// hasManagedNode reports whether some node is Joist's and joined. A node is large: it is
-// looked at where it is.
+// hasManagedNode reports whether a node with a NodeClaim is initialized. It does not copy nodes,
+// which are large.
 func hasManagedNode(nodes []scheduling.Node) bool {
 	for i := range nodes {
 		if nodes[i].Claim != "" && nodes[i].Initialized {
@@ -56,7 +56,8 @@ func hasManagedNode(nodes []scheduling.Node) bool {
 	return false
 }
 
-// storeSnapshot stores the snapshot, unless the one that is stored shows the same: again.
+// storeSnapshot stores the snapshot. If the last one is still current, it stores nothing and
+// returns true.
 func (s *Service) storeSnapshot(ctx context.Context, view collect.View) (again bool, err error) {
 	now := s.Now()
 	next := sentSnapshot{revision: s.state.Revision(), catalogue: view.Snapshot.Catalogue, unavailable: view.Snapshot.Unavailable}
@@ -67,7 +68,7 @@ func (s *Service) storeSnapshot(ctx context.Context, view collect.View) (again b
 	if err != nil {
 		return false, err
 	}
-	// Services are told which it is; whoever asks by hand finds the latest.
+	// Services receive the reference in messages. The pointer is for people.
 	if err := blob.Point(ctx, s.Blobs, ref); err != nil {
 		return false, err
 	}

@@ -7,16 +7,16 @@ import (
 )
 
 const (
-	// unsyncedTimeout is how long a cache may take before it is said that nothing is
-	// planned, and unsyncedEvery how often it is said again.
+	// unsyncedTimeout is how long the cache may take to sync before the watcher reports an error,
+	// and unsyncedInterval is how often it repeats the error.
 	unsyncedTimeout  = 30 * time.Second
 	unsyncedInterval = 10 * time.Second
 )
 
-// cacheSync is since when the cache is not synced, and when that was told last.
+// cacheSync records since when the cache has not been synced, and when that was last reported.
 type cacheSync struct{ since, reportedAt time.Time }
 
-// checkSynced is an error when it is time to tell that the cache is not synced.
+// checkSynced returns an error when it is time to report that the cache has not synced.
 func (s *cacheSync) checkSynced(synced bool, now time.Time) error {
 	if synced {
 		*s = cacheSync{}
@@ -30,6 +30,6 @@ func (s *cacheSync) checkSynced(synced bool, now time.Time) error {
 		return nil
 	}
 	s.reportedAt = now
-	return fault.F("waiting for the watches", fault.Retry, "not every kind has been listed after %s, and nothing is planned before", waited.Round(time.Second)).
-		WithHint("see whether the API server answers, and whether the rights of the chart (templates/rights-watcher.yaml) are given")
+	return fault.F("waiting for the watches", fault.Retry, "the cache has not synced after %s; nothing is planned until it has", waited.Round(time.Second)).
+		WithHint("check that the API server responds and that the watcher has the rights of the chart (templates/rights-watcher.yaml)")
 }

@@ -13,19 +13,19 @@ import (
 	"github.com/joist-autoscaler/joist/shared/planning/scheduling"
 )
 
-// batchTrace is how a batch came about. It is memory: without it the batch's span is told all
-// the same, from when the outbox has it and without links.
+// batchTrace describes a batch for its trace span. After a restart the span begins when the outbox
+// received the batch, and has no links.
 type batchTrace struct {
 	seq uint64
-	// since is when the first of its pods was made, and pods how many there are.
+	// since is the creation time of the oldest pod, and pods is the number of pods.
 	since time.Time
 	pods  int
-	// links are the stories that it comes from, each once: batches before, in which some of
-	// its pods were already, and what takes the nodes that some of its pods are on.
+	// links are the traces that led to this batch: earlier batches with some of its pods, and the
+	// removals of nodes that some of its pods run on. Each occurs once.
 	links []string
 }
 
-// recordTrace notes how a batch comes about, of the pods that are in it.
+// recordTrace records the pods and links of a batch for its trace.
 func (s *Service) recordTrace(held outbox.Held, view collect.View) {
 	if s.Span == nil {
 		return
@@ -58,31 +58,30 @@ func (s *Service) recordTrace(held outbox.Held, view collect.View) {
 	s.lastTrace, s.podTraces = batch, tried
 }
 
-// batchHead is the message of a batch, as far as its story goes.
+// batchHead returns the envelope of a batch without its body, which is enough to name the trace.
 func (s *Service) batchHead(held outbox.Held) event.Envelope {
 	return s.maker.Head(s.Now(), batchMessage(held))
 }
 
-// reportPendingSpan begins the story of a batch with the pods that waited for it. A batch is sent
-// again for as long as nobody answers, also by another process, and is one span all the
-// same.
+// reportPendingSpan reports the span that begins the trace of a batch, once for each batch and
+// process. Another process that sends the same batch again reports the same span.
 func (s *Service) reportPendingSpan(batch event.Envelope, held outbox.Held) {
 	if s.Span == nil || s.lastSentSeq == held.Seq {
 		return
 	}
-	how := s.lastTrace
-	if how.seq != held.Seq {
-		how = batchTrace{since: held.Since}
+	trace := s.lastTrace
+	if trace.seq != held.Seq {
+		trace = batchTrace{since: held.Since}
 	}
-	told := host.Span{Name: "pods pending", Of: batch, Begins: true, From: how.since, To: s.Now(), Links: how.links}
-	if how.pods > 0 {
-		told.Fields = []any{"pods", how.pods}
+	span := host.Span{Name: "pods pending", Of: batch, Begins: true, From: trace.since, To: s.Now(), Links: trace.links}
+	if trace.pods > 0 {
+		span.Fields = []any{"pods", trace.pods}
 	}
-	s.Span(told)
+	s.Span(span)
 }
 
-// reportRunningSpans ends the stories of batches with their pods that run: those that came onto
-// a node which was started since they were made. The node's daemons are no batch's.
+// reportRunningSpans reports the spans that end traces of batches: pods became ready on a node that
+// was started after the pods were created. It leaves out DaemonSet pods, which no batch contains.
 func (s *Service) reportRunningSpans(view collect.View, ready []collect.PodStart) {
 	if s.Span == nil || len(ready) == 0 {
 		return
@@ -110,13 +109,14 @@ func (s *Service) reportRunningSpans(view collect.View, ready []collect.PodStart
 	}
 }
 
-// couldWaitFor reports whether a pod of that age can have waited for the claim's node.
-func couldWaitFor(c *karpenter.NodeClaim, made time.Time) bool {
-	joined, known := c.Status.Conditions.Get(karpenter.ConditionTypeInitialized)
-	return c.DeletionTimestamp == nil && (!known || !c.Status.Conditions.True(karpenter.ConditionTypeInitialized) || made.Before(joined.LastTransitionTime.Time))
+// couldWaitFor reports whether a pod with this creation time can have waited for the claim's node.
+func couldWaitFor(c *karpenter.NodeClaim, created time.Time) bool {
+	initialized, known := c.Status.Conditions.Get(karpenter.ConditionTypeInitialized)
+	return c.DeletionTimestamp == nil && (!known || !c.Status.Conditions.True(karpenter.ConditionTypeInitialized) || created.Before(initialized.LastTransitionTime.Time))
 }
 
-// claimTrace is the story that a claim says that it is in, or none.
+// claimTrace returns an envelope with the trace that the claim's annotation names, or an empty
+// envelope.
 func (s *Service) claimTrace(name string) event.Envelope {
 	object, known := s.Cache.Get(cluster.NodeClaims, cluster.Key{Name: name})
 	if !known {
@@ -130,7 +130,7 @@ func (s *Service) claimTrace(name string) event.Envelope {
 	return *of
 }
 
-// claimsByNode names the claims of nodes.
+// claimsByNode maps the names of nodes to the names of their claims.
 func claimsByNode(nodes []scheduling.Node) map[string]string {
 	claims := make(map[string]string, len(nodes))
 	for i := range nodes {

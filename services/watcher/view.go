@@ -16,20 +16,20 @@ import (
 	"github.com/joist-autoscaler/joist/shared/planning/scheduling"
 )
 
-// How old what is read beside the cache may be.
+// How old data may be that the watcher reads from outside the cache.
 const (
-	// outboxMaxAge reads the outbox although its watch tells nothing: a watch that
-	// hangs would stop every batch.
+	// outboxMaxAge bounds the age of the outbox when its watch reports no change. Without it, a
+	// watch that hangs would stop all batches.
 	outboxMaxAge = 15 * time.Second
-	// catalogueMaxAge looks whether there is another catalogue, and catalogueSoon
-	// while pods wait: one that nothing suits may find a place in the next.
+	// catalogueMaxAge bounds the age of the reference to the catalogue, and catalogueMaxAgePending
+	// does so while pods are pending: a new catalogue may have an offering for them.
 	catalogueMaxAge        = 15 * time.Second
 	catalogueMaxAgePending = 5 * time.Second
 )
 
-// readOutbox is the outbox as it was last read, for as long as the cache shows that
-// same version. An old one does no harm: swapping it is a conflict, and what is
-// sent for it again has the id that it had.
+// readOutbox returns the outbox. It reads it from the API server unless the cache shows the version
+// that was last read. An outdated copy does no harm: updating it fails with a conflict, and a
+// message sent for it again has the same ID.
 func (s *Service) readOutbox(ctx context.Context) (outbox.Held, error) {
 	now := s.Now()
 	if s.cachedOutbox.Is(s.cachedConfigMap(outbox.Name)) && now.Sub(s.cachedOutboxAt) < outboxMaxAge {
@@ -44,8 +44,8 @@ func (s *Service) readOutbox(ctx context.Context) (outbox.Held, error) {
 	return held, nil
 }
 
-// collectView collects what decisions look at, from the cache and from the two
-// small things beside it.
+// collectView builds the view from the cache, the catalogue's reference and the list of unavailable
+// offerings.
 func (s *Service) collectView(ctx context.Context) (collect.View, error) {
 	if err := s.refreshCatalogue(ctx); err != nil {
 		return collect.View{}, err
@@ -59,8 +59,8 @@ func (s *Service) collectView(ctx context.Context) (collect.View, error) {
 	return view, nil
 }
 
-// refreshCatalogue reads which catalogue is the latest, now and then. While there is
-// none it always looks, because nothing can be planned before there is.
+// refreshCatalogue reads which catalogue is the latest if the known reference is too old. Without a
+// catalogue it reads at each step, because nothing can be planned.
 func (s *Service) refreshCatalogue(ctx context.Context) error {
 	now, every := s.Now(), catalogueMaxAge
 	if s.hasPendingPods {
@@ -80,7 +80,7 @@ func (s *Service) refreshCatalogue(ctx context.Context) error {
 	return nil
 }
 
-// cachedConfigMap is one of Joist's own as the cache shows it; nil when it does not.
+// cachedConfigMap returns one of Joist's own ConfigMaps from the cache, or nil.
 func (s *Service) cachedConfigMap(name string) *corev1.ConfigMap {
 	object, _ := s.Cache.Get(cluster.ConfigMaps, cluster.Key{Namespace: s.Namespace, Name: name})
 	found, _ := object.(*corev1.ConfigMap)

@@ -1,15 +1,13 @@
-// Package watcher reads Kubernetes and asks for what is missing: it sends
-// batches of unschedulable pods to the planner, snapshots to disruption, and
-// questions about node classes and instances to the catalog. It writes nothing
-// but its outbox, its Leases, and Events on pods that it leaves out.
+// Package watcher reads the Kubernetes API and sends batches of unschedulable pods to the planner,
+// snapshots of the cluster to disruption, and requests about node classes and instances to the
+// catalog service. It writes only its outbox, its Leases, and Events on pods that it leaves out.
 //
 // The invariants:
 //
-//   - One batch is in flight, fenced by the outbox: the body is stored, the
-//     outbox swapped, and only then is the message sent; a message that was
-//     lost is sent again unchanged.
-//   - A batch has every provisionable pod and every input of the decision.
-//   - It is level-triggered: while pods stay unschedulable, batches go on.
+//   - At most one batch is in flight. The watcher stores the batch, updates the outbox, and only
+//     then sends the message. It sends a lost message again, unchanged.
+//   - A batch contains every provisionable pod and every input of the planner's decision.
+//   - The watcher is level-triggered: it sends batches for as long as pods stay unschedulable.
 package watcher
 
 import (
@@ -32,24 +30,25 @@ import (
 	"github.com/joist-autoscaler/joist/shared/queue"
 )
 
-// How often the questions beside the batches are asked.
+// Intervals of the messages other than batches.
 const (
-	// inventoryInterval asks which instances exist.
+	// inventoryInterval is how often the watcher requests an inventory of the instances.
 	inventoryInterval = 30 * time.Second
-	// nodeClassInterval asks what a node class's selectors find (subnets).
+	// nodeClassInterval is how often it requests the subnets that a node class selects.
 	nodeClassInterval = time.Minute
-	// unreadyNodeClassInterval asks again for a node class that is not ready.
+	// unreadyNodeClassInterval applies to a node class that is not ready.
 	unreadyNodeClassInterval = 15 * time.Second
-	// snapshotInterval is disruption's pace.
+	// snapshotInterval is how often it sends a snapshot to disruption.
 	snapshotInterval = 10 * time.Second
-	// forgetAfter drops the memory of questions about what is no more.
+	// forgetAfter is when the watcher forgets that it sent a request, so that the map does not grow
+	// with deleted objects.
 	forgetAfter = time.Hour
 )
 
-// Config is what the watcher is built from.
+// Config has the watcher's dependencies and settings.
 type Config struct {
 	Client cluster.Client
-	// Cache has no other reader of its changes.
+	// Cache must have no other reader of its changes.
 	Cache      cluster.Feed
 	Blobs      blob.Store
 	Planner    queue.Sender
@@ -57,19 +56,19 @@ type Config struct {
 	Catalog    queue.Sender
 	Cluster    event.Cluster
 	Namespace  string
-	// KarpenterNamespace is where Karpenter's Lease is, and KarpenterLease its name
-	// where that is not Karpenter's own choice.
+	// KarpenterNamespace is the namespace of Karpenter's Lease. KarpenterLease is its name; empty
+	// means Karpenter's default.
 	KarpenterNamespace, KarpenterLease string
-	// Holder tells replicas apart, unless there is one Alone.
+	// Holder identifies this replica in Leases. Alone means that there is only one replica.
 	Holder   string
 	Alone    bool
 	Settings scheduling.Settings
-	// BatchIdle and BatchMax are the window's durations; zero means the default.
+	// BatchIdle and BatchMax are the durations of the batch window; zero means the default.
 	BatchIdle, BatchMax time.Duration
 	Now                 func() time.Time
-	// Count hears of what somebody may watch; nil counts nothing.
+	// Count records a metric; nil records none.
 	Count func(what Counted, value float64, labels ...string)
-	// Span hears of what begins and ends the story of pods; nil hears nothing.
+	// Span records a trace span; nil records none.
 	Span func(host.Span)
 }
 
@@ -80,50 +79,51 @@ type Service struct {
 	election  *lease.Election
 	window    window.Window
 	cacheSync cacheSync
-	// viewExpires is when the last view is out of date though nothing changes, or zero.
+	// viewExpires is when the last view becomes outdated although no object changes; zero means
+	// never.
 	viewExpires time.Time
 
 	state *collect.State
 
-	// What follows is memory of when things were last done; losing it repeats a
-	// question or a message.
+	// The fields below are lost when the process restarts. The watcher then repeats a request or a
+	// message.
 	lastSent        map[string]time.Time
 	lastOutbox      outbox.Outbox
 	lastOutboxSince time.Time
 	lastSentSeq     uint64
 	lastSentAt      time.Time
 	lastBatchAt     time.Time
-	// expectedClaims are the claims of the last plan that were seen; one that vanishes
-	// means that its pods need another plan now.
+	// expectedClaims are the claims of the last plans that the cache has shown and that are not
+	// initialized. When one vanishes, its pods need another plan at once.
 	expectedClaims map[string]bool
-	// caughtUpSince is since when the cache is no older than the last plan; doubted are
-	// the claims for which a batch waited in vain once.
+	// caughtUpSince is since when the cache is as new as the last plan. timedOutClaims are the
+	// claims for which a batch has already waited until the timeout.
 	caughtUpSince  time.Time
 	timedOutClaims map[string]bool
-	// lastSupply is what the last batch could choose from.
+	// lastSupply is the supply key of the last batch: what the planner could choose from.
 	lastSupply string
-	// lastRunningPods is how many pods ran on nodes then.
+	// lastRunningPods is the number of pods on nodes at the last batch.
 	lastRunningPods int64
 	wasLeader       bool
-	// reconciled says that the last step looked at the cluster.
+	// reconciled reports whether the last Step reconciled.
 	reconciled bool
-	// cachedOutbox is the outbox as it was last read.
+	// cachedOutbox is the outbox as last read from the API server.
 	cachedOutbox   outbox.Held
 	cachedOutboxAt time.Time
-	// catalogue is the pointer to it as it was last read; podsWait says that pods
-	// waited then.
+	// catalogue refers to the latest catalogue as last read. hasPendingPods reports whether the
+	// last view had pending pods.
 	catalogue       event.Ref
 	catalogueReadAt time.Time
 	hasPendingPods  bool
 	// lastSnapshot is the last snapshot that was sent.
 	lastSnapshot sentSnapshot
-	// lastTrace is how the last batch came about, and tried which story its pods are in, by
-	// their UIDs.
+	// lastTrace describes the last batch for its trace. podTraces has the trace of the last batch
+	// of each pending pod, by the pod's UID.
 	lastTrace batchTrace
 	podTraces map[string]string
 }
 
-// New makes the service.
+// New returns a watcher.
 func New(config Config) *Service {
 	if config.BatchIdle <= 0 {
 		config.BatchIdle = window.DefaultIdle
@@ -146,7 +146,7 @@ func New(config Config) *Service {
 	}
 }
 
-// StepInterval is how often Step looks when nothing changes.
+// StepInterval is how often the host calls Step when no object changes.
 const StepInterval = 500 * time.Millisecond
 
 // Leads reports whether this replica may act.
@@ -154,18 +154,18 @@ func (s *Service) Leads(ctx context.Context) (bool, error) {
 	return s.election.Leads(ctx, s.Client, s.Now())
 }
 
-// Renew renews the Leases of a replica that leads, if that is due. The host calls it every
-// lease.RetryPeriod, also during a Step, which ends once the Leases are lost.
+// Renew renews the leader's Leases if that is due. The host calls it every lease.RetryPeriod, also
+// during a Step, which ends once the Leases are lost.
 func (s *Service) Renew(ctx context.Context) error {
 	return s.election.Renew(ctx, s.Client, s.Now())
 }
 
-// Release lets another replica lead at once, when this one has stopped.
-// Karpenter's Lease is left to run out: lifecycle may act under it still.
+// Release gives up the watcher's Lease so that another replica can lead at once. Karpenter's Lease
+// runs out by itself, because lifecycle may still act under it.
 func (s *Service) Release(ctx context.Context) error { return s.election.Release(ctx, s.Client) }
 
-// Step looks at what changed and sends what is due. It calls nobody while
-// nothing is.
+// Step reconciles if this replica leads and the cache has synced. It makes no calls except for the
+// Leases while nothing is due.
 func (s *Service) Step(ctx context.Context) error {
 	s.reconciled = false
 	leads, err := s.Leads(ctx)
@@ -182,12 +182,12 @@ func (s *Service) Step(ctx context.Context) error {
 	return s.election.Act(ctx, s.reconcile)
 }
 
-// reconcile is a Step of the replica that leads.
+// reconcile sends the messages that are due. The caller holds the Leases.
 func (s *Service) reconcile(ctx context.Context) error {
 	failures := []error{s.sendRequests(ctx)}
-	// The outbox is read before the cache is: what the cache then shows is newer
-	// than the plan whose claims it must show. The other way round, a process that
-	// paused in between would build a batch from before those claims.
+	// Read the outbox before the cache, so that the cache is newer than the plan whose claims it
+	// must show. In the other order, a process that paused in between would build a batch from
+	// before those claims.
 	fence, err := s.viewOutbox(ctx)
 	if err != nil {
 		return errors.Join(append(failures, err)...)
@@ -198,24 +198,23 @@ func (s *Service) reconcile(ctx context.Context) error {
 	}
 	err = s.handleBatch(ctx, fence, view)
 	if fault.Is(err, fault.Conflict) {
-		// Somebody else moved the outbox: look again next time.
+		// Another process updated the outbox: reconcile again at the next step.
 		err, s.cachedOutbox = nil, outbox.Held{}
 	}
 	return errors.Join(append(failures, s.sendSnapshot(ctx, view), err)...)
 }
 
-// Reconciled reports whether the last Step looked at the cluster: who does not lead, or whose
-// cache is not synced, does not.
+// Reconciled reports whether the last Step reconciled. It does not on a standby replica or before
+// the cache has synced.
 func (s *Service) Reconciled() bool { return s.reconciled }
 
-// sendEvery asks a question if it was not asked within every. One that could not be
-// sent was not asked.
-func (s *Service) sendEvery(key string, every time.Duration, question func() error) error {
+// sendEvery calls send unless send succeeded for the same key within the interval every.
+func (s *Service) sendEvery(key string, every time.Duration, send func() error) error {
 	now := s.Now()
 	if last, ok := s.lastSent[key]; ok && now.Sub(last) < every {
 		return nil
 	}
-	if err := question(); err != nil {
+	if err := send(); err != nil {
 		return err
 	}
 	s.lastSent[key] = now
@@ -223,7 +222,7 @@ func (s *Service) sendEvery(key string, every time.Duration, question func() err
 	return nil
 }
 
-// sendMessage says one message, once its turn has come.
+// sendMessage wraps the body in an envelope and publishes it.
 func (s *Service) sendMessage(ctx context.Context, to queue.Sender, body event.Body) error {
 	envelope, err := s.maker.New(s.Now(), body, nil)
 	if err != nil {
@@ -232,6 +231,7 @@ func (s *Service) sendMessage(ctx context.Context, to queue.Sender, body event.B
 	return s.publishMessage(ctx, to, envelope)
 }
 
+// publishMessage sends the envelope and counts it.
 func (s *Service) publishMessage(ctx context.Context, to queue.Sender, envelope event.Envelope) error {
 	if err := queue.Publish(ctx, to, envelope); err != nil {
 		return err
@@ -240,7 +240,7 @@ func (s *Service) publishMessage(ctx context.Context, to queue.Sender, envelope 
 	return nil
 }
 
-// Trims returns the functions that take off objects what the watcher never reads, for
-// a cache that only the watcher reads: they let it watch a hundred thousand pods.
-// Every model of a cluster that a watcher runs on trims with them too.
+// Trims returns functions that remove from objects the fields that the watcher never reads. A cache
+// that only the watcher reads applies them, so that it can hold a hundred thousand pods. Every
+// model of a cluster for a watcher has to apply them too.
 func Trims() cluster.Trims { return podspec.Trims() }

@@ -1,4 +1,4 @@
-// Command joist-watcher runs the watcher service inside of a cluster.
+// Command joist-watcher runs the watcher service inside a cluster.
 package main
 
 import (
@@ -20,7 +20,7 @@ import (
 func main() {
 	startup.Main(startup.Service{
 		Name:     "watcher",
-		Purpose:  "joist-watcher reads Kubernetes and asks for what is missing.",
+		Purpose:  "joist-watcher reads the Kubernetes API and sends batches of unschedulable pods to the planner.",
 		Required: []string{settings.Bucket, settings.PlannerURL, settings.DisruptionURL, settings.CatalogURL, settings.Holder},
 		Optional: []string{
 			settings.Prefix, settings.Namespace, settings.LeaseNamespace, settings.LeaseName, settings.Alone, settings.Kubeconfig, settings.BatchMax, settings.BatchIdle,
@@ -30,16 +30,16 @@ func main() {
 	}, run)
 }
 
-// watchedKinds is all that decisions may look at. Of ConfigMaps only Joist's own are
-// watched: others are nobody's business.
+// watchedKinds returns the kinds to watch: every input of a decision. Only Joist's own ConfigMaps
+// are watched.
 func watchedKinds(gates scheduling.Gates) []cluster.Kind {
 	kinds := []cluster.Kind{
 		cluster.Pods, cluster.Nodes, cluster.Namespaces, cluster.DaemonSets, cluster.DisruptionBudgets,
 		cluster.VolumeClaims, cluster.Volumes, cluster.StorageClasses, cluster.CSINodes, cluster.VolumeAttachments,
 		cluster.NodePools, cluster.NodeClaims, cluster.NodeClasses, cluster.ConfigMaps,
 	}
-	// A cluster need not have the definitions of what is switched off, and a cache
-	// that waits for one of those would never be complete.
+	// Do not watch kinds behind disabled feature gates: the cluster may lack their CRDs, and the
+	// cache would never sync.
 	if gates.NodeOverlay {
 		kinds = append(kinds, cluster.NodeOverlays)
 	}
@@ -49,7 +49,7 @@ func watchedKinds(gates scheduling.Gates) []cluster.Kind {
 	return kinds
 }
 
-// metrics are what the service's counts are called.
+// metrics maps the service's metrics to their names in telemetry.
 var metrics = map[watcher.Counted]telemetry.Metric{
 	watcher.Waiting: telemetry.Waiting, watcher.Bound: telemetry.Bound, watcher.Started: telemetry.Started, watcher.Sent: telemetry.Sent,
 }
@@ -94,7 +94,8 @@ func run(ctx context.Context, p *startup.Parts) error {
 	return errors.Join(host.Together(ctx, feed, loop, renewal.Run), startup.Resign(ctx, service.Release))
 }
 
-// spanReporter is where spans go; nowhere without a collector, for what they tell is looked for.
+// spanReporter returns the function that reports spans, or nil without a collector, because
+// collecting their data costs time.
 func spanReporter(p *startup.Parts) func(host.Span) {
 	if !p.Traces {
 		return nil

@@ -63,8 +63,8 @@ const (
 	Complete Visibility = "full"
 )
 
-// Status is what the decision looks at.
-type Status struct {
+// BatchState is what the decision looks at.
+type BatchState struct {
 	Outbox outbox.Outbox
 	// Visibility is what is seen of the outbox's claims, once it is done.
 	Visibility Visibility
@@ -87,7 +87,7 @@ type Status struct {
 }
 
 // Decide says what to do now.
-func Decide(v Status) Action {
+func Decide(v BatchState) Action {
 	switch v.Outbox.State {
 	case outbox.Sent:
 		if v.Bisecting {
@@ -110,12 +110,12 @@ func Decide(v Status) Action {
 
 // hasCaughtUp reports whether enough of the last plan is seen, or was waited for long
 // enough.
-func (v Status) hasCaughtUp() bool {
+func (v BatchState) hasCaughtUp() bool {
 	return v.Visibility == Complete || v.Visibility == Unconfirmed && v.UnconfirmedFor >= UnconfirmedTimeout || v.InState >= CacheTimeout
 }
 
 // waitOrGiveUp waits for others, repeating the question where that helps.
-func (v Status) waitOrGiveUp(limit time.Duration, repeat bool) Action {
+func (v BatchState) waitOrGiveUp(limit time.Duration, repeat bool) Action {
 	switch {
 	case v.InState >= limit:
 		return GiveUp
@@ -128,7 +128,7 @@ func (v Status) waitOrGiveUp(limit time.Duration, repeat bool) Action {
 
 // buildIfDue starts the next batch when something is new, or when pods have waited
 // long enough to be looked at again.
-func (v Status) buildIfDue() Action {
+func (v BatchState) buildIfDue() Action {
 	if v.HasPending && (v.WindowOver || v.Bisecting || v.SinceBatch >= ReplanInterval) {
 		return Build
 	}

@@ -12,44 +12,44 @@ func TestDecide(t *testing.T) {
 	const never = -1 * time.Nanosecond
 	for _, test := range []struct {
 		name string
-		view inflight.Status
+		view inflight.BatchState
 		want inflight.Action
 	}{
-		{"idle, nobody waits", inflight.Status{SinceBatch: never}, inflight.Wait},
-		{"idle, a window is open", inflight.Status{SinceBatch: never, HasPending: true}, inflight.Wait},
-		{"idle, a window is over", inflight.Status{SinceBatch: never, HasPending: true, WindowOver: true}, inflight.Build},
-		{"a window is over, and everybody went away", inflight.Status{SinceBatch: never, WindowOver: true}, inflight.Wait},
+		{"idle, nobody waits", inflight.BatchState{SinceBatch: never}, inflight.Wait},
+		{"idle, a window is open", inflight.BatchState{SinceBatch: never, HasPending: true}, inflight.Wait},
+		{"idle, a window is over", inflight.BatchState{SinceBatch: never, HasPending: true, WindowOver: true}, inflight.Build},
+		{"a window is over, and everybody went away", inflight.BatchState{SinceBatch: never, WindowOver: true}, inflight.Wait},
 
-		{"sent by another, who died", inflight.Status{Outbox: is(outbox.Sent), SinceSent: never}, inflight.SendAgain},
-		{"just sent", inflight.Status{Outbox: is(outbox.Sent), SinceSent: 0}, inflight.Wait},
-		{"sent a while ago", inflight.Status{Outbox: is(outbox.Sent), SinceSent: inflight.ResendInterval - 1}, inflight.Wait},
-		{"sent too long ago", inflight.Status{Outbox: is(outbox.Sent), SinceSent: inflight.ResendInterval}, inflight.SendAgain},
-		{"in flight, and a window is over", inflight.Status{Outbox: is(outbox.Sent), HasPending: true, WindowOver: true}, inflight.Wait},
-		{"no plan for nearly too long", inflight.Status{Outbox: is(outbox.Sent), InState: inflight.SentTimeout - 1}, inflight.Wait},
-		{"no plan for too long", inflight.Status{Outbox: is(outbox.Sent), InState: inflight.SentTimeout}, inflight.GiveUp},
+		{"sent by another, who died", inflight.BatchState{Outbox: is(outbox.Sent), SinceSent: never}, inflight.SendAgain},
+		{"just sent", inflight.BatchState{Outbox: is(outbox.Sent), SinceSent: 0}, inflight.Wait},
+		{"sent a while ago", inflight.BatchState{Outbox: is(outbox.Sent), SinceSent: inflight.ResendInterval - 1}, inflight.Wait},
+		{"sent too long ago", inflight.BatchState{Outbox: is(outbox.Sent), SinceSent: inflight.ResendInterval}, inflight.SendAgain},
+		{"in flight, and a window is over", inflight.BatchState{Outbox: is(outbox.Sent), HasPending: true, WindowOver: true}, inflight.Wait},
+		{"no plan for nearly too long", inflight.BatchState{Outbox: is(outbox.Sent), InState: inflight.SentTimeout - 1}, inflight.Wait},
+		{"no plan for too long", inflight.BatchState{Outbox: is(outbox.Sent), InState: inflight.SentTimeout}, inflight.GiveUp},
 
-		{"no plan of a part for nearly too long", inflight.Status{Outbox: is(outbox.Sent), Bisecting: true, InState: inflight.PartSentTimeout - 1}, inflight.Wait},
-		{"no plan of a part for too long", inflight.Status{Outbox: is(outbox.Sent), Bisecting: true, InState: inflight.PartSentTimeout}, inflight.GiveUp},
+		{"no plan of a part for nearly too long", inflight.BatchState{Outbox: is(outbox.Sent), Bisecting: true, InState: inflight.PartSentTimeout - 1}, inflight.Wait},
+		{"no plan of a part for too long", inflight.BatchState{Outbox: is(outbox.Sent), Bisecting: true, InState: inflight.PartSentTimeout}, inflight.GiveUp},
 
-		{"being applied", inflight.Status{Outbox: is(outbox.Applying), SinceSent: never}, inflight.Wait},
-		{"being applied, and sent long ago", inflight.Status{Outbox: is(outbox.Applying), SinceSent: time.Hour, HasPending: true, WindowOver: true}, inflight.Wait},
-		{"being applied for nearly too long", inflight.Status{Outbox: is(outbox.Applying), InState: inflight.ApplyingTimeout - 1}, inflight.Wait},
-		{"being applied for too long", inflight.Status{Outbox: is(outbox.Applying), InState: inflight.ApplyingTimeout}, inflight.GiveUp},
+		{"being applied", inflight.BatchState{Outbox: is(outbox.Applying), SinceSent: never}, inflight.Wait},
+		{"being applied, and sent long ago", inflight.BatchState{Outbox: is(outbox.Applying), SinceSent: time.Hour, HasPending: true, WindowOver: true}, inflight.Wait},
+		{"being applied for nearly too long", inflight.BatchState{Outbox: is(outbox.Applying), InState: inflight.ApplyingTimeout - 1}, inflight.Wait},
+		{"being applied for too long", inflight.BatchState{Outbox: is(outbox.Applying), InState: inflight.ApplyingTimeout}, inflight.GiveUp},
 
-		{"a part being applied for nearly too long", inflight.Status{Outbox: is(outbox.Applying), Bisecting: true, InState: inflight.PartApplyingTimeout - 1}, inflight.Wait},
-		{"a part being applied for too long", inflight.Status{Outbox: is(outbox.Applying), Bisecting: true, InState: inflight.PartApplyingTimeout}, inflight.GiveUp},
+		{"a part being applied for nearly too long", inflight.BatchState{Outbox: is(outbox.Applying), Bisecting: true, InState: inflight.PartApplyingTimeout - 1}, inflight.Wait},
+		{"a part being applied for too long", inflight.BatchState{Outbox: is(outbox.Applying), Bisecting: true, InState: inflight.PartApplyingTimeout}, inflight.GiveUp},
 
-		{"done, not seen", inflight.Status{Outbox: is(outbox.Done), Visibility: inflight.Stale, HasPending: true, WindowOver: true}, inflight.Wait},
-		{"done, not seen for nearly too long", inflight.Status{Outbox: is(outbox.Done), Visibility: inflight.Stale, HasPending: true, WindowOver: true, InState: inflight.CacheTimeout - 1}, inflight.Wait},
-		{"done, not seen for too long", inflight.Status{Outbox: is(outbox.Done), Visibility: inflight.Stale, HasPending: true, WindowOver: true, InState: inflight.CacheTimeout}, inflight.Build},
-		{"done, and one claim is not admitted for nearly too long", inflight.Status{Outbox: is(outbox.Done), Visibility: inflight.Unconfirmed, HasPending: true, WindowOver: true, InState: time.Minute, UnconfirmedFor: inflight.UnconfirmedTimeout - 1}, inflight.Wait},
-		{"done, and one claim is not admitted for too long", inflight.Status{Outbox: is(outbox.Done), Visibility: inflight.Unconfirmed, HasPending: true, WindowOver: true, InState: time.Minute, UnconfirmedFor: inflight.UnconfirmedTimeout}, inflight.Build},
-		{"done and seen", inflight.Status{Outbox: is(outbox.Done), Visibility: inflight.Complete, HasPending: true, WindowOver: true}, inflight.Build},
-		{"a part is done and seen", inflight.Status{Outbox: is(outbox.Done), Visibility: inflight.Complete, HasPending: true, Bisecting: true}, inflight.Build},
-		{"a part is done and not seen", inflight.Status{Outbox: is(outbox.Done), Visibility: inflight.Stale, HasPending: true, Bisecting: true}, inflight.Wait},
-		{"done and seen, nothing new", inflight.Status{Outbox: is(outbox.Done), Visibility: inflight.Complete, HasPending: true, SinceBatch: inflight.ReplanInterval - 1}, inflight.Wait},
-		{"done and seen, and they still wait", inflight.Status{Outbox: is(outbox.Done), Visibility: inflight.Complete, HasPending: true, SinceBatch: inflight.ReplanInterval}, inflight.Build},
-		{"done and seen, nobody waits", inflight.Status{Outbox: is(outbox.Done), Visibility: inflight.Complete, WindowOver: true, SinceBatch: time.Hour}, inflight.Wait},
+		{"done, not seen", inflight.BatchState{Outbox: is(outbox.Done), Visibility: inflight.Stale, HasPending: true, WindowOver: true}, inflight.Wait},
+		{"done, not seen for nearly too long", inflight.BatchState{Outbox: is(outbox.Done), Visibility: inflight.Stale, HasPending: true, WindowOver: true, InState: inflight.CacheTimeout - 1}, inflight.Wait},
+		{"done, not seen for too long", inflight.BatchState{Outbox: is(outbox.Done), Visibility: inflight.Stale, HasPending: true, WindowOver: true, InState: inflight.CacheTimeout}, inflight.Build},
+		{"done, and one claim is not admitted for nearly too long", inflight.BatchState{Outbox: is(outbox.Done), Visibility: inflight.Unconfirmed, HasPending: true, WindowOver: true, InState: time.Minute, UnconfirmedFor: inflight.UnconfirmedTimeout - 1}, inflight.Wait},
+		{"done, and one claim is not admitted for too long", inflight.BatchState{Outbox: is(outbox.Done), Visibility: inflight.Unconfirmed, HasPending: true, WindowOver: true, InState: time.Minute, UnconfirmedFor: inflight.UnconfirmedTimeout}, inflight.Build},
+		{"done and seen", inflight.BatchState{Outbox: is(outbox.Done), Visibility: inflight.Complete, HasPending: true, WindowOver: true}, inflight.Build},
+		{"a part is done and seen", inflight.BatchState{Outbox: is(outbox.Done), Visibility: inflight.Complete, HasPending: true, Bisecting: true}, inflight.Build},
+		{"a part is done and not seen", inflight.BatchState{Outbox: is(outbox.Done), Visibility: inflight.Stale, HasPending: true, Bisecting: true}, inflight.Wait},
+		{"done and seen, nothing new", inflight.BatchState{Outbox: is(outbox.Done), Visibility: inflight.Complete, HasPending: true, SinceBatch: inflight.ReplanInterval - 1}, inflight.Wait},
+		{"done and seen, and they still wait", inflight.BatchState{Outbox: is(outbox.Done), Visibility: inflight.Complete, HasPending: true, SinceBatch: inflight.ReplanInterval}, inflight.Build},
+		{"done and seen, nobody waits", inflight.BatchState{Outbox: is(outbox.Done), Visibility: inflight.Complete, WindowOver: true, SinceBatch: time.Hour}, inflight.Wait},
 	} {
 		if got := inflight.Decide(test.view); got != test.want {
 			t.Errorf("%s: %s, want %s", test.name, got, test.want)
