@@ -1,16 +1,14 @@
-// Package catalog reads AWS and decides nothing: which instances exist, what an
-// EC2NodeClass's selectors find, and what the region sells.
+// Package catalog reads AWS: the cluster's instances, the resources that an
+// EC2NodeClass selects, and the region's instance types and prices. It changes
+// nothing in AWS except documents in the bucket.
 //
-// The invariants:
+// The rules:
 //
-//   - It writes nothing in AWS but documents and one pointer in the store.
-//   - A list is complete or it is not said: an error on any page is an error of
-//     the whole.
-//   - The time of an inventory is taken before EC2 is asked, so that what it
-//     lacks was launched later, or is gone.
-//   - What a person has to mend in an EC2NodeClass is a Problem with a remedy,
-//     never an error; what a person has to mend in AWS's rights is an error, so
-//     that a lost right never makes a working class unready.
+//   - A list is complete or it is not published: an error on one page fails the list.
+//   - An inventory's start time is taken before the EC2 call. An instance that is
+//     missing in it was launched later, or no longer exists.
+//   - A mistake in an EC2NodeClass is a Problem with a fix, never an error. A missing
+//     AWS permission is an error, so that it never makes a working class unready.
 package catalog
 
 import (
@@ -18,7 +16,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/joist-autoscaler/joist/services/catalog/internal/recall"
+	"github.com/joist-autoscaler/joist/services/catalog/internal/cache"
 	"github.com/joist-autoscaler/joist/shared/blob"
 	"github.com/joist-autoscaler/joist/shared/catalog"
 	"github.com/joist-autoscaler/joist/shared/cloud"
@@ -28,72 +26,73 @@ import (
 	"github.com/joist-autoscaler/joist/shared/queue"
 )
 
-// Types are the messages that the catalog takes.
+// Types are the types of the messages that the catalog consumes.
 var Types = []event.Type{event.NodeClassChangedType, event.InventoryWantedType, event.TickType}
 
-// Service is the catalog over its ports.
+// Service handles the catalog's messages.
 type Service struct {
 	Instances cloud.Instances
 	Network   cloud.Network
-	// Placements are asked for classes that select any, and for the catalogue.
+	// Placements lists capacity reservations and placement groups. It is called for
+	// classes that select one, and for the catalogue's counts.
 	Placements cloud.Placements
 	Images     cloud.Images
 	Clusters   cloud.Clusters
 	Blobs      blob.Store
 	Bus        queue.Sender
 	Cluster    event.Cluster
-	// Given is what the settings say of how nodes join, in place of what EKS names.
-	Given Given
-	// Region is whose catalogue is published.
+	// ClusterOverrides replaces the cluster facts that EKS reports.
+	ClusterOverrides ClusterOverrides
+	// Region is the AWS region of the published catalogue.
 	Region string
-	// Market reads what the region sells, Prices what it costs on demand, unless
-	// Isolated, and Shifts which zones to avoid, unless it is nil.
+	// Market reads instance types, offerings and spot prices. Prices reads on-demand
+	// prices and is not called if Isolated is set. Shifts reads zonal shifts and may be nil.
 	Market   cloud.Market
 	Prices   cloud.Prices
 	Shifts   cloud.ZonalShifts
 	Isolated bool
-	// Offers has a catalogue at hand, where Market is nil; where it is nil too, the
-	// embedded catalogue is published.
-	Offers func(ctx context.Context, region string) (catalog.Catalogue, error)
-	// Sold remembers which types the catalogue has; nil remembers nothing.
-	Sold *recall.Types
-	Now  func() time.Time
+	// StaticCatalogue returns the catalogue if Market is nil. If both are nil, the embedded
+	// catalogue is published.
+	StaticCatalogue func(ctx context.Context, region string) (catalog.Catalogue, error)
+	// OfferingCache caches the catalogue's offerings; nil disables the cache.
+	OfferingCache *cache.Offerings
+	Now           func() time.Time
 }
 
-// Handle answers one message.
+// Handle handles one message.
 func (s Service) Handle(ctx context.Context, e event.Envelope) error {
 	switch e.Type {
 	case event.NodeClassChangedType:
-		return host.Body(ctx, s.resolve, e)
+		return host.Body(ctx, s.resolveNodeClass, e)
 	case event.InventoryWantedType:
-		return host.Body(ctx, s.wanted, e)
+		return host.Body(ctx, s.handleInventoryWanted, e)
 	case event.TickType:
-		return host.Body(ctx, s.tick, e)
+		return host.Body(ctx, s.handleTick, e)
 	default:
-		return fault.F("handling "+string(e.Type), fault.Poison, "the catalog does not know the type")
+		return fault.F("handling "+string(e.Type), fault.Poison, "the catalog does not consume this type")
 	}
 }
 
-// wanted answers the watcher's question.
-func (s Service) wanted(ctx context.Context, e event.Envelope, _ event.InventoryWanted) error {
-	return s.list(ctx, e)
+// handleInventoryWanted publishes the inventory that the watcher requested.
+func (s Service) handleInventoryWanted(ctx context.Context, e event.Envelope, _ event.InventoryWanted) error {
+	return s.listInstances(ctx, e)
 }
 
-// tick does what is due. A tick for somebody else is no error: the rule that
-// sends them need not know who wants which.
-func (s Service) tick(ctx context.Context, e event.Envelope, b event.Tick) error {
+// handleTick publishes an inventory or a catalogue. It ignores other ticks, because one
+// rule sends all of them.
+func (s Service) handleTick(ctx context.Context, e event.Envelope, b event.Tick) error {
 	switch b.Want {
 	case event.WantInventory:
-		return s.list(ctx, e)
+		return s.listInstances(ctx, e)
 	case event.WantCatalogue:
-		return s.refresh(ctx, e)
+		return s.refreshCatalogue(ctx, e)
 	default:
 		return nil
 	}
 }
 
-// publish says a fact that e caused.
-func (s Service) publish(ctx context.Context, e event.Envelope, body event.Body) error {
+// publishEvent publishes an event that e caused.
+func (s Service) publishEvent(ctx context.Context, e event.Envelope, body event.Body) error {
 	maker := event.Maker{Service: "catalog", Cluster: s.Cluster}
 	fact, err := maker.New(s.Now(), body, &e)
 	if err != nil {
@@ -105,18 +104,18 @@ func (s Service) publish(ctx context.Context, e event.Envelope, body event.Body)
 	return nil
 }
 
-// describe reads how nodes join the cluster.
-func (s Service) describe(ctx context.Context) (cloud.ClusterInfo, error) {
-	if s.Given.NoEKS {
-		return s.Given.whole(s.Cluster.Name)
+// describeCluster returns the facts with which nodes join the cluster.
+func (s Service) describeCluster(ctx context.Context) (cloud.ClusterInfo, error) {
+	if s.ClusterOverrides.NoEKS {
+		return s.ClusterOverrides.clusterInfo(s.Cluster.Name)
 	}
 	info, err := s.Clusters.DescribeCluster(ctx, s.Cluster.Name)
 	if fault.Is(err, fault.Missing) {
 		return info, fault.E("describing cluster "+s.Cluster.Name, fault.Missing, err).
-			WithHint("set the cluster's name as EKS spells it, and the region in which it is")
+			WithHint("set the cluster's name as EKS spells it, and the cluster's region")
 	}
 	if err != nil {
 		return info, fmt.Errorf("describing cluster %s: %w", s.Cluster.Name, err)
 	}
-	return s.Given.over(info), nil
+	return s.ClusterOverrides.applyTo(info), nil
 }

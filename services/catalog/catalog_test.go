@@ -18,96 +18,96 @@ var start = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 
 var demo = event.Cluster{Name: "demo", UID: "uid-1"}
 
-// bench is a catalog over models, and what it said.
-type bench struct {
+// harness runs a catalog against memcloud and memblob and records the published events.
+type harness struct {
 	Service
-	ec2   *memcloud.Cloud
-	world memcloud.World
-	blobs *memblob.Store
-	now   time.Time
-	said  []event.Envelope
+	ec2       *memcloud.Cloud
+	account   memcloud.World
+	blobs     *memblob.Store
+	now       time.Time
+	published []event.Envelope
 }
 
-func newBench(t *testing.T) *bench {
+func newHarness(t *testing.T) *harness {
 	t.Helper()
-	b := &bench{now: start}
-	clock := func() time.Time { return b.now }
-	b.ec2 = memcloud.New(memcloud.Options{Now: clock, Seed: 1, RateDivisor: -1})
-	b.world = b.ec2.Furnish(demo.Name)
-	b.blobs = memblob.New(memblob.Options{Now: clock})
-	b.Service = Service{
-		Instances: b.ec2, Network: b.ec2, Placements: b.ec2, Images: b.ec2, Clusters: b.ec2,
-		Blobs: b.blobs, Bus: b, Cluster: demo, Region: "us-west-2", Now: clock,
+	h := &harness{now: start}
+	clock := func() time.Time { return h.now }
+	h.ec2 = memcloud.New(memcloud.Options{Now: clock, Seed: 1, RateDivisor: -1})
+	h.account = h.ec2.Furnish(demo.Name)
+	h.blobs = memblob.New(memblob.Options{Now: clock})
+	h.Service = Service{
+		Instances: h.ec2, Network: h.ec2, Placements: h.ec2, Images: h.ec2, Clusters: h.ec2,
+		Blobs: h.blobs, Bus: h, Cluster: demo, Region: "us-west-2", Now: clock,
 	}
-	return b
+	return h
 }
 
-// Send keeps what the service says.
-func (b *bench) Send(_ context.Context, messages ...queue.Outgoing) error {
+// Send records the published messages.
+func (h *harness) Send(_ context.Context, messages ...queue.Outgoing) error {
 	for _, m := range messages {
 		e, err := event.Decode(m.Body)
 		if err != nil {
 			return err
 		}
-		b.said = append(b.said, e)
+		h.published = append(h.published, e)
 	}
 	return nil
 }
 
-// ask hands the service a message.
-func (b *bench) ask(t *testing.T, service string, body event.Body) error {
+// handleFrom makes the catalog handle a message from a service.
+func (h *harness) handleFrom(t *testing.T, service string, body event.Body) error {
 	t.Helper()
-	e, err := event.Maker{Service: service, Cluster: demo}.New(b.now, body, nil)
+	e, err := event.Maker{Service: service, Cluster: demo}.New(h.now, body, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return b.Handle(t.Context(), e)
+	return h.Handle(t.Context(), e)
 }
 
-// last reads the last thing that was said.
-func last[T event.Body](t *testing.T, b *bench) T {
+// lastPublished decodes the last published event.
+func lastPublished[T event.Body](t *testing.T, h *harness) T {
 	t.Helper()
-	if len(b.said) == 0 {
-		t.Fatal("nothing was said")
+	if len(h.published) == 0 {
+		t.Fatal("no event was published")
 	}
-	body, err := event.As[T](b.said[len(b.said)-1])
+	body, err := event.As[T](h.published[len(h.published)-1])
 	if err != nil {
 		t.Fatal(err)
 	}
 	return body
 }
 
-// fleet is an EC2 that shows what the test says.
-type fleet func(cloud.InstanceFilter) ([]cloud.Instance, error)
+// instancesFunc is a cloud.Instances with the function's results.
+type instancesFunc func(cloud.InstanceFilter) ([]cloud.Instance, error)
 
-func (f fleet) DescribeInstances(_ context.Context, filter cloud.InstanceFilter) ([]cloud.Instance, error) {
+func (f instancesFunc) DescribeInstances(_ context.Context, filter cloud.InstanceFilter) ([]cloud.Instance, error) {
 	return f(filter)
 }
 
-func TestTypesAreWhatTheContractRoutesHere(t *testing.T) {
+func TestTypesMatchEventSpecs(t *testing.T) {
 	for _, spec := range event.Specs {
 		if got, want := slices.Contains(Types, spec.Type), slices.Contains(spec.Consumers, "catalog"); got != want {
-			t.Errorf("%s: listed %v, routed %v", spec.Type, got, want)
+			t.Errorf("%s: in Types %v, in event.Specs %v", spec.Type, got, want)
 		}
 	}
 }
 
-func TestHandleRefusesWhatItDoesNotKnow(t *testing.T) {
-	b := newBench(t)
-	err := b.ask(t, "lifecycle", event.TerminateRequested{InstanceID: "i-1", Reason: "test"})
+func TestHandleRejectsUnknownType(t *testing.T) {
+	h := newHarness(t)
+	err := h.handleFrom(t, "lifecycle", event.TerminateRequested{InstanceID: "i-1", Reason: "test"})
 	if !fault.Is(err, fault.Poison) {
 		t.Fatalf("got %v, want poison", err)
 	}
 }
 
-func TestTickForSomebodyElseIsNoError(t *testing.T) {
-	b := newBench(t)
+func TestHandleIgnoresOtherTicks(t *testing.T) {
+	h := newHarness(t)
 	for _, want := range []string{event.WantStatus, event.WantTemplates} {
-		if err := b.ask(t, "scheduler", event.Tick{Want: want, Due: start}); err != nil {
+		if err := h.handleFrom(t, "scheduler", event.Tick{Want: want, Due: start}); err != nil {
 			t.Fatalf("%s: %v", want, err)
 		}
 	}
-	if len(b.said) > 0 {
-		t.Fatalf("it said %d facts", len(b.said))
+	if len(h.published) > 0 {
+		t.Fatalf("published %d events, want none", len(h.published))
 	}
 }

@@ -6,113 +6,113 @@ import (
 	"strings"
 
 	"github.com/joist-autoscaler/joist/services/catalog/internal/image"
-	"github.com/joist-autoscaler/joist/services/catalog/internal/remedy"
+	"github.com/joist-autoscaler/joist/services/catalog/internal/status"
 	"github.com/joist-autoscaler/joist/shared/cloud"
 	"github.com/joist-autoscaler/joist/shared/event"
 	"github.com/joist-autoscaler/joist/shared/fault"
 	"github.com/joist-autoscaler/joist/shared/karpenter"
 )
 
-// search is what to ask EC2 for, and what is known before it answers.
-type search struct {
-	selectors []cloud.Selector
-	known     map[string][]image.Requirements
-	notes     []string
+// imageQuery is a query for machine images.
+type imageQuery struct {
+	selectors    []cloud.Selector
+	requirements map[string][]image.Requirements
+	notes        []string
 }
 
-// images finds the machine images.
-func (s Service) images(ctx context.Context, q *question, out *event.NodeClassResolved) (*event.Problem, error) {
-	alias, named, err := q.class.Alias()
+// resolveImages adds the class's machine images to out.
+func (s Service) resolveImages(ctx context.Context, r *resolution, out *event.NodeClassResolved) (*event.Problem, error) {
+	alias, named, err := r.class.Alias()
 	if err != nil {
-		problem := remedy.Alias(err)
+		problem := status.UnsupportedAlias(err)
 		return &problem, nil
 	}
-	var look search
+	var query imageQuery
 	var problem *event.Problem
 	if named {
-		look, problem, err = s.published(ctx, q, alias)
+		query, problem, err = s.queryAlias(ctx, r, alias)
 	} else {
-		look, err = s.terms(ctx, q.class.Spec.AMISelectorTerms)
+		query, err = s.queryTerms(ctx, r.class.Spec.AMISelectorTerms)
 	}
 	if problem != nil || err != nil {
 		return problem, err
 	}
-	return s.choose(ctx, look, out)
+	return s.chooseImages(ctx, query, out)
 }
 
-// published reads the ids that AWS publishes for an alias. One that is missing
-// is no error: not every version has every variant. Any other error is, for
-// leaving a variant out would look like its end.
-func (s Service) published(ctx context.Context, q *question, alias karpenter.Alias) (search, *event.Problem, error) {
-	if q.clusterErr != nil {
-		return search{}, nil, q.clusterErr
+// queryAlias reads the image ids that AWS publishes for an alias. A missing parameter
+// is skipped, because not every version has every variant. Any other error is returned:
+// without the variant, its images would seem to have been withdrawn.
+func (s Service) queryAlias(ctx context.Context, r *resolution, alias karpenter.Alias) (imageQuery, *event.Problem, error) {
+	if r.clusterErr != nil {
+		return imageQuery{}, nil, r.clusterErr
 	}
-	parameters, err := image.Parameters(alias, q.cluster.Version)
+	parameters, err := image.ListParameters(alias, r.cluster.Version)
 	if err != nil {
-		problem := remedy.Alias(err)
-		return search{}, &problem, nil
+		problem := status.UnsupportedAlias(err)
+		return imageQuery{}, &problem, nil
 	}
-	look := search{known: map[string][]image.Requirements{}}
+	query := imageQuery{requirements: map[string][]image.Requirements{}}
 	for _, p := range parameters {
 		id, err := s.Images.Parameter(ctx, p.Name)
 		if fault.Is(err, fault.Missing, fault.Invalid) {
 			continue
 		}
 		if err != nil {
-			return search{}, nil, fmt.Errorf("reading parameter %s: %w", p.Name, err)
+			return imageQuery{}, nil, fmt.Errorf("reading parameter %s: %w", p.Name, err)
 		}
-		if look.known[id] == nil {
-			look.selectors = append(look.selectors, cloud.Selector{ID: id})
+		if query.requirements[id] == nil {
+			query.selectors = append(query.selectors, cloud.Selector{ID: id})
 		}
-		look.known[id] = append(look.known[id], p.Fits...)
+		query.requirements[id] = append(query.requirements[id], p.Alternatives...)
 	}
-	if len(look.selectors) == 0 {
-		problem := remedy.Published(alias, q.cluster.Version)
-		return search{}, &problem, nil
+	if len(query.selectors) == 0 {
+		problem := status.NoPublishedImage(alias, r.cluster.Version)
+		return imageQuery{}, &problem, nil
 	}
-	return look, nil, nil
+	return query, nil, nil
 }
 
-// terms turns selector terms into selectors. A name without an owner is looked
-// for among this account's and Amazon's images alone; the port sees to that.
-func (s Service) terms(ctx context.Context, terms []karpenter.AMISelectorTerm) (search, error) {
-	var look search
+// queryTerms converts selector terms to selectors. cloud.Images searches a name without
+// an owner among the images of this account and of Amazon only.
+func (s Service) queryTerms(ctx context.Context, terms []karpenter.AMISelectorTerm) (imageQuery, error) {
+	var query imageQuery
 	for _, term := range terms {
 		if term.ID != "" || term.SSMParameter == "" {
-			look.selectors = append(look.selectors, cloud.Selector{ID: term.ID, Name: term.Name, Owner: term.Owner, Tags: term.Tags})
+			query.selectors = append(query.selectors, cloud.Selector{ID: term.ID, Name: term.Name, Owner: term.Owner, Tags: term.Tags})
 			continue
 		}
 		id, err := s.Images.Parameter(ctx, term.SSMParameter)
 		switch {
 		case fault.Is(err, fault.Missing, fault.Invalid):
-			look.notes = append(look.notes, "parameter "+term.SSMParameter+" does not exist, so create it or correct ssmParameter:")
+			query.notes = append(query.notes, "parameter "+term.SSMParameter+" does not exist: create it, or correct ssmParameter")
 		case err != nil:
-			return search{}, fmt.Errorf("reading parameter %s: %w", term.SSMParameter, err)
+			return imageQuery{}, fmt.Errorf("reading parameter %s: %w", term.SSMParameter, err)
 		case !strings.HasPrefix(id, "ami-"):
-			look.notes = append(look.notes, "parameter "+term.SSMParameter+" does not hold an AMI id, so store one in it")
+			query.notes = append(query.notes, "parameter "+term.SSMParameter+" does not contain an AMI id: store one in it")
 		default:
-			look.selectors = append(look.selectors, cloud.Selector{ID: id})
+			query.selectors = append(query.selectors, cloud.Selector{ID: id})
 		}
 	}
-	return look, nil
+	return query, nil
 }
 
-func (s Service) choose(ctx context.Context, look search, out *event.NodeClassResolved) (*event.Problem, error) {
+func (s Service) chooseImages(ctx context.Context, query imageQuery, out *event.NodeClassResolved) (*event.Problem, error) {
 	var found []cloud.Image
 	var err error
-	if len(look.selectors) > 0 {
-		found, err = s.Images.DescribeImages(ctx, look.selectors)
+	if len(query.selectors) > 0 {
+		found, err = s.Images.DescribeImages(ctx, query.selectors)
 	}
 	if err != nil {
-		return refused(fmt.Errorf("describing images: %w", err), remedy.Images(look.selectors, look.notes))
+		return classProblem(fmt.Errorf("describing images: %w", err), status.NoImages(query.selectors, query.notes))
 	}
-	out.Images, err = image.Choose(found, look.known)
+	out.Images, err = image.ChooseImages(found, query.requirements)
 	if err != nil {
 		return nil, fault.E("choosing images", fault.Bug, err)
 	}
 	if len(out.Images) == 0 {
-		problem := remedy.Images(look.selectors, look.notes)
+		problem := status.NoImages(query.selectors, query.notes)
 		return &problem, nil
 	}
-	return remedy.SomeImages(look.selectors, look.notes), nil
+	return status.UnmatchedImageTerms(query.selectors, query.notes), nil
 }

@@ -5,9 +5,9 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/joist-autoscaler/joist/services/catalog/internal/cache"
 	"github.com/joist-autoscaler/joist/services/catalog/internal/listing"
 	"github.com/joist-autoscaler/joist/services/catalog/internal/market"
-	"github.com/joist-autoscaler/joist/services/catalog/internal/recall"
 	"github.com/joist-autoscaler/joist/shared/blob"
 	"github.com/joist-autoscaler/joist/shared/catalog"
 	"github.com/joist-autoscaler/joist/shared/cloud"
@@ -16,62 +16,61 @@ import (
 	"github.com/joist-autoscaler/joist/shared/karpenter"
 )
 
-// list says which instances exist that were launched for NodePools of the
-// cluster, in every state: a terminated one is the proof that a claim may go.
-func (s Service) list(ctx context.Context, e event.Envelope) error {
-	// Before the call: whatever the list lacks was launched after this moment.
+// listInstances publishes the instances that were launched for NodePools of the cluster,
+// in every state. Lifecycle needs a terminated instance to delete its NodeClaim.
+func (s Service) listInstances(ctx context.Context, e event.Envelope) error {
+	// The time is taken before the call: an instance that is missing was launched later.
 	started := s.Now().UTC()
-	// Both tags: EKS puts the first on the instances of managed node groups too,
-	// and what is listed without a claim is ended.
+	// Both tags are required, because EKS adds the first one to instances of managed
+	// node groups, and lifecycle terminates listed instances that have no NodeClaim.
 	owned := map[string]string{karpenter.ClusterTagPrefix + s.Cluster.Name: "owned", karpenter.NodePoolTagKey: ""}
 	instances, err := s.Instances.DescribeInstances(ctx, cloud.InstanceFilter{Tags: owned})
 	if err != nil {
 		return fmt.Errorf("listing the instances of cluster %s: %w", s.Cluster.Name, err)
 	}
-	ref, err := blob.Put(ctx, s.Blobs, s.Now(), event.InventoryKind, listing.Of(started, instances, s.withdrawn(ctx, instances)))
+	ref, err := blob.Put(ctx, s.Blobs, s.Now(), event.InventoryKind, listing.BuildInventory(started, instances, s.findWithdrawn(ctx, instances)))
 	if err != nil {
 		return fmt.Errorf("storing the inventory: %w", err)
 	}
 	host.Say(ctx, "instances", len(instances))
-	fact := event.InstancesListed{Started: started, Inventory: ref, Count: len(instances), Shifts: s.shiftsInForce(ctx)}
-	return s.publish(ctx, e, fact)
+	fact := event.InstancesListed{Started: started, Inventory: ref, Count: len(instances), Shifts: s.listActiveShifts(ctx)}
+	return s.publishEvent(ctx, e, fact)
 }
 
-// withdrawn are the offerings of instances that are not in the catalogue. An
-// inventory is worth more than this, and goes without it.
-func (s Service) withdrawn(ctx context.Context, instances []cloud.Instance) []event.Offering {
+// findWithdrawn returns the offerings of the instances that are not in the catalogue. It
+// returns nil if the catalogue cannot be read: the inventory is published without them.
+func (s Service) findWithdrawn(ctx context.Context, instances []cloud.Instance) []event.Offering {
 	var offerings []event.Offering
 	for i := range instances {
 		if one := listing.OfferingOf(instances[i]); !slices.Contains(offerings, one) {
 			offerings = append(offerings, one)
 		}
 	}
-	missing, err := s.Sold.Missing(ctx, offerings, s.sold)
+	missing, err := s.OfferingCache.FindMissing(ctx, offerings, s.readOffered)
 	if err != nil {
-		host.Say(ctx, "warnings", []string{market.Short("whether types are sold is not told with the inventory: " + err.Error())})
+		host.Say(ctx, "warnings", []string{market.TruncateWarning("the inventory does not mark withdrawn offerings: " + err.Error())})
 		return nil
 	}
 	return missing
 }
 
-// sold tells of the catalogue's offerings, nil where there is no catalogue.
-func (s Service) sold(ctx context.Context) (recall.Sells, error) {
-	read := s.current
+// readOffered returns which offerings the catalogue has, or nil without a catalogue.
+func (s Service) readOffered(ctx context.Context) (cache.IsOffered, error) {
+	read := s.currentCatalogue
 	if s.Market == nil {
-		read = s.offers
+		read = s.staticCatalogue
 	}
 	doc, err := read(ctx)
 	if err != nil || len(doc.Types) == 0 {
 		return nil, err
 	}
-	return sells(doc), nil
+	return offeredIn(doc), nil
 }
 
-// sells reads off the catalogue what Karpenter's drift asks: whether the type exists, whether it is bought by that capacity
-// type at all, and whether anything is sold in the zone. Which zones sell the type itself is no matter of drift, and which
-// reservations are left is for CapacityReservationDrift (Karpenter: pkg/controllers/nodeclaim/disruption/drift.go,
-// instanceTypeNotFound).
-func sells(doc catalog.Catalogue) recall.Sells {
+// offeredIn returns whether a catalogue has an offering, by the rule of Karpenter's drift: the type exists, supports the
+// capacity type, and the zone has an offering of any type (Karpenter: pkg/controllers/nodeclaim/disruption/drift.go,
+// instanceTypeNotFound). CapacityReservationDrift covers reservations.
+func offeredIn(doc catalog.Catalogue) cache.IsOffered {
 	usage, zones := map[string][]string{}, map[string]bool{"": true}
 	for i := range doc.Types {
 		t := &doc.Types[i]

@@ -8,7 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/joist-autoscaler/joist/services/catalog/internal/recall"
+	"github.com/joist-autoscaler/joist/services/catalog/internal/cache"
 	"github.com/joist-autoscaler/joist/shared/blob"
 	"github.com/joist-autoscaler/joist/shared/blob/memblob"
 	"github.com/joist-autoscaler/joist/shared/catalog"
@@ -17,20 +17,20 @@ import (
 	"github.com/joist-autoscaler/joist/shared/fault"
 )
 
-func TestListIsWholeAndSorted(t *testing.T) {
+func TestInventoryIsCompleteAndSorted(t *testing.T) {
 	for name, body := range map[string]event.Body{
-		"asked by the watcher":   event.InventoryWanted{Asked: start},
-		"asked by the scheduler": event.Tick{Want: event.WantInventory, Due: start},
+		"requested by the watcher": event.InventoryWanted{Asked: start},
+		"tick":                     event.Tick{Want: event.WantInventory, Due: start},
 	} {
 		t.Run(name, func(t *testing.T) {
-			b := newBench(t)
-			b.Instances = fleet(func(f cloud.InstanceFilter) ([]cloud.Instance, error) {
+			h := newHarness(t)
+			h.Instances = instancesFunc(func(f cloud.InstanceFilter) ([]cloud.Instance, error) {
 				want := cloud.InstanceFilter{Tags: map[string]string{"kubernetes.io/cluster/demo": "owned", "karpenter.sh/nodepool": ""}}
 				if diff := cmp.Diff(want, f); diff != "" {
 					t.Errorf("filter (-want +got):\n%s", diff)
 				}
-				// The call takes time, and the list must not claim it.
-				b.now = b.now.Add(40 * time.Second)
+				// The start time must not include the duration of the call.
+				h.now = h.now.Add(40 * time.Second)
 				return []cloud.Instance{
 					{ID: "i-2", Type: "m6i.large", Zone: "us-west-2b", CapacityType: "spot", State: cloud.Terminated, Launched: start},
 					{ID: "i-1", Type: "m6i.large", State: cloud.Running, ImageID: "ami-1", Partition: 3, Launched: start, SubnetID: "subnet-1",
@@ -39,14 +39,14 @@ func TestListIsWholeAndSorted(t *testing.T) {
 						}},
 				}, nil
 			})
-			if err := b.ask(t, "watcher", body); err != nil {
+			if err := h.handleFrom(t, "watcher", body); err != nil {
 				t.Fatal(err)
 			}
-			fact := last[event.InstancesListed](t, b)
+			fact := lastPublished[event.InstancesListed](t, h)
 			if !fact.Started.Equal(start) || fact.Count != 2 {
 				t.Fatalf("started %s with %d instances", fact.Started, fact.Count)
 			}
-			got, err := blob.Get[event.Inventory](t.Context(), b.blobs, fact.Inventory)
+			got, err := blob.Get[event.Inventory](t.Context(), h.blobs, fact.Inventory)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -63,46 +63,46 @@ func TestListIsWholeAndSorted(t *testing.T) {
 	}
 }
 
-// An empty list is a statement too: it must be said, and be a list.
-func TestListSaysThatThereIsNothing(t *testing.T) {
-	b := newBench(t)
-	if err := b.ask(t, "watcher", event.InventoryWanted{Asked: start}); err != nil {
+// An empty inventory is published too.
+func TestInventoryMayBeEmpty(t *testing.T) {
+	h := newHarness(t)
+	if err := h.handleFrom(t, "watcher", event.InventoryWanted{Asked: start}); err != nil {
 		t.Fatal(err)
 	}
-	if fact := last[event.InstancesListed](t, b); fact.Count != 0 {
+	if fact := lastPublished[event.InstancesListed](t, h); fact.Count != 0 {
 		t.Fatalf("count %d", fact.Count)
 	}
 }
 
-func TestListIsNeverPartial(t *testing.T) {
-	b := newBench(t)
-	half := fault.E("describing page 2", fault.Throttled, errors.New("rate"))
-	b.Instances = fleet(func(cloud.InstanceFilter) ([]cloud.Instance, error) { return []cloud.Instance{{ID: "i-1"}}, half })
-	if err := b.ask(t, "watcher", event.InventoryWanted{Asked: start}); !errors.Is(err, half) {
+func TestInventoryIsNeverPartial(t *testing.T) {
+	h := newHarness(t)
+	partial := fault.E("describing page 2", fault.Throttled, errors.New("rate"))
+	h.Instances = instancesFunc(func(cloud.InstanceFilter) ([]cloud.Instance, error) { return []cloud.Instance{{ID: "i-1"}}, partial })
+	if err := h.handleFrom(t, "watcher", event.InventoryWanted{Asked: start}); !errors.Is(err, partial) {
 		t.Fatalf("got %v", err)
 	}
-	b.Instances = b.ec2
-	b.blobs.SetFaults(memblob.Faults{FailPut: 1})
-	if err := b.ask(t, "watcher", event.InventoryWanted{Asked: start}); !fault.Is(err, fault.Retry) {
+	h.Instances = h.ec2
+	h.blobs.SetFaults(memblob.Faults{FailPut: 1})
+	if err := h.handleFrom(t, "watcher", event.InventoryWanted{Asked: start}); !fault.Is(err, fault.Retry) {
 		t.Fatalf("got %v", err)
 	}
-	if len(b.said) > 0 {
-		t.Fatalf("it said %d facts", len(b.said))
+	if len(h.published) > 0 {
+		t.Fatalf("published %d events, want none", len(h.published))
 	}
 }
 
-// What others launched for the cluster, such as the nodes of a managed node group,
-// is nobody's orphan: it is not in the list.
-func TestListLeavesManagedNodeGroupsOut(t *testing.T) {
-	b := newBench(t)
-	template := cloud.Template{Name: "nodes", ImageID: b.world.ImageAMD64.ID}
-	if err := b.ec2.EnsureTemplate(t.Context(), template); err != nil {
+// Instances that Joist did not launch, such as those of managed node groups, are not in
+// the inventory.
+func TestInventorySkipsManagedNodeGroups(t *testing.T) {
+	h := newHarness(t)
+	template := cloud.Template{Name: "nodes", ImageID: h.account.ImageAMD64.ID}
+	if err := h.ec2.EnsureTemplate(t.Context(), template); err != nil {
 		t.Fatal(err)
 	}
-	subnet := b.world.Subnets[0]
+	subnet := h.account.Subnets[0]
 	launch := func(token string, tags map[string]string) string {
 		t.Helper()
-		out, err := b.ec2.CreateFleet(t.Context(), cloud.FleetRequest{
+		out, err := h.ec2.CreateFleet(t.Context(), cloud.FleetRequest{
 			Token: token, Count: 1, CapacityType: cloud.OnDemand, Strategy: "lowest-price",
 			Configs: []cloud.FleetConfig{{Template: "nodes", Overrides: []cloud.Override{{InstanceType: "m6i.large", SubnetID: subnet.ID, Zone: subnet.Zone}}}},
 			TagSets: []cloud.TagSet{{Resource: "instance", Tags: tags}},
@@ -115,18 +115,18 @@ func TestListLeavesManagedNodeGroupsOut(t *testing.T) {
 	launch("a", map[string]string{"kubernetes.io/cluster/demo": "owned", "eks:nodegroup-name": "system"})
 	launch("b", map[string]string{"kubernetes.io/cluster/other": "owned", "karpenter.sh/nodepool": "default"})
 	ours := launch("c", map[string]string{"kubernetes.io/cluster/demo": "owned", "karpenter.sh/nodepool": "default", "joist.sh/intent": "in-1"})
-	b.now = b.now.Add(time.Minute)
-	if err := b.ask(t, "watcher", event.InventoryWanted{Asked: b.now}); err != nil {
+	h.now = h.now.Add(time.Minute)
+	if err := h.handleFrom(t, "watcher", event.InventoryWanted{Asked: h.now}); err != nil {
 		t.Fatal(err)
 	}
-	got, err := blob.Get[event.Inventory](t.Context(), b.blobs, last[event.InstancesListed](t, b).Inventory)
+	got, err := blob.Get[event.Inventory](t.Context(), h.blobs, lastPublished[event.InstancesListed](t, h).Inventory)
 	if err != nil || len(got.Instances) != 1 || got.Instances[0].InstanceID != ours || got.Instances[0].Intent != "in-1" {
-		t.Fatalf("listed %+v (%v), want %s alone", got.Instances, err, ours)
+		t.Fatalf("listed %+v (%v), want %s only", got.Instances, err, ours)
 	}
 }
 
-// An instance counts as withdrawn with its type, its capacity type or its zone, as with Karpenter.
-func TestListTellsOfWithdrawnOfferings(t *testing.T) {
+// As in Karpenter, an offering is withdrawn with its type, its capacity type or its zone.
+func TestInventoryMarksWithdrawnOfferings(t *testing.T) {
 	offering := func(zone string) catalog.Offering {
 		return catalog.Offering{Zone: zone, CapacityType: cloud.OnDemand, PricePerHour: 1, Available: true}
 	}
@@ -140,7 +140,7 @@ func TestListTellsOfWithdrawnOfferings(t *testing.T) {
 		want     bool
 	}{
 		{cloud.Instance{Type: "both", Zone: "a", CapacityType: "spot"}, false},
-		{cloud.Instance{Type: "both", Zone: "b", CapacityType: "spot"}, false}, // Karpenter asks whether the zone sells anything.
+		{cloud.Instance{Type: "both", Zone: "b", CapacityType: "spot"}, false}, // Karpenter checks whether the zone has an offering of any type.
 		{cloud.Instance{Type: "both", Zone: "c", CapacityType: "spot"}, true},
 		{cloud.Instance{Type: "ondemand", Zone: "a", CapacityType: "on-demand"}, false},
 		{cloud.Instance{Type: "ondemand", Zone: "a", CapacityType: "spot"}, true},
@@ -149,43 +149,43 @@ func TestListTellsOfWithdrawnOfferings(t *testing.T) {
 		{cloud.Instance{Type: "block", Zone: "a", CapacityType: "on-demand"}, true},
 		{cloud.Instance{Type: "block", Zone: "c", CapacityType: "reserved"}, true},
 		{cloud.Instance{Type: "none", Zone: "a", CapacityType: "on-demand"}, true},
-		{cloud.Instance{Type: "both"}, false}, // EC2 says little of what has ended.
+		{cloud.Instance{Type: "both"}, false}, // EC2 returns few fields of terminated instances.
 	} {
-		b := newBench(t)
+		h := newHarness(t)
 		tt.instance.ID = "i-1"
-		b.Instances = fleet(func(cloud.InstanceFilter) ([]cloud.Instance, error) { return []cloud.Instance{tt.instance}, nil })
-		b.Offers = func(context.Context, string) (catalog.Catalogue, error) { return doc, nil }
-		if err := b.ask(t, "watcher", event.InventoryWanted{Asked: b.now}); err != nil {
+		h.Instances = instancesFunc(func(cloud.InstanceFilter) ([]cloud.Instance, error) { return []cloud.Instance{tt.instance}, nil })
+		h.StaticCatalogue = func(context.Context, string) (catalog.Catalogue, error) { return doc, nil }
+		if err := h.handleFrom(t, "watcher", event.InventoryWanted{Asked: h.now}); err != nil {
 			t.Fatal(err)
 		}
-		got, err := blob.Get[event.Inventory](t.Context(), b.blobs, last[event.InstancesListed](t, b).Inventory)
+		got, err := blob.Get[event.Inventory](t.Context(), h.blobs, lastPublished[event.InstancesListed](t, h).Inventory)
 		if err != nil || len(got.Instances) != 1 || got.Instances[0].Withdrawn != tt.want {
 			t.Errorf("%+v: %+v (%v), want withdrawn %t", tt.instance, got.Instances, err, tt.want)
 		}
 	}
 }
 
-// The types of instances that the catalogue does not have are told of, of no
-// instance where there is no catalogue, and without failing the list.
-func TestListTellsWhatIsSoldNoMore(t *testing.T) {
-	b := newBench(t)
-	running := fleet(func(cloud.InstanceFilter) ([]cloud.Instance, error) {
+// The inventory marks instances whose offering the catalogue lacks. Without a readable
+// catalogue it marks none and is published nevertheless.
+func TestInventoryCachesOfferings(t *testing.T) {
+	h := newHarness(t)
+	running := instancesFunc(func(cloud.InstanceFilter) ([]cloud.Instance, error) {
 		return []cloud.Instance{{ID: "i-1", Type: "m6i.large"}, {ID: "i-2", Type: "m0.large"}}, nil
 	})
-	b.Instances, b.Sold = running, recall.NewTypes(b.Now)
+	h.Instances, h.OfferingCache = running, cache.NewOfferings(h.Now)
 	doc, read := catalog.Catalogue{Types: []catalog.InstanceType{{Name: "m6i.large"}}}, 0
 	var failing error
-	b.Offers = func(context.Context, string) (catalog.Catalogue, error) {
+	h.StaticCatalogue = func(context.Context, string) (catalog.Catalogue, error) {
 		read++
 		return doc, failing
 	}
 	listed := func() map[string]bool {
 		t.Helper()
-		b.now = b.now.Add(time.Minute)
-		if err := b.ask(t, "watcher", event.InventoryWanted{Asked: b.now}); err != nil {
+		h.now = h.now.Add(time.Minute)
+		if err := h.handleFrom(t, "watcher", event.InventoryWanted{Asked: h.now}); err != nil {
 			t.Fatal(err)
 		}
-		got, err := blob.Get[event.Inventory](t.Context(), b.blobs, last[event.InstancesListed](t, b).Inventory)
+		got, err := blob.Get[event.Inventory](t.Context(), h.blobs, lastPublished[event.InstancesListed](t, h).Inventory)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -199,16 +199,16 @@ func TestListTellsWhatIsSoldNoMore(t *testing.T) {
 	if diff := cmp.Diff(want, listed()); diff != "" {
 		t.Errorf("withdrawn (-want +got):\n%s", diff)
 	}
-	// That it is sold again is seen at once, and then believed for half an hour.
+	// A new offering is found immediately and then cached for half an hour.
 	doc.Types = append(doc.Types, catalog.InstanceType{Name: "m0.large"})
 	want["m0.large"] = false
 	if diff := cmp.Diff(want, listed()); diff != "" || read != 2 {
-		t.Errorf("after %d readings (-want +got):\n%s", read, diff)
+		t.Errorf("after reading the catalogue %d times (-want +got):\n%s", read, diff)
 	}
 	doc.Types = doc.Types[:1]
 	for range 29 {
 		if diff := cmp.Diff(want, listed()); diff != "" || read != 2 {
-			t.Fatalf("after %d readings (-want +got):\n%s", read, diff)
+			t.Fatalf("after reading the catalogue %d times (-want +got):\n%s", read, diff)
 		}
 	}
 	want["m0.large"] = true
@@ -217,21 +217,21 @@ func TestListTellsWhatIsSoldNoMore(t *testing.T) {
 	}
 	want["m0.large"] = false
 	for name, change := range map[string]func(){
-		"nothing is sold at all": func() { doc.Types = nil },
-		"it cannot be read":      func() { failing = errors.New("no answer") },
+		"the catalogue is empty":       func() { doc.Types = nil },
+		"the catalogue cannot be read": func() { failing = errors.New("no answer") },
 	} {
 		change()
 		if diff := cmp.Diff(want, listed()); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
 	}
-	// Where AWS is asked, it is the catalogue that is current which tells.
-	b.Market, doc.Types = b.ec2, []catalog.InstanceType{{Name: "m0.large"}}
-	ref, err := blob.Put(t.Context(), b.blobs, b.now, catalog.Kind, doc)
+	// With Market set, the published catalogue is used.
+	h.Market, doc.Types = h.ec2, []catalog.InstanceType{{Name: "m0.large"}}
+	ref, err := blob.Put(t.Context(), h.blobs, h.now, catalog.Kind, doc)
 	if err == nil {
-		err = blob.Point(t.Context(), b.blobs, ref)
+		err = blob.Point(t.Context(), h.blobs, ref)
 	}
 	if diff := cmp.Diff(map[string]bool{"m6i.large": true, "m0.large": false}, listed()); diff != "" || err != nil {
-		t.Errorf("by the catalogue, %v (-want +got):\n%s", err, diff)
+		t.Errorf("with the published catalogue, %v (-want +got):\n%s", err, diff)
 	}
 }

@@ -10,118 +10,118 @@ import (
 	"github.com/joist-autoscaler/joist/shared/fault"
 )
 
-// readingMax is how long one tick may read. What is left is read on the next,
-// so that a slow part cannot keep the others from ever being remembered.
+// readingMax is the time in which one tick starts reading parts. The next tick reads the
+// remaining parts, so a slow part cannot prevent the others from being stored.
 const readingMax = 80 * time.Second
 
-// sells reads what is due of the market and makes the catalogue of all that is
-// known of it, with warnings about what is not as it should be.
-func (s Service) sells(ctx context.Context) (catalog.Catalogue, []string, error) {
-	offline, err := s.offline()
+// readMarket reads the parts of the market that are due. It returns the catalogue of all
+// parts, and warnings about parts that are outdated or replaced.
+func (s Service) readMarket(ctx context.Context) (catalog.Catalogue, []string, error) {
+	offline, err := s.readOffline()
 	if err != nil {
 		return catalog.Catalogue{}, nil, err
 	}
-	state, book, err := s.recalled(ctx)
+	state, cached, err := s.loadMarket(ctx)
 	if err != nil {
 		return catalog.Catalogue{}, nil, err
 	}
-	before := book.Cluster.Since
-	warnings, read, err := s.read(ctx, &state, &book)
-	if err == nil && (read || !book.Cluster.Since.Equal(before)) {
-		err = s.remember(ctx, state, book)
+	before := cached.Cluster.Since
+	warnings, read, err := s.readDueParts(ctx, &state, &cached)
+	if err == nil && (read || !cached.Cluster.Since.Equal(before)) {
+		err = s.storeMarket(ctx, state, cached)
 	}
 	if err != nil {
 		return catalog.Catalogue{}, nil, err
 	}
 	now := s.Now().UTC()
-	parts := market.Blend(book, offline, s.policy(), now)
-	parts.Cluster = facts(book.Cluster.Items[0])
+	parts := market.BuildParts(cached, offline, s.marketPolicy(), now)
+	parts.Cluster = clusterFacts(cached.Cluster.Items[0])
 	doc := catalog.Assemble(parts)
 	if !doc.HasPrices() {
-		return doc, nil, fault.E("assembling the catalogue of "+s.Region, fault.Invalid, state.Failed()).
-			WithHint("allow the calls that failed: without them it is not known what the region sells")
+		return doc, nil, fault.E("assembling the catalogue of "+s.Region, fault.Invalid, state.JoinErrors()).
+			WithHint("allow the calls that failed: without them the region has no offering with a price")
 	}
-	return doc, append(warnings, market.Warnings(state, book, offline, s.policy(), now)...), nil
+	return doc, append(warnings, market.ListWarnings(state, cached, offline, s.marketPolicy(), now)...), nil
 }
 
-func (s Service) policy() market.Policy {
-	return market.Policy{Isolated: s.Isolated, Listed: catalog.Listed(s.Region), Shifts: s.Shifts != nil}
+func (s Service) marketPolicy() market.Policy {
+	return market.Policy{Isolated: s.Isolated, HasPriceList: catalog.Listed(s.Region), Shifts: s.Shifts != nil}
 }
 
-func (s Service) offline() (market.Offline, error) {
+func (s Service) readOffline() (market.Offline, error) {
 	parts, borrowed, err := catalog.Offline(s.Region)
 	if err != nil {
 		return market.Offline{}, fault.E("reading the embedded catalogue", fault.Bug, err)
 	}
-	return market.Offline{Parts: parts, Borrowed: borrowed}, nil
+	return market.Offline{Parts: parts, FromOtherRegion: borrowed}, nil
 }
 
-// read reads the cluster and the parts that are due into the book. Only a
-// cluster that was never described is an error: no node could join it.
-func (s Service) read(ctx context.Context, state *market.State, book *market.Book) (warnings []string, read bool, err error) {
+// readDueParts reads the cluster and the parts that are due into the cache. It fails if
+// the cluster was never described or does not exist, because no node could join it.
+func (s Service) readDueParts(ctx context.Context, state *market.State, cached *market.CachedParts) (warnings []string, read bool, err error) {
 	began := s.Now().UTC()
-	info, err := s.describe(ctx)
+	info, err := s.describeCluster(ctx)
 	switch {
 	case err == nil:
-		book.Cluster = book.Cluster.Next([]cloud.ClusterInfo{info}, began)
-	case len(book.Cluster.Items) == 0 || fault.Is(err, fault.Missing) || ctx.Err() != nil:
+		cached.Cluster = cached.Cluster.WithItems([]cloud.ClusterInfo{info}, began)
+	case len(cached.Cluster.Items) == 0 || fault.Is(err, fault.Missing) || ctx.Err() != nil:
 		return nil, false, err
 	default:
-		warnings = append(warnings, market.Short("the cluster: as it was described before, because of this: "+err.Error()))
+		warnings = append(warnings, market.TruncateWarning("the cluster: using its previous description, because of this error: "+err.Error()))
 	}
-	for _, name := range market.Due(*state, s.policy(), began) {
+	for _, name := range market.ListDue(*state, s.marketPolicy(), began) {
 		if s.Now().Sub(began) > readingMax {
 			break
 		}
-		err := s.part(ctx, name, book)
+		err := s.readPart(ctx, name, cached)
 		if ctx.Err() != nil {
 			return nil, false, err
 		}
-		state.Readings[name] = state.Readings[name].After(s.Now(), err)
+		state.Readings[name] = state.Readings[name].WithOutcome(s.Now(), err)
 		read = true
 	}
 	return warnings, read, nil
 }
 
-// part reads one part into the book. The book keeps what it has on an error.
-func (s Service) part(ctx context.Context, name market.Name, book *market.Book) error {
+// readPart reads one part into the cache. On an error the cache keeps the old part.
+func (s Service) readPart(ctx context.Context, name market.PartName, cached *market.CachedParts) error {
 	now := s.Now().UTC()
 	switch name {
 	case market.Types:
-		return renew(&book.Types, now, func() ([]catalog.InstanceType, error) { return s.hardware(ctx) })
+		return updatePart(&cached.Types, now, func() ([]catalog.InstanceType, error) { return s.readTypes(ctx) })
 	case market.Offerings:
-		return renew(&book.Offerings, now, func() ([]cloud.TypeOffering, error) { return s.Market.TypeOfferings(ctx) })
+		return updatePart(&cached.Offerings, now, func() ([]cloud.TypeOffering, error) { return s.Market.TypeOfferings(ctx) })
 	case market.Zones:
-		return renew(&book.Zones, now, func() ([]cloud.AvailabilityZone, error) { return s.Market.AvailabilityZones(ctx) })
+		return updatePart(&cached.Zones, now, func() ([]cloud.AvailabilityZone, error) { return s.Market.AvailabilityZones(ctx) })
 	case market.Spot:
-		return renew(&book.Spot, now, func() ([]cloud.SpotPrice, error) { return s.Market.SpotPrices(ctx, now) })
+		return updatePart(&cached.Spot, now, func() ([]cloud.SpotPrice, error) { return s.Market.SpotPrices(ctx, now) })
 	case market.OnDemand:
-		return renew(&book.OnDemand, now, func() ([]cloud.OnDemandPrice, error) { return s.Prices.OnDemandPrices(ctx, s.Region) })
+		return updatePart(&cached.OnDemand, now, func() ([]cloud.OnDemandPrice, error) { return s.Prices.OnDemandPrices(ctx, s.Region) })
 	default:
-		shifts, err := s.Shifts.ZonalShifts(ctx, book.Cluster.Items[0].ARN)
+		shifts, err := s.Shifts.ZonalShifts(ctx, cached.Cluster.Items[0].ARN)
 		if err == nil {
-			book.Shifts = book.Shifts.Next(shifts, now)
+			cached.Shifts = cached.Shifts.WithItems(shifts, now)
 		}
 		return err
 	}
 }
 
-// renew replaces a part by what was read. Nothing at all is no answer: a region
-// that sells nothing does not exist.
-func renew[T any](part *market.Part[T], now time.Time, read func() ([]T, error)) error {
+// updatePart replaces a part by the items that read returns. An empty list is an error,
+// because every region has items of each part.
+func updatePart[T any](part *market.Part[T], now time.Time, read func() ([]T, error)) error {
 	items, err := read()
 	if err == nil && len(items) == 0 {
-		err = fault.F("reading the market", fault.Invalid, "the answer is an empty list")
+		err = fault.F("reading the market", fault.Invalid, "AWS returned an empty list")
 	}
 	if err != nil {
 		return err
 	}
-	*part = part.Next(items, now)
+	*part = part.WithItems(items, now)
 	return nil
 }
 
-// hardware is the types on which a node can run.
-func (s Service) hardware(ctx context.Context) ([]catalog.InstanceType, error) {
+// readTypes returns the instance types on which a node can run.
+func (s Service) readTypes(ctx context.Context) ([]catalog.InstanceType, error) {
 	described, err := s.Market.InstanceTypes(ctx)
 	if err != nil {
 		return nil, err

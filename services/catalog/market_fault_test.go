@@ -18,187 +18,187 @@ import (
 	"github.com/joist-autoscaler/joist/shared/fault"
 )
 
-// Whatever is denied or broken from the start, the rest is live, and the warning
-// names the action. Nothing but a cluster that nobody can describe is an error.
-func TestMarketPartByPart(t *testing.T) {
+// If one action always fails, the other parts are read from AWS, and the warning names the
+// action.
+func TestMarketPartsFailSeparately(t *testing.T) {
 	for _, action := range marketActions {
 		for _, how := range []fault.Kind{fault.Denied, fault.Throttled, fault.Retry} {
 			t.Run(string(action)+" "+string(how), func(t *testing.T) {
-				b := newMarket(t)
+				h := newMarketHarness(t)
 				if how == fault.Denied {
-					b.ec2.Deny(action)
+					h.ec2.Deny(action)
 				} else {
-					b.ec2.Refuse(action, how, "Code", "no")
+					h.ec2.Refuse(action, how, "Code", "no")
 				}
-				doc, warnings := b.sold(t)
+				doc, warnings := h.refreshMarket(t)
 				if len(warnings) != 1 || !strings.Contains(warnings[0], string(action)) {
 					t.Fatalf("warnings: %q", warnings)
 				}
 				if how == fault.Denied && !strings.Contains(warnings[0], "denied") {
-					t.Errorf("the warning does not say that it is a right: %q", warnings[0])
+					t.Errorf("the warning does not mention the denial: %q", warnings[0])
 				}
 				if len(doc.Types) == 0 {
-					t.Error("nothing is sold")
+					t.Error("the catalogue has no types")
 				}
-				for a, n := range b.calls() {
+				for a, n := range h.marketCalls() {
 					if n != 1 {
 						t.Errorf("%s was called %d times", a, n)
 					}
 				}
-				b.ec2.Allow(action)
-				b.now = b.now.Add(5 * time.Minute)
-				whole, warnings := b.sold(t)
-				if len(warnings) > 0 || len(whole.Types) != len(memcloud.Small("us-west-2").Types) {
-					t.Errorf("afterwards: %d types, warnings %q", len(whole.Types), warnings)
+				h.ec2.Allow(action)
+				h.now = h.now.Add(5 * time.Minute)
+				complete, warnings := h.refreshMarket(t)
+				if len(warnings) > 0 || len(complete.Types) != len(memcloud.Small("us-west-2").Types) {
+					t.Errorf("after the recovery: %d types, warnings %q", len(complete.Types), warnings)
 				}
 			})
 		}
 	}
 }
 
-// A right that is lost later leaves what was read, and not the embedded data.
-func TestLostRightKeepsWhatWasRead(t *testing.T) {
-	b := newMarket(t)
-	before, _ := b.sold(t)
-	b.ec2.Deny(marketActions...)
-	b.ec2.Deny(memcloud.DescribeCluster)
-	b.now = b.now.Add(13 * time.Hour)
-	after, _ := b.sold(t)
+// If a permission is removed later, the cached parts are kept, not replaced by embedded ones.
+func TestLostPermissionKeepsCachedParts(t *testing.T) {
+	h := newMarketHarness(t)
+	before, _ := h.refreshMarket(t)
+	h.ec2.Deny(marketActions...)
+	h.ec2.Deny(memcloud.DescribeCluster)
+	h.now = h.now.Add(13 * time.Hour)
+	after, _ := h.refreshMarket(t)
 	if diff := cmp.Diff(before, after, cmpopts.IgnoreFields(catalog.Catalogue{}, "Counted")); diff != "" {
 		t.Error(diff)
 	}
 }
 
-func TestSkipsThePriceList(t *testing.T) {
+func TestMarketSkipsPriceList(t *testing.T) {
 	for _, test := range []struct {
 		name, pricesOf string
-		spoil          func(*bench)
+		change         func(*harness)
 	}{
-		{"isolated", "2025-05-28", func(b *bench) { b.Isolated = true }},
-		{"GovCloud", "2026-07-06", func(b *bench) { b.Region = "us-gov-west-1" }},
+		{"isolated", "2025-05-28", func(h *harness) { h.Isolated = true }},
+		{"GovCloud", "2026-07-06", func(h *harness) { h.Region = "us-gov-west-1" }},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			b := newMarket(t)
-			test.spoil(b)
-			doc, warnings := b.sold(t)
-			if b.calls()[memcloud.GetProducts] > 0 {
+			h := newMarketHarness(t)
+			test.change(h)
+			doc, warnings := h.refreshMarket(t)
+			if h.marketCalls()[memcloud.GetProducts] > 0 {
 				t.Error("the price list was read")
 			}
-			if len(warnings) != 1 || !strings.HasPrefix(warnings[0], "on-demand prices: the embedded ones of "+test.pricesOf) {
+			if len(warnings) != 1 || !strings.HasPrefix(warnings[0], "on-demand prices: using the embedded ones of "+test.pricesOf) {
 				t.Errorf("warnings: %q", warnings)
 			}
-			if o, sold := find(doc, memcloud.Offering{Type: "m6i.large", Zone: "us-west-2b", CapacityType: cloud.OnDemand}); !sold || o.PricePerHour <= 0 {
-				t.Errorf("m6i.large is sold: %t, for %v", sold, o.PricePerHour)
+			if o, offered := findOffering(doc, memcloud.Offering{Type: "m6i.large", Zone: "us-west-2b", CapacityType: cloud.OnDemand}); !offered || o.PricePerHour <= 0 {
+				t.Errorf("m6i.large is offered: %t, price %v", offered, o.PricePerHour)
 			}
 		})
 	}
 }
 
-func TestMarketWithoutAnything(t *testing.T) {
-	b := newMarket(t)
-	b.Region = "mars-north-1"
-	b.ec2.Deny(marketActions...)
-	err := b.ask(t, "scheduler", due)
+func TestMarketWithoutAnyPart(t *testing.T) {
+	h := newMarketHarness(t)
+	h.Region = "mars-north-1"
+	h.ec2.Deny(marketActions...)
+	err := h.handleFrom(t, "scheduler", catalogueTick)
 	if !fault.Is(err, fault.Invalid) || !strings.Contains(err.Error(), "ec2:DescribeInstanceTypeOfferings") || fault.HintOf(err) == "" {
 		t.Errorf("got %v", err)
 	}
-	if len(b.said) > 0 {
-		t.Error("a catalogue of nothing was published")
+	if len(h.published) > 0 {
+		t.Error("an empty catalogue was published")
 	}
 }
 
-// nothing is a market that answers at once, with nothing.
-type nothing struct{ cloud.Market }
+// emptyMarket is a market that returns empty lists.
+type emptyMarket struct{ cloud.Market }
 
-func (nothing) TypeOfferings(context.Context) ([]cloud.TypeOffering, error) { return nil, nil }
+func (emptyMarket) TypeOfferings(context.Context) ([]cloud.TypeOffering, error) { return nil, nil }
 
-func TestMarketBelievesNoEmptyList(t *testing.T) {
-	b := newMarket(t)
-	before, _ := b.sold(t)
-	b.Market = nothing{b.ec2}
-	b.now = b.now.Add(5 * time.Minute)
-	if after, _ := b.sold(t); len(after.Types) != len(before.Types) {
-		t.Errorf("%d types were left", len(after.Types))
+func TestMarketRejectsEmptyList(t *testing.T) {
+	h := newMarketHarness(t)
+	before, _ := h.refreshMarket(t)
+	h.Market = emptyMarket{h.ec2}
+	h.now = h.now.Add(5 * time.Minute)
+	if after, _ := h.refreshMarket(t); len(after.Types) != len(before.Types) {
+		t.Errorf("%d types, want the previous ones", len(after.Types))
 	}
 }
 
-// What was remembered and cannot be read is read from AWS again; a store that
-// does not answer is asked again.
-func TestMarketForgets(t *testing.T) {
-	put := func(text string) func(*testing.T, *bench) {
-		return func(t *testing.T, b *bench) {
+// An unusable cache is read from AWS again. A failing store is an error, so that the
+// message is retried.
+func TestMarketDiscardsUnusableCache(t *testing.T) {
+	putState := func(text string) func(*testing.T, *harness) {
+		return func(t *testing.T, h *harness) {
 			t.Helper()
-			if err := b.blobs.Put(t.Context(), stateKey, []byte(text)); err != nil {
+			if err := h.blobs.Put(t.Context(), stateKey, []byte(text)); err != nil {
 				t.Fatal(err)
 			}
 		}
 	}
-	book := func(change func(*market.Book)) func(*testing.T, *bench) {
-		return func(t *testing.T, b *bench) {
+	changeCache := func(change func(*market.CachedParts)) func(*testing.T, *harness) {
+		return func(t *testing.T, h *harness) {
 			t.Helper()
-			state, doc, err := b.recalled(t.Context())
+			state, doc, err := h.loadMarket(t.Context())
 			if err != nil {
 				t.Fatal(err)
 			}
 			change(&doc)
-			if err := b.remember(t.Context(), state, doc); err != nil {
+			if err := h.storeMarket(t.Context(), state, doc); err != nil {
 				t.Fatal(err)
 			}
 		}
 	}
-	for name, spoil := range map[string]func(*testing.T, *bench){
-		"no JSON":             put("{"),
-		"another shape":       put(`{"book":{},"readings":{}}`),
-		"nothing":             put(`null`),
-		"another format":      book(func(b *market.Book) { b.Format++ }),
-		"another region":      book(func(b *market.Book) { b.Region = "x" }),
-		"a book that is gone": func(_ *testing.T, b *bench) { b.blobs.SetFaults(memblob.Faults{Missing: 1}) },
+	for name, change := range map[string]func(*testing.T, *harness){
+		"invalid JSON":       putState("{"),
+		"missing fields":     putState(`{"book":{},"readings":{}}`),
+		"null":               putState(`null`),
+		"another format":     changeCache(func(h *market.CachedParts) { h.Format++ }),
+		"another region":     changeCache(func(h *market.CachedParts) { h.Region = "x" }),
+		"a missing document": func(_ *testing.T, h *harness) { h.blobs.SetFaults(memblob.Faults{Missing: 1}) },
 	} {
 		t.Run(name, func(t *testing.T) {
-			b := newMarket(t)
-			b.sold(t)
-			spoil(t, b)
-			b.now = b.now.Add(time.Minute)
-			if err := b.ask(t, "scheduler", event.Tick{Want: event.WantCatalogue, Due: b.now}); err != nil {
+			h := newMarketHarness(t)
+			h.refreshMarket(t)
+			change(t, h)
+			h.now = h.now.Add(time.Minute)
+			if err := h.handleFrom(t, "scheduler", event.Tick{Want: event.WantCatalogue, Due: h.now}); err != nil {
 				t.Fatal(err)
 			}
-			if n := b.calls()[memcloud.DescribeInstanceTypes]; n != 2 {
+			if n := h.marketCalls()[memcloud.DescribeInstanceTypes]; n != 2 {
 				t.Errorf("types were read %d times", n)
 			}
 		})
 	}
-	t.Run("a store that fails", func(t *testing.T) {
-		b := newMarket(t)
-		b.sold(t)
-		b.blobs.SetFaults(memblob.Faults{FailGet: 1})
-		if err := b.ask(t, "scheduler", event.Tick{Want: event.WantCatalogue, Due: b.now}); !fault.Is(err, fault.Retry) {
+	t.Run("a failing store", func(t *testing.T) {
+		h := newMarketHarness(t)
+		h.refreshMarket(t)
+		h.blobs.SetFaults(memblob.Faults{FailGet: 1})
+		if err := h.handleFrom(t, "scheduler", event.Tick{Want: event.WantCatalogue, Due: h.now}); !fault.Is(err, fault.Retry) {
 			t.Errorf("got %v", err)
 		}
 	})
 }
 
-// A slow part leaves the others for the next tick instead of for ever.
-func TestMarketReadsNoLongerThanATickLasts(t *testing.T) {
-	b := newMarket(t)
-	b.Market = slow{b.ec2, b}
+// After a slow part, the next tick reads the remaining parts.
+func TestMarketStopsReadingAtItsTimeLimit(t *testing.T) {
+	h := newMarketHarness(t)
+	h.Market = slowMarket{h.ec2, h}
 	for range 2 {
-		if err := b.ask(t, "scheduler", event.Tick{Want: event.WantCatalogue, Due: b.now}); err != nil {
+		if err := h.handleFrom(t, "scheduler", event.Tick{Want: event.WantCatalogue, Due: h.now}); err != nil {
 			t.Fatal(err)
 		}
 	}
-	for action, n := range b.calls() {
+	for action, n := range h.marketCalls() {
 		if n != 1 {
 			t.Errorf("%s was called %d times", action, n)
 		}
 	}
 }
 
-type slow struct {
+type slowMarket struct {
 	cloud.Market
-	b *bench
+	harness *harness
 }
 
-func (s slow) InstanceTypes(ctx context.Context) ([]cloud.InstanceType, error) {
-	s.b.now = s.b.now.Add(100 * time.Second)
+func (s slowMarket) InstanceTypes(ctx context.Context) ([]cloud.InstanceType, error) {
+	s.harness.now = s.harness.now.Add(100 * time.Second)
 	return s.Market.InstanceTypes(ctx)
 }

@@ -15,51 +15,51 @@ import (
 	"github.com/joist-autoscaler/joist/shared/event"
 )
 
-// newMarket is a catalog that asks AWS.
-func newMarket(t *testing.T) *bench {
-	b := newBench(t)
-	b.Market, b.Prices, b.Shifts = b.ec2, b.ec2, b.ec2
-	return b
+// newMarketHarness returns a harness whose catalog reads the market from memcloud.
+func newMarketHarness(t *testing.T) *harness {
+	h := newHarness(t)
+	h.Market, h.Prices, h.Shifts = h.ec2, h.ec2, h.ec2
+	return h
 }
 
-// sold asks for the catalogue and gives what is current then, and what the
-// service warned of if it said that the catalogue changed.
-func (b *bench) sold(t *testing.T) (catalog.Catalogue, []string) {
+// refreshMarket sends a catalogue tick. It returns the current catalogue and the warnings
+// of the published event, if any.
+func (h *harness) refreshMarket(t *testing.T) (catalog.Catalogue, []string) {
 	t.Helper()
-	before := len(b.said)
-	if err := b.ask(t, "scheduler", event.Tick{Want: event.WantCatalogue, Due: b.now}); err != nil {
+	before := len(h.published)
+	if err := h.handleFrom(t, "scheduler", event.Tick{Want: event.WantCatalogue, Due: h.now}); err != nil {
 		t.Fatal(err)
 	}
-	ref, err := blob.Latest(t.Context(), b.blobs, catalog.Kind)
+	ref, err := blob.Latest(t.Context(), h.blobs, catalog.Kind)
 	if err != nil {
 		t.Fatal(err)
 	}
-	doc, err := blob.Get[catalog.Catalogue](t.Context(), b.blobs, ref)
+	doc, err := blob.Get[catalog.Catalogue](t.Context(), h.blobs, ref)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if err := doc.Validate(); err != nil {
 		t.Fatal(err)
 	}
-	if len(b.said) == before {
+	if len(h.published) == before {
 		return doc, nil
 	}
-	fact := last[event.CatalogRefreshed](t, b)
+	fact := lastPublished[event.CatalogRefreshed](t, h)
 	if fact.Catalogue != ref {
-		t.Errorf("the fact names %v, the pointer %v", fact.Catalogue, ref)
+		t.Errorf("the event has %v, the pointer %v", fact.Catalogue, ref)
 	}
 	return doc, fact.Warnings
 }
 
-// What the model sells is what is published, all of it and nothing else.
-func TestMarketIsTheModels(t *testing.T) {
-	b := newMarket(t)
-	doc, warnings := b.sold(t)
+// The published catalogue equals memcloud's.
+func TestCatalogueMatchesModel(t *testing.T) {
+	h := newMarketHarness(t)
+	doc, warnings := h.refreshMarket(t)
 	if len(warnings) > 0 {
 		t.Errorf("warnings: %q", warnings)
 	}
 	want := memcloud.Small("us-west-2")
-	// What EC2 does not say comes from the embedded catalogue.
+	// These fields come from the embedded catalogue.
 	ignore := []cmp.Option{
 		cmpopts.IgnoreFields(catalog.InstanceType{}, "OS", "ClockMHz"), cmpopts.IgnoreFields(catalog.Network{}, "BranchENIs", "Mbps"),
 	}
@@ -67,15 +67,15 @@ func TestMarketIsTheModels(t *testing.T) {
 		t.Error(diff)
 	}
 	if !doc.AsOf.Equal(start) || doc.Cluster.Name != "demo" || doc.Sources[0].Source != "ec2:DescribeInstanceTypes" {
-		t.Errorf("as of %s for %q by %+v", doc.AsOf, doc.Cluster.Name, doc.Sources)
+		t.Errorf("asOf %s, cluster %q, sources %+v", doc.AsOf, doc.Cluster.Name, doc.Sources)
 	}
 }
 
-// calls counts the calls of the market since the last time.
-func (b *bench) calls() map[memcloud.Action]int {
+// marketCalls returns the number of calls of each market action.
+func (h *harness) marketCalls() map[memcloud.Action]int {
 	out := map[memcloud.Action]int{}
 	for _, action := range marketActions {
-		out[action] = b.ec2.Counts()[action].Calls
+		out[action] = h.ec2.Counts()[action].Calls
 	}
 	return out
 }
@@ -85,89 +85,89 @@ var marketActions = []memcloud.Action{
 	memcloud.DescribeSpotPriceHistory, memcloud.GetProducts, memcloud.GetManagedResource,
 }
 
-// Thirteen hours of ticks, each in a process that remembers nothing.
-func TestMarketIsReadOnTime(t *testing.T) {
-	b := newMarket(t)
+// The schedule holds over 13 hours of ticks without state in memory.
+func TestMarketFollowsSchedule(t *testing.T) {
+	h := newMarketHarness(t)
 	for range 13 * 60 {
-		if err := b.ask(t, "scheduler", event.Tick{Want: event.WantCatalogue, Due: b.now}); err != nil {
+		if err := h.handleFrom(t, "scheduler", event.Tick{Want: event.WantCatalogue, Due: h.now}); err != nil {
 			t.Fatal(err)
 		}
-		b.now = b.now.Add(time.Minute)
+		h.now = h.now.Add(time.Minute)
 	}
 	want := map[memcloud.Action]int{
 		memcloud.DescribeInstanceTypes: 2, memcloud.DescribeSpotPriceHistory: 2, memcloud.GetProducts: 2,
 		memcloud.DescribeInstanceTypeOfferings: 156, memcloud.DescribeAvailabilityZones: 156, memcloud.GetManagedResource: 780,
 	}
-	if diff := cmp.Diff(want, b.calls()); diff != "" {
+	if diff := cmp.Diff(want, h.marketCalls()); diff != "" {
 		t.Error(diff)
 	}
-	if len(b.said) != 1 {
-		t.Errorf("what did not change was said %d times", len(b.said))
+	if len(h.published) != 1 {
+		t.Errorf("published %d events, want 1", len(h.published))
 	}
 }
 
-// Reading the same again writes no document, until half their retention is over;
-// and then nothing that is current has been forgotten.
-func TestMarketWritesNothingThatIsThere(t *testing.T) {
-	b := newMarket(t)
-	b.sold(t)
-	ref, _ := blob.Latest(t.Context(), b.blobs, catalog.Kind)
+// Reading unchanged parts writes no document until half of the retention is over. Then the
+// current documents are written again.
+func TestMarketDoesNotRewriteDocuments(t *testing.T) {
+	h := newMarketHarness(t)
+	h.refreshMarket(t)
+	ref, _ := blob.Latest(t.Context(), h.blobs, catalog.Kind)
 	for _, step := range []struct {
 		after time.Duration
 		want  time.Time
 	}{{time.Hour, start}, {blob.Retention/2 - 2*time.Hour, start}, {2 * time.Hour, start.Add(blob.Retention/2 + time.Hour)}} {
-		b.now = b.now.Add(step.after)
-		b.sold(t)
+		h.now = h.now.Add(step.after)
+		h.refreshMarket(t)
 		for _, key := range []string{ref.Key(), catalog.Kind + "/latest"} {
-			if written, err := b.blobs.Written(t.Context(), key); err != nil || !written.Equal(step.want) {
-				t.Errorf("%s at %s: written at %s, want %s (%v)", key, b.now, written, step.want, err)
+			if written, err := h.blobs.Written(t.Context(), key); err != nil || !written.Equal(step.want) {
+				t.Errorf("%s at %s: written at %s, want %s (%v)", key, h.now, written, step.want, err)
 			}
 		}
 	}
 }
 
-func TestMarketSaysWhatChanged(t *testing.T) {
+func TestMarketPublishesChanges(t *testing.T) {
 	const zone = "us-west-2b"
 	spot := memcloud.Offering{Type: "m6i.large", Zone: zone, CapacityType: cloud.Spot}
 	for _, test := range []struct {
-		name   string
-		change func(b *bench)
-		after  time.Duration
-		see    func(o catalog.Offering, sold bool) bool
+		name      string
+		change    func(h *harness)
+		after     time.Duration
+		isChanged func(o catalog.Offering, offered bool) bool
 	}{
-		{"a withdrawn offering, after 5 minutes", func(b *bench) { b.ec2.Withdraw(memcloud.Offering{Type: "m6i.large", Zone: zone}) },
-			5 * time.Minute, func(_ catalog.Offering, sold bool) bool { return !sold }},
-		{"a spot price, after 12 hours", func(b *bench) { b.ec2.SetPrice(spot, 0.5) },
-			12 * time.Hour, func(o catalog.Offering, sold bool) bool { return sold && o.PricePerHour == 0.5 }},
-		{"a shift, with the next tick", func(b *bench) {
-			b.ec2.Shift(cloud.ZonalShift{ZoneID: "usw2-az2", Until: start.Add(time.Hour)})
-		}, time.Minute, func(o catalog.Offering, sold bool) bool { return sold && !o.Available }},
-		{"a zone that is down, after 5 minutes", func(b *bench) { b.ec2.SetZoneDown(zone, true) },
-			5 * time.Minute, func(o catalog.Offering, sold bool) bool { return sold && !o.Available }},
+		{"a withdrawn offering, after 5 minutes", func(h *harness) { h.ec2.Withdraw(memcloud.Offering{Type: "m6i.large", Zone: zone}) },
+			5 * time.Minute, func(_ catalog.Offering, offered bool) bool { return !offered }},
+		{"a spot price, after 12 hours", func(h *harness) { h.ec2.SetPrice(spot, 0.5) },
+			12 * time.Hour, func(o catalog.Offering, offered bool) bool { return offered && o.PricePerHour == 0.5 }},
+		{"a zonal shift, after a minute", func(h *harness) {
+			h.ec2.Shift(cloud.ZonalShift{ZoneID: "usw2-az2", Until: start.Add(time.Hour)})
+		}, time.Minute, func(o catalog.Offering, offered bool) bool { return offered && !o.Available }},
+		{"a zone that is down, after 5 minutes", func(h *harness) { h.ec2.SetZoneDown(zone, true) },
+			5 * time.Minute, func(o catalog.Offering, offered bool) bool { return offered && !o.Available }},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			b := newMarket(t)
-			b.sold(t)
-			test.change(b)
+			h := newMarketHarness(t)
+			h.refreshMarket(t)
+			test.change(h)
 			for _, step := range []struct {
 				after time.Duration
 				want  bool
 			}{{0, false}, {test.after, true}} {
-				b.now = start.Add(step.after)
-				doc, _ := b.sold(t)
-				at, sold := find(doc, spot)
-				if got := test.see(at, sold); got != step.want {
-					t.Errorf("after %s: seen %t", step.after, got)
+				h.now = start.Add(step.after)
+				doc, _ := h.refreshMarket(t)
+				offering, offered := findOffering(doc, spot)
+				if got := test.isChanged(offering, offered); got != step.want {
+					t.Errorf("after %s: changed %t", step.after, got)
 				}
 			}
-			if len(b.said) != 2 {
-				t.Errorf("it was said %d times", len(b.said))
+			if len(h.published) != 2 {
+				t.Errorf("published %d events, want 2", len(h.published))
 			}
 		})
 	}
 }
 
-func find(doc catalog.Catalogue, o memcloud.Offering) (catalog.Offering, bool) {
+func findOffering(doc catalog.Catalogue, o memcloud.Offering) (catalog.Offering, bool) {
 	t, _ := doc.Find(o.Type)
 	i := slices.IndexFunc(t.Offerings, func(x catalog.Offering) bool { return x.Zone == o.Zone && x.CapacityType == o.CapacityType })
 	if i < 0 {
@@ -176,20 +176,20 @@ func find(doc catalog.Catalogue, o memcloud.Offering) (catalog.Offering, bool) {
 	return t.Offerings[i], true
 }
 
-// A shift ends by itself, also while nobody may ask about it.
-func TestShiftEnds(t *testing.T) {
-	b := newMarket(t)
-	b.ec2.Shift(cloud.ZonalShift{ZoneID: "usw2-az2", Until: start.Add(30 * time.Minute)})
-	if doc, _ := b.sold(t); !slices.Equal(doc.ShiftedZones, []string{"usw2-az2"}) {
-		t.Fatalf("shifted away from %v", doc.ShiftedZones)
+// A cached zonal shift ends at its end time even if it cannot be read again.
+func TestZonalShiftEnds(t *testing.T) {
+	h := newMarketHarness(t)
+	h.ec2.Shift(cloud.ZonalShift{ZoneID: "usw2-az2", Until: start.Add(30 * time.Minute)})
+	if doc, _ := h.refreshMarket(t); !slices.Equal(doc.ShiftedZones, []string{"usw2-az2"}) {
+		t.Fatalf("shifted zones %v", doc.ShiftedZones)
 	}
-	b.ec2.Deny(memcloud.GetManagedResource)
-	b.now = start.Add(29 * time.Minute)
-	if doc, _ := b.sold(t); len(doc.ShiftedZones) != 1 {
-		t.Fatal("a lost right ended a shift")
+	h.ec2.Deny(memcloud.GetManagedResource)
+	h.now = start.Add(29 * time.Minute)
+	if doc, _ := h.refreshMarket(t); len(doc.ShiftedZones) != 1 {
+		t.Fatal("a removed permission ended the zonal shift")
 	}
-	b.now = start.Add(31 * time.Minute)
-	if doc, _ := b.sold(t); len(doc.ShiftedZones) != 0 {
-		t.Fatal("a shift goes on after its end")
+	h.now = start.Add(31 * time.Minute)
+	if doc, _ := h.refreshMarket(t); len(doc.ShiftedZones) != 0 {
+		t.Fatal("the zonal shift did not end")
 	}
 }

@@ -6,24 +6,24 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/joist-autoscaler/joist/services/catalog/internal/remedy"
+	"github.com/joist-autoscaler/joist/services/catalog/internal/status"
 	"github.com/joist-autoscaler/joist/shared/cloud"
 	"github.com/joist-autoscaler/joist/shared/event"
 )
 
-// subnets finds the subnets, those with the most free addresses first,
-// since a launch takes the first of its zone.
-func (s Service) subnets(ctx context.Context, q *question, out *event.NodeClassResolved) (*event.Problem, error) {
+// resolveSubnets adds the class's subnets to out, most free addresses first, because a
+// launch uses the first subnet of its zone.
+func (s Service) resolveSubnets(ctx context.Context, r *resolution, out *event.NodeClassResolved) (*event.Problem, error) {
 	var selectors []cloud.Selector
-	for _, term := range q.class.Spec.SubnetSelectorTerms {
+	for _, term := range r.class.Spec.SubnetSelectorTerms {
 		selectors = append(selectors, cloud.Selector{ID: term.ID, Tags: term.Tags})
 	}
 	found, err := s.Network.DescribeSubnets(ctx, selectors)
 	if err != nil {
-		return refused(fmt.Errorf("describing subnets: %w", err), remedy.Subnets(selectors))
+		return classProblem(fmt.Errorf("describing subnets: %w", err), status.NoSubnets(selectors))
 	}
 	if len(found) == 0 {
-		problem := remedy.Subnets(selectors)
+		problem := status.NoSubnets(selectors)
 		return &problem, nil
 	}
 	for _, x := range found {
@@ -35,18 +35,18 @@ func (s Service) subnets(ctx context.Context, q *question, out *event.NodeClassR
 	return nil, nil
 }
 
-// groups finds the security groups, by id.
-func (s Service) groups(ctx context.Context, q *question, out *event.NodeClassResolved) (*event.Problem, error) {
+// resolveSecurityGroups adds the class's security groups to out, sorted by id.
+func (s Service) resolveSecurityGroups(ctx context.Context, r *resolution, out *event.NodeClassResolved) (*event.Problem, error) {
 	var selectors []cloud.Selector
-	for _, term := range q.class.Spec.SecurityGroupSelectorTerms {
+	for _, term := range r.class.Spec.SecurityGroupSelectorTerms {
 		selectors = append(selectors, cloud.Selector{ID: term.ID, Name: term.Name, Tags: term.Tags})
 	}
 	found, err := s.Network.DescribeSecurityGroups(ctx, selectors)
 	if err != nil {
-		return refused(fmt.Errorf("describing security groups: %w", err), remedy.SecurityGroups(selectors))
+		return classProblem(fmt.Errorf("describing security groups: %w", err), status.NoSecurityGroups(selectors))
 	}
 	if len(found) == 0 {
-		problem := remedy.SecurityGroups(selectors)
+		problem := status.NoSecurityGroups(selectors)
 		return &problem, nil
 	}
 	for _, x := range found {

@@ -5,7 +5,7 @@ import (
 	"fmt"
 
 	"github.com/joist-autoscaler/joist/services/catalog/internal/placement"
-	"github.com/joist-autoscaler/joist/services/catalog/internal/remedy"
+	"github.com/joist-autoscaler/joist/services/catalog/internal/status"
 	"github.com/joist-autoscaler/joist/shared/blob"
 	"github.com/joist-autoscaler/joist/shared/catalog"
 	"github.com/joist-autoscaler/joist/shared/cloud"
@@ -13,11 +13,11 @@ import (
 	"github.com/joist-autoscaler/joist/shared/fault"
 )
 
-// reservations finds the capacity reservations. EC2 is not asked for
-// classes that select none, so that they need no right to. None found is
-// no reason to launch nothing: there are on-demand and spot.
-func (s Service) reservations(ctx context.Context, q *question, out *event.NodeClassResolved) (*event.Problem, error) {
-	terms := q.class.Spec.CapacityReservationSelectorTerms
+// resolveReservations adds the class's capacity reservations to out. It does not call EC2
+// for classes without selector terms, so these need no permission. If no reservation
+// matches, the problem is a warning: launches can use on-demand and spot.
+func (s Service) resolveReservations(ctx context.Context, r *resolution, out *event.NodeClassResolved) (*event.Problem, error) {
+	terms := r.class.Spec.CapacityReservationSelectorTerms
 	if len(terms) == 0 {
 		return nil, nil
 	}
@@ -25,16 +25,16 @@ func (s Service) reservations(ctx context.Context, q *question, out *event.NodeC
 	if err != nil {
 		return nil, fmt.Errorf("describing capacity reservations: %w", err)
 	}
-	if out.Reservations = placement.Reservations(found, terms, s.Now()); len(out.Reservations) > 0 {
+	if out.Reservations = placement.SelectReservations(found, terms, s.Now()); len(out.Reservations) > 0 {
 		return nil, nil
 	}
-	problem := remedy.Reservations(terms)
+	problem := status.NoReservations(terms)
 	return &problem, nil
 }
 
-// placementGroup finds the placement group.
-func (s Service) placementGroup(ctx context.Context, q *question, _ *event.NodeClassResolved) (*event.Problem, error) {
-	selector := q.class.Spec.PlacementGroupSelector
+// resolvePlacementGroup returns a problem if the class's placement group does not exist.
+func (s Service) resolvePlacementGroup(ctx context.Context, r *resolution, _ *event.NodeClassResolved) (*event.Problem, error) {
+	selector := r.class.Spec.PlacementGroupSelector
 	if selector == nil {
 		return nil, nil
 	}
@@ -42,18 +42,18 @@ func (s Service) placementGroup(ctx context.Context, q *question, _ *event.NodeC
 	if err != nil {
 		return nil, fmt.Errorf("describing placement groups: %w", err)
 	}
-	if _, ok := placement.Group(found, *selector); ok {
+	if _, ok := placement.FindGroup(found, *selector); ok {
 		return nil, nil
 	}
-	problem := remedy.PlacementGroup(*selector)
+	problem := status.NoPlacementGroup(*selector)
 	return &problem, nil
 }
 
-// count writes into the catalogue what the account has left: addresses,
-// reservations, placement groups. What the service has no right
-// to read is left out, and comes back as warnings.
-func (s Service) count(ctx context.Context, doc catalog.Catalogue) (catalog.Catalogue, []string, error) {
-	// Before the calls: whatever is launched meanwhile is younger than the count.
+// addCounts adds the account's counts to the catalogue: free addresses, remaining
+// reservations and placement groups. Counts that the service may not read are left out
+// and returned as warnings.
+func (s Service) addCounts(ctx context.Context, doc catalog.Catalogue) (catalog.Catalogue, []string, error) {
+	// The time is taken before the calls: instances launched meanwhile are newer than the counts.
 	account := placement.Account{Counted: s.Now()}
 	var denied []string
 	for _, read := range []func() error{
@@ -73,21 +73,21 @@ func (s Service) count(ctx context.Context, doc catalog.Catalogue) (catalog.Cata
 		err := read()
 		switch {
 		case fault.Is(err, fault.Denied):
-			denied = append(denied, "not counted: "+remedy.Told(err))
+			denied = append(denied, "not counted: "+status.ErrorWithHint(err))
 		case err != nil:
-			return doc, nil, fmt.Errorf("counting what the account has left: %w", err)
+			return doc, nil, fmt.Errorf("reading the account's remaining capacity: %w", err)
 		}
 	}
-	before, err := s.current(ctx)
+	before, err := s.currentCatalogue(ctx)
 	if err != nil {
 		return doc, nil, err
 	}
-	return account.Into(doc, before), denied, nil
+	return account.AddTo(doc, before), denied, nil
 }
 
-// current is the catalogue that is current; empty when there is none that can be
-// read.
-func (s Service) current(ctx context.Context) (catalog.Catalogue, error) {
+// currentCatalogue returns the published catalogue, or an empty one if none exists or the
+// stored one is invalid.
+func (s Service) currentCatalogue(ctx context.Context) (catalog.Catalogue, error) {
 	ref, err := blob.Latest(ctx, s.Blobs, catalog.Kind)
 	var doc catalog.Catalogue
 	if err == nil {

@@ -15,13 +15,13 @@ import (
 	"github.com/joist-autoscaler/joist/shared/fault"
 )
 
-// refreshed is the catalogue after another tick.
-func (b *bench) refreshed(t *testing.T) catalog.Catalogue {
+// refreshStatic sends a catalogue tick and returns the published catalogue.
+func (h *harness) refreshStatic(t *testing.T) catalog.Catalogue {
 	t.Helper()
-	if err := b.ask(t, "scheduler", due); err != nil {
+	if err := h.handleFrom(t, "scheduler", catalogueTick); err != nil {
 		t.Fatal(err)
 	}
-	doc, err := blob.Get[catalog.Catalogue](t.Context(), b.blobs, last[event.CatalogRefreshed](t, b).Catalogue)
+	doc, err := blob.Get[catalog.Catalogue](t.Context(), h.blobs, lastPublished[event.CatalogRefreshed](t, h).Catalogue)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -31,14 +31,14 @@ func (b *bench) refreshed(t *testing.T) catalog.Catalogue {
 	return doc
 }
 
-// what the account has left is in the catalogue, under the time
-// at which it was counted, and that time alone makes no new catalogue.
-func TestCountsAreInTheCatalogue(t *testing.T) {
-	b := newBench(t)
-	block := b.ec2.AddReservation(cloud.Reservation{InstanceType: "p5.48xlarge", Zone: "us-west-2b", Available: 4, Kind: cloud.CapacityBlock, Ends: start.Add(24 * time.Hour)})
-	group := b.ec2.AddPlacementGroup(cloud.PlacementGroup{Name: "racks", Strategy: "partition", Partitions: 7})
-	b.ec2.SetFreeIPs(b.world.Subnets[1].ID, 17)
-	doc := b.refreshed(t)
+// The catalogue has the account's counts with their time. A new time with the same counts
+// gives no new catalogue.
+func TestCatalogueHasCounts(t *testing.T) {
+	h := newHarness(t)
+	block := h.ec2.AddReservation(cloud.Reservation{InstanceType: "p5.48xlarge", Zone: "us-west-2b", Available: 4, Kind: cloud.CapacityBlock, Ends: start.Add(24 * time.Hour)})
+	group := h.ec2.AddPlacementGroup(cloud.PlacementGroup{Name: "racks", Strategy: "partition", Partitions: 7})
+	h.ec2.SetFreeIPs(h.account.Subnets[1].ID, 17)
+	doc := h.refreshStatic(t)
 	if diff := cmp.Diff([]catalog.ReservationCount{{ID: block.ID, Count: 4}}, doc.Reservations); diff != "" {
 		t.Errorf("reservations (-want +got):\n%s", diff)
 	}
@@ -49,30 +49,30 @@ func TestCountsAreInTheCatalogue(t *testing.T) {
 	for _, n := range doc.Subnets {
 		free[n.ID] = n.FreeIPs
 	}
-	if len(free) != 3 || free[b.world.Subnets[1].ID] != 17 || free[b.world.Subnets[0].ID] != 4091 {
+	if len(free) != 3 || free[h.account.Subnets[1].ID] != 17 || free[h.account.Subnets[0].ID] != 4091 {
 		t.Errorf("subnets %v", free)
 	}
 	if !doc.CountedAt().Equal(start) {
 		t.Errorf("counted at %s", doc.CountedAt())
 	}
-	b.now = b.now.Add(5 * time.Minute)
-	if again := b.refreshed(t); len(b.said) != 1 || !again.CountedAt().Equal(start) {
-		t.Errorf("the same counts are said %d times, of %s", len(b.said), again.CountedAt())
+	h.now = h.now.Add(5 * time.Minute)
+	if again := h.refreshStatic(t); len(h.published) != 1 || !again.CountedAt().Equal(start) {
+		t.Errorf("same counts: %d events, counted at %s", len(h.published), again.CountedAt())
 	}
-	b.ec2.SetFreeIPs(b.world.Subnets[1].ID, 16)
-	if other := b.refreshed(t); len(b.said) != 2 || !other.CountedAt().Equal(b.now) {
-		t.Errorf("other counts are said %d times, of %s", len(b.said), other.CountedAt())
+	h.ec2.SetFreeIPs(h.account.Subnets[1].ID, 16)
+	if other := h.refreshStatic(t); len(h.published) != 2 || !other.CountedAt().Equal(h.now) {
+		t.Errorf("changed counts: %d events, counted at %s", len(h.published), other.CountedAt())
 	}
 }
 
-// the seeds' policies lack the two rights. Types and prices go on; what may
-// not be read is not known.
-func TestCountsThatAreDenied(t *testing.T) {
-	b := newBench(t)
-	b.ec2.AddReservation(cloud.Reservation{InstanceType: "m6i.large", Zone: "us-west-2a", Available: 1})
-	b.ec2.Deny(memcloud.DescribeReservations, memcloud.DescribeGroups)
-	doc := b.refreshed(t)
-	if warnings := last[event.CatalogRefreshed](t, b).Warnings; len(warnings) != 2 || !strings.Contains(warnings[0], "ec2:DescribeCapacityReservations") {
+// Policies written for Karpenter lack the two permissions. The catalogue is published
+// without these counts.
+func TestDeniedCountsAreWarnings(t *testing.T) {
+	h := newHarness(t)
+	h.ec2.AddReservation(cloud.Reservation{InstanceType: "m6i.large", Zone: "us-west-2a", Available: 1})
+	h.ec2.Deny(memcloud.DescribeReservations, memcloud.DescribeGroups)
+	doc := h.refreshStatic(t)
+	if warnings := lastPublished[event.CatalogRefreshed](t, h).Warnings; len(warnings) != 2 || !strings.Contains(warnings[0], "ec2:DescribeCapacityReservations") {
 		t.Errorf("warnings %q", warnings)
 	}
 	if len(doc.Reservations) > 0 || len(doc.PlacementGroups) > 0 || len(doc.Subnets) != 3 || len(doc.Types) == 0 {
@@ -80,13 +80,13 @@ func TestCountsThatAreDenied(t *testing.T) {
 	}
 }
 
-// A count that fails for a moment must not look like an account without
-// reservations: the catalogue stays as it is.
-func TestCountsThatFail(t *testing.T) {
-	b := newBench(t)
-	b.refreshed(t)
-	b.ec2.Refuse(memcloud.DescribeReservations, fault.Throttled, "RequestLimitExceeded", "Request limit exceeded.")
-	if err := b.ask(t, "scheduler", due); !fault.Is(err, fault.Throttled) || len(b.said) != 1 {
-		t.Fatalf("got %v and %d facts", err, len(b.said))
+// A temporary failure must not look like an account without reservations: the current
+// catalogue stays.
+func TestFailedCountKeepsCatalogue(t *testing.T) {
+	h := newHarness(t)
+	h.refreshStatic(t)
+	h.ec2.Refuse(memcloud.DescribeReservations, fault.Throttled, "RequestLimitExceeded", "Request limit exceeded.")
+	if err := h.handleFrom(t, "scheduler", catalogueTick); !fault.Is(err, fault.Throttled) || len(h.published) != 1 {
+		t.Fatalf("error %v, %d events", err, len(h.published))
 	}
 }

@@ -13,18 +13,18 @@ import (
 	"github.com/joist-autoscaler/joist/shared/host"
 )
 
-// refresh publishes the catalogue of the region with the facts of the cluster,
-// if it is another than the one that is current.
-func (s Service) refresh(ctx context.Context, e event.Envelope) error {
-	read := s.atHand
+// refreshCatalogue publishes the region's catalogue with the cluster's facts, if it
+// differs from the current one.
+func (s Service) refreshCatalogue(ctx context.Context, e event.Envelope) error {
+	read := s.readStatic
 	if s.Market != nil {
-		read = s.sells
+		read = s.readMarket
 	}
 	doc, warnings, err := read(ctx)
 	if err != nil {
 		return err
 	}
-	doc, uncounted, err := s.count(ctx, doc)
+	doc, uncounted, err := s.addCounts(ctx, doc)
 	if err != nil {
 		return err
 	}
@@ -43,20 +43,20 @@ func (s Service) refresh(ctx context.Context, e event.Envelope) error {
 		host.Say(ctx, "warnings", warnings)
 	}
 	if !changed {
-		return s.keep(ctx, ref)
+		return s.renewPointer(ctx, ref)
 	}
-	// The pointer is moved last. Were it first, a crash between the two would
-	// leave a catalogue that is current and that nobody was told of.
+	// The pointer is moved last. Otherwise a crash between the two steps would make a
+	// catalogue current that was never published.
 	fact := event.CatalogRefreshed{Region: doc.Region, AsOf: doc.AsOf, Types: len(doc.Types), Catalogue: ref, Warnings: warnings}
-	if err := s.publish(ctx, e, fact); err != nil {
+	if err := s.publishEvent(ctx, e, fact); err != nil {
 		return err
 	}
 	return blob.Point(ctx, s.Blobs, ref)
 }
 
-// keep points to the current catalogue again before the bucket forgets that it
-// is current.
-func (s Service) keep(ctx context.Context, ref event.Ref) error {
+// renewPointer writes the pointer to the current catalogue again before the bucket
+// expires it.
+func (s Service) renewPointer(ctx context.Context, ref event.Ref) error {
 	written, err := s.Blobs.Written(ctx, catalog.Kind+"/latest")
 	if err == nil && s.Now().Sub(written) < blob.Retention/2 {
 		return nil
@@ -64,41 +64,41 @@ func (s Service) keep(ctx context.Context, ref event.Ref) error {
 	return blob.Point(ctx, s.Blobs, ref)
 }
 
-// atHand is a catalogue that needs no asking, with the facts of the cluster.
-func (s Service) atHand(ctx context.Context) (catalog.Catalogue, []string, error) {
-	doc, err := s.offers(ctx)
+// readStatic returns the static catalogue with the cluster's facts.
+func (s Service) readStatic(ctx context.Context) (catalog.Catalogue, []string, error) {
+	doc, err := s.staticCatalogue(ctx)
 	if err != nil {
 		return doc, nil, err
 	}
-	info, err := s.describe(ctx)
+	info, err := s.describeCluster(ctx)
 	if err != nil {
 		return doc, nil, err
 	}
-	// A catalogue that was handed out is shared; only the copied head is changed.
-	doc.Cluster = facts(info)
+	// The catalogue's slices are shared; only the copied struct is changed.
+	doc.Cluster = clusterFacts(info)
 	return doc, nil, nil
 }
 
-// offers is what the region sells, where AWS is not asked.
-func (s Service) offers(ctx context.Context) (catalog.Catalogue, error) {
-	if s.Offers != nil {
-		doc, err := s.Offers(ctx, s.Region)
+// staticCatalogue returns the catalogue without reading the market from AWS.
+func (s Service) staticCatalogue(ctx context.Context) (catalog.Catalogue, error) {
+	if s.StaticCatalogue != nil {
+		doc, err := s.StaticCatalogue(ctx, s.Region)
 		if err != nil {
-			return doc, fmt.Errorf("reading what %s sells: %w", s.Region, err)
+			return doc, fmt.Errorf("reading the catalogue of %s: %w", s.Region, err)
 		}
 		return doc, nil
 	}
 	doc, err := catalog.Embedded(s.Region)
 	if err != nil {
 		return doc, fault.E("reading the embedded catalogue", fault.Invalid, err).
-			WithHint("run in a region that the catalogue knows, or write its data with make catalog")
+			WithHint("use a region that the embedded catalogue has, or add its data with make catalog")
 	}
 	return doc, nil
 }
 
-// facts are what nodes need of the cluster. EKS has no word for the family in
-// this shape, but a service range has colons only in IPv6.
-func facts(info cloud.ClusterInfo) catalog.ClusterFacts {
+// clusterFacts returns the facts that nodes need. The IP family follows from the service
+// CIDR, which has colons in IPv6 only.
+func clusterFacts(info cloud.ClusterInfo) catalog.ClusterFacts {
 	family := "ipv4"
 	if strings.Contains(info.ServiceCIDR, ":") {
 		family = "ipv6"

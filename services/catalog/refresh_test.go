@@ -14,113 +14,113 @@ import (
 	"github.com/joist-autoscaler/joist/shared/queue"
 )
 
-var due = event.Tick{Want: event.WantCatalogue, Due: start}
+var catalogueTick = event.Tick{Want: event.WantCatalogue, Due: start}
 
-func TestRefreshSaysACatalogueOnce(t *testing.T) {
-	b := newBench(t)
+func TestRefreshPublishesOnce(t *testing.T) {
+	h := newHarness(t)
 	for range 3 {
-		if err := b.ask(t, "scheduler", due); err != nil {
+		if err := h.handleFrom(t, "scheduler", catalogueTick); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if len(b.said) != 1 {
-		t.Fatalf("it was said %d times", len(b.said))
+	if len(h.published) != 1 {
+		t.Fatalf("published %d events", len(h.published))
 	}
-	fact := last[event.CatalogRefreshed](t, b)
-	ref, err := blob.Latest(t.Context(), b.blobs, catalog.Kind)
+	fact := lastPublished[event.CatalogRefreshed](t, h)
+	ref, err := blob.Latest(t.Context(), h.blobs, catalog.Kind)
 	if err != nil || ref != fact.Catalogue {
-		t.Fatalf("the pointer names %v (%v), the fact %v", ref, err, fact.Catalogue)
+		t.Fatalf("the pointer has %v (%v), the event %v", ref, err, fact.Catalogue)
 	}
-	doc, err := blob.Get[catalog.Catalogue](t.Context(), b.blobs, ref)
+	doc, err := blob.Get[catalog.Catalogue](t.Context(), h.blobs, ref)
 	if err != nil {
 		t.Fatal(err)
 	}
 	want := catalog.ClusterFacts{
-		Name: "demo", Endpoint: b.world.Cluster.Endpoint, CABundle: b.world.Cluster.CABundle,
-		ServiceCIDR: b.world.Cluster.ServiceCIDR, Version: kubernetes, IPFamily: "ipv4",
+		Name: "demo", Endpoint: h.account.Cluster.Endpoint, CABundle: h.account.Cluster.CABundle,
+		ServiceCIDR: h.account.Cluster.ServiceCIDR, Version: kubernetesVersion, IPFamily: "ipv4",
 	}
 	if doc.Cluster != want || doc.Region != "us-west-2" || len(doc.Types) != fact.Types || fact.Types == 0 {
 		t.Fatalf("cluster %+v in %s with %d types", doc.Cluster, doc.Region, len(doc.Types))
 	}
 	if shared, _ := catalog.Embedded("us-west-2"); shared.Cluster.Name != "" {
-		t.Fatal("the embedded catalogue, which is shared, was written to")
+		t.Fatal("the shared embedded catalogue was changed")
 	}
 }
 
-const kubernetes = "1.36"
+const kubernetesVersion = "1.36"
 
-func TestRefreshSaysAnUpgrade(t *testing.T) {
-	b := newBench(t)
-	if err := b.ask(t, "scheduler", due); err != nil {
+func TestRefreshPublishesUpgrade(t *testing.T) {
+	h := newHarness(t)
+	if err := h.handleFrom(t, "scheduler", catalogueTick); err != nil {
 		t.Fatal(err)
 	}
-	upgraded := b.world.Cluster
+	upgraded := h.account.Cluster
 	upgraded.Version, upgraded.ServiceCIDR = "1.37", "fd00::/108"
-	b.ec2.AddCluster(upgraded)
-	if err := b.ask(t, "scheduler", due); err != nil {
+	h.ec2.AddCluster(upgraded)
+	if err := h.handleFrom(t, "scheduler", catalogueTick); err != nil {
 		t.Fatal(err)
 	}
-	if len(b.said) != 2 {
-		t.Fatalf("it was said %d times", len(b.said))
+	if len(h.published) != 2 {
+		t.Fatalf("published %d events", len(h.published))
 	}
-	doc, err := blob.Get[catalog.Catalogue](t.Context(), b.blobs, last[event.CatalogRefreshed](t, b).Catalogue)
+	doc, err := blob.Get[catalog.Catalogue](t.Context(), h.blobs, lastPublished[event.CatalogRefreshed](t, h).Catalogue)
 	if err != nil || doc.Cluster.Version != "1.37" || doc.Cluster.IPFamily != "ipv6" {
 		t.Fatalf("cluster %+v (%v)", doc.Cluster, err)
 	}
 }
 
-func TestRefreshTakesOffersFromAPort(t *testing.T) {
-	b := newBench(t)
-	b.Offers = func(_ context.Context, region string) (catalog.Catalogue, error) { return memcloud.Small(region), nil }
-	if err := b.ask(t, "scheduler", due); err != nil {
+func TestRefreshUsesStaticCatalogue(t *testing.T) {
+	h := newHarness(t)
+	h.StaticCatalogue = func(_ context.Context, region string) (catalog.Catalogue, error) { return memcloud.Small(region), nil }
+	if err := h.handleFrom(t, "scheduler", catalogueTick); err != nil {
 		t.Fatal(err)
 	}
-	if got, want := last[event.CatalogRefreshed](t, b).Types, len(memcloud.Small("us-west-2").Types); got != want {
+	if got, want := lastPublished[event.CatalogRefreshed](t, h).Types, len(memcloud.Small("us-west-2").Types); got != want {
 		t.Fatalf("%d types, want %d", got, want)
 	}
-	b.Offers = func(context.Context, string) (catalog.Catalogue, error) {
+	h.StaticCatalogue = func(context.Context, string) (catalog.Catalogue, error) {
 		return catalog.Catalogue{}, fault.F("describing types", fault.Throttled, "rate")
 	}
-	if err := b.ask(t, "scheduler", due); !fault.Is(err, fault.Throttled) {
+	if err := h.handleFrom(t, "scheduler", catalogueTick); !fault.Is(err, fault.Throttled) {
 		t.Fatalf("got %v", err)
 	}
 }
 
-// mute is a bus that takes nothing.
-type mute struct{}
+// failingBus is a bus that rejects every message.
+type failingBus struct{}
 
-func (mute) Send(context.Context, ...queue.Outgoing) error { return errors.New("no") }
+func (failingBus) Send(context.Context, ...queue.Outgoing) error { return errors.New("no") }
 
-// The pointer must not move before the news is out: nobody would say it later.
+// The pointer moves after the event is published. Otherwise a failure would lose the event.
 func TestRefreshMovesThePointerLast(t *testing.T) {
-	b := newBench(t)
-	b.Bus = mute{}
-	if err := b.ask(t, "scheduler", due); err == nil {
-		t.Fatal("no error from a bus that takes nothing")
+	h := newHarness(t)
+	h.Bus = failingBus{}
+	if err := h.handleFrom(t, "scheduler", catalogueTick); err == nil {
+		t.Fatal("no error from a failing bus")
 	}
-	if _, err := blob.Latest(t.Context(), b.blobs, catalog.Kind); !fault.Is(err, fault.Missing) {
+	if _, err := blob.Latest(t.Context(), h.blobs, catalog.Kind); !fault.Is(err, fault.Missing) {
 		t.Fatalf("the pointer was moved: %v", err)
 	}
-	b.Bus = b
-	if err := b.ask(t, "scheduler", due); err != nil || len(b.said) != 1 {
-		t.Fatalf("said %d (%v)", len(b.said), err)
+	h.Bus = h
+	if err := h.handleFrom(t, "scheduler", catalogueTick); err != nil || len(h.published) != 1 {
+		t.Fatalf("published %d events (%v)", len(h.published), err)
 	}
 }
 
-func TestRefreshNamesWhatIsWrong(t *testing.T) {
+func TestRefreshErrors(t *testing.T) {
 	for _, tt := range []struct {
-		name  string
-		spoil func(b *bench)
-		kind  fault.Kind
+		name   string
+		change func(h *harness)
+		kind   fault.Kind
 	}{
-		{"unknown region", func(b *bench) { b.Region = "mars-1" }, fault.Invalid},
-		{"unknown cluster", func(b *bench) { b.Cluster = event.Cluster{Name: "other"} }, fault.Missing},
-		{"denied", func(b *bench) { b.Clusters = denied{} }, fault.Denied},
+		{"unknown region", func(h *harness) { h.Region = "mars-1" }, fault.Invalid},
+		{"unknown cluster", func(h *harness) { h.Cluster = event.Cluster{Name: "other"} }, fault.Missing},
+		{"denied", func(h *harness) { h.Clusters = deniedAWS{} }, fault.Denied},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			b := newBench(t)
-			tt.spoil(b)
-			err := b.ask(t, "scheduler", due)
+			h := newHarness(t)
+			tt.change(h)
+			err := h.handleFrom(t, "scheduler", catalogueTick)
 			if !fault.Is(err, tt.kind) || tt.kind != fault.Denied && fault.HintOf(err) == "" {
 				t.Fatalf("got %v (kind %s, hint %q)", err, fault.KindOf(err), fault.HintOf(err))
 			}
@@ -128,17 +128,17 @@ func TestRefreshNamesWhatIsWrong(t *testing.T) {
 	}
 }
 
-// denied is an account that allows nothing.
-type denied struct{}
+// deniedAWS denies every call.
+type deniedAWS struct{}
 
-func (denied) DescribeCluster(context.Context, string) (cloud.ClusterInfo, error) {
+func (deniedAWS) DescribeCluster(context.Context, string) (cloud.ClusterInfo, error) {
 	return cloud.ClusterInfo{}, fault.F("describing", fault.Denied, "AccessDenied")
 }
 
-func (denied) DescribeSubnets(context.Context, []cloud.Selector) ([]cloud.Subnet, error) {
+func (deniedAWS) DescribeSubnets(context.Context, []cloud.Selector) ([]cloud.Subnet, error) {
 	return nil, fault.F("describing", fault.Denied, "AccessDenied")
 }
 
-func (denied) DescribeSecurityGroups(context.Context, []cloud.Selector) ([]cloud.SecurityGroup, error) {
+func (deniedAWS) DescribeSecurityGroups(context.Context, []cloud.Selector) ([]cloud.SecurityGroup, error) {
 	return nil, fault.F("describing", fault.Denied, "AccessDenied")
 }

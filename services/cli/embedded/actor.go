@@ -195,7 +195,7 @@ func buildCatalog(a *Actor, w wire) {
 	s := catalog.Service{
 		Instances: aws, Network: aws, Placements: aws, Images: aws, Clusters: aws, Blobs: store{w, world.Blobs}, Bus: w.bus(world),
 		Region: world.Region, Cluster: world.Identity(), Now: world.Now,
-		Offers: func(context.Context, string) (offers.Catalogue, error) { return world.Catalogue, nil },
+		StaticCatalogue: func(context.Context, string) (offers.Catalogue, error) { return world.Catalogue, nil },
 	}
 	a.consume(w, a.events(catalog.Types, s.Handle))
 }

@@ -1,12 +1,12 @@
-// Command joist-catalog runs the catalog service: as a Lambda function, or polling its
-// queue.
+// Command joist-catalog runs the catalog service, as a Lambda function or as a process
+// that polls its queue.
 package main
 
 import (
 	"time"
 
 	"github.com/joist-autoscaler/joist/services/catalog"
-	"github.com/joist-autoscaler/joist/services/catalog/internal/recall"
+	"github.com/joist-autoscaler/joist/services/catalog/internal/cache"
 	"github.com/joist-autoscaler/joist/shared/cloud"
 	"github.com/joist-autoscaler/joist/shared/cloud/ec2cloud"
 	"github.com/joist-autoscaler/joist/shared/cloud/ekscluster"
@@ -22,21 +22,21 @@ import (
 func main() {
 	startup.Function(startup.Service{
 		Name:     "catalog",
-		Purpose:  "joist-catalog reads AWS: instances, what node classes select, and what the region sells.",
+		Purpose:  "joist-catalog reads AWS: instances, the resources that node classes select, instance types and prices.",
 		Required: []string{settings.Bucket, settings.Bus, settings.DeadLetterURL},
 		Optional: []string{settings.QueueURL, settings.Prefix, settings.IsolatedVPC, settings.ZonalShift,
 			settings.Endpoint, settings.CABundle, settings.ControlPlane, settings.Kubernetes, settings.ServiceCIDR},
-	}, wire, lambda.Serve)
+	}, buildHandler, lambda.Serve)
 }
 
-func wire(p *startup.Parts) (host.Handler, host.Options) {
+func buildHandler(p *startup.Parts) (host.Handler, host.Options) {
 	ec2 := ec2cloud.New(p.AWS)
 	service := catalog.Service{
 		Instances: ec2, Network: ec2, Placements: ec2,
-		Images:   recall.NewImages(images{ec2, ssmparameters.New(p.AWS)}, time.Now),
-		Clusters: recall.NewClusters(ekscluster.New(p.AWS), time.Now),
-		Market:   ec2, Prices: pricing.New(p.AWS), Isolated: p.IsolatedVPC, Sold: recall.NewTypes(time.Now),
-		Given: catalog.Given{
+		Images:   cache.NewImages(imageClient{ec2, ssmparameters.New(p.AWS)}, time.Now),
+		Clusters: cache.NewClusters(ekscluster.New(p.AWS), time.Now),
+		Market:   ec2, Prices: pricing.New(p.AWS), Isolated: p.IsolatedVPC, OfferingCache: cache.NewOfferings(time.Now),
+		ClusterOverrides: catalog.ClusterOverrides{
 			Endpoint: p.Endpoint, CABundle: p.CABundle, Version: p.KubernetesVersion, ServiceCIDR: p.ServiceCIDR, NoEKS: p.NoEKS,
 		},
 		Blobs: p.Blobs(), Bus: p.Facts(), Cluster: p.Cluster, Region: p.Region, Now: time.Now,
@@ -47,10 +47,10 @@ func wire(p *startup.Parts) (host.Handler, host.Options) {
 	return p.Events(catalog.Types, service.Handle), host.Options{Deadline: 2 * time.Minute}
 }
 
-// images are found in EC2, and named by SSM.
-type images struct {
+// imageClient finds images in EC2 and reads their ids from SSM parameters.
+type imageClient struct {
 	ec2cloud.Cloud
 	ssmparameters.Parameters
 }
 
-var _ cloud.Images = images{}
+var _ cloud.Images = imageClient{}

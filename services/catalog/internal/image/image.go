@@ -1,9 +1,8 @@
-// Package image chooses machine images: where AWS publishes those of an alias,
-// which instance types each one boots, and which of several is the one to use.
+// Package image chooses machine images. It lists the SSM parameters with the images of
+// an alias, and chooses the images to use from those that selectors match.
 //
-// Of the images that boot the same types one is chosen: one that is not
-// deprecated before one that is, then the newest. So the result is small
-// whatever a selector finds, and it does not depend on the order of the input.
+// Of the images that boot the same instance types it chooses one: images that are not
+// deprecated come first, then the newest. The result does not depend on the input's order.
 package image
 
 import (
@@ -19,86 +18,86 @@ import (
 	"github.com/joist-autoscaler/joist/shared/karpenter"
 )
 
-// Requirements say which instance types an image boots.
+// Requirements are the node selector requirements of instance types that an image boots.
 type Requirements []corev1.NodeSelectorRequirement
 
-func standard() Requirements {
+func requireNoAccelerator() Requirements {
 	return Requirements{
 		{Key: karpenter.LabelInstanceGPUCount, Operator: corev1.NodeSelectorOpDoesNotExist},
 		{Key: karpenter.LabelInstanceAcceleratorCount, Operator: corev1.NodeSelectorOpDoesNotExist},
 	}
 }
 
-func nvidia() Requirements {
+func requireNVIDIA() Requirements {
 	return Requirements{{Key: karpenter.LabelInstanceGPUCount, Operator: corev1.NodeSelectorOpExists}}
 }
 
-func neuron() Requirements {
+func requireNeuron() Requirements {
 	return Requirements{{Key: karpenter.LabelInstanceAcceleratorCount, Operator: corev1.NodeSelectorOpExists}}
 }
 
-func in(key, value string) corev1.NodeSelectorRequirement {
+func requireValue(key, value string) corev1.NodeSelectorRequirement {
 	return corev1.NodeSelectorRequirement{Key: key, Operator: corev1.NodeSelectorOpIn, Values: []string{value}}
 }
 
-// chosen is an image for one set of requirements.
-type chosen struct {
+// candidate is an image with one set of requirements.
+type candidate struct {
 	cloud.Image
 	requirements json.RawMessage
 }
 
-// Choose picks the images to use, the newest first. Known says what is known of
-// an image beside its architecture, by id. Images of another architecture than
-// Kubernetes' amd64 and arm64 are passed over.
-func Choose(images []cloud.Image, known map[string][]Requirements) ([]event.Image, error) {
-	best := map[string]chosen{}
+// ChooseImages returns the images to use, newest first. known has the requirements of
+// images by id, in addition to their architecture. Images of architectures other than
+// amd64 and arm64 are skipped.
+func ChooseImages(images []cloud.Image, known map[string][]Requirements) ([]event.Image, error) {
+	best := map[string]candidate{}
 	for _, image := range images {
 		if image.Arch != karpenter.ArchitectureAMD64 && image.Arch != karpenter.ArchitectureARM64 {
 			continue
 		}
-		fits := known[image.ID]
-		if len(fits) == 0 {
-			fits = []Requirements{nil}
+		alternatives := known[image.ID]
+		if len(alternatives) == 0 {
+			alternatives = []Requirements{nil}
 		}
-		for _, requirements := range fits {
-			text, err := encode(requirements, image.Arch)
+		for _, requirements := range alternatives {
+			text, err := encodeRequirements(requirements, image.Arch)
 			if err != nil {
 				return nil, fmt.Errorf("encoding the requirements of image %s: %w", image.ID, err)
 			}
-			have, taken := best[string(text)]
-			if !taken || better(image, have.Image) {
-				best[string(text)] = chosen{image, text}
+			previous, found := best[string(text)]
+			if !found || isPreferred(image, previous.Image) {
+				best[string(text)] = candidate{image, text}
 			}
 		}
 	}
-	return sorted(best), nil
+	return sortImages(best), nil
 }
 
-// encode writes requirements in the order in which Karpenter's status has them:
-// short keys first.
-func encode(requirements Requirements, arch string) (json.RawMessage, error) {
-	all := append(slices.Clone(requirements), in(corev1.LabelArchStable, arch))
+// encodeRequirements encodes requirements in the order of Karpenter's status: short keys
+// first.
+func encodeRequirements(requirements Requirements, arch string) (json.RawMessage, error) {
+	all := append(slices.Clone(requirements), requireValue(corev1.LabelArchStable, arch))
 	slices.SortFunc(all, func(a, b corev1.NodeSelectorRequirement) int {
 		return cmp.Or(cmp.Compare(len(a.Key), len(b.Key)), cmp.Compare(a.Key, b.Key))
 	})
 	return json.Marshal(all)
 }
 
-// better reports whether a is to be preferred to b. Names, then ids, break ties,
-// so that the choice is the same every time.
-func better(a, b cloud.Image) bool {
+// isPreferred reports whether a is preferred to b. Names, then ids, break ties, so the
+// choice is deterministic.
+func isPreferred(a, b cloud.Image) bool {
 	if a.Deprecated != b.Deprecated {
 		return b.Deprecated
 	}
 	return cmp.Or(a.Created.Compare(b.Created), cmp.Compare(a.Name, b.Name), cmp.Compare(a.ID, b.ID)) > 0
 }
 
-func sorted(best map[string]chosen) []event.Image {
-	var all []chosen
+func sortImages(best map[string]candidate) []event.Image {
+	var all []candidate
 	for _, c := range best {
 		all = append(all, c)
 	}
-	slices.SortFunc(all, func(a, b chosen) int {
+	slices.SortFunc(all, func(a, b candidate) int {
 		return cmp.Or(b.Created.Compare(a.Created), cmp.Compare(a.ID, b.ID), cmp.Compare(string(a.requirements), string(b.requirements)))
 	})
 	var out []event.Image

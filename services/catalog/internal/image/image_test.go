@@ -12,7 +12,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/karpenter"
 )
 
-func TestParameters(t *testing.T) {
+func TestListParameters(t *testing.T) {
 	const eks = "/aws/service/eks/optimized-ami/"
 	for _, tt := range []struct {
 		alias, version string
@@ -58,11 +58,11 @@ func TestParameters(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			parameters, err := Parameters(alias, tt.version)
+			parameters, err := ListParameters(alias, tt.version)
 			var got []string
 			for _, p := range parameters {
-				if got = append(got, p.Name); len(p.Fits) == 0 {
-					t.Errorf("%s fits nothing", p.Name)
+				if got = append(got, p.Name); len(p.Alternatives) == 0 {
+					t.Errorf("%s has no requirements", p.Name)
 				}
 			}
 			if diff := cmp.Diff(tt.want, got); diff != "" || (err == nil) != (tt.want != nil) {
@@ -74,8 +74,8 @@ func TestParameters(t *testing.T) {
 
 var day = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 
-func TestRequirementsInTheStatus(t *testing.T) {
-	got, err := Choose([]cloud.Image{{ID: "ami-1", Arch: "arm64"}}, map[string][]Requirements{"ami-1": {standard()}})
+func TestRequirementsAsInStatus(t *testing.T) {
+	got, err := ChooseImages([]cloud.Image{{ID: "ami-1", Arch: "arm64"}}, map[string][]Requirements{"ami-1": {requireNoAccelerator()}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -87,7 +87,7 @@ func TestRequirementsInTheStatus(t *testing.T) {
 	}
 }
 
-func TestChoose(t *testing.T) {
+func TestChooseImages(t *testing.T) {
 	for _, tt := range []struct {
 		name   string
 		images []cloud.Image
@@ -98,16 +98,16 @@ func TestChoose(t *testing.T) {
 		{"not deprecated before newer", []cloud.Image{
 			{ID: "old", Arch: "amd64", Created: day}, {ID: "new", Arch: "amd64", Created: day.Add(1), Deprecated: true},
 		}, nil, []string{"old"}},
-		{"deprecated when there is no other", []cloud.Image{{ID: "old", Arch: "amd64", Deprecated: true}}, nil, []string{"old"}},
+		{"deprecated if it is the only one", []cloud.Image{{ID: "old", Arch: "amd64", Deprecated: true}}, nil, []string{"old"}},
 		{"one for each architecture", []cloud.Image{{ID: "a", Arch: "amd64"}, {ID: "b", Arch: "arm64"}, {ID: "c", Arch: "i386"}}, nil, []string{"a", "b"}},
-		{"one image, two kinds of accelerators", []cloud.Image{{ID: "gpu", Arch: "amd64"}},
-			map[string][]Requirements{"gpu": {neuron(), nvidia()}}, []string{"gpu", "gpu"}},
+		{"one image for two kinds of accelerators", []cloud.Image{{ID: "gpu", Arch: "amd64"}},
+			map[string][]Requirements{"gpu": {requireNeuron(), requireNVIDIA()}}, []string{"gpu", "gpu"}},
 		{"variants do not compete", []cloud.Image{{ID: "a", Arch: "amd64", Created: day}, {ID: "b", Arch: "amd64", Created: day.Add(1)}},
-			map[string][]Requirements{"a": {standard()}, "b": {nvidia()}}, []string{"b", "a"}},
+			map[string][]Requirements{"a": {requireNoAccelerator()}, "b": {requireNVIDIA()}}, []string{"b", "a"}},
 		{"nothing", nil, nil, nil},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			found, err := Choose(tt.images, tt.known)
+			found, err := ChooseImages(tt.images, tt.known)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -122,7 +122,7 @@ func TestChoose(t *testing.T) {
 	}
 }
 
-func TestChooseDoesNotDependOnOrder(t *testing.T) {
+func TestChooseImagesIgnoresOrder(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		images := rapid.SliceOfNDistinct(rapid.Custom(func(t *rapid.T) cloud.Image {
 			return cloud.Image{
@@ -132,17 +132,17 @@ func TestChooseDoesNotDependOnOrder(t *testing.T) {
 				Deprecated: rapid.Bool().Draw(t, "deprecated"),
 			}
 		}), 0, 8, func(i cloud.Image) string { return i.ID }).Draw(t, "images")
-		first, err := Choose(images, nil)
+		first, err := ChooseImages(images, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
 		shuffled := rapid.Permutation(slices.Clone(images)).Draw(t, "shuffled")
-		second, err := Choose(shuffled, nil)
+		second, err := ChooseImages(shuffled, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
 		if diff := cmp.Diff(first, second); diff != "" {
-			t.Fatalf("the order matters:\n%s", diff)
+			t.Fatalf("the result depends on the order of the input:\n%s", diff)
 		}
 	})
 }

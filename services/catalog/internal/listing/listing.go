@@ -1,8 +1,7 @@
-// Package listing turns what EC2 shows into the inventory document.
+// Package listing builds the inventory document from EC2's instances.
 //
-// The same instances in any order give the same document: they are sorted by
-// id. Nothing is left out and nothing is judged; what an instance without a
-// claim means is lifecycle's to say.
+// Instances are sorted by id, so the same instances in any order give the same document.
+// No instance is left out: lifecycle decides about instances without a NodeClaim.
 package listing
 
 import (
@@ -16,12 +15,12 @@ import (
 	"github.com/joist-autoscaler/joist/shared/launchspec"
 )
 
-// Of makes the inventory that was begun at started. Withdrawn are the offerings that
-// the region does not sell any more.
-func Of(started time.Time, instances []cloud.Instance, withdrawn []event.Offering) event.Inventory {
+// BuildInventory returns the inventory whose list began at started. withdrawn are the
+// offerings that the catalogue no longer has.
+func BuildInventory(started time.Time, instances []cloud.Instance, withdrawn []event.Offering) event.Inventory {
 	out := event.Inventory{Started: started, Instances: make([]event.Listed, 0, len(instances))}
 	for _, i := range instances {
-		one := listed(i)
+		one := listInstance(i)
 		one.Withdrawn = slices.Contains(withdrawn, OfferingOf(i))
 		out.Instances = append(out.Instances, one)
 	}
@@ -29,12 +28,12 @@ func Of(started time.Time, instances []cloud.Instance, withdrawn []event.Offerin
 	return out
 }
 
-// OfferingOf is how the instance was bought.
+// OfferingOf returns the instance's type, zone and capacity type.
 func OfferingOf(i cloud.Instance) event.Offering {
 	return event.Offering{InstanceType: i.Type, Zone: i.Zone, CapacityType: i.CapacityType}
 }
 
-func listed(i cloud.Instance) event.Listed {
+func listInstance(i cloud.Instance) event.Listed {
 	return event.Listed{
 		InstanceID: i.ID,
 		State:      string(i.State),

@@ -1,9 +1,7 @@
-// Package placement chooses, out of the capacity reservations and placement groups
-// of an account, those that an EC2NodeClass selects, and counts what is left in
-// the account for everyone.
+// Package placement selects the capacity reservations and the placement group of an
+// EC2NodeClass, and writes the account's remaining capacity into the catalogue.
 //
-// Everything is a function of what EC2 said and of the time: the same account
-// gives the same lists in the same order.
+// All functions are pure; the time is an argument.
 package placement
 
 import (
@@ -17,15 +15,15 @@ import (
 	"github.com/joist-autoscaler/joist/shared/karpenter"
 )
 
-// blockLead is how long before its end a capacity block is said to expire: EC2
-// ends its instances half an hour before, and draining takes a while.
+// blockLead is how long before its end a capacity block counts as expiring. EC2 terminates
+// its instances 30 minutes before the end, and the nodes must be drained first.
 const blockLead = 40 * time.Minute
 
-// Reservations are those that any term selects, by id.
-func Reservations(found []cloud.Reservation, terms []karpenter.CapacityReservationSelectorTerm, now time.Time) []event.Reservation {
+// SelectReservations returns the reservations that any term selects, sorted by id.
+func SelectReservations(found []cloud.Reservation, terms []karpenter.CapacityReservationSelectorTerm, now time.Time) []event.Reservation {
 	var out []event.Reservation
 	for _, r := range found {
-		if !known(r) || !slices.ContainsFunc(terms, func(t karpenter.CapacityReservationSelectorTerm) bool { return selects(t, r) }) {
+		if !isSupported(r) || !slices.ContainsFunc(terms, func(t karpenter.CapacityReservationSelectorTerm) bool { return termSelects(t, r) }) {
 			continue
 		}
 		block := r.Kind == cloud.CapacityBlock
@@ -39,30 +37,30 @@ func Reservations(found []cloud.Reservation, terms []karpenter.CapacityReservati
 	return out
 }
 
-// known reports whether the status has words for the reservation: the schema would
-// refuse a whole status for one sort that EC2 has thought of since.
-func known(r cloud.Reservation) bool {
+// isSupported reports whether the schema of the status allows the reservation. The API
+// server would reject the whole status because of one reservation of an unknown kind.
+func isSupported(r cloud.Reservation) bool {
 	return r.Zone != "" && (r.Match == cloud.MatchOpen || r.Match == cloud.MatchTargeted) &&
 		(r.Kind == cloud.DefaultReservation || r.Kind == cloud.CapacityBlock)
 }
 
-// selects reports whether all that the term names is so. A term that names
-// nothing selects nothing.
-func selects(t karpenter.CapacityReservationSelectorTerm, r cloud.Reservation) bool {
+// termSelects reports whether the reservation matches all fields of the term. An empty
+// term selects nothing.
+func termSelects(t karpenter.CapacityReservationSelectorTerm, r cloud.Reservation) bool {
 	if t.ID == "" && t.OwnerID == "" && t.InstanceMatchCriteria == "" && len(t.Tags) == 0 {
 		return false
 	}
-	return is(t.ID, r.ID) && is(t.OwnerID, r.Owner) && is(t.InstanceMatchCriteria, r.Match) && cloud.Tagged(t.Tags, r.Tags)
+	return matchesField(t.ID, r.ID) && matchesField(t.OwnerID, r.Owner) && matchesField(t.InstanceMatchCriteria, r.Match) && cloud.Tagged(t.Tags, r.Tags)
 }
 
-// is compares with what a term names; it need not name anything.
-func is(wanted, value string) bool { return wanted == "" || wanted == value }
+// matchesField reports whether the value matches a term's field; an empty field matches all.
+func matchesField(wanted, value string) bool { return wanted == "" || wanted == value }
 
-// Group is the placement group that the selector names.
-func Group(found []cloud.PlacementGroup, selector karpenter.PlacementGroupSelector) (cloud.PlacementGroup, bool) {
-	name, id := text(selector.Name), text(selector.ID)
+// FindGroup returns the placement group that the selector names; false if there is none.
+func FindGroup(found []cloud.PlacementGroup, selector karpenter.PlacementGroupSelector) (cloud.PlacementGroup, bool) {
+	name, id := stringValue(selector.Name), stringValue(selector.ID)
 	i := slices.IndexFunc(found, func(g cloud.PlacementGroup) bool {
-		return (name != "" || id != "") && is(name, g.Name) && is(id, g.ID)
+		return (name != "" || id != "") && matchesField(name, g.Name) && matchesField(id, g.ID)
 	})
 	if i < 0 {
 		return cloud.PlacementGroup{}, false
@@ -70,14 +68,14 @@ func Group(found []cloud.PlacementGroup, selector karpenter.PlacementGroupSelect
 	return found[i], true
 }
 
-func text(s *string) string {
+func stringValue(s *string) string {
 	if s == nil {
 		return ""
 	}
 	return *s
 }
 
-// Account is what an account had left at a moment, as EC2 said it.
+// Account is an account's remaining capacity at the time Counted.
 type Account struct {
 	Counted      time.Time
 	Subnets      []cloud.Subnet
@@ -85,11 +83,10 @@ type Account struct {
 	Groups       []cloud.PlacementGroup
 }
 
-// Into writes the counts into a catalogue, sorted. Where they are the same as
-// before, so is the time that goes with them: what does not change must not make
-// a new document. That the older time is kept errs to the safe side, for of nodes
-// that are younger than a count it is assumed that they are not in it.
-func (a Account) Into(doc, before catalog.Catalogue) catalog.Catalogue {
+// AddTo returns the catalogue with the account's counts, sorted. If the counts equal those
+// of before, it keeps their time, so that unchanged counts make no new document. The older
+// time is safe: readers assume that the counts do not include newer nodes.
+func (a Account) AddTo(doc, before catalog.Catalogue) catalog.Catalogue {
 	doc.Counted, doc.Subnets, doc.Reservations, doc.PlacementGroups = a.Counted.UTC(), nil, nil, nil
 	for _, n := range a.Subnets {
 		doc.Subnets = append(doc.Subnets, catalog.SubnetCount{ID: n.ID, FreeIPs: int64(n.FreeIPs)})
@@ -105,13 +102,13 @@ func (a Account) Into(doc, before catalog.Catalogue) catalog.Catalogue {
 	slices.SortFunc(doc.Subnets, func(a, b catalog.SubnetCount) int { return cmp.Compare(a.ID, b.ID) })
 	slices.SortFunc(doc.Reservations, func(a, b catalog.ReservationCount) int { return cmp.Compare(a.ID, b.ID) })
 	slices.SortFunc(doc.PlacementGroups, func(a, b catalog.PlacementGroup) int { return cmp.Compare(a.ID, b.ID) })
-	if same(doc, before) {
+	if equalCounts(doc, before) {
 		doc.Counted = before.Counted
 	}
 	return doc
 }
 
-func same(a, b catalog.Catalogue) bool {
+func equalCounts(a, b catalog.Catalogue) bool {
 	return !b.Counted.IsZero() && slices.Equal(a.Subnets, b.Subnets) && slices.Equal(a.Reservations, b.Reservations) &&
 		slices.Equal(a.PlacementGroups, b.PlacementGroups)
 }

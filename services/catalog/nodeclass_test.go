@@ -16,8 +16,8 @@ import (
 	"github.com/joist-autoscaler/joist/shared/karpenter"
 )
 
-// discovered is the spec that the quickstart uses.
-func discovered() karpenter.EC2NodeClassSpec {
+// quickstartSpec returns the spec of the quickstart.
+func quickstartSpec() karpenter.EC2NodeClassSpec {
 	tags := map[string]string{"karpenter.sh/discovery": "demo"}
 	return karpenter.EC2NodeClassSpec{
 		SubnetSelectorTerms:        []karpenter.SubnetSelectorTerm{{Tags: tags}},
@@ -26,7 +26,7 @@ func discovered() karpenter.EC2NodeClassSpec {
 	}
 }
 
-func changed(t *testing.T, spec karpenter.EC2NodeClassSpec) event.NodeClassChanged {
+func nodeClassChanged(t *testing.T, spec karpenter.EC2NodeClassSpec) event.NodeClassChanged {
 	t.Helper()
 	text, err := json.Marshal(spec)
 	if err != nil {
@@ -35,50 +35,50 @@ func changed(t *testing.T, spec karpenter.EC2NodeClassSpec) event.NodeClassChang
 	return event.NodeClassChanged{Name: "default", UID: "nc-1", Generation: 3, Spec: text, Asked: start}
 }
 
-func (b *bench) resolved(t *testing.T, spec karpenter.EC2NodeClassSpec) event.NodeClassResolved {
+func (h *harness) resolveSpec(t *testing.T, spec karpenter.EC2NodeClassSpec) event.NodeClassResolved {
 	t.Helper()
-	if err := b.ask(t, "watcher", changed(t, spec)); err != nil {
+	if err := h.handleFrom(t, "watcher", nodeClassChanged(t, spec)); err != nil {
 		t.Fatal(err)
 	}
-	return last[event.NodeClassResolved](t, b)
+	return lastPublished[event.NodeClassResolved](t, h)
 }
 
-func TestResolvesTheQuickstartClass(t *testing.T) {
-	b := newBench(t)
-	full := b.ec2.AddSubnet(cloud.Subnet{Zone: "us-west-2a", FreeIPs: 9000, Tags: map[string]string{"karpenter.sh/discovery": "demo"}})
-	b.ec2.AddSubnet(cloud.Subnet{Zone: "us-west-2a", FreeIPs: 9000, Tags: map[string]string{"karpenter.sh/discovery": "another"}})
-	got := b.resolved(t, discovered())
+func TestResolveQuickstartClass(t *testing.T) {
+	h := newHarness(t)
+	full := h.ec2.AddSubnet(cloud.Subnet{Zone: "us-west-2a", FreeIPs: 9000, Tags: map[string]string{"karpenter.sh/discovery": "demo"}})
+	h.ec2.AddSubnet(cloud.Subnet{Zone: "us-west-2a", FreeIPs: 9000, Tags: map[string]string{"karpenter.sh/discovery": "another"}})
+	got := h.resolveSpec(t, quickstartSpec())
 	if got.Name != "default" || got.UID != "nc-1" || got.Generation != 3 || !got.Asked.Equal(start) || len(got.Problems) > 0 {
 		t.Fatalf("got %+v", got)
 	}
 	if len(got.Subnets) != 4 || got.Subnets[0].ID != full.ID || got.Subnets[1].ZoneID == "" {
 		t.Fatalf("subnets %+v", got.Subnets)
 	}
-	if len(got.SecurityGroups) != 1 || got.SecurityGroups[0].ID != b.world.SecurityGroup.ID {
+	if len(got.SecurityGroups) != 1 || got.SecurityGroups[0].ID != h.account.SecurityGroup.ID {
 		t.Fatalf("groups %+v", got.SecurityGroups)
 	}
 	ids := map[string]bool{}
 	for _, image := range got.Images {
 		ids[image.ID] = true
-		if image.ID == b.world.ImageARM64.ID && !strings.Contains(string(image.Requirements), `"values":["arm64"]`) {
+		if image.ID == h.account.ImageARM64.ID && !strings.Contains(string(image.Requirements), `"values":["arm64"]`) {
 			t.Errorf("requirements %s", image.Requirements)
 		}
 	}
-	if want := map[string]bool{b.world.ImageAMD64.ID: true, b.world.ImageARM64.ID: true}; !cmp.Equal(want, ids) {
+	if want := map[string]bool{h.account.ImageAMD64.ID: true, h.account.ImageARM64.ID: true}; !cmp.Equal(want, ids) {
 		t.Fatalf("images %v, want %v", ids, want)
 	}
 }
 
 func TestAliasPinsAVersion(t *testing.T) {
-	b := newBench(t)
-	b.now = b.now.AddDate(0, 0, 14)
-	b.ec2.Advance()
-	newer, _ := b.ec2.AddAL2023()
-	spec := discovered()
-	for alias, want := range map[string]string{"al2023@v20261120": b.world.ImageAMD64.ID, "al2023@latest": newer.ID} {
+	h := newHarness(t)
+	h.now = h.now.AddDate(0, 0, 14)
+	h.ec2.Advance()
+	newer, _ := h.ec2.AddAL2023()
+	spec := quickstartSpec()
+	for alias, want := range map[string]string{"al2023@v20261120": h.account.ImageAMD64.ID, "al2023@latest": newer.ID} {
 		spec.AMISelectorTerms[0].Alias = alias
 		found := false
-		for _, image := range b.resolved(t, spec).Images {
+		for _, image := range h.resolveSpec(t, spec).Images {
 			found = found || image.ID == want
 		}
 		if !found {
@@ -95,34 +95,34 @@ func TestResolveProblems(t *testing.T) {
 		spec      func(s *class)
 		condition string
 		reason    string
-		says      string
+		text      string
 	}{
 		{"no subnets", func(s *class) { s.SubnetSelectorTerms[0].Tags = nothing }, "SubnetsReady", "SubnetsNotFound", "tag team=none"},
 		{"no groups", func(s *class) { s.SecurityGroupSelectorTerms[0].Tags = nothing }, "SecurityGroupsReady", "SecurityGroupsNotFound", "tag team=none"},
-		{"an id as a name", func(s *class) { s.AMISelectorTerms[0] = karpenter.AMISelectorTerm{Name: "ami-0123456789abcdef0"} },
-			"AMIsReady", "AMINotFound", "use id: instead of name:"},
+		{"an AMI id as name", func(s *class) { s.AMISelectorTerms[0] = karpenter.AMISelectorTerm{Name: "ami-0123456789abcdef0"} },
+			"AMIsReady", "AMINotFound", "use id instead of name"},
 		{"unknown id", func(s *class) { s.AMISelectorTerms[0] = karpenter.AMISelectorTerm{ID: "ami-0"} }, "AMIsReady", "AMINotFound", "id ami-0"},
-		{"AL2 after its end", func(s *class) { s.AMISelectorTerms[0].Alias = "al2@latest" }, "AMIsReady", "UnsupportedAlias", "al2023@latest"},
+		{"AL2 on a newer cluster", func(s *class) { s.AMISelectorTerms[0].Alias = "al2@latest" }, "AMIsReady", "UnsupportedAlias", "al2023@latest"},
 		{"no such version", func(s *class) { s.AMISelectorTerms[0].Alias = "al2023@v19700101" }, "AMIsReady", "AMINotFound", "al2023@latest"},
 		{"no such family", func(s *class) { s.AMISelectorTerms[0].Alias = "beos@latest" }, "AMIsReady", "UnsupportedAlias", "al2023"},
 		{"role and profile", func(s *class) { s.Role, s.InstanceProfile = "r", new("p") }, "ValidationSucceeded", "RoleAndInstanceProfile", "remove one"},
-		{"a tag of ours", func(s *class) { s.Tags = map[string]string{"karpenter.sh/nodepool": "x"} }, "ValidationSucceeded", "TagValidationFailed", `"karpenter.sh/nodepool" is set`},
+		{"a reserved tag", func(s *class) { s.Tags = map[string]string{"karpenter.sh/nodepool": "x"} }, "ValidationSucceeded", "TagValidationFailed", `"karpenter.sh/nodepool" is set`},
 		{"too much user data", func(s *class) { s.UserData = new(strings.Repeat("x", 16384)) }, "ValidationSucceeded", "UserDataSizeLimitExceeded", "shorten"},
 		{"no such parameter", func(s *class) { s.AMISelectorTerms[0] = karpenter.AMISelectorTerm{SSMParameter: "/mine"} }, "AMIsReady", "AMINotFound", "/mine does not exist"},
-		{"a parameter of something else", func(s *class) { s.AMISelectorTerms[0] = karpenter.AMISelectorTerm{SSMParameter: "/odd"} },
-			"AMIsReady", "AMINotFound", "/odd does not hold an AMI id"},
+		{"a parameter without an AMI id", func(s *class) { s.AMISelectorTerms[0] = karpenter.AMISelectorTerm{SSMParameter: "/odd"} },
+			"AMIsReady", "AMINotFound", "/odd does not contain an AMI id"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			b := newBench(t)
-			b.ec2.SetParameter("/odd", "42")
-			spec := discovered()
+			h := newHarness(t)
+			h.ec2.SetParameter("/odd", "42")
+			spec := quickstartSpec()
 			tt.spec(&spec)
-			got := b.resolved(t, spec)
+			got := h.resolveSpec(t, spec)
 			if len(got.Problems) != 1 {
 				t.Fatalf("problems %+v", got.Problems)
 			}
 			p := got.Problems[0]
-			if p.Condition != tt.condition || p.Reason != tt.reason || !strings.Contains(p.Message, tt.says) {
+			if p.Condition != tt.condition || p.Reason != tt.reason || !strings.Contains(p.Message, tt.text) {
 				t.Fatalf("got %+v", p)
 			}
 		})
@@ -130,17 +130,17 @@ func TestResolveProblems(t *testing.T) {
 }
 
 func TestTermsFindImages(t *testing.T) {
-	b := newBench(t)
-	mine := b.ec2.AddImage(cloud.Image{Name: "mine-1", Arch: "amd64", Tags: map[string]string{"team": "a"}})
-	b.ec2.SetParameter("/mine", mine.ID)
+	h := newHarness(t)
+	mine := h.ec2.AddImage(cloud.Image{Name: "mine-1", Arch: "amd64", Tags: map[string]string{"team": "a"}})
+	h.ec2.SetParameter("/mine", mine.ID)
 	for name, term := range map[string]karpenter.AMISelectorTerm{
 		"id": {ID: mine.ID}, "name": {Name: "mine-*"}, "tags": {Tags: map[string]string{"team": "*"}},
 		"parameter": {SSMParameter: "/mine"}, "owner": {Owner: "self", Name: "mine-?"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			spec := discovered()
+			spec := quickstartSpec()
 			spec.AMISelectorTerms = []karpenter.AMISelectorTerm{term}
-			got := b.resolved(t, spec)
+			got := h.resolveSpec(t, spec)
 			if len(got.Images) != 1 || got.Images[0].ID != mine.ID || len(got.Problems) > 0 {
 				t.Fatalf("got %+v", got)
 			}
@@ -152,9 +152,9 @@ func TestTermsFindImages(t *testing.T) {
 	}
 }
 
-// A lost right must not make a working class unready: what it concerns is said to
-// be unread, the rest is told, and the error is there for the alarm.
-func TestWhatIsNotTold(t *testing.T) {
+// A missing permission must not make a working class unready. The affected condition is
+// marked as unread, the other parts are published, and the error is returned.
+func TestUnreadConditions(t *testing.T) {
 	for _, tt := range []struct {
 		action    memcloud.Action
 		condition []string
@@ -168,12 +168,12 @@ func TestWhatIsNotTold(t *testing.T) {
 		{memcloud.DescribeCluster, []string{"AMIsReady", "ValidationSucceeded"}},
 	} {
 		t.Run(string(tt.action), func(t *testing.T) {
-			b := newBench(t)
-			b.ec2.Deny(tt.action)
-			if err := b.ask(t, "watcher", changed(t, placed(b))); !fault.Is(err, fault.Denied) {
+			h := newHarness(t)
+			h.ec2.Deny(tt.action)
+			if err := h.handleFrom(t, "watcher", nodeClassChanged(t, specWithPlacements(h))); !fault.Is(err, fault.Denied) {
 				t.Fatalf("got %v", err)
 			}
-			got := last[event.NodeClassResolved](t, b)
+			got := lastPublished[event.NodeClassResolved](t, h)
 			var unread []string
 			for _, p := range got.Problems {
 				unread = append(unread, p.Condition)
@@ -190,58 +190,58 @@ func TestWhatIsNotTold(t *testing.T) {
 			}
 			for condition, n := range found {
 				if (n == 0) != slices.Contains(tt.condition, condition) {
-					t.Errorf("%s: %d were found", condition, n)
+					t.Errorf("%s: %d resources", condition, n)
 				}
 			}
 			if (got.Hash == "") != (tt.action == memcloud.DescribeCluster) {
 				t.Errorf("hash %q", got.Hash)
 			}
-			partial := b.said[len(b.said)-1].ID
-			b.ec2.Allow(tt.action)
-			if err := b.ask(t, "watcher", changed(t, placed(b))); err != nil || b.said[len(b.said)-1].ID == partial {
-				t.Errorf("the whole answer passes for the partial one, or is none: %v", err)
+			partial := h.published[len(h.published)-1].ID
+			h.ec2.Allow(tt.action)
+			if err := h.handleFrom(t, "watcher", nodeClassChanged(t, specWithPlacements(h))); err != nil || h.published[len(h.published)-1].ID == partial {
+				t.Errorf("no new event after the permission was added: %v", err)
 			}
 		})
 	}
 }
 
-// an answer that was throttled says so, and is asked for again.
+// A throttled call is reported in the reason and retried.
 func TestThrottledIsUnread(t *testing.T) {
-	b := newBench(t)
-	b.ec2.Refuse(memcloud.DescribeSubnets, fault.Throttled, "RequestLimitExceeded", "Request limit exceeded.")
-	if err := b.ask(t, "watcher", changed(t, discovered())); !fault.Is(err, fault.Throttled) {
+	h := newHarness(t)
+	h.ec2.Refuse(memcloud.DescribeSubnets, fault.Throttled, "RequestLimitExceeded", "Request limit exceeded.")
+	if err := h.handleFrom(t, "watcher", nodeClassChanged(t, quickstartSpec())); !fault.Is(err, fault.Throttled) {
 		t.Fatalf("got %v", err)
 	}
-	got := last[event.NodeClassResolved](t, b)
+	got := lastPublished[event.NodeClassResolved](t, h)
 	if len(got.Problems) != 1 || got.Problems[0].Reason != "AWSThrottled" || !got.Problems[0].Unread {
 		t.Fatalf("got %+v", got.Problems)
 	}
 }
 
-// placed selects of everything something.
-func placed(b *bench) karpenter.EC2NodeClassSpec {
-	spec := discovered()
+// specWithPlacements returns a spec that also selects a reservation and a placement group.
+func specWithPlacements(h *harness) karpenter.EC2NodeClassSpec {
+	spec := quickstartSpec()
 	tags := map[string]string{"team": "ml"}
-	b.ec2.AddReservation(cloud.Reservation{InstanceType: "m6i.large", Zone: "us-west-2a", Available: 3, Tags: tags})
-	b.ec2.AddPlacementGroup(cloud.PlacementGroup{Name: "apart", Strategy: "spread"})
+	h.ec2.AddReservation(cloud.Reservation{InstanceType: "m6i.large", Zone: "us-west-2a", Available: 3, Tags: tags})
+	h.ec2.AddPlacementGroup(cloud.PlacementGroup{Name: "spread-group", Strategy: "spread"})
 	spec.CapacityReservationSelectorTerms = []karpenter.CapacityReservationSelectorTerm{{Tags: tags}}
-	spec.PlacementGroupSelector = &karpenter.PlacementGroupSelector{Name: new("apart")}
+	spec.PlacementGroupSelector = &karpenter.PlacementGroupSelector{Name: new("spread-group")}
 	return spec
 }
 
 func TestPlacements(t *testing.T) {
-	b := newBench(t)
-	got := b.resolved(t, placed(b))
+	h := newHarness(t)
+	got := h.resolveSpec(t, specWithPlacements(h))
 	if len(got.Problems) > 0 || len(got.Reservations) != 1 {
 		t.Fatalf("got %+v", got)
 	}
 	if r := got.Reservations[0]; r.InstanceType != "m6i.large" || r.Zone != "us-west-2a" || r.MatchCriteria != "targeted" || r.Kind != "default" {
 		t.Errorf("got %+v", r)
 	}
-	spec := placed(b)
+	spec := specWithPlacements(h)
 	spec.CapacityReservationSelectorTerms = []karpenter.CapacityReservationSelectorTerm{{ID: "cr-0"}}
 	spec.PlacementGroupSelector.Name = new("nowhere")
-	got = b.resolved(t, spec)
+	got = h.resolveSpec(t, spec)
 	want := []event.Problem{
 		{Condition: "CapacityReservationsReady", Reason: "CapacityReservationsNotFound", Warning: true},
 		{Condition: "PlacementGroupReady", Reason: "PlacementGroupNotFound"},
@@ -254,36 +254,36 @@ func TestPlacements(t *testing.T) {
 	}
 }
 
-// a class that selects no such thing needs no right to read it.
-func TestRightsThatAreNotNeeded(t *testing.T) {
-	b := newBench(t)
-	b.ec2.Deny(memcloud.DescribeReservations, memcloud.DescribeGroups)
-	if got := b.resolved(t, discovered()); len(got.Problems) > 0 {
+// A class without reservations and placement group needs no permission to read them.
+func TestUnusedPermissionsAreNotRequired(t *testing.T) {
+	h := newHarness(t)
+	h.ec2.Deny(memcloud.DescribeReservations, memcloud.DescribeGroups)
+	if got := h.resolveSpec(t, quickstartSpec()); len(got.Problems) > 0 {
 		t.Fatalf("problems %+v", got.Problems)
 	}
 }
 
-// What finds nothing beside terms that do is said, and holds up nothing.
-func TestOddTermsBesideOthers(t *testing.T) {
-	b := newBench(t)
-	mine := b.ec2.AddImage(cloud.Image{Name: "mine-1", Arch: "amd64"})
-	spec := discovered()
+// A term that matches nothing is a warning if another term matches.
+func TestUnmatchedTermsAreWarnings(t *testing.T) {
+	h := newHarness(t)
+	mine := h.ec2.AddImage(cloud.Image{Name: "mine-1", Arch: "amd64"})
+	spec := quickstartSpec()
 	spec.AMISelectorTerms = []karpenter.AMISelectorTerm{{ID: mine.ID}, {Name: "ami-0123456789abcdef0"}, {SSMParameter: "/nowhere"}}
-	got := b.resolved(t, spec)
+	got := h.resolveSpec(t, spec)
 	if len(got.Images) != 1 || len(got.Problems) != 1 {
 		t.Fatalf("got %+v", got)
 	}
 	p := got.Problems[0]
-	if !p.Warning || p.Reason != "AMITermsUnmatched" || !strings.Contains(p.Message, "use id:") || !strings.Contains(p.Message, "/nowhere does not exist") {
+	if !p.Warning || p.Reason != "AMITermsUnmatched" || !strings.Contains(p.Message, "use id instead") || !strings.Contains(p.Message, "/nowhere does not exist") {
 		t.Fatalf("got %+v", p)
 	}
 }
 
-func TestSpecThatIsNone(t *testing.T) {
-	b := newBench(t)
-	body := changed(t, discovered())
+func TestInvalidSpecIsPoison(t *testing.T) {
+	h := newHarness(t)
+	body := nodeClassChanged(t, quickstartSpec())
 	body.Spec = json.RawMessage(`[]`)
-	if err := b.ask(t, "watcher", body); !fault.Is(err, fault.Poison) {
+	if err := h.handleFrom(t, "watcher", body); !fault.Is(err, fault.Poison) {
 		t.Fatalf("got %v", err)
 	}
 }

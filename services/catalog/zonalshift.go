@@ -11,18 +11,17 @@ import (
 	"github.com/joist-autoscaler/joist/shared/host"
 )
 
-// shiftsInForce are the zonal shifts that an inventory tells of, read with
-// it and not with the catalogue: whoever ends instances must know as soon as
-// upstream does, which asks every 30 s. It is nil where nobody wants to know, and
-// where nobody could be asked; an inventory is worth more than this, and goes
-// without it.
-func (s Service) shiftsInForce(ctx context.Context) *event.ZonalShifts {
+// listActiveShifts returns the zonal shifts of an inventory. They are read with each
+// inventory, because lifecycle must react to them as soon as Karpenter does, which reads
+// them every 30 s. It returns nil if Shifts is nil or cannot be read: the inventory is then
+// published without zonal shifts.
+func (s Service) listActiveShifts(ctx context.Context) *event.ZonalShifts {
 	if s.Shifts == nil {
 		return nil
 	}
-	shifts, err := s.shiftsOfCluster(ctx)
+	shifts, err := s.readShifts(ctx)
 	if err != nil {
-		host.Say(ctx, "warnings", []string{market.Short("zonal shifts are not told with the inventory: " + err.Error())})
+		host.Say(ctx, "warnings", []string{market.TruncateWarning("the inventory has no zonal shifts: " + err.Error())})
 		return nil
 	}
 	out := &event.ZonalShifts{Zones: []event.ShiftedZone{}}
@@ -42,8 +41,8 @@ func (s Service) shiftsInForce(ctx context.Context) *event.ZonalShifts {
 	return out
 }
 
-func (s Service) shiftsOfCluster(ctx context.Context) ([]cloud.ZonalShift, error) {
-	info, err := s.describe(ctx)
+func (s Service) readShifts(ctx context.Context) ([]cloud.ZonalShift, error) {
+	info, err := s.describeCluster(ctx)
 	if err != nil {
 		return nil, err
 	}

@@ -9,22 +9,22 @@ import (
 	"github.com/joist-autoscaler/joist/shared/host/settings"
 )
 
-// Given is how nodes join the cluster, as far as the settings say it.
-type Given struct {
+// ClusterOverrides are the cluster facts from the settings. Empty fields override nothing.
+type ClusterOverrides struct {
 	Endpoint, CABundle, Version, ServiceCIDR string
-	// NoEKS says that EKS does not know the cluster and is never called.
+	// NoEKS is set if EKS does not run the control plane. EKS is then never called.
 	NoEKS bool
 }
 
-// over puts the endpoint and the certificates over what EKS names
+// applyTo returns info with the endpoint and the certificates from the settings, if set
 // (Karpenter: pkg/operator/operator.go, ResolveClusterEndpoint and GetCABundle).
-func (g Given) over(info cloud.ClusterInfo) cloud.ClusterInfo {
+func (g ClusterOverrides) applyTo(info cloud.ClusterInfo) cloud.ClusterInfo {
 	info.Endpoint, info.CABundle = cmp.Or(g.Endpoint, info.Endpoint), cmp.Or(g.CABundle, info.CABundle)
 	return info
 }
 
-// whole is the cluster without EKS. An error names the variables that are missing.
-func (g Given) whole(name string) (cloud.ClusterInfo, error) {
+// clusterInfo returns the cluster facts without EKS. The error names the missing variables.
+func (g ClusterOverrides) clusterInfo(name string) (cloud.ClusterInfo, error) {
 	var missing []string
 	for _, one := range [][2]string{{settings.Endpoint, g.Endpoint}, {settings.CABundle, g.CABundle}, {settings.Kubernetes, g.Version}} {
 		if one[1] == "" {
@@ -32,7 +32,7 @@ func (g Given) whole(name string) (cloud.ClusterInfo, error) {
 		}
 	}
 	if len(missing) > 0 {
-		return cloud.ClusterInfo{}, fault.F("describing cluster "+name, fault.Invalid, "%s is false, and %s not set", settings.ControlPlane, strings.Join(missing, ", ")).
+		return cloud.ClusterInfo{}, fault.F("describing cluster "+name, fault.Invalid, "%s is false, but %s not set", settings.ControlPlane, strings.Join(missing, ", ")).
 			WithHint("set the missing variables of the catalog, or remove %s", settings.ControlPlane)
 	}
 	return cloud.ClusterInfo{Name: name, Endpoint: g.Endpoint, CABundle: g.CABundle, Version: g.Version, ServiceCIDR: g.ServiceCIDR}, nil

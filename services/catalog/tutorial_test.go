@@ -15,7 +15,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/karpenter"
 )
 
-func seed(t *testing.T, name string) karpenter.EC2NodeClassSpec {
+func readSpec(t *testing.T, name string) karpenter.EC2NodeClassSpec {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join("testdata", name))
 	if err != nil {
@@ -28,8 +28,8 @@ func seed(t *testing.T, name string) karpenter.EC2NodeClassSpec {
 	return class.Spec
 }
 
-// The node classes of tutorials resolve in an account that has what the tutorials set up.
-func TestSeedsResolve(t *testing.T) {
+// The node classes of tutorials resolve in an account with the tutorials' resources.
+func TestResolveTutorialClasses(t *testing.T) {
 	for _, tt := range []struct {
 		name, file string
 		version    string
@@ -41,22 +41,22 @@ func TestSeedsResolve(t *testing.T) {
 		{"an old node template", "node-template.yaml", "1.24", nil, []string{"al2-x86_64", "al2-arm64", "al2-gpu", "al2-gpu"}, nil},
 		{"an old node template on a new cluster", "node-template.yaml", "1.33", nil, nil, []string{"AMIsReady/UnsupportedAlias"}},
 		{"the reference as it is", "reference.yaml", "1.30", nil, nil, []string{"AMIsReady/AMINotFound"}},
-		{"the reference, mended", "reference.yaml", "1.30", func(s *karpenter.EC2NodeClassSpec) {
+		{"the reference with an image id", "reference.yaml", "1.30", func(s *karpenter.EC2NodeClassSpec) {
 			s.AMISelectorTerms[0] = karpenter.AMISelectorTerm{ID: "ami-0123456789abcdef0"}
 		}, []string{"mine"}, nil},
-		{"with the tags that it lists as set already", "reference.yaml", "1.30", func(s *karpenter.EC2NodeClassSpec) {
+		{"the reference with the tags that it shows as set", "reference.yaml", "1.30", func(s *karpenter.EC2NodeClassSpec) {
 			s.AMISelectorTerms[0] = karpenter.AMISelectorTerm{ID: "ami-0123456789abcdef0"}
 			s.Tags["aws:ec2:fleet-id"], s.Tags["karpenter.sh/nodepool"] = "fleet-1", "foo-nodepool"
 		}, []string{"mine"}, []string{"ValidationSucceeded/TagValidationFailed"}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			b := newBench(t)
-			b.settle(tt.version)
-			spec := seed(t, tt.file)
+			h := newHarness(t)
+			h.addTutorialResources(tt.version)
+			spec := readSpec(t, tt.file)
 			if tt.edit != nil {
 				tt.edit(&spec)
 			}
-			got := b.resolved(t, spec)
+			got := h.resolveSpec(t, spec)
 			var images, problems []string
 			for _, i := range got.Images {
 				images = append(images, i.Name)
@@ -79,15 +79,14 @@ func TestSeedsResolve(t *testing.T) {
 	}
 }
 
-// settle makes the account that the seeds' texts set up, with a cluster of the
-// version.
-func (b *bench) settle(version string) {
-	info := b.world.Cluster
+// addTutorialResources adds the tutorials' resources and a cluster of the version.
+func (h *harness) addTutorialResources(version string) {
+	info := h.account.Cluster
 	info.Version = version
-	b.ec2.AddCluster(info)
-	b.ec2.AddSubnet(cloud.Subnet{Zone: "us-west-2a", FreeIPs: 100, Tags: map[string]string{"Name": "foo-private-subnet"}})
-	b.ec2.AddSecurityGroup(cloud.SecurityGroup{Name: "sg", Tags: map[string]string{"Name": "foo-private-sg"}})
-	b.ec2.AddImage(cloud.Image{ID: "ami-0123456789abcdef0", Name: "mine", Arch: "amd64"})
+	h.ec2.AddCluster(info)
+	h.ec2.AddSubnet(cloud.Subnet{Zone: "us-west-2a", FreeIPs: 100, Tags: map[string]string{"Name": "foo-private-subnet"}})
+	h.ec2.AddSecurityGroup(cloud.SecurityGroup{Name: "sg", Tags: map[string]string{"Name": "foo-private-sg"}})
+	h.ec2.AddImage(cloud.Image{ID: "ami-0123456789abcdef0", Name: "mine", Arch: "amd64"})
 	eks := "/aws/service/eks/optimized-ami/" + version + "/"
 	for path, i := range map[string]cloud.Image{
 		"amazon-linux-2/recommended/image_id":                    {Name: "al2-x86_64", Arch: "amd64"},
@@ -97,15 +96,15 @@ func (b *bench) settle(version string) {
 		"amazon-linux-2023/arm64/standard/recommended/image_id":  {Name: "al2023-arm64", Arch: "arm64"},
 	} {
 		i.Owner = "amazon"
-		b.ec2.SetParameter(eks+path, b.ec2.AddImage(i).ID)
+		h.ec2.SetParameter(eks+path, h.ec2.AddImage(i).ID)
 	}
 }
 
-// the status that the reference shows, from what is resolved.
-func TestTheStatusOfTheReference(t *testing.T) {
-	b := newBench(t)
-	b.settle("1.36")
-	got := b.resolved(t, seed(t, "quickstart.yaml"))
+// The resolved images have the requirements that the reference shows in the status.
+func TestResolvedImageRequirements(t *testing.T) {
+	h := newHarness(t)
+	h.addTutorialResources("1.36")
+	got := h.resolveSpec(t, readSpec(t, "quickstart.yaml"))
 	i := slices.IndexFunc(got.Images, func(i event.Image) bool { return i.Name == "al2023-arm64" })
 	if i < 0 {
 		t.Fatalf("images %+v", got.Images)

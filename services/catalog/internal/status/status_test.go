@@ -1,4 +1,4 @@
-package remedy
+package status
 
 import (
 	"errors"
@@ -11,7 +11,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/fault"
 )
 
-func TestLooked(t *testing.T) {
+func TestDescribeTerms(t *testing.T) {
 	for _, tt := range []struct {
 		name  string
 		terms []cloud.Selector
@@ -20,10 +20,10 @@ func TestLooked(t *testing.T) {
 		{"tags are sorted", []cloud.Selector{{Tags: map[string]string{"b": "2", "a": "*"}}}, "tag a=* and tag b=2"},
 		{"terms are alternatives", []cloud.Selector{{ID: "x"}, {Name: "n", Owner: "self"}}, "id x, or name n and owner self"},
 		{"an empty term", []cloud.Selector{{}}, "an empty term"},
-		{"no terms", nil, "any of no terms at all"},
+		{"no terms", nil, "an empty list of terms"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			if got := Looked(tt.terms); got != tt.want {
+			if got := DescribeTerms(tt.terms); got != tt.want {
 				t.Fatalf("got %q, want %q", got, tt.want)
 			}
 		})
@@ -35,30 +35,30 @@ func TestMessagesAreBounded(t *testing.T) {
 	for range 30 {
 		terms = append(terms, cloud.Selector{Tags: map[string]string{"é" + strings.Repeat("ü", 127): strings.Repeat("ß", 255)}})
 	}
-	got := Subnets(terms).Message
+	got := NoSubnets(terms).Message
 	if len(got) > messageMax+len("…") || !utf8.ValidString(got) {
 		t.Fatalf("%d bytes, valid %v", len(got), utf8.ValidString(got))
 	}
 }
 
-// What AWS did not tell has a reason by its kind, and the remedy of the error.
-func TestUnread(t *testing.T) {
+// The reason follows from the error's kind, and the message has the error's hint.
+func TestUnreadCondition(t *testing.T) {
 	for _, tt := range []struct {
 		err    error
 		reason string
-		says   string
+		text   string
 	}{
 		{fault.F("describing", fault.Denied, "no").WithHint("allow ec2:DescribeSubnets"), "AWSAccessDenied", "allow ec2:DescribeSubnets"},
 		{fault.F("describing", fault.Throttled, "rate"), "AWSThrottled", "rate"},
 		{fault.F("describing", fault.Missing, "no cluster"), "ClusterNotFound", "no cluster"},
 		{errors.New("connection refused"), "AWSUnavailable", "connection refused"},
 	} {
-		got := Unread("SubnetsReady", tt.err)
-		if got.Reason != tt.reason || !got.Unread || !strings.Contains(got.Message, tt.says) {
+		got := UnreadCondition("SubnetsReady", tt.err)
+		if got.Reason != tt.reason || !got.Unread || !strings.Contains(got.Message, tt.text) {
 			t.Errorf("%v: got %+v", tt.err, got)
 		}
-		if lines := Lines([]event.Problem{got}); len(lines) != 1 || !strings.HasPrefix(lines[0], "SubnetsReady "+tt.reason+": ") {
-			t.Errorf("told as %q", lines)
+		if lines := FormatProblems([]event.Problem{got}); len(lines) != 1 || !strings.HasPrefix(lines[0], "SubnetsReady "+tt.reason+": ") {
+			t.Errorf("lines %q", lines)
 		}
 	}
 }
