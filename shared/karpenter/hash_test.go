@@ -14,7 +14,7 @@ import (
 var update = flag.Bool("update", false, "write the golden files")
 
 // The hashes in testdata are on nodes in clusters: a change here means that every node drifts. The comparison with Karpenter
-// in integration/upstream says which values are right; this one says at once, and without Karpenter, that they moved.
+// in integration/suites/upstream says which values are right; this one says at once, and without Karpenter, that they moved.
 func TestHashesStayWhatTheyAre(t *testing.T) {
 	pool, class := loadPool(t), loadClass(t)
 	got := "nodepool " + NodePoolHashVersion + " " + poolHash(t, pool) + "\n" +

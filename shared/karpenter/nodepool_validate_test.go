@@ -33,7 +33,7 @@ func startsTainted(taints ...corev1.Taint) func(*NodePool) {
 	return func(p *NodePool) { p.Spec.Template.Spec.StartupTaints = taints }
 }
 
-// Each error names its place and what to do. That the verdicts are upstream's is shown in integration/upstream.
+// Each error names its place and what to do. That the verdicts are upstream's is shown in integration/suites/upstream.
 func TestValidate(t *testing.T) {
 	const zone = corev1.LabelTopologyZone
 	gpu := corev1.Taint{Key: "gpu", Effect: corev1.TaintEffectNoSchedule}

@@ -12,7 +12,7 @@ import (
 	"gonum.org/v1/plot/vg/vgsvg"
 
 	"github.com/joist-autoscaler/joist/integration/bench/contest"
-	"github.com/joist-autoscaler/joist/integration/palette"
+	"github.com/joist-autoscaler/joist/integration/environment/plotting"
 )
 
 // Measures of the picture.
@@ -62,12 +62,12 @@ func plots(all []panel) (costs, times []*plot.Plot, err error) {
 	_, dearest := reach(all, func(p panel) []line { return p.cost })
 	fastest, slowest := reach(all, func(p panel) []line { return p.seconds })
 	for i, one := range all {
-		cost, time := palette.Bare(), palette.Bare()
+		cost, time := plotting.Bare(), plotting.Bare()
 		cost.Title.Text = one.title
-		cost.Add(palette.Grid())
-		time.Add(palette.Grid())
+		cost.Add(plotting.Grid())
+		time.Add(plotting.Grid())
 		for n := range one.cost {
-			err = errors.Join(err, drawn(cost, one.cost[n], palette.Stroke(n)), drawn(time, one.seconds[n], palette.Stroke(n)))
+			err = errors.Join(err, drawn(cost, one.cost[n], plotting.Stroke(n)), drawn(time, one.seconds[n], plotting.Stroke(n)))
 		}
 		byPods(cost, all)
 		byPods(time, all)
@@ -107,15 +107,15 @@ func byPods(p *plot.Plot, all []panel) {
 
 // head names the planners in their colours.
 func head(c draw.Canvas, lines []line) {
-	style := palette.Bare().Title.TextStyle
+	style := plotting.Bare().Title.TextStyle
 	style.XAlign, style.YAlign = draw.XLeft, draw.YCenter
 	x, y := c.Min.X+axisWidth, c.Max.Y-headHeight/2
 	for n, l := range lines {
-		c.StrokeLine2(palette.Stroke(n), x, y, x+22, y)
-		style.Color = palette.Stroke(n).Color
+		c.StrokeLine2(plotting.Stroke(n), x, y, x+22, y)
+		style.Color = plotting.Stroke(n).Color
 		c.FillText(style, vg.Point{X: x + 27, Y: y}, l.planner)
 		x += 27 + style.Width(l.planner) + 24
 	}
-	style.Color = palette.Ink
+	style.Color = plotting.Ink
 	c.FillText(style, vg.Point{X: x, Y: y}, "by pods that wait; a ring: not all of them were placed")
 }

@@ -12,7 +12,7 @@ import (
 // The programs that take part.
 const (
 	joistPackage     = "github.com/joist-autoscaler/joist/services/cli/cmd/joist"
-	karpenterPackage = "github.com/joist-autoscaler/joist/integration/incumbent/cmd/incumbent"
+	karpenterPackage = "github.com/joist-autoscaler/joist/integration/bench/karpenterbaseline/cmd/karpenterbaseline"
 )
 
 // deadlineMargin is what a planner may need beside solving: reading the scenario

@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/joist-autoscaler/joist/integration/judge"
+	"github.com/joist-autoscaler/joist/integration/bench/planvalidator"
 )
 
 // FleetRow is what all planners made of one scenario of nodes, in the order of the
@@ -153,7 +153,7 @@ func consolidated(ctx context.Context, p Planner, s Sample, judge FleetJudge) Co
 }
 
 func (c *Consolidation) take(text []byte) error {
-	var is judge.Consolidation
+	var is planvalidator.Consolidation
 	if err := json.Unmarshal(text, &is); err != nil {
 		return fmt.Errorf("reading the consolidation: %w", err)
 	}

@@ -3,19 +3,19 @@ package contest
 import (
 	"fmt"
 
-	"github.com/joist-autoscaler/joist/integration/judge"
+	"github.com/joist-autoscaler/joist/integration/bench/planvalidator"
 )
 
-// Referee judges by integration/judge. It keeps the last scenario, because all
+// Referee judges by integration/bench/planvalidator. It keeps the last scenario, because all
 // planners' runs on one come together.
 type Referee struct {
 	path     string
-	scenario *judge.Scenario
+	scenario *planvalidator.Scenario
 }
 
-func (r *Referee) read(s Sample) (*judge.Scenario, error) {
+func (r *Referee) read(s Sample) (*planvalidator.Scenario, error) {
 	if r.path != s.Path {
-		scenario, err := judge.Read(s.Path)
+		scenario, err := planvalidator.Read(s.Path)
 		if err != nil {
 			return nil, err
 		}
@@ -30,14 +30,14 @@ func (r *Referee) Judge(s Sample, plan []byte) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	result, err := judge.ParseResult(plan)
+	result, err := planvalidator.ParseResult(plan)
 	if err != nil {
 		return nil, fmt.Errorf("judging the plan for %s: %w", s.Name, err)
 	}
-	return words(judge.Check(scenario, result)), nil
+	return words(planvalidator.Check(scenario, result)), nil
 }
 
-func words(violations []judge.Violation) (out []string) {
+func words(violations []planvalidator.Violation) (out []string) {
 	for _, v := range violations {
 		out = append(out, v.Error())
 	}
@@ -50,7 +50,7 @@ func (r *Referee) Bound(s Sample) (float64, error) {
 	if err != nil {
 		return 0, err
 	}
-	return judge.Bound(scenario)
+	return planvalidator.Bound(scenario)
 }
 
 // JudgeFleet implements FleetJudge.
@@ -59,11 +59,11 @@ func (r *Referee) JudgeFleet(s Sample, result []byte) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	consolidation, err := judge.ParseConsolidation(result)
+	consolidation, err := planvalidator.ParseConsolidation(result)
 	if err != nil {
 		return nil, fmt.Errorf("judging the consolidation of %s: %w", s.Name, err)
 	}
-	return words(judge.CheckConsolidation(scenario, consolidation)), nil
+	return words(planvalidator.CheckConsolidation(scenario, consolidation)), nil
 }
 
 // RepackBound implements FleetJudge.
@@ -72,5 +72,5 @@ func (r *Referee) RepackBound(s Sample) (float64, error) {
 	if err != nil {
 		return 0, err
 	}
-	return judge.RepackBound(scenario)
+	return planvalidator.RepackBound(scenario)
 }

@@ -1,0 +1,86 @@
+package dashboards
+
+import (
+	"bytes"
+	"flag"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/joist-autoscaler/joist/shared/host/telemetry/board"
+)
+
+var update = flag.Bool("update", false, "draw the pictures anew")
+
+const deploy = "../../../../deploy"
+
+// The pictures of the documentation are those of the dashboards as they are.
+func TestPicturesAreOfTheDashboards(t *testing.T) {
+	pages := map[string]struct {
+		file, title string
+		read        func([]byte) ([]Picture, error)
+	}{
+		"cloudwatch":        {"../../../../shared/host/telemetry/board/testdata/cloudwatch.json", "CloudWatch", CloudWatch},
+		"cloudwatch-inside": {"../../../../shared/host/telemetry/board/testdata/cloudwatch-inside.json", "CloudWatch, with what runs in the cluster", CloudWatch},
+	}
+	for _, d := range board.Dashboards {
+		pages[strings.TrimPrefix(d.Name, "joist-")] = struct {
+			file, title string
+			read        func([]byte) ([]Picture, error)
+		}{filepath.Join(deploy, "grafana", d.Name+".json"), d.Title, Grafana}
+	}
+	for name, page := range pages {
+		t.Run(name, func(t *testing.T) {
+			text, err := os.ReadFile(page.file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			pictures, err := page.read(text)
+			if err != nil {
+				t.Fatal(err)
+			}
+			drawing, err := SVG(page.title, pictures)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if again, err := SVG(page.title, pictures); err != nil || !bytes.Equal(drawing, again) {
+				t.Errorf("a second drawing differs (%v)", err)
+			}
+			if !strings.Contains(string(drawing), note) {
+				t.Error("it does not say that its data are made up")
+			}
+			for _, p := range pictures {
+				if !p.Header && (len(p.Lines) == 0 || !strings.Contains(string(drawing), p.Title)) {
+					t.Errorf("the panel %q is not drawn", p.Title)
+				}
+				for _, line := range p.Lines {
+					if strings.TrimSpace(line) != line || strings.Contains(line, "  ") || strings.ContainsAny(line, "{}$") {
+						t.Errorf("a line of %q is called %q: a label has no demo value", p.Title, line)
+					}
+				}
+			}
+			file := filepath.Join(deploy, "docs/figures/dashboards-"+name+".svg")
+			if *update {
+				if err := os.WriteFile(file, drawing, 0o644); err != nil {
+					t.Fatal(err)
+				}
+			}
+			want, err := os.ReadFile(file)
+			if err != nil || !bytes.Equal(want, drawing) {
+				t.Errorf("%s is not of the dashboard (%v); run go test ./bench/figures/dashboards -update in integration", file, err)
+			}
+		})
+	}
+}
+
+func TestNothingToDraw(t *testing.T) {
+	if _, err := SVG("nothing", nil); err == nil {
+		t.Error("a picture of nothing is drawn")
+	}
+	for _, read := range []func([]byte) ([]Picture, error){Grafana, CloudWatch} {
+		if _, err := read([]byte("{")); err == nil {
+			t.Error("what is no JSON is read")
+		}
+	}
+}

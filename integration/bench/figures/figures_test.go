@@ -1,0 +1,47 @@
+package main
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// root is the repository.
+const root = "../../.."
+
+// TestTheReadmeShowsTheData fails when somebody edits a figure by hand.
+func TestTheReadmeShowsTheData(t *testing.T) {
+	if _, err := os.Stat(filepath.Join(root, data)); errors.Is(err, fs.ErrNotExist) {
+		t.Skip("nothing has been measured yet: make figures")
+	}
+	want, err := render(root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for path, text := range want {
+		got, err := os.ReadFile(filepath.Join(root, path))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(string(text), string(got)); diff != "" {
+			t.Errorf("%s does not show %s (-want +got); try: go run ./integration/bench/figures\n%s", path, data, diff)
+		}
+	}
+}
+
+func TestReplaceLeavesTheRestAlone(t *testing.T) {
+	page := "# Joist\n" + begin + "old\n" + end + "## More\n"
+	got, err := replace([]byte(page), "new\n")
+	if want := "# Joist\n" + begin + "new\n" + end + "## More\n"; err != nil || string(got) != want {
+		t.Errorf("got %q, %v; want %q", got, err, want)
+	}
+	for _, broken := range []string{"# Joist\n", begin + "old\n", end + begin} {
+		if _, err := replace([]byte(broken), "new\n"); err == nil {
+			t.Errorf("%q has no place for figures, and none is missed", broken)
+		}
+	}
+}

@@ -1,0 +1,76 @@
+// Command figures writes the measurements of `make figures` into the README.
+//
+//	go run ./integration/bench/figures
+//
+// It measures nothing: it shows deploy/docs/figures/bench.json, which holds the
+// date, the machine and every run, so that the README cannot say what the data
+// does not. The invariant, which a test holds: section and drawing are those of
+// the committed data.
+package main
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/joist-autoscaler/joist/integration/bench/chart"
+	"github.com/joist-autoscaler/joist/integration/bench/report"
+)
+
+// Where the figures are, seen from the README.
+const (
+	readme  = "README.md"
+	data    = "deploy/docs/figures/bench.json"
+	drawing = "deploy/docs/figures/bench.svg"
+)
+
+func main() {
+	root := "."
+	if len(os.Args) > 1 {
+		root = os.Args[1]
+	}
+	if err := run(root); err != nil {
+		fmt.Fprintln(os.Stderr, "figures:", err)
+		os.Exit(1)
+	}
+}
+
+// run renews the README and the drawing of a repository.
+func run(root string) error {
+	now, err := render(root)
+	if err != nil {
+		return err
+	}
+	for path, text := range now {
+		if err := os.WriteFile(filepath.Join(root, path), text, 0o644); err != nil {
+			return fmt.Errorf("writing the figures: %w", err)
+		}
+		fmt.Println("wrote", path)
+	}
+	return nil
+}
+
+// render gives the files that show the data, by path, as they should be.
+func render(root string) (map[string][]byte, error) {
+	text, err := os.ReadFile(filepath.Join(root, data))
+	if err != nil {
+		return nil, fmt.Errorf("reading the measurements (make figures takes them): %w", err)
+	}
+	record, err := report.Decode(text)
+	if err != nil {
+		return nil, err
+	}
+	picture, err := chart.SVG(record.Rows)
+	if err != nil {
+		return nil, err
+	}
+	page, err := os.ReadFile(filepath.Join(root, readme))
+	if err != nil {
+		return nil, fmt.Errorf("reading the page for the figures: %w", err)
+	}
+	page, err = replace(page, record.Markdown(drawing, data))
+	if err != nil {
+		return nil, err
+	}
+	return map[string][]byte{readme: page, drawing: picture}, nil
+}

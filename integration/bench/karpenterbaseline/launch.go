@@ -1,0 +1,86 @@
+package karpenterbaseline
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
+	"sigs.k8s.io/karpenter/pkg/cloudprovider"
+	provisioning "sigs.k8s.io/karpenter/pkg/controllers/provisioning/scheduling"
+	"sigs.k8s.io/karpenter/pkg/scheduling"
+
+	"github.com/aws/karpenter-provider-aws/pkg/providers/instance/filter"
+)
+
+// launchTypesMax is how many types the AWS provider names in a launch.
+const launchTypesMax = 60
+
+// launch finds what the AWS provider would launch of a claim: the types that are
+// left after its filters, and the cheapest of their offerings.
+func (r *run) launch(ctx context.Context, claim *provisioning.NodeClaim) (NewNode, error) {
+	object := claim.ToNodeClaim()
+	wanted := scheduling.NewNodeSelectorRequirementsWithMinValues(object.Spec.Requirements...)
+	types, err := filtered(ctx, r.types, wanted, object.Spec.Resources.Requests)
+	if err != nil {
+		return NewNode{}, fmt.Errorf("launching a node of pool %s: %w", claim.NodePoolName, err)
+	}
+	out := NewNode{NodePool: claim.NodePoolName, Options: len(types), Requests: object.Spec.Resources.Requests, Labels: r.decided(object, claim.NodePoolName)}
+	for _, t := range types {
+		out.OptionTypes = append(out.OptionTypes, t.Name)
+		for _, o := range t.Offerings.Available().Compatible(wanted) {
+			if out.InstanceType == "" || o.Price < out.Price {
+				out.InstanceType, out.Zone, out.CapacityType, out.Price = t.Name, o.Zone(), o.CapacityType(), o.Price
+			}
+		}
+	}
+	for _, pod := range claim.Pods {
+		out.Pods = append(out.Pods, nameOf(pod))
+	}
+	slices.Sort(out.Pods)
+	return out, nil
+}
+
+// filtered are copies, because the filters take offerings out of the types.
+func filtered(ctx context.Context, all []*cloudprovider.InstanceType, wanted scheduling.Requirements, requests corev1.ResourceList) ([]*cloudprovider.InstanceType, error) {
+	var types []*cloudprovider.InstanceType
+	named := wanted.Get(corev1.LabelInstanceTypeStable)
+	for _, t := range all {
+		if named.Has(t.Name) {
+			types = append(types, &cloudprovider.InstanceType{
+				Name: t.Name, Requirements: t.Requirements, Offerings: slices.Clone(t.Offerings), Capacity: t.Capacity, Overhead: t.Overhead,
+			})
+		}
+	}
+	// Of equal price the first by name is launched, whatever the map's order.
+	slices.SortFunc(types, func(a, b *cloudprovider.InstanceType) int { return slices.Compare([]string{a.Name}, []string{b.Name}) })
+	for _, f := range []filter.Filter{
+		filter.CompatibleAvailableFilter(wanted, requests),
+		filter.CapacityReservationTypeFilter(wanted),
+		filter.CapacityBlockFilter(wanted),
+		filter.ReservedOfferingFilter(wanted),
+		filter.ExoticInstanceTypeFilter(wanted),
+		filter.SpotOfferingFilter(wanted),
+	} {
+		if types, _ = f.FilterReject(types); len(types) == 0 {
+			return nil, fmt.Errorf("the %s leaves nothing", f.Name())
+		}
+	}
+	return cloudprovider.InstanceTypes(types).Truncate(ctx, wanted, launchTypesMax)
+}
+
+// decided are the labels for which the pool lists several values. The claim has
+// more: upstream also labels nodes with a random number where pods only say what
+// a label must not be.
+func (r *run) decided(claim *karpv1.NodeClaim, pool string) map[string]string {
+	out := map[string]string{}
+	template := r.scenario.pool(pool).Spec.Template
+	for _, requirement := range template.Spec.Requirements {
+		_, said := template.Labels[requirement.Key]
+		if value, decided := claim.Labels[requirement.Key]; decided && !said && !karpv1.WellKnownLabels.Has(requirement.Key) {
+			out[requirement.Key] = value
+		}
+	}
+	return out
+}

@@ -1,0 +1,72 @@
+package karpenterbaseline
+
+import (
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
+	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
+	"sigs.k8s.io/karpenter/pkg/cloudprovider"
+	"sigs.k8s.io/karpenter/pkg/scheduling"
+
+	// It registers the labels that AWS's instance types have.
+	awsv1 "github.com/aws/karpenter-provider-aws/pkg/apis/v1"
+)
+
+// instanceTypes are the scenario's as the AWS provider would make them: a label
+// that is well known and that the type has not is known to be absent.
+func (s *Scenario) instanceTypes() []*cloudprovider.InstanceType {
+	var all []*cloudprovider.InstanceType
+	for i := range s.InstanceTypes {
+		all = append(all, s.InstanceTypes[i].instanceType())
+	}
+	return all
+}
+
+func (m *machine) instanceType() *cloudprovider.InstanceType {
+	zones, zoneIDs, capacityTypes := sets.New[string](), sets.New[string](), sets.New[string]()
+	var offerings cloudprovider.Offerings
+	for _, o := range m.Offerings {
+		zones.Insert(o.Zone)
+		capacityTypes.Insert(o.CapacityType)
+		if o.ZoneID != "" {
+			zoneIDs.Insert(o.ZoneID)
+		}
+		offerings = append(offerings, &cloudprovider.Offering{Requirements: o.requirements(), Price: o.Price, Available: o.Available})
+	}
+	requirements := scheduling.NewRequirements(
+		in(corev1.LabelInstanceTypeStable, m.Name),
+		in(corev1.LabelArchStable, m.Arch),
+		in(corev1.LabelOSStable, m.OS...),
+		in(corev1.LabelTopologyZone, sets.List(zones)...),
+		in(karpv1.CapacityTypeLabelKey, sets.List(capacityTypes)...),
+	)
+	if len(zoneIDs) > 0 {
+		requirements.Add(in(awsv1.LabelTopologyZoneID, sets.List(zoneIDs)...))
+	}
+	requirements.Add(scheduling.NewLabelRequirements(m.Labels).Values()...)
+	for _, name := range sets.List(karpv1.WellKnownLabels) {
+		if !requirements.Has(name) && !slices.Contains([]string{karpv1.NodePoolLabelKey, corev1.LabelTopologyRegion}, name) {
+			requirements.Add(scheduling.NewRequirement(name, corev1.NodeSelectorOpDoesNotExist))
+		}
+	}
+	return &cloudprovider.InstanceType{
+		Name: m.Name, Requirements: requirements, Offerings: offerings, Capacity: m.Capacity,
+		Overhead: &cloudprovider.InstanceTypeOverhead{KubeReserved: m.Overhead},
+	}
+}
+
+func (o *offering) requirements() scheduling.Requirements {
+	out := scheduling.NewRequirements(in(karpv1.CapacityTypeLabelKey, o.CapacityType), in(corev1.LabelTopologyZone, o.Zone))
+	if o.ZoneID != "" {
+		out.Add(in(awsv1.LabelTopologyZoneID, o.ZoneID))
+	}
+	for _, name := range []string{awsv1.LabelCapacityReservationID, awsv1.LabelCapacityReservationType, awsv1.LabelCapacityReservationInterruptible} {
+		out.Add(scheduling.NewRequirement(name, corev1.NodeSelectorOpDoesNotExist))
+	}
+	return out
+}
+
+func in(key string, values ...string) *scheduling.Requirement {
+	return scheduling.NewRequirement(key, corev1.NodeSelectorOpIn, values...)
+}

@@ -1,0 +1,133 @@
+package karpenterbaseline
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/go-logr/logr"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
+	"sigs.k8s.io/karpenter/pkg/cloudprovider"
+	"sigs.k8s.io/karpenter/pkg/controllers/provisioning"
+	"sigs.k8s.io/karpenter/pkg/controllers/provisioning/scheduling"
+	"sigs.k8s.io/karpenter/pkg/controllers/state"
+	"sigs.k8s.io/karpenter/pkg/events"
+	"sigs.k8s.io/karpenter/pkg/operator/injection"
+	karpoptions "sigs.k8s.io/karpenter/pkg/operator/options"
+	"sigs.k8s.io/karpenter/pkg/utils/nodepool"
+
+	"github.com/joist-autoscaler/joist/integration/environment/meter"
+)
+
+// Options are how the scheduler is run.
+type Options struct {
+	// Timeout ends solving and keeps what is placed by then; 0 is none. In
+	// production it is a minute.
+	Timeout time.Duration
+	// Concurrency is the number of the scheduler's workers. In production it is
+	// the number of CPUs that the controller requests.
+	Concurrency int
+}
+
+// quiet drops events.
+type quiet struct{}
+
+func (quiet) Publish(...events.Event) {}
+
+// run is one planning of a scenario.
+type run struct {
+	scenario *Scenario
+	options  Options
+	types    []*cloudprovider.InstanceType
+	store    *store
+	cluster  *state.Cluster
+	// pods are those that passed validation, and refused the others.
+	pods    []*corev1.Pod
+	refused map[*corev1.Pod]error
+}
+
+// Plan plans the scenario. The pods of the scenario are used up by it: plan a
+// scenario once.
+func Plan(ctx context.Context, s *Scenario, o Options) (*Result, error) {
+	ctx = quietly(injection.WithControllerName(ctx, "provisioner"), o)
+	began := time.Now()
+	r := &run{scenario: s, options: o, types: s.instanceTypes(), refused: map[*corev1.Pod]error{}}
+	scheduler, err := r.setUp(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("setting up upstream's scheduler for %s: %w", s.Name, err)
+	}
+	setup := time.Since(began)
+	results, effort, err := r.solve(ctx, scheduler)
+	if err != nil {
+		return nil, fmt.Errorf("solving %s with upstream's scheduler: %w", s.Name, err)
+	}
+	effort.SetupWallS = setup.Seconds()
+	return r.result(ctx, results, effort)
+}
+
+// quietly is a context in which upstream says nothing, set as in production.
+func quietly(ctx context.Context, o Options) context.Context {
+	log.SetLogger(logr.Discard())
+	return karpoptions.ToContext(log.IntoContext(ctx, logr.Discard()), &karpoptions.Options{
+		CPURequests: int64(o.Concurrency) * 1000, PreferencePolicy: karpoptions.PreferencePolicyRespect,
+		MinValuesPolicy: karpoptions.MinValuesPolicyStrict, IgnoreDRARequests: true,
+		FeatureGates: karpoptions.FeatureGates{ReservedCapacity: true},
+	})
+}
+
+// setUp does what the provisioner does before it solves.
+func (r *run) setUp(ctx context.Context) (*scheduling.Scheduler, error) {
+	var err error
+	if r.store, err = newStore(r.scenario, r.types); err != nil {
+		return nil, err
+	}
+	if r.cluster, err = newCluster(ctx, r.scenario, r.store); err != nil {
+		return nil, err
+	}
+	provisioner := provisioning.NewProvisioner(r.store, quiet{}, nil, r.cluster, clock.RealClock{}, nil)
+	for _, pod := range r.scenario.Pods {
+		if err := provisioner.Validate(ctx, pod); err != nil {
+			r.refused[pod] = err
+			continue
+		}
+		r.pods = append(r.pods, pod)
+	}
+	pools := append([]*karpv1.NodePool{}, r.scenario.NodePools...)
+	nodepool.OrderByWeight(pools)
+	types := map[string][]*cloudprovider.InstanceType{}
+	for _, pool := range pools {
+		types[pool.Name] = r.types
+	}
+	nodes := r.cluster.DeepCopyNodes().Active()
+	options := []scheduling.Options{
+		scheduling.DisableReservedCapacityFallback,
+		scheduling.NumConcurrentReconciles(r.options.Concurrency),
+		scheduling.MinValuesPolicy(karpoptions.MinValuesPolicyStrict),
+	}
+	topology, err := scheduling.NewTopology(ctx, r.store, r.cluster, nodes, pools, types, r.pods, options...)
+	if err != nil {
+		return nil, fmt.Errorf("tracking topology: %w", err)
+	}
+	return scheduling.NewScheduler(ctx, r.store, pools, r.cluster, nodes, topology, types, r.scenario.DaemonSetPods, quiet{}, clock.RealClock{}, nil, nil, options...), nil
+}
+
+// solve is the part that is measured.
+func (r *run) solve(ctx context.Context, scheduler *scheduling.Scheduler) (scheduling.Results, Effort, error) {
+	limited, cancel := ctx, func() {}
+	if r.options.Timeout > 0 {
+		limited, cancel = context.WithTimeout(ctx, r.options.Timeout)
+	}
+	defer cancel()
+	m := meter.Start()
+	results, err := scheduler.Solve(limited, r.pods)
+	spent := effort(m.Stop())
+	spent.TimedOut = errors.Is(err, context.DeadlineExceeded)
+	if err != nil && !spent.TimedOut {
+		return results, Effort{}, err
+	}
+	return results.TruncateInstanceTypes(ctx, scheduling.MaxInstanceTypes), spent, nil
+}

@@ -1,0 +1,79 @@
+package planvalidator
+
+import (
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+)
+
+// domains are the values of a constraint's label among nodes that take part:
+// those that exist, those of the plan, and those that could be launched.
+func (w *world) domains(s *spreading) map[string]bool {
+	out := map[string]bool{}
+	for _, n := range w.nodes {
+		if s.takesPart(n.meta, n.taints) {
+			out[n.labels()[s.TopologyKey]] = true
+		}
+	}
+	if s.TopologyKey == corev1.LabelHostname {
+		return out
+	}
+	for domain := range w.launchable(s) {
+		out[domain] = true
+	}
+	return out
+}
+
+// launchable are the domains of nodes that could be launched.
+func (w *world) launchable(s *spreading) map[string]bool {
+	id := fmt.Sprintf("%s|%q|%s", s.TopologyKey, s.keys, s.view())
+	if out, known := w.launchables[id]; known {
+		return out
+	}
+	if w.launchables == nil {
+		w.launchables = map[string]map[string]bool{}
+	}
+	out := map[string]bool{}
+	w.launchables[id] = out
+	for i := range w.offered {
+		p := &w.offered[i]
+		if !p.offering.Available {
+			continue
+		}
+		for _, set := range p.listed() {
+			set = labels.Merge(set, labels.Set{corev1.LabelHostname: "a node to come"})
+			meta := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Labels: set}}
+			if s.takesPart(meta, p.pool.Spec.Template.Spec.Taints) {
+				out[set[s.TopologyKey]] = true
+			}
+		}
+	}
+	return out
+}
+
+// listed are the label sets of a place as far as the pool lists the values of
+// its open labels.
+func (p *place) listed() []labels.Set {
+	sets := []labels.Set{p.fixed}
+	for _, name := range p.open {
+		var next []labels.Set
+		for _, r := range p.pool.Spec.Template.Spec.Requirements {
+			if stable(r.Key) != name || r.Operator != corev1.NodeSelectorOpIn {
+				continue
+			}
+			for _, set := range sets {
+				for _, value := range r.Values {
+					if one := labels.Merge(set, labels.Set{name: value}); p.admits(name, one) {
+						next = append(next, withAliases(one))
+					}
+				}
+			}
+		}
+		if len(next) > 0 {
+			sets = next
+		}
+	}
+	return sets
+}

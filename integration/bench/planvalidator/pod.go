@@ -1,0 +1,86 @@
+package planvalidator
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	resourcehelper "k8s.io/component-helpers/resource"
+	corehelper "k8s.io/component-helpers/scheduling/corev1"
+	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
+	"k8s.io/klog/v2"
+)
+
+// pod is a pod with what the rules ask of it again and again.
+type pod struct {
+	*corev1.Pod
+	key      string
+	requests corev1.ResourceList
+	affinity nodeaffinity.RequiredNodeAffinity
+	node     *node
+	// bound pods were there before the plan.
+	bound bool
+}
+
+func newPod(p *corev1.Pod) *pod {
+	requests := resourcehelper.PodRequests(p, resourcehelper.PodResourcesOptions{UseStatusResources: true})
+	requests[corev1.ResourcePods] = *resource.NewQuantity(1, resource.DecimalSI)
+	return &pod{Pod: p, key: key(p), requests: requests, affinity: nodeaffinity.GetRequiredNodeAffinity(p)}
+}
+
+// selects reports whether the pod's node selector and required node affinity
+// allow a node with these labels. A selector that cannot be read allows none.
+func (p *pod) selects(on *corev1.Node) bool {
+	ok, err := p.affinity.Match(on)
+	return err == nil && ok
+}
+
+// choosy pods do not go anywhere.
+func (p *pod) choosy() bool {
+	a := p.Spec.Affinity
+	return len(p.Spec.NodeSelector) > 0 || (a != nil && a.NodeAffinity != nil && a.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution != nil)
+}
+
+func specs(pods []*pod) []*corev1.Pod {
+	var out []*corev1.Pod
+	for _, p := range pods {
+		out = append(out, p.Pod)
+	}
+	return out
+}
+
+// blocking finds a taint that keeps the pod away, of the effects that do.
+func blocking(taints []corev1.Taint, tolerations []corev1.Toleration) (corev1.Taint, bool) {
+	return corehelper.FindMatchingUntoleratedTaint(klog.Logger{}, taints, tolerations, func(t *corev1.Taint) bool {
+		return t.Effect == corev1.TaintEffectNoSchedule || t.Effect == corev1.TaintEffectNoExecute
+	}, true)
+}
+
+// add adds resources to a sum.
+func add(sum, more corev1.ResourceList) {
+	for name, q := range more {
+		total := sum[name].DeepCopy()
+		total.Add(q)
+		sum[name] = total
+	}
+}
+
+// less is a minus b, in the resources of a.
+func less(a, b corev1.ResourceList) corev1.ResourceList {
+	out := corev1.ResourceList{}
+	for name, q := range a {
+		rest := q.DeepCopy()
+		rest.Sub(b[name])
+		out[name] = rest
+	}
+	return out
+}
+
+// exceeds finds a resource of want that have does not cover, the first by name.
+func exceeds(want, have corev1.ResourceList) (corev1.ResourceName, bool) {
+	var found corev1.ResourceName
+	for name, q := range want {
+		if there := have[name]; q.Cmp(there) > 0 && (found == "" || name < found) {
+			found = name
+		}
+	}
+	return found, found != ""
+}

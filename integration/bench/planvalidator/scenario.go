@@ -1,0 +1,189 @@
+package planvalidator
+
+import (
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// Scenario is what a planner is asked.
+type Scenario struct {
+	Name string `json:"name"`
+	Seed int64  `json:"seed"`
+	// InstanceTypesFile is beside the scenario and holds InstanceTypes.
+	InstanceTypesFile string         `json:"instanceTypesFile,omitempty"`
+	InstanceTypes     []InstanceType `json:"instanceTypes,omitempty"`
+	NodePools         []NodePool     `json:"nodePools"`
+	DaemonSetPods     []corev1.Pod   `json:"daemonSetPods,omitempty"`
+	// PodGroups are empty after reading: their pods are in Pods.
+	PodGroups []PodGroup   `json:"podGroups,omitempty"`
+	Pods      []corev1.Pod `json:"pods,omitempty"`
+	Nodes     []Node       `json:"nodes,omitempty"`
+}
+
+// PodGroup is a number of pods that are equal but for their names.
+type PodGroup struct {
+	Count    int        `json:"count"`
+	Template corev1.Pod `json:"template"`
+}
+
+// InstanceType is one kind of machine.
+type InstanceType struct {
+	Name     string              `json:"name"`
+	Arch     string              `json:"arch"`
+	OS       []string            `json:"os"`
+	Capacity corev1.ResourceList `json:"capacity"`
+	// Overhead is what pods cannot have of Capacity.
+	Overhead  corev1.ResourceList `json:"overhead,omitempty"`
+	Labels    map[string]string   `json:"labels,omitempty"`
+	Offerings []Offering          `json:"offerings"`
+}
+
+// Offering is a way to buy a type.
+type Offering struct {
+	Zone         string `json:"zone"`
+	ZoneID       string `json:"zoneID,omitempty"`
+	CapacityType string `json:"capacityType"`
+	// Price is in US dollars an hour.
+	Price     float64 `json:"price"`
+	Available bool    `json:"available"`
+}
+
+// NodePool is the part of a karpenter.sh/v1 NodePool that a plan must honour.
+type NodePool struct {
+	Metadata struct {
+		Name        string            `json:"name"`
+		Annotations map[string]string `json:"annotations,omitempty"`
+	} `json:"metadata"`
+	Spec struct {
+		Template struct {
+			Metadata struct {
+				Labels map[string]string `json:"labels,omitempty"`
+			} `json:"metadata"`
+			Spec PoolTemplate `json:"spec"`
+		} `json:"template"`
+		Disruption Disruption          `json:"disruption,omitzero"`
+		Limits     corev1.ResourceList `json:"limits,omitempty"`
+		Weight     *int32              `json:"weight,omitempty"`
+	} `json:"spec"`
+}
+
+// Disruption is what a pool allows to be done to its nodes.
+type Disruption struct {
+	// ConsolidateAfter is Never, or a wait, which the judge does not time.
+	ConsolidateAfter    string   `json:"consolidateAfter,omitempty"`
+	ConsolidationPolicy string   `json:"consolidationPolicy,omitempty"`
+	Budgets             []Budget `json:"budgets,omitempty"`
+}
+
+// Budget is how many nodes may go at once, as a number or a percentage.
+type Budget struct {
+	Nodes    string   `json:"nodes"`
+	Reasons  []string `json:"reasons,omitempty"`
+	Schedule *string  `json:"schedule,omitempty"`
+	Duration *string  `json:"duration,omitempty"`
+}
+
+// PoolTemplate is what every node of a pool has. Startup taints are not in it:
+// they are gone before pods come.
+type PoolTemplate struct {
+	Requirements []Requirement  `json:"requirements"`
+	Taints       []corev1.Taint `json:"taints,omitempty"`
+	NodeClassRef NodeClassRef   `json:"nodeClassRef"`
+}
+
+// NodeClassRef names the class of a pool's nodes.
+type NodeClassRef struct {
+	Group string `json:"group,omitempty"`
+	Kind  string `json:"kind,omitempty"`
+	Name  string `json:"name,omitempty"`
+}
+
+// Node is a node that exists already, with what is bound to it.
+type Node struct {
+	Name         string       `json:"name"`
+	NodePool     string       `json:"nodePool"`
+	InstanceType string       `json:"instanceType"`
+	Zone         string       `json:"zone"`
+	CapacityType string       `json:"capacityType"`
+	Pods         []corev1.Pod `json:"pods,omitempty"`
+}
+
+// complete expands the groups and fills in what Kubernetes would default.
+func (s *Scenario) complete() error {
+	var all []corev1.Pod
+	for _, g := range s.PodGroups {
+		if g.Count < 0 {
+			return fmt.Errorf("the pod group %s counts %d", g.Template.Name, g.Count)
+		}
+		for i := range g.Count {
+			pod := g.Template.DeepCopy()
+			pod.Name = fmt.Sprintf("%s-%d", g.Template.Name, i)
+			all = append(all, *pod)
+		}
+	}
+	s.Pods, s.PodGroups = append(all, s.Pods...), nil
+	seen := map[string]bool{}
+	for i := range s.Pods {
+		if err := settle(&s.Pods[i], seen); err != nil {
+			return err
+		}
+	}
+	for i := range s.DaemonSetPods {
+		if err := settle(&s.DaemonSetPods[i], map[string]bool{}); err != nil {
+			return err
+		}
+	}
+	for i := range s.Nodes {
+		for j := range s.Nodes[i].Pods {
+			if err := settle(&s.Nodes[i].Pods[j], seen); err != nil {
+				return fmt.Errorf("on node %s: %w", s.Nodes[i].Name, err)
+			}
+		}
+	}
+	return nil
+}
+
+// settle does what the API server would, as far as it matters here, and refuses a
+// second pod of the same name.
+func settle(pod *corev1.Pod, seen map[string]bool) error {
+	if pod.Namespace == "" {
+		pod.Namespace = metav1.NamespaceDefault
+	}
+	for _, list := range [][]corev1.Container{pod.Spec.InitContainers, pod.Spec.Containers} {
+		for i := range list {
+			requestLimits(&list[i].Resources)
+		}
+	}
+	if seen[key(pod)] {
+		return fmt.Errorf("two pods are called %s", key(pod))
+	}
+	seen[key(pod)] = true
+	return nil
+}
+
+// requestLimits requests what is limited and not requested.
+func requestLimits(r *corev1.ResourceRequirements) {
+	for name, limit := range r.Limits {
+		if _, requested := r.Requests[name]; !requested {
+			if r.Requests == nil {
+				r.Requests = corev1.ResourceList{}
+			}
+			r.Requests[name] = limit
+		}
+	}
+}
+
+func key(pod *corev1.Pod) string { return pod.Namespace + "/" + pod.Name }
+
+// Unbound is the scenario in which every bound pod is pending again and no node
+// exists: what a repack of the whole cluster would be asked.
+func (s *Scenario) Unbound() *Scenario {
+	out := *s
+	out.Pods, out.Nodes = append([]corev1.Pod{}, s.Pods...), nil
+	for _, n := range s.Nodes {
+		out.Pods = append(out.Pods, n.Pods...)
+	}
+	return &out
+}

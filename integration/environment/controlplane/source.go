@@ -1,0 +1,95 @@
+package controlplane
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"runtime"
+	"slices"
+	"strings"
+)
+
+// sourceFromRoot is where the nested module lies, seen from the repository.
+const sourceFromRoot = "integration/environment/controlplane/binary"
+
+// findSource returns the nested module's folder. The working folder of a test
+// is its package, so walking up finds the repository it belongs to; the place
+// where this file was compiled serves programs that are started elsewhere.
+func findSource(workDir string) (string, error) {
+	for dir := workDir; ; dir = filepath.Dir(dir) {
+		candidate := filepath.Join(dir, filepath.FromSlash(sourceFromRoot))
+		if isFile(filepath.Join(candidate, "go.mod")) {
+			return candidate, nil
+		}
+		if dir == filepath.Dir(dir) {
+			break
+		}
+	}
+	_, here, _, known := runtime.Caller(0)
+	if candidate := filepath.Join(filepath.Dir(here), "binary"); known && isFile(filepath.Join(candidate, "go.mod")) {
+		return candidate, nil
+	}
+	return "", fmt.Errorf("finding the control plane's sources: no %s above %s: work inside a checkout of the repository, or set KUBEBUILDER_ASSETS to a folder with the binaries",
+		sourceFromRoot, workDir)
+}
+
+func isFile(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && info.Mode().IsRegular()
+}
+
+// cacheKey names one build: equal keys mean an equal executable. It covers the
+// module's own files (go.sum pins every dependency), the compiler and the flags.
+func cacheKey(source fs.FS, goVersion, platform string, flags []string) (string, error) {
+	names, err := fs.Glob(source, "*.go")
+	if err != nil {
+		return "", fmt.Errorf("listing the control plane's sources: %w", err)
+	}
+	names = append(names, "go.mod", "go.sum")
+	slices.Sort(names)
+
+	hash := sha256.New()
+	for _, name := range names {
+		content, err := fs.ReadFile(source, name)
+		if err != nil {
+			return "", fmt.Errorf("reading the control plane's sources: %w", err)
+		}
+		// The length keeps bytes from wandering between neighbouring files.
+		fmt.Fprintf(hash, "%s %d\n", name, len(content))
+		hash.Write(content)
+	}
+	fmt.Fprintf(hash, "%s %s\n%s\n", goVersion, platform, strings.Join(flags, "\n"))
+	return hex.EncodeToString(hash.Sum(nil))[:16], nil
+}
+
+var kubernetesRequirement = regexp.MustCompile(`(?m)^\s*(?:require\s+)?k8s\.io/kubernetes (v(\d+)\.(\d+)\.\S+)`)
+
+// buildFlags returns the arguments of `go build`. Kubernetes' release scripts
+// stamp the version in by the linker; without the stamp the API server says
+// v0.0.0-master, which clients that parse the version refuse.
+func buildFlags(goMod []byte) ([]string, error) {
+	match := kubernetesRequirement.FindSubmatch(goMod)
+	if match == nil {
+		return nil, errors.New("reading the control plane's go.mod: it requires no k8s.io/kubernetes, whose version the API server should report")
+	}
+	stamps := []string{
+		"gitVersion=" + string(match[1]),
+		"gitMajor=" + string(match[2]),
+		"gitMinor=" + string(match[3]),
+		"gitTreeState=archive",
+		"gitCommit=" + string(match[1]),
+		"buildDate=1970-01-01T00:00:00Z", // a true date would make every build another one
+	}
+	ldflags := []string{"-s", "-w"}
+	for _, pkg := range []string{"k8s.io/component-base/version", "k8s.io/client-go/pkg/version"} {
+		for _, stamp := range stamps {
+			ldflags = append(ldflags, "-X", pkg+"."+stamp)
+		}
+	}
+	return []string{"-trimpath", "-ldflags=" + strings.Join(ldflags, " ")}, nil
+}

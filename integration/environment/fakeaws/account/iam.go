@@ -1,0 +1,162 @@
+package account
+
+import (
+	"encoding/xml"
+	"net/http"
+	"net/url"
+	"path"
+	"strconv"
+
+	"github.com/joist-autoscaler/joist/integration/environment/fakeaws/query"
+)
+
+const (
+	iamVersion   = "2010-05-08"
+	iamNamespace = "https://iam.amazonaws.com/doc/2010-05-08/"
+)
+
+// operations are IAM's that are served here. Each gives its answer, or says of what it
+// knows none of that name.
+var operations = map[string]func(s *Service, form query.Form) (answer any, unknown string){
+	"GetRole": (*Service).role, "ListAttachedRolePolicies": (*Service).attached,
+	"GetInstanceProfile": (*Service).profile, "SimulatePrincipalPolicy": (*Service).simulate,
+}
+
+func (s *Service) iam(w http.ResponseWriter, r *http.Request) {
+	form, err := query.Read(r)
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusBadRequest)
+		return
+	}
+	action := form.Get("Action")
+	if s.Denied[action] {
+		query.Refuse(w, iamNamespace, http.StatusForbidden, "AccessDenied", "not authorized to perform: iam:"+action)
+		return
+	}
+	if one, other := apart(form.List("ActionNames.member")); one != "" {
+		query.Refuse(w, iamNamespace, http.StatusBadRequest, "InvalidInput", "Invalid Input Actions: ["+one+"] and ["+other+"] require different authorization information.")
+		return
+	}
+	answer, unknown := operations[action](s, form)
+	if unknown != "" {
+		query.Refuse(w, iamNamespace, http.StatusNotFound, "NoSuchEntity", unknown+" cannot be found.")
+		return
+	}
+	query.Write(w, http.StatusOK, answer)
+}
+
+type role struct {
+	Name  string `xml:"RoleName"`
+	ARN   string `xml:"Arn"`
+	Trust string `xml:"AssumeRolePolicyDocument,omitempty"`
+}
+
+func (s *Service) role(form query.Form) (answer any, unknown string) {
+	return s.ofRole(form, func(name string, found Role) any {
+		return struct {
+			XMLName xml.Name `xml:"GetRoleResponse"`
+			Role    role     `xml:"GetRoleResult>Role"`
+		}{Role: role{name, found.ARN, url.QueryEscape(found.Trust)}}
+	})
+}
+
+// ofRole answers a question about the role that a form names.
+func (s *Service) ofRole(form query.Form, answer func(name string, found Role) any) (answered any, unknown string) {
+	name := form.Get("RoleName")
+	found, there := s.Roles[name]
+	if !there {
+		return nil, "The role with name " + name
+	}
+	return answer(name, found), ""
+}
+
+type policy struct {
+	Name string `xml:"PolicyName"`
+	ARN  string `xml:"PolicyArn"`
+}
+
+func (s *Service) attached(form query.Form) (answer any, unknown string) {
+	return s.ofRole(form, func(_ string, found Role) any {
+		var list []policy
+		for _, p := range found.Policies {
+			list = append(list, policy{p, "arn:aws:iam::aws:policy/" + p})
+		}
+		return struct {
+			XMLName  xml.Name `xml:"ListAttachedRolePoliciesResponse"`
+			Policies []policy `xml:"ListAttachedRolePoliciesResult>AttachedPolicies>member"`
+		}{Policies: list}
+	})
+}
+
+func (s *Service) profile(form query.Form) (answer any, unknown string) {
+	name := form.Get("InstanceProfileName")
+	held, there := s.Profiles[name]
+	if !there {
+		return nil, "Instance Profile " + name
+	}
+	var roles []role
+	if held != "" {
+		roles = append(roles, role{Name: held, ARN: s.Roles[held].ARN})
+	}
+	return struct {
+		XMLName xml.Name `xml:"GetInstanceProfileResponse"`
+		Name    string   `xml:"GetInstanceProfileResult>InstanceProfile>InstanceProfileName"`
+		Roles   []role   `xml:"GetInstanceProfileResult>InstanceProfile>Roles>member"`
+	}{Name: name, Roles: roles}, ""
+}
+
+// alone are actions that the simulator does not judge in one call with others. IAM does not
+// say which those are; these are of the kinds that people have met: the taking of a role,
+// the passing of one, and what makes a thing beside what reads one.
+var alone = map[string]bool{
+	"sts:AssumeRole": true, "iam:PassRole": true, "ec2:CreateFleet": true, "ec2:RunInstances": true, "ec2:CreateLaunchTemplate": true, "iam:CreateInstanceProfile": true,
+}
+
+// apart gives two actions that are not judged in one call, if there are any.
+func apart(actions []string) (one, other string) {
+	for i, action := range actions {
+		if alone[action] && len(actions) > 1 {
+			return action, actions[(i+1)%len(actions)]
+		}
+	}
+	return "", ""
+}
+
+type judged struct {
+	Action   string `xml:"EvalActionName"`
+	Resource string `xml:"EvalResourceName"`
+	Decision string `xml:"EvalDecision"`
+}
+
+// simulate judges every action on every resource, a page of answers at a time.
+func (s *Service) simulate(form query.Form) (answer any, unknown string) {
+	arn := form.Get("PolicySourceArn")
+	if _, there := s.Roles[path.Base(arn)]; !there {
+		return nil, "The role with ARN " + arn
+	}
+	context := map[string][]string{}
+	for _, entry := range form.Each("ContextEntries.member") {
+		context[entry.Get("ContextKeyName")] = entry.List("ContextKeyValues.member")
+	}
+	var all []judged
+	for _, action := range form.List("ActionNames.member") {
+		for _, resource := range form.List("ResourceArns.member") {
+			all = append(all, judged{action, resource, s.Judge(arn, action, resource, context)})
+		}
+	}
+	from := form.Int("Marker")
+	to := min(len(all), from+pageMax)
+	out := struct {
+		XMLName   xml.Name `xml:"SimulatePrincipalPolicyResponse"`
+		Results   []judged `xml:"SimulatePrincipalPolicyResult>EvaluationResults>member"`
+		Truncated bool     `xml:"SimulatePrincipalPolicyResult>IsTruncated"`
+		Marker    string   `xml:"SimulatePrincipalPolicyResult>Marker,omitempty"`
+	}{Results: all[from:to]}
+	if to < len(all) {
+		out.Truncated, out.Marker = true, strconv.Itoa(to)
+	}
+	return out, ""
+}
+
+// pageMax is small, so that whoever asks has to turn pages.
+const pageMax = 100

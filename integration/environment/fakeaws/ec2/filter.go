@@ -1,0 +1,111 @@
+package ec2
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/joist-autoscaler/joist/integration/environment/fakeaws/query"
+	"github.com/joist-autoscaler/joist/shared/cloud"
+)
+
+// instanceFilter reads the filters that make an InstanceFilter.
+func instanceFilter(form query.Form) (cloud.InstanceFilter, error) {
+	out := cloud.InstanceFilter{Tags: map[string]string{}}
+	for _, f := range form.Each("Filter") {
+		name, values := f.Get("Name"), f.List("Value")
+		switch {
+		case len(values) > 200:
+			return out, fmt.Errorf("%w: %d values in filter %s, and EC2 takes 200", query.ErrUnserved, len(values), name)
+		case name == "instance-id":
+			out.IDs = values
+		case name == "instance-state-name":
+			for _, state := range values {
+				out.States = append(out.States, cloud.State(state))
+			}
+		case !tagFilter(name, values, out.Tags, ""):
+			return out, fmt.Errorf("%w: filter %s with %v", query.ErrUnserved, name, values)
+		}
+	}
+	return out, nil
+}
+
+// tagFilter reads a filter by one tag; any is the value that asks for a key.
+func tagFilter(name string, values []string, tags map[string]string, any string) bool {
+	key, byValue := strings.CutPrefix(name, "tag:")
+	switch {
+	case len(values) != 1:
+		return false
+	case byValue:
+		tags[key] = values[0]
+	case name == "tag-key":
+		tags[values[0]] = any
+	default:
+		return false
+	}
+	return true
+}
+
+// selectors reads the filters that make one selector, or one for each id. Without
+// a filter EC2 finds everything.
+func selectors(form query.Form, idFilter, nameFilter string) ([]cloud.Selector, error) {
+	one := cloud.Selector{Tags: map[string]string{}, Any: len(form.Each("Filter")) == 0}
+	ids := []string{""}
+	for _, f := range form.Each("Filter") {
+		name, values := f.Get("Name"), f.List("Value")
+		switch {
+		case name == idFilter:
+			ids = values
+		case name == nameFilter && len(values) == 1:
+			one.Name = values[0]
+		case name == "state" && slices.Equal(values, []string{"available"}):
+		case !tagFilter(name, values, one.Tags, "*"):
+			return nil, fmt.Errorf("%w: filter %s with %v", query.ErrUnserved, name, values)
+		}
+	}
+	var out []cloud.Selector
+	for _, id := range ids {
+		s := one
+		s.ID = id
+		out = append(out, s)
+	}
+	return out, nil
+}
+
+// tag is an element of a tagSet.
+type tag struct {
+	Key   string `xml:"key"`
+	Value string `xml:"value"`
+}
+
+func tagSet(tags map[string]string) []tag {
+	var out []tag
+	for _, key := range slices.Sorted(maps.Keys(tags)) {
+		out = append(out, tag{key, tags[key]})
+	}
+	return out
+}
+
+// tagSets reads TagSpecification.N, of which each has a resource.
+func tagSets(form query.Form) []cloud.TagSet {
+	var out []cloud.TagSet
+	for _, f := range form.Each("TagSpecification") {
+		out = append(out, cloud.TagSet{Resource: f.Get("ResourceType"), Tags: f.Tags("Tag")})
+	}
+	return out
+}
+
+// empty is the body of an answer that says only that it was done.
+type empty struct {
+	Return bool `xml:"return"`
+}
+
+// owner tells the alias and the number of an image's owner.
+func owner(of, account string) (alias, number string) {
+	if strings.Trim(of, "0123456789") == "" {
+		return "", cmp.Or(of, account)
+	}
+	return of, "000000000001"
+}

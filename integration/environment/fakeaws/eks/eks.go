@@ -1,0 +1,83 @@
+// Package eks is EKS's REST protocol over memcloud: DescribeCluster alone.
+package eks
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"strings"
+
+	"github.com/joist-autoscaler/joist/integration/environment/fakeaws/query"
+	"github.com/joist-autoscaler/joist/shared/cloud/memcloud"
+	"github.com/joist-autoscaler/joist/shared/fault"
+)
+
+const path = "/clusters/"
+
+// Service answers EKS's calls from a model.
+type Service struct {
+	cloud *memcloud.Cloud
+}
+
+// New serves the model.
+func New(cloud *memcloud.Cloud) *Service { return &Service{cloud: cloud} }
+
+// Match recognizes the one operation by its path and by the service that the
+// signature names: a bucket may be called clusters.
+func (s *Service) Match(r *http.Request, _ []byte) bool {
+	name, ok := strings.CutPrefix(r.URL.Path, path)
+	return ok && r.Method == http.MethodGet && name != "" && !strings.Contains(name, "/") &&
+		strings.Contains(r.Header.Get("Authorization"), "/eks/aws4_request")
+}
+
+type cluster struct {
+	Name        string      `json:"name"`
+	ARN         string      `json:"arn"`
+	Endpoint    string      `json:"endpoint"`
+	Version     string      `json:"version"`
+	Status      string      `json:"status"`
+	Certificate certificate `json:"certificateAuthority"`
+	Network     network     `json:"kubernetesNetworkConfig"`
+}
+
+type certificate struct {
+	Data string `json:"data"`
+}
+
+type network struct {
+	ServiceIPv4 string `json:"serviceIpv4Cidr,omitempty"`
+	ServiceIPv6 string `json:"serviceIpv6Cidr,omitempty"`
+	Family      string `json:"ipFamily"`
+}
+
+// ServeHTTP answers one call.
+func (s *Service) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	info, err := s.cloud.DescribeCluster(context.WithoutCancel(r.Context()), strings.TrimPrefix(r.URL.Path, path))
+	if err != nil {
+		refuse(w, err)
+		return
+	}
+	out := cluster{
+		Name: info.Name, ARN: info.ARN, Endpoint: info.Endpoint, Version: info.Version, Status: "ACTIVE",
+		Certificate: certificate{info.CABundle}, Network: network{ServiceIPv4: info.ServiceCIDR, Family: "ipv4"},
+	}
+	if strings.Contains(info.ServiceCIDR, ":") {
+		out.Network = network{ServiceIPv6: info.ServiceCIDR, Family: "ipv6"}
+	}
+	write(w, http.StatusOK, map[string]cluster{"cluster": out})
+}
+
+func refuse(w http.ResponseWriter, err error) {
+	code, message, status := query.Refusal(err)
+	if fault.Is(err, fault.Missing) {
+		status = http.StatusNotFound
+	}
+	w.Header().Set("X-Amzn-Errortype", code)
+	write(w, status, map[string]string{"message": message})
+}
+
+func write(w http.ResponseWriter, status int, answer any) {
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	_ = json.NewEncoder(w).Encode(answer)
+}

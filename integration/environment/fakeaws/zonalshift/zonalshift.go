@@ -1,0 +1,79 @@
+// Package zonalshift is the REST protocol of Amazon Application Recovery
+// Controller over memcloud: GetManagedResource alone.
+package zonalshift
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/joist-autoscaler/joist/integration/environment/fakeaws/query"
+	"github.com/joist-autoscaler/joist/shared/cloud/memcloud"
+)
+
+const path = "/managedresources/"
+
+// Service answers the controller's calls from a model.
+type Service struct {
+	cloud *memcloud.Cloud
+}
+
+// New serves the model. A resource is known to the controller where its ARN is
+// that of a cluster.
+func New(cloud *memcloud.Cloud) *Service { return &Service{cloud: cloud} }
+
+// Match recognizes the one operation by its path and by the service that the
+// signature names.
+func (s *Service) Match(r *http.Request, _ []byte) bool {
+	return r.Method == http.MethodGet && strings.HasPrefix(r.URL.EscapedPath(), path) &&
+		strings.Contains(r.Header.Get("Authorization"), "/arc-zonal-shift/aws4_request")
+}
+
+type shift struct {
+	Status  string `json:"appliedStatus"`
+	From    string `json:"awayFrom"`
+	Until   int64  `json:"expiryTime,omitempty"`
+	Since   int64  `json:"startTime"`
+	ID      string `json:"zonalShiftId,omitempty"`
+	Comment string `json:"comment,omitempty"`
+}
+
+// ServeHTTP answers one call. Beside what is in force there is always a practice
+// run and an autoshift that are not.
+func (s *Service) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	arn, err := url.PathUnescape(strings.TrimPrefix(r.URL.EscapedPath(), path))
+	if err != nil || !strings.Contains(arn, ":cluster/") {
+		refuse(w, http.StatusNotFound, "ResourceNotFoundException", "the resource "+arn+" is not managed")
+		return
+	}
+	found, err := s.cloud.ZonalShifts(context.WithoutCancel(r.Context()), arn)
+	if err != nil {
+		code, message, status := query.Refusal(err)
+		refuse(w, status, code, message)
+		return
+	}
+	mine := []shift{{Status: "NOT_APPLIED", From: "idle-az1", Until: time.Now().Add(time.Hour).Unix(), ID: "practice", Comment: "run"}}
+	theirs := []shift{{Status: "NOT_APPLIED", From: "idle-az2"}}
+	for _, z := range found {
+		if z.Until.IsZero() {
+			theirs = append(theirs, shift{Status: "APPLIED", From: z.ZoneID})
+		} else {
+			mine = append(mine, shift{Status: "APPLIED", From: z.ZoneID, Until: z.Until.Unix(), ID: "mine", Comment: "by hand"})
+		}
+	}
+	write(w, http.StatusOK, map[string]any{"arn": arn, "appliedWeights": map[string]float32{}, "zonalShifts": mine, "autoshifts": theirs})
+}
+
+func refuse(w http.ResponseWriter, status int, code, message string) {
+	w.Header().Set("X-Amzn-Errortype", code)
+	write(w, status, map[string]string{"message": message})
+}
+
+func write(w http.ResponseWriter, status int, answer any) {
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	_ = json.NewEncoder(w).Encode(answer)
+}

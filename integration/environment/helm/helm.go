@@ -1,0 +1,124 @@
+package helm
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"sync"
+	"syscall"
+)
+
+const (
+	// root is the repository, as seen from a package in a folder of integration, such as suites/charts.
+	root = "../../.."
+	// Joist is the chart of what runs in the cluster.
+	Joist = root + "/deploy/charts/joist"
+	// Definitions is the chart of the CRDs.
+	Definitions = root + "/deploy/charts/joist-crd"
+
+	helmVersion = "v3.22.0"
+	// kubeVersion is what charts are rendered for without a cluster. A helm that was
+	// built by the go command would say a Kubernetes of years ago.
+	kubeVersion = "--kube-version=1.36"
+)
+
+// Release is what helm is asked for.
+type Release struct {
+	// Name and Namespace are the release's. Chart is the chart's folder.
+	Name, Namespace, Chart string
+	// Files are files of values. Strings and Set are values as in --set-string and
+	// --set, which come after.
+	Files, Strings, Set []string
+}
+
+func (r Release) args(command string, flags ...string) []string {
+	args := []string{command, r.Name, r.Chart, "--namespace", r.Namespace}
+	for _, file := range r.Files {
+		args = append(args, "--values", file)
+	}
+	for _, value := range r.Strings {
+		args = append(args, "--set-string", value)
+	}
+	for _, value := range r.Set {
+		args = append(args, "--set", value)
+	}
+	return append(args, flags...)
+}
+
+// Template renders a release without a cluster.
+func Template(ctx context.Context, r Release, flags ...string) (string, error) {
+	return helm(ctx, r.args("template", append(flags, kubeVersion)...)...)
+}
+
+// Install installs a release, or upgrades it, and gives what helm says.
+func Install(ctx context.Context, kubeconfig string, r Release) (string, error) {
+	return helm(ctx, append([]string{"upgrade"}, r.args("--install", "--kubeconfig", kubeconfig)...)...)
+}
+
+// Uninstall takes a release away.
+func Uninstall(ctx context.Context, kubeconfig string, r Release) (string, error) {
+	return helm(ctx, "uninstall", r.Name, "--namespace", r.Namespace, "--kubeconfig", kubeconfig)
+}
+
+// helm runs helm. What it says to standard error is in the error.
+func helm(ctx context.Context, args ...string) (string, error) {
+	path, err := program()
+	if err != nil {
+		return "", err
+	}
+	command := exec.CommandContext(ctx, path, args...)
+	var out, trouble bytes.Buffer
+	command.Stdout, command.Stderr = &out, &trouble
+	if err := command.Run(); err != nil {
+		return "", fmt.Errorf("helm %s: %w\n%s", args[0], err, trouble.String())
+	}
+	return out.String(), nil
+}
+
+// program builds helm once per version into .cache/bin, as the linter is built, and
+// gives its path.
+var program = sync.OnceValues(func() (path string, err error) {
+	into, err := filepath.Abs(filepath.Join(root, ".cache", "bin"))
+	if err != nil {
+		return "", fmt.Errorf("finding a folder for helm: %w", err)
+	}
+	path = filepath.Join(into, "helm-"+helmVersion)
+	if err := os.MkdirAll(into, 0o755); err != nil {
+		return "", fmt.Errorf("making a folder for helm: %w", err)
+	}
+	// Tests of two packages may come at the same time.
+	lock, err := os.OpenFile(path+".lock", os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return "", fmt.Errorf("opening helm's lock: %w", err)
+	}
+	defer func() { err = errors.Join(err, lock.Close()) }()
+	if err := syscall.Flock(int(lock.Fd()), syscall.LOCK_EX); err != nil {
+		return "", fmt.Errorf("locking helm's folder: %w", err)
+	}
+	if _, err := os.Stat(path); err == nil {
+		return path, nil
+	}
+	return path, build(into, path)
+})
+
+func build(into, path string) error {
+	fmt.Fprintf(os.Stderr, "building helm %s (about a minute, once)\n", helmVersion)
+	folder, err := os.MkdirTemp(into, "helm.")
+	if err != nil {
+		return fmt.Errorf("making a folder for helm: %w", err)
+	}
+	defer os.RemoveAll(folder)
+	command := exec.Command("go", "install", "helm.sh/helm/v3/cmd/helm@"+helmVersion) //nolint:noctx // a build is not part of a test's time
+	command.Env = append(os.Environ(), "GOWORK=off", "GOFLAGS=", "GOBIN="+folder)
+	if out, err := command.CombinedOutput(); err != nil {
+		return fmt.Errorf("building helm: %w\n%s", err, out)
+	}
+	if err := os.Rename(filepath.Join(folder, "helm"), path); err != nil {
+		return fmt.Errorf("keeping helm: %w", err)
+	}
+	return nil
+}

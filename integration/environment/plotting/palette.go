@@ -1,0 +1,69 @@
+// Package plotting is how the project's drawings look: colours of about the same
+// contrast on white and on near black, lines that also differ in their dashes for
+// those who cannot tell the colours apart, and plots without a background.
+package plotting
+
+import (
+	"image/color"
+
+	"gonum.org/v1/plot"
+	"gonum.org/v1/plot/font"
+	"gonum.org/v1/plot/plotter"
+	"gonum.org/v1/plot/vg"
+	"gonum.org/v1/plot/vg/draw"
+)
+
+// Ink is for text and axes.
+var Ink = color.NRGBA{0x80, 0x88, 0x92, 0xff}
+
+// Sizes of text.
+const (
+	Small = vg.Length(9)
+	Usual = vg.Length(10.5)
+)
+
+var strokes = []draw.LineStyle{
+	{Color: color.NRGBA{0x3b, 0x82, 0xf6, 0xff}},
+	{Color: color.NRGBA{0xd9, 0x77, 0x06, 0xff}, Dashes: []vg.Length{vg.Points(4), vg.Points(2.5)}},
+	{Color: color.NRGBA{0xdc, 0x26, 0x26, 0xff}, Dashes: []vg.Length{vg.Points(1.5), vg.Points(2)}},
+}
+
+// Stroke is the i-th line of a drawing; there are three.
+func Stroke(i int) draw.LineStyle {
+	stroke := strokes[i]
+	stroke.Width = vg.Points(1.8)
+	return stroke
+}
+
+// Faint is the ink, so far as alpha lets it through.
+func Faint(alpha uint8) color.NRGBA {
+	out := Ink
+	out.A = alpha
+	return out
+}
+
+// Bare is an empty plot.
+func Bare() *plot.Plot {
+	p := plot.New()
+	p.BackgroundColor = nil
+	p.Title.TextStyle.Color, p.Legend.TextStyle.Color = Ink, Ink
+	Sans(&p.Title.TextStyle.Font, Usual)
+	Sans(&p.Legend.TextStyle.Font, Small)
+	for _, a := range []*plot.Axis{&p.X, &p.Y} {
+		a.Color, a.Tick.Color, a.Tick.Label.Color, a.Label.TextStyle.Color = Ink, Ink, Ink, Ink
+		Sans(&a.Tick.Label.Font, Small)
+		Sans(&a.Label.TextStyle.Font, Usual)
+	}
+	return p
+}
+
+// Grid are horizontal lines.
+func Grid() plot.Plotter {
+	g := plotter.NewGrid()
+	g.Vertical.Color = nil
+	g.Horizontal.Color, g.Horizontal.Width, g.Horizontal.Dashes = Faint(0x40), vg.Points(0.6), nil
+	return g
+}
+
+// Sans is a font without serifs.
+func Sans(f *font.Font, size vg.Length) { f.Variant, f.Size = "Sans", size }

@@ -1,0 +1,84 @@
+package testbed
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"sync"
+	"syscall"
+	"time"
+)
+
+// The services, by where they run.
+var (
+	inCluster = []string{"watcher", "lifecycle"}
+	outside   = []string{"planner", "disruption", "launcher", "interruption", "catalog"}
+)
+
+// Binaries compiles every service into .cache, and gives the folder.
+var Binaries = sync.OnceValues(func() (string, error) {
+	into, err := filepath.Abs(filepath.Join(Root, ".cache", "e2e"))
+	if err != nil {
+		return "", fmt.Errorf("finding a folder for the binaries: %w", err)
+	}
+	// Two packages' tests may run beside each other: the second finds everything
+	// up to date, and replaces no binary that runs.
+	lock, err := lockFolder(into)
+	if err != nil {
+		return "", err
+	}
+	defer lock.Close()
+	began := time.Now()
+	for _, service := range append(append([]string{}, inCluster...), outside...) {
+		if err := install(service, into); err != nil {
+			return "", err
+		}
+		fmt.Fprintf(os.Stderr, "built joist-%s (%.1f s)\n", service, time.Since(began).Seconds())
+	}
+	return into, nil
+})
+
+// Binary compiles one service into .cache, and gives its path.
+func Binary(service string) (string, error) {
+	into, err := filepath.Abs(filepath.Join(Root, ".cache", "e2e"))
+	if err != nil {
+		return "", fmt.Errorf("finding a folder for the binary: %w", err)
+	}
+	lock, err := lockFolder(into)
+	if err != nil {
+		return "", err
+	}
+	defer lock.Close()
+	return filepath.Join(into, "joist-"+service), install(service, into)
+}
+
+// install builds one service by its own go.mod, as a release does. It is
+// `go install`, which links nothing that is up to date, and it leaves the commit
+// out, which would make every commit a reason to link.
+func install(service, into string) error {
+	command := exec.Command("go", "install", "-buildvcs=false", "./cmd/joist-"+service) //nolint:noctx // a build is not part of a test's time
+	command.Dir = filepath.Join(Root, "services", service)
+	command.Env = append(os.Environ(), "GOWORK=off", "GOBIN="+into)
+	if out, err := command.CombinedOutput(); err != nil {
+		return fmt.Errorf("building joist-%s: %w\n%s", service, err, out)
+	}
+	return nil
+}
+
+// lockFolder waits until this process alone may write into the folder. Whoever
+// closes the file, or dies, lets go.
+func lockFolder(path string) (*os.File, error) {
+	if err := os.MkdirAll(path, 0o755); err != nil {
+		return nil, fmt.Errorf("making a folder for the binaries: %w", err)
+	}
+	file, err := os.OpenFile(filepath.Join(path, "lock"), os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("opening the lock of %s: %w", path, err)
+	}
+	if err := syscall.Flock(int(file.Fd()), syscall.LOCK_EX); err != nil {
+		return nil, errors.Join(fmt.Errorf("locking %s: %w", path, err), file.Close())
+	}
+	return file, nil
+}

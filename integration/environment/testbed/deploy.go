@@ -1,0 +1,112 @@
+package testbed
+
+import (
+	"maps"
+	"net/http"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/joist-autoscaler/joist/infra/template"
+	"github.com/joist-autoscaler/joist/integration/environment/fakeaws/guard"
+	"github.com/joist-autoscaler/joist/integration/environment/fakeaws/stack"
+	"github.com/joist-autoscaler/joist/shared/host/settings"
+	"github.com/joist-autoscaler/joist/shared/topology"
+)
+
+const (
+	account = "123456789012"
+	// templateFile is what the CDK app makes for this cluster: a golden file of its tests.
+	templateFile = Root + "/infra/stack/testdata/" + ClusterName + ".template.json"
+	// bucketName is the one that the template makes.
+	bucketName = "joist-" + ClusterName + "-" + account + "-" + Region
+)
+
+// deploy makes of the template what `cdk deploy` would: queues, buses, rules and
+// schedules. What may not send where it is told to fails at once, for AWS would drop it
+// and say nothing.
+func (w *World) deploy() {
+	w.Helper()
+	text, err := os.ReadFile(templateFile)
+	w.Check(err)
+	w.deployed, err = stack.Read(text, template.Place{
+		Account: account, Region: Region, Partition: "aws", Name: "Joist-" + ClusterName, QueueURL: w.Server.QueueURL,
+	})
+	w.Check(err)
+	w.Check(w.deployed.Make(w.Broker, template.Place{Account: account, Region: Region}))
+	rights, err := guard.Read(w.deployed, w.guard.Place)
+	w.Check(err)
+	lost, err := rights.Undelivered(w.deployed, w.guard.Place)
+	w.Check(err)
+	for _, text := range lost {
+		w.Error(text)
+	}
+	w.guard.Resources = rights.Resources
+	w.guard.Know(rights.Roles)
+	// The nodes' role is the template's, which the launcher may pass to EC2.
+	w.AWS.Role = w.deployed.Outputs["NodeIamRoleName"]
+	w.Cloud.AddRole(w.AWS.Role)
+	for _, service := range slices.Concat(topology.Inside, topology.Outside) {
+		name := ClusterName + "-joist-" + service
+		role, ok := rights.Roles[name]
+		if !ok {
+			w.Fatalf("the template has no role %s", name)
+		}
+		w.guard.Enter(accessKey(service), role)
+	}
+}
+
+// guarded stands before the fake AWS: every service calls with the rights of its role.
+func (w *World) guarded(next http.Handler) http.Handler {
+	w.guard = &guard.Guard{Place: guard.Place{Partition: "aws", Account: account, Region: Region}, Cloud: w.Cloud, Next: next}
+	return w.guard
+}
+
+// accessKey is whose requests a service's are.
+func accessKey(service string) string { return "AKIDJOIST" + strings.ToUpper(service) }
+
+// worker is the function of a service, as the template has it: what it is called, what
+// it reads, and its environment.
+func (w *World) worker(service string) (stack.Function, stack.Mapping) {
+	w.Helper()
+	for _, m := range w.deployed.Mappings {
+		f, _, ok := w.deployed.Worker(template.Name(m.EventSourceArn))
+		if ok && template.Name(f.Role) == ClusterName+"-joist-"+service {
+			return f, m
+		}
+	}
+	w.Fatalf("the template has no function with the role of %s", service)
+	return stack.Function{}, stack.Mapping{}
+}
+
+// functionEnviron is a function's environment by the template, with what a test needs
+// otherwise: where AWS is, and quick paces.
+func (w *World) functionEnviron(service string) []string {
+	f, m := w.worker(service)
+	variables := maps.Clone(f.Environment.Variables)
+	variables[settings.QueueURL] = w.Server.QueueURL(template.Name(m.EventSourceArn))
+	out := w.machineEnviron(service)
+	for _, name := range slices.Sorted(maps.Keys(variables)) {
+		out = append(out, name+"="+variables[name])
+	}
+	return append(out, settings.TemplateAge+"="+TemplateAge.String())
+}
+
+// machineEnviron is what a process has of the machine that it runs on.
+func (w *World) machineEnviron(service string) []string {
+	return slices.Concat(w.Server.Environ(), []string{
+		"AWS_ACCESS_KEY_ID=" + accessKey(service),
+		"HOME=" + w.TempDir(), "TMPDIR=" + os.TempDir(),
+		"AWS_CONFIG_FILE=" + os.DevNull, "AWS_SHARED_CREDENTIALS_FILE=" + os.DevNull,
+		settings.Region + "=" + Region, settings.ClusterUID + "=" + w.ID.UID,
+		settings.MetricsPort + "=0", settings.HealthPort + "=0",
+	})
+}
+
+// judgeRights proves that nobody asked for what the template's policies do not allow.
+func (w *World) judgeRights() {
+	w.Helper()
+	for _, text := range w.guard.Denied() {
+		w.Error(text)
+	}
+}

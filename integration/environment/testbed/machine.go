@@ -1,0 +1,113 @@
+package testbed
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/joist-autoscaler/joist/integration/environment/controlplane"
+	"github.com/joist-autoscaler/joist/shared/catalog"
+	"github.com/joist-autoscaler/joist/shared/cloud/memcloud"
+	"github.com/joist-autoscaler/joist/shared/karpenter"
+	"github.com/joist-autoscaler/joist/shared/launchspec/userdata"
+)
+
+// machines makes nodes of the instances that have booted, and unreachable ones
+// of those whose instance has ended. It is all that a kubelet does here; kwok
+// does the rest.
+func (w *World) machines() func() error {
+	silent := map[string]bool{}
+	return func() error {
+		w.Cloud.Advance()
+		for _, boot := range w.Cloud.Booted() {
+			if err := w.join(boot); err != nil {
+				return fmt.Errorf("booting %s: %w", boot.ID, err)
+			}
+		}
+		for _, r := range w.Cloud.Records() {
+			if r.Ended.IsZero() || silent[r.ID] {
+				continue
+			}
+			silent[r.ID] = true
+			if err := w.silence(r.PrivateDNS); err != nil {
+				return fmt.Errorf("ending %s: %w", r.ID, err)
+			}
+		}
+		return nil
+	}
+}
+
+// join registers the node as its kubelet would, by its user data.
+func (w *World) join(boot memcloud.Boot) error {
+	joining, err := userdata.Parse(boot.UserData)
+	if err != nil {
+		return err
+	}
+	if joining.ClusterName != ClusterName || joining.Endpoint != w.AWS.Cluster.Endpoint {
+		return fmt.Errorf("its user data joins %s at %s", joining.ClusterName, joining.Endpoint)
+	}
+	i := slices.IndexFunc(w.Catalogue.Types, func(t catalog.InstanceType) bool { return t.Name == boot.Type })
+	if i < 0 {
+		return fmt.Errorf("the catalogue has no type %s", boot.Type)
+	}
+	capacity, _, allocatable := catalog.Resources(w.Catalogue.Types[i], catalog.NodeConfig{AMIFamily: karpenter.AMIFamilyAL2023})
+	if joining.MaxPods > 0 {
+		pods := resource.MustParse(strconv.Itoa(joining.MaxPods))
+		capacity[corev1.ResourcePods], allocatable[corev1.ResourcePods] = pods, pods
+	}
+	node := controlplane.FakeNode(boot.PrivateDNS, capacity)
+	node.Status.Allocatable = allocatable
+	// What the kubelet and the cloud's controller know, then what the user data says.
+	maps.Copy(node.Labels, map[string]string{
+		corev1.LabelArchStable:         w.Catalogue.Types[i].Arch,
+		corev1.LabelInstanceTypeStable: boot.Type,
+		corev1.LabelTopologyZone:       boot.Zone,
+		corev1.LabelTopologyRegion:     Region,
+	})
+	maps.Copy(node.Labels, joining.Labels)
+	node.Spec.Taints = joining.Taints
+	node.Spec.ProviderID = karpenter.ProviderID{Zone: boot.Zone, InstanceID: boot.ID}.String()
+	_, err = w.Kube.CoreV1().Nodes().Create(w.Ctx, node, metav1.CreateOptions{})
+	return err
+}
+
+// silence makes the node what its controller makes of one that is heard of no
+// more: kwok lets go of it, and its conditions are unknown.
+func (w *World) silence(name string) error {
+	nodes := w.Kube.CoreV1().Nodes()
+	letGo, err := json.Marshal(map[string]any{"metadata": map[string]any{"annotations": map[string]any{controlplane.NodeAnnotation: nil}}})
+	if err != nil {
+		return err
+	}
+	if _, err := nodes.Patch(w.Ctx, name, types.MergePatchType, letGo, metav1.PatchOptions{}); err != nil {
+		return ignoreMissing(err)
+	}
+	node, err := nodes.Get(w.Ctx, name, metav1.GetOptions{})
+	if err != nil {
+		return ignoreMissing(err)
+	}
+	for i := range node.Status.Conditions {
+		c := &node.Status.Conditions[i]
+		c.Status, c.Reason, c.LastTransitionTime = corev1.ConditionUnknown, "NodeStatusUnknown", metav1.Now()
+	}
+	_, err = nodes.UpdateStatus(w.Ctx, node, metav1.UpdateOptions{})
+	if apierrors.IsConflict(err) {
+		return w.silence(name)
+	}
+	return ignoreMissing(err)
+}
+
+func ignoreMissing(err error) error {
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	return err
+}

@@ -1,0 +1,85 @@
+package timeline
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"time"
+
+	"gonum.org/v1/plot"
+	"gonum.org/v1/plot/vg"
+	"gonum.org/v1/plot/vg/draw"
+	"gonum.org/v1/plot/vg/vgsvg"
+
+	"github.com/joist-autoscaler/joist/integration/environment/plotting"
+)
+
+// Measures of the picture.
+const (
+	width      = 860
+	height     = 620
+	headHeight = 20
+)
+
+// Act is a part of the day. Times are since the beginning.
+type Act struct {
+	Name string        `json:"name"`
+	From time.Duration `json:"from"`
+	To   time.Duration `json:"to"`
+}
+
+// SVG draws panels below each other, from the beginning to the end of the day. They
+// are its own from then on.
+func SVG(end time.Duration, acts []Act, panels ...*plot.Plot) ([]byte, error) {
+	if len(panels) == 0 {
+		return nil, errors.New("drawing a timeline: there is no panel")
+	}
+	panels[len(panels)-1].X.Label.Text = "seconds since the beginning"
+	var grid [][]*plot.Plot
+	for _, p := range panels {
+		p.X.Min, p.X.Max = 0, max(end.Seconds(), 1)
+		p.Add(starts{acts})
+		grid = append(grid, []*plot.Plot{p})
+	}
+	canvas := vgsvg.New(width, height)
+	c := draw.New(canvas)
+	tiles := draw.Tiles{Rows: len(grid), Cols: 1, PadY: 10, PadTop: headHeight, PadRight: 10, PadBottom: 2, PadLeft: 2}
+	canvases := plot.Align(grid, tiles, c)
+	for i, p := range panels {
+		p.Draw(canvases[i][0])
+	}
+	nameActs(c, canvases[0][0], panels[0], acts)
+	var out bytes.Buffer
+	if _, err := canvas.WriteTo(&out); err != nil {
+		return nil, fmt.Errorf("writing the drawing: %w", err)
+	}
+	return out.Bytes(), nil
+}
+
+// starts draws a line where each act begins.
+type starts struct{ acts []Act }
+
+// Plot implements plot.Plotter.
+func (s starts) Plot(c draw.Canvas, p *plot.Plot) {
+	x, _ := p.Transforms(&c)
+	for _, act := range s.acts {
+		at := x(act.From.Seconds())
+		c.StrokeLine2(draw.LineStyle{Color: plotting.Faint(0x60), Width: vg.Points(0.8)}, at, c.Min.Y, at, c.Max.Y)
+	}
+}
+
+// nameActs writes the names above the first panel, each over its act when it is
+// long enough.
+func nameActs(c, first draw.Canvas, p *plot.Plot, acts []Act) {
+	data := p.DataCanvas(first)
+	x, _ := p.Transforms(&data)
+	style := p.Y.Label.TextStyle
+	style.Rotation, style.XAlign, style.YAlign = 0, draw.XLeft, draw.YCenter
+	style.Font.Size = plotting.Small
+	for _, act := range acts {
+		from, to := x(act.From.Seconds()), x(act.To.Seconds())
+		if style.Width(act.Name) <= to-from {
+			c.FillText(style, vg.Point{X: from, Y: c.Max.Y - headHeight/2}, act.Name)
+		}
+	}
+}

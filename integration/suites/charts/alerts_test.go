@@ -1,0 +1,17 @@
+package charts
+
+import (
+	"os"
+	"testing"
+
+	"github.com/joist-autoscaler/joist/integration/environment/helm"
+)
+
+// The alerts of the chart are those that the metric catalogue generates.
+func TestAlerts(t *testing.T) {
+	generated, err := os.ReadFile(root + "/deploy/grafana/alerts.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	golden(t, helm.Joist+"/files/alerts.yaml", string(generated))
+}

@@ -1,0 +1,205 @@
+package charts
+
+import (
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/joist-autoscaler/joist/integration/environment/helm"
+
+	"github.com/google/go-cmp/cmp"
+	rbacv1 "k8s.io/api/rbac/v1"
+
+	"github.com/joist-autoscaler/joist/shared/host/cardtest"
+)
+
+// rights are verbs by what they are on: a resource, the names that bound them, and the
+// namespace unless it is any.
+type rights map[string][]string
+
+func (r rights) add(on string, verbs ...string) {
+	r[on] = append(r[on], verbs...)
+	slices.Sort(r[on])
+	r[on] = slices.Compact(r[on])
+}
+
+// What a service's card lists as rights in Kubernetes is what the chart gives it, and
+// what it says of a feature gate is given with that gate alone.
+func TestCardsListTheRights(t *testing.T) {
+	gates := map[string]string{"NodeOverlay": "nodeOverlay", "CapacityBuffer": "capacityBuffer"}
+	for _, service := range []string{"watcher", "lifecycle"} {
+		card := cardRights(t, service)
+		for gate := range maps.Keys(card) {
+			if gate != "" && gates[gate] == "" {
+				t.Errorf("the card of %s has rights with the gate %s, of which the chart gives none", service, gate)
+			}
+		}
+		without := chartRights(t, service)
+		if diff := cmp.Diff(card[""], without); diff != "" {
+			t.Errorf("the card of %s and the chart's rights differ (-card +chart):\n%s", service, diff)
+		}
+		for gate, value := range gates {
+			with := chartRights(t, service, "settings.featureGates."+value+"=true")
+			maps.DeleteFunc(with, func(on string, verbs []string) bool { return slices.Equal(without[on], verbs) })
+			if diff := cmp.Diff(card[gate], with); diff != "" {
+				t.Errorf("the card of %s and the chart's rights with the gate %s differ (-card +chart):\n%s", service, gate, diff)
+			}
+		}
+	}
+}
+
+// namespaces are what cards call the namespaces that rights are bound to.
+var namespaces = map[string]string{"joist": " of its namespace", "kube-system": " of Karpenter's namespace"}
+
+// chartRights are those of the roles that a rendered chart binds to a service's account.
+func chartRights(t *testing.T, service string, set ...string) rights {
+	t.Helper()
+	text, err := helm.Template(t.Context(), helm.Release{Name: "joist", Namespace: "joist", Chart: helm.Joist, Set: append(slices.Clone(needed), set...)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	objects, err := helm.Objects(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	rules, bound := map[granted][]rbacv1.PolicyRule{}, []granted{}
+	bind := func(namespace string, role rbacv1.RoleRef, subjects []rbacv1.Subject) {
+		if slices.ContainsFunc(subjects, func(s rbacv1.Subject) bool { return s.Name == "joist-"+service }) {
+			bound = append(bound, granted{namespace, role.Kind, role.Name})
+		}
+	}
+	for _, object := range objects {
+		switch o := object.(type) {
+		case *rbacv1.ClusterRole:
+			rules[granted{"", "ClusterRole", o.Name}] = o.Rules
+		case *rbacv1.Role:
+			rules[granted{o.Namespace, "Role", o.Name}] = o.Rules
+		case *rbacv1.ClusterRoleBinding:
+			bind("", o.RoleRef, o.Subjects)
+		case *rbacv1.RoleBinding:
+			bind(o.Namespace, o.RoleRef, o.Subjects)
+		}
+	}
+	if len(bound) < 3 {
+		t.Fatalf("%s is bound to %v alone", service, bound)
+	}
+	out := rights{}
+	for _, role := range bound {
+		scope, known := namespaces[role.namespace]
+		if len(rules[role]) == 0 || role.namespace != "" && !known {
+			t.Fatalf("%s is bound to %v, which is no role of the chart or in a namespace that no card speaks of", service, role)
+		}
+		for _, rule := range rules[role] {
+			for _, resource := range rule.Resources {
+				for _, verb := range rule.Verbs {
+					for _, on := range named(resource, verb, rule.ResourceNames, scope) {
+						out.add(on, verb)
+					}
+				}
+			}
+		}
+	}
+	return out
+}
+
+// granted is a role, in a namespace or in none.
+type granted struct{ namespace, kind, name string }
+
+// named is what a verb is on, in its scope. What is created has no name yet that could
+// bound it.
+func named(resource, verb string, names []string, scope string) []string {
+	if len(names) == 0 || verb == "create" {
+		return []string{resource + scope}
+	}
+	out := make([]string, len(names))
+	for i, name := range names {
+		out[i] = resource + " " + name + scope
+	}
+	return out
+}
+
+var (
+	ofAWS    = regexp.MustCompile("`(s3|sqs):")
+	withGate = regexp.MustCompile("^only with the gate `([A-Za-z]+)`$")
+	quoted   = regexp.MustCompile("`([^`]+)`")
+)
+
+// cardRights are the rights of a card by the gate that they need: rows of
+// "Kinds, Kinds `names`: verbs; their status: verbs; only with the gate `X`".
+func cardRights(t *testing.T, service string) map[string]rights {
+	t.Helper()
+	_, section, err := cardtest.Section(root, service, "Rights")
+	if err != nil {
+		t.Fatal(err)
+	}
+	out := map[string]rights{}
+	for cell := range cardtest.Rows(section, "right") {
+		if ofAWS.MatchString(cell) {
+			continue
+		}
+		gate, row, kinds, scope := "", rights{}, []string(nil), ""
+		for part := range strings.SplitSeq(cell, "; ") {
+			if found := withGate.FindStringSubmatch(part); found != nil {
+				gate = found[1]
+				continue
+			}
+			subject, verbs, ok := strings.Cut(part, ": ")
+			if !ok {
+				t.Fatalf("the card of %s has the right %q, which this test cannot read: write kinds, a colon, and verbs", service, part)
+			}
+			suffix := ""
+			if subject == "their status" {
+				suffix = "/status"
+			} else {
+				kinds, scope = kindsOf(subject)
+			}
+			for _, kind := range kinds {
+				for verb := range strings.SplitSeq(verbs, ", ") {
+					resource, name, _ := strings.Cut(kind, " ")
+					var names []string
+					if name != "" {
+						names = []string{name}
+					}
+					for _, on := range named(resource+suffix, verb, names, scope) {
+						row.add(on, verb)
+					}
+				}
+			}
+		}
+		if out[gate] == nil {
+			out[gate] = rights{}
+		}
+		for on, verbs := range row {
+			out[gate].add(on, verbs...)
+		}
+	}
+	return out
+}
+
+// kindsOf are the kinds of a subject as the API calls them, with the names that bound
+// them, and their scope: "Leases `a` and `b` of its namespace" are "leases a" and "leases b".
+func kindsOf(subject string) (kinds []string, scope string) {
+	for _, of := range namespaces {
+		if bare, found := strings.CutSuffix(subject, of); found {
+			subject, scope = bare, of
+		}
+	}
+	names := quoted.FindAllStringSubmatch(subject, -1)
+	kind := strings.TrimSpace(quoted.ReplaceAllString(subject, ""))
+	if len(names) == 1 && kind == "" {
+		return []string{names[0][1]}, scope
+	}
+	if len(names) == 0 {
+		return strings.Split(strings.ToLower(kind), ", "), scope
+	}
+	kind, _, _ = strings.Cut(strings.ToLower(kind), " ")
+	if !strings.HasSuffix(kind, "s") {
+		kind += "s"
+	}
+	for _, name := range names {
+		kinds = append(kinds, kind+" "+name[1])
+	}
+	return kinds, scope
+}

@@ -1,0 +1,161 @@
+package charts
+
+import (
+	"encoding/json"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/joist-autoscaler/joist/integration/environment/helm"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// eras are the values that Karpenter's charts have and ours reads elsewhere.
+func eras(t *testing.T) []string {
+	t.Helper()
+	text, err := os.ReadFile(helm.Joist + "/files/eras.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all map[string]map[string]any
+	if err := yaml.Unmarshal(text, &all); err != nil {
+		t.Fatal(err)
+	}
+	return slices.Sorted(maps.Keys(maps.Collect(func(yield func(string, bool) bool) {
+		for _, era := range all {
+			for path := range era {
+				yield(path, true)
+			}
+		}
+	})))
+}
+
+func documented(t *testing.T, chart string) []helm.Value {
+	t.Helper()
+	found, err := helm.Values(chart)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return found
+}
+
+// What NOTES.txt takes for known are the values of values.yaml and of other eras.
+func TestKeys(t *testing.T) {
+	paths := eras(t)
+	for _, v := range documented(t, helm.Joist) {
+		paths = append(paths, v.Path)
+	}
+	keys, err := helm.Keys(paths)
+	if err != nil {
+		t.Fatal(err)
+	}
+	golden(t, helm.Joist+"/files/keys.yaml", keys)
+}
+
+// Every value of Karpenter's own chart is known.
+func TestKarpentersValuesAreKnown(t *testing.T) {
+	notes := given{namespace: "joist", files: []string{karpenters(t)}, set: needed}.render(t, "--show-only", "templates/notes.yaml")
+	if strings.Contains(notes, "WARNING") {
+		t.Error(notes)
+	}
+}
+
+// The schema bounds every value, and nothing else.
+func TestSchema(t *testing.T) {
+	text, err := os.ReadFile(helm.Joist + "/values.schema.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var schema bound
+	if err := json.Unmarshal(text, &schema); err != nil {
+		t.Fatal(err)
+	}
+	var want []string
+	for _, v := range documented(t, helm.Joist) {
+		want = append(want, v.Path)
+	}
+	got := schema.leaves("")
+	slices.Sort(want)
+	for _, path := range want {
+		if !slices.Contains(got, path) {
+			t.Errorf("values.schema.json does not bound %s", path)
+		}
+	}
+	for _, path := range got {
+		if !slices.Contains(want, path) {
+			t.Errorf("values.schema.json bounds %s, which values.yaml does not have", path)
+		}
+	}
+}
+
+type bound struct{ Properties map[string]bound }
+
+func (b bound) leaves(path string) []string {
+	if len(b.Properties) == 0 {
+		return []string{path}
+	}
+	var all []string
+	for key, inner := range b.Properties {
+		all = append(all, inner.leaves(strings.TrimPrefix(path+"."+key, "."))...)
+	}
+	slices.Sort(all)
+	return all
+}
+
+// The READMEs' tables are the values.
+func TestTables(t *testing.T) {
+	for _, chart := range []string{helm.Joist, helm.Definitions} {
+		readme := chart + "/README.md"
+		text, err := os.ReadFile(readme)
+		if err != nil {
+			t.Fatal(err)
+		}
+		before, _, found := strings.Cut(string(text), "## Values\n")
+		if !found {
+			t.Fatalf("%s has no section Values", readme)
+		}
+		golden(t, readme, before+"## Values\n\n"+helm.Table(documented(t, chart)))
+	}
+}
+
+// What cannot run is refused, at once and with the remedy; a typing error in a value is,
+// too, and one in a key is told (TestGoldens, everything).
+func TestRefused(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		set  []string
+		want []string
+	}{
+		{"nothing", nil, []string{
+			"settings.clusterName is empty. Try: --set settings.clusterName=", "settings.region is empty", "settings.accountID is empty", "controller.image.repository is empty",
+		}},
+		{"Karpenter's image", []string{"controller.image.repository=public.ecr.aws/karpenter/controller"}, []string{"controller.image.repository is empty"}},
+		{"a short account", append(slices.Clone(needed), "settings.accountID=42"), []string{`settings.accountID is "42"`, "12 digits"}},
+		{"a name that was not filled in", append(slices.Clone(needed), "settings.clusterName=${CLUSTER_NAME}"), []string{"clusterName"}},
+		{"a policy", append(slices.Clone(needed), "settings.preferencePolicy=Maybe"), []string{"preferencePolicy", "Respect"}},
+		{"a duration", append(slices.Clone(needed), "settings.batchMaxDuration=10"), []string{"batchMaxDuration"}},
+		{"a gate", append(slices.Clone(needed), "settings.featureGates.nodeRepair=on"), []string{"nodeRepair"}},
+		{"a level", append(slices.Clone(needed), "logLevel=loud"), []string{"logLevel"}},
+		{"a port", append(slices.Clone(needed), "controller.metrics.port=80800"), []string{"port"}},
+		{"replicas", append(slices.Clone(needed), "replicas=-1"), []string{"replicas"}},
+		{"a share", append(slices.Clone(needed), "settings.maxNodeShare=2"), []string{"maxNodeShare"}},
+		{"Pod Identity on Fargate", append(slices.Clone(needed), `nodeSelector.eks\.amazonaws\.com/compute-type=fargate`), []string{"watcher would run on Fargate without credentials", "oidcProvider", "lifecycle would"}},
+		{"a digest", append(slices.Clone(needed), "watcher.image.digest=latest"), []string{"digest"}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			_, err := helm.Template(t.Context(), helm.Release{Name: "joist", Namespace: "joist", Chart: helm.Joist, Set: c.set})
+			if err == nil {
+				t.Fatal("it is rendered")
+			}
+			for _, want := range c.want {
+				if !strings.Contains(err.Error(), want) {
+					t.Errorf("%v\ndoes not say %q", err, want)
+				}
+			}
+		})
+	}
+}

@@ -1,0 +1,69 @@
+package cli
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/joist-autoscaler/joist/shared/queue/memqueue"
+	"github.com/joist-autoscaler/joist/shared/topology"
+)
+
+// adopt lets the cluster have the queue and the rules of Karpenter's own template, as with
+// adopt=cloudformation: the rules that the stack does not make have names that CloudFormation
+// gave them.
+func (c *clinic) adopt(t *testing.T) {
+	t.Helper()
+	made := deployed(t, "cloudformation")
+	c.staff(t, made)
+	c.equip(made)
+	own := map[string]bool{}
+	for _, r := range made.Rules {
+		own[r.Name] = true
+	}
+	q, _ := c.plan.Queue("interruption")
+	// What the adopted queue is told of has to hide messages for six times the function's time.
+	c.broker.Queue(q.Name, memqueue.QueueOptions{Visibility: 6 * 30 * time.Second, MaxReceives: q.MaxReceives, DeadLetter: q.Dead, Retention: q.Retention})
+	c.policy(t, q.Name, sendPolicy)
+	bus, _ := c.broker.LookupBus(topology.DefaultBus)
+	adopted := 0
+	for _, r := range bus.Rules() {
+		if own[r.Name] {
+			continue
+		}
+		adopted++
+		foreign := r
+		foreign.Name = "Karpenter-prod-" + strings.ReplaceAll(strings.TrimPrefix(r.Name, "prod-joist-"), "-", "") + "Rule-1X2Y3Z4A5B6C"
+		r.Targets = nil
+		for _, rule := range []memqueue.Rule{r, foreign} {
+			if err := bus.Rule(rule); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if adopted != 4 {
+		t.Fatalf("%d rules were adopted, and Karpenter's template has four", adopted)
+	}
+}
+
+// TestDoctorReadsAdoptedRules with the operator's rights, whatever the rules are called, so
+// that it finds the one that is missing.
+func TestDoctorReadsAdoptedRules(t *testing.T) {
+	c := open(t)
+	c.adopt(t)
+	if out, text, code := c.doctor(t, "-o", "json"); code != 0 || len(out.Unseen) > 0 || len(out.Findings) > 0 {
+		t.Errorf("code %d: %s", code, text)
+	}
+	bus, _ := c.broker.LookupBus(topology.DefaultBus)
+	for _, r := range bus.Rules() {
+		if strings.HasPrefix(r.Name, "Karpenter-prod-spot") {
+			r.Targets = nil
+			if err := bus.Rule(r); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if out, text, code := c.doctor(t, "-o", "json"); code != 2 || len(out.Unseen) > 0 || len(out.Findings) != 1 || out.Findings[0].Check != "rule-missing" {
+		t.Errorf("code %d: %s", code, text)
+	}
+}

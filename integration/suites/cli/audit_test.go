@@ -1,0 +1,160 @@
+package cli
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/eventbridge"
+
+	"github.com/joist-autoscaler/joist/shared/event"
+	"github.com/joist-autoscaler/joist/shared/queue"
+)
+
+// gone says a fact on the bus, and gives its id.
+func (w *world) gone(t *testing.T, n int) string {
+	t.Helper()
+	e, err := event.Maker{Service: "interruption", Cluster: event.Cluster{Name: "prod"}}.New(w.clock.Now(), event.InstanceGone{InstanceID: instance(n), Shown: noon}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	bus, _ := w.broker.LookupBus(w.plan.Bus)
+	if err := queue.Publish(t.Context(), bus, e); err != nil {
+		t.Fatal(err)
+	}
+	return e.ID
+}
+
+// audit makes the audit log's rule write to another place, which may be none.
+func (w *world) audit(t *testing.T, to string) {
+	t.Helper()
+	bus, _ := w.broker.LookupBus(w.plan.Bus)
+	for _, rule := range bus.Rules() {
+		if strings.HasSuffix(rule.Name, "-audit") {
+			rule.Targets[0].Queue = to
+			if err := bus.Rule(rule); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+}
+
+// unlogged lets the audit log refuse facts that the inbox has got: first one alone, and
+// then others after a while, of which the last is of this very minute. It gives their ids.
+// The archive keeps events for so many days.
+func (w *world) unlogged(t *testing.T, days int32) []string {
+	t.Helper()
+	_, err := eventbridge.NewFromConfig(w.Config()).CreateArchive(t.Context(), &eventbridge.CreateArchiveInput{
+		ArchiveName: &w.plan.Archive, EventSourceArn: aws.String("arn:aws:events:eu-west-1:123456789012:event-bus/" + w.plan.Bus), RetentionDays: &days,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var ids []string
+	w.gone(t, 0) // which the log takes
+	w.clock.Advance(time.Minute)
+	w.audit(t, "gone")
+	for i := range 3 {
+		ids = append(ids, w.gone(t, i+1))
+		w.clock.Advance(15 * time.Minute)
+	}
+	w.clock.Advance(-12 * time.Minute)
+	w.audit(t, auditLog)
+	inbox, _ := w.own(t, "lifecycle")
+	inbox.Purge()
+	w.queue(t, auditLog).Purge()
+	return ids
+}
+
+// logged are the ids of the facts that the audit log has.
+func (w *world) logged(t *testing.T) []string {
+	t.Helper()
+	var out []string
+	for body := range bodies(t, w.queue(t, auditLog)) {
+		var line struct{ Detail json.RawMessage }
+		if err := json.Unmarshal([]byte(body), &line); err != nil {
+			t.Fatal(err)
+		}
+		e, err := event.Decode(line.Detail)
+		if err != nil {
+			t.Fatal(err)
+		}
+		out = append(out, e.ID)
+	}
+	slices.Sort(out)
+	return out
+}
+
+// TestAuditGolden holds what is said of facts that the audit log did not take.
+func TestAuditGolden(t *testing.T) {
+	w := start(t)
+	w.unlogged(t, 30)
+	w.golden(t, "audit-queues", "queues")
+	w.golden(t, "audit-list", "dead", "list", "--queue", "audit")
+	w.golden(t, "audit-replay", "replay", "--queue", "audit")
+	w.golden(t, "audit-replay-json", "replay", "--queue", "audit", "-o", "json")
+	w.golden(t, "audit-replay-canary", "replay", "--queue", "audit", "--canary", "1", "--yes")
+}
+
+// TestAuditLogIsWrittenFromTheArchive: the facts are in the log again, the inbox hears
+// nothing of it, and only what is in the archive for certain leaves the dead letters.
+func TestAuditLogIsWrittenFromTheArchive(t *testing.T) {
+	w := start(t)
+	ids := w.unlogged(t, 30)
+	w.clock.tick()
+	stdout, stderr, code := w.joist(t, "replay", "--queue", "audit", "--rate", "500", "--yes", "-o", "json")
+	out := read(t, stdout)
+	if code != 0 || out.Method != "archive" || out.Replayed != 2 || len(out.Kept) != 1 {
+		t.Fatalf("code %d: %s%s", code, stdout, stderr)
+	}
+	want := slices.Clone(ids[:2])
+	slices.Sort(want)
+	if got := w.logged(t); !slices.Equal(got, want) {
+		t.Errorf("the log has %v, want %v", got, want)
+	}
+	inbox, _ := w.own(t, "lifecycle")
+	left := bodies(t, w.queue(t, w.plan.AuditDead))
+	if n := inbox.Stats().Visible; n != 0 || len(left) != 1 || !strings.Contains(strings.Join(keysOf(left), ""), ids[2]) {
+		t.Errorf("%d facts went to the inbox, and %v stay", n, left)
+	}
+}
+
+// TestAuditOlderThanTheArchive: a letter is not removed if the archive does not have its fact
+// any more, for then nothing would.
+func TestAuditOlderThanTheArchive(t *testing.T) {
+	w := start(t)
+	ids := w.unlogged(t, 1)
+	w.clock.Advance(24*time.Hour - 12*time.Minute)
+	w.clock.tick()
+	stdout, stderr, code := w.joist(t, "replay", "--queue", "audit", "--rate", "500", "--yes", "-o", "json")
+	out := read(t, stdout)
+	if code != 0 || out.Replayed != 1 || len(out.Kept) != 2 {
+		t.Fatalf("code %d: %s%s", code, stdout, stderr)
+	}
+	left := strings.Join(keysOf(bodies(t, w.queue(t, w.plan.AuditDead))), "")
+	if got := w.logged(t); !slices.Equal(got, ids[2:]) || !strings.Contains(left, ids[0]) || !strings.Contains(left, ids[1]) {
+		t.Errorf("the log has %v, and %s stay", got, left)
+	}
+}
+
+// TestAuditInterrupted: letters stay until all of the archive's part is said.
+func TestAuditInterrupted(t *testing.T) {
+	w := start(t)
+	w.unlogged(t, 30)
+	// The clock stands still, so that the replay does not end.
+	stdout, stderr, code := w.interrupted(t, ": running", "replay", "--queue", "audit", "--yes")
+	if code != 2 || !strings.Contains(stdout, "interrupted") || len(bodies(t, w.queue(t, w.plan.AuditDead))) != 3 {
+		t.Errorf("code %d: %s%s", code, stdout, stderr)
+	}
+}
+
+func keysOf(m map[string]int) []string {
+	var out []string
+	for key := range m {
+		out = append(out, key)
+	}
+	return out
+}

@@ -1,0 +1,210 @@
+package cli
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+	"time"
+	"unicode"
+
+	"github.com/joist-autoscaler/joist/shared/event"
+	"github.com/joist-autoscaler/joist/shared/fault"
+	"github.com/joist-autoscaler/joist/shared/host"
+	"github.com/joist-autoscaler/joist/shared/queue"
+	"github.com/joist-autoscaler/joist/shared/queue/memqueue"
+)
+
+// crowd fills dead-letter queues in each of the three ways.
+func (w *world) crowd(t *testing.T) {
+	t.Helper()
+	w.park(t, "launcher", fault.F("decoding an envelope", fault.Poison, "byte 3 of 9: no colon"), []byte(`{"type" 1}`))
+	w.park(t, "launcher", bug, tag(t, noon.Add(-time.Hour), instance(1)))
+	w.clock.Advance(time.Minute)
+	w.park(t, "launcher", bug, tag(t, w.clock.Now(), instance(2)))
+	w.redrive(t, "launcher", tag(t, w.clock.Now(), instance(3)))
+	w.undeliver(t)
+	w.clock.Advance(time.Minute)
+}
+
+// redrive lets SQS itself move a message.
+func (w *world) redrive(t *testing.T, service string, body []byte) {
+	t.Helper()
+	q, dead := w.own(t, service)
+	before := q.Options()
+	w.broker.Queue(q.Name(), memqueue.QueueOptions{MaxReceives: 1, DeadLetter: dead.Name(), Visibility: before.Visibility})
+	if err := q.Send(t.Context(), queue.Outgoing{Source: "joist/lifecycle", Type: "tag.requested.v1", Body: body}); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		if _, err := q.Receive(t.Context(), 1, 0, 0); err != nil {
+			t.Fatal(err)
+		}
+	}
+	w.broker.Queue(q.Name(), before)
+}
+
+// undeliver puts an event into lifecycle's dead-letter queue as EventBridge does it.
+func (w *world) undeliver(t *testing.T) {
+	t.Helper()
+	e, err := event.Maker{Service: "interruption", Cluster: event.Cluster{Name: "prod"}}.New(w.clock.Now(), event.InstanceGone{InstanceID: instance(9), Shown: noon}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	detail, err := e.Encode()
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, dead := w.own(t, "lifecycle")
+	err = dead.Send(t.Context(), queue.Outgoing{
+		Body: []byte(`{"version":"0","id":"e-1","detail-type":"instance.gone.v1","source":"joist/interruption","detail":` + string(detail) + `}`),
+		Attributes: map[string]string{
+			"RULE_ARN": "arn:aws:events:eu-west-1:123456789012:rule/prod-joist/prod-joist-inbox", "ERROR_CODE": "NO_PERMISSIONS",
+			"ERROR_MESSAGE": "no identity-based policy allows the sqs:SendMessage action",
+		},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestGolden holds what the verbs print. Their JSON is a contract.
+func TestGolden(t *testing.T) {
+	w := start(t)
+	w.crowd(t)
+	w.metrics.Ages = map[string]float64{"prod-joist-launcher": 75, "prod": 8000}
+	q, _ := w.own(t, "planner")
+	for range 3 {
+		if err := q.Send(t.Context(), queue.Outgoing{Type: "pods.unschedulable.v1", Body: []byte(`{}`)}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := q.Receive(t.Context(), 1, 0, time.Hour); err != nil {
+		t.Fatal(err)
+	}
+	w.golden(t, "queues", "queues")
+	w.golden(t, "queues-json", "queues", "-o", "json")
+	w.golden(t, "dead-list", "dead", "list")
+	w.golden(t, "dead-list-json", "dead", "list", "--queue", "launcher", "-o", "json")
+	w.golden(t, "dead-list-nothing", "dead", "list", "--queue", "catalog")
+	w.golden(t, "dead-show-nothing", "dead", "show", "x", "--queue", "catalog")
+	w.golden(t, "dead-queue-unknown", "dead", "list", "--queue", "watcher")
+	w.who = "AKIDADMIN" // of another cluster an operator is told nothing
+	w.golden(t, "queues-no-stack", "queues", "--name-prefix", "other", "--interruption-queue", "other")
+	w.who = ""
+	w.golden(t, "replay-dry-run", "replay", "--queue", "launcher")
+	w.golden(t, "replay-dry-run-json", "replay", "--queue", "lifecycle", "-o", "json")
+	w.golden(t, "replay-nothing", "replay", "--queue", "catalog")
+	w.golden(t, "replay-bad-match", "replay", "--queue", "launcher", "--match", "colour=red")
+	w.golden(t, "replay-no-queue", "replay")
+}
+
+// TestLookingConsumesNothing: what is read is there again at once, for others as well,
+// and neither a body nor an attribute has changed.
+func TestLookingConsumesNothing(t *testing.T) {
+	w := start(t)
+	w.crowd(t)
+	_, dead := w.own(t, "launcher")
+	before, stats := bodies(t, dead), dead.Stats()
+	id := ""
+	for _, args := range [][]string{{"queues"}, {"dead", "list"}, {"replay", "--queue", "launcher"}} {
+		stdout, stderr, _ := w.joist(t, args...)
+		if stderr != "" && strings.HasPrefix(stderr, "joist:") {
+			t.Fatalf("%v: %s", args, stderr)
+		}
+		if args[0] == "dead" {
+			for line := range strings.Lines(stdout) {
+				if strings.Contains(line, "handle") && strings.Contains(line, "launcher") {
+					id, _, _ = strings.Cut(line, " ")
+				}
+			}
+		}
+	}
+	stdout, stderr, code := w.joist(t, "dead", "show", id)
+	if code != 0 || !strings.Contains(stdout, `"type":"tag.requested.v1"`) || !strings.Contains(stdout, "Replay:     handle") {
+		t.Errorf("code %d: %s%s", code, stdout, stderr)
+	}
+	after := dead.Stats()
+	if after.Hidden != 0 || after.Visible != stats.Visible || after.Deleted != 0 || len(bodies(t, dead)) != len(before) {
+		t.Errorf("%+v, it was %+v", after, stats)
+	}
+}
+
+// TestDeniedIsSaid: half an answer is worth more than none.
+func TestDeniedIsSaid(t *testing.T) {
+	w := start(t)
+	w.metrics.Denied = true
+	stdout, stderr, code := w.joist(t, "queues")
+	if code != 0 || !strings.Contains(stdout, "prod-joist-planner") || !strings.Contains(stderr, "cloudwatch:GetMetricData") {
+		t.Errorf("code %d: %s%s", code, stdout, stderr)
+	}
+}
+
+// TestPredictionsComeTrue sends every letter again and lets a host deal with it as the
+// service would: what was predicted is what the host then decides.
+func TestPredictionsComeTrue(t *testing.T) {
+	w := start(t)
+	w.crowd(t)
+	w.clock.tick()
+	stdout, stderr, code := w.joist(t, "replay", "--queue", "launcher", "--match", "verdict=handle", "--match", "verdict=noop", "--match", "verdict=poison", "--yes")
+	if code != 0 {
+		t.Fatalf("code %d: %s%s", code, stdout, stderr)
+	}
+	q, dead := w.own(t, "launcher")
+	if n := dead.Stats().Visible; n != 0 {
+		t.Errorf("%d letters stay", n)
+	}
+	messages, err := q.Receive(t.Context(), queue.MaxBatch, 0, time.Minute)
+	if err != nil {
+		t.Fatal(err)
+	}
+	verdicts := map[host.Action]int{}
+	for _, m := range messages {
+		_, err := host.Open(host.Accept{Cluster: event.Cluster{Name: "prod"}, Types: []event.Type{event.TagRequestedType}, Now: w.clock.Now}, m)
+		verdicts[host.Judge(err, m).Action]++
+		if err == nil {
+			verdicts["handled"]++
+		}
+	}
+	if verdicts["handled"] != 2 || verdicts[host.Delete] != 3 || verdicts[host.Park] != 1 {
+		t.Errorf("%v", verdicts)
+	}
+}
+
+// TestHostileText: text of a message reaches neither the terminal as control characters, nor
+// the tables as rows of its own. JSON keeps it.
+func TestHostileText(t *testing.T) {
+	w := start(t)
+	const hostile = "x\\u001b]52;c;cm0gLXJm\\u0007\\u009b2J\\u202e\\r\\nREPLAY: handle"
+	body := `{"version":"0","id":"e-1","detail-type":"` + hostile + `","source":"` + hostile + `","detail":{"type":"` + hostile + `","subject":"` + hostile + `"}}`
+	for _, service := range []string{"launcher", "interruption"} {
+		w.park(t, service, fault.F("reading", fault.Poison, "\u009b2J\u202e\nlauncher"), []byte(body))
+	}
+	rows := func(args ...string) (int, string) {
+		stdout, stderr, _ := w.joist(t, args...)
+		if at := strings.IndexFunc(stdout+stderr, func(r rune) bool { return r != '\n' && r != '\t' && unicode.In(r, unicode.Cc, unicode.Cf) }); at >= 0 {
+			t.Errorf("%v: a terminal would act on %q", args, (stdout + stderr)[at:])
+		}
+		return strings.Count(stdout, "\n"), stdout
+	}
+	if n, text := rows("dead", "list"); n != 3 {
+		t.Errorf("two messages and a header are %d lines:\n%s", n, text)
+	}
+	if n, text := rows("queues"); n != 1+len(w.plan.DeadLetters()) {
+		t.Errorf("%d queues and a header are %d lines:\n%s", len(w.plan.DeadLetters()), n, text)
+	}
+	rows("replay", "--queue", "launcher")
+	_, text := rows("dead", "list", "--queue", "interruption", "-o", "json")
+	var list struct {
+		Letters []struct{ ID, Type, Reason string }
+	}
+	if err := json.Unmarshal([]byte(text), &list); err != nil || len(list.Letters) != 1 {
+		t.Fatalf("%v: %s", err, text)
+	}
+	if got := list.Letters[0]; !strings.Contains(got.Type, "\x1b]52;") || !strings.Contains(got.Reason, "\u009b2J\u202e\n") {
+		t.Errorf("JSON lost text: %q", got)
+	}
+	_, page := rows("dead", "show", list.Letters[0].ID)
+	if strings.Contains(page, "\nREPLAY") || strings.Contains(page, "\nlauncher") {
+		t.Errorf("a message adds lines:\n%s", page)
+	}
+}

@@ -1,0 +1,276 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/joist-autoscaler/joist/infra/template"
+	"github.com/joist-autoscaler/joist/integration/environment/fakeaws/account"
+	"github.com/joist-autoscaler/joist/services/cli"
+	"github.com/joist-autoscaler/joist/shared/cloud"
+	"github.com/joist-autoscaler/joist/shared/fault"
+	"github.com/joist-autoscaler/joist/shared/planning/scheduling"
+	"github.com/joist-autoscaler/joist/shared/queue/memqueue"
+	"github.com/joist-autoscaler/joist/shared/topology"
+)
+
+// TestDoctorFindsNothing where nothing is wrong, and all of it in time.
+func TestDoctorFindsNothing(t *testing.T) {
+	c := open(t)
+	begun := time.Now()
+	_, text, code := c.doctor(t)
+	if code != 0 || text != "No problems found in cluster prod.\n" {
+		t.Errorf("code %d: %s", code, text)
+	}
+	if took := time.Since(begun); took > 5*time.Second {
+		t.Errorf("it took %s", took)
+	}
+}
+
+// TestDoctorFinds spoils one thing in the account, in the cluster or on the machine.
+func TestDoctorFinds(t *testing.T) {
+	for _, test := range []struct {
+		name  string
+		spoil func(t *testing.T, c *clinic)
+		check string
+	}{
+		{"no policy", func(t *testing.T, c *clinic) { c.policy(t, "prod", "") }, "policy-missing"},
+		{"a rule has another pattern", func(t *testing.T, c *clinic) {
+			t.Helper()
+			bus, _ := c.broker.LookupBus("default")
+			q, _ := c.plan.Queue("interruption")
+			if err := bus.Rule(memqueue.Rule{Name: "prod-joist-spot", Pattern: `{"source":["none"]}`, Targets: []memqueue.Target{{Queue: q.Name, DeadLetter: q.Dead}}}); err != nil {
+				t.Fatal(err)
+			}
+		}, "rule-missing"},
+		{"no redrive", func(_ *testing.T, c *clinic) {
+			q, _ := c.plan.Queue("planner")
+			c.broker.Queue(q.Name, memqueue.QueueOptions{Visibility: q.Visibility, Retention: q.Retention})
+		}, "redrive-missing"},
+		{"visibility", func(_ *testing.T, c *clinic) {
+			c.reconfigure("prod-joist-planner", func(f *account.Function) { f.TimeoutSeconds++ })
+		}, "visibility-short"},
+		{"mapping", func(_ *testing.T, c *clinic) {
+			clear(c.account.Functions["prod-joist-planner"].Mappings)
+		}, "mapping-missing"},
+		{"a mapping's function is gone", func(_ *testing.T, c *clinic) {
+			c.reconfigure("prod-joist-planner", func(f *account.Function) { f.Gone = true })
+		}, "function-missing"},
+		{"spot role", func(_ *testing.T, c *clinic) { delete(c.account.Roles, "AWSServiceRoleForEC2Spot") }, "spot-role"},
+		{"node role", func(_ *testing.T, c *clinic) { delete(c.account.Roles, "KarpenterNodeRole-prod") }, "node-role-missing"},
+		{"access", func(_ *testing.T, c *clinic) { clear(c.account.Entries) }, "node-access"},
+		{"aws-auth", func(_ *testing.T, c *clinic) { c.account.Mode = "CONFIG_MAP" }, "node-access"},
+		{"tags", func(_ *testing.T, c *clinic) {
+			c.cloud.AddSecurityGroup(cloud.SecurityGroup{ID: "sg-2", Name: "others", Tags: map[string]string{"karpenter.sh/discovery": "prod"}})
+		}, "discovery-twice"},
+		{"trust", func(_ *testing.T, c *clinic) {
+			r := c.account.Roles["prod-joist-watcher"]
+			r.Trust = strings.ReplaceAll(r.Trust, "joist:joist-watcher", "kube-system:karpenter")
+			c.account.Roles["prod-joist-watcher"] = r
+		}, "trust-subject"},
+		{"trust of another cluster's provider", func(_ *testing.T, c *clinic) { c.account.Issuer += "DEF" }, "trust-issuer"},
+		{"no ServiceAccount", func(_ *testing.T, c *clinic) {
+			delete(c.kube, "/api/v1/namespaces/joist/serviceaccounts/joist-lifecycle")
+		}, "account-missing"},
+		{"no Pod Identity", func(_ *testing.T, c *clinic) { clear(c.account.Pods) }, "pod-identity-missing"},
+		{"another's Pod Identity", func(_ *testing.T, c *clinic) { c.account.Pods["joist/joist-lifecycle"] = podRole }, "pod-identity-role"},
+		{"Pod Identity is not trusted", func(_ *testing.T, c *clinic) {
+			r := c.account.Roles["prod-joist-lifecycle"]
+			r.Trust = strings.Replace(r.Trust, `,"sts:TagSession"`, "", 1)
+			c.account.Roles["prod-joist-lifecycle"] = r
+		}, "trust-pods"},
+		{"a right that nothing gives", func(t *testing.T, c *clinic) {
+			t.Helper()
+			c.refuse(t, "prod-joist-launcher", "ec2:CreateFleet", false)
+		}, "role-refused"},
+		{"a right that is asked about alone", func(t *testing.T, c *clinic) { t.Helper(); c.refuse(t, "prod-joist-launcher", "iam:PassRole", false) }, "role-refused"},
+		{"a right that a boundary takes", func(t *testing.T, c *clinic) { t.Helper(); c.refuse(t, "prod-joist-watcher", "sqs:SendMessage", true) }, "role-refused"},
+		{"a function's role is gone", func(_ *testing.T, c *clinic) { delete(c.account.Roles, "prod-joist-planner") }, "role-missing"},
+		{"the scheduler's role is gone", func(_ *testing.T, c *clinic) { delete(c.account.Roles, "prod-joist-scheduler") }, "role-missing"},
+		{"a pod's role is gone", func(_ *testing.T, c *clinic) { delete(c.account.Roles, "prod-joist-watcher") }, "role-missing"},
+		{"no instance profile", func(_ *testing.T, c *clinic) { clear(c.account.Profiles) }, "profile-missing"},
+		{"an empty instance profile", func(_ *testing.T, c *clinic) { c.account.Profiles["KarpenterNodeInstanceProfile-prod"] = "" }, "profile-role"},
+		{"an instance profile with another role", func(_ *testing.T, c *clinic) { c.account.Profiles["KarpenterNodeInstanceProfile-prod"] = "other" }, "profile-role"},
+		{"dead letters", func(t *testing.T, c *clinic) {
+			t.Helper()
+			c.park(t, "launcher", bug, tag(t, c.clock.Now(), instance(1)))
+		}, "dead-letters"},
+		{"the audit log loses what it refuses", func(t *testing.T, c *clinic) {
+			t.Helper()
+			bus, _ := c.broker.LookupBus(c.plan.Bus)
+			for _, r := range bus.Rules() {
+				if r.Name == "prod-joist-audit" {
+					r.Targets[0].DeadLetter = ""
+					if err := bus.Rule(r); err != nil {
+						t.Fatal(err)
+					}
+				}
+			}
+		}, "rule-no-dead"},
+		{"Karpenter runs", func(_ *testing.T, c *clinic) {
+			c.kube[theirDeployments] = strings.Replace(list(deployment("karpenter", "public.ecr.aws/karpenter/controller:1.8.0", "karpenter", 2)), `"namespace":"joist"`, `"namespace":"kube-system"`, 1)
+		}, "karpenter-runs"},
+		{"Karpenter leads", func(_ *testing.T, c *clinic) {
+			c.kube[leases] = `{"items":[{"metadata":{"namespace":"kube-system"},"spec":{"holderIdentity":"karpenter-7_x","renewTime":"` + time.Now().UTC().Format("2006-01-02T15:04:05.000000Z") + `"}}]}`
+		}, "karpenter-leads"},
+		{"replicas", func(_ *testing.T, c *clinic) {
+			c.kube[ourDeployments] = services("v1.0.0", 1)
+		}, "replicas-one"},
+		{"version", func(_ *testing.T, c *clinic) {
+			c.kube[ourDeployments] = services("${KARPENTER_VERSION}", 2)
+		}, "variable-unset"},
+		{"definitions", func(_ *testing.T, c *clinic) { c.kube["/apis/karpenter.k8s.aws"] = `{"versions":[]}` }, "crd-missing"},
+		{"an old snapshot", func(t *testing.T, c *clinic) {
+			t.Helper()
+			c.write(t, scheduling.SnapshotKind, scheduling.Snapshot{Taken: c.clock.Now().Add(-3 * time.Hour), Cluster: "prod"})
+		}, "snapshot-old"},
+		{"the clock", func(_ *testing.T, c *clinic) { c.clock.Advance(-10 * time.Minute) }, "clock"},
+		{"no kubectl", func(_ *testing.T, c *clinic) { delete(c.tools, "kubectl") }, "tool-missing"},
+		{"an old helm", func(_ *testing.T, c *clinic) { c.tools["helm"] = "v3.8.0" }, "tool-old"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			c := open(t)
+			test.spoil(t, c)
+			out, text, code := c.doctor(t, "-o", "json")
+			if code != 2 || len(out.Findings) != 1 || out.Findings[0].Check != test.check || len(out.Unseen) > 0 {
+				t.Errorf("code %d, want %s: %s", code, test.check, text)
+			}
+		})
+	}
+}
+
+// TestDoctorSaysWhatItMayNotSee: each right that is lacking is named, and what is left is
+// examined all the same.
+func TestDoctorSaysWhatItMayNotSee(t *testing.T) {
+	c := open(t)
+	c.account.Denied = map[string]bool{"GetRole": true, "GetFunctionConfiguration": true}
+	c.denied = "/apis/apps"
+	c.policy(t, "prod", "")
+	out, text, code := c.doctor(t, "-o", "json")
+	if code != 2 || len(out.Findings) != 1 || out.Findings[0].Check != "policy-missing" {
+		t.Errorf("code %d: %s", code, text)
+	}
+	for _, right := range []string{"grant iam:GetRole", "grant lambda:GetFunctionConfiguration", "to list deployments.apps"} {
+		if !strings.Contains(text, right) {
+			t.Errorf("%s is not named in %s", right, text)
+		}
+	}
+	if len(out.Unseen) != 8 {
+		t.Errorf("%d things could not be looked at: %s", len(out.Unseen), text)
+	}
+}
+
+// TestDoctorChecksNothing: a check that could look at nothing of AWS or of Kubernetes does not
+// succeed, and says why in one line.
+func TestDoctorChecksNothing(t *testing.T) {
+	const kubeless = "no kubeconfig"
+	unopened := func(string, string) (func(context.Context, string) ([]byte, error), error) {
+		return nil, fault.F("reading the kubeconfig", fault.Invalid, kubeless).WithHint("aws eks update-kubeconfig")
+	}
+	signedOut := func(context.Context) (aws.Config, error) {
+		return aws.Config{}, fault.F("finding AWS credentials", fault.Invalid, "there are none").WithHint("aws sso login")
+	}
+	c := open(t)
+	for _, test := range []struct {
+		name   string
+		spoil  func(env *cli.Env)
+		args   []string
+		code   int
+		stdout bool
+		says   []string
+	}{
+		{"neither", func(env *cli.Env) { env.AWS, env.Kube = signedOut, unopened }, nil, 1, false, []string{"could not check", "AWS (", kubeless}},
+		{"AWS alone, without credentials", func(env *cli.Env) { env.AWS = signedOut }, []string{"--no-kubernetes"}, 1, false, []string{"could not check AWS ("}},
+		{"all but Kubernetes", func(env *cli.Env) { env.Kube = unopened }, nil, 1, true, []string{"could not check Kubernetes ("}},
+		{"all but AWS", func(env *cli.Env) { env.AWS = signedOut }, nil, 1, true, []string{"could not check AWS ("}},
+		{"all but Kubernetes, as asked", func(env *cli.Env) { env.Kube = unopened }, []string{"--no-kubernetes"}, 0, true, nil},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			var stdout, stderr bytes.Buffer
+			env := c.doctorEnv(&stdout, &stderr, test.args...)
+			test.spoil(&env)
+			if code := cli.Run(t.Context(), env); code != test.code || (stdout.Len() > 0) != test.stdout {
+				t.Errorf("exit code %d\n%s%s", code, stdout.String(), stderr.String())
+			}
+			for _, text := range test.says {
+				if !strings.Contains(stderr.String(), text) {
+					t.Errorf("%q is not in %s", text, stderr.String())
+				}
+			}
+			if lines := strings.Count(stderr.String(), "\n"); len(test.says) > 0 && lines != 2 {
+				t.Errorf("an error and what to try are %d lines:\n%s", lines, stderr.String())
+			}
+		})
+	}
+}
+
+// TestDoctorGolden holds the forms in which findings are told.
+func TestDoctorGolden(t *testing.T) {
+	c := open(t)
+	c.policy(t, "prod", "")
+	delete(c.tools, "helm")
+	delete(c.account.Roles, "AWSServiceRoleForEC2Spot")
+	bus, _ := c.broker.LookupBus("default")
+	for _, r := range c.plan.Rules {
+		if r.Service == "interruption" {
+			if err := bus.Rule(memqueue.Rule{Name: r.Name, Pattern: r.Pattern}); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	c.denied = "/apis/coordination"
+	for name, args := range map[string][]string{"doctor": nil, "doctor-json": {"-o", "json"}} {
+		_, text, code := c.doctor(t, args...)
+		compare(t, name, fmt.Sprintf("$ joist doctor %s\n%s\nexit code %d\n", strings.Join(args, " "), text, code))
+	}
+}
+
+// TestDoctorWithoutTheSimulator: who may not ask IAM gets a note, and one for all roles.
+func TestDoctorWithoutTheSimulator(t *testing.T) {
+	c := open(t)
+	c.account.Denied["SimulatePrincipalPolicy"] = true
+	out, text, code := c.doctor(t, "-o", "json")
+	if code != 0 || len(out.Findings) != 0 || len(out.Unseen) != 1 || !strings.Contains(out.Unseen[0].Fix, "grant iam:SimulatePrincipalPolicy") {
+		t.Errorf("code %d: %s", code, text)
+	}
+}
+
+// TestDoctorAsksForTheWholeCard: what it asks IAM is every action of each role, and no
+// other. An action is asked about somewhere where the role has it; that each pair of
+// action and resource is allowed shows in a sound installation.
+func TestDoctorAsksForTheWholeCard(t *testing.T) {
+	c := open(t)
+	c.kube[classes] = nodeClass("default", "") // so that the launcher keeps instance profiles
+	asked, judge := map[string][]string{}, c.account.Judge
+	var mu sync.Mutex
+	c.account.Judge = func(arn, action, resource string, context map[string][]string) string {
+		mu.Lock()
+		defer mu.Unlock()
+		asked[template.Name(arn)] = append(asked[template.Name(arn)], action)
+		return judge(arn, action, resource, context)
+	}
+	if _, text, code := c.doctor(t); code != 0 {
+		t.Fatalf("code %d: %s", code, text)
+	}
+	scope := scopeOf(c.plan)
+	for _, service := range slices.Concat(topology.Outside, topology.Inside, []string{topology.Scheduler}) {
+		may, err := scope.Of(service)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := asked["prod-joist-"+service]
+		slices.Sort(got)
+		if diff := cmp.Diff(may.Actions(), slices.Compact(got)); diff != "" {
+			t.Errorf("the actions of %s and those that are asked about (-role +asked):\n%s", service, diff)
+		}
+	}
+}

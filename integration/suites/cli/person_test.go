@@ -1,0 +1,170 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/joist-autoscaler/joist/infra/evaluator"
+	"github.com/joist-autoscaler/joist/infra/rights"
+	"github.com/joist-autoscaler/joist/integration/environment/fakeaws/guard"
+	"github.com/joist-autoscaler/joist/services/cli"
+	"github.com/joist-autoscaler/joist/shared/cloud/memcloud"
+	"github.com/joist-autoscaler/joist/shared/topology"
+)
+
+// The access keys of people: one who looks, and one who puts back as well.
+const (
+	operator = "AKIDOPERATOR"
+	replayer = "AKIDREPLAYER"
+)
+
+const (
+	lookerRole = "arn:aws:iam::123456789012:role/looker"
+	onCallRole = "arn:aws:iam::123456789012:role/on-call"
+)
+
+// scopeOf is whose rights are judged: the CDK app's, with the one on call among those whom
+// the queues let replay.
+func scopeOf(plan topology.Plan) rights.Scope {
+	return rights.Scope{
+		Partition: "aws", Account: "123456789012", Region: "eu-west-1", Plan: plan, Bucket: "b", Prefix: "prod", NodeRole: nodeRole, Profiles: true, NodeTags: []string{"*"},
+		Replayers: []string{onCallRole},
+	}
+}
+
+// guardOf judges people's requests by the policies that the app makes for them, and by
+// those of the queues.
+func guardOf(t *testing.T, plan topology.Plan) *guard.Guard {
+	t.Helper()
+	scope := scopeOf(plan)
+	g := &guard.Guard{
+		Place: guard.Place{Partition: "aws", Account: scope.Account, Region: scope.Region}, Cloud: memcloud.New(memcloud.Options{Now: time.Now, Seed: 1}),
+		Resources: map[string][]evaluator.Policy{},
+	}
+	employ(t, g, scope)
+	for _, q := range plan.Queues {
+		g.Resources["arn:aws:sqs:eu-west-1:123456789012:"+q.Name] = []evaluator.Policy{parsed(t, q.Name, scope.Queue(q), nil)}
+		g.Resources["arn:aws:sqs:eu-west-1:123456789012:"+q.Dead] = []evaluator.Policy{parsed(t, q.Dead, scope.Dead(q), nil)}
+	}
+	g.Resources["arn:aws:sqs:eu-west-1:123456789012:"+plan.AuditDead] = []evaluator.Policy{parsed(t, plan.AuditDead, scope.RuleDead(plan.AuditDead), nil)}
+	return g
+}
+
+// employ gives people the policies that the app makes for them.
+func employ(t *testing.T, g *guard.Guard, scope rights.Scope) {
+	t.Helper()
+	look, lookErr := scope.Operator()
+	put, putErr := scope.Replayer()
+	g.Enter(operator, guard.Role{ARN: lookerRole, Policies: []evaluator.Policy{parsed(t, "operator", look, lookErr)}})
+	g.Enter(replayer, guard.Role{ARN: onCallRole, Policies: []evaluator.Policy{parsed(t, "operator", look, lookErr), parsed(t, "replayer", put, putErr)}})
+}
+
+func parsed(t *testing.T, name string, d rights.Document, err error) evaluator.Policy {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+	policy, err := evaluator.Parse(name, d.JSON())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return policy
+}
+
+// TestRightsAreThoseThatVerbsUse: all of this package's tests run with the rights of
+// people and no others. Here every verb runs, and no right is left over.
+func TestRightsAreThoseThatVerbsUse(t *testing.T) {
+	c := open(t)
+	c.kube["/api/v1/namespaces/joist/serviceaccounts/joist-lifecycle"] = `{"metadata":{}}`
+	c.crowd(t)
+	c.doctor(t)
+	for _, args := range [][]string{{"queues"}, {"dead", "list"}, {"replay", "--queue", "launcher", "--match", "kind=bug", "--yes", "--rate", "500"}} {
+		if stdout, stderr, code := c.joist(t, args...); code == cli.ExitError {
+			t.Errorf("%v: %s%s", args, stdout, stderr)
+		}
+	}
+	w := start(t)
+	w.unlogged(t, 30)
+	w.interrupted(t, ": running", "replay", "--queue", "audit", "--yes")
+	w.clock.tick()
+	w.many(t, 30)
+	w.interrupted(t, "replayed ", "replay", "--queue", "launcher", "--yes", "--rate", "5")
+	used := map[string]bool{}
+	for _, g := range []*guard.Guard{c.guard, w.guard} {
+		for _, actions := range g.Used() {
+			for action := range actions {
+				used[action] = true
+			}
+		}
+	}
+	given := map[string]bool{}
+	for _, write := range []func() (rights.Document, error){scopeOf(w.plan).Operator, scopeOf(w.plan).Replayer} {
+		d, err := write()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, action := range d.Actions() {
+			given[action] = true
+		}
+	}
+	// The bucket is a model here, which asks nobody.
+	delete(given, "s3:GetObject")
+	delete(given, "s3:ListBucket")
+	if diff := cmp.Diff(slices.Sorted(maps.Keys(given)), slices.Sorted(maps.Keys(used))); diff != "" {
+		t.Errorf("rights and their use (-given +used):\n%s", diff)
+	}
+}
+
+// TestOperatorsPutNothingBack: who may look may not send, whatever way a replay takes,
+// and is told which right is lacking.
+func TestOperatorsPutNothingBack(t *testing.T) {
+	for _, test := range []struct {
+		name  string
+		fill  func(t *testing.T, w *world)
+		queue string
+		lacks string
+	}{
+		{"one by one", func(t *testing.T, w *world) { t.Helper(); w.crowd(t) }, "launcher", "sqs:SendMessage"},
+		{"by SQS", func(t *testing.T, w *world) { t.Helper(); w.many(t, 3) }, "launcher", "sqs:ListMessageMoveTasks"},
+		{"by the archive", func(t *testing.T, w *world) { t.Helper(); w.unlogged(t, 30) }, "audit", "events:StartReplay"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			w := start(t)
+			w.denies, w.who = true, operator
+			test.fill(t, w)
+			_, stderr, code := w.joist(t, "replay", "--queue", test.queue, "--yes")
+			if code != cli.ExitError || !strings.Contains(stderr, test.lacks) || len(w.guard.Denied()) == 0 {
+				t.Errorf("code %d, denied %q: %s", code, w.guard.Denied(), stderr)
+			}
+		})
+	}
+}
+
+// interrupted runs a command, and interrupts it once it says so on stderr.
+func (w *world) interrupted(t *testing.T, at string, args ...string) (stdout, stderr string, code int) {
+	t.Helper()
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	var out, errs bytes.Buffer
+	env := w.env(&out, &errs, args...)
+	told := &watched{want: at, seen: make(chan struct{})}
+	env.Stderr = told
+	done := make(chan struct{})
+	defer close(done)
+	go func() {
+		select {
+		case <-told.seen:
+			stop()
+		case <-done:
+		}
+	}()
+	code = cli.Run(ctx, env)
+	return out.String(), told.text.String(), code
+}

@@ -1,0 +1,443 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"os"
+	"os/exec"
+	"os/signal"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/config"
+	"github.com/aws/aws-sdk-go-v2/service/eventbridge"
+
+	"github.com/joist-autoscaler/joist/services/cli"
+	"github.com/joist-autoscaler/joist/shared/event"
+	"github.com/joist-autoscaler/joist/shared/fault"
+	"github.com/joist-autoscaler/joist/shared/host"
+	"github.com/joist-autoscaler/joist/shared/queue"
+	"github.com/joist-autoscaler/joist/shared/queue/memqueue"
+)
+
+// replayed is what the tests read of the contract.
+type replayed struct {
+	Method    string
+	DryRun    bool
+	Chosen    []struct{ ID string }
+	Kept      []struct{ ID string }
+	Predicted map[string]int
+	Replayed  int
+	Unseen    []string
+	Returned  []struct{ Reason string }
+	Doubtful  []string
+	Stopped   string
+}
+
+func read(t *testing.T, stdout string) replayed {
+	t.Helper()
+	var out replayed
+	if err := json.Unmarshal([]byte(stdout), &out); err != nil {
+		t.Fatalf("%v in %s", err, stdout)
+	}
+	return out
+}
+
+// many parks so many commands of which each is another.
+func (w *world) many(t *testing.T, n int) {
+	t.Helper()
+	for i := range n {
+		w.park(t, "launcher", bug, tag(t, w.clock.Now(), instance(i)))
+	}
+}
+
+// TestMoveTakesTheWholeQueue by SQS itself, to the destination that is said: letters that
+// a host parked have none of their own.
+func TestMoveTakesTheWholeQueue(t *testing.T) {
+	w := start(t)
+	w.many(t, 30)
+	w.redrive(t, "launcher", tag(t, noon, instance(30)))
+	w.clock.tick()
+	stdout, stderr, code := w.joist(t, "replay", "--queue", "launcher", "--yes", "-o", "json")
+	out := read(t, stdout)
+	q, dead := w.own(t, "launcher")
+	if code != 0 || out.Method != "move" || out.Replayed != 31 || len(bodies(t, q)) != 31 || dead.Stats().Visible+dead.Stats().Hidden != 0 {
+		t.Errorf("code %d, %s %d: %s", code, out.Method, out.Replayed, stderr)
+	}
+	if err := w.broker.Conserved(); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestSelected: what matches goes, the rest stays as it was.
+func TestSelected(t *testing.T) {
+	for _, test := range []struct {
+		name           string
+		match          []string
+		chosen, kept   int
+		handle, poison int
+	}{
+		{"all but what would die again", nil, 3, 1, 2, 0},
+		{"by verdict", []string{"verdict=handle"}, 2, 2, 2, 0},
+		{"by reason, whatever its case", []string{"reason=NO SUCH INSTANCE"}, 2, 2, 1, 0},
+		{"by type and kind", []string{"type=tag.*", "kind=bug"}, 2, 2, 1, 0},
+		{"what the service may understand by now", []string{"verdict=poison"}, 1, 3, 0, 1},
+		{"by either origin", []string{"origin=redriven", "origin=parked"}, 4, 0, 2, 1},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			w := start(t)
+			w.crowd(t)
+			w.clock.tick()
+			args := []string{"replay", "--queue", "launcher", "--rate", "500", "-o", "json"}
+			for _, m := range test.match {
+				args = append(args, "--match", m)
+			}
+			stdout, stderr, code := w.joist(t, args...)
+			out := read(t, stdout)
+			if code != 2 || !out.DryRun || len(out.Chosen) != test.chosen || len(out.Kept) != test.kept || out.Predicted["handle"] != test.handle || out.Predicted["poison"] != test.poison {
+				t.Fatalf("code %d: %s%s", code, stdout, stderr)
+			}
+			stdout, stderr, code = w.joist(t, append(args, "--yes")...)
+			q, dead := w.own(t, "launcher")
+			if out = read(t, stdout); code != 0 || out.Replayed != test.chosen || len(bodies(t, q)) != test.chosen || len(bodies(t, dead)) != test.kept {
+				t.Errorf("code %d: %s%s", code, stdout, stderr)
+			}
+		})
+	}
+}
+
+// TestUndeliveredEventsAreUnwrapped: lifecycle gets the fact, as the rule would have
+// given it, and not EventBridge's envelope.
+func TestUndeliveredEventsAreUnwrapped(t *testing.T) {
+	w := start(t)
+	w.undeliver(t)
+	stdout, stderr, code := w.joist(t, "replay", "--queue", "lifecycle", "--yes", "-o", "json")
+	if out := read(t, stdout); code != 0 || out.Method != "resend" || out.Replayed != 1 {
+		t.Fatalf("code %d: %s%s", code, stdout, stderr)
+	}
+	q, _ := w.own(t, "lifecycle")
+	messages, err := q.Receive(t.Context(), queue.MaxBatch, 0, time.Minute)
+	if err != nil || len(messages) != 1 {
+		t.Fatalf("%d messages, %v", len(messages), err)
+	}
+	m := messages[0]
+	if e, err := event.Decode(m.Body); err != nil || e.Type != event.InstanceGoneType || len(m.Attributes) != 2 || m.Attributes[queue.TypeAttribute] != string(e.Type) {
+		t.Errorf("%v: %s with %v", err, m.Body, m.Attributes)
+	}
+}
+
+// TestCanary: where the first die again, the others stay.
+func TestCanary(t *testing.T) {
+	for _, test := range []struct {
+		name           string
+		mended         bool
+		code, replayed int
+		left           int
+	}{
+		{"dies again", false, 2, 2, 20}, {"lives", true, 0, 20, 0},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			w := start(t)
+			w.many(t, 20)
+			w.clock.tick()
+			q, dead := w.own(t, "launcher")
+			ctx, stop := context.WithCancel(t.Context())
+			done := make(chan struct{})
+			go func() {
+				defer close(done)
+				worker := host.Worker{Service: "launcher", Queue: q, Dead: dead, Now: w.clock.Now, Handle: func(context.Context, queue.Message) error {
+					if test.mended {
+						return nil
+					}
+					return fault.F("tagging", fault.Poison, "it is as bad as before")
+				}}
+				for ctx.Err() == nil {
+					messages, _ := q.Receive(ctx, queue.MaxBatch, 0, time.Minute)
+					worker.DealAll(ctx, messages)
+					time.Sleep(5 * time.Millisecond)
+				}
+			}()
+			stdout, stderr, code := w.joist(t, "replay", "--queue", "launcher", "--canary", "2", "--canary-wait", "3s", "--rate", "500", "--yes", "-o", "json")
+			stop()
+			<-done
+			out := read(t, stdout)
+			if code != test.code || out.Replayed != test.replayed || len(bodies(t, dead)) != test.left {
+				t.Errorf("code %d, %d replayed, %d left: %s", code, out.Replayed, len(bodies(t, dead)), stderr)
+			}
+			if died := len(out.Returned) > 0; died == test.mended || died && !strings.Contains(out.Stopped, "as bad as before") {
+				t.Errorf("returned %v, stopped %q", out.Returned, out.Stopped)
+			}
+		})
+	}
+}
+
+// TestReplayProcess is the command in a process of its own, as cmd/joist runs it. It is
+// no test by itself.
+func TestReplayProcess(t *testing.T) {
+	args := os.Getenv("JOIST_TEST_ARGS")
+	if args == "" {
+		t.Skip("started by other tests alone")
+	}
+	ctx, stop := signal.NotifyContext(t.Context(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	context.AfterFunc(ctx, stop)
+	code := cli.Run(ctx, cli.Env{
+		Args: strings.Fields(args), Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr, Environ: os.Environ(),
+		Now: func() time.Time { return noon.Add(time.Minute) },
+		AWS: func(ctx context.Context) (aws.Config, error) { return config.LoadDefaultConfig(ctx) },
+	})
+	os.Exit(code)
+}
+
+// process starts the command, ends it with a signal once it says so, and gives its exit
+// code and output. Without a signal it runs to its end.
+func (w *world) process(t *testing.T, after string, signal os.Signal, args string) (code int, stdout string) {
+	t.Helper()
+	command := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestReplayProcess$")
+	command.Env = append(append(os.Environ(), w.Environ()...), "AWS_ACCESS_KEY_ID="+replayer, "JOIST_TEST_ARGS="+args, "JOIST_CLUSTER_NAME=prod")
+	var out bytes.Buffer
+	told := &watched{want: after, seen: make(chan struct{})}
+	command.Stdout, command.Stderr = &out, told
+	if err := command.Start(); err != nil {
+		t.Fatal(err)
+	}
+	if signal != nil {
+		select {
+		case <-told.seen:
+		case <-time.After(30 * time.Second):
+			t.Errorf("it never said %q: %s", after, told.text.String())
+		}
+		if err := command.Process.Signal(signal); err != nil {
+			t.Fatal(err)
+		}
+	}
+	_ = command.Wait()
+	return command.ProcessState.ExitCode(), out.String()
+}
+
+// watched is a text that tells when it has some words.
+type watched struct {
+	text bytes.Buffer
+	want string
+	seen chan struct{}
+	told bool
+}
+
+func (w *watched) Write(p []byte) (int, error) {
+	n, err := w.text.Write(p)
+	if !w.told && strings.Contains(w.text.String(), w.want) {
+		w.told = true
+		close(w.seen)
+	}
+	return n, err
+}
+
+// tally counts what is in a queue and in its dead-letter queue by body.
+func (w *world) tally(t *testing.T) (here, there map[string]int) {
+	t.Helper()
+	q, dead := w.own(t, "launcher")
+	return bodies(t, q), bodies(t, dead)
+}
+
+// TestInterruptLosesAndDoublesNothing ends a replay in its middle, twice, and then lets
+// it run to its end with the same command. Every message is in exactly one place each
+// time, and in the end all are where they belong, once.
+func TestInterruptLosesAndDoublesNothing(t *testing.T) {
+	const all = 45
+	for _, test := range []struct{ name, args, method string }{
+		{"one by one", "replay --queue launcher --match type=tag.* --match verdict=handle --rate 20 --yes -o json", "resend"},
+		{"by SQS", "replay --queue launcher --rate 10 --yes -o json", "move"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			w := start(t)
+			w.many(t, all)
+			if test.method == "resend" {
+				w.park(t, "launcher", fault.F("x", fault.Poison, "y"), []byte("{}")) // which keeps SQS from moving all
+			}
+			w.clock.tick()
+			for range 2 {
+				code, stdout := w.process(t, "replayed ", os.Interrupt, test.args)
+				out := read(t, stdout)
+				here, there := w.tally(t)
+				delete(there, "{}")
+				if code != 2 || out.Method != test.method || out.Stopped != "interrupted" || len(here) == 0 || len(there) == 0 {
+					t.Fatalf("code %d, %d here and %d there: %+v", code, len(here), len(there), out)
+				}
+				once(t, all, here, there)
+			}
+			code, stdout := w.process(t, "", nil, test.args)
+			here, there := w.tally(t)
+			delete(there, "{}")
+			if code != 0 || len(there) != 0 || len(here) != all {
+				t.Errorf("code %d, %d here and %d there: %s", code, len(here), len(there), stdout)
+			}
+			once(t, all, here, there)
+			if err := w.broker.Conserved(); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+// once fails unless each of so many messages is in exactly one place, once.
+func once(t *testing.T, all int, places ...map[string]int) {
+	t.Helper()
+	sum := map[string]int{}
+	for _, place := range places {
+		for body, n := range place {
+			sum[body] += n
+		}
+	}
+	doubled := 0
+	for _, n := range sum {
+		doubled += n - 1
+	}
+	if len(sum) != all || doubled != 0 {
+		t.Errorf("%d of %d messages are there, and %d are doubled", len(sum), all, doubled)
+	}
+}
+
+// TestKilledLosesNothing: a process that is killed may leave one message in both places,
+// and loses none.
+func TestKilledLosesNothing(t *testing.T) {
+	w := start(t)
+	w.many(t, 40)
+	w.park(t, "launcher", fault.F("x", fault.Poison, "y"), []byte("{}"))
+	w.clock.tick()
+	w.process(t, "replayed ", os.Kill, "replay --queue launcher --rate 100 --yes")
+	w.clock.Advance(time.Hour) // what it hid comes back
+	here, there := w.tally(t)
+	delete(there, "{}")
+	if doubled := len(here) + len(there) - 40; doubled < 0 || doubled > 1 || len(here) == 0 {
+		t.Errorf("%d here and %d there of 40", len(here), len(there))
+	}
+}
+
+// TestFaultsOnTheWay: calls that fail and answers that are lost may double a letter where
+// the command says so, and lose none.
+func TestFaultsOnTheWay(t *testing.T) {
+	for _, test := range []struct {
+		name   string
+		faults memqueue.Faults
+	}{
+		{"sends fail", memqueue.Faults{FailSend: 0.3}}, {"deletes fail", memqueue.Faults{FailDelete: 0.3}},
+		{"answers are lost", memqueue.Faults{LoseSendAnswer: 0.1}}, {"receives fail", memqueue.Faults{FailReceive: 0.2, Empty: 0.2, Reorder: 0.5}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			w := start(t)
+			w.many(t, 25)
+			w.clock.tick()
+			w.broker.SetFaults(test.faults)
+			doubtful := 0
+			for range 20 {
+				stdout, _, code := w.joist(t, "replay", "--queue", "launcher", "--match", "kind=bug", "--match", "type=*", "--limit", "20", "--rate", "500", "--yes", "-o", "json")
+				if code == 0 && read(t, stdout).Replayed == 0 {
+					break
+				}
+				if stdout != "" {
+					doubtful += len(read(t, stdout).Doubtful)
+				}
+			}
+			w.broker.SetFaults(memqueue.Faults{})
+			w.clock.Advance(time.Hour)
+			here, there := w.tally(t)
+			extra := 0
+			for _, n := range here {
+				extra += n - 1
+			}
+			for body := range there {
+				if here[body] > 0 {
+					extra++
+				} else {
+					here[body] = 1
+				}
+			}
+			// The SDK repeats a send whose answer is lost by itself.
+			if len(here) != 25 || test.faults.LoseSendAnswer == 0 && extra > doubtful {
+				t.Errorf("%d of 25 messages, %d doubled, and %d were said to be doubtful", len(here), extra, doubtful)
+			}
+		})
+	}
+}
+
+// TestArchive replays what was said on the bus to one rule: the others get nothing, and
+// the service finds it expired.
+func TestArchive(t *testing.T) {
+	w := start(t)
+	bus, _ := w.broker.LookupBus(w.plan.Bus)
+	var said []string
+	for i := range 3 {
+		e, err := event.Maker{Service: "interruption", Cluster: event.Cluster{Name: "prod"}}.New(w.clock.Now(), event.InstanceGone{InstanceID: instance(i), Shown: noon}, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := queue.Publish(t.Context(), bus, e); err != nil {
+			t.Fatal(err)
+		}
+		said = append(said, e.ID)
+		w.clock.Advance(10 * time.Minute)
+	}
+	inbox, _ := w.own(t, "lifecycle")
+	inbox.Purge()
+	second := w.queue(t, "prod-joist-planner")
+	if err := bus.Rule(memqueue.Rule{Name: "another", Pattern: `{"source":[{"prefix":"joist/"}]}`, Targets: []memqueue.Target{{Queue: second.Name()}}}); err != nil {
+		t.Fatal(err)
+	}
+	w.clock.Advance(2 * time.Hour)
+	w.golden(t, "archive-missing", "replay", "--archive", "--rule", "inbox", "--from", "2026-11-22T12:05:00Z", "--to", "2026-11-22T12:25:00Z")
+	_, err := eventbridge.NewFromConfig(w.Config()).CreateArchive(t.Context(), &eventbridge.CreateArchiveInput{
+		ArchiveName: &w.plan.Archive, EventSourceArn: aws.String("arn:aws:events:eu-west-1:123456789012:event-bus/" + w.plan.Bus), RetentionDays: aws.Int32(30),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.golden(t, "archive", "replay", "--archive", "--rule", "inbox", "--from", "2026-11-22T12:05:00Z", "--to", "2026-11-22T12:25:00Z")
+	w.golden(t, "archive-json", "replay", "--archive", "--rule", "inbox", "--from", "2026-11-22T12:05:00Z", "--to", "2026-11-22T14:25:00Z", "-o", "json")
+	w.golden(t, "archive-no-rule", "replay", "--archive", "--rule", "spot", "--from", "2026-11-22T12:05:00Z", "--to", "2026-11-22T12:25:00Z")
+	w.golden(t, "archive-no-time", "replay", "--archive", "--rule", "inbox", "--from", "yesterday")
+	if n := inbox.Stats().Visible; n != 0 {
+		t.Fatalf("a dry run replayed %d events", n)
+	}
+	w.clock.tick()
+	stdout, stderr, code := w.joist(t, "replay", "--archive", "--rule", "inbox", "--from", "2026-11-22T12:05:00Z", "--to", "2026-11-22T12:25:00Z", "--yes")
+	if code != 0 || !strings.Contains(stdout, "is complete") || !strings.Contains(stdout, "have expired") {
+		t.Errorf("code %d: %s%s", code, stdout, stderr)
+	}
+	var got []string
+	for body := range bodies(t, inbox) {
+		e, err := host.Open(host.Accept{Cluster: event.Cluster{Name: "prod"}, Types: []event.Type{event.InstanceGoneType}, Now: w.clock.Now}, queue.Message{Body: []byte(body)})
+		if !fault.Is(err, fault.Stale) {
+			t.Errorf("a replayed event is %v", err)
+		}
+		got = append(got, e.ID)
+	}
+	slices.Sort(got)
+	want := slices.Sorted(slices.Values(said[1:]))
+	if !slices.Equal(got, want) || second.Stats().Visible != 0 {
+		t.Errorf("replayed %v of %v, and %d went to another rule", got, want, second.Stats().Visible)
+	}
+}
+
+// TestArchiveInterrupted: an interrupt cancels the replay.
+func TestArchiveInterrupted(t *testing.T) {
+	w := start(t)
+	_, err := eventbridge.NewFromConfig(w.Config()).CreateArchive(t.Context(), &eventbridge.CreateArchiveInput{
+		ArchiveName: &w.plan.Archive, EventSourceArn: aws.String("arn:aws:events:eu-west-1:123456789012:event-bus/" + w.plan.Bus),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	var out, errs bytes.Buffer
+	w.clock.Advance(time.Hour) // and stands still, so that the replay does not end
+	time.AfterFunc(200*time.Millisecond, stop)
+	code := cli.Run(ctx, w.env(&out, &errs, "replay", "--archive", "--rule", "inbox", "--from", "2026-11-22T12:05:00Z", "--to", "2026-11-22T12:25:00Z", "--yes"))
+	if code != 2 || !strings.Contains(out.String(), "was cancelled") {
+		t.Errorf("code %d: %s%s", code, out.String(), errs.String())
+	}
+}

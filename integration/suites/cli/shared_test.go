@@ -1,0 +1,104 @@
+package cli
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/joist-autoscaler/joist/integration/environment/fakeaws/account"
+	"github.com/joist-autoscaler/joist/shared/host/settings"
+)
+
+// sharedPlanner is the planner of two clusters, as the template "shared" names it.
+const sharedPlanner = "joist-all-joist-planner"
+
+// reconfigure changes a function.
+func (c *clinic) reconfigure(name string, change func(f *account.Function)) {
+	f := c.account.Functions[name]
+	change(&f)
+	c.account.Functions[name] = f
+}
+
+// TestDoctorFindsNothingShared where clusters share functions: they are found by what
+// brings them messages, and their roles and the bucket by what they are told.
+func TestDoctorFindsNothingShared(t *testing.T) {
+	c := open(t)
+	c.share(t)
+	if _, text, code := c.doctor(t); code != 0 || text != "No problems found in cluster prod.\n" {
+		t.Errorf("code %d: %s", code, text)
+	}
+}
+
+// TestDoctorNamesTheRightToReadRoles where it looks for a shared function by the role that
+// this takes: whoever may not has the rights that are Lambda's, and is not told to get them.
+func TestDoctorNamesTheRightToReadRoles(t *testing.T) {
+	c := open(t)
+	c.share(t)
+	delete(c.account.Functions[sharedPlanner].Mappings, "arn:aws:sqs:eu-west-1:123456789012:prod-joist-planner")
+	c.account.Denied["GetRole"] = true
+	if _, text, _ := c.doctor(t, "-o", "json"); strings.Contains(text, "grant lambda:") || !strings.Contains(text, "grant iam:GetRole") {
+		t.Error(text)
+	}
+}
+
+// TestDoctorFindsShared spoils one thing about a function that clusters share.
+func TestDoctorFindsShared(t *testing.T) {
+	for _, test := range []struct {
+		name           string
+		spoil          func(t *testing.T, c *clinic)
+		check, subject string
+	}{
+		{"visibility", func(_ *testing.T, c *clinic) {
+			c.reconfigure(sharedPlanner, func(f *account.Function) { f.TimeoutSeconds++ })
+		}, "visibility-short", "queue/prod-joist-planner"},
+		{"mapping of one cluster", func(_ *testing.T, c *clinic) {
+			delete(c.account.Functions[sharedPlanner].Mappings, "arn:aws:sqs:eu-west-1:123456789012:prod-joist-planner")
+		}, "mapping-missing", "function/" + sharedPlanner},
+		{"mapping is disabled", func(_ *testing.T, c *clinic) {
+			c.account.Functions[sharedPlanner].Mappings["arn:aws:sqs:eu-west-1:123456789012:prod-joist-planner"] = "Disabled"
+		}, "mapping-disabled", "function/" + sharedPlanner},
+		{"the function does not know the cluster", func(_ *testing.T, c *clinic) {
+			told := c.account.Functions[sharedPlanner].Environment
+			told[settings.Clusters] = strings.ReplaceAll(told[settings.Clusters], `/prod-joist-planner"`, `/test-joist-planner"`)
+		}, "function-untold", "function/" + sharedPlanner},
+		{"trust", func(_ *testing.T, c *clinic) {
+			r := c.account.Roles["prod-joist-planner"]
+			r.Trust = strings.Replace(r.Trust, "planner@prod", "planner@staging", 1)
+			c.account.Roles["prod-joist-planner"] = r
+		}, "trust-function", "role/prod-joist-planner"},
+		{"the cluster's role is gone", func(_ *testing.T, c *clinic) { delete(c.account.Roles, "prod-joist-planner") }, "role-missing", "role/prod-joist-planner"},
+		{"the function's role is gone", func(_ *testing.T, c *clinic) { delete(c.account.Roles, sharedPlanner) }, "role-missing", "role/" + sharedPlanner},
+		{"the function may not take the role", func(t *testing.T, c *clinic) {
+			t.Helper()
+			c.refuse(t, sharedPlanner, "sts:AssumeRole", false)
+		}, "role-refused", "role/" + sharedPlanner},
+		{"the function may not work on the queue", func(t *testing.T, c *clinic) {
+			t.Helper()
+			c.refuse(t, sharedPlanner, "sqs:ReceiveMessage", true)
+		}, "role-refused", "role/" + sharedPlanner},
+		{"the cluster's role lacks a right", func(t *testing.T, c *clinic) {
+			t.Helper()
+			c.refuse(t, "prod-joist-planner", "s3:PutObject", false)
+		}, "role-refused", "role/prod-joist-planner"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			c := open(t)
+			c.share(t)
+			test.spoil(t, c)
+			out, text, code := c.doctor(t, "-o", "json")
+			if code != 2 || len(out.Unseen) > 0 || len(out.Findings) != 1 || fmt.Sprint(out.Findings[0].Check, out.Findings[0].Subject) != fmt.Sprint(test.check, test.subject) {
+				t.Errorf("code %d, want %s of %s: %s", code, test.check, test.subject, text)
+			}
+		})
+	}
+}
+
+// TestDoctorOfPollers: where no function is, the queues are polled, and nothing is wrong
+// with that.
+func TestDoctorOfPollers(t *testing.T) {
+	c := open(t)
+	clear(c.account.Functions)
+	if _, text, code := c.doctor(t); code != 0 {
+		t.Errorf("code %d: %s", code, text)
+	}
+}

@@ -1,0 +1,93 @@
+package consolidation
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/joist-autoscaler/joist/integration/environment/timeline"
+)
+
+// Sample is what the cluster was at a moment.
+type Sample struct {
+	// At is since the beginning, as all times of a Report.
+	At time.Duration `json:"at"`
+	// PerHour is what the instances cost that are pending or running, in US dollars.
+	PerHour float64 `json:"perHour"`
+	Nodes   int     `json:"nodes"`
+	// Going are the nodes that carry the taint of those that are disrupted, and Allowed
+	// is how many may, by the NodePool's budget.
+	Going   int `json:"going"`
+	Allowed int `json:"allowed"`
+	// Pending pods have no node, and Running ones are ready on one.
+	Pending int `json:"pending"`
+	Running int `json:"running"`
+	// Evicted counts the pods that have left a node that was disrupted.
+	Evicted int `json:"evicted"`
+}
+
+// Report is all that was measured.
+type Report struct {
+	// Pods are those that stay when the cluster has come apart.
+	Pods    int            `json:"pods"`
+	Acts    []timeline.Act `json:"acts"`
+	Samples []Sample       `json:"samples"`
+	// Before and After are what the fleet costs an hour when it has come apart and when
+	// it is at rest, and Fresh is what a plan for the same pods would buy, in US dollars.
+	Before float64 `json:"before"`
+	After  float64 `json:"after"`
+	Fresh  float64 `json:"fresh"`
+	// NodesBefore and NodesAfter are counted at the same moments.
+	NodesBefore int `json:"nodesBefore"`
+	NodesAfter  int `json:"nodesAfter"`
+}
+
+// last is the sample that was taken last; a zero one when there is none.
+func (r Report) last() Sample {
+	if len(r.Samples) == 0 {
+		return Sample{}
+	}
+	return r.Samples[len(r.Samples)-1]
+}
+
+// Summary is what a person wants to read first.
+func (r Report) Summary() string {
+	var out strings.Builder
+	for _, act := range r.Acts {
+		fmt.Fprintf(&out, "%-28s %6.1f s\n", act.Name, (act.To - act.From).Seconds())
+	}
+	most := 0
+	for _, s := range r.Samples {
+		most = max(most, s.Going)
+	}
+	fmt.Fprintf(&out, "%d pods on %d nodes for $%.2f/h became %d nodes for $%.2f/h; bought anew they would cost $%.2f/h\n",
+		r.Pods, r.NodesBefore, r.Before, r.NodesAfter, r.After, r.Fresh)
+	fmt.Fprintf(&out, "%d pods were moved, %.2f of those that run; at most %d nodes went at a time\n",
+		r.last().Evicted, float64(r.last().Evicted)/float64(max(1, r.Pods)), most)
+	return out.String()
+}
+
+// SVG draws a report: what the fleet costs, its nodes beside the budget, and the
+// pods that were moved.
+func SVG(r Report) ([]byte, error) {
+	if len(r.Samples) == 0 {
+		return nil, errors.New("drawing a consolidation: there are no samples")
+	}
+	cost, nodes, pods := timeline.Panel("US dollars an hour"), timeline.Panel("nodes being disrupted"), timeline.Panel("pods moved")
+	points := func(of func(Sample) float64) []timeline.Point {
+		return timeline.Points(r.Samples, func(s Sample) time.Duration { return s.At }, of)
+	}
+	end := r.last().At
+	err := errors.Join(
+		timeline.Line(cost, "the fleet", 0, points(func(s Sample) float64 { return s.PerHour })),
+		timeline.Level(cost, "the same pods bought anew", 1, r.Fresh, end),
+		timeline.Line(nodes, "going", 0, points(func(s Sample) float64 { return float64(s.Going) })),
+		timeline.Line(nodes, "allowed", 1, points(func(s Sample) float64 { return float64(s.Allowed) })),
+		timeline.Line(pods, "", 0, points(func(s Sample) float64 { return float64(s.Evicted) })),
+	)
+	if err != nil {
+		return nil, err
+	}
+	return timeline.SVG(end, r.Acts, cost, nodes, pods)
+}

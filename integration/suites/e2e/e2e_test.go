@@ -1,0 +1,198 @@
+package e2e
+
+import (
+	"fmt"
+	"os"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/dynamic"
+
+	"github.com/joist-autoscaler/joist/integration/environment/testbed"
+	"github.com/joist-autoscaler/joist/shared/cloud"
+	"github.com/joist-autoscaler/joist/shared/cluster"
+	"github.com/joist-autoscaler/joist/shared/karpenter"
+)
+
+// TestFunctions runs what may run under Lambda as functions.
+func TestFunctions(t *testing.T) { play(t, true) }
+
+// TestPollers runs everything as pollers and loops.
+func TestPollers(t *testing.T) { play(t, false) }
+
+const (
+	replicas = 5
+	// manifests are the demo's: a pool of small Graviton machines, spot first.
+	manifests = testbed.Root + "/services/cli/internal/demo/manifests/"
+	// consolidateAfter replaces the manifest's ten minutes.
+	consolidateAfter = "5s"
+)
+
+// scene is a world, and the story that is told of it.
+type scene struct {
+	*testbed.World
+	story story
+}
+
+// newScene starts a world whose every look is told.
+func newScene(t *testing.T) *scene {
+	t.Helper()
+	w := &scene{story: story{said: map[string]string{}, claims: map[string]bool{}}}
+	w.World = testbed.New(t, testbed.Options{
+		Look: func() { w.look() }, Audit: true,
+		Values: []string{"settings.featureGates.nodeOverlay=true", "settings.featureGates.capacityBuffer=true"},
+	})
+	return w
+}
+
+func play(t *testing.T, lambda bool) {
+	if testing.Short() {
+		t.Skip("-short: runs a control plane and seven services, twice")
+	}
+	t.Parallel()
+	dir, err := testbed.Binaries()
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := newScene(t)
+	w.StartJoist(dir, lambda)
+	w.judgeRights()
+	w.chapter("the NodePool and the EC2NodeClass", w.applied)
+	w.chapter("0→5", w.inflate)
+	w.chapter("a spot instance, and a crash", w.interrupt)
+	w.chapter("5→0", w.deflate)
+	w.chapter("the end", w.end)
+}
+
+// chapter is a part of the story, without which the next makes no sense.
+func (w *scene) chapter(name string, tell func()) {
+	began := time.Now()
+	tell()
+	if w.Failed() {
+		w.Fatalf("%s went wrong\n%s", name, w.Tails())
+	}
+	done := fmt.Sprintf("✓ %s, in %.1f s", name, time.Since(began).Seconds())
+	w.Say("%s", done)
+	// The story comes at the end; whoever waits hears this much.
+	fmt.Fprintln(os.Stderr, w.Name(), done)
+}
+
+func (w *scene) applied() {
+	w.title("kubectl apply: the EC2NodeClass and the NodePool, and a Deployment of 0 replicas")
+	w.Apply(manifests+"nodepool.yaml", map[string]string{"EKS_CLUSTER_NAME": testbed.ClusterName, "KARPENTER_NODE_ROLE": w.AWS.Role})
+	w.Apply(manifests+"inflate.yaml", nil)
+	w.Apply("testdata/gated.yaml", nil)
+	client, err := dynamic.NewForConfig(w.Plane.Config)
+	w.Check(err)
+	patch := fmt.Sprintf(`{"spec":{"disruption":{"consolidateAfter":%q}}}`, consolidateAfter)
+	pools := client.Resource(schema.GroupVersionResource{Group: "karpenter.sh", Version: "v1", Resource: "nodepools"})
+	_, err = pools.Patch(w.Context(), "default", types.MergePatchType, []byte(patch), metav1.PatchOptions{})
+	w.Check(err)
+	w.Say("the pool's consolidateAfter is %s instead of 10m, for the test's sake", consolidateAfter)
+	w.Wait(time.Minute, "the NodePool to be ready", func() bool {
+		for _, pool := range cluster.Cached[*karpenter.NodePool](w.Cache, cluster.NodePools) {
+			return pool.Status.Conditions.True(karpenter.ConditionTypeReady)
+		}
+		return false
+	})
+}
+
+func (w *scene) scale(n int) {
+	w.Helper()
+	w.title("kubectl scale deployment inflate --replicas %d", n)
+	patch := fmt.Sprintf(`{"spec":{"replicas":%d}}`, n)
+	_, err := w.Kube.AppsV1().Deployments("default").Patch(w.Context(), "inflate", types.MergePatchType, []byte(patch), metav1.PatchOptions{})
+	w.Check(err)
+}
+
+func (w *scene) inflate() {
+	w.scale(replicas)
+	w.Wait(time.Minute, "five pods to run", func() bool { return w.running() == replicas })
+	if !w.story.unschedulable {
+		w.Error("no pod was ever seen Unschedulable")
+	}
+	w.settled()
+	w.judgeFleet()
+}
+
+// settled waits until every claim is initialized and its instance tagged.
+func (w *scene) settled() {
+	w.Wait(time.Minute, "every NodeClaim to be initialized, and its instance to be tagged", func() bool {
+		for _, claim := range w.Claims() {
+			r, _ := w.Cloud.Record(testbed.InstanceOf(claim.Status.ProviderID))
+			if !claim.Status.Conditions.True(karpenter.ConditionTypeInitialized) || r.Tags[karpenter.NodeClaimTagKey] == "" {
+				return false
+			}
+		}
+		return true
+	})
+}
+
+// interrupt lets AWS take the first spot instance back. As soon as there is a
+// claim for another, every service of Joist dies.
+func (w *scene) interrupt() {
+	var victim string
+	for _, r := range w.Alive() {
+		if r.CapacityType == cloud.Spot {
+			victim = r.ID
+			break
+		}
+	}
+	if victim == "" || !w.Cloud.InterruptSpot(victim) {
+		w.Fatal("there is no spot instance, though the pool prefers them")
+	}
+	warned := time.Now()
+	w.title("EC2 Spot Instance Interruption Warning for %s", victim)
+	claims := len(w.Claims())
+	w.Wait(time.Minute, "a NodeClaim that replaces it", func() bool { return len(w.Claims()) > claims })
+	w.Crash()
+	// What a service held in its hands when it died comes back when its
+	// visibility ends, which may be 70 s.
+	w.Wait(2*time.Minute, "the node to be replaced", func() bool {
+		r, _ := w.Cloud.Record(victim)
+		for _, claim := range w.Claims() {
+			if testbed.InstanceOf(claim.Status.ProviderID) == victim {
+				return false
+			}
+		}
+		for _, node := range w.Nodes() {
+			if testbed.InstanceOf(node.Spec.ProviderID) == victim {
+				return false
+			}
+		}
+		return !r.Gone.IsZero() && w.running() == replicas
+	})
+	w.Say("replaced within %.1f of the 120 s that AWS gives", time.Since(warned).Seconds())
+	w.settled()
+	w.judgeFleet()
+}
+
+func (w *scene) deflate() {
+	w.scale(0)
+	// The pool's budget lets one node of five go at a time, and each is proposed,
+	// looked at again 15 s later, and drained: half a minute for each replica.
+	w.Wait(replicas*time.Minute, "the nodes, NodeClaims and instances to go", func() bool {
+		return len(w.Nodes())+len(w.Claims())+len(w.pods()) == 0 && w.Terminated()
+	})
+	var left []string
+	w.Wait(time.Minute, "the launch templates to be deleted", func() bool {
+		templates, err := w.Cloud.Templates(w.Context(), nil)
+		w.Check(err)
+		left = nil
+		for _, template := range templates {
+			left = append(left, template.Name)
+		}
+		return len(left) == 0
+	})
+	w.Say("no node, no NodeClaim, no instance and no launch template is left; all of it cost $%.6f", w.Cloud.Dollars())
+}
+
+// end stops Joist, and looks for what it left behind.
+func (w *scene) end() {
+	w.title("SIGTERM")
+	w.Stop()
+	w.judgeUse()
+}

@@ -1,0 +1,170 @@
+package e2e
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/joist-autoscaler/joist/integration/environment/testbed"
+	"github.com/joist-autoscaler/joist/shared/cloud"
+	"github.com/joist-autoscaler/joist/shared/cloud/memcloud"
+	"github.com/joist-autoscaler/joist/shared/cluster"
+	"github.com/joist-autoscaler/joist/shared/karpenter"
+)
+
+// story tells what can be seen from outside.
+type story struct {
+	// said is the last thing that was said of each pod, node, claim and instance.
+	said map[string]string
+	// pods is what is to be said of the pods, and since when.
+	pods  string
+	since time.Time
+	// claims are the names of all that ever were.
+	claims map[string]bool
+	// unschedulable says that the scheduler was seen to refuse a pod.
+	unschedulable bool
+}
+
+// steady is how long pods must be as they are to be worth a line.
+const steady = 150 * time.Millisecond
+
+func (w *scene) title(format string, args ...any) {
+	w.Say("▸ "+format, args...)
+}
+
+// look says what has changed since the last look.
+func (w *scene) look() {
+	now := map[string]string{"pods": w.story.said["pods"]}
+	if counts := "pods: " + w.podCounts(); counts != w.story.pods {
+		w.story.pods, w.story.since = counts, time.Now()
+	}
+	if time.Since(w.story.since) >= steady {
+		now["pods"] = w.story.pods
+	}
+	for _, class := range cluster.Cached[*karpenter.EC2NodeClass](w.Cache, cluster.NodeClasses) {
+		if class.Status.Conditions.True(karpenter.ConditionTypeReady) {
+			now["class "+class.Name] = fmt.Sprintf("EC2NodeClass %s is ready: %d subnets, %d images, profile %s",
+				class.Name, len(class.Status.Subnets), len(class.Status.AMIs), class.Status.InstanceProfile)
+		}
+	}
+	for _, claim := range w.Claims() {
+		w.story.claims[claim.Name] = true
+		now["claim "+claim.Name] = fmt.Sprintf("NodeClaim %s %s", claim.Name, claimState(claim))
+	}
+	for _, node := range w.Nodes() {
+		now["node "+node.Name] = fmt.Sprintf("node %s %s", node.Name, w.nodeState(node))
+	}
+	for _, r := range w.Cloud.Records() {
+		now["instance "+r.ID] = fmt.Sprintf("EC2 instance %s is %s", r.ID, instanceState(r))
+	}
+	w.tell(now)
+}
+
+// tell says what is new and what is gone.
+func (w *scene) tell(now map[string]string) {
+	for _, key := range slices.Sorted(maps.Keys(w.story.said)) {
+		if kind, name, _ := strings.Cut(key, " "); now[key] == "" && (kind == "claim" || kind == "node") {
+			w.Say("%s %s is gone", map[string]string{"claim": "NodeClaim", "node": "node"}[kind], name)
+		}
+	}
+	for _, key := range slices.Sorted(maps.Keys(now)) {
+		if w.story.said[key] != now[key] {
+			w.Say("%s", now[key])
+		}
+	}
+	w.story.said = now
+}
+
+func (w *scene) pods() []*corev1.Pod { return w.Pods("inflate") }
+
+func (w *scene) podCounts() string {
+	counts := map[string]int{}
+	for _, pod := range w.pods() {
+		state := podState(pod)
+		counts[state]++
+		w.story.unschedulable = w.story.unschedulable || state == "unschedulable"
+	}
+	if len(counts) == 0 {
+		return "none"
+	}
+	var parts []string
+	for _, state := range slices.Sorted(maps.Keys(counts)) {
+		parts = append(parts, fmt.Sprintf("%d %s", counts[state], state))
+	}
+	return strings.Join(parts, ", ")
+}
+
+func podState(pod *corev1.Pod) string {
+	if pod.DeletionTimestamp != nil {
+		return "terminating"
+	}
+	if pod.Spec.NodeName != "" {
+		return strings.ToLower(string(pod.Status.Phase)) + " on a node"
+	}
+	for _, c := range pod.Status.Conditions {
+		if c.Type == corev1.PodScheduled && c.Reason == corev1.PodReasonUnschedulable {
+			return "unschedulable"
+		}
+	}
+	return "new"
+}
+
+// running counts the pods that run on nodes of ours that are ready.
+func (w *scene) running() int {
+	ready := map[string]bool{}
+	for _, node := range w.Nodes() {
+		ready[node.Name] = node.DeletionTimestamp == nil && testbed.NodeReady(node)
+	}
+	n := 0
+	for _, pod := range w.pods() {
+		if pod.DeletionTimestamp == nil && pod.Status.Phase == corev1.PodRunning && ready[pod.Spec.NodeName] {
+			n++
+		}
+	}
+	return n
+}
+
+func (w *scene) nodeState(node *corev1.Node) string {
+	r, _ := w.Cloud.Record(testbed.InstanceOf(node.Spec.ProviderID))
+	switch {
+	case !testbed.NodeReady(node) && !r.Ended.IsZero():
+		return "is heard of no more"
+	case !testbed.NodeReady(node):
+		return "has joined"
+	case testbed.Disrupted(node):
+		return "is being drained"
+	case node.Labels[karpenter.NodeInitializedLabelKey] == "true":
+		return fmt.Sprintf("is initialized (%s, %s, %s)", r.Type, r.CapacityType, r.Zone)
+	default:
+		return fmt.Sprintf("Ready (%s, %s, %s)", r.Type, r.CapacityType, r.Zone)
+	}
+}
+
+func instanceState(r memcloud.Record) string {
+	if r.State != cloud.Pending {
+		return string(r.State)
+	}
+	return fmt.Sprintf("launched: %s, %s, %s, $%.4f an hour", r.Type, r.CapacityType, r.Zone, r.PricePerHour)
+}
+
+func claimState(c *karpenter.NodeClaim) string {
+	conditions := c.Status.Conditions
+	switch {
+	case c.DeletionTimestamp != nil && conditions.True(karpenter.ConditionTypeInstanceTerminating):
+		return "is drained, its instance is to be terminated"
+	case c.DeletionTimestamp != nil:
+		return "is being deleted"
+	case conditions.True(karpenter.ConditionTypeInitialized):
+		return "is initialized"
+	case conditions.True(karpenter.ConditionTypeRegistered):
+		return "is registered as node " + c.Status.NodeName
+	case c.Status.ProviderID != "":
+		return "is bound to " + c.Status.ProviderID
+	default:
+		return "is created"
+	}
+}

@@ -1,0 +1,132 @@
+package e2e
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"strings"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/joist-autoscaler/joist/integration/environment/controlplane"
+	"github.com/joist-autoscaler/joist/integration/environment/testbed"
+)
+
+// unused says why a right is given that this story has no use for. What is watched
+// may be listed, too: an API server that does not stream lists is asked so, and
+// this one does (https://kubernetes.io/docs/reference/using-api/api-concepts/#streaming-lists).
+var unused = map[string]string{
+	"watcher create events":                                      "a pod that no batch can take along is told so; here every pod finds a place",
+	"watcher get karpenter.sh/nodeclaims":                        "a claim of the last plan that the watch does not show is looked for; here the watch shows all in time",
+	"watcher create coordination.k8s.io/leases in kube-system":   "whichever service comes first makes Karpenter's Lease",
+	"lifecycle create coordination.k8s.io/leases in kube-system": "whichever service comes first makes Karpenter's Lease",
+	"lifecycle delete pods":                                      "pods are deleted when the time of a drain is over; here they leave in time (TestDrains of integration/suites/lifecycle)",
+	"lifecycle get karpenter.sh/nodepools":                       "a static pool is counted before a node of it goes (gate StaticCapacity)",
+	"lifecycle get autoscaling.x-k8s.io/capacitybuffers":         "a plan tells of each buffer whether it has room; here the buffer asks for none",
+	"lifecycle get apps/deployments":                             "a CapacityBuffer may name one; here it names a PodTemplate",
+	"lifecycle get apps/statefulsets":                            "a CapacityBuffer may name one; here it names a PodTemplate",
+	"lifecycle get apps/replicasets":                             "a CapacityBuffer may name one; here it names a PodTemplate",
+	"lifecycle create configmaps in joist":                       "whoever of both comes first makes the outbox, and shortages are written down when there are any",
+	"lifecycle update configmaps joist-unavailable in joist":     "the second shortage is written beside the first; here is none or one",
+}
+
+// judgeUse compares the rights of the chart with what was asked of the API server
+// from the beginning to the end: nothing was refused, and no right is without use or
+// a reason.
+func (w *scene) judgeUse() {
+	w.Helper()
+	calls, err := w.Plane.Calls()
+	w.Check(err)
+	n, said := 0, map[string]bool{}
+	for _, service := range []string{"watcher", "lifecycle"} {
+		account := testbed.Account(service)
+		asked := 0
+		for call, times := range calls {
+			if call.User != account {
+				continue
+			}
+			asked += times
+			if call.Denied {
+				w.Errorf("%s was refused to %s %s/%s %s in %q", service, call.Verb, call.Group, call.Resource, call.Name, call.Namespace)
+			}
+		}
+		if asked == 0 {
+			w.Errorf("%s asked for nothing: the audit log is not what it seems", service)
+		}
+		for _, r := range w.granted(service) {
+			n++
+			used := r.used(account, calls) || r.verb == "list" && right{"watch", r.group, r.resource, r.namespace, r.name}.used(account, calls)
+			name := service + " " + r.String()
+			said[name] = true
+			if !used && unused[name] == "" {
+				w.Errorf("%s may %s, and never does: take the right away, or say in `unused` what needs it", service, r)
+			}
+		}
+	}
+	for name := range unused {
+		if !said[name] {
+			w.Errorf("`unused` has a reason for what nobody may: %s", name)
+		}
+	}
+	w.Say("%d rights of two services were compared with %d kinds of calls", n, len(calls))
+}
+
+// right is one verb on one resource, of one name if there is one.
+type right struct{ verb, group, resource, namespace, name string }
+
+func (r right) String() string {
+	text := r.verb + " " + strings.TrimPrefix(r.group+"/"+r.resource, "/")
+	if r.name != "" {
+		text += " " + r.name
+	}
+	if r.namespace != "" {
+		text += " in " + r.namespace
+	}
+	return text
+}
+
+func (r right) used(account string, calls map[controlplane.Call]int) bool {
+	for call := range maps.Keys(calls) {
+		if call.User == account && call.Verb == r.verb && call.Group == r.group && call.Resource == r.resource &&
+			(r.namespace == "" || call.Namespace == r.namespace) && (r.name == "" || call.Name == r.name) {
+			return true
+		}
+	}
+	return false
+}
+
+// granted are the rights that the API server has for a service's account.
+func (w *scene) granted(service string) []right {
+	w.Helper()
+	name := "joist-" + service
+	cluster, err := w.Kube.RbacV1().ClusterRoles().Get(w.Context(), name, metav1.GetOptions{})
+	w.Check(err)
+	own, err := w.Kube.RbacV1().Roles(testbed.Namespace).Get(w.Context(), name, metav1.GetOptions{})
+	w.Check(err)
+	lease, err := w.Kube.RbacV1().Roles("kube-system").Get(w.Context(), "joist-karpenter-lease", metav1.GetOptions{})
+	w.Check(err)
+	all := slices.Concat(rights("", cluster.Rules), rights(own.Namespace, own.Rules), rights(lease.Namespace, lease.Rules))
+	slices.SortFunc(all, func(a, b right) int { return cmp.Compare(a.String(), b.String()) })
+	return all
+}
+
+func rights(namespace string, rules []rbacv1.PolicyRule) []right {
+	var all []right
+	for _, rule := range rules {
+		names := rule.ResourceNames
+		if len(names) == 0 {
+			names = []string{""}
+		}
+		for _, group := range rule.APIGroups {
+			for _, resource := range rule.Resources {
+				for _, verb := range rule.Verbs {
+					for _, name := range names {
+						all = append(all, right{verb, group, resource, namespace, name})
+					}
+				}
+			}
+		}
+	}
+	return all
+}

@@ -1,0 +1,134 @@
+package lifecycle
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	authorizationv1 "k8s.io/api/authorization/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/joist-autoscaler/joist/shared/cluster"
+	"github.com/joist-autoscaler/joist/shared/cluster/kubecluster"
+	"github.com/joist-autoscaler/joist/shared/fault"
+	"github.com/joist-autoscaler/joist/shared/karpenter"
+)
+
+// claimRights takes verbs for PersistentVolumeClaims off the service account's role.
+// It returns what puts them back.
+func (s *site) claimRights(without ...string) (restore func()) {
+	s.Helper()
+	roles := s.kube.RbacV1().ClusterRoles()
+	role, err := roles.Get(s.Context(), "joist-lifecycle", metav1.GetOptions{})
+	s.check(err)
+	whole := role.DeepCopy()
+	i := slices.IndexFunc(role.Rules, func(r rbacv1.PolicyRule) bool { return slices.Contains(r.Resources, "persistentvolumeclaims") })
+	if i < 0 {
+		s.Fatal("the role has no rule for persistentvolumeclaims")
+	}
+	rule := &role.Rules[i]
+	rule.Verbs = slices.DeleteFunc(rule.Verbs, func(verb string) bool { return slices.Contains(without, verb) })
+	if len(rule.Verbs) == 0 { // which the API server does not take
+		role.Rules = slices.Delete(role.Rules, i, i+1)
+	}
+	_, err = roles.Update(s.Context(), role, metav1.UpdateOptions{})
+	s.check(err)
+	s.until(20*time.Second, "without "+strings.Join(without, " and ")+" in effect", func() bool { return s.lacks(without) })
+	return func() {
+		now, err := roles.Get(s.Context(), "joist-lifecycle", metav1.GetOptions{})
+		s.check(err)
+		now.Rules = whole.Rules
+		_, err = roles.Update(s.Context(), now, metav1.UpdateOptions{})
+		s.check(err)
+	}
+}
+
+// lacks reports whether the API server refuses the service account these verbs for
+// PersistentVolumeClaims, and none else. It learns of roles by a watch of its own, some time
+// after they were written; and a watch that it let begin before goes on without the right.
+func (s *site) lacks(verbs []string) bool {
+	s.Helper()
+	for _, verb := range []string{"list", "watch"} {
+		review, err := s.kube.AuthorizationV1().SubjectAccessReviews().Create(s.Context(), &authorizationv1.SubjectAccessReview{
+			Spec: authorizationv1.SubjectAccessReviewSpec{
+				User:               "system:serviceaccount:joist:joist-lifecycle",
+				ResourceAttributes: &authorizationv1.ResourceAttributes{Verb: verb, Resource: "persistentvolumeclaims"},
+			},
+		}, metav1.CreateOptions{})
+		s.check(err)
+		if review.Status.Allowed == slices.Contains(verbs, verb) {
+			return false
+		}
+	}
+	return true
+}
+
+// watched is a cache of PersistentVolumeClaims with the service account's rights.
+func (s *site) watched() *kubecluster.Cache {
+	s.Helper()
+	path, err := s.plane.KubeconfigAs("system:serviceaccount:joist:joist-lifecycle")
+	s.check(err)
+	config, err := kubecluster.Config(path)
+	s.check(err)
+	client, err := kubecluster.New(config, "joist-lifecycle")
+	s.check(err)
+	cache, err := client.NewCache(kubecluster.CacheOptions{Kinds: []cluster.Kind{cluster.VolumeClaims}})
+	s.check(err)
+	ctx, stop := context.WithCancel(context.Background())
+	var running sync.WaitGroup
+	running.Go(func() { cache.Run(ctx) })
+	s.Cleanup(func() { stop(); running.Wait() })
+	return cache
+}
+
+// TestDenied takes a right away from lifecycle. It says which one is missing, does
+// nothing in ignorance of what it cannot see, and goes on once it has the right.
+func TestDenied(t *testing.T) {
+	if testing.Short() {
+		t.Skip("-short: runs a control plane")
+	}
+	t.Parallel()
+	s := prepare(t)
+	for _, c := range []struct {
+		without []string
+		// hint names what is missing; there is none where it is not needed: this API
+		// server streams lists as watches.
+		hint string
+	}{
+		{[]string{"list", "watch"}, `grant the verb "list" on the resource "persistentvolumeclaims" of the API group ""`},
+		{[]string{"watch"}, `grant the verb "watch" on the resource "persistentvolumeclaims" of the API group ""`},
+		{[]string{"list"}, ""},
+	} {
+		restore := s.claimRights(c.without...)
+		cache := s.watched()
+		s.until(20*time.Second, "said what is missing without "+strings.Join(c.without, " and "), func() bool {
+			if c.hint == "" {
+				return cache.Synced() && cache.Problem() == nil
+			}
+			return strings.Contains(fault.HintOf(cache.Problem()), c.hint)
+		})
+		restore()
+	}
+
+	restore := s.claimRights("list", "watch")
+	s.run()
+	m := s.machine("blind")
+	m.pod("seen")
+	s.check(s.admin.Delete(s.Context(), cluster.NodeClaims, cluster.Key{Name: m.name}, ""))
+	s.until(20*time.Second, "said that it may not see volume claims", func() bool {
+		return strings.Contains(errors.Join(s.cache.Problem()).Error(), "persistentvolumeclaims")
+	})
+	time.Sleep(5 * time.Second)
+	if gone, _ := m.leaving("seen"); gone || m.asks() || karpenter.HoldsTaint(m.node().Spec.Taints, karpenter.DisruptedTaint()) {
+		s.Error("it drains without knowing which volumes to wait for")
+	}
+	restore()
+	m.until(90*time.Second, "evicted", func() bool { gone, _ := m.leaving("seen"); return gone })
+	m.kill("seen")
+	m.ends()
+}

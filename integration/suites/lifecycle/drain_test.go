@@ -1,0 +1,240 @@
+package lifecycle
+
+import (
+	"context"
+	"strconv"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/joist-autoscaler/joist/shared/cluster"
+	"github.com/joist-autoscaler/joist/shared/karpenter"
+)
+
+// TestDrains drains machines whose pods, budgets and volumes are in the way, all of
+// them at a time.
+func TestDrains(t *testing.T) {
+	if testing.Short() {
+		t.Skip("-short: runs a control plane")
+	}
+	t.Parallel()
+	s := newSite(t)
+	t.Run("beside each other", func(t *testing.T) {
+		for name, story := range map[string]func(*site){
+			"Ask9 a budget, then healed": budgeted,
+			"two budgets":                twoBudgets,
+			"a finalizer":                finalized,
+			"its grace period ends":      overdue,
+			"volumes":                    attachedVolumes,
+			"a node without a claim":     widowed,
+			"kubectl delete node":        nodeDeleted,
+			"others write beside it":     contended,
+			"a pod of the same name":     replaced,
+
+			"four groups":               ordered,
+			"pods that stay":            passedBy,
+			"a pod that never goes":     stuck,
+			"pods that are not healthy": unready,
+			"a pod that comes late":     late,
+			"a pod that takes longer":   overlong,
+			"a volume that stays":       attachedStill,
+			"its instance has ended":    vanished,
+		} {
+			t.Run(name, func(t *testing.T) {
+				t.Parallel()
+				story(s.in(t))
+			})
+		}
+	})
+}
+
+func budgeted(s *site) {
+	m := s.machine("budgeted")
+	m.pod("web")
+	m.budget("web", "web", 1)
+	m.leave()
+	m.said(30*time.Second, karpenter.ReasonFailedDraining, "default/web", "ConfigMap web", "PodDisruptionBudget web", "wants 1 healthy pods, and 1 of 1 are")
+	m.until(5*time.Second, "on the claim, too", func() bool { return m.condition(karpenter.ConditionTypeDrained).Reason == "Draining" })
+	if gone, _ := m.leaving("web"); gone || m.asks() {
+		s.Error("the budget was passed over")
+	}
+	m.patchBudget("web", map[string]any{"spec": map[string]any{"minAvailable": 0}})
+	took := m.until(15*time.Second, "evicted", func() bool { gone, _ := m.leaving("web"); return gone })
+	s.Logf("evicted %s after its budget gave way", took.Round(time.Millisecond))
+	m.kill("web")
+	m.ends()
+}
+
+func twoBudgets(s *site) {
+	m := s.machine("two")
+	m.pod("api")
+	m.budget("one", "api", 0)
+	m.budget("other", "api", 0)
+	m.leave()
+	m.said(30*time.Second, karpenter.ReasonFailedDraining, "default/api", "2 PodDisruptionBudgets, one and other")
+	s.check(s.kube.PolicyV1().PodDisruptionBudgets("default").Delete(s.Context(), "other", metav1.DeleteOptions{}))
+	m.until(15*time.Second, "evicted", func() bool { gone, _ := m.leaving("api"); return gone })
+	m.kill("api")
+	m.ends()
+}
+
+// A pod that ended and that somebody holds is waited for, and named.
+func finalized(s *site) {
+	m := s.machine("finalized")
+	second := int64(1)
+	m.pod("held", func(p *corev1.Pod) {
+		p.Finalizers, p.Spec.TerminationGracePeriodSeconds = []string{"example.com/slow"}, &second
+	})
+	m.leave()
+	m.said(30*time.Second, karpenter.ReasonFailedDraining, "default/held", "example.com/slow")
+	if m.asks() {
+		s.Error("it was not waited for")
+	}
+	pod, err := s.kube.CoreV1().Pods("default").Get(s.Context(), "held", metav1.GetOptions{})
+	s.check(err)
+	pod.Finalizers = nil
+	_, err = s.kube.CoreV1().Pods("default").Update(s.Context(), pod, metav1.UpdateOptions{})
+	s.check(err)
+	m.kill("held")
+	m.ends()
+}
+
+// A budget and an annotation forbid it, and the pod goes so early that it has its
+// grace before the node's time is over.
+func overdue(s *site) {
+	m := s.machine("overdue", func(c *karpenter.NodeClaim) {
+		c.Spec.TerminationGracePeriod = &metav1.Duration{Duration: 20 * time.Second}
+	})
+	grace := int64(8)
+	m.pod("kept", func(p *corev1.Pod) {
+		p.Spec.TerminationGracePeriodSeconds = &grace
+		p.Annotations = map[string]string{karpenter.DoNotDisruptAnnotationKey: "true"}
+	})
+	m.budget("kept", "kept", 1)
+	m.leave()
+	var had int64
+	m.until(30*time.Second, "deleted", func() bool {
+		gone, seconds := m.leaving("kept")
+		had = seconds
+		return gone
+	})
+	c := m.claim()
+	over := c.DeletionTimestamp.Add(20 * time.Second)
+	if left := time.Until(over); had < 7 || had > 8 || left > 9*time.Second || left < 5*time.Second {
+		s.Errorf("it has %d s of 8 s, and %s are left to the node", had, left)
+	}
+	if at := c.Annotations[karpenter.NodeClaimTerminationTimestampAnnotationKey]; at != over.UTC().Format(time.RFC3339) {
+		s.Errorf("the time is %s, want %s", at, over.UTC().Format(time.RFC3339))
+	}
+	m.said(10*time.Second, karpenter.ReasonGracePeriodExpiring, "All pods will be deleted by")
+	m.kill("kept")
+	m.ends()
+}
+
+// The node's volume is waited for, and that of a pod that stays is not.
+func attachedVolumes(s *site) {
+	m := s.machine("volumes")
+	m.pod("stays", func(p *corev1.Pod) {
+		p.Spec.Tolerations = []corev1.Toleration{{Operator: corev1.TolerationOpExists}}
+		v := corev1.Volume{Name: "data"}
+		v.PersistentVolumeClaim = &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "stays"}
+		p.Spec.Volumes = append(p.Spec.Volumes, v)
+	})
+	claim := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "stays"}}
+	claim.Spec.AccessModes = []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce}
+	claim.Spec.Resources.Requests = corev1.ResourceList{"storage": resource.MustParse("1Gi")}
+	claim.Spec.VolumeName = "pv-stays"
+	_, err := s.admin.Create(s.Context(), claim)
+	s.check(err)
+	for _, pv := range []string{"pv-stays", "pv-goes"} {
+		a := &storagev1.VolumeAttachment{ObjectMeta: metav1.ObjectMeta{Name: "attach-" + pv}}
+		a.Spec.Attacher, a.Spec.NodeName, a.Spec.Source.PersistentVolumeName = "ebs.csi.aws.com", m.name, &pv
+		_, err := s.admin.Create(s.Context(), a)
+		s.check(err)
+	}
+	m.leave()
+	m.said(30*time.Second, karpenter.ReasonAwaitingVolumeDetachment, "(attach-pv-goes)")
+	if c := m.condition(karpenter.ConditionTypeVolumesDetached); c.Status != "Unknown" || c.Reason != "AwaitingVolumeDetachment" || m.asks() {
+		s.Errorf("it is not waited for: %+v", c)
+	}
+	s.check(s.admin.Delete(s.Context(), cluster.VolumeAttachments, cluster.Key{Name: "attach-pv-goes"}, ""))
+	m.until(20*time.Second, "detached", func() bool { return m.condition(karpenter.ConditionTypeVolumesDetached).Status == "True" })
+	m.ends()
+}
+
+// The claim is removed by hand, and Kubernetes' garbage collector deletes the Node
+// that it owned.
+func widowed(s *site) {
+	m := s.machine("widow")
+	m.pod("orphan")
+	s.check(s.admin.Delete(s.Context(), cluster.NodeClaims, cluster.Key{Name: m.name}, ""))
+	m.swap(cluster.NodeClaims, func(o cluster.Object) cluster.Object { o.SetFinalizers(nil); return o }, s.admin.Update)
+	m.until(60*time.Second, "evicted from", func() bool { gone, _ := m.leaving("orphan"); return gone })
+	m.kill("orphan")
+	m.until(30*time.Second, "let go", func() bool { return m.node() == nil })
+}
+
+func nodeDeleted(s *site) {
+	m := s.machine("by-hand")
+	m.pod("moved")
+	s.check(s.admin.Delete(s.Context(), cluster.Nodes, cluster.Key{Name: m.name}, ""))
+	m.tainted()
+	m.until(20*time.Second, "evicted from", func() bool { gone, _ := m.leaving("moved"); return gone })
+	m.kill("moved")
+	m.ends()
+}
+
+// Somebody else writes the node and the claim all the time.
+func contended(s *site) {
+	m := s.machine("contended")
+	ctx, stop := context.WithCancel(s.Context())
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for i := 0; ctx.Err() == nil; i++ {
+			for _, kind := range []cluster.Kind{cluster.Nodes, cluster.NodeClaims} {
+				if o, err := s.admin.Get(ctx, kind, cluster.Key{Name: m.name}); err == nil {
+					o.SetLabels(with(o.GetLabels(), "beat", strconv.Itoa(i)))
+					_, _ = s.admin.Update(ctx, o)
+				}
+			}
+			time.Sleep(30 * time.Millisecond)
+		}
+	}()
+	m.leave()
+	m.until(30*time.Second, "asked to end its instance", func() bool { return m.asks() })
+	stop()
+	<-done
+	m.ends()
+}
+
+func with(labels map[string]string, key, value string) map[string]string {
+	if labels == nil {
+		labels = map[string]string{}
+	}
+	labels[key] = value
+	return labels
+}
+
+// A pod that was evicted comes again under its name, as a StatefulSet's does: it is
+// another, and is evicted too, and only with its own UID.
+func replaced(s *site) {
+	m := s.machine("replaced")
+	first := m.pod("db-0")
+	m.leave()
+	m.until(20*time.Second, "evicted from", func() bool { gone, _ := m.leaving("db-0"); return gone })
+	m.kill("db-0")
+	s.check(s.kube.CoreV1().ConfigMaps("default").Delete(s.Context(), "db-0", metav1.DeleteOptions{}))
+	second := m.pod("db-0", func(p *corev1.Pod) { p.Spec.Tolerations = []corev1.Toleration{{Operator: corev1.TolerationOpExists}} })
+	if err := s.admin.Evict(s.Context(), cluster.KeyOf(first), first.UID); err == nil {
+		s.Error("the first pod's eviction took the second")
+	}
+	m.ends()
+	if gone, _ := m.leaving("db-0"); gone || second.UID == first.UID {
+		s.Error("a pod that stays was evicted")
+	}
+}

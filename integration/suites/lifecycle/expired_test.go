@@ -1,0 +1,166 @@
+package lifecycle
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"net/http"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// watches stands between lifecycle and the API server, and lets a test cut
+// lifecycle's watches.
+type watches struct {
+	http.RoundTripper
+
+	mu sync.Mutex
+	// cut refuses to begin a watch.
+	cut  bool
+	open map[*watch]bool
+	// gone counts the watches that were answered with 410.
+	gone int
+}
+
+func newWatches() *watches { return &watches{open: map[*watch]bool{}} }
+
+func (w *watches) wrap(to http.RoundTripper) http.RoundTripper {
+	w.RoundTripper = to
+	return w
+}
+
+func (w *watches) RoundTrip(r *http.Request) (*http.Response, error) {
+	if r.URL.Query().Get("watch") == "" {
+		return w.RoundTripper.RoundTrip(r)
+	}
+	w.mu.Lock()
+	if w.cut {
+		w.mu.Unlock()
+		return nil, fmt.Errorf("the watch was cut: %w", syscall.ECONNREFUSED)
+	}
+	w.mu.Unlock()
+	answer, err := w.RoundTripper.RoundTrip(r)
+	if err != nil {
+		return nil, err
+	}
+	if answer.StatusCode == http.StatusGone {
+		w.expired()
+	}
+	body := &watch{ReadCloser: answer.Body, of: w}
+	w.mu.Lock()
+	w.open[body] = true
+	w.mu.Unlock()
+	answer.Body = body
+	return answer, nil
+}
+
+func (w *watches) expired() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.gone++
+}
+
+// answered is how many watches were answered with 410.
+func (w *watches) answered() int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.gone
+}
+
+// watch is the body of one.
+type watch struct {
+	io.ReadCloser
+	of *watches
+	// parted says that it ends as one does whose time is over: without an error.
+	parted atomic.Bool
+}
+
+// Read sees whether the API server says that the watch's place is forgotten.
+func (b *watch) Read(p []byte) (int, error) {
+	n, err := b.ReadCloser.Read(p)
+	if err != nil && b.parted.Load() {
+		err = io.EOF
+	}
+	if bytes.Contains(p[:n], []byte("too old resource version")) {
+		b.of.expired()
+	}
+	return n, err
+}
+
+func (b *watch) Close() error {
+	b.of.mu.Lock()
+	delete(b.of.open, b)
+	b.of.mu.Unlock()
+	return b.ReadCloser.Close()
+}
+
+// part cuts every watch, and reports how many there were.
+func (w *watches) part() int {
+	w.mu.Lock()
+	w.cut = true
+	var open []*watch
+	for body := range w.open {
+		open = append(open, body)
+	}
+	w.mu.Unlock()
+	for _, body := range open {
+		body.parted.Store(true)
+		_ = body.Close()
+	}
+	return len(open)
+}
+
+// mend lets watches begin again.
+func (w *watches) mend() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.cut = false
+}
+
+// TestExpired cuts lifecycle's watches in the middle of drains, and restarts the API
+// server, which answers with 410 where each would go on, as it does after a compaction.
+// What happened meanwhile is seen by a list or not at all: a budget gave way, a pod
+// went, and another came under the name of one that had gone.
+func TestExpired(t *testing.T) {
+	if testing.Short() {
+		t.Skip("-short: runs a control plane")
+	}
+	t.Parallel()
+	s := newSite(t)
+	waits, other := s.machine("waits"), s.machine("other")
+	waits.pod("kept")
+	waits.budget("kept", "kept", 1)
+	first := other.pod("db-0")
+	other.budget("db-0", "db-0", 1)
+	waits.leave()
+	other.leave()
+	waits.said(30*time.Second, "FailedDraining", "PodDisruptionBudget kept")
+
+	if open := s.watches.part(); open < 8 {
+		s.Fatalf("%d watches were open, and there are 8 kinds", open)
+	}
+	waits.kill("kept")
+	other.kill("db-0")
+	s.check(s.kube.CoreV1().ConfigMaps("default").Delete(s.Context(), "db-0", metav1.DeleteOptions{}))
+	second := other.pod("db-0", func(p *corev1.Pod) { p.Spec.NodeName = "elsewhere" })
+	if first.UID == second.UID {
+		s.Fatal("the pod is the same")
+	}
+	s.check(s.plane.Restart(s.Context()))
+	s.watches.mend()
+
+	// client-go begins a watch again after up to a minute, the longer the longer the API
+	// server was away; what is promised here begins when it did.
+	s.until(time.Minute, "told with 410 of each of 8 kinds", func() bool { return s.watches.answered() >= 8 })
+	waits.ends()
+	other.ends()
+	if gone, _ := other.leaving("db-0"); gone {
+		s.Error("the pod that came under the name of one that was drained was evicted, elsewhere")
+	}
+}

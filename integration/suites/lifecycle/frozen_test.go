@@ -1,0 +1,36 @@
+package lifecycle
+
+import (
+	"testing"
+	"time"
+)
+
+// standstill is how long the API server answers nobody: longer than a client waits
+// for one call.
+const standstill = 35 * time.Second
+
+// TestFrozen lets the API server stand still in the middle of a drain. Nothing is
+// lost, and the drain goes on where it was.
+func TestFrozen(t *testing.T) {
+	if testing.Short() {
+		t.Skip("-short: runs a control plane")
+	}
+	t.Parallel()
+	s := newSite(t)
+	m := s.machine("frozen")
+	m.pod("ice")
+	m.budget("ice", "ice", 1)
+	m.leave()
+	thaw, err := s.plane.Freeze()
+	s.check(err)
+	time.Sleep(standstill)
+	s.check(thaw())
+	if m.asks() {
+		s.Error("its instance was to end though its pod runs")
+	}
+	m.patchBudget("ice", map[string]any{"spec": map[string]any{"minAvailable": 0}})
+	took := m.until(30*time.Second, "evicted", func() bool { gone, _ := m.leaving("ice"); return gone })
+	s.Logf("evicted %s after the API server came back", took.Round(time.Millisecond))
+	m.kill("ice")
+	m.ends()
+}

@@ -1,0 +1,237 @@
+package lifecycle
+
+import (
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"github.com/joist-autoscaler/joist/shared/karpenter"
+)
+
+// ordered: each group of pods goes when the one before it has gone.
+func ordered(s *site) {
+	m := s.machine("ordered")
+	critical := func(p *corev1.Pod) { p.Spec.PriorityClassName = "system-node-critical" }
+	groups := []string{"plain", "daemon", "critical", "critical-daemon"}
+	m.pod("plain")
+	m.daemon("daemon")
+	m.pod("critical", critical)
+	m.daemon("critical-daemon", critical)
+	m.leave()
+	for i, name := range groups {
+		m.until(20*time.Second, "evicted: "+name, func() bool { gone, _ := m.leaving(name); return gone })
+		for _, later := range groups[i+1:] {
+			if gone, _ := m.leaving(later); gone || m.asks() {
+				s.Errorf("%s was evicted, or the instance ended, while %s was there", later, name)
+			}
+		}
+		m.kill(name)
+	}
+	m.ends()
+}
+
+// daemon runs a pod on the machine that a DaemonSet keeps. The pod comes first, and
+// the DaemonSet takes it over: there is no kubelet that would run another.
+func (m machine) daemon(name string, changes ...func(*corev1.Pod)) {
+	m.Helper()
+	pod := m.pod(name, append(changes, func(p *corev1.Pod) { p.OwnerReferences = nil })...)
+	set := &appsv1.DaemonSet{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	set.Spec.Selector = &metav1.LabelSelector{MatchLabels: pod.Labels}
+	set.Spec.UpdateStrategy.Type = appsv1.OnDeleteDaemonSetStrategyType
+	set.Spec.Template.Labels = pod.Labels
+	set.Spec.Template.Spec.Containers = []corev1.Container{{Name: "c", Image: "i"}}
+	here := corev1.NodeSelectorRequirement{Key: metav1.ObjectNameField, Operator: corev1.NodeSelectorOpIn, Values: []string{m.name}}
+	set.Spec.Template.Spec.Affinity = &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{
+		NodeSelectorTerms: []corev1.NodeSelectorTerm{{MatchFields: []corev1.NodeSelectorRequirement{here}}},
+	}}}
+	_, err := m.kube.AppsV1().DaemonSets("default").Create(m.Context(), set, metav1.CreateOptions{})
+	m.check(err)
+	m.until(20*time.Second, "taken over by its DaemonSet: "+name, func() bool {
+		pod, err := m.kube.CoreV1().Pods("default").Get(m.Context(), name, metav1.GetOptions{})
+		m.check(err)
+		owner := metav1.GetControllerOf(pod)
+		return owner != nil && owner.Kind == "DaemonSet"
+	})
+}
+
+// passedBy: a drain neither removes nor awaits pods that have ended, that are
+// static, and that tolerate it.
+func passedBy(s *site) {
+	m := s.machine("passed-by")
+	ended := m.pod("ended")
+	ended.Status.Phase = corev1.PodSucceeded
+	_, err := m.kube.CoreV1().Pods("default").UpdateStatus(m.Context(), ended, metav1.UpdateOptions{})
+	s.check(err)
+	m.pod("static", func(p *corev1.Pod) {
+		p.Annotations, p.OwnerReferences = map[string]string{corev1.MirrorPodAnnotationKey: "hash"}, nil
+	})
+	m.pod("tolerant", func(p *corev1.Pod) {
+		p.Spec.Tolerations = []corev1.Toleration{{Key: karpenter.DisruptedTaintKey, Operator: corev1.TolerationOpExists}}
+	})
+	m.pod("other")
+	m.leave()
+	m.until(20*time.Second, "evicted: other", func() bool { gone, _ := m.leaving("other"); return gone })
+	m.kill("other")
+	m.until(30*time.Second, "asked to end its instance", func() bool { return m.asks() })
+	for _, name := range []string{"ended", "static", "tolerant"} {
+		if gone, _ := m.leaving(name); gone {
+			s.Errorf("%s was removed", name)
+		}
+	}
+	m.ends()
+}
+
+// stuck: a pod that is held for a minute past its grace is waited for no longer.
+func stuck(s *site) {
+	m := s.machine("stuck")
+	second := int64(1)
+	m.pod("forgotten", func(p *corev1.Pod) {
+		p.Finalizers, p.Spec.TerminationGracePeriodSeconds = []string{"example.com/never"}, &second
+	})
+	m.leave()
+	var since time.Time
+	m.until(20*time.Second, "evicted", func() bool { gone, _ := m.leaving("forgotten"); since = time.Now(); return gone })
+	m.until(100*time.Second, "asked to end its instance", func() bool { return m.asks() })
+	if waited := time.Since(since); waited < time.Minute {
+		s.Errorf("it was waited for %s, and not for a minute past its grace", waited.Round(time.Second))
+	}
+	m.vanish()
+	m.until(20*time.Second, "gone, node and claim", func() bool { return m.node() == nil && m.claim() == nil })
+}
+
+// unready: a pod that is not healthy goes past a budget that says so of such pods,
+// and only past that.
+func unready(s *site) {
+	m := s.machine("unready")
+	for name, policy := range map[string]policyv1.UnhealthyPodEvictionPolicyType{"sick": policyv1.AlwaysAllow, "ill": policyv1.IfHealthyBudget} {
+		pod := m.pod(name)
+		pod.Status.Conditions[0].Status = corev1.ConditionFalse
+		_, err := m.kube.CoreV1().Pods("default").UpdateStatus(m.Context(), pod, metav1.UpdateOptions{})
+		s.check(err)
+		one := intstr.FromInt(1)
+		b := &policyv1.PodDisruptionBudget{ObjectMeta: metav1.ObjectMeta{Name: name}}
+		b.Spec = policyv1.PodDisruptionBudgetSpec{
+			MinAvailable: &one, Selector: &metav1.LabelSelector{MatchLabels: pod.Labels}, UnhealthyPodEvictionPolicy: &policy,
+		}
+		budgets := m.kube.PolicyV1().PodDisruptionBudgets("default")
+		_, err = budgets.Create(m.Context(), b, metav1.CreateOptions{})
+		s.check(err)
+		m.until(20*time.Second, "a budget that counts its pods", func() bool {
+			b, err := budgets.Get(m.Context(), name, metav1.GetOptions{})
+			return err == nil && b.Status.ObservedGeneration == b.Generation && b.Status.ExpectedPods == 1 && b.Status.CurrentHealthy == 0
+		})
+	}
+	m.leave()
+	m.until(20*time.Second, "evicted past its budget", func() bool { gone, _ := m.leaving("sick"); return gone })
+	m.kill("sick")
+	m.said(30*time.Second, karpenter.ReasonFailedDraining, "default/ill", "PodDisruptionBudget ill", "wants 1 healthy pods, and 0 of 1 are")
+	if gone, _ := m.leaving("ill"); gone || m.asks() {
+		s.Error("the budget that covers only healthy pods was passed over")
+	}
+	m.patchBudget("ill", map[string]any{"spec": map[string]any{"unhealthyPodEvictionPolicy": policyv1.AlwaysAllow}})
+	m.until(20*time.Second, "evicted once the policy allows it", func() bool { gone, _ := m.leaving("ill"); return gone })
+	m.kill("ill")
+	m.ends()
+}
+
+// late: a node drains for five seconds at least, so that a pod that was bound while
+// the taint was written goes as well.
+func late(s *site) {
+	m := s.machine("late")
+	m.leave()
+	m.pod("bound")
+	m.until(20*time.Second, "evicted", func() bool { gone, _ := m.leaving("bound"); return gone })
+	if m.asks() {
+		s.Error("its instance was to end before the pod was seen")
+	}
+	m.kill("bound")
+	m.ends()
+
+	m = s.machine("empty")
+	m.leave()
+	var began metav1.Time
+	m.until(20*time.Second, "draining", func() bool {
+		c := m.condition(karpenter.ConditionTypeDrained)
+		began = c.LastTransitionTime
+		return c.Status == metav1.ConditionUnknown
+	})
+	m.until(30*time.Second, "asked to end its instance", func() bool { return m.asks() })
+	if took := time.Since(began.Time); took < 5*time.Second {
+		s.Errorf("an empty node was drained for %s", took)
+	}
+	m.ends()
+}
+
+// overlong: a pod that would take longer than its node has gets what is left, and
+// what does not end then holds the node up for a minute at most.
+func overlong(s *site) {
+	m := s.machine("overlong", func(c *karpenter.NodeClaim) {
+		c.Spec.TerminationGracePeriod = &metav1.Duration{Duration: 12 * time.Second}
+	})
+	grace := int64(600)
+	m.pod("slow", func(p *corev1.Pod) { p.Spec.TerminationGracePeriodSeconds = &grace })
+	m.leave()
+	over := m.claim().DeletionTimestamp.Add(12 * time.Second)
+	var had int64
+	m.until(20*time.Second, "deleted", func() bool {
+		gone, seconds := m.leaving("slow")
+		had = seconds
+		return gone
+	})
+	if had < 1 || had > 12 {
+		s.Errorf("it has %d s of grace, and its node had 12 s", had)
+	}
+	m.until(100*time.Second, "asked to end its instance", func() bool { return m.asks() })
+	if after := time.Since(over); after < 0 || after > 75*time.Second {
+		s.Errorf("its instance was to end %s after its time", after.Round(time.Second))
+	}
+	m.vanish()
+	m.until(20*time.Second, "gone, node and claim", func() bool { return m.node() == nil && m.claim() == nil })
+}
+
+// attachedStill: volumes are waited for no longer than the node has.
+func attachedStill(s *site) {
+	m := s.machine("attached-still", func(c *karpenter.NodeClaim) {
+		c.Spec.TerminationGracePeriod = &metav1.Duration{Duration: 20 * time.Second}
+	})
+	pv := "pv-still"
+	a := &storagev1.VolumeAttachment{ObjectMeta: metav1.ObjectMeta{Name: "attach-" + pv}}
+	a.Spec.Attacher, a.Spec.NodeName, a.Spec.Source.PersistentVolumeName = "ebs.csi.aws.com", m.name, &pv
+	_, err := s.admin.Create(s.Context(), a)
+	s.check(err)
+	m.leave()
+	over := m.claim().DeletionTimestamp.Add(20 * time.Second)
+	m.until(60*time.Second, "asked to end its instance", func() bool { return m.asks() })
+	if time.Now().Before(over) {
+		s.Error("a volume was not waited for until the node's time was over")
+	}
+	if c := m.condition(karpenter.ConditionTypeVolumesDetached); c.Status != "False" || c.Reason != "TerminationGracePeriodElapsed" {
+		s.Errorf("the volume is told of as %s %s", c.Status, c.Reason)
+	}
+	m.ends()
+}
+
+// vanished: once EC2 shows the instance terminated, nothing holds node and claim up:
+// no budget, no pod. Until then everybody sees the node going.
+func vanished(s *site) {
+	m := s.machine("vanished")
+	m.pod("last")
+	m.budget("last", "last", 1)
+	m.leave()
+	m.said(30*time.Second, karpenter.ReasonFailedDraining, "default/last")
+	n := m.node()
+	if n.DeletionTimestamp == nil || n.Labels["node.kubernetes.io/exclude-from-external-load-balancers"] != "karpenter" ||
+		!karpenter.HoldsTaint(n.Spec.Taints, karpenter.DisruptedTaint()) || len(n.Finalizers) == 0 {
+		s.Errorf("a node that drains looks like %+v", n.ObjectMeta)
+	}
+	m.vanish()
+	m.until(15*time.Second, "gone, node and claim", func() bool { return m.node() == nil && m.claim() == nil })
+	if m.asks() {
+		s.Error("the end of an instance that has ended was asked for")
+	}
+}

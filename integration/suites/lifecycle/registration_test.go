@@ -1,0 +1,354 @@
+package lifecycle
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/joist-autoscaler/joist/services/lifecycle"
+	"github.com/joist-autoscaler/joist/shared/cluster"
+	"github.com/joist-autoscaler/joist/shared/fault"
+	"github.com/joist-autoscaler/joist/shared/karpenter"
+)
+
+// slow is a startup taint.
+var slow = corev1.Taint{Key: "slow", Effect: corev1.TaintEffectNoSchedule}
+
+// birth is a claim that was launched, and its machine, both made by hand.
+type birth struct {
+	*estate
+	name, provider string
+}
+
+// born is a claim that has its instance, as a binding leaves it. It is launchable until
+// that is written, and so it has an intent that lifecycle may ask the launch of.
+func (e *estate) born(name string, serial int, startup ...corev1.Taint) birth {
+	e.Helper()
+	b := birth{e, name, fmt.Sprintf("aws:///ap-northeast-2a/i-%017x", serial)}
+	_, asked := intended(e.T, e.config.Blobs, "births", name)
+	c := &karpenter.NodeClaim{ObjectMeta: metav1.ObjectMeta{
+		Name: name, Finalizers: []string{karpenter.TerminationFinalizer},
+		Labels: map[string]string{
+			karpenter.NodePoolLabelKey: "births", corev1.LabelInstanceTypeStable: "m6i.large", corev1.LabelTopologyZone: "ap-northeast-2a",
+			corev1.LabelTopologyRegion: "ap-northeast-2", karpenter.CapacityTypeLabelKey: karpenter.CapacityTypeSpot,
+		},
+		Annotations: asked,
+	}}
+	c.Annotations["joist.sh/admitted"] = time.Now().UTC().Format(time.RFC3339)
+	c.Annotations[karpenter.InstanceTaggedAnnotationKey] = "true"
+	c.Spec.NodeClassRef = &karpenter.NodeClassReference{Group: karpenter.AWSGroup, Kind: "EC2NodeClass", Name: "default"}
+	c.Spec.Requirements = []karpenter.NodeSelectorRequirementWithMinValues{}
+	c.Spec.StartupTaints = startup
+	made, err := e.admin.Create(e.Ctx, c)
+	e.Check(err)
+	// Lifecycle looks at once, and may have written to the claim in between.
+	e.Check(b.write(func(c *karpenter.NodeClaim) { c.Status.ProviderID = b.provider }, made.(*karpenter.NodeClaim)))
+	return b
+}
+
+// write changes the claim's status, over whatever others write.
+func (b birth) write(change func(*karpenter.NodeClaim), c *karpenter.NodeClaim) error {
+	for {
+		change(c)
+		_, err := b.admin.UpdateStatus(b.Ctx, c)
+		if !fault.Is(err, fault.Conflict) {
+			return err
+		}
+		c = b.claim()
+	}
+}
+
+func (b birth) claim() *karpenter.NodeClaim {
+	b.Helper()
+	c, err := cluster.Get[*karpenter.NodeClaim](b.Ctx, b.admin, cluster.NodeClaims, cluster.Key{Name: b.name})
+	b.Check(err)
+	return c
+}
+
+// says is a condition of the claim, as its status and its reason.
+func (b birth) says(kind string) string {
+	b.Helper()
+	c, _ := b.claim().Status.Conditions.Get(kind)
+	return string(c.Status) + " " + c.Reason
+}
+
+// until waits for a condition of the claim.
+func (b birth) until(kind, want string) {
+	b.Helper()
+	b.Wait(time.Minute, fmt.Sprintf("%s to be %s %s", b.name, kind, want), func() bool { return b.says(kind) == want })
+}
+
+// joins makes a Node of the instance, as a kubelet registers it.
+func (b birth) joins(node string) {
+	b.Helper()
+	n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: node, Labels: map[string]string{"kubelet": "set"}}}
+	n.Spec.ProviderID = b.provider
+	n.Spec.Taints = []corev1.Taint{karpenter.UnregisteredTaint()}
+	_, err := b.Kube.CoreV1().Nodes().Create(b.Ctx, n, metav1.CreateOptions{})
+	b.Check(err)
+	b.kubelet(node)
+}
+
+// kubelet says that the node is ready.
+func (b birth) kubelet(node string) {
+	b.Helper()
+	at := time.Now().UTC().Format(time.RFC3339)
+	patch := fmt.Sprintf(`{"status":{"conditions":[{"type":"Ready","status":"True","reason":"KubeletReady","lastHeartbeatTime":%q,"lastTransitionTime":%q}]}}`, at, at)
+	_, err := b.Kube.CoreV1().Nodes().Patch(b.Ctx, node, types.StrategicMergePatchType, []byte(patch), metav1.PatchOptions{}, "status")
+	b.Check(err)
+}
+
+// started takes the startup taint off, as the daemon does that has put it there.
+func (b birth) started(node string) {
+	b.Helper()
+	for {
+		n := b.node(node)
+		n.Spec.Taints = slices.DeleteFunc(n.Spec.Taints, func(t corev1.Taint) bool { return t.Key == "slow" })
+		if _, err := b.Kube.CoreV1().Nodes().Update(b.Ctx, n, metav1.UpdateOptions{}); err == nil {
+			return
+		}
+	}
+}
+
+func (b birth) node(name string) *corev1.Node {
+	b.Helper()
+	n, err := b.Kube.CoreV1().Nodes().Get(b.Ctx, name, metav1.GetOptions{})
+	b.Check(err)
+	return n
+}
+
+// whole demands a node that has everything of its claim's.
+func (b birth) whole(node string) {
+	b.Helper()
+	n, c := b.node(node), b.claim()
+	for key, value := range c.Labels {
+		if n.Labels[key] != value {
+			b.Errorf("%s: label %s is %q on the node and %q on the claim", node, key, n.Labels[key], value)
+		}
+	}
+	owned := slices.ContainsFunc(n.OwnerReferences, func(o metav1.OwnerReference) bool { return o.UID == c.UID && o.Kind == "NodeClaim" })
+	if !owned || !slices.Contains(n.Finalizers, karpenter.TerminationFinalizer) || n.Labels["kubelet"] != "set" ||
+		n.Labels[karpenter.NodeRegisteredLabelKey] != "true" || n.Labels[karpenter.NodeInitializedLabelKey] != "true" {
+		b.Errorf("%s: owners %v, finalizers %v, labels %v", node, n.OwnerReferences, n.Finalizers, n.Labels)
+	}
+	if karpenter.HoldsTaint(n.Spec.Taints, karpenter.UnregisteredTaint()) || c.Status.NodeName != node {
+		b.Errorf("%s: taints %v; the claim names %q", node, n.Spec.Taints, c.Status.NodeName)
+	}
+}
+
+// TestRegistration brings claims up on a real API server, where kubelets, the
+// controller manager and people write to the same objects.
+func TestRegistration(t *testing.T) {
+	if testing.Short() {
+		t.Skip("-short: runs a control plane")
+	}
+	e := newEstate(t)
+	e.restart(lifecycle.DeletionApproval{}, lifecycle.NodeHealth{})
+	t.Run("step by step", func(*testing.T) { e.stepByStep() })
+	t.Run("in a storm of conflicts", func(*testing.T) { e.conflicts() })
+	t.Run("two nodes of one instance", func(*testing.T) { e.twins() })
+	t.Run("a name that is used again", func(*testing.T) { e.renamed() })
+	t.Run("claims edited by hand", func(*testing.T) { e.edited() })
+	t.Run("a death at every write", func(*testing.T) { e.deaths() })
+}
+
+func (e *estate) stepByStep() {
+	b := e.born("calm", 1, slow)
+	b.until("Launched", "True Launched")
+	b.until("Registered", "Unknown NodeNotFound")
+	b.joins("calm")
+	b.until("Registered", "True Registered")
+	b.until("Initialized", "Unknown StartupTaintsExist")
+	b.until("Ready", "Unknown ReconcilingDependents")
+	b.started("calm")
+	b.until("Ready", "True Ready")
+	b.until("ConsistentStateFound", "True ConsistentStateFound")
+	b.whole("calm")
+}
+
+// conflicts lets a kubelet and a person write all the time: no write of theirs is
+// lost, and the claim comes up all the same.
+func (e *estate) conflicts() {
+	b := e.born("busy", 2, slow)
+	b.joins("busy")
+	stop, writes := make(chan struct{}), atomic.Int64{}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for i := 0; ; i++ {
+			select {
+			case <-stop:
+				return
+			default:
+			}
+			nodes := b.Kube.CoreV1().Nodes()
+			beat := fmt.Appendf(nil, `{"status":{"conditions":[{"type":"Ready","lastHeartbeatTime":%q}]}}`, time.Now().UTC().Format(time.RFC3339))
+			_, _ = nodes.Patch(b.Ctx, "busy", types.StrategicMergePatchType, beat, metav1.PatchOptions{}, "status")
+			mark := fmt.Appendf(nil, `{"metadata":{"annotations":{"theirs":"%d"}}}`, i)
+			if _, err := nodes.Patch(b.Ctx, "busy", types.MergePatchType, mark, metav1.PatchOptions{}); err != nil {
+				continue
+			}
+			if c, err := cluster.Get[*karpenter.NodeClaim](b.Ctx, b.admin, cluster.NodeClaims, cluster.Key{Name: b.name}); err == nil {
+				metav1.SetMetaDataAnnotation(&c.ObjectMeta, "theirs", strconv.Itoa(i))
+				_, _ = b.admin.Update(b.Ctx, c)
+			}
+			writes.Store(int64(i))
+		}
+	}()
+	b.until("Initialized", "Unknown StartupTaintsExist")
+	b.started("busy")
+	b.until("Ready", "True Ready")
+	close(stop)
+	<-done
+	b.whole("busy")
+	if got := b.node("busy").Annotations["theirs"]; got != strconv.FormatInt(writes.Load(), 10) {
+		b.Errorf("somebody's write was lost: %q of %d", got, writes.Load())
+	}
+	b.Say("%d rounds of others' writes while a node registered", writes.Load())
+}
+
+// twins are there both before lifecycle looks: a node that it sees alone is the claim's
+// own at once, and does not go without it any more.
+func (e *estate) twins() {
+	b := e.born("twin", 3)
+	e.still(func() {
+		b.joins("twin-a")
+		b.joins("twin-b")
+		e.Wait(time.Minute, "both nodes to be seen", func() bool { return e.sees("twin-a") && e.sees("twin-b") })
+	})
+	b.until("Registered", "False MultipleNodesFound")
+	b.until("Ready", "False UnhealthyDependents")
+	e.Check(e.Kube.CoreV1().Nodes().Delete(e.Ctx, "twin-a", metav1.DeleteOptions{}))
+	b.until("Registered", "True Registered")
+	b.until("Ready", "True Ready")
+	b.whole("twin-b")
+}
+
+// renamed: a Node that comes again under the name of an older one is the newer
+// instance's, whatever its name.
+func (e *estate) renamed() {
+	first := e.born("first", 4)
+	first.joins("again")
+	first.until("Registered", "True Registered")
+	n := first.node("again")
+	n.Finalizers = nil
+	_, err := e.Kube.CoreV1().Nodes().Update(e.Ctx, n, metav1.UpdateOptions{})
+	e.Check(err)
+	second := e.born("second", 5)
+	e.Check(e.Kube.CoreV1().Nodes().Delete(e.Ctx, "again", metav1.DeleteOptions{}))
+	e.Wait(time.Minute, "the node to be away", func() bool {
+		_, err := e.Kube.CoreV1().Nodes().Get(e.Ctx, "again", metav1.GetOptions{})
+		return err != nil
+	})
+	second.joins("again")
+	second.until("Registered", "True Registered")
+	second.until("Ready", "True Ready")
+	second.whole("again")
+	if owners := second.node("again").OwnerReferences; len(owners) != 1 {
+		e.Errorf("the node has the owners %v", owners)
+	}
+}
+
+// edited: what a person takes off a claim comes back.
+func (e *estate) edited() {
+	b := e.born("edited", 6)
+	b.joins("edited")
+	b.until("Ready", "True Ready")
+	for {
+		c := b.claim()
+		c.Finalizers = nil
+		delete(c.Labels, karpenter.LabelEC2NodeClass)
+		if _, err := e.admin.Update(e.Ctx, c); err == nil {
+			break
+		}
+	}
+	e.Check(b.write(func(c *karpenter.NodeClaim) { c.Status.Conditions, c.Status.NodeName = nil, "" }, b.claim()))
+	e.Wait(time.Minute, "what was taken off to come back", func() bool {
+		c := b.claim()
+		return slices.Contains(c.Finalizers, karpenter.TerminationFinalizer) && c.Labels[karpenter.LabelEC2NodeClass] == "default" &&
+			c.Status.NodeName == "edited" && c.Status.Conditions.True(karpenter.ConditionTypeReady)
+	})
+	b.whole("edited")
+}
+
+// frail is a client that dies at a write to a claim or a node: before it, or right
+// after.
+type frail struct {
+	cluster.Client
+	left  int
+	after bool
+}
+
+var errDead = fault.E("writing", fault.Unknown, errors.New("the process is dead"))
+
+func (f *frail) Update(ctx context.Context, o cluster.Object) (cluster.Object, error) {
+	return f.write(o, func() (cluster.Object, error) { return f.Client.Update(ctx, o) })
+}
+
+func (f *frail) UpdateStatus(ctx context.Context, o cluster.Object) (cluster.Object, error) {
+	return f.write(o, func() (cluster.Object, error) { return f.Client.UpdateStatus(ctx, o) })
+}
+
+func (f *frail) write(o cluster.Object, write func() (cluster.Object, error)) (cluster.Object, error) {
+	switch o.(type) {
+	case *karpenter.NodeClaim, *corev1.Node:
+	default:
+		return write()
+	}
+	if f.left--; f.left > 0 {
+		return write()
+	}
+	if f.left == 0 && f.after {
+		_, _ = write()
+	}
+	return nil, errDead
+}
+
+// deaths kills lifecycle at each write that brings a claim up, before it and after
+// it: another process finishes.
+func (e *estate) deaths() {
+	e.mu.Lock()
+	e.service = nil
+	e.mu.Unlock()
+	points := 0
+	for at := 1; ; at++ {
+		struck := false
+		for _, after := range []bool{false, true} {
+			name := fmt.Sprintf("death-%d-%t", at, after)
+			b := e.born(name, 1000+2*at+len(name))
+			b.joins(name)
+			f := &frail{Client: e.config.Client, left: at, after: after}
+			config := e.config
+			config.Client = f
+			service := lifecycle.New(config)
+			e.Wait(time.Minute, "a death, or a node that is ready", func() bool {
+				_ = service.Step(e.Ctx)
+				return f.left <= 0 || b.says("Ready") == "True Ready"
+			})
+			struck = struck || f.left <= 0
+			heir := lifecycle.New(e.config)
+			e.Wait(time.Minute, name+" to come up", func() bool {
+				e.Check(heir.Step(e.Ctx))
+				return b.says("Ready") == "True Ready"
+			})
+			b.whole(name)
+			points++
+		}
+		if !struck {
+			break
+		}
+	}
+	e.Say("%d deaths while nodes registered", points-2)
+	if points < 8 {
+		e.Errorf("only %d deaths: the writes were not counted", points-2)
+	}
+}

@@ -1,0 +1,235 @@
+package lifecycle
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"sync"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/joist-autoscaler/joist/shared/blob"
+	"github.com/joist-autoscaler/joist/shared/cloud"
+	"github.com/joist-autoscaler/joist/shared/cluster"
+	"github.com/joist-autoscaler/joist/shared/event"
+	"github.com/joist-autoscaler/joist/shared/karpenter"
+	"github.com/joist-autoscaler/joist/shared/launchspec"
+	"github.com/joist-autoscaler/joist/shared/planning/scheduling"
+)
+
+// TestReplacements lets proposals of two claims act on a real API server, while
+// kubelets and people write the same objects all the time: one whose replacement
+// comes, and one whose replacement is refused and does not even go.
+func TestReplacements(t *testing.T) {
+	if testing.Short() {
+		t.Skip("-short: runs a control plane")
+	}
+	t.Parallel()
+	s := newSite(t)
+	s.moving("moved")
+	t.Run("beside each other", func(t *testing.T) {
+		t.Run("its replacement comes", func(t *testing.T) {
+			t.Parallel()
+			replacedByOne(s.in(t))
+		})
+		t.Run("its replacement is refused", func(t *testing.T) {
+			t.Parallel()
+			rolledBack(s.in(t))
+		})
+	})
+}
+
+// moving makes the pool and the class of machines that are replaced.
+func (s *site) moving(name string) {
+	s.Helper()
+	profile := "profile"
+	class := &karpenter.EC2NodeClass{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	class.Spec.InstanceProfile = &profile
+	class.Spec.SubnetSelectorTerms = []karpenter.SubnetSelectorTerm{{ID: "subnet-1"}}
+	class.Spec.SecurityGroupSelectorTerms = []karpenter.SecurityGroupSelectorTerm{{ID: "sg-1"}}
+	class.Spec.AMISelectorTerms = []karpenter.AMISelectorTerm{{Alias: "al2023@latest"}}
+	_, err := s.admin.Create(s.Context(), class)
+	s.check(err)
+	pool := &karpenter.NodePool{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	pool.Spec.Template.Spec.NodeClassRef = &karpenter.NodeClassReference{Group: karpenter.AWSGroup, Kind: "EC2NodeClass", Name: name}
+	pool.Spec.Template.Spec.Requirements = []karpenter.NodeSelectorRequirementWithMinValues{}
+	pool.Spec.Disruption.Budgets = []karpenter.Budget{{Nodes: "4"}}
+	_, err = s.admin.Create(s.Context(), pool)
+	s.check(err)
+}
+
+// movable is a machine of that pool that is ready, with one pod.
+func (s *site) movable(name string) machine {
+	s.Helper()
+	m := s.machine(name, func(c *karpenter.NodeClaim) {
+		c.Labels[karpenter.NodePoolLabelKey] = "moved"
+		c.Spec.NodeClassRef.Name = "moved"
+	})
+	m.ready()
+	m.pod(name)
+	return m
+}
+
+func (m machine) ready() {
+	m.Helper()
+	at := time.Now().UTC().Format(time.RFC3339)
+	beat := fmt.Appendf(nil, `{"status":{"conditions":[{"type":"Ready","status":"True","reason":"KubeletReady","lastHeartbeatTime":%q,"lastTransitionTime":%q}]}}`, at, at)
+	_, err := m.kube.CoreV1().Nodes().Patch(m.Context(), m.name, types.StrategicMergePatchType, beat, metav1.PatchOptions{}, "status")
+	m.check(err)
+}
+
+// disturbed writes the machine's node and claim again and again, as kubelets and
+// people do, until the end of the test.
+func (m machine) disturbed() {
+	ctx, stop := context.WithCancel(context.Background())
+	var writing sync.WaitGroup
+	writing.Go(func() {
+		for i := 0; ctx.Err() == nil; i++ {
+			mark := fmt.Appendf(nil, `{"metadata":{"annotations":{"theirs":"%d"}}}`, i)
+			_, _ = m.kube.CoreV1().Nodes().Patch(ctx, m.name, types.MergePatchType, mark, metav1.PatchOptions{})
+			if c, err := cluster.Get[*karpenter.NodeClaim](ctx, m.admin, cluster.NodeClaims, cluster.Key{Name: m.name}); err == nil {
+				metav1.SetMetaDataAnnotation(&c.ObjectMeta, "theirs", strconv.Itoa(i))
+				_, _ = m.admin.Update(ctx, c)
+			}
+			time.Sleep(100 * time.Millisecond)
+		}
+	})
+	m.Cleanup(func() { stop(); writing.Wait() })
+}
+
+// intended stores the intent of one claim, and gives what such a claim says of it.
+func intended(t *testing.T, blobs blob.Store, pool, name string) (event.Ref, map[string]string) {
+	t.Helper()
+	capacity := corev1.ResourceList{"cpu": resource.MustParse("2")}
+	ref, err := blob.Put(t.Context(), blobs, time.Now(), launchspec.Kind, launchspec.Intent{
+		ID: name, Cluster: "life", NodePool: pool, Claims: []string{name},
+		Fleet: cloud.FleetRequest{Token: name, Count: 1, CapacityType: cloud.Spot},
+		Types: map[string]launchspec.TypeFacts{"m6i.large": {Capacity: capacity, Allocatable: capacity, ZoneIDs: map[string]string{"eu-west-1a": "euw1-az1"}}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return ref, map[string]string{
+		launchspec.IntentTag: name, launchspec.IntentRefAnnotation: launchspec.FormatRef(ref), launchspec.BatchAnnotation: "/0",
+		launchspec.ClaimsAnnotation: "1", launchspec.CeilingAnnotation: `{"cpu":"2"}`,
+	}
+}
+
+// replacement stores a plan of one claim that replaces others.
+func (s *site) replacement(name string) event.Ref {
+	s.Helper()
+	ref, asked := intended(s.T, s.blobs, "moved", name)
+	c := karpenter.NodeClaim{ObjectMeta: metav1.ObjectMeta{
+		Name: name, Finalizers: []string{karpenter.TerminationFinalizer}, Labels: map[string]string{karpenter.NodePoolLabelKey: "moved"},
+		Annotations: asked,
+	}}
+	c.Annotations[karpenter.InstanceTaggedAnnotationKey] = "true"
+	c.Spec.NodeClassRef = &karpenter.NodeClassReference{Group: karpenter.AWSGroup, Kind: "EC2NodeClass", Name: "moved"}
+	c.Spec.Requirements = []karpenter.NodeSelectorRequirementWithMinValues{}
+	plan, err := blob.Put(s.Context(), s.blobs, time.Now(), scheduling.PlanKind, scheduling.Plan{Intents: []scheduling.PlannedIntent{{
+		ID: name, Ref: ref, NodePool: "moved", Claims: []scheduling.PlannedClaim{{Object: c, Ceiling: corev1.ResourceList{"cpu": resource.MustParse("2")}, Pods: 2}},
+	}}})
+	s.check(err)
+	return plan
+}
+
+// tell hands lifecycle a fact until it is taken.
+func (s *site) tell(body event.Body) {
+	s.Helper()
+	e, err := event.Maker{Service: "test", Cluster: s.id}.New(time.Now(), body, nil)
+	s.check(err)
+	var last error
+	s.until(30*time.Second, "told", func() bool {
+		if last = s.service.Lanes(s.gate)(s.Context(), e); last != nil {
+			s.Logf("told again: %v", last)
+		}
+		return last == nil
+	})
+}
+
+// proposes brings a proposal of the machines to where it acts.
+func (s *site) proposes(id string, machines ...machine) {
+	s.Helper()
+	b := event.DisruptionProposed{
+		Proposal: id, Phase: event.Proposed, Reason: string(karpenter.DisruptionReasonUnderutilized), Method: "MultiNode", Moved: len(machines),
+		Snapshot: event.Ref{Kind: scheduling.SnapshotKind, Digest: event.DigestOf([]byte(id)), Size: 1}, Decided: time.Now(),
+	}
+	for _, m := range machines {
+		b.Claims = append(b.Claims, m.name)
+		m.disturbed()
+	}
+	s.tell(b)
+	time.Sleep(scheduling.ConfirmAfter + time.Second)
+	b.Phase, b.Plan = event.Confirmed, s.replacement("new-"+id)
+	s.tell(b)
+	for _, m := range machines {
+		m.tainted()
+		if got := m.condition(karpenter.ConditionTypeDisruptionReason); got.Status != metav1.ConditionTrue || got.Reason != b.Reason {
+			s.Errorf("%s: the condition is %+v", m.name, got)
+		}
+	}
+}
+
+func replacedByOne(s *site) {
+	a, b := s.movable("whole-a"), s.movable("whole-b")
+	s.proposes("whole", a, b)
+	next := machine{s, "new-whole", "i-newwhole"}
+	s.until(20*time.Second, "admitted", func() bool { return next.claim() != nil && next.claim().Annotations["joist.sh/admitted"] != "" })
+	s.tell(event.LaunchSettled{Intent: "new-whole", Wanted: 1, Spent: true, Instances: []event.Launched{{
+		InstanceID: next.instance, ImageID: "ami-1", Offering: event.Offering{InstanceType: "m6i.large", Zone: "eu-west-1a", CapacityType: cloud.Spot},
+	}}})
+	time.Sleep(2 * time.Second)
+	if a.claim().DeletionTimestamp != nil || b.claim().DeletionTimestamp != nil {
+		s.Fatal("a node went before its replacement had joined")
+	}
+	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: next.name}}
+	node.Spec.ProviderID, node.Spec.Taints = "aws:///eu-west-1a/"+next.instance, []corev1.Taint{karpenter.UnregisteredTaint()}
+	_, err := s.admin.Create(s.Context(), node)
+	s.check(err)
+	next.ready()
+	for _, m := range []machine{a, b} {
+		m.until(30*time.Second, "going", func() bool { return m.claim() == nil || m.claim().DeletionTimestamp != nil })
+		m.said(10*time.Second, karpenter.ReasonDisruptionTerminating, "Disrupting Node: Underutilized")
+		m.until(30*time.Second, "asked to leave", func() bool { gone, _ := m.leaving(m.name); return gone })
+		m.kill(m.name)
+		m.ends()
+	}
+	if c := next.claim(); c == nil || c.DeletionTimestamp != nil || !c.Status.Conditions.True(karpenter.ConditionTypeInitialized) {
+		s.Errorf("the replacement is %+v", c)
+	}
+}
+
+func rolledBack(s *site) {
+	a, b := s.movable("back-a"), s.movable("back-b")
+	s.proposes("back", a, b)
+	next := machine{s, "new-back", "i-newback"}
+	s.until(20*time.Second, "admitted", func() bool { return next.claim() != nil && next.claim().Annotations["joist.sh/admitted"] != "" })
+	// Somebody else's finalizer keeps what is refused.
+	next.swap(cluster.NodeClaims, func(o cluster.Object) cluster.Object {
+		o.SetFinalizers(append(o.GetFinalizers(), "example.com/keep"))
+		return o
+	}, s.admin.Update)
+	s.tell(event.LaunchSettled{Intent: "new-back", Wanted: 1, Spent: true, Refusals: []event.Refusal{{Code: "InsufficientInstanceCapacity"}}})
+	for _, m := range []machine{a, b} {
+		m.until(30*time.Second, "as it was", func() bool {
+			return !karpenter.HoldsTaint(m.node().Spec.Taints, karpenter.DisruptedTaint()) && scheduling.ProposalOf(m.claim()) == nil &&
+				m.condition(karpenter.ConditionTypeDisruptionReason).Status == ""
+		})
+		m.said(10*time.Second, karpenter.ReasonDisruptionBlocked, "Disruption is rolled back: replacement NodeClaim new-back is being deleted")
+		if gone, _ := m.leaving(m.name); gone || m.claim().DeletionTimestamp != nil {
+			s.Errorf("%s was touched", m.name)
+		}
+	}
+	if next.claim() == nil {
+		s.Error("the finalizer did not hold, so that nothing is proven")
+	}
+	next.swap(cluster.NodeClaims, func(o cluster.Object) cluster.Object {
+		o.SetFinalizers(nil)
+		return o
+	}, s.admin.Update)
+}

@@ -1,0 +1,293 @@
+package mutation_test
+
+// bugs are mistakes that the protocol exists to rule out.
+var bugs = []bug{{
+	name: "token-random", promise: "no intent is launched twice",
+	file: "services/launcher/launch.go",
+	from: `	result, err := s.EC2.CreateFleet(ctx, intent.Fleet)`,
+	to:   `	intent.Fleet.Token = fmt.Sprint(intent.ID, s.Now().UnixNano()); result, err := s.EC2.CreateFleet(ctx, intent.Fleet)`,
+}, {
+	name: "fence-removed", promise: "the fence never goes back",
+	file: "shared/cluster/outbox/outbox.go",
+	from: `	object := h.object.DeepCopy()
+	object.Data`,
+	to: `	object := h.object.DeepCopy()
+	if now, err := cluster.Get[*corev1.ConfigMap](ctx, client, cluster.ConfigMaps, cluster.KeyOf(object)); err == nil { object.ResourceVersion = now.ResourceVersion }
+	object.Data`,
+}, {
+	name: "claims-after-launch", promise: "no intent is launched twice",
+	file: "services/lifecycle/admit.go",
+	from: `		refused, err := s.create(ctx, e, held, plan)
+		if err != nil {
+			return held, err
+		}
+		if held`,
+	to: `	for _, intent := range plan.Intents { for _, c := range intent.Claims { if held.Lists(c.Object.Name) {
+		r, _ := request(&c.Object)
+		_ = s.do.Do(ctx, &e, effect.Send{Body: r})
+	} } }
+	if s.Now().UnixNano()%2 == 0 { return held, fault.F("creating claims", fault.Stale, "planted") }
+	refused, err := s.create(ctx, e, held, plan)
+	if err != nil {
+		return held, err
+	}
+	if held`,
+}, {
+	name: "strict-limits-are-not", promise: "no limit is exceeded",
+	file: "shared/planning/scheduling/quota.go",
+	from: `	return np.Static() || poolpolicy.StrictLimits(np.Annotations)`,
+	to:   `	_ = poolpolicy.StrictLimits; return np.Static()`,
+}, {
+	name: "part-of-an-intent", promise: "no intent is launched twice", seed: 95,
+	file: "services/lifecycle/internal/admission/completeness.go",
+	from: `	return err == nil && c[`,
+	to:   `	return err == nil || c[`,
+}, {
+	name: "done-before-seen", promise: "a batch knows the claims before it",
+	file: "services/watcher/internal/inflight/inflight.go",
+	from: `		if !v.hasCaughtUp() {`,
+	to:   `		if false {`,
+}, {
+	name: "absence-as-death", promise: "a claim outlives its instance",
+	file: "services/lifecycle/internal/garbagecollection/inventory.go",
+	from: `	if !ok || f.Started.Before(from.Add(SettleTime)) {
+		return
+	}
+	first, err := time.Parse(time.RFC3339Nano, c.Annotations[AbsentAnnotation])
+	switch {
+	case err != nil:
+		f.Absent = append(f.Absent, c)`,
+	to: `	if !ok || from.IsZero() {
+		return
+	}
+	first, err := time.Parse(time.RFC3339Nano, c.Annotations[AbsentAnnotation])
+	switch {
+	case err != nil:
+		f.Gone = append(f.Gone, c)`,
+}, {
+	name: "slot-order", promise: "a claim is bound once",
+	file: "services/lifecycle/bind.go",
+	from: `		if c.Status.ProviderID == "" && (free < 0`,
+	to:   `		if free < 0 || c.Status.ProviderID == "" && (free < 0`,
+}, {
+	name: "dedupe-by-message-id", promise: "a message goes after its work",
+	file: "shared/host/worker.go",
+	from: `	err := safely(&noted, w.Handle, m)`,
+	to: `	if m.Receives > 1 { _ = w.Queue.Delete(verdicts, m.Receipt); return Line{Verdict: Verdict{Action: Delete}} }
+	err := safely(&noted, w.Handle, m)`,
+}, {
+	name: "delete-before-effect", promise: "a message goes after its work",
+	file: "shared/host/worker.go",
+	from: `	err := safely(&noted, w.Handle, m)`,
+	to: `	_ = w.Queue.Delete(verdicts, m.Receipt)
+	err := safely(&noted, w.Handle, m)`,
+}, {
+	name: "no-expiry", promise: "an expired message does nothing",
+	file: "shared/host/handler.go",
+	from: `	case e.Expired(accept.Now()):`,
+	to:   `	case false:`,
+}, {
+	name: "relative-deadline", promise: "a deadline is absolute",
+	file: "services/lifecycle/notice.go",
+	from: `	if marked, changed := nodeclaim.Sooner(c, b.Deadline); changed {`,
+	to:   `	if marked, changed := nodeclaim.Sooner(c, s.Now().Add(2*time.Minute)); changed {`,
+}, {
+	name: "phase-forgotten", promise: "a life never goes back",
+	file: "services/lifecycle/internal/nodeclaim/conditions/conditions.go",
+	from: `have.Status == metav1.ConditionTrue {
+			next = have`,
+	to: `have.Status == "never" {
+			next = have`,
+}, {
+	name: "taint-after-label", promise: "a registered node says what it is",
+	file: "services/lifecycle/internal/nodeclaim/register.go",
+	from: `	node.Spec.Taints = withoutTaint(node.Spec.Taints, karpenter.UnregisteredTaintKey)
+	return node`,
+	to: `	if len(node.Finalizers) == 0 { node.Spec.Taints = withoutTaint(node.Spec.Taints, karpenter.UnregisteredTaintKey) }
+	return node`,
+}, {
+	name: "end-before-drained", promise: "a drain precedes the end",
+	file: "services/lifecycle/internal/termination/drain.go",
+	from: `	plan.Drained = len(plan.Waiting) == 0 && now.Sub(n.Began) >= MinTime`,
+	to:   `	plan.Drained = now.Sub(n.Began) >= MinTime`,
+}, {
+	name: "evict-by-delete", promise: "a budget is kept",
+	file: "services/lifecycle/internal/effect/do.go",
+	from: `d.Client.Evict(ctx, cluster.KeyOf(e.Pod), e.Pod.UID)`,
+	to:   `d.Client.Delete(ctx, cluster.Pods, cluster.KeyOf(e.Pod), e.Pod.UID)`,
+}, {
+	name: "grace-too-soon", promise: "a budget is kept", seed: 12,
+	file: "services/lifecycle/internal/termination/drain.go",
+	from: `n.Deadline.Sub(now) > podspec.Grace(pod) {`,
+	to:   `n.Deadline.Sub(now) > podspec.Grace(pod)+10*time.Second {`,
+}, {
+	name: "protection-passed-over", promise: "a protected pod is let be",
+	file: "services/lifecycle/internal/termination/drain.go",
+	from: `podspec.Protected(pod, now); !protected &&`,
+	to:   `podspec.Protected(pod, now); (true || protected) &&`,
+}, {
+	name: "duration-not-read", promise: "a protected pod is let be",
+	file: "shared/planning/podspec/disrupt.go",
+	from: `	return until, now.Before(until), ""`,
+	to:   `	return until, false, ""`,
+}, {
+	name: "duration-for-ever", promise: "every drain ends or says why not",
+	file: "shared/planning/podspec/disrupt.go",
+	from: `	return until, now.Before(until), ""`,
+	to:   `	return until, true, ""`,
+}, {
+	name: "stuck-in-silence", promise: "every drain ends or says why not",
+	file: "services/lifecycle/internal/nodeclaim/drained.go",
+	from: `	if len(blockers) > 0 {`,
+	to:   `	if len(blockers) > len(plan.Waiting) {`,
+}, {
+	name: "silence-is-absence", promise: "nothing of ours is foreign",
+	file: "services/lifecycle/notice.go",
+	from: `		if err != nil && !fault.Is(err, fault.Missing) {
+			return nil, err
+		}
+	}
+	wanted := &search{instance: instanceID}
+	err := s.searches.Do(ctx, wanted)
+	return wanted.found, err`,
+	to: `	}
+	wanted := &search{instance: instanceID}
+	_ = s.searches.Do(ctx, wanted)
+	return wanted.found, nil`,
+}, {
+	name: "no-list-is-empty", promise: "an instance ends when its claim says so",
+	file: "services/lifecycle/inventory.go",
+	from: `	if err != nil {
+		return fmt.Errorf("listing NodeClaims for the inventory: %w", err)
+	}`,
+	to: `	_ = err`,
+}, {
+	name: "409-is-done", promise: "a notice is obeyed",
+	file: "services/lifecycle/internal/effect/do.go",
+	from: `cause == nil && fault.Is(err, fault.Conflict)`,
+	to:   `fault.Is(err, fault.Conflict)`,
+}, {
+	name: "429-is-done", promise: "a notice is obeyed",
+	file: "services/lifecycle/internal/effect/do.go",
+	from: `fault.Is(err, fault.Missing) || cause`,
+	to:   `fault.Is(err, fault.Missing, fault.Throttled) || cause`,
+}, {
+	name: "500-is-done", promise: "a notice is obeyed",
+	file: "services/lifecycle/internal/effect/do.go",
+	from: `fault.Is(err, fault.Missing) || cause`,
+	to:   `fault.Is(err, fault.Missing, fault.Unknown) || cause`,
+}, {
+	name: "in-flight-is-free", promise: "no price limit is exceeded",
+	file: "shared/launchspec/claim.go",
+	from: `scheduling.PriceQuantity(dearest)`,
+	to:   `scheduling.PriceQuantity(dearest * 0)`,
+}, {
+	name: "drained-before-replaced", promise: "a replacement comes before the end",
+	file: "services/lifecycle/internal/disruption/proposal.go",
+	from: `		case c == nil || !c.Status.Conditions.True(karpenter.ConditionTypeInitialized):`,
+	to:   `		case c == nil:`,
+}, {
+	// Disruption counts what a snapshot shows, and lifecycle what is live: neither alone
+	// overdraws a budget that the other heeds.
+	name: "budget-of-another-time", promise: "no budget is overdrawn",
+	file: "shared/karpenter/budget/budget.go",
+	from: `	if !when.active(now) {`,
+	to:   `	if !when.active(now) || now.Second()%2 == 0 {`,
+}, {
+	name: "moved-before-not-now", promise: "no workload is moved too often", seed: 219,
+	file: "services/disruption/internal/restraint/evictions.go",
+	from: `m.moved[w]+sum[w] > most {`,
+	to:   `m.moved[w] > most {`,
+}, {
+	name: "a-name-is-a-pod", promise: "every pod runs",
+	file: "services/watcher/internal/collect/state.go",
+	from: `	s.isCurrent = false
+	s.starts.trackPod(old, pod)`,
+	to: `	if old != nil && pod != nil && old.Spec.NodeName != "" && pod.Spec.NodeName == "" { pod = pod.DeepCopy(); pod.Spec.NodeName = old.Spec.NodeName }
+	s.isCurrent = false
+	s.starts.trackPod(old, pod)`,
+}, {
+	// A trimmed object has no version, so two of them always have the same.
+	name: "relist-by-version", promise: "a batch holds no pod that runs", seed: 64,
+	file: "shared/cluster/store.go",
+	from: `	for _, object := range list {
+		s.put(object)
+	}`,
+	to: `	for _, object := range list {
+		if old := s.objects[KeyOf(object)]; old == nil || old.GetResourceVersion() != object.GetResourceVersion() || old.GetUID() != object.GetUID() {
+			s.put(object)
+		}
+	}`,
+}, {
+	name: "outbox-read-after-count", promise: "TestPassSwapsTheOutboxThatItCounted", in: "./services/lifecycle",
+	file: "services/lifecycle/admit.go",
+	from: `	next.State, next.Plan, next.Claims, next.Since = outbox.Applying, b.Plan.Digest, admission.Claims, s.Now()
+`,
+	to: `	next.State, next.Plan, next.Claims, next.Since = outbox.Applying, b.Plan.Digest, admission.Claims, s.Now()
+	if held, err = outbox.Read(ctx, s.Client, s.Namespace); err != nil { return held, err }
+`,
+}, {
+	name: "end-by-the-cache", promise: "TestReplacementThatGoesKeepsTheOldNode", in: "./services/lifecycle",
+	file: "services/lifecycle/disruption.go",
+	from: `	if err != nil || verdict != disruption.Ready {
+		return err
+	}
+	return s.remove(`,
+	to: `	_, _ = verdict, err
+	return s.remove(`,
+}, {
+	name: "given-up-by-uid", promise: "TestClaimAdmittedBeforeItsRemovalStays", in: "./services/lifecycle",
+	file: "services/lifecycle/internal/nodeclaim/nodeclaim.go",
+	from: `Why: "its plan was given up", Read: v.Claim}`,
+	to:   `Why: "its plan was given up"}`,
+}, {
+	name: "refused-before-blamed", promise: "TestNothingIsRefusedBeforeTheShortageIsWritten", in: "./services/lifecycle",
+	file: "services/lifecycle/settle.go",
+	from: `	if err := s.blame(ctx, b.Refusals); err != nil || unbound`,
+	to:   `	if err := s.blame(ctx, b.Refusals); unbound`,
+}, {
+	name: "unspent-is-refused", promise: "TestPartlyUnspentRefusesNobody", in: "./services/lifecycle",
+	file: "services/lifecycle/settle.go",
+	from: `	if !b.Spent && len(b.Instances) > 0 {`,
+	to:   `	if !b.Spent && len(b.Instances) > len(claims) {`,
+}, {
+	name: "held-is-begun", promise: "TestPausedAfterTheBeginning", in: "./services/lifecycle",
+	file: "services/lifecycle/confirm.go",
+	from: `		return begun(candidates[i].Claim, id, replacements)`,
+	to: `		_ = id
+		return nil`,
+}, {
+	name: "written-is-begun", promise: "TestNoNodeIsTaintedBeforeAllClaimsBegin", in: "./services/lifecycle",
+	file: "services/lifecycle/proposal.go",
+	from: `	return noted, begun(noted, p.ID, replacements)`,
+	to:   `	return noted, nil`,
+}, {
+	name: "one-unbound-stops-all", promise: "no orphan is older than 90 s",
+	file: "services/lifecycle/inventory.go",
+	from: `	unbound := s.bindListed(ctx, e, findings.Bind)
+`,
+	to: `	unbound := s.bindListed(ctx, e, findings.Bind)
+	if unbound != nil { return unbound }
+`,
+}, {
+	name: "an-outcome-is-believed", promise: "TestForgedSettledIsComparedLive", in: "./services/lifecycle",
+	file: "services/lifecycle/bind.go",
+	from: `	orphans, held := unheld(orphans, claims)
+`,
+	to: `	_, held := unheld(orphans, nil)
+`,
+}, {
+	name: "an-orphan-by-name", promise: "an instance ends when its claim says so",
+	file: "services/launcher/instances.go",
+	from: `	if b.Claim == "" || b.ClaimUID == "" {
+`,
+	to: `	if false {
+`,
+}, {
+	name: "gone-is-believed", promise: "TestForgedGoneStops", in: "./services/lifecycle",
+	file: "services/lifecycle/notice.go",
+	from: `	if !s.goesByNow(found) {
+`,
+	to: `	if false {
+`,
+}}

@@ -1,0 +1,184 @@
+package scale_test
+
+import (
+	"bufio"
+	"fmt"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/joist-autoscaler/joist/integration/suites/scale"
+)
+
+// The limits of a large cluster: the first watcher's memory and its share of a core
+// at rest.
+const (
+	maxResident = 1 << 30 // bytes
+	maxCores    = 0.1
+)
+
+// trial is a cluster and how long its quiet is watched.
+type trial struct {
+	server          scale.Server
+	settle, measure time.Duration
+	// cores is the limit to the share of a core; none for a cluster that is small.
+	cores float64
+}
+
+// small proves the measuring; large is what is promised; busy is told and, but for
+// its memory, not promised: each second five pods make room for others.
+var (
+	small = &trial{server: scale.Server{Size: scale.Size{Nodes: 20, Pods: 400, Apps: 10}, Restarts: 20, Heartbeats: 10, Turnover: 5}, settle: 500 * time.Millisecond, measure: time.Second}
+	large = &trial{server: scale.Server{Size: scale.Size{Nodes: 5000, Pods: 100_000, Apps: 500}, Restarts: 20, Heartbeats: 17}, settle: 15 * time.Second, measure: time.Minute, cores: maxCores}
+	busy  = &trial{server: scale.Server{Size: large.server.Size, Restarts: 20, Heartbeats: 17, Turnover: 5}, settle: 15 * time.Second, measure: time.Minute, cores: 1}
+)
+
+func TestWatcher(t *testing.T) {
+	if os.Getenv("JOIST_SCALE") == "full" {
+		t.Run("at rest", func(t *testing.T) { watching(t, large) })
+		t.Run("with turnover", func(t *testing.T) { watching(t, busy) })
+		return
+	}
+	watching(t, small)
+}
+
+func watching(t *testing.T, try *trial) {
+	url, err := try.server.Start(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	process, said := begin(t, url)
+	said.await(t, "synced")
+	<-time.After(try.settle)
+	from := cpu(t, process)
+	<-time.After(try.measure)
+	cores := (cpu(t, process) - from).Seconds() / try.measure.Seconds()
+	resident, peak := memory(t, process, "VmRSS"), memory(t, process, "VmHWM")
+	size := try.server.Size
+	fmt.Printf("scale: %d nodes, %d pods, %d replaced a second: %s; resident %d MiB, at most %d MiB; %.3f cores\n",
+		size.Nodes, size.Pods, try.server.Turnover, said.line("synced"), resident>>20, peak>>20, cores)
+	if trouble := said.line("trouble"); trouble != "" {
+		t.Error(trouble)
+	}
+	if said.line("stored") == "" || said.line("sent 1 snapshots") == "" {
+		t.Error("no snapshot was sent: the watcher did not do its work")
+	}
+	if try.cores > 0 && (peak >= maxResident || cores >= try.cores) {
+		t.Errorf("the limits are %d MiB and %.1f cores", maxResident>>20, try.cores)
+	}
+}
+
+// begin starts the watcher as a process of its own, with the limit to its memory
+// that the chart sets.
+func begin(t *testing.T, url string) (pid int, said *speech) {
+	t.Helper()
+	command := exec.CommandContext(t.Context(), os.Args[0])
+	command.Env = append(os.Environ(), serverVariable+"="+url, "GOMEMLIMIT=900MiB")
+	out, err := command.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	command.Stderr = os.Stderr
+	if err := command.Start(); err != nil {
+		t.Fatal(err)
+	}
+	said = &speech{told: make(chan struct{}, 1)}
+	go said.listen(bufio.NewScanner(out))
+	t.Cleanup(func() {
+		_ = command.Process.Kill()
+		_ = command.Wait()
+	})
+	return command.Process.Pid, said
+}
+
+// speech is what the process has said so far.
+type speech struct {
+	mu    sync.Mutex
+	lines []string
+	told  chan struct{}
+}
+
+func (s *speech) listen(from *bufio.Scanner) {
+	for from.Scan() {
+		s.mu.Lock()
+		s.lines = append(s.lines, from.Text())
+		s.mu.Unlock()
+		select {
+		case s.told <- struct{}{}:
+		default:
+		}
+	}
+	close(s.told)
+}
+
+// line is the first that begins so; empty when there is none.
+func (s *speech) line(begins string) string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, line := range s.lines {
+		if strings.HasPrefix(line, begins) {
+			return line
+		}
+	}
+	return ""
+}
+
+func (s *speech) await(t *testing.T, begins string) {
+	t.Helper()
+	limit := time.After(5 * time.Minute)
+	for s.line(begins) == "" {
+		select {
+		case _, open := <-s.told:
+			if !open {
+				t.Fatalf("the watcher ended: %v", s.lines)
+			}
+		case <-limit:
+			t.Fatalf("the watcher never said %q: %v", begins, s.lines)
+		}
+	}
+}
+
+// cpu is what a process has used of it so far.
+func cpu(t *testing.T, pid int) time.Duration {
+	t.Helper()
+	text := read(t, pid, "stat")
+	fields := strings.Fields(text[strings.LastIndexByte(text, ')')+1:])
+	var ticks int64
+	for _, field := range fields[11:13] { // utime and stime
+		n, err := strconv.ParseInt(field, 10, 64)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ticks += n
+	}
+	return time.Duration(ticks) * 10 * time.Millisecond // USER_HZ is 100
+}
+
+// memory is a line of the process's status, in bytes.
+func memory(t *testing.T, pid int, name string) int64 {
+	t.Helper()
+	for line := range strings.Lines(read(t, pid, "status")) {
+		if rest, ok := strings.CutPrefix(line, name+":"); ok {
+			n, err := strconv.ParseInt(strings.Fields(rest)[0], 10, 64)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return n << 10
+		}
+	}
+	t.Fatalf("the system does not say %s", name)
+	return 0
+}
+
+func read(t *testing.T, pid int, file string) string {
+	t.Helper()
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/%s", pid, file))
+	if err != nil {
+		t.Skipf("the system does not tell what a process takes: %v", err)
+	}
+	return string(text)
+}

@@ -1,0 +1,112 @@
+package storm
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/joist-autoscaler/joist/integration/environment/timeline"
+)
+
+// Sample is what the cluster was at a moment.
+type Sample struct {
+	// At is since the beginning, as all times of a Report.
+	At time.Duration `json:"at"`
+	// Pending pods have no node, and Running ones are ready on one.
+	Pending int `json:"pending"`
+	Running int `json:"running"`
+	Nodes   int `json:"nodes"`
+	// Going are the nodes that carry the taint of those that are drained.
+	Going int `json:"going"`
+	// Instances are pending or running.
+	Instances int `json:"instances"`
+}
+
+// Notice is what became of one warned instance. A time is zero when it never came.
+type Notice struct {
+	Instance string `json:"instance"`
+	// Warned is when EC2 emitted the warning, before any bus or queue.
+	Warned time.Duration `json:"warned"`
+	// Cordoned is when its node was seen with the taint.
+	Cordoned time.Duration `json:"cordoned"`
+	// Evicting is when the first pod of it was seen to go.
+	Evicting time.Duration `json:"evicting"`
+	// Drained is when no pod was left that is not on every node.
+	Drained time.Duration `json:"drained"`
+	// Gone is when the instance ended.
+	Gone time.Duration `json:"gone"`
+	// Ahead says that a NodeClaim for each notice up to this one was there before
+	// the first pod of the node went.
+	Ahead bool `json:"ahead"`
+}
+
+// Report is all that was measured.
+type Report struct {
+	Pods    int            `json:"pods"`
+	Acts    []timeline.Act `json:"acts"`
+	Samples []Sample       `json:"samples"`
+	Notices []Notice       `json:"notices"`
+}
+
+// Cordons are the times from warning to taint of those that got there, sorted.
+func (r Report) Cordons() []time.Duration {
+	return r.times(func(n Notice) time.Duration { return n.Cordoned })
+}
+
+// Drains are the times from warning to the last pod's end, sorted.
+func (r Report) Drains() []time.Duration {
+	return r.times(func(n Notice) time.Duration { return n.Drained })
+}
+
+func (r Report) times(end func(Notice) time.Duration) []time.Duration {
+	var all []time.Duration
+	for _, n := range r.Notices {
+		if end(n) > 0 {
+			all = append(all, end(n)-n.Warned)
+		}
+	}
+	slices.Sort(all)
+	return all
+}
+
+// Percentile is the smallest of the sorted times that p of a hundred do not
+// exceed; zero when there are none.
+func Percentile(sorted []time.Duration, p float64) time.Duration {
+	if len(sorted) == 0 {
+		return 0
+	}
+	rank := int(math.Ceil(p / 100 * float64(len(sorted))))
+	return sorted[min(max(rank, 1), len(sorted))-1]
+}
+
+// Summary is what a person wants to read first.
+func (r Report) Summary() string {
+	var out strings.Builder
+	for _, act := range r.Acts {
+		fmt.Fprintf(&out, "%-28s %6.1f s\n", act.Name, (act.To - act.From).Seconds())
+	}
+	var nodes, pending int
+	for _, s := range r.Samples {
+		nodes, pending = max(nodes, s.Nodes), max(pending, s.Pending)
+	}
+	fmt.Fprintf(&out, "%d pods, at most %d nodes, at most %d pods without a node\n", r.Pods, nodes, pending)
+	if len(r.Notices) == 0 {
+		return out.String()
+	}
+	line := func(what string, sorted []time.Duration) {
+		fmt.Fprintf(&out, "%-28s %4d of %d: p50 %5.2f s, p99 %5.2f s, worst %5.2f s\n", what, len(sorted), len(r.Notices),
+			Percentile(sorted, 50).Seconds(), Percentile(sorted, 99).Seconds(), Percentile(sorted, 100).Seconds())
+	}
+	line("from warning to taint", r.Cordons())
+	line("from warning to drained", r.Drains())
+	ahead := 0
+	for _, n := range r.Notices {
+		if n.Ahead {
+			ahead++
+		}
+	}
+	fmt.Fprintf(&out, "%-28s %4d of %d before the first pod of the node went\n", "replacement claimed", ahead, len(r.Notices))
+	return out.String()
+}

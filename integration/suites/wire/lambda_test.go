@@ -1,0 +1,126 @@
+package wire
+
+import (
+	"context"
+	"errors"
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-lambda-go/events"
+	"github.com/aws/aws-lambda-go/lambda"
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/joist-autoscaler/joist/integration/environment/fakeaws/lambdaruntime"
+	"github.com/joist-autoscaler/joist/shared/queue"
+	"github.com/joist-autoscaler/joist/shared/queue/memqueue"
+)
+
+// TestLambdaProcess is no test: it is the function that TestLambda runs, in a
+// process of its own.
+func TestLambdaProcess(t *testing.T) {
+	if os.Getenv("AWS_LAMBDA_RUNTIME_API") == "" {
+		t.Skip("it is run by TestLambda")
+	}
+	lambda.Start(func(_ context.Context, e events.SQSEvent) (events.SQSEventResponse, error) {
+		var out events.SQSEventResponse
+		for _, r := range e.Records {
+			switch {
+			case r.Body == "all":
+				return out, errors.New("all of it failed")
+			case r.Body == "stranger":
+				out.BatchItemFailures = append(out.BatchItemFailures, events.SQSBatchItemFailure{ItemIdentifier: "stranger"})
+			case strings.HasPrefix(r.Body, "bad") || *r.MessageAttributes[queue.TypeAttribute].StringValue != "test.v1":
+				out.BatchItemFailures = append(out.BatchItemFailures, events.SQSBatchItemFailure{ItemIdentifier: r.MessageId})
+			}
+		}
+		return out, nil
+	})
+}
+
+// function runs TestLambdaProcess as a function of that name.
+func function(t *testing.T, w world, name string) {
+	t.Helper()
+	command := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestLambdaProcess$")
+	command.Env = append(w.FunctionEnviron(name), "AWS_LAMBDA_FUNCTION_VERSION=1")
+	command.Stderr = os.Stderr
+	if err := command.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = command.Wait() })
+}
+
+// TestLambda runs a binary made with aws-lambda-go behind a queue. What the
+// function reports as failed stays, and what it does not is deleted.
+func TestLambda(t *testing.T) {
+	w := start(t)
+	function(t, w, "worker")
+	for _, test := range []struct {
+		name   string
+		bodies []string
+		stay   []string
+		fails  string
+	}{
+		{name: "all is well", bodies: []string{"a", "b", "żółć"}},
+		{name: "some fail", bodies: []string{"a", "bad 1", "b", "bad 2"}, stay: []string{"bad 1", "bad 2"}},
+		{name: "the function fails", bodies: []string{"a", "all"}, stay: []string{"a", "all"}, fails: "all of it failed"},
+		{name: "an unknown failure fails all", bodies: []string{"a", "stranger"}, stay: []string{"a", "stranger"}, fails: "no message of the batch"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			q := w.broker.Queue(test.name, memqueue.QueueOptions{Visibility: time.Minute})
+			for _, body := range test.bodies {
+				if err := q.Send(t.Context(), queue.Outgoing{Type: "test.v1", Body: []byte(body)}); err != nil {
+					t.Fatal(err)
+				}
+			}
+			n, err := lambdaruntime.Mapping{Runtime: w.Lambda, Function: "worker", Queue: q}.Poll(t.Context())
+			if n != len(test.bodies) || (err == nil) != (test.fails == "") || (err != nil && !strings.Contains(err.Error(), test.fails)) {
+				t.Errorf("invoked with %d messages, %v", n, err)
+			}
+			w.clock.Advance(2 * time.Minute)
+			var stay []string
+			left, err := q.Receive(t.Context(), 10, 0, 0)
+			for _, m := range left {
+				stay = append(stay, string(m.Body))
+			}
+			slices.Sort(stay)
+			if diff := cmp.Diff(test.stay, stay); diff != "" || err != nil {
+				t.Errorf("what stays: %v\n%s", err, diff)
+			}
+		})
+	}
+}
+
+func TestLambdaRuns(t *testing.T) {
+	w := start(t)
+	function(t, w, "worker")
+	q := w.broker.Queue("q", memqueue.QueueOptions{Visibility: time.Minute})
+	for range 25 {
+		if err := q.Send(t.Context(), queue.Outgoing{Type: "test.v1", Body: []byte("a")}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	var group sync.WaitGroup
+	group.Go(func() { lambdaruntime.Mapping{Runtime: w.Lambda, Function: "worker", Queue: q}.Run(ctx) })
+	for q.Stats().Deleted < 25 && ctx.Err() == nil {
+		time.Sleep(5 * time.Millisecond)
+	}
+	cancel()
+	group.Wait()
+	if q.Stats().Deleted != 25 {
+		t.Errorf("%+v", q.Stats())
+	}
+}
+
+func TestLambdaWithoutAProcess(t *testing.T) {
+	w := start(t)
+	if _, err := w.Lambda.Invoke(t.Context(), "nobody", []byte(`{}`), 10*time.Millisecond); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("%v", err)
+	}
+}

@@ -1,0 +1,335 @@
+package wire
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"maps"
+	"net/http"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/joist-autoscaler/joist/integration/environment/fakeaws/query"
+	"github.com/joist-autoscaler/joist/services/launcher"
+	"github.com/joist-autoscaler/joist/shared/blob"
+	"github.com/joist-autoscaler/joist/shared/blob/memblob"
+	"github.com/joist-autoscaler/joist/shared/cloud"
+	"github.com/joist-autoscaler/joist/shared/cloud/ec2cloud"
+	"github.com/joist-autoscaler/joist/shared/cloud/iamprofile"
+	"github.com/joist-autoscaler/joist/shared/cloud/memcloud"
+	"github.com/joist-autoscaler/joist/shared/event"
+	"github.com/joist-autoscaler/joist/shared/karpenter"
+	"github.com/joist-autoscaler/joist/shared/launchspec"
+)
+
+// condition is one condition of a policy's statement: a tag that the request sets,
+// or that the resource has already. The value "*" is any, as with StringLike.
+type condition struct {
+	resource   bool
+	key, value string
+}
+
+// policy is what a policy of this ecosystem allows a node autoscaler that writes:
+// actions, with the conditions that each must meet.
+type policy map[string][]condition
+
+// tagged are the three tags that profiles must carry.
+func tagged(resource bool) []condition {
+	return []condition{
+		{resource, "kubernetes.io/cluster/web", "owned"}, {resource, "topology.kubernetes.io/region", "eu-west-1"},
+		{resource, "karpenter.k8s.aws/ec2nodeclass", "*"},
+	}
+}
+
+// open are the actions without conditions, as far as the launcher could want them.
+func open(more ...string) policy {
+	out := policy{}
+	for _, action := range append(more,
+		"CreateFleet", "RunInstances", "CreateLaunchTemplate", "DeleteLaunchTemplate", "CreateTags", "DescribeInstances", "DescribeLaunchTemplates",
+	) {
+		out[action] = nil
+	}
+	return out
+}
+
+// policies are those that teams run node autoscalers with, by what distinguishes
+// them.
+func policies() map[string]policy {
+	guarded := open("GetInstanceProfile")
+	guarded["TerminateInstances"] = []condition{{true, "karpenter.sh/nodepool", "*"}}
+	guarded["CreateInstanceProfile"] = tagged(false)
+	guarded["TagInstanceProfile"] = append(tagged(true), tagged(false)...)
+	for _, action := range []string{"AddRoleToInstanceProfile", "RemoveRoleFromInstanceProfile", "DeleteInstanceProfile"} {
+		guarded[action] = tagged(true)
+	}
+	scoped := maps.Clone(guarded)
+	scoped["RunInstances"] = []condition{{true, "karpenter.sh/discovery", "web"}}
+	scoped["CreateFleet"] = scoped["RunInstances"] // it launches in the caller's name
+	return map[string]policy{
+		"tags guard profiles and instances":      guarded,
+		"launches by templates with a tag alone": scoped,
+		"no IAM but PassRole":                    open("TerminateInstances"),
+	}
+}
+
+// judge looks at every request on its way, as IAM would, and keeps what the policy
+// denies. What it denies is still answered, so that one run finds all of it.
+type judge struct {
+	policy policy
+	model  *memcloud.Cloud
+
+	mu     sync.Mutex
+	called map[string]bool
+	denied map[string]bool
+}
+
+func (j *judge) RoundTrip(r *http.Request) (*http.Response, error) {
+	body, err := io.ReadAll(r.Body)
+	if err != nil {
+		return nil, err
+	}
+	r.Body = io.NopCloser(bytes.NewReader(body))
+	form, err := query.Read(&http.Request{Body: io.NopCloser(bytes.NewReader(body))})
+	if err != nil {
+		return nil, err
+	}
+	j.weigh(r.Context(), form)
+	return http.DefaultTransport.RoundTrip(r)
+}
+
+func (j *judge) weigh(ctx context.Context, form query.Form) {
+	action := form.Get("Action")
+	conditions, allowed := j.policy[action]
+	resources := j.resources(ctx, form)
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.called[action] = true
+	if !allowed {
+		j.denied[action] = true
+	}
+	for _, c := range conditions {
+		subjects := resources
+		if !c.resource {
+			subjects = []map[string]string{form.Tags("Tags.member")}
+		}
+		if len(subjects) == 0 {
+			j.denied[action+" of nothing"] = true
+		}
+		for _, tags := range subjects {
+			if value, there := tags[c.key]; !there || c.value != "*" && value != c.value {
+				j.denied[fmt.Sprintf("%s: %s=%q", action, c.key, value)] = true
+			}
+		}
+	}
+}
+
+// resources are the tags of what the request is about, as the account has them.
+func (j *judge) resources(ctx context.Context, form query.Form) []map[string]string {
+	var out []map[string]string
+	if name := form.Get("InstanceProfileName"); name != "" {
+		p, _ := j.model.Profile(ctx, name)
+		return append(out, p.Tags)
+	}
+	for _, id := range form.List("InstanceId") {
+		for _, record := range j.model.Records() {
+			if record.ID == id {
+				out = append(out, record.Tags)
+			}
+		}
+	}
+	names := []string{form.Get("LaunchTemplate.LaunchTemplateName")}
+	for _, config := range form.Each("LaunchTemplateConfigs") {
+		names = append(names, config.Get("LaunchTemplateSpecification.LaunchTemplateName"))
+	}
+	for _, name := range names {
+		if t, there := j.model.Template(name); there {
+			out = append(out, t.Tags)
+		}
+	}
+	return out
+}
+
+// life is a launcher before an account whose calls are judged.
+type life struct {
+	site
+	t       *testing.T
+	judge   *judge
+	service launcher.Service
+	blobs   *memblob.Store
+	bus     *facts
+}
+
+func startLife(t *testing.T, p policy) *life {
+	t.Helper()
+	l := &life{site: startCloud(t), t: t, bus: &facts{}}
+	l.model.AddRole("other")
+	l.blobs = memblob.New(memblob.Options{Now: l.clock.Now})
+	l.judge = &judge{policy: p, model: l.model, called: map[string]bool{}, denied: map[string]bool{}}
+	config := l.server.Config()
+	config.RetryMaxAttempts, config.HTTPClient = 1, &http.Client{Transport: l.judge}
+	l.Cloud, l.Profiles = ec2cloud.New(config), iamprofile.New(config)
+	l.service = launcher.Service{
+		EC2: l.account, Rehearsal: l.account, Profiles: l.account, Memory: launcher.NewMemory(launcher.Limits{}),
+		Blobs: l.blobs, Bus: l.bus, Cluster: event.Cluster{Name: "web", UID: "uid"}, Now: l.clock.Now,
+	}
+	return l
+}
+
+// obey has the launcher obey a message, and gives the last fact that it said.
+func obey[T event.Body](l *life, body event.Body) T {
+	l.t.Helper()
+	l.clock.Advance(time.Minute)
+	l.tell(body)
+	fact, err := event.As[T](l.bus.said[len(l.bus.said)-1])
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	return fact
+}
+
+func (l *life) tell(body event.Body) {
+	l.t.Helper()
+	e, err := event.Maker{Service: "lifecycle", Cluster: l.service.Cluster}.New(l.clock.Now(), body, nil)
+	if err == nil {
+		err = l.service.Handle(l.t.Context(), e)
+	}
+	if err != nil {
+		l.t.Fatalf("%T: %v", body, err)
+	}
+}
+
+// question is lifecycle's about a class that tags what is launched for it.
+func (l *life) question(role, profile string) event.NodeClassEnsure {
+	l.t.Helper()
+	class := karpenter.EC2NodeClass{}
+	class.Name = "default"
+	class.Spec.Tags = map[string]string{"karpenter.sh/discovery": "web"}
+	class.Status.InstanceProfile = l.Profile
+	class.Status.AMIs = []karpenter.AMI{{ID: l.ImageAMD64.ID}}
+	class.Status.SecurityGroups = []karpenter.SecurityGroup{{ID: l.SecurityGroup.ID}}
+	class.Status.Subnets = []karpenter.Subnet{{ID: l.Subnets[0].ID, Zone: l.Subnets[0].Zone}}
+	text, err := json.Marshal(class)
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	return event.NodeClassEnsure{
+		Name: "default", UID: "u", Role: role, Profile: profile, Path: "/karpenter/eu-west-1/web/u/", Class: text, Asked: l.clock.Now(),
+		Tags: map[string]string{
+			"kubernetes.io/cluster/web": "owned", "topology.kubernetes.io/region": "eu-west-1", "karpenter.k8s.aws/ec2nodeclass": "default",
+			"eks:eks-cluster-name": "web",
+		},
+	}
+}
+
+// launch has one instance launched with the tags of a launch.
+func (l *life) launch() string {
+	l.t.Helper()
+	tags := map[string]string{
+		"kubernetes.io/cluster/web": "owned", "karpenter.sh/nodepool": "default", "karpenter.sh/discovery": "web",
+		"karpenter.k8s.aws/ec2nodeclass": "default", launchspec.IntentTag: "one",
+	}
+	intent := launchspec.Intent{
+		ID: "one", Cluster: "web", NodePool: "default", NodeClass: "default", Claims: []string{launchspec.ClaimName("default", "one", 0)},
+		Templates: []cloud.Template{{
+			Name: "template-one", ImageID: l.ImageAMD64.ID, InstanceProfile: l.Profile, SecurityGroups: []string{l.SecurityGroup.ID}, Tags: tags,
+		}},
+		Fleet: cloud.FleetRequest{
+			Token: "one", Count: 1, CapacityType: cloud.OnDemand, Strategy: "lowest-price",
+			Configs: []cloud.FleetConfig{{Template: "template-one", Overrides: []cloud.Override{
+				{InstanceType: testType, SubnetID: l.Subnets[0].ID, Zone: l.Subnets[0].Zone},
+			}}},
+			TagSets: []cloud.TagSet{{Resource: "instance", Tags: tags}},
+		},
+	}
+	ref, err := blob.Put(l.t.Context(), l.blobs, l.clock.Now(), launchspec.Kind, intent)
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	settled := obey[event.LaunchSettled](l, event.LaunchRequested{Intent: "one", IntentRef: ref, Claims: 1})
+	if len(settled.Instances) != 1 {
+		l.t.Fatalf("settled %+v", settled)
+	}
+	return settled.Instances[0].InstanceID
+}
+
+// live is the whole life of a class and of a node: all that the launcher writes.
+// A managed class has two roles, and then a profile of its own.
+func (l *life) live(managed bool) {
+	l.t.Helper()
+	own := l.question("", l.Profile)
+	if managed {
+		l.ensured(l.question(l.Role, "web_1"))
+		l.ensured(l.question("other", "web_2"))
+		own.Former = "web_2"
+	}
+	l.ensured(own)
+	instance, claim := l.launch(), launchspec.ClaimName("default", "one", 0)
+	l.clock.Advance(time.Minute)
+	l.tell(event.TagRequested{InstanceID: instance, ClaimUID: "c", Tags: map[string]string{"Name": "node-1", karpenter.NodeClaimTagKey: claim}})
+	l.tell(event.TerminateRequested{InstanceID: instance, Claim: claim, ClaimUID: "c", Reason: "test"})
+	l.clock.Advance(2 * time.Hour)
+	l.tell(event.Tick{Want: event.WantTemplates, Due: l.clock.Now()})
+	l.ensured(own)
+	own.Delete = true
+	l.ensured(own)
+}
+
+func (l *life) ensured(b event.NodeClassEnsure) {
+	l.t.Helper()
+	if done := obey[event.NodeClassEnsured](l, b); done.Problem != nil || done.Invalid != nil || done.Validated == b.Delete || done.Deleted != b.Delete {
+		l.t.Fatalf("it was said %+v %+v %+v", done, done.Problem, done.Invalid)
+	}
+}
+
+// what the launcher asks of AWS in the whole life of a class and
+// of a node is what each policy allows. Profiles may be listed by none of them,
+// and nothing depends on it.
+func TestPoliciesAllowTheLauncher(t *testing.T) {
+	for name, p := range policies() {
+		t.Run(name, func(t *testing.T) {
+			_, managed := p["CreateInstanceProfile"]
+			l := startLife(t, p)
+			l.model.Deny(memcloud.ListProfiles)
+			l.live(managed)
+			if _, err := l.model.Profile(t.Context(), "web_2"); err == nil {
+				t.Error("the profile of the last role is left")
+			}
+			want := map[string]bool{}
+			if managed {
+				want["ListInstanceProfiles"] = true
+			}
+			if diff := cmp.Diff(want, l.judge.denied); diff != "" {
+				t.Errorf("denied (-want +got):\n%s", diff)
+			}
+			unused := slices.DeleteFunc(slices.Sorted(maps.Keys(p)), func(action string) bool { return l.judge.called[action] })
+			if len(unused) > 0 && managed {
+				t.Errorf("never called, so not proved: %q", unused)
+			}
+		})
+	}
+}
+
+// The judge sees what a policy would deny.
+func TestTheJudgeDenies(t *testing.T) {
+	l := startLife(t, policies()["launches by templates with a tag alone"])
+	ctx := t.Context()
+	_ = l.EnsureTemplate(ctx, cloud.Template{Name: "bare", ImageID: l.ImageAMD64.ID})
+	_ = l.TryRun(ctx, cloud.RunRequest{Template: "bare", InstanceType: testType, SubnetID: l.Subnets[0].ID})
+	_ = l.EnsureProfile(ctx, cloud.Profile{Name: "bare", Path: "/", Role: l.Role, Tags: map[string]string{"kubernetes.io/cluster/web": "shared"}})
+	_ = l.Terminate(ctx, []string{"i-0"})
+	_, _ = l.ListProfiles(ctx, "/")
+	for _, want := range []string{
+		`RunInstances: karpenter.sh/discovery=""`, `CreateInstanceProfile: kubernetes.io/cluster/web="shared"`,
+		`AddRoleToInstanceProfile: karpenter.k8s.aws/ec2nodeclass=""`, "TerminateInstances of nothing", "ListInstanceProfiles",
+	} {
+		if !l.judge.denied[want] {
+			t.Errorf("%s is not denied: %v", want, l.judge.denied)
+		}
+	}
+}

@@ -1,0 +1,357 @@
+package wire
+
+import (
+	"context"
+	"maps"
+	"net/http"
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/credentials"
+	awssts "github.com/aws/aws-sdk-go-v2/service/sts"
+	ststypes "github.com/aws/aws-sdk-go-v2/service/sts/types"
+
+	"github.com/joist-autoscaler/joist/infra/template"
+	"github.com/joist-autoscaler/joist/integration/environment/fakeaws"
+	fakeec2 "github.com/joist-autoscaler/joist/integration/environment/fakeaws/ec2"
+	"github.com/joist-autoscaler/joist/integration/environment/fakeaws/guard"
+	fakeiam "github.com/joist-autoscaler/joist/integration/environment/fakeaws/iam"
+	"github.com/joist-autoscaler/joist/integration/environment/fakeaws/lambdaruntime"
+	"github.com/joist-autoscaler/joist/integration/environment/fakeaws/stack"
+	fakests "github.com/joist-autoscaler/joist/integration/environment/fakeaws/sts"
+	fleet "github.com/joist-autoscaler/joist/integration/environment/testbed"
+	"github.com/joist-autoscaler/joist/shared/blob"
+	"github.com/joist-autoscaler/joist/shared/blob/memblob"
+	"github.com/joist-autoscaler/joist/shared/blob/s3blob"
+	"github.com/joist-autoscaler/joist/shared/cloud"
+	"github.com/joist-autoscaler/joist/shared/cloud/ec2cloud"
+	"github.com/joist-autoscaler/joist/shared/cloud/memcloud"
+	"github.com/joist-autoscaler/joist/shared/event"
+	"github.com/joist-autoscaler/joist/shared/fault"
+	"github.com/joist-autoscaler/joist/shared/karpenter"
+	"github.com/joist-autoscaler/joist/shared/launchspec"
+	"github.com/joist-autoscaler/joist/shared/queue"
+	"github.com/joist-autoscaler/joist/shared/queue/memqueue"
+)
+
+// The clusters of the template "shared", whose function of each service is one.
+const (
+	ours, theirs   = "prod", "staging"
+	sharedRole     = "arn:aws:iam::123456789012:role/joist-all-joist-launcher"
+	sharedFunction = "joist-all-joist-launcher"
+	hostKey        = "AKIDSHAREDFUNCTION"
+)
+
+func roleOf(cluster string) string {
+	return "arn:aws:iam::123456789012:role/" + cluster + "-joist-launcher"
+}
+
+// shop is an account in which two clusters share their functions, as the CDK app makes it,
+// with the launcher's function at work.
+type shop struct {
+	*fakeaws.Server
+	t      *testing.T
+	broker *memqueue.Broker
+	cloud  *memcloud.Cloud
+	guard  *guard.Guard
+	rights guard.Deployment
+	stack  stack.Stack
+	worlds map[string]memcloud.World
+	bucket string
+}
+
+// openShop makes the account. distrust names a cluster whose role trusts nobody.
+func openShop(t *testing.T, distrust string) *shop {
+	t.Helper()
+	s := &shop{t: t, worlds: map[string]memcloud.World{}, bucket: "joist-joist-all-123456789012-" + fakeaws.Region,
+		broker: memqueue.New(memqueue.Options{Now: time.Now, Seed: 1}),
+		cloud:  memcloud.New(memcloud.Options{Now: time.Now, Seed: 1, Region: fakeaws.Region, RateDivisor: -1})}
+	s.broker.Bus("default").In("123456789012", fakeaws.Region)
+	s.guard = &guard.Guard{Place: guard.Place{Partition: "aws", Account: "123456789012", Region: fakeaws.Region}, Cloud: s.cloud}
+	sts := fakests.New(s.cloud)
+	sts.Assumed = s.guard.Assume
+	s.Server = fakeaws.Start(t, fakeaws.Options{
+		Broker: s.broker, Blobs: memblob.New(memblob.Options{Now: time.Now, Seed: 1}), Bucket: s.bucket,
+		More: []fakeaws.Service{fakeec2.New(s.cloud), fakeiam.New(s.cloud), sts},
+		Guard: func(next http.Handler) http.Handler {
+			s.guard.Next = next
+			return s.guard
+		},
+	})
+	text, err := os.ReadFile("../../../infra/stack/testdata/shared.template.json")
+	s.check(err)
+	place := template.Place{Account: "123456789012", Region: fakeaws.Region, Partition: "aws", Name: "joist-all", QueueURL: s.QueueURL}
+	s.stack, err = stack.Read(text, place)
+	s.check(err)
+	s.check(s.stack.Make(s.broker, place))
+	s.rights, err = guard.Read(s.stack, s.guard.Place)
+	s.check(err)
+	s.guard.Resources = s.rights.Resources
+	s.guard.Enter(hostKey, s.rights.Roles[sharedFunction])
+	known := maps.Clone(s.rights.Roles)
+	if role, ok := known[distrust+"-joist-launcher"]; ok {
+		role.Trust = nil
+		known[distrust+"-joist-launcher"] = role
+	}
+	s.guard.Know(known)
+	for _, cluster := range []string{ours, theirs} {
+		s.cloud.AddRole("KarpenterNodeRole-" + cluster)
+		s.worlds[cluster] = s.cloud.Furnish(cluster)
+		s.check(s.cloud.EnsureProfile(t.Context(), cloud.Profile{Name: cluster + "-profile", Path: "/", Role: "KarpenterNodeRole-" + cluster}))
+	}
+	return s
+}
+
+func (s *shop) check(err error) {
+	s.t.Helper()
+	if err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+// work starts the launcher's function, unmodified, and the mappings that hand it the
+// messages of both queues.
+func (s *shop) work() {
+	s.t.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
+	var all sync.WaitGroup
+	s.t.Cleanup(func() {
+		cancel()
+		all.Wait()
+	})
+	for _, cluster := range []string{ours, theirs} {
+		f, m, ok := s.stack.Worker(cluster + "-joist-launcher")
+		if !ok || f.FunctionName != sharedFunction {
+			s.t.Fatalf("the queue of %s is read by %+v", cluster, f)
+		}
+		q, _ := s.broker.Lookup(cluster + "-joist-launcher")
+		all.Go(func() {
+			lambdaruntime.Mapping{Runtime: s.Lambda, Function: f.FunctionName, Queue: q, Batch: m.BatchSize}.Run(ctx)
+		})
+	}
+	s.process(s.FunctionRuntime(sharedFunction)...)
+}
+
+// process starts the launcher with what its function is told, and more.
+func (s *shop) process(more ...string) {
+	s.t.Helper()
+	binary, err := fleet.Binary("launcher")
+	s.check(err)
+	f, _, _ := s.stack.Worker(ours + "-joist-launcher")
+	process := exec.Command(binary) //nolint:noctx // it is killed at the end
+	process.Env = slices.Concat(s.Environ(), []string{"AWS_ACCESS_KEY_ID=" + hostKey}, more)
+	for name, value := range f.Environment.Variables {
+		process.Env = append(process.Env, name+"="+value)
+	}
+	process.Stdout, process.Stderr = s.t.Output(), s.t.Output()
+	s.check(process.Start())
+	s.t.Cleanup(func() {
+		_ = process.Process.Kill()
+		_ = process.Wait()
+	})
+}
+
+// intent is one instance for a cluster.
+func (s *shop) intent(cluster, id string) launchspec.Intent {
+	w := s.worlds[cluster]
+	tags := map[string]string{
+		"kubernetes.io/cluster/" + cluster: "owned", karpenter.EKSClusterNameTagKey: cluster, karpenter.NodePoolTagKey: "default",
+		karpenter.NodeClassTagKey: "default", launchspec.IntentTag: id,
+	}
+	config := cloud.FleetConfig{Template: "t-" + id}
+	for _, subnet := range w.Subnets {
+		config.Overrides = append(config.Overrides, cloud.Override{InstanceType: "m6i.large", SubnetID: subnet.ID, Zone: subnet.Zone})
+	}
+	all := func(kinds ...string) (sets []cloud.TagSet) {
+		for _, kind := range kinds {
+			sets = append(sets, cloud.TagSet{Resource: kind, Tags: tags})
+		}
+		return sets
+	}
+	return launchspec.Intent{
+		ID: id, Cluster: cluster, NodePool: "default", NodeClass: "default", Claims: []string{launchspec.ClaimName("default", id, 0)},
+		Templates: []cloud.Template{{Name: "t-" + id, ImageID: w.ImageAMD64.ID, InstanceProfile: cluster + "-profile",
+			SecurityGroups: []string{w.SecurityGroup.ID}, Tags: tags, TagSets: all("instance", "volume", "network-interface")}},
+		Fleet: cloud.FleetRequest{Token: id, Count: 1, CapacityType: cloud.OnDemand, Strategy: "lowest-price", Configs: []cloud.FleetConfig{config},
+			TagSets: all("fleet", "instance", "volume", "network-interface")},
+	}
+}
+
+// ask puts an intent among the documents of a cluster, and a request for it, which says
+// that it is of said, into a cluster's queue.
+func (s *shop) ask(intent launchspec.Intent, documents, said, into string) {
+	s.t.Helper()
+	ref, err := blob.Put(s.t.Context(), s3blob.New(s.Config(), s.bucket, documents, "JOIST_BUCKET"), time.Now(), launchspec.Kind, intent)
+	s.check(err)
+	e, err := event.Maker{Service: "lifecycle", Cluster: event.Cluster{Name: said}}.New(time.Now(), event.LaunchRequested{Intent: intent.ID, IntentRef: ref, Claims: 1}, nil)
+	s.check(err)
+	body, err := e.Encode()
+	s.check(err)
+	q, _ := s.broker.Lookup(into + "-joist-launcher")
+	s.check(q.Send(s.t.Context(), queue.Outgoing{Source: e.Source, Type: string(e.Type), Body: body}))
+}
+
+// launched are the intents of the instances of a cluster.
+func (s *shop) launched(cluster string) []string {
+	var ids []string
+	for _, r := range s.cloud.Records() {
+		if r.Tags["kubernetes.io/cluster/"+cluster] == "owned" {
+			ids = append(ids, r.Tags[launchspec.IntentTag])
+		}
+	}
+	slices.Sort(ids)
+	return ids
+}
+
+func (s *shop) until(what string, done func() bool) {
+	s.t.Helper()
+	for end := time.Now().Add(60 * time.Second); !done(); time.Sleep(20 * time.Millisecond) {
+		if time.Now().After(end) {
+			s.t.Fatalf("waiting for %s: launched %v and %v; denied %v", what, s.launched(ours), s.launched(theirs), s.guard.Denied())
+		}
+	}
+}
+
+// dealt is how many messages of a queue were deleted.
+func (s *shop) dealt(name string) int {
+	q, _ := s.broker.Lookup(name)
+	return q.Stats().Deleted
+}
+
+// One process launches for two clusters, as a function or as a poller: for each with its
+// role and with nothing else, and says so on its bus.
+func TestOneProcessServesTwoClusters(t *testing.T) {
+	for name, by := range map[string]struct {
+		start func(s *shop)
+		// own is what the process does by its own role.
+		own []string
+	}{
+		"function": {(*shop).work, []string{"sqs:ChangeMessageVisibility", "sts:AssumeRole"}},
+		"poller": {func(s *shop) { s.process("METRICS_PORT=0", "HEALTH_PROBE_PORT=0") },
+			[]string{"sqs:ChangeMessageVisibility", "sqs:DeleteMessage", "sqs:ReceiveMessage", "sts:AssumeRole"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := openShop(t, "")
+			by.start(s)
+			s.launches()
+			s.strangers()
+			own := s.guard.Used()[sharedRole]
+			if did := slices.Sorted(maps.Keys(own)); !slices.Equal(did, by.own) || own["sts:AssumeRole"] != 2 {
+				t.Errorf("by its own role it did %v", own)
+			}
+			if denied := s.guard.Denied(); len(denied) > 0 {
+				t.Errorf("denied was %v", denied)
+			}
+		})
+	}
+}
+
+// launches asks for an instance in each cluster.
+func (s *shop) launches() {
+	s.t.Helper()
+	s.ask(s.intent(ours, "one"), ours, ours, ours)
+	s.ask(s.intent(theirs, "two"), theirs, theirs, theirs)
+	s.until("both launches", func() bool {
+		return slices.Equal(s.launched(ours), []string{"one"}) && slices.Equal(s.launched(theirs), []string{"two"}) &&
+			s.dealt(ours+"-joist-launcher") == 1 && s.dealt(theirs+"-joist-launcher") == 1
+	})
+	used := s.guard.Used()
+	for _, cluster := range []string{ours, theirs} {
+		if n := s.lie(cluster + "-joist-lifecycle"); n != 1 {
+			s.t.Errorf("%d facts came to %s", n, cluster)
+		}
+		if by := used[roleOf(cluster)]; by["ec2:CreateFleet"] == 0 || by["events:PutEvents"] != 1 || by["s3:GetObject"] == 0 || by["sqs:ChangeMessageVisibility"] != 0 {
+			s.t.Errorf("for %s it did %v", cluster, by)
+		}
+	}
+}
+
+// strangers are orders that lie in the wrong queue, or are of the wrong cluster. The role
+// of the queue's own cluster is the only one that is ever used for them.
+func (s *shop) strangers() {
+	s.t.Helper()
+	before := s.guard.Used()
+	// One says whose it is, and is dropped. One lies about that, and its document is not
+	// there. One was forged, document and all, and is parked.
+	s.ask(s.intent(theirs, "honest"), theirs, theirs, ours)
+	s.ask(s.intent(theirs, "absent"), theirs, ours, ours)
+	forged := s.intent(theirs, "forged")
+	forged.Cluster = ours
+	s.ask(forged, ours, ours, ours)
+	s.until("the strangers", func() bool {
+		return s.dealt(ours+"-joist-launcher") == 3 && s.lie(ours+"-joist-launcher-dead") == 1 &&
+			s.guard.Used()[roleOf(ours)]["s3:GetObject"] >= before[roleOf(ours)]["s3:GetObject"]+2
+	})
+	if after := s.guard.Used()[roleOf(theirs)]; !maps.Equal(before[roleOf(theirs)], after) {
+		s.t.Errorf("the role of %s did %v for a queue of %s, after %v", theirs, after, ours, before[roleOf(theirs)])
+	}
+	if got := s.launched(theirs); !slices.Equal(got, []string{"two"}) || s.lie(theirs+"-joist-launcher-dead") != 0 {
+		s.t.Errorf("%s has launched %v, and %d dead letters", theirs, got, s.lie(theirs+"-joist-launcher-dead"))
+	}
+}
+
+// lie is how many messages wait in a queue.
+func (s *shop) lie(name string) int {
+	q, _ := s.broker.Lookup(name)
+	return q.Stats().Visible
+}
+
+// A cluster's role is had by its own service's function alone, under the name that says for
+// whom; and who has it may do nothing to the other cluster.
+func TestWhoTakesAClustersRole(t *testing.T) {
+	s := openShop(t, "")
+	as := func(key string) aws.Config {
+		c := s.Config()
+		c.Credentials, c.RetryMaxAttempts = credentials.NewStaticCredentialsProvider(key, "secret", ""), 1
+		return c
+	}
+	s.guard.Enter("AKIDPLANNER", s.rights.Roles["joist-all-joist-planner"])
+	s.guard.Enter("AKIDCLUSTERS", s.rights.Roles["staging-joist-launcher"])
+	take := func(key, cluster, session string) (*ststypes.Credentials, error) {
+		out, err := awssts.NewFromConfig(as(key)).AssumeRole(t.Context(), &awssts.AssumeRoleInput{RoleArn: aws.String(roleOf(cluster)), RoleSessionName: aws.String(session)})
+		if err != nil {
+			return nil, err
+		}
+		return out.Credentials, nil
+	}
+	for name, c := range map[string][3]string{
+		"another service's function":      {"AKIDPLANNER", ours, "launcher@prod"},
+		"the other cluster's role":        {"AKIDCLUSTERS", ours, "launcher@prod"},
+		"the function under a false name": {hostKey, ours, "launcher@staging"},
+	} {
+		if _, err := take(c[0], c[1], c[2]); err == nil || !strings.Contains(err.Error(), "AccessDenied") {
+			t.Errorf("%s takes the role: %v", name, err)
+		}
+	}
+	had, err := take(hostKey, ours, "launcher@prod")
+	s.check(err)
+	ec2 := ec2cloud.New(as(*had.AccessKeyId))
+	if err := ec2.EnsureTemplate(t.Context(), s.intent(ours, "own").Templates[0]); err != nil {
+		t.Errorf("its own cluster's: %v", err)
+	}
+	if err := ec2.EnsureTemplate(t.Context(), s.intent(theirs, "other").Templates[0]); !fault.Is(err, fault.Denied) {
+		t.Errorf("the other cluster's: %v", err)
+	}
+}
+
+// A role that cannot be taken stops its own cluster's messages alone, and those only until
+// somebody has mended it.
+func TestABrokenRoleStopsItsClusterAlone(t *testing.T) {
+	s := openShop(t, theirs)
+	s.work()
+	s.ask(s.intent(theirs, "two"), theirs, theirs, theirs)
+	s.until("the refusal", func() bool { return len(s.guard.Denied()) > 0 })
+	s.ask(s.intent(ours, "one"), ours, ours, ours)
+	s.until("the other cluster's launch", func() bool { return slices.Equal(s.launched(ours), []string{"one"}) })
+	if denied := s.guard.Denied(); len(denied) != 1 || !strings.Contains(denied[0], "sts:AssumeRole on "+roleOf(theirs)) || s.dealt(theirs+"-joist-launcher") != 0 {
+		t.Errorf("denied is %v, and %d messages were given up", denied, s.dealt(theirs+"-joist-launcher"))
+	}
+	s.guard.Know(s.rights.Roles)
+	s.until("the launch after all", func() bool { return slices.Equal(s.launched(theirs), []string{"two"}) })
+}

@@ -1,9 +1,0 @@
-//go:build !linux
-
-package world
-
-import "os/exec"
-
-// dieWithUs does nothing here: only Linux can promise it. A test that is killed
-// leaves its services behind.
-func dieWithUs(*exec.Cmd) {}
