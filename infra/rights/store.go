@@ -6,7 +6,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/catalog"
 	"github.com/joist-autoscaler/joist/shared/event"
 	"github.com/joist-autoscaler/joist/shared/launchspec"
-	"github.com/joist-autoscaler/joist/shared/planning/scheduling"
+	"github.com/joist-autoscaler/joist/shared/planning"
 )
 
 // markets is the catalog's own memory of prices and types.
@@ -15,11 +15,11 @@ const markets = "markets"
 // folders are which kinds of documents a service reads and writes. Who writes one
 // looks first whether it is there, which is a read.
 var folders = map[string]struct{ reads, writes []string }{
-	"watcher":    {[]string{catalog.Kind + "/latest"}, []string{scheduling.BatchKind + "/*", scheduling.SnapshotKind + "/*"}},
-	"planner":    {[]string{scheduling.BatchKind + "/*", catalog.Kind + "/*"}, []string{launchspec.Kind + "/*", scheduling.PlanKind + "/*"}},
-	"disruption": {[]string{scheduling.SnapshotKind + "/*", catalog.Kind + "/*"}, []string{launchspec.Kind + "/*", scheduling.PlanKind + "/*"}},
+	"watcher":    {[]string{catalog.Kind + "/latest"}, []string{planning.BatchKind + "/*", planning.SnapshotKind + "/*"}},
+	"planner":    {[]string{planning.BatchKind + "/*", catalog.Kind + "/*"}, []string{launchspec.Kind + "/*", planning.PlanKind + "/*"}},
+	"disruption": {[]string{planning.SnapshotKind + "/*", catalog.Kind + "/*"}, []string{launchspec.Kind + "/*", planning.PlanKind + "/*"}},
 	"catalog":    {nil, []string{catalog.Kind + "/*", event.InventoryKind + "/*", markets + "/*"}},
-	"lifecycle":  {[]string{catalog.Kind + "/*", launchspec.Kind + "/*", event.InventoryKind + "/*", scheduling.PlanKind + "/*"}, nil},
+	"lifecycle":  {[]string{catalog.Kind + "/*", launchspec.Kind + "/*", event.InventoryKind + "/*", planning.PlanKind + "/*"}, nil},
 	"launcher":   {[]string{launchspec.Kind + "/*"}, nil},
 }
 

@@ -9,7 +9,8 @@ import (
 	"github.com/joist-autoscaler/joist/services/cli/internal/report"
 	"github.com/joist-autoscaler/joist/services/cli/internal/simulate"
 	"github.com/joist-autoscaler/joist/services/disruption"
-	"github.com/joist-autoscaler/joist/shared/planning/scheduling"
+	"github.com/joist-autoscaler/joist/shared/planning"
+	"github.com/joist-autoscaler/joist/shared/planning/instancetypes"
 	"github.com/joist-autoscaler/joist/shared/scenario"
 )
 
@@ -65,7 +66,7 @@ func runConsolidate(cmd *cobra.Command, env Env, flags consolidateFlags) error {
 func consolidateOptions(cmd *cobra.Command, env Env, passes int, spotToSpot bool) simulate.ConsolidateOptions {
 	return simulate.ConsolidateOptions{
 		PassesMax: passes, Now: env.Now,
-		Decide: func(snapshot scheduling.Snapshot, stock scheduling.Stock) disruption.Findings {
+		Decide: func(snapshot planning.Snapshot, stock instancetypes.Stock) disruption.Findings {
 			return disruption.Evaluate(snapshot, stock, disruption.Options{SpotToSpot: spotToSpot})
 		},
 		Progress: func(pass int, soFar *scenario.Consolidation) {

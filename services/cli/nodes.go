@@ -14,7 +14,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/blob"
 	"github.com/joist-autoscaler/joist/shared/catalog"
 	"github.com/joist-autoscaler/joist/shared/fault"
-	"github.com/joist-autoscaler/joist/shared/planning/scheduling"
+	"github.com/joist-autoscaler/joist/shared/planning"
 	"github.com/joist-autoscaler/joist/shared/scenario"
 )
 
@@ -85,13 +85,13 @@ func (n nodesFlags) countSources() (count int) {
 
 // readFiles reads a snapshot and its catalogue from files.
 func (n nodesFlags) readFiles() (simulate.Source, error) {
-	var s scheduling.Snapshot
-	if err := openDocument("snapshot", scheduling.SnapshotKind, n.snapshot, &s); err != nil {
+	var s planning.Snapshot
+	if err := openDocument("snapshot", planning.SnapshotKind, n.snapshot, &s); err != nil {
 		return simulate.Source{}, err
 	}
 	if s.Cluster == "" || s.Taken.IsZero() {
 		return simulate.Source{}, fault.F("reading the snapshot", fault.Invalid, "%s is not a snapshot: it has no cluster name or no time", n.snapshot).
-			WithHint(documentHint, scheduling.SnapshotKind)
+			WithHint(documentHint, planning.SnapshotKind)
 	}
 	if n.catalogue == "" {
 		return withEmbeddedPrices(s)
@@ -108,8 +108,8 @@ func (n nodesFlags) readFiles() (simulate.Source, error) {
 }
 
 // withEmbeddedPrices is a snapshot with the catalogue that comes with the command.
-func withEmbeddedPrices(s scheduling.Snapshot) (simulate.Source, error) {
-	at := slices.IndexFunc(s.Nodes, func(n scheduling.Node) bool { return n.Labels[corev1.LabelTopologyRegion] != "" })
+func withEmbeddedPrices(s planning.Snapshot) (simulate.Source, error) {
+	at := slices.IndexFunc(s.Nodes, func(n planning.Node) bool { return n.Labels[corev1.LabelTopologyRegion] != "" })
 	if at < 0 {
 		return simulate.Source{}, fault.F("finding the prices of the snapshot", fault.Missing, "no node of the snapshot has a region label").
 			WithHint("--catalogue FILE, the catalogue that the snapshot refers to")

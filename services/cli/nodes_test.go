@@ -18,8 +18,8 @@ import (
 	"github.com/joist-autoscaler/joist/shared/blob/memblob"
 	"github.com/joist-autoscaler/joist/shared/catalog"
 	"github.com/joist-autoscaler/joist/shared/karpenter"
-	"github.com/joist-autoscaler/joist/shared/planning/scheduling"
-	"github.com/joist-autoscaler/joist/shared/planning/schedulingtest"
+	"github.com/joist-autoscaler/joist/shared/planning"
+	"github.com/joist-autoscaler/joist/shared/planning/planningtest"
 	"github.com/joist-autoscaler/joist/shared/scenario"
 )
 
@@ -43,11 +43,11 @@ func written(t *testing.T, name string, data []byte) string {
 }
 
 // cluster is a snapshot of a cluster with much to give, and its catalogue, as files.
-func cluster(t *testing.T) (s scheduling.Snapshot, snapshot, catalogue string) {
+func cluster(t *testing.T) (s planning.Snapshot, snapshot, catalogue string) {
 	t.Helper()
-	s = schedulingtest.Cluster(rand.New(rand.NewPCG(2, 2)), 12, 50)
+	s = planningtest.Cluster(rand.New(rand.NewPCG(2, 2)), 12, 50)
 	s.NodePools[0].Spec.Disruption.Budgets = []karpenter.Budget{{Nodes: "100%"}}
-	return s, stored(t, scheduling.SnapshotKind, s), stored(t, catalog.Kind, schedulingtest.Catalogue())
+	return s, stored(t, planning.SnapshotKind, s), stored(t, catalog.Kind, planningtest.Catalogue())
 }
 
 func parsed[T any](t *testing.T, text string) T {
@@ -59,7 +59,7 @@ func parsed[T any](t *testing.T, text string) T {
 	return out
 }
 
-func podsOf(s scheduling.Snapshot) (n int) {
+func podsOf(s planning.Snapshot) (n int) {
 	for i := range s.Nodes {
 		for _, class := range s.Nodes[i].Pods {
 			n += len(class.Pods)
@@ -90,7 +90,7 @@ func TestConsolidateASnapshot(t *testing.T) {
 func TestWhyOfASnapshot(t *testing.T) {
 	s, _, catalogue := cluster(t)
 	s.Nodes[0].DoNotDisrupt = true
-	stdout, stderr, code := joist(t, "", nil, "why", "node/"+s.Nodes[0].Name, "--snapshot", stored(t, scheduling.SnapshotKind, s), "--catalogue", catalogue)
+	stdout, stderr, code := joist(t, "", nil, "why", "node/"+s.Nodes[0].Name, "--snapshot", stored(t, planning.SnapshotKind, s), "--catalogue", catalogue)
 	if code != cli.ExitNothing || !strings.Contains(stdout, "is kept (do-not-disrupt)") {
 		t.Errorf("exit code %d: %s%s", code, stdout, stderr)
 	}
@@ -126,7 +126,7 @@ func TestSimulateASnapshot(t *testing.T) {
 func TestNodesComplaints(t *testing.T) {
 	s, snapshot, catalogue := cluster(t)
 	s.Nodes = nil
-	nowhere := stored(t, scheduling.SnapshotKind, s)
+	nowhere := stored(t, planning.SnapshotKind, s)
 	pool := written(t, "pool.yaml", []byte("apiVersion: karpenter.sh/v1\nkind: NodePool\nmetadata:\n  name: web\nspec:\n  limit: 3\n"))
 	for _, tt := range []struct {
 		name string
@@ -156,14 +156,14 @@ func TestNodesComplaints(t *testing.T) {
 }
 
 // latest is a store with a snapshot in it, as the watcher and the catalog leave one.
-func latest(t *testing.T, s scheduling.Snapshot) *memblob.Store {
+func latest(t *testing.T, s planning.Snapshot) *memblob.Store {
 	t.Helper()
 	store := memblob.New(memblob.Options{Now: func() time.Time { return s.Taken }})
 	var err error
-	if s.Catalogue, err = blob.Put(t.Context(), store, s.Taken, catalog.Kind, schedulingtest.Catalogue()); err != nil {
+	if s.Catalogue, err = blob.Put(t.Context(), store, s.Taken, catalog.Kind, planningtest.Catalogue()); err != nil {
 		t.Fatal(err)
 	}
-	ref, err := blob.Put(t.Context(), store, s.Taken, scheduling.SnapshotKind, s)
+	ref, err := blob.Put(t.Context(), store, s.Taken, planning.SnapshotKind, s)
 	if err == nil {
 		err = blob.Point(t.Context(), store, ref)
 	}

@@ -11,7 +11,8 @@ import (
 
 	"github.com/joist-autoscaler/joist/services/cli/internal/meter"
 	"github.com/joist-autoscaler/joist/services/cli/internal/report"
-	"github.com/joist-autoscaler/joist/shared/planning/scheduling"
+	"github.com/joist-autoscaler/joist/shared/planning"
+	"github.com/joist-autoscaler/joist/shared/planning/solver"
 	"github.com/joist-autoscaler/joist/shared/scenario"
 )
 
@@ -30,10 +31,10 @@ func planScenario(cmd *cobra.Command, env Env, name, format string) error {
 		fmt.Fprintln(progress, "note: "+note)
 	}
 	fmt.Fprintf(progress, "planning %d pods with %d instance types (read in %.1f s)\n", len(pods), s.Types(), setup.Seconds())
-	var result scheduling.Result
+	var result planning.Result
 	effort := meter.Solving(env.Now, func() {
 		batch, stock := s.Problem(pods)
-		result = scheduling.SolveStock(batch, stock)
+		result = solver.SolveStock(batch, stock)
 	})
 	effort.SetupWallS = setup.Seconds()
 	outcome := s.Outcome(pods, result)

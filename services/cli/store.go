@@ -11,7 +11,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/blob"
 	"github.com/joist-autoscaler/joist/shared/catalog"
 	"github.com/joist-autoscaler/joist/shared/fault"
-	"github.com/joist-autoscaler/joist/shared/planning/scheduling"
+	"github.com/joist-autoscaler/joist/shared/planning"
 )
 
 // old is an age at which a snapshot is not the cluster's any more: the watcher writes
@@ -33,7 +33,7 @@ func (n nodesFlags) readLatest(ctx context.Context, env Env) (simulate.Source, e
 	if err != nil {
 		return simulate.Source{}, err
 	}
-	ref, err := blob.Latest(ctx, store, scheduling.SnapshotKind)
+	ref, err := blob.Latest(ctx, store, planning.SnapshotKind)
 	if fault.Is(err, fault.Missing) {
 		return simulate.Source{}, fault.E("finding the latest snapshot in "+n.store, fault.Missing, err).
 			WithHint("check that the prefix is that of the cluster and that its watcher runs; the watcher writes snapshots only for clusters that have a node with a NodeClaim")
@@ -41,7 +41,7 @@ func (n nodesFlags) readLatest(ctx context.Context, env Env) (simulate.Source, e
 	if err != nil {
 		return simulate.Source{}, err
 	}
-	s, err := blob.Get[scheduling.Snapshot](ctx, store, ref)
+	s, err := blob.Get[planning.Snapshot](ctx, store, ref)
 	if err != nil {
 		return simulate.Source{}, fmt.Errorf("reading the latest snapshot: %w", err)
 	}

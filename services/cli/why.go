@@ -9,7 +9,7 @@ import (
 
 	"github.com/joist-autoscaler/joist/services/disruption"
 	"github.com/joist-autoscaler/joist/shared/fault"
-	"github.com/joist-autoscaler/joist/shared/planning/scheduling"
+	"github.com/joist-autoscaler/joist/shared/planning"
 )
 
 // Why is disruption's decision about a node, as `joist why -o json` prints it.
@@ -77,8 +77,8 @@ func runWhy(cmd *cobra.Command, env Env, from nodesFlags, node, format string) e
 }
 
 // explainNode finds what was decided about a node.
-func explainNode(snapshot scheduling.Snapshot, found disruption.Findings, name string) (Why, error) {
-	at := slices.IndexFunc(snapshot.Nodes, func(n scheduling.Node) bool { return n.Name == name })
+func explainNode(snapshot planning.Snapshot, found disruption.Findings, name string) (Why, error) {
+	at := slices.IndexFunc(snapshot.Nodes, func(n planning.Node) bool { return n.Name == name })
 	if at < 0 {
 		return Why{}, fault.F("explaining the decision", fault.Missing, "node %s not found", name).WithHint("give the name of a node of the snapshot or scenario")
 	}

@@ -6,8 +6,8 @@ import (
 	"testing"
 
 	"github.com/joist-autoscaler/joist/services/disruption/internal/fixture"
-	"github.com/joist-autoscaler/joist/shared/planning/scheduling"
-	"github.com/joist-autoscaler/joist/shared/planning/schedulingtest"
+	"github.com/joist-autoscaler/joist/shared/planning/instancetypes"
+	"github.com/joist-autoscaler/joist/shared/planning/planningtest"
 )
 
 // BenchmarkEvaluate decides about clusters that have much to give. In those at rest
@@ -18,9 +18,9 @@ func BenchmarkEvaluate(b *testing.B) {
 	for _, size := range []struct{ nodes, pods int }{{1000, 9000}, {5000, 100_000}} {
 		for _, budget := range []string{"100%", "10%", "1"} {
 			b.Run(fmt.Sprintf("nodes=%d/pods=%d/budget=%s", size.nodes, size.pods, budget), func(b *testing.B) {
-				s := schedulingtest.Cluster(rand.New(rand.NewPCG(uint64(size.nodes), uint64(size.pods))), size.nodes, size.pods)
+				s := planningtest.Cluster(rand.New(rand.NewPCG(uint64(size.nodes), uint64(size.pods))), size.nodes, size.pods)
 				fixture.Budgets(budget)(&s.NodePools[0])
-				stock := scheduling.NewStock(s, schedulingtest.Catalogue())
+				stock := instancetypes.NewStock(s, planningtest.Catalogue())
 				var found Findings
 				b.ReportAllocs()
 				for b.Loop() {

@@ -8,7 +8,7 @@ import (
 	"github.com/joist-autoscaler/joist/services/disruption/internal/candidate"
 	"github.com/joist-autoscaler/joist/services/disruption/internal/restraint"
 	"github.com/joist-autoscaler/joist/shared/karpenter/policy"
-	"github.com/joist-autoscaler/joist/shared/planning/scheduling"
+	"github.com/joist-autoscaler/joist/shared/planning"
 )
 
 // waves are how the drift of NodePools goes on that ask for it in waves.
@@ -21,7 +21,7 @@ type waves struct {
 	held map[int]candidate.Objection
 }
 
-func newWaves(s *scheduling.Snapshot) waves {
+func newWaves(s *planning.Snapshot) waves {
 	out := waves{pools: map[string]*canary.Rollout{}, wrong: map[string]error{}, held: map[int]candidate.Objection{}}
 	for i := range s.NodePools {
 		pool := &s.NodePools[i]
@@ -58,7 +58,7 @@ func (w waves) take(a *attempt) {
 }
 
 // halted are the pools whose drift does not go on by itself: somebody should look.
-func (w waves) halted(s *scheduling.Snapshot) []error {
+func (w waves) halted(s *planning.Snapshot) []error {
 	var out []error
 	told := map[string]bool{}
 	for i := range s.Nodes {

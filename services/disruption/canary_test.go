@@ -14,7 +14,8 @@ import (
 	"github.com/joist-autoscaler/joist/services/disruption/internal/fixture"
 	"github.com/joist-autoscaler/joist/shared/karpenter"
 	"github.com/joist-autoscaler/joist/shared/karpenter/policy"
-	"github.com/joist-autoscaler/joist/shared/planning/scheduling"
+	"github.com/joist-autoscaler/joist/shared/planning"
+	"github.com/joist-autoscaler/joist/shared/planning/instancetypes"
 )
 
 // asks are annotations of the pool.
@@ -25,9 +26,9 @@ func asks(annotations map[string]string) func(*karpenter.NodePool) {
 // fleet is a cluster over time: what drift takes is replaced, and a replacement is a
 // node after two minutes, or never.
 type fleet struct {
-	scheduling.Snapshot
-	stock    scheduling.Stock
-	launches scheduling.Launches
+	planning.Snapshot
+	stock    instancetypes.Stock
+	launches planning.Launches
 	// works says whether what is launched becomes a node.
 	works bool
 	began time.Time
@@ -95,20 +96,20 @@ func (f *fleet) arrive() {
 			f.Nodes = append(f.Nodes, old)
 			delete(f.gone, n.Name)
 		case age >= 15*time.Minute:
-			f.fails(scheduling.Launch{At: f.Taken, Reason: "RegistrationFailed", Message: "Failed to register node", Image: "ami-bad"})
+			f.fails(planning.Launch{At: f.Taken, Reason: "RegistrationFailed", Message: "Failed to register node", Image: "ami-bad"})
 			f.Nodes[i].Going = true
 		}
 	}
 	f.Nodes = slices.DeleteFunc(f.Nodes, func(n node) bool { return n.Going })
 }
 
-func (f *fleet) fails(l scheduling.Launch) {
+func (f *fleet) fails(l planning.Launch) {
 	f.launches.Last = append(f.launches.Last, l)
 	text, err := json.Marshal(f.launches)
 	if err != nil {
 		panic(err)
 	}
-	f.annotate(scheduling.LaunchesAnnotation, string(text))
+	f.annotate(planning.LaunchesAnnotation, string(text))
 }
 
 func (f *fleet) annotate(key, value string) { f.NodePools[0].Annotations[key] = value }
@@ -205,10 +206,10 @@ func TestAsk16ABadImageStopsAfterTheCanary(t *testing.T) {
 	f = bad()
 	f.works = true
 	for i := range 4 {
-		f.fails(scheduling.Launch{At: f.Taken.Add(time.Duration(i)), OK: true})
+		f.fails(planning.Launch{At: f.Taken.Add(time.Duration(i)), OK: true})
 	}
 	f.launches.Last = f.launches.Last[len(f.launches.Last)-4:]
-	f.fails(scheduling.Launch{At: f.Taken, OK: true})
+	f.fails(planning.Launch{At: f.Taken, OK: true})
 	f.run(10).want(t, "0s -2")
 }
 
@@ -219,7 +220,7 @@ func TestAsk16ASecondChangeBeginsAnew(t *testing.T) {
 	f.run(40).want(t, "0s -2", "32m0s -4")
 	for i := range f.Nodes {
 		if n := &f.Nodes[i]; n.Drift == nil {
-			n.Drift = &scheduling.Drift{Reason: "AMIDrift", Since: f.Taken.Add(-time.Second)}
+			n.Drift = &planning.Drift{Reason: "AMIDrift", Since: f.Taken.Add(-time.Second)}
 		}
 	}
 	f.began = f.Taken

@@ -5,7 +5,7 @@ import (
 
 	"github.com/joist-autoscaler/joist/shared/event"
 	"github.com/joist-autoscaler/joist/shared/karpenter"
-	"github.com/joist-autoscaler/joist/shared/planning/scheduling"
+	"github.com/joist-autoscaler/joist/shared/planning"
 )
 
 // decision is one phase of one proposal.
@@ -18,7 +18,7 @@ type decision struct {
 // decide says what becomes of the commands that were found, and of the proposals
 // that a snapshot carries. What was proposed too lately to be confirmed, and
 // is still right, is not spoken of.
-func decide(s *scheduling.Snapshot, commands []Command) []decision {
+func decide(s *planning.Snapshot, commands []Command) []decision {
 	var out []decision
 	kept := map[string]bool{}
 	for _, c := range commands {
@@ -28,7 +28,7 @@ func decide(s *scheduling.Snapshot, commands []Command) []decision {
 			d.claims = append(d.claims, s.Nodes[i].Claim)
 		}
 		if !c.Since.IsZero() {
-			if s.Taken.Sub(c.Since) < scheduling.ConfirmAfter {
+			if s.Taken.Sub(c.Since) < planning.ConfirmAfter {
 				continue
 			}
 			d.phase = event.Confirmed
@@ -40,7 +40,7 @@ func decide(s *scheduling.Snapshot, commands []Command) []decision {
 
 // dropped takes back what was proposed and is not right any more. A claim that is
 // being deleted, or whose removal has begun, needs no more words.
-func dropped(s *scheduling.Snapshot, kept map[string]bool) []decision {
+func dropped(s *planning.Snapshot, kept map[string]bool) []decision {
 	var out []decision
 	at := map[string]int{}
 	for i := range s.Nodes {

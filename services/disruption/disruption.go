@@ -30,7 +30,8 @@ import (
 	"github.com/joist-autoscaler/joist/shared/event"
 	"github.com/joist-autoscaler/joist/shared/fault"
 	"github.com/joist-autoscaler/joist/shared/host"
-	"github.com/joist-autoscaler/joist/shared/planning/scheduling"
+	"github.com/joist-autoscaler/joist/shared/planning"
+	"github.com/joist-autoscaler/joist/shared/planning/instancetypes"
 	"github.com/joist-autoscaler/joist/shared/queue"
 )
 
@@ -81,7 +82,7 @@ func (s Service) Handle(ctx context.Context, e event.Envelope) error {
 	if err != nil {
 		return err
 	}
-	found := s.measured(snapshot, scheduling.NewStock(snapshot, cat))
+	found := s.measured(snapshot, instancetypes.NewStock(snapshot, cat))
 	decisions := decide(&snapshot, found.Commands)
 	s.count(found.Tally)
 	host.Say(ctx, "nodes", len(snapshot.Nodes), "commands", len(found.Commands), "decisions", len(decisions))
@@ -101,8 +102,8 @@ func (s Service) Handle(ctx context.Context, e event.Envelope) error {
 }
 
 // read fetches the snapshot, and the catalogue that it names.
-func (s Service) read(ctx context.Context, body event.ClusterSnapshot) (scheduling.Snapshot, catalog.Catalogue, error) {
-	snapshot, err := blob.Get[scheduling.Snapshot](ctx, s.Blobs, body.Snapshot)
+func (s Service) read(ctx context.Context, body event.ClusterSnapshot) (planning.Snapshot, catalog.Catalogue, error) {
+	snapshot, err := blob.Get[planning.Snapshot](ctx, s.Blobs, body.Snapshot)
 	if err != nil {
 		return snapshot, catalog.Catalogue{}, fmt.Errorf("reading the snapshot: %w", err)
 	}

@@ -16,8 +16,8 @@ import (
 	"github.com/joist-autoscaler/joist/shared/fault"
 	"github.com/joist-autoscaler/joist/shared/karpenter"
 	"github.com/joist-autoscaler/joist/shared/launchspec"
-	"github.com/joist-autoscaler/joist/shared/planning/scheduling"
-	"github.com/joist-autoscaler/joist/shared/planning/schedulingtest"
+	"github.com/joist-autoscaler/joist/shared/planning"
+	"github.com/joist-autoscaler/joist/shared/planning/planningtest"
 	"github.com/joist-autoscaler/joist/shared/queue"
 )
 
@@ -62,9 +62,9 @@ func (b *bench) put(t *testing.T, kind string, doc any) event.Ref {
 }
 
 // show hands the service a snapshot.
-func (b *bench) show(t *testing.T, s scheduling.Snapshot) (event.Ref, error) {
+func (b *bench) show(t *testing.T, s planning.Snapshot) (event.Ref, error) {
 	t.Helper()
-	ref := b.put(t, scheduling.SnapshotKind, s)
+	ref := b.put(t, planning.SnapshotKind, s)
 	return ref, b.Handle(t.Context(), envelope(t, event.ClusterSnapshot{Taken: s.Taken, Snapshot: ref}))
 }
 
@@ -88,12 +88,12 @@ func proposal(t *testing.T, e event.Envelope) event.DisruptionProposed {
 }
 
 // quiet is a cluster with one empty node.
-func quiet() scheduling.Snapshot {
-	pool := schedulingtest.NodePool()
+func quiet() planning.Snapshot {
+	pool := planningtest.NodePool()
 	pool.Spec.Disruption.ConsolidateAfter = karpenter.DurationOf(0)
-	return scheduling.Snapshot{
-		Taken: start, Cluster: "web", UID: "u", NodePools: []karpenter.NodePool{pool}, NodeClasses: []karpenter.EC2NodeClass{schedulingtest.NodeClass()},
-		Nodes: []scheduling.Node{{
+	return planning.Snapshot{
+		Taken: start, Cluster: "web", UID: "u", NodePools: []karpenter.NodePool{pool}, NodeClasses: []karpenter.EC2NodeClass{planningtest.NodeClass()},
+		Nodes: []planning.Node{{
 			Name: "node-a", Claim: "default-a", ClaimUID: "uid-a", NodePool: "default", Ready: true, Initialized: true,
 			InitializedAt: start.Add(-time.Hour),
 			Labels: map[string]string{
@@ -115,7 +115,7 @@ func TestTypesAreWhatTheContractRoutesHere(t *testing.T) {
 func TestStoryOfAnEmptyNode(t *testing.T) {
 	b := newBench()
 	s := quiet()
-	s.Catalogue = b.put(t, catalog.Kind, schedulingtest.Catalogue())
+	s.Catalogue = b.put(t, catalog.Kind, planningtest.Catalogue())
 	ref, err := b.show(t, s)
 	if err != nil || len(b.said) != 1 {
 		t.Fatalf("said %d (%v)", len(b.said), err)
@@ -129,7 +129,7 @@ func TestStoryOfAnEmptyNode(t *testing.T) {
 		t.Fatalf("proposal (-want +got):\n%s", diff)
 	}
 	// Lifecycle writes it on the claim, and the next snapshots carry it.
-	s.Nodes[0].Proposal = &scheduling.Proposal{ID: first.Proposal, Reason: first.Reason, Proposed: start.Add(time.Second)}
+	s.Nodes[0].Proposal = &planning.Proposal{ID: first.Proposal, Reason: first.Reason, Proposed: start.Add(time.Second)}
 	for _, tt := range []struct {
 		after time.Duration
 		said  int
@@ -147,22 +147,22 @@ func TestStoryOfAnEmptyNode(t *testing.T) {
 }
 
 // crowd is a cluster of two nodes that one smaller node replaces.
-func (b *bench) crowd(t *testing.T) scheduling.Snapshot {
+func (b *bench) crowd(t *testing.T) planning.Snapshot {
 	t.Helper()
 	s := fixture.Snapshot(fixture.Pool(), fixture.Node("a", "t4g.xlarge", with(2)), fixture.Node("b", "t4g.xlarge", with(1)))
 	s.Cluster, s.UID, s.Taken = "web", "u", b.now
 	for i := range s.Nodes {
 		s.Nodes[i].InitializedAt = b.now.Add(-time.Hour)
 	}
-	s.Catalogue = b.put(t, catalog.Kind, schedulingtest.Catalogue())
+	s.Catalogue = b.put(t, catalog.Kind, planningtest.Catalogue())
 	return s
 }
 
 // carry writes a proposal on all nodes, as lifecycle does on their claims.
-func carry(s scheduling.Snapshot, p event.DisruptionProposed, proposed time.Time) scheduling.Snapshot {
+func carry(s planning.Snapshot, p event.DisruptionProposed, proposed time.Time) planning.Snapshot {
 	s.Nodes = slices.Clone(s.Nodes)
 	for i := range s.Nodes {
-		s.Nodes[i].Proposal = &scheduling.Proposal{ID: p.Proposal, Reason: p.Reason, Method: p.Method, Proposed: proposed}
+		s.Nodes[i].Proposal = &planning.Proposal{ID: p.Proposal, Reason: p.Reason, Method: p.Method, Proposed: proposed}
 	}
 	return s
 }
@@ -189,10 +189,10 @@ func TestStoryOfAReplacement(t *testing.T) {
 			t.Fatal(err)
 		}
 		second := proposal(t, b.said[len(b.said)-1])
-		if second.Phase != event.Confirmed || second.Proposal != first.Proposal || second.Plan.Kind != scheduling.PlanKind {
+		if second.Phase != event.Confirmed || second.Proposal != first.Proposal || second.Plan.Kind != planning.PlanKind {
 			t.Fatalf("confirmed %+v", second)
 		}
-		plan, err := blob.Get[scheduling.Plan](t.Context(), b.blobs, second.Plan)
+		plan, err := blob.Get[planning.Plan](t.Context(), b.blobs, second.Plan)
 		if err != nil || len(plan.Intents) != 1 || len(plan.Nominations) != 3 || plan.Batch != ref || plan.Outbox != "" {
 			t.Fatalf("plan %+v (%v)", plan, err)
 		}
@@ -242,9 +242,9 @@ func TestAStaleSnapshotProposesNothing(t *testing.T) {
 // TestRest: what was found at rest is not looked at again for five minutes,
 // unless it changes, or time alone would change what is found.
 func TestRest(t *testing.T) {
-	looked := func(b *bench, s scheduling.Snapshot, after time.Duration) bool {
+	looked := func(b *bench, s planning.Snapshot, after time.Duration) bool {
 		t.Helper()
-		ref := b.put(t, scheduling.SnapshotKind, s)
+		ref := b.put(t, planning.SnapshotKind, s)
 		b.now = start.Add(after)
 		// What is not looked at is not read either.
 		b.Blobs = memblob.New(memblob.Options{Now: func() time.Time { return b.now }})
@@ -252,7 +252,7 @@ func TestRest(t *testing.T) {
 		b.Blobs = b.blobs
 		return err != nil
 	}
-	full := func() scheduling.Snapshot {
+	full := func() planning.Snapshot {
 		s := quiet()
 		s.Nodes[0].DoNotDisrupt = true
 		return s
@@ -261,7 +261,7 @@ func TestRest(t *testing.T) {
 	moving.NodePools[0].Spec.Disruption.ConsolidateAfter = karpenter.DurationOf(2 * time.Hour)
 	for _, tt := range []struct {
 		name     string
-		s, other scheduling.Snapshot
+		s, other planning.Snapshot
 		after    time.Duration
 		want     bool
 	}{
@@ -300,20 +300,20 @@ func TestSameSnapshotSameFacts(t *testing.T) {
 }
 
 func TestSavedIsZeroWhereNothingIsKnown(t *testing.T) {
-	for name, change := range map[string]func(*bench, *scheduling.Snapshot){
-		"no catalogue": func(*bench, *scheduling.Snapshot) {},
-		"unknown type": func(_ *bench, s *scheduling.Snapshot) {
+	for name, change := range map[string]func(*bench, *planning.Snapshot){
+		"no catalogue": func(*bench, *planning.Snapshot) {},
+		"unknown type": func(_ *bench, s *planning.Snapshot) {
 			s.Nodes[0].Labels["node.kubernetes.io/instance-type"] = "x1.huge"
 		},
-		"unknown zone":  func(_ *bench, s *scheduling.Snapshot) { s.Nodes[0].Labels["topology.kubernetes.io/zone"] = "mars-1a" },
-		"no label":      func(_ *bench, s *scheduling.Snapshot) { s.Nodes[0].Labels = nil },
-		"reserved node": func(_ *bench, s *scheduling.Snapshot) { s.Nodes[0].Labels["karpenter.sh/capacity-type"] = "reserved" },
+		"unknown zone":  func(_ *bench, s *planning.Snapshot) { s.Nodes[0].Labels["topology.kubernetes.io/zone"] = "mars-1a" },
+		"no label":      func(_ *bench, s *planning.Snapshot) { s.Nodes[0].Labels = nil },
+		"reserved node": func(_ *bench, s *planning.Snapshot) { s.Nodes[0].Labels["karpenter.sh/capacity-type"] = "reserved" },
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := newBench()
 			s := quiet()
 			if name != "no catalogue" {
-				s.Catalogue = b.put(t, catalog.Kind, schedulingtest.Catalogue())
+				s.Catalogue = b.put(t, catalog.Kind, planningtest.Catalogue())
 			}
 			change(b, &s)
 			if _, err := b.show(t, s); err != nil || len(b.said) != 1 {
@@ -351,7 +351,7 @@ func TestHandleRefuses(t *testing.T) {
 	if _, err := b.show(t, foreign); !fault.Is(err, fault.Poison) {
 		t.Errorf("a snapshot of another cluster: got %v", err)
 	}
-	missing := event.Ref{Kind: scheduling.SnapshotKind, Digest: event.DigestOf(nil), Size: 1}
+	missing := event.Ref{Kind: planning.SnapshotKind, Digest: event.DigestOf(nil), Size: 1}
 	if err := b.Handle(t.Context(), envelope(t, event.ClusterSnapshot{Taken: start, Snapshot: missing})); !fault.Is(err, fault.Retry) {
 		t.Errorf("a snapshot that is missing: got %v", err)
 	}

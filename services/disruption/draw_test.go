@@ -11,14 +11,14 @@ import (
 
 	"github.com/joist-autoscaler/joist/services/disruption/internal/consolidation"
 	"github.com/joist-autoscaler/joist/services/disruption/internal/fixture"
-	"github.com/joist-autoscaler/joist/shared/planning/scheduling"
+	"github.com/joist-autoscaler/joist/shared/planning"
 )
 
 // patchy is nodes that are three quarters full with pods of three sizes, of which a
 // budget lets a tenth go.
-func patchy(seed uint64) scheduling.Snapshot {
+func patchy(seed uint64) planning.Snapshot {
 	rng := rand.New(rand.NewPCG(seed, 0))
-	nodes := make([]scheduling.Node, 0, 30)
+	nodes := make([]planning.Node, 0, 30)
 	for i := range 30 {
 		name := fmt.Sprintf("node-%02d", i)
 		n := fixture.Node(name, []string{"t4g.large", "t4g.xlarge"}[rng.IntN(2)])

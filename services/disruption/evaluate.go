@@ -11,7 +11,9 @@ import (
 	"github.com/joist-autoscaler/joist/services/disruption/internal/room"
 	"github.com/joist-autoscaler/joist/shared/karpenter"
 	"github.com/joist-autoscaler/joist/shared/karpenter/policy"
-	"github.com/joist-autoscaler/joist/shared/planning/scheduling"
+	"github.com/joist-autoscaler/joist/shared/planning"
+	"github.com/joist-autoscaler/joist/shared/planning/instancetypes"
+	"github.com/joist-autoscaler/joist/shared/planning/solver"
 )
 
 // Evaluate is the decision alone: what Handle publishes, and what consolidate,
@@ -20,13 +22,13 @@ import (
 // What a snapshot's nodes carry as proposals is looked at first, the oldest first,
 // so that a newcomer does not take its place. Then the methods have their turns, in
 // Karpenter's order (pkg/controllers/disruption/controller.go, NewMethods).
-func Evaluate(s scheduling.Snapshot, stock scheduling.Stock, o Options) Findings {
+func Evaluate(s planning.Snapshot, stock instancetypes.Stock, o Options) Findings {
 	return evaluate(s, stock, o, func(_ Method, find func()) { find() })
 }
 
 // evaluate gives each method its turn through around, which may watch it and must call
 // what it is given.
-func evaluate(s scheduling.Snapshot, stock scheduling.Stock, o Options, around func(Method, func())) Findings {
+func evaluate(s planning.Snapshot, stock instancetypes.Stock, o Options, around func(Method, func())) Findings {
 	p := newPass(s, stock, o)
 	p.tally()
 	p.standing()
@@ -47,9 +49,9 @@ func evaluate(s scheduling.Snapshot, stock scheduling.Stock, o Options, around f
 
 // pass is one evaluation of one snapshot.
 type pass struct {
-	snapshot   scheduling.Snapshot
-	stock      scheduling.Stock
-	simulation *scheduling.Simulation
+	snapshot   planning.Snapshot
+	stock      instancetypes.Stock
+	simulation *solver.Simulation
 	judge      consolidation.Judge
 	scores     consolidation.Scores
 	// worth is what room is worth, once sets are looked for.
@@ -84,7 +86,7 @@ type pass struct {
 	findings Findings
 }
 
-func newPass(s scheduling.Snapshot, stock scheduling.Stock, o Options) *pass {
+func newPass(s planning.Snapshot, stock instancetypes.Stock, o Options) *pass {
 	p := &pass{snapshot: prepared(s), stock: stock, taken: map[int]bool{}, aside: map[int]candidate.Objection{}, at: map[string]int{}, why: map[int]candidate.Objection{}, expiry: map[string]policy.Expiring{}}
 	for i := range s.Nodes {
 		p.at[s.Nodes[i].Name] = i
@@ -95,7 +97,7 @@ func newPass(s scheduling.Snapshot, stock scheduling.Stock, o Options) *pass {
 	p.restraint = restraint.New(&p.snapshot)
 	p.waves = newWaves(&p.snapshot)
 	p.candidates = candidate.Survey(&p.snapshot, stock)
-	p.buffers = scheduling.BufferNodes(p.snapshot)
+	p.buffers = solver.BufferNodes(p.snapshot)
 	p.judge = consolidation.Judge{SpotToSpot: o.SpotToSpot || s.Settings.Gates.SpotToSpotConsolidation, Labels: labelsIn(stock)}
 	p.scores = consolidation.NewScores(p.candidates)
 	return p
@@ -103,8 +105,8 @@ func newPass(s scheduling.Snapshot, stock scheduling.Stock, o Options) *pass {
 
 // prepared is the snapshot with the nodes going whose removal has begun: their taint
 // may not be seen yet, and nothing may be put there.
-func prepared(s scheduling.Snapshot) scheduling.Snapshot {
-	nodes := make([]scheduling.Node, len(s.Nodes))
+func prepared(s planning.Snapshot) planning.Snapshot {
+	nodes := make([]planning.Node, len(s.Nodes))
 	copy(nodes, s.Nodes)
 	for i := range nodes {
 		if nodes[i].Proposal != nil && !nodes[i].Proposal.Confirmed.IsZero() {
@@ -120,26 +122,26 @@ func prepared(s scheduling.Snapshot) scheduling.Snapshot {
 
 // simulated is what becomes of the pods of nodes without them. The first to ask pays
 // for what all of them share: a quiet cluster asks nothing.
-func (p *pass) simulated(nodes ...*candidate.Candidate) scheduling.Result {
+func (p *pass) simulated(nodes ...*candidate.Candidate) planning.Result {
 	return p.simulate().Without(places(nodes)...)
 }
 
-func (p *pass) simulate() *scheduling.Simulation {
+func (p *pass) simulate() *solver.Simulation {
 	if p.simulation == nil {
-		p.simulation = scheduling.NewSimulation(p.snapshot, p.stock)
+		p.simulation = solver.NewSimulation(p.snapshot, p.stock)
 	}
 	return p.simulation
 }
 
 // without is simulated, but for nodes that no pod asked for: what static pools lack
 // is for a batch to launch.
-func (p *pass) without(nodes []*candidate.Candidate) scheduling.Result {
+func (p *pass) without(nodes []*candidate.Candidate) planning.Result {
 	return asked(p.simulated(nodes...))
 }
 
 // asked leaves out the nodes that no pod asked for.
-func asked(r scheduling.Result) scheduling.Result {
-	r.Nodes = slices.DeleteFunc(slices.Clone(r.Nodes), func(n scheduling.PlannedNode) bool { return len(n.Pods) == 0 })
+func asked(r planning.Result) planning.Result {
+	r.Nodes = slices.DeleteFunc(slices.Clone(r.Nodes), func(n planning.PlannedNode) bool { return len(n.Pods) == 0 })
 	r.PricePerHour = 0
 	for i := range r.Nodes {
 		r.PricePerHour += r.Nodes[i].PricePerHour
@@ -220,7 +222,7 @@ func (p *pass) crowded(nodes []*candidate.Candidate, reason karpenter.Disruption
 }
 
 // labelsIn looks up the labels of types.
-func labelsIn(stock scheduling.Stock) func(pool, class, name string) map[string]string {
+func labelsIn(stock instancetypes.Stock) func(pool, class, name string) map[string]string {
 	return func(pool, class, name string) map[string]string {
 		types := stock.TypesOf(pool, class)
 		for i := range types {

@@ -14,12 +14,12 @@ import (
 	"github.com/joist-autoscaler/joist/services/disruption/internal/fixture"
 	"github.com/joist-autoscaler/joist/shared/event"
 	"github.com/joist-autoscaler/joist/shared/karpenter"
-	"github.com/joist-autoscaler/joist/shared/planning/scheduling"
+	"github.com/joist-autoscaler/joist/shared/planning"
 )
 
 // tell writes a command in one line: its method, the nodes that go, where their
 // pods go, and the cheapest of what comes.
-func tell(s scheduling.Snapshot, c Command) string {
+func tell(s planning.Snapshot, c Command) string {
 	var gone, onto, come []string
 	for _, i := range c.Nodes {
 		gone = append(gone, s.Nodes[i].Name)
@@ -43,23 +43,23 @@ func tell(s scheduling.Snapshot, c Command) string {
 	return out
 }
 
-func all(s scheduling.Snapshot, found Findings) (out []string) {
+func all(s planning.Snapshot, found Findings) (out []string) {
 	for _, c := range found.Commands {
 		out = append(out, tell(s, c))
 	}
 	return out
 }
 
-type node = scheduling.Node
+type node = planning.Node
 
 // with binds count pods of half a core to a node.
-func with(count int, edits ...func(*scheduling.PodSpec)) func(*node) {
+func with(count int, edits ...func(*planning.PodSpec)) func(*node) {
 	return func(n *node) { fixture.With(fixture.Pods(n.Name, count, "500m", "500Mi", edits...))(n) }
 }
 
 func drift(ago time.Duration) func(*node) {
 	return func(n *node) {
-		n.Drift = &scheduling.Drift{Reason: "NodePoolDrifted", Since: fixture.Taken.Add(-ago)}
+		n.Drift = &planning.Drift{Reason: "NodePoolDrifted", Since: fixture.Taken.Add(-ago)}
 	}
 }
 
@@ -70,7 +70,7 @@ func protected(n *node) {
 func lately(n *node) { n.LastPodEvent = fixture.Taken.Add(-30 * time.Second) }
 
 // ordered are pods of a StatefulSet, and ending has the node's pods deleted.
-func ordered(s *scheduling.PodSpec) { s.OwnerKind = "StatefulSet" }
+func ordered(s *planning.PodSpec) { s.OwnerKind = "StatefulSet" }
 func ending(n *node) {
 	for i := range n.Pods {
 		for k := range n.Pods[i].Pods {
@@ -86,9 +86,9 @@ func static(replicas int64) func(*karpenter.NodePool) {
 
 func TestEvaluate(t *testing.T) {
 	n := fixture.Node
-	small := func(s *scheduling.PodSpec) { s.DeletionCost = "-2147483647" }
-	apart := func(s *scheduling.PodSpec) { s.NodeSelector = map[string]string{corev1.LabelTopologyZone: "mars"} }
-	huge := func(s *scheduling.PodSpec) { s.Requests[corev1.ResourceCPU] = resource.MustParse("1700m") }
+	small := func(s *planning.PodSpec) { s.DeletionCost = "-2147483647" }
+	apart := func(s *planning.PodSpec) { s.NodeSelector = map[string]string{corev1.LabelTopologyZone: "mars"} }
+	huge := func(s *planning.PodSpec) { s.Requests[corev1.ResourceCPU] = resource.MustParse("1700m") }
 	noneEmpty := func(pool *karpenter.NodePool) {
 		pool.Spec.Disruption.Budgets = []karpenter.Budget{{Nodes: "0", Reasons: []karpenter.DisruptionReason{karpenter.DisruptionReasonEmpty}}}
 	}
@@ -175,19 +175,19 @@ func whenEmpty(p *karpenter.NodePool) {
 
 // carrying is the snapshot with the proposals of its commands on its nodes, made so
 // long ago, one after another.
-func carrying(s scheduling.Snapshot, found Findings, ago time.Duration) scheduling.Snapshot {
+func carrying(s planning.Snapshot, found Findings, ago time.Duration) planning.Snapshot {
 	s.Nodes = slices.Clone(s.Nodes)
 	for k, c := range found.Commands {
 		proposed := s.Taken.Add(-ago).Add(time.Duration(k + 1 - len(found.Commands)))
 		for _, i := range c.Nodes {
-			s.Nodes[i].Proposal = &scheduling.Proposal{ID: c.Proposal, Reason: string(c.Reason), Method: string(c.Method), Proposed: proposed}
+			s.Nodes[i].Proposal = &planning.Proposal{ID: c.Proposal, Reason: string(c.Reason), Method: string(c.Method), Proposed: proposed}
 		}
 	}
 	return s
 }
 
 // phases tells the decisions of a snapshot.
-func phases(s scheduling.Snapshot) []string {
+func phases(s planning.Snapshot) []string {
 	var out []string
 	for _, d := range decide(&s, Evaluate(s, fixture.Stock(s), Options{}).Commands) {
 		out = append(out, fmt.Sprintf("%s %s %s", d.phase, d.Method, strings.Join(d.claims, ",")))
@@ -197,57 +197,57 @@ func phases(s scheduling.Snapshot) []string {
 
 func TestConfirmation(t *testing.T) {
 	n := fixture.Node
-	pair := func() scheduling.Snapshot {
+	pair := func() planning.Snapshot {
 		return fixture.Snapshot(fixture.Pool(), n("a", "t4g.xlarge", with(1)), n("b", "t4g.xlarge", with(1)))
 	}
-	alone := func() scheduling.Snapshot { return fixture.Snapshot(fixture.Pool(), n("a", "t4g.xlarge")) }
-	second := func() scheduling.Snapshot {
+	alone := func() planning.Snapshot { return fixture.Snapshot(fixture.Pool(), n("a", "t4g.xlarge")) }
+	second := func() planning.Snapshot {
 		return fixture.Snapshot(fixture.Pool(fixture.Budgets("1")), n("a", "t4g.xlarge"), n("b", "t4g.large"))
 	}
-	drifted := func() scheduling.Snapshot {
+	drifted := func() planning.Snapshot {
 		return fixture.Snapshot(fixture.Pool(), n("a", "t4g.medium", with(2), drift(1)))
 	}
 	const old = time.Minute
 	for _, tt := range []struct {
 		name string
-		of   func() scheduling.Snapshot
+		of   func() planning.Snapshot
 		ago  time.Duration
-		then func(s *scheduling.Snapshot)
+		then func(s *planning.Snapshot)
 		want []string
 	}{
-		{"too young", pair, scheduling.ConfirmAfter - 1, nil, nil},
-		{"confirmed", pair, scheduling.ConfirmAfter, nil, []string{"confirmed MultiNodeConsolidation a,b"}},
-		{"confirmed, empty", alone, scheduling.ConfirmAfter, nil, []string{"confirmed Emptiness a"}},
-		{"confirmed, drifted", drifted, scheduling.ConfirmAfter, nil, []string{"confirmed Drift a"}},
+		{"too young", pair, planning.ConfirmAfter - 1, nil, nil},
+		{"confirmed", pair, planning.ConfirmAfter, nil, []string{"confirmed MultiNodeConsolidation a,b"}},
+		{"confirmed, empty", alone, planning.ConfirmAfter, nil, []string{"confirmed Emptiness a"}},
+		{"confirmed, drifted", drifted, planning.ConfirmAfter, nil, []string{"confirmed Drift a"}},
 		{"proposed in the future: a clock is wrong", alone, -old, nil, nil},
-		{"of before methods were written down", alone, old, func(s *scheduling.Snapshot) { s.Nodes[0].Proposal.Method = "" }, []string{"confirmed Emptiness a"}},
-		{"its clock is the youngest claim's", pair, old, func(s *scheduling.Snapshot) { s.Nodes[1].Proposal.Proposed = s.Taken }, nil},
-		{"a pod came to an empty node", alone, old, func(s *scheduling.Snapshot) { with(1)(&s.Nodes[0]) }, []string{"dropped Emptiness a"}},
-		{"a pod came and went", alone, old, func(s *scheduling.Snapshot) { s.Nodes[0].LastPodEvent = s.Taken.Add(-time.Minute) }, []string{"dropped Emptiness a"}},
-		{"a node is protected now", pair, old, func(s *scheduling.Snapshot) { s.Nodes[1].DoNotDisrupt = true }, []string{"dropped MultiNodeConsolidation a,b"}},
-		{"a node is nominated now", pair, old, func(s *scheduling.Snapshot) { s.Nodes[0].Nominated = s.Taken.Add(time.Minute) }, []string{"dropped MultiNodeConsolidation a,b"}},
-		{"a node is gone", pair, old, func(s *scheduling.Snapshot) { s.Nodes = s.Nodes[:1] }, []string{"dropped MultiNodeConsolidation a"}},
-		{"a node goes", pair, old, func(s *scheduling.Snapshot) { s.Nodes[1].Going = true }, []string{"dropped MultiNodeConsolidation a"}},
-		{"it needs a new node, which it did not", func() scheduling.Snapshot {
+		{"of before methods were written down", alone, old, func(s *planning.Snapshot) { s.Nodes[0].Proposal.Method = "" }, []string{"confirmed Emptiness a"}},
+		{"its clock is the youngest claim's", pair, old, func(s *planning.Snapshot) { s.Nodes[1].Proposal.Proposed = s.Taken }, nil},
+		{"a pod came to an empty node", alone, old, func(s *planning.Snapshot) { with(1)(&s.Nodes[0]) }, []string{"dropped Emptiness a"}},
+		{"a pod came and went", alone, old, func(s *planning.Snapshot) { s.Nodes[0].LastPodEvent = s.Taken.Add(-time.Minute) }, []string{"dropped Emptiness a"}},
+		{"a node is protected now", pair, old, func(s *planning.Snapshot) { s.Nodes[1].DoNotDisrupt = true }, []string{"dropped MultiNodeConsolidation a,b"}},
+		{"a node is nominated now", pair, old, func(s *planning.Snapshot) { s.Nodes[0].Nominated = s.Taken.Add(time.Minute) }, []string{"dropped MultiNodeConsolidation a,b"}},
+		{"a node is gone", pair, old, func(s *planning.Snapshot) { s.Nodes = s.Nodes[:1] }, []string{"dropped MultiNodeConsolidation a"}},
+		{"a node goes", pair, old, func(s *planning.Snapshot) { s.Nodes[1].Going = true }, []string{"dropped MultiNodeConsolidation a"}},
+		{"it needs a new node, which it did not", func() planning.Snapshot {
 			return fixture.Snapshot(fixture.Pool(fixture.Budgets("1")), n("a", "t4g.xlarge", with(1)), n("b", "t4g.large", with(1)))
-		}, old, func(s *scheduling.Snapshot) { with(2)(&s.Nodes[1]) }, []string{"proposed SingleNodeConsolidation b", "dropped SingleNodeConsolidation a"}},
-		{"there is no price any more", pair, old, func(s *scheduling.Snapshot) {
+		}, old, func(s *planning.Snapshot) { with(2)(&s.Nodes[1]) }, []string{"proposed SingleNodeConsolidation b", "dropped SingleNodeConsolidation a"}},
+		{"there is no price any more", pair, old, func(s *planning.Snapshot) {
 			for i := range s.Nodes {
 				s.Nodes[i].Labels[corev1.LabelTopologyZone] = "mars"
 			}
 		}, []string{"dropped MultiNodeConsolidation a,b"}},
-		{"the budget closes", pair, old, func(s *scheduling.Snapshot) { fixture.Budgets("1")(&s.NodePools[0]) }, []string{"dropped MultiNodeConsolidation a,b"}},
-		{"the pool is static now", alone, old, func(s *scheduling.Snapshot) { static(1)(&s.NodePools[0]) }, []string{"dropped Emptiness a"}},
-		{"it drifts no more", drifted, old, func(s *scheduling.Snapshot) { s.Nodes[0].Drift = nil }, []string{"dropped Drift a"}},
-		{"it acts already", pair, old, func(s *scheduling.Snapshot) {
+		{"the budget closes", pair, old, func(s *planning.Snapshot) { fixture.Budgets("1")(&s.NodePools[0]) }, []string{"dropped MultiNodeConsolidation a,b"}},
+		{"the pool is static now", alone, old, func(s *planning.Snapshot) { static(1)(&s.NodePools[0]) }, []string{"dropped Emptiness a"}},
+		{"it drifts no more", drifted, old, func(s *planning.Snapshot) { s.Nodes[0].Drift = nil }, []string{"dropped Drift a"}},
+		{"it acts already", pair, old, func(s *planning.Snapshot) {
 			for i := range s.Nodes {
 				s.Nodes[i].Proposal.Confirmed = s.Taken
 			}
 		}, nil},
-		{"what was proposed keeps its place", second, old, func(s *scheduling.Snapshot) {
+		{"what was proposed keeps its place", second, old, func(s *planning.Snapshot) {
 			s.Nodes = append(s.Nodes, n("c", "t4g.2xlarge"))
 		}, []string{"confirmed Emptiness a"}},
-		{"the older proposal first", second, old, func(s *scheduling.Snapshot) {
+		{"the older proposal first", second, old, func(s *planning.Snapshot) {
 			younger := *s.Nodes[0].Proposal
 			younger.ID, younger.Proposed = "younger", younger.Proposed.Add(1)
 			s.Nodes[1].Proposal = &younger
@@ -274,22 +274,22 @@ func TestConfirmation(t *testing.T) {
 func TestProposalIDs(t *testing.T) {
 	s := fixture.Snapshot(fixture.Pool(), fixture.Node("a", "t4g.xlarge", with(1)), fixture.Node("b", "t4g.xlarge", with(1)))
 	first := Evaluate(s, fixture.Stock(s), Options{}).Commands[0]
-	other := func(change func(*scheduling.Snapshot)) string {
+	other := func(change func(*planning.Snapshot)) string {
 		s := s
 		s.Nodes = slices.Clone(s.Nodes)
 		change(&s)
 		return Evaluate(s, fixture.Stock(s), Options{}).Commands[0].Proposal
 	}
-	if other(func(s *scheduling.Snapshot) { s.Taken = s.Taken.Add(time.Hour) }) != first.Proposal {
+	if other(func(s *planning.Snapshot) { s.Taken = s.Taken.Add(time.Hour) }) != first.Proposal {
 		t.Error("later it is another")
 	}
-	if other(func(s *scheduling.Snapshot) { s.Nodes[0], s.Nodes[1] = s.Nodes[1], s.Nodes[0] }) != first.Proposal {
+	if other(func(s *planning.Snapshot) { s.Nodes[0], s.Nodes[1] = s.Nodes[1], s.Nodes[0] }) != first.Proposal {
 		t.Error("in another order it is another")
 	}
-	for name, change := range map[string]func(*scheduling.Snapshot){
-		"another claim of the name": func(s *scheduling.Snapshot) { s.Nodes[0].ClaimUID = "uid-2" },
-		"another cluster":           func(s *scheduling.Snapshot) { s.UID = "v" },
-		"one node less":             func(s *scheduling.Snapshot) { s.Nodes = s.Nodes[:1] },
+	for name, change := range map[string]func(*planning.Snapshot){
+		"another claim of the name": func(s *planning.Snapshot) { s.Nodes[0].ClaimUID = "uid-2" },
+		"another cluster":           func(s *planning.Snapshot) { s.UID = "v" },
+		"one node less":             func(s *planning.Snapshot) { s.Nodes = s.Nodes[:1] },
 	} {
 		if other(change) == first.Proposal {
 			t.Errorf("%s: it is the same", name)
@@ -331,7 +331,7 @@ func TestTheGateTravelsInTheSnapshot(t *testing.T) {
 func TestNodesWithRoomForABuffer(t *testing.T) {
 	s := fixture.Snapshot(fixture.Pool(), fixture.Node("a", "t4g.medium"))
 	s.Settings.Gates.CapacityBuffer = true
-	s.Buffers = []scheduling.Buffer{{Namespace: "default", Name: "spare", UID: "b", Replicas: new(int32(1)), Spec: fixture.Pods("x", 1, "1", "1Gi").Spec}}
+	s.Buffers = []planning.Buffer{{Namespace: "default", Name: "spare", UID: "b", Replicas: new(int32(1)), Spec: fixture.Pods("x", 1, "1", "1Gi").Spec}}
 	found := Evaluate(s, fixture.Stock(s), Options{})
 	if len(found.Commands) > 0 || found.Kept[0].Rule != RuleBuffer {
 		t.Fatalf("found %+v", found)
@@ -345,7 +345,7 @@ func TestNodesWithRoomForABuffer(t *testing.T) {
 func TestDroppedSaysEachProposalOnce(t *testing.T) {
 	s := fixture.Snapshot(fixture.Pool(), fixture.Node("b", "t4g.large"), fixture.Node("a", "t4g.large"), fixture.Node("c", "t4g.large"))
 	for i, id := range []string{"x", "x", "y"} {
-		s.Nodes[i].Proposal = &scheduling.Proposal{ID: id, Reason: "Underutilized", Method: string(MultiNode)}
+		s.Nodes[i].Proposal = &planning.Proposal{ID: id, Reason: "Underutilized", Method: string(MultiNode)}
 	}
 	got := decide(&s, nil)
 	if len(got) != 2 || got[0].phase != event.Dropped || got[0].Proposal != "x" || !slices.Equal(got[0].claims, []string{"a", "b"}) || got[1].Proposal != "y" {

@@ -11,7 +11,7 @@ import (
 	"github.com/joist-autoscaler/joist/services/disruption/internal/candidate"
 	"github.com/joist-autoscaler/joist/shared/karpenter"
 	"github.com/joist-autoscaler/joist/shared/karpenter/policy"
-	"github.com/joist-autoscaler/joist/shared/planning/scheduling"
+	"github.com/joist-autoscaler/joist/shared/planning"
 )
 
 // RuleNotExpiring is the rule of a node whose life does not end soon, or whose pool
@@ -64,7 +64,7 @@ func (p *pass) expiryOf(pool *karpenter.NodePool) policy.Expiring {
 // one age do not all come due at once, and the second half is left for those that
 // had to wait for a budget. The moment derives from the claim alone: whoever looks
 // finds the same.
-func replacedFrom(n *scheduling.Node, e policy.Expiring) time.Time {
+func replacedFrom(n *planning.Node, e policy.Expiring) time.Time {
 	if !e.Graceful || n.Expires.IsZero() {
 		return time.Time{}
 	}

@@ -13,7 +13,8 @@ import (
 	"github.com/joist-autoscaler/joist/shared/event"
 	"github.com/joist-autoscaler/joist/shared/karpenter"
 	"github.com/joist-autoscaler/joist/shared/karpenter/policy"
-	"github.com/joist-autoscaler/joist/shared/planning/scheduling"
+	"github.com/joist-autoscaler/joist/shared/planning"
+	"github.com/joist-autoscaler/joist/shared/planning/instancetypes"
 )
 
 // graceful is a pool that replaces its nodes before they expire, and does nothing else.
@@ -177,7 +178,7 @@ func TestExpirationWakes(t *testing.T) {
 
 // old is a cluster in which nodes grow old, and lifecycle does at once what it would.
 type old struct {
-	scheduling.Snapshot
+	planning.Snapshot
 	life   time.Duration
 	until  map[string]time.Time
 	forced []string
@@ -185,7 +186,7 @@ type old struct {
 }
 
 // step lets disruption decide, and lifecycle act on it.
-func (o *old) step(stock scheduling.Stock) {
+func (o *old) step(stock instancetypes.Stock) {
 	found := Evaluate(o.Snapshot, stock, Options{})
 	at := map[string]*node{}
 	for i := range o.Nodes {
@@ -196,7 +197,7 @@ func (o *old) step(stock scheduling.Stock) {
 			n := at[claim]
 			switch d.phase {
 			case event.Proposed:
-				n.Proposal = &scheduling.Proposal{ID: d.Proposal, Reason: string(d.Reason), Method: string(d.Method), Proposed: o.Taken}
+				n.Proposal = &planning.Proposal{ID: d.Proposal, Reason: string(d.Reason), Method: string(d.Method), Proposed: o.Taken}
 			case event.Dropped:
 				n.Proposal = nil
 			case event.Confirmed:

@@ -5,7 +5,7 @@ import (
 
 	"github.com/joist-autoscaler/joist/services/disruption/internal/candidate"
 	"github.com/joist-autoscaler/joist/shared/karpenter"
-	"github.com/joist-autoscaler/joist/shared/planning/scheduling"
+	"github.com/joist-autoscaler/joist/shared/planning"
 )
 
 // Method is a way of finding nodes that should go.
@@ -18,7 +18,7 @@ const (
 	Drift       Method = "Drift"
 	// Expiration replaces nodes before their life ends, where their pool asks for it:
 	// upstream has no such method.
-	Expiration Method = scheduling.ByExpiration
+	Expiration Method = planning.ByExpiration
 	MultiNode  Method = "MultiNodeConsolidation"
 	SingleNode Method = "SingleNodeConsolidation"
 )
@@ -57,7 +57,7 @@ type Command struct {
 	Nodes []int
 	// Result is where their pods go: nominations onto nodes that stay, and new nodes,
 	// of which only the options are left that may be launched.
-	Result scheduling.Result
+	Result planning.Result
 	// PodsMoved is how many pods have to move.
 	PodsMoved int
 	// SavedPerHour is what the nodes cost less what replaces them is expected to cost,

@@ -5,7 +5,7 @@ import (
 	"slices"
 
 	"github.com/joist-autoscaler/joist/services/disruption/internal/candidate"
-	"github.com/joist-autoscaler/joist/shared/planning/scheduling"
+	"github.com/joist-autoscaler/joist/shared/planning"
 )
 
 // RuleWouldNotLand keeps a node whose pods have places, but of which Kubernetes'
@@ -39,10 +39,10 @@ func (p *pass) land(a *attempt) {
 }
 
 // hosts are the nodes on which pods run.
-func hosts(nodes []*candidate.Candidate, pods []scheduling.PodRef) []*candidate.Candidate {
+func hosts(nodes []*candidate.Candidate, pods []planning.PodRef) []*candidate.Candidate {
 	var out []*candidate.Candidate
 	for _, c := range nodes {
-		if slices.ContainsFunc(pods, func(pod scheduling.PodRef) bool { return pod.Node == c.Node.Name }) {
+		if slices.ContainsFunc(pods, func(pod planning.PodRef) bool { return pod.Node == c.Node.Name }) {
 			out = append(out, c)
 		}
 	}

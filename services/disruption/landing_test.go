@@ -7,8 +7,10 @@ import (
 	"time"
 
 	"github.com/joist-autoscaler/joist/services/disruption/internal/fixture"
-	"github.com/joist-autoscaler/joist/shared/planning/scheduling"
-	"github.com/joist-autoscaler/joist/shared/planning/schedulingtest"
+	"github.com/joist-autoscaler/joist/shared/planning"
+	"github.com/joist-autoscaler/joist/shared/planning/instancetypes"
+	"github.com/joist-autoscaler/joist/shared/planning/planningtest"
+	"github.com/joist-autoscaler/joist/shared/planning/solver"
 )
 
 // used binds a protected pod of so many cores, which keeps its node.
@@ -25,7 +27,7 @@ func pods(name string, count int, cpu string) func(*node) {
 
 // tight is a node whose pods fit onto two others, which have 1.5 and 2 cores, if the
 // large one leaves the emptier of them alone.
-func tight(second string) scheduling.Snapshot {
+func tight(second string) planning.Snapshot {
 	n := fixture.Node
 	return fixture.Snapshot(fixture.Pool(),
 		n("full", "t4g.xlarge", pods("large", 1, "1500m"), pods("small", 2, "1")),
@@ -66,7 +68,7 @@ func TestProposedIsTriedAgain(t *testing.T) {
 	proposed := Evaluate(s, fixture.Stock(s), Options{}).Commands[0]
 	again := func(second string) Findings {
 		s := tight(second)
-		s.Nodes[0].Proposal = &scheduling.Proposal{
+		s.Nodes[0].Proposal = &planning.Proposal{
 			ID: proposed.Proposal, Method: string(proposed.Method), Reason: string(proposed.Reason), Proposed: fixture.Taken.Add(-time.Minute),
 		}
 		return Evaluate(s, fixture.Stock(s), Options{})
@@ -83,10 +85,10 @@ func TestProposedIsTriedAgain(t *testing.T) {
 func TestCommandsLand(t *testing.T) {
 	commands, moved := 0, 0
 	for seed := range uint64(4) {
-		s := schedulingtest.Cluster(rand.New(rand.NewPCG(seed, 0)), 60, 1200)
+		s := planningtest.Cluster(rand.New(rand.NewPCG(seed, 0)), 60, 1200)
 		fixture.Budgets("100%")(&s.NodePools[0])
-		stock := scheduling.NewStock(s, schedulingtest.Catalogue())
-		simulation := scheduling.NewSimulation(prepared(s), stock)
+		stock := instancetypes.NewStock(s, planningtest.Catalogue())
+		simulation := solver.NewSimulation(prepared(s), stock)
 		for _, c := range Evaluate(s, stock, Options{}).Commands {
 			if left := simulation.Stranded(c.Result, c.Nodes...); len(left) > 0 && c.Method != Emptiness {
 				t.Errorf("of the cluster of seed %d, %s leaves %d of %d pods without room", seed, tell(s, c), len(left), c.PodsMoved)

@@ -9,7 +9,7 @@ import (
 	"github.com/joist-autoscaler/joist/services/disruption/internal/consolidation"
 	"github.com/joist-autoscaler/joist/services/disruption/internal/restraint"
 	"github.com/joist-autoscaler/joist/shared/karpenter"
-	"github.com/joist-autoscaler/joist/shared/planning/scheduling"
+	"github.com/joist-autoscaler/joist/shared/planning"
 )
 
 // Rules by which a node stays because of others. Those of the node itself and of
@@ -160,13 +160,13 @@ func (p *pass) cheaper(a *attempt) {
 
 // another is one more node of a static pool, as it would be launched now. Its
 // pods are not planned for: they find the new node when they have to.
-func (p *pass) another(c *candidate.Candidate) (scheduling.Result, candidate.Objection) {
+func (p *pass) another(c *candidate.Candidate) (planning.Result, candidate.Objection) {
 	for _, n := range p.simulated(c).Nodes {
 		if n.NodePool == c.Node.NodePool && len(n.Pods) == 0 {
-			return scheduling.Result{Nodes: []scheduling.PlannedNode{n}, PricePerHour: n.PricePerHour}, candidate.Objection{}
+			return planning.Result{Nodes: []planning.PlannedNode{n}, PricePerHour: n.PricePerHour}, candidate.Objection{}
 		}
 	}
-	return scheduling.Result{}, candidate.Objection{Rule: RuleNoReplacement, Detail: "its NodePool can have no other node in its place now"}
+	return planning.Result{}, candidate.Objection{Rule: RuleNoReplacement, Detail: "its NodePool can have no other node in its place now"}
 }
 
 // emptiness finds nodes whose pods cost nothing to move, each a command of its own:

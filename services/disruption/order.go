@@ -4,7 +4,7 @@ import (
 	"slices"
 
 	"github.com/joist-autoscaler/joist/shared/karpenter"
-	"github.com/joist-autoscaler/joist/shared/planning/scheduling"
+	"github.com/joist-autoscaler/joist/shared/planning"
 )
 
 // later reports whether a set is for a later pass, and remembers it: it saves less for
@@ -35,7 +35,7 @@ func (p *pass) coming() bool {
 			up[n.Claim] = true
 		}
 	}
-	return slices.ContainsFunc(p.snapshot.Nodes, func(n scheduling.Node) bool {
+	return slices.ContainsFunc(p.snapshot.Nodes, func(n planning.Node) bool {
 		return n.Proposal != nil && n.Proposal.Reason == string(karpenter.DisruptionReasonUnderutilized) &&
 			slices.ContainsFunc(n.Proposal.Replacements, func(claim string) bool { return !up[claim] })
 	})

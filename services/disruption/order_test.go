@@ -12,8 +12,9 @@ import (
 	"github.com/joist-autoscaler/joist/services/disruption/internal/consolidation"
 	"github.com/joist-autoscaler/joist/services/disruption/internal/fixture"
 	"github.com/joist-autoscaler/joist/shared/karpenter"
-	"github.com/joist-autoscaler/joist/shared/planning/scheduling"
-	"github.com/joist-autoscaler/joist/shared/planning/schedulingtest"
+	"github.com/joist-autoscaler/joist/shared/planning"
+	"github.com/joist-autoscaler/joist/shared/planning/instancetypes"
+	"github.com/joist-autoscaler/joist/shared/planning/planningtest"
 )
 
 // TestSetsThatSaveLittleWait has two nodes with many pods that fit onto a dear one. The
@@ -21,7 +22,7 @@ import (
 func TestSetsThatSaveLittleWait(t *testing.T) {
 	replaced := func(reason karpenter.DisruptionReason, confirmed time.Time) func(*node) {
 		return func(n *node) {
-			n.Proposal = &scheduling.Proposal{ID: "1", Reason: string(reason), Method: string(MultiNode), Confirmed: confirmed, Replacements: []string{"new"}}
+			n.Proposal = &planning.Proposal{ID: "1", Reason: string(reason), Method: string(MultiNode), Confirmed: confirmed, Replacements: []string{"new"}}
 			n.Going = true
 		}
 	}
@@ -43,7 +44,7 @@ func TestSetsThatSaveLittleWait(t *testing.T) {
 			n := fixture.Node
 			s := fixture.Snapshot(fixture.Pool(fixture.Budgets("100%")),
 				n("a", "t4g.large", pods("web", 4, "100m")), n("b", "t4g.large", pods("shop", 4, "100m")),
-				n("dear", "t4g.xlarge", fixture.With(fixture.Pods("local", 1, "100m", "100Mi", func(spec *scheduling.PodSpec) {
+				n("dear", "t4g.xlarge", fixture.With(fixture.Pods("local", 1, "100m", "100Mi", func(spec *planning.PodSpec) {
 					spec.NodeSelector = map[string]string{corev1.LabelHostname: "dear"}
 				}))),
 				n("old", "t4g.medium", used("1500m"), tt.old), n("new", "t4g.medium", used("1500m"), tt.new))
@@ -64,9 +65,9 @@ func TestSetsThatSaveLittleWait(t *testing.T) {
 func TestFirstSetsSaveMost(t *testing.T) {
 	several, late := 0, 0
 	for seed := range uint64(8) {
-		s := schedulingtest.Cluster(rand.New(rand.NewPCG(seed, 7)), 60, 400)
+		s := planningtest.Cluster(rand.New(rand.NewPCG(seed, 7)), 60, 400)
 		fixture.Budgets("100%")(&s.NodePools[0])
-		p := newPass(s, scheduling.NewStock(s, schedulingtest.Catalogue()), Options{})
+		p := newPass(s, instancetypes.NewStock(s, planningtest.Catalogue()), Options{})
 		worth := consolidation.NewWorth(&p.snapshot, p.stock)
 		fair := worth.PerPod(p.free(MultiNode))
 		p.multiNode()

@@ -4,7 +4,7 @@ import (
 	"fmt"
 
 	"github.com/joist-autoscaler/joist/shared/karpenter/policy"
-	"github.com/joist-autoscaler/joist/shared/planning/scheduling"
+	"github.com/joist-autoscaler/joist/shared/planning"
 )
 
 // policies are what the NodePools of a snapshot ask of Joist beyond their spec.
@@ -15,7 +15,7 @@ type policies struct {
 	wrong map[string]error
 }
 
-func newPolicies(s *scheduling.Snapshot) policies {
+func newPolicies(s *planning.Snapshot) policies {
 	out := policies{read: map[string]policy.Policy{}, wrong: map[string]error{}}
 	for i := range s.NodePools {
 		pool := &s.NodePools[i]
@@ -30,7 +30,7 @@ func newPolicies(s *scheduling.Snapshot) policies {
 }
 
 // problems are for a person to mend, in the order of the snapshot's NodePools.
-func (p policies) problems(s *scheduling.Snapshot) []error {
+func (p policies) problems(s *planning.Snapshot) []error {
 	var out []error
 	for i := range s.NodePools {
 		if err := p.wrong[s.NodePools[i].Name]; err != nil {

@@ -8,14 +8,14 @@ import (
 	"github.com/joist-autoscaler/joist/shared/event"
 	"github.com/joist-autoscaler/joist/shared/host"
 	"github.com/joist-autoscaler/joist/shared/launchspec"
-	"github.com/joist-autoscaler/joist/shared/planning/scheduling"
+	"github.com/joist-autoscaler/joist/shared/planning"
 	"github.com/joist-autoscaler/joist/shared/queue"
 )
 
 // publication is what decisions were made from.
 type publication struct {
 	ref       event.Ref
-	snapshot  scheduling.Snapshot
+	snapshot  planning.Snapshot
 	catalogue catalog.Catalogue
 }
 

@@ -14,12 +14,13 @@ import (
 	"github.com/joist-autoscaler/joist/services/disruption/internal/fixture"
 	"github.com/joist-autoscaler/joist/shared/karpenter"
 	"github.com/joist-autoscaler/joist/shared/karpenter/budget"
-	"github.com/joist-autoscaler/joist/shared/planning/scheduling"
-	"github.com/joist-autoscaler/joist/shared/planning/schedulingtest"
+	"github.com/joist-autoscaler/joist/shared/planning"
+	"github.com/joist-autoscaler/joist/shared/planning/planningtest"
+	"github.com/joist-autoscaler/joist/shared/planning/solver"
 )
 
 // genPods is one class of pods of a node.
-func genPods(t *rapid.T, name string) scheduling.PodClass {
+func genPods(t *rapid.T, name string) planning.PodClass {
 	class := fixture.Pods(name, rapid.IntRange(1, 3).Draw(t, "count"), rapid.SampledFrom([]string{"100m", "300m", "900m"}).Draw(t, "cpu"),
 		rapid.SampledFrom([]string{"100Mi", "1Gi"}).Draw(t, "memory"))
 	app := rapid.SampledFrom([]string{"web", "shop", "batch"}).Draw(t, "app")
@@ -68,7 +69,7 @@ func genNode(t *rapid.T, i int) node {
 	case 5:
 		n.Bounded = true
 	case 6:
-		n.Proposal = &scheduling.Proposal{ID: "x", Reason: "Empty", Confirmed: fixture.Taken}
+		n.Proposal = &planning.Proposal{ID: "x", Reason: "Empty", Confirmed: fixture.Taken}
 	case 7:
 		n.LastPodEvent = fixture.Taken
 	}
@@ -94,7 +95,7 @@ func fits(n node) bool {
 	return true
 }
 
-func genCluster(t *rapid.T) scheduling.Snapshot {
+func genCluster(t *rapid.T) planning.Snapshot {
 	pool := fixture.Pool(fixture.Budgets(rapid.SampledFrom([]string{"100%", "100%", "60%", "30%", "2"}).Draw(t, "budget")))
 	pool.Spec.Disruption.Budgets = append(pool.Spec.Disruption.Budgets, karpenter.Budget{Nodes: "1", Reasons: []karpenter.DisruptionReason{
 		rapid.SampledFrom([]karpenter.DisruptionReason{"Empty", "Drifted", "Underutilized", "None"}).Draw(t, "reason")}})
@@ -111,7 +112,7 @@ func genCluster(t *rapid.T) scheduling.Snapshot {
 
 // sound checks what must be true of all findings, without knowing how they were
 // found.
-func sound(t *rapid.T, s scheduling.Snapshot, found Findings) {
+func sound(t *rapid.T, s planning.Snapshot, found Findings) {
 	seen, going := map[int]bool{}, 0
 	busy, total := 0, 0
 	for _, n := range s.Nodes {
@@ -154,7 +155,7 @@ func sound(t *rapid.T, s scheduling.Snapshot, found Findings) {
 	}
 }
 
-func mayGo(t *rapid.T, s scheduling.Snapshot, c Command, n node, pods map[string]bool) {
+func mayGo(t *rapid.T, s planning.Snapshot, c Command, n node, pods map[string]bool) {
 	if n.Going || !n.Initialized || n.DoNotDisrupt || n.Nominated.After(s.Taken) || n.Proposal != nil {
 		t.Fatalf("%s takes %+v", tell(s, c), n)
 	}
@@ -175,7 +176,7 @@ func mayGo(t *rapid.T, s scheduling.Snapshot, c Command, n node, pods map[string
 }
 
 // placed checks that each pod that moves goes to one place that stays.
-func placed(t *rapid.T, s scheduling.Snapshot, c Command, pods map[string]bool, gone map[int]bool) {
+func placed(t *rapid.T, s planning.Snapshot, c Command, pods map[string]bool, gone map[int]bool) {
 	if len(pods) != c.PodsMoved {
 		t.Fatalf("%s says %d pods move, and it are %d", tell(s, c), c.PodsMoved, len(pods))
 	}
@@ -206,19 +207,19 @@ func placed(t *rapid.T, s scheduling.Snapshot, c Command, pods map[string]bool, 
 var stock = fixture.Stock(fixture.Snapshot(fixture.Pool()))
 
 // kubernetes checks by Kubernetes' own rules where the first command puts the pods.
-func kubernetes(t *rapid.T, s scheduling.Snapshot, c Command) {
-	batch := scheduling.Batch{Snapshot: s}
+func kubernetes(t *rapid.T, s planning.Snapshot, c Command) {
+	batch := planning.Batch{Snapshot: s}
 	batch.Snapshot.Nodes = slices.Clone(s.Nodes)
 	for _, i := range c.Nodes {
 		batch.Snapshot.Nodes[i].Going = true
 		batch.Pending = append(batch.Pending, s.Nodes[i].Pods...)
 	}
-	if err := schedulingtest.Check(batch, cat, c.Result); err != nil {
+	if err := planningtest.Check(batch, cat, c.Result); err != nil {
 		t.Fatalf("%s:\n%v", tell(s, c), err)
 	}
 }
 
-var cat = schedulingtest.Catalogue()
+var cat = planningtest.Catalogue()
 
 func TestCommandsKeepEveryRule(t *testing.T) {
 	methods := map[Method]int{}
@@ -239,7 +240,7 @@ func TestCommandsKeepEveryRule(t *testing.T) {
 			t.Fatal("the snapshot was changed")
 		}
 		// What is proposed is found again on the next snapshot, and confirmed.
-		later := carrying(s, found, scheduling.ConfirmAfter)
+		later := carrying(s, found, planning.ConfirmAfter)
 		confirmed := 0
 		for _, d := range decide(&later, Evaluate(later, stock, Options{}).Commands) {
 			if !d.Since.IsZero() {
@@ -274,7 +275,7 @@ func TestConsolidationEnds(t *testing.T) {
 			if pass == 30 {
 				t.Fatalf("there is no end: %v", all(s, found))
 			}
-			simulation := scheduling.NewSimulation(s, stock)
+			simulation := solver.NewSimulation(s, stock)
 			for _, c := range found.Commands {
 				if c.SavedPerHour <= 0 {
 					t.Fatalf("%s saves %v", tell(s, c), c.SavedPerHour)

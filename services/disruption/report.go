@@ -8,7 +8,7 @@ import (
 
 	"github.com/joist-autoscaler/joist/services/disruption/internal/candidate"
 	"github.com/joist-autoscaler/joist/shared/event"
-	"github.com/joist-autoscaler/joist/shared/planning/scheduling"
+	"github.com/joist-autoscaler/joist/shared/planning"
 )
 
 const (
@@ -66,7 +66,7 @@ func (r *Reports) note(taken time.Time) {
 
 // reportOf groups the nodes that stay by their reasons, in at most reportMax bytes. Details
 // that do not fit are left out, and then nodes, of which it gives the number.
-func reportOf(s *scheduling.Snapshot, kept []Kept) (report []event.Kept, unreported int) {
+func reportOf(s *planning.Snapshot, kept []Kept) (report []event.Kept, unreported int) {
 	left := reportMax
 	var reported []Kept
 	for _, k := range kept {

@@ -16,12 +16,12 @@ import (
 	"github.com/joist-autoscaler/joist/shared/event"
 	"github.com/joist-autoscaler/joist/shared/fault"
 	"github.com/joist-autoscaler/joist/shared/karpenter"
-	"github.com/joist-autoscaler/joist/shared/planning/scheduling"
+	"github.com/joist-autoscaler/joist/shared/planning"
 	"github.com/joist-autoscaler/joist/shared/queue"
 )
 
 // annotated is the quiet cluster with a node that its annotation keeps.
-func annotated() scheduling.Snapshot {
+func annotated() planning.Snapshot {
 	s := quiet()
 	s.Nodes[0].DoNotDisrupt = true
 	return s
@@ -46,25 +46,25 @@ func (b *bench) reports(t *testing.T) (out []event.NodesKept) {
 func TestNodesThatStayAreReported(t *testing.T) {
 	for _, c := range []struct {
 		name   string
-		change func(*scheduling.Node, *karpenter.NodePool)
+		change func(*planning.Node, *karpenter.NodePool)
 		want   []event.Kept
 	}{
-		{"annotation", func(n *scheduling.Node, _ *karpenter.NodePool) { n.DoNotDisrupt = true }, []event.Kept{
+		{"annotation", func(n *planning.Node, _ *karpenter.NodePool) { n.DoNotDisrupt = true }, []event.Kept{
 			{Rule: candidate.RuleDoNotDisrupt, Detail: "it carries karpenter.sh/do-not-disrupt", Claims: []string{"default-a"}},
 		}},
-		{"budget of zero", func(_ *scheduling.Node, p *karpenter.NodePool) {
+		{"budget of zero", func(_ *planning.Node, p *karpenter.NodePool) {
 			p.Spec.Disruption.Budgets = []karpenter.Budget{{Nodes: "0"}}
 		}, []event.Kept{{
 			Rule: RuleBudget, Subject: "Empty", Claims: []string{"default-a"},
 			Detail: "NodePool default lets no more nodes go at once for the reason Empty, by spec.disruption.budgets[0] (0): 0 of 1, and 0 are going or not ready",
 		}}},
-		{"consolidateAfter has not passed", func(_ *scheduling.Node, p *karpenter.NodePool) {
+		{"consolidateAfter has not passed", func(_ *planning.Node, p *karpenter.NodePool) {
 			p.Spec.Disruption.ConsolidateAfter = karpenter.DurationOf(2 * time.Hour)
 		}, nil},
 		// Karpenter looks at pods before it looks at consolidateAfter.
-		{"a protected pod of a pool that never consolidates", func(n *scheduling.Node, p *karpenter.NodePool) {
+		{"a protected pod of a pool that never consolidates", func(n *planning.Node, p *karpenter.NodePool) {
 			p.Spec.Disruption.ConsolidateAfter = karpenter.NillableDuration{}
-			n.Pods = []scheduling.PodClass{fixture.Pods("web", 1, "100m", "100Mi")}
+			n.Pods = []planning.PodClass{fixture.Pods("web", 1, "100m", "100Mi")}
 			n.Pods[0].Spec.DoNotDisrupt = "true"
 		}, []event.Kept{{
 			Rule: candidate.RulePodDoNotDisrupt, Subject: "default/web-0", Claims: []string{"default-a"},
@@ -102,7 +102,7 @@ func TestReportsAreFew(t *testing.T) {
 	}
 	refusing := b.Service
 	refusing.Bus = refuses{}
-	ref := b.put(t, scheduling.SnapshotKind, annotated())
+	ref := b.put(t, planning.SnapshotKind, annotated())
 	if err := refusing.Handle(t.Context(), envelope(t, event.ClusterSnapshot{Taken: b.now, Snapshot: ref})); !fault.Is(err, fault.Throttled) {
 		t.Fatalf("publishing fails with %v", err)
 	}
@@ -129,14 +129,14 @@ func TestReportsWakeFromRest(t *testing.T) {
 	changed.Nodes[0].Name = "node-b"
 	for _, step := range []struct {
 		at   time.Duration
-		s    scheduling.Snapshot
+		s    planning.Snapshot
 		want int
 	}{
 		{0, initial, 1}, {3 * time.Minute, initial, 1}, {5 * time.Minute, initial, 2},
 		{6 * time.Minute, changed, 2}, {7*time.Minute - 1, changed, 2}, {7 * time.Minute, changed, 3}, {11 * time.Minute, changed, 3}, {12 * time.Minute, changed, 4},
 	} {
 		b.now = start.Add(step.at)
-		ref := b.put(t, scheduling.SnapshotKind, step.s)
+		ref := b.put(t, planning.SnapshotKind, step.s)
 		if err := b.Handle(t.Context(), envelope(t, event.ClusterSnapshot{Taken: b.now, Snapshot: ref})); err != nil {
 			t.Fatal(err)
 		}
@@ -167,7 +167,7 @@ func TestReportsAreBounded(t *testing.T) {
 		{2000, "default-%05d", hostile + "%d", 0, 192 << 10, true},
 	} {
 		t.Run(fmt.Sprint(c.nodes, " ", c.detail[:min(len(c.detail), 8)]), func(t *testing.T) {
-			s := scheduling.Snapshot{Nodes: make([]scheduling.Node, c.nodes)}
+			s := planning.Snapshot{Nodes: make([]planning.Node, c.nodes)}
 			kept := make([]Kept, c.nodes)
 			for i := range kept {
 				s.Nodes[i].Claim = fmt.Sprintf(c.name, i)
@@ -178,7 +178,7 @@ func TestReportsAreBounded(t *testing.T) {
 				kept[i] = Kept{Index: i, reason: no}
 			}
 			report, unreported := reportOf(&s, kept)
-			data, err := json.Marshal(event.NodesKept{Kept: report, Snapshot: event.Ref{Kind: scheduling.SnapshotKind, Digest: event.DigestOf(nil), Size: 1}, Decided: start})
+			data, err := json.Marshal(event.NodesKept{Kept: report, Snapshot: event.Ref{Kind: planning.SnapshotKind, Digest: event.DigestOf(nil), Size: 1}, Decided: start})
 			if err != nil {
 				t.Fatal(err)
 			}

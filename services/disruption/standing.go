@@ -7,12 +7,12 @@ import (
 
 	"github.com/joist-autoscaler/joist/services/disruption/internal/candidate"
 	"github.com/joist-autoscaler/joist/shared/event"
-	"github.com/joist-autoscaler/joist/shared/planning/scheduling"
+	"github.com/joist-autoscaler/joist/shared/planning"
 )
 
 // group is a proposal as the claims of a snapshot carry it.
 type group struct {
-	scheduling.Proposal
+	planning.Proposal
 	nodes []*candidate.Candidate
 }
 

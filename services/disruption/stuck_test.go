@@ -6,14 +6,14 @@ import (
 
 	"github.com/joist-autoscaler/joist/services/disruption/internal/fixture"
 	"github.com/joist-autoscaler/joist/shared/karpenter"
-	"github.com/joist-autoscaler/joist/shared/planning/scheduling"
+	"github.com/joist-autoscaler/joist/shared/planning"
 )
 
 // Of a drifted node it is told why drift does not replace it, though consolidation was
 // asked after it.
 func TestDriftedNodesStayForWhatHoldsDrift(t *testing.T) {
-	drifted := func(n *scheduling.Node) {
-		n.Drift = &scheduling.Drift{Reason: "AMIDrift", Since: fixture.Taken.Add(-time.Hour)}
+	drifted := func(n *planning.Node) {
+		n.Drift = &planning.Drift{Reason: "AMIDrift", Since: fixture.Taken.Add(-time.Hour)}
 	}
 	used := fixture.With(fixture.Pods("web", 1, "1", "1Gi"))
 	forDrift := func(p *karpenter.NodePool) {

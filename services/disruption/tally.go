@@ -6,7 +6,8 @@ import (
 
 	"github.com/joist-autoscaler/joist/services/disruption/internal/consolidation"
 	"github.com/joist-autoscaler/joist/shared/karpenter"
-	"github.com/joist-autoscaler/joist/shared/planning/scheduling"
+	"github.com/joist-autoscaler/joist/shared/planning"
+	"github.com/joist-autoscaler/joist/shared/planning/instancetypes"
 )
 
 // Counted is a figure of a look at a snapshot that somebody may watch.
@@ -79,7 +80,7 @@ func (p *pass) tried(a *attempt) {
 }
 
 // measured is evaluate with the time that each method takes told.
-func (s Service) measured(snapshot scheduling.Snapshot, stock scheduling.Stock) Findings {
+func (s Service) measured(snapshot planning.Snapshot, stock instancetypes.Stock) Findings {
 	return evaluate(snapshot, stock, s.Options, func(m Method, find func()) {
 		began := s.Now()
 		find()

@@ -10,16 +10,16 @@ import (
 	"github.com/joist-autoscaler/joist/services/disruption/internal/fixture"
 	"github.com/joist-autoscaler/joist/shared/catalog"
 	"github.com/joist-autoscaler/joist/shared/karpenter"
-	"github.com/joist-autoscaler/joist/shared/planning/scheduling"
-	"github.com/joist-autoscaler/joist/shared/planning/schedulingtest"
+	"github.com/joist-autoscaler/joist/shared/planning"
+	"github.com/joist-autoscaler/joist/shared/planning/planningtest"
 )
 
 // A node is eligible for each reason for which nothing of its own stands against it,
 // whatever budgets and prices say.
 func TestEligibleNodes(t *testing.T) {
-	drifted := func(n *scheduling.Node) { n.Drift = &scheduling.Drift{Reason: "AMIDrift", Since: fixture.Taken} }
-	kept := func(n *scheduling.Node) { n.DoNotDisrupt = true }
-	lately := func(n *scheduling.Node) { n.LastPodEvent = fixture.Taken.Add(-time.Second) }
+	drifted := func(n *planning.Node) { n.Drift = &planning.Drift{Reason: "AMIDrift", Since: fixture.Taken} }
+	kept := func(n *planning.Node) { n.DoNotDisrupt = true }
+	lately := func(n *planning.Node) { n.LastPodEvent = fixture.Taken.Add(-time.Second) }
 	used := fixture.With(fixture.Pods("web", 1, "1", "1Gi"))
 	s := fixture.Snapshot(fixture.Pool(fixture.Budgets("0")),
 		fixture.Node("empty", "t4g.large"), fixture.Node("empty-lately", "t4g.large", lately), fixture.Node("empty-kept", "t4g.large", kept),
@@ -64,7 +64,7 @@ func TestCountsAreTold(t *testing.T) {
 		}
 	}
 	s := quiet()
-	s.Catalogue = b.put(t, catalog.Kind, schedulingtest.Catalogue())
+	s.Catalogue = b.put(t, catalog.Kind, planningtest.Catalogue())
 	if _, err := b.show(t, s); err != nil {
 		t.Fatal(err)
 	}
@@ -89,7 +89,7 @@ func TestEvaluations(t *testing.T) {
 		}
 	}
 	s := quiet()
-	s.Catalogue = b.put(t, catalog.Kind, schedulingtest.Catalogue())
+	s.Catalogue = b.put(t, catalog.Kind, planningtest.Catalogue())
 	if _, err := b.show(t, s); err != nil {
 		t.Fatal(err)
 	}

@@ -8,11 +8,11 @@ import (
 
 	"github.com/joist-autoscaler/joist/services/disruption/internal/fixture"
 	"github.com/joist-autoscaler/joist/shared/karpenter/policy"
-	"github.com/joist-autoscaler/joist/shared/planning/scheduling"
+	"github.com/joist-autoscaler/joist/shared/planning"
 )
 
 // grow gives the pods of a cluster a workload and an age.
-func grow(t *rapid.T, s scheduling.Snapshot) {
+func grow(t *rapid.T, s planning.Snapshot) {
 	age := rapid.SampledFrom([]time.Duration{time.Minute, 50 * time.Minute, 2 * time.Hour, 24 * time.Hour, 24 * time.Hour, 24 * time.Hour})
 	for i := range s.Nodes {
 		s.Nodes[i].InitializedAt = fixture.Taken.Add(-24 * time.Hour)
@@ -105,7 +105,7 @@ func TestThresholdsHoldInAnyCluster(t *testing.T) {
 }
 
 // moves reports whether a command moves pods of an app.
-func moves(s scheduling.Snapshot, c Command, app string) bool {
+func moves(s planning.Snapshot, c Command, app string) bool {
 	for _, i := range c.Nodes {
 		for _, class := range s.Nodes[i].Pods {
 			if class.Spec.Labels["app"] == app {

@@ -13,7 +13,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/event"
 	"github.com/joist-autoscaler/joist/shared/karpenter"
 	"github.com/joist-autoscaler/joist/shared/karpenter/policy"
-	"github.com/joist-autoscaler/joist/shared/planning/scheduling"
+	"github.com/joist-autoscaler/joist/shared/planning"
 )
 
 // asking annotates a pool with pairs of names and values.
@@ -42,7 +42,7 @@ func TestThresholds(t *testing.T) {
 	n := func(name, size string, edits ...func(*node)) node {
 		return fixture.Node(name, size, append(edits, aged("web", 2*time.Hour))...)
 	}
-	cheap := func(s *scheduling.PodSpec) { s.DeletionCost = "-2147483647" }
+	cheap := func(s *planning.PodSpec) { s.DeletionCost = "-2147483647" }
 	// Two nodes of $0.1664 with a pod each make room for one of $0.0416.
 	two := []node{n("a", "t4g.xlarge", with(1)), n("b", "t4g.xlarge", with(1))}
 	both, none := []string{"MultiNodeConsolidation -a,b +t4g.medium"}, []string(nil)
@@ -98,7 +98,7 @@ func TestThresholds(t *testing.T) {
 func TestThresholdsOfWhatIsProposed(t *testing.T) {
 	carries := func(id string) func(*node) {
 		return func(n *node) {
-			n.Proposal = &scheduling.Proposal{ID: id, Reason: "Underutilized", Method: string(MultiNode), Proposed: fixture.Taken.Add(-time.Minute)}
+			n.Proposal = &planning.Proposal{ID: id, Reason: "Underutilized", Method: string(MultiNode), Proposed: fixture.Taken.Add(-time.Minute)}
 		}
 	}
 	nodes := func(edits ...func(*node)) []node {

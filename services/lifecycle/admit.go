@@ -19,7 +19,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/host"
 	"github.com/joist-autoscaler/joist/shared/karpenter"
 	"github.com/joist-autoscaler/joist/shared/launchspec"
-	"github.com/joist-autoscaler/joist/shared/planning/scheduling"
+	"github.com/joist-autoscaler/joist/shared/planning"
 )
 
 // NominatedAnnotation says until when pods are expected on a claim.
@@ -42,7 +42,7 @@ func (s *Service) admit(ctx context.Context, e event.Envelope, b event.PlanMade)
 	if held.State == outbox.Done {
 		return nil
 	}
-	plan, err := blob.Get[scheduling.Plan](ctx, s.Blobs, b.Plan)
+	plan, err := blob.Get[planning.Plan](ctx, s.Blobs, b.Plan)
 	if err != nil {
 		return fmt.Errorf("reading the plan of batch %d: %w", b.Seq, err)
 	}
@@ -60,7 +60,7 @@ func (s *Service) admit(ctx context.Context, e event.Envelope, b event.PlanMade)
 
 // carryOut creates the claims of a plan that has passed, and has them launched once
 // the outbox says which of them exist.
-func (s *Service) carryOut(ctx context.Context, e event.Envelope, held outbox.Held, plan scheduling.Plan) (outbox.Held, error) {
+func (s *Service) carryOut(ctx context.Context, e event.Envelope, held outbox.Held, plan planning.Plan) (outbox.Held, error) {
 	if held.State == outbox.Applying {
 		refused, err := s.create(ctx, e, held, plan)
 		if err != nil {
@@ -77,7 +77,7 @@ func (s *Service) carryOut(ctx context.Context, e event.Envelope, held outbox.He
 }
 
 // pass counts and swaps sent → applying.
-func (s *Service) pass(ctx context.Context, held outbox.Held, plan scheduling.Plan, b event.PlanMade) (outbox.Held, error) {
+func (s *Service) pass(ctx context.Context, held outbox.Held, plan planning.Plan, b event.PlanMade) (outbox.Held, error) {
 	pools, err := cluster.List[*karpenter.NodePool](ctx, s.Client, cluster.NodePools)
 	if err != nil {
 		return held, fmt.Errorf("listing NodePools at the door: %w", err)
@@ -98,7 +98,7 @@ func (s *Service) pass(ctx context.Context, held outbox.Held, plan scheduling.Pl
 
 // listedClaim is a planned claim that the outbox lists, with its place in the plan.
 type listedClaim struct {
-	scheduling.PlannedClaim
+	planning.PlannedClaim
 	intent int
 }
 
@@ -106,7 +106,7 @@ type listedClaim struct {
 // dropped: the claims of every intent of which the API server refuses one as invalid.
 // The same plan would be refused for ever, so that it goes on without them. A name that
 // is taken is a claim that an earlier delivery made.
-func (s *Service) create(ctx context.Context, e event.Envelope, held outbox.Held, plan scheduling.Plan) (dropped []string, err error) {
+func (s *Service) create(ctx context.Context, e event.Envelope, held outbox.Held, plan planning.Plan) (dropped []string, err error) {
 	var listed []listedClaim
 	for at, intent := range plan.Intents {
 		for _, planned := range intent.Claims {
@@ -136,7 +136,7 @@ func (s *Service) create(ctx context.Context, e event.Envelope, held outbox.Held
 
 // createClaim makes one claim, or writes on one that a person created. Replacements are planned without a number, and get the
 // one that they pass with.
-func (s *Service) createClaim(ctx context.Context, e event.Envelope, held outbox.Held, planned scheduling.PlannedClaim) error {
+func (s *Service) createClaim(ctx context.Context, e event.Envelope, held outbox.Held, planned planning.PlannedClaim) error {
 	if planned.Object.UID != "" {
 		return s.writeLaunch(ctx, held, planned)
 	}
@@ -173,7 +173,7 @@ func finished(o outbox.Outbox, dropped []string, now time.Time) outbox.Outbox {
 // nominate keeps disruption away from existing claims on which the plan expects
 // pods. Losing one is harmless: the pods are in the next batch again. Room for a
 // buffer is no pod, and does not keep a node from being replaced.
-func (s *Service) nominate(ctx context.Context, plan scheduling.Plan) error {
+func (s *Service) nominate(ctx context.Context, plan planning.Plan) error {
 	var names []string
 	for _, n := range plan.Nominations {
 		if n.Pod.Buffer == "" {

@@ -14,7 +14,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/cluster"
 	"github.com/joist-autoscaler/joist/shared/fault"
 	"github.com/joist-autoscaler/joist/shared/karpenter"
-	"github.com/joist-autoscaler/joist/shared/planning/scheduling"
+	"github.com/joist-autoscaler/joist/shared/planning"
 )
 
 // buffersEvery is how often CapacityBuffers, and what they name, are read. They are
@@ -54,7 +54,7 @@ func (s *Service) capacityBuffers(ctx context.Context, _ world) error {
 
 // buffered says on each CapacityBuffer what room the plan has found for it. Losing
 // one is harmless: its pods are in the next batch again.
-func (s *Service) buffered(ctx context.Context, plan scheduling.Plan) error {
+func (s *Service) buffered(ctx context.Context, plan planning.Plan) error {
 	rooms := capacitybuffer.CountReserved(plan)
 	if !s.CapacityBuffers {
 		return nil

@@ -13,7 +13,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/cluster/memcluster"
 	"github.com/joist-autoscaler/joist/shared/fault"
 	"github.com/joist-autoscaler/joist/shared/karpenter"
-	"github.com/joist-autoscaler/joist/shared/planning/scheduling"
+	"github.com/joist-autoscaler/joist/shared/planning"
 )
 
 // spare reads the status of the buffer "spare".
@@ -56,10 +56,10 @@ func TestBuffers(t *testing.T) {
 		t.Fatalf("read: %+v", got)
 	}
 	held := s.batch()
-	room := scheduling.Nomination{Namespace: "default", Node: "mine", Pod: scheduling.PodRef{Name: "capacity-buffer-spare-1", Buffer: "spare"}}
-	gone := scheduling.Nomination{Namespace: "default", Node: "mine", Pod: scheduling.PodRef{Name: "capacity-buffer-gone-1", Buffer: "gone"}}
-	s.handle(s.planMade(held, scheduling.Plan{
-		Outbox: held.UID(), Seq: held.Seq, Batch: held.Batch, Nominations: []scheduling.Nomination{gone, room, room},
+	room := planning.Nomination{Namespace: "default", Node: "mine", Pod: planning.PodRef{Name: "capacity-buffer-spare-1", Buffer: "spare"}}
+	gone := planning.Nomination{Namespace: "default", Node: "mine", Pod: planning.PodRef{Name: "capacity-buffer-gone-1", Buffer: "gone"}}
+	s.handle(s.planMade(held, planning.Plan{
+		Outbox: held.UID(), Seq: held.Seq, Batch: held.Batch, Nominations: []planning.Nomination{gone, room, room},
 	}), "")
 	if got := s.spare(); !got.Conditions.True(karpenter.ConditionTypeProvisioning) {
 		t.Fatalf("planned: %+v", got)

@@ -19,7 +19,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/fault"
 	"github.com/joist-autoscaler/joist/shared/host"
 	"github.com/joist-autoscaler/joist/shared/karpenter"
-	"github.com/joist-autoscaler/joist/shared/planning/scheduling"
+	"github.com/joist-autoscaler/joist/shared/planning"
 )
 
 // confirmed looks at a confirmation, and keeps what is to go on for the turn of it.
@@ -48,18 +48,18 @@ func (s *Service) confirmed(ctx context.Context, f *proposalFact) error {
 }
 
 // replacementPlan reads what replaces the claims; an empty plan where nothing does.
-func (s *Service) replacementPlan(ctx context.Context, b event.DisruptionProposed) (scheduling.Plan, error) {
+func (s *Service) replacementPlan(ctx context.Context, b event.DisruptionProposed) (planning.Plan, error) {
 	if b.Plan.IsZero() {
-		return scheduling.Plan{}, nil
+		return planning.Plan{}, nil
 	}
-	plan, err := blob.Get[scheduling.Plan](ctx, s.Blobs, b.Plan)
+	plan, err := blob.Get[planning.Plan](ctx, s.Blobs, b.Plan)
 	if err != nil {
 		return plan, fmt.Errorf("reading the replacements of proposal %s: %w", b.Proposal, err)
 	}
 	return plan, nil
 }
 
-func replacementsOf(plan scheduling.Plan) []string {
+func replacementsOf(plan planning.Plan) []string {
 	var names []string
 	for _, intent := range plan.Intents {
 		for _, c := range intent.Claims {

@@ -7,7 +7,7 @@ import (
 
 	"github.com/joist-autoscaler/joist/shared/event"
 	"github.com/joist-autoscaler/joist/shared/karpenter"
-	"github.com/joist-autoscaler/joist/shared/planning/scheduling"
+	"github.com/joist-autoscaler/joist/shared/planning"
 )
 
 // Counted is something about disruption that somebody may watch.
@@ -59,7 +59,7 @@ const failedOnce = time.Hour
 
 // failed counts the replacements that a proposal is rolled back for, once for all of
 // its claims.
-func (s *Service) failed(w world, p scheduling.Proposal) {
+func (s *Service) failed(w world, p planning.Proposal) {
 	if !s.due("failed/"+p.ID, failedOnce) {
 		return
 	}

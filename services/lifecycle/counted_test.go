@@ -13,7 +13,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/event"
 	"github.com/joist-autoscaler/joist/shared/fault"
 	"github.com/joist-autoscaler/joist/shared/karpenter"
-	"github.com/joist-autoscaler/joist/shared/planning/scheduling"
+	"github.com/joist-autoscaler/joist/shared/planning"
 )
 
 // ofDisruption is what these tests look at; tally_test.go looks at the rest.
@@ -49,7 +49,7 @@ func (s *site) found(method string, reason karpenter.DisruptionReason, replaceme
 	}
 	m.Plan = s.replacing("new", replacements)
 	m.take(event.Proposed, "")
-	s.leap(scheduling.ConfirmAfter)
+	s.leap(planning.ConfirmAfter)
 	return m
 }
 
@@ -102,7 +102,7 @@ func TestFailedValidations(t *testing.T) {
 
 	m.Method = "Emptiness"
 	m.take(event.Proposed, "")
-	s.leap(scheduling.ConfirmAfter)
+	s.leap(planning.ConfirmAfter)
 	s.runs("old-1", "newcomer")
 	m.take(event.Confirmed, "")
 	s.each(untouched, "old-0", "old-1")

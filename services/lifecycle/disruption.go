@@ -17,14 +17,14 @@ import (
 	"github.com/joist-autoscaler/joist/shared/cluster/outbox"
 	"github.com/joist-autoscaler/joist/shared/fault"
 	"github.com/joist-autoscaler/joist/shared/karpenter"
-	"github.com/joist-autoscaler/joist/shared/planning/scheduling"
+	"github.com/joist-autoscaler/joist/shared/planning"
 )
 
 // sagas goes on with the proposals that act, by what their claims say: each old claim
 // is kept from further pods while its replacements come up, is deleted when they are
 // all initialized, and is let be again when they do not come.
 func (s *Service) sagas(ctx context.Context, w world) error {
-	acting := map[*karpenter.NodeClaim]*scheduling.Proposal{}
+	acting := map[*karpenter.NodeClaim]*planning.Proposal{}
 	proposals := map[string]bool{}
 	var claims []*karpenter.NodeClaim
 	for _, c := range w.claims {
@@ -72,7 +72,7 @@ func (s *Service) unmark(ctx context.Context, c *karpenter.NodeClaim) error {
 }
 
 // goOn takes the next step for one claim of a proposal that acts.
-func (s *Service) goOn(ctx context.Context, w world, c *karpenter.NodeClaim, p scheduling.Proposal, acting int) error {
+func (s *Service) goOn(ctx context.Context, w world, c *karpenter.NodeClaim, p planning.Proposal, acting int) error {
 	verdict, why, err := s.stands(ctx, p, acting, w.claim)
 	if err != nil {
 		return err
@@ -95,7 +95,7 @@ func (s *Service) goOn(ctx context.Context, w world, c *karpenter.NodeClaim, p s
 
 // stands finds out how the replacements of a proposal stand. One that is not where it
 // is looked for first is looked for live, and then in the outbox.
-func (s *Service) stands(ctx context.Context, p scheduling.Proposal, acting int, find func(string) *karpenter.NodeClaim) (disruption.Progress, string, error) {
+func (s *Service) stands(ctx context.Context, p planning.Proposal, acting int, find func(string) *karpenter.NodeClaim) (disruption.Progress, string, error) {
 	seen, coming := map[string]*karpenter.NodeClaim{}, map[string]bool{}
 	for _, name := range p.Replacements {
 		if seen[name] = find(name); seen[name] != nil {
@@ -123,7 +123,7 @@ func (s *Service) stands(ctx context.Context, p scheduling.Proposal, acting int,
 
 // coming reports whether a replacement that does not exist may yet be created: the
 // door has let it pass and is not done, or its message may still be on its way.
-func (s *Service) coming(ctx context.Context, p scheduling.Proposal, name string) (bool, error) {
+func (s *Service) coming(ctx context.Context, p planning.Proposal, name string) (bool, error) {
 	held, err := outbox.Read(ctx, s.Client, s.Namespace)
 	if err != nil {
 		return false, err
@@ -136,7 +136,7 @@ func (s *Service) coming(ctx context.Context, p scheduling.Proposal, name string
 
 // finish deletes an old claim, after a live look at it and at its replacements: what
 // the cache shows may be older than a roll-back, or than the end of a replacement.
-func (s *Service) finish(ctx context.Context, w world, c *karpenter.NodeClaim, p scheduling.Proposal, acting int) error {
+func (s *Service) finish(ctx context.Context, w world, c *karpenter.NodeClaim, p planning.Proposal, acting int) error {
 	now, err := cluster.Get[*karpenter.NodeClaim](ctx, s.Client, cluster.NodeClaims, cluster.KeyOf(c))
 	if fault.Is(err, fault.Missing) {
 		return nil
@@ -268,7 +268,7 @@ const keep = time.Minute
 
 // expect keeps replacements for the pods of the claims that they replace, until
 // those are gone: nothing is scheduled to them before, and they look empty.
-func (s *Service) expect(ctx context.Context, w world, claims []*karpenter.NodeClaim, acting map[*karpenter.NodeClaim]*scheduling.Proposal) error {
+func (s *Service) expect(ctx context.Context, w world, claims []*karpenter.NodeClaim, acting map[*karpenter.NodeClaim]*planning.Proposal) error {
 	names := map[string]bool{}
 	for _, c := range claims {
 		if p := acting[c]; p != nil && disruption.WithinTimeout(*p, s.Now()) {
@@ -291,7 +291,7 @@ func (s *Service) expect(ctx context.Context, w world, claims []*karpenter.NodeC
 }
 
 // sayWaiting tells, on the replacements, what they are for and what is waited for.
-func (s *Service) sayWaiting(ctx context.Context, w world, p scheduling.Proposal) {
+func (s *Service) sayWaiting(ctx context.Context, w world, p planning.Proposal) {
 	for _, name := range p.Replacements {
 		c := w.claim(name)
 		if c == nil || c.Status.Conditions.True(karpenter.ConditionTypeInitialized) || !s.due("replacing/"+name, events.RepeatAfter) {

@@ -21,7 +21,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/fault"
 	"github.com/joist-autoscaler/joist/shared/karpenter"
 	"github.com/joist-autoscaler/joist/shared/karpenter/policy"
-	"github.com/joist-autoscaler/joist/shared/planning/scheduling"
+	"github.com/joist-autoscaler/joist/shared/planning"
 )
 
 func cpuOf(n int) *resource.Quantity { return resource.NewQuantity(int64(n), resource.DecimalSI) }
@@ -45,7 +45,7 @@ func TestReplacementComesFirst(t *testing.T) {
 	if diff := cmp.Diff([]string{"launch.requested.v1 intent/new"}, words(s.sent())); diff != "" {
 		t.Error(diff)
 	}
-	if p := scheduling.ProposalOf(s.claim("old-1")); !slices.Equal(p.Replacements, []string{"new-0"}) || p.Method != "MultiNode" || !p.Confirmed.Equal(s.now) {
+	if p := planning.ProposalOf(s.claim("old-1")); !slices.Equal(p.Replacements, []string{"new-0"}) || p.Method != "MultiNode" || !p.Confirmed.Equal(s.now) {
 		t.Errorf("the claim says %+v", p)
 	}
 	version := s.Version()
@@ -242,7 +242,7 @@ func TestLiveObjections(t *testing.T) {
 		}, blocked: `NodeClaim old-1: pod has "karpenter.sh/do-not-disrupt" annotation (Pod=default/pod-of-old-1)`},
 		{name: "a budget of pods is spent", changes: spentBudget, blocked: "NodeClaim old-1: pdb prevents pod evictions (PodDisruptionBudget=default/pdb, Pod=default/pod-of-old-1)"},
 		{name: "the same for a drifted node with a grace period", reason: karpenter.DisruptionReasonDrifted, changes: spentThoughItEnds},
-		{name: "and for one that expires", reason: karpenter.DisruptionReasonDrifted, method: scheduling.ByExpiration, changes: spentThoughItEnds,
+		{name: "and for one that expires", reason: karpenter.DisruptionReasonDrifted, method: planning.ByExpiration, changes: spentThoughItEnds,
 			blocked: "NodeClaim old-1: pdb prevents pod evictions (PodDisruptionBudget=default/pdb, Pod=default/pod-of-old-1)"},
 		{name: "the node is protected", changes: node("old-0", func(n *corev1.Node) {
 			n.Annotations = map[string]string{karpenter.DoNotDisruptAnnotationKey: "true"}
@@ -263,7 +263,7 @@ func TestLiveObjections(t *testing.T) {
 		{name: "another proposal acts", changes: func(s *site) {
 			other := s.move("q", "old-2")
 			other.take(event.Proposed, "")
-			s.pass(scheduling.ConfirmAfter)
+			s.pass(planning.ConfirmAfter)
 			other.Plan = s.replacing("other", 1)
 			other.take(event.Confirmed, "")
 		}, blocked: "NodePool default: No allowed disruptions"},
@@ -336,7 +336,7 @@ func TestExpiryDoesNotWaitForAReplacement(t *testing.T) {
 	s := estate(t, 2)
 	s.bounded("1", 5)
 	m := s.moves(1, "old-0")
-	m.Reason, m.Method = string(karpenter.DisruptionReasonDrifted), scheduling.ByExpiration
+	m.Reason, m.Method = string(karpenter.DisruptionReasonDrifted), planning.ByExpiration
 	m.take(event.Confirmed, "")
 	s.each(acting, "old-0")
 	end := s.now.Add(time.Minute)
@@ -368,12 +368,12 @@ func TestClaimsOfAProposalGoTogether(t *testing.T) {
 	s.each(untouched, "old-2")
 	s.move("q", "old-0", "old-1").take(event.Dropped, "")
 	s.each("proposed ", "old-0", "old-1")
-	s.pass(scheduling.ConfirmAfter)
+	s.pass(planning.ConfirmAfter)
 	s.move("p", "old-0", "old-1", "old-2").take(event.Confirmed, fault.Stale)
 	s.each(untouched, "old-0", "old-1", "old-2")
 
 	first.take(event.Proposed, "")
-	s.pass(scheduling.ConfirmAfter)
+	s.pass(planning.ConfirmAfter)
 	if err := s.Delete(t.Context(), cluster.NodeClaims, cluster.Key{Name: "old-0"}, ""); err != nil {
 		t.Fatal(err)
 	}
@@ -403,7 +403,7 @@ func TestLeftOverDisruption(t *testing.T) {
 	s := estate(t, 1)
 	m := s.moves(1, "old-0")
 	m.take(event.Confirmed, "")
-	s.Change(cluster.NodeClaims, cluster.Key{Name: "old-0"}, func(o cluster.Object) { delete(o.GetAnnotations(), scheduling.ProposalAnnotation) })
+	s.Change(cluster.NodeClaims, cluster.Key{Name: "old-0"}, func(o cluster.Object) { delete(o.GetAnnotations(), planning.ProposalAnnotation) })
 	s.pass(2 * time.Second)
 	s.each(untouched, "old-0")
 }

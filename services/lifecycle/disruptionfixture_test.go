@@ -17,7 +17,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/karpenter"
 	"github.com/joist-autoscaler/joist/shared/karpenter/policy"
 	"github.com/joist-autoscaler/joist/shared/launchspec"
-	"github.com/joist-autoscaler/joist/shared/planning/scheduling"
+	"github.com/joist-autoscaler/joist/shared/planning"
 )
 
 // estate is a site with so many claims old-0, old-1, … on nodes of the same names,
@@ -66,7 +66,7 @@ func (s *site) moves(replacements int, claims ...string) move {
 	m.Moved = len(claims)
 	m.Plan = s.replacing("new", replacements)
 	m.take(event.Proposed, "")
-	s.leap(scheduling.ConfirmAfter)
+	s.leap(planning.ConfirmAfter)
 	return m
 }
 
@@ -87,7 +87,7 @@ func (s *site) move(id string, claims ...string) move {
 func (m move) fact(phase event.Phase) event.Envelope {
 	b := m.DisruptionProposed
 	b.Phase = phase
-	b.Snapshot = event.Ref{Kind: scheduling.SnapshotKind, Digest: event.DigestOf([]byte(m.now.String())), Size: 1}
+	b.Snapshot = event.Ref{Kind: planning.SnapshotKind, Digest: event.DigestOf([]byte(m.now.String())), Size: 1}
 	if phase != event.Confirmed {
 		b.Plan = event.Ref{}
 	}
@@ -109,7 +109,7 @@ func (s *site) replacing(intent string, n int) event.Ref {
 	for i := range planned.Claims {
 		planned.Claims[i].Object.Annotations[launchspec.BatchAnnotation] = "/0"
 	}
-	ref, err := blob.Put(s.t.Context(), s.blobs, s.now, scheduling.PlanKind, scheduling.Plan{Intents: []scheduling.PlannedIntent{planned}})
+	ref, err := blob.Put(s.t.Context(), s.blobs, s.now, planning.PlanKind, planning.Plan{Intents: []planning.PlannedIntent{planned}})
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -154,7 +154,7 @@ func (s *site) disrupted(name string) string {
 	if c.DeletionTimestamp != nil {
 		return "going"
 	}
-	if p := scheduling.ProposalOf(c); p != nil {
+	if p := planning.ProposalOf(c); p != nil {
 		out += "proposed "
 		if !p.Confirmed.IsZero() {
 			out += "confirmed "

@@ -14,7 +14,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/cluster/outbox"
 	"github.com/joist-autoscaler/joist/shared/event"
 	"github.com/joist-autoscaler/joist/shared/fault"
-	"github.com/joist-autoscaler/joist/shared/planning/scheduling"
+	"github.com/joist-autoscaler/joist/shared/planning"
 )
 
 // tumult is a fleet to which anything happens in any order: proposals that overlap,
@@ -165,7 +165,7 @@ func TestTumultKeepsToBudgets(t *testing.T) {
 			draw.Fatal(wrong)
 		}
 		for _, c := range u.claims() {
-			if p := scheduling.ProposalOf(c); c.DeletionTimestamp == nil && disruption.ActingProposal(c) != nil {
+			if p := planning.ProposalOf(c); c.DeletionTimestamp == nil && disruption.ActingProposal(c) != nil {
 				draw.Fatalf("%s still acts on %+v", c.Name, p)
 			}
 			if got := u.disrupted(c.Name); got != "going" && got != untouched && got != "proposed " {

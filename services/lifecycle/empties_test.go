@@ -15,7 +15,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/fault"
 	"github.com/joist-autoscaler/joist/shared/host"
 	"github.com/joist-autoscaler/joist/shared/karpenter"
-	"github.com/joist-autoscaler/joist/shared/planning/scheduling"
+	"github.com/joist-autoscaler/joist/shared/planning"
 	"github.com/joist-autoscaler/joist/shared/queue/memqueue"
 )
 
@@ -70,10 +70,10 @@ func (x *exodus) pass() {
 		}
 		b := event.DisruptionProposed{
 			Proposal: "of-" + c.Name, Phase: event.Proposed, Reason: string(karpenter.DisruptionReasonEmpty), Method: "Emptiness", Claims: []string{c.Name},
-			Snapshot: event.Ref{Kind: scheduling.SnapshotKind, Digest: event.DigestOf([]byte(time.Now().String())), Size: 1}, Decided: time.Now(),
+			Snapshot: event.Ref{Kind: planning.SnapshotKind, Digest: event.DigestOf([]byte(time.Now().String())), Size: 1}, Decided: time.Now(),
 		}
-		if p := scheduling.ProposalOf(c); p != nil {
-			if b.Phase = event.Confirmed; time.Since(p.Proposed) < scheduling.ConfirmAfter || !p.Confirmed.IsZero() {
+		if p := planning.ProposalOf(c); p != nil {
+			if b.Phase = event.Confirmed; time.Since(p.Proposed) < planning.ConfirmAfter || !p.Confirmed.IsZero() {
 				continue
 			}
 		}

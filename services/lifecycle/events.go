@@ -9,12 +9,11 @@ import (
 
 	"github.com/joist-autoscaler/joist/services/lifecycle/internal/effect"
 	"github.com/joist-autoscaler/joist/services/lifecycle/internal/events"
-
 	"github.com/joist-autoscaler/joist/shared/cluster"
 	"github.com/joist-autoscaler/joist/shared/cluster/outbox"
 	"github.com/joist-autoscaler/joist/shared/karpenter"
 	"github.com/joist-autoscaler/joist/shared/launchspec"
-	"github.com/joist-autoscaler/joist/shared/planning/scheduling"
+	"github.com/joist-autoscaler/joist/shared/planning"
 )
 
 // adviseEvery is how long the same advice about a class is not repeated: a class
@@ -24,7 +23,7 @@ const adviseEvery = 10 * time.Minute
 // advise tells people what the plan means for them: the pods where they will go
 // or why nowhere, and NodePools and EC2NodeClasses what keeps them from launching.
 // It comes last, for nobody should wait for it.
-func (s *Service) advise(ctx context.Context, plan scheduling.Plan, held outbox.Outbox) error {
+func (s *Service) advise(ctx context.Context, plan planning.Plan, held outbox.Outbox) error {
 	var refused []string
 	for _, intent := range plan.Intents {
 		for _, c := range intent.Claims {
@@ -41,7 +40,7 @@ func (s *Service) advise(ctx context.Context, plan scheduling.Plan, held outbox.
 }
 
 // barren tells NodePools that they have no instance type to offer.
-func (s *Service) barren(plan scheduling.Plan) []effect.Effect {
+func (s *Service) barren(plan planning.Plan) []effect.Effect {
 	var effects []effect.Effect
 	pools := events.UnusableNodePools(plan)
 	for _, name := range slices.Sorted(maps.Keys(pools)) {
@@ -56,7 +55,7 @@ func (s *Service) barren(plan scheduling.Plan) []effect.Effect {
 // warn tells on each EC2NodeClass what the plan has to say of its launches: what
 // a condition cannot know, for it depends on the NodePool and the type too, as the
 // size of the whole user data does.
-func (s *Service) warn(warnings []scheduling.Warning) []effect.Effect {
+func (s *Service) warn(warnings []planning.Warning) []effect.Effect {
 	var effects []effect.Effect
 	for _, w := range warnings {
 		class, known := s.Cache.Get(cluster.NodeClasses, cluster.Key{Name: w.NodeClass})

@@ -12,7 +12,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/event"
 	"github.com/joist-autoscaler/joist/shared/karpenter"
 	"github.com/joist-autoscaler/joist/shared/launchspec"
-	"github.com/joist-autoscaler/joist/shared/planning/scheduling"
+	"github.com/joist-autoscaler/joist/shared/planning"
 )
 
 // what only the whole request shows is said where a person looks, on the
@@ -20,14 +20,14 @@ import (
 func TestPlansAreToldOnTheClass(t *testing.T) {
 	s := newSite(t)
 	s.class("")
-	tooLong := scheduling.Warning{NodePool: "default", NodeClass: "default", Rule: launchspec.WarnUnwritable, Message: "it has 20000 bytes, and EC2 takes 16384 (try: move it)"}
+	tooLong := planning.Warning{NodePool: "default", NodeClass: "default", Rule: launchspec.WarnUnwritable, Message: "it has 20000 bytes, and EC2 takes 16384 (try: move it)"}
 	plan := func() []event.Envelope {
 		held := s.batch()
-		s.handle(s.planMade(held, scheduling.Plan{Outbox: held.UID(), Seq: held.Seq, Batch: held.Batch, Warnings: []scheduling.Warning{
+		s.handle(s.planMade(held, planning.Plan{Outbox: held.UID(), Seq: held.Seq, Batch: held.Batch, Warnings: []planning.Warning{
 			tooLong,
 			{NodePool: "default", NodeClass: "default", Rule: launchspec.WarnUserData, Message: "nearly"},
 			{NodePool: "default", NodeClass: "gone", Rule: launchspec.WarnTags, Message: "nobody to tell"},
-		}, Intents: []scheduling.PlannedIntent{s.planned(held, "intent"+strconv.FormatUint(held.Seq, 10), 1)}}), "")
+		}, Intents: []planning.PlannedIntent{s.planned(held, "intent"+strconv.FormatUint(held.Seq, 10), 1)}}), "")
 		return s.sent()
 	}
 	said := func() (out []string) {
@@ -66,12 +66,12 @@ func TestPlansAreTold(t *testing.T) {
 	}
 	held := s.batch()
 	intent := s.planned(held, "intent", 1)
-	web, big := scheduling.PodRef{Name: "web", UID: "web"}, scheduling.PodRef{Name: "big", UID: "big"}
-	s.handle(s.planMade(held, scheduling.Plan{
-		Outbox: held.UID(), Seq: held.Seq, Batch: held.Batch, Intents: []scheduling.PlannedIntent{intent},
-		Nominations: []scheduling.Nomination{{Namespace: "shop", Pod: web, Claim: intent.Claims[0].Object.Name}},
-		Unplaced: []scheduling.Unplaced{{Namespace: "shop", Pods: []scheduling.PodRef{big}, Rejections: []scheduling.Rejection{
-			{NodePool: "default", Rule: scheduling.RuleNoOffering, Detail: "no instance type suits it", Barren: true},
+	web, big := planning.PodRef{Name: "web", UID: "web"}, planning.PodRef{Name: "big", UID: "big"}
+	s.handle(s.planMade(held, planning.Plan{
+		Outbox: held.UID(), Seq: held.Seq, Batch: held.Batch, Intents: []planning.PlannedIntent{intent},
+		Nominations: []planning.Nomination{{Namespace: "shop", Pod: web, Claim: intent.Claims[0].Object.Name}},
+		Unplaced: []planning.Unplaced{{Namespace: "shop", Pods: []planning.PodRef{big}, Rejections: []planning.Rejection{
+			{NodePool: "default", Rule: planning.RuleNoOffering, Detail: "no instance type suits it", Barren: true},
 		}}},
 	}), "")
 	if sent := s.sent(); len(sent) != 1 {

@@ -26,7 +26,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/fault"
 	"github.com/joist-autoscaler/joist/shared/karpenter"
 	"github.com/joist-autoscaler/joist/shared/launchspec"
-	"github.com/joist-autoscaler/joist/shared/planning/scheduling"
+	"github.com/joist-autoscaler/joist/shared/planning"
 	"github.com/joist-autoscaler/joist/shared/queue/memqueue"
 )
 
@@ -212,7 +212,7 @@ func (s *site) batch() outbox.Held {
 	s.t.Helper()
 	held := s.outbox()
 	next := outbox.Outbox{Epoch: 1, Seq: held.Seq + 1, State: outbox.Sent, Batch: event.Ref{
-		Kind: scheduling.BatchKind, Digest: event.DigestOf([]byte(strconv.FormatUint(held.Seq, 10))), Size: 1,
+		Kind: planning.BatchKind, Digest: event.DigestOf([]byte(strconv.FormatUint(held.Seq, 10))), Size: 1,
 	}}
 	held, err := held.Swap(s.t.Context(), s.Server, next)
 	if err != nil {
@@ -224,7 +224,7 @@ func (s *site) batch() outbox.Held {
 func cpu(n string) corev1.ResourceList { return corev1.ResourceList{"cpu": resource.MustParse(n)} }
 
 // planned writes an intent for n claims of the default pool, as a planner does.
-func (s *site) planned(held outbox.Held, id string, n int) scheduling.PlannedIntent {
+func (s *site) planned(held outbox.Held, id string, n int) planning.PlannedIntent {
 	s.t.Helper()
 	intent := launchspec.Intent{
 		ID: id, Cluster: "prod", NodePool: "default",
@@ -242,7 +242,7 @@ func (s *site) planned(held outbox.Held, id string, n int) scheduling.PlannedInt
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	out := scheduling.PlannedIntent{ID: id, Ref: ref, NodePool: "default"}
+	out := planning.PlannedIntent{ID: id, Ref: ref, NodePool: "default"}
 	for _, name := range intent.Claims {
 		c := karpenter.NodeClaim{ObjectMeta: metav1.ObjectMeta{
 			Name: name, Finalizers: []string{karpenter.TerminationFinalizer}, Labels: map[string]string{karpenter.NodePoolLabelKey: "default"},
@@ -253,21 +253,21 @@ func (s *site) planned(held outbox.Held, id string, n int) scheduling.PlannedInt
 			},
 		}}
 		ceiling := cpu("2")
-		ceiling[scheduling.PriceResource] = resource.MustParse("30100")
-		out.Claims = append(out.Claims, scheduling.PlannedClaim{Object: c, Ceiling: ceiling, Pods: 1})
+		ceiling[planning.PriceResource] = resource.MustParse("30100")
+		out.Claims = append(out.Claims, planning.PlannedClaim{Object: c, Ceiling: ceiling, Pods: 1})
 	}
 	return out
 }
 
 // plan stores a plan of the batch and makes the fact about it.
-func (s *site) plan(held outbox.Held, intents ...scheduling.PlannedIntent) event.Envelope {
+func (s *site) plan(held outbox.Held, intents ...planning.PlannedIntent) event.Envelope {
 	s.t.Helper()
-	return s.planMade(held, scheduling.Plan{Outbox: held.UID(), Seq: held.Seq, Batch: held.Batch, Intents: intents})
+	return s.planMade(held, planning.Plan{Outbox: held.UID(), Seq: held.Seq, Batch: held.Batch, Intents: intents})
 }
 
-func (s *site) planMade(held outbox.Held, plan scheduling.Plan) event.Envelope {
+func (s *site) planMade(held outbox.Held, plan planning.Plan) event.Envelope {
 	s.t.Helper()
-	ref, err := blob.Put(s.t.Context(), s.blobs, s.now, scheduling.PlanKind, plan)
+	ref, err := blob.Put(s.t.Context(), s.blobs, s.now, planning.PlanKind, plan)
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -349,17 +349,17 @@ func (s *site) inventory(started time.Time, instances ...event.Listed) event.Env
 	return s.message(event.InstancesListed{Started: started, Inventory: ref, Count: len(instances)})
 }
 
-func (s *site) unavailable() []scheduling.Unavailable {
+func (s *site) unavailable() []planning.Unavailable {
 	s.t.Helper()
-	object, err := s.Get(s.t.Context(), cluster.ConfigMaps, cluster.Key{Namespace: namespace, Name: scheduling.UnavailableName})
+	object, err := s.Get(s.t.Context(), cluster.ConfigMaps, cluster.Key{Namespace: namespace, Name: planning.UnavailableName})
 	if fault.Is(err, fault.Missing) {
 		return nil
 	}
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	var out []scheduling.Unavailable
-	if err := json.Unmarshal([]byte(object.(*corev1.ConfigMap).Data[scheduling.UnavailableKey]), &out); err != nil {
+	var out []planning.Unavailable
+	if err := json.Unmarshal([]byte(object.(*corev1.ConfigMap).Data[planning.UnavailableKey]), &out); err != nil {
 		s.t.Fatal(err)
 	}
 	return out

@@ -13,12 +13,12 @@ import (
 	"github.com/joist-autoscaler/joist/shared/cluster"
 	"github.com/joist-autoscaler/joist/shared/event"
 	"github.com/joist-autoscaler/joist/shared/karpenter"
-	"github.com/joist-autoscaler/joist/shared/planning/scheduling"
+	"github.com/joist-autoscaler/joist/shared/planning"
 )
 
 // keeps is a report as of now.
 func (s *site) keeps(kept ...event.Kept) event.Envelope {
-	snapshot := event.Ref{Kind: scheduling.SnapshotKind, Digest: event.DigestOf([]byte(s.now.String())), Size: 1}
+	snapshot := event.Ref{Kind: planning.SnapshotKind, Digest: event.DigestOf([]byte(s.now.String())), Size: 1}
 	return s.message(event.NodesKept{Kept: kept, Snapshot: snapshot, Decided: s.now})
 }
 

@@ -34,7 +34,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/event"
 	"github.com/joist-autoscaler/joist/shared/fault"
 	"github.com/joist-autoscaler/joist/shared/host"
-	"github.com/joist-autoscaler/joist/shared/planning/scheduling"
+	"github.com/joist-autoscaler/joist/shared/planning"
 	"github.com/joist-autoscaler/joist/shared/queue"
 	"github.com/joist-autoscaler/joist/shared/queue/batcher"
 )
@@ -64,7 +64,7 @@ type Config struct {
 	Alone  bool
 	Region string
 	// Settings are those that plans are made with: the watcher's.
-	Settings scheduling.Settings
+	Settings planning.Settings
 	// Catalogues keeps the latest catalogue, with which every intent is verified before
 	// it passes. Nil verifies none: that is for tests of something else alone.
 	Catalogues *blob.Kept[catalog.Catalogue]

@@ -12,7 +12,7 @@ import (
 
 	"github.com/joist-autoscaler/joist/services/lifecycle/internal/metrics"
 	"github.com/joist-autoscaler/joist/shared/karpenter"
-	"github.com/joist-autoscaler/joist/shared/planning/scheduling"
+	"github.com/joist-autoscaler/joist/shared/planning"
 )
 
 // What is counted of claims, nodes and NodePools, with labels in brackets. Those
@@ -133,7 +133,7 @@ func gauges(w world) []gauged {
 	}
 	costs := map[string]float64{}
 	for _, c := range w.claims {
-		if perHour, known := scheduling.PriceOf(c); known {
+		if perHour, known := planning.PriceOf(c); known {
 			costs[c.Labels[karpenter.NodePoolLabelKey]] += perHour
 		}
 	}

@@ -6,16 +6,16 @@ import (
 	"testing"
 	"time"
 
-	"github.com/joist-autoscaler/joist/services/lifecycle"
-	"github.com/joist-autoscaler/joist/shared/cluster"
-	"github.com/joist-autoscaler/joist/shared/event"
-	"github.com/joist-autoscaler/joist/shared/karpenter"
-	"github.com/joist-autoscaler/joist/shared/planning/scheduling"
-
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/joist-autoscaler/joist/services/lifecycle"
+	"github.com/joist-autoscaler/joist/shared/cluster"
+	"github.com/joist-autoscaler/joist/shared/event"
+	"github.com/joist-autoscaler/joist/shared/karpenter"
+	"github.com/joist-autoscaler/joist/shared/planning"
 )
 
 // A claim's whole life, each step counted once, under a notice that comes too late for
@@ -101,7 +101,7 @@ func TestPoolsAreGauged(t *testing.T) {
 		np.Spec.Limits = karpenter.Limits{corev1.ResourceCPU: resource.MustParse("2500m"), "nvidia.com/gpu": resource.MustParse("2")}
 	})
 	c := s.claim("one-0")
-	c.Annotations[scheduling.PriceAnnotation] = "0.25"
+	c.Annotations[planning.PriceAnnotation] = "0.25"
 	if _, err := s.Update(t.Context(), c); err != nil {
 		t.Fatal(err)
 	}

@@ -14,7 +14,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/event"
 	"github.com/joist-autoscaler/joist/shared/fault"
 	"github.com/joist-autoscaler/joist/shared/karpenter"
-	"github.com/joist-autoscaler/joist/shared/planning/scheduling"
+	"github.com/joist-autoscaler/joist/shared/planning"
 )
 
 const (
@@ -129,7 +129,7 @@ func (s *Service) triedTenancy(class *karpenter.EC2NodeClass) string {
 		if ref == nil || ref.Name != class.Name {
 			continue
 		}
-		values, stated := scheduling.FromClaim(pool.Spec.Template.Spec.Requirements)[karpenter.LabelInstanceTenancy]
+		values, stated := planning.FromClaim(pool.Spec.Template.Spec.Requirements)[karpenter.LabelInstanceTenancy]
 		if stated && values.Has(karpenter.TenancyDedicated) {
 			return karpenter.TenancyDedicated
 		}

@@ -10,13 +10,13 @@ import (
 	"github.com/joist-autoscaler/joist/shared/cluster"
 	"github.com/joist-autoscaler/joist/shared/fault"
 	"github.com/joist-autoscaler/joist/shared/karpenter"
-	"github.com/joist-autoscaler/joist/shared/planning/scheduling"
+	"github.com/joist-autoscaler/joist/shared/planning"
 )
 
 // overlaid says on each NodeOverlay whether it counts. Only a planner can
 // tell, who has the instance types, so that an overlay stands as the last plan that
 // knew it has it. Losing one is harmless: the next plan says the same.
-func (s *Service) overlaid(ctx context.Context, plan scheduling.Plan) error {
+func (s *Service) overlaid(ctx context.Context, plan planning.Plan) error {
 	var failures []error
 	for _, verdict := range plan.Overlays {
 		err := s.judge(ctx, verdict)
@@ -27,7 +27,7 @@ func (s *Service) overlaid(ctx context.Context, plan scheduling.Plan) error {
 	return errors.Join(failures...)
 }
 
-func (s *Service) judge(ctx context.Context, verdict scheduling.OverlayVerdict) error {
+func (s *Service) judge(ctx context.Context, verdict planning.OverlayVerdict) error {
 	o, err := cluster.Get[*karpenter.NodeOverlay](ctx, s.Client, cluster.NodeOverlays, cluster.Key{Name: verdict.Name})
 	if err != nil {
 		return err

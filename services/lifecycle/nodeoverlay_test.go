@@ -8,7 +8,8 @@ import (
 
 	"github.com/joist-autoscaler/joist/shared/cluster"
 	"github.com/joist-autoscaler/joist/shared/karpenter"
-	"github.com/joist-autoscaler/joist/shared/planning/scheduling"
+	"github.com/joist-autoscaler/joist/shared/planning"
+	"github.com/joist-autoscaler/joist/shared/planning/instancetypes"
 )
 
 // What a plan says of overlays is said on them; one that is gone, or that nobody
@@ -27,10 +28,10 @@ func TestOverlays(t *testing.T) {
 	}
 	plan := func() {
 		held := s.batch()
-		s.handle(s.planMade(held, scheduling.Plan{
-			Outbox: held.UID(), Seq: held.Seq, Batch: held.Batch, Overlays: []scheduling.OverlayVerdict{
+		s.handle(s.planMade(held, planning.Plan{
+			Outbox: held.UID(), Seq: held.Seq, Batch: held.Batch, Overlays: []planning.OverlayVerdict{
 				{Name: "gone"},
-				{Name: "bad", Generation: stored("bad").Generation, Reason: scheduling.OverlayInvalid, Message: "capacity: cpu is the instance type's own"},
+				{Name: "bad", Generation: stored("bad").Generation, Reason: instancetypes.OverlayInvalid, Message: "capacity: cpu is the instance type's own"},
 				{Name: "fine", Generation: stored("fine").Generation},
 			},
 		}), "")

@@ -15,7 +15,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/event"
 	"github.com/joist-autoscaler/joist/shared/fault"
 	"github.com/joist-autoscaler/joist/shared/karpenter"
-	"github.com/joist-autoscaler/joist/shared/planning/scheduling"
+	"github.com/joist-autoscaler/joist/shared/planning"
 )
 
 // bindTime is how long after a notice its instance may be bound to a claim yet:
@@ -181,7 +181,7 @@ func (s *Service) leaveAlone(ctx context.Context, c *karpenter.NodeClaim, b even
 	if offering.InstanceType == "" {
 		offering = b.Offering
 	}
-	taken := scheduling.Unavailable{Offering: offering, Until: s.Now().Add(admission.UnavailableTTL).UTC(), Reason: string(b.Kind)}
+	taken := planning.Unavailable{Offering: offering, Until: s.Now().Add(admission.UnavailableTTL).UTC(), Reason: string(b.Kind)}
 	switch {
 	case b.Kind == event.SpotInterruption && offering.InstanceType != "":
 		// A warning of this kind is of spot capacity, whatever a label says.
@@ -198,7 +198,7 @@ func (s *Service) leaveAlone(ctx context.Context, c *karpenter.NodeClaim, b even
 		if !s.due(key, blameAgain) {
 			return nil
 		}
-		err := admission.AddUnavailable(ctx, s.Client, s.Namespace, []scheduling.Unavailable{taken}, s.Now())
+		err := admission.AddUnavailable(ctx, s.Client, s.Namespace, []planning.Unavailable{taken}, s.Now())
 		if err != nil {
 			s.asked.forget(key)
 		}

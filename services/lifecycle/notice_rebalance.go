@@ -10,7 +10,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/cluster"
 	"github.com/joist-autoscaler/joist/shared/event"
 	"github.com/joist-autoscaler/joist/shared/karpenter"
-	"github.com/joist-autoscaler/joist/shared/planning/scheduling"
+	"github.com/joist-autoscaler/joist/shared/planning"
 )
 
 // Rebalance is what becomes of a node of which EC2 recommends to rebalance it: its
@@ -51,7 +51,7 @@ func (s *Service) recommended(ctx context.Context, e event.Envelope, c *karpente
 // replacements notes on claims that go for a rebalance where a plan expects their
 // pods, which stay until that place is ready. Losing a note is harmless: the pods
 // are in the next batch again, and the wait has an end.
-func (s *Service) replacements(ctx context.Context, plan scheduling.Plan) error {
+func (s *Service) replacements(ctx context.Context, plan planning.Plan) error {
 	expected := map[string][]string{}
 	for _, n := range plan.Nominations {
 		if n.Pod.Node != "" {

@@ -12,7 +12,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/event"
 	"github.com/joist-autoscaler/joist/shared/fault"
 	"github.com/joist-autoscaler/joist/shared/karpenter"
-	"github.com/joist-autoscaler/joist/shared/planning/scheduling"
+	"github.com/joist-autoscaler/joist/shared/planning"
 )
 
 // A plan that puts pods on an existing claim keeps disruption away from it.
@@ -22,13 +22,13 @@ func TestNominations(t *testing.T) {
 	s.pass(time.Minute)
 	before := s.claim("one-0").Annotations["joist.sh/nominated-until"]
 	held := s.batch()
-	plan := scheduling.Plan{Outbox: held.UID(), Seq: held.Seq, Batch: held.Batch, Nominations: []scheduling.Nomination{{Claim: "one-0", Pod: scheduling.PodRef{Buffer: "spare"}}}}
+	plan := planning.Plan{Outbox: held.UID(), Seq: held.Seq, Batch: held.Batch, Nominations: []planning.Nomination{{Claim: "one-0", Pod: planning.PodRef{Buffer: "spare"}}}}
 	s.handle(s.planMade(held, plan), "")
 	if got := s.claim("one-0").Annotations["joist.sh/nominated-until"]; got != before {
 		t.Errorf("room for a buffer nominates it until %s", got)
 	}
 	held = s.batch()
-	plan = scheduling.Plan{Outbox: held.UID(), Seq: held.Seq, Batch: held.Batch, Nominations: []scheduling.Nomination{{Claim: "one-0"}, {Claim: "one-0"}, {Claim: "nobody"}, {Node: "foreign"}}}
+	plan = planning.Plan{Outbox: held.UID(), Seq: held.Seq, Batch: held.Batch, Nominations: []planning.Nomination{{Claim: "one-0"}, {Claim: "one-0"}, {Claim: "nobody"}, {Node: "foreign"}}}
 	s.handle(s.planMade(held, plan), "")
 	if got, want := s.claim("one-0").Annotations["joist.sh/nominated-until"], s.now.Add(20*time.Second).Format(time.RFC3339); got != want {
 		t.Errorf("it is nominated until %s, want %s", got, want)

@@ -14,7 +14,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/fault"
 	"github.com/joist-autoscaler/joist/shared/karpenter"
 	"github.com/joist-autoscaler/joist/shared/launchspec"
-	"github.com/joist-autoscaler/joist/shared/planning/scheduling"
+	"github.com/joist-autoscaler/joist/shared/planning"
 )
 
 // overtaken is the client of a replica that is overtaken once, right after it has
@@ -130,7 +130,7 @@ func TestClaimAdmittedBeforeItsRemovalStays(t *testing.T) {
 func TestNothingIsRefusedBeforeTheShortageIsWritten(t *testing.T) {
 	s := newSite(t)
 	s.launched("one", 2)
-	s.Inject(memcluster.Fault{Actor: "lifecycle", Kind: cluster.ConfigMaps, Name: scheduling.UnavailableName, As: fault.Denied})
+	s.Inject(memcluster.Fault{Actor: "lifecycle", Kind: cluster.ConfigMaps, Name: planning.UnavailableName, As: fault.Denied})
 	e := s.message(settled("one", 2, "i-1"))
 	s.handle(e, fault.Denied)
 	if c := s.claim("one-1"); c == nil || c.DeletionTimestamp != nil {

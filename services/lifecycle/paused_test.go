@@ -12,7 +12,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/cluster/memcluster"
 	"github.com/joist-autoscaler/joist/shared/event"
 	"github.com/joist-autoscaler/joist/shared/fault"
-	"github.com/joist-autoscaler/joist/shared/planning/scheduling"
+	"github.com/joist-autoscaler/joist/shared/planning"
 )
 
 // paused is the client of a replica that stands still before it first writes a claim in
@@ -52,17 +52,17 @@ func (p *paused) stand(before memcluster.Verb) {
 }
 
 // rewritten lets another replica write the proposal on old-0 anew; nil takes it off.
-func (s *site) rewritten(p *scheduling.Proposal, stood *bool) func() {
+func (s *site) rewritten(p *planning.Proposal, stood *bool) func() {
 	return func() {
 		*stood = true
 		c := s.claim("old-0").DeepCopy()
-		delete(c.Annotations, scheduling.ProposalAnnotation)
+		delete(c.Annotations, planning.ProposalAnnotation)
 		if p != nil {
 			text, err := json.Marshal(p)
 			if err != nil {
 				s.t.Fatal(err)
 			}
-			c.Annotations[scheduling.ProposalAnnotation] = string(text)
+			c.Annotations[planning.ProposalAnnotation] = string(text)
 		}
 		if _, err := s.As("other").Update(context.Background(), c); err != nil {
 			s.t.Fatal(err)
@@ -101,13 +101,13 @@ func TestPausedAfterTheBeginning(t *testing.T) {
 	for _, c := range []struct {
 		name         string
 		replacements int
-		other        *scheduling.Proposal
+		other        *planning.Proposal
 	}{
 		{"removed", 0, nil},
 		{"replaced", 1, nil},
-		{"removed for something else", 0, &scheduling.Proposal{ID: "q", Replacements: []string{"other-0"}}},
-		{"replaced for something else", 1, &scheduling.Proposal{ID: "q", Replacements: []string{"new-0"}}},
-		{"replaced by something else", 1, &scheduling.Proposal{ID: "p", Replacements: []string{"other-0"}}},
+		{"removed for something else", 0, &planning.Proposal{ID: "q", Replacements: []string{"other-0"}}},
+		{"replaced for something else", 1, &planning.Proposal{ID: "q", Replacements: []string{"new-0"}}},
+		{"replaced by something else", 1, &planning.Proposal{ID: "p", Replacements: []string{"other-0"}}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			s, stood := estate(t, 3), false
@@ -126,7 +126,7 @@ func TestPausedAfterTheBeginning(t *testing.T) {
 				return
 			}
 			s.each(acting, "old-0")
-			if p := scheduling.ProposalOf(s.claim("old-0")); !stood || p.ID != c.other.ID {
+			if p := planning.ProposalOf(s.claim("old-0")); !stood || p.ID != c.other.ID {
 				t.Errorf("somebody stood: %v, and the claim says %+v", stood, p)
 			}
 		})

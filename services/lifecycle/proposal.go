@@ -11,7 +11,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/event"
 	"github.com/joist-autoscaler/joist/shared/fault"
 	"github.com/joist-autoscaler/joist/shared/karpenter"
-	"github.com/joist-autoscaler/joist/shared/planning/scheduling"
+	"github.com/joist-autoscaler/joist/shared/planning"
 )
 
 // propose writes the proposal on all of its claims.
@@ -21,15 +21,15 @@ func (s *Service) propose(ctx context.Context, b event.DisruptionProposed) error
 		return err
 	}
 	for _, c := range claims {
-		if p := scheduling.ProposalOf(c); p != nil && p.ID != b.Proposal {
+		if p := planning.ProposalOf(c); p != nil && p.ID != b.Proposal {
 			return stale(b, "NodeClaim %s carries another, %s", c.Name, p.ID)
 		}
 	}
 	return errors.Join(s.do.Each(len(claims), func(i int) error {
-		if scheduling.ProposalOf(claims[i]) != nil {
+		if planning.ProposalOf(claims[i]) != nil {
 			return nil
 		}
-		_, err := s.note(ctx, claims[i], &scheduling.Proposal{ID: b.Proposal, Reason: b.Reason, Method: b.Method, Proposed: s.Now().UTC()}, nil)
+		_, err := s.note(ctx, claims[i], &planning.Proposal{ID: b.Proposal, Reason: b.Reason, Method: b.Method, Proposed: s.Now().UTC()}, nil)
 		return err
 	})...)
 }
@@ -44,7 +44,7 @@ func (s *Service) drop(ctx context.Context, b event.DisruptionProposed) error {
 		if err != nil {
 			return fmt.Errorf("reading NodeClaim %s to drop a proposal: %w", b.Claims[i], err)
 		}
-		p := scheduling.ProposalOf(c)
+		p := planning.ProposalOf(c)
 		if p == nil || p.ID != b.Proposal || !p.Confirmed.IsZero() {
 			return nil
 		}
@@ -92,8 +92,8 @@ func (s *Service) carriers(ctx context.Context, b event.DisruptionProposed) ([]*
 // stays: a later snapshot confirms it again.
 func (s *Service) ripe(b event.DisruptionProposed, claims []*karpenter.NodeClaim) error {
 	for _, c := range claims {
-		if s.Now().Sub(scheduling.ProposalOf(c).Proposed) < scheduling.ConfirmAfter {
-			return stale(b, "on NodeClaim %s it is younger than %s", c.Name, scheduling.ConfirmAfter)
+		if s.Now().Sub(planning.ProposalOf(c).Proposed) < planning.ConfirmAfter {
+			return stale(b, "on NodeClaim %s it is younger than %s", c.Name, planning.ConfirmAfter)
 		}
 	}
 	return nil
@@ -102,20 +102,20 @@ func (s *Service) ripe(b event.DisruptionProposed, claims []*karpenter.NodeClaim
 // note writes a proposal on the claim, or takes it off where it is nil, and gives
 // the claim as it is then. A claim that says something else by now is left alone. The
 // message is the one with which the proposal acts; nil where it does not.
-func (s *Service) note(ctx context.Context, c *karpenter.NodeClaim, p *scheduling.Proposal, acts *event.Envelope) (*karpenter.NodeClaim, error) {
+func (s *Service) note(ctx context.Context, c *karpenter.NodeClaim, p *planning.Proposal, acts *event.Envelope) (*karpenter.NodeClaim, error) {
 	text, err := json.Marshal(p)
 	if err != nil {
 		return nil, fault.E("encoding a proposal", fault.Bug, err)
 	}
-	was := c.Annotations[scheduling.ProposalAnnotation]
+	was := c.Annotations[planning.ProposalAnnotation]
 	stored, err := s.rewrite(ctx, c, s.Client.Update, func(c *karpenter.NodeClaim) bool {
-		if c.Annotations[scheduling.ProposalAnnotation] != was {
+		if c.Annotations[planning.ProposalAnnotation] != was {
 			return false
 		}
 		if p == nil {
-			delete(c.Annotations, scheduling.ProposalAnnotation)
+			delete(c.Annotations, planning.ProposalAnnotation)
 		} else {
-			annotate(c, scheduling.ProposalAnnotation, string(text))
+			annotate(c, planning.ProposalAnnotation, string(text))
 		}
 		if acts != nil {
 			s.within(c, *acts)
@@ -129,7 +129,7 @@ func (s *Service) note(ctx context.Context, c *karpenter.NodeClaim, p *schedulin
 }
 
 func proposalID(c *karpenter.NodeClaim) string {
-	if p := scheduling.ProposalOf(c); p != nil {
+	if p := planning.ProposalOf(c); p != nil {
 		return p.ID
 	}
 	return ""
@@ -168,7 +168,7 @@ func (s *Service) begin(ctx context.Context, e event.Envelope, c *karpenter.Node
 	if disruption.ActingProposal(c) != nil {
 		return c, nil
 	}
-	p := *scheduling.ProposalOf(c)
+	p := *planning.ProposalOf(c)
 	p.Confirmed, p.Replacements = s.Now().UTC(), replacements
 	noted, err := s.note(ctx, c, &p, &e)
 	if err != nil {

@@ -6,7 +6,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/event"
 	"github.com/joist-autoscaler/joist/shared/fault"
 	"github.com/joist-autoscaler/joist/shared/karpenter"
-	"github.com/joist-autoscaler/joist/shared/planning/scheduling"
+	"github.com/joist-autoscaler/joist/shared/planning"
 )
 
 // A proposal is written, confirmed no sooner than 15 s later, and only then acts.
@@ -26,10 +26,10 @@ func TestProposals(t *testing.T) {
 	s.each(untouched, "old-0")
 	p.take(event.Proposed, "")
 	written := s.now
-	s.pass(scheduling.ConfirmAfter)
+	s.pass(planning.ConfirmAfter)
 	version := s.Version()
 	p.take(event.Proposed, "")
-	if at := scheduling.ProposalOf(s.claim("old-0")).Proposed; !at.Equal(written) || s.Version() != version {
+	if at := planning.ProposalOf(s.claim("old-0")).Proposed; !at.Equal(written) || s.Version() != version {
 		t.Errorf("said again, it is from %s, not from %s", at, written)
 	}
 	p.take(event.Confirmed, "")
@@ -42,7 +42,7 @@ func TestEmptyNoMore(t *testing.T) {
 	p := s.move("p", "old-0")
 	p.Reason = string(karpenter.DisruptionReasonEmpty)
 	p.take(event.Proposed, "")
-	s.pass(scheduling.ConfirmAfter)
+	s.pass(planning.ConfirmAfter)
 	s.runs("old-0", "web")
 	p.take(event.Confirmed, "")
 	s.each(untouched, "old-0")

@@ -11,7 +11,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/fault"
 	"github.com/joist-autoscaler/joist/shared/host"
 	"github.com/joist-autoscaler/joist/shared/karpenter"
-	"github.com/joist-autoscaler/joist/shared/planning/scheduling"
+	"github.com/joist-autoscaler/joist/shared/planning"
 	"github.com/joist-autoscaler/joist/shared/queue/batcher"
 )
 
@@ -40,7 +40,7 @@ type proposalFact struct {
 	// replaces them, and whether it acts already.
 	goesOn, acts bool
 	claims       []*karpenter.NodeClaim
-	plan         scheduling.Plan
+	plan         planning.Plan
 }
 
 // replaces reports whether it is of a proposal that needs other nodes first.

@@ -15,7 +15,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/fault"
 	"github.com/joist-autoscaler/joist/shared/host"
 	"github.com/joist-autoscaler/joist/shared/karpenter"
-	"github.com/joist-autoscaler/joist/shared/planning/scheduling"
+	"github.com/joist-autoscaler/joist/shared/planning"
 )
 
 // together lets facts wait for their turn behind each other, and gives what each came
@@ -52,7 +52,7 @@ func (s *site) empties(n int) []move {
 		m.take(event.Proposed, "")
 		out = append(out, m)
 	}
-	s.leap(scheduling.ConfirmAfter)
+	s.leap(planning.ConfirmAfter)
 	return out
 }
 
@@ -200,7 +200,7 @@ func TestReplacementsOfOneTurnListOnce(t *testing.T) {
 		m.take(event.Proposed, "")
 		moves = append(moves, m)
 	}
-	s.leap(scheduling.ConfirmAfter)
+	s.leap(planning.ConfirmAfter)
 	client := &lister{Client: s.As("lifecycle")}
 	s.start(client)
 	kinds, _ := s.together(confirmed(moves)...)
@@ -237,7 +237,7 @@ func TestReplacementsOfOneTurnLeaveTheLimit(t *testing.T) {
 		m.take(event.Proposed, "")
 		moves = append(moves, m)
 	}
-	s.leap(scheduling.ConfirmAfter)
+	s.leap(planning.ConfirmAfter)
 	kinds, _ := s.together(confirmed(moves)...)
 	if diff := cmp.Diff(make([]fault.Kind, nodes), kinds); diff != "" {
 		t.Error(diff)

@@ -13,7 +13,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/karpenter"
 	"github.com/joist-autoscaler/joist/shared/karpenter/budget"
 	"github.com/joist-autoscaler/joist/shared/karpenter/policy"
-	"github.com/joist-autoscaler/joist/shared/planning/scheduling"
+	"github.com/joist-autoscaler/joist/shared/planning"
 )
 
 // rated lets so many nodes of the pool begin to go in an hour; its budgets let all.
@@ -36,7 +36,7 @@ func (s *site) single(claim string) move {
 	s.t.Helper()
 	m := s.move("p-"+claim, claim)
 	m.take(event.Proposed, "")
-	s.leap(scheduling.ConfirmAfter)
+	s.leap(planning.ConfirmAfter)
 	return m
 }
 
@@ -59,7 +59,7 @@ func TestAsk17BudgetAtARate(t *testing.T) {
 	}
 	s.leap(time.Hour)
 	third.take(event.Proposed, "")
-	s.leap(scheduling.ConfirmAfter)
+	s.leap(planning.ConfirmAfter)
 	third.take(event.Confirmed, "")
 	s.each("going", "old-2")
 }
@@ -130,7 +130,7 @@ func TestAsk17NoHourSeesMore(t *testing.T) {
 				s.restart()
 			}
 			_ = s.svc.Handle(t.Context(), m.fact(event.Confirmed))
-			if p := scheduling.ProposalOf(s.claim(name)); p != nil && !p.Confirmed.IsZero() {
+			if p := planning.ProposalOf(s.claim(name)); p != nil && !p.Confirmed.IsZero() {
 				began = append(began, p.Confirmed)
 			}
 		}

@@ -8,7 +8,7 @@ import (
 	"github.com/joist-autoscaler/joist/services/lifecycle/internal/nodeclaim"
 	"github.com/joist-autoscaler/joist/shared/cluster"
 	"github.com/joist-autoscaler/joist/shared/event"
-	"github.com/joist-autoscaler/joist/shared/planning/scheduling"
+	"github.com/joist-autoscaler/joist/shared/planning"
 )
 
 // leaves reports whether the pod was asked to go.
@@ -37,9 +37,9 @@ func TestReplacement(t *testing.T) {
 		}
 		held := s.batch()
 		intent := s.planned(held, "two", 1)
-		s.handle(s.planMade(held, scheduling.Plan{
-			Outbox: held.UID(), Seq: held.Seq, Batch: held.Batch, Intents: []scheduling.PlannedIntent{intent},
-			Nominations: []scheduling.Nomination{{Namespace: "default", Claim: "two-0", Pod: scheduling.PodRef{Name: "web", Node: "node-1"}}},
+		s.handle(s.planMade(held, planning.Plan{
+			Outbox: held.UID(), Seq: held.Seq, Batch: held.Batch, Intents: []planning.PlannedIntent{intent},
+			Nominations: []planning.Nomination{{Namespace: "default", Claim: "two-0", Pod: planning.PodRef{Name: "web", Node: "node-1"}}},
 		}), "")
 		if got := s.claim("one-0").Annotations[nodeclaim.ReplacementsAnnotation]; got != "two-0" {
 			t.Fatalf("its pods are expected on %q", got)

@@ -20,7 +20,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/fault"
 	"github.com/joist-autoscaler/joist/shared/karpenter"
 	"github.com/joist-autoscaler/joist/shared/launchspec"
-	"github.com/joist-autoscaler/joist/shared/planning/scheduling"
+	"github.com/joist-autoscaler/joist/shared/planning"
 )
 
 // RefusedAnnotation marks a claim whose launch was definitely refused. Its
@@ -162,7 +162,7 @@ func (s *Service) label(ctx context.Context, claim *karpenter.NodeClaim, facts f
 	claim = claim.DeepCopy()
 	claim.Labels = labels
 	if facts.priced {
-		annotate(claim, scheduling.PriceAnnotation, scheduling.FormatPrice(facts.perHour))
+		annotate(claim, planning.PriceAnnotation, planning.FormatPrice(facts.perHour))
 	}
 	return s.do.Do(ctx, nil, effect.Update{Object: claim})
 }

@@ -16,7 +16,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/fault"
 	"github.com/joist-autoscaler/joist/shared/karpenter"
 	"github.com/joist-autoscaler/joist/shared/launchspec"
-	"github.com/joist-autoscaler/joist/shared/planning/scheduling"
+	"github.com/joist-autoscaler/joist/shared/planning"
 )
 
 func TestSettledBindsEachClaimOnce(t *testing.T) {
@@ -37,7 +37,7 @@ func TestSettledBindsEachClaimOnce(t *testing.T) {
 	if diff := cmp.Diff(labels, c.Labels); diff != "" {
 		t.Error(diff)
 	}
-	if price, known := scheduling.PriceOf(c); !known || price != 0.0301 {
+	if price, known := planning.PriceOf(c); !known || price != 0.0301 {
 		t.Errorf("it was bought for %v", price)
 	}
 	if c.Status.ImageID != "ami-1" || !c.Status.Conditions.True(karpenter.ConditionTypeLaunched) || c.Status.Capacity.Cpu().Value() != 2 {
@@ -151,12 +151,12 @@ func TestPartlyFulfilled(t *testing.T) {
 	if diff := cmp.Diff(map[string]string{"one-0": "i-1", "one-1": "", "one-2": ""}, s.bound()); diff != "" {
 		t.Fatal(diff)
 	}
-	want := []scheduling.Unavailable{{Offering: offering, Until: s.now.Add(3 * time.Minute), Reason: "InsufficientInstanceCapacity"}}
+	want := []planning.Unavailable{{Offering: offering, Until: s.now.Add(3 * time.Minute), Reason: "InsufficientInstanceCapacity"}}
 	if diff := cmp.Diff(want, s.unavailable()); diff != "" {
 		t.Error(diff)
 	}
 	writes := s.Effects()
-	recorded := slices.IndexFunc(writes, func(e memcluster.Effect) bool { return e.Key.Name == scheduling.UnavailableName })
+	recorded := slices.IndexFunc(writes, func(e memcluster.Effect) bool { return e.Key.Name == planning.UnavailableName })
 	deleted := slices.IndexFunc(writes, func(e memcluster.Effect) bool { return e.Verb == memcluster.VerbDelete && e.Kind == cluster.NodeClaims })
 	if recorded < 0 || deleted < recorded {
 		t.Errorf("the shortage is write %d, and the first deletion %d: the next plan would ask for the same", recorded, deleted)

@@ -11,7 +11,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/event"
 	"github.com/joist-autoscaler/joist/shared/host"
 	"github.com/joist-autoscaler/joist/shared/karpenter"
-	"github.com/joist-autoscaler/joist/shared/planning/scheduling"
+	"github.com/joist-autoscaler/joist/shared/planning"
 )
 
 // stories remember which message began what a look goes on with, by the claim, so that
@@ -39,7 +39,7 @@ func (s *Service) within(c *karpenter.NodeClaim, e event.Envelope) {
 		s.stories.note(c.UID, e, s.Now())
 	}
 	if e.Traceparent != "" {
-		annotate(c, scheduling.StoryAnnotation, e.Traceparent)
+		annotate(c, planning.StoryAnnotation, e.Traceparent)
 	}
 }
 
@@ -48,8 +48,8 @@ func (s *Service) within(c *karpenter.NodeClaim, e event.Envelope) {
 func (s *Service) ending(c *karpenter.NodeClaim, e event.Envelope) {
 	s.remember(c, e)
 	// What is remembered may have come to nothing: the write before was lost.
-	if written := scheduling.StoryOf(c); e.Traceparent != "" && (written == nil || written.Correlation != e.Correlation) {
-		annotate(c, scheduling.StoryAnnotation, e.Traceparent)
+	if written := planning.StoryOf(c); e.Traceparent != "" && (written == nil || written.Correlation != e.Correlation) {
+		annotate(c, planning.StoryAnnotation, e.Traceparent)
 	}
 }
 
@@ -65,7 +65,7 @@ func (s *Service) storyOfClaim(c *karpenter.NodeClaim) *event.Envelope {
 	if cause := s.stories.find(c.UID); cause != nil {
 		return cause
 	}
-	return scheduling.StoryOf(c)
+	return planning.StoryOf(c)
 }
 
 // note remembers the cause of what becomes of a claim. Its body is not needed.
@@ -127,7 +127,7 @@ func (s *Service) storyOf(body event.Body) *event.Envelope {
 		return cause
 	}
 	if object, ok := s.Cache.Get(cluster.NodeClaims, cluster.Key{Name: name}); ok && object.GetUID() == uid {
-		return scheduling.StoryOf(object)
+		return planning.StoryOf(object)
 	}
 	return nil
 }
@@ -136,7 +136,7 @@ func (s *Service) storyOf(body event.Body) *event.Envelope {
 // asked for that wait, those of other plans too, and each stays in its own story. A plan
 // without a trace has written none on its claims.
 func launchStory(cause *event.Envelope, c *karpenter.NodeClaim) *event.Envelope {
-	written := scheduling.StoryOf(c)
+	written := planning.StoryOf(c)
 	switch {
 	case cause == nil:
 		return written

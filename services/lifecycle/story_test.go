@@ -12,7 +12,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/fault"
 	"github.com/joist-autoscaler/joist/shared/host"
 	"github.com/joist-autoscaler/joist/shared/karpenter"
-	"github.com/joist-autoscaler/joist/shared/planning/scheduling"
+	"github.com/joist-autoscaler/joist/shared/planning"
 )
 
 // What a look sends belongs to the story that it goes on with: tags to the launch's, the
@@ -122,7 +122,7 @@ func TestAPlanLeavesOtherLaunchesInTheirStories(t *testing.T) {
 			s := newSite(t)
 			first := asksFor(s.asks("one"))
 			if broken {
-				s.edit(func(c *karpenter.NodeClaim) { c.Annotations[scheduling.StoryAnnotation] = "?" })
+				s.edit(func(c *karpenter.NodeClaim) { c.Annotations[planning.StoryAnnotation] = "?" })
 				first[0].Correlation, first[0].Traceparent = first[0].ID, ""
 			}
 			s.now = s.now.Add(35 * time.Second)
@@ -167,7 +167,7 @@ func TestAStoryOutlivesALostWrite(t *testing.T) {
 	s.handle(notice, fault.Conflict)
 	client.name = ""
 	s.handle(notice, "")
-	if c := s.claim("one-0"); c.Annotations[scheduling.StoryAnnotation] != notice.Traceparent {
+	if c := s.claim("one-0"); c.Annotations[planning.StoryAnnotation] != notice.Traceparent {
 		t.Errorf("its annotations are %v", c.Annotations)
 	}
 }
@@ -177,7 +177,7 @@ func TestAStoryThatCannotBeRead(t *testing.T) {
 	for _, written := range []string{"", "?", "00-0123456789abcdef-0123456789abcdef-01", "00-xyz3456789abcdef0123456789abcdef-0123456789abcdef-01"} {
 		s := newSite(t)
 		first := s.asks("one")
-		s.edit(func(c *karpenter.NodeClaim) { c.Annotations[scheduling.StoryAnnotation] = written })
+		s.edit(func(c *karpenter.NodeClaim) { c.Annotations[planning.StoryAnnotation] = written })
 		s.pass(35 * time.Second)
 		again := asksFor(s.sent())
 		if len(again) == 0 || again[0].Traceparent != "" || again[0].Correlation != again[0].ID || len(first) == 0 {

@@ -15,13 +15,13 @@ import (
 	"github.com/joist-autoscaler/joist/shared/fault"
 	"github.com/joist-autoscaler/joist/shared/karpenter"
 	"github.com/joist-autoscaler/joist/shared/launchspec"
-	"github.com/joist-autoscaler/joist/shared/planning/scheduling"
+	"github.com/joist-autoscaler/joist/shared/planning"
 )
 
 // writeLaunch adds to a NodeClaim that a person created the labels and annotations that
 // planned NodeClaims are created with. Its own labels and annotations stay. A NodeClaim that
 // has been deleted, is being deleted or is already admitted is not changed.
-func (s *Service) writeLaunch(ctx context.Context, held outbox.Held, planned scheduling.PlannedClaim) error {
+func (s *Service) writeLaunch(ctx context.Context, held outbox.Held, planned planning.PlannedClaim) error {
 	object := planned.Object
 	c, err := cluster.Get[*karpenter.NodeClaim](ctx, s.Client, cluster.NodeClaims, cluster.KeyOf(&object))
 	if fault.Is(err, fault.Missing) || err == nil && (c.UID != object.UID || !launchspec.WaitsUnplanned(c)) {
@@ -49,7 +49,7 @@ func (s *Service) writeLaunch(ctx context.Context, held outbox.Held, planned sch
 // explainNotLaunched writes why NodeClaims that a person created are not launched into an
 // annotation, from which their condition Launched is derived, and into an Event. Errors are
 // ignored: the next plan writes it again.
-func (s *Service) explainNotLaunched(ctx context.Context, plan scheduling.Plan, refused []admission.Refusal) {
+func (s *Service) explainNotLaunched(ctx context.Context, plan planning.Plan, refused []admission.Refusal) {
 	for _, not := range plan.NotLaunched {
 		s.explain(ctx, not.Claim, not.Reason)
 	}

@@ -17,8 +17,8 @@ import (
 	"github.com/joist-autoscaler/joist/shared/event"
 	"github.com/joist-autoscaler/joist/shared/karpenter"
 	"github.com/joist-autoscaler/joist/shared/launchspec"
-	"github.com/joist-autoscaler/joist/shared/planning/scheduling"
-	"github.com/joist-autoscaler/joist/shared/planning/schedulingtest"
+	"github.com/joist-autoscaler/joist/shared/planning"
+	"github.com/joist-autoscaler/joist/shared/planning/planningtest"
 )
 
 // personal is a NodeClaim as a person writes it.
@@ -26,7 +26,7 @@ func personal(name string, edits ...func(*karpenter.NodeClaim)) *karpenter.NodeC
 	out := &karpenter.NodeClaim{
 		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{karpenter.NodePoolLabelKey: "default", "team": "a"}},
 		Spec: karpenter.NodeClaimSpec{
-			NodeClassRef: schedulingtest.NodePool().Spec.Template.Spec.NodeClassRef,
+			NodeClassRef: planningtest.NodePool().Spec.Template.Spec.NodeClassRef,
 			Requirements: []karpenter.NodeSelectorRequirementWithMinValues{
 				{Key: corev1.LabelInstanceTypeStable, Operator: corev1.NodeSelectorOpIn, Values: []string{"m6i.large", "m6i.xlarge"}},
 				{Key: karpenter.CapacityTypeLabelKey, Operator: corev1.NodeSelectorOpIn, Values: []string{karpenter.CapacityTypeOnDemand}},
@@ -51,16 +51,16 @@ func (s *site) create(claims ...*karpenter.NodeClaim) {
 }
 
 // planUnplanned plans what a person created, as the planner does, and lifecycle takes it.
-func (s *site) planUnplanned(snapshot scheduling.Snapshot) event.Envelope {
+func (s *site) planUnplanned(snapshot planning.Snapshot) event.Envelope {
 	s.t.Helper()
 	held := s.batch()
-	batch := scheduling.Batch{Outbox: held.UID(), Seq: held.Seq, Snapshot: snapshot}
+	batch := planning.Batch{Outbox: held.UID(), Seq: held.Seq, Snapshot: snapshot}
 	for _, c := range s.claims() {
 		if launchspec.WaitsUnplanned(c) {
 			batch.Unplanned = append(batch.Unplanned, *c)
 		}
 	}
-	built, err := launchspec.Build(batch, held.Batch, scheduling.Result{}, schedulingtest.Catalogue())
+	built, err := launchspec.Build(batch, held.Batch, planning.Result{}, planningtest.Catalogue())
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -96,7 +96,7 @@ func TestUnplannedClaimIsLaunched(t *testing.T) {
 		}, "default"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			batch := schedulingtest.Seed()
+			batch := planningtest.Seed()
 			s, _ := stocked(t, batch)
 			s.create(personal("mine", tt.edit))
 			made := s.planUnplanned(batch.Snapshot)
@@ -155,7 +155,7 @@ func TestUnplannedClaimSaysWhyNot(t *testing.T) {
 		{"beyond a limit", func(c *karpenter.NodeClaim) { c.Spec.Requirements[0].Values = []string{"m6i.32xlarge"} }, "limit cpu=100"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			batch := schedulingtest.Seed()
+			batch := planningtest.Seed()
 			batch.Snapshot.NodePools[0].Spec.Limits = karpenter.Limits(cpu("100"))
 			s, _ := stocked(t, batch)
 			s.create(personal("mine", tt.edit))
@@ -178,7 +178,7 @@ func TestUnplannedClaimSaysWhyNot(t *testing.T) {
 
 // Two NodeClaims that a person creates together count against one limit.
 func TestUnplannedClaimsShareLimits(t *testing.T) {
-	batch := schedulingtest.Seed()
+	batch := planningtest.Seed()
 	batch.Snapshot.NodePools[0].Spec.Limits = karpenter.Limits(cpu("3"))
 	s, _ := stocked(t, batch)
 	large := func(c *karpenter.NodeClaim) { c.Spec.Requirements[0].Values = []string{"m6i.large"} }
@@ -195,7 +195,7 @@ func TestUnplannedClaimAfterACrash(t *testing.T) {
 	for n := range 8 {
 		for _, again := range []bool{false, true} {
 			t.Run(fmt.Sprintf("write %d again %t", n, again), func(t *testing.T) {
-				batch := schedulingtest.Seed()
+				batch := planningtest.Seed()
 				s, configure := stocked(t, batch)
 				s.create(personal("mine"))
 				made := s.planUnplanned(batch.Snapshot)
@@ -238,12 +238,12 @@ func TestForgedUnplannedLaunchIsRefused(t *testing.T) {
 		{"the name of no UID", func(b *launchspec.Built) { b.Plan.Intents[0].Claims[0].Object.UID = "" }},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			batch := schedulingtest.Seed()
+			batch := planningtest.Seed()
 			s, _ := stocked(t, batch)
 			s.create(personal("mine"))
 			held := s.batch()
 			batch.Outbox, batch.Seq, batch.Unplanned = held.UID(), held.Seq, []karpenter.NodeClaim{*s.claim("mine")}
-			built, err := launchspec.Build(batch, held.Batch, scheduling.Result{}, schedulingtest.Catalogue())
+			built, err := launchspec.Build(batch, held.Batch, planning.Result{}, planningtest.Catalogue())
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -15,18 +15,18 @@ import (
 	"github.com/joist-autoscaler/joist/shared/host"
 	"github.com/joist-autoscaler/joist/shared/karpenter"
 	"github.com/joist-autoscaler/joist/shared/launchspec"
-	"github.com/joist-autoscaler/joist/shared/planning/scheduling"
+	"github.com/joist-autoscaler/joist/shared/planning"
 )
 
 // admitPlan decides which intents of a plan pass: those that are what their NodePool,
 // their EC2NodeClass and the latest catalogue make of them, within the limits. NodePools
 // and claims are as they are now.
-func (s *Service) admitPlan(ctx context.Context, d admission.Admitter, plan scheduling.Plan, pools []*karpenter.NodePool, claims []*karpenter.NodeClaim) (admission.Admission, error) {
+func (s *Service) admitPlan(ctx context.Context, d admission.Admitter, plan planning.Plan, pools []*karpenter.NodePool, claims []*karpenter.NodeClaim) (admission.Admission, error) {
 	forged, err := s.verifyPlan(ctx, plan, pools, claims)
 	if err != nil {
 		return admission.Admission{}, err
 	}
-	isForged := func(intent scheduling.PlannedIntent) bool {
+	isForged := func(intent planning.PlannedIntent) bool {
 		return slices.ContainsFunc(forged, func(r admission.Refusal) bool { return r.Intent == intent.ID })
 	}
 	plan.Intents = slices.DeleteFunc(slices.Clone(plan.Intents), isForged)
@@ -44,7 +44,7 @@ func (s *Service) admitPlan(ctx context.Context, d admission.Admitter, plan sche
 
 // verifyPlan refuses the intents that their author made other than NodePools, node
 // classes and the catalogue say.
-func (s *Service) verifyPlan(ctx context.Context, plan scheduling.Plan, pools []*karpenter.NodePool, claims []*karpenter.NodeClaim) ([]admission.Refusal, error) {
+func (s *Service) verifyPlan(ctx context.Context, plan planning.Plan, pools []*karpenter.NodePool, claims []*karpenter.NodeClaim) ([]admission.Refusal, error) {
 	if s.Catalogues == nil || len(plan.Intents) == 0 {
 		return nil, nil
 	}
@@ -81,7 +81,7 @@ func (s *Service) verifyPlan(ctx context.Context, plan scheduling.Plan, pools []
 
 // verifyIntent compares the launch of a claim that a person created with that claim, and
 // any other with its NodePool.
-func verifyIntent(planned scheduling.PlannedIntent, intent launchspec.Intent, claims []*karpenter.NodeClaim, snapshot scheduling.Snapshot, cat catalog.Catalogue) error {
+func verifyIntent(planned planning.PlannedIntent, intent launchspec.Intent, claims []*karpenter.NodeClaim, snapshot planning.Snapshot, cat catalog.Catalogue) error {
 	for _, one := range planned.Claims {
 		if uid := one.Object.UID; uid != "" {
 			at := slices.IndexFunc(claims, func(c *karpenter.NodeClaim) bool { return c.UID == uid })
@@ -95,8 +95,8 @@ func verifyIntent(planned scheduling.PlannedIntent, intent launchspec.Intent, cl
 }
 
 // snapshotOf is what a launch is derived from in the cluster, as it is now.
-func (s *Service) snapshotOf(ctx context.Context, pools []*karpenter.NodePool) (scheduling.Snapshot, error) {
-	out := scheduling.Snapshot{Cluster: s.Cluster.Name, UID: s.Cluster.UID, Settings: s.Settings}
+func (s *Service) snapshotOf(ctx context.Context, pools []*karpenter.NodePool) (planning.Snapshot, error) {
+	out := planning.Snapshot{Cluster: s.Cluster.Name, UID: s.Cluster.UID, Settings: s.Settings}
 	for _, pool := range pools {
 		out.NodePools = append(out.NodePools, *pool)
 	}

@@ -13,15 +13,16 @@ import (
 	"github.com/joist-autoscaler/joist/shared/event"
 	"github.com/joist-autoscaler/joist/shared/karpenter"
 	"github.com/joist-autoscaler/joist/shared/launchspec"
-	"github.com/joist-autoscaler/joist/shared/planning/scheduling"
-	"github.com/joist-autoscaler/joist/shared/planning/schedulingtest"
+	"github.com/joist-autoscaler/joist/shared/planning"
+	"github.com/joist-autoscaler/joist/shared/planning/planningtest"
+	"github.com/joist-autoscaler/joist/shared/planning/solver"
 )
 
 // stocked is a site that has the catalogue and the node class of the batch, and lifecycle's
 // configuration there.
-func stocked(t *testing.T, batch scheduling.Batch) (*site, func(*lifecycle.Config)) {
+func stocked(t *testing.T, batch planning.Batch) (*site, func(*lifecycle.Config)) {
 	t.Helper()
-	s, cat := newSite(t), schedulingtest.Catalogue()
+	s, cat := newSite(t), planningtest.Catalogue()
 	ref, err := blob.Put(t.Context(), s.blobs, s.now, catalog.Kind, cat)
 	if err == nil {
 		err = blob.Point(t.Context(), s.blobs, ref)
@@ -44,7 +45,7 @@ func stocked(t *testing.T, batch scheduling.Batch) (*site, func(*lifecycle.Confi
 // verifying is a stocked site, and what a planner made of a batch there.
 func verifying(t *testing.T) (*site, outbox.Held, launchspec.Built) {
 	t.Helper()
-	cat, batch := schedulingtest.Catalogue(), schedulingtest.Seed(schedulingtest.Pods("inflate", 5, "1", "0"))
+	cat, batch := planningtest.Catalogue(), planningtest.Seed(planningtest.Pods("inflate", 5, "1", "0"))
 	s, _ := stocked(t, batch)
 	pool, err := cluster.Get[*karpenter.NodePool](t.Context(), s.Server, cluster.NodePools, cluster.Key{Name: "default"})
 	if err != nil {
@@ -52,7 +53,7 @@ func verifying(t *testing.T) (*site, outbox.Held, launchspec.Built) {
 	}
 	held := s.batch()
 	batch.Snapshot.NodePools[0], batch.Outbox, batch.Seq = *pool, held.UID(), held.Seq
-	built, err := launchspec.Build(batch, held.Batch, scheduling.Solve(batch, cat), cat)
+	built, err := launchspec.Build(batch, held.Batch, solver.Solve(batch, cat), cat)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -4,7 +4,7 @@ import (
 	"time"
 
 	"github.com/joist-autoscaler/joist/shared/launchspec"
-	"github.com/joist-autoscaler/joist/shared/planning/scheduling"
+	"github.com/joist-autoscaler/joist/shared/planning"
 )
 
 // Counted is something about planning that somebody may watch.
@@ -30,7 +30,7 @@ const (
 const provisioner = "provisioner"
 
 // count tells of a plan that was published.
-func (s Service) count(batch scheduling.Batch, built launchspec.Built, took time.Duration) {
+func (s Service) count(batch planning.Batch, built launchspec.Built, took time.Duration) {
 	if s.Count == nil {
 		return
 	}

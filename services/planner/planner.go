@@ -21,7 +21,8 @@ import (
 	"github.com/joist-autoscaler/joist/shared/fault"
 	"github.com/joist-autoscaler/joist/shared/host"
 	"github.com/joist-autoscaler/joist/shared/launchspec"
-	"github.com/joist-autoscaler/joist/shared/planning/scheduling"
+	"github.com/joist-autoscaler/joist/shared/planning"
+	"github.com/joist-autoscaler/joist/shared/planning/solver"
 	"github.com/joist-autoscaler/joist/shared/queue"
 )
 
@@ -73,14 +74,14 @@ func (s Service) Handle(ctx context.Context, e event.Envelope) error {
 
 // Plan is the decision alone: what Handle stores and publishes, and what explain
 // and what-if run again.
-func Plan(batch scheduling.Batch, ref event.Ref, cat catalog.Catalogue) (launchspec.Built, error) {
-	return launchspec.Build(batch, ref, scheduling.Solve(batch, cat), cat)
+func Plan(batch planning.Batch, ref event.Ref, cat catalog.Catalogue) (launchspec.Built, error) {
+	return launchspec.Build(batch, ref, solver.Solve(batch, cat), cat)
 }
 
 // batch reads the document, and checks that it is the one that was asked about:
 // the plan goes through the fence under these numbers.
-func (s Service) batch(ctx context.Context, asked event.PodsUnschedulable) (scheduling.Batch, error) {
-	batch, err := blob.Get[scheduling.Batch](ctx, s.Blobs, asked.Batch)
+func (s Service) batch(ctx context.Context, asked event.PodsUnschedulable) (planning.Batch, error) {
+	batch, err := blob.Get[planning.Batch](ctx, s.Blobs, asked.Batch)
 	if err != nil {
 		return batch, err
 	}
@@ -137,7 +138,7 @@ func (s Service) publish(ctx context.Context, e event.Envelope, asked event.Pods
 	return nil
 }
 
-func unplaced(plan scheduling.Plan) int {
+func unplaced(plan planning.Plan) int {
 	count := 0
 	for _, u := range plan.Unplaced {
 		count += len(u.Pods)

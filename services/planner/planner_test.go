@@ -16,8 +16,8 @@ import (
 	"github.com/joist-autoscaler/joist/shared/event"
 	"github.com/joist-autoscaler/joist/shared/fault"
 	"github.com/joist-autoscaler/joist/shared/launchspec"
-	"github.com/joist-autoscaler/joist/shared/planning/scheduling"
-	"github.com/joist-autoscaler/joist/shared/planning/schedulingtest"
+	"github.com/joist-autoscaler/joist/shared/planning"
+	"github.com/joist-autoscaler/joist/shared/planning/planningtest"
 	"github.com/joist-autoscaler/joist/shared/queue"
 )
 
@@ -47,7 +47,7 @@ type fixture struct {
 
 func newFixture(t *testing.T) *fixture {
 	t.Helper()
-	f := &fixture{bus: &bus{}, now: schedulingtest.Now}
+	f := &fixture{bus: &bus{}, now: planningtest.Now}
 	f.blobs = memblob.New(memblob.Options{Now: func() time.Time { return f.now }})
 	f.svc = planner.Service{
 		Blobs: f.blobs, Bus: f.bus, Cluster: event.Cluster{Name: "demo"},
@@ -57,18 +57,18 @@ func newFixture(t *testing.T) *fixture {
 }
 
 // ask stores the batch with its catalogue and makes the message about it.
-func (f *fixture) ask(t *testing.T, batch scheduling.Batch) event.Envelope {
+func (f *fixture) ask(t *testing.T, batch planning.Batch) event.Envelope {
 	t.Helper()
 	var err error
-	if batch.Snapshot.Catalogue, err = blob.Put(t.Context(), f.blobs, f.now, catalog.Kind, schedulingtest.Catalogue()); err != nil {
+	if batch.Snapshot.Catalogue, err = blob.Put(t.Context(), f.blobs, f.now, catalog.Kind, planningtest.Catalogue()); err != nil {
 		t.Fatal(err)
 	}
 	return f.send(t, batch, batch.Seq)
 }
 
-func (f *fixture) send(t *testing.T, batch scheduling.Batch, seq uint64) event.Envelope {
+func (f *fixture) send(t *testing.T, batch planning.Batch, seq uint64) event.Envelope {
 	t.Helper()
-	ref, err := blob.Put(t.Context(), f.blobs, f.now, scheduling.BatchKind, batch)
+	ref, err := blob.Put(t.Context(), f.blobs, f.now, planning.BatchKind, batch)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -80,7 +80,7 @@ func (f *fixture) send(t *testing.T, batch scheduling.Batch, seq uint64) event.E
 	return e
 }
 
-func seed() scheduling.Batch { return schedulingtest.Seed(schedulingtest.Pods("inflate", 5, "1", "0")) }
+func seed() planning.Batch { return planningtest.Seed(planningtest.Pods("inflate", 5, "1", "0")) }
 
 func TestPlansTheSeed(t *testing.T) {
 	f := newFixture(t)
@@ -98,7 +98,7 @@ func TestPlansTheSeed(t *testing.T) {
 	if f.bus.sent[0].Causation != e.ID {
 		t.Errorf("causation = %q, want the batch's message %q", f.bus.sent[0].Causation, e.ID)
 	}
-	plan, err := blob.Get[scheduling.Plan](t.Context(), f.blobs, made.Plan)
+	plan, err := blob.Get[planning.Plan](t.Context(), f.blobs, made.Plan)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -120,8 +120,8 @@ func TestCountsOfABatch(t *testing.T) {
 	f.svc.Count = func(what planner.Counted, value float64, labels ...string) {
 		counts[strings.Join(append([]string{string(what)}, labels...), " ")] += value
 	}
-	batch := schedulingtest.Seed(schedulingtest.Pods("inflate", 5, "1", "0"), schedulingtest.Pods("huge", 3, "500", "1Gi"))
-	batch.Ignored = []scheduling.Ignored{{Namespace: "default", Reason: "its scheduler is another", Pods: make([]scheduling.PodRef, 2)}}
+	batch := planningtest.Seed(planningtest.Pods("inflate", 5, "1", "0"), planningtest.Pods("huge", 3, "500", "1Gi"))
+	batch.Ignored = []planning.Ignored{{Namespace: "default", Reason: "its scheduler is another", Pods: make([]planning.PodRef, 2)}}
 	e := f.ask(t, batch)
 	f.bus.err = errors.New("the bus is away")
 	if err := f.svc.Handle(t.Context(), e); err == nil || len(counts) != 0 {
@@ -161,7 +161,7 @@ func TestSameBatchSamePlan(t *testing.T) {
 
 func TestAnswersAlsoWhenNothingFits(t *testing.T) {
 	f := newFixture(t)
-	if err := f.svc.Handle(t.Context(), f.ask(t, schedulingtest.Seed(schedulingtest.Pods("huge", 3, "500", "1Gi")))); err != nil {
+	if err := f.svc.Handle(t.Context(), f.ask(t, planningtest.Seed(planningtest.Pods("huge", 3, "500", "1Gi")))); err != nil {
 		t.Fatal(err)
 	}
 	made, err := event.As[event.PlanMade](f.bus.sent[0])

@@ -13,7 +13,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/cluster/outbox"
 	"github.com/joist-autoscaler/joist/shared/event"
 	"github.com/joist-autoscaler/joist/shared/fault"
-	"github.com/joist-autoscaler/joist/shared/planning/scheduling"
+	"github.com/joist-autoscaler/joist/shared/planning"
 )
 
 // handleBatch advances the batch in flight or starts the next one. Errors in reading the last
@@ -124,11 +124,11 @@ func (s *Service) buildBatch(ctx context.Context, held outbox.Held, view collect
 func (s *Service) storeBatch(ctx context.Context, uid string, next outbox.Outbox, view collect.View, selection bisect.Selection) (collect.View, event.Ref, error) {
 	view.Pending, view.Snapshot.Nodes = selection.Pending, selection.ReserveCapacity(view.Snapshot.Nodes)
 	view.Ignored = slices.Concat(view.Ignored, selection.IgnoredPods())
-	batch := scheduling.Batch{Outbox: uid, Seq: next.Seq, Snapshot: view.Snapshot, Pending: view.Pending, Ignored: view.Ignored}
+	batch := planning.Batch{Outbox: uid, Seq: next.Seq, Snapshot: view.Snapshot, Pending: view.Pending, Ignored: view.Ignored}
 	if !bisect.IsActive(bisectionOf(next)) { // Parts of a bisection contain pods only.
 		batch.Unplanned = view.Unplanned
 	}
-	ref, err := blob.Put(ctx, s.Blobs, s.Now(), scheduling.BatchKind, batch)
+	ref, err := blob.Put(ctx, s.Blobs, s.Now(), planning.BatchKind, batch)
 	return view, ref, err
 }
 

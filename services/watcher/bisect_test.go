@@ -14,7 +14,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/cluster"
 	"github.com/joist-autoscaler/joist/shared/cluster/outbox"
 	"github.com/joist-autoscaler/joist/shared/karpenter"
-	"github.com/joist-autoscaler/joist/shared/planning/scheduling"
+	"github.com/joist-autoscaler/joist/shared/planning"
 )
 
 // answering lets time pass before a planner that dies of batches with pods of a
@@ -29,11 +29,11 @@ func (s *site) answering(d time.Duration, killer string, planned map[string]int)
 		if held.State != outbox.Sent {
 			continue
 		}
-		batch, err := blob.Get[scheduling.Batch](s.t.Context(), s.blobs, held.Batch)
+		batch, err := blob.Get[planning.Batch](s.t.Context(), s.blobs, held.Batch)
 		if err != nil {
 			s.t.Fatal(err)
 		}
-		if killer == "everything" || slices.ContainsFunc(batch.Pending, func(c scheduling.PodClass) bool { return c.Spec.Namespace == killer }) {
+		if killer == "everything" || slices.ContainsFunc(batch.Pending, func(c planning.PodClass) bool { return c.Spec.Namespace == killer }) {
 			continue
 		}
 		for _, class := range batch.Pending {
@@ -110,11 +110,11 @@ func (s *site) creating(d time.Duration, killer string, drops bool, planned map[
 		if held.State != outbox.Sent {
 			continue
 		}
-		batch, err := blob.Get[scheduling.Batch](s.t.Context(), s.blobs, held.Batch)
+		batch, err := blob.Get[planning.Batch](s.t.Context(), s.blobs, held.Batch)
 		if err != nil {
 			s.t.Fatal(err)
 		}
-		fails := killer == "everything" || slices.ContainsFunc(batch.Pending, func(c scheduling.PodClass) bool { return c.Spec.Namespace == killer })
+		fails := killer == "everything" || slices.ContainsFunc(batch.Pending, func(c planning.PodClass) bool { return c.Spec.Namespace == killer })
 		if fails && !drops {
 			s.apply(outbox.Applying, fmt.Sprint("claim-", held.Seq))
 			continue

@@ -4,7 +4,7 @@ import (
 	"time"
 
 	"github.com/joist-autoscaler/joist/services/watcher/internal/collect"
-	"github.com/joist-autoscaler/joist/shared/planning/scheduling"
+	"github.com/joist-autoscaler/joist/shared/planning"
 )
 
 // bufferInterval is the minimum time between batches for buffers whose capacity pods have taken.
@@ -19,7 +19,7 @@ func (s *Service) isBufferCapacityUsed(view collect.View, now time.Time) bool {
 }
 
 // countRunningPods returns the number of pods on nodes.
-func countRunningPods(nodes []scheduling.Node) int64 {
+func countRunningPods(nodes []planning.Node) int64 {
 	sum := int64(0)
 	for i := range nodes {
 		sum += nodes[i].Used.Pods().Value()

@@ -11,7 +11,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/cluster"
 	"github.com/joist-autoscaler/joist/shared/cluster/outbox"
 	"github.com/joist-autoscaler/joist/shared/karpenter"
-	"github.com/joist-autoscaler/joist/shared/planning/scheduling"
+	"github.com/joist-autoscaler/joist/shared/planning"
 )
 
 // A static pool is filled, and filled again within two seconds when it loses a
@@ -24,7 +24,7 @@ func TestStaticPool(t *testing.T) {
 	s.Seed(pool)
 	s.pass(2 * time.Second)
 	_, batch := s.batch()
-	if got := scheduling.Shortfalls(batch.Snapshot); len(got) != 1 || got[0].Count != 2 {
+	if got := planning.Shortfalls(batch.Snapshot); len(got) != 1 || got[0].Count != 2 {
 		t.Fatalf("the pool lacks %v", got)
 	}
 	for _, name := range []string{"a", "b"} {
@@ -47,7 +47,7 @@ func TestStaticPool(t *testing.T) {
 			t.Fatal(err)
 		}
 		s.pass(2 * time.Second)
-		if _, batch := s.batch(); len(scheduling.Shortfalls(batch.Snapshot)) != 1 {
+		if _, batch := s.batch(); len(planning.Shortfalls(batch.Snapshot)) != 1 {
 			t.Error("the batch does not have the shortfall")
 		}
 		c := claim("a", true)

@@ -15,7 +15,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/event"
 	"github.com/joist-autoscaler/joist/shared/fault"
 	"github.com/joist-autoscaler/joist/shared/host"
-	"github.com/joist-autoscaler/joist/shared/planning/scheduling"
+	"github.com/joist-autoscaler/joist/shared/planning"
 )
 
 // picky makes a pod avoid so many hosts.
@@ -87,7 +87,7 @@ func TestBatchesThatAreTooLargeAreHalved(t *testing.T) {
 	for i := range teams {
 		s.Seed(picky(unschedulable(fmt.Sprint("team-", i), "p"), 200))
 	}
-	ref, _, err := blob.Encode(scheduling.BatchKind, picky(unschedulable("team-0", "p"), 200))
+	ref, _, err := blob.Encode(planning.BatchKind, picky(unschedulable("team-0", "p"), 200))
 	if err != nil {
 		t.Fatal(err)
 	}

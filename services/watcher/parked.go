@@ -14,8 +14,8 @@ import (
 	"github.com/joist-autoscaler/joist/shared/cluster/outbox"
 	"github.com/joist-autoscaler/joist/shared/fault"
 	"github.com/joist-autoscaler/joist/shared/karpenter"
+	"github.com/joist-autoscaler/joist/shared/planning"
 	"github.com/joist-autoscaler/joist/shared/planning/podspec"
-	"github.com/joist-autoscaler/joist/shared/planning/scheduling"
 )
 
 const (
@@ -48,7 +48,7 @@ func storedBisection(h outbox.Hunt) *outbox.Hunt {
 // advanceBisection advances the bisection by the result of the last batch, writes it into the next
 // outbox, and selects the pods of the next batch. allFailed is an error when every batch fails,
 // whatever pods it contains.
-func (s *Service) advanceBisection(next *outbox.Outbox, pending []scheduling.PodClass, failure bisect.Failure) (selection bisect.Selection, allFailed error) {
+func (s *Service) advanceBisection(next *outbox.Outbox, pending []planning.PodClass, failure bisect.Failure) (selection bisect.Selection, allFailed error) {
 	h := bisectionOf(*next)
 	now, classes := s.Now(), bisect.HashClasses(pending)
 	switch all := false; {
@@ -89,7 +89,7 @@ func (s *Service) reportParked(ctx context.Context, selection bisect.Selection) 
 }
 
 // reportIgnored publishes an Event on each pod that no new node can help, with the reason.
-func (s *Service) reportIgnored(ctx context.Context, ignored []scheduling.Ignored) error {
+func (s *Service) reportIgnored(ctx context.Context, ignored []planning.Ignored) error {
 	var events []cluster.Event
 	for _, group := range ignored {
 		if !podspec.Tell(group.Reason) {
@@ -112,7 +112,7 @@ func (s *Service) createEvents(ctx context.Context, events []cluster.Event) erro
 }
 
 // failedSchedulingEvent returns the Event that says why a pod cannot be scheduled.
-func (s *Service) failedSchedulingEvent(namespace string, pod scheduling.PodRef, why string) cluster.Event {
+func (s *Service) failedSchedulingEvent(namespace string, pod planning.PodRef, why string) cluster.Event {
 	return cluster.Event{
 		About: &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: pod.Name, UID: types.UID(pod.UID)}},
 		Kind:  cluster.Pods, Type: corev1.EventTypeWarning, Reason: karpenter.ReasonFailedScheduling,

@@ -9,7 +9,7 @@ import (
 	"github.com/joist-autoscaler/joist/services/watcher/internal/collect"
 	"github.com/joist-autoscaler/joist/shared/blob"
 	"github.com/joist-autoscaler/joist/shared/event"
-	"github.com/joist-autoscaler/joist/shared/planning/scheduling"
+	"github.com/joist-autoscaler/joist/shared/planning"
 )
 
 // snapshotMaxAge is how long the watcher sends the reference to a stored snapshot again without
@@ -22,7 +22,7 @@ type sentSnapshot struct {
 	at          time.Time
 	revision    uint64
 	catalogue   event.Ref
-	unavailable []scheduling.Unavailable
+	unavailable []planning.Unavailable
 }
 
 // sendSnapshot sends the state of the cluster to disruption if that is due and the cluster has a
@@ -47,7 +47,7 @@ func (s *Service) sendSnapshot(ctx context.Context, view collect.View) error {
 
 // hasManagedNode reports whether a node with a NodeClaim is initialized. It does not copy nodes,
 // which are large.
-func hasManagedNode(nodes []scheduling.Node) bool {
+func hasManagedNode(nodes []planning.Node) bool {
 	for i := range nodes {
 		if nodes[i].Claim != "" && nodes[i].Initialized {
 			return true
@@ -64,7 +64,7 @@ func (s *Service) storeSnapshot(ctx context.Context, view collect.View) (again b
 	if !s.lastSnapshot.ref.IsZero() && now.Sub(s.lastSnapshot.at) < snapshotMaxAge && next.equals(s.lastSnapshot) {
 		return true, nil
 	}
-	ref, err := blob.Put(ctx, s.Blobs, now, scheduling.SnapshotKind, s.state.DisruptionSnapshot(view))
+	ref, err := blob.Put(ctx, s.Blobs, now, planning.SnapshotKind, s.state.DisruptionSnapshot(view))
 	if err != nil {
 		return false, err
 	}

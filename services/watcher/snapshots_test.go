@@ -13,7 +13,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/blob"
 	"github.com/joist-autoscaler/joist/shared/event"
 	"github.com/joist-autoscaler/joist/shared/karpenter"
-	"github.com/joist-autoscaler/joist/shared/planning/scheduling"
+	"github.com/joist-autoscaler/joist/shared/planning"
 )
 
 func TestSnapshots(t *testing.T) {
@@ -35,7 +35,7 @@ func TestSnapshots(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	snapshot, err := blob.Get[scheduling.Snapshot](t.Context(), s.blobs, body.Snapshot)
+	snapshot, err := blob.Get[planning.Snapshot](t.Context(), s.blobs, body.Snapshot)
 	if err != nil || len(snapshot.Nodes) != 1 || !snapshot.Taken.Equal(body.Taken) || body.Again {
 		t.Errorf("%+v, %v", snapshot, err)
 	}
@@ -58,13 +58,13 @@ func TestSnapshots(t *testing.T) {
 		"another catalogue comes":  func() { s.publish(s.now) },
 		"an hour has passed since": func() { s.pass(time.Hour - 20*time.Second) },
 		"an offering runs out of room": func() {
-			list, err := json.Marshal([]scheduling.Unavailable{{Subnet: "subnet-1", Until: s.now.Add(24 * time.Hour)}})
+			list, err := json.Marshal([]planning.Unavailable{{Subnet: "subnet-1", Until: s.now.Add(24 * time.Hour)}})
 			if err != nil {
 				t.Fatal(err)
 			}
 			s.Seed(&corev1.ConfigMap{
-				ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: scheduling.UnavailableName},
-				Data:       map[string]string{scheduling.UnavailableKey: string(list)},
+				ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: planning.UnavailableName},
+				Data:       map[string]string{planning.UnavailableKey: string(list)},
 			})
 		},
 	} {
@@ -79,7 +79,7 @@ func TestSnapshots(t *testing.T) {
 		}) {
 			t.Errorf("%s: the old snapshot was sent again", name)
 		}
-		if latest, err := blob.Latest(t.Context(), s.blobs, scheduling.SnapshotKind); err != nil || latest != last.Snapshot {
+		if latest, err := blob.Latest(t.Context(), s.blobs, planning.SnapshotKind); err != nil || latest != last.Snapshot {
 			t.Errorf("%s: whoever asks for the latest snapshot finds %v, %v", name, latest, err)
 		}
 	}
@@ -103,7 +103,7 @@ func TestSnapshotsTellWhoWaits(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	snapshot, err := blob.Get[scheduling.Snapshot](t.Context(), s.blobs, body.Snapshot)
+	snapshot, err := blob.Get[planning.Snapshot](t.Context(), s.blobs, body.Snapshot)
 	if err != nil || len(snapshot.Waiting) != 1 || snapshot.Waiting[0].Pods[0].Name != "a" {
 		t.Errorf("a snapshot says that there wait: %+v, %v", snapshot.Waiting, err)
 	}

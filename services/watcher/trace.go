@@ -10,7 +10,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/event"
 	"github.com/joist-autoscaler/joist/shared/host"
 	"github.com/joist-autoscaler/joist/shared/karpenter"
-	"github.com/joist-autoscaler/joist/shared/planning/scheduling"
+	"github.com/joist-autoscaler/joist/shared/planning"
 )
 
 // batchTrace describes a batch for its trace span. After a restart the span begins when the outbox
@@ -122,7 +122,7 @@ func (s *Service) claimTrace(name string) event.Envelope {
 	if !known {
 		return event.Envelope{}
 	}
-	of := scheduling.StoryOf(object)
+	of := planning.StoryOf(object)
 	if of == nil {
 		return event.Envelope{}
 	}
@@ -131,7 +131,7 @@ func (s *Service) claimTrace(name string) event.Envelope {
 }
 
 // claimsByNode maps the names of nodes to the names of their claims.
-func claimsByNode(nodes []scheduling.Node) map[string]string {
+func claimsByNode(nodes []planning.Node) map[string]string {
 	claims := make(map[string]string, len(nodes))
 	for i := range nodes {
 		claims[nodes[i].Name] = nodes[i].Claim

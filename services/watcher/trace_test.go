@@ -14,7 +14,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/event"
 	"github.com/joist-autoscaler/joist/shared/host"
 	"github.com/joist-autoscaler/joist/shared/karpenter"
-	"github.com/joist-autoscaler/joist/shared/planning/scheduling"
+	"github.com/joist-autoscaler/joist/shared/planning"
 )
 
 // waitsSince adds a pod that the scheduler found no place for at a time.
@@ -72,7 +72,7 @@ func TestABatchIsLinkedToWhereItsPodsComeFrom(t *testing.T) {
 	s.apply(outbox.Done)
 	notice := "00-0123456789abcdef0123456789abcdef-0123456789abcdef-01"
 	s.joined("c", func(c *karpenter.NodeClaim) {
-		c.Annotations = map[string]string{scheduling.StoryAnnotation: notice}
+		c.Annotations = map[string]string{planning.StoryAnnotation: notice}
 		c.DeletionTimestamp, c.Finalizers = &metav1.Time{Time: s.now}, []string{karpenter.TerminationFinalizer}
 	})
 	leaves := unschedulable("default", "b")
@@ -123,7 +123,7 @@ func TestTheStoryOfPodsEndsWithThem(t *testing.T) {
 			s.Seed(waits)
 			s.pass(time.Second)
 			s.joined("n", func(claim *karpenter.NodeClaim) {
-				claim.Annotations = map[string]string{scheduling.StoryAnnotation: c.story}
+				claim.Annotations = map[string]string{planning.StoryAnnotation: c.story}
 				if c.goes {
 					claim.DeletionTimestamp, claim.Finalizers = &metav1.Time{Time: s.now}, []string{karpenter.TerminationFinalizer}
 				}

@@ -13,7 +13,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/cluster/outbox"
 	"github.com/joist-autoscaler/joist/shared/event"
 	"github.com/joist-autoscaler/joist/shared/fault"
-	"github.com/joist-autoscaler/joist/shared/planning/scheduling"
+	"github.com/joist-autoscaler/joist/shared/planning"
 )
 
 // How old data may be that the watcher reads from outside the cache.
@@ -52,7 +52,7 @@ func (s *Service) collectView(ctx context.Context) (collect.View, error) {
 	}
 	view := s.state.View(collect.Inputs{
 		Cluster: s.Cluster, Catalogue: s.catalogue, Settings: s.Settings, Now: s.Now().UTC(),
-		Unavailable: scheduling.Current(scheduling.ReadUnavailable(s.cachedConfigMap(scheduling.UnavailableName)), s.Now()),
+		Unavailable: planning.Current(planning.ReadUnavailable(s.cachedConfigMap(planning.UnavailableName)), s.Now()),
 	})
 	s.hasPendingPods = len(view.Pending) > 0
 	s.countPods(view)

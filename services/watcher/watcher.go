@@ -25,8 +25,8 @@ import (
 	"github.com/joist-autoscaler/joist/shared/event"
 	"github.com/joist-autoscaler/joist/shared/fault"
 	"github.com/joist-autoscaler/joist/shared/host"
+	"github.com/joist-autoscaler/joist/shared/planning"
 	"github.com/joist-autoscaler/joist/shared/planning/podspec"
-	"github.com/joist-autoscaler/joist/shared/planning/scheduling"
 	"github.com/joist-autoscaler/joist/shared/queue"
 )
 
@@ -62,7 +62,7 @@ type Config struct {
 	// Holder identifies this replica in Leases. Alone means that there is only one replica.
 	Holder   string
 	Alone    bool
-	Settings scheduling.Settings
+	Settings planning.Settings
 	// BatchIdle and BatchMax are the durations of the batch window; zero means the default.
 	BatchIdle, BatchMax time.Duration
 	Now                 func() time.Time

@@ -22,7 +22,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/fault"
 	"github.com/joist-autoscaler/joist/shared/host"
 	"github.com/joist-autoscaler/joist/shared/karpenter"
-	"github.com/joist-autoscaler/joist/shared/planning/scheduling"
+	"github.com/joist-autoscaler/joist/shared/planning"
 	"github.com/joist-autoscaler/joist/shared/queue"
 )
 
@@ -133,7 +133,7 @@ func unschedulable(namespace, name string) *corev1.Pod {
 }
 
 // batch takes the one message to the planner and reads its batch.
-func (s *site) batch() (event.Envelope, scheduling.Batch) {
+func (s *site) batch() (event.Envelope, planning.Batch) {
 	s.t.Helper()
 	sent := s.planner.take()
 	if len(sent) != 1 {
@@ -143,7 +143,7 @@ func (s *site) batch() (event.Envelope, scheduling.Batch) {
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	batch, err := blob.Get[scheduling.Batch](s.t.Context(), s.blobs, body.Batch)
+	batch, err := blob.Get[planning.Batch](s.t.Context(), s.blobs, body.Batch)
 	if err != nil {
 		s.t.Fatal(err)
 	}

@@ -6,8 +6,9 @@ import (
 
 	"github.com/joist-autoscaler/joist/shared/blob"
 	"github.com/joist-autoscaler/joist/shared/launchspec"
-	"github.com/joist-autoscaler/joist/shared/planning/scheduling"
-	"github.com/joist-autoscaler/joist/shared/planning/schedulingtest"
+	"github.com/joist-autoscaler/joist/shared/planning"
+	"github.com/joist-autoscaler/joist/shared/planning/planningtest"
+	"github.com/joist-autoscaler/joist/shared/planning/solver"
 )
 
 // BenchmarkBuild writes the requests of a large plan: a thousand pods of a hundred
@@ -17,13 +18,13 @@ func BenchmarkBuild(b *testing.B) {
 	w.require()
 	w.pool().Spec.Limits = nil
 	for i := range 100 {
-		w.batch.Pending = append(w.batch.Pending, schedulingtest.Pods(fmt.Sprintf("app-%d", i), 10, fmt.Sprintf("%dm", 200+97*i), fmt.Sprintf("%dMi", 100+331*(i%17))))
+		w.batch.Pending = append(w.batch.Pending, planningtest.Pods(fmt.Sprintf("app-%d", i), 10, fmt.Sprintf("%dm", 200+97*i), fmt.Sprintf("%dMi", 100+331*(i%17))))
 	}
-	ref, _, err := blob.Encode(scheduling.BatchKind, w.batch)
+	ref, _, err := blob.Encode(planning.BatchKind, w.batch)
 	if err != nil {
 		b.Fatal(err)
 	}
-	result := scheduling.Solve(w.batch, w.cat)
+	result := solver.Solve(w.batch, w.cat)
 	b.ReportMetric(float64(len(result.Nodes)), "nodes")
 	for b.Loop() {
 		built, err := launchspec.Build(w.batch, ref, result, w.cat)

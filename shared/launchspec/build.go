@@ -11,7 +11,8 @@ import (
 	"github.com/joist-autoscaler/joist/shared/event"
 	"github.com/joist-autoscaler/joist/shared/fault"
 	"github.com/joist-autoscaler/joist/shared/karpenter"
-	"github.com/joist-autoscaler/joist/shared/planning/scheduling"
+	"github.com/joist-autoscaler/joist/shared/planning"
+	"github.com/joist-autoscaler/joist/shared/planning/solver"
 )
 
 // maxClaims is how many claims may share one fleet call. A call that fails is
@@ -21,14 +22,14 @@ const maxClaims = 50
 
 // Built is a whole plan, and the documents that it refers to.
 type Built struct {
-	Plan    scheduling.Plan
+	Plan    planning.Plan
 	Intents []Intent
 }
 
 // Build turns what was decided into requests: nodes that may be bought in the
 // same ways share an intent. A node whose request cannot be written leaves its
 // pods among the unplaced, with the reason; the others are not held up.
-func Build(batch scheduling.Batch, ref event.Ref, result scheduling.Result, cat catalog.Catalogue) (Built, error) {
+func Build(batch planning.Batch, ref event.Ref, result planning.Result, cat catalog.Catalogue) (Built, error) {
 	return build(batch, ref, fmt.Sprintf("%s/%d/%s", batch.Outbox, batch.Seq, ref.Digest), result, cat)
 }
 
@@ -36,16 +37,16 @@ func Build(batch scheduling.Batch, ref event.Ref, result scheduling.Result, cat 
 // the snapshot that ref names. The ids derive from both: a proposal that was rolled
 // back and is confirmed anew is another launch. Which fence the claims came through
 // is for whoever lets them in to write.
-func Replace(proposal string, s scheduling.Snapshot, ref event.Ref, result scheduling.Result, cat catalog.Catalogue) (Built, error) {
-	return build(scheduling.Batch{Snapshot: s}, ref, fmt.Sprintf("%s/%s", proposal, ref.Digest), result, cat)
+func Replace(proposal string, s planning.Snapshot, ref event.Ref, result planning.Result, cat catalog.Catalogue) (Built, error) {
+	return build(planning.Batch{Snapshot: s}, ref, fmt.Sprintf("%s/%s", proposal, ref.Digest), result, cat)
 }
 
-func build(batch scheduling.Batch, ref event.Ref, cause string, result scheduling.Result, cat catalog.Catalogue) (Built, error) {
-	b := builder{batch: batch, ref: ref, cause: cause, catalogue: cat, machines: newMachines(result.Nodes, batch.Snapshot, cat), addresses: newAddresses(batch.Snapshot, cat), built: Built{Plan: scheduling.Plan{
+func build(batch planning.Batch, ref event.Ref, cause string, result planning.Result, cat catalog.Catalogue) (Built, error) {
+	b := builder{batch: batch, ref: ref, cause: cause, catalogue: cat, machines: newMachines(result.Nodes, batch.Snapshot, cat), addresses: newAddresses(batch.Snapshot, cat), built: Built{Plan: planning.Plan{
 		Outbox: batch.Outbox, Seq: batch.Seq, Batch: ref,
 		Nominations: result.Nominations, Unplaced: result.Unplaced,
 		BoundPerHour: result.BoundPerHour, Partial: result.Partial, Overlays: result.Overlays,
-		Prices: scheduling.Unpriced(batch.Snapshot, cat),
+		Prices: solver.Unpriced(batch.Snapshot, cat),
 	}}}
 	groups, err := group(result.Nodes)
 	if err != nil {
@@ -79,7 +80,7 @@ func (b Built) Store(ctx context.Context, blobs blob.Store, now time.Time) (even
 			return event.Ref{}, fault.F("storing intent "+intent.ID, fault.Bug, "it was stored as %s, and the plan names %s", ref.Digest, planned.Digest)
 		}
 	}
-	ref, err := blob.Put(ctx, blobs, now, scheduling.PlanKind, b.Plan)
+	ref, err := blob.Put(ctx, blobs, now, planning.PlanKind, b.Plan)
 	if err != nil {
 		return event.Ref{}, fmt.Errorf("storing the plan: %w", err)
 	}
@@ -96,7 +97,7 @@ func (b Built) Claims() int {
 }
 
 type builder struct {
-	batch scheduling.Batch
+	batch planning.Batch
 	ref   event.Ref
 	// cause is what the ids of the intents derive from.
 	cause     string
@@ -110,7 +111,7 @@ type builder struct {
 
 // add writes one intent and its claims. The id derives from the cause and the
 // index, the claims' names from the id.
-func (b *builder) add(nodes []scheduling.PlannedNode) error {
+func (b *builder) add(nodes []planning.PlannedNode) error {
 	g, err := b.recipe(nodes[0])
 	if err != nil {
 		return err
@@ -135,7 +136,7 @@ func (b *builder) add(nodes []scheduling.PlannedNode) error {
 		return err
 	}
 	from := origin{outbox: b.batch.Outbox, seq: b.batch.Seq, intent: intent, ref: ref}
-	planned := scheduling.PlannedIntent{ID: intent.ID, Ref: ref, NodePool: g.pool.Name}
+	planned := planning.PlannedIntent{ID: intent.ID, Ref: ref, NodePool: g.pool.Name}
 	for slot, node := range nodes {
 		claim, err := g.claim(node, from, slot)
 		if err != nil {
@@ -150,7 +151,7 @@ func (b *builder) add(nodes []scheduling.PlannedNode) error {
 
 // account takes the addresses of an accepted intent off the subnets that it names,
 // so that the next one goes where there are more, and collects its warnings.
-func (b *builder) account(g *recipe, intent Intent, nodes []scheduling.PlannedNode) {
+func (b *builder) account(g *recipe, intent Intent, nodes []planning.PlannedNode) {
 	count := int64(0)
 	for _, node := range nodes {
 		count += 1 + int64(len(node.Pods))
@@ -172,26 +173,26 @@ func (b *builder) account(g *recipe, intent Intent, nodes []scheduling.PlannedNo
 }
 
 // accept takes over an intent that is whole.
-func (b *builder) accept(intent Intent, planned scheduling.PlannedIntent, nodes []scheduling.PlannedNode) {
+func (b *builder) accept(intent Intent, planned planning.PlannedIntent, nodes []planning.PlannedNode) {
 	b.built.Intents = append(b.built.Intents, intent)
 	b.built.Plan.Intents = append(b.built.Plan.Intents, planned)
 	for slot, node := range nodes {
 		b.built.Plan.PricePerHour += planned.Claims[slot].PricePerHour
 		for _, pod := range node.Pods {
 			b.built.Plan.Nominations = append(b.built.Plan.Nominations,
-				scheduling.Nomination{Namespace: pod.Namespace, Pod: pod.Pod, Claim: intent.Claims[slot]})
+				planning.Nomination{Namespace: pod.Namespace, Pod: pod.Pod, Claim: intent.Claims[slot]})
 		}
 	}
 }
 
 // setAside gives the pods of nodes back, by namespace, and warns whoever keeps the
 // class: it looks ready, and only the whole request shows that it is not.
-func (b *builder) setAside(nodes []scheduling.PlannedNode, cause error) {
-	warning := scheduling.Warning{NodePool: nodes[0].NodePool, NodeClass: nodes[0].NodeClass, Rule: WarnUnwritable, Message: cause.Error()}
+func (b *builder) setAside(nodes []planning.PlannedNode, cause error) {
+	warning := planning.Warning{NodePool: nodes[0].NodePool, NodeClass: nodes[0].NodeClass, Rule: WarnUnwritable, Message: cause.Error()}
 	if !slices.Contains(b.built.Plan.Warnings, warning) {
 		b.built.Plan.Warnings = append(b.built.Plan.Warnings, warning)
 	}
-	why := []scheduling.Rejection{{NodePool: nodes[0].NodePool, Rule: scheduling.RuleNotReady, Detail: cause.Error()}}
+	why := []planning.Rejection{{NodePool: nodes[0].NodePool, Rule: planning.RuleNotReady, Detail: cause.Error()}}
 	for _, node := range nodes {
 		for _, pod := range node.Pods {
 			all := b.built.Plan.Unplaced
@@ -200,7 +201,7 @@ func (b *builder) setAside(nodes []scheduling.PlannedNode, cause error) {
 				all[last].Pods = append(all[last].Pods, pod.Pod)
 				continue
 			}
-			b.built.Plan.Unplaced = append(all, scheduling.Unplaced{Namespace: pod.Namespace, Pods: []scheduling.PodRef{pod.Pod}, Rejections: why})
+			b.built.Plan.Unplaced = append(all, planning.Unplaced{Namespace: pod.Namespace, Pods: []planning.PodRef{pod.Pod}, Rejections: why})
 		}
 	}
 }

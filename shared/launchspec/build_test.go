@@ -18,8 +18,9 @@ import (
 	"github.com/joist-autoscaler/joist/shared/karpenter"
 	"github.com/joist-autoscaler/joist/shared/launchspec"
 	"github.com/joist-autoscaler/joist/shared/launchspec/userdata"
-	"github.com/joist-autoscaler/joist/shared/planning/scheduling"
-	"github.com/joist-autoscaler/joist/shared/planning/schedulingtest"
+	"github.com/joist-autoscaler/joist/shared/planning"
+	"github.com/joist-autoscaler/joist/shared/planning/planningtest"
+	"github.com/joist-autoscaler/joist/shared/planning/solver"
 )
 
 var update = flag.Bool("update", false, "write the golden files anew")
@@ -50,14 +51,14 @@ func text(t *testing.T, value any) string {
 	return string(out) + "\n"
 }
 
-func build(t *testing.T, batch scheduling.Batch) launchspec.Built {
+func build(t *testing.T, batch planning.Batch) launchspec.Built {
 	t.Helper()
-	cat := schedulingtest.Catalogue()
-	ref, _, err := blob.Encode(scheduling.BatchKind, batch)
+	cat := planningtest.Catalogue()
+	ref, _, err := blob.Encode(planning.BatchKind, batch)
 	if err != nil {
 		t.Fatal(err)
 	}
-	built, err := launchspec.Build(batch, ref, scheduling.Solve(batch, cat), cat)
+	built, err := launchspec.Build(batch, ref, solver.Solve(batch, cat), cat)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -66,8 +67,8 @@ func build(t *testing.T, batch scheduling.Batch) launchspec.Built {
 }
 
 // seed is the seed's workload on the seed's pool.
-func seed() scheduling.Batch {
-	return schedulingtest.Seed(schedulingtest.Pods("inflate", 5, "1", "0"))
+func seed() planning.Batch {
+	return planningtest.Seed(planningtest.Pods("inflate", 5, "1", "0"))
 }
 
 func TestSeedGoldens(t *testing.T) {
@@ -121,7 +122,7 @@ func TestMachinesReadWhatWasWritten(t *testing.T) {
 }
 
 func TestEqualNodesShareAnIntent(t *testing.T) {
-	batch := schedulingtest.Seed(schedulingtest.Pods("big", 120, "3", "0"))
+	batch := planningtest.Seed(planningtest.Pods("big", 120, "3", "0"))
 	batch.Snapshot.NodePools[0].Spec.Limits = nil
 	built := build(t, batch)
 	var sizes []int
@@ -153,14 +154,14 @@ func TestEqualNodesShareAnIntent(t *testing.T) {
 // What replaces nodes is launched as anything else, under ids of its own for each
 // proposal and each snapshot on which it was confirmed.
 func TestReplaceDerivesFromProposalAndSnapshot(t *testing.T) {
-	batch, cat := seed(), schedulingtest.Catalogue()
-	result := scheduling.Solve(batch, cat)
+	batch, cat := seed(), planningtest.Catalogue()
+	result := solver.Solve(batch, cat)
 	ids := map[string]bool{}
 	for _, proposal := range []string{"p", "q"} {
 		for _, taken := range []time.Duration{0, time.Minute} {
 			s := batch.Snapshot
 			s.Taken = s.Taken.Add(taken)
-			ref, _, err := blob.Encode(scheduling.SnapshotKind, s)
+			ref, _, err := blob.Encode(planning.SnapshotKind, s)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -229,8 +230,8 @@ func TestUnreadableUserDataGivesPodsBack(t *testing.T) {
 
 func TestOnDemandWhereSpotIsSoldOut(t *testing.T) {
 	batch := seed()
-	batch.Snapshot.Unavailable = []scheduling.Unavailable{
-		{Offering: event.Offering{CapacityType: cloud.Spot}, Until: schedulingtest.Now.Add(1), Reason: "test"},
+	batch.Snapshot.Unavailable = []planning.Unavailable{
+		{Offering: event.Offering{CapacityType: cloud.Spot}, Until: planningtest.Now.Add(1), Reason: "test"},
 	}
 	fleet := build(t, batch).Intents[0].Fleet
 	if fleet.CapacityType != cloud.OnDemand || fleet.Strategy != "lowest-price" {

@@ -3,7 +3,7 @@ package launchspec
 import (
 	"github.com/joist-autoscaler/joist/shared/cloud"
 	"github.com/joist-autoscaler/joist/shared/fault"
-	"github.com/joist-autoscaler/joist/shared/planning/scheduling"
+	"github.com/joist-autoscaler/joist/shared/planning"
 )
 
 const (
@@ -27,12 +27,12 @@ var precedence = []string{cloud.Reserved, cloud.Spot, cloud.OnDemand}
 
 // Launchable are the options that the launch of a node would try, the cheapest
 // first, if exotic tells which types are dear for what ordinary pods use of them.
-func Launchable(node *scheduling.PlannedNode, exotic func(instanceType string) bool) []scheduling.Option {
+func Launchable(node *planning.PlannedNode, exotic func(instanceType string) bool) []planning.Option {
 	var offers []offer
 	for _, o := range node.Options {
 		offers = append(offers, offer{Option: o, exotic: exotic(o.InstanceType)})
 	}
-	var out []scheduling.Option
+	var out []planning.Option
 	for _, o := range narrow(node.Requirements, offers).offers {
 		out = append(out, o.Option)
 	}
@@ -42,7 +42,7 @@ func Launchable(node *scheduling.PlannedNode, exotic func(instanceType string) b
 // choose narrows the ways to buy a node to those of one launch, and refuses what
 // would break a promise: a pool that asks for so many values of a label gets them,
 // unless the policy is to do without.
-func choose(node *scheduling.PlannedNode, offers []offer, bestEffort bool) (choice, error) {
+func choose(node *planning.PlannedNode, offers []offer, bestEffort bool) (choice, error) {
 	out := narrow(node.Requirements, offers)
 	refuse := func(format string, args ...any) *fault.Error {
 		return fault.F("choosing what a launch of NodePool "+node.NodePool+" tries", fault.Invalid, format, args...)
@@ -64,7 +64,7 @@ func choose(node *scheduling.PlannedNode, offers []offer, bestEffort bool) (choi
 
 // narrow applies the filters in their order, and takes the first capacity type that
 // has anything left.
-func narrow(reqs scheduling.Requirements, offers []offer) choice {
+func narrow(reqs planning.Requirements, offers []offer) choice {
 	for _, f := range filters {
 		offers = f.keep(reqs, offers)
 	}

@@ -13,7 +13,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/event"
 	"github.com/joist-autoscaler/joist/shared/fault"
 	"github.com/joist-autoscaler/joist/shared/karpenter"
-	"github.com/joist-autoscaler/joist/shared/planning/scheduling"
+	"github.com/joist-autoscaler/joist/shared/planning"
 )
 
 // origin says where a claim comes from: its annotations carry it, so that a
@@ -26,8 +26,8 @@ type origin struct {
 }
 
 // claim writes the NodeClaim in a slot of an intent.
-func (g *recipe) claim(node scheduling.PlannedNode, from origin, slot int) (scheduling.PlannedClaim, error) {
-	out := scheduling.PlannedClaim{
+func (g *recipe) claim(node planning.PlannedNode, from origin, slot int) (planning.PlannedClaim, error) {
+	out := planning.PlannedClaim{
 		Ceiling: ceiling(from.intent), PricePerHour: g.choice.offers[0].PricePerHour, Pods: len(node.Pods),
 	}
 	annotations, err := g.annotations(node, from, out.Ceiling)
@@ -60,7 +60,7 @@ func (g *recipe) claim(node scheduling.PlannedNode, from origin, slot int) (sche
 	return out, nil
 }
 
-func (g *recipe) annotations(node scheduling.PlannedNode, from origin, ceiling corev1.ResourceList) (map[string]string, error) {
+func (g *recipe) annotations(node planning.PlannedNode, from origin, ceiling corev1.ResourceList) (map[string]string, error) {
 	out := maps.Clone(g.pool.Spec.Template.Annotations)
 	if out == nil {
 		out = map[string]string{}
@@ -88,7 +88,7 @@ func (g *recipe) annotations(node scheduling.PlannedNode, from origin, ceiling c
 		BatchAnnotation:                                fmt.Sprintf("%s/%d", from.outbox, from.seq),
 		ClaimsAnnotation:                               strconv.Itoa(len(from.intent.Claims)),
 		CeilingAnnotation:                              string(largest),
-		scheduling.ExpectedAnnotation:                  scheduling.FormatExpected(node.Pods),
+		planning.ExpectedAnnotation:                    planning.FormatExpected(node.Pods),
 	})
 	if node.MinValuesRelaxed {
 		out[karpenter.NodeClaimMinValuesRelaxedAnnotationKey] = "true"
@@ -111,6 +111,6 @@ func ceiling(intent Intent) corev1.ResourceList {
 	for _, price := range intent.Prices {
 		dearest = max(dearest, price)
 	}
-	out[scheduling.PriceResource], _ = scheduling.PriceQuantity(dearest) // Planning takes nothing else for a price.
+	out[planning.PriceResource], _ = planning.PriceQuantity(dearest) // Planning takes nothing else for a price.
 	return out
 }

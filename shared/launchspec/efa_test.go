@@ -8,30 +8,30 @@ import (
 
 	"github.com/joist-autoscaler/joist/shared/catalog"
 	"github.com/joist-autoscaler/joist/shared/karpenter"
-	"github.com/joist-autoscaler/joist/shared/planning/scheduling"
-	"github.com/joist-autoscaler/joist/shared/planning/schedulingtest"
+	"github.com/joist-autoscaler/joist/shared/planning"
+	"github.com/joist-autoscaler/joist/shared/planning/planningtest"
 )
 
 // A claim promises EFA devices only if its launch template has interfaces for them: a pod asks for one, or the
 // EC2NodeClass lists interfaces (Karpenter: pkg/cloudprovider/cloudprovider.go, instanceToNodeClaim).
 func TestPromisedEFAs(t *testing.T) {
 	const adapters = karpenter.ResourceEFA
-	asks := func(p *scheduling.PodSpec) { p.Requests[adapters] = resource.MustParse("1") }
+	asks := func(p *planning.PodSpec) { p.Requests[adapters] = resource.MustParse("1") }
 	for _, tt := range []struct {
 		name  string
-		edits []func(*scheduling.PodSpec)
+		edits []func(*planning.PodSpec)
 		of    []karpenter.NetworkInterface
 		want  int64
 	}{
 		{"no pod asks", nil, nil, 0},
-		{"a pod asks", []func(*scheduling.PodSpec){asks}, nil, 1},
+		{"a pod asks", []func(*planning.PodSpec){asks}, nil, 1},
 		{"the class lists interfaces", nil, []karpenter.NetworkInterface{
 			{InterfaceType: karpenter.InterfaceTypeInterface}, {DeviceIndex: 1, InterfaceType: karpenter.InterfaceTypeEFAOnly},
 		}, 1},
 		{"the class lists ordinary interfaces", nil, []karpenter.NetworkInterface{{InterfaceType: karpenter.InterfaceTypeInterface}}, 0},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			w := newWorld(schedulingtest.Pods("web", 1, "500m", "512Mi", tt.edits...))
+			w := newWorld(planningtest.Pods("web", 1, "500m", "512Mi", tt.edits...))
 			w.require(in(corev1.LabelInstanceTypeStable, "c6gn.16xlarge"), in(corev1.LabelArchStable, catalog.ARM64))
 			w.pool().Spec.Limits = nil
 			w.class().Spec.NetworkInterfaces = tt.of

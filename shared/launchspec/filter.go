@@ -8,7 +8,7 @@ import (
 
 	"github.com/joist-autoscaler/joist/shared/cloud"
 	"github.com/joist-autoscaler/joist/shared/karpenter"
-	"github.com/joist-autoscaler/joist/shared/planning/scheduling"
+	"github.com/joist-autoscaler/joist/shared/planning"
 )
 
 // filter narrows the offers of one launch. It looks at all of them at once: what
@@ -16,7 +16,7 @@ import (
 // stay in that order.
 type filter struct {
 	name string
-	keep func(scheduling.Requirements, []offer) []offer
+	keep func(planning.Requirements, []offer) []offer
 }
 
 // filters in their order. What EC2 refuses at the moment was left out when
@@ -31,7 +31,7 @@ var filters = []filter{
 }
 
 // compatible keeps what the node's requirements allow.
-func compatible(reqs scheduling.Requirements, offers []offer) []offer {
+func compatible(reqs planning.Requirements, offers []offer) []offer {
 	return kept(offers, func(o offer) bool {
 		if (o.CapacityType == cloud.Reserved) != (o.reservation != nil) {
 			return false // The class no longer knows the reservation.
@@ -53,7 +53,7 @@ var offerKeys = []string{
 
 // oneReservationType keeps the reservations of the market that has the cheapest one:
 // a fleet call buys in one market. Where something is reserved, nothing else is kept.
-func oneReservationType(_ scheduling.Requirements, offers []offer) []offer {
+func oneReservationType(_ planning.Requirements, offers []offer) []offer {
 	best := -1
 	for i, o := range offers {
 		if o.reservation != nil && (best < 0 || cheaper(o, offers[best])) {
@@ -72,7 +72,7 @@ func cheaper(a, b offer) bool {
 }
 
 // oneCapacityBlock keeps the cheapest capacity block: a fleet call takes one.
-func oneCapacityBlock(_ scheduling.Requirements, offers []offer) []offer {
+func oneCapacityBlock(_ planning.Requirements, offers []offer) []offer {
 	best := -1
 	for i, o := range offers {
 		if o.reservation != nil && o.kind().block && (best < 0 || o.PricePerHour < offers[best].PricePerHour) {
@@ -87,7 +87,7 @@ func oneCapacityBlock(_ scheduling.Requirements, offers []offer) []offer {
 
 // oneReservationEach keeps, of each type in each zone, the reservation that has most
 // left: two of them would be the same pool of capacity to a fleet.
-func oneReservationEach(_ scheduling.Requirements, offers []offer) []offer {
+func oneReservationEach(_ planning.Requirements, offers []offer) []offer {
 	best := map[[2]string]int{}
 	for i, o := range offers {
 		if o.reservation == nil {
@@ -112,7 +112,7 @@ func oneReservationEach(_ scheduling.Requirements, offers []offer) []offer {
 
 // noExotic drops exotic types where others are left, unless the pool asks for
 // variety.
-func noExotic(reqs scheduling.Requirements, offers []offer) []offer {
+func noExotic(reqs planning.Requirements, offers []offer) []offer {
 	plain := kept(offers, func(o offer) bool { return !o.exotic })
 	if len(plain) == 0 || reqs.Demanding() {
 		return offers
@@ -122,7 +122,7 @@ func noExotic(reqs scheduling.Requirements, offers []offer) []offer {
 
 // noDearSpot drops spot that costs more than the cheapest on-demand offer, unless
 // the pool asks for variety: it is no bargain.
-func noDearSpot(reqs scheduling.Requirements, offers []offer) []offer {
+func noDearSpot(reqs planning.Requirements, offers []offer) []offer {
 	at := slices.IndexFunc(offers, func(o offer) bool { return o.CapacityType == cloud.OnDemand })
 	if at < 0 || reqs.Demanding() {
 		return offers

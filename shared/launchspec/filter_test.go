@@ -11,12 +11,12 @@ import (
 	"github.com/joist-autoscaler/joist/shared/cloud"
 	"github.com/joist-autoscaler/joist/shared/fault"
 	"github.com/joist-autoscaler/joist/shared/karpenter"
-	"github.com/joist-autoscaler/joist/shared/planning/scheduling"
+	"github.com/joist-autoscaler/joist/shared/planning"
 )
 
 // sell is an offer in zone a.
 func sell(kind, capacityType string, price float64, edits ...func(*offer)) offer {
-	o := offer{Option: scheduling.Option{PricePerHour: price}}
+	o := offer{Option: planning.Option{PricePerHour: price}}
 	o.InstanceType, o.CapacityType, o.Zone = kind, capacityType, "a"
 	for _, edit := range edits {
 		edit(&o)
@@ -57,13 +57,13 @@ func words(offers []offer) string {
 }
 
 func TestFilters(t *testing.T) {
-	varied := scheduling.Requirements{karpenter.LabelInstanceFamily: scheduling.Any().WithMinValues(2)}
-	only := func(key string, values ...string) scheduling.Requirements {
-		return scheduling.Requirements{key: scheduling.In(values...)}
+	varied := planning.Requirements{karpenter.LabelInstanceFamily: planning.Any().WithMinValues(2)}
+	only := func(key string, values ...string) planning.Requirements {
+		return planning.Requirements{key: planning.In(values...)}
 	}
 	for _, tt := range []struct {
 		filter, name string
-		reqs         scheduling.Requirements
+		reqs         planning.Requirements
 		offers       []offer
 		want         string
 	}{
@@ -189,7 +189,7 @@ func TestVarietyIsKeptOrRefused(t *testing.T) {
 		offers = append(offers, sell(fmt.Sprintf("t%02d", i), "spot", float64(i), family("t")))
 	}
 	offers = append(offers, sell("m", "spot", 99, family("m")))
-	node := &scheduling.PlannedNode{NodePool: "p", Requirements: scheduling.Requirements{karpenter.LabelInstanceFamily: scheduling.Any().WithMinValues(2)}}
+	node := &planning.PlannedNode{NodePool: "p", Requirements: planning.Requirements{karpenter.LabelInstanceFamily: planning.Any().WithMinValues(2)}}
 	for _, tt := range []struct {
 		name       string
 		offers     []offer

@@ -4,13 +4,13 @@ import (
 	"encoding/json"
 
 	"github.com/joist-autoscaler/joist/shared/fault"
-	"github.com/joist-autoscaler/joist/shared/planning/scheduling"
+	"github.com/joist-autoscaler/joist/shared/planning"
 )
 
 // group collects nodes that may be bought in the same ways and have the same
 // labels, in the order of the first of each.
-func group(nodes []scheduling.PlannedNode) ([][]scheduling.PlannedNode, error) {
-	var groups [][]scheduling.PlannedNode
+func group(nodes []planning.PlannedNode) ([][]planning.PlannedNode, error) {
+	var groups [][]planning.PlannedNode
 	index := map[string]int{}
 	lists := lists{at: map[listAt]int{}, said: map[string]int{}}
 	for _, node := range nodes {
@@ -43,18 +43,18 @@ type lists struct {
 
 // listAt is where a list lies.
 type listAt struct {
-	first *scheduling.Option
+	first *planning.Option
 	count int
 }
 
-func whereabouts(options []scheduling.Option) listAt {
+func whereabouts(options []planning.Option) listAt {
 	if len(options) == 0 {
 		return listAt{}
 	}
 	return listAt{&options[0], len(options)}
 }
 
-func (l *lists) number(options []scheduling.Option) (int, error) {
+func (l *lists) number(options []planning.Option) (int, error) {
 	at := whereabouts(options)
 	if n, known := l.at[at]; known {
 		return n, nil

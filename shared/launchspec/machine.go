@@ -10,14 +10,15 @@ import (
 	"github.com/joist-autoscaler/joist/shared/catalog"
 	"github.com/joist-autoscaler/joist/shared/fault"
 	"github.com/joist-autoscaler/joist/shared/karpenter"
-	"github.com/joist-autoscaler/joist/shared/planning/scheduling"
+	"github.com/joist-autoscaler/joist/shared/planning"
+	"github.com/joist-autoscaler/joist/shared/planning/instancetypes"
 )
 
 // machine is an instance type as nodes of a pool would be, which is what the plan
 // counted on, and its hardware. Nobody changes it: many launches share one.
 type machine struct {
 	hardware catalog.InstanceType
-	typ      *scheduling.Type
+	typ      *instancetypes.Type
 }
 
 // machines are those that a plan's launches may try, by pool and type.
@@ -25,7 +26,7 @@ type machines map[[2]string]machine
 
 // newMachines prepares the types of the nodes' options alone: a region has many
 // more.
-func newMachines(nodes []scheduling.PlannedNode, s scheduling.Snapshot, cat catalog.Catalogue) machines {
+func newMachines(nodes []planning.PlannedNode, s planning.Snapshot, cat catalog.Catalogue) machines {
 	names, seen, pools := map[string]bool{}, map[listAt]bool{}, map[string]string{}
 	for i := range nodes {
 		pools[nodes[i].NodePool] = nodes[i].NodeClass
@@ -38,7 +39,7 @@ func newMachines(nodes []scheduling.PlannedNode, s scheduling.Snapshot, cat cata
 	}
 	wanted := cat
 	wanted.Types = slices.DeleteFunc(slices.Clone(cat.Types), func(t catalog.InstanceType) bool { return !names[t.Name] })
-	stock := scheduling.NewStock(s, wanted)
+	stock := instancetypes.NewStock(s, wanted)
 	out := machines{}
 	for pool, class := range pools {
 		types := stock.TypesOf(pool, class)
@@ -74,13 +75,13 @@ func (m machine) left(into map[string]int) {
 // has no interface.
 func (g *recipe) factsOf(m machine) TypeFacts {
 	allocatable := maps.Clone(m.typ.Allocatable)
-	maps.DeleteFunc(allocatable, func(name corev1.ResourceName, _ resource.Quantity) bool { return scheduling.IsAttachLimit(name) })
+	maps.DeleteFunc(allocatable, func(name corev1.ResourceName, _ resource.Quantity) bool { return planning.IsAttachLimit(name) })
 	capacity := maps.Clone(m.typ.Capacity)
 	if !g.efa && g.class.Spec.NetworkInterfaces == nil {
 		delete(capacity, karpenter.ResourceEFA)
 		delete(allocatable, karpenter.ResourceEFA)
 	}
 	labels := maps.Clone(g.grouped(m.typ.Labels))
-	labels[karpenter.LabelInstanceTenancy] = scheduling.Tenancy(g.requirements)
+	labels[karpenter.LabelInstanceTenancy] = planning.Tenancy(g.requirements)
 	return TypeFacts{Capacity: capacity, Allocatable: allocatable, Labels: labels, ZoneIDs: map[string]string{}}
 }

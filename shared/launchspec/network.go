@@ -8,7 +8,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/catalog"
 	"github.com/joist-autoscaler/joist/shared/cloud"
 	"github.com/joist-autoscaler/joist/shared/karpenter"
-	"github.com/joist-autoscaler/joist/shared/planning/scheduling"
+	"github.com/joist-autoscaler/joist/shared/planning"
 )
 
 // efas is how many EFA interfaces an instance of the type starts with: all that it
@@ -22,7 +22,7 @@ func (g *recipe) efas(t catalog.InstanceType) int64 {
 }
 
 // asksEFA reports whether a pod of the node asks for an EFA.
-func asksEFA(node scheduling.PlannedNode) bool {
+func asksEFA(node planning.PlannedNode) bool {
 	asked := node.Requests[karpenter.ResourceEFA]
 	return !asked.IsZero()
 }
@@ -67,12 +67,12 @@ func cpu(class *karpenter.EC2NodeClass) *cloud.CPUOptions {
 // placement is the class's placement group, and in one of partitions the
 // lowest that the node may be in: EC2 takes one. It is also the tenancy, unless that
 // is the default.
-func placement(class *karpenter.EC2NodeClass, reqs scheduling.Requirements) *cloud.Placement {
+func placement(class *karpenter.EC2NodeClass, reqs planning.Requirements) *cloud.Placement {
 	var out cloud.Placement
 	if selector := class.Spec.PlacementGroupSelector; selector != nil {
 		out = cloud.Placement{Group: value(selector.Name), GroupID: value(selector.ID), Partition: partition(reqs)}
 	}
-	if tenancy := scheduling.Tenancy(reqs); tenancy != karpenter.TenancyDefault {
+	if tenancy := planning.Tenancy(reqs); tenancy != karpenter.TenancyDefault {
 		out.Tenancy = tenancy
 	}
 	if out == (cloud.Placement{}) {
@@ -105,7 +105,7 @@ func (g *recipe) parted(selector *karpenter.PlacementGroupSelector) bool {
 	})
 }
 
-func partition(reqs scheduling.Requirements) int32 {
+func partition(reqs planning.Requirements) int32 {
 	values, _ := reqs[karpenter.LabelPlacementGroupPartition].Finite()
 	var numbers []int32
 	for _, text := range values {

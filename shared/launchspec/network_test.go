@@ -8,18 +8,18 @@ import (
 	"github.com/joist-autoscaler/joist/shared/catalog"
 	"github.com/joist-autoscaler/joist/shared/cloud"
 	"github.com/joist-autoscaler/joist/shared/karpenter"
-	"github.com/joist-autoscaler/joist/shared/planning/scheduling"
+	"github.com/joist-autoscaler/joist/shared/planning"
 )
 
 func TestPlacement(t *testing.T) {
-	partitions := func(values ...string) scheduling.Requirements {
-		return scheduling.Requirements{karpenter.LabelPlacementGroupPartition: scheduling.In(values...)}
+	partitions := func(values ...string) planning.Requirements {
+		return planning.Requirements{karpenter.LabelPlacementGroupPartition: planning.In(values...)}
 	}
 	named, byID := &karpenter.PlacementGroupSelector{Name: new("tight")}, &karpenter.PlacementGroupSelector{ID: new("pg-2")}
 	for _, tt := range []struct {
 		name     string
 		selector *karpenter.PlacementGroupSelector
-		reqs     scheduling.Requirements
+		reqs     planning.Requirements
 		want     *cloud.Placement
 		labels   map[string]string
 	}{

@@ -8,12 +8,12 @@ import (
 
 	"github.com/joist-autoscaler/joist/shared/cloud"
 	"github.com/joist-autoscaler/joist/shared/karpenter"
-	"github.com/joist-autoscaler/joist/shared/planning/scheduling"
+	"github.com/joist-autoscaler/joist/shared/planning"
 )
 
 // offer is a way to buy a node, with what the filters ask of it.
 type offer struct {
-	scheduling.Option
+	planning.Option
 	// exotic types are dear for what ordinary pods use of them.
 	exotic bool
 	// labels are those of the type; nil where nobody asks.

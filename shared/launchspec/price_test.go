@@ -9,8 +9,8 @@ import (
 
 	"github.com/joist-autoscaler/joist/shared/karpenter"
 	"github.com/joist-autoscaler/joist/shared/karpenter/policy"
-	"github.com/joist-autoscaler/joist/shared/planning/scheduling"
-	"github.com/joist-autoscaler/joist/shared/planning/schedulingtest"
+	"github.com/joist-autoscaler/joist/shared/planning"
+	"github.com/joist-autoscaler/joist/shared/planning/planningtest"
 )
 
 // A claim may cost what the dearest of the offers does that its launch tries.
@@ -27,17 +27,17 @@ func TestCeilingOfPrice(t *testing.T) {
 				dearest = max(dearest, price)
 			}
 		}
-		want, _ := scheduling.Microdollars(dearest)
+		want, _ := planning.Microdollars(dearest)
 		for _, claim := range built.Plan.Intents[i].Claims {
-			if got := claim.Ceiling[scheduling.PriceResource]; got.Value() != want || want == 0 {
+			if got := claim.Ceiling[planning.PriceResource]; got.Value() != want || want == 0 {
 				t.Errorf("%s may cost %s, want %d", claim.Object.Name, got.String(), want)
 			}
-			if _, leaked := claim.Object.Spec.Resources.Requests[scheduling.PriceResource]; leaked {
+			if _, leaked := claim.Object.Spec.Resources.Requests[planning.PriceResource]; leaked {
 				t.Errorf("%s asks for money", claim.Object.Name)
 			}
 		}
 		for name, facts := range intent.Types {
-			if _, leaked := facts.Capacity[scheduling.PriceResource]; leaked {
+			if _, leaked := facts.Capacity[planning.PriceResource]; leaked {
 				t.Errorf("%s has money", name)
 			}
 		}
@@ -48,22 +48,22 @@ func TestCeilingOfPrice(t *testing.T) {
 // money is limited.
 func TestPlansPriceClaimsThatDoNot(t *testing.T) {
 	batch := seed()
-	add := func(name, instanceType string, edit func(*scheduling.Node)) {
-		node := scheduling.Node{Name: name, Claim: name, NodePool: "default", Launched: true, Labels: map[string]string{
+	add := func(name, instanceType string, edit func(*planning.Node)) {
+		node := planning.Node{Name: name, Claim: name, NodePool: "default", Launched: true, Labels: map[string]string{
 			corev1.LabelInstanceTypeStable: instanceType, corev1.LabelTopologyZone: "ap-northeast-2a",
 			karpenter.CapacityTypeLabelKey: karpenter.CapacityTypeOnDemand, karpenter.LabelEC2NodeClass: "default",
 		}}
 		edit(&node)
 		batch.Snapshot.Nodes = append(batch.Snapshot.Nodes, node)
 	}
-	add("silent", "t4g.large", func(*scheduling.Node) {})
-	add("elsewhere", "t4g.large", func(n *scheduling.Node) { n.NodePool, n.Labels[karpenter.LabelEC2NodeClass] = "gone", "gone" })
-	add("strange", "gone.large", func(*scheduling.Node) {})
-	add("bought", "t4g.large", func(n *scheduling.Node) { n.PricePerHour = 0.01 })
-	add("coming", "", func(n *scheduling.Node) {
-		n.Launched, n.Capacity = false, corev1.ResourceList{scheduling.PriceResource: resource.MustParse("7")}
+	add("silent", "t4g.large", func(*planning.Node) {})
+	add("elsewhere", "t4g.large", func(n *planning.Node) { n.NodePool, n.Labels[karpenter.LabelEC2NodeClass] = "gone", "gone" })
+	add("strange", "gone.large", func(*planning.Node) {})
+	add("bought", "t4g.large", func(n *planning.Node) { n.PricePerHour = 0.01 })
+	add("coming", "", func(n *planning.Node) {
+		n.Launched, n.Capacity = false, corev1.ResourceList{planning.PriceResource: resource.MustParse("7")}
 	})
-	add("foreign", "t4g.large", func(n *scheduling.Node) { n.Claim = "" })
+	add("foreign", "t4g.large", func(n *planning.Node) { n.Claim = "" })
 	if got := build(t, batch).Plan.Prices; got != nil {
 		t.Errorf("without a limit: %v", got)
 	}
@@ -80,9 +80,9 @@ func TestPlansStayWithinPriceLimits(t *testing.T) {
 	for _, limit := range []float64{0.01, 0.05, 0.2, 1, 5} {
 		for _, market := range []string{"", karpenter.CapacityTypeSpot, karpenter.CapacityTypeOnDemand} {
 			for _, whole := range []bool{false, true} {
-				batch := schedulingtest.Seed(
-					schedulingtest.Pods("small", 30, "300m", "1Gi"), schedulingtest.Pods("large", 9, "3", "6Gi"),
-					schedulingtest.Pods("steady", 3, "1", "2Gi", func(s *scheduling.PodSpec) {
+				batch := planningtest.Seed(
+					planningtest.Pods("small", 30, "300m", "1Gi"), planningtest.Pods("large", 9, "3", "6Gi"),
+					planningtest.Pods("steady", 3, "1", "2Gi", func(s *planning.PodSpec) {
 						s.NodeSelector = map[string]string{karpenter.CapacityTypeLabelKey: karpenter.CapacityTypeOnDemand}
 					}))
 				np := &batch.Snapshot.NodePools[0]
@@ -96,16 +96,16 @@ func TestPlansStayWithinPriceLimits(t *testing.T) {
 				if whole {
 					batch.Snapshot.Settings.PriceLimit = &limit
 				} else {
-					np.Annotations = map[string]string{policy.PriceLimit: scheduling.FormatPrice(limit)}
+					np.Annotations = map[string]string{policy.PriceLimit: planning.FormatPrice(limit)}
 				}
 				built, sum := build(t, batch), int64(0)
 				for _, intent := range built.Plan.Intents {
 					for _, claim := range intent.Claims {
-						price := claim.Ceiling[scheduling.PriceResource]
+						price := claim.Ceiling[planning.PriceResource]
 						sum += price.Value()
 					}
 				}
-				if most := scheduling.PriceLimit(limit); sum > most {
+				if most := planning.PriceLimit(limit); sum > most {
 					t.Errorf("%v of %q, whole %t: the claims may cost %d", limit, market, whole, sum)
 				}
 				refused += len(built.Plan.Unplaced)

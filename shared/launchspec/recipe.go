@@ -10,7 +10,8 @@ import (
 	"github.com/joist-autoscaler/joist/shared/cloud"
 	"github.com/joist-autoscaler/joist/shared/fault"
 	"github.com/joist-autoscaler/joist/shared/karpenter"
-	"github.com/joist-autoscaler/joist/shared/planning/scheduling"
+	"github.com/joist-autoscaler/joist/shared/planning"
+	"github.com/joist-autoscaler/joist/shared/planning/instancetypes"
 )
 
 // recipe is everything that the request for a kind of node is made from.
@@ -21,10 +22,10 @@ type recipe struct {
 	pool      *karpenter.NodePool
 	class     *karpenter.EC2NodeClass
 	config    catalog.NodeConfig
-	gates     scheduling.Gates
+	gates     planning.Gates
 	choice    choice
 	// requirements are the node's, and efa says that its pods ask for an EFA.
-	requirements scheduling.Requirements
+	requirements planning.Requirements
 	efa          bool
 	// existing is the claim, where a person created it.
 	existing *karpenter.NodeClaim
@@ -41,7 +42,7 @@ type recipe struct {
 }
 
 // recipe looks everything up for a planned node, and chooses how to buy it.
-func (b *builder) recipe(node scheduling.PlannedNode) (*recipe, error) {
+func (b *builder) recipe(node planning.PlannedNode) (*recipe, error) {
 	g, err := b.lookUp(node)
 	if err != nil {
 		return nil, err
@@ -51,7 +52,7 @@ func (b *builder) recipe(node scheduling.PlannedNode) (*recipe, error) {
 }
 
 // lookUp is everything that does not depend on how a planned node is bought.
-func (b *builder) lookUp(node scheduling.PlannedNode) (*recipe, error) {
+func (b *builder) lookUp(node planning.PlannedNode) (*recipe, error) {
 	s, cat := b.batch.Snapshot, b.catalogue
 	g := &recipe{
 		cluster: cat.Cluster, catalogue: cat, machines: b.machines, gates: s.Settings.Gates, labels: node.Requirements.Labels(),
@@ -72,12 +73,12 @@ func (b *builder) lookUp(node scheduling.PlannedNode) (*recipe, error) {
 		return nil, fault.F("looking up NodePool "+node.NodePool, fault.Bug, "the snapshot lacks it or its EC2NodeClass %q", node.NodeClass)
 	}
 	var err error
-	g.config, err = scheduling.NodeConfig(g.class, s.Settings)
+	g.config, err = instancetypes.NodeConfig(g.class, s.Settings)
 	return g, err
 }
 
 // choose looks up what the filters ask of each option, and applies them.
-func (g *recipe) choose(node *scheduling.PlannedNode, bestEffort bool) error {
+func (g *recipe) choose(node *planning.PlannedNode, bestEffort bool) error {
 	left := map[string]int{}
 	var offers []offer
 	for _, option := range node.Options {

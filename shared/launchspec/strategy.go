@@ -6,7 +6,7 @@ import (
 
 	"github.com/joist-autoscaler/joist/shared/cloud"
 	"github.com/joist-autoscaler/joist/shared/karpenter"
-	"github.com/joist-autoscaler/joist/shared/planning/scheduling"
+	"github.com/joist-autoscaler/joist/shared/planning"
 )
 
 // overlaid reports whether a NodeOverlay made a price: EC2 knows nothing of it, and
@@ -66,14 +66,14 @@ func (c choice) types() int {
 }
 
 // allows reports whether a node of the capacity type could satisfy the requirements.
-func allows(reqs scheduling.Requirements, capacityType string) bool {
+func allows(reqs planning.Requirements, capacityType string) bool {
 	values, asked := reqs[karpenter.CapacityTypeLabelKey]
 	return !asked || values.Has(capacityType)
 }
 
 // short finds a label of which the offers have fewer values than the requirements
 // ask for, and how many they have.
-func short(reqs scheduling.Requirements, offers []offer) (key string, values int) {
+func short(reqs planning.Requirements, offers []offer) (key string, values int) {
 	for _, key := range slices.Sorted(maps.Keys(reqs)) {
 		if reqs[key].MinValues() == 0 {
 			continue

@@ -9,7 +9,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/cloud"
 	"github.com/joist-autoscaler/joist/shared/fault"
 	"github.com/joist-autoscaler/joist/shared/karpenter"
-	"github.com/joist-autoscaler/joist/shared/planning/scheduling"
+	"github.com/joist-autoscaler/joist/shared/planning"
 )
 
 // addresses are how many IPv4 addresses each subnet has left, by id: those that were
@@ -25,7 +25,7 @@ const exhausted = math.MinInt32
 // went to is not written down anywhere, but it was decided as here: in each zone,
 // the subnet that had most left. A claim that may still go to several zones takes
 // from each: to be wrong that way only spreads launches.
-func newAddresses(s scheduling.Snapshot, cat catalog.Catalogue) addresses {
+func newAddresses(s planning.Snapshot, cat catalog.Catalogue) addresses {
 	left := addresses{}
 	for _, n := range cat.Subnets {
 		left[n.ID] = n.FreeIPs
@@ -35,18 +35,18 @@ func newAddresses(s scheduling.Snapshot, cat catalog.Catalogue) addresses {
 		class := &s.NodeClasses[i]
 		classes[class.Name] = class
 		for _, subnet := range class.Status.Subnets {
-			if scheduling.SubnetUnavailable(subnet.ID, s) {
+			if planning.SubnetUnavailable(subnet.ID, s) {
 				left[subnet.ID] = exhausted
 			}
 		}
 	}
-	var young []*scheduling.Node
+	var young []*planning.Node
 	for i := range s.Nodes {
 		if s.Nodes[i].Uncounted(cat.CountedAt()) > 0 {
 			young = append(young, &s.Nodes[i])
 		}
 	}
-	slices.SortFunc(young, func(a, b *scheduling.Node) int {
+	slices.SortFunc(young, func(a, b *planning.Node) int {
 		return cmp.Or(a.Created.Compare(b.Created), cmp.Compare(a.Name, b.Name))
 	})
 	for _, node := range young {

@@ -11,7 +11,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/catalog"
 	"github.com/joist-autoscaler/joist/shared/event"
 	"github.com/joist-autoscaler/joist/shared/karpenter"
-	"github.com/joist-autoscaler/joist/shared/planning/scheduling"
+	"github.com/joist-autoscaler/joist/shared/planning"
 )
 
 // TestSubnetOfEachZone: the one that has most addresses left, less what is in
@@ -21,8 +21,8 @@ func TestSubnetOfEachZone(t *testing.T) {
 	class := karpenter.EC2NodeClass{}
 	class.Name = "c"
 	class.Status.Subnets = []karpenter.Subnet{{ID: "a1", Zone: "a"}, {ID: "a2", Zone: "a"}, {ID: "a3", Zone: "a"}, {ID: "b1", Zone: "b"}}
-	node := func(created time.Duration, zone string, pods int64) scheduling.Node {
-		n := scheduling.Node{Claim: "x", Launched: zone != "", Created: now.Add(created), Labels: map[string]string{karpenter.LabelEC2NodeClass: "c"}}
+	node := func(created time.Duration, zone string, pods int64) planning.Node {
+		n := planning.Node{Claim: "x", Launched: zone != "", Created: now.Add(created), Labels: map[string]string{karpenter.LabelEC2NodeClass: "c"}}
 		count := corev1.ResourceList{corev1.ResourcePods: *resource.NewQuantity(pods, resource.DecimalSI)}
 		n.Used, n.Allocatable = count, count
 		if zone != "" {
@@ -30,8 +30,8 @@ func TestSubnetOfEachZone(t *testing.T) {
 		}
 		return n
 	}
-	short := func(subnet string, until time.Duration) scheduling.Unavailable {
-		return scheduling.Unavailable{Offering: event.Offering{Zone: "a"}, Subnet: subnet, Until: now.Add(until)}
+	short := func(subnet string, until time.Duration) planning.Unavailable {
+		return planning.Unavailable{Offering: event.Offering{Zone: "a"}, Subnet: subnet, Until: now.Add(until)}
 	}
 	counts := func(a1, a2, a3 int64) []catalog.SubnetCount {
 		return []catalog.SubnetCount{{ID: "a1", FreeIPs: a1}, {ID: "a2", FreeIPs: a2}, {ID: "a3", FreeIPs: a3}}
@@ -39,25 +39,25 @@ func TestSubnetOfEachZone(t *testing.T) {
 	for _, tt := range []struct {
 		name        string
 		counts      []catalog.SubnetCount
-		nodes       []scheduling.Node
-		unavailable []scheduling.Unavailable
+		nodes       []planning.Node
+		unavailable []planning.Unavailable
 		want        string
 	}{
 		{"nothing was counted: the class's order", nil, nil, nil, "a1"},
 		{"the largest", counts(10, 30, 20), nil, nil, "a2"},
 		{"the first of equals", counts(10, 30, 30), nil, nil, "a2"},
 		{"one that was counted before one that was not", counts(0, 0, 1)[2:], nil, nil, "a3"},
-		{"a node younger than the count took from the largest", counts(10, 30, 20), []scheduling.Node{node(0, "a", 10)}, nil, "a3"},
-		{"an older one is in the count", counts(10, 30, 20), []scheduling.Node{node(-time.Hour, "a", 10)}, nil, "a2"},
-		{"one of another zone took nothing here", counts(10, 30, 20), []scheduling.Node{node(0, "b", 10)}, nil, "a2"},
-		{"a claim that may come here counts", counts(10, 30, 20), []scheduling.Node{node(-time.Hour, "", 10)}, nil, "a3"},
-		{"two took from one after the other", counts(10, 30, 25), []scheduling.Node{node(0, "a", 9), node(time.Second, "a", 19)}, nil, "a2"},
-		{"one that EC2 refused comes last", counts(10, 30, 20), nil, []scheduling.Unavailable{short("a2", time.Minute)}, "a3"},
-		{"also behind what was not counted", counts(10, 30, 20)[:1], nil, []scheduling.Unavailable{short("a1", time.Minute)}, "a2"},
-		{"until it is forgotten", counts(10, 30, 20), nil, []scheduling.Unavailable{short("a2", -time.Minute)}, "a2"},
+		{"a node younger than the count took from the largest", counts(10, 30, 20), []planning.Node{node(0, "a", 10)}, nil, "a3"},
+		{"an older one is in the count", counts(10, 30, 20), []planning.Node{node(-time.Hour, "a", 10)}, nil, "a2"},
+		{"one of another zone took nothing here", counts(10, 30, 20), []planning.Node{node(0, "b", 10)}, nil, "a2"},
+		{"a claim that may come here counts", counts(10, 30, 20), []planning.Node{node(-time.Hour, "", 10)}, nil, "a3"},
+		{"two took from one after the other", counts(10, 30, 25), []planning.Node{node(0, "a", 9), node(time.Second, "a", 19)}, nil, "a2"},
+		{"one that EC2 refused comes last", counts(10, 30, 20), nil, []planning.Unavailable{short("a2", time.Minute)}, "a3"},
+		{"also behind what was not counted", counts(10, 30, 20)[:1], nil, []planning.Unavailable{short("a1", time.Minute)}, "a2"},
+		{"until it is forgotten", counts(10, 30, 20), nil, []planning.Unavailable{short("a2", -time.Minute)}, "a2"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			s := scheduling.Snapshot{Taken: now, NodeClasses: []karpenter.EC2NodeClass{class}, Nodes: tt.nodes, Unavailable: tt.unavailable}
+			s := planning.Snapshot{Taken: now, NodeClasses: []karpenter.EC2NodeClass{class}, Nodes: tt.nodes, Unavailable: tt.unavailable}
 			got := newAddresses(s, catalog.Catalogue{AsOf: now, Subnets: tt.counts}).byZone(&class)
 			if diff := cmp.Diff(map[string]string{"a": tt.want, "b": "b1"}, got); diff != "" {
 				t.Error(diff)

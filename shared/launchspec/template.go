@@ -13,7 +13,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/fault"
 	"github.com/joist-autoscaler/joist/shared/karpenter"
 	"github.com/joist-autoscaler/joist/shared/launchspec/bootstrap"
-	"github.com/joist-autoscaler/joist/shared/planning/scheduling"
+	"github.com/joist-autoscaler/joist/shared/planning/instancetypes"
 )
 
 // templatePrefix is Karpenter's, so that policies written for it fit.
@@ -50,7 +50,7 @@ func (g *recipe) variant(o offer) (variant, error) {
 	if err != nil {
 		return variant{}, err
 	}
-	image, ok := scheduling.ImageFor(m.typ.Labels, g.class.Status.AMIs)
+	image, ok := instancetypes.ImageFor(m.typ.Labels, g.class.Status.AMIs)
 	if !ok {
 		return variant{}, fault.F("choosing an image", fault.Bug, "no image of EC2NodeClass %s boots %s", g.class.Name, o.InstanceType)
 	}

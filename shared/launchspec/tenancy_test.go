@@ -11,8 +11,9 @@ import (
 
 	"github.com/joist-autoscaler/joist/shared/karpenter"
 	"github.com/joist-autoscaler/joist/shared/launchspec"
-	"github.com/joist-autoscaler/joist/shared/planning/scheduling"
-	"github.com/joist-autoscaler/joist/shared/planning/schedulingtest"
+	"github.com/joist-autoscaler/joist/shared/planning"
+	"github.com/joist-autoscaler/joist/shared/planning/planningtest"
+	"github.com/joist-autoscaler/joist/shared/planning/solver"
 )
 
 // tenancies lists the intents of a plan, each as the tenancy in its template and the pods of its claims. The labels of a
@@ -48,43 +49,43 @@ func tenancies(t *testing.T, built launchspec.Built) []string {
 }
 
 func TestTenancy(t *testing.T) {
-	wants := func(tenancy string) func(*scheduling.PodSpec) {
-		return func(p *scheduling.PodSpec) {
+	wants := func(tenancy string) func(*planning.PodSpec) {
+		return func(p *planning.PodSpec) {
 			p.NodeSelector = map[string]string{karpenter.LabelInstanceTenancy: tenancy}
 		}
 	}
-	pods := schedulingtest.Pods
+	pods := planningtest.Pods
 	plain, small := pods("plain", 1, "500m", "512Mi"), pods("small", 1, "100m", "64Mi")
 	dedicated, shared := pods("dedicated", 1, "500m", "512Mi", wants("dedicated")), pods("shared", 1, "500m", "512Mi", wants("default"))
 	large := pods("large", 1, "3500m", "8Gi")
 	for _, tt := range []struct {
 		name string
 		pool []string
-		pods []scheduling.PodClass
+		pods []planning.PodClass
 		want []string
 	}{
-		{"nobody asks", nil, []scheduling.PodClass{plain, small}, []string{"default: plain-0 small-0"}},
-		{"a pod asks", nil, []scheduling.PodClass{dedicated}, []string{"dedicated: dedicated-0"}},
-		{"pods ask for both", nil, []scheduling.PodClass{dedicated, shared}, []string{"dedicated: dedicated-0", "default: shared-0"}},
-		{"others are placed beside", nil, []scheduling.PodClass{dedicated, small}, []string{"dedicated: dedicated-0 small-0"}},
-		{"others do not open dedicated nodes", nil, []scheduling.PodClass{dedicated, large}, []string{"dedicated: dedicated-0", "default: large-0"}},
-		{"the pool asks", []string{"dedicated"}, []scheduling.PodClass{plain, dedicated}, []string{"dedicated: dedicated-0 plain-0"}},
-		{"the pool allows both", []string{"dedicated", "default"}, []scheduling.PodClass{plain}, []string{"default: plain-0"}},
-		{"the pool allows both and a pod asks", []string{"dedicated", "default"}, []scheduling.PodClass{dedicated, shared}, []string{"dedicated: dedicated-0", "default: shared-0"}},
+		{"nobody asks", nil, []planning.PodClass{plain, small}, []string{"default: plain-0 small-0"}},
+		{"a pod asks", nil, []planning.PodClass{dedicated}, []string{"dedicated: dedicated-0"}},
+		{"pods ask for both", nil, []planning.PodClass{dedicated, shared}, []string{"dedicated: dedicated-0", "default: shared-0"}},
+		{"others are placed beside", nil, []planning.PodClass{dedicated, small}, []string{"dedicated: dedicated-0 small-0"}},
+		{"others do not open dedicated nodes", nil, []planning.PodClass{dedicated, large}, []string{"dedicated: dedicated-0", "default: large-0"}},
+		{"the pool asks", []string{"dedicated"}, []planning.PodClass{plain, dedicated}, []string{"dedicated: dedicated-0 plain-0"}},
+		{"the pool allows both", []string{"dedicated", "default"}, []planning.PodClass{plain}, []string{"default: plain-0"}},
+		{"the pool allows both and a pod asks", []string{"dedicated", "default"}, []planning.PodClass{dedicated, shared}, []string{"dedicated: dedicated-0", "default: shared-0"}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			w := newWorld(tt.pods...)
 			if tt.pool != nil {
 				w.require(append(w.pool().Spec.Template.Spec.Requirements, in(karpenter.LabelInstanceTenancy, tt.pool...))...)
 			}
-			if err := schedulingtest.Check(w.batch, w.cat, scheduling.Solve(w.batch, w.cat)); err != nil {
+			if err := planningtest.Check(w.batch, w.cat, solver.Solve(w.batch, w.cat)); err != nil {
 				t.Error(err)
 			}
 			built := w.build(t)
 			if diff := cmp.Diff(tt.want, tenancies(t, built)); diff != "" {
 				t.Error(diff)
 			}
-			_, stated := scheduling.FromClaim(built.Plan.Intents[0].Claims[0].Object.Spec.Requirements)[karpenter.LabelInstanceTenancy]
+			_, stated := planning.FromClaim(built.Plan.Intents[0].Claims[0].Object.Spec.Requirements)[karpenter.LabelInstanceTenancy]
 			if asked := tt.name != "nobody asks"; stated != asked {
 				t.Errorf("the claim states a tenancy: %t", stated)
 			}
@@ -95,22 +96,22 @@ func TestTenancy(t *testing.T) {
 // Where some pod asks for dedicated nodes, other pods still get ordinary ones, unless those have other daemons than
 // the nodes that the pods were placed on.
 func TestTenancyLeftOpen(t *testing.T) {
-	selecting := func(tenancy string) func(*scheduling.PodSpec) {
-		return func(p *scheduling.PodSpec) {
+	selecting := func(tenancy string) func(*planning.PodSpec) {
+		return func(p *planning.PodSpec) {
 			p.NodeSelector = map[string]string{karpenter.LabelInstanceTenancy: tenancy}
 		}
 	}
 	for daemon, want := range map[string]string{"": "default", "default": "dedicated", "dedicated": "default"} {
-		w := newWorld(schedulingtest.Pods("dedicated", 1, "500m", "512Mi", selecting("dedicated")), schedulingtest.Pods("large", 1, "3500m", "8Gi"))
+		w := newWorld(planningtest.Pods("dedicated", 1, "500m", "512Mi", selecting("dedicated")), planningtest.Pods("large", 1, "3500m", "8Gi"))
 		if daemon != "" {
-			w.batch.Snapshot.DaemonSets = []scheduling.PodSpec{schedulingtest.Pods("agent", 1, "100m", "64Mi", selecting(daemon)).Spec}
+			w.batch.Snapshot.DaemonSets = []planning.PodSpec{planningtest.Pods("agent", 1, "100m", "64Mi", selecting(daemon)).Spec}
 		}
 		built := w.build(t)
 		if got := tenancies(t, built); !slices.Contains(got, want+": large-0") {
 			t.Errorf("with a daemon on nodes of tenancy %q: %v, want %s for large-0", daemon, got, want)
 		}
 		for _, intent := range built.Plan.Intents {
-			reqs := scheduling.FromClaim(intent.Claims[0].Object.Spec.Requirements)
+			reqs := planning.FromClaim(intent.Claims[0].Object.Spec.Requirements)
 			if tenancy, single := reqs[karpenter.LabelInstanceTenancy].Single(); !single {
 				t.Errorf("with a daemon on nodes of tenancy %q, a claim leaves its tenancy open: %s", daemon, tenancy)
 			}
@@ -120,17 +121,17 @@ func TestTenancyLeftOpen(t *testing.T) {
 
 // What no instance can be is not launched as something else.
 func TestTenancyThatCannotBe(t *testing.T) {
-	asks := func(p *scheduling.PodSpec) {
+	asks := func(p *planning.PodSpec) {
 		p.NodeSelector = map[string]string{karpenter.LabelInstanceTenancy: "dedicated"}
 	}
 	for name, c := range map[string]struct{ pool, pod string }{"host": {pool: "host"}, "the pool forbids it": {pool: "default", pod: "dedicated"}} {
-		class := schedulingtest.Pods("web", 1, "500m", "512Mi")
+		class := planningtest.Pods("web", 1, "500m", "512Mi")
 		if c.pod != "" {
 			asks(&class.Spec)
 		}
 		w := newWorld(class)
 		w.require(append(w.pool().Spec.Template.Spec.Requirements, in(karpenter.LabelInstanceTenancy, c.pool))...)
-		if got := scheduling.Solve(w.batch, w.cat); len(got.Nodes) > 0 || len(got.Unplaced) != 1 {
+		if got := solver.Solve(w.batch, w.cat); len(got.Nodes) > 0 || len(got.Unplaced) != 1 {
 			t.Errorf("%s: %+v", name, got)
 		}
 	}
@@ -139,11 +140,11 @@ func TestTenancyThatCannotBe(t *testing.T) {
 // A daemon that selects the default tenancy counts on ordinary nodes and on no dedicated ones.
 func TestDaemonsByTenancy(t *testing.T) {
 	for tenancy, want := range map[string]string{"default": "600m", "dedicated": "500m"} {
-		w := newWorld(schedulingtest.Pods("web", 1, "500m", "512Mi"))
+		w := newWorld(planningtest.Pods("web", 1, "500m", "512Mi"))
 		w.require(append(w.pool().Spec.Template.Spec.Requirements, in(karpenter.LabelInstanceTenancy, tenancy))...)
-		daemon := schedulingtest.Pods("agent", 1, "100m", "64Mi").Spec
+		daemon := planningtest.Pods("agent", 1, "100m", "64Mi").Spec
 		daemon.NodeSelector = map[string]string{karpenter.LabelInstanceTenancy: "default"}
-		w.batch.Snapshot.DaemonSets = []scheduling.PodSpec{daemon}
+		w.batch.Snapshot.DaemonSets = []planning.PodSpec{daemon}
 		got := w.build(t).Plan.Intents[0].Claims[0].Object.Spec.Resources.Requests[corev1.ResourceCPU]
 		if got.Cmp(resource.MustParse(want)) != 0 {
 			t.Errorf("%s: the claim asks for %s of CPU, want %s", tenancy, got.String(), want)

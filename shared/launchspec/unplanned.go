@@ -9,7 +9,8 @@ import (
 	"github.com/joist-autoscaler/joist/shared/catalog"
 	"github.com/joist-autoscaler/joist/shared/fault"
 	"github.com/joist-autoscaler/joist/shared/karpenter"
-	"github.com/joist-autoscaler/joist/shared/planning/scheduling"
+	"github.com/joist-autoscaler/joist/shared/planning"
+	"github.com/joist-autoscaler/joist/shared/planning/solver"
 )
 
 // Unplanned reports whether a person, and not a plan, created the NodeClaim.
@@ -27,11 +28,11 @@ func WaitsUnplanned(claim *karpenter.NodeClaim) bool {
 
 // unplanned adds the launches of NodeClaims that a person created. For a NodeClaim that
 // cannot be launched it adds the reason to the plan.
-func (b *builder) unplanned(s scheduling.Snapshot, claims []karpenter.NodeClaim) error {
+func (b *builder) unplanned(s planning.Snapshot, claims []karpenter.NodeClaim) error {
 	for i := range claims {
 		err := b.addUnplanned(s, &claims[i])
 		if fault.Is(err, fault.Invalid) {
-			b.built.Plan.NotLaunched = append(b.built.Plan.NotLaunched, scheduling.NotLaunched{Claim: claims[i].Name, Reason: err.Error()})
+			b.built.Plan.NotLaunched = append(b.built.Plan.NotLaunched, planning.NotLaunched{Claim: claims[i].Name, Reason: err.Error()})
 			continue
 		}
 		if err != nil {
@@ -41,15 +42,15 @@ func (b *builder) unplanned(s scheduling.Snapshot, claims []karpenter.NodeClaim)
 	return nil
 }
 
-func (b *builder) addUnplanned(s scheduling.Snapshot, claim *karpenter.NodeClaim) error {
-	pool := scheduling.PoolOfClaim(claim)
-	node, err := scheduling.PlanNode(&pool, claim.Spec.Resources.Requests, s, b.catalogue)
+func (b *builder) addUnplanned(s planning.Snapshot, claim *karpenter.NodeClaim) error {
+	pool := solver.PoolOfClaim(claim)
+	node, err := solver.PlanNode(&pool, claim.Spec.Resources.Requests, s, b.catalogue)
 	if err != nil {
 		return err
 	}
 	s.NodePools = []karpenter.NodePool{pool}
-	b.batch.Snapshot, b.machines, b.existing = s, newMachines([]scheduling.PlannedNode{node}, s, b.catalogue), claim
-	return b.add([]scheduling.PlannedNode{node})
+	b.batch.Snapshot, b.machines, b.existing = s, newMachines([]planning.PlannedNode{node}, s, b.catalogue), claim
+	return b.add([]planning.PlannedNode{node})
 }
 
 // addTo returns what lifecycle adds to an existing NodeClaim: the labels and annotations of
@@ -69,10 +70,10 @@ func addTo(existing *karpenter.NodeClaim, planned karpenter.NodeClaim) karpenter
 
 // VerifyUnplanned is Verify for the launch of a NodeClaim that a person created. It derives
 // the launch from the live NodeClaim.
-func VerifyUnplanned(planned scheduling.PlannedIntent, intent Intent, claim *karpenter.NodeClaim, s scheduling.Snapshot, cat catalog.Catalogue) error {
-	pool := scheduling.PoolOfClaim(claim)
+func VerifyUnplanned(planned planning.PlannedIntent, intent Intent, claim *karpenter.NodeClaim, s planning.Snapshot, cat catalog.Catalogue) error {
+	pool := solver.PoolOfClaim(claim)
 	s.NodePools = []karpenter.NodePool{pool}
-	node, err := scheduling.PlanNode(&pool, claim.Spec.Resources.Requests, s, cat)
+	node, err := solver.PlanNode(&pool, claim.Spec.Resources.Requests, s, cat)
 	if err != nil {
 		return unlike("%w", err)
 	}

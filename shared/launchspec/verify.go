@@ -13,7 +13,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/event"
 	"github.com/joist-autoscaler/joist/shared/fault"
 	"github.com/joist-autoscaler/joist/shared/karpenter"
-	"github.com/joist-autoscaler/joist/shared/planning/scheduling"
+	"github.com/joist-autoscaler/joist/shared/planning"
 )
 
 const (
@@ -30,7 +30,7 @@ const (
 // compares: launch templates with image, user data, instance profile and security groups,
 // subnets, instance types, tags, the claims whole, and what they count for limits. The
 // reason is fault.Invalid. The plan's author chooses only among what they allow.
-func Verify(planned scheduling.PlannedIntent, intent Intent, s scheduling.Snapshot, cat catalog.Catalogue) error {
+func Verify(planned planning.PlannedIntent, intent Intent, s planning.Snapshot, cat catalog.Catalogue) error {
 	if len(planned.Claims) == 0 {
 		return unlike("it has no claim")
 	}
@@ -39,20 +39,20 @@ func Verify(planned scheduling.PlannedIntent, intent Intent, s scheduling.Snapsh
 		return unlike("NodePool %q does not use EC2NodeClass %q", intent.NodePool, intent.NodeClass)
 	}
 	first := planned.Claims[0].Object
-	node := scheduling.PlannedNode{
-		NodePool: intent.NodePool, NodeClass: intent.NodeClass, Requirements: scheduling.FromClaim(first.Spec.Requirements),
+	node := planning.PlannedNode{
+		NodePool: intent.NodePool, NodeClass: intent.NodeClass, Requirements: planning.FromClaim(first.Spec.Requirements),
 		Requests: first.Spec.Resources.Requests, MinValuesRelaxed: relaxed(first),
 	}
 	return verify(planned, intent, node, s, cat, nil)
 }
 
 // verify compares with what the node is to be; existing is the claim if a person created it.
-func verify(planned scheduling.PlannedIntent, intent Intent, node scheduling.PlannedNode, s scheduling.Snapshot, cat catalog.Catalogue, existing *karpenter.NodeClaim) error {
+func verify(planned planning.PlannedIntent, intent Intent, node planning.PlannedNode, s planning.Snapshot, cat catalog.Catalogue, existing *karpenter.NodeClaim) error {
 	g, err := verifier(planned, intent, node, s, cat, existing)
 	if err != nil {
 		return err
 	}
-	for _, check := range []func(scheduling.PlannedIntent, Intent) error{g.verifyFleet, g.verifyOffers, g.verifyTemplates, g.verifyClaims} {
+	for _, check := range []func(planning.PlannedIntent, Intent) error{g.verifyFleet, g.verifyOffers, g.verifyTemplates, g.verifyClaims} {
 		if err := check(planned, intent); err != nil {
 			return err
 		}
@@ -65,21 +65,21 @@ func unlike(format string, args ...any) *fault.Error {
 }
 
 // verifier is the recipe of the intent, as far as others than its author decide it.
-func verifier(planned scheduling.PlannedIntent, intent Intent, node scheduling.PlannedNode, s scheduling.Snapshot, cat catalog.Catalogue, existing *karpenter.NodeClaim) (*recipe, error) {
+func verifier(planned planning.PlannedIntent, intent Intent, node planning.PlannedNode, s planning.Snapshot, cat catalog.Catalogue, existing *karpenter.NodeClaim) (*recipe, error) {
 	if intent.NodePool != planned.NodePool || node.NodePool != planned.NodePool {
 		return nil, unlike("it is for NodePool %q, and the plan says %q", intent.NodePool, planned.NodePool)
 	}
 	if intent.NodeClass != node.NodeClass {
 		return nil, unlike("it is for EC2NodeClass %q, and its claims name %q", intent.NodeClass, node.NodeClass)
 	}
-	b := builder{batch: scheduling.Batch{Snapshot: s}, catalogue: cat, existing: existing}
+	b := builder{batch: planning.Batch{Snapshot: s}, catalogue: cat, existing: existing}
 	node.Options = nil
 	for _, config := range intent.Fleet.Configs {
 		for _, o := range config.Overrides {
-			node.Options = append(node.Options, scheduling.Option{Offering: event.Offering{InstanceType: o.InstanceType, Zone: o.Zone, CapacityType: intent.Fleet.CapacityType}})
+			node.Options = append(node.Options, planning.Option{Offering: event.Offering{InstanceType: o.InstanceType, Zone: o.Zone, CapacityType: intent.Fleet.CapacityType}})
 		}
 	}
-	b.machines = newMachines([]scheduling.PlannedNode{node}, s, cat)
+	b.machines = newMachines([]planning.PlannedNode{node}, s, cat)
 	g, err := b.lookUp(node)
 	if err != nil {
 		return nil, unlike("%w", err)
@@ -92,7 +92,7 @@ func relaxed(claim karpenter.NodeClaim) bool {
 }
 
 // verifyFleet compares what the call says of itself.
-func (g *recipe) verifyFleet(planned scheduling.PlannedIntent, intent Intent) error {
+func (g *recipe) verifyFleet(planned planning.PlannedIntent, intent Intent) error {
 	fleet := intent.Fleet
 	switch {
 	case intent.ID != planned.ID || fleet.Token != planned.ID:
@@ -119,12 +119,12 @@ func (g *recipe) verifyFleet(planned scheduling.PlannedIntent, intent Intent) er
 // not allow.
 func (g *recipe) verifyRequirements() error {
 	template := g.pool.Spec.Template
-	allowed := scheduling.FromClaim(template.Spec.Requirements).Intersect(scheduling.FromLabels(template.Labels)).
-		And(karpenter.NodePoolLabelKey, scheduling.In(g.pool.Name)).And(karpenter.LabelEC2NodeClass, scheduling.In(g.class.Name))
+	allowed := planning.FromClaim(template.Spec.Requirements).Intersect(planning.FromLabels(template.Labels)).
+		With(karpenter.NodePoolLabelKey, planning.In(g.pool.Name)).With(karpenter.LabelEC2NodeClass, planning.In(g.class.Name))
 	for _, key := range slices.Sorted(maps.Keys(allowed)) {
 		asked, ok := g.requirements[key]
 		if !ok {
-			asked = scheduling.Any()
+			asked = planning.Any()
 		}
 		if key != corev1.LabelHostname && !asked.WithMinValues(0).Subset(allowed[key].WithMinValues(0)) {
 			return unlike("its claims ask for %s %s, and NodePool %s allows %s", key, asked, g.pool.Name, allowed[key])
@@ -135,7 +135,7 @@ func (g *recipe) verifyRequirements() error {
 
 // verifyOffers compares every override with the catalogue and the node class, and what
 // the document says of its type and price.
-func (g *recipe) verifyOffers(_ scheduling.PlannedIntent, intent Intent) error {
+func (g *recipe) verifyOffers(_ planning.PlannedIntent, intent Intent) error {
 	templates := map[string]cloud.Template{}
 	for _, template := range intent.Templates {
 		templates[template.Name] = template
@@ -168,7 +168,7 @@ func (g *recipe) verifyOffer(override cloud.Override, template cloud.Template, i
 	if err != nil {
 		return offer{}, unlike("%w", err)
 	}
-	o := offer{Option: scheduling.Option{Offering: event.Offering{InstanceType: override.InstanceType, Zone: override.Zone, CapacityType: intent.Fleet.CapacityType}}, exotic: m.typ.Exotic, labels: m.typ.Labels}
+	o := offer{Option: planning.Option{Offering: event.Offering{InstanceType: override.InstanceType, Zone: override.Zone, CapacityType: intent.Fleet.CapacityType}}, exotic: m.typ.Exotic, labels: m.typ.Labels}
 	inSubnet := func(n karpenter.Subnet) bool { return n.ID == override.SubnetID && n.Zone == override.Zone }
 	if override.ImageID != "" || !slices.ContainsFunc(g.class.Status.Subnets, inSubnet) {
 		return o, unlike("EC2NodeClass %s has no subnet %s in %s, or the override names an image", g.class.Name, override.SubnetID, override.Zone)
@@ -242,7 +242,7 @@ func (m machine) price(o offer) (perHour float64, sold bool) {
 
 // verifyTemplates writes the launch templates again, and compares them by their names,
 // which are hashes of the content.
-func (g *recipe) verifyTemplates(_ scheduling.PlannedIntent, intent Intent) error {
+func (g *recipe) verifyTemplates(_ planning.PlannedIntent, intent Intent) error {
 	order, _, err := g.variants()
 	if err != nil {
 		return unlike("%w", err)
@@ -269,15 +269,15 @@ func (g *recipe) verifyTemplates(_ scheduling.PlannedIntent, intent Intent) erro
 
 // verifyClaims writes the claims again, and compares them whole. Which pods are expected
 // is for the plan to say.
-func (g *recipe) verifyClaims(planned scheduling.PlannedIntent, intent Intent) error {
+func (g *recipe) verifyClaims(planned planning.PlannedIntent, intent Intent) error {
 	limit := ceiling(intent)
 	for slot, claim := range planned.Claims {
-		node := scheduling.PlannedNode{Requirements: g.requirements, Requests: claim.Object.Spec.Resources.Requests, MinValuesRelaxed: relaxed(claim.Object)}
+		node := planning.PlannedNode{Requirements: g.requirements, Requests: claim.Object.Spec.Resources.Requests, MinValuesRelaxed: relaxed(claim.Object)}
 		made, err := g.claim(node, origin{intent: intent, ref: planned.Ref}, slot)
 		if err != nil {
 			return err
 		}
-		for _, key := range []string{scheduling.ExpectedAnnotation, BatchAnnotation} {
+		for _, key := range []string{planning.ExpectedAnnotation, BatchAnnotation} {
 			made.Object.Annotations[key] = claim.Object.Annotations[key]
 		}
 		if !sameJSON(made.Object, claim.Object) || !sameJSON(limit, claim.Ceiling) {

@@ -13,13 +13,13 @@ import (
 	"github.com/joist-autoscaler/joist/shared/fault"
 	"github.com/joist-autoscaler/joist/shared/karpenter"
 	"github.com/joist-autoscaler/joist/shared/launchspec"
-	"github.com/joist-autoscaler/joist/shared/planning/scheduling"
-	"github.com/joist-autoscaler/joist/shared/planning/schedulingtest"
+	"github.com/joist-autoscaler/joist/shared/planning"
+	"github.com/joist-autoscaler/joist/shared/planning/planningtest"
 )
 
 // verify demands of everything that is built that it is what it must be, as lifecycle
 // reads it: after a round trip through JSON.
-func verify(t *testing.T, built launchspec.Built, s scheduling.Snapshot, cat catalog.Catalogue) {
+func verify(t *testing.T, built launchspec.Built, s planning.Snapshot, cat catalog.Catalogue) {
 	t.Helper()
 	for i, intent := range built.Intents {
 		if err := launchspec.Verify(again(t, built.Plan.Intents[i]), again(t, intent), s, cat); err != nil {
@@ -44,7 +44,7 @@ func again[T any](t *testing.T, value T) T {
 // Whatever a planner writes that the NodePool, the node class and the catalogue do not, is refused.
 func TestVerifyRefuses(t *testing.T) {
 	type plan struct {
-		planned *scheduling.PlannedIntent
+		planned *planning.PlannedIntent
 		intent  *launchspec.Intent
 	}
 	first := func(p plan) *karpenter.NodeClaim { return &p.planned.Claims[0].Object }
@@ -103,14 +103,14 @@ func TestVerifyRefuses(t *testing.T) {
 		{"no claim", func(p plan) { p.planned.Claims = nil }, "no claim"},
 		{"a claim of another NodePool", func(p plan) { first(p).Labels[karpenter.NodePoolLabelKey] = "big" }, "its labels differ"},
 		{"a claim that is admitted already", func(p plan) { first(p).Annotations["joist.sh/admitted"] = "2026-01-01T00:00:00Z" }, "its annotations differ"},
-		{"a claim that says what it cost", func(p plan) { first(p).Annotations[scheduling.PriceAnnotation] = "0" }, "its annotations differ"},
+		{"a claim that says what it cost", func(p plan) { first(p).Annotations[planning.PriceAnnotation] = "0" }, "its annotations differ"},
 		{"a claim without a finalizer", func(p plan) { first(p).Finalizers = nil }, "its other metadata"},
 		{"a claim without taints", func(p plan) { first(p).Spec.Taints = []corev1.Taint{{Key: "x", Effect: "NoSchedule"}} }, "its spec differs"},
 		{"a claim of another name", func(p plan) { first(p).Name = "web" }, "its name is not"},
 		{"no ceiling", func(p plan) { p.planned.Claims[0].Ceiling = nil }, "counts for limits"},
 		{"a ceiling of nothing", func(p plan) { p.planned.Claims[0].Ceiling[corev1.ResourceCPU] = resource.MustParse("0") }, "counts for limits"},
 		{"a negative ceiling", func(p plan) { p.planned.Claims[0].Ceiling[corev1.ResourceCPU] = resource.MustParse("-4") }, "counts for limits"},
-		{"a ceiling that costs nothing", func(p plan) { p.planned.Claims[0].Ceiling[scheduling.PriceResource] = resource.MustParse("0") }, "counts for limits"},
+		{"a ceiling that costs nothing", func(p plan) { p.planned.Claims[0].Ceiling[planning.PriceResource] = resource.MustParse("0") }, "counts for limits"},
 		{"types of no size", func(p plan) {
 			for name, facts := range p.intent.Types {
 				facts.Capacity[corev1.ResourceCPU] = resource.MustParse("0")
@@ -141,7 +141,7 @@ func TestVerifyRefuses(t *testing.T) {
 		}, "costs $-1 an hour"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			batch, cat := seed(), schedulingtest.Catalogue()
+			batch, cat := seed(), planningtest.Catalogue()
 			built := build(t, batch)
 			planned, intent := again(t, built.Plan.Intents[0]), again(t, built.Intents[0])
 			tt.change(plan{&planned, &intent})
@@ -182,7 +182,7 @@ func TestVerifyComparesWithTheNodeClass(t *testing.T) {
 		built := build(t, batch)
 		s := again(t, batch.Snapshot)
 		tt.change(&s.NodePools[0], &s.NodeClasses[0])
-		if err := launchspec.Verify(built.Plan.Intents[0], built.Intents[0], s, schedulingtest.Catalogue()); !fault.Is(err, fault.Invalid) {
+		if err := launchspec.Verify(built.Plan.Intents[0], built.Intents[0], s, planningtest.Catalogue()); !fault.Is(err, fault.Invalid) {
 			t.Errorf("%s: %v", tt.name, err)
 		}
 	}

@@ -8,7 +8,7 @@ import (
 
 	"github.com/joist-autoscaler/joist/shared/karpenter"
 	"github.com/joist-autoscaler/joist/shared/launchspec/bootstrap"
-	"github.com/joist-autoscaler/joist/shared/planning/scheduling"
+	"github.com/joist-autoscaler/joist/shared/planning"
 )
 
 // Rules, as they stand in a Warning. Tools match them: the names are stable.
@@ -31,10 +31,10 @@ const (
 const flexible = 5
 
 // warnings are what is to be known of an intent.
-func (g *recipe) warnings(intent Intent) []scheduling.Warning {
-	var out []scheduling.Warning
+func (g *recipe) warnings(intent Intent) []planning.Warning {
+	var out []planning.Warning
 	warn := func(rule, format string, args ...any) {
-		out = append(out, scheduling.Warning{NodePool: g.pool.Name, NodeClass: g.class.Name, Rule: rule, Message: fmt.Sprintf(format, args...)})
+		out = append(out, planning.Warning{NodePool: g.pool.Name, NodeClass: g.class.Name, Rule: rule, Message: fmt.Sprintf(format, args...)})
 	}
 	if types := g.choice.types(); g.choice.fallback && types < flexible {
 		warn(WarnFlexibility, "no spot is to be had, and on-demand has %d types to choose from: allow at least %d", types, flexible)

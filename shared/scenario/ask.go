@@ -3,15 +3,16 @@ package scenario
 import (
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/joist-autoscaler/joist/shared/planning"
+	"github.com/joist-autoscaler/joist/shared/planning/instancetypes"
 	"github.com/joist-autoscaler/joist/shared/planning/podspec"
-	"github.com/joist-autoscaler/joist/shared/planning/scheduling"
 )
 
 // Problem is the scenario in the planner's words: the batch that the watcher
 // would have sent of such a cluster, and what EC2 has. It is the first part of
 // planning, and so it is counted when planners are compared: pods that are equal
 // are found here.
-func (s *Scenario) Problem(pods []*corev1.Pod) (scheduling.Batch, scheduling.Stock) {
+func (s *Scenario) Problem(pods []*corev1.Pod) (planning.Batch, instancetypes.Stock) {
 	named := podspec.Named{}
 	for _, pod := range pods {
 		named.Add(pod)
@@ -21,11 +22,11 @@ func (s *Scenario) Problem(pods []*corev1.Pod) (scheduling.Batch, scheduling.Sto
 			named.Add(pod)
 		}
 	}
-	snapshot := scheduling.Snapshot{
+	snapshot := planning.Snapshot{
 		Taken: taken, Cluster: s.Name, UID: "scenario",
 		NodePools: s.NodePools, NodeClasses: s.classes,
-		Nodes:      make([]scheduling.Node, len(s.Nodes)),
-		DaemonSets: make([]scheduling.PodSpec, len(s.Daemons)),
+		Nodes:      make([]planning.Node, len(s.Nodes)),
+		DaemonSets: make([]planning.PodSpec, len(s.Daemons)),
 	}
 	for i := range s.Nodes {
 		snapshot.Nodes[i] = s.Nodes[i].filled(named)
@@ -33,5 +34,5 @@ func (s *Scenario) Problem(pods []*corev1.Pod) (scheduling.Batch, scheduling.Sto
 	for i := range s.Daemons {
 		snapshot.DaemonSets[i] = podspec.Daemon(&s.Daemons[i])
 	}
-	return scheduling.Batch{Outbox: "scenario", Seq: 1, Snapshot: snapshot, Pending: podspec.Group(pods, named, nil)}, s.stock
+	return planning.Batch{Outbox: "scenario", Seq: 1, Snapshot: snapshot, Pending: podspec.Group(pods, named, nil)}, s.stock
 }

@@ -3,7 +3,8 @@ package scenario
 import (
 	"time"
 
-	"github.com/joist-autoscaler/joist/shared/planning/scheduling"
+	"github.com/joist-autoscaler/joist/shared/planning"
+	"github.com/joist-autoscaler/joist/shared/planning/instancetypes"
 )
 
 // rest is how long nothing has happened in a fleet.
@@ -12,7 +13,7 @@ const rest = 100 * 365 * 24 * time.Hour
 // Fleet is the scenario as disruption sees it: nodes on which nothing has happened
 // for a long time, so that whatever NodePools wait for has been waited for, and pods
 // that wait.
-func (s *Scenario) Fleet() (scheduling.Snapshot, scheduling.Stock) {
+func (s *Scenario) Fleet() (planning.Snapshot, instancetypes.Stock) {
 	batch, stock := s.Problem(s.Pods())
 	snapshot := batch.Snapshot
 	snapshot.Waiting = batch.Pending

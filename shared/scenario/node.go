@@ -7,16 +7,17 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/joist-autoscaler/joist/shared/karpenter"
+	"github.com/joist-autoscaler/joist/shared/planning"
+	"github.com/joist-autoscaler/joist/shared/planning/instancetypes"
 	"github.com/joist-autoscaler/joist/shared/planning/podspec"
-	"github.com/joist-autoscaler/joist/shared/planning/scheduling"
 )
 
 // nodeOf describes a node that exists and is ready. What its pool and its type
 // say of nodes is true of it.
-func (s *Scenario) nodeOf(n *node, types map[string]*scheduling.Type) Node {
+func (s *Scenario) nodeOf(n *node, types map[string]*instancetypes.Type) Node {
 	kind := types[n.InstanceType]
 	out := Node{NodePool: n.NodePool}
-	out.bare = scheduling.Node{
+	out.bare = planning.Node{
 		Name: n.Name, NodePool: n.NodePool, Labels: maps.Clone(kind.Labels),
 		Allocatable: kind.Allocatable, Capacity: kind.Capacity,
 		Launched: true, Registered: true, Initialized: true, Ready: true, InitializedAt: taken, Created: taken,
@@ -59,7 +60,7 @@ func ofPool(labels map[string]string, pool *karpenter.NodePool) {
 }
 
 // filled is the node with what its pods take.
-func (n *Node) filled(named podspec.Named) scheduling.Node {
+func (n *Node) filled(named podspec.Named) planning.Node {
 	out := n.bare
 	podspec.Settle(&out, n.Pods, named, nil)
 	return out

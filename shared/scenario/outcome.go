@@ -10,7 +10,7 @@ import (
 
 	"github.com/joist-autoscaler/joist/shared/karpenter"
 	"github.com/joist-autoscaler/joist/shared/launchspec"
-	"github.com/joist-autoscaler/joist/shared/planning/scheduling"
+	"github.com/joist-autoscaler/joist/shared/planning"
 )
 
 // Outcome is a plan as it is written down.
@@ -82,7 +82,7 @@ type Effort struct {
 
 // Outcome describes a result for the scenario. Who planned, and at what effort,
 // is for the caller to add.
-func (s *Scenario) Outcome(pods []*corev1.Pod, result scheduling.Result) Outcome {
+func (s *Scenario) Outcome(pods []*corev1.Pod, result planning.Result) Outcome {
 	names := Names{}
 	for _, pod := range pods {
 		names.Add(pod.Name)
@@ -114,14 +114,14 @@ func (s *Scenario) Outcome(pods []*corev1.Pod, result scheduling.Result) Outcome
 	return out
 }
 
-func (s *Scenario) newNode(n *scheduling.PlannedNode, names Names) NewNode {
+func (s *Scenario) newNode(n *planning.PlannedNode, names Names) NewNode {
 	options := launchspec.Launchable(n, func(instanceType string) bool { return s.exotic[instanceType] })
 	return Describe(n, options, s.NodePools, names)
 }
 
 // Describe tells a node of a plan. Options are the offerings that its launch would try,
 // cheapest first, and pools are those of the cluster.
-func Describe(n *scheduling.PlannedNode, options []scheduling.Option, pools []karpenter.NodePool, names Names) NewNode {
+func Describe(n *planning.PlannedNode, options []planning.Option, pools []karpenter.NodePool, names Names) NewNode {
 	out := NewNode{NodePool: n.NodePool, Requests: n.Requests, Labels: chosen(n, pools), Pods: []string{}, OptionTypes: []string{}}
 	for _, pod := range n.Pods {
 		out.Pods = append(out.Pods, names.Of(pod.Namespace, pod.Pod.Name))
@@ -140,7 +140,7 @@ func Describe(n *scheduling.PlannedNode, options []scheduling.Option, pools []ka
 
 // chosen are the labels of the node that neither its machine nor the words of its
 // pool decide.
-func chosen(n *scheduling.PlannedNode, pools []karpenter.NodePool) map[string]string {
+func chosen(n *planning.PlannedNode, pools []karpenter.NodePool) map[string]string {
 	out := n.Requirements.Labels()
 	maps.DeleteFunc(out, func(key, _ string) bool { return karpenter.WellKnownLabel(key) })
 	for i := range pools {
@@ -152,7 +152,7 @@ func chosen(n *scheduling.PlannedNode, pools []karpenter.NodePool) map[string]st
 }
 
 // Reason says in one line why pods have no place.
-func Reason(rejections []scheduling.Rejection) string {
+func Reason(rejections []planning.Rejection) string {
 	var parts []string
 	for _, r := range rejections {
 		text := r.Rule

@@ -9,8 +9,9 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/joist-autoscaler/joist/shared/karpenter"
+	"github.com/joist-autoscaler/joist/shared/planning"
+	"github.com/joist-autoscaler/joist/shared/planning/instancetypes"
 	"github.com/joist-autoscaler/joist/shared/planning/podspec"
-	"github.com/joist-autoscaler/joist/shared/planning/scheduling"
 )
 
 // Scenario is a planning problem as it was written down.
@@ -25,7 +26,7 @@ type Scenario struct {
 
 	groups  []podGroup
 	single  []corev1.Pod
-	stock   scheduling.Stock
+	stock   instancetypes.Stock
 	classes []karpenter.EC2NodeClass
 	// exotic are the names of the types that are, and types how many there
 	// are in all.
@@ -40,7 +41,7 @@ type Node struct {
 	NodePool string
 	Pods     []*corev1.Pod
 	// bare is the node for the planner, without its pods.
-	bare scheduling.Node
+	bare planning.Node
 }
 
 // Types is how many instance types the scenario has.

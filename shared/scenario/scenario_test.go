@@ -8,7 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/joist-autoscaler/joist/shared/planning/scheduling"
+	"github.com/joist-autoscaler/joist/shared/planning"
 	"github.com/joist-autoscaler/joist/shared/scenario"
 )
 
@@ -83,7 +83,7 @@ func TestProblemHoldsTheTypes(t *testing.T) {
 func TestProblemHoldsPodsAndNodes(t *testing.T) {
 	s := shop(t)
 	batch, _ := s.Problem(s.Pods())
-	classes := func(list []scheduling.PodClass) (out []string) {
+	classes := func(list []planning.PodClass) (out []string) {
 		for _, class := range list {
 			words := []string{amounts(class.Spec.Requests, corev1.ResourceCPU)}
 			for _, ref := range class.Pods {

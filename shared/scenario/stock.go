@@ -12,7 +12,8 @@ import (
 	"github.com/joist-autoscaler/joist/shared/catalog"
 	"github.com/joist-autoscaler/joist/shared/event"
 	"github.com/joist-autoscaler/joist/shared/karpenter"
-	"github.com/joist-autoscaler/joist/shared/planning/scheduling"
+	"github.com/joist-autoscaler/joist/shared/planning"
+	"github.com/joist-autoscaler/joist/shared/planning/instancetypes"
 )
 
 // taken is when a scenario plays. It has no time of its own, and plans do not
@@ -22,8 +23,8 @@ var taken = time.Unix(0, 0).UTC()
 // stockOf makes the types what EC2 has for every node class that a NodePool
 // names, and those classes. The classes are supposed to find all zones and an
 // image for each architecture: what they could not use, a scenario leaves out.
-func (s *Scenario) stockOf(types []instanceType) map[string]*scheduling.Type {
-	all := make([]scheduling.Type, 0, len(types))
+func (s *Scenario) stockOf(types []instanceType) map[string]*instancetypes.Type {
+	all := make([]instancetypes.Type, 0, len(types))
 	for i := range types {
 		if !slices.Contains(types[i].OS, catalog.Linux) {
 			s.note("instance type %s does not run linux, and its offerings are left out", types[i].Name)
@@ -31,7 +32,7 @@ func (s *Scenario) stockOf(types []instanceType) map[string]*scheduling.Type {
 		}
 		all = append(all, s.typeOf(&types[i]))
 	}
-	s.stock = scheduling.Stock{Region: regionOf(types), Types: map[string][]scheduling.Type{}}
+	s.stock = instancetypes.Stock{Region: regionOf(types), Types: map[string][]instancetypes.Type{}}
 	for _, pool := range s.NodePools {
 		ref := pool.Spec.Template.Spec.NodeClassRef
 		if ref == nil {
@@ -42,7 +43,7 @@ func (s *Scenario) stockOf(types []instanceType) map[string]*scheduling.Type {
 			s.classes = append(s.classes, classOf(ref.Name, types))
 		}
 	}
-	byName := map[string]*scheduling.Type{}
+	byName := map[string]*instancetypes.Type{}
 	for i := range all {
 		byName[all[i].Name] = &all[i]
 	}
@@ -56,8 +57,8 @@ func (s *Scenario) note(format string, args ...any) {
 	}
 }
 
-func (s *Scenario) typeOf(t *instanceType) scheduling.Type {
-	out := scheduling.Type{Name: t.Name, Labels: labelsOf(t), Capacity: t.Capacity, Allocatable: t.Capacity.DeepCopy(), Exotic: exotic(t)}
+func (s *Scenario) typeOf(t *instanceType) instancetypes.Type {
+	out := instancetypes.Type{Name: t.Name, Labels: labelsOf(t), Capacity: t.Capacity, Allocatable: t.Capacity.DeepCopy(), Exotic: exotic(t)}
 	for name, kept := range t.Overhead {
 		left := out.Allocatable[name]
 		left.Sub(kept)
@@ -71,8 +72,8 @@ func (s *Scenario) typeOf(t *instanceType) scheduling.Type {
 			s.note("reserved offerings are left out: they are launched by the id of a reservation, which the format does not have")
 			continue
 		}
-		out.Offers = append(out.Offers, scheduling.Offer{
-			Option: scheduling.Option{
+		out.Offers = append(out.Offers, instancetypes.Offer{
+			Option: planning.Option{
 				Offering: event.Offering{InstanceType: t.Name, Zone: o.Zone, CapacityType: o.CapacityType},
 				ZoneID:   o.ZoneID, PricePerHour: *o.Price,
 			},

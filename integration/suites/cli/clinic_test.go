@@ -25,7 +25,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/cloud"
 	"github.com/joist-autoscaler/joist/shared/cloud/memcloud"
 	"github.com/joist-autoscaler/joist/shared/fault"
-	"github.com/joist-autoscaler/joist/shared/planning/scheduling"
+	"github.com/joist-autoscaler/joist/shared/planning"
 	"github.com/joist-autoscaler/joist/shared/topology"
 )
 
@@ -84,7 +84,7 @@ func open(t *testing.T) *clinic {
 	}
 	c.equip(made)
 	c.blobs = memblob.New(memblob.Options{Now: c.clock.Now, Seed: 1})
-	c.write(t, scheduling.SnapshotKind, scheduling.Snapshot{Taken: c.clock.Now(), Cluster: "prod"})
+	c.write(t, planning.SnapshotKind, planning.Snapshot{Taken: c.clock.Now(), Cluster: "prod"})
 	c.write(t, catalog.Kind, catalog.Catalogue{AsOf: c.clock.Now()})
 	return c
 }

@@ -18,7 +18,7 @@ import (
 	"github.com/joist-autoscaler/joist/services/cli"
 	"github.com/joist-autoscaler/joist/shared/cloud"
 	"github.com/joist-autoscaler/joist/shared/fault"
-	"github.com/joist-autoscaler/joist/shared/planning/scheduling"
+	"github.com/joist-autoscaler/joist/shared/planning"
 	"github.com/joist-autoscaler/joist/shared/queue/memqueue"
 	"github.com/joist-autoscaler/joist/shared/topology"
 )
@@ -131,7 +131,7 @@ func TestDoctorFinds(t *testing.T) {
 		{"definitions", func(_ *testing.T, c *clinic) { c.kube["/apis/karpenter.k8s.aws"] = `{"versions":[]}` }, "crd-missing"},
 		{"an old snapshot", func(t *testing.T, c *clinic) {
 			t.Helper()
-			c.write(t, scheduling.SnapshotKind, scheduling.Snapshot{Taken: c.clock.Now().Add(-3 * time.Hour), Cluster: "prod"})
+			c.write(t, planning.SnapshotKind, planning.Snapshot{Taken: c.clock.Now().Add(-3 * time.Hour), Cluster: "prod"})
 		}, "snapshot-old"},
 		{"the clock", func(_ *testing.T, c *clinic) { c.clock.Advance(-10 * time.Minute) }, "clock"},
 		{"no kubectl", func(_ *testing.T, c *clinic) { delete(c.tools, "kubectl") }, "tool-missing"},

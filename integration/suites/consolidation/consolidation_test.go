@@ -19,8 +19,9 @@ import (
 	"github.com/joist-autoscaler/joist/shared/cluster"
 	"github.com/joist-autoscaler/joist/shared/karpenter"
 	"github.com/joist-autoscaler/joist/shared/karpenter/policy"
+	"github.com/joist-autoscaler/joist/shared/planning"
 	"github.com/joist-autoscaler/joist/shared/planning/podspec"
-	"github.com/joist-autoscaler/joist/shared/planning/scheduling"
+	"github.com/joist-autoscaler/joist/shared/planning/solver"
 )
 
 // scene is a world that comes apart.
@@ -139,7 +140,7 @@ func (s *scene) widen() {
 // fresh is what a plan for the pods that are left would cost, in US dollars an hour.
 func (s *scene) fresh() float64 {
 	s.Helper()
-	batch := scheduling.Batch{Snapshot: scheduling.Snapshot{Taken: time.Now(), Cluster: s.ID.Name, UID: s.ID.UID}}
+	batch := planning.Batch{Snapshot: planning.Snapshot{Taken: time.Now(), Cluster: s.ID.Name, UID: s.ID.UID}}
 	s.Wait(time.Minute, "the NodePool to be widened", func() bool {
 		pools := cluster.Cached[*karpenter.NodePool](s.Cache, cluster.NodePools)
 		return len(pools) == 1 && !pools[0].Spec.Disruption.ConsolidateAfter.IsNever()
@@ -151,7 +152,7 @@ func (s *scene) fresh() float64 {
 		batch.Snapshot.NodeClasses = append(batch.Snapshot.NodeClasses, *class)
 	}
 	batch.Pending = podspec.Group(cluster.Cached[*corev1.Pod](s.Cache, cluster.Pods), podspec.Named{}, nil)
-	plan := scheduling.Solve(batch, s.Catalogue)
+	plan := solver.Solve(batch, s.Catalogue)
 	if len(plan.Unplaced) > 0 {
 		s.Fatalf("a fresh plan leaves pods out: %v", plan.Unplaced[0].Rejections)
 	}

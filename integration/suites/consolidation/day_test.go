@@ -14,8 +14,10 @@ import (
 
 	"github.com/joist-autoscaler/joist/services/disruption"
 	"github.com/joist-autoscaler/joist/shared/karpenter"
-	"github.com/joist-autoscaler/joist/shared/planning/scheduling"
-	"github.com/joist-autoscaler/joist/shared/planning/schedulingtest"
+	"github.com/joist-autoscaler/joist/shared/planning"
+	"github.com/joist-autoscaler/joist/shared/planning/instancetypes"
+	"github.com/joist-autoscaler/joist/shared/planning/planningtest"
+	"github.com/joist-autoscaler/joist/shared/planning/solver"
 )
 
 // step is how often something happens in a replayed day.
@@ -64,7 +66,7 @@ func write(rng *dice.Rand) []change {
 
 // pool lets consolidation have every node, with pairs of annotations.
 func pool(annotations ...string) karpenter.NodePool {
-	p := schedulingtest.NodePool()
+	p := planningtest.NodePool()
 	p.Spec.Limits, p.Spec.Template.Spec.ExpireAfter = nil, karpenter.NillableDuration{}
 	p.Spec.Template.Spec.Requirements = []karpenter.NodeSelectorRequirementWithMinValues{
 		{Key: karpenter.LabelInstanceCategory, Operator: corev1.NodeSelectorOpIn, Values: []string{"c", "m", "r"}},
@@ -101,9 +103,9 @@ type move struct {
 // day is a cluster over the hours.
 type day struct {
 	now     time.Time
-	base    scheduling.Snapshot
-	stock   scheduling.Stock
-	types   map[string]scheduling.Type
+	base    planning.Snapshot
+	stock   instancetypes.Stock
+	types   map[string]instancetypes.Type
 	nodes   []*machine
 	replica map[string]int
 	// died is when pods went that nobody needed any more.
@@ -116,7 +118,7 @@ type day struct {
 
 // machine is a node; pods are the times at which they were created, by name.
 type machine struct {
-	node  scheduling.Node
+	node  planning.Node
 	price float64
 	pods  map[string]time.Time
 }
@@ -124,9 +126,9 @@ type machine struct {
 // replay lives through the story with a pool.
 func replay(t *testing.T, script []change, p karpenter.NodePool) *day {
 	t.Helper()
-	d := &day{now: schedulingtest.Now, base: schedulingtest.Seed().Snapshot, replica: map[string]int{}, died: map[string]time.Time{}, types: map[string]scheduling.Type{}}
+	d := &day{now: planningtest.Now, base: planningtest.Seed().Snapshot, replica: map[string]int{}, died: map[string]time.Time{}, types: map[string]instancetypes.Type{}}
 	d.base.NodePools = []karpenter.NodePool{p}
-	d.stock = scheduling.NewStock(d.base, schedulingtest.Catalogue())
+	d.stock = instancetypes.NewStock(d.base, planningtest.Catalogue())
 	for _, kind := range d.stock.TypesOf(p.Name, d.base.NodeClasses[0].Name) {
 		d.types[kind.Name] = kind
 	}
@@ -151,13 +153,13 @@ func (d *day) change(t *testing.T, now change) {
 			delete(m.pods, name)
 		}
 	}
-	batch := scheduling.Batch{Outbox: "day", Seq: 1, Snapshot: d.snapshot()}
+	batch := planning.Batch{Outbox: "day", Seq: 1, Snapshot: d.snapshot()}
 	for _, name := range now.born {
 		d.replica[appOf(name)]++
-		batch.Pending = append(batch.Pending, scheduling.PodClass{Spec: specs[appOf(name)], Pods: []scheduling.PodRef{ref(name, d.now)}})
+		batch.Pending = append(batch.Pending, planning.PodClass{Spec: specs[appOf(name)], Pods: []planning.PodRef{ref(name, d.now)}})
 	}
 	d.born += len(now.born)
-	plan := scheduling.SolveStock(batch, d.stock)
+	plan := solver.SolveStock(batch, d.stock)
 	if len(plan.Unplaced) > 0 {
 		t.Fatalf("pods find no place: %+v", plan.Unplaced[0])
 	}
@@ -195,7 +197,7 @@ func (d *day) consolidate(t *testing.T) {
 
 // settle launches what a result asks for, and runs pods where it says. All of them
 // are new: a pod that moves is created anew.
-func (d *day) settle(r scheduling.Result) {
+func (d *day) settle(r planning.Result) {
 	for _, n := range r.Nominations {
 		at := slices.IndexFunc(d.nodes, func(m *machine) bool { return m.node.Name == n.Node })
 		d.nodes[at].pods[n.Pod.Name] = d.now
@@ -208,17 +210,17 @@ func (d *day) settle(r scheduling.Result) {
 	}
 }
 
-func (d *day) launch(n *scheduling.PlannedNode) *machine {
+func (d *day) launch(n *planning.PlannedNode) *machine {
 	o := n.Options[0]
 	kind := d.types[o.InstanceType]
 	name := fmt.Sprintf("node-%04d", d.launched)
 	d.launched++
 	labels := maps.Clone(kind.Labels)
 	maps.Copy(labels, map[string]string{
-		corev1.LabelHostname: name, corev1.LabelTopologyZone: o.Zone, corev1.LabelTopologyRegion: schedulingtest.Region,
+		corev1.LabelHostname: name, corev1.LabelTopologyZone: o.Zone, corev1.LabelTopologyRegion: planningtest.Region,
 		karpenter.CapacityTypeLabelKey: o.CapacityType, karpenter.NodePoolLabelKey: n.NodePool,
 	})
-	m := &machine{price: o.PricePerHour, pods: map[string]time.Time{}, node: scheduling.Node{
+	m := &machine{price: o.PricePerHour, pods: map[string]time.Time{}, node: planning.Node{
 		Name: name, Claim: name, ClaimUID: "uid-" + name, NodePool: n.NodePool, Instance: "i-" + name, Labels: labels,
 		Allocatable: kind.Allocatable, Capacity: kind.Capacity,
 		Launched: true, Registered: true, Initialized: true, Ready: true, InitializedAt: d.now, Created: d.now,
@@ -228,7 +230,7 @@ func (d *day) launch(n *scheduling.PlannedNode) *machine {
 }
 
 // snapshot is what the watcher would tell.
-func (d *day) snapshot() scheduling.Snapshot {
+func (d *day) snapshot() planning.Snapshot {
 	s := d.base
 	s.Taken, s.Nodes = d.now, nil
 	for _, m := range d.nodes {
@@ -242,7 +244,7 @@ func (d *day) snapshot() scheduling.Snapshot {
 				n.Used[what] = sum
 			}
 			if last := len(n.Pods) - 1; last < 0 || n.Pods[last].Pods[0].Workload != appOf(name) {
-				n.Pods = append(n.Pods, scheduling.PodClass{Spec: spec})
+				n.Pods = append(n.Pods, planning.PodClass{Spec: spec})
 			}
 			class := &n.Pods[len(n.Pods)-1]
 			class.Pods = append(class.Pods, ref(name, m.pods[name]))
@@ -253,16 +255,16 @@ func (d *day) snapshot() scheduling.Snapshot {
 }
 
 // specs are the apps' pods.
-var specs = func() map[string]scheduling.PodSpec {
-	out := map[string]scheduling.PodSpec{}
+var specs = func() map[string]planning.PodSpec {
+	out := map[string]planning.PodSpec{}
 	for _, app := range apps {
-		out[app.name] = schedulingtest.Pods(app.name, 0, app.cpu, app.memory).Spec
+		out[app.name] = planningtest.Pods(app.name, 0, app.cpu, app.memory).Spec
 	}
 	return out
 }()
 
-func ref(name string, created time.Time) scheduling.PodRef {
-	return scheduling.PodRef{Name: name, UID: name, Created: created, Workload: appOf(name)}
+func ref(name string, created time.Time) planning.PodRef {
+	return planning.PodRef{Name: name, UID: name, Created: created, Workload: appOf(name)}
 }
 
 func appOf(pod string) string {

@@ -7,7 +7,8 @@ import (
 	"time"
 
 	"github.com/joist-autoscaler/joist/services/disruption"
-	"github.com/joist-autoscaler/joist/shared/planning/scheduling"
+	"github.com/joist-autoscaler/joist/shared/planning"
+	"github.com/joist-autoscaler/joist/shared/planning/solver"
 )
 
 // TestFleetComesTogetherWhereKubernetesPlacesPods lets the fleet of TestConsolidation,
@@ -94,15 +95,15 @@ func (m *model) apart() {
 
 // fresh is what a plan for all pods would cost, in US dollars an hour.
 func (m *model) fresh() float64 {
-	var pending []scheduling.PodClass
+	var pending []planning.PodClass
 	for _, d := range m.apps {
-		class := scheduling.PodClass{Spec: d.spec}
+		class := planning.PodClass{Spec: d.spec}
 		for _, p := range d.pods {
 			class.Pods = append(class.Pods, p.ref(false))
 		}
 		pending = append(pending, class)
 	}
-	return scheduling.SolveStock(scheduling.Batch{Outbox: "model", Seq: 1, Snapshot: m.base, Pending: pending}, m.stock).PricePerHour
+	return solver.SolveStock(planning.Batch{Outbox: "model", Seq: 1, Snapshot: m.base, Pending: pending}, m.stock).PricePerHour
 }
 
 // cost is what all nodes cost, in US dollars an hour.
@@ -128,9 +129,9 @@ func (m *model) consolidate() bool {
 		switch {
 		case c.Since.IsZero():
 			for _, k := range c.Nodes {
-				m.hosts[k].node.Proposal = &scheduling.Proposal{ID: c.Proposal, Method: string(c.Method), Reason: string(c.Reason), Proposed: m.now}
+				m.hosts[k].node.Proposal = &planning.Proposal{ID: c.Proposal, Method: string(c.Method), Reason: string(c.Reason), Proposed: m.now}
 			}
-		case m.now.Sub(c.Since) >= scheduling.ConfirmAfter:
+		case m.now.Sub(c.Since) >= planning.ConfirmAfter:
 			m.act(c)
 		}
 	}

@@ -12,8 +12,10 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/joist-autoscaler/joist/shared/karpenter"
-	"github.com/joist-autoscaler/joist/shared/planning/scheduling"
-	"github.com/joist-autoscaler/joist/shared/planning/schedulingtest"
+	"github.com/joist-autoscaler/joist/shared/planning"
+	"github.com/joist-autoscaler/joist/shared/planning/instancetypes"
+	"github.com/joist-autoscaler/joist/shared/planning/planningtest"
+	"github.com/joist-autoscaler/joist/shared/planning/solver"
 )
 
 const (
@@ -43,7 +45,7 @@ func (r room) plus(other room, times int64) room {
 // deployment is an app of the crowd in the model.
 type deployment struct {
 	app
-	spec scheduling.PodSpec
+	spec planning.PodSpec
 	need room
 	pods []*replica
 }
@@ -58,7 +60,7 @@ type replica struct {
 
 // host is a node of the model.
 type host struct {
-	node      scheduling.Node
+	node      planning.Node
 	zone      string
 	price     float64
 	all, used room
@@ -84,9 +86,9 @@ type model struct {
 	*testing.T
 	rng      *dice.Rand
 	now      time.Time
-	base     scheduling.Snapshot
-	stock    scheduling.Stock
-	types    map[string]scheduling.Type
+	base     planning.Snapshot
+	stock    instancetypes.Stock
+	types    map[string]instancetypes.Type
 	apps     []*deployment
 	hosts    []*host
 	waiting  []*replica
@@ -96,10 +98,10 @@ type model struct {
 }
 
 func newModel(t *testing.T, seed uint64, of size) *model {
-	m := &model{T: t, rng: rand(seed), now: schedulingtest.Now, base: schedulingtest.Seed().Snapshot, types: map[string]scheduling.Type{}}
+	m := &model{T: t, rng: rand(seed), now: planningtest.Now, base: planningtest.Seed().Snapshot, types: map[string]instancetypes.Type{}}
 	m.sell("4")
 	for _, a := range of.apps {
-		d := &deployment{app: a, spec: schedulingtest.Pods(a.name, 0, a.cpu, a.memory).Spec}
+		d := &deployment{app: a, spec: planningtest.Pods(a.name, 0, a.cpu, a.memory).Spec}
 		d.need = roomOf(d.spec.Requests)
 		m.apps = append(m.apps, d)
 	}
@@ -118,7 +120,7 @@ func (m *model) sell(cores ...string) {
 	p.Spec.Disruption.ConsolidateAfter = karpenter.DurationOf(5 * time.Second)
 	p.Spec.Disruption.Budgets = []karpenter.Budget{{Nodes: "10%"}}
 	m.base.NodePools = []karpenter.NodePool{p}
-	m.stock = scheduling.NewStock(m.base, schedulingtest.Catalogue())
+	m.stock = instancetypes.NewStock(m.base, planningtest.Catalogue())
 	for _, kind := range m.stock.TypesOf(p.Name, m.base.NodeClasses[0].Name) {
 		m.types[kind.Name] = kind
 	}
@@ -158,19 +160,19 @@ func (m *model) spare(d *deployment) int {
 }
 
 // launch buys a planned node as the cheapest of its options.
-func (m *model) launch(n *scheduling.PlannedNode) *host {
+func (m *model) launch(n *planning.PlannedNode) *host {
 	o := n.Options[0]
 	kind := m.types[o.InstanceType]
 	name := fmt.Sprintf("node-%04d", m.launched)
 	m.launched++
 	labels := maps.Clone(kind.Labels)
 	maps.Copy(labels, map[string]string{
-		corev1.LabelHostname: name, corev1.LabelTopologyZone: o.Zone, corev1.LabelTopologyRegion: schedulingtest.Region,
+		corev1.LabelHostname: name, corev1.LabelTopologyZone: o.Zone, corev1.LabelTopologyRegion: planningtest.Region,
 		karpenter.CapacityTypeLabelKey: o.CapacityType, karpenter.NodePoolLabelKey: n.NodePool,
 	})
 	h := &host{
 		zone: o.Zone, price: o.PricePerHour, all: roomOf(kind.Allocatable), counts: map[string]int{}, boots: m.now.Add(bootTime),
-		node: scheduling.Node{
+		node: planning.Node{
 			Name: name, Claim: name, ClaimUID: "uid-" + name, NodePool: n.NodePool, Instance: "i-" + name, Labels: labels,
 			Allocatable: kind.Allocatable, Capacity: kind.Capacity, Launched: true, Registered: true, Created: m.now,
 		},
@@ -254,11 +256,11 @@ func (m *model) plan() {
 			coming[uid] = true
 		}
 	}
-	var pending []scheduling.PodClass
+	var pending []planning.PodClass
 	anew := false
 	for _, p := range m.waiting {
 		if m.now.Sub(p.created) >= time.Second {
-			pending = append(pending, scheduling.PodClass{Spec: p.app.spec, Pods: []scheduling.PodRef{p.ref(false)}})
+			pending = append(pending, planning.PodClass{Spec: p.app.spec, Pods: []planning.PodRef{p.ref(false)}})
 			anew = anew || !coming[p.name]
 		}
 	}
@@ -267,7 +269,7 @@ func (m *model) plan() {
 	}
 	s := m.snapshot()
 	s.Waiting = nil
-	plan := scheduling.SolveStock(scheduling.Batch{Outbox: "model", Seq: 1, Snapshot: s, Pending: pending}, m.stock)
+	plan := solver.SolveStock(planning.Batch{Outbox: "model", Seq: 1, Snapshot: s, Pending: pending}, m.stock)
 	if len(plan.Unplaced) > 0 {
 		m.Fatalf("pods find no place: %+v", plan.Unplaced[0])
 	}
@@ -279,8 +281,8 @@ func (m *model) plan() {
 	}
 }
 
-func (p *replica) ref(blocked bool) scheduling.PodRef {
-	out := scheduling.PodRef{Name: p.name, UID: p.name, Created: p.created, Workload: p.app.name}
+func (p *replica) ref(blocked bool) planning.PodRef {
+	out := planning.PodRef{Name: p.name, UID: p.name, Created: p.created, Workload: p.app.name}
 	if blocked {
 		out.Blocked = "default/" + p.app.name
 	}
@@ -288,14 +290,14 @@ func (p *replica) ref(blocked bool) scheduling.PodRef {
 }
 
 // snapshot is what the watcher would tell.
-func (m *model) snapshot() scheduling.Snapshot {
+func (m *model) snapshot() planning.Snapshot {
 	s := m.base
 	s.Taken, s.Nodes = m.now, nil
 	for _, h := range m.hosts {
 		n := h.node
 		n.Used, n.Going = corev1.ResourceList{}, h.going != nil
 		for _, d := range m.apps {
-			class := scheduling.PodClass{Spec: d.spec}
+			class := planning.PodClass{Spec: d.spec}
 			for _, p := range h.pods {
 				if p.app != d {
 					continue
@@ -314,7 +316,7 @@ func (m *model) snapshot() scheduling.Snapshot {
 		s.Nodes = append(s.Nodes, n)
 	}
 	for _, p := range m.waiting {
-		s.Waiting = append(s.Waiting, scheduling.PodClass{Spec: p.app.spec, Pods: []scheduling.PodRef{p.ref(false)}})
+		s.Waiting = append(s.Waiting, planning.PodClass{Spec: p.app.spec, Pods: []planning.PodRef{p.ref(false)}})
 	}
 	return s
 }

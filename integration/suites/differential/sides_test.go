@@ -12,7 +12,7 @@ import (
 
 	"github.com/joist-autoscaler/joist/integration/bench/karpenterbaseline"
 	"github.com/joist-autoscaler/joist/integration/bench/planvalidator"
-	"github.com/joist-autoscaler/joist/shared/planning/scheduling"
+	"github.com/joist-autoscaler/joist/shared/planning/solver"
 	"github.com/joist-autoscaler/joist/shared/scenario"
 )
 
@@ -32,7 +32,7 @@ func ours(text []byte, shuffle func([]*corev1.Pod)) ([]byte, error) {
 	}
 	defer hurry(text)()
 	batch, stock := s.Problem(pods)
-	return json.Marshal(s.Outcome(pods, scheduling.SolveStock(batch, stock)))
+	return json.Marshal(s.Outcome(pods, solver.SolveStock(batch, stock)))
 }
 
 // patience is many times what a plan of so few pods takes on a busy machine.

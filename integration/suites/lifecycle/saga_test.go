@@ -19,7 +19,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/event"
 	"github.com/joist-autoscaler/joist/shared/karpenter"
 	"github.com/joist-autoscaler/joist/shared/launchspec"
-	"github.com/joist-autoscaler/joist/shared/planning/scheduling"
+	"github.com/joist-autoscaler/joist/shared/planning"
 )
 
 // TestReplacements lets proposals of two claims act on a real API server, while
@@ -131,8 +131,8 @@ func (s *site) replacement(name string) event.Ref {
 	c.Annotations[karpenter.InstanceTaggedAnnotationKey] = "true"
 	c.Spec.NodeClassRef = &karpenter.NodeClassReference{Group: karpenter.AWSGroup, Kind: "EC2NodeClass", Name: "moved"}
 	c.Spec.Requirements = []karpenter.NodeSelectorRequirementWithMinValues{}
-	plan, err := blob.Put(s.Context(), s.blobs, time.Now(), scheduling.PlanKind, scheduling.Plan{Intents: []scheduling.PlannedIntent{{
-		ID: name, Ref: ref, NodePool: "moved", Claims: []scheduling.PlannedClaim{{Object: c, Ceiling: corev1.ResourceList{"cpu": resource.MustParse("2")}, Pods: 2}},
+	plan, err := blob.Put(s.Context(), s.blobs, time.Now(), planning.PlanKind, planning.Plan{Intents: []planning.PlannedIntent{{
+		ID: name, Ref: ref, NodePool: "moved", Claims: []planning.PlannedClaim{{Object: c, Ceiling: corev1.ResourceList{"cpu": resource.MustParse("2")}, Pods: 2}},
 	}}})
 	s.check(err)
 	return plan
@@ -157,14 +157,14 @@ func (s *site) proposes(id string, machines ...machine) {
 	s.Helper()
 	b := event.DisruptionProposed{
 		Proposal: id, Phase: event.Proposed, Reason: string(karpenter.DisruptionReasonUnderutilized), Method: "MultiNode", Moved: len(machines),
-		Snapshot: event.Ref{Kind: scheduling.SnapshotKind, Digest: event.DigestOf([]byte(id)), Size: 1}, Decided: time.Now(),
+		Snapshot: event.Ref{Kind: planning.SnapshotKind, Digest: event.DigestOf([]byte(id)), Size: 1}, Decided: time.Now(),
 	}
 	for _, m := range machines {
 		b.Claims = append(b.Claims, m.name)
 		m.disturbed()
 	}
 	s.tell(b)
-	time.Sleep(scheduling.ConfirmAfter + time.Second)
+	time.Sleep(planning.ConfirmAfter + time.Second)
 	b.Phase, b.Plan = event.Confirmed, s.replacement("new-"+id)
 	s.tell(b)
 	for _, m := range machines {
@@ -217,7 +217,7 @@ func rolledBack(s *site) {
 	s.tell(event.LaunchSettled{Intent: "new-back", Wanted: 1, Spent: true, Refusals: []event.Refusal{{Code: "InsufficientInstanceCapacity"}}})
 	for _, m := range []machine{a, b} {
 		m.until(30*time.Second, "as it was", func() bool {
-			return !karpenter.HoldsTaint(m.node().Spec.Taints, karpenter.DisruptedTaint()) && scheduling.ProposalOf(m.claim()) == nil &&
+			return !karpenter.HoldsTaint(m.node().Spec.Taints, karpenter.DisruptedTaint()) && planning.ProposalOf(m.claim()) == nil &&
 				m.condition(karpenter.ConditionTypeDisruptionReason).Status == ""
 		})
 		m.said(10*time.Second, karpenter.ReasonDisruptionBlocked, "Disruption is rolled back: replacement NodeClaim new-back is being deleted")

@@ -34,7 +34,7 @@ var bugs = []bug{{
 	if held`,
 }, {
 	name: "strict-limits-are-not", promise: "no limit is exceeded",
-	file: "shared/planning/scheduling/quota.go",
+	file: "shared/planning/proposal.go",
 	from: `	return np.Static() || poolpolicy.StrictLimits(np.Annotations)`,
 	to:   `	_ = poolpolicy.StrictLimits; return np.Static()`,
 }, {
@@ -179,8 +179,8 @@ var bugs = []bug{{
 }, {
 	name: "in-flight-is-free", promise: "no price limit is exceeded",
 	file: "shared/launchspec/claim.go",
-	from: `scheduling.PriceQuantity(dearest)`,
-	to:   `scheduling.PriceQuantity(dearest * 0)`,
+	from: `planning.PriceQuantity(dearest)`,
+	to:   `planning.PriceQuantity(dearest * 0)`,
 }, {
 	name: "drained-before-replaced", promise: "a replacement comes before the end",
 	file: "services/lifecycle/internal/disruption/proposal.go",

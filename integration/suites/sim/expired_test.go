@@ -14,7 +14,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/cluster"
 	"github.com/joist-autoscaler/joist/shared/karpenter"
 	"github.com/joist-autoscaler/joist/shared/karpenter/policy"
-	"github.com/joist-autoscaler/joist/shared/planning/scheduling"
+	"github.com/joist-autoscaler/joist/shared/planning"
 )
 
 // rigid is a Deployment of one pod that fills a node, and that nobody may move.
@@ -91,7 +91,7 @@ func expired(t *testing.T, w *embedded.World, life time.Duration) map[string]str
 		claims[claim.Name] = claim
 		acting := 0
 		for _, c := range claims {
-			if p := scheduling.ProposalOf(c); p != nil && !p.Confirmed.IsZero() && !c.Status.Conditions.True(karpenter.ConditionTypeInstanceTerminating) {
+			if p := planning.ProposalOf(c); p != nil && !p.Confirmed.IsZero() && !c.Status.Conditions.True(karpenter.ConditionTypeInstanceTerminating) {
 				acting++
 			}
 		}
@@ -101,7 +101,7 @@ func expired(t *testing.T, w *embedded.World, life time.Duration) map[string]str
 		if _, known := ended[claim.Name]; known || claim.DeletionTimestamp == nil {
 			continue
 		}
-		end, p := claim.CreationTimestamp.Add(life), scheduling.ProposalOf(claim)
+		end, p := claim.CreationTimestamp.Add(life), planning.ProposalOf(claim)
 		if p == nil || p.Confirmed.IsZero() {
 			if ended[claim.Name] = ""; e.At.Before(end) {
 				t.Errorf("%s: %s ends by force %s before its end", e.At, claim.Name, end.Sub(e.At))

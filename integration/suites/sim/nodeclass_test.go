@@ -14,7 +14,8 @@ import (
 	"github.com/joist-autoscaler/joist/shared/cloud"
 	"github.com/joist-autoscaler/joist/shared/cluster"
 	"github.com/joist-autoscaler/joist/shared/karpenter"
-	"github.com/joist-autoscaler/joist/shared/planning/scheduling"
+	"github.com/joist-autoscaler/joist/shared/planning"
+	"github.com/joist-autoscaler/joist/shared/planning/instancetypes"
 )
 
 // The classes that people start with, as they write them: the walkthroughs'
@@ -139,11 +140,11 @@ func TestReservationsReachThePlanner(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	stock := scheduling.NewStock(scheduling.Snapshot{
+	stock := instancetypes.NewStock(planning.Snapshot{
 		Taken: w.Now(), NodeClasses: []karpenter.EC2NodeClass{*class},
-		Settings: scheduling.Settings{Gates: scheduling.Gates{ReservedCapacity: true}},
+		Settings: planning.Settings{Gates: planning.Gates{ReservedCapacity: true}},
 	}, doc)
-	var reserved []scheduling.Offer
+	var reserved []instancetypes.Offer
 	for _, typ := range stock.Types["default"] {
 		for _, o := range typ.Offers {
 			if o.CapacityType == karpenter.CapacityTypeReserved {

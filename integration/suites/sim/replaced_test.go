@@ -10,7 +10,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/cluster"
 	"github.com/joist-autoscaler/joist/shared/cluster/memcluster"
 	"github.com/joist-autoscaler/joist/shared/karpenter"
-	"github.com/joist-autoscaler/joist/shared/planning/scheduling"
+	"github.com/joist-autoscaler/joist/shared/planning"
 )
 
 // Every node drifts, and each goes only when its replacement has come, one at a time
@@ -60,7 +60,7 @@ func replacedInTurn(t *testing.T, w *embedded.World) {
 		claims[e.Key.Name] = claim
 		going := 0
 		for _, c := range claims {
-			p := scheduling.ProposalOf(c)
+			p := planning.ProposalOf(c)
 			acts := p != nil && !p.Confirmed.IsZero()
 			if (acts || c.DeletionTimestamp != nil) && !c.Status.Conditions.True(karpenter.ConditionTypeInstanceTerminating) {
 				going++
@@ -73,7 +73,7 @@ func replacedInTurn(t *testing.T, w *embedded.World) {
 			continue
 		}
 		gone++
-		p := scheduling.ProposalOf(claim)
+		p := planning.ProposalOf(claim)
 		if p == nil || len(p.Replacements) == 0 {
 			t.Fatalf("%s: %s went for %+v", e.At, claim.Name, p)
 		}

@@ -8,7 +8,7 @@ import (
 	"github.com/joist-autoscaler/joist/services/cli/embedded"
 	"github.com/joist-autoscaler/joist/shared/cluster"
 	"github.com/joist-autoscaler/joist/shared/karpenter"
-	"github.com/joist-autoscaler/joist/shared/planning/scheduling"
+	"github.com/joist-autoscaler/joist/shared/planning"
 )
 
 // A static pool has as many nodes as it asks for, whether that becomes more or less,
@@ -16,7 +16,7 @@ import (
 func TestStaticPoolThroughAllServices(t *testing.T) {
 	ctx := context.Background()
 	w, err := embedded.New(embedded.Options{
-		Seed: 1, Region: "us-west-2", Families: []string{"m6i", "c6i"}, Gates: scheduling.Gates{StaticCapacity: true},
+		Seed: 1, Region: "us-west-2", Families: []string{"m6i", "c6i"}, Gates: planning.Gates{StaticCapacity: true},
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -36,8 +36,9 @@ import (
 	"github.com/joist-autoscaler/joist/shared/catalog"
 	"github.com/joist-autoscaler/joist/shared/cloud"
 	"github.com/joist-autoscaler/joist/shared/karpenter"
-	joist "github.com/joist-autoscaler/joist/shared/planning/scheduling"
-	"github.com/joist-autoscaler/joist/shared/planning/schedulingtest"
+	"github.com/joist-autoscaler/joist/shared/planning"
+	"github.com/joist-autoscaler/joist/shared/planning/instancetypes"
+	"github.com/joist-autoscaler/joist/shared/planning/planningtest"
 )
 
 // sale is what one instance type costs, and what NodeOverlays and capacity reservations add.
@@ -111,7 +112,7 @@ func TestSameOfferingsWithoutPrices(t *testing.T) {
 func samePrice(a, b float64) bool { return math.Abs(a-b) < 2e-7 }
 
 func (s sale) class() karpenter.EC2NodeClass {
-	class := schedulingtest.NodeClass()
+	class := planningtest.NodeClass()
 	class.Status.CapacityReservations = s.reservations
 	return class
 }
@@ -137,10 +138,10 @@ func (s sale) ours() map[string]float64 {
 	for _, r := range s.reservations {
 		cat.Reservations = append(cat.Reservations, catalog.ReservationCount{ID: r.ID, Count: 5})
 	}
-	snapshot := schedulingtest.Seed().Snapshot
+	snapshot := planningtest.Seed().Snapshot
 	snapshot.NodeClasses, snapshot.NodeOverlays = []karpenter.EC2NodeClass{s.class()}, s.overlays
-	snapshot.Settings.Gates = joist.Gates{NodeOverlay: true, ReservedCapacity: true}
-	stock, out := joist.NewStock(snapshot, cat), map[string]float64{}
+	snapshot.Settings.Gates = planning.Gates{NodeOverlay: true, ReservedCapacity: true}
+	stock, out := instancetypes.NewStock(snapshot, cat), map[string]float64{}
 	for _, typ := range stock.TypesOf(snapshot.NodePools[0].Name, snapshot.NodeClasses[0].Name) {
 		for _, o := range typ.Offers {
 			if o.Available && !o.Unpriced {
@@ -158,7 +159,7 @@ func (s sale) theirs(t *testing.T) map[string]float64 {
 	provider := &upstreamTypes{t: t, ctx: ctx, sale: s, kube: &overlayClient{}}
 	ours := s.class()
 	decode(t, encode(t, &ours), &provider.class)
-	pool := schedulingtest.NodePool()
+	pool := planningtest.NodePool()
 	decode(t, encode(t, &pool), &provider.kube.pool)
 	for i := range s.overlays {
 		var theirs v1alpha1.NodeOverlay

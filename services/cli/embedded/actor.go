@@ -19,7 +19,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/cluster/memcluster"
 	"github.com/joist-autoscaler/joist/shared/event"
 	"github.com/joist-autoscaler/joist/shared/host"
-	"github.com/joist-autoscaler/joist/shared/planning/scheduling"
+	"github.com/joist-autoscaler/joist/shared/planning"
 	"github.com/joist-autoscaler/joist/shared/queue"
 )
 
@@ -134,8 +134,8 @@ func (w wire) queue(world *World, service string) queue.Queue {
 func (w wire) bus(world *World) queue.Sender { return sender{w, world.Bus, "bus"} }
 
 // settings are those that plans are made with, and verified.
-func (w *World) settings() scheduling.Settings {
-	return scheduling.Settings{Gates: w.Gates, PriceLimit: w.PriceLimit}
+func (w *World) settings() planning.Settings {
+	return planning.Settings{Gates: w.Gates, PriceLimit: w.PriceLimit}
 }
 
 func buildWatcher(a *Actor, w wire) {

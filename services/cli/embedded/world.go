@@ -19,7 +19,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/event"
 	"github.com/joist-autoscaler/joist/shared/host"
 	"github.com/joist-autoscaler/joist/shared/karpenter"
-	"github.com/joist-autoscaler/joist/shared/planning/scheduling"
+	"github.com/joist-autoscaler/joist/shared/planning"
 	"github.com/joist-autoscaler/joist/shared/queue"
 	"github.com/joist-autoscaler/joist/shared/queue/memqueue"
 	"github.com/joist-autoscaler/joist/shared/topology"
@@ -52,7 +52,7 @@ type Options struct {
 	// Workload shapes the nodes' times; the zero value is memworkload.Typical.
 	Workload *memworkload.Options
 	// Gates are the features that are on, beside capacity reservations.
-	Gates scheduling.Gates
+	Gates planning.Gates
 	// PriceLimit is what all nodes may cost together, in US dollars an hour; nil is no
 	// limit.
 	PriceLimit *float64

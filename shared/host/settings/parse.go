@@ -13,7 +13,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/joist-autoscaler/joist/shared/planning/scheduling"
+	"github.com/joist-autoscaler/joist/shared/planning"
 )
 
 // pause is a duration that must be positive.
@@ -150,7 +150,7 @@ func toggle(set func(s *Settings, on bool)) setter {
 // Those that are not named keep their defaults. Some gate what Joist does not do
 // or always does; they are read, so that no installation must be changed.
 func gates(s *Settings, text string) error {
-	s.Scheduling.Gates = scheduling.Gates{ReservedCapacity: true}
+	s.Scheduling.Gates = planning.Gates{ReservedCapacity: true}
 	known := map[string]*bool{
 		"ReservedCapacity": &s.Scheduling.Gates.ReservedCapacity, "NodeOverlay": &s.Scheduling.Gates.NodeOverlay,
 		"StaticCapacity": &s.Scheduling.Gates.StaticCapacity, "CapacityBuffer": &s.Scheduling.Gates.CapacityBuffer,

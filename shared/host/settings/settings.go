@@ -16,7 +16,7 @@ import (
 
 	"github.com/joist-autoscaler/joist/shared/event"
 	"github.com/joist-autoscaler/joist/shared/fault"
-	"github.com/joist-autoscaler/joist/shared/planning/scheduling"
+	"github.com/joist-autoscaler/joist/shared/planning"
 )
 
 // Settings is what the environment says.
@@ -43,7 +43,7 @@ type Settings struct {
 	Kubeconfig string
 
 	BatchMax, BatchIdle time.Duration
-	Scheduling          scheduling.Settings
+	Scheduling          planning.Settings
 	TemplateAge         time.Duration
 	// DryRuns says that node classes are tried with dry runs.
 	DryRuns bool

@@ -16,7 +16,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/fault"
 	"github.com/joist-autoscaler/joist/shared/host/settings"
 	"github.com/joist-autoscaler/joist/shared/karpenter"
-	"github.com/joist-autoscaler/joist/shared/planning/scheduling"
+	"github.com/joist-autoscaler/joist/shared/planning"
 )
 
 func environment(of map[string]string) func(string) (string, bool) {
@@ -25,7 +25,7 @@ func environment(of map[string]string) func(string) (string, bool) {
 
 var defaults = settings.Settings{
 	Namespace: "joist", LeaseNamespace: "kube-system", LeaseName: lease.KarpenterName, BatchMax: 10 * time.Second, BatchIdle: time.Second,
-	Scheduling: scheduling.Settings{PreferencePolicy: "Respect", MinValuesPolicy: "Strict", VMMemoryOverheadPercent: 0.075, Gates: scheduling.Gates{ReservedCapacity: true}},
+	Scheduling: planning.Settings{PreferencePolicy: "Respect", MinValuesPolicy: "Strict", VMMemoryOverheadPercent: 0.075, Gates: planning.Gates{ReservedCapacity: true}},
 	Repair:     settings.Repair{Rules: karpentersRules(), Unhealthy: intstr.FromString("20%")}, PoolGate: settings.PoolGate{On: true, Nodes: 5, Percent: 20},
 	Rebalance:   "ignore",
 	TemplateAge: time.Hour, DryRuns: true, MaxPerIntent: 500, MaxPerMinute: 1000, EC2Share: 1, MetricsPort: 8080, HealthPort: 8081,
@@ -57,16 +57,16 @@ func TestRead(t *testing.T) {
 			"LOG_LEVEL": "debug", "METRICS_PORT": "0", "HEALTH_PROBE_PORT": "9", "OTEL_EXPORTER_OTLP_ENDPOINT": "http://c", "JOIST_TEMPLATE_AGE": "24h",
 			"JOIST_CLOUDWATCH_METRICS": "stdout", "JOIST_MAX_INSTANCES_PER_INTENT": "10", "JOIST_MAX_INSTANCES_PER_MINUTE": "20", "JOIST_EC2_RATE_SHARE": "0.25",
 		}, func(s *settings.Settings) {
-			s.Scheduling = scheduling.Settings{PreferencePolicy: "Ignore", MinValuesPolicy: "BestEffort", ReservedENIs: 2, Gates: scheduling.Gates{ReservedCapacity: true}}
+			s.Scheduling = planning.Settings{PreferencePolicy: "Ignore", MinValuesPolicy: "BestEffort", ReservedENIs: 2, Gates: planning.Gates{ReservedCapacity: true}}
 			s.LogLevel, s.MetricsPort, s.HealthPort, s.Traces, s.TemplateAge = slog.LevelDebug, 0, 9, true, 24*time.Hour
 			s.MaxPerIntent, s.MaxPerMinute, s.EC2Share, s.CloudWatch = 10, 20, 0.25, "stdout"
 		}},
 		{"gates beside the defaults", map[string]string{"FEATURE_GATES": "NodeOverlay=true, CapacityBuffer=1,NodeRepair=true,"}, func(s *settings.Settings) {
-			s.Scheduling.Gates = scheduling.Gates{ReservedCapacity: true, NodeOverlay: true, CapacityBuffer: true}
+			s.Scheduling.Gates = planning.Gates{ReservedCapacity: true, NodeOverlay: true, CapacityBuffer: true}
 			s.NodeRepair = true
 		}},
 		{"gates against the defaults", map[string]string{"FEATURE_GATES": "ReservedCapacity=false,StaticCapacity=true"}, func(s *settings.Settings) {
-			s.Scheduling.Gates = scheduling.Gates{StaticCapacity: true}
+			s.Scheduling.Gates = planning.Gates{StaticCapacity: true}
 		}},
 		{"repair", map[string]string{"JOIST_REPAIR_RULES": "Ready=Unknown:15m", "JOIST_REPAIR_UNHEALTHY": "3", "JOIST_REPAIR_UNHEALTHY_IN_ZONE": "50%"}, func(s *settings.Settings) {
 			zone := intstr.FromString("50%")

@@ -20,7 +20,8 @@ import (
 
 	"github.com/joist-autoscaler/joist/shared/event"
 	"github.com/joist-autoscaler/joist/shared/karpenter"
-	"github.com/joist-autoscaler/joist/shared/planning/scheduling"
+	"github.com/joist-autoscaler/joist/shared/planning"
+	"github.com/joist-autoscaler/joist/shared/planning/instancetypes"
 )
 
 // The reasons of drift, which are Karpenter's.
@@ -148,8 +149,8 @@ func rehashed(of, claim metav1.Object, hash, version string) found {
 // Karpenter, that the pool contradicts itself is no reason to replace what lacks the
 // label: nothing could.
 func (v View) requirements() found {
-	is := scheduling.FromLabels(v.Claim.Labels)
-	for key, wanted := range scheduling.FromClaim(v.Pool.Spec.Template.Spec.Requirements) {
+	is := planning.FromLabels(v.Claim.Labels)
+	for key, wanted := range planning.FromClaim(v.Pool.Spec.Template.Spec.Requirements) {
 		value, ok := is[key]
 		if ok && value.Intersect(wanted).Empty() || !ok && !wanted.HasAbsent() && !wanted.Empty() {
 			return yes
@@ -178,7 +179,7 @@ func (v View) image() found {
 	if len(v.Class.Status.AMIs) == 0 || v.Claim.Status.ImageID == "" {
 		return unknown
 	}
-	image, suits := scheduling.ImageFor(v.Claim.Labels, v.Class.Status.AMIs)
+	image, suits := instancetypes.ImageFor(v.Claim.Labels, v.Class.Status.AMIs)
 	return when(!suits || image.ID != v.Claim.Status.ImageID)
 }
 

@@ -11,7 +11,7 @@ import (
 
 	"github.com/joist-autoscaler/joist/shared/karpenter"
 	"github.com/joist-autoscaler/joist/shared/karpenter/policy"
-	"github.com/joist-autoscaler/joist/shared/planning/scheduling"
+	"github.com/joist-autoscaler/joist/shared/planning"
 )
 
 // initializing is how long a fresh node may take: as long as one is waited for that
@@ -34,7 +34,7 @@ type Member struct {
 }
 
 // MemberOf is a node of a snapshot.
-func MemberOf(n *scheduling.Node) Member {
+func MemberOf(n *planning.Node) Member {
 	m := Member{Name: n.Name, Created: n.Created, Initialized: n.Initialized, Ready: n.Ready, Going: n.Going || replaced(n.Proposal)}
 	if n.Drift != nil {
 		m.Since = n.Drift.Since
@@ -48,7 +48,7 @@ func MemberOfClaim(c *karpenter.NodeClaim, node *corev1.Node) Member {
 	conditions := c.Status.Conditions
 	m := Member{
 		Name: c.Name, Created: c.CreationTimestamp.UTC(), Initialized: conditions.True(karpenter.ConditionTypeInitialized),
-		Going: c.DeletionTimestamp != nil || conditions.True(karpenter.ConditionTypeInstanceTerminating) || replaced(scheduling.ProposalOf(c)),
+		Going: c.DeletionTimestamp != nil || conditions.True(karpenter.ConditionTypeInstanceTerminating) || replaced(planning.ProposalOf(c)),
 	}
 	if drifted, _ := conditions.Get(karpenter.ConditionTypeDrifted); drifted.Status == metav1.ConditionTrue {
 		m.Since = drifted.LastTransitionTime.UTC()
@@ -66,7 +66,7 @@ func MemberOfClaim(c *karpenter.NodeClaim, node *corev1.Node) Member {
 }
 
 // replaced reports whether a proposal about a node acts.
-func replaced(p *scheduling.Proposal) bool { return p != nil && !p.Confirmed.IsZero() }
+func replaced(p *planning.Proposal) bool { return p != nil && !p.Confirmed.IsZero() }
 
 // Rollout is how what a NodePool and its class ask for now has come to the pool so far.
 // It is read off the cluster, and written down nowhere: a member that is not drifted,
@@ -164,7 +164,7 @@ func named(names []string) string {
 // What failed with an image that the class does not ask for any more says
 // nothing about what it asks for now.
 func failed(pool *karpenter.NodePool, class *karpenter.EC2NodeClass, since time.Time) string {
-	launches, ok := scheduling.LaunchesOf(pool)
+	launches, ok := planning.LaunchesOf(pool)
 	if !ok {
 		return unhealthy(pool, since)
 	}

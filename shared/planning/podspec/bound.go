@@ -5,16 +5,16 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/joist-autoscaler/joist/shared/planning/scheduling"
+	"github.com/joist-autoscaler/joist/shared/planning"
 )
 
 // Settle counts the pods that are bound to a node and have not ended: what they
 // take of it, its volumes' limits included, which ports they hold, and
 // which of them others are placed by. volumes may be nil when none matter.
-func Settle(node *scheduling.Node, pods []*corev1.Pod, named Named, volumes func(*corev1.Pod) []scheduling.Volume) {
+func Settle(node *planning.Node, pods []*corev1.Pod, named Named, volumes func(*corev1.Pod) []planning.Volume) {
 	var staying, fixed, unseen Classes
 	for _, pod := range pods {
-		var claims []scheduling.Volume
+		var claims []planning.Volume
 		if volumes != nil {
 			claims = volumes(pod)
 		}
@@ -30,8 +30,8 @@ func Settle(node *scheduling.Node, pods []*corev1.Pod, named Named, volumes func
 	node.Pods, node.DaemonPods = staying.List(), fixed.List()
 	rest := unseen.List()
 	node.Used, node.Daemons = corev1.ResourceList{}, corev1.ResourceList{}
-	attached := map[string][]scheduling.Volume{}
-	for _, list := range [][]scheduling.PodClass{node.Pods, node.DaemonPods, rest} {
+	attached := map[string][]planning.Volume{}
+	for _, list := range [][]planning.PodClass{node.Pods, node.DaemonPods, rest} {
 		take(node.Used, list)
 		for i := range list {
 			spec := &list[i].Spec
@@ -44,13 +44,13 @@ func Settle(node *scheduling.Node, pods []*corev1.Pod, named Named, volumes func
 	take(node.Daemons, daemonsOf(node.DaemonPods))
 	take(node.Daemons, daemonsOf(rest))
 	for _, list := range attached {
-		add(node.Used, scheduling.Attachments(list...), 1)
+		add(node.Used, planning.Attachments(list...), 1)
 	}
 }
 
 // daemonsOf leaves static pods and mirrors out: no DaemonSet brings them.
-func daemonsOf(classes []scheduling.PodClass) []scheduling.PodClass {
-	return slices.DeleteFunc(slices.Clone(classes), func(c scheduling.PodClass) bool { return c.Spec.OwnerKind != "DaemonSet" })
+func daemonsOf(classes []planning.PodClass) []planning.PodClass {
+	return slices.DeleteFunc(slices.Clone(classes), func(c planning.PodClass) bool { return c.Spec.OwnerKind != "DaemonSet" })
 }
 
 // counts reports whether a pod that belongs to its node changes where others may
@@ -71,7 +71,7 @@ func (n Named) counts(pod *corev1.Pod) bool {
 }
 
 // take adds what the pods of classes ask for.
-func take(sum corev1.ResourceList, classes []scheduling.PodClass) {
+func take(sum corev1.ResourceList, classes []planning.PodClass) {
 	for i := range classes {
 		add(sum, classes[i].Spec.Requests, int64(len(classes[i].Pods)))
 	}

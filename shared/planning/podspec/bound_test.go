@@ -7,8 +7,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/joist-autoscaler/joist/shared/planning"
 	"github.com/joist-autoscaler/joist/shared/planning/podspec"
-	"github.com/joist-autoscaler/joist/shared/planning/scheduling"
 )
 
 func running(name, cpu string, changes ...func(*corev1.Pod)) *corev1.Pod {
@@ -37,15 +37,15 @@ func TestSettle(t *testing.T) {
 		pod.Spec.Affinity = &corev1.Affinity{PodAntiAffinity: &corev1.PodAntiAffinity{}}
 	}
 	leaves := func(pod *corev1.Pod) { pod.DeletionTimestamp = new(metav1.Now()) }
-	node := scheduling.Node{Name: "n"}
+	node := planning.Node{Name: "n"}
 	podspec.Settle(&node, []*corev1.Pod{
 		running("web", "1", port), running("web", "1", port), running("api", "500m", elsewhere),
 		running("logs", "100m", ofDaemon), running("quiet", "100m", ofDaemon, unlabelled), running("alone", "100m", ofDaemon, unlabelled, repels),
 		running("late", "100m", ofDaemon, leaves), running("static", "100m", mirrored, unlabelled),
-	}, podspec.Named{"app": true}, func(*corev1.Pod) []scheduling.Volume {
-		return []scheduling.Volume{{Claim: "shared", Driver: "d"}, {Driver: "own"}}
+	}, podspec.Named{"app": true}, func(*corev1.Pod) []planning.Volume {
+		return []planning.Volume{{Claim: "shared", Driver: "d"}, {Driver: "own"}}
 	})
-	names := func(classes []scheduling.PodClass) (out []string) {
+	names := func(classes []planning.PodClass) (out []string) {
 		for _, class := range classes {
 			for _, ref := range class.Pods {
 				out = append(out, ref.Name)
@@ -57,11 +57,11 @@ func TestSettle(t *testing.T) {
 		t.Error(diff)
 	}
 	used, daemons := node.Used[corev1.ResourceCPU], node.Daemons[corev1.ResourceCPU]
-	pods, attached := node.Used[corev1.ResourcePods], node.Used[scheduling.AttachLimit("d")]
+	pods, attached := node.Used[corev1.ResourcePods], node.Used[planning.AttachLimit("d")]
 	if used.String() != "3" || daemons.String() != "400m" || pods.Value() != 8 || len(node.HostPorts) != 2 {
 		t.Errorf("%s used, %s by daemons, %s pods, ports %v", used.String(), daemons.String(), pods.String(), node.HostPorts)
 	}
-	own := node.Used[scheduling.AttachLimit("own")]
+	own := node.Used[planning.AttachLimit("own")]
 	// One claim of each namespace, however many pods share it; claims without a
 	// name are nobody else's.
 	if attached.Value() != 2 || own.Value() != 8 {

@@ -8,7 +8,7 @@ import (
 
 	"github.com/joist-autoscaler/joist/shared/cluster"
 	"github.com/joist-autoscaler/joist/shared/karpenter"
-	"github.com/joist-autoscaler/joist/shared/planning/scheduling"
+	"github.com/joist-autoscaler/joist/shared/planning"
 )
 
 // appsGroup is where workloads are; a reference without a group means it.
@@ -16,8 +16,8 @@ const appsGroup = "apps"
 
 // Buffer takes from a CapacityBuffer, and from what it names, what planning reads.
 // find looks an object up, as a cache does.
-func Buffer(b *karpenter.CapacityBuffer, find func(cluster.Kind, cluster.Key) (cluster.Object, bool)) scheduling.Buffer {
-	out := scheduling.Buffer{
+func Buffer(b *karpenter.CapacityBuffer, find func(cluster.Kind, cluster.Key) (cluster.Object, bool)) planning.Buffer {
+	out := planning.Buffer{
 		Namespace: b.Namespace, Name: b.Name, UID: string(b.UID), Created: b.CreationTimestamp.UTC(),
 		Replicas: b.Spec.Replicas, Percentage: b.Spec.Percentage, Limits: b.Spec.Limits,
 	}

@@ -9,7 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/joist-autoscaler/joist/shared/karpenter"
-	"github.com/joist-autoscaler/joist/shared/planning/scheduling"
+	"github.com/joist-autoscaler/joist/shared/planning"
 )
 
 // defaultGraceSeconds is Kubernetes' own default.
@@ -17,7 +17,7 @@ const defaultGraceSeconds = 30
 
 // Convert takes from a pod what planning reads. Labels are kept where named has
 // their key; volumes are what Volumes says of the pod's volume claims.
-func Convert(pod *corev1.Pod, named Named, volumes []scheduling.Volume) scheduling.PodSpec {
+func Convert(pod *corev1.Pod, named Named, volumes []planning.Volume) planning.PodSpec {
 	var d draft
 	d.read(pod, named, volumes)
 	return d.finish()
@@ -28,16 +28,16 @@ func Convert(pod *corev1.Pod, named Named, volumes []scheduling.Volume) scheduli
 // thousandth pod of a class costs no memory.
 type draft struct {
 	// spec lacks labels, requests and host ports.
-	spec     scheduling.PodSpec
+	spec     planning.PodSpec
 	labels   pairs
 	requests amounts
-	ports    []scheduling.HostPort
+	ports    []planning.HostPort
 }
 
 // read replaces the draft by that of a pod.
-func (d *draft) read(pod *corev1.Pod, named Named, volumes []scheduling.Volume) {
+func (d *draft) read(pod *corev1.Pod, named Named, volumes []planning.Volume) {
 	spec := &pod.Spec
-	d.spec = scheduling.PodSpec{
+	d.spec = planning.PodSpec{
 		Namespace:      pod.Namespace,
 		OwnerKind:      ownerKind(pod),
 		NodeSelector:   spec.NodeSelector,
@@ -58,7 +58,7 @@ func (d *draft) read(pod *corev1.Pod, named Named, volumes []scheduling.Volume) 
 }
 
 // readSpec replaces the draft by that of a finished spec.
-func (d *draft) readSpec(spec *scheduling.PodSpec) {
+func (d *draft) readSpec(spec *planning.PodSpec) {
 	d.spec = *spec
 	d.labels = d.labels.of(spec.Labels)
 	d.requests.readList(spec.Requests)
@@ -66,7 +66,7 @@ func (d *draft) readSpec(spec *scheduling.PodSpec) {
 }
 
 // finish is the spec that the draft describes, with maps and lists of its own.
-func (d *draft) finish() scheduling.PodSpec {
+func (d *draft) finish() planning.PodSpec {
 	out := d.spec
 	out.Labels, out.Requests, out.HostPorts = d.labels.labels(), d.requests.list(), nil
 	if len(d.ports) > 0 {
@@ -78,7 +78,7 @@ func (d *draft) finish() scheduling.PodSpec {
 // Daemon takes from a pod of a DaemonSet, or from its template made into a pod,
 // what it takes from every node. The controller ties each such pod to its node
 // by name, and that is left out: the question is on which nodes there will be one.
-func Daemon(pod *corev1.Pod) scheduling.PodSpec {
+func Daemon(pod *corev1.Pod) planning.PodSpec {
 	pod = pod.DeepCopy()
 	SetDefaults(&pod.Spec)
 	out := Convert(pod, nil, nil)
@@ -103,8 +103,8 @@ func Daemon(pod *corev1.Pod) scheduling.PodSpec {
 
 // Ref names the pod. When it began is told of those alone whose protection counts
 // from then.
-func Ref(pod *corev1.Pod) scheduling.PodRef {
-	ref := scheduling.PodRef{
+func Ref(pod *corev1.Pod) planning.PodRef {
+	ref := planning.PodRef{
 		Name: pod.Name, UID: string(pod.UID), Created: pod.CreationTimestamp.UTC(),
 		Workload: workload(pod), Node: pod.Spec.NodeName, Going: pod.DeletionTimestamp != nil,
 	}

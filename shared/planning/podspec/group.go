@@ -7,7 +7,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/joist-autoscaler/joist/shared/planning/scheduling"
+	"github.com/joist-autoscaler/joist/shared/planning"
 )
 
 // Classes groups pods as they come in. The zero value is ready.
@@ -15,7 +15,7 @@ type Classes struct {
 	byKey map[string]int32
 	// keys and specs are those of the classes, in the order of their arrival.
 	keys  []string
-	specs []*scheduling.PodSpec
+	specs []*planning.PodSpec
 	pods  []member
 	// draft and key are used anew for each pod.
 	draft draft
@@ -23,23 +23,23 @@ type Classes struct {
 	// texts and room are where the next key and spec go. Many share one piece of
 	// memory: a piece that is full is left to those in it.
 	texts strings.Builder
-	room  []scheduling.PodSpec
+	room  []planning.PodSpec
 }
 
 // member is a pod and the class that it belongs to.
 type member struct {
 	class int32
-	ref   scheduling.PodRef
+	ref   planning.PodRef
 }
 
 // Group converts and groups pods. volumes may be nil when none matter.
-func Group(pods []*corev1.Pod, named Named, volumes func(*corev1.Pod) []scheduling.Volume) []scheduling.PodClass {
+func Group(pods []*corev1.Pod, named Named, volumes func(*corev1.Pod) []planning.Volume) []planning.PodClass {
 	c := Classes{
 		byKey: make(map[string]int32, min(len(pods), expectedClasses)),
 		pods:  make([]member, 0, len(pods)),
 	}
 	for _, pod := range pods {
-		var claims []scheduling.Volume
+		var claims []planning.Volume
 		if volumes != nil {
 			claims = volumes(pod)
 		}
@@ -53,14 +53,14 @@ const expectedClasses = 1 << 12
 
 // AddPod converts a pod as Convert does and counts it. A pod whose class is known
 // costs next to no memory.
-func (c *Classes) AddPod(pod *corev1.Pod, named Named, volumes []scheduling.Volume) {
+func (c *Classes) AddPod(pod *corev1.Pod, named Named, volumes []planning.Volume) {
 	c.draft.read(pod, named, volumes)
 	c.count(Ref(pod))
 }
 
 // AddPending counts a pod as AddPod does, unless its spec is larger than MaxSpec: then it
 // returns false.
-func (c *Classes) AddPending(pod *corev1.Pod, named Named, volumes []scheduling.Volume) bool {
+func (c *Classes) AddPending(pod *corev1.Pod, named Named, volumes []planning.Volume) bool {
 	c.draft.read(pod, named, volumes)
 	if c.key.draft(&c.draft); len(c.key.bytes) > MaxSpec {
 		return false
@@ -71,7 +71,7 @@ func (c *Classes) AddPending(pod *corev1.Pod, named Named, volumes []scheduling.
 
 // AddBound counts a pod that runs as AddPod does. If its spec is larger than MaxSpec, the
 // class has what the pod takes and which pods it keeps away, and the pod is not moved.
-func (c *Classes) AddBound(pod *corev1.Pod, named Named, volumes []scheduling.Volume) {
+func (c *Classes) AddBound(pod *corev1.Pod, named Named, volumes []planning.Volume) {
 	c.draft.read(pod, named, volumes)
 	c.key.draft(&c.draft)
 	for _, reduce := range []func(*draft){(*draft).fix, (*draft).strip} {
@@ -85,19 +85,19 @@ func (c *Classes) AddBound(pod *corev1.Pod, named Named, volumes []scheduling.Vo
 }
 
 // Add counts a pod of a spec.
-func (c *Classes) Add(spec scheduling.PodSpec, ref scheduling.PodRef) {
+func (c *Classes) Add(spec planning.PodSpec, ref planning.PodRef) {
 	c.draft.readSpec(&spec)
 	c.count(ref)
 }
 
 // count puts a pod into the class of the draft.
-func (c *Classes) count(ref scheduling.PodRef) {
+func (c *Classes) count(ref planning.PodRef) {
 	c.key.draft(&c.draft)
 	c.enter(ref)
 }
 
 // enter puts a pod into the class of the key.
-func (c *Classes) enter(ref scheduling.PodRef) {
+func (c *Classes) enter(ref planning.PodRef) {
 	class, known := c.byKey[string(c.key.bytes)]
 	if !known {
 		class = c.open()
@@ -135,9 +135,9 @@ func (c *Classes) keep(text []byte) string {
 }
 
 // finish makes the draft a spec.
-func (c *Classes) finish() *scheduling.PodSpec {
+func (c *Classes) finish() *planning.PodSpec {
 	if had := cap(c.room); len(c.room) == had {
-		c.room = make([]scheduling.PodSpec, 0, min(max(2*had, roomMin), roomMax))
+		c.room = make([]planning.PodSpec, 0, min(max(2*had, roomMin), roomMax))
 	}
 	c.room = append(c.room, c.draft.finish())
 	return &c.room[len(c.room)-1]
@@ -146,7 +146,7 @@ func (c *Classes) finish() *scheduling.PodSpec {
 // List gives the classes in the order of their keys, and the pods of each by age
 // and UID, so that the order of arrival does not show. The lists of pods lie side
 // by side in one piece of memory.
-func (c *Classes) List() []scheduling.PodClass {
+func (c *Classes) List() []planning.PodClass {
 	if len(c.keys) == 0 {
 		return nil
 	}
@@ -156,22 +156,22 @@ func (c *Classes) List() []scheduling.PodClass {
 	}
 	slices.SortFunc(order, func(a, b int32) int { return strings.Compare(c.keys[a], c.keys[b]) })
 	lists := c.lists()
-	out := make([]scheduling.PodClass, len(order))
+	out := make([]planning.PodClass, len(order))
 	for i, class := range order {
 		sortPods(lists[class])
-		out[i] = scheduling.PodClass{Spec: *c.specs[class], Pods: lists[class]}
+		out[i] = planning.PodClass{Spec: *c.specs[class], Pods: lists[class]}
 	}
 	return out
 }
 
 // lists are the pods of each class, as they came.
-func (c *Classes) lists() [][]scheduling.PodRef {
+func (c *Classes) lists() [][]planning.PodRef {
 	counts := make([]int, len(c.keys))
 	for i := range c.pods {
 		counts[c.pods[i].class]++
 	}
-	rest := make([]scheduling.PodRef, len(c.pods))
-	out := make([][]scheduling.PodRef, len(c.keys))
+	rest := make([]planning.PodRef, len(c.pods))
+	out := make([][]planning.PodRef, len(c.keys))
 	for class, count := range counts {
 		out[class], rest = rest[:0:count], rest[count:]
 	}
@@ -182,9 +182,9 @@ func (c *Classes) lists() [][]scheduling.PodRef {
 	return out
 }
 
-func sortPods(pods []scheduling.PodRef) {
+func sortPods(pods []planning.PodRef) {
 	// Spelt out, because cmp.Or would compare all three each time.
-	older := func(a, b scheduling.PodRef) int {
+	older := func(a, b planning.PodRef) int {
 		if by := a.Created.Compare(b.Created); by != 0 {
 			return by
 		}

@@ -14,8 +14,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"pgregory.net/rapid"
 
+	"github.com/joist-autoscaler/joist/shared/planning"
 	"github.com/joist-autoscaler/joist/shared/planning/podspec"
-	"github.com/joist-autoscaler/joist/shared/planning/scheduling"
 )
 
 // anyPod draws pods that are often equal, in one spelling or another.
@@ -92,7 +92,7 @@ func TestGroupIsByTheDocument(t *testing.T) {
 }
 
 // oneByOne groups specs that were converted before.
-func oneByOne(pods []*corev1.Pod, named podspec.Named) []scheduling.PodClass {
+func oneByOne(pods []*corev1.Pod, named podspec.Named) []planning.PodClass {
 	var classes podspec.Classes
 	for _, pod := range pods {
 		classes.Add(podspec.Convert(pod, named, nil), podspec.Ref(pod))

@@ -7,12 +7,12 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/joist-autoscaler/joist/shared/planning/scheduling"
+	"github.com/joist-autoscaler/joist/shared/planning"
 )
 
 // Key is equal for specs that planning cannot tell apart, and only for those.
 // Its order is that in which classes stand in a document. It is no text.
-func Key(spec scheduling.PodSpec) string {
+func Key(spec planning.PodSpec) string {
 	var d draft
 	d.readSpec(&spec)
 	var k key
@@ -138,7 +138,7 @@ func (k *key) tolerations(list []corev1.Toleration) {
 	}
 }
 
-func (k *key) volumes(list []scheduling.Volume) {
+func (k *key) volumes(list []planning.Volume) {
 	k.length(len(list))
 	for i := range list {
 		k.text(list[i].Claim)

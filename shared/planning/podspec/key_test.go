@@ -7,8 +7,8 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/resource"
 
+	"github.com/joist-autoscaler/joist/shared/planning"
 	"github.com/joist-autoscaler/joist/shared/planning/podspec"
-	"github.com/joist-autoscaler/joist/shared/planning/scheduling"
 )
 
 // variants are values of a type: the zero, and one for each thing within that
@@ -70,9 +70,9 @@ func variants(of reflect.Type) []reflect.Value {
 // by us or by Kubernetes, fails here until the key writes it.
 func TestKeySeesEveryField(t *testing.T) {
 	byKey, byText := map[string]string{}, map[string]string{}
-	all := variants(reflect.TypeFor[scheduling.PodSpec]())
+	all := variants(reflect.TypeFor[planning.PodSpec]())
 	for _, one := range all {
-		spec := one.Interface().(scheduling.PodSpec)
+		spec := one.Interface().(planning.PodSpec)
 		text, err := json.Marshal(spec)
 		if err != nil {
 			t.Fatal(err)

@@ -6,7 +6,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/joist-autoscaler/joist/shared/planning/scheduling"
+	"github.com/joist-autoscaler/joist/shared/planning"
 )
 
 // MaxSpec is how many bytes the part of a pod that planning reads may have. The API server
@@ -19,7 +19,7 @@ var TooLarge = fmt.Sprintf("its labels, resources, selectors, affinity, tolerati
 	"select nodes and pods by fewer values", MaxSpec>>10)
 
 // Oversize reports whether a spec is larger than MaxSpec.
-func Oversize(spec scheduling.PodSpec) bool { return len(Key(spec)) > MaxSpec }
+func Oversize(spec planning.PodSpec) bool { return len(Key(spec)) > MaxSpec }
 
 // fix reduces the draft of a pod that runs: nothing is left that says where else it could
 // run, so it must not be moved. What it takes and which pods it keeps away stays.

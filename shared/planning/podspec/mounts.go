@@ -6,7 +6,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/joist-autoscaler/joist/shared/cluster"
-	"github.com/joist-autoscaler/joist/shared/planning/scheduling"
+	"github.com/joist-autoscaler/joist/shared/planning"
 )
 
 // Users are the pods that use each volume claim. Pods that have ended use none.
@@ -71,13 +71,13 @@ func claims(pod *corev1.Pod) []cluster.Key {
 type Mounts struct {
 	in    *Storage
 	users Users
-	found map[*corev1.Pod][]scheduling.Volume
+	found map[*corev1.Pod][]planning.Volume
 }
 
 // Mounts looks volumes up for as long as neither the users nor what they are
 // looked up in change.
 func (u Users) Mounts(in *Storage) Mounts {
-	return Mounts{in: in, users: u, found: map[*corev1.Pod][]scheduling.Volume{}}
+	return Mounts{in: in, users: u, found: map[*corev1.Pod][]planning.Volume{}}
 }
 
 // NewMounts are the mounts of all the pods there are.
@@ -90,7 +90,7 @@ func NewMounts(pods []*corev1.Pod, in *Storage) Mounts {
 }
 
 // All are the volumes of a pod, each with the name of its claim.
-func (m Mounts) All(pod *corev1.Pod) []scheduling.Volume {
+func (m Mounts) All(pod *corev1.Pod) []planning.Volume {
 	if len(pod.Spec.Volumes) == 0 || ended(pod) {
 		return nil
 	}
@@ -105,8 +105,8 @@ func (m Mounts) All(pod *corev1.Pod) []scheduling.Volume {
 // Of are the volumes of a pod without the names of those claims that are its own
 // alone: they would part pods that are alike. A claim with a problem keeps its
 // name, because somebody must mend it.
-func (m Mounts) Of(pod *corev1.Pod) []scheduling.Volume {
-	var out []scheduling.Volume
+func (m Mounts) Of(pod *corev1.Pod) []planning.Volume {
+	var out []planning.Volume
 	for _, v := range m.All(pod) {
 		if v.Problem == "" && len(m.users[cluster.Key{Namespace: pod.Namespace, Name: v.Claim}]) == 1 {
 			v.Claim = ""

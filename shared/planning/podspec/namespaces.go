@@ -3,12 +3,12 @@ package podspec
 import (
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/joist-autoscaler/joist/shared/planning/scheduling"
+	"github.com/joist-autoscaler/joist/shared/planning"
 )
 
 // Namespaces gives the named labels of the namespaces that the classes are in.
 // Namespaces without any are left out.
-func Namespaces(all []*corev1.Namespace, named Named, classes ...[]scheduling.PodClass) map[string]map[string]string {
+func Namespaces(all []*corev1.Namespace, named Named, classes ...[]planning.PodClass) map[string]map[string]string {
 	used := map[string]bool{}
 	for _, list := range classes {
 		for i := range list {

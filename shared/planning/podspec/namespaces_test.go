@@ -7,8 +7,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/joist-autoscaler/joist/shared/planning"
 	"github.com/joist-autoscaler/joist/shared/planning/podspec"
-	"github.com/joist-autoscaler/joist/shared/planning/scheduling"
 )
 
 func selecting(key string) *metav1.LabelSelector {
@@ -65,7 +65,7 @@ func TestNamespaces(t *testing.T) {
 	space := func(name string, labels map[string]string) *corev1.Namespace {
 		return &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: labels}}
 	}
-	classes := []scheduling.PodClass{{Spec: scheduling.PodSpec{Namespace: "web"}}, {Spec: scheduling.PodSpec{Namespace: "plain"}}}
+	classes := []planning.PodClass{{Spec: planning.PodSpec{Namespace: "web"}}, {Spec: planning.PodSpec{Namespace: "plain"}}}
 	got := podspec.Namespaces([]*corev1.Namespace{
 		space("web", map[string]string{"team": "a", "secret": secret}),
 		space("plain", map[string]string{"secret": secret}),

@@ -11,8 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/joist-autoscaler/joist/shared/planning"
 	"github.com/joist-autoscaler/joist/shared/planning/podspec"
-	"github.com/joist-autoscaler/joist/shared/planning/scheduling"
 )
 
 const secret = "hunter2"
@@ -52,7 +52,7 @@ func TestNothingSecretLeaves(t *testing.T) {
 	if whole, _ := json.Marshal(pod); !strings.Contains(string(whole), secret) {
 		t.Fatal("the pod holds no secret: the test could not fail")
 	}
-	for name, spec := range map[string]scheduling.PodSpec{
+	for name, spec := range map[string]planning.PodSpec{
 		"pod":    podspec.Convert(pod, podspec.Named{"app": true}, nil),
 		"daemon": podspec.Daemon(pod),
 	} {
@@ -68,10 +68,10 @@ func TestNothingSecretLeaves(t *testing.T) {
 
 func TestConvert(t *testing.T) {
 	got := podspec.Convert(secretive(), podspec.Named{"app": true}, nil)
-	want := scheduling.PodSpec{
+	want := planning.PodSpec{
 		Namespace: "shop", OwnerKind: "ReplicaSet", Labels: map[string]string{"app": "web"},
 		Requests:     corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("1500m"), corev1.ResourcePods: resource.MustParse("1")},
-		HostPorts:    []scheduling.HostPort{{Port: 8080}},
+		HostPorts:    []planning.HostPort{{Port: 8080}},
 		GraceSeconds: 30, DoNotDisrupt: "true",
 	}
 	if diff := cmp.Diff(want, got); diff != "" {

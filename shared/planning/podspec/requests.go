@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	helpers "k8s.io/component-helpers/resource"
 
-	"github.com/joist-autoscaler/joist/shared/planning/scheduling"
+	"github.com/joist-autoscaler/joist/shared/planning"
 )
 
 // Requests is what a pod takes from its node: the larger of its init containers
@@ -128,11 +128,11 @@ func (a *amount) units() int64 {
 
 // hostPorts adds those of ordinary containers to out; init containers are gone
 // before anything could clash.
-func hostPorts(containers []corev1.Container, out []scheduling.HostPort) []scheduling.HostPort {
+func hostPorts(containers []corev1.Container, out []planning.HostPort) []planning.HostPort {
 	for i := range containers {
 		for _, port := range containers[i].Ports {
 			if port.HostPort != 0 {
-				out = append(out, scheduling.HostPort{IP: port.HostIP, Port: port.HostPort, Protocol: port.Protocol})
+				out = append(out, planning.HostPort{IP: port.HostIP, Port: port.HostPort, Protocol: port.Protocol})
 			}
 		}
 	}

@@ -6,7 +6,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/joist-autoscaler/joist/shared/planning/scheduling"
+	"github.com/joist-autoscaler/joist/shared/planning"
 )
 
 // DefaultClassAnnotation is "true" on the StorageClass of claims that name none.
@@ -103,7 +103,7 @@ func AttachLimits(node *storagev1.CSINode) corev1.ResourceList {
 	out := corev1.ResourceList{}
 	for _, driver := range node.Spec.Drivers {
 		if driver.Allocatable != nil && driver.Allocatable.Count != nil {
-			out[scheduling.AttachLimit(driver.Name)] = *resource.NewQuantity(int64(*driver.Allocatable.Count), resource.DecimalSI)
+			out[planning.AttachLimit(driver.Name)] = *resource.NewQuantity(int64(*driver.Allocatable.Count), resource.DecimalSI)
 		}
 	}
 	return out

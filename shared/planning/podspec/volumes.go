@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/joist-autoscaler/joist/shared/catalog"
-	"github.com/joist-autoscaler/joist/shared/planning/scheduling"
+	"github.com/joist-autoscaler/joist/shared/planning"
 )
 
 // bindCompleted is on a claim once its binding to a volume is done.
@@ -18,11 +18,11 @@ const bindCompleted = "pv.kubernetes.io/bind-completed"
 
 // Volumes is what the volume claims of a pod ask of its node, one for each claim
 // in the order of the pod's volumes. Other volumes ask for nothing.
-func Volumes(pod *corev1.Pod, in *Storage) []scheduling.Volume {
-	var out []scheduling.Volume
+func Volumes(pod *corev1.Pod, in *Storage) []planning.Volume {
+	var out []planning.Volume
 	for i := range pod.Spec.Volumes {
 		name, template := claimed(pod, &pod.Spec.Volumes[i])
-		if name == "" || slices.ContainsFunc(out, func(v scheduling.Volume) bool { return v.Claim == name }) {
+		if name == "" || slices.ContainsFunc(out, func(v planning.Volume) bool { return v.Claim == name }) {
 			continue
 		}
 		claim := in.claims[types.NamespacedName{Namespace: pod.Namespace, Name: name}]
@@ -52,7 +52,7 @@ func claimed(pod *corev1.Pod, volume *corev1.Volume) (name string, template *cor
 }
 
 // ask says what a claim wants of a node, or why no node could ever mount it.
-func (s *Storage) ask(claim *corev1.PersistentVolumeClaim) scheduling.Volume {
+func (s *Storage) ask(claim *corev1.PersistentVolumeClaim) planning.Volume {
 	switch {
 	case claim == nil:
 		return problem("it does not exist")
@@ -67,12 +67,12 @@ func (s *Storage) ask(claim *corev1.PersistentVolumeClaim) scheduling.Volume {
 	}
 }
 
-func problem(format string, args ...any) scheduling.Volume {
-	return scheduling.Volume{Problem: fmt.Sprintf(format, args...)}
+func problem(format string, args ...any) planning.Volume {
+	return planning.Volume{Problem: fmt.Sprintf(format, args...)}
 }
 
 // bound is for a claim that has its volume.
-func (s *Storage) bound(claim *corev1.PersistentVolumeClaim) scheduling.Volume {
+func (s *Storage) bound(claim *corev1.PersistentVolumeClaim) planning.Volume {
 	name := claim.Spec.VolumeName
 	if _, done := claim.Annotations[bindCompleted]; !done {
 		return problem("its binding to volume %s is not completed", name)
@@ -81,7 +81,7 @@ func (s *Storage) bound(claim *corev1.PersistentVolumeClaim) scheduling.Volume {
 	if volume == nil {
 		return problem("its volume %s does not exist", name)
 	}
-	out := scheduling.Volume{Driver: driverOf(volume)}
+	out := planning.Volume{Driver: driverOf(volume)}
 	if volume.Spec.NodeAffinity == nil || volume.Spec.NodeAffinity.Required == nil {
 		return out
 	}
@@ -96,7 +96,7 @@ func (s *Storage) bound(claim *corev1.PersistentVolumeClaim) scheduling.Volume {
 			})
 		}
 		if empty(term) {
-			return scheduling.Volume{Driver: out.Driver} // Any node will do.
+			return planning.Volume{Driver: out.Driver} // Any node will do.
 		}
 		out.Alternatives = append(out.Alternatives, term)
 	}
@@ -111,7 +111,7 @@ func empty(term corev1.NodeSelectorTerm) bool {
 }
 
 // unbound is for a claim whose volume is made where its pod goes.
-func (s *Storage) unbound(claim *corev1.PersistentVolumeClaim) scheduling.Volume {
+func (s *Storage) unbound(claim *corev1.PersistentVolumeClaim) planning.Volume {
 	class, name := s.classOf(claim)
 	switch {
 	case name == "":
@@ -121,7 +121,7 @@ func (s *Storage) unbound(claim *corev1.PersistentVolumeClaim) scheduling.Volume
 	case class.VolumeBindingMode == nil || *class.VolumeBindingMode != storagev1.VolumeBindingWaitForFirstConsumer:
 		return problem("it is not bound yet, and its StorageClass %s does not wait for a pod", name)
 	}
-	out := scheduling.Volume{Driver: migrated(class.Provisioner)}
+	out := planning.Volume{Driver: migrated(class.Provisioner)}
 	for _, allowed := range class.AllowedTopologies {
 		var term corev1.NodeSelectorTerm
 		for _, r := range allowed.MatchLabelExpressions {

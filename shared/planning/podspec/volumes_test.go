@@ -9,8 +9,8 @@ import (
 	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/joist-autoscaler/joist/shared/planning"
 	"github.com/joist-autoscaler/joist/shared/planning/podspec"
-	"github.com/joist-autoscaler/joist/shared/planning/scheduling"
 )
 
 const ebs = "ebs.csi.aws.com"
@@ -83,56 +83,56 @@ func TestVolumes(t *testing.T) {
 		claim  *corev1.PersistentVolumeClaim
 		volume *corev1.PersistentVolume
 		class  *storagev1.StorageClass
-		want   scheduling.Volume
+		want   planning.Volume
 	}{
 		{"a bound volume is where it is", claim(), disk(csi, term(in(zone, "a"))), nil,
-			scheduling.Volume{Driver: ebs, Alternatives: []corev1.NodeSelectorTerm{term(in(zone, "a"))}}},
+			planning.Volume{Driver: ebs, Alternatives: []corev1.NodeSelectorTerm{term(in(zone, "a"))}}},
 		{"its terms are alternatives", claim(), disk(csi, term(in(zone, "a")), term(in(zone, "b"))), nil,
-			scheduling.Volume{Driver: ebs, Alternatives: []corev1.NodeSelectorTerm{term(in(zone, "a")), term(in(zone, "b"))}}},
-		{"a volume that is everywhere", claim(), disk(csi), nil, scheduling.Volume{Driver: ebs}},
+			planning.Volume{Driver: ebs, Alternatives: []corev1.NodeSelectorTerm{term(in(zone, "a")), term(in(zone, "b"))}}},
+		{"a volume that is everywhere", claim(), disk(csi), nil, planning.Volume{Driver: ebs}},
 		{"a term without expressions matches nothing", claim(), disk(csi, term(), term(in(zone, "b"))), nil,
-			scheduling.Volume{Driver: ebs, Alternatives: []corev1.NodeSelectorTerm{term(in(zone, "b"))}}},
+			planning.Volume{Driver: ebs, Alternatives: []corev1.NodeSelectorTerm{term(in(zone, "b"))}}},
 		{"nor does a volume with none but such", claim(), disk(csi, term()), nil,
-			scheduling.Volume{Problem: "the node affinity of its volume disk matches no node"}},
+			planning.Volume{Problem: "the node affinity of its volume disk matches no node"}},
 		{"a local volume's host is ignored", claim(), disk(local, term(hostname, in(zone, "a"))), nil,
-			scheduling.Volume{Alternatives: []corev1.NodeSelectorTerm{term(in(zone, "a"))}}},
-		{"and that of a path on a host", claim(), disk(hostPath, term(hostname)), nil, scheduling.Volume{}},
-		{"one alternative without conditions is enough", claim(), disk(local, term(in(zone, "a")), term(hostname)), nil, scheduling.Volume{}},
+			planning.Volume{Alternatives: []corev1.NodeSelectorTerm{term(in(zone, "a"))}}},
+		{"and that of a path on a host", claim(), disk(hostPath, term(hostname)), nil, planning.Volume{}},
+		{"one alternative without conditions is enough", claim(), disk(local, term(in(zone, "a")), term(hostname)), nil, planning.Volume{}},
 		{"another volume's host is not ignored", claim(), disk(csi, term(hostname)), nil,
-			scheduling.Volume{Driver: ebs, Alternatives: []corev1.NodeSelectorTerm{term(hostname)}}},
-		{"volumes of the old kind have the new driver", claim(), disk(inTree), nil, scheduling.Volume{Driver: ebs}},
+			planning.Volume{Driver: ebs, Alternatives: []corev1.NodeSelectorTerm{term(hostname)}}},
+		{"volumes of the old kind have the new driver", claim(), disk(inTree), nil, planning.Volume{Driver: ebs}},
 
-		{"a volume to come goes anywhere", claim(loose(new("fast"))), nil, class("fast", ebs, wait), scheduling.Volume{Driver: ebs}},
+		{"a volume to come goes anywhere", claim(loose(new("fast"))), nil, class("fast", ebs, wait), planning.Volume{Driver: ebs}},
 		{"unless the class says where", claim(loose(new("fast"))), nil, class("fast", ebs, wait, allowed(zone, "a", "b"), allowed(zone, "c")),
-			scheduling.Volume{Driver: ebs, Alternatives: []corev1.NodeSelectorTerm{term(in(zone, "a", "b")), term(in(zone, "c"))}}},
+			planning.Volume{Driver: ebs, Alternatives: []corev1.NodeSelectorTerm{term(in(zone, "a", "b")), term(in(zone, "c"))}}},
 		{"a class that allows nothing", claim(loose(new("fast"))), nil, class("fast", ebs, wait, corev1.TopologySelectorTerm{}),
-			scheduling.Volume{Problem: "the allowedTopologies of its StorageClass fast match no node"}},
+			planning.Volume{Problem: "the allowedTopologies of its StorageClass fast match no node"}},
 		{"the default class", claim(loose(nil)), nil, standard(class("fast", "kubernetes.io/aws-ebs", wait, allowed(zone, "a")), 1),
-			scheduling.Volume{Driver: ebs, Alternatives: []corev1.NodeSelectorTerm{term(in(zone, "a"))}}},
-		{"a class that makes nothing", claim(loose(new("local"))), nil, class("local", "kubernetes.io/no-provisioner", wait), scheduling.Volume{}},
+			planning.Volume{Driver: ebs, Alternatives: []corev1.NodeSelectorTerm{term(in(zone, "a"))}}},
+		{"a class that makes nothing", claim(loose(new("local"))), nil, class("local", "kubernetes.io/no-provisioner", wait), planning.Volume{}},
 		{"a class in the words of old", claim(loose(nil), func(c *corev1.PersistentVolumeClaim) {
 			c.Annotations = map[string]string{"volume.beta.kubernetes.io/storage-class": "fast"}
-		}), nil, class("fast", ebs, wait), scheduling.Volume{Driver: ebs}},
+		}), nil, class("fast", ebs, wait), planning.Volume{Driver: ebs}},
 
-		{"no claim", nil, nil, nil, scheduling.Volume{Problem: "it does not exist"}},
+		{"no claim", nil, nil, nil, planning.Volume{Problem: "it does not exist"}},
 		{"a claim that goes", claim(func(c *corev1.PersistentVolumeClaim) { c.DeletionTimestamp = new(metav1.Now()) }), disk(csi), nil,
-			scheduling.Volume{Problem: "it is being deleted"}},
+			planning.Volume{Problem: "it is being deleted"}},
 		{"a claim that lost its volume", claim(func(c *corev1.PersistentVolumeClaim) { c.Status.Phase = corev1.ClaimLost }), disk(csi), nil,
-			scheduling.Volume{Problem: "its volume is lost"}},
+			planning.Volume{Problem: "its volume is lost"}},
 		{"a binding under way", claim(func(c *corev1.PersistentVolumeClaim) { c.Annotations = nil }), disk(csi), nil,
-			scheduling.Volume{Problem: "its binding to volume disk is not completed"}},
-		{"a volume that is gone", claim(), nil, nil, scheduling.Volume{Problem: "its volume disk does not exist"}},
+			planning.Volume{Problem: "its binding to volume disk is not completed"}},
+		{"a volume that is gone", claim(), nil, nil, planning.Volume{Problem: "its volume disk does not exist"}},
 		{"a class that binds at once", claim(loose(new("fast"))), nil, class("fast", ebs, storagev1.VolumeBindingImmediate),
-			scheduling.Volume{Problem: "it is not bound yet, and its StorageClass fast does not wait for a pod"}},
-		{"a class that is not there", claim(loose(new("slow"))), nil, class("fast", ebs, wait), scheduling.Volume{Problem: "its StorageClass slow does not exist"}},
+			planning.Volume{Problem: "it is not bound yet, and its StorageClass fast does not wait for a pod"}},
+		{"a class that is not there", claim(loose(new("slow"))), nil, class("fast", ebs, wait), planning.Volume{Problem: "its StorageClass slow does not exist"}},
 		{"no class", claim(loose(nil)), nil, class("fast", ebs, wait),
-			scheduling.Volume{Problem: "it is not bound, and it has no StorageClass that would make a volume for it"}},
+			planning.Volume{Problem: "it is not bound, and it has no StorageClass that would make a volume for it"}},
 		{"no class on purpose", claim(loose(new(""))), nil, standard(class("fast", ebs, wait), 1),
-			scheduling.Volume{Problem: "it is not bound, and it has no StorageClass that would make a volume for it"}},
+			planning.Volume{Problem: "it is not bound, and it has no StorageClass that would make a volume for it"}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			tt.want.Claim = "data"
-			if diff := cmp.Diff([]scheduling.Volume{tt.want}, podspec.Volumes(user(), storage(tt.claim, tt.volume, tt.class))); diff != "" {
+			if diff := cmp.Diff([]planning.Volume{tt.want}, podspec.Volumes(user(), storage(tt.claim, tt.volume, tt.class))); diff != "" {
 				t.Error(diff)
 			}
 		})
@@ -172,7 +172,7 @@ func TestEphemeralVolumesNeedNoClaimYet(t *testing.T) {
 		VolumeClaimTemplate: &corev1.PersistentVolumeClaimTemplate{Spec: corev1.PersistentVolumeClaimSpec{StorageClassName: new("fast")}},
 	}}}}
 	classes := []*storagev1.StorageClass{class("fast", ebs, storagev1.VolumeBindingWaitForFirstConsumer)}
-	want := []scheduling.Volume{{Claim: "p-scratch", Driver: ebs}}
+	want := []planning.Volume{{Claim: "p-scratch", Driver: ebs}}
 	if diff := cmp.Diff(want, podspec.Volumes(pod, podspec.NewStorage(nil, nil, classes))); diff != "" {
 		t.Error(diff)
 	}
@@ -207,7 +207,7 @@ func TestAttachLimits(t *testing.T) {
 		{Name: "open.example.com", Allocatable: &storagev1.VolumeNodeResources{}},
 	}}}
 	got := podspec.AttachLimits(node)
-	if limit := got[scheduling.AttachLimit(ebs)]; len(got) != 1 || limit.Value() != 25 {
+	if limit := got[planning.AttachLimit(ebs)]; len(got) != 1 || limit.Value() != 25 {
 		t.Errorf("limits: %v", got)
 	}
 }

@@ -7,7 +7,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/event"
 	"github.com/joist-autoscaler/joist/shared/karpenter"
 	"github.com/joist-autoscaler/joist/shared/launchspec"
-	"github.com/joist-autoscaler/joist/shared/planning/scheduling"
+	"github.com/joist-autoscaler/joist/shared/planning"
 	"github.com/joist-autoscaler/joist/shared/topology"
 )
 
@@ -122,11 +122,11 @@ func says(service string) []string {
 // folders are the documents that a service reads, and those that it writes. Who writes
 // one looks first whether it is there.
 var folders = map[string]struct{ reads, writes []string }{
-	"watcher":    {[]string{catalog.Kind + "/latest"}, []string{scheduling.BatchKind + "/x", scheduling.SnapshotKind + "/x"}},
-	"planner":    {[]string{scheduling.BatchKind + "/x", catalog.Kind + "/x"}, []string{launchspec.Kind + "/x", scheduling.PlanKind + "/x"}},
-	"disruption": {[]string{scheduling.SnapshotKind + "/x", catalog.Kind + "/x"}, []string{launchspec.Kind + "/x", scheduling.PlanKind + "/x"}},
+	"watcher":    {[]string{catalog.Kind + "/latest"}, []string{planning.BatchKind + "/x", planning.SnapshotKind + "/x"}},
+	"planner":    {[]string{planning.BatchKind + "/x", catalog.Kind + "/x"}, []string{launchspec.Kind + "/x", planning.PlanKind + "/x"}},
+	"disruption": {[]string{planning.SnapshotKind + "/x", catalog.Kind + "/x"}, []string{launchspec.Kind + "/x", planning.PlanKind + "/x"}},
 	"catalog":    {nil, []string{catalog.Kind + "/x", event.InventoryKind + "/x", "markets/x"}},
-	"lifecycle":  {[]string{launchspec.Kind + "/x", event.InventoryKind + "/x", scheduling.PlanKind + "/x"}, nil},
+	"lifecycle":  {[]string{launchspec.Kind + "/x", event.InventoryKind + "/x", planning.PlanKind + "/x"}, nil},
 	"launcher":   {[]string{launchspec.Kind + "/x"}, nil},
 }
 

@@ -19,7 +19,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/blob"
 	"github.com/joist-autoscaler/joist/shared/catalog"
 	"github.com/joist-autoscaler/joist/shared/fault"
-	"github.com/joist-autoscaler/joist/shared/planning/scheduling"
+	"github.com/joist-autoscaler/joist/shared/planning"
 	"github.com/joist-autoscaler/joist/shared/topology"
 )
 
@@ -175,7 +175,7 @@ func (g *collector) readDocuments(ctx context.Context, sofar doctor.Facts) {
 		return
 	}
 	g.all.Go(func() {
-		g.latest(ctx, bucket, store, scheduling.SnapshotKind, func(f *doctor.Facts, at *time.Time) { f.Snapshot = at })
+		g.latest(ctx, bucket, store, planning.SnapshotKind, func(f *doctor.Facts, at *time.Time) { f.Snapshot = at })
 	})
 	g.all.Go(func() {
 		g.latest(ctx, bucket, store, catalog.Kind, func(f *doctor.Facts, at *time.Time) { f.Catalogue = at })
@@ -204,8 +204,8 @@ func (g *collector) latest(ctx context.Context, bucket string, store blob.Store,
 		c, err = blob.Get[catalog.Catalogue](ctx, store, ref)
 		at = c.AsOf
 	default:
-		var s scheduling.Snapshot
-		s, err = blob.Get[scheduling.Snapshot](ctx, store, ref)
+		var s planning.Snapshot
+		s, err = blob.Get[planning.Snapshot](ctx, store, ref)
 		at = s.Taken
 	}
 	if err != nil && !fault.Is(err, fault.Missing) {

@@ -12,7 +12,7 @@ import (
 
 	"github.com/joist-autoscaler/joist/services/cli/internal/simulate"
 	"github.com/joist-autoscaler/joist/shared/launchspec"
-	"github.com/joist-autoscaler/joist/shared/planning/scheduling"
+	"github.com/joist-autoscaler/joist/shared/planning"
 )
 
 // Plan is what `joist plan -o json` prints.
@@ -65,9 +65,9 @@ type Fitting struct {
 
 // Unplaced are equal pods that found no place.
 type Unplaced struct {
-	Namespace string                 `json:"namespace"`
-	Pods      []string               `json:"pods"`
-	Reasons   []scheduling.Rejection `json:"reasons"`
+	Namespace string               `json:"namespace"`
+	Pods      []string             `json:"pods"`
+	Reasons   []planning.Rejection `json:"reasons"`
 }
 
 // Changes says whether the cluster is not yet as the manifests want it.

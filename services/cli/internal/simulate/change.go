@@ -8,7 +8,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/fault"
 	"github.com/joist-autoscaler/joist/shared/karpenter"
 	"github.com/joist-autoscaler/joist/shared/manifest"
-	"github.com/joist-autoscaler/joist/shared/planning/scheduling"
+	"github.com/joist-autoscaler/joist/shared/planning"
 )
 
 // Change is a set of NodePools and EC2NodeClasses to create, change or delete. Apply
@@ -84,7 +84,7 @@ type ChangedObject struct {
 
 // AppliedChange is a snapshot with the change in it.
 type AppliedChange struct {
-	Snapshot scheduling.Snapshot
+	Snapshot planning.Snapshot
 	Objects  []ChangedObject
 	// Drifted are the nodes that begin to drift, by their names, and why.
 	Drifted map[string]string
@@ -93,7 +93,7 @@ type AppliedChange struct {
 }
 
 // Apply makes the change in a snapshot, which stays as it is.
-func (c Change) Apply(s scheduling.Snapshot) (AppliedChange, error) {
+func (c Change) Apply(s planning.Snapshot) (AppliedChange, error) {
 	a := changeBuilder{AppliedChange: AppliedChange{Snapshot: s, Drifted: map[string]string{}}, was: s}
 	a.Snapshot.NodePools, a.Snapshot.NodeClasses, a.Snapshot.Nodes = slices.Clone(s.NodePools), slices.Clone(s.NodeClasses), slices.Clone(s.Nodes)
 	for _, class := range c.Classes {
@@ -117,7 +117,7 @@ func (c Change) Apply(s scheduling.Snapshot) (AppliedChange, error) {
 // changeBuilder is a change under way.
 type changeBuilder struct {
 	AppliedChange
-	was scheduling.Snapshot
+	was planning.Snapshot
 }
 
 func (a *changeBuilder) assume(format string, args ...any) {
@@ -128,11 +128,11 @@ func (a *changeBuilder) recordChange(kind cluster.Kind, name, change string) {
 	a.Objects = append(a.Objects, ChangedObject{kind.Kind, name, change})
 }
 
-func poolAt(s *scheduling.Snapshot, name string) int {
+func poolAt(s *planning.Snapshot, name string) int {
 	return slices.IndexFunc(s.NodePools, func(p karpenter.NodePool) bool { return p.Name == name })
 }
 
-func classAt(s *scheduling.Snapshot, name string) int {
+func classAt(s *planning.Snapshot, name string) int {
 	return slices.IndexFunc(s.NodeClasses, func(c karpenter.EC2NodeClass) bool { return c.Name == name })
 }
 

@@ -7,8 +7,8 @@ import (
 
 	"github.com/joist-autoscaler/joist/shared/cluster"
 	"github.com/joist-autoscaler/joist/shared/karpenter"
+	"github.com/joist-autoscaler/joist/shared/planning"
 	"github.com/joist-autoscaler/joist/shared/planning/drift"
-	"github.com/joist-autoscaler/joist/shared/planning/scheduling"
 )
 
 // updateDrifts looks at each node of a pool or class that is in the change. What a
@@ -42,7 +42,7 @@ func (a *changeBuilder) updateDrifts() error {
 // updateDrift says of one node whether it drifts. What it would have been found to be
 // without the change as well, and is not, is no matter of the change: labels may be
 // known to a cluster that a scenario leaves out.
-func (a *changeBuilder) updateDrift(n *scheduling.Node, before, after *hashes) error {
+func (a *changeBuilder) updateDrift(n *planning.Node, before, after *hashes) error {
 	was, err := before.reason(n, before)
 	if err != nil {
 		return err
@@ -54,9 +54,9 @@ func (a *changeBuilder) updateDrift(n *scheduling.Node, before, after *hashes) e
 	case is == "":
 		n.Drift = nil
 	case n.Drift != nil:
-		n.Drift = &scheduling.Drift{Reason: is, Since: n.Drift.Since}
+		n.Drift = &planning.Drift{Reason: is, Since: n.Drift.Since}
 	case is != was:
-		n.Drift = &scheduling.Drift{Reason: is, Since: a.was.Taken}
+		n.Drift = &planning.Drift{Reason: is, Since: a.was.Taken}
 		a.Drifted[n.Name] = is
 	}
 	return nil
@@ -65,7 +65,7 @@ func (a *changeBuilder) updateDrift(n *scheduling.Node, before, after *hashes) e
 // hashes are the pools and classes of a snapshot, with what their claims are compared
 // by.
 type hashes struct {
-	s       *scheduling.Snapshot
+	s       *planning.Snapshot
 	pools   map[string]string
 	classes map[string]string
 }
@@ -109,7 +109,7 @@ func (h *hashes) class(pool *karpenter.NodePool) (*karpenter.EC2NodeClass, strin
 
 // reason is why a node drifts in this snapshot that was made in another: it has the
 // hashes of the objects there, unless it was found to have others.
-func (h *hashes) reason(n *scheduling.Node, made *hashes) (string, error) {
+func (h *hashes) reason(n *planning.Node, made *hashes) (string, error) {
 	pool, poolHash, err := h.pool(n.NodePool)
 	if err != nil {
 		return "", err
@@ -138,7 +138,7 @@ func (h *hashes) reason(n *scheduling.Node, made *hashes) (string, error) {
 const olderHash = "earlier"
 
 // claimOf is the claim of a node as far as drift looks at it.
-func claimOf(n *scheduling.Node, pool, class string) *karpenter.NodeClaim {
+func claimOf(n *planning.Node, pool, class string) *karpenter.NodeClaim {
 	c := &karpenter.NodeClaim{ObjectMeta: metav1.ObjectMeta{
 		Name: n.Claim, Labels: n.Labels, CreationTimestamp: metav1.NewTime(n.Created), Annotations: map[string]string{},
 	}}

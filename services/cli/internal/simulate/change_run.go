@@ -4,7 +4,8 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/joist-autoscaler/joist/shared/planning/scheduling"
+	"github.com/joist-autoscaler/joist/shared/planning"
+	"github.com/joist-autoscaler/joist/shared/planning/solver"
 	"github.com/joist-autoscaler/joist/shared/scenario"
 )
 
@@ -76,7 +77,7 @@ func (c Change) Play(from Source, o ConsolidateOptions) (ChangeResult, error) {
 
 // keepExpireAfter is the change with each NodePool's expireAfter as it is in the snapshot: one
 // that is not written down becomes a default in a file, and would look like a change.
-func (c Change) keepExpireAfter(s *scheduling.Snapshot) Change {
+func (c Change) keepExpireAfter(s *planning.Snapshot) Change {
 	c.Pools = slices.Clone(c.Pools)
 	for i, p := range c.Pools {
 		if at := poolAt(s, p.Name); at >= 0 {
@@ -95,7 +96,7 @@ func (a *ChangeResult) recordEnd(f *Fleet, played ConsolidateResult) {
 	}
 	s, _ := f.Show()
 	for _, k := range played.Kept {
-		at := slices.IndexFunc(s.Nodes, func(n scheduling.Node) bool { return n.Name == k.Node })
+		at := slices.IndexFunc(s.Nodes, func(n planning.Node) bool { return n.Name == k.Node })
 		if at >= 0 && s.Nodes[at].Drift != nil {
 			a.Staying[k.Node] = k.Rule + ": " + k.Detail
 		}
@@ -114,7 +115,7 @@ func (c Change) removeDeletedPools(f *Fleet) []scenario.Round {
 	if len(nodes) == 0 {
 		return nil
 	}
-	rounds := f.CarryOut([]Step{{Nodes: nodes, Result: scheduling.NewSimulation(s, stock).Without(nodes...)}})
+	rounds := f.CarryOut([]Step{{Nodes: nodes, Result: solver.NewSimulation(s, stock).Without(nodes...)}})
 	rounds[0].Method, rounds[0].Candidates = "deletion", len(nodes)
 	return rounds
 }

@@ -15,7 +15,8 @@ import (
 	"github.com/joist-autoscaler/joist/shared/fault"
 	"github.com/joist-autoscaler/joist/shared/karpenter"
 	"github.com/joist-autoscaler/joist/shared/manifest"
-	"github.com/joist-autoscaler/joist/shared/planning/scheduling"
+	"github.com/joist-autoscaler/joist/shared/planning"
+	"github.com/joist-autoscaler/joist/shared/planning/instancetypes"
 	"github.com/joist-autoscaler/joist/shared/scenario"
 )
 
@@ -67,7 +68,7 @@ func readChange(t *testing.T, gone []string, texts ...string) (simulate.Change, 
 func options() simulate.ConsolidateOptions {
 	return simulate.ConsolidateOptions{
 		Now: time.Now, Progress: func(int, *scenario.Consolidation) {},
-		Decide: func(s scheduling.Snapshot, stock scheduling.Stock) disruption.Findings {
+		Decide: func(s planning.Snapshot, stock instancetypes.Stock) disruption.Findings {
 			return disruption.Evaluate(s, stock, disruption.Options{})
 		},
 	}
@@ -176,7 +177,7 @@ func TestChangeKeepsEarlierDrift(t *testing.T) {
 	since := from.Snapshot.Taken.Add(-time.Hour)
 	from.Snapshot.NodeClasses[0].Status.AMIs = []karpenter.AMI{{ID: "ami-new"}}
 	drifts := func(i int, reason, image string) {
-		from.Snapshot.Nodes[i].Drift, from.Snapshot.Nodes[i].Image = &scheduling.Drift{Reason: reason, Since: since}, image
+		from.Snapshot.Nodes[i].Drift, from.Snapshot.Nodes[i].Image = &planning.Drift{Reason: reason, Since: since}, image
 	}
 	for _, tt := range []struct {
 		name, reason, image string

@@ -10,14 +10,15 @@ import (
 	"github.com/joist-autoscaler/joist/services/disruption"
 	"github.com/joist-autoscaler/joist/shared/fault"
 	"github.com/joist-autoscaler/joist/shared/karpenter"
-	"github.com/joist-autoscaler/joist/shared/planning/scheduling"
+	"github.com/joist-autoscaler/joist/shared/planning"
+	"github.com/joist-autoscaler/joist/shared/planning/instancetypes"
 	"github.com/joist-autoscaler/joist/shared/scenario"
 )
 
 // ConsolidateOptions are how the passes are made.
 type ConsolidateOptions struct {
 	// Decide is the service's decision.
-	Decide func(scheduling.Snapshot, scheduling.Stock) disruption.Findings
+	Decide func(planning.Snapshot, instancetypes.Stock) disruption.Findings
 	// PassesMax ends the play before it is complete; 0 is passesMax.
 	PassesMax int
 	// Now is read around each pass, to say what it took.
@@ -103,7 +104,7 @@ func replacesDrifted(found disruption.Findings) bool {
 }
 
 // decide is one decision of the service, and what it took.
-func (p *consolidation) decide(snapshot scheduling.Snapshot, stock scheduling.Stock) (disruption.Findings, scenario.Effort) {
+func (p *consolidation) decide(snapshot planning.Snapshot, stock instancetypes.Stock) (disruption.Findings, scenario.Effort) {
 	var found disruption.Findings
 	effort := meter.Solving(p.o.Now, func() { found = p.o.Decide(snapshot, stock) })
 	p.out.WallS, p.out.UserS = p.out.WallS+effort.SolveWallS, p.out.UserS+effort.SolveUserS
@@ -112,7 +113,7 @@ func (p *consolidation) decide(snapshot scheduling.Snapshot, stock scheduling.St
 }
 
 // carryOut does what was found, command by command.
-func (p *consolidation) carryOut(snapshot *scheduling.Snapshot, found disruption.Findings, effort scenario.Effort) {
+func (p *consolidation) carryOut(snapshot *planning.Snapshot, found disruption.Findings, effort scenario.Effort) {
 	candidates := countManaged(snapshot)
 	steps := make([]Step, 0, len(found.Commands))
 	for _, c := range found.Commands {
@@ -137,7 +138,7 @@ var methodNames = map[disruption.Method]string{
 }
 
 // countManaged counts the nodes of NodePools.
-func countManaged(s *scheduling.Snapshot) int {
+func countManaged(s *planning.Snapshot) int {
 	count := 0
 	for i := range s.Nodes {
 		if s.Nodes[i].Claim != "" {

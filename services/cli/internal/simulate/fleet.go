@@ -10,7 +10,9 @@ import (
 
 	"github.com/joist-autoscaler/joist/shared/karpenter"
 	"github.com/joist-autoscaler/joist/shared/launchspec"
-	"github.com/joist-autoscaler/joist/shared/planning/scheduling"
+	"github.com/joist-autoscaler/joist/shared/planning"
+	"github.com/joist-autoscaler/joist/shared/planning/instancetypes"
+	"github.com/joist-autoscaler/joist/shared/planning/solver"
 	"github.com/joist-autoscaler/joist/shared/scenario"
 )
 
@@ -24,8 +26,8 @@ const quietPeriod = 100 * 365 * 24 * time.Hour
 type Fleet struct {
 	title    string
 	notes    []string
-	snapshot scheduling.Snapshot
-	stock    scheduling.Stock
+	snapshot planning.Snapshot
+	stock    instancetypes.Stock
 	prices   prices
 	// unscheduled are the pods that found no place, as namespace/name, and why.
 	unscheduled map[string]string
@@ -35,11 +37,11 @@ type Fleet struct {
 type Step struct {
 	// Nodes are places in the snapshot that was shown.
 	Nodes  []int
-	Result scheduling.Result
+	Result planning.Result
 }
 
 // completeInFlight lets what is under way happen.
-func (f *Fleet) completeInFlight(s scheduling.Snapshot) {
+func (f *Fleet) completeInFlight(s planning.Snapshot) {
 	s.Nodes = slices.Clone(s.Nodes)
 	going, waiting := 0, 0
 	for i := range s.Nodes {
@@ -54,7 +56,7 @@ func (f *Fleet) completeInFlight(s scheduling.Snapshot) {
 		waiting += len(s.Waiting[i].Pods)
 	}
 	before := len(s.Nodes)
-	s = scheduling.NewSimulation(s, f.stock).Joined()
+	s = solver.NewSimulation(s, f.stock).Joined()
 	f.skipWaits(s)
 	if going+waiting > 0 {
 		f.notes = append(f.notes, fmt.Sprintf("operations in progress are simulated as done: %d nodes being removed, %d pending pods and %d new nodes for them",
@@ -64,7 +66,7 @@ func (f *Fleet) completeInFlight(s scheduling.Snapshot) {
 
 // skipWaits is the snapshot when nobody waits for anything. Pods without a place are set
 // aside: nothing that is played could find them one.
-func (f *Fleet) skipWaits(s scheduling.Snapshot) {
+func (f *Fleet) skipWaits(s planning.Snapshot) {
 	since := s.Taken.Add(-quietPeriod)
 	for i := range s.Nodes {
 		n := &s.Nodes[i]
@@ -94,7 +96,7 @@ func (f *Fleet) Title() string { return f.title }
 func (f *Fleet) Notes() []string { return f.notes }
 
 // Show is the fleet as disruption sees it. What it gives is not to be changed.
-func (f *Fleet) Show() (scheduling.Snapshot, scheduling.Stock) { return f.snapshot, f.stock }
+func (f *Fleet) Show() (planning.Snapshot, instancetypes.Stock) { return f.snapshot, f.stock }
 
 // Size is how many nodes there are.
 func (f *Fleet) Size() int { return len(f.snapshot.Nodes) }
@@ -103,7 +105,7 @@ func (f *Fleet) Size() int { return len(f.snapshot.Nodes) }
 // and their answers are of what was shown last. Method, candidates and effort are
 // for the caller to add.
 func (f *Fleet) CarryOut(steps []Step) []scenario.Round {
-	simulation, names, cost := scheduling.NewSimulation(f.snapshot, f.stock), f.podNames(), f.CostPerHour()
+	simulation, names, cost := solver.NewSimulation(f.snapshot, f.stock), f.podNames(), f.CostPerHour()
 	out := make([]scenario.Round, 0, len(steps))
 	come := 0
 	for _, step := range steps {
@@ -153,7 +155,7 @@ func (f *Fleet) describeStep(step Step, names scenario.Names) scenario.Round {
 }
 
 // nameReplacements tells the rounds what their nodes are called, which are in their order.
-func nameReplacements(rounds []scenario.Round, nodes []scheduling.Node) {
+func nameReplacements(rounds []scenario.Round, nodes []planning.Node) {
 	for i := range rounds {
 		for j := range rounds[i].Replacements {
 			rounds[i].Replacements[j].Name = nodes[0].Name
@@ -164,7 +166,7 @@ func nameReplacements(rounds []scenario.Round, nodes []scheduling.Node) {
 
 // launchableOptions are the options that the launch of a node would try. Where none is left,
 // because reservations are not looked into here, they are those of the plan.
-func (f *Fleet) launchableOptions(n *scheduling.PlannedNode) []scheduling.Option {
+func (f *Fleet) launchableOptions(n *planning.PlannedNode) []planning.Option {
 	exotic := map[string]bool{}
 	for _, t := range f.stock.TypesOf(n.NodePool, n.NodeClass) {
 		exotic[t.Name] = t.Exotic

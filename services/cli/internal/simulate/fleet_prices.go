@@ -7,7 +7,8 @@ import (
 
 	"github.com/joist-autoscaler/joist/shared/event"
 	"github.com/joist-autoscaler/joist/shared/karpenter"
-	"github.com/joist-autoscaler/joist/shared/planning/scheduling"
+	"github.com/joist-autoscaler/joist/shared/planning"
+	"github.com/joist-autoscaler/joist/shared/planning/instancetypes"
 )
 
 // prices are what nodes cost, in US dollars an hour. What was once sold keeps its
@@ -21,7 +22,7 @@ type soldOffering struct {
 	reservation, pool string
 }
 
-func (p prices) add(stock scheduling.Stock) {
+func (p prices) add(stock instancetypes.Stock) {
 	for _, types := range stock.Types {
 		p.addTypes(types, "")
 	}
@@ -30,7 +31,7 @@ func (p prices) add(stock scheduling.Stock) {
 	}
 }
 
-func (p prices) addTypes(types []scheduling.Type, pool string) {
+func (p prices) addTypes(types []instancetypes.Type, pool string) {
 	for i := range types {
 		for j := range types[i].Offers {
 			o := &types[i].Offers[j]
@@ -41,7 +42,7 @@ func (p prices) addTypes(types []scheduling.Type, pool string) {
 	}
 }
 
-func (p prices) priceOf(n *scheduling.Node) float64 {
+func (p prices) priceOf(n *planning.Node) float64 {
 	var g soldOffering
 	g.InstanceType, g.Zone, g.CapacityType = n.Labels[corev1.LabelInstanceTypeStable], n.Labels[corev1.LabelTopologyZone], n.Labels[karpenter.CapacityTypeLabelKey]
 	if g.CapacityType == "" {

@@ -4,7 +4,8 @@ import (
 	"maps"
 
 	"github.com/joist-autoscaler/joist/shared/catalog"
-	"github.com/joist-autoscaler/joist/shared/planning/scheduling"
+	"github.com/joist-autoscaler/joist/shared/planning"
+	"github.com/joist-autoscaler/joist/shared/planning/instancetypes"
 	"github.com/joist-autoscaler/joist/shared/scenario"
 )
 
@@ -13,23 +14,23 @@ import (
 type Source struct {
 	Title    string
 	Notes    []string
-	Snapshot scheduling.Snapshot
+	Snapshot planning.Snapshot
 	// Ageless says that nothing in it has an age, so that nobody wrote down how old its
 	// nodes may become.
 	Ageless bool
 	// Stock is what EC2 has for the classes of a snapshot.
-	Stock func(scheduling.Snapshot) scheduling.Stock
+	Stock func(planning.Snapshot) instancetypes.Stock
 }
 
 // SourceFromCatalogue is a snapshot of a cluster, and its catalogue.
-func SourceFromCatalogue(s scheduling.Snapshot, c catalog.Catalogue) Source {
-	return Source{Title: s.Cluster, Snapshot: s, Stock: func(s scheduling.Snapshot) scheduling.Stock { return scheduling.NewStock(s, c) }}
+func SourceFromCatalogue(s planning.Snapshot, c catalog.Catalogue) Source {
+	return Source{Title: s.Cluster, Snapshot: s, Stock: func(s planning.Snapshot) instancetypes.Stock { return instancetypes.NewStock(s, c) }}
 }
 
 // SourceFromScenario is a scenario. It sells the same to every class.
 func SourceFromScenario(s *scenario.Scenario) Source {
 	snapshot, stock := s.Fleet()
-	return Source{Title: s.Name, Notes: s.Notes, Snapshot: snapshot, Ageless: true, Stock: func(s scheduling.Snapshot) scheduling.Stock {
+	return Source{Title: s.Name, Notes: s.Notes, Snapshot: snapshot, Ageless: true, Stock: func(s planning.Snapshot) instancetypes.Stock {
 		out := stock
 		out.Types = maps.Clone(stock.Types)
 		for _, types := range stock.Types {
@@ -48,7 +49,7 @@ func (s Source) Fleet() *Fleet { return s.FleetOf(s.Snapshot) }
 
 // FleetOf is the source with a snapshot instead of its own. What that sells no more
 // keeps the price that it had.
-func (s Source) FleetOf(snapshot scheduling.Snapshot) *Fleet {
+func (s Source) FleetOf(snapshot planning.Snapshot) *Fleet {
 	f := &Fleet{title: s.Title, stock: s.Stock(snapshot), prices: prices{}, unscheduled: map[string]string{}}
 	f.prices.add(s.Stock(s.Snapshot))
 	f.prices.add(f.stock)

@@ -13,8 +13,8 @@ import (
 
 	"github.com/joist-autoscaler/joist/services/cli/internal/simulate"
 	"github.com/joist-autoscaler/joist/shared/karpenter"
-	"github.com/joist-autoscaler/joist/shared/planning/scheduling"
-	"github.com/joist-autoscaler/joist/shared/planning/schedulingtest"
+	"github.com/joist-autoscaler/joist/shared/planning"
+	"github.com/joist-autoscaler/joist/shared/planning/planningtest"
 	"github.com/joist-autoscaler/joist/shared/scenario"
 )
 
@@ -72,9 +72,9 @@ func podNames(nodes []scenario.FinalNode) []string {
 // Whatever is played, every pod is somewhere, and what rounds say of the cost adds up.
 func TestConsolidateKeepsEveryPod(t *testing.T) {
 	for seed := range uint64(3) {
-		s := schedulingtest.Cluster(rand.New(rand.NewPCG(seed, 7)), 20, 100)
+		s := planningtest.Cluster(rand.New(rand.NewPCG(seed, 7)), 20, 100)
 		s.NodePools[0].Spec.Disruption.Budgets = []karpenter.Budget{{Nodes: "20%"}}
-		source := simulate.SourceFromCatalogue(s, schedulingtest.Catalogue())
+		source := simulate.SourceFromCatalogue(s, planningtest.Catalogue())
 		f := source.FleetOf(s)
 		before := podNames(f.FinalNodes())
 		played, err := simulate.Consolidate(f, options())
@@ -106,13 +106,13 @@ func TestConsolidateKeepsEveryPod(t *testing.T) {
 
 // What is under way in a cluster is done before anything is played, and it is said.
 func TestFleetFinishesWhatIsInFlight(t *testing.T) {
-	s := schedulingtest.Cluster(rand.New(rand.NewPCG(1, 1)), 10, 40)
+	s := planningtest.Cluster(rand.New(rand.NewPCG(1, 1)), 10, 40)
 	s.Nodes[0].Going = true
-	s.Nodes[1].Proposal = &scheduling.Proposal{ID: "p", Reason: "Underutilized", Proposed: s.Taken, Confirmed: s.Taken}
-	s.Nodes[2].Proposal = &scheduling.Proposal{ID: "q", Reason: "Underutilized", Proposed: s.Taken}
+	s.Nodes[1].Proposal = &planning.Proposal{ID: "p", Reason: "Underutilized", Proposed: s.Taken, Confirmed: s.Taken}
+	s.Nodes[2].Proposal = &planning.Proposal{ID: "q", Reason: "Underutilized", Proposed: s.Taken}
 	s.Nodes[3].Nominated, s.Nodes[3].LastPodEvent = s.Taken.Add(time.Hour), s.Taken
-	s.Waiting = []scheduling.PodClass{schedulingtest.Pods("new", 2, "1", "1Gi"), schedulingtest.Pods("huge", 1, "4000", "1Gi")}
-	source := simulate.SourceFromCatalogue(s, schedulingtest.Catalogue())
+	s.Waiting = []planning.PodClass{planningtest.Pods("new", 2, "1", "1Gi"), planningtest.Pods("huge", 1, "4000", "1Gi")}
+	source := simulate.SourceFromCatalogue(s, planningtest.Catalogue())
 	f := source.FleetOf(s)
 	shown, _ := f.Show()
 	for _, n := range shown.Nodes {

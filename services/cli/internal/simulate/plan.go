@@ -10,7 +10,8 @@ import (
 	"github.com/joist-autoscaler/joist/shared/catalog"
 	"github.com/joist-autoscaler/joist/shared/cluster"
 	"github.com/joist-autoscaler/joist/shared/launchspec"
-	"github.com/joist-autoscaler/joist/shared/planning/scheduling"
+	"github.com/joist-autoscaler/joist/shared/planning"
+	"github.com/joist-autoscaler/joist/shared/planning/solver"
 )
 
 // PlanRequest is what is asked.
@@ -26,7 +27,7 @@ type PlanRequest struct {
 
 // PlanResult is the plan, and what was supposed in making it.
 type PlanResult struct {
-	Batch     scheduling.Batch
+	Batch     planning.Batch
 	Catalogue catalog.Catalogue
 	Built     launchspec.Built
 	// Assumptions say what was not known and what was taken instead.
@@ -51,11 +52,11 @@ func Plan(q PlanRequest) (PlanResult, error) {
 	}
 	a.Assumptions = append(a.Assumptions, demand.Notes...)
 	a.buildBatch(q, demand)
-	ref, _, err := blob.Encode(scheduling.BatchKind, a.Batch)
+	ref, _, err := blob.Encode(planning.BatchKind, a.Batch)
 	if err != nil {
 		return PlanResult{}, fmt.Errorf("writing the batch: %w", err)
 	}
-	a.Built, err = launchspec.Build(a.Batch, ref, scheduling.Solve(a.Batch, cat), cat)
+	a.Built, err = launchspec.Build(a.Batch, ref, solver.Solve(a.Batch, cat), cat)
 	if err != nil {
 		return PlanResult{}, fmt.Errorf("writing the plan: %w", err)
 	}

@@ -12,7 +12,7 @@ import (
 
 	"github.com/joist-autoscaler/joist/shared/catalog"
 	"github.com/joist-autoscaler/joist/shared/karpenter"
-	"github.com/joist-autoscaler/joist/shared/planning/scheduling"
+	"github.com/joist-autoscaler/joist/shared/planning"
 )
 
 // placeholderFacts stand for what nodes need in order to join. No plan depends
@@ -26,7 +26,7 @@ func placeholderFacts(name string) catalog.ClusterFacts {
 
 // assumePoolsReady supposes that each NodePool is ready of which the files do not say how it
 // stands.
-func assumePoolsReady(s *scheduling.Snapshot, now time.Time) {
+func assumePoolsReady(s *planning.Snapshot, now time.Time) {
 	for i := range s.NodePools {
 		status := &s.NodePools[i].Status
 		if _, known := status.Conditions.Get(karpenter.ConditionTypeReady); !known {
@@ -42,7 +42,7 @@ func assumedReady() metav1.Condition {
 
 // assumeClasses supposes what the cluster would have resolved for each node class, and
 // a whole class where a pool names one that the manifests lack.
-func (a *PlanResult) assumeClasses(s *scheduling.Snapshot, now time.Time) {
+func (a *PlanResult) assumeClasses(s *planning.Snapshot, now time.Time) {
 	for _, pool := range s.NodePools {
 		ref := pool.Spec.Template.Spec.NodeClassRef
 		if ref == nil || slices.ContainsFunc(s.NodeClasses, func(c karpenter.EC2NodeClass) bool { return c.Name == ref.Name }) {

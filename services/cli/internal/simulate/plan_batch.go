@@ -9,8 +9,8 @@ import (
 
 	"github.com/joist-autoscaler/joist/shared/cluster"
 	"github.com/joist-autoscaler/joist/shared/karpenter"
+	"github.com/joist-autoscaler/joist/shared/planning"
 	"github.com/joist-autoscaler/joist/shared/planning/podspec"
-	"github.com/joist-autoscaler/joist/shared/planning/scheduling"
 )
 
 // batchBuilder is the gathering of one batch.
@@ -36,9 +36,9 @@ func (a *PlanResult) buildBatch(q PlanRequest, demand Demand) {
 		c.named.Add(pod)
 		c.spaces.AddNamespaces(pod)
 	}
-	s := scheduling.Snapshot{
+	s := planning.Snapshot{
 		Taken: q.Now.UTC(), Cluster: q.Cluster, UID: "offline",
-		Settings: scheduling.Settings{PriceLimit: q.PriceLimit},
+		Settings: planning.Settings{PriceLimit: q.PriceLimit},
 	}
 	for _, pod := range demand.Daemons {
 		s.DaemonSets = append(s.DaemonSets, podspec.Daemon(pod))
@@ -48,11 +48,11 @@ func (a *PlanResult) buildBatch(q PlanRequest, demand Demand) {
 	a.assumeClasses(&s, q.Now)
 	pending := podspec.Group(demand.Waiting, c.named, c.mounts.Of)
 	s.Namespaces = c.describeNamespaces(q.Objects, s.Nodes, pending)
-	a.Batch = scheduling.Batch{Outbox: "offline", Seq: 1, Snapshot: s, Pending: pending}
+	a.Batch = planning.Batch{Outbox: "offline", Seq: 1, Snapshot: s, Pending: pending}
 }
 
 // addObjects takes over what the snapshot shows of a cluster.
-func (c *batchBuilder) addObjects(s *scheduling.Snapshot, objects []cluster.Object) {
+func (c *batchBuilder) addObjects(s *planning.Snapshot, objects []cluster.Object) {
 	for _, object := range objects {
 		if node, ok := object.(*storagev1.CSINode); ok {
 			c.drivers[node.Name] = podspec.AttachLimits(node)
@@ -78,14 +78,14 @@ func (c *batchBuilder) addObjects(s *scheduling.Snapshot, objects []cluster.Obje
 }
 
 // describeNamespaces describes the namespaces of all pods that are in the batch.
-func (c *batchBuilder) describeNamespaces(objects []cluster.Object, nodes []scheduling.Node, pending []scheduling.PodClass) map[string]map[string]string {
+func (c *batchBuilder) describeNamespaces(objects []cluster.Object, nodes []planning.Node, pending []planning.PodClass) map[string]map[string]string {
 	var all []*corev1.Namespace
 	for _, object := range objects {
 		if o, ok := object.(*corev1.Namespace); ok {
 			all = append(all, o)
 		}
 	}
-	classes := [][]scheduling.PodClass{pending}
+	classes := [][]planning.PodClass{pending}
 	for _, node := range nodes {
 		classes = append(classes, node.Pods, node.DaemonPods)
 	}
@@ -102,8 +102,8 @@ func boundPods(demand Demand) []*corev1.Pod {
 }
 
 // describeNode describes a node of the manifests, with the pods that are bound to it.
-func (c *batchBuilder) describeNode(node *corev1.Node) scheduling.Node {
-	out := scheduling.Node{
+func (c *batchBuilder) describeNode(node *corev1.Node) planning.Node {
+	out := planning.Node{
 		Name: node.Name, NodePool: node.Labels[karpenter.NodePoolLabelKey],
 		Labels: node.Labels, Taints: node.Spec.Taints, Created: node.CreationTimestamp.UTC(),
 		Allocatable: node.Status.Allocatable, Capacity: node.Status.Capacity,

@@ -9,7 +9,9 @@ import (
 
 	"github.com/joist-autoscaler/joist/shared/fault"
 	"github.com/joist-autoscaler/joist/shared/karpenter"
-	"github.com/joist-autoscaler/joist/shared/planning/scheduling"
+	"github.com/joist-autoscaler/joist/shared/planning"
+	"github.com/joist-autoscaler/joist/shared/planning/instancetypes"
+	"github.com/joist-autoscaler/joist/shared/planning/solver"
 	"github.com/joist-autoscaler/joist/shared/scenario"
 )
 
@@ -45,7 +47,7 @@ func RemoveNodes(f *Fleet, names []string) (RemovalResult, error) {
 func InterruptSpotNodes(f *Fleet, part float64) (RemovalResult, error) {
 	snapshot, stock := f.Show()
 	var names []string
-	hit := map[scheduling.Option]bool{}
+	hit := map[planning.Option]bool{}
 	spot := 0
 	for _, n := range snapshot.Nodes {
 		if n.Labels[karpenter.CapacityTypeLabelKey] != karpenter.CapacityTypeSpot || n.Claim == "" {
@@ -64,22 +66,22 @@ func InterruptSpotNodes(f *Fleet, part float64) (RemovalResult, error) {
 }
 
 // offeringOf is what was bought as the node, but for its price.
-func offeringOf(n *scheduling.Node) scheduling.Option {
-	var o scheduling.Option
+func offeringOf(n *planning.Node) planning.Option {
+	var o planning.Option
 	o.InstanceType, o.Zone, o.CapacityType = n.Labels[corev1.LabelInstanceTypeStable], n.Labels[corev1.LabelTopologyZone], karpenter.CapacityTypeSpot
 	return o
 }
 
 // withoutOfferings is the stock in which some offerings are not available.
-func withoutOfferings(stock scheduling.Stock, hit map[scheduling.Option]bool) scheduling.Stock {
-	types := map[string][]scheduling.Type{}
+func withoutOfferings(stock instancetypes.Stock, hit map[planning.Option]bool) instancetypes.Stock {
+	types := map[string][]instancetypes.Type{}
 	for class, list := range stock.Types {
 		types[class] = slices.Clone(list)
 		for i := range types[class] {
 			t := &types[class][i]
 			t.Offers = slices.Clone(t.Offers)
 			for j := range t.Offers {
-				var o scheduling.Option
+				var o planning.Option
 				o.Offering = t.Offers[j].Offering
 				t.Offers[j].Available = t.Offers[j].Available && !hit[o]
 			}
@@ -89,17 +91,17 @@ func withoutOfferings(stock scheduling.Stock, hit map[scheduling.Option]bool) sc
 	return stock
 }
 
-func removeNodes(f *Fleet, snapshot scheduling.Snapshot, stock scheduling.Stock, names []string) (RemovalResult, error) {
+func removeNodes(f *Fleet, snapshot planning.Snapshot, stock instancetypes.Stock, names []string) (RemovalResult, error) {
 	var nodes []int
 	for _, name := range names {
-		at := slices.IndexFunc(snapshot.Nodes, func(n scheduling.Node) bool { return n.Name == name })
+		at := slices.IndexFunc(snapshot.Nodes, func(n planning.Node) bool { return n.Name == name })
 		if at < 0 {
 			return RemovalResult{}, fault.F(removingNodes, fault.Missing, "node %s not found in %s", name, f.Title()).WithHint("give the name of one of its nodes")
 		}
 		nodes = append(nodes, at)
 	}
 	out := RemovalResult{Scenario: f.Title(), Nodes: f.Size(), CostBefore: f.CostPerHour(), Unscheduled: map[string]string{}}
-	result := scheduling.NewSimulation(snapshot, stock).Without(nodes...)
+	result := solver.NewSimulation(snapshot, stock).Without(nodes...)
 	for _, u := range result.Unplaced {
 		for _, pod := range u.Pods {
 			out.Unscheduled[fmt.Sprintf("%s/%s", u.Namespace, pod.Name)] = scenario.Reason(u.Rejections)

@@ -29,8 +29,8 @@ import (
 	"github.com/joist-autoscaler/joist/services/disruption/internal/candidate"
 	"github.com/joist-autoscaler/joist/shared/karpenter"
 	"github.com/joist-autoscaler/joist/shared/karpenter/policy"
+	"github.com/joist-autoscaler/joist/shared/planning"
 	"github.com/joist-autoscaler/joist/shared/planning/drift"
-	"github.com/joist-autoscaler/joist/shared/planning/scheduling"
 )
 
 // Rules by which a drifted node stays. Tools match them: the names are stable.
@@ -49,7 +49,7 @@ type Rollout struct {
 	size int
 	// fresh are the nodes of the pool that have not drifted and do not go, of those that
 	// came since the first did.
-	fresh []*scheduling.Node
+	fresh []*planning.Node
 	// coming is how many nodes come that the snapshot does not have yet.
 	coming int
 	// halted is why it does not go on by itself, in words; empty where it does.
@@ -58,13 +58,13 @@ type Rollout struct {
 
 // New reads off the snapshot how the drift of a pool goes on; nil where the pool does
 // not ask for waves. Without a number of its own the canary is one node.
-func New(s *scheduling.Snapshot, pool *karpenter.NodePool, asked policy.Drift) *Rollout {
+func New(s *planning.Snapshot, pool *karpenter.NodePool, asked policy.Drift) *Rollout {
 	if !asked.Waves() {
 		return nil
 	}
 	r := &Rollout{asked: asked, now: s.Taken, coming: awaited(s, pool.Name)}
 	all := 0
-	var nodes []*scheduling.Node
+	var nodes []*planning.Node
 	var members []drift.Member
 	for i := range s.Nodes {
 		n := &s.Nodes[i]
@@ -88,7 +88,7 @@ func New(s *scheduling.Snapshot, pool *karpenter.NodePool, asked policy.Drift) *
 }
 
 // classOf is the pool's node class, or nil.
-func classOf(s *scheduling.Snapshot, pool *karpenter.NodePool) *karpenter.EC2NodeClass {
+func classOf(s *planning.Snapshot, pool *karpenter.NodePool) *karpenter.EC2NodeClass {
 	ref := pool.Spec.Template.Spec.NodeClassRef
 	for i := range s.NodeClasses {
 		if ref != nil && s.NodeClasses[i].Name == ref.Name {
@@ -100,7 +100,7 @@ func classOf(s *scheduling.Snapshot, pool *karpenter.NodePool) *karpenter.EC2Nod
 
 // awaited counts the replacements of proposals that act which the snapshot does not
 // have yet.
-func awaited(s *scheduling.Snapshot, pool string) int {
+func awaited(s *planning.Snapshot, pool string) int {
 	claims, names := map[string]bool{}, map[string]bool{}
 	for i := range s.Nodes {
 		claims[s.Nodes[i].Claim] = true
@@ -167,7 +167,7 @@ func (r *Rollout) allowed(good int) int {
 }
 
 // proof is when the node has proved itself; false while it has not begun to.
-func (r *Rollout) proof(n *scheduling.Node) (time.Time, bool) {
+func (r *Rollout) proof(n *planning.Node) (time.Time, bool) {
 	if !n.Initialized || !n.Ready {
 		return time.Time{}, false
 	}

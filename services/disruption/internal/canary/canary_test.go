@@ -13,7 +13,7 @@ import (
 	"github.com/joist-autoscaler/joist/services/disruption/internal/canary"
 	"github.com/joist-autoscaler/joist/shared/karpenter"
 	"github.com/joist-autoscaler/joist/shared/karpenter/policy"
-	"github.com/joist-autoscaler/joist/shared/planning/scheduling"
+	"github.com/joist-autoscaler/joist/shared/planning"
 )
 
 var noon = time.Date(2026, time.November, 22, 12, 0, 0, 0, time.UTC)
@@ -23,16 +23,16 @@ const bake = 30 * time.Minute
 func ago(d time.Duration) time.Time { return noon.Add(-d) }
 
 // old is a drifted node, found so an hour ago.
-func old(edits ...func(*scheduling.Node)) scheduling.Node {
-	return built(scheduling.Node{Name: "old", Created: ago(99 * time.Hour), Drift: &scheduling.Drift{Reason: "AMIDrift", Since: ago(time.Hour)}}, edits)
+func old(edits ...func(*planning.Node)) planning.Node {
+	return built(planning.Node{Name: "old", Created: ago(99 * time.Hour), Drift: &planning.Drift{Reason: "AMIDrift", Since: ago(time.Hour)}}, edits)
 }
 
 // came is a node that came so long ago, and was initialized and ready at once.
-func came(since time.Duration, edits ...func(*scheduling.Node)) scheduling.Node {
-	return built(scheduling.Node{Name: "new", Created: ago(since), InitializedAt: ago(since), ReadySince: ago(since)}, edits)
+func came(since time.Duration, edits ...func(*planning.Node)) planning.Node {
+	return built(planning.Node{Name: "new", Created: ago(since), InitializedAt: ago(since), ReadySince: ago(since)}, edits)
 }
 
-func built(n scheduling.Node, edits []func(*scheduling.Node)) scheduling.Node {
+func built(n planning.Node, edits []func(*planning.Node)) planning.Node {
 	n.Claim, n.NodePool, n.Initialized, n.Ready = n.Name, "web", true, true
 	for _, edit := range edits {
 		edit(&n)
@@ -40,13 +40,13 @@ func built(n scheduling.Node, edits []func(*scheduling.Node)) scheduling.Node {
 	return n
 }
 
-func coming(n *scheduling.Node) { n.Initialized, n.Ready = false, false }
-func sick(n *scheduling.Node)   { n.Ready = false }
-func going(n *scheduling.Node)  { n.Going = true }
+func coming(n *planning.Node) { n.Initialized, n.Ready = false, false }
+func sick(n *planning.Node)   { n.Ready = false }
+func going(n *planning.Node)  { n.Going = true }
 
-func acting(replacements ...string) func(*scheduling.Node) {
-	return func(n *scheduling.Node) {
-		n.Going, n.Proposal = true, &scheduling.Proposal{ID: "p", Confirmed: ago(time.Minute), Replacements: replacements}
+func acting(replacements ...string) func(*planning.Node) {
+	return func(n *planning.Node) {
+		n.Going, n.Proposal = true, &planning.Proposal{ID: "p", Confirmed: ago(time.Minute), Replacements: replacements}
 	}
 }
 
@@ -60,39 +60,39 @@ func share(t testing.TB, text string) policy.Drift {
 }
 
 func TestAsk16Objection(t *testing.T) {
-	late := func(n *scheduling.Node) { n.Drift.Since = ago(10 * time.Minute) }
-	ancient := func(n *scheduling.Node) { n.Drift.Since = ago(50 * time.Hour) }
-	elsewhere := func(n *scheduling.Node) { n.NodePool = "other" }
+	late := func(n *planning.Node) { n.Drift.Since = ago(10 * time.Minute) }
+	ancient := func(n *planning.Node) { n.Drift.Since = ago(50 * time.Hour) }
+	elsewhere := func(n *planning.Node) { n.NodePool = "other" }
 	for _, tt := range []struct {
 		name  string
-		nodes []scheduling.Node
+		nodes []planning.Node
 		// want is of the first node.
 		want, says string
 	}{
-		{"the first", []scheduling.Node{old(), old()}, "", ""},
-		{"while one comes", []scheduling.Node{old(), came(time.Minute, coming)}, canary.RuleCanary, "of the 1 nodes that are to come before the others, 0 have been ready for 30m0s"},
-		{"while one is on its way", []scheduling.Node{old(), old(acting("x"))}, canary.RuleCanary, ""},
-		{"it has come", []scheduling.Node{old(), old(acting("new")), came(31 * time.Minute)}, "", ""},
-		{"others' are on their way", []scheduling.Node{old(), old(acting("x"), elsewhere)}, "", ""},
-		{"until it has been ready for long enough", []scheduling.Node{old(), came(20 * time.Minute)}, canary.RuleCanary, "the next may go at 2026-11-22T12:10:00Z"},
-		{"which it has", []scheduling.Node{old(), came(bake)}, "", ""},
-		{"and not in between", []scheduling.Node{old(), came(50*time.Minute, func(n *scheduling.Node) { n.ReadySince = ago(time.Minute) })}, canary.RuleCanary, "12:29:00Z"},
-		{"twice as many in the second wave", []scheduling.Node{old(), came(40 * time.Minute), came(time.Minute)}, "", ""},
-		{"and no more", []scheduling.Node{old(), came(40 * time.Minute), came(time.Minute), came(5 * time.Minute)}, canary.RuleCanary, "of the 3 nodes that are to come before the others, 1 have"},
-		{"until they have come", []scheduling.Node{old(), came(40 * time.Minute), came(40 * time.Minute), came(40 * time.Minute)}, "", ""},
-		{"what was there before proves nothing", []scheduling.Node{old(), came(2 * time.Hour), came(5 * time.Minute)}, canary.RuleCanary, ""},
-		{"nor hinders", []scheduling.Node{old(), came(2*time.Hour, sick)}, "", ""},
-		{"nor does another pool's", []scheduling.Node{old(), came(time.Minute, elsewhere)}, "", ""},
-		{"nor one that goes", []scheduling.Node{old(), came(time.Minute, going)}, "", ""},
-		{"who drifts late counts on what came since", []scheduling.Node{old(late), old(), came(40 * time.Minute), came(35 * time.Minute)}, "", ""},
-		{"but goes with nobody else", []scheduling.Node{old(late), old(), came(40 * time.Minute), came(5 * time.Minute)}, canary.RuleCanary, ""},
-		{"one that drifted long ago proves nothing for others", []scheduling.Node{old(), old(ancient), came(2 * time.Hour), came(3 * time.Hour), came(time.Minute)}, canary.RuleCanary, ""},
-		{"a new node is not ready", []scheduling.Node{old(), came(40 * time.Minute), came(40*time.Minute, sick)}, canary.RuleHalted, "node new, which came since, is not ready. Drift goes on when"},
-		{"nor initialized in time", []scheduling.Node{old(), came(11*time.Minute, coming)}, canary.RuleHalted, "new, which came since, is not initialized after 10m0s. "},
-		{"but is replaced", []scheduling.Node{old(), came(40*time.Minute, sick, going)}, "", ""},
+		{"the first", []planning.Node{old(), old()}, "", ""},
+		{"while one comes", []planning.Node{old(), came(time.Minute, coming)}, canary.RuleCanary, "of the 1 nodes that are to come before the others, 0 have been ready for 30m0s"},
+		{"while one is on its way", []planning.Node{old(), old(acting("x"))}, canary.RuleCanary, ""},
+		{"it has come", []planning.Node{old(), old(acting("new")), came(31 * time.Minute)}, "", ""},
+		{"others' are on their way", []planning.Node{old(), old(acting("x"), elsewhere)}, "", ""},
+		{"until it has been ready for long enough", []planning.Node{old(), came(20 * time.Minute)}, canary.RuleCanary, "the next may go at 2026-11-22T12:10:00Z"},
+		{"which it has", []planning.Node{old(), came(bake)}, "", ""},
+		{"and not in between", []planning.Node{old(), came(50*time.Minute, func(n *planning.Node) { n.ReadySince = ago(time.Minute) })}, canary.RuleCanary, "12:29:00Z"},
+		{"twice as many in the second wave", []planning.Node{old(), came(40 * time.Minute), came(time.Minute)}, "", ""},
+		{"and no more", []planning.Node{old(), came(40 * time.Minute), came(time.Minute), came(5 * time.Minute)}, canary.RuleCanary, "of the 3 nodes that are to come before the others, 1 have"},
+		{"until they have come", []planning.Node{old(), came(40 * time.Minute), came(40 * time.Minute), came(40 * time.Minute)}, "", ""},
+		{"what was there before proves nothing", []planning.Node{old(), came(2 * time.Hour), came(5 * time.Minute)}, canary.RuleCanary, ""},
+		{"nor hinders", []planning.Node{old(), came(2*time.Hour, sick)}, "", ""},
+		{"nor does another pool's", []planning.Node{old(), came(time.Minute, elsewhere)}, "", ""},
+		{"nor one that goes", []planning.Node{old(), came(time.Minute, going)}, "", ""},
+		{"who drifts late counts on what came since", []planning.Node{old(late), old(), came(40 * time.Minute), came(35 * time.Minute)}, "", ""},
+		{"but goes with nobody else", []planning.Node{old(late), old(), came(40 * time.Minute), came(5 * time.Minute)}, canary.RuleCanary, ""},
+		{"one that drifted long ago proves nothing for others", []planning.Node{old(), old(ancient), came(2 * time.Hour), came(3 * time.Hour), came(time.Minute)}, canary.RuleCanary, ""},
+		{"a new node is not ready", []planning.Node{old(), came(40 * time.Minute), came(40*time.Minute, sick)}, canary.RuleHalted, "node new, which came since, is not ready. Drift goes on when"},
+		{"nor initialized in time", []planning.Node{old(), came(11*time.Minute, coming)}, canary.RuleHalted, "new, which came since, is not initialized after 10m0s. "},
+		{"but is replaced", []planning.Node{old(), came(40*time.Minute, sick, going)}, "", ""},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			s := scheduling.Snapshot{Taken: noon, Nodes: tt.nodes}
+			s := planning.Snapshot{Taken: noon, Nodes: tt.nodes}
 			got := canary.New(&s, &karpenter.NodePool{ObjectMeta: metav1.ObjectMeta{Name: "web"}}, share(t, "1")).Objection(tt.nodes[0].Drift.Since)
 			if got.Rule != tt.want || !strings.Contains(got.Detail, tt.says) || (got.Detail == "") != got.None() {
 				t.Errorf("got %+v, want %s: %s", got, tt.want, tt.says)
@@ -104,7 +104,7 @@ func TestAsk16Objection(t *testing.T) {
 // Who says that drift goes on does not have to wait for what never comes.
 func TestAsk16Resume(t *testing.T) {
 	for name, tt := range map[string]struct {
-		node   scheduling.Node
+		node   planning.Node
 		resume time.Time
 		want   string
 	}{
@@ -114,7 +114,7 @@ func TestAsk16Resume(t *testing.T) {
 		"nor is one forgiven that is to bake":   {came(20 * time.Minute), ago(time.Minute), canary.RuleCanary},
 		"nor one that is coming and came since": {came(2*time.Minute, coming), ago(3 * time.Minute), canary.RuleCanary},
 	} {
-		s := scheduling.Snapshot{Taken: noon, Nodes: []scheduling.Node{old(), tt.node}}
+		s := planning.Snapshot{Taken: noon, Nodes: []planning.Node{old(), tt.node}}
 		drift := share(t, "1")
 		drift.Resume = tt.resume
 		if got := canary.New(&s, &karpenter.NodePool{ObjectMeta: metav1.ObjectMeta{Name: "web"}}, drift).Objection(ago(time.Hour)); got.Rule != tt.want {
@@ -124,7 +124,7 @@ func TestAsk16Resume(t *testing.T) {
 }
 
 func TestAsk16Size(t *testing.T) {
-	s := scheduling.Snapshot{Taken: noon}
+	s := planning.Snapshot{Taken: noon}
 	for range 25 {
 		s.Nodes = append(s.Nodes, old())
 	}
@@ -150,8 +150,8 @@ func TestAsk16Size(t *testing.T) {
 }
 
 func TestAsk16Failures(t *testing.T) {
-	failed := scheduling.Launch{At: ago(20 * time.Minute), Reason: "RegistrationFailed", Message: "Failed to register node", Image: "ami-1"}
-	good := scheduling.Launch{At: ago(10 * time.Minute), OK: true}
+	failed := planning.Launch{At: ago(20 * time.Minute), Reason: "RegistrationFailed", Message: "Failed to register node", Image: "ami-1"}
+	good := planning.Launch{At: ago(10 * time.Minute), OK: true}
 	nameless, before := failed, failed
 	nameless.Image, before.At = "", ago(2*time.Hour)
 	unhealthy := func(p *karpenter.NodePool) {
@@ -161,36 +161,36 @@ func TestAsk16Failures(t *testing.T) {
 	}
 	for _, tt := range []struct {
 		name     string
-		launches []scheduling.Launch
+		launches []planning.Launch
 		edit     func(*karpenter.NodePool)
 		wanted   string
 		resume   time.Time
 		halted   bool
 	}{
 		{name: "none"},
-		{name: "one", launches: []scheduling.Launch{failed}, halted: true},
-		{name: "and good ones", launches: []scheduling.Launch{failed, good, good}, halted: true},
-		{name: "with what is still asked for", launches: []scheduling.Launch{failed}, wanted: "ami-1", halted: true},
-		{name: "with what nobody asks for any more", launches: []scheduling.Launch{failed}, wanted: "ami-2"},
-		{name: "with nothing", launches: []scheduling.Launch{nameless}, wanted: "ami-2", halted: true},
-		{name: "before any node drifted", launches: []scheduling.Launch{before}},
-		{name: "which somebody has seen to", launches: []scheduling.Launch{failed}, resume: ago(19 * time.Minute)},
-		{name: "after somebody saw to it", launches: []scheduling.Launch{failed}, resume: ago(21 * time.Minute), halted: true},
-		{name: "which somebody will see to", launches: []scheduling.Launch{failed}, resume: noon.Add(time.Minute), halted: true},
+		{name: "one", launches: []planning.Launch{failed}, halted: true},
+		{name: "and good ones", launches: []planning.Launch{failed, good, good}, halted: true},
+		{name: "with what is still asked for", launches: []planning.Launch{failed}, wanted: "ami-1", halted: true},
+		{name: "with what nobody asks for any more", launches: []planning.Launch{failed}, wanted: "ami-2"},
+		{name: "with nothing", launches: []planning.Launch{nameless}, wanted: "ami-2", halted: true},
+		{name: "before any node drifted", launches: []planning.Launch{before}},
+		{name: "which somebody has seen to", launches: []planning.Launch{failed}, resume: ago(19 * time.Minute)},
+		{name: "after somebody saw to it", launches: []planning.Launch{failed}, resume: ago(21 * time.Minute), halted: true},
+		{name: "which somebody will see to", launches: []planning.Launch{failed}, resume: noon.Add(time.Minute), halted: true},
 		{name: "the condition alone", edit: unhealthy, halted: true},
 		{name: "the condition, which somebody has seen to", edit: unhealthy, resume: ago(time.Minute)},
-		{name: "the condition, where launches are remembered", launches: []scheduling.Launch{good}, edit: unhealthy},
+		{name: "the condition, where launches are remembered", launches: []planning.Launch{good}, edit: unhealthy},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			pool := &karpenter.NodePool{ObjectMeta: metav1.ObjectMeta{Name: "web"}}
 			pool.Spec.Template.Spec.NodeClassRef = &karpenter.NodeClassReference{Name: "default"}
 			class := karpenter.EC2NodeClass{ObjectMeta: metav1.ObjectMeta{Name: "default"}}
 			if tt.launches != nil {
-				text, err := json.Marshal(scheduling.Launches{Last: tt.launches})
+				text, err := json.Marshal(planning.Launches{Last: tt.launches})
 				if err != nil {
 					t.Fatal(err)
 				}
-				pool.Annotations = map[string]string{scheduling.LaunchesAnnotation: string(text)}
+				pool.Annotations = map[string]string{planning.LaunchesAnnotation: string(text)}
 			}
 			if tt.edit != nil {
 				tt.edit(pool)
@@ -198,7 +198,7 @@ func TestAsk16Failures(t *testing.T) {
 			if tt.wanted != "" {
 				class.Status.AMIs = []karpenter.AMI{{ID: tt.wanted}}
 			}
-			s := scheduling.Snapshot{Taken: noon, Nodes: []scheduling.Node{old()}, NodeClasses: []karpenter.EC2NodeClass{class}}
+			s := planning.Snapshot{Taken: noon, Nodes: []planning.Node{old()}, NodeClasses: []karpenter.EC2NodeClass{class}}
 			drift := share(t, "1")
 			drift.Resume = tt.resume
 			got := canary.New(&s, pool, drift).Objection(ago(time.Hour))
@@ -218,7 +218,7 @@ func TestAsk16WavesNeverRunAhead(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		s := scheduling.Snapshot{Nodes: []scheduling.Node{old()}}
+		s := planning.Snapshot{Nodes: []planning.Node{old()}}
 		for range rapid.IntRange(0, 20).Draw(t, "nodes") {
 			n := came(time.Duration(rapid.IntRange(0, 59).Draw(t, "age")) * time.Minute)
 			n.ReadySince = ago(time.Duration(rapid.IntRange(0, 59).Draw(t, "ready")) * time.Minute)

@@ -9,14 +9,15 @@ import (
 	"time"
 
 	"github.com/joist-autoscaler/joist/shared/karpenter"
-	"github.com/joist-autoscaler/joist/shared/planning/scheduling"
+	"github.com/joist-autoscaler/joist/shared/planning"
+	"github.com/joist-autoscaler/joist/shared/planning/instancetypes"
 )
 
 // Candidate is a managed node.
 type Candidate struct {
 	// Index is its place in the snapshot's list.
 	Index int
-	Node  *scheduling.Node
+	Node  *planning.Node
 	// Pool is nil when there is none of the name.
 	Pool *karpenter.NodePool
 	// Price is in US dollars an hour; 0 when it is not known.
@@ -57,12 +58,12 @@ func (c *Candidate) Ratio() float64 { return c.Price / c.Cost }
 func (c *Candidate) Lifetime() float64 { return c.lifetime }
 
 // Survey looks at all managed nodes of a snapshot, in its order.
-func Survey(s *scheduling.Snapshot, stock scheduling.Stock) []Candidate {
+func Survey(s *planning.Snapshot, stock instancetypes.Stock) []Candidate {
 	pools := map[string]*karpenter.NodePool{}
 	for i := range s.NodePools {
 		pools[s.NodePools[i].Name] = &s.NodePools[i]
 	}
-	prices := prices{stock: stock, types: map[string]map[string]*scheduling.Type{}}
+	prices := prices{stock: stock, types: map[string]map[string]*instancetypes.Type{}}
 	out := make([]Candidate, 0, len(s.Nodes))
 	for i := range s.Nodes {
 		n := &s.Nodes[i]

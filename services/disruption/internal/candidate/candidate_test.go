@@ -8,11 +8,11 @@ import (
 	"github.com/joist-autoscaler/joist/services/disruption/internal/candidate"
 	"github.com/joist-autoscaler/joist/services/disruption/internal/fixture"
 	"github.com/joist-autoscaler/joist/shared/karpenter"
-	"github.com/joist-autoscaler/joist/shared/planning/scheduling"
+	"github.com/joist-autoscaler/joist/shared/planning"
 )
 
 // survey looks at one node.
-func survey(t *testing.T, n scheduling.Node, pool karpenter.NodePool) candidate.Candidate {
+func survey(t *testing.T, n planning.Node, pool karpenter.NodePool) candidate.Candidate {
 	t.Helper()
 	s := fixture.Snapshot(pool, n)
 	all := candidate.Survey(&s, fixture.Stock(s))
@@ -22,7 +22,7 @@ func survey(t *testing.T, n scheduling.Node, pool karpenter.NodePool) candidate.
 	return all[0]
 }
 
-func web(edits ...func(*scheduling.PodClass)) scheduling.PodClass {
+func web(edits ...func(*planning.PodClass)) planning.PodClass {
 	class := fixture.Pods("web", 2, "100m", "100Mi")
 	for _, edit := range edits {
 		edit(&class)
@@ -31,7 +31,7 @@ func web(edits ...func(*scheduling.PodClass)) scheduling.PodClass {
 }
 
 func TestObjections(t *testing.T) {
-	type node = scheduling.Node
+	type node = planning.Node
 	type pool = karpenter.NodePool
 	protect := func(value string, started time.Time) func(*node, *pool) {
 		return func(n *node, _ *pool) {
@@ -46,8 +46,8 @@ func TestObjections(t *testing.T) {
 	}{
 		{"nothing", func(*node, *pool) {}, "", "", ""},
 		{"going", func(n *node, _ *pool) { n.Going = true }, "going", "going", "going"},
-		{"confirmed, whatever else is said", func(n *node, _ *pool) { n.Going, n.Proposal = true, &scheduling.Proposal{ID: "p", Confirmed: ago(1)} }, "confirmed", "confirmed", "confirmed"},
-		{"not confirmed yet", func(n *node, _ *pool) { n.Proposal = &scheduling.Proposal{ID: "p"} }, "", "", ""},
+		{"confirmed, whatever else is said", func(n *node, _ *pool) { n.Going, n.Proposal = true, &planning.Proposal{ID: "p", Confirmed: ago(1)} }, "confirmed", "confirmed", "confirmed"},
+		{"not confirmed yet", func(n *node, _ *pool) { n.Proposal = &planning.Proposal{ID: "p"} }, "", "", ""},
 		{"not initialized", func(n *node, _ *pool) { n.Initialized = false }, "not-initialized", "not-initialized", "not-initialized"},
 		{"another pool", func(n *node, _ *pool) { n.NodePool = "gone" }, "no-pool", "no-pool", "no-pool"},
 		{"nominated", func(n *node, _ *pool) { n.Nominated = fixture.Taken.Add(1) }, "nominated", "nominated", "nominated"},
@@ -66,7 +66,7 @@ func TestObjections(t *testing.T) {
 		{"a PodDisruptionBudget", func(n *node, _ *pool) { n.Pods[0].Pods[1].Blocked = "default/web" }, "pod-disruption-budget", "pod-disruption-budget", "pod-disruption-budget"},
 		{"a daemon's do-not-disrupt", func(n *node, p *pool) { protect("true", ago(0))(n, p); n.Pods, n.DaemonPods = nil, n.Pods }, "pod-do-not-disrupt", "pod-do-not-disrupt", "pod-do-not-disrupt"},
 		{"a daemon's PodDisruptionBudget", func(n *node, _ *pool) {
-			n.DaemonPods = []scheduling.PodClass{web()}
+			n.DaemonPods = []planning.PodClass{web()}
 			n.DaemonPods[0].Pods[0].Blocked = "kube-system/agent"
 		}, "pod-disruption-budget", "pod-disruption-budget", "pod-disruption-budget"},
 		{"drift of a node whose end is bounded", func(n *node, p *pool) { protect("true", ago(0))(n, p); n.Bounded = true }, "pod-do-not-disrupt", "pod-do-not-disrupt", ""},
@@ -100,8 +100,8 @@ func TestObjections(t *testing.T) {
 }
 
 func TestOthersNodesAreNotSurveyed(t *testing.T) {
-	s := fixture.Snapshot(fixture.Pool(), fixture.Node("a", "t4g.large", func(n *scheduling.Node) { n.Claim = "" }),
-		fixture.Node("b", "t4g.large", func(n *scheduling.Node) { n.ClaimUID = "" }), fixture.Node("c", "t4g.large"))
+	s := fixture.Snapshot(fixture.Pool(), fixture.Node("a", "t4g.large", func(n *planning.Node) { n.Claim = "" }),
+		fixture.Node("b", "t4g.large", func(n *planning.Node) { n.ClaimUID = "" }), fixture.Node("c", "t4g.large"))
 	if all := candidate.Survey(&s, fixture.Stock(s)); len(all) != 1 || all[0].Index != 2 {
 		t.Fatalf("surveyed %+v", all)
 	}
@@ -110,18 +110,18 @@ func TestOthersNodesAreNotSurveyed(t *testing.T) {
 func TestEvictionCost(t *testing.T) {
 	for _, tt := range []struct {
 		name string
-		spec scheduling.PodSpec
+		spec planning.PodSpec
 		want float64
 	}{
-		{"an ordinary pod", scheduling.PodSpec{}, 1},
-		{"deletion cost", scheduling.PodSpec{DeletionCost: "134217728"}, 2},
-		{"deletion cost below zero", scheduling.PodSpec{DeletionCost: "-268435456"}, -1},
-		{"no number", scheduling.PodSpec{DeletionCost: "dear"}, 1},
-		{"not a number", scheduling.PodSpec{DeletionCost: "NaN"}, 1},
-		{"priority", scheduling.PodSpec{Priority: 1 << 24}, 1.5},
-		{"both", scheduling.PodSpec{Priority: 1 << 25, DeletionCost: "134217728"}, 3},
-		{"at most ten", scheduling.PodSpec{Priority: 1_000_000_000}, 10},
-		{"at least minus ten", scheduling.PodSpec{Priority: math.MinInt32}, -10},
+		{"an ordinary pod", planning.PodSpec{}, 1},
+		{"deletion cost", planning.PodSpec{DeletionCost: "134217728"}, 2},
+		{"deletion cost below zero", planning.PodSpec{DeletionCost: "-268435456"}, -1},
+		{"no number", planning.PodSpec{DeletionCost: "dear"}, 1},
+		{"not a number", planning.PodSpec{DeletionCost: "NaN"}, 1},
+		{"priority", planning.PodSpec{Priority: 1 << 24}, 1.5},
+		{"both", planning.PodSpec{Priority: 1 << 25, DeletionCost: "134217728"}, 3},
+		{"at most ten", planning.PodSpec{Priority: 1_000_000_000}, 10},
+		{"at least minus ten", planning.PodSpec{Priority: math.MinInt32}, -10},
 	} {
 		if got := candidate.EvictionCost(&tt.spec); math.Abs(got-tt.want) > 1e-9 {
 			t.Errorf("%s: got %v, want %v", tt.name, got, tt.want)
@@ -130,22 +130,22 @@ func TestEvictionCost(t *testing.T) {
 }
 
 func TestEmpty(t *testing.T) {
-	cheap := func(c *scheduling.PodClass) { c.Spec.DeletionCost = "-2147483647" }
-	leaving := func(c *scheduling.PodClass) { c.Pods[0].Going, c.Pods[1].Going = true, true }
-	half := func(c *scheduling.PodClass) { c.Pods[0].Going = true }
+	cheap := func(c *planning.PodClass) { c.Spec.DeletionCost = "-2147483647" }
+	leaving := func(c *planning.PodClass) { c.Pods[0].Going, c.Pods[1].Going = true, true }
+	half := func(c *planning.PodClass) { c.Pods[0].Going = true }
 	for _, tt := range []struct {
 		name  string
-		pods  []scheduling.PodClass
+		pods  []planning.PodClass
 		empty bool
 		cost  float64
 		move  int
 	}{
 		{"no pods", nil, true, 1, 0},
-		{"two", []scheduling.PodClass{web()}, false, 3, 2},
-		{"one of them is going", []scheduling.PodClass{web(half)}, false, 2, 1},
-		{"both are", []scheduling.PodClass{web(leaving)}, true, 1, 0},
-		{"they would rather go", []scheduling.PodClass{web(cheap)}, true, 1, 2},
-		{"and pay for no others", []scheduling.PodClass{web(cheap), web()}, false, 3, 4},
+		{"two", []planning.PodClass{web()}, false, 3, 2},
+		{"one of them is going", []planning.PodClass{web(half)}, false, 2, 1},
+		{"both are", []planning.PodClass{web(leaving)}, true, 1, 0},
+		{"they would rather go", []planning.PodClass{web(cheap)}, true, 1, 2},
+		{"and pay for no others", []planning.PodClass{web(cheap), web()}, false, 3, 4},
 	} {
 		c := survey(t, fixture.Node("a", "t4g.large", fixture.With(tt.pods...)), fixture.Pool())
 		if c.Empty() != tt.empty || c.Cost != tt.cost || c.Pods != tt.move {
@@ -156,7 +156,7 @@ func TestEmpty(t *testing.T) {
 
 func TestLifetime(t *testing.T) {
 	for left, want := range map[time.Duration]float64{time.Hour: 0.5, 3 * time.Hour: 0.75, -time.Minute: 0} {
-		n := fixture.Node("a", "t4g.large", func(n *scheduling.Node) { n.Expires = fixture.Taken.Add(left) })
+		n := fixture.Node("a", "t4g.large", func(n *planning.Node) { n.Expires = fixture.Taken.Add(left) })
 		if c := survey(t, n, fixture.Pool()); math.Abs(c.Lifetime()-want) > 1e-9 {
 			t.Errorf("with %s left: got %v, want %v", left, c.Lifetime(), want)
 		}

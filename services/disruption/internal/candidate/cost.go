@@ -3,20 +3,20 @@ package candidate
 import (
 	"time"
 
-	"github.com/joist-autoscaler/joist/shared/planning/scheduling"
+	"github.com/joist-autoscaler/joist/shared/planning"
 )
 
 // NodeCost is what disturbing a node costs beside its pods.
 const NodeCost = 1.0
 
 // EvictionCost is what moving one pod of the class costs, in ordinary pods.
-func EvictionCost(spec *scheduling.PodSpec) float64 {
-	return scheduling.EvictionCost(spec.DeletionCost, spec.Priority)
+func EvictionCost(spec *planning.PodSpec) float64 {
+	return planning.EvictionCost(spec.DeletionCost, spec.Priority)
 }
 
 // Cost is what disturbing the node costs: itself, and each pod that costs anything
 // to move. A node that costs no more than itself counts as empty.
-func Cost(n *scheduling.Node) float64 {
+func Cost(n *planning.Node) float64 {
 	cost := NodeCost
 	for i := range n.Pods {
 		if each := EvictionCost(&n.Pods[i].Spec); each > 0 {
@@ -27,7 +27,7 @@ func Cost(n *scheduling.Node) float64 {
 }
 
 // pods is how many pods would have to move.
-func pods(n *scheduling.Node) int {
+func pods(n *planning.Node) int {
 	count := 0
 	for i := range n.Pods {
 		count += len(n.Pods[i].Rescheduled())
@@ -36,6 +36,6 @@ func pods(n *scheduling.Node) int {
 }
 
 // lifetime is the part of the node's life that is left, from 0 to 1.
-func lifetime(n *scheduling.Node, now time.Time) float64 {
-	return scheduling.LifeLeft(n.Created, n.Expires, now)
+func lifetime(n *planning.Node, now time.Time) float64 {
+	return planning.LifeLeft(n.Created, n.Expires, now)
 }

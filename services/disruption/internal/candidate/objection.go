@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/joist-autoscaler/joist/shared/karpenter"
-	"github.com/joist-autoscaler/joist/shared/planning/scheduling"
+	"github.com/joist-autoscaler/joist/shared/planning"
 )
 
 // Rules by which a node stays, whatever its pods would do. Tools match them: the
@@ -62,11 +62,11 @@ func (c *Candidate) objection(now time.Time) Objection {
 
 // shield is the first pod that must not be moved now. Daemons and mirrors
 // keep their node as others do, though nobody moves them.
-func shield(n *scheduling.Node, now time.Time) Objection {
+func shield(n *planning.Node, now time.Time) Objection {
 	return cmp.Or(shielding(n.Pods, now), shielding(n.DaemonPods, now))
 }
 
-func shielding(classes []scheduling.PodClass, now time.Time) Objection {
+func shielding(classes []planning.PodClass, now time.Time) Objection {
 	for i := range classes {
 		class := &classes[i]
 		for j := range class.Pods {

@@ -6,19 +6,20 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/joist-autoscaler/joist/shared/karpenter"
-	"github.com/joist-autoscaler/joist/shared/planning/scheduling"
+	"github.com/joist-autoscaler/joist/shared/planning"
+	"github.com/joist-autoscaler/joist/shared/planning/instancetypes"
 )
 
 // prices finds what nodes cost, by what the stock sells.
 type prices struct {
-	stock scheduling.Stock
+	stock instancetypes.Stock
 	// types are those of a pool, by name.
-	types map[string]map[string]*scheduling.Type
+	types map[string]map[string]*instancetypes.Type
 }
 
 // of is the price of a node of the pool in US dollars an hour, or 0 where none is
 // known: a price that is missing, negative or no number must never make a saving.
-func (p *prices) of(n *scheduling.Node, pool *karpenter.NodePool) float64 {
+func (p *prices) of(n *planning.Node, pool *karpenter.NodePool) float64 {
 	t := p.typesOf(pool)[n.Labels[corev1.LabelInstanceTypeStable]]
 	if t == nil {
 		return 0
@@ -34,11 +35,11 @@ func (p *prices) of(n *scheduling.Node, pool *karpenter.NodePool) float64 {
 	return 0
 }
 
-func (p *prices) typesOf(pool *karpenter.NodePool) map[string]*scheduling.Type {
+func (p *prices) typesOf(pool *karpenter.NodePool) map[string]*instancetypes.Type {
 	if known, ok := p.types[pool.Name]; ok {
 		return known
 	}
-	out := map[string]*scheduling.Type{}
+	out := map[string]*instancetypes.Type{}
 	if ref := pool.Spec.Template.Spec.NodeClassRef; ref != nil {
 		types := p.stock.TypesOf(pool.Name, ref.Name)
 		for i := range types {

@@ -8,7 +8,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/joist-autoscaler/joist/services/disruption/internal/candidate"
-	"github.com/joist-autoscaler/joist/shared/planning/scheduling"
+	"github.com/joist-autoscaler/joist/shared/planning"
+	"github.com/joist-autoscaler/joist/shared/planning/instancetypes"
 )
 
 // Floor tells without a simulation that a node will not be replaced for less. Of all
@@ -35,7 +36,7 @@ type crowd struct {
 }
 
 // NewFloor looks at a snapshot and at what EC2 sells.
-func NewFloor(s *scheduling.Snapshot, stock scheduling.Stock) *Floor {
+func NewFloor(s *planning.Snapshot, stock instancetypes.Stock) *Floor {
 	out := &Floor{rooms: make([]space, len(s.Nodes)), left: make([]space, len(s.Nodes))}
 	for i := range s.NodePools {
 		if pool := &s.NodePools[i]; pool.Spec.Template.Spec.NodeClassRef != nil {

@@ -9,11 +9,11 @@ import (
 	"github.com/joist-autoscaler/joist/services/disruption/internal/candidate"
 	"github.com/joist-autoscaler/joist/services/disruption/internal/consolidation"
 	"github.com/joist-autoscaler/joist/services/disruption/internal/fixture"
-	"github.com/joist-autoscaler/joist/shared/planning/scheduling"
+	"github.com/joist-autoscaler/joist/shared/planning"
 )
 
 func TestFloor(t *testing.T) {
-	type node = scheduling.Node
+	type node = planning.Node
 	full := func(n *node) { n.Used = n.Allocatable }
 	pods := func(count int, cpu, memory string) func(*node) {
 		return fixture.With(fixture.Pods("web", count, cpu, memory))

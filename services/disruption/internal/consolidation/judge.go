@@ -17,7 +17,7 @@ import (
 
 	"github.com/joist-autoscaler/joist/services/disruption/internal/candidate"
 	"github.com/joist-autoscaler/joist/shared/karpenter"
-	"github.com/joist-autoscaler/joist/shared/planning/scheduling"
+	"github.com/joist-autoscaler/joist/shared/planning"
 )
 
 // Rules by which a node stays because of what its removal would lead to.
@@ -54,7 +54,7 @@ type Judge struct {
 }
 
 // Whole reports whether all pods found a place.
-func Whole(r scheduling.Result) candidate.Objection {
+func Whole(r planning.Result) candidate.Objection {
 	if len(r.Unplaced) > 0 {
 		u := r.Unplaced[0]
 		detail := fmt.Sprintf("pod %s/%s has no other place", u.Namespace, u.Pods[0].Name)
@@ -72,7 +72,7 @@ func Whole(r scheduling.Result) candidate.Objection {
 // Verdict is what is left of a simulation's result once the rules are applied.
 type Verdict struct {
 	// Result has only the options that may be launched.
-	Result scheduling.Result
+	Result planning.Result
 	// Saved is what the nodes cost less what replaces them is expected to cost, in US
 	// dollars an hour. It is above zero where there is no objection, and told as well
 	// where only spoilers stand against it.
@@ -84,7 +84,7 @@ type Verdict struct {
 }
 
 // Replace judges what would become of nodes. It changes nothing that others share.
-func (j Judge) Replace(nodes []*candidate.Candidate, r scheduling.Result) Verdict {
+func (j Judge) Replace(nodes []*candidate.Candidate, r planning.Result) Verdict {
 	out := Verdict{Result: r, Objection: Whole(r)}
 	if !out.Objection.None() {
 		out.Spoilers = hosts(nodes, r)
@@ -114,7 +114,7 @@ func (j Judge) Replace(nodes []*candidate.Candidate, r scheduling.Result) Verdic
 func (j Judge) settle(nodes []*candidate.Candidate, price float64, out *Verdict) {
 	planned := out.Result.Nodes
 	spot := allSpot(nodes)
-	if spot && !j.SpotToSpot && slices.ContainsFunc(planned, func(n scheduling.PlannedNode) bool { return sells(&n, karpenter.CapacityTypeSpot) }) {
+	if spot && !j.SpotToSpot && slices.ContainsFunc(planned, func(n planning.PlannedNode) bool { return sells(&n, karpenter.CapacityTypeSpot) }) {
 		out.Objection = candidate.Objection{Rule: RuleSpotToSpot, Detail: "spot would replace spot, which the feature gate SpotToSpotConsolidation allows, and it is off"}
 		return
 	}
@@ -145,7 +145,7 @@ func (j Judge) settle(nodes []*candidate.Candidate, price float64, out *Verdict)
 	}
 }
 
-func total(planned []scheduling.PlannedNode) float64 {
+func total(planned []planning.PlannedNode) float64 {
 	sum := 0.0
 	for i := range planned {
 		sum += planned[i].PricePerHour
@@ -154,7 +154,7 @@ func total(planned []scheduling.PlannedNode) float64 {
 }
 
 // hosts are the nodes whose pods found no place.
-func hosts(nodes []*candidate.Candidate, r scheduling.Result) []*candidate.Candidate {
+func hosts(nodes []*candidate.Candidate, r planning.Result) []*candidate.Candidate {
 	lost := map[string]bool{}
 	for _, u := range r.Unplaced {
 		for _, pod := range u.Pods {
@@ -171,21 +171,21 @@ func hosts(nodes []*candidate.Candidate, r scheduling.Result) []*candidate.Candi
 }
 
 // narrow leaves the options of one new node that cost less than a cap.
-func (j Judge) narrow(nodes []*candidate.Candidate, n *scheduling.PlannedNode, below float64, spot bool) candidate.Objection {
+func (j Judge) narrow(nodes []*candidate.Candidate, n *planning.PlannedNode, below float64, spot bool) candidate.Objection {
 	spotOnly := spot && sells(n, karpenter.CapacityTypeSpot)
-	keep(n, func(o scheduling.Option) bool {
+	keep(n, func(o planning.Option) bool {
 		return o.PricePerHour > 0 && o.PricePerHour < below && (!spotOnly || o.CapacityType == karpenter.CapacityTypeSpot)
 	})
 	// Spot is tried first; if there is none, on-demand might be dearer than what goes.
 	if sells(n, karpenter.CapacityTypeSpot) && sells(n, karpenter.CapacityTypeOnDemand) {
-		keep(n, func(o scheduling.Option) bool { return o.CapacityType != karpenter.CapacityTypeOnDemand })
+		keep(n, func(o planning.Option) bool { return o.CapacityType != karpenter.CapacityTypeOnDemand })
 	}
 	if len(n.Options) == 0 {
 		return candidate.Objection{Rule: RuleNoSaving, Detail: "nothing that holds its pods is cheaper, however the launch falls out"}
 	}
 	if len(nodes) > 1 {
 		least := cheapestSame(nodes, n)
-		cheaper := func(o scheduling.Option) bool { return least == 0 || o.PricePerHour < least }
+		cheaper := func(o planning.Option) bool { return least == 0 || o.PricePerHour < least }
 		if !slices.ContainsFunc(n.Options, cheaper) {
 			return candidate.Objection{Rule: RuleSameType, Detail: "the replacement would be of a type that goes: one of those nodes stays instead"}
 		}
@@ -198,7 +198,7 @@ func (j Judge) narrow(nodes []*candidate.Candidate, n *scheduling.PlannedNode, b
 }
 
 // fewer cuts the list of a spot node that replaces a spot node.
-func (j Judge) fewer(n *scheduling.PlannedNode) candidate.Objection {
+func (j Judge) fewer(n *planning.PlannedNode) candidate.Objection {
 	names := types(n)
 	if len(names) < spotTypes {
 		return candidate.Objection{Rule: RuleSpotToSpot, Subject: strconv.Itoa(len(names)), Detail: fmt.Sprintf("%d spot types are cheaper, and %d must be", len(names), spotTypes)}
@@ -207,13 +207,13 @@ func (j Judge) fewer(n *scheduling.PlannedNode) candidate.Objection {
 	for most < len(names) && j.short(n, names[:most]) != "" {
 		most++
 	}
-	keep(n, func(o scheduling.Option) bool { return slices.Contains(names[:most], o.InstanceType) })
+	keep(n, func(o planning.Option) bool { return slices.Contains(names[:most], o.InstanceType) })
 	return candidate.Objection{}
 }
 
 // pin writes down in the requirements what the options are, and asks whether enough
 // of them are left for the pool.
-func (j Judge) pin(n *scheduling.PlannedNode) candidate.Objection {
+func (j Judge) pin(n *planning.PlannedNode) candidate.Objection {
 	names := types(n)
 	if key := j.short(n, names); key != "" && !n.MinValuesRelaxed {
 		return candidate.Objection{Rule: RuleMinValues, Subject: key, Detail: fmt.Sprintf("what is cheaper has too few values of %s for NodePool %s", key, n.NodePool)}
@@ -224,18 +224,18 @@ func (j Judge) pin(n *scheduling.PlannedNode) candidate.Objection {
 			kinds = append(kinds, o.CapacityType)
 		}
 	}
-	n.Requirements = n.Requirements.And(corev1.LabelInstanceTypeStable, scheduling.In(names...)).
-		And(karpenter.CapacityTypeLabelKey, scheduling.In(kinds...))
+	n.Requirements = n.Requirements.With(corev1.LabelInstanceTypeStable, planning.In(names...)).
+		With(karpenter.CapacityTypeLabelKey, planning.In(kinds...))
 	n.PricePerHour = n.Options[0].PricePerHour
 	if n.MinValuesRelaxed {
-		n.LowerMinValues(func(o scheduling.Option, key string) (string, bool) { return j.value(n, o, key) })
+		n.LowerMinValues(func(o planning.Option, key string) (string, bool) { return j.value(n, o, key) })
 	}
 	return candidate.Objection{}
 }
 
 // short is a label of which the options of these types have fewer values than the
 // pool asks for, or "".
-func (j Judge) short(n *scheduling.PlannedNode, names []string) string {
+func (j Judge) short(n *planning.PlannedNode, names []string) string {
 	for _, key := range slices.Sorted(maps.Keys(n.Requirements)) {
 		least := n.Requirements[key].MinValues()
 		if least == 0 {
@@ -255,7 +255,7 @@ func (j Judge) short(n *scheduling.PlannedNode, names []string) string {
 }
 
 // value is the label of a node that is bought so.
-func (j Judge) value(n *scheduling.PlannedNode, o scheduling.Option, key string) (string, bool) {
+func (j Judge) value(n *planning.PlannedNode, o planning.Option, key string) (string, bool) {
 	switch key {
 	case corev1.LabelInstanceTypeStable:
 		return o.InstanceType, true
@@ -272,14 +272,14 @@ func (j Judge) value(n *scheduling.PlannedNode, o scheduling.Option, key string)
 
 // cheapestSame is the lowest price of a node that goes whose type the replacement
 // might be; 0 if there is none.
-func cheapestSame(nodes []*candidate.Candidate, n *scheduling.PlannedNode) float64 {
+func cheapestSame(nodes []*candidate.Candidate, n *planning.PlannedNode) float64 {
 	least := 0.0
 	for _, c := range nodes {
 		if least > 0 && c.Price >= least {
 			continue
 		}
 		name := c.Node.Labels[corev1.LabelInstanceTypeStable]
-		if slices.ContainsFunc(n.Options, func(o scheduling.Option) bool { return o.InstanceType == name }) {
+		if slices.ContainsFunc(n.Options, func(o planning.Option) bool { return o.InstanceType == name }) {
 			least = c.Price
 		}
 	}
@@ -289,14 +289,14 @@ func cheapestSame(nodes []*candidate.Candidate, n *scheduling.PlannedNode) float
 // same is the node that might stay as the replacement: of those that cost least
 // among the types that it might be, the one that is to go last and stays for no
 // other replacement yet.
-func same(nodes []*candidate.Candidate, n *scheduling.PlannedNode, others []*candidate.Candidate) []*candidate.Candidate {
+func same(nodes []*candidate.Candidate, n *planning.PlannedNode, others []*candidate.Candidate) []*candidate.Candidate {
 	least := cheapestSame(nodes, n)
 	for _, c := range slices.Backward(nodes) {
 		if slices.Contains(others, c) {
 			continue
 		}
 		name := c.Node.Labels[corev1.LabelInstanceTypeStable]
-		if c.Price == least && slices.ContainsFunc(n.Options, func(o scheduling.Option) bool { return o.InstanceType == name }) {
+		if c.Price == least && slices.ContainsFunc(n.Options, func(o planning.Option) bool { return o.InstanceType == name }) {
 			return []*candidate.Candidate{c}
 		}
 	}
@@ -304,11 +304,11 @@ func same(nodes []*candidate.Candidate, n *scheduling.PlannedNode, others []*can
 }
 
 // keep narrows the options, which other nodes share.
-func keep(n *scheduling.PlannedNode, good func(scheduling.Option) bool) {
-	if !slices.ContainsFunc(n.Options, func(o scheduling.Option) bool { return !good(o) }) {
+func keep(n *planning.PlannedNode, good func(planning.Option) bool) {
+	if !slices.ContainsFunc(n.Options, func(o planning.Option) bool { return !good(o) }) {
 		return
 	}
-	var out []scheduling.Option
+	var out []planning.Option
 	for _, o := range n.Options {
 		if good(o) {
 			out = append(out, o)
@@ -318,7 +318,7 @@ func keep(n *scheduling.PlannedNode, good func(scheduling.Option) bool) {
 }
 
 // types are the names in the options, the cheapest first.
-func types(n *scheduling.PlannedNode) []string {
+func types(n *planning.PlannedNode) []string {
 	var out []string
 	seen := map[string]bool{}
 	for _, o := range n.Options {
@@ -330,8 +330,8 @@ func types(n *scheduling.PlannedNode) []string {
 	return out
 }
 
-func sells(n *scheduling.PlannedNode, capacityType string) bool {
-	return slices.ContainsFunc(n.Options, func(o scheduling.Option) bool { return o.CapacityType == capacityType })
+func sells(n *planning.PlannedNode, capacityType string) bool {
+	return slices.ContainsFunc(n.Options, func(o planning.Option) bool { return o.CapacityType == capacityType })
 }
 
 func allSpot(nodes []*candidate.Candidate) bool {

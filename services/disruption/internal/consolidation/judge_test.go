@@ -14,29 +14,30 @@ import (
 	"github.com/joist-autoscaler/joist/services/disruption/internal/fixture"
 	"github.com/joist-autoscaler/joist/shared/event"
 	"github.com/joist-autoscaler/joist/shared/karpenter"
-	"github.com/joist-autoscaler/joist/shared/planning/scheduling"
+	"github.com/joist-autoscaler/joist/shared/planning"
+	"github.com/joist-autoscaler/joist/shared/planning/instancetypes"
 )
 
 const od, spot, reserved = karpenter.CapacityTypeOnDemand, karpenter.CapacityTypeSpot, karpenter.CapacityTypeReserved
 
 // goes is a node that would go.
 func goes(instanceType, capacityType string, price float64) *candidate.Candidate {
-	n := scheduling.Node{Name: instanceType, NodePool: "default", Labels: map[string]string{
+	n := planning.Node{Name: instanceType, NodePool: "default", Labels: map[string]string{
 		corev1.LabelInstanceTypeStable: instanceType, karpenter.CapacityTypeLabelKey: capacityType}}
 	return &candidate.Candidate{Node: &n, Pool: new(fixture.Pool()), Price: price, Cost: 2}
 }
 
 // offer is a way to buy a new node.
-func offer(instanceType, capacityType string, price float64) scheduling.Option {
-	return scheduling.Option{Offering: event.Offering{InstanceType: instanceType, Zone: fixture.Zone, CapacityType: capacityType}, PricePerHour: price}
+func offer(instanceType, capacityType string, price float64) planning.Option {
+	return planning.Option{Offering: event.Offering{InstanceType: instanceType, Zone: fixture.Zone, CapacityType: capacityType}, PricePerHour: price}
 }
 
 // comes is a new node, its options sorted by price.
-func comes(options ...scheduling.Option) scheduling.PlannedNode {
-	return scheduling.PlannedNode{
-		NodePool: "default", Requirements: scheduling.Requirements{karpenter.CapacityTypeLabelKey: scheduling.In(od, spot, reserved)},
+func comes(options ...planning.Option) planning.PlannedNode {
+	return planning.PlannedNode{
+		NodePool: "default", Requirements: planning.Requirements{karpenter.CapacityTypeLabelKey: planning.In(od, spot, reserved)},
 		Options: options, PricePerHour: options[0].PricePerHour,
-		Pods: []scheduling.PlacedPod{{Namespace: "default", Pod: scheduling.PodRef{Name: "web"}}},
+		Pods: []planning.PlacedPod{{Namespace: "default", Pod: planning.PodRef{Name: "web"}}},
 	}
 }
 
@@ -54,7 +55,7 @@ func left(v consolidation.Verdict) (out []string) {
 
 func TestReplace(t *testing.T) {
 	type nodes = []*candidate.Candidate
-	type news = []scheduling.PlannedNode
+	type news = []planning.PlannedNode
 	large, small := goes("large", od, 4), goes("small", od, 1)
 	for _, tt := range []struct {
 		name  string
@@ -88,7 +89,7 @@ func TestReplace(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			was := fmt.Sprint(tt.news)
-			v := consolidation.Judge{}.Replace(tt.nodes, scheduling.Result{Nodes: tt.news})
+			v := consolidation.Judge{}.Replace(tt.nodes, planning.Result{Nodes: tt.news})
 			if v.Objection.Rule != tt.rule || v.Saved < tt.saved-1e-9 || v.Saved > tt.saved+1e-9 {
 				t.Fatalf("objection %+v, saves %v", v.Objection, v.Saved)
 			}
@@ -105,7 +106,7 @@ func TestReplace(t *testing.T) {
 // The claim's requirements say what its options are.
 func TestReplacePinsRequirements(t *testing.T) {
 	v := consolidation.Judge{}.Replace([]*candidate.Candidate{goes("large", od, 4)},
-		scheduling.Result{Nodes: []scheduling.PlannedNode{comes(offer("m", spot, 1), offer("n", spot, 2), offer("l", od, 3), offer("x", spot, 9))}})
+		planning.Result{Nodes: []planning.PlannedNode{comes(offer("m", spot, 1), offer("n", spot, 2), offer("l", od, 3), offer("x", spot, 9))}})
 	reqs, n := v.Result.Nodes[0].Requirements, v.Result.Nodes[0]
 	types, _ := reqs[corev1.LabelInstanceTypeStable].Finite()
 	kinds, _ := reqs[karpenter.CapacityTypeLabelKey].Finite()
@@ -115,7 +116,7 @@ func TestReplacePinsRequirements(t *testing.T) {
 }
 
 // many are so many spot types that cost a cent more each.
-func many(count int) (out []scheduling.Option) {
+func many(count int) (out []planning.Option) {
 	for i := range count {
 		out = append(out, offer(fmt.Sprintf("t%02d", i), spot, 1+float64(i)/100))
 	}
@@ -130,7 +131,7 @@ func TestSpotToSpot(t *testing.T) {
 	for _, tt := range []struct {
 		name  string
 		nodes []*candidate.Candidate
-		new   scheduling.PlannedNode
+		new   planning.PlannedNode
 		rule  string
 		types int
 	}{
@@ -144,7 +145,7 @@ func TestSpotToSpot(t *testing.T) {
 		{"minValues that cannot be had", one, demanding(comes(many(40)...), karpenter.LabelInstanceFamily, 5), "min-values", 0},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			v := judge.Replace(tt.nodes, scheduling.Result{Nodes: []scheduling.PlannedNode{tt.new}})
+			v := judge.Replace(tt.nodes, planning.Result{Nodes: []planning.PlannedNode{tt.new}})
 			if v.Objection.Rule != tt.rule || tt.rule == "" && len(v.Result.Nodes[0].Options) != tt.types {
 				t.Fatalf("objection %+v, %d options", v.Objection, len(v.Result.Nodes[0].Options))
 			}
@@ -153,8 +154,8 @@ func TestSpotToSpot(t *testing.T) {
 }
 
 // demanding asks for so many values of a label.
-func demanding(n scheduling.PlannedNode, key string, values int) scheduling.PlannedNode {
-	n.Requirements = n.Requirements.And(key, scheduling.Any().WithMinValues(values))
+func demanding(n planning.PlannedNode, key string, values int) planning.PlannedNode {
+	n.Requirements = n.Requirements.With(key, planning.Any().WithMinValues(values))
 	return n
 }
 
@@ -162,15 +163,15 @@ func TestMinValuesAfterPrices(t *testing.T) {
 	judge := consolidation.Judge{Labels: func(_, _, name string) map[string]string {
 		return map[string]string{karpenter.LabelInstanceFamily: name}
 	}}
-	options := []scheduling.Option{offer("a", od, 1), offer("b", od, 2), offer("c", od, 5)}
+	options := []planning.Option{offer("a", od, 1), offer("b", od, 2), offer("c", od, 5)}
 	for values, rule := range map[int]string{2: "", 3: "min-values"} {
 		n := demanding(comes(options...), karpenter.LabelInstanceFamily, values)
 		one := []*candidate.Candidate{goes("large", od, 4)}
-		if v := judge.Replace(one, scheduling.Result{Nodes: []scheduling.PlannedNode{n}}); v.Objection.Rule != rule {
+		if v := judge.Replace(one, planning.Result{Nodes: []planning.PlannedNode{n}}); v.Objection.Rule != rule {
 			t.Errorf("%d values: %+v", values, v.Objection)
 		}
 		n.MinValuesRelaxed = true
-		v := judge.Replace(one, scheduling.Result{Nodes: []scheduling.PlannedNode{n}})
+		v := judge.Replace(one, planning.Result{Nodes: []planning.PlannedNode{n}})
 		if !v.Objection.None() {
 			t.Fatalf("%d values, relaxed: %+v", values, v.Objection)
 		}
@@ -183,23 +184,23 @@ func TestMinValuesAfterPrices(t *testing.T) {
 func TestSpoilers(t *testing.T) {
 	a, b := goes("small", od, 1), goes("large", od, 4)
 	a.Node.Name, b.Node.Name = "a", "b"
-	lost := scheduling.Result{Unplaced: []scheduling.Unplaced{{Namespace: "default", Pods: []scheduling.PodRef{{Name: "web", Node: "b"}},
-		Rejections: []scheduling.Rejection{{Rule: scheduling.RuleLimits, Detail: "the limit is reached"}}}}}
+	lost := planning.Result{Unplaced: []planning.Unplaced{{Namespace: "default", Pods: []planning.PodRef{{Name: "web", Node: "b"}},
+		Rejections: []planning.Rejection{{Rule: planning.RuleLimits, Detail: "the limit is reached"}}}}}
 	v := consolidation.Judge{}.Replace([]*candidate.Candidate{a, b}, lost)
 	if v.Objection.Rule != consolidation.RuleUnplaceable || v.Objection.Detail != "pod default/web has no other place: the limit is reached" || !slices.Equal(v.Spoilers, []*candidate.Candidate{b}) {
 		t.Errorf("verdict %+v", v)
 	}
 	c := goes("small", od, 1)
-	v = consolidation.Judge{}.Replace([]*candidate.Candidate{a, b, c}, scheduling.Result{Nodes: []scheduling.PlannedNode{comes(offer("small", od, 1))}})
+	v = consolidation.Judge{}.Replace([]*candidate.Candidate{a, b, c}, planning.Result{Nodes: []planning.PlannedNode{comes(offer("small", od, 1))}})
 	if v.Objection.Rule != consolidation.RuleSameType || !slices.Equal(v.Spoilers, []*candidate.Candidate{c}) {
 		t.Errorf("verdict %+v", v)
 	}
-	two := []scheduling.PlannedNode{comes(offer("small", od, 1)), comes(offer("small", od, 1))}
-	v = consolidation.Judge{}.Replace([]*candidate.Candidate{a, b, c}, scheduling.Result{Nodes: two})
+	two := []planning.PlannedNode{comes(offer("small", od, 1)), comes(offer("small", od, 1))}
+	v = consolidation.Judge{}.Replace([]*candidate.Candidate{a, b, c}, planning.Result{Nodes: two})
 	if v.Objection.Rule != consolidation.RuleSameType || !slices.Equal(v.Spoilers, []*candidate.Candidate{c, a}) {
 		t.Errorf("verdict %+v", v)
 	}
-	if v := (consolidation.Judge{}).Replace([]*candidate.Candidate{a}, scheduling.Result{Partial: true}); v.Objection.Rule != consolidation.RuleUnplaceable {
+	if v := (consolidation.Judge{}).Replace([]*candidate.Candidate{a}, planning.Result{Partial: true}); v.Objection.Rule != consolidation.RuleUnplaceable {
 		t.Errorf("what was not thought through: %+v", v)
 	}
 }
@@ -212,7 +213,7 @@ func TestBalanced(t *testing.T) {
 	}
 	balanced, other := pool(karpenter.ConsolidationPolicyBalanced), pool(karpenter.ConsolidationPolicyWhenEmptyOrUnderutilized)
 	node := func(pool *karpenter.NodePool, name string, price, cost float64) candidate.Candidate {
-		return candidate.Candidate{Node: &scheduling.Node{NodePool: name}, Pool: pool, Price: price, Cost: cost}
+		return candidate.Candidate{Node: &planning.Node{NodePool: name}, Pool: pool, Price: price, Cost: cost}
 	}
 	// The pool costs 10, and to disturb all of it costs 20.
 	all := []candidate.Candidate{node(balanced, "b", 2, 4), node(balanced, "b", 8, 16), node(other, "o", 10, 100)}
@@ -246,7 +247,7 @@ func TestWorthIsNeverMoreThanAnyPrice(t *testing.T) {
 	for _, typ := range stock.Types["default"] {
 		switch typ.Name {
 		case "t4g.medium", "t4g.large", "t4g.xlarge":
-			full := scheduling.Node{Used: typ.Allocatable}
+			full := planning.Node{Used: typ.Allocatable}
 			price := typ.Offers[0].PricePerHour
 			for _, o := range typ.Offers {
 				if o.CapacityType == od {
@@ -266,7 +267,7 @@ func TestWorthIsNeverMoreThanAnyPrice(t *testing.T) {
 	if got := consolidation.NewWorth(&empty, stock); got != (consolidation.Worth{}) {
 		t.Errorf("of no pods: %+v", got)
 	}
-	if got := consolidation.NewWorth(&s, scheduling.Stock{}); got != (consolidation.Worth{}) {
+	if got := consolidation.NewWorth(&s, instancetypes.Stock{}); got != (consolidation.Worth{}) {
 		t.Errorf("of no market: %+v", got)
 	}
 }

@@ -5,8 +5,9 @@ import (
 
 	"github.com/joist-autoscaler/joist/services/disruption/internal/candidate"
 	"github.com/joist-autoscaler/joist/shared/karpenter"
+	"github.com/joist-autoscaler/joist/shared/planning"
+	"github.com/joist-autoscaler/joist/shared/planning/instancetypes"
 	"github.com/joist-autoscaler/joist/shared/planning/packing"
-	"github.com/joist-autoscaler/joist/shared/planning/scheduling"
 )
 
 // Worth is what room is worth at what the market sells it for: the prices of a core
@@ -17,7 +18,7 @@ type Worth struct{ Core, Byte float64 }
 
 // NewWorth finds the prices at which the pods of all nodes together are worth most:
 // the dual of buying for them what is cheapest, if nodes and pods were divisible.
-func NewWorth(s *scheduling.Snapshot, stock scheduling.Stock) Worth {
+func NewWorth(s *planning.Snapshot, stock instancetypes.Stock) Worth {
 	var cores, bytes float64
 	for i := range s.Nodes {
 		if n := &s.Nodes[i]; n.Claim != "" {
@@ -34,7 +35,7 @@ func NewWorth(s *scheduling.Snapshot, stock scheduling.Stock) Worth {
 }
 
 // Of is what a node's pods are worth, in US dollars an hour.
-func (w Worth) Of(n *scheduling.Node) float64 {
+func (w Worth) Of(n *planning.Node) float64 {
 	cores := amount(n.Used, corev1.ResourceCPU) - amount(n.Daemons, corev1.ResourceCPU)
 	bytes := amount(n.Used, corev1.ResourceMemory) - amount(n.Daemons, corev1.ResourceMemory)
 	return w.Core*max(cores, 0) + w.Byte*max(bytes, 0)
@@ -62,7 +63,7 @@ type goods struct {
 
 // market lists what ordinary pods of the pools may be put on, with what daemons leave
 // of it. Reservations are paid for anyway, and say nothing of the market.
-func market(s *scheduling.Snapshot, stock scheduling.Stock) []goods {
+func market(s *planning.Snapshot, stock instancetypes.Stock) []goods {
 	var daemons goods
 	for i := range s.DaemonSets {
 		daemons.cores += amount(s.DaemonSets[i].Requests, corev1.ResourceCPU)
@@ -85,9 +86,9 @@ func market(s *scheduling.Snapshot, stock scheduling.Stock) []goods {
 
 // shelf lists what a pool may buy: each type at its lowest price, and at the lowest
 // of its reservations.
-func shelf(pool *karpenter.NodePool, stock scheduling.Stock) []goods {
+func shelf(pool *karpenter.NodePool, stock instancetypes.Stock) []goods {
 	var out []goods
-	wanted := scheduling.FromClaim(pool.Spec.Template.Spec.Requirements)
+	wanted := planning.FromClaim(pool.Spec.Template.Spec.Requirements)
 	types := stock.TypesOf(pool.Name, pool.Spec.Template.Spec.NodeClassRef.Name)
 	for k := range types {
 		t := &types[k]
@@ -106,7 +107,7 @@ func shelf(pool *karpenter.NodePool, stock scheduling.Stock) []goods {
 }
 
 // lowest is the price of the type's cheapest offer that the pool may buy, or 0.
-func lowest(t *scheduling.Type, wanted scheduling.Requirements, reserved bool) float64 {
+func lowest(t *instancetypes.Type, wanted planning.Requirements, reserved bool) float64 {
 	least := 0.0
 	for i := range t.Offers {
 		o := &t.Offers[i]
@@ -121,14 +122,14 @@ func lowest(t *scheduling.Type, wanted scheduling.Requirements, reserved bool) f
 }
 
 // placeOf are the labels that an offer gives to a node.
-func placeOf(o *scheduling.Offer) map[string]string {
+func placeOf(o *instancetypes.Offer) map[string]string {
 	return map[string]string{
 		corev1.LabelTopologyZone: o.Zone, karpenter.CapacityTypeLabelKey: o.CapacityType, karpenter.LabelTopologyZoneID: o.ZoneID,
 	}
 }
 
 // suits reports that no label is one that is not wanted.
-func suits(labels map[string]string, wanted scheduling.Requirements) bool {
+func suits(labels map[string]string, wanted planning.Requirements) bool {
 	for key, values := range wanted {
 		if value, ok := labels[key]; ok && !values.Has(value) {
 			return false

@@ -7,7 +7,7 @@ import (
 
 	"github.com/joist-autoscaler/joist/services/disruption/internal/candidate"
 	"github.com/joist-autoscaler/joist/shared/karpenter/policy"
-	"github.com/joist-autoscaler/joist/shared/planning/scheduling"
+	"github.com/joist-autoscaler/joist/shared/planning"
 )
 
 // window is the hour of the limit.
@@ -17,7 +17,7 @@ const window = time.Hour
 // that nobody keeps is one of its own.
 type workload struct{ namespace, kind, name string }
 
-func workloadOf(spec *scheduling.PodSpec, pod *scheduling.PodRef) workload {
+func workloadOf(spec *planning.PodSpec, pod *planning.PodRef) workload {
 	if pod.Workload == "" {
 		return workload{spec.Namespace, spec.OwnerKind, pod.Name}
 	}
@@ -51,7 +51,7 @@ func (w workload) String() string { return w.namespace + "/" + w.name }
 // TestNoHourMovesMore plays it, with pods that end or are not wanted any more.
 type moves struct{ pods, moved map[workload]int }
 
-func countMoves(s *scheduling.Snapshot) *moves {
+func countMoves(s *planning.Snapshot) *moves {
 	m := &moves{pods: map[workload]int{}, moved: map[workload]int{}}
 	for i := range s.Nodes {
 		n := &s.Nodes[i]
@@ -67,13 +67,13 @@ func countMoves(s *scheduling.Snapshot) *moves {
 
 // wait counts the pods of a class that are on no node yet; those that wait on one
 // that goes are counted there.
-func (m *moves) wait(class *scheduling.PodClass, now time.Time) {
-	on := func(pod scheduling.PodRef) bool { return pod.Node != "" || pod.Buffer != "" }
-	m.count(&scheduling.PodClass{Spec: class.Spec, Pods: slices.DeleteFunc(slices.Clone(class.Pods), on)}, now, false)
+func (m *moves) wait(class *planning.PodClass, now time.Time) {
+	on := func(pod planning.PodRef) bool { return pod.Node != "" || pod.Buffer != "" }
+	m.count(&planning.PodClass{Spec: class.Spec, Pods: slices.DeleteFunc(slices.Clone(class.Pods), on)}, now, false)
 }
 
 // count counts the pods of a class, of a node that stays or one that leaves.
-func (m *moves) count(class *scheduling.PodClass, now time.Time, leaves bool) {
+func (m *moves) count(class *planning.PodClass, now time.Time, leaves bool) {
 	for i := range class.Pods {
 		pod := &class.Pods[i]
 		w := workloadOf(&class.Spec, pod)
@@ -93,7 +93,7 @@ func replacesLate(owner string) bool {
 	return owner != "ReplicaSet" && owner != "ReplicationController"
 }
 
-func young(pod *scheduling.PodRef, now time.Time) bool {
+func young(pod *planning.PodRef, now time.Time) bool {
 	return !pod.Created.IsZero() && now.Before(pod.Created.Add(window))
 }
 

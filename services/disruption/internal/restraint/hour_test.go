@@ -13,7 +13,8 @@ import (
 	"github.com/joist-autoscaler/joist/services/disruption/internal/fixture"
 	"github.com/joist-autoscaler/joist/services/disruption/internal/restraint"
 	"github.com/joist-autoscaler/joist/shared/karpenter/policy"
-	"github.com/joist-autoscaler/joist/shared/planning/scheduling"
+	"github.com/joist-autoscaler/joist/shared/planning"
+	"github.com/joist-autoscaler/joist/shared/planning/instancetypes"
 )
 
 // lasting is a pod over time.
@@ -32,7 +33,7 @@ type hours struct {
 	*rapid.T
 	kind  string
 	limit string
-	stock scheduling.Stock
+	stock instancetypes.Stock
 	now   time.Time
 	pods  []lasting
 	// wanted is how many pods there should be.
@@ -133,17 +134,17 @@ func (h *hours) shrinks() {
 }
 
 // looks is what disruption sees.
-func (h *hours) looks() scheduling.Snapshot {
-	class := func(on int) scheduling.PodClass {
-		class := pods("web", 0, 0, func(c *scheduling.PodClass) { c.Spec.OwnerKind = h.kind })
+func (h *hours) looks() planning.Snapshot {
+	class := func(on int) planning.PodClass {
+		class := pods("web", 0, 0, func(c *planning.PodClass) { c.Spec.OwnerKind = h.kind })
 		for k, p := range h.pods {
 			if p.node == on {
-				class.Pods = append(class.Pods, scheduling.PodRef{Name: strconv.Itoa(k), UID: strconv.Itoa(k), Workload: "web", Created: p.created, Going: !p.ends.IsZero()})
+				class.Pods = append(class.Pods, planning.PodRef{Name: strconv.Itoa(k), UID: strconv.Itoa(k), Workload: "web", Created: p.created, Going: !p.ends.IsZero()})
 			}
 		}
 		return class
 	}
-	nodes := make([]scheduling.Node, len(h.leaving))
+	nodes := make([]planning.Node, len(h.leaving))
 	for i := range nodes {
 		nodes[i] = node(strconv.Itoa(i), class(i))
 		nodes[i].Going = h.leaving[i]
@@ -152,7 +153,7 @@ func (h *hours) looks() scheduling.Snapshot {
 	s.Taken = h.now
 	s.NodePools[0].Annotations = map[string]string{policy.EvictionsPerHour: h.limit}
 	// Those that are still on a node that goes are planned for as well.
-	s.Waiting = []scheduling.PodClass{class(waits)}
+	s.Waiting = []planning.PodClass{class(waits)}
 	for i := range nodes {
 		if h.leaving[i] {
 			soon := class(i)

@@ -19,7 +19,7 @@ import (
 
 	"github.com/joist-autoscaler/joist/services/disruption/internal/candidate"
 	"github.com/joist-autoscaler/joist/shared/karpenter/policy"
-	"github.com/joist-autoscaler/joist/shared/planning/scheduling"
+	"github.com/joist-autoscaler/joist/shared/planning"
 )
 
 // Rules by which a node stays because its NodePool's policy holds consolidation back.
@@ -48,7 +48,7 @@ type Restraint struct {
 }
 
 // New reads what the NodePools of a snapshot ask for.
-func New(s *scheduling.Snapshot) Restraint {
+func New(s *planning.Snapshot) Restraint {
 	out := Restraint{now: s.Taken, asking: map[string]policy.Consolidation{}, wrong: map[string]error{}}
 	limited := false
 	for i := range s.NodePools {

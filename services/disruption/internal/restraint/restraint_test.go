@@ -13,13 +13,13 @@ import (
 	"github.com/joist-autoscaler/joist/services/disruption/internal/fixture"
 	"github.com/joist-autoscaler/joist/services/disruption/internal/restraint"
 	"github.com/joist-autoscaler/joist/shared/karpenter/policy"
-	"github.com/joist-autoscaler/joist/shared/planning/scheduling"
+	"github.com/joist-autoscaler/joist/shared/planning"
 )
 
 const day = 24 * time.Hour
 
 // pods are count pods of a workload, created so long ago.
-func pods(workload string, count int, age time.Duration, edits ...func(*scheduling.PodClass)) scheduling.PodClass {
+func pods(workload string, count int, age time.Duration, edits ...func(*planning.PodClass)) planning.PodClass {
 	class := fixture.Pods(workload, count, "100m", "100Mi")
 	for i := range class.Pods {
 		class.Pods[i].Workload, class.Pods[i].Created = workload, fixture.Taken.Add(-age)
@@ -30,27 +30,27 @@ func pods(workload string, count int, age time.Duration, edits ...func(*scheduli
 	return class
 }
 
-func going(class *scheduling.PodClass) { class.Pods[0].Going = true }
+func going(class *planning.PodClass) { class.Pods[0].Going = true }
 
-func stateful(class *scheduling.PodClass) { class.Spec.OwnerKind = "StatefulSet" }
+func stateful(class *planning.PodClass) { class.Spec.OwnerKind = "StatefulSet" }
 
 // node is one that joined a day ago.
-func node(name string, classes ...scheduling.PodClass) scheduling.Node {
+func node(name string, classes ...planning.PodClass) planning.Node {
 	return fixture.Node(name, "t4g.large", fixture.With(classes...), joined(day))
 }
 
-func joined(ago time.Duration) func(*scheduling.Node) {
-	return func(n *scheduling.Node) { n.InitializedAt = fixture.Taken.Add(-ago) }
+func joined(ago time.Duration) func(*planning.Node) {
+	return func(n *planning.Node) { n.InitializedAt = fixture.Taken.Add(-ago) }
 }
 
 // restrained is a pool with these annotations, and its nodes.
-func restrained(annotations map[string]string, nodes ...scheduling.Node) (restraint.Restraint, []*candidate.Candidate) {
+func restrained(annotations map[string]string, nodes ...planning.Node) (restraint.Restraint, []*candidate.Candidate) {
 	s := fixture.Snapshot(fixture.Pool(), nodes...)
 	s.NodePools[0].Annotations = annotations
 	return restraint.New(&s), survey(s)
 }
 
-func survey(s scheduling.Snapshot) []*candidate.Candidate {
+func survey(s planning.Snapshot) []*candidate.Candidate {
 	list := candidate.Survey(&s, fixture.Stock(s))
 	var out []*candidate.Candidate
 	for i := range list {
@@ -62,12 +62,12 @@ func survey(s scheduling.Snapshot) []*candidate.Candidate {
 func TestNode(t *testing.T) {
 	cool := map[string]string{policy.Cooldown: "30m"}
 	two, fifth, none := map[string]string{policy.EvictionsPerHour: "2"}, map[string]string{policy.EvictionsPerHour: "20%"}, map[string]string{policy.EvictionsPerHour: "0"}
-	young := func(n scheduling.Node, ago time.Duration) scheduling.Node { joined(ago)(&n); return n }
+	young := func(n planning.Node, ago time.Duration) planning.Node { joined(ago)(&n); return n }
 	for _, tt := range []struct {
 		name        string
 		annotations map[string]string
-		node        scheduling.Node
-		others      []scheduling.Node
+		node        planning.Node
+		others      []planning.Node
 		rule, told  string
 	}{
 		{"nothing is asked for", nil, young(node("a", pods("web", 3, 0)), 0), nil, "", ""},
@@ -81,19 +81,19 @@ func TestNode(t *testing.T) {
 		{"evictions: as many as may", two, node("a", pods("web", 2, day)), nil, "", ""},
 		{"evictions: more", two, node("a", pods("web", 3, day)), nil, "evictions-per-hour", "3 pods of default/web would move after 0 within the hour, and joist.sh/consolidation-evictions-per-hour allows 2 of its 3"},
 		{"evictions: of each workload", two, node("a", pods("web", 2, day), pods("shop", 2, day)), nil, "", ""},
-		{"evictions: one has come lately", two, node("a", pods("web", 2, day)), []scheduling.Node{node("b", pods("web", 1, 59*time.Minute))}, "evictions-per-hour", "2 pods of default/web would move after 1 "},
-		{"evictions: that was an hour ago", two, node("a", pods("web", 2, day)), []scheduling.Node{node("b", pods("web", 1, time.Hour))}, "", ""},
+		{"evictions: one has come lately", two, node("a", pods("web", 2, day)), []planning.Node{node("b", pods("web", 1, 59*time.Minute))}, "evictions-per-hour", "2 pods of default/web would move after 1 "},
+		{"evictions: that was an hour ago", two, node("a", pods("web", 2, day)), []planning.Node{node("b", pods("web", 1, time.Hour))}, "", ""},
 		{"evictions: its own was moved", two, node("a", pods("web", 1, 59*time.Minute)), nil, "evictions-per-hour", "no pod is moved twice in an hour"},
-		{"evictions: one is about to move", two, node("a", pods("web", 2, day)), []scheduling.Node{{Name: "b", Going: true, Pods: []scheduling.PodClass{pods("web", 1, day)}}}, "evictions-per-hour", "after 1 "},
-		{"evictions: one goes, and what replaces it counts", two, node("a", pods("web", 2, day, going)), []scheduling.Node{node("b", pods("web", 1, 0))}, "", ""},
-		{"evictions: one goes, and nothing can replace it yet", two, node("a", pods("db", 2, day, stateful)), []scheduling.Node{node("b", pods("db", 1, day, stateful, going))}, "evictions-per-hour", "after 1 "},
-		{"evictions: a part, rounded up", fifth, node("a", pods("web", 2, day)), []scheduling.Node{node("b", pods("web", 4, day))}, "", ""},
-		{"evictions: more than a part", fifth, node("a", pods("web", 2, day)), []scheduling.Node{node("b", pods("web", 3, day))}, "evictions-per-hour", "allows 1 of its 5"},
+		{"evictions: one is about to move", two, node("a", pods("web", 2, day)), []planning.Node{{Name: "b", Going: true, Pods: []planning.PodClass{pods("web", 1, day)}}}, "evictions-per-hour", "after 1 "},
+		{"evictions: one goes, and what replaces it counts", two, node("a", pods("web", 2, day, going)), []planning.Node{node("b", pods("web", 1, 0))}, "", ""},
+		{"evictions: one goes, and nothing can replace it yet", two, node("a", pods("db", 2, day, stateful)), []planning.Node{node("b", pods("db", 1, day, stateful, going))}, "evictions-per-hour", "after 1 "},
+		{"evictions: a part, rounded up", fifth, node("a", pods("web", 2, day)), []planning.Node{node("b", pods("web", 4, day))}, "", ""},
+		{"evictions: more than a part", fifth, node("a", pods("web", 2, day)), []planning.Node{node("b", pods("web", 3, day))}, "evictions-per-hour", "allows 1 of its 5"},
 		{"evictions: none at all", none, node("a", pods("web", 1, day)), nil, "evictions-per-hour", "allows 0 of its 1"},
 		{"evictions: none at all, and there is none", none, node("a"), nil, "", ""},
 		{"evictions: pods of nobody are each their own", two, node("a", pods("", 3, day)), nil, "", ""},
 	} {
-		r, list := restrained(tt.annotations, append([]scheduling.Node{tt.node}, tt.others...)...)
+		r, list := restrained(tt.annotations, append([]planning.Node{tt.node}, tt.others...)...)
 		if no := r.Node(list[0]); no.Rule != tt.rule || !strings.Contains(no.Detail, tt.told) {
 			t.Errorf("%s: got %+v, want %s: %s", tt.name, no, tt.rule, tt.told)
 		}
@@ -114,14 +114,14 @@ func TestWaitingPodsCount(t *testing.T) {
 	s.NodePools[0].Annotations = map[string]string{policy.EvictionsPerHour: "2"}
 	for _, tt := range []struct {
 		name string
-		edit func(*scheduling.PodClass)
+		edit func(*planning.PodClass)
 		rule string
 	}{
-		{"they wait", func(*scheduling.PodClass) {}, restraint.RuleEvictions},
-		{"on a node that goes", func(c *scheduling.PodClass) { c.Pods[0].Node = "b" }, ""},
-		{"for nobody", func(c *scheduling.PodClass) { c.Pods[0].Buffer = "spare" }, ""},
+		{"they wait", func(*planning.PodClass) {}, restraint.RuleEvictions},
+		{"on a node that goes", func(c *planning.PodClass) { c.Pods[0].Node = "b" }, ""},
+		{"for nobody", func(c *planning.PodClass) { c.Pods[0].Buffer = "spare" }, ""},
 	} {
-		s.Waiting = []scheduling.PodClass{pods("web", 2, time.Minute, tt.edit)}
+		s.Waiting = []planning.PodClass{pods("web", 2, time.Minute, tt.edit)}
 		r := restraint.New(&s)
 		if no := r.Node(survey(s)[0]); no.Rule != tt.rule {
 			t.Errorf("%s: %+v", tt.name, no)
@@ -226,7 +226,7 @@ func TestStrictestOfPools(t *testing.T) {
 func TestLimitIsKept(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		limit := rapid.SampledFrom([]string{"0", "1", "4", "10%", "50%"}).Draw(t, "limit")
-		var nodes []scheduling.Node
+		var nodes []planning.Node
 		total, fresh := 0, 0
 		for i := range rapid.IntRange(1, 8).Draw(t, "nodes") {
 			count, age := rapid.IntRange(0, 3).Draw(t, "pods"), rapid.SampledFrom([]time.Duration{time.Minute, day, day, day}).Draw(t, "age")

@@ -10,7 +10,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/karpenter"
 	"github.com/joist-autoscaler/joist/shared/karpenter/budget"
 	"github.com/joist-autoscaler/joist/shared/karpenter/policy"
-	"github.com/joist-autoscaler/joist/shared/planning/scheduling"
+	"github.com/joist-autoscaler/joist/shared/planning"
 )
 
 // Room is how many more nodes of each pool may begin to go.
@@ -39,7 +39,7 @@ type bound struct {
 // BuildDisruptionBudgetMapping). Problems names
 // the budgets that cannot be read; their pools have no room. What is
 // wrong with its annotations takes the room as well, and is told of with the others.
-func New(s *scheduling.Snapshot) (Room, []error) {
+func New(s *planning.Snapshot) (Room, []error) {
 	out := Room{
 		allowed: map[string]map[karpenter.DisruptionReason]int{}, busy: map[string]int{}, rates: map[string]budget.Rate{}, begun: map[string]int{},
 		bound: map[bound]string{}, pools: map[string]*karpenter.NodePool{}, total: map[string]int{}, now: s.Taken,

@@ -10,19 +10,19 @@ import (
 	"github.com/joist-autoscaler/joist/shared/karpenter"
 	"github.com/joist-autoscaler/joist/shared/karpenter/budget"
 	"github.com/joist-autoscaler/joist/shared/karpenter/policy"
-	"github.com/joist-autoscaler/joist/shared/planning/scheduling"
+	"github.com/joist-autoscaler/joist/shared/planning"
 )
 
 func TestRoom(t *testing.T) {
 	const empty, drifted = karpenter.DisruptionReasonEmpty, karpenter.DisruptionReasonDrifted
-	type node = scheduling.Node
+	type node = planning.Node
 	going := func(n *node) { n.Going = true }
 	unready := func(n *node) { n.Ready = false }
 	terminating := func(n *node) { n.Going, n.Terminating = true, true }
 	fresh := func(n *node) { n.Initialized = false }
 	foreign := func(n *node) { n.Claim = "" }
-	confirmed := func(n *node) { n.Proposal = &scheduling.Proposal{ID: "p", Confirmed: fixture.Taken} }
-	proposed := func(n *node) { n.Proposal = &scheduling.Proposal{ID: "p", Proposed: fixture.Taken} }
+	confirmed := func(n *node) { n.Proposal = &planning.Proposal{ID: "p", Confirmed: fixture.Taken} }
+	proposed := func(n *node) { n.Proposal = &planning.Proposal{ID: "p", Proposed: fixture.Taken} }
 	plain := func(*node) {}
 	byReason := func(p *karpenter.NodePool) {
 		p.Spec.Disruption.Budgets = []karpenter.Budget{{Nodes: "3"}, {Nodes: "1", Reasons: []karpenter.DisruptionReason{drifted}}}
@@ -81,7 +81,7 @@ func TestRoom(t *testing.T) {
 
 func TestWhyNamesTheBudgetsThatBind(t *testing.T) {
 	const empty, drifted = karpenter.DisruptionReasonEmpty, karpenter.DisruptionReasonDrifted
-	going := func(n *scheduling.Node) { n.Going = true }
+	going := func(n *planning.Node) { n.Going = true }
 	pool := fixture.Pool(fixture.Budgets("100%", "2"), func(p *karpenter.NodePool) {
 		p.Spec.Disruption.Budgets = append(p.Spec.Disruption.Budgets, karpenter.Budget{Nodes: "0", Reasons: []karpenter.DisruptionReason{drifted}})
 	})

@@ -20,7 +20,7 @@ import (
 
 	"github.com/joist-autoscaler/joist/shared/karpenter"
 	"github.com/joist-autoscaler/joist/shared/launchspec"
-	"github.com/joist-autoscaler/joist/shared/planning/scheduling"
+	"github.com/joist-autoscaler/joist/shared/planning"
 )
 
 // AdmittedAnnotation marks a claim that came through the door and whose plan is
@@ -58,7 +58,7 @@ type Admitter struct {
 
 // AdmitPlan decides which intents of a plan pass, in the plan's order. An intent
 // passes whole or not at all, because its fleet call is for all of its claims.
-func (d Admitter) AdmitPlan(plan scheduling.Plan, pools []*karpenter.NodePool, claims []*karpenter.NodeClaim) Admission {
+func (d Admitter) AdmitPlan(plan planning.Plan, pools []*karpenter.NodePool, claims []*karpenter.NodeClaim) Admission {
 	var a Admission
 	claims = slices.DeleteFunc(slices.Clone(claims), func(c *karpenter.NodeClaim) bool { return launches(plan, c) })
 	usage, ledger := d.usage(pools, claims), newLedger(d.PriceLimit, claims, plan)
@@ -92,16 +92,16 @@ func (d Admitter) AdmitPlan(plan scheduling.Plan, pools []*karpenter.NodePool, c
 
 // launches reports whether the plan launches a claim that a person created. Until then it
 // counts for nothing, and the plan says what it may become.
-func launches(plan scheduling.Plan, c *karpenter.NodeClaim) bool {
-	return slices.ContainsFunc(plan.Intents, func(intent scheduling.PlannedIntent) bool {
-		return slices.ContainsFunc(intent.Claims, func(planned scheduling.PlannedClaim) bool {
+func launches(plan planning.Plan, c *karpenter.NodeClaim) bool {
+	return slices.ContainsFunc(plan.Intents, func(intent planning.PlannedIntent) bool {
+		return slices.ContainsFunc(intent.Claims, func(planned planning.PlannedClaim) bool {
 			return planned.Object.UID != "" && planned.Object.UID == c.UID && launchspec.WaitsUnplanned(c)
 		})
 	})
 }
 
 // refuse says why an intent may not pass, or "".
-func refuse(intent scheduling.PlannedIntent, pools []*karpenter.NodePool, used corev1.ResourceList, ledger *ledger, exists map[string]bool) string {
+func refuse(intent planning.PlannedIntent, pools []*karpenter.NodePool, used corev1.ResourceList, ledger *ledger, exists map[string]bool) string {
 	for _, c := range intent.Claims {
 		if c.Object.UID != "" && exists[c.Object.Name] {
 			return "NodeClaim " + c.Object.Name + " is launched already, or going"
@@ -131,7 +131,7 @@ func refuse(intent scheduling.PlannedIntent, pools []*karpenter.NodePool, used c
 
 // leftBehind reports whether the claim comes from an earlier plan that never
 // got done. A claim without our batch annotation is not of a plan.
-func leftBehind(c *karpenter.NodeClaim, plan scheduling.Plan) bool {
+func leftBehind(c *karpenter.NodeClaim, plan planning.Plan) bool {
 	outbox, seq, ok := BatchOf(c)
 	if !ok || c.DeletionTimestamp != nil || IsAdmitted(c) {
 		return false
@@ -170,8 +170,8 @@ func (d Admitter) usage(pools []*karpenter.NodePool, claims []*karpenter.NodeCla
 // being removed or replaced counts only where the pool counts nodes until they are
 // gone, as the planner has it.
 func (d Admitter) counts(pool *karpenter.NodePool, c *karpenter.NodeClaim) bool {
-	leaves := scheduling.Leaves(c) || slices.Contains(d.Leaving, c.Name)
-	return !leaves || pool != nil && scheduling.CountsLeaving(pool)
+	leaves := planning.Leaves(c) || slices.Contains(d.Leaving, c.Name)
+	return !leaves || pool != nil && planning.CountsLeaving(pool)
 }
 
 // find is the pool of a name, or nil.
@@ -192,7 +192,7 @@ func Footprint(c *karpenter.NodeClaim) corev1.ResourceList {
 		footprint = add(footprint, c.Status.Capacity)
 	} else {
 		footprint = add(footprint, ceilingOf(c))
-		delete(footprint, scheduling.PriceResource)
+		delete(footprint, planning.PriceResource)
 	}
 	footprint[karpenter.ResourceNodes] = resource.MustParse("1")
 	return footprint

@@ -12,7 +12,7 @@ import (
 	"github.com/joist-autoscaler/joist/services/lifecycle/internal/admission"
 	"github.com/joist-autoscaler/joist/shared/karpenter"
 	"github.com/joist-autoscaler/joist/shared/launchspec"
-	"github.com/joist-autoscaler/joist/shared/planning/scheduling"
+	"github.com/joist-autoscaler/joist/shared/planning"
 )
 
 func resources(pairs ...string) corev1.ResourceList {
@@ -73,12 +73,12 @@ func terminating(c *karpenter.NodeClaim) *karpenter.NodeClaim {
 }
 
 func proposed(c *karpenter.NodeClaim) *karpenter.NodeClaim {
-	c.Annotations = map[string]string{scheduling.ProposalAnnotation: `{"id":"x","proposed":"2026-11-20T12:00:00Z"}`}
+	c.Annotations = map[string]string{planning.ProposalAnnotation: `{"id":"x","proposed":"2026-11-20T12:00:00Z"}`}
 	return c
 }
 
 func replaced(c *karpenter.NodeClaim) *karpenter.NodeClaim {
-	c.Annotations = map[string]string{scheduling.ProposalAnnotation: `{"id":"x","proposed":"2026-11-20T12:00:00Z","confirmed":"2026-11-20T12:01:00Z"}`}
+	c.Annotations = map[string]string{planning.ProposalAnnotation: `{"id":"x","proposed":"2026-11-20T12:00:00Z","confirmed":"2026-11-20T12:01:00Z"}`}
 	return c
 }
 
@@ -88,10 +88,10 @@ func strict(p *karpenter.NodePool) *karpenter.NodePool {
 }
 
 // intent is one fleet call for claims of that many CPUs each.
-func intent(id, pool, cpu string, claims ...string) scheduling.PlannedIntent {
-	out := scheduling.PlannedIntent{ID: id, NodePool: pool}
+func intent(id, pool, cpu string, claims ...string) planning.PlannedIntent {
+	out := planning.PlannedIntent{ID: id, NodePool: pool}
 	for _, name := range claims {
-		out.Claims = append(out.Claims, scheduling.PlannedClaim{
+		out.Claims = append(out.Claims, planning.PlannedClaim{
 			Object:  karpenter.NodeClaim{ObjectMeta: metav1.ObjectMeta{Name: name}},
 			Ceiling: resources("cpu", cpu, "nodes", "1"),
 		})
@@ -102,7 +102,7 @@ func intent(id, pool, cpu string, claims ...string) scheduling.PlannedIntent {
 func TestAdmit(t *testing.T) {
 	for _, test := range []struct {
 		name    string
-		intents []scheduling.PlannedIntent
+		intents []planning.PlannedIntent
 		pools   []*karpenter.NodePool
 		exist   []*karpenter.NodeClaim
 		leaving []string
@@ -112,32 +112,32 @@ func TestAdmit(t *testing.T) {
 	}{
 		{
 			name: "no limits", pools: []*karpenter.NodePool{pool("p")},
-			intents: []scheduling.PlannedIntent{intent("1", "p", "64", "a", "b")},
+			intents: []planning.PlannedIntent{intent("1", "p", "64", "a", "b")},
 			passed:  []string{"1"}, claims: []string{"a", "b"},
 		}, {
 			name: "exactly at the limit", pools: []*karpenter.NodePool{pool("p", "cpu", "8")},
-			intents: []scheduling.PlannedIntent{intent("1", "p", "4", "a", "b")},
+			intents: []planning.PlannedIntent{intent("1", "p", "4", "a", "b")},
 			passed:  []string{"1"}, claims: []string{"a", "b"},
 		}, {
 			name: "whole or not at all", pools: []*karpenter.NodePool{pool("p", "cpu", "11")},
-			intents: []scheduling.PlannedIntent{intent("1", "p", "4", "a", "b", "c")},
+			intents: []planning.PlannedIntent{intent("1", "p", "4", "a", "b", "c")},
 			reason:  "limit cpu=11 would be exceeded: 12",
 		}, {
 			name: "a smaller one behind it passes", pools: []*karpenter.NodePool{pool("p", "cpu", "8")},
-			intents: []scheduling.PlannedIntent{intent("1", "p", "16", "a"), intent("2", "p", "4", "b")},
+			intents: []planning.PlannedIntent{intent("1", "p", "16", "a"), intent("2", "p", "4", "b")},
 			passed:  []string{"2"}, claims: []string{"b"}, reason: "cpu=8",
 		}, {
 			name: "what passed counts for the next", pools: []*karpenter.NodePool{pool("p", "cpu", "8")},
-			intents: []scheduling.PlannedIntent{intent("1", "p", "5", "a"), intent("2", "p", "5", "b")},
+			intents: []planning.PlannedIntent{intent("1", "p", "5", "a"), intent("2", "p", "5", "b")},
 			passed:  []string{"1"}, claims: []string{"a"}, reason: "cpu=8 would be exceeded: 10",
 		}, {
 			name: "pools count apart", pools: []*karpenter.NodePool{pool("p", "cpu", "5"), pool("q", "cpu", "5")},
-			intents: []scheduling.PlannedIntent{intent("1", "p", "5", "a"), intent("2", "q", "5", "b")},
+			intents: []planning.PlannedIntent{intent("1", "p", "5", "a"), intent("2", "q", "5", "b")},
 			passed:  []string{"1", "2"}, claims: []string{"a", "b"},
 		}, {
 			name: "what exists counts", pools: []*karpenter.NodePool{pool("p", "cpu", "8")},
 			exist:   []*karpenter.NodeClaim{launched("x", "p", "2"), planned("y", "p", "2"), launched("z", "q", "100")},
-			intents: []scheduling.PlannedIntent{intent("1", "p", "5", "a")},
+			intents: []planning.PlannedIntent{intent("1", "p", "5", "a")},
 			reason:  "9 with this intent",
 		}, {
 			name: "what leaves does not count", pools: []*karpenter.NodePool{pool("p", "cpu", "8", "nodes", "1")},
@@ -145,23 +145,23 @@ func TestAdmit(t *testing.T) {
 				going(launched("x", "p", "6")), replaced(launched("y", "p", "6")), terminating(launched("z", "p", "6")), launched("old", "p", "6"),
 			},
 			leaving: []string{"old"},
-			intents: []scheduling.PlannedIntent{intent("1", "p", "8", "a")},
+			intents: []planning.PlannedIntent{intent("1", "p", "8", "a")},
 			passed:  []string{"1"}, claims: []string{"a"},
 		}, {
 			name: "what is only proposed to leave counts", pools: []*karpenter.NodePool{pool("p", "cpu", "8")},
 			exist:   []*karpenter.NodeClaim{proposed(launched("x", "p", "6"))},
-			intents: []scheduling.PlannedIntent{intent("1", "p", "4", "a")},
+			intents: []planning.PlannedIntent{intent("1", "p", "4", "a")},
 			reason:  "cpu=8",
 		}, {
 			name: "what is deleted counts until it is gone where limits are strict", pools: []*karpenter.NodePool{strict(pool("p", "cpu", "8"))},
 			exist:   []*karpenter.NodeClaim{going(launched("x", "p", "6"))},
-			intents: []scheduling.PlannedIntent{intent("1", "p", "4", "a")},
+			intents: []planning.PlannedIntent{intent("1", "p", "4", "a")},
 			reason:  "cpu=8",
 		}, {
 			name: "so does what is replaced", pools: []*karpenter.NodePool{strict(pool("p", "cpu", "8"))},
 			exist:   []*karpenter.NodeClaim{launched("old", "p", "6")},
 			leaving: []string{"old"},
-			intents: []scheduling.PlannedIntent{intent("1", "p", "4", "a")},
+			intents: []planning.PlannedIntent{intent("1", "p", "4", "a")},
 			reason:  "cpu=8",
 		}, {
 			name: "static pools count nodes until they are gone", pools: []*karpenter.NodePool{func() *karpenter.NodePool {
@@ -170,30 +170,30 @@ func TestAdmit(t *testing.T) {
 				return p
 			}()},
 			exist:   []*karpenter.NodeClaim{going(launched("x", "p", "6"))},
-			intents: []scheduling.PlannedIntent{intent("1", "p", "4", "a")},
+			intents: []planning.PlannedIntent{intent("1", "p", "4", "a")},
 			reason:  "nodes=1",
 		}, {
 			name: "nodes are a limit", pools: []*karpenter.NodePool{pool("p", "nodes", "2")},
 			exist:   []*karpenter.NodeClaim{launched("x", "p", "1")},
-			intents: []scheduling.PlannedIntent{intent("1", "p", "1", "a"), intent("2", "p", "1", "b")},
+			intents: []planning.PlannedIntent{intent("1", "p", "1", "a"), intent("2", "p", "1", "b")},
 			passed:  []string{"1"}, claims: []string{"a"}, reason: "limit nodes=2 would be exceeded: 3",
 		}, {
 			name: "a limit of nothing", pools: []*karpenter.NodePool{pool("p", "cpu", "0")},
-			intents: []scheduling.PlannedIntent{intent("1", "p", "1", "a")},
+			intents: []planning.PlannedIntent{intent("1", "p", "1", "a")},
 			reason:  "cpu=0",
 		}, {
 			name: "beyond a limit that the intent does not touch", pools: []*karpenter.NodePool{pool("p", "nvidia.com/gpu", "1")},
 			exist:   []*karpenter.NodeClaim{{ObjectMeta: metav1.ObjectMeta{Name: "x", Labels: map[string]string{karpenter.NodePoolLabelKey: "p"}}, Status: karpenter.NodeClaimStatus{Capacity: resources("nvidia.com/gpu", "8")}}},
-			intents: []scheduling.PlannedIntent{intent("1", "p", "1", "a")},
+			intents: []planning.PlannedIntent{intent("1", "p", "1", "a")},
 			passed:  []string{"1"}, claims: []string{"a"},
 		}, {
 			name: "names that exist are not counted twice", pools: []*karpenter.NodePool{pool("p", "cpu", "8", "nodes", "2")},
 			exist:   []*karpenter.NodeClaim{of(planned("a", "p", "4"), "outbox/7", false)},
-			intents: []scheduling.PlannedIntent{intent("1", "p", "4", "a", "b")},
+			intents: []planning.PlannedIntent{intent("1", "p", "4", "a", "b")},
 			passed:  []string{"1"}, claims: []string{"a", "b"},
 		}, {
 			name: "no such pool", pools: []*karpenter.NodePool{pool("q")},
-			intents: []scheduling.PlannedIntent{intent("1", "p", "1", "a")},
+			intents: []planning.PlannedIntent{intent("1", "p", "1", "a")},
 			reason:  "gone or going",
 		}, {
 			name: "a pool that goes",
@@ -202,7 +202,7 @@ func TestAdmit(t *testing.T) {
 				p.DeletionTimestamp = &now
 				return p
 			}()},
-			intents: []scheduling.PlannedIntent{intent("1", "p", "1", "a")},
+			intents: []planning.PlannedIntent{intent("1", "p", "1", "a")},
 			reason:  "gone or going",
 		}, {
 			name: "left behind by an abandoned plan", pools: []*karpenter.NodePool{pool("p")},
@@ -215,14 +215,14 @@ func TestAdmit(t *testing.T) {
 				of(planned("later", "p", "1"), "outbox/8", false), of(planned("foreign", "p", "1"), "other/6", false),
 				planned("by-hand", "p", "1"), of(planned("broken", "p", "1"), "outbox", false), of(planned("worse", "p", "1"), "outbox/x", false),
 			},
-			intents: []scheduling.PlannedIntent{intent("1", "p", "1", "a")},
+			intents: []planning.PlannedIntent{intent("1", "p", "1", "a")},
 			passed:  []string{"1"}, claims: []string{"a", "half", "old", "older"},
 		}, {
 			name: "nothing planned",
 		},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			plan := scheduling.Plan{Outbox: "outbox", Seq: 7, Intents: test.intents}
+			plan := planning.Plan{Outbox: "outbox", Seq: 7, Intents: test.intents}
 			got := admission.Admitter{Leaving: test.leaving}.AdmitPlan(plan, test.pools, test.exist)
 			if diff := cmp.Diff(test.passed, got.Intents); diff != "" {
 				t.Errorf("intents:\n%s", diff)

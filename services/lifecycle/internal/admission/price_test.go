@@ -15,15 +15,16 @@ import (
 	"github.com/joist-autoscaler/joist/shared/karpenter"
 	"github.com/joist-autoscaler/joist/shared/karpenter/policy"
 	"github.com/joist-autoscaler/joist/shared/launchspec"
-	"github.com/joist-autoscaler/joist/shared/planning/scheduling"
-	"github.com/joist-autoscaler/joist/shared/planning/schedulingtest"
+	"github.com/joist-autoscaler/joist/shared/planning"
+	"github.com/joist-autoscaler/joist/shared/planning/planningtest"
+	"github.com/joist-autoscaler/joist/shared/planning/solver"
 )
 
 // costing is an intent for claims of up to so many millionths of a dollar each.
-func costing(id, pool string, micro int64, claims ...string) scheduling.PlannedIntent {
+func costing(id, pool string, micro int64, claims ...string) planning.PlannedIntent {
 	out := intent(id, pool, "1", claims...)
 	for i := range out.Claims {
-		maps.Copy(out.Claims[i].Ceiling, resources(string(scheduling.PriceResource), strconv.FormatInt(micro, 10)))
+		maps.Copy(out.Claims[i].Ceiling, resources(string(planning.PriceResource), strconv.FormatInt(micro, 10)))
 	}
 	return out
 }
@@ -31,7 +32,7 @@ func costing(id, pool string, micro int64, claims ...string) scheduling.PlannedI
 // dearAs is a claim that is not launched and may cost that much.
 func dearAs(name, pool string, micro int64) *karpenter.NodeClaim {
 	c := planned(name, pool, "1")
-	c.Annotations[launchspec.CeilingAnnotation] = fmt.Sprintf(`{"cpu":"1","%s":"%d"}`, scheduling.PriceResource, micro)
+	c.Annotations[launchspec.CeilingAnnotation] = fmt.Sprintf(`{"cpu":"1","%s":"%d"}`, planning.PriceResource, micro)
 	return c
 }
 
@@ -40,7 +41,7 @@ func bought(c *karpenter.NodeClaim, dollars string) *karpenter.NodeClaim {
 	if c.Annotations == nil {
 		c.Annotations = map[string]string{}
 	}
-	c.Annotations[scheduling.PriceAnnotation] = dollars
+	c.Annotations[planning.PriceAnnotation] = dollars
 	return c
 }
 
@@ -51,14 +52,14 @@ func thrifty(name, limit string) *karpenter.NodePool {
 }
 
 func TestAdmitWithinPrices(t *testing.T) {
-	two := []scheduling.PlannedIntent{costing("1", "p", 40_000, "a", "b"), costing("2", "p", 40_000, "c")}
+	two := []planning.PlannedIntent{costing("1", "p", 40_000, "a", "b"), costing("2", "p", 40_000, "c")}
 	for _, test := range []struct {
 		name    string
 		cluster *float64
 		pools   []*karpenter.NodePool
 		exist   []*karpenter.NodeClaim
 		prices  map[string]float64
-		intents []scheduling.PlannedIntent
+		intents []planning.PlannedIntent
 		passed  string
 		reason  string
 	}{
@@ -81,16 +82,16 @@ func TestAdmitWithinPrices(t *testing.T) {
 			reason: "the price of NodeClaim x is not known: write it there as joist.sh/price-per-hour"},
 		{name: "of which the plan knows", pools: []*karpenter.NodePool{thrifty("p", "0.12")}, exist: []*karpenter.NodeClaim{launched("x", "p", "1")}, prices: map[string]float64{"x": 0.05}, intents: two, passed: "2", reason: "$0.1300"},
 		{name: "a limit that cannot be read", pools: []*karpenter.NodePool{thrifty("p", "a lot")}, intents: two[:1], reason: `annotation joist.sh/price-limit is "a lot"`},
-		{name: "a plan that says nothing", pools: []*karpenter.NodePool{thrifty("p", "9")}, intents: []scheduling.PlannedIntent{intent("1", "p", "1", "a")}, reason: "the plan does not say"},
+		{name: "a plan that says nothing", pools: []*karpenter.NodePool{thrifty("p", "9")}, intents: []planning.PlannedIntent{intent("1", "p", "1", "a")}, reason: "the plan does not say"},
 		{name: "a limit of nothing", pools: []*karpenter.NodePool{thrifty("p", "0")}, intents: two[1:], reason: "price-limit of $0 an hour"},
 		{name: "names that exist are not counted twice", pools: []*karpenter.NodePool{thrifty("p", "0.08")}, exist: []*karpenter.NodeClaim{dearAs("a", "p", 40_000)}, intents: two[:1], passed: "1"},
 		{name: "of the cluster", cluster: new(0.1), pools: []*karpenter.NodePool{pool("p"), pool("q")}, exist: []*karpenter.NodeClaim{bought(launched("x", "q", "1"), "0.05")}, intents: two, passed: "2",
 			reason: "the cluster's price limit of $0.1 an hour would be exceeded: $0.1300"},
-		{name: "of the cluster, by two pools", cluster: new(0.1), pools: []*karpenter.NodePool{pool("p"), pool("q")}, intents: []scheduling.PlannedIntent{two[0], costing("3", "q", 40_000, "d")}, passed: "1", reason: "$0.1200"},
+		{name: "of the cluster, by two pools", cluster: new(0.1), pools: []*karpenter.NodePool{pool("p"), pool("q")}, intents: []planning.PlannedIntent{two[0], costing("3", "q", 40_000, "d")}, passed: "1", reason: "$0.1200"},
 		{name: "of the cluster, and a claim that says nothing", cluster: new(9.0), pools: []*karpenter.NodePool{pool("p"), pool("q")}, exist: []*karpenter.NodeClaim{launched("x", "q", "1")}, intents: two[:1], reason: "the price of NodeClaim x is not known"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			plan := scheduling.Plan{Outbox: "outbox", Seq: 7, Intents: test.intents, Prices: test.prices}
+			plan := planning.Plan{Outbox: "outbox", Seq: 7, Intents: test.intents, Prices: test.prices}
 			got := admission.Admitter{PriceLimit: test.cluster}.AdmitPlan(plan, test.pools, test.exist)
 			if passed := strings.Join(got.Intents, " "); passed != test.passed {
 				t.Errorf("passed %q, want %q: %+v", passed, test.passed, got.Refused)
@@ -121,7 +122,7 @@ type spender struct {
 func (s *spender) check(t *rapid.T) {
 	sums := map[string]int64{}
 	for _, c := range s.claims {
-		price, known := admission.ClaimPrice(c, scheduling.Plan{})
+		price, known := admission.ClaimPrice(c, planning.Plan{})
 		if !known {
 			t.Fatalf("nobody knows what %s costs", c.Name)
 		}
@@ -136,7 +137,7 @@ func (s *spender) check(t *rapid.T) {
 }
 
 func (s *spender) admit(t *rapid.T) {
-	plan := scheduling.Plan{Outbox: "outbox", Seq: uint64(s.made)}
+	plan := planning.Plan{Outbox: "outbox", Seq: uint64(s.made)}
 	for i := range rapid.IntRange(1, 3).Draw(t, "intents") {
 		var names []string
 		for range rapid.IntRange(1, 3).Draw(t, "claims") {
@@ -150,7 +151,7 @@ func (s *spender) admit(t *rapid.T) {
 	s.passed, s.turned = s.passed+len(got.Intents), s.turned+len(got.Refused)
 	for _, one := range plan.Intents {
 		for _, c := range one.Claims {
-			if price := c.Ceiling[scheduling.PriceResource]; slices.Contains(got.Claims, c.Object.Name) {
+			if price := c.Ceiling[planning.PriceResource]; slices.Contains(got.Claims, c.Object.Name) {
 				s.claims = append(s.claims, dearAs(c.Object.Name, one.NodePool, price.Value()))
 			}
 		}
@@ -170,20 +171,20 @@ func TestNothingPassesBeyondPrices(t *testing.T) {
 	passed, turned := 0, 0
 	rapid.Check(t, func(t *rapid.T) {
 		limit := rapid.SampledFrom([]float64{0.1, 0.25, 0.6, 3}).Draw(t, "limit of all")
-		s := &spender{door: admission.Admitter{PriceLimit: &limit}, limits: map[string]int64{"": scheduling.PriceLimit(limit)}}
+		s := &spender{door: admission.Admitter{PriceLimit: &limit}, limits: map[string]int64{"": planning.PriceLimit(limit)}}
 		for _, name := range []string{"p", "q"} {
 			own := rapid.SampledFrom([]float64{0, 0.1, 0.3, 0.55}).Draw(t, "limit")
-			s.pools, s.limits[name] = append(s.pools, thrifty(name, scheduling.FormatPrice(own))), scheduling.PriceLimit(own)
+			s.pools, s.limits[name] = append(s.pools, thrifty(name, planning.FormatPrice(own))), planning.PriceLimit(own)
 		}
 		t.Repeat(map[string]func(*rapid.T){
 			"":      s.check,
 			"admit": s.admit,
 			"launch": func(t *rapid.T) {
 				c := s.claims[s.one(t)]
-				most, _ := admission.ClaimPrice(c, scheduling.Plan{})
+				most, _ := admission.ClaimPrice(c, planning.Plan{})
 				c.Status.Capacity = resources("cpu", "1")
 				if rapid.Bool().Draw(t, "written down") {
-					bought(c, scheduling.FormatPrice(float64(rapid.Int64Range(0, most).Draw(t, "price"))/1e6))
+					bought(c, planning.FormatPrice(float64(rapid.Int64Range(0, most).Draw(t, "price"))/1e6))
 				}
 			},
 			"delete": func(t *rapid.T) { going(s.claims[s.one(t)]) },
@@ -199,18 +200,18 @@ func TestNothingPassesBeyondPrices(t *testing.T) {
 // Two batches of the same moment do not know of each other: each is planned inside of
 // the limit, and the door lets only one of them have it.
 func TestConcurrentPlansDoNotOvershootPrices(t *testing.T) {
-	cat := schedulingtest.Catalogue()
-	var plans []scheduling.Plan
+	cat := planningtest.Catalogue()
+	var plans []planning.Plan
 	var np karpenter.NodePool
 	for seq := range uint64(2) {
-		batch := schedulingtest.Seed(schedulingtest.Pods(fmt.Sprint("web", seq), 12, "1500m", "1Gi"))
+		batch := planningtest.Seed(planningtest.Pods(fmt.Sprint("web", seq), 12, "1500m", "1Gi"))
 		batch.Seq = seq + 1
 		batch.Snapshot.NodePools[0].Annotations = map[string]string{policy.PriceLimit: "0.2"}
-		ref, _, err := blob.Encode(scheduling.BatchKind, batch)
+		ref, _, err := blob.Encode(planning.BatchKind, batch)
 		if err != nil {
 			t.Fatal(err)
 		}
-		built, err := launchspec.Build(batch, ref, scheduling.Solve(batch, cat), cat)
+		built, err := launchspec.Build(batch, ref, solver.Solve(batch, cat), cat)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -235,7 +236,7 @@ func TestConcurrentPlansDoNotOvershootPrices(t *testing.T) {
 	}
 	sum := int64(0)
 	for _, c := range claims {
-		price, known := admission.ClaimPrice(c, scheduling.Plan{})
+		price, known := admission.ClaimPrice(c, planning.Plan{})
 		if !known {
 			t.Errorf("nobody knows what %s costs", c.Name)
 		}

@@ -15,7 +15,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/cluster"
 	"github.com/joist-autoscaler/joist/shared/event"
 	"github.com/joist-autoscaler/joist/shared/fault"
-	"github.com/joist-autoscaler/joist/shared/planning/scheduling"
+	"github.com/joist-autoscaler/joist/shared/planning"
 )
 
 // MaxUnavailableBytes bounds the offerings in the ConfigMap, as JSON: about 2,000. Every batch
@@ -28,10 +28,10 @@ const UnavailableTTL = 3 * time.Minute
 // RecordUnavailable writes down what the refusals blame. One that blames nothing changes
 // nothing.
 func RecordUnavailable(ctx context.Context, client cluster.Client, namespace string, refusals []event.Refusal, now time.Time) error {
-	var fresh []scheduling.Unavailable
+	var fresh []planning.Unavailable
 	for _, r := range refusals {
 		for _, o := range r.Blamed {
-			fresh = append(fresh, scheduling.Unavailable{
+			fresh = append(fresh, planning.Unavailable{
 				Offering: o, Subnet: r.Subnet, PlacementGroup: r.PlacementGroup, Reservation: r.Reservation, Until: now.Add(UnavailableTTL).UTC(), Reason: r.Code,
 			})
 		}
@@ -40,11 +40,11 @@ func RecordUnavailable(ctx context.Context, client cluster.Client, namespace str
 }
 
 // AddUnavailable merges offerings into the ConfigMap and drops what has passed.
-func AddUnavailable(ctx context.Context, client cluster.Client, namespace string, fresh []scheduling.Unavailable, now time.Time) error {
+func AddUnavailable(ctx context.Context, client cluster.Client, namespace string, fresh []planning.Unavailable, now time.Time) error {
 	if len(fresh) == 0 {
 		return nil
 	}
-	key := cluster.Key{Namespace: namespace, Name: scheduling.UnavailableName}
+	key := cluster.Key{Namespace: namespace, Name: planning.UnavailableName}
 	object, err := cluster.Get[*corev1.ConfigMap](ctx, client, cluster.ConfigMaps, key)
 	missing := fault.Is(err, fault.Missing)
 	if err != nil && !missing {
@@ -54,11 +54,11 @@ func AddUnavailable(ctx context.Context, client cluster.Client, namespace string
 		object = &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name}}
 	}
 	object = object.DeepCopy()
-	text, err := json.Marshal(merge(scheduling.ReadUnavailable(object), fresh, now))
+	text, err := json.Marshal(merge(planning.ReadUnavailable(object), fresh, now))
 	if err != nil {
 		return fault.E("encoding the unavailable offerings", fault.Bug, err)
 	}
-	object.Data = map[string]string{scheduling.UnavailableKey: string(text)}
+	object.Data = map[string]string{planning.UnavailableKey: string(text)}
 	if missing {
 		_, err = client.Create(ctx, object)
 	} else {
@@ -72,29 +72,29 @@ func AddUnavailable(ctx context.Context, client cluster.Client, namespace string
 
 // merge keeps the latest end for each offering and drops what has passed. Beyond
 // MaxUnavailableBytes it drops what ends first.
-func merge(old, fresh []scheduling.Unavailable, now time.Time) []scheduling.Unavailable {
-	latest := map[string]scheduling.Unavailable{}
+func merge(old, fresh []planning.Unavailable, now time.Time) []planning.Unavailable {
+	latest := map[string]planning.Unavailable{}
 	for _, u := range slices.Concat(old, fresh) {
 		if have, ok := latest[unavailableKey(u)]; u.Until.After(now) && (!ok || u.Until.After(have.Until)) {
 			latest[unavailableKey(u)] = u
 		}
 	}
-	out := make([]scheduling.Unavailable, 0, len(latest))
+	out := make([]planning.Unavailable, 0, len(latest))
 	for _, u := range latest {
 		out = append(out, u)
 	}
 	out = bounded(out)
-	slices.SortFunc(out, func(a, b scheduling.Unavailable) int { return strings.Compare(unavailableKey(a), unavailableKey(b)) })
+	slices.SortFunc(out, func(a, b planning.Unavailable) int { return strings.Compare(unavailableKey(a), unavailableKey(b)) })
 	return out
 }
 
 // bounded gives the offerings that end last, as many as MaxUnavailableBytes holds.
-func bounded(all []scheduling.Unavailable) []scheduling.Unavailable {
-	slices.SortFunc(all, func(a, b scheduling.Unavailable) int {
+func bounded(all []planning.Unavailable) []planning.Unavailable {
+	slices.SortFunc(all, func(a, b planning.Unavailable) int {
 		return cmp.Or(b.Until.Compare(a.Until), strings.Compare(unavailableKey(a), unavailableKey(b)))
 	})
 	left := MaxUnavailableBytes - len("[]")
-	return slices.DeleteFunc(all, func(u scheduling.Unavailable) bool {
+	return slices.DeleteFunc(all, func(u planning.Unavailable) bool {
 		written, err := json.Marshal(u)
 		if n := len(written) + len(","); err == nil && n <= left {
 			left -= n
@@ -105,6 +105,6 @@ func bounded(all []scheduling.Unavailable) []scheduling.Unavailable {
 }
 
 // unavailableKey is what an entry is about, whenever it ends.
-func unavailableKey(u scheduling.Unavailable) string {
+func unavailableKey(u planning.Unavailable) string {
 	return strings.Join([]string{u.InstanceType, u.Zone, u.CapacityType, u.Subnet, u.PlacementGroup, u.Reservation}, "/")
 }

@@ -16,7 +16,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/cluster/memcluster"
 	"github.com/joist-autoscaler/joist/shared/event"
 	"github.com/joist-autoscaler/joist/shared/fault"
-	"github.com/joist-autoscaler/joist/shared/planning/scheduling"
+	"github.com/joist-autoscaler/joist/shared/planning"
 )
 
 const namespace = "kube-system"
@@ -28,13 +28,13 @@ var (
 	zone  = event.Offering{Zone: "b"}
 )
 
-func until(o event.Offering, minutes int, reason string) scheduling.Unavailable {
-	return scheduling.Unavailable{Offering: o, Until: noon.Add(time.Duration(minutes) * time.Minute), Reason: reason}
+func until(o event.Offering, minutes int, reason string) planning.Unavailable {
+	return planning.Unavailable{Offering: o, Until: noon.Add(time.Duration(minutes) * time.Minute), Reason: reason}
 }
 
-func stored(t *testing.T, server *memcluster.Server) []scheduling.Unavailable {
+func stored(t *testing.T, server *memcluster.Server) []planning.Unavailable {
 	t.Helper()
-	key := cluster.Key{Namespace: namespace, Name: scheduling.UnavailableName}
+	key := cluster.Key{Namespace: namespace, Name: planning.UnavailableName}
 	object, err := cluster.Get[*corev1.ConfigMap](t.Context(), server, cluster.ConfigMaps, key)
 	if fault.Is(err, fault.Missing) {
 		return nil
@@ -42,7 +42,7 @@ func stored(t *testing.T, server *memcluster.Server) []scheduling.Unavailable {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return scheduling.ReadUnavailable(object)
+	return planning.ReadUnavailable(object)
 }
 
 // What is blamed keeps how far it reaches: a subnet is not its zone, and a
@@ -61,7 +61,7 @@ func TestRecordKeepsTheReach(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	want := []scheduling.Unavailable{
+	want := []planning.Unavailable{
 		{Offering: event.Offering{CapacityType: "spot"}, Until: end, Reason: "AuthFailure.ServiceLinkedRoleCreationNotPermitted"},
 		{Offering: zone, Subnet: "subnet-1", Until: end, Reason: "InsufficientFreeAddressesInSubnet"},
 		{Offering: zone, Subnet: "subnet-2", Until: end, Reason: "InsufficientFreeAddressesInSubnet"},
@@ -76,16 +76,16 @@ func TestRecordKeepsTheReach(t *testing.T) {
 func TestAdd(t *testing.T) {
 	for _, test := range []struct {
 		name  string
-		old   []scheduling.Unavailable
-		fresh []scheduling.Unavailable
-		want  []scheduling.Unavailable
+		old   []planning.Unavailable
+		fresh []planning.Unavailable
+		want  []planning.Unavailable
 	}{
-		{"the first", nil, []scheduling.Unavailable{until(small, 3, "x")}, []scheduling.Unavailable{until(small, 3, "x")}},
-		{"another", []scheduling.Unavailable{until(small, 3, "x")}, []scheduling.Unavailable{until(zone, 2, "y")}, []scheduling.Unavailable{until(zone, 2, "y"), until(small, 3, "x")}},
-		{"the same for longer", []scheduling.Unavailable{until(small, 2, "x")}, []scheduling.Unavailable{until(small, 3, "y")}, []scheduling.Unavailable{until(small, 3, "y")}},
-		{"the same for less", []scheduling.Unavailable{until(small, 3, "x")}, []scheduling.Unavailable{until(small, 2, "y")}, []scheduling.Unavailable{until(small, 3, "x")}},
-		{"one that has passed", []scheduling.Unavailable{until(small, 0, "x"), until(large, -1, "x")}, []scheduling.Unavailable{until(zone, 3, "y")}, []scheduling.Unavailable{until(zone, 3, "y")}},
-		{"nothing", []scheduling.Unavailable{until(small, -1, "x")}, nil, nil},
+		{"the first", nil, []planning.Unavailable{until(small, 3, "x")}, []planning.Unavailable{until(small, 3, "x")}},
+		{"another", []planning.Unavailable{until(small, 3, "x")}, []planning.Unavailable{until(zone, 2, "y")}, []planning.Unavailable{until(zone, 2, "y"), until(small, 3, "x")}},
+		{"the same for longer", []planning.Unavailable{until(small, 2, "x")}, []planning.Unavailable{until(small, 3, "y")}, []planning.Unavailable{until(small, 3, "y")}},
+		{"the same for less", []planning.Unavailable{until(small, 3, "x")}, []planning.Unavailable{until(small, 2, "y")}, []planning.Unavailable{until(small, 3, "x")}},
+		{"one that has passed", []planning.Unavailable{until(small, 0, "x"), until(large, -1, "x")}, []planning.Unavailable{until(zone, 3, "y")}, []planning.Unavailable{until(zone, 3, "y")}},
+		{"nothing", []planning.Unavailable{until(small, -1, "x")}, nil, nil},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			server := memcluster.New(memcluster.Options{})
@@ -128,13 +128,13 @@ func TestRecord(t *testing.T) {
 	}
 	full := until(zone, 3, "InsufficientFreeAddressesInSubnet")
 	full.Subnet = "subnet-1"
-	want := []scheduling.Unavailable{
+	want := []planning.Unavailable{
 		full, until(small, 3, "InsufficientInstanceCapacity"), until(large, 3, "InsufficientInstanceCapacity"),
 	}
 	if diff := cmp.Diff(want, stored(t, server)); diff != "" {
 		t.Error(diff)
 	}
-	if got := scheduling.Current(stored(t, server), noon.Add(admission.UnavailableTTL)); got != nil {
+	if got := planning.Current(stored(t, server), noon.Add(admission.UnavailableTTL)); got != nil {
 		t.Errorf("after its time there is still %v", got)
 	}
 }
@@ -143,10 +143,10 @@ func TestRecord(t *testing.T) {
 func TestBrokenByHand(t *testing.T) {
 	server := memcluster.New(memcluster.Options{})
 	server.Seed(&corev1.ConfigMap{
-		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: scheduling.UnavailableName},
-		Data:       map[string]string{scheduling.UnavailableKey: "{"},
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: planning.UnavailableName},
+		Data:       map[string]string{planning.UnavailableKey: "{"},
 	})
-	fresh := []scheduling.Unavailable{until(small, 3, "x")}
+	fresh := []planning.Unavailable{until(small, 3, "x")}
 	if err := admission.AddUnavailable(t.Context(), server, namespace, fresh, noon); err != nil {
 		t.Fatal(err)
 	}
@@ -158,14 +158,14 @@ func TestBrokenByHand(t *testing.T) {
 func TestConflict(t *testing.T) {
 	for _, verb := range []memcluster.Verb{memcluster.VerbCreate, memcluster.VerbUpdate} {
 		server := memcluster.New(memcluster.Options{})
-		fresh := []scheduling.Unavailable{until(small, 3, "x")}
+		fresh := []planning.Unavailable{until(small, 3, "x")}
 		if verb == memcluster.VerbUpdate {
 			if err := admission.AddUnavailable(t.Context(), server, namespace, fresh, noon); err != nil {
 				t.Fatal(err)
 			}
 		}
 		server.Inject(memcluster.Fault{Verb: verb, As: fault.Conflict, Times: 1})
-		err := admission.AddUnavailable(t.Context(), server.As("lifecycle"), namespace, []scheduling.Unavailable{until(large, 3, "y")}, noon)
+		err := admission.AddUnavailable(t.Context(), server.As("lifecycle"), namespace, []planning.Unavailable{until(large, 3, "y")}, noon)
 		if !fault.Is(err, fault.Conflict) {
 			t.Errorf("%s: %v, want a conflict, so that the message comes again", verb, err)
 		}
@@ -175,7 +175,7 @@ func TestConflict(t *testing.T) {
 // However much is blamed, the ConfigMap stays small: what ends first is dropped.
 func TestAddIsBounded(t *testing.T) {
 	server := memcluster.New(memcluster.Options{})
-	add := func(minutes int, fresh ...scheduling.Unavailable) {
+	add := func(minutes int, fresh ...planning.Unavailable) {
 		t.Helper()
 		for i := range fresh {
 			fresh[i].Until = noon.Add(time.Duration(minutes) * time.Minute)
@@ -183,29 +183,29 @@ func TestAddIsBounded(t *testing.T) {
 		if err := admission.AddUnavailable(t.Context(), server, namespace, fresh, noon); err != nil {
 			t.Fatal(err)
 		}
-		object, err := cluster.Get[*corev1.ConfigMap](t.Context(), server, cluster.ConfigMaps, cluster.Key{Namespace: namespace, Name: scheduling.UnavailableName})
+		object, err := cluster.Get[*corev1.ConfigMap](t.Context(), server, cluster.ConfigMaps, cluster.Key{Namespace: namespace, Name: planning.UnavailableName})
 		if err != nil {
 			t.Fatal(err)
 		}
-		if n := len(object.Data[scheduling.UnavailableKey]); n > admission.MaxUnavailableBytes {
+		if n := len(object.Data[planning.UnavailableKey]); n > admission.MaxUnavailableBytes {
 			t.Fatalf("%d bytes after offerings until minute %d", n, minutes)
 		}
 	}
-	many := func(prefix string) (out []scheduling.Unavailable) {
+	many := func(prefix string) (out []planning.Unavailable) {
 		for i := range 3000 {
-			out = append(out, scheduling.Unavailable{Offering: event.Offering{InstanceType: fmt.Sprintf("%s%d.24xlarge", prefix, i), Zone: "eu-west-1a"}})
+			out = append(out, planning.Unavailable{Offering: event.Offering{InstanceType: fmt.Sprintf("%s%d.24xlarge", prefix, i), Zone: "eu-west-1a"}})
 		}
 		return out
 	}
 	add(1, many("old")...)
-	add(2, scheduling.Unavailable{Offering: small})
+	add(2, planning.Unavailable{Offering: small})
 	add(3, many("new")...)
-	if got := stored(t, server); len(got) < 1000 || slices.ContainsFunc(got, func(u scheduling.Unavailable) bool { return strings.HasPrefix(u.InstanceType, "old") }) {
+	if got := stored(t, server); len(got) < 1000 || slices.ContainsFunc(got, func(u planning.Unavailable) bool { return strings.HasPrefix(u.InstanceType, "old") }) {
 		t.Errorf("of 6,001 offerings %d are kept, and some that end first", len(got))
 	}
-	add(4, scheduling.Unavailable{Offering: large})
-	add(5, scheduling.Unavailable{Offering: event.Offering{InstanceType: strings.Repeat("x", admission.MaxUnavailableBytes)}})
-	if got := stored(t, server); !slices.ContainsFunc(got, func(u scheduling.Unavailable) bool { return u.Offering == large }) {
+	add(4, planning.Unavailable{Offering: large})
+	add(5, planning.Unavailable{Offering: event.Offering{InstanceType: strings.Repeat("x", admission.MaxUnavailableBytes)}})
+	if got := stored(t, server); !slices.ContainsFunc(got, func(u planning.Unavailable) bool { return u.Offering == large }) {
 		t.Error("one offering that fits by itself is dropped for another that does not")
 	}
 }

@@ -8,8 +8,8 @@ import (
 
 	"github.com/joist-autoscaler/joist/services/lifecycle/internal/termination"
 	"github.com/joist-autoscaler/joist/shared/karpenter"
+	"github.com/joist-autoscaler/joist/shared/planning"
 	"github.com/joist-autoscaler/joist/shared/planning/podspec"
-	"github.com/joist-autoscaler/joist/shared/planning/scheduling"
 )
 
 // Candidate is one claim of a proposal, as it is live.
@@ -79,7 +79,7 @@ func (l LiveProposal) node(c Candidate) string {
 // need not wait for what protects its pods; one that expires is to be replaced
 // without harm, and what it waits for has an end in its expiry.
 func (l LiveProposal) pods(c Candidate) string {
-	if l.Reason == karpenter.DisruptionReasonDrifted && l.Method != scheduling.ByExpiration && c.Claim.Spec.TerminationGracePeriod != nil {
+	if l.Reason == karpenter.DisruptionReasonDrifted && l.Method != planning.ByExpiration && c.Claim.Spec.TerminationGracePeriod != nil {
 		return ""
 	}
 	for _, pod := range c.Pods {

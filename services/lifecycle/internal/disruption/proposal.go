@@ -16,7 +16,7 @@ import (
 	"time"
 
 	"github.com/joist-autoscaler/joist/shared/karpenter"
-	"github.com/joist-autoscaler/joist/shared/planning/scheduling"
+	"github.com/joist-autoscaler/joist/shared/planning"
 )
 
 // Progress is how a proposal that acts stands.
@@ -47,11 +47,11 @@ func ReplacementTimeout(acting int) time.Duration {
 
 // WithinTimeout reports whether a proposal is young enough that its replacements are kept
 // for its pods, at the longest.
-func WithinTimeout(p scheduling.Proposal, now time.Time) bool { return now.Sub(p.Confirmed) < longest }
+func WithinTimeout(p planning.Proposal, now time.Time) bool { return now.Sub(p.Confirmed) < longest }
 
 // ProposalView is what the verdict about one proposal looks at.
 type ProposalView struct {
-	Proposal scheduling.Proposal
+	Proposal planning.Proposal
 	// Replacement finds a claim; nil when there is none.
 	Replacement func(name string) *karpenter.NodeClaim
 	// Coming reports whether a claim that is not there may still be created.
@@ -97,11 +97,11 @@ func BudgetedReason(reason string) bool {
 }
 
 // ActingProposal is the proposal on the claim if it has begun to act, or nil.
-func ActingProposal(c *karpenter.NodeClaim) *scheduling.Proposal {
-	if c.Annotations[scheduling.ProposalAnnotation] == "" {
+func ActingProposal(c *karpenter.NodeClaim) *planning.Proposal {
+	if c.Annotations[planning.ProposalAnnotation] == "" {
 		return nil
 	}
-	if p := scheduling.ProposalOf(c); p != nil && !p.Confirmed.IsZero() {
+	if p := planning.ProposalOf(c); p != nil && !p.Confirmed.IsZero() {
 		return p
 	}
 	return nil

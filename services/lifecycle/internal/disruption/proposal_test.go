@@ -13,7 +13,7 @@ import (
 
 	"github.com/joist-autoscaler/joist/services/lifecycle/internal/disruption"
 	"github.com/joist-autoscaler/joist/shared/karpenter"
-	"github.com/joist-autoscaler/joist/shared/planning/scheduling"
+	"github.com/joist-autoscaler/joist/shared/planning"
 )
 
 var noon = time.Date(2026, time.November, 20, 12, 0, 0, 0, time.UTC)
@@ -64,7 +64,7 @@ func TestAssessProgress(t *testing.T) {
 		{name: "never there", replacements: map[string]*karpenter.NodeClaim{"a": lost}, coming: true, after: 11 * time.Minute, want: disruption.Failed, why: "replacement NodeClaim a is not initialized after 10m0s"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			p := scheduling.Proposal{ID: "p", Confirmed: noon}
+			p := planning.Proposal{ID: "p", Confirmed: noon}
 			for _, name := range []string{"a", "b"} {
 				if _, ok := c.replacements[name]; ok {
 					p.Replacements = append(p.Replacements, name)
@@ -102,7 +102,7 @@ func TestRoomIsNeverExceeded(t *testing.T) {
 			c.Labels = map[string]string{karpenter.NodePoolLabelKey: rapid.SampledFrom([]string{"a", "b"}).Draw(t, "pool")}
 			acts := rapid.IntRange(0, 5).Draw(t, "acts") == 0
 			if acts {
-				c.Annotations = map[string]string{scheduling.ProposalAnnotation: `{"id":"q","confirmed":"2026-11-20T11:59:00Z"}`}
+				c.Annotations = map[string]string{planning.ProposalAnnotation: `{"id":"q","confirmed":"2026-11-20T11:59:00Z"}`}
 			}
 			ready[c.Name] = rapid.IntRange(0, 5).Draw(t, "ready") > 0
 			going[c.Name] = acts || c.DeletionTimestamp != nil || !ready[c.Name]

@@ -12,9 +12,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/joist-autoscaler/joist/services/lifecycle/internal/effect"
-
 	"github.com/joist-autoscaler/joist/shared/cluster"
-	"github.com/joist-autoscaler/joist/shared/planning/scheduling"
+	"github.com/joist-autoscaler/joist/shared/planning"
 )
 
 const (
@@ -36,7 +35,7 @@ type Publisher struct {
 
 // ReportPods are the Events on the pods of a plan. launched reports whether a claim
 // exists by now: the door may have refused what the plan expected.
-func (m *Publisher) ReportPods(plan scheduling.Plan, launched func(claim string) bool, now time.Time) []effect.Effect {
+func (m *Publisher) ReportPods(plan planning.Plan, launched func(claim string) bool, now time.Time) []effect.Effect {
 	m.failed = prune(m.failed, FailedScheduling.RepeatAfter, now)
 	m.nominated = prune(m.nominated, RepeatAfter, now)
 	out := m.unplaced(plan.Unplaced, now)
@@ -56,18 +55,18 @@ func (m *Publisher) ReportPods(plan scheduling.Plan, launched func(claim string)
 
 // unplaced takes the classes in turns, the oldest pods of each first, so that no
 // large class keeps a small one waiting.
-func (m *Publisher) unplaced(classes []scheduling.Unplaced, now time.Time) []effect.Effect {
+func (m *Publisher) unplaced(classes []planning.Unplaced, now time.Time) []effect.Effect {
 	var out []effect.Effect
-	rest := make([][]scheduling.PodRef, len(classes))
+	rest := make([][]planning.PodRef, len(classes))
 	for i, class := range classes {
 		if why(class.Rejections) == "" {
 			continue
 		}
-		rest[i] = slices.DeleteFunc(slices.Clone(class.Pods), func(p scheduling.PodRef) bool {
+		rest[i] = slices.DeleteFunc(slices.Clone(class.Pods), func(p planning.PodRef) bool {
 			_, known := m.failed[p.UID]
 			return known || p.Buffer != ""
 		})
-		slices.SortStableFunc(rest[i], func(a, b scheduling.PodRef) int {
+		slices.SortStableFunc(rest[i], func(a, b planning.PodRef) int {
 			return cmp.Or(a.Created.Compare(b.Created), cmp.Compare(a.UID, b.UID))
 		})
 	}
@@ -91,7 +90,7 @@ func (m *Publisher) unplaced(classes []scheduling.Unplaced, now time.Time) []eff
 
 // UnusableNodePools names the NodePools of a plan that have no instance type to offer to
 // anybody, with what it says of them.
-func UnusableNodePools(plan scheduling.Plan) map[string]string {
+func UnusableNodePools(plan planning.Plan) map[string]string {
 	out := map[string]string{}
 	for _, class := range plan.Unplaced {
 		for _, r := range class.Rejections {
@@ -105,11 +104,11 @@ func UnusableNodePools(plan scheduling.Plan) map[string]string {
 
 // why joins the reasons of all pools. A pod whose turn has not come has none: the
 // next batch goes on with it.
-func why(rejections []scheduling.Rejection) string {
+func why(rejections []planning.Rejection) string {
 	var parts []string
 	for _, r := range rejections {
 		switch {
-		case r.Rule == scheduling.RuleBudget:
+		case r.Rule == planning.RuleBudget:
 		case r.NodePool == "":
 			parts = append(parts, r.Detail)
 		default:
@@ -123,7 +122,7 @@ func why(rejections []scheduling.Rejection) string {
 	return text
 }
 
-func place(n scheduling.Nomination) string {
+func place(n planning.Nomination) string {
 	var parts []string
 	if n.Claim != "" {
 		parts = append(parts, "nodeclaim/"+n.Claim)
@@ -134,7 +133,7 @@ func place(n scheduling.Nomination) string {
 	return strings.Join(parts, ", ")
 }
 
-func pod(namespace string, ref scheduling.PodRef) *corev1.Pod {
+func pod(namespace string, ref planning.PodRef) *corev1.Pod {
 	return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: ref.Name, UID: types.UID(ref.UID)}}
 }
 

@@ -12,16 +12,16 @@ import (
 	"github.com/joist-autoscaler/joist/services/lifecycle/internal/effect"
 	"github.com/joist-autoscaler/joist/services/lifecycle/internal/events"
 	"github.com/joist-autoscaler/joist/shared/cluster"
-	"github.com/joist-autoscaler/joist/shared/planning/scheduling"
+	"github.com/joist-autoscaler/joist/shared/planning"
 )
 
 var noon = time.Date(2026, time.November, 20, 12, 0, 0, 0, time.UTC)
 
-func pods(prefix string, n int) []scheduling.PodRef {
-	var out []scheduling.PodRef
+func pods(prefix string, n int) []planning.PodRef {
+	var out []planning.PodRef
 	for i := range n {
 		name := fmt.Sprintf("%s-%03d", prefix, i)
-		out = append(out, scheduling.PodRef{Name: name, UID: name, Created: noon.Add(-time.Duration(i) * time.Second)})
+		out = append(out, planning.PodRef{Name: name, UID: name, Created: noon.Add(-time.Duration(i) * time.Second)})
 	}
 	return out
 }
@@ -37,15 +37,15 @@ func said(effects []effect.Effect) (out []string) {
 func everywhere(string) bool { return true }
 
 func TestFailedScheduling(t *testing.T) {
-	small := []scheduling.Rejection{{NodePool: "a", Rule: scheduling.RuleResources, Detail: "too small"}, {NodePool: "b", Rule: scheduling.RuleTaints, Detail: "tainted"}}
-	later := []scheduling.Rejection{{NodePool: "a", Rule: scheduling.RuleBudget, Detail: "next time"}}
+	small := []planning.Rejection{{NodePool: "a", Rule: planning.RuleResources, Detail: "too small"}, {NodePool: "b", Rule: planning.RuleTaints, Detail: "tainted"}}
+	later := []planning.Rejection{{NodePool: "a", Rule: planning.RuleBudget, Detail: "next time"}}
 	var memory events.Publisher
-	plan := scheduling.Plan{Unplaced: []scheduling.Unplaced{
+	plan := planning.Plan{Unplaced: []planning.Unplaced{
 		{Namespace: "shop", Pods: pods("web", 2), Rejections: small},
 		{Namespace: "shop", Pods: pods("late", 2), Rejections: later},
-		{Namespace: "shop", Pods: pods("bad", 1), Rejections: []scheduling.Rejection{{Rule: scheduling.RulePod, Detail: "its volume is gone"}}},
+		{Namespace: "shop", Pods: pods("bad", 1), Rejections: []planning.Rejection{{Rule: planning.RulePod, Detail: "its volume is gone"}}},
 		{Namespace: "shop", Pods: pods("half", 1), Rejections: append(later, small[1])},
-		{Namespace: "shop", Pods: []scheduling.PodRef{{Name: "spare", UID: "spare", Buffer: "spare"}}, Rejections: small},
+		{Namespace: "shop", Pods: []planning.PodRef{{Name: "spare", UID: "spare", Buffer: "spare"}}, Rejections: small},
 	}}
 	want := []string{
 		"Warning FailedScheduling Pod shop/web-001: Failed to schedule pod, a: too small; b: tainted",
@@ -67,8 +67,8 @@ func TestFailedScheduling(t *testing.T) {
 // Ten thousand pods are told a hundred at a time, small classes with the first,
 // and none twice.
 func TestManyAreToldInTheEnd(t *testing.T) {
-	why := []scheduling.Rejection{{NodePool: "a", Rule: scheduling.RuleLimits, Detail: "full"}}
-	plan := scheduling.Plan{Unplaced: []scheduling.Unplaced{{Pods: pods("many", 950), Rejections: why}, {Pods: pods("few", 3), Rejections: why}}}
+	why := []planning.Rejection{{NodePool: "a", Rule: planning.RuleLimits, Detail: "full"}}
+	plan := planning.Plan{Unplaced: []planning.Unplaced{{Pods: pods("many", 950), Rejections: why}, {Pods: pods("few", 3), Rejections: why}}}
 	var memory events.Publisher
 	told := map[string]int{}
 	for round := range 10 {
@@ -94,12 +94,12 @@ func TestManyAreToldInTheEnd(t *testing.T) {
 }
 
 func TestNominated(t *testing.T) {
-	one := func(name, claim, node string) scheduling.Nomination {
-		return scheduling.Nomination{Namespace: "shop", Pod: scheduling.PodRef{Name: name, UID: name}, Claim: claim, Node: node}
+	one := func(name, claim, node string) planning.Nomination {
+		return planning.Nomination{Namespace: "shop", Pod: planning.PodRef{Name: name, UID: name}, Claim: claim, Node: node}
 	}
 	spare := one("spare", "c", "")
 	spare.Pod.Buffer = "spare"
-	plan := scheduling.Plan{Nominations: []scheduling.Nomination{
+	plan := planning.Plan{Nominations: []planning.Nomination{
 		one("new", "c", ""), one("old", "d", "n"), one("foreign", "", "m"), one("refused", "x", ""), spare,
 	}}
 	var memory events.Publisher
@@ -128,7 +128,7 @@ func TestNominated(t *testing.T) {
 
 // A long story is cut, and not within a letter.
 func TestLongReasons(t *testing.T) {
-	plan := scheduling.Plan{Unplaced: []scheduling.Unplaced{{Pods: pods("p", 1), Rejections: []scheduling.Rejection{{Rule: scheduling.RulePod, Detail: strings.Repeat("ä", 3000)}}}}}
+	plan := planning.Plan{Unplaced: []planning.Unplaced{{Pods: pods("p", 1), Rejections: []planning.Rejection{{Rule: planning.RulePod, Detail: strings.Repeat("ä", 3000)}}}}}
 	var memory events.Publisher
 	text := memory.ReportPods(plan, everywhere, noon)[0].(effect.Report).Event.Message
 	if len(text) > 1024 || !utf8.ValidString(text) || !strings.HasSuffix(text, "ä…") {

@@ -6,7 +6,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/joist-autoscaler/joist/shared/karpenter"
-	"github.com/joist-autoscaler/joist/shared/planning/scheduling"
+	"github.com/joist-autoscaler/joist/shared/planning"
 )
 
 // AffectedZone names the zone of that id, if the pool's nodes can be in it: its class has
@@ -18,11 +18,11 @@ func AffectedZone(pool *karpenter.NodePool, class *karpenter.EC2NodeClass, zoneI
 		return "", false
 	}
 	zone = class.Status.Subnets[i].Zone
-	requirements := scheduling.FromClaim(pool.Spec.Template.Spec.Requirements)
+	requirements := planning.FromClaim(pool.Spec.Template.Spec.Requirements)
 	return zone, allows(requirements, corev1.LabelTopologyZone, zone) && allows(requirements, karpenter.LabelTopologyZoneID, zoneID)
 }
 
-func allows(r scheduling.Requirements, key, value string) bool {
+func allows(r planning.Requirements, key, value string) bool {
 	values, named := r[key]
 	return !named || values.Has(value)
 }

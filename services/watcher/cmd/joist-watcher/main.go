@@ -14,7 +14,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/host/settings"
 	"github.com/joist-autoscaler/joist/shared/host/startup"
 	"github.com/joist-autoscaler/joist/shared/host/telemetry"
-	"github.com/joist-autoscaler/joist/shared/planning/scheduling"
+	"github.com/joist-autoscaler/joist/shared/planning"
 )
 
 func main() {
@@ -32,7 +32,7 @@ func main() {
 
 // watchedKinds returns the kinds to watch: every input of a decision. Only Joist's own ConfigMaps
 // are watched.
-func watchedKinds(gates scheduling.Gates) []cluster.Kind {
+func watchedKinds(gates planning.Gates) []cluster.Kind {
 	kinds := []cluster.Kind{
 		cluster.Pods, cluster.Nodes, cluster.Namespaces, cluster.DaemonSets, cluster.DisruptionBudgets,
 		cluster.VolumeClaims, cluster.Volumes, cluster.StorageClasses, cluster.CSINodes, cluster.VolumeAttachments,

@@ -9,8 +9,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/joist-autoscaler/joist/shared/cluster/outbox"
+	"github.com/joist-autoscaler/joist/shared/planning"
 	"github.com/joist-autoscaler/joist/shared/planning/podspec"
-	"github.com/joist-autoscaler/joist/shared/planning/scheduling"
 )
 
 // deferredReason is why a pod that is not parked is not in a batch.
@@ -18,14 +18,14 @@ const deferredReason = "batches get no plan, and its turn comes while the pods a
 
 // HashClass is the hash of a class. Pods that planning cannot tell apart have the
 // same, for as long as no new selector tells them apart.
-func HashClass(spec scheduling.PodSpec) uint64 {
+func HashClass(spec planning.PodSpec) uint64 {
 	hash := fnv.New64a()
 	_, _ = hash.Write([]byte(podspec.Key(spec)))
 	return hash.Sum64()
 }
 
 // HashClasses are the hashes of the classes in order.
-func HashClasses(pending []scheduling.PodClass) []uint64 {
+func HashClasses(pending []planning.PodClass) []uint64 {
 	var out []uint64
 	for i := range pending {
 		out = append(out, HashClass(pending[i].Spec))
@@ -38,12 +38,12 @@ func HashClasses(pending []scheduling.PodClass) []uint64 {
 type Selection struct {
 	// Pending are the classes of the batch, Deferred those whose turn has not come, and
 	// Parked those that are left out, with the ends of that.
-	Pending, Deferred, Parked []scheduling.PodClass
+	Pending, Deferred, Parked []planning.PodClass
 	Until                     []time.Time
 }
 
 // SelectClasses takes the classes that wait apart.
-func SelectClasses(h outbox.Hunt, pending []scheduling.PodClass) Selection {
+func SelectClasses(h outbox.Hunt, pending []planning.PodClass) Selection {
 	if !IsActive(h) && len(h.Parked) == 0 {
 		return Selection{Pending: pending}
 	}
@@ -62,8 +62,8 @@ func SelectClasses(h outbox.Hunt, pending []scheduling.PodClass) Selection {
 }
 
 // IgnoredPods is what the batch says of the pods that it does not have.
-func (c Selection) IgnoredPods() []scheduling.Ignored {
-	var out []scheduling.Ignored
+func (c Selection) IgnoredPods() []planning.Ignored {
+	var out []planning.Ignored
 	for i, class := range c.Parked {
 		out = appendIgnored(out, class, ParkedReason(c.Until[i]))
 	}
@@ -78,20 +78,20 @@ func ParkedReason(until time.Time) string {
 	return "every batch with this pod fails: no plan comes, or its NodeClaims cannot be created; the pod is left out until " + until.UTC().Format(time.RFC3339)
 }
 
-func appendIgnored(list []scheduling.Ignored, class scheduling.PodClass, reason string) []scheduling.Ignored {
-	pods := slices.DeleteFunc(slices.Clone(class.Pods), func(p scheduling.PodRef) bool { return p.Buffer != "" })
+func appendIgnored(list []planning.Ignored, class planning.PodClass, reason string) []planning.Ignored {
+	pods := slices.DeleteFunc(slices.Clone(class.Pods), func(p planning.PodRef) bool { return p.Buffer != "" })
 	if len(pods) == 0 {
 		return list
 	}
-	return append(list, scheduling.Ignored{Namespace: class.Spec.Namespace, Reason: reason, Pods: pods})
+	return append(list, planning.Ignored{Namespace: class.Spec.Namespace, Reason: reason, Pods: pods})
 }
 
 // ReserveCapacity takes from nodes that are still to come what the pods need that each
 // was made for and that are not in the batch: it is their room, and planned anew
 // it would have to be bought again for them.
-func (c Selection) ReserveCapacity(nodes []scheduling.Node) []scheduling.Node {
-	away := map[string]*scheduling.PodSpec{}
-	for _, classes := range [][]scheduling.PodClass{c.Deferred, c.Parked} {
+func (c Selection) ReserveCapacity(nodes []planning.Node) []planning.Node {
+	away := map[string]*planning.PodSpec{}
+	for _, classes := range [][]planning.PodClass{c.Deferred, c.Parked} {
 		for i := range classes {
 			for _, pod := range classes[i].Pods {
 				away[pod.UID] = &classes[i].Spec
@@ -108,7 +108,7 @@ func (c Selection) ReserveCapacity(nodes []scheduling.Node) []scheduling.Node {
 	return out
 }
 
-func reserveOnNode(node *scheduling.Node, away map[string]*scheduling.PodSpec) {
+func reserveOnNode(node *planning.Node, away map[string]*planning.PodSpec) {
 	var used corev1.ResourceList
 	for _, uid := range node.Expected {
 		spec := away[uid]

@@ -9,15 +9,15 @@ import (
 
 	"github.com/joist-autoscaler/joist/services/watcher/internal/bisect"
 	"github.com/joist-autoscaler/joist/shared/cluster/outbox"
-	"github.com/joist-autoscaler/joist/shared/planning/scheduling"
+	"github.com/joist-autoscaler/joist/shared/planning"
 )
 
-func class(namespace, cpu string, pods ...string) scheduling.PodClass {
-	out := scheduling.PodClass{Spec: scheduling.PodSpec{
+func class(namespace, cpu string, pods ...string) planning.PodClass {
+	out := planning.PodClass{Spec: planning.PodSpec{
 		Namespace: namespace, Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(cpu)},
 	}}
 	for _, name := range pods {
-		out.Pods = append(out.Pods, scheduling.PodRef{Name: name, UID: name})
+		out.Pods = append(out.Pods, planning.PodRef{Name: name, UID: name})
 	}
 	return out
 }
@@ -26,14 +26,14 @@ func class(namespace, cpu string, pods ...string) scheduling.PodClass {
 // exists, and the room that was made for one is not given away.
 func TestDivide(t *testing.T) {
 	tried, waits, kills := class("tried", "1", "t"), class("waits", "1500m", "w", "v"), class("kills", "2", "k")
-	kills.Pods = append(kills.Pods, scheduling.PodRef{Name: "room", UID: "room", Buffer: "spare"})
-	hash := func(c scheduling.PodClass) uint64 { return bisect.HashClass(c.Spec) }
+	kills.Pods = append(kills.Pods, planning.PodRef{Name: "room", UID: "room", Buffer: "spare"})
+	hash := func(c planning.PodClass) uint64 { return bisect.HashClass(c.Spec) }
 	h := outbox.Hunt{
 		Parts:  []outbox.Span{{From: hash(tried), To: hash(tried)}, {From: hash(waits), To: hash(waits)}},
 		Parked: []outbox.Parked{{Class: hash(kills), Until: noon}},
 	}
-	cut := bisect.SelectClasses(h, []scheduling.PodClass{tried, waits, kills})
-	names := func(classes []scheduling.PodClass) (out []string) {
+	cut := bisect.SelectClasses(h, []planning.PodClass{tried, waits, kills})
+	names := func(classes []planning.PodClass) (out []string) {
 		for _, c := range classes {
 			out = append(out, c.Spec.Namespace)
 		}
@@ -53,7 +53,7 @@ func TestDivide(t *testing.T) {
 		t.Error(diff)
 	}
 
-	before := []scheduling.Node{{Name: "for all", Expected: []string{"t", "w", "k", "gone"}}, {Name: "for none"}}
+	before := []planning.Node{{Name: "for all", Expected: []string{"t", "w", "k", "gone"}}, {Name: "for none"}}
 	before[0].Used = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("250m")}
 	after := cut.ReserveCapacity(before)
 	if got := after[0].Used.Cpu().MilliValue(); got != 250+1500+2000 || after[1].Used != nil {
@@ -62,7 +62,7 @@ func TestDivide(t *testing.T) {
 	if before[0].Used.Cpu().MilliValue() != 250 {
 		t.Error("the view was changed")
 	}
-	if all := bisect.SelectClasses(outbox.Hunt{Dead: 1, Alive: true}, []scheduling.PodClass{tried}); len(all.Pending) != 1 || all.IgnoredPods() != nil {
+	if all := bisect.SelectClasses(outbox.Hunt{Dead: 1, Alive: true}, []planning.PodClass{tried}); len(all.Pending) != 1 || all.IgnoredPods() != nil {
 		t.Errorf("without a hunt, the batch is %+v", all)
 	}
 }

@@ -11,10 +11,10 @@ import (
 	"github.com/joist-autoscaler/joist/services/watcher/internal/collect"
 	"github.com/joist-autoscaler/joist/shared/cluster"
 	"github.com/joist-autoscaler/joist/shared/karpenter"
-	"github.com/joist-autoscaler/joist/shared/planning/scheduling"
+	"github.com/joist-autoscaler/joist/shared/planning"
 )
 
-var everyGate = scheduling.Gates{ReservedCapacity: true, NodeOverlay: true, CapacityBuffer: true, StaticCapacity: true}
+var everyGate = planning.Gates{ReservedCapacity: true, NodeOverlay: true, CapacityBuffer: true, StaticCapacity: true}
 
 func buffer(name string, spec karpenter.CapacityBufferSpec) *karpenter.CapacityBuffer {
 	return &karpenter.CapacityBuffer{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name, UID: "b"}, Spec: spec}
@@ -54,7 +54,7 @@ func TestGates(t *testing.T) {
 		t.Fatalf("%+v", on)
 	}
 	room := on.Pending[0]
-	if room.Pods[0].Buffer != "spare" || room.Spec.Namespace != "default" || room.Spec.Priority != scheduling.BufferPriority || room.Spec.Requests.Cpu().Value() != 1 {
+	if room.Pods[0].Buffer != "spare" || room.Spec.Namespace != "default" || room.Spec.Priority != planning.BufferPriority || room.Spec.Requests.Cpu().Value() != 1 {
 		t.Errorf("the room is for %+v", room)
 	}
 	if off.SupplyKey() == on.SupplyKey() {
@@ -62,6 +62,6 @@ func TestGates(t *testing.T) {
 	}
 }
 
-func gated(gates scheduling.Gates, objects ...cluster.Object) collect.View {
-	return given(collect.Inputs{Settings: scheduling.Settings{Gates: gates}}, objects...)
+func gated(gates planning.Gates, objects ...cluster.Object) collect.View {
+	return given(collect.Inputs{Settings: planning.Settings{Gates: gates}}, objects...)
 }

@@ -20,24 +20,24 @@ import (
 	"github.com/joist-autoscaler/joist/shared/event"
 	"github.com/joist-autoscaler/joist/shared/karpenter"
 	"github.com/joist-autoscaler/joist/shared/launchspec"
+	"github.com/joist-autoscaler/joist/shared/planning"
 	"github.com/joist-autoscaler/joist/shared/planning/podspec"
-	"github.com/joist-autoscaler/joist/shared/planning/scheduling"
 )
 
 // Inputs is what a snapshot holds beside what the cache shows.
 type Inputs struct {
 	Cluster     event.Cluster
 	Catalogue   event.Ref
-	Settings    scheduling.Settings
-	Unavailable []scheduling.Unavailable
+	Settings    planning.Settings
+	Unavailable []planning.Unavailable
 	Now         time.Time
 }
 
 // View is a snapshot, the pods that wait, and those that wait for somebody else.
 type View struct {
-	Snapshot scheduling.Snapshot
-	Pending  []scheduling.PodClass
-	Ignored  []scheduling.Ignored
+	Snapshot planning.Snapshot
+	Pending  []planning.PodClass
+	Ignored  []planning.Ignored
 	// Unplanned are the NodeClaims that a person created and that wait to be launched.
 	Unplanned []karpenter.NodeClaim
 	// Expires is when the view is out of date though nothing changes, because a pod's
@@ -52,7 +52,7 @@ type View struct {
 // that its eviction is news.
 func (v View) PendingKeys() []string {
 	keys := PodKeys(v.Pending)
-	for _, short := range scheduling.Shortfalls(v.Snapshot) {
+	for _, short := range planning.Shortfalls(v.Snapshot) {
 		for i := range short.Count {
 			keys = append(keys, fmt.Sprintf("static/%s/%d", short.NodePool, i))
 		}
@@ -64,7 +64,7 @@ func (v View) PendingKeys() []string {
 }
 
 // PodKeys names the pods of the classes.
-func PodKeys(classes []scheduling.PodClass) []string {
+func PodKeys(classes []planning.PodClass) []string {
 	var keys []string
 	for _, class := range classes {
 		for _, pod := range class.Pods {
@@ -138,7 +138,7 @@ func CollectAll(cache cluster.Cache, given Inputs) View {
 	}
 	bound := c.podsByNode()
 	nodes := joinNodes(cluster.Cached[*corev1.Node](cache, cluster.Nodes), cluster.Cached[*karpenter.NodeClaim](cache, cluster.NodeClaims),
-		func(node *corev1.Node, claim *karpenter.NodeClaim) scheduling.Node {
+		func(node *corev1.Node, claim *karpenter.NodeClaim) planning.Node {
 			return c.describeNode(node, claim, bound[node.Name])
 		})
 	inhabited := namespaceCounts{}
@@ -149,8 +149,8 @@ func CollectAll(cache cluster.Cache, given Inputs) View {
 }
 
 // buildView puts together what was collected of nodes and daemons with all the rest.
-func (c *collector) buildView(given Inputs, nodes []scheduling.Node, daemons []scheduling.PodSpec, inhabited namespaceCounts) View {
-	s := scheduling.Snapshot{Nodes: c.reserveReplacements(nodes), DaemonSets: daemons}
+func (c *collector) buildView(given Inputs, nodes []planning.Node, daemons []planning.PodSpec, inhabited namespaceCounts) View {
+	s := planning.Snapshot{Nodes: c.reserveReplacements(nodes), DaemonSets: daemons}
 	given.stampSnapshot(&s)
 	for _, pool := range cluster.Cached[*karpenter.NodePool](c.cache, cluster.NodePools) {
 		s.NodePools = append(s.NodePools, *stripMetadata(pool.DeepCopy()))
@@ -160,7 +160,7 @@ func (c *collector) buildView(given Inputs, nodes []scheduling.Node, daemons []s
 	}
 	c.addGatedKinds(&s)
 	pending, ignored := c.pendingPods()
-	pending = append(pending, scheduling.BufferPods(s.Buffers)...)
+	pending = append(pending, planning.BufferPods(s.Buffers)...)
 	s.Namespaces = c.describeNamespaces(inhabited, pending)
 	return View{Snapshot: s, Pending: pending, Ignored: ignored, Unplanned: c.unplannedClaims(), Expires: c.expires}
 }
@@ -185,13 +185,13 @@ func (c *collector) unplannedClaims() []karpenter.NodeClaim {
 }
 
 // stampSnapshot writes into a snapshot what the cache does not show.
-func (g Inputs) stampSnapshot(s *scheduling.Snapshot) {
+func (g Inputs) stampSnapshot(s *planning.Snapshot) {
 	s.Taken, s.Cluster, s.UID, s.Catalogue = g.Now, g.Cluster.Name, g.Cluster.UID, g.Catalogue
 	s.Settings, s.Unavailable = g.Settings, g.Unavailable
 }
 
 // addGatedKinds adds the kinds that are behind gates.
-func (c *collector) addGatedKinds(s *scheduling.Snapshot) {
+func (c *collector) addGatedKinds(s *planning.Snapshot) {
 	if s.Settings.Gates.NodeOverlay {
 		for _, overlay := range cluster.Cached[*karpenter.NodeOverlay](c.cache, cluster.NodeOverlays) {
 			s.NodeOverlays = append(s.NodeOverlays, *stripMetadata(overlay.DeepCopy()))
@@ -208,8 +208,8 @@ func (c *collector) addGatedKinds(s *scheduling.Snapshot) {
 type namespaceCounts map[string]int
 
 // addNode adds those of a node, so many times.
-func (in namespaceCounts) addNode(node *scheduling.Node, times int) {
-	for _, list := range [2][]scheduling.PodClass{node.Pods, node.DaemonPods} {
+func (in namespaceCounts) addNode(node *planning.Node, times int) {
+	for _, list := range [2][]planning.PodClass{node.Pods, node.DaemonPods} {
 		for i := range list {
 			name := list[i].Spec.Namespace
 			if in[name] += times; in[name] == 0 {
@@ -220,7 +220,7 @@ func (in namespaceCounts) addNode(node *scheduling.Node, times int) {
 }
 
 // describeNamespaces describes the namespaces of all pods that are in the view.
-func (c *collector) describeNamespaces(inhabited namespaceCounts, pending []scheduling.PodClass) map[string]map[string]string {
+func (c *collector) describeNamespaces(inhabited namespaceCounts, pending []planning.PodClass) map[string]map[string]string {
 	waits := map[string]bool{}
 	for i := range pending {
 		waits[pending[i].Spec.Namespace] = true

@@ -20,7 +20,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/cluster/memcluster"
 	"github.com/joist-autoscaler/joist/shared/event"
 	"github.com/joist-autoscaler/joist/shared/karpenter"
-	"github.com/joist-autoscaler/joist/shared/planning/scheduling"
+	"github.com/joist-autoscaler/joist/shared/planning"
 )
 
 var noon = memcluster.Epoch
@@ -263,7 +263,7 @@ func TestPodsOfLeavingNodes(t *testing.T) {
 // planned: their place is what the proposal launched. They are once it really goes,
 // and when the proposal is rolled back nothing has happened to it.
 func TestTheReplacedAreNotPlannedTwice(t *testing.T) {
-	confirmed := annotated(scheduling.ProposalAnnotation, `{"id":"p-1","reason":"Underutilized","proposed":"2026-01-01T00:00:00Z","confirmed":"2026-01-01T00:00:20Z","replacements":["r"]}`)
+	confirmed := annotated(planning.ProposalAnnotation, `{"id":"p-1","reason":"Underutilized","proposed":"2026-01-01T00:00:00Z","confirmed":"2026-01-01T00:00:20Z","replacements":["r"]}`)
 	for _, test := range []struct {
 		name         string
 		node         *corev1.Node
@@ -290,10 +290,10 @@ func TestTheReplacedAreNotPlannedTwice(t *testing.T) {
 // for all others. Once that node really goes its pods wait, and it is room
 // for them.
 func TestReplacementsKeepTheirRoom(t *testing.T) {
-	confirmed := annotated(scheduling.ProposalAnnotation, `{"id":"p-1","reason":"Underutilized","proposed":"2026-01-01T00:00:00Z","confirmed":"2026-01-01T00:00:20Z","replacements":["r"]}`)
-	proposed := annotated(scheduling.ProposalAnnotation, `{"id":"p-1","reason":"Underutilized","proposed":"2026-01-01T00:00:00Z"}`)
-	replacement := claim("r", annotated(scheduling.ExpectedAnnotation, "p,gone"))
-	other := claim("other", annotated(scheduling.ExpectedAnnotation, "p"))
+	confirmed := annotated(planning.ProposalAnnotation, `{"id":"p-1","reason":"Underutilized","proposed":"2026-01-01T00:00:00Z","confirmed":"2026-01-01T00:00:20Z","replacements":["r"]}`)
+	proposed := annotated(planning.ProposalAnnotation, `{"id":"p-1","reason":"Underutilized","proposed":"2026-01-01T00:00:00Z"}`)
+	replacement := claim("r", annotated(planning.ExpectedAnnotation, "p,gone"))
+	other := claim("other", annotated(planning.ExpectedAnnotation, "p"))
 	leaving := func(p *corev1.Pod) {
 		p.DeletionTimestamp, p.DeletionGracePeriodSeconds = new(metav1.NewTime(noon)), new(int64(60))
 	}
@@ -346,7 +346,7 @@ func TestClaimsTellWhatDecides(t *testing.T) {
 		"joined": {node("n"), claim("c", registered, telling)}, "coming": {claim("c", launched, telling)},
 	} {
 		got := from(objects...).Snapshot.Nodes[0]
-		if !got.Bounded || !got.Expires.Equal(since.Add(24*time.Hour)) || got.Drift == nil || *got.Drift != (scheduling.Drift{Reason: "AMIDrift", Since: since.UTC()}) {
+		if !got.Bounded || !got.Expires.Equal(since.Add(24*time.Hour)) || got.Drift == nil || *got.Drift != (planning.Drift{Reason: "AMIDrift", Since: since.UTC()}) {
 			t.Errorf("%s: bounded %v, expires %v, drift %+v", name, got.Bounded, got.Expires, got.Drift)
 		}
 	}
@@ -374,7 +374,7 @@ func TestOneInstanceTwoClaims(t *testing.T) {
 
 // What a claim promises at each of its ages.
 func TestNodes(t *testing.T) {
-	one := func(objects ...cluster.Object) scheduling.Node {
+	one := func(objects ...cluster.Object) planning.Node {
 		t.Helper()
 		nodes := from(objects...).Snapshot.Nodes
 		if len(nodes) != 1 {
@@ -382,7 +382,7 @@ func TestNodes(t *testing.T) {
 		}
 		return nodes[0]
 	}
-	cpu := func(n scheduling.Node) int64 { return n.Allocatable.Cpu().Value() }
+	cpu := func(n planning.Node) int64 { return n.Allocatable.Cpu().Value() }
 
 	planned := one(claim("c"))
 	if planned.Launched || cpu(planned) != 3 || len(planned.Requirements) != 1 || planned.Name != "c" {
@@ -404,7 +404,7 @@ func TestNodes(t *testing.T) {
 	if joined.Registered || joined.Labels["on"] != "node" || joined.Labels[karpenter.NodePoolLabelKey] != "default" {
 		t.Errorf("joined and not registered: the claim's labels below the node's: %+v", joined)
 	}
-	running := one(claim("c", registered, annotated(scheduling.PriceAnnotation, "0.0301")), node("n"), pod("p", "n"), pod("d", "n", owner("DaemonSet")), pod("done", "n", func(p *corev1.Pod) { p.Status.Phase = corev1.PodFailed }))
+	running := one(claim("c", registered, annotated(planning.PriceAnnotation, "0.0301")), node("n"), pod("p", "n"), pod("d", "n", owner("DaemonSet")), pod("done", "n", func(p *corev1.Pod) { p.Status.Phase = corev1.PodFailed }))
 	if running.Image != "ami-1" || running.PricePerHour != 0.0301 || silent.PricePerHour != 0 {
 		t.Errorf("it booted %q for %v", running.Image, running.PricePerHour)
 	}
@@ -445,7 +445,7 @@ func TestSecretsStay(t *testing.T) {
 	spare.Annotations = map[string]string{"note": secret}
 	view := gated(everyGate, workload, spare, fleet, pool, class, node("n", disrupted), claim("c", registered, ending), pod("waits", "", private), pod("leaves", "n", private), pod("stays", "n", private, owner("DaemonSet")),
 		pod("kept", "", private, owner("DaemonSet")))
-	text, err := json.Marshal(scheduling.Batch{Snapshot: view.Snapshot, Pending: view.Pending, Ignored: view.Ignored})
+	text, err := json.Marshal(planning.Batch{Snapshot: view.Snapshot, Pending: view.Pending, Ignored: view.Ignored})
 	if err != nil {
 		t.Fatal(err)
 	}

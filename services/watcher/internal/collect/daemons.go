@@ -7,16 +7,16 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/joist-autoscaler/joist/shared/cluster"
+	"github.com/joist-autoscaler/joist/shared/planning"
 	"github.com/joist-autoscaler/joist/shared/planning/podspec"
-	"github.com/joist-autoscaler/joist/shared/planning/scheduling"
 )
 
 // describeDaemonSets describes what each DaemonSet puts on a node. The newest pod of
 // it that lives tells more than its template: admission may have changed it,
 // and a resize the running pod. A DaemonSet whose spec is too large for documents is left
 // out: new nodes have no room for it.
-func (c *collector) describeDaemonSets(live map[types.UID]*corev1.Pod) []scheduling.PodSpec {
-	var out []scheduling.PodSpec
+func (c *collector) describeDaemonSets(live map[types.UID]*corev1.Pod) []planning.PodSpec {
+	var out []planning.PodSpec
 	for _, set := range cluster.Cached[*appsv1.DaemonSet](c.cache, cluster.DaemonSets) {
 		pod := live[set.UID]
 		if pod == nil {

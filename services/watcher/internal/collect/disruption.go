@@ -8,15 +8,15 @@ import (
 
 	"github.com/joist-autoscaler/joist/shared/cluster"
 	"github.com/joist-autoscaler/joist/shared/karpenter"
+	"github.com/joist-autoscaler/joist/shared/planning"
 	"github.com/joist-autoscaler/joist/shared/planning/podspec"
-	"github.com/joist-autoscaler/joist/shared/planning/scheduling"
 )
 
 // DisruptionSnapshot is a view as decisions about removals read it: with the pods that wait,
 // and with what keeps pods on nodes that could go. A batch does without: no
 // plan reads it, and a budget's status changes with every pod that becomes ready.
 // The view is the last that the state gave.
-func (s *State) DisruptionSnapshot(view View) scheduling.Snapshot {
+func (s *State) DisruptionSnapshot(view View) planning.Snapshot {
 	out := view.Snapshot
 	out.Waiting = view.Pending
 	out.Nodes = slices.Clone(out.Nodes)
@@ -41,7 +41,7 @@ type blockers struct {
 // markBlocked writes on a node which of its pods are kept. Daemons and mirrors keep their
 // node as others do, so that those which are kept are told of though no selector
 // counts them.
-func (g blockers) markBlocked(node *scheduling.Node, pods map[cluster.Key]*corev1.Pod) {
+func (g blockers) markBlocked(node *planning.Node, pods map[cluster.Key]*corev1.Pod) {
 	blocked := map[string]string{}
 	var fixed []*corev1.Pod
 	for _, pod := range pods {
@@ -61,7 +61,7 @@ func (g blockers) markBlocked(node *scheduling.Node, pods map[cluster.Key]*corev
 
 // addPods adds those of the pods that are in none of the classes, in the order of their
 // names.
-func (g blockers) addPods(classes []scheduling.PodClass, pods []*corev1.Pod) []scheduling.PodClass {
+func (g blockers) addPods(classes []planning.PodClass, pods []*corev1.Pod) []planning.PodClass {
 	there := map[string]bool{}
 	for i := range classes {
 		for j := range classes[i].Pods {
@@ -82,10 +82,10 @@ func (g blockers) addPods(classes []scheduling.PodClass, pods []*corev1.Pod) []s
 
 // withBlockers are the classes with the budgets that refuse their pods, by UID. What
 // nothing refuses is shared with the argument.
-func withBlockers(classes []scheduling.PodClass, by map[string]string) []scheduling.PodClass {
+func withBlockers(classes []planning.PodClass, by map[string]string) []planning.PodClass {
 	out := slices.Clone(classes)
 	for i := range out {
-		if !slices.ContainsFunc(out[i].Pods, func(pod scheduling.PodRef) bool { return by[pod.UID] != "" }) {
+		if !slices.ContainsFunc(out[i].Pods, func(pod planning.PodRef) bool { return by[pod.UID] != "" }) {
 			continue
 		}
 		out[i].Pods = slices.Clone(out[i].Pods)

@@ -14,17 +14,17 @@ import (
 	"github.com/joist-autoscaler/joist/services/watcher/internal/collect"
 	"github.com/joist-autoscaler/joist/shared/cluster"
 	"github.com/joist-autoscaler/joist/shared/karpenter"
-	"github.com/joist-autoscaler/joist/shared/planning/scheduling"
+	"github.com/joist-autoscaler/joist/shared/planning"
 )
 
 // guarded is the snapshot and the view of a cluster of these objects.
-func guarded(objects ...cluster.Object) (*table, *collect.State, func() (scheduling.Snapshot, collect.View)) {
+func guarded(objects ...cluster.Object) (*table, *collect.State, func() (planning.Snapshot, collect.View)) {
 	feed := newTable()
 	for _, o := range objects {
 		feed.put(o)
 	}
 	state, now := collect.NewState(feed), noon
-	return feed, state, func() (scheduling.Snapshot, collect.View) {
+	return feed, state, func() (planning.Snapshot, collect.View) {
 		now = now.Add(2 * time.Second)
 		view := state.View(collect.Inputs{Now: now})
 		return state.DisruptionSnapshot(view), view
@@ -32,7 +32,7 @@ func guarded(objects ...cluster.Object) (*table, *collect.State, func() (schedul
 }
 
 // kept names the pods of a node's classes that budgets keep, with the budgets.
-func kept(classes []scheduling.PodClass) map[string]string {
+func kept(classes []planning.PodClass) map[string]string {
 	out := map[string]string{}
 	for _, class := range classes {
 		for _, pod := range class.Pods {

@@ -21,8 +21,8 @@ import (
 	"github.com/joist-autoscaler/joist/shared/cluster"
 	"github.com/joist-autoscaler/joist/shared/event"
 	"github.com/joist-autoscaler/joist/shared/karpenter"
+	"github.com/joist-autoscaler/joist/shared/planning"
 	"github.com/joist-autoscaler/joist/shared/planning/podspec"
-	"github.com/joist-autoscaler/joist/shared/planning/scheduling"
 )
 
 // No field that a decision reads is trimmed: whichever field of a trimmed kind has
@@ -121,7 +121,7 @@ func documents(t *testing.T, objects []cluster.Object) string {
 		feed.put(o)
 	}
 	state := collect.NewState(feed)
-	view := state.View(collect.Inputs{Cluster: event.Cluster{Name: "prod", UID: "uid"}, Now: noon, Settings: scheduling.Settings{Gates: everyGate}})
+	view := state.View(collect.Inputs{Cluster: event.Cluster{Name: "prod", UID: "uid"}, Now: noon, Settings: planning.Settings{Gates: everyGate}})
 	text, err := json.Marshal([]any{view, state.DisruptionSnapshot(view)})
 	if err != nil {
 		t.Fatal(err)

@@ -8,7 +8,7 @@ import (
 
 	"github.com/joist-autoscaler/joist/shared/cluster"
 	"github.com/joist-autoscaler/joist/shared/karpenter"
-	"github.com/joist-autoscaler/joist/shared/planning/scheduling"
+	"github.com/joist-autoscaler/joist/shared/planning"
 )
 
 // nodeList are the nodes of a view, which stay from one view to the next. What a
@@ -16,7 +16,7 @@ import (
 // comes, goes or turns to another instance are all joined anew.
 type nodeList struct {
 	// list is what join would make.
-	list []scheduling.Node
+	list []planning.Node
 	// nodes are the nodes in the list by name, and coming where in the list a claim
 	// without a node stands.
 	nodes      map[string]*listedNode
@@ -135,14 +135,14 @@ func (s *State) refreshNode(c *collector, on *listedNode) {
 }
 
 // describeNode describes a node and counts whose pods it has.
-func (s *State) describeNode(c *collector, on *listedNode) scheduling.Node {
+func (s *State) describeNode(c *collector, on *listedNode) planning.Node {
 	out := c.describeNode(on.node, on.claim, slices.DeleteFunc(sortedPods(s.podsByNode[on.node.Name]), isFinished))
 	s.nodes.namespaces.addNode(&out, 1)
 	return out
 }
 
 // forgetNode takes back what a node was counted for.
-func (p *nodeList) forgetNode(node *scheduling.Node) {
+func (p *nodeList) forgetNode(node *planning.Node) {
 	delete(p.leaving, node.Name)
 	p.namespaces.addNode(node, -1)
 }
@@ -157,7 +157,7 @@ func (s *State) rejoinNodes(c *collector) {
 	for _, claim := range claims {
 		p.claims[claim.Name] = claim
 	}
-	p.list = joinNodes(nodes, claims, func(node *corev1.Node, claim *karpenter.NodeClaim) scheduling.Node {
+	p.list = joinNodes(nodes, claims, func(node *corev1.Node, claim *karpenter.NodeClaim) planning.Node {
 		csi, _ := s.feed.Get(cluster.CSINodes, cluster.Key{Name: node.Name})
 		on := &listedNode{len(p.nodes), node, claim, csi}
 		p.nodes[node.Name] = on

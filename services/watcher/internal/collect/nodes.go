@@ -11,8 +11,8 @@ import (
 
 	"github.com/joist-autoscaler/joist/shared/karpenter"
 	"github.com/joist-autoscaler/joist/shared/launchspec"
+	"github.com/joist-autoscaler/joist/shared/planning"
 	"github.com/joist-autoscaler/joist/shared/planning/podspec"
-	"github.com/joist-autoscaler/joist/shared/planning/scheduling"
 )
 
 // nominatedAnnotation is until when lifecycle expects pods on a claim.
@@ -21,12 +21,12 @@ const nominatedAnnotation = "joist.sh/nominated-until"
 // joinNodes joins nodes and claims by providerID: a claim without a node is a node to
 // be, and comes after all nodes. describe tells of a node and its claim, which may
 // be nil.
-func joinNodes(nodes []*corev1.Node, all []*karpenter.NodeClaim, describe func(*corev1.Node, *karpenter.NodeClaim) scheduling.Node) []scheduling.Node {
+func joinNodes(nodes []*corev1.Node, all []*karpenter.NodeClaim, describe func(*corev1.Node, *karpenter.NodeClaim) planning.Node) []planning.Node {
 	claims, joined := claimsByInstance(all), make(map[string]bool, len(all))
-	var out []scheduling.Node
+	var out []planning.Node
 	if most := max(len(nodes), len(all)); most > 0 {
 		// Most claims have joined: few more nodes are to be than there are.
-		out = make([]scheduling.Node, 0, most+most/64)
+		out = make([]planning.Node, 0, most+most/64)
 	}
 	for _, node := range nodes {
 		claim := claims[node.Spec.ProviderID]
@@ -72,8 +72,8 @@ func (c *collector) podsByNode() map[string][]*corev1.Pod {
 }
 
 // describeNode describes a node that has joined.
-func (c *collector) describeNode(node *corev1.Node, claim *karpenter.NodeClaim, pods []*corev1.Pod) scheduling.Node {
-	out := scheduling.Node{
+func (c *collector) describeNode(node *corev1.Node, claim *karpenter.NodeClaim, pods []*corev1.Pod) planning.Node {
+	out := planning.Node{
 		Name: node.Name, Labels: node.Labels, Taints: node.Spec.Taints, Created: node.CreationTimestamp.UTC(),
 		Allocatable: node.Status.Allocatable, Capacity: node.Status.Capacity,
 		Launched: true, Registered: true, Initialized: true,
@@ -106,8 +106,8 @@ func (c *collector) describeNode(node *corev1.Node, claim *karpenter.NodeClaim, 
 }
 
 // describeClaim describes a claim whose node has not joined.
-func describeClaim(claim *karpenter.NodeClaim) scheduling.Node {
-	out := scheduling.Node{
+func describeClaim(claim *karpenter.NodeClaim) planning.Node {
+	out := planning.Node{
 		Name: claim.Name, Labels: claim.Labels, Created: claim.CreationTimestamp.UTC(),
 		Taints:      slices.Concat(claim.Spec.Taints, claim.Spec.StartupTaints),
 		Allocatable: claim.Status.Allocatable, Capacity: claim.Status.Capacity,
@@ -140,11 +140,11 @@ func parseCeiling(claim *karpenter.NodeClaim) corev1.ResourceList {
 }
 
 // addClaim adds what the claim says.
-func addClaim(out *scheduling.Node, claim *karpenter.NodeClaim) {
+func addClaim(out *planning.Node, claim *karpenter.NodeClaim) {
 	conditions := claim.Status.Conditions
 	out.Claim, out.ClaimUID, out.NodePool = claim.Name, string(claim.UID), claim.Labels[karpenter.NodePoolLabelKey]
 	out.Image = claim.Status.ImageID
-	out.PricePerHour, _ = scheduling.PriceOf(claim)
+	out.PricePerHour, _ = planning.PriceOf(claim)
 	if id, err := claim.Instance(); err == nil {
 		out.Instance = id.InstanceID
 	}
@@ -155,7 +155,7 @@ func addClaim(out *scheduling.Node, claim *karpenter.NodeClaim) {
 		out.InitializedAt = initialized.LastTransitionTime.UTC()
 	}
 	if !out.Initialized {
-		out.Expected = scheduling.ParseExpected(claim.Annotations[scheduling.ExpectedAnnotation])
+		out.Expected = planning.ParseExpected(claim.Annotations[planning.ExpectedAnnotation])
 	}
 	out.Terminating = conditions.True(karpenter.ConditionTypeInstanceTerminating)
 	out.Going = claim.DeletionTimestamp != nil || out.Terminating
@@ -170,9 +170,9 @@ func addClaim(out *scheduling.Node, claim *karpenter.NodeClaim) {
 	}
 	out.Bounded = claim.Spec.TerminationGracePeriod != nil
 	if drifted, ok := conditions.Get(karpenter.ConditionTypeDrifted); ok && drifted.Status == metav1.ConditionTrue {
-		out.Drift = &scheduling.Drift{Reason: drifted.Reason, Since: drifted.LastTransitionTime.UTC()}
+		out.Drift = &planning.Drift{Reason: drifted.Reason, Since: drifted.LastTransitionTime.UTC()}
 	}
-	out.Proposal = scheduling.ProposalOf(claim)
+	out.Proposal = planning.ProposalOf(claim)
 }
 
 // readySince reports whether the node is, and since when.

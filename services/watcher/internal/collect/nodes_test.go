@@ -7,7 +7,9 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/joist-autoscaler/joist/shared/karpenter"
-	"github.com/joist-autoscaler/joist/shared/planning/scheduling"
+	"github.com/joist-autoscaler/joist/shared/planning"
+	"github.com/joist-autoscaler/joist/shared/planning/instancetypes"
+	"github.com/joist-autoscaler/joist/shared/planning/solver"
 )
 
 // Until a node is initialized, each resource of which its kubelet reports none is what the claim promises, so that the pod
@@ -50,7 +52,7 @@ func TestLateDevicePlugin(t *testing.T) {
 					t.Errorf("%s: %s GPUs and %s cores", what, q.String(), have.Cpu())
 				}
 			}
-			result := scheduling.SolveStock(scheduling.Batch{Snapshot: view.Snapshot, Pending: view.Pending}, scheduling.Stock{})
+			result := solver.SolveStock(planning.Batch{Snapshot: view.Snapshot, Pending: view.Pending}, instancetypes.Stock{})
 			if len(result.Nominations) != tt.nodes {
 				t.Errorf("nominated %+v, unplaced %+v", result.Nominations, result.Unplaced)
 			}

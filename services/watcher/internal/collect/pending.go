@@ -8,16 +8,16 @@ import (
 	policyv1 "k8s.io/api/policy/v1"
 
 	"github.com/joist-autoscaler/joist/shared/cluster"
+	"github.com/joist-autoscaler/joist/shared/planning"
 	"github.com/joist-autoscaler/joist/shared/planning/podspec"
-	"github.com/joist-autoscaler/joist/shared/planning/scheduling"
 )
 
 // pendingPods groups the pods that wait for a node, and those that soon will because
 // their node goes away (and at once rather than when they are Pending).
 // Apart from them it names the pods that wait for something else.
-func (c *collector) pendingPods() ([]scheduling.PodClass, []scheduling.Ignored) {
+func (c *collector) pendingPods() ([]planning.PodClass, []planning.Ignored) {
 	var classes podspec.Classes
-	var ignored []scheduling.Ignored
+	var ignored []planning.Ignored
 	for _, pod := range c.pods {
 		verdict := podspec.Provisionable(pod)
 		switch {
@@ -78,11 +78,11 @@ func (c *collector) loadBudgets() podspec.Budgets {
 
 // appendIgnored adds a pod to those of its namespace that are left alone for the same
 // reason.
-func appendIgnored(list []scheduling.Ignored, pod *corev1.Pod, reason string) []scheduling.Ignored {
-	i := slices.IndexFunc(list, func(one scheduling.Ignored) bool { return one.Namespace == pod.Namespace && one.Reason == reason })
+func appendIgnored(list []planning.Ignored, pod *corev1.Pod, reason string) []planning.Ignored {
+	i := slices.IndexFunc(list, func(one planning.Ignored) bool { return one.Namespace == pod.Namespace && one.Reason == reason })
 	if i < 0 {
 		i = len(list)
-		list = append(list, scheduling.Ignored{Namespace: pod.Namespace, Reason: reason})
+		list = append(list, planning.Ignored{Namespace: pod.Namespace, Reason: reason})
 	}
 	list[i].Pods = append(list[i].Pods, podspec.Ref(pod))
 	return list

@@ -7,14 +7,14 @@ import (
 
 	"github.com/joist-autoscaler/joist/shared/cluster"
 	"github.com/joist-autoscaler/joist/shared/karpenter"
-	"github.com/joist-autoscaler/joist/shared/planning/scheduling"
+	"github.com/joist-autoscaler/joist/shared/planning"
 )
 
 // reserveReplacements are the nodes with the room taken on replacements that is for pods of nodes
 // which stand until those are there. The pods do not wait, so that nothing
 // else says what the room is for: others would be planned into it, and a replacement
 // be launched for the replaced. A node that is changed is another in the list.
-func (c *collector) reserveReplacements(nodes []scheduling.Node) []scheduling.Node {
+func (c *collector) reserveReplacements(nodes []planning.Node) []planning.Node {
 	replacements, moving := map[string]bool{}, map[string]corev1.ResourceList{}
 	for i := range nodes {
 		if c.awaitsReplacement(&nodes[i]) {
@@ -47,17 +47,17 @@ func (c *collector) expectedPods(name string) []string {
 	if !known {
 		return nil
 	}
-	return scheduling.ParseExpected(claim.Annotations[scheduling.ExpectedAnnotation])
+	return planning.ParseExpected(claim.Annotations[planning.ExpectedAnnotation])
 }
 
 // awaitsReplacement reports whether the node stands until its replacements are there.
-func (c *collector) awaitsReplacement(node *scheduling.Node) bool {
+func (c *collector) awaitsReplacement(node *planning.Node) bool {
 	_, leaves := c.leaving[node.Name]
 	return node.Proposal != nil && !node.Proposal.Confirmed.IsZero() && !leaves
 }
 
 // addRequests notes by UID what pods ask for that will need another node.
-func addRequests(classes []scheduling.PodClass, out map[string]corev1.ResourceList) {
+func addRequests(classes []planning.PodClass, out map[string]corev1.ResourceList) {
 	for i := range classes {
 		for j := range classes[i].Pods {
 			if pod := &classes[i].Pods[j]; !pod.Going {

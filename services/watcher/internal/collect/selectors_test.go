@@ -8,7 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/joist-autoscaler/joist/shared/cluster"
-	"github.com/joist-autoscaler/joist/shared/planning/scheduling"
+	"github.com/joist-autoscaler/joist/shared/planning"
 )
 
 func labelled(key, value string) func(*corev1.Pod) {
@@ -30,7 +30,7 @@ func avoids(label, space string) func(*corev1.Pod) {
 }
 
 // onNode is the one node of the view.
-func onNode(t *testing.T, objects ...cluster.Object) scheduling.Node {
+func onNode(t *testing.T, objects ...cluster.Object) planning.Node {
 	t.Helper()
 	nodes := from(append(objects, node("n"), claim("c", registered))...).Snapshot.Nodes
 	if len(nodes) != 1 {

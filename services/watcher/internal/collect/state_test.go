@@ -21,7 +21,7 @@ import (
 	"github.com/joist-autoscaler/joist/shared/cluster"
 	"github.com/joist-autoscaler/joist/shared/event"
 	"github.com/joist-autoscaler/joist/shared/karpenter"
-	"github.com/joist-autoscaler/joist/shared/planning/scheduling"
+	"github.com/joist-autoscaler/joist/shared/planning"
 )
 
 // hand draws objects whose names meet: nodes n0 to n2, volume claims v0 to v2 and
@@ -102,10 +102,10 @@ func (t hand) claim() *karpenter.NodeClaim {
 		c.DeletionTimestamp = new(t.time("gone"))
 	}
 	if t.maybe("replaced") {
-		c.Annotations[scheduling.ProposalAnnotation] = t.pick("proposal", `{"id":"p","confirmed":"2026-01-01T00:00:00Z","replacements":["c0","c1"]}`, `{"id":"p","replacements":["c1"]}`)
+		c.Annotations[planning.ProposalAnnotation] = t.pick("proposal", `{"id":"p","confirmed":"2026-01-01T00:00:00Z","replacements":["c0","c1"]}`, `{"id":"p","replacements":["c1"]}`)
 	}
 	if t.maybe("expects") {
-		c.Annotations[scheduling.ExpectedAnnotation] = "p1,p2"
+		c.Annotations[planning.ExpectedAnnotation] = "p1,p2"
 	}
 	if t.maybe("deadline") {
 		c.Annotations[karpenter.NodeClaimTerminationTimestampAnnotationKey] = t.time("deadline at").Format(time.RFC3339)
@@ -188,7 +188,7 @@ func TestStateAgreesWithFrom(t *testing.T) {
 			feed.put(hand.pod())
 		}
 		state := collect.NewState(feed)
-		what := collect.Inputs{Cluster: event.Cluster{Name: "prod", UID: "uid"}, Now: noon, Settings: scheduling.Settings{Gates: everyGate}}
+		what := collect.Inputs{Cluster: event.Cluster{Name: "prod", UID: "uid"}, Now: noon, Settings: planning.Settings{Gates: everyGate}}
 		for range rapid.IntRange(1, 30).Draw(rt, "looks") {
 			for range rapid.IntRange(0, 2).Draw(rt, "changes") {
 				change(hand, feed)
@@ -205,7 +205,7 @@ func TestStateAgreesWithFrom(t *testing.T) {
 				change(hand, feed)
 				soon.Now = soon.Now.Add(time.Millisecond)
 				want, got = collect.CollectAll(feed, soon), state.View(soon)
-				want.Snapshot, got.Snapshot = scheduling.Snapshot{}, scheduling.Snapshot{}
+				want.Snapshot, got.Snapshot = planning.Snapshot{}, planning.Snapshot{}
 			}
 			if diff := cmp.Diff(want, got); diff != "" {
 				rt.Fatalf("the state differs from what there is (-want +got):\n%s", diff)

@@ -9,8 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/joist-autoscaler/joist/shared/cluster"
+	"github.com/joist-autoscaler/joist/shared/planning"
 	"github.com/joist-autoscaler/joist/shared/planning/podspec"
-	"github.com/joist-autoscaler/joist/shared/planning/scheduling"
 )
 
 // newStorage is what pods' volumes are looked up in.
@@ -23,7 +23,7 @@ func newStorage(cache cluster.Cache) *podspec.Storage {
 
 // addAttachments adds to a node how many volumes its CSI drivers take, as they have
 // told, and what is attached still for pods that are gone.
-func (c *collector) addAttachments(out *scheduling.Node, pods []*corev1.Pod) {
+func (c *collector) addAttachments(out *planning.Node, pods []*corev1.Pod) {
 	if object, ok := c.cache.Get(cluster.CSINodes, cluster.Key{Name: out.Name}); ok {
 		limits := podspec.AttachLimits(object.(*storagev1.CSINode))
 		maps.Copy(limits, out.Allocatable)
@@ -35,14 +35,14 @@ func (c *collector) addAttachments(out *scheduling.Node, pods []*corev1.Pod) {
 			used[types.NamespacedName{Namespace: pod.Namespace, Name: v.Claim}] = true
 		}
 	}
-	var left []scheduling.Volume
+	var left []planning.Volume
 	for _, one := range cluster.Cast[*storagev1.VolumeAttachment](c.cache.ListBy(cluster.VolumeAttachments, cluster.ByNode, out.Name)) {
 		if name := one.Spec.Source.PersistentVolumeName; name != nil && !used[c.storage.ClaimOf(*name)] {
-			left = append(left, scheduling.Volume{Driver: one.Spec.Attacher})
+			left = append(left, planning.Volume{Driver: one.Spec.Attacher})
 		}
 	}
 	if len(left) > 0 {
-		out.Used = addResources(out.Used, scheduling.Attachments(left...))
+		out.Used = addResources(out.Used, planning.Attachments(left...))
 	}
 }
 

@@ -10,10 +10,10 @@ import (
 
 	"github.com/joist-autoscaler/joist/shared/catalog"
 	"github.com/joist-autoscaler/joist/shared/cluster"
-	"github.com/joist-autoscaler/joist/shared/planning/scheduling"
+	"github.com/joist-autoscaler/joist/shared/planning"
 )
 
-var attachLimit = scheduling.AttachLimit(catalog.EBSDriver)
+var attachLimit = planning.AttachLimit(catalog.EBSDriver)
 
 func storageClass() *storagev1.StorageClass {
 	wait := storagev1.VolumeBindingWaitForFirstConsumer
@@ -62,14 +62,14 @@ func claims(names ...string) func(*corev1.Pod) {
 func TestVolumesOfPendingPods(t *testing.T) {
 	view := from(storageClass(), volumeClaim("a"), volumeClaim("b"), volumeClaim("shared"),
 		pod("a", "", claims("a")), pod("b", "", claims("b")), pod("c", "", claims("shared")), pod("d", "", claims("shared")), pod("e", "", claims("lost")))
-	got := map[string][]scheduling.Volume{}
+	got := map[string][]planning.Volume{}
 	for _, class := range view.Pending {
 		for _, ref := range class.Pods {
 			got[ref.Name] = class.Spec.Volumes
 		}
 	}
-	own, shared := []scheduling.Volume{{Driver: catalog.EBSDriver}}, []scheduling.Volume{{Claim: "shared", Driver: catalog.EBSDriver}}
-	want := map[string][]scheduling.Volume{
+	own, shared := []planning.Volume{{Driver: catalog.EBSDriver}}, []planning.Volume{{Claim: "shared", Driver: catalog.EBSDriver}}
+	want := map[string][]planning.Volume{
 		"a": own, "b": own, "c": shared, "d": shared, "e": {{Claim: "lost", Problem: "it does not exist"}},
 	}
 	if diff := cmp.Diff(want, got); diff != "" || len(view.Pending) != 3 {

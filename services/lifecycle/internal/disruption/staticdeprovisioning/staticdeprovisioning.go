@@ -24,8 +24,8 @@ import (
 
 	"github.com/joist-autoscaler/joist/services/lifecycle/internal/disruption"
 	"github.com/joist-autoscaler/joist/shared/karpenter"
+	"github.com/joist-autoscaler/joist/shared/planning"
 	"github.com/joist-autoscaler/joist/shared/planning/podspec"
-	"github.com/joist-autoscaler/joist/shared/planning/scheduling"
 )
 
 // Member is a claim of the pool, with its node and the pods there.
@@ -118,7 +118,7 @@ func (v View) rank(m Member) ranked {
 		}
 		if !podspec.NodeBound(pod) {
 			r.place = used
-			r.cost += scheduling.EvictionCost(pod.Annotations[corev1.PodDeletionCost], priority(pod))
+			r.cost += planning.EvictionCost(pod.Annotations[corev1.PodDeletionCost], priority(pod))
 		}
 	}
 	switch {
@@ -133,7 +133,7 @@ func (v View) rank(m Member) ranked {
 	if after := m.Claim.Spec.ExpireAfter; !after.IsNever() {
 		expires = created.Add(*after.Duration)
 	}
-	r.cost *= scheduling.LifeLeft(created, expires, v.Now)
+	r.cost *= planning.LifeLeft(created, expires, v.Now)
 	return r
 }
 

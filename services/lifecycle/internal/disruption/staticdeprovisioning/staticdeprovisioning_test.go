@@ -12,7 +12,7 @@ import (
 
 	"github.com/joist-autoscaler/joist/services/lifecycle/internal/disruption/staticdeprovisioning"
 	"github.com/joist-autoscaler/joist/shared/karpenter"
-	"github.com/joist-autoscaler/joist/shared/planning/scheduling"
+	"github.com/joist-autoscaler/joist/shared/planning"
 )
 
 var noon = time.Date(2026, time.November, 22, 12, 0, 0, 0, time.UTC)
@@ -56,7 +56,7 @@ func drifted(m *staticdeprovisioning.Member) {
 
 func acting(replacement string) func(*staticdeprovisioning.Member) {
 	return func(m *staticdeprovisioning.Member) {
-		m.Claim.Annotations[scheduling.ProposalAnnotation] = fmt.Sprintf(`{"id":"p","confirmed":"2026-11-22T11:59:00Z","replacements":[%q]}`, replacement)
+		m.Claim.Annotations[planning.ProposalAnnotation] = fmt.Sprintf(`{"id":"p","confirmed":"2026-11-22T11:59:00Z","replacements":[%q]}`, replacement)
 	}
 }
 

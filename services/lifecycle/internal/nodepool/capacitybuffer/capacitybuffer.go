@@ -18,8 +18,8 @@ import (
 
 	"github.com/joist-autoscaler/joist/shared/cluster"
 	"github.com/joist-autoscaler/joist/shared/karpenter"
+	"github.com/joist-autoscaler/joist/shared/planning"
 	"github.com/joist-autoscaler/joist/shared/planning/podspec"
-	"github.com/joist-autoscaler/joist/shared/planning/scheduling"
 )
 
 // Find looks an object up.
@@ -69,7 +69,7 @@ func because(b *karpenter.CapacityBuffer, missing bool) string {
 type ReservedPods struct{ Existing, New, Failed int }
 
 // CountReserved are those of all buffers that the plan knows of.
-func CountReserved(plan scheduling.Plan) map[cluster.Key]ReservedPods {
+func CountReserved(plan planning.Plan) map[cluster.Key]ReservedPods {
 	planned := map[string]bool{}
 	for _, intent := range plan.Intents {
 		for _, c := range intent.Claims {

@@ -13,7 +13,7 @@ import (
 	"github.com/joist-autoscaler/joist/services/lifecycle/internal/nodepool/capacitybuffer"
 	"github.com/joist-autoscaler/joist/shared/cluster"
 	"github.com/joist-autoscaler/joist/shared/karpenter"
-	"github.com/joist-autoscaler/joist/shared/planning/scheduling"
+	"github.com/joist-autoscaler/joist/shared/planning"
 )
 
 var noon = time.Date(2026, time.November, 20, 12, 0, 0, 0, time.UTC)
@@ -104,25 +104,25 @@ func TestRead(t *testing.T) {
 
 // What a plan says of a buffer of three, and what is not said of another.
 func TestPlanned(t *testing.T) {
-	pod := scheduling.PodRef{Buffer: "spare"}
-	old, fresh := scheduling.Nomination{Namespace: "shop", Pod: pod, Claim: "old"}, scheduling.Nomination{Namespace: "shop", Pod: pod, Claim: "new"}
-	node := scheduling.Nomination{Namespace: "shop", Pod: pod, Node: "mine"}
-	real := scheduling.Nomination{Namespace: "shop", Claim: "new"}
-	elsewhere := scheduling.Nomination{Namespace: "other", Pod: pod, Claim: "new"}
-	unplaced := scheduling.Unplaced{Namespace: "shop", Pods: []scheduling.PodRef{pod, {}}}
-	intent := scheduling.PlannedIntent{Claims: []scheduling.PlannedClaim{{Object: karpenter.NodeClaim{ObjectMeta: metav1.ObjectMeta{Name: "new"}}}}}
+	pod := planning.PodRef{Buffer: "spare"}
+	old, fresh := planning.Nomination{Namespace: "shop", Pod: pod, Claim: "old"}, planning.Nomination{Namespace: "shop", Pod: pod, Claim: "new"}
+	node := planning.Nomination{Namespace: "shop", Pod: pod, Node: "mine"}
+	real := planning.Nomination{Namespace: "shop", Claim: "new"}
+	elsewhere := planning.Nomination{Namespace: "other", Pod: pod, Claim: "new"}
+	unplaced := planning.Unplaced{Namespace: "shop", Pods: []planning.PodRef{pod, {}}}
+	intent := planning.PlannedIntent{Claims: []planning.PlannedClaim{{Object: karpenter.NodeClaim{ObjectMeta: metav1.ObjectMeta{Name: "new"}}}}}
 	for name, c := range map[string]struct {
-		nominations []scheduling.Nomination
-		unplaced    []scheduling.Unplaced
+		nominations []planning.Nomination
+		unplaced    []planning.Unplaced
 		empty       bool
 		want        string
 	}{
-		"all fit":                   {[]scheduling.Nomination{old, node, old, real, elsewhere}, nil, false, "Provisioning=True FitsExistingCapacity"},
-		"one is launched for":       {[]scheduling.Nomination{old, node, fresh}, nil, false, "Provisioning=False RequiresNewCapacity"},
-		"one has no place":          {[]scheduling.Nomination{old, node}, []scheduling.Unplaced{unplaced}, false, "Provisioning=False RequiresNewCapacity"},
-		"some are not spoken of":    {[]scheduling.Nomination{old, node}, nil, false, ""},
-		"the plan does not know it": {[]scheduling.Nomination{elsewhere, real}, nil, false, ""},
-		"it wants none by now":      {[]scheduling.Nomination{old, node, fresh}, nil, true, ""},
+		"all fit":                   {[]planning.Nomination{old, node, old, real, elsewhere}, nil, false, "Provisioning=True FitsExistingCapacity"},
+		"one is launched for":       {[]planning.Nomination{old, node, fresh}, nil, false, "Provisioning=False RequiresNewCapacity"},
+		"one has no place":          {[]planning.Nomination{old, node}, []planning.Unplaced{unplaced}, false, "Provisioning=False RequiresNewCapacity"},
+		"some are not spoken of":    {[]planning.Nomination{old, node}, nil, false, ""},
+		"the plan does not know it": {[]planning.Nomination{elsewhere, real}, nil, false, ""},
+		"it wants none by now":      {[]planning.Nomination{old, node, fresh}, nil, true, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := made(karpenter.CapacityBufferSpec{PodTemplateRef: &karpenter.LocalObjectRef{Name: "shape"}, Replicas: new(int32(3))})
@@ -134,7 +134,7 @@ func TestPlanned(t *testing.T) {
 			if c.want != "" {
 				want = append(want, c.want)
 			}
-			plan := scheduling.Plan{Intents: []scheduling.PlannedIntent{intent}, Nominations: c.nominations, Unplaced: c.unplaced}
+			plan := planning.Plan{Intents: []planning.PlannedIntent{intent}, Nominations: c.nominations, Unplaced: c.unplaced}
 			got := capacitybuffer.WithPlan(b, capacitybuffer.CountReserved(plan)[cluster.KeyOf(b)], noon)
 			if diff := cmp.Diff(want, said(got)); diff != "" {
 				t.Errorf("conditions (-want +got):\n%s", diff)

@@ -11,12 +11,12 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/joist-autoscaler/joist/shared/karpenter"
-	"github.com/joist-autoscaler/joist/shared/planning/scheduling"
+	"github.com/joist-autoscaler/joist/shared/planning"
 )
 
 // ComputeStatus is the overlay's status after a plan; false where the plan knows another
 // generation.
-func ComputeStatus(o *karpenter.NodeOverlay, verdict scheduling.OverlayVerdict, now time.Time) (karpenter.NodeOverlayStatus, bool) {
+func ComputeStatus(o *karpenter.NodeOverlay, verdict planning.OverlayVerdict, now time.Time) (karpenter.NodeOverlayStatus, bool) {
 	if verdict.Generation != o.Generation {
 		return o.Status, false
 	}

@@ -9,21 +9,22 @@ import (
 
 	"github.com/joist-autoscaler/joist/services/lifecycle/internal/nodepool/nodeoverlay"
 	"github.com/joist-autoscaler/joist/shared/karpenter"
-	"github.com/joist-autoscaler/joist/shared/planning/scheduling"
+	"github.com/joist-autoscaler/joist/shared/planning"
+	"github.com/joist-autoscaler/joist/shared/planning/instancetypes"
 )
 
 func TestJudged(t *testing.T) {
 	noon := time.Date(2026, time.November, 20, 12, 0, 0, 0, time.UTC)
-	conflict := scheduling.OverlayVerdict{Name: "o", Generation: 2, Reason: scheduling.OverlayConflict, Message: "another says otherwise"}
-	fine := scheduling.OverlayVerdict{Name: "o", Generation: 2}
+	conflict := planning.OverlayVerdict{Name: "o", Generation: 2, Reason: instancetypes.OverlayConflict, Message: "another says otherwise"}
+	fine := planning.OverlayVerdict{Name: "o", Generation: 2}
 	o := &karpenter.NodeOverlay{ObjectMeta: metav1.ObjectMeta{Name: "o", Generation: 2}}
 	for _, c := range []struct {
 		name    string
-		verdict scheduling.OverlayVerdict
+		verdict planning.OverlayVerdict
 		known   bool
 		want    []string
 	}{
-		{"of an older generation", scheduling.OverlayVerdict{Name: "o", Generation: 1}, false, nil},
+		{"of an older generation", planning.OverlayVerdict{Name: "o", Generation: 1}, false, nil},
 		{"contradicted", conflict, true, []string{"ValidationSucceeded=False Conflict: another says otherwise", "Ready=False UnhealthyDependents: ValidationSucceeded=False"}},
 		{"no more", fine, true, []string{"ValidationSucceeded=True ValidationSucceeded: ", "Ready=True Ready: "}},
 	} {

@@ -23,12 +23,12 @@ import (
 
 	"github.com/joist-autoscaler/joist/services/lifecycle/internal/nodeclaim"
 	"github.com/joist-autoscaler/joist/shared/karpenter"
-	"github.com/joist-autoscaler/joist/shared/planning/scheduling"
+	"github.com/joist-autoscaler/joist/shared/planning"
 )
 
 const (
 	// HistoryAnnotation is where the ring is kept, on the NodePool.
-	HistoryAnnotation = scheduling.LaunchesAnnotation
+	HistoryAnnotation = planning.LaunchesAnnotation
 	// HistorySize is how many launches count.
 	HistorySize = 4
 	// UnhealthyFailures is how many of them must have failed.
@@ -36,10 +36,10 @@ const (
 )
 
 // History is how the last launches ended, oldest first.
-type History scheduling.Launches
+type History planning.Launches
 
 // Launch is how one launch ended.
-type Launch = scheduling.Launch
+type Launch = planning.Launch
 
 // ReadHistory reads the pool's ring. One that is of another generation, or that nobody can
 // read, begins anew; one that was never written takes over what the pool's
@@ -50,7 +50,7 @@ func ReadHistory(pool *karpenter.NodePool, class *karpenter.EC2NodeClass, now ti
 		fresh.Last = inherited(pool, class, now)
 		return fresh
 	}
-	launches, ok := scheduling.LaunchesOf(pool)
+	launches, ok := planning.LaunchesOf(pool)
 	ring := History(launches)
 	if !ok || ring.Pool != pool.Generation || ring.Class != class.Generation {
 		return fresh

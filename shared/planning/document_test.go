@@ -1,0 +1,108 @@
+package planning_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"flag"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/joist-autoscaler/joist/shared/karpenter"
+	"github.com/joist-autoscaler/joist/shared/planning"
+	"github.com/joist-autoscaler/joist/shared/planning/planningtest"
+)
+
+var update = flag.Bool("update", false, "write the newest golden document")
+
+// newest has every field that has been added since the first documents. A field
+// that is added from now on goes into another document: these are never edited.
+const newest = "batch-2.json"
+
+// Documents that were written once stay readable, and a plan that was made of
+// them can be made again: whatever is in them comes out as it went in.
+func TestDocumentsKeepTheirBytes(t *testing.T) {
+	files, err := filepath.Glob("testdata/documents/batch-*.json")
+	if err != nil || len(files) < 2 {
+		t.Fatalf("%d documents: %v", len(files), err)
+	}
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var batch planning.Batch
+		decoder := json.NewDecoder(bytes.NewReader(text))
+		decoder.DisallowUnknownFields()
+		if err := decoder.Decode(&batch); err != nil {
+			t.Fatalf("%s: %v", file, err)
+		}
+		if diff := cmp.Diff(string(text), written(t, batch)); diff != "" {
+			t.Errorf("%s (-written +read and written again):\n%s", file, diff)
+		}
+	}
+}
+
+func TestNewestDocument(t *testing.T) {
+	file := filepath.Join("testdata/documents", newest)
+	text := written(t, sample())
+	if *update {
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	golden, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(string(golden), text); diff != "" {
+		t.Errorf("a document changed its form:\n%s", diff)
+	}
+}
+
+func written(t *testing.T, batch planning.Batch) string {
+	t.Helper()
+	text, err := json.MarshalIndent(batch, "", "  ")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text) + "\n"
+}
+
+// sample has what batch-1.json lacks.
+func sample() planning.Batch {
+	own := planningtest.Pods("db", 2, "1", "1Gi", func(s *planning.PodSpec) {
+		s.Volumes = []planning.Volume{{Driver: "ebs.csi.aws.com"}, {Claim: "shared", Driver: "efs.csi.aws.com"}}
+	})
+	batch := planningtest.Seed(own)
+	batch.Ignored = []planning.Ignored{{Namespace: "kube-system", Reason: "it requires karpenter.sh/nodepool to be absent", Pods: []planning.PodRef{{Name: "joist", UID: "j", Created: planningtest.Now}}}}
+	s := &batch.Snapshot
+	s.NodePools[0].Status, s.NodeClasses[0].Status.Conditions = karpenter.NodePoolStatus{}, nil
+	s.Settings = planning.Settings{
+		PlanDRARequests: true,
+		Gates:           planning.Gates{ReservedCapacity: true, NodeOverlay: true, CapacityBuffer: true, StaticCapacity: true},
+	}
+	s.Namespaces = map[string]map[string]string{"default": {"team": "web"}}
+	s.NodeOverlays = []karpenter.NodeOverlay{{ObjectMeta: metav1.ObjectMeta{Name: "cheap"}, Spec: karpenter.NodeOverlaySpec{
+		Requirements:    []karpenter.OverlayRequirement{{Key: corev1.LabelArchStable, Operator: karpenter.NodeSelectorOpIn, Values: []string{"arm64"}}},
+		PriceAdjustment: new("-10%"), Capacity: corev1.ResourceList{"example.com/fpga": resource.MustParse("1")}, Weight: new(int32(2)),
+	}}}
+	s.Buffers = []planning.Buffer{{
+		Namespace: "default", Name: "spare", UID: "b", Created: planningtest.Now, Spec: planning.PodSpec{Requests: planningtest.Requests("1", "1Gi")},
+		Replicas: new(int32(1)), Percentage: new(int32(10)), Scale: 4, Limits: karpenter.Limits{corev1.ResourceCPU: resource.MustParse("8")},
+	}, {Namespace: "default", Name: "broken", UID: "c", Problem: "it names neither a podTemplateRef nor a scalableRef"}}
+	going := planningtest.Pods("late", 1, "1", "1Gi")
+	going.Pods[0].Going = true
+	s.Nodes = []planning.Node{{
+		Name: "node-1", Allocatable: corev1.ResourceList{planning.AttachLimit("ebs.csi.aws.com"): planningtest.Requests("25", "0")[corev1.ResourceCPU]},
+		Created: planningtest.Now.Add(-time.Hour), Pods: []planning.PodClass{going}, DaemonPods: []planning.PodClass{planningtest.Pods("logs", 1, "50m", "32Mi")},
+	}}
+	batch.Pending = append(batch.Pending, planning.BufferPods(s.Buffers)...)
+	return batch
+}

@@ -1,0 +1,82 @@
+package instancetypes
+
+import (
+	"slices"
+
+	"github.com/joist-autoscaler/joist/shared/catalog"
+	"github.com/joist-autoscaler/joist/shared/karpenter"
+	"github.com/joist-autoscaler/joist/shared/planning"
+)
+
+// spreadMax is how many running instances of a spread placement group EC2 puts
+// into one zone.
+const spreadMax = 7
+
+// placementGroup finds what the class's selector means. A group that nobody has
+// described has the id that the selector gives, if it gives one.
+func placementGroup(class *karpenter.EC2NodeClass, cat catalog.Catalogue) (group catalog.PlacementGroup, selected bool) {
+	selector := class.Spec.PlacementGroupSelector
+	if selector == nil {
+		return group, false
+	}
+	matches := func(g catalog.PlacementGroup) bool {
+		return selector.ID != nil && *selector.ID == g.ID || selector.Name != nil && *selector.Name == g.Name
+	}
+	if i := slices.IndexFunc(cat.PlacementGroups, matches); i >= 0 {
+		return cat.PlacementGroups[i], true
+	}
+	if selector.ID != nil {
+		group.ID = *selector.ID
+	}
+	return group, true
+}
+
+// spreadRooms is how many more nodes each zone takes for the classes whose
+// placement group spreads its instances, by class and zone.
+func spreadRooms(s planning.Snapshot, cat catalog.Catalogue) map[string]map[string]int {
+	var out map[string]map[string]int
+	for i := range s.NodeClasses {
+		class := &s.NodeClasses[i]
+		group, _ := placementGroup(class, cat)
+		if group.Strategy != catalog.SpreadStrategy {
+			continue
+		}
+		zones := map[string]int{}
+		for _, subnet := range class.Status.Subnets {
+			zones[subnet.Zone] = max(0, spreadMax-members(s, class.Name, group.ID, subnet.Zone))
+		}
+		if out == nil {
+			out = map[string]map[string]int{}
+		}
+		out[class.Name] = zones
+	}
+	return out
+}
+
+// members counts the nodes of a group in a zone, and claims that may yet come
+// there. Of a node that does not say in which group it is, its class does.
+func members(s planning.Snapshot, class, group, zone string) int {
+	count := 0
+	for i := range s.Nodes {
+		node := &s.Nodes[i]
+		in, said := node.Labels[karpenter.LabelPlacementGroupID]
+		mine := said && in == group || !said && node.Labels[karpenter.LabelEC2NodeClass] == class
+		if mine && node.MayBeIn(zone) {
+			count++
+		}
+	}
+	return count
+}
+
+// join puts the type's nodes into the class's placement group. Where a group is
+// full, nothing is for sale.
+func (t *Type) join(class *karpenter.EC2NodeClass, cat catalog.Catalogue, rooms map[string]int) {
+	if group, selected := placementGroup(class, cat); selected && group.ID != "" {
+		t.Labels[karpenter.LabelPlacementGroupID] = group.ID
+	}
+	for i := range t.Offers {
+		if room, bounded := rooms[t.Offers[i].Zone]; bounded && room == 0 {
+			t.Offers[i].Available = false
+		}
+	}
+}

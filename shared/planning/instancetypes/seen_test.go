@@ -1,0 +1,114 @@
+package instancetypes_test
+
+import (
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/joist-autoscaler/joist/shared/catalog"
+	"github.com/joist-autoscaler/joist/shared/karpenter"
+	"github.com/joist-autoscaler/joist/shared/planning"
+	"github.com/joist-autoscaler/joist/shared/planning/instancetypes"
+	"github.com/joist-autoscaler/joist/shared/planning/planningtest"
+)
+
+// kin is a node of the reserved type that reports so much memory.
+func kin(memory string, edits ...func(*planning.Node)) planning.Node {
+	n := planning.Node{
+		Name: memory, Labels: map[string]string{corev1.LabelInstanceTypeStable: reservedType},
+		Capacity: corev1.ResourceList{corev1.ResourceMemory: resource.MustParse(memory)}, Initialized: true,
+	}
+	for _, edit := range edits {
+		edit(&n)
+	}
+	return n
+}
+
+func TestMemoryIsWhatNodesReport(t *testing.T) {
+	class := planningtest.NodeClass()
+	var image string
+	for _, ami := range class.Status.AMIs {
+		if _, ok := instancetypes.ImageFor(map[string]string{corev1.LabelArchStable: "arm64"}, []karpenter.AMI{ami}); ok {
+			image = ami.ID
+		}
+	}
+	booted := func(n *planning.Node) { n.Image = image }
+	// t4g.medium by the estimate: 4096 − 64 MiB, less 7.5 % rounded up.
+	const estimate = "3729Mi"
+	for _, test := range []struct {
+		name  string
+		nodes []planning.Node
+		want  string
+	}{
+		{"none", nil, estimate},
+		{"one", []planning.Node{kin("3900Mi", booted)}, "3900Mi"},
+		{"the least of several", []planning.Node{kin("3900Mi", booted), kin("3850Mi", booted), kin("3880Mi", booted)}, "3850Mi"},
+		{"less than the estimate", []planning.Node{kin("3000Mi", booted)}, "3000Mi"},
+		{"of another image", []planning.Node{kin("3000Mi", func(n *planning.Node) { n.Image = "ami-old" })}, estimate},
+		{"of an unknown image", []planning.Node{kin("3000Mi")}, estimate},
+		{"not initialized", []planning.Node{kin("3000Mi", booted, func(n *planning.Node) { n.Initialized = false })}, estimate},
+		{"of another type", []planning.Node{kin("3000Mi", booted, func(n *planning.Node) {
+			n.Labels = map[string]string{corev1.LabelInstanceTypeStable: "t4g.large"}
+		})}, estimate},
+		{"that reports nothing", []planning.Node{kin("0", booted)}, estimate},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			s := planningtest.Seed().Snapshot
+			s.Nodes = test.nodes
+			for _, one := range instancetypes.NewStock(s, planningtest.Catalogue()).Types[class.Name] {
+				if one.Name != reservedType {
+					continue
+				}
+				if got := one.Capacity[corev1.ResourceMemory]; got.Cmp(resource.MustParse(test.want)) != 0 {
+					t.Errorf("got %s, want %s", got.String(), test.want)
+				}
+				return
+			}
+			t.Fatalf("%s is not in stock", reservedType)
+		})
+	}
+}
+
+func TestNothingIsBoughtInShiftedZones(t *testing.T) {
+	stock := reserving(func(_ *planning.Snapshot, cat *catalog.Catalogue, _ *karpenter.CapacityReservation) {
+		cat.ShiftedZones = []string{"apne2-az1"}
+	})
+	shifted, open := 0, 0
+	for _, one := range stock.Types[planningtest.NodeClass().Name] {
+		for _, o := range one.Offers {
+			switch {
+			case o.ZoneID == "apne2-az1" && o.Available:
+				t.Fatalf("%s may be bought in a shifted zone as %s", one.Name, o.CapacityType)
+			case o.ZoneID == "apne2-az1":
+				shifted++
+			case o.Available:
+				open++
+			}
+		}
+	}
+	if shifted == 0 || open == 0 || len(reserved(stock)) != 1 {
+		t.Errorf("%d offers are shut, %d open", shifted, open)
+	}
+}
+
+// A catalogue may know zones by name alone; the subnets know their ids.
+func TestZoneIDsOfSubnets(t *testing.T) {
+	s, cat := planningtest.Seed().Snapshot, planningtest.Catalogue().Clone()
+	for _, one := range cat.Types {
+		for i := range one.Offerings {
+			one.Offerings[i].ZoneID = ""
+		}
+	}
+	subnets := s.NodeClasses[0].Status.Subnets
+	for i := range subnets {
+		subnets[i].ZoneID = "id-of-" + subnets[i].Zone
+	}
+	for _, one := range instancetypes.NewStock(s, cat).Types[planningtest.NodeClass().Name] {
+		for _, o := range one.Offers {
+			if o.ZoneID != "id-of-"+o.Zone {
+				t.Fatalf("%s in %s has the id %q", one.Name, o.Zone, o.ZoneID)
+			}
+		}
+	}
+}

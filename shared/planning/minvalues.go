@@ -1,0 +1,45 @@
+package planning
+
+// LowerMinValues lowers each minValues to how many different values the node's options
+// have, as the MinValuesPolicy BestEffort allows, and notes that it did. The API server
+// refuses a claim that lists fewer values than its minValues. label is a label of an
+// option's instance type. Karpenter: InstanceTypes.SatisfiesMinValues in
+// pkg/cloudprovider/types.go.
+func (n *PlannedNode) LowerMinValues(label func(o Option, key string) (value string, ok bool)) {
+	counts := map[string]int{}
+	for key, values := range n.Requirements {
+		if values.MinValues() > 0 {
+			counts[key] = countValues(n.Options, key, label)
+		}
+	}
+	reqs := n.Requirements.Clone()
+	if reqs.LowerMinValues(counts) {
+		n.Requirements, n.MinValuesRelaxed = reqs, true
+	}
+}
+
+// countValues counts the different values of a label that some options have.
+func countValues(options []Option, key string, label func(Option, string) (string, bool)) int {
+	seen := map[string]bool{}
+	for _, o := range options {
+		value, ok := label(o, key)
+		if !ok {
+			value = o.Label(key)
+		}
+		if value != "" {
+			seen[value] = true
+		}
+	}
+	return len(seen)
+}
+
+// LowerMinValues lowers the minValues of each label to a count, in place, and reports
+// whether any was higher.
+func (r Requirements) LowerMinValues(counts map[string]int) (lowered bool) {
+	for key, count := range counts {
+		if values := r[key]; values.MinValues() > count {
+			r[key], lowered = values.WithMinValues(count), true
+		}
+	}
+	return lowered
+}

@@ -1,0 +1,61 @@
+package planning
+
+import (
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/joist-autoscaler/joist/shared/karpenter"
+)
+
+// OpenLabels are well-known, but not a matter of the instance type: the pool
+// fixes them, or they are open until the launch.
+var OpenLabels = []string{
+	corev1.LabelTopologyZone, karpenter.LabelTopologyZoneID, karpenter.CapacityTypeLabelKey,
+	karpenter.NodePoolLabelKey, karpenter.LabelEC2NodeClass, corev1.LabelTopologyRegion, karpenter.LabelInstanceTenancy,
+}
+
+// AllowsType reports whether a node of the type could satisfy the requirements, as
+// far as the type decides it.
+func (r Requirements) AllowsType(typeLabels map[string]string) bool {
+	for key, values := range r {
+		if value, ok := typeLabels[key]; ok {
+			if !values.Has(value) {
+				return false
+			}
+			continue
+		}
+		if karpenter.WellKnownLabel(key) && !values.HasAbsent() && (values.Empty() || !slices.Contains(OpenLabels, key)) {
+			return false
+		}
+	}
+	return true
+}
+
+// OfferingLabels are the labels that the offering decides, not the type.
+var OfferingLabels = []string{corev1.LabelTopologyZone, karpenter.LabelTopologyZoneID, karpenter.CapacityTypeLabelKey}
+
+// AllowsOffering reports whether the requirements allow the offering.
+func (r Requirements) AllowsOffering(o Option) bool {
+	for _, key := range OfferingLabels {
+		if values, ok := r[key]; ok && !values.Has(o.Label(key)) {
+			return false
+		}
+	}
+	return true
+}
+
+// Label is what the offering decides of a node's labels: the zone, its id and the
+// capacity type; empty for any other.
+func (o Option) Label(key string) string {
+	switch key {
+	case corev1.LabelTopologyZone:
+		return o.Zone
+	case karpenter.LabelTopologyZoneID:
+		return o.ZoneID
+	case karpenter.CapacityTypeLabelKey:
+		return o.CapacityType
+	default:
+		return ""
+	}
+}

@@ -1,0 +1,152 @@
+package planningtest
+
+import (
+	"fmt"
+	"maps"
+	"math"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/joist-autoscaler/joist/shared/karpenter"
+	"github.com/joist-autoscaler/joist/shared/planning"
+	"github.com/joist-autoscaler/joist/shared/planning/instancetypes"
+)
+
+// clusterTypes are what the nodes of a generated cluster are, all of four cores or
+// eight.
+var clusterTypes = []string{"m6g.xlarge", "m5.2xlarge", "r5.2xlarge", "c6g.2xlarge"}
+
+// zones of a generated cluster.
+var zones = []string{"ap-northeast-2a", "ap-northeast-2b", "ap-northeast-2c"}
+
+// Cluster is a cluster of so many nodes as it looks after its deployments were
+// scaled down here and there: between an eighth and all of each node is used, by
+// pods of deployments of 3 to 300 replicas. One in five deployments is spread over
+// the zones, one in ten keeps its pods on nodes of their own, and one in ten wants
+// one architecture. The same chance gives the same cluster.
+func Cluster(chance Chance, nodes, pods int) planning.Snapshot {
+	d := &fleet{Chance: chance}
+	s := Seed().Snapshot
+	class := &s.NodeClasses[0]
+	class.Status.Subnets = nil
+	for i, zone := range zones {
+		class.Status.Subnets = append(class.Status.Subnets, karpenter.Subnet{ID: fmt.Sprint("subnet-", i), Zone: zone, ZoneID: fmt.Sprint("apne2-az", i+1)})
+	}
+	pool := &s.NodePools[0]
+	pool.Spec.Limits = nil
+	pool.Spec.Template.Spec.Taints, pool.Spec.Template.Spec.StartupTaints = nil, nil
+	pool.Spec.Template.Spec.Requirements = []karpenter.NodeSelectorRequirementWithMinValues{
+		{Key: karpenter.LabelInstanceCategory, Operator: corev1.NodeSelectorOpIn, Values: []string{"c", "m", "r"}},
+		{Key: karpenter.LabelInstanceGeneration, Operator: corev1.NodeSelectorOpGt, Values: []string{"2"}},
+		{Key: karpenter.CapacityTypeLabelKey, Operator: corev1.NodeSelectorOpIn, Values: []string{karpenter.CapacityTypeOnDemand}},
+		{Key: corev1.LabelArchStable, Operator: corev1.NodeSelectorOpIn, Values: []string{karpenter.ArchitectureAMD64, karpenter.ArchitectureARM64}},
+	}
+	d.types = map[string]instancetypes.Type{}
+	for _, t := range instancetypes.NewStock(s, Catalogue()).TypesOf(pool.Name, class.Name) {
+		d.types[t.Name] = t
+	}
+	for i := range nodes {
+		d.nodes = append(d.nodes, d.node(i, pool.Name))
+	}
+	for n := 0; d.placed < pods; n++ {
+		d.deploy(n, min(pods-d.placed, 3+int(3*math.Pow(1-d.Float64(), -0.8))%298))
+	}
+	s.Nodes = d.nodes
+	return s
+}
+
+// Chance draws numbers, as *rand.Rand does.
+type Chance interface {
+	IntN(n int) int
+	Float64() float64
+}
+
+// fleet draws a cluster.
+type fleet struct {
+	Chance
+	types  map[string]instancetypes.Type
+	nodes  []planning.Node
+	placed int
+}
+
+func (d *fleet) node(i int, pool string) planning.Node {
+	t, name, zone := d.types[clusterTypes[d.IntN(len(clusterTypes))]], fmt.Sprintf("node-%04d", i), zones[i%len(zones)]
+	labels := map[string]string{
+		corev1.LabelHostname: name, corev1.LabelTopologyZone: zone, corev1.LabelTopologyRegion: Region,
+		karpenter.CapacityTypeLabelKey: karpenter.CapacityTypeOnDemand, karpenter.NodePoolLabelKey: pool,
+		corev1.LabelInstanceTypeStable: t.Name,
+	}
+	maps.Copy(labels, t.Labels)
+	return planning.Node{
+		Name: name, Claim: "claim-" + name, ClaimUID: "uid-" + name, NodePool: pool, Instance: fmt.Sprintf("i-%017d", i), Labels: labels,
+		Allocatable: t.Allocatable, Capacity: t.Capacity, Used: corev1.ResourceList{},
+		Launched: true, Registered: true, Initialized: true, Ready: true, InitializedAt: Now.Add(-24 * time.Hour), Created: Now.Add(-24 * time.Hour),
+	}
+}
+
+// deploy puts the pods of a deployment on nodes, each where it finds room.
+func (d *fleet) deploy(n, replicas int) {
+	app := fmt.Sprint("app-", n)
+	cpu := []string{"50m", "100m", "100m", "200m", "250m", "500m"}[d.IntN(6)]
+	memory := []string{"64Mi", "128Mi", "256Mi", "512Mi", "1Gi"}[d.IntN(5)]
+	class := Pods(app, replicas, cpu, memory, func(spec *planning.PodSpec) { d.rules(spec, app) })
+	for i := range class.Pods {
+		d.put(class.Spec, class.Pods[i])
+	}
+	d.placed += replicas
+}
+
+func (d *fleet) rules(spec *planning.PodSpec, app string) {
+	spec.Labels = map[string]string{"app": app}
+	own := &metav1.LabelSelector{MatchLabels: spec.Labels}
+	switch d.IntN(10) {
+	case 0, 1:
+		spec.Spread = []corev1.TopologySpreadConstraint{{MaxSkew: 1, TopologyKey: corev1.LabelTopologyZone, WhenUnsatisfiable: corev1.ScheduleAnyway, LabelSelector: own}}
+	case 2:
+		spec.Affinity = &corev1.Affinity{PodAntiAffinity: &corev1.PodAntiAffinity{
+			RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{{TopologyKey: corev1.LabelHostname, LabelSelector: own}},
+		}}
+	case 3:
+		spec.NodeSelector = map[string]string{corev1.LabelArchStable: karpenter.ArchitectureARM64}
+	}
+}
+
+// put tries nodes at random, and leaves the pod out where none of some has room.
+func (d *fleet) put(spec planning.PodSpec, pod planning.PodRef) {
+	for range 40 {
+		node := &d.nodes[d.IntN(len(d.nodes))]
+		if !d.suits(node, &spec) {
+			continue
+		}
+		for name, quantity := range spec.Requests {
+			sum := node.Used[name]
+			sum.Add(quantity)
+			node.Used[name] = sum
+		}
+		node.Pods = append(node.Pods, planning.PodClass{Spec: spec, Pods: []planning.PodRef{pod}})
+		return
+	}
+}
+
+func (d *fleet) suits(node *planning.Node, spec *planning.PodSpec) bool {
+	for name, quantity := range spec.Requests {
+		sum := node.Used[name]
+		if sum.Add(quantity); sum.Cmp(node.Allocatable[name]) > 0 {
+			return false
+		}
+	}
+	for key, value := range spec.NodeSelector {
+		if node.Labels[key] != value {
+			return false
+		}
+	}
+	apart := spec.Affinity != nil
+	for i := range node.Pods {
+		if apart && node.Pods[i].Spec.Labels["app"] == spec.Labels["app"] {
+			return false
+		}
+	}
+	return true
+}

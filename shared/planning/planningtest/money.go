@@ -1,0 +1,75 @@
+package planningtest
+
+import (
+	"math"
+	"strconv"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/joist-autoscaler/joist/shared/karpenter"
+	"github.com/joist-autoscaler/joist/shared/karpenter/policy"
+	"github.com/joist-autoscaler/joist/shared/planning"
+)
+
+// money takes each planned node for the dearest that it may be bought as. It sums up
+// in dollars, so that it does not repeat how the planner rounds.
+func (c *checker) money() {
+	const noise = 1e-6
+	all, added := 0.0, 0.0
+	for i := range c.batch.Snapshot.Nodes {
+		if node := &c.batch.Snapshot.Nodes[i]; node.Claim != "" {
+			all += c.price(node)
+		}
+	}
+	for i := range c.batch.Snapshot.NodePools {
+		pool := &c.batch.Snapshot.NodePools[i]
+		has, more := c.costs(pool)
+		added += more
+		text, limited := pool.Annotations[policy.PriceLimit]
+		limit, err := strconv.ParseFloat(text, 64)
+		if limited && more > 0 && (err != nil || has+more > limit+noise) {
+			c.failf("NodePool %s costs %v and may come to %v, and its limit is %q", pool.Name, has, has+more, text)
+		}
+	}
+	if limit := c.batch.Snapshot.Settings.PriceLimit; limit != nil && added > 0 && all+added > *limit+noise {
+		c.failf("the nodes cost %v and may come to %v, and the cluster's limit is %v", all, all+added, *limit)
+	}
+}
+
+// costs is what the nodes of a pool cost, and what the planned ones may.
+func (c *checker) costs(pool *karpenter.NodePool) (has, more float64) {
+	for i := range c.batch.Snapshot.Nodes {
+		if node := &c.batch.Snapshot.Nodes[i]; node.NodePool == pool.Name {
+			has += c.price(node)
+		}
+	}
+	for i := range c.result.Nodes {
+		if n := &c.result.Nodes[i]; n.NodePool == pool.Name {
+			dearest := 0.0
+			for _, o := range n.Options {
+				dearest = math.Max(dearest, o.PricePerHour)
+			}
+			more += dearest
+		}
+	}
+	return has, more
+}
+
+// price is what a node says that it costs, or the catalogue of its offering.
+func (c *checker) price(n *planning.Node) float64 {
+	if n.PricePerHour > 0 {
+		return n.PricePerHour
+	}
+	if price, ok := n.Capacity[planning.PriceResource]; ok {
+		return price.AsApproximateFloat64() / 1e6
+	}
+	t, _ := c.cat.Find(n.Labels[corev1.LabelInstanceTypeStable])
+	dearest := 0.0
+	for _, o := range t.Offerings {
+		if o.Priced() && o.Zone == n.Labels[corev1.LabelTopologyZone] && o.CapacityType == n.Labels[karpenter.CapacityTypeLabelKey] {
+			return o.PricePerHour
+		}
+		dearest = math.Max(dearest, o.PricePerHour)
+	}
+	return dearest
+}

@@ -1,0 +1,32 @@
+package planning
+
+import (
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// PortsConflict reports whether the node already gives away a port of want. The
+// wildcard address clashes with every address.
+func PortsConflict(taken, want []HostPort) bool {
+	return slices.ContainsFunc(want, func(port HostPort) bool { return slices.ContainsFunc(taken, port.Overlaps) })
+}
+
+func (p HostPort) Overlaps(other HostPort) bool {
+	return p.Port == other.Port && p.EffectiveProtocol() == other.EffectiveProtocol() &&
+		(p.isWildcard() || other.isWildcard() || p.IP == other.IP)
+}
+
+func (p HostPort) EffectiveProtocol() corev1.Protocol {
+	if p.Protocol == "" {
+		return corev1.ProtocolTCP
+	}
+	return p.Protocol
+}
+
+func (p HostPort) isWildcard() bool { return p.IP == "" || p.IP == "0.0.0.0" || p.IP == "::" }
+
+// Equals reports whether two ports are one and the same.
+func (p HostPort) Equals(other HostPort) bool {
+	return p.Port == other.Port && p.EffectiveProtocol() == other.EffectiveProtocol() && p.IP == other.IP
+}

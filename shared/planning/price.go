@@ -1,0 +1,67 @@
+package planning
+
+import (
+	"math"
+	"strconv"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/joist-autoscaler/joist/shared/karpenter"
+)
+
+// PriceResource is the price of a node in millionths of a US dollar an hour, as a resource
+// like cpu and memory, so that limits on it work like other limits. It appears in the
+// ceiling of a NodeClaim that is not launched, and never in a capacity, a request or a
+// status.
+const PriceResource corev1.ResourceName = "joist.sh/microdollars-per-hour"
+
+// PriceAnnotation of a NodeClaim is the planned price of the offering that EC2 chose, in US
+// dollars an hour. Limits count this price until the node is gone. The current spot price is
+// not used: when it rises, a limit could be exceeded without any launch. A person may write
+// the annotation on a NodeClaim whose price is unknown.
+const PriceAnnotation = "joist.sh/price-per-hour"
+
+// maxMicrodollars is the largest price. Sums of several hundred of them fit in an int64.
+const maxMicrodollars = int64(1) << 54
+
+// Microdollars is a price in the unit of PriceResource, rounded up; false where it is
+// no price.
+func Microdollars(perHour float64) (int64, bool) {
+	const noise = 1e-3 // A tenth of a dollar is a little more than that in binary.
+	if !(perHour >= 0) {
+		return 0, false
+	}
+	return int64(max(0, min(math.Ceil(perHour*1e6-noise), float64(maxMicrodollars)))), true
+}
+
+// PriceLimit is a limit on what nodes cost, in the unit of PriceResource, rounded
+// down.
+func PriceLimit(perHour float64) int64 {
+	const noise = 1e-3
+	return int64(max(0, min(math.Floor(perHour*1e6+noise), float64(maxMicrodollars))))
+}
+
+// PriceQuantity is a price as it stands in a ceiling; false where it is no price.
+func PriceQuantity(perHour float64) (resource.Quantity, bool) {
+	price, ok := Microdollars(perHour)
+	return *resource.NewQuantity(price, resource.DecimalSI), ok
+}
+
+// FormatPrice writes a PriceAnnotation.
+func FormatPrice(perHour float64) string { return strconv.FormatFloat(perHour, 'f', -1, 64) }
+
+// PriceOf reads the PriceAnnotation of a claim; false where it has none that is one.
+func PriceOf(claim *karpenter.NodeClaim) (perHour float64, known bool) {
+	v, err := strconv.ParseFloat(claim.Annotations[PriceAnnotation], 64)
+	return v, err == nil && v >= 0 && !math.IsInf(v, 1)
+}
+
+// Dearest is the most that any of the options costs, in US dollars an hour.
+func Dearest(options []Option) float64 {
+	out := 0.0
+	for i := range options {
+		out = max(out, options[i].PricePerHour)
+	}
+	return out
+}

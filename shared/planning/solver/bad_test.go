@@ -1,0 +1,150 @@
+package solver_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"math"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/joist-autoscaler/joist/shared/karpenter"
+	"github.com/joist-autoscaler/joist/shared/planning"
+	"github.com/joist-autoscaler/joist/shared/planning/instancetypes"
+	"github.com/joist-autoscaler/joist/shared/planning/planningtest"
+	"github.com/joist-autoscaler/joist/shared/planning/solver"
+)
+
+// TestBadInput gives every pod a place or a reason, and ends.
+func TestBadInput(t *testing.T) {
+	web := func(edits ...func(*planning.PodSpec)) planning.PodClass {
+		return planningtest.Pods("web", 2, "500m", "64Mi", edits...)
+	}
+	requests := func(cpu string) func(*planning.PodSpec) {
+		return func(s *planning.PodSpec) { s.Requests[corev1.ResourceCPU] = resource.MustParse(cpu) }
+	}
+	to := func(app string) func(*planning.PodSpec) {
+		return affine(corev1.PodAffinityTerm{TopologyKey: corev1.LabelHostname, LabelSelector: selector("app", app)})
+	}
+	broken := &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "app", Operator: "Resembles"}}}
+	for _, tt := range []struct {
+		name    string
+		classes []planning.PodClass
+		edit    func(*planning.Batch, *instancetypes.Stock)
+		detail  string
+	}{
+		{"negative", []planning.PodClass{web(requests("-1"))}, nil, "requests must not be negative"},
+		{"more than there is", []planning.PodClass{web(requests("9000000000000"))}, nil, "and the closest type"},
+		{"more than a number holds", []planning.PodClass{web(requests("1e30"))}, nil, "and the closest type"},
+		{"contradiction", []planning.PodClass{web(selecting("kubernetes.io/arch", "amd64"), func(s *planning.PodSpec) {
+			s.Affinity = &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{
+				NodeSelectorTerms: []corev1.NodeSelectorTerm{term("kubernetes.io/arch", "arm64")}}}}
+		})}, nil, "kubernetes.io/arch"},
+		{"each beside the other", []planning.PodClass{
+			planningtest.Pods("a", 1, "100m", "1Mi", labelled("app", "a"), to("b")), planningtest.Pods("b", 1, "100m", "1Mi", labelled("app", "b"), to("a"))},
+			nil, "affinity over host names"},
+		{"a selector that cannot be read", []planning.PodClass{web(func(s *planning.PodSpec) {
+			s.Spread = []corev1.TopologySpreadConstraint{{TopologyKey: corev1.LabelTopologyZone, MaxSkew: 1, WhenUnsatisfiable: corev1.DoNotSchedule, LabelSelector: broken}}
+		})}, nil, "cannot be read"},
+		{"no class", []planning.PodClass{web()}, func(b *planning.Batch, _ *instancetypes.Stock) { b.Snapshot.NodeClasses = nil }, `there is no EC2NodeClass "default"`},
+		{"no pool", []planning.PodClass{web()}, func(b *planning.Batch, _ *instancetypes.Stock) { b.Snapshot.NodePools = nil }, "no NodePool"},
+		{"an empty catalogue", []planning.PodClass{web()}, func(_ *planning.Batch, s *instancetypes.Stock) { s.Types = nil }, "no instance type suits"},
+		{"prices that are no numbers", []planning.PodClass{web()}, priced(math.NaN()), "can be bought"},
+		{"prices below nothing", []planning.PodClass{web()}, priced(-1), "can be bought"},
+		{"endless prices", []planning.PodClass{web()}, priced(math.Inf(1)), "can be bought"},
+		{"types without room", []planning.PodClass{web()}, func(_ *planning.Batch, s *instancetypes.Stock) {
+			for i := range s.Types["default"] {
+				s.Types["default"][i].Allocatable = nil
+			}
+		}, "and the closest type"},
+		{"a skew of nothing", []planning.PodClass{web(labelled("app", "web"), spreads(corev1.LabelHostname, 0))}, nil, ""},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			batch := planningtest.Seed(tt.classes...)
+			stock := instancetypes.NewStock(batch.Snapshot, planningtest.Catalogue())
+			if tt.edit != nil {
+				tt.edit(&batch, &stock)
+			}
+			result := solver.SolveStock(batch, stock)
+			if len(result.Unplaced) == 0 || len(result.Nodes) > 0 {
+				t.Fatalf("%d nodes and %d classes without: nobody can hold these", len(result.Nodes), len(result.Unplaced))
+			}
+			for _, u := range result.Unplaced {
+				if len(u.Rejections) == 0 || !strings.Contains(u.Rejections[0].Detail, tt.detail) {
+					t.Errorf("refused with %+v, want %q", u.Rejections, tt.detail)
+				}
+			}
+		})
+	}
+}
+
+func priced(price float64) func(*planning.Batch, *instancetypes.Stock) {
+	return func(_ *planning.Batch, s *instancetypes.Stock) {
+		for _, types := range s.Types {
+			for i := range types {
+				for j := range types[i].Offers {
+					types[i].Offers[j].PricePerHour = price
+				}
+			}
+		}
+	}
+}
+
+// TestFreeTypes: what costs nothing is still a type, and the best one.
+func TestFreeTypes(t *testing.T) {
+	batch := planningtest.Seed(planningtest.Pods("web", 3, "500m", "64Mi"))
+	stock := instancetypes.NewStock(batch.Snapshot, planningtest.Catalogue())
+	priced(0)(&batch, &stock)
+	if result := solver.SolveStock(batch, stock); len(result.Unplaced) > 0 || result.PricePerHour != 0 {
+		t.Errorf("%d without a place, $%v an hour", count(result.Unplaced), result.PricePerHour)
+	}
+}
+
+// TestManyLabels: thousands of keys that nobody has cost time, and not much of it.
+func TestManyLabels(t *testing.T) {
+	var classes []planning.PodClass
+	for i := range 10_000 {
+		key := fmt.Sprintf("team-%d", i)
+		classes = append(classes, planningtest.Pods(key, 1, "100m", "1Mi", labelled(key, "x"), selecting(key, "x"), spreads(key, 1)))
+	}
+	batch := planningtest.Seed(classes...)
+	batch.Snapshot.NodePools[0].Spec.Template.Labels = map[string]string{"team-7": "x"}
+	result := solver.Solve(batch, planningtest.Catalogue())
+	if len(result.Nodes) != 1 || len(result.Unplaced) != 9_999 {
+		t.Errorf("%d nodes and %d classes without, want the one that the pool has a label for", len(result.Nodes), len(result.Unplaced))
+	}
+}
+
+// FuzzRequirements reads what anybody may write, and what comes out must say the
+// same when it is read again.
+func FuzzRequirements(f *testing.F) {
+	f.Add(`[{"key":"a","operator":"In","values":["x","y"]},{"key":"a","operator":"NotIn","values":["x"]}]`)
+	f.Add(`[{"key":"n","operator":"Gt","values":["3"]},{"key":"n","operator":"Lte","values":["9223372036854775807"]},{"key":"n","operator":"Exists"}]`)
+	f.Add(`[{"key":"n","operator":"Lt","values":["-9223372036854775808"]},{"key":"m","operator":"DoesNotExist"}]`)
+	f.Add(`[{"key":"","operator":"","values":[""],"minValues":3}]`)
+	f.Fuzz(func(t *testing.T, text string) {
+		var list []karpenter.NodeSelectorRequirementWithMinValues
+		if json.Unmarshal([]byte(text), &list) != nil || len(list) > 20 {
+			return
+		}
+		once := planning.FromClaim(list)
+		again := planning.FromClaim(once.List())
+		for key, values := range once {
+			other, ok := again[key]
+			if !ok {
+				other = planning.Any()
+			}
+			for _, value := range []string{"", "x", "y", "0", "3", "4", "007", "-1", "9223372036854775807"} {
+				if !values.Empty() && values.Has(value) != other.Has(value) {
+					t.Errorf("%s: %s says %t of %q, and %s, which was written from it, %t", key, values, values.Has(value), value, other, other.Has(value))
+				}
+			}
+			if !values.Intersect(values).Subset(values) || !values.Subset(values) {
+				t.Errorf("%s: %s is no part of itself", key, values)
+			}
+		}
+	})
+}

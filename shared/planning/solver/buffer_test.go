@@ -1,0 +1,113 @@
+package solver_test
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/joist-autoscaler/joist/shared/karpenter"
+	"github.com/joist-autoscaler/joist/shared/planning"
+	"github.com/joist-autoscaler/joist/shared/planning/planningtest"
+	"github.com/joist-autoscaler/joist/shared/planning/solver"
+)
+
+// limits are amounts by name.
+func limits(of ...string) karpenter.Limits {
+	out := karpenter.Limits{}
+	for i := 0; i < len(of); i += 2 {
+		out[corev1.ResourceName(of[i])] = resource.MustParse(of[i+1])
+	}
+	return out
+}
+
+func TestBufferCount(t *testing.T) {
+	spec := planning.PodSpec{Requests: planningtest.Requests("500m", "1Gi")}
+	for _, tt := range []struct {
+		name   string
+		buffer planning.Buffer
+		want   int
+	}{
+		{"nothing said", planning.Buffer{}, 0},
+		{"replicas", planning.Buffer{Replicas: new(int32(3))}, 3},
+		{"a percentage", planning.Buffer{Percentage: new(int32(20)), Scale: 10}, 2},
+		{"rounded up", planning.Buffer{Percentage: new(int32(20)), Scale: 11}, 3},
+		{"a little of a little", planning.Buffer{Percentage: new(int32(1)), Scale: 1}, 1},
+		{"nothing of it", planning.Buffer{Percentage: new(int32(0)), Scale: 10}, 0},
+		{"a percentage of nothing", planning.Buffer{Percentage: new(int32(50))}, 0},
+		{"more than all", planning.Buffer{Percentage: new(int32(150)), Scale: 4}, 6},
+		{"the larger of both", planning.Buffer{Replicas: new(int32(3)), Percentage: new(int32(50)), Scale: 10}, 5},
+		{"the larger of both, the other way round", planning.Buffer{Replicas: new(int32(6)), Percentage: new(int32(50)), Scale: 10}, 6},
+		{"limits alone are filled", planning.Buffer{Limits: limits("cpu", "3")}, 6},
+		{"by the scarcest", planning.Buffer{Limits: limits("cpu", "3", "memory", "4.5Gi")}, 4},
+		{"limits hold replicas back", planning.Buffer{Replicas: new(int32(9)), Limits: limits("cpu", "3")}, 6},
+		{"limits that are far", planning.Buffer{Replicas: new(int32(2)), Limits: limits("cpu", "3")}, 2},
+		{"limits too low for one", planning.Buffer{Replicas: new(int32(2)), Limits: limits("cpu", "400m")}, 0},
+		{"limits on what is not asked for", planning.Buffer{Replicas: new(int32(2)), Limits: limits("nvidia.com/gpu", "0")}, 2},
+		{"such limits alone", planning.Buffer{Limits: limits("nvidia.com/gpu", "8")}, 0},
+		{"negative limits", planning.Buffer{Limits: limits("cpu", "-8")}, 0},
+		{"limits beyond reason", planning.Buffer{Limits: limits("cpu", "1e30")}, 10_000},
+		{"replicas beyond reason", planning.Buffer{Replicas: new(int32(2_000_000_000))}, 10_000},
+		{"a problem", planning.Buffer{Replicas: new(int32(3)), Problem: "x"}, 0},
+	} {
+		tt.buffer.Spec = spec
+		if got := tt.buffer.Count(); got != tt.want {
+			t.Errorf("%s: %d, want %d", tt.name, got, tt.want)
+		}
+	}
+}
+
+// The pods are the same in each batch, so that a buffer is news only when it
+// changes.
+func TestBufferPods(t *testing.T) {
+	spec := planning.PodSpec{Labels: map[string]string{"app": "web"}, Requests: planningtest.Requests("1", "1Gi")}
+	got := planning.BufferPods([]planning.Buffer{
+		{Namespace: "shop", Name: "spare", UID: "u", Created: planningtest.Now, Spec: spec, Replicas: new(int32(2))},
+		{Namespace: "shop", Name: "none", UID: "v", Spec: spec},
+	})
+	want := []planning.PodClass{{
+		Spec: planning.PodSpec{Namespace: "shop", Requests: spec.Requests, Priority: planning.BufferPriority},
+		Pods: []planning.PodRef{
+			{Name: "capacity-buffer-spare-1", UID: "u-1", Created: planningtest.Now, Buffer: "spare"},
+			{Name: "capacity-buffer-spare-2", UID: "u-2", Created: planningtest.Now, Buffer: "spare"},
+		},
+	}}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+	if spec.Labels == nil {
+		t.Error("the buffer itself was changed")
+	}
+}
+
+// An empty node that a buffer's pods would go to is not to be taken away, and the
+// others are.
+func TestBufferNodes(t *testing.T) {
+	node := func(name string) planning.Node {
+		return planning.Node{
+			Name: name, Claim: name, Launched: true, Registered: true, Initialized: true,
+			Allocatable: planningtest.Requests("4", "8Gi"), Labels: map[string]string{corev1.LabelHostname: name},
+		}
+	}
+	s := planningtest.Seed().Snapshot
+	for _, name := range []string{"a", "b", "c"} {
+		n := node(name)
+		n.Allocatable[corev1.ResourcePods] = resource.MustParse("10")
+		s.Nodes = append(s.Nodes, n)
+	}
+	s.Buffers = []planning.Buffer{{
+		Namespace: "shop", Name: "spare", UID: "u", Replicas: new(int32(2)), Spec: planning.PodSpec{Requests: planningtest.Requests("3", "1Gi")},
+	}}
+	if got := solver.BufferNodes(s); got != nil {
+		t.Errorf("with the gate off: %v", got)
+	}
+	s.Settings.Gates.CapacityBuffer = true
+	if got := solver.BufferNodes(s); len(got) != 2 {
+		t.Errorf("room is kept on %v, want two of three nodes", got)
+	}
+	s.Buffers = nil
+	if got := solver.BufferNodes(s); got != nil {
+		t.Errorf("without buffers: %v", got)
+	}
+}

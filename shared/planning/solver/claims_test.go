@@ -1,0 +1,23 @@
+package solver_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/joist-autoscaler/joist/shared/planning"
+	"github.com/joist-autoscaler/joist/shared/planning/planningtest"
+)
+
+// Pods with dynamic resource claims are left alone and told so; with the setting
+// against it they are planned by everything else.
+func TestResourceClaims(t *testing.T) {
+	batch := planningtest.Seed(planningtest.Pods("gpu", 2, "1", "1Gi", func(s *planning.PodSpec) { s.ResourceClaims = 1 }))
+	rules, detail := rule(t, batch)
+	if len(rules) == 0 || !strings.Contains(detail, "IGNORE_DRA_REQUESTS") {
+		t.Errorf("refused by %v: %s", rules, detail)
+	}
+	batch.Snapshot.Settings.PlanDRARequests = true
+	if got := solve(t, batch); len(got.Unplaced) > 0 || len(got.Nodes) == 0 {
+		t.Errorf("%d nodes, unplaced: %+v", len(got.Nodes), got.Unplaced)
+	}
+}

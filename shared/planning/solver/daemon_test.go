@@ -1,0 +1,96 @@
+package solver_test
+
+import (
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/joist-autoscaler/joist/shared/karpenter"
+	"github.com/joist-autoscaler/joist/shared/planning"
+	"github.com/joist-autoscaler/joist/shared/planning/planningtest"
+	"github.com/joist-autoscaler/joist/shared/planning/solver"
+)
+
+// requiring makes the pod require one value of a node's label.
+func requiring(key, value string) func(*planning.PodSpec) {
+	return func(s *planning.PodSpec) {
+		s.Affinity = &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{
+			NodeSelectorTerms: []corev1.NodeSelectorTerm{{MatchExpressions: []corev1.NodeSelectorRequirement{{Key: key, Operator: corev1.NodeSelectorOpIn, Values: []string{value}}}}},
+		}}}
+	}
+}
+
+// lifecycleRules select nodes by the labels that lifecycle sets on them.
+var lifecycleRules = map[string]func(*planning.PodSpec){
+	"selector of registered":    selecting(karpenter.NodeRegisteredLabelKey, "true"),
+	"selector of initialized":   selecting(karpenter.NodeInitializedLabelKey, "true"),
+	"affinity to registered":    requiring(karpenter.NodeRegisteredLabelKey, "true"),
+	"affinity to initialized":   requiring(karpenter.NodeInitializedLabelKey, "true"),
+	"no selector of such label": func(*planning.PodSpec) {},
+}
+
+// TestDaemonsOfNodesToCome counts daemons that select labels which a node gets only
+// when it is registered or initialized.
+func TestDaemonsOfNodesToCome(t *testing.T) {
+	for name, rule := range lifecycleRules {
+		t.Run(name, func(t *testing.T) {
+			batch := inZones(planningtest.Pods("w", 1, "1500m", "64Mi"))
+			batch.Snapshot.DaemonSets = []planning.PodSpec{planningtest.Pods("ds", 1, "1", "64Mi", rule).Spec}
+			result := solve(t, batch)
+			if len(result.Nodes) != 1 {
+				t.Fatalf("%d nodes, want 1: %+v", len(result.Nodes), result.Unplaced)
+			}
+			planned := &result.Nodes[0]
+			if got := planned.Requests.Cpu(); got.Cmp(resource.MustParse("2500m")) != 0 {
+				t.Errorf("the node is asked for %s of cpu, want 2500m: the pod and the daemon", got)
+			}
+			for _, key := range []string{karpenter.NodeRegisteredLabelKey, karpenter.NodeInitializedLabelKey} {
+				if values, stated := planned.Requirements[key]; stated {
+					t.Errorf("the claim requires %s %s: lifecycle reads from it how far the node has come", key, values)
+				}
+			}
+		})
+	}
+}
+
+// TestDaemonsOfClaims counts the same daemons on a claim that has no node yet, and on
+// a node that is not initialized: each has room for the pod or the daemon.
+func TestDaemonsOfClaims(t *testing.T) {
+	states := map[string]func(*planning.Node){
+		"launched": func(n *planning.Node) { n.Registered, n.Initialized, n.Ready = false, false, false },
+		"not launched": func(n *planning.Node) {
+			n.Launched, n.Registered, n.Initialized, n.Ready = false, false, false, false
+		},
+		"registered":     func(n *planning.Node) { n.Initialized = false },
+		"is initialized": func(*planning.Node) {},
+	}
+	for state, edit := range states {
+		for name, rule := range lifecycleRules {
+			t.Run(state+", "+name, func(t *testing.T) {
+				batch := inZones(planningtest.Pods("w", 1, "1500m", "64Mi"))
+				batch.Snapshot.DaemonSets = []planning.PodSpec{planningtest.Pods("ds", 1, "1", "64Mi", rule).Spec}
+				batch.Snapshot.Nodes = []planning.Node{node("n", edit)}
+				result := solve(t, batch)
+				if onto, fresh := len(result.Nominations), len(result.Nodes); onto != 0 || fresh != 1 {
+					t.Errorf("%d pods on the node and %d new nodes, want 0 and 1: the daemon will take the room", onto, fresh)
+				}
+			})
+		}
+	}
+}
+
+// TestPodsThatSelectReadyNodes launches a node for such a pod, and not another one
+// while the first is on its way.
+func TestPodsThatSelectReadyNodes(t *testing.T) {
+	pods := planningtest.Pods("w", 1, "1500m", "64Mi", selecting(karpenter.NodeInitializedLabelKey, "true"))
+	if result := solve(t, inZones(pods)); len(result.Nodes) != 1 {
+		t.Errorf("%d nodes, want 1: %+v", len(result.Nodes), result.Unplaced)
+	}
+	batch := inZones(pods)
+	batch.Snapshot.Nodes = []planning.Node{node("n", func(n *planning.Node) { n.Initialized = false })}
+	result := solver.Solve(batch, planningtest.Catalogue())
+	if onto, fresh := len(result.Nominations), len(result.Nodes); onto != 1 || fresh != 0 {
+		t.Errorf("%d pods on the node and %d new nodes, want 1 and 0", onto, fresh)
+	}
+}

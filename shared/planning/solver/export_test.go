@@ -1,0 +1,70 @@
+package solver
+
+import (
+	"maps"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/joist-autoscaler/joist/shared/planning"
+	"github.com/joist-autoscaler/joist/shared/planning/instancetypes"
+)
+
+// FirstSteps is what the first effort at a batch takes, replans of it included, in
+// the packer's steps.
+func FirstSteps(batch planning.Batch, stock instancetypes.Stock) int {
+	var w *world
+	return plan(batchTask{&batch, stock}, effort{}, afterthoughts, &w).steps
+}
+
+// FirstEffort is SolveStock without the efforts that it makes when pods are left
+// out.
+func FirstEffort(batch planning.Batch, stock instancetypes.Stock) planning.Result {
+	var w *world
+	out := addNodes(plan(batchTask{&batch, stock}, effort{}, afterthoughts, &w).Result, w.staticNodes(stock, planning.Shortfalls(batch.Snapshot), nil))
+	out.Overlays = stock.Overlays
+	return out
+}
+
+// Equivalent is the batch that asks the same as Without does, if nothing has been
+// taken. Classes without pods, of which nobody can run any, name what the pods of
+// other nodes ask for: it decides which resources are looked at, and which kinds of
+// nodes a pool is split into.
+func Equivalent(s planning.Snapshot, nodes ...int) planning.Batch {
+	s.Nodes = steady(s.Nodes)
+	batch := planning.Batch{Snapshot: s}
+	var all podKinds
+	moved := map[*podKind]int{}
+	for i := range s.Nodes {
+		node := &s.Nodes[i]
+		going := node.Going
+		node.Going = going || slices.Contains(nodes, i)
+		for j := range node.Pods {
+			kind := all.of(&node.Pods[j].Spec)
+			pods := node.Pods[j].Rescheduled()
+			if going || !node.Going || len(pods) == 0 {
+				continue
+			}
+			at, ok := moved[kind]
+			if !ok {
+				at, moved[kind] = len(batch.Pending), len(batch.Pending)
+				batch.Pending = append(batch.Pending, planning.PodClass{Spec: *kind.spec})
+			}
+			for _, pod := range pods {
+				pod.Node = node.Name
+				batch.Pending[at].Pods = append(batch.Pending[at].Pods, pod)
+			}
+		}
+	}
+	for i := range batch.Pending {
+		slices.SortStableFunc(batch.Pending[i].Pods, func(a, b planning.PodRef) int { return comparePods([]planning.PodRef{a}, []planning.PodRef{b}) })
+	}
+	for _, kind := range all.all {
+		ghost := planning.PodClass{Spec: *kind.spec}
+		ghost.Spec.Requests = maps.Clone(ghost.Spec.Requests)
+		ghost.Spec.Requests[corev1.ResourceCPU] = resource.MustParse("-1")
+		batch.Pending = append(batch.Pending, ghost)
+	}
+	return batch
+}

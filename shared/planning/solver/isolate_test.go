@@ -1,0 +1,56 @@
+package solver
+
+import (
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/joist-autoscaler/joist/shared/planning"
+)
+
+// TestPanicIsOneClassesFault lets planning break on some classes, and looks at what
+// becomes of the others.
+func TestPanicIsOneClassesFault(t *testing.T) {
+	for _, tt := range []struct {
+		name         string
+		bad          int
+		blamed       bool
+		placed, lost int
+	}{
+		{"one class", 1, true, 39, 1},
+		{"as many as are worth the trouble", faultsMax, true, 40 - faultsMax, faultsMax},
+		{"too many", faultsMax + 1, true, 0, 40},
+		{"nobody to blame", 1, false, 0, 40},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			var batch planning.Batch
+			for i := range 40 {
+				ref := planning.PodRef{UID: strconv.Itoa(i)}
+				batch.Pending = append(batch.Pending, planning.PodClass{Spec: planning.PodSpec{Namespace: "n", Priority: int32(i)}, Pods: []planning.PodRef{ref}})
+			}
+			result := isolate(batch, func(b *planning.Batch) (planning.Result, *broken) {
+				out := planning.Result{}
+				for i := range b.Pending {
+					class := &b.Pending[i]
+					if int(class.Spec.Priority) < tt.bad {
+						fault := &broken{cause: "index out of range"}
+						if tt.blamed {
+							fault.spec = &class.Spec
+						}
+						return planning.Result{}, fault
+					}
+					out.Nominations = append(out.Nominations, planning.Nomination{Pod: class.Pods[0]})
+				}
+				return out, nil
+			})
+			if len(result.Nominations) != tt.placed || unplaced(result) != tt.lost {
+				t.Errorf("%d placed and %d lost, want %d and %d", len(result.Nominations), unplaced(result), tt.placed, tt.lost)
+			}
+			for _, u := range result.Unplaced {
+				if !strings.Contains(u.Rejections[0].Detail, "index out of range") {
+					t.Errorf("set aside with %q, want the cause", u.Rejections[0].Detail)
+				}
+			}
+		})
+	}
+}

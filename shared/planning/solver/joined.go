@@ -1,0 +1,131 @@
+package solver
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/joist-autoscaler/joist/shared/karpenter"
+	"github.com/joist-autoscaler/joist/shared/planning"
+	"github.com/joist-autoscaler/joist/shared/planning/instancetypes"
+)
+
+// joined is the snapshot after everything that was taken has happened.
+func (st *standing) joined(was planning.Snapshot) planning.Snapshot {
+	out := was
+	out.Nodes, out.Waiting = nil, slices.Clone(st.arrived.left)
+	for j := range was.Nodes {
+		i := st.at[j]
+		if i < 0 || st.gone.Has(i) {
+			continue
+		}
+		node := was.Nodes[j]
+		if runs := st.arrived.onto[i]; len(runs) > 0 {
+			bindPods(&node, runs)
+			node.LastPodEvent = was.Taken
+		}
+		out.Nodes = append(out.Nodes, node)
+	}
+	for k := range st.arrived.nodes {
+		out.Nodes = append(out.Nodes, st.bought(&st.arrived.nodes[k], &was))
+	}
+	return out
+}
+
+// bindPods adds the pods to the node. The node may be changed; its lists are shared.
+func bindPods(n *planning.Node, runs []run) {
+	n.Used, n.Pods, n.HostPorts = maps.Clone(n.Used), slices.Clip(n.Pods), slices.Clip(n.HostPorts)
+	if n.Used == nil {
+		n.Used = corev1.ResourceList{}
+	}
+	for _, one := range runs {
+		pods := slices.DeleteFunc(slices.Clone(one.pods), func(p planning.PodRef) bool { return p.Buffer != "" })
+		if len(pods) == 0 {
+			continue // Nobody is there for whom room is kept.
+		}
+		n.Pods = append(n.Pods, planning.PodClass{Spec: *one.kind.spec, Pods: pods})
+		for name, quantity := range (run{one.kind, pods}).takes() {
+			n.Used[name] = plus(n.Used[name], quantity)
+		}
+		for range pods {
+			n.HostPorts = append(n.HostPorts, one.kind.spec.HostPorts...)
+		}
+	}
+}
+
+// takes is what the pods take of a node, attached volumes included.
+func (r run) takes() corev1.ResourceList {
+	out := corev1.ResourceList{}
+	for name, quantity := range r.kind.spec.Requests {
+		for range r.pods {
+			out[name] = plus(out[name], quantity)
+		}
+	}
+	var volumes []planning.Volume
+	for _, v := range r.kind.spec.Volumes {
+		volumes = append(volumes, v)
+		for range len(r.pods) - 1 {
+			volumes = append(volumes, v)
+		}
+	}
+	maps.Copy(out, planning.Attachments(volumes...))
+	return out
+}
+
+func plus(a, b resource.Quantity) resource.Quantity {
+	sum := a.DeepCopy()
+	sum.Add(b)
+	return sum
+}
+
+// bought is a planned node as the cheapest of its options, initialized.
+func (st *standing) bought(a *arrival, was *planning.Snapshot) planning.Node {
+	planned, name := &a.planned, a.name
+	option := planned.Options[0]
+	out := planning.Node{
+		Name: name, Claim: name, ClaimUID: name, NodePool: planned.NodePool, Labels: planned.Requirements.Labels(),
+		Launched: true, Registered: true, Initialized: true, Ready: true,
+		InitializedAt: was.Taken, LastPodEvent: was.Taken, Created: was.Taken, PricePerHour: option.PricePerHour,
+	}
+	if t := st.typesOf(planned)[option.InstanceType]; t != nil {
+		maps.Copy(out.Labels, t.Labels)
+		out.Allocatable, out.Capacity = t.Allocatable, t.Capacity
+		id, _ := planned.Requirements[karpenter.LabelCapacityReservationID].Single()
+		if i := slices.IndexFunc(t.Offers, func(o instancetypes.Offer) bool { return id != "" && o.Reservation == id }); i >= 0 {
+			maps.Copy(out.Labels, t.Offers[i].Labels)
+		}
+	}
+	maps.Copy(out.Labels, planning.ReadyLabels.Labels())
+	maps.Copy(out.Labels, map[string]string{
+		corev1.LabelHostname: name, corev1.LabelInstanceTypeStable: option.InstanceType, corev1.LabelTopologyZone: option.Zone,
+		karpenter.LabelTopologyZoneID: option.ZoneID, karpenter.CapacityTypeLabelKey: option.CapacityType,
+		karpenter.LabelInstanceTenancy: planning.Tenancy(planned.Requirements),
+	})
+	i := slices.IndexFunc(was.NodePools, func(np karpenter.NodePool) bool { return np.Name == planned.NodePool })
+	template := &was.NodePools[i].Spec.Template.Spec
+	out.Taints, out.Bounded = template.Taints, template.TerminationGracePeriod != nil
+	if !template.ExpireAfter.IsNever() {
+		out.Expires = was.Taken.Add(*template.ExpireAfter.Duration)
+	}
+	out.Daemons, out.HostPorts = st.daemonsOf(&existing{node: &out, labels: out.Labels, taints: out.Taints})
+	out.Used = out.Daemons
+	bindPods(&out, a.runs)
+	return out
+}
+
+// nameOf is a name that no other node ever has: nodes that are gone do not come
+// again, and neither does a pod that was put elsewhere.
+func (st *standing) nameOf(planned *planning.PlannedNode, removed []string) string {
+	parts := append(slices.Clone(removed), strconv.Itoa(len(st.arrived.nodes)))
+	for _, placed := range planned.Pods {
+		parts = append(parts, placed.Pod.UID)
+	}
+	hash := sha256.Sum256([]byte(strings.Join(parts, "\x00")))
+	return planned.NodePool + "-" + hex.EncodeToString(hash[:5])
+}

@@ -1,0 +1,103 @@
+package solver_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"pgregory.net/rapid"
+
+	"github.com/joist-autoscaler/joist/shared/karpenter"
+	"github.com/joist-autoscaler/joist/shared/planning"
+	"github.com/joist-autoscaler/joist/shared/planning/planningtest"
+)
+
+// A requirement with a value that Kubernetes accepts as no label's matches no node, whatever its operator.
+func TestOnlyLabelValuesMatch(t *testing.T) {
+	operators := []corev1.NodeSelectorOperator{corev1.NodeSelectorOpIn, corev1.NodeSelectorOpNotIn}
+	character := rapid.SampledFrom([]rune("aZ09-_. /=é\x1b"))
+	rapid.Check(t, func(t *rapid.T) {
+		value := rapid.StringOfN(character, 0, 66, -1).Draw(t, "value")
+		operator := rapid.SampledFrom(operators).Draw(t, "operator")
+		valid := len(validation.IsValidLabelValue(value)) == 0
+		if got := planning.NewValues(operator, "good", value); got.Empty() == valid {
+			t.Fatalf("%s [good %q] is %s, and the value is valid: %t", operator, value, got, valid)
+		}
+	})
+	for _, length := range []int{62, 63, 64} {
+		if got, want := planning.NewValues("In", strings.Repeat("a", length)).Empty(), length > 63; got != want {
+			t.Errorf("a value of %d letters matches no node: %t, want %t", length, got, want)
+		}
+	}
+	for _, tt := range []struct {
+		operator corev1.NodeSelectorOperator
+		bound    string
+	}{{karpenter.NodeSelectorOpGt, "-1"}, {karpenter.NodeSelectorOpLt, "-1"}, {karpenter.NodeSelectorOpLt, "0"}, {karpenter.NodeSelectorOpGte, "+1"}} {
+		if got := planning.NewValues(tt.operator, tt.bound); !got.Empty() {
+			t.Errorf("%s %s is %s, and no label value satisfies it", tt.operator, tt.bound, got)
+		}
+	}
+	if planning.FromLabels(map[string]string{"example.com/team": "no label"}).Compatible(planning.FromLabels(map[string]string{"example.com/team": "no label"})) {
+		t.Error("a value that is no label value matches itself")
+	}
+}
+
+// Whatever a pod's node affinity says, the pod is placed, and the API server accepts the NodeClaim that is planned for it.
+func TestPodsCannotSpoilClaims(t *testing.T) {
+	one := func(key string, operator corev1.NodeSelectorOperator, values ...string) []corev1.NodeSelectorRequirement {
+		return []corev1.NodeSelectorRequirement{{Key: key, Operator: operator, Values: values}}
+	}
+	var many []corev1.NodeSelectorRequirement
+	for i := range 150 {
+		many = append(many, one(fmt.Sprintf("example.com/key-%d", i), "NotIn", "a")...)
+	}
+	for _, tt := range []struct {
+		name string
+		want []corev1.NodeSelectorRequirement
+	}{
+		{"a value that is no label", one("example.com/team", "In", "no label, --v=9")},
+		{"several of which one is no label", one("example.com/team", "In", "a", "no label")},
+		{"no value that is no label", one("example.com/team", "NotIn", "no label")},
+		{"above a negative number", one("example.com/team", "Gt", "-5")},
+		{"below nothing", one("example.com/team", "Lt", "0")},
+		{"below one, and not nothing", append(one("example.com/team", "Lt", "1"), one("example.com/team", "NotIn", "0")...)},
+		{"a type that is no label", one(corev1.LabelInstanceTypeStable, "In", "t4g.medium!")},
+		{"not of a restricted domain", one("karpenter.sh/initialized", "NotIn", "true")},
+		{"without a label of a restricted domain", one("karpenter.k8s.aws/own", "DoesNotExist")},
+		{"150 labels that must be absent", many},
+	} {
+		for _, required := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s, required %t", tt.name, required), func(t *testing.T) {
+				batch := planningtest.Seed(planningtest.Pods("web", 2, "500m", "64Mi"), planningtest.Pods("hostile", 1, "500m", "64Mi", func(s *planning.PodSpec) {
+					s.Affinity = &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{}}
+					if term := (corev1.NodeSelectorTerm{MatchExpressions: tt.want}); required {
+						s.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution = &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{term}}
+					} else {
+						s.Affinity.NodeAffinity.PreferredDuringSchedulingIgnoredDuringExecution = []corev1.PreferredSchedulingTerm{{Weight: 1, Preference: term}}
+					}
+				}))
+				template := &batch.Snapshot.NodePools[0].Spec.Template.Spec
+				template.Requirements = append(template.Requirements, karpenter.NodeSelectorRequirementWithMinValues{Key: "example.com/team", Operator: "Exists"})
+				result := solve(t, batch)
+				placed := 0
+				for _, node := range result.Nodes {
+					placed += len(node.Pods)
+					claim := karpenter.NodeClaim{Spec: karpenter.NodeClaimSpec{Requirements: node.Requirements.List()}}
+					for _, err := range claim.Validate() {
+						t.Errorf("the API server refuses the claim: %v", err)
+					}
+					for key, value := range node.Requirements.Labels() {
+						if problems := validation.IsValidLabelValue(value); len(problems) > 0 {
+							t.Errorf("label %s is %q: %v", key, value, problems)
+						}
+					}
+				}
+				if least := map[bool]int{false: 3, true: 2}[required]; placed < least {
+					t.Errorf("%d pods are placed, want %d and more: %+v", placed, least, result.Unplaced)
+				}
+			})
+		}
+	}
+}

@@ -1,0 +1,85 @@
+package solver_test
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/joist-autoscaler/joist/shared/karpenter"
+	"github.com/joist-autoscaler/joist/shared/karpenter/policy"
+	"github.com/joist-autoscaler/joist/shared/planning"
+	"github.com/joist-autoscaler/joist/shared/planning/instancetypes"
+	"github.com/joist-autoscaler/joist/shared/planning/planningtest"
+	"github.com/joist-autoscaler/joist/shared/planning/solver"
+)
+
+// TestReachedLimitsAreCheap plans pods of which limits leave most out. A limit that
+// is reached stays so, and the same pods come with each batch: they must not cost
+// many times what they cost without it.
+func TestReachedLimitsAreCheap(t *testing.T) {
+	batch := benchBatch(newDrawing().mixed(1000))
+	stock := instancetypes.NewStock(batch.Snapshot, planningtest.Catalogue())
+	batch.Snapshot.NodePools[0].Spec.Limits = karpenter.Limits{corev1.ResourceCPU: resource.MustParse("100")}
+	if left := unplaced(solver.SolveStock(batch, stock)); left == 0 {
+		t.Fatal("every pod has found a place, and so this tries nothing")
+	}
+	if steps := solver.FirstSteps(batch, stock); steps > 200e6 {
+		t.Errorf("planning took %d steps", steps)
+	}
+}
+
+// TestLimitsBoundWhatStays plans for a pool whose two nodes are as many as its limits
+// allow.
+func TestLimitsBoundWhatStays(t *testing.T) {
+	strict := func(s *planning.Snapshot) {
+		s.NodePools[0].Annotations = map[string]string{policy.Limits: "strict"}
+	}
+	for _, tt := range []struct {
+		name string
+		edit func(*planning.Snapshot)
+		// removed are the nodes that are asked about, and come is how many new nodes there are.
+		removed []int
+		come    int
+	}{
+		{"both nodes stay", func(*planning.Snapshot) {}, nil, 0},
+		{"one is being deleted", func(s *planning.Snapshot) { s.Nodes[1].Going = true }, nil, 1},
+		{"one is being replaced", func(s *planning.Snapshot) {
+			s.Nodes[1].Proposal = &planning.Proposal{ID: "p", Confirmed: planningtest.Now}
+		}, nil, 1},
+		{"one is proposed to be replaced", func(s *planning.Snapshot) {
+			s.Nodes[1].Proposal = &planning.Proposal{ID: "p"}
+		}, nil, 0},
+		{"one is being deleted, and all count", func(s *planning.Snapshot) { s.Nodes[1].Going = true; strict(s) }, nil, 0},
+		{"the annotation cannot be read", func(s *planning.Snapshot) {
+			s.Nodes[1].Going = true
+			s.NodePools[0].Annotations = map[string]string{policy.Limits: "loose"}
+		}, nil, 0},
+		{"one would go", func(*planning.Snapshot) {}, []int{1}, 1},
+		{"one would go, and all count", strict, []int{1}, 0},
+	} {
+		for _, limits := range []karpenter.Limits{
+			{corev1.ResourceCPU: resource.MustParse("4")}, {karpenter.ResourceNodes: resource.MustParse("2")},
+		} {
+			t.Run(fmt.Sprint(tt.name, ", ", slices.Collect(maps.Keys(limits))), func(t *testing.T) {
+				full := func(name string) planning.PodClass { return planningtest.Pods(name, 1, "1500m", "1Gi") }
+				batch := planningtest.Seed(full("pending"))
+				small := func(n *planning.Node) { n.Capacity = planningtest.Requests("2", "8Gi") }
+				batch.Snapshot.Nodes = []planning.Node{node("a", small, running(full("a"))), node("b", small, running(full("b")))}
+				batch.Snapshot.NodePools[0].Spec.Limits = limits
+				tt.edit(&batch.Snapshot)
+				stock := instancetypes.NewStock(batch.Snapshot, planningtest.Catalogue())
+				got := solver.SolveStock(batch, stock)
+				if tt.removed != nil {
+					got = solver.NewSimulation(batch.Snapshot, stock).Without(tt.removed...)
+				}
+				if len(got.Nodes) != tt.come {
+					t.Errorf("%d nodes come: %+v", len(got.Nodes), got)
+				}
+			})
+		}
+	}
+}

@@ -1,0 +1,99 @@
+package solver_test
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/joist-autoscaler/joist/shared/karpenter"
+	"github.com/joist-autoscaler/joist/shared/planning"
+	"github.com/joist-autoscaler/joist/shared/planning/planningtest"
+	"github.com/joist-autoscaler/joist/shared/planning/solver"
+)
+
+// varied is a pool of three families on demand that asks for some values of each of
+// some labels.
+func varied(policy string, minValues map[string]int, pending ...planning.PodClass) planning.Batch {
+	batch := inZones(pending...)
+	batch.Snapshot.Settings.MinValuesPolicy = policy
+	requirements := map[string][]string{
+		karpenter.LabelInstanceFamily: {"c6g", "m6g", "r6g"}, corev1.LabelArchStable: {"arm64"},
+		corev1.LabelInstanceTypeStable: {"c6g.large", "m6g.large", "m6g.xlarge", "r6g.large"},
+		karpenter.CapacityTypeLabelKey: {"on-demand", "spot"},
+	}
+	list := &batch.Snapshot.NodePools[0].Spec.Template.Spec.Requirements
+	*list = nil
+	for key, values := range requirements {
+		one := karpenter.NodeSelectorRequirementWithMinValues{Key: key, Operator: karpenter.NodeSelectorOpIn, Values: values}
+		if n := minValues[key]; n > 0 {
+			one.MinValues = &n
+		}
+		*list = append(*list, one)
+	}
+	return batch
+}
+
+// TestLoweredMinValues plans pods whose own requirements leave fewer values than the
+// pool's minValues. The checker refuses claims that the API server would refuse.
+func TestLoweredMinValues(t *testing.T) {
+	family, name, kind := karpenter.LabelInstanceFamily, corev1.LabelInstanceTypeStable, karpenter.CapacityTypeLabelKey
+	small := func(edits ...func(*planning.PodSpec)) planning.PodClass {
+		return planningtest.Pods("w", 1, "500m", "64Mi", edits...)
+	}
+	for _, tt := range []struct {
+		name      string
+		minValues map[string]int
+		pods      planning.PodClass
+		want      map[string]int
+		relaxed   bool
+	}{
+		{"as many as asked for", map[string]int{family: 3}, small(), map[string]int{family: 3}, false},
+		{"a selector of one family", map[string]int{family: 3}, small(selecting(family, "m6g")), map[string]int{family: 1}, true},
+		{"pods that are too large for most types", map[string]int{name: 3}, planningtest.Pods("w", 1, "3", "1Gi"), map[string]int{name: 1}, true},
+		{"one label of two", map[string]int{family: 3, name: 2}, small(selecting(family, "m6g")), map[string]int{family: 1, name: 2}, true},
+		{"spot is tried alone", map[string]int{kind: 2}, small(), map[string]int{kind: 1}, true},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			batch := varied("BestEffort", tt.minValues, tt.pods)
+			if tt.minValues[kind] > 0 {
+				batch.Snapshot.Unavailable = nil
+			}
+			result := solve(t, batch)
+			if len(result.Nodes) != 1 {
+				t.Fatalf("%d nodes, want 1: %+v", len(result.Nodes), result.Unplaced)
+			}
+			n, got := &result.Nodes[0], map[string]int{}
+			for key, values := range n.Requirements {
+				if values.MinValues() > 0 {
+					got[key] = values.MinValues()
+				}
+			}
+			if diff := cmp.Diff(tt.want, got); diff != "" || n.MinValuesRelaxed != tt.relaxed {
+				t.Errorf("relaxed is %t, want %t; minValues (-want +got):\n%s", n.MinValuesRelaxed, tt.relaxed, diff)
+			}
+		})
+	}
+	if result := solve(t, varied("Strict", map[string]int{family: 3}, small(selecting(family, "m6g")))); count(result.Unplaced) != 1 {
+		t.Errorf("Strict places the pod on %+v", result.Nodes)
+	}
+}
+
+// TestLoweredMinValuesOfStaticNodes plans a node that no pod asked for.
+func TestLoweredMinValuesOfStaticNodes(t *testing.T) {
+	for policy, want := range map[string]int{"BestEffort": 1, "Strict": 3} {
+		batch := varied(policy, map[string]int{karpenter.LabelInstanceFamily: 3})
+		pool := &batch.Snapshot.NodePools[0]
+		pool.Spec.Replicas = new(int64(1))
+		pool.Spec.Template.Labels = map[string]string{corev1.LabelInstanceTypeStable: "m6g.large"}
+		batch.Snapshot.Settings.Gates.StaticCapacity = true
+		result := solver.Solve(batch, planningtest.Catalogue())
+		if len(result.Nodes) != 1 {
+			t.Fatalf("%s: %d nodes, want 1", policy, len(result.Nodes))
+		}
+		n := &result.Nodes[0]
+		if got := n.Requirements[karpenter.LabelInstanceFamily].MinValues(); got != want || n.MinValuesRelaxed != (want == 1) {
+			t.Errorf("%s: minValues %d (relaxed %t), want %d: launches of a Strict pool are refused with a reason", policy, got, n.MinValuesRelaxed, want)
+		}
+	}
+}

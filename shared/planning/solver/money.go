@@ -1,0 +1,313 @@
+package solver
+
+import (
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/joist-autoscaler/joist/shared/catalog"
+	"github.com/joist-autoscaler/joist/shared/karpenter"
+	poolpolicy "github.com/joist-autoscaler/joist/shared/karpenter/policy"
+	"github.com/joist-autoscaler/joist/shared/planning"
+	"github.com/joist-autoscaler/joist/shared/planning/instancetypes"
+	"github.com/joist-autoscaler/joist/shared/planning/packing"
+)
+
+// MoneyLimited reports whether anybody limits what nodes cost: the settings, or the
+// annotation of a NodePool, even one that cannot be read.
+func MoneyLimited(s *planning.Snapshot) bool {
+	return s.Settings.PriceLimit != nil || slices.ContainsFunc(s.NodePools, func(np karpenter.NodePool) bool {
+		_, limited := np.Annotations[poolpolicy.PriceLimit]
+		return limited
+	})
+}
+
+// bills are what the nodes of a snapshot cost.
+type bills struct {
+	stock instancetypes.Stock
+	// known are the types of pools and classes, by name.
+	known map[[2]string]map[string]*instancetypes.Type
+}
+
+// money is what nodes may cost. There is none where nobody limits that.
+type money struct {
+	bills
+	// at is the place of the price in the axis.
+	at int
+	// common is what all managed nodes may cost together; nil without such a limit.
+	common *packing.Pool
+	// unknown names a node of each pool whose price nobody knows, and stranger one of
+	// any pool: who cannot count must not spend.
+	unknown  map[string]string
+	stranger string
+}
+
+func newMoney(s *planning.Snapshot, stock instancetypes.Stock, a axis) *money {
+	at, limited := a.index[planning.PriceResource]
+	if !limited {
+		return nil
+	}
+	m := &money{at: at, bills: bills{stock, map[[2]string]map[string]*instancetypes.Type{}}, unknown: map[string]string{}}
+	if limit := s.Settings.PriceLimit; limit != nil {
+		m.common = &packing.Pool{Left: make([]int64, len(a.names)), Nodes: packing.Unlimited}
+		for i := range m.common.Left {
+			m.common.Left[i] = packing.Unlimited
+		}
+		m.common.Left[at] = planning.PriceLimit(*limit)
+	}
+	for i := range s.Nodes {
+		node := &s.Nodes[i]
+		price, known := m.billed(node)
+		if !known {
+			m.unknown[node.NodePool] = earlier(m.unknown[node.NodePool], node.Name)
+		}
+		if node.Claim == "" || m.common == nil {
+			continue
+		}
+		if m.common.Left[at] -= price; !known {
+			m.stranger = earlier(m.stranger, node.Name)
+		}
+	}
+	return m
+}
+
+// earlier is the name that comes first: whom a refusal names must not depend on the
+// order of the nodes.
+func earlier(was, name string) string {
+	if was == "" {
+		return name
+	}
+	return min(was, name)
+}
+
+// refusal is why a pool launches nothing while money is limited; "" where it may.
+func (m *money) refusal(np *karpenter.NodePool) string {
+	if m == nil {
+		return ""
+	}
+	limit, err := poolpolicy.ReadPriceLimit(np.Annotations)
+	if err != nil {
+		return err.Error()
+	}
+	stranger := m.stranger
+	if name, odd := m.unknown[np.Name]; odd && limit != nil {
+		stranger = name
+	}
+	if stranger == "" {
+		return ""
+	}
+	return fmt.Sprintf("what nodes cost is limited, and the price of node %s is not known: write it on its NodeClaim as %s", stranger, planning.PriceAnnotation)
+}
+
+// limit is what the nodes of a pool may cost together; Unlimited where it says
+// nothing, or nothing that can be read.
+func (m *money) limit(np *karpenter.NodePool) int64 {
+	if limit, err := poolpolicy.ReadPriceLimit(np.Annotations); err == nil && limit != nil {
+		return planning.PriceLimit(*limit)
+	}
+	return packing.Unlimited
+}
+
+// limits reports whether what the nodes of a pool cost is limited.
+func (m *money) limits(np *karpenter.NodePool) bool {
+	return m != nil && (m.common != nil || m.limit(np) != packing.Unlimited)
+}
+
+// priced is a capacity with the dearest of the offers.
+func (m *money) priced(capacity []int64, offers []packing.Offer) []int64 {
+	out := slices.Clone(capacity)
+	for _, o := range offers {
+		price, _ := planning.Microdollars(o.Price)
+		out[m.at] = max(out[m.at], price)
+	}
+	return out
+}
+
+// planned is what planned nodes may come to.
+func planned(nodes []planning.PlannedNode) (sum int64) {
+	for i := range nodes {
+		price, _ := planning.Microdollars(planning.Dearest(nodes[i].Options))
+		sum += price
+	}
+	return sum
+}
+
+// affordable narrows the options of a node, of which so many are wanted, to what is
+// left for them, and says how many that is.
+func affordable(options []planning.Option, count int, left int64) ([]planning.Option, int) {
+	cheapest, ok := planning.Microdollars(options[0].PricePerHour)
+	if !ok || left < cheapest {
+		return nil, 0
+	}
+	if cheapest > 0 {
+		count = int(min(int64(count), left/cheapest))
+	}
+	each := left / int64(count)
+	return slices.DeleteFunc(slices.Clone(options), func(o planning.Option) bool {
+		price, ok := planning.Microdollars(o.PricePerHour)
+		return !ok || price > each
+	}), count
+}
+
+// moneyLeft is what the nodes of a static pool may cost beside what is planned.
+func (w *world) moneyLeft(p *pool, beside, more []planning.PlannedNode) int64 {
+	left := w.quota(p.object).Left[w.money.at]
+	if w.money.common != nil {
+		left = min(left, w.money.common.Left[w.money.at]-planned(beside)-planned(more))
+	}
+	return left
+}
+
+// addPlain adds the columns of a type that is not reserved: one, or where money is
+// limited one for each way to pay, so that spot does not count for what it would cost
+// on demand.
+func (w *world) addPlain(p *pool, c column, of packing.Column) {
+	if !p.priced {
+		w.addVariants(p, c, of)
+		return
+	}
+	for _, capacityType := range []string{karpenter.CapacityTypeSpot, karpenter.CapacityTypeOnDemand} {
+		one := of
+		one.Offers = slices.DeleteFunc(slices.Clone(of.Offers), func(o packing.Offer) bool { return w.planes[o.Plane].CapacityType != capacityType })
+		if len(one.Offers) == 0 {
+			continue
+		}
+		one.Flexible = flexibility(capacityType)
+		one.Room = slices.Clone(of.Room) // Daemons are taken off each on its own.
+		one.Capacity = w.money.priced(of.Capacity, one.Offers)
+		w.addVariants(p, c, one)
+	}
+}
+
+// overPrice says that money keeps the cheapest of the columns from being bought; ""
+// where something else does.
+func (w *world) overPrice(p *pool, large packing.Set, left packing.Pool) string {
+	if !p.priced {
+		return ""
+	}
+	at, cheapest := w.money.at, -1
+	large.Each(func(k int) bool {
+		if cheapest < 0 || w.problem.Columns[k].Capacity[at] < w.problem.Columns[cheapest].Capacity[at] {
+			cheapest = k
+		}
+		return true
+	})
+	price := w.problem.Columns[cheapest].Capacity[at]
+	say := func(name string, limit, left int64) string {
+		return fmt.Sprintf("%s of %s an hour: %s are taken, and the cheapest node, %s, adds up to %s",
+			name, dollars(limit), dollars(limit-left), w.columns[cheapest].typ.Name, dollars(price))
+	}
+	switch {
+	case left.Left[at] != packing.Unlimited && price > left.Left[at]:
+		return say("its "+poolpolicy.PriceLimit, w.money.limit(p.object), left.Left[at])
+	case left.Within != nil && price > left.Within.Left[at]:
+		return say("the cluster's price limit", planning.PriceLimit(*w.snapshot.Settings.PriceLimit), left.Within.Left[at])
+	}
+	return ""
+}
+
+func dollars(micro int64) string { return fmt.Sprintf("$%.4f", float64(micro)/1e6) }
+
+// sortedClasses are the names of the classes that a stock has types for.
+func sortedClasses(stock instancetypes.Stock) []string { return slices.Sorted(maps.Keys(stock.Types)) }
+
+// Unpriced are the prices, in US dollars an hour, of launched claims that do not say
+// their own, where money is limited: the door has no catalogue to look them up in.
+func Unpriced(s planning.Snapshot, cat catalog.Catalogue) map[string]float64 {
+	if !MoneyLimited(&s) {
+		return nil
+	}
+	wanted := map[string]bool{}
+	silent := func(n *planning.Node) bool {
+		_, planned := n.Capacity[planning.PriceResource]
+		return n.Claim != "" && n.PricePerHour == 0 && !planned
+	}
+	for i := range s.Nodes {
+		if silent(&s.Nodes[i]) {
+			wanted[s.Nodes[i].Labels[corev1.LabelInstanceTypeStable]] = true
+		}
+	}
+	if len(wanted) == 0 {
+		return nil
+	}
+	cat.Types = slices.DeleteFunc(slices.Clone(cat.Types), func(t catalog.InstanceType) bool { return !wanted[t.Name] })
+	b, out := bills{instancetypes.NewStock(s, cat), map[[2]string]map[string]*instancetypes.Type{}}, map[string]float64{}
+	for i := range s.Nodes {
+		if node := &s.Nodes[i]; silent(node) {
+			if price, known := b.listed(node); known {
+				out[node.Claim] = price
+			}
+		}
+	}
+	return out
+}
+
+// billed is the price that a node counts for in price limits; false if it is unknown. It is
+// the price of the launched offering, and before the launch the highest price that the
+// launch allows. A node with neither, such as one of Karpenter's, counts with the current
+// price of its offering, or with the highest price of its type if the offering is gone.
+func (b *bills) billed(n *planning.Node) (int64, bool) {
+	if n.PricePerHour > 0 {
+		return planning.Microdollars(n.PricePerHour)
+	}
+	if price, ok := n.Capacity[planning.PriceResource]; ok {
+		return integer(planning.PriceResource, price), true
+	}
+	price, known := b.listed(n)
+	if !known {
+		return 0, false
+	}
+	return planning.Microdollars(price)
+}
+
+// listed is what the stock asks for a node like this, in US dollars an hour.
+func (b *bills) listed(n *planning.Node) (price float64, known bool) {
+	t := b.typeOf(n)
+	if t == nil {
+		return 0, false
+	}
+	reservation := n.Labels[karpenter.LabelCapacityReservationID]
+	for i := range t.Offers {
+		o := &t.Offers[i]
+		if !(o.PricePerHour > 0) || math.IsInf(o.PricePerHour, 1) {
+			continue
+		}
+		if o.Zone == n.Labels[corev1.LabelTopologyZone] && o.CapacityType == n.Labels[karpenter.CapacityTypeLabelKey] &&
+			(o.Reservation == "" || o.Reservation == reservation) {
+			return o.PricePerHour, true
+		}
+		price, known = max(price, o.PricePerHour), true
+	}
+	return price, known
+}
+
+// typeOf finds a node's type, as its own pool and class have it if they do.
+func (b *bills) typeOf(n *planning.Node) *instancetypes.Type {
+	name, class := n.Labels[corev1.LabelInstanceTypeStable], n.Labels[karpenter.LabelEC2NodeClass]
+	if t := b.types(n.NodePool, class)[name]; t != nil {
+		return t
+	}
+	for _, class := range sortedClasses(b.stock) {
+		if t := b.types("", class)[name]; t != nil {
+			return t
+		}
+	}
+	return nil
+}
+
+// types are those of a pool and class, by name.
+func (b *bills) types(pool, class string) map[string]*instancetypes.Type {
+	at := [2]string{pool, class}
+	if got, ok := b.known[at]; ok {
+		return got
+	}
+	types, out := b.stock.TypesOf(pool, class), map[string]*instancetypes.Type{}
+	for i := range types {
+		out[types[i].Name] = &types[i]
+	}
+	b.known[at] = out
+	return out
+}

@@ -1,0 +1,136 @@
+package solver_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/joist-autoscaler/joist/shared/catalog"
+	"github.com/joist-autoscaler/joist/shared/karpenter"
+	"github.com/joist-autoscaler/joist/shared/planning"
+	"github.com/joist-autoscaler/joist/shared/planning/instancetypes"
+	"github.com/joist-autoscaler/joist/shared/planning/planningtest"
+)
+
+// twoZones is the seed with subnets a1, a2 and b1 in zones a and b.
+func twoZones() (planning.Snapshot, catalog.Catalogue) {
+	s, cat := planningtest.Seed().Snapshot, planningtest.Catalogue()
+	s.NodeClasses[0].Status.Subnets = []karpenter.Subnet{
+		{ID: "a1", Zone: "ap-northeast-2a"}, {ID: "a2", Zone: "ap-northeast-2a"}, {ID: "b1", Zone: "ap-northeast-2b"},
+	}
+	cat.AsOf = s.Taken
+	return s, cat
+}
+
+// youngNode is of the seed's class, in a zone, made some seconds after the count.
+func youngNode(zone string, seconds int, pods string) planning.Node {
+	return planning.Node{
+		Claim: "c", Launched: true, Created: planningtest.Now.Add(time.Duration(seconds) * time.Second),
+		Labels: map[string]string{corev1.LabelTopologyZone: "ap-northeast-2" + zone, karpenter.LabelEC2NodeClass: planningtest.NodeClass().Name},
+		Used:   corev1.ResourceList{corev1.ResourcePods: resource.MustParse(pods)},
+	}
+}
+
+// openClaim may go to some zones, and was planned for pods.
+func openClaim(pods string, zones ...string) planning.Node {
+	n := planning.Node{
+		Claim: "c", Allocatable: corev1.ResourceList{corev1.ResourcePods: resource.MustParse(pods)},
+		Labels: map[string]string{karpenter.LabelEC2NodeClass: planningtest.NodeClass().Name},
+	}
+	if len(zones) > 0 {
+		n.Requirements = []karpenter.NodeSelectorRequirementWithMinValues{{Key: corev1.LabelTopologyZone, Operator: corev1.NodeSelectorOpIn, Values: zones}}
+	}
+	return n
+}
+
+func TestFreeIPs(t *testing.T) {
+	counts := []catalog.SubnetCount{{ID: "a1", FreeIPs: 20}, {ID: "a2", FreeIPs: 50}, {ID: "b1", FreeIPs: 10}}
+	for _, tt := range []struct {
+		name   string
+		counts []catalog.SubnetCount
+		family string
+		nodes  []planning.Node
+		want   map[string]int64 // by the zone's letter
+	}{
+		{"never counted", nil, "", nil, nil},
+		{"the largest of a zone counts", counts, "ipv4", nil, map[string]int64{"a": 50, "b": 10}},
+		{"a zone that was not counted", counts[:1], "ipv4", nil, map[string]int64{"a": 20}},
+		{"addresses without end", counts, "ipv6", nil, nil},
+		{"a node from after the count", counts, "", []planning.Node{youngNode("a", 1, "4")}, map[string]int64{"a": 45, "b": 10}},
+		{"a node from just before", counts, "", []planning.Node{youngNode("a", -60, "4")}, map[string]int64{"a": 45, "b": 10}},
+		{"a node from long before", counts, "", []planning.Node{youngNode("a", -61, "4")}, map[string]int64{"a": 50, "b": 10}},
+		{"a claim for a zone", counts, "", []planning.Node{openClaim("4", "ap-northeast-2b")}, map[string]int64{"a": 50, "b": 5}},
+		{"a claim for any zone", counts, "", []planning.Node{openClaim("4")}, map[string]int64{"a": 45, "b": 5}},
+		{"more than there is", counts, "", []planning.Node{openClaim("90")}, map[string]int64{"a": 0, "b": 0}},
+		{"nodes of others", counts, "", []planning.Node{{Created: planningtest.Now}}, map[string]int64{"a": 50, "b": 10}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			s, cat := twoZones()
+			cat.Subnets, cat.Cluster.IPFamily, s.Nodes = tt.counts, tt.family, tt.nodes
+			got := instancetypes.NewStock(s, cat).FreeIPs[planningtest.NodeClass().Name]
+			if len(got) != len(tt.want) {
+				t.Errorf("%v, want %v", got, tt.want)
+			}
+			for zone, want := range tt.want {
+				if got["ap-northeast-2"+zone] != want {
+					t.Errorf("zone %s: %d, want %d", zone, got["ap-northeast-2"+zone], want)
+				}
+			}
+		})
+	}
+}
+
+func TestPlacementGroups(t *testing.T) {
+	groups := []catalog.PlacementGroup{{ID: "pg-1", Name: "near", Strategy: "cluster"}, {ID: "pg-2", Name: "apart", Strategy: catalog.SpreadStrategy}}
+	grouped := func(zone string) planning.Node {
+		n := youngNode(zone, -3600, "0")
+		n.Labels[karpenter.LabelPlacementGroupID] = "pg-2"
+		return n
+	}
+	elsewhere := youngNode("a", -3600, "0")
+	elsewhere.Labels[karpenter.LabelPlacementGroupID] = "pg-9"
+	for _, tt := range []struct {
+		name     string
+		selector *karpenter.PlacementGroupSelector
+		nodes    []planning.Node
+		label    string
+		rooms    map[string]int
+	}{
+		{"none", nil, nil, "", nil},
+		{"by id", &karpenter.PlacementGroupSelector{ID: new("pg-1")}, nil, "pg-1", nil},
+		{"by name", &karpenter.PlacementGroupSelector{Name: new("near")}, nil, "pg-1", nil},
+		{"one that nobody described, by id", &karpenter.PlacementGroupSelector{ID: new("pg-7")}, nil, "pg-7", nil},
+		{"one that nobody described, by name", &karpenter.PlacementGroupSelector{Name: new("far")}, nil, "", nil},
+		{"seven of a zone", &karpenter.PlacementGroupSelector{Name: new("apart")}, nil, "pg-2", map[string]int{"ap-northeast-2a": 7, "ap-northeast-2b": 7}},
+		{"less those that are there", &karpenter.PlacementGroupSelector{Name: new("apart")}, []planning.Node{grouped("a"), youngNode("a", -3600, "0"), elsewhere},
+			"pg-2", map[string]int{"ap-northeast-2a": 5, "ap-northeast-2b": 7}},
+		{"and those that may come", &karpenter.PlacementGroupSelector{Name: new("apart")}, []planning.Node{openClaim("1"), openClaim("1", "ap-northeast-2b")},
+			"pg-2", map[string]int{"ap-northeast-2a": 6, "ap-northeast-2b": 5}},
+		{"full", &karpenter.PlacementGroupSelector{Name: new("apart")}, []planning.Node{
+			grouped("a"), grouped("a"), grouped("a"), grouped("a"), grouped("a"), grouped("a"), grouped("a"), grouped("a"),
+		}, "pg-2", map[string]int{"ap-northeast-2a": 0, "ap-northeast-2b": 7}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			s, cat := twoZones()
+			cat.PlacementGroups, s.Nodes, s.NodeClasses[0].Spec.PlacementGroupSelector = groups, tt.nodes, tt.selector
+			stock := instancetypes.NewStock(s, cat)
+			class := planningtest.NodeClass().Name
+			if diff := cmp.Diff(tt.rooms, stock.Rooms[class]); diff != "" {
+				t.Error(diff)
+			}
+			for _, one := range stock.Types[class] {
+				if got := one.Labels[karpenter.LabelPlacementGroupID]; got != tt.label {
+					t.Fatalf("nodes of %s are in group %q, want %q", one.Name, got, tt.label)
+				}
+				for _, o := range one.Offers {
+					if room, bounded := tt.rooms[o.Zone]; bounded && room == 0 && o.Available {
+						t.Fatalf("%s is for sale in %s, where the group is full", one.Name, o.Zone)
+					}
+				}
+			}
+		})
+	}
+}

@@ -1,0 +1,266 @@
+package solver_test
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/joist-autoscaler/joist/shared/karpenter"
+	"github.com/joist-autoscaler/joist/shared/planning"
+	"github.com/joist-autoscaler/joist/shared/planning/planningtest"
+	"github.com/joist-autoscaler/joist/shared/planning/solver"
+)
+
+// apart keeps pods of one app off each other's nodes.
+func apart(app string) func(*planning.PodSpec) {
+	return func(s *planning.PodSpec) {
+		s.Labels = map[string]string{"app": app}
+		s.Affinity = &corev1.Affinity{PodAntiAffinity: &corev1.PodAntiAffinity{
+			RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{{
+				TopologyKey: corev1.LabelHostname, LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": app}}}}}}
+	}
+}
+
+// spread lets at most skew pods of one app share a node.
+func spread(app string, skew int32) func(*planning.PodSpec) {
+	return func(s *planning.PodSpec) {
+		s.Labels = map[string]string{"app": app}
+		s.Spread = []corev1.TopologySpreadConstraint{{
+			TopologyKey: corev1.LabelHostname, MaxSkew: skew, WhenUnsatisfiable: corev1.DoNotSchedule,
+			LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": app}}}}
+	}
+}
+
+func selecting(key, value string) func(*planning.PodSpec) {
+	return func(s *planning.PodSpec) { s.NodeSelector = map[string]string{key: value} }
+}
+
+// nodes of the seed, by state.
+func node(name string, edits ...func(*planning.Node)) planning.Node {
+	n := planning.Node{
+		Name: name, Claim: name, NodePool: "default", Launched: true, Registered: true, Initialized: true, Ready: true,
+		Labels: map[string]string{
+			corev1.LabelArchStable: "arm64", corev1.LabelOSStable: "linux", corev1.LabelTopologyZone: "ap-northeast-2a",
+			corev1.LabelHostname: name, karpenter.NodePoolLabelKey: "default",
+		},
+		Allocatable: corev1.ResourceList{
+			corev1.ResourceCPU: resource.MustParse("2"), corev1.ResourceMemory: resource.MustParse("4Gi"), corev1.ResourcePods: resource.MustParse("10"),
+		},
+		Capacity: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("2"), corev1.ResourceMemory: resource.MustParse("4Gi")},
+	}
+	for _, edit := range edits {
+		edit(&n)
+	}
+	return n
+}
+
+// placed says how many pods each existing node took, and how many new nodes there are.
+func placed(result planning.Result) (onto map[string]int, fresh int) {
+	onto = map[string]int{}
+	for _, n := range result.Nominations {
+		onto[n.Claim+n.Node]++
+	}
+	return onto, len(result.Nodes)
+}
+
+func TestExistingNodesFirst(t *testing.T) {
+	notReady := corev1.Taint{Key: corev1.TaintNodeNotReady, Effect: corev1.TaintEffectNoSchedule}
+	starting := func(n *planning.Node) {
+		n.Initialized, n.Taints = false, []corev1.Taint{notReady, karpenter.UnregisteredTaint()}
+	}
+	for _, tt := range []struct {
+		name  string
+		nodes []planning.Node
+		pods  int
+		want  map[string]int
+		fresh int
+	}{
+		{"room on a node", []planning.Node{node("a")}, 2, map[string]int{"aa": 2}, 0},
+		{"the rest is launched", []planning.Node{node("a")}, 3, map[string]int{"aa": 2}, 1},
+		{"initialized before starting", []planning.Node{node("a", starting), node("b")}, 1, map[string]int{"bb": 1}, 0},
+		{"ephemeral taints of a starting node", []planning.Node{node("a", starting)}, 1, map[string]int{"aa": 1}, 0},
+		{"the same taints later", []planning.Node{node("a", func(n *planning.Node) { n.Taints = []corev1.Taint{notReady} })}, 1, map[string]int{}, 1},
+		{"going", []planning.Node{node("a", func(n *planning.Node) { n.Going = true })}, 1, map[string]int{}, 1},
+		{"used up", []planning.Node{node("a", func(n *planning.Node) {
+			n.Used = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("1500m")}
+		})}, 1, map[string]int{}, 1},
+		{"overcommitted in what the pod hardly needs", []planning.Node{node("a", func(n *planning.Node) {
+			n.Used = corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("5Gi")}
+		})}, 1, map[string]int{}, 1},
+		{"not managed", []planning.Node{node("a", func(n *planning.Node) { n.Claim, n.NodePool = "", "" })}, 1, map[string]int{"a": 1}, 0},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			batch := planningtest.Seed(planningtest.Pods("web", tt.pods, "1", "0"))
+			batch.Snapshot.Nodes = tt.nodes
+			result := solver.Solve(batch, planningtest.Catalogue())
+			onto, fresh := placed(result)
+			if diff := cmp.Diff(tt.want, onto); diff != "" || fresh != tt.fresh {
+				t.Errorf("%d new nodes, want %d; nominations (-want +got):\n%s", fresh, tt.fresh, diff)
+			}
+		})
+	}
+}
+
+// TestPlannedPodsFitTheirClaims plans, writes the claims into the next snapshot
+// as they are before their launch, and plans again: nothing new may come.
+func TestPlannedPodsFitTheirClaims(t *testing.T) {
+	batch := planningtest.Seed(
+		planningtest.Pods("inflate", 5, "1", "256Mi"),
+		planningtest.Pods("spot", 2, "500m", "1Gi", selecting(karpenter.CapacityTypeLabelKey, "spot")),
+		planningtest.Pods("apart", 3, "100m", "0", apart("x")),
+	)
+	batch.Snapshot.DaemonSets = []planning.PodSpec{
+		{Namespace: "kube-system", Requests: planningtest.Requests("100m", "64Mi")},
+		{Namespace: "kube-system", Requests: planningtest.Requests("200m", "64Mi"), NodeSelector: map[string]string{corev1.LabelArchStable: "amd64"}},
+		{Namespace: "kube-system", Requests: planningtest.Requests("50m", "64Mi"), NodeSelector: map[string]string{corev1.LabelTopologyZone: "ap-northeast-2a"}},
+	}
+	first := solve(t, batch)
+	if len(first.Unplaced) > 0 {
+		t.Fatalf("unplaced: %+v", first.Unplaced)
+	}
+	for _, n := range first.Nodes {
+		name := string(rune('a' + len(batch.Snapshot.Nodes)))
+		claim := planning.Node{
+			Name: name, Claim: name, NodePool: n.NodePool, Labels: n.Requirements.Labels(),
+			Requirements: n.Requirements.List(), Allocatable: n.Requests,
+		}
+		for _, pod := range n.Pods {
+			claim.Expected = append(claim.Expected, pod.Pod.UID)
+		}
+		batch.Snapshot.Nodes = append(batch.Snapshot.Nodes, claim)
+	}
+	again := solver.Solve(batch, planningtest.Catalogue())
+	if len(again.Nodes) > 0 || len(again.Unplaced) > 0 {
+		t.Errorf("planned again: %d more nodes, unplaced %+v", len(again.Nodes), again.Unplaced)
+	}
+	batch.Pending = append(batch.Pending, planningtest.Pods("one-more", 1, "100m", "0"))
+	if more := solver.Solve(batch, planningtest.Catalogue()); len(more.Nodes) != 1 {
+		t.Errorf("%d new nodes for one pod more: claims promise exactly what they were planned for", len(more.Nodes))
+	}
+}
+
+func TestRulesOnOneNode(t *testing.T) {
+	port := func(s *planning.PodSpec) { s.HostPorts = []planning.HostPort{{Port: 80}} }
+	for _, tt := range []struct {
+		name  string
+		class planning.PodClass
+		fresh int
+	}{
+		{"nothing", planningtest.Pods("a", 3, "100m", "0"), 1},
+		{"anti-affinity over hosts", planningtest.Pods("a", 3, "100m", "0", apart("a")), 3},
+		{"spread over hosts", planningtest.Pods("a", 3, "100m", "0", spread("a", 2)), 2},
+		{"host ports", planningtest.Pods("a", 3, "100m", "0", port), 3},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			if result := solve(t, planningtest.Seed(tt.class)); len(result.Nodes) != tt.fresh {
+				t.Errorf("%d nodes, want %d", len(result.Nodes), tt.fresh)
+			}
+		})
+	}
+}
+
+func TestRunningPodsAreRespected(t *testing.T) {
+	guard := planningtest.Pods("guard", 1, "100m", "0", apart("web"))
+	guard.Spec.Labels = map[string]string{"app": "guard"}
+	batch := planningtest.Seed(planningtest.Pods("web", 1, "100m", "0", func(s *planning.PodSpec) { s.Labels = map[string]string{"app": "web"} }))
+	batch.Snapshot.Nodes = []planning.Node{node("a", func(n *planning.Node) { n.Pods = []planning.PodClass{guard} })}
+	if onto, fresh := placed(solve(t, batch)); len(onto) != 0 || fresh != 1 {
+		t.Errorf("onto %v, %d new: the pod on the node refuses the newcomer", onto, fresh)
+	}
+
+	guard.Spec.Affinity.PodAntiAffinity.RequiredDuringSchedulingIgnoredDuringExecution[0].TopologyKey = corev1.LabelTopologyZone
+	batch.Snapshot.Nodes[0].Pods = []planning.PodClass{guard}
+	if rules, detail := rule(t, batch); rules[0] != planning.RuleTopology {
+		t.Errorf("refused by %v: %s; the pod refuses newcomers in its whole zone, and the pool has no other", rules, detail)
+	}
+}
+
+func term(key, value string) corev1.NodeSelectorTerm {
+	return corev1.NodeSelectorTerm{MatchExpressions: []corev1.NodeSelectorRequirement{{Key: key, Operator: corev1.NodeSelectorOpIn, Values: []string{value}}}}
+}
+
+func TestNodeAffinity(t *testing.T) {
+	required := func(terms ...corev1.NodeSelectorTerm) func(*planning.PodSpec) {
+		return func(s *planning.PodSpec) {
+			s.Affinity = &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{NodeSelectorTerms: terms}}}
+		}
+	}
+	preferred := func(terms ...corev1.PreferredSchedulingTerm) func(*planning.PodSpec) {
+		return func(s *planning.PodSpec) {
+			s.Affinity = &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{PreferredDuringSchedulingIgnoredDuringExecution: terms}}
+		}
+	}
+	size := func(name string) corev1.NodeSelectorTerm { return term(karpenter.LabelInstanceSize, name) }
+	for _, tt := range []struct {
+		name   string
+		edit   func(*planning.PodSpec)
+		policy string
+		want   string
+	}{
+		{"none", func(*planning.PodSpec) {}, "", "t4g.medium"},
+		{"second term works", required(size("8xlarge"), size("large")), "", "t4g.large"},
+		{"preference is kept", preferred(corev1.PreferredSchedulingTerm{Weight: 1, Preference: size("xlarge")}), "", "t4g.xlarge"},
+		{"heaviest preference", preferred(
+			corev1.PreferredSchedulingTerm{Weight: 1, Preference: size("xlarge")}, corev1.PreferredSchedulingTerm{Weight: 9, Preference: size("large")}), "", "t4g.large"},
+		{"impossible preference is let go", preferred(
+			corev1.PreferredSchedulingTerm{Weight: 9, Preference: size("8xlarge")}, corev1.PreferredSchedulingTerm{Weight: 1, Preference: size("large")}), "", "t4g.large"},
+		{"ignored", preferred(corev1.PreferredSchedulingTerm{Weight: 1, Preference: size("xlarge")}), "Ignore", "t4g.medium"},
+		{"a volume's zone", func(s *planning.PodSpec) {
+			s.Volumes = []planning.Volume{{Claim: "d", Alternatives: []corev1.NodeSelectorTerm{
+				term("topology.ebs.csi.aws.com/zone", "ap-northeast-2c"), term("topology.ebs.csi.aws.com/zone", "ap-northeast-2a")}}}
+		}, "", "t4g.medium"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			batch := planningtest.WithoutSpot(planningtest.Seed(planningtest.Pods("a", 1, "100m", "0", tt.edit)))
+			batch.Snapshot.Settings.PreferencePolicy = tt.policy
+			if got := solve(t, batch).Nodes[0].Options[0].InstanceType; got != tt.want {
+				t.Errorf("%s, want %s", got, tt.want)
+			}
+		})
+	}
+}
+
+func TestPreferNoScheduleIsRelaxedLast(t *testing.T) {
+	batch := planningtest.Seed(planningtest.Pods("a", 1, "100m", "0"))
+	soft := []corev1.Taint{{Key: "soft", Effect: corev1.TaintEffectPreferNoSchedule}}
+	tainted, plain := planningtest.NodePool(), planningtest.NodePool()
+	tainted.Name, tainted.Spec.Template.Spec.Taints, plain.Name = "z-tainted", soft, "a-plain"
+	batch.Snapshot.NodePools = []karpenter.NodePool{tainted, plain}
+	if got := solve(t, batch).Nodes[0].NodePool; got != "a-plain" {
+		t.Errorf("pool %s, want the one without the taint", got)
+	}
+	batch.Snapshot.NodePools = []karpenter.NodePool{tainted}
+	if got := solve(t, batch); len(got.Nodes) != 1 {
+		t.Errorf("unplaced %+v: the taint is a preference", got.Unplaced)
+	}
+}
+
+func TestDaemonsTakeTheirRoom(t *testing.T) {
+	batch := planningtest.WithoutSpot(planningtest.Seed(planningtest.Pods("a", 1, "1900m", "0")))
+	if got := solve(t, batch).Nodes[0].Options[0].InstanceType; got != "t4g.medium" {
+		t.Fatalf("without daemons %s", got)
+	}
+	batch.Snapshot.DaemonSets = []planning.PodSpec{{Namespace: "kube-system", Requests: planningtest.Requests("100m", "0")}}
+	n := solve(t, batch).Nodes[0]
+	if got := n.Options[0].InstanceType; got != "t4g.xlarge" {
+		t.Errorf("with a daemon %s, want the larger type", got)
+	}
+	if cpu := n.Requests[corev1.ResourceCPU]; cpu.MilliValue() != 2000 {
+		t.Errorf("the claim asks for %s cpu, want the pod's and the daemon's", cpu.String())
+	}
+}
+
+func TestCustomLabelsGetAValue(t *testing.T) {
+	batch := planningtest.Seed(planningtest.Pods("a", 1, "100m", "0", func(s *planning.PodSpec) {
+		s.Affinity = &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{
+			NodeSelectorTerms: []corev1.NodeSelectorTerm{{MatchExpressions: []corev1.NodeSelectorRequirement{{Key: "team", Operator: corev1.NodeSelectorOpExists}}}}}}}
+	}))
+	requirements := &batch.Snapshot.NodePools[0].Spec.Template.Spec.Requirements
+	*requirements = append(*requirements, karpenter.NodeSelectorRequirementWithMinValues{Key: "team", Operator: karpenter.NodeSelectorOpIn, Values: []string{"web", "shop"}})
+	if got := solve(t, batch).Nodes[0].Requirements.Labels()["team"]; got != "shop" {
+		t.Errorf("team = %q: nobody but the planner can choose", got)
+	}
+}

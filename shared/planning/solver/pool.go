@@ -1,0 +1,127 @@
+package solver
+
+import (
+	"fmt"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/joist-autoscaler/joist/shared/catalog"
+	"github.com/joist-autoscaler/joist/shared/karpenter"
+	"github.com/joist-autoscaler/joist/shared/planning"
+	"github.com/joist-autoscaler/joist/shared/planning/instancetypes"
+)
+
+// pool is a NodePool with its class.
+type pool struct {
+	object      *karpenter.NodePool
+	name, class string
+	weight      int32
+	index       int
+	// refusal is why the pool launches nothing at all; its rule is empty when it
+	// may.
+	refusal planning.Rejection
+	// priced is whether what its nodes cost is limited.
+	priced bool
+	taints []corev1.Taint
+	// base is what every node of the pool is like; variants are base with each
+	// label that the pool leaves open and a pod may ask for set to one value.
+	base     planning.Requirements
+	variants []planning.Requirements
+	// plainTenancy is whether neither the pool nor a pod asks for a tenancy.
+	plainTenancy bool
+	// types are those of the stock, suitable or not.
+	types *typeIndex
+	// allowed are the places of those that suit.
+	allowed []int
+	// from and to are where its columns begin and end: they are neighbours.
+	from, to int
+	// soldOut counts types that suit the pool and cannot be bought at the moment.
+	soldOut int
+	// bought remembers which planes the pool allows: 1 for yes, -1 for no.
+	bought [maxPlanes]int8
+	// shelf is all prices; it is made when it is first asked for.
+	shelf []shelved
+}
+
+func (w *world) newPool(np *karpenter.NodePool, stock instancetypes.Stock, named namedLabels) *pool {
+	p := &pool{object: np, name: np.Name, weight: np.Weight(), taints: np.Spec.Template.Spec.Taints, priced: w.money.limits(np)}
+	class, refusal := classOf(np, w.snapshot)
+	if refusal != "" {
+		p.refusal = planning.Rejection{NodePool: np.Name, Rule: planning.RuleNotReady, Detail: refusal}
+		return p
+	}
+	p.class = class.Name
+	config, err := instancetypes.NodeConfig(class, w.snapshot.Settings)
+	if err != nil {
+		p.refusal = planning.Rejection{NodePool: np.Name, Rule: planning.RuleNotReady, Detail: err.Error()}
+		return p
+	}
+	if refusal := w.money.refusal(np); refusal != "" {
+		p.refusal = planning.Rejection{NodePool: np.Name, Rule: planning.RuleLimits, Detail: refusal}
+		return p
+	}
+	p.base = base(np, class, config.AMIFamily, stock.Region)
+	p.chooseTenancy(named)
+	p.variants = w.variants(p.base, named)
+	return p
+}
+
+// buys reports whether the pool allows offers on a plane.
+func (p *pool) buys(plane int, o planning.Option) bool {
+	if p.bought[plane] == 0 {
+		p.bought[plane] = -1
+		if p.base.AllowsOffering(o) {
+			p.bought[plane] = 1
+		}
+	}
+	return p.bought[plane] > 0
+}
+
+// classOf finds the pool's node class and says why the pool launches nothing.
+func classOf(np *karpenter.NodePool, s *planning.Snapshot) (class *karpenter.EC2NodeClass, refusal string) {
+	ref := np.Spec.Template.Spec.NodeClassRef
+	switch why := planning.NotReadyReason(np); {
+	case why != "":
+		return nil, why
+	case ref == nil:
+		return nil, "the NodePool names no node class (spec.template.spec.nodeClassRef)"
+	}
+	i := slices.IndexFunc(s.NodeClasses, func(c karpenter.EC2NodeClass) bool { return c.Name == ref.Name })
+	if i < 0 {
+		return nil, fmt.Sprintf("there is no EC2NodeClass %q", ref.Name)
+	}
+	class = &s.NodeClasses[i]
+	condition, known := class.Status.Conditions.Get(karpenter.ConditionTypeReady)
+	switch {
+	case class.DeletionTimestamp != nil:
+		return nil, fmt.Sprintf("EC2NodeClass %q is being deleted", ref.Name)
+	case !known:
+		return nil, fmt.Sprintf("EC2NodeClass %q has not been looked at yet", ref.Name)
+	case !class.Status.Conditions.True(karpenter.ConditionTypeReady):
+		return nil, fmt.Sprintf("EC2NodeClass %q is not ready: %s", ref.Name, condition.Message)
+	case len(class.Status.Subnets) == 0:
+		return nil, fmt.Sprintf("EC2NodeClass %q has found no subnets: check its subnetSelectorTerms", ref.Name)
+	case len(class.Status.AMIs) == 0:
+		return nil, fmt.Sprintf("EC2NodeClass %q has found no images: check its amiSelectorTerms", ref.Name)
+	}
+	return class, ""
+}
+
+// base is what every node of the pool is like, whichever type it gets.
+func base(np *karpenter.NodePool, class *karpenter.EC2NodeClass, family, region string) planning.Requirements {
+	out := planning.FromClaim(np.Spec.Template.Spec.Requirements).
+		Intersect(planning.FromLabels(np.Spec.Template.Labels)).
+		Intersect(planning.FromLabels(catalog.FamilyLabels(family))).
+		Intersect(planning.ReadyLabels)
+	out.Add(karpenter.NodePoolLabelKey, planning.In(np.Name))
+	out.Add(karpenter.LabelEC2NodeClass, planning.In(class.Name))
+	out.Add(corev1.LabelTopologyRegion, planning.In(region))
+	var zones []string
+	for _, subnet := range class.Status.Subnets {
+		zones = append(zones, subnet.Zone)
+	}
+	out.Add(corev1.LabelTopologyZone, planning.In(zones...))
+	out.Add(karpenter.LabelInstanceTenancy, planning.In(karpenter.TenancyDefault, karpenter.TenancyDedicated))
+	return out
+}

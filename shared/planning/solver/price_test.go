@@ -1,0 +1,236 @@
+package solver_test
+
+import (
+	"math"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/joist-autoscaler/joist/shared/event"
+	"github.com/joist-autoscaler/joist/shared/karpenter"
+	"github.com/joist-autoscaler/joist/shared/karpenter/policy"
+	"github.com/joist-autoscaler/joist/shared/planning"
+	"github.com/joist-autoscaler/joist/shared/planning/instancetypes"
+	"github.com/joist-autoscaler/joist/shared/planning/planningtest"
+	"github.com/joist-autoscaler/joist/shared/planning/solver"
+)
+
+const zone = "ap-northeast-2a"
+
+// market sells one type of two cores, on demand for 10 cents and as spot for 3.
+func market() instancetypes.Stock {
+	one := instancetypes.Type{
+		Name:        "m.two",
+		Labels:      map[string]string{corev1.LabelInstanceTypeStable: "m.two", corev1.LabelArchStable: "arm64", corev1.LabelOSStable: "linux"},
+		Capacity:    corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("2"), corev1.ResourceMemory: resource.MustParse("8Gi"), corev1.ResourcePods: resource.MustParse("20")},
+		Allocatable: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("2"), corev1.ResourceMemory: resource.MustParse("8Gi"), corev1.ResourcePods: resource.MustParse("20")},
+	}
+	for capacityType, price := range map[string]float64{karpenter.CapacityTypeOnDemand: 0.1, karpenter.CapacityTypeSpot: 0.03} {
+		o := instancetypes.Offer{Option: planning.Option{PricePerHour: price}, Available: true}
+		o.Offering = event.Offering{InstanceType: one.Name, Zone: zone, CapacityType: capacityType}
+		one.Offers = append(one.Offers, o)
+	}
+	return instancetypes.Stock{Region: planningtest.Region, Types: map[string][]instancetypes.Type{planningtest.NodeClass().Name: {one}}}
+}
+
+// spending is a batch of pods of which each needs a node of its own, for a pool that
+// takes anything.
+func spending(pods int, limit string, edits ...func(*planning.Batch)) planning.Batch {
+	batch := planningtest.Seed(planningtest.Pods("web", pods, "1500m", "64Mi"))
+	np := &batch.Snapshot.NodePools[0]
+	np.Spec.Template.Spec.Requirements, np.Spec.Limits = nil, nil
+	if limit != "" {
+		np.Annotations = map[string]string{policy.PriceLimit: limit}
+	}
+	for _, edit := range edits {
+		edit(&batch)
+	}
+	return batch
+}
+
+func steadily(b *planning.Batch) {
+	b.Pending[0].Spec.NodeSelector = map[string]string{karpenter.CapacityTypeLabelKey: karpenter.CapacityTypeOnDemand}
+}
+
+func cluster(limit float64) func(*planning.Batch) {
+	return func(b *planning.Batch) { b.Snapshot.Settings.PriceLimit = &limit }
+}
+
+// standing adds full nodes of the pool.
+func standing(count int, edit func(*planning.Node)) func(*planning.Batch) {
+	return func(b *planning.Batch) {
+		for i := range count {
+			b.Snapshot.Nodes = append(b.Snapshot.Nodes, node(string(rune('a'+i)), func(n *planning.Node) {
+				n.NodePool, n.Allocatable = b.Snapshot.NodePools[0].Name, nil
+				edit(n)
+			}))
+		}
+	}
+}
+
+func bought(price float64) func(*planning.Node) {
+	return func(n *planning.Node) { n.PricePerHour = price }
+}
+
+func TestPriceLimits(t *testing.T) {
+	spot := func(n *planning.Node) {
+		n.Labels[corev1.LabelInstanceTypeStable], n.Labels[karpenter.CapacityTypeLabelKey] = "m.two", karpenter.CapacityTypeSpot
+	}
+	for _, tt := range []struct {
+		name  string
+		batch planning.Batch
+		nodes int
+		why   string
+	}{
+		{"none", spending(9, ""), 9, ""},
+		{"room for all", spending(9, "25"), 9, ""},
+		{"exactly as many as fit", spending(9, "0.15"), 5, "its joist.sh/price-limit of $0.1500 an hour: $0.1500 are taken, and the cheapest node, m.two, adds up to $0.0300"},
+		{"a little less", spending(9, "0.1499"), 4, "$0.1200 are taken"},
+		{"nothing", spending(9, "0"), 0, "its joist.sh/price-limit of $0.0000"},
+		{"on demand counts for more", spending(9, "0.35", steadily), 3, "$0.3000 are taken, and the cheapest node, m.two, adds up to $0.1000"},
+		{"what exists counts for what it was bought for", spending(9, "0.15", standing(2, bought(0.05))), 1, "$0.1300 are taken"},
+		{"or for what it costs by now", spending(9, "0.15", standing(2, spot)), 3, "$0.1500 are taken"},
+		{"or for the dearest of its type", spending(9, "0.35", standing(2, func(n *planning.Node) { spot(n); n.Labels[corev1.LabelTopologyZone] = "gone" })), 5, "$0.3500 are taken"},
+		{"or for what its launch may come to", spending(9, "0.15", standing(1, func(n *planning.Node) {
+			n.Capacity = corev1.ResourceList{planning.PriceResource: resource.MustParse("100000")}
+		})), 1, "$0.1300 are taken"},
+		{"beyond it already", spending(9, "0.15", standing(1, bought(3))), 0, "$3.0000 are taken"},
+		{"a price that nobody knows", spending(9, "25", standing(1, bought(0))), 0, "the price of node a is not known: write it on its NodeClaim as joist.sh/price-per-hour"},
+		{"which does not matter without a limit", spending(9, "", standing(1, bought(0))), 9, ""},
+		{"which cannot be read", spending(9, "a lot"), 0, `annotation joist.sh/price-limit is "a lot": write US dollars`},
+		{"of the cluster", spending(9, "", cluster(0.1)), 3, "the cluster's price limit of $0.1000 an hour: $0.0900 are taken"},
+		{"of the cluster, with a price that nobody knows", spending(9, "", cluster(9), standing(1, bought(0))), 0, "the price of node a is not known"},
+		{"of the cluster, and nodes of nobody", spending(9, "", cluster(0.1), standing(1, func(n *planning.Node) { n.Claim, n.NodePool = "", "" })), 3, "the cluster's price limit"},
+		{"both, the pool's first", spending(9, "0.05", cluster(0.1)), 1, "its joist.sh/price-limit"},
+		{"both, the cluster's first", spending(9, "0.1", cluster(0.05)), 1, "the cluster's price limit"},
+		{"other annotations that cannot be read", spending(9, "0.15", func(b *planning.Batch) {
+			b.Snapshot.NodePools[0].Annotations[policy.Payback] = "soon"
+		}), 5, "$0.1500 are taken"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			got := solver.SolveStock(tt.batch, market())
+			if len(got.Nodes) != tt.nodes || tt.nodes+count(got.Unplaced) != 9 {
+				t.Errorf("%d nodes, want %d; %d pods left", len(got.Nodes), tt.nodes, count(got.Unplaced))
+			}
+			for _, u := range got.Unplaced {
+				if r := u.Rejections[0]; r.Rule != planning.RuleLimits || !strings.Contains(r.Detail, tt.why) {
+					t.Errorf("rule %s: %s", r.Rule, r.Detail)
+				}
+			}
+			if (count(got.Unplaced) > 0) != (tt.why != "") {
+				t.Errorf("%d pods are left, and the reason should be %q", count(got.Unplaced), tt.why)
+			}
+		})
+	}
+}
+
+// What two pools cost together is limited, however they share it.
+func TestPriceLimitOfTheClusterIsShared(t *testing.T) {
+	batch := spending(9, "0.2", cluster(0.4), steadily)
+	other := batch.Snapshot.NodePools[0]
+	other.Name, other.Annotations = "other", nil
+	batch.Snapshot.NodePools = append(batch.Snapshot.NodePools, other)
+	byPool := map[string]int{}
+	for _, n := range solver.SolveStock(batch, market()).Nodes {
+		byPool[n.NodePool]++
+	}
+	if byPool["other"]+byPool[batch.Snapshot.NodePools[0].Name] != 4 || byPool[batch.Snapshot.NodePools[0].Name] > 2 {
+		t.Errorf("%v, want four nodes", byPool)
+	}
+}
+
+// Nodes that replace others exist beside them, and must be affordable so.
+func TestPriceLimitsHoldForReplacements(t *testing.T) {
+	for limit, want := range map[string]int{"0.12": 0, "0.13": 1, "": 1} {
+		batch := spending(0, limit, standing(1, bought(0.1)))
+		batch.Pending = nil
+		batch.Snapshot.Nodes[0].Pods = []planning.PodClass{planningtest.Pods("web", 1, "1500m", "64Mi")}
+		got := solver.NewSimulation(batch.Snapshot, market()).Without(0)
+		if len(got.Nodes) != want || want+count(got.Unplaced) != 1 {
+			t.Errorf("limit %q: %d replacements, and %d pods without a place", limit, len(got.Nodes), count(got.Unplaced))
+		}
+	}
+}
+
+// A removal that was taken has spent what its replacements may cost.
+func TestPriceLimitsCountWhatWasTaken(t *testing.T) {
+	for _, limit := range []func(*planning.Batch){cluster(0.25), func(b *planning.Batch) {
+		b.Snapshot.NodePools[0].Annotations = map[string]string{policy.PriceLimit: "0.25"}
+	}} {
+		batch := spending(0, "", standing(2, bought(0.1)), limit)
+		batch.Pending = nil
+		for i := range batch.Snapshot.Nodes {
+			batch.Snapshot.Nodes[i].Pods = []planning.PodClass{planningtest.Pods("web"+batch.Snapshot.Nodes[i].Name, 1, "1500m", "64Mi")}
+		}
+		s := solver.NewSimulation(batch.Snapshot, market())
+		first := s.Without(0)
+		if len(first.Nodes) != 1 {
+			t.Fatalf("%d replacements, want one: %+v", len(first.Nodes), first.Unplaced)
+		}
+		s.Take(first, 0)
+		if got := s.Without(1); len(got.Nodes) != 0 || count(got.Unplaced) != 1 {
+			t.Errorf("%d replacements beyond the limit", len(got.Nodes))
+		}
+	}
+}
+
+func TestPriceLimitsHoldForStaticPools(t *testing.T) {
+	static := func(b *planning.Batch) {
+		b.Pending = nil
+		b.Snapshot.Settings.Gates.StaticCapacity = true
+		b.Snapshot.NodePools[0].Spec.Replicas = new(int64(9))
+	}
+	for _, tt := range []struct {
+		name  string
+		batch planning.Batch
+		nodes int
+	}{
+		{"none", spending(0, "", static), 9},
+		{"as many as fit", spending(0, "0.1", static), 3},
+		{"beside what exists", spending(0, "0.1", static, standing(1, bought(0.05))), 1},
+		{"of the cluster", spending(0, "", static, cluster(0.1)), 3},
+		{"none at all", spending(0, "0.02", static), 0},
+	} {
+		got := solver.SolveStock(tt.batch, market())
+		sum := 0.0
+		for _, n := range got.Nodes {
+			sum += planning.Dearest(n.Options)
+		}
+		if len(got.Nodes) != tt.nodes || tt.name != "none" && sum > 0.1 {
+			t.Errorf("%s: %d nodes for up to %v, want %d", tt.name, len(got.Nodes), sum, tt.nodes)
+		}
+	}
+}
+
+func TestMicrodollars(t *testing.T) {
+	for price, want := range map[float64]int64{0: 0, 0.1: 100000, 0.3: 300000, 0.0000001: 1, 1.0000001: 1000001, 0.0464: 46400, 98.32: 98320000, math.Inf(1): 1 << 54, 1e300: 1 << 54} {
+		if got, ok := planning.Microdollars(price); !ok || got != want {
+			t.Errorf("%v: %d, %t, want %d", price, got, ok, want)
+		}
+	}
+	for _, price := range []float64{-1, math.NaN(), math.Inf(-1)} {
+		if got, ok := planning.Microdollars(price); ok {
+			t.Errorf("%v: %d", price, got)
+		}
+	}
+	for limit, want := range map[float64]int64{0: 0, 0.3: 300000, 25: 25e6, 0.0000019: 1, 1e300: 1 << 54} {
+		if got := planning.PriceLimit(limit); got != want {
+			t.Errorf("limit %v: %d, want %d", limit, got, want)
+		}
+	}
+}
+
+func TestPriceOf(t *testing.T) {
+	for text, want := range map[string]float64{"0.0832": 0.0832, "0": 0, "": -1, "-1": -1, "NaN": -1, "Inf": -1, "cheap": -1} {
+		claim := &karpenter.NodeClaim{}
+		claim.Annotations = map[string]string{planning.PriceAnnotation: text}
+		if got, known := planning.PriceOf(claim); known != (want >= 0) || known && got != want {
+			t.Errorf("%q: %v, %t", text, got, known)
+		}
+	}
+	if text := planning.FormatPrice(0.0832); text != "0.0832" {
+		t.Error(text)
+	}
+}

@@ -1,0 +1,111 @@
+package solver_test
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/joist-autoscaler/joist/shared/planning"
+	"github.com/joist-autoscaler/joist/shared/planning/planningtest"
+)
+
+// teams are two pools over three zones, whose nodes differ in the label team and, if
+// tainted, in a taint.
+func teams(tainted bool, pending ...planning.PodClass) planning.Batch {
+	batch := inZones(pending...)
+	first := batch.Snapshot.NodePools[0]
+	batch.Snapshot.NodePools = nil
+	for _, team := range []string{"a", "b"} {
+		pool := *first.DeepCopy()
+		pool.Name, pool.UID = team, first.UID+"-"+first.UID
+		pool.Spec.Template.Labels = map[string]string{"team": team}
+		if tainted {
+			pool.Spec.Template.Spec.Taints = []corev1.Taint{{Key: "team", Value: team, Effect: corev1.TaintEffectNoSchedule}}
+		}
+		batch.Snapshot.NodePools = append(batch.Snapshot.NodePools, pool)
+	}
+	return batch
+}
+
+// perPool counts the pods of new nodes by pool and the last letter of the zone.
+func perPool(result planning.Result) map[string]int {
+	out := map[string]int{}
+	for _, n := range result.Nodes {
+		zone, _ := n.Requirements[zoneKey].Single()
+		out[n.NodePool+zone[max(0, len(zone)-1):]] += len(n.Pods)
+	}
+	return out
+}
+
+func tolerating(team string) func(*planning.PodSpec) {
+	return func(s *planning.PodSpec) {
+		s.Tolerations = []corev1.Toleration{{Key: "team", Operator: corev1.TolerationOpEqual, Value: team, Effect: corev1.TaintEffectNoSchedule}}
+	}
+}
+
+// both selects a team and a zone.
+func both(team, zone string) func(*planning.PodSpec) {
+	return func(s *planning.PodSpec) {
+		s.NodeSelector = map[string]string{"team": team, zoneKey: zone}
+	}
+}
+
+// TestSpreadCountsNodesThatItLooksAt plans two sets of pods with one label. The
+// nodes of the one set are none that the constraint of the other counts.
+func TestSpreadCountsNodesThatItLooksAt(t *testing.T) {
+	web := labelled("app", "web")
+	affinity := func(policy corev1.NodeInclusionPolicy) func(*corev1.TopologySpreadConstraint) {
+		return func(c *corev1.TopologySpreadConstraint) { c.NodeAffinityPolicy = &policy }
+	}
+	taints := func(policy corev1.NodeInclusionPolicy) func(*corev1.TopologySpreadConstraint) {
+		return func(c *corev1.TopologySpreadConstraint) { c.NodeTaintsPolicy = &policy }
+	}
+	asWritten := func(*corev1.TopologySpreadConstraint) {}
+	for _, tt := range []struct {
+		name    string
+		tainted bool
+		edit    func(*corev1.TopologySpreadConstraint)
+		want    string
+	}{
+		{"nodeAffinityPolicy unset", false, asWritten, "1 1 1"},
+		{"nodeAffinityPolicy Honor", false, affinity(corev1.NodeInclusionPolicyHonor), "1 1 1"},
+		{"nodeAffinityPolicy Ignore", false, affinity(corev1.NodeInclusionPolicyIgnore), "0 1 2"},
+		{"nodeTaintsPolicy Honor", true, taints(corev1.NodeInclusionPolicyHonor), "1 1 1"},
+		{"nodeTaintsPolicy Ignore", true, taints(corev1.NodeInclusionPolicyIgnore), "0 1 2"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			spread := spreads(zoneKey, 1, tt.edit)
+			a, b := selecting("team", "a"), both("b", "ap-northeast-2a")
+			if tt.tainted {
+				a, b = tolerating("a"), func(s *planning.PodSpec) { tolerating("b")(s); selecting(zoneKey, "ap-northeast-2a")(s) }
+			}
+			result := solve(t, teams(tt.tainted, planningtest.Pods("b", 2, "600m", "64Mi", web, b, spread), planningtest.Pods("a", 3, "500m", "64Mi", web, a, spread)))
+			got := perPool(result)
+			if got["ba"] != 2 || count(result.Unplaced) > 0 {
+				t.Fatalf("pods by pool and zone %v, %d without a place", got, count(result.Unplaced))
+			}
+			zones := sizes(map[string]int{"a": got["aa"], "b": got["ab"], "c": got["ac"]})
+			if diff := cmp.Diff(tt.want, fmt.Sprintf("%d %d %d", zones[0], zones[1], zones[2])); diff != "" {
+				t.Errorf("the pods of team a by zone: %v\n%s", got, diff)
+			}
+		})
+	}
+}
+
+// TestSpreadOfTwoPools plans two sets of pods that are spread alike, each over its
+// own nodes.
+func TestSpreadOfTwoPools(t *testing.T) {
+	web := labelled("app", "web")
+	result := solve(t, teams(false,
+		planningtest.Pods("b", 4, "600m", "64Mi", web, selecting("team", "b"), spreads(zoneKey, 1)),
+		planningtest.Pods("a", 4, "500m", "64Mi", web, selecting("team", "a"), spreads(zoneKey, 1))))
+	got := perPool(result)
+	for _, pool := range []string{"a", "b"} {
+		zones := sizes(map[string]int{"a": got[pool+"a"], "b": got[pool+"b"], "c": got[pool+"c"]})
+		if diff := cmp.Diff([]int{1, 1, 2}, zones); diff != "" {
+			t.Errorf("pods of pool %s by zone: %v\n%s", pool, got, diff)
+		}
+	}
+}

@@ -1,0 +1,200 @@
+package solver_test
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	"pgregory.net/rapid"
+
+	"github.com/joist-autoscaler/joist/shared/planning"
+	"github.com/joist-autoscaler/joist/shared/planning/instancetypes"
+	"github.com/joist-autoscaler/joist/shared/planning/planningtest"
+	"github.com/joist-autoscaler/joist/shared/planning/solver"
+)
+
+// cores is a node with so many free cores, and twice as many that are there.
+func cores(name, free string, edits ...func(*planning.Node)) planning.Node {
+	return node(name, append([]func(*planning.Node){func(n *planning.Node) {
+		used := resource.MustParse("4")
+		used.Sub(resource.MustParse(free))
+		n.Allocatable = corev1.ResourceList{
+			corev1.ResourceCPU: resource.MustParse("4"), corev1.ResourceMemory: resource.MustParse("16Gi"), corev1.ResourcePods: resource.MustParse("20"),
+		}
+		n.Used = corev1.ResourceList{corev1.ResourceCPU: used}
+	}}, edits...)...)
+}
+
+// leaving is the node that goes, with its pods.
+func leaving(pods ...planning.PodClass) planning.Node { return node("old", running(pods...)) }
+
+func taking(name, cpu string, edits ...func(*planning.PodSpec)) planning.PodClass {
+	return planningtest.Pods(name, 1, cpu, "100Mi", edits...)
+}
+
+func occupied(pod planning.PodClass) func(*planning.Node) {
+	return func(n *planning.Node) { n.Pods = append(n.Pods, pod) }
+}
+
+func zoneOf(letter string) func(*planning.PodSpec) {
+	return selecting(corev1.LabelTopologyZone, "ap-northeast-2"+letter)
+}
+
+// TestStranded removes the first node where nothing can be launched, and every pod
+// has a place in the plan.
+func TestStranded(t *testing.T) {
+	tainted := func(n *planning.Node) {
+		n.Taints = []corev1.Taint{{Key: "dedicated", Effect: corev1.TaintEffectNoSchedule}}
+	}
+	tolerant := func(s *planning.PodSpec) {
+		s.Tolerations = []corev1.Toleration{{Key: "dedicated", Operator: corev1.TolerationOpExists}}
+	}
+	ported := func(s *planning.PodSpec) { s.HostPorts = []planning.HostPort{{Port: 80}} }
+	labelled := func(s *planning.PodSpec) { s.Labels = map[string]string{"app": "a"} }
+	porting := func(n *planning.Node) { n.HostPorts = []planning.HostPort{{Port: 80}} }
+	for _, tt := range []struct {
+		name  string
+		nodes []planning.Node
+		want  []string
+	}{
+		{"each fits wherever the others are", []planning.Node{
+			leaving(taking("large", "1500m"), taking("small", "1")), cores("x", "2"), cores("y", "2"),
+		}, nil},
+		{"the large one takes the room of two small ones", []planning.Node{
+			leaving(taking("large", "1500m"), planningtest.Pods("small", 2, "1", "100Mi")), cores("x", "1500m"), cores("y", "2"),
+		}, []string{"small-1"}},
+		{"where one of a kind goes at a time, the second large one comes too late", []planning.Node{
+			leaving(planningtest.Pods("large", 2, "2", "100Mi"), taking("small", "1")), cores("x", "3"), cores("y", "2"),
+		}, []string{"large-1"}},
+		{"a third node has room, and takes what the plan had elsewhere", []planning.Node{
+			leaving(taking("large", "1500m"), planningtest.Pods("small", 2, "1", "100Mi")), cores("x", "1500m"), cores("y", "2"), cores("z", "1"),
+		}, nil},
+		{"but not who does not tolerate it", []planning.Node{
+			leaving(taking("large", "1500m"), planningtest.Pods("small", 2, "1", "100Mi")), cores("x", "1500m"), cores("y", "2"), cores("z", "1", tainted),
+		}, []string{"small-1"}},
+		{"who tolerates it goes there", []planning.Node{
+			leaving(taking("large", "1500m", tolerant), taking("small", "1")), cores("x", "1"), cores("y", "2", tainted),
+		}, nil},
+		{"who may go anywhere takes it from who may not", []planning.Node{
+			leaving(taking("any", "1500m"), taking("bound", "1", zoneOf("b"))), cores("x", "1500m"), cores("y", "2", inZone("b")),
+		}, []string{"bound-0"}},
+		{"who keeps away from others does not go to them", []planning.Node{
+			leaving(taking("large", "1500m"), taking("a", "1", apart("a"))), cores("x", "1500m", occupied(taking("c", "1", apart("a")))), cores("y", "2"),
+		}, []string{"a-0"}},
+		{"nor who is kept away", []planning.Node{
+			leaving(taking("large", "1500m"), taking("a", "1", labelled)), cores("x", "1500m", occupied(taking("c", "1", apart("a")))), cores("y", "2"),
+		}, []string{"a-0"}},
+		{"those who came keep each other away", []planning.Node{
+			leaving(taking("large", "1600m", tolerant), taking("a", "500m", apart("a")), taking("b", "500m", apart("a"))),
+			cores("w", "1600m", tainted), cores("x", "1"), cores("y", "2"),
+		}, []string{"b-0"}},
+		{"a host port is given away once", []planning.Node{
+			leaving(taking("large", "1600m", tolerant), taking("a", "500m", ported), taking("b", "500m", ported)),
+			cores("w", "1600m", tainted), cores("x", "1"), cores("y", "2"),
+		}, []string{"b-0"}},
+		{"and not where it is given away", []planning.Node{
+			leaving(taking("large", "1500m"), taking("a", "1", ported)), cores("x", "1500m", porting), cores("y", "2"),
+		}, []string{"a-0"}},
+		{"who is spread over zones stays in that of the plan", []planning.Node{
+			leaving(taking("large", "1500m"), taking("a", "1", spreadIn(corev1.LabelTopologyZone, "a"))),
+			cores("x", "1500m", inZone("b"), occupied(taking("c", "1", spreadIn(corev1.LabelTopologyZone, "a")))), cores("y", "2"),
+		}, []string{"a-0"}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			snapshot := inZones().Snapshot
+			snapshot.Nodes = tt.nodes
+			closed(&snapshot)
+			simulation := solver.NewSimulation(snapshot, instancetypes.NewStock(snapshot, planningtest.Catalogue()))
+			plan := simulation.Without(0)
+			if len(plan.Unplaced) > 0 {
+				t.Fatalf("the plan leaves pods out:\n%s", tell(plan))
+			}
+			var got []string
+			for _, pod := range simulation.Stranded(plan, 0) {
+				if got = append(got, pod.Name); pod.Node != "old" {
+					t.Errorf("%s is said to run on %s", pod.Name, pod.Node)
+				}
+			}
+			if diff := cmp.Diff(tt.want, got); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+// TestStrandedCountsWhatWasTaken has room for two pods where Kubernetes puts one of
+// each node that goes.
+func TestStrandedCountsWhatWasTaken(t *testing.T) {
+	snapshot := inZones().Snapshot
+	snapshot.Nodes = []planning.Node{
+		node("a", running(taking("a", "1500m"))), node("b", running(planningtest.Pods("b", 2, "1", "100Mi"))), cores("x", "1500m"), cores("y", "2"),
+	}
+	closed(&snapshot)
+	simulation := solver.NewSimulation(snapshot, instancetypes.NewStock(snapshot, planningtest.Catalogue()))
+	first, second := simulation.Without(0), simulation.Without(1)
+	if n := len(simulation.Stranded(first, 0)) + len(simulation.Stranded(second, 1)); n > 0 {
+		t.Fatalf("each alone strands %d pods", n)
+	}
+	simulation.Take(first, 0)
+	second = simulation.Without(1)
+	if len(second.Unplaced) > 0 {
+		t.Fatalf("the plan leaves pods out:\n%s", tell(second))
+	}
+	if left := simulation.Stranded(second, 1); len(left) != 1 || left[0].Node != "b" {
+		t.Errorf("%d pods are stranded: %+v", len(left), left)
+	}
+}
+
+// TestStrandedOnNewNodes counts a new node as the cheapest of its options.
+func TestStrandedOnNewNodes(t *testing.T) {
+	snapshot := inZones().Snapshot
+	snapshot.Nodes = []planning.Node{node("old", running(planningtest.Pods("a", 3, "500m", "100Mi")))}
+	simulation := solver.NewSimulation(snapshot, instancetypes.NewStock(snapshot, planningtest.Catalogue()))
+	plan := simulation.Without(0)
+	if left := simulation.Stranded(plan, 0); len(plan.Nodes) == 0 || len(left) > 0 {
+		t.Fatalf("%d pods are stranded on %d new nodes", len(left), len(plan.Nodes))
+	}
+	plan.Nodes = nil
+	if left := simulation.Stranded(plan, 0); len(left) != 3 {
+		t.Errorf("%d pods are stranded without any node", len(left))
+	}
+}
+
+// TestStrandedIsForgotten asks much of one simulation, and the same of others that
+// were asked nothing before.
+func TestStrandedIsForgotten(t *testing.T) {
+	cat := planningtest.Catalogue()
+	var some, none int
+	rapid.Check(t, func(t *rapid.T) {
+		snapshot := genCluster(t)
+		stock := instancetypes.NewStock(snapshot, cat)
+		asked := solver.NewSimulation(snapshot, stock)
+		type removal struct {
+			result planning.Result
+			nodes  []int
+		}
+		var taken []removal
+		for range rapid.IntRange(1, 6).Draw(t, "questions") {
+			nodes := rapid.SliceOfNDistinct(rapid.IntRange(0, len(snapshot.Nodes)-1), 1, 3, rapid.ID).Draw(t, "nodes")
+			result := asked.Without(nodes...)
+			fresh := solver.NewSimulation(snapshot, stock)
+			for _, one := range taken {
+				fresh.Take(one.result, one.nodes...)
+			}
+			got, want := asked.Stranded(result, nodes...), fresh.Stranded(result, nodes...)
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Fatalf("without %v, after %d were taken:\n%s", nodes, len(taken), diff)
+			}
+			if some, none = some+min(1, len(got)), none+1-min(1, len(got)); rapid.Bool().Draw(t, "take") {
+				asked.Take(result, nodes...)
+				taken = append(taken, removal{result, slices.Clone(nodes)})
+			}
+		}
+	})
+	t.Logf("%d removals strand pods, %d do not", some, none)
+	if some == 0 || none == 0 {
+		t.Error("the clusters are too easy or too hard to prove anything")
+	}
+}

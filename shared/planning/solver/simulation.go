@@ -1,0 +1,127 @@
+package solver
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/joist-autoscaler/joist/shared/planning"
+	"github.com/joist-autoscaler/joist/shared/planning/instancetypes"
+	"github.com/joist-autoscaler/joist/shared/planning/packing"
+)
+
+// Simulation plans the pods of removed nodes, for many sets of nodes of one snapshot. The
+// work that does not depend on the set is done once, so that the time of an answer grows
+// with the number of moved pods alone. Without gives the result of SolveStock for the same
+// pods in the same cluster if that places all of them, and never places more; it does not
+// repeat SolveStock's further attempts for unplaced pods, because the node can stay. The
+// resources and open labels that pods of the cluster ask for are part of every answer.
+//
+// It is not safe for concurrent use. The snapshot and the stock must not change.
+type Simulation struct {
+	snapshot planning.Snapshot
+	standing *standing
+}
+
+// NewSimulation prepares a snapshot. It first places the pending pods, those of
+// CapacityBuffers and those on leaving nodes; removals may use the remaining capacity. The
+// new nodes of this step count against limits and offer no capacity.
+func NewSimulation(s planning.Snapshot, stock instancetypes.Stock) *Simulation {
+	waiting := unsettled(&s)
+	out := &Simulation{snapshot: s, standing: newStanding(s, stock, waiting)}
+	if len(waiting) > 0 || len(planning.Shortfalls(s)) > 0 {
+		result := SolveStock(planning.Batch{Snapshot: s, Pending: waiting}, stock)
+		out.standing.take(&result, nil, waiting)
+	}
+	return out
+}
+
+// unsettled are the pods that have, or will have, no place, each once.
+func unsettled(s *planning.Snapshot) []planning.PodClass {
+	var out []planning.PodClass
+	seen := map[string]bool{}
+	add := func(classes []planning.PodClass, node string) {
+		for i := range classes {
+			class := planning.PodClass{Spec: classes[i].Spec}
+			for _, pod := range classes[i].Rescheduled() {
+				if !seen[pod.UID] {
+					seen[pod.UID] = true
+					pod.Node = cmp.Or(pod.Node, node)
+					class.Pods = append(class.Pods, pod)
+				}
+			}
+			if len(class.Pods) > 0 {
+				out = append(out, class)
+			}
+		}
+	}
+	add(s.Waiting, "")
+	for i := range s.Nodes {
+		if s.Nodes[i].Going {
+			add(s.Nodes[i].Pods, s.Nodes[i].Name)
+		}
+	}
+	if s.Settings.Gates.CapacityBuffer {
+		add(planning.BufferPods(s.Buffers), "")
+	}
+	return out
+}
+
+// Without plans the pods of nodes that would go, by their places in the snapshot's
+// list; a place beyond that is a mistake that panics. They may go to nodes that stay,
+// are initialized and ready, or to new ones; each pod's Node says where it runs now.
+// The nodes do not count against limits, unless their pool counts nodes until they are
+// gone.
+func (s *Simulation) Without(nodes ...int) planning.Result { return s.without(effort{}, nil, nodes) }
+
+// Consolidate plans as Without does, for consolidation: pods go only to nodes whose
+// consolidateAfter has passed since a pod last came or went, or to new ones. Pods that
+// wait and those of nodes that go may be on the others
+// (Karpenter: pkg/controllers/provisioning/scheduling/scheduler.go, addToExistingNode).
+func (s *Simulation) Consolidate(nodes ...int) planning.Result {
+	return s.without(effort{}, s.standing.closed(), nodes)
+}
+
+// WithoutForOne is Without with at most one new node, where Without may choose several
+// because they are cheaper. It places pods one by one, as Karpenter does, on the new node as
+// long as one of its types holds them all. Pods may stay unplaced that have a place in
+// another plan.
+func (s *Simulation) WithoutForOne(nodes ...int) planning.Result {
+	return s.without(forOne, s.standing.closed(), nodes)
+}
+
+// without plans the pods of nodes, and places none on the closed nodes.
+func (s *Simulation) without(e effort, closed packing.Set, nodes []int) planning.Result {
+	r := s.standing.remove(nodes)
+	r.closed = closed
+	var aside []planning.Unplaced
+	for {
+		result, fault := r.attempt(e)
+		if fault == nil {
+			result.Unplaced, result.Overlays = append(aside, result.Unplaced...), s.standing.stock.Overlays
+			return result
+		}
+		i := slices.IndexFunc(r.moved, func(m run) bool { return m.kind.spec == fault.spec })
+		if i < 0 || len(aside) == faultsMax {
+			for _, one := range r.moved {
+				aside = append(aside, fault.unplaced(&planning.PodClass{Spec: *one.kind.spec, Pods: one.pods}))
+			}
+			return planning.Result{Unplaced: aside}
+		}
+		aside = append(aside, fault.unplaced(&planning.PodClass{Spec: *r.moved[i].kind.spec, Pods: r.moved[i].pods}))
+		r.moved = slices.Delete(r.moved, i, i+1)
+	}
+}
+
+// Take commits an answer, so that the next one counts on it: the nodes are going,
+// their pods are where the result has them, and planned nodes exist without having
+// room, for they are not initialized.
+func (s *Simulation) Take(result planning.Result, nodes ...int) {
+	s.standing.rehearsing().take(&result, nodes)
+	s.standing.take(&result, nodes, nil)
+}
+
+// Joined is the snapshot after everything that was taken has happened: what was
+// going is gone, pods are bound to their new nodes, and each planned node has joined,
+// bought as the cheapest of its options, initialized at the time of the snapshot.
+// Nodes that got pods had their last pod event then. Pods that found no place wait.
+func (s *Simulation) Joined() planning.Snapshot { return s.standing.joined(s.snapshot) }

@@ -1,0 +1,86 @@
+package solver_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/joist-autoscaler/joist/shared/planning"
+	"github.com/joist-autoscaler/joist/shared/planning/instancetypes"
+	"github.com/joist-autoscaler/joist/shared/planning/planningtest"
+	"github.com/joist-autoscaler/joist/shared/planning/solver"
+)
+
+// clusters are the sizes that simulations are measured with. In the last, nodes are
+// full, so that most pods that are moved need new ones.
+var clusters = []struct{ nodes, pods int }{{100, 900}, {1000, 9000}, {5000, 100_000}, {1000, 40_000}}
+
+// BenchmarkSimulation asks what would become of a cluster without some of its
+// nodes:
+//
+//	go test -run '^$' -bench Simulation -benchmem ./scheduling
+//
+// setup is making the simulation; one, the answer for one node, each of them in
+// turn; lands, where Kubernetes' scheduler would put the pods of that answer; hundred, for a hundred at once; and scan, all of it: the setup, and every
+// node as the only candidate.
+//
+// On a machine that is shared, cpu-ms/op tells more than the time that passed. It is
+// that of the whole process, garbage collection included.
+func BenchmarkSimulation(b *testing.B) {
+	for _, size := range clusters {
+		snapshot := planningtest.Cluster(rand.New(rand.NewPCG(42, 0)), size.nodes, size.pods)
+		stock := instancetypes.NewStock(snapshot, planningtest.Catalogue())
+		run := func(what string, start func() (step func(at int))) {
+			b.Run(fmt.Sprintf("%s/nodes=%d/pods=%d", what, size.nodes, size.pods), func(b *testing.B) {
+				b.ReportAllocs()
+				step, at, before := start(), 0, cpu(b)
+				for b.Loop() {
+					step(at)
+					at++
+				}
+				b.ReportMetric(float64((cpu(b)-before).Microseconds())/1000/float64(at), "cpu-ms/op")
+			})
+		}
+		run("setup", func() func(int) { return func(int) { solver.NewSimulation(snapshot, stock) } })
+		run("one", func() func(int) {
+			simulation := solver.NewSimulation(snapshot, stock)
+			return func(at int) { simulation.Without(at % size.nodes) }
+		})
+		run("lands", func() func(int) {
+			simulation := solver.NewSimulation(snapshot, stock)
+			results := make([]planning.Result, size.nodes)
+			for i := range results {
+				results[i] = simulation.Without(i)
+			}
+			return func(at int) { simulation.Stranded(results[at%size.nodes], at%size.nodes) }
+		})
+		run("hundred", func() func(int) {
+			simulation, nodes := solver.NewSimulation(snapshot, stock), make([]int, 100)
+			return func(at int) {
+				for i := range nodes {
+					nodes[i] = (at + i*size.nodes/100) % size.nodes
+				}
+				simulation.Without(nodes...)
+			}
+		})
+		run("scan", func() func(int) {
+			return func(int) {
+				simulation := solver.NewSimulation(snapshot, stock)
+				for i := range size.nodes {
+					simulation.Without(i)
+				}
+			}
+		})
+	}
+}
+
+// cpu is what the process has used so far.
+func cpu(b *testing.B) time.Duration {
+	var used syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &used); err != nil {
+		b.Fatal(err)
+	}
+	return time.Duration(used.Utime.Nano() + used.Stime.Nano())
+}

@@ -1,0 +1,369 @@
+package solver_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/joist-autoscaler/joist/shared/catalog"
+	"github.com/joist-autoscaler/joist/shared/karpenter"
+	"github.com/joist-autoscaler/joist/shared/planning"
+	"github.com/joist-autoscaler/joist/shared/planning/instancetypes"
+	"github.com/joist-autoscaler/joist/shared/planning/planningtest"
+	"github.com/joist-autoscaler/joist/shared/planning/solver"
+)
+
+func inZone(letter string) func(*planning.Node) {
+	return func(n *planning.Node) { n.Labels[corev1.LabelTopologyZone] = "ap-northeast-2" + letter }
+}
+
+// apartOver keeps pods of an app out of each other's domains, and besideOver in one.
+func apartOver(key, app string) func(*planning.PodSpec) {
+	return func(s *planning.PodSpec) {
+		s.Labels = map[string]string{"app": app}
+		s.Affinity = &corev1.Affinity{PodAntiAffinity: &corev1.PodAntiAffinity{RequiredDuringSchedulingIgnoredDuringExecution: terms(key, s.Labels)}}
+	}
+}
+
+func besideOver(key, app string) func(*planning.PodSpec) {
+	return func(s *planning.PodSpec) {
+		s.Labels = map[string]string{"app": app}
+		s.Affinity = &corev1.Affinity{PodAffinity: &corev1.PodAffinity{RequiredDuringSchedulingIgnoredDuringExecution: terms(key, s.Labels)}}
+	}
+}
+
+func spreadIn(key, app string) func(*planning.PodSpec) {
+	return func(s *planning.PodSpec) {
+		s.Labels = map[string]string{"app": app}
+		s.Spread = spreadOver(key, s.Labels)
+	}
+}
+
+// closed lets a pool launch nothing.
+func closed(s *planning.Snapshot) {
+	s.NodePools[0].Spec.Limits = karpenter.Limits{karpenter.ResourceNodes: resource.MustParse("0")}
+}
+
+func one(name string, edit func(*planning.PodSpec)) planning.PodClass {
+	return planningtest.Pods(name, 1, "500m", "500Mi", edit)
+}
+
+// TestRemovedPodsDoNotCount removes the first node where nothing can be launched.
+func TestRemovedPodsDoNotCount(t *testing.T) {
+	zone, host := corev1.LabelTopologyZone, corev1.LabelHostname
+	ported := func(s *planning.PodSpec) { s.HostPorts = []planning.HostPort{{Port: 80}} }
+	porting := func(n *planning.Node) { n.HostPorts = []planning.HostPort{{Port: 80}} }
+	for _, tt := range []struct {
+		name  string
+		nodes []planning.Node
+		onto  map[string]int
+	}{
+		{"its zone is free again", []planning.Node{
+			node("old", running(one("a", apartOver(zone, "a")))), node("other"),
+		}, map[string]int{"other": 1}},
+		{"another's zone is not", []planning.Node{
+			node("old", inZone("b"), running(one("a", apartOver(zone, "a")))), node("other", running(one("b", apartOver(zone, "a")))),
+		}, map[string]int{}},
+		{"who belongs together begins anew", []planning.Node{
+			node("old", running(planningtest.Pods("a", 2, "500m", "500Mi", besideOver(host, "a")))), node("other"),
+		}, map[string]int{"other": 2}},
+		{"who belongs to others goes there", []planning.Node{
+			node("old", running(one("a", besideOver(host, "a")))), node("other"), node("theirs", running(one("b", besideOver(host, "a")))),
+		}, map[string]int{"theirs": 1}},
+		{"spread counts who stays", []planning.Node{
+			node("old", running(one("a", spreadIn(zone, "a")))), node("other"),
+			node("theirs", inZone("b"), running(one("b", spreadIn(zone, "a")))),
+		}, map[string]int{"other": 1}},
+		{"spread counts who stays, over nodes", []planning.Node{
+			node("old", running(one("a", apartOver(host, "a")))), node("a-taken", running(one("b", apartOver(host, "a")))), node("other"),
+		}, map[string]int{"other": 1}},
+		{"ports are free but where they are not", []planning.Node{
+			node("old", porting, running(one("a", ported))), node("a-taken", porting), node("other"),
+		}, map[string]int{"other": 1}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			snapshot := inZones().Snapshot
+			snapshot.Nodes = tt.nodes
+			closed(&snapshot)
+			onto := map[string]int{}
+			for _, n := range solver.NewSimulation(snapshot, instancetypes.NewStock(snapshot, planningtest.Catalogue())).Without(0).Nominations {
+				onto[n.Node]++
+			}
+			if diff := cmp.Diff(tt.onto, onto); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+// TestTakenPodsCount takes the first node, whose pod goes to a new one in its zone,
+// and asks for the second, whose pod is of the same app.
+func TestTakenPodsCount(t *testing.T) {
+	zone := corev1.LabelTopologyZone
+	for _, tt := range []struct {
+		name string
+		edit func(*planning.PodSpec)
+		// second is the zone of the second pod's new node, empty if it has none.
+		second string
+	}{
+		{"spread", spreadIn(zone, "a"), "ap-northeast-2b"},
+		{"spread over what they select", func(s *planning.PodSpec) {
+			spreadIn(zone, "a")(s)
+			s.NodeSelector = map[string]string{corev1.LabelArchStable: "arm64"}
+		}, "ap-northeast-2b"},
+		{"apart", apartOver(zone, "a"), "ap-northeast-2b"},
+		{"beside", besideOver(zone, "a"), "ap-northeast-2a"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			snapshot := inZones().Snapshot
+			requirements := snapshot.NodePools[0].Spec.Template.Spec.Requirements
+			requirements[len(requirements)-1].Values = []string{"ap-northeast-2a", "ap-northeast-2b"}
+			big := func(name string) planning.PodClass { return planningtest.Pods(name, 1, "1500m", "500Mi", tt.edit) }
+			snapshot.Nodes = []planning.Node{node("first", running(big("a"))), node("second", running(big("b")))}
+			simulation := solver.NewSimulation(snapshot, instancetypes.NewStock(snapshot, planningtest.Catalogue()))
+			both := simulation.Without(0, 1)
+			first := both
+			first.Nodes = nil
+			for _, n := range both.Nodes {
+				if n.Pods[0].Pod.Node == "first" {
+					n.Pods = n.Pods[:1]
+					n.Requirements = n.Requirements.With(zone, planning.In("ap-northeast-2a"))
+					first.Nodes = append(first.Nodes, n)
+				}
+			}
+			simulation.Take(first, 0)
+			got := ""
+			for _, n := range simulation.Without(1).Nodes {
+				got, _ = n.Requirements[zone].Single()
+			}
+			if got != tt.second {
+				t.Errorf("the second pod goes to %q, want %q", got, tt.second)
+			}
+		})
+	}
+}
+
+// TestTakenNodesUseUpWhatIsScarce lets the first answer have the last of something.
+func TestTakenNodesUseUpWhatIsScarce(t *testing.T) {
+	big := func(name string) func(*planning.Node) { return running(planningtest.Pods(name, 1, "1500m", "1Gi")) }
+	snapshot := planningtest.WithoutSpot(planningtest.Seed()).Snapshot
+	snapshot.Nodes = []planning.Node{node("a", big("a")), node("b", big("b"))}
+	class := snapshot.NodeClasses[0].Name
+	for _, tt := range []struct {
+		name  string
+		stock func(*instancetypes.Stock)
+		rule  string
+	}{
+		{"addresses", func(s *instancetypes.Stock) {
+			s.FreeIPs = map[string]map[string]int64{class: {"ap-northeast-2a": 3, "ap-northeast-2c": 0}}
+		}, planning.RuleAddresses},
+		{"places of a group that spreads", func(s *instancetypes.Stock) {
+			s.Rooms = map[string]map[string]int{class: {"ap-northeast-2a": 1, "ap-northeast-2c": 0}}
+		}, planning.RuleAddresses},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			stock := instancetypes.NewStock(snapshot, planningtest.Catalogue())
+			tt.stock(&stock)
+			simulation := solver.NewSimulation(snapshot, stock)
+			first := simulation.Without(0)
+			if len(first.Nodes) != 1 {
+				t.Fatalf("%+v, want a new node", first)
+			}
+			simulation.Take(first, 0)
+			if second := simulation.Without(1); len(second.Unplaced) != 1 || second.Unplaced[0].Rejections[0].Rule != tt.rule {
+				t.Errorf("%+v, want nothing left", second)
+			}
+		})
+	}
+}
+
+// TestTakenReservationIsUsedUp buys the last instance of a reservation.
+func TestTakenReservationIsUsedUp(t *testing.T) {
+	big := func(name string) func(*planning.Node) { return running(planningtest.Pods(name, 1, "1500m", "1Gi")) }
+	s, cat := planningtest.WithoutSpot(planningtest.Seed()).Snapshot, planningtest.Catalogue()
+	s.Settings.Gates.ReservedCapacity = true
+	requirements := &s.NodePools[0].Spec.Template.Spec.Requirements
+	for i := range *requirements {
+		if (*requirements)[i].Key == karpenter.CapacityTypeLabelKey {
+			(*requirements)[i].Values = []string{karpenter.CapacityTypeReserved, karpenter.CapacityTypeOnDemand}
+		}
+	}
+	cat.AsOf = s.Taken
+	cat.Reservations = append(cat.Reservations, catalog.ReservationCount{ID: "cr-1", Count: 1})
+	s.NodeClasses[0].Status.CapacityReservations = []karpenter.CapacityReservation{{ID: "cr-1", InstanceType: "t4g.medium", AvailabilityZone: "ap-northeast-2a"}}
+	s.Nodes = []planning.Node{node("a", big("a")), node("b", big("b"))}
+	stock := instancetypes.NewStock(s, cat)
+	simulation := solver.NewSimulation(s, stock)
+	first := simulation.Without(0)
+	if len(first.Nodes) != 1 || first.Nodes[0].Options[0].CapacityType != karpenter.CapacityTypeReserved {
+		t.Fatalf("%+v, want the reserved instance", first.Nodes)
+	}
+	simulation.Take(first, 0)
+	if second := simulation.Without(1); len(second.Nodes) != 1 || second.Nodes[0].Options[0].CapacityType == karpenter.CapacityTypeReserved {
+		t.Errorf("%+v, want another one", second.Nodes)
+	}
+	joined := simulation.Joined()
+	fresh := joined.Nodes[len(joined.Nodes)-1]
+	if fresh.Labels[karpenter.LabelCapacityReservationID] != "cr-1" || fresh.Labels[karpenter.CapacityTypeLabelKey] != karpenter.CapacityTypeReserved {
+		t.Errorf("%v, want the labels of the reservation", fresh.Labels)
+	}
+}
+
+// TestJoinedNodeIsWhole looks at what a planned node becomes.
+func TestJoinedNodeIsWhole(t *testing.T) {
+	snapshot := planningtest.WithoutSpot(planningtest.Seed()).Snapshot
+	snapshot.DaemonSets = []planning.PodSpec{{Namespace: "kube-system", Requests: planningtest.Requests("100m", "64Mi")}}
+	volume := func(s *planning.PodSpec) { s.Volumes = []planning.Volume{{Driver: "ebs.csi.aws.com"}} }
+	moved := planningtest.Pods("web", 2, "700m", "1Gi", volume)
+	small := planningtest.Pods("small", 1, "100m", "100Mi")
+	snapshot.Nodes = []planning.Node{node("old", running(moved)), node("other", running(planningtest.Pods("db", 1, "1500m", "1Gi"))), node("third", running(small))}
+	simulation := solver.NewSimulation(snapshot, instancetypes.NewStock(snapshot, planningtest.Catalogue()))
+	result := simulation.Without(0, 2)
+	simulation.Take(result, 0, 2)
+	joined := simulation.Joined()
+	if len(joined.Nodes) != 2 || joined.Nodes[0].Name != "other" || !joined.Nodes[0].LastPodEvent.Equal(snapshot.Taken) {
+		t.Fatalf("%d nodes, the first %s", len(joined.Nodes), joined.Nodes[0].Name)
+	}
+	fresh := joined.Nodes[1]
+	volumes, cpu := fresh.Used[planning.AttachLimit("ebs.csi.aws.com")], fresh.Used[corev1.ResourceCPU]
+	if volumes.Value() != 2 || cpu.MilliValue() != 1500 {
+		t.Errorf("it uses %s of cpu and %s volumes, want 1500m and 2", cpu.String(), volumes.String())
+	}
+	if daemons := fresh.Daemons[corev1.ResourceCPU]; daemons.MilliValue() != 100 {
+		t.Errorf("its daemons use %s, want 100m", daemons.String())
+	}
+	if fresh.Labels[corev1.LabelInstanceTypeStable] != result.Nodes[0].Options[0].InstanceType || fresh.Labels[corev1.LabelHostname] != fresh.Name ||
+		!fresh.InitializedAt.Equal(snapshot.Taken) || !fresh.LastPodEvent.Equal(snapshot.Taken) {
+		t.Errorf("it is %+v", fresh)
+	}
+}
+
+// TestTakenPodsCountWhereTheyAre takes the first node, and removes the second where
+// nothing can be launched.
+func TestTakenPodsCountWhereTheyAre(t *testing.T) {
+	zone := corev1.LabelTopologyZone
+	port := []planning.HostPort{{Port: 80}}
+	ported := func(s *planning.PodSpec) { s.HostPorts = port }
+	for _, tt := range []struct {
+		name          string
+		edit          func(*planning.PodSpec)
+		ports         []planning.HostPort
+		zones         []string
+		first, second string
+	}{
+		{"apart", apartOver(zone, "a"), nil, []string{"b", "c", "a", "b"}, "third", "zfourth"},
+		{"spread", spreadIn(zone, "a"), nil, []string{"b", "c", "a", "b"}, "third", "zfourth"},
+		{"port", ported, port, []string{"a", "a", "a", "a"}, "third", "zfourth"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			snapshot := inZones().Snapshot
+			snapshot.Nodes = []planning.Node{
+				node("first", inZone(tt.zones[0]), running(one("a", tt.edit))), node("second", inZone(tt.zones[1]), running(one("b", tt.edit))),
+				node("third", inZone(tt.zones[2])), node("zfourth", inZone(tt.zones[3])),
+			}
+			snapshot.Nodes[0].HostPorts, snapshot.Nodes[1].HostPorts = tt.ports, tt.ports
+			closed(&snapshot)
+			simulation := solver.NewSimulation(snapshot, instancetypes.NewStock(snapshot, planningtest.Catalogue()))
+			first := simulation.Without(0)
+			if len(first.Nominations) != 1 || first.Nominations[0].Node != tt.first {
+				t.Fatalf("the first pod goes to %+v, want %s", first.Nominations, tt.first)
+			}
+			simulation.Take(first, 0)
+			if second := simulation.Without(1); len(second.Nominations) != 1 || second.Nominations[0].Node != tt.second {
+				t.Errorf("the second pod goes to %+v, want %s", second.Nominations, tt.second)
+			}
+		})
+	}
+}
+
+// TestZoneOfRemovedNodeIsGone has a spread that would not hold if the zone, of
+// which only the removed node was, still counted as empty.
+func TestZoneOfRemovedNodeIsGone(t *testing.T) {
+	spreading := spreadIn(corev1.LabelTopologyZone, "a")
+	snapshot := inZones().Snapshot
+	snapshot.NodePools = nil
+	snapshot.Nodes = []planning.Node{
+		node("old", inZone("b"), running(one("a", spreading))), node("theirs", running(one("b", spreading))), node("other", inZone("a")),
+	}
+	result := solver.NewSimulation(snapshot, instancetypes.Stock{}).Without(0)
+	if len(result.Nominations) != 1 {
+		t.Errorf("%+v, want the pod in the one zone that is left", result)
+	}
+}
+
+// TestOneForOne replaces a node of two pods, which planning would put on two nodes
+// or one, with one node at most.
+func TestOneForOne(t *testing.T) {
+	for _, tt := range []struct {
+		name string
+		cpus [2]string
+		edit func(*planning.PodSpec)
+		// placed is how many of the pods find a place.
+		placed int
+	}{
+		{"both on one", [2]string{"1500m", "1500m"}, func(*planning.PodSpec) {}, 2},
+		{"those that must not share a node", [2]string{"1500m", "1500m"}, apartOver(corev1.LabelHostname, "a"), 1},
+		{"more than any type holds", [2]string{"2500m", "2500m"}, func(*planning.PodSpec) {}, 1},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			snapshot := inZones().Snapshot
+			snapshot.Nodes = []planning.Node{node("old", running(
+				planningtest.Pods("a", 1, tt.cpus[0], "1Gi", tt.edit), planningtest.Pods("b", 1, tt.cpus[1], "1Gi", tt.edit)))}
+			got := solver.NewSimulation(snapshot, instancetypes.NewStock(snapshot, planningtest.Catalogue())).WithoutForOne(0)
+			if len(got.Nodes) != 1 || len(got.Nodes[0].Pods) != tt.placed || unplaced(got) != 2-tt.placed {
+				t.Errorf("%s", tell(got))
+			}
+		})
+	}
+}
+
+// TestConsolidateClosesNodes removes the first node, whose pod fits on the second.
+func TestConsolidateClosesNodes(t *testing.T) {
+	now := planningtest.Now
+	plain := func(*planning.PodSpec) {}
+	ago := func(event, initialized time.Duration) func(*planning.Node) {
+		return func(n *planning.Node) {
+			if n.InitializedAt = now.Add(-initialized); event > 0 {
+				n.LastPodEvent = now.Add(-event)
+			}
+		}
+	}
+	for _, tt := range []struct {
+		name  string
+		after karpenter.NillableDuration
+		edit  func(*planning.Node)
+		open  bool
+	}{
+		{"a pod came long ago", karpenter.DurationOf(time.Minute), ago(time.Minute, time.Hour), true},
+		{"a pod came lately", karpenter.DurationOf(time.Minute), ago(59*time.Second, time.Hour), false},
+		{"no pod came, and it is young", karpenter.DurationOf(time.Minute), ago(0, 59*time.Second), false},
+		{"no pod came, and it is old", karpenter.DurationOf(time.Minute), ago(0, time.Minute), true},
+		{"at once", karpenter.DurationOf(0), ago(time.Nanosecond, time.Hour), true},
+		{"never", karpenter.NillableDuration{}, ago(time.Second, time.Hour), true},
+		{"its pool is another", karpenter.DurationOf(time.Minute), func(n *planning.Node) { ago(time.Second, time.Hour)(n); n.NodePool = "other" }, true},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			snapshot := inZones().Snapshot
+			closed(&snapshot)
+			snapshot.NodePools[0].Spec.Disruption.ConsolidateAfter = tt.after
+			snapshot.Nodes = []planning.Node{node("old", running(one("a", plain))), node("other", tt.edit)}
+			simulation := solver.NewSimulation(snapshot, instancetypes.NewStock(snapshot, planningtest.Catalogue()))
+			for name, got := range map[string]planning.Result{"Consolidate": simulation.Consolidate(0), "WithoutForOne": simulation.WithoutForOne(0)} {
+				if len(got.Nominations) > 0 != tt.open {
+					t.Errorf("%s: %+v", name, got)
+				}
+			}
+			if got := simulation.Without(0); len(got.Nominations) != 1 {
+				t.Errorf("drift: %+v", got)
+			}
+			snapshot.Waiting, snapshot.Nodes[0].Pods = []planning.PodClass{one("w", plain)}, nil
+			waits := solver.NewSimulation(snapshot, instancetypes.NewStock(snapshot, planningtest.Catalogue()))
+			if got := waits.Joined(); len(got.Nodes[0].Pods)+len(got.Nodes[1].Pods) == 0 {
+				t.Errorf("a pod that waits has no place: %+v", got.Nodes)
+			}
+		})
+	}
+}

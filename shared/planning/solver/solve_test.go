@@ -1,0 +1,244 @@
+package solver_test
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/joist-autoscaler/joist/shared/event"
+	"github.com/joist-autoscaler/joist/shared/karpenter"
+	"github.com/joist-autoscaler/joist/shared/planning"
+	"github.com/joist-autoscaler/joist/shared/planning/planningtest"
+	"github.com/joist-autoscaler/joist/shared/planning/solver"
+)
+
+// solve plans and lets the checker judge.
+func solve(t *testing.T, batch planning.Batch) planning.Result {
+	t.Helper()
+	cat := planningtest.Catalogue()
+	result := solver.Solve(batch, cat)
+	if err := planningtest.Check(batch, cat, result); err != nil {
+		t.Errorf("the plan is wrong:\n%v", err)
+	}
+	return result
+}
+
+func TestSeed(t *testing.T) {
+	result := solve(t, planningtest.Seed(planningtest.Pods("inflate", 5, "1", "0")))
+	if len(result.Unplaced) > 0 || len(result.Nodes) == 0 {
+		t.Fatalf("%d nodes, unplaced: %+v", len(result.Nodes), result.Unplaced)
+	}
+	for _, n := range result.Nodes {
+		for _, o := range n.Options {
+			if !strings.HasPrefix(o.InstanceType, "t4g.") || o.Zone != "ap-northeast-2a" {
+				t.Errorf("option %+v is outside of the pool", o)
+			}
+		}
+		if n.Options[0].CapacityType != karpenter.CapacityTypeSpot {
+			t.Errorf("the cheapest option is %+v, want spot", n.Options[0])
+		}
+	}
+}
+
+func TestSeedLimits(t *testing.T) {
+	result := solve(t, planningtest.Seed(planningtest.Pods("inflate", 40, "1", "0")))
+	if len(result.Unplaced) != 1 || result.Unplaced[0].Rejections[0].Rule != planning.RuleLimits {
+		t.Fatalf("unplaced = %+v, want one class held up by the limits", result.Unplaced)
+	}
+	if len(result.Nodes) != 5 || len(result.Unplaced[0].Pods) != 25 {
+		t.Errorf("%d nodes and %d pods without, want 5 nodes of 4 cpu for 15 pods under a limit of 20", len(result.Nodes), len(result.Unplaced[0].Pods))
+	}
+}
+
+func TestRightSizes(t *testing.T) {
+	result := solve(t, planningtest.WithoutSpot(planningtest.Seed(planningtest.Pods("small", 1, "100m", "100Mi"))))
+	if got := result.Nodes[0].Options[0].InstanceType; got != "t4g.medium" {
+		t.Errorf("one small pod gets %s, want the cheapest type that holds it", got)
+	}
+}
+
+// rule gives the rules by which a batch of one class was refused.
+func rule(t *testing.T, batch planning.Batch) (rules []string, detail string) {
+	t.Helper()
+	result := solve(t, batch)
+	if len(result.Unplaced) != 1 {
+		t.Fatalf("unplaced = %+v, want one class", result.Unplaced)
+	}
+	for _, r := range result.Unplaced[0].Rejections {
+		rules, detail = append(rules, r.Rule), detail+r.Detail
+	}
+	return rules, detail
+}
+
+func TestRejections(t *testing.T) {
+	pool := func(b *planning.Batch) *karpenter.NodePool { return &b.Snapshot.NodePools[0] }
+	class := func(b *planning.Batch) *karpenter.EC2NodeClass { return &b.Snapshot.NodeClasses[0] }
+	for _, tt := range []struct {
+		name   string
+		edit   func(*planning.Batch)
+		rule   string
+		detail string
+	}{
+		{"no pool", func(b *planning.Batch) { b.Snapshot.NodePools = nil }, planning.RuleNotReady, "no NodePool"},
+		{"pool not ready", func(b *planning.Batch) {
+			pool(b).Status.Conditions[0].Status, pool(b).Status.Conditions[0].Message = "False", "broken"
+		}, planning.RuleNotReady, "broken"},
+		{"pool that may be ready or not", func(b *planning.Batch) {
+			pool(b).Status.Conditions[0].Status, pool(b).Status.Conditions[0].Message = "Unknown", "NodeClassReady=Unknown"
+		}, planning.RuleNotReady, "NodeClassReady=Unknown"},
+		{"pool not looked at", func(b *planning.Batch) { pool(b).Status.Conditions = nil }, planning.RuleNotReady, "not been looked at"},
+		{"class missing", func(b *planning.Batch) { b.Snapshot.NodeClasses = nil }, planning.RuleNotReady, `no EC2NodeClass "default"`},
+		{"class not ready", func(b *planning.Batch) {
+			class(b).Status.Conditions[0].Status, class(b).Status.Conditions[0].Message = "False", "no group"
+		}, planning.RuleNotReady, "no group"},
+		{"class not looked at", func(b *planning.Batch) { class(b).Status.Conditions = nil }, planning.RuleNotReady, "not been looked at"},
+		{"no subnets", func(b *planning.Batch) { class(b).Status.Subnets = nil }, planning.RuleNotReady, "subnets"},
+		{"no subnet in the zone", func(b *planning.Batch) { class(b).Status.Subnets = class(b).Status.Subnets[1:] }, planning.RuleNoOffering, "zones"},
+		{"no image for the types", func(b *planning.Batch) { class(b).Status.AMIs = class(b).Status.AMIs[1:] }, planning.RuleNoOffering, "images"},
+		{"taint", func(b *planning.Batch) {
+			pool(b).Spec.Template.Spec.Taints = []corev1.Taint{{Key: "gpu", Value: "yes", Effect: corev1.TaintEffectNoSchedule}}
+		}, planning.RuleTaints, "gpu=yes:NoSchedule"},
+		{"requirement", func(b *planning.Batch) {
+			b.Pending[0].Spec.NodeSelector = map[string]string{corev1.LabelArchStable: "amd64"}
+		}, planning.RuleRequirements, "kubernetes.io/arch: the pod needs In [amd64], the pool allows In [arm64]"},
+		{"custom label that no pool defines", func(b *planning.Batch) {
+			b.Pending[0].Spec.NodeSelector = map[string]string{"team": "shop"}
+		}, planning.RuleRequirements, "team"},
+		{"a particular host", func(b *planning.Batch) {
+			b.Pending[0].Spec.NodeSelector = map[string]string{corev1.LabelHostname: "ip-10-0-0-1"}
+		}, planning.RuleRequirements, corev1.LabelHostname},
+		{"no such type", func(b *planning.Batch) {
+			b.Pending[0].Spec.NodeSelector = map[string]string{karpenter.LabelInstanceSize: "8xlarge"}
+		}, planning.RuleNoOffering, "instance-size In [8xlarge]"},
+		{"sold out", func(b *planning.Batch) {
+			b.Snapshot.Unavailable = []planning.Unavailable{{Offering: event.Offering{Zone: "ap-northeast-2a"}, Until: planningtest.Now.Add(1)}}
+		}, planning.RuleNoOffering, "3 instance types can be bought"},
+		{"too large", func(b *planning.Batch) {
+			b.Pending[0].Spec.Requests = planningtest.Requests("4", "1Gi")
+		}, planning.RuleResources, "cpu: the pod needs 4, and the closest type, t4g.xlarge, has"},
+		{"unknown resource", func(b *planning.Batch) {
+			b.Pending[0].Spec.Requests["example.com/fpga"] = resource.MustParse("1")
+		}, planning.RuleResources, "example.com/fpga"},
+		{"limit", func(b *planning.Batch) {
+			pool(b).Spec.Limits = karpenter.Limits{corev1.ResourceCPU: resource.MustParse("1000m")}
+		}, planning.RuleLimits, "limits.cpu leaves 1, and t4g."},
+		{"limit of nodes", func(b *planning.Batch) {
+			pool(b).Spec.Limits = karpenter.Limits{karpenter.ResourceNodes: resource.MustParse("0")}
+		}, planning.RuleLimits, "limits.nodes"},
+		{"resource claims", func(b *planning.Batch) { b.Pending[0].Spec.ResourceClaims = 1 }, planning.RulePod, "resource claims"},
+		{"lost volume", func(b *planning.Batch) {
+			b.Pending[0].Spec.Volumes = []planning.Volume{{Claim: "data", Problem: "it is lost"}}
+		}, planning.RulePod, "volume claim data: it is lost"},
+		{"apart in zones, of which there is one", func(b *planning.Batch) {
+			apart("web")(&b.Pending[0].Spec)
+			b.Pending[0].Spec.Affinity.PodAntiAffinity.RequiredDuringSchedulingIgnoredDuringExecution[0].TopologyKey = corev1.LabelTopologyZone
+		}, planning.RuleTopology, "every topology.kubernetes.io/zone has a pod that its anti-affinity selects"},
+		{"minValues", func(b *planning.Batch) {
+			pool(b).Spec.Template.Spec.Requirements[0].MinValues = new(2)
+		}, planning.RulePod, "minValues"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			batch := planningtest.Seed(planningtest.Pods("web", 2, "500m", "512Mi"))
+			tt.edit(&batch)
+			rules, detail := rule(t, batch)
+			if !slices.Contains(rules, tt.rule) || !strings.Contains(detail, tt.detail) {
+				t.Errorf("refused by %v: %s\nwant %s: %s", rules, detail, tt.rule, tt.detail)
+			}
+		})
+	}
+}
+
+// A pool without any type is told apart from one without a type for the pod: the
+// one is its owner's to mend, the other the pod's.
+func TestBarrenPools(t *testing.T) {
+	for _, tt := range []struct {
+		name string
+		edit func(*planning.Batch)
+		want bool
+	}{
+		{"no image for the types", func(b *planning.Batch) {
+			b.Snapshot.NodeClasses[0].Status.AMIs = b.Snapshot.NodeClasses[0].Status.AMIs[1:]
+		}, true},
+		{"sold out", func(b *planning.Batch) {
+			b.Snapshot.Unavailable = []planning.Unavailable{{Offering: event.Offering{Zone: "ap-northeast-2a"}, Until: planningtest.Now.Add(1)}}
+		}, true},
+		{"none that the pod picks", func(b *planning.Batch) {
+			b.Pending[0].Spec.NodeSelector = map[string]string{karpenter.LabelInstanceSize: "8xlarge"}
+		}, false},
+	} {
+		batch := planningtest.Seed(planningtest.Pods("web", 1, "500m", "512Mi"))
+		tt.edit(&batch)
+		plan := solve(t, batch)
+		if len(plan.Unplaced) != 1 || plan.Unplaced[0].Rejections[0].Barren != tt.want {
+			t.Errorf("%s: %+v", tt.name, plan.Unplaced)
+		}
+	}
+}
+
+func TestHeavierPoolFirst(t *testing.T) {
+	batch := planningtest.Seed(planningtest.Pods("web", 1, "500m", "512Mi"))
+	named := func(name string, weight int32) karpenter.NodePool {
+		pool := planningtest.NodePool()
+		pool.Name = name
+		if weight > 0 {
+			pool.Spec.Weight = &weight
+		}
+		return pool
+	}
+	for _, tt := range []struct {
+		name  string
+		pools []karpenter.NodePool
+		want  string
+	}{
+		{"weight", []karpenter.NodePool{named("a", 10), named("z", 0)}, "a"},
+		{"equal weights: the later name", []karpenter.NodePool{named("a", 0), named("z", 0)}, "z"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			batch.Snapshot.NodePools = tt.pools
+			if got := solve(t, batch).Nodes[0].NodePool; got != tt.want {
+				t.Errorf("pool %s, want %s", got, tt.want)
+			}
+		})
+	}
+	t.Run("fallback", func(t *testing.T) {
+		small := named("heavy", 50)
+		small.Spec.Limits = karpenter.Limits{karpenter.ResourceNodes: resource.MustParse("0")}
+		batch.Snapshot.NodePools = []karpenter.NodePool{small, named("light", 1)}
+		if got := solve(t, batch).Nodes[0].NodePool; got != "light" {
+			t.Errorf("pool %s, want the lighter one", got)
+		}
+	})
+}
+
+func TestOneBadClassDoesNotCostTheOthers(t *testing.T) {
+	bad := planningtest.Pods("bad", 2, "1", "1Gi")
+	bad.Spec.ResourceClaims = 1
+	result := solve(t, planningtest.Seed(bad, planningtest.Pods("good", 2, "1", "1Gi")))
+	if len(result.Unplaced) != 1 || len(result.Unplaced[0].Pods) != 2 || len(result.Nodes) == 0 {
+		t.Errorf("unplaced %+v, %d nodes", result.Unplaced, len(result.Nodes))
+	}
+}
+
+func TestSameBatchSameResult(t *testing.T) {
+	batch := planningtest.Seed(
+		planningtest.Pods("a", 7, "700m", "1Gi"), planningtest.Pods("b", 7, "700m", "1Gi", apart("b")), planningtest.Pods("c", 3, "1", "6Gi"))
+	cat := planningtest.Catalogue()
+	first, err := json.Marshal(solver.Solve(batch, cat))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 20 {
+		again, err := json.Marshal(solver.Solve(batch, cat))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(string(first), string(again)); diff != "" {
+			t.Fatal(diff)
+		}
+	}
+}

@@ -1,0 +1,98 @@
+package solver
+
+import (
+	"cmp"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/joist-autoscaler/joist/shared/karpenter"
+	"github.com/joist-autoscaler/joist/shared/planning"
+	"github.com/joist-autoscaler/joist/shared/planning/instancetypes"
+)
+
+// staticNodes are the nodes that static NodePools lack. They hold no pods and have the
+// cheapest types that the NodePool allows. Where a price limit is short, nodes for pods come
+// first.
+func (w *world) staticNodes(stock instancetypes.Stock, shortfalls []planning.Shortfall, beside []planning.PlannedNode) []planning.PlannedNode {
+	var out []planning.PlannedNode
+	for _, short := range shortfalls {
+		i := slices.IndexFunc(w.snapshot.NodePools, func(np karpenter.NodePool) bool { return np.Name == short.NodePool })
+		p := w.newPool(&w.snapshot.NodePools[i], stock, nil)
+		if p.refusal.Rule != "" {
+			continue // It is not ready; its own conditions say why.
+		}
+		node, ok := w.staticNode(p, stock.TypesOf(p.name, p.class))
+		if !ok {
+			continue
+		}
+		count := short.Count
+		if p.priced {
+			if node.Options, count = affordable(node.Options, count, w.moneyLeft(p, beside, out)); count == 0 {
+				continue
+			}
+		}
+		for range count {
+			out = append(out, node)
+		}
+	}
+	return out
+}
+
+// staticNode is what one more node of a static pool is launched as; false when
+// nothing suits or can be bought.
+func (w *world) staticNode(p *pool, types []instancetypes.Type) (planning.PlannedNode, bool) {
+	options := buyable(types, p.base, false)
+	if len(options) == 0 {
+		options = buyable(types, p.base, true) // The pool allows nothing ordinary.
+	}
+	if len(options) == 0 {
+		return planning.PlannedNode{}, false
+	}
+	slices.SortStableFunc(options, func(x, y planning.Option) int { return cmp.Compare(x.PricePerHour, y.PricePerHour) })
+	var names []string
+	options = slices.DeleteFunc(options, func(o planning.Option) bool {
+		if !slices.Contains(names, o.InstanceType) {
+			if len(names) == launchTypes {
+				return true
+			}
+			names = append(names, o.InstanceType)
+		}
+		return false
+	})
+	reqs := p.base.With(corev1.LabelInstanceTypeStable, planning.In(names...))
+	reqs.FixCustomLabels()
+	p.unstateTenancy(reqs)
+	out := planning.PlannedNode{
+		NodePool: p.name, NodeClass: p.class, Requirements: reqs, Options: options,
+		Requests: w.axis.list(w.overhead(p.taints, reqs)), PricePerHour: options[0].PricePerHour,
+	}
+	if w.snapshot.Settings.MinValuesPolicy == "BestEffort" {
+		out.LowerMinValues(func(o planning.Option, key string) (string, bool) { return typeLabel(types, o.InstanceType, key) })
+	}
+	return out, true
+}
+
+// typeLabel is a label of an instance type.
+func typeLabel(types []instancetypes.Type, name, key string) (string, bool) {
+	i := slices.IndexFunc(types, func(t instancetypes.Type) bool { return t.Name == name })
+	value, ok := types[i].Labels[key]
+	return value, ok
+}
+
+// buyable are the offers of all types, exotic or not, that suit a pool.
+func buyable(types []instancetypes.Type, base planning.Requirements, exotic bool) []planning.Option {
+	var out []planning.Option
+	for i := range types {
+		t := &types[i]
+		if t.Exotic != exotic || !base.AllowsType(t.Labels) {
+			continue
+		}
+		for j := range t.Offers {
+			if o := &t.Offers[j]; o.IsBuyable() && o.Reservation == "" && base.AllowsOffering(o.Option) {
+				out = append(out, o.Option)
+			}
+		}
+	}
+	return out
+}

@@ -1,0 +1,293 @@
+package solver_test
+
+import (
+	"reflect"
+	"slices"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	"pgregory.net/rapid"
+
+	"github.com/joist-autoscaler/joist/shared/karpenter"
+	"github.com/joist-autoscaler/joist/shared/karpenter/policy"
+	"github.com/joist-autoscaler/joist/shared/planning"
+	"github.com/joist-autoscaler/joist/shared/planning/instancetypes"
+	"github.com/joist-autoscaler/joist/shared/planning/planningtest"
+	"github.com/joist-autoscaler/joist/shared/planning/solver"
+)
+
+// withGone adds nodes that are going and on which nobody is left to be moved.
+func withGone(joined, was planning.Snapshot, gone []int) planning.Snapshot {
+	joined.Nodes = slices.Clone(joined.Nodes)
+	for _, i := range gone {
+		node := was.Nodes[i]
+		node.Going, node.Pods = true, nil
+		joined.Nodes = append(joined.Nodes, node)
+	}
+	return joined
+}
+
+// TestTakenIsAsIfItHadHappened asks a simulation from which nodes were taken, and
+// another one of the cluster as it is then.
+func TestTakenIsAsIfItHadHappened(t *testing.T) {
+	cat := planningtest.Catalogue()
+	compared := 0
+	rapid.Check(t, func(t *rapid.T) {
+		snapshot := genCluster(t)
+		stock := instancetypes.NewStock(snapshot, cat)
+		simulation := solver.NewSimulation(snapshot, stock)
+		var gone []int
+		for i := range snapshot.Nodes {
+			if rapid.Bool().Draw(t, "stays") || slices.Contains(gone, i) {
+				continue
+			}
+			if result := simulation.Without(i); len(result.Unplaced)+len(result.Nodes) == 0 {
+				simulation.Take(result, i)
+				gone = append(gone, i)
+			}
+		}
+		after := withGone(simulation.Joined(), snapshot, gone)
+		again := solver.NewSimulation(after, stock)
+		for i := range snapshot.Nodes {
+			at := slices.IndexFunc(after.Nodes, func(n planning.Node) bool { return n.Name == snapshot.Nodes[i].Name })
+			got, want := simulation.Without(i), again.Without(at)
+			if !reflect.DeepEqual(got, want) {
+				t.Fatalf("after %v were taken, without %d:\n%s\nas if it had happened:\n%s", gone, i, tell(got), tell(want))
+			}
+			if len(got.Nominations) > 0 && len(gone) > 0 {
+				compared++
+			}
+		}
+	})
+	if compared == 0 {
+		t.Error("nothing was taken that mattered")
+	}
+}
+
+// TestJoinedLosesNobody removes node after node, and buys what that takes.
+func TestJoinedLosesNobody(t *testing.T) {
+	cat := planningtest.Catalogue()
+	fresh, waiting := 0, 0
+	rapid.Check(t, func(t *rapid.T) {
+		snapshot := genCluster(t)
+		snapshot.Waiting = []planning.PodClass{genClass(t, "waiting")}
+		stock := instancetypes.NewStock(snapshot, cat)
+		for range 3 {
+			simulation := solver.NewSimulation(snapshot, stock)
+			for i := range snapshot.Nodes {
+				result := simulation.Without(i)
+				for _, n := range result.Nominations {
+					to := slices.IndexFunc(snapshot.Nodes, func(node planning.Node) bool { return node.Name == n.Node })
+					if to < 0 || !snapshot.Nodes[to].Ready || !snapshot.Nodes[to].Initialized {
+						t.Fatalf("%s goes to %q, which is not ready", n.Pod.UID, n.Node)
+					}
+				}
+				if len(result.Unplaced) == 0 && rapid.Bool().Draw(t, "taken") {
+					simulation.Take(result, i)
+				}
+			}
+			joined := simulation.Joined()
+			if got, want := living(joined), living(snapshot); !slices.Equal(got, want) {
+				t.Fatalf("pods afterwards:\n%v\nbefore:\n%v", got, want)
+			}
+			checkJoined(t, snapshot, joined)
+			fresh, waiting = fresh+len(joined.Nodes), waiting+len(joined.Waiting)
+			snapshot = joined
+		}
+	})
+	if fresh == 0 || waiting == 0 {
+		t.Error("the clusters are too easy or too hard to prove anything")
+	}
+}
+
+// living are the UIDs of all pods that run and stay, wait, or come back elsewhere.
+func living(s planning.Snapshot) (out []string) {
+	add := func(classes []planning.PodClass) {
+		for _, class := range classes {
+			for _, pod := range class.Rescheduled() {
+				out = append(out, pod.UID)
+			}
+		}
+	}
+	add(s.Waiting)
+	for i := range s.Nodes {
+		add(s.Nodes[i].Pods)
+	}
+	slices.Sort(out)
+	return out
+}
+
+// checkJoined looks at nodes that were not there before.
+func checkJoined(t *rapid.T, was, is planning.Snapshot) {
+	names := map[string]bool{}
+	for i := range is.Nodes {
+		n := &is.Nodes[i]
+		if names[n.Name] {
+			t.Fatalf("two nodes are named %s", n.Name)
+		}
+		names[n.Name] = true
+		if slices.ContainsFunc(was.Nodes, func(old planning.Node) bool { return old.Name == n.Name }) {
+			continue
+		}
+		if !n.Initialized || !n.Ready || n.Labels[corev1.LabelInstanceTypeStable] == "" || n.Labels[corev1.LabelTopologyZone] == "" || n.Capacity == nil {
+			t.Fatalf("the new node is not whole: %+v", n)
+		}
+		for name, quantity := range n.Used {
+			if all := n.Allocatable[name]; quantity.Cmp(all) > 0 {
+				t.Fatalf("%s holds %s of %s, which has %s", n.Name, quantity.String(), name, all.String())
+			}
+		}
+	}
+}
+
+func TestOnlyReadyNodesTakePods(t *testing.T) {
+	for _, tt := range []struct {
+		name  string
+		edit  func(*planning.Node)
+		takes bool
+	}{
+		{"initialized and ready", func(*planning.Node) {}, true},
+		{"not initialized", func(n *planning.Node) { n.Initialized = false }, false},
+		{"not ready", func(n *planning.Node) { n.Ready = false }, false},
+		{"going", func(n *planning.Node) { n.Going = true }, false},
+		{"not Joist's", func(n *planning.Node) { n.Claim, n.NodePool = "", "" }, true},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			snapshot := planningtest.WithoutSpot(planningtest.Seed()).Snapshot
+			snapshot.Nodes = []planning.Node{node("old", running(planningtest.Pods("web", 1, "500m", "1Gi"))), node("other", tt.edit)}
+			result := solver.NewSimulation(snapshot, instancetypes.NewStock(snapshot, planningtest.Catalogue())).Without(0)
+			if onto, fresh := placed(result); (onto["otherother"]+onto["other"] == 1) != tt.takes || (fresh == 0) != tt.takes {
+				t.Errorf("onto %v, and %d new nodes", onto, fresh)
+			}
+		})
+	}
+}
+
+// running puts pods on a node.
+func running(classes ...planning.PodClass) func(*planning.Node) {
+	return func(n *planning.Node) {
+		n.Used = corev1.ResourceList{}
+		for _, class := range classes {
+			n.Pods = append(n.Pods, class)
+			for range class.Pods {
+				for name, quantity := range class.Spec.Requests {
+					sum := n.Used[name]
+					sum.Add(quantity)
+					n.Used[name] = sum
+				}
+			}
+		}
+	}
+}
+
+// TestWaitingPodsComeFirst has room for one of two pods.
+func TestWaitingPodsComeFirst(t *testing.T) {
+	big := func(name string) planning.PodClass { return planningtest.Pods(name, 1, "1500m", "1Gi") }
+	for _, tt := range []struct {
+		name string
+		edit func(*planning.Snapshot)
+		free bool
+	}{
+		{"nobody waits", func(*planning.Snapshot) {}, true},
+		{"a pod waits", func(s *planning.Snapshot) { s.Waiting = []planning.PodClass{big("waits")} }, false},
+		{"a node is going", func(s *planning.Snapshot) {
+			s.Nodes = append(s.Nodes, node("going", running(big("goes")), func(n *planning.Node) { n.Going = true }))
+		}, false},
+		{"a node is going, and its pod waits already", func(s *planning.Snapshot) {
+			s.Nodes = append(s.Nodes, node("going", running(big("goes")), func(n *planning.Node) { n.Going = true }))
+			s.Nodes = append(s.Nodes, node("third"))
+			s.Waiting = []planning.PodClass{big("goes")}
+		}, true},
+		{"room is kept", func(s *planning.Snapshot) {
+			s.Settings.Gates.CapacityBuffer = true
+			s.Buffers = []planning.Buffer{{Name: "spare", Spec: big("x").Spec, Replicas: new(int32(1))}}
+		}, false},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			snapshot := planningtest.WithoutSpot(planningtest.Seed()).Snapshot
+			snapshot.Nodes = []planning.Node{node("old", running(big("moves"))), node("other")}
+			tt.edit(&snapshot)
+			simulation := solver.NewSimulation(snapshot, instancetypes.NewStock(snapshot, planningtest.Catalogue()))
+			if _, fresh := placed(simulation.Without(0)); (fresh == 0) != tt.free {
+				t.Errorf("%d new nodes", fresh)
+			}
+			for _, n := range simulation.Joined().Nodes {
+				for _, class := range n.Pods {
+					for _, pod := range class.Pods {
+						if pod.Buffer != "" {
+							t.Errorf("%s is no pod", pod.Name)
+						}
+					}
+				}
+			}
+		})
+	}
+}
+
+// TestTakenNodesCountInLimits takes an answer that uses up what is left, in a pool that
+// counts nodes until they are gone.
+func TestTakenNodesCountInLimits(t *testing.T) {
+	snapshot := planningtest.WithoutSpot(planningtest.Seed()).Snapshot
+	full := running(planningtest.Pods("web", 1, "1500m", "1Gi"))
+	snapshot.Nodes = []planning.Node{node("a", full), node("b", running(planningtest.Pods("db", 1, "1500m", "1Gi")))}
+	snapshot.NodePools[0].Spec.Limits = karpenter.Limits{karpenter.ResourceNodes: resource.MustParse("3")}
+	snapshot.NodePools[0].Annotations = map[string]string{policy.Limits: "strict"}
+	simulation := solver.NewSimulation(snapshot, instancetypes.NewStock(snapshot, planningtest.Catalogue()))
+	if result := simulation.Without(1); len(result.Nodes) != 1 {
+		t.Fatalf("%+v, want one new node", result)
+	}
+	result := simulation.Without(0)
+	if len(result.Nodes) != 1 || result.Nodes[0].Pods[0].Pod.Node != "a" {
+		t.Fatalf("%+v, want one new node for the pod of a", result)
+	}
+	simulation.Take(result, 0)
+	if result := simulation.Without(1); len(result.Unplaced) != 1 || result.Unplaced[0].Rejections[0].Rule != planning.RuleLimits {
+		t.Errorf("%+v, want the limit to keep the pod where it is", result)
+	}
+	joined := simulation.Joined()
+	again := solver.NewSimulation(joined, instancetypes.NewStock(joined, planningtest.Catalogue()))
+	if result := again.Without(0); len(result.Nodes) != 1 {
+		t.Errorf("%+v, want another node, as there are two again", result)
+	}
+}
+
+// TestTakenNodesLeaveLimits takes an answer whose new node may have four cores of six:
+// the first node no longer counts, and the new one does.
+func TestTakenNodesLeaveLimits(t *testing.T) {
+	snapshot := planningtest.WithoutSpot(planningtest.Seed()).Snapshot
+	full := func(name string) planning.PodClass { return planningtest.Pods(name, 1, "1500m", "1Gi") }
+	snapshot.Nodes = []planning.Node{node("a", running(full("web"))), node("b", running(full("db")))}
+	snapshot.NodePools[0].Spec.Limits = karpenter.Limits{corev1.ResourceCPU: resource.MustParse("6")}
+	simulation := solver.NewSimulation(snapshot, instancetypes.NewStock(snapshot, planningtest.Catalogue()))
+	for i, want := range []string{"t4g.xlarge", "t4g.large"} {
+		result := simulation.Without(i)
+		if len(result.Nodes) != 1 {
+			t.Fatalf("%+v, want one new node", result)
+		}
+		if options := result.Nodes[0].Options; options[len(options)-1].InstanceType != want {
+			t.Errorf("without %d: %+v, want %s as the largest", i, options, want)
+		}
+		simulation.Take(result, i)
+	}
+}
+
+// TestStaticNodesAreReplaced removes a node of a static pool.
+func TestStaticNodesAreReplaced(t *testing.T) {
+	snapshot := planningtest.WithoutSpot(planningtest.Seed()).Snapshot
+	snapshot.Settings.Gates.StaticCapacity = true
+	snapshot.NodePools[0].Spec.Replicas = new(int64(2))
+	snapshot.Nodes = []planning.Node{node("a"), node("b")}
+	simulation := solver.NewSimulation(snapshot, instancetypes.NewStock(snapshot, planningtest.Catalogue()))
+	result := simulation.Without(0)
+	if len(result.Nodes) != 1 {
+		t.Fatalf("%d new nodes, want one for the one that goes", len(result.Nodes))
+	}
+	simulation.Take(result, 0)
+	if result := simulation.Without(1); len(result.Nodes) != 1 {
+		t.Errorf("%d new nodes, want one for the second as well", len(result.Nodes))
+	}
+	if nodes := simulation.Joined().Nodes; len(nodes) != 2 || nodes[0].Name != "b" {
+		t.Errorf("%d nodes, want b and a new one", len(nodes))
+	}
+}

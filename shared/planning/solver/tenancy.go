@@ -1,0 +1,49 @@
+package solver
+
+import (
+	"slices"
+
+	"github.com/joist-autoscaler/joist/shared/karpenter"
+	"github.com/joist-autoscaler/joist/shared/planning"
+)
+
+// chooseTenancy fixes the tenancy of nodes that may have either while no pod asks
+// for one: they have the default.
+func (p *pool) chooseTenancy(named namedLabels) {
+	_, asked := named[karpenter.LabelInstanceTenancy]
+	p.plainTenancy = !asked && !slices.ContainsFunc(p.object.Spec.Template.Spec.Requirements, func(r karpenter.NodeSelectorRequirementWithMinValues) bool {
+		return r.Key == karpenter.LabelInstanceTenancy
+	})
+	if p.plainTenancy {
+		p.base.Add(karpenter.LabelInstanceTenancy, planning.In(karpenter.TenancyDefault))
+	}
+}
+
+// unstateTenancy leaves out of a node's requirements the tenancy that neither a pod
+// nor the pool asks for.
+func (p *pool) unstateTenancy(reqs planning.Requirements) {
+	if p.plainTenancy {
+		delete(reqs, karpenter.LabelInstanceTenancy)
+	}
+}
+
+// tenancyOpen reports whether nodes of the column are dedicated only because some
+// pod asks for that: the pool also allows the default.
+func (c *column) tenancyOpen() bool {
+	return planning.Tenancy(c.pool.variants[c.variant]) != planning.Tenancy(c.pool.base)
+}
+
+// settleTenancy decides the tenancy of a node whose NodePool leaves it open. It is the
+// default, unless a pod on the node requires dedicated tenancy, or the default tenancy would
+// bring other daemons than those that the pods were placed with.
+func (w *world) settleTenancy(c *column, reqs planning.Requirements) {
+	if !c.tenancyOpen() {
+		return
+	}
+	shared := reqs.With(karpenter.LabelInstanceTenancy, planning.In(karpenter.TenancyDefault))
+	reqs.Add(karpenter.LabelInstanceTenancy, planning.In(karpenter.TenancyDedicated))
+	taints := c.pool.taints
+	if !shared[karpenter.LabelInstanceTenancy].Empty() && slices.Equal(w.overhead(taints, shared), w.overhead(taints, reqs)) {
+		reqs[karpenter.LabelInstanceTenancy] = shared[karpenter.LabelInstanceTenancy]
+	}
+}

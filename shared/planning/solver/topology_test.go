@@ -1,0 +1,342 @@
+package solver_test
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/joist-autoscaler/joist/shared/catalog"
+	"github.com/joist-autoscaler/joist/shared/karpenter"
+	"github.com/joist-autoscaler/joist/shared/planning"
+	"github.com/joist-autoscaler/joist/shared/planning/planningtest"
+)
+
+// inZones is the seed with its pool open to three zones.
+func inZones(pending ...planning.PodClass) planning.Batch {
+	batch := planningtest.WithoutSpot(planningtest.Seed(pending...))
+	batch.Snapshot.NodePools[0].Spec.Limits = nil
+	status := &batch.Snapshot.NodeClasses[0].Status
+	status.Subnets = append(status.Subnets, karpenter.Subnet{ID: "subnet-0b", Zone: "ap-northeast-2b", ZoneID: "apne2-az2"})
+	requirements := &batch.Snapshot.NodePools[0].Spec.Template.Spec.Requirements
+	*requirements = slices.DeleteFunc(*requirements, func(r karpenter.NodeSelectorRequirementWithMinValues) bool { return r.Key == corev1.LabelTopologyZone })
+	*requirements = append(*requirements, karpenter.NodeSelectorRequirementWithMinValues{
+		Key: corev1.LabelTopologyZone, Operator: karpenter.NodeSelectorOpIn, Values: []string{"ap-northeast-2a", "ap-northeast-2b", "ap-northeast-2c"},
+	})
+	return batch
+}
+
+// perZone counts the pods of new nodes by the last letter of their zone, and under
+// "?" those whose node may be anywhere.
+func perZone(result planning.Result) map[string]int {
+	out := map[string]int{}
+	for _, n := range result.Nodes {
+		zone, ok := n.Requirements[corev1.LabelTopologyZone].Single()
+		if !ok {
+			zone = "?"
+		}
+		out[zone[len(zone)-1:]] += len(n.Pods)
+	}
+	return out
+}
+
+func labelled(pairs ...string) func(*planning.PodSpec) {
+	return func(s *planning.PodSpec) {
+		s.Labels = map[string]string{}
+		for i := 0; i < len(pairs); i += 2 {
+			s.Labels[pairs[i]] = pairs[i+1]
+		}
+	}
+}
+
+func selector(pairs ...string) *metav1.LabelSelector {
+	out := &metav1.LabelSelector{MatchLabels: map[string]string{}}
+	for i := 0; i < len(pairs); i += 2 {
+		out.MatchLabels[pairs[i]] = pairs[i+1]
+	}
+	return out
+}
+
+func spreads(key string, skew int32, edits ...func(*corev1.TopologySpreadConstraint)) func(*planning.PodSpec) {
+	return func(s *planning.PodSpec) {
+		one := corev1.TopologySpreadConstraint{TopologyKey: key, MaxSkew: skew, WhenUnsatisfiable: corev1.DoNotSchedule, LabelSelector: &metav1.LabelSelector{MatchLabels: s.Labels}}
+		for _, edit := range edits {
+			edit(&one)
+		}
+		s.Spread = append(s.Spread, one)
+	}
+}
+
+func affine(terms ...corev1.PodAffinityTerm) func(*planning.PodSpec) {
+	return func(s *planning.PodSpec) {
+		s.Affinity = &corev1.Affinity{PodAffinity: &corev1.PodAffinity{RequiredDuringSchedulingIgnoredDuringExecution: terms}}
+	}
+}
+
+func averse(terms ...corev1.PodAffinityTerm) func(*planning.PodSpec) {
+	return func(s *planning.PodSpec) {
+		s.Affinity = &corev1.Affinity{PodAntiAffinity: &corev1.PodAntiAffinity{RequiredDuringSchedulingIgnoredDuringExecution: terms}}
+	}
+}
+
+func anyway(c *corev1.TopologySpreadConstraint) { c.WhenUnsatisfiable = corev1.ScheduleAnyway }
+
+const zoneKey = corev1.LabelTopologyZone
+
+func TestZones(t *testing.T) {
+	web := labelled("app", "web")
+	toWeb := corev1.PodAffinityTerm{TopologyKey: zoneKey, LabelSelector: selector("app", "web")}
+	for _, tt := range []struct {
+		name    string
+		classes []planning.PodClass
+		want    map[string]int
+		left    int
+	}{
+		{"spread", []planning.PodClass{planningtest.Pods("w", 7, "500m", "64Mi", web, spreads(zoneKey, 1))}, map[string]int{"a": 3, "b": 2, "c": 2}, 0},
+		{"spread beside a selector of zones", []planning.PodClass{planningtest.Pods("w", 4, "500m", "64Mi", web, spreads(zoneKey, 1), func(s *planning.PodSpec) {
+			s.Affinity = &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{
+				NodeSelectorTerms: []corev1.NodeSelectorTerm{{MatchExpressions: []corev1.NodeSelectorRequirement{
+					{Key: zoneKey, Operator: corev1.NodeSelectorOpNotIn, Values: []string{"ap-northeast-2c"}}}}}}}}
+		})}, map[string]int{"a": 2, "b": 2}, 0},
+		{"minDomains that there are not", []planning.PodClass{planningtest.Pods("w", 7, "500m", "64Mi", web,
+			spreads(zoneKey, 1, func(c *corev1.TopologySpreadConstraint) { c.MinDomains = new(int32(4)) }))}, map[string]int{"a": 1, "b": 1, "c": 1}, 4},
+		{"what others spread over is counted", []planning.PodClass{
+			planningtest.Pods("plain", 3, "900m", "64Mi", web), planningtest.Pods("w", 3, "500m", "64Mi", web, spreads(zoneKey, 1))},
+			map[string]int{"a": 2, "b": 2, "c": 2}, 0},
+		{"the first of its kind may be anywhere, and the others follow", []planning.PodClass{
+			planningtest.Pods("w", 5, "500m", "64Mi", web, affine(toWeb))}, map[string]int{"a": 5}, 0},
+		{"affinity to others", []planning.PodClass{
+			planningtest.Pods("w", 2, "500m", "64Mi", web, selecting(zoneKey, "ap-northeast-2b")),
+			planningtest.Pods("big", 3, "900m", "64Mi", affine(toWeb))}, map[string]int{"b": 5}, 0},
+		{"affinity to nobody", []planning.PodClass{planningtest.Pods("w", 2, "500m", "64Mi", affine(toWeb))}, map[string]int{}, 2},
+		{"anti-affinity", []planning.PodClass{planningtest.Pods("w", 4, "500m", "64Mi", web, averse(toWeb))}, map[string]int{"a": 1, "b": 1, "c": 1}, 1},
+		{"anti-affinity of others", []planning.PodClass{
+			planningtest.Pods("w", 1, "500m", "64Mi", web), planningtest.Pods("big", 2, "900m", "64Mi", averse(toWeb))},
+			map[string]int{"a": 1, "b": 1, "c": 1}, 0},
+		{"affinity that contradicts itself", []planning.PodClass{planningtest.Pods("w", 2, "500m", "64Mi", web, func(s *planning.PodSpec) {
+			s.Affinity = &corev1.Affinity{
+				PodAffinity:     &corev1.PodAffinity{RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{toWeb}},
+				PodAntiAffinity: &corev1.PodAntiAffinity{RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{toWeb}}}
+		})}, map[string]int{"a": 1}, 1},
+		{"ScheduleAnyway is kept while it can be", []planning.PodClass{planningtest.Pods("w", 3, "500m", "64Mi", web, spreads(zoneKey, 1, anyway))},
+			map[string]int{"a": 1, "b": 1, "c": 1}, 0},
+		{"ScheduleAnyway gives way", []planning.PodClass{planningtest.Pods("w", 3, "500m", "64Mi", web, spreads(zoneKey, 1, anyway,
+			func(c *corev1.TopologySpreadConstraint) { c.MinDomains = new(int32(4)) }), selecting(zoneKey, "ap-northeast-2b"))}, map[string]int{"b": 3}, 0},
+		{"in pairs: matchLabelKeys", []planning.PodClass{
+			planningtest.Pods("v1", 2, "500m", "64Mi", labelled("app", "web", "rev", "1"), averse(withKeys(toWeb, []string{"rev"}, nil))),
+			planningtest.Pods("v2", 2, "500m", "64Mi", labelled("app", "web", "rev", "2"), averse(withKeys(toWeb, []string{"rev"}, nil)))},
+			map[string]int{"a": 2, "b": 1, "c": 1}, 0},
+		{"other revisions only: mismatchLabelKeys", []planning.PodClass{
+			planningtest.Pods("v1", 2, "500m", "64Mi", labelled("app", "web", "rev", "1"), averse(withKeys(toWeb, nil, []string{"rev"}))),
+			planningtest.Pods("v2", 1, "400m", "64Mi", labelled("app", "web", "rev", "2"), averse(withKeys(toWeb, nil, []string{"rev"})))},
+			map[string]int{"a": 1, "b": 1, "c": 1}, 0},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			result := solve(t, inZones(tt.classes...))
+			got := perZone(result)
+			if diff := cmp.Diff(sizes(tt.want), sizes(got)); diff != "" && !maps.Equal(got, tt.want) {
+				t.Errorf("pods by zone (-want +got):\n%s", diff)
+			}
+			if left := count(result.Unplaced); left != tt.left {
+				t.Errorf("%d pods without a place, want %d: %+v", left, tt.left, result.Unplaced)
+			}
+		})
+	}
+}
+
+func withKeys(t corev1.PodAffinityTerm, match, mismatch []string) corev1.PodAffinityTerm {
+	t.MatchLabelKeys, t.MismatchLabelKeys = match, mismatch
+	return t
+}
+
+// sizes forgets which zone is which: they cost the same.
+func sizes(zones map[string]int) []int {
+	if _, open := zones["?"]; open {
+		return []int{-1}
+	}
+	return slices.Sorted(maps.Values(zones))
+}
+
+func count(unplaced []planning.Unplaced) int {
+	n := 0
+	for _, u := range unplaced {
+		n += len(u.Pods)
+	}
+	return n
+}
+
+// TestOtherNamespaces are about pods that run, in a namespace with labels.
+func TestOtherNamespaces(t *testing.T) {
+	in := func(namespace string) func(*planning.PodSpec) {
+		return func(s *planning.PodSpec) { s.Namespace = namespace }
+	}
+	for _, tt := range []struct {
+		name string
+		term corev1.PodAffinityTerm
+		want bool
+	}{
+		{"its own alone", corev1.PodAffinityTerm{}, false},
+		{"named", corev1.PodAffinityTerm{Namespaces: []string{"shop"}}, true},
+		{"selected", corev1.PodAffinityTerm{NamespaceSelector: selector("team", "shop")}, true},
+		{"not selected", corev1.PodAffinityTerm{NamespaceSelector: selector("team", "bank")}, false},
+		{"all", corev1.PodAffinityTerm{NamespaceSelector: &metav1.LabelSelector{}}, true},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			tt.term.TopologyKey, tt.term.LabelSelector = zoneKey, selector("app", "db")
+			batch := inZones(planningtest.Pods("w", 1, "1900m", "64Mi", affine(tt.term)))
+			batch.Snapshot.Namespaces = map[string]map[string]string{"shop": {"team": "shop"}}
+			batch.Snapshot.Nodes = []planning.Node{node("n", func(n *planning.Node) {
+				n.Labels[zoneKey] = "ap-northeast-2c"
+				n.Pods = []planning.PodClass{planningtest.Pods("db", 1, "1", "64Mi", labelled("app", "db"), in("shop"))}
+				n.Used = planningtest.Requests("1", "64Mi")
+			})}
+			result := solve(t, batch)
+			if got := perZone(result); (got["c"] == 1) != tt.want || (count(result.Unplaced) == 0) != tt.want {
+				t.Errorf("pods by zone %v, without a place %d; want it beside the database: %t", got, count(result.Unplaced), tt.want)
+			}
+		})
+	}
+}
+
+// TestOtherLabels spreads over labels that are no places.
+func TestOtherLabels(t *testing.T) {
+	web := labelled("app", "web")
+	t.Run("capacity type", func(t *testing.T) {
+		batch := inZones(planningtest.Pods("w", 4, "500m", "64Mi", web, spreads(karpenter.CapacityTypeLabelKey, 1)))
+		batch.Snapshot.Unavailable = nil
+		got := map[string]int{}
+		for _, n := range solve(t, batch).Nodes {
+			kind, _ := n.Requirements[karpenter.CapacityTypeLabelKey].Single()
+			got[kind] += len(n.Pods)
+		}
+		if diff := cmp.Diff(map[string]int{"spot": 2, "on-demand": 2}, got); diff != "" {
+			t.Error(diff)
+		}
+	})
+	t.Run("a label of the pool", func(t *testing.T) {
+		batch := inZones(planningtest.Pods("w", 6, "500m", "64Mi", web, spreads("slice", 1)))
+		requirements := &batch.Snapshot.NodePools[0].Spec.Template.Spec.Requirements
+		*requirements = append(*requirements, karpenter.NodeSelectorRequirementWithMinValues{Key: "slice", Operator: karpenter.NodeSelectorOpIn, Values: []string{"1", "2", "3"}})
+		got := map[string]int{}
+		for _, n := range solve(t, batch).Nodes {
+			slice, _ := n.Requirements["slice"].Single()
+			got[slice] += len(n.Pods)
+		}
+		if diff := cmp.Diff(map[string]int{"1": 2, "2": 2, "3": 2}, got); diff != "" {
+			t.Error(diff)
+		}
+	})
+	t.Run("a label that no node has", func(t *testing.T) {
+		if result := solve(t, inZones(planningtest.Pods("w", 2, "500m", "64Mi", web, spreads("rack", 1)))); count(result.Unplaced) != 2 {
+			t.Errorf("%d pods without a place, want both", count(result.Unplaced))
+		}
+	})
+}
+
+func TestHosts(t *testing.T) {
+	web, host := labelled("app", "web"), corev1.LabelHostname
+	toWeb := corev1.PodAffinityTerm{TopologyKey: host, LabelSelector: selector("app", "web")}
+	preferApart := func(s *planning.PodSpec) {
+		s.Affinity = &corev1.Affinity{PodAntiAffinity: &corev1.PodAntiAffinity{PreferredDuringSchedulingIgnoredDuringExecution: []corev1.WeightedPodAffinityTerm{{Weight: 1, PodAffinityTerm: toWeb}}}}
+	}
+	for _, tt := range []struct {
+		name    string
+		classes []planning.PodClass
+		nodes   int
+		limit   string
+		left    int
+	}{
+		{"all of them together", []planning.PodClass{planningtest.Pods("w", 3, "900m", "64Mi", web, affine(toWeb))}, 1, "", 0},
+		{"more than fit together", []planning.PodClass{planningtest.Pods("w", 9, "900m", "64Mi", web, affine(toWeb))}, 1, "", 5},
+		{"beside one that may be bound first", []planning.PodClass{
+			planningtest.Pods("w", 1, "1100m", "64Mi", web), planningtest.Pods("follower", 2, "900m", "64Mi", web, affine(toWeb))}, 1, "", 0},
+		{"beside another", []planning.PodClass{planningtest.Pods("w", 1, "900m", "64Mi", web), planningtest.Pods("side", 1, "100m", "64Mi", affine(toWeb))}, 1, "", 0},
+		{"beside each of its own", []planning.PodClass{
+			planningtest.Pods("w", 2, "1500m", "64Mi", web, averse(toWeb)), planningtest.Pods("side", 2, "300m", "64Mi", affine(toWeb))}, 2, "", 0},
+		{"apart if possible", []planning.PodClass{planningtest.Pods("w", 3, "100m", "64Mi", web, preferApart)}, 3, "", 0},
+		{"not possible", []planning.PodClass{planningtest.Pods("w", 3, "100m", "64Mi", web, preferApart)}, 1, "2", 0},
+		{"spread, two to a node", []planning.PodClass{planningtest.Pods("w", 4, "100m", "64Mi", web, spreads(host, 2))}, 2, "", 0},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			batch := inZones(tt.classes...)
+			if tt.limit != "" {
+				batch.Snapshot.NodePools[0].Spec.Limits = karpenter.Limits{corev1.ResourceCPU: resource.MustParse(tt.limit)}
+			}
+			result := solve(t, batch)
+			if len(result.Nodes) != tt.nodes || count(result.Unplaced) != tt.left {
+				t.Errorf("%d nodes and %d pods without one, want %d and %d: %+v", len(result.Nodes), count(result.Unplaced), tt.nodes, tt.left, result.Unplaced)
+			}
+		})
+	}
+}
+
+// TestAttachLimits holds for nodes that exist and for those to come.
+func TestAttachLimits(t *testing.T) {
+	var classes []planning.PodClass
+	for i := range 4 {
+		classes = append(classes, planningtest.Pods(fmt.Sprint("db-", i), 1, "100m", "64Mi", func(s *planning.PodSpec) {
+			for v := range 12 {
+				s.Volumes = append(s.Volumes, planning.Volume{Claim: fmt.Sprint("data-", i, "-", v), Driver: catalog.EBSDriver})
+			}
+		}))
+	}
+	batch := inZones(classes...)
+	limited := node("n", func(n *planning.Node) {
+		n.Allocatable[planning.AttachLimit(catalog.EBSDriver)] = resource.MustParse("25")
+		n.Used = corev1.ResourceList{planning.AttachLimit(catalog.EBSDriver): resource.MustParse("10")}
+	})
+	batch.Snapshot.Nodes = []planning.Node{limited}
+	result := solve(t, batch)
+	if len(result.Nominations) != 1 {
+		t.Errorf("%d pods on a node that takes 15 volumes more, want 1 of 12 volumes", len(result.Nominations))
+	}
+	for _, n := range result.Nodes {
+		if len(n.Pods) > 2 {
+			t.Errorf("%d pods of 12 volumes on one new node", len(n.Pods))
+		}
+		if _, asked := n.Requests[planning.AttachLimit(catalog.EBSDriver)]; asked {
+			t.Error("the claim asks for attachments, which no kubelet reports")
+		}
+	}
+	if len(result.Unplaced) > 0 || len(result.Nodes) < 2 {
+		t.Errorf("%d new nodes, unplaced %+v", len(result.Nodes), result.Unplaced)
+	}
+}
+
+// TestSelfAffinityFollows plans pods with an affinity to their own label beside one
+// pod that has the label and not the affinity. kube-scheduler may bind that one first,
+// so that all others must go where it is.
+func TestSelfAffinityFollows(t *testing.T) {
+	web := labelled("app", "web")
+	toWeb := corev1.PodAffinityTerm{TopologyKey: zoneKey, LabelSelector: selector("app", "web")}
+	follower := func(edits ...func(*planning.PodSpec)) planning.PodClass {
+		return planningtest.Pods("follower", 2, "300m", "64Mi", append(edits, web, affine(toWeb))...)
+	}
+	for _, tt := range []struct {
+		name    string
+		classes []planning.PodClass
+		want    map[string]int
+		left    int
+	}{
+		{"pinned and larger", []planning.PodClass{planningtest.Pods("w", 1, "900m", "64Mi", web, selecting(zoneKey, "ap-northeast-2c")), follower()}, map[string]int{"c": 3}, 0},
+		{"pinned and smaller", []planning.PodClass{planningtest.Pods("w", 1, "100m", "64Mi", web, selecting(zoneKey, "ap-northeast-2c")), follower()}, map[string]int{"c": 3}, 0},
+		{"free, beside pinned followers", []planning.PodClass{
+			planningtest.Pods("w", 1, "900m", "64Mi", web), follower(selecting(zoneKey, "ap-northeast-2b"))}, map[string]int{"b": 3}, 0},
+		{"pinned where the followers cannot go", []planning.PodClass{
+			planningtest.Pods("w", 1, "900m", "64Mi", web, selecting(zoneKey, "ap-northeast-2c")), follower(selecting(zoneKey, "ap-northeast-2b"))}, map[string]int{"c": 1}, 2},
+		{"too large for any node", []planning.PodClass{
+			planningtest.Pods("w", 1, "900", "64Mi", web, selecting(zoneKey, "ap-northeast-2c")), follower(selecting(zoneKey, "ap-northeast-2b"))}, map[string]int{"b": 2}, 1},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			result := solve(t, inZones(tt.classes...))
+			if got := perZone(result); !maps.Equal(got, tt.want) || count(result.Unplaced) != tt.left {
+				t.Errorf("pods by zone %v and %d without a place, want %v and %d: %+v", got, count(result.Unplaced), tt.want, tt.left, result.Unplaced)
+			}
+		})
+	}
+}

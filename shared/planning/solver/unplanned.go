@@ -1,0 +1,103 @@
+package solver
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/joist-autoscaler/joist/shared/catalog"
+	"github.com/joist-autoscaler/joist/shared/fault"
+	"github.com/joist-autoscaler/joist/shared/karpenter"
+	"github.com/joist-autoscaler/joist/shared/planning"
+	"github.com/joist-autoscaler/joist/shared/planning/instancetypes"
+)
+
+// PoolOfClaim returns a NodePool whose template equals a NodeClaim that a person created. Its
+// name is that of the NodeClaim's NodePool, "" if it names none. An instance type label
+// becomes a requirement; lifecycle writes the label itself after the launch.
+func PoolOfClaim(claim *karpenter.NodeClaim) karpenter.NodePool {
+	spec := claim.Spec
+	requirements, labels := slices.Clone(spec.Requirements), maps.Clone(claim.Labels)
+	if instanceType := labels[corev1.LabelInstanceTypeStable]; instanceType != "" {
+		delete(labels, corev1.LabelInstanceTypeStable)
+		requirements = append(requirements, karpenter.NodeSelectorRequirementWithMinValues{
+			Key: corev1.LabelInstanceTypeStable, Operator: corev1.NodeSelectorOpIn, Values: []string{instanceType},
+		})
+	}
+	out := karpenter.NodePool{ObjectMeta: metav1.ObjectMeta{Name: claim.Labels[karpenter.NodePoolLabelKey]}}
+	out.Spec.Template.Labels = labels
+	out.Spec.Template.Spec = karpenter.NodeClaimTemplateSpec{
+		Taints: spec.Taints, StartupTaints: spec.StartupTaints, Requirements: requirements, NodeClassRef: spec.NodeClassRef,
+		TerminationGracePeriod: spec.TerminationGracePeriod, ExpireAfter: spec.ExpireAfter,
+	}
+	out.Status.Conditions = karpenter.Conditions{{Type: karpenter.ConditionTypeReady, Status: metav1.ConditionTrue}}
+	return out
+}
+
+// PlanNode chooses the offerings for one node of a NodePool that is large enough for the
+// requests. The NodePool need not be in the snapshot, and its limits are not checked. If
+// nothing can be launched, the error is fault.Invalid with the reason.
+func PlanNode(np *karpenter.NodePool, requests corev1.ResourceList, s planning.Snapshot, cat catalog.Catalogue) (planning.PlannedNode, error) {
+	refuse := func(format string, args ...any) (planning.PlannedNode, error) {
+		return planning.PlannedNode{}, fault.F("choosing an instance type", fault.Invalid, format, args...)
+	}
+	class, refusal := classOf(np, &s)
+	if refusal != "" {
+		return refuse("%s", refusal)
+	}
+	config, err := instancetypes.NodeConfig(class, s.Settings)
+	if err != nil {
+		return refuse("%w", err)
+	}
+	s.NodePools = []karpenter.NodePool{*np}
+	stock := instancetypes.NewStock(s, cat)
+	reqs := base(np, class, config.AMIFamily, stock.Region)
+	if np.Name == "" {
+		delete(reqs, karpenter.NodePoolLabelKey)
+	}
+	for _, key := range slices.Sorted(maps.Keys(reqs)) {
+		if reqs[key].Empty() && !reqs[key].HasAbsent() {
+			return refuse("EC2NodeClass %s and the region have nothing with the required %s", class.Name, key)
+		}
+	}
+	types := slices.DeleteFunc(slices.Clone(stock.TypesOf(np.Name, class.Name)), func(t instancetypes.Type) bool { return !reqs.AllowsType(t.Labels) })
+	if len(types) == 0 {
+		return refuse("no instance type has all of the required labels")
+	}
+	if types = slices.DeleteFunc(types, func(t instancetypes.Type) bool { return !holds(t.Allocatable, requests) }); len(types) == 0 {
+		return refuse("no instance type with the required labels is large enough")
+	}
+	var options []planning.Option
+	for i := range types {
+		for j := range types[i].Offers {
+			if o := &types[i].Offers[j]; o.IsBuyable() && reqs.AllowsOffering(o.Option) {
+				options = append(options, o.Option)
+			}
+		}
+	}
+	if len(options) == 0 {
+		return refuse("none of the %d instance types that suit can be bought at the moment", len(types))
+	}
+	slices.SortStableFunc(options, func(x, y planning.Option) int { return cmp.Compare(x.PricePerHour, y.PricePerHour) })
+	reqs.FixCustomLabels()
+	if planning.Tenancy(reqs) == karpenter.TenancyDefault {
+		delete(reqs, karpenter.LabelInstanceTenancy)
+	}
+	return planning.PlannedNode{
+		NodePool: np.Name, NodeClass: class.Name, Requirements: reqs, Options: options, Requests: requests, PricePerHour: options[0].PricePerHour,
+	}, nil
+}
+
+// holds reports whether a node with these allocatable resources is large enough for the
+// requests.
+func holds(allocatable, requests corev1.ResourceList) bool {
+	for name, wanted := range requests {
+		if have := allocatable[name]; wanted.Cmp(have) > 0 {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,140 @@
+package solver
+
+import (
+	"maps"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/joist-autoscaler/joist/shared/karpenter"
+	"github.com/joist-autoscaler/joist/shared/planning"
+)
+
+// variantsMax bounds how many kinds of nodes one pool is split into.
+const variantsMax = 64
+
+// namedLabels are the values of custom labels that pods ask for, by key, and the
+// keys that they are spread over.
+type namedLabels map[string][]string
+
+// named collects them from the pods' selectors, affinity and topology.
+func named(batch *planning.Batch) namedLabels {
+	out := namedLabels{}
+	for i := range batch.Pending {
+		spec := &batch.Pending[i].Spec
+		for key, value := range spec.NodeSelector {
+			out.add(key, value)
+		}
+		for _, constraint := range spec.Spread {
+			out.add(constraint.TopologyKey)
+		}
+		if spec.Affinity != nil {
+			out.affinity(spec.Affinity)
+		}
+	}
+	return out
+}
+
+func (n namedLabels) affinity(a *corev1.Affinity) {
+	if a.NodeAffinity != nil {
+		for _, term := range requiredTerms(a) {
+			n.term(term)
+		}
+		for _, one := range a.NodeAffinity.PreferredDuringSchedulingIgnoredDuringExecution {
+			n.term(one.Preference)
+		}
+	}
+	for _, term := range podTerms(a) {
+		n.add(term.TopologyKey)
+	}
+}
+
+func (n namedLabels) term(term corev1.NodeSelectorTerm) {
+	for _, one := range term.MatchExpressions {
+		n.add(one.Key, one.Values...)
+	}
+}
+
+func (n namedLabels) add(key string, values ...string) {
+	if !choosable(karpenter.NormalizeLabel(key)) || key == corev1.LabelHostname {
+		return
+	}
+	for _, value := range values {
+		if planning.IsLabelValue(value) {
+			n[key] = append(n[key], value)
+		}
+	}
+	if n[key] == nil {
+		n[key] = []string{}
+	}
+}
+
+// choosable reports whether the label is one that neither the instance type nor the
+// offering decides: custom labels, and the tenancy.
+func choosable(key string) bool {
+	return !karpenter.WellKnownLabel(key) || key == karpenter.LabelInstanceTenancy
+}
+
+// variants splits what every node of a pool is like by the values of the custom
+// labels that the pool leaves open and somebody asks for: a node gets one of them,
+// and pods that want another one cannot share it.
+func (w *world) variants(base planning.Requirements, named namedLabels) []planning.Requirements {
+	out := []planning.Requirements{base}
+	for _, key := range slices.Sorted(maps.Keys(named)) {
+		values, ok := base[key]
+		if !ok || !choosable(key) {
+			continue
+		}
+		if _, single := values.Single(); single {
+			continue
+		}
+		out = split(out, key, w.window(choices(values, named[key]), variantsMax/len(out)))
+	}
+	return out
+}
+
+// windowTime is how long one window of values is planned for before the next one.
+const windowTime = 30 * time.Second
+
+// window is at most the given number of the choices. Pods that ask for one of the
+// others wait for a later batch: were the label left open for them, pods that ask for
+// different values would share a node. The window moves with the snapshot's time, so
+// that pods which never find a place keep no other pods from theirs.
+func (w *world) window(choices []planning.Values, most int) []planning.Values {
+	if len(choices) <= most {
+		return choices
+	}
+	turn := int(w.snapshot.Taken.Unix() / int64(windowTime/time.Second))
+	start := turn * most % len(choices)
+	return slices.Concat(choices, choices)[start : start+most]
+}
+
+// choices are the values that are worth telling apart: those that somebody names,
+// those that the pool lists, and one that stands for all others.
+func choices(values planning.Values, named []string) []planning.Values {
+	listed, finite := values.Finite()
+	var out []planning.Values
+	for _, value := range planning.SortUnique(append(slices.Clone(listed), named...)) {
+		if values.Has(value) {
+			out = append(out, planning.In(value))
+		}
+	}
+	if rest := values.Intersect(planning.NewValues(corev1.NodeSelectorOpNotIn, named...)); !rest.Empty() && !finite {
+		out = append(out, rest)
+	}
+	return out
+}
+
+func split(sets []planning.Requirements, key string, choices []planning.Values) []planning.Requirements {
+	if len(choices) == 0 {
+		return sets
+	}
+	var out []planning.Requirements
+	for _, set := range sets {
+		for _, choice := range choices {
+			out = append(out, set.With(key, choice))
+		}
+	}
+	return out
+}

@@ -1,0 +1,72 @@
+package solver_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/joist-autoscaler/joist/shared/karpenter"
+	"github.com/joist-autoscaler/joist/shared/planning"
+	"github.com/joist-autoscaler/joist/shared/planning/planningtest"
+	"github.com/joist-autoscaler/joist/shared/planning/solver"
+)
+
+// However many values of an open label pods ask for, no two of them share a node, and each of them is planned within a few
+// batches.
+func TestManyValuesOfAnOpenLabel(t *testing.T) {
+	const teams, batches = 150, 3
+	waiting := map[string]planning.PodClass{}
+	for i := range teams {
+		team := fmt.Sprint("team-", i)
+		waiting[team] = planningtest.Pods(team, 1, "50m", "16Mi", selecting("example.com/team", team))
+	}
+	for n := range batches {
+		var classes []planning.PodClass
+		for i := range teams {
+			if class, waits := waiting[fmt.Sprint("team-", i)]; waits {
+				classes = append(classes, class)
+			}
+		}
+		batch := planningtest.Seed(classes...)
+		pool := &batch.Snapshot.NodePools[0]
+		pool.Spec.Limits, batch.Snapshot.Taken = nil, batch.Snapshot.Taken.Add(time.Duration(n)*30*time.Second)
+		pool.Spec.Template.Spec.Requirements = append(pool.Spec.Template.Spec.Requirements, karpenter.NodeSelectorRequirementWithMinValues{Key: "example.com/team", Operator: "Exists"})
+		result := solve(t, batch)
+		for _, node := range result.Nodes {
+			team, single := node.Requirements["example.com/team"].Single()
+			if !single || len(node.Pods) != 1 {
+				t.Errorf("a node has %d pods and the team %s", len(node.Pods), node.Requirements["example.com/team"])
+			}
+			delete(waiting, team)
+		}
+	}
+	if len(waiting) > 0 {
+		t.Errorf("%d of %d pods wait after %d batches", len(waiting), teams, batches)
+	}
+}
+
+// A launch names each offering once, also for pods that leave open a label which others ask
+// for.
+func TestVariantsAreOfferedOnce(t *testing.T) {
+	const team = "example.com/team"
+	batch := planningtest.Seed(planningtest.Pods("web", 1, "1", "1Gi", selecting(team, "web")), planningtest.Pods("any", 1, "3", "1Gi"))
+	requirements := &batch.Snapshot.NodePools[0].Spec.Template.Spec.Requirements
+	*requirements = append(*requirements, karpenter.NodeSelectorRequirementWithMinValues{
+		Key: team, Operator: corev1.NodeSelectorOpIn, Values: []string{"shop", "web"},
+	})
+	result := solver.Solve(batch, planningtest.Catalogue())
+	if len(result.Nodes) != 2 {
+		t.Fatalf("there are %d nodes", len(result.Nodes))
+	}
+	for _, node := range result.Nodes {
+		seen := map[planning.Option]bool{}
+		for _, o := range node.Options {
+			if seen[o] {
+				t.Errorf("%s in %s is offered twice as %s", o.InstanceType, o.Zone, o.CapacityType)
+			}
+			seen[o] = true
+		}
+	}
+}

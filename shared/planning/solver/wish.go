@@ -1,0 +1,179 @@
+package solver
+
+import (
+	"cmp"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/joist-autoscaler/joist/shared/planning"
+)
+
+// alternativesMax bounds how many ways to satisfy one pod are tried: node
+// affinity terms times the alternatives of its volumes.
+const alternativesMax = 64
+
+// wish is what a pod still asks for. What it prefers is required at first,
+// and let go step by step when nothing satisfies it.
+type wish struct {
+	// anyOf are the ways to satisfy what the pod requires of a node's labels, in
+	// the order of its terms; the first counts.
+	anyOf []planning.Requirements
+	// beside and apart are preferred terms of pod affinity and anti-affinity,
+	// preferred are preferred node labels, all of them the heaviest first.
+	beside, apart []corev1.PodAffinityTerm
+	preferred     []planning.Requirements
+	// anyway are spread constraints with ScheduleAnyway.
+	anyway []corev1.TopologySpreadConstraint
+	// relaxed lets PreferNoSchedule taints pass.
+	relaxed bool
+	// all are the terms of anyOf as they were: one that was dropped for the sake of a
+	// preference is tried again without any. Karpenter does not do that.
+	all []planning.Requirements
+}
+
+// newWish reads a pod; problem says why no node can ever hold it. With the
+// policy Ignore nothing is asked for that is not required.
+func newWish(spec *planning.PodSpec, ignore bool) (w wish, problem string) {
+	if w.anyOf, problem = required(spec, false); problem != "" {
+		return w, problem
+	}
+	w.all = w.anyOf
+	if ignore {
+		return w, ""
+	}
+	for _, constraint := range spec.Spread {
+		if constraint.WhenUnsatisfiable == corev1.ScheduleAnyway {
+			w.anyway = append(w.anyway, constraint)
+		}
+	}
+	if a := spec.Affinity; a != nil {
+		if a.PodAffinity != nil {
+			w.beside = heaviest(a.PodAffinity.PreferredDuringSchedulingIgnoredDuringExecution)
+		}
+		if a.PodAntiAffinity != nil {
+			w.apart = heaviest(a.PodAntiAffinity.PreferredDuringSchedulingIgnoredDuringExecution)
+		}
+		if a.NodeAffinity != nil {
+			w.preferred = preferredNodes(a.NodeAffinity.PreferredDuringSchedulingIgnoredDuringExecution)
+		}
+	}
+	return w, ""
+}
+
+// relax drops one thing; false when nothing is left that could be dropped.
+func (w *wish) relax(soft bool) bool {
+	switch {
+	case len(w.anyOf) > 1:
+		w.anyOf = w.anyOf[1:]
+	case len(w.beside) > 0:
+		w.beside = w.beside[1:]
+	case len(w.apart) > 0:
+		w.apart = w.apart[1:]
+	case len(w.preferred) > 0:
+		w.preferred = w.preferred[1:]
+	case len(w.anyway) > 0:
+		w.anyway = w.anyway[1:]
+	case soft && !w.relaxed:
+		w.relaxed = true
+	case len(w.all) > 1:
+		w.anyOf, w.all = w.all, nil
+	default:
+		return false
+	}
+	return true
+}
+
+// node is what the pod asks of a node's labels now: of its preferences only the
+// heaviest counts at a time.
+func (w *wish) node() planning.Requirements {
+	if len(w.preferred) > 0 {
+		return w.anyOf[0].Intersect(w.preferred[0])
+	}
+	return w.anyOf[0]
+}
+
+// required lists the ways to satisfy everything that the pod requires of a
+// node's labels: its selector, one of its affinity terms, and one
+// alternative of each volume. Daemons have no volumes to mind.
+func required(spec *planning.PodSpec, daemon bool) (anyOf []planning.Requirements, problem string) {
+	anyOf = []planning.Requirements{planning.FromLabels(spec.NodeSelector)}
+	if terms := requiredTerms(spec.Affinity); terms != nil {
+		anyOf = product(anyOf, terms)
+	}
+	for i := range spec.Volumes {
+		volume := &spec.Volumes[i]
+		switch {
+		case daemon:
+		case volume.Problem != "":
+			return nil, "volume claim " + volume.Claim + ": " + volume.Problem
+		case len(volume.Alternatives) > 0:
+			anyOf = product(anyOf, volume.Alternatives)
+		}
+	}
+	if len(anyOf) == 0 {
+		return nil, "its required node affinity has no terms that could match a node"
+	}
+	return anyOf, ""
+}
+
+// requiredTerms is nil when there is no required node affinity; one without
+// usable terms matches nothing, as in Kubernetes.
+func requiredTerms(affinity *corev1.Affinity) []corev1.NodeSelectorTerm {
+	if affinity == nil || affinity.NodeAffinity == nil {
+		return nil
+	}
+	selector := affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution
+	if selector == nil {
+		return nil
+	}
+	return slices.DeleteFunc(slices.Clone(selector.NodeSelectorTerms), func(t corev1.NodeSelectorTerm) bool {
+		return len(t.MatchExpressions) == 0 && len(t.MatchFields) == 0
+	})
+}
+
+func product(sets []planning.Requirements, terms []corev1.NodeSelectorTerm) []planning.Requirements {
+	var out []planning.Requirements
+	for _, set := range sets {
+		for _, term := range terms {
+			if len(out) < alternativesMax {
+				out = append(out, set.Intersect(planning.FromTerm(term)))
+			}
+		}
+	}
+	return out
+}
+
+func preferredNodes(terms []corev1.PreferredSchedulingTerm) []planning.Requirements {
+	sorted := slices.Clone(terms)
+	slices.SortStableFunc(sorted, func(a, b corev1.PreferredSchedulingTerm) int { return cmp.Compare(b.Weight, a.Weight) })
+	var out []planning.Requirements
+	for _, term := range sorted {
+		out = append(out, planning.FromTerm(term.Preference))
+	}
+	return out
+}
+
+func heaviest(terms []corev1.WeightedPodAffinityTerm) []corev1.PodAffinityTerm {
+	sorted := slices.Clone(terms)
+	slices.SortStableFunc(sorted, func(a, b corev1.WeightedPodAffinityTerm) int { return cmp.Compare(b.Weight, a.Weight) })
+	var out []corev1.PodAffinityTerm
+	for _, term := range sorted {
+		out = append(out, term.PodAffinityTerm)
+	}
+	return out
+}
+
+// podTerms are all terms that speak of other pods.
+func podTerms(a *corev1.Affinity) []corev1.PodAffinityTerm {
+	var out []corev1.PodAffinityTerm
+	if a.PodAffinity != nil {
+		out = append(out, a.PodAffinity.RequiredDuringSchedulingIgnoredDuringExecution...)
+		out = append(out, heaviest(a.PodAffinity.PreferredDuringSchedulingIgnoredDuringExecution)...)
+	}
+	if a.PodAntiAffinity != nil {
+		out = append(out, a.PodAntiAffinity.RequiredDuringSchedulingIgnoredDuringExecution...)
+		out = append(out, heaviest(a.PodAntiAffinity.PreferredDuringSchedulingIgnoredDuringExecution)...)
+	}
+	return out
+}

@@ -1,0 +1,102 @@
+package solver_test
+
+import (
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/joist-autoscaler/joist/shared/karpenter"
+	"github.com/joist-autoscaler/joist/shared/planning"
+	"github.com/joist-autoscaler/joist/shared/planning/instancetypes"
+	"github.com/joist-autoscaler/joist/shared/planning/planningtest"
+	"github.com/joist-autoscaler/joist/shared/planning/solver"
+)
+
+// TestStaticPoolsAreFilled launches what a static pool lacks, beside what pods ask for.
+func TestStaticPoolsAreFilled(t *testing.T) {
+	batch := planningtest.Seed(planningtest.Pods("web", 1, "500m", "64Mi"))
+	batch.Snapshot.Settings.Gates.StaticCapacity = true
+	static := planningtest.NodePool()
+	static.Name, static.Spec.Replicas = "static", new(int64(3))
+	batch.Snapshot.NodePools = append(batch.Snapshot.NodePools, static)
+	batch.Snapshot.Nodes = []planning.Node{node("there", func(n *planning.Node) { n.NodePool, n.Allocatable = "static", nil })}
+	result := solver.Solve(batch, planningtest.Catalogue())
+	empty := 0
+	for _, n := range result.Nodes {
+		if n.NodePool == "static" && len(n.Pods) == 0 && len(n.Options) > 0 && n.Options[0].PricePerHour == n.PricePerHour {
+			empty++
+		}
+	}
+	if empty != 2 || len(result.Nodes) != 3 || len(result.Unplaced) > 0 {
+		t.Errorf("%d static nodes of %d, want the 2 that lack and one for the pod", empty, len(result.Nodes))
+	}
+}
+
+// TestBuffersComeLast: room for pods that do not exist is never taken from a pod
+// that does, however large the buffer's are.
+func TestBuffersComeLast(t *testing.T) {
+	buffer := planningtest.Pods("buffer", 3, "3", "64Mi", func(s *planning.PodSpec) { s.Priority = planning.BufferPriority })
+	batch := planningtest.Seed(buffer, planningtest.Pods("web", 4, "900m", "64Mi"))
+	batch.Snapshot.NodePools[0].Spec.Limits = karpenter.Limits{corev1.ResourceCPU: resource.MustParse("8")}
+	result := solver.Solve(batch, planningtest.Catalogue())
+	for _, u := range result.Unplaced {
+		if u.Pods[0].Name[:3] == "web" {
+			t.Errorf("%d real pods are left out", len(u.Pods))
+		}
+	}
+	if count(result.Unplaced) == 0 {
+		t.Error("everything fits: nothing is proved")
+	}
+}
+
+// TestPriority gives the limits to the more important pods if asked to.
+func TestPriority(t *testing.T) {
+	for _, by := range []bool{false, true} {
+		small := planningtest.Pods("small", 2, "1500m", "64Mi", func(s *planning.PodSpec) { s.Priority = 1000 })
+		batch := planningtest.Seed(planningtest.Pods("large", 2, "1900m", "64Mi"), small)
+		batch.Snapshot.Settings.PlanByPriority = by
+		batch.Snapshot.NodePools[0].Spec.Limits = karpenter.Limits{corev1.ResourceCPU: resource.MustParse("4")}
+		left := map[string]int{}
+		for _, u := range solver.Solve(batch, planningtest.Catalogue()).Unplaced {
+			left[u.Pods[0].Name[:5]] += len(u.Pods)
+		}
+		if by && left["small"] > 0 {
+			t.Errorf("by priority %t: left out are %v", by, left)
+		}
+		if left["small"]+left["large"] == 0 {
+			t.Error("everything fits: nothing is proved")
+		}
+	}
+}
+
+// TestAddressesBoundAPlan keeps nodes out of zones whose subnets are full.
+func TestAddressesBoundAPlan(t *testing.T) {
+	for _, tt := range []struct {
+		name string
+		free map[string]int64
+		left int
+	}{
+		{"enough", map[string]int64{"ap-northeast-2a": 100}, 0},
+		{"for some", map[string]int64{"ap-northeast-2a": 4}, 3},
+		{"none", map[string]int64{"ap-northeast-2a": 0}, 5},
+		{"not counted", nil, 0},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			batch := planningtest.Seed(planningtest.Pods("web", 5, "100m", "64Mi"))
+			stock := instancetypes.NewStock(batch.Snapshot, planningtest.Catalogue())
+			stock.FreeIPs = map[string]map[string]int64{"default": tt.free}
+			result := solver.SolveStock(batch, stock)
+			taken := 0
+			for _, n := range result.Nodes {
+				taken += 1 + len(n.Pods)
+			}
+			if free, counted := tt.free["ap-northeast-2a"]; counted && int64(taken) > free {
+				t.Errorf("%d addresses are taken of %d", taken, free)
+			}
+			if got := count(result.Unplaced); got > tt.left || (tt.left > 0) != (got > 0) {
+				t.Errorf("%d pods without a place, want at most %d: %+v", got, tt.left, result.Unplaced)
+			}
+		})
+	}
+}

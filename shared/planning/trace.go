@@ -1,0 +1,22 @@
+package planning
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/joist-autoscaler/joist/shared/event"
+)
+
+// StoryAnnotation of a NodeClaim is the W3C trace context of the message for which the
+// NodeClaim was last written. Later spans about it belong to that trace. It is written with
+// other changes, never alone, and only traces use it.
+const StoryAnnotation = "joist.sh/traceparent"
+
+// StoryOf is the trace context in the object's annotation; nil if it has none.
+func StoryOf(o metav1.Object) *event.Envelope {
+	traceparent := o.GetAnnotations()[StoryAnnotation]
+	story, ok := event.StoryOf(traceparent)
+	if !ok {
+		return nil
+	}
+	return &event.Envelope{Correlation: story, Traceparent: traceparent}
+}
