@@ -148,7 +148,7 @@ func (f *fleet) want(t *testing.T, story ...string) {
 
 // Each wave is twice the one before it, and begins when that has been ready for the
 // time that was asked for.
-func TestAsk16DriftGoesInWaves(t *testing.T) {
+func TestDriftReplacesNodesInWaves(t *testing.T) {
 	f := newFleet(20, canaries())
 	f.works = true
 	f.run(240).want(t, "0s -2", "32m0s -4", "1h4m0s -8", "1h36m0s -6")
@@ -161,7 +161,7 @@ func TestAsk16DriftGoesInWaves(t *testing.T) {
 }
 
 // The budget holds inside of a wave.
-func TestAsk16BudgetsHoldInWaves(t *testing.T) {
+func TestWaveKeepsToBudgets(t *testing.T) {
 	f := newFleet(20, canaries())
 	f.works = true
 	fixture.Budgets("1")(&f.NodePools[0])
@@ -178,7 +178,7 @@ func TestAsk16BudgetsHoldInWaves(t *testing.T) {
 
 // A bad image stops after the canary, whatever time passes, until there is another
 // one or somebody says so.
-func TestAsk16ABadImageStopsAfterTheCanary(t *testing.T) {
+func TestBadImageStopsAfterCanary(t *testing.T) {
 	bad := func() *fleet {
 		f := newFleet(20, canaries())
 		f.images("ami-bad")
@@ -214,7 +214,7 @@ func TestAsk16ABadImageStopsAfterTheCanary(t *testing.T) {
 }
 
 // What changes in the midst of it is proved from the beginning.
-func TestAsk16ASecondChangeBeginsAnew(t *testing.T) {
+func TestSecondChangeStartsWithCanary(t *testing.T) {
 	f := newFleet(20, canaries())
 	f.works = true
 	f.run(40).want(t, "0s -2", "32m0s -4")
@@ -228,7 +228,7 @@ func TestAsk16ASecondChangeBeginsAnew(t *testing.T) {
 }
 
 // Who asked for something that cannot be read may have asked for waves.
-func TestAsk16UnreadableAnnotationsHoldDrift(t *testing.T) {
+func TestInvalidDriftAnnotationsPauseDrift(t *testing.T) {
 	f := newFleet(3, map[string]string{policy.DriftCanary: "a few"})
 	f.run(5).want(t)
 	if rules, detail := f.kept(); !slices.Equal(rules, []string{"policy-unreadable"}) || !strings.Contains(detail, policy.DriftCanary) {

@@ -36,10 +36,10 @@ type storm struct {
 	wanted  int
 }
 
-// TestStormG17 launches 1,000 nodes while 30 % of the launches find no capacity,
+// TestLaunchStormWithErrors launches 1,000 nodes while 30 % of the launches find no capacity,
 // answers are lost, messages come twice, and EC2's buckets are a quarter of what is
 // documented: nothing twice, nothing left over, and hardly slower than the bucket.
-func TestStormG17(t *testing.T) {
+func TestLaunchStormWithErrors(t *testing.T) {
 	const nodes, divisor = 1000, 4
 	// The encoder of documents is made once for the process, and must not be of the
 	// first bubble.

@@ -82,7 +82,7 @@ var fives = lifecycle.DeletionApproval{On: true, Nodes: 5, Percent: 20}
 
 // Deleting a pool with many nodes takes none of them until somebody has answered,
 // whoever restarts meanwhile.
-func TestAsk15DeletionWaits(t *testing.T) {
+func TestPoolDeletionWaitsForApproval(t *testing.T) {
 	s := gated(t, 12, fives)
 	s.deletePool()
 	s.configure(func(c *lifecycle.Config) { c.Gate = fives })
@@ -126,7 +126,7 @@ func TestAsk15DeletionWaits(t *testing.T) {
 }
 
 // To keep the nodes is an answer as well, and the next pool of the name has them.
-func TestAsk15Keep(t *testing.T) {
+func TestKeepAnswerKeepsNodes(t *testing.T) {
 	s := gated(t, 6, fives)
 	s.deletePool()
 	s.answer("keep")

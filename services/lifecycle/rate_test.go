@@ -42,7 +42,7 @@ func (s *site) single(claim string) move {
 
 // Of nodes that may go two begin to within an hour, and the third when the first does
 // not count any more.
-func TestAsk17BudgetAtARate(t *testing.T) {
+func TestHourlyBudget(t *testing.T) {
 	s := estate(t, 4)
 	s.rated("2")
 	s.pass(time.Second)
@@ -66,7 +66,7 @@ func TestAsk17BudgetAtARate(t *testing.T) {
 
 // A rate that cannot be read, or what has gone that cannot, lets no node go; and who
 // asks for none writes nothing.
-func TestAsk17UnreadableRate(t *testing.T) {
+func TestInvalidHourlyBudgetStopsDisruption(t *testing.T) {
 	for name, change := range map[string]func(*karpenter.NodePool){
 		"the rate":      func(p *karpenter.NodePool) { annotations(p)[policy.BudgetPerHour] = "a few" },
 		"what has gone": func(p *karpenter.NodePool) { annotations(p)[budget.SpentAnnotation] = "[" },
@@ -89,7 +89,7 @@ func TestAsk17UnreadableRate(t *testing.T) {
 }
 
 // Wherever a process dies, the same message goes on with it, and counts once.
-func TestAsk17TheRateOutlivesProcesses(t *testing.T) {
+func TestHourlyBudgetSurvivesCrashes(t *testing.T) {
 	for _, done := range []bool{false, true} {
 		for n := range 5 {
 			t.Run(fmt.Sprintf("write %d, done %t", n, done), func(t *testing.T) {
@@ -112,7 +112,7 @@ func TestAsk17TheRateOutlivesProcesses(t *testing.T) {
 }
 
 // Whatever is confirmed when, and whoever dies, no hour sees more nodes begin to go.
-func TestAsk17NoHourSeesMore(t *testing.T) {
+func TestNoHourExceedsBudget(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		const nodes = 6
 		s := estate(t, nodes)

@@ -22,7 +22,7 @@ func (s *site) leaves(name string) bool {
 }
 
 // A recommendation, with the policy replace: the node is closed at once, a place is
-// planned, and when that is ready the pods go there (user-asks 11). If the
+// planned, and when that is ready the pods go there. If the
 // warning comes first, it counts.
 func TestReplacement(t *testing.T) {
 	begin := func(t *testing.T) *site {

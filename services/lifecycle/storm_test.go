@@ -268,7 +268,7 @@ func storm(t *testing.T, n int, d *distant) []time.Duration {
 
 // A storm of notices: p99 from the notice to the taint is below 5 s, whatever
 // becomes of the evictions, which are ten times as many (F13). A drain that does
-// not go on is said to be stuck within 30 s of the taint (user-asks 9).
+// not go on is said to be stuck within 30 s of the taint.
 func TestStorm(t *testing.T) {
 	answers := func(takes time.Duration) func(context.Context) error {
 		return func(context.Context) error { time.Sleep(takes); return nil }

@@ -19,7 +19,7 @@ import (
 
 // AWS publishes an image whose machines never become nodes: one node finds out, and
 // nothing of it is felt. The next image works, and all nodes get it in waves.
-func TestAsk16ABadImageStopsAfterTheCanaryThroughAllServices(t *testing.T) {
+func TestBadImageStopsAfterCanaryThroughAllServices(t *testing.T) {
 	ctx := context.Background()
 	w, err := embedded.New(embedded.Options{Seed: 1, Region: "us-west-2", Families: []string{"m6i", "c6i"}, Broken: map[string]bool{}})
 	if err != nil {

@@ -24,7 +24,7 @@ func rated(perHour, spent string) *karpenter.NodePool {
 	return p
 }
 
-func TestAsk17Rate(t *testing.T) {
+func TestHourlyRate(t *testing.T) {
 	now := time.Date(2026, time.November, 22, 12, 0, 0, 0, time.UTC)
 	const spent = `[{"proposal":"a","at":"2026-11-22T11:00:00Z","nodes":4},{"proposal":"b","at":"2026-11-22T11:00:01Z","nodes":1},{"proposal":"c","at":"2026-11-22T12:30:00Z","nodes":1}]`
 	for _, tt := range []struct {
@@ -58,7 +58,7 @@ func TestAsk17Rate(t *testing.T) {
 
 // Whoever asks, dies and asks again: within no hour more nodes begin to go than may, and
 // what was spent is remembered by the pool alone.
-func TestAsk17NoHourHasMore(t *testing.T) {
+func TestNoHourExceedsRate(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		most := rapid.IntRange(0, 6).Draw(t, "most")
 		now := time.Date(2026, time.November, 22, 12, 0, 0, 0, time.UTC)

@@ -59,7 +59,7 @@ func share(t testing.TB, text string) policy.Drift {
 	return p.Drift
 }
 
-func TestAsk16Objection(t *testing.T) {
+func TestCanaryObjections(t *testing.T) {
 	late := func(n *planning.Node) { n.Drift.Since = ago(10 * time.Minute) }
 	ancient := func(n *planning.Node) { n.Drift.Since = ago(50 * time.Hour) }
 	elsewhere := func(n *planning.Node) { n.NodePool = "other" }
@@ -102,7 +102,7 @@ func TestAsk16Objection(t *testing.T) {
 }
 
 // Who says that drift goes on does not have to wait for what never comes.
-func TestAsk16Resume(t *testing.T) {
+func TestResumeSkipsFailedNodes(t *testing.T) {
 	for name, tt := range map[string]struct {
 		node   planning.Node
 		resume time.Time
@@ -123,7 +123,7 @@ func TestAsk16Resume(t *testing.T) {
 	}
 }
 
-func TestAsk16Size(t *testing.T) {
+func TestCanarySize(t *testing.T) {
 	s := planning.Snapshot{Taken: noon}
 	for range 25 {
 		s.Nodes = append(s.Nodes, old())
@@ -149,7 +149,7 @@ func TestAsk16Size(t *testing.T) {
 	}
 }
 
-func TestAsk16Failures(t *testing.T) {
+func TestLaunchFailuresHaltDrift(t *testing.T) {
 	failed := planning.Launch{At: ago(20 * time.Minute), Reason: "RegistrationFailed", Message: "Failed to register node", Image: "ami-1"}
 	good := planning.Launch{At: ago(10 * time.Minute), OK: true}
 	nameless, before := failed, failed
@@ -211,7 +211,7 @@ func TestAsk16Failures(t *testing.T) {
 
 // Whatever comes, goes, ails and recovers: when a drifted node may go, fewer nodes have
 // to prove themselves than have done so and the canary together.
-func TestAsk16WavesNeverRunAhead(t *testing.T) {
+func TestWaveIsAtMostTwiceTheProvenNodes(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		size := rapid.IntRange(1, 4).Draw(t, "canary")
 		p, err := policy.Read(map[string]string{policy.DriftCanary: strconv.Itoa(size), policy.DriftBake: bake.String()})

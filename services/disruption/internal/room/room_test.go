@@ -106,7 +106,7 @@ func TestWhyNamesTheBudgetsThatBind(t *testing.T) {
 
 // A pool that asks for a rate has no more room than is left of the hour, whatever its
 // budgets say, and less with each node that begins.
-func TestAsk17RoomOfAnHour(t *testing.T) {
+func TestHourlyBudgetLimitsDisruptions(t *testing.T) {
 	asks := func(perHour, spent string) func(*karpenter.NodePool) {
 		return func(p *karpenter.NodePool) {
 			p.Annotations = map[string]string{policy.BudgetPerHour: perHour, budget.SpentAnnotation: spent}

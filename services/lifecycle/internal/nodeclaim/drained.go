@@ -26,7 +26,7 @@ const (
 )
 
 // draining says what keeps the drain from going on, on the claim's condition and
-// in Events (user-asks 9).
+// in Events.
 func (v View) draining(plan termination.Plan) []effect.Effect {
 	blockers := termination.FindBlockers(termination.BlockedDrain{Pods: plan.Group, Began: v.began(), Budgets: v.Budgets, Answer: v.Answer}, v.Now)
 	message := drainingReason

@@ -246,8 +246,8 @@ func TestConditions(t *testing.T) {
 }
 
 // A drain that is stuck says so on the node, the claim and its condition, and the
-// condition is not written again while it says the same (user-asks 9).
-func TestAsk9Draining(t *testing.T) {
+// condition is not written again while it says the same.
+func TestStuckDrainIsReported(t *testing.T) {
 	refused := func(v *nodeclaim.View) {
 		v.Answer = func(*corev1.Pod) (time.Time, error) {
 			return noon.Add(-15 * time.Second), fault.F("evicting", fault.Throttled, "no")

@@ -53,7 +53,7 @@ func replacement(name string, initialized bool) *karpenter.NodeClaim {
 }
 
 // Pods leave a node that goes for a rebalance when there is a place for them, or
-// when that takes too long, or when the warning comes (user-asks 11).
+// when that takes too long, or when the warning comes.
 func TestPodsWaitForTheirPlace(t *testing.T) {
 	held, leave := []string{"status c"}, []string{"evict web"}
 	lost := replacement("a", false)

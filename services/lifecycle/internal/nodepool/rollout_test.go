@@ -42,7 +42,7 @@ func beingDrained(_ *karpenter.NodeClaim, n *corev1.Node) {
 	n.Spec.Taints = []corev1.Taint{{Key: karpenter.DisruptedTaintKey, Effect: corev1.TaintEffectNoSchedule}}
 }
 
-func TestAsk16DriftRolledOut(t *testing.T) {
+func TestDriftRolledOutCondition(t *testing.T) {
 	old := joined("old", 99*time.Hour, driftedFor(time.Hour))
 	waves := map[string]string{policy.DriftCanary: "1", policy.DriftBake: "30m"}
 	lonely := joined("coming", 11*time.Minute, func(c *karpenter.NodeClaim, _ *corev1.Node) { c.Status.Conditions = nil })

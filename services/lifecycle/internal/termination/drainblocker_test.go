@@ -65,8 +65,8 @@ func of(pods []*corev1.Pod, r refusals, budgets ...*policyv1.PodDisruptionBudget
 	}, noon)
 }
 
-// A stuck drain names the pod, what keeps it, and its owner (user-asks 9).
-func TestAsk9(t *testing.T) {
+// A stuck drain names the pod, what keeps it, and its owner.
+func TestBlockersNamePodAndOwner(t *testing.T) {
 	budgeted := fault.F("evicting", fault.Throttled, "Cannot evict pod as it would violate the pod's disruption budget.")
 	web := []change{owned("ReplicaSet", "web-5d9c"), labelled("pod-template-hash", "5d9c")}
 	for _, test := range []struct {
@@ -105,7 +105,7 @@ func TestAsk9(t *testing.T) {
 }
 
 // What gives way soon is not told.
-func TestAsk9Patience(t *testing.T) {
+func TestBlockersAreReportedAfterPatience(t *testing.T) {
 	no := map[string]error{"p": fault.F("evicting", fault.Throttled, "no")}
 	for since, want := range map[time.Duration]int{0: 0, termination.BlockerPatience - 1: 0, termination.BlockerPatience: 1, time.Hour: 1} {
 		if got := len(of([]*corev1.Pod{blockedPod("p")}, refusals{no, noon.Add(-since)})); got != want {
@@ -117,7 +117,7 @@ func TestAsk9Patience(t *testing.T) {
 	}
 }
 
-func TestAsk9Order(t *testing.T) {
+func TestBlockersAreSorted(t *testing.T) {
 	var pods []*corev1.Pod
 	for i := range 7 {
 		pods = append(pods, blockedPod(fmt.Sprintf("p%d", 6-i), ends(noon.Add(-time.Hour))))

@@ -145,7 +145,7 @@ func TestBreaker(t *testing.T) {
 
 // What Karpenter's users ask for: rules and the share as configuration, and a
 // breaker for the zone that fails.
-func TestAsk10Policy(t *testing.T) {
+func TestRepairPolicySettings(t *testing.T) {
 	half, none := intstr.FromString("50%"), intstr.FromInt32(0)
 	outage := func() *hospital {
 		return new(hospital).add("a", "z1", 2, 2, time.Hour).add("a", "z2", 20, 0, 0).add("b", "z1", 2, 1, time.Hour).add("b", "z2", 20, 0, 0)

@@ -88,7 +88,7 @@ func told(d deletionapproval.Decision) string {
 	return strings.Join(parts, ", ")
 }
 
-func TestAsk15Next(t *testing.T) {
+func TestDeletionApprovalSteps(t *testing.T) {
 	const hold, stay = true, false
 	const deleted = true
 	for _, test := range []struct {
@@ -148,7 +148,7 @@ func TestAsk15Next(t *testing.T) {
 }
 
 // Who waits says what for, and what is wrong with an answer.
-func TestAsk15Message(t *testing.T) {
+func TestDeletionApprovalMessages(t *testing.T) {
 	for answer, want := range map[string]string{
 		"":          `Deleting this NodePool removes 30 of 40 nodes. Annotate it with joist.sh/approve=delete to remove them 10% at a time (or "delete 3", "delete 100%"), or with joist.sh/approve=keep to keep them`,
 		"yes":       `joist.sh/approve=yes is no answer. Deleting this NodePool`,
@@ -163,7 +163,7 @@ func TestAsk15Message(t *testing.T) {
 
 // Kept claims lose their pool and nothing else, the pool goes only then, and the next
 // pool of the name takes them over.
-func TestAsk15Keep(t *testing.T) {
+func TestKeepAnswerKeepsNodes(t *testing.T) {
 	old := claims(2, 0)
 	before := old[0].DeepCopy()
 	view := deletionapproval.View{Pool: pool(true, true, "keep"), Claims: old, Cluster: 40, Threshold: on}
